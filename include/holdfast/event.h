@@ -1,0 +1,88 @@
+/*
+ * An event: one seq, one line of events.jsonl, immutable from the moment it is made and shared by
+ * reference count. It is kept as the JSON object that observers of format=markdown get; the other
+ * formats are made from it once, when first asked for (CONTRACT.md, section 4).
+ *
+ * A line of events.jsonl is that object with one more member at its end, "xxh": 16 hex digits,
+ * XXH3_64 over the bytes of the object before its closing brace (proto/store-format.md).
+ */
+#ifndef HOLDFAST_EVENT_H
+#define HOLDFAST_EVENT_H
+
+#include "holdfast/buffer.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum event_type {
+	EVENT_USER_PROMPT,
+	EVENT_AGENT_MESSAGE,
+	EVENT_AGENT_THOUGHT,
+	EVENT_TOOL_CALL,
+	EVENT_TOOL_CALL_UPDATE,
+	EVENT_PLAN,
+	EVENT_FILE_READ,
+	EVENT_FILE_WRITE,
+	EVENT_PERMISSION_REQUEST,
+	EVENT_PERMISSION_RESOLVED,
+	EVENT_USAGE,
+	EVENT_TURN_END,
+	EVENT_AGENT_STARTED,
+	EVENT_AGENT_STOPPED,
+	EVENT_SESSION_END,
+	EVENT_CUSTOM, /* a producer's own x-… */
+	EVENT_MESSAGE_CHUNK, /* input only: becomes agent_message */
+	EVENT_THOUGHT_CHUNK, /* input only: becomes agent_thought */
+	EVENT_UNKNOWN,
+};
+
+enum event_format { FORMAT_MARKDOWN, FORMAT_HTML, FORMAT_BOTH, FORMAT_COUNT };
+
+/** The parts of an event, borrowed; what event_create() writes and event_parse() finds. */
+struct event_view {
+	uint64_t seq;
+	enum event_type type;
+	const char *type_name; /* needed for EVENT_CUSTOM only */
+	size_t type_len;
+	int64_t ts; /* ms since 1970 */
+	uint64_t turn; /* from 1; 0: in no turn */
+	const char *message_id; /* NULL: none */
+	size_t message_id_len;
+	const char *data; /* a JSON object */
+	size_t data_len;
+};
+
+struct event {
+	unsigned refs;
+	uint64_t seq;
+	enum event_type type;
+	bool prompting_after; /* is_prompting once this event has been seen */
+	char *json[FORMAT_COUNT]; /* [FORMAT_MARKDOWN] always, the others once asked for */
+	size_t json_len[FORMAT_COUNT];
+};
+
+/** The name of a type as it stands in JSON; "" for EVENT_CUSTOM and EVENT_UNKNOWN. */
+const char *event_type_name(enum event_type type);
+/** The type of a name (input names too); EVENT_CUSTOM for x-…, else EVENT_UNKNOWN. */
+enum event_type event_type_of(const char *name, size_t len);
+
+/** Makes an event with one reference, the caller's. `data` must be a valid JSON object. */
+struct event *event_create(const struct event_view *view);
+struct event *event_ref(struct event *event);
+/** Gives a reference back; the last one frees. Accepts NULL. */
+void event_unref(struct event *event);
+/** The JSON object in a format; made and kept on first use. Lent for as long as the event lives. */
+const char *event_json(struct event *event, enum event_format format, size_t *ret_len);
+
+/** Appends the event's line of events.jsonl, with its newline. */
+void event_append_line(const struct event *event, struct buffer *out);
+/**
+ * Reads a line of events.jsonl (without its newline): checks its checksum and finds its parts, which
+ * point into `line`. Returns -EBADMSG if the checksum or the shape is wrong.
+ */
+int event_parse_line(const char *line, size_t len, struct event_view *ret_view);
+/** The same, and makes an event of it. */
+int event_from_line(const char *line, size_t len, struct event **ret_event);
+
+#endif

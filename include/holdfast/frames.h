@@ -1,0 +1,129 @@
+/*
+ * Frames to clients (CONTRACT.md, section 4): one JSON text each, made once and shared by reference
+ * count. Together with requests.h the only place that knows JSON field names. Pure.
+ */
+#ifndef HOLDFAST_FRAMES_H
+#define HOLDFAST_FRAMES_H
+
+#include "holdfast/buffer.h"
+#include "holdfast/event.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/** Room in front of the text, which the socket layer overwrites with its own header. */
+#define FRAME_HEADROOM 32
+
+struct frame {
+	unsigned refs;
+	struct buffer buf; /* FRAME_HEADROOM bytes, then the text */
+};
+
+static inline const char *frame_text(const struct frame *frame)
+{
+	return frame->buf.data + FRAME_HEADROOM;
+}
+
+static inline size_t frame_len(const struct frame *frame)
+{
+	return frame->buf.len - FRAME_HEADROOM;
+}
+
+struct frame *frame_ref(struct frame *frame);
+/** Accepts NULL. */
+void frame_unref(struct frame *frame);
+
+/** `{"type": type, "data": data}`; data is a JSON text. One reference, the caller's, as of all below. */
+struct frame *frame_make(const char *type, const char *data, size_t len);
+
+/** The state of a session that frames repeat; strings are borrowed. */
+struct session_status {
+	bool is_prompting; /* a turn is running */
+	bool is_running; /* its agent process is alive */
+	size_t queue_length; /* prompts that wait */
+	const char *status; /* "idle", "running" or "waiting" */
+	const char *usage; /* JSON object, or NULL */
+};
+
+struct connected_frame {
+	const char *session_id;
+	const char *client_id;
+	uint64_t epoch;
+	uint64_t max_seq;
+	struct session_status status;
+	const char *last_prompt_id; /* NULL: none */
+	uint64_t last_prompt_seq;
+};
+
+/** What is open at the end of a load, for observers with deltas: text, or html if that is set. */
+struct open_part {
+	uint64_t seq; /* 0: nothing */
+	enum event_type type;
+	const char *text;
+	size_t len;
+	bool is_html;
+};
+
+struct loaded_frame {
+	struct event **events;
+	size_t count;
+	enum event_format format;
+	bool has_more;
+	bool prepend;
+	uint64_t max_seq;
+	uint64_t first_kept_seq; /* of the log, for total_count */
+	uint64_t epoch;
+	bool is_prompting;
+	const char *reset; /* "ahead", "epoch", "pruned" or NULL */
+	struct open_part open;
+};
+
+struct frame *frame_connected(const struct connected_frame *in);
+struct frame *frame_events_loaded(const struct loaded_frame *in);
+/** Only the data object, for REST; appends to `out`. */
+void frames_append_loaded(struct buffer *out, const struct loaded_frame *in);
+struct frame *frame_events(struct event **events, size_t count, enum event_format format,
+	uint64_t max_seq, bool is_prompting);
+struct frame *frame_delta(uint64_t seq, enum event_type type, size_t offset, const char *text, size_t len);
+struct frame *frame_preview(uint64_t seq, enum event_type type, const char *html, size_t len);
+/** `data` is a JSON object with what may be told of the held input. */
+struct frame *frame_activity(uint64_t seq, const char *type, size_t type_len, const char *data, size_t len);
+struct frame *frame_state(const struct session_status *status);
+/** `client_time` is the client's JSON number as it came, or NULL; epoch 0 leaves out what belongs to a session. */
+struct frame *frame_keepalive_ack(const char *client_time, int64_t server_time, uint64_t max_seq,
+	uint64_t epoch, const struct session_status *status);
+/** seq 0: it waits in the queue. */
+struct frame *frame_prompt_received(const char *prompt_id, uint64_t seq, bool duplicate);
+struct frame *frame_session_gone(const char *session_id, const char *reason);
+/** `request` (may be NULL) is the type of the refused frame; `extra` (may be NULL) more members, `"name":value,…`. */
+struct frame *frame_error(
+	const char *code, const char *message, const char *request, const char *extra);
+
+/** A session object (CONTRACT.md, section 6). */
+struct session_object {
+	const char *id;
+	const char *title;
+	uint64_t epoch;
+	uint64_t first_seq;
+	uint64_t max_seq;
+	int64_t created_at;
+	int64_t updated_at;
+	const char *status;
+	bool is_prompting;
+};
+
+void frames_append_session(struct buffer *out, const struct session_object *session);
+
+/** Where a producer's input event stands after an append: its seq (0: null). */
+struct append_ack {
+	uint64_t seq;
+	bool duplicate;
+};
+
+/** `"acks":[…]` with epoch and max_seq, for POST; and the `appended` frame (ref: JSON text or NULL). */
+void frames_append_acks(struct buffer *out, const struct append_ack *acks, size_t count,
+	uint64_t epoch, uint64_t max_seq);
+struct frame *frame_appended(const char *ref, const struct append_ack *acks, size_t count,
+	uint64_t epoch, uint64_t max_seq);
+
+#endif

@@ -1,0 +1,116 @@
+/*
+ * Observers: clients that watch a session (CONTRACT.md, section 4). An observer is a cursor into the
+ * session's log and nothing more: being live only means that the cursor stands at the end. Loading and
+ * live are the same code, and one that does not keep up costs an integer.
+ *
+ * A channel is what the observers of one session see of it: only what is committed. The session
+ * owns it, updates it, and calls the channel_… functions; observers never look behind it.
+ */
+#ifndef HOLDFAST_OBSERVER_H
+#define HOLDFAST_OBSERVER_H
+
+#include "holdfast/frames.h"
+#include "holdfast/limits.h"
+#include "holdfast/list.h"
+#include "holdfast/requests.h"
+#include "holdfast/store.h"
+
+struct observer;
+
+enum deltas { DELTAS_NONE, DELTAS_TEXT, DELTAS_HTML };
+
+struct channel {
+	const struct limits *limits;
+	struct session_log *log;
+	uint64_t max_seq; /* the highest seq that may be shown */
+	struct session_status status; /* as of max_seq; strings owned by the session */
+	const char *last_prompt_id; /* NULL: none */
+	uint64_t last_prompt_seq;
+	struct list observers;
+	size_t delta_observers[3]; /* how many live ones want DELTAS_TEXT, DELTAS_HTML */
+
+	/* The event that is still open, as far as deltas and previews have told it. */
+	uint64_t open_seq;
+	enum event_type open_type;
+	struct buffer open_text;
+	struct buffer open_html;
+
+	/** An observer that wants previews has become live; may be NULL. */
+	void (*joined)(void *arg);
+	void *joined_arg;
+
+	/* Frames of this loop turn, shared by all observers that are due the same events. */
+	struct {
+		struct frame *frame;
+		uint64_t from;
+		uint64_t to;
+		enum event_format format;
+	} shared[4];
+	size_t shared_next;
+};
+
+void channel_init(struct channel *channel, const struct limits *limits, struct session_log *log);
+/** There must be no observers left. */
+void channel_finish(struct channel *channel);
+/** New events are committed (max_seq has grown): every live observer gets them. */
+void channel_wake(struct channel *channel);
+/** The end of a loop turn: frames made in it are not kept. */
+void channel_end_turn(struct channel *channel);
+/** Sends a provisional frame to the live observers that asked for such deltas (DELTAS_NONE: to all). */
+void channel_send(struct channel *channel, enum deltas deltas, uint64_t seq, struct frame *frame);
+/** More text of the open event: keeps it for those who come later, and sends it as a delta. */
+void channel_delta(struct channel *channel, uint64_t seq, enum event_type type, const char *text,
+	size_t len);
+/** A new rendering of the open event. */
+void channel_preview(struct channel *channel, uint64_t seq, enum event_type type,
+	const char *html, size_t len);
+/** Sends `state` to everyone live. */
+void channel_send_state(struct channel *channel);
+/** The session is no more: every observer gets session_gone and is closed. */
+void channel_gone(struct channel *channel, const char *reason);
+
+/** The socket under an observer; all four are called on the loop. */
+struct observer_socket_ops {
+	/** Whether a frame written now would leave at once. */
+	bool (*is_writable)(void *socket);
+	/** Sends a frame, which is borrowed. */
+	void (*write)(void *socket, struct frame *frame);
+	/** Asks for observer_pump() to be called when is_writable() holds again. */
+	void (*want_writable)(void *socket);
+	/** Closes, after what was written has left. The socket will call observer_destroy(). */
+	void (*close)(void *socket, unsigned code, const char *reason);
+};
+
+struct observer_config {
+	enum event_format format;
+	enum deltas deltas;
+	const char *client_id; /* copied */
+};
+
+/** Makes an observer that holds nothing yet, and sends `connected`. */
+struct observer *observer_create(struct channel *channel, const struct observer_config *config,
+	const struct observer_socket_ops *ops, void *socket);
+/** Accepts NULL. */
+void observer_destroy(struct observer *observer);
+const char *observer_client_id(const struct observer *observer);
+/** Puts an answer (frame: takes the reference) in line, in front of events. */
+void observer_send(struct observer *observer, struct frame *frame);
+/** Serves `load_events`. One at a time: a new one takes the place of one under way. */
+void observer_load(struct observer *observer, const struct load_request *load);
+/** Sends what is due and what the socket takes. */
+void observer_pump(struct observer *observer);
+
+/** What a load answers at first sight: where it starts, and whether the client has to drop what it has. */
+struct load_plan {
+	uint64_t from; /* first seq to send */
+	uint64_t to; /* last seq, for pages that end before the log does */
+	const char *reset; /* NULL: none */
+	bool prepend;
+	bool to_end; /* the load leads to the end of the log: the observer becomes live */
+	bool is_newest; /* one page, of the newest events */
+};
+/** Pure: the rules of CONTRACT.md, section 4, "Loading". */
+struct load_plan load_plan_make(const struct load_request *load, uint64_t epoch,
+	uint64_t first_seq, uint64_t max_seq);
+
+#endif

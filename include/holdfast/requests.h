@@ -1,0 +1,114 @@
+/*
+ * What clients send, checked: observers' requests and producers' input events. Everything is hostile
+ * here; a refusal is a code and words that say what to do, and nothing has changed. Pure.
+ */
+#ifndef HOLDFAST_REQUESTS_H
+#define HOLDFAST_REQUESTS_H
+
+#include "holdfast/event.h"
+#include "holdfast/limits.h"
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/** Why something is refused. `code` is a constant of proto/protocol.md. */
+struct refusal {
+	const char *code; /* NULL: it is not refused */
+	char message[256];
+	char request[32]; /* type of the refused frame, "" if it could not be read */
+};
+
+/** Sets the refusal and returns -EINVAL. */
+__attribute__((format(printf, 3, 4))) int refuse(
+	struct refusal *refusal, const char *code, const char *fmt, ...);
+
+enum request_type {
+	REQUEST_LOAD_EVENTS,
+	REQUEST_KEEPALIVE,
+	REQUEST_PROMPT,
+	REQUEST_CANCEL,
+	REQUEST_PERMISSION_ANSWER,
+	REQUEST_APPEND, /* of producers */
+};
+
+/** Where to load from. */
+struct load_request {
+	enum { LOAD_NEWEST, LOAD_AFTER, LOAD_BEFORE } from;
+	uint64_t seq;
+	bool has_epoch;
+	uint64_t epoch; /* 0 if what the client sent cannot be one of ours */
+	size_t limit;
+	bool follow;
+};
+
+/** A request; strings and JSON are borrowed from `json`, which request_finish() frees. */
+struct request {
+	enum request_type type;
+	json_t *json;
+	union {
+		struct load_request load;
+		struct {
+			char client_time[32]; /* JSON number, "" if there was none */
+		} keepalive;
+		struct {
+			const char *message;
+			size_t message_len;
+			const char *prompt_id;
+		} prompt;
+		struct {
+			const char *request_id;
+			const char *option_id;
+		} answer;
+		struct {
+			const json_t *events; /* array */
+			char ref[160]; /* JSON text of a string or integer, "" if there was none */
+		} append;
+	};
+};
+
+/** Parses and checks a frame. On refusal returns -EINVAL with `refusal` set, and `ret` needs no finish. */
+int request_parse(const char *text, size_t len, const struct limits *limits, bool is_producer,
+	struct request *ret, struct refusal *refusal);
+void request_finish(struct request *request);
+
+/** The same checks for the query of `GET …/events`; NULL where the query has no such part. */
+int load_request_from_query(const char *after_seq, const char *before_seq, const char *limit,
+	const char *epoch, const struct limits *limits, struct load_request *ret,
+	struct refusal *refusal);
+
+bool session_id_is_valid(const char *id, size_t len);
+/** [A-Za-z0-9._:-]{1,max} */
+bool token_is_valid(const char *text, size_t len, size_t max);
+
+/** An input event of a producer or an agent, checked; `data_json` is made by input_event_parse(). */
+struct input_event {
+	enum event_type type;
+	const char *type_name;
+	size_t type_len;
+	const char *message_id; /* NULL: none */
+	size_t message_id_len;
+	const char *data; /* text of a chunk, else JSON */
+	size_t data_len;
+	char *data_json; /* owned; NULL for chunks */
+	const json_t *object; /* data, borrowed */
+};
+
+/** text_complete and session_idle come out as turn_end. */
+int input_event_parse(const json_t *json, const struct limits *limits, struct input_event *ret,
+	struct refusal *refusal);
+/** The check of `data` alone, for a type; what the agent's events go through too. */
+int input_data_check(enum event_type type, const json_t *data, struct refusal *refusal);
+void input_event_finish(struct input_event *event);
+
+/** {id?, title?} of POST /api/sessions. */
+int session_request_parse(const char *text, size_t len, const struct limits *limits, json_t **ret_json,
+	const char **ret_id, const char **ret_title, struct refusal *refusal);
+
+/**
+ * Loads JSON from outside: an object or array, valid UTF-8, no NUL in strings, at most 64 levels
+ * deep. Refused with bad_utf8 or bad_json.
+ */
+json_t *json_parse(const char *text, size_t len, struct refusal *refusal);
+
+#endif

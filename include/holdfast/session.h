@@ -1,0 +1,120 @@
+/*
+ * A session: one deterministic state machine over its journal, with its turn, its queue of prompts,
+ * its open permission requests, and the channel that its observers see.
+ *
+ * Every input goes one way: journaled (store_append), applied at once (which may complete events),
+ * and, when the journal is synced, committed: the completed events go to the log, waiters hear
+ * that their input is durable, observers are woken. Recovery applies the same records again.
+ */
+#ifndef HOLDFAST_SESSION_H
+#define HOLDFAST_SESSION_H
+
+#include "holdfast/clock.h"
+#include "holdfast/observer.h"
+#include "holdfast/store.h"
+#include "holdfast/stream_buffer.h"
+
+#include <uv.h>
+
+struct session;
+struct session_table;
+
+/** What the floors above want to hear. All are called on the loop, outside of any session call. */
+struct session_ops {
+	/** A prompt has become the user_prompt event `seq`, and that is durable: its turn begins. */
+	void (*prompt_due)(void *owner, struct session *session, uint64_t seq, const char *message, size_t len);
+	/** The session's object (max_seq, status, …) has changed; at most once a loop turn. */
+	void (*changed)(void *owner, struct session *session);
+	/** It is durably gone and about to be freed. */
+	void (*deleted)(void *owner, struct session *session);
+	/** The journal cannot be written any more; told once. */
+	void (*store_failed)(void *owner, int error);
+};
+
+struct session_table_config {
+	uv_loop_t *loop;
+	const struct limits *limits;
+	const struct clock *clock;
+	const char *data_dir;
+	enum store_durability durability;
+	const struct session_ops *ops;
+	void *owner;
+};
+
+/** Opens the data directory and recovers every session in it. See store_open() for errors. */
+int session_table_open(
+	const struct session_table_config *config, struct session_table **ret_table, char **ret_why);
+/** Closes the store and frees all sessions; observers must be gone. Blocks. Accepts NULL. */
+void session_table_close(struct session_table *table);
+struct session *session_table_get(struct session_table *table, const char *id, size_t len);
+size_t session_table_count(const struct session_table *table);
+void session_table_each(
+	struct session_table *table, void (*visit)(struct session *session, void *arg), void *arg);
+/** The end of a loop turn: deltas and states go out, the gathered batch starts on its way to the disk. */
+void session_table_end_turn(struct session_table *table);
+/** Bytes that wait for the disk: producers are paused above limits->journal_backlog. */
+size_t session_table_backlog(const struct session_table *table);
+
+/** Something that waits until what has been journaled so far is durable. Embedded in the waiter's struct. */
+struct durable_wait {
+	struct list link;
+	int64_t lsn;
+	/** status is 0, or a negative errno: then the input is not stored. Called once; the wait is unlinked. */
+	void (*done)(struct durable_wait *wait, int status);
+};
+
+/**
+ * Makes a session; `id` NULL makes one up. Returns -EEXIST, -EIO (the store has failed) or another
+ * negative errno. It is durable when session_wait_durable() says so.
+ */
+int session_create(struct session_table *table, const char *id, const char *title,
+	struct session **ret_session);
+/** Begins the deletion: ops->deleted follows when it is durable. -EALREADY if one is under way. */
+int session_delete(struct session *session);
+void session_wait_durable(struct session *session, struct durable_wait *wait);
+/** Accepts a wait that is not in use (zeroed, or done). */
+void durable_wait_cancel(struct durable_wait *wait);
+
+/**
+ * Takes one checked input: gives it its seq (0 for text that is blank so far) and journals it. A
+ * turn_end outside of a turn adds nothing: *ret_duplicate is set, with the seq of the one that was.
+ * Returns -EIO if the store has failed; nothing has changed then.
+ */
+int session_input(struct session *session, const struct input_event *input, uint64_t *ret_seq,
+	bool *ret_duplicate);
+/**
+ * Takes a prompt: it becomes user_prompt at once when the session is free, else it waits in the
+ * queue (*ret_seq 0). The same prompt_id again adds nothing. Errors: -EIO, -ENOBUFS (queue full).
+ */
+int session_prompt(struct session *session, const char *message, size_t len, const char *prompt_id,
+	const char *client_id, uint64_t *ret_seq, bool *ret_duplicate);
+
+enum permission_state { PERMISSION_UNKNOWN, PERMISSION_PENDING, PERMISSION_RESOLVED };
+struct permission_view {
+	enum permission_state state;
+	const char *by; /* who resolved it, "" if nobody did; borrowed */
+	uint64_t seq; /* of permission_resolved */
+};
+struct permission_view session_permission(const struct session *session, const char *request_id);
+/** Whether a pending request has such an option. */
+bool session_permission_has_option(
+	const struct session *session, const char *request_id, const char *option_id);
+/** Calls `visit` for the id of every pending request; it may resolve them. */
+void session_each_permission(struct session *session,
+	void (*visit)(void *arg, const char *request_id), void *arg);
+
+struct channel *session_channel(struct session *session);
+const char *session_id(const struct session *session);
+void session_get_object(const struct session *session, struct session_object *ret);
+/** A turn is running (with what is not yet committed counted). */
+bool session_is_prompting(const struct session *session);
+/** The running turn was begun by a prompt, so that the session's agent is at work on it. */
+bool session_is_turn_of_prompt(const struct session *session);
+bool session_agent_is_running(const struct session *session);
+bool session_is_deleted(const struct session *session);
+struct session_table *session_table_of(struct session *session);
+/** A place for the floor above to hang its own state on the session (the agent). */
+void session_set_host(struct session *session, void *host);
+void *session_host(const struct session *session);
+
+#endif

@@ -1,0 +1,309 @@
+#include "acp_internal.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+
+/* What may wait for a child that does not read its stdin, on top of the message that comes last. */
+#define WRITE_QUEUE_MAX ((size_t)8 * 1024 * 1024)
+/* A descendant that has left the group may hold the child's stdout open: this long is waited for it. */
+#define DRAIN_MS 1000
+#define POLL_MS  20
+
+enum stop_stage { STOP_NONE, STOP_HUNG_UP, STOP_TERMINATED, STOP_KILLED };
+
+struct acp_process {
+	uv_process_t child;
+	uv_pipe_t in;
+	uv_pipe_t out;
+	uv_pipe_t err;
+	uv_timer_t timer;
+	unsigned open_handles;
+	const struct acp_process_ops *ops;
+	void *owner;
+	int grace_ms;
+	int pid; /* also its process group; 0 if it never came to be */
+	enum stop_stage stage;
+	uint64_t kill_at_ms; /* while it is being ended */
+	bool ending; /* acp_process_end() */
+	bool closing;
+	bool exited;
+	bool output_ended;
+	bool paused;
+	int64_t exit_status;
+	int term_signal;
+	char read_buf[64 * 1024]; /* for both pipes: each read is consumed before the next */
+};
+
+struct acp_write {
+	uv_write_t req;
+	struct acp_process *process;
+	struct buffer bytes;
+};
+
+static void handle_closed(uv_handle_t *handle)
+{
+	struct acp_process *p = handle->data;
+	assert(p->open_handles > 0);
+	if (--p->open_handles == 0) {
+		p->ops->closed(p->owner);
+		free(p);
+	}
+}
+
+static void close_once(uv_handle_t *handle)
+{
+	if (!uv_is_closing(handle)) {
+		uv_close(handle, handle_closed);
+	}
+}
+
+static void process_close(struct acp_process *p)
+{
+	p->closing = true;
+	close_once((uv_handle_t *)&p->child);
+	close_once((uv_handle_t *)&p->in);
+	close_once((uv_handle_t *)&p->out);
+	close_once((uv_handle_t *)&p->err);
+	close_once((uv_handle_t *)&p->timer);
+}
+
+static void signal_group(const struct acp_process *p, int signal_number)
+{
+	/* An id is not given away while a group has it, so at worst this finds nobody. */
+	if (p->pid > 0) {
+		kill(-p->pid, signal_number);
+	}
+}
+
+static void handle_timer(uv_timer_t *timer);
+
+static void wait_grace(struct acp_process *p)
+{
+	uv_timer_start(&p->timer, handle_timer, (uint64_t)p->grace_ms, 0);
+}
+
+static void terminate(struct acp_process *p)
+{
+	p->stage = STOP_TERMINATED;
+	signal_group(p, SIGTERM);
+	wait_grace(p);
+}
+
+static void escalate(struct acp_process *p)
+{
+	if (p->stage == STOP_HUNG_UP) {
+		terminate(p);
+	} else {
+		p->stage = STOP_KILLED;
+		signal_group(p, SIGKILL);
+	}
+}
+
+/** The leader is gone; the rest of the group has what is left of the grace to follow. */
+static void await_group(struct acp_process *p)
+{
+	bool empty = kill(-p->pid, 0) < 0 && errno == ESRCH;
+	if (empty || p->stage == STOP_KILLED || uv_now(p->timer.loop) >= p->kill_at_ms) {
+		signal_group(p, SIGKILL);
+		process_close(p);
+		return;
+	}
+	uv_timer_start(&p->timer, handle_timer, POLL_MS, 0);
+}
+
+static void finish_if_drained(struct acp_process *p)
+{
+	if (p->exited && p->output_ended && !p->ending && !p->closing) {
+		uv_timer_stop(&p->timer);
+		p->ops->finished(p->owner, p->exit_status, p->term_signal);
+	}
+}
+
+static void handle_timer(uv_timer_t *timer)
+{
+	struct acp_process *p = timer->data;
+	if (!p->exited) {
+		escalate(p);
+	} else if (p->ending) {
+		await_group(p);
+	} else if (p->paused) {
+		uv_timer_start(timer, handle_timer, DRAIN_MS, 0);
+	} else {
+		uv_read_stop((uv_stream_t *)&p->out);
+		p->output_ended = true;
+		finish_if_drained(p);
+	}
+}
+
+static void handle_exit(uv_process_t *child, int64_t exit_status, int term_signal)
+{
+	struct acp_process *p = child->data;
+	p->exited = true;
+	p->exit_status = exit_status;
+	p->term_signal = term_signal;
+	if (p->ending) {
+		await_group(p);
+		return;
+	}
+	signal_group(p, SIGKILL);
+	uv_timer_start(&p->timer, handle_timer, DRAIN_MS, 0);
+	finish_if_drained(p);
+}
+
+/** It can never answer again, or never be asked. Most end by themselves when stdin is closed. */
+static void hang_up(struct acp_process *p)
+{
+	if (!p->exited && !p->ending && p->stage == STOP_NONE) {
+		p->stage = STOP_HUNG_UP;
+		close_once((uv_handle_t *)&p->in);
+		wait_grace(p);
+	}
+}
+
+static void handle_output_end(struct acp_process *p)
+{
+	uv_read_stop((uv_stream_t *)&p->out);
+	p->output_ended = true;
+	finish_if_drained(p);
+	hang_up(p);
+}
+
+static void handle_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *ret_buf)
+{
+	struct acp_process *p = handle->data;
+	*ret_buf = uv_buf_init(p->read_buf, sizeof(p->read_buf));
+}
+
+static void handle_output(uv_stream_t *stream, ssize_t len, const uv_buf_t *buf)
+{
+	struct acp_process *p = stream->data;
+	if (len > 0) {
+		p->ops->output(p->owner, buf->base, (size_t)len);
+	} else if (len < 0) {
+		handle_output_end(p);
+	}
+}
+
+static void handle_errors(uv_stream_t *stream, ssize_t len, const uv_buf_t *buf)
+{
+	struct acp_process *p = stream->data;
+	if (len > 0) {
+		p->ops->errors(p->owner, buf->base, (size_t)len);
+	} else if (len < 0) {
+		uv_read_stop(stream);
+	}
+}
+
+static int process_exec(struct acp_process *p, uv_loop_t *loop, const struct acp_process_config *config)
+{
+	char *args[] = {(char[]){"/bin/sh"}, (char[]){"-c"}, xstrdup(config->command), NULL};
+	uv_stdio_container_t stdio[] = {
+		{.flags = UV_CREATE_PIPE | UV_READABLE_PIPE, .data.stream = (uv_stream_t *)&p->in},
+		{.flags = UV_CREATE_PIPE | UV_WRITABLE_PIPE, .data.stream = (uv_stream_t *)&p->out},
+		{.flags = UV_CREATE_PIPE | UV_WRITABLE_PIPE, .data.stream = (uv_stream_t *)&p->err},
+	};
+	/*
+	 * Detached means a session and so a process group of its own. PR_SET_PDEATHSIG cannot be
+	 * asked for here: should we be killed, the closing of its stdin is what ends an agent.
+	 */
+	uv_process_options_t options = {
+		.file = args[0],
+		.args = args,
+		.cwd = config->cwd,
+		.exit_cb = handle_exit,
+		.flags = UV_PROCESS_DETACHED,
+		.stdio = stdio,
+		.stdio_count = 3,
+	};
+	int err = uv_spawn(loop, &p->child, &options);
+	free(args[2]);
+	return err;
+}
+
+int acp_process_spawn(uv_loop_t *loop, const struct acp_process_config *config,
+	const struct acp_process_ops *ops, void *owner, struct acp_process **ret_process)
+{
+	struct acp_process *p = xcalloc(1, sizeof(*p));
+	p->ops = ops;
+	p->owner = owner;
+	p->grace_ms = config->stop_grace_ms;
+	uv_pipe_init(loop, &p->in, 0);
+	uv_pipe_init(loop, &p->out, 0);
+	uv_pipe_init(loop, &p->err, 0);
+	uv_timer_init(loop, &p->timer);
+	p->in.data = p->out.data = p->err.data = p->timer.data = p;
+	p->open_handles = 5;
+	int err = process_exec(p, loop, config);
+	p->child.data = p;
+	if (err < 0) {
+		process_close(p);
+		return err;
+	}
+	p->pid = uv_process_get_pid(&p->child);
+	uv_read_start((uv_stream_t *)&p->out, handle_alloc, handle_output);
+	uv_read_start((uv_stream_t *)&p->err, handle_alloc, handle_errors);
+	*ret_process = p;
+	return 0;
+}
+
+static void handle_written(uv_write_t *req, int status)
+{
+	struct acp_write *w = req->data;
+	if (status < 0 && status != UV_ECANCELED) {
+		hang_up(w->process);
+	}
+	buffer_finish(&w->bytes);
+	free(w);
+}
+
+int acp_process_write(struct acp_process *p, struct buffer *bytes)
+{
+	int err = 0;
+	if (uv_stream_get_write_queue_size((uv_stream_t *)&p->in) > WRITE_QUEUE_MAX) {
+		err = -ENOBUFS;
+	} else if (!uv_is_closing((uv_handle_t *)&p->in)) {
+		struct acp_write *w = xmalloc(sizeof(*w));
+		w->process = p;
+		w->bytes = *bytes;
+		buffer_init(bytes);
+		w->req.data = w;
+		uv_buf_t buf = {.base = w->bytes.data, .len = w->bytes.len};
+		int failed = uv_write(&w->req, (uv_stream_t *)&p->in, &buf, 1, handle_written);
+		if (failed < 0) {
+			handle_written(&w->req, failed);
+		}
+	}
+	buffer_finish(bytes);
+	return err;
+}
+
+void acp_process_pause(struct acp_process *p, bool paused)
+{
+	if (p->paused == paused || p->ending || p->closing) {
+		return;
+	}
+	p->paused = paused;
+	if (paused) {
+		uv_read_stop((uv_stream_t *)&p->out);
+	} else if (!p->output_ended) {
+		uv_read_start((uv_stream_t *)&p->out, handle_alloc, handle_output);
+	}
+}
+
+void acp_process_end(struct acp_process *p)
+{
+	if (p->ending || p->closing) {
+		return;
+	}
+	p->ending = true;
+	p->kill_at_ms = uv_now(p->timer.loop) + (uint64_t)p->grace_ms;
+	close_once((uv_handle_t *)&p->in);
+	uv_read_stop((uv_stream_t *)&p->out);
+	if (p->exited) {
+		process_close(p);
+	} else {
+		terminate(p);
+	}
+}

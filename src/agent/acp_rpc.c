@@ -1,0 +1,303 @@
+#include "acp_internal.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A buffer that held a long line is given back when it is empty. */
+#define LINES_KEEP_BYTES ((size_t)256 * 1024)
+#define DESCRIPTION_MAX  ((size_t)1024)
+#define REPLACEMENT      "\xef\xbf\xbd"
+
+void acp_lines_init(struct acp_lines *l, size_t line_max)
+{
+	*l = (struct acp_lines){.line_max = line_max};
+}
+
+void acp_lines_finish(struct acp_lines *l)
+{
+	buffer_finish(&l->bytes);
+	acp_lines_init(l, l->line_max);
+}
+
+static void lines_compact(struct acp_lines *l)
+{
+	if (l->start > 0) {
+		buffer_consume(&l->bytes, l->start);
+		l->scanned -= l->start;
+		l->start = 0;
+	}
+	if (l->bytes.len == 0 && l->bytes.cap > LINES_KEEP_BYTES) {
+		buffer_finish(&l->bytes);
+	}
+}
+
+void acp_lines_push(struct acp_lines *l, const char *bytes, size_t len)
+{
+	lines_compact(l);
+	if (l->skipping) {
+		const char *end = memchr(bytes, '\n', len);
+		if (!end) {
+			return;
+		}
+		l->skipping = false;
+		len -= (size_t)(end + 1 - bytes);
+		bytes = end + 1;
+	}
+	buffer_append(&l->bytes, bytes, len);
+}
+
+enum acp_line acp_lines_next(struct acp_lines *l, char **ret_line, size_t *ret_len)
+{
+	size_t unscanned = l->bytes.len - l->scanned;
+	char *end = unscanned ? memchr(l->bytes.data + l->scanned, '\n', unscanned) : NULL;
+	if (!end) {
+		l->scanned = l->bytes.len;
+		if (l->bytes.len - l->start <= l->line_max) {
+			return ACP_LINE_NONE;
+		}
+		l->start = l->bytes.len;
+		l->skipping = true;
+		return ACP_LINE_TOO_LONG;
+	}
+	char *line = l->bytes.data + l->start;
+	size_t len = (size_t)(end - line);
+	l->start += len + 1;
+	l->scanned = l->start;
+	if (len > l->line_max) {
+		return ACP_LINE_TOO_LONG;
+	}
+	if (len > 0 && line[len - 1] == '\r') {
+		len--;
+	}
+	*ret_line = line;
+	*ret_len = len;
+	return ACP_LINE_READY;
+}
+
+size_t acp_utf8_length(const char *text, size_t len)
+{
+	const unsigned char *s = (const unsigned char *)text;
+	if (len == 0 || s[0] < 0x80) {
+		return len > 0;
+	}
+	size_t need = s[0] >= 0xf0 ? 4 : s[0] >= 0xe0 ? 3 : 2;
+	if (s[0] < 0xc2 || s[0] > 0xf4 || need > len) {
+		return 0;
+	}
+	for (size_t i = 1; i < need; i++) {
+		if ((s[i] & 0xc0) != 0x80) {
+			return 0;
+		}
+	}
+	/* Overlong forms, surrogates, and what lies beyond U+10FFFF. */
+	bool bad = (s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xed && s[1] > 0x9f) ||
+		   (s[0] == 0xf0 && s[1] < 0x90) || (s[0] == 0xf4 && s[1] > 0x8f);
+	return bad ? 0 : need;
+}
+
+size_t acp_utf8_prefix(const char *text, size_t len, size_t max)
+{
+	size_t at = 0;
+	while (at < len) {
+		size_t n = acp_utf8_length(text + at, len - at);
+		if (n == 0 || at + n > max) {
+			break;
+		}
+		at += n;
+	}
+	return at;
+}
+
+/** The four hexadecimal digits of a \u escape, or -1. */
+static int hex_unit(const char *s, size_t len)
+{
+	int unit = 0;
+	for (size_t i = 0; i < 4; i++) {
+		static const char digits[] = "0123456789abcdef";
+		const char *digit = i < len && s[i] ? strchr(digits, s[i] | 0x20) : NULL;
+		if (!digit) {
+			return -1;
+		}
+		unit = unit * 16 + (int)(digit - digits);
+	}
+	return unit;
+}
+
+static bool is_low_surrogate_escape(const char *s, size_t len)
+{
+	int unit = len >= 6 && s[0] == '\\' && s[1] == 'u' ? hex_unit(s + 2, len - 2) : -1;
+	return unit >= 0xdc00 && unit <= 0xdfff;
+}
+
+/** Replaces the escapes that no C string or UTF-8 can hold. The length stays, so it is done in place. */
+static void fix_escapes(char *line, size_t len)
+{
+	char *end = line + len;
+	char *s = line;
+	while (end - s >= 2 && (s = memchr(s, '\\', (size_t)(end - s) - 1))) {
+		int unit = s[1] == 'u' ? hex_unit(s + 2, (size_t)(end - s) - 2) : -1;
+		if (unit < 0) {
+			s += 2;
+			continue;
+		}
+		if (unit >= 0xd800 && unit <= 0xdbff &&
+			is_low_surrogate_escape(s + 6, (size_t)(end - s) - 6)) {
+			s += 12;
+			continue;
+		}
+		if (unit == 0 || (unit >= 0xd800 && unit <= 0xdfff)) {
+			memcpy(s + 2, "fffd", 4);
+		}
+		s += 6;
+	}
+}
+
+static void repair_number(struct buffer *out, const char *token, size_t len)
+{
+	char *copy = xstrndup(token, len);
+	bool integer = !strpbrk(copy, ".eE");
+	if (isinf(strtod(copy, NULL))) {
+		buffer_append_str(out, "null");
+	} else {
+		buffer_append(out, token, len);
+		/* Nineteen digits and more may be over 64 bits; with an exponent they are a real. */
+		buffer_append_str(out, integer && len >= 19 ? "e0" : "");
+	}
+	free(copy);
+}
+
+/** The length of the number at `text`, or 0 if there is none. */
+static size_t number_length(const char *text, size_t len)
+{
+	if (len == 0 || (*text != '-' && (*text < '0' || *text > '9'))) {
+		return 0;
+	}
+	size_t n = 1;
+	while (n < len && text[n] && strchr("+-.eE0123456789", text[n])) {
+		n++;
+	}
+	return n;
+}
+
+/** Copies a line with invalid UTF-8 replaced and with numbers that fit. */
+static void repair_line(struct buffer *out, const char *line, size_t len)
+{
+	bool in_string = false;
+	size_t i = 0;
+	while (i < len) {
+		size_t n = in_string ? 0 : number_length(line + i, len - i);
+		if (n > 0) {
+			repair_number(out, line + i, n);
+			i += n;
+			continue;
+		}
+		n = acp_utf8_length(line + i, len - i);
+		if (n == 0) {
+			buffer_append_str(out, REPLACEMENT);
+			i++;
+			continue;
+		}
+		bool escape = in_string && line[i] == '\\' && i + 1 < len && (line[i + 1] & 0x80) == 0;
+		in_string ^= line[i] == '"';
+		n = escape ? 2 : n;
+		buffer_append(out, line + i, n);
+		i += n;
+	}
+}
+
+json_t *acp_rpc_parse(char *line, size_t len, json_error_t *ret_error)
+{
+	if (memmem(line, len, "\\u", 2)) {
+		fix_escapes(line, len);
+	}
+	json_t *message = json_loadb(line, len, 0, ret_error);
+	if (message) {
+		return message;
+	}
+	enum json_error_code code = json_error_code(ret_error);
+	if (code != json_error_invalid_utf8 && code != json_error_numeric_overflow) {
+		return NULL;
+	}
+	struct buffer repaired = {0};
+	repair_line(&repaired, line, len);
+	message = json_loadb(repaired.data, repaired.len, 0, ret_error);
+	buffer_finish(&repaired);
+	return message;
+}
+
+enum acp_message acp_rpc_classify(const json_t *message)
+{
+	const json_t *method = json_object_get(message, "method");
+	if (json_is_string(method)) {
+		return json_object_get(message, "id") ? ACP_MESSAGE_REQUEST
+						       : ACP_MESSAGE_NOTIFICATION;
+	}
+	bool answers = json_object_get(message, "result") || json_object_get(message, "error");
+	return !method && answers ? ACP_MESSAGE_RESPONSE : ACP_MESSAGE_INVALID;
+}
+
+static int append_chunk(const char *bytes, size_t len, void *out)
+{
+	buffer_append(out, bytes, len);
+	return 0;
+}
+
+void acp_rpc_encode(struct buffer *out, const json_t *value)
+{
+	/* In ASCII, because some agents' readers take U+2028 for the end of a line. */
+	json_dump_callback(value, append_chunk, out, JSON_COMPACT | JSON_ENSURE_ASCII | JSON_ENCODE_ANY);
+}
+
+static void encode_line(struct buffer *out, json_t *message)
+{
+	acp_rpc_encode(out, message);
+	buffer_append_char(out, '\n');
+	json_decref(message);
+}
+
+void acp_rpc_request(struct buffer *out, json_int_t id, const char *method, json_t *params)
+{
+	encode_line(out, json_pack("{s:s, s:I, s:s, s:o}", "jsonrpc", "2.0", "id", id, "method", method,
+				 "params", params));
+}
+
+void acp_rpc_notification(struct buffer *out, const char *method, json_t *params)
+{
+	encode_line(out, json_pack("{s:s, s:s, s:o}", "jsonrpc", "2.0", "method", method, "params", params));
+}
+
+void acp_rpc_result(struct buffer *out, const json_t *id, json_t *result)
+{
+	encode_line(out, json_pack("{s:s, s:O, s:o}", "jsonrpc", "2.0", "id", id, "result", result));
+}
+
+void acp_rpc_error(struct buffer *out, const json_t *id, int code, const char *message)
+{
+	encode_line(out, json_pack("{s:s, s:O, s:{s:i, s:s}}", "jsonrpc", "2.0", "id", id, "error", "code",
+				 code, "message", message));
+}
+
+static void describe_part(struct buffer *out, const char *before, const json_t *text)
+{
+	const char *words = json_string_value(text);
+	if (words && *words) {
+		buffer_append_str(out, out->len ? before : "");
+		buffer_append(out, words,
+			acp_utf8_prefix(words, json_string_length(text), DESCRIPTION_MAX));
+	}
+}
+
+void acp_rpc_describe_error(struct buffer *out, const json_t *error)
+{
+	/* The message is often just "Internal error"; what happened is in one of these. */
+	const json_t *data = json_object_get(error, "data");
+	size_t start = out->len;
+	describe_part(out, "", json_object_get(error, "message"));
+	describe_part(out, ": ", data);
+	describe_part(out, ": ", json_object_get(data, "details"));
+	describe_part(out, ": ", json_object_get(data, "message"));
+	if (out->len == start) {
+		buffer_append_str(out, "an error without a message");
+	}
+}

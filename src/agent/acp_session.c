@@ -1,0 +1,283 @@
+#include "acp_internal.h"
+
+#include "holdfast/diag.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* The conversation with one child: what is said to it, and what it says but for requests. */
+
+#define NOISE_PER_MINUTE 20
+#define NOISE_SHOWN      ((size_t)200)
+/* Updates before the answer to session/new: a few are normal. */
+#define EARLY_MAX               64
+#define SESSION_ID_MAX          1024
+#define ERROR_REQUEST_CANCELLED (-32800)
+
+static void send_request(struct acp_agent *agent, const char *method, json_t *params)
+{
+	struct buffer out = {0};
+	acp_rpc_request(&out, ++agent->last_id, method, params);
+	acp_agent_send(agent, &out);
+}
+
+void acp_agent_send_initialize(struct acp_agent *agent)
+{
+	agent->stage = ACP_INITIALIZING;
+	send_request(agent, "initialize",
+		json_pack("{s:i, s:{s:{s:b, s:b}, s:b}, s:{s:s, s:s, s:s}}", "protocolVersion", 1,
+			"clientCapabilities", "fs", "readTextFile", 1, "writeTextFile", 1, "terminal", 0,
+			"clientInfo", "name", "holdfast", "title", "Holdfast", "version",
+			HOLDFAST_VERSION));
+}
+
+static void send_new_session(struct acp_agent *agent)
+{
+	agent->stage = ACP_NEW_SESSION;
+	send_request(agent, "session/new", json_pack("{s:s, s:[]}", "cwd", agent->cwd, "mcpServers"));
+}
+
+void acp_agent_send_prompt(struct acp_agent *agent)
+{
+	json_t *text = agent->prompt;
+	agent->prompt = NULL;
+	send_request(agent, "session/prompt",
+		json_pack("{s:s, s:[{s:s, s:o}]}", "sessionId", agent->agent_session_id, "prompt", "type",
+			"text", "text", text));
+}
+
+void acp_agent_send_cancel(struct acp_agent *agent)
+{
+	struct buffer out = {0};
+	acp_rpc_notification(&out, "session/cancel",
+		json_pack("{s:s}", "sessionId", agent->agent_session_id));
+	acp_agent_send(agent, &out);
+}
+
+void acp_agent_report_noise(struct acp_agent *agent, const char *what, const char *text, size_t len)
+{
+	unsigned dropped = 0;
+	if (!acp_rate_take(&agent->noise, NOISE_PER_MINUTE, uv_now(agent->loop), &dropped)) {
+		return;
+	}
+	struct buffer clean = {0};
+	acp_diag_clean(&clean, text, len < NOISE_SHOWN ? len : NOISE_SHOWN);
+	diag(DIAG_WARN, "session %s: the agent sent %s: %s (%u before it not shown)", agent->session_id,
+		what, buffer_cstr(&clean), dropped);
+	buffer_finish(&clean);
+}
+
+static void report_update(struct acp_agent *agent, const json_t *update)
+{
+	const char *why = NULL;
+	int err = acp_update_report(update, agent->ops, agent->owner, &why);
+	if (err < 0) {
+		acp_agent_report_noise(agent, "an update that cannot be used", why, strlen(why));
+	} else if (err > 0) {
+		diag(DIAG_DEBUG, "session %s: an update with nothing to report", agent->session_id);
+	}
+}
+
+static void handle_own_update(struct acp_agent *agent, const json_t *params)
+{
+	const char *id = json_string_value(json_object_get(params, "sessionId"));
+	if (!id || !strcmp(id, agent->agent_session_id)) {
+		report_update(agent, json_object_get(params, "update"));
+	} else {
+		acp_agent_report_noise(agent, "an update of another session", id, strlen(id));
+	}
+}
+
+/** Some send updates before the answer that names the session: they are told after started(). */
+static void keep_early_update(struct acp_agent *agent, const json_t *params, size_t line_len)
+{
+	agent->early_bytes += line_len;
+	if (json_array_size(agent->early) >= EARLY_MAX || agent->early_bytes > agent->lines.line_max) {
+		acp_agent_report_noise(agent, "too many updates before its session", "", 0);
+		return;
+	}
+	if (!agent->early) {
+		agent->early = json_array();
+	}
+	json_array_append(agent->early, (json_t *)params);
+}
+
+static void handle_update(struct acp_agent *agent, const json_t *params, size_t line_len)
+{
+	if (!json_is_object(params)) {
+		acp_agent_report_noise(agent, "an update that cannot be used", "no params", 9);
+	} else if (agent->agent_session_id) {
+		handle_own_update(agent, params);
+	} else {
+		keep_early_update(agent, params, line_len);
+	}
+}
+
+static void report_early_updates(struct acp_agent *agent)
+{
+	json_t *early = agent->early;
+	agent->early = NULL;
+	for (size_t i = 0; i < json_array_size(early); i++) {
+		handle_own_update(agent, json_array_get(early, i));
+	}
+	json_decref(early);
+}
+
+static void set_info(json_t *info, const json_t *from, const char *key)
+{
+	if (json_is_string(json_object_get(from, key))) {
+		json_object_set(info, key, json_object_get(from, key));
+	}
+}
+
+static void handle_initialized(struct acp_agent *agent, const json_t *result)
+{
+	const json_t *version = json_object_get(result, "protocolVersion");
+	if (!json_is_integer(version) || json_integer_value(version) != 1) {
+		acp_agent_stop_child(agent, "protocol", "the agent does not speak version 1 of the protocol");
+		return;
+	}
+	const json_t *agent_info = json_object_get(result, "agentInfo");
+	agent->info = json_pack("{s:i}", "protocol_version", 1);
+	set_info(agent->info, agent_info, "name");
+	set_info(agent->info, agent_info, "title");
+	set_info(agent->info, agent_info, "version");
+	send_new_session(agent);
+}
+
+static void handle_session(struct acp_agent *agent, const json_t *result)
+{
+	const json_t *id = json_object_get(result, "sessionId");
+	if (json_string_length(id) == 0 || json_string_length(id) > SESSION_ID_MAX) {
+		acp_agent_stop_child(agent, "protocol", "the agent's answer to session/new names no session");
+		return;
+	}
+	agent->agent_session_id = xstrdup(json_string_value(id));
+	agent->stage = ACP_READY;
+	uv_timer_stop(&agent->deadline);
+	json_t *info = agent->info;
+	agent->info = NULL;
+	json_object_set(info, "agent_session_id", (json_t *)id);
+	agent->ops->started(agent->owner, info);
+	json_decref(info);
+	report_early_updates(agent);
+	if (agent->prompt) {
+		acp_agent_send_prompt(agent);
+	}
+}
+
+static const char *known_stop_reason(const char *reason)
+{
+	static const char *const known[] = {"end_turn", "max_tokens", "max_turn_requests", "refusal",
+		"cancelled"};
+	for (size_t i = 0; reason && i < sizeof(known) / sizeof(known[0]); i++) {
+		if (!strcmp(known[i], reason)) {
+			return known[i];
+		}
+	}
+	return NULL;
+}
+
+static void handle_prompt_result(struct acp_agent *agent, const json_t *result)
+{
+	json_t *usage = acp_update_usage(json_object_get(result, "usage"));
+	if (usage) {
+		agent->ops->event(agent->owner, "usage", usage);
+		json_decref(usage);
+	}
+	const char *given = json_string_value(json_object_get(result, "stopReason"));
+	const char *reason = known_stop_reason(given);
+	if (!reason) {
+		given = given ? given : "none";
+		acp_agent_report_noise(agent, "an unknown stop reason", given, strlen(given));
+		reason = "end_turn";
+	}
+	acp_agent_end_turn(agent, reason, NULL);
+}
+
+static void handle_error(struct acp_agent *agent, const json_t *error)
+{
+	struct buffer words = {0};
+	json_int_t code = json_integer_value(json_object_get(error, "code"));
+	if (agent->stage == ACP_READY && agent->cancelling && code == ERROR_REQUEST_CANCELLED) {
+		acp_agent_end_turn(agent, "cancelled", NULL);
+	} else if (agent->stage == ACP_READY) {
+		acp_rpc_describe_error(&words, error);
+		acp_agent_end_turn(agent, "error", buffer_cstr(&words));
+	} else {
+		buffer_append_str(&words,
+			agent->stage == ACP_INITIALIZING ? "initialize: " : "session/new: ");
+		struct buffer why = {0};
+		acp_rpc_describe_error(&why, error);
+		buffer_append(&words, why.data, why.len);
+		buffer_finish(&why);
+		acp_agent_stop_child(agent, "protocol", buffer_cstr(&words));
+	}
+	buffer_finish(&words);
+}
+
+/** Whether this answers the one request of ours that may be open. */
+static bool is_awaited(const struct acp_agent *agent, const json_t *id)
+{
+	bool sent = agent->prompting && !agent->prompt && !agent->cancelled_unsent;
+	bool open = agent->stage != ACP_READY || sent;
+	return open && json_is_integer(id) && json_integer_value(id) == agent->last_id;
+}
+
+static void handle_response(struct acp_agent *agent, const json_t *message)
+{
+	const json_t *error = json_object_get(message, "error");
+	const json_t *result = json_object_get(message, "result");
+	if (!is_awaited(agent, json_object_get(message, "id"))) {
+		struct buffer words = {0};
+		acp_rpc_describe_error(&words, error);
+		diag(DIAG_DEBUG, "session %s: the agent answered nothing that was asked: %s",
+			agent->session_id, error ? buffer_cstr(&words) : "a result");
+		buffer_finish(&words);
+		return;
+	}
+	if (error && !json_is_null(error)) {
+		handle_error(agent, error);
+	} else if (agent->stage == ACP_INITIALIZING) {
+		handle_initialized(agent, result);
+	} else if (agent->stage == ACP_NEW_SESSION) {
+		handle_session(agent, result);
+	} else {
+		handle_prompt_result(agent, result);
+	}
+}
+
+static void handle_notification(struct acp_agent *agent, const json_t *message, size_t line_len)
+{
+	const char *method = json_string_value(json_object_get(message, "method"));
+	const json_t *params = json_object_get(message, "params");
+	if (!strcmp(method, "session/update")) {
+		handle_update(agent, params, line_len);
+	} else if (!strcmp(method, "$/cancel_request")) {
+		acp_agent_handle_withdrawal(agent, params);
+	} else {
+		diag(DIAG_DEBUG, "session %s: the agent sent an unknown notification", agent->session_id);
+	}
+}
+
+void acp_agent_handle_line(struct acp_agent *agent, char *line, size_t len)
+{
+	json_error_t error;
+	json_t *message = acp_rpc_parse(line, len, &error);
+	switch (acp_rpc_classify(message)) {
+	case ACP_MESSAGE_REQUEST:
+		acp_agent_handle_request(agent, json_string_value(json_object_get(message, "method")),
+			json_object_get(message, "id"), json_object_get(message, "params"));
+		break;
+	case ACP_MESSAGE_NOTIFICATION:
+		handle_notification(agent, message, len);
+		break;
+	case ACP_MESSAGE_RESPONSE:
+		handle_response(agent, message);
+		break;
+	case ACP_MESSAGE_INVALID:
+		acp_agent_report_noise(agent, "a line that is not JSON-RPC", line, len);
+		break;
+	}
+	json_decref(message);
+}

@@ -1,0 +1,376 @@
+#include "acp_internal.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define KIND_MAX 64
+
+/*
+ * The structural names of ACP v1 and what they are called here. Only these are renamed: other keys
+ * may be data (a map keyed by file names), and are the agent's own.
+ */
+static const struct {
+	const char *acp;
+	const char *ours;
+} names[] = {
+	{"availableCommands", "available_commands"},
+	{"cachedReadTokens", "cached_read_tokens"},
+	{"cachedWriteTokens", "cached_write_tokens"},
+	{"compactionId", "compaction_id"},
+	{"configOptions", "config_options"},
+	{"currentModeId", "current_mode_id"},
+	{"currentValue", "current_value"},
+	{"inputTokens", "input_tokens"},
+	{"lastModified", "last_modified"},
+	{"messageId", "message_id"},
+	{"mimeType", "mime_type"},
+	{"newText", "new_text"},
+	{"oldText", "old_text"},
+	{"optionId", "option_id"},
+	{"outputTokens", "output_tokens"},
+	{"planId", "plan_id"},
+	{"rawInput", "raw_input"},
+	{"rawOutput", "raw_output"},
+	{"recipientSessionId", "recipient_session_id"},
+	{"senderSessionId", "sender_session_id"},
+	{"sessionId", "session_id"},
+	{"stopReason", "stop_reason"},
+	{"terminalId", "terminal_id"},
+	{"thoughtTokens", "thought_tokens"},
+	{"toolCall", "tool_call"},
+	{"toolCallId", "tool_call_id"},
+	{"totalTokens", "total_tokens"},
+	{"updatedAt", "updated_at"},
+};
+
+static const char *our_name(const char *acp)
+{
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		if (!strcmp(names[i].acp, acp)) {
+			return names[i].ours;
+		}
+	}
+	return NULL;
+}
+
+/** What is behind these keys is the agent's or the tool's own and is passed on as it is. */
+static bool is_opaque(const char *acp)
+{
+	return !strcmp(acp, "rawInput") || !strcmp(acp, "rawOutput") || !strcmp(acp, "_meta");
+}
+
+static json_t *share(const json_t *value)
+{
+	return json_incref((json_t *)value);
+}
+
+static json_t *rename_keys(const json_t *value);
+
+static void rename_member(json_t *out, const char *key, const json_t *value)
+{
+	const char *ours = our_name(key);
+	/* A name of ours that the agent uses beside ACP's must not take its place. */
+	if (ours || !json_object_get(out, key)) {
+		json_object_set_new(out, ours ? ours : key,
+			is_opaque(key) ? share(value) : rename_keys(value));
+	}
+}
+
+/** A copy with our names; shares the values that need no renaming. New reference. */
+static json_t *rename_keys(const json_t *value)
+{
+	if (json_is_array(value)) {
+		json_t *out = json_array();
+		for (size_t i = 0; i < json_array_size(value); i++) {
+			json_array_append_new(out, rename_keys(json_array_get(value, i)));
+		}
+		return out;
+	}
+	if (!json_is_object(value)) {
+		return share(value);
+	}
+	json_t *out = json_object();
+	const char *key;
+	json_t *member;
+	json_object_foreach ((json_t *)value, key, member) {
+		rename_member(out, key, member);
+	}
+	return out;
+}
+
+static bool has_string(const json_t *object, const char *key)
+{
+	return json_is_string(json_object_get(object, key));
+}
+
+static bool has_name(const json_t *object, const char *key)
+{
+	return json_string_length(json_object_get(object, key)) > 0;
+}
+
+static bool is_count(const json_t *value)
+{
+	return json_is_integer(value) && json_integer_value(value) >= 0;
+}
+
+static bool is_content(const json_t *item)
+{
+	const char *type = json_string_value(json_object_get(item, "type"));
+	if (!type) {
+		return false;
+	}
+	if (!strcmp(type, "content")) {
+		return has_string(json_object_get(item, "content"), "type");
+	}
+	if (!strcmp(type, "diff")) {
+		return has_string(item, "path") && has_string(item, "newText");
+	}
+	return strcmp(type, "terminal") != 0 || has_name(item, "terminalId");
+}
+
+static bool is_location(const json_t *item)
+{
+	const json_t *line = json_object_get(item, "line");
+	return has_string(item, "path") && (!line || json_is_null(line) || is_count(line));
+}
+
+static bool is_plan_entry(const json_t *item)
+{
+	return has_string(item, "content") && has_string(item, "priority") && has_string(item, "status");
+}
+
+/** Adds the fitting items of a list; as ACP's schema has it, the others are left out. */
+static void set_list(json_t *out, const char *key, const json_t *list, bool (*fits)(const json_t *))
+{
+	if (!json_is_array(list)) {
+		return;
+	}
+	json_t *kept = json_array();
+	for (size_t i = 0; i < json_array_size(list); i++) {
+		const json_t *item = json_array_get(list, i);
+		if (fits(item)) {
+			json_array_append_new(kept, rename_keys(item));
+		}
+	}
+	json_object_set_new(out, key, kept);
+}
+
+static void set_string(json_t *out, const json_t *from, const char *key)
+{
+	if (has_string(from, key)) {
+		json_object_set_new(out, key, share(json_object_get(from, key)));
+	}
+}
+
+/** Null means the same as absent in ACP. */
+static void set_opaque(json_t *out, const char *key, const json_t *value)
+{
+	if (value && !json_is_null(value)) {
+		json_object_set_new(out, key, share(value));
+	}
+}
+
+/** The fields of a tool call in our names: what is known by its type, an odd optional field left out. */
+static json_t *tool_call(const json_t *call, bool needs_title, const char **ret_why)
+{
+	if (!has_name(call, "toolCallId")) {
+		*ret_why = "a tool call without toolCallId";
+		return NULL;
+	}
+	if (needs_title && !has_string(call, "title")) {
+		*ret_why = "a tool_call without title";
+		return NULL;
+	}
+	json_t *out = json_object();
+	json_object_set_new(out, "tool_call_id", share(json_object_get(call, "toolCallId")));
+	set_string(out, call, "title");
+	set_string(out, call, "name");
+	set_string(out, call, "kind");
+	set_string(out, call, "status");
+	set_list(out, "content", json_object_get(call, "content"), is_content);
+	set_list(out, "locations", json_object_get(call, "locations"), is_location);
+	set_opaque(out, "raw_input", json_object_get(call, "rawInput"));
+	set_opaque(out, "raw_output", json_object_get(call, "rawOutput"));
+	set_opaque(out, "_meta", json_object_get(call, "_meta"));
+	return out;
+}
+
+static json_t *plan(const json_t *update, const char **ret_why)
+{
+	const json_t *entries = json_object_get(update, "entries");
+	if (!json_is_array(entries)) {
+		*ret_why = "a plan without entries";
+		return NULL;
+	}
+	json_t *out = json_object();
+	set_list(out, "entries", entries, is_plan_entry);
+	set_opaque(out, "_meta", json_object_get(update, "_meta"));
+	return out;
+}
+
+static json_t *usage_update(const json_t *update, const char **ret_why)
+{
+	const json_t *used = json_object_get(update, "used");
+	const json_t *size = json_object_get(update, "size");
+	if (!is_count(used) || !is_count(size)) {
+		*ret_why = "a usage_update without used and size";
+		return NULL;
+	}
+	json_t *out = json_pack("{s:s, s:O, s:O}", "mode", "cumulative", "used", used, "size", size);
+	const json_t *cost = json_object_get(update, "cost");
+	if (json_is_number(json_object_get(cost, "amount")) && has_string(cost, "currency")) {
+		json_object_set_new(out, "cost", rename_keys(cost));
+	}
+	return out;
+}
+
+json_t *acp_update_usage(const json_t *usage)
+{
+	static const char *const counts[] = {"totalTokens", "inputTokens", "outputTokens",
+		"thoughtTokens", "cachedReadTokens", "cachedWriteTokens"};
+	json_t *out = json_pack("{s:s}", "mode", "cumulative");
+	for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
+		const json_t *count = json_object_get(usage, counts[i]);
+		if (is_count(count)) {
+			json_object_set_new(out, our_name(counts[i]), share(count));
+		}
+	}
+	if (json_object_size(out) == 1) {
+		json_decref(out);
+		return NULL;
+	}
+	return out;
+}
+
+/** A chunk that is no text: an image, a resource. */
+static void report_content(const json_t *update, bool thought, const struct acp_agent_ops *ops,
+	void *owner)
+{
+	json_t *data = json_object();
+	json_object_set_new(data, "content", rename_keys(json_object_get(update, "content")));
+	if (thought) {
+		json_object_set_new(data, "thought", json_true());
+	}
+	if (has_string(update, "messageId")) {
+		json_object_set_new(data, "message_id", share(json_object_get(update, "messageId")));
+	}
+	ops->event(owner, "x-acp-content", data);
+	json_decref(data);
+}
+
+static int report_chunk(const json_t *update, bool thought, const struct acp_agent_ops *ops, void *owner,
+	const char **ret_why)
+{
+	const json_t *content = json_object_get(update, "content");
+	const char *type = json_string_value(json_object_get(content, "type"));
+	if (!type) {
+		*ret_why = "a chunk without content";
+		return -EINVAL;
+	}
+	if (strcmp(type, "text") != 0) {
+		report_content(update, thought, ops, owner);
+		return 0;
+	}
+	const json_t *text = json_object_get(content, "text");
+	if (!json_is_string(text)) {
+		*ret_why = "a text chunk without text";
+		return -EINVAL;
+	}
+	if (json_string_length(text) == 0) {
+		return 1;
+	}
+	ops->text(owner, thought, json_string_value(text), json_string_length(text),
+		json_string_value(json_object_get(update, "messageId")));
+	return 0;
+}
+
+/** A kind that has no event type of its own, whether ACP has it or not. */
+static int report_other(const json_t *update, const char *kind, const struct acp_agent_ops *ops,
+	void *owner, const char **ret_why)
+{
+	static const char fitting[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-";
+	size_t len = strlen(kind);
+	if (len == 0 || len > KIND_MAX || strspn(kind, fitting) != len) {
+		*ret_why = "an update whose kind is no name";
+		return -EINVAL;
+	}
+	char type[sizeof("x-acp-") + KIND_MAX] = "x-acp-";
+	memcpy(type + strlen(type), kind, len + 1);
+	json_t *data = rename_keys(update);
+	json_object_del(data, "sessionUpdate");
+	ops->event(owner, type, data);
+	json_decref(data);
+	return 0;
+}
+
+static int report_event(const char *type, json_t *data, const struct acp_agent_ops *ops, void *owner)
+{
+	if (!data) {
+		return -EINVAL;
+	}
+	ops->event(owner, type, data);
+	json_decref(data);
+	return 0;
+}
+
+int acp_update_report(const json_t *update, const struct acp_agent_ops *ops, void *owner,
+	const char **ret_why)
+{
+	const char *kind = json_string_value(json_object_get(update, "sessionUpdate"));
+	if (!kind) {
+		*ret_why = "an update without sessionUpdate";
+		return -EINVAL;
+	}
+	if (!strcmp(kind, "agent_message_chunk") || !strcmp(kind, "agent_thought_chunk")) {
+		return report_chunk(update, !strcmp(kind, "agent_thought_chunk"), ops, owner, ret_why);
+	}
+	if (!strcmp(kind, "user_message_chunk")) {
+		return 1;
+	}
+	if (!strcmp(kind, "tool_call")) {
+		return report_event(kind, tool_call(update, true, ret_why), ops, owner);
+	}
+	if (!strcmp(kind, "tool_call_update")) {
+		return report_event(kind, tool_call(update, false, ret_why), ops, owner);
+	}
+	if (!strcmp(kind, "plan")) {
+		return report_event(kind, plan(update, ret_why), ops, owner);
+	}
+	if (!strcmp(kind, "usage_update")) {
+		return report_event("usage", usage_update(update, ret_why), ops, owner);
+	}
+	return report_other(update, kind, ops, owner, ret_why);
+}
+
+static json_t *permission_options(const json_t *list)
+{
+	json_t *out = json_array();
+	for (size_t i = 0; i < json_array_size(list); i++) {
+		const json_t *option = json_array_get(list, i);
+		if (has_name(option, "optionId") && has_string(option, "name")) {
+			json_t *kept = json_object();
+			json_object_set_new(kept, "option_id", share(json_object_get(option, "optionId")));
+			set_string(kept, option, "name");
+			set_string(kept, option, "kind");
+			json_array_append_new(out, kept);
+		}
+	}
+	return out;
+}
+
+json_t *acp_update_permission(const json_t *params, const char *request_id, const char **ret_why)
+{
+	json_t *call = tool_call(json_object_get(params, "toolCall"), false, ret_why);
+	if (!call) {
+		return NULL;
+	}
+	json_t *options = permission_options(json_object_get(params, "options"));
+	if (json_array_size(options) == 0) {
+		*ret_why = "a question without options";
+		json_decref(options);
+		json_decref(call);
+		return NULL;
+	}
+	return json_pack("{s:s, s:o, s:o}", "request_id", request_id, "tool_call", call, "options",
+		options);
+}

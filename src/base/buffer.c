@@ -1,0 +1,177 @@
+#include "holdfast/buffer.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void *xmalloc(size_t size)
+{
+	void *ptr = malloc(size ? size : 1);
+	if (!ptr) {
+		abort();
+	}
+	return ptr;
+}
+
+void *xcalloc(size_t count, size_t size)
+{
+	void *ptr = calloc(count ? count : 1, size ? size : 1);
+	if (!ptr) {
+		abort();
+	}
+	return ptr;
+}
+
+void *xrealloc(void *ptr, size_t size)
+{
+	void *moved = realloc(ptr, size ? size : 1);
+	if (!moved) {
+		abort();
+	}
+	return moved;
+}
+
+char *xstrndup(const char *text, size_t len)
+{
+	char *copy = xmalloc(len + 1);
+	memcpy(copy, text, len);
+	copy[len] = '\0';
+	return copy;
+}
+
+char *xstrdup(const char *text)
+{
+	return xstrndup(text, strlen(text));
+}
+
+void buffer_init(struct buffer *b)
+{
+	*b = (struct buffer){0};
+}
+
+void buffer_finish(struct buffer *b)
+{
+	free(b->data);
+	buffer_init(b);
+}
+
+void buffer_reserve(struct buffer *b, size_t extra)
+{
+	if (b->cap - b->len >= extra) {
+		return;
+	}
+	size_t cap = b->cap ? b->cap : 64;
+	while (cap - b->len < extra) {
+		cap *= 2;
+	}
+	b->data = xrealloc(b->data, cap);
+	b->cap = cap;
+}
+
+void buffer_append(struct buffer *b, const void *bytes, size_t len)
+{
+	if (!len) {
+		return;
+	}
+	buffer_reserve(b, len);
+	memcpy(b->data + b->len, bytes, len);
+	b->len += len;
+}
+
+void buffer_append_str(struct buffer *b, const char *str)
+{
+	buffer_append(b, str, strlen(str));
+}
+
+void buffer_append_char(struct buffer *b, char c)
+{
+	buffer_append(b, &c, 1);
+}
+
+void buffer_append_u64(struct buffer *b, uint64_t value)
+{
+	char digits[20];
+	size_t at = sizeof(digits);
+	do {
+		digits[--at] = (char)('0' + value % 10);
+		value /= 10;
+	} while (value);
+	buffer_append(b, digits + at, sizeof(digits) - at);
+}
+
+void buffer_printf(struct buffer *b, const char *fmt, ...)
+{
+	va_list args;
+	va_start(args, fmt);
+	va_list again;
+	va_copy(again, args);
+	int need = vsnprintf(NULL, 0, fmt, args);
+	va_end(args);
+	if (need > 0) {
+		buffer_reserve(b, (size_t)need + 1);
+		vsnprintf(b->data + b->len, (size_t)need + 1, fmt, again);
+		b->len += (size_t)need;
+	}
+	va_end(again);
+}
+
+static void append_escape(struct buffer *b, unsigned char c)
+{
+	static const char hex[] = "0123456789abcdef";
+	switch (c) {
+	case '"':
+		buffer_append(b, "\\\"", 2);
+		break;
+	case '\\':
+		buffer_append(b, "\\\\", 2);
+		break;
+	case '\n':
+		buffer_append(b, "\\n", 2);
+		break;
+	case '\r':
+		buffer_append(b, "\\r", 2);
+		break;
+	case '\t':
+		buffer_append(b, "\\t", 2);
+		break;
+	default:
+		buffer_append(b, (char[]){'\\', 'u', '0', '0', hex[c >> 4], hex[c & 15]}, 6);
+		break;
+	}
+}
+
+void buffer_append_json(struct buffer *b, const char *text, size_t len)
+{
+	buffer_reserve(b, len + 2);
+	buffer_append_char(b, '"');
+	size_t plain = 0; /* start of the run that needs no escape */
+	for (size_t i = 0; i < len; i++) {
+		unsigned char c = (unsigned char)text[i];
+		if (c >= 0x20 && c != '"' && c != '\\' && c != 0x7f) {
+			continue;
+		}
+		buffer_append(b, text + plain, i - plain);
+		append_escape(b, c);
+		plain = i + 1;
+	}
+	buffer_append(b, text + plain, len - plain);
+	buffer_append_char(b, '"');
+}
+
+void buffer_consume(struct buffer *b, size_t len)
+{
+	b->len -= len;
+	memmove(b->data, b->data + len, b->len);
+}
+
+void buffer_clear(struct buffer *b)
+{
+	b->len = 0;
+}
+
+const char *buffer_cstr(struct buffer *b)
+{
+	buffer_reserve(b, 1);
+	b->data[b->len] = '\0';
+	return b->data;
+}

@@ -1,0 +1,132 @@
+#include "holdfast/hash.h"
+#include "holdfast/buffer.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+struct node {
+	struct node *next;
+	uint64_t digest;
+	void *value;
+	size_t len;
+	char key[];
+};
+
+struct hash {
+	struct node **chains; /* a power of two of them */
+	size_t chain_count;
+	size_t count;
+	uint64_t seed;
+};
+
+struct hash *hash_create(void)
+{
+	struct hash *h = xcalloc(1, sizeof(*h));
+	h->chain_count = 16;
+	h->chains = xcalloc(h->chain_count, sizeof(*h->chains));
+	if (getrandom(&h->seed, sizeof(h->seed), GRND_NONBLOCK) != (ssize_t)sizeof(h->seed)) {
+		h->seed = (uint64_t)(uintptr_t)h;
+	}
+	return h;
+}
+
+void hash_destroy(struct hash *h)
+{
+	if (!h) {
+		return;
+	}
+	for (size_t i = 0; i < h->chain_count; i++) {
+		struct node *next;
+		for (struct node *node = h->chains[i]; node; node = next) {
+			next = node->next;
+			free(node);
+		}
+	}
+	free(h->chains);
+	free(h);
+}
+
+/** The place that points at the key's node, or the empty end of its chain. */
+static struct node **find(const struct hash *h, const char *key, size_t len, uint64_t digest)
+{
+	struct node **at = &h->chains[digest & (h->chain_count - 1)];
+	while (*at && !((*at)->digest == digest && (*at)->len == len &&
+			      memcmp((*at)->key, key, len) == 0)) {
+		at = &(*at)->next;
+	}
+	return at;
+}
+
+static void grow(struct hash *h)
+{
+	size_t count = h->chain_count * 2;
+	struct node **chains = xcalloc(count, sizeof(*chains));
+	for (size_t i = 0; i < h->chain_count; i++) {
+		struct node *next;
+		for (struct node *node = h->chains[i]; node; node = next) {
+			next = node->next;
+			node->next = chains[node->digest & (count - 1)];
+			chains[node->digest & (count - 1)] = node;
+		}
+	}
+	free(h->chains);
+	h->chains = chains;
+	h->chain_count = count;
+}
+
+void *hash_get(const struct hash *h, const char *key, size_t len)
+{
+	struct node *node = *find(h, key, len, XXH3_64bits_withSeed(key, len, h->seed));
+	return node ? node->value : NULL;
+}
+
+void *hash_put(struct hash *h, const char *key, size_t len, void *value)
+{
+	uint64_t digest = XXH3_64bits_withSeed(key, len, h->seed);
+	struct node **at = find(h, key, len, digest);
+	if (*at) {
+		void *had = (*at)->value;
+		(*at)->value = value;
+		return had;
+	}
+	struct node *node = xmalloc(sizeof(*node) + len);
+	*node = (struct node){.digest = digest, .value = value, .len = len};
+	memcpy(node->key, key, len);
+	*at = node;
+	if (++h->count > h->chain_count) {
+		grow(h);
+	}
+	return NULL;
+}
+
+void *hash_remove(struct hash *h, const char *key, size_t len)
+{
+	struct node **at = find(h, key, len, XXH3_64bits_withSeed(key, len, h->seed));
+	struct node *node = *at;
+	if (!node) {
+		return NULL;
+	}
+	void *had = node->value;
+	*at = node->next;
+	free(node);
+	h->count--;
+	return had;
+}
+
+size_t hash_count(const struct hash *h)
+{
+	return h->count;
+}
+
+void hash_each(const struct hash *h, void (*visit)(void *value, void *arg), void *arg)
+{
+	for (size_t i = 0; i < h->chain_count; i++) {
+		for (struct node *node = h->chains[i]; node; node = node->next) {
+			visit(node->value, arg);
+		}
+	}
+}

@@ -1,0 +1,201 @@
+#include "io.h"
+
+#include <errno.h>
+#include <string.h>
+
+enum {
+	READ_SIZE = 64 * 1024,
+	LINE_MAX_BYTES = 16 * 1024 * 1024,
+	/* Tokens wait above the first mark. Only answers to requests can pass it, and above the
+	 * second no more requests are taken: a client may ask without end and never read. */
+	OUT_FULL = 256 * 1024,
+	OUT_LIMIT = 1024 * 1024,
+};
+
+static size_t out_size(const struct demo_io *io)
+{
+	return io->queued.len + io->writing.len;
+}
+
+static void end(struct demo_io *io)
+{
+	if (!io->is_closed) {
+		io->ops->ended(io->owner);
+	}
+}
+
+/* Hands on the complete lines; stops early when the answers pile up or the owner closes. */
+static void take_lines(struct demo_io *io)
+{
+	struct buffer *in = &io->received;
+	size_t start = 0;
+	io->held = false;
+	while (!io->is_closed) {
+		const char *newline = NULL;
+		if (in->len > io->searched) {
+			newline = memchr(in->data + io->searched, '\n', in->len - io->searched);
+		}
+		if (!newline) {
+			io->searched = in->len;
+			break;
+		}
+		if (out_size(io) > OUT_LIMIT) {
+			io->held = true;
+			break;
+		}
+		size_t stop = (size_t)(newline - in->data);
+		if (!io->skipping) {
+			io->ops->line(io->owner, in->data + start, stop - start);
+		}
+		io->skipping = false;
+		start = stop + 1;
+		io->searched = start;
+	}
+	buffer_consume(in, start);
+	io->searched -= start;
+}
+
+/* What is kept of a line never grows beyond the limit. */
+static void check_line_length(struct demo_io *io)
+{
+	if (io->held || io->is_closed) {
+		return;
+	}
+	if (io->received.len > LINE_MAX_BYTES && !io->skipping) {
+		io->skipping = true;
+		io->ops->line_too_long(io->owner);
+	}
+	if (io->skipping) {
+		buffer_clear(&io->received);
+		io->searched = 0;
+	}
+}
+
+static void lend_room(uv_handle_t *handle, size_t suggested, uv_buf_t *ret_buf)
+{
+	struct demo_io *io = handle->data;
+	buffer_reserve(&io->received, READ_SIZE);
+	*ret_buf = uv_buf_init(io->received.data + io->received.len, READ_SIZE);
+}
+
+static void on_read(uv_stream_t *stream, ssize_t len, const uv_buf_t *buf)
+{
+	struct demo_io *io = stream->data;
+	if (len < 0) {
+		end(io);
+		return;
+	}
+	io->received.len += (size_t)len;
+	take_lines(io);
+	check_line_length(io);
+	if (io->held) {
+		uv_read_stop(stream);
+	}
+}
+
+static void on_written(uv_write_t *request, int status)
+{
+	struct demo_io *io = request->data;
+	io->is_writing = false;
+	buffer_clear(&io->writing);
+	if (io->is_closed) {
+		return;
+	}
+	if (status < 0) {
+		end(io);
+		return;
+	}
+	if (io->held) {
+		take_lines(io);
+		check_line_length(io);
+		if (!io->held && !io->is_closed) {
+			uv_read_start(&io->in.stream, lend_room, on_read);
+		}
+	}
+	if (!io->is_closed && !demo_io_is_full(io)) {
+		io->ops->drained(io->owner);
+	}
+}
+
+static void on_flush(uv_prepare_t *prepare)
+{
+	struct demo_io *io = prepare->data;
+	if (io->is_writing || !io->queued.len) {
+		return;
+	}
+	struct buffer next = io->queued;
+	io->queued = io->writing;
+	io->writing = next;
+	uv_buf_t buf = uv_buf_init(next.data, (unsigned)next.len);
+	io->request.data = io;
+	if (uv_write(&io->request, &io->out.stream, &buf, 1, on_written) < 0) {
+		end(io);
+		return;
+	}
+	io->is_writing = true;
+}
+
+static int open_stream(union demo_stream *s, uv_loop_t *loop, int fd)
+{
+	int r;
+	switch (uv_guess_handle(fd)) {
+	case UV_NAMED_PIPE:
+		r = uv_pipe_init(loop, &s->pipe, 0);
+		return r ? r : uv_pipe_open(&s->pipe, fd);
+	case UV_TTY:
+		return uv_tty_init(loop, &s->tty, fd, 0);
+	default:
+		return -ENOTSUP;
+	}
+}
+
+int demo_io_open(struct demo_io *io, uv_loop_t *loop, const struct demo_io_ops *ops, void *owner)
+{
+	*io = (struct demo_io){.ops = ops, .owner = owner};
+	int r = open_stream(&io->in, loop, 0);
+	if (!r) {
+		r = open_stream(&io->out, loop, 1);
+	}
+	if (r) {
+		return r;
+	}
+	io->in.handle.data = io;
+	io->out.handle.data = io;
+	uv_prepare_init(loop, &io->flush);
+	io->flush.data = io;
+	uv_prepare_start(&io->flush, on_flush);
+	return uv_read_start(&io->in.stream, lend_room, on_read);
+}
+
+void demo_io_close(struct demo_io *io)
+{
+	if (io->is_closed) {
+		return;
+	}
+	io->is_closed = true;
+	uv_close(&io->in.handle, NULL);
+	uv_close(&io->out.handle, NULL);
+	uv_close((uv_handle_t *)&io->flush, NULL);
+}
+
+void demo_io_finish(struct demo_io *io)
+{
+	buffer_finish(&io->received);
+	buffer_finish(&io->queued);
+	buffer_finish(&io->writing);
+}
+
+struct buffer *demo_io_out(struct demo_io *io)
+{
+	return &io->queued;
+}
+
+bool demo_io_is_full(const struct demo_io *io)
+{
+	return out_size(io) > OUT_FULL;
+}
+
+bool demo_io_is_empty(const struct demo_io *io)
+{
+	return !out_size(io);
+}

@@ -1,0 +1,134 @@
+#include "script.h"
+
+#include <string.h>
+
+enum { WORD_SCRIPTS_MAX = 16, WORD_LENGTH_MAX = 16, RATE_SLOW = 10 };
+
+struct word {
+	const char *word;
+	const struct demo_step *scripts[WORD_SCRIPTS_MAX];
+};
+
+static const struct word words[] = {
+	{"tour",
+		{demo_script_tour_open, demo_script_list, demo_script_tour_try, demo_script_nested,
+			demo_script_tour_lists_done, demo_script_table, demo_script_fence,
+			demo_script_tour_blocks_done, demo_script_tool, demo_script_read,
+			demo_script_tour_tools_done, demo_script_permission, demo_script_tour_close,
+			demo_script_usage}},
+	{"list", {demo_script_list}},
+	{"nested", {demo_script_nested}},
+	{"table", {demo_script_table}},
+	{"fence", {demo_script_fence}},
+	{"code", {demo_script_fence}},
+	{"thought", {demo_script_thought}},
+	{"think", {demo_script_thought}},
+	{"plan", {demo_script_plan}},
+	{"tool", {demo_script_tool}},
+	{"read", {demo_script_read}},
+	{"write", {demo_script_write}},
+	{"permission", {demo_script_permission}},
+	{"usage", {demo_script_usage}},
+	{"long", {demo_script_long}},
+	{"noise", {demo_script_noise}},
+	{"hang", {demo_script_hang}},
+	{"crash", {demo_script_crash}},
+	{"exit", {demo_script_exit}},
+	{"refuse", {demo_script_refuse}},
+	{"error", {demo_script_error}},
+};
+
+static bool is_word_byte(char c)
+{
+	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+
+/* Letters of any case; returns the bytes of the word, of which `word` keeps the first ones. */
+static size_t take_word(const char *text, size_t len, char word[WORD_LENGTH_MAX])
+{
+	size_t n = 0;
+	while (n < len && is_word_byte(text[n])) {
+		if (n < WORD_LENGTH_MAX - 1) {
+			word[n] = (char)(text[n] | 0x20);
+		}
+		n++;
+	}
+	/* A word too long to keep is none that we know, so it must not look like one. */
+	word[n < WORD_LENGTH_MAX ? n : 0] = '\0';
+	return n;
+}
+
+/* `=123` behind a word; returns the bytes taken, 0 if there is no number. */
+static size_t take_number(const char *text, size_t len, long max, long *ret_number)
+{
+	if (len < 2 || text[0] != '=' || text[1] < '0' || text[1] > '9') {
+		return 0;
+	}
+	long number = 0;
+	size_t n = 1;
+	for (; n < len && text[n] >= '0' && text[n] <= '9'; n++) {
+		number = number * 10 + (text[n] - '0');
+		if (number > max) {
+			number = max;
+		}
+	}
+	*ret_number = number;
+	return n;
+}
+
+/* "lists" chooses what "list" does. */
+static bool is_same_word(const char *known, const char *word)
+{
+	size_t len = strlen(known);
+	return strncmp(known, word, len) == 0 && (!word[len] || strcmp(word + len, "s") == 0);
+}
+
+static void add_scripts(struct demo_reply *reply, const char *word)
+{
+	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+		if (!is_same_word(words[i].word, word)) {
+			continue;
+		}
+		for (size_t k = 0; k < WORD_SCRIPTS_MAX && words[i].scripts[k]; k++) {
+			if (reply->count < DEMO_SCRIPTS_MAX) {
+				reply->scripts[reply->count++] = words[i].scripts[k];
+			}
+		}
+	}
+}
+
+static void set_rate(struct demo_reply *reply, long rate)
+{
+	reply->has_rate = true;
+	reply->rate = rate;
+}
+
+void demo_reply_compose(struct demo_reply *reply, const char *prompt, size_t len)
+{
+	*reply = (struct demo_reply){.fill = DEMO_FILL_DEFAULT};
+	size_t at = 0;
+	while (at < len) {
+		char word[WORD_LENGTH_MAX];
+		long number;
+		size_t taken = take_word(prompt + at, len - at, word);
+		at += taken ? taken : 1;
+		if (!taken) {
+			continue;
+		}
+		if (strcmp(word, "slow") == 0) {
+			set_rate(reply, RATE_SLOW);
+		} else if (strcmp(word, "rate") == 0) {
+			size_t digits = take_number(prompt + at, len - at, DEMO_RATE_MAX, &number);
+			if (digits) {
+				set_rate(reply, number);
+			}
+			at += digits;
+		} else if (strcmp(word, "long") == 0) {
+			at += take_number(prompt + at, len - at, DEMO_FILL_MAX, &reply->fill);
+		}
+		add_scripts(reply, word);
+	}
+	if (!reply->count) {
+		reply->scripts[reply->count++] = demo_script_hello;
+	}
+}

@@ -1,0 +1,129 @@
+/*
+ * What the demo agent says: scripts of steps, fixed at compile time, and the words of a prompt that
+ * choose them. Everything here is data; turn.c plays it.
+ */
+#ifndef HOLDFAST_DEMO_AGENT_SCRIPT_H
+#define HOLDFAST_DEMO_AGENT_SCRIPT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* How the last step that asked the client for something came out; a step may depend on it. */
+enum demo_outcome {
+	DEMO_ALLOWED = 1,
+	DEMO_ALLOWED_BEFORE = 2, /* "always" was chosen earlier in this session */
+	DEMO_REJECTED = 4,
+	DEMO_UNASKED = 8, /* the client could not ask */
+	DEMO_DONE = 16, /* a file was read or written */
+	DEMO_FAILED = 32,
+	DEMO_UNSUPPORTED = 64, /* the client does not offer files */
+};
+
+struct demo_call {
+	const char *title;
+	const char *kind; /* ACP's tool kind */
+	const char *file; /* in the working directory, or NULL */
+	int line; /* in that file, from 1; 0 if none */
+	const char *query; /* for the raw input, or NULL */
+	const char *result; /* text shown when it ends, or NULL */
+	const char *old_text; /* of the diff; NULL: the file is new */
+	const char *new_text; /* of the diff and of the file; NULL: no diff */
+};
+
+struct demo_plan {
+	const char *const *entries;
+	size_t count;
+};
+
+enum demo_step_kind {
+	DEMO_END = 0, /* of the script */
+	DEMO_SAY, /* text, token by token */
+	DEMO_THINK, /* text, token by token, as a thought */
+	DEMO_QUOTE, /* what was quoted last (the prompt, or a line of a file), in a code span */
+	DEMO_FILL, /* as many tokens as the prompt asks for */
+	DEMO_PAUSE, /* for `number` tokens' time */
+	DEMO_PLAN, /* with the first `number` entries completed */
+	DEMO_CALL, /* a tool call begins, with status `text` */
+	DEMO_CALL_UPDATE, /* its status is now `text`, its output so far `extra`, or its result */
+	DEMO_ASK, /* for permission to do the call; waits */
+	DEMO_READ, /* the call reads its file; waits */
+	DEMO_WRITE, /* the call writes its new_text to its file; waits */
+	DEMO_USAGE,
+	DEMO_NOISE, /* a line on stdout that is not JSON, and lines on stderr */
+	DEMO_HANG, /* until it is cancelled */
+	DEMO_EXIT, /* the process, with code `number` */
+	DEMO_STOP, /* the turn, with stop reason `text` */
+	DEMO_FAIL, /* the turn, with the error message `text` */
+};
+
+struct demo_step {
+	enum demo_step_kind kind;
+	unsigned when; /* outcomes of which one is needed; 0: always */
+	int number;
+	const char *text;
+	const char *extra;
+	const struct demo_call *call;
+	const struct demo_plan *plan;
+};
+
+#define SAY(words)                 {.kind = DEMO_SAY, .text = (words)}
+#define SAY_IF(outcomes, words)    {.kind = DEMO_SAY, .when = (outcomes), .text = (words)}
+#define THINK(words)               {.kind = DEMO_THINK, .text = (words)}
+#define PAUSE(tokens)              {.kind = DEMO_PAUSE, .number = (tokens)}
+#define PLAN(which, done)          {.kind = DEMO_PLAN, .plan = &(which), .number = (done)}
+#define CALL(which, status)        {.kind = DEMO_CALL, .call = &(which), .text = (status)}
+#define CALL_UPDATE(which, status) {.kind = DEMO_CALL_UPDATE, .call = &(which), .text = (status)}
+#define QUOTE_IF(outcomes)         {.kind = DEMO_QUOTE, .when = (outcomes)}
+#define STEP(what)                 {.kind = (what)}
+#define STEP_CALL(what, which)     {.kind = (what), .call = &(which)}
+
+enum {
+	DEMO_SCRIPTS_MAX = 64, /* a reply has no more; further words of the prompt are not heard */
+	DEMO_RATE_MAX = 1000000,
+	DEMO_FILL_DEFAULT = 3000,
+	DEMO_FILL_MAX = 1000000,
+};
+
+struct demo_reply {
+	const struct demo_step *scripts[DEMO_SCRIPTS_MAX];
+	size_t count;
+	bool has_rate; /* the prompt sets the rate of its turn */
+	long rate;
+	long fill;
+};
+
+/** Chooses what to reply by the words of the prompt, in their order. Any bytes will do. */
+void demo_reply_compose(struct demo_reply *reply, const char *prompt, size_t len);
+
+/* The scripts, by the word that chooses them. */
+extern const struct demo_step demo_script_hello[];
+extern const struct demo_step demo_script_tour_open[];
+extern const struct demo_step demo_script_tour_try[];
+extern const struct demo_step demo_script_tour_lists_done[];
+extern const struct demo_step demo_script_tour_blocks_done[];
+extern const struct demo_step demo_script_tour_tools_done[];
+extern const struct demo_step demo_script_tour_close[];
+extern const struct demo_step demo_script_list[];
+extern const struct demo_step demo_script_nested[];
+extern const struct demo_step demo_script_table[];
+extern const struct demo_step demo_script_fence[];
+extern const struct demo_step demo_script_thought[];
+extern const struct demo_step demo_script_plan[];
+extern const struct demo_step demo_script_tool[];
+extern const struct demo_step demo_script_read[];
+extern const struct demo_step demo_script_write[];
+extern const struct demo_step demo_script_permission[];
+extern const struct demo_step demo_script_usage[];
+extern const struct demo_step demo_script_long[];
+extern const struct demo_step demo_script_noise[];
+extern const struct demo_step demo_script_hang[];
+extern const struct demo_step demo_script_crash[];
+extern const struct demo_step demo_script_exit[];
+extern const struct demo_step demo_script_refuse[];
+extern const struct demo_step demo_script_error[];
+
+/* What DEMO_FILL says, over and over; the last one is a paragraph, which may be cut anywhere. */
+extern const char *const demo_fill_texts[];
+extern const size_t demo_fill_text_count;
+
+#endif

@@ -1,0 +1,37 @@
+/* Where a load starts, and when the client's position does not fit (CONTRACT.md, section 4). */
+#include "holdfast/observer.h"
+
+static struct load_plan newest_page(const struct load_request *load, uint64_t first, uint64_t max)
+{
+	uint64_t from = max + 1 > load->limit ? max + 1 - load->limit : 1;
+	return (struct load_plan){.from = from > first ? from : first, .to = max, .to_end = true, .is_newest = true};
+}
+
+static struct load_plan page_before(const struct load_request *load, uint64_t first, uint64_t max)
+{
+	uint64_t to = load->seq - 1 < max ? load->seq - 1 : max;
+	uint64_t from = to + 1 > load->limit ? to + 1 - load->limit : 1;
+	return (struct load_plan){.from = from > first ? from : first, .to = to, .prepend = true};
+}
+
+struct load_plan load_plan_make(
+	const struct load_request *load, uint64_t epoch, uint64_t first_seq, uint64_t max_seq)
+{
+	const char *reset = NULL;
+	if (load->has_epoch && load->epoch != epoch) {
+		reset = "epoch";
+	} else if (load->from == LOAD_AFTER && load->seq > max_seq) {
+		reset = "ahead";
+	} else if (load->from == LOAD_AFTER && load->seq + 1 < first_seq) {
+		reset = "pruned";
+	}
+	if (!reset && load->from == LOAD_AFTER) {
+		return (struct load_plan){.from = load->seq + 1, .to = max_seq, .to_end = true};
+	}
+	if (!reset && load->from == LOAD_BEFORE) {
+		return page_before(load, first_seq, max_seq);
+	}
+	struct load_plan plan = newest_page(load, first_seq, max_seq);
+	plan.reset = reset;
+	return plan;
+}

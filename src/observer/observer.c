@@ -1,0 +1,367 @@
+#include "observer_internal.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Live events in one frame, at most. */
+#define LIVE_BATCH 500
+/* Frames written in one go before other observers get their turn. */
+#define BURST 4
+
+static void set_live(struct observer *o, bool live)
+{
+	if (o->is_live != live) {
+		o->is_live = live;
+		o->channel->delta_observers[o->deltas] += live ? 1 : (size_t)-1;
+	}
+}
+
+struct observer *observer_create(struct channel *channel, const struct observer_config *config,
+	const struct observer_socket_ops *ops, void *socket)
+{
+	struct observer *o = xcalloc(1, sizeof(*o));
+	o->channel = channel;
+	o->ops = ops;
+	o->socket = socket;
+	o->client_id = xstrdup(config->client_id);
+	o->format = config->format;
+	o->deltas = config->deltas;
+	list_append(&channel->observers, &o->link);
+	observer_send(o, frame_connected(&(struct connected_frame){
+				 .session_id = session_log_id(channel->log),
+				 .client_id = o->client_id,
+				 .epoch = session_log_epoch(channel->log),
+				 .max_seq = channel->max_seq,
+				 .status = channel->status,
+				 .last_prompt_id = channel->last_prompt_id,
+				 .last_prompt_seq = channel->last_prompt_seq,
+			 }));
+	return o;
+}
+
+static void stop_loading(struct observer *o)
+{
+	if (o->read) {
+		log_read_cancel(o->read);
+		o->read = NULL;
+	}
+	o->is_loading = false;
+}
+
+static void drop_outbox(struct observer *o)
+{
+	while (o->outbox_count) {
+		frame_unref(o->outbox[o->outbox_head]);
+		o->outbox_head = (o->outbox_head + 1) % o->channel->limits->outbox_frames;
+		o->outbox_count--;
+	}
+	free(o->outbox);
+	o->outbox = NULL;
+}
+
+void observer_destroy(struct observer *o)
+{
+	if (!o) {
+		return;
+	}
+	if (!o->is_dismissed) {
+		set_live(o, false);
+		stop_loading(o);
+		drop_outbox(o);
+		list_remove(&o->link);
+	}
+	free(o->client_id);
+	free(o);
+}
+
+const char *observer_client_id(const struct observer *o)
+{
+	return o->client_id;
+}
+
+/** After this the channel may go: the observer does not touch it any more. */
+void observer_dismiss(struct observer *o, struct frame *frame, unsigned code, const char *reason)
+{
+	set_live(o, false);
+	stop_loading(o);
+	drop_outbox(o);
+	list_remove(&o->link);
+	o->is_dismissed = true;
+	if (frame) {
+		o->ops->write(o->socket, frame);
+	}
+	o->ops->close(o->socket, code, reason);
+}
+
+void observer_send(struct observer *o, struct frame *frame)
+{
+	if (o->is_dismissed) {
+		frame_unref(frame);
+		return;
+	}
+	if (!o->outbox_count && o->ops->is_writable(o->socket)) {
+		o->ops->write(o->socket, frame);
+		frame_unref(frame);
+		return;
+	}
+	size_t size = o->channel->limits->outbox_frames;
+	if (o->outbox_count == size) {
+		/* It asks and does not read: no memory is spent on that. */
+		frame_unref(frame);
+		observer_dismiss(o, NULL, 1008, "too many requests without reading the answers");
+		return;
+	}
+	if (!o->outbox) {
+		o->outbox = xcalloc(size, sizeof(struct frame *));
+		o->outbox_head = 0;
+	}
+	o->outbox[(o->outbox_head + o->outbox_count++) % size] = frame;
+	o->ops->want_writable(o->socket);
+}
+
+void observer_offer(struct observer *o, enum deltas deltas, uint64_t seq, struct frame *frame)
+{
+	if (!o->is_live || (deltas != DELTAS_NONE && deltas != o->deltas)) {
+		return;
+	}
+	if (deltas == DELTAS_NONE) {
+		observer_send(o, frame_ref(frame));
+		return;
+	}
+	/* A text with a hole in it is worth nothing: once one delta is left out, so is the rest. */
+	bool late = deltas == DELTAS_TEXT && o->skip_delta_seq == seq;
+	if (late || o->outbox_count || !o->ops->is_writable(o->socket)) {
+		o->skip_delta_seq = seq;
+		return;
+	}
+	o->ops->write(o->socket, frame);
+}
+
+/* --- events --- */
+
+static void unref_all(struct event **events, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		event_unref(events[i]);
+	}
+}
+
+/** The seqs must go on from the cursor: a lower one is a mistake of ours, a higher one a gap. */
+static void check_order(const struct observer *o, struct event **events, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		assert(events[i]->seq == o->cursor + 1 + i);
+		assert(events[i]->seq <= o->channel->max_seq);
+	}
+}
+
+static void send_live(struct observer *o, struct event **events, size_t count)
+{
+	struct channel *ch = o->channel;
+	uint64_t from = events[0]->seq;
+	uint64_t to = events[count - 1]->seq;
+	check_order(o, events, count);
+	o->cursor = to;
+	struct frame *frame = channel_find_frame(ch, from, to, o->format);
+	if (frame) {
+		o->ops->write(o->socket, frame);
+		return;
+	}
+	frame = frame_events(events, count, o->format, ch->max_seq, ch->status.is_prompting);
+	channel_keep_frame(ch, from, to, o->format, frame);
+	o->ops->write(o->socket, frame);
+	frame_unref(frame);
+}
+
+static struct open_part open_part(const struct observer *o)
+{
+	const struct channel *ch = o->channel;
+	const struct buffer *text = o->deltas == DELTAS_HTML ? &ch->open_html : &ch->open_text;
+	if (o->deltas == DELTAS_NONE || ch->open_seq <= ch->max_seq || !text->len) {
+		return (struct open_part){0};
+	}
+	return (struct open_part){.seq = ch->open_seq,
+		.type = ch->open_type,
+		.text = text->data,
+		.len = text->len,
+		.is_html = o->deltas == DELTAS_HTML};
+}
+
+/** The load has reached the end of the log: from now on the observer gets what is committed. */
+static void become_live(struct observer *o)
+{
+	o->is_loading = false;
+	o->skip_delta_seq = 0;
+	set_live(o, true);
+	observer_send(o, frame_state(&o->channel->status));
+	if (o->deltas == DELTAS_HTML && o->channel->joined) {
+		o->channel->joined(o->channel->joined_arg);
+	}
+}
+
+/**
+ * Sends one page of a load. The race check is here: what counts as the end is where the log's head
+ * is now, after the disk read, and not where it was when the load began; a newest page that has
+ * been overtaken is followed by live events.
+ */
+static void send_page(struct observer *o, struct event **events, size_t count)
+{
+	struct channel *ch = o->channel;
+	const struct load_plan *plan = &o->plan;
+	uint64_t first_kept = session_log_first_seq(ch->log);
+	uint64_t first = count ? events[0]->seq : plan->from;
+	uint64_t last = count ? events[count - 1]->seq : plan->from - 1;
+	bool at_end = plan->to_end && (plan->is_newest || last == ch->max_seq);
+	if (plan->to_end) {
+		o->cursor = first - 1;
+		check_order(o, events, count);
+		o->cursor = last;
+	}
+	struct loaded_frame page = {
+		.events = events,
+		.count = count,
+		.format = o->format,
+		.prepend = plan->prepend,
+		.has_more = plan->to_end && !plan->is_newest ? !at_end : first > first_kept,
+		.max_seq = ch->max_seq,
+		.first_kept_seq = first_kept,
+		.epoch = session_log_epoch(ch->log),
+		.is_prompting = ch->status.is_prompting,
+		.reset = plan->reset,
+	};
+	if (at_end && last == ch->max_seq) {
+		page.open = open_part(o);
+	}
+	struct frame *frame = frame_events_loaded(&page);
+	o->ops->write(o->socket, frame);
+	frame_unref(frame);
+	if (at_end) {
+		become_live(o);
+	} else if (plan->to_end && o->follow) {
+		o->plan.from = last + 1;
+	} else {
+		o->is_loading = false;
+	}
+}
+
+static void send_batch(struct observer *o, struct event **events, size_t count)
+{
+	if (o->is_loading) {
+		send_page(o, events, count);
+	} else {
+		send_live(o, events, count);
+	}
+	unref_all(events, count);
+}
+
+static void handle_read(void *arg, int status, struct event **events, size_t count)
+{
+	struct observer *o = arg;
+	o->read = NULL;
+	if (status == 0) {
+		send_batch(o, events, count);
+		observer_pump(o);
+	} else if (o->is_loading) {
+		o->is_loading = false;
+		observer_send(o, frame_error("storage_failed",
+					 "the events cannot be read from disk; the server's messages say why",
+					 "load_events", NULL));
+	} else {
+		observer_dismiss(o, NULL, 1011, "the events cannot be read from disk");
+	}
+}
+
+/** Sends `count` events from `from` on, from memory if they are there, else after a read. */
+static void fetch(struct observer *o, uint64_t from, size_t count)
+{
+	size_t bytes = o->channel->limits->page_size;
+	struct event **hot = xcalloc(count, sizeof(struct event *));
+	size_t n = session_log_get_hot(o->channel->log, from, count, bytes, hot);
+	if (n || !count) {
+		send_batch(o, hot, n);
+	}
+	free(hot);
+	if (n || !count) {
+		return;
+	}
+	o->read = session_log_read(o->channel->log, from, count, bytes, handle_read, o);
+	if (!o->read) {
+		handle_read(o, -EBADMSG, NULL, 0);
+	}
+}
+
+static void step_load(struct observer *o)
+{
+	const struct load_plan *plan = &o->plan;
+	uint64_t to = plan->to;
+	if (plan->to_end && !plan->is_newest) {
+		to = o->channel->max_seq; /* the head moves while pages are sent */
+	}
+	uint64_t left = to + 1 > plan->from ? to + 1 - plan->from : 0;
+	fetch(o, plan->from, left < o->limit ? (size_t)left : o->limit);
+}
+
+static void step_live(struct observer *o)
+{
+	uint64_t left = o->channel->max_seq - o->cursor;
+	fetch(o, o->cursor + 1, left < LIVE_BATCH ? (size_t)left : LIVE_BATCH);
+}
+
+static void step_outbox(struct observer *o)
+{
+	struct frame *frame = o->outbox[o->outbox_head];
+	o->outbox_head = (o->outbox_head + 1) % o->channel->limits->outbox_frames;
+	o->outbox_count--;
+	o->ops->write(o->socket, frame);
+	frame_unref(frame);
+	if (!o->outbox_count) {
+		drop_outbox(o);
+	}
+}
+
+static bool has_work(const struct observer *o)
+{
+	return !o->is_dismissed &&
+	       (o->outbox_count ||
+		       (!o->read && (o->is_loading || (o->is_live && o->cursor < o->channel->max_seq))));
+}
+
+void observer_pump(struct observer *o)
+{
+	for (int i = 0; i < BURST && has_work(o) && o->ops->is_writable(o->socket); i++) {
+		if (o->outbox_count) {
+			step_outbox(o);
+		} else if (o->is_loading) {
+			step_load(o);
+		} else {
+			step_live(o);
+		}
+	}
+	if (has_work(o)) {
+		o->ops->want_writable(o->socket);
+	}
+}
+
+void observer_load(struct observer *o, const struct load_request *load)
+{
+	struct channel *ch = o->channel;
+	if (o->is_dismissed) {
+		return;
+	}
+	stop_loading(o);
+	o->plan = load_plan_make(
+		load, session_log_epoch(ch->log), session_log_first_seq(ch->log), ch->max_seq);
+	o->limit = load->limit;
+	o->follow = load->follow;
+	o->is_loading = true;
+	if (o->plan.prepend || o->plan.is_newest) {
+		/* These pages end at a fixed event: what does not fit is left out at their older end. */
+		o->plan.from = session_log_page_start(ch->log, o->plan.from, o->plan.to, ch->limits->page_size);
+	}
+	if (o->plan.to_end) {
+		set_live(o, false);
+	}
+	observer_pump(o);
+}

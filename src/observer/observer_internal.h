@@ -1,0 +1,43 @@
+#ifndef HOLDFAST_OBSERVER_INTERNAL_H
+#define HOLDFAST_OBSERVER_INTERNAL_H
+
+#include "holdfast/observer.h"
+
+struct observer {
+	struct list link; /* channel.observers; self once the channel is gone */
+	struct channel *channel;
+	const struct observer_socket_ops *ops;
+	void *socket;
+	char *client_id;
+	enum event_format format;
+	enum deltas deltas;
+
+	bool is_live; /* its load has reached the end: it gets what is committed from now on */
+	uint64_t cursor; /* the last seq sent */
+	uint64_t skip_delta_seq; /* a delta of this event was left out: so are the rest */
+
+	bool is_loading; /* a load_events is being answered */
+	bool follow;
+	struct load_plan plan;
+	size_t limit;
+	struct log_read *read; /* a cold read under way */
+
+	struct frame **outbox; /* answers that wait for the socket (a ring of limits->outbox_frames, made on first use) */
+	size_t outbox_head;
+	size_t outbox_count;
+	bool is_dismissed; /* told to go: nothing more is sent */
+};
+
+/** Takes a provisional frame if the observer is live, wants it and its socket is free. */
+void observer_offer(
+	struct observer *observer, enum deltas deltas, uint64_t seq, struct frame *frame);
+/** Sends a last frame and closes. */
+void observer_dismiss(
+	struct observer *observer, struct frame *frame, unsigned code, const char *reason);
+
+struct frame *channel_find_frame(
+	const struct channel *channel, uint64_t from, uint64_t to, enum event_format format);
+void channel_keep_frame(struct channel *channel, uint64_t from, uint64_t to,
+	enum event_format format, struct frame *frame);
+
+#endif

@@ -1,0 +1,277 @@
+#include "render_internal.h"
+
+#include <stdint.h>
+#include <string.h>
+
+/*
+ * Every figure below is an upper bound: inline constructs, tables and reference definitions cannot
+ * cross a blank line, so what can go quadratic is counted between blank lines (a "run") and
+ * multiplied with the length it can be multiplied with. The factors are nanoseconds, measured on
+ * the worst pattern known of each kind.
+ */
+#define BUDGET_NS (50 * 1000 * 1000)
+#define TABLE_CELLS_MAX (100 * 1000)
+#define NESTING_MAX 500
+#define REFERENCE_BYTES_MAX (16 * 1024 * 1024)
+#define TEXT_MAX (4 * 1024 * 1024)
+
+/* cmark-gfm gives up looking for e-mail addresses in one text after this many at signs. */
+#define AT_SIGNS_MAX 1000
+
+struct word {
+	size_t len;
+	size_t link_starts; /* "www." and "://" */
+	size_t parens; /* each `)` at a link's end reads the link once more */
+	size_t at_signs;
+};
+
+struct run {
+	size_t start;
+	size_t lines;
+	size_t closers; /* `]` */
+	size_t images; /* `![`: each link walks over all that are open */
+	size_t raw_starts; /* `<!` and `<?`: each may be searched for its end to the end of the run */
+	size_t delims; /* runs of `*`, `_` and `~`: each link may walk over all of them */
+	size_t at_signs;
+	uint64_t pipes_squared; /* of each line: a row's cells are put into a list from its head */
+	size_t columns; /* the most cells of a line that could be the one under a table's header */
+	size_t definition; /* where the first line that could define a reference starts, or SIZE_MAX */
+	bool defines;
+	struct word word;
+};
+
+struct cost {
+	const char *text;
+	size_t len;
+	uint64_t ns;
+	uint64_t cells;
+	size_t lines;
+	size_t nesting; /* the most levels of containers a line can be in */
+	size_t closers;
+	size_t definition_len; /* the longest text a reference definition can have */
+	struct run run;
+};
+
+static bool is_blank(char c)
+{
+	return c == ' ' || c == '\t';
+}
+
+static size_t line_end(const char *text, size_t at, size_t len)
+{
+	while (at < len && text[at] != '\n' && text[at] != '\r') {
+		at++;
+	}
+	return at;
+}
+
+static void end_word(struct cost *c)
+{
+	struct word *w = &c->run.word;
+	size_t at_signs = w->at_signs < AT_SIGNS_MAX ? w->at_signs : AT_SIGNS_MAX;
+	c->ns += (uint64_t)at_signs * w->len * 2;
+	if (w->link_starts) {
+		c->ns += (uint64_t)w->link_starts * w->len * 5 + (uint64_t)w->parens * w->len / 2;
+	}
+	*w = (struct word){0};
+}
+
+static void end_run(struct cost *c, size_t end)
+{
+	struct run *r = &c->run;
+	uint64_t len = end - r->start;
+	end_word(c);
+	c->ns += ((uint64_t)r->images + r->delims) * r->closers * 4;
+	c->ns += r->raw_starts * len / 2;
+	c->ns += (r->at_signs < AT_SIGNS_MAX ? r->at_signs : AT_SIGNS_MAX) * len / 2;
+	c->ns += r->columns ? r->pipes_squared * 3 : 0;
+	uint64_t cells = (uint64_t)r->columns * r->lines;
+	c->cells += cells;
+	c->ns += cells * 300;
+	c->closers += r->closers;
+	if (r->defines && end - r->definition > c->definition_len) {
+		c->definition_len = end - r->definition;
+	}
+	*r = (struct run){.definition = SIZE_MAX};
+}
+
+/* Counts the containers a line can open or continue; returns where its text begins. */
+static size_t count_nesting(struct cost *c, size_t at, size_t end)
+{
+	size_t markers = 0;
+	size_t columns = 0;
+	while (at < end) {
+		char ch = c->text[at];
+		bool spaced = at + 1 == end || is_blank(c->text[at + 1]);
+		if (is_blank(ch)) {
+			columns += ch == '\t' ? 4 : 1;
+		} else if (ch == '>') {
+			markers++;
+		} else if ((ch == '-' || ch == '*' || ch == '+' || ch == '.' || ch == ')') && spaced) {
+			markers++;
+		} else if (ch < '0' || ch > '9') {
+			break;
+		}
+		at++;
+	}
+	/* Each level of a list that goes on is at least two columns of indentation. */
+	size_t nesting = markers + columns / 2;
+	if (nesting > c->nesting) {
+		c->nesting = nesting;
+	}
+	return at;
+}
+
+static void count_table_row(struct cost *c, size_t start, size_t end)
+{
+	size_t pipes = 0;
+	bool dash = false;
+	bool other = false;
+	for (size_t at = start; at < end; at++) {
+		pipes += c->text[at] == '|';
+		dash = dash || c->text[at] == '-';
+		other = other || !c->text[at] || !strchr("|:- \t\v\f>", c->text[at]);
+	}
+	c->run.pipes_squared += (uint64_t)pipes * pipes;
+	if (!dash || other) {
+		return;
+	}
+	c->run.columns = pipes + 1 > c->run.columns ? pipes + 1 : c->run.columns;
+	/* The whole paragraph so far is read for a header, and each of its lines searched for a `|`. */
+	uint64_t before = start - c->run.start;
+	c->ns += before * 20 + c->run.pipes_squared * 3 + c->run.lines * before / 2;
+}
+
+static bool starts_with(const struct cost *c, size_t at, const char *what)
+{
+	size_t len = strlen(what);
+	return c->len - at >= len && memcmp(c->text + at, what, len) == 0;
+}
+
+static void count_char(struct cost *c, size_t at)
+{
+	struct run *r = &c->run;
+	r->word.len++;
+	switch (c->text[at]) {
+	case ' ':
+	case '\t':
+		end_word(c);
+		break;
+	case ']':
+		r->closers++;
+		r->defines = r->defines || (r->definition != SIZE_MAX && starts_with(c, at, "]:"));
+		break;
+	case '*':
+	case '_':
+	case '~':
+		r->delims += !at || c->text[at - 1] != c->text[at];
+		break;
+	case '!':
+		r->images += starts_with(c, at, "![");
+		break;
+	case '<':
+		r->raw_starts += starts_with(c, at, "<!") || starts_with(c, at, "<?");
+		break;
+	case '@':
+		r->at_signs++;
+		r->word.at_signs++;
+		break;
+	case ')':
+		r->word.parens++;
+		break;
+	case ':':
+		r->word.link_starts += starts_with(c, at, "://");
+		break;
+	case 'w':
+		r->word.link_starts += starts_with(c, at, "www.");
+		break;
+	default:
+		break;
+	}
+}
+
+static void count_line(struct cost *c, size_t at, size_t end)
+{
+	c->lines++;
+	size_t text = at;
+	while (text < end && is_blank(c->text[text])) {
+		text++;
+	}
+	if (text == end) {
+		end_run(c, at);
+		c->run.start = end;
+		return;
+	}
+	c->run.lines++;
+	text = count_nesting(c, at, end);
+	if (text < end && c->text[text] == '[' && c->run.definition == SIZE_MAX) {
+		c->run.definition = text;
+	}
+	count_table_row(c, at, end);
+	for (size_t i = at; i < end; i++) {
+		count_char(c, i);
+	}
+	end_word(c);
+}
+
+/*
+ * What a fence at the very start of the text holds is code, costs nothing and may look like anything.
+ * Returns where the text goes on after it, or 0 if there is none.
+ */
+static size_t skip_fence(const char *text, size_t len)
+{
+	size_t end = line_end(text, 0, len);
+	size_t at = 0;
+	while (at < end && at < 3 && text[at] == ' ') {
+		at++;
+	}
+	char mark = at < end ? text[at] : '\0';
+	size_t marks = 0;
+	while (at + marks < end && text[at + marks] == mark) {
+		marks++;
+	}
+	/* cmark-gfm keeps a fence's length in a byte; what comes near it is not worth a thought. */
+	if ((mark != '`' && mark != '~') || marks < 3 || marks > 200) {
+		return 0;
+	}
+	if (mark == '`' && memchr(text + at + marks, '`', end - at - marks)) {
+		return 0;
+	}
+	for (size_t line = end; line < len; line = end) {
+		line++;
+		end = line_end(text, line, len);
+		at = line;
+		while (at < end && at - line < 3 && text[at] == ' ') {
+			at++;
+		}
+		size_t closing = at;
+		while (closing < end && text[closing] == mark) {
+			closing++;
+		}
+		size_t rest = closing;
+		while (rest < end && is_blank(text[rest])) {
+			rest++;
+		}
+		if (closing - at >= marks && rest == end) {
+			return end;
+		}
+	}
+	return len;
+}
+
+bool markdown_cost_is_fair(const char *text, size_t len)
+{
+	struct cost c = {.text = text, .len = len};
+	size_t at = skip_fence(text, len);
+	c.run = (struct run){.start = at, .definition = SIZE_MAX};
+	while (at < len) {
+		size_t end = line_end(text, at, len);
+		count_line(&c, at, end);
+		at = end + 1;
+	}
+	end_run(&c, len);
+	c.ns += (uint64_t)c.nesting * c.lines * 10;
+	return len <= TEXT_MAX && c.ns <= BUDGET_NS && c.cells <= TABLE_CELLS_MAX &&
+		c.nesting <= NESTING_MAX &&
+		(uint64_t)c.closers * c.definition_len <= REFERENCE_BYTES_MAX;
+}

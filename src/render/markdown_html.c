@@ -1,0 +1,64 @@
+#include "holdfast/markdown_html.h"
+
+#include "render_internal.h"
+
+#include <cmark-gfm-core-extensions.h>
+#include <cmark-gfm-extension_api.h>
+
+static cmark_parser *parser_create(void)
+{
+	static const char *const extensions[] = {"table", "strikethrough", "autolink", "tasklist"};
+	cmark_gfm_core_extensions_ensure_registered();
+	cmark_parser *parser = cmark_parser_new(CMARK_OPT_VALIDATE_UTF8);
+	for (size_t i = 0; i < sizeof(extensions) / sizeof(extensions[0]); i++) {
+		cmark_parser_attach_syntax_extension(
+			parser, cmark_find_syntax_extension(extensions[i]));
+	}
+	return parser;
+}
+
+static void render(const char *text, size_t len, struct buffer *out)
+{
+	cmark_parser *parser = parser_create();
+	cmark_parser_feed(parser, text, len);
+	cmark_node *document = cmark_parser_finish(parser);
+	cmark_parser_free(parser);
+	html_write_document(document, out);
+	cmark_node_free(document);
+}
+
+/* Text that would cost too much to read as markdown is shown as it is, as indented code. */
+static void render_as_code(const char *text, size_t len, struct buffer *out)
+{
+	struct buffer indented;
+	buffer_init(&indented);
+	size_t line = 0;
+	for (size_t i = 0; i <= len; i++) {
+		if (i < len && text[i] != '\n' && text[i] != '\r') {
+			continue;
+		}
+		buffer_append_str(&indented, "    ");
+		buffer_append(&indented, text + line, i - line);
+		buffer_append_char(&indented, '\n');
+		i += i + 1 < len && text[i] == '\r' && text[i + 1] == '\n';
+		line = i + 1;
+	}
+	render(indented.data, indented.len, out);
+	buffer_finish(&indented);
+}
+
+void markdown_to_html(
+	const char *context, size_t context_len, const char *text, size_t len, struct buffer *out)
+{
+	struct buffer whole;
+	buffer_init(&whole);
+	buffer_append(&whole, context, context_len);
+	buffer_append(&whole, text, len);
+	const char *bytes = buffer_cstr(&whole);
+	if (markdown_cost_is_fair(bytes, whole.len)) {
+		render(bytes, whole.len, out);
+	} else {
+		render_as_code(text, len, out);
+	}
+	buffer_finish(&whole);
+}

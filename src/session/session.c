@@ -1,0 +1,643 @@
+/* A session's life: inputs in, commits out, deltas and timers. */
+#include "session_internal.h"
+
+#include "holdfast/diag.h"
+#include "holdfast/inline_guard.h"
+#include "holdfast/markdown_html.h"
+#include "holdfast/pack.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* --- what the state machine emits --- */
+
+static void handle_emit(void *owner, const struct event_view *view)
+{
+	struct session *session = owner;
+	struct session_table *table = session->table;
+	if (table->recovering) {
+		if (view->seq == session_log_last_seq(session->log) + 1) {
+			struct event *event = event_create(view);
+			session_log_append(session->log, event, view->ts);
+			event_unref(event);
+		}
+		return;
+	}
+	struct pending_event *pending = xcalloc(1, sizeof(*pending));
+	pending->lsn = session->applying_lsn;
+	pending->event = event_create(view);
+	pending->event->prompting_after = session->state.in_turn;
+	pending->ts = view->ts;
+	pending->is_prompt = session->emitting_prompt && view->type == EVENT_USER_PROMPT;
+	list_append(&session->pending, &pending->link);
+}
+
+/** What an activity notice may tell: enough to show that something waits, never the content. */
+static void append_activity(const struct stream_input *input, struct buffer *out)
+{
+	static const char *const names[] = {"tool_call_id", "title", "kind", "status", "path"};
+	json_t *json = input->type == EVENT_THOUGHT_CHUNK
+			       ? NULL
+			       : json_loadb(input->data, input->data_len, 0, NULL);
+	buffer_append_char(out, '{');
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		const json_t *value = json_object_get(json, names[i]);
+		if (json_is_string(value)) {
+			buffer_printf(out, "%s\"%s\":", out->len > 1 ? "," : "", names[i]);
+			buffer_append_json(out, json_string_value(value), json_string_length(value));
+		}
+	}
+	buffer_append_char(out, '}');
+	json_decref(json);
+}
+
+static void handle_held(void *owner, uint64_t seq, const struct stream_input *input)
+{
+	struct session *session = owner;
+	if (session->table->recovering || list_empty(&session->channel.observers)) {
+		return;
+	}
+	bool thought = input->type == EVENT_THOUGHT_CHUNK;
+	const char *type = input->type == EVENT_CUSTOM ? input->type_name
+			   : thought ? event_type_name(EVENT_AGENT_THOUGHT)
+				     : event_type_name(input->type);
+	size_t type_len = input->type == EVENT_CUSTOM ? input->type_len : strlen(type);
+	struct buffer data = {0};
+	append_activity(input, &data);
+	struct frame *frame = frame_activity(seq, type, type_len, data.data, data.len);
+	channel_send(&session->channel, DELTAS_NONE, seq, frame);
+	frame_unref(frame);
+	buffer_finish(&data);
+}
+
+const struct stream_buffer_ops *session_stream_ops(void)
+{
+	static const struct stream_buffer_ops ops = {.emit = handle_emit, .held = handle_held};
+	return &ops;
+}
+
+/* --- journaling --- */
+
+static void mark_dirty(struct session *session)
+{
+	if (list_empty(&session->dirty_link)) {
+		list_append(&session->table->dirty, &session->dirty_link);
+	}
+}
+
+void session_touch(struct session *session)
+{
+	if (list_empty(&session->touched_link)) {
+		list_append(&session->table->touched, &session->touched_link);
+	}
+}
+
+static int64_t append_record(struct session *session, enum record_kind kind, int64_t ts,
+	const char *data, size_t len)
+{
+	const char *id = session_log_id(session->log);
+	struct record record = {.kind = kind,
+		.id = id,
+		.id_len = strlen(id),
+		.epoch = session_log_epoch(session->log),
+		.ts = ts,
+		.data = data,
+		.data_len = len};
+	return store_append(session->table->store, &record);
+}
+
+int session_journal_snapshot(struct session *session)
+{
+	struct session_table *table = session->table;
+	if (session->segment == store_segment(table->store)) {
+		return 0;
+	}
+	struct buffer data = {0};
+	session_snapshot_save(session, &data);
+	int64_t lsn = append_record(
+		session, RECORD_SNAPSHOT, clock_now_ms(table->clock), data.data, data.len);
+	buffer_finish(&data);
+	if (lsn < 0) {
+		return -EIO;
+	}
+	session->segment = store_segment(table->store);
+	return 0;
+}
+
+int session_journal(struct session *session, enum record_kind kind, const char *data, size_t len,
+	uint64_t *ret_seq)
+{
+	struct session_table *table = session->table;
+	if (session->is_deleted) {
+		return -ENOENT;
+	}
+	int64_t ts = clock_now_ms(table->clock);
+	int r = session_journal_snapshot(session);
+	int64_t lsn = r < 0 ? r : append_record(session, kind, ts, data, len);
+	if (lsn < 0) {
+		return -EIO;
+	}
+	struct record record = {.kind = kind, .ts = ts, .data = data, .data_len = len};
+	session->applying_lsn = lsn;
+	r = session_apply(session, &record, ret_seq);
+	assert(r == 0); /* our own record */
+	session->last_lsn = lsn;
+	mark_dirty(session);
+	session_touch(session);
+	return 0;
+}
+
+int session_input(struct session *session, const struct input_event *input, uint64_t *ret_seq,
+	bool *ret_duplicate)
+{
+	*ret_duplicate = input->type == EVENT_TURN_END && !session->state.in_turn;
+	if (*ret_duplicate) {
+		*ret_seq = session->state.last_turn_end_seq;
+		return session->is_deleted ? -ENOENT : 0;
+	}
+	struct buffer data = {0};
+	session_input_pack(input, &data);
+	int r = session_journal(session, RECORD_INPUT, data.data, data.len, ret_seq);
+	buffer_finish(&data);
+	return r;
+}
+
+int session_prompt(struct session *session, const char *message, size_t len, const char *prompt_id,
+	const char *client_id, uint64_t *ret_seq, bool *ret_duplicate)
+{
+	uintptr_t had = (uintptr_t)hash_get(session->prompt_ids, prompt_id, strlen(prompt_id));
+	*ret_duplicate = had != 0;
+	if (had) {
+		*ret_seq = (uint64_t)had - 1;
+		return session->is_deleted ? -ENOENT : 0;
+	}
+	if (session->state.queue_length >= session->table->limits->prompt_queue) {
+		return -ENOBUFS;
+	}
+	struct buffer data = {0};
+	buffer_append_str(&data, "{\"message\":");
+	buffer_append_json(&data, message, len);
+	buffer_append_str(&data, ",\"prompt_id\":");
+	buffer_append_json(&data, prompt_id, strlen(prompt_id));
+	buffer_append_str(&data, ",\"client_id\":");
+	buffer_append_json(&data, client_id, strlen(client_id));
+	buffer_append_char(&data, '}');
+	int r = session_journal(session, RECORD_PROMPT, data.data, data.len, ret_seq);
+	buffer_finish(&data);
+	return r;
+}
+
+void session_remember_prompt(struct session *session, const char *prompt_id, uint64_t seq)
+{
+	hash_put(session->prompt_ids, prompt_id, strlen(prompt_id), (void *)(uintptr_t)(seq + 1));
+}
+
+void session_remember_resolution(
+	struct session *session, const char *request_id, const char *by, uint64_t seq)
+{
+	struct resolution *resolution = xmalloc(sizeof(*resolution) + strlen(by) + 1);
+	resolution->seq = seq;
+	strcpy(resolution->by, by);
+	free(hash_put(session->resolved, request_id, strlen(request_id), resolution));
+}
+
+void session_wait_durable(struct session *session, struct durable_wait *wait)
+{
+	wait->lsn = session->last_lsn;
+	list_append(&session->waits, &wait->link);
+	mark_dirty(session);
+}
+
+void durable_wait_cancel(struct durable_wait *wait)
+{
+	if (wait->link.next) {
+		list_remove(&wait->link);
+	}
+}
+
+/* --- committing --- */
+
+static bool status_equals(const struct session_status *a, const struct session_status *b)
+{
+	return a->is_prompting == b->is_prompting && a->is_running == b->is_running &&
+	       a->queue_length == b->queue_length && strcmp(a->status, b->status) == 0 &&
+	       (a->usage ? b->usage && strcmp(a->usage, b->usage) == 0 : !b->usage);
+}
+
+/**
+ * Brings the shown state up to what is committed. While inputs wait for the disk, it is only what
+ * the last committed event says; the rest follows with them.
+ */
+static bool refresh_status(struct session *session)
+{
+	const struct session_state *state = &session->state;
+	struct session_status *shown = &session->channel.status;
+	if (!list_empty(&session->pending)) {
+		return false;
+	}
+	struct session_status now = {
+		.is_prompting = state->in_turn,
+		.is_running = state->agent_running,
+		.queue_length = state->queue_length,
+		.status = !list_empty(&state->permissions) ? "waiting" : state->in_turn ? "running" : "idle",
+		.usage = state->usage,
+	};
+	if (status_equals(&now, shown)) {
+		return false;
+	}
+	char *usage = state->usage ? xstrdup(state->usage) : NULL;
+	free(session->shown_usage);
+	session->shown_usage = usage;
+	*shown = now;
+	shown->usage = usage;
+	return true;
+}
+
+static void refresh_prompt(struct session *session)
+{
+	struct channel *channel = &session->channel;
+	const struct session_state *state = &session->state;
+	if (state->last_prompt_id && state->last_prompt_seq != channel->last_prompt_seq &&
+		state->last_prompt_seq <= channel->max_seq) {
+		free(session->shown_prompt_id);
+		session->shown_prompt_id = xstrdup(state->last_prompt_id);
+		channel->last_prompt_id = session->shown_prompt_id;
+		channel->last_prompt_seq = state->last_prompt_seq;
+	}
+}
+
+void session_show_recovered(struct session *session)
+{
+	session->channel.max_seq = session_log_last_seq(session->log);
+	refresh_status(session);
+	refresh_prompt(session);
+}
+
+/** Hands a durable user_prompt to whoever runs the session's agent. */
+static void tell_prompt(struct session *session, struct event *event)
+{
+	size_t len;
+	const char *text = event_json(event, FORMAT_MARKDOWN, &len);
+	json_t *json = json_loadb(text, len, 0, NULL);
+	const json_t *message = json_object_get(json_object_get(json, "data"), "message");
+	session->table->ops->prompt_due(session->table->owner, session, event->seq,
+		json_string_value(message), json_string_length(message));
+	json_decref(json);
+}
+
+/** Appends what is confirmed to the log. Returns the last prompt among it, with a reference. */
+static struct event *commit_events(struct session *session, uint64_t lsn, bool *ret_turn_ended)
+{
+	struct event *prompt = NULL;
+	*ret_turn_ended = false;
+	list_for_each_safe(link, tmp, &session->pending) {
+		struct pending_event *pending = list_entry(link, struct pending_event, link);
+		if ((uint64_t)pending->lsn > lsn) {
+			break;
+		}
+		struct event *event = pending->event;
+		session_log_append(session->log, event, pending->ts);
+		session->channel.max_seq = event->seq;
+		session->channel.status.is_prompting = event->prompting_after;
+		*ret_turn_ended = *ret_turn_ended || event->type == EVENT_TURN_END;
+		if (pending->is_prompt) {
+			event_unref(prompt);
+			prompt = event_ref(event);
+		}
+		session->object_changed = true;
+		event_unref(event);
+		list_remove(&pending->link);
+		free(pending);
+	}
+	return prompt;
+}
+
+static void end_waits(struct session *session, uint64_t lsn, int status)
+{
+	while (!list_empty(&session->waits)) {
+		struct durable_wait *wait = list_entry(session->waits.next, struct durable_wait, link);
+		if ((uint64_t)wait->lsn > lsn) {
+			break;
+		}
+		list_remove(&wait->link);
+		wait->done(wait, status);
+	}
+}
+
+void session_commit(struct session *session, uint64_t lsn)
+{
+	uint64_t had = session->channel.max_seq;
+	bool was_prompting = session->channel.status.is_prompting;
+	bool turn_ended;
+	struct event *prompt = commit_events(session, lsn, &turn_ended);
+	int r = session_log_flush(session->log);
+	if (r < 0) {
+		diag(DIAG_WARN, "session %s: events.jsonl cannot be written: %s; the journal has the events, "
+				"the file is tried again",
+			session_log_id(session->log), strerror(-r));
+	}
+	if (turn_ended) {
+		session_log_checkpoint(session->log);
+	}
+	bool changed = refresh_status(session);
+	refresh_prompt(session);
+	if (list_empty(&session->pending) && session->last_lsn <= (int64_t)lsn) {
+		list_remove(&session->dirty_link);
+	}
+	end_waits(session, lsn, 0);
+	if (session->channel.max_seq != had && !session->has_ended) {
+		channel_wake(&session->channel);
+	}
+	if (session->has_ended) {
+		struct session_log *log = session->log;
+		event_unref(prompt);
+		session_free(session);
+		store_remove_session(log);
+		return;
+	}
+	if (changed || was_prompting != session->channel.status.is_prompting) {
+		session->object_changed = true;
+		channel_send_state(&session->channel);
+	}
+	session_touch(session);
+	if (prompt && !session->table->closing) {
+		tell_prompt(session, prompt);
+	}
+	event_unref(prompt);
+}
+
+void session_fail(struct session *session, int error)
+{
+	list_for_each_safe(link, tmp, &session->pending) {
+		struct pending_event *pending = list_entry(link, struct pending_event, link);
+		list_remove(&pending->link);
+		event_unref(pending->event);
+		free(pending);
+	}
+	list_remove(&session->dirty_link);
+	end_waits(session, UINT64_MAX, error);
+}
+
+/* --- deltas, previews and timers --- */
+
+static void publish_delta(struct session *session, const struct stream_open *open)
+{
+	struct channel *channel = &session->channel;
+	size_t told = channel->open_seq == open->seq ? channel->open_text.len : 0;
+	if (open->len > told) {
+		channel_delta(channel, open->seq, open->type, open->text + told, open->len - told);
+	}
+}
+
+/** Renders the open block for all who want it, at most every preview_ms. Returns when to do it next. */
+static int64_t publish_preview(struct session *session, const struct stream_open *open, int64_t now)
+{
+	struct channel *channel = &session->channel;
+	bool is_new = session->preview_seq != open->seq || session->preview_len != open->len;
+	if (!channel->delta_observers[DELTAS_HTML] || !open->len ||
+		(!is_new && !session->preview_wanted)) {
+		return INT64_MAX;
+	}
+	int64_t due = session->preview_ts + session->table->limits->preview_ms;
+	if (now < due && !session->preview_wanted) {
+		return due;
+	}
+	struct buffer healed = {0};
+	struct buffer html = {0};
+	inline_guard_heal(open->text, open->len, &healed);
+	markdown_to_html(open->context_len ? open->context : "", open->context_len,
+		healed.data ? healed.data : "", healed.len, &html);
+	channel_preview(channel, open->seq, open->type, html.data ? html.data : "", html.len);
+	buffer_finish(&healed);
+	buffer_finish(&html);
+	session->preview_ts = now;
+	session->preview_seq = open->seq;
+	session->preview_len = open->len;
+	session->preview_wanted = false;
+	return INT64_MAX;
+}
+
+static void handle_timer(uv_timer_t *timer)
+{
+	struct session *session = timer->data;
+	session->timer_at = INT64_MAX;
+	if (session->is_deleted) {
+		return;
+	}
+	int64_t now = clock_now_ms(session->table->clock);
+	char flush = (char)stream_buffer_due(session->state.stream, now);
+	if (flush != STREAM_FLUSH_NONE) {
+		uint64_t seq;
+		session_journal(session, RECORD_FLUSH, &flush, 1, &seq);
+	}
+	session_touch(session);
+}
+
+/** Arms the timer for `at`; one that is armed for an earlier time looks again when it fires. */
+static void arm_timer(struct session *session, int64_t at, int64_t now)
+{
+	if (at == INT64_MAX || at >= session->timer_at) {
+		return;
+	}
+	session->timer_at = at;
+	uv_timer_start(&session->timer, handle_timer, at > now ? (uint64_t)(at - now) : 1, 0);
+}
+
+void session_publish(struct session *session)
+{
+	struct session_table *table = session->table;
+	struct stream_open open;
+	int64_t now = clock_now_ms(table->clock);
+	stream_buffer_get_open(session->state.stream, &open);
+	int64_t preview_at = INT64_MAX;
+	if (open.seq && !session->is_deleted) {
+		publish_delta(session, &open);
+		preview_at = publish_preview(session, &open, now);
+	}
+	int64_t flush_at = stream_buffer_deadline(session->state.stream);
+	if (flush_at <= now && stream_buffer_due(session->state.stream, now) == STREAM_FLUSH_NONE) {
+		flush_at = INT64_MAX; /* an unmatched marker: only more text changes that */
+	}
+	arm_timer(session, flush_at < preview_at ? flush_at : preview_at, now);
+	channel_end_turn(&session->channel);
+	if (session->object_changed) {
+		session->object_changed = false;
+		table->ops->changed(table->owner, session);
+	}
+}
+
+/** An observer has become live: one with previews must not wait for the next text. */
+static void handle_joined(void *arg)
+{
+	struct session *session = arg;
+	session->preview_wanted = true;
+	session_touch(session);
+}
+
+/* --- life --- */
+
+struct session *session_new(struct session_table *table, struct session_log *log)
+{
+	struct session *session = xcalloc(1, sizeof(*session));
+	session->table = table;
+	session->log = log;
+	session->prompt_ids = hash_create();
+	session->resolved = hash_create();
+	session->timer_at = INT64_MAX;
+	list_init(&session->pending);
+	list_init(&session->waits);
+	list_init(&session->dirty_link);
+	list_init(&session->touched_link);
+	session_state_init(session, 1);
+	channel_init(&session->channel, table->limits, log);
+	session->channel.joined = handle_joined;
+	session->channel.joined_arg = session;
+	uv_timer_init(table->loop, &session->timer);
+	session->timer.data = session;
+	return session;
+}
+
+static void free_value(void *value, void *arg)
+{
+	free(value);
+}
+
+static void handle_closed(uv_handle_t *handle)
+{
+	struct session *session = handle->data;
+	session_state_finish(&session->state);
+	hash_destroy(session->prompt_ids);
+	hash_each(session->resolved, free_value, NULL);
+	hash_destroy(session->resolved);
+	free(session->shown_usage);
+	free(session->shown_prompt_id);
+	free(session);
+}
+
+void session_free(struct session *session)
+{
+	session_fail(session, -ECANCELED);
+	list_remove(&session->touched_link);
+	list_remove(&session->dirty_link);
+	channel_finish(&session->channel);
+	uv_close((uv_handle_t *)&session->timer, handle_closed);
+}
+
+/* --- looking --- */
+
+struct permission_view session_permission(const struct session *session, const char *request_id)
+{
+	list_for_each(link, &session->state.permissions) {
+		if (strcmp(list_entry(link, struct permission, link)->request_id, request_id) == 0) {
+			return (struct permission_view){.state = PERMISSION_PENDING, .by = ""};
+		}
+	}
+	const struct resolution *resolution =
+		hash_get(session->resolved, request_id, strlen(request_id));
+	if (!resolution) {
+		return (struct permission_view){.state = PERMISSION_UNKNOWN, .by = ""};
+	}
+	return (struct permission_view){
+		.state = PERMISSION_RESOLVED, .by = resolution->by, .seq = resolution->seq};
+}
+
+bool session_permission_has_option(
+	const struct session *session, const char *request_id, const char *option_id)
+{
+	bool found = false;
+	list_for_each(link, &session->state.permissions) {
+		struct permission *permission = list_entry(link, struct permission, link);
+		if (strcmp(permission->request_id, request_id) != 0) {
+			continue;
+		}
+		json_t *json = json_loads(permission->data, 0, NULL);
+		size_t i;
+		json_t *option;
+		json_array_foreach(json_object_get(json, "options"), i, option) {
+			const char *id = json_string_value(json_object_get(option, "option_id"));
+			found = found || (id && strcmp(id, option_id) == 0);
+		}
+		json_decref(json);
+	}
+	return found;
+}
+
+void session_each_permission(struct session *session,
+	void (*visit)(void *arg, const char *request_id), void *arg)
+{
+	size_t count = 0;
+	char **ids = NULL;
+	list_for_each(link, &session->state.permissions) {
+		ids = xrealloc(ids, (count + 1) * sizeof(*ids));
+		ids[count++] = xstrdup(list_entry(link, struct permission, link)->request_id);
+	}
+	for (size_t i = 0; i < count; i++) {
+		visit(arg, ids[i]);
+		free(ids[i]);
+	}
+	free(ids);
+}
+
+struct channel *session_channel(struct session *session)
+{
+	return &session->channel;
+}
+
+const char *session_id(const struct session *session)
+{
+	return session_log_id(session->log);
+}
+
+void session_get_object(const struct session *session, struct session_object *ret)
+{
+	const struct session_log *log = session->log;
+	*ret = (struct session_object){
+		.id = session_log_id(log),
+		.title = session_log_title(log),
+		.epoch = session_log_epoch(log),
+		.first_seq = session_log_first_seq(log),
+		.max_seq = session->channel.max_seq,
+		.created_at = session_log_created_at(log),
+		.updated_at = session_log_updated_at(log),
+		.status = session->channel.status.status,
+		.is_prompting = session->channel.status.is_prompting,
+	};
+}
+
+bool session_is_prompting(const struct session *session)
+{
+	return session->state.in_turn;
+}
+
+bool session_is_turn_of_prompt(const struct session *session)
+{
+	return session->state.in_turn && session->state.turn_of_prompt;
+}
+
+bool session_agent_is_running(const struct session *session)
+{
+	return session->state.agent_running;
+}
+
+bool session_is_deleted(const struct session *session)
+{
+	return session->is_deleted;
+}
+
+struct session_table *session_table_of(struct session *session)
+{
+	return session->table;
+}
+
+void session_set_host(struct session *session, void *host)
+{
+	session->host = host;
+}
+
+void *session_host(const struct session *session)
+{
+	return session->host;
+}

@@ -1,0 +1,134 @@
+#ifndef HOLDFAST_SESSION_INTERNAL_H
+#define HOLDFAST_SESSION_INTERNAL_H
+
+#include "holdfast/hash.h"
+#include "holdfast/session.h"
+
+/** A prompt that waits for its turn. */
+struct queued_prompt {
+	struct list link;
+	struct buffer data; /* the JSON of user_prompt */
+	char *prompt_id;
+};
+
+/** A permission request that nobody has answered yet. */
+struct permission {
+	struct list link;
+	char *request_id;
+	char *data; /* JSON of permission_request */
+};
+
+struct resolution {
+	uint64_t seq;
+	char by[]; /* client id, "" if cancelled */
+};
+
+/** The deterministic part: changed by session_apply() and by nothing else. */
+struct session_state {
+	struct stream_buffer *stream;
+	uint64_t turn; /* number of the running or the last one */
+	bool in_turn;
+	bool turn_of_prompt;
+	bool agent_running;
+	uint64_t last_turn_end_seq;
+	char *last_prompt_id;
+	uint64_t last_prompt_seq;
+	char *usage; /* JSON of the newest usage event, NULL: none */
+	struct list queue; /* struct queued_prompt */
+	size_t queue_length;
+	struct list permissions; /* struct permission */
+};
+
+/** An event that the state machine has completed and the disk has not confirmed. */
+struct pending_event {
+	struct list link;
+	int64_t lsn;
+	struct event *event;
+	int64_t ts;
+	bool is_prompt; /* a user_prompt that the session's agent has to be given */
+};
+
+struct session {
+	struct session_table *table;
+	struct session_log *log;
+	struct session_state state;
+	struct channel channel;
+	void *host;
+
+	struct hash *prompt_ids; /* seq + 1 of each prompt taken, as a pointer; 1: in the queue */
+	struct hash *resolved; /* struct resolution, by request id */
+
+	uint64_t segment; /* journal segment that has this session's snapshot */
+	bool has_snapshot; /* recovery has seen one */
+	int64_t applying_lsn; /* of the record being applied */
+	int64_t last_lsn; /* of its newest record */
+	bool emitting_prompt;
+	struct list pending; /* struct pending_event, in seq order */
+	struct list waits; /* struct durable_wait, in lsn order */
+
+	struct list dirty_link; /* table.dirty: has pending events or waits */
+	struct list touched_link; /* table.touched: has something to tell at the end of the turn */
+	bool object_changed; /* the feed wants to know */
+	char *shown_usage; /* what channel.status.usage points at */
+	char *shown_prompt_id;
+	int64_t preview_ts; /* of the last preview */
+	uint64_t preview_seq; /* the event it showed */
+	size_t preview_len; /* and how much of it */
+	bool preview_wanted; /* somebody new is waiting for one */
+	uv_timer_t timer;
+	int64_t timer_at; /* INT64_MAX: not armed */
+	bool is_deleted;
+	bool has_ended; /* deleted durably; freed when the timer is closed */
+	struct durable_wait delete_wait;
+};
+
+struct session_table {
+	uv_loop_t *loop;
+	const struct limits *limits;
+	const struct clock *clock;
+	const struct session_ops *ops;
+	void *owner;
+	struct store *store;
+	struct hash *by_id;
+	struct list dirty;
+	struct list touched;
+	bool recovering;
+	bool closing; /* nobody is told any more */
+};
+
+/* session_state.c */
+void session_state_init(struct session *session, uint64_t next_seq);
+void session_state_finish(struct session_state *state);
+/** Applies a journal record: the one way in which the state changes. Returns the seq it got. */
+int session_apply(struct session *session, const struct record *record, uint64_t *ret_seq);
+/** What a committed event of the log tells about the state at its end; for recovery. */
+void session_state_see(struct session *session, const struct event_view *view);
+bool session_state_is_idle(const struct session_state *state);
+const struct stream_buffer_ops *session_stream_ops(void);
+
+/* session_snapshot.c */
+void session_snapshot_save(const struct session *session, struct buffer *out);
+int session_snapshot_load(struct session *session, const char *bytes, size_t len);
+
+/* session_input.c: the payload of RECORD_INPUT */
+void session_input_pack(const struct input_event *input, struct buffer *out);
+int session_input_unpack(const char *bytes, size_t len, struct input_event *ret);
+
+/* session.c */
+struct session *session_new(struct session_table *table, struct session_log *log);
+void session_free(struct session *session);
+/** After recovery: what is in the log is what is shown. */
+void session_show_recovered(struct session *session);
+void session_commit(struct session *session, uint64_t lsn);
+void session_fail(struct session *session, int error);
+void session_touch(struct session *session);
+/** Deltas, previews, state: what the end of a loop turn sends. */
+void session_publish(struct session *session);
+int session_journal(struct session *session, enum record_kind kind, const char *data, size_t len,
+	uint64_t *ret_seq);
+int session_journal_snapshot(struct session *session);
+void session_remember_prompt(struct session *session, const char *prompt_id, uint64_t seq);
+void session_remember_resolution(
+	struct session *session, const char *request_id, const char *by, uint64_t seq);
+
+#endif

@@ -1,0 +1,114 @@
+/* A session's whole state as bytes: its first record in every journal segment. */
+#include "session_internal.h"
+
+#include "holdfast/pack.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#define SNAPSHOT_VERSION 1
+
+static void save_text(struct buffer *out, const char *text)
+{
+	pack_le(out, text != NULL, 1);
+	pack_bytes(out, text, text ? strlen(text) : 0);
+}
+
+static char *load_text(struct unpack *in)
+{
+	bool is_set = unpack_le(in, 1) != 0;
+	size_t len;
+	const char *bytes = unpack_bytes(in, &len);
+	return is_set ? xstrndup(bytes, len) : NULL;
+}
+
+void session_snapshot_save(const struct session *session, struct buffer *out)
+{
+	const struct session_state *state = &session->state;
+	pack_le(out, SNAPSHOT_VERSION, 1);
+	pack_le(out, state->turn, 8);
+	pack_le(out, state->in_turn, 1);
+	pack_le(out, state->turn_of_prompt, 1);
+	pack_le(out, state->agent_running, 1);
+	pack_le(out, state->last_turn_end_seq, 8);
+	pack_le(out, state->last_prompt_seq, 8);
+	save_text(out, state->last_prompt_id);
+	save_text(out, state->usage);
+	pack_le(out, state->queue_length, 4);
+	list_for_each(link, &state->queue) {
+		struct queued_prompt *prompt = list_entry(link, struct queued_prompt, link);
+		save_text(out, prompt->prompt_id);
+		pack_bytes(out, prompt->data.data, prompt->data.len);
+	}
+	uint64_t count = 0;
+	list_for_each(link, &state->permissions) {
+		count++;
+	}
+	pack_le(out, count, 4);
+	list_for_each(link, &state->permissions) {
+		struct permission *permission = list_entry(link, struct permission, link);
+		save_text(out, permission->request_id);
+		save_text(out, permission->data);
+	}
+	stream_buffer_save(state->stream, out);
+}
+
+static void load_queue(struct session *session, struct unpack *in)
+{
+	struct session_state *state = &session->state;
+	for (uint64_t count = unpack_le(in, 4); count && !in->failed; count--) {
+		struct queued_prompt *prompt = xcalloc(1, sizeof(*prompt));
+		prompt->prompt_id = load_text(in);
+		size_t len;
+		const char *bytes = unpack_bytes(in, &len);
+		buffer_append(&prompt->data, bytes, len);
+		list_append(&state->queue, &prompt->link);
+		state->queue_length++;
+		if (prompt->prompt_id) {
+			session_remember_prompt(session, prompt->prompt_id, 0);
+		} else {
+			in->failed = true;
+		}
+	}
+}
+
+static void load_permissions(struct session_state *state, struct unpack *in)
+{
+	for (uint64_t count = unpack_le(in, 4); count && !in->failed; count--) {
+		struct permission *permission = xcalloc(1, sizeof(*permission));
+		permission->request_id = load_text(in);
+		permission->data = load_text(in);
+		list_append(&state->permissions, &permission->link);
+		if (!permission->request_id || !permission->data) {
+			in->failed = true;
+		}
+	}
+}
+
+int session_snapshot_load(struct session *session, const char *bytes, size_t len)
+{
+	struct unpack in = {.bytes = bytes, .len = len};
+	session_state_finish(&session->state);
+	session_state_init(session, 1);
+	struct session_state *state = &session->state;
+	if (unpack_le(&in, 1) != SNAPSHOT_VERSION) {
+		return -EBADMSG;
+	}
+	state->turn = unpack_le(&in, 8);
+	state->in_turn = unpack_le(&in, 1) != 0;
+	state->turn_of_prompt = unpack_le(&in, 1) != 0;
+	state->agent_running = unpack_le(&in, 1) != 0;
+	state->last_turn_end_seq = unpack_le(&in, 8);
+	state->last_prompt_seq = unpack_le(&in, 8);
+	state->last_prompt_id = load_text(&in);
+	state->usage = load_text(&in);
+	load_queue(session, &in);
+	load_permissions(state, &in);
+	int r = in.failed ? -EBADMSG : stream_buffer_load(state->stream, &in);
+	if (r == 0 && (in.failed || in.len)) {
+		r = -EBADMSG;
+	}
+	/* Everything emitted before the snapshot must be in the log: nothing else has it any more. */
+	uint64_t emitted = stream_buffer_emitted_seq(state->stream);
+	return r == 0 && emitted > session_log_last_seq(session->log) ? -EBADMSG : r;
+}

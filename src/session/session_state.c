@@ -1,0 +1,354 @@
+/*
+ * The deterministic part of a session. Nothing here reads a clock, a file or a random number: times come
+ * in with the records, so the same journal gives the same events, always.
+ */
+#include "session_internal.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+void session_state_init(struct session *session, uint64_t next_seq)
+{
+	struct session_state *state = &session->state;
+	*state = (struct session_state){0};
+	state->stream = stream_buffer_create(
+		session->table->limits, next_seq, session_stream_ops(), session);
+	list_init(&state->queue);
+	list_init(&state->permissions);
+}
+
+static void free_permission(struct permission *permission)
+{
+	list_remove(&permission->link);
+	free(permission->request_id);
+	free(permission->data);
+	free(permission);
+}
+
+static void free_prompt(struct queued_prompt *prompt)
+{
+	list_remove(&prompt->link);
+	buffer_finish(&prompt->data);
+	free(prompt->prompt_id);
+	free(prompt);
+}
+
+void session_state_finish(struct session_state *state)
+{
+	list_for_each_safe(link, tmp, &state->queue) {
+		free_prompt(list_entry(link, struct queued_prompt, link));
+	}
+	list_for_each_safe(link, tmp, &state->permissions) {
+		free_permission(list_entry(link, struct permission, link));
+	}
+	stream_buffer_destroy(state->stream);
+	free(state->last_prompt_id);
+	free(state->usage);
+}
+
+bool session_state_is_idle(const struct session_state *state)
+{
+	return !state->in_turn && list_empty(&state->queue) && list_empty(&state->permissions) &&
+	       stream_buffer_is_idle(state->stream);
+}
+
+/* --- what the inputs do --- */
+
+/** A JSON object's string members, read from its text. The result is freed by json_decref(). */
+static json_t *read_object(const char *data, size_t len)
+{
+	json_t *json = json_loadb(data, len, 0, NULL);
+	return json ? json : json_object();
+}
+
+static const char *text_of(const json_t *object, const char *name)
+{
+	const char *text = json_string_value(json_object_get(object, name));
+	return text ? text : "";
+}
+
+static void set_text(char **at, const char *text, size_t len)
+{
+	free(*at);
+	*at = xstrndup(text, len);
+}
+
+static uint64_t put(struct session *session, enum event_type type, const char *data, size_t len,
+	int64_t ts)
+{
+	return stream_buffer_put(session->state.stream,
+		&(struct stream_input){.type = type,
+			.data = data,
+			.data_len = len,
+			.ts = ts,
+			.turn = session->state.in_turn ? session->state.turn : 0});
+}
+
+static void begin_turn(struct session_state *state)
+{
+	if (!state->in_turn) {
+		state->in_turn = true;
+		state->turn++;
+	}
+}
+
+/** Whether an input of this type, when no turn is running, begins one. */
+static bool begins_turn(enum event_type type)
+{
+	return type == EVENT_MESSAGE_CHUNK || type == EVENT_THOUGHT_CHUNK ||
+	       type == EVENT_USER_PROMPT || type == EVENT_TOOL_CALL || type == EVENT_PLAN ||
+	       type == EVENT_PERMISSION_REQUEST;
+}
+
+static struct permission *find_permission(const struct session_state *state, const char *request_id)
+{
+	list_for_each(link, &state->permissions) {
+		struct permission *permission = list_entry(link, struct permission, link);
+		if (strcmp(permission->request_id, request_id) == 0) {
+			return permission;
+		}
+	}
+	return NULL;
+}
+
+static void add_permission(struct session_state *state, const char *data, size_t len)
+{
+	json_t *json = read_object(data, len);
+	struct permission *permission = xcalloc(1, sizeof(*permission));
+	permission->request_id = xstrdup(text_of(json, "request_id"));
+	permission->data = xstrndup(data, len);
+	list_append(&state->permissions, &permission->link);
+	json_decref(json);
+}
+
+static void resolve_permission(struct session *session, const char *data, size_t len, uint64_t seq)
+{
+	json_t *json = read_object(data, len);
+	const char *request_id = text_of(json, "request_id");
+	struct permission *permission = find_permission(&session->state, request_id);
+	if (permission) {
+		free_permission(permission);
+	}
+	session_remember_resolution(session, request_id, text_of(json, "by"), seq);
+	json_decref(json);
+}
+
+/** Questions that are still open when the turn ends are closed with it. */
+static void cancel_permissions(struct session *session, int64_t ts)
+{
+	list_for_each_safe(link, tmp, &session->state.permissions) {
+		struct permission *permission = list_entry(link, struct permission, link);
+		struct buffer data = {0};
+		buffer_append_str(&data, "{\"request_id\":");
+		buffer_append_json(&data, permission->request_id, strlen(permission->request_id));
+		buffer_append_str(&data, ",\"outcome\":\"cancelled\"}");
+		uint64_t seq = put(session, EVENT_PERMISSION_RESOLVED, data.data, data.len, ts);
+		resolve_permission(session, data.data, data.len, seq);
+		buffer_finish(&data);
+	}
+}
+
+static void start_prompt(struct session *session, const char *data, size_t len,
+	const char *prompt_id, int64_t ts)
+{
+	struct session_state *state = &session->state;
+	stream_buffer_finish_turn(state->stream);
+	begin_turn(state);
+	state->turn_of_prompt = true;
+	session->emitting_prompt = true;
+	uint64_t seq = put(session, EVENT_USER_PROMPT, data, len, ts);
+	session->emitting_prompt = false;
+	set_text(&state->last_prompt_id, prompt_id, strlen(prompt_id));
+	state->last_prompt_seq = seq;
+	session_remember_prompt(session, prompt_id, seq);
+}
+
+static void start_next_prompt(struct session *session, int64_t ts)
+{
+	struct session_state *state = &session->state;
+	if (list_empty(&state->queue)) {
+		return;
+	}
+	struct queued_prompt *prompt = list_entry(state->queue.next, struct queued_prompt, link);
+	list_remove(&prompt->link);
+	state->queue_length--;
+	start_prompt(session, prompt->data.data, prompt->data.len, prompt->prompt_id, ts);
+	free_prompt(prompt);
+}
+
+/** One ordered path: everything before the end goes out before it, and a turn ends once. */
+static uint64_t end_turn(struct session *session, const char *data, size_t len, int64_t ts)
+{
+	struct session_state *state = &session->state;
+	stream_buffer_finish_turn(state->stream);
+	cancel_permissions(session, ts);
+	uint64_t turn = state->turn;
+	state->in_turn = false;
+	state->turn_of_prompt = false;
+	state->last_turn_end_seq = stream_buffer_put(
+		state->stream, &(struct stream_input){.type = EVENT_TURN_END,
+				       .data = data,
+				       .data_len = len,
+				       .ts = ts,
+				       .turn = turn});
+	uint64_t seq = state->last_turn_end_seq;
+	start_next_prompt(session, ts);
+	return seq;
+}
+
+static uint64_t stop_agent(struct session *session, const char *data, size_t len, int64_t ts)
+{
+	struct session_state *state = &session->state;
+	stream_buffer_finish_turn(state->stream);
+	state->agent_running = false;
+	uint64_t seq = put(session, EVENT_AGENT_STOPPED, data, len, ts);
+	if (state->in_turn) {
+		static const char ended[] = "{\"stop_reason\":\"agent_stopped\"}";
+		end_turn(session, ended, sizeof(ended) - 1, ts);
+	}
+	return seq;
+}
+
+static uint64_t put_input(struct session *session, const struct input_event *in, int64_t ts)
+{
+	struct session_state *state = &session->state;
+	if (begins_turn(in->type)) {
+		begin_turn(state);
+	}
+	return stream_buffer_put(state->stream,
+		&(struct stream_input){.type = in->type,
+			.type_name = in->type_name,
+			.type_len = in->type_len,
+			.message_id = in->message_id,
+			.message_id_len = in->message_id_len,
+			.data = in->data,
+			.data_len = in->data_len,
+			.ts = ts,
+			.turn = state->in_turn ? state->turn : 0});
+}
+
+static uint64_t apply_input(struct session *session, const struct input_event *in, int64_t ts)
+{
+	struct session_state *state = &session->state;
+	uint64_t seq;
+	switch (in->type) {
+	case EVENT_TURN_END:
+		return end_turn(session, in->data, in->data_len, ts);
+	case EVENT_AGENT_STOPPED:
+		return stop_agent(session, in->data, in->data_len, ts);
+	case EVENT_USER_PROMPT:
+	case EVENT_SESSION_END:
+		stream_buffer_finish_turn(state->stream);
+		return put_input(session, in, ts);
+	case EVENT_AGENT_STARTED:
+		state->agent_running = true;
+		return put_input(session, in, ts);
+	case EVENT_PERMISSION_REQUEST:
+		seq = put_input(session, in, ts);
+		add_permission(state, in->data, in->data_len);
+		return seq;
+	case EVENT_PERMISSION_RESOLVED:
+		seq = put_input(session, in, ts);
+		resolve_permission(session, in->data, in->data_len, seq);
+		return seq;
+	case EVENT_USAGE:
+		set_text(&state->usage, in->data, in->data_len);
+		return put_input(session, in, ts);
+	default:
+		return put_input(session, in, ts);
+	}
+}
+
+static uint64_t apply_prompt(struct session *session, const char *data, size_t len, int64_t ts)
+{
+	struct session_state *state = &session->state;
+	json_t *json = read_object(data, len);
+	const char *prompt_id = text_of(json, "prompt_id");
+	if (!state->in_turn && list_empty(&state->queue)) {
+		start_prompt(session, data, len, prompt_id, ts);
+		json_decref(json);
+		return state->last_prompt_seq;
+	}
+	struct queued_prompt *prompt = xcalloc(1, sizeof(*prompt));
+	buffer_append(&prompt->data, data, len);
+	prompt->prompt_id = xstrdup(prompt_id);
+	list_append(&state->queue, &prompt->link);
+	state->queue_length++;
+	session_remember_prompt(session, prompt_id, 0);
+	json_decref(json);
+	return 0;
+}
+
+int session_apply(struct session *session, const struct record *record, uint64_t *ret_seq)
+{
+	struct input_event in;
+	*ret_seq = 0;
+	switch (record->kind) {
+	case RECORD_INPUT:
+		if (session_input_unpack(record->data, record->data_len, &in) < 0) {
+			return -EBADMSG;
+		}
+		*ret_seq = apply_input(session, &in, record->ts);
+		return 0;
+	case RECORD_PROMPT:
+		*ret_seq = apply_prompt(session, record->data, record->data_len, record->ts);
+		return 0;
+	case RECORD_FLUSH:
+		if (record->data_len != 1) {
+			return -EBADMSG;
+		}
+		stream_buffer_flush(session->state.stream, (enum stream_flush)record->data[0]);
+		return 0;
+	case RECORD_SNAPSHOT:
+		return session_snapshot_load(session, record->data, record->data_len);
+	default:
+		return -EBADMSG;
+	}
+}
+
+/* --- the log, in recovery --- */
+
+static void see_text(struct session *session, const struct event_view *view)
+{
+	struct session_state *state = &session->state;
+	json_t *json = read_object(view->data, view->data_len);
+	if (view->type == EVENT_USER_PROMPT) {
+		const char *prompt_id = text_of(json, "prompt_id");
+		if (*prompt_id) {
+			set_text(&state->last_prompt_id, prompt_id, strlen(prompt_id));
+			state->last_prompt_seq = view->seq;
+			session_remember_prompt(session, prompt_id, view->seq);
+		}
+	} else if (view->type == EVENT_PERMISSION_RESOLVED) {
+		session_remember_resolution(
+			session, text_of(json, "request_id"), text_of(json, "by"), view->seq);
+	}
+	json_decref(json);
+}
+
+void session_state_see(struct session *session, const struct event_view *view)
+{
+	struct session_state *state = &session->state;
+	state->turn = view->turn ? view->turn : state->turn;
+	switch (view->type) {
+	case EVENT_USER_PROMPT:
+	case EVENT_PERMISSION_RESOLVED:
+		see_text(session, view);
+		break;
+	case EVENT_TURN_END:
+		state->last_turn_end_seq = view->seq;
+		break;
+	case EVENT_AGENT_STARTED:
+	case EVENT_AGENT_STOPPED:
+		state->agent_running = view->type == EVENT_AGENT_STARTED;
+		break;
+	case EVENT_USAGE:
+		set_text(&state->usage, view->data, view->data_len);
+		break;
+	default:
+		break;
+	}
+}

@@ -1,0 +1,300 @@
+#include "session_internal.h"
+
+#include "holdfast/diag.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+/* --- what the store tells --- */
+
+static void handle_synced(void *owner, uint64_t lsn)
+{
+	struct session_table *table = owner;
+	/* A commit may make other sessions dirty again, but only by inputs of the next batch. */
+	struct list due;
+	list_init(&due);
+	list_move_all(&due, &table->dirty);
+	while (!list_empty(&due)) {
+		struct session *session = list_entry(due.next, struct session, dirty_link);
+		list_remove(&session->dirty_link);
+		list_append(&table->dirty, &session->dirty_link);
+		session_commit(session, lsn);
+	}
+}
+
+static void handle_failed(void *owner, int error)
+{
+	struct session_table *table = owner;
+	while (!list_empty(&table->dirty)) {
+		session_fail(list_entry(table->dirty.next, struct session, dirty_link), error);
+	}
+	table->ops->store_failed(table->owner, error);
+}
+
+/** A session that the journal did not speak of goes on where its log ends. */
+static void settle(void *value, void *arg)
+{
+	struct session *session = value;
+	if (!session->has_snapshot) {
+		stream_buffer_set_next_seq(
+			session->state.stream, session_log_last_seq(session->log) + 1);
+	}
+	session_show_recovered(session);
+}
+
+static void snapshot(void *value, void *arg)
+{
+	struct session *session = value;
+	if (!session_state_is_idle(&session->state)) {
+		session_journal_snapshot(session);
+	}
+}
+
+static void handle_rotated(void *owner)
+{
+	struct session_table *table = owner;
+	if (table->recovering) {
+		table->recovering = false;
+		hash_each(table->by_id, settle, NULL);
+	}
+	hash_each(table->by_id, snapshot, NULL);
+}
+
+static void *handle_found(void *owner, struct session_log *log)
+{
+	struct session_table *table = owner;
+	struct session *session = session_new(table, log);
+	const char *id = session_log_id(log);
+	hash_put(table->by_id, id, strlen(id), session);
+	return session;
+}
+
+static void handle_event(void *owner, const struct event_view *view)
+{
+	session_state_see(owner, view);
+}
+
+static int handle_replay(void *owner, const struct record *record)
+{
+	struct session *session = owner;
+	if (record->kind == RECORD_SNAPSHOT) {
+		session->has_snapshot = true;
+	} else if (!session->has_snapshot) {
+		return -EBADMSG;
+	}
+	uint64_t seq;
+	return session_apply(session, record, &seq);
+}
+
+static void handle_lost(void *owner)
+{
+	struct session *session = owner;
+	const char *id = session_log_id(session->log);
+	hash_remove(session->table->by_id, id, strlen(id));
+	session_free(session);
+}
+
+/* --- life --- */
+
+int session_table_open(
+	const struct session_table_config *config, struct session_table **ret_table, char **ret_why)
+{
+	static const struct store_ops store_ops = {
+		.synced = handle_synced,
+		.failed = handle_failed,
+		.rotated = handle_rotated,
+		.found = handle_found,
+		.event = handle_event,
+		.replay = handle_replay,
+		.lost = handle_lost,
+	};
+	struct session_table *table = xcalloc(1, sizeof(*table));
+	*table = (struct session_table){.loop = config->loop,
+		.limits = config->limits,
+		.clock = config->clock,
+		.ops = config->ops,
+		.owner = config->owner,
+		.by_id = hash_create(),
+		.recovering = true};
+	list_init(&table->dirty);
+	list_init(&table->touched);
+	int r = store_open(config->loop, config->data_dir, config->durability, config->limits, &store_ops,
+		table, &table->store, ret_why);
+	if (r < 0) {
+		session_table_close(table);
+		return r;
+	}
+	*ret_table = table;
+	return 0;
+}
+
+static void free_session(void *value, void *arg)
+{
+	session_free(value);
+}
+
+void session_table_close(struct session_table *table)
+{
+	if (!table) {
+		return;
+	}
+	table->closing = true;
+	if (table->store) {
+		store_sync(table->store);
+	}
+	hash_each(table->by_id, free_session, NULL);
+	hash_destroy(table->by_id);
+	store_close(table->store);
+	free(table);
+}
+
+struct session *session_table_get(struct session_table *table, const char *id, size_t len)
+{
+	return hash_get(table->by_id, id, len);
+}
+
+size_t session_table_count(const struct session_table *table)
+{
+	return hash_count(table->by_id);
+}
+
+struct visit {
+	void (*visit)(struct session *session, void *arg);
+	void *arg;
+};
+
+static void visit_session(void *value, void *arg)
+{
+	struct visit *visit = arg;
+	visit->visit(value, visit->arg);
+}
+
+void session_table_each(
+	struct session_table *table, void (*visit)(struct session *session, void *arg), void *arg)
+{
+	hash_each(table->by_id, visit_session, &(struct visit){.visit = visit, .arg = arg});
+}
+
+void session_table_end_turn(struct session_table *table)
+{
+	while (!list_empty(&table->touched)) {
+		struct session *session = list_entry(table->touched.next, struct session, touched_link);
+		list_remove(&session->touched_link);
+		session_publish(session);
+	}
+	store_kick(table->store);
+}
+
+size_t session_table_backlog(const struct session_table *table)
+{
+	return store_backlog(table->store);
+}
+
+/* --- making and deleting --- */
+
+static int random_u64(uint64_t *ret)
+{
+	do {
+		if (getrandom(ret, sizeof(*ret), 0) != (ssize_t)sizeof(*ret)) {
+			return -EIO;
+		}
+	} while (!*ret);
+	return 0;
+}
+
+static int journal_create(struct session *session, const char *title, int64_t ts)
+{
+	struct buffer data = {0};
+	buffer_append_str(&data, "{\"title\":");
+	buffer_append_json(&data, title, strlen(title));
+	buffer_append_char(&data, '}');
+	const char *id = session_id(session);
+	int64_t lsn = store_append(session->table->store,
+		&(struct record){.kind = RECORD_CREATE,
+			.id = id,
+			.id_len = strlen(id),
+			.epoch = session_log_epoch(session->log),
+			.ts = ts,
+			.data = data.data,
+			.data_len = data.len});
+	buffer_finish(&data);
+	session->last_lsn = lsn;
+	return lsn < 0 ? -EIO : 0;
+}
+
+int session_create(struct session_table *table, const char *id, const char *title,
+	struct session **ret_session)
+{
+	uint64_t epoch;
+	uint64_t name;
+	char made_up[24];
+	if (random_u64(&epoch) < 0 || random_u64(&name) < 0) {
+		return -EIO;
+	}
+	if (!id) {
+		snprintf(made_up, sizeof(made_up), "s-%012llx", (unsigned long long)(name >> 16));
+		id = made_up;
+	}
+	if (hash_get(table->by_id, id, strlen(id))) {
+		return -EEXIST;
+	}
+	int64_t ts = clock_now_ms(table->clock);
+	struct session_log *log;
+	int r = store_create_session(table->store, id, epoch, title, ts, NULL, &log);
+	if (r < 0) {
+		return r;
+	}
+	struct session *session = session_new(table, log);
+	r = journal_create(session, title, ts);
+	if (r < 0) {
+		session_free(session);
+		store_remove_session(log);
+		return r;
+	}
+	hash_put(table->by_id, id, strlen(id), session);
+	*ret_session = session;
+	return 0;
+}
+
+static void handle_delete_durable(struct durable_wait *wait, int status)
+{
+	struct session *session =
+		(struct session *)((char *)wait - offsetof(struct session, delete_wait));
+	struct session_table *table = session->table;
+	if (status < 0) {
+		return;
+	}
+	const char *id = session_id(session);
+	channel_gone(&session->channel, "deleted");
+	if (!table->closing) {
+		table->ops->deleted(table->owner, session);
+	}
+	hash_remove(table->by_id, id, strlen(id));
+	session->has_ended = true;
+}
+
+int session_delete(struct session *session)
+{
+	if (session->is_deleted) {
+		return -EALREADY;
+	}
+	const char *id = session_id(session);
+	int64_t lsn = store_append(session->table->store,
+		&(struct record){.kind = RECORD_DELETE,
+			.id = id,
+			.id_len = strlen(id),
+			.epoch = session_log_epoch(session->log),
+			.ts = clock_now_ms(session->table->clock)});
+	if (lsn < 0) {
+		return -EIO;
+	}
+	session->is_deleted = true;
+	session->last_lsn = lsn;
+	session->delete_wait.done = handle_delete_durable;
+	session_wait_durable(session, &session->delete_wait);
+	return 0;
+}

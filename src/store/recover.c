@@ -1,0 +1,432 @@
+/*
+ * Recovery: what is in a data directory becomes the running state again.
+ *
+ *   found                                   decision
+ *   journal: torn record at a segment's end   cut, noted; the newest segment only
+ *   journal: damage before that               the server does not start: no crash does this
+ *   session created or deleted in the journal its last word wins over the folder
+ *   folder without metadata, in the journal   metadata is written again from the CREATE record
+ *   folder without metadata, empty log        half-made and never acknowledged: taken away
+ *   log: torn or missing tail                 cut, noted; the journal's replay appends it again
+ *   log: ends before its metadata's max_seq   damaged: set aside
+ *   anything else that does not fit           that session is set aside, the server goes on
+ */
+#include "store_internal.h"
+
+#include "holdfast/diag.h"
+#include "holdfast/pack.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/** What the journal says last of a session's life. */
+struct fate {
+	uint64_t epoch;
+	bool deleted;
+	int64_t ts;
+	char *title;
+	char *id;
+};
+
+struct recovery {
+	struct store *store;
+	struct hash *fates; /* by id */
+	uint64_t *segments; /* numbers on disk, ascending */
+	size_t segment_count;
+	char **ret_why;
+};
+
+__attribute__((format(printf, 2, 3))) static int refuse(struct recovery *rec, const char *fmt, ...)
+{
+	va_list args;
+	va_start(args, fmt);
+	if (vasprintf(rec->ret_why, fmt, args) < 0) {
+		*rec->ret_why = NULL;
+	}
+	va_end(args);
+	return -EBADMSG;
+}
+
+/* --- the journal's segments --- */
+
+static int compare_u64(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a;
+	uint64_t y = *(const uint64_t *)b;
+	return x < y ? -1 : x > y;
+}
+
+static int list_segments(struct recovery *rec)
+{
+	DIR *dir = fdopendir(dup(rec->store->journal.dir_fd));
+	if (!dir) {
+		return -errno;
+	}
+	struct dirent *entry;
+	while ((entry = readdir(dir))) {
+		char *end;
+		uint64_t number = strtoull(entry->d_name, &end, 16);
+		if (end != entry->d_name + 16 || strcmp(end, ".journal") != 0) {
+			continue;
+		}
+		rec->segments = xrealloc(
+			rec->segments, (rec->segment_count + 1) * sizeof(*rec->segments));
+		rec->segments[rec->segment_count++] = number;
+	}
+	closedir(dir);
+	if (rec->segment_count) {
+		qsort(rec->segments, rec->segment_count, sizeof(*rec->segments), compare_u64);
+	}
+	return 0;
+}
+
+/** Cuts a torn tail off, for good: this segment will not be the newest the next time it is read. */
+static int cut_segment(struct store *store, const char *name, size_t len)
+{
+	diag(DIAG_WARN, "journal segment %s: a torn tail is cut off at byte %zu", name, len);
+	int fd = openat(store->journal.dir_fd, name, O_WRONLY | O_CLOEXEC);
+	if (fd < 0) {
+		return -errno;
+	}
+	int r = ftruncate(fd, (off_t)len) < 0 || fdatasync(fd) < 0 ? -errno : 0;
+	close(fd);
+	return r;
+}
+
+/**
+ * Walks all records in order. A segment that is torn at its end is fine if it is the newest with
+ * records in it: a batch that was not synced when the power went was never acknowledged.
+ */
+static int walk_journal(
+	struct recovery *rec, int (*visit)(struct recovery *rec, const struct record *record))
+{
+	for (size_t i = 0; i < rec->segment_count; i++) {
+		char name[32];
+		snprintf(name, sizeof(name), "%016llx.journal", (unsigned long long)rec->segments[i]);
+		struct journal_reader reader;
+		int r = journal_reader_open(&reader, rec->store->journal.dir_fd, name);
+		bool newest = i + 1 == rec->segment_count;
+		if (r == -EBADMSG && newest) {
+			/* Made, and lost power before its header was on disk: nothing in it was acknowledged. */
+			journal_reader_close(&reader);
+			unlinkat(rec->store->journal.dir_fd, name, 0);
+			return 0;
+		}
+		struct record record;
+		while (r == 0 && journal_reader_next(&reader, &record) > 0) {
+			r = visit(rec, &record);
+		}
+		bool torn = r == -EBADMSG || (r == 0 && journal_reader_has_tail(&reader));
+		size_t at = reader.valid;
+		journal_reader_close(&reader);
+		if (r < 0 && r != -EBADMSG) {
+			return r;
+		}
+		if (torn && newest) {
+			r = cut_segment(rec->store, name, at);
+			if (r < 0) {
+				return r;
+			}
+		} else if (torn) {
+			return refuse(rec,
+				"journal segment %s is damaged at byte %zu, in a place where no crash can do that; "
+				"restore the data directory from a copy, or move that file away to go on without "
+				"what it holds",
+				name, at);
+		}
+	}
+	return 0;
+}
+
+static int note_fate(struct recovery *rec, const struct record *record)
+{
+	if (record->kind != RECORD_CREATE && record->kind != RECORD_DELETE) {
+		return 0;
+	}
+	struct fate *fate = hash_get(rec->fates, record->id, record->id_len);
+	if (!fate) {
+		fate = xcalloc(1, sizeof(*fate));
+		fate->id = xstrndup(record->id, record->id_len);
+		hash_put(rec->fates, record->id, record->id_len, fate);
+	}
+	fate->epoch = record->epoch;
+	fate->deleted = record->kind == RECORD_DELETE;
+	fate->ts = record->ts;
+	if (!fate->deleted) {
+		json_t *data = json_loadb(record->data, record->data_len, 0, NULL);
+		const char *title = json_string_value(json_object_get(data, "title"));
+		free(fate->title);
+		fate->title = xstrdup(title ? title : "");
+		json_decref(data);
+	}
+	return 0;
+}
+
+static int replay(struct recovery *rec, const struct record *record)
+{
+	struct session_log *log = hash_get(rec->store->by_id, record->id, record->id_len);
+	if (!log || log->epoch != record->epoch || record->kind == RECORD_CREATE ||
+		record->kind == RECORD_DELETE) {
+		return 0;
+	}
+	int r = rec->store->ops->replay(log->owner, record);
+	if (r == -EBADMSG) {
+		diag(DIAG_ERROR,
+			"session %s: the journal does not fit its log; it is set aside in set-aside/", log->id);
+		rec->store->ops->lost(log->owner);
+		char to[320];
+		snprintf(to, sizeof(to), "set-aside/%s.%016llx", log->id, (unsigned long long)log->epoch);
+		renameat(rec->store->sessions_fd, log->id, rec->store->dir_fd, to);
+		session_log_free(log);
+		r = 0;
+	}
+	return r;
+}
+
+/* --- sessions --- */
+
+struct metadata {
+	uint64_t epoch;
+	uint64_t first_seq;
+	uint64_t max_seq;
+	int64_t created_at;
+	char *title;
+};
+
+static int read_metadata(struct store *store, const char *id, struct metadata *meta)
+{
+	char path[192];
+	snprintf(path, sizeof(path), "%s/metadata.json", id);
+	int fd = openat(store->sessions_fd, path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0) {
+		return -errno;
+	}
+	json_t *json = json_loadfd(fd, 0, NULL);
+	close(fd);
+	const char *epoch = json_string_value(json_object_get(json, "epoch"));
+	const char *title = json_string_value(json_object_get(json, "title"));
+	char *end = NULL;
+	*meta = (struct metadata){
+		.epoch = epoch ? strtoull(epoch, &end, 16) : 0,
+		.first_seq = (uint64_t)json_integer_value(json_object_get(json, "first_seq")),
+		.max_seq = (uint64_t)json_integer_value(json_object_get(json, "max_seq")),
+		.created_at = json_integer_value(json_object_get(json, "created_at")),
+		.title = xstrdup(title ? title : ""),
+	};
+	bool good = epoch && end == epoch + 16 && !*end && title && meta->first_seq >= 1;
+	json_decref(json);
+	if (!good) {
+		free(meta->title);
+		meta->title = NULL;
+	}
+	return good ? 0 : -EBADMSG;
+}
+
+/** Reads the lines of a log, in order; stops at the first that is not good. Gives the good size. */
+static int scan_lines(struct session_log *log, int fd)
+{
+	struct buffer bytes = {0};
+	struct store *store = log->store;
+	for (;;) {
+		buffer_reserve(&bytes, 1 << 18);
+		ssize_t n = read(fd, bytes.data + bytes.len, bytes.cap - bytes.len);
+		if (n <= 0) {
+			buffer_finish(&bytes);
+			return n < 0 ? -errno : 0;
+		}
+		bytes.len += (size_t)n;
+		size_t at = 0;
+		const char *newline;
+		while ((newline = memchr(bytes.data + at, '\n', bytes.len - at))) {
+			size_t len = (size_t)(newline - bytes.data) - at;
+			struct event_view view;
+			if (event_parse_line(bytes.data + at, len, &view) < 0 ||
+				view.seq != session_log_last_seq(log) + 1) {
+				buffer_finish(&bytes);
+				return 0;
+			}
+			log->updated_at = view.ts;
+			session_log_index_add(log, len + 1);
+			store->ops->event(log->owner, &view);
+			at += len + 1;
+		}
+		buffer_consume(&bytes, at);
+	}
+}
+
+static int scan_log(struct session_log *log)
+{
+	int fd = session_log_fd(log);
+	if (fd < 0) {
+		return fd;
+	}
+	int r = scan_lines(log, fd);
+	struct stat st;
+	if (r == 0 && fstat(fd, &st) < 0) {
+		r = -errno;
+	}
+	if (r == 0 && (uint64_t)st.st_size > log->size) {
+		diag(DIAG_WARN, "session %s: %llu bytes of a torn tail are cut off its log after seq %llu", log->id,
+			(unsigned long long)st.st_size - log->size,
+			(unsigned long long)session_log_last_seq(log));
+		r = ftruncate(fd, (off_t)log->size) < 0 ? -errno : 0;
+		log->dirty = true;
+	}
+	return r;
+}
+
+static void set_aside(struct store *store, const char *id, const char *why)
+{
+	char to[320];
+	diag(DIAG_ERROR, "session %s: %s; it is set aside in set-aside/", id, why);
+	snprintf(to, sizeof(to), "set-aside/%s.%d", id, (int)getpid());
+	if (renameat(store->sessions_fd, id, store->dir_fd, to) < 0) {
+		diag(DIAG_ERROR, "session %s: cannot move it to set-aside/: %s", id, strerror(errno));
+	}
+}
+
+static bool log_is_empty(struct store *store, const char *id)
+{
+	char path[192];
+	struct stat st;
+	snprintf(path, sizeof(path), "%s/events.jsonl", id);
+	return fstatat(store->sessions_fd, path, &st, 0) < 0 || st.st_size == 0;
+}
+
+static void remove_folder(struct store *store, const char *id)
+{
+	char path[192];
+	static const char *const files[] = {"events.jsonl", "metadata.json", "metadata.json.new"};
+	for (size_t i = 0; i < 3; i++) {
+		snprintf(path, sizeof(path), "%s/%s", id, files[i]);
+		unlinkat(store->sessions_fd, path, 0);
+	}
+	unlinkat(store->sessions_fd, id, AT_REMOVEDIR);
+}
+
+static void load_session(struct recovery *rec, const char *id)
+{
+	struct store *store = rec->store;
+	struct fate *fate = hash_get(rec->fates, id, strlen(id));
+	struct metadata meta = {0};
+	bool has_meta = read_metadata(store, id, &meta) == 0;
+	if (fate && fate->deleted && (!has_meta || meta.epoch == fate->epoch)) {
+		remove_folder(store, id);
+		free(meta.title);
+		return;
+	}
+	if (!has_meta && fate && !fate->deleted) {
+		meta = (struct metadata){.epoch = fate->epoch,
+			.first_seq = 1,
+			.created_at = fate->ts,
+			.title = xstrdup(fate->title)};
+	} else if (!has_meta && log_is_empty(store, id)) {
+		diag(DIAG_WARN, "session %s was half-made and never acknowledged: taken away", id);
+		remove_folder(store, id);
+		return;
+	} else if (!has_meta) {
+		set_aside(store, id, "metadata.json cannot be read");
+		return;
+	}
+	struct session_log *log = session_log_new(store, id, meta.epoch, meta.title, meta.created_at);
+	log->first_seq = meta.first_seq;
+	log->dirty = !has_meta;
+	log->owner = store->ops->found(store->owner, log);
+	int r = scan_log(log);
+	if (r < 0 || session_log_last_seq(log) < meta.max_seq) {
+		store->ops->lost(log->owner);
+		set_aside(store, id, r < 0 ? strerror(-r) : "its log ends before the max_seq of its metadata");
+		session_log_free(log);
+	}
+	free(meta.title);
+}
+
+static bool id_is_valid(const char *id)
+{
+	size_t len = strspn(
+		id, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-");
+	return len && len <= 128 && !id[len] && id[0] != '.';
+}
+
+static int load_sessions(struct recovery *rec)
+{
+	DIR *dir = fdopendir(dup(rec->store->sessions_fd));
+	if (!dir) {
+		return -errno;
+	}
+	/* Names first: loading renames folders. */
+	char **ids = NULL;
+	size_t count = 0;
+	struct dirent *entry;
+	while ((entry = readdir(dir))) {
+		if (id_is_valid(entry->d_name)) {
+			ids = xrealloc(ids, (count + 1) * sizeof(*ids));
+			ids[count++] = xstrdup(entry->d_name);
+		}
+	}
+	closedir(dir);
+	for (size_t i = 0; i < count; i++) {
+		load_session(rec, ids[i]);
+		free(ids[i]);
+	}
+	free(ids);
+	return 0;
+}
+
+/** A session that the journal made and whose folder never reached the disk. */
+static void make_missing(void *value, void *arg)
+{
+	struct fate *fate = value;
+	struct recovery *rec = arg;
+	struct store *store = rec->store;
+	if (fate->deleted || hash_get(store->by_id, fate->id, strlen(fate->id)) ||
+		mkdirat(store->sessions_fd, fate->id, 0700) < 0) {
+		return;
+	}
+	struct session_log *log =
+		session_log_new(store, fate->id, fate->epoch, fate->title, fate->ts);
+	log->dirty = true;
+	log->owner = store->ops->found(store->owner, log);
+}
+
+static void free_fate(void *value, void *arg)
+{
+	struct fate *fate = value;
+	free(fate->title);
+	free(fate->id);
+	free(fate);
+}
+
+int recover(struct store *store, char **ret_why)
+{
+	struct recovery rec = {.store = store, .fates = hash_create(), .ret_why = ret_why};
+	int r = list_segments(&rec);
+	if (r == 0) {
+		r = walk_journal(&rec, note_fate);
+	}
+	if (r == 0) {
+		r = load_sessions(&rec);
+	}
+	if (r == 0) {
+		hash_each(rec.fates, make_missing, &rec);
+		r = walk_journal(&rec, replay);
+	}
+	struct journal *journal = &store->journal;
+	if (rec.segment_count) {
+		journal->oldest_segment = rec.segments[0];
+		journal->segment = rec.segments[rec.segment_count - 1] + 1;
+	} else {
+		journal->oldest_segment = journal->segment;
+	}
+	hash_each(rec.fates, free_fate, NULL);
+	hash_destroy(rec.fates);
+	free(rec.segments);
+	return r;
+}

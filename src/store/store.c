@@ -1,0 +1,243 @@
+/* Opening, closing, and the life of sessions on disk. */
+#include "store_internal.h"
+
+#include "holdfast/diag.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+__attribute__((format(printf, 2, 3))) static void say(char **ret_why, const char *fmt, ...)
+{
+	va_list args;
+	va_start(args, fmt);
+	if (vasprintf(ret_why, fmt, args) < 0) {
+		*ret_why = NULL;
+	}
+	va_end(args);
+}
+
+static int open_subdir(int dir_fd, const char *name)
+{
+	if (mkdirat(dir_fd, name, 0700) < 0 && errno != EEXIST) {
+		return -errno;
+	}
+	int fd = openat(dir_fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	return fd < 0 ? -errno : fd;
+}
+
+/** Makes a directory with its parents. */
+static int make_dirs(const char *path)
+{
+	char *copy = xstrdup(path);
+	for (char *at = copy + 1; *at; at++) {
+		if (*at == '/') {
+			*at = '\0';
+			mkdir(copy, 0700);
+			*at = '/';
+		}
+	}
+	int r = mkdir(copy, 0700) < 0 && errno != EEXIST ? -errno : 0;
+	free(copy);
+	return r;
+}
+
+static int take_lock(struct store *store, const char *dir, char **ret_why)
+{
+	store->lock_fd = openat(store->dir_fd, "lock", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	if (store->lock_fd < 0) {
+		int r = -errno;
+		say(ret_why, "cannot open %s/lock: %s", dir, strerror(-r));
+		return r;
+	}
+	if (flock(store->lock_fd, LOCK_EX | LOCK_NB) < 0) {
+		char pid[16] = "";
+		ssize_t n = pread(store->lock_fd, pid, sizeof(pid) - 1, 0);
+		pid[n > 0 ? strcspn(pid, "\n") : 0] = '\0';
+		say(ret_why,
+			"the data directory %s is in use by another holdfast (process %s); stop that one, or "
+			"give this one another --data directory",
+			dir, pid[0] ? pid : "unknown");
+		return -EBUSY;
+	}
+	char pid[16];
+	int len = snprintf(pid, sizeof(pid), "%d\n", (int)getpid());
+	if (ftruncate(store->lock_fd, 0) < 0 || pwrite(store->lock_fd, pid, (size_t)len, 0) < 0) {
+		diag(DIAG_DEBUG, "cannot note the process in the lock file: %s", strerror(errno));
+	}
+	return 0;
+}
+
+static int open_dirs(struct store *store, const char *dir, char **ret_why)
+{
+	int r = make_dirs(dir);
+	store->dir_fd = r < 0 ? -1 : open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (store->dir_fd < 0) {
+		r = r < 0 ? r : -errno;
+		say(ret_why, "cannot open the data directory %s: %s", dir, strerror(-r));
+		return r;
+	}
+	r = take_lock(store, dir, ret_why);
+	if (r < 0) {
+		return r;
+	}
+	store->sessions_fd = open_subdir(store->dir_fd, "sessions");
+	store->journal.dir_fd = open_subdir(store->dir_fd, "journal");
+	if (store->sessions_fd < 0 || store->journal.dir_fd < 0 ||
+		(mkdirat(store->dir_fd, "trash", 0700) < 0 && errno != EEXIST) ||
+		(mkdirat(store->dir_fd, "set-aside", 0700) < 0 && errno != EEXIST)) {
+		say(ret_why, "cannot make the folders of %s: %s", dir, strerror(errno));
+		return -EIO;
+	}
+	return fsync(store->dir_fd) < 0 ? -errno : 0;
+}
+
+static void store_free(struct store *store)
+{
+	list_for_each_safe(link, tmp, &store->logs) {
+		session_log_free(list_entry(link, struct session_log, link));
+	}
+	journal_finish(&store->journal);
+	close(store->sessions_fd);
+	close(store->lock_fd);
+	close(store->dir_fd);
+	hash_destroy(store->by_id);
+	free(store);
+}
+
+int store_open(uv_loop_t *loop, const char *dir, enum store_durability durability,
+	const struct limits *limits, const struct store_ops *ops, void *owner,
+	struct store **ret_store, char **ret_why)
+{
+	struct store *store = xcalloc(1, sizeof(*store));
+	*store = (struct store){.loop = loop,
+		.limits = limits,
+		.ops = ops,
+		.owner = owner,
+		.durability = durability,
+		.dir_fd = -1,
+		.sessions_fd = -1,
+		.lock_fd = -1,
+		.by_id = hash_create()};
+	list_init(&store->logs);
+	list_init(&store->open_logs);
+	journal_init(&store->journal, store);
+	*ret_why = NULL;
+	*ret_store = store;
+	int r = open_dirs(store, dir, ret_why);
+	if (r == 0) {
+		r = recover(store, ret_why);
+	}
+	if (r == 0) {
+		/* The state begins anew in a fresh segment; with the logs synced, the old ones may go. */
+		ops->rotated(owner);
+		uint64_t fresh = store->journal.segment;
+		r = journal_sync_now(&store->journal);
+		if (r == 0 && checkpoint_now(store) == 0) {
+			journal_drop_before(&store->journal, fresh);
+		}
+	}
+	if (r < 0) {
+		if (!*ret_why) {
+			say(ret_why, "cannot read the data directory %s: %s", dir, strerror(-r));
+		}
+		store_free(store);
+		*ret_store = NULL;
+		return r;
+	}
+	return 0;
+}
+
+void store_sync(struct store *store)
+{
+	journal_sync_now(&store->journal);
+}
+
+void store_close(struct store *store)
+{
+	if (!store) {
+		return;
+	}
+	store->closing = true;
+	journal_sync_now(&store->journal);
+	/* What runs on the thread pool ends before the files are closed under it. */
+	while (store->jobs) {
+		uv_run(store->loop, UV_RUN_ONCE);
+	}
+	checkpoint_now(store);
+	store_free(store);
+}
+
+int store_create_session(struct store *store, const char *id, uint64_t epoch, const char *title,
+	int64_t created_at, void *owner, struct session_log **ret_log)
+{
+	if (mkdirat(store->sessions_fd, id, 0700) < 0) {
+		return -errno;
+	}
+	struct session_log *log = session_log_new(store, id, epoch, title, created_at);
+	log->owner = owner;
+	log->dirty = true;
+	int r = session_log_fd(log);
+	if (r >= 0) {
+		r = metadata_write(log, false);
+	}
+	if (r < 0) {
+		store_remove_session(log);
+		return r;
+	}
+	*ret_log = log;
+	return 0;
+}
+
+struct removal {
+	uv_work_t work;
+	struct store *store;
+	int dir_fd;
+	char path[320];
+};
+
+static void removal_work(uv_work_t *work)
+{
+	static const char *const files[] = {"events.jsonl", "metadata.json", "metadata.json.new"};
+	struct removal *removal = work->data;
+	char path[360];
+	for (size_t i = 0; i < 3; i++) {
+		snprintf(path, sizeof(path), "%s/%s", removal->path, files[i]);
+		unlinkat(removal->dir_fd, path, 0);
+	}
+	unlinkat(removal->dir_fd, removal->path, AT_REMOVEDIR);
+	close(removal->dir_fd);
+}
+
+static void removal_done(uv_work_t *work, int status)
+{
+	struct removal *removal = work->data;
+	removal->store->jobs--;
+	free(removal);
+}
+
+void store_remove_session(struct session_log *log)
+{
+	struct store *store = log->store;
+	struct removal *removal = xcalloc(1, sizeof(*removal));
+	removal->work.data = removal;
+	removal->store = store;
+	snprintf(removal->path, sizeof(removal->path), "trash/%s.%016llx", log->id,
+		(unsigned long long)log->epoch);
+	int r = renameat(store->sessions_fd, log->id, store->dir_fd, removal->path);
+	session_log_free(log);
+	removal->dir_fd = r < 0 ? -1 : dup(store->dir_fd);
+	if (removal->dir_fd < 0) {
+		free(removal);
+		return;
+	}
+	store->jobs++;
+	r = uv_queue_work(store->loop, &removal->work, removal_work, removal_done);
+	assert(r == 0);
+}

@@ -1,0 +1,128 @@
+/* What the files of the embedded engine share. */
+#ifndef HOLDFAST_STORE_INTERNAL_H
+#define HOLDFAST_STORE_INTERNAL_H
+
+#include "holdfast/buffer.h"
+#include "holdfast/hash.h"
+#include "holdfast/list.h"
+#include "holdfast/store.h"
+
+#define JOURNAL_MAGIC       "HFJRNL1\n"
+#define JOURNAL_HEADER_SIZE 32
+#define RECORD_HEADER_SIZE  16 /* checksum 8, body length 4, kind 2, id length 2 */
+
+/** The write side of the journal: one segment open, one batch in flight, one gathering. */
+struct journal {
+	struct store *store;
+	int dir_fd;
+	int fd; /* the open segment; -1 before the first batch */
+	uint64_t segment; /* number that gathered records go to */
+	uint64_t fd_segment; /* number of the open one */
+	uint64_t oldest_segment; /* still on disk */
+	size_t segment_len; /* bytes of the open segment that are known good */
+	struct buffer gather;
+	struct buffer flight;
+	uint64_t gather_lsn; /* of the newest record */
+	uint64_t flight_lsn;
+	uint64_t synced_lsn;
+	bool in_flight;
+	int error; /* negative errno once it has failed */
+	int result; /* of the batch in flight */
+	bool rotated; /* the batch in flight is the first of its segment */
+	uv_work_t work;
+};
+
+struct session_log {
+	struct store *store;
+	struct list link; /* store.logs */
+	struct list fd_link; /* store.open_logs, newest last; self when fd is -1 */
+	void *owner;
+	char *id;
+	char *title;
+	uint64_t epoch;
+	int64_t created_at;
+	int64_t updated_at;
+	int fd;
+
+	/* The index: where each event's line starts. offsets[i] is of seq first_seq + i. */
+	uint64_t first_seq;
+	uint64_t *offsets;
+	size_t count;
+	size_t capacity;
+	uint64_t size; /* of the log, with what is unwritten */
+	struct buffer unwritten; /* lines that are not in the file yet */
+
+	/* The hot tail: the newest events, hot[i] is of seq last - hot_count + 1 + i (a ring). */
+	struct event **hot;
+	size_t hot_capacity;
+	size_t hot_head;
+	size_t hot_count;
+	size_t hot_size; /* bytes of JSON */
+
+	bool dirty; /* changed since its last checkpoint */
+	bool checkpointing;
+};
+
+struct store {
+	uv_loop_t *loop;
+	const struct limits *limits;
+	const struct store_ops *ops;
+	void *owner;
+	enum store_durability durability;
+	int dir_fd;
+	int sessions_fd;
+	int lock_fd;
+	struct journal journal;
+	struct list logs;
+	struct hash *by_id; /* struct session_log */
+	struct list open_logs;
+	size_t open_count;
+	unsigned jobs; /* on the thread pool, but for the journal's batch */
+	bool closing;
+};
+
+/* journal.c */
+void journal_init(struct journal *journal, struct store *store);
+void journal_finish(struct journal *journal);
+/** Writes what is gathered and waits; for start and shutdown. */
+int journal_sync_now(struct journal *journal);
+/** Forgets segments before `segment` on disk. */
+void journal_drop_before(struct journal *journal, uint64_t segment);
+
+/* journal_read.c */
+struct journal_reader {
+	struct buffer bytes; /* the whole segment */
+	size_t at; /* where the next record starts */
+	size_t valid; /* up to where records are good */
+};
+/** Reads a segment; -EBADMSG if its header is not ours. */
+int journal_reader_open(struct journal_reader *reader, int dir_fd, const char *name);
+void journal_reader_close(struct journal_reader *reader);
+/** 1 and the next record, 0 at the end of the good records. */
+int journal_reader_next(struct journal_reader *reader, struct record *ret_record);
+/** Whether bytes are left behind the last good record. */
+bool journal_reader_has_tail(const struct journal_reader *reader);
+/** The XXH3_64 that guards a record: over the header after the checksum, and the body. */
+uint64_t journal_checksum(const char *body, size_t len);
+
+/* session_log.c */
+struct session_log *session_log_new(struct store *store, const char *id, uint64_t epoch,
+	const char *title, int64_t created_at);
+void session_log_free(struct session_log *log);
+/** The file, opened if need be; a negative errno if that fails. */
+int session_log_fd(struct session_log *log);
+/** Notes that the next event's line begins at the log's end and is `len` bytes long. */
+void session_log_index_add(struct session_log *log, size_t len);
+
+/* checkpoint.c */
+/** Checkpoints one log, or (log NULL) all dirty ones and then drops segments before `segment`. */
+void checkpoint_start(struct store *store, struct session_log *log, uint64_t segment);
+/** The same for all dirty logs, at once. */
+int checkpoint_now(struct store *store);
+/** Writes metadata.json of a log into its folder (not synced). */
+int metadata_write(struct session_log *log, bool sync);
+
+/* recover.c */
+int recover(struct store *store, char **ret_why);
+
+#endif

@@ -1,0 +1,96 @@
+#include "block_scanner_internal.h"
+
+enum delimiter_state {
+	DELIMITER_START,
+	DELIMITER_GAP, /* before the first dashes */
+	DELIMITER_COLON,
+	DELIMITER_DASH,
+	DELIMITER_AFTER, /* blanks or the right colon behind the dashes */
+	DELIMITER_PIPE,
+};
+
+/* Blanks in front of the line (a lazy one keeps them) are its first cell, or the start of it. */
+void row_cells_begin(struct row_cells *r, bool indented)
+{
+	*r = (struct row_cells){.first = !indented, .tail = indented};
+}
+
+/* cmark-gfm takes every pipe behind a backslash as escaped, whatever stands before the backslash. */
+void row_cells_byte(struct row_cells *r, unsigned char c)
+{
+	if (c == '|' && !r->escaped) {
+		r->pipes += !r->first;
+		r->tail = 0;
+	} else if (r->first || !scan_is_space(c)) {
+		r->tail = 1;
+	}
+	r->escaped_pipe |= c == '|' && r->escaped;
+	r->escaped = c == '\\';
+	r->first = 0;
+}
+
+uint32_t row_cells_count(const struct row_cells *r)
+{
+	return r->pipes + r->tail;
+}
+
+static bool delimiter_dash(struct row_delimiter *d)
+{
+	if (d->state != DELIMITER_DASH) {
+		d->columns++;
+	}
+	d->state = DELIMITER_DASH;
+	return true;
+}
+
+static bool delimiter_colon(struct row_delimiter *d)
+{
+	if (d->state == DELIMITER_DASH) {
+		d->state = DELIMITER_AFTER;
+		return true;
+	}
+	bool left = d->state == DELIMITER_START || d->state == DELIMITER_GAP ||
+		d->state == DELIMITER_PIPE;
+	d->state = DELIMITER_COLON;
+	return left;
+}
+
+static bool delimiter_pipe(struct row_delimiter *d)
+{
+	if (d->state == DELIMITER_START) {
+		d->state = DELIMITER_GAP;
+		return true;
+	}
+	bool after = d->state == DELIMITER_DASH || d->state == DELIMITER_AFTER;
+	d->state = DELIMITER_PIPE;
+	return after;
+}
+
+static bool delimiter_space(struct row_delimiter *d)
+{
+	if (d->state == DELIMITER_START) {
+		d->state = DELIMITER_GAP;
+	} else if (d->state == DELIMITER_DASH) {
+		d->state = DELIMITER_AFTER;
+	}
+	return d->state != DELIMITER_COLON;
+}
+
+bool row_delimiter_byte(struct row_delimiter *d, unsigned char c)
+{
+	switch (c) {
+	case '-':
+		return d->state != DELIMITER_AFTER && delimiter_dash(d);
+	case ':':
+		return delimiter_colon(d);
+	case '|':
+		return delimiter_pipe(d);
+	default:
+		return scan_is_space(c) && delimiter_space(d);
+	}
+}
+
+uint32_t row_delimiter_count(const struct row_delimiter *d)
+{
+	return d->state >= DELIMITER_DASH ? d->columns : 0;
+}

@@ -1,0 +1,516 @@
+#include "holdfast/inline_guard.h"
+
+#include "inline_guard_internal.h"
+
+#include <string.h>
+
+#define NESTING_MAX 32 /* openers kept in mind; of more, the oldest are taken for text */
+#define TICKS_MAX 80 /* cmark-gfm's: a longer run of backticks is text */
+#define PARENS_MAX 32 /* cmark-gfm's, in a link's address */
+#define SCHEME_MAX 32
+/* A bracket that is open for longer is not taken for a link's any more. */
+#define LINK_TEXT_MAX 400
+
+struct delim {
+	size_t pos;
+	size_t count; /* characters not matched yet */
+	size_t length; /* of the whole run, for the rule of three */
+	char mark;
+	bool can_close;
+};
+
+struct bracket {
+	size_t pos;
+	size_t len; /* 1 for `[`, 2 for `![` */
+};
+
+struct guard {
+	const char *text;
+	struct inline_run run;
+	size_t pos;
+	size_t end; /* what follows is not shown */
+	struct delim delims[NESTING_MAX];
+	size_t delim_count;
+	struct bracket brackets[NESTING_MAX];
+	size_t bracket_count;
+	size_t last_ticks[TICKS_MAX + 1]; /* where the last backtick run of each length begins */
+	bool ticks_known;
+	size_t code; /* the code span that is still open */
+	size_t code_ticks; /* its backticks, 0 if there is none */
+	struct bracket link; /* the unfinished link or image; len 0 if there is none */
+	bool dangling; /* the text ends in a marker that may mean anything */
+};
+
+static bool is_space(char c)
+{
+	return c == ' ' || c == '\t' || c == '\n' || c == '\r';
+}
+
+static bool is_alpha(char c)
+{
+	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+
+static bool is_alnum(char c)
+{
+	return is_alpha(c) || (c >= '0' && c <= '9');
+}
+
+static bool is_at(const struct guard *g, size_t at, char c)
+{
+	return at < g->end && g->text[at] == c;
+}
+
+static bool starts_with(const struct guard *g, size_t at, const char *what)
+{
+	size_t len = strlen(what);
+	return g->end - at >= len && memcmp(g->text + at, what, len) == 0;
+}
+
+static size_t run_len(const struct guard *g, size_t at)
+{
+	size_t len = 1;
+	while (is_at(g, at + len, g->text[at])) {
+		len++;
+	}
+	return len;
+}
+
+static size_t skip_spaces(const struct guard *g, size_t at)
+{
+	while (at < g->end && is_space(g->text[at])) {
+		at++;
+	}
+	return at;
+}
+
+/*
+ * The end of the code span whose opening backticks end at `at`, or 0. As in cmark-gfm the whole run is
+ * searched in vain only once: from then on it is known where the last backticks of each length are.
+ */
+static size_t find_code_end(struct guard *g, size_t at, size_t ticks)
+{
+	if (ticks > TICKS_MAX || (g->ticks_known && g->last_ticks[ticks] < at)) {
+		return 0;
+	}
+	while (at < g->end) {
+		const char *next = memchr(g->text + at, '`', g->end - at);
+		if (!next) {
+			break;
+		}
+		at = (size_t)(next - g->text);
+		size_t len = run_len(g, at);
+		if (len <= TICKS_MAX) {
+			g->last_ticks[len] = at;
+		}
+		at += len;
+		if (len == ticks) {
+			return at;
+		}
+	}
+	g->ticks_known = true;
+	return 0;
+}
+
+static void read_backticks(struct guard *g)
+{
+	size_t ticks = run_len(g, g->pos);
+	size_t end = find_code_end(g, g->pos + ticks, ticks);
+	if (end) {
+		g->pos = end;
+		return;
+	}
+	if (ticks <= TICKS_MAX && !g->code_ticks) {
+		g->code = g->pos;
+		g->code_ticks = ticks;
+		/* Code binds tighter than all else: what follows is in it or will be read anew. */
+		g->pos = g->end;
+		return;
+	}
+	g->pos += ticks;
+}
+
+static bool find_opener(
+	const struct guard *g, char mark, size_t length, bool can_open, size_t *ret_index)
+{
+	for (size_t i = g->delim_count; i-- > 0;) {
+		const struct delim *d = &g->delims[i];
+		if (d->mark != mark || (mark == '~' && d->length != length)) {
+			continue;
+		}
+		if ((d->can_close || can_open) && length % 3 != 0 && (d->length + length) % 3 == 0) {
+			continue;
+		}
+		*ret_index = i;
+		return true;
+	}
+	return false;
+}
+
+static void push_delim(struct guard *g, const struct delim *d)
+{
+	if (g->delim_count == NESTING_MAX) {
+		memmove(g->delims, g->delims + 1, sizeof(g->delims[0]) * (NESTING_MAX - 1));
+		g->delim_count--;
+	}
+	g->delims[g->delim_count++] = *d;
+}
+
+/* Lets a closer of `count` characters match what it can; returns how many are left of it. */
+static size_t close_delims(struct guard *g, char mark, size_t length, bool can_open, bool whole)
+{
+	size_t count = length;
+	size_t i;
+	while (count && find_opener(g, mark, length, can_open, &i)) {
+		struct delim *d = &g->delims[i];
+		if (whole && d->count > count) {
+			break;
+		}
+		size_t used = d->count < count ? d->count : count;
+		d->count -= used;
+		count -= used;
+		g->delim_count = d->count ? i + 1 : i;
+	}
+	return count;
+}
+
+static void read_delims(struct guard *g)
+{
+	char mark = g->text[g->pos];
+	size_t length = run_len(g, g->pos);
+	size_t after = g->pos + length;
+	uint32_t prev = inline_char_before(g->text, g->run.start, g->pos);
+	uint32_t next = inline_char_after(g->text, after, g->end);
+	bool prev_punct = inline_char_is_punctuation(prev);
+	bool next_punct = inline_char_is_punctuation(next);
+	bool left = !inline_char_is_space(next) &&
+		(!next_punct || prev_punct || inline_char_is_space(prev));
+	bool right = !inline_char_is_space(prev) &&
+		(!prev_punct || next_punct || inline_char_is_space(next));
+	bool can_open = left && (mark != '_' || !right || prev_punct);
+	bool can_close = right && (mark != '_' || !left || next_punct);
+	g->pos = after;
+	if (mark == '~' && length > 2) {
+		return;
+	}
+	if (after == g->end) {
+		/* It may become longer, or open something: only what surely closes is kept. */
+		size_t dangling = can_close ? close_delims(g, mark, length, false, true) : length;
+		g->end -= dangling;
+		g->dangling = g->dangling || dangling;
+		return;
+	}
+	size_t rest = can_close ? close_delims(g, mark, length, can_open, false) : length;
+	/* `5*3` is a product far oftener than an emphasis within a word. */
+	bool in_word = mark == '*' && length == 1 && prev < 0x80 && next < 0x80 &&
+		is_alnum((char)prev) && is_alnum((char)next);
+	if (rest && can_open && !in_word) {
+		push_delim(g, &(struct delim){after - rest, rest, length, mark, can_close});
+	}
+}
+
+static void push_bracket(struct guard *g, size_t len)
+{
+	if (g->bracket_count == NESTING_MAX) {
+		memmove(g->brackets, g->brackets + 1, sizeof(g->brackets[0]) * (NESTING_MAX - 1));
+		g->bracket_count--;
+	}
+	g->brackets[g->bracket_count++] = (struct bracket){g->pos, len};
+	g->pos += len;
+}
+
+/* Whether a bracket can be a link's: one that follows a letter or a digit is more likely an index. */
+static bool may_be_link(const struct guard *g, const struct bracket *b)
+{
+	return b->len == 2 || b->pos == g->run.start || !is_alnum(g->text[b->pos - 1]);
+}
+
+/* Where the link's address that begins at `at` ends; g->end if the text ends in it, 0 if it is none. */
+static size_t skip_address(const struct guard *g, size_t at)
+{
+	bool pointy = is_at(g, at, '<');
+	size_t parens = 0;
+	for (at += pointy; at < g->end; at++) {
+		char c = g->text[at];
+		if (c == '\\' && at + 1 < g->end && !is_space(g->text[at + 1])) {
+			at++;
+		} else if (pointy) {
+			if (c == '>') {
+				return at + 1;
+			}
+			if (c == '<' || c == '\n') {
+				return 0;
+			}
+		} else if (is_space(c) || (c == ')' && !parens)) {
+			return at;
+		} else if (c == '(' && ++parens > PARENS_MAX) {
+			return 0;
+		} else if (c == ')') {
+			parens--;
+		}
+	}
+	return g->end;
+}
+
+static size_t skip_title(const struct guard *g, size_t at)
+{
+	char close = g->text[at] == '(' ? ')' : g->text[at];
+	if (close != ')' && close != '"' && close != '\'') {
+		return at;
+	}
+	for (at++; at < g->end && g->text[at] != close; at++) {
+		at += g->text[at] == '\\' && at + 1 < g->end;
+	}
+	return at < g->end ? at + 1 : g->end;
+}
+
+/*
+ * What stands in the parentheses of a link whose `(` is at `at`: returns where the text goes on
+ * behind the `)`, g->end + 1 if the text ends before it, or 0 if this is no link.
+ */
+static size_t skip_destination(const struct guard *g, size_t at)
+{
+	at = skip_spaces(g, at + 1);
+	if (at < g->end) {
+		at = skip_address(g, at);
+		if (!at) {
+			return 0;
+		}
+	}
+	size_t title = skip_spaces(g, at);
+	if (title < g->end && title > at) {
+		title = skip_spaces(g, skip_title(g, title));
+	}
+	if (title >= g->end) {
+		return g->end + 1;
+	}
+	return g->text[title] == ')' ? title + 1 : 0;
+}
+
+static void read_close_bracket(struct guard *g)
+{
+	size_t close = g->pos++;
+	if (!g->bracket_count) {
+		return;
+	}
+	struct bracket b = g->brackets[--g->bracket_count];
+	bool undecided = g->pos == g->end && may_be_link(g, &b);
+	if (is_at(g, g->pos, '(')) {
+		size_t after = skip_destination(g, g->pos);
+		undecided = after > g->end;
+		g->pos = after && !undecided ? after : g->pos;
+	}
+	if (undecided) {
+		g->link = b;
+		g->end = close;
+		g->pos = close;
+	}
+}
+
+/* `<https://…>` and `<tag attribute="…">` hide what is in them. */
+static void read_pointy(struct guard *g)
+{
+	size_t at = ++g->pos;
+	bool tag = at < g->end && (is_alpha(g->text[at]) || g->text[at] == '/');
+	while (tag && at < g->end && g->text[at] != '>' && g->text[at] != '<') {
+		at++;
+	}
+	if (tag && is_at(g, at, '>')) {
+		g->pos = at + 1;
+	}
+}
+
+/* A bare address, which the autolink extension makes a link: its `_` and `*` are no markers. */
+static void read_bare_address(struct guard *g)
+{
+	uint32_t prev = inline_char_before(g->text, g->run.start, g->pos);
+	bool www = starts_with(g, g->pos, "www.") &&
+		(inline_char_is_space(prev) || (prev < 0x80 && strchr("*_~(", (int)prev)));
+	bool http = (starts_with(g, g->pos, "http://") || starts_with(g, g->pos, "https://")) &&
+		(prev >= 0x80 || !is_alpha((char)prev));
+	if (g->bracket_count || (!www && !http)) {
+		g->pos++;
+		return;
+	}
+	size_t end = g->pos;
+	while (end < g->end && !is_space(g->text[end]) && g->text[end] != '<') {
+		end++;
+	}
+	while (end > g->pos + 1 && strchr("?!.,:*_~'\")", g->text[end - 1])) {
+		end--;
+	}
+	g->pos = end;
+}
+
+static void read_escape(struct guard *g)
+{
+	if (g->pos + 1 == g->end) {
+		/* It may escape what comes next, and would escape what is put there. */
+		g->end--;
+		return;
+	}
+	g->pos++;
+	if (inline_char_is_punctuation((unsigned char)g->text[g->pos])) {
+		g->pos++;
+	}
+}
+
+static void read_inline(struct guard *g)
+{
+	switch (g->text[g->pos]) {
+	case '\\':
+		read_escape(g);
+		break;
+	case '`':
+		read_backticks(g);
+		break;
+	case '*':
+	case '_':
+	case '~':
+		read_delims(g);
+		break;
+	case '[':
+		push_bracket(g, 1);
+		break;
+	case '!':
+		if (is_at(g, g->pos + 1, '[')) {
+			push_bracket(g, 2);
+		} else {
+			g->pos++;
+		}
+		break;
+	case ']':
+		read_close_bracket(g);
+		break;
+	case '<':
+		read_pointy(g);
+		break;
+	case 'h':
+	case 'w':
+		read_bare_address(g);
+		break;
+	default:
+		g->pos++;
+		break;
+	}
+}
+
+/* Leaves of the open brackets those that a link is likely to close. */
+static void drop_old_brackets(struct guard *g)
+{
+	size_t kept = 0;
+	for (size_t i = 0; i < g->bracket_count; i++) {
+		const struct bracket *b = &g->brackets[i];
+		if (g->end - b->pos <= LINK_TEXT_MAX && may_be_link(g, b)) {
+			g->brackets[kept++] = *b;
+		}
+	}
+	g->bracket_count = kept;
+	if (g->link.len) {
+		push_bracket(g, 0);
+		g->brackets[g->bracket_count - 1] = g->link;
+	}
+}
+
+static bool is_task_marker(const char *text, size_t len)
+{
+	static const char *const markers[] = {"[", "[ ", "[x", "[X", "[ ]", "[x]", "[X]"};
+	for (size_t i = 0; i < sizeof(markers) / sizeof(markers[0]); i++) {
+		if (strlen(markers[i]) == len && memcmp(text, markers[i], len) == 0) {
+			return true;
+		}
+	}
+	return false;
+}
+
+static void guard_read(struct guard *g, const char *text, size_t len)
+{
+	*g = (struct guard){.text = text, .run = inline_run_find(text, len)};
+	g->pos = g->run.start;
+	g->end = g->run.end;
+	if (g->run.is_item && is_task_marker(text + g->pos, g->end - g->pos)) {
+		g->end = g->pos;
+	}
+	while (g->pos < g->end) {
+		read_inline(g);
+	}
+	drop_old_brackets(g);
+}
+
+bool inline_guard_is_open(const char *text, size_t len)
+{
+	struct guard g;
+	guard_read(&g, text, len);
+	return g.code_ticks || g.delim_count || g.bracket_count || g.dangling;
+}
+
+static size_t trim(const struct guard *g, size_t end)
+{
+	while (end > g->run.start && is_space(g->text[end - 1])) {
+		end--;
+	}
+	return end;
+}
+
+/* Takes away the open code span if there is nothing in it yet, and a piece of its closing backticks. */
+static void heal_code(struct guard *g)
+{
+	size_t content = g->code + g->code_ticks;
+	while (g->code_ticks && g->end > content && g->text[g->end - 1] == '`') {
+		g->end--;
+	}
+	if (g->code_ticks && trim(g, g->end) <= content) {
+		g->end = g->code;
+		g->code_ticks = 0;
+	}
+}
+
+/* Takes away the openers with nothing behind them; returns where the text that is not blank ends. */
+static size_t drop_empty_openers(struct guard *g)
+{
+	for (;;) {
+		size_t tail = trim(g, g->end);
+		const struct delim *d = g->delim_count ? &g->delims[g->delim_count - 1] : NULL;
+		const struct bracket *b =
+			g->bracket_count ? &g->brackets[g->bracket_count - 1] : NULL;
+		if (d && d->pos + d->count >= tail) {
+			g->end = d->pos;
+			g->delim_count--;
+		} else if (b && b->pos + b->len >= tail) {
+			g->end = b->pos;
+			g->bracket_count--;
+		} else {
+			return tail;
+		}
+	}
+}
+
+static void append_repeated(struct buffer *out, char c, size_t count)
+{
+	while (count--) {
+		buffer_append_char(out, c);
+	}
+}
+
+void inline_guard_heal(const char *text, size_t len, struct buffer *out)
+{
+	struct guard g;
+	guard_read(&g, text, len);
+	heal_code(&g);
+	size_t tail = drop_empty_openers(&g);
+	size_t at = 0;
+	for (size_t i = 0; i < g.bracket_count; i++) {
+		buffer_append(out, text + at, g.brackets[i].pos - at);
+		at = g.brackets[i].pos + g.brackets[i].len;
+	}
+	if (g.code_ticks && text[tail - 1] == '`') {
+		/* Its own backticks must not run into those that close it. */
+		tail = g.end;
+	}
+	buffer_append(out, text + at, tail - at);
+	append_repeated(out, '`', g.code_ticks);
+	for (size_t i = g.delim_count; i-- > 0;) {
+		append_repeated(out, g.delims[i].mark, g.delims[i].count);
+	}
+	buffer_append(out, text + tail, g.end - tail);
+}

@@ -1,0 +1,770 @@
+#include "holdfast/stream_buffer.h"
+
+#include "holdfast/inline_guard.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/** An event with its seq that waits for a block to close. Thoughts keep their text, not JSON. */
+struct held {
+	struct list link;
+	uint64_t seq;
+	enum event_type type;
+	int64_t ts;
+	uint64_t turn;
+	struct buffer type_name;
+	struct buffer message_id;
+	bool has_message_id;
+	struct buffer data;
+};
+
+/** The text that is still coming in: the open block, or blank lines in front of the next one. */
+struct open_text {
+	uint64_t seq; /* 0: nothing but blanks so far */
+	struct buffer text;
+	bool has_ink; /* the text has more than blanks */
+	size_t lead; /* bytes of blanks in front of the scanner's block, left over from a cut */
+	struct buffer message_id;
+	bool has_message_id;
+	int64_t ts; /* of the input that opened it */
+	int64_t last_ts; /* of the newest chunk */
+	uint64_t turn;
+	uint64_t continues; /* seq of the piece before a cut, if the block goes on */
+	struct buffer context;
+	size_t guard_checked; /* text length at the last look for unmatched markers */
+};
+
+struct stream_buffer {
+	const struct limits *limits;
+	const struct stream_buffer_ops *ops;
+	void *owner;
+	struct block_scanner *scanner;
+	uint64_t next_seq;
+	uint64_t emitted_seq; /* the last one emitted: the next must be one more */
+	struct open_text open;
+	struct list held; /* struct held, in seq order */
+	int64_t held_ts; /* when the first of them came */
+	struct held *thought; /* the open thought, when none is held */
+	int64_t thought_ts; /* of its newest chunk */
+	bool thought_is_newest; /* the newest received input was a chunk of the open or last held thought */
+};
+
+/* --- small parts --- */
+
+static struct held *held_create(uint64_t seq, const struct stream_input *in)
+{
+	struct held *held = xcalloc(1, sizeof(*held));
+	held->seq = seq;
+	held->type = in->type;
+	held->ts = in->ts;
+	held->turn = in->turn;
+	held->has_message_id = in->message_id != NULL;
+	buffer_append(&held->type_name, in->type_name, in->type_len);
+	buffer_append(&held->message_id, in->message_id, in->message_id ? in->message_id_len : 0);
+	buffer_append(&held->data, in->data, in->data_len);
+	list_init(&held->link);
+	return held;
+}
+
+static void held_destroy(struct held *held)
+{
+	if (!held) {
+		return;
+	}
+	list_remove(&held->link);
+	buffer_finish(&held->type_name);
+	buffer_finish(&held->message_id);
+	buffer_finish(&held->data);
+	free(held);
+}
+
+static void open_reset(struct open_text *open)
+{
+	open->seq = 0;
+	open->text.len = 0;
+	open->has_ink = false;
+	open->lead = 0;
+	open->message_id.len = 0;
+	open->has_message_id = false;
+	open->continues = 0;
+	open->context.len = 0;
+	open->guard_checked = 0;
+}
+
+static bool is_blank(const char *text, size_t len)
+{
+	for (size_t i = 0; i < len; i++) {
+		if (!strchr(" \t\r\n", text[i]) || !text[i]) {
+			return false;
+		}
+	}
+	return true;
+}
+
+/** The longest prefix of at most `len` bytes that ends between two characters. */
+static size_t utf8_floor(const char *text, size_t text_len, size_t len)
+{
+	while (len > 0 && len < text_len && ((unsigned char)text[len] & 0xc0) == 0x80) {
+		len--;
+	}
+	return len;
+}
+
+/** Whether inputs wait for the end of a block of this kind. */
+static bool kind_holds(enum block_kind kind)
+{
+	return kind == BLOCK_LIST || kind == BLOCK_TABLE || kind == BLOCK_FENCE ||
+	       kind == BLOCK_QUOTE;
+}
+
+/** Whether the open block is of that kind and not yet complete. */
+static bool is_holding_block(const struct stream_buffer *sb)
+{
+	return kind_holds(block_scanner_kind(sb->scanner)) && !block_scanner_closable(sb->scanner);
+}
+
+/* --- emitting --- */
+
+static void emit_view(struct stream_buffer *sb, const struct event_view *view)
+{
+	assert(view->seq == sb->emitted_seq + 1);
+	sb->emitted_seq = view->seq;
+	sb->ops->emit(sb->owner, view);
+}
+
+static void emit_held(struct stream_buffer *sb, const struct held *held)
+{
+	struct buffer json = {0};
+	struct event_view view = {
+		.seq = held->seq,
+		.type = held->type,
+		.type_name = held->type_name.data,
+		.type_len = held->type_name.len,
+		.ts = held->ts,
+		.turn = held->turn,
+		.message_id = held->has_message_id ? (held->message_id.len ? held->message_id.data : "") : NULL,
+		.message_id_len = held->message_id.len,
+		.data = held->data.data,
+		.data_len = held->data.len,
+	};
+	if (held->type == EVENT_THOUGHT_CHUNK) {
+		view.type = EVENT_AGENT_THOUGHT;
+		buffer_append_str(&json, "{\"text\":");
+		buffer_append_json(&json, held->data.data, held->data.len);
+		buffer_append_char(&json, '}');
+		view.data = json.data;
+		view.data_len = json.len;
+	}
+	emit_view(sb, &view);
+	buffer_finish(&json);
+}
+
+static void emit_all_held(struct stream_buffer *sb)
+{
+	list_for_each_safe(link, tmp, &sb->held) {
+		struct held *held = list_entry(link, struct held, link);
+		emit_held(sb, held);
+		held_destroy(held);
+	}
+}
+
+static void emit_thought(struct stream_buffer *sb)
+{
+	if (!sb->thought) {
+		return;
+	}
+	struct held *thought = sb->thought;
+	sb->thought = NULL;
+	emit_held(sb, thought);
+	held_destroy(thought);
+}
+
+/** Emits the first `len` bytes of the open text as an agent_message. */
+static void emit_message(struct stream_buffer *sb, size_t len)
+{
+	struct open_text *open = &sb->open;
+	struct buffer data = {0};
+	buffer_append_str(&data, "{\"markdown\":");
+	buffer_append_json(&data, open->text.data, len);
+	if (open->continues) {
+		buffer_printf(&data, ",\"continues\":%llu", (unsigned long long)open->continues);
+		if (open->context.len) {
+			buffer_append_str(&data, ",\"context\":");
+			buffer_append_json(&data, open->context.data, open->context.len);
+		}
+	}
+	buffer_append_char(&data, '}');
+	emit_view(sb, &(struct event_view){
+			      .seq = open->seq,
+			      .type = EVENT_AGENT_MESSAGE,
+			      .ts = open->ts,
+			      .turn = open->turn,
+			      .message_id = open->has_message_id ? buffer_cstr(&open->message_id) : NULL,
+			      .message_id_len = open->message_id.len,
+			      .data = data.data,
+			      .data_len = data.len,
+		      });
+	buffer_finish(&data);
+}
+
+/** Takes the first `len` bytes off the open text; what is left has no seq yet. */
+static void drop_text(struct open_text *open, size_t len)
+{
+	buffer_consume(&open->text, len);
+	open->seq = 0;
+	open->lead = 0;
+	open->guard_checked = 0;
+	open->has_ink = !is_blank(open->text.data, open->text.len);
+}
+
+static void forget_cut(struct open_text *open)
+{
+	open->continues = 0;
+	open->context.len = 0;
+}
+
+/**
+ * The scanner found that its block is over at `end`: emits it and what it held. What lies behind
+ * the end is the beginning of the next block. Nothing but blanks in front of the end (after a cut)
+ * makes no event: they belong to what comes next.
+ */
+static void close_block_at(struct stream_buffer *sb, size_t end)
+{
+	struct open_text *open = &sb->open;
+	end += open->lead;
+	if (open->seq && !is_blank(open->text.data, end)) {
+		emit_message(sb, end);
+		emit_all_held(sb);
+		drop_text(open, end);
+	} else {
+		open->lead = end;
+	}
+	forget_cut(open);
+}
+
+/** Ends the open block for good: the next text begins a new one. Blanks alone stay for it. */
+static void end_block(struct stream_buffer *sb)
+{
+	struct open_text *open = &sb->open;
+	if (open->seq) {
+		emit_message(sb, open->text.len);
+		drop_text(open, open->text.len);
+	}
+	emit_all_held(sb);
+	forget_cut(open);
+	block_scanner_reset(sb->scanner);
+	open->lead = open->text.len;
+}
+
+/** Cuts the open block: emits its text so far; the text that follows goes on in it. */
+static void cut_block(struct stream_buffer *sb)
+{
+	struct open_text *open = &sb->open;
+	uint64_t seq = open->seq;
+	emit_message(sb, open->text.len);
+	emit_all_held(sb);
+	drop_text(open, open->text.len);
+	open->continues = seq;
+	open->context.len = 0;
+	block_scanner_cut(sb->scanner);
+	block_scanner_context(sb->scanner, &open->context);
+}
+
+/**
+ * An input that is not text has come: returns true if it must wait for the open block, else ends
+ * that block. One that was cut in the middle, and of which no more has come, stays as it is.
+ */
+static bool must_hold(struct stream_buffer *sb)
+{
+	if (is_holding_block(sb)) {
+		return sb->open.seq != 0;
+	}
+	end_block(sb);
+	return false;
+}
+
+/* --- text --- */
+
+/** Gives the open text its seq once there is more than blanks in it. */
+static void open_if_needed(struct stream_buffer *sb, const struct stream_input *in)
+{
+	struct open_text *open = &sb->open;
+	if (open->seq || !open->has_ink) {
+		return;
+	}
+	open->seq = sb->next_seq++;
+	open->ts = in->ts;
+	open->turn = in->turn;
+	open->has_message_id = in->message_id != NULL;
+	open->message_id.len = 0;
+	buffer_append(&open->message_id, in->message_id, in->message_id ? in->message_id_len : 0);
+}
+
+/**
+ * The size rules, which look at the text alone: a paragraph is cut at the end of a line beyond
+ * paragraph_flush_size, any block at block_size. Looking for unmatched markers costs a pass over
+ * the text, so it is done at most once a KiB.
+ */
+static void flush_by_size(struct stream_buffer *sb)
+{
+	struct open_text *open = &sb->open;
+	if (open->text.len >= sb->limits->block_size) {
+		if (open->seq) {
+			cut_block(sb);
+		} else {
+			drop_text(open, open->text.len); /* 64 KiB of blanks are not kept */
+			block_scanner_cut(sb->scanner);
+		}
+		return;
+	}
+	if (!open->seq || open->text.len < sb->limits->paragraph_flush_size ||
+		kind_holds(block_scanner_kind(sb->scanner)) ||
+		!block_scanner_at_line_start(sb->scanner) ||
+		open->text.len < open->guard_checked + 1024) {
+		return;
+	}
+	open->guard_checked = open->text.len;
+	if (!inline_guard_is_open(open->text.data, open->text.len)) {
+		cut_block(sb);
+	}
+}
+
+/**
+ * How much of `text` may go to the scanner at once so that no size rule is overstepped: at most a
+ * line, and to the cap, in whole characters (the last one may reach over the cap).
+ */
+static size_t feed_size(const struct stream_buffer *sb, const char *text, size_t len)
+{
+	size_t room = sb->limits->block_size - sb->open.text.len;
+	size_t step = len;
+	if (len > room) {
+		step = utf8_floor(text, len, room);
+		if (!step) {
+			do {
+				step++;
+			} while (step < len && ((unsigned char)text[step] & 0xc0) == 0x80);
+		}
+	}
+	const char *newline = memchr(text, '\n', step);
+	return newline ? (size_t)(newline - text) + 1 : step;
+}
+
+/** Whether text with this message id cannot go on in the open block. */
+static bool is_other_message(const struct open_text *open, const struct stream_input *in)
+{
+	return (open->seq || open->continues) && open->has_message_id && in->message_id &&
+	       (open->message_id.len != in->message_id_len ||
+		       memcmp(open->message_id.data, in->message_id, in->message_id_len) != 0);
+}
+
+static uint64_t put_text(struct stream_buffer *sb, const struct stream_input *in)
+{
+	struct open_text *open = &sb->open;
+	emit_thought(sb);
+	if (is_other_message(open, in)) {
+		end_block(sb);
+	}
+	uint64_t first = open->seq;
+	open->last_ts = in->ts;
+	size_t used;
+	for (size_t at = 0; at < in->data_len; at += used) {
+		size_t step = feed_size(sb, in->data + at, in->data_len - at);
+		size_t end;
+		used = block_scanner_feed(sb->scanner, in->data + at, step, &end);
+		buffer_append(&open->text, in->data + at, used);
+		open->has_ink = open->has_ink || !is_blank(in->data + at, used);
+		if (end != BLOCK_SCANNER_NO_END) {
+			if (!is_blank(open->text.data, open->lead + end)) {
+				open_if_needed(sb, in);
+				first = first ? first : open->seq;
+			}
+			close_block_at(sb, end);
+		}
+		open_if_needed(sb, in);
+		first = first ? first : open->seq;
+		flush_by_size(sb);
+	}
+	return first;
+}
+
+/* --- thoughts --- */
+
+/** Puts an input with its new seq at the end of the queue. */
+static struct held *hold(struct stream_buffer *sb, const struct stream_input *in)
+{
+	struct held *held = held_create(sb->next_seq++, in);
+	if (list_empty(&sb->held)) {
+		sb->held_ts = in->ts;
+	}
+	list_append(&sb->held, &held->link);
+	sb->ops->held(sb->owner, held->seq, in);
+	return held;
+}
+
+/** The thought that a chunk belongs to, if it is the newest input: the open one, or the last held. */
+static struct held *newest_thought(const struct stream_buffer *sb)
+{
+	if (!sb->thought_is_newest) {
+		return NULL;
+	}
+	return sb->thought ? sb->thought : list_entry(sb->held.prev, struct held, link);
+}
+
+static uint64_t put_thought(struct stream_buffer *sb, const struct stream_input *in)
+{
+	struct held *thought = newest_thought(sb);
+	if (thought) {
+		buffer_append(&thought->data, in->data, in->data_len);
+	} else if (must_hold(sb)) {
+		thought = hold(sb, in);
+	} else {
+		thought = sb->thought = held_create(sb->next_seq++, in);
+	}
+	sb->thought_ts = in->ts;
+	sb->thought_is_newest = true;
+	uint64_t seq = thought->seq;
+	if (thought->data.len >= sb->limits->thought_size) {
+		sb->thought_is_newest = false; /* the next chunk begins another one */
+		emit_thought(sb);
+	}
+	return seq;
+}
+
+/* --- everything else --- */
+
+static uint64_t emit_input(struct stream_buffer *sb, const struct stream_input *in)
+{
+	uint64_t seq = sb->next_seq++;
+	emit_view(sb, &(struct event_view){
+			      .seq = seq,
+			      .type = in->type,
+			      .type_name = in->type_name,
+			      .type_len = in->type_len,
+			      .ts = in->ts,
+			      .turn = in->turn,
+			      .message_id = in->message_id,
+			      .message_id_len = in->message_id_len,
+			      .data = in->data,
+			      .data_len = in->data_len,
+		      });
+	return seq;
+}
+
+uint64_t stream_buffer_put(struct stream_buffer *sb, const struct stream_input *in)
+{
+	if (in->type == EVENT_THOUGHT_CHUNK) {
+		return put_thought(sb, in);
+	}
+	sb->thought_is_newest = false;
+	if (in->type == EVENT_MESSAGE_CHUNK) {
+		return put_text(sb, in);
+	}
+	emit_thought(sb);
+	if (!must_hold(sb)) {
+		return emit_input(sb, in);
+	}
+	if (in->type == EVENT_PERMISSION_REQUEST) {
+		/* The agent waits for the answer: everything goes out; the text may go on after it. */
+		cut_block(sb);
+		return emit_input(sb, in);
+	}
+	return hold(sb, in)->seq;
+}
+
+void stream_buffer_finish_turn(struct stream_buffer *sb)
+{
+	emit_thought(sb);
+	end_block(sb);
+	/* Blank lines that come after the last block of a turn belong to no event. */
+	open_reset(&sb->open);
+	block_scanner_reset(sb->scanner);
+	sb->thought_is_newest = false;
+}
+
+/* --- time --- */
+
+void stream_buffer_flush(struct stream_buffer *sb, enum stream_flush flush)
+{
+	if (flush == STREAM_FLUSH_THOUGHT) {
+		emit_thought(sb);
+		sb->thought_is_newest = false;
+	} else if (flush == STREAM_FLUSH_BLOCK && sb->open.seq) {
+		cut_block(sb);
+		sb->thought_is_newest = false;
+	}
+}
+
+static int64_t block_deadline(const struct stream_buffer *sb)
+{
+	const struct limits *limits = sb->limits;
+	const struct open_text *open = &sb->open;
+	enum block_kind kind = block_scanner_kind(sb->scanner);
+	if (block_scanner_closable(sb->scanner)) {
+		return open->last_ts + limits->soft_flush_ms;
+	}
+	if (!list_empty(&sb->held)) {
+		int64_t since = open->last_ts > sb->held_ts ? open->last_ts : sb->held_ts;
+		return since + (kind == BLOCK_FENCE ? limits->hold_fence_ms : limits->hold_ms);
+	}
+	if (kind_holds(kind)) {
+		return open->last_ts + limits->idle_block_flush_ms;
+	}
+	bool soft = kind == BLOCK_PARAGRAPH && block_scanner_at_line_start(sb->scanner);
+	return open->last_ts + (soft ? limits->soft_flush_ms : limits->idle_flush_ms);
+}
+
+int64_t stream_buffer_deadline(const struct stream_buffer *sb)
+{
+	if (sb->thought) {
+		return sb->thought_ts + sb->limits->thought_flush_ms;
+	}
+	return sb->open.seq ? block_deadline(sb) : INT64_MAX;
+}
+
+enum stream_flush stream_buffer_due(const struct stream_buffer *sb, int64_t now)
+{
+	if (stream_buffer_deadline(sb) > now) {
+		return STREAM_FLUSH_NONE;
+	}
+	if (sb->thought) {
+		return STREAM_FLUSH_THOUGHT;
+	}
+	/* An unmatched marker in a paragraph is waited for: more text, the cap or the end of the turn. */
+	bool waits = block_scanner_kind(sb->scanner) == BLOCK_PARAGRAPH &&
+		     !block_scanner_closable(sb->scanner) &&
+		     inline_guard_is_open(sb->open.text.data, sb->open.text.len);
+	return waits ? STREAM_FLUSH_NONE : STREAM_FLUSH_BLOCK;
+}
+
+/* --- looking --- */
+
+uint64_t stream_buffer_next_seq(const struct stream_buffer *sb)
+{
+	return sb->next_seq;
+}
+
+void stream_buffer_set_next_seq(struct stream_buffer *sb, uint64_t seq)
+{
+	assert(stream_buffer_is_idle(sb));
+	sb->next_seq = seq;
+	sb->emitted_seq = seq - 1;
+}
+
+uint64_t stream_buffer_emitted_seq(const struct stream_buffer *sb)
+{
+	return sb->emitted_seq;
+}
+
+bool stream_buffer_is_idle(const struct stream_buffer *sb)
+{
+	return !sb->open.seq && !sb->open.text.len && !sb->open.continues && !sb->thought &&
+	       list_empty(&sb->held);
+}
+
+void stream_buffer_get_open(const struct stream_buffer *sb, struct stream_open *ret_open)
+{
+	*ret_open = (struct stream_open){0};
+	if (sb->thought) {
+		ret_open->seq = sb->thought->seq;
+		ret_open->type = EVENT_AGENT_THOUGHT;
+		ret_open->text = sb->thought->data.data;
+		ret_open->len = sb->thought->data.len;
+	} else if (sb->open.seq) {
+		size_t decided = sb->open.lead + block_scanner_decided(sb->scanner);
+		size_t len = decided < sb->open.text.len ? decided : sb->open.text.len;
+		ret_open->seq = sb->open.seq;
+		ret_open->type = EVENT_AGENT_MESSAGE;
+		ret_open->text = sb->open.text.data;
+		ret_open->len = utf8_floor(sb->open.text.data, sb->open.text.len, len);
+		ret_open->context = sb->open.context.data;
+		ret_open->context_len = sb->open.context.len;
+	}
+}
+
+/* --- life --- */
+
+struct stream_buffer *stream_buffer_create(const struct limits *limits, uint64_t first_seq,
+	const struct stream_buffer_ops *ops, void *owner)
+{
+	struct stream_buffer *sb = xcalloc(1, sizeof(*sb));
+	sb->limits = limits;
+	sb->ops = ops;
+	sb->owner = owner;
+	sb->scanner = block_scanner_create();
+	sb->next_seq = first_seq;
+	sb->emitted_seq = first_seq - 1;
+	list_init(&sb->held);
+	return sb;
+}
+
+static void drop_all(struct stream_buffer *sb)
+{
+	list_for_each_safe(link, tmp, &sb->held) {
+		held_destroy(list_entry(link, struct held, link));
+	}
+	held_destroy(sb->thought);
+	sb->thought = NULL;
+	sb->thought_is_newest = false;
+	open_reset(&sb->open);
+	block_scanner_reset(sb->scanner);
+}
+
+void stream_buffer_destroy(struct stream_buffer *sb)
+{
+	if (!sb) {
+		return;
+	}
+	drop_all(sb);
+	block_scanner_destroy(sb->scanner);
+	buffer_finish(&sb->open.text);
+	buffer_finish(&sb->open.message_id);
+	buffer_finish(&sb->open.context);
+	free(sb);
+}
+
+/* --- snapshots --- */
+
+static void save_held(const struct held *held, struct buffer *out)
+{
+	pack_le(out, held->seq, 8);
+	pack_le(out, (uint64_t)held->type, 1);
+	pack_le(out, (uint64_t)held->ts, 8);
+	pack_le(out, held->turn, 8);
+	pack_le(out, held->has_message_id, 1);
+	pack_bytes(out, held->type_name.data, held->type_name.len);
+	pack_bytes(out, held->message_id.data, held->message_id.len);
+	pack_bytes(out, held->data.data, held->data.len);
+}
+
+void stream_buffer_save(const struct stream_buffer *sb, struct buffer *out)
+{
+	const struct open_text *open = &sb->open;
+	pack_le(out, sb->next_seq, 8);
+	pack_le(out, sb->emitted_seq, 8);
+	pack_le(out, open->seq, 8);
+	pack_le(out, (uint64_t)open->ts, 8);
+	pack_le(out, (uint64_t)open->last_ts, 8);
+	pack_le(out, open->turn, 8);
+	pack_le(out, open->continues, 8);
+	pack_le(out, open->guard_checked, 8);
+	pack_le(out, open->lead, 8);
+	pack_le(out, open->has_message_id, 1);
+	pack_bytes(out, open->text.data, open->text.len);
+	pack_bytes(out, open->message_id.data, open->message_id.len);
+	pack_bytes(out, open->context.data, open->context.len);
+	struct buffer scanner = {0};
+	block_scanner_save(sb->scanner, &scanner);
+	pack_bytes(out, scanner.data, scanner.len);
+	buffer_finish(&scanner);
+	pack_le(out, (uint64_t)sb->held_ts, 8);
+	pack_le(out, (uint64_t)sb->thought_ts, 8);
+	pack_le(out, sb->thought_is_newest, 1);
+	pack_le(out, sb->thought != NULL, 1);
+	if (sb->thought) {
+		save_held(sb->thought, out);
+	}
+	uint64_t count = 0;
+	list_for_each(link, &sb->held) {
+		count++;
+	}
+	pack_le(out, count, 4);
+	list_for_each(link, &sb->held) {
+		save_held(list_entry(link, struct held, link), out);
+	}
+}
+
+static void load_bytes(struct unpack *in, struct buffer *out)
+{
+	size_t len;
+	const char *bytes = unpack_bytes(in, &len);
+	out->len = 0;
+	buffer_append(out, bytes, len);
+}
+
+static struct held *load_held(struct unpack *in)
+{
+	struct held *held = xcalloc(1, sizeof(*held));
+	list_init(&held->link);
+	held->seq = unpack_le(in, 8);
+	held->type = (enum event_type)unpack_le(in, 1);
+	held->ts = (int64_t)unpack_le(in, 8);
+	held->turn = unpack_le(in, 8);
+	held->has_message_id = unpack_le(in, 1) != 0;
+	load_bytes(in, &held->type_name);
+	load_bytes(in, &held->message_id);
+	load_bytes(in, &held->data);
+	if (held->type >= EVENT_UNKNOWN) {
+		in->failed = true;
+	}
+	return held;
+}
+
+static void load_open(struct open_text *open, struct unpack *in)
+{
+	open->seq = unpack_le(in, 8);
+	open->ts = (int64_t)unpack_le(in, 8);
+	open->last_ts = (int64_t)unpack_le(in, 8);
+	open->turn = unpack_le(in, 8);
+	open->continues = unpack_le(in, 8);
+	open->guard_checked = (size_t)unpack_le(in, 8);
+	open->lead = (size_t)unpack_le(in, 8);
+	open->has_message_id = unpack_le(in, 1) != 0;
+	load_bytes(in, &open->text);
+	open->has_ink = !is_blank(open->text.data, open->text.len);
+	load_bytes(in, &open->message_id);
+	load_bytes(in, &open->context);
+}
+
+/** The numbers must fit together: emitted, open, thought and held seqs run up to next_seq. */
+static bool state_fits(const struct stream_buffer *sb)
+{
+	uint64_t seq = sb->emitted_seq;
+	if (sb->open.seq && sb->open.seq != ++seq) {
+		return false;
+	}
+	if (sb->thought && sb->thought->seq != ++seq) {
+		return false;
+	}
+	list_for_each(link, &sb->held) {
+		if (list_entry(link, struct held, link)->seq != ++seq) {
+			return false;
+		}
+	}
+	return sb->next_seq == seq + 1 &&
+	       sb->open.lead + block_scanner_length(sb->scanner) == sb->open.text.len &&
+	       sb->open.text.len < sb->limits->block_size && (sb->open.seq != 0) == sb->open.has_ink &&
+	       (!sb->thought_is_newest || sb->thought ||
+		       (!list_empty(&sb->held) &&
+			       list_entry(sb->held.prev, struct held, link)->type == EVENT_THOUGHT_CHUNK)) &&
+	       (list_empty(&sb->held) || sb->open.seq);
+}
+
+int stream_buffer_load(struct stream_buffer *sb, struct unpack *in)
+{
+	drop_all(sb);
+	sb->next_seq = unpack_le(in, 8);
+	sb->emitted_seq = unpack_le(in, 8);
+	load_open(&sb->open, in);
+	size_t len;
+	const char *scanner = unpack_bytes(in, &len);
+	if (!in->failed && block_scanner_load(sb->scanner, scanner, len) < 0) {
+		in->failed = true;
+	}
+	sb->held_ts = (int64_t)unpack_le(in, 8);
+	sb->thought_ts = (int64_t)unpack_le(in, 8);
+	sb->thought_is_newest = unpack_le(in, 1) != 0;
+	if (unpack_le(in, 1)) {
+		sb->thought = load_held(in);
+	}
+	for (uint64_t count = unpack_le(in, 4); count && !in->failed; count--) {
+		struct held *held = load_held(in);
+		list_append(&sb->held, &held->link);
+	}
+	if (in->failed || !state_fits(sb)) {
+		drop_all(sb);
+		return -EBADMSG;
+	}
+	return 0;
+}

@@ -1,0 +1,265 @@
+#include "holdfast/event.h"
+
+#include "holdfast/markdown_html.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+/* `,"xxh":"0123456789abcdef"}` */
+#define CHECK_PREFIX     ",\"xxh\":\""
+#define CHECK_PREFIX_LEN (sizeof(CHECK_PREFIX) - 1)
+#define CHECK_LEN        (CHECK_PREFIX_LEN + 16 + 2)
+
+static const char *const type_names[] = {
+	[EVENT_USER_PROMPT] = "user_prompt",
+	[EVENT_AGENT_MESSAGE] = "agent_message",
+	[EVENT_AGENT_THOUGHT] = "agent_thought",
+	[EVENT_TOOL_CALL] = "tool_call",
+	[EVENT_TOOL_CALL_UPDATE] = "tool_call_update",
+	[EVENT_PLAN] = "plan",
+	[EVENT_FILE_READ] = "file_read",
+	[EVENT_FILE_WRITE] = "file_write",
+	[EVENT_PERMISSION_REQUEST] = "permission_request",
+	[EVENT_PERMISSION_RESOLVED] = "permission_resolved",
+	[EVENT_USAGE] = "usage",
+	[EVENT_TURN_END] = "turn_end",
+	[EVENT_AGENT_STARTED] = "agent_started",
+	[EVENT_AGENT_STOPPED] = "agent_stopped",
+	[EVENT_SESSION_END] = "session_end",
+	[EVENT_CUSTOM] = "",
+	[EVENT_MESSAGE_CHUNK] = "agent_message_chunk",
+	[EVENT_THOUGHT_CHUNK] = "agent_thought_chunk",
+	[EVENT_UNKNOWN] = "",
+};
+
+const char *event_type_name(enum event_type type)
+{
+	return type_names[type];
+}
+
+enum event_type event_type_of(const char *name, size_t len)
+{
+	for (enum event_type type = 0; type < EVENT_UNKNOWN; type++) {
+		if (len && strlen(type_names[type]) == len &&
+			memcmp(type_names[type], name, len) == 0) {
+			return type;
+		}
+	}
+	return len > 2 && memcmp(name, "x-", 2) == 0 ? EVENT_CUSTOM : EVENT_UNKNOWN;
+}
+
+/** Writes the JSON object up to, and without, the value of "data". */
+static void append_head(struct buffer *out, const struct event_view *view)
+{
+	buffer_append_str(out, "{\"seq\":");
+	buffer_append_u64(out, view->seq);
+	buffer_append_str(out, ",\"type\":");
+	if (view->type == EVENT_CUSTOM) {
+		buffer_append_json(out, view->type_name, view->type_len);
+	} else {
+		buffer_printf(out, "\"%s\"", event_type_name(view->type));
+	}
+	buffer_append_str(out, ",\"ts\":");
+	buffer_append_u64(out, view->ts > 0 ? (uint64_t)view->ts : 0);
+	if (view->turn) {
+		buffer_append_str(out, ",\"turn\":");
+		buffer_append_u64(out, view->turn);
+	}
+	if (view->message_id) {
+		buffer_append_str(out, ",\"message_id\":");
+		buffer_append_json(out, view->message_id, view->message_id_len);
+	}
+	buffer_append_str(out, ",\"data\":");
+}
+
+static struct event *event_wrap(const struct event_view *view, struct buffer *json)
+{
+	struct event *event = xcalloc(1, sizeof(*event));
+	event->refs = 1;
+	event->seq = view->seq;
+	event->type = view->type;
+	event->json[FORMAT_MARKDOWN] = json->data;
+	event->json_len[FORMAT_MARKDOWN] = json->len;
+	return event;
+}
+
+struct event *event_create(const struct event_view *view)
+{
+	struct buffer json = {0};
+	buffer_reserve(&json, view->data_len + view->message_id_len + 128);
+	append_head(&json, view);
+	buffer_append(&json, view->data, view->data_len);
+	buffer_append_char(&json, '}');
+	return event_wrap(view, &json);
+}
+
+struct event *event_ref(struct event *event)
+{
+	event->refs++;
+	return event;
+}
+
+void event_unref(struct event *event)
+{
+	if (!event || --event->refs) {
+		return;
+	}
+	for (int format = 0; format < FORMAT_COUNT; format++) {
+		free(event->json[format]);
+	}
+	free(event);
+}
+
+/** Replaces (or joins, for FORMAT_BOTH) data.markdown by data.html. */
+static void render(const struct event *event, enum event_format format, struct buffer *out)
+{
+	json_t *root = json_loadb(
+		event->json[FORMAT_MARKDOWN], event->json_len[FORMAT_MARKDOWN], 0, NULL);
+	json_t *data = json_object_get(root, "data");
+	json_t *markdown = json_object_get(data, "markdown");
+	json_t *context = json_object_get(data, "context");
+	struct buffer html = {0};
+	if (json_is_string(markdown)) {
+		markdown_to_html(context ? json_string_value(context) : "",
+			json_string_length(context), json_string_value(markdown),
+			json_string_length(markdown), &html);
+		json_object_set_new(data, "html", json_stringn(html.data ? html.data : "", html.len));
+		if (format == FORMAT_HTML) {
+			json_object_del(data, "markdown");
+			json_object_del(data, "context");
+		}
+	}
+	char *text = json_dumps(root, JSON_COMPACT);
+	if (text) {
+		buffer_append_str(out, text);
+		free(text);
+	}
+	buffer_finish(&html);
+	json_decref(root);
+}
+
+const char *event_json(struct event *event, enum event_format format, size_t *ret_len)
+{
+	if (event->type != EVENT_AGENT_MESSAGE) {
+		format = FORMAT_MARKDOWN;
+	}
+	if (!event->json[format]) {
+		struct buffer json = {0};
+		render(event, format, &json);
+		event->json[format] = json.data;
+		event->json_len[format] = json.len;
+	}
+	*ret_len = event->json_len[format];
+	return event->json[format];
+}
+
+void event_append_line(const struct event *event, struct buffer *out)
+{
+	size_t body = event->json_len[FORMAT_MARKDOWN] - 1; /* all but the closing brace */
+	buffer_reserve(out, body + CHECK_LEN + 1);
+	buffer_append(out, event->json[FORMAT_MARKDOWN], body);
+	buffer_printf(out, CHECK_PREFIX "%016llx\"}\n",
+		(unsigned long long)XXH3_64bits(event->json[FORMAT_MARKDOWN], body));
+}
+
+/** Steps over `text`, if it is next. */
+static bool take(const char **at, const char *end, const char *text)
+{
+	size_t len = strlen(text);
+	if ((size_t)(end - *at) < len || memcmp(*at, text, len) != 0) {
+		return false;
+	}
+	*at += len;
+	return true;
+}
+
+static bool take_u64(const char **at, const char *end, uint64_t *ret_value)
+{
+	const char *start = *at;
+	uint64_t value = 0;
+	while (*at < end && **at >= '0' && **at <= '9' && *at - start < 19) {
+		value = value * 10 + (uint64_t)(*(*at)++ - '0');
+	}
+	*ret_value = value;
+	return *at > start;
+}
+
+/** A JSON string; gives its bytes as they stand, without the quotes. */
+static bool take_string(const char **at, const char *end, const char **ret_text, size_t *ret_len)
+{
+	if (!take(at, end, "\"")) {
+		return false;
+	}
+	*ret_text = *at;
+	while (*at < end && **at != '"') {
+		*at += **at == '\\' && *at + 1 < end ? 2 : 1;
+	}
+	*ret_len = (size_t)(*at - *ret_text);
+	return take(at, end, "\"");
+}
+
+static int parse_head(const char **at, const char *end, struct event_view *view)
+{
+	uint64_t ts;
+	if (!take(at, end, "{\"seq\":") || !take_u64(at, end, &view->seq) ||
+		!take(at, end, ",\"type\":") ||
+		!take_string(at, end, &view->type_name, &view->type_len) ||
+		!take(at, end, ",\"ts\":") || !take_u64(at, end, &ts)) {
+		return -EBADMSG;
+	}
+	view->ts = (int64_t)ts;
+	if (take(at, end, ",\"turn\":") && !take_u64(at, end, &view->turn)) {
+		return -EBADMSG;
+	}
+	if (take(at, end, ",\"message_id\":") &&
+		!take_string(at, end, &view->message_id, &view->message_id_len)) {
+		return -EBADMSG;
+	}
+	return take(at, end, ",\"data\":") ? 0 : -EBADMSG;
+}
+
+int event_parse_line(const char *line, size_t len, struct event_view *ret_view)
+{
+	if (len <= CHECK_LEN || memcmp(line + len - 2, "\"}", 2) != 0) {
+		return -EBADMSG;
+	}
+	size_t body = len - CHECK_LEN;
+	char want[CHECK_LEN + 1];
+	snprintf(want, sizeof(want), CHECK_PREFIX "%016llx\"}",
+		(unsigned long long)XXH3_64bits(line, body));
+	if (memcmp(line + body, want, CHECK_LEN) != 0) {
+		return -EBADMSG;
+	}
+	struct event_view view = {0};
+	const char *at = line;
+	int r = parse_head(&at, line + body, &view);
+	if (r < 0) {
+		return r;
+	}
+	view.data = at;
+	view.data_len = (size_t)(line + body - at);
+	view.type = event_type_of(view.type_name, view.type_len);
+	*ret_view = view;
+	return 0;
+}
+
+int event_from_line(const char *line, size_t len, struct event **ret_event)
+{
+	struct event_view view;
+	int r = event_parse_line(line, len, &view);
+	if (r < 0) {
+		return r;
+	}
+	struct buffer json = {0};
+	buffer_append(&json, line, len - CHECK_LEN);
+	buffer_append_char(&json, '}');
+	*ret_event = event_wrap(&view, &json);
+	return 0;
+}

@@ -1,0 +1,320 @@
+#include "holdfast/frames.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct frame *frame_ref(struct frame *frame)
+{
+	frame->refs++;
+	return frame;
+}
+
+void frame_unref(struct frame *frame)
+{
+	if (frame && --frame->refs == 0) {
+		buffer_finish(&frame->buf);
+		free(frame);
+	}
+}
+
+/* --- building --- */
+
+static struct frame *begin(const char *type, size_t size_hint)
+{
+	struct frame *frame = xcalloc(1, sizeof(*frame));
+	frame->refs = 1;
+	buffer_reserve(&frame->buf, FRAME_HEADROOM + size_hint + 64);
+	memset(frame->buf.data, 0, FRAME_HEADROOM);
+	frame->buf.len = FRAME_HEADROOM;
+	buffer_printf(&frame->buf, "{\"type\":\"%s\",\"data\":", type);
+	return frame;
+}
+
+static struct frame *end(struct frame *frame)
+{
+	buffer_append_char(&frame->buf, '}');
+	return frame;
+}
+
+static void put_string(struct buffer *out, const char *name, const char *value)
+{
+	buffer_printf(out, ",\"%s\":", name);
+	if (value) {
+		buffer_append_json(out, value, strlen(value));
+	} else {
+		buffer_append_str(out, "null");
+	}
+}
+
+static void put_u64(struct buffer *out, const char *name, uint64_t value)
+{
+	buffer_printf(out, ",\"%s\":%llu", name, (unsigned long long)value);
+}
+
+static void put_bool(struct buffer *out, const char *name, bool value)
+{
+	buffer_printf(out, ",\"%s\":%s", name, value ? "true" : "false");
+}
+
+static void put_epoch(struct buffer *out, uint64_t epoch)
+{
+	buffer_printf(out, ",\"epoch\":\"%016llx\"", (unsigned long long)epoch);
+}
+
+static void put_events(
+	struct buffer *out, struct event **events, size_t count, enum event_format format)
+{
+	buffer_append_str(out, "\"events\":[");
+	for (size_t i = 0; i < count; i++) {
+		size_t len;
+		const char *json = event_json(events[i], format, &len);
+		if (i) {
+			buffer_append_char(out, ',');
+		}
+		buffer_append(out, json, len);
+	}
+	buffer_append_char(out, ']');
+}
+
+struct frame *frame_make(const char *type, const char *data, size_t len)
+{
+	struct frame *frame = begin(type, len);
+	buffer_append(&frame->buf, data, len);
+	return end(frame);
+}
+
+/* --- frames --- */
+
+struct frame *frame_connected(const struct connected_frame *in)
+{
+	struct frame *frame = begin("connected", 256);
+	struct buffer *out = &frame->buf;
+	buffer_append_str(out, "{\"protocol\":1");
+	put_string(out, "session_id", in->session_id);
+	put_string(out, "client_id", in->client_id);
+	put_string(out, "role", "controller");
+	put_epoch(out, in->epoch);
+	put_u64(out, "max_seq", in->max_seq);
+	put_bool(out, "is_running", in->status.is_running);
+	put_bool(out, "is_prompting", in->status.is_prompting);
+	put_string(out, "last_user_prompt_id", in->last_prompt_id);
+	if (in->last_prompt_id) {
+		put_u64(out, "last_user_prompt_seq", in->last_prompt_seq);
+	} else {
+		buffer_append_str(out, ",\"last_user_prompt_seq\":null");
+	}
+	buffer_append_char(out, '}');
+	return end(frame);
+}
+
+static void put_open(struct buffer *out, const struct open_part *open)
+{
+	buffer_printf(out, ",\"open\":{\"seq\":%llu,\"type\":\"%s\",\"%s\":",
+		(unsigned long long)open->seq, event_type_name(open->type),
+		open->is_html ? "html" : "text");
+	buffer_append_json(out, open->text, open->len);
+	buffer_append_char(out, '}');
+}
+
+void frames_append_loaded(struct buffer *out, const struct loaded_frame *in)
+{
+	buffer_append_char(out, '{');
+	put_events(out, in->events, in->count, in->format);
+	put_bool(out, "has_more", in->has_more);
+	put_u64(out, "first_seq", in->count ? in->events[0]->seq : 0);
+	put_u64(out, "last_seq", in->count ? in->events[in->count - 1]->seq : 0);
+	put_u64(out, "max_seq", in->max_seq);
+	put_u64(out, "total_count", in->max_seq + 1 - in->first_kept_seq);
+	put_epoch(out, in->epoch);
+	put_bool(out, "prepend", in->prepend);
+	put_bool(out, "is_prompting", in->is_prompting);
+	if (in->reset) {
+		buffer_printf(out, ",\"reset\":{\"reason\":\"%s\"}", in->reset);
+	}
+	if (in->open.seq) {
+		put_open(out, &in->open);
+	}
+	buffer_append_char(out, '}');
+}
+
+struct frame *frame_events_loaded(const struct loaded_frame *in)
+{
+	struct frame *frame = begin("events_loaded", 512);
+	frames_append_loaded(&frame->buf, in);
+	return end(frame);
+}
+
+struct frame *frame_events(struct event **events, size_t count, enum event_format format,
+	uint64_t max_seq, bool is_prompting)
+{
+	struct frame *frame = begin("events", 256 * count);
+	buffer_append_char(&frame->buf, '{');
+	put_events(&frame->buf, events, count, format);
+	put_u64(&frame->buf, "max_seq", max_seq);
+	put_bool(&frame->buf, "is_prompting", is_prompting);
+	buffer_append_char(&frame->buf, '}');
+	return end(frame);
+}
+
+struct frame *frame_delta(uint64_t seq, enum event_type type, size_t offset, const char *text, size_t len)
+{
+	struct frame *frame = begin("delta", len + 96);
+	buffer_printf(&frame->buf, "{\"seq\":%llu,\"type\":\"%s\",\"offset\":%zu,\"text\":",
+		(unsigned long long)seq, event_type_name(type), offset);
+	buffer_append_json(&frame->buf, text, len);
+	buffer_append_char(&frame->buf, '}');
+	return end(frame);
+}
+
+struct frame *frame_preview(uint64_t seq, enum event_type type, const char *html, size_t len)
+{
+	struct frame *frame = begin("preview", len + 96);
+	buffer_printf(&frame->buf, "{\"seq\":%llu,\"type\":\"%s\",\"html\":", (unsigned long long)seq,
+		event_type_name(type));
+	buffer_append_json(&frame->buf, html, len);
+	buffer_append_char(&frame->buf, '}');
+	return end(frame);
+}
+
+struct frame *frame_activity(
+	uint64_t seq, const char *type, size_t type_len, const char *data, size_t len)
+{
+	struct frame *frame = begin("activity", len + 96);
+	buffer_printf(&frame->buf, "{\"seq\":%llu,\"type\":", (unsigned long long)seq);
+	buffer_append_json(&frame->buf, type, type_len);
+	buffer_append_str(&frame->buf, ",\"data\":");
+	buffer_append(&frame->buf, data, len);
+	buffer_append_char(&frame->buf, '}');
+	return end(frame);
+}
+
+/** is_prompting, is_running, queue_length and status, each with a comma in front. */
+static void put_status(struct buffer *out, const struct session_status *status)
+{
+	put_bool(out, "is_prompting", status->is_prompting);
+	put_bool(out, "is_running", status->is_running);
+	put_u64(out, "queue_length", status->queue_length);
+	put_string(out, "status", status->status);
+}
+
+struct frame *frame_state(const struct session_status *status)
+{
+	struct frame *frame = begin("state", 256);
+	buffer_printf(&frame->buf, "{\"usage\":%s", status->usage ? status->usage : "null");
+	put_status(&frame->buf, status);
+	buffer_append_char(&frame->buf, '}');
+	return end(frame);
+}
+
+struct frame *frame_keepalive_ack(const char *client_time, int64_t server_time, uint64_t max_seq,
+	uint64_t epoch, const struct session_status *status)
+{
+	struct frame *frame = begin("keepalive_ack", 256);
+	buffer_printf(&frame->buf, "{\"client_time\":%s,\"server_time\":%lld",
+		client_time ? client_time : "null", (long long)server_time);
+	if (epoch) {
+		put_u64(&frame->buf, "max_seq", max_seq);
+		put_epoch(&frame->buf, epoch);
+		put_status(&frame->buf, status);
+	}
+	buffer_append_char(&frame->buf, '}');
+	return end(frame);
+}
+
+struct frame *frame_prompt_received(const char *prompt_id, uint64_t seq, bool duplicate)
+{
+	struct frame *frame = begin("prompt_received", 256);
+	buffer_append_str(&frame->buf, "{\"prompt_id\":");
+	buffer_append_json(&frame->buf, prompt_id, strlen(prompt_id));
+	if (seq) {
+		put_u64(&frame->buf, "seq", seq);
+	} else {
+		buffer_append_str(&frame->buf, ",\"seq\":null");
+	}
+	put_bool(&frame->buf, "duplicate", duplicate);
+	buffer_append_char(&frame->buf, '}');
+	return end(frame);
+}
+
+struct frame *frame_session_gone(const char *session_id, const char *reason)
+{
+	struct frame *frame = begin("session_gone", 256);
+	buffer_append_str(&frame->buf, "{\"session_id\":");
+	buffer_append_json(&frame->buf, session_id, strlen(session_id));
+	put_string(&frame->buf, "reason", reason);
+	buffer_append_char(&frame->buf, '}');
+	return end(frame);
+}
+
+struct frame *frame_error(
+	const char *code, const char *message, const char *request, const char *extra)
+{
+	struct frame *frame = begin("error", 256);
+	buffer_printf(&frame->buf, "{\"code\":\"%s\"", code);
+	put_string(&frame->buf, "message", message);
+	if (request) {
+		put_string(&frame->buf, "request", request);
+	}
+	if (extra) {
+		buffer_printf(&frame->buf, ",%s", extra);
+	}
+	buffer_append_char(&frame->buf, '}');
+	return end(frame);
+}
+
+void frames_append_session(struct buffer *out, const struct session_object *session)
+{
+	buffer_append_str(out, "{\"id\":");
+	buffer_append_json(out, session->id, strlen(session->id));
+	put_string(out, "title", session->title);
+	put_epoch(out, session->epoch);
+	put_u64(out, "first_seq", session->first_seq);
+	put_u64(out, "max_seq", session->max_seq);
+	put_u64(out, "created_at", (uint64_t)session->created_at);
+	put_u64(out, "updated_at", (uint64_t)session->updated_at);
+	put_string(out, "status", session->status);
+	put_bool(out, "is_prompting", session->is_prompting);
+	buffer_append_char(out, '}');
+}
+
+/** "acks", epoch and max_seq, without braces. */
+static void put_acks(struct buffer *out, const struct append_ack *acks, size_t count,
+	uint64_t epoch, uint64_t max_seq)
+{
+	buffer_append_str(out, "\"acks\":[");
+	for (size_t i = 0; i < count; i++) {
+		buffer_append_str(out, i ? ",{\"seq\":" : "{\"seq\":");
+		if (acks[i].seq) {
+			buffer_append_u64(out, acks[i].seq);
+		} else {
+			buffer_append_str(out, "null");
+		}
+		put_bool(out, "duplicate", acks[i].duplicate);
+		buffer_append_char(out, '}');
+	}
+	buffer_append_char(out, ']');
+	put_epoch(out, epoch);
+	put_u64(out, "max_seq", max_seq);
+}
+
+void frames_append_acks(struct buffer *out, const struct append_ack *acks, size_t count,
+	uint64_t epoch, uint64_t max_seq)
+{
+	buffer_append_char(out, '{');
+	put_acks(out, acks, count, epoch, max_seq);
+	buffer_append_char(out, '}');
+}
+
+struct frame *frame_appended(const char *ref, const struct append_ack *acks, size_t count,
+	uint64_t epoch, uint64_t max_seq)
+{
+	struct frame *frame = begin("appended", 64 + 40 * count);
+	buffer_append_char(&frame->buf, '{');
+	put_acks(&frame->buf, acks, count, epoch, max_seq);
+	put_bool(&frame->buf, "durable", true);
+	if (ref) {
+		buffer_printf(&frame->buf, ",\"ref\":%s", ref);
+	}
+	buffer_append_char(&frame->buf, '}');
+	return end(frame);
+}

@@ -1,0 +1,406 @@
+#include "holdfast/requests.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+int refuse(struct refusal *refusal, const char *code, const char *fmt, ...)
+{
+	refusal->code = code;
+	va_list args;
+	va_start(args, fmt);
+	vsnprintf(refusal->message, sizeof(refusal->message), fmt, args);
+	va_end(args);
+	return -EINVAL;
+}
+
+/* --- texts --- */
+
+bool session_id_is_valid(const char *id, size_t len)
+{
+	if (!len || len > 128 || id[0] == '.') {
+		return false;
+	}
+	for (size_t i = 0; i < len; i++) {
+		char c = id[i];
+		if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+			    c == '.' || c == '_' || c == '-')) {
+			return false;
+		}
+	}
+	return true;
+}
+
+bool token_is_valid(const char *text, size_t len, size_t max)
+{
+	if (!len || len > max) {
+		return false;
+	}
+	for (size_t i = 0; i < len; i++) {
+		if (!session_id_is_valid((char[]){'a', text[i]}, 2) && text[i] != ':') {
+			return false;
+		}
+	}
+	return true;
+}
+
+/** RFC 3629: no overlong forms, no surrogates, nothing beyond U+10FFFF. */
+static bool utf8_is_valid(const unsigned char *at, size_t len)
+{
+	const unsigned char *end = at + len;
+	while (at < end) {
+		unsigned char c = *at++;
+		if (c < 0x80) {
+			continue;
+		}
+		int more = c >= 0xf0 ? 3 : c >= 0xe0 ? 2 : 1;
+		uint32_t point = c & (0x3f >> more);
+		if (c < 0xc2 || c > 0xf4 || end - at < more) {
+			return false;
+		}
+		for (int i = 0; i < more; i++, at++) {
+			if ((*at & 0xc0) != 0x80) {
+				return false;
+			}
+			point = point << 6 | (*at & 0x3f);
+		}
+		if ((more == 2 && point < 0x800) || (more == 3 && point < 0x10000) ||
+			point > 0x10ffff || (point >= 0xd800 && point <= 0xdfff)) {
+			return false;
+		}
+	}
+	return true;
+}
+
+/** How deep arrays and objects nest, so that jansson's recursion stays small. */
+static int json_depth(const char *text, size_t len)
+{
+	int depth = 0;
+	int deepest = 0;
+	bool in_string = false;
+	for (size_t i = 0; i < len; i++) {
+		char c = text[i];
+		if (in_string) {
+			i += c == '\\';
+			in_string = c != '"';
+		} else if (c == '"') {
+			in_string = true;
+		} else if (c == '{' || c == '[') {
+			depth++;
+			deepest = depth > deepest ? depth : deepest;
+		} else if (c == '}' || c == ']') {
+			depth--;
+		}
+	}
+	return deepest;
+}
+
+json_t *json_parse(const char *text, size_t len, struct refusal *refusal)
+{
+	if (!utf8_is_valid((const unsigned char *)text, len)) {
+		refuse(refusal, "bad_utf8", "the text is not valid UTF-8");
+		return NULL;
+	}
+	if (json_depth(text, len) > 64) {
+		refuse(refusal, "bad_json", "the JSON nests deeper than 64 levels");
+		return NULL;
+	}
+	json_error_t error;
+	json_t *json = json_loadb(text, len, JSON_REJECT_DUPLICATES, &error);
+	if (!json) {
+		refuse(refusal, "bad_json", "not valid JSON: %.120s (line %d, column %d)", error.text,
+			error.line, error.column);
+	}
+	return json;
+}
+
+/* --- fields --- */
+
+/** A string member, or NULL with the refusal set if it is missing or something else. */
+static const json_t *need_string(
+	const json_t *object, const char *name, const char *what, struct refusal *refusal)
+{
+	const json_t *value = json_object_get(object, name);
+	if (!json_is_string(value)) {
+		refuse(refusal, "bad_request", "%s needs \"%s\", a string", what, name);
+		return NULL;
+	}
+	return value;
+}
+
+static bool is_count(const json_t *value, json_int_t least)
+{
+	return json_is_integer(value) && json_integer_value(value) >= least;
+}
+
+static uint64_t parse_epoch(const char *text)
+{
+	char *end;
+	if (strlen(text) != 16 || strspn(text, "0123456789abcdef") != 16) {
+		return 0;
+	}
+	return strtoull(text, &end, 16);
+}
+
+/* --- observers' requests --- */
+
+static int parse_load(const json_t *data, const struct limits *limits, struct load_request *load,
+	struct refusal *refusal)
+{
+	const json_t *after = json_object_get(data, "after_seq");
+	const json_t *before = json_object_get(data, "before_seq");
+	const json_t *limit = json_object_get(data, "limit");
+	const json_t *epoch = json_object_get(data, "epoch");
+	const json_t *follow = json_object_get(data, "follow");
+	*load = (struct load_request){.limit = limits->load_default};
+	if (after && before) {
+		return refuse(refusal, "bad_request", "load_events takes after_seq or before_seq, not both");
+	}
+	if (after && !is_count(after, 0)) {
+		return refuse(refusal, "bad_request", "after_seq must be a whole number from 0 on");
+	}
+	if (before && !is_count(before, 1)) {
+		return refuse(refusal, "bad_request", "before_seq must be a whole number from 1 on");
+	}
+	if (limit && (!is_count(limit, 1) || json_integer_value(limit) > (json_int_t)limits->load_max)) {
+		return refuse(refusal, "bad_request", "limit must be a whole number from 1 to %zu",
+			limits->load_max);
+	}
+	if (epoch && !json_is_string(epoch)) {
+		return refuse(refusal, "bad_request", "epoch must be the string that the server gave");
+	}
+	if (follow && !json_is_boolean(follow)) {
+		return refuse(refusal, "bad_request", "follow must be true or false");
+	}
+	load->from = after ? LOAD_AFTER : before ? LOAD_BEFORE : LOAD_NEWEST;
+	load->seq = (uint64_t)json_integer_value(after ? after : before);
+	load->limit = limit ? (size_t)json_integer_value(limit) : load->limit;
+	load->has_epoch = epoch != NULL;
+	load->epoch = epoch ? parse_epoch(json_string_value(epoch)) : 0;
+	load->follow = json_is_true(follow);
+	return 0;
+}
+
+static int parse_keepalive(const json_t *data, struct request *ret, struct refusal *refusal)
+{
+	const json_t *time = json_object_get(data, "client_time");
+	const json_t *seen = json_object_get(data, "last_seen_seq");
+	if ((time && !json_is_number(time)) || (seen && !is_count(seen, 0))) {
+		return refuse(refusal, "bad_request",
+			"keepalive takes client_time, a number, and last_seen_seq, a whole number from 0 on");
+	}
+	ret->keepalive.client_time[0] = '\0';
+	if (time) {
+		char *text = json_dumps(time, JSON_ENCODE_ANY);
+		snprintf(ret->keepalive.client_time, sizeof(ret->keepalive.client_time), "%s",
+			text && strlen(text) < sizeof(ret->keepalive.client_time) ? text : "");
+		free(text);
+	}
+	return 0;
+}
+
+static int parse_prompt(const json_t *data, const struct limits *limits, struct request *ret,
+	struct refusal *refusal)
+{
+	const json_t *message = need_string(data, "message", "prompt", refusal);
+	const json_t *id = message ? need_string(data, "prompt_id", "prompt", refusal) : NULL;
+	if (!id) {
+		return -EINVAL;
+	}
+	if (!json_string_length(message)) {
+		return refuse(refusal, "bad_request", "the message of a prompt must not be empty");
+	}
+	if (json_string_length(message) > limits->prompt_size) {
+		return refuse(refusal, "too_large", "a prompt may have at most %zu bytes", limits->prompt_size);
+	}
+	if (!token_is_valid(json_string_value(id), json_string_length(id), 128)) {
+		return refuse(refusal, "bad_request", "prompt_id must match [A-Za-z0-9._:-]{1,128}");
+	}
+	ret->prompt.message = json_string_value(message);
+	ret->prompt.message_len = json_string_length(message);
+	ret->prompt.prompt_id = json_string_value(id);
+	return 0;
+}
+
+static int parse_answer(const json_t *data, struct request *ret, struct refusal *refusal)
+{
+	const json_t *id = need_string(data, "request_id", "permission_answer", refusal);
+	const json_t *option = id ? need_string(data, "option_id", "permission_answer", refusal) : NULL;
+	if (!option) {
+		return -EINVAL;
+	}
+	ret->answer.request_id = json_string_value(id);
+	ret->answer.option_id = json_string_value(option);
+	return 0;
+}
+
+static int parse_append(const json_t *data, const struct limits *limits, struct request *ret,
+	struct refusal *refusal)
+{
+	const json_t *events = json_object_get(data, "events");
+	const json_t *ref = json_object_get(data, "ref");
+	if (!json_is_array(events) || !json_array_size(events)) {
+		return refuse(refusal, "bad_request", "append needs \"events\", an array that is not empty");
+	}
+	if (json_array_size(events) > limits->batch_events) {
+		return refuse(refusal, "too_large", "an append takes at most %zu events", limits->batch_events);
+	}
+	if (ref && !json_is_integer(ref) && !(json_is_string(ref) && json_string_length(ref) <= 64)) {
+		return refuse(refusal, "bad_request", "ref must be a whole number or a string of at most 64 bytes");
+	}
+	ret->append.events = events;
+	ret->append.ref[0] = '\0';
+	if (ref) {
+		char *text = json_dumps(ref, JSON_ENCODE_ANY);
+		bool fits = text && strlen(text) < sizeof(ret->append.ref);
+		snprintf(ret->append.ref, sizeof(ret->append.ref), "%s", fits ? text : "");
+		free(text);
+		if (!fits) {
+			return refuse(refusal, "bad_request", "ref is too long");
+		}
+	}
+	return 0;
+}
+
+static int parse_data(struct request *ret, const json_t *data, const struct limits *limits,
+	struct refusal *refusal)
+{
+	switch (ret->type) {
+	case REQUEST_LOAD_EVENTS:
+		return parse_load(data, limits, &ret->load, refusal);
+	case REQUEST_KEEPALIVE:
+		return parse_keepalive(data, ret, refusal);
+	case REQUEST_PROMPT:
+		return parse_prompt(data, limits, ret, refusal);
+	case REQUEST_CANCEL:
+		return 0;
+	case REQUEST_PERMISSION_ANSWER:
+		return parse_answer(data, ret, refusal);
+	case REQUEST_APPEND:
+		return parse_append(data, limits, ret, refusal);
+	}
+	return -EINVAL;
+}
+
+static int find_type(
+	const char *name, bool is_producer, enum request_type *ret_type, struct refusal *refusal)
+{
+	static const char *const names[] = {
+		[REQUEST_LOAD_EVENTS] = "load_events",
+		[REQUEST_KEEPALIVE] = "keepalive",
+		[REQUEST_PROMPT] = "prompt",
+		[REQUEST_CANCEL] = "cancel",
+		[REQUEST_PERMISSION_ANSWER] = "permission_answer",
+		[REQUEST_APPEND] = "append",
+	};
+	for (enum request_type type = 0; type <= REQUEST_APPEND; type++) {
+		bool here = type == REQUEST_KEEPALIVE || (type == REQUEST_APPEND) == is_producer;
+		if (here && strcmp(names[type], name) == 0) {
+			*ret_type = type;
+			return 0;
+		}
+	}
+	return refuse(refusal, "unknown_type", "this socket knows no frame of type \"%.40s\"; it takes %s",
+		name,
+		is_producer ? "append and keepalive"
+			    : "load_events, keepalive, prompt, cancel and permission_answer");
+}
+
+int request_parse(const char *text, size_t len, const struct limits *limits, bool is_producer,
+	struct request *ret, struct refusal *refusal)
+{
+	*refusal = (struct refusal){0};
+	json_t *json = json_parse(text, len, refusal);
+	if (!json) {
+		return -EINVAL;
+	}
+	const json_t *type = json_object_get(json, "type");
+	const json_t *data = json_object_get(json, "data");
+	int r = 0;
+	if (!json_is_string(type) || (data && !json_is_object(data))) {
+		r = refuse(refusal, "bad_request",
+			"a frame is {\"type\": string, \"data\": object}; this one is not");
+	} else {
+		snprintf(refusal->request, sizeof(refusal->request), "%s", json_string_value(type));
+		r = find_type(json_string_value(type), is_producer, &ret->type, refusal);
+	}
+	ret->json = json;
+	if (r == 0) {
+		r = parse_data(ret, data, limits, refusal);
+	}
+	if (r < 0) {
+		json_decref(json);
+	}
+	return r;
+}
+
+void request_finish(struct request *request)
+{
+	json_decref(request->json);
+}
+
+/* --- REST --- */
+
+/** A whole number of at most 15 digits, as JSON. */
+static json_t *query_number(const char *text)
+{
+	size_t len = strlen(text);
+	if (!len || len > 15 || strspn(text, "0123456789") != len) {
+		return json_null();
+	}
+	return json_integer(strtoll(text, NULL, 10));
+}
+
+int load_request_from_query(const char *after_seq, const char *before_seq, const char *limit,
+	const char *epoch, const struct limits *limits, struct load_request *ret,
+	struct refusal *refusal)
+{
+	json_t *data = json_object();
+	if (after_seq) {
+		json_object_set_new(data, "after_seq", query_number(after_seq));
+	}
+	if (before_seq) {
+		json_object_set_new(data, "before_seq", query_number(before_seq));
+	}
+	if (limit) {
+		json_object_set_new(data, "limit", query_number(limit));
+	}
+	if (epoch) {
+		json_object_set_new(data, "epoch", json_string(epoch));
+	}
+	int r = parse_load(data, limits, ret, refusal);
+	json_decref(data);
+	return r;
+}
+
+int session_request_parse(const char *text, size_t len, const struct limits *limits,
+	json_t **ret_json, const char **ret_id, const char **ret_title, struct refusal *refusal)
+{
+	*refusal = (struct refusal){0};
+	json_t *json = len ? json_parse(text, len, refusal) : json_object();
+	if (!json) {
+		return -EINVAL;
+	}
+	const json_t *id = json_object_get(json, "id");
+	const json_t *title = json_object_get(json, "title");
+	int r = 0;
+	if (!json_is_object(json) || (id && !json_is_string(id)) || (title && !json_is_string(title))) {
+		r = refuse(refusal, "bad_request",
+			"the body is an object with \"id\" and \"title\", strings, both optional");
+	} else if (id && !session_id_is_valid(json_string_value(id), json_string_length(id))) {
+		r = refuse(refusal, "bad_session_id",
+			"a session id matches [A-Za-z0-9._-]{1,128} and does not begin with a dot");
+	} else if (title && json_string_length(title) > limits->title_size) {
+		r = refuse(refusal, "too_large", "a title may have at most %zu bytes", limits->title_size);
+	}
+	if (r < 0) {
+		json_decref(json);
+		return r;
+	}
+	*ret_json = json;
+	*ret_id = json_string_value(id);
+	*ret_title = title ? json_string_value(title) : "";
+	return 0;
+}

@@ -1,0 +1,151 @@
+// The program itself: its options, its lock, its end, and whom it lets in.
+
+import assert from 'node:assert/strict';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { Observer } from '../support/observer.mjs';
+import { Producer } from '../support/producer.mjs';
+import { assertValid, check } from '../support/schema.mjs';
+import { Server, runToEnd, scratchDir } from '../support/server.mjs';
+import { TestSocket } from '../support/socket.mjs';
+
+test('--help and --version answer on stdout and end with 0', async () => {
+	for (const args of [['--help'], ['serve', '--help']]) {
+		const { code, stdout } = await runToEnd(args);
+		assert.equal(code, 0);
+		for (const option of ['--listen', '--data', '--agent', '--cwd', '--web', '--durability', '--log-level']) {
+			assert.ok(args.length === 1 || stdout.includes(option), option);
+		}
+		assert.match(stdout, /serve/);
+	}
+	const { code, stdout } = await runToEnd(['--version']);
+	assert.equal(code, 0);
+	assert.match(stdout, /^holdfast \d+\.\d+\.\d+/);
+});
+
+test('wrong arguments end with an error and a word about it', async (t) => {
+	const data = join(scratchDir(t), 'data');
+	for (const args of [
+		[], ['fly'], ['serve', '--nonsense'], ['serve', '--data', data, '--listen'], ['serve', '--data', data, '--listen', 'nowhere'],
+		['serve', '--data', data, '--listen', '127.0.0.1:99999'], ['serve', '--data', data, '--durability', 'perhaps'],
+	]) {
+		const { code, stderr } = await runToEnd(args);
+		assert.ok(code > 0, `${args.join(' ')} ended with ${code}`);
+		assert.notEqual(stderr.trim(), '', args.join(' '));
+	}
+});
+
+test('options are taken from the environment too', async (t) => {
+	const dir = scratchDir(t);
+	const web = join(dir, 'page');
+	mkdirSync(web);
+	writeFileSync(join(web, 'index.html'), '<p>from the environment</p>\n');
+	const server = await Server.start(t, { env: { HOLDFAST_WEB: web } });
+	const { status, headers, body } = await server.request('GET', '/');
+	assert.equal(status, 200);
+	assert.match(headers.get('content-type'), /^text\/html/);
+	assert.equal(body, '<p>from the environment</p>\n');
+});
+
+test('a second server on the same data directory is refused', async (t) => {
+	const server = await Server.start(t);
+	const { id } = await server.createSession();
+	const second = await runToEnd(['serve', '--listen', '127.0.0.1:0', '--data', server.dataDir]);
+	assert.ok(second.code > 0, `it ended with ${second.code}`);
+	assert.match(second.stderr, /lock|in use|already/i);
+	assert.equal((await server.request('GET', `/api/sessions/${id}`)).status, 200, 'the first goes on');
+	await server.kill9();
+	await server.restart();
+});
+
+test('a second server on the same port is refused', async (t) => {
+	const server = await Server.start(t);
+	const listen = new URL(server.url).host;
+	const second = await runToEnd(['serve', '--listen', listen, '--data', join(scratchDir(t), 'data')]);
+	assert.ok(second.code > 0, `it ended with ${second.code}`);
+	assert.notEqual(second.stderr.trim(), '');
+});
+
+test('SIGTERM ends the server with 0, and tells every client to come back', async (t) => {
+	const server = await Server.start(t);
+	const { id } = await server.createSession();
+	const sockets = [
+		await Observer.connect(t, server, id),
+		await Producer.connect(t, server, id),
+		new TestSocket(t, server.ws('/api/events'), check.feed),
+	];
+	await sockets[0].loadAll();
+	await sockets[2].waitFor('sessions');
+	await server.stop();
+	for (const socket of sockets) {
+		assert.equal((await socket.waitClosed()).code, 1001);
+	}
+});
+
+function assertForbidden({ status, body }, code, what) {
+	assert.equal(status, 403, `${what}: ${status} ${body}`);
+	const parsed = JSON.parse(body);
+	assertValid(check.rest('error')(parsed));
+	assert.equal(parsed.error.code, code, what);
+}
+
+const foreign = ['http://evil.example', 'https://127.0.0.1.evil.example', 'null', 'http://127.0.0.1:1', 'http://localhost.evil.example'];
+
+test('pages of other sites may change nothing and watch nothing', async (t) => {
+	const server = await Server.start(t);
+	await server.createSession({ id: 'mine' });
+	for (const origin of foreign) {
+		assertForbidden(await server.rawRequest('POST', '/api/sessions', { origin, 'content-type': 'text/plain' }, '{}'), 'forbidden_origin', origin);
+		assertForbidden(await server.rawRequest('DELETE', '/api/sessions/mine', { origin }), 'forbidden_origin', origin);
+		assertForbidden(await server.rawRequest('POST', '/api/sessions/mine/events', { origin }, '{"type":"x-a","data":{}}'), 'forbidden_origin', origin);
+		for (const path of ['/api/sessions/mine/ws', '/api/sessions/mine/produce', '/api/events']) {
+			const socket = new TestSocket(t, server.ws(path), () => null, { headers: { origin } });
+			assertForbidden(await socket.waitRefused(), 'forbidden_origin', `${path} from ${origin}`);
+		}
+	}
+	const { body } = await server.request('GET', '/api/sessions');
+	assert.deepEqual(body.sessions.map((s) => [s.id, s.max_seq]), [['mine', 0]]);
+	const own = new TestSocket(t, server.ws('/api/events'), check.feed, { headers: { origin: server.url } });
+	await own.waitFor('sessions');
+	assert.equal((await server.rawRequest('DELETE', '/api/sessions/mine', { origin: server.url })).status, 204);
+});
+
+test('on loopback, only loopback names are answered', async (t) => {
+	const server = await Server.start(t);
+	const { port } = new URL(server.url);
+	for (const host of ['evil.example', `evil.example:${port}`, `127.0.0.1.evil.example:${port}`, `localhost.evil.example:${port}`]) {
+		for (const path of ['/api/sessions', '/healthz', '/']) {
+			assertForbidden(await server.rawRequest('GET', path, { host }), 'forbidden_host', `${path} at ${host}`);
+		}
+		const socket = new TestSocket(t, server.ws('/api/events'), () => null, { headers: { host } });
+		assertForbidden(await socket.waitRefused(), 'forbidden_host', `upgrade at ${host}`);
+	}
+	for (const host of [`localhost:${port}`, `LOCALHOST:${port}`, `127.0.0.1:${port}`, `[::1]:${port}`, 'localhost']) {
+		assert.equal((await server.rawRequest('GET', '/api/sessions', { host })).status, 200, host);
+	}
+});
+
+test('the page is served, and nothing beside it', async (t) => {
+	const dir = scratchDir(t);
+	const web = join(dir, 'web');
+	mkdirSync(join(web, 'sub'), { recursive: true });
+	writeFileSync(join(dir, 'secret.txt'), 'secret\n');
+	writeFileSync(join(web, 'index.html'), '<p>page</p>\n');
+	writeFileSync(join(web, 'app.js'), 'export {};\n');
+	writeFileSync(join(web, 'sub', 'style.css'), 'p {}\n');
+	const server = await Server.start(t, { args: ['--web', web] });
+	for (const [path, type, file] of [
+		['/', /^text\/html/, 'index.html'], ['/app.js', /^(text|application)\/javascript/, 'app.js'], ['/sub/style.css', /^text\/css/, 'sub/style.css'],
+	]) {
+		const { status, headers, body } = await server.rawRequest('GET', path);
+		assert.equal(status, 200, path);
+		assert.match(headers['content-type'], type);
+		assert.equal(body, readFileSync(join(web, file), 'utf8'));
+	}
+	for (const path of ['/nothing.js', '/../secret.txt', '/sub/../../secret.txt', '/%2e%2e/secret.txt', '/..%2fsecret.txt', '/sub']) {
+		const { status, body } = await server.rawRequest('GET', path);
+		assert.ok([400, 403, 404].includes(status), `${path}: ${status}`);
+		assert.doesNotMatch(body, /secret\n/);
+	}
+});

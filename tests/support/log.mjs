@@ -1,0 +1,42 @@
+// Reads a session's log as it stands on disk: the truth that every observer is held against.
+
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { assertValid, check } from './schema.mjs';
+
+const CHECKSUM = /,"xxh":"([0-9a-f]{16})"}$/;
+
+/** Takes the checksum off a line: {event, xxh}. */
+export function splitLine(line) {
+	const match = CHECKSUM.exec(line);
+	assert.ok(match, `a line without a checksum: ${line.slice(0, 200)}`);
+	return { event: JSON.parse(`${line.slice(0, match.index)}}`), xxh: match[1] };
+}
+
+/**
+ * The events of sessions/<id>/events.jsonl, without their checksums, each as the schema says. Asserts
+ * that they are numbered from 1 without a gap. A last line without its newline (the server was killed)
+ * is no line.
+ */
+export function readLog(server, sessionId) {
+	const text = readFileSync(join(server.dataDir, 'sessions', sessionId, 'events.jsonl'), 'utf8');
+	const events = text.split('\n').slice(0, -1).map((line) => splitLine(line).event);
+	assert.deepEqual(events.map((e) => e.seq), events.map((_, i) => i + 1), 'the numbers of the log');
+	events.forEach((event) => assertValid(check.event(event)));
+	return events;
+}
+
+/**
+ * The events without the text of messages, which is `markdown` in the log and `html` for most observers:
+ * for comparing across formats.
+ */
+export function withoutText(events) {
+	return events.map((event) => {
+		if (event.type !== 'agent_message') {
+			return event;
+		}
+		const { html: _h, markdown: _m, context: _c, ...data } = event.data;
+		return { ...event, data };
+	});
+}

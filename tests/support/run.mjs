@@ -1,0 +1,100 @@
+// Runs test files, two at a time, each in a process of its own; sums up with what meson has run.
+//
+//   node tests/support/run.mjs [--jobs N] [--unit-log FILE] [web] [e2e] [browser] [part of a file's name ...]
+//
+// The last line is `N passed, N failed`. A file that ends badly, runs into the time limit, holds no test or skips one has failed.
+
+import { spawn } from 'node:child_process';
+import { existsSync, mkdtempSync, readFileSync, readdirSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { parseArgs } from 'node:util';
+
+const SUITES = ['web', 'e2e', 'browser'];
+const FILE_LIMIT_MS = 10 * 60_000;
+// Node 18 (Debian 12's) has these globals of browsers and of later versions behind flags.
+const NODE_FLAGS = Number(process.versions.node.split('.')[0]) < 20
+	? ['--experimental-global-webcrypto', '--experimental-global-customevent'] : [];
+const tests = fileURLToPath(new URL('../', import.meta.url));
+
+function select(words) {
+	const suites = words.filter((w) => SUITES.includes(w));
+	const parts = words.filter((w) => !SUITES.includes(w));
+	return (suites.length > 0 ? suites : SUITES)
+		.filter((suite) => existsSync(join(tests, suite)))
+		.flatMap((suite) => readdirSync(join(tests, suite)).sort().map((file) => `${suite}/${file}`))
+		.filter((file) => file.endsWith('.test.mjs'))
+		.filter((file) => parts.length === 0 || parts.some((part) => file.split('/')[1].includes(part)));
+}
+
+/** Runs one file; gives {passed, failed, output}. */
+async function runFile(file, scratch) {
+	const tap = join(scratch, `${file.replaceAll('/', '-')}.tap`);
+	const child = spawn(process.execPath, [
+		...NODE_FLAGS,
+		'--test-reporter=spec', '--test-reporter-destination=stdout',
+		'--test-reporter=tap', `--test-reporter-destination=${tap}`,
+		join(tests, file),
+	], { stdio: ['ignore', 'pipe', 'pipe'] });
+	let output = '';
+	child.stdout.on('data', (d) => (output += d));
+	child.stderr.on('data', (d) => (output += d));
+	const limit = setTimeout(() => {
+		output += `\nstill running after ${FILE_LIMIT_MS / 60_000} minutes: ended\n`;
+		child.kill('SIGKILL');
+	}, FILE_LIMIT_MS);
+	const code = await new Promise((resolve) => child.on('close', (c, signal) => resolve(signal ?? c)));
+	clearTimeout(limit);
+	return { ...judge(existsSync(tap) ? readFileSync(tap, 'utf8') : '', code), output };
+}
+
+function judge(tap, code) {
+	const count = (name) => Number(new RegExp(`^# ${name} (\\d+)$`, 'm').exec(tap)?.[1] ?? 0);
+	const passed = count('pass');
+	let failed = count('fail') + count('cancelled') + count('skipped') + count('todo');
+	if (failed === 0 && (code !== 0 || passed === 0)) {
+		failed = 1;
+	}
+	return { passed, failed, code };
+}
+
+/** What meson has run, in cases: each line of its log is one cmocka program. */
+function unitResults(log) {
+	const sum = { passed: 0, failed: 0 };
+	for (const line of readFileSync(log, 'utf8').trim().split('\n').filter(Boolean)) {
+		const program = JSON.parse(line);
+		const output = `${program.stdout ?? ''}\n${program.stderr ?? ''}`;
+		const passed = output.match(/^\[ {7}OK \] /gm)?.length ?? 0;
+		const failed = new Set(output.match(/^\[ {2}FAILED {2}\] \w+$/gm)).size;
+		const good = program.result === 'OK';
+		sum.passed += passed > 0 || !good ? passed : 1;
+		sum.failed += failed > 0 || good ? failed : 1;
+	}
+	return sum;
+}
+
+async function main() {
+	const { values, positionals } = parseArgs({
+		allowPositionals: true,
+		options: { jobs: { type: 'string', default: '2' }, 'unit-log': { type: 'string' }, 'only-unit': { type: 'boolean' } },
+	});
+	const sum = values['unit-log'] ? unitResults(values['unit-log']) : { passed: 0, failed: 0 };
+	const queue = values['only-unit'] ? [] : select(positionals);
+	const scratch = mkdtempSync(join(tmpdir(), 'holdfast-tap-'));
+	const work = async () => {
+		for (let file = queue.shift(); file; file = queue.shift()) {
+			const { passed, failed, code, output } = await runFile(file, scratch);
+			sum.passed += passed;
+			sum.failed += failed;
+			console.log(failed === 0 ? `ok     ${file}: ${passed} passed`
+				: `FAILED ${file}: ${passed} passed, ${failed} failed (ended with ${code})\n${output}`);
+		}
+	};
+	await Promise.all(Array.from({ length: Number(values.jobs) }, work));
+	rmSync(scratch, { recursive: true, force: true });
+	console.log(`${sum.passed} passed, ${sum.failed} failed`);
+	process.exitCode = sum.failed > 0 || sum.passed === 0 ? 1 : 0;
+}
+
+await main();

@@ -1,0 +1,209 @@
+// Starts the real server, on a port and a data directory of its own, and sees to it that it ends.
+
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, mkdtempSync, rmSync } from 'node:fs';
+import http from 'node:http';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { defer, within } from './wait.mjs';
+
+const root = fileURLToPath(new URL('../../', import.meta.url));
+
+/** The directory with the binaries: that of HOLDFAST_BIN, else build-test/, else build/. */
+export function binary(name = 'holdfast') {
+	const given = process.env.HOLDFAST_BIN;
+	if (given) {
+		return name === 'holdfast' ? given : join(given, '..', name);
+	}
+	const found = ['build-test', 'build'].map((dir) => join(root, dir, name)).find(existsSync);
+	if (!found) {
+		throw new Error(`${name} is not built: run scripts/test, or set HOLDFAST_BIN`);
+	}
+	return found;
+}
+
+/** A command line for --agent: the demo agent, with options of its own. */
+export function demoAgent(args = '') {
+	return `${binary('holdfast-demo-agent')} ${args}`.trim();
+}
+
+/** A command line for --agent: the example agent that comes with the ACP SDK, written by nobody here. */
+export function exampleAgent() {
+	const script = join(root, 'tests/node_modules/@agentclientprotocol/sdk/dist/examples/agent.js');
+	// It uses the global `crypto`, which Node 18 has behind a flag.
+	const flag = Number(process.versions.node.split('.')[0]) < 20 ? '--experimental-global-webcrypto ' : '';
+	return `${process.execPath} ${flag}${script}`;
+}
+
+/** A directory that is removed when the test `t` is over. */
+export function scratchDir(t) {
+	const dir = mkdtempSync(join(tmpdir(), 'holdfast-test-'));
+	defer(t, () => rmSync(dir, { recursive: true, force: true, maxRetries: 5 }));
+	return dir;
+}
+
+/** Runs the binary to its end; gives {code, signal, stdout, stderr}. */
+export async function runToEnd(args, { env = {}, timeoutMs = 20_000 } = {}) {
+	const child = spawn(binary(), args, { env: { ...process.env, ...env }, stdio: ['ignore', 'pipe', 'pipe'] });
+	const out = { stdout: '', stderr: '' };
+	child.stdout.on('data', (d) => (out.stdout += d));
+	child.stderr.on('data', (d) => (out.stderr += d));
+	try {
+		const [code, signal] = await within(once(child, 'close'), timeoutMs, () => `holdfast ${args.join(' ')} to end\n${out.stderr}`);
+		return { code, signal, ...out };
+	} finally {
+		child.kill('SIGKILL');
+	}
+}
+
+export class Server {
+	#options;
+	#child = null;
+	#closed = null;
+	stderr = '';
+	url = '';
+
+	/**
+	 * `agent`: the command (null: none). `cwd`: its directory. `env`, `args`: added to the server's own.
+	 * `dataDir`: an existing data directory.
+	 */
+	constructor(options) {
+		this.#options = options;
+		this.dataDir = options.dataDir;
+	}
+
+	/**
+	 * Starts one that is stopped when the test `t` is over; the test fails if it does not end with 0.
+	 * @param {import('node:test').TestContext} t
+	 */
+	static async start(t, options = {}) {
+		const dir = scratchDir(t);
+		const server = new Server({ dataDir: join(dir, 'data'), cwd: dir, agent: null, ...options });
+		defer(t, () => server.stop());
+		await server.up();
+		return server;
+	}
+
+	/** Starts the process and waits until it listens. */
+	async up() {
+		const { agent, cwd, env = {}, args = [] } = this.#options;
+		const argv = ['serve', '--listen', '127.0.0.1:0', '--data', this.dataDir, '--cwd', cwd];
+		if (agent !== null) {
+			argv.push('--agent', agent);
+		}
+		const child = spawn(binary(), [...argv, ...args], {
+			env: { ...sanitizerEnv(), ...process.env, ...env },
+			stdio: ['ignore', 'ignore', 'pipe'],
+		});
+		this.#child = child;
+		this.#closed = once(child, 'close');
+		const since = this.stderr.length;
+		child.stderr.setEncoding('utf8');
+		this.url = await within(new Promise((resolve, reject) => {
+			child.stderr.on('data', (text) => {
+				this.stderr += text;
+				const match = /^holdfast: listening on (http:\/\/\S+)$/m.exec(this.stderr.slice(since));
+				if (match) {
+					resolve(match[1]);
+				}
+			});
+			child.once('error', reject);
+			child.once('close', (code, signal) =>
+				reject(new Error(`holdfast ended (${code ?? signal}) before it listened\n${this.stderr.slice(since)}`)));
+		}), 30_000, () => `the server to listen\n${this.stderr.slice(since)}`);
+	}
+
+	/** The process id. */
+	get pid() {
+		return this.#child?.pid;
+	}
+
+	/** ws://… for a path. */
+	ws(path) {
+		return this.url.replace(/^http/, 'ws') + path;
+	}
+
+	/** Ends it as an administrator does, and asserts that it ends well. Nothing if it is not running. */
+	async stop() {
+		if (this.#child) {
+			this.#child.kill('SIGTERM');
+			const [code, signal] = await this.#end('the server to end after SIGTERM');
+			assert.equal(signal ?? code, 0, `the server ended with ${signal ?? code}:\n${this.stderr.slice(-8000)}`);
+		}
+	}
+
+	/** Ends it as a power cut does. */
+	async kill9() {
+		assert.ok(this.#child, 'the server is not running');
+		this.#child.kill('SIGKILL');
+		const [code, signal] = await this.#end('the server to die');
+		assert.equal(signal, 'SIGKILL', `it was gone before (${code}):\n${this.stderr.slice(-8000)}`);
+	}
+
+	/** Starts it again on the same data directory (on another port). */
+	async restart() {
+		assert.equal(this.#child, null, 'stop() or kill9() comes first');
+		await this.up();
+	}
+
+	async #end(what) {
+		const child = this.#child;
+		try {
+			return await within(this.#closed, 30_000, () => `${what}\n${this.stderr.slice(-8000)}`);
+		} finally {
+			child.kill('SIGKILL');
+			this.#child = null;
+		}
+	}
+
+	/** A REST request; gives {status, headers, body}, the body parsed if it is JSON. */
+	async request(method, path, { json, body, headers = {} } = {}) {
+		const init = { method, headers: { ...headers }, body };
+		if (json !== undefined) {
+			init.body = JSON.stringify(json);
+			init.headers['content-type'] ??= 'application/json';
+		}
+		const answer = await fetch(this.url + path, { ...init, signal: AbortSignal.timeout(30_000) });
+		const text = await answer.text();
+		const isJson = (answer.headers.get('content-type') ?? '').startsWith('application/json');
+		return { status: answer.status, headers: answer.headers, body: isJson ? JSON.parse(text) : text };
+	}
+
+	/**
+	 * The same without fetch(), which sets headers of its own and mends paths: every header, `host`
+	 * included, and the path go out as given. Gives {status, headers, body}.
+	 */
+	rawRequest(method, path, headers = {}, body = undefined) {
+		const { hostname, port, host } = new URL(this.url);
+		const request = http.request({ method, path, hostname, port, setHost: false, headers: { host, ...headers } });
+		const answer = new Promise((resolve, reject) => {
+			request.on('error', reject);
+			request.on('response', (response) => {
+				let text = '';
+				response.setEncoding('utf8');
+				response.on('data', (d) => (text += d));
+				response.on('end', () => resolve({ status: response.statusCode, headers: response.headers, body: text }));
+			});
+		});
+		request.end(body);
+		return within(answer, 30_000, () => `the answer to ${method} ${path}`).finally(() => request.destroy());
+	}
+
+	/** Makes a session and gives its object. */
+	async createSession(json = {}) {
+		const { status, body } = await this.request('POST', '/api/sessions', { json });
+		assert.equal(status, 201, JSON.stringify(body));
+		return body;
+	}
+}
+
+/** A report of a sanitizer ends the server, and so fails the test that asserts how it ended. */
+function sanitizerEnv() {
+	return {
+		ASAN_OPTIONS: 'detect_leaks=1:abort_on_error=0:halt_on_error=1',
+		UBSAN_OPTIONS: 'print_stacktrace=1:halt_on_error=1',
+	};
+}

@@ -1,0 +1,81 @@
+// Waiting for something that must happen, with a limit that says what did not; and undoing what a test did.
+
+const undoing = new WeakMap();
+
+/**
+ * Calls `undo` when the test `t` is over, the last one first (t.after() goes the other way, and would take
+ * the data directory from under a server that still runs). All are called; the first error fails the test.
+ */
+export function defer(t, undo) {
+	let stack = undoing.get(t);
+	if (!stack) {
+		stack = [];
+		undoing.set(t, stack);
+		t.after(() => unwind(stack));
+	}
+	stack.push(undo);
+}
+
+async function unwind(stack) {
+	const errors = [];
+	while (stack.length > 0) {
+		try {
+			await stack.pop()();
+		} catch (error) {
+			errors.push(error);
+		}
+	}
+	if (errors.length > 0) {
+		throw errors[0];
+	}
+}
+
+/**
+ * `promise`, or after `ms` an error that says what was waited for.
+ * @template T @param {Promise<T>} promise @param {number} ms @param {() => string} what
+ * @returns {Promise<T>}
+ */
+export async function within(promise, ms, what) {
+	let timer;
+	const late = new Promise((_, reject) => {
+		timer = setTimeout(() => reject(new Error(`waited ${ms} ms for ${what()}`)), ms);
+	});
+	try {
+		return await Promise.race([promise, late]);
+	} finally {
+		clearTimeout(timer);
+	}
+}
+
+/** Wakes whoever waits for a condition each time that something has changed. */
+export class Waiters {
+	#waiting = new Set();
+
+	/** Settles with the first truthy answer of `probe`, asked now and after every wake(). */
+	until(probe, ms, what) {
+		let entry;
+		const promise = new Promise((resolve, reject) => {
+			entry = () => {
+				try {
+					const found = probe();
+					if (found) {
+						this.#waiting.delete(entry);
+						resolve(found);
+					}
+				} catch (error) {
+					this.#waiting.delete(entry);
+					reject(error);
+				}
+			};
+			this.#waiting.add(entry);
+			entry();
+		});
+		return within(promise, ms, what).finally(() => this.#waiting.delete(entry));
+	}
+
+	wake() {
+		for (const entry of [...this.#waiting]) {
+			entry();
+		}
+	}
+}

@@ -1,0 +1,299 @@
+# Scripted agents for test_acp_agent: `sh acp_agent_cases.sh CASE`. Each reads requests and answers
+# as the case has it, with nothing but read and printf. $line is the last line read, $id its id.
+
+put() {
+	printf '%s\n' "$1"
+}
+get() {
+	IFS= read -r line || exit 0
+	id=${line#*'"id":'}
+	id=${id%%[,\}]*}
+}
+answer() {
+	put "{\"jsonrpc\":\"2.0\",\"id\":$id,\"result\":$1}"
+}
+fail() {
+	put "{\"jsonrpc\":\"2.0\",\"error\":$1,\"id\":$id}"
+}
+request() {
+	put "{\"jsonrpc\":\"2.0\",\"id\":$1,\"method\":\"$2\",\"params\":$3}"
+}
+update() {
+	put "{\"jsonrpc\":\"2.0\",\"method\":\"session/update\",\"params\":{\"sessionId\":\"s1\",\"update\":$1}}"
+}
+say() {
+	update "{\"sessionUpdate\":\"agent_message_chunk\",\"content\":{\"type\":\"text\",\"text\":\"$1\"}}"
+}
+# Says a line of JSON as text, with its quotes turned into apostrophes.
+say_line() {
+	rest=$1
+	said=
+	while [ "$rest" != "${rest#*\"}" ]; do
+		said="$said${rest%%\"*}'"
+		rest=${rest#*\"}
+	done
+	say "$said$rest"
+}
+begin() {
+	get
+	answer '{"protocolVersion":1,"agentInfo":{"name":"sh","title":null,"version":"1"}}'
+	get
+	answer '{"sessionId":"s1"}'
+}
+end_turn() {
+	answer '{"stopReason":"end_turn"}'
+}
+ask() {
+	request "$1" session/request_permission '{"sessionId":"s1","toolCall":{"toolCallId":"c1"},"options":[{"optionId":"yes","name":"Yes","kind":"allow_once"},{"optionId":"no","name":"No","kind":"reject_once"}]}'
+}
+until_stdin_ends() {
+	while read -r line; do :; done
+}
+
+case $1 in
+requests)
+	# What is sent at the start, word for word, then two prompts.
+	get
+	first=$line
+	answer '{"protocolVersion":1}'
+	get
+	second=$line
+	answer '{"sessionId":"s1"}'
+	get
+	say_line "$first"
+	say_line "$second"
+	say_line "$line"
+	end_turn
+	get
+	say_line "$line"
+	end_turn
+	until_stdin_ends
+	;;
+turn)
+	begin
+	get
+	say one
+	update '{"sessionUpdate":"tool_call","toolCallId":"c","title":"T"}'
+	update '{"sessionUpdate":"usage_update","used":1,"size":2}'
+	answer '{"stopReason":"max_tokens","usage":{"totalTokens":3,"inputTokens":2,"outputTokens":1}}'
+	until_stdin_ends
+	;;
+early)
+	get
+	answer '{"protocolVersion":1}'
+	get
+	update '{"sessionUpdate":"current_mode_update","currentModeId":"m"}'
+	put '{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"other","update":{"sessionUpdate":"x"}}}'
+	answer '{"sessionId":"s1"}'
+	put '{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"other","update":{"sessionUpdate":"y"}}}'
+	get
+	end_turn
+	until_stdin_ends
+	;;
+exits)
+	begin
+	get
+	say "half a"
+	exit 3
+	;;
+killed)
+	begin
+	get
+	kill -KILL $$
+	;;
+closes_output)
+	begin
+	get
+	exec >&-
+	until_stdin_ends
+	exit 4
+	;;
+version)
+	get
+	answer '{"protocolVersion":2}'
+	until_stdin_ends
+	;;
+auth)
+	get
+	answer '{"protocolVersion":1}'
+	get
+	fail '{"code":-32000,"message":"Authentication required"}'
+	until_stdin_ends
+	;;
+no_session)
+	get
+	answer '{"protocolVersion":1}'
+	get
+	answer '{"sessionId":5}'
+	until_stdin_ends
+	;;
+silent)
+	until_stdin_ends
+	;;
+noise)
+	begin
+	get
+	put 'Loading model...'
+	put ''
+	put '[1,2]'
+	put '{"jsonrpc":"2.0","error":{"code":-32700,"message":"Parse error"}}'
+	put '{"jsonrpc":"2.0","id":999,"result":{}}'
+	put '{"jsonrpc":"2.0","id":"3","result":{"stopReason":"end_turn"}}'
+	put '{"jsonrpc":"2.0","method":"_ext/notice","params":7}'
+	put '{"jsonrpc":"2.0","method":"session/update"}'
+	update '{"sessionUpdate":"agent_message_chunk","content":{"type":"text"}}'
+	long=0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef
+	long=$long$long$long$long$long$long$long$long
+	long=$long$long$long$long$long$long$long$long$long
+	say "$long"
+	say 'nul \u0000 lone \ud83d.'
+	printf '{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s1","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"raw \377\r"}}}}\r\n'
+	say 'after'
+	printf 'to \033[31mstderr\033[0m\n' >&2
+	answer '{"stopReason":"tired"}'
+	until_stdin_ends
+	;;
+prompt_error)
+	begin
+	get
+	fail '{"code":-32603,"message":"Internal error","data":{"details":"no quota"}}'
+	until_stdin_ends
+	;;
+ask)
+	# Two questions whose ids differ only in type; each answer is told.
+	begin
+	get
+	prompt=$id
+	ask 0
+	ask '"0"'
+	get
+	say_line "$line"
+	get
+	say_line "$line"
+	id=$prompt
+	end_turn
+	until_stdin_ends
+	;;
+ask_badly)
+	begin
+	get
+	prompt=$id
+	request 1 session/request_permission '{"sessionId":"s1","options":[]}'
+	get
+	say_line "$line"
+	id=$prompt
+	end_turn
+	until_stdin_ends
+	;;
+withdraw)
+	begin
+	get
+	prompt=$id
+	ask '"q"'
+	put '{"jsonrpc":"2.0","method":"$/cancel_request","params":{"requestId":"other"}}'
+	put '{"jsonrpc":"2.0","method":"$/cancel_request","params":{"requestId":"q"}}'
+	get
+	say_line "$line"
+	id=$prompt
+	end_turn
+	until_stdin_ends
+	;;
+cancel)
+	# Hears of the cancel, gets the answer to its question, asks once more, and only then ends.
+	begin
+	get
+	prompt=$id
+	ask 0
+	get
+	say_line "$line"
+	get
+	say_line "$line"
+	ask 1
+	get
+	say_line "$line"
+	id=$prompt
+	answer '{"stopReason":"cancelled"}'
+	until_stdin_ends
+	;;
+deaf_to_cancel)
+	begin
+	get
+	say working
+	until_stdin_ends
+	;;
+unknown)
+	begin
+	get
+	prompt=$id
+	request 5 terminal/create '{}'
+	get
+	say_line "$line"
+	request null craft/drain '[]'
+	get
+	say_line "$line"
+	id=$prompt
+	end_turn
+	until_stdin_ends
+	;;
+files)
+	# Sends the requests of the file ./requests, one by one, and says what is answered.
+	begin
+	get
+	prompt=$id
+	exec 3<requests
+	while IFS= read -r next <&3; do
+		put "$next"
+		get
+		say_line "$line"
+	done
+	id=$prompt
+	end_turn
+	until_stdin_ends
+	;;
+file_order)
+	# Two requests at once, and text behind them.
+	begin
+	get
+	prompt=$id
+	request 1 fs/write_text_file "{\"path\":\"$PWD/f\",\"content\":\"abc\"}"
+	request 2 fs/read_text_file "{\"path\":\"$PWD/f\"}"
+	say after
+	get
+	get
+	say_line "$line"
+	id=$prompt
+	end_turn
+	until_stdin_ends
+	;;
+burst)
+	begin
+	get
+	say 1
+	say 2
+	say 3
+	end_turn
+	until_stdin_ends
+	;;
+floods)
+	# Never reads again, and asks for answers without end.
+	begin
+	get
+	line='{"jsonrpc":"2.0","id":1,"method":"x"}
+'
+	line=$line$line$line$line$line$line$line$line
+	line=$line$line$line$line$line$line$line$line
+	while :; do
+		printf '%s' "$line" || exit 0
+	done
+	;;
+stubborn)
+	# Ignores SIGTERM and the end of stdin, and has a child.
+	trap '' TERM
+	begin
+	get
+	/bin/sh -c 'while :; do read -r x || sleep 1000; done' </dev/null &
+	say "child $!"
+	end_turn
+	while :; do wait; done
+	;;
+esac

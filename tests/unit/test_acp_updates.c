@@ -1,0 +1,477 @@
+/* Lines, JSON-RPC parsing and the translation of updates: bytes in, calls out, no process. */
+#include "../../src/agent/acp_internal.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+/* Everything that is reported, one line a call. */
+struct record {
+	struct buffer lines;
+	struct buffer text; /* of messages and thoughts, joined */
+	size_t texts;
+	size_t events;
+};
+
+static void record_text(void *owner, bool thought, const char *text, size_t len, const char *message_id)
+{
+	struct record *r = owner;
+	assert_true(len > 0);
+	assert_int_equal(acp_utf8_prefix(text, len, len), len);
+	buffer_printf(&r->lines, "%s[%s] %.*s\n", thought ? "thought" : "text",
+		message_id ? message_id : "", (int)len, text);
+	buffer_append(&r->text, text, len);
+	r->texts++;
+}
+
+static void record_event(void *owner, const char *type, const json_t *data)
+{
+	struct record *r = owner;
+	char *json = json_dumps(data, JSON_COMPACT | JSON_SORT_KEYS);
+	assert_non_null(json);
+	buffer_printf(&r->lines, "%s %s\n", type, json);
+	free(json);
+	r->events++;
+}
+
+static const struct acp_agent_ops record_ops = {.text = record_text, .event = record_event};
+
+static void record_finish(struct record *r)
+{
+	buffer_finish(&r->lines);
+	buffer_finish(&r->text);
+}
+
+static json_t *parse(const char *text)
+{
+	char *line = strdup(text);
+	json_error_t error;
+	json_t *value = acp_rpc_parse(line, strlen(line), &error);
+	free(line);
+	return value;
+}
+
+static int report(const char *update, struct record *r)
+{
+	json_t *value = parse(update);
+	assert_non_null(value);
+	const char *why = NULL;
+	int err = acp_update_report(value, &record_ops, r, &why);
+	assert_int_equal(err < 0, why != NULL);
+	json_decref(value);
+	return err;
+}
+
+static void expect_report(const char *update, const char *expected)
+{
+	struct record r = {0};
+	assert_int_equal(report(update, &r), 0);
+	assert_string_equal(buffer_cstr(&r.lines), expected);
+	record_finish(&r);
+}
+
+static void expect_nothing(const char *update, int result)
+{
+	struct record r = {0};
+	assert_int_equal(report(update, &r), result);
+	assert_int_equal(r.lines.len, 0);
+	record_finish(&r);
+}
+
+static void test_chunks(void **state)
+{
+	expect_report("{\"sessionUpdate\":\"agent_message_chunk\",\"content\":{\"type\":\"text\",\"text\":\"hi\"}}",
+		"text[] hi\n");
+	expect_report("{\"sessionUpdate\":\"agent_thought_chunk\",\"messageId\":\"m1\",\"content\":"
+		      "{\"type\":\"text\",\"text\":\"hm\"}}",
+		"thought[m1] hm\n");
+	expect_report("{\"sessionUpdate\":\"agent_message_chunk\",\"messageId\":7,\"content\":"
+		      "{\"type\":\"text\",\"text\":\"x\"}}",
+		"text[] x\n");
+	expect_nothing("{\"sessionUpdate\":\"agent_message_chunk\",\"content\":{\"type\":\"text\",\"text\":\"\"}}", 1);
+	expect_nothing("{\"sessionUpdate\":\"user_message_chunk\",\"content\":{\"type\":\"text\",\"text\":\"q\"}}", 1);
+	expect_report("{\"sessionUpdate\":\"agent_thought_chunk\",\"messageId\":\"m\",\"content\":"
+		      "{\"type\":\"image\",\"mimeType\":\"image/png\",\"data\":\"AA==\"}}",
+		"x-acp-content {\"content\":{\"data\":\"AA==\",\"mime_type\":\"image/png\",\"type\":\"image\"},"
+		"\"message_id\":\"m\",\"thought\":true}\n");
+}
+
+static void test_tool_calls(void **state)
+{
+	expect_report("{\"sessionUpdate\":\"tool_call\",\"toolCallId\":\"c\",\"title\":\"T\",\"kind\":\"edit\","
+		      "\"status\":\"pending\",\"rawInput\":{\"oldText\":1,\"mimeType\":{\"toolCallId\":2}},"
+		      "\"_meta\":{\"toolCallId\":{\"rawInput\":3}},\"content\":[{\"type\":\"diff\",\"path\":\"/p\","
+		      "\"oldText\":null,\"newText\":\"n\"},{\"type\":\"terminal\",\"terminalId\":\"t\"}],"
+		      "\"locations\":[{\"path\":\"/p\",\"line\":3}]}",
+		"tool_call {\"_meta\":{\"toolCallId\":{\"rawInput\":3}},\"content\":[{\"new_text\":\"n\","
+		"\"old_text\":null,\"path\":\"/p\",\"type\":\"diff\"},{\"terminal_id\":\"t\",\"type\":\"terminal\"}],"
+		"\"kind\":\"edit\",\"locations\":[{\"line\":3,\"path\":\"/p\"}],"
+		"\"raw_input\":{\"mimeType\":{\"toolCallId\":2},\"oldText\":1},\"status\":\"pending\","
+		"\"title\":\"T\",\"tool_call_id\":\"c\"}\n");
+	/* An update without its call, and with nulls, which mean "unchanged". */
+	expect_report("{\"sessionUpdate\":\"tool_call_update\",\"toolCallId\":\"c\",\"title\":null,"
+		      "\"rawOutput\":null,\"status\":\"completed\"}",
+		"tool_call_update {\"status\":\"completed\",\"tool_call_id\":\"c\"}\n");
+	/* Optional fields of another type and list items that do not fit are left out. */
+	expect_report("{\"sessionUpdate\":\"tool_call\",\"toolCallId\":\"c\",\"title\":\"T\",\"kind\":5,"
+		      "\"content\":[7,{\"type\":\"diff\"},{\"type\":\"content\",\"content\":{\"type\":\"text\","
+		      "\"text\":\"x\"}},{\"type\":\"new\"}],\"locations\":{},\"tool_call_id\":{}}",
+		"tool_call {\"content\":[{\"content\":{\"text\":\"x\",\"type\":\"text\"},\"type\":\"content\"},"
+		"{\"type\":\"new\"}],\"title\":\"T\",\"tool_call_id\":\"c\"}\n");
+}
+
+static void test_other_kinds(void **state)
+{
+	expect_report("{\"sessionUpdate\":\"plan\",\"entries\":[{\"content\":\"a\",\"priority\":\"high\","
+		      "\"status\":\"pending\"},{\"content\":1}]}",
+		"plan {\"entries\":[{\"content\":\"a\",\"priority\":\"high\",\"status\":\"pending\"}]}\n");
+	expect_report("{\"sessionUpdate\":\"usage_update\",\"used\":5,\"size\":9,"
+		      "\"cost\":{\"amount\":0.5,\"currency\":\"USD\"}}",
+		"usage {\"cost\":{\"amount\":0.5,\"currency\":\"USD\"},\"mode\":\"cumulative\",\"size\":9,\"used\":5}\n");
+	expect_report("{\"sessionUpdate\":\"current_mode_update\",\"currentModeId\":\"code\"}",
+		"x-acp-current_mode_update {\"current_mode_id\":\"code\"}\n");
+	expect_report("{\"sessionUpdate\":\"brand_new\",\"someKey\":{\"messageId\":1,\"message_id\":2}}",
+		"x-acp-brand_new {\"someKey\":{\"message_id\":1}}\n");
+}
+
+static void test_malformed(void **state)
+{
+	static const char *const updates[] = {
+		"{}",
+		"[]",
+		"{\"sessionUpdate\":1}",
+		"{\"sessionUpdate\":\"\"}",
+		"{\"sessionUpdate\":\"a kind\\nof\"}",
+		"{\"sessionUpdate\":\"kkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkk\"}",
+		"{\"sessionUpdate\":\"agent_message_chunk\"}",
+		"{\"sessionUpdate\":\"agent_message_chunk\",\"content\":[]}",
+		"{\"sessionUpdate\":\"agent_message_chunk\",\"content\":{\"type\":\"text\"}}",
+		"{\"sessionUpdate\":\"agent_message_chunk\",\"content\":{\"type\":\"text\",\"text\":5}}",
+		"{\"sessionUpdate\":\"tool_call\",\"title\":\"T\"}",
+		"{\"sessionUpdate\":\"tool_call\",\"toolCallId\":\"\",\"title\":\"T\"}",
+		"{\"sessionUpdate\":\"tool_call\",\"toolCallId\":\"c\"}",
+		"{\"sessionUpdate\":\"tool_call_update\",\"toolCallId\":9}",
+		"{\"sessionUpdate\":\"plan\",\"entries\":{}}",
+		"{\"sessionUpdate\":\"usage_update\",\"used\":-1,\"size\":1}",
+		"{\"sessionUpdate\":\"usage_update\",\"used\":1}",
+	};
+	for (size_t i = 0; i < sizeof(updates) / sizeof(updates[0]); i++) {
+		expect_nothing(updates[i], -EINVAL);
+	}
+}
+
+static void test_permission(void **state)
+{
+	json_t *params = parse("{\"toolCall\":{\"toolCallId\":\"c\",\"rawInput\":{\"optionId\":1}},\"options\":"
+			       "[{\"optionId\":\"o\",\"name\":\"N\",\"kind\":\"allow_once\"},{\"optionId\":\"\"}]}");
+	const char *why = NULL;
+	json_t *data = acp_update_permission(params, "p-1", &why);
+	char *json = json_dumps(data, JSON_COMPACT | JSON_SORT_KEYS);
+	assert_string_equal(json,
+		"{\"options\":[{\"kind\":\"allow_once\",\"name\":\"N\",\"option_id\":\"o\"}],\"request_id\":\"p-1\","
+		"\"tool_call\":{\"raw_input\":{\"optionId\":1},\"tool_call_id\":\"c\"}}");
+	free(json);
+	json_decref(data);
+	json_object_set_new(params, "options", json_array());
+	assert_null(acp_update_permission(params, "p-1", &why));
+	assert_non_null(why);
+	json_object_del(params, "toolCall");
+	assert_null(acp_update_permission(params, "p-1", &why));
+	json_decref(params);
+	assert_null(acp_update_permission(NULL, "p-1", &why));
+}
+
+static void test_usage(void **state)
+{
+	json_t *usage = parse("{\"totalTokens\":5,\"inputTokens\":3,\"thoughtTokens\":null,\"outputTokens\":-2}");
+	json_t *data = acp_update_usage(usage);
+	char *json = json_dumps(data, JSON_COMPACT | JSON_SORT_KEYS);
+	assert_string_equal(json, "{\"input_tokens\":3,\"mode\":\"cumulative\",\"total_tokens\":5}");
+	free(json);
+	json_decref(data);
+	json_decref(usage);
+	assert_null(acp_update_usage(NULL));
+}
+
+static void expect_parsed(const char *text, const char *expected)
+{
+	json_t *value = parse(text);
+	assert_non_null(value);
+	char *json = json_dumps(value, JSON_COMPACT);
+	assert_string_equal(json, expected);
+	free(json);
+	json_decref(value);
+}
+
+static void test_odd_json(void **state)
+{
+	expect_parsed("[\"a\\u0000b\"]", "[\"a\xef\xbf\xbd" "b\"]");
+	expect_parsed("{\"k\\u0000\":1}", "{\"k\xef\xbf\xbd\":1}");
+	expect_parsed("[\"\\ud83d\"]", "[\"\xef\xbf\xbd\"]");
+	expect_parsed("[\"\\uDC00\\ud83d\\ud83d\\ude00\"]", "[\"\xef\xbf\xbd\xef\xbf\xbd\xf0\x9f\x98\x80\"]");
+	expect_parsed("[\"\\\\u0000\\\\\\u0000\"]", "[\"\\\\u0000\\\\\xef\xbf\xbd\"]");
+	expect_parsed("[\"a\xff\xc3\"]", "[\"a\xef\xbf\xbd\xef\xbf\xbd\"]");
+	expect_parsed("[\"\xed\xa0\x80\", \"\xc3\xa9\"]",
+		"[\"\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\",\"\xc3\xa9\"]");
+	expect_parsed("{\"n\":9223372036854775808,\"s\":\"9223372036854775808\",\"i\":-5}",
+		"{\"n\":9.2233720368547758e18,\"s\":\"9223372036854775808\",\"i\":-5}");
+	expect_parsed("[1e999,-1e999,true,false,1.5]", "[null,null,true,false,1.5]");
+	expect_parsed("[\"\\\"\",1e999,\"\\\"1e999\"]", "[\"\\\"\",null,\"\\\"1e999\"]");
+	static const char *const bad[] = {"", "x", "{", "\"s\"", "{\"a\":\"\\u12\"}", "[\"\\", "{}{}", "[1e", "\\u"};
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		assert_null(parse(bad[i]));
+	}
+}
+
+static enum acp_message classify(const char *text)
+{
+	json_t *value = parse(text);
+	enum acp_message kind = acp_rpc_classify(value);
+	json_decref(value);
+	return kind;
+}
+
+static void test_classify(void **state)
+{
+	assert_int_equal(classify("{\"method\":\"m\",\"id\":0}"), ACP_MESSAGE_REQUEST);
+	assert_int_equal(classify("{\"method\":\"m\",\"id\":null}"), ACP_MESSAGE_REQUEST);
+	assert_int_equal(classify("{\"method\":\"m\"}"), ACP_MESSAGE_NOTIFICATION);
+	assert_int_equal(classify("{\"result\":null,\"id\":1}"), ACP_MESSAGE_RESPONSE);
+	assert_int_equal(classify("{\"error\":{}}"), ACP_MESSAGE_RESPONSE);
+	assert_int_equal(classify("{\"id\":1}"), ACP_MESSAGE_INVALID);
+	assert_int_equal(classify("{\"method\":1,\"result\":1}"), ACP_MESSAGE_INVALID);
+	assert_int_equal(classify("[{\"method\":\"m\"}]"), ACP_MESSAGE_INVALID);
+}
+
+static void expect_described(const char *error, const char *expected)
+{
+	json_t *value = parse(error);
+	struct buffer words = {0};
+	acp_rpc_describe_error(&words, value);
+	assert_string_equal(buffer_cstr(&words), expected);
+	buffer_finish(&words);
+	json_decref(value);
+}
+
+static void test_describe_error(void **state)
+{
+	expect_described("{\"code\":-32603,\"message\":\"Internal error\",\"data\":{\"details\":\"gone\"}}",
+		"Internal error: gone");
+	expect_described("{\"message\":\"Resource not found\",\"data\":\"s\"}", "Resource not found: s");
+	expect_described("{\"data\":{\"message\":\"429\"}}", "429");
+	expect_described("[]", "an error without a message");
+}
+
+static void test_clean(void **state)
+{
+	static const char dirty[] = "a\x1b[31mred\x1b[0m\x1b]0;title\x07 b\tc\x7f\xff\xc2\x9b" "d\xc3\xa9\x1b";
+	struct buffer out = {0};
+	acp_diag_clean(&out, dirty, sizeof(dirty) - 1);
+	assert_string_equal(buffer_cstr(&out), "ared b c ?d\xc3\xa9");
+	buffer_finish(&out);
+}
+
+static void test_rate(void **state)
+{
+	struct acp_rate rate = {0};
+	unsigned dropped = 0;
+	for (unsigned i = 0; i < 5; i++) {
+		assert_int_equal(acp_rate_take(&rate, 3, 100000 + i, &dropped), i < 3);
+		assert_int_equal(dropped, 0);
+	}
+	assert_true(acp_rate_take(&rate, 3, 160000, &dropped));
+	assert_int_equal(dropped, 2);
+}
+
+/** The lines of a text, joined with "|", given to the reader in pieces of `step` bytes. */
+static void cut(const char *text, size_t line_max, size_t step, struct buffer *out)
+{
+	struct acp_lines lines;
+	acp_lines_init(&lines, line_max);
+	size_t len = strlen(text);
+	for (size_t at = 0; at < len; at += step) {
+		acp_lines_push(&lines, text + at, len - at < step ? len - at : step);
+		assert_true(lines.bytes.len <= line_max + step);
+		for (;;) {
+			char *line;
+			size_t line_len;
+			enum acp_line found = acp_lines_next(&lines, &line, &line_len);
+			if (found == ACP_LINE_NONE) {
+				break;
+			}
+			if (found == ACP_LINE_TOO_LONG) {
+				buffer_append_str(out, "!|");
+			} else {
+				buffer_append(out, line, line_len);
+				buffer_append_char(out, '|');
+			}
+		}
+	}
+	acp_lines_finish(&lines);
+}
+
+static void test_lines(void **state)
+{
+	static const char text[] = "one\n\ntwo\r\n12345678\n123456789\nx\n1234567890123456789\n\nend\nrest";
+	for (size_t step = 1; step <= sizeof(text); step++) {
+		struct buffer out = {0};
+		cut(text, 8, step, &out);
+		assert_string_equal(buffer_cstr(&out), "one||two|12345678|!|x|!||end|");
+		buffer_finish(&out);
+	}
+}
+
+/* The corpus */
+
+struct corpus_sums {
+	size_t files;
+	size_t updates;
+	size_t questions;
+	size_t mutations;
+};
+
+/** What the update must be reported as, worked out here from the raw message. */
+static void check_update(const json_t *update, struct corpus_sums *sums)
+{
+	const char *kind = json_string_value(json_object_get(update, "sessionUpdate"));
+	const json_t *content = json_object_get(update, "content");
+	const char *text = json_string_value(json_object_get(content, "text"));
+	bool chunk = strstr(kind, "_chunk");
+	bool silent = !strcmp(kind, "user_message_chunk") || (chunk && text && !*text);
+	struct record r = {0};
+	const char *why = NULL;
+	assert_int_equal(acp_update_report(update, &record_ops, &r, &why), silent ? 1 : 0);
+	assert_int_equal(r.texts, chunk && text && !silent);
+	assert_int_equal(r.events, !silent && !(chunk && text));
+	if (r.texts) {
+		assert_string_equal(buffer_cstr(&r.text), text);
+	}
+	record_finish(&r);
+	sums->updates++;
+}
+
+static void check_message(const json_t *message, struct corpus_sums *sums)
+{
+	const char *method = json_string_value(json_object_get(message, "method"));
+	const json_t *params = json_object_get(message, "params");
+	assert_int_not_equal(acp_rpc_classify(message), ACP_MESSAGE_INVALID);
+	if (method && !strcmp(method, "session/update")) {
+		check_update(json_object_get(params, "update"), sums);
+	} else if (method && !strcmp(method, "session/request_permission")) {
+		const char *why = NULL;
+		json_t *data = acp_update_permission(params, "p", &why);
+		assert_int_equal(json_array_size(json_object_get(data, "options")),
+			json_array_size(json_object_get(params, "options")));
+		json_decref(data);
+		sums->questions++;
+	}
+}
+
+/** Damages a line in a few places (the same way each time) and only wants to survive it. */
+static void check_damaged(const char *line, size_t len, uint64_t *seed, struct corpus_sums *sums)
+{
+	char *copy = strndup(line, len);
+	for (int i = 0; i < 3; i++) {
+		*seed = *seed * 6364136223846793005u + 1442695040888963407u;
+		static const char bytes[] = "\"\\{}[]:,u0\xff\x80\x1f\n9e";
+		copy[(*seed >> 20) % len] = bytes[(*seed >> 50) % (sizeof(bytes) - 1)];
+	}
+	json_error_t error;
+	json_t *message = acp_rpc_parse(copy, len, &error);
+	const json_t *params = json_object_get(message, "params");
+	struct record r = {0};
+	const char *why = NULL;
+	acp_update_report(json_object_get(params, "update"), &record_ops, &r, &why);
+	json_decref(acp_update_permission(params, "p", &why));
+	record_finish(&r);
+	json_decref(message);
+	free(copy);
+	sums->mutations++;
+}
+
+static void check_file(const char *path, struct corpus_sums *sums)
+{
+	FILE *file = fopen(path, "r");
+	assert_non_null(file);
+	char *row = NULL;
+	size_t cap = 0;
+	uint64_t seed = 1;
+	while (getline(&row, &cap, file) >= 0) {
+		json_t *record = json_loads(row, 0, NULL);
+		const char *dir = json_string_value(json_object_get(record, "dir"));
+		const char *line = json_string_value(json_object_get(record, "line"));
+		if (dir && !strcmp(dir, "a2c") && line && *line) {
+			json_t *message = parse(line);
+			assert_non_null(message);
+			check_message(message, sums);
+			json_decref(message);
+			check_damaged(line, strlen(line), &seed, sums);
+		}
+		json_decref(record);
+	}
+	free(row);
+	fclose(file);
+	sums->files++;
+}
+
+/** HOLDFAST_CORPUS, or where the corpus lies beside the source tree. */
+static void corpus_path(char *path, size_t size)
+{
+	const char *root = getenv("HOLDFAST_CORPUS");
+	const char *slash = strrchr(__FILE__, '/');
+	if (root) {
+		snprintf(path, size, "%s/acp", root);
+	} else {
+		snprintf(path, size, "%.*s/../../../shared/corpus/acp", (int)(slash - __FILE__), __FILE__);
+	}
+}
+
+static void test_corpus(void **state)
+{
+	char path[4096];
+	corpus_path(path, sizeof(path));
+	DIR *dir = opendir(path);
+	if (!dir) {
+		print_message("skipped: there is no corpus at %s\n", path);
+		skip();
+	}
+	struct corpus_sums sums = {0};
+	for (struct dirent *entry = readdir(dir); entry; entry = readdir(dir)) {
+		if (strstr(entry->d_name, ".jsonl")) {
+			char file[8192];
+			snprintf(file, sizeof(file), "%s/%s", path, entry->d_name);
+			check_file(file, &sums);
+		}
+	}
+	closedir(dir);
+	print_message("%zu recordings, %zu updates, %zu questions, %zu damaged lines\n", sums.files,
+		sums.updates, sums.questions, sums.mutations);
+	assert_true(sums.files > 0);
+	assert_true(sums.updates > 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_chunks),
+		cmocka_unit_test(test_tool_calls),
+		cmocka_unit_test(test_other_kinds),
+		cmocka_unit_test(test_malformed),
+		cmocka_unit_test(test_permission),
+		cmocka_unit_test(test_usage),
+		cmocka_unit_test(test_odd_json),
+		cmocka_unit_test(test_classify),
+		cmocka_unit_test(test_describe_error),
+		cmocka_unit_test(test_clean),
+		cmocka_unit_test(test_rate),
+		cmocka_unit_test(test_lines),
+		cmocka_unit_test(test_corpus),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,253 @@
+/**
+ * The server's half of the observer protocol, in memory: no sockets, no time that passes by itself.
+ * Frames queue up in both directions until pump() delivers them, so a test decides what is in flight
+ * when a connection breaks.
+ */
+
+/** Timers that fire when a test says so. */
+export class FakeTimers {
+	#now = 1_000_000;
+	#next = 1;
+	#timers = new Map();
+	setTimeout = (fn, ms) => {
+		this.#timers.set(this.#next, { fn, at: this.#now + ms });
+		return this.#next++;
+	};
+	clearTimeout = (id) => this.#timers.delete(id);
+	now = () => this.#now;
+
+	get pending() {
+		return this.#timers.size;
+	}
+
+	/** Runs what is due in the next `ms`, in order of time; `after` runs behind each. */
+	advance(ms, after = () => {}) {
+		const end = this.#now + ms;
+		for (;;) {
+			const [id, timer] = [...this.#timers].sort((a, b) => a[1].at - b[1].at)[0] ?? [];
+			if (!timer || timer.at > end) {
+				break;
+			}
+			this.#timers.delete(id);
+			this.#now = timer.at;
+			timer.fn();
+			after();
+		}
+		this.#now = end;
+	}
+}
+
+/** What the client sees of a browser window. */
+export class FakePage extends EventTarget {
+	listeners = 0;
+	navigator = { onLine: true };
+	document = Object.assign(new EventTarget(), { visibilityState: 'visible' });
+
+	addEventListener(type, listener) {
+		this.listeners += 1;
+		super.addEventListener(type, listener);
+	}
+
+	removeEventListener(type, listener) {
+		this.listeners -= 1;
+		super.removeEventListener(type, listener);
+	}
+}
+
+let epochs = 0;
+
+export class FakeServer {
+	log = [];
+	epoch = `epoch${++epochs}`;
+	sockets = [];
+	/** Every frame a client sent, as {type, data}. */
+	received = [];
+	prompts = new Map();
+	open = null;
+	reachable = true; // false: connections fail
+	silent = false; // true: nothing is answered, as on a dead network path
+	pageMax = 5_000;
+	timers = new FakeTimers();
+	page = new FakePage();
+
+	/** What a client needs to talk to this server instead of a real one. */
+	get surroundings() {
+		const server = this;
+		class WebSocket extends FakeSocket {
+			constructor(url) {
+				super(url, server);
+			}
+		}
+		return { WebSocket, base: 'http://test/', timers: this.timers, page: this.page, random: () => 0 };
+	}
+
+	get socket() {
+		return this.sockets.at(-1);
+	}
+
+	/** Frames of one type that clients sent, oldest first. */
+	sent(type) {
+		return this.received.filter((frame) => frame.type === type).map(({ data }) => data);
+	}
+
+	/** Adds events to the log and sends them to the live observers, in one frame. */
+	emit(...events) {
+		const added = events.map((event) => this.record(event));
+		this.toAll('events', { events: added, max_seq: this.log.length, is_prompting: false });
+		return added;
+	}
+
+	/** Adds an event to the log and tells nobody. */
+	record({ type = 'agent_message', data = {}, ...rest } = {}) {
+		const event = { seq: this.log.length + 1, type, ts: 1, turn: 1, data, ...rest };
+		this.log.push(event);
+		return event;
+	}
+
+	fill(count) {
+		for (let i = 0; i < count; i += 1) {
+			this.record({ data: { html: `<p>${this.log.length + 1}</p>` } });
+		}
+		return this;
+	}
+
+	toAll(type, data) {
+		this.sockets.filter((socket) => socket.live).forEach((socket) => socket.queue(type, data));
+	}
+
+	/** Delivers what is in flight until nothing is. */
+	pump() {
+		for (let busy = true; busy;) {
+			busy = this.sockets.map((socket) => socket.step()).some(Boolean);
+		}
+	}
+
+	/** Lets time pass, with a network that delivers at once. */
+	advance(ms) {
+		this.timers.advance(ms, () => this.pump());
+		this.pump();
+	}
+
+	answer(socket, { type, data }) {
+		if (this.silent) {
+			return;
+		}
+		this.received.push({ type, data });
+		if (type === 'load_events') {
+			this.#load(socket, data);
+		} else if (type === 'keepalive') {
+			socket.queue('keepalive_ack', { client_time: data.client_time, max_seq: this.log.length, epoch: this.epoch,
+				is_prompting: false, is_running: false, queue_length: 0, status: 'idle' });
+		} else if (type === 'prompt') {
+			const duplicate = this.prompts.has(data.prompt_id);
+			this.prompts.set(data.prompt_id, data.message);
+			socket.queue('prompt_received', { prompt_id: data.prompt_id, seq: null, duplicate });
+		}
+	}
+
+	#load(socket, { after_seq, before_seq, epoch, limit = 50, follow }) {
+		const page = (events, more) => socket.queue('events_loaded', {
+			events, first_seq: events[0]?.seq ?? 0, last_seq: events.at(-1)?.seq ?? 0, max_seq: this.log.length,
+			total_count: this.log.length, epoch: this.epoch, prepend: false, is_prompting: false, has_more: false, ...more,
+		});
+		const size = Math.min(limit, this.pageMax);
+		if (before_seq !== undefined) {
+			const events = this.log.slice(Math.max(0, before_seq - 1 - size), before_seq - 1);
+			page(events, { prepend: true, has_more: (events[0]?.seq ?? 1) > 1 });
+			return;
+		}
+		const open = this.open ? { open: this.open } : {};
+		const reason = epoch !== undefined && epoch !== this.epoch ? 'epoch' : after_seq > this.log.length ? 'ahead' : null;
+		if (after_seq === undefined || reason) {
+			const events = this.log.slice(-size);
+			page(events, { has_more: (events[0]?.seq ?? 1) > 1, ...open, ...(reason && { reset: { reason } }) });
+			socket.live = true;
+			return;
+		}
+		let at = after_seq;
+		do {
+			const events = this.log.slice(at, at + size);
+			at += events.length;
+			const more = at < this.log.length;
+			page(events, { has_more: more, ...(more ? {} : open) });
+		} while (follow && at < this.log.length);
+		socket.live = true;
+	}
+}
+
+class FakeSocket {
+	readyState = 0;
+	live = false;
+	#server;
+	#toClient = [];
+	#toServer = [];
+
+	constructor(url, server) {
+		this.url = url;
+		this.#server = server;
+		server.sockets.push(this);
+	}
+
+	send(text) {
+		this.#toServer.push(text);
+	}
+
+	/** The client closes: as with a real socket, it hears of it later. */
+	close() {
+		if (this.readyState < 2) {
+			this.readyState = 2;
+		}
+	}
+
+	/** The network breaks: what is in flight in either direction is gone. */
+	break(code = 1006) {
+		this.readyState = 3;
+		this.live = false;
+		this.onclose?.({ code, reason: '' });
+	}
+
+	queue(type, data) {
+		this.#toClient.push(JSON.stringify({ type, data }));
+	}
+
+	/** Delivers the next frame to the client, if there is one. */
+	deliver() {
+		const text = this.#toClient.shift();
+		if (text !== undefined && this.readyState === 1) {
+			this.onmessage?.({ data: text });
+		}
+		return text !== undefined;
+	}
+
+	/** One thing happens; false if there is nothing to happen. */
+	step() {
+		if (this.readyState === 0) {
+			this.#connect();
+			return true;
+		}
+		if (this.readyState === 2) {
+			this.break(1005);
+			return true;
+		}
+		if (this.readyState === 1 && this.#toServer.length > 0) {
+			this.#server.answer(this, JSON.parse(this.#toServer.shift()));
+			return true;
+		}
+		return this.readyState === 1 && this.deliver();
+	}
+
+	#connect() {
+		const server = this.#server;
+		if (!server.reachable) {
+			this.break();
+			return;
+		}
+		this.readyState = 1;
+		this.onopen?.({});
+		if (!server.silent) {
+			this.queue('connected', { protocol: 1, session_id: 's', client_id: new URL(this.url).searchParams.get('client_id'),
+				role: 'controller', epoch: server.epoch, max_seq: server.log.length, is_running: false, is_prompting: false,
+				last_user_prompt_id: null, last_user_prompt_seq: null });
+		}
+	}
+}

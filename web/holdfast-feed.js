@@ -1,0 +1,94 @@
+/** The list of sessions, live and on request. */
+import { Connection, Emitter, HoldfastError, socketUrl, surroundings } from './holdfast-connection.js';
+
+/** @typedef {import('./holdfast-connection.js').StatusDetail} StatusDetail */
+/** @typedef {import('./holdfast-connection.js').Surroundings} Surroundings */
+
+/**
+ * The list of sessions, live. Dispatches `sessions` {sessions} (all of them, newest update first) and
+ * `status`, as HoldfastClient does.
+ */
+export class HoldfastFeed extends Emitter {
+	/** @type {Map<string, any>} */
+	#sessions = new Map();
+	#connection;
+
+	/** @param {Surroundings} [options] */
+	constructor(options = {}) {
+		super();
+		const around = surroundings(options);
+		/** @type {StatusDetail} */
+		this.status = { status: 'closed' };
+		this.#connection = new Connection(around, socketUrl(around.base, '/api/events'), {
+			frame: (type, data) => this.#frame(type, data),
+			status: (detail) => this.#setStatus(detail),
+			lost: () => {},
+			keepalive: () => ({}),
+		});
+	}
+
+	/** @returns {any[]} */
+	get sessions() {
+		return [...this.#sessions.values()].sort((a, b) => b.updated_at - a.updated_at || (a.id < b.id ? -1 : 1));
+	}
+
+	connect() {
+		this.#connection.start();
+	}
+
+	close() {
+		this.#connection.stop();
+		this.#setStatus({ status: 'closed' });
+	}
+
+	#frame(/** @type {string} */ type, /** @type {any} */ data) {
+		if (type === 'sessions') {
+			this.#sessions = new Map(data.sessions.map((/** @type {any} */ session) => [session.id, session]));
+			this.#connection.answered();
+			this.#connection.proved();
+			this.#setStatus({ status: 'live' });
+		} else if (type === 'session_created' || type === 'session_changed') {
+			this.#sessions.set(data.session.id, data.session);
+		} else if (type === 'session_deleted') {
+			this.#sessions.delete(data.session_id);
+		} else {
+			return;
+		}
+		this.emit('sessions', { sessions: this.sessions });
+	}
+
+	#setStatus(/** @type {StatusDetail} */ detail) {
+		this.status = detail;
+		this.emit('status', detail);
+	}
+}
+
+/** @param {string} method @param {string} path @param {object | undefined} body @param {string | URL} [base] */
+async function request(method, path, body, base = globalThis.location?.href) {
+	const response = await fetch(new URL(path, base), {
+		method,
+		headers: body ? { 'content-type': 'application/json' } : {},
+		body: body && JSON.stringify(body),
+	});
+	const answer = response.status === 204 ? null : await response.json().catch(() => null);
+	if (!response.ok) {
+		const { code = 'http_error', message = `The server answered ${response.status}.` } = answer?.error ?? {};
+		throw new HoldfastError(code, message, { status: response.status });
+	}
+	return answer;
+}
+
+/** @param {{id?: string, title?: string}} [session] @param {string | URL} [base] @returns {Promise<any>} */
+export function createSession(session = {}, base) {
+	return request('POST', '/api/sessions', session, base);
+}
+
+/** @param {string} id @param {string | URL} [base] @returns {Promise<void>} */
+export function deleteSession(id, base) {
+	return request('DELETE', `/api/sessions/${encodeURIComponent(id)}`, undefined, base);
+}
+
+/** @param {string | URL} [base] @returns {Promise<any[]>} */
+export async function listSessions(base) {
+	return (await request('GET', '/api/sessions', undefined, base)).sessions;
+}
