@@ -27,7 +27,7 @@ const STATUS_WORDS = {
 };
 
 /** @type {HoldfastClient | null} */
-let client = /** @type {any} */ (null);
+let client = null;
 /** @type {{seq: number, type: string, data: any}[]} */
 let held = [];
 /** @type {any} the newest figure that came as an event, for servers that say none in `state` */
@@ -40,8 +40,12 @@ const feed = new HoldfastFeed();
 const sessions = new SessionList($('#sessions'), $('#no-sessions'), confirmDelete);
 const transcript = new Transcript(
 	{ scroller: $('#scroller'), list: $('#transcript'), tail: $('#tail'), jump: $('#jump') },
-	{ wantOlder: () => client?.loadOlder() && showLoadingOlder(true), answer: answerPermission });
-const composer = new Composer($('#composer'), { send: (message) => sendPrompt(message), stop: () => client?.cancel() });
+	{ wantOlder: () => client?.loadOlder() && showLoadingOlder(true), answer: answerPermission },
+);
+const composer = new Composer($('#composer'), {
+	send: (message) => sendPrompt(message),
+	stop: () => client?.cancel(),
+});
 
 /** The session that the address names: `#/s/<id>`; null for a new one. */
 function selectedId() {
@@ -84,15 +88,17 @@ function openSession(id) {
 /** @param {HoldfastClient} from */
 function listen(from) {
 	/** Nothing that a session said may reach the page after another one was chosen. */
-	const on = (/** @type {string} */ type, /** @type {(detail: any) => void} */ fn) => from.on(type, (detail) => {
-		if (client === from) {
-			fn(detail);
-			update();
-		}
-	});
+	const on = (/** @type {string} */ type, /** @type {(detail: any) => void} */ fn) =>
+		from.on(type, (detail) => {
+			if (client === from) {
+				fn(detail);
+				update();
+			}
+		});
 	on('events', ({ events }) => {
 		transcript.append(events);
-		lastUsage = events.findLast((/** @type {any} */ { type }) => type === 'usage')?.data ?? lastUsage;
+		lastUsage =
+			events.findLast((/** @type {any} */ { type }) => type === 'usage')?.data ?? lastUsage;
 	});
 	on('older', () => {
 		transcript.prepend(from.events);
@@ -101,11 +107,17 @@ function listen(from) {
 	on('reset', ({ reason }) => {
 		transcript.clear(from.clientId);
 		lastUsage = null;
-		const words = { epoch: 'This is another history now', ahead: 'The server has an older history', pruned: 'The beginning has been removed' };
+		const words = {
+			epoch: 'This is another history now',
+			ahead: 'The server has an older history',
+			pruned: 'The beginning has been removed',
+		};
 		toast(`${lookUp(words, reason, 'Loaded anew')}: the transcript was loaded again.`);
 	});
 	on('open', ({ blocks }) => transcript.setOpen(blocks));
-	on('activity', (detail) => { held = detail.held; });
+	on('activity', (detail) => {
+		held = detail.held;
+	});
 	on('state', () => {});
 	on('prompts', () => {});
 	on('status', ({ status }) => {
@@ -135,18 +147,25 @@ function handleError(error) {
 async function sendPrompt(message, title = message.split('\n')[0]) {
 	transcript.scrollToEnd();
 	if (client) {
-		client.prompt(message);
+		promptHere(message);
 		return;
 	}
 	try {
-		const session = await createSession({ title: title.length > TITLE_MAX ? `${title.slice(0, TITLE_MAX - 1)}…` : title });
+		const session = await createSession({
+			title: title.length > TITLE_MAX ? `${title.slice(0, TITLE_MAX - 1)}…` : title,
+		});
 		location.hash = `#/s/${encodeURIComponent(session.id)}`;
 		route(); // now, so that the prompt goes to this session whatever comes next
-		client?.prompt(message);
+		promptHere(message);
 	} catch (error) {
 		composer.restore(message);
 		toast(`The session could not be made. ${error instanceof Error ? error.message : ''}`);
 	}
+}
+
+/** @param {string} message */
+function promptHere(message) {
+	client?.prompt(message);
 }
 
 /** @param {string} requestId @param {string} optionId */
@@ -170,7 +189,9 @@ function confirmDelete(session) {
 				location.hash = '#/';
 			}
 		} catch (error) {
-			toast(`The session could not be deleted. ${error instanceof Error ? error.message : ''}`);
+			toast(
+				`The session could not be deleted. ${error instanceof Error ? error.message : ''}`,
+			);
 		}
 	};
 	dialog.showModal();
@@ -179,7 +200,11 @@ function confirmDelete(session) {
 /** Brings all that depends on several things at once up to date. */
 function update() {
 	const status = client?.status.status ?? 'closed';
-	const { is_prompting: prompting = false, status: doing = 'idle', usage = null } = client?.state ?? {};
+	const {
+		is_prompting: prompting = false,
+		status: doing = 'idle',
+		usage = null,
+	} = client?.state ?? {};
 	const gone = status === 'gone';
 	const live = status === 'live';
 	const prompts = client?.prompts ?? [];
@@ -195,7 +220,12 @@ function update() {
 		canStop: live,
 	});
 	$('#usage').textContent = usageText(usage ?? lastUsage);
-	showEmpty(!client || (live && transcript.isEmpty && prompts.length === 0) || (gone && transcript.isEmpty), gone);
+	showEmpty(
+		!client ||
+			(live && transcript.isEmpty && prompts.length === 0) ||
+			(gone && transcript.isEmpty),
+		gone,
+	);
 }
 
 function hintText() {
@@ -207,20 +237,33 @@ function hintText() {
 		return `${held.length} steps are waiting for the ${what} to end`;
 	}
 	const [{ type, data }] = held;
-	const names = { tool_call: 'A tool call', tool_call_update: 'A tool update', plan: 'A plan', agent_thought: 'A thought',
-		file_read: 'Reading a file', file_write: 'Writing a file' };
+	const names = {
+		tool_call: 'A tool call',
+		tool_call_update: 'A tool update',
+		plan: 'A plan',
+		agent_thought: 'A thought',
+		file_read: 'Reading a file',
+		file_write: 'Writing a file',
+	};
 	const detail = data?.title ?? data?.path;
 	return `${lookUp(names, type, 'Something')} is waiting for the ${what} to end${detail ? `: ${detail}` : ''}`;
 }
 
 /** @param {any} usage */
 function usageText(usage) {
-	const short = (/** @type {number} */ n) => Intl.NumberFormat('en', { notation: 'compact', maximumFractionDigits: 1 }).format(n);
+	const short = (/** @type {number} */ n) =>
+		Intl.NumberFormat('en', { notation: 'compact', maximumFractionDigits: 1 }).format(n);
 	const parts = [];
 	if (Number.isFinite(usage?.used)) {
-		parts.push(Number.isFinite(usage.size) ? `${short(usage.used)} of ${short(usage.size)} tokens` : `${short(usage.used)} tokens`);
+		parts.push(
+			Number.isFinite(usage.size)
+				? `${short(usage.used)} of ${short(usage.size)} tokens`
+				: `${short(usage.used)} tokens`,
+		);
 	} else if (Number.isFinite(usage?.input_tokens) || Number.isFinite(usage?.output_tokens)) {
-		parts.push(`${short(usage.input_tokens ?? 0)} tokens in, ${short(usage.output_tokens ?? 0)} out`);
+		parts.push(
+			`${short(usage.input_tokens ?? 0)} tokens in, ${short(usage.output_tokens ?? 0)} out`,
+		);
 	}
 	if (Number.isFinite(usage?.cost?.amount)) {
 		parts.push(`${usage.cost.amount.toFixed(2)} ${usage.cost.currency ?? ''}`.trim());
@@ -237,24 +280,57 @@ function showEmpty(show, gone) {
 	empty.hidden = !show;
 	empty.dataset.gone = String(gone);
 	if (gone) {
-		empty.replaceChildren(h('h2', {}, 'This session does not exist'), h('p', {}, 'It was deleted, or never was.'),
-			h('a', { class: 'button primary', href: '#/' }, 'New session'));
+		empty.replaceChildren(
+			h('h2', {}, 'This session does not exist'),
+			h('p', {}, 'It was deleted, or never was.'),
+			h('a', { class: 'button primary', href: '#/' }, 'New session'),
+		);
 		return;
 	}
 	empty.replaceChildren(
 		h('img', { src: 'icon.svg', alt: '', width: '44', height: '44' }),
 		h('h2', {}, 'What should the agent do?'),
-		h('p', {}, 'Every line is kept on the server. Drop the connection, close the page, come back on your phone: it goes on exactly where you were.'),
-		h('button', { type: 'button', class: 'button primary', 'data-testid': 'tour', onclick: () => sendPrompt('tour', 'A short tour') }, 'Start the tour'),
-		h('div', { class: 'examples', role: 'group', 'aria-label': 'Examples' }, ...EXAMPLES.map(([prompt, words]) =>
-			h('button', { type: 'button', class: 'example', 'data-prompt': prompt, onclick: () => sendPrompt(prompt, words) }, words))));
+		h(
+			'p',
+			{},
+			'Every line is kept on the server. Drop the connection, close the page, come back on your phone: it goes on exactly where you were.',
+		),
+		h(
+			'button',
+			{
+				type: 'button',
+				class: 'button primary',
+				'data-testid': 'tour',
+				onclick: () => sendPrompt('tour', 'A short tour'),
+			},
+			'Start the tour',
+		),
+		h(
+			'div',
+			{ class: 'examples', role: 'group', 'aria-label': 'Examples' },
+			...EXAMPLES.map(([prompt, words]) =>
+				h(
+					'button',
+					{
+						type: 'button',
+						class: 'example',
+						'data-prompt': prompt,
+						onclick: () => sendPrompt(prompt, words),
+					},
+					words,
+				),
+			),
+		),
+	);
 }
 
 function updateHeading() {
 	const id = selectedId();
 	const session = sessions.find(id);
 	heading = session ? { id, title: session.title } : heading; // a deleted session keeps its name on the page
-	const title = id ? sessionTitle(heading.id === id ? heading : { id, title: '' }) : 'New session';
+	const title = id
+		? sessionTitle(heading.id === id ? heading : { id, title: '' })
+		: 'New session';
 	$('#title').textContent = title;
 	const waits = session?.status === 'waiting' ? 'Waiting for you: ' : '';
 	document.title = id ? `${waits}${title} · Holdfast` : 'Holdfast';
@@ -271,7 +347,10 @@ function showConnection() {
 	const word = status === 'gone' && reason === 'unknown' ? 'Not found' : STATUS_WORDS[status];
 	const say = () => {
 		const seconds = Math.max(0, Math.ceil(((retryAt ?? 0) - Date.now()) / 1000));
-		const words = { retrying: `Reconnecting in ${seconds} s`, offline: `Offline, retrying in ${seconds} s` };
+		const words = {
+			retrying: `Reconnecting in ${seconds} s`,
+			offline: `Offline, retrying in ${seconds} s`,
+		};
 		pill.querySelector('.pill-text').textContent = lookUp(words, status, word);
 	};
 	pill.dataset.status = status;
@@ -310,8 +389,11 @@ function showSidebar(show) {
 }
 
 function start() {
-	document.querySelectorAll('[data-icon]').forEach((element) =>
-		element.prepend(icon(/** @type {HTMLElement} */ (element).dataset.icon ?? '')));
+	document
+		.querySelectorAll('[data-icon]')
+		.forEach((element) =>
+			element.prepend(icon(/** @type {HTMLElement} */ (element).dataset.icon ?? '')),
+		);
 	handleCopies(document.body);
 	$('.skip-link').addEventListener('click', (/** @type {Event} */ event) => {
 		event.preventDefault(); // the address names the session
@@ -320,17 +402,24 @@ function start() {
 	$('#drop').addEventListener('click', () => client?.dropConnection());
 	$('#connection').addEventListener('click', () => client?.retryNow());
 	$('[data-action="open-sidebar"]').addEventListener('click', () => showSidebar(true));
-	document.querySelectorAll('[data-action="close-sidebar"]').forEach((element) =>
-		element.addEventListener('click', () => showSidebar(false)));
+	document
+		.querySelectorAll('[data-action="close-sidebar"]')
+		.forEach((element) => element.addEventListener('click', () => showSidebar(false)));
 	document.addEventListener('keydown', (event) => event.key === 'Escape' && showSidebar(false));
 	matchMedia('(max-width: 760px)').addEventListener('change', () => showSidebar(false));
-	$('#sidebar').addEventListener('click', (/** @type {any} */ event) => event.target.closest('a') && showSidebar(false));
+	$('#sidebar').addEventListener(
+		'click',
+		(/** @type {any} */ event) => event.target.closest('a') && showSidebar(false),
+	);
 	feed.on('sessions', (detail) => {
 		sessions.show(detail.sessions);
 		updateHeading();
 	});
 	feed.on('status', ({ status }) => {
-		$('#feed-status').textContent = status === 'live' || status === 'connecting' ? '' : 'The list is not live at the moment.';
+		$('#feed-status').textContent =
+			status === 'live' || status === 'connecting'
+				? ''
+				: 'The list is not live at the moment.';
 	});
 	window.addEventListener('hashchange', route);
 	openSession(selectedId());

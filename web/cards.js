@@ -62,8 +62,12 @@ function renderPrompt({ events: [event] }) {
 
 /** @param {string} message @param {Record<string, any>} attributes @param {...any} after */
 export function promptElement(message, attributes, ...after) {
-	return h('div', { class: 'item prompt', ...attributes },
-		h('div', { class: 'prompt-text' }, h('span', { class: 'sr-only' }, 'You: '), message), ...after);
+	return h(
+		'div',
+		{ class: 'item prompt', ...attributes },
+		h('div', { class: 'prompt-text' }, h('span', { class: 'sr-only' }, 'You: '), message),
+		...after,
+	);
 }
 
 /** @param {Item} item */
@@ -81,13 +85,21 @@ function renderMessage({ events: [event] }) {
 /** @param {Item} item */
 function renderThought({ events }) {
 	const element = thoughtElement();
-	element.lastChild.append(...events.map((event) => h('div', { class: 'thought-text', ...hooks(event) }, event.data.text)));
+	element.lastChild.append(
+		...events.map((event) =>
+			h('div', { class: 'thought-text', ...hooks(event) }, event.data.text),
+		),
+	);
 	return element;
 }
 
 export function thoughtElement() {
-	return h('details', { class: 'item thought' },
-		h('summary', {}, icon('thought'), h('span', {}, 'Thinking'), chevron()), h('div', { class: 'thought-body' }));
+	return h(
+		'details',
+		{ class: 'item thought' },
+		h('summary', {}, icon('thought'), h('span', {}, 'Thinking'), chevron()),
+		h('div', { class: 'thought-body' }),
+	);
 }
 
 function chevron() {
@@ -101,21 +113,36 @@ function renderTool(item) {
 	const state = toolState(item);
 	const status = state.status ?? 'pending';
 	const body = toolBody(state);
-	return h('details', { class: `item card tool${body.length ? ' has-body' : ''}`, open: true, ...hooks(item.events[0]),
-		'data-tool-call-id': state.tool_call_id, 'data-status': status },
-	h('summary', {},
-		icon(state.kind ?? 'other'),
-		h('span', { class: 'card-title' }, state.title ?? 'Tool call'),
-		diffCount(state.content),
-		statusChip(status),
-		chevron()),
-	h('div', { class: 'card-body' }, ...body),
-	...marks(item));
+	return h(
+		'details',
+		{
+			class: `item card tool${body.length ? ' has-body' : ''}`,
+			open: true,
+			...hooks(item.events[0]),
+			'data-tool-call-id': state.tool_call_id,
+			'data-status': status,
+		},
+		h(
+			'summary',
+			{},
+			icon(state.kind ?? 'other'),
+			h('span', { class: 'card-title' }, state.title ?? 'Tool call'),
+			diffCount(state.content),
+			statusChip(status),
+			chevron(),
+		),
+		h('div', { class: 'card-body' }, ...body),
+		...marks(item),
+	);
 }
 
 /** @param {string} status */
 function statusChip(status) {
-	return h('span', { class: 'chip', 'data-status': status }, lookUp(STATUS_WORDS, status, status));
+	return h(
+		'span',
+		{ class: 'chip', 'data-status': status },
+		lookUp(STATUS_WORDS, status, status),
+	);
 }
 
 /** @param {any} content */
@@ -129,26 +156,49 @@ function diffCount(content) {
 	if (diffs.length === 0) {
 		return null;
 	}
-	const sum = (/** @type {'added' | 'removed'} */ name) => diffs.reduce((total, diff) => total + diff[name], 0);
-	return h('span', { class: 'diff-count' },
-		h('span', { class: 'added' }, `+${sum('added')}`), ' ', h('span', { class: 'removed' }, `−${sum('removed')}`));
+	const sum = (/** @type {'added' | 'removed'} */ name) =>
+		diffs.reduce((total, diff) => total + diff[name], 0);
+	return h(
+		'span',
+		{ class: 'diff-count' },
+		h('span', { class: 'added' }, `+${sum('added')}`),
+		' ',
+		h('span', { class: 'removed' }, `−${sum('removed')}`),
+	);
 }
 
 /** @param {Record<string, any>} state @returns {HTMLElement[]} */
 function toolBody(state) {
 	const parts = Array.isArray(state.content) ? state.content : [];
 	const diffed = new Set(diffsOf(parts).map((part) => part.path));
-	const locations = (Array.isArray(state.locations) ? state.locations : []).filter(({ path }) => !diffed.has(path));
+	const locations = (Array.isArray(state.locations) ? state.locations : []).filter(
+		({ path }) => !diffed.has(path),
+	);
 	const body = [];
 	if (locations.length > 0) {
-		body.push(h('ul', { class: 'locations' }, ...locations.map(({ path, line }) => h('li', {}, line ? `${path}:${line}` : `${path}`))));
+		body.push(
+			h(
+				'ul',
+				{ class: 'locations' },
+				...locations.map(({ path, line }) =>
+					h('li', {}, line ? `${path}:${line}` : `${path}`),
+				),
+			),
+		);
 	}
 	body.push(...parts.map(contentPart).filter(Boolean));
 	if (parts.length === 0 && state.raw_output !== undefined) {
 		body.push(output(rawText(state.raw_output)));
 	}
 	if (state.raw_input !== undefined && Object.keys(Object(state.raw_input)).length > 0) {
-		body.push(h('details', { class: 'raw' }, h('summary', {}, 'Input', chevron()), output(rawText(state.raw_input))));
+		body.push(
+			h(
+				'details',
+				{ class: 'raw' },
+				h('summary', {}, 'Input', chevron()),
+				output(rawText(state.raw_input)),
+			),
+		);
 	}
 	return body;
 }
@@ -171,7 +221,9 @@ function contentPart(part) {
 		return output(stripFence(content.text ?? ''));
 	}
 	const name = content?.uri ?? content?.resource?.uri ?? content?.name;
-	return content ? h('p', { class: 'muted' }, name ? `${content.type}: ${name}` : `${content.type}`) : null;
+	return content
+		? h('p', { class: 'muted' }, name ? `${content.type}: ${name}` : `${content.type}`)
+		: null;
 }
 
 /** Agents put a tool's output into a fence; here it stands in a frame already. @param {string} text */
@@ -187,16 +239,29 @@ function output(text) {
 /** @param {any} part */
 function diffView({ path, old_text, new_text }) {
 	const { lines } = diffLines(old_text, new_text);
-	return h('div', { class: 'diff' },
-		h('div', { class: 'diff-path' }, String(path ?? ''), old_text === null || old_text === undefined
-			? h('span', { class: 'muted' }, 'new file') : null),
-		h('pre', { tabindex: '0' }, ...lines.map(diffLine)));
+	return h(
+		'div',
+		{ class: 'diff' },
+		h(
+			'div',
+			{ class: 'diff-path' },
+			String(path ?? ''),
+			old_text === null || old_text === undefined
+				? h('span', { class: 'muted' }, 'new file')
+				: null,
+		),
+		h('pre', { tabindex: '0' }, ...lines.map(diffLine)),
+	);
 }
 
 /** @param {import('./diff.js').DiffLine} line */
 function diffLine({ kind, text, oldLine, newLine }) {
 	const name = { add: 'ins', del: 'del', same: 'span', skip: 'span' }[kind];
-	return h(name, { class: `line ${kind}`, 'data-old': oldLine ?? '', 'data-new': newLine ?? '' }, `${text}\n`);
+	return h(
+		name,
+		{ class: `line ${kind}`, 'data-old': oldLine ?? '', 'data-new': newLine ?? '' },
+		`${text}\n`,
+	);
 }
 
 /** @param {Item} item */
@@ -204,23 +269,52 @@ function renderPlan(item) {
 	const entries = item.events.at(-1)?.data.entries ?? [];
 	const done = entries.filter((/** @type {any} */ { status }) => status === 'completed').length;
 	const words = { completed: 'done: ', in_progress: 'in progress: ', pending: 'to do: ' };
-	return h('div', { class: 'item card plan', ...hooks(item.events[0]) },
-		h('div', { class: 'card-head' }, icon('plan'), h('span', { class: 'card-title' }, 'Plan'),
-			h('span', { class: 'muted' }, `${done} of ${entries.length}`)),
-		h('ol', { class: 'plan-entries' }, ...entries.map((/** @type {any} */ entry) =>
-			h('li', { 'data-status': entry.status, 'data-priority': entry.priority },
-				h('span', { class: 'plan-mark', 'aria-hidden': 'true' }, entry.status === 'completed' ? icon('check') : null),
-				h('span', {}, h('span', { class: 'sr-only' }, lookUp(words, entry.status, '')), entry.content)))),
-		...marks(item));
+	return h(
+		'div',
+		{ class: 'item card plan', ...hooks(item.events[0]) },
+		h(
+			'div',
+			{ class: 'card-head' },
+			icon('plan'),
+			h('span', { class: 'card-title' }, 'Plan'),
+			h('span', { class: 'muted' }, `${done} of ${entries.length}`),
+		),
+		h(
+			'ol',
+			{ class: 'plan-entries' },
+			...entries.map((/** @type {any} */ entry) =>
+				h(
+					'li',
+					{ 'data-status': entry.status, 'data-priority': entry.priority },
+					h(
+						'span',
+						{ class: 'plan-mark', 'aria-hidden': 'true' },
+						entry.status === 'completed' ? icon('check') : null,
+					),
+					h(
+						'span',
+						{},
+						h('span', { class: 'sr-only' }, lookUp(words, entry.status, '')),
+						entry.content,
+					),
+				),
+			),
+		),
+		...marks(item),
+	);
 }
 
 /** @param {Item} item */
 function renderFile({ events: [event] }) {
 	const wrote = event.type === 'file_write';
 	const { path, size } = event.data;
-	return h('div', { class: 'item line-item', ...hooks(event) },
-		icon(wrote ? 'edit' : 'read'), h('span', {}, wrote ? 'Wrote ' : 'Read ', h('code', {}, String(path))),
-		Number.isFinite(size) ? h('span', { class: 'muted' }, formatBytes(size)) : null);
+	return h(
+		'div',
+		{ class: 'item line-item', ...hooks(event) },
+		icon(wrote ? 'edit' : 'read'),
+		h('span', {}, wrote ? 'Wrote ' : 'Read ', h('code', {}, String(path))),
+		Number.isFinite(size) ? h('span', { class: 'muted' }, formatBytes(size)) : null,
+	);
 }
 
 /** @param {number} size */
@@ -241,30 +335,82 @@ function renderPermission(item, context) {
 	const resolved = item.events.find(({ type }) => type === 'permission_resolved');
 	const answer = resolved && answerWords(asked, resolved, context);
 	if (!asked) {
-		return h('div', { class: 'item line-item', ...hooks(item.events[0]) }, icon('check'), h('span', {}, answer), ...marks(item));
+		return h(
+			'div',
+			{ class: 'item line-item', ...hooks(item.events[0]) },
+			icon('check'),
+			h('span', {}, answer),
+			...marks(item),
+		);
 	}
 	const { request_id, tool_call, options = [] } = asked.data;
 	const tool = tool_call ?? {};
 	const chosen = context.answering.get(request_id);
-	return h('div', { class: 'item card permission', ...hooks(asked), 'data-request-id': request_id,
-		'data-resolved': resolved ? resolved.data.outcome : null, role: 'group', 'aria-label': 'Permission request' },
-	h('div', { class: 'card-head' }, icon(resolved ? outcomeIcon(asked, resolved) : 'alert'),
-		h('span', { class: 'card-title' }, resolved ? tool.title ?? 'Permission' : 'The agent asks for permission'),
-		resolved ? h('span', { class: 'chip', 'data-status': resolved.data.outcome }, answer) : null),
-	resolved ? null : h('div', { class: 'card-body' },
-		h('p', { class: 'permission-what' }, icon(tool.kind ?? 'other'), h('span', {}, tool.title ?? tool.tool_call_id ?? 'Tool call')),
-		...toolBody(tool),
-		h('div', { class: 'permission-options' }, ...options.map((/** @type {any} */ option) => h('button', {
-			type: 'button', class: `button${option.kind === 'allow_once' ? ' primary' : ''}`, 'data-testid': 'permission-option',
-			'data-option-id': option.option_id, 'data-request-id': request_id, 'data-kind': option.kind,
-			disabled: chosen !== undefined, 'aria-busy': chosen === option.option_id ? 'true' : null,
-		}, option.name ?? option.option_id)))),
-	...marks(item));
+	return h(
+		'div',
+		{
+			class: 'item card permission',
+			...hooks(asked),
+			'data-request-id': request_id,
+			'data-resolved': resolved ? resolved.data.outcome : null,
+			role: 'group',
+			'aria-label': 'Permission request',
+		},
+		h(
+			'div',
+			{ class: 'card-head' },
+			icon(resolved ? outcomeIcon(asked, resolved) : 'alert'),
+			h(
+				'span',
+				{ class: 'card-title' },
+				resolved ? (tool.title ?? 'Permission') : 'The agent asks for permission',
+			),
+			resolved
+				? h('span', { class: 'chip', 'data-status': resolved.data.outcome }, answer)
+				: null,
+		),
+		resolved
+			? null
+			: h(
+					'div',
+					{ class: 'card-body' },
+					h(
+						'p',
+						{ class: 'permission-what' },
+						icon(tool.kind ?? 'other'),
+						h('span', {}, tool.title ?? tool.tool_call_id ?? 'Tool call'),
+					),
+					...toolBody(tool),
+					h(
+						'div',
+						{ class: 'permission-options' },
+						...options.map((/** @type {any} */ option) =>
+							h(
+								'button',
+								{
+									type: 'button',
+									class: `button${option.kind === 'allow_once' ? ' primary' : ''}`,
+									'data-testid': 'permission-option',
+									'data-option-id': option.option_id,
+									'data-request-id': request_id,
+									'data-kind': option.kind,
+									disabled: chosen !== undefined,
+									'aria-busy': chosen === option.option_id ? 'true' : null,
+								},
+								option.name ?? option.option_id,
+							),
+						),
+					),
+				),
+		...marks(item),
+	);
 }
 
 /** @param {HoldfastEvent | undefined} asked @param {HoldfastEvent} resolved */
 function chosenOption(asked, resolved) {
-	return asked?.data.options?.find((/** @type {any} */ { option_id }) => option_id === resolved.data.option_id);
+	return asked?.data.options?.find(
+		(/** @type {any} */ { option_id }) => option_id === resolved.data.option_id,
+	);
 }
 
 /** @param {HoldfastEvent | undefined} asked @param {HoldfastEvent} resolved */
@@ -288,8 +434,11 @@ function answerWords(asked, resolved, { clientId }) {
 function renderTurnEnd({ events: [event] }) {
 	const { stop_reason, message } = event.data;
 	const words = lookUp(STOP_WORDS, stop_reason, `Ended: ${stop_reason}`);
-	return h('div', { class: 'item rule', ...hooks(event), 'data-stop-reason': stop_reason },
-		h('span', {}, message ? `${words}: ${message}` : words));
+	return h(
+		'div',
+		{ class: 'item rule', ...hooks(event), 'data-stop-reason': stop_reason },
+		h('span', {}, message ? `${words}: ${message}` : words),
+	);
 }
 
 /** @param {Item} item */
@@ -306,6 +455,11 @@ function renderNotice({ events: [event] }) {
 /** @param {Item} item */
 function renderOther(item) {
 	const [event] = item.events;
-	return h('details', { class: 'item notice', ...hooks(event) },
-		h('summary', {}, event.type, chevron()), output(rawText(event.data)), ...marks(item));
+	return h(
+		'details',
+		{ class: 'item notice', ...hooks(event) },
+		h('summary', {}, event.type, chevron()),
+		output(rawText(event.data)),
+		...marks(item),
+	);
 }

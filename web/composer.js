@@ -14,8 +14,12 @@ export class Composer {
 	constructor(form, { send, stop }) {
 		this.#form = form;
 		this.#box = /** @type {HTMLTextAreaElement} */ (form.querySelector('textarea'));
-		this.#sendButton = /** @type {HTMLButtonElement} */ (form.querySelector('[data-testid="send"]'));
-		this.#stopButton = /** @type {HTMLButtonElement} */ (form.querySelector('[data-testid="cancel"]'));
+		this.#sendButton = /** @type {HTMLButtonElement} */ (
+			form.querySelector('[data-testid="send"]')
+		);
+		this.#stopButton = /** @type {HTMLButtonElement} */ (
+			form.querySelector('[data-testid="cancel"]')
+		);
 		const submit = () => {
 			const message = this.#box.value.trim();
 			if (message && !this.#box.disabled) {

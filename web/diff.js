@@ -32,9 +32,10 @@ function commonTails(a, b) {
 	const table = new Uint32Array((a.length + 1) * width);
 	for (let i = a.length - 1; i >= 0; i -= 1) {
 		for (let j = b.length - 1; j >= 0; j -= 1) {
-			table[i * width + j] = a[i] === b[j]
-				? table[(i + 1) * width + j + 1] + 1
-				: Math.max(table[(i + 1) * width + j], table[i * width + j + 1]);
+			table[i * width + j] =
+				a[i] === b[j]
+					? table[(i + 1) * width + j + 1] + 1
+					: Math.max(table[(i + 1) * width + j], table[i * width + j + 1]);
 		}
 	}
 	return (/** @type {number} */ i, /** @type {number} */ j) => table[i * width + j];
@@ -43,7 +44,10 @@ function commonTails(a, b) {
 /** @param {string[]} a @param {string[]} b @returns {('same' | 'add' | 'del')[]} */
 function stepsBetween(a, b) {
 	if (a.length * b.length > CELLS_MAX) {
-		return [...a.map(() => /** @type {const} */ ('del')), ...b.map(() => /** @type {const} */ ('add'))];
+		return [
+			...a.map(() => /** @type {const} */ ('del')),
+			...b.map(() => /** @type {const} */ ('add')),
+		];
 	}
 	const common = commonTails(a, b);
 	/** @type {('same' | 'add' | 'del')[]} */
@@ -103,7 +107,11 @@ export function diffLines(oldText, newText) {
 		head += 1;
 	}
 	let tail = 0;
-	while (tail < a.length - head && tail < b.length - head && a.at(-1 - tail) === b.at(-1 - tail)) {
+	while (
+		tail < a.length - head &&
+		tail < b.length - head &&
+		a.at(-1 - tail) === b.at(-1 - tail)
+	) {
 		tail += 1;
 	}
 	const same = /** @type {'same'} */ ('same');

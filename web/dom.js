@@ -44,7 +44,9 @@ export function h(name, attributes = {}, ...children) {
 			element.setAttribute(key, value === true ? '' : String(value));
 		}
 	}
-	element.append(...children.filter((child) => child || child === '').map((child) => child || ''));
+	element.append(
+		...children.filter((child) => child || child === '').map((child) => child || ''),
+	);
 	return element;
 }
 
@@ -77,14 +79,22 @@ export function renderHtml(html) {
 	template.innerHTML = html;
 	for (const pre of template.content.querySelectorAll('pre')) {
 		const language = pre.firstElementChild?.className.match(/language-([\w+#.-]+)/)?.[1] ?? '';
-		const frame = h('div', { class: 'code' },
-			h('div', { class: 'code-head' }, h('span', {}, language || 'text'), copyButton()));
+		const frame = h(
+			'div',
+			{ class: 'code' },
+			h('div', { class: 'code-head' }, h('span', {}, language || 'text'), copyButton()),
+		);
 		pre.replaceWith(frame);
 		pre.setAttribute('tabindex', '0');
 		frame.append(pre);
 	}
 	for (const table of template.content.querySelectorAll('table')) {
-		const frame = h('div', { class: 'table', role: 'region', 'aria-label': 'Table', tabindex: '0' });
+		const frame = h('div', {
+			class: 'table',
+			role: 'region',
+			'aria-label': 'Table',
+			tabindex: '0',
+		});
 		table.replaceWith(frame);
 		frame.append(table);
 	}
@@ -96,7 +106,12 @@ export function renderHtml(html) {
 }
 
 function copyButton() {
-	return h('button', { type: 'button', class: 'copy', 'data-action': 'copy' }, icon('copy'), h('span', {}, 'Copy'));
+	return h(
+		'button',
+		{ type: 'button', class: 'copy', 'data-action': 'copy' },
+		icon('copy'),
+		h('span', {}, 'Copy'),
+	);
 }
 
 /** @param {string} text */

@@ -6,7 +6,14 @@
  * The whole of its recovery rests on one value: the position, computed from the events it holds.
  * Nothing else is remembered about where it stands, so nothing can disagree with what it shows.
  */
-import { Connection, Emitter, HoldfastError, randomId, socketUrl, surroundings } from './holdfast-connection.js';
+import {
+	Connection,
+	Emitter,
+	HoldfastError,
+	randomId,
+	socketUrl,
+	surroundings,
+} from './holdfast-connection.js';
 
 export { HoldfastError } from './holdfast-connection.js';
 export { HoldfastFeed, createSession, deleteSession, listSessions } from './holdfast-feed.js';
@@ -81,7 +88,14 @@ export class HoldfastClient extends Emitter {
 	/** @type {Map<string, string>} request_id to option_id: answers not yet confirmed */
 	#answers = new Map();
 	/** @type {Record<string, any>} */
-	#state = { is_prompting: false, is_running: false, queue_length: 0, usage: null, status: 'idle', role: null };
+	#state = {
+		is_prompting: false,
+		is_running: false,
+		queue_length: 0,
+		usage: null,
+		status: 'idle',
+		role: null,
+	};
 	/** @type {StatusDetail} */
 	#status = { status: 'closed' };
 	#behindTimer = null;
@@ -98,11 +112,15 @@ export class HoldfastClient extends Emitter {
 		this.sessionId = options.sessionId;
 		this.clientId = options.clientId ?? randomId();
 		this.#timers = around.timers;
-		const url = socketUrl(around.base, `/api/sessions/${encodeURIComponent(options.sessionId)}/ws`, {
-			format: options.format ?? 'html',
-			deltas: options.deltas,
-			client_id: this.clientId,
-		});
+		const url = socketUrl(
+			around.base,
+			`/api/sessions/${encodeURIComponent(options.sessionId)}/ws`,
+			{
+				format: options.format ?? 'html',
+				deltas: options.deltas,
+				client_id: this.clientId,
+			},
+		);
 		this.#connection = new Connection(around, url, {
 			frame: (type, data) => this.#frame(type, data),
 			status: (detail) => this.#setStatus(detail),
@@ -195,25 +213,50 @@ export class HoldfastClient extends Emitter {
 			return false;
 		}
 		this.#loadingOlder = this.#connection.send('load_events', {
-			before_seq: first.seq, epoch: this.#held.epoch, limit,
+			before_seq: first.seq,
+			epoch: this.#held.epoch,
+			limit,
 		});
 		return this.#loadingOlder;
 	}
 
 	#frame(/** @type {string} */ type, /** @type {any} */ data) {
 		switch (type) {
-		case 'connected': this.#handleConnected(data); break;
-		case 'events_loaded': this.#handleLoaded(data); break;
-		case 'events': this.#handleEvents(data); break;
-		case 'delta': this.#handleDelta(data); break;
-		case 'preview': this.#setOpen({ seq: data.seq, type: data.type, html: data.html }); break;
-		case 'activity': this.#handleActivity(data); break;
-		case 'state': this.#setState(data); break;
-		case 'keepalive_ack': this.#handleAck(data); break;
-		case 'prompt_received': this.#handlePromptReceived(data); break;
-		case 'session_gone': this.#end({ status: 'gone', reason: data.reason }); break;
-		case 'error': this.#handleError(data); break;
-		default: break; // a newer server may say more than we know
+			case 'connected':
+				this.#handleConnected(data);
+				break;
+			case 'events_loaded':
+				this.#handleLoaded(data);
+				break;
+			case 'events':
+				this.#handleEvents(data);
+				break;
+			case 'delta':
+				this.#handleDelta(data);
+				break;
+			case 'preview':
+				this.#setOpen({ seq: data.seq, type: data.type, html: data.html });
+				break;
+			case 'activity':
+				this.#handleActivity(data);
+				break;
+			case 'state':
+				this.#setState(data);
+				break;
+			case 'keepalive_ack':
+				this.#handleAck(data);
+				break;
+			case 'prompt_received':
+				this.#handlePromptReceived(data);
+				break;
+			case 'session_gone':
+				this.#end({ status: 'gone', reason: data.reason });
+				break;
+			case 'error':
+				this.#handleError(data);
+				break;
+			default:
+				break; // a newer server may say more than we know
 		}
 	}
 
@@ -221,7 +264,9 @@ export class HoldfastClient extends Emitter {
 		this.#connected = true;
 		this.#setState(data);
 		this.#load();
-		this.#prompts.filter(({ state }) => state === 'sending').forEach((prompt) => this.#sendPrompt(prompt));
+		this.#prompts
+			.filter(({ state }) => state === 'sending')
+			.forEach((prompt) => this.#sendPrompt(prompt));
 		this.#answers.forEach((optionId, requestId) => this.#sendAnswer(requestId, optionId));
 	}
 
@@ -232,9 +277,12 @@ export class HoldfastClient extends Emitter {
 		this.#stopBehindTimer();
 		this.#setStatus({ status: 'loading' });
 		this.#connection.expectAnswer('load_events');
-		this.#connection.send('load_events', seq > 0
-			? { after_seq: seq, epoch, follow: true, limit: CATCH_UP_LIMIT }
-			: { limit: NEWEST_LIMIT });
+		this.#connection.send(
+			'load_events',
+			seq > 0
+				? { after_seq: seq, epoch, follow: true, limit: CATCH_UP_LIMIT }
+				: { limit: NEWEST_LIMIT },
+		);
 	}
 
 	#handleLoaded(/** @type {any} */ page) {
@@ -270,8 +318,12 @@ export class HoldfastClient extends Emitter {
 	#takeOlder(/** @type {any} */ page) {
 		this.#loadingOlder = false;
 		const first = this.#held.events[0]?.seq;
-		const fits = page.epoch === this.#held.epoch && page.events.every(
-			(/** @type {HoldfastEvent} */ event, /** @type {number} */ i) => event.seq === first - page.events.length + i);
+		const fits =
+			page.epoch === this.#held.epoch &&
+			page.events.every(
+				(/** @type {HoldfastEvent} */ event, /** @type {number} */ i) =>
+					event.seq === first - page.events.length + i,
+			);
 		if (first === undefined || !fits) {
 			return; // asked for before a reset
 		}
@@ -346,7 +398,9 @@ export class HoldfastClient extends Emitter {
 			if (event.type === 'permission_resolved') {
 				this.#answers.delete(event.data.request_id);
 			} else if (event.type === 'user_prompt') {
-				this.#prompts = this.#prompts.filter(({ prompt_id }) => prompt_id !== event.data.prompt_id);
+				this.#prompts = this.#prompts.filter(
+					({ prompt_id }) => prompt_id !== event.data.prompt_id,
+				);
 				this.emit('prompts', { prompts: this.prompts });
 			}
 		}
@@ -427,7 +481,10 @@ export class HoldfastClient extends Emitter {
 
 	#sendAnswer(/** @type {string} */ requestId, /** @type {string} */ optionId) {
 		if (this.#connected) {
-			this.#connection.send('permission_answer', { request_id: requestId, option_id: optionId });
+			this.#connection.send('permission_answer', {
+				request_id: requestId,
+				option_id: optionId,
+			});
 		}
 	}
 
@@ -466,11 +523,19 @@ export class HoldfastClient extends Emitter {
 	}
 
 	/** A refused prompt must not be sent again by itself: its text goes back to the user. */
-	#refusePrompt(/** @type {string | undefined} */ promptId, /** @type {string} */ code, /** @type {string} */ message) {
-		const index = this.#prompts.findIndex(({ prompt_id, state }) => (promptId ? prompt_id === promptId : state === 'sending'));
+	#refusePrompt(
+		/** @type {string | undefined} */ promptId,
+		/** @type {string} */ code,
+		/** @type {string} */ message,
+	) {
+		const index = this.#prompts.findIndex(({ prompt_id, state }) =>
+			promptId ? prompt_id === promptId : state === 'sending',
+		);
 		const [prompt] = index >= 0 ? this.#prompts.splice(index, 1) : [null];
 		this.emit('prompts', { prompts: this.prompts });
-		this.emit('error', { error: new HoldfastError(code, message, { request: 'prompt', prompt }) });
+		this.emit('error', {
+			error: new HoldfastError(code, message, { request: 'prompt', prompt }),
+		});
 	}
 
 	#handleLost(/** @type {number} */ code) {
@@ -484,7 +549,11 @@ export class HoldfastClient extends Emitter {
 		} else if (code === CLOSE_TOO_LARGE && wasConnected) {
 			const sent = this.#prompts.filter(({ state }) => state === 'sending');
 			const longest = sent.sort((a, b) => b.message.length - a.message.length)[0];
-			this.#refusePrompt(longest?.prompt_id, 'too_large', 'The message is too long for the server.');
+			this.#refusePrompt(
+				longest?.prompt_id,
+				'too_large',
+				'The message is too long for the server.',
+			);
 		}
 	}
 

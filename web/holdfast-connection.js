@@ -84,7 +84,8 @@ export class Emitter extends EventTarget {
 	 * @param {string} type @param {(detail: any) => void} listener @returns {() => void}
 	 */
 	on(type, listener) {
-		const handle = (/** @type {Event} */ event) => listener(/** @type {CustomEvent} */ (event).detail);
+		const handle = (/** @type {Event} */ event) =>
+			listener(/** @type {CustomEvent} */ (event).detail);
 		this.addEventListener(type, handle);
 		return () => this.removeEventListener(type, handle);
 	}
@@ -240,13 +241,19 @@ export class Connection {
 		if (!this.#started) {
 			return;
 		}
-		const range = Math.min(RETRY_MAX_MS, RETRY_MIN_MS * 2 ** (this.#attempt + 1)) - RETRY_MIN_MS;
+		const range =
+			Math.min(RETRY_MAX_MS, RETRY_MIN_MS * 2 ** (this.#attempt + 1)) - RETRY_MIN_MS;
 		const delayMs = Math.round(RETRY_MIN_MS + this.#around.random() * range);
 		this.#attempt += 1;
 		this.#arm('retry', delayMs, () => this.#open());
 		// Offline is only a word for the user: a server on this machine can be reached all the same.
 		const status = this.#around.page?.navigator?.onLine === false ? 'offline' : 'retrying';
-		this.#owner.status({ status, delayMs, retryAt: this.#around.timers.now() + delayMs, reason });
+		this.#owner.status({
+			status,
+			delayMs,
+			retryAt: this.#around.timers.now() + delayMs,
+			reason,
+		});
 	}
 
 	#detach() {
@@ -265,7 +272,11 @@ export class Connection {
 		if (!page?.addEventListener) {
 			return;
 		}
-		const listen = (/** @type {any} */ target, /** @type {string} */ type, /** @type {() => void} */ fn) => {
+		const listen = (
+			/** @type {any} */ target,
+			/** @type {string} */ type,
+			/** @type {() => void} */ fn,
+		) => {
 			target.addEventListener(type, fn);
 			this.#unlisten.push(() => target.removeEventListener(type, fn));
 		};
@@ -281,10 +292,13 @@ export class Connection {
 
 	#arm(/** @type {string} */ name, /** @type {number} */ ms, /** @type {() => void} */ fn) {
 		this.#disarm(name);
-		this.#timers.set(name, this.#around.timers.setTimeout(() => {
-			this.#timers.delete(name);
-			fn();
-		}, ms));
+		this.#timers.set(
+			name,
+			this.#around.timers.setTimeout(() => {
+				this.#timers.delete(name);
+				fn();
+			}, ms),
+		);
 	}
 
 	#disarm(/** @type {string} */ name) {

@@ -1,5 +1,11 @@
 /** The list of sessions, live and on request. */
-import { Connection, Emitter, HoldfastError, socketUrl, surroundings } from './holdfast-connection.js';
+import {
+	Connection,
+	Emitter,
+	HoldfastError,
+	socketUrl,
+	surroundings,
+} from './holdfast-connection.js';
 
 /** @typedef {import('./holdfast-connection.js').StatusDetail} StatusDetail */
 /** @typedef {import('./holdfast-connection.js').Surroundings} Surroundings */
@@ -29,7 +35,9 @@ export class HoldfastFeed extends Emitter {
 
 	/** @returns {any[]} */
 	get sessions() {
-		return [...this.#sessions.values()].sort((a, b) => b.updated_at - a.updated_at || (a.id < b.id ? -1 : 1));
+		return [...this.#sessions.values()].sort(
+			(a, b) => b.updated_at - a.updated_at || (a.id < b.id ? -1 : 1),
+		);
 	}
 
 	connect() {
@@ -43,7 +51,9 @@ export class HoldfastFeed extends Emitter {
 
 	#frame(/** @type {string} */ type, /** @type {any} */ data) {
 		if (type === 'sessions') {
-			this.#sessions = new Map(data.sessions.map((/** @type {any} */ session) => [session.id, session]));
+			this.#sessions = new Map(
+				data.sessions.map((/** @type {any} */ session) => [session.id, session]),
+			);
 			this.#connection.answered();
 			this.#connection.proved();
 			this.#setStatus({ status: 'live' });
@@ -72,7 +82,8 @@ async function request(method, path, body, base = globalThis.location?.href) {
 	});
 	const answer = response.status === 204 ? null : await response.json().catch(() => null);
 	if (!response.ok) {
-		const { code = 'http_error', message = `The server answered ${response.status}.` } = answer?.error ?? {};
+		const { code = 'http_error', message = `The server answered ${response.status}.` } =
+			answer?.error ?? {};
 		throw new HoldfastError(code, message, { status: response.status });
 	}
 	return answer;

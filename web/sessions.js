@@ -17,7 +17,9 @@ function formatAge(ms, now) {
 	if (minutes < 60) {
 		return `${minutes}m`;
 	}
-	return minutes < 24 * 60 ? `${Math.floor(minutes / 60)}h` : `${Math.floor(minutes / (24 * 60))}d`;
+	return minutes < 24 * 60
+		? `${Math.floor(minutes / 60)}h`
+		: `${Math.floor(minutes / (24 * 60))}d`;
 }
 
 export class SessionList {
@@ -38,7 +40,9 @@ export class SessionList {
 		this.#list = list;
 		this.#empty = empty;
 		list.addEventListener('click', (event) => {
-			const button = /** @type {HTMLElement} */ (event.target).closest('[data-action="delete"]');
+			const button = /** @type {HTMLElement} */ (event.target).closest(
+				'[data-action="delete"]',
+			);
 			const id = button?.closest('li')?.dataset.sessionId;
 			const session = this.#sessions.find((candidate) => candidate.id === id);
 			if (session) {
@@ -84,18 +88,44 @@ export class SessionList {
 
 	/** @param {any} session */
 	#rowOf(session) {
-		const row = this.#rows.get(session.id)
-			?? h('li', { class: 'session', 'data-testid': 'session', 'data-session-id': session.id });
+		const row =
+			this.#rows.get(session.id) ??
+			h('li', { class: 'session', 'data-testid': 'session', 'data-session-id': session.id });
 		this.#rows.set(session.id, row);
 		row.dataset.status = session.status;
 		const words = lookUp(STATUS_WORDS, session.status, session.status);
-		morph(row, h('li', {},
-			h('a', { href: `#/s/${encodeURIComponent(session.id)}`, 'aria-current': session.id === this.#selected ? 'page' : null },
-				h('span', { class: 'session-dot', 'aria-hidden': 'true' }),
-				h('span', { class: 'session-title' }, sessionTitle(session)),
-				h('span', { class: 'session-meta' }, words || formatAge(session.updated_at, Date.now()))),
-			h('button', { type: 'button', class: 'icon-button', 'data-action': 'delete', 'data-testid': 'delete-session',
-				'aria-label': `Delete ${sessionTitle(session)}` }, icon('trash'))));
+		morph(
+			row,
+			h(
+				'li',
+				{},
+				h(
+					'a',
+					{
+						href: `#/s/${encodeURIComponent(session.id)}`,
+						'aria-current': session.id === this.#selected ? 'page' : null,
+					},
+					h('span', { class: 'session-dot', 'aria-hidden': 'true' }),
+					h('span', { class: 'session-title' }, sessionTitle(session)),
+					h(
+						'span',
+						{ class: 'session-meta' },
+						words || formatAge(session.updated_at, Date.now()),
+					),
+				),
+				h(
+					'button',
+					{
+						type: 'button',
+						class: 'icon-button',
+						'data-action': 'delete',
+						'data-testid': 'delete-session',
+						'aria-label': `Delete ${sessionTitle(session)}`,
+					},
+					icon('trash'),
+				),
+			),
+		);
 		return row;
 	}
 }

@@ -73,10 +73,14 @@ export class TranscriptModel {
 	/** @param {Item['kind']} kind @param {HoldfastEvent} event */
 	#keyOf(kind, { turn, data }) {
 		switch (kind) {
-		case 'tool': return `tool ${data.tool_call_id}`;
-		case 'permission': return `permission ${data.request_id}`;
-		case 'plan': return `plan ${turn}`;
-		default: return null;
+			case 'tool':
+				return `tool ${data.tool_call_id}`;
+			case 'permission':
+				return `permission ${data.request_id}`;
+			case 'plan':
+				return `plan ${turn}`;
+			default:
+				return null;
 		}
 	}
 

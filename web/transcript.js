@@ -44,7 +44,9 @@ export class Transcript {
 		scroller.addEventListener('scroll', () => this.#handleScroll(), { passive: true });
 		jump.addEventListener('click', () => this.scrollToEnd());
 		list.addEventListener('click', (event) => {
-			const button = /** @type {HTMLElement} */ (event.target).closest('button[data-option-id]');
+			const button = /** @type {HTMLElement} */ (event.target).closest(
+				'button[data-option-id]',
+			);
 			if (button instanceof HTMLButtonElement) {
 				answer(button.dataset.requestId ?? '', button.dataset.optionId ?? '');
 			}
@@ -89,7 +91,9 @@ export class Transcript {
 	/** All events after older ones were put in front. @param {readonly HoldfastEvent[]} events */
 	prepend(events) {
 		const edge = this.#scroller.getBoundingClientRect().top;
-		const anchor = [...this.#list.children].find((child) => child.getBoundingClientRect().bottom > edge);
+		const anchor = [...this.#list.children].find(
+			(child) => child.getBoundingClientRect().bottom > edge,
+		);
 		const top = anchor?.getBoundingClientRect().top ?? 0;
 		const height = this.#scroller.scrollHeight;
 		this.#scroller.classList.add('no-anchor'); // the browser's own correction would come on top of ours
@@ -124,7 +128,9 @@ export class Transcript {
 		} else {
 			this.#context.answering.set(requestId, optionId);
 		}
-		const item = this.#model.items.findLast(({ kind, events }) => kind === 'permission' && events[0].data.request_id === requestId);
+		const item = this.#model.items.findLast(
+			({ kind, events }) => kind === 'permission' && events[0].data.request_id === requestId,
+		);
 		if (item) {
 			this.#update(item);
 		}
@@ -133,12 +139,33 @@ export class Transcript {
 	/** What stands below the last block. @param {{hint: string, working: boolean, prompts: any[]}} content */
 	setTail({ hint, working, prompts }) {
 		const words = { sending: 'Sending', queued: 'Queued', received: 'Sent' };
-		const fresh = h('div', {},
-			hint ? h('p', { class: 'hint', 'data-testid': 'activity' }, icon('info'), h('span', {}, hint)) : null,
-			working ? h('p', { class: 'working', 'data-testid': 'working' }, h('span', { class: 'dots', 'aria-hidden': 'true' },
-				h('i'), h('i'), h('i')), h('span', {}, 'Working')) : null,
-			...prompts.map((prompt) => promptElement(prompt.message, { 'data-prompt-id': prompt.prompt_id, 'data-state': prompt.state },
-				h('span', { class: 'prompt-state' }, lookUp(words, prompt.state, '')))));
+		const fresh = h(
+			'div',
+			{},
+			hint
+				? h(
+						'p',
+						{ class: 'hint', 'data-testid': 'activity' },
+						icon('info'),
+						h('span', {}, hint),
+					)
+				: null,
+			working
+				? h(
+						'p',
+						{ class: 'working', 'data-testid': 'working' },
+						h('span', { class: 'dots', 'aria-hidden': 'true' }, h('i'), h('i'), h('i')),
+						h('span', {}, 'Working'),
+					)
+				: null,
+			...prompts.map((prompt) =>
+				promptElement(
+					prompt.message,
+					{ 'data-prompt-id': prompt.prompt_id, 'data-state': prompt.state },
+					h('span', { class: 'prompt-state' }, lookUp(words, prompt.state, '')),
+				),
+			),
+		);
 		morph(this.#tail, fresh);
 	}
 
@@ -168,7 +195,11 @@ export class Transcript {
 	}
 
 	/** The open block's element becomes the event's: same place, same nodes where they are equal. */
-	#adopt(/** @type {HTMLElement} */ grown, /** @type {Item} */ item, /** @type {HoldfastEvent} */ event) {
+	#adopt(
+		/** @type {HTMLElement} */ grown,
+		/** @type {Item} */ item,
+		/** @type {HoldfastEvent} */ event,
+	) {
 		if (grown.dataset.type !== event.type) {
 			return false;
 		}
@@ -188,7 +219,7 @@ export class Transcript {
 	#update(/** @type {Item} */ item) {
 		const element = this.#elements.get(item);
 		const fresh = renderItem(item, this.#context);
-		if (element?.nodeName !== fresh.nodeName) {
+		if (!element || element.nodeName !== fresh.nodeName) {
 			element?.replaceWith(fresh);
 			this.#elements.set(item, fresh);
 			return;
@@ -198,9 +229,16 @@ export class Transcript {
 	}
 
 	#rebuild(/** @type {readonly HoldfastEvent[]} */ events) {
-		const before = new Map([...this.#elements].map(([item, element]) => [signature(item), element]));
+		const before = new Map(
+			[...this.#elements].map(([item, element]) => [signature(item), element]),
+		);
 		this.#model = new TranscriptModel(events);
-		this.#elements = new Map(this.#model.items.map((item) => [item, before.get(signature(item)) ?? renderItem(item, this.#context)]));
+		this.#elements = new Map(
+			this.#model.items.map((item) => [
+				item,
+				before.get(signature(item)) ?? renderItem(item, this.#context),
+			]),
+		);
 		const kept = new Set(this.#elements.values());
 		before.forEach((element) => kept.has(element) || element.remove());
 		let next = this.#firstOpen();
@@ -214,8 +252,11 @@ export class Transcript {
 
 	/** The first element that stands behind all events; null at the end. @returns {Element | null} */
 	#firstOpen() {
-		return [...this.#open.values()].map((element) => element.closest('.item'))
-			.find((item) => item && !this.#isHeld(item)) ?? null;
+		return (
+			[...this.#open.values()]
+				.map((element) => element.closest('.item'))
+				.find((item) => item && !this.#isHeld(item)) ?? null
+		);
 	}
 
 	/** True for a thought's item that is in the model already and only has an open text at its end. */

@@ -1,12 +1,13 @@
 /*
- * An ACP v1 agent as a child process (https://agentclientprotocol.com, schema v1): JSON-RPC 2.0, one
- * message a line, over the child's stdin and stdout; its stderr goes to our diagnostics.
+ * An ACP v1 agent as a child process (https://agentclientprotocol.com, schema v1): JSON-RPC 2.0,
+ * one message a line, over the child's stdin and stdout; its stderr goes to our diagnostics.
  *
  * The child starts with the first prompt (initialize, session/new, then session/prompt) and again
- * with the next one after it has died. It runs in a process group of its own, which is ended with it.
- * Everything it says is hostile: bounded, validated, and skipped with a diagnostic if it is not
- * JSON-RPC. The program must ignore SIGPIPE. What it reports comes out of here in Holdfast's names (CONTRACT.md, section 6:
- * snake_case), in the order in which it was said, through one table of functions.
+ * with the next one after it has died. It runs in a process group of its own, which is ended with
+ * it. Everything it says is hostile: bounded, validated, and skipped with a diagnostic if it is not
+ * JSON-RPC. The program must ignore SIGPIPE. What it reports comes out of here in Holdfast's names
+ * (CONTRACT.md, section 6: snake_case), in the order in which it was said, through one table of
+ * functions.
  */
 #ifndef HOLDFAST_ACP_AGENT_H
 #define HOLDFAST_ACP_AGENT_H
@@ -18,44 +19,54 @@
 
 struct acp_agent;
 
+/* The strings are copied. */
 struct acp_agent_config {
-	const char *command; /* run by /bin/sh -c; copied */
-	const char *cwd; /* absolute; the agent's working directory and the root of fs requests; copied */
-	const char *session_id; /* names the session in diagnostics; copied */
+	const char *command; /* run by /bin/sh -c */
+	const char *cwd; /* absolute; the agent's working directory and the root of fs requests */
+	const char *session_id; /* names the session in diagnostics */
 	size_t line_max; /* bytes; a longer line of the agent's is reported and skipped */
-	size_t file_max; /* bytes; a larger file is refused in fs/read_text_file and fs/write_text_file */
+	size_t file_max; /* bytes; fs requests for a larger file are refused */
 	int stop_grace_ms; /* from SIGTERM to SIGKILL */
-	int cancel_grace_ms; /* from session/cancel to the end of an agent that does not answer; 0: 10 s */
+	int cancel_grace_ms; /* for the answer to session/cancel; 0: 10 s */
 	int start_timeout_ms; /* for initialize and session/new together; 0: 120 s */
 };
 
-/** What the agent tells its owner. All are called on the loop; none may call acp_agent_destroy(). */
+/** What the agent tells its owner, on the loop. None may call acp_agent_destroy(). */
 struct acp_agent_ops {
 	/**
-	 * The child answered initialize and session/new. `info` is {name?, title?, version?, protocol_version,
-	 * agent_session_id}; borrowed.
+	 * The child answered initialize and session/new. `info` is {name?, title?, version?,
+	 * protocol_version, agent_session_id}; borrowed.
 	 */
 	void (*started)(void *owner, const json_t *info);
-	/** A piece of a message, or of a thought. Valid UTF-8, not empty; borrowed. message_id may be NULL. */
-	void (*text)(void *owner, bool thought, const char *text, size_t len, const char *message_id);
+	/**
+	 * A piece of a message, or of a thought. Valid UTF-8, not empty; borrowed. message_id may
+	 * be NULL.
+	 */
+	void (*text)(
+		void *owner, bool thought, const char *text, size_t len, const char *message_id);
 	/**
 	 * Another event: tool_call, tool_call_update, plan, usage, file_read, file_write, or
 	 * x-acp-<kind> for update kinds that have no type of their own. `data` is borrowed.
 	 */
 	void (*event)(void *owner, const char *type, const json_t *data);
-	/** The agent asks. `data` is {request_id, tool_call, options: [{option_id, name, kind}]}; borrowed. */
+	/**
+	 * The agent asks. `data` is {request_id, tool_call, options: [{option_id, name, kind}]};
+	 * borrowed.
+	 */
 	void (*permission_request)(void *owner, const char *request_id, const json_t *data);
 	/** The agent has withdrawn its question ($/cancel_request). */
 	void (*permission_withdrawn)(void *owner, const char *request_id);
 	/**
-	 * The prompt is over: `stop_reason` is ACP's (end_turn, max_tokens, max_turn_requests, refusal, cancelled) or
-	 * "error", with `message` saying what the agent answered; else message is NULL. Called once for each acp_agent_prompt(),
-	 * unless stopped() is called instead.
+	 * The prompt is over: `stop_reason` is ACP's (end_turn, max_tokens, max_turn_requests,
+	 * refusal, cancelled) or "error", with `message` saying what the agent answered; else
+	 * message is NULL. Called once for each acp_agent_prompt(), unless stopped() is called
+	 * instead.
 	 */
 	void (*turn_end)(void *owner, const char *stop_reason, const char *message);
 	/**
-	 * The child is gone: `reason` is "exit", "signal", "spawn_failed", "protocol" or "stopped" (our own doing), `detail` says more in
-	 * words. If a prompt was running it ends with this. Called once a start.
+	 * The child is gone: `reason` is "exit", "signal", "spawn_failed", "protocol" or "stopped"
+	 * (our own doing), `detail` says more in words. If a prompt was running it ends with this.
+	 * Called once a start.
 	 */
 	void (*stopped)(void *owner, const char *reason, const char *detail);
 };
@@ -65,27 +76,28 @@ struct acp_agent *acp_agent_create(uv_loop_t *loop, const struct acp_agent_confi
 	const struct acp_agent_ops *ops, void *owner);
 /**
  * Ends the child, if any, and frees the agent when it is gone and all handles are closed (the loop
- * must still run for that); then calls `freed(arg)`, if given. No ops are called any more. Accepts NULL (calls freed at once).
+ * must still run for that); then calls `freed(arg)`, if given. No ops are called any more. Accepts
+ * NULL (calls freed at once).
  */
 void acp_agent_destroy(struct acp_agent *agent, void (*freed)(void *arg), void *arg);
 
 /**
- * Starts the child if need be and sends the prompt. One at a time: -EBUSY while one runs; -EINVAL if
- * the message is not UTF-8; else 0. Calls no op itself, nor do the functions below.
+ * Starts the child if need be and sends the prompt. One at a time: -EBUSY while one runs; -EINVAL
+ * if the message is not UTF-8; else 0. Calls no op itself, nor do the functions below.
  */
 int acp_agent_prompt(struct acp_agent *agent, const char *message, size_t len);
 /**
- * Tells the agent to stop its turn (session/cancel) and answers its open questions with `cancelled`,
- * also those it still asks in this turn. turn_end() follows; an agent that does not answer within
- * cancel_grace_ms gets turn_end("cancelled") from us and is then stopped.
+ * Tells the agent to stop its turn (session/cancel) and answers its open questions with
+ * `cancelled`, also those it still asks in this turn. turn_end() follows; an agent that does not
+ * answer within cancel_grace_ms gets turn_end("cancelled") from us and is then stopped.
  */
 void acp_agent_cancel(struct acp_agent *agent);
-/** Answers a question; option_id NULL means cancelled. Returns -ENOENT if no such question is open. */
+/** Answers a question; option_id NULL means cancelled. -ENOENT if no such question is open. */
 int acp_agent_answer(struct acp_agent *agent, const char *request_id, const char *option_id);
 /**
  * Stops (true) or goes on (false) reading the agent's stdout: back-pressure while the store is
- * behind. While stopped only what is not read from there is told: our own ending of a turn or of the
- * child, and a file request that was already being done.
+ * behind. While stopped only what is not read from there is told: our own ending of a turn or of
+ * the child, and a file request that was already being done.
  */
 void acp_agent_pause(struct acp_agent *agent, bool paused);
 bool acp_agent_is_running(const struct acp_agent *agent);

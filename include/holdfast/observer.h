@@ -112,5 +112,11 @@ struct load_plan {
 /** Pure: the rules of CONTRACT.md, section 4, "Loading". */
 struct load_plan load_plan_make(const struct load_request *load, uint64_t epoch,
 	uint64_t first_seq, uint64_t max_seq);
+/**
+ * What the answer says besides its events: the race check is here. Whether there is more is told by
+ * where the log's head is now, after the disk read, and not where it was when the load began.
+ */
+void load_page_fill(const struct channel *channel, const struct load_plan *plan,
+	struct event **events, size_t count, struct loaded_frame *ret_page);
 
 #endif

@@ -93,7 +93,9 @@ static void handle_child_exit(struct acp_agent *agent)
 	acp_agent_stop_child(agent, agent->term_signal != 0 ? "signal" : "exit", detail);
 }
 
-/** One line at a time, and none while a file request is being done: so the order stays the agent's. */
+/**
+ * One line at a time, and none while a file request is being done: so the order stays the agent's.
+ */
 static bool may_read(const struct acp_agent *agent)
 {
 	return agent->process && !agent->paused && !agent->job && !agent->overflowed;
@@ -111,7 +113,8 @@ static void drain(struct acp_agent *agent)
 		size_t len;
 		found = acp_lines_next(&agent->lines, &line, &len);
 		if (found == ACP_LINE_TOO_LONG) {
-			acp_agent_report_noise(agent, "a line that is too long", "skipped", strlen("skipped"));
+			acp_agent_report_noise(
+				agent, "a line that is too long", "skipped", strlen("skipped"));
 		} else if (found == ACP_LINE_READY && len > 0) {
 			acp_agent_handle_line(agent, line, len);
 		}
@@ -224,7 +227,8 @@ static void handle_deadline(uv_timer_t *timer)
 		/* It may still answer, and nobody could tell that from the next prompt's work. */
 		acp_agent_stop_child(agent, "stopped", "did not answer session/cancel");
 	} else {
-		acp_agent_stop_child(agent, "protocol", "did not answer initialize and session/new in time");
+		acp_agent_stop_child(
+			agent, "protocol", "did not answer initialize and session/new in time");
 	}
 }
 
@@ -240,8 +244,10 @@ struct acp_agent *acp_agent_create(uv_loop_t *loop, const struct acp_agent_confi
 	agent->session_id = xstrdup(config->session_id);
 	agent->file_max = config->file_max;
 	agent->stop_grace_ms = config->stop_grace_ms;
-	agent->cancel_grace_ms = config->cancel_grace_ms ? config->cancel_grace_ms : CANCEL_GRACE_MS;
-	agent->start_timeout_ms = config->start_timeout_ms ? config->start_timeout_ms : START_TIMEOUT_MS;
+	agent->cancel_grace_ms =
+		config->cancel_grace_ms ? config->cancel_grace_ms : CANCEL_GRACE_MS;
+	agent->start_timeout_ms =
+		config->start_timeout_ms ? config->start_timeout_ms : START_TIMEOUT_MS;
 	agent->ops = ops;
 	agent->owner = owner;
 	acp_lines_init(&agent->lines, config->line_max);
@@ -323,7 +329,8 @@ void acp_agent_cancel(struct acp_agent *agent)
 	} else if (agent->prompting && !agent->cancelling && !agent->cancelled_unsent) {
 		acp_agent_send_cancel(agent);
 		agent->cancelling = true;
-		uv_timer_start(&agent->deadline, handle_deadline, (uint64_t)agent->cancel_grace_ms, 0);
+		uv_timer_start(
+			&agent->deadline, handle_deadline, (uint64_t)agent->cancel_grace_ms, 0);
 	}
 	acp_agent_cancel_questions(agent);
 }

@@ -24,8 +24,8 @@ bool acp_rate_take(struct acp_rate *r, unsigned per_minute, uint64_t now_ms, uns
 }
 
 /**
- * The length of the escape sequence at `text` (which begins with ESC): CSI up to its final byte, OSC and
- * other strings up to BEL or ESC \, else two bytes. An unfinished one goes to the end.
+ * The length of the escape sequence at `text` (which begins with ESC): CSI up to its final byte,
+ * OSC and other strings up to BEL or ESC \, else two bytes. An unfinished one goes to the end.
  */
 static size_t escape_length(const char *text, size_t len)
 {
@@ -75,7 +75,8 @@ void acp_diag_clean(struct buffer *out, const char *text, size_t len)
 static void print_dropped(const char *session_id, unsigned dropped)
 {
 	if (dropped > 0) {
-		diag(DIAG_INFO, "session %s: agent: (%u lines of stderr dropped)", session_id, dropped);
+		diag(DIAG_INFO, "session %s: agent: (%u lines of stderr dropped)", session_id,
+			dropped);
 	}
 }
 

@@ -12,8 +12,9 @@
 #include <unistd.h>
 
 /*
- * The agent names paths, and may have put symlinks into its directory: the kernel is asked to refuse
- * whatever leads out of it (openat2), so that there is no moment between a check and its use.
+ * The agent names paths, and may have put symlinks into its directory: the kernel is asked to
+ * refuse whatever leads out of it (openat2), so that there is no moment between a check and its
+ * use.
  */
 
 static int job_fail(struct acp_file_job *job, int code, const char *why)
@@ -27,7 +28,8 @@ static int job_fail(struct acp_file_job *job, int code, const char *why)
 static int job_fail_errno(struct acp_file_job *job, int err)
 {
 	if (err == EXDEV) {
-		return job_fail(job, ACP_ERROR_INVALID_PARAMS, "the path leads out of the session's directory");
+		return job_fail(job, ACP_ERROR_INVALID_PARAMS,
+			"the path leads out of the session's directory");
 	}
 	char why[128];
 	snprintf(why, sizeof(why), "%s", strerror(err));
@@ -57,7 +59,10 @@ static const char *below(const char *path, const char *root)
 	return path + strspn(path, "/");
 }
 
-/** Opens the root and finds the path below it. Agents name the root as it was given to them or as it really is. */
+/**
+ * Opens the root and finds the path below it. Agents name the root as it was given to them or as it
+ * really is.
+ */
 static int open_root(struct acp_file_job *job)
 {
 	char *real = realpath(job->root, NULL);
@@ -76,8 +81,8 @@ static int open_root(struct acp_file_job *job)
 }
 
 /** Where the lines that were asked for begin and end in the text. */
-static void select_lines(const struct acp_file_job *job, const struct buffer *text, size_t *ret_from,
-	size_t *ret_to)
+static void select_lines(
+	const struct acp_file_job *job, const struct buffer *text, size_t *ret_from, size_t *ret_to)
 {
 	size_t from = 0;
 	for (json_int_t line = 1; line < job->line && from < text->len; line++) {
@@ -199,7 +204,9 @@ static int write_all(int fd, const char *bytes, size_t len)
 	return fdatasync(fd) < 0 ? -errno : 0;
 }
 
-/** Fills a new file and puts it in the place of `name`. A symlink there is replaced, not followed. */
+/**
+ * Fills a new file and puts it in the place of `name`. A symlink there is replaced, not followed.
+ */
 static int replace_file(int dir, const char *name, mode_t mode, const json_t *content)
 {
 	uint64_t random = 0;
@@ -317,7 +324,8 @@ struct acp_file_job *acp_file_job_create(bool write, const json_t *params, const
 		*ret_why = "content must be a string";
 		return NULL;
 	}
-	if (!write && (!take_count(params, "line", &line) || !take_count(params, "limit", &limit))) {
+	if (!write &&
+		(!take_count(params, "line", &line) || !take_count(params, "limit", &limit))) {
 		*ret_why = "line and limit must be numbers from 0";
 		return NULL;
 	}

@@ -7,7 +7,10 @@
 
 /* What may wait for a child that does not read its stdin, on top of the message that comes last. */
 #define WRITE_QUEUE_MAX ((size_t)8 * 1024 * 1024)
-/* A descendant that has left the group may hold the child's stdout open: this long is waited for it. */
+/*
+ * A descendant that has left the group may hold the child's stdout open: this long is waited for
+ * it.
+ */
 #define DRAIN_MS 1000
 #define POLL_MS  20
 
@@ -26,7 +29,7 @@ struct acp_process {
 	int pid; /* also its process group; 0 if it never came to be */
 	enum stop_stage stage;
 	uint64_t kill_at_ms; /* while it is being ended */
-	bool ending; /* acp_process_end() */
+	bool ending;         /* acp_process_end() */
 	bool closing;
 	bool exited;
 	bool output_ended;
@@ -196,7 +199,8 @@ static void handle_errors(uv_stream_t *stream, ssize_t len, const uv_buf_t *buf)
 	}
 }
 
-static int process_exec(struct acp_process *p, uv_loop_t *loop, const struct acp_process_config *config)
+static int process_exec(
+	struct acp_process *p, uv_loop_t *loop, const struct acp_process_config *config)
 {
 	char *args[] = {(char[]){"/bin/sh"}, (char[]){"-c"}, xstrdup(config->command), NULL};
 	uv_stdio_container_t stdio[] = {

@@ -39,7 +39,9 @@ static struct acp_question *question_add(struct acp_agent *agent, const json_t *
 {
 	struct acp_question *q = xcalloc(1, sizeof(*q));
 	struct buffer name = {0};
-	/* The start's time is in it because the log outlives this process, and its numbers do not. */
+	/*
+	 * The start's time is in it because the log outlives this process, and its numbers do not.
+	 */
 	buffer_printf(&name, "p%llx-%lu", (unsigned long long)agent->start_ms, ++agent->asked);
 	q->request_id = xstrdup(buffer_cstr(&name));
 	buffer_finish(&name);
@@ -51,7 +53,7 @@ static struct acp_question *question_add(struct acp_agent *agent, const json_t *
 
 static struct acp_question *find_question(struct acp_agent *agent, const char *request_id)
 {
-	list_for_each(link, &agent->questions) {
+	list_for_each (link, &agent->questions) {
 		struct acp_question *q = list_entry(link, struct acp_question, link);
 		if (!strcmp(q->request_id, request_id)) {
 			return q;
@@ -75,7 +77,8 @@ static void handle_question(struct acp_agent *agent, const json_t *id, const jso
 	const char *why = NULL;
 	json_t *data = acp_update_permission(params, q->request_id, &why);
 	if (!data) {
-		acp_agent_report_noise(agent, "a permission request it cannot use", why, strlen(why));
+		acp_agent_report_noise(
+			agent, "a permission request it cannot use", why, strlen(why));
 		send_error(agent, id, ACP_ERROR_INVALID_PARAMS, why);
 		question_free(agent, q);
 		return;
@@ -101,7 +104,7 @@ int acp_agent_answer(struct acp_agent *agent, const char *request_id, const char
 void acp_agent_handle_withdrawal(struct acp_agent *agent, const json_t *params)
 {
 	const json_t *id = json_object_get(params, "requestId");
-	list_for_each(link, &agent->questions) {
+	list_for_each (link, &agent->questions) {
 		struct acp_question *q = list_entry(link, struct acp_question, link);
 		if (json_equal(q->id, id)) {
 			char *request_id = xstrdup(q->request_id);
@@ -112,12 +115,13 @@ void acp_agent_handle_withdrawal(struct acp_agent *agent, const json_t *params)
 			return;
 		}
 	}
-	diag(DIAG_DEBUG, "session %s: the agent cancels a request that is not open", agent->session_id);
+	diag(DIAG_DEBUG, "session %s: the agent cancels a request that is not open",
+		agent->session_id);
 }
 
 void acp_agent_cancel_questions(struct acp_agent *agent)
 {
-	list_for_each_safe(link, next, &agent->questions) {
+	list_for_each_safe (link, next, &agent->questions) {
 		struct acp_question *q = list_entry(link, struct acp_question, link);
 		send_outcome(agent, q->id, NULL);
 		question_free(agent, q);
@@ -126,7 +130,7 @@ void acp_agent_cancel_questions(struct acp_agent *agent)
 
 void acp_agent_forget_questions(struct acp_agent *agent)
 {
-	list_for_each_safe(link, next, &agent->questions) {
+	list_for_each_safe (link, next, &agent->questions) {
 		question_free(agent, list_entry(link, struct acp_question, link));
 	}
 }
@@ -154,7 +158,8 @@ static void report_file(struct acp_agent *agent, const struct acp_file_job *job)
 		diag(DIAG_DEBUG, "session %s: refused a file to the agent", agent->session_id);
 		return;
 	}
-	json_t *data = json_pack("{s:s, s:I}", "path", job->relative, "size", (json_int_t)job->size);
+	json_t *data =
+		json_pack("{s:s, s:I}", "path", job->relative, "size", (json_int_t)job->size);
 	agent->ops->event(agent->owner, job->write ? "file_write" : "file_read", data);
 	json_decref(data);
 }
@@ -194,8 +199,8 @@ static void handle_file(struct acp_agent *agent, bool write, const json_t *id, c
 	acp_file_job_run(job, agent->loop);
 }
 
-void acp_agent_handle_request(struct acp_agent *agent, const char *method, const json_t *id,
-	const json_t *params)
+void acp_agent_handle_request(
+	struct acp_agent *agent, const char *method, const json_t *id, const json_t *params)
 {
 	if (!strcmp(method, "session/request_permission")) {
 		handle_question(agent, id, params);

@@ -130,7 +130,10 @@ static bool is_low_surrogate_escape(const char *s, size_t len)
 	return unit >= 0xdc00 && unit <= 0xdfff;
 }
 
-/** Replaces the escapes that no C string or UTF-8 can hold. The length stays, so it is done in place. */
+/**
+ * Replaces the escapes that no C string or UTF-8 can hold. The length stays, so it is done in
+ * place.
+ */
 static void fix_escapes(char *line, size_t len)
 {
 	char *end = line + len;
@@ -161,7 +164,9 @@ static void repair_number(struct buffer *out, const char *token, size_t len)
 		buffer_append_str(out, "null");
 	} else {
 		buffer_append(out, token, len);
-		/* Nineteen digits and more may be over 64 bits; with an exponent they are a real. */
+		/*
+		 * Nineteen digits and more may be over 64 bits; with an exponent they are a real.
+		 */
 		buffer_append_str(out, integer && len >= 19 ? "e0" : "");
 	}
 	free(copy);
@@ -198,7 +203,8 @@ static void repair_line(struct buffer *out, const char *line, size_t len)
 			i++;
 			continue;
 		}
-		bool escape = in_string && line[i] == '\\' && i + 1 < len && (line[i + 1] & 0x80) == 0;
+		bool escape =
+			in_string && line[i] == '\\' && i + 1 < len && (line[i + 1] & 0x80) == 0;
 		in_string ^= line[i] == '"';
 		n = escape ? 2 : n;
 		buffer_append(out, line + i, n);
@@ -231,7 +237,7 @@ enum acp_message acp_rpc_classify(const json_t *message)
 	const json_t *method = json_object_get(message, "method");
 	if (json_is_string(method)) {
 		return json_object_get(message, "id") ? ACP_MESSAGE_REQUEST
-						       : ACP_MESSAGE_NOTIFICATION;
+						      : ACP_MESSAGE_NOTIFICATION;
 	}
 	bool answers = json_object_get(message, "result") || json_object_get(message, "error");
 	return !method && answers ? ACP_MESSAGE_RESPONSE : ACP_MESSAGE_INVALID;
@@ -246,7 +252,8 @@ static int append_chunk(const char *bytes, size_t len, void *out)
 void acp_rpc_encode(struct buffer *out, const json_t *value)
 {
 	/* In ASCII, because some agents' readers take U+2028 for the end of a line. */
-	json_dump_callback(value, append_chunk, out, JSON_COMPACT | JSON_ENSURE_ASCII | JSON_ENCODE_ANY);
+	json_dump_callback(
+		value, append_chunk, out, JSON_COMPACT | JSON_ENSURE_ASCII | JSON_ENCODE_ANY);
 }
 
 static void encode_line(struct buffer *out, json_t *message)
@@ -258,24 +265,26 @@ static void encode_line(struct buffer *out, json_t *message)
 
 void acp_rpc_request(struct buffer *out, json_int_t id, const char *method, json_t *params)
 {
-	encode_line(out, json_pack("{s:s, s:I, s:s, s:o}", "jsonrpc", "2.0", "id", id, "method", method,
-				 "params", params));
+	encode_line(out, json_pack("{s:s, s:I, s:s, s:o}", "jsonrpc", "2.0", "id", id, "method",
+				 method, "params", params));
 }
 
 void acp_rpc_notification(struct buffer *out, const char *method, json_t *params)
 {
-	encode_line(out, json_pack("{s:s, s:s, s:o}", "jsonrpc", "2.0", "method", method, "params", params));
+	encode_line(out,
+		json_pack("{s:s, s:s, s:o}", "jsonrpc", "2.0", "method", method, "params", params));
 }
 
 void acp_rpc_result(struct buffer *out, const json_t *id, json_t *result)
 {
-	encode_line(out, json_pack("{s:s, s:O, s:o}", "jsonrpc", "2.0", "id", id, "result", result));
+	encode_line(
+		out, json_pack("{s:s, s:O, s:o}", "jsonrpc", "2.0", "id", id, "result", result));
 }
 
 void acp_rpc_error(struct buffer *out, const json_t *id, int code, const char *message)
 {
-	encode_line(out, json_pack("{s:s, s:O, s:{s:i, s:s}}", "jsonrpc", "2.0", "id", id, "error", "code",
-				 code, "message", message));
+	encode_line(out, json_pack("{s:s, s:O, s:{s:i, s:s}}", "jsonrpc", "2.0", "id", id, "error",
+				 "code", code, "message", message));
 }
 
 static void describe_part(struct buffer *out, const char *before, const json_t *text)

@@ -26,15 +26,16 @@ void acp_agent_send_initialize(struct acp_agent *agent)
 	agent->stage = ACP_INITIALIZING;
 	send_request(agent, "initialize",
 		json_pack("{s:i, s:{s:{s:b, s:b}, s:b}, s:{s:s, s:s, s:s}}", "protocolVersion", 1,
-			"clientCapabilities", "fs", "readTextFile", 1, "writeTextFile", 1, "terminal", 0,
-			"clientInfo", "name", "holdfast", "title", "Holdfast", "version",
-			HOLDFAST_VERSION));
+			"clientCapabilities", "fs", "readTextFile", 1, "writeTextFile", 1,
+			"terminal", 0, "clientInfo", "name", "holdfast", "title", "Holdfast",
+			"version", HOLDFAST_VERSION));
 }
 
 static void send_new_session(struct acp_agent *agent)
 {
 	agent->stage = ACP_NEW_SESSION;
-	send_request(agent, "session/new", json_pack("{s:s, s:[]}", "cwd", agent->cwd, "mcpServers"));
+	send_request(
+		agent, "session/new", json_pack("{s:s, s:[]}", "cwd", agent->cwd, "mcpServers"));
 }
 
 void acp_agent_send_prompt(struct acp_agent *agent)
@@ -42,15 +43,15 @@ void acp_agent_send_prompt(struct acp_agent *agent)
 	json_t *text = agent->prompt;
 	agent->prompt = NULL;
 	send_request(agent, "session/prompt",
-		json_pack("{s:s, s:[{s:s, s:o}]}", "sessionId", agent->agent_session_id, "prompt", "type",
-			"text", "text", text));
+		json_pack("{s:s, s:[{s:s, s:o}]}", "sessionId", agent->agent_session_id, "prompt",
+			"type", "text", "text", text));
 }
 
 void acp_agent_send_cancel(struct acp_agent *agent)
 {
 	struct buffer out = {0};
-	acp_rpc_notification(&out, "session/cancel",
-		json_pack("{s:s}", "sessionId", agent->agent_session_id));
+	acp_rpc_notification(
+		&out, "session/cancel", json_pack("{s:s}", "sessionId", agent->agent_session_id));
 	acp_agent_send(agent, &out);
 }
 
@@ -62,8 +63,12 @@ void acp_agent_report_noise(struct acp_agent *agent, const char *what, const cha
 	}
 	struct buffer clean = {0};
 	acp_diag_clean(&clean, text, len < NOISE_SHOWN ? len : NOISE_SHOWN);
-	diag(DIAG_WARN, "session %s: the agent sent %s: %s (%u before it not shown)", agent->session_id,
-		what, buffer_cstr(&clean), dropped);
+	diag(DIAG_WARN, "session %s: the agent sent %s: %s", agent->session_id, what,
+		buffer_cstr(&clean));
+	if (dropped > 0) {
+		diag(DIAG_WARN, "session %s: (%u reports like this dropped)", agent->session_id,
+			dropped);
+	}
 	buffer_finish(&clean);
 }
 
@@ -92,7 +97,8 @@ static void handle_own_update(struct acp_agent *agent, const json_t *params)
 static void keep_early_update(struct acp_agent *agent, const json_t *params, size_t line_len)
 {
 	agent->early_bytes += line_len;
-	if (json_array_size(agent->early) >= EARLY_MAX || agent->early_bytes > agent->lines.line_max) {
+	if (json_array_size(agent->early) >= EARLY_MAX ||
+		agent->early_bytes > agent->lines.line_max) {
 		acp_agent_report_noise(agent, "too many updates before its session", "", 0);
 		return;
 	}
@@ -134,7 +140,8 @@ static void handle_initialized(struct acp_agent *agent, const json_t *result)
 {
 	const json_t *version = json_object_get(result, "protocolVersion");
 	if (!json_is_integer(version) || json_integer_value(version) != 1) {
-		acp_agent_stop_child(agent, "protocol", "the agent does not speak version 1 of the protocol");
+		acp_agent_stop_child(
+			agent, "protocol", "the agent does not speak version 1 of the protocol");
 		return;
 	}
 	const json_t *agent_info = json_object_get(result, "agentInfo");
@@ -149,7 +156,8 @@ static void handle_session(struct acp_agent *agent, const json_t *result)
 {
 	const json_t *id = json_object_get(result, "sessionId");
 	if (json_string_length(id) == 0 || json_string_length(id) > SESSION_ID_MAX) {
-		acp_agent_stop_child(agent, "protocol", "the agent's answer to session/new names no session");
+		acp_agent_stop_child(
+			agent, "protocol", "the agent's answer to session/new names no session");
 		return;
 	}
 	agent->agent_session_id = xstrdup(json_string_value(id));
@@ -168,8 +176,8 @@ static void handle_session(struct acp_agent *agent, const json_t *result)
 
 static const char *known_stop_reason(const char *reason)
 {
-	static const char *const known[] = {"end_turn", "max_tokens", "max_turn_requests", "refusal",
-		"cancelled"};
+	static const char *const known[] = {
+		"end_turn", "max_tokens", "max_turn_requests", "refusal", "cancelled"};
 	for (size_t i = 0; reason && i < sizeof(known) / sizeof(known[0]); i++) {
 		if (!strcmp(known[i], reason)) {
 			return known[i];
@@ -256,7 +264,8 @@ static void handle_notification(struct acp_agent *agent, const json_t *message, 
 	} else if (!strcmp(method, "$/cancel_request")) {
 		acp_agent_handle_withdrawal(agent, params);
 	} else {
-		diag(DIAG_DEBUG, "session %s: the agent sent an unknown notification", agent->session_id);
+		diag(DIAG_DEBUG, "session %s: the agent sent an unknown notification",
+			agent->session_id);
 	}
 }
 
@@ -266,7 +275,8 @@ void acp_agent_handle_line(struct acp_agent *agent, char *line, size_t len)
 	json_t *message = acp_rpc_parse(line, len, &error);
 	switch (acp_rpc_classify(message)) {
 	case ACP_MESSAGE_REQUEST:
-		acp_agent_handle_request(agent, json_string_value(json_object_get(message, "method")),
+		acp_agent_handle_request(agent,
+			json_string_value(json_object_get(message, "method")),
 			json_object_get(message, "id"), json_object_get(message, "params"));
 		break;
 	case ACP_MESSAGE_NOTIFICATION:

@@ -71,8 +71,8 @@ static void rename_member(json_t *out, const char *key, const json_t *value)
 	const char *ours = our_name(key);
 	/* A name of ours that the agent uses beside ACP's must not take its place. */
 	if (ours || !json_object_get(out, key)) {
-		json_object_set_new(out, ours ? ours : key,
-			is_opaque(key) ? share(value) : rename_keys(value));
+		json_object_set_new(
+			out, ours ? ours : key, is_opaque(key) ? share(value) : rename_keys(value));
 	}
 }
 
@@ -136,7 +136,8 @@ static bool is_location(const json_t *item)
 
 static bool is_plan_entry(const json_t *item)
 {
-	return has_string(item, "content") && has_string(item, "priority") && has_string(item, "status");
+	return has_string(item, "content") && has_string(item, "priority") &&
+	       has_string(item, "status");
 }
 
 /** Adds the fitting items of a list; as ACP's schema has it, the others are left out. */
@@ -170,7 +171,10 @@ static void set_opaque(json_t *out, const char *key, const json_t *value)
 	}
 }
 
-/** The fields of a tool call in our names: what is known by its type, an odd optional field left out. */
+/**
+ * The fields of a tool call in our names: what is known by its type, an odd optional field left
+ * out.
+ */
 static json_t *tool_call(const json_t *call, bool needs_title, const char **ret_why)
 {
 	if (!has_name(call, "toolCallId")) {
@@ -216,7 +220,8 @@ static json_t *usage_update(const json_t *update, const char **ret_why)
 		*ret_why = "a usage_update without used and size";
 		return NULL;
 	}
-	json_t *out = json_pack("{s:s, s:O, s:O}", "mode", "cumulative", "used", used, "size", size);
+	json_t *out =
+		json_pack("{s:s, s:O, s:O}", "mode", "cumulative", "used", used, "size", size);
 	const json_t *cost = json_object_get(update, "cost");
 	if (json_is_number(json_object_get(cost, "amount")) && has_string(cost, "currency")) {
 		json_object_set_new(out, "cost", rename_keys(cost));
@@ -243,8 +248,8 @@ json_t *acp_update_usage(const json_t *usage)
 }
 
 /** A chunk that is no text: an image, a resource. */
-static void report_content(const json_t *update, bool thought, const struct acp_agent_ops *ops,
-	void *owner)
+static void report_content(
+	const json_t *update, bool thought, const struct acp_agent_ops *ops, void *owner)
 {
 	json_t *data = json_object();
 	json_object_set_new(data, "content", rename_keys(json_object_get(update, "content")));
@@ -252,14 +257,15 @@ static void report_content(const json_t *update, bool thought, const struct acp_
 		json_object_set_new(data, "thought", json_true());
 	}
 	if (has_string(update, "messageId")) {
-		json_object_set_new(data, "message_id", share(json_object_get(update, "messageId")));
+		json_object_set_new(
+			data, "message_id", share(json_object_get(update, "messageId")));
 	}
 	ops->event(owner, "x-acp-content", data);
 	json_decref(data);
 }
 
-static int report_chunk(const json_t *update, bool thought, const struct acp_agent_ops *ops, void *owner,
-	const char **ret_why)
+static int report_chunk(const json_t *update, bool thought, const struct acp_agent_ops *ops,
+	void *owner, const char **ret_why)
 {
 	const json_t *content = json_object_get(update, "content");
 	const char *type = json_string_value(json_object_get(content, "type"));
@@ -288,7 +294,8 @@ static int report_chunk(const json_t *update, bool thought, const struct acp_age
 static int report_other(const json_t *update, const char *kind, const struct acp_agent_ops *ops,
 	void *owner, const char **ret_why)
 {
-	static const char fitting[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-";
+	static const char fitting[] =
+		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-";
 	size_t len = strlen(kind);
 	if (len == 0 || len > KIND_MAX || strspn(kind, fitting) != len) {
 		*ret_why = "an update whose kind is no name";
@@ -303,7 +310,8 @@ static int report_other(const json_t *update, const char *kind, const struct acp
 	return 0;
 }
 
-static int report_event(const char *type, json_t *data, const struct acp_agent_ops *ops, void *owner)
+static int report_event(
+	const char *type, json_t *data, const struct acp_agent_ops *ops, void *owner)
 {
 	if (!data) {
 		return -EINVAL;
@@ -313,8 +321,8 @@ static int report_event(const char *type, json_t *data, const struct acp_agent_o
 	return 0;
 }
 
-int acp_update_report(const json_t *update, const struct acp_agent_ops *ops, void *owner,
-	const char **ret_why)
+int acp_update_report(
+	const json_t *update, const struct acp_agent_ops *ops, void *owner, const char **ret_why)
 {
 	const char *kind = json_string_value(json_object_get(update, "sessionUpdate"));
 	if (!kind) {
@@ -322,7 +330,8 @@ int acp_update_report(const json_t *update, const struct acp_agent_ops *ops, voi
 		return -EINVAL;
 	}
 	if (!strcmp(kind, "agent_message_chunk") || !strcmp(kind, "agent_thought_chunk")) {
-		return report_chunk(update, !strcmp(kind, "agent_thought_chunk"), ops, owner, ret_why);
+		return report_chunk(
+			update, !strcmp(kind, "agent_thought_chunk"), ops, owner, ret_why);
 	}
 	if (!strcmp(kind, "user_message_chunk")) {
 		return 1;
@@ -349,7 +358,8 @@ static json_t *permission_options(const json_t *list)
 		const json_t *option = json_array_get(list, i);
 		if (has_name(option, "optionId") && has_string(option, "name")) {
 			json_t *kept = json_object();
-			json_object_set_new(kept, "option_id", share(json_object_get(option, "optionId")));
+			json_object_set_new(
+				kept, "option_id", share(json_object_get(option, "optionId")));
 			set_string(kept, option, "name");
 			set_string(kept, option, "kind");
 			json_array_append_new(out, kept);
@@ -371,6 +381,6 @@ json_t *acp_update_permission(const json_t *params, const char *request_id, cons
 		json_decref(call);
 		return NULL;
 	}
-	return json_pack("{s:s, s:o, s:o}", "request_id", request_id, "tool_call", call, "options",
-		options);
+	return json_pack(
+		"{s:s, s:o, s:o}", "request_id", request_id, "tool_call", call, "options", options);
 }

@@ -102,16 +102,17 @@ void buffer_append_u64(struct buffer *b, uint64_t value)
 void buffer_printf(struct buffer *b, const char *fmt, ...)
 {
 	va_list args;
-	va_start(args, fmt);
 	va_list again;
+	va_start(args, fmt);
 	va_copy(again, args);
-	int need = vsnprintf(NULL, 0, fmt, args);
-	va_end(args);
-	if (need > 0) {
+	buffer_reserve(b, 64);
+	int need = vsnprintf(b->data + b->len, b->cap - b->len, fmt, args);
+	if (need >= 0 && (size_t)need >= b->cap - b->len) {
 		buffer_reserve(b, (size_t)need + 1);
-		vsnprintf(b->data + b->len, (size_t)need + 1, fmt, again);
-		b->len += (size_t)need;
+		vsnprintf(b->data + b->len, b->cap - b->len, fmt, again);
 	}
+	b->len += need > 0 ? (size_t)need : 0;
+	va_end(args);
 	va_end(again);
 }
 

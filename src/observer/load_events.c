@@ -14,6 +14,26 @@ static struct load_plan page_before(const struct load_request *load, uint64_t fi
 	return (struct load_plan){.from = from > first ? from : first, .to = to, .prepend = true};
 }
 
+void load_page_fill(const struct channel *channel, const struct load_plan *plan,
+	struct event **events, size_t count, struct loaded_frame *ret_page)
+{
+	uint64_t first_kept = session_log_first_seq(channel->log);
+	uint64_t first = count ? events[0]->seq : plan->from;
+	uint64_t last = count ? events[count - 1]->seq : plan->from - 1;
+	bool goes_forward = plan->to_end && !plan->is_newest;
+	*ret_page = (struct loaded_frame){
+		.events = events,
+		.count = count,
+		.prepend = plan->prepend,
+		.has_more = goes_forward ? last < channel->max_seq : first > first_kept,
+		.max_seq = channel->max_seq,
+		.first_kept_seq = first_kept,
+		.epoch = session_log_epoch(channel->log),
+		.is_prompting = channel->status.is_prompting,
+		.reset = plan->reset,
+	};
+}
+
 struct load_plan load_plan_make(
 	const struct load_request *load, uint64_t epoch, uint64_t first_seq, uint64_t max_seq)
 {

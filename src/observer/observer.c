@@ -201,43 +201,26 @@ static void become_live(struct observer *o)
 	}
 }
 
-/**
- * Sends one page of a load. The race check is here: what counts as the end is where the log's head
- * is now, after the disk read, and not where it was when the load began; a newest page that has
- * been overtaken is followed by live events.
- */
+/** Sends one page of a load; a newest page that has been overtaken is followed by live events. */
 static void send_page(struct observer *o, struct event **events, size_t count)
 {
-	struct channel *ch = o->channel;
 	const struct load_plan *plan = &o->plan;
-	uint64_t first_kept = session_log_first_seq(ch->log);
-	uint64_t first = count ? events[0]->seq : plan->from;
+	struct loaded_frame page;
+	load_page_fill(o->channel, plan, events, count, &page);
+	page.format = o->format;
 	uint64_t last = count ? events[count - 1]->seq : plan->from - 1;
-	bool at_end = plan->to_end && (plan->is_newest || last == ch->max_seq);
 	if (plan->to_end) {
-		o->cursor = first - 1;
+		o->cursor = plan->from - 1;
 		check_order(o, events, count);
 		o->cursor = last;
-	}
-	struct loaded_frame page = {
-		.events = events,
-		.count = count,
-		.format = o->format,
-		.prepend = plan->prepend,
-		.has_more = plan->to_end && !plan->is_newest ? !at_end : first > first_kept,
-		.max_seq = ch->max_seq,
-		.first_kept_seq = first_kept,
-		.epoch = session_log_epoch(ch->log),
-		.is_prompting = ch->status.is_prompting,
-		.reset = plan->reset,
-	};
-	if (at_end && last == ch->max_seq) {
-		page.open = open_part(o);
+		if (last == page.max_seq) {
+			page.open = open_part(o);
+		}
 	}
 	struct frame *frame = frame_events_loaded(&page);
 	o->ops->write(o->socket, frame);
 	frame_unref(frame);
-	if (at_end) {
+	if (plan->to_end && (plan->is_newest || last == page.max_seq)) {
 		become_live(o);
 	} else if (plan->to_end && o->follow) {
 		o->plan.from = last + 1;

@@ -8,8 +8,8 @@
 
 struct writer {
 	struct buffer *out;
-	size_t start; /* of this document in `out` */
-	cmark_node *image; /* the image whose alternative text is being written, or NULL */
+	size_t start;              /* of this document in `out` */
+	cmark_node *image;         /* the image whose alternative text is being written, or NULL */
 	const uint8_t *alignments; /* of the table being written */
 	size_t columns;
 	size_t column;
@@ -93,7 +93,8 @@ static bool url_is_allowed(const char *url)
 		}
 	}
 	/* A browser reads a backslash as a slash; //host would leave the page's own host. */
-	if (*url == ' ' || ((url[0] == '/' || url[0] == '\\') && (url[1] == '/' || url[1] == '\\'))) {
+	if (*url == ' ' ||
+		((url[0] == '/' || url[0] == '\\') && (url[1] == '/' || url[1] == '\\'))) {
 		return false;
 	}
 	size_t scheme_len = strcspn(url, ":/?#");
@@ -101,7 +102,8 @@ static bool url_is_allowed(const char *url)
 		return true;
 	}
 	for (size_t i = 0; i < sizeof(schemes) / sizeof(schemes[0]); i++) {
-		if (strlen(schemes[i]) == scheme_len && strncasecmp(url, schemes[i], scheme_len) == 0) {
+		if (strlen(schemes[i]) == scheme_len &&
+			strncasecmp(url, schemes[i], scheme_len) == 0) {
 			return true;
 		}
 	}
@@ -162,7 +164,7 @@ static void write_paragraph(struct writer *w, cmark_node *paragraph, bool enteri
 {
 	cmark_node *list = cmark_node_parent(cmark_node_parent(paragraph));
 	bool tight = list && cmark_node_get_type(list) == CMARK_NODE_LIST &&
-		cmark_node_get_list_tight(list);
+		     cmark_node_get_list_tight(list);
 	if (!tight) {
 		write_block_tag(w, entering, "<p>", "</p>\n");
 	}

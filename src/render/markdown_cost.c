@@ -5,15 +5,15 @@
 
 /*
  * Every figure below is an upper bound: inline constructs, tables and reference definitions cannot
- * cross a blank line, so what can go quadratic is counted between blank lines (a "run") and
+ * cross a blank line or a bullet, so what can go quadratic is counted between those (a "run") and
  * multiplied with the length it can be multiplied with. The factors are nanoseconds, measured on
  * the worst pattern known of each kind.
  */
-#define BUDGET_NS (50 * 1000 * 1000)
-#define TABLE_CELLS_MAX (100 * 1000)
-#define NESTING_MAX 500
+#define BUDGET_NS           (50 * 1000 * 1000)
+#define TABLE_CELLS_MAX     (100 * 1000)
+#define NESTING_MAX         500
 #define REFERENCE_BYTES_MAX (16 * 1024 * 1024)
-#define TEXT_MAX (4 * 1024 * 1024)
+#define TEXT_MAX            (4 * 1024 * 1024)
 
 /* cmark-gfm gives up looking for e-mail addresses in one text after this many at signs. */
 #define AT_SIGNS_MAX 1000
@@ -21,21 +21,23 @@
 struct word {
 	size_t len;
 	size_t link_starts; /* "www." and "://" */
-	size_t parens; /* each `)` at a link's end reads the link once more */
+	size_t parens;      /* each `)` at a link's end reads the link once more */
 	size_t at_signs;
 };
 
 struct run {
 	size_t start;
 	size_t lines;
-	size_t closers; /* `]` */
-	size_t images; /* `![`: each link walks over all that are open */
-	size_t raw_starts; /* `<!` and `<?`: each may be searched for its end to the end of the run */
-	size_t delims; /* runs of `*`, `_` and `~`: each link may walk over all of them */
+	size_t closers;    /* `]` */
+	size_t images;     /* `![`: each link walks over all that are open */
+	size_t raw_starts; /* `<!` and `<?`: each may be searched for its end to the end of the run
+			    */
+	size_t delims;     /* runs of `*`, `_` and `~`: each link may walk over all of them */
 	size_t at_signs;
 	uint64_t pipes_squared; /* of each line: a row's cells are put into a list from its head */
 	size_t columns; /* the most cells of a line that could be the one under a table's header */
-	size_t definition; /* where the first line that could define a reference starts, or SIZE_MAX */
+	size_t definition; /* where the first line that could define a reference starts, or SIZE_MAX
+			    */
 	bool defines;
 	struct word word;
 };
@@ -107,7 +109,8 @@ static size_t count_nesting(struct cost *c, size_t at, size_t end)
 			columns += ch == '\t' ? 4 : 1;
 		} else if (ch == '>') {
 			markers++;
-		} else if ((ch == '-' || ch == '*' || ch == '+' || ch == '.' || ch == ')') && spaced) {
+		} else if ((ch == '-' || ch == '*' || ch == '+' || ch == '.' || ch == ')') &&
+			   spaced) {
 			markers++;
 		} else if (ch < '0' || ch > '9') {
 			break;
@@ -137,7 +140,8 @@ static void count_table_row(struct cost *c, size_t start, size_t end)
 		return;
 	}
 	c->run.columns = pipes + 1 > c->run.columns ? pipes + 1 : c->run.columns;
-	/* The whole paragraph so far is read for a header, and each of its lines searched for a `|`. */
+	/* The whole paragraph so far is read for a header, and each of its lines searched for a
+	 * `|`. */
 	uint64_t before = start - c->run.start;
 	c->ns += before * 20 + c->run.pipes_squared * 3 + c->run.lines * before / 2;
 }
@@ -190,6 +194,17 @@ static void count_char(struct cost *c, size_t at)
 	}
 }
 
+/* Whether a bullet begins here whose item ends any paragraph or table before it. */
+static bool starts_item(const struct cost *c, size_t at, size_t text, size_t end)
+{
+	size_t next = text + 1;
+	while (next < end && is_blank(c->text[next])) {
+		next++;
+	}
+	return text - at <= 3 && !memchr(c->text + at, '\t', text - at) && next > text + 1 &&
+	       next < end && strchr("-*+", c->text[text]) && c->text[text];
+}
+
 static void count_line(struct cost *c, size_t at, size_t end)
 {
 	c->lines++;
@@ -197,9 +212,11 @@ static void count_line(struct cost *c, size_t at, size_t end)
 	while (text < end && is_blank(c->text[text])) {
 		text++;
 	}
-	if (text == end) {
+	if (text == end || starts_item(c, at, text, end)) {
 		end_run(c, at);
-		c->run.start = end;
+		c->run.start = at;
+	}
+	if (text == end) {
 		return;
 	}
 	c->run.lines++;
@@ -215,8 +232,8 @@ static void count_line(struct cost *c, size_t at, size_t end)
 }
 
 /*
- * What a fence at the very start of the text holds is code, costs nothing and may look like anything.
- * Returns where the text goes on after it, or 0 if there is none.
+ * What a fence at the very start of the text holds is code, costs nothing and may look like
+ * anything. Returns where the text goes on after it, or 0 if there is none.
  */
 static size_t skip_fence(const char *text, size_t len)
 {
@@ -272,6 +289,6 @@ bool markdown_cost_is_fair(const char *text, size_t len)
 	end_run(&c, len);
 	c.ns += (uint64_t)c.nesting * c.lines * 10;
 	return len <= TEXT_MAX && c.ns <= BUDGET_NS && c.cells <= TABLE_CELLS_MAX &&
-		c.nesting <= NESTING_MAX &&
-		(uint64_t)c.closers * c.definition_len <= REFERENCE_BYTES_MAX;
+	       c.nesting <= NESTING_MAX &&
+	       (uint64_t)c.closers * c.definition_len <= REFERENCE_BYTES_MAX;
 }

@@ -14,15 +14,16 @@
 /**
  * Whether parsing and writing this markdown stays within a fixed budget of time and memory. The
  * parser is linear for what people and models write, and quadratic or worse for a few patterns that
- * only somebody who means harm writes (most are published as CVE-2023-22483 to 22486, 24824, 26485 and
- * 37463; Debian 12's 0.29.0.gfm.6 has none of the fixes). Linear; its bounds err towards "no".
+ * only somebody who means harm writes (most are published as CVE-2023-22483 to 22486, 24824, 26485
+ * and 37463; Debian 12's 0.29.0.gfm.6 has none of the fixes). Linear; its bounds err towards "no".
  */
 bool markdown_cost_is_fair(const char *text, size_t len);
 
 /**
- * Appends the HTML of a parsed document: byte for byte what cmark-gfm's own renderer writes, but raw
- * HTML comes out as text, a link or image with a refused address as its text, and a code block's language
- * holds only [A-Za-z0-9_+#.-]. There is no other way from the text into a tag or an attribute.
+ * Appends the HTML of a parsed document: byte for byte what cmark-gfm's own renderer writes, but
+ * raw HTML comes out as text, a link or image with a refused address as its text, and a code
+ * block's language holds only [A-Za-z0-9_+#.-]. There is no other way from the text into a tag or
+ * an attribute.
  */
 void html_write_document(cmark_node *document, struct buffer *out);
 

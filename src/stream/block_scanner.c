@@ -91,9 +91,17 @@ size_t block_scanner_feed(struct block_scanner *s, const char *text, size_t len,
 	return len;
 }
 
+/* A line like "```js" that has not ended yet: only a backtick in its rest could undo it. */
+static bool in_opening_fence_line(const struct block_scanner *s)
+{
+	const struct line *l = &s->line;
+	return l->phase == PHASE_MARKER && l->boundary == BOUNDARY_NEW && s->depth == 0 &&
+	       s->marker.alive == MARK_FENCE && s->marker.run >= 3;
+}
+
 enum block_kind block_scanner_kind(const struct block_scanner *s)
 {
-	return (enum block_kind)s->kind;
+	return in_opening_fence_line(s) ? BLOCK_FENCE : (enum block_kind)s->kind;
 }
 
 bool block_scanner_closable(const struct block_scanner *s)
@@ -133,8 +141,8 @@ size_t block_scanner_decided(const struct block_scanner *s)
 }
 
 /*
- * What was given out cannot move to another block any more: a line that is in part on the other side
- * of the cut is no row of a table, and a block that began there is taken to begin at the cut.
+ * What was given out cannot move to another block any more: a line that is in part on the other
+ * side of the cut is no row of a table, and a block that began there is taken to begin at the cut.
  */
 void block_scanner_cut(struct block_scanner *s)
 {
@@ -145,12 +153,6 @@ void block_scanner_cut(struct block_scanner *s)
 	s->hold_start = BLOCK_SCANNER_NO_END;
 	s->line.cut = !s->at_line_start;
 	s->marker.alive &= ~MARK_DELIMITER;
-}
-
-static bool in_opening_fence_line(const struct block_scanner *s)
-{
-	return s->line.phase == PHASE_MARKER && s->depth == 0 && s->line.boundary != BOUNDARY_SAME &&
-		s->marker.alive == MARK_FENCE && s->marker.run >= 3;
 }
 
 void block_scanner_context(const struct block_scanner *s, struct buffer *out)

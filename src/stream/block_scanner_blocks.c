@@ -138,7 +138,8 @@ static void continue_paragraph(struct block_scanner *s)
 	blocks_settle_same(s);
 	s->header_first = 0;
 	s->header_start = s->line_start;
-	if (s->depth == 0) {
+	bool above_stands = !(s->above_odd | s->last_odd | s->only_refs);
+	if (s->depth == 0 && above_stands) {
 		s->hold_start = s->line_start;
 	}
 }
@@ -186,8 +187,8 @@ void blocks_end_text(struct block_scanner *s)
 /*
  * Whether the lines above the header row may be a block of their own. They may not if the halves
  * would read differently alone: cmark-gfm shows definitions above a table as text and takes the
- * backslash from escaped pipes there; and a header row that may not interrupt a paragraph, like `2. a`,
- * is a list where there is none.
+ * backslash from escaped pipes there; and a header row that may not interrupt a paragraph, like `2.
+ * a`, is a list where there is none.
  */
 static bool can_split(const struct block_scanner *s)
 {

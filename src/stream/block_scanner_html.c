@@ -312,7 +312,7 @@ void html_tail_byte(struct html_tail *t, unsigned char c)
 		} else if (tail_ends_in(bytes, "]]")) {
 			t->ends |= 1 << 5;
 		} else if (tail_ends_in(bytes, "</pre") || tail_ends_in(bytes, "</style") ||
-			tail_ends_in(bytes, "</script")) {
+			   tail_ends_in(bytes, "</script")) {
 			t->ends |= 1 << 1;
 		}
 	}

@@ -7,9 +7,8 @@ void line_begin(struct block_scanner *s)
 	s->text_len = 0;
 	s->text_over = 0;
 	s->line = (struct line){.phase = PHASE_INDENT, .matching = 1, .blank = 1};
-	bool inside = s->leaf == LEAF_FENCE || (s->leaf == LEAF_HTML && s->html_kind < 6);
-	if (s->depth == 0 && inside) {
-		/* Only its own end can end such a block. */
+	if (s->depth == 0 && (s->leaf == LEAF_FENCE || s->leaf == LEAF_HTML)) {
+		/* Nothing but its own end, or a blank line, ends such a block. */
 		s->line.boundary = BOUNDARY_SAME;
 	}
 }
@@ -75,7 +74,7 @@ static void read_leaf_line(struct block_scanner *s, unsigned char c)
 		l->phase = PHASE_HTML;
 		html_tail_byte(&l->tail, c);
 	} else if (s->leaf == LEAF_FENCE && c == s->fence_char &&
-		indent_of(l) < SCANNER_CODE_INDENT) {
+		   indent_of(l) < SCANNER_CODE_INDENT) {
 		l->phase = PHASE_FENCE_END;
 		s->marker = (struct marker){.first = c, .run = 1};
 	}
@@ -165,11 +164,27 @@ static void read_fence_end(struct block_scanner *s, unsigned char c)
 	}
 }
 
+/* Indentation alone can make a line part of an item or of indented code. */
+static bool is_deep_enough(const struct block_scanner *s)
+{
+	const struct line *l = &s->line;
+	if (!l->matching || l->matched > 0) {
+		return false;
+	}
+	if (s->depth == 0) {
+		return s->leaf == LEAF_CODE && indent_of(l) >= SCANNER_CODE_INDENT;
+	}
+	return s->stack[0].item_open && indent_of(l) >= s->stack[0].content;
+}
+
 static void read_indent(struct block_scanner *s, unsigned char c)
 {
 	struct line *l = &s->line;
 	if (scan_is_blank(c)) {
 		l->next_column = scan_blank_column(l->next_column, c);
+		if (is_deep_enough(s)) {
+			blocks_settle_same(s);
+		}
 	} else {
 		read_first_byte(s, c);
 	}

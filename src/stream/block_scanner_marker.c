@@ -1,6 +1,6 @@
 /*
- * The first bytes of a line's text and the blocks they may open. All readings that are still possible
- * are followed together; the order in which they win is cmark-gfm's: ATX heading, fence,
+ * The first bytes of a line's text and the blocks they may open. All readings that are still
+ * possible are followed together; the order in which they win is cmark-gfm's: ATX heading, fence,
  * HTML, setext underline, thematic break, list item, delimiter row, text.
  *
  * Only one pair needs a second look: `- - -` may be a thematic break or lists in lists. The
@@ -8,8 +8,7 @@
  */
 #include "block_scanner_internal.h"
 
-#define NEWS \
-	(MARK_ATX | MARK_FENCE | MARK_HTML | MARK_HTML_TAG | MARK_THEMATIC | MARK_LONE_PIPE)
+#define NEWS (MARK_ATX | MARK_FENCE | MARK_HTML | MARK_HTML_TAG | MARK_THEMATIC | MARK_LONE_PIPE)
 
 static void list_begin(struct block_scanner *s, unsigned char c)
 {
@@ -106,7 +105,7 @@ static bool text_is_possible(const struct block_scanner *s)
 	}
 	if (m->alive & MARK_LIST) {
 		return m->list.state < LIST_PADDING ||
-			(m->list.state == LIST_PADDING && m->list.interrupts);
+		       (m->list.state == LIST_PADDING && m->list.interrupts);
 	}
 	return true;
 }
@@ -244,7 +243,7 @@ static bool list_digit(struct list_mark *list, unsigned char c)
 	return !list->interrupts || list->number == 1;
 }
 
-/* Returns false when the line is no list item; LIST_READY means that the item's content has begun. */
+/* Returns false when the line is no list item. In LIST_READY the item's content has begun. */
 static bool list_byte(struct block_scanner *s, unsigned char c)
 {
 	struct list_mark *list = &s->marker.list;
@@ -254,7 +253,7 @@ static bool list_byte(struct block_scanner *s, unsigned char c)
 		list->end_column++;
 		return list_digit(list, c);
 	case LIST_NEEDS_BLANK:
-		if (!scan_is_space(c)) {
+		if (!scan_is_blank(c)) {
 			return false;
 		}
 		break;
@@ -360,7 +359,7 @@ void marker_byte(struct block_scanner *s, unsigned char c)
 	settle_or_add_text(s);
 }
 
-/* The line ended while its list mark was complete. An item without content is one only outside of paragraphs. */
+/* The line ended behind a list mark. An item without content cannot interrupt a paragraph. */
 static bool end_as_item(struct block_scanner *s)
 {
 	const struct list_mark list = s->marker.list;
@@ -394,8 +393,7 @@ static bool end_as_html(struct block_scanner *s)
 static bool end_as_table(struct block_scanner *s)
 {
 	struct marker *m = &s->marker;
-	if (!(m->alive & MARK_DELIMITER) ||
-		row_delimiter_count(&m->delimiter) != s->header_cells) {
+	if (!(m->alive & MARK_DELIMITER) || row_delimiter_count(&m->delimiter) != s->header_cells) {
 		return false;
 	}
 	blocks_open_table(s);

@@ -1,6 +1,7 @@
 /*
- * Link reference definitions at the start of a paragraph. They matter for blocks in two places
- * only: a paragraph of nothing else leaves its list item empty, and cannot become a setext heading.
+ * Link reference definitions at the start of a paragraph. They matter for blocks in three
+ * places: a paragraph of nothing else leaves its list item empty, cannot become a setext heading,
+ * and is not parted from a table below it.
  *
  * One thing cmark-gfm does is left out: a quote behind a backslash never ends a title here, while
  * there it does when no other quote follows in the whole paragraph.
@@ -11,10 +12,10 @@
 
 enum ref_state {
 	REF_START, /* where a definition may begin */
-	REF_TEXT, /* something else has come: no definition from here on */
+	REF_TEXT,  /* something else has come: no definition from here on */
 	REF_LABEL,
 	REF_COLON,
-	REF_GAP, /* before the address */
+	REF_GAP,   /* before the address */
 	REF_ANGLE, /* in an address between < and > */
 	REF_ADDRESS,
 	REF_AFTER_ADDRESS,
@@ -24,7 +25,12 @@ enum ref_state {
 };
 
 #define LABEL_LEN_MAX 1000
-#define PARENS_MAX 32
+#define PARENS_MAX    32
+
+static bool is_white(unsigned char c)
+{
+	return scan_is_blank(c) || c == '\n';
+}
 
 static unsigned label_byte(struct ref_scan *r, unsigned char c)
 {
@@ -40,7 +46,7 @@ static unsigned label_byte(struct ref_scan *r, unsigned char c)
 		return REF_TEXT;
 	}
 	r->escaped = c == '\\' && !escaped;
-	r->solid |= !isspace(c);
+	r->solid |= !is_white(c);
 	return REF_LABEL;
 }
 
@@ -60,23 +66,17 @@ static unsigned address_byte(struct ref_scan *r, unsigned char c)
 	if (c == '\n') {
 		return REF_TITLE_LINE;
 	}
-	if (isspace(c)) {
-		return scan_is_blank(c) ? REF_AFTER_ADDRESS : REF_TEXT;
-	}
-	return REF_ADDRESS;
+	return scan_is_blank(c) ? REF_AFTER_ADDRESS : REF_ADDRESS;
 }
 
 static unsigned gap_byte(struct ref_scan *r, unsigned char c)
 {
-	if (scan_is_blank(c) || c == '\n') {
+	if (is_white(c)) {
 		return REF_GAP;
 	}
 	r->escaped = 0;
 	r->parens = 0;
-	if (c == '<') {
-		return REF_ANGLE;
-	}
-	return isspace(c) ? REF_TEXT : address_byte(r, c);
+	return c == '<' ? REF_ANGLE : address_byte(r, c);
 }
 
 static unsigned angle_byte(struct ref_scan *r, unsigned char c)

@@ -1,6 +1,6 @@
 /*
- * The scanner's state as bytes. One list of the fields serves both directions; what comes in is then
- * checked so far that no later step can index, assert or count outside of its bounds.
+ * The scanner's state as bytes. One list of the fields serves both directions; what comes in is
+ * then checked so far that no later step can index, assert or count outside of its bounds.
  */
 #include "block_scanner_internal.h"
 
@@ -207,35 +207,34 @@ static bool line_is_valid(const struct block_scanner *s)
 {
 	const struct line *l = &s->line;
 	bool in_range = l->phase < PHASE_COUNT && l->seat < SEAT_COUNT &&
-		l->boundary < BOUNDARY_COUNT && l->refs.state < REF_SCAN_STATES &&
-		l->matched <= s->depth && l->column <= l->next_column;
+			l->boundary < BOUNDARY_COUNT && l->refs.state < REF_SCAN_STATES &&
+			l->matched <= s->depth && l->column <= l->next_column;
 	if (!in_range) {
 		return false;
 	}
-	return l->seat != SEAT_LIST ||
-		(l->matched < s->depth && s->stack[l->matched].mark != '>');
+	return l->seat != SEAT_LIST || (l->matched < s->depth && s->stack[l->matched].mark != '>');
 }
 
 static bool marker_is_valid(const struct block_scanner *s)
 {
 	const struct marker *m = &s->marker;
 	bool in_range = m->alive <= MARK_ALL && m->list.state < LIST_STATE_COUNT &&
-		m->html.state < HTML_START_STATES && m->html.name_len <= HTML_NAME_MAX &&
-		m->html_tag < HTML_TAG_STATES && m->delimiter.state < ROW_DELIMITER_STATES;
+			m->html.state < HTML_START_STATES && m->html.name_len <= HTML_NAME_MAX &&
+			m->html_tag < HTML_TAG_STATES && m->delimiter.state < ROW_DELIMITER_STATES;
 	if (!in_range || strnlen(m->html.name, HTML_NAME_MAX + 1) > HTML_NAME_MAX) {
 		return false;
 	}
 	/* An item needs room on the stack, unless it takes the place of the one before it. */
 	return !(m->alive & MARK_LIST) || s->line.seat == SEAT_LIST ||
-		s->line.matched < SCANNER_DEPTH_MAX;
+	       s->line.matched < SCANNER_DEPTH_MAX;
 }
 
 static bool scanner_is_valid(const struct block_scanner *s)
 {
 	bool positions = s->line_start <= s->length && s->header_start <= s->line_start &&
-		(s->hold_start == BLOCK_SCANNER_NO_END || s->hold_start <= s->line_start);
+			 (s->hold_start == BLOCK_SCANNER_NO_END || s->hold_start <= s->line_start);
 	bool in_range = s->kind <= BLOCK_HTML && s->bom <= 3 && s->leaf < LEAF_COUNT &&
-		s->html_kind <= 7 && s->refs.state < REF_SCAN_STATES;
+			s->html_kind <= 7 && s->refs.state < REF_SCAN_STATES;
 	return positions && in_range && stack_is_valid(s) && line_is_valid(s) && marker_is_valid(s);
 }
 
@@ -245,8 +244,8 @@ int block_scanner_load(struct block_scanner *s, const char *bytes, size_t len)
 	if (len < sizeof(magic) || memcmp(bytes, magic, sizeof(magic)) != 0) {
 		return -EINVAL;
 	}
-	struct codec c = {.in = (const unsigned char *)bytes + sizeof(magic),
-		.left = len - sizeof(magic)};
+	struct codec c = {
+		.in = (const unsigned char *)bytes + sizeof(magic), .left = len - sizeof(magic)};
 	code_scanner(&c, s);
 	if (c.failed || c.left > 0 || !scanner_is_valid(s)) {
 		block_scanner_reset(s);

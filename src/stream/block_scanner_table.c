@@ -15,7 +15,7 @@ void row_cells_begin(struct row_cells *r, bool indented)
 	*r = (struct row_cells){.first = !indented, .tail = indented};
 }
 
-/* cmark-gfm takes every pipe behind a backslash as escaped, whatever stands before the backslash. */
+/* For cmark-gfm every pipe behind a backslash is escaped, whatever stands before that. */
 void row_cells_byte(struct row_cells *r, unsigned char c)
 {
 	if (c == '|' && !r->escaped) {
@@ -50,7 +50,7 @@ static bool delimiter_colon(struct row_delimiter *d)
 		return true;
 	}
 	bool left = d->state == DELIMITER_START || d->state == DELIMITER_GAP ||
-		d->state == DELIMITER_PIPE;
+		    d->state == DELIMITER_PIPE;
 	d->state = DELIMITER_COLON;
 	return left;
 }

@@ -5,15 +5,13 @@
 #include <string.h>
 
 #define NESTING_MAX 32 /* openers kept in mind; of more, the oldest are taken for text */
-#define TICKS_MAX 80 /* cmark-gfm's: a longer run of backticks is text */
-#define PARENS_MAX 32 /* cmark-gfm's, in a link's address */
-#define SCHEME_MAX 32
+#define TICKS_MAX   80 /* cmark-gfm's: a longer run of backticks is text */
 /* A bracket that is open for longer is not taken for a link's any more. */
 #define LINK_TEXT_MAX 400
 
 struct delim {
 	size_t pos;
-	size_t count; /* characters not matched yet */
+	size_t count;  /* characters not matched yet */
 	size_t length; /* of the whole run, for the rule of three */
 	char mark;
 	bool can_close;
@@ -35,10 +33,10 @@ struct guard {
 	size_t bracket_count;
 	size_t last_ticks[TICKS_MAX + 1]; /* where the last backtick run of each length begins */
 	bool ticks_known;
-	size_t code; /* the code span that is still open */
-	size_t code_ticks; /* its backticks, 0 if there is none */
+	size_t code;         /* the code span that is still open */
+	size_t code_ticks;   /* its backticks, 0 if there is none */
 	struct bracket link; /* the unfinished link or image; len 0 if there is none */
-	bool dangling; /* the text ends in a marker that may mean anything */
+	bool dangling;       /* the text ends in a marker that may mean anything */
 };
 
 static bool is_space(char c)
@@ -46,25 +44,14 @@ static bool is_space(char c)
 	return c == ' ' || c == '\t' || c == '\n' || c == '\r';
 }
 
-static bool is_alpha(char c)
-{
-	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-}
-
 static bool is_alnum(char c)
 {
-	return is_alpha(c) || (c >= '0' && c <= '9');
+	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
 }
 
 static bool is_at(const struct guard *g, size_t at, char c)
 {
 	return at < g->end && g->text[at] == c;
-}
-
-static bool starts_with(const struct guard *g, size_t at, const char *what)
-{
-	size_t len = strlen(what);
-	return g->end - at >= len && memcmp(g->text + at, what, len) == 0;
 }
 
 static size_t run_len(const struct guard *g, size_t at)
@@ -76,17 +63,10 @@ static size_t run_len(const struct guard *g, size_t at)
 	return len;
 }
 
-static size_t skip_spaces(const struct guard *g, size_t at)
-{
-	while (at < g->end && is_space(g->text[at])) {
-		at++;
-	}
-	return at;
-}
-
 /*
- * The end of the code span whose opening backticks end at `at`, or 0. As in cmark-gfm the whole run is
- * searched in vain only once: from then on it is known where the last backticks of each length are.
+ * The end of the code span whose opening backticks end at `at`, or 0. As in cmark-gfm the whole run
+ * is searched in vain only once: from then on it is known where the last backticks of each length
+ * are.
  */
 static size_t find_code_end(struct guard *g, size_t at, size_t ticks)
 {
@@ -138,7 +118,8 @@ static bool find_opener(
 		if (d->mark != mark || (mark == '~' && d->length != length)) {
 			continue;
 		}
-		if ((d->can_close || can_open) && length % 3 != 0 && (d->length + length) % 3 == 0) {
+		if ((d->can_close || can_open) && length % 3 != 0 &&
+			(d->length + length) % 3 == 0) {
 			continue;
 		}
 		*ret_index = i;
@@ -184,9 +165,9 @@ static void read_delims(struct guard *g)
 	bool prev_punct = inline_char_is_punctuation(prev);
 	bool next_punct = inline_char_is_punctuation(next);
 	bool left = !inline_char_is_space(next) &&
-		(!next_punct || prev_punct || inline_char_is_space(prev));
+		    (!next_punct || prev_punct || inline_char_is_space(prev));
 	bool right = !inline_char_is_space(prev) &&
-		(!prev_punct || next_punct || inline_char_is_space(next));
+		     (!prev_punct || next_punct || inline_char_is_space(next));
 	bool can_open = left && (mark != '_' || !right || prev_punct);
 	bool can_close = right && (mark != '_' || !left || next_punct);
 	g->pos = after;
@@ -203,7 +184,7 @@ static void read_delims(struct guard *g)
 	size_t rest = can_close ? close_delims(g, mark, length, can_open, false) : length;
 	/* `5*3` is a product far oftener than an emphasis within a word. */
 	bool in_word = mark == '*' && length == 1 && prev < 0x80 && next < 0x80 &&
-		is_alnum((char)prev) && is_alnum((char)next);
+		       is_alnum((char)prev) && is_alnum((char)next);
 	if (rest && can_open && !in_word) {
 		push_delim(g, &(struct delim){after - rest, rest, length, mark, can_close});
 	}
@@ -219,72 +200,11 @@ static void push_bracket(struct guard *g, size_t len)
 	g->pos += len;
 }
 
-/* Whether a bracket can be a link's: one that follows a letter or a digit is more likely an index. */
+/* Whether a bracket can be a link's: one that follows a letter or a digit is more likely an index.
+ */
 static bool may_be_link(const struct guard *g, const struct bracket *b)
 {
 	return b->len == 2 || b->pos == g->run.start || !is_alnum(g->text[b->pos - 1]);
-}
-
-/* Where the link's address that begins at `at` ends; g->end if the text ends in it, 0 if it is none. */
-static size_t skip_address(const struct guard *g, size_t at)
-{
-	bool pointy = is_at(g, at, '<');
-	size_t parens = 0;
-	for (at += pointy; at < g->end; at++) {
-		char c = g->text[at];
-		if (c == '\\' && at + 1 < g->end && !is_space(g->text[at + 1])) {
-			at++;
-		} else if (pointy) {
-			if (c == '>') {
-				return at + 1;
-			}
-			if (c == '<' || c == '\n') {
-				return 0;
-			}
-		} else if (is_space(c) || (c == ')' && !parens)) {
-			return at;
-		} else if (c == '(' && ++parens > PARENS_MAX) {
-			return 0;
-		} else if (c == ')') {
-			parens--;
-		}
-	}
-	return g->end;
-}
-
-static size_t skip_title(const struct guard *g, size_t at)
-{
-	char close = g->text[at] == '(' ? ')' : g->text[at];
-	if (close != ')' && close != '"' && close != '\'') {
-		return at;
-	}
-	for (at++; at < g->end && g->text[at] != close; at++) {
-		at += g->text[at] == '\\' && at + 1 < g->end;
-	}
-	return at < g->end ? at + 1 : g->end;
-}
-
-/*
- * What stands in the parentheses of a link whose `(` is at `at`: returns where the text goes on
- * behind the `)`, g->end + 1 if the text ends before it, or 0 if this is no link.
- */
-static size_t skip_destination(const struct guard *g, size_t at)
-{
-	at = skip_spaces(g, at + 1);
-	if (at < g->end) {
-		at = skip_address(g, at);
-		if (!at) {
-			return 0;
-		}
-	}
-	size_t title = skip_spaces(g, at);
-	if (title < g->end && title > at) {
-		title = skip_spaces(g, skip_title(g, title));
-	}
-	if (title >= g->end) {
-		return g->end + 1;
-	}
-	return g->text[title] == ')' ? title + 1 : 0;
 }
 
 static void read_close_bracket(struct guard *g)
@@ -296,7 +216,7 @@ static void read_close_bracket(struct guard *g)
 	struct bracket b = g->brackets[--g->bracket_count];
 	bool undecided = g->pos == g->end && may_be_link(g, &b);
 	if (is_at(g, g->pos, '(')) {
-		size_t after = skip_destination(g, g->pos);
+		size_t after = inline_link_skip_destination(g->text, g->pos, g->end);
 		undecided = after > g->end;
 		g->pos = after && !undecided ? after : g->pos;
 	}
@@ -305,41 +225,6 @@ static void read_close_bracket(struct guard *g)
 		g->end = close;
 		g->pos = close;
 	}
-}
-
-/* `<https://…>` and `<tag attribute="…">` hide what is in them. */
-static void read_pointy(struct guard *g)
-{
-	size_t at = ++g->pos;
-	bool tag = at < g->end && (is_alpha(g->text[at]) || g->text[at] == '/');
-	while (tag && at < g->end && g->text[at] != '>' && g->text[at] != '<') {
-		at++;
-	}
-	if (tag && is_at(g, at, '>')) {
-		g->pos = at + 1;
-	}
-}
-
-/* A bare address, which the autolink extension makes a link: its `_` and `*` are no markers. */
-static void read_bare_address(struct guard *g)
-{
-	uint32_t prev = inline_char_before(g->text, g->run.start, g->pos);
-	bool www = starts_with(g, g->pos, "www.") &&
-		(inline_char_is_space(prev) || (prev < 0x80 && strchr("*_~(", (int)prev)));
-	bool http = (starts_with(g, g->pos, "http://") || starts_with(g, g->pos, "https://")) &&
-		(prev >= 0x80 || !is_alpha((char)prev));
-	if (g->bracket_count || (!www && !http)) {
-		g->pos++;
-		return;
-	}
-	size_t end = g->pos;
-	while (end < g->end && !is_space(g->text[end]) && g->text[end] != '<') {
-		end++;
-	}
-	while (end > g->pos + 1 && strchr("?!.,:*_~'\")", g->text[end - 1])) {
-		end--;
-	}
-	g->pos = end;
 }
 
 static void read_escape(struct guard *g)
@@ -383,11 +268,14 @@ static void read_inline(struct guard *g)
 		read_close_bracket(g);
 		break;
 	case '<':
-		read_pointy(g);
+		g->pos = inline_link_skip_pointy(g->text, g->pos, g->end);
 		break;
 	case 'h':
 	case 'w':
-		read_bare_address(g);
+		/* Inside brackets an address is no link of its own. */
+		g->pos = g->bracket_count
+				 ? g->pos + 1
+				 : inline_link_skip_bare(g->text, g->run.start, g->pos, g->end);
 		break;
 	default:
 		g->pos++;
@@ -452,7 +340,8 @@ static size_t trim(const struct guard *g, size_t end)
 	return end;
 }
 
-/* Takes away the open code span if there is nothing in it yet, and a piece of its closing backticks. */
+/* Takes away the open code span if there is nothing in it yet, and a piece of its closing
+ * backticks. */
 static void heal_code(struct guard *g)
 {
 	size_t content = g->code + g->code_ticks;
@@ -465,7 +354,8 @@ static void heal_code(struct guard *g)
 	}
 }
 
-/* Takes away the openers with nothing behind them; returns where the text that is not blank ends. */
+/* Takes away the openers with nothing behind them; returns where the text that is not blank ends.
+ */
 static size_t drop_empty_openers(struct guard *g)
 {
 	for (;;) {

@@ -9,20 +9,36 @@
 #include <stdint.h>
 
 /**
- * The last piece of text whose inline markers can only match each other: the open paragraph, the text
- * of the last list item or heading, the last cell of a table. Empty where there are no such
+ * The last piece of text whose inline markers can only match each other: the open paragraph, the
+ * text of the last list item or heading, the last cell of a table. Empty where there are no such
  * markers: in code, after a heading's or a row's line, at a thematic break.
  */
 struct inline_run {
 	size_t start;
-	size_t end; /* what follows is a line of which one cannot yet tell what it underlines: not shown */
+	size_t end;   /* what follows is a line of which one cannot yet tell what it underlines: not
+			 shown */
 	bool is_item; /* begins right after a list marker */
 };
 
 /** Finds the last run; linear. */
 struct inline_run inline_run_find(const char *text, size_t len);
 
-/** The character that begins at `at`, or U+FFFD. Before the first and after the last is a newline. */
+/**
+ * What stands in the parentheses of a link whose `(` is at `at`: returns where the text goes on
+ * behind the `)`, `end` + 1 if the text ends before it, or 0 if this is no link.
+ */
+size_t inline_link_skip_destination(const char *text, size_t at, size_t end);
+/** Steps over the `<` at `at`, or all of `<https://…>` or `<tag attribute="…">`, which hides what
+ * is in it. */
+size_t inline_link_skip_pointy(const char *text, size_t at, size_t end);
+/**
+ * Steps over the character at `at`, or over a bare address that begins there, which the autolink
+ * extension makes a link: a `_` or `*` in it is no marker.
+ */
+size_t inline_link_skip_bare(const char *text, size_t start, size_t at, size_t end);
+
+/** The character that begins at `at`, or U+FFFD. Before the first and after the last is a newline.
+ */
 uint32_t inline_char_after(const char *text, size_t at, size_t end);
 /** The character that ends at `at`. */
 uint32_t inline_char_before(const char *text, size_t start, size_t at);

@@ -2,16 +2,16 @@
 
 #include <string.h>
 
-#define FENCE_MIN 3
+#define FENCE_MIN   3
 #define HEADING_MAX 6
 #define CODE_INDENT 4
 
 struct line {
 	size_t start;
-	size_t end; /* without its newline */
-	size_t next; /* behind its newline */
-	bool ended; /* by a newline */
-	size_t text; /* behind the markers of quotes and lists */
+	size_t end;    /* without its newline */
+	size_t next;   /* behind its newline */
+	bool ended;    /* by a newline */
+	size_t text;   /* behind the markers of quotes and lists */
 	size_t indent; /* columns in front of the first marker or of the text */
 	size_t column; /* of the text */
 	size_t quotes;
@@ -25,7 +25,7 @@ struct finder {
 	bool in_paragraph; /* the line before can go on in the next one */
 	bool in_list;
 	bool in_table; /* below a delimiter row */
-	char fence; /* the open fence's character, or 0 */
+	char fence;    /* the open fence's character, or 0 */
 	size_t fence_len;
 	size_t fence_column;
 	size_t fence_quotes;
@@ -69,7 +69,8 @@ static bool holds_one(const char *text, size_t at, size_t end, const char *set)
 	return at < end;
 }
 
-/* The length of the list marker at `at`, or 0. A marker needs a blank or the line's end behind it. */
+/* The length of the list marker at `at`, or 0. A marker needs a blank or the line's end behind it.
+ */
 static size_t marker_len(const struct finder *f, const struct line *l, size_t at)
 {
 	size_t digits = 0;
@@ -145,7 +146,8 @@ static bool line_is_fenced(struct finder *f, const struct line *l)
 		}
 	}
 	if (l->quotes < f->fence_quotes || (at < l->end && column < f->fence_column)) {
-		/* The quote or the list item that held the fence has ended, and the fence with it. */
+		/* The quote or the list item that held the fence has ended, and the fence with it.
+		 */
 		f->fence = 0;
 		return false;
 	}
@@ -223,13 +225,13 @@ static size_t last_cell(const struct finder *f, const struct line *l)
 }
 
 /*
- * A line of dashes, equals signs or table rules below a paragraph, as long as it has not ended, makes
- * the paragraph a heading for the moment and perhaps a list the next. Returns whether it is held back.
+ * A line of dashes, equals signs or table rules below a paragraph makes the paragraph a heading for
+ * the moment and perhaps a list the next; one of blanks and quote markers only may go on with it.
+ * They are held back until they have ended. Returns whether this is one.
  */
 static bool hold_back_rule(struct finder *f, const struct line *l)
 {
-	if (l->ended || !f->in_paragraph || !holds_only(f->text, l->start, l->end, "-=|:> \t") ||
-		!holds_one(f->text, l->start, l->end, "-=|:")) {
+	if (l->ended || !f->in_paragraph || !holds_only(f->text, l->start, l->end, "-=|:> \t")) {
 		return false;
 	}
 	f->run.end = l->start;
@@ -239,8 +241,8 @@ static bool hold_back_rule(struct finder *f, const struct line *l)
 static bool line_is_delimiter_row(const struct finder *f, const struct line *l)
 {
 	return holds_only(f->text, l->text, l->end, "-|: \t") &&
-		holds_one(f->text, l->text, l->end, "-") &&
-		holds_one(f->text, l->text, l->end, "|:");
+	       holds_one(f->text, l->text, l->end, "-") &&
+	       holds_one(f->text, l->text, l->end, "|:");
 }
 
 static void read_text_line(struct finder *f, const struct line *l)
@@ -295,7 +297,8 @@ struct inline_run inline_run_find(const char *text, size_t len)
 	for (size_t at = 0; at < len;) {
 		const char *newline = memchr(text + at, '\n', len - at);
 		size_t end = newline ? (size_t)(newline - text) : len;
-		struct line l = {.start = at, .end = end, .next = end + !!newline, .ended = newline};
+		struct line l = {
+			.start = at, .end = end, .next = end + !!newline, .ended = newline};
 		if (l.end > l.start && l.ended && text[l.end - 1] == '\r') {
 			l.end--;
 		}

@@ -190,8 +190,11 @@ withdraw)
 	get
 	prompt=$id
 	ask '"q"'
+	ask '"r"'
 	put '{"jsonrpc":"2.0","method":"$/cancel_request","params":{"requestId":"other"}}'
-	put '{"jsonrpc":"2.0","method":"$/cancel_request","params":{"requestId":"q"}}'
+	put '{"jsonrpc":"2.0","method":"$/cancel_request","params":{"requestId":"r"}}'
+	get
+	say_line "$line"
 	get
 	say_line "$line"
 	id=$prompt
@@ -216,6 +219,10 @@ cancel)
 	until_stdin_ends
 	;;
 deaf_to_cancel)
+	# Bears no other in its directory.
+	mkdir lock || exit 9
+	trap 'rmdir lock' EXIT
+	trap 'exit 0' TERM
 	begin
 	get
 	say working
@@ -264,6 +271,13 @@ file_order)
 	id=$prompt
 	end_turn
 	until_stdin_ends
+	;;
+file_then_exit)
+	begin
+	get
+	request 1 fs/write_text_file "{\"path\":\"$PWD/f\",\"content\":\"abc\"}"
+	say after
+	exit 0
 	;;
 burst)
 	begin

@@ -19,7 +19,8 @@ struct record {
 	size_t events;
 };
 
-static void record_text(void *owner, bool thought, const char *text, size_t len, const char *message_id)
+static void record_text(
+	void *owner, bool thought, const char *text, size_t len, const char *message_id)
 {
 	struct record *r = owner;
 	assert_true(len > 0);
@@ -86,7 +87,8 @@ static void expect_nothing(const char *update, int result)
 
 static void test_chunks(void **state)
 {
-	expect_report("{\"sessionUpdate\":\"agent_message_chunk\",\"content\":{\"type\":\"text\",\"text\":\"hi\"}}",
+	expect_report("{\"sessionUpdate\":\"agent_message_chunk\",\"content\":{\"type\":\"text\","
+		      "\"text\":\"hi\"}}",
 		"text[] hi\n");
 	expect_report("{\"sessionUpdate\":\"agent_thought_chunk\",\"messageId\":\"m1\",\"content\":"
 		      "{\"type\":\"text\",\"text\":\"hm\"}}",
@@ -94,49 +96,71 @@ static void test_chunks(void **state)
 	expect_report("{\"sessionUpdate\":\"agent_message_chunk\",\"messageId\":7,\"content\":"
 		      "{\"type\":\"text\",\"text\":\"x\"}}",
 		"text[] x\n");
-	expect_nothing("{\"sessionUpdate\":\"agent_message_chunk\",\"content\":{\"type\":\"text\",\"text\":\"\"}}", 1);
-	expect_nothing("{\"sessionUpdate\":\"user_message_chunk\",\"content\":{\"type\":\"text\",\"text\":\"q\"}}", 1);
+	expect_nothing("{\"sessionUpdate\":\"agent_message_chunk\",\"content\":{\"type\":\"text\","
+		       "\"text\":\"\"}}",
+		1);
+	expect_nothing("{\"sessionUpdate\":\"user_message_chunk\",\"content\":{\"type\":\"text\","
+		       "\"text\":\"q\"}}",
+		1);
 	expect_report("{\"sessionUpdate\":\"agent_thought_chunk\",\"messageId\":\"m\",\"content\":"
 		      "{\"type\":\"image\",\"mimeType\":\"image/png\",\"data\":\"AA==\"}}",
-		"x-acp-content {\"content\":{\"data\":\"AA==\",\"mime_type\":\"image/png\",\"type\":\"image\"},"
+		"x-acp-content "
+		"{\"content\":{\"data\":\"AA==\",\"mime_type\":\"image/png\",\"type\":\"image\"},"
 		"\"message_id\":\"m\",\"thought\":true}\n");
 }
 
 static void test_tool_calls(void **state)
 {
-	expect_report("{\"sessionUpdate\":\"tool_call\",\"toolCallId\":\"c\",\"title\":\"T\",\"kind\":\"edit\","
-		      "\"status\":\"pending\",\"rawInput\":{\"oldText\":1,\"mimeType\":{\"toolCallId\":2}},"
-		      "\"_meta\":{\"toolCallId\":{\"rawInput\":3}},\"content\":[{\"type\":\"diff\",\"path\":\"/p\","
-		      "\"oldText\":null,\"newText\":\"n\"},{\"type\":\"terminal\",\"terminalId\":\"t\"}],"
-		      "\"locations\":[{\"path\":\"/p\",\"line\":3}]}",
-		"tool_call {\"_meta\":{\"toolCallId\":{\"rawInput\":3}},\"content\":[{\"new_text\":\"n\","
-		"\"old_text\":null,\"path\":\"/p\",\"type\":\"diff\"},{\"terminal_id\":\"t\",\"type\":\"terminal\"}],"
+	expect_report(
+		"{\"sessionUpdate\":\"tool_call\",\"toolCallId\":\"c\",\"title\":\"T\",\"kind\":"
+		"\"edit\","
+		"\"status\":\"pending\",\"rawInput\":{\"oldText\":1,\"mimeType\":{\"toolCallId\":2}"
+		"},"
+		"\"_meta\":{\"toolCallId\":{\"rawInput\":3}},\"content\":[{\"type\":\"diff\","
+		"\"path\":\"/p\","
+		"\"oldText\":null,\"newText\":\"n\"},{\"type\":\"terminal\",\"terminalId\":\"t\"}],"
+		"\"locations\":[{\"path\":\"/p\",\"line\":3}]}",
+		"tool_call "
+		"{\"_meta\":{\"toolCallId\":{\"rawInput\":3}},\"content\":[{\"new_text\":\"n\","
+		"\"old_text\":null,\"path\":\"/"
+		"p\",\"type\":\"diff\"},{\"terminal_id\":\"t\",\"type\":\"terminal\"}],"
 		"\"kind\":\"edit\",\"locations\":[{\"line\":3,\"path\":\"/p\"}],"
-		"\"raw_input\":{\"mimeType\":{\"toolCallId\":2},\"oldText\":1},\"status\":\"pending\","
+		"\"raw_input\":{\"mimeType\":{\"toolCallId\":2},\"oldText\":1},\"status\":"
+		"\"pending\","
 		"\"title\":\"T\",\"tool_call_id\":\"c\"}\n");
 	/* An update without its call, and with nulls, which mean "unchanged". */
 	expect_report("{\"sessionUpdate\":\"tool_call_update\",\"toolCallId\":\"c\",\"title\":null,"
 		      "\"rawOutput\":null,\"status\":\"completed\"}",
 		"tool_call_update {\"status\":\"completed\",\"tool_call_id\":\"c\"}\n");
 	/* Optional fields of another type and list items that do not fit are left out. */
-	expect_report("{\"sessionUpdate\":\"tool_call\",\"toolCallId\":\"c\",\"title\":\"T\",\"kind\":5,"
-		      "\"content\":[7,{\"type\":\"diff\"},{\"type\":\"content\",\"content\":{\"type\":\"text\","
-		      "\"text\":\"x\"}},{\"type\":\"new\"}],\"locations\":{},\"tool_call_id\":{}}",
-		"tool_call {\"content\":[{\"content\":{\"text\":\"x\",\"type\":\"text\"},\"type\":\"content\"},"
+	expect_report(
+		"{\"sessionUpdate\":\"tool_call\",\"toolCallId\":\"c\",\"title\":\"T\",\"kind\":5,"
+		"\"content\":[7,{\"type\":\"diff\"},{\"type\":\"content\",\"content\":{\"type\":"
+		"\"text\","
+		"\"text\":\"x\"}},{\"type\":\"new\"}],\"locations\":{},\"tool_call_id\":{}}",
+		"tool_call "
+		"{\"content\":[{\"content\":{\"text\":\"x\",\"type\":\"text\"},\"type\":"
+		"\"content\"},"
 		"{\"type\":\"new\"}],\"title\":\"T\",\"tool_call_id\":\"c\"}\n");
 }
 
 static void test_other_kinds(void **state)
 {
-	expect_report("{\"sessionUpdate\":\"plan\",\"entries\":[{\"content\":\"a\",\"priority\":\"high\","
-		      "\"status\":\"pending\"},{\"content\":1}]}",
-		"plan {\"entries\":[{\"content\":\"a\",\"priority\":\"high\",\"status\":\"pending\"}]}\n");
+	expect_report(
+		"{\"sessionUpdate\":\"plan\",\"entries\":[{\"content\":\"a\",\"priority\":\"high\","
+		"\"status\":\"pending\"},{\"content\":1}]}",
+		"plan "
+		"{\"entries\":[{\"content\":\"a\",\"priority\":\"high\",\"status\":\"pending\"}]}"
+		"\n");
 	expect_report("{\"sessionUpdate\":\"usage_update\",\"used\":5,\"size\":9,"
 		      "\"cost\":{\"amount\":0.5,\"currency\":\"USD\"}}",
-		"usage {\"cost\":{\"amount\":0.5,\"currency\":\"USD\"},\"mode\":\"cumulative\",\"size\":9,\"used\":5}\n");
+		"usage "
+		"{\"cost\":{\"amount\":0.5,\"currency\":\"USD\"},\"mode\":\"cumulative\",\"size\":"
+		"9,\"used\":5}\n");
 	expect_report("{\"sessionUpdate\":\"current_mode_update\",\"currentModeId\":\"code\"}",
 		"x-acp-current_mode_update {\"current_mode_id\":\"code\"}\n");
-	expect_report("{\"sessionUpdate\":\"brand_new\",\"someKey\":{\"messageId\":1,\"message_id\":2}}",
+	expect_report(
+		"{\"sessionUpdate\":\"brand_new\",\"someKey\":{\"messageId\":1,\"message_id\":2}}",
 		"x-acp-brand_new {\"someKey\":{\"message_id\":1}}\n");
 }
 
@@ -148,11 +172,13 @@ static void test_malformed(void **state)
 		"{\"sessionUpdate\":1}",
 		"{\"sessionUpdate\":\"\"}",
 		"{\"sessionUpdate\":\"a kind\\nof\"}",
-		"{\"sessionUpdate\":\"kkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkk\"}",
+		"{\"sessionUpdate\":"
+		"\"kkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkk\"}",
 		"{\"sessionUpdate\":\"agent_message_chunk\"}",
 		"{\"sessionUpdate\":\"agent_message_chunk\",\"content\":[]}",
 		"{\"sessionUpdate\":\"agent_message_chunk\",\"content\":{\"type\":\"text\"}}",
-		"{\"sessionUpdate\":\"agent_message_chunk\",\"content\":{\"type\":\"text\",\"text\":5}}",
+		"{\"sessionUpdate\":\"agent_message_chunk\",\"content\":{\"type\":\"text\","
+		"\"text\":5}}",
 		"{\"sessionUpdate\":\"tool_call\",\"title\":\"T\"}",
 		"{\"sessionUpdate\":\"tool_call\",\"toolCallId\":\"\",\"title\":\"T\"}",
 		"{\"sessionUpdate\":\"tool_call\",\"toolCallId\":\"c\"}",
@@ -168,13 +194,16 @@ static void test_malformed(void **state)
 
 static void test_permission(void **state)
 {
-	json_t *params = parse("{\"toolCall\":{\"toolCallId\":\"c\",\"rawInput\":{\"optionId\":1}},\"options\":"
-			       "[{\"optionId\":\"o\",\"name\":\"N\",\"kind\":\"allow_once\"},{\"optionId\":\"\"}]}");
+	json_t *params = parse(
+		"{\"toolCall\":{\"toolCallId\":\"c\",\"rawInput\":{\"optionId\":1}},\"options\":"
+		"[{\"optionId\":\"o\",\"name\":\"N\",\"kind\":\"allow_once\"},{\"optionId\":\"\"}]"
+		"}");
 	const char *why = NULL;
 	json_t *data = acp_update_permission(params, "p-1", &why);
 	char *json = json_dumps(data, JSON_COMPACT | JSON_SORT_KEYS);
 	assert_string_equal(json,
-		"{\"options\":[{\"kind\":\"allow_once\",\"name\":\"N\",\"option_id\":\"o\"}],\"request_id\":\"p-1\","
+		"{\"options\":[{\"kind\":\"allow_once\",\"name\":\"N\",\"option_id\":\"o\"}],"
+		"\"request_id\":\"p-1\","
 		"\"tool_call\":{\"raw_input\":{\"optionId\":1},\"tool_call_id\":\"c\"}}");
 	free(json);
 	json_decref(data);
@@ -189,10 +218,12 @@ static void test_permission(void **state)
 
 static void test_usage(void **state)
 {
-	json_t *usage = parse("{\"totalTokens\":5,\"inputTokens\":3,\"thoughtTokens\":null,\"outputTokens\":-2}");
+	json_t *usage = parse(
+		"{\"totalTokens\":5,\"inputTokens\":3,\"thoughtTokens\":null,\"outputTokens\":-2}");
 	json_t *data = acp_update_usage(usage);
 	char *json = json_dumps(data, JSON_COMPACT | JSON_SORT_KEYS);
-	assert_string_equal(json, "{\"input_tokens\":3,\"mode\":\"cumulative\",\"total_tokens\":5}");
+	assert_string_equal(
+		json, "{\"input_tokens\":3,\"mode\":\"cumulative\",\"total_tokens\":5}");
 	free(json);
 	json_decref(data);
 	json_decref(usage);
@@ -211,10 +242,12 @@ static void expect_parsed(const char *text, const char *expected)
 
 static void test_odd_json(void **state)
 {
-	expect_parsed("[\"a\\u0000b\"]", "[\"a\xef\xbf\xbd" "b\"]");
+	expect_parsed("[\"a\\u0000b\"]", "[\"a\xef\xbf\xbd"
+					 "b\"]");
 	expect_parsed("{\"k\\u0000\":1}", "{\"k\xef\xbf\xbd\":1}");
 	expect_parsed("[\"\\ud83d\"]", "[\"\xef\xbf\xbd\"]");
-	expect_parsed("[\"\\uDC00\\ud83d\\ud83d\\ude00\"]", "[\"\xef\xbf\xbd\xef\xbf\xbd\xf0\x9f\x98\x80\"]");
+	expect_parsed("[\"\\uDC00\\ud83d\\ud83d\\ude00\"]",
+		"[\"\xef\xbf\xbd\xef\xbf\xbd\xf0\x9f\x98\x80\"]");
 	expect_parsed("[\"\\\\u0000\\\\\\u0000\"]", "[\"\\\\u0000\\\\\xef\xbf\xbd\"]");
 	expect_parsed("[\"a\xff\xc3\"]", "[\"a\xef\xbf\xbd\xef\xbf\xbd\"]");
 	expect_parsed("[\"\xed\xa0\x80\", \"\xc3\xa9\"]",
@@ -223,7 +256,8 @@ static void test_odd_json(void **state)
 		"{\"n\":9.2233720368547758e18,\"s\":\"9223372036854775808\",\"i\":-5}");
 	expect_parsed("[1e999,-1e999,true,false,1.5]", "[null,null,true,false,1.5]");
 	expect_parsed("[\"\\\"\",1e999,\"\\\"1e999\"]", "[\"\\\"\",null,\"\\\"1e999\"]");
-	static const char *const bad[] = {"", "x", "{", "\"s\"", "{\"a\":\"\\u12\"}", "[\"\\", "{}{}", "[1e", "\\u"};
+	static const char *const bad[] = {
+		"", "x", "{", "\"s\"", "{\"a\":\"\\u12\"}", "[\"\\", "{}{}", "[1e", "\\u"};
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		assert_null(parse(bad[i]));
 	}
@@ -249,6 +283,17 @@ static void test_classify(void **state)
 	assert_int_equal(classify("[{\"method\":\"m\"}]"), ACP_MESSAGE_INVALID);
 }
 
+static void test_encode(void **state)
+{
+	json_t *id = json_string("7");
+	struct buffer out = {0};
+	acp_rpc_result(&out, id, json_pack("{s:s}", "t", "\xe2\x80\xa8\n"));
+	assert_string_equal(buffer_cstr(&out),
+		"{\"jsonrpc\":\"2.0\",\"id\":\"7\",\"result\":{\"t\":\"\\u2028\\n\"}}\n");
+	buffer_finish(&out);
+	json_decref(id);
+}
+
 static void expect_described(const char *error, const char *expected)
 {
 	json_t *value = parse(error);
@@ -261,16 +306,19 @@ static void expect_described(const char *error, const char *expected)
 
 static void test_describe_error(void **state)
 {
-	expect_described("{\"code\":-32603,\"message\":\"Internal error\",\"data\":{\"details\":\"gone\"}}",
+	expect_described(
+		"{\"code\":-32603,\"message\":\"Internal error\",\"data\":{\"details\":\"gone\"}}",
 		"Internal error: gone");
-	expect_described("{\"message\":\"Resource not found\",\"data\":\"s\"}", "Resource not found: s");
+	expect_described(
+		"{\"message\":\"Resource not found\",\"data\":\"s\"}", "Resource not found: s");
 	expect_described("{\"data\":{\"message\":\"429\"}}", "429");
 	expect_described("[]", "an error without a message");
 }
 
 static void test_clean(void **state)
 {
-	static const char dirty[] = "a\x1b[31mred\x1b[0m\x1b]0;title\x07 b\tc\x7f\xff\xc2\x9b" "d\xc3\xa9\x1b";
+	static const char dirty[] = "a\x1b[31mred\x1b[0m\x1b]0;title\x07 b\tc\x7f\xff\xc2\x9b"
+				    "d\xc3\xa9\x1b";
 	struct buffer out = {0};
 	acp_diag_clean(&out, dirty, sizeof(dirty) - 1);
 	assert_string_equal(buffer_cstr(&out), "ared b c ?d\xc3\xa9");
@@ -318,7 +366,8 @@ static void cut(const char *text, size_t line_max, size_t step, struct buffer *o
 
 static void test_lines(void **state)
 {
-	static const char text[] = "one\n\ntwo\r\n12345678\n123456789\nx\n1234567890123456789\n\nend\nrest";
+	static const char text[] =
+		"one\n\ntwo\r\n12345678\n123456789\nx\n1234567890123456789\n\nend\nrest";
 	for (size_t step = 1; step <= sizeof(text); step++) {
 		struct buffer out = {0};
 		cut(text, 8, step, &out);
@@ -428,7 +477,8 @@ static void corpus_path(char *path, size_t size)
 	if (root) {
 		snprintf(path, size, "%s/acp", root);
 	} else {
-		snprintf(path, size, "%.*s/../../../shared/corpus/acp", (int)(slash - __FILE__), __FILE__);
+		snprintf(path, size, "%.*s/../../../shared/corpus/acp", (int)(slash - __FILE__),
+			__FILE__);
 	}
 }
 
@@ -467,6 +517,7 @@ int main(void)
 		cmocka_unit_test(test_usage),
 		cmocka_unit_test(test_odd_json),
 		cmocka_unit_test(test_classify),
+		cmocka_unit_test(test_encode),
 		cmocka_unit_test(test_describe_error),
 		cmocka_unit_test(test_clean),
 		cmocka_unit_test(test_rate),

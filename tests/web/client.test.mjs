@@ -1,34 +1,9 @@
-/** The client library against a server in memory: loading, loss at any point, resets, prompts. */
+/** The client library against a server in memory: loading, loss at any point, resets, the end. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
-import { HoldfastClient, HoldfastFeed } from '../../web/holdfast-client.js';
 import { FakeServer } from './fake_server.mjs';
-
-/** A client of this server, with a view that follows its events as a page would. */
-function observe(server, options = {}) {
-	const client = new HoldfastClient({ sessionId: 's', ...server.surroundings, ...options });
-	const view = { events: [], statuses: [], resets: [], errors: [], order: [], open: [], activity: [] };
-	client.on('events', ({ events }) => {
-		view.events.push(...events);
-		view.order.push('events');
-	});
-	client.on('older', ({ events }) => view.events.unshift(...events));
-	client.on('reset', ({ reason }) => {
-		view.events = [];
-		view.resets.push(reason);
-		view.order.push('reset');
-	});
-	client.on('status', ({ status }) => view.statuses.push(status));
-	client.on('open', ({ blocks }) => { view.open = blocks; });
-	client.on('activity', ({ held }) => { view.activity = held.map(({ seq }) => seq); });
-	client.on('error', ({ error }) => view.errors.push(error));
-	client.connect();
-	return { client, view };
-}
-
-const seqs = (events) => events.map(({ seq }) => seq);
-const range = (first, last) => Array.from({ length: last - first + 1 }, (_, i) => first + i);
+import { observe, range, seqs } from './observe.mjs';
 
 test('the first load brings the newest page, then events come live', () => {
 	const server = new FakeServer().fill(120);
@@ -49,7 +24,11 @@ test('the address asks for html and says who we are', () => {
 	const url = new URL(server.socket.url);
 	assert.equal(url.protocol, 'ws:');
 	assert.equal(url.pathname, '/api/sessions/a.b/ws');
-	assert.deepEqual(Object.fromEntries(url.searchParams), { format: 'html', deltas: 'html', client_id: client.clientId });
+	assert.deepEqual(Object.fromEntries(url.searchParams), {
+		format: 'html',
+		deltas: 'html',
+		client_id: client.clientId,
+	});
 });
 
 test('events are deeply frozen', () => {
@@ -58,7 +37,9 @@ test('events are deeply frozen', () => {
 	server.pump();
 	server.emit({ type: 'plan', data: { entries: [{ content: 'a' }] } });
 	server.pump();
-	assert.throws(() => { view.events[0].data.entries[0].content = 'b'; }, TypeError);
+	assert.throws(() => {
+		view.events[0].data.entries[0].content = 'b';
+	}, TypeError);
 });
 
 test('after a loss it asks for what follows its last event, and gets it page after page', () => {
@@ -71,7 +52,12 @@ test('after a loss it asks for what follows its last event, and gets it page aft
 	assert.equal(client.status.status, 'retrying');
 	assert.equal(client.status.delayMs, 1000);
 	server.advance(1000);
-	assert.deepEqual(server.sent('load_events').at(-1), { after_seq: 10, epoch: server.epoch, follow: true, limit: 500 });
+	assert.deepEqual(server.sent('load_events').at(-1), {
+		after_seq: 10,
+		epoch: server.epoch,
+		follow: true,
+		limit: 500,
+	});
 	assert.deepEqual(seqs(view.events), range(4, 30));
 	assert.equal(client.status.status, 'live');
 });
@@ -93,7 +79,11 @@ test('a loss at any point of any frame loses and repeats nothing', () => {
 		}
 		server.pump();
 		server.advance(60_000);
-		assert.deepEqual(seqs(view.events), range(view.events[0].seq, 63), `cut after ${cut + 2} steps`);
+		assert.deepEqual(
+			seqs(view.events),
+			range(view.events[0].seq, 63),
+			`cut after ${cut + 2} steps`,
+		);
 		assert.deepEqual(seqs(client.events), seqs(view.events));
 	}
 });
@@ -207,7 +197,11 @@ test('older pages are put in front until there are none', () => {
 	assert.equal(client.loadOlder(40), false, 'one at a time');
 	server.emit({});
 	server.pump();
-	assert.deepEqual(server.sent('load_events').at(-1), { before_seq: 71, epoch: server.epoch, limit: 40 });
+	assert.deepEqual(server.sent('load_events').at(-1), {
+		before_seq: 71,
+		epoch: server.epoch,
+		limit: 40,
+	});
 	assert.deepEqual(seqs(view.events), range(31, 121));
 	client.loadOlder(40);
 	server.pump();
@@ -221,7 +215,13 @@ test('an older page that arrives after a reset is not put in front of another hi
 	const { client, view } = observe(server);
 	server.pump();
 	// Its numbers will fit in front of the new events; only its epoch does not.
-	const old = { events: server.log.slice(20, 30), has_more: true, epoch: server.epoch, prepend: true, max_seq: 120 };
+	const old = {
+		events: server.log.slice(20, 30),
+		has_more: true,
+		epoch: server.epoch,
+		prepend: true,
+		max_seq: 120,
+	};
 	server.pageMax = 50;
 	client.loadOlder(10);
 	Object.assign(server, { epoch: 'other', log: [] });
@@ -349,133 +349,6 @@ test('dropConnection breaks the socket and comes back by the usual way', () => {
 	assert.deepEqual(seqs(view.events), [1, 2, 3]);
 });
 
-test('a prompt is sent again with the same id until it is confirmed, and then no more', () => {
-	const server = new FakeServer();
-	const { client } = observe(server);
-	const id = client.prompt('hello');
-	assert.deepEqual(client.prompts, [{ prompt_id: id, message: 'hello', state: 'sending', seq: null }]);
-	server.socket.step(); // connected, on its way
-	server.socket.deliver();
-	server.socket.break(); // the prompt was sent into a connection that broke
-	server.advance(1000);
-	assert.deepEqual(server.sent('prompt'), [{ message: 'hello', prompt_id: id }]);
-	assert.equal(client.prompts[0].state, 'queued');
-	server.socket.break();
-	server.advance(1000);
-	assert.equal(server.sent('prompt').length, 1);
-	server.emit({ type: 'user_prompt', data: { message: 'hello', prompt_id: id, client_id: client.clientId } });
-	server.pump();
-	assert.deepEqual(client.prompts, []);
-});
-
-test('a confirmation that is lost costs one more frame, not one more run', () => {
-	const server = new FakeServer();
-	const { client } = observe(server);
-	server.pump();
-	const id = client.prompt('once');
-	server.socket.step(); // the server has it, its answer is in flight
-	server.socket.break();
-	server.advance(1000);
-	assert.deepEqual(server.sent('prompt').map(({ prompt_id }) => prompt_id), [id, id]);
-	assert.equal(server.prompts.size, 1);
-	assert.equal(client.prompts[0].state, 'queued');
-});
-
-test('a confirmed prompt stays pending until its event is held', () => {
-	const server = new FakeServer();
-	const { client } = observe(server);
-	server.pump();
-	const id = client.prompt('x');
-	server.socket.queue('prompt_received', { prompt_id: id, seq: 1, duplicate: false });
-	server.socket.deliver();
-	assert.equal(client.prompts[0].state, 'received');
-	server.record({ type: 'user_prompt', data: { prompt_id: id } });
-	server.toAll('events', { events: server.log, max_seq: 1, is_prompting: true });
-	server.socket.deliver();
-	assert.deepEqual(client.prompts, []);
-	assert.equal(client.state.is_prompting, true);
-});
-
-test('a refused prompt is given back and not sent again', () => {
-	const server = new FakeServer();
-	const { client, view } = observe(server);
-	server.pump();
-	client.prompt('too much');
-	server.socket.queue('error', { code: 'queue_full', message: 'The queue is full.', request: 'prompt' });
-	server.socket.deliver();
-	assert.deepEqual(client.prompts, []);
-	assert.equal(view.errors[0].code, 'queue_full');
-	assert.equal(view.errors[0].detail.prompt.message, 'too much');
-});
-
-test('a prompt that is too large does not break one connection after another', () => {
-	const server = new FakeServer();
-	const { client, view } = observe(server);
-	server.pump();
-	client.prompt('small');
-	client.prompt('a very large one');
-	server.socket.break(1009);
-	assert.deepEqual(client.prompts.map(({ message }) => message), ['small']);
-	assert.equal(view.errors[0].code, 'too_large');
-	assert.equal(client.status.status, 'retrying');
-});
-
-test('an answer to a permission request is sent again until it is in the log', () => {
-	const server = new FakeServer();
-	const { client } = observe(server);
-	server.pump();
-	client.answerPermission('r1', 'allow');
-	server.socket.break();
-	server.advance(1000);
-	assert.deepEqual(server.sent('permission_answer'), [{ request_id: 'r1', option_id: 'allow' }]);
-	server.emit({ type: 'permission_resolved', data: { request_id: 'r1', outcome: 'selected', option_id: 'allow' } });
-	server.pump();
-	server.socket.break();
-	server.advance(1000);
-	assert.equal(server.sent('permission_answer').length, 1);
-});
-
-test('an answer that came too late is not sent again', () => {
-	const server = new FakeServer();
-	const { client, view } = observe(server);
-	server.pump();
-	client.answerPermission('r1', 'allow');
-	server.pump();
-	server.socket.queue('error', { code: 'already_resolved', message: 'x', request: 'permission_answer', request_id: 'r1' });
-	server.pump();
-	server.socket.break();
-	server.advance(1000);
-	assert.equal(server.sent('permission_answer').length, 1);
-	assert.equal(view.errors[0].code, 'already_resolved');
-});
-
-test('cancel is never kept for a later turn', () => {
-	const server = new FakeServer();
-	const { client } = observe(server);
-	server.pump();
-	assert.equal(client.cancel(), true);
-	server.pump();
-	server.socket.break();
-	assert.equal(client.cancel(), false);
-	server.advance(1000);
-	assert.equal(server.sent('cancel').length, 1);
-});
-
-test('nothing is sent before the server has said who it is', () => {
-	const server = new FakeServer();
-	const { client } = observe(server);
-	server.pump();
-	server.socket.break();
-	server.timers.advance(1000);
-	server.socket.step(); // the socket is open, `connected` is in flight
-	assert.equal(server.socket.readyState, 1);
-	assert.equal(client.cancel(), false);
-	client.answerPermission('r1', 'allow');
-	client.prompt('x');
-	server.pump();
-	assert.deepEqual(server.received.slice(1).map(({ type }) => type), ['load_events', 'prompt', 'permission_answer']);
-});
-
 test('session_gone is the end', () => {
 	const server = new FakeServer().fill(2);
 	const { client, view } = observe(server);
@@ -512,58 +385,6 @@ test('close leaves nothing behind', () => {
 	assert.equal(server.sockets.length, 1);
 });
 
-test('previews grow the open block until its event takes its place', () => {
-	const server = new FakeServer().fill(1);
-	server.open = { seq: 2, type: 'agent_message', html: '<p>a</p>' };
-	const { client, view } = observe(server, { deltas: 'html' });
-	server.pump();
-	assert.deepEqual(view.open, [{ seq: 2, type: 'agent_message', html: '<p>a</p>' }]);
-	server.toAll('preview', { seq: 2, type: 'agent_message', html: '<p>ab</p>' });
-	server.toAll('preview', { seq: 3, type: 'agent_message', html: '<p>c</p>' });
-	server.pump();
-	assert.deepEqual(seqs(view.open), [2, 3]);
-	server.emit({ data: { html: '<p>ab</p>' } });
-	server.toAll('preview', { seq: 2, type: 'agent_message', html: '<p>late</p>' });
-	server.pump();
-	assert.deepEqual(seqs(client.open), [3]);
-});
-
-test('deltas are joined by their offset in bytes, and repeated ones add nothing', () => {
-	const server = new FakeServer();
-	server.open = { seq: 1, type: 'agent_message', text: 'né' };
-	const { view } = observe(server, { deltas: 'text' });
-	server.pump();
-	server.toAll('delta', { seq: 1, type: 'agent_message', offset: 3, text: 'e ✓' });
-	server.toAll('delta', { seq: 1, type: 'agent_message', offset: 1, text: 'ée ✓!' });
-	server.toAll('delta', { seq: 1, type: 'agent_message', offset: 50, text: 'lost' });
-	server.pump();
-	assert.equal(view.open[0].text, 'née ✓!');
-});
-
-test('an open block that is gone after a reconnect is said to be gone', () => {
-	const server = new FakeServer().fill(1);
-	server.open = { seq: 2, type: 'agent_message', html: '<p>a</p>' };
-	const { view } = observe(server, { deltas: 'html' });
-	server.pump();
-	server.socket.break();
-	assert.equal(view.open.length, 1, 'it stays on the page while we are away');
-	server.open = null;
-	server.advance(1000);
-	assert.deepEqual(view.open, []);
-});
-
-test('activity lasts until the event with its seq', () => {
-	const server = new FakeServer().fill(1);
-	const { view } = observe(server);
-	server.pump();
-	server.toAll('activity', { seq: 3, type: 'tool_call', data: { title: 'x' } });
-	server.pump();
-	assert.deepEqual(view.activity, [3]);
-	server.emit({}, { type: 'tool_call' });
-	server.pump();
-	assert.deepEqual(view.activity, []);
-});
-
 test('frames that are none close the connection, unknown ones do not', () => {
 	const server = new FakeServer();
 	const { client } = observe(server);
@@ -576,31 +397,4 @@ test('frames that are none close the connection, unknown ones do not', () => {
 	server.advance(1000);
 	server.socket.onmessage({ data: '{' });
 	assert.equal(client.status.status, 'retrying');
-});
-
-test('the feed keeps the list of sessions, newest update first', () => {
-	const server = new FakeServer();
-	server.answer = () => {};
-	const feed = new HoldfastFeed(server.surroundings);
-	let list = [];
-	feed.on('sessions', ({ sessions }) => { list = sessions.map(({ id }) => id); });
-	feed.connect();
-	assert.equal(new URL(server.socket.url).pathname, '/api/events');
-	server.socket.step();
-	server.socket.queue('sessions', { sessions: [{ id: 'a', updated_at: 1 }, { id: 'b', updated_at: 2 }] });
-	server.pump();
-	assert.deepEqual(list, ['b', 'a']);
-	server.socket.queue('session_created', { session: { id: 'c', updated_at: 3 } });
-	server.socket.queue('session_changed', { session: { id: 'a', updated_at: 4 } });
-	server.socket.queue('session_deleted', { session_id: 'b' });
-	server.pump();
-	assert.deepEqual(list, ['a', 'c']);
-	server.socket.break();
-	assert.equal(feed.status.status, 'retrying');
-	server.advance(1000);
-	server.socket.queue('sessions', { sessions: [{ id: 'z', updated_at: 1 }] });
-	server.pump();
-	assert.deepEqual(list, ['z'], 'a new list replaces the old one');
-	feed.close();
-	assert.equal(server.timers.pending, 0);
 });

@@ -78,7 +78,13 @@ export class FakeServer {
 				super(url, server);
 			}
 		}
-		return { WebSocket, base: 'http://test/', timers: this.timers, page: this.page, random: () => 0 };
+		return {
+			WebSocket,
+			base: 'http://test/',
+			timers: this.timers,
+			page: this.page,
+			random: () => 0,
+		};
 	}
 
 	get socket() {
@@ -136,8 +142,15 @@ export class FakeServer {
 		if (type === 'load_events') {
 			this.#load(socket, data);
 		} else if (type === 'keepalive') {
-			socket.queue('keepalive_ack', { client_time: data.client_time, max_seq: this.log.length, epoch: this.epoch,
-				is_prompting: false, is_running: false, queue_length: 0, status: 'idle' });
+			socket.queue('keepalive_ack', {
+				client_time: data.client_time,
+				max_seq: this.log.length,
+				epoch: this.epoch,
+				is_prompting: false,
+				is_running: false,
+				queue_length: 0,
+				status: 'idle',
+			});
 		} else if (type === 'prompt') {
 			const duplicate = this.prompts.has(data.prompt_id);
 			this.prompts.set(data.prompt_id, data.message);
@@ -146,10 +159,19 @@ export class FakeServer {
 	}
 
 	#load(socket, { after_seq, before_seq, epoch, limit = 50, follow }) {
-		const page = (events, more) => socket.queue('events_loaded', {
-			events, first_seq: events[0]?.seq ?? 0, last_seq: events.at(-1)?.seq ?? 0, max_seq: this.log.length,
-			total_count: this.log.length, epoch: this.epoch, prepend: false, is_prompting: false, has_more: false, ...more,
-		});
+		const page = (events, more) =>
+			socket.queue('events_loaded', {
+				events,
+				first_seq: events[0]?.seq ?? 0,
+				last_seq: events.at(-1)?.seq ?? 0,
+				max_seq: this.log.length,
+				total_count: this.log.length,
+				epoch: this.epoch,
+				prepend: false,
+				is_prompting: false,
+				has_more: false,
+				...more,
+			});
 		const size = Math.min(limit, this.pageMax);
 		if (before_seq !== undefined) {
 			const events = this.log.slice(Math.max(0, before_seq - 1 - size), before_seq - 1);
@@ -157,10 +179,19 @@ export class FakeServer {
 			return;
 		}
 		const open = this.open ? { open: this.open } : {};
-		const reason = epoch !== undefined && epoch !== this.epoch ? 'epoch' : after_seq > this.log.length ? 'ahead' : null;
+		const reason =
+			epoch !== undefined && epoch !== this.epoch
+				? 'epoch'
+				: after_seq > this.log.length
+					? 'ahead'
+					: null;
 		if (after_seq === undefined || reason) {
 			const events = this.log.slice(-size);
-			page(events, { has_more: (events[0]?.seq ?? 1) > 1, ...open, ...(reason && { reset: { reason } }) });
+			page(events, {
+				has_more: (events[0]?.seq ?? 1) > 1,
+				...open,
+				...(reason && { reset: { reason } }),
+			});
 			socket.live = true;
 			return;
 		}
@@ -245,9 +276,18 @@ class FakeSocket {
 		this.readyState = 1;
 		this.onopen?.({});
 		if (!server.silent) {
-			this.queue('connected', { protocol: 1, session_id: 's', client_id: new URL(this.url).searchParams.get('client_id'),
-				role: 'controller', epoch: server.epoch, max_seq: server.log.length, is_running: false, is_prompting: false,
-				last_user_prompt_id: null, last_user_prompt_seq: null });
+			this.queue('connected', {
+				protocol: 1,
+				session_id: 's',
+				client_id: new URL(this.url).searchParams.get('client_id'),
+				role: 'controller',
+				epoch: server.epoch,
+				max_seq: server.log.length,
+				is_running: false,
+				is_prompting: false,
+				last_user_prompt_id: null,
+				last_user_prompt_seq: null,
+			});
 		}
 	}
 }

@@ -1,0 +1,41 @@
+/*
+ * The agents of a server's sessions: one ACP child for each session that has been prompted. The host
+ * joins the two: durable prompts go to the agent, what the agent says goes to intake.
+ */
+#ifndef HOLDFAST_AGENT_HOST_H
+#define HOLDFAST_AGENT_HOST_H
+
+#include "holdfast/session.h"
+
+struct agent_host;
+
+struct agent_host_config {
+	uv_loop_t *loop;
+	const struct limits *limits;
+	const char *command; /* NULL: prompts are refused with no_agent */
+	const char *cwd; /* absolute */
+};
+
+struct agent_host *agent_host_create(const struct agent_host_config *config);
+/** Ends all agents; `done(arg)` is called when the last one is gone, then the host is freed. */
+void agent_host_destroy(struct agent_host *host, void (*done)(void *arg), void *arg);
+bool agent_host_has_agent(const struct agent_host *host);
+
+/** session_ops.prompt_due: the prompt is durable, its agent gets it (and is started if need be). */
+void agent_host_prompt(struct agent_host *host, struct session *session, const char *message, size_t len);
+/** Tells the session's agent to stop its turn; open permission requests are closed. -ESRCH if no turn runs. */
+int agent_host_cancel(struct agent_host *host, struct session *session);
+/** An answer to a permission request is durable: the agent may have it. */
+void agent_host_answer(struct agent_host *host, struct session *session, const char *request_id,
+	const char *option_id);
+/** session_ops.deleted: its agent ends. */
+void agent_host_forget(struct agent_host *host, struct session *session);
+/**
+ * A session that recovery brought back in the middle of an agent's turn: its agent died with the
+ * server, so the turn is ended with agent_stopped {reason: "server_restart"}.
+ */
+void agent_host_recover(struct agent_host *host, struct session *session);
+/** The store is behind (true) or has caught up: agents are read from no more, or again. */
+void agent_host_pause(struct agent_host *host, bool paused);
+
+#endif

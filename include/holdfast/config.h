@@ -1,0 +1,24 @@
+/* The options of `holdfast serve`: flags, and for each one an environment variable. */
+#ifndef HOLDFAST_CONFIG_H
+#define HOLDFAST_CONFIG_H
+
+#include "holdfast/store.h"
+
+struct config {
+	char host[64];
+	int port;
+	const char *data_dir;
+	const char *agent; /* NULL: none */
+	char *cwd; /* absolute; owned */
+	char *web_dir; /* absolute, NULL: none; owned */
+	enum store_durability durability;
+};
+
+/**
+ * Reads the arguments after `serve`, then what they leave open from the environment, then defaults.
+ * Returns 0, 1 if --help was asked for and has been answered, or -EINVAL with *ret_why (caller frees).
+ */
+int config_parse(struct config *config, int argc, char **argv, char **ret_why);
+void config_finish(struct config *config);
+
+#endif

@@ -1,0 +1,41 @@
+/*
+ * Intake: the first touch of everything that comes in. It checks, refuses with a code and words, and
+ * hands on what is good; nothing reaches a session by another way.
+ */
+#ifndef HOLDFAST_INTAKE_H
+#define HOLDFAST_INTAKE_H
+
+#include "holdfast/requests.h"
+#include "holdfast/session.h"
+
+/**
+ * Appends a batch of input events of a producer (a JSON array), all or none: the first bad one
+ * refuses the batch, with its place in *ret_bad. `acks` has room for every event. They may be told to the
+ * producer once session_wait_durable() says so.
+ */
+int intake_append(struct session *session, const json_t *events, const struct limits *limits,
+	struct append_ack *acks, size_t *ret_bad, struct refusal *refusal);
+
+/** One piece of text of the session's agent; valid UTF-8. Returns -EIO if the store has failed. */
+int intake_text(struct session *session, bool thought, const char *text, size_t len,
+	const char *message_id);
+/** Another event of the session's agent; -EINVAL if its data is not what its type asks for. */
+int intake_event(struct session *session, const char *type, const json_t *data);
+
+/** A prompt of a controller. *ret_seq 0: it waits in the queue. */
+int intake_prompt(struct session *session, const struct request *request, const char *client_id,
+	uint64_t *ret_seq, bool *ret_duplicate, struct refusal *refusal);
+
+/** What a refused answer tells besides its code: who was first, and where. */
+struct answer_refusal {
+	bool already_resolved;
+	char by[128];
+	uint64_t seq;
+};
+/** A controller's answer to a permission request: the first one wins. */
+int intake_answer(struct session *session, const struct request *request, const char *client_id,
+	struct answer_refusal *ret_first, struct refusal *refusal);
+/** Closes a pending request without an answer (the agent withdrew it, or the turn is being cancelled). */
+int intake_cancel_permission(struct session *session, const char *request_id);
+
+#endif

@@ -1,0 +1,37 @@
+/*
+ * The net room: HTTP and WebSocket on libwebsockets, on the program's own libuv loop. It carries
+ * bytes, keeps strangers out (Host and Origin), and knows no rule of sessions.
+ */
+#ifndef HOLDFAST_SERVER_H
+#define HOLDFAST_SERVER_H
+
+#include "holdfast/agent_host.h"
+#include "holdfast/session.h"
+
+struct server;
+
+struct server_config {
+	uv_loop_t *loop;
+	const struct limits *limits;
+	const struct clock *clock;
+	const char *host; /* address to bind, e.g. "127.0.0.1" */
+	int port; /* 0: a free one */
+	const char *web_dir; /* static files; NULL: none */
+	struct session_table *sessions;
+	struct agent_host *agents;
+};
+
+/** Binds and listens. NULL if that fails; *ret_why (caller frees) says why. */
+struct server *server_create(const struct server_config *config, char **ret_why);
+int server_port(const struct server *server);
+/** session_ops.changed and .deleted: for the feed. */
+void server_session_changed(struct server *server, struct session *session);
+void server_session_deleted(struct server *server, struct session *session);
+/** Stops (true) or goes on reading from producers. */
+void server_pause(struct server *server, bool paused);
+/** New requests are refused with shutting_down; observers are closed with 1001, so that they come back. */
+void server_drain(struct server *server);
+/** Closes everything; the loop must run until its handles are closed. Accepts NULL. */
+void server_destroy(struct server *server);
+
+#endif

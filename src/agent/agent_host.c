@@ -1,0 +1,273 @@
+#include "holdfast/agent_host.h"
+
+#include "holdfast/acp_agent.h"
+#include "holdfast/diag.h"
+#include "holdfast/intake.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/** One session's agent. Lives from its first prompt until the session or the server ends. */
+struct hosted {
+	struct list link;
+	struct agent_host *host;
+	struct session *session; /* NULL once it is deleted */
+	struct acp_agent *agent;
+};
+
+struct agent_host {
+	uv_loop_t *loop;
+	const struct limits *limits;
+	char *command;
+	char *cwd;
+	struct list agents;
+	size_t count; /* with those that are on their way out */
+	bool paused;
+	bool closing;
+	void (*done)(void *arg);
+	void *done_arg;
+};
+
+/* --- what an agent says --- */
+
+static void complain(const struct hosted *hosted, const char *what, int error)
+{
+	diag(DIAG_WARN, "session %s: %s of the agent was not taken: %s", session_id(hosted->session), what,
+		error == -EINVAL ? "its data is not what its type asks for" : strerror(-error));
+}
+
+static void append_event(struct hosted *hosted, const char *type, const json_t *data)
+{
+	int r = intake_event(hosted->session, type, data);
+	if (r < 0) {
+		complain(hosted, type, r);
+	}
+}
+
+static void handle_started(void *owner, const json_t *info)
+{
+	append_event(owner, "agent_started", info);
+}
+
+static void handle_text(
+	void *owner, bool thought, const char *text, size_t len, const char *message_id)
+{
+	struct hosted *hosted = owner;
+	int r = intake_text(hosted->session, thought, text, len, message_id);
+	if (r < 0) {
+		complain(hosted, "text", r);
+	}
+}
+
+static void handle_event(void *owner, const char *type, const json_t *data)
+{
+	append_event(owner, type, data);
+}
+
+static void handle_permission(void *owner, const char *request_id, const json_t *data)
+{
+	struct hosted *hosted = owner;
+	int r = intake_event(hosted->session, "permission_request", data);
+	if (r < 0) {
+		complain(hosted, "permission_request", r);
+		acp_agent_answer(hosted->agent, request_id, NULL);
+	}
+}
+
+static void handle_withdrawn(void *owner, const char *request_id)
+{
+	struct hosted *hosted = owner;
+	intake_cancel_permission(hosted->session, request_id);
+}
+
+static void handle_turn_end(void *owner, const char *stop_reason, const char *message)
+{
+	json_t *data = json_object();
+	json_object_set_new(data, "stop_reason", json_string(stop_reason));
+	if (message) {
+		json_object_set_new(data, "message", json_string(message));
+	}
+	append_event(owner, "turn_end", data);
+	json_decref(data);
+}
+
+static void append_stopped(struct hosted *hosted, const char *reason, const char *detail)
+{
+	json_t *data = json_object();
+	json_object_set_new(data, "reason", json_string(reason));
+	if (detail && *detail) {
+		json_object_set_new(data, "detail", json_string(detail));
+	}
+	append_event(hosted, "agent_stopped", data);
+	json_decref(data);
+}
+
+static void handle_stopped(void *owner, const char *reason, const char *detail)
+{
+	append_stopped(owner, reason, detail);
+}
+
+/* --- life --- */
+
+struct agent_host *agent_host_create(const struct agent_host_config *config)
+{
+	struct agent_host *host = xcalloc(1, sizeof(*host));
+	host->loop = config->loop;
+	host->limits = config->limits;
+	host->command = config->command ? xstrdup(config->command) : NULL;
+	host->cwd = xstrdup(config->cwd);
+	list_init(&host->agents);
+	return host;
+}
+
+bool agent_host_has_agent(const struct agent_host *host)
+{
+	return host->command != NULL;
+}
+
+static void finish_if_empty(struct agent_host *host)
+{
+	if (!host->closing || host->count) {
+		return;
+	}
+	void (*done)(void *arg) = host->done;
+	void *arg = host->done_arg;
+	free(host->command);
+	free(host->cwd);
+	free(host);
+	done(arg);
+}
+
+static void handle_freed(void *arg)
+{
+	struct hosted *hosted = arg;
+	struct agent_host *host = hosted->host;
+	free(hosted);
+	host->count--;
+	finish_if_empty(host);
+}
+
+/** The agent ends; nothing it says reaches the session any more. */
+static void dismiss(struct hosted *hosted)
+{
+	session_set_host(hosted->session, NULL);
+	list_remove(&hosted->link);
+	acp_agent_destroy(hosted->agent, handle_freed, hosted);
+}
+
+void agent_host_destroy(struct agent_host *host, void (*done)(void *arg), void *arg)
+{
+	host->closing = true;
+	host->done = done;
+	host->done_arg = arg;
+	list_for_each_safe(link, tmp, &host->agents) {
+		struct hosted *hosted = list_entry(link, struct hosted, link);
+		if (session_agent_is_running(hosted->session) ||
+			session_is_turn_of_prompt(hosted->session)) {
+			append_stopped(hosted, "server_stopped", NULL);
+		}
+		dismiss(hosted);
+	}
+	finish_if_empty(host);
+}
+
+static struct hosted *hosted_of(struct agent_host *host, struct session *session)
+{
+	static const struct acp_agent_ops ops = {
+		.started = handle_started,
+		.text = handle_text,
+		.event = handle_event,
+		.permission_request = handle_permission,
+		.permission_withdrawn = handle_withdrawn,
+		.turn_end = handle_turn_end,
+		.stopped = handle_stopped,
+	};
+	struct hosted *hosted = session_host(session);
+	if (hosted) {
+		return hosted;
+	}
+	hosted = xcalloc(1, sizeof(*hosted));
+	hosted->host = host;
+	hosted->session = session;
+	hosted->agent = acp_agent_create(host->loop,
+		&(struct acp_agent_config){.command = host->command,
+			.cwd = host->cwd,
+			.session_id = session_id(session),
+			.line_max = host->limits->agent_line_size,
+			.file_max = host->limits->agent_file_size,
+			.stop_grace_ms = host->limits->agent_stop_ms},
+		&ops, hosted);
+	acp_agent_pause(hosted->agent, host->paused);
+	list_append(&host->agents, &hosted->link);
+	host->count++;
+	session_set_host(session, hosted);
+	return hosted;
+}
+
+/* --- what sessions want of their agents --- */
+
+void agent_host_prompt(struct agent_host *host, struct session *session, const char *message, size_t len)
+{
+	if (host->closing || !host->command || session_is_deleted(session)) {
+		return;
+	}
+	struct hosted *hosted = hosted_of(host, session);
+	int r = acp_agent_prompt(hosted->agent, message, len);
+	if (r < 0) {
+		handle_turn_end(hosted, "error", "the agent could not take the prompt");
+	}
+}
+
+static void cancel_request(void *arg, const char *request_id)
+{
+	intake_cancel_permission(arg, request_id);
+}
+
+int agent_host_cancel(struct agent_host *host, struct session *session)
+{
+	struct hosted *hosted = session_host(session);
+	if (!hosted || !session_is_turn_of_prompt(session)) {
+		return -ESRCH;
+	}
+	session_each_permission(session, cancel_request, session);
+	acp_agent_cancel(hosted->agent);
+	return 0;
+}
+
+void agent_host_answer(struct agent_host *host, struct session *session, const char *request_id,
+	const char *option_id)
+{
+	struct hosted *hosted = session_host(session);
+	if (hosted) {
+		acp_agent_answer(hosted->agent, request_id, option_id);
+	}
+}
+
+void agent_host_forget(struct agent_host *host, struct session *session)
+{
+	struct hosted *hosted = session_host(session);
+	if (hosted) {
+		dismiss(hosted);
+	}
+}
+
+void agent_host_recover(struct agent_host *host, struct session *session)
+{
+	if (!session_agent_is_running(session) && !session_is_turn_of_prompt(session)) {
+		return;
+	}
+	struct hosted gone = {.host = host, .session = session};
+	append_stopped(&gone, "server_restart", "the server was restarted; the next prompt starts the agent again");
+}
+
+void agent_host_pause(struct agent_host *host, bool paused)
+{
+	if (host->paused == paused) {
+		return;
+	}
+	host->paused = paused;
+	list_for_each(link, &host->agents) {
+		acp_agent_pause(list_entry(link, struct hosted, link)->agent, paused);
+	}
+}

@@ -1,0 +1,159 @@
+/* One connection: what all kinds of WebSocket have in common. */
+#include "net_internal.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct queued_frame {
+	struct list link;
+	struct frame *frame;
+};
+
+struct conn *conn_create(struct server *server, struct lws *wsi)
+{
+	struct conn *conn = xcalloc(1, sizeof(*conn));
+	conn->server = server;
+	conn->wsi = wsi;
+	list_init(&conn->kind_link);
+	list_init(&conn->waits);
+	list_init(&conn->outbox);
+	list_append(&server->conns, &conn->link);
+	return conn;
+}
+
+static void free_wait(struct conn_wait *wait)
+{
+	durable_wait_cancel(&wait->wait);
+	list_remove(&wait->link);
+	free(wait->text);
+	free(wait->more);
+	free(wait->acks);
+	free(wait);
+}
+
+static void drop_queued(struct conn *conn, struct queued_frame *queued)
+{
+	list_remove(&queued->link);
+	conn->outbox_count--;
+	frame_unref(queued->frame);
+	free(queued);
+}
+
+void conn_destroy(struct conn *conn)
+{
+	if (conn->ops && conn->ops->closed) {
+		conn->ops->closed(conn);
+	}
+	if (conn->read) {
+		log_read_cancel(conn->read);
+	}
+	list_for_each_safe(link, tmp, &conn->waits) {
+		free_wait(list_entry(link, struct conn_wait, link));
+	}
+	list_for_each_safe(link, tmp, &conn->outbox) {
+		drop_queued(conn, list_entry(link, struct queued_frame, link));
+	}
+	list_remove(&conn->kind_link);
+	list_remove(&conn->link);
+	buffer_finish(&conn->rx);
+	buffer_finish(&conn->response);
+	free(conn);
+}
+
+static void handle_durable(struct durable_wait *durable, int status)
+{
+	struct conn_wait *wait = (struct conn_wait *)durable;
+	wait->answer(wait, status);
+	free_wait(wait);
+}
+
+struct conn_wait *conn_wait_create(struct conn *conn, struct session *session,
+	void (*answer)(struct conn_wait *wait, int status))
+{
+	struct conn_wait *wait = xcalloc(1, sizeof(*wait));
+	wait->conn = conn;
+	wait->answer = answer;
+	wait->wait.done = handle_durable;
+	list_append(&conn->waits, &wait->link);
+	session_wait_durable(session, &wait->wait);
+	return wait;
+}
+
+/**
+ * A socket with nothing of ours left in lws's queue takes a whole frame: what the kernel does not
+ * take is kept there, and until it has left we ask for no more.
+ */
+bool conn_is_writable(struct conn *conn)
+{
+	return !conn->is_closing && !lws_partial_buffered(conn->wsi);
+}
+
+void conn_write(struct conn *conn, struct frame *frame)
+{
+	/* lws writes its header into the headroom, the same bytes for every receiver. */
+	unsigned char *text = (unsigned char *)frame->buf.data + FRAME_HEADROOM;
+	if (lws_write(conn->wsi, text, frame_len(frame), LWS_WRITE_TEXT) < 0) {
+		conn->is_closing = true; /* the close callback follows */
+		lws_set_timeout(conn->wsi, PENDING_TIMEOUT_CLOSE_SEND, LWS_TO_KILL_ASYNC);
+	}
+}
+
+void conn_flush(struct conn *conn)
+{
+	while (conn->outbox_count && conn_is_writable(conn)) {
+		struct queued_frame *queued = list_entry(conn->outbox.next, struct queued_frame, link);
+		conn_write(conn, queued->frame);
+		drop_queued(conn, queued);
+	}
+	if (conn->outbox_count && !conn->is_closing) {
+		lws_callback_on_writable(conn->wsi);
+	}
+}
+
+void conn_send(struct conn *conn, struct frame *frame)
+{
+	if (conn->is_closing) {
+		frame_unref(frame);
+		return;
+	}
+	if (!conn->outbox_count && conn_is_writable(conn)) {
+		conn_write(conn, frame);
+		frame_unref(frame);
+		return;
+	}
+	if (conn->outbox_count >= conn->server->limits->outbox_frames) {
+		frame_unref(frame);
+		conn_close(conn, 1008, "too many requests without reading the answers");
+		return;
+	}
+	struct queued_frame *queued = xcalloc(1, sizeof(*queued));
+	queued->frame = frame;
+	list_append(&conn->outbox, &queued->link);
+	conn->outbox_count++;
+	lws_callback_on_writable(conn->wsi);
+}
+
+void conn_close(struct conn *conn, unsigned code, const char *reason)
+{
+	if (conn->is_closing) {
+		return;
+	}
+	conn->is_closing = true;
+	conn->close_code = code;
+	snprintf(conn->close_reason, sizeof(conn->close_reason), "%s", reason);
+	/* The close frame goes out when the socket takes it, and a peer that reads nothing is cut off. */
+	lws_set_timeout(conn->wsi, PENDING_TIMEOUT_CLOSE_SEND, 5);
+	lws_callback_on_writable(conn->wsi);
+}
+
+void conn_send_refusal(struct conn *conn, const struct refusal *refusal, const char *extra)
+{
+	const char *request = refusal->request[0] ? refusal->request : NULL;
+	struct frame *frame = frame_error(refusal->code, refusal->message, request, extra);
+	if (conn->observer) {
+		observer_send(conn->observer, frame);
+	} else {
+		conn_send(conn, frame);
+	}
+}

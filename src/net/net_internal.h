@@ -1,0 +1,149 @@
+/* What the files of the net room share: one connection, whatever it speaks. */
+#ifndef HOLDFAST_NET_INTERNAL_H
+#define HOLDFAST_NET_INTERNAL_H
+
+#include "holdfast/server.h"
+
+#include "holdfast/hash.h"
+
+#include <libwebsockets.h>
+
+_Static_assert(FRAME_HEADROOM >= LWS_PRE, "a frame has room for the socket layer's header");
+
+struct conn;
+
+/** What a kind of WebSocket does; one table a kind. */
+struct conn_ops {
+	/** The handshake is done. */
+	void (*open)(struct conn *conn);
+	/** A whole text message. */
+	void (*message)(struct conn *conn, const char *text, size_t len);
+	/** The socket takes more. */
+	void (*writable)(struct conn *conn);
+	/** The connection is gone: gives back what hangs on it. */
+	void (*closed)(struct conn *conn);
+	bool is_producer;
+};
+
+struct conn {
+	struct list link; /* server.conns */
+	struct list kind_link; /* server.feeds or .producers; self otherwise */
+	struct server *server;
+	struct lws *wsi;
+	const struct conn_ops *ops; /* NULL: HTTP */
+	struct session *session; /* NULL: none, or it is gone */
+	char session_id[129];
+	char client_id[68];
+	struct observer_config config;
+	struct observer *observer;
+	const char *refused; /* the query made no sense: told when the socket is open */
+
+	struct buffer rx; /* of a message or a body that is coming in */
+	bool rx_too_large;
+	struct list waits; /* struct conn_wait: answers that wait for the disk */
+	struct list outbox; /* struct queued_frame, of producers and feeds */
+	size_t outbox_count;
+	bool feed_behind; /* a feed frame was left out: the whole list comes next */
+
+	bool is_closing;
+	unsigned close_code;
+	char close_reason[100];
+
+	/* HTTP */
+	int method; /* LWSHUMETH_… */
+	char path[300];
+	bool has_body;
+	bool must_close;
+	struct buffer response; /* LWS_PRE bytes, then the bytes to send */
+	struct log_read *read;
+	struct load_plan plan;
+	enum event_format format;
+};
+
+struct server {
+	uv_loop_t *loop;
+	const struct limits *limits;
+	const struct clock *clock;
+	struct session_table *sessions;
+	struct agent_host *agents;
+	struct lws_context *context;
+	struct lws_vhost *vhost;
+	bool is_loopback; /* only loopback names may be asked for */
+	bool is_draining;
+	bool is_paused;
+	struct list conns;
+	struct list feeds;
+	struct list producers;
+	struct hash *changed; /* ids of sessions that the feed is to be told of (the value is the key's copy) */
+	uv_timer_t *feed_timer;
+	bool feed_armed;
+	char web_dir[4096];
+	struct lws_protocols protocols[2];
+	struct lws_http_mount mounts[3];
+	struct lws_protocol_vhost_options headers[5];
+};
+
+/** An answer that may be given once the input is durable. */
+struct conn_wait {
+	struct durable_wait wait; /* first */
+	struct list link;
+	struct conn *conn;
+	void (*answer)(struct conn_wait *wait, int status);
+	uint64_t seq;
+	bool duplicate;
+	char *text; /* prompt_id, request_id, ref, … */
+	char *more;
+	struct append_ack *acks;
+	size_t ack_count;
+};
+
+/** Makes a wait on the session's newest input; `answer` is called once, unless the connection goes first. */
+struct conn_wait *conn_wait_create(struct conn *conn, struct session *session,
+	void (*answer)(struct conn_wait *wait, int status));
+
+/* conn.c */
+struct conn *conn_create(struct server *server, struct lws *wsi);
+void conn_destroy(struct conn *conn);
+bool conn_is_writable(struct conn *conn);
+/** Writes a frame now. */
+void conn_write(struct conn *conn, struct frame *frame);
+/** Writes it or queues it, up to limits->outbox_frames; takes the reference. */
+void conn_send(struct conn *conn, struct frame *frame);
+/** Sends what is queued. */
+void conn_flush(struct conn *conn);
+void conn_close(struct conn *conn, unsigned code, const char *reason);
+void conn_send_refusal(struct conn *conn, const struct refusal *refusal, const char *extra);
+
+/* the three kinds of WebSocket */
+extern const struct conn_ops observer_conn_ops;
+extern const struct conn_ops producer_conn_ops;
+extern const struct conn_ops feed_conn_ops;
+
+/* auth.c */
+/** NULL if the request may pass, else the code to refuse it with (forbidden_host, forbidden_origin). */
+const char *auth_check(const struct server *server, struct lws *wsi);
+
+/* http_api.c */
+/** A request's headers are in. Returns lws's verdict for the callback. */
+int http_handle_request(struct conn *conn);
+int http_handle_body(struct conn *conn, const char *bytes, size_t len);
+int http_handle_body_end(struct conn *conn);
+int http_handle_writable(struct conn *conn);
+void http_respond(struct conn *conn, unsigned status, const char *json, size_t len);
+void http_refuse(struct conn *conn, const char *code, const char *message);
+
+/* query.c */
+/** NULL, or what is wrong: the query has a name that is not among `names` (NULL-terminated). */
+const char *query_check(struct conn *conn, const char *const names[]);
+/** A value, in `buf`, or NULL. */
+const char *query_get(struct conn *conn, const char *name, char *buf, size_t size);
+/** -1 if `text` (may be NULL: the fallback) is no format. */
+int query_format(const char *text, enum event_format fallback, enum event_format *ret);
+/** Reads a WebSocket's query into the connection, or sets conn->refused. */
+void query_read_socket(struct conn *conn);
+
+/* ws_feed.c */
+void feed_flush(struct server *server);
+void feed_broadcast(struct server *server, const char *type, const char *data, size_t len);
+
+#endif

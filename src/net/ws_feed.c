@@ -1,0 +1,142 @@
+/* The feed socket: which sessions there are, and what becomes of them. */
+#include "net_internal.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A session's changes are told at most so often (ms). */
+#define FEED_INTERVAL_MS 250
+
+static void append_object(struct buffer *out, const struct session *session)
+{
+	struct session_object object;
+	session_get_object(session, &object);
+	frames_append_session(out, &object);
+}
+
+static void append_listed(struct session *session, void *arg)
+{
+	struct buffer *out = arg;
+	if (session_is_deleted(session)) {
+		return;
+	}
+	if (out->data[out->len - 1] != '[') {
+		buffer_append_char(out, ',');
+	}
+	append_object(out, session);
+}
+
+static void send_list(struct conn *conn)
+{
+	struct buffer data = {0};
+	buffer_append_str(&data, "{\"sessions\":[");
+	session_table_each(conn->server->sessions, append_listed, &data);
+	buffer_append_str(&data, "]}");
+	conn_send(conn, frame_make("sessions", data.data, data.len));
+	buffer_finish(&data);
+}
+
+/** A feed that does not keep up is not queued for: it gets the whole list once it takes something again. */
+void feed_broadcast(struct server *server, const char *type, const char *data, size_t len)
+{
+	struct frame *frame = frame_make(type, data, len);
+	list_for_each_safe(link, tmp, &server->feeds) {
+		struct conn *conn = list_entry(link, struct conn, kind_link);
+		if (!conn->feed_behind && conn_is_writable(conn) && !conn->outbox_count) {
+			conn_write(conn, frame);
+		} else if (!conn->is_closing) {
+			conn->feed_behind = true;
+			lws_callback_on_writable(conn->wsi);
+		}
+	}
+	frame_unref(frame);
+}
+
+static void tell_changed(void *value, void *arg)
+{
+	struct server *server = arg;
+	const char *id = value;
+	struct session *session = session_table_get(server->sessions, id, strlen(id));
+	if (session && !session_is_deleted(session)) {
+		struct buffer data = {0};
+		buffer_append_str(&data, "{\"session\":");
+		append_object(&data, session);
+		buffer_append_char(&data, '}');
+		feed_broadcast(server, "session_changed", data.data, data.len);
+		buffer_finish(&data);
+	}
+}
+
+static void free_id(void *value, void *arg)
+{
+	free(value);
+}
+
+void feed_flush(struct server *server)
+{
+	hash_each(server->changed, tell_changed, server);
+	hash_each(server->changed, free_id, NULL);
+	hash_destroy(server->changed);
+	server->changed = hash_create();
+}
+
+static void handle_timer(uv_timer_t *timer)
+{
+	struct server *server = timer->data;
+	server->feed_armed = false;
+	feed_flush(server);
+}
+
+void server_session_changed(struct server *server, struct session *session)
+{
+	const char *id = session_id(session);
+	if (list_empty(&server->feeds) || hash_get(server->changed, id, strlen(id))) {
+		return;
+	}
+	hash_put(server->changed, id, strlen(id), xstrdup(id));
+	if (!server->feed_armed) {
+		server->feed_armed = true;
+		uv_timer_start(server->feed_timer, handle_timer, FEED_INTERVAL_MS, 0);
+	}
+}
+
+static void feed_open(struct conn *conn)
+{
+	list_append(&conn->server->feeds, &conn->kind_link);
+	send_list(conn);
+}
+
+static void feed_message(struct conn *conn, const char *text, size_t len)
+{
+	struct refusal refusal;
+	struct request request;
+	if (request_parse(text, len, conn->server->limits, true, &request, &refusal) == 0) {
+		if (request.type == REQUEST_KEEPALIVE) {
+			const char *time = request.keepalive.client_time;
+			conn_send(conn, frame_keepalive_ack(time[0] ? time : NULL,
+						clock_now_ms(conn->server->clock), 0, 0, NULL));
+		} else {
+			refuse(&refusal, "unknown_type", "the feed takes keepalive and nothing else");
+		}
+		request_finish(&request);
+	}
+	if (refusal.code) {
+		conn_send_refusal(conn, &refusal, NULL);
+	}
+}
+
+static void feed_writable(struct conn *conn)
+{
+	conn_flush(conn);
+	if (conn->feed_behind && conn_is_writable(conn)) {
+		conn->feed_behind = false;
+		send_list(conn);
+	}
+}
+
+const struct conn_ops feed_conn_ops = {
+	.open = feed_open,
+	.message = feed_message,
+	.writable = feed_writable,
+};

@@ -1,0 +1,214 @@
+/* The observer's socket: requests to the observer, the session and its agent; frames back. */
+#include "net_internal.h"
+
+#include "holdfast/intake.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* --- the socket under an observer --- */
+
+static bool socket_is_writable(void *socket)
+{
+	return conn_is_writable(socket);
+}
+
+static void socket_write(void *socket, struct frame *frame)
+{
+	conn_write(socket, frame);
+}
+
+static void socket_want_writable(void *socket)
+{
+	struct conn *conn = socket;
+	if (!conn->is_closing) {
+		lws_callback_on_writable(conn->wsi);
+	}
+}
+
+static void socket_close(void *socket, unsigned code, const char *reason)
+{
+	conn_close(socket, code, reason);
+}
+
+static const struct observer_socket_ops socket_ops = {
+	.is_writable = socket_is_writable,
+	.write = socket_write,
+	.want_writable = socket_want_writable,
+	.close = socket_close,
+};
+
+/* --- requests --- */
+
+static void refuse_storage(struct refusal *refusal)
+{
+	refuse(refusal, "storage_failed",
+		"the server could not write to its disk; nothing was stored, its messages say why");
+}
+
+static void answer_prompt(struct conn_wait *wait, int status)
+{
+	struct refusal refusal = {.request = "prompt"};
+	if (status < 0) {
+		refuse_storage(&refusal);
+		conn_send_refusal(wait->conn, &refusal, NULL);
+		return;
+	}
+	observer_send(wait->conn->observer, frame_prompt_received(wait->text, wait->seq, wait->duplicate));
+}
+
+static void handle_prompt(struct conn *conn, const struct request *request, struct refusal *refusal)
+{
+	uint64_t seq;
+	bool duplicate;
+	if (!agent_host_has_agent(conn->server->agents)) {
+		refuse(refusal, "no_agent",
+			"this server runs without an agent; start it with --agent \"COMMAND\"");
+	} else if (intake_prompt(conn->session, request, conn->client_id, &seq, &duplicate, refusal) == 0) {
+		struct conn_wait *wait = conn_wait_create(conn, conn->session, answer_prompt);
+		wait->text = xstrdup(request->prompt.prompt_id);
+		wait->seq = seq;
+		wait->duplicate = duplicate;
+	}
+}
+
+/** The agent hears of an answer when it is durable, even if the one who gave it has left by then. */
+struct agent_answer {
+	struct durable_wait wait; /* first */
+	struct agent_host *agents;
+	struct session *session;
+	char *request_id;
+	char *option_id;
+};
+
+static void tell_agent(struct durable_wait *wait, int status)
+{
+	struct agent_answer *answer = (struct agent_answer *)wait;
+	if (status == 0) {
+		agent_host_answer(answer->agents, answer->session, answer->request_id, answer->option_id);
+	}
+	free(answer->request_id);
+	free(answer->option_id);
+	free(answer);
+}
+
+static void handle_answer(struct conn *conn, const struct request *request, struct refusal *refusal)
+{
+	struct answer_refusal first;
+	if (intake_answer(conn->session, request, conn->client_id, &first, refusal) == 0) {
+		struct agent_answer *answer = xcalloc(1, sizeof(*answer));
+		answer->wait.done = tell_agent;
+		answer->agents = conn->server->agents;
+		answer->session = conn->session;
+		answer->request_id = xstrdup(request->answer.request_id);
+		answer->option_id = xstrdup(request->answer.option_id);
+		session_wait_durable(conn->session, &answer->wait);
+		return;
+	}
+	if (!first.already_resolved) {
+		return;
+	}
+	struct buffer extra = {0};
+	buffer_append_str(&extra, "\"request_id\":");
+	buffer_append_json(&extra, request->answer.request_id, strlen(request->answer.request_id));
+	buffer_append_str(&extra, ",\"by\":");
+	buffer_append_json(&extra, first.by, strlen(first.by));
+	buffer_printf(&extra, ",\"seq\":%llu", (unsigned long long)first.seq);
+	conn_send_refusal(conn, refusal, buffer_cstr(&extra));
+	buffer_finish(&extra);
+	refusal->code = NULL; /* told */
+}
+
+static void handle_keepalive(struct conn *conn, const struct request *request)
+{
+	const struct channel *channel = session_channel(conn->session);
+	const char *time = request->keepalive.client_time;
+	observer_send(conn->observer,
+		frame_keepalive_ack(time[0] ? time : NULL, clock_now_ms(conn->server->clock),
+			channel->max_seq, session_log_epoch(channel->log), &channel->status));
+}
+
+static void handle_request(struct conn *conn, const struct request *request, struct refusal *refusal)
+{
+	switch (request->type) {
+	case REQUEST_LOAD_EVENTS:
+		observer_load(conn->observer, &request->load);
+		break;
+	case REQUEST_KEEPALIVE:
+		handle_keepalive(conn, request);
+		break;
+	case REQUEST_PROMPT:
+		handle_prompt(conn, request, refusal);
+		break;
+	case REQUEST_PERMISSION_ANSWER:
+		handle_answer(conn, request, refusal);
+		break;
+	default:
+		if (agent_host_cancel(conn->server->agents, conn->session) < 0) {
+			refuse(refusal, "not_prompting", "no turn of this session's agent is running");
+		}
+		break;
+	}
+}
+
+static void observer_message(struct conn *conn, const char *text, size_t len)
+{
+	struct refusal refusal;
+	struct request request;
+	if (!conn->observer || !conn->session) {
+		return;
+	}
+	if (request_parse(text, len, conn->server->limits, false, &request, &refusal) == 0) {
+		handle_request(conn, &request, &refusal);
+		request_finish(&request);
+	}
+	if (refusal.code) {
+		conn_send_refusal(conn, &refusal, NULL);
+	}
+}
+
+/* --- life --- */
+
+static void observer_open(struct conn *conn)
+{
+	struct session *session =
+		session_table_get(conn->server->sessions, conn->session_id, strlen(conn->session_id));
+	if (conn->refused) {
+		conn_send(conn, frame_error("bad_request", conn->refused, NULL, NULL));
+		conn_close(conn, 1008, "bad_request");
+		return;
+	}
+	if (!session || session_is_deleted(session)) {
+		conn_send(conn, frame_session_gone(conn->session_id, session ? "deleted" : "unknown"));
+		conn_close(conn, 4404, "no such session");
+		return;
+	}
+	conn->session = session;
+	conn->config.client_id = conn->client_id;
+	conn->observer =
+		observer_create(session_channel(session), &conn->config, &socket_ops, conn);
+}
+
+static void observer_writable(struct conn *conn)
+{
+	if (conn->observer) {
+		observer_pump(conn->observer);
+	} else {
+		conn_flush(conn);
+	}
+}
+
+static void observer_closed(struct conn *conn)
+{
+	observer_destroy(conn->observer);
+	conn->observer = NULL;
+}
+
+const struct conn_ops observer_conn_ops = {
+	.open = observer_open,
+	.message = observer_message,
+	.writable = observer_writable,
+	.closed = observer_closed,
+};

@@ -1,0 +1,109 @@
+/* The producer's socket: append -> appended, once durable; keepalive. */
+#include "net_internal.h"
+
+#include "holdfast/intake.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void answer_append(struct conn_wait *wait, int status)
+{
+	struct conn *conn = wait->conn;
+	if (status < 0) {
+		struct refusal refusal = {.request = "append"};
+		refuse(&refusal, "storage_failed",
+			"the server could not write to its disk; nothing was stored, its messages say why");
+		conn_send_refusal(conn, &refusal, NULL);
+		return;
+	}
+	const struct channel *channel = session_channel(conn->session);
+	conn_send(conn, frame_appended(wait->text, wait->acks, wait->ack_count,
+				session_log_epoch(channel->log), channel->max_seq));
+}
+
+static void handle_append(struct conn *conn, const struct request *request, struct refusal *refusal)
+{
+	size_t count = json_array_size(request->append.events);
+	struct append_ack *acks = xcalloc(count, sizeof(*acks));
+	const char *ref = request->append.ref[0] ? request->append.ref : NULL;
+	size_t bad = 0;
+	if (intake_append(conn->session, request->append.events, conn->server->limits, acks, &bad,
+		    refusal) < 0) {
+		struct buffer extra = {0};
+		buffer_printf(&extra, "\"index\":%zu", bad);
+		if (ref) {
+			buffer_printf(&extra, ",\"ref\":%s", ref);
+		}
+		conn_send_refusal(conn, refusal, buffer_cstr(&extra));
+		buffer_finish(&extra);
+		refusal->code = NULL; /* told */
+		free(acks);
+		return;
+	}
+	struct conn_wait *wait = conn_wait_create(conn, conn->session, answer_append);
+	wait->text = ref ? xstrdup(ref) : NULL;
+	wait->acks = acks;
+	wait->ack_count = count;
+}
+
+static void producer_message(struct conn *conn, const char *text, size_t len)
+{
+	struct refusal refusal;
+	struct request request;
+	if (!conn->session) {
+		return;
+	}
+	if (request_parse(text, len, conn->server->limits, true, &request, &refusal) == 0) {
+		if (request.type == REQUEST_APPEND) {
+			handle_append(conn, &request, &refusal);
+		} else {
+			const struct channel *channel = session_channel(conn->session);
+			const char *time = request.keepalive.client_time;
+			conn_send(conn, frame_keepalive_ack(time[0] ? time : NULL,
+						clock_now_ms(conn->server->clock), channel->max_seq,
+						session_log_epoch(channel->log), &channel->status));
+		}
+		request_finish(&request);
+	}
+	if (refusal.code) {
+		conn_send_refusal(conn, &refusal, NULL);
+	}
+}
+
+static void producer_open(struct conn *conn)
+{
+	struct session *session =
+		session_table_get(conn->server->sessions, conn->session_id, strlen(conn->session_id));
+	if (conn->refused) {
+		conn_send(conn, frame_error("bad_request", conn->refused, NULL, NULL));
+		conn_close(conn, 1008, "bad_request");
+		return;
+	}
+	if (!session || session_is_deleted(session)) {
+		conn_send(conn, frame_session_gone(conn->session_id, session ? "deleted" : "unknown"));
+		conn_close(conn, 4404, "no such session");
+		return;
+	}
+	conn->session = session;
+	list_append(&conn->server->producers, &conn->kind_link);
+	const struct channel *channel = session_channel(session);
+	struct buffer data = {0};
+	buffer_append_str(&data, "{\"protocol\":1,\"session_id\":");
+	buffer_append_json(&data, conn->session_id, strlen(conn->session_id));
+	buffer_printf(&data, ",\"epoch\":\"%016llx\",\"max_seq\":%llu}",
+		(unsigned long long)session_log_epoch(channel->log),
+		(unsigned long long)channel->max_seq);
+	conn_send(conn, frame_make("connected", data.data, data.len));
+	buffer_finish(&data);
+	if (conn->server->is_paused) {
+		lws_rx_flow_control(conn->wsi, 0);
+	}
+}
+
+const struct conn_ops producer_conn_ops = {
+	.open = producer_open,
+	.message = producer_message,
+	.writable = conn_flush,
+	.is_producer = true,
+};

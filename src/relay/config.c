@@ -1,0 +1,178 @@
+#include "holdfast/config.h"
+
+#include "holdfast/buffer.h"
+#include "holdfast/diag.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+enum option { LISTEN, DATA, AGENT, CWD, WEB, DURABILITY, LOG_LEVEL, OPTION_COUNT };
+
+static const struct {
+	const char *flag;
+	const char *env;
+	const char *argument;
+	const char *fallback; /* NULL: none */
+	const char *help;
+} options[OPTION_COUNT] = {
+	[LISTEN] = {"--listen", "HOLDFAST_LISTEN", "HOST:PORT", "127.0.0.1:8080",
+		"address to listen on; port 0 takes a free one"},
+	[DATA] = {"--data", "HOLDFAST_DATA", "DIR", "./data", "where sessions are kept; made if missing"},
+	[AGENT] = {"--agent", "HOLDFAST_AGENT", "CMD", NULL,
+		"command that runs an ACP agent on its stdin and stdout; started with a session's first prompt"},
+	[CWD] = {"--cwd", "HOLDFAST_CWD", "DIR", ".",
+		"the agent's working directory, the only one in which it may read and write through us"},
+	[WEB] = {"--web", "HOLDFAST_WEB", "DIR", NULL, "static files to serve at /, such as the bundled page"},
+	[DURABILITY] = {"--durability", "HOLDFAST_DURABILITY", "fsync|write", "fsync",
+		"fsync: acknowledged and shown means on disk; write: survives a crash of the process only"},
+	[LOG_LEVEL] = {"--log-level", "HOLDFAST_LOG_LEVEL", "error|warn|info|debug", "info",
+		"how much to say on stderr"},
+};
+
+static void print_help(void)
+{
+	printf("Usage: holdfast serve [OPTIONS]\n\n"
+	       "Runs the relay. Stops cleanly on SIGTERM and SIGINT.\n\nOptions:\n");
+	for (int i = 0; i < OPTION_COUNT; i++) {
+		printf("  %s %s\n      %s\n      %s, default: %s\n", options[i].flag, options[i].argument,
+			options[i].help, options[i].env, options[i].fallback ? options[i].fallback : "none");
+	}
+	printf("  --help\n      this text\n");
+}
+
+static int fail(char **ret_why, const char *what, const char *value, const char *hint)
+{
+	if (asprintf(ret_why, "%s \"%s\": %s", what, value, hint) < 0) {
+		*ret_why = NULL;
+	}
+	return -EINVAL;
+}
+
+/** Takes "--flag value" and "--flag=value". Returns how many arguments were used, or -EINVAL. */
+static int take_flag(char **argv, int left, const char *values[], char **ret_why)
+{
+	for (int i = 0; i < OPTION_COUNT; i++) {
+		size_t len = strlen(options[i].flag);
+		if (strncmp(argv[0], options[i].flag, len) != 0) {
+			continue;
+		}
+		if (argv[0][len] == '=') {
+			values[i] = argv[0] + len + 1;
+			return 1;
+		}
+		if (!argv[0][len] && left > 1) {
+			values[i] = argv[1];
+			return 2;
+		}
+		if (!argv[0][len]) {
+			return fail(ret_why, "option", argv[0], "needs a value; see holdfast serve --help");
+		}
+	}
+	return fail(ret_why, "option", argv[0], "is not known; see holdfast serve --help");
+}
+
+static int parse_listen(struct config *config, const char *text, char **ret_why)
+{
+	const char *colon = strrchr(text, ':');
+	size_t len = colon ? (size_t)(colon - text) : 0;
+	char *end;
+	long port = colon && colon[1] ? strtol(colon + 1, &end, 10) : -1;
+	bool bracketed = len > 2 && text[0] == '[' && text[len - 1] == ']';
+	const char *host = bracketed ? text + 1 : text;
+	len -= bracketed ? 2 : 0;
+	if (!colon || !len || len >= sizeof(config->host) || port < 0 || port > 65535 || *end) {
+		return fail(ret_why, "--listen", text, "give HOST:PORT, such as 127.0.0.1:8080");
+	}
+	memcpy(config->host, host, len);
+	config->host[len] = '\0';
+	config->port = (int)port;
+	return 0;
+}
+
+static int parse_dir(const char *flag, const char *text, char **ret_path, char **ret_why)
+{
+	struct stat st;
+	*ret_path = realpath(text, NULL);
+	if (!*ret_path || stat(*ret_path, &st) < 0 || !S_ISDIR(st.st_mode)) {
+		return fail(ret_why, flag, text, "there is no such directory");
+	}
+	return 0;
+}
+
+static int parse_word(const char *flag, const char *text, const char *const words[], char **ret_why)
+{
+	for (int i = 0; words[i]; i++) {
+		if (strcmp(words[i], text) == 0) {
+			return i;
+		}
+	}
+	return fail(ret_why, flag, text, "is not one of its values; see holdfast serve --help");
+}
+
+static int take_values(struct config *config, const char *values[], char **ret_why)
+{
+	int r = parse_listen(config, values[LISTEN], ret_why);
+	if (r < 0) {
+		return r;
+	}
+	config->data_dir = values[DATA];
+	config->agent = values[AGENT] && *values[AGENT] ? values[AGENT] : NULL;
+	r = parse_dir("--cwd", values[CWD], &config->cwd, ret_why);
+	if (r == 0 && values[WEB] && *values[WEB]) {
+		r = parse_dir("--web", values[WEB], &config->web_dir, ret_why);
+	}
+	if (r < 0) {
+		return r;
+	}
+	r = parse_word("--durability", values[DURABILITY], (const char *const[]){"fsync", "write", NULL},
+		ret_why);
+	if (r < 0) {
+		return r;
+	}
+	config->durability = r == 0 ? DURABILITY_FSYNC : DURABILITY_WRITE;
+	r = parse_word("--log-level", values[LOG_LEVEL],
+		(const char *const[]){"error", "warn", "info", "debug", NULL}, ret_why);
+	if (r < 0) {
+		return r;
+	}
+	diag_set_level((enum diag_level)r);
+	return 0;
+}
+
+int config_parse(struct config *config, int argc, char **argv, char **ret_why)
+{
+	const char *values[OPTION_COUNT] = {0};
+	*config = (struct config){0};
+	*ret_why = NULL;
+	for (int i = 0; i < argc;) {
+		if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
+			print_help();
+			return 1;
+		}
+		int used = take_flag(argv + i, argc - i, values, ret_why);
+		if (used < 0) {
+			return used;
+		}
+		i += used;
+	}
+	for (int i = 0; i < OPTION_COUNT; i++) {
+		const char *env = getenv(options[i].env);
+		values[i] = values[i] ? values[i] : env && *env ? env : options[i].fallback;
+	}
+	int r = take_values(config, values, ret_why);
+	if (r < 0) {
+		config_finish(config);
+	}
+	return r;
+}
+
+void config_finish(struct config *config)
+{
+	free(config->cwd);
+	free(config->web_dir);
+	config->cwd = NULL;
+	config->web_dir = NULL;
+}

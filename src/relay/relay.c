@@ -1,0 +1,248 @@
+#include "holdfast/relay.h"
+
+#include "holdfast/agent_host.h"
+#include "holdfast/diag.h"
+#include "holdfast/server.h"
+#include "holdfast/session.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+
+/* How long a shutdown waits for sockets to take their close frames (ms). */
+#define DRAIN_MS 300
+
+struct relay {
+	const struct config *config;
+	const struct limits *limits;
+	uv_loop_t loop;
+	struct clock clock;
+	struct session_table *sessions;
+	struct agent_host *agents;
+	struct server *server;
+	uv_prepare_t prepare;
+	uv_check_t check;
+	uv_signal_t sigterm;
+	uv_signal_t sigint;
+	uv_timer_t drain;
+	bool agents_gone;
+	bool drained;
+	bool stopping;
+};
+
+/* --- what sessions tell --- */
+
+static void handle_prompt_due(
+	void *owner, struct session *session, uint64_t seq, const char *message, size_t len)
+{
+	struct relay *relay = owner;
+	agent_host_prompt(relay->agents, session, message, len);
+}
+
+static void handle_changed(void *owner, struct session *session)
+{
+	struct relay *relay = owner;
+	if (relay->server) {
+		server_session_changed(relay->server, session);
+	}
+}
+
+static void handle_deleted(void *owner, struct session *session)
+{
+	struct relay *relay = owner;
+	agent_host_forget(relay->agents, session);
+	server_session_deleted(relay->server, session);
+}
+
+static void handle_store_failed(void *owner, int error)
+{
+	diag(DIAG_ERROR,
+		"the journal cannot be written: %s. Nothing is taken any more, what was acknowledged can "
+		"still be read. Make room or mend the disk, then restart holdfast",
+		strerror(-error));
+}
+
+/* --- the loop's turn --- */
+
+/** After everything that came in has been placed, and before the loop sleeps. */
+static void end_turn(struct relay *relay)
+{
+	session_table_end_turn(relay->sessions);
+	bool behind = session_table_backlog(relay->sessions) > relay->limits->journal_backlog;
+	if (!relay->stopping) {
+		agent_host_pause(relay->agents, behind);
+		server_pause(relay->server, behind);
+	}
+}
+
+static void handle_prepare(uv_prepare_t *handle)
+{
+	end_turn(handle->data);
+}
+
+static void handle_check(uv_check_t *handle)
+{
+	end_turn(handle->data);
+}
+
+/* --- shutdown --- */
+
+static void stop_if_done(struct relay *relay)
+{
+	if (relay->agents_gone && relay->drained) {
+		uv_stop(&relay->loop);
+	}
+}
+
+static void handle_agents_gone(void *arg)
+{
+	struct relay *relay = arg;
+	relay->agents_gone = true;
+	stop_if_done(relay);
+}
+
+static void handle_drained(uv_timer_t *timer)
+{
+	struct relay *relay = timer->data;
+	relay->drained = true;
+	stop_if_done(relay);
+}
+
+static void handle_signal(uv_signal_t *handle, int number)
+{
+	struct relay *relay = handle->data;
+	if (relay->stopping) {
+		return;
+	}
+	relay->stopping = true;
+	diag(DIAG_INFO, "stopping (%s)", number == SIGTERM ? "SIGTERM" : "SIGINT");
+	agent_host_destroy(relay->agents, handle_agents_gone, relay);
+	server_drain(relay->server);
+	uv_timer_start(&relay->drain, handle_drained, DRAIN_MS, 0);
+}
+
+/* --- building --- */
+
+static void start_handles(struct relay *relay)
+{
+	uv_prepare_init(&relay->loop, &relay->prepare);
+	uv_check_init(&relay->loop, &relay->check);
+	uv_signal_init(&relay->loop, &relay->sigterm);
+	uv_signal_init(&relay->loop, &relay->sigint);
+	uv_timer_init(&relay->loop, &relay->drain);
+	relay->prepare.data = relay->check.data = relay;
+	relay->sigterm.data = relay->sigint.data = relay->drain.data = relay;
+	uv_prepare_start(&relay->prepare, handle_prepare);
+	uv_check_start(&relay->check, handle_check);
+	uv_signal_start(&relay->sigterm, handle_signal, SIGTERM);
+	uv_signal_start(&relay->sigint, handle_signal, SIGINT);
+}
+
+static void recover_session(struct session *session, void *arg)
+{
+	struct relay *relay = arg;
+	agent_host_recover(relay->agents, session);
+}
+
+static int open_rooms(struct relay *relay)
+{
+	static const struct session_ops ops = {
+		.prompt_due = handle_prompt_due,
+		.changed = handle_changed,
+		.deleted = handle_deleted,
+		.store_failed = handle_store_failed,
+	};
+	const struct config *config = relay->config;
+	char *why = NULL;
+	relay->agents = agent_host_create(&(struct agent_host_config){.loop = &relay->loop,
+		.limits = relay->limits,
+		.command = config->agent,
+		.cwd = config->cwd});
+	if (session_table_open(&(struct session_table_config){.loop = &relay->loop,
+				       .limits = relay->limits,
+				       .clock = &relay->clock,
+				       .data_dir = config->data_dir,
+				       .durability = config->durability,
+				       .ops = &ops,
+				       .owner = relay},
+		    &relay->sessions, &why) == 0) {
+		relay->server = server_create(&(struct server_config){.loop = &relay->loop,
+						      .limits = relay->limits,
+						      .clock = &relay->clock,
+						      .host = config->host,
+						      .port = config->port,
+						      .web_dir = config->web_dir,
+						      .sessions = relay->sessions,
+						      .agents = relay->agents},
+			&why);
+	}
+	if (!relay->server) {
+		diag(DIAG_ERROR, "%s", why ? why : "cannot start");
+		free(why);
+		return -1;
+	}
+	return 0;
+}
+
+/** Many observers are many descriptors: take what the system allows. */
+static void raise_descriptor_limit(void)
+{
+	struct rlimit limit;
+	if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
+		limit.rlim_cur = limit.rlim_max;
+		setrlimit(RLIMIT_NOFILE, &limit);
+	}
+}
+
+static void announce(const struct relay *relay)
+{
+	const struct config *config = relay->config;
+	bool is_v6 = strchr(config->host, ':') != NULL;
+	if (config->durability == DURABILITY_WRITE) {
+		diag(DIAG_WARN, "--durability=write: what is acknowledged survives a crash of holdfast, but not "
+				"of the machine");
+	}
+	fprintf(stderr, "holdfast: listening on http://%s%s%s:%d\n", is_v6 ? "[" : "", config->host,
+		is_v6 ? "]" : "", server_port(relay->server));
+}
+
+static void ignore_gone(void *arg)
+{
+}
+
+static void close_handles(struct relay *relay)
+{
+	uv_close((uv_handle_t *)&relay->prepare, NULL);
+	uv_close((uv_handle_t *)&relay->check, NULL);
+	uv_close((uv_handle_t *)&relay->sigterm, NULL);
+	uv_close((uv_handle_t *)&relay->sigint, NULL);
+	uv_close((uv_handle_t *)&relay->drain, NULL);
+}
+
+int relay_run(const struct config *config)
+{
+	struct relay relay = {.config = config, .limits = limits_default()};
+	signal(SIGPIPE, SIG_IGN);
+	raise_descriptor_limit();
+	clock_init(&relay.clock);
+	uv_loop_init(&relay.loop);
+	int code = 1;
+	bool opened = open_rooms(&relay) == 0;
+	if (opened) {
+		start_handles(&relay);
+		session_table_each(relay.sessions, recover_session, &relay);
+		announce(&relay);
+		uv_run(&relay.loop, UV_RUN_DEFAULT);
+		close_handles(&relay);
+		code = 0;
+	} else {
+		agent_host_destroy(relay.agents, ignore_gone, NULL);
+	}
+	server_destroy(relay.server);
+	session_table_close(relay.sessions);
+	uv_run(&relay.loop, UV_RUN_DEFAULT);
+	uv_loop_close(&relay.loop);
+	return code;
+}

@@ -1,0 +1,240 @@
+/*
+ * What the tests of acp_agent share: a loop, a directory, an agent from acp_agent_cases.sh, and a
+ * log of all that it tells.
+ */
+#ifndef HOLDFAST_ACP_AGENT_FIXTURE_H
+#define HOLDFAST_ACP_AGENT_FIXTURE_H
+
+#include "holdfast/acp_agent.h"
+#include "holdfast/buffer.h"
+#include "holdfast/diag.h"
+
+#include <limits.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#define LINE_MAX_BYTES 4096
+
+struct fixture {
+	uv_loop_t loop;
+	char cwd[PATH_MAX];
+	struct acp_agent *agent;
+	struct buffer log;        /* what was told, one line a call */
+	char request_id[64];      /* of the newest question */
+	const char *answer_with;  /* answers each question at once, from within the op */
+	const char *pause_at;     /* pauses at this text */
+	const char *prompt_again; /* prompts with this from within turn_end or stopped, once */
+	bool freed;
+};
+
+/** Something was told: whoever runs the loop until then may look. */
+static inline void told(struct fixture *f)
+{
+	uv_stop(&f->loop);
+}
+
+static inline void handle_started(void *owner, const json_t *info)
+{
+	struct fixture *f = owner;
+	const char *name = json_string_value(json_object_get(info, "name"));
+	const char *version = json_string_value(json_object_get(info, "version"));
+	buffer_printf(&f->log, "started %s %s %d %s\n", name ? name : "-", version ? version : "-",
+		(int)json_integer_value(json_object_get(info, "protocol_version")),
+		json_string_value(json_object_get(info, "agent_session_id")));
+	told(f);
+}
+
+static inline void handle_text(
+	void *owner, bool thought, const char *text, size_t len, const char *message_id)
+{
+	struct fixture *f = owner;
+	buffer_printf(&f->log, "%s %.*s\n", thought ? "thought" : "text", (int)len, text);
+	if (f->pause_at && strlen(f->pause_at) == len && !memcmp(f->pause_at, text, len)) {
+		acp_agent_pause(f->agent, true);
+	}
+	told(f);
+}
+
+static inline void handle_event(void *owner, const char *type, const json_t *data)
+{
+	struct fixture *f = owner;
+	char *json = json_dumps(data, JSON_COMPACT | JSON_SORT_KEYS);
+	buffer_printf(&f->log, "%s %s\n", type, json);
+	free(json);
+	told(f);
+}
+
+static inline void handle_question(void *owner, const char *request_id, const json_t *data)
+{
+	struct fixture *f = owner;
+	assert_string_equal(json_string_value(json_object_get(data, "request_id")), request_id);
+	assert_string_not_equal(request_id, f->request_id);
+	snprintf(f->request_id, sizeof(f->request_id), "%s", request_id);
+	const char *number = strchr(request_id, '-');
+	assert_non_null(number);
+	buffer_printf(&f->log, "question %s of %zu options\n", number + 1,
+		json_array_size(json_object_get(data, "options")));
+	if (f->answer_with) {
+		assert_int_equal(acp_agent_answer(f->agent, request_id, f->answer_with), 0);
+	}
+	told(f);
+}
+
+static inline void handle_withdrawn(void *owner, const char *request_id)
+{
+	struct fixture *f = owner;
+	assert_string_equal(request_id, f->request_id);
+	buffer_append_str(&f->log, "withdrawn\n");
+	told(f);
+}
+
+static inline void prompt(struct fixture *f, const char *message)
+{
+	assert_int_equal(acp_agent_prompt(f->agent, message, strlen(message)), 0);
+}
+
+static inline void told_end(struct fixture *f)
+{
+	const char *message = f->prompt_again;
+	f->prompt_again = NULL;
+	if (message) {
+		prompt(f, message);
+	}
+	told(f);
+}
+
+static inline void handle_turn_end(void *owner, const char *stop_reason, const char *message)
+{
+	struct fixture *f = owner;
+	buffer_printf(&f->log, "turn_end %s %s\n", stop_reason, message ? message : "-");
+	told_end(f);
+}
+
+static inline void handle_stopped(void *owner, const char *reason, const char *detail)
+{
+	struct fixture *f = owner;
+	assert_false(acp_agent_is_running(f->agent));
+	buffer_printf(&f->log, "stopped %s %s\n", reason, detail);
+	told_end(f);
+}
+
+static const struct acp_agent_ops ops = {
+	.started = handle_started,
+	.text = handle_text,
+	.event = handle_event,
+	.permission_request = handle_question,
+	.permission_withdrawn = handle_withdrawn,
+	.turn_end = handle_turn_end,
+	.stopped = handle_stopped,
+};
+
+static inline struct acp_agent_config default_config(const struct fixture *f)
+{
+	return (struct acp_agent_config){
+		.cwd = f->cwd,
+		.session_id = "test",
+		.line_max = LINE_MAX_BYTES,
+		.file_max = 1000,
+		.stop_grace_ms = 20,
+	};
+}
+
+static inline void create_agent(struct fixture *f, const char *name, struct acp_agent_config config)
+{
+	char dir[PATH_MAX];
+	char command[PATH_MAX + 128];
+	snprintf(dir, sizeof(dir), "%.*s", (int)(strrchr(__FILE__, '/') - __FILE__), __FILE__);
+	char *real = realpath(dir, NULL);
+	snprintf(command, sizeof(command), "exec /bin/sh '%s/acp_agent_cases.sh' %s", real, name);
+	free(real);
+	if (!config.command) {
+		config.command = command;
+	}
+	f->agent = acp_agent_create(&f->loop, &config, &ops, f);
+}
+
+static inline void start(struct fixture *f, const char *name)
+{
+	create_agent(f, name, default_config(f));
+	prompt(f, "go");
+}
+
+static inline bool log_has_line(struct fixture *f, const char *begin)
+{
+	struct buffer log = {0};
+	struct buffer sought = {0};
+	buffer_printf(&log, "\n%s", buffer_cstr(&f->log));
+	buffer_printf(&sought, "\n%s", begin);
+	bool found = strstr(buffer_cstr(&log), buffer_cstr(&sought));
+	buffer_finish(&log);
+	buffer_finish(&sought);
+	return found;
+}
+
+/** Runs the loop until the log has a line that begins so; the test's own limit ends a hang. */
+static inline void run_until(struct fixture *f, const char *begin)
+{
+	while (!log_has_line(f, begin)) {
+		if (!uv_run(&f->loop, UV_RUN_DEFAULT) && !log_has_line(f, begin)) {
+			fail_msg("nothing is left to wait for; the log is:\n%s",
+				buffer_cstr(&f->log));
+		}
+	}
+}
+
+static inline void expect_log(struct fixture *f, const char *expected)
+{
+	assert_string_equal(buffer_cstr(&f->log), expected);
+	buffer_clear(&f->log);
+}
+
+static inline void handle_freed(void *arg)
+{
+	*(bool *)arg = true;
+}
+
+static inline void destroy_agent(struct fixture *f)
+{
+	size_t log_len = f->log.len;
+	acp_agent_destroy(f->agent, handle_freed, &f->freed);
+	uv_run(&f->loop, UV_RUN_DEFAULT);
+	assert_true(f->freed);
+	assert_int_equal(f->log.len, log_len);
+	f->agent = NULL;
+}
+
+static inline int setup(void **state)
+{
+	struct fixture *f = calloc(1, sizeof(*f));
+	strcpy(f->cwd, "/tmp/holdfast-acp-XXXXXX");
+	assert_non_null(mkdtemp(f->cwd));
+	assert_int_equal(uv_loop_init(&f->loop), 0);
+	*state = f;
+	return 0;
+}
+
+static inline int teardown(void **state)
+{
+	struct fixture *f = *state;
+	if (f->agent) {
+		destroy_agent(f);
+	}
+	assert_int_equal(uv_loop_close(&f->loop), 0);
+	char command[PATH_MAX + 16];
+	snprintf(command, sizeof(command), "rm -rf '%s'", f->cwd);
+	assert_int_equal(system(command), 0);
+	buffer_finish(&f->log);
+	free(f);
+	return 0;
+}
+
+#define AGENT_TEST(function) cmocka_unit_test_setup_teardown(function, setup, teardown)
+
+#endif
