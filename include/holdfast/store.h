@@ -91,6 +91,8 @@ void store_close(struct store *store);
 int64_t store_append(struct store *store, const struct record *record);
 /** Starts the sync of what is gathered unless one is in flight. Called once a loop turn. */
 void store_kick(struct store *store);
+/** All records up to this one are on disk. */
+uint64_t store_synced_lsn(const struct store *store);
 /** Writes and syncs everything gathered, with synced() for it. Blocks; for shutdown. */
 void store_sync(struct store *store);
 /** The number of the segment that records go to now: grows when the journal is rotated. */

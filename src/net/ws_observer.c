@@ -48,12 +48,23 @@ static void refuse_storage(struct refusal *refusal)
 		"the server could not write to its disk; nothing was stored, its messages say why");
 }
 
+/** Refuses a prompt; the client learns which one. */
+static void refuse_prompt(struct conn *conn, const char *prompt_id, struct refusal *refusal)
+{
+	struct buffer extra = {0};
+	buffer_append_str(&extra, "\"prompt_id\":");
+	buffer_append_json(&extra, prompt_id, strlen(prompt_id));
+	conn_send_refusal(conn, refusal, buffer_cstr(&extra));
+	buffer_finish(&extra);
+	refusal->code = NULL; /* told */
+}
+
 static void answer_prompt(struct conn_wait *wait, int status)
 {
 	struct refusal refusal = {.request = "prompt"};
 	if (status < 0) {
 		refuse_storage(&refusal);
-		conn_send_refusal(wait->conn, &refusal, NULL);
+		refuse_prompt(wait->conn, wait->text, &refusal);
 		return;
 	}
 	observer_send(wait->conn->observer, frame_prompt_received(wait->text, wait->seq, wait->duplicate));
@@ -71,7 +82,9 @@ static void handle_prompt(struct conn *conn, const struct request *request, stru
 		wait->text = xstrdup(request->prompt.prompt_id);
 		wait->seq = seq;
 		wait->duplicate = duplicate;
+		return;
 	}
+	refuse_prompt(conn, request->prompt.prompt_id, refusal);
 }
 
 /** The agent hears of an answer when it is durable, even if the one who gave it has left by then. */

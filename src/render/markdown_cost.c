@@ -46,7 +46,6 @@ struct cost {
 	const char *text;
 	size_t len;
 	uint64_t ns;
-	uint64_t cells;
 	size_t lines;
 	size_t nesting; /* the most levels of containers a line can be in */
 	size_t closers;
@@ -88,7 +87,6 @@ static void end_run(struct cost *c, size_t end)
 	c->ns += (r->at_signs < AT_SIGNS_MAX ? r->at_signs : AT_SIGNS_MAX) * len / 2;
 	c->ns += r->columns ? r->pipes_squared * 3 : 0;
 	uint64_t cells = (uint64_t)r->columns * r->lines;
-	c->cells += cells;
 	c->ns += cells * 300;
 	c->closers += r->closers;
 	if (r->defines && end - r->definition > c->definition_len) {
@@ -288,7 +286,6 @@ bool markdown_cost_is_fair(const char *text, size_t len)
 	}
 	end_run(&c, len);
 	c.ns += (uint64_t)c.nesting * c.lines * 10;
-	return len <= TEXT_MAX && c.ns <= BUDGET_NS && c.cells <= TABLE_CELLS_MAX &&
-	       c.nesting <= NESTING_MAX &&
+	return len <= TEXT_MAX && c.ns <= BUDGET_NS && c.nesting <= NESTING_MAX &&
 	       (uint64_t)c.closers * c.definition_len <= REFERENCE_BYTES_MAX;
 }

@@ -206,9 +206,14 @@ void session_remember_resolution(
 
 void session_wait_durable(struct session *session, struct durable_wait *wait)
 {
+	struct session_table *table = session->table;
 	wait->lsn = session->last_lsn;
-	list_append(&session->waits, &wait->link);
-	mark_dirty(session);
+	if ((uint64_t)wait->lsn <= store_synced_lsn(table->store) || table->error) {
+		list_append(&table->ready, &wait->link);
+	} else {
+		list_append(&session->waits, &wait->link);
+		mark_dirty(session);
+	}
 }
 
 void durable_wait_cancel(struct durable_wait *wait)

@@ -92,6 +92,8 @@ struct session_table {
 	struct hash *by_id;
 	struct list dirty;
 	struct list touched;
+	struct list ready; /* struct durable_wait: on disk already, told at the end of the turn */
+	int error; /* negative errno once the store has failed */
 	bool recovering;
 	bool closing; /* nobody is told any more */
 };

@@ -29,6 +29,7 @@ static void handle_synced(void *owner, uint64_t lsn)
 static void handle_failed(void *owner, int error)
 {
 	struct session_table *table = owner;
+	table->error = error;
 	while (!list_empty(&table->dirty)) {
 		session_fail(list_entry(table->dirty.next, struct session, dirty_link), error);
 	}
@@ -122,6 +123,7 @@ int session_table_open(
 		.recovering = true};
 	list_init(&table->dirty);
 	list_init(&table->touched);
+	list_init(&table->ready);
 	int r = store_open(config->loop, config->data_dir, config->durability, config->limits, &store_ops,
 		table, &table->store, ret_why);
 	if (r < 0) {
@@ -137,6 +139,17 @@ static void free_session(void *value, void *arg)
 	session_free(value);
 }
 
+/** Tells waiters whose input was on disk before they asked. */
+static void end_ready_waits(struct session_table *table)
+{
+	while (!list_empty(&table->ready)) {
+		struct durable_wait *wait = list_entry(table->ready.next, struct durable_wait, link);
+		bool stored = (uint64_t)wait->lsn <= store_synced_lsn(table->store);
+		list_remove(&wait->link);
+		wait->done(wait, stored ? 0 : table->error);
+	}
+}
+
 void session_table_close(struct session_table *table)
 {
 	if (!table) {
@@ -145,6 +158,7 @@ void session_table_close(struct session_table *table)
 	table->closing = true;
 	if (table->store) {
 		store_sync(table->store);
+		end_ready_waits(table);
 	}
 	hash_each(table->by_id, free_session, NULL);
 	hash_destroy(table->by_id);
@@ -181,6 +195,7 @@ void session_table_each(
 
 void session_table_end_turn(struct session_table *table)
 {
+	end_ready_waits(table);
 	while (!list_empty(&table->touched)) {
 		struct session *session = list_entry(table->touched.next, struct session, touched_link);
 		list_remove(&session->touched_link);

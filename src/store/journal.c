@@ -228,6 +228,11 @@ uint64_t store_segment(const struct store *store)
 	return store->journal.segment;
 }
 
+uint64_t store_synced_lsn(const struct store *store)
+{
+	return store->journal.synced_lsn;
+}
+
 size_t store_backlog(const struct store *store)
 {
 	return store->journal.gather.len + (store->journal.in_flight ? store->journal.flight.len : 0);

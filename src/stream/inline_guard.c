@@ -31,8 +31,6 @@ struct guard {
 	size_t delim_count;
 	struct bracket brackets[NESTING_MAX];
 	size_t bracket_count;
-	size_t last_ticks[TICKS_MAX + 1]; /* where the last backtick run of each length begins */
-	bool ticks_known;
 	size_t code;         /* the code span that is still open */
 	size_t code_ticks;   /* its backticks, 0 if there is none */
 	struct bracket link; /* the unfinished link or image; len 0 if there is none */
@@ -63,51 +61,39 @@ static size_t run_len(const struct guard *g, size_t at)
 	return len;
 }
 
-/*
- * The end of the code span whose opening backticks end at `at`, or 0. As in cmark-gfm the whole run
- * is searched in vain only once: from then on it is known where the last backticks of each length
- * are.
- */
-static size_t find_code_end(struct guard *g, size_t at, size_t ticks)
+/* The end of the code span whose opening backticks end at `at`, or 0. */
+static size_t find_code_end(const struct guard *g, size_t at, size_t ticks)
 {
-	if (ticks > TICKS_MAX || (g->ticks_known && g->last_ticks[ticks] < at)) {
-		return 0;
-	}
 	while (at < g->end) {
 		const char *next = memchr(g->text + at, '`', g->end - at);
 		if (!next) {
-			break;
+			return 0;
 		}
 		at = (size_t)(next - g->text);
 		size_t len = run_len(g, at);
-		if (len <= TICKS_MAX) {
-			g->last_ticks[len] = at;
-		}
 		at += len;
 		if (len == ticks) {
 			return at;
 		}
 	}
-	g->ticks_known = true;
 	return 0;
 }
 
 static void read_backticks(struct guard *g)
 {
 	size_t ticks = run_len(g, g->pos);
-	size_t end = find_code_end(g, g->pos + ticks, ticks);
-	if (end) {
-		g->pos = end;
+	if (ticks > TICKS_MAX) {
+		g->pos += ticks;
 		return;
 	}
-	if (ticks <= TICKS_MAX && !g->code_ticks) {
+	size_t end = find_code_end(g, g->pos + ticks, ticks);
+	if (!end) {
+		/* Code binds tighter than all else: what follows is no marker. */
 		g->code = g->pos;
 		g->code_ticks = ticks;
-		/* Code binds tighter than all else: what follows is in it or will be read anew. */
-		g->pos = g->end;
-		return;
+		end = g->end;
 	}
-	g->pos += ticks;
+	g->pos = end;
 }
 
 static bool find_opener(

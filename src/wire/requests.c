@@ -130,9 +130,32 @@ static const json_t *need_string(
 	return value;
 }
 
+/** A whole number that every JSON reader keeps exact (at most 2^53 - 1). */
 static bool is_count(const json_t *value, json_int_t least)
 {
-	return json_is_integer(value) && json_integer_value(value) >= least;
+	return json_is_integer(value) && json_integer_value(value) >= least &&
+	       json_integer_value(value) <= 9007199254740991;
+}
+
+/**
+ * Refuses members that are not among `names` (NULL-terminated): a misspelt after_seq must not load
+ * something else in silence.
+ */
+static int check_names(const json_t *object, const char *what, const char *const names[],
+	struct refusal *refusal)
+{
+	const char *name;
+	json_t *value;
+	json_object_foreach((json_t *)object, name, value) {
+		bool known = false;
+		for (const char *const *known_name = names; *known_name; known_name++) {
+			known = known || strcmp(*known_name, name) == 0;
+		}
+		if (!known) {
+			return refuse(refusal, "bad_request", "%s has no member \"%.40s\"", what, name);
+		}
+	}
+	return 0;
 }
 
 static uint64_t parse_epoch(const char *text)
@@ -267,6 +290,18 @@ static int parse_append(const json_t *data, const struct limits *limits, struct 
 static int parse_data(struct request *ret, const json_t *data, const struct limits *limits,
 	struct refusal *refusal)
 {
+	static const char *const names[][6] = {
+		[REQUEST_LOAD_EVENTS] = {"after_seq", "before_seq", "epoch", "limit", "follow", NULL},
+		[REQUEST_KEEPALIVE] = {"client_time", "last_seen_seq", NULL},
+		[REQUEST_PROMPT] = {"message", "prompt_id", NULL},
+		[REQUEST_CANCEL] = {NULL},
+		[REQUEST_PERMISSION_ANSWER] = {"request_id", "option_id", NULL},
+		[REQUEST_APPEND] = {"events", "ref", NULL},
+	};
+	int r = check_names(data, refusal->request, names[ret->type], refusal);
+	if (r < 0) {
+		return r;
+	}
 	switch (ret->type) {
 	case REQUEST_LOAD_EVENTS:
 		return parse_load(data, limits, &ret->load, refusal);
@@ -319,9 +354,11 @@ int request_parse(const char *text, size_t len, const struct limits *limits, boo
 	const json_t *type = json_object_get(json, "type");
 	const json_t *data = json_object_get(json, "data");
 	int r = 0;
-	if (!json_is_string(type) || (data && !json_is_object(data))) {
+	if (!json_is_string(type) || !json_is_object(data)) {
 		r = refuse(refusal, "bad_request",
 			"a frame is {\"type\": string, \"data\": object}; this one is not");
+	} else if (check_names(json, "a frame", (const char *const[]){"type", "data", NULL}, refusal) < 0) {
+		r = -EINVAL;
 	} else {
 		snprintf(refusal->request, sizeof(refusal->request), "%s", json_string_value(type));
 		r = find_type(json_string_value(type), is_producer, &ret->type, refusal);
@@ -385,8 +422,10 @@ int session_request_parse(const char *text, size_t len, const struct limits *lim
 	}
 	const json_t *id = json_object_get(json, "id");
 	const json_t *title = json_object_get(json, "title");
-	int r = 0;
-	if (!json_is_object(json) || (id && !json_is_string(id)) || (title && !json_is_string(title))) {
+	int r = check_names(json, "the body", (const char *const[]){"id", "title", NULL}, refusal);
+	if (r < 0) {
+		/* said already */
+	} else if (!json_is_object(json) || (id && !json_is_string(id)) || (title && !json_is_string(title))) {
 		r = refuse(refusal, "bad_request",
 			"the body is an object with \"id\" and \"title\", strings, both optional");
 	} else if (id && !session_id_is_valid(json_string_value(id), json_string_length(id))) {

@@ -206,11 +206,10 @@ static void test_file_before_exit(void **state)
 	struct fixture *f = *state;
 	start(f, "file_then_exit");
 	run_until(f, "stopped");
-	expect_log(f,
-		"started sh 1 1 s1\n"
-		"file_write {\"path\":\"f\",\"size\":3}\n"
-		"text after\n"
-		"stopped exit exit status 0\n");
+	expect_log(f, "started sh 1 1 s1\n"
+		      "file_write {\"path\":\"f\",\"size\":3}\n"
+		      "text after\n"
+		      "stopped exit exit status 0\n");
 }
 
 int main(void)

@@ -160,8 +160,9 @@ static void test_other_kinds(void **state)
 	expect_report("{\"sessionUpdate\":\"current_mode_update\",\"currentModeId\":\"code\"}",
 		"x-acp-current_mode_update {\"current_mode_id\":\"code\"}\n");
 	expect_report(
-		"{\"sessionUpdate\":\"brand_new\",\"someKey\":{\"messageId\":1,\"message_id\":2}}",
-		"x-acp-brand_new {\"someKey\":{\"message_id\":1}}\n");
+		"{\"sessionUpdate\":\"brand_new\",\"someKey\":{\"messageId\":1,\"message_id\":2},"
+		"\"_meta\":{\"planId\":3}}",
+		"x-acp-brand_new {\"_meta\":{\"planId\":3},\"someKey\":{\"message_id\":1}}\n");
 }
 
 static void test_malformed(void **state)

@@ -40,8 +40,8 @@ static void assert_affordable(const char *head, const char *piece, const char *t
 	struct buffer text;
 	buffer_init(&text);
 	buffer_append_str(&text, head);
-	fill(&text, piece, size - strlen(tail) - text.len);
-	if (strlen(tail)) {
+	fill(&text, piece, *tail ? size / 2 : size);
+	if (*tail) {
 		fill(&text, tail, size);
 	}
 	struct buffer html = render(text.data, text.len);
