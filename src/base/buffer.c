@@ -162,7 +162,9 @@ void buffer_append_json(struct buffer *b, const char *text, size_t len)
 void buffer_consume(struct buffer *b, size_t len)
 {
 	b->len -= len;
-	memmove(b->data, b->data + len, b->len);
+	if (b->len) {
+		memmove(b->data, b->data + len, b->len);
+	}
 }
 
 void buffer_clear(struct buffer *b)

@@ -2,9 +2,6 @@
 #include "session_internal.h"
 
 #include "holdfast/diag.h"
-#include "holdfast/inline_guard.h"
-#include "holdfast/markdown_html.h"
-#include "holdfast/pack.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -386,102 +383,6 @@ void session_fail(struct session *session, int error)
 	end_waits(session, UINT64_MAX, error);
 }
 
-/* --- deltas, previews and timers --- */
-
-static void publish_delta(struct session *session, const struct stream_open *open)
-{
-	struct channel *channel = &session->channel;
-	size_t told = channel->open_seq == open->seq ? channel->open_text.len : 0;
-	if (open->len > told) {
-		channel_delta(channel, open->seq, open->type, open->text + told, open->len - told);
-	}
-}
-
-/** Renders the open block for all who want it, at most every preview_ms. Returns when to do it next. */
-static int64_t publish_preview(struct session *session, const struct stream_open *open, int64_t now)
-{
-	struct channel *channel = &session->channel;
-	bool is_new = session->preview_seq != open->seq || session->preview_len != open->len;
-	if (!channel->delta_observers[DELTAS_HTML] || !open->len ||
-		(!is_new && !session->preview_wanted)) {
-		return INT64_MAX;
-	}
-	int64_t due = session->preview_ts + session->table->limits->preview_ms;
-	if (now < due && !session->preview_wanted) {
-		return due;
-	}
-	struct buffer healed = {0};
-	struct buffer html = {0};
-	inline_guard_heal(open->text, open->len, &healed);
-	markdown_to_html(open->context_len ? open->context : "", open->context_len,
-		healed.data ? healed.data : "", healed.len, &html);
-	channel_preview(channel, open->seq, open->type, html.data ? html.data : "", html.len);
-	buffer_finish(&healed);
-	buffer_finish(&html);
-	session->preview_ts = now;
-	session->preview_seq = open->seq;
-	session->preview_len = open->len;
-	session->preview_wanted = false;
-	return INT64_MAX;
-}
-
-static void handle_timer(uv_timer_t *timer)
-{
-	struct session *session = timer->data;
-	session->timer_at = INT64_MAX;
-	if (session->is_deleted) {
-		return;
-	}
-	int64_t now = clock_now_ms(session->table->clock);
-	char flush = (char)stream_buffer_due(session->state.stream, now);
-	if (flush != STREAM_FLUSH_NONE) {
-		uint64_t seq;
-		session_journal(session, RECORD_FLUSH, &flush, 1, &seq);
-	}
-	session_touch(session);
-}
-
-/** Arms the timer for `at`; one that is armed for an earlier time looks again when it fires. */
-static void arm_timer(struct session *session, int64_t at, int64_t now)
-{
-	if (at == INT64_MAX || at >= session->timer_at) {
-		return;
-	}
-	session->timer_at = at;
-	uv_timer_start(&session->timer, handle_timer, at > now ? (uint64_t)(at - now) : 1, 0);
-}
-
-void session_publish(struct session *session)
-{
-	struct session_table *table = session->table;
-	struct stream_open open;
-	int64_t now = clock_now_ms(table->clock);
-	stream_buffer_get_open(session->state.stream, &open);
-	int64_t preview_at = INT64_MAX;
-	if (open.seq && !session->is_deleted) {
-		publish_delta(session, &open);
-		preview_at = publish_preview(session, &open, now);
-	}
-	int64_t flush_at = stream_buffer_deadline(session->state.stream);
-	if (flush_at <= now && stream_buffer_due(session->state.stream, now) == STREAM_FLUSH_NONE) {
-		flush_at = INT64_MAX; /* an unmatched marker: only more text changes that */
-	}
-	arm_timer(session, flush_at < preview_at ? flush_at : preview_at, now);
-	channel_end_turn(&session->channel);
-	if (session->object_changed) {
-		session->object_changed = false;
-		table->ops->changed(table->owner, session);
-	}
-}
-
-/** An observer has become live: one with previews must not wait for the next text. */
-static void handle_joined(void *arg)
-{
-	struct session *session = arg;
-	session->preview_wanted = true;
-	session_touch(session);
-}
-
 /* --- life --- */
 
 struct session *session_new(struct session_table *table, struct session_log *log)
@@ -498,7 +399,7 @@ struct session *session_new(struct session_table *table, struct session_log *log
 	list_init(&session->touched_link);
 	session_state_init(session, 1);
 	channel_init(&session->channel, table->limits, log);
-	session->channel.joined = handle_joined;
+	session->channel.joined = session_handle_joined;
 	session->channel.joined_arg = session;
 	uv_timer_init(table->loop, &session->timer);
 	session->timer.data = session;
@@ -529,120 +430,4 @@ void session_free(struct session *session)
 	list_remove(&session->dirty_link);
 	channel_finish(&session->channel);
 	uv_close((uv_handle_t *)&session->timer, handle_closed);
-}
-
-/* --- looking --- */
-
-struct permission_view session_permission(const struct session *session, const char *request_id)
-{
-	list_for_each(link, &session->state.permissions) {
-		if (strcmp(list_entry(link, struct permission, link)->request_id, request_id) == 0) {
-			return (struct permission_view){.state = PERMISSION_PENDING, .by = ""};
-		}
-	}
-	const struct resolution *resolution =
-		hash_get(session->resolved, request_id, strlen(request_id));
-	if (!resolution) {
-		return (struct permission_view){.state = PERMISSION_UNKNOWN, .by = ""};
-	}
-	return (struct permission_view){
-		.state = PERMISSION_RESOLVED, .by = resolution->by, .seq = resolution->seq};
-}
-
-bool session_permission_has_option(
-	const struct session *session, const char *request_id, const char *option_id)
-{
-	bool found = false;
-	list_for_each(link, &session->state.permissions) {
-		struct permission *permission = list_entry(link, struct permission, link);
-		if (strcmp(permission->request_id, request_id) != 0) {
-			continue;
-		}
-		json_t *json = json_loads(permission->data, 0, NULL);
-		size_t i;
-		json_t *option;
-		json_array_foreach(json_object_get(json, "options"), i, option) {
-			const char *id = json_string_value(json_object_get(option, "option_id"));
-			found = found || (id && strcmp(id, option_id) == 0);
-		}
-		json_decref(json);
-	}
-	return found;
-}
-
-void session_each_permission(struct session *session,
-	void (*visit)(void *arg, const char *request_id), void *arg)
-{
-	size_t count = 0;
-	char **ids = NULL;
-	list_for_each(link, &session->state.permissions) {
-		ids = xrealloc(ids, (count + 1) * sizeof(*ids));
-		ids[count++] = xstrdup(list_entry(link, struct permission, link)->request_id);
-	}
-	for (size_t i = 0; i < count; i++) {
-		visit(arg, ids[i]);
-		free(ids[i]);
-	}
-	free(ids);
-}
-
-struct channel *session_channel(struct session *session)
-{
-	return &session->channel;
-}
-
-const char *session_id(const struct session *session)
-{
-	return session_log_id(session->log);
-}
-
-void session_get_object(const struct session *session, struct session_object *ret)
-{
-	const struct session_log *log = session->log;
-	*ret = (struct session_object){
-		.id = session_log_id(log),
-		.title = session_log_title(log),
-		.epoch = session_log_epoch(log),
-		.first_seq = session_log_first_seq(log),
-		.max_seq = session->channel.max_seq,
-		.created_at = session_log_created_at(log),
-		.updated_at = session_log_updated_at(log),
-		.status = session->channel.status.status,
-		.is_prompting = session->channel.status.is_prompting,
-	};
-}
-
-bool session_is_prompting(const struct session *session)
-{
-	return session->state.in_turn;
-}
-
-bool session_is_turn_of_prompt(const struct session *session)
-{
-	return session->state.in_turn && session->state.turn_of_prompt;
-}
-
-bool session_agent_is_running(const struct session *session)
-{
-	return session->state.agent_running;
-}
-
-bool session_is_deleted(const struct session *session)
-{
-	return session->is_deleted;
-}
-
-struct session_table *session_table_of(struct session *session)
-{
-	return session->table;
-}
-
-void session_set_host(struct session *session, void *host)
-{
-	session->host = host;
-}
-
-void *session_host(const struct session *session)
-{
-	return session->host;
 }

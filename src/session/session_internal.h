@@ -124,13 +124,17 @@ void session_show_recovered(struct session *session);
 void session_commit(struct session *session, uint64_t lsn);
 void session_fail(struct session *session, int error);
 void session_touch(struct session *session);
-/** Deltas, previews, state: what the end of a loop turn sends. */
-void session_publish(struct session *session);
 int session_journal(struct session *session, enum record_kind kind, const char *data, size_t len,
 	uint64_t *ret_seq);
 int session_journal_snapshot(struct session *session);
 void session_remember_prompt(struct session *session, const char *prompt_id, uint64_t seq);
 void session_remember_resolution(
 	struct session *session, const char *request_id, const char *by, uint64_t seq);
+
+/* session_publish.c */
+/** Deltas and previews: what the end of a loop turn sends; arms the timer. */
+void session_publish(struct session *session);
+/** An observer has become live: one with previews must not wait for the next text. */
+void session_handle_joined(void *session);
 
 #endif

@@ -1,55 +1,10 @@
-#include "holdfast/stream_buffer.h"
+#include "stream_buffer_internal.h"
 
 #include "holdfast/inline_guard.h"
 
 #include <assert.h>
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-
-/** An event with its seq that waits for a block to close. Thoughts keep their text, not JSON. */
-struct held {
-	struct list link;
-	uint64_t seq;
-	enum event_type type;
-	int64_t ts;
-	uint64_t turn;
-	struct buffer type_name;
-	struct buffer message_id;
-	bool has_message_id;
-	struct buffer data;
-};
-
-/** The text that is still coming in: the open block, or blank lines in front of the next one. */
-struct open_text {
-	uint64_t seq; /* 0: nothing but blanks so far */
-	struct buffer text;
-	bool has_ink; /* the text has more than blanks */
-	size_t lead; /* bytes of blanks in front of the scanner's block, left over from a cut */
-	struct buffer message_id;
-	bool has_message_id;
-	int64_t ts; /* of the input that opened it */
-	int64_t last_ts; /* of the newest chunk */
-	uint64_t turn;
-	uint64_t continues; /* seq of the piece before a cut, if the block goes on */
-	struct buffer context;
-	size_t guard_checked; /* text length at the last look for unmatched markers */
-};
-
-struct stream_buffer {
-	const struct limits *limits;
-	const struct stream_buffer_ops *ops;
-	void *owner;
-	struct block_scanner *scanner;
-	uint64_t next_seq;
-	uint64_t emitted_seq; /* the last one emitted: the next must be one more */
-	struct open_text open;
-	struct list held; /* struct held, in seq order */
-	int64_t held_ts; /* when the first of them came */
-	struct held *thought; /* the open thought, when none is held */
-	int64_t thought_ts; /* of its newest chunk */
-	bool thought_is_newest; /* the newest received input was a chunk of the open or last held thought */
-};
 
 /* --- small parts --- */
 
@@ -68,7 +23,7 @@ static struct held *held_create(uint64_t seq, const struct stream_input *in)
 	return held;
 }
 
-static void held_destroy(struct held *held)
+void held_destroy(struct held *held)
 {
 	if (!held) {
 		return;
@@ -93,7 +48,7 @@ static void open_reset(struct open_text *open)
 	open->guard_checked = 0;
 }
 
-static bool is_blank(const char *text, size_t len)
+bool text_is_blank(const char *text, size_t len)
 {
 	for (size_t i = 0; i < len; i++) {
 		if (!strchr(" \t\r\n", text[i]) || !text[i]) {
@@ -216,7 +171,7 @@ static void drop_text(struct open_text *open, size_t len)
 	open->seq = 0;
 	open->lead = 0;
 	open->guard_checked = 0;
-	open->has_ink = !is_blank(open->text.data, open->text.len);
+	open->has_ink = !text_is_blank(open->text.data, open->text.len);
 }
 
 static void forget_cut(struct open_text *open)
@@ -234,7 +189,7 @@ static void close_block_at(struct stream_buffer *sb, size_t end)
 {
 	struct open_text *open = &sb->open;
 	end += open->lead;
-	if (open->seq && !is_blank(open->text.data, end)) {
+	if (open->seq && !text_is_blank(open->text.data, end)) {
 		emit_message(sb, end);
 		emit_all_held(sb);
 		drop_text(open, end);
@@ -374,9 +329,9 @@ static uint64_t put_text(struct stream_buffer *sb, const struct stream_input *in
 		size_t end;
 		used = block_scanner_feed(sb->scanner, in->data + at, step, &end);
 		buffer_append(&open->text, in->data + at, used);
-		open->has_ink = open->has_ink || !is_blank(in->data + at, used);
+		open->has_ink = open->has_ink || !text_is_blank(in->data + at, used);
 		if (end != BLOCK_SCANNER_NO_END) {
-			if (!is_blank(open->text.data, open->lead + end)) {
+			if (!text_is_blank(open->text.data, open->lead + end)) {
 				open_if_needed(sb, in);
 				first = first ? first : open->seq;
 			}
@@ -599,7 +554,7 @@ struct stream_buffer *stream_buffer_create(const struct limits *limits, uint64_t
 	return sb;
 }
 
-static void drop_all(struct stream_buffer *sb)
+void stream_buffer_drop_all(struct stream_buffer *sb)
 {
 	list_for_each_safe(link, tmp, &sb->held) {
 		held_destroy(list_entry(link, struct held, link));
@@ -616,155 +571,10 @@ void stream_buffer_destroy(struct stream_buffer *sb)
 	if (!sb) {
 		return;
 	}
-	drop_all(sb);
+	stream_buffer_drop_all(sb);
 	block_scanner_destroy(sb->scanner);
 	buffer_finish(&sb->open.text);
 	buffer_finish(&sb->open.message_id);
 	buffer_finish(&sb->open.context);
 	free(sb);
-}
-
-/* --- snapshots --- */
-
-static void save_held(const struct held *held, struct buffer *out)
-{
-	pack_le(out, held->seq, 8);
-	pack_le(out, (uint64_t)held->type, 1);
-	pack_le(out, (uint64_t)held->ts, 8);
-	pack_le(out, held->turn, 8);
-	pack_le(out, held->has_message_id, 1);
-	pack_bytes(out, held->type_name.data, held->type_name.len);
-	pack_bytes(out, held->message_id.data, held->message_id.len);
-	pack_bytes(out, held->data.data, held->data.len);
-}
-
-void stream_buffer_save(const struct stream_buffer *sb, struct buffer *out)
-{
-	const struct open_text *open = &sb->open;
-	pack_le(out, sb->next_seq, 8);
-	pack_le(out, sb->emitted_seq, 8);
-	pack_le(out, open->seq, 8);
-	pack_le(out, (uint64_t)open->ts, 8);
-	pack_le(out, (uint64_t)open->last_ts, 8);
-	pack_le(out, open->turn, 8);
-	pack_le(out, open->continues, 8);
-	pack_le(out, open->guard_checked, 8);
-	pack_le(out, open->lead, 8);
-	pack_le(out, open->has_message_id, 1);
-	pack_bytes(out, open->text.data, open->text.len);
-	pack_bytes(out, open->message_id.data, open->message_id.len);
-	pack_bytes(out, open->context.data, open->context.len);
-	struct buffer scanner = {0};
-	block_scanner_save(sb->scanner, &scanner);
-	pack_bytes(out, scanner.data, scanner.len);
-	buffer_finish(&scanner);
-	pack_le(out, (uint64_t)sb->held_ts, 8);
-	pack_le(out, (uint64_t)sb->thought_ts, 8);
-	pack_le(out, sb->thought_is_newest, 1);
-	pack_le(out, sb->thought != NULL, 1);
-	if (sb->thought) {
-		save_held(sb->thought, out);
-	}
-	uint64_t count = 0;
-	list_for_each(link, &sb->held) {
-		count++;
-	}
-	pack_le(out, count, 4);
-	list_for_each(link, &sb->held) {
-		save_held(list_entry(link, struct held, link), out);
-	}
-}
-
-static void load_bytes(struct unpack *in, struct buffer *out)
-{
-	size_t len;
-	const char *bytes = unpack_bytes(in, &len);
-	out->len = 0;
-	buffer_append(out, bytes, len);
-}
-
-static struct held *load_held(struct unpack *in)
-{
-	struct held *held = xcalloc(1, sizeof(*held));
-	list_init(&held->link);
-	held->seq = unpack_le(in, 8);
-	held->type = (enum event_type)unpack_le(in, 1);
-	held->ts = (int64_t)unpack_le(in, 8);
-	held->turn = unpack_le(in, 8);
-	held->has_message_id = unpack_le(in, 1) != 0;
-	load_bytes(in, &held->type_name);
-	load_bytes(in, &held->message_id);
-	load_bytes(in, &held->data);
-	if (held->type >= EVENT_UNKNOWN) {
-		in->failed = true;
-	}
-	return held;
-}
-
-static void load_open(struct open_text *open, struct unpack *in)
-{
-	open->seq = unpack_le(in, 8);
-	open->ts = (int64_t)unpack_le(in, 8);
-	open->last_ts = (int64_t)unpack_le(in, 8);
-	open->turn = unpack_le(in, 8);
-	open->continues = unpack_le(in, 8);
-	open->guard_checked = (size_t)unpack_le(in, 8);
-	open->lead = (size_t)unpack_le(in, 8);
-	open->has_message_id = unpack_le(in, 1) != 0;
-	load_bytes(in, &open->text);
-	open->has_ink = !is_blank(open->text.data, open->text.len);
-	load_bytes(in, &open->message_id);
-	load_bytes(in, &open->context);
-}
-
-/** The numbers must fit together: emitted, open, thought and held seqs run up to next_seq. */
-static bool state_fits(const struct stream_buffer *sb)
-{
-	uint64_t seq = sb->emitted_seq;
-	if (sb->open.seq && sb->open.seq != ++seq) {
-		return false;
-	}
-	if (sb->thought && sb->thought->seq != ++seq) {
-		return false;
-	}
-	list_for_each(link, &sb->held) {
-		if (list_entry(link, struct held, link)->seq != ++seq) {
-			return false;
-		}
-	}
-	return sb->next_seq == seq + 1 &&
-	       sb->open.lead + block_scanner_length(sb->scanner) == sb->open.text.len &&
-	       sb->open.text.len < sb->limits->block_size && (sb->open.seq != 0) == sb->open.has_ink &&
-	       (!sb->thought_is_newest || sb->thought ||
-		       (!list_empty(&sb->held) &&
-			       list_entry(sb->held.prev, struct held, link)->type == EVENT_THOUGHT_CHUNK)) &&
-	       (list_empty(&sb->held) || sb->open.seq);
-}
-
-int stream_buffer_load(struct stream_buffer *sb, struct unpack *in)
-{
-	drop_all(sb);
-	sb->next_seq = unpack_le(in, 8);
-	sb->emitted_seq = unpack_le(in, 8);
-	load_open(&sb->open, in);
-	size_t len;
-	const char *scanner = unpack_bytes(in, &len);
-	if (!in->failed && block_scanner_load(sb->scanner, scanner, len) < 0) {
-		in->failed = true;
-	}
-	sb->held_ts = (int64_t)unpack_le(in, 8);
-	sb->thought_ts = (int64_t)unpack_le(in, 8);
-	sb->thought_is_newest = unpack_le(in, 1) != 0;
-	if (unpack_le(in, 1)) {
-		sb->thought = load_held(in);
-	}
-	for (uint64_t count = unpack_le(in, 4); count && !in->failed; count--) {
-		struct held *held = load_held(in);
-		list_append(&sb->held, &held->link);
-	}
-	if (in->failed || !state_fits(sb)) {
-		drop_all(sb);
-		return -EBADMSG;
-	}
-	return 0;
 }

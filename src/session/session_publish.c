@@ -1,0 +1,99 @@
+/* The end of a loop turn: deltas, previews, and the timer for what the clock has to decide. */
+#include "session_internal.h"
+
+#include "holdfast/inline_guard.h"
+#include "holdfast/markdown_html.h"
+
+static void publish_delta(struct session *session, const struct stream_open *open)
+{
+	struct channel *channel = &session->channel;
+	size_t told = channel->open_seq == open->seq ? channel->open_text.len : 0;
+	if (open->len > told) {
+		channel_delta(channel, open->seq, open->type, open->text + told, open->len - told);
+	}
+}
+
+/** Renders the open block for all who want it, at most every preview_ms. Returns when to do it next. */
+static int64_t publish_preview(struct session *session, const struct stream_open *open, int64_t now)
+{
+	struct channel *channel = &session->channel;
+	bool is_new = session->preview_seq != open->seq || session->preview_len != open->len;
+	if (!channel->delta_observers[DELTAS_HTML] || !open->len ||
+		(!is_new && !session->preview_wanted)) {
+		return INT64_MAX;
+	}
+	int64_t due = session->preview_ts + session->table->limits->preview_ms;
+	if (now < due && !session->preview_wanted) {
+		return due;
+	}
+	struct buffer healed = {0};
+	struct buffer html = {0};
+	inline_guard_heal(open->text, open->len, &healed);
+	markdown_to_html(open->context_len ? open->context : "", open->context_len,
+		healed.data ? healed.data : "", healed.len, &html);
+	channel_preview(channel, open->seq, open->type, html.data ? html.data : "", html.len);
+	buffer_finish(&healed);
+	buffer_finish(&html);
+	session->preview_ts = now;
+	session->preview_seq = open->seq;
+	session->preview_len = open->len;
+	session->preview_wanted = false;
+	return INT64_MAX;
+}
+
+static void handle_timer(uv_timer_t *timer)
+{
+	struct session *session = timer->data;
+	session->timer_at = INT64_MAX;
+	if (session->is_deleted) {
+		return;
+	}
+	int64_t now = clock_now_ms(session->table->clock);
+	char flush = (char)stream_buffer_due(session->state.stream, now);
+	if (flush != STREAM_FLUSH_NONE) {
+		uint64_t seq;
+		session_journal(session, RECORD_FLUSH, &flush, 1, &seq);
+	}
+	session_touch(session);
+}
+
+/** Arms the timer for `at`; one that is armed for an earlier time looks again when it fires. */
+static void arm_timer(struct session *session, int64_t at, int64_t now)
+{
+	if (at == INT64_MAX || at >= session->timer_at) {
+		return;
+	}
+	session->timer_at = at;
+	uv_timer_start(&session->timer, handle_timer, at > now ? (uint64_t)(at - now) : 1, 0);
+}
+
+void session_publish(struct session *session)
+{
+	struct session_table *table = session->table;
+	struct stream_open open;
+	int64_t now = clock_now_ms(table->clock);
+	stream_buffer_get_open(session->state.stream, &open);
+	int64_t preview_at = INT64_MAX;
+	if (open.seq && !session->is_deleted) {
+		publish_delta(session, &open);
+		preview_at = publish_preview(session, &open, now);
+	}
+	int64_t flush_at = stream_buffer_deadline(session->state.stream);
+	if (flush_at <= now && stream_buffer_due(session->state.stream, now) == STREAM_FLUSH_NONE) {
+		flush_at = INT64_MAX; /* an unmatched marker: only more text changes that */
+	}
+	arm_timer(session, flush_at < preview_at ? flush_at : preview_at, now);
+	channel_end_turn(&session->channel);
+	if (session->object_changed) {
+		session->object_changed = false;
+		table->ops->changed(table->owner, session);
+	}
+}
+
+/** An observer has become live: one with previews must not wait for the next text. */
+void session_handle_joined(void *arg)
+{
+	struct session *session = arg;
+	session->preview_wanted = true;
+	session_touch(session);
+}

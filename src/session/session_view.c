@@ -1,0 +1,120 @@
+/* Looking at a session from outside. */
+#include "session_internal.h"
+
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct permission_view session_permission(const struct session *session, const char *request_id)
+{
+	list_for_each(link, &session->state.permissions) {
+		if (strcmp(list_entry(link, struct permission, link)->request_id, request_id) == 0) {
+			return (struct permission_view){.state = PERMISSION_PENDING, .by = ""};
+		}
+	}
+	const struct resolution *resolution =
+		hash_get(session->resolved, request_id, strlen(request_id));
+	if (!resolution) {
+		return (struct permission_view){.state = PERMISSION_UNKNOWN, .by = ""};
+	}
+	return (struct permission_view){
+		.state = PERMISSION_RESOLVED, .by = resolution->by, .seq = resolution->seq};
+}
+
+bool session_permission_has_option(
+	const struct session *session, const char *request_id, const char *option_id)
+{
+	bool found = false;
+	list_for_each(link, &session->state.permissions) {
+		struct permission *permission = list_entry(link, struct permission, link);
+		if (strcmp(permission->request_id, request_id) != 0) {
+			continue;
+		}
+		json_t *json = json_loads(permission->data, 0, NULL);
+		size_t i;
+		json_t *option;
+		json_array_foreach(json_object_get(json, "options"), i, option) {
+			const char *id = json_string_value(json_object_get(option, "option_id"));
+			found = found || (id && strcmp(id, option_id) == 0);
+		}
+		json_decref(json);
+	}
+	return found;
+}
+
+void session_each_permission(struct session *session,
+	void (*visit)(void *arg, const char *request_id), void *arg)
+{
+	size_t count = 0;
+	char **ids = NULL;
+	list_for_each(link, &session->state.permissions) {
+		ids = xrealloc(ids, (count + 1) * sizeof(*ids));
+		ids[count++] = xstrdup(list_entry(link, struct permission, link)->request_id);
+	}
+	for (size_t i = 0; i < count; i++) {
+		visit(arg, ids[i]);
+		free(ids[i]);
+	}
+	free(ids);
+}
+
+struct channel *session_channel(struct session *session)
+{
+	return &session->channel;
+}
+
+const char *session_id(const struct session *session)
+{
+	return session_log_id(session->log);
+}
+
+void session_get_object(const struct session *session, struct session_object *ret)
+{
+	const struct session_log *log = session->log;
+	*ret = (struct session_object){
+		.id = session_log_id(log),
+		.title = session_log_title(log),
+		.epoch = session_log_epoch(log),
+		.first_seq = session_log_first_seq(log),
+		.max_seq = session->channel.max_seq,
+		.created_at = session_log_created_at(log),
+		.updated_at = session_log_updated_at(log),
+		.status = session->channel.status.status,
+		.is_prompting = session->channel.status.is_prompting,
+	};
+}
+
+bool session_is_prompting(const struct session *session)
+{
+	return session->state.in_turn;
+}
+
+bool session_is_turn_of_prompt(const struct session *session)
+{
+	return session->state.in_turn && session->state.turn_of_prompt;
+}
+
+bool session_agent_is_running(const struct session *session)
+{
+	return session->state.agent_running;
+}
+
+bool session_is_deleted(const struct session *session)
+{
+	return session->is_deleted;
+}
+
+struct session_table *session_table_of(struct session *session)
+{
+	return session->table;
+}
+
+void session_set_host(struct session *session, void *host)
+{
+	session->host = host;
+}
+
+void *session_host(const struct session *session)
+{
+	return session->host;
+}

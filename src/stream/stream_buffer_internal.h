@@ -1,0 +1,57 @@
+/* What the files of the stream buffer share. */
+#ifndef HOLDFAST_STREAM_BUFFER_INTERNAL_H
+#define HOLDFAST_STREAM_BUFFER_INTERNAL_H
+
+#include "holdfast/stream_buffer.h"
+
+/** An event with its seq that waits for a block to close. Thoughts keep their text, not JSON. */
+struct held {
+	struct list link;
+	uint64_t seq;
+	enum event_type type;
+	int64_t ts;
+	uint64_t turn;
+	struct buffer type_name;
+	struct buffer message_id;
+	bool has_message_id;
+	struct buffer data;
+};
+
+/** The text that is still coming in: the open block, or blank lines in front of the next one. */
+struct open_text {
+	uint64_t seq; /* 0: nothing but blanks so far */
+	struct buffer text;
+	bool has_ink; /* the text has more than blanks */
+	size_t lead; /* bytes of blanks in front of the scanner's block, left over from a cut */
+	struct buffer message_id;
+	bool has_message_id;
+	int64_t ts; /* of the input that opened it */
+	int64_t last_ts; /* of the newest chunk */
+	uint64_t turn;
+	uint64_t continues; /* seq of the piece before a cut, if the block goes on */
+	struct buffer context;
+	size_t guard_checked; /* text length at the last look for unmatched markers */
+};
+
+struct stream_buffer {
+	const struct limits *limits;
+	const struct stream_buffer_ops *ops;
+	void *owner;
+	struct block_scanner *scanner;
+	uint64_t next_seq;
+	uint64_t emitted_seq; /* the last one emitted: the next must be one more */
+	struct open_text open;
+	struct list held; /* struct held, in seq order */
+	int64_t held_ts; /* when the first of them came */
+	struct held *thought; /* the open thought, when none is held */
+	int64_t thought_ts; /* of its newest chunk */
+	bool thought_is_newest; /* the newest received input was a chunk of the open or last held thought */
+};
+
+void held_destroy(struct held *held);
+/** Whether the text is spaces, tabs and line ends only. */
+bool text_is_blank(const char *text, size_t len);
+/** Forgets everything that is open or held. */
+void stream_buffer_drop_all(struct stream_buffer *sb);
+
+#endif
