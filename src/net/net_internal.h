@@ -46,6 +46,7 @@ struct conn {
 	bool feed_behind; /* a feed frame was left out: the whole list comes next */
 
 	bool is_closing;
+	bool close_sent;
 	unsigned close_code;
 	char close_reason[100];
 

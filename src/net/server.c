@@ -12,6 +12,9 @@
 /* One write of ours is one write of lws's up to this size; what is larger it would copy first. */
 #define WRITE_MAX ((size_t)8 * 1024 * 1024)
 
+/* How long a peer may take to answer our close frame. */
+#define CLOSE_WAIT_SECS 2
+
 static struct server *server_of(struct lws *wsi)
 {
 	return lws_context_user(lws_get_context(wsi));
@@ -165,18 +168,39 @@ static int receive(struct conn *conn, const char *bytes, size_t len)
 	return 0;
 }
 
+/**
+ * Sends the close frame ourselves and waits for the peer's. lws would do that after a callback that
+ * returns -1, but Debian's 4.1.6 is a debug build that closes every libuv socket twice, and the
+ * second time cuts it off before the frame has left.
+ */
+static int send_close(struct conn *conn)
+{
+	if (conn->close_sent || lws_partial_buffered(conn->wsi)) {
+		return 0;
+	}
+	unsigned char frame[LWS_PRE + 125];
+	size_t len = strlen(conn->close_reason);
+	frame[LWS_PRE] = (unsigned char)(conn->close_code >> 8);
+	frame[LWS_PRE + 1] = (unsigned char)conn->close_code;
+	memcpy(frame + LWS_PRE + 2, conn->close_reason, len);
+	conn->close_sent = true;
+	lws_set_timeout(conn->wsi, PENDING_TIMEOUT_CLOSE_ACK, CLOSE_WAIT_SECS);
+	return lws_write(conn->wsi, frame + LWS_PRE, len + 2, LWS_WRITE_CLOSE) < 0 ? -1 : 0;
+}
+
 static int socket_writable(struct conn *conn)
 {
-	if (conn->is_closing) {
-		if (lws_partial_buffered(conn->wsi)) {
-			return 0;
-		}
-		lws_close_reason(conn->wsi, (enum lws_close_status)conn->close_code,
-			(unsigned char *)conn->close_reason, strlen(conn->close_reason));
-		return -1;
+	if (!conn->is_closing) {
+		conn->ops->writable(conn);
+		return 0;
 	}
-	conn->ops->writable(conn);
-	return 0;
+	return conn->close_code ? send_close(conn) : -1;
+}
+
+/** The peer's close frame: if it answers ours, that is the end. */
+static int handle_peer_close(struct conn *conn)
+{
+	return conn && conn->close_sent ? -1 : 0;
 }
 
 static int close_conn(struct conn **slot)
@@ -220,6 +244,8 @@ static int callback(
 		return receive(*slot, in, len);
 	case LWS_CALLBACK_SERVER_WRITEABLE:
 		return socket_writable(*slot);
+	case LWS_CALLBACK_WS_PEER_INITIATED_CLOSE:
+		return handle_peer_close(*slot);
 	case LWS_CALLBACK_CLOSED:
 	case LWS_CALLBACK_CLOSED_HTTP:
 	case LWS_CALLBACK_HTTP_DROP_PROTOCOL:
@@ -353,6 +379,8 @@ struct server *server_create(const struct server_config *config, char **ret_why)
 			    config->host, config->port, config->host) < 0) {
 			*ret_why = NULL;
 		}
+		server_close(server);
+		uv_run(config->loop, UV_RUN_NOWAIT);
 		server_destroy(server);
 		return NULL;
 	}
@@ -417,7 +445,7 @@ static void free_id(void *value, void *arg)
 	free(value);
 }
 
-void server_destroy(struct server *server)
+void server_close(struct server *server)
 {
 	if (!server) {
 		return;
@@ -426,6 +454,19 @@ void server_destroy(struct server *server)
 		lws_context_destroy(server->context);
 	}
 	uv_close((uv_handle_t *)server->feed_timer, free_timer);
+	while (!list_empty(&server->conns) && uv_run(server->loop, UV_RUN_ONCE)) {
+	}
+}
+
+void server_destroy(struct server *server)
+{
+	if (!server) {
+		return;
+	}
+	if (server->context) {
+		/* On a foreign loop lws frees the context with the second call, once its handles are closed. */
+		lws_context_destroy(server->context);
+	}
 	hash_each(server->changed, free_id, NULL);
 	hash_destroy(server->changed);
 	free(server);

@@ -240,9 +240,12 @@ int relay_run(const struct config *config)
 	} else {
 		agent_host_destroy(relay.agents, ignore_gone, NULL);
 	}
-	server_destroy(relay.server);
+	server_close(relay.server);
 	session_table_close(relay.sessions);
 	uv_run(&relay.loop, UV_RUN_DEFAULT);
-	uv_loop_close(&relay.loop);
+	server_destroy(relay.server);
+	if (uv_loop_close(&relay.loop) < 0) {
+		diag(DIAG_DEBUG, "something was left open on the loop");
+	}
 	return code;
 }

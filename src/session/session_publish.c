@@ -26,11 +26,14 @@ static int64_t publish_preview(struct session *session, const struct stream_open
 	if (now < due && !session->preview_wanted) {
 		return due;
 	}
+	struct buffer whole = {0};
 	struct buffer healed = {0};
 	struct buffer html = {0};
-	inline_guard_heal(open->text, open->len, &healed);
-	markdown_to_html(open->context_len ? open->context : "", open->context_len,
-		healed.data ? healed.data : "", healed.len, &html);
+	buffer_append(&whole, open->context, open->context_len);
+	buffer_append(&whole, open->text, open->len);
+	inline_guard_heal(whole.data, whole.len, &healed);
+	markdown_to_html("", 0, buffer_cstr(&healed), healed.len, &html);
+	buffer_finish(&whole);
 	channel_preview(channel, open->seq, open->type, html.data ? html.data : "", html.len);
 	buffer_finish(&healed);
 	buffer_finish(&html);
