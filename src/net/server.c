@@ -12,6 +12,8 @@
 /* One write of ours is one write of lws's up to this size; what is larger it would copy first. */
 #define WRITE_MAX ((size_t)8 * 1024 * 1024)
 
+/* lws_write's word for a close frame; it stands in lws's private header only (4, in 4.1 and later). */
+#define WRITE_CLOSE ((enum lws_write_protocol)4)
 /* How long a peer may take to answer our close frame. */
 #define CLOSE_WAIT_SECS 2
 
@@ -185,7 +187,7 @@ static int send_close(struct conn *conn)
 	memcpy(frame + LWS_PRE + 2, conn->close_reason, len);
 	conn->close_sent = true;
 	lws_set_timeout(conn->wsi, PENDING_TIMEOUT_CLOSE_ACK, CLOSE_WAIT_SECS);
-	return lws_write(conn->wsi, frame + LWS_PRE, len + 2, LWS_WRITE_CLOSE) < 0 ? -1 : 0;
+	return lws_write(conn->wsi, frame + LWS_PRE, len + 2, WRITE_CLOSE) < 0 ? -1 : 0;
 }
 
 static int socket_writable(struct conn *conn)
