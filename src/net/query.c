@@ -1,6 +1,7 @@
 /* The query of a request: names that are known, values that make sense, or a refusal. */
 #include "net_internal.h"
 
+#include <stdio.h>
 #include <string.h>
 
 const char *query_check(struct conn *conn, const char *const names[])
@@ -23,9 +24,7 @@ const char *query_check(struct conn *conn, const char *const names[])
 const char *query_get(struct conn *conn, const char *name, char *buf, size_t size)
 {
 	char key[32];
-	size_t len = strlen(name);
-	memcpy(key, name, len);
-	memcpy(key + len, "=", 2);
+	snprintf(key, sizeof(key), "%s=", name);
 	return lws_get_urlarg_by_name(conn->wsi, key, buf, (int)size);
 }
 

@@ -135,6 +135,6 @@ void session_remember_resolution(
 /** Deltas and previews: what the end of a loop turn sends; arms the timer. */
 void session_publish(struct session *session);
 /** An observer has become live: one with previews must not wait for the next text. */
-void session_handle_joined(void *session);
+void session_handle_joined(void *arg);
 
 #endif
