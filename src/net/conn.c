@@ -147,6 +147,35 @@ void conn_close(struct conn *conn, unsigned code, const char *reason)
 	lws_callback_on_writable(conn->wsi);
 }
 
+struct session *conn_find_session(struct conn *conn)
+{
+	struct session *session =
+		session_table_get(conn->server->sessions, conn->session_id, strlen(conn->session_id));
+	if (conn->refused) {
+		conn_send(conn, frame_error("bad_request", conn->refused, NULL, NULL));
+		conn_close(conn, 1008, "bad_request");
+		return NULL;
+	}
+	if (!session || session_is_deleted(session)) {
+		conn_send(conn, frame_session_gone(conn->session_id, session ? "deleted" : "unknown"));
+		conn_close(conn, 4404, "no such session");
+		return NULL;
+	}
+	return session;
+}
+
+struct frame *conn_keepalive_ack(const struct conn *conn, const struct request *request)
+{
+	const char *time = request->keepalive.client_time[0] ? request->keepalive.client_time : NULL;
+	int64_t now = clock_now_ms(conn->server->clock);
+	if (!conn->session) {
+		return frame_keepalive_ack(time, now, 0, 0, NULL);
+	}
+	const struct channel *channel = session_channel(conn->session);
+	return frame_keepalive_ack(
+		time, now, channel->max_seq, session_log_epoch(channel->log), &channel->status);
+}
+
 void conn_send_refusal(struct conn *conn, const struct refusal *refusal, const char *extra)
 {
 	const char *request = refusal->request[0] ? refusal->request : NULL;

@@ -113,6 +113,10 @@ void conn_send(struct conn *conn, struct frame *frame);
 /** Sends what is queued. */
 void conn_flush(struct conn *conn);
 void conn_close(struct conn *conn, unsigned code, const char *reason);
+/** The session of the socket's address; NULL if there is none, or the query made no sense: the peer is told and closed. */
+struct session *conn_find_session(struct conn *conn);
+/** A keepalive's answer, with what belongs to the session (NULL: none). */
+struct frame *conn_keepalive_ack(const struct conn *conn, const struct request *request);
 void conn_send_refusal(struct conn *conn, const struct refusal *refusal, const char *extra);
 
 /* the three kinds of WebSocket */

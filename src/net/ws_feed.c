@@ -113,9 +113,7 @@ static void feed_message(struct conn *conn, const char *text, size_t len)
 	struct request request;
 	if (request_parse(text, len, conn->server->limits, true, &request, &refusal) == 0) {
 		if (request.type == REQUEST_KEEPALIVE) {
-			const char *time = request.keepalive.client_time;
-			conn_send(conn, frame_keepalive_ack(time[0] ? time : NULL,
-						clock_now_ms(conn->server->clock), 0, 0, NULL));
+			conn_send(conn, conn_keepalive_ack(conn, &request));
 		} else {
 			refuse(&refusal, "unknown_type", "the feed takes keepalive and nothing else");
 		}

@@ -134,15 +134,6 @@ static void handle_answer(struct conn *conn, const struct request *request, stru
 	refusal->code = NULL; /* told */
 }
 
-static void handle_keepalive(struct conn *conn, const struct request *request)
-{
-	const struct channel *channel = session_channel(conn->session);
-	const char *time = request->keepalive.client_time;
-	observer_send(conn->observer,
-		frame_keepalive_ack(time[0] ? time : NULL, clock_now_ms(conn->server->clock),
-			channel->max_seq, session_log_epoch(channel->log), &channel->status));
-}
-
 static void handle_request(struct conn *conn, const struct request *request, struct refusal *refusal)
 {
 	switch (request->type) {
@@ -150,7 +141,7 @@ static void handle_request(struct conn *conn, const struct request *request, str
 		observer_load(conn->observer, &request->load);
 		break;
 	case REQUEST_KEEPALIVE:
-		handle_keepalive(conn, request);
+		observer_send(conn->observer, conn_keepalive_ack(conn, request));
 		break;
 	case REQUEST_PROMPT:
 		handle_prompt(conn, request, refusal);
@@ -186,16 +177,8 @@ static void observer_message(struct conn *conn, const char *text, size_t len)
 
 static void observer_open(struct conn *conn)
 {
-	struct session *session =
-		session_table_get(conn->server->sessions, conn->session_id, strlen(conn->session_id));
-	if (conn->refused) {
-		conn_send(conn, frame_error("bad_request", conn->refused, NULL, NULL));
-		conn_close(conn, 1008, "bad_request");
-		return;
-	}
-	if (!session || session_is_deleted(session)) {
-		conn_send(conn, frame_session_gone(conn->session_id, session ? "deleted" : "unknown"));
-		conn_close(conn, 4404, "no such session");
+	struct session *session = conn_find_session(conn);
+	if (!session) {
 		return;
 	}
 	conn->session = session;

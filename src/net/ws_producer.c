@@ -58,11 +58,7 @@ static void producer_message(struct conn *conn, const char *text, size_t len)
 		if (request.type == REQUEST_APPEND) {
 			handle_append(conn, &request, &refusal);
 		} else {
-			const struct channel *channel = session_channel(conn->session);
-			const char *time = request.keepalive.client_time;
-			conn_send(conn, frame_keepalive_ack(time[0] ? time : NULL,
-						clock_now_ms(conn->server->clock), channel->max_seq,
-						session_log_epoch(channel->log), &channel->status));
+			conn_send(conn, conn_keepalive_ack(conn, &request));
 		}
 		request_finish(&request);
 	}
@@ -73,16 +69,8 @@ static void producer_message(struct conn *conn, const char *text, size_t len)
 
 static void producer_open(struct conn *conn)
 {
-	struct session *session =
-		session_table_get(conn->server->sessions, conn->session_id, strlen(conn->session_id));
-	if (conn->refused) {
-		conn_send(conn, frame_error("bad_request", conn->refused, NULL, NULL));
-		conn_close(conn, 1008, "bad_request");
-		return;
-	}
-	if (!session || session_is_deleted(session)) {
-		conn_send(conn, frame_session_gone(conn->session_id, session ? "deleted" : "unknown"));
-		conn_close(conn, 4404, "no such session");
+	struct session *session = conn_find_session(conn);
+	if (!session) {
 		return;
 	}
 	conn->session = session;
