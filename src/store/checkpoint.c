@@ -160,29 +160,6 @@ static bool checkpoint_end(struct checkpoint *cp)
 	return good;
 }
 
-static void work(uv_work_t *work_req)
-{
-	checkpoint_run(work_req->data);
-}
-
-static void work_done(uv_work_t *work_req, int status)
-{
-	struct checkpoint *cp = work_req->data;
-	struct store *store = cp->store;
-	store->jobs--;
-	struct session_log *log = cp->only && cp->count ? log_of(store, &cp->items[0]) : NULL;
-	if (log) {
-		log->checkpointing = false;
-	}
-	if (checkpoint_end(cp) && !cp->only) {
-		journal_drop_before(&store->journal, cp->segment);
-	}
-	free(cp);
-	if (log && log->dirty && !store->closing) {
-		session_log_checkpoint(log);
-	}
-}
-
 /** Adds a log to the checkpoint; false if it could not be taken. */
 static bool add_log(struct checkpoint *cp, struct session_log *log)
 {
@@ -214,19 +191,94 @@ static bool collect(struct checkpoint *cp)
 	return all;
 }
 
-void checkpoint_start(struct store *store, struct session_log *log, uint64_t segment)
+static void work(uv_work_t *work_req)
+{
+	checkpoint_run(work_req->data);
+}
+
+static void start_all_if_due(struct store *store);
+
+static void end_single(struct checkpoint *cp)
+{
+	struct store *store = cp->store;
+	struct session_log *log = cp->count ? log_of(store, &cp->items[0]) : NULL;
+	store->checkpoints--;
+	checkpoint_end(cp);
+	if (log) {
+		log->checkpointing = false;
+		if (log->again && !store->closing) {
+			session_log_checkpoint(log);
+		}
+	}
+}
+
+static void end_all(struct checkpoint *cp)
+{
+	struct store *store = cp->store;
+	uint64_t segment = cp->segment;
+	store->checkpointing_all = false;
+	if (checkpoint_end(cp)) {
+		journal_drop_before(&store->journal, segment);
+	}
+}
+
+static void work_done(uv_work_t *work_req, int status)
+{
+	struct checkpoint *cp = work_req->data;
+	struct store *store = cp->store;
+	store->jobs--;
+	if (cp->only) {
+		end_single(cp);
+	} else {
+		end_all(cp);
+	}
+	free(cp);
+	start_all_if_due(store);
+}
+
+static void start(struct store *store, struct session_log *only, uint64_t segment)
 {
 	struct checkpoint *cp = xcalloc(1, sizeof(*cp));
 	cp->work.data = cp;
 	cp->store = store;
-	cp->only = log;
+	cp->only = only;
 	cp->segment = collect(cp) ? segment : 0;
-	if (log && cp->count) {
-		log->checkpointing = true;
-	}
 	store->jobs++;
 	int r = uv_queue_work(store->loop, &cp->work, work, work_done);
 	assert(r == 0);
+}
+
+/**
+ * The checkpoint after which segments go waits until none of a single log is under way: such a log
+ * counts as clean already, but is not on disk yet. Nor do the two write the same metadata.json at once.
+ */
+static void start_all_if_due(struct store *store)
+{
+	if (store->drop_before && !store->checkpoints && !store->checkpointing_all && !store->closing) {
+		uint64_t segment = store->drop_before;
+		store->drop_before = 0;
+		store->checkpointing_all = true;
+		start(store, NULL, segment);
+	}
+}
+
+void checkpoint_all(struct store *store, uint64_t segment)
+{
+	store->drop_before = segment;
+	start_all_if_due(store);
+}
+
+void session_log_checkpoint(struct session_log *log)
+{
+	struct store *store = log->store;
+	log->dirty = true;
+	log->again = log->checkpointing;
+	if (log->checkpointing || store->checkpointing_all || store->drop_before) {
+		return; /* it stays changed, and its turn comes with the next one */
+	}
+	log->checkpointing = true;
+	store->checkpoints++;
+	start(store, log, 0);
 }
 
 int checkpoint_now(struct store *store)
@@ -235,12 +287,4 @@ int checkpoint_now(struct store *store)
 	bool all = collect(&cp);
 	checkpoint_run(&cp);
 	return checkpoint_end(&cp) && all ? 0 : -EIO;
-}
-
-void session_log_checkpoint(struct session_log *log)
-{
-	log->dirty = true;
-	if (!log->checkpointing) {
-		checkpoint_start(log->store, log, 0);
-	}
 }

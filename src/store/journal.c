@@ -158,7 +158,7 @@ static void land(struct journal *journal)
 	journal->synced_lsn = journal->flight_lsn;
 	store->ops->synced(store->owner, journal->synced_lsn);
 	if (journal->rotated && journal->oldest_segment < journal->fd_segment && !store->closing) {
-		checkpoint_start(store, NULL, journal->fd_segment);
+		checkpoint_all(store, journal->fd_segment);
 	}
 }
 

@@ -60,7 +60,8 @@ struct session_log {
 	size_t hot_size; /* bytes of JSON */
 
 	bool dirty; /* changed since its last checkpoint */
-	bool checkpointing;
+	bool checkpointing; /* on its own, not with all others */
+	bool again; /* it has changed since that began */
 };
 
 struct store {
@@ -77,6 +78,9 @@ struct store {
 	struct hash *by_id; /* struct session_log */
 	struct list open_logs;
 	size_t open_count;
+	unsigned checkpoints; /* of single logs, under way */
+	bool checkpointing_all;
+	uint64_t drop_before; /* a checkpoint of all logs is due; then segments before this may go; 0: none */
 	unsigned jobs; /* on the thread pool, but for the journal's batch */
 	bool closing;
 };
@@ -115,8 +119,8 @@ int session_log_fd(struct session_log *log);
 void session_log_index_add(struct session_log *log, size_t len);
 
 /* checkpoint.c */
-/** Checkpoints one log, or (log NULL) all dirty ones and then drops segments before `segment`. */
-void checkpoint_start(struct store *store, struct session_log *log, uint64_t segment);
+/** Checkpoints all logs that have changed, and then drops the segments before `segment`. */
+void checkpoint_all(struct store *store, uint64_t segment);
 /** The same for all dirty logs, at once. */
 int checkpoint_now(struct store *store);
 /** Writes metadata.json of a log into its folder (not synced). */
