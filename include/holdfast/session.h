@@ -111,6 +111,8 @@ bool session_is_prompting(const struct session *session);
 /** The running turn was begun by a prompt, so that the session's agent is at work on it. */
 bool session_is_turn_of_prompt(const struct session *session);
 bool session_agent_is_running(const struct session *session);
+/** Prompts that wait for their turn. */
+size_t session_queue_length(const struct session *session);
 bool session_is_deleted(const struct session *session);
 struct session_table *session_table_of(struct session *session);
 /** A place for the floor above to hang its own state on the session (the agent). */

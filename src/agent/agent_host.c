@@ -163,8 +163,8 @@ void agent_host_destroy(struct agent_host *host, void (*done)(void *arg), void *
 	host->done_arg = arg;
 	list_for_each_safe(link, tmp, &host->agents) {
 		struct hosted *hosted = list_entry(link, struct hosted, link);
-		if (session_agent_is_running(hosted->session) ||
-			session_is_turn_of_prompt(hosted->session)) {
+		/* Where prompts wait, the next start ends this turn, so that they run then and not into a closed door. */
+		if (session_agent_is_running(hosted->session) && !session_queue_length(hosted->session)) {
 			append_stopped(hosted, "server_stopped", NULL);
 		}
 		dismiss(hosted);

@@ -99,6 +99,11 @@ bool session_agent_is_running(const struct session *session)
 	return session->state.agent_running;
 }
 
+size_t session_queue_length(const struct session *session)
+{
+	return session->state.queue_length;
+}
+
 bool session_is_deleted(const struct session *session)
 {
 	return session->is_deleted;

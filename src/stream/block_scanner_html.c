@@ -113,7 +113,7 @@ static int start_bang(struct html_start *h, unsigned char c)
 /* cmark-gfm reads the word in any case; `name_len` counts the bytes of it that have been seen. */
 static int start_cdata(struct html_start *h, unsigned char c)
 {
-	static const char word[] = "cdata[";
+	static const unsigned char word[] = "cdata[";
 	if (h->name_len >= sizeof(word) - 1 || lower(c) != word[h->name_len]) {
 		return HTML_DEAD;
 	}
