@@ -67,8 +67,11 @@ struct request {
 	};
 };
 
+/** Which socket a frame came in on. */
+enum request_side { SIDE_OBSERVER, SIDE_PRODUCER, SIDE_FEED };
+
 /** Parses and checks a frame. On refusal returns -EINVAL with `refusal` set, and `ret` needs no finish. */
-int request_parse(const char *text, size_t len, const struct limits *limits, bool is_producer,
+int request_parse(const char *text, size_t len, const struct limits *limits, enum request_side side,
 	struct request *ret, struct refusal *refusal);
 void request_finish(struct request *request);
 
@@ -106,7 +109,7 @@ int session_request_parse(const char *text, size_t len, const struct limits *lim
 	const char **ret_id, const char **ret_title, struct refusal *refusal);
 
 /**
- * Loads JSON from outside: an object or array, valid UTF-8, no NUL in strings, at most 64 levels
+ * Loads JSON from outside: one value of any kind, valid UTF-8, no NUL in strings, at most 64 levels
  * deep. Refused with bad_utf8 or bad_json.
  */
 json_t *json_parse(const char *text, size_t len, struct refusal *refusal);

@@ -16,14 +16,31 @@ static int refuse_storage(struct refusal *refusal, int error)
 
 /* --- producers --- */
 
-/** A permission request must not ask what is being asked, nor an answer answer what is not. */
-static int check_permission(struct session *session, const struct input_event *in, struct refusal *refusal)
+static const char *request_id_of(const struct input_event *in)
 {
-	if (in->type != EVENT_PERMISSION_REQUEST && in->type != EVENT_PERMISSION_RESOLVED) {
+	bool has_one = in->type == EVENT_PERMISSION_REQUEST || in->type == EVENT_PERMISSION_RESOLVED;
+	return has_one ? json_string_value(json_object_get(in->object, "request_id")) : NULL;
+}
+
+/**
+ * A permission request must not ask what has been asked, nor an answer answer what has not: in the
+ * session, and in the `before` events of the same batch that stand in front of this one.
+ */
+static int check_permission(struct session *session, const struct input_event *in, size_t before,
+	struct refusal *refusal)
+{
+	const char *id = request_id_of(in);
+	if (!id) {
 		return 0;
 	}
-	const char *id = json_string_value(json_object_get(in->object, "request_id"));
 	enum permission_state state = session_permission(session, id).state;
+	for (const struct input_event *other = in - before; other < in; other++) {
+		const char *other_id = request_id_of(other);
+		if (other_id && strcmp(other_id, id) == 0) {
+			state = other->type == EVENT_PERMISSION_REQUEST ? PERMISSION_PENDING
+									  : PERMISSION_RESOLVED;
+		}
+	}
 	if (in->type == EVENT_PERMISSION_REQUEST && state != PERMISSION_UNKNOWN) {
 		return refuse(refusal, "bad_request", "the request_id \"%.100s\" has been used before", id);
 	}
@@ -66,7 +83,7 @@ int intake_append(struct session *session, const json_t *events, const struct li
 	struct input_event *inputs = xcalloc(count, sizeof(*inputs));
 	for (size_t i = 0; i < count; i++) {
 		int r = input_event_parse(json_array_get(events, i), limits, &inputs[i], refusal);
-		r = r < 0 ? r : check_permission(session, &inputs[i], refusal);
+		r = r < 0 ? r : check_permission(session, &inputs[i], i, refusal);
 		if (r < 0) {
 			*ret_bad = i;
 			finish_all(inputs, i + 1);
@@ -107,7 +124,7 @@ int intake_event(struct session *session, const char *type, const json_t *data)
 		.type_len = strlen(type),
 		.object = data};
 	if (in.type == EVENT_UNKNOWN || input_data_check(in.type, data, &refusal) < 0 ||
-		check_permission(session, &in, &refusal) < 0) {
+		check_permission(session, &in, 0, &refusal) < 0) {
 		return -EINVAL;
 	}
 	in.data_json = json_dumps(data, JSON_COMPACT);

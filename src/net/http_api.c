@@ -8,6 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* A refused body up to this size is read and dropped; beyond it the connection ends. */
+#define DISCARD_MAX (64ULL * 1024 * 1024)
+
 /* --- answers --- */
 
 static const char *status_text(unsigned status)
@@ -33,8 +36,6 @@ static const char *status_text(unsigned status)
 		return "Length Required";
 	case 413:
 		return "Content Too Large";
-	case 415:
-		return "Unsupported Media Type";
 	case 429:
 		return "Too Many Requests";
 	default:
@@ -83,7 +84,6 @@ static unsigned status_of(const char *code)
 		{"unknown_request", 409},
 		{"length_required", 411},
 		{"too_large", 413},
-		{"unsupported_media_type", 415},
 		{"queue_full", 429},
 		{"storage_failed", 503},
 		{"shutting_down", 503},
@@ -484,11 +484,12 @@ static void route(struct conn *conn)
 
 /* --- what lws tells --- */
 
-/** What can be refused before the body has come; the connection ends, since the body is not read. */
+/** What can be refused before the body has come. */
 static const char *refuse_early(struct conn *conn, const char **ret_message)
 {
 	char length[32] = "";
 	int n = lws_hdr_copy(conn->wsi, length, sizeof(length), WSI_TOKEN_HTTP_CONTENT_LENGTH);
+	unsigned long long size = strtoull(length, NULL, 10);
 	const char *code = auth_check(conn->server, conn->wsi);
 	*ret_message = NULL;
 	if (code) {
@@ -499,11 +500,13 @@ static const char *refuse_early(struct conn *conn, const char **ret_message)
 		code = "length_required";
 		*ret_message = "send the body with a content-length; chunked bodies are not taken";
 	} else if (n < 0 || strspn(length, "0123456789") != strlen(length) ||
-		   strtoull(length, NULL, 10) > conn->server->limits->body_size) {
+		   size > conn->server->limits->body_size) {
 		code = "too_large";
 		*ret_message = "the body of a request may have at most 8 MiB";
 	}
-	conn->has_body = n > 0 && strtoull(length, NULL, 10) > 0;
+	conn->has_body = n > 0 && size > 0;
+	/* A refused body is read and dropped, so that the client gets to see the answer; not without end. */
+	conn->must_close = conn->method == LWSHUMETH_POST && (!conn->has_body || size > DISCARD_MAX);
 	return code;
 }
 
@@ -514,11 +517,9 @@ int http_handle_request(struct conn *conn)
 	conn->method = lws_http_get_uri_and_method(conn->wsi, &uri, &len);
 	snprintf(conn->path, sizeof(conn->path), "%.*s", len > 0 ? len : 0, len > 0 ? uri : "");
 	buffer_clear(&conn->rx);
-	conn->must_close = false;
 	const char *message;
 	const char *code = refuse_early(conn, &message);
 	if (code) {
-		conn->must_close = conn->has_body || conn->method == LWSHUMETH_POST;
 		http_refuse(conn, code, message);
 		return 0;
 	}

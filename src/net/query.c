@@ -14,8 +14,8 @@ const char *query_check(struct conn *conn, const char *const names[])
 		for (const char *const *name = names; *name; name++) {
 			known = known || (strlen(*name) == len && memcmp(*name, part, len) == 0);
 		}
-		if (!known) {
-			return "the query has a name that this address does not know";
+		if (!known || part[len] != '=') {
+			return "the query has a part that this address does not know; each is name=value";
 		}
 	}
 	return NULL;

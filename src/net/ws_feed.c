@@ -111,12 +111,8 @@ static void feed_message(struct conn *conn, const char *text, size_t len)
 {
 	struct refusal refusal;
 	struct request request;
-	if (request_parse(text, len, conn->server->limits, true, &request, &refusal) == 0) {
-		if (request.type == REQUEST_KEEPALIVE) {
-			conn_send(conn, conn_keepalive_ack(conn, &request));
-		} else {
-			refuse(&refusal, "unknown_type", "the feed takes keepalive and nothing else");
-		}
+	if (request_parse(text, len, conn->server->limits, SIDE_FEED, &request, &refusal) == 0) {
+		conn_send(conn, conn_keepalive_ack(conn, &request));
 		request_finish(&request);
 	}
 	if (refusal.code) {

@@ -101,9 +101,9 @@ void channel_preview(struct channel *channel, uint64_t seq, enum event_type type
 
 void channel_send_state(struct channel *channel)
 {
-	struct frame *frame = frame_state(&channel->status);
-	channel_send(channel, DELTAS_NONE, 0, frame);
-	frame_unref(frame);
+	list_for_each_safe(link, tmp, &channel->observers) {
+		observer_tell_state(list_entry(link, struct observer, link));
+	}
 }
 
 void channel_gone(struct channel *channel, const char *reason)

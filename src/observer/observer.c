@@ -41,12 +41,28 @@ struct observer *observer_create(struct channel *channel, const struct observer_
 	return o;
 }
 
+static void unref_all(struct event **events, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		event_unref(events[i]);
+	}
+}
+
+static void drop_page(struct observer *o)
+{
+	unref_all(o->page, o->page_count);
+	free(o->page);
+	o->page = NULL;
+	o->page_count = 0;
+}
+
 static void stop_loading(struct observer *o)
 {
 	if (o->read) {
 		log_read_cancel(o->read);
 		o->read = NULL;
 	}
+	drop_page(o);
 	o->is_loading = false;
 }
 
@@ -126,10 +142,6 @@ void observer_offer(struct observer *o, enum deltas deltas, uint64_t seq, struct
 	if (!o->is_live || (deltas != DELTAS_NONE && deltas != o->deltas)) {
 		return;
 	}
-	if (deltas == DELTAS_NONE) {
-		observer_send(o, frame_ref(frame));
-		return;
-	}
 	/* A text with a hole in it is worth nothing: once one delta is left out, so is the rest. */
 	bool late = deltas == DELTAS_TEXT && o->skip_delta_seq == seq;
 	if (late || o->outbox_count || !o->ops->is_writable(o->socket)) {
@@ -140,13 +152,6 @@ void observer_offer(struct observer *o, enum deltas deltas, uint64_t seq, struct
 }
 
 /* --- events --- */
-
-static void unref_all(struct event **events, size_t count)
-{
-	for (size_t i = 0; i < count; i++) {
-		event_unref(events[i]);
-	}
-}
 
 /** The seqs must go on from the cursor: a lower one is a mistake of ours, a higher one a gap. */
 static void check_order(const struct observer *o, struct event **events, size_t count)
@@ -189,13 +194,16 @@ static struct open_part open_part(const struct observer *o)
 		.is_html = o->deltas == DELTAS_HTML};
 }
 
-/** The load has reached the end of the log: from now on the observer gets what is committed. */
-static void become_live(struct observer *o)
+/**
+ * The load has reached the end of the log: from now on the observer gets what is committed. If it has
+ * not been told the beginning of the event that is open, the rest of it is of no use.
+ */
+static void become_live(struct observer *o, bool knows_open)
 {
 	o->is_loading = false;
-	o->skip_delta_seq = 0;
+	o->skip_delta_seq = knows_open ? 0 : o->channel->open_seq;
+	o->state_due = true;
 	set_live(o, true);
-	observer_send(o, frame_state(&o->channel->status));
 	if (o->deltas == DELTAS_HTML && o->channel->joined) {
 		o->channel->joined(o->channel->joined_arg);
 	}
@@ -221,7 +229,7 @@ static void send_page(struct observer *o, struct event **events, size_t count)
 	o->ops->write(o->socket, frame);
 	frame_unref(frame);
 	if (plan->to_end && (plan->is_newest || last == page.max_seq)) {
-		become_live(o);
+		become_live(o, last == page.max_seq);
 	} else if (plan->to_end && o->follow) {
 		o->plan.from = last + 1;
 	} else {
@@ -239,12 +247,25 @@ static void send_batch(struct observer *o, struct event **events, size_t count)
 	unref_all(events, count);
 }
 
+static void step_page(struct observer *o)
+{
+	struct event **events = o->page;
+	size_t count = o->page_count;
+	o->page = NULL;
+	o->page_count = 0;
+	send_batch(o, events, count);
+	free(events);
+}
+
 static void handle_read(void *arg, int status, struct event **events, size_t count)
 {
 	struct observer *o = arg;
 	o->read = NULL;
 	if (status == 0) {
-		send_batch(o, events, count);
+		/* The socket may have filled up meanwhile: then the page waits for it. */
+		o->page = xcalloc(count, sizeof(struct event *));
+		o->page_count = count;
+		memcpy(o->page, events, count * sizeof(struct event *));
 		observer_pump(o);
 	} else if (o->is_loading) {
 		o->is_loading = false;
@@ -304,11 +325,19 @@ static void step_outbox(struct observer *o)
 	}
 }
 
+/** The state as it is now: however often it has changed, a slow socket is told once. */
+static void step_state(struct observer *o)
+{
+	struct frame *frame = frame_state(&o->channel->status);
+	o->state_due = false;
+	o->ops->write(o->socket, frame);
+	frame_unref(frame);
+}
+
 static bool has_work(const struct observer *o)
 {
-	return !o->is_dismissed &&
-	       (o->outbox_count ||
-		       (!o->read && (o->is_loading || (o->is_live && o->cursor < o->channel->max_seq))));
+	bool live_work = o->is_live && (o->state_due || o->cursor < o->channel->max_seq);
+	return !o->is_dismissed && (o->outbox_count || (!o->read && (o->is_loading || live_work)));
 }
 
 void observer_pump(struct observer *o)
@@ -316,14 +345,26 @@ void observer_pump(struct observer *o)
 	for (int i = 0; i < BURST && has_work(o) && o->ops->is_writable(o->socket); i++) {
 		if (o->outbox_count) {
 			step_outbox(o);
+		} else if (o->page) {
+			step_page(o);
 		} else if (o->is_loading) {
 			step_load(o);
-		} else {
+		} else if (o->cursor < o->channel->max_seq) {
 			step_live(o);
+		} else {
+			step_state(o);
 		}
 	}
 	if (has_work(o)) {
 		o->ops->want_writable(o->socket);
+	}
+}
+
+void observer_tell_state(struct observer *o)
+{
+	if (o->is_live) {
+		o->state_due = true;
+		observer_pump(o);
 	}
 }
 

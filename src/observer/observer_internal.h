@@ -16,11 +16,15 @@ struct observer {
 	uint64_t cursor; /* the last seq sent */
 	uint64_t skip_delta_seq; /* a delta of this event was left out: so are the rest */
 
+	bool state_due; /* the state has changed, or it has become live */
+
 	bool is_loading; /* a load_events is being answered */
 	bool follow;
 	struct load_plan plan;
 	size_t limit;
 	struct log_read *read; /* a cold read under way */
+	struct event **page; /* what it brought, while the socket takes nothing */
+	size_t page_count;
 
 	struct frame **outbox; /* answers that wait for the socket (a ring of limits->outbox_frames, made on first use) */
 	size_t outbox_head;
@@ -31,6 +35,8 @@ struct observer {
 /** Takes a provisional frame if the observer is live, wants it and its socket is free. */
 void observer_offer(
 	struct observer *observer, enum deltas deltas, uint64_t seq, struct frame *frame);
+/** Sends the state, if the observer is live: at once, or when its socket takes it. */
+void observer_tell_state(struct observer *observer);
 /** Sends a last frame and closes. */
 void observer_dismiss(
 	struct observer *observer, struct frame *frame, unsigned code, const char *reason);

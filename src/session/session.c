@@ -276,6 +276,7 @@ void session_show_recovered(struct session *session)
 	session->channel.max_seq = session_log_last_seq(session->log);
 	refresh_status(session);
 	refresh_prompt(session);
+	session_touch(session); /* an open block is told of, and its timer runs */
 }
 
 /** Hands a durable user_prompt to whoever runs the session's agent. */

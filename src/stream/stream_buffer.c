@@ -58,26 +58,25 @@ bool text_is_blank(const char *text, size_t len)
 	return true;
 }
 
+/** Whether a UTF-8 character begins with this byte. */
+static bool is_char_start(char byte)
+{
+	return ((unsigned char)byte & 0xc0) != 0x80;
+}
+
 /** The longest prefix of at most `len` bytes that ends between two characters. */
 static size_t utf8_floor(const char *text, size_t text_len, size_t len)
 {
-	while (len > 0 && len < text_len && ((unsigned char)text[len] & 0xc0) == 0x80) {
+	while (len > 0 && len < text_len && !is_char_start(text[len])) {
 		len--;
 	}
 	return len;
 }
 
-/** Whether inputs wait for the end of a block of this kind. */
-static bool kind_holds(enum block_kind kind)
-{
-	return kind == BLOCK_LIST || kind == BLOCK_TABLE || kind == BLOCK_FENCE ||
-	       kind == BLOCK_QUOTE;
-}
-
-/** Whether the open block is of that kind and not yet complete. */
+/** Whether the open block is one that inputs wait for, and not yet complete. */
 static bool is_holding_block(const struct stream_buffer *sb)
 {
-	return kind_holds(block_scanner_kind(sb->scanner)) && !block_scanner_closable(sb->scanner);
+	return block_kind_holds(block_scanner_kind(sb->scanner)) && !block_scanner_closable(sb->scanner);
 }
 
 /* --- emitting --- */
@@ -199,18 +198,33 @@ static void close_block_at(struct stream_buffer *sb, size_t end)
 	forget_cut(open);
 }
 
+/** The blanks that are left are the beginning of a new text: its indentation counts. */
+static void begin_text(struct stream_buffer *sb)
+{
+	struct open_text *open = &sb->open;
+	block_scanner_reset(sb->scanner);
+	open->lead = 0;
+	size_t end = BLOCK_SCANNER_NO_END;
+	for (size_t at = 0; at < open->text.len && end == BLOCK_SCANNER_NO_END;) {
+		at += block_scanner_feed(sb->scanner, open->text.data + at, open->text.len - at, &end);
+	}
+	assert(end == BLOCK_SCANNER_NO_END);
+}
+
 /** Ends the open block for good: the next text begins a new one. Blanks alone stay for it. */
 static void end_block(struct stream_buffer *sb)
 {
 	struct open_text *open = &sb->open;
+	if (!open->seq && !open->continues && block_scanner_kind(sb->scanner) == BLOCK_NONE) {
+		return; /* at the beginning already */
+	}
 	if (open->seq) {
 		emit_message(sb, open->text.len);
 		drop_text(open, open->text.len);
 	}
 	emit_all_held(sb);
 	forget_cut(open);
-	block_scanner_reset(sb->scanner);
-	open->lead = open->text.len;
+	begin_text(sb);
 }
 
 /** Cuts the open block: emits its text so far; the text that follows goes on in it. */
@@ -275,7 +289,7 @@ static void flush_by_size(struct stream_buffer *sb)
 		return;
 	}
 	if (!open->seq || open->text.len < sb->limits->paragraph_flush_size ||
-		kind_holds(block_scanner_kind(sb->scanner)) ||
+		block_scanner_kind(sb->scanner) != BLOCK_PARAGRAPH ||
 		!block_scanner_at_line_start(sb->scanner) ||
 		open->text.len < open->guard_checked + 1024) {
 		return;
@@ -292,14 +306,15 @@ static void flush_by_size(struct stream_buffer *sb)
  */
 static size_t feed_size(const struct stream_buffer *sb, const char *text, size_t len)
 {
-	size_t room = sb->limits->block_size - sb->open.text.len;
+	size_t cap = sb->limits->block_size;
+	size_t room = cap - (sb->open.text.len < cap ? sb->open.text.len : cap);
 	size_t step = len;
 	if (len > room) {
 		step = utf8_floor(text, len, room);
 		if (!step) {
 			do {
 				step++;
-			} while (step < len && ((unsigned char)text[step] & 0xc0) == 0x80);
+			} while (step < len && !is_char_start(text[step]));
 		}
 	}
 	const char *newline = memchr(text, '\n', step);
@@ -339,7 +354,9 @@ static uint64_t put_text(struct stream_buffer *sb, const struct stream_input *in
 		}
 		open_if_needed(sb, in);
 		first = first ? first : open->seq;
-		flush_by_size(sb);
+		if (at + used == in->data_len || is_char_start(in->data[at + used])) {
+			flush_by_size(sb);
+		}
 	}
 	return first;
 }
@@ -449,48 +466,6 @@ void stream_buffer_flush(struct stream_buffer *sb, enum stream_flush flush)
 		cut_block(sb);
 		sb->thought_is_newest = false;
 	}
-}
-
-static int64_t block_deadline(const struct stream_buffer *sb)
-{
-	const struct limits *limits = sb->limits;
-	const struct open_text *open = &sb->open;
-	enum block_kind kind = block_scanner_kind(sb->scanner);
-	if (block_scanner_closable(sb->scanner)) {
-		return open->last_ts + limits->soft_flush_ms;
-	}
-	if (!list_empty(&sb->held)) {
-		int64_t since = open->last_ts > sb->held_ts ? open->last_ts : sb->held_ts;
-		return since + (kind == BLOCK_FENCE ? limits->hold_fence_ms : limits->hold_ms);
-	}
-	if (kind_holds(kind)) {
-		return open->last_ts + limits->idle_block_flush_ms;
-	}
-	bool soft = kind == BLOCK_PARAGRAPH && block_scanner_at_line_start(sb->scanner);
-	return open->last_ts + (soft ? limits->soft_flush_ms : limits->idle_flush_ms);
-}
-
-int64_t stream_buffer_deadline(const struct stream_buffer *sb)
-{
-	if (sb->thought) {
-		return sb->thought_ts + sb->limits->thought_flush_ms;
-	}
-	return sb->open.seq ? block_deadline(sb) : INT64_MAX;
-}
-
-enum stream_flush stream_buffer_due(const struct stream_buffer *sb, int64_t now)
-{
-	if (stream_buffer_deadline(sb) > now) {
-		return STREAM_FLUSH_NONE;
-	}
-	if (sb->thought) {
-		return STREAM_FLUSH_THOUGHT;
-	}
-	/* An unmatched marker in a paragraph is waited for: more text, the cap or the end of the turn. */
-	bool waits = block_scanner_kind(sb->scanner) == BLOCK_PARAGRAPH &&
-		     !block_scanner_closable(sb->scanner) &&
-		     inline_guard_is_open(sb->open.text.data, sb->open.text.len);
-	return waits ? STREAM_FLUSH_NONE : STREAM_FLUSH_BLOCK;
 }
 
 /* --- looking --- */

@@ -51,6 +51,8 @@ struct stream_buffer {
 void held_destroy(struct held *held);
 /** Whether the text is spaces, tabs and line ends only. */
 bool text_is_blank(const char *text, size_t len);
+/** Whether inputs wait for the end of a block of this kind. */
+bool block_kind_holds(enum block_kind kind);
 /** Forgets everything that is open or held. */
 void stream_buffer_drop_all(struct stream_buffer *sb);
 

@@ -94,28 +94,56 @@ static void load_open(struct open_text *open, struct unpack *in)
 	load_bytes(in, &open->context);
 }
 
+/** A time that may be added to without a thought. */
+static bool time_fits(int64_t ts)
+{
+	return ts >= 0 && ts <= INT64_MAX / 2;
+}
+
+/** Whether an input may wait: text of messages never does, and thoughts are kept as chunks. */
+static bool held_fits(const struct held *held)
+{
+	return held->type != EVENT_MESSAGE_CHUNK && held->type != EVENT_AGENT_MESSAGE &&
+	       held->type != EVENT_AGENT_THOUGHT && time_fits(held->ts) &&
+	       (held->type == EVENT_CUSTOM) == (event_type_of(held->type_name.data, held->type_name.len) == EVENT_CUSTOM);
+}
+
+static bool open_fits(const struct open_text *open, const struct block_scanner *scanner)
+{
+	return open->lead <= open->text.len && text_is_blank(open->text.data, open->lead) &&
+	       open->lead + block_scanner_length(scanner) == open->text.len &&
+	       (open->seq != 0) == open->has_ink && time_fits(open->ts) && time_fits(open->last_ts);
+}
+
+/** An open thought stands alone: nothing is open or held beside it. */
+static bool thoughts_fit(const struct stream_buffer *sb)
+{
+	if (sb->thought) {
+		return sb->thought->type == EVENT_THOUGHT_CHUNK && !sb->open.seq && list_empty(&sb->held);
+	}
+	return !sb->thought_is_newest ||
+	       (!list_empty(&sb->held) &&
+		       list_entry(sb->held.prev, struct held, link)->type == EVENT_THOUGHT_CHUNK);
+}
+
 /** The numbers must fit together: emitted, open, thought and held seqs run up to next_seq. */
 static bool state_fits(const struct stream_buffer *sb)
 {
 	uint64_t seq = sb->emitted_seq;
-	if (sb->open.seq && sb->open.seq != ++seq) {
-		return false;
+	bool fits = seq < UINT64_MAX / 2 && open_fits(&sb->open, sb->scanner) && thoughts_fit(sb) &&
+		    time_fits(sb->held_ts) && time_fits(sb->thought_ts) &&
+		    (list_empty(&sb->held) || sb->open.seq);
+	if (sb->open.seq) {
+		fits = fits && sb->open.seq == ++seq;
 	}
-	if (sb->thought && sb->thought->seq != ++seq) {
-		return false;
+	if (sb->thought) {
+		fits = fits && held_fits(sb->thought) && sb->thought->seq == ++seq;
 	}
 	list_for_each(link, &sb->held) {
-		if (list_entry(link, struct held, link)->seq != ++seq) {
-			return false;
-		}
+		const struct held *held = list_entry(link, struct held, link);
+		fits = fits && held_fits(held) && held->seq == ++seq;
 	}
-	return sb->next_seq == seq + 1 &&
-	       sb->open.lead + block_scanner_length(sb->scanner) == sb->open.text.len &&
-	       sb->open.text.len < sb->limits->block_size && (sb->open.seq != 0) == sb->open.has_ink &&
-	       (!sb->thought_is_newest || sb->thought ||
-		       (!list_empty(&sb->held) &&
-			       list_entry(sb->held.prev, struct held, link)->type == EVENT_THOUGHT_CHUNK)) &&
-	       (list_empty(&sb->held) || sb->open.seq);
+	return fits && sb->next_seq == seq + 1;
 }
 
 int stream_buffer_load(struct stream_buffer *sb, struct unpack *in)

@@ -8,14 +8,14 @@
 /** A member that an event's data must or may have. */
 struct field {
 	const char *name;
-	char kind; /* s string, S non-empty string, i whole number from 0, a array, o object, * anything */
+	char kind; /* s string, S non-empty string, t token, i whole number from 0, n number, a array, o object */
 	bool needed;
 };
 
 #define FIELDS_MAX 8
 
 static const struct field fields[][FIELDS_MAX] = {
-	[EVENT_USER_PROMPT] = {{"message", 's', true}, {"prompt_id", 's', false}, {"client_id", 's', false}},
+	[EVENT_USER_PROMPT] = {{"message", 's', true}, {"prompt_id", 't', false}, {"client_id", 't', false}},
 	[EVENT_TOOL_CALL] = {{"tool_call_id", 'S', true}, {"title", 's', true}, {"kind", 's', false},
 		{"status", 's', false}, {"content", 'a', false}, {"locations", 'a', false}},
 	[EVENT_TOOL_CALL_UPDATE] = {{"tool_call_id", 'S', true}, {"title", 's', false}, {"kind", 's', false},
@@ -26,12 +26,13 @@ static const struct field fields[][FIELDS_MAX] = {
 	[EVENT_PERMISSION_REQUEST] = {{"request_id", 'S', true}, {"tool_call", 'o', true}, {"options", 'a', true}},
 	[EVENT_PERMISSION_RESOLVED] = {{"request_id", 'S', true}, {"outcome", 'S', true},
 		{"option_id", 's', false}, {"by", 's', false}},
+	[EVENT_USAGE] = {{"used", 'n', false}, {"size", 'n', false}},
 	[EVENT_TURN_END] = {{"stop_reason", 's', false}, {"message", 's', false}},
 	[EVENT_AGENT_STARTED] = {{"name", 's', false}, {"title", 's', false}, {"version", 's', false}},
 	[EVENT_AGENT_STOPPED] = {{"reason", 's', true}, {"detail", 's', false}},
 	[EVENT_MESSAGE_CHUNK] = {{"text", 'S', true}},
 	[EVENT_THOUGHT_CHUNK] = {{"text", 'S', true}},
-	[EVENT_UNKNOWN] = {{NULL, '*', false}},
+	[EVENT_UNKNOWN] = {{NULL, 0, false}},
 };
 
 static const char *kind_words(char kind)
@@ -41,8 +42,12 @@ static const char *kind_words(char kind)
 		return "a string";
 	case 'S':
 		return "a string that is not empty";
+	case 't':
+		return "a string that matches [A-Za-z0-9._:-]{1,128}";
+	case 'n':
+		return "a number";
 	case 'i':
-		return "a whole number from 0 on";
+		return "a whole number from 0 to 2^53 - 1";
 	case 'a':
 		return "an array";
 	default:
@@ -57,8 +62,14 @@ static bool is_of_kind(const json_t *value, char kind)
 		return json_is_string(value);
 	case 'S':
 		return json_is_string(value) && json_string_length(value);
+	case 't':
+		return json_is_string(value) &&
+		       token_is_valid(json_string_value(value), json_string_length(value), 128);
+	case 'n':
+		return json_is_number(value);
 	case 'i':
-		return json_is_integer(value) && json_integer_value(value) >= 0;
+		return json_is_integer(value) && json_integer_value(value) >= 0 &&
+		       json_integer_value(value) <= 9007199254740991;
 	case 'a':
 		return json_is_array(value);
 	default:
@@ -91,9 +102,21 @@ static int check_elements(enum event_type type, const json_t *data, struct refus
 	if (type == EVENT_PERMISSION_REQUEST &&
 		(!json_array_size(json_object_get(data, "options")) ||
 			!elements_have(json_object_get(data, "options"),
-				(const char *const[]){"option_id", "name", "kind", NULL}))) {
+				(const char *const[]){"option_id", "name", NULL}))) {
 		return refuse(refusal, "bad_request",
-			"permission_request needs options, each with option_id, name and kind, strings");
+			"permission_request needs options, each with option_id and name, strings");
+	}
+	if (!elements_have(json_object_get(data, "content"), (const char *const[]){"type", NULL}) ||
+		!elements_have(json_object_get(data, "locations"), (const char *const[]){"path", NULL})) {
+		return refuse(refusal, "bad_request",
+			"each element of content needs a type, and each of locations a path, strings");
+	}
+	const char *outcome = json_string_value(json_object_get(data, "outcome"));
+	bool selected = outcome && strcmp(outcome, "selected") == 0;
+	if (type == EVENT_PERMISSION_RESOLVED && !(selected && json_object_get(data, "option_id")) &&
+		strcmp(outcome, "cancelled") != 0) {
+		return refuse(refusal, "bad_request",
+			"the outcome is \"selected\", with an option_id, or \"cancelled\"");
 	}
 	return 0;
 }

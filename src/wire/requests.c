@@ -108,7 +108,7 @@ json_t *json_parse(const char *text, size_t len, struct refusal *refusal)
 		return NULL;
 	}
 	json_error_t error;
-	json_t *json = json_loadb(text, len, JSON_REJECT_DUPLICATES, &error);
+	json_t *json = json_loadb(text, len, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &error);
 	if (!json) {
 		refuse(refusal, "bad_json", "not valid JSON: %.120s (line %d, column %d)", error.text,
 			error.line, error.column);
@@ -320,7 +320,7 @@ static int parse_data(struct request *ret, const json_t *data, const struct limi
 }
 
 static int find_type(
-	const char *name, bool is_producer, enum request_type *ret_type, struct refusal *refusal)
+	const char *name, enum request_side side, enum request_type *ret_type, struct refusal *refusal)
 {
 	static const char *const names[] = {
 		[REQUEST_LOAD_EVENTS] = "load_events",
@@ -330,20 +330,24 @@ static int find_type(
 		[REQUEST_PERMISSION_ANSWER] = "permission_answer",
 		[REQUEST_APPEND] = "append",
 	};
+	static const char *const takes[] = {
+		[SIDE_OBSERVER] = "load_events, keepalive, prompt, cancel and permission_answer",
+		[SIDE_PRODUCER] = "append and keepalive",
+		[SIDE_FEED] = "keepalive and nothing else",
+	};
 	for (enum request_type type = 0; type <= REQUEST_APPEND; type++) {
-		bool here = type == REQUEST_KEEPALIVE || (type == REQUEST_APPEND) == is_producer;
+		bool here = type == REQUEST_KEEPALIVE || (type == REQUEST_APPEND && side == SIDE_PRODUCER) ||
+			    (type != REQUEST_APPEND && side == SIDE_OBSERVER);
 		if (here && strcmp(names[type], name) == 0) {
 			*ret_type = type;
 			return 0;
 		}
 	}
 	return refuse(refusal, "unknown_type", "this socket knows no frame of type \"%.40s\"; it takes %s",
-		name,
-		is_producer ? "append and keepalive"
-			    : "load_events, keepalive, prompt, cancel and permission_answer");
+		name, takes[side]);
 }
 
-int request_parse(const char *text, size_t len, const struct limits *limits, bool is_producer,
+int request_parse(const char *text, size_t len, const struct limits *limits, enum request_side side,
 	struct request *ret, struct refusal *refusal)
 {
 	*refusal = (struct refusal){0};
@@ -354,14 +358,16 @@ int request_parse(const char *text, size_t len, const struct limits *limits, boo
 	const json_t *type = json_object_get(json, "type");
 	const json_t *data = json_object_get(json, "data");
 	int r = 0;
+	if (json_is_string(type)) {
+		snprintf(refusal->request, sizeof(refusal->request), "%s", json_string_value(type));
+	}
 	if (!json_is_string(type) || !json_is_object(data)) {
 		r = refuse(refusal, "bad_request",
 			"a frame is {\"type\": string, \"data\": object}; this one is not");
 	} else if (check_names(json, "a frame", (const char *const[]){"type", "data", NULL}, refusal) < 0) {
 		r = -EINVAL;
 	} else {
-		snprintf(refusal->request, sizeof(refusal->request), "%s", json_string_value(type));
-		r = find_type(json_string_value(type), is_producer, &ret->type, refusal);
+		r = find_type(json_string_value(type), side, &ret->type, refusal);
 	}
 	ret->json = json;
 	if (r == 0) {
@@ -380,11 +386,11 @@ void request_finish(struct request *request)
 
 /* --- REST --- */
 
-/** A whole number of at most 15 digits, as JSON. */
+/** A whole number, as JSON; null if it is none, or has more digits than any that is taken. */
 static json_t *query_number(const char *text)
 {
 	size_t len = strlen(text);
-	if (!len || len > 15 || strspn(text, "0123456789") != len) {
+	if (!len || len > 16 || strspn(text, "0123456789") != len) {
 		return json_null();
 	}
 	return json_integer(strtoll(text, NULL, 10));
