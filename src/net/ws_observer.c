@@ -126,8 +126,10 @@ static void handle_answer(struct conn *conn, const struct request *request, stru
 	struct buffer extra = {0};
 	buffer_append_str(&extra, "\"request_id\":");
 	buffer_append_json(&extra, request->answer.request_id, strlen(request->answer.request_id));
-	buffer_append_str(&extra, ",\"by\":");
-	buffer_append_json(&extra, first.by, strlen(first.by));
+	if (first.by[0]) {
+		buffer_append_str(&extra, ",\"by\":");
+		buffer_append_json(&extra, first.by, strlen(first.by));
+	}
 	buffer_printf(&extra, ",\"seq\":%llu", (unsigned long long)first.seq);
 	conn_send_refusal(conn, refusal, buffer_cstr(&extra));
 	buffer_finish(&extra);

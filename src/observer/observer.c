@@ -142,13 +142,13 @@ void observer_offer(struct observer *o, enum deltas deltas, uint64_t seq, struct
 	if (!o->is_live || (deltas != DELTAS_NONE && deltas != o->deltas)) {
 		return;
 	}
-	/* A text with a hole in it is worth nothing: once one delta is left out, so is the rest. */
-	bool late = deltas == DELTAS_TEXT && o->skip_delta_seq == seq;
-	if (late || o->outbox_count || !o->ops->is_writable(o->socket)) {
+	bool takes = !o->outbox_count && o->ops->is_writable(o->socket);
+	if (deltas == DELTAS_TEXT && (!takes || o->skip_delta_seq == seq)) {
+		/* A text with a hole in it is worth nothing: once one delta is left out, so is the rest. */
 		o->skip_delta_seq = seq;
-		return;
+	} else if (takes) {
+		o->ops->write(o->socket, frame);
 	}
-	o->ops->write(o->socket, frame);
 }
 
 /* --- events --- */

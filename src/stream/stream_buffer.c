@@ -336,7 +336,8 @@ static uint64_t put_text(struct stream_buffer *sb, const struct stream_input *in
 	if (is_other_message(open, in)) {
 		end_block(sb);
 	}
-	uint64_t first = open->seq;
+	uint64_t first = open->seq; /* of the event that the chunk's first byte is in */
+	size_t start = open->text.len; /* where that byte stands in the open text */
 	open->last_ts = in->ts;
 	size_t used;
 	for (size_t at = 0; at < in->data_len; at += used) {
@@ -350,7 +351,11 @@ static uint64_t put_text(struct stream_buffer *sb, const struct stream_input *in
 				open_if_needed(sb, in);
 				first = first ? first : open->seq;
 			}
+			size_t had = open->text.len;
 			close_block_at(sb, end);
+			size_t gone = had - open->text.len;
+			first = gone && gone <= start ? 0 : first; /* the block ended in front of the chunk */
+			start -= gone < start ? gone : start;
 		}
 		open_if_needed(sb, in);
 		first = first ? first : open->seq;
