@@ -87,7 +87,9 @@ test('what cannot be a session is refused', async (t) => {
 	assertRefused(await raw('{"id": "a"} x'), 400, 'bad_json');
 	assertRefused(await raw(Buffer.from('{"title": "\xff"}', 'latin1')), 400, 'bad_utf8');
 	assertRefused(await create({ title: 'x'.repeat(2000) }), 413, 'too_large');
-	assertRefused(await raw(Buffer.alloc((8 << 20) + 1, ' ')), 413, 'too_large');
+	// The refusal comes on the length alone; a body that is on its way could break the connection before it is read.
+	const large = await server.rawRequest('POST', '/api/sessions', { 'content-length': String((8 << 20) + 1) });
+	assertRefused({ ...large, body: JSON.parse(large.body) }, 413, 'too_large');
 	assert.deepEqual(await idsOf(server), ['taken'], 'a refusal changes nothing');
 	await server.createSession({ id: 'x'.repeat(128) });
 });
@@ -112,9 +114,14 @@ test('paths and methods that do not exist are refused', async (t) => {
 		const answer = await server.rawRequest('GET', path);
 		return { ...answer, body: JSON.parse(answer.body) };
 	};
-	for (const id of ['.hidden', '%2e%2e', '%2E%2E%2fmetadata', 'x'.repeat(129), 'a%00b', 'gr%c3%bc', 'a%20b']) {
+	for (const id of ['.hidden', 'x'.repeat(129), 'gr%c3%bc', 'a%20b']) {
 		assertRefused(await raw(`/api/sessions/${id}`), 400, 'bad_session_id');
 	}
+	// Dots and slashes are taken as the path that they are, escaped or not; it leads nowhere.
+	for (const id of ['%2e%2e', '%2E%2E%2fmetadata', '..', 'a%2fb']) {
+		assertRefused(await raw(`/api/sessions/${id}`), 404, 'not_found');
+	}
+	await assert.rejects(raw('/api/sessions/a%00b'), { code: 'ECONNRESET' });
 });
 
 test('the server goes on after a client that broke off in a body', async (t) => {
@@ -123,6 +130,13 @@ test('the server goes on after a client that broke off in a body', async (t) => 
 		body: new ReadableStream({ pull: (c) => { c.enqueue(Buffer.from('{"id"')); c.error(new Error('gone')); } }),
 		headers: { 'content-type': 'application/json', 'content-length': '1000' },
 	}));
+	assert.deepEqual(await idsOf(server), []);
+});
+
+test('a body without its length is refused', async (t) => {
+	const server = await Server.start(t);
+	const { status, body } = await server.rawRequest('POST', '/api/sessions', { 'transfer-encoding': 'chunked' }, '{}');
+	assertRefused({ status, body: JSON.parse(body) }, 411, 'length_required');
 	assert.deepEqual(await idsOf(server), []);
 });
 
@@ -231,6 +245,8 @@ test('an append is taken whole or refused whole', async (t) => {
 		['bad_request', { data: {} }],
 		['bad_request', { type: 'x-note', data: {}, seq: 4 }],
 		['bad_request', { type: 'x-note', data: {}, message_id: 7 }],
+		['bad_request', { type: 'x-note', data: {}, message_id: 'x'.repeat(257) }],
+		['unknown_type', { type: `x-${'n'.repeat(63)}`, data: {} }],
 		['bad_request', 7],
 		['unsupported', { type: 'x-note', data: {}, key: 'k-1' }],
 		['unsupported', { type: 'run_start', data: { run_id: 'r-1' } }],
@@ -239,6 +255,7 @@ test('an append is taken whole or refused whole', async (t) => {
 	}
 	assertRefused(await append([]), 400, 'bad_request');
 	assertRefused(await append('text'), 400, 'bad_request');
+	assertRefused(await append(input.note({ text: 'a\0b' })), 400, 'bad_json');
 	const lines = await server.request('POST', `/api/sessions/${id}/events`, {
 		body: `${JSON.stringify(good)}\n{"type": \n`, headers: { 'content-type': 'application/x-ndjson' },
 	});

@@ -10,6 +10,7 @@ import { Server, demoAgent } from '../support/server.mjs';
 import { TestSocket } from '../support/socket.mjs';
 
 const FRAME_MAX = 1 << 20;
+const PRODUCER_FRAME_MAX = 8 << 20;
 
 function golden(folder) {
 	return readdirSync(`${protoDir}golden/${folder}`).map((file) =>
@@ -86,6 +87,23 @@ test('no frame that the schema allows is refused for its shape', async (t) => {
 	}
 });
 
+test('no input event that the schema allows is refused, and observers get it as the schema says', async (t) => {
+	const { server, id } = await start(t);
+	const producer = await Producer.connect(t, server, id);
+	const observer = await Observer.connect(t, server, id, { query: { format: 'both' } });
+	await observer.loadAll();
+	let last = 0;
+	for (const [name, json] of golden('input')) {
+		const ref = await producer.push(JSON.parse(json));
+		const frame = await producer.waitFor((f) => f.data.ref === ref);
+		assert.equal(frame.type, 'appended', `${name}: ${frame.data.message}`);
+		last = frame.data.acks[0].seq ?? last;
+	}
+	await observer.waitForSeq(last);
+	const { data } = observer.events().find((e) => e.data.tool_call_id === 'call_9');
+	assert.deepEqual(data, JSON.parse(Object.fromEntries(golden('input'))['input/tool_call.more_members.json']).data);
+});
+
 test('what the producer schema refuses is refused, and spends no number', async (t) => {
 	const { server, id } = await start(t);
 	const producer = await Producer.connect(t, server, id);
@@ -95,6 +113,12 @@ test('what the producer schema refuses is refused, and spends no number', async 
 		const frame = await producer.waitFor(() => true, { from });
 		assert.equal(frame.type, 'error', name);
 		assert.equal(frame.data.code, name.includes('unknown_type') ? 'unknown_type' : 'bad_request', name);
+	}
+	for (const [name, json] of golden('invalid/input')) {
+		const ref = await producer.push(JSON.parse(json));
+		const { type, data } = await producer.waitFor((f) => f.data.ref === ref);
+		assert.equal(type, 'error', name);
+		assert.equal(data.code, /unknown_type|whole_message|x_bare/.test(name) ? 'unknown_type' : 'bad_request', name);
 	}
 	const ref = await producer.push(input.note({}), { type: 'x-note' });
 	const { data } = await producer.waitFor((f) => f.data.ref === ref);
@@ -121,12 +145,12 @@ test('what is no JSON and no UTF-8 is refused', async (t) => {
 
 test('a frame over the limit is refused and the socket closed', async (t) => {
 	const { server, id } = await start(t);
-	for (const role of [Observer, Producer]) {
+	for (const [role, max] of [[Observer, FRAME_MAX], [Producer, PRODUCER_FRAME_MAX]]) {
 		const socket = await role.connect(t, server, id);
 		const frame = (fill) => JSON.stringify({ type: 'keepalive', data: { client_time: 1 } }).padEnd(fill, ' ');
-		await socket.sendRaw(frame(FRAME_MAX));
+		await socket.sendRaw(frame(max));
 		await socket.waitFor('keepalive_ack');
-		await socket.sendRaw(frame(FRAME_MAX + 1));
+		await socket.sendRaw(frame(max + 1));
 		assert.equal((await socket.waitClosed()).code, 1009);
 		assert.equal(socket.frames.at(-1).data.code, 'too_large');
 	}
@@ -174,7 +198,8 @@ test('a prompt is taken once, and a full queue says so', async (t) => {
 	for (let n = 1; n <= 100; n++) {
 		assert.deepEqual(await observer.prompt('list', `p-${n}`), { prompt_id: `p-${n}`, seq: null, duplicate: false });
 	}
-	assert.equal((await observer.refused('prompt', { message: 'list', prompt_id: 'p-101' })).code, 'queue_full');
+	const full = await observer.refused('prompt', { message: 'list', prompt_id: 'p-101' });
+	assert.deepEqual([full.code, full.prompt_id], ['queue_full', 'p-101']);
 	assert.deepEqual(await observer.prompt('list', 'p-7'), { prompt_id: 'p-7', seq: null, duplicate: true });
 	await server.request('DELETE', `/api/sessions/${id}`);
 });
@@ -186,6 +211,30 @@ test('an append to a session that is deleted meanwhile is refused', async (t) =>
 	const { status, body } = await server.request('POST', `/api/sessions/${id}/events`, { json: input.note({}) });
 	assert.equal(status, 404);
 	assert.equal(check.rest('error')(body), null);
+});
+
+test('a session that is deleted while all write to it is gone for all, and nobody is left waiting', async (t) => {
+	const server = await Server.start(t, { agent: demoAgent('--rate 0') });
+	for (let round = 0; round < 20; round++) {
+		const { id } = await server.createSession();
+		const producer = await Producer.connect(t, server, id);
+		const observer = await Observer.connect(t, server, id, { query: { deltas: round % 2 ? 'text' : 'html' } });
+		await observer.loadAll();
+		const write = async (n) => {
+			await producer.push(input.text(`Some text ${n}\n\n- an item\n`), input.note({ n }));
+			await observer.send('prompt', { message: 'tour', prompt_id: `p-${n}` });
+			return server.request('POST', `/api/sessions/${id}/events`, { json: input.note({ n }) });
+		};
+		const before = [write(1), write(2), write(3)];
+		await before[round % 3];
+		const [{ status }, ...posts] = await Promise.all([server.request('DELETE', `/api/sessions/${id}`), ...before, write(4)]);
+		assert.equal(status, 204);
+		posts.forEach((post) => assert.ok([200, 404].includes(post.status), `${post.status} ${JSON.stringify(post.body)}`));
+		for (const socket of [producer, observer]) {
+			assert.equal((await socket.waitClosed()).code, 4404);
+			assert.equal(socket.frames.at(-1).type, 'session_gone');
+		}
+	}
 });
 
 test('binary frames are refused', async (t) => {
