@@ -56,7 +56,7 @@ void channel_finish(struct channel *channel);
 void channel_wake(struct channel *channel);
 /** The end of a loop turn: frames made in it are not kept. */
 void channel_end_turn(struct channel *channel);
-/** Sends a provisional frame to the live observers that asked for such deltas (DELTAS_NONE: to all). */
+/** Offers a provisional frame to the live observers that asked for such deltas (DELTAS_NONE: to all). */
 void channel_send(struct channel *channel, enum deltas deltas, uint64_t seq, struct frame *frame);
 /** More text of the open event: keeps it for those who come later, and sends it as a delta. */
 void channel_delta(struct channel *channel, uint64_t seq, enum event_type type, const char *text,

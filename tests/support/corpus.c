@@ -1,0 +1,54 @@
+#include "corpus.h"
+
+#include "holdfast/buffer.h"
+
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+static void read_file(const char *path, struct buffer *out)
+{
+	FILE *file = fopen(path, "re");
+	if (!file) {
+		return;
+	}
+	size_t n;
+	do {
+		buffer_reserve(out, 4096);
+		n = fread(out->data + out->len, 1, 4096, file);
+		out->len += n;
+	} while (n);
+	fclose(file);
+}
+
+size_t corpus_each(const char *folder,
+	void (*visit)(void *arg, const char *name, const char *text, size_t len), void *arg)
+{
+	const char *root = getenv("HOLDFAST_CORPUS");
+	struct buffer path = {0};
+	buffer_printf(&path, "%s/%s", root ? root : HOLDFAST_SOURCE_ROOT "/../shared/corpus", folder);
+	struct dirent **entries;
+	int count = scandir(buffer_cstr(&path), &entries, NULL, alphasort);
+	if (count < 0) {
+		printf("[  SKIPPED ] no corpus here (HOLDFAST_CORPUS names it)\n");
+		buffer_finish(&path);
+		return 0;
+	}
+	size_t visited = 0;
+	size_t folder_len = path.len;
+	for (int i = 0; i < count; i++) {
+		struct buffer text = {0};
+		path.len = folder_len;
+		buffer_printf(&path, "/%s", entries[i]->d_name);
+		if (entries[i]->d_name[0] != '.') {
+			read_file(buffer_cstr(&path), &text);
+			visit(arg, entries[i]->d_name, text.data, text.len);
+			visited++;
+		}
+		buffer_finish(&text);
+		free(entries[i]);
+	}
+	free(entries);
+	buffer_finish(&path);
+	return visited;
+}

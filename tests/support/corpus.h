@@ -1,0 +1,14 @@
+/* The texts that unit tests read: the shared corpus, which a clone elsewhere does not have. */
+#ifndef HOLDFAST_TESTS_CORPUS_H
+#define HOLDFAST_TESTS_CORPUS_H
+
+#include <stddef.h>
+
+/**
+ * Calls `visit` for every file of a folder of the corpus, in the order of their names. Returns how
+ * many there were; 0, with a line that says so, if there is no corpus.
+ */
+size_t corpus_each(const char *folder,
+	void (*visit)(void *arg, const char *name, const char *text, size_t len), void *arg);
+
+#endif

@@ -1,0 +1,59 @@
+/*
+ * A session table on a data directory of its own, with a loop, for tests. No timer decides anything
+ * unless a test wants it to: the timeouts are longer than any test.
+ */
+#ifndef HOLDFAST_TESTS_RIG_H
+#define HOLDFAST_TESTS_RIG_H
+
+#include "holdfast/intake.h"
+#include "holdfast/session.h"
+
+struct rig {
+	uv_loop_t loop;
+	struct limits limits; /* a test may change them before rig_open() */
+	struct clock clock;
+	struct session_table *table;
+	char *dir;
+	bool owns_dir;
+	char *why; /* why rig_open() failed */
+	struct buffer told; /* what the floors above were told, `prompt s 3 hello; deleted s` */
+	uv_prepare_t prepare;
+	uv_timer_t guard;
+	enum store_durability durability;
+};
+
+/** A fresh directory; nothing is opened yet. */
+void rig_init(struct rig *rig);
+/** The same on a directory that is there; it is not removed in the end. */
+void rig_init_on(struct rig *rig, const char *dir);
+/** Ends everything; nothing may be left on the loop. Removes the directory if rig_init() made it. */
+void rig_finish(struct rig *rig);
+
+int rig_open(struct rig *rig);
+/** As a server that is told to stop. */
+void rig_close(struct rig *rig);
+
+/** Runs the loop until the journal is synced and no work is left on the thread pool. */
+void rig_settle(struct rig *rig);
+/** One turn of the loop, which does not wait. */
+void rig_turn(struct rig *rig);
+#define RIG_NEVER 100000000
+/** Every timeout of the stream buffer; RIG_NEVER at the start. */
+void rig_set_timeouts(struct rig *rig, int64_t ms);
+/** Runs the loop until the session shows this seq. */
+void rig_wait_for_seq(struct rig *rig, struct session *session, uint64_t seq);
+/** What was told since the last call must be this. */
+void rig_expect_told(struct rig *rig, const char *what);
+
+/** The session of this name; made if there is none. */
+struct session *rig_session(struct rig *rig, const char *id);
+uint64_t rig_say(struct session *session, const char *text);
+uint64_t rig_think(struct session *session, const char *text);
+/** An event of any type; data is JSON. */
+uint64_t rig_put(struct session *session, const char *type, const char *data);
+
+/** Copies a data directory into a new one under the same parent; the caller frees its name. */
+char *rig_copy_dir(const char *from);
+void rig_remove_dir(const char *dir);
+
+#endif

@@ -1,0 +1,568 @@
+/*
+ * Observers: pages, live events, and above all the moment between the two (CONTRACT.md, section 4). The
+ * client in fake_socket.c checks every frame; these tests see to it that the moments come.
+ */
+#include "fake_socket.h"
+#include "random.h"
+#include "rig.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+/* cmocka wants the ones above first. */
+#include <cmocka.h>
+
+/* A session on disk, with nothing of its log in memory unless a test says so. */
+struct stage {
+	struct rig rig;
+	struct session *session;
+	struct channel *channel;
+	struct fake_socket socket;
+};
+
+static void append(struct stage *st, int count)
+{
+	for (int i = 0; i < count; i++) {
+		rig_put(st->session, "x-note", "{\"text\":\"some text to fill a line with\"}");
+	}
+}
+
+/** As append(), and it is committed. */
+static void fill(struct stage *st, int count)
+{
+	append(st, count);
+	rig_settle(&st->rig);
+}
+
+static int setup(void **state)
+{
+	struct stage *st = xcalloc(1, sizeof(*st));
+	rig_init(&st->rig);
+	st->rig.limits.hot_tail_size = 1;
+	assert_int_equal(rig_open(&st->rig), 0);
+	st->session = rig_session(&st->rig, "s");
+	st->channel = session_channel(st->session);
+	rig_settle(&st->rig);
+	*state = st;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct stage *st = *state;
+	if (st->socket.frames) {
+		fake_socket_finish(&st->socket);
+	}
+	rig_finish(&st->rig);
+	free(st);
+	return 0;
+}
+
+static struct load_request after(uint64_t seq, size_t limit, bool follow)
+{
+	return (struct load_request){.from = LOAD_AFTER, .seq = seq, .limit = limit, .follow = follow};
+}
+
+static struct load_request newest(size_t limit)
+{
+	return (struct load_request){.from = LOAD_NEWEST, .limit = limit};
+}
+
+static struct load_request before(uint64_t seq, size_t limit)
+{
+	return (struct load_request){.from = LOAD_BEFORE, .seq = seq, .limit = limit};
+}
+
+static void open_socket(struct stage *st, enum deltas deltas)
+{
+	fake_socket_open(&st->socket, st->channel, deltas);
+	fake_socket_expect(&st->socket, "connected");
+}
+
+/* --- pages --- */
+
+static void pages_of_a_log(void **state)
+{
+	struct stage *st = *state;
+	fill(st, 12);
+	open_socket(st, DELTAS_NONE);
+	fake_socket_load(&st->socket, &(struct load_request){.from = LOAD_AFTER, .limit = 5});
+	rig_settle(&st->rig);
+	fake_socket_expect(&st->socket, "events_loaded 1-5 more");
+	struct load_request load = after(5, 5, false);
+	fake_socket_load(&st->socket, &load);
+	rig_settle(&st->rig);
+	fake_socket_expect(&st->socket, "events_loaded 6-10 more");
+	fill(st, 1);
+	fake_socket_expect(&st->socket, ""); /* not live yet */
+	load = after(10, 5, false);
+	fake_socket_load(&st->socket, &load);
+	rig_settle(&st->rig);
+	fake_socket_expect(&st->socket, "events_loaded 11-13; state idle");
+	fill(st, 2);
+	fake_socket_expect(&st->socket, "events 14-15");
+	load = before(4, 2);
+	fake_socket_load(&st->socket, &load);
+	rig_settle(&st->rig);
+	fake_socket_expect(&st->socket, "events_loaded 2-3 more");
+	load = before(3, 50);
+	fake_socket_load(&st->socket, &load);
+	rig_settle(&st->rig);
+	load = before(1, 50);
+	fake_socket_load(&st->socket, &load);
+	fake_socket_expect(&st->socket, "events_loaded 1-2; events_loaded 0-0");
+	fill(st, 1);
+	fake_socket_expect(&st->socket, "events 16-16");
+}
+
+static void follow_sends_page_after_page(void **state)
+{
+	struct stage *st = *state;
+	fill(st, 11);
+	open_socket(st, DELTAS_NONE);
+	struct load_request load = after(0, 4, true);
+	fake_socket_load(&st->socket, &load);
+	rig_settle(&st->rig);
+	fake_socket_expect(&st->socket,
+		"events_loaded 1-4 more; events_loaded 5-8 more; events_loaded 9-11; state idle");
+}
+
+static void an_empty_session_is_live_at_once(void **state)
+{
+	struct stage *st = *state;
+	struct fake_socket other;
+	open_socket(st, DELTAS_NONE);
+	fake_socket_open(&other, st->channel, DELTAS_NONE);
+	struct load_request load = newest(50);
+	fake_socket_load(&st->socket, &load);
+	fake_socket_expect(&st->socket, "events_loaded 0-0; state idle");
+	load = after(0, 50, false);
+	fake_socket_load(&other, &load);
+	fake_socket_expect(&other, "connected; events_loaded 0-0; state idle");
+	fill(st, 1);
+	fake_socket_expect(&st->socket, "events 1-1");
+	fake_socket_expect(&other, "events 1-1");
+	fake_socket_finish(&other);
+}
+
+static void the_server_is_always_right(void **state)
+{
+	struct stage *st = *state;
+	fill(st, 5);
+	open_socket(st, DELTAS_NONE);
+	struct load_request load = after(6, 3, true);
+	fake_socket_load(&st->socket, &load);
+	rig_settle(&st->rig);
+	fake_socket_expect(&st->socket, "events_loaded 3-5 more reset ahead; state idle");
+	load = after(2, 3, false);
+	load.has_epoch = true;
+	load.epoch = session_log_epoch(st->channel->log) + 1;
+	fake_socket_load(&st->socket, &load);
+	rig_settle(&st->rig);
+	fake_socket_expect(&st->socket, "events_loaded 3-5 more reset epoch; state idle");
+	load.epoch--;
+	fake_socket_load(&st->socket, &load);
+	rig_settle(&st->rig);
+	fake_socket_expect(&st->socket, "events_loaded 3-5; state idle");
+}
+
+static void a_page_is_bounded_in_bytes(void **state)
+{
+	struct stage *st = *state;
+	st->rig.limits.page_size = 400;
+	fill(st, 20);
+	open_socket(st, DELTAS_NONE);
+	struct load_request load = after(0, 50, true);
+	fake_socket_load(&st->socket, &load);
+	rig_settle(&st->rig);
+	assert_int_equal(st->socket.last, 20);
+	assert_true(fake_socket_count(&st->socket, "events_loaded") > 5);
+	load = newest(50);
+	fake_socket_load(&st->socket, &load);
+	rig_settle(&st->rig);
+	uint64_t first = (uint64_t)json_integer_value(
+		json_object_get(fake_socket_newest(&st->socket, "events_loaded"), "first_seq"));
+	assert_int_equal(st->socket.last, 20);
+	assert_true(first > 10);
+	load = before(first, 50);
+	fake_socket_load(&st->socket, &load);
+	rig_settle(&st->rig);
+	assert_int_equal(json_integer_value(json_object_get(
+				 fake_socket_newest(&st->socket, "events_loaded"), "last_seq")),
+		first - 1);
+}
+
+/* --- the race --- */
+
+/** Where the commit falls: the thread pool has one thread, and does things in the order they came. */
+enum moment {
+	READ_FIRST, /* the read is done, then what came meanwhile is committed */
+	COMMIT_FIRST, /* the load has begun, the commit comes before its read is done */
+	COMMIT_BETWEEN, /* as the second, and another one right behind the read */
+};
+
+static void race(struct stage *st, const struct load_request *load, enum moment moment)
+{
+	if (moment != READ_FIRST) {
+		append(st, 3);
+		session_table_end_turn(st->rig.table);
+	}
+	fake_socket_load(&st->socket, load);
+	if (moment != COMMIT_FIRST) {
+		append(st, 3);
+		session_table_end_turn(st->rig.table);
+	}
+	rig_settle(&st->rig);
+}
+
+/** Runs one interleaving from the start, and says whether the observer has everything and is live. */
+static void race_anew(const struct load_request *load, enum moment moment, size_t hot, enum deltas deltas)
+{
+	void *state;
+	setup(&state);
+	struct stage *st = state;
+	st->rig.limits.hot_tail_size = hot;
+	fill(st, 20);
+	fake_socket_open(&st->socket, st->channel, deltas);
+	race(st, load, moment);
+	if (load->from == LOAD_AFTER && !load->follow && !st->socket.live) {
+		/* It was told has_more: it asks for the rest. */
+		assert_int_equal(st->socket.last, 20);
+		struct load_request rest = after(20, 50, false);
+		fake_socket_load(&st->socket, &rest);
+		rig_settle(&st->rig);
+	}
+	assert_true(st->socket.live);
+	assert_int_equal(st->socket.last, st->channel->max_seq);
+	assert_int_equal(st->channel->max_seq, moment == COMMIT_BETWEEN ? 26 : 23);
+	fill(st, 2);
+	assert_int_equal(st->socket.last, st->channel->max_seq);
+	teardown(&state);
+}
+
+static void registration_race_sends_missed_events(void **state)
+{
+	static const enum moment moments[] = {READ_FIRST, COMMIT_FIRST, COMMIT_BETWEEN};
+	static const size_t hot_sizes[] = {1, 300, 1 << 20};
+	for (size_t m = 0; m < 3; m++) {
+		for (size_t h = 0; h < 3; h++) {
+			for (enum deltas deltas = DELTAS_NONE; deltas <= DELTAS_HTML; deltas++) {
+				struct load_request loads[] = {after(0, 50, false), after(0, 4, true),
+					after(13, 7, true), after(20, 50, false), newest(50), newest(3)};
+				for (size_t i = 0; i < sizeof(loads) / sizeof(loads[0]); i++) {
+					race_anew(&loads[i], moments[m], hot_sizes[h], deltas);
+				}
+			}
+		}
+	}
+	(void)state;
+}
+
+/** A page of older events is read from disk while live events come: they come after it, all of them. */
+static void live_events_come_during_a_page_of_older_ones(void **state)
+{
+	struct stage *st = *state;
+	fill(st, 20);
+	open_socket(st, DELTAS_NONE);
+	struct load_request load = newest(3);
+	fake_socket_load(&st->socket, &load);
+	rig_settle(&st->rig);
+	fake_socket_expect(&st->socket, "events_loaded 18-20 more; state idle");
+	load = before(18, 5);
+	append(st, 2);
+	session_table_end_turn(st->rig.table);
+	fake_socket_load(&st->socket, &load);
+	append(st, 2);
+	rig_settle(&st->rig);
+	fake_socket_expect(&st->socket, "events_loaded 13-17 more; events 21-22; events 23-24");
+}
+
+/** The follow load is as long as the log, which grows as it is read. */
+static void a_load_that_is_overtaken_again_and_again(void **state)
+{
+	struct stage *st = *state;
+	fill(st, 30);
+	open_socket(st, DELTAS_NONE);
+	struct load_request load = after(0, 5, true);
+	fake_socket_load(&st->socket, &load);
+	for (int i = 0; i < 20 && !st->socket.live; i++) {
+		append(st, 3);
+		rig_turn(&st->rig);
+	}
+	rig_settle(&st->rig);
+	assert_true(st->socket.live);
+	assert_int_equal(st->socket.last, st->channel->max_seq);
+}
+
+static void a_deleted_session_ends_its_loads(void **state)
+{
+	struct stage *st = *state;
+	fill(st, 20);
+	open_socket(st, DELTAS_NONE);
+	struct load_request load = after(0, 50, false);
+	session_delete(st->session);
+	session_table_end_turn(st->rig.table);
+	fake_socket_load(&st->socket, &load); /* its read is behind the deletion */
+	rig_settle(&st->rig);
+	fake_socket_expect(&st->socket, "session_gone");
+	assert_int_equal(st->socket.closed, 4404);
+	assert_int_equal(session_table_count(st->rig.table), 0);
+	rig_expect_told(&st->rig, "deleted s");
+}
+
+static void a_closed_observer_forgets_its_read(void **state)
+{
+	struct stage *st = *state;
+	fill(st, 20);
+	open_socket(st, DELTAS_NONE);
+	struct load_request load = after(0, 50, false);
+	fake_socket_load(&st->socket, &load);
+	observer_destroy(st->socket.observer);
+	st->socket.observer = NULL;
+	rig_settle(&st->rig);
+	fake_socket_expect(&st->socket, "");
+}
+
+static void a_new_load_takes_the_place_of_the_old(void **state)
+{
+	struct stage *st = *state;
+	fill(st, 20);
+	open_socket(st, DELTAS_NONE);
+	struct load_request load = after(0, 5, true);
+	fake_socket_load(&st->socket, &load);
+	load = newest(4);
+	fake_socket_load(&st->socket, &load);
+	rig_settle(&st->rig);
+	fake_socket_expect(&st->socket, "events_loaded 17-20 more; state idle");
+}
+
+/* --- slow sockets --- */
+
+static void a_full_socket_costs_a_cursor(void **state)
+{
+	struct stage *st = *state;
+	fill(st, 10);
+	open_socket(st, DELTAS_NONE);
+	struct load_request load = newest(5);
+	fake_socket_load(&st->socket, &load);
+	rig_settle(&st->rig);
+	fake_socket_expect(&st->socket, "events_loaded 6-10 more; state idle");
+	fake_socket_drain(&st->socket, 0);
+	for (int i = 0; i < 40; i++) {
+		fill(st, 20);
+	}
+	fake_socket_expect(&st->socket, "");
+	assert_true(st->socket.wanted);
+	while (st->socket.last < st->channel->max_seq) {
+		fake_socket_drain(&st->socket, 1);
+		rig_settle(&st->rig);
+	}
+	fake_socket_expect(&st->socket, "events 11-510; events 511-810");
+}
+
+/** The socket fills up while the page is being read: the page waits, and no event is lost. */
+static void a_socket_that_fills_during_the_read(void **state)
+{
+	struct stage *st = *state;
+	fill(st, 20);
+	open_socket(st, DELTAS_NONE);
+	struct load_request load = after(0, 8, true);
+	fake_socket_load(&st->socket, &load);
+	fake_socket_drain(&st->socket, 0);
+	append(st, 3);
+	rig_settle(&st->rig);
+	fake_socket_expect(&st->socket, "");
+	while (!st->socket.live || st->socket.last < st->channel->max_seq) {
+		assert_true(st->socket.wanted);
+		fake_socket_drain(&st->socket, 1);
+		rig_settle(&st->rig);
+	}
+	fake_socket_drain(&st->socket, 1);
+	fake_socket_expect(&st->socket, "events_loaded 1-8 more; events_loaded 9-16 more; "
+					"events_loaded 17-23; state idle");
+}
+
+static void answers_are_bounded(void **state)
+{
+	struct stage *st = *state;
+	open_socket(st, DELTAS_NONE);
+	fake_socket_drain(&st->socket, 0);
+	for (size_t i = 0; i < st->rig.limits.outbox_frames; i++) {
+		observer_send(st->socket.observer, frame_make("note", "{}", 2));
+		assert_int_equal(st->socket.closed, 0);
+	}
+	observer_send(st->socket.observer, frame_make("note", "{}", 2));
+	assert_int_equal(st->socket.closed, 1008);
+	observer_send(st->socket.observer, frame_make("note", "{}", 2));
+	fake_socket_expect(&st->socket, "");
+}
+
+static void answers_keep_their_order_and_go_first(void **state)
+{
+	struct stage *st = *state;
+	fill(st, 3);
+	open_socket(st, DELTAS_NONE);
+	fake_socket_drain(&st->socket, 0);
+	struct load_request load = newest(5);
+	fake_socket_load(&st->socket, &load);
+	observer_send(st->socket.observer, frame_make("one", "{}", 2));
+	observer_send(st->socket.observer, frame_make("two", "{}", 2));
+	while (!st->socket.live) {
+		fake_socket_drain(&st->socket, 1);
+		rig_settle(&st->rig);
+	}
+	fake_socket_drain(&st->socket, 1);
+	fake_socket_expect(&st->socket, "one; two; events_loaded 1-3; state idle");
+}
+
+/** What is provisional is left out, and of the state only the newest counts: slow is no reason to close. */
+static void a_full_socket_is_not_filled_further(void **state)
+{
+	struct stage *st = *state;
+	open_socket(st, DELTAS_TEXT);
+	struct load_request load = newest(5);
+	fake_socket_load(&st->socket, &load);
+	fake_socket_expect(&st->socket, "events_loaded 0-0; state idle");
+	fake_socket_drain(&st->socket, 0);
+	rig_say(st->session, "- a\n");
+	for (size_t i = 0; i < st->rig.limits.outbox_frames; i++) {
+		append(st, 2);
+		rig_say(st->session, "- b\n");
+		rig_settle(&st->rig);
+	}
+	assert_int_equal(st->socket.closed, 0);
+	rig_put(st->session, "turn_end", "{}");
+	rig_say(st->session, "more");
+	rig_settle(&st->rig);
+	fake_socket_drain(&st->socket, SIZE_MAX);
+	rig_settle(&st->rig);
+	fake_socket_expect(&st->socket, "events 1-500; events 501-514; state running");
+	assert_true(st->socket.prompting);
+	/* Of the event that is open it has missed the beginning: the rest is left out, too. */
+	rig_say(st->session, " text");
+	rig_settle(&st->rig);
+	fake_socket_expect(&st->socket, "");
+	rig_put(st->session, "turn_end", "{}");
+	rig_say(st->session, "new");
+	rig_settle(&st->rig);
+	fake_socket_expect(&st->socket, "delta 517 new; events 515-516; state running");
+}
+
+/* --- anything at all --- */
+
+#define CROWD 4
+
+static void load_something(struct stage *st, struct fake_socket *s, struct random *r)
+{
+	uint64_t max = st->channel->max_seq;
+	struct load_request loads[] = {
+		newest(1 + random_below(r, 20)),
+		before(1 + random_below(r, (uint32_t)max + 3), 1 + random_below(r, 20)),
+		after(s->has_page ? s->last : 0, 1 + random_below(r, 20), true),
+		after(random_below(r, (uint32_t)max + 3), 1 + random_below(r, 20), true),
+		after(random_below(r, (uint32_t)max + 1), 1 + random_below(r, 20), false),
+	};
+	fake_socket_load(s, &loads[random_below(r, 5)]);
+}
+
+static void do_something(struct stage *st, struct fake_socket *crowd, struct random *r)
+{
+	struct fake_socket *s = &crowd[random_below(r, CROWD)];
+	switch (random_below(r, 10)) {
+	case 0:
+		load_something(st, s, r);
+		break;
+	case 1:
+		fake_socket_drain(s, random_below(r, 3));
+		break;
+	case 2:
+		fake_socket_drain(s, 100);
+		break;
+	case 3:
+		rig_turn(&st->rig);
+		break;
+	case 4:
+		rig_put(st->session, "turn_end", "{}");
+		break;
+	case 5:
+		session_table_end_turn(st->rig.table);
+		break;
+	case 6:
+		rig_say(st->session, random_below(r, 3) ? "- é\n" : "\n\ntext");
+		break;
+	case 7:
+		rig_think(st->session, "hm");
+		break;
+	default:
+		append(st, 1 + (int)random_below(r, 3));
+	}
+}
+
+/** In the end every client loads what it misses, and must have the whole log. */
+static void catch_up(struct stage *st, struct fake_socket *s)
+{
+	fake_socket_drain(s, SIZE_MAX);
+	struct load_request load = after(s->live ? s->last : 0, 50, true);
+	fake_socket_load(s, &load);
+	do {
+		rig_settle(&st->rig);
+		fake_socket_drain(s, SIZE_MAX);
+	} while (s->wanted || st->rig.loop.active_reqs.count);
+	assert_true(s->live);
+	assert_int_equal(s->last, st->channel->max_seq);
+}
+
+static void whatever_happens_every_client_has_the_log(void **state)
+{
+	for (uint64_t seed = 1; seed <= 150; seed++) {
+		void *stage;
+		struct random r = {seed};
+		struct fake_socket crowd[CROWD];
+		setup(&stage);
+		struct stage *st = stage;
+		st->rig.limits.hot_tail_size = seed % 3 ? 1 : 600;
+		st->rig.limits.page_size = seed % 2 ? 700 : 1 << 20;
+		for (size_t i = 0; i < CROWD; i++) {
+			fake_socket_open(&crowd[i], st->channel, (enum deltas)(i % 3));
+		}
+		for (int i = 0; i < 150; i++) {
+			do_something(st, crowd, &r);
+		}
+		rig_settle(&st->rig);
+		for (size_t i = 0; i < CROWD; i++) {
+			catch_up(st, &crowd[i]);
+			fake_socket_finish(&crowd[i]);
+		}
+		teardown(&stage);
+	}
+	(void)state;
+}
+
+int main(void)
+{
+	/* One thread does the work in the order in which it was asked for: the races come out the same each time. */
+	setenv("UV_THREADPOOL_SIZE", "1", 1);
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		TEST(pages_of_a_log),
+		TEST(follow_sends_page_after_page),
+		TEST(an_empty_session_is_live_at_once),
+		TEST(the_server_is_always_right),
+		TEST(a_page_is_bounded_in_bytes),
+		cmocka_unit_test(registration_race_sends_missed_events),
+		TEST(live_events_come_during_a_page_of_older_ones),
+		TEST(a_load_that_is_overtaken_again_and_again),
+		TEST(a_deleted_session_ends_its_loads),
+		TEST(a_closed_observer_forgets_its_read),
+		TEST(a_new_load_takes_the_place_of_the_old),
+		TEST(a_full_socket_costs_a_cursor),
+		TEST(a_socket_that_fills_during_the_read),
+		TEST(a_full_socket_is_not_filled_further),
+		TEST(answers_are_bounded),
+		TEST(answers_keep_their_order_and_go_first),
+		cmocka_unit_test(whatever_happens_every_client_has_the_log),
+	};
+	return cmocka_run_group_tests_name("observer", tests, NULL, NULL);
+}

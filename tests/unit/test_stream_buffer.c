@@ -1,0 +1,322 @@
+/* Which input gets which seq, and what is held until when: CONTRACT.md, sections 1 and 3, line by line. */
+#include "stream_bench.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+/* cmocka wants the ones above first. */
+#include <cmocka.h>
+
+static int setup(void **state)
+{
+	struct stream_bench *b = xmalloc(sizeof(*b));
+	stream_bench_init(b);
+	*state = b;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	stream_bench_finish(*state);
+	free(*state);
+	return 0;
+}
+
+/* --- seqs --- */
+
+static void list_tool_paragraph_are_5_6_7(void **state)
+{
+	struct stream_bench *b = *state;
+	for (uint64_t seq = 1; seq <= 4; seq++) {
+		assert_int_equal(stream_bench_put(b, EVENT_PLAN), seq);
+	}
+	stream_bench_expect(b, "1 plan; 2 plan; 3 plan; 4 plan");
+	assert_int_equal(stream_bench_say(b, "- a\n"), 5);
+	assert_int_equal(stream_bench_put(b, EVENT_TOOL_CALL), 6);
+	assert_int_equal(stream_bench_say(b, "- b\n"), 5);
+	stream_bench_expect(b, "(6 tool_call)");
+	assert_int_equal(stream_bench_say(b, "\n"), 5);
+	assert_int_equal(stream_buffer_next_seq(b->sb), 7);
+	stream_bench_say(b, "After");
+	stream_bench_expect(b, "5 message [- a¶- b¶¶]; 6 tool_call");
+	assert_int_equal(stream_bench_say(b, " it."), 7);
+	assert_int_equal(stream_bench_end_turn(b), 8);
+	stream_bench_expect(b, "7 message [After it.]; 8 turn_end");
+}
+
+static void the_rest_of_a_chunk_gets_the_next_seq(void **state)
+{
+	struct stream_bench *b = *state;
+	assert_int_equal(stream_bench_say(b, "One.\n\nTwo.\n\n# Three\nFour"), 1);
+	stream_bench_expect(b, "1 message [One.¶¶]; 2 message [Two.¶¶]; 3 message [# Three¶]");
+	assert_int_equal(stream_bench_say(b, "."), 4);
+	assert_int_equal(stream_buffer_next_seq(b->sb), 5);
+}
+
+static void blank_lines_open_nothing(void **state)
+{
+	struct stream_bench *b = *state;
+	assert_int_equal(stream_bench_say(b, "\n"), 0);
+	assert_int_equal(stream_bench_say(b, " \t\n  "), 0);
+	assert_int_equal(stream_buffer_next_seq(b->sb), 1);
+	assert_int_equal(stream_bench_put(b, EVENT_TOOL_CALL), 1);
+	assert_int_equal(stream_bench_say(b, "Text"), 2);
+	stream_bench_end_turn(b);
+	stream_bench_expect(b, "1 tool_call; 2 message [¶ \t¶  Text]; 3 turn_end");
+}
+
+static void a_turn_of_blank_lines_has_no_message(void **state)
+{
+	struct stream_bench *b = *state;
+	stream_bench_say(b, "\n\n \n");
+	assert_int_equal(stream_bench_end_turn(b), 1);
+	stream_bench_expect(b, "1 turn_end");
+}
+
+static void thoughts_coalesce_while_open(void **state)
+{
+	struct stream_bench *b = *state;
+	assert_int_equal(stream_bench_think(b, "I "), 1);
+	assert_int_equal(stream_bench_think(b, "think"), 1);
+	stream_bench_expect(b, "");
+	assert_int_equal(stream_bench_put(b, EVENT_TOOL_CALL), 2);
+	stream_bench_expect(b, "1 thought [I think]; 2 tool_call");
+	assert_int_equal(stream_bench_think(b, "more"), 3);
+	assert_int_equal(stream_bench_say(b, "Text"), 4);
+	stream_bench_expect(b, "3 thought [more]");
+	assert_int_equal(stream_bench_think(b, "again"), 5);
+	stream_bench_expect(b, "4 message [Text]");
+	stream_bench_end_turn(b);
+	stream_bench_expect(b, "5 thought [again]; 6 turn_end");
+}
+
+static void thoughts_coalesce_while_held(void **state)
+{
+	struct stream_bench *b = *state;
+	stream_bench_say(b, "- a\n");
+	assert_int_equal(stream_bench_think(b, "one "), 2);
+	assert_int_equal(stream_bench_think(b, "two"), 2);
+	assert_int_equal(stream_bench_put(b, EVENT_TOOL_CALL), 3);
+	assert_int_equal(stream_bench_think(b, "three"), 4);
+	assert_int_equal(stream_bench_say(b, "- b\n"), 1);
+	assert_int_equal(stream_bench_think(b, "four"), 5);
+	stream_bench_expect(b, "(2 thought); (3 tool_call); (4 thought); (5 thought)");
+	stream_bench_end_turn(b);
+	stream_bench_expect(b, "1 message [- a¶- b¶]; 2 thought [one two]; 3 tool_call; "
+			       "4 thought [three]; 5 thought [four]; 6 turn_end");
+}
+
+static void another_message_id_begins_a_block(void **state)
+{
+	struct stream_bench *b = *state;
+	assert_int_equal(stream_bench_say_as(b, "m1", "- a\n"), 1);
+	assert_int_equal(stream_bench_say_as(b, "m1", "- b\n"), 1);
+	assert_int_equal(stream_bench_put(b, EVENT_TOOL_CALL), 2);
+	assert_int_equal(stream_bench_say_as(b, "m2", "- c\n"), 3);
+	stream_bench_expect(b, "(2 tool_call); 1 message [- a¶- b¶] of m1; 2 tool_call");
+	assert_int_equal(stream_bench_say(b, "- d\n"), 3);
+	stream_bench_end_turn(b);
+	stream_bench_expect(b, "3 message [- c¶- d¶] of m2; 4 turn_end");
+}
+
+/* --- what is held --- */
+
+static const struct {
+	const char *text;
+	bool closable; /* once a blank line has come */
+} holding[] = {
+	{"- a\n", true},
+	{"1. a\n   - b\n", true},
+	{"- a\n  para", true},
+	{"| a | b |\n|---|---|\n| 1 | 2 |\n", true},
+	{"> a\n", true},
+	{"> - a\n> - b\n", true},
+	{"```js\ncode\n", false},
+	{"~~~~\n```\n", false},
+	{"   ```\n", false},
+	{"- a\n  ```\n  code\n", false},
+};
+
+/** In each of these blocks everything but text waits; what comes behind it goes out in seq order. */
+static void blocks_hold(void **state)
+{
+	static const enum event_type waits[] = {EVENT_TOOL_CALL, EVENT_TOOL_CALL_UPDATE, EVENT_PLAN,
+		EVENT_USAGE, EVENT_FILE_READ, EVENT_FILE_WRITE, EVENT_CUSTOM};
+	for (size_t i = 0; i < sizeof(holding) / sizeof(holding[0]); i++) {
+		for (size_t k = 0; k < sizeof(waits) / sizeof(waits[0]); k++) {
+			struct stream_bench b;
+			stream_bench_init(&b);
+			assert_int_equal(stream_bench_say(&b, holding[i].text), 1);
+			assert_int_equal(stream_bench_put(&b, waits[k]), 2);
+			assert_int_equal(stream_buffer_emitted_seq(b.sb), 0);
+			assert_int_equal(stream_bench_think(&b, "hm"), 3);
+			assert_int_equal(stream_buffer_emitted_seq(b.sb), 0);
+			assert_int_equal(stream_bench_end_turn(&b), 4);
+			assert_int_equal(b.last_seq, 4);
+			assert_string_equal(buffer_cstr(&b.text), holding[i].text);
+			stream_bench_finish(&b);
+		}
+	}
+	(void)state;
+}
+
+/** A list, table or quote that has seen a blank line is over when anything else arrives. */
+static void closable_blocks_end_at_another_input(void **state)
+{
+	for (size_t i = 0; i < sizeof(holding) / sizeof(holding[0]); i++) {
+		struct stream_bench b;
+		stream_bench_init(&b);
+		stream_bench_say(&b, holding[i].text);
+		stream_bench_say(&b, "\n\n");
+		assert_int_equal(stream_bench_put(&b, EVENT_TOOL_CALL), 2);
+		assert_int_equal(stream_buffer_emitted_seq(b.sb), holding[i].closable ? 2 : 0);
+		stream_bench_finish(&b);
+	}
+	(void)state;
+}
+
+static void a_closed_fence_holds_nothing(void **state)
+{
+	struct stream_bench *b = *state;
+	stream_bench_say(b, "````\n```\n");
+	stream_bench_put(b, EVENT_TOOL_CALL);
+	stream_bench_say(b, "`````\n");
+	stream_bench_expect(b, "(2 tool_call)");
+	stream_bench_put(b, EVENT_TOOL_CALL);
+	stream_bench_expect(b, "1 message [````¶```¶`````¶]; 2 tool_call; 3 tool_call");
+}
+
+static void a_closed_block_lets_the_held_out_at_the_next_text(void **state)
+{
+	struct stream_bench *b = *state;
+	stream_bench_say(b, "- a\n");
+	stream_bench_put(b, EVENT_TOOL_CALL);
+	stream_bench_put(b, EVENT_TOOL_CALL_UPDATE);
+	stream_bench_say(b, "\n");
+	stream_bench_expect(b, "(2 tool_call); (3 tool_call_update)");
+	stream_bench_say(b, "N");
+	stream_bench_expect(b, "1 message [- a¶¶]; 2 tool_call; 3 tool_call_update");
+	stream_bench_end_turn(b);
+	stream_bench_expect(b, "4 message [N]; 5 turn_end");
+}
+
+static void everything_else_flushes_a_paragraph(void **state)
+{
+	struct stream_bench *b = *state;
+	stream_bench_say(b, "Let me **look");
+	assert_int_equal(stream_bench_put(b, EVENT_TOOL_CALL), 2);
+	stream_bench_expect(b, "1 message [Let me **look]; 2 tool_call");
+	assert_int_equal(stream_bench_say(b, "** there.\n"), 3);
+	stream_bench_think(b, "hm");
+	stream_bench_expect(b, "3 message [** there.¶]");
+	stream_bench_say(b, "# Head");
+	stream_bench_put(b, EVENT_FILE_READ);
+	stream_bench_expect(b, "4 thought [hm]; 5 message [# Head]; 6 file_read");
+	stream_bench_say(b, "    code\n");
+	stream_bench_put(b, EVENT_USAGE);
+	stream_bench_expect(b, "7 message [    code¶]; 8 usage");
+}
+
+static void a_permission_request_forces_everything_out(void **state)
+{
+	struct stream_bench *b = *state;
+	stream_bench_say(b, "```c\nint a;\n");
+	stream_bench_put(b, EVENT_TOOL_CALL);
+	stream_bench_think(b, "may I");
+	assert_int_equal(stream_bench_put(b, EVENT_PERMISSION_REQUEST), 4);
+	stream_bench_expect(b, "(2 tool_call); (3 thought); 1 message [```c¶int a;¶]; 2 tool_call; "
+			       "3 thought [may I]; 4 permission_request");
+	assert_int_equal(stream_bench_put(b, EVENT_PERMISSION_RESOLVED), 5);
+	assert_int_equal(stream_bench_say(b, "int b;\n```\n"), 6);
+	assert_int_equal(stream_bench_say(b, "Done"), 6);
+	stream_bench_expect(
+		b, "5 permission_resolved; 6 message [int b;¶```¶] continues 1 context [```c¶]");
+	stream_bench_put(b, EVENT_PERMISSION_REQUEST);
+	stream_bench_expect(b, "7 message [Done]; 8 permission_request");
+}
+
+static void the_end_of_a_turn_lets_everything_out(void **state)
+{
+	static const char *const texts[] = {"- a", "| a |\n|-|\n| b", "```\nx", "> q", "para **b", "# h"};
+	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+		struct stream_bench b;
+		stream_bench_init(&b);
+		stream_bench_say(&b, texts[i]);
+		stream_bench_put(&b, EVENT_TOOL_CALL);
+		stream_bench_end_turn(&b);
+		assert_int_equal(b.last_seq, 3);
+		assert_string_equal(buffer_cstr(&b.text), texts[i]);
+		/* What comes next is a new text: a fence is not open any more. */
+		stream_bench_say(&b, "Next\n");
+		stream_bench_put(&b, EVENT_TOOL_CALL);
+		assert_int_equal(b.last_seq, 5);
+		stream_bench_finish(&b);
+	}
+	(void)state;
+}
+
+/** Blanks that came before a tool call stand in front of the next event, and count when it is read. */
+static void indentation_before_a_tool_call_counts(void **state)
+{
+	struct stream_bench *b = *state;
+	stream_bench_say(b, "    ");
+	assert_int_equal(stream_bench_put(b, EVENT_TOOL_CALL), 1);
+	assert_int_equal(stream_bench_say(b, "- no list but code\n"), 2);
+	assert_int_equal(stream_bench_put(b, EVENT_TOOL_CALL), 3);
+	stream_bench_expect(b, "1 tool_call; 2 message [    - no list but code¶]; 3 tool_call");
+}
+
+/* --- what is shown of the open event --- */
+
+static void assert_open(struct stream_bench *b, uint64_t seq, const char *text)
+{
+	struct stream_open open;
+	stream_buffer_get_open(b->sb, &open);
+	assert_int_equal(open.seq, seq);
+	assert_int_equal(open.len, strlen(text));
+	assert_memory_equal(open.text ? open.text : "", text, open.len);
+}
+
+static void the_open_event_shows_what_is_certain(void **state)
+{
+	struct stream_bench *b = *state;
+	assert_open(b, 0, "");
+	stream_bench_say(b, "\n");
+	assert_open(b, 0, "");
+	stream_bench_say(b, "- é\n");
+	assert_open(b, 1, "\n- é\n");
+	stream_bench_say(b, "\n-");
+	assert_open(b, 1, "\n- é\n\n");
+	stream_bench_say(b, "x");
+	assert_open(b, 2, "-x");
+	stream_bench_think(b, "h");
+	stream_bench_think(b, "m");
+	assert_open(b, 3, "hm");
+	stream_bench_end_turn(b);
+	assert_open(b, 0, "");
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		TEST(list_tool_paragraph_are_5_6_7),
+		TEST(the_rest_of_a_chunk_gets_the_next_seq),
+		TEST(blank_lines_open_nothing),
+		TEST(a_turn_of_blank_lines_has_no_message),
+		TEST(thoughts_coalesce_while_open),
+		TEST(thoughts_coalesce_while_held),
+		TEST(another_message_id_begins_a_block),
+		TEST(blocks_hold),
+		TEST(closable_blocks_end_at_another_input),
+		TEST(a_closed_fence_holds_nothing),
+		TEST(a_closed_block_lets_the_held_out_at_the_next_text),
+		TEST(everything_else_flushes_a_paragraph),
+		TEST(a_permission_request_forces_everything_out),
+		TEST(the_end_of_a_turn_lets_everything_out),
+		TEST(indentation_before_a_tool_call_counts),
+		TEST(the_open_event_shows_what_is_certain),
+	};
+	return cmocka_run_group_tests_name("stream_buffer", tests, NULL, NULL);
+}
