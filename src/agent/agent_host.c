@@ -33,6 +33,9 @@ struct agent_host {
 
 static void complain(const struct hosted *hosted, const char *what, int error)
 {
+	if (error == -ENOENT) {
+		return; /* the session is being deleted, and the agent does not know yet */
+	}
 	diag(DIAG_WARN, "session %s: %s of the agent was not taken: %s", session_id(hosted->session), what,
 		error == -EINVAL ? "its data is not what its type asks for" : strerror(-error));
 }
