@@ -1,6 +1,6 @@
 // Runs test files, two at a time, each in a process of its own; sums up with what meson has run.
 //
-//   node tests/support/run.mjs [--jobs N] [--unit-log FILE] [web] [e2e] [browser] [part of a file's name ...]
+//   node tests/support/run.mjs [--jobs N] [--unit-log FILE] [web] [e2e] [browser] [style] [part of a file's name ...]
 //
 // The last line is `N passed, N failed`. A file that ends badly, runs into the time limit, holds no test or skips one has failed.
 
@@ -11,7 +11,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 
-const SUITES = ['web', 'e2e', 'browser'];
+const SUITES = ['web', 'e2e', 'browser', 'style'];
 const FILE_LIMIT_MS = 10 * 60_000;
 // Node 18 (Debian 12's) has these globals of browsers and of later versions behind flags.
 const NODE_FLAGS = Number(process.versions.node.split('.')[0]) < 20

@@ -1,0 +1,51 @@
+// What STYLE asks for and a machine can see: the second compiler, the formatter, leftovers.
+
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+
+const root = fileURLToPath(new URL('../../', import.meta.url));
+
+/** Files below the folders with one of the endings; what npm and meson put there is left out. */
+function filesIn(folders, endings) {
+	return folders.flatMap((folder) =>
+		readdirSync(join(root, folder), { withFileTypes: true }).flatMap((entry) => {
+			const path = join(folder, entry.name);
+			if (entry.isDirectory()) {
+				return entry.name === 'node_modules' ? [] : filesIn([path], endings);
+			}
+			return endings.some((ending) => entry.name.endsWith(ending)) ? [path] : [];
+		}),
+	);
+}
+
+function run(command, args, env = {}) {
+	const done = spawnSync(command, args, { cwd: root, encoding: 'utf8', env: { ...process.env, ...env }, maxBuffer: 1 << 26 });
+	assert.equal(done.error, undefined, `${command} cannot be run: ${done.error}`);
+	return done;
+}
+
+test('clang-format has nothing to change', () => {
+	const files = filesIn(['include', 'src', 'tests', 'bench'], ['.c', '.h']);
+	assert.ok(files.length > 100, 'the C files were found');
+	const { status, stderr } = run('clang-format', ['--dry-run', '--Werror', ...files]);
+	const where = [...new Set(stderr.match(/^\S+?:\d+/gm))].slice(0, 10);
+	assert.equal(status, 0, `run clang-format -i on these: ${where.join(', ')}`);
+});
+
+test('clang builds everything without a warning', () => {
+	const dir = join(root, 'build-clang');
+	const setup = run('meson', ['setup', dir, ...(readdirSync(root).includes('build-clang') ? ['--reconfigure'] : []), '-Dwerror=true', '-Dtests=true'], { CC: 'clang' });
+	assert.equal(setup.status, 0, setup.stdout + setup.stderr);
+	const build = run('ninja', ['-C', dir]);
+	assert.equal(build.status, 0, build.stdout.slice(-4000));
+});
+
+test('nothing is left over in the code', () => {
+	const files = filesIn(['include', 'src', 'web', 'tests', 'bench', 'scripts'], ['.c', '.h', '.js', '.mjs', '.css', '.html', '.sh', 'run', 'test']);
+	const left = files.filter((file) => !file.startsWith(join('tests', 'style')) && /\b(TODO|FIXME|XXX|HACK)\b/.test(readFileSync(join(root, file), 'utf8')));
+	assert.deepEqual(left, []);
+});
