@@ -8,9 +8,11 @@
 
 static void print_help(void)
 {
-	printf("holdfast " HOLDFAST_VERSION ": a WebSocket relay with reconnect sync for AI agents\n\n"
+	printf("holdfast " HOLDFAST_VERSION
+	       ": a WebSocket relay with reconnect sync for AI agents\n\n"
 	       "Usage:\n"
-	       "  holdfast serve [OPTIONS]   run the relay (holdfast serve --help lists the options)\n"
+	       "  holdfast serve [OPTIONS]   run the relay (holdfast serve --help lists the "
+	       "options)\n"
 	       "  holdfast --version\n"
 	       "  holdfast --help\n");
 }
@@ -46,7 +48,8 @@ int main(int argc, char **argv)
 		print_help();
 		return 0;
 	}
-	diag(DIAG_ERROR, "%s%s%s; see holdfast --help", argc > 1 ? "there is no command \"" : "a command is needed",
+	diag(DIAG_ERROR, "%s%s%s; see holdfast --help",
+		argc > 1 ? "there is no command \"" : "a command is needed",
 		argc > 1 ? argv[1] : "", argc > 1 ? "\"" : "");
 	return 2;
 }

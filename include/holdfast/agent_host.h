@@ -1,6 +1,6 @@
 /*
- * The agents of a server's sessions: one ACP child for each session that has been prompted. The host
- * joins the two: durable prompts go to the agent, what the agent says goes to intake.
+ * The agents of a server's sessions: one ACP child for each session that has been prompted. The
+ * host joins the two: durable prompts go to the agent, what the agent says goes to intake.
  */
 #ifndef HOLDFAST_AGENT_HOST_H
 #define HOLDFAST_AGENT_HOST_H
@@ -22,8 +22,12 @@ void agent_host_destroy(struct agent_host *host, void (*done)(void *arg), void *
 bool agent_host_has_agent(const struct agent_host *host);
 
 /** session_ops.prompt_due: the prompt is durable, its agent gets it (and is started if need be). */
-void agent_host_prompt(struct agent_host *host, struct session *session, const char *message, size_t len);
-/** Tells the session's agent to stop its turn; open permission requests are closed. -ESRCH if no turn runs. */
+void agent_host_prompt(
+	struct agent_host *host, struct session *session, const char *message, size_t len);
+/**
+ * Tells the session's agent to stop its turn; open permission requests are closed. -ESRCH if no
+ * turn runs.
+ */
 int agent_host_cancel(struct agent_host *host, struct session *session);
 /** An answer to a permission request is durable: the agent may have it. */
 void agent_host_answer(struct agent_host *host, struct session *session, const char *request_id,

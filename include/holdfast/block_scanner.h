@@ -4,11 +4,12 @@
  * in, positions out, no clock, no callback, linear time.
  *
  * The positions depend on the text alone and never on how it was cut into calls. What does depend
- * on the cut is how soon a position is known: the scanner tells it at the first byte that decides it.
+ * on the cut is how soon a position is known: the scanner tells it at the first byte that decides
+ * it.
  *
  * Blank lines belong to the block before them; those in front of the first block belong to it. So a
- * block that is complete (a closed fence, a paragraph and its blank line) stays open until the first
- * byte of the next one, and block_scanner_closable() says that it may be ended before that.
+ * block that is complete (a closed fence, a paragraph and its blank line) stays open until the
+ * first byte of the next one, and block_scanner_closable() says that it may be ended before that.
  */
 #ifndef HOLDFAST_BLOCK_SCANNER_H
 #define HOLDFAST_BLOCK_SCANNER_H
@@ -66,7 +67,8 @@ bool block_scanner_at_line_start(const struct block_scanner *s);
 size_t block_scanner_length(const struct block_scanner *s);
 /**
  * How many of those bytes are certain to stay in this block: the others (the beginning of a line
- * that may yet turn out to be another block) may move to the next one. Never falls, except when a block ends.
+ * that may yet turn out to be another block) may move to the next one. Never falls, except when a
+ * block ends.
  */
 size_t block_scanner_decided(const struct block_scanner *s);
 
@@ -78,7 +80,8 @@ void block_scanner_cut(struct block_scanner *s);
 /**
  * Appends the markdown that must stand before the text after a cut so that it reads as the same
  * kind of block: the opening line of a fence, the header and delimiter row of a table; nothing for
- * other blocks. Ends with a newline if not empty. A header too long to keep (over 4 KiB) gives nothing.
+ * other blocks. Ends with a newline if not empty. A header too long to keep (over 4 KiB) gives
+ * nothing.
  */
 void block_scanner_context(const struct block_scanner *s, struct buffer *out);
 

@@ -78,8 +78,8 @@ const char *event_json(struct event *event, enum event_format format, size_t *re
 /** Appends the event's line of events.jsonl, with its newline. */
 void event_append_line(const struct event *event, struct buffer *out);
 /**
- * Reads a line of events.jsonl (without its newline): checks its checksum and finds its parts, which
- * point into `line`. Returns -EBADMSG if the checksum or the shape is wrong.
+ * Reads a line of events.jsonl (without its newline): checks its checksum and finds its parts,
+ * which point into `line`. Returns -EBADMSG if the checksum or the shape is wrong.
  */
 int event_parse_line(const char *line, size_t len, struct event_view *ret_view);
 /** The same, and makes an event of it. */

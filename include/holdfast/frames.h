@@ -33,7 +33,10 @@ struct frame *frame_ref(struct frame *frame);
 /** Accepts NULL. */
 void frame_unref(struct frame *frame);
 
-/** `{"type": type, "data": data}`; data is a JSON text. One reference, the caller's, as of all below. */
+/**
+ * `{"type": type, "data": data}`; data is a JSON text. One reference, the caller's, as of all
+ * below.
+ */
 struct frame *frame_make(const char *type, const char *data, size_t len);
 
 /** The state of a session that frames repeat; strings are borrowed. */
@@ -84,18 +87,26 @@ struct frame *frame_events_loaded(const struct loaded_frame *in);
 void frames_append_loaded(struct buffer *out, const struct loaded_frame *in);
 struct frame *frame_events(struct event **events, size_t count, enum event_format format,
 	uint64_t max_seq, bool is_prompting);
-struct frame *frame_delta(uint64_t seq, enum event_type type, size_t offset, const char *text, size_t len);
+struct frame *frame_delta(
+	uint64_t seq, enum event_type type, size_t offset, const char *text, size_t len);
 struct frame *frame_preview(uint64_t seq, enum event_type type, const char *html, size_t len);
 /** `data` is a JSON object with what may be told of the held input. */
-struct frame *frame_activity(uint64_t seq, const char *type, size_t type_len, const char *data, size_t len);
+struct frame *frame_activity(
+	uint64_t seq, const char *type, size_t type_len, const char *data, size_t len);
 struct frame *frame_state(const struct session_status *status);
-/** `client_time` is the client's JSON number as it came, or NULL; epoch 0 leaves out what belongs to a session. */
+/**
+ * `client_time` is the client's JSON number as it came, or NULL; epoch 0 leaves out what belongs to
+ * a session.
+ */
 struct frame *frame_keepalive_ack(const char *client_time, int64_t server_time, uint64_t max_seq,
 	uint64_t epoch, const struct session_status *status);
 /** seq 0: it waits in the queue. */
 struct frame *frame_prompt_received(const char *prompt_id, uint64_t seq, bool duplicate);
 struct frame *frame_session_gone(const char *session_id, const char *reason);
-/** `request` (may be NULL) is the type of the refused frame; `extra` (may be NULL) more members, `"name":value,…`. */
+/**
+ * `request` (may be NULL) is the type of the refused frame; `extra` (may be NULL) more members,
+ * `"name":value,…`.
+ */
 struct frame *frame_error(
 	const char *code, const char *message, const char *request, const char *extra);
 
@@ -120,7 +131,9 @@ struct append_ack {
 	bool duplicate;
 };
 
-/** `"acks":[…]` with epoch and max_seq, for POST; and the `appended` frame (ref: JSON text or NULL). */
+/**
+ * `"acks":[…]` with epoch and max_seq, for POST; and the `appended` frame (ref: JSON text or NULL).
+ */
 void frames_append_acks(struct buffer *out, const struct append_ack *acks, size_t count,
 	uint64_t epoch, uint64_t max_seq);
 struct frame *frame_appended(const char *ref, const struct append_ack *acks, size_t count,

@@ -1,6 +1,6 @@
 /*
- * Intake: the first touch of everything that comes in. It checks, refuses with a code and words, and
- * hands on what is good; nothing reaches a session by another way.
+ * Intake: the first touch of everything that comes in. It checks, refuses with a code and words,
+ * and hands on what is good; nothing reaches a session by another way.
  */
 #ifndef HOLDFAST_INTAKE_H
 #define HOLDFAST_INTAKE_H
@@ -10,8 +10,8 @@
 
 /**
  * Appends a batch of input events of a producer (a JSON array), all or none: the first bad one
- * refuses the batch, with its place in *ret_bad. `acks` has room for every event. They may be told to the
- * producer once session_wait_durable() says so.
+ * refuses the batch, with its place in *ret_bad. `acks` has room for every event. They may be told
+ * to the producer once session_wait_durable() says so.
  */
 int intake_append(struct session *session, const json_t *events, const struct limits *limits,
 	struct append_ack *acks, size_t *ret_bad, struct refusal *refusal);
@@ -35,7 +35,10 @@ struct answer_refusal {
 /** A controller's answer to a permission request: the first one wins. */
 int intake_answer(struct session *session, const struct request *request, const char *client_id,
 	struct answer_refusal *ret_first, struct refusal *refusal);
-/** Closes a pending request without an answer (the agent withdrew it, or the turn is being cancelled). */
+/**
+ * Closes a pending request without an answer (the agent withdrew it, or the turn is being
+ * cancelled).
+ */
 int intake_cancel_permission(struct session *session, const char *request_id);
 
 #endif

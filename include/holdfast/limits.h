@@ -10,7 +10,8 @@
 
 struct limits {
 	/* The stream buffer (CONTRACT.md, section 3). */
-	int64_t soft_flush_ms; /* a paragraph at the end of a line, or any block that may be closed */
+	int64_t soft_flush_ms; /* a paragraph at the end of a line, or any block that may be closed
+				*/
 	int64_t idle_flush_ms; /* a paragraph, anywhere */
 	int64_t idle_block_flush_ms; /* an open list, table, fence or quote, anywhere */
 	int64_t hold_ms; /* something is held and no text has come for so long */

@@ -54,14 +54,14 @@ static inline void list_move_all(struct list *to, struct list *from)
 	list_init(from);
 }
 
-#define list_entry(link, type, member) ((type *)((char *)(link) - offsetof(type, member)))
+#define list_entry(link, type, member) ((type *)((char *)(link)-offsetof(type, member)))
 
 /** Walks the list; the current element may be removed, the next one may not. */
-#define list_for_each_safe(link, tmp, head)                                                        \
-	for (struct list *link = (head)->next, *tmp = link->next; link != (head);                  \
+#define list_for_each_safe(link, tmp, head)                                       \
+	for (struct list *link = (head)->next, *tmp = link->next; link != (head); \
 		link = tmp, tmp = link->next)
 
-#define list_for_each(link, head)                                                                  \
+#define list_for_each(link, head) \
 	for (struct list *link = (head)->next; link != (head); link = link->next)
 
 #endif

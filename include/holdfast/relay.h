@@ -4,7 +4,9 @@
 
 #include "holdfast/config.h"
 
-/** Runs until SIGTERM or SIGINT. Returns the program's exit code; says on stderr what went wrong. */
+/**
+ * Runs until SIGTERM or SIGINT. Returns the program's exit code; says on stderr what went wrong.
+ */
 int relay_run(const struct config *config);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * What clients send, checked: observers' requests and producers' input events. Everything is hostile
- * here; a refusal is a code and words that say what to do, and nothing has changed. Pure.
+ * What clients send, checked: observers' requests and producers' input events. Everything is
+ * hostile here; a refusal is a code and words that say what to do, and nothing has changed. Pure.
  */
 #ifndef HOLDFAST_REQUESTS_H
 #define HOLDFAST_REQUESTS_H
@@ -70,7 +70,10 @@ struct request {
 /** Which socket a frame came in on. */
 enum request_side { SIDE_OBSERVER, SIDE_PRODUCER, SIDE_FEED };
 
-/** Parses and checks a frame. On refusal returns -EINVAL with `refusal` set, and `ret` needs no finish. */
+/**
+ * Parses and checks a frame. On refusal returns -EINVAL with `refusal` set, and `ret` needs no
+ * finish.
+ */
 int request_parse(const char *text, size_t len, const struct limits *limits, enum request_side side,
 	struct request *ret, struct refusal *refusal);
 void request_finish(struct request *request);
@@ -84,7 +87,9 @@ bool session_id_is_valid(const char *id, size_t len);
 /** [A-Za-z0-9._:-]{1,max} */
 bool token_is_valid(const char *text, size_t len, size_t max);
 
-/** An input event of a producer or an agent, checked; `data_json` is made by input_event_parse(). */
+/**
+ * An input event of a producer or an agent, checked; `data_json` is made by input_event_parse().
+ */
 struct input_event {
 	enum event_type type;
 	const char *type_name;
@@ -105,8 +110,8 @@ int input_data_check(enum event_type type, const json_t *data, struct refusal *r
 void input_event_finish(struct input_event *event);
 
 /** {id?, title?} of POST /api/sessions. */
-int session_request_parse(const char *text, size_t len, const struct limits *limits, json_t **ret_json,
-	const char **ret_id, const char **ret_title, struct refusal *refusal);
+int session_request_parse(const char *text, size_t len, const struct limits *limits,
+	json_t **ret_json, const char **ret_id, const char **ret_title, struct refusal *refusal);
 
 /**
  * Loads JSON from outside: one value of any kind, valid UTF-8, no NUL in strings, at most 64 levels

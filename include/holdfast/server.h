@@ -29,11 +29,14 @@ void server_session_changed(struct server *server, struct session *session);
 void server_session_deleted(struct server *server, struct session *session);
 /** Stops (true) or goes on reading from producers. */
 void server_pause(struct server *server, bool paused);
-/** New requests are refused with shutting_down; observers are closed with 1001, so that they come back. */
+/**
+ * New requests are refused with shutting_down; observers are closed with 1001, so that they come
+ * back.
+ */
 void server_drain(struct server *server);
 /**
- * Closes every connection, which gives back their observers; sessions must still be there. Its handles are
- * closed when the loop has run. Accepts NULL.
+ * Closes every connection, which gives back their observers; sessions must still be there. Its
+ * handles are closed when the loop has run. Accepts NULL.
  */
 void server_close(struct server *server);
 /** Frees it, after server_close() and a run of the loop. Accepts NULL. */

@@ -20,7 +20,7 @@
  */
 struct acp_lines {
 	struct buffer bytes;
-	size_t start;   /* of the first line not yet given out */
+	size_t start; /* of the first line not yet given out */
 	size_t scanned; /* there is no newline between start and here */
 	size_t line_max;
 	bool skipping; /* inside a line that was too long */
@@ -164,18 +164,18 @@ struct acp_file_job {
 	uv_work_t work;
 	bool write;
 	char *root;
-	char *path;       /* as the agent named it */
-	json_int_t line;  /* read: first line, from 1 */
+	char *path; /* as the agent named it */
+	json_int_t line; /* read: first line, from 1 */
 	json_int_t limit; /* read: number of lines; 0: all */
 	size_t file_max;
-	json_t *id;             /* of the request */
+	json_t *id; /* of the request */
 	unsigned long start_id; /* which child asked */
-	json_t *content;        /* write: a string; only its bytes are touched off the loop */
+	json_t *content; /* write: a string; only its bytes are touched off the loop */
 	/* The outcome: */
-	int code;           /* 0, or a JSON-RPC error code */
+	int code; /* 0, or a JSON-RPC error code */
 	struct buffer text; /* why it was refused, or (read) the content as a JSON string */
-	char *relative;     /* the path below root */
-	size_t size;        /* bytes read or written */
+	char *relative; /* the path below root */
+	size_t size; /* bytes read or written */
 	void (*done)(struct acp_file_job *job);
 	void *owner;
 };
@@ -216,25 +216,25 @@ struct acp_agent {
 	struct acp_lines lines;
 	struct acp_stderr errors;
 	struct acp_rate noise; /* reports of lines that could not be used */
-	json_int_t last_id;    /* of our requests; the awaited answer has this one */
-	json_t *info;          /* what started() will say */
+	json_int_t last_id; /* of our requests; the awaited answer has this one */
+	json_t *info; /* what started() will say */
 	char *agent_session_id;
 	json_t *early; /* params of updates that came before session/new was answered */
 	size_t early_bytes;
 	struct list questions;
 	size_t question_count;
 	unsigned long start_id; /* counts the children */
-	uint64_t start_ms;      /* since 1970 */
-	bool exited;            /* and all its output was pushed into `lines` */
+	uint64_t start_ms; /* since 1970 */
+	bool exited; /* and all its output was pushed into `lines` */
 	int64_t exit_status;
 	int term_signal;
 
 	/* The prompt. */
 	bool prompting;
-	json_t *prompt;  /* its text while it is not sent */
+	json_t *prompt; /* its text while it is not sent */
 	bool cancelling; /* session/cancel was sent */
 
-	unsigned processes;  /* that are not closed yet, the one above among them */
+	unsigned processes; /* that are not closed yet, the one above among them */
 	unsigned long asked; /* questions ever, for their names */
 	struct acp_file_job *job;
 	bool paused;

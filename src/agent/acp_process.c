@@ -29,7 +29,7 @@ struct acp_process {
 	int pid; /* also its process group; 0 if it never came to be */
 	enum stop_stage stage;
 	uint64_t kill_at_ms; /* while it is being ended */
-	bool ending;         /* acp_process_end() */
+	bool ending; /* acp_process_end() */
 	bool closing;
 	bool exited;
 	bool output_ended;

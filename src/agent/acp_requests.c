@@ -53,7 +53,7 @@ static struct acp_question *question_add(struct acp_agent *agent, const json_t *
 
 static struct acp_question *find_question(struct acp_agent *agent, const char *request_id)
 {
-	list_for_each (link, &agent->questions) {
+	list_for_each(link, &agent->questions) {
 		struct acp_question *q = list_entry(link, struct acp_question, link);
 		if (!strcmp(q->request_id, request_id)) {
 			return q;
@@ -104,7 +104,7 @@ int acp_agent_answer(struct acp_agent *agent, const char *request_id, const char
 void acp_agent_handle_withdrawal(struct acp_agent *agent, const json_t *params)
 {
 	const json_t *id = json_object_get(params, "requestId");
-	list_for_each (link, &agent->questions) {
+	list_for_each(link, &agent->questions) {
 		struct acp_question *q = list_entry(link, struct acp_question, link);
 		if (json_equal(q->id, id)) {
 			char *request_id = xstrdup(q->request_id);
@@ -121,7 +121,7 @@ void acp_agent_handle_withdrawal(struct acp_agent *agent, const json_t *params)
 
 void acp_agent_cancel_questions(struct acp_agent *agent)
 {
-	list_for_each_safe (link, next, &agent->questions) {
+	list_for_each_safe(link, next, &agent->questions) {
 		struct acp_question *q = list_entry(link, struct acp_question, link);
 		send_outcome(agent, q->id, NULL);
 		question_free(agent, q);
@@ -130,7 +130,7 @@ void acp_agent_cancel_questions(struct acp_agent *agent)
 
 void acp_agent_forget_questions(struct acp_agent *agent)
 {
-	list_for_each_safe (link, next, &agent->questions) {
+	list_for_each_safe(link, next, &agent->questions) {
 		question_free(agent, list_entry(link, struct acp_question, link));
 	}
 }

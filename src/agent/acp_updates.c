@@ -92,7 +92,7 @@ static json_t *rename_keys(const json_t *value)
 	json_t *out = json_object();
 	const char *key;
 	json_t *member;
-	json_object_foreach ((json_t *)value, key, member) {
+	json_object_foreach((json_t *)value, key, member) {
 		rename_member(out, key, member);
 	}
 	return out;

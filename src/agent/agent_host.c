@@ -36,7 +36,8 @@ static void complain(const struct hosted *hosted, const char *what, int error)
 	if (error == -ENOENT) {
 		return; /* the session is being deleted, and the agent does not know yet */
 	}
-	diag(DIAG_WARN, "session %s: %s of the agent was not taken: %s", session_id(hosted->session), what,
+	diag(DIAG_WARN, "session %s: %s of the agent was not taken: %s",
+		session_id(hosted->session), what,
 		error == -EINVAL ? "its data is not what its type asks for" : strerror(-error));
 }
 
@@ -166,8 +167,12 @@ void agent_host_destroy(struct agent_host *host, void (*done)(void *arg), void *
 	host->done_arg = arg;
 	list_for_each_safe(link, tmp, &host->agents) {
 		struct hosted *hosted = list_entry(link, struct hosted, link);
-		/* Where prompts wait, the next start ends this turn, so that they run then and not into a closed door. */
-		if (session_agent_is_running(hosted->session) && !session_queue_length(hosted->session)) {
+		/*
+		 * Where prompts wait, the next start ends this turn, so that they run then and not
+		 * into a closed door.
+		 */
+		if (session_agent_is_running(hosted->session) &&
+			!session_queue_length(hosted->session)) {
 			append_stopped(hosted, "server_stopped", NULL);
 		}
 		dismiss(hosted);
@@ -210,7 +215,8 @@ static struct hosted *hosted_of(struct agent_host *host, struct session *session
 
 /* --- what sessions want of their agents --- */
 
-void agent_host_prompt(struct agent_host *host, struct session *session, const char *message, size_t len)
+void agent_host_prompt(
+	struct agent_host *host, struct session *session, const char *message, size_t len)
 {
 	if (host->closing || !host->command || session_is_deleted(session)) {
 		return;
@@ -261,7 +267,8 @@ void agent_host_recover(struct agent_host *host, struct session *session)
 		return;
 	}
 	struct hosted gone = {.host = host, .session = session};
-	append_stopped(&gone, "server_restart", "the server was restarted; the next prompt starts the agent again");
+	append_stopped(&gone, "server_restart",
+		"the server was restarted; the next prompt starts the agent again");
 }
 
 void agent_host_pause(struct agent_host *host, bool paused)

@@ -30,7 +30,7 @@ static const char *plain_string(const json_t *json)
 static struct demo_session *find_session(struct demo_agent *agent, const json_t *params)
 {
 	const char *id = plain_string(json_object_get(params, "sessionId"));
-	list_for_each (link, &agent->sessions) {
+	list_for_each(link, &agent->sessions) {
 		struct demo_session *session = list_entry(link, struct demo_session, link);
 		if (id && strcmp(session->id, id) == 0) {
 			return session;
@@ -105,7 +105,7 @@ static bool take_prompt(const json_t *prompt, struct buffer *text)
 {
 	size_t i;
 	json_t *block;
-	json_array_foreach (prompt, i, block) {
+	json_array_foreach(prompt, i, block) {
 		const char *type = plain_string(json_object_get(block, "type"));
 		json_t *part = json_object_get(block, "text");
 		bool is_text = type && strcmp(type, "text") == 0;
@@ -185,7 +185,7 @@ static void on_response(struct demo_agent *agent, const json_t *message)
 	if (!json_is_integer(id)) {
 		return;
 	}
-	list_for_each (link, &agent->sessions) {
+	list_for_each(link, &agent->sessions) {
 		struct demo_session *session = list_entry(link, struct demo_session, link);
 		int64_t asked = session->turn.request_id;
 		if (asked >= 0 && asked == json_integer_value(id)) {
@@ -199,7 +199,7 @@ static void on_response(struct demo_agent *agent, const json_t *message)
 static bool is_response(const json_t *message)
 {
 	return !json_object_get(message, "method") &&
-		(json_object_get(message, "result") || json_object_get(message, "error"));
+	       (json_object_get(message, "result") || json_object_get(message, "error"));
 }
 
 static void on_message(struct demo_agent *agent, const json_t *message)
@@ -255,7 +255,7 @@ static void close_all(struct demo_agent *agent)
 	for (size_t i = 0; i < sizeof(agent->signals) / sizeof(agent->signals[0]); i++) {
 		uv_close((uv_handle_t *)&agent->signals[i], NULL);
 	}
-	list_for_each (link, &agent->sessions) {
+	list_for_each(link, &agent->sessions) {
 		struct demo_session *session = list_entry(link, struct demo_session, link);
 		uv_close((uv_handle_t *)&session->timer, NULL);
 	}
@@ -270,7 +270,7 @@ static void on_drained(void *owner)
 		}
 		return;
 	}
-	list_for_each (link, &agent->sessions) {
+	list_for_each(link, &agent->sessions) {
 		demo_turn_resume(list_entry(link, struct demo_session, link));
 	}
 }
@@ -310,7 +310,7 @@ int demo_agent_start(struct demo_agent *agent, uv_loop_t *loop, long rate)
 
 void demo_agent_finish(struct demo_agent *agent)
 {
-	list_for_each_safe (link, next, &agent->sessions) {
+	list_for_each_safe(link, next, &agent->sessions) {
 		struct demo_session *session = list_entry(link, struct demo_session, link);
 		list_remove(link);
 		demo_turn_drop(session);

@@ -91,8 +91,8 @@ void demo_agent_exit(struct demo_agent *agent, int code);
 /* turn.c */
 
 /** Starts to reply; `prompt_id` is borrowed. No turn may be on. */
-void demo_turn_start(struct demo_session *session, json_t *prompt_id, const char *prompt,
-	size_t len);
+void demo_turn_start(
+	struct demo_session *session, json_t *prompt_id, const char *prompt, size_t len);
 /** Goes on after the client's answer, or after stdout was full. */
 void demo_turn_resume(struct demo_session *session);
 /** Answers the prompt. Calls that are still open are reported as failed. */
@@ -108,8 +108,8 @@ void demo_turn_update(struct demo_session *session, const char *kind, json_t *up
 /** The open call's id, or NULL. */
 const char *demo_turn_find_call(struct demo_session *session, const struct demo_call *call);
 /** Reports the beginning of a call. */
-void demo_turn_begin_call(struct demo_session *session, const struct demo_call *call,
-	const char *status);
+void demo_turn_begin_call(
+	struct demo_session *session, const struct demo_call *call, const char *status);
 /** The call is no longer open. */
 void demo_turn_forget_call(struct demo_session *session, const struct demo_call *call);
 

@@ -24,8 +24,8 @@ static void end_call(struct demo_session *session, const struct demo_call *call,
 {
 	const char *id = demo_turn_find_call(session, call);
 	if (id) {
-		demo_turn_update(session, "tool_call_update",
-			demo_call_update(id, status, text, len));
+		demo_turn_update(
+			session, "tool_call_update", demo_call_update(id, status, text, len));
 		demo_turn_forget_call(session, call);
 	}
 }
@@ -67,8 +67,8 @@ void demo_ask_permission(struct demo_session *session, const struct demo_call *c
 			demo_call_object(call, id, session->cwd, "pending"), "options", options));
 }
 
-static void permission_answered(struct demo_session *session, const struct demo_call *call,
-	const json_t *result)
+static void permission_answered(
+	struct demo_session *session, const struct demo_call *call, const json_t *result)
 {
 	json_t *outcome = json_object_get(result, "outcome");
 	const char *kind = json_string_value(json_object_get(outcome, "outcome"));
@@ -79,8 +79,8 @@ static void permission_answered(struct demo_session *session, const struct demo_
 	}
 	if (!kind || strcmp(kind, "selected") != 0 || !option_id) {
 		session->turn.outcome = DEMO_UNASKED;
-		end_call_saying(session, call, "failed",
-			"The client could not ask for permission.");
+		end_call_saying(
+			session, call, "failed", "The client could not ask for permission.");
 		return;
 	}
 	bool always = strcmp(option_id, "allow_always") == 0;
@@ -99,8 +99,8 @@ static void show_in_progress(struct demo_session *session, const struct demo_cal
 {
 	const char *id = demo_turn_find_call(session, call);
 	if (id) {
-		demo_turn_update(session, "tool_call_update",
-			demo_call_update(id, "in_progress", NULL, 0));
+		demo_turn_update(
+			session, "tool_call_update", demo_call_update(id, "in_progress", NULL, 0));
 	} else {
 		demo_turn_begin_call(session, call, "in_progress");
 	}
@@ -123,8 +123,8 @@ void demo_ask_write(struct demo_session *session, const struct demo_call *call)
 {
 	if (!session->agent->client_writes_files) {
 		session->turn.outcome = DEMO_UNSUPPORTED;
-		end_call_saying(session, call, "failed",
-			"The client does not offer to write files.");
+		end_call_saying(
+			session, call, "failed", "The client does not offer to write files.");
 		return;
 	}
 	show_in_progress(session, call);
@@ -144,15 +144,15 @@ static void quote_first_line(struct demo_turn *turn, const char *text, size_t le
 	const char *newline = memchr(text + start, '\n', len - start);
 	size_t stop = newline ? (size_t)(newline - text) : len;
 	buffer_clear(&turn->quote);
-	buffer_append(&turn->quote, text + start,
-		demo_text_clip(text + start, stop - start, QUOTE_MAX));
+	buffer_append(
+		&turn->quote, text + start, demo_text_clip(text + start, stop - start, QUOTE_MAX));
 	if (!turn->quote.len) {
 		buffer_append_str(&turn->quote, "(an empty file)");
 	}
 }
 
-static void file_failed(struct demo_session *session, const struct demo_call *call,
-	const json_t *error)
+static void file_failed(
+	struct demo_session *session, const struct demo_call *call, const json_t *error)
 {
 	json_t *message = json_object_get(error, "message");
 	session->turn.outcome = DEMO_FAILED;

@@ -40,23 +40,20 @@ void demo_put_result(struct buffer *out, json_t *id, json_t *result)
 void demo_put_error(struct buffer *out, json_t *id, enum demo_error code, const char *message)
 {
 	json_t *error = need(json_pack("{s:i, s:s}", "code", (int)code, "message", message));
-	put_line(out,
-		json_pack("{s:s, s:o, s:o}", "jsonrpc", "2.0", "id",
-			id ? json_incref(id) : json_null(), "error", error));
+	put_line(out, json_pack("{s:s, s:o, s:o}", "jsonrpc", "2.0", "id",
+			      id ? json_incref(id) : json_null(), "error", error));
 }
 
 void demo_put_request(struct buffer *out, int64_t id, const char *method, json_t *params)
 {
-	put_line(out,
-		json_pack("{s:s, s:I, s:s, s:o}", "jsonrpc", "2.0", "id", (json_int_t)id, "method",
-			method, "params", need(params)));
+	put_line(out, json_pack("{s:s, s:I, s:s, s:o}", "jsonrpc", "2.0", "id", (json_int_t)id,
+			      "method", method, "params", need(params)));
 }
 
 void demo_put_cancel_request(struct buffer *out, int64_t id)
 {
-	put_line(out,
-		json_pack("{s:s, s:s, s:{s:I}}", "jsonrpc", "2.0", "method", "$/cancel_request",
-			"params", "requestId", (json_int_t)id));
+	put_line(out, json_pack("{s:s, s:s, s:{s:I}}", "jsonrpc", "2.0", "method",
+			      "$/cancel_request", "params", "requestId", (json_int_t)id));
 }
 
 void demo_put_update(struct buffer *out, const char *session_id, json_t *update)
@@ -67,8 +64,8 @@ void demo_put_update(struct buffer *out, const char *session_id, json_t *update)
 }
 
 /* Written by hand: there is one for every token. */
-void demo_put_chunk(struct buffer *out, const char *session_id, bool thought, const char *text,
-	size_t len)
+void demo_put_chunk(
+	struct buffer *out, const char *session_id, bool thought, const char *text, size_t len)
 {
 	buffer_printf(out,
 		"{\"jsonrpc\":\"2.0\",\"method\":\"session/update\",\"params\":{"
@@ -110,13 +107,13 @@ static json_t *raw_input(const struct demo_call *call, const char *path)
 		call->new_text));
 }
 
-json_t *demo_call_object(const struct demo_call *call, const char *call_id, const char *cwd,
-	const char *status)
+json_t *demo_call_object(
+	const struct demo_call *call, const char *call_id, const char *cwd, const char *status)
 {
 	char *path = call->file ? demo_call_path(call, cwd) : NULL;
-	json_t *object = need(json_pack("{s:s, s:s, s:s, s:s, s:o}", "toolCallId", call_id, "title",
-		call->title, "kind", call->kind, "status", status, "rawInput",
-		raw_input(call, path)));
+	json_t *object = need(
+		json_pack("{s:s, s:s, s:s, s:s, s:o}", "toolCallId", call_id, "title", call->title,
+			"kind", call->kind, "status", status, "rawInput", raw_input(call, path)));
 	if (path) {
 		json_t *location = need(json_pack("{s:s}", "path", path));
 		if (call->line) {
@@ -124,8 +121,8 @@ json_t *demo_call_object(const struct demo_call *call, const char *call_id, cons
 		}
 		json_object_set_new(object, "locations", json_pack("[o]", location));
 		if (call->new_text) {
-			json_object_set_new(object, "content",
-				json_pack("[o]", diff_content(call, path)));
+			json_object_set_new(
+				object, "content", json_pack("[o]", diff_content(call, path)));
 		}
 	}
 	free(path);
@@ -141,8 +138,8 @@ json_t *demo_call_update(const char *call_id, const char *status, const char *te
 	return update;
 }
 
-json_t *demo_call_end(const struct demo_call *call, const char *call_id, const char *cwd,
-	const char *status)
+json_t *demo_call_end(
+	const struct demo_call *call, const char *call_id, const char *cwd, const char *status)
 {
 	json_t *update = demo_call_update(call_id, status, NULL, 0);
 	json_t *content = need(json_array());
@@ -153,8 +150,8 @@ json_t *demo_call_end(const struct demo_call *call, const char *call_id, const c
 	}
 	if (call->result) {
 		json_array_append_new(content, text_content(call->result, strlen(call->result)));
-		json_object_set_new(update, "rawOutput",
-			json_pack("{s:s}", "output", call->result));
+		json_object_set_new(
+			update, "rawOutput", json_pack("{s:s}", "output", call->result));
 	}
 	json_object_set_new(update, "content", content);
 	return update;

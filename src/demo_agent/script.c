@@ -10,12 +10,11 @@ struct word {
 };
 
 static const struct word words[] = {
-	{"tour",
-		{demo_script_tour_open, demo_script_list, demo_script_tour_try, demo_script_nested,
-			demo_script_tour_lists_done, demo_script_table, demo_script_fence,
-			demo_script_tour_blocks_done, demo_script_tool, demo_script_read,
-			demo_script_tour_tools_done, demo_script_permission, demo_script_tour_close,
-			demo_script_usage}},
+	{"tour", {demo_script_tour_open, demo_script_list, demo_script_tour_try, demo_script_nested,
+			 demo_script_tour_lists_done, demo_script_table, demo_script_fence,
+			 demo_script_tour_blocks_done, demo_script_tool, demo_script_read,
+			 demo_script_tour_tools_done, demo_script_permission,
+			 demo_script_tour_close, demo_script_usage}},
 	{"list", {demo_script_list}},
 	{"nested", {demo_script_nested}},
 	{"table", {demo_script_table}},

@@ -66,16 +66,46 @@ struct demo_step {
 	const struct demo_plan *plan;
 };
 
-#define SAY(words)                 {.kind = DEMO_SAY, .text = (words)}
-#define SAY_IF(outcomes, words)    {.kind = DEMO_SAY, .when = (outcomes), .text = (words)}
-#define THINK(words)               {.kind = DEMO_THINK, .text = (words)}
-#define PAUSE(tokens)              {.kind = DEMO_PAUSE, .number = (tokens)}
-#define PLAN(which, done)          {.kind = DEMO_PLAN, .plan = &(which), .number = (done)}
-#define CALL(which, status)        {.kind = DEMO_CALL, .call = &(which), .text = (status)}
-#define CALL_UPDATE(which, status) {.kind = DEMO_CALL_UPDATE, .call = &(which), .text = (status)}
-#define QUOTE_IF(outcomes)         {.kind = DEMO_QUOTE, .when = (outcomes)}
-#define STEP(what)                 {.kind = (what)}
-#define STEP_CALL(what, which)     {.kind = (what), .call = &(which)}
+#define SAY(words)                                \
+	{                                         \
+		.kind = DEMO_SAY, .text = (words) \
+	}
+#define SAY_IF(outcomes, words)                                       \
+	{                                                             \
+		.kind = DEMO_SAY, .when = (outcomes), .text = (words) \
+	}
+#define THINK(words)                                \
+	{                                           \
+		.kind = DEMO_THINK, .text = (words) \
+	}
+#define PAUSE(tokens)                                  \
+	{                                              \
+		.kind = DEMO_PAUSE, .number = (tokens) \
+	}
+#define PLAN(which, done)                                             \
+	{                                                             \
+		.kind = DEMO_PLAN, .plan = &(which), .number = (done) \
+	}
+#define CALL(which, status)                                           \
+	{                                                             \
+		.kind = DEMO_CALL, .call = &(which), .text = (status) \
+	}
+#define CALL_UPDATE(which, status)                                           \
+	{                                                                    \
+		.kind = DEMO_CALL_UPDATE, .call = &(which), .text = (status) \
+	}
+#define QUOTE_IF(outcomes)                             \
+	{                                              \
+		.kind = DEMO_QUOTE, .when = (outcomes) \
+	}
+#define STEP(what)             \
+	{                      \
+		.kind = (what) \
+	}
+#define STEP_CALL(what, which)                   \
+	{                                        \
+		.kind = (what), .call = &(which) \
+	}
 
 enum {
 	DEMO_SCRIPTS_MAX = 64, /* a reply has no more; further words of the prompt are not heard */

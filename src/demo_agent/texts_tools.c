@@ -17,8 +17,11 @@ static const struct demo_call launch_call = {
 	.result = "launch: no water here (exit status 2)",
 };
 
-#define PROGRESS(which, so_far)                                                                    \
-	{.kind = DEMO_CALL_UPDATE, .call = &(which), .text = "in_progress", .extra = (so_far)}
+#define PROGRESS(which, so_far)                                                    \
+	{                                                                          \
+		.kind = DEMO_CALL_UPDATE, .call = &(which), .text = "in_progress", \
+		.extra = (so_far)                                                  \
+	}
 
 const struct demo_step demo_script_tool[] = {
 	SAY("Tools often take their time, and tell what they are doing while they do it. This "
@@ -57,9 +60,8 @@ const struct demo_step demo_script_read[] = {
 	PAUSE(45),
 	SAY_IF(DEMO_DONE, "\n\nThere is. Its first line is "),
 	QUOTE_IF(DEMO_DONE),
-	SAY_IF(DEMO_DONE,
-		", which I could not have known: it is the one thing I say that was not "
-		"written beforehand."),
+	SAY_IF(DEMO_DONE, ", which I could not have known: it is the one thing I say that was not "
+			  "written beforehand."),
 	SAY_IF(DEMO_FAILED,
 		"\n\nNo such luck; the tool call above says why. I can live without it, and a "
 		"refusal is an answer, too."),

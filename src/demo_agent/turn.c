@@ -55,8 +55,8 @@ const char *demo_turn_find_call(struct demo_session *session, const struct demo_
 	return open ? open->id : NULL;
 }
 
-void demo_turn_begin_call(struct demo_session *session, const struct demo_call *call,
-	const char *status)
+void demo_turn_begin_call(
+	struct demo_session *session, const struct demo_call *call, const char *status)
 {
 	struct demo_open_call *open = find_call(session, NULL);
 	if (!open) {
@@ -65,8 +65,8 @@ void demo_turn_begin_call(struct demo_session *session, const struct demo_call *
 	}
 	open->call = call;
 	snprintf(open->id, sizeof(open->id), "call_%u", ++session->call_count);
-	demo_turn_update(session, "tool_call",
-		demo_call_object(call, open->id, session->cwd, status));
+	demo_turn_update(
+		session, "tool_call", demo_call_object(call, open->id, session->cwd, status));
 }
 
 void demo_turn_forget_call(struct demo_session *session, const struct demo_call *call)
@@ -91,8 +91,8 @@ static void update_call(struct demo_session *session, const struct demo_step *st
 		return;
 	}
 	size_t len = step->extra ? strlen(step->extra) : 0;
-	demo_turn_update(session, "tool_call_update",
-		demo_call_update(id, step->text, step->extra, len));
+	demo_turn_update(
+		session, "tool_call_update", demo_call_update(id, step->text, step->extra, len));
 }
 
 static void fail_open_calls(struct demo_session *session)
@@ -254,10 +254,10 @@ static bool is_text(enum demo_step_kind kind)
 static void make_noise(struct demo_session *session)
 {
 	static const char lines[] = "demo agent: a line on stderr\n"
-		"\x1b[33mdemo agent: one with a colour\x1b[0m\n"
-		"demo agent: and one that is not UTF-8: \xff\xfe\n";
-	buffer_append_str(out(session),
-		"This line on stdout is not JSON.\n{\"jsonrpc\":\"2.0\",\"met\n");
+				    "\x1b[33mdemo agent: one with a colour\x1b[0m\n"
+				    "demo agent: and one that is not UTF-8: \xff\xfe\n";
+	buffer_append_str(
+		out(session), "This line on stdout is not JSON.\n{\"jsonrpc\":\"2.0\",\"met\n");
 	if (write(STDERR_FILENO, lines, sizeof(lines) - 1) < 0) {
 		return; /* nobody listens there, which is no reason to stop */
 	}
@@ -418,8 +418,8 @@ void demo_turn_resume(struct demo_session *session)
 	uv_timer_start(&session->timer, on_tick, interval, interval);
 }
 
-void demo_turn_start(struct demo_session *session, json_t *prompt_id, const char *prompt,
-	size_t len)
+void demo_turn_start(
+	struct demo_session *session, json_t *prompt_id, const char *prompt, size_t len)
 {
 	struct demo_turn *turn = &session->turn;
 	turn->prompt_id = json_incref(prompt_id);

@@ -18,7 +18,8 @@ static int refuse_storage(struct refusal *refusal, int error)
 
 static const char *request_id_of(const struct input_event *in)
 {
-	bool has_one = in->type == EVENT_PERMISSION_REQUEST || in->type == EVENT_PERMISSION_RESOLVED;
+	bool has_one =
+		in->type == EVENT_PERMISSION_REQUEST || in->type == EVENT_PERMISSION_RESOLVED;
 	return has_one ? json_string_value(json_object_get(in->object, "request_id")) : NULL;
 }
 
@@ -38,17 +39,20 @@ static int check_permission(struct session *session, const struct input_event *i
 		const char *other_id = request_id_of(other);
 		if (other_id && strcmp(other_id, id) == 0) {
 			state = other->type == EVENT_PERMISSION_REQUEST ? PERMISSION_PENDING
-									  : PERMISSION_RESOLVED;
+									: PERMISSION_RESOLVED;
 		}
 	}
 	if (in->type == EVENT_PERMISSION_REQUEST && state != PERMISSION_UNKNOWN) {
-		return refuse(refusal, "bad_request", "the request_id \"%.100s\" has been used before", id);
+		return refuse(refusal, "bad_request",
+			"the request_id \"%.100s\" has been used before", id);
 	}
 	if (in->type == EVENT_PERMISSION_RESOLVED && state == PERMISSION_RESOLVED) {
-		return refuse(refusal, "already_resolved", "\"%.100s\" has been resolved before", id);
+		return refuse(
+			refusal, "already_resolved", "\"%.100s\" has been resolved before", id);
 	}
 	if (in->type == EVENT_PERMISSION_RESOLVED && state == PERMISSION_UNKNOWN) {
-		return refuse(refusal, "unknown_request", "no permission request has the id \"%.100s\"", id);
+		return refuse(refusal, "unknown_request",
+			"no permission request has the id \"%.100s\"", id);
 	}
 	return 0;
 }
@@ -102,8 +106,8 @@ int intake_append(struct session *session, const json_t *events, const struct li
 
 /* --- the agent --- */
 
-int intake_text(struct session *session, bool thought, const char *text, size_t len,
-	const char *message_id)
+int intake_text(
+	struct session *session, bool thought, const char *text, size_t len, const char *message_id)
 {
 	uint64_t seq;
 	bool duplicate;
@@ -149,13 +153,14 @@ int intake_prompt(struct session *session, const struct request *request, const 
 		request->prompt.prompt_id, client_id, ret_seq, ret_duplicate);
 	if (r == -ENOBUFS) {
 		return refuse(refusal, "queue_full",
-			"too many prompts wait in this session already; send it again when one has begun");
+			"too many prompts wait in this session already; send it again when one has "
+			"begun");
 	}
 	return r < 0 ? refuse_storage(refusal, r) : 0;
 }
 
-static int append_resolution(struct session *session, const char *request_id, const char *option_id,
-	const char *by)
+static int append_resolution(
+	struct session *session, const char *request_id, const char *option_id, const char *by)
 {
 	json_t *data = json_object();
 	json_object_set_new(data, "request_id", json_string(request_id));
@@ -178,7 +183,8 @@ int intake_answer(struct session *session, const struct request *request, const 
 	struct permission_view permission = session_permission(session, id);
 	*ret_first = (struct answer_refusal){0};
 	if (permission.state == PERMISSION_UNKNOWN) {
-		return refuse(refusal, "unknown_request", "no permission request has the id \"%.100s\"", id);
+		return refuse(refusal, "unknown_request",
+			"no permission request has the id \"%.100s\"", id);
 	}
 	if (permission.state == PERMISSION_RESOLVED) {
 		ret_first->already_resolved = true;

@@ -102,7 +102,8 @@ void conn_write(struct conn *conn, struct frame *frame)
 void conn_flush(struct conn *conn)
 {
 	while (conn->outbox_count && conn_is_writable(conn)) {
-		struct queued_frame *queued = list_entry(conn->outbox.next, struct queued_frame, link);
+		struct queued_frame *queued =
+			list_entry(conn->outbox.next, struct queued_frame, link);
 		conn_write(conn, queued->frame);
 		drop_queued(conn, queued);
 	}
@@ -142,22 +143,26 @@ void conn_close(struct conn *conn, unsigned code, const char *reason)
 	conn->is_closing = true;
 	conn->close_code = code;
 	snprintf(conn->close_reason, sizeof(conn->close_reason), "%s", reason);
-	/* The close frame goes out when the socket takes it, and a peer that reads nothing is cut off. */
+	/*
+	 * The close frame goes out when the socket takes it, and a peer that reads nothing is cut
+	 * off.
+	 */
 	lws_set_timeout(conn->wsi, PENDING_TIMEOUT_CLOSE_SEND, 5);
 	lws_callback_on_writable(conn->wsi);
 }
 
 struct session *conn_find_session(struct conn *conn)
 {
-	struct session *session =
-		session_table_get(conn->server->sessions, conn->session_id, strlen(conn->session_id));
+	struct session *session = session_table_get(
+		conn->server->sessions, conn->session_id, strlen(conn->session_id));
 	if (conn->refused) {
 		conn_send(conn, frame_error("bad_request", conn->refused, NULL, NULL));
 		conn_close(conn, 1008, "bad_request");
 		return NULL;
 	}
 	if (!session || session_is_deleted(session)) {
-		conn_send(conn, frame_session_gone(conn->session_id, session ? "deleted" : "unknown"));
+		conn_send(conn,
+			frame_session_gone(conn->session_id, session ? "deleted" : "unknown"));
 		conn_close(conn, 4404, "no such session");
 		return NULL;
 	}
@@ -166,7 +171,8 @@ struct session *conn_find_session(struct conn *conn)
 
 struct frame *conn_keepalive_ack(const struct conn *conn, const struct request *request)
 {
-	const char *time = request->keepalive.client_time[0] ? request->keepalive.client_time : NULL;
+	const char *time =
+		request->keepalive.client_time[0] ? request->keepalive.client_time : NULL;
 	int64_t now = clock_now_ms(conn->server->clock);
 	if (!conn->session) {
 		return frame_keepalive_ack(time, now, 0, 0, NULL);

@@ -44,7 +44,8 @@ static const char *status_text(unsigned status)
 }
 
 /** Prepares the whole answer; it leaves when the socket is writable. */
-static void respond(struct conn *conn, unsigned status, const char *headers, const char *body, size_t len)
+static void respond(
+	struct conn *conn, unsigned status, const char *headers, const char *body, size_t len)
 {
 	struct buffer *out = &conn->response;
 	buffer_clear(out);
@@ -53,9 +54,11 @@ static void respond(struct conn *conn, unsigned status, const char *headers, con
 	buffer_printf(out,
 		"HTTP/1.1 %u %s\r\nserver: holdfast\r\ncache-control: no-store\r\n"
 		"x-content-type-options: nosniff\r\n%s%s",
-		status, status_text(status), headers, conn->must_close ? "connection: close\r\n" : "");
+		status, status_text(status), headers,
+		conn->must_close ? "connection: close\r\n" : "");
 	if (status != 204) {
-		buffer_printf(out, "content-type: application/json\r\ncontent-length: %zu\r\n", len);
+		buffer_printf(
+			out, "content-type: application/json\r\ncontent-length: %zu\r\n", len);
 	}
 	buffer_append_str(out, "\r\n");
 	if (conn->method != LWSHUMETH_HEAD) {
@@ -157,7 +160,9 @@ static int compare_updated(const void *a, const void *b)
 	struct session_object y;
 	session_get_object(*(struct session *const *)a, &x);
 	session_get_object(*(struct session *const *)b, &y);
-	return x.updated_at < y.updated_at ? 1 : x.updated_at > y.updated_at ? -1 : strcmp(x.id, y.id);
+	return x.updated_at < y.updated_at   ? 1
+	       : x.updated_at > y.updated_at ? -1
+					     : strcmp(x.id, y.id);
 }
 
 static void get_sessions(struct conn *conn)
@@ -209,8 +214,8 @@ static void post_session(struct conn *conn)
 	json_t *json;
 	const char *id;
 	const char *title;
-	if (session_request_parse(conn->rx.data, conn->rx.len, conn->server->limits, &json, &id, &title,
-		    &refusal) < 0) {
+	if (session_request_parse(conn->rx.data, conn->rx.len, conn->server->limits, &json, &id,
+		    &title, &refusal) < 0) {
 		http_refuse(conn, refusal.code, refusal.message);
 		return;
 	}
@@ -294,9 +299,11 @@ static void load_page(struct conn *conn, const struct load_request *load)
 	conn->plan = load_plan_make(
 		load, session_log_epoch(log), session_log_first_seq(log), channel->max_seq);
 	if (conn->plan.prepend || conn->plan.is_newest) {
-		conn->plan.from = session_log_page_start(log, conn->plan.from, conn->plan.to, bytes);
+		conn->plan.from =
+			session_log_page_start(log, conn->plan.from, conn->plan.to, bytes);
 	}
-	uint64_t left = conn->plan.to + 1 > conn->plan.from ? conn->plan.to + 1 - conn->plan.from : 0;
+	uint64_t left =
+		conn->plan.to + 1 > conn->plan.from ? conn->plan.to + 1 - conn->plan.from : 0;
 	size_t want = left < load->limit ? (size_t)left : load->limit;
 	struct event **hot = xcalloc(want, sizeof(struct event *));
 	size_t n = session_log_get_hot(log, conn->plan.from, want, bytes, hot);
@@ -320,8 +327,8 @@ static void get_events(struct conn *conn, struct session *session)
 	char format[64];
 	struct load_request load;
 	struct refusal refusal = {0};
-	const char *bad = query_check(conn, (const char *const[]){"after_seq", "before_seq", "limit",
-						    "epoch", "format", NULL});
+	const char *bad = query_check(conn,
+		(const char *const[]){"after_seq", "before_seq", "limit", "epoch", "format", NULL});
 	const char *wanted = query_get(conn, "format", format, sizeof(format));
 	if (!bad && query_format(wanted, FORMAT_HTML, &conn->format) < 0) {
 		bad = "format is html, markdown or both";
@@ -412,7 +419,8 @@ static void post_events(struct conn *conn, struct session *session)
 		conn->session = session;
 	} else {
 		char message[320];
-		snprintf(message, sizeof(message), count > 1 ? "event %zu of the batch: %s" : "%.0zu%s",
+		snprintf(message, sizeof(message),
+			count > 1 ? "event %zu of the batch: %s" : "%.0zu%s",
 			count > 1 ? bad + 1 : 0, refusal.message);
 		http_refuse(conn, refusal.code, message);
 		free(acks);
@@ -436,8 +444,9 @@ static void route_session(struct conn *conn, const char *id, size_t len, const c
 	}
 	if (!session || session_is_deleted(session)) {
 		http_refuse(conn, "not_found",
-			!*rest || is_events ? "there is no session with this id; POST /api/sessions makes one"
-					    : "there is nothing at this address");
+			!*rest || is_events
+				? "there is no session with this id; POST /api/sessions makes one"
+				: "there is nothing at this address");
 	} else if (is_events && (conn->method == LWSHUMETH_GET || conn->method == LWSHUMETH_HEAD)) {
 		get_events(conn, session);
 	} else if (is_events && conn->method == LWSHUMETH_POST) {
@@ -466,14 +475,17 @@ static void route(struct conn *conn)
 	size_t prefix = sizeof(sessions) - 1;
 	const char *path = conn->path;
 	if (conn->server->is_draining) {
-		http_refuse(conn, "shutting_down", "the server is shutting down; try again in a moment");
+		http_refuse(conn, "shutting_down",
+			"the server is shutting down; try again in a moment");
 	} else if (strcmp(path, "/healthz") == 0) {
 		is_get ? get_health(conn) : refuse_method(conn, "GET");
 	} else if (strcmp(path, sessions) == 0 && is_get) {
 		get_sessions(conn);
 	} else if (strcmp(path, sessions) == 0) {
-		conn->method == LWSHUMETH_POST ? post_session(conn) : refuse_method(conn, "GET, POST");
-	} else if (strncmp(path, sessions, prefix) == 0 && path[prefix] == '/' && path[prefix + 1]) {
+		conn->method == LWSHUMETH_POST ? post_session(conn)
+					       : refuse_method(conn, "GET, POST");
+	} else if (strncmp(path, sessions, prefix) == 0 && path[prefix] == '/' &&
+		   path[prefix + 1]) {
 		const char *id = path + prefix + 1;
 		size_t len = strcspn(id, "/");
 		route_session(conn, id, len, id + len);
@@ -505,8 +517,12 @@ static const char *refuse_early(struct conn *conn, const char **ret_message)
 		*ret_message = "the body of a request may have at most 8 MiB";
 	}
 	conn->has_body = n > 0 && size > 0;
-	/* A refused body is read and dropped, so that the client gets to see the answer; not without end. */
-	conn->must_close = conn->method == LWSHUMETH_POST && (!conn->has_body || size > DISCARD_MAX);
+	/*
+	 * A refused body is read and dropped, so that the client gets to see the answer; not
+	 * without end.
+	 */
+	conn->must_close =
+		conn->method == LWSHUMETH_POST && (!conn->has_body || size > DISCARD_MAX);
 	return code;
 }
 
@@ -524,9 +540,12 @@ int http_handle_request(struct conn *conn)
 		return 0;
 	}
 	if (!conn->has_body) {
-		/* lws waits for a body of a POST even where no length is given: it ends with the answer. */
-		conn->must_close = conn->method == LWSHUMETH_POST || conn->method == LWSHUMETH_PUT ||
-				   conn->method == LWSHUMETH_PATCH;
+		/*
+		 * lws waits for a body of a POST even where no length is given: it ends with the
+		 * answer.
+		 */
+		conn->must_close = conn->method == LWSHUMETH_POST ||
+				   conn->method == LWSHUMETH_PUT || conn->method == LWSHUMETH_PATCH;
 		route(conn);
 	}
 	return 0;
@@ -534,7 +553,8 @@ int http_handle_request(struct conn *conn)
 
 int http_handle_body(struct conn *conn, const char *bytes, size_t len)
 {
-	if (conn->has_body && !conn->response.len && conn->rx.len + len <= conn->server->limits->body_size) {
+	if (conn->has_body && !conn->response.len &&
+		conn->rx.len + len <= conn->server->limits->body_size) {
 		buffer_append(&conn->rx, bytes, len);
 	}
 	return 0;

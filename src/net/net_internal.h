@@ -75,7 +75,8 @@ struct server {
 	struct list conns;
 	struct list feeds;
 	struct list producers;
-	struct hash *changed; /* ids of sessions that the feed is to be told of (the value is the key's copy) */
+	struct hash *changed; /* ids of sessions that the feed is to be told of (the value is the
+				 key's copy) */
 	uv_timer_t *feed_timer;
 	bool feed_armed;
 	char web_dir[4096];
@@ -98,7 +99,10 @@ struct conn_wait {
 	size_t ack_count;
 };
 
-/** Makes a wait on the session's newest input; `answer` is called once, unless the connection goes first. */
+/**
+ * Makes a wait on the session's newest input; `answer` is called once, unless the connection goes
+ * first.
+ */
 struct conn_wait *conn_wait_create(struct conn *conn, struct session *session,
 	void (*answer)(struct conn_wait *wait, int status));
 
@@ -113,7 +117,10 @@ void conn_send(struct conn *conn, struct frame *frame);
 /** Sends what is queued. */
 void conn_flush(struct conn *conn);
 void conn_close(struct conn *conn, unsigned code, const char *reason);
-/** The session of the socket's address; NULL if there is none, or the query made no sense: the peer is told and closed. */
+/**
+ * The session of the socket's address; NULL if there is none, or the query made no sense: the peer
+ * is told and closed.
+ */
 struct session *conn_find_session(struct conn *conn);
 /** A keepalive's answer, with what belongs to the session (NULL: none). */
 struct frame *conn_keepalive_ack(const struct conn *conn, const struct request *request);
@@ -125,7 +132,9 @@ extern const struct conn_ops producer_conn_ops;
 extern const struct conn_ops feed_conn_ops;
 
 /* auth.c */
-/** NULL if the request may pass, else the code to refuse it with (forbidden_host, forbidden_origin). */
+/**
+ * NULL if the request may pass, else the code to refuse it with (forbidden_host, forbidden_origin).
+ */
 const char *auth_check(const struct server *server, struct lws *wsi);
 
 /* http_api.c */

@@ -7,7 +7,8 @@
 const char *query_check(struct conn *conn, const char *const names[])
 {
 	char part[256];
-	for (int i = 0; lws_hdr_copy_fragment(conn->wsi, part, sizeof(part), WSI_TOKEN_HTTP_URI_ARGS, i) >= 0;
+	for (int i = 0; lws_hdr_copy_fragment(
+				conn->wsi, part, sizeof(part), WSI_TOKEN_HTTP_URI_ARGS, i) >= 0;
 		i++) {
 		size_t len = strcspn(part, "=");
 		bool known = false;
@@ -15,7 +16,8 @@ const char *query_check(struct conn *conn, const char *const names[])
 			known = known || (strlen(*name) == len && memcmp(*name, part, len) == 0);
 		}
 		if (!known || part[len] != '=') {
-			return "the query has a part that this address does not know; each is name=value";
+			return "the query has a part that this address does not know; each is "
+			       "name=value";
 		}
 	}
 	return NULL;
@@ -54,14 +56,17 @@ static const char *read_observer(struct conn *conn)
 	if (bad) {
 		return bad;
 	}
-	if (query_format(query_get(conn, "format", buf, sizeof(buf)), FORMAT_HTML, &conn->config.format) < 0) {
+	if (query_format(query_get(conn, "format", buf, sizeof(buf)), FORMAT_HTML,
+		    &conn->config.format) < 0) {
 		return "format is html, markdown or both";
 	}
 	const char *deltas = query_get(conn, "deltas", buf, sizeof(buf));
 	if (deltas && strcmp(deltas, "text") != 0 && strcmp(deltas, "html") != 0) {
 		return "deltas is text or html";
 	}
-	conn->config.deltas = !deltas ? DELTAS_NONE : strcmp(deltas, "text") == 0 ? DELTAS_TEXT : DELTAS_HTML;
+	conn->config.deltas = !deltas                       ? DELTAS_NONE
+			      : strcmp(deltas, "text") == 0 ? DELTAS_TEXT
+							    : DELTAS_HTML;
 	const char *client = query_get(conn, "client_id", buf, sizeof(buf));
 	size_t len = client ? strlen(client) : 0;
 	if (client && (!token_is_valid(client, len, 64) || strpbrk(client, ".:"))) {

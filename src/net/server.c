@@ -12,7 +12,9 @@
 /* One write of ours is one write of lws's up to this size; what is larger it would copy first. */
 #define WRITE_MAX ((size_t)8 * 1024 * 1024)
 
-/* lws_write's word for a close frame; it stands in lws's private header only (4, in 4.1 and later). */
+/*
+ * lws_write's word for a close frame; it stands in lws's private header only (4, in 4.1 and later).
+ */
 #define WRITE_CLOSE ((enum lws_write_protocol)4)
 /* How long a peer may take to answer our close frame. */
 #define CLOSE_WAIT_SECS 2
@@ -74,7 +76,10 @@ static int refuse_upgrade(struct lws *wsi, unsigned status, const char *code, co
 	buffer_printf(&out,
 		"HTTP/1.1 %u %s\r\nserver: holdfast\r\ncontent-type: application/json\r\n"
 		"content-length: %zu\r\nconnection: close\r\n\r\n",
-		status, status == 403 ? "Forbidden" : status == 404 ? "Not Found" : "Service Unavailable",
+		status,
+		status == 403   ? "Forbidden"
+		: status == 404 ? "Not Found"
+				: "Service Unavailable",
 		body.len);
 	buffer_append(&out, body.data, body.len);
 	lws_write(wsi, (unsigned char *)out.data + LWS_PRE, out.len - LWS_PRE, LWS_WRITE_HTTP);
@@ -97,7 +102,8 @@ static int confirm_upgrade(struct lws *wsi, const char *protocol)
 				: "a page of another site may not use this server");
 	}
 	if (strcmp(protocol, "websocket") != 0 || !find_socket(path, id)) {
-		return refuse_upgrade(wsi, 404, "not_found", "there is no WebSocket at this address");
+		return refuse_upgrade(
+			wsi, 404, "not_found", "there is no WebSocket at this address");
 	}
 	if (server->is_draining) {
 		return refuse_upgrade(wsi, 503, "shutting_down", "the server is shutting down");
@@ -377,7 +383,8 @@ struct server *server_create(const struct server_config *config, char **ret_why)
 	server->vhost = server->context ? lws_create_vhost(server->context, &info) : NULL;
 	if (!server->vhost || lws_get_vhost_listen_port(server->vhost) <= 0) {
 		if (asprintf(ret_why,
-			    "cannot listen on %s:%d; is the port taken? --listen %s:0 takes a free one",
+			    "cannot listen on %s:%d; is the port taken? --listen %s:0 takes a free "
+			    "one",
 			    config->host, config->port, config->host) < 0) {
 			*ret_why = NULL;
 		}
@@ -466,7 +473,10 @@ void server_destroy(struct server *server)
 		return;
 	}
 	if (server->context) {
-		/* On a foreign loop lws frees the context with the second call, once its handles are closed. */
+		/*
+		 * On a foreign loop lws frees the context with the second call, once its handles
+		 * are closed.
+		 */
 		lws_context_destroy(server->context);
 	}
 	hash_each(server->changed, free_id, NULL);

@@ -37,7 +37,10 @@ static void send_list(struct conn *conn)
 	buffer_finish(&data);
 }
 
-/** A feed that does not keep up is not queued for: it gets the whole list once it takes something again. */
+/**
+ * A feed that does not keep up is not queued for: it gets the whole list once it takes something
+ * again.
+ */
 void feed_broadcast(struct server *server, const char *type, const char *data, size_t len)
 {
 	struct frame *frame = frame_make(type, data, len);

@@ -67,7 +67,8 @@ static void answer_prompt(struct conn_wait *wait, int status)
 		refuse_prompt(wait->conn, wait->text, &refusal);
 		return;
 	}
-	observer_send(wait->conn->observer, frame_prompt_received(wait->text, wait->seq, wait->duplicate));
+	observer_send(wait->conn->observer,
+		frame_prompt_received(wait->text, wait->seq, wait->duplicate));
 }
 
 static void handle_prompt(struct conn *conn, const struct request *request, struct refusal *refusal)
@@ -77,7 +78,8 @@ static void handle_prompt(struct conn *conn, const struct request *request, stru
 	if (!agent_host_has_agent(conn->server->agents)) {
 		refuse(refusal, "no_agent",
 			"this server runs without an agent; start it with --agent \"COMMAND\"");
-	} else if (intake_prompt(conn->session, request, conn->client_id, &seq, &duplicate, refusal) == 0) {
+	} else if (intake_prompt(conn->session, request, conn->client_id, &seq, &duplicate,
+			   refusal) == 0) {
 		struct conn_wait *wait = conn_wait_create(conn, conn->session, answer_prompt);
 		wait->text = xstrdup(request->prompt.prompt_id);
 		wait->seq = seq;
@@ -87,7 +89,9 @@ static void handle_prompt(struct conn *conn, const struct request *request, stru
 	refuse_prompt(conn, request->prompt.prompt_id, refusal);
 }
 
-/** The agent hears of an answer when it is durable, even if the one who gave it has left by then. */
+/**
+ * The agent hears of an answer when it is durable, even if the one who gave it has left by then.
+ */
 struct agent_answer {
 	struct durable_wait wait; /* first */
 	struct agent_host *agents;
@@ -100,7 +104,8 @@ static void tell_agent(struct durable_wait *wait, int status)
 {
 	struct agent_answer *answer = (struct agent_answer *)wait;
 	if (status == 0) {
-		agent_host_answer(answer->agents, answer->session, answer->request_id, answer->option_id);
+		agent_host_answer(
+			answer->agents, answer->session, answer->request_id, answer->option_id);
 	}
 	free(answer->request_id);
 	free(answer->option_id);
@@ -136,7 +141,8 @@ static void handle_answer(struct conn *conn, const struct request *request, stru
 	refusal->code = NULL; /* told */
 }
 
-static void handle_request(struct conn *conn, const struct request *request, struct refusal *refusal)
+static void handle_request(
+	struct conn *conn, const struct request *request, struct refusal *refusal)
 {
 	switch (request->type) {
 	case REQUEST_LOAD_EVENTS:
@@ -153,7 +159,8 @@ static void handle_request(struct conn *conn, const struct request *request, str
 		break;
 	default:
 		if (agent_host_cancel(conn->server->agents, conn->session) < 0) {
-			refuse(refusal, "not_prompting", "no turn of this session's agent is running");
+			refuse(refusal, "not_prompting",
+				"no turn of this session's agent is running");
 		}
 		break;
 	}
@@ -166,7 +173,8 @@ static void observer_message(struct conn *conn, const char *text, size_t len)
 	if (!conn->observer || !conn->session) {
 		return;
 	}
-	if (request_parse(text, len, conn->server->limits, SIDE_OBSERVER, &request, &refusal) == 0) {
+	if (request_parse(text, len, conn->server->limits, SIDE_OBSERVER, &request, &refusal) ==
+		0) {
 		handle_request(conn, &request, &refusal);
 		request_finish(&request);
 	}

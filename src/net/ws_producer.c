@@ -16,7 +16,8 @@ static void answer_append(struct conn_wait *wait, int status)
 	if (status < 0) {
 		struct refusal refusal = {.request = "append"};
 		refuse(&refusal, "storage_failed",
-			"the server could not write to its disk; nothing was stored, its messages say why");
+			"the server could not write to its disk; nothing was stored, its messages "
+			"say why");
 		char ref[200];
 		snprintf(ref, sizeof(ref), "\"ref\":%s", wait->text ? wait->text : "");
 		conn_send_refusal(conn, &refusal, wait->text ? ref : NULL);
@@ -59,7 +60,8 @@ static void producer_message(struct conn *conn, const char *text, size_t len)
 	if (!conn->session) {
 		return;
 	}
-	if (request_parse(text, len, conn->server->limits, SIDE_PRODUCER, &request, &refusal) == 0) {
+	if (request_parse(text, len, conn->server->limits, SIDE_PRODUCER, &request, &refusal) ==
+		0) {
 		if (request.type == REQUEST_APPEND) {
 			handle_append(conn, &request, &refusal);
 		} else {

@@ -20,14 +20,19 @@ static const struct {
 } options[OPTION_COUNT] = {
 	[LISTEN] = {"--listen", "HOLDFAST_LISTEN", "HOST:PORT", "127.0.0.1:8080",
 		"address to listen on; port 0 takes a free one"},
-	[DATA] = {"--data", "HOLDFAST_DATA", "DIR", "./data", "where sessions are kept; made if missing"},
+	[DATA] = {"--data", "HOLDFAST_DATA", "DIR", "./data",
+		"where sessions are kept; made if missing"},
 	[AGENT] = {"--agent", "HOLDFAST_AGENT", "CMD", NULL,
-		"command that runs an ACP agent on its stdin and stdout; started with a session's first prompt"},
+		"command that runs an ACP agent on its stdin and stdout; started with a session's "
+		"first prompt"},
 	[CWD] = {"--cwd", "HOLDFAST_CWD", "DIR", ".",
-		"the agent's working directory, the only one in which it may read and write through us"},
-	[WEB] = {"--web", "HOLDFAST_WEB", "DIR", NULL, "static files to serve at /, such as the bundled page"},
+		"the agent's working directory, the only one in which it may read and write "
+		"through us"},
+	[WEB] = {"--web", "HOLDFAST_WEB", "DIR", NULL,
+		"static files to serve at /, such as the bundled page"},
 	[DURABILITY] = {"--durability", "HOLDFAST_DURABILITY", "fsync|write", "fsync",
-		"fsync: acknowledged and shown means on disk; write: survives a crash of the process only"},
+		"fsync: acknowledged and shown means on disk; write: survives a crash of the "
+		"process only"},
 	[LOG_LEVEL] = {"--log-level", "HOLDFAST_LOG_LEVEL", "error|warn|info|debug", "info",
 		"how much to say on stderr"},
 };
@@ -37,8 +42,9 @@ static void print_help(void)
 	printf("Usage: holdfast serve [OPTIONS]\n\n"
 	       "Runs the relay. Stops cleanly on SIGTERM and SIGINT.\n\nOptions:\n");
 	for (int i = 0; i < OPTION_COUNT; i++) {
-		printf("  %s %s\n      %s\n      %s, default: %s\n", options[i].flag, options[i].argument,
-			options[i].help, options[i].env, options[i].fallback ? options[i].fallback : "none");
+		printf("  %s %s\n      %s\n      %s, default: %s\n", options[i].flag,
+			options[i].argument, options[i].help, options[i].env,
+			options[i].fallback ? options[i].fallback : "none");
 	}
 	printf("  --help\n      this text\n");
 }
@@ -68,7 +74,8 @@ static int take_flag(char **argv, int left, const char *values[], char **ret_why
 			return 2;
 		}
 		if (!argv[0][len]) {
-			return fail(ret_why, "option", argv[0], "needs a value; see holdfast serve --help");
+			return fail(ret_why, "option", argv[0],
+				"needs a value; see holdfast serve --help");
 		}
 	}
 	return fail(ret_why, "option", argv[0], "is not known; see holdfast serve --help");
@@ -127,8 +134,8 @@ static int take_values(struct config *config, const char *values[], char **ret_w
 	if (r < 0) {
 		return r;
 	}
-	r = parse_word("--durability", values[DURABILITY], (const char *const[]){"fsync", "write", NULL},
-		ret_why);
+	r = parse_word("--durability", values[DURABILITY],
+		(const char *const[]){"fsync", "write", NULL}, ret_why);
 	if (r < 0) {
 		return r;
 	}

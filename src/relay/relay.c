@@ -59,7 +59,8 @@ static void handle_deleted(void *owner, struct session *session)
 static void handle_store_failed(void *owner, int error)
 {
 	diag(DIAG_ERROR,
-		"the journal cannot be written: %s. Nothing is taken any more, what was acknowledged can "
+		"the journal cannot be written: %s. Nothing is taken any more, what was "
+		"acknowledged can "
 		"still be read. Make room or mend the disk, then restart holdfast",
 		strerror(-error));
 }
@@ -201,7 +202,8 @@ static void announce(const struct relay *relay)
 	const struct config *config = relay->config;
 	bool is_v6 = strchr(config->host, ':') != NULL;
 	if (config->durability == DURABILITY_WRITE) {
-		diag(DIAG_WARN, "--durability=write: what is acknowledged survives a crash of holdfast, but not "
+		diag(DIAG_WARN, "--durability=write: what is acknowledged survives a crash of "
+				"holdfast, but not "
 				"of the machine");
 	}
 	fprintf(stderr, "holdfast: listening on http://%s%s%s:%d\n", is_v6 ? "[" : "", config->host,

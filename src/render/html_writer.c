@@ -8,8 +8,8 @@
 
 struct writer {
 	struct buffer *out;
-	size_t start;              /* of this document in `out` */
-	cmark_node *image;         /* the image whose alternative text is being written, or NULL */
+	size_t start; /* of this document in `out` */
+	cmark_node *image; /* the image whose alternative text is being written, or NULL */
 	const uint8_t *alignments; /* of the table being written */
 	size_t columns;
 	size_t column;

@@ -21,18 +21,18 @@
 struct word {
 	size_t len;
 	size_t link_starts; /* "www." and "://" */
-	size_t parens;      /* each `)` at a link's end reads the link once more */
+	size_t parens; /* each `)` at a link's end reads the link once more */
 	size_t at_signs;
 };
 
 struct run {
 	size_t start;
 	size_t lines;
-	size_t closers;    /* `]` */
-	size_t images;     /* `![`: each link walks over all that are open */
+	size_t closers; /* `]` */
+	size_t images; /* `![`: each link walks over all that are open */
 	size_t raw_starts; /* `<!` and `<?`: each may be searched for its end to the end of the run
 			    */
-	size_t delims;     /* runs of `*`, `_` and `~`: each link may walk over all of them */
+	size_t delims; /* runs of `*`, `_` and `~`: each link may walk over all of them */
 	size_t at_signs;
 	uint64_t pipes_squared; /* of each line: a row's cells are put into a list from its head */
 	size_t columns; /* the most cells of a line that could be the one under a table's header */

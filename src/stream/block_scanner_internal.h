@@ -28,13 +28,13 @@
 
 /* What a line that is read byte by byte waits for. */
 enum line_phase {
-	PHASE_INDENT,    /* blanks in front of the next mark or of the text */
+	PHASE_INDENT, /* blanks in front of the next mark or of the text */
 	PHASE_QUOTE_GAP, /* the one blank that belongs to the `>` before it */
-	PHASE_MARKER,    /* first bytes of the text: which block do they open? */
-	PHASE_TEXT,      /* a line of a paragraph */
-	PHASE_HTML,      /* a line of an HTML block: is its end in it? */
+	PHASE_MARKER, /* first bytes of the text: which block do they open? */
+	PHASE_TEXT, /* a line of a paragraph */
+	PHASE_HTML, /* a line of an HTML block: is its end in it? */
 	PHASE_FENCE_END, /* maybe the closing fence */
-	PHASE_REST,      /* nothing in the rest of the line matters */
+	PHASE_REST, /* nothing in the rest of the line matters */
 	PHASE_COUNT,
 };
 
@@ -52,7 +52,7 @@ enum leaf {
 /* Where new blocks of this line would go. */
 enum seat {
 	SEAT_BLOCK, /* the document, a quote or a list item */
-	SEAT_LIST,  /* a list whose last item the line does not belong to */
+	SEAT_LIST, /* a list whose last item the line does not belong to */
 	SEAT_PARAGRAPH,
 	SEAT_TABLE,
 	SEAT_COUNT,
@@ -68,17 +68,17 @@ enum boundary {
 
 /* A quote, or a list together with its last item. */
 struct container {
-	uint8_t mark;      /* '>' for a quote; '-', '+', '*', '.' or ')' for a list */
+	uint8_t mark; /* '>' for a quote; '-', '+', '*', '.' or ')' for a list */
 	uint8_t item_open; /* of a list: its last item may still go on */
-	uint8_t children;  /* blocks in that item: 0, 1 or "2 or more" */
-	uint8_t content;   /* columns that a line of that item is indented by */
+	uint8_t children; /* blocks in that item: 0, 1 or "2 or more" */
+	uint8_t content; /* columns that a line of that item is indented by */
 };
 
 /* The readings of a line's first bytes that struct marker follows. */
 enum {
 	MARK_ATX = 1 << 0,
 	MARK_FENCE = 1 << 1,
-	MARK_HTML = 1 << 2,     /* kinds 1 to 6 */
+	MARK_HTML = 1 << 2, /* kinds 1 to 6 */
 	MARK_HTML_TAG = 1 << 3, /* kind 7 */
 	MARK_SETEXT = 1 << 4,
 	MARK_THEMATIC = 1 << 5,
@@ -89,22 +89,22 @@ enum {
 };
 
 enum list_state {
-	LIST_DIGITS,      /* in the number of an ordered item */
+	LIST_DIGITS, /* in the number of an ordered item */
 	LIST_NEEDS_BLANK, /* the mark is complete, a blank must follow */
-	LIST_PADDING,     /* in the blanks behind the mark */
-	LIST_READY,       /* an item for certain, unless the line is a thematic break */
+	LIST_PADDING, /* in the blanks behind the mark */
+	LIST_READY, /* an item for certain, unless the line is a thematic break */
 	LIST_STATE_COUNT,
 };
 
 struct list_mark {
 	uint8_t state;
-	uint8_t mark;       /* as in struct container; 0 until it is known */
-	uint8_t width;      /* bytes of the mark */
+	uint8_t mark; /* as in struct container; 0 until it is known */
+	uint8_t width; /* bytes of the mark */
 	uint8_t interrupts; /* it stands in a paragraph, where the rules are stricter */
 	uint32_t number;
-	size_t column;     /* of the end of the mark, and then of the blanks behind it */
+	size_t column; /* of the end of the mark, and then of the blanks behind it */
 	size_t end_column; /* of the end of the mark */
-	size_t replay_at;  /* where in the kept line the item's content begins */
+	size_t replay_at; /* where in the kept line the item's content begins */
 };
 
 /* `<name`, `<!--`, `<?` and so on: the start of an HTML block of the kinds 1 to 6. */
@@ -123,10 +123,10 @@ struct html_tail {
 
 /* Counts the cells of a line as the table extension does. */
 struct row_cells {
-	uint32_t pipes;       /* that end a cell */
-	uint8_t first;        /* the next byte is the line's first */
-	uint8_t escaped;      /* the last byte was a backslash */
-	uint8_t tail;         /* something other than blanks since the last pipe */
+	uint32_t pipes; /* that end a cell */
+	uint8_t first; /* the next byte is the line's first */
+	uint8_t escaped; /* the last byte was a backslash */
+	uint8_t tail; /* something other than blanks since the last pipe */
 	uint8_t escaped_pipe; /* the line has one */
 };
 
@@ -139,7 +139,7 @@ struct row_delimiter {
 struct ref_scan {
 	uint8_t state;
 	uint8_t escaped;
-	uint8_t solid;  /* the label holds more than blanks; a blank was seen after the address */
+	uint8_t solid; /* the label holds more than blanks; a blank was seen after the address */
 	uint8_t closer; /* of the title */
 	uint8_t parens; /* open ones in the address */
 	uint16_t label_len;
@@ -147,9 +147,9 @@ struct ref_scan {
 
 struct marker {
 	uint16_t alive; /* MARK_ bits */
-	uint8_t first;  /* the first byte */
-	uint8_t gap;    /* blanks (of a fence: other bytes) came after the first run */
-	uint32_t run;   /* how many of `first` in the first run */
+	uint8_t first; /* the first byte */
+	uint8_t gap; /* blanks (of a fence: other bytes) came after the first run */
+	uint32_t run; /* how many of `first` in the first run */
 	uint32_t total; /* how many of `first` in all */
 	struct list_mark list;
 	struct html_start html;
@@ -162,14 +162,14 @@ struct line {
 	uint8_t seat;
 	uint8_t boundary;
 	uint8_t matching; /* the containers are still being matched */
-	uint8_t opened;   /* a container was opened in this line */
-	uint8_t lazy;     /* text would continue a paragraph whose containers did not match */
-	uint8_t top;      /* the seat is in the document itself */
-	uint8_t blank;    /* nothing but blanks so far */
-	uint8_t cut;      /* the line began before the last block_scanner_cut() */
+	uint8_t opened; /* a container was opened in this line */
+	uint8_t lazy; /* text would continue a paragraph whose containers did not match */
+	uint8_t top; /* the seat is in the document itself */
+	uint8_t blank; /* nothing but blanks so far */
+	uint8_t cut; /* the line began before the last block_scanner_cut() */
 	uint8_t replaying;
-	uint32_t matched;   /* how many containers of the stack */
-	size_t column;      /* behind the prefix consumed so far */
+	uint32_t matched; /* how many containers of the stack */
+	size_t column; /* behind the prefix consumed so far */
 	size_t next_column; /* behind the blanks that follow it */
 	struct html_tail tail;
 	struct row_cells cells;
@@ -181,12 +181,12 @@ struct block_scanner {
 	size_t length;
 	size_t line_start;
 	size_t header_start; /* the last line of the open top-level paragraph */
-	size_t hold_start;   /* the same while it may yet be a table's header row, else NO_END */
-	size_t end;          /* what the byte just read has ended; NO_END between the calls */
+	size_t hold_start; /* the same while it may yet be a table's header row, else NO_END */
+	size_t end; /* what the byte just read has ended; NO_END between the calls */
 
-	uint8_t kind;    /* enum block_kind */
+	uint8_t kind; /* enum block_kind */
 	uint8_t started; /* the first block has begun */
-	uint8_t bom;     /* bytes matched of a byte order mark at the very start; 3 when done */
+	uint8_t bom; /* bytes matched of a byte order mark at the very start; 3 when done */
 	uint8_t after_cr;
 	uint8_t at_line_start;
 	uint8_t last_blank; /* the line before this one was blank */
@@ -195,12 +195,12 @@ struct block_scanner {
 	uint8_t html_kind;
 	uint8_t fence_char;
 	uint8_t fence_len;
-	uint8_t header_first;  /* the header row would be the paragraph's first line */
-	uint8_t last_odd;      /* the paragraph's last line has an escaped pipe */
-	uint8_t above_odd;     /* a line above it cannot stand without it: see can_split() */
-	uint8_t only_refs;     /* the open paragraph is nothing but link reference definitions */
+	uint8_t header_first; /* the header row would be the paragraph's first line */
+	uint8_t last_odd; /* the paragraph's last line has an escaped pipe */
+	uint8_t above_odd; /* a line above it cannot stand without it: see can_split() */
+	uint8_t only_refs; /* the open paragraph is nothing but link reference definitions */
 	uint32_t header_cells; /* of the paragraph's last line; 0 if it cannot be a header row */
-	struct ref_scan refs;  /* at the end of that line */
+	struct ref_scan refs; /* at the end of that line */
 
 	uint32_t depth;
 	struct container stack[SCANNER_DEPTH_MAX];
@@ -211,7 +211,7 @@ struct block_scanner {
 	uint8_t context_over;
 	uint32_t text_len;
 	uint32_t context_len;
-	char text[SCANNER_LINE_MAX];       /* the current line without its line end */
+	char text[SCANNER_LINE_MAX]; /* the current line without its line end */
 	char context[SCANNER_CONTEXT_MAX]; /* see block_scanner_context() */
 };
 

@@ -12,10 +12,10 @@
 
 enum ref_state {
 	REF_START, /* where a definition may begin */
-	REF_TEXT,  /* something else has come: no definition from here on */
+	REF_TEXT, /* something else has come: no definition from here on */
 	REF_LABEL,
 	REF_COLON,
-	REF_GAP,   /* before the address */
+	REF_GAP, /* before the address */
 	REF_ANGLE, /* in an address between < and > */
 	REF_ADDRESS,
 	REF_AFTER_ADDRESS,

@@ -11,7 +11,7 @@
 
 struct delim {
 	size_t pos;
-	size_t count;  /* characters not matched yet */
+	size_t count; /* characters not matched yet */
 	size_t length; /* of the whole run, for the rule of three */
 	char mark;
 	bool can_close;
@@ -31,10 +31,10 @@ struct guard {
 	size_t delim_count;
 	struct bracket brackets[NESTING_MAX];
 	size_t bracket_count;
-	size_t code;         /* the code span that is still open */
-	size_t code_ticks;   /* its backticks, 0 if there is none */
+	size_t code; /* the code span that is still open */
+	size_t code_ticks; /* its backticks, 0 if there is none */
 	struct bracket link; /* the unfinished link or image; len 0 if there is none */
-	bool dangling;       /* the text ends in a marker that may mean anything */
+	bool dangling; /* the text ends in a marker that may mean anything */
 };
 
 static bool is_space(char c)

@@ -15,8 +15,8 @@
  */
 struct inline_run {
 	size_t start;
-	size_t end;   /* what follows is a line of which one cannot yet tell what it underlines: not
-			 shown */
+	size_t end; /* what follows is a line of which one cannot yet tell what it underlines: not
+		       shown */
 	bool is_item; /* begins right after a list marker */
 };
 

@@ -8,10 +8,10 @@
 
 struct line {
 	size_t start;
-	size_t end;    /* without its newline */
-	size_t next;   /* behind its newline */
-	bool ended;    /* by a newline */
-	size_t text;   /* behind the markers of quotes and lists */
+	size_t end; /* without its newline */
+	size_t next; /* behind its newline */
+	bool ended; /* by a newline */
+	size_t text; /* behind the markers of quotes and lists */
 	size_t indent; /* columns in front of the first marker or of the text */
 	size_t column; /* of the text */
 	size_t quotes;
@@ -25,7 +25,7 @@ struct finder {
 	bool in_paragraph; /* the line before can go on in the next one */
 	bool in_list;
 	bool in_table; /* below a delimiter row */
-	char fence;    /* the open fence's character, or 0 */
+	char fence; /* the open fence's character, or 0 */
 	size_t fence_len;
 	size_t fence_column;
 	size_t fence_quotes;

@@ -120,8 +120,8 @@ void event_unref(struct event *event)
 /** Replaces (or joins, for FORMAT_BOTH) data.markdown by data.html. */
 static void render(const struct event *event, enum event_format format, struct buffer *out)
 {
-	json_t *root = json_loadb(
-		event->json[FORMAT_MARKDOWN], event->json_len[FORMAT_MARKDOWN], 0, NULL);
+	json_t *root =
+		json_loadb(event->json[FORMAT_MARKDOWN], event->json_len[FORMAT_MARKDOWN], 0, NULL);
 	json_t *data = json_object_get(root, "data");
 	json_t *markdown = json_object_get(data, "markdown");
 	json_t *context = json_object_get(data, "context");
@@ -130,7 +130,8 @@ static void render(const struct event *event, enum event_format format, struct b
 		markdown_to_html(context ? json_string_value(context) : "",
 			json_string_length(context), json_string_value(markdown),
 			json_string_length(markdown), &html);
-		json_object_set_new(data, "html", json_stringn(html.data ? html.data : "", html.len));
+		json_object_set_new(
+			data, "html", json_stringn(html.data ? html.data : "", html.len));
 		if (format == FORMAT_HTML) {
 			json_object_del(data, "markdown");
 			json_object_del(data, "context");

@@ -109,9 +109,9 @@ struct frame *frame_connected(const struct connected_frame *in)
 
 static void put_open(struct buffer *out, const struct open_part *open)
 {
-	buffer_printf(out, ",\"open\":{\"seq\":%llu,\"type\":\"%s\",\"%s\":",
-		(unsigned long long)open->seq, event_type_name(open->type),
-		open->is_html ? "html" : "text");
+	buffer_printf(out,
+		",\"open\":{\"seq\":%llu,\"type\":\"%s\",\"%s\":", (unsigned long long)open->seq,
+		event_type_name(open->type), open->is_html ? "html" : "text");
 	buffer_append_json(out, open->text, open->len);
 	buffer_append_char(out, '}');
 }
@@ -156,11 +156,13 @@ struct frame *frame_events(struct event **events, size_t count, enum event_forma
 	return end(frame);
 }
 
-struct frame *frame_delta(uint64_t seq, enum event_type type, size_t offset, const char *text, size_t len)
+struct frame *frame_delta(
+	uint64_t seq, enum event_type type, size_t offset, const char *text, size_t len)
 {
 	struct frame *frame = begin("delta", len + 96);
-	buffer_printf(&frame->buf, "{\"seq\":%llu,\"type\":\"%s\",\"offset\":%zu,\"text\":",
-		(unsigned long long)seq, event_type_name(type), offset);
+	buffer_printf(&frame->buf,
+		"{\"seq\":%llu,\"type\":\"%s\",\"offset\":%zu,\"text\":", (unsigned long long)seq,
+		event_type_name(type), offset);
 	buffer_append_json(&frame->buf, text, len);
 	buffer_append_char(&frame->buf, '}');
 	return end(frame);
@@ -169,7 +171,8 @@ struct frame *frame_delta(uint64_t seq, enum event_type type, size_t offset, con
 struct frame *frame_preview(uint64_t seq, enum event_type type, const char *html, size_t len)
 {
 	struct frame *frame = begin("preview", len + 96);
-	buffer_printf(&frame->buf, "{\"seq\":%llu,\"type\":\"%s\",\"html\":", (unsigned long long)seq,
+	buffer_printf(&frame->buf,
+		"{\"seq\":%llu,\"type\":\"%s\",\"html\":", (unsigned long long)seq,
 		event_type_name(type));
 	buffer_append_json(&frame->buf, html, len);
 	buffer_append_char(&frame->buf, '}');

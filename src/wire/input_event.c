@@ -1,4 +1,6 @@
-/* Input events: what producers append and what an agent's updates become (CONTRACT.md, section 5). */
+/*
+ * Input events: what producers append and what an agent's updates become (CONTRACT.md, section 5).
+ */
 #include "holdfast/requests.h"
 
 #include <errno.h>
@@ -8,27 +10,33 @@
 /** A member that an event's data must or may have. */
 struct field {
 	const char *name;
-	char kind; /* s string, S non-empty string, t token, i whole number from 0, n number, a array, o object */
+	char kind; /* s string, S non-empty string, t token, i whole number from 0, n number, a
+		      array, o object */
 	bool needed;
 };
 
 #define FIELDS_MAX 8
 
 static const struct field fields[][FIELDS_MAX] = {
-	[EVENT_USER_PROMPT] = {{"message", 's', true}, {"prompt_id", 't', false}, {"client_id", 't', false}},
-	[EVENT_TOOL_CALL] = {{"tool_call_id", 'S', true}, {"title", 's', true}, {"kind", 's', false},
-		{"status", 's', false}, {"content", 'a', false}, {"locations", 'a', false}},
-	[EVENT_TOOL_CALL_UPDATE] = {{"tool_call_id", 'S', true}, {"title", 's', false}, {"kind", 's', false},
-		{"status", 's', false}, {"content", 'a', false}, {"locations", 'a', false}},
+	[EVENT_USER_PROMPT] = {{"message", 's', true}, {"prompt_id", 't', false},
+		{"client_id", 't', false}},
+	[EVENT_TOOL_CALL] = {{"tool_call_id", 'S', true}, {"title", 's', true},
+		{"kind", 's', false}, {"status", 's', false}, {"content", 'a', false},
+		{"locations", 'a', false}},
+	[EVENT_TOOL_CALL_UPDATE] = {{"tool_call_id", 'S', true}, {"title", 's', false},
+		{"kind", 's', false}, {"status", 's', false}, {"content", 'a', false},
+		{"locations", 'a', false}},
 	[EVENT_PLAN] = {{"entries", 'a', true}},
 	[EVENT_FILE_READ] = {{"path", 'S', true}, {"size", 'i', true}},
 	[EVENT_FILE_WRITE] = {{"path", 'S', true}, {"size", 'i', true}},
-	[EVENT_PERMISSION_REQUEST] = {{"request_id", 'S', true}, {"tool_call", 'o', true}, {"options", 'a', true}},
+	[EVENT_PERMISSION_REQUEST] = {{"request_id", 'S', true}, {"tool_call", 'o', true},
+		{"options", 'a', true}},
 	[EVENT_PERMISSION_RESOLVED] = {{"request_id", 'S', true}, {"outcome", 'S', true},
 		{"option_id", 's', false}, {"by", 's', false}},
 	[EVENT_USAGE] = {{"used", 'n', false}, {"size", 'n', false}},
 	[EVENT_TURN_END] = {{"stop_reason", 's', false}, {"message", 's', false}},
-	[EVENT_AGENT_STARTED] = {{"name", 's', false}, {"title", 's', false}, {"version", 's', false}},
+	[EVENT_AGENT_STARTED] = {{"name", 's', false}, {"title", 's', false},
+		{"version", 's', false}},
 	[EVENT_AGENT_STOPPED] = {{"reason", 's', true}, {"detail", 's', false}},
 	[EVENT_MESSAGE_CHUNK] = {{"text", 'S', true}},
 	[EVENT_THOUGHT_CHUNK] = {{"text", 'S', true}},
@@ -94,8 +102,9 @@ static bool elements_have(const json_t *array, const char *const names[])
 
 static int check_elements(enum event_type type, const json_t *data, struct refusal *refusal)
 {
-	if (type == EVENT_PLAN && !elements_have(json_object_get(data, "entries"),
-					  (const char *const[]){"content", "priority", "status", NULL})) {
+	if (type == EVENT_PLAN &&
+		!elements_have(json_object_get(data, "entries"),
+			(const char *const[]){"content", "priority", "status", NULL})) {
 		return refuse(refusal, "bad_request",
 			"each of a plan's entries needs content, priority and status, strings");
 	}
@@ -107,13 +116,16 @@ static int check_elements(enum event_type type, const json_t *data, struct refus
 			"permission_request needs options, each with option_id and name, strings");
 	}
 	if (!elements_have(json_object_get(data, "content"), (const char *const[]){"type", NULL}) ||
-		!elements_have(json_object_get(data, "locations"), (const char *const[]){"path", NULL})) {
+		!elements_have(
+			json_object_get(data, "locations"), (const char *const[]){"path", NULL})) {
 		return refuse(refusal, "bad_request",
-			"each element of content needs a type, and each of locations a path, strings");
+			"each element of content needs a type, and each of locations a path, "
+			"strings");
 	}
 	const char *outcome = json_string_value(json_object_get(data, "outcome"));
 	bool selected = outcome && strcmp(outcome, "selected") == 0;
-	if (type == EVENT_PERMISSION_RESOLVED && !(selected && json_object_get(data, "option_id")) &&
+	if (type == EVENT_PERMISSION_RESOLVED &&
+		!(selected && json_object_get(data, "option_id")) &&
 		strcmp(outcome, "cancelled") != 0) {
 		return refuse(refusal, "bad_request",
 			"the outcome is \"selected\", with an option_id, or \"cancelled\"");
@@ -127,35 +139,41 @@ int input_data_check(enum event_type type, const json_t *data, struct refusal *r
 	if (!json_is_object(data)) {
 		return refuse(refusal, "bad_request", "an event needs \"data\", an object");
 	}
-	for (const struct field *field = fields[type]; field < fields[type] + FIELDS_MAX && field->name;
-		field++) {
+	for (const struct field *field = fields[type];
+		field < fields[type] + FIELDS_MAX && field->name; field++) {
 		const json_t *value = json_object_get(data, field->name);
 		if (!value && !field->needed) {
 			continue;
 		}
 		if (!is_of_kind(value, field->kind)) {
-			return refuse(refusal, "bad_request", "data of %s needs \"%s\", %s", name, field->name,
-				kind_words(field->kind));
+			return refuse(refusal, "bad_request", "data of %s needs \"%s\", %s", name,
+				field->name, kind_words(field->kind));
 		}
 	}
 	return check_elements(type, data, refusal);
 }
 
-/** Members of the event itself: what is not known is refused, so that no wish is silently dropped. */
+/**
+ * Members of the event itself: what is not known is refused, so that no wish is silently dropped.
+ */
 static int check_members(const json_t *json, struct refusal *refusal)
 {
 	const char *name;
 	json_t *value;
 	json_object_foreach((json_t *)json, name, value) {
-		if (strcmp(name, "seq") == 0 || strcmp(name, "ts") == 0 || strcmp(name, "turn") == 0) {
+		if (strcmp(name, "seq") == 0 || strcmp(name, "ts") == 0 ||
+			strcmp(name, "turn") == 0) {
 			return refuse(refusal, "bad_request",
 				"\"%s\" is given by the server; leave it out", name);
 		}
 		if (strcmp(name, "key") == 0 || strcmp(name, "run_id") == 0) {
-			return refuse(refusal, "unsupported", "this version does not take \"%s\" yet", name);
+			return refuse(refusal, "unsupported",
+				"this version does not take \"%s\" yet", name);
 		}
-		if (strcmp(name, "type") != 0 && strcmp(name, "data") != 0 && strcmp(name, "message_id") != 0) {
-			return refuse(refusal, "bad_request", "an event has no member \"%.40s\"", name);
+		if (strcmp(name, "type") != 0 && strcmp(name, "data") != 0 &&
+			strcmp(name, "message_id") != 0) {
+			return refuse(
+				refusal, "bad_request", "an event has no member \"%.40s\"", name);
 		}
 	}
 	return 0;
@@ -171,13 +189,16 @@ static int find_event_type(const json_t *type, struct input_event *ret, struct r
 	if (strcmp(name, "text_complete") == 0 || strcmp(name, "session_idle") == 0) {
 		ret->type = EVENT_TURN_END;
 	} else if (strcmp(name, "run_start") == 0 || strcmp(name, "run_end") == 0) {
-		return refuse(refusal, "unsupported", "this version does not take \"%s\" yet", name);
+		return refuse(
+			refusal, "unsupported", "this version does not take \"%s\" yet", name);
 	} else if (ret->type == EVENT_CUSTOM && !token_is_valid(name, len, 64)) {
-		return refuse(refusal, "unknown_type", "an x-… type matches x-[A-Za-z0-9._:-]{1,62}");
+		return refuse(
+			refusal, "unknown_type", "an x-… type matches x-[A-Za-z0-9._:-]{1,62}");
 	} else if (ret->type == EVENT_UNKNOWN || ret->type == EVENT_AGENT_MESSAGE ||
 		   ret->type == EVENT_AGENT_THOUGHT) {
 		return refuse(refusal, "unknown_type",
-			"no input event has the type \"%.40s\"; text comes as agent_message_chunk or "
+			"no input event has the type \"%.40s\"; text comes as agent_message_chunk "
+			"or "
 			"agent_thought_chunk, events of your own as x-…",
 			name);
 	}
@@ -198,8 +219,8 @@ static int take_data(const json_t *data, const struct limits *limits, struct inp
 		ret->data_len = ret->data_json ? strlen(ret->data_json) : 0;
 	}
 	if (ret->data_len > limits->event_size) {
-		return refuse(refusal, "too_large", "the data of an event may have at most %zu bytes",
-			limits->event_size);
+		return refuse(refusal, "too_large",
+			"the data of an event may have at most %zu bytes", limits->event_size);
 	}
 	return ret->data ? 0 : refuse(refusal, "bad_json", "the data cannot be written as JSON");
 }
@@ -211,7 +232,8 @@ int input_event_parse(const json_t *json, const struct limits *limits, struct in
 	const json_t *type = json_object_get(json, "type");
 	const json_t *message_id = json_object_get(json, "message_id");
 	if (!json_is_object(json) || !json_is_string(type)) {
-		return refuse(refusal, "bad_request", "an event is an object with \"type\", a string, and \"data\"");
+		return refuse(refusal, "bad_request",
+			"an event is an object with \"type\", a string, and \"data\"");
 	}
 	int r = find_event_type(type, ret, refusal);
 	r = r < 0 ? r : check_members(json, refusal);
@@ -220,7 +242,8 @@ int input_event_parse(const json_t *json, const struct limits *limits, struct in
 	}
 	if (message_id && (!json_is_string(message_id) || !json_string_length(message_id) ||
 				  json_string_length(message_id) > 256)) {
-		return refuse(refusal, "bad_request", "message_id must be a string of 1 to 256 bytes");
+		return refuse(
+			refusal, "bad_request", "message_id must be a string of 1 to 256 bytes");
 	}
 	ret->message_id = json_string_value(message_id);
 	ret->message_id_len = message_id ? json_string_length(message_id) : 0;

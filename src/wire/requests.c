@@ -110,8 +110,8 @@ json_t *json_parse(const char *text, size_t len, struct refusal *refusal)
 	json_error_t error;
 	json_t *json = json_loadb(text, len, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &error);
 	if (!json) {
-		refuse(refusal, "bad_json", "not valid JSON: %.120s (line %d, column %d)", error.text,
-			error.line, error.column);
+		refuse(refusal, "bad_json", "not valid JSON: %.120s (line %d, column %d)",
+			error.text, error.line, error.column);
 	}
 	return json;
 }
@@ -141,8 +141,8 @@ static bool is_count(const json_t *value, json_int_t least)
  * Refuses members that are not among `names` (NULL-terminated): a misspelt after_seq must not load
  * something else in silence.
  */
-static int check_names(const json_t *object, const char *what, const char *const names[],
-	struct refusal *refusal)
+static int check_names(
+	const json_t *object, const char *what, const char *const names[], struct refusal *refusal)
 {
 	const char *name;
 	json_t *value;
@@ -152,7 +152,8 @@ static int check_names(const json_t *object, const char *what, const char *const
 			known = known || strcmp(*known_name, name) == 0;
 		}
 		if (!known) {
-			return refuse(refusal, "bad_request", "%s has no member \"%.40s\"", what, name);
+			return refuse(
+				refusal, "bad_request", "%s has no member \"%.40s\"", what, name);
 		}
 	}
 	return 0;
@@ -179,20 +180,24 @@ static int parse_load(const json_t *data, const struct limits *limits, struct lo
 	const json_t *follow = json_object_get(data, "follow");
 	*load = (struct load_request){.limit = limits->load_default};
 	if (after && before) {
-		return refuse(refusal, "bad_request", "load_events takes after_seq or before_seq, not both");
+		return refuse(refusal, "bad_request",
+			"load_events takes after_seq or before_seq, not both");
 	}
 	if (after && !is_count(after, 0)) {
 		return refuse(refusal, "bad_request", "after_seq must be a whole number from 0 on");
 	}
 	if (before && !is_count(before, 1)) {
-		return refuse(refusal, "bad_request", "before_seq must be a whole number from 1 on");
+		return refuse(
+			refusal, "bad_request", "before_seq must be a whole number from 1 on");
 	}
-	if (limit && (!is_count(limit, 1) || json_integer_value(limit) > (json_int_t)limits->load_max)) {
+	if (limit &&
+		(!is_count(limit, 1) || json_integer_value(limit) > (json_int_t)limits->load_max)) {
 		return refuse(refusal, "bad_request", "limit must be a whole number from 1 to %zu",
 			limits->load_max);
 	}
 	if (epoch && !json_is_string(epoch)) {
-		return refuse(refusal, "bad_request", "epoch must be the string that the server gave");
+		return refuse(
+			refusal, "bad_request", "epoch must be the string that the server gave");
 	}
 	if (follow && !json_is_boolean(follow)) {
 		return refuse(refusal, "bad_request", "follow must be true or false");
@@ -212,7 +217,8 @@ static int parse_keepalive(const json_t *data, struct request *ret, struct refus
 	const json_t *seen = json_object_get(data, "last_seen_seq");
 	if ((time && !json_is_number(time)) || (seen && !is_count(seen, 0))) {
 		return refuse(refusal, "bad_request",
-			"keepalive takes client_time, a number, and last_seen_seq, a whole number from 0 on");
+			"keepalive takes client_time, a number, and last_seen_seq, a whole number "
+			"from 0 on");
 	}
 	ret->keepalive.client_time[0] = '\0';
 	if (time) {
@@ -236,10 +242,12 @@ static int parse_prompt(const json_t *data, const struct limits *limits, struct 
 		return refuse(refusal, "bad_request", "the message of a prompt must not be empty");
 	}
 	if (json_string_length(message) > limits->prompt_size) {
-		return refuse(refusal, "too_large", "a prompt may have at most %zu bytes", limits->prompt_size);
+		return refuse(refusal, "too_large", "a prompt may have at most %zu bytes",
+			limits->prompt_size);
 	}
 	if (!token_is_valid(json_string_value(id), json_string_length(id), 128)) {
-		return refuse(refusal, "bad_request", "prompt_id must match [A-Za-z0-9._:-]{1,128}");
+		return refuse(
+			refusal, "bad_request", "prompt_id must match [A-Za-z0-9._:-]{1,128}");
 	}
 	ret->prompt.message = json_string_value(message);
 	ret->prompt.message_len = json_string_length(message);
@@ -250,7 +258,8 @@ static int parse_prompt(const json_t *data, const struct limits *limits, struct 
 static int parse_answer(const json_t *data, struct request *ret, struct refusal *refusal)
 {
 	const json_t *id = need_string(data, "request_id", "permission_answer", refusal);
-	const json_t *option = id ? need_string(data, "option_id", "permission_answer", refusal) : NULL;
+	const json_t *option =
+		id ? need_string(data, "option_id", "permission_answer", refusal) : NULL;
 	if (!option) {
 		return -EINVAL;
 	}
@@ -265,13 +274,17 @@ static int parse_append(const json_t *data, const struct limits *limits, struct 
 	const json_t *events = json_object_get(data, "events");
 	const json_t *ref = json_object_get(data, "ref");
 	if (!json_is_array(events) || !json_array_size(events)) {
-		return refuse(refusal, "bad_request", "append needs \"events\", an array that is not empty");
+		return refuse(refusal, "bad_request",
+			"append needs \"events\", an array that is not empty");
 	}
 	if (json_array_size(events) > limits->batch_events) {
-		return refuse(refusal, "too_large", "an append takes at most %zu events", limits->batch_events);
+		return refuse(refusal, "too_large", "an append takes at most %zu events",
+			limits->batch_events);
 	}
-	if (ref && !json_is_integer(ref) && !(json_is_string(ref) && json_string_length(ref) <= 64)) {
-		return refuse(refusal, "bad_request", "ref must be a whole number or a string of at most 64 bytes");
+	if (ref && !json_is_integer(ref) &&
+		!(json_is_string(ref) && json_string_length(ref) <= 64)) {
+		return refuse(refusal, "bad_request",
+			"ref must be a whole number or a string of at most 64 bytes");
 	}
 	ret->append.events = events;
 	ret->append.ref[0] = '\0';
@@ -291,7 +304,8 @@ static int parse_data(struct request *ret, const json_t *data, const struct limi
 	struct refusal *refusal)
 {
 	static const char *const names[][6] = {
-		[REQUEST_LOAD_EVENTS] = {"after_seq", "before_seq", "epoch", "limit", "follow", NULL},
+		[REQUEST_LOAD_EVENTS] = {"after_seq", "before_seq", "epoch", "limit", "follow",
+			NULL},
 		[REQUEST_KEEPALIVE] = {"client_time", "last_seen_seq", NULL},
 		[REQUEST_PROMPT] = {"message", "prompt_id", NULL},
 		[REQUEST_CANCEL] = {NULL},
@@ -319,8 +333,8 @@ static int parse_data(struct request *ret, const json_t *data, const struct limi
 	return -EINVAL;
 }
 
-static int find_type(
-	const char *name, enum request_side side, enum request_type *ret_type, struct refusal *refusal)
+static int find_type(const char *name, enum request_side side, enum request_type *ret_type,
+	struct refusal *refusal)
 {
 	static const char *const names[] = {
 		[REQUEST_LOAD_EVENTS] = "load_events",
@@ -336,15 +350,16 @@ static int find_type(
 		[SIDE_FEED] = "keepalive and nothing else",
 	};
 	for (enum request_type type = 0; type <= REQUEST_APPEND; type++) {
-		bool here = type == REQUEST_KEEPALIVE || (type == REQUEST_APPEND && side == SIDE_PRODUCER) ||
+		bool here = type == REQUEST_KEEPALIVE ||
+			    (type == REQUEST_APPEND && side == SIDE_PRODUCER) ||
 			    (type != REQUEST_APPEND && side == SIDE_OBSERVER);
 		if (here && strcmp(names[type], name) == 0) {
 			*ret_type = type;
 			return 0;
 		}
 	}
-	return refuse(refusal, "unknown_type", "this socket knows no frame of type \"%.40s\"; it takes %s",
-		name, takes[side]);
+	return refuse(refusal, "unknown_type",
+		"this socket knows no frame of type \"%.40s\"; it takes %s", name, takes[side]);
 }
 
 int request_parse(const char *text, size_t len, const struct limits *limits, enum request_side side,
@@ -364,7 +379,8 @@ int request_parse(const char *text, size_t len, const struct limits *limits, enu
 	if (!json_is_string(type) || !json_is_object(data)) {
 		r = refuse(refusal, "bad_request",
 			"a frame is {\"type\": string, \"data\": object}; this one is not");
-	} else if (check_names(json, "a frame", (const char *const[]){"type", "data", NULL}, refusal) < 0) {
+	} else if (check_names(json, "a frame", (const char *const[]){"type", "data", NULL},
+			   refusal) < 0) {
 		r = -EINVAL;
 	} else {
 		r = find_type(json_string_value(type), side, &ret->type, refusal);
@@ -431,14 +447,16 @@ int session_request_parse(const char *text, size_t len, const struct limits *lim
 	int r = check_names(json, "the body", (const char *const[]){"id", "title", NULL}, refusal);
 	if (r < 0) {
 		/* said already */
-	} else if (!json_is_object(json) || (id && !json_is_string(id)) || (title && !json_is_string(title))) {
+	} else if (!json_is_object(json) || (id && !json_is_string(id)) ||
+		   (title && !json_is_string(title))) {
 		r = refuse(refusal, "bad_request",
 			"the body is an object with \"id\" and \"title\", strings, both optional");
 	} else if (id && !session_id_is_valid(json_string_value(id), json_string_length(id))) {
 		r = refuse(refusal, "bad_session_id",
 			"a session id matches [A-Za-z0-9._-]{1,128} and does not begin with a dot");
 	} else if (title && json_string_length(title) > limits->title_size) {
-		r = refuse(refusal, "too_large", "a title may have at most %zu bytes", limits->title_size);
+		r = refuse(refusal, "too_large", "a title may have at most %zu bytes",
+			limits->title_size);
 	}
 	if (r < 0) {
 		json_decref(json);
