@@ -1,5 +1,6 @@
 /** The demo page: one session at a time, beside the list of all. Wires the parts, holds no protocol. */
 import { HoldfastClient, HoldfastFeed, createSession, deleteSession } from './holdfast-client.js';
+import { randomId } from './holdfast-connection.js';
 import { Composer } from './composer.js';
 import { $, h, handleCopies, icon, lookUp } from './dom.js';
 import { SessionList, sessionTitle } from './sessions.js';
@@ -47,6 +48,18 @@ const composer = new Composer($('#composer'), {
 	stop: () => client?.cancel(),
 });
 
+/** One for each tab, so that after a reload what was answered here is still answered by "you". */
+function tabId() {
+	const key = 'holdfast-client-id';
+	try {
+		const id = sessionStorage.getItem(key) ?? randomId();
+		sessionStorage.setItem(key, id);
+		return id;
+	} catch {
+		return randomId(); // some browsers refuse to keep anything
+	}
+}
+
 /** The session that the address names: `#/s/<id>`; null for a new one. */
 function selectedId() {
 	const match = location.hash.match(/^#\/s\/([^/?]+)/);
@@ -70,7 +83,7 @@ function route() {
 /** @param {string | null} id */
 function openSession(id) {
 	client?.close();
-	client = id ? new HoldfastClient({ sessionId: id, deltas: 'html' }) : null;
+	client = id ? new HoldfastClient({ sessionId: id, deltas: 'html', clientId: tabId() }) : null;
 	held = [];
 	lastUsage = null;
 	transcript.clear(client?.clientId ?? '');
@@ -209,6 +222,7 @@ function update() {
 	const live = status === 'live';
 	const prompts = client?.prompts ?? [];
 	transcript.setTail({
+		lost: live || gone ? '' : lostText(),
 		hint: live ? hintText() : '',
 		working: live && prompting && !transcript.isGrowing && doing !== 'waiting',
 		prompts,
@@ -228,15 +242,26 @@ function update() {
 	);
 }
 
+function lostText() {
+	const seq = client?.position.seq ?? 0;
+	return seq > 0 ? `The connection is lost. Once it is back, it goes on after event ${seq}.` : '';
+}
+
 function hintText() {
 	const what = transcript.openKind;
-	if (held.length === 0 || !transcript.isGrowing) {
+	/** What becomes of one tool call is one thing. @type {Map<any, any>} */
+	const waiting = new Map();
+	for (const notice of held) {
+		const key = notice.data?.tool_call_id ?? notice.seq;
+		waiting.set(key, waiting.get(key) ?? notice);
+	}
+	if (waiting.size === 0 || !transcript.isGrowing) {
 		return '';
 	}
-	if (held.length > 1) {
-		return `${held.length} steps are waiting for the ${what} to end`;
+	if (waiting.size > 1) {
+		return `${waiting.size} things are waiting for the ${what} to end`;
 	}
-	const [{ type, data }] = held;
+	const [{ type, data }] = waiting.values();
 	const names = {
 		tool_call: 'A tool call',
 		tool_call_update: 'A tool update',
@@ -411,6 +436,14 @@ function start() {
 		'click',
 		(/** @type {any} */ event) => event.target.closest('a') && showSidebar(false),
 	);
+	new ResizeObserver(([{ target }]) => {
+		const { offsetWidth, clientWidth } = /** @type {HTMLElement} */ (target);
+		const sides = 2; // scrollbar-gutter keeps the room on both
+		document.documentElement.style.setProperty(
+			'--scrollbar',
+			`${(offsetWidth - clientWidth) / sides}px`,
+		);
+	}).observe($('#scroller'));
 	feed.on('sessions', (detail) => {
 		sessions.show(detail.sessions);
 		updateHeading();

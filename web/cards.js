@@ -5,7 +5,12 @@ import { toolState } from './transcript-model.js';
 
 /** @typedef {import('./transcript-model.js').Item} Item */
 /** @typedef {import('./holdfast-client.js').HoldfastEvent} HoldfastEvent */
-/** @typedef {{clientId: string, answering: Map<string, string>}} CardContext */
+/**
+ * @typedef {object} CardContext
+ * @property {string} clientId
+ * @property {Map<string, string>} answering request_id to option_id: answers that are on their way
+ * @property {(item: Item) => Item | null} before what is shown right before an item
+ */
 
 const STATUS_WORDS = {
 	pending: 'Pending',
@@ -21,6 +26,7 @@ const STOP_WORDS = {
 	max_turn_requests: 'The turn reached its limit of requests',
 	refusal: 'The agent declined to go on',
 	error: 'The turn ended with an error',
+	agent_stopped: 'The agent stopped before the turn was over',
 };
 
 /** @param {HoldfastEvent} event */
@@ -48,6 +54,13 @@ const RENDER = {
 
 /** @param {Item} item @param {CardContext} context */
 export function renderItem(item, context) {
+	const element = draw(item, context);
+	element.dataset.no = String(item.events[0].seq);
+	return element;
+}
+
+/** @param {Item} item @param {CardContext} context */
+function draw(item, context) {
 	try {
 		return RENDER[item.kind](item, context);
 	} catch {
@@ -84,7 +97,7 @@ function renderMessage({ events: [event] }) {
 
 /** @param {Item} item */
 function renderThought({ events }) {
-	const element = thoughtElement();
+	const element = thoughtElement('Thought');
 	element.lastChild.append(
 		...events.map((event) =>
 			h('div', { class: 'thought-text', ...hooks(event) }, event.data.text),
@@ -93,11 +106,12 @@ function renderThought({ events }) {
 	return element;
 }
 
-export function thoughtElement() {
+/** @param {string} words */
+export function thoughtElement(words) {
 	return h(
 		'details',
 		{ class: 'item thought' },
-		h('summary', {}, icon('thought'), h('span', {}, 'Thinking'), chevron()),
+		h('summary', {}, icon('thought'), h('span', {}, words), chevron()),
 		h('div', { class: 'thought-body' }),
 	);
 }
@@ -158,12 +172,12 @@ function diffCount(content) {
 	}
 	const sum = (/** @type {'added' | 'removed'} */ name) =>
 		diffs.reduce((total, diff) => total + diff[name], 0);
+	const [added, removed] = [sum('added'), sum('removed')];
 	return h(
 		'span',
 		{ class: 'diff-count' },
-		h('span', { class: 'added' }, `+${sum('added')}`),
-		' ',
-		h('span', { class: 'removed' }, `−${sum('removed')}`),
+		added > 0 && h('span', { class: 'added' }, `+${added}`),
+		removed > 0 && h('span', { class: 'removed' }, `−${removed}`),
 	);
 }
 
@@ -333,76 +347,91 @@ export function formatBytes(size) {
 function renderPermission(item, context) {
 	const asked = item.events.find(({ type }) => type === 'permission_request');
 	const resolved = item.events.find(({ type }) => type === 'permission_resolved');
-	const answer = resolved && answerWords(asked, resolved, context);
-	if (!asked) {
+	const first = asked ?? item.events[0];
+	const attributes = {
+		...hooks(first),
+		'data-request-id': first.data.request_id,
+		role: 'group',
+		'aria-label': 'Permission request',
+	};
+	const tool = asked?.data.tool_call ?? {};
+	if (!resolved) {
 		return h(
 			'div',
-			{ class: 'item line-item', ...hooks(item.events[0]) },
-			icon('check'),
-			h('span', {}, answer),
+			{ class: 'item card permission', ...attributes },
+			h(
+				'div',
+				{ class: 'card-head' },
+				icon('alert'),
+				h('span', { class: 'card-title' }, 'The agent asks for permission'),
+			),
+			h(
+				'div',
+				{ class: 'card-body' },
+				h(
+					'p',
+					{ class: 'permission-what' },
+					icon(tool.kind ?? 'other'),
+					h('span', {}, tool.title ?? tool.tool_call_id ?? 'Tool call'),
+				),
+				...(showsAll(context.before(item), tool) ? [] : toolBody(tool)),
+				permissionOptions(first.data, context),
+			),
 			...marks(item),
 		);
 	}
-	const { request_id, tool_call, options = [] } = asked.data;
-	const tool = tool_call ?? {};
-	const chosen = context.answering.get(request_id);
 	return h(
 		'div',
 		{
-			class: 'item card permission',
-			...hooks(asked),
-			'data-request-id': request_id,
-			'data-resolved': resolved ? resolved.data.outcome : null,
-			role: 'group',
-			'aria-label': 'Permission request',
+			class: 'item line-item permission',
+			...attributes,
+			'data-resolved': resolved.data.outcome,
 		},
+		icon(outcomeIcon(asked, resolved)),
 		h(
-			'div',
-			{ class: 'card-head' },
-			icon(resolved ? outcomeIcon(asked, resolved) : 'alert'),
-			h(
-				'span',
-				{ class: 'card-title' },
-				resolved ? (tool.title ?? 'Permission') : 'The agent asks for permission',
-			),
-			resolved
-				? h('span', { class: 'chip', 'data-status': resolved.data.outcome }, answer)
-				: null,
+			'span',
+			{},
+			tool.title ? `${tool.title}: ` : '',
+			...answerWords(asked, resolved, context),
 		),
-		resolved
-			? null
-			: h(
-					'div',
-					{ class: 'card-body' },
-					h(
-						'p',
-						{ class: 'permission-what' },
-						icon(tool.kind ?? 'other'),
-						h('span', {}, tool.title ?? tool.tool_call_id ?? 'Tool call'),
-					),
-					...toolBody(tool),
-					h(
-						'div',
-						{ class: 'permission-options' },
-						...options.map((/** @type {any} */ option) =>
-							h(
-								'button',
-								{
-									type: 'button',
-									class: `button${option.kind === 'allow_once' ? ' primary' : ''}`,
-									'data-testid': 'permission-option',
-									'data-option-id': option.option_id,
-									'data-request-id': request_id,
-									'data-kind': option.kind,
-									disabled: chosen !== undefined,
-									'aria-busy': chosen === option.option_id ? 'true' : null,
-								},
-								option.name ?? option.option_id,
-							),
-						),
-					),
-				),
 		...marks(item),
+	);
+}
+
+/** True if the card says already what the tool of a question would say once more. @param {Item | null} card @param {any} tool */
+function showsAll(card, tool) {
+	if (card?.kind !== 'tool') {
+		return false;
+	}
+	const shown = toolState(card);
+	return ['tool_call_id', 'content', 'locations', 'raw_input'].every(
+		(name) =>
+			tool[name] === undefined || JSON.stringify(tool[name]) === JSON.stringify(shown[name]),
+	);
+}
+
+/** @param {any} request @param {CardContext} context */
+function permissionOptions({ request_id, options = [] }, { answering }) {
+	const chosen = answering.get(request_id);
+	return h(
+		'div',
+		{ class: 'permission-options' },
+		...options.map((/** @type {any} */ option) =>
+			h(
+				'button',
+				{
+					type: 'button',
+					class: `button${option.kind === 'allow_once' ? ' primary' : ''}`,
+					'data-testid': 'permission-option',
+					'data-option-id': option.option_id,
+					'data-request-id': request_id,
+					'data-kind': option.kind,
+					disabled: chosen !== undefined,
+					'aria-busy': chosen === option.option_id ? 'true' : null,
+				},
+				option.name ?? option.option_id,
+			),
+		),
 	);
 }
 
@@ -423,11 +452,14 @@ function outcomeIcon(asked, resolved) {
 function answerWords(asked, resolved, { clientId }) {
 	const { data } = resolved;
 	if (data.outcome !== 'selected') {
-		return 'Cancelled';
+		return ['the question was withdrawn'];
 	}
-	const option = chosenOption(asked, resolved);
-	const by = data.by === clientId ? 'you' : String(data.by ?? '').slice(0, 8);
-	return `Answered: ${option?.name ?? data.option_id}${by ? ` by ${by}` : ''}`;
+	const by = String(data.by ?? '');
+	return [
+		h('b', {}, chosenOption(asked, resolved)?.name ?? String(data.option_id)),
+		by && ', answered by ',
+		by && h('span', { title: by }, by === clientId ? 'you' : `client ${by.slice(0, 8)}`),
+	];
 }
 
 /** @param {Item} item */
@@ -446,7 +478,7 @@ function renderNotice({ events: [event] }) {
 	const { title, name, version, reason, detail } = event.data;
 	const words = {
 		agent_started: `${title ?? name ?? 'Agent'}${version ? ` ${version}` : ''} started`,
-		agent_stopped: `Agent stopped${reason ? ` (${reason})` : ''}${detail ? `: ${detail}` : ''}`,
+		agent_stopped: `Agent stopped${reason ? ` (${String(reason).replaceAll('_', ' ')})` : ''}${detail ? `: ${detail}` : ''}`,
 		session_end: 'Session ended',
 	}[event.type];
 	return h('div', { class: 'item notice', ...hooks(event) }, words);

@@ -72,7 +72,7 @@ export function icon(name) {
 
 /**
  * The server's HTML, with what reading it needs: code can be copied, wide tables scroll by themselves,
- * links leave the page alone. @param {string} html safe by the server's construction
+ * links leave the page alone, and no image is fetched. @param {string} html safe by the server's construction
  */
 export function renderHtml(html) {
 	const template = document.createElement('template');
@@ -98,11 +98,22 @@ export function renderHtml(html) {
 		table.replaceWith(frame);
 		frame.append(table);
 	}
+	template.content.querySelectorAll('img').forEach(replaceImage);
 	for (const link of template.content.querySelectorAll('a[href]')) {
 		link.setAttribute('target', '_blank');
 		link.setAttribute('rel', 'noopener noreferrer');
 	}
 	return template.content;
+}
+
+/** The page loads nothing from elsewhere: whoever is named in a text must not learn who reads it. */
+function replaceImage(/** @type {HTMLImageElement} */ image) {
+	const { src, alt } = image;
+	if (src.startsWith('data:')) {
+		return;
+	}
+	const words = alt || src;
+	image.replaceWith(image.closest('a') ? words : h('a', { href: src }, words));
 }
 
 function copyButton() {

@@ -311,7 +311,7 @@ export class HoldfastClient extends Emitter {
 		}
 		this.#loading = null;
 		this.#connection.proved();
-		this.#replaceOpen(page.open ? [page.open] : []);
+		this.#replaceOpen(page);
 		this.#setStatus({ status: 'live' });
 	}
 
@@ -454,8 +454,14 @@ export class HoldfastClient extends Emitter {
 		}
 	}
 
-	#replaceOpen(/** @type {OpenBlock[]} */ blocks) {
+	/**
+	 * A block that has just been closed is neither in the page nor open until it is on disk. While the
+	 * turn goes on its event is on the way, so what was shown of it stays.
+	 */
+	#replaceOpen(/** @type {any} */ { open, is_prompting }) {
 		const before = this.#open.size;
+		const closing = [...this.#open.values()].filter(({ seq }) => seq > this.position.seq);
+		const blocks = [...(is_prompting ? closing : []), ...(open ? [open] : [])];
 		this.#open = new Map(blocks.map((block) => [block.seq, block]));
 		if (before > 0 || blocks.length > 0) {
 			this.emit('open', { blocks: this.open });

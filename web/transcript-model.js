@@ -70,6 +70,12 @@ export class TranscriptModel {
 		return { item, created: true };
 	}
 
+	/** The item shown right before this one. @param {Item} item @returns {Item | null} */
+	before(item) {
+		const shown = this.items.slice(0, this.items.lastIndexOf(item));
+		return shown.findLast(({ kind }) => kind !== 'silent') ?? null;
+	}
+
 	/** @param {Item['kind']} kind @param {HoldfastEvent} event */
 	#keyOf(kind, { turn, data }) {
 		switch (kind) {

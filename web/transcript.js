@@ -40,7 +40,7 @@ export class Transcript {
 		this.#tail = tail;
 		this.#jump = jump;
 		this.#wantOlder = wantOlder;
-		this.#context = { clientId: '', answering: new Map() };
+		this.#context = this.#makeContext('');
 		scroller.addEventListener('scroll', () => this.#handleScroll(), { passive: true });
 		jump.addEventListener('click', () => this.scrollToEnd());
 		list.addEventListener('click', (event) => {
@@ -60,10 +60,15 @@ export class Transcript {
 		this.#model = new TranscriptModel();
 		this.#elements.clear();
 		this.#open.clear();
-		this.#context = { clientId, answering: new Map() };
+		this.#context = this.#makeContext(clientId);
 		this.#list.replaceChildren();
 		this.#hasOlder = false;
 		this.scrollToEnd();
+	}
+
+	/** @param {string} clientId @returns {import('./cards.js').CardContext} */
+	#makeContext(clientId) {
+		return { clientId, answering: new Map(), before: (item) => this.#model.before(item) };
 	}
 
 	get isEmpty() {
@@ -136,26 +141,23 @@ export class Transcript {
 		}
 	}
 
-	/** What stands below the last block. @param {{hint: string, working: boolean, prompts: any[]}} content */
-	setTail({ hint, working, prompts }) {
+	/**
+	 * What stands below the last block.
+	 * @param {{lost: string, hint: string, working: boolean, prompts: any[]}} content
+	 */
+	setTail({ lost, hint, working, prompts }) {
 		const words = { sending: 'Sending', queued: 'Queued', received: 'Sent' };
 		const fresh = h(
 			'div',
 			{},
-			hint
-				? h(
-						'p',
-						{ class: 'hint', 'data-testid': 'activity' },
-						icon('info'),
-						h('span', {}, hint),
-					)
-				: null,
+			lost ? line('lost', 'lost', icon('unplug'), lost) : null,
+			hint ? line('hint', 'activity', icon('info'), hint) : null,
 			working
-				? h(
-						'p',
-						{ class: 'working', 'data-testid': 'working' },
+				? line(
+						'working',
+						'working',
 						h('span', { class: 'dots', 'aria-hidden': 'true' }, h('i'), h('i'), h('i')),
-						h('span', {}, 'Working'),
+						'Working',
 					)
 				: null,
 			...prompts.map((prompt) =>
@@ -276,13 +278,18 @@ export class Transcript {
 	#makeOpen(/** @type {OpenBlock} */ { seq, type }) {
 		const attributes = { 'data-open-seq': seq, 'data-type': type, 'aria-live': 'off' };
 		if (type !== 'agent_thought') {
-			const element = h('div', { class: 'item message prose open', ...attributes });
+			const element = h('div', {
+				class: 'item message prose open',
+				...attributes,
+				'data-no': seq,
+			});
 			this.#list.append(element);
 			this.#open.set(seq, element);
 			return element;
 		}
 		const last = this.#list.lastElementChild;
-		const whole = last?.classList.contains('thought') ? last : thoughtElement();
+		const whole = last?.classList.contains('thought') ? last : thoughtElement('Thinking');
+		whole.dataset.no ??= String(seq);
 		const element = h('div', { class: 'thought-text', ...attributes });
 		whole.querySelector('.thought-body').append(element);
 		this.#list.append(whole);
@@ -325,6 +332,16 @@ export class Transcript {
 			this.#scroller.scrollTop = this.#scroller.scrollHeight;
 		}
 	}
+}
+
+/** @param {string} name @param {string} testId @param {Element} sign @param {string} words */
+function line(name, testId, sign, words) {
+	return h(
+		'p',
+		{ class: `tail-line ${name}`, 'data-testid': testId },
+		sign,
+		h('span', {}, words),
+	);
 }
 
 /** Says whether an element made for an item before still shows it. @param {Item} item */

@@ -1,0 +1,150 @@
+// Two pages on one session, and what a user can do to it.
+
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { readLog } from '../support/log.mjs';
+import {
+	allowOnce,
+	assertSameRendering,
+	assertShowsLog,
+	byTestId,
+	openPage,
+	rendered,
+	say,
+	sessionOf,
+	sessionUrl,
+	startServer,
+	waitForSeq,
+	waitForStatus,
+	waitForTurns,
+} from './page.mjs';
+import { Proxy } from './proxy.mjs';
+
+/** Two pages on one session, the first of which has said `prompt`. */
+async function openTwo(t, server, prompt) {
+	const first = await openPage(t, server.url);
+	await say(first, prompt);
+	const id = await sessionOf(first);
+	const second = await openPage(t, sessionUrl(server.url, id));
+	await waitForStatus(second, 'live');
+	return { first, second, id };
+}
+
+test('two pages show the same; one answers the question, and both say who', async (t) => {
+	const server = await startServer(t, { rate: 1000 });
+	const { first, second, id } = await openTwo(t, server, 'list permission');
+	const options = (page) => page.locator('[data-testid="permission-option"]');
+	await Promise.all([first, second].map((page) => options(page).first().waitFor()));
+	assert.deepEqual(await options(first).allInnerTexts(), await options(second).allInnerTexts());
+	await assertWaiting(second, id);
+	await allowOnce(second);
+	await Promise.all([first, second].map((page) => waitForTurns(page)));
+
+	const { by } = readLog(server, id).find((e) => e.type === 'permission_resolved').data;
+	const words = (page) => page.locator('[data-resolved="selected"]').innerText();
+	assert.equal(await words(second), 'Write holdfast-demo.txt: Allow once, answered by you');
+	assert.equal(await words(first), `Write holdfast-demo.txt: Allow once, answered by client ${by.slice(0, 8)}`);
+	assert.equal((await options(first).count()) + (await options(second).count()), 0);
+	await assertShowsLog(first, server, id);
+	await assertShowsLog(second, server, id);
+	const anonymous = (lines) => lines.map((line) => line.replace(/"(you|client [0-9a-f]{8})"/, '"someone"'));
+	assertSameRendering(anonymous(await rendered(first)), anonymous(await rendered(second)));
+	await second.reload();
+	await waitForTurns(second);
+	assert.match(await words(second), /answered by you$/, 'a reload does not make a stranger of the user');
+});
+
+/** That the agent waits for an answer is said in the list of sessions and in the title. */
+async function assertWaiting(page, id) {
+	await page.waitForSelector(`[data-session-id="${id}"][data-status="waiting"]`);
+	await page.waitForFunction(() => document.title.startsWith('Waiting for you: '));
+	assert.equal(await byTestId(page, 'working').count(), 0);
+}
+
+test('an answer that comes too late, since the connection was down, leaves the first one as it is', async (t) => {
+	const server = await startServer(t, { rate: 2000 });
+	const proxy = await Proxy.start(t, server);
+	const first = await openPage(t, server.url);
+	await say(first, 'permission');
+	const id = await sessionOf(first);
+	const second = await openPage(t, sessionUrl(proxy.url, id), {
+		mayReport: (text) => /WebSocket connection to/.test(text),
+	});
+	const reject = second.locator('[data-kind="reject_once"]');
+	await reject.waitFor();
+	proxy.isDown = true;
+	proxy.break();
+	await waitForStatus(second, 'retrying');
+	await reject.click();
+	assert.equal(await reject.isDisabled(), true, 'answered, as far as this page goes');
+	await allowOnce(first);
+	await waitForTurns(first);
+	proxy.isDown = false;
+	await byTestId(second, 'connection').click();
+	await waitForTurns(second);
+	for (const page of [first, second]) {
+		assert.match(await page.locator('[data-resolved="selected"]').innerText(), /: Allow once, answered by/);
+		await assertShowsLog(page, server, id);
+	}
+});
+
+test('the stop button ends the turn, for all', async (t) => {
+	const server = await startServer(t, { rate: 100 });
+	const { first, second, id } = await openTwo(t, server, 'long');
+	await waitForSeq(second, 3);
+	await byTestId(second, 'cancel').click();
+	for (const page of [first, second]) {
+		await page.waitForSelector('[data-stop-reason="cancelled"]');
+		await byTestId(page, 'cancel').waitFor({ state: 'hidden' });
+		await assertShowsLog(page, server, id);
+	}
+	assert.equal(readLog(server, id).at(-1).data.stop_reason, 'cancelled');
+});
+
+test('stopping while the agent asks withdraws the question', async (t) => {
+	const server = await startServer(t, { rate: 2000 });
+	const { first, second, id } = await openTwo(t, server, 'permission');
+	await second.locator('[data-testid="permission-option"]').first().waitFor();
+	await byTestId(first, 'cancel').click();
+	for (const page of [first, second]) {
+		await waitForTurns(page);
+		assert.match(await page.locator('[data-resolved="cancelled"]').innerText(), /withdrawn/);
+		assert.equal(await page.locator('[data-testid="permission-option"]').count(), 0);
+		await assertShowsLog(page, server, id);
+	}
+});
+
+test('a prompt that waits for its turn is seen as such, by the one who sent it', async (t) => {
+	const server = await startServer(t, { rate: 300 });
+	const { first, second, id } = await openTwo(t, server, 'long');
+	await waitForSeq(first, 3);
+	await say(first, 'thought');
+	await first.waitForSelector('[data-prompt-id][data-state="queued"]');
+	assert.equal(await second.locator('[data-prompt-id]').count(), 0);
+	await byTestId(first, 'cancel').click();
+	for (const page of [first, second]) {
+		await waitForTurns(page, 2);
+		assert.equal(await page.locator('[data-prompt-id]').count(), 0);
+		await assertShowsLog(page, server, id);
+	}
+});
+
+test('a session that is deleted is gone from all pages, and they say so', async (t) => {
+	const server = await startServer(t, { rate: 2000 });
+	const { first, second, id } = await openTwo(t, server, 'plan');
+	await waitForTurns(second);
+	const row = (page) => page.locator(`[data-testid="session"][data-session-id="${id}"]`);
+	await row(first).hover();
+	await row(first).locator('[data-testid="delete-session"]').click();
+	await byTestId(first, 'confirm-delete').click();
+	for (const page of [first, second]) {
+		await row(page).waitFor({ state: 'detached' });
+	}
+	await waitForStatus(second, 'gone');
+	assert.equal(await byTestId(second, 'prompt').isDisabled(), true);
+	await byTestId(first, 'tour').waitFor();
+
+	const late = await openPage(t, sessionUrl(server.url, id));
+	await waitForStatus(late, 'gone');
+	assert.match(await late.locator('#empty').innerText(), /does not exist/);
+});

@@ -1,0 +1,248 @@
+// Opens the page in Chromium and reads what it shows.
+
+import assert from 'node:assert/strict';
+import { after } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { chromium } from 'playwright-core';
+import { readLog } from '../support/log.mjs';
+import { Server, demoAgent } from '../support/server.mjs';
+import { defer } from '../support/wait.mjs';
+
+const WEB = fileURLToPath(new URL('../../web', import.meta.url));
+const ARGS = [
+	'--headless',
+	'--no-sandbox',
+	'--disable-gpu',
+	'--no-first-run',
+	'--disable-background-networking',
+	'--disable-component-update',
+	'--disable-sync',
+];
+const WAIT_MS = 30_000;
+
+let launched = null;
+after(async () => (await launched)?.close());
+
+/** One browser for all tests of a file. */
+export function browser() {
+	launched ??= chromium.launch({ executablePath: '/usr/bin/chromium', args: ARGS });
+	return launched;
+}
+
+/** The real server with the real page and the demo agent, which says `rate` tokens in a second. */
+export function startServer(t, { rate = 600, ...options } = {}) {
+	return Server.start(t, { agent: demoAgent(`--rate ${rate}`), args: ['--web', WEB], ...options });
+}
+
+/**
+ * A page in a browser context of its own. The test fails if the page reports an error, or breaks the
+ * content security policy, unless `mayReport` says that it may.
+ */
+export async function openPage(t, url, { mayReport = () => false, ...options } = {}) {
+	const context = await (await browser()).newContext({ viewport: { width: 1280, height: 800 }, ...options });
+	const page = await context.newPage();
+	const reports = [];
+	page.on('console', (m) => ['error', 'warning'].includes(m.type()) && reports.push(m.text()));
+	page.on('pageerror', (error) => reports.push(String(error.stack ?? error)));
+	page.on('dialog', (dialog) => reports.push(`a dialog: ${dialog.message()}`));
+	page.setDefaultTimeout(WAIT_MS);
+	await page.addInitScript(() => {
+		document.addEventListener('securitypolicyviolation', (event) =>
+			console.error(`policy: ${event.violatedDirective} ${event.blockedURI}`),
+		);
+	});
+	defer(t, async () => {
+		await context.close();
+		assert.deepEqual(
+			reports.filter((text) => !mayReport(text)),
+			[],
+			'what the page reported',
+		);
+	});
+	await page.goto(url);
+	return page;
+}
+
+export const byTestId = (page, name) => page.locator(`[data-testid="${name}"]`);
+
+/** The address of a session's page. */
+export const sessionUrl = (base, id) => `${base}/#/s/${encodeURIComponent(id)}`;
+
+/** The session that the page shows; waits until there is one. */
+export async function sessionOf(page) {
+	await page.waitForFunction(() => location.hash.startsWith('#/s/'));
+	return decodeURIComponent(await page.evaluate(() => location.hash.slice('#/s/'.length)));
+}
+
+export async function say(page, prompt) {
+	await byTestId(page, 'prompt').fill(prompt);
+	await byTestId(page, 'prompt').press('Enter');
+}
+
+export function waitForStatus(page, status) {
+	return page.waitForSelector(`[data-testid="connection"][data-status="${status}"]`);
+}
+
+/** Waits until the page shows the event with this number or a later one. */
+export function waitForSeq(page, seq) {
+	return page.waitForFunction(
+		(wanted) => [...document.querySelectorAll('[data-seq]')].some((e) => Number(e.dataset.seq) >= wanted),
+		seq,
+	);
+}
+
+/** Waits until the page shows the end of `count` turns. */
+export function waitForTurns(page, count = 1) {
+	return page.waitForFunction(
+		(wanted) => document.querySelectorAll('[data-type="turn_end"]').length >= wanted,
+		count,
+	);
+}
+
+/** Waits until the end of the text stands at the end of the screen. */
+export function waitForEnd(page) {
+	return page.waitForFunction(() => {
+		const { scrollTop, clientHeight, scrollHeight } = document.querySelector('#scroller');
+		return scrollHeight - clientHeight - scrollTop < 2;
+	});
+}
+
+export async function allowOnce(page) {
+	await page.locator('[data-testid="permission-option"][data-kind="allow_once"]').click();
+}
+
+/** From now on, notes the texts that stand below the transcript, however short; gives the function that tells. */
+export async function noteTail(page) {
+	await page.evaluate(() => {
+		window.tail = new Set();
+		new MutationObserver(() =>
+			document.querySelectorAll('#tail [data-testid]').forEach((line) => window.tail.add(line.innerText.trim())),
+		).observe(document.querySelector('#tail'), { childList: true, subtree: true, characterData: true });
+	});
+	return () => page.evaluate(() => [...window.tail]);
+}
+
+/** [{seq, type}] of all events on the page, by number. */
+export async function shownEvents(page) {
+	const events = await page.$$eval('[data-seq]', (elements) =>
+		elements.map((e) => ({ seq: Number(e.dataset.seq), type: e.dataset.type })),
+	);
+	return events.sort((a, b) => a.seq - b.seq);
+}
+
+/** The transcript, tags and all, a line for each node; the attributes by name. */
+export function rendered(page) {
+	return page.$eval('[data-testid="transcript"]', (list) => {
+		const walk = (node, indent) => {
+			if (node.nodeType === Node.TEXT_NODE) {
+				return [`${indent}${JSON.stringify(node.data)}`];
+			}
+			const attributes = [...node.attributes]
+				.map(({ name, value }) => ` ${name}=${JSON.stringify(value)}`)
+				.sort();
+			return [
+				`${indent}<${node.localName}${attributes.join('')}>`,
+				...[...node.childNodes].flatMap((child) => walk(child, `${indent} `)),
+			];
+		};
+		return walk(list, '');
+	});
+}
+
+/** Two results of rendered() are equal; shows where they begin to differ. */
+export function assertSameRendering(actual, expected) {
+	const at = actual.findIndex((line, i) => line !== expected[i]);
+	const from = Math.max(0, (at < 0 ? actual.length : at) - 3);
+	assert.deepEqual(
+		actual.slice(from, from + 8),
+		expected.slice(from, from + 8),
+		`they differ from line ${from + 3} on`,
+	);
+}
+
+/** Scrolls up until the page has everything. */
+export async function showAll(page) {
+	for (;;) {
+		const [first] = await shownEvents(page);
+		if (!first || first.seq === 1) {
+			return;
+		}
+		await page.evaluate(() => (document.querySelector('#scroller').scrollTop = 0));
+		await page.waitForFunction((seq) => document.querySelector(`[data-seq="${seq - 1}"]`), first.seq);
+	}
+}
+
+/** Each event of the log is on the page once, as what it is, and what is shown stands in order. */
+export async function assertShowsLog(page, server, id) {
+	const log = readLog(server, id);
+	assert.deepEqual(
+		await shownEvents(page),
+		log.map(({ seq, type }) => ({ seq, type })),
+	);
+	const order = await page.$$eval('[data-testid="transcript"] > *', (items) =>
+		items.map((e) => Number(e.dataset.no)),
+	);
+	assert.deepEqual(
+		order,
+		[...order].sort((a, b) => a - b),
+		'the order of the page',
+	);
+	await assertMessagesAsSent(page, server, id);
+}
+
+/** The text of each message is that of the HTML which the server has for it: no preview was left standing. */
+async function assertMessagesAsSent(page, server, id) {
+	const { body } = await server.request('GET', `/api/sessions/${id}/events?after_seq=0&limit=5000&format=html`);
+	const sent = body.events.filter((e) => e.type === 'agent_message').map((e) => [e.seq, e.data.html]);
+	const differing = await page.evaluate(
+		(messages) =>
+			messages.filter(([seq, html]) => {
+				const wanted = document.createElement('template');
+				wanted.innerHTML = html;
+				wanted.content.querySelectorAll('img').forEach((image) => image.replaceWith(image.alt)); // the page fetches none
+				const shown = document.querySelector(`[data-seq="${seq}"]`).cloneNode(true);
+				shown.querySelectorAll('.code-head').forEach((head) => head.remove());
+				return shown.textContent !== wanted.content.textContent;
+			}),
+		sent,
+	);
+	assert.deepEqual(differing, []);
+}
+
+/** A load of the same page from nothing shows the same, to the last tag. */
+export async function assertSameAfterReload(page) {
+	const before = await rendered(page);
+	await page.reload();
+	await waitForStatus(page, 'live');
+	await showAll(page);
+	assertSameRendering(await rendered(page), before);
+}
+
+/**
+ * From now on, notes every element of an event, or of a block that still grows, which leaves the page or
+ * becomes another's; assertNothingLost() says which.
+ */
+export function watchForLoss(page, events = '[data-seq], [data-open-seq]') {
+	return page.evaluate((watched) => {
+		window.lost = [];
+		const isShown = (node) => node instanceof Element && (node.matches(watched) || node.querySelector(watched));
+		new MutationObserver((records) => {
+			for (const { type, target, removedNodes, oldValue } of records) {
+				if (type === 'attributes' && oldValue !== null) {
+					window.lost.push(`${oldValue} became ${target.getAttribute('data-seq')}`);
+				}
+				[...removedNodes].filter(isShown).forEach((node) => window.lost.push(node.outerHTML.slice(0, 200)));
+			}
+		}).observe(document.querySelector('[data-testid="transcript"]'), {
+			childList: true,
+			subtree: true,
+			attributes: true,
+			attributeFilter: ['data-seq'],
+			attributeOldValue: true,
+		});
+	}, events);
+}
+
+export async function assertNothingLost(page) {
+	assert.deepEqual(await page.evaluate(() => window.lost), []);
+}

@@ -1,0 +1,80 @@
+// A network that breaks: stands between the browser and the server under an address that stays the same
+// when the server is started again elsewhere.
+
+import { once } from 'node:events';
+import net from 'node:net';
+import { defer } from '../support/wait.mjs';
+
+export class Proxy {
+	#server;
+	#listener = net.createServer((socket) => this.#accept(socket));
+	#sockets = new Set();
+	/** @type {number[]} after how many bytes of the session's socket it breaks; each time the next one */
+	#places = [];
+	/** How often it broke. */
+	broken = 0;
+	/** As long as it is true, no connection gets through. */
+	isDown = false;
+
+	static async start(t, server) {
+		const proxy = new Proxy();
+		proxy.#server = server;
+		proxy.#listener.listen(0, '127.0.0.1');
+		await once(proxy.#listener, 'listening');
+		defer(t, () => {
+			proxy.break();
+			proxy.#listener.close();
+		});
+		return proxy;
+	}
+
+	get url() {
+		return `http://127.0.0.1:${this.#listener.address().port}`;
+	}
+
+	/** Every connection is gone, whatever is under way. */
+	break() {
+		this.broken += 1;
+		this.#sockets.forEach((socket) => socket.destroy());
+	}
+
+	/** Breaks once for each of these numbers: after so many bytes of the session's socket, be it inside a frame. */
+	breakAfter(...places) {
+		this.#places = places;
+	}
+
+	#accept(browser) {
+		if (this.isDown) {
+			browser.destroy();
+			return;
+		}
+		const server = net.connect(new URL(this.#server.url).port, '127.0.0.1');
+		let isSession = false;
+		for (const [from, to] of [
+			[browser, server],
+			[server, browser],
+		]) {
+			this.#sockets.add(from);
+			from.on('error', () => {}); // a close always follows
+			from.on('close', () => {
+				this.#sockets.delete(from);
+				to.destroy();
+			});
+		}
+		browser.on('data', (bytes) => {
+			isSession ||= /^GET \/api\/sessions\/[^ ]*\/ws/.test(bytes.subarray(0, 200).toString('latin1'));
+			server.write(bytes);
+		});
+		server.on('data', (bytes) => {
+			const left = (isSession && this.#places[0]) || Infinity;
+			browser.write(bytes.subarray(0, left));
+			if (bytes.length >= left) {
+				this.#places.shift();
+				server.pause();
+				browser.end(() => this.break());
+			} else if (left < Infinity) {
+				this.#places[0] = left - bytes.length;
+			}
+		});
+	}
+}
