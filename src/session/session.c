@@ -189,7 +189,10 @@ int session_prompt(struct session *session, const char *message, size_t len, con
 
 void session_remember_prompt(struct session *session, const char *prompt_id, uint64_t seq)
 {
-	hash_put(session->prompt_ids, prompt_id, strlen(prompt_id), (void *)(uintptr_t)(seq + 1));
+	/* One that has its seq already is not in the queue, whatever an older snapshot says. */
+	if (seq || !hash_get(session->prompt_ids, prompt_id, strlen(prompt_id))) {
+		hash_put(session->prompt_ids, prompt_id, strlen(prompt_id), (void *)(uintptr_t)(seq + 1));
+	}
 }
 
 void session_remember_resolution(

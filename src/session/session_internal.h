@@ -48,6 +48,14 @@ struct pending_event {
 	bool is_prompt; /* a user_prompt that the session's agent has to be given */
 };
 
+/** What the log alone tells of the state at its end. */
+struct log_tail {
+	uint64_t turn;
+	uint64_t turn_end_seq;
+	bool in_turn;
+	bool agent_running;
+};
+
 struct session {
 	struct session_table *table;
 	struct session_log *log;
@@ -58,6 +66,7 @@ struct session {
 	struct hash *prompt_ids; /* seq + 1 of each prompt taken, as a pointer; 1: in the queue */
 	struct hash *resolved; /* struct resolution, by request id */
 
+	struct log_tail tail; /* as recovery has read it */
 	uint64_t segment; /* journal segment that has this session's snapshot */
 	bool has_snapshot; /* recovery has seen one */
 	int64_t applying_lsn; /* of the record being applied */
@@ -105,6 +114,8 @@ void session_state_finish(struct session_state *state);
 int session_apply(struct session *session, const struct record *record, uint64_t *ret_seq);
 /** What a committed event of the log tells about the state at its end; for recovery. */
 void session_state_see(struct session *session, const struct event_view *view);
+/** The log goes on behind what the journal tells: the state becomes what the log tells. */
+void session_state_follow_log(struct session *session);
 bool session_state_is_idle(const struct session_state *state);
 const struct stream_buffer_ops *session_stream_ops(void);
 

@@ -53,9 +53,9 @@ static void handle_timer(uv_timer_t *timer)
 	}
 	int64_t now = clock_now_ms(session->table->clock);
 	char flush = (char)stream_buffer_due(session->state.stream, now);
-	if (flush != STREAM_FLUSH_NONE) {
-		uint64_t seq;
-		session_journal(session, RECORD_FLUSH, &flush, 1, &seq);
+	uint64_t seq;
+	if (flush != STREAM_FLUSH_NONE && session_journal(session, RECORD_FLUSH, &flush, 1, &seq) < 0) {
+		return; /* the store has failed: what is open stays so until a restart */
 	}
 	session_touch(session);
 }

@@ -151,6 +151,20 @@ static void cancel_permissions(struct session *session, int64_t ts)
 	}
 }
 
+/** A user_prompt, whoever sent it: if it has an id, the same prompt again adds nothing. */
+static void note_prompt(struct session *session, const char *data, size_t len, uint64_t seq)
+{
+	struct session_state *state = &session->state;
+	json_t *json = read_object(data, len);
+	const char *prompt_id = text_of(json, "prompt_id");
+	if (*prompt_id) {
+		set_text(&state->last_prompt_id, prompt_id, strlen(prompt_id));
+		state->last_prompt_seq = seq;
+		session_remember_prompt(session, prompt_id, seq);
+	}
+	json_decref(json);
+}
+
 static void start_prompt(struct session *session, const char *data, size_t len,
 	const char *prompt_id, int64_t ts)
 {
@@ -240,6 +254,10 @@ static uint64_t apply_input(struct session *session, const struct input_event *i
 	case EVENT_AGENT_STOPPED:
 		return stop_agent(session, in->data, in->data_len, ts);
 	case EVENT_USER_PROMPT:
+		stream_buffer_finish_turn(state->stream);
+		seq = put_input(session, in, ts);
+		note_prompt(session, in->data, in->data_len, seq);
+		return seq;
 	case EVENT_SESSION_END:
 		stream_buffer_finish_turn(state->stream);
 		return put_input(session, in, ts);
@@ -311,44 +329,65 @@ int session_apply(struct session *session, const struct record *record, uint64_t
 
 /* --- the log, in recovery --- */
 
-static void see_text(struct session *session, const struct event_view *view)
+static void see_resolution(struct session *session, const struct event_view *view)
 {
-	struct session_state *state = &session->state;
 	json_t *json = read_object(view->data, view->data_len);
-	if (view->type == EVENT_USER_PROMPT) {
-		const char *prompt_id = text_of(json, "prompt_id");
-		if (*prompt_id) {
-			set_text(&state->last_prompt_id, prompt_id, strlen(prompt_id));
-			state->last_prompt_seq = view->seq;
-			session_remember_prompt(session, prompt_id, view->seq);
-		}
-	} else if (view->type == EVENT_PERMISSION_RESOLVED) {
-		session_remember_resolution(
-			session, text_of(json, "request_id"), text_of(json, "by"), view->seq);
-	}
+	session_remember_resolution(
+		session, text_of(json, "request_id"), text_of(json, "by"), view->seq);
 	json_decref(json);
 }
 
 void session_state_see(struct session *session, const struct event_view *view)
 {
-	struct session_state *state = &session->state;
-	state->turn = view->turn ? view->turn : state->turn;
+	struct log_tail *tail = &session->tail;
+	tail->turn = view->turn ? view->turn : tail->turn;
+	tail->in_turn = view->type != EVENT_TURN_END && (view->turn || tail->in_turn);
 	switch (view->type) {
 	case EVENT_USER_PROMPT:
+		note_prompt(session, view->data, view->data_len, view->seq);
+		break;
 	case EVENT_PERMISSION_RESOLVED:
-		see_text(session, view);
+		see_resolution(session, view);
 		break;
 	case EVENT_TURN_END:
-		state->last_turn_end_seq = view->seq;
+		tail->turn_end_seq = view->seq;
 		break;
 	case EVENT_AGENT_STARTED:
 	case EVENT_AGENT_STOPPED:
-		state->agent_running = view->type == EVENT_AGENT_STARTED;
+		tail->agent_running = view->type == EVENT_AGENT_STARTED;
 		break;
 	case EVENT_USAGE:
-		set_text(&state->usage, view->data, view->data_len);
+		set_text(&session->state.usage, view->data, view->data_len);
 		break;
 	default:
 		break;
+	}
+}
+
+void session_state_follow_log(struct session *session)
+{
+	struct session_state *state = &session->state;
+	const struct log_tail *tail = &session->tail;
+	stream_buffer_destroy(state->stream);
+	state->stream = stream_buffer_create(session->table->limits,
+		session_log_last_seq(session->log) + 1, session_stream_ops(), session);
+	state->turn = tail->turn;
+	state->in_turn = tail->in_turn;
+	state->turn_of_prompt = state->turn_of_prompt && tail->in_turn;
+	state->agent_running = tail->agent_running;
+	state->last_turn_end_seq = tail->turn_end_seq;
+	list_for_each_safe(link, tmp, &state->permissions) {
+		struct permission *permission = list_entry(link, struct permission, link);
+		if (!tail->in_turn ||
+			hash_get(session->resolved, permission->request_id, strlen(permission->request_id))) {
+			free_permission(permission);
+		}
+	}
+	list_for_each_safe(link2, tmp2, &state->queue) {
+		struct queued_prompt *prompt = list_entry(link2, struct queued_prompt, link);
+		if ((uintptr_t)hash_get(session->prompt_ids, prompt->prompt_id, strlen(prompt->prompt_id)) > 1) {
+			state->queue_length--;
+			free_prompt(prompt);
+		}
 	}
 }

@@ -36,13 +36,21 @@ static void handle_failed(void *owner, int error)
 	table->ops->store_failed(table->owner, error);
 }
 
-/** A session that the journal did not speak of goes on where its log ends. */
+/**
+ * A session that the journal did not speak of goes on where its log ends. So does one whose log is
+ * ahead: without fdatasync the power can take the journal's end and leave the log's.
+ */
 static void settle(void *value, void *arg)
 {
 	struct session *session = value;
-	if (!session->has_snapshot) {
-		stream_buffer_set_next_seq(
-			session->state.stream, session_log_last_seq(session->log) + 1);
+	uint64_t last = session_log_last_seq(session->log);
+	if (!session->has_snapshot || stream_buffer_emitted_seq(session->state.stream) < last) {
+		if (session->has_snapshot) {
+			diag(DIAG_WARN, "session %s: the journal ends before seq %llu, where its log ends; "
+					"what was open or held there is lost",
+				session_id(session), (unsigned long long)last);
+		}
+		session_state_follow_log(session);
 	}
 	session_show_recovered(session);
 }

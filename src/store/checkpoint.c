@@ -33,6 +33,7 @@ struct checkpoint {
 	struct item *items;
 	size_t count;
 	size_t capacity;
+	int status; /* of what they have in common */
 };
 
 static void metadata_json(const struct session_log *log, struct buffer *out)
@@ -105,9 +106,7 @@ static void checkpoint_run(struct checkpoint *cp)
 	for (size_t i = 0; i < cp->count; i++) {
 		cp->items[i].status = checkpoint_item(&cp->items[i]);
 	}
-	if (!cp->only && fsync(cp->store->sessions_fd) < 0 && cp->count) {
-		cp->items[0].status = -errno;
-	}
+	cp->status = !cp->only && fsync(cp->store->sessions_fd) < 0 ? -errno : 0;
 }
 
 /** Fills an item; false if the log's lines could not all be written to its file. */
@@ -141,7 +140,7 @@ static struct session_log *log_of(struct store *store, const struct item *item)
 /** Takes what failed as changed again. Returns whether all is well. */
 static bool checkpoint_end(struct checkpoint *cp)
 {
-	bool good = true;
+	bool good = cp->status == 0;
 	for (size_t i = 0; i < cp->count; i++) {
 		struct item *item = &cp->items[i];
 		struct session_log *log = item->status < 0 ? log_of(cp->store, item) : NULL;

@@ -92,11 +92,18 @@ static int write_all(int fd, const char *bytes, size_t len)
 	return 0;
 }
 
-/** Opens the file of the batch's segment, if it is not the open one. */
+/**
+ * Begins the file of the batch's segment. The one before it must be whole on disk by then, also when
+ * batches are not synced: recovery takes a torn record for damage in all but the newest.
+ */
 static int open_segment(struct journal *journal)
 {
 	char name[32];
-	segment_name(journal->segment, name);
+	bool synced = journal->store->durability == DURABILITY_FSYNC;
+	if (journal->fd >= 0 && !synced && fdatasync(journal->fd) < 0) {
+		return -errno;
+	}
+	segment_name(journal->fd_segment, name);
 	int fd = openat(journal->dir_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	if (fd < 0) {
 		return -errno;
@@ -105,7 +112,6 @@ static int open_segment(struct journal *journal)
 		close(journal->fd);
 	}
 	journal->fd = fd;
-	journal->segment_len = 0;
 	return 0;
 }
 
@@ -157,7 +163,8 @@ static void land(struct journal *journal)
 	journal->segment_len += journal->flight.len;
 	journal->synced_lsn = journal->flight_lsn;
 	store->ops->synced(store->owner, journal->synced_lsn);
-	if (journal->rotated && journal->oldest_segment < journal->fd_segment && !store->closing) {
+	if (journal->rotated && journal->oldest_segment < journal->fd_segment && !store->closing &&
+		!store->opening) {
 		checkpoint_all(store, journal->fd_segment);
 	}
 }
@@ -174,14 +181,19 @@ static void batch_done(uv_work_t *work, int status)
 	store_kick(((struct journal *)work->data)->store);
 }
 
-/** After the last batch of a full segment has been taken: what is gathered from now on is the next one's. */
+/**
+ * After the last batch of a full segment has been taken: what is gathered from now on is the next one's.
+ * The snapshots that a segment begins with do not count: if they alone filled it, there would be no end.
+ */
 static void rotate_if_full(struct journal *journal)
 {
-	if (journal->segment_len + journal->flight.len < journal->store->limits->segment_size) {
+	size_t len = journal->segment_len + journal->flight.len;
+	if (len < journal->store->limits->segment_size + journal->snapshot_len) {
 		return;
 	}
 	journal->segment++;
 	journal->store->ops->rotated(journal->store->owner);
+	journal->snapshot_len = journal->gather.len;
 }
 
 void store_kick(struct store *store)

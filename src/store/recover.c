@@ -3,12 +3,15 @@
  *
  *   found                                   decision
  *   journal: torn record at a segment's end   cut, noted; the newest segment only
+ *   journal: newest segment without a header  taken away; kept in set-aside/ if there is more in it
  *   journal: damage before that               the server does not start: no crash does this
- *   session created or deleted in the journal its last word wins over the folder
+ *   session deleted in the journal            a folder of that epoch is taken away
+ *   session created in the journal, no folder made again from the journal
  *   folder without metadata, in the journal   metadata is written again from the CREATE record
  *   folder without metadata, empty log        half-made and never acknowledged: taken away
  *   log: torn or missing tail                 cut, noted; the journal's replay appends it again
- *   log: ends before its metadata's max_seq   damaged: set aside
+ *   log: ends before its metadata's max_seq   damaged: set aside as it is
+ *   log: goes on behind the journal's end     the log is right (the session sees to that)
  *   anything else that does not fit           that session is set aside, the server goes on
  */
 #include "store_internal.h"
@@ -38,6 +41,7 @@ struct fate {
 struct recovery {
 	struct store *store;
 	struct hash *fates; /* by id */
+	struct hash *deleted; /* the store itself, by epoch and id of each session that was deleted */
 	uint64_t *segments; /* numbers on disk, ascending */
 	size_t segment_count;
 	char **ret_why;
@@ -101,6 +105,24 @@ static int cut_segment(struct store *store, const char *name, size_t len)
 }
 
 /**
+ * The newest segment has no good header: the power went before it was on disk, and nothing in it was
+ * acknowledged. If there is more in it than such a beginning, it is kept for a human to look at.
+ */
+static void drop_headless(struct recovery *rec, const char *name, size_t len)
+{
+	struct store *store = rec->store;
+	rec->segment_count--;
+	if (len <= JOURNAL_HEADER_SIZE) {
+		unlinkat(store->journal.dir_fd, name, 0);
+		return;
+	}
+	char to[64];
+	diag(DIAG_ERROR, "journal segment %s has no good header; it is set aside in set-aside/", name);
+	snprintf(to, sizeof(to), "set-aside/%s", name);
+	renameat(store->journal.dir_fd, name, store->dir_fd, to);
+}
+
+/**
  * Walks all records in order. A segment that is torn at its end is fine if it is the newest with
  * records in it: a batch that was not synced when the power went was never acknowledged.
  */
@@ -114,9 +136,8 @@ static int walk_journal(
 		int r = journal_reader_open(&reader, rec->store->journal.dir_fd, name);
 		bool newest = i + 1 == rec->segment_count;
 		if (r == -EBADMSG && newest) {
-			/* Made, and lost power before its header was on disk: nothing in it was acknowledged. */
+			drop_headless(rec, name, reader.bytes.len);
 			journal_reader_close(&reader);
-			unlinkat(rec->store->journal.dir_fd, name, 0);
 			return 0;
 		}
 		struct record record;
@@ -145,6 +166,30 @@ static int walk_journal(
 	return 0;
 }
 
+/** The key of one life of a session: its epoch and its name. */
+static void life_key(uint64_t epoch, const char *id, size_t id_len, struct buffer *out)
+{
+	pack_le(out, epoch, 8);
+	buffer_append(out, id, id_len);
+}
+
+static void note_deletion(struct recovery *rec, const struct record *record)
+{
+	struct buffer key = {0};
+	life_key(record->epoch, record->id, record->id_len, &key);
+	hash_put(rec->deleted, key.data, key.len, rec->store);
+	buffer_finish(&key);
+}
+
+static bool was_deleted(const struct recovery *rec, const char *id, uint64_t epoch)
+{
+	struct buffer key = {0};
+	life_key(epoch, id, strlen(id), &key);
+	bool was = hash_get(rec->deleted, key.data, key.len) != NULL;
+	buffer_finish(&key);
+	return was;
+}
+
 static int note_fate(struct recovery *rec, const struct record *record)
 {
 	if (record->kind != RECORD_CREATE && record->kind != RECORD_DELETE) {
@@ -159,7 +204,9 @@ static int note_fate(struct recovery *rec, const struct record *record)
 	fate->epoch = record->epoch;
 	fate->deleted = record->kind == RECORD_DELETE;
 	fate->ts = record->ts;
-	if (!fate->deleted) {
+	if (fate->deleted) {
+		note_deletion(rec, record);
+	} else {
 		json_t *data = json_loadb(record->data, record->data_len, 0, NULL);
 		const char *title = json_string_value(json_object_get(data, "title"));
 		free(fate->title);
@@ -261,13 +308,17 @@ static int scan_lines(struct session_log *log, int fd)
 	}
 }
 
-static int scan_log(struct session_log *log)
+/** Reads a log that must have its events up to `max_seq`; -EBADMSG, and nothing is changed, if it has not. */
+static int scan_log(struct session_log *log, uint64_t max_seq)
 {
 	int fd = session_log_fd(log);
 	if (fd < 0) {
 		return fd;
 	}
 	int r = scan_lines(log, fd);
+	if (r == 0 && session_log_last_seq(log) < max_seq) {
+		return -EBADMSG;
+	}
 	struct stat st;
 	if (r == 0 && fstat(fd, &st) < 0) {
 		r = -errno;
@@ -300,15 +351,15 @@ static bool log_is_empty(struct store *store, const char *id)
 	return fstatat(store->sessions_fd, path, &st, 0) < 0 || st.st_size == 0;
 }
 
-static void remove_folder(struct store *store, const char *id)
+static void remove_folder(int dir_fd, const char *name)
 {
-	char path[192];
+	char path[320];
 	static const char *const files[] = {"events.jsonl", "metadata.json", "metadata.json.new"};
 	for (size_t i = 0; i < 3; i++) {
-		snprintf(path, sizeof(path), "%s/%s", id, files[i]);
-		unlinkat(store->sessions_fd, path, 0);
+		snprintf(path, sizeof(path), "%s/%s", name, files[i]);
+		unlinkat(dir_fd, path, 0);
 	}
-	unlinkat(store->sessions_fd, id, AT_REMOVEDIR);
+	unlinkat(dir_fd, name, AT_REMOVEDIR);
 }
 
 static void load_session(struct recovery *rec, const char *id)
@@ -317,8 +368,8 @@ static void load_session(struct recovery *rec, const char *id)
 	struct fate *fate = hash_get(rec->fates, id, strlen(id));
 	struct metadata meta = {0};
 	bool has_meta = read_metadata(store, id, &meta) == 0;
-	if (fate && fate->deleted && (!has_meta || meta.epoch == fate->epoch)) {
-		remove_folder(store, id);
+	if (has_meta ? was_deleted(rec, id, meta.epoch) : fate && fate->deleted) {
+		remove_folder(store->sessions_fd, id);
 		free(meta.title);
 		return;
 	}
@@ -329,7 +380,7 @@ static void load_session(struct recovery *rec, const char *id)
 			.title = xstrdup(fate->title)};
 	} else if (!has_meta && log_is_empty(store, id)) {
 		diag(DIAG_WARN, "session %s was half-made and never acknowledged: taken away", id);
-		remove_folder(store, id);
+		remove_folder(store->sessions_fd, id);
 		return;
 	} else if (!has_meta) {
 		set_aside(store, id, "metadata.json cannot be read");
@@ -339,10 +390,11 @@ static void load_session(struct recovery *rec, const char *id)
 	log->first_seq = meta.first_seq;
 	log->dirty = !has_meta;
 	log->owner = store->ops->found(store->owner, log);
-	int r = scan_log(log);
-	if (r < 0 || session_log_last_seq(log) < meta.max_seq) {
+	int r = scan_log(log, meta.max_seq);
+	if (r < 0) {
 		store->ops->lost(log->owner);
-		set_aside(store, id, r < 0 ? strerror(-r) : "its log ends before the max_seq of its metadata");
+		set_aside(store, id, r == -EBADMSG ? "its log is damaged before the max_seq of its metadata"
+						    : strerror(-r));
 		session_log_free(log);
 	}
 	free(meta.title);
@@ -396,6 +448,22 @@ static void make_missing(void *value, void *arg)
 	log->owner = store->ops->found(store->owner, log);
 }
 
+/** What a deletion left when the server was stopped in the middle of it. */
+static void empty_trash(struct store *store)
+{
+	int fd = openat(store->dir_fd, "trash", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	struct dirent *entry;
+	while (dir && (entry = readdir(dir))) {
+		if (entry->d_name[0] != '.') {
+			remove_folder(fd, entry->d_name);
+		}
+	}
+	if (dir) {
+		closedir(dir);
+	}
+}
+
 static void free_fate(void *value, void *arg)
 {
 	struct fate *fate = value;
@@ -406,7 +474,11 @@ static void free_fate(void *value, void *arg)
 
 int recover(struct store *store, char **ret_why)
 {
-	struct recovery rec = {.store = store, .fates = hash_create(), .ret_why = ret_why};
+	struct recovery rec = {.store = store,
+		.fates = hash_create(),
+		.deleted = hash_create(),
+		.ret_why = ret_why};
+	empty_trash(store);
 	int r = list_segments(&rec);
 	if (r == 0) {
 		r = walk_journal(&rec, note_fate);
@@ -427,6 +499,7 @@ int recover(struct store *store, char **ret_why)
 	}
 	hash_each(rec.fates, free_fate, NULL);
 	hash_destroy(rec.fates);
+	hash_destroy(rec.deleted);
 	free(rec.segments);
 	return r;
 }

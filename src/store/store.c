@@ -130,18 +130,20 @@ int store_open(uv_loop_t *loop, const char *dir, enum store_durability durabilit
 	journal_init(&store->journal, store);
 	*ret_why = NULL;
 	*ret_store = store;
+	store->opening = true;
 	int r = open_dirs(store, dir, ret_why);
 	if (r == 0) {
 		r = recover(store, ret_why);
 	}
 	if (r == 0) {
-		/* The state begins anew in a fresh segment; with the logs synced, the old ones may go. */
+		/* The state begins anew in a fresh segment; once the logs are synced, the old ones may go. */
 		ops->rotated(owner);
 		uint64_t fresh = store->journal.segment;
 		r = journal_sync_now(&store->journal);
 		if (r == 0 && checkpoint_now(store) == 0) {
 			journal_drop_before(&store->journal, fresh);
 		}
+		store->opening = false;
 	}
 	if (r < 0) {
 		if (!*ret_why) {

@@ -20,6 +20,7 @@ struct journal {
 	uint64_t fd_segment; /* number of the open one */
 	uint64_t oldest_segment; /* still on disk */
 	size_t segment_len; /* bytes of the open segment that are known good */
+	size_t snapshot_len; /* bytes that the newest segment began with */
 	struct buffer gather;
 	struct buffer flight;
 	uint64_t gather_lsn; /* of the newest record */
@@ -82,6 +83,7 @@ struct store {
 	bool checkpointing_all;
 	uint64_t drop_before; /* a checkpoint of all logs is due; then segments before this may go; 0: none */
 	unsigned jobs; /* on the thread pool, but for the journal's batch */
+	bool opening; /* recovery is under way: nothing is left to the thread pool */
 	bool closing;
 };
 

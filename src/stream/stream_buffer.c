@@ -361,6 +361,7 @@ static uint64_t put_text(struct stream_buffer *sb, const struct stream_input *in
 		first = first ? first : open->seq;
 		if (at + used == in->data_len || is_char_start(in->data[at + used])) {
 			flush_by_size(sb);
+			start = open->seq ? start : 0; /* after a cut, the first byte is out */
 		}
 	}
 	return first;

@@ -14,7 +14,7 @@
 #include <cmocka.h>
 
 /* A test that waits for something that does not come fails after this, instead of hanging. */
-#define GUARD_MS 30000
+#define GUARD_MS 20000
 
 /* --- directories --- */
 

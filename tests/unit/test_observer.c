@@ -260,6 +260,50 @@ static void registration_race_sends_missed_events(void **state)
 	(void)state;
 }
 
+static const char *open_text(const struct stage *st)
+{
+	const json_t *page = fake_socket_newest(&st->socket, "events_loaded");
+	const char *text = json_string_value(json_object_get(json_object_get(page, "open"), "text"));
+	return text ? text : "";
+}
+
+static void who_comes_late_gets_the_open_text(void **state)
+{
+	struct stage *st = *state;
+	fill(st, 3);
+	rig_say(st->session, "- a\n");
+	rig_settle(&st->rig);
+	open_socket(st, DELTAS_TEXT);
+	struct load_request load = after(0, 50, false);
+	fake_socket_load(&st->socket, &load);
+	rig_settle(&st->rig);
+	assert_string_equal(open_text(st), "- a\n");
+	rig_say(st->session, "- é\n");
+	rig_settle(&st->rig);
+	fake_socket_expect(&st->socket, "events_loaded 1-3; state running; delta 4 - é\n");
+}
+
+/** The page is overtaken, so that it cannot tell the open text: then no part of that text is told. */
+static void who_was_overtaken_gets_no_half_text(void **state)
+{
+	struct stage *st = *state;
+	fill(st, 20);
+	open_socket(st, DELTAS_TEXT);
+	append(st, 3);
+	rig_say(st->session, "- a\n");
+	session_table_end_turn(st->rig.table);
+	struct load_request load = newest(3);
+	fake_socket_load(&st->socket, &load);
+	rig_settle(&st->rig);
+	assert_string_equal(open_text(st), "");
+	rig_say(st->session, "- b\n");
+	rig_settle(&st->rig);
+	fake_socket_expect(&st->socket, "events_loaded 18-20 more; events 21-23; state running");
+	rig_say(st->session, "\nText");
+	rig_settle(&st->rig);
+	fake_socket_expect(&st->socket, "delta 25 Text; events 24-24");
+}
+
 /** A page of older events is read from disk while live events come: they come after it, all of them. */
 static void live_events_come_during_a_page_of_older_ones(void **state)
 {
@@ -552,6 +596,8 @@ int main(void)
 		TEST(the_server_is_always_right),
 		TEST(a_page_is_bounded_in_bytes),
 		cmocka_unit_test(registration_race_sends_missed_events),
+		TEST(who_comes_late_gets_the_open_text),
+		TEST(who_was_overtaken_gets_no_half_text),
 		TEST(live_events_come_during_a_page_of_older_ones),
 		TEST(a_load_that_is_overtaken_again_and_again),
 		TEST(a_deleted_session_ends_its_loads),

@@ -54,6 +54,23 @@ static void the_rest_of_a_chunk_gets_the_next_seq(void **state)
 	assert_int_equal(stream_buffer_next_seq(b->sb), 5);
 }
 
+/** The seq that a chunk is told is that of the event its first byte is in, however many follow. */
+static void a_chunk_is_told_its_first_seq(void **state)
+{
+	struct stream_bench *b = *state;
+	struct buffer line = {0};
+	while (line.len < b->limits.paragraph_flush_size - 10) {
+		buffer_append_str(&line, "word ");
+	}
+	assert_int_equal(stream_bench_say(b, buffer_cstr(&line)), 1);
+	/* The paragraph is cut in the middle of this chunk. */
+	assert_int_equal(stream_bench_say(b, "and a long line\nTwo.\n\nThree.\n\nFour"), 1);
+	assert_int_equal(b->last_seq, 3);
+	assert_int_equal(stream_bench_say(b, "\n\n"), 4);
+	assert_int_equal(stream_bench_say(b, "Five"), 5);
+	buffer_finish(&line);
+}
+
 static void blank_lines_open_nothing(void **state)
 {
 	struct stream_bench *b = *state;
@@ -229,7 +246,7 @@ static void a_permission_request_forces_everything_out(void **state)
 			       "3 thought [may I]; 4 permission_request");
 	assert_int_equal(stream_bench_put(b, EVENT_PERMISSION_RESOLVED), 5);
 	assert_int_equal(stream_bench_say(b, "int b;\n```\n"), 6);
-	assert_int_equal(stream_bench_say(b, "Done"), 6);
+	assert_int_equal(stream_bench_say(b, "Done"), 7);
 	stream_bench_expect(
 		b, "5 permission_resolved; 6 message [int b;¶```¶] continues 1 context [```c¶]");
 	stream_bench_put(b, EVENT_PERMISSION_REQUEST);
@@ -303,6 +320,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(list_tool_paragraph_are_5_6_7),
 		TEST(the_rest_of_a_chunk_gets_the_next_seq),
+		TEST(a_chunk_is_told_its_first_seq),
 		TEST(blank_lines_open_nothing),
 		TEST(a_turn_of_blank_lines_has_no_message),
 		TEST(thoughts_coalesce_while_open),
