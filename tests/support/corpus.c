@@ -21,34 +21,51 @@ static void read_file(const char *path, struct buffer *out)
 	fclose(file);
 }
 
+static size_t each_file(const char *folder,
+	void (*visit)(void *arg, const char *name, const char *text, size_t len), void *arg)
+{
+	struct dirent **entries;
+	int count = scandir(folder, &entries, NULL, alphasort);
+	size_t visited = 0;
+	for (int i = 0; i < count; i++) {
+		struct buffer path = {0};
+		struct buffer text = {0};
+		buffer_printf(&path, "%s/%s", folder, entries[i]->d_name);
+		if (entries[i]->d_name[0] != '.') {
+			read_file(buffer_cstr(&path), &text);
+			visit(arg, entries[i]->d_name, text.data, text.len);
+			visited++;
+		}
+		buffer_finish(&path);
+		buffer_finish(&text);
+		free(entries[i]);
+	}
+	if (count >= 0) {
+		free(entries);
+	}
+	return visited;
+}
+
 size_t corpus_each(const char *folder,
 	void (*visit)(void *arg, const char *name, const char *text, size_t len), void *arg)
 {
 	const char *root = getenv("HOLDFAST_CORPUS");
 	struct buffer path = {0};
 	buffer_printf(&path, "%s/%s", root ? root : HOLDFAST_SOURCE_ROOT "/../shared/corpus", folder);
-	struct dirent **entries;
-	int count = scandir(buffer_cstr(&path), &entries, NULL, alphasort);
-	if (count < 0) {
+	size_t count = each_file(buffer_cstr(&path), visit, arg);
+	if (!count) {
 		printf("[  SKIPPED ] no corpus here (HOLDFAST_CORPUS names it)\n");
-		buffer_finish(&path);
-		return 0;
 	}
-	size_t visited = 0;
-	size_t folder_len = path.len;
-	for (int i = 0; i < count; i++) {
-		struct buffer text = {0};
-		path.len = folder_len;
-		buffer_printf(&path, "/%s", entries[i]->d_name);
-		if (entries[i]->d_name[0] != '.') {
-			read_file(buffer_cstr(&path), &text);
-			visit(arg, entries[i]->d_name, text.data, text.len);
-			visited++;
-		}
-		buffer_finish(&text);
-		free(entries[i]);
-	}
-	free(entries);
 	buffer_finish(&path);
-	return visited;
+	return count;
+}
+
+size_t golden_each(const char *folder,
+	void (*visit)(void *arg, const char *name, const char *text, size_t len), void *arg)
+{
+	struct buffer path = {0};
+	buffer_printf(&path, "%s/proto/golden/%s", HOLDFAST_SOURCE_ROOT, folder);
+	size_t count = each_file(buffer_cstr(&path), visit, arg);
+	buffer_finish(&path);
+	return count;
 }

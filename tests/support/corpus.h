@@ -1,4 +1,4 @@
-/* The texts that unit tests read: the shared corpus, which a clone elsewhere does not have. */
+/* The texts that unit tests read: the shared corpus, which a clone elsewhere does not have, and proto/golden. */
 #ifndef HOLDFAST_TESTS_CORPUS_H
 #define HOLDFAST_TESTS_CORPUS_H
 
@@ -9,6 +9,10 @@
  * many there were; 0, with a line that says so, if there is no corpus.
  */
 size_t corpus_each(const char *folder,
+	void (*visit)(void *arg, const char *name, const char *text, size_t len), void *arg);
+
+/** The same for the files of a folder of the project itself, which must be there. */
+size_t golden_each(const char *folder,
 	void (*visit)(void *arg, const char *name, const char *text, size_t len), void *arg);
 
 #endif

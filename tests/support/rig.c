@@ -209,9 +209,9 @@ void rig_turn(struct rig *rig)
 
 void rig_settle(struct rig *rig)
 {
+	uv_timer_again(&rig->guard);
 	session_table_end_turn(rig->table);
 	while (session_table_backlog(rig->table) || rig->loop.active_reqs.count) {
-		uv_timer_again(&rig->guard);
 		uv_run(&rig->loop, UV_RUN_ONCE);
 	}
 	session_table_end_turn(rig->table);

@@ -1,0 +1,609 @@
+/*
+ * Crashes: a data directory is copied as kill -9 would leave it, cut or spoilt at every byte, and
+ * opened again. HOLDFAST_CRASH_CASE, with the words that a failure prints, runs that case alone.
+ */
+#include "workload.h"
+
+#include "holdfast/diag.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <jansson.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+/* cmocka wants the ones above first. */
+#include <cmocka.h>
+
+/* Of the sanitizers, where the test is built with them. */
+__attribute__((weak)) void __sanitizer_set_death_callback(void (*callback)(void));
+
+/** A directory at one moment of the workload, and everything that is known of it. */
+struct point {
+	char *dir;
+	size_t step;
+	struct mark marks[WORKLOAD_STEPS + 1];
+	struct buffer logs[WORKLOAD_SESSIONS]; /* events.jsonl of each session */
+	uint64_t certain[WORKLOAD_SESSIONS]; /* max_seq of its metadata */
+	uint64_t segment;
+	size_t segment_size;
+};
+
+enum damage { CUT, FLIP };
+
+/* --- files --- */
+
+static void path_of(struct buffer *out, const char *dir, const char *id, const char *file)
+{
+	out->len = 0;
+	buffer_printf(out, "%s/sessions/%s/%s", dir, id, file);
+	buffer_cstr(out);
+}
+
+static bool read_file(const char *path, struct buffer *out)
+{
+	out->len = 0;
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	struct stat st;
+	if (fd < 0) {
+		return false;
+	}
+	assert_int_equal(fstat(fd, &st), 0);
+	buffer_reserve(out, (size_t)st.st_size + 1);
+	assert_int_equal(read(fd, out->data, (size_t)st.st_size), st.st_size);
+	out->len = (size_t)st.st_size;
+	close(fd);
+	return true;
+}
+
+static void spoil(const char *path, enum damage damage, size_t at)
+{
+	unsigned char byte;
+	int fd = open(path, O_RDWR | O_CLOEXEC);
+	assert_true(fd >= 0);
+	if (damage == CUT) {
+		assert_int_equal(ftruncate(fd, (off_t)at), 0);
+	} else {
+		assert_int_equal(pread(fd, &byte, 1, (off_t)at), 1);
+		byte ^= (unsigned char)(1 << (at % 8));
+		assert_int_equal(pwrite(fd, &byte, 1, (off_t)at), 1);
+	}
+	close(fd);
+}
+
+static uint64_t metadata_max_seq(const char *dir, const char *id)
+{
+	struct buffer path = {0};
+	path_of(&path, dir, id, "metadata.json");
+	json_t *json = json_load_file(path.data, 0, NULL);
+	uint64_t max_seq = (uint64_t)json_integer_value(json_object_get(json, "max_seq"));
+	json_decref(json);
+	buffer_finish(&path);
+	return max_seq;
+}
+
+/* --- points --- */
+
+static void point_take(struct point *p, size_t step, size_t segment_size)
+{
+	struct rig rig;
+	struct buffer path = {0};
+	*p = (struct point){.step = step};
+	rig_init(&rig);
+	rig.limits.segment_size = segment_size;
+	assert_int_equal(rig_open(&rig), 0);
+	workload_run(&rig, 0, step, p->marks);
+	p->dir = rig_copy_dir(rig.dir);
+	rig_finish(&rig);
+	workload_newest_segment(p->dir, &p->segment, &p->segment_size, NULL);
+	assert_int_equal(p->segment, p->marks[step].segment);
+	assert_int_equal(p->segment_size, p->marks[step].size);
+	for (size_t i = 0; i < WORKLOAD_SESSIONS; i++) {
+		path_of(&path, p->dir, workload_ids[i], "events.jsonl");
+		read_file(path.data, &p->logs[i]);
+		p->certain[i] = metadata_max_seq(p->dir, workload_ids[i]);
+	}
+	buffer_finish(&path);
+}
+
+static void point_free(struct point *p)
+{
+	rig_remove_dir(p->dir);
+	free(p->dir);
+	for (size_t i = 0; i < WORKLOAD_SESSIONS; i++) {
+		buffer_finish(&p->logs[i]);
+	}
+}
+
+/** The last thing that was durable before byte `size` of the newest segment; `exact`: and nothing after it. */
+static const struct mark *mark_before(const struct point *p, size_t size, bool *ret_exact)
+{
+	const struct mark *mark = &p->marks[0];
+	for (size_t i = 1; i <= p->step; i++) {
+		if (p->marks[i].segment < p->segment || p->marks[i].size <= size) {
+			mark = &p->marks[i];
+		}
+	}
+	*ret_exact = mark->segment == p->segment && mark->size == size;
+	return mark;
+}
+
+/* --- checks --- */
+
+static void assert_same_session(const struct session_mark *got, const struct session_mark *want)
+{
+	assert_int_equal(got->exists, want->exists);
+	assert_true(got->epoch == want->epoch);
+	assert_int_equal(got->max_seq, want->max_seq);
+	assert_int_equal(got->open_seq, want->open_seq);
+	assert_true(got->open_hash == want->open_hash);
+	assert_int_equal(got->queue_length, want->queue_length);
+	assert_int_equal(got->is_prompting, want->is_prompting);
+	assert_string_equal(got->status, want->status);
+}
+
+/** The log on disk is the original's, or a part of it from its beginning, in whole lines; gives how many. */
+static uint64_t check_log(const char *dir, const char *id, const struct buffer *original)
+{
+	struct buffer path = {0};
+	struct buffer log = {0};
+	uint64_t lines = 0;
+	path_of(&path, dir, id, "events.jsonl");
+	read_file(path.data, &log);
+	assert_true(log.len <= original->len);
+	assert_true(log.len == 0 || memcmp(log.data, original->data, log.len) == 0);
+	assert_true(log.len == 0 || log.data[log.len - 1] == '\n');
+	for (size_t i = 0; i < log.len; i++) {
+		lines += log.data[i] == '\n';
+	}
+	buffer_finish(&path);
+	buffer_finish(&log);
+	return lines;
+}
+
+/** The recovered table goes on: every session takes an event, with the next seq. */
+static void check_goes_on(struct rig *rig)
+{
+	for (size_t i = 0; i < WORKLOAD_SESSIONS; i++) {
+		struct session *session =
+			session_table_get(rig->table, workload_ids[i], strlen(workload_ids[i]));
+		if (session) {
+			rig_put(session, "turn_end", "{}");
+			rig_put(session, "x-after", "{}");
+			rig_put(session, "permission_request", "{\"request_id\":\"qx\",\"options\":[]}");
+		}
+	}
+	rig_settle(rig);
+	for (size_t i = 0; i < WORKLOAD_SESSIONS; i++) {
+		struct session *session =
+			session_table_get(rig->table, workload_ids[i], strlen(workload_ids[i]));
+		assert_true(!session || session_channel(session)->max_seq >= 2);
+	}
+}
+
+static void open_again(struct rig *rig, const char *dir)
+{
+	rig_init_on(rig, dir);
+	rig->durability = DURABILITY_WRITE;
+	assert_int_equal(rig_open(rig), 0);
+	session_table_end_turn(rig->table);
+}
+
+static void mark_all(struct rig *rig, struct session_mark marks[WORKLOAD_SESSIONS])
+{
+	for (size_t i = 0; i < WORKLOAD_SESSIONS; i++) {
+		workload_mark_session(rig, workload_ids[i], &marks[i]);
+	}
+}
+
+/** Ends a case: every other time the table goes on, else it is opened once more and must be the same. */
+static void end_case(struct rig *rig, size_t at, const struct session_mark marks[WORKLOAD_SESSIONS])
+{
+	struct session_mark again[WORKLOAD_SESSIONS];
+	char *dir = xstrdup(rig->dir);
+	if (at % 2) {
+		check_goes_on(rig);
+	} else {
+		rig_finish(rig);
+		open_again(rig, dir);
+		mark_all(rig, again);
+		for (size_t i = 0; i < WORKLOAD_SESSIONS; i++) {
+			assert_same_session(&again[i], &marks[i]);
+		}
+	}
+	rig_finish(rig);
+	rig_remove_dir(dir);
+	free(dir);
+}
+
+/* --- the journal is damaged --- */
+
+/**
+ * The journal alone, without any session's folder: everything that was durable at the cut comes back
+ * from it. With the folders: what stands in a log is kept, too.
+ */
+static void check_journal_damage(const struct point *p, enum damage damage, size_t at, bool alone)
+{
+	char *dir = rig_copy_dir(p->dir);
+	struct rig rig;
+	struct buffer path = {0};
+	struct session_mark got[WORKLOAD_SESSIONS];
+	uint64_t number;
+	size_t size;
+	bool exact;
+	const struct mark *mark = mark_before(p, at, &exact);
+	workload_newest_segment(dir, &number, &size, &path);
+	spoil(path.data, damage, at);
+	if (alone) {
+		path.len = 0;
+		buffer_printf(&path, "%s/sessions", dir);
+		rig_remove_dir(buffer_cstr(&path));
+	}
+	open_again(&rig, dir);
+	mark_all(&rig, got);
+	for (size_t i = 0; i < WORKLOAD_SESSIONS; i++) {
+		const struct session_mark *want = &mark->sessions[i];
+		const struct session_mark *last = &p->marks[p->step].sessions[i];
+		if (alone && exact) {
+			assert_same_session(&got[i], want);
+		} else if (alone && want->exists && got[i].exists && got[i].epoch == want->epoch) {
+			assert_true(got[i].max_seq >= want->max_seq);
+		} else if (!alone && last->exists) {
+			assert_true(got[i].exists);
+			assert_int_equal(got[i].max_seq, last->max_seq);
+		}
+		if (got[i].exists && got[i].epoch == last->epoch) {
+			assert_int_equal(check_log(dir, workload_ids[i], &p->logs[i]), got[i].max_seq);
+		}
+	}
+	end_case(&rig, at, got);
+	free(dir);
+	buffer_finish(&path);
+}
+
+static void journal_alone(const struct point *p, enum damage damage, size_t at)
+{
+	check_journal_damage(p, damage, at, true);
+}
+
+static void journal_with_logs(const struct point *p, enum damage damage, size_t at)
+{
+	check_journal_damage(p, damage, at, false);
+}
+
+/* --- a log is damaged --- */
+
+static uint64_t whole_lines(const struct buffer *log, size_t len)
+{
+	uint64_t lines = 0;
+	for (size_t i = 0; i < len; i++) {
+		lines += log->data[i] == '\n';
+	}
+	return lines;
+}
+
+/** The damaged log was set aside as it is, nothing of it cut off. */
+static void assert_set_aside(const char *dir, const char *id, const struct buffer *damaged)
+{
+	struct buffer path = {0};
+	struct buffer log = {0};
+	buffer_printf(&path, "%s/set-aside/%s.%d/events.jsonl", dir, id, (int)getpid());
+	assert_true(read_file(buffer_cstr(&path), &log));
+	assert_int_equal(log.len, damaged->len);
+	assert_memory_equal(log.data, damaged->data, damaged->len);
+	buffer_finish(&path);
+	buffer_finish(&log);
+}
+
+static void check_log_damage(const struct point *p, size_t session, enum damage damage, size_t at)
+{
+	char *dir = rig_copy_dir(p->dir);
+	struct rig rig;
+	struct buffer path = {0};
+	struct buffer damaged = {0};
+	struct session_mark got[WORKLOAD_SESSIONS];
+	path_of(&path, dir, workload_ids[session], "events.jsonl");
+	spoil(path.data, damage, at);
+	read_file(path.data, &damaged);
+	open_again(&rig, dir);
+	mark_all(&rig, got);
+	for (size_t i = 0; i < WORKLOAD_SESSIONS; i++) {
+		const struct session_mark *want = &p->marks[p->step].sessions[i];
+		if (i == session && !got[i].exists) {
+			assert_true(whole_lines(&p->logs[i], at) < p->certain[i]);
+			assert_set_aside(dir, workload_ids[i], &damaged);
+			continue;
+		}
+		assert_same_session(&got[i], want);
+		assert_int_equal(check_log(dir, workload_ids[i], &p->logs[i]), want->max_seq);
+	}
+	end_case(&rig, at, got);
+	free(dir);
+	buffer_finish(&path);
+	buffer_finish(&damaged);
+}
+
+static void log_of_a(const struct point *p, enum damage damage, size_t at)
+{
+	check_log_damage(p, 0, damage, at);
+}
+
+static void log_of_b(const struct point *p, enum damage damage, size_t at)
+{
+	check_log_damage(p, 1, damage, at);
+}
+
+static void log_of_c(const struct point *p, enum damage damage, size_t at)
+{
+	check_log_damage(p, 2, damage, at);
+}
+
+/* --- every byte --- */
+
+/* The case under way, "" if none: what a failure prints. */
+static char now[128];
+
+static void print_case(void)
+{
+	if (now[0]) {
+		fprintf(stderr, "HOLDFAST_CRASH_CASE=\"%s\" fails\n", now);
+	}
+}
+
+static void handle_abort(int number)
+{
+	print_case();
+	signal(number, SIG_DFL);
+	raise(number);
+}
+
+static int teardown(void **state)
+{
+	print_case();
+	now[0] = '\0';
+	return 0;
+}
+
+static void every_byte(const struct point *p, const char *name, size_t size,
+	void (*check)(const struct point *p, enum damage damage, size_t at))
+{
+	const char *only = getenv("HOLDFAST_CRASH_CASE");
+	for (enum damage damage = CUT; damage <= FLIP; damage++) {
+		for (size_t at = 0; at < size; at++) {
+			snprintf(now, sizeof(now), "%s at step %zu %s %zu", name, p->step,
+				damage == CUT ? "cut" : "flip", at);
+			if (!only || strcmp(only, now) == 0) {
+				check(p, damage, at);
+			}
+		}
+	}
+	now[0] = '\0';
+}
+
+static void the_journal_alone_tells_everything(void **state)
+{
+	struct point p;
+	point_take(&p, WORKLOAD_STEPS, 1 << 20);
+	every_byte(&p, "journal alone", p.segment_size, journal_alone);
+	point_free(&p);
+	(void)state;
+}
+
+static void a_damaged_journal_loses_nothing_of_the_logs(void **state)
+{
+	static const size_t at[] = {14, WORKLOAD_STEPS};
+	for (size_t i = 0; i < 2; i++) {
+		struct point p;
+		point_take(&p, at[i], 3000);
+		assert_true(i == 0 || p.segment > 1);
+		every_byte(&p, "journal", p.segment_size, journal_with_logs);
+		point_free(&p);
+	}
+	(void)state;
+}
+
+static void a_damaged_log_is_mended_or_set_aside(void **state)
+{
+	static const size_t at[] = {14, 31};
+	for (size_t i = 0; i < 2; i++) {
+		struct point p;
+		point_take(&p, at[i], 3000);
+		every_byte(&p, "log a", p.logs[0].len, log_of_a);
+		every_byte(&p, "log b", p.logs[1].len, log_of_b);
+		every_byte(&p, "log c", p.logs[2].len, log_of_c);
+		point_free(&p);
+	}
+	(void)state;
+}
+
+/* --- going on --- */
+
+/** The lines of a log without what differs from run to run: the times, and the checksum over them. */
+static void append_without_times(struct buffer *out, const struct buffer *log)
+{
+	const char *end = log->data + log->len;
+	const char *newline;
+	for (const char *at = log->data; at < end; at = newline + 1) {
+		struct event_view view;
+		newline = memchr(at, '\n', (size_t)(end - at));
+		assert_non_null(newline);
+		assert_int_equal(event_parse_line(at, (size_t)(newline - at), &view), 0);
+		buffer_printf(out, "%llu %.*s %llu %.*s %.*s\n", (unsigned long long)view.seq,
+			(int)view.type_len, view.type_name, (unsigned long long)view.turn,
+			(int)view.message_id_len, view.message_id ? view.message_id : "", (int)view.data_len,
+			view.data);
+	}
+}
+
+static void final_logs(const char *dir, struct buffer *out)
+{
+	struct buffer path = {0};
+	struct buffer log = {0};
+	for (size_t i = 0; i < WORKLOAD_SESSIONS; i++) {
+		path_of(&path, dir, workload_ids[i], "events.jsonl");
+		assert_true(read_file(path.data, &log));
+		buffer_printf(out, "session %s\n", workload_ids[i]);
+		append_without_times(out, &log);
+	}
+	buffer_finish(&path);
+	buffer_finish(&log);
+}
+
+/** After each step the server is killed, once, and what comes after it is as if nothing had been. */
+static void a_crash_changes_nothing_of_what_follows(void **state)
+{
+	struct buffer straight = {0};
+	for (size_t step = WORKLOAD_STEPS; step > 0; step--) {
+		struct rig rig;
+		struct buffer crashed = {0};
+		rig_init(&rig);
+		rig.limits.segment_size = step % 3 == 0 ? 1 : step % 3 == 1 ? 1500 : 64 << 20;
+		assert_int_equal(rig_open(&rig), 0);
+		workload_run(&rig, 0, step, NULL);
+		char *dir = rig_copy_dir(rig.dir);
+		rig_finish(&rig);
+		rig_init_on(&rig, dir);
+		rig.limits.segment_size = 2500;
+		assert_int_equal(rig_open(&rig), 0);
+		workload_run(&rig, step, WORKLOAD_STEPS, NULL);
+		rig_finish(&rig);
+		final_logs(dir, step == WORKLOAD_STEPS ? &straight : &crashed);
+		if (step < WORKLOAD_STEPS) {
+			assert_string_equal(buffer_cstr(&crashed), buffer_cstr(&straight));
+		}
+		rig_remove_dir(dir);
+		free(dir);
+		buffer_finish(&crashed);
+	}
+	buffer_finish(&straight);
+	(void)state;
+}
+
+/* --- folders that the power brought back --- */
+
+/** Renaming a folder away is not synced: after a power cut the old one may stand there again. */
+static void a_deleted_session_stays_deleted(void **state)
+{
+	struct buffer from = {0};
+	struct buffer to = {0};
+	struct point before;
+	point_take(&before, 15, 64 << 20); /* c is there, and is about to be deleted */
+	for (size_t step = 16; step <= 18; step += 2) {
+		struct rig rig;
+		struct session_mark mark;
+		rig_init_on(&rig, before.dir);
+		assert_int_equal(rig_open(&rig), 0);
+		buffer_printf(&from, "%s/sessions/c", before.dir);
+		char *old = rig_copy_dir(buffer_cstr(&from));
+		workload_run(&rig, 15, step, NULL);
+		char *dir = rig_copy_dir(before.dir);
+		rig_finish(&rig);
+		buffer_printf(&to, "%s/sessions/c", dir);
+		rig_remove_dir(buffer_cstr(&to));
+		assert_int_equal(rename(old, buffer_cstr(&to)), 0);
+		rig_init_on(&rig, dir);
+		assert_int_equal(rig_open(&rig), 0);
+		workload_mark_session(&rig, "c", &mark);
+		assert_int_equal(mark.exists, step == 18);
+		assert_int_equal(mark.max_seq, step == 18);
+		assert_true(mark.epoch != before.marks[15].sessions[2].epoch);
+		rig_finish(&rig);
+		rig_remove_dir(dir);
+		free(dir);
+		free(old);
+		buffer_clear(&from);
+		buffer_clear(&to);
+		point_free(&before);
+		point_take(&before, 15, 64 << 20);
+	}
+	point_free(&before);
+	buffer_finish(&from);
+	buffer_finish(&to);
+	(void)state;
+}
+
+static void the_trash_is_emptied(void **state)
+{
+	struct rig rig;
+	struct buffer path = {0};
+	rig_init(&rig);
+	assert_int_equal(rig_open(&rig), 0);
+	rig_close(&rig);
+	buffer_printf(&path, "%s/trash/c.0123456789abcdef", rig.dir);
+	assert_int_equal(mkdir(buffer_cstr(&path), 0700), 0);
+	buffer_append_str(&path, "/events.jsonl");
+	close(open(buffer_cstr(&path), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+	assert_int_equal(rig_open(&rig), 0);
+	path.len -= strlen("/events.jsonl");
+	assert_int_equal(access(buffer_cstr(&path), F_OK), -1);
+	rig_finish(&rig);
+	buffer_finish(&path);
+	(void)state;
+}
+
+/* --- what no crash can do --- */
+
+static void damage_before_the_newest_segment_is_refused(void **state)
+{
+	struct point p;
+	struct point other;
+	struct buffer first = {0};
+	struct buffer later = {0};
+	struct buffer to = {0};
+	struct rig rig;
+	uint64_t number;
+	size_t size;
+	point_take(&p, 20, 64 << 20);
+	point_take(&other, WORKLOAD_STEPS, 1500);
+	workload_newest_segment(p.dir, &number, &size, &first);
+	workload_newest_segment(other.dir, &number, &size, &later);
+	assert_true(number > 1);
+	buffer_printf(&to, "%s/journal%s", p.dir, strrchr(later.data, '/'));
+	assert_int_equal(rename(later.data, buffer_cstr(&to)), 0);
+	spoil(first.data, FLIP, 500);
+	for (int round = 0; round < 2; round++) {
+		rig_init_on(&rig, p.dir);
+		assert_int_equal(rig_open(&rig), -EBADMSG);
+		assert_non_null(rig.why);
+		assert_non_null(strstr(rig.why, "0000000000000001.journal"));
+		rig_finish(&rig);
+	}
+	spoil(first.data, FLIP, 500);
+	rig_init_on(&rig, p.dir);
+	assert_int_equal(rig_open(&rig), 0);
+	rig_finish(&rig);
+	buffer_finish(&first);
+	buffer_finish(&later);
+	buffer_finish(&to);
+	point_free(&p);
+	point_free(&other);
+	(void)state;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_crash_changes_nothing_of_what_follows),
+		cmocka_unit_test(a_deleted_session_stays_deleted),
+		cmocka_unit_test(the_trash_is_emptied),
+		cmocka_unit_test(damage_before_the_newest_segment_is_refused),
+		cmocka_unit_test_teardown(the_journal_alone_tells_everything, teardown),
+		cmocka_unit_test_teardown(a_damaged_journal_loses_nothing_of_the_logs, teardown),
+		cmocka_unit_test_teardown(a_damaged_log_is_mended_or_set_aside, teardown),
+	};
+	signal(SIGABRT, handle_abort);
+	if (__sanitizer_set_death_callback) {
+		__sanitizer_set_death_callback(print_case);
+	}
+	/* Thousands of directories are made, and none of them has to outlive the machine. */
+	if (access("/dev/shm", W_OK) == 0) {
+		setenv("TMPDIR", "/dev/shm", 0);
+	}
+	diag_set_level(getenv("HOLDFAST_CRASH_CASE") ? DIAG_WARN : DIAG_SILENT);
+	return cmocka_run_group_tests_name("recovery", tests, NULL, NULL);
+}
