@@ -1,7 +1,7 @@
 /*
- * Observers: clients that watch a session (CONTRACT.md, section 4). An observer is a cursor into the
- * session's log and nothing more: being live only means that the cursor stands at the end. Loading and
- * live are the same code, and one that does not keep up costs an integer.
+ * Observers: clients that watch a session (CONTRACT.md, section 4). An observer is a cursor into
+ * the session's log and nothing more: being live only means that the cursor stands at the end.
+ * Loading and live are the same code, and one that does not keep up costs an integer.
  *
  * A channel is what the observers of one session see of it: only what is committed. The session
  * owns it, updates it, and calls the channel_… functions; observers never look behind it.
@@ -56,14 +56,17 @@ void channel_finish(struct channel *channel);
 void channel_wake(struct channel *channel);
 /** The end of a loop turn: frames made in it are not kept. */
 void channel_end_turn(struct channel *channel);
-/** Offers a provisional frame to the live observers that asked for such deltas (DELTAS_NONE: to all). */
+/**
+ * Offers a provisional frame to the live observers that asked for such deltas (DELTAS_NONE: to
+ * all).
+ */
 void channel_send(struct channel *channel, enum deltas deltas, uint64_t seq, struct frame *frame);
 /** More text of the open event: keeps it for those who come later, and sends it as a delta. */
-void channel_delta(struct channel *channel, uint64_t seq, enum event_type type, const char *text,
-	size_t len);
+void channel_delta(
+	struct channel *channel, uint64_t seq, enum event_type type, const char *text, size_t len);
 /** A new rendering of the open event. */
-void channel_preview(struct channel *channel, uint64_t seq, enum event_type type,
-	const char *html, size_t len);
+void channel_preview(
+	struct channel *channel, uint64_t seq, enum event_type type, const char *html, size_t len);
 /** Sends `state` to everyone live. */
 void channel_send_state(struct channel *channel);
 /** The session is no more: every observer gets session_gone and is closed. */
@@ -100,7 +103,10 @@ void observer_load(struct observer *observer, const struct load_request *load);
 /** Sends what is due and what the socket takes. */
 void observer_pump(struct observer *observer);
 
-/** What a load answers at first sight: where it starts, and whether the client has to drop what it has. */
+/**
+ * What a load answers at first sight: where it starts, and whether the client has to drop what it
+ * has.
+ */
 struct load_plan {
 	uint64_t from; /* first seq to send */
 	uint64_t to; /* last seq, for pages that end before the log does */
@@ -110,8 +116,8 @@ struct load_plan {
 	bool is_newest; /* one page, of the newest events */
 };
 /** Pure: the rules of CONTRACT.md, section 4, "Loading". */
-struct load_plan load_plan_make(const struct load_request *load, uint64_t epoch,
-	uint64_t first_seq, uint64_t max_seq);
+struct load_plan load_plan_make(
+	const struct load_request *load, uint64_t epoch, uint64_t first_seq, uint64_t max_seq);
 /**
  * What the answer says besides its events: the race check is here. Whether there is more is told by
  * where the log's head is now, after the disk read, and not where it was when the load began.

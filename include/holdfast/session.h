@@ -21,8 +21,11 @@ struct session_table;
 
 /** What the floors above want to hear. All are called on the loop, outside of any session call. */
 struct session_ops {
-	/** A prompt has become the user_prompt event `seq`, and that is durable: its turn begins. */
-	void (*prompt_due)(void *owner, struct session *session, uint64_t seq, const char *message, size_t len);
+	/**
+	 * A prompt has become the user_prompt event `seq`, and that is durable: its turn begins.
+	 */
+	void (*prompt_due)(void *owner, struct session *session, uint64_t seq, const char *message,
+		size_t len);
 	/** The session's object (max_seq, status, …) has changed; at most once a loop turn. */
 	void (*changed)(void *owner, struct session *session);
 	/** It is durably gone and about to be freed. */
@@ -42,24 +45,33 @@ struct session_table_config {
 };
 
 /** Opens the data directory and recovers every session in it. See store_open() for errors. */
-int session_table_open(
-	const struct session_table_config *config, struct session_table **ret_table, char **ret_why);
+int session_table_open(const struct session_table_config *config, struct session_table **ret_table,
+	char **ret_why);
 /** Closes the store and frees all sessions; observers must be gone. Blocks. Accepts NULL. */
 void session_table_close(struct session_table *table);
 struct session *session_table_get(struct session_table *table, const char *id, size_t len);
 size_t session_table_count(const struct session_table *table);
 void session_table_each(
 	struct session_table *table, void (*visit)(struct session *session, void *arg), void *arg);
-/** The end of a loop turn: deltas and states go out, the gathered batch starts on its way to the disk. */
+/**
+ * The end of a loop turn: deltas and states go out, the gathered batch starts on its way to the
+ * disk.
+ */
 void session_table_end_turn(struct session_table *table);
 /** Bytes that wait for the disk: producers are paused above limits->journal_backlog. */
 size_t session_table_backlog(const struct session_table *table);
 
-/** Something that waits until what has been journaled so far is durable. Embedded in the waiter's struct. */
+/**
+ * Something that waits until what has been journaled so far is durable. Embedded in the waiter's
+ * struct.
+ */
 struct durable_wait {
 	struct list link;
 	int64_t lsn;
-	/** status is 0, or a negative errno: then the input is not stored. Called once; the wait is unlinked. */
+	/**
+	 * status is 0, or a negative errno: then the input is not stored. Called once; the wait is
+	 * unlinked.
+	 */
 	void (*done)(struct durable_wait *wait, int status);
 };
 
@@ -100,8 +112,8 @@ struct permission_view session_permission(const struct session *session, const c
 bool session_permission_has_option(
 	const struct session *session, const char *request_id, const char *option_id);
 /** Calls `visit` for the id of every pending request; it may resolve them. */
-void session_each_permission(struct session *session,
-	void (*visit)(void *arg, const char *request_id), void *arg);
+void session_each_permission(
+	struct session *session, void (*visit)(void *arg, const char *request_id), void *arg);
 
 struct channel *session_channel(struct session *session);
 const char *session_id(const struct session *session);

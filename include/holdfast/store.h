@@ -10,8 +10,8 @@
  *   DIR/set-aside/, DIR/trash/       damaged sessions; deleted ones until their files are gone
  *
  * Data goes one way: record -> gathered batch -> disk -> synced() -> the session appends the events
- * that the record completed to its log. All functions run on the loop's thread; syncs, cold reads and
- * checkpoints run on libuv's thread pool.
+ * that the record completed to its log. All functions run on the loop's thread; syncs, cold reads
+ * and checkpoints run on libuv's thread pool.
  */
 #ifndef HOLDFAST_STORE_H
 #define HOLDFAST_STORE_H
@@ -31,7 +31,8 @@ enum record_kind {
 	RECORD_CREATE = 1, /* a session; data: {"title": …} */
 	RECORD_DELETE = 2,
 	RECORD_INPUT = 3, /* an input event */
-	RECORD_PROMPT = 4, /* a prompt of a controller: becomes user_prompt, now or when its turn comes */
+	RECORD_PROMPT =
+		4, /* a prompt of a controller: becomes user_prompt, now or when its turn comes */
 	RECORD_FLUSH = 5, /* what a timer decided */
 	RECORD_SNAPSHOT = 6, /* a session's whole state: its first record in every segment */
 };
@@ -50,7 +51,10 @@ struct record {
 struct store_ops {
 	/** All records up to `lsn` are on disk. */
 	void (*synced)(void *owner, uint64_t lsn);
-	/** The journal cannot be written: records after the last synced() are lost, more are refused. */
+	/**
+	 * The journal cannot be written: records after the last synced() are lost, more are
+	 * refused.
+	 */
 	void (*failed)(void *owner, int error);
 	/** A new segment begins: append a snapshot of every session that is not idle. */
 	void (*rotated)(void *owner);
@@ -73,8 +77,9 @@ enum store_durability {
 
 /**
  * Opens (and makes) a data directory, takes its lock and recovers what is in it. Blocks. Returns
- * -EBUSY when another server holds the lock, -EBADMSG when the journal is damaged where no crash can damage it,
- * or another negative errno; *ret_store is set before the first of the ops is called; *ret_why (caller frees) says what and what to do.
+ * -EBUSY when another server holds the lock, -EBADMSG when the journal is damaged where no crash
+ * can damage it, or another negative errno; *ret_store is set before the first of the ops is
+ * called; *ret_why (caller frees) says what and what to do.
  */
 int store_open(uv_loop_t *loop, const char *dir, enum store_durability durability,
 	const struct limits *limits, const struct store_ops *ops, void *owner,
@@ -86,7 +91,8 @@ int store_open(uv_loop_t *loop, const char *dir, enum store_durability durabilit
 void store_close(struct store *store);
 
 /**
- * Gathers a record for the next batch. Returns its lsn (> 0, growing) or a negative errno once the store has failed.
+ * Gathers a record for the next batch. Returns its lsn (> 0, growing) or a negative errno once the
+ * store has failed.
  */
 int64_t store_append(struct store *store, const struct record *record);
 /** Starts the sync of what is gathered unless one is in flight. Called once a loop turn. */
@@ -129,17 +135,21 @@ int session_log_flush(struct session_log *log);
 void session_log_checkpoint(struct session_log *log);
 
 /**
- * Up to `count` events from `from` on, no more than about `max_bytes` of them, if all are in memory: puts them with
- * a reference each into `events` and returns how many; 0 if the first one is not in memory.
+ * Up to `count` events from `from` on, no more than about `max_bytes` of them, if all are in
+ * memory: puts them with a reference each into `events` and returns how many; 0 if the first one is
+ * not in memory.
  */
-size_t session_log_get_hot(
-	struct session_log *log, uint64_t from, size_t count, size_t max_bytes, struct event **events);
-/** The first seq from `from` on with which the events up to `to` are at most about `max_bytes` long. */
+size_t session_log_get_hot(struct session_log *log, uint64_t from, size_t count, size_t max_bytes,
+	struct event **events);
+/**
+ * The first seq from `from` on with which the events up to `to` are at most about `max_bytes` long.
+ */
 uint64_t session_log_page_start(
 	const struct session_log *log, uint64_t from, uint64_t to, size_t max_bytes);
 /**
  * Reads the same from disk, on the thread pool, and then calls `done` with the events (whose
- * references it takes over; the array is freed after it returns) or status < 0. Returns NULL only if `from` is not in the log.
+ * references it takes over; the array is freed after it returns) or status < 0. Returns NULL only
+ * if `from` is not in the log.
  */
 typedef void (*log_read_done)(void *arg, int status, struct event **events, size_t count);
 struct log_read *session_log_read(struct session_log *log, uint64_t from, size_t count,

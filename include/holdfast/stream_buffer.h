@@ -20,7 +20,8 @@ struct stream_buffer;
 
 /** One received input; everything is borrowed during the call. */
 struct stream_input {
-	enum event_type type; /* EVENT_MESSAGE_CHUNK, EVENT_THOUGHT_CHUNK or a type to emit as it is */
+	enum event_type
+		type; /* EVENT_MESSAGE_CHUNK, EVENT_THOUGHT_CHUNK or a type to emit as it is */
 	const char *type_name; /* for EVENT_CUSTOM */
 	size_t type_len;
 	const char *message_id; /* NULL: none */

@@ -73,8 +73,8 @@ static void open_event(struct channel *channel, uint64_t seq, enum event_type ty
 	}
 }
 
-void channel_delta(struct channel *channel, uint64_t seq, enum event_type type, const char *text,
-	size_t len)
+void channel_delta(
+	struct channel *channel, uint64_t seq, enum event_type type, const char *text, size_t len)
 {
 	open_event(channel, seq, type);
 	size_t offset = channel->open_text.len;
@@ -86,8 +86,8 @@ void channel_delta(struct channel *channel, uint64_t seq, enum event_type type, 
 	}
 }
 
-void channel_preview(struct channel *channel, uint64_t seq, enum event_type type,
-	const char *html, size_t len)
+void channel_preview(
+	struct channel *channel, uint64_t seq, enum event_type type, const char *html, size_t len)
 {
 	open_event(channel, seq, type);
 	buffer_clear(&channel->open_html);

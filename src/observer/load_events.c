@@ -4,7 +4,8 @@
 static struct load_plan newest_page(const struct load_request *load, uint64_t first, uint64_t max)
 {
 	uint64_t from = max + 1 > load->limit ? max + 1 - load->limit : 1;
-	return (struct load_plan){.from = from > first ? from : first, .to = max, .to_end = true, .is_newest = true};
+	return (struct load_plan){
+		.from = from > first ? from : first, .to = max, .to_end = true, .is_newest = true};
 }
 
 static struct load_plan page_before(const struct load_request *load, uint64_t first, uint64_t max)

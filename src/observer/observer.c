@@ -144,7 +144,10 @@ void observer_offer(struct observer *o, enum deltas deltas, uint64_t seq, struct
 	}
 	bool takes = !o->outbox_count && o->ops->is_writable(o->socket);
 	if (deltas == DELTAS_TEXT && (!takes || o->skip_delta_seq == seq)) {
-		/* A text with a hole in it is worth nothing: once one delta is left out, so is the rest. */
+		/*
+		 * A text with a hole in it is worth nothing: once one delta is left out, so is the
+		 * rest.
+		 */
 		o->skip_delta_seq = seq;
 	} else if (takes) {
 		o->ops->write(o->socket, frame);
@@ -195,8 +198,8 @@ static struct open_part open_part(const struct observer *o)
 }
 
 /**
- * The load has reached the end of the log: from now on the observer gets what is committed. If it has
- * not been told the beginning of the event that is open, the rest of it is of no use.
+ * The load has reached the end of the log: from now on the observer gets what is committed. If it
+ * has not been told the beginning of the event that is open, the rest of it is of no use.
  */
 static void become_live(struct observer *o, bool knows_open)
 {
@@ -270,7 +273,8 @@ static void handle_read(void *arg, int status, struct event **events, size_t cou
 	} else if (o->is_loading) {
 		o->is_loading = false;
 		observer_send(o, frame_error("storage_failed",
-					 "the events cannot be read from disk; the server's messages say why",
+					 "the events cannot be read from disk; the server's "
+					 "messages say why",
 					 "load_events", NULL));
 	} else {
 		observer_dismiss(o, NULL, 1011, "the events cannot be read from disk");
@@ -381,8 +385,12 @@ void observer_load(struct observer *o, const struct load_request *load)
 	o->follow = load->follow;
 	o->is_loading = true;
 	if (o->plan.prepend || o->plan.is_newest) {
-		/* These pages end at a fixed event: what does not fit is left out at their older end. */
-		o->plan.from = session_log_page_start(ch->log, o->plan.from, o->plan.to, ch->limits->page_size);
+		/*
+		 * These pages end at a fixed event: what does not fit is left out at their older
+		 * end.
+		 */
+		o->plan.from = session_log_page_start(
+			ch->log, o->plan.from, o->plan.to, ch->limits->page_size);
 	}
 	if (o->plan.to_end) {
 		set_live(o, false);

@@ -26,7 +26,8 @@ struct observer {
 	struct event **page; /* what it brought, while the socket takes nothing */
 	size_t page_count;
 
-	struct frame **outbox; /* answers that wait for the socket (a ring of limits->outbox_frames, made on first use) */
+	struct frame **outbox; /* answers that wait for the socket (a ring of limits->outbox_frames,
+				  made on first use) */
 	size_t outbox_head;
 	size_t outbox_count;
 	bool is_dismissed; /* told to go: nothing more is sent */

@@ -44,7 +44,8 @@ static void append_activity(const struct stream_input *input, struct buffer *out
 		const json_t *value = json_object_get(json, names[i]);
 		if (json_is_string(value)) {
 			buffer_printf(out, "%s\"%s\":", out->len > 1 ? "," : "", names[i]);
-			buffer_append_json(out, json_string_value(value), json_string_length(value));
+			buffer_append_json(
+				out, json_string_value(value), json_string_length(value));
 		}
 	}
 	buffer_append_char(out, '}');
@@ -59,8 +60,8 @@ static void handle_held(void *owner, uint64_t seq, const struct stream_input *in
 	}
 	bool thought = input->type == EVENT_THOUGHT_CHUNK;
 	const char *type = input->type == EVENT_CUSTOM ? input->type_name
-			   : thought ? event_type_name(EVENT_AGENT_THOUGHT)
-				     : event_type_name(input->type);
+			   : thought                   ? event_type_name(EVENT_AGENT_THOUGHT)
+						       : event_type_name(input->type);
 	size_t type_len = input->type == EVENT_CUSTOM ? input->type_len : strlen(type);
 	struct buffer data = {0};
 	append_activity(input, &data);
@@ -92,8 +93,8 @@ void session_touch(struct session *session)
 	}
 }
 
-static int64_t append_record(struct session *session, enum record_kind kind, int64_t ts,
-	const char *data, size_t len)
+static int64_t append_record(
+	struct session *session, enum record_kind kind, int64_t ts, const char *data, size_t len)
 {
 	const char *id = session_log_id(session->log);
 	struct record record = {.kind = kind,
@@ -191,7 +192,8 @@ void session_remember_prompt(struct session *session, const char *prompt_id, uin
 {
 	/* One that has its seq already is not in the queue, whatever an older snapshot says. */
 	if (seq || !hash_get(session->prompt_ids, prompt_id, strlen(prompt_id))) {
-		hash_put(session->prompt_ids, prompt_id, strlen(prompt_id), (void *)(uintptr_t)(seq + 1));
+		hash_put(session->prompt_ids, prompt_id, strlen(prompt_id),
+			(void *)(uintptr_t)(seq + 1));
 	}
 }
 
@@ -247,7 +249,9 @@ static bool refresh_status(struct session *session)
 		.is_prompting = state->in_turn,
 		.is_running = state->agent_running,
 		.queue_length = state->queue_length,
-		.status = !list_empty(&state->permissions) ? "waiting" : state->in_turn ? "running" : "idle",
+		.status = !list_empty(&state->permissions) ? "waiting"
+			  : state->in_turn                 ? "running"
+							   : "idle",
 		.usage = state->usage,
 	};
 	if (status_equals(&now, shown)) {
@@ -324,7 +328,8 @@ static struct event *commit_events(struct session *session, uint64_t lsn, bool *
 static void end_waits(struct session *session, uint64_t lsn, int status)
 {
 	while (!list_empty(&session->waits)) {
-		struct durable_wait *wait = list_entry(session->waits.next, struct durable_wait, link);
+		struct durable_wait *wait =
+			list_entry(session->waits.next, struct durable_wait, link);
 		if ((uint64_t)wait->lsn > lsn) {
 			break;
 		}
@@ -341,8 +346,10 @@ void session_commit(struct session *session, uint64_t lsn)
 	struct event *prompt = commit_events(session, lsn, &turn_ended);
 	int r = session_log_flush(session->log);
 	if (r < 0) {
-		diag(DIAG_WARN, "session %s: events.jsonl cannot be written: %s; the journal has the events, "
-				"the file is tried again",
+		diag(DIAG_WARN,
+			"session %s: events.jsonl cannot be written: %s; the journal has the "
+			"events, "
+			"the file is tried again",
 			session_log_id(session->log), strerror(-r));
 	}
 	if (turn_ended) {

@@ -7,7 +7,8 @@
 
 void session_input_pack(const struct input_event *input, struct buffer *out)
 {
-	const char *name = input->type == EVENT_CUSTOM ? input->type_name : event_type_name(input->type);
+	const char *name =
+		input->type == EVENT_CUSTOM ? input->type_name : event_type_name(input->type);
 	size_t len = input->type == EVENT_CUSTOM ? input->type_len : strlen(name);
 	pack_le(out, len, 2);
 	pack_le(out, input->message_id_len, 2);

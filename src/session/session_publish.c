@@ -13,7 +13,9 @@ static void publish_delta(struct session *session, const struct stream_open *ope
 	}
 }
 
-/** Renders the open block for all who want it, at most every preview_ms. Returns when to do it next. */
+/**
+ * Renders the open block for all who want it, at most every preview_ms. Returns when to do it next.
+ */
 static int64_t publish_preview(struct session *session, const struct stream_open *open, int64_t now)
 {
 	struct channel *channel = &session->channel;
@@ -54,7 +56,8 @@ static void handle_timer(uv_timer_t *timer)
 	int64_t now = clock_now_ms(session->table->clock);
 	char flush = (char)stream_buffer_due(session->state.stream, now);
 	uint64_t seq;
-	if (flush != STREAM_FLUSH_NONE && session_journal(session, RECORD_FLUSH, &flush, 1, &seq) < 0) {
+	if (flush != STREAM_FLUSH_NONE &&
+		session_journal(session, RECORD_FLUSH, &flush, 1, &seq) < 0) {
 		return; /* the store has failed: what is open stays so until a restart */
 	}
 	session_touch(session);

@@ -108,7 +108,9 @@ int session_snapshot_load(struct session *session, const char *bytes, size_t len
 	if (r == 0 && (in.failed || in.len)) {
 		r = -EBADMSG;
 	}
-	/* Everything emitted before the snapshot must be in the log: nothing else has it any more. */
+	/*
+	 * Everything emitted before the snapshot must be in the log: nothing else has it any more.
+	 */
 	uint64_t emitted = stream_buffer_emitted_seq(state->stream);
 	return r == 0 && emitted > session_log_last_seq(session->log) ? -EBADMSG : r;
 }

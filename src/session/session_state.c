@@ -1,6 +1,6 @@
 /*
- * The deterministic part of a session. Nothing here reads a clock, a file or a random number: times come
- * in with the records, so the same journal gives the same events, always.
+ * The deterministic part of a session. Nothing here reads a clock, a file or a random number: times
+ * come in with the records, so the same journal gives the same events, always.
  */
 #include "session_internal.h"
 
@@ -76,8 +76,8 @@ static void set_text(char **at, const char *text, size_t len)
 	*at = xstrndup(text, len);
 }
 
-static uint64_t put(struct session *session, enum event_type type, const char *data, size_t len,
-	int64_t ts)
+static uint64_t put(
+	struct session *session, enum event_type type, const char *data, size_t len, int64_t ts)
 {
 	return stream_buffer_put(session->state.stream,
 		&(struct stream_input){.type = type,
@@ -165,8 +165,8 @@ static void note_prompt(struct session *session, const char *data, size_t len, u
 	json_decref(json);
 }
 
-static void start_prompt(struct session *session, const char *data, size_t len,
-	const char *prompt_id, int64_t ts)
+static void start_prompt(
+	struct session *session, const char *data, size_t len, const char *prompt_id, int64_t ts)
 {
 	struct session_state *state = &session->state;
 	stream_buffer_finish_turn(state->stream);
@@ -202,12 +202,12 @@ static uint64_t end_turn(struct session *session, const char *data, size_t len, 
 	uint64_t turn = state->turn;
 	state->in_turn = false;
 	state->turn_of_prompt = false;
-	state->last_turn_end_seq = stream_buffer_put(
-		state->stream, &(struct stream_input){.type = EVENT_TURN_END,
-				       .data = data,
-				       .data_len = len,
-				       .ts = ts,
-				       .turn = turn});
+	state->last_turn_end_seq =
+		stream_buffer_put(state->stream, &(struct stream_input){.type = EVENT_TURN_END,
+							 .data = data,
+							 .data_len = len,
+							 .ts = ts,
+							 .turn = turn});
 	uint64_t seq = state->last_turn_end_seq;
 	start_next_prompt(session, ts);
 	return seq;
@@ -232,16 +232,15 @@ static uint64_t put_input(struct session *session, const struct input_event *in,
 	if (begins_turn(in->type)) {
 		begin_turn(state);
 	}
-	return stream_buffer_put(state->stream,
-		&(struct stream_input){.type = in->type,
-			.type_name = in->type_name,
-			.type_len = in->type_len,
-			.message_id = in->message_id,
-			.message_id_len = in->message_id_len,
-			.data = in->data,
-			.data_len = in->data_len,
-			.ts = ts,
-			.turn = state->in_turn ? state->turn : 0});
+	return stream_buffer_put(state->stream, &(struct stream_input){.type = in->type,
+							.type_name = in->type_name,
+							.type_len = in->type_len,
+							.message_id = in->message_id,
+							.message_id_len = in->message_id_len,
+							.data = in->data,
+							.data_len = in->data_len,
+							.ts = ts,
+							.turn = state->in_turn ? state->turn : 0});
 }
 
 static uint64_t apply_input(struct session *session, const struct input_event *in, int64_t ts)
@@ -378,14 +377,15 @@ void session_state_follow_log(struct session *session)
 	state->last_turn_end_seq = tail->turn_end_seq;
 	list_for_each_safe(link, tmp, &state->permissions) {
 		struct permission *permission = list_entry(link, struct permission, link);
-		if (!tail->in_turn ||
-			hash_get(session->resolved, permission->request_id, strlen(permission->request_id))) {
+		if (!tail->in_turn || hash_get(session->resolved, permission->request_id,
+					      strlen(permission->request_id))) {
 			free_permission(permission);
 		}
 	}
 	list_for_each_safe(link2, tmp2, &state->queue) {
 		struct queued_prompt *prompt = list_entry(link2, struct queued_prompt, link);
-		if ((uintptr_t)hash_get(session->prompt_ids, prompt->prompt_id, strlen(prompt->prompt_id)) > 1) {
+		if ((uintptr_t)hash_get(session->prompt_ids, prompt->prompt_id,
+			    strlen(prompt->prompt_id)) > 1) {
 			state->queue_length--;
 			free_prompt(prompt);
 		}

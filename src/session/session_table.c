@@ -46,8 +46,9 @@ static void settle(void *value, void *arg)
 	uint64_t last = session_log_last_seq(session->log);
 	if (!session->has_snapshot || stream_buffer_emitted_seq(session->state.stream) < last) {
 		if (session->has_snapshot) {
-			diag(DIAG_WARN, "session %s: the journal ends before seq %llu, where its log ends; "
-					"what was open or held there is lost",
+			diag(DIAG_WARN,
+				"session %s: the journal ends before seq %llu, where its log ends; "
+				"what was open or held there is lost",
 				session_id(session), (unsigned long long)last);
 		}
 		session_state_follow_log(session);
@@ -132,8 +133,8 @@ int session_table_open(
 	list_init(&table->dirty);
 	list_init(&table->touched);
 	list_init(&table->ready);
-	int r = store_open(config->loop, config->data_dir, config->durability, config->limits, &store_ops,
-		table, &table->store, ret_why);
+	int r = store_open(config->loop, config->data_dir, config->durability, config->limits,
+		&store_ops, table, &table->store, ret_why);
 	if (r < 0) {
 		session_table_close(table);
 		return r;
@@ -151,7 +152,8 @@ static void free_session(void *value, void *arg)
 static void end_ready_waits(struct session_table *table)
 {
 	while (!list_empty(&table->ready)) {
-		struct durable_wait *wait = list_entry(table->ready.next, struct durable_wait, link);
+		struct durable_wait *wait =
+			list_entry(table->ready.next, struct durable_wait, link);
 		bool stored = (uint64_t)wait->lsn <= store_synced_lsn(table->store);
 		list_remove(&wait->link);
 		wait->done(wait, stored ? 0 : table->error);
@@ -205,7 +207,8 @@ void session_table_end_turn(struct session_table *table)
 {
 	end_ready_waits(table);
 	while (!list_empty(&table->touched)) {
-		struct session *session = list_entry(table->touched.next, struct session, touched_link);
+		struct session *session =
+			list_entry(table->touched.next, struct session, touched_link);
 		list_remove(&session->touched_link);
 		session_publish(session);
 	}
@@ -236,14 +239,14 @@ static int journal_create(struct session *session, const char *title, int64_t ts
 	buffer_append_json(&data, title, strlen(title));
 	buffer_append_char(&data, '}');
 	const char *id = session_id(session);
-	int64_t lsn = store_append(session->table->store,
-		&(struct record){.kind = RECORD_CREATE,
-			.id = id,
-			.id_len = strlen(id),
-			.epoch = session_log_epoch(session->log),
-			.ts = ts,
-			.data = data.data,
-			.data_len = data.len});
+	int64_t lsn = store_append(
+		session->table->store, &(struct record){.kind = RECORD_CREATE,
+					       .id = id,
+					       .id_len = strlen(id),
+					       .epoch = session_log_epoch(session->log),
+					       .ts = ts,
+					       .data = data.data,
+					       .data_len = data.len});
 	buffer_finish(&data);
 	session->last_lsn = lsn;
 	return lsn < 0 ? -EIO : 0;
@@ -306,12 +309,12 @@ int session_delete(struct session *session)
 		return -EALREADY;
 	}
 	const char *id = session_id(session);
-	int64_t lsn = store_append(session->table->store,
-		&(struct record){.kind = RECORD_DELETE,
-			.id = id,
-			.id_len = strlen(id),
-			.epoch = session_log_epoch(session->log),
-			.ts = clock_now_ms(session->table->clock)});
+	int64_t lsn = store_append(
+		session->table->store, &(struct record){.kind = RECORD_DELETE,
+					       .id = id,
+					       .id_len = strlen(id),
+					       .epoch = session_log_epoch(session->log),
+					       .ts = clock_now_ms(session->table->clock)});
 	if (lsn < 0) {
 		return -EIO;
 	}

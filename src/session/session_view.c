@@ -8,7 +8,8 @@
 struct permission_view session_permission(const struct session *session, const char *request_id)
 {
 	list_for_each(link, &session->state.permissions) {
-		if (strcmp(list_entry(link, struct permission, link)->request_id, request_id) == 0) {
+		if (strcmp(list_entry(link, struct permission, link)->request_id, request_id) ==
+			0) {
 			return (struct permission_view){.state = PERMISSION_PENDING, .by = ""};
 		}
 	}
@@ -42,8 +43,8 @@ bool session_permission_has_option(
 	return found;
 }
 
-void session_each_permission(struct session *session,
-	void (*visit)(void *arg, const char *request_id), void *arg)
+void session_each_permission(
+	struct session *session, void (*visit)(void *arg, const char *request_id), void *arg)
 {
 	size_t count = 0;
 	char **ids = NULL;

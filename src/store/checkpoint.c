@@ -1,7 +1,7 @@
 /*
  * A checkpoint makes logs durable on their own: syncs events.jsonl, then writes metadata.json with
- * the max_seq that is certain. Once it has been done for every log that changed, the journal's older
- * segments are not needed any more.
+ * the max_seq that is certain. Once it has been done for every log that changed, the journal's
+ * older segments are not needed any more.
  */
 #include "store_internal.h"
 
@@ -40,17 +40,22 @@ static void metadata_json(const struct session_log *log, struct buffer *out)
 {
 	buffer_append_str(out, "{\"id\":");
 	buffer_append_json(out, log->id, strlen(log->id));
-	buffer_printf(out, ",\"epoch\":\"%016llx\",\"first_seq\":%llu,\"max_seq\":%llu,\"log_size\":%llu",
+	buffer_printf(out,
+		",\"epoch\":\"%016llx\",\"first_seq\":%llu,\"max_seq\":%llu,\"log_size\":%llu",
 		(unsigned long long)log->epoch, (unsigned long long)log->first_seq,
 		(unsigned long long)session_log_last_seq(log),
 		(unsigned long long)(log->size - log->unwritten.len));
-	buffer_printf(out, ",\"created_at\":%lld,\"updated_at\":%lld,\"title\":",
-		(long long)log->created_at, (long long)log->updated_at);
+	buffer_printf(out,
+		",\"created_at\":%lld,\"updated_at\":%lld,\"title\":", (long long)log->created_at,
+		(long long)log->updated_at);
 	buffer_append_json(out, log->title, strlen(log->title));
 	buffer_append_str(out, "}\n");
 }
 
-/** Writes a file beside the old one and puts it in its place, so that a reader sees one or the other. */
+/**
+ * Writes a file beside the old one and puts it in its place, so that a reader sees one or the
+ * other.
+ */
 static int replace_metadata(int dir_fd, const struct buffer *json, bool sync)
 {
 	static const char fresh[] = "metadata.json.new";
@@ -145,7 +150,8 @@ static bool checkpoint_end(struct checkpoint *cp)
 		struct item *item = &cp->items[i];
 		struct session_log *log = item->status < 0 ? log_of(cp->store, item) : NULL;
 		if (log) {
-			diag(DIAG_WARN, "session %s: checkpoint failed: %s; the journal keeps its events",
+			diag(DIAG_WARN,
+				"session %s: checkpoint failed: %s; the journal keeps its events",
 				item->id, strerror(-item->status));
 			log->dirty = true;
 			good = false;
@@ -249,11 +255,13 @@ static void start(struct store *store, struct session_log *only, uint64_t segmen
 
 /**
  * The checkpoint after which segments go waits until none of a single log is under way: such a log
- * counts as clean already, but is not on disk yet. Nor do the two write the same metadata.json at once.
+ * counts as clean already, but is not on disk yet. Nor do the two write the same metadata.json at
+ * once.
  */
 static void start_all_if_due(struct store *store)
 {
-	if (store->drop_before && !store->checkpoints && !store->checkpointing_all && !store->closing) {
+	if (store->drop_before && !store->checkpoints && !store->checkpointing_all &&
+		!store->closing) {
 		uint64_t segment = store->drop_before;
 		store->drop_before = 0;
 		store->checkpointing_all = true;

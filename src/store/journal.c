@@ -93,8 +93,8 @@ static int write_all(int fd, const char *bytes, size_t len)
 }
 
 /**
- * Begins the file of the batch's segment. The one before it must be whole on disk by then, also when
- * batches are not synced: recovery takes a torn record for damage in all but the newest.
+ * Begins the file of the batch's segment. The one before it must be whole on disk by then, also
+ * when batches are not synced: recovery takes a torn record for damage in all but the newest.
  */
 static int open_segment(struct journal *journal)
 {
@@ -131,7 +131,10 @@ static int write_batch(struct journal *journal)
 		r = -errno;
 	}
 	if (r < 0) {
-		/* Best effort: recovery cuts a torn tail anyway, and this segment is not written again. */
+		/*
+		 * Best effort: recovery cuts a torn tail anyway, and this segment is not written
+		 * again.
+		 */
 		(void)!ftruncate(journal->fd, (off_t)journal->segment_len);
 	}
 	return r;
@@ -149,7 +152,9 @@ static void launch(struct journal *journal)
 	journal->in_flight = true;
 }
 
-/** The batch is back: the store's owner hears of it, and old segments go when a new one has begun. */
+/**
+ * The batch is back: the store's owner hears of it, and old segments go when a new one has begun.
+ */
 static void land(struct journal *journal)
 {
 	struct store *store = journal->store;
@@ -182,8 +187,9 @@ static void batch_done(uv_work_t *work, int status)
 }
 
 /**
- * After the last batch of a full segment has been taken: what is gathered from now on is the next one's.
- * The snapshots that a segment begins with do not count: if they alone filled it, there would be no end.
+ * After the last batch of a full segment has been taken: what is gathered from now on is the next
+ * one's. The snapshots that a segment begins with do not count: if they alone filled it, there
+ * would be no end.
  */
 static void rotate_if_full(struct journal *journal)
 {
@@ -247,5 +253,6 @@ uint64_t store_synced_lsn(const struct store *store)
 
 size_t store_backlog(const struct store *store)
 {
-	return store->journal.gather.len + (store->journal.in_flight ? store->journal.flight.len : 0);
+	return store->journal.gather.len +
+	       (store->journal.in_flight ? store->journal.flight.len : 0);
 }

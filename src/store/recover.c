@@ -41,7 +41,8 @@ struct fate {
 struct recovery {
 	struct store *store;
 	struct hash *fates; /* by id */
-	struct hash *deleted; /* the store itself, by epoch and id of each session that was deleted */
+	struct hash
+		*deleted; /* the store itself, by epoch and id of each session that was deleted */
 	uint64_t *segments; /* numbers on disk, ascending */
 	size_t segment_count;
 	char **ret_why;
@@ -80,8 +81,8 @@ static int list_segments(struct recovery *rec)
 		if (end != entry->d_name + 16 || strcmp(end, ".journal") != 0) {
 			continue;
 		}
-		rec->segments = xrealloc(
-			rec->segments, (rec->segment_count + 1) * sizeof(*rec->segments));
+		rec->segments =
+			xrealloc(rec->segments, (rec->segment_count + 1) * sizeof(*rec->segments));
 		rec->segments[rec->segment_count++] = number;
 	}
 	closedir(dir);
@@ -105,8 +106,9 @@ static int cut_segment(struct store *store, const char *name, size_t len)
 }
 
 /**
- * The newest segment has no good header: the power went before it was on disk, and nothing in it was
- * acknowledged. If there is more in it than such a beginning, it is kept for a human to look at.
+ * The newest segment has no good header: the power went before it was on disk, and nothing in it
+ * was acknowledged. If there is more in it than such a beginning, it is kept for a human to look
+ * at.
  */
 static void drop_headless(struct recovery *rec, const char *name, size_t len)
 {
@@ -117,7 +119,8 @@ static void drop_headless(struct recovery *rec, const char *name, size_t len)
 		return;
 	}
 	char to[64];
-	diag(DIAG_ERROR, "journal segment %s has no good header; it is set aside in set-aside/", name);
+	diag(DIAG_ERROR, "journal segment %s has no good header; it is set aside in set-aside/",
+		name);
 	snprintf(to, sizeof(to), "set-aside/%s", name);
 	renameat(store->journal.dir_fd, name, store->dir_fd, to);
 }
@@ -131,7 +134,8 @@ static int walk_journal(
 {
 	for (size_t i = 0; i < rec->segment_count; i++) {
 		char name[32];
-		snprintf(name, sizeof(name), "%016llx.journal", (unsigned long long)rec->segments[i]);
+		snprintf(name, sizeof(name), "%016llx.journal",
+			(unsigned long long)rec->segments[i]);
 		struct journal_reader reader;
 		int r = journal_reader_open(&reader, rec->store->journal.dir_fd, name);
 		bool newest = i + 1 == rec->segment_count;
@@ -157,8 +161,10 @@ static int walk_journal(
 			}
 		} else if (torn) {
 			return refuse(rec,
-				"journal segment %s is damaged at byte %zu, in a place where no crash can do that; "
-				"restore the data directory from a copy, or move that file away to go on without "
+				"journal segment %s is damaged at byte %zu, in a place where no "
+				"crash can do that; "
+				"restore the data directory from a copy, or move that file away to "
+				"go on without "
 				"what it holds",
 				name, at);
 		}
@@ -226,10 +232,13 @@ static int replay(struct recovery *rec, const struct record *record)
 	int r = rec->store->ops->replay(log->owner, record);
 	if (r == -EBADMSG) {
 		diag(DIAG_ERROR,
-			"session %s: the journal does not fit its log; it is set aside in set-aside/", log->id);
+			"session %s: the journal does not fit its log; it is set aside in "
+			"set-aside/",
+			log->id);
 		rec->store->ops->lost(log->owner);
 		char to[320];
-		snprintf(to, sizeof(to), "set-aside/%s.%016llx", log->id, (unsigned long long)log->epoch);
+		snprintf(to, sizeof(to), "set-aside/%s.%016llx", log->id,
+			(unsigned long long)log->epoch);
 		renameat(rec->store->sessions_fd, log->id, rec->store->dir_fd, to);
 		session_log_free(log);
 		r = 0;
@@ -308,7 +317,10 @@ static int scan_lines(struct session_log *log, int fd)
 	}
 }
 
-/** Reads a log that must have its events up to `max_seq`; -EBADMSG, and nothing is changed, if it has not. */
+/**
+ * Reads a log that must have its events up to `max_seq`; -EBADMSG, and nothing is changed, if it
+ * has not.
+ */
 static int scan_log(struct session_log *log, uint64_t max_seq)
 {
 	int fd = session_log_fd(log);
@@ -324,8 +336,9 @@ static int scan_log(struct session_log *log, uint64_t max_seq)
 		r = -errno;
 	}
 	if (r == 0 && (uint64_t)st.st_size > log->size) {
-		diag(DIAG_WARN, "session %s: %llu bytes of a torn tail are cut off its log after seq %llu", log->id,
-			(unsigned long long)st.st_size - log->size,
+		diag(DIAG_WARN,
+			"session %s: %llu bytes of a torn tail are cut off its log after seq %llu",
+			log->id, (unsigned long long)st.st_size - log->size,
 			(unsigned long long)session_log_last_seq(log));
 		r = ftruncate(fd, (off_t)log->size) < 0 ? -errno : 0;
 		log->dirty = true;
@@ -339,7 +352,8 @@ static void set_aside(struct store *store, const char *id, const char *why)
 	diag(DIAG_ERROR, "session %s: %s; it is set aside in set-aside/", id, why);
 	snprintf(to, sizeof(to), "set-aside/%s.%d", id, (int)getpid());
 	if (renameat(store->sessions_fd, id, store->dir_fd, to) < 0) {
-		diag(DIAG_ERROR, "session %s: cannot move it to set-aside/: %s", id, strerror(errno));
+		diag(DIAG_ERROR, "session %s: cannot move it to set-aside/: %s", id,
+			strerror(errno));
 	}
 }
 
@@ -386,15 +400,17 @@ static void load_session(struct recovery *rec, const char *id)
 		set_aside(store, id, "metadata.json cannot be read");
 		return;
 	}
-	struct session_log *log = session_log_new(store, id, meta.epoch, meta.title, meta.created_at);
+	struct session_log *log =
+		session_log_new(store, id, meta.epoch, meta.title, meta.created_at);
 	log->first_seq = meta.first_seq;
 	log->dirty = !has_meta;
 	log->owner = store->ops->found(store->owner, log);
 	int r = scan_log(log, meta.max_seq);
 	if (r < 0) {
 		store->ops->lost(log->owner);
-		set_aside(store, id, r == -EBADMSG ? "its log is damaged before the max_seq of its metadata"
-						    : strerror(-r));
+		set_aside(store, id,
+			r == -EBADMSG ? "its log is damaged before the max_seq of its metadata"
+				      : strerror(-r));
 		session_log_free(log);
 	}
 	free(meta.title);
@@ -402,8 +418,8 @@ static void load_session(struct recovery *rec, const char *id)
 
 static bool id_is_valid(const char *id)
 {
-	size_t len = strspn(
-		id, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-");
+	size_t len =
+		strspn(id, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-");
 	return len && len <= 128 && !id[len] && id[0] != '.';
 }
 

@@ -1,4 +1,7 @@
-/* One session's events.jsonl: append, index, the hot tail in memory, reads of pages on the thread pool. */
+/*
+ * One session's events.jsonl: append, index, the hot tail in memory, reads of pages on the thread
+ * pool.
+ */
 #include "store_internal.h"
 
 #include <assert.h>
@@ -12,8 +15,8 @@
 /* Logs kept open at once; beyond it the one that was not used for longest is closed. */
 #define OPEN_LOGS_MAX 512
 
-struct session_log *session_log_new(struct store *store, const char *id, uint64_t epoch,
-	const char *title, int64_t created_at)
+struct session_log *session_log_new(
+	struct store *store, const char *id, uint64_t epoch, const char *title, int64_t created_at)
 {
 	struct session_log *log = xcalloc(1, sizeof(*log));
 	log->store = store;
@@ -229,7 +232,8 @@ static void read_work(uv_work_t *work)
 	while (read->status == 0 && read->got < read->count) {
 		const char *newline = memchr(at, '\n', (size_t)(end - at));
 		struct event *event;
-		read->status = newline ? event_from_line(at, (size_t)(newline - at), &event) : -EBADMSG;
+		read->status =
+			newline ? event_from_line(at, (size_t)(newline - at), &event) : -EBADMSG;
 		if (read->status == 0) {
 			read->events[read->got++] = event;
 			read->status = event->seq == read->from + read->got - 1 ? 0 : -EBADMSG;

@@ -61,7 +61,8 @@ static int take_lock(struct store *store, const char *dir, char **ret_why)
 		ssize_t n = pread(store->lock_fd, pid, sizeof(pid) - 1, 0);
 		pid[n > 0 ? strcspn(pid, "\n") : 0] = '\0';
 		say(ret_why,
-			"the data directory %s is in use by another holdfast (process %s); stop that one, or "
+			"the data directory %s is in use by another holdfast (process %s); stop "
+			"that one, or "
 			"give this one another --data directory",
 			dir, pid[0] ? pid : "unknown");
 		return -EBUSY;
@@ -136,7 +137,10 @@ int store_open(uv_loop_t *loop, const char *dir, enum store_durability durabilit
 		r = recover(store, ret_why);
 	}
 	if (r == 0) {
-		/* The state begins anew in a fresh segment; once the logs are synced, the old ones may go. */
+		/*
+		 * The state begins anew in a fresh segment; once the logs are synced, the old ones
+		 * may go.
+		 */
 		ops->rotated(owner);
 		uint64_t fresh = store->journal.segment;
 		r = journal_sync_now(&store->journal);

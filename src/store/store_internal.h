@@ -81,7 +81,8 @@ struct store {
 	size_t open_count;
 	unsigned checkpoints; /* of single logs, under way */
 	bool checkpointing_all;
-	uint64_t drop_before; /* a checkpoint of all logs is due; then segments before this may go; 0: none */
+	uint64_t drop_before; /* a checkpoint of all logs is due; then segments before this may go;
+				 0: none */
 	unsigned jobs; /* on the thread pool, but for the journal's batch */
 	bool opening; /* recovery is under way: nothing is left to the thread pool */
 	bool closing;
@@ -112,8 +113,8 @@ bool journal_reader_has_tail(const struct journal_reader *reader);
 uint64_t journal_checksum(const char *body, size_t len);
 
 /* session_log.c */
-struct session_log *session_log_new(struct store *store, const char *id, uint64_t epoch,
-	const char *title, int64_t created_at);
+struct session_log *session_log_new(
+	struct store *store, const char *id, uint64_t epoch, const char *title, int64_t created_at);
 void session_log_free(struct session_log *log);
 /** The file, opened if need be; a negative errno if that fails. */
 int session_log_fd(struct session_log *log);

@@ -76,7 +76,8 @@ static size_t utf8_floor(const char *text, size_t text_len, size_t len)
 /** Whether the open block is one that inputs wait for, and not yet complete. */
 static bool is_holding_block(const struct stream_buffer *sb)
 {
-	return block_kind_holds(block_scanner_kind(sb->scanner)) && !block_scanner_closable(sb->scanner);
+	return block_kind_holds(block_scanner_kind(sb->scanner)) &&
+	       !block_scanner_closable(sb->scanner);
 }
 
 /* --- emitting --- */
@@ -98,7 +99,9 @@ static void emit_held(struct stream_buffer *sb, const struct held *held)
 		.type_len = held->type_name.len,
 		.ts = held->ts,
 		.turn = held->turn,
-		.message_id = held->has_message_id ? (held->message_id.len ? held->message_id.data : "") : NULL,
+		.message_id = held->has_message_id
+				      ? (held->message_id.len ? held->message_id.data : "")
+				      : NULL,
 		.message_id_len = held->message_id.len,
 		.data = held->data.data,
 		.data_len = held->data.len,
@@ -150,16 +153,17 @@ static void emit_message(struct stream_buffer *sb, size_t len)
 		}
 	}
 	buffer_append_char(&data, '}');
-	emit_view(sb, &(struct event_view){
-			      .seq = open->seq,
-			      .type = EVENT_AGENT_MESSAGE,
-			      .ts = open->ts,
-			      .turn = open->turn,
-			      .message_id = open->has_message_id ? buffer_cstr(&open->message_id) : NULL,
-			      .message_id_len = open->message_id.len,
-			      .data = data.data,
-			      .data_len = data.len,
-		      });
+	emit_view(sb,
+		&(struct event_view){
+			.seq = open->seq,
+			.type = EVENT_AGENT_MESSAGE,
+			.ts = open->ts,
+			.turn = open->turn,
+			.message_id = open->has_message_id ? buffer_cstr(&open->message_id) : NULL,
+			.message_id_len = open->message_id.len,
+			.data = data.data,
+			.data_len = data.len,
+		});
 	buffer_finish(&data);
 }
 
@@ -206,7 +210,8 @@ static void begin_text(struct stream_buffer *sb)
 	open->lead = 0;
 	size_t end = BLOCK_SCANNER_NO_END;
 	for (size_t at = 0; at < open->text.len && end == BLOCK_SCANNER_NO_END;) {
-		at += block_scanner_feed(sb->scanner, open->text.data + at, open->text.len - at, &end);
+		at += block_scanner_feed(
+			sb->scanner, open->text.data + at, open->text.len - at, &end);
 	}
 	assert(end == BLOCK_SCANNER_NO_END);
 }
@@ -354,7 +359,9 @@ static uint64_t put_text(struct stream_buffer *sb, const struct stream_input *in
 			size_t had = open->text.len;
 			close_block_at(sb, end);
 			size_t gone = had - open->text.len;
-			first = gone && gone <= start ? 0 : first; /* the block ended in front of the chunk */
+			first = gone && gone <= start
+					? 0
+					: first; /* the block ended in front of the chunk */
 			start -= gone < start ? gone : start;
 		}
 		open_if_needed(sb, in);
@@ -381,7 +388,9 @@ static struct held *hold(struct stream_buffer *sb, const struct stream_input *in
 	return held;
 }
 
-/** The thought that a chunk belongs to, if it is the newest input: the open one, or the last held. */
+/**
+ * The thought that a chunk belongs to, if it is the newest input: the open one, or the last held.
+ */
 static struct held *newest_thought(const struct stream_buffer *sb)
 {
 	if (!sb->thought_is_newest) {
@@ -444,7 +453,9 @@ uint64_t stream_buffer_put(struct stream_buffer *sb, const struct stream_input *
 		return emit_input(sb, in);
 	}
 	if (in->type == EVENT_PERMISSION_REQUEST) {
-		/* The agent waits for the answer: everything goes out; the text may go on after it. */
+		/*
+		 * The agent waits for the answer: everything goes out; the text may go on after it.
+		 */
 		cut_block(sb);
 		return emit_input(sb, in);
 	}

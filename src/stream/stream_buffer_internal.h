@@ -45,7 +45,8 @@ struct stream_buffer {
 	int64_t held_ts; /* when the first of them came */
 	struct held *thought; /* the open thought, when none is held */
 	int64_t thought_ts; /* of its newest chunk */
-	bool thought_is_newest; /* the newest received input was a chunk of the open or last held thought */
+	bool thought_is_newest; /* the newest received input was a chunk of the open or last held
+				   thought */
 };
 
 void held_destroy(struct held *held);

@@ -1,4 +1,7 @@
-/* The stream buffer's state as bytes, for the journal's snapshots. What is read back is not trusted. */
+/*
+ * The stream buffer's state as bytes, for the journal's snapshots. What is read back is not
+ * trusted.
+ */
 #include "stream_buffer_internal.h"
 
 #include <errno.h>
@@ -105,7 +108,8 @@ static bool held_fits(const struct held *held)
 {
 	return held->type != EVENT_MESSAGE_CHUNK && held->type != EVENT_AGENT_MESSAGE &&
 	       held->type != EVENT_AGENT_THOUGHT && time_fits(held->ts) &&
-	       (held->type == EVENT_CUSTOM) == (event_type_of(held->type_name.data, held->type_name.len) == EVENT_CUSTOM);
+	       (held->type == EVENT_CUSTOM) ==
+		       (event_type_of(held->type_name.data, held->type_name.len) == EVENT_CUSTOM);
 }
 
 static bool open_fits(const struct open_text *open, const struct block_scanner *scanner)
@@ -119,7 +123,8 @@ static bool open_fits(const struct open_text *open, const struct block_scanner *
 static bool thoughts_fit(const struct stream_buffer *sb)
 {
 	if (sb->thought) {
-		return sb->thought->type == EVENT_THOUGHT_CHUNK && !sb->open.seq && list_empty(&sb->held);
+		return sb->thought->type == EVENT_THOUGHT_CHUNK && !sb->open.seq &&
+		       list_empty(&sb->held);
 	}
 	return !sb->thought_is_newest ||
 	       (!list_empty(&sb->held) &&

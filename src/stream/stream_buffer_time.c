@@ -62,7 +62,11 @@ enum stream_flush stream_buffer_due(const struct stream_buffer *sb, int64_t now)
 	if (sb->thought) {
 		return STREAM_FLUSH_THOUGHT;
 	}
-	/* An unmatched marker is waited for: more text, the cap, the end of the turn, or something held. */
-	bool waits = list_empty(&sb->held) && !block_scanner_closable(sb->scanner) && has_open_marker(sb);
+	/*
+	 * An unmatched marker is waited for: more text, the cap, the end of the turn, or something
+	 * held.
+	 */
+	bool waits = list_empty(&sb->held) && !block_scanner_closable(sb->scanner) &&
+		     has_open_marker(sb);
 	return waits ? STREAM_FLUSH_NONE : STREAM_FLUSH_BLOCK;
 }

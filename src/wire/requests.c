@@ -6,16 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-int refuse(struct refusal *refusal, const char *code, const char *fmt, ...)
-{
-	refusal->code = code;
-	va_list args;
-	va_start(args, fmt);
-	vsnprintf(refusal->message, sizeof(refusal->message), fmt, args);
-	va_end(args);
-	return -EINVAL;
-}
-
 /* --- texts --- */
 
 bool session_id_is_valid(const char *id, size_t len)
@@ -72,6 +62,34 @@ static bool utf8_is_valid(const unsigned char *at, size_t len)
 		}
 	}
 	return true;
+}
+
+void utf8_mend(char *text)
+{
+	while (*text) {
+		size_t len = 1;
+		size_t left = strnlen(text, 4);
+		while (len < left && !utf8_is_valid((const unsigned char *)text, len)) {
+			len++;
+		}
+		if (!utf8_is_valid((const unsigned char *)text, len)) {
+			*text = '?';
+			len = 1;
+		}
+		text += len;
+	}
+}
+
+int refuse(struct refusal *refusal, const char *code, const char *fmt, ...)
+{
+	refusal->code = code;
+	va_list args;
+	va_start(args, fmt);
+	vsnprintf(refusal->message, sizeof(refusal->message), fmt, args);
+	va_end(args);
+	utf8_mend(refusal->message); /* what it repeats may have been cut in the middle of a
+					character */
+	return -EINVAL;
 }
 
 /** How deep arrays and objects nest, so that jansson's recursion stays small. */
@@ -375,6 +393,7 @@ int request_parse(const char *text, size_t len, const struct limits *limits, enu
 	int r = 0;
 	if (json_is_string(type)) {
 		snprintf(refusal->request, sizeof(refusal->request), "%s", json_string_value(type));
+		utf8_mend(refusal->request);
 	}
 	if (!json_is_string(type) || !json_is_object(data)) {
 		r = refuse(refusal, "bad_request",

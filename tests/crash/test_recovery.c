@@ -120,7 +120,10 @@ static void point_free(struct point *p)
 	}
 }
 
-/** The last thing that was durable before byte `size` of the newest segment; `exact`: and nothing after it. */
+/**
+ * The last thing that was durable before byte `size` of the newest segment; `exact`: and nothing
+ * after it.
+ */
 static const struct mark *mark_before(const struct point *p, size_t size, bool *ret_exact)
 {
 	const struct mark *mark = &p->marks[0];
@@ -147,7 +150,10 @@ static void assert_same_session(const struct session_mark *got, const struct ses
 	assert_string_equal(got->status, want->status);
 }
 
-/** The log on disk is the original's, or a part of it from its beginning, in whole lines; gives how many. */
+/**
+ * The log on disk is the original's, or a part of it from its beginning, in whole lines; gives how
+ * many.
+ */
 static uint64_t check_log(const char *dir, const char *id, const struct buffer *original)
 {
 	struct buffer path = {0};
@@ -175,7 +181,8 @@ static void check_goes_on(struct rig *rig)
 		if (session) {
 			rig_put(session, "turn_end", "{}");
 			rig_put(session, "x-after", "{}");
-			rig_put(session, "permission_request", "{\"request_id\":\"qx\",\"options\":[]}");
+			rig_put(session, "permission_request",
+				"{\"request_id\":\"qx\",\"options\":[]}");
 		}
 	}
 	rig_settle(rig);
@@ -201,7 +208,10 @@ static void mark_all(struct rig *rig, struct session_mark marks[WORKLOAD_SESSION
 	}
 }
 
-/** Ends a case: every other time the table goes on, else it is opened once more and must be the same. */
+/**
+ * Ends a case: every other time the table goes on, else it is opened once more and must be the
+ * same.
+ */
 static void end_case(struct rig *rig, size_t at, const struct session_mark marks[WORKLOAD_SESSIONS])
 {
 	struct session_mark again[WORKLOAD_SESSIONS];
@@ -224,8 +234,8 @@ static void end_case(struct rig *rig, size_t at, const struct session_mark marks
 /* --- the journal is damaged --- */
 
 /**
- * The journal alone, without any session's folder: everything that was durable at the cut comes back
- * from it. With the folders: what stands in a log is kept, too.
+ * The journal alone, without any session's folder: everything that was durable at the cut comes
+ * back from it. With the folders: what stands in a log is kept, too.
  */
 static void check_journal_damage(const struct point *p, enum damage damage, size_t at, bool alone)
 {
@@ -258,7 +268,8 @@ static void check_journal_damage(const struct point *p, enum damage damage, size
 			assert_int_equal(got[i].max_seq, last->max_seq);
 		}
 		if (got[i].exists && got[i].epoch == last->epoch) {
-			assert_int_equal(check_log(dir, workload_ids[i], &p->logs[i]), got[i].max_seq);
+			assert_int_equal(
+				check_log(dir, workload_ids[i], &p->logs[i]), got[i].max_seq);
 		}
 	}
 	end_case(&rig, at, got);
@@ -423,7 +434,9 @@ static void a_damaged_log_is_mended_or_set_aside(void **state)
 
 /* --- going on --- */
 
-/** The lines of a log without what differs from run to run: the times, and the checksum over them. */
+/**
+ * The lines of a log without what differs from run to run: the times, and the checksum over them.
+ */
 static void append_without_times(struct buffer *out, const struct buffer *log)
 {
 	const char *end = log->data + log->len;
@@ -435,8 +448,8 @@ static void append_without_times(struct buffer *out, const struct buffer *log)
 		assert_int_equal(event_parse_line(at, (size_t)(newline - at), &view), 0);
 		buffer_printf(out, "%llu %.*s %llu %.*s %.*s\n", (unsigned long long)view.seq,
 			(int)view.type_len, view.type_name, (unsigned long long)view.turn,
-			(int)view.message_id_len, view.message_id ? view.message_id : "", (int)view.data_len,
-			view.data);
+			(int)view.message_id_len, view.message_id ? view.message_id : "",
+			(int)view.data_len, view.data);
 	}
 }
 
@@ -454,7 +467,9 @@ static void final_logs(const char *dir, struct buffer *out)
 	buffer_finish(&log);
 }
 
-/** After each step the server is killed, once, and what comes after it is as if nothing had been. */
+/**
+ * After each step the server is killed, once, and what comes after it is as if nothing had been.
+ */
 static void a_crash_changes_nothing_of_what_follows(void **state)
 {
 	struct buffer straight = {0};

@@ -28,8 +28,10 @@ struct step {
 	const char *data;
 };
 
-#define TOOL   "{\"tool_call_id\":\"t1\",\"title\":\"Look\"}"
-#define ASK(q) "{\"request_id\":\"" q "\",\"tool_call\":{},\"options\":[{\"option_id\":\"y\",\"name\":\"Yes\"}]}"
+#define TOOL "{\"tool_call_id\":\"t1\",\"title\":\"Look\"}"
+#define ASK(q)                 \
+	"{\"request_id\":\"" q \
+	"\",\"tool_call\":{},\"options\":[{\"option_id\":\"y\",\"name\":\"Yes\"}]}"
 
 static const struct step steps[WORKLOAD_STEPS] = {
 	{"a", SAY, "Hello **world**.\n\n- one\n", NULL},
@@ -44,7 +46,9 @@ static const struct step steps[WORKLOAD_STEPS] = {
 	{"b", PUT, "permission_request", ASK("q1")},
 	{"a", SAY, "\nAfter the list.", NULL},
 	{"c", SAY, "text of c\n\n", NULL},
-	{"b", PUT, "permission_resolved", "{\"request_id\":\"q1\",\"outcome\":\"selected\",\"option_id\":\"y\",\"by\":\"x\"}"},
+	{"b", PUT, "permission_resolved",
+		"{\"request_id\":\"q1\",\"outcome\":\"selected\",\"option_id\":\"y\",\"by\":"
+		"\"x\"}"},
 	{"a", PUT, "turn_end", "{\"stop_reason\":\"end_turn\"}"},
 	{"b", SAY, "int b;\n", NULL},
 	{"c", DELETE, NULL, NULL},
@@ -82,8 +86,9 @@ static void prompt(struct rig *rig, const struct step *step)
 {
 	uint64_t seq;
 	bool duplicate;
-	assert_int_equal(session_prompt(rig_session(rig, step->id), "please", 6, step->what, "client",
-				 &seq, &duplicate), 0);
+	assert_int_equal(session_prompt(rig_session(rig, step->id), "please", 6, step->what,
+				 "client", &seq, &duplicate),
+		0);
 	assert_false(duplicate);
 }
 

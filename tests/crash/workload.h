@@ -31,7 +31,9 @@ struct mark {
 
 extern const char *const workload_ids[WORKLOAD_SESSIONS];
 
-/** Does steps `from` to `to` - 1; marks[step + 1] is what is known after a step (marks may be NULL). */
+/**
+ * Does steps `from` to `to` - 1; marks[step + 1] is what is known after a step (marks may be NULL).
+ */
 void workload_run(struct rig *rig, size_t from, size_t to, struct mark *marks);
 void workload_mark_session(struct rig *rig, const char *id, struct session_mark *ret);
 /** The number and size of the newest journal segment; its path goes to `path` (may be NULL). */

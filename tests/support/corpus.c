@@ -51,7 +51,8 @@ size_t corpus_each(const char *folder,
 {
 	const char *root = getenv("HOLDFAST_CORPUS");
 	struct buffer path = {0};
-	buffer_printf(&path, "%s/%s", root ? root : HOLDFAST_SOURCE_ROOT "/../shared/corpus", folder);
+	buffer_printf(
+		&path, "%s/%s", root ? root : HOLDFAST_SOURCE_ROOT "/../shared/corpus", folder);
 	size_t count = each_file(buffer_cstr(&path), visit, arg);
 	if (!count) {
 		printf("[  SKIPPED ] no corpus here (HOLDFAST_CORPUS names it)\n");

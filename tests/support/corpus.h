@@ -1,4 +1,7 @@
-/* The texts that unit tests read: the shared corpus, which a clone elsewhere does not have, and proto/golden. */
+/*
+ * The texts that unit tests read: the shared corpus, which a clone elsewhere does not have, and
+ * proto/golden.
+ */
 #ifndef HOLDFAST_TESTS_CORPUS_H
 #define HOLDFAST_TESTS_CORPUS_H
 

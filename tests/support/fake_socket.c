@@ -73,7 +73,8 @@ static void take_loaded(struct fake_socket *s, const json_t *data)
 		flag(data, "has_more") ? " more" : "");
 	const json_t *reset = json_object_get(data, "reset");
 	if (reset) {
-		buffer_printf(&s->log, " reset %s", json_string_value(json_object_get(reset, "reason")));
+		buffer_printf(
+			&s->log, " reset %s", json_string_value(json_object_get(reset, "reason")));
 	}
 	if (flag(data, "prepend")) {
 		return;
@@ -165,12 +166,14 @@ static void write_frame(void *socket, struct frame *frame)
 	assert_true(s->budget > 0 || last_word);
 	assert_int_equal(s->closed, 0);
 	s->budget -= s->budget > 0 && s->budget != SIZE_MAX;
-	json_t *json = json_loadb(frame_text(frame), frame_len(frame), JSON_REJECT_DUPLICATES, NULL);
+	json_t *json =
+		json_loadb(frame_text(frame), frame_len(frame), JSON_REJECT_DUPLICATES, NULL);
 	if (!json) {
 		fail_msg("no JSON: %.*s", (int)frame_len(frame), frame_text(frame));
 	}
 	json_array_append_new(s->frames, json);
-	take_frame(s, json_string_value(json_object_get(json, "type")), json_object_get(json, "data"));
+	take_frame(
+		s, json_string_value(json_object_get(json, "type")), json_object_get(json, "data"));
 }
 
 static void want_writable(void *socket)

@@ -1,7 +1,7 @@
 /*
  * The socket of an observer, and a client behind it that is as strict as the contract: it reads
- * every frame as it is written and fails the test when an event is missing, doubled, out of order, sent
- * before the load has reached the end, or written while the socket does not take anything.
+ * every frame as it is written and fails the test when an event is missing, doubled, out of order,
+ * sent before the load has reached the end, or written while the socket does not take anything.
  */
 #ifndef HOLDFAST_TESTS_FAKE_SOCKET_H
 #define HOLDFAST_TESTS_FAKE_SOCKET_H

@@ -98,7 +98,8 @@ __attribute__((format(printf, 2, 3))) static void tell(struct rig *rig, const ch
 static void handle_prompt_due(
 	void *owner, struct session *session, uint64_t seq, const char *message, size_t len)
 {
-	tell(owner, "prompt %s %llu %.*s", session_id(session), (unsigned long long)seq, (int)len, message);
+	tell(owner, "prompt %s %llu %.*s", session_id(session), (unsigned long long)seq, (int)len,
+		message);
 }
 
 static void handle_changed(void *owner, struct session *session)
@@ -254,14 +255,16 @@ static uint64_t input(struct session *session, const struct input_event *in)
 
 uint64_t rig_say(struct session *session, const char *text)
 {
-	return input(session, &(struct input_event){
-				      .type = EVENT_MESSAGE_CHUNK, .data = text, .data_len = strlen(text)});
+	return input(session,
+		&(struct input_event){
+			.type = EVENT_MESSAGE_CHUNK, .data = text, .data_len = strlen(text)});
 }
 
 uint64_t rig_think(struct session *session, const char *text)
 {
-	return input(session, &(struct input_event){
-				      .type = EVENT_THOUGHT_CHUNK, .data = text, .data_len = strlen(text)});
+	return input(session,
+		&(struct input_event){
+			.type = EVENT_THOUGHT_CHUNK, .data = text, .data_len = strlen(text)});
 }
 
 uint64_t rig_put(struct session *session, const char *type, const char *data)

@@ -26,7 +26,9 @@ struct rig {
 void rig_init(struct rig *rig);
 /** The same on a directory that is there; it is not removed in the end. */
 void rig_init_on(struct rig *rig, const char *dir);
-/** Ends everything; nothing may be left on the loop. Removes the directory if rig_init() made it. */
+/**
+ * Ends everything; nothing may be left on the loop. Removes the directory if rig_init() made it.
+ */
 void rig_finish(struct rig *rig);
 
 int rig_open(struct rig *rig);

@@ -59,8 +59,8 @@ static void handle_emit(void *owner, const struct event_view *view)
 	b->last_seq = view->seq;
 	json_t *data = json_loadb(view->data, view->data_len, 0, NULL);
 	if (!data) {
-		fail_msg("seq %d has data that is no JSON: %.*s", (int)view->seq, (int)view->data_len,
-			view->data);
+		fail_msg("seq %d has data that is no JSON: %.*s", (int)view->seq,
+			(int)view->data_len, view->data);
 	}
 	next_entry(b);
 	buffer_append_u64(&b->log, view->seq);
@@ -110,15 +110,16 @@ void stream_bench_finish(struct stream_bench *b)
 static uint64_t put(struct stream_bench *b, enum event_type type, const char *message_id,
 	const char *data, size_t len)
 {
-	return stream_buffer_put(b->sb, &(struct stream_input){.type = type,
-						.type_name = type == EVENT_CUSTOM ? "x-test" : NULL,
-						.type_len = type == EVENT_CUSTOM ? 6 : 0,
-						.message_id = message_id,
-						.message_id_len = message_id ? strlen(message_id) : 0,
-						.data = data,
-						.data_len = len,
-						.ts = b->now,
-						.turn = b->turn});
+	return stream_buffer_put(
+		b->sb, &(struct stream_input){.type = type,
+			       .type_name = type == EVENT_CUSTOM ? "x-test" : NULL,
+			       .type_len = type == EVENT_CUSTOM ? 6 : 0,
+			       .message_id = message_id,
+			       .message_id_len = message_id ? strlen(message_id) : 0,
+			       .data = data,
+			       .data_len = len,
+			       .ts = b->now,
+			       .turn = b->turn});
 }
 
 uint64_t stream_bench_say_n(struct stream_bench *b, const char *text, size_t len)

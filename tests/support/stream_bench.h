@@ -1,7 +1,7 @@
 /*
  * A stream buffer on the bench: inputs in one line each, and what came of them as one line of text,
- * which a test compares as a whole. In it a message is `1 message [- a¶]`, a held input `(2 tool_call)`,
- * an emitted one `2 tool_call`, a thought `3 thought [hm]`.
+ * which a test compares as a whole. In it a message is `1 message [- a¶]`, a held input `(2
+ * tool_call)`, an emitted one `2 tool_call`, a thought `3 thought [hm]`.
  */
 #ifndef HOLDFAST_TESTS_STREAM_BENCH_H
 #define HOLDFAST_TESTS_STREAM_BENCH_H

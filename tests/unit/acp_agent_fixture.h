@@ -26,10 +26,10 @@ struct fixture {
 	uv_loop_t loop;
 	char cwd[PATH_MAX];
 	struct acp_agent *agent;
-	struct buffer log;        /* what was told, one line a call */
-	char request_id[64];      /* of the newest question */
-	const char *answer_with;  /* answers each question at once, from within the op */
-	const char *pause_at;     /* pauses at this text */
+	struct buffer log; /* what was told, one line a call */
+	char request_id[64]; /* of the newest question */
+	const char *answer_with; /* answers each question at once, from within the op */
+	const char *pause_at; /* pauses at this text */
 	const char *prompt_again; /* prompts with this from within turn_end or stopped, once */
 	bool freed;
 };

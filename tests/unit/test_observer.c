@@ -1,6 +1,6 @@
 /*
- * Observers: pages, live events, and above all the moment between the two (CONTRACT.md, section 4). The
- * client in fake_socket.c checks every frame; these tests see to it that the moments come.
+ * Observers: pages, live events, and above all the moment between the two (CONTRACT.md, section 4).
+ * The client in fake_socket.c checks every frame; these tests see to it that the moments come.
  */
 #include "fake_socket.h"
 #include "random.h"
@@ -62,7 +62,8 @@ static int teardown(void **state)
 
 static struct load_request after(uint64_t seq, size_t limit, bool follow)
 {
-	return (struct load_request){.from = LOAD_AFTER, .seq = seq, .limit = limit, .follow = follow};
+	return (struct load_request){
+		.from = LOAD_AFTER, .seq = seq, .limit = limit, .follow = follow};
 }
 
 static struct load_request newest(size_t limit)
@@ -196,7 +197,9 @@ static void a_page_is_bounded_in_bytes(void **state)
 
 /* --- the race --- */
 
-/** Where the commit falls: the thread pool has one thread, and does things in the order they came. */
+/**
+ * Where the commit falls: the thread pool has one thread, and does things in the order they came.
+ */
 enum moment {
 	READ_FIRST, /* the read is done, then what came meanwhile is committed */
 	COMMIT_FIRST, /* the load has begun, the commit comes before its read is done */
@@ -217,8 +220,11 @@ static void race(struct stage *st, const struct load_request *load, enum moment 
 	rig_settle(&st->rig);
 }
 
-/** Runs one interleaving from the start, and says whether the observer has everything and is live. */
-static void race_anew(const struct load_request *load, enum moment moment, size_t hot, enum deltas deltas)
+/**
+ * Runs one interleaving from the start, and says whether the observer has everything and is live.
+ */
+static void race_anew(
+	const struct load_request *load, enum moment moment, size_t hot, enum deltas deltas)
 {
 	void *state;
 	setup(&state);
@@ -249,8 +255,9 @@ static void registration_race_sends_missed_events(void **state)
 	for (size_t m = 0; m < 3; m++) {
 		for (size_t h = 0; h < 3; h++) {
 			for (enum deltas deltas = DELTAS_NONE; deltas <= DELTAS_HTML; deltas++) {
-				struct load_request loads[] = {after(0, 50, false), after(0, 4, true),
-					after(13, 7, true), after(20, 50, false), newest(50), newest(3)};
+				struct load_request loads[] = {after(0, 50, false),
+					after(0, 4, true), after(13, 7, true), after(20, 50, false),
+					newest(50), newest(3)};
 				for (size_t i = 0; i < sizeof(loads) / sizeof(loads[0]); i++) {
 					race_anew(&loads[i], moments[m], hot_sizes[h], deltas);
 				}
@@ -263,7 +270,8 @@ static void registration_race_sends_missed_events(void **state)
 static const char *open_text(const struct stage *st)
 {
 	const json_t *page = fake_socket_newest(&st->socket, "events_loaded");
-	const char *text = json_string_value(json_object_get(json_object_get(page, "open"), "text"));
+	const char *text =
+		json_string_value(json_object_get(json_object_get(page, "open"), "text"));
 	return text ? text : "";
 }
 
@@ -283,7 +291,9 @@ static void who_comes_late_gets_the_open_text(void **state)
 	fake_socket_expect(&st->socket, "events_loaded 1-3; state running; delta 4 - é\n");
 }
 
-/** The page is overtaken, so that it cannot tell the open text: then no part of that text is told. */
+/**
+ * The page is overtaken, so that it cannot tell the open text: then no part of that text is told.
+ */
 static void who_was_overtaken_gets_no_half_text(void **state)
 {
 	struct stage *st = *state;
@@ -304,7 +314,9 @@ static void who_was_overtaken_gets_no_half_text(void **state)
 	fake_socket_expect(&st->socket, "delta 25 Text; events 24-24");
 }
 
-/** A page of older events is read from disk while live events come: they come after it, all of them. */
+/**
+ * A page of older events is read from disk while live events come: they come after it, all of them.
+ */
 static void live_events_come_during_a_page_of_older_ones(void **state)
 {
 	struct stage *st = *state;
@@ -461,7 +473,10 @@ static void answers_keep_their_order_and_go_first(void **state)
 	fake_socket_expect(&st->socket, "one; two; events_loaded 1-3; state idle");
 }
 
-/** What is provisional is left out, and of the state only the newest counts: slow is no reason to close. */
+/**
+ * What is provisional is left out, and of the state only the newest counts: slow is no reason to
+ * close.
+ */
 static void a_full_socket_is_not_filled_further(void **state)
 {
 	struct stage *st = *state;
@@ -586,7 +601,10 @@ static void whatever_happens_every_client_has_the_log(void **state)
 
 int main(void)
 {
-	/* One thread does the work in the order in which it was asked for: the races come out the same each time. */
+	/*
+	 * One thread does the work in the order in which it was asked for: the races come out the
+	 * same each time.
+	 */
 	setenv("UV_THREADPOOL_SIZE", "1", 1);
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {

@@ -1,4 +1,7 @@
-/* A session as its floors see it: turns, prompts, questions, and that nothing is shown before it is on disk. */
+/*
+ * A session as its floors see it: turns, prompts, questions, and that nothing is shown before it is
+ * on disk.
+ */
 #include "fake_socket.h"
 #include "rig.h"
 
@@ -61,7 +64,8 @@ static uint64_t prompt(struct stage *st, const char *id, const char *message, bo
 {
 	uint64_t seq;
 	assert_int_equal(session_prompt(st->session, message, strlen(message), id, "client", &seq,
-				 ret_duplicate), 0);
+				 ret_duplicate),
+		0);
 	return seq;
 }
 
@@ -83,7 +87,8 @@ static void assert_status(struct stage *st, const char *word, bool prompting, in
 static void nothing_is_shown_before_it_is_synced(void **state)
 {
 	struct stage *st = *state;
-	assert_int_equal(rig_put(st->session, "tool_call", "{\"tool_call_id\":\"t\",\"title\":\"T\"}"), 1);
+	assert_int_equal(
+		rig_put(st->session, "tool_call", "{\"tool_call_id\":\"t\",\"title\":\"T\"}"), 1);
 	fake_socket_expect(&st->socket, "");
 	session_table_end_turn(st->rig.table); /* on its way to the disk */
 	assert_int_equal(session_channel(st->session)->max_seq, 0);
@@ -192,8 +197,9 @@ static void prompts_wait_in_line(void **state)
 	rig_put(st->session, "turn_end", "{}");
 	rig_settle(&st->rig);
 	assert_status(st, "idle", false, 0);
-	fake_socket_expect(&st->socket, "events 1-1; state running; events 2-4; "
-					"state running; events 5-7; state running; events 8-8; state idle");
+	fake_socket_expect(&st->socket,
+		"events 1-1; state running; events 2-4; "
+		"state running; events 5-7; state running; events 8-8; state idle");
 }
 
 static void the_line_is_bounded(void **state)
@@ -205,7 +211,8 @@ static void the_line_is_bounded(void **state)
 	prompt(st, "p1", "a", &duplicate);
 	prompt(st, "p2", "b", &duplicate);
 	prompt(st, "p3", "c", &duplicate);
-	assert_int_equal(session_prompt(st->session, "d", 1, "p4", "c", &seq, &duplicate), -ENOBUFS);
+	assert_int_equal(
+		session_prompt(st->session, "d", 1, "p4", "c", &seq, &duplicate), -ENOBUFS);
 	assert_int_equal(prompt(st, "p3", "c", &duplicate), 0);
 	assert_true(duplicate);
 	rig_put(st->session, "turn_end", "{}");
@@ -219,7 +226,8 @@ static void prompts_outlive_a_restart(void **state)
 	bool duplicate;
 	prompt(st, "p1", "one", &duplicate);
 	prompt(st, "p2", "two", &duplicate);
-	rig_put(st->session, "user_prompt", "{\"message\":\"from a producer\",\"prompt_id\":\"p0\"}");
+	rig_put(st->session, "user_prompt",
+		"{\"message\":\"from a producer\",\"prompt_id\":\"p0\"}");
 	rig_settle(&st->rig);
 	assert_int_equal(prompt(st, "p0", "again", &duplicate), 2);
 	assert_true(duplicate);
@@ -285,8 +293,9 @@ static void the_stop_of_the_agent_ends_the_turn(void **state)
 	rig_settle(&st->rig);
 	assert_status(st, "idle", false, 0);
 	assert_false(json_is_true(json_object_get(status(st), "is_running")));
-	fake_socket_expect(&st->socket, "activity 3 tool_call; delta 2 - a\n; events 1-1; state running; "
-					"events 2-5; state idle");
+	fake_socket_expect(&st->socket,
+		"activity 3 tool_call; delta 2 - a\n; events 1-1; state running; "
+		"events 2-5; state idle");
 	rig_put(st->session, "agent_stopped", "{\"reason\":\"again\"}");
 	rig_settle(&st->rig);
 	fake_socket_expect(&st->socket, "events 6-6");
@@ -294,8 +303,8 @@ static void the_stop_of_the_agent_ends_the_turn(void **state)
 
 /* --- permissions --- */
 
-#define ASK(id)                                                                                    \
-	"{\"request_id\":\"" id "\",\"tool_call\":{\"tool_call_id\":\"t\"},\"options\":["          \
+#define ASK(id)                                                                           \
+	"{\"request_id\":\"" id "\",\"tool_call\":{\"tool_call_id\":\"t\"},\"options\":[" \
 	"{\"option_id\":\"yes\",\"name\":\"Yes\",\"kind\":\"allow_once\"}]}"
 
 static int answer(struct stage *st, const char *id, const char *option, const char *client,
@@ -358,8 +367,8 @@ static void open_questions_end_with_the_turn(void **state)
 	assert_int_equal(first.seq, 4);
 }
 
-static int append_json(struct stage *st, const char *events, struct append_ack *acks, size_t *ret_bad,
-	struct refusal *refusal)
+static int append_json(struct stage *st, const char *events, struct append_ack *acks,
+	size_t *ret_bad, struct refusal *refusal)
 {
 	json_t *json = json_loads(events, 0, NULL);
 	assert_non_null(json);
@@ -369,9 +378,9 @@ static int append_json(struct stage *st, const char *events, struct append_ack *
 	return r;
 }
 
-#define ASK_EVENT(id)    "{\"type\":\"permission_request\",\"data\":" ASK(id) "}"
-#define ANSWER_EVENT(id)                                                                           \
-	"{\"type\":\"permission_resolved\",\"data\":{\"request_id\":\"" id                         \
+#define ASK_EVENT(id) "{\"type\":\"permission_request\",\"data\":" ASK(id) "}"
+#define ANSWER_EVENT(id)                                                   \
+	"{\"type\":\"permission_resolved\",\"data\":{\"request_id\":\"" id \
 	"\",\"outcome\":\"selected\",\"option_id\":\"yes\"}}"
 
 /** A batch is all or none, and what stands in it counts for what follows in it. */
@@ -381,8 +390,9 @@ static void questions_and_answers_in_one_batch(void **state)
 	struct append_ack acks[3];
 	struct refusal refusal;
 	size_t bad;
-	assert_int_equal(
-		append_json(st, "[" ASK_EVENT("q1") "," ANSWER_EVENT("q1") "]", acks, &bad, &refusal), 0);
+	assert_int_equal(append_json(st, "[" ASK_EVENT("q1") "," ANSWER_EVENT("q1") "]", acks, &bad,
+				 &refusal),
+		0);
 	assert_int_equal(acks[0].seq, 1);
 	assert_int_equal(acks[1].seq, 2);
 	static const struct {
@@ -393,7 +403,8 @@ static void questions_and_answers_in_one_batch(void **state)
 		{"[" ASK_EVENT("q2") "," ASK_EVENT("q2") "]", 1, "bad_request"},
 		{"[" ASK_EVENT("q1") "]", 0, "bad_request"},
 		{"[" ANSWER_EVENT("q1") "]", 0, "already_resolved"},
-		{"[" ASK_EVENT("q2") "," ANSWER_EVENT("q2") "," ANSWER_EVENT("q2") "]", 2, "already_resolved"},
+		{"[" ASK_EVENT("q2") "," ANSWER_EVENT("q2") "," ANSWER_EVENT("q2") "]", 2,
+			"already_resolved"},
 		{"[" ANSWER_EVENT("q2") "," ASK_EVENT("q2") "]", 0, "unknown_request"},
 		{"[" ASK_EVENT("q2") ",{\"type\":\"nonsense\",\"data\":{}}]", 1, "unknown_type"},
 	};
@@ -430,7 +441,8 @@ static void deltas_join_to_the_text_of_the_event(void **state)
 	json_array_foreach(st->socket.frames, i, frame) {
 		const json_t *data = json_object_get(frame, "data");
 		if (strcmp(json_string_value(json_object_get(frame, "type")), "delta") == 0) {
-			buffer_append_str(&joined, json_string_value(json_object_get(data, "text")));
+			buffer_append_str(
+				&joined, json_string_value(json_object_get(data, "text")));
 		}
 	}
 	assert_string_equal(buffer_cstr(&joined), text);
@@ -470,7 +482,8 @@ static void open_text_outlives_a_restart(void **state)
 	session_table_end_turn(st->rig.table);
 	fake_socket_open(&st->socket, session_channel(st->session), DELTAS_TEXT);
 	fake_socket_load(&st->socket, &(struct load_request){.from = LOAD_AFTER, .limit = 50});
-	const json_t *open = json_object_get(fake_socket_newest(&st->socket, "events_loaded"), "open");
+	const json_t *open =
+		json_object_get(fake_socket_newest(&st->socket, "events_loaded"), "open");
 	assert_int_equal(json_integer_value(json_object_get(open, "seq")), 1);
 	assert_string_equal(json_string_value(json_object_get(open, "text")), "- a\n");
 	rig_wait_for_seq(&st->rig, st->session, 2);
@@ -510,7 +523,9 @@ static void count_timer(uv_handle_t *handle, void *arg)
 	*count += handle->type == UV_TIMER && uv_is_active(handle);
 }
 
-/** Until only the rig's own is left: a session that tries the same again and again never gets there. */
+/**
+ * Until only the rig's own is left: a session that tries the same again and again never gets there.
+ */
 static void run_until_no_timer(struct rig *rig)
 {
 	size_t count;
@@ -526,7 +541,10 @@ static void run_until_no_timer(struct rig *rig)
 	}
 }
 
-/** The disk is full: the writer hears of it, nobody sees what is not stored, and what is there can be read. */
+/**
+ * The disk is full: the writer hears of it, nobody sees what is not stored, and what is there can
+ * be read.
+ */
 static void a_failed_write_is_never_shown(void **state)
 {
 	struct stage *st = *state;
@@ -543,7 +561,8 @@ static void a_failed_write_is_never_shown(void **state)
 	setrlimit(RLIMIT_FSIZE, &(struct rlimit){.rlim_cur = 300, .rlim_max = was.rlim_max});
 	buffer_clear(&st->socket.log);
 	rig_set_timeouts(&st->rig, 1);
-	rig_put(st->session, "x-bad", "{\"text\":\"longer than what is left of the journal's segment\"}");
+	rig_put(st->session, "x-bad",
+		"{\"text\":\"longer than what is left of the journal's segment\"}");
 	prompt(st, "p1", "hello", &duplicate);
 	rig_say(st->session, "- a\n");
 	wait_durable(st, &waiter);

@@ -1,4 +1,7 @@
-/* Which input gets which seq, and what is held until when: CONTRACT.md, sections 1 and 3, line by line. */
+/*
+ * Which input gets which seq, and what is held until when: CONTRACT.md, sections 1 and 3, line by
+ * line.
+ */
 #include "stream_bench.h"
 
 #include <setjmp.h>
@@ -155,7 +158,9 @@ static const struct {
 	{"- a\n  ```\n  code\n", false},
 };
 
-/** In each of these blocks everything but text waits; what comes behind it goes out in seq order. */
+/**
+ * In each of these blocks everything but text waits; what comes behind it goes out in seq order.
+ */
 static void blocks_hold(void **state)
 {
 	static const enum event_type waits[] = {EVENT_TOOL_CALL, EVENT_TOOL_CALL_UPDATE, EVENT_PLAN,
@@ -255,7 +260,8 @@ static void a_permission_request_forces_everything_out(void **state)
 
 static void the_end_of_a_turn_lets_everything_out(void **state)
 {
-	static const char *const texts[] = {"- a", "| a |\n|-|\n| b", "```\nx", "> q", "para **b", "# h"};
+	static const char *const texts[] = {
+		"- a", "| a |\n|-|\n| b", "```\nx", "> q", "para **b", "# h"};
 	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
 		struct stream_bench b;
 		stream_bench_init(&b);
@@ -273,7 +279,9 @@ static void the_end_of_a_turn_lets_everything_out(void **state)
 	(void)state;
 }
 
-/** Blanks that came before a tool call stand in front of the next event, and count when it is read. */
+/**
+ * Blanks that came before a tool call stand in front of the next event, and count when it is read.
+ */
 static void indentation_before_a_tool_call_counts(void **state)
 {
 	struct stream_bench *b = *state;

@@ -117,8 +117,8 @@ static void open_blocks_wait_longer(void **state)
 
 static void closable_blocks_have_the_soft_timeout(void **state)
 {
-	static const char *const texts[] = {
-		"- a\n\n", "| a |\n|---|\n\n", "> a\n\n", "```\na\n```\n", "# a\n", "***\n", "a\n\n"};
+	static const char *const texts[] = {"- a\n\n", "| a |\n|---|\n\n", "> a\n\n",
+		"```\na\n```\n", "# a\n", "***\n", "a\n\n"};
 	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
 		struct stream_bench b;
 		stream_bench_init(&b);
@@ -303,7 +303,10 @@ static void any_block_is_cut_at_64_kib_in_whole_characters(void **state)
 	(void)state;
 }
 
-/** The first byte of a character ends the cut list, when so many blanks stand there that it is the cap's, too. */
+/**
+ * The first byte of a character ends the cut list, when so many blanks stand there that it is the
+ * cap's, too.
+ */
 static void the_cap_never_splits_a_character(void **state)
 {
 	struct stream_bench *b = *state;

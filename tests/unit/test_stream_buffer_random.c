@@ -62,7 +62,10 @@ static void assert_same_log(
 	stream_bench_finish(b);
 }
 
-/** Chunks of random length; with `longest` 1, character by character. Now and then, a saved state goes on. */
+/**
+ * Chunks of random length; with `longest` 1, character by character. Now and then, a saved state
+ * goes on.
+ */
 static void say_in_chunks(
 	struct stream_bench *b, const char *text, size_t len, size_t longest, struct random *r)
 {
@@ -131,8 +134,8 @@ static void events_of_the_corpus_do_not_depend_on_chunks(void **state)
 /** Paragraphs and lists of some 30 KiB, where the size rules look for markers again and again. */
 static void events_of_long_texts_do_not_depend_on_chunks(void **state)
 {
-	static const char *const words[] = {"word ", "more words", "é", "long line of text\n", "a b c ", "line\n",
-		"**bold** ", "`code`", "**b ", "** ", "x\n", "`"};
+	static const char *const words[] = {"word ", "more words", "é", "long line of text\n",
+		"a b c ", "line\n", "**bold** ", "`code`", "**b ", "** ", "x\n", "`"};
 	struct random r = {4};
 	uint64_t events = 0;
 	for (int round = 0; round < 30; round++) {
@@ -141,7 +144,8 @@ static void events_of_long_texts_do_not_depend_on_chunks(void **state)
 		stream_bench_init(&whole);
 		buffer_append_str(&text, round % 3 ? "" : "- ");
 		while (text.len < 30000) {
-			buffer_append_str(&text, words[random_below(&r, random_below(&r, 300) ? 8 : 12)]);
+			buffer_append_str(
+				&text, words[random_below(&r, random_below(&r, 300) ? 8 : 12)]);
 		}
 		stream_bench_say_n(&whole, text.data, text.len);
 		events += whole.last_seq;
@@ -161,7 +165,9 @@ static void events_of_long_texts_do_not_depend_on_chunks(void **state)
 
 /* --- a tool call anywhere --- */
 
-/** Whether the block that ends with `text` must not be broken here: its beginning, read by itself. */
+/**
+ * Whether the block that ends with `text` must not be broken here: its beginning, read by itself.
+ */
 static bool is_inside_block(const char *text, size_t len)
 {
 	struct block_scanner *s = block_scanner_create();
@@ -171,7 +177,8 @@ static bool is_inside_block(const char *text, size_t len)
 	}
 	enum block_kind kind = block_scanner_kind(s);
 	bool inside = (kind == BLOCK_LIST || kind == BLOCK_TABLE || kind == BLOCK_FENCE ||
-			      kind == BLOCK_QUOTE) && !block_scanner_closable(s);
+			      kind == BLOCK_QUOTE) &&
+		      !block_scanner_closable(s);
 	block_scanner_destroy(s);
 	return inside;
 }
@@ -252,9 +259,9 @@ static void a_tool_call_never_breaks_a_block(void **state)
 
 /* --- anything at all --- */
 
-static const char *const pieces[] = {"- a\n", "  more\n", "\n", "\n\n", "text ", "text\n", "**", "`",
-	"```\n", "```", "| a |\n|---|\n", "| b |\n", "> q\n", "# h\n", "1. x\n", "é", "😀", "    ", " ",
-	"-", "<div>\n", "\xef\xbb\xbf", "\r\n", "\t", "***\n", "[a]: b\n"};
+static const char *const pieces[] = {"- a\n", "  more\n", "\n", "\n\n", "text ", "text\n", "**",
+	"`", "```\n", "```", "| a |\n|---|\n", "| b |\n", "> q\n", "# h\n", "1. x\n", "é", "😀",
+	"    ", " ", "-", "<div>\n", "\xef\xbb\xbf", "\r\n", "\t", "***\n", "[a]: b\n"};
 
 static const enum event_type others[] = {EVENT_TOOL_CALL, EVENT_TOOL_CALL_UPDATE, EVENT_PLAN,
 	EVENT_FILE_READ, EVENT_FILE_WRITE, EVENT_PERMISSION_REQUEST, EVENT_PERMISSION_RESOLVED,
@@ -287,7 +294,8 @@ static void say_something(struct story *s)
 	static const char *const ids[] = {NULL, "m1", "m2"};
 	struct buffer text = {0};
 	for (uint32_t n = 1 + random_below(&s->r, 4); n; n--) {
-		buffer_append_str(&text, pieces[random_below(&s->r, sizeof(pieces) / sizeof(pieces[0]))]);
+		buffer_append_str(
+			&text, pieces[random_below(&s->r, sizeof(pieces) / sizeof(pieces[0]))]);
 	}
 	buffer_append(&s->said, text.data, text.len);
 	if (random_below(&s->r, 20)) {
@@ -347,7 +355,9 @@ static void story_begin(struct story *s, uint64_t seed)
 	*s = (struct story){.r = {seed}};
 	stream_bench_init(&s->bench);
 	if (seed % 3 == 0) {
-		/* Small limits, so that the size rules apply all the time; blanks alone stay below. */
+		/*
+		 * Small limits, so that the size rules apply all the time; blanks alone stay below.
+		 */
 		s->bench.limits.block_size = 200;
 		s->bench.limits.paragraph_flush_size = 40;
 		s->bench.limits.thought_size = 9;
