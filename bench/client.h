@@ -1,0 +1,38 @@
+/* One WebSocket connection of the load tool: non-blocking, on an epoll of its owner. */
+#ifndef BENCH_CLIENT_H
+#define BENCH_CLIENT_H
+
+#include "holdfast/buffer.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct client {
+	int fd;
+	int epoll;
+	bool is_open; /* the handshake is done */
+	bool wants_write;
+	struct buffer rx; /* the beginning of a frame that has not come whole */
+	struct buffer tx; /* what the socket has not taken yet */
+	/** A text frame has come, at a time of now_ns(). */
+	void (*text)(struct client *client, const char *text, size_t len, uint64_t when);
+	void *owner;
+};
+
+/**
+ * Connects to a port of this machine. `index` tells connections apart: each 4,096 of them come from
+ * an address of their own (127.0.0.1, 127.0.0.2, …), so that ports do not run out.
+ */
+void client_open(struct client *client, int epoll, unsigned port, unsigned index, const char *path);
+void client_send(struct client *client, const char *text, size_t len);
+void client_close(struct client *client);
+/**
+ * Waits until now_ns() is `until`, or one of the epoll's clients can be written to or read: does
+ * that, and calls text(). Dies when the server closes a connection.
+ */
+void client_wait(int epoll, uint64_t until);
+
+/** POST, waiting for the answer; dies unless it has this status. */
+void client_post(unsigned port, const char *path, const char *json, unsigned status);
+
+#endif

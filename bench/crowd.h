@@ -1,0 +1,37 @@
+/* The observers of a run. Each checks that it gets every event once, in order, byte for byte. */
+#ifndef BENCH_CROWD_H
+#define BENCH_CROWD_H
+
+#include "client.h"
+#include "histogram.h"
+
+struct member {
+	struct client client; /* first */
+	uint64_t last; /* n of the newest event it has */
+	bool is_live;
+};
+
+struct crowd {
+	int epoll;
+	unsigned port;
+	const char *session;
+	size_t pad;
+	struct member *members;
+	size_t size; /* how many may be opened */
+	size_t opened;
+	size_t live;
+	uint64_t measure_from; /* events published before this are checked and not measured */
+	struct histogram latency; /* from publishing to receipt, in ns */
+	/** A member has an event; may be NULL. */
+	void (*delivered)(void *owner, uint64_t n);
+	void *owner;
+};
+
+/** The session exists; `size` is how many observers there will be at most. */
+void crowd_init(struct crowd *crowd, int epoll, unsigned port, const char *session, size_t pad,
+	size_t size);
+void crowd_finish(struct crowd *crowd);
+/** Connects until `count` are live, a few at a time. */
+void crowd_gather(struct crowd *crowd, size_t count);
+
+#endif
