@@ -16,6 +16,15 @@ function of(kind, name, field) {
 	return median((kind, name, field) in quiet ? quiet[kind, name, field] : all[kind, name, field])
 }
 
+# A row with a figure from disturbed runs says so.
+function label(text, name,    list, i) {
+	split("holdfast peer-sync peer", list, " ")
+	for (i = 1; i <= 3; i++)
+		if (!((list[i], name, "other_cpu_percent") in quiet))
+			return text " (disturbed)"
+	return text
+}
+
 function ratio(name, field) {
 	return sprintf("%.2f", of("holdfast", name, field) / of("peer-sync", name, field))
 }
@@ -33,7 +42,7 @@ function times(kind, name) {
 }
 
 function throughput_row(text, name) {
-	printf "| %s | %s | **%s** | %s | %s | %s | %.0f / %.0f |\n", text,
+	printf "| %s | %s | **%s** | %s | %s | %s | %.0f / %.0f |\n", label(text, name),
 		amount(of("holdfast", name, "events_per_s")), amount(of("holdfast", name, "deliveries_per_s")),
 		amount(of("peer-sync", name, "deliveries_per_s")), amount(of("peer", name, "deliveries_per_s")),
 		ratio(name, "deliveries_per_s"), of("holdfast", name, "cpu_ns_per_delivery"),
@@ -41,7 +50,7 @@ function throughput_row(text, name) {
 }
 
 function latency_row(text, name) {
-	printf "| %s | %s / **%s** / %s / %s | %s | %s | %s | %s |\n", text,
+	printf "| %s | %s / **%s** / %s / %s | %s | %s | %s | %s |\n", label(text, name),
 		ms(of("holdfast", name, "latency_p50")), ms(of("holdfast", name, "latency_p99")),
 		ms(of("holdfast", name, "latency_p999")), ms(of("holdfast", name, "latency_max")),
 		times("peer-sync", name), times("peer", name), ratio(name, "latency_p50"), ratio(name, "latency_p99")
@@ -95,7 +104,7 @@ END {
 	idle_row("idle-1000")
 	idle_row("idle-5000")
 	print ""
-	printf "In %d of %d runs other programs took a tenth of a CPU at most; the figures are medians over those.\n", calm, runs
+	printf "In %d of %d runs other programs took a tenth of a CPU at most; the others were left out.\n", calm, runs
 	printf "One `fdatasync` of a 256-byte append on this disk: p50 %s ms, p99 %s ms.\n",
 		ms(of("disk", "sync-", "sync_p50")), ms(of("disk", "sync-", "sync_p99"))
 }
