@@ -90,6 +90,9 @@ bool session_id_is_valid(const char *id, size_t len);
 /** [A-Za-z0-9._:-]{1,max} */
 bool token_is_valid(const char *text, size_t len, size_t max);
 
+/* A longer message_id of a producer is refused, one of an agent is not kept. */
+#define MESSAGE_ID_MAX 256
+
 /**
  * An input event of a producer or an agent, checked; `data_json` is made by input_event_parse().
  */

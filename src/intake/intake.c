@@ -1,5 +1,7 @@
 #include "holdfast/intake.h"
 
+#include "holdfast/hash.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,44 +18,37 @@ static int refuse_storage(struct refusal *refusal, int error)
 
 /* --- producers --- */
 
-static const char *request_id_of(const struct input_event *in)
-{
-	bool has_one =
-		in->type == EVENT_PERMISSION_REQUEST || in->type == EVENT_PERMISSION_RESOLVED;
-	return has_one ? json_string_value(json_object_get(in->object, "request_id")) : NULL;
-}
-
 /**
  * A permission request must not ask what has been asked, nor an answer answer what has not: in the
- * session, and in the `before` events of the same batch that stand in front of this one.
+ * session, and in the events of the same batch that stand in front, whose requests are in `seen`.
  */
-static int check_permission(struct session *session, const struct input_event *in, size_t before,
-	struct refusal *refusal)
+static int check_permission(struct session *session, const struct input_event *in,
+	struct hash *seen, struct refusal *refusal)
 {
-	const char *id = request_id_of(in);
-	if (!id) {
+	if (in->type != EVENT_PERMISSION_REQUEST && in->type != EVENT_PERMISSION_RESOLVED) {
 		return 0;
 	}
-	enum permission_state state = session_permission(session, id).state;
-	for (const struct input_event *other = in - before; other < in; other++) {
-		const char *other_id = request_id_of(other);
-		if (other_id && strcmp(other_id, id) == 0) {
-			state = other->type == EVENT_PERMISSION_REQUEST ? PERMISSION_PENDING
-									: PERMISSION_RESOLVED;
-		}
+	const char *id = json_string_value(json_object_get(in->object, "request_id"));
+	enum permission_state state =
+		(enum permission_state)(uintptr_t)hash_get(seen, id, strlen(id));
+	if (state == PERMISSION_UNKNOWN) {
+		state = session_permission(session, id).state;
 	}
-	if (in->type == EVENT_PERMISSION_REQUEST && state != PERMISSION_UNKNOWN) {
+	bool asks = in->type == EVENT_PERMISSION_REQUEST;
+	if (asks && state != PERMISSION_UNKNOWN) {
 		return refuse(refusal, "bad_request",
 			"the request_id \"%.100s\" has been used before", id);
 	}
-	if (in->type == EVENT_PERMISSION_RESOLVED && state == PERMISSION_RESOLVED) {
+	if (!asks && state == PERMISSION_RESOLVED) {
 		return refuse(
 			refusal, "already_resolved", "\"%.100s\" has been resolved before", id);
 	}
-	if (in->type == EVENT_PERMISSION_RESOLVED && state == PERMISSION_UNKNOWN) {
+	if (!asks && state == PERMISSION_UNKNOWN) {
 		return refuse(refusal, "unknown_request",
 			"no permission request has the id \"%.100s\"", id);
 	}
+	uintptr_t next = asks ? PERMISSION_PENDING : PERMISSION_RESOLVED;
+	hash_put(seen, id, strlen(id), (void *)next);
 	return 0;
 }
 
@@ -85,17 +80,21 @@ int intake_append(struct session *session, const json_t *events, const struct li
 {
 	size_t count = json_array_size(events);
 	struct input_event *inputs = xcalloc(count, sizeof(*inputs));
-	for (size_t i = 0; i < count; i++) {
-		int r = input_event_parse(json_array_get(events, i), limits, &inputs[i], refusal);
-		r = r < 0 ? r : check_permission(session, &inputs[i], i, refusal);
-		if (r < 0) {
-			*ret_bad = i;
-			finish_all(inputs, i + 1);
-			return r;
-		}
-		complete_turn_end(&inputs[i]);
-	}
+	struct hash *seen = hash_create();
 	int r = 0;
+	for (size_t i = 0; i < count && r == 0; i++) {
+		r = input_event_parse(json_array_get(events, i), limits, &inputs[i], refusal);
+		r = r < 0 ? r : check_permission(session, &inputs[i], seen, refusal);
+		*ret_bad = i;
+		if (r == 0) {
+			complete_turn_end(&inputs[i]);
+		}
+	}
+	hash_destroy(seen);
+	if (r < 0) {
+		finish_all(inputs, count);
+		return r;
+	}
 	for (size_t i = 0; i < count && r == 0; i++) {
 		r = session_input(session, &inputs[i], &acks[i].seq, &acks[i].duplicate);
 	}
@@ -111,6 +110,10 @@ int intake_text(
 {
 	uint64_t seq;
 	bool duplicate;
+	if (message_id && strlen(message_id) > MESSAGE_ID_MAX) {
+		message_id = NULL; /* an agent's ids are its own; without one, its texts are one
+				      message */
+	}
 	return session_input(session,
 		&(struct input_event){.type = thought ? EVENT_THOUGHT_CHUNK : EVENT_MESSAGE_CHUNK,
 			.message_id = message_id,
@@ -127,8 +130,11 @@ int intake_event(struct session *session, const char *type, const json_t *data)
 		.type_name = type,
 		.type_len = strlen(type),
 		.object = data};
-	if (in.type == EVENT_UNKNOWN || input_data_check(in.type, data, &refusal) < 0 ||
-		check_permission(session, &in, 0, &refusal) < 0) {
+	struct hash *seen = hash_create();
+	bool good = in.type != EVENT_UNKNOWN && input_data_check(in.type, data, &refusal) == 0 &&
+		    check_permission(session, &in, seen, &refusal) == 0;
+	hash_destroy(seen);
+	if (!good) {
 		return -EINVAL;
 	}
 	in.data_json = json_dumps(data, JSON_COMPACT);

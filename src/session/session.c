@@ -143,6 +143,7 @@ int session_journal(struct session *session, enum record_kind kind, const char *
 	r = session_apply(session, &record, ret_seq);
 	assert(r == 0); /* our own record */
 	session->last_lsn = lsn;
+	session_status_note(session, lsn);
 	mark_dirty(session);
 	session_touch(session);
 	return 0;
@@ -227,44 +228,6 @@ void durable_wait_cancel(struct durable_wait *wait)
 
 /* --- committing --- */
 
-static bool status_equals(const struct session_status *a, const struct session_status *b)
-{
-	return a->is_prompting == b->is_prompting && a->is_running == b->is_running &&
-	       a->queue_length == b->queue_length && strcmp(a->status, b->status) == 0 &&
-	       (a->usage ? b->usage && strcmp(a->usage, b->usage) == 0 : !b->usage);
-}
-
-/**
- * Brings the shown state up to what is committed. While inputs wait for the disk, it is only what
- * the last committed event says; the rest follows with them.
- */
-static bool refresh_status(struct session *session)
-{
-	const struct session_state *state = &session->state;
-	struct session_status *shown = &session->channel.status;
-	if (!list_empty(&session->pending)) {
-		return false;
-	}
-	struct session_status now = {
-		.is_prompting = state->in_turn,
-		.is_running = state->agent_running,
-		.queue_length = state->queue_length,
-		.status = !list_empty(&state->permissions) ? "waiting"
-			  : state->in_turn                 ? "running"
-							   : "idle",
-		.usage = state->usage,
-	};
-	if (status_equals(&now, shown)) {
-		return false;
-	}
-	char *usage = state->usage ? xstrdup(state->usage) : NULL;
-	free(session->shown_usage);
-	session->shown_usage = usage;
-	*shown = now;
-	shown->usage = usage;
-	return true;
-}
-
 static void refresh_prompt(struct session *session)
 {
 	struct channel *channel = &session->channel;
@@ -281,7 +244,7 @@ static void refresh_prompt(struct session *session)
 void session_show_recovered(struct session *session)
 {
 	session->channel.max_seq = session_log_last_seq(session->log);
-	refresh_status(session);
+	session_status_show(session);
 	refresh_prompt(session);
 	session_touch(session); /* an open block is told of, and its timer runs */
 }
@@ -355,9 +318,9 @@ void session_commit(struct session *session, uint64_t lsn)
 	if (turn_ended) {
 		session_log_checkpoint(session->log);
 	}
-	bool changed = refresh_status(session);
+	bool changed = session_status_commit(session, lsn);
 	refresh_prompt(session);
-	if (list_empty(&session->pending) && session->last_lsn <= (int64_t)lsn) {
+	if (session->last_lsn <= (int64_t)lsn) {
 		list_remove(&session->dirty_link);
 	}
 	end_waits(session, lsn, 0);
@@ -390,6 +353,7 @@ void session_fail(struct session *session, int error)
 		event_unref(pending->event);
 		free(pending);
 	}
+	session_status_drop(session);
 	list_remove(&session->dirty_link);
 	end_waits(session, UINT64_MAX, error);
 }
@@ -405,6 +369,7 @@ struct session *session_new(struct session_table *table, struct session_log *log
 	session->resolved = hash_create();
 	session->timer_at = INT64_MAX;
 	list_init(&session->pending);
+	list_init(&session->pending_states);
 	list_init(&session->waits);
 	list_init(&session->dirty_link);
 	list_init(&session->touched_link);

@@ -73,6 +73,7 @@ struct session {
 	int64_t last_lsn; /* of its newest record */
 	bool emitting_prompt;
 	struct list pending; /* struct pending_event, in seq order */
+	struct list pending_states; /* what the state became by inputs that wait for the disk */
 	struct list waits; /* struct durable_wait, in lsn order */
 
 	struct list dirty_link; /* table.dirty: has pending events or waits */
@@ -126,6 +127,16 @@ int session_snapshot_load(struct session *session, const char *bytes, size_t len
 /* session_input.c: the payload of RECORD_INPUT */
 void session_input_pack(const struct input_event *input, struct buffer *out);
 int session_input_unpack(const char *bytes, size_t len, struct input_event *ret);
+
+/* session_status.c: the part of the state that observers are told, when it is durable */
+/** After a record has been applied: if it changed the status, the change waits for its lsn. */
+void session_status_note(struct session *session, int64_t lsn);
+/** Shows what is durable now. Returns whether that is something new. */
+bool session_status_commit(struct session *session, uint64_t lsn);
+/** Shows the state as it is: after recovery. */
+void session_status_show(struct session *session);
+/** Forgets what waits. */
+void session_status_drop(struct session *session);
 
 /* session.c */
 struct session *session_new(struct session_table *table, struct session_log *log);

@@ -15,6 +15,9 @@
 #include <string.h>
 #include <unistd.h>
 
+/* Logs in one job: each takes two descriptors for as long as it lasts. */
+#define PORTION 64
+
 /** What the thread pool needs of one log; nothing in it is shared with the loop. */
 struct item {
 	char *id;
@@ -28,11 +31,11 @@ struct item {
 struct checkpoint {
 	uv_work_t work;
 	struct store *store;
-	struct session_log *only; /* NULL: all */
-	uint64_t segment;
-	struct item *items;
+	bool in_round; /* of the logs of all sessions, after which old segments may go */
+	bool more; /* the round goes on with another portion */
+	bool all; /* every log could be taken */
+	struct item items[PORTION];
 	size_t count;
-	size_t capacity;
 	int status; /* of what they have in common */
 };
 
@@ -111,7 +114,7 @@ static void checkpoint_run(struct checkpoint *cp)
 	for (size_t i = 0; i < cp->count; i++) {
 		cp->items[i].status = checkpoint_item(&cp->items[i]);
 	}
-	cp->status = !cp->only && fsync(cp->store->sessions_fd) < 0 ? -errno : 0;
+	cp->status = cp->in_round && fsync(cp->store->sessions_fd) < 0 ? -errno : 0;
 }
 
 /** Fills an item; false if the log's lines could not all be written to its file. */
@@ -161,39 +164,57 @@ static bool checkpoint_end(struct checkpoint *cp)
 		free(item->id);
 		buffer_finish(&item->metadata);
 	}
-	free(cp->items);
 	return good;
 }
 
-/** Adds a log to the checkpoint; false if it could not be taken. */
-static bool add_log(struct checkpoint *cp, struct session_log *log)
+/** Adds a log, if it has changed and can be taken. */
+static void add_log(struct checkpoint *cp, struct session_log *log)
 {
+	list_remove(&log->wanted_link);
 	if (!log->dirty) {
-		return true;
-	}
-	if (cp->count == cp->capacity) {
-		cp->capacity = cp->capacity ? cp->capacity * 2 : 1;
-		cp->items = xrealloc(cp->items, cp->capacity * sizeof(*cp->items));
+		return;
 	}
 	cp->items[cp->count] = (struct item){0};
-	if (!take_log(log, &cp->items[cp->count])) {
-		return false;
+	if (take_log(log, &cp->items[cp->count])) {
+		cp->count++;
+	} else {
+		cp->all = false;
 	}
-	cp->count++;
-	return true;
 }
 
-/** Collects the logs; false if one of them could not be taken: then old segments must stay. */
-static bool collect(struct checkpoint *cp)
+/** The next portion of the round: what has changed and was not in it yet. */
+static void collect_round(struct checkpoint *cp)
 {
-	if (cp->only) {
-		return add_log(cp, cp->only);
+	struct store *store = cp->store;
+	cp->in_round = true;
+	list_for_each(link, &store->logs) {
+		struct session_log *log = list_entry(link, struct session_log, link);
+		if (!log->dirty || log->round == store->round) {
+			continue;
+		}
+		if (cp->count == PORTION) {
+			cp->more = true;
+			return;
+		}
+		log->round = store->round;
+		add_log(cp, log);
 	}
-	bool all = true;
-	list_for_each(link, &cp->store->logs) {
-		all = add_log(cp, list_entry(link, struct session_log, link)) && all;
+}
+
+static void collect_wanted(struct checkpoint *cp)
+{
+	while (cp->count < PORTION && !list_empty(&cp->store->wanted)) {
+		add_log(cp, list_entry(cp->store->wanted.next, struct session_log, wanted_link));
 	}
-	return all;
+}
+
+static struct checkpoint *checkpoint_new(struct store *store)
+{
+	struct checkpoint *cp = xcalloc(1, sizeof(*cp));
+	cp->work.data = cp;
+	cp->store = store;
+	cp->all = true;
+	return cp;
 }
 
 static void work(uv_work_t *work_req)
@@ -201,97 +222,87 @@ static void work(uv_work_t *work_req)
 	checkpoint_run(work_req->data);
 }
 
-static void start_all_if_due(struct store *store);
-
-static void end_single(struct checkpoint *cp)
-{
-	struct store *store = cp->store;
-	struct session_log *log = cp->count ? log_of(store, &cp->items[0]) : NULL;
-	store->checkpoints--;
-	checkpoint_end(cp);
-	if (log) {
-		log->checkpointing = false;
-		if (log->again && !store->closing) {
-			session_log_checkpoint(log);
-		}
-	}
-}
-
-static void end_all(struct checkpoint *cp)
-{
-	struct store *store = cp->store;
-	uint64_t segment = cp->segment;
-	store->checkpointing_all = false;
-	if (checkpoint_end(cp)) {
-		journal_drop_before(&store->journal, segment);
-	}
-}
+static void start_if_due(struct store *store);
 
 static void work_done(uv_work_t *work_req, int status)
 {
 	struct checkpoint *cp = work_req->data;
 	struct store *store = cp->store;
+	bool good = checkpoint_end(cp) && cp->all;
 	store->jobs--;
-	if (cp->only) {
-		end_single(cp);
-	} else {
-		end_all(cp);
+	store->checkpointing = false;
+	if (cp->in_round) {
+		store->round_is_good = store->round_is_good && good;
+		if (!cp->more) {
+			if (store->round_is_good) {
+				journal_drop_before(&store->journal, store->round_segment);
+			}
+			store->round_segment = 0;
+		}
 	}
 	free(cp);
-	start_all_if_due(store);
+	start_if_due(store);
 }
 
-static void start(struct store *store, struct session_log *only, uint64_t segment)
+/**
+ * One checkpoint at a time, of a portion of the logs: so no two write the same metadata.json,
+ * segments do not go while a log that counts as clean is not on disk yet, and the journal's own
+ * syncs find room on the thread pool, however many sessions end their turn at once.
+ */
+static void start_if_due(struct store *store)
 {
-	struct checkpoint *cp = xcalloc(1, sizeof(*cp));
-	cp->work.data = cp;
-	cp->store = store;
-	cp->only = only;
-	cp->segment = collect(cp) ? segment : 0;
+	if (store->checkpointing || store->closing) {
+		return;
+	}
+	if (!store->round_segment && store->drop_before) {
+		store->round_segment = store->drop_before;
+		store->drop_before = 0;
+		store->round_is_good = true;
+		store->round++;
+	}
+	struct checkpoint *cp = checkpoint_new(store);
+	if (store->round_segment) {
+		collect_round(cp);
+	} else {
+		collect_wanted(cp);
+	}
+	if (!cp->count && !cp->in_round) {
+		free(cp);
+		return;
+	}
+	store->checkpointing = true;
 	store->jobs++;
 	int r = uv_queue_work(store->loop, &cp->work, work, work_done);
 	assert(r == 0);
 }
 
-/**
- * The checkpoint after which segments go waits until none of a single log is under way: such a log
- * counts as clean already, but is not on disk yet. Nor do the two write the same metadata.json at
- * once.
- */
-static void start_all_if_due(struct store *store)
-{
-	if (store->drop_before && !store->checkpoints && !store->checkpointing_all &&
-		!store->closing) {
-		uint64_t segment = store->drop_before;
-		store->drop_before = 0;
-		store->checkpointing_all = true;
-		start(store, NULL, segment);
-	}
-}
-
 void checkpoint_all(struct store *store, uint64_t segment)
 {
 	store->drop_before = segment;
-	start_all_if_due(store);
+	start_if_due(store);
 }
 
 void session_log_checkpoint(struct session_log *log)
 {
-	struct store *store = log->store;
 	log->dirty = true;
-	log->again = log->checkpointing;
-	if (log->checkpointing || store->checkpointing_all || store->drop_before) {
-		return; /* it stays changed, and its turn comes with the next one */
+	if (list_empty(&log->wanted_link)) {
+		list_append(&log->store->wanted, &log->wanted_link);
 	}
-	log->checkpointing = true;
-	store->checkpoints++;
-	start(store, log, 0);
+	start_if_due(log->store);
 }
 
 int checkpoint_now(struct store *store)
 {
-	struct checkpoint cp = {.store = store};
-	bool all = collect(&cp);
-	checkpoint_run(&cp);
-	return checkpoint_end(&cp) && all ? 0 : -EIO;
+	bool good = true;
+	bool more = true;
+	store->round++;
+	while (more) {
+		struct checkpoint *cp = checkpoint_new(store);
+		collect_round(cp);
+		checkpoint_run(cp);
+		good = checkpoint_end(cp) && cp->all && good;
+		more = cp->more;
+		free(cp);
+	}
+	return good ? 0 : -EIO;
 }

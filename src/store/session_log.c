@@ -27,6 +27,7 @@ struct session_log *session_log_new(
 	log->first_seq = 1;
 	log->fd = -1;
 	list_init(&log->fd_link);
+	list_init(&log->wanted_link);
 	list_append(&store->logs, &log->link);
 	hash_put(store->by_id, id, strlen(id), log);
 	return log;
@@ -58,6 +59,7 @@ void session_log_free(struct session_log *log)
 		drop_hot(log);
 	}
 	list_remove(&log->link);
+	list_remove(&log->wanted_link);
 	hash_remove(log->store->by_id, log->id, strlen(log->id));
 	free(log->hot);
 	free(log->offsets);

@@ -128,6 +128,7 @@ int store_open(uv_loop_t *loop, const char *dir, enum store_durability durabilit
 		.by_id = hash_create()};
 	list_init(&store->logs);
 	list_init(&store->open_logs);
+	list_init(&store->wanted);
 	journal_init(&store->journal, store);
 	*ret_why = NULL;
 	*ret_store = store;

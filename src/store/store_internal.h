@@ -61,8 +61,8 @@ struct session_log {
 	size_t hot_size; /* bytes of JSON */
 
 	bool dirty; /* changed since its last checkpoint */
-	bool checkpointing; /* on its own, not with all others */
-	bool again; /* it has changed since that began */
+	struct list wanted_link; /* store.wanted: a checkpoint of its own is due */
+	uint64_t round; /* the last round of checkpoints that it was in */
 };
 
 struct store {
@@ -79,10 +79,13 @@ struct store {
 	struct hash *by_id; /* struct session_log */
 	struct list open_logs;
 	size_t open_count;
-	unsigned checkpoints; /* of single logs, under way */
-	bool checkpointing_all;
-	uint64_t drop_before; /* a checkpoint of all logs is due; then segments before this may go;
-				 0: none */
+	/* Checkpoints: one portion is under way at a time. */
+	bool checkpointing;
+	struct list wanted; /* struct session_log */
+	uint64_t round; /* counts the checkpoints of all logs */
+	uint64_t round_segment; /* the one under way: segments before this go in its end; 0: none */
+	bool round_is_good;
+	uint64_t drop_before; /* another one is due; 0: none */
 	unsigned jobs; /* on the thread pool, but for the journal's batch */
 	bool opening; /* recovery is under way: nothing is left to the thread pool */
 	bool closing;

@@ -241,7 +241,7 @@ int input_event_parse(const json_t *json, const struct limits *limits, struct in
 		return r;
 	}
 	if (message_id && (!json_is_string(message_id) || !json_string_length(message_id) ||
-				  json_string_length(message_id) > 256)) {
+				  json_string_length(message_id) > MESSAGE_ID_MAX)) {
 		return refuse(
 			refusal, "bad_request", "message_id must be a string of 1 to 256 bytes");
 	}

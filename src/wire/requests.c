@@ -377,7 +377,8 @@ static int find_type(const char *name, enum request_side side, enum request_type
 		}
 	}
 	if (side == SIDE_PRODUCER && strcmp(name, "append_snapshot") == 0) {
-		return refuse(refusal, "unsupported", "this version does not take append_snapshot yet");
+		return refuse(
+			refusal, "unsupported", "this version does not take append_snapshot yet");
 	}
 	return refuse(refusal, "unknown_type",
 		"this socket knows no frame of type \"%.40s\"; it takes %s", name, takes[side]);

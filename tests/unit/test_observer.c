@@ -2,9 +2,7 @@
  * Observers: pages, live events, and above all the moment between the two (CONTRACT.md, section 4).
  * The client in fake_socket.c checks every frame; these tests see to it that the moments come.
  */
-#include "fake_socket.h"
-#include "random.h"
-#include "rig.h"
+#include "stage.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,116 +12,48 @@
 /* cmocka wants the ones above first. */
 #include <cmocka.h>
 
-/* A session on disk, with nothing of its log in memory unless a test says so. */
-struct stage {
-	struct rig rig;
-	struct session *session;
-	struct channel *channel;
-	struct fake_socket socket;
-};
-
-static void append(struct stage *st, int count)
-{
-	for (int i = 0; i < count; i++) {
-		rig_put(st->session, "x-note", "{\"text\":\"some text to fill a line with\"}");
-	}
-}
-
-/** As append(), and it is committed. */
-static void fill(struct stage *st, int count)
-{
-	append(st, count);
-	rig_settle(&st->rig);
-}
-
-static int setup(void **state)
-{
-	struct stage *st = xcalloc(1, sizeof(*st));
-	rig_init(&st->rig);
-	st->rig.limits.hot_tail_size = 1;
-	assert_int_equal(rig_open(&st->rig), 0);
-	st->session = rig_session(&st->rig, "s");
-	st->channel = session_channel(st->session);
-	rig_settle(&st->rig);
-	*state = st;
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	struct stage *st = *state;
-	if (st->socket.frames) {
-		fake_socket_finish(&st->socket);
-	}
-	rig_finish(&st->rig);
-	free(st);
-	return 0;
-}
-
-static struct load_request after(uint64_t seq, size_t limit, bool follow)
-{
-	return (struct load_request){
-		.from = LOAD_AFTER, .seq = seq, .limit = limit, .follow = follow};
-}
-
-static struct load_request newest(size_t limit)
-{
-	return (struct load_request){.from = LOAD_NEWEST, .limit = limit};
-}
-
-static struct load_request before(uint64_t seq, size_t limit)
-{
-	return (struct load_request){.from = LOAD_BEFORE, .seq = seq, .limit = limit};
-}
-
-static void open_socket(struct stage *st, enum deltas deltas)
-{
-	fake_socket_open(&st->socket, st->channel, deltas);
-	fake_socket_expect(&st->socket, "connected");
-}
-
 /* --- pages --- */
 
 static void pages_of_a_log(void **state)
 {
 	struct stage *st = *state;
-	fill(st, 12);
-	open_socket(st, DELTAS_NONE);
+	stage_fill(st, 12);
+	stage_open_socket(st, DELTAS_NONE);
 	fake_socket_load(&st->socket, &(struct load_request){.from = LOAD_AFTER, .limit = 5});
 	rig_settle(&st->rig);
 	fake_socket_expect(&st->socket, "events_loaded 1-5 more");
-	struct load_request load = after(5, 5, false);
+	struct load_request load = load_after(5, 5, false);
 	fake_socket_load(&st->socket, &load);
 	rig_settle(&st->rig);
 	fake_socket_expect(&st->socket, "events_loaded 6-10 more");
-	fill(st, 1);
+	stage_fill(st, 1);
 	fake_socket_expect(&st->socket, ""); /* not live yet */
-	load = after(10, 5, false);
+	load = load_after(10, 5, false);
 	fake_socket_load(&st->socket, &load);
 	rig_settle(&st->rig);
 	fake_socket_expect(&st->socket, "events_loaded 11-13; state idle");
-	fill(st, 2);
+	stage_fill(st, 2);
 	fake_socket_expect(&st->socket, "events 14-15");
-	load = before(4, 2);
+	load = load_before(4, 2);
 	fake_socket_load(&st->socket, &load);
 	rig_settle(&st->rig);
 	fake_socket_expect(&st->socket, "events_loaded 2-3 more");
-	load = before(3, 50);
+	load = load_before(3, 50);
 	fake_socket_load(&st->socket, &load);
 	rig_settle(&st->rig);
-	load = before(1, 50);
+	load = load_before(1, 50);
 	fake_socket_load(&st->socket, &load);
 	fake_socket_expect(&st->socket, "events_loaded 1-2; events_loaded 0-0");
-	fill(st, 1);
+	stage_fill(st, 1);
 	fake_socket_expect(&st->socket, "events 16-16");
 }
 
 static void follow_sends_page_after_page(void **state)
 {
 	struct stage *st = *state;
-	fill(st, 11);
-	open_socket(st, DELTAS_NONE);
-	struct load_request load = after(0, 4, true);
+	stage_fill(st, 11);
+	stage_open_socket(st, DELTAS_NONE);
+	struct load_request load = load_after(0, 4, true);
 	fake_socket_load(&st->socket, &load);
 	rig_settle(&st->rig);
 	fake_socket_expect(&st->socket,
@@ -134,15 +64,15 @@ static void an_empty_session_is_live_at_once(void **state)
 {
 	struct stage *st = *state;
 	struct fake_socket other;
-	open_socket(st, DELTAS_NONE);
+	stage_open_socket(st, DELTAS_NONE);
 	fake_socket_open(&other, st->channel, DELTAS_NONE);
-	struct load_request load = newest(50);
+	struct load_request load = load_newest(50);
 	fake_socket_load(&st->socket, &load);
 	fake_socket_expect(&st->socket, "events_loaded 0-0; state idle");
-	load = after(0, 50, false);
+	load = load_after(0, 50, false);
 	fake_socket_load(&other, &load);
 	fake_socket_expect(&other, "connected; events_loaded 0-0; state idle");
-	fill(st, 1);
+	stage_fill(st, 1);
 	fake_socket_expect(&st->socket, "events 1-1");
 	fake_socket_expect(&other, "events 1-1");
 	fake_socket_finish(&other);
@@ -151,13 +81,13 @@ static void an_empty_session_is_live_at_once(void **state)
 static void the_server_is_always_right(void **state)
 {
 	struct stage *st = *state;
-	fill(st, 5);
-	open_socket(st, DELTAS_NONE);
-	struct load_request load = after(6, 3, true);
+	stage_fill(st, 5);
+	stage_open_socket(st, DELTAS_NONE);
+	struct load_request load = load_after(6, 3, true);
 	fake_socket_load(&st->socket, &load);
 	rig_settle(&st->rig);
 	fake_socket_expect(&st->socket, "events_loaded 3-5 more reset ahead; state idle");
-	load = after(2, 3, false);
+	load = load_after(2, 3, false);
 	load.has_epoch = true;
 	load.epoch = session_log_epoch(st->channel->log) + 1;
 	fake_socket_load(&st->socket, &load);
@@ -173,21 +103,21 @@ static void a_page_is_bounded_in_bytes(void **state)
 {
 	struct stage *st = *state;
 	st->rig.limits.page_size = 400;
-	fill(st, 20);
-	open_socket(st, DELTAS_NONE);
-	struct load_request load = after(0, 50, true);
+	stage_fill(st, 20);
+	stage_open_socket(st, DELTAS_NONE);
+	struct load_request load = load_after(0, 50, true);
 	fake_socket_load(&st->socket, &load);
 	rig_settle(&st->rig);
 	assert_int_equal(st->socket.last, 20);
 	assert_true(fake_socket_count(&st->socket, "events_loaded") > 5);
-	load = newest(50);
+	load = load_newest(50);
 	fake_socket_load(&st->socket, &load);
 	rig_settle(&st->rig);
 	uint64_t first = (uint64_t)json_integer_value(
 		json_object_get(fake_socket_newest(&st->socket, "events_loaded"), "first_seq"));
 	assert_int_equal(st->socket.last, 20);
 	assert_true(first > 10);
-	load = before(first, 50);
+	load = load_before(first, 50);
 	fake_socket_load(&st->socket, &load);
 	rig_settle(&st->rig);
 	assert_int_equal(json_integer_value(json_object_get(
@@ -209,12 +139,12 @@ enum moment {
 static void race(struct stage *st, const struct load_request *load, enum moment moment)
 {
 	if (moment != READ_FIRST) {
-		append(st, 3);
+		stage_append(st, 3);
 		session_table_end_turn(st->rig.table);
 	}
 	fake_socket_load(&st->socket, load);
 	if (moment != COMMIT_FIRST) {
-		append(st, 3);
+		stage_append(st, 3);
 		session_table_end_turn(st->rig.table);
 	}
 	rig_settle(&st->rig);
@@ -227,25 +157,25 @@ static void race_anew(
 	const struct load_request *load, enum moment moment, size_t hot, enum deltas deltas)
 {
 	void *state;
-	setup(&state);
+	stage_setup_cold(&state);
 	struct stage *st = state;
 	st->rig.limits.hot_tail_size = hot;
-	fill(st, 20);
+	stage_fill(st, 20);
 	fake_socket_open(&st->socket, st->channel, deltas);
 	race(st, load, moment);
 	if (load->from == LOAD_AFTER && !load->follow && !st->socket.live) {
 		/* It was told has_more: it asks for the rest. */
 		assert_int_equal(st->socket.last, 20);
-		struct load_request rest = after(20, 50, false);
+		struct load_request rest = load_after(20, 50, false);
 		fake_socket_load(&st->socket, &rest);
 		rig_settle(&st->rig);
 	}
 	assert_true(st->socket.live);
 	assert_int_equal(st->socket.last, st->channel->max_seq);
 	assert_int_equal(st->channel->max_seq, moment == COMMIT_BETWEEN ? 26 : 23);
-	fill(st, 2);
+	stage_fill(st, 2);
 	assert_int_equal(st->socket.last, st->channel->max_seq);
-	teardown(&state);
+	stage_teardown(&state);
 }
 
 static void registration_race_sends_missed_events(void **state)
@@ -255,9 +185,9 @@ static void registration_race_sends_missed_events(void **state)
 	for (size_t m = 0; m < 3; m++) {
 		for (size_t h = 0; h < 3; h++) {
 			for (enum deltas deltas = DELTAS_NONE; deltas <= DELTAS_HTML; deltas++) {
-				struct load_request loads[] = {after(0, 50, false),
-					after(0, 4, true), after(13, 7, true), after(20, 50, false),
-					newest(50), newest(3)};
+				struct load_request loads[] = {load_after(0, 50, false),
+					load_after(0, 4, true), load_after(13, 7, true),
+					load_after(20, 50, false), load_newest(50), load_newest(3)};
 				for (size_t i = 0; i < sizeof(loads) / sizeof(loads[0]); i++) {
 					race_anew(&loads[i], moments[m], hot_sizes[h], deltas);
 				}
@@ -278,11 +208,11 @@ static const char *open_text(const struct stage *st)
 static void who_comes_late_gets_the_open_text(void **state)
 {
 	struct stage *st = *state;
-	fill(st, 3);
+	stage_fill(st, 3);
 	rig_say(st->session, "- a\n");
 	rig_settle(&st->rig);
-	open_socket(st, DELTAS_TEXT);
-	struct load_request load = after(0, 50, false);
+	stage_open_socket(st, DELTAS_TEXT);
+	struct load_request load = load_after(0, 50, false);
 	fake_socket_load(&st->socket, &load);
 	rig_settle(&st->rig);
 	assert_string_equal(open_text(st), "- a\n");
@@ -297,12 +227,12 @@ static void who_comes_late_gets_the_open_text(void **state)
 static void who_was_overtaken_gets_no_half_text(void **state)
 {
 	struct stage *st = *state;
-	fill(st, 20);
-	open_socket(st, DELTAS_TEXT);
-	append(st, 3);
+	stage_fill(st, 20);
+	stage_open_socket(st, DELTAS_TEXT);
+	stage_append(st, 3);
 	rig_say(st->session, "- a\n");
 	session_table_end_turn(st->rig.table);
-	struct load_request load = newest(3);
+	struct load_request load = load_newest(3);
 	fake_socket_load(&st->socket, &load);
 	rig_settle(&st->rig);
 	assert_string_equal(open_text(st), "");
@@ -320,17 +250,17 @@ static void who_was_overtaken_gets_no_half_text(void **state)
 static void live_events_come_during_a_page_of_older_ones(void **state)
 {
 	struct stage *st = *state;
-	fill(st, 20);
-	open_socket(st, DELTAS_NONE);
-	struct load_request load = newest(3);
+	stage_fill(st, 20);
+	stage_open_socket(st, DELTAS_NONE);
+	struct load_request load = load_newest(3);
 	fake_socket_load(&st->socket, &load);
 	rig_settle(&st->rig);
 	fake_socket_expect(&st->socket, "events_loaded 18-20 more; state idle");
-	load = before(18, 5);
-	append(st, 2);
+	load = load_before(18, 5);
+	stage_append(st, 2);
 	session_table_end_turn(st->rig.table);
 	fake_socket_load(&st->socket, &load);
-	append(st, 2);
+	stage_append(st, 2);
 	rig_settle(&st->rig);
 	fake_socket_expect(&st->socket, "events_loaded 13-17 more; events 21-22; events 23-24");
 }
@@ -339,12 +269,12 @@ static void live_events_come_during_a_page_of_older_ones(void **state)
 static void a_load_that_is_overtaken_again_and_again(void **state)
 {
 	struct stage *st = *state;
-	fill(st, 30);
-	open_socket(st, DELTAS_NONE);
-	struct load_request load = after(0, 5, true);
+	stage_fill(st, 30);
+	stage_open_socket(st, DELTAS_NONE);
+	struct load_request load = load_after(0, 5, true);
 	fake_socket_load(&st->socket, &load);
 	for (int i = 0; i < 20 && !st->socket.live; i++) {
-		append(st, 3);
+		stage_append(st, 3);
 		rig_turn(&st->rig);
 	}
 	rig_settle(&st->rig);
@@ -355,9 +285,9 @@ static void a_load_that_is_overtaken_again_and_again(void **state)
 static void a_deleted_session_ends_its_loads(void **state)
 {
 	struct stage *st = *state;
-	fill(st, 20);
-	open_socket(st, DELTAS_NONE);
-	struct load_request load = after(0, 50, false);
+	stage_fill(st, 20);
+	stage_open_socket(st, DELTAS_NONE);
+	struct load_request load = load_after(0, 50, false);
 	session_delete(st->session);
 	session_table_end_turn(st->rig.table);
 	fake_socket_load(&st->socket, &load); /* its read is behind the deletion */
@@ -371,9 +301,9 @@ static void a_deleted_session_ends_its_loads(void **state)
 static void a_closed_observer_forgets_its_read(void **state)
 {
 	struct stage *st = *state;
-	fill(st, 20);
-	open_socket(st, DELTAS_NONE);
-	struct load_request load = after(0, 50, false);
+	stage_fill(st, 20);
+	stage_open_socket(st, DELTAS_NONE);
+	struct load_request load = load_after(0, 50, false);
 	fake_socket_load(&st->socket, &load);
 	observer_destroy(st->socket.observer);
 	st->socket.observer = NULL;
@@ -384,11 +314,11 @@ static void a_closed_observer_forgets_its_read(void **state)
 static void a_new_load_takes_the_place_of_the_old(void **state)
 {
 	struct stage *st = *state;
-	fill(st, 20);
-	open_socket(st, DELTAS_NONE);
-	struct load_request load = after(0, 5, true);
+	stage_fill(st, 20);
+	stage_open_socket(st, DELTAS_NONE);
+	struct load_request load = load_after(0, 5, true);
 	fake_socket_load(&st->socket, &load);
-	load = newest(4);
+	load = load_newest(4);
 	fake_socket_load(&st->socket, &load);
 	rig_settle(&st->rig);
 	fake_socket_expect(&st->socket, "events_loaded 17-20 more; state idle");
@@ -399,15 +329,15 @@ static void a_new_load_takes_the_place_of_the_old(void **state)
 static void a_full_socket_costs_a_cursor(void **state)
 {
 	struct stage *st = *state;
-	fill(st, 10);
-	open_socket(st, DELTAS_NONE);
-	struct load_request load = newest(5);
+	stage_fill(st, 10);
+	stage_open_socket(st, DELTAS_NONE);
+	struct load_request load = load_newest(5);
 	fake_socket_load(&st->socket, &load);
 	rig_settle(&st->rig);
 	fake_socket_expect(&st->socket, "events_loaded 6-10 more; state idle");
 	fake_socket_drain(&st->socket, 0);
 	for (int i = 0; i < 40; i++) {
-		fill(st, 20);
+		stage_fill(st, 20);
 	}
 	fake_socket_expect(&st->socket, "");
 	assert_true(st->socket.wanted);
@@ -422,12 +352,12 @@ static void a_full_socket_costs_a_cursor(void **state)
 static void a_socket_that_fills_during_the_read(void **state)
 {
 	struct stage *st = *state;
-	fill(st, 20);
-	open_socket(st, DELTAS_NONE);
-	struct load_request load = after(0, 8, true);
+	stage_fill(st, 20);
+	stage_open_socket(st, DELTAS_NONE);
+	struct load_request load = load_after(0, 8, true);
 	fake_socket_load(&st->socket, &load);
 	fake_socket_drain(&st->socket, 0);
-	append(st, 3);
+	stage_append(st, 3);
 	rig_settle(&st->rig);
 	fake_socket_expect(&st->socket, "");
 	while (!st->socket.live || st->socket.last < st->channel->max_seq) {
@@ -443,7 +373,7 @@ static void a_socket_that_fills_during_the_read(void **state)
 static void answers_are_bounded(void **state)
 {
 	struct stage *st = *state;
-	open_socket(st, DELTAS_NONE);
+	stage_open_socket(st, DELTAS_NONE);
 	fake_socket_drain(&st->socket, 0);
 	for (size_t i = 0; i < st->rig.limits.outbox_frames; i++) {
 		observer_send(st->socket.observer, frame_make("note", "{}", 2));
@@ -458,10 +388,10 @@ static void answers_are_bounded(void **state)
 static void answers_keep_their_order_and_go_first(void **state)
 {
 	struct stage *st = *state;
-	fill(st, 3);
-	open_socket(st, DELTAS_NONE);
+	stage_fill(st, 3);
+	stage_open_socket(st, DELTAS_NONE);
 	fake_socket_drain(&st->socket, 0);
-	struct load_request load = newest(5);
+	struct load_request load = load_newest(5);
 	fake_socket_load(&st->socket, &load);
 	observer_send(st->socket.observer, frame_make("one", "{}", 2));
 	observer_send(st->socket.observer, frame_make("two", "{}", 2));
@@ -480,14 +410,14 @@ static void answers_keep_their_order_and_go_first(void **state)
 static void a_full_socket_is_not_filled_further(void **state)
 {
 	struct stage *st = *state;
-	open_socket(st, DELTAS_TEXT);
-	struct load_request load = newest(5);
+	stage_open_socket(st, DELTAS_TEXT);
+	struct load_request load = load_newest(5);
 	fake_socket_load(&st->socket, &load);
 	fake_socket_expect(&st->socket, "events_loaded 0-0; state idle");
 	fake_socket_drain(&st->socket, 0);
 	rig_say(st->session, "- a\n");
 	for (size_t i = 0; i < st->rig.limits.outbox_frames; i++) {
-		append(st, 2);
+		stage_append(st, 2);
 		rig_say(st->session, "- b\n");
 		rig_settle(&st->rig);
 	}
@@ -509,96 +439,6 @@ static void a_full_socket_is_not_filled_further(void **state)
 	fake_socket_expect(&st->socket, "delta 517 new; events 515-516; state running");
 }
 
-/* --- anything at all --- */
-
-#define CROWD 4
-
-static void load_something(struct stage *st, struct fake_socket *s, struct random *r)
-{
-	uint64_t max = st->channel->max_seq;
-	struct load_request loads[] = {
-		newest(1 + random_below(r, 20)),
-		before(1 + random_below(r, (uint32_t)max + 3), 1 + random_below(r, 20)),
-		after(s->has_page ? s->last : 0, 1 + random_below(r, 20), true),
-		after(random_below(r, (uint32_t)max + 3), 1 + random_below(r, 20), true),
-		after(random_below(r, (uint32_t)max + 1), 1 + random_below(r, 20), false),
-	};
-	fake_socket_load(s, &loads[random_below(r, 5)]);
-}
-
-static void do_something(struct stage *st, struct fake_socket *crowd, struct random *r)
-{
-	struct fake_socket *s = &crowd[random_below(r, CROWD)];
-	switch (random_below(r, 10)) {
-	case 0:
-		load_something(st, s, r);
-		break;
-	case 1:
-		fake_socket_drain(s, random_below(r, 3));
-		break;
-	case 2:
-		fake_socket_drain(s, 100);
-		break;
-	case 3:
-		rig_turn(&st->rig);
-		break;
-	case 4:
-		rig_put(st->session, "turn_end", "{}");
-		break;
-	case 5:
-		session_table_end_turn(st->rig.table);
-		break;
-	case 6:
-		rig_say(st->session, random_below(r, 3) ? "- é\n" : "\n\ntext");
-		break;
-	case 7:
-		rig_think(st->session, "hm");
-		break;
-	default:
-		append(st, 1 + (int)random_below(r, 3));
-	}
-}
-
-/** In the end every client loads what it misses, and must have the whole log. */
-static void catch_up(struct stage *st, struct fake_socket *s)
-{
-	fake_socket_drain(s, SIZE_MAX);
-	struct load_request load = after(s->live ? s->last : 0, 50, true);
-	fake_socket_load(s, &load);
-	do {
-		rig_settle(&st->rig);
-		fake_socket_drain(s, SIZE_MAX);
-	} while (s->wanted || st->rig.loop.active_reqs.count);
-	assert_true(s->live);
-	assert_int_equal(s->last, st->channel->max_seq);
-}
-
-static void whatever_happens_every_client_has_the_log(void **state)
-{
-	for (uint64_t seed = 1; seed <= 150; seed++) {
-		void *stage;
-		struct random r = {seed};
-		struct fake_socket crowd[CROWD];
-		setup(&stage);
-		struct stage *st = stage;
-		st->rig.limits.hot_tail_size = seed % 3 ? 1 : 600;
-		st->rig.limits.page_size = seed % 2 ? 700 : 1 << 20;
-		for (size_t i = 0; i < CROWD; i++) {
-			fake_socket_open(&crowd[i], st->channel, (enum deltas)(i % 3));
-		}
-		for (int i = 0; i < 150; i++) {
-			do_something(st, crowd, &r);
-		}
-		rig_settle(&st->rig);
-		for (size_t i = 0; i < CROWD; i++) {
-			catch_up(st, &crowd[i]);
-			fake_socket_finish(&crowd[i]);
-		}
-		teardown(&stage);
-	}
-	(void)state;
-}
-
 int main(void)
 {
 	/*
@@ -606,7 +446,7 @@ int main(void)
 	 * same each time.
 	 */
 	setenv("UV_THREADPOOL_SIZE", "1", 1);
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, stage_setup_cold, stage_teardown)
 	const struct CMUnitTest tests[] = {
 		TEST(pages_of_a_log),
 		TEST(follow_sends_page_after_page),
@@ -626,7 +466,6 @@ int main(void)
 		TEST(a_full_socket_is_not_filled_further),
 		TEST(answers_are_bounded),
 		TEST(answers_keep_their_order_and_go_first),
-		cmocka_unit_test(whatever_happens_every_client_has_the_log),
 	};
 	return cmocka_run_group_tests_name("observer", tests, NULL, NULL);
 }

@@ -2,8 +2,7 @@
  * A session as its floors see it: turns, prompts, questions, and that nothing is shown before it is
  * on disk.
  */
-#include "fake_socket.h"
-#include "rig.h"
+#include "stage.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -15,49 +14,11 @@
 /* cmocka wants the ones above first. */
 #include <cmocka.h>
 
-struct stage {
-	struct rig rig;
-	struct session *session;
-	struct fake_socket socket;
-};
-
-static void watch(struct stage *st)
-{
-	fake_socket_open(&st->socket, session_channel(st->session), DELTAS_TEXT);
-	fake_socket_load(&st->socket, &(struct load_request){.from = LOAD_AFTER, .limit = 50});
-	rig_settle(&st->rig);
-	buffer_clear(&st->socket.log);
-}
-
 static int setup(void **state)
 {
-	struct stage *st = xcalloc(1, sizeof(*st));
-	rig_init(&st->rig);
-	assert_int_equal(rig_open(&st->rig), 0);
-	st->session = rig_session(&st->rig, "s");
-	rig_settle(&st->rig);
-	watch(st);
-	*state = st;
+	stage_setup(state);
+	stage_watch(*state);
 	return 0;
-}
-
-static int teardown(void **state)
-{
-	struct stage *st = *state;
-	fake_socket_finish(&st->socket);
-	rig_finish(&st->rig);
-	free(st);
-	return 0;
-}
-
-/** The server stops and starts again; the observer comes back and loads everything. */
-static void restart(struct stage *st)
-{
-	fake_socket_finish(&st->socket);
-	rig_close(&st->rig);
-	assert_int_equal(rig_open(&st->rig), 0);
-	st->session = rig_session(&st->rig, "s");
-	watch(st);
 }
 
 static uint64_t prompt(struct stage *st, const char *id, const char *message, bool *ret_duplicate)
@@ -146,6 +107,32 @@ static void acknowledged_when_synced(void **state)
 	assert_int_equal(second.status, 1);
 }
 
+/** A change of the state waits for its own record, also when an older one comes back from the disk.
+ */
+static void the_state_is_shown_when_its_record_is_synced(void **state)
+{
+	struct stage *st = *state;
+	struct waiter first;
+	bool duplicate;
+	prompt(st, "p1", "one", &duplicate);
+	rig_settle(&st->rig);
+	assert_status(st, "running", true, 0);
+	rig_put(st->session, "x-a", "{}");
+	wait_durable(st, &first);
+	session_table_end_turn(st->rig.table); /* on its way */
+	prompt(st, "p2", "two", &duplicate);
+	rig_put(st->session, "usage", "{\"used\":1}");
+	size_t count = fake_socket_count(&st->socket, "state");
+	while (first.status == 1) {
+		uv_run(&st->rig.loop, UV_RUN_ONCE);
+	}
+	assert_int_equal(session_channel(st->session)->max_seq, 2);
+	assert_int_equal(fake_socket_count(&st->socket, "state"), count);
+	rig_settle(&st->rig);
+	assert_status(st, "running", true, 1);
+	assert_non_null(json_object_get(json_object_get(status(st), "usage"), "used"));
+}
+
 /* --- prompts --- */
 
 static void a_prompt_begins_a_turn(void **state)
@@ -232,7 +219,7 @@ static void prompts_outlive_a_restart(void **state)
 	assert_int_equal(prompt(st, "p0", "again", &duplicate), 2);
 	assert_true(duplicate);
 	for (int i = 0; i < 2; i++) {
-		restart(st);
+		stage_restart(st);
 		assert_int_equal(prompt(st, "p0", "again", &duplicate), 2);
 		assert_true(duplicate);
 		assert_int_equal(prompt(st, "p1", "one", &duplicate), 1);
@@ -267,7 +254,7 @@ static void a_turn_ends_once(void **state)
 		assert_int_equal(seq, 2);
 		assert_true(duplicate);
 	}
-	restart(st);
+	stage_restart(st);
 	assert_int_equal(session_input(st->session, &end, &seq, &duplicate), 0);
 	assert_int_equal(seq, 2);
 	assert_true(duplicate);
@@ -299,122 +286,6 @@ static void the_stop_of_the_agent_ends_the_turn(void **state)
 	rig_put(st->session, "agent_stopped", "{\"reason\":\"again\"}");
 	rig_settle(&st->rig);
 	fake_socket_expect(&st->socket, "events 6-6");
-}
-
-/* --- permissions --- */
-
-#define ASK(id)                                                                           \
-	"{\"request_id\":\"" id "\",\"tool_call\":{\"tool_call_id\":\"t\"},\"options\":[" \
-	"{\"option_id\":\"yes\",\"name\":\"Yes\",\"kind\":\"allow_once\"}]}"
-
-static int answer(struct stage *st, const char *id, const char *option, const char *client,
-	struct answer_refusal *ret_first, struct refusal *refusal)
-{
-	struct request request = {.type = REQUEST_PERMISSION_ANSWER};
-	request.answer.request_id = id;
-	request.answer.option_id = option;
-	*refusal = (struct refusal){0};
-	return intake_answer(st->session, &request, client, ret_first, refusal);
-}
-
-static void the_first_answer_wins(void **state)
-{
-	struct stage *st = *state;
-	struct answer_refusal first;
-	struct refusal refusal;
-	rig_put(st->session, "permission_request", ASK("q1"));
-	rig_settle(&st->rig);
-	assert_status(st, "waiting", true, 0);
-	assert_int_equal(answer(st, "q2", "yes", "c1", &first, &refusal), -EINVAL);
-	assert_string_equal(refusal.code, "unknown_request");
-	assert_int_equal(answer(st, "q1", "maybe", "c1", &first, &refusal), -EINVAL);
-	assert_string_equal(refusal.code, "bad_request");
-	assert_int_equal(answer(st, "q1", "yes", "c1", &first, &refusal), 0);
-	/* Before the first is even durable. */
-	assert_int_equal(answer(st, "q1", "yes", "c2", &first, &refusal), -EINVAL);
-	assert_string_equal(refusal.code, "already_resolved");
-	assert_true(first.already_resolved);
-	assert_string_equal(first.by, "c1");
-	assert_int_equal(first.seq, 2);
-	restart(st);
-	assert_int_equal(answer(st, "q1", "yes", "c2", &first, &refusal), -EINVAL);
-	assert_string_equal(refusal.code, "already_resolved");
-	assert_string_equal(first.by, "c1");
-	assert_int_equal(first.seq, 2);
-	assert_status(st, "running", true, 0);
-}
-
-static void open_questions_end_with_the_turn(void **state)
-{
-	struct stage *st = *state;
-	struct answer_refusal first;
-	struct refusal refusal;
-	rig_put(st->session, "permission_request", ASK("q1"));
-	rig_put(st->session, "permission_request", ASK("q2"));
-	assert_int_equal(answer(st, "q1", "yes", "c1", &first, &refusal), 0);
-	restart(st);
-	assert_status(st, "waiting", true, 0);
-	rig_put(st->session, "turn_end", "{}");
-	rig_settle(&st->rig);
-	assert_status(st, "idle", false, 0);
-	const json_t *events = json_object_get(fake_socket_newest(&st->socket, "events"), "events");
-	const json_t *resolved = json_object_get(json_array_get(events, 0), "data");
-	assert_string_equal(json_string_value(json_object_get(resolved, "request_id")), "q2");
-	assert_string_equal(json_string_value(json_object_get(resolved, "outcome")), "cancelled");
-	assert_int_equal(answer(st, "q2", "yes", "c1", &first, &refusal), -EINVAL);
-	assert_string_equal(refusal.code, "already_resolved");
-	assert_string_equal(first.by, "");
-	assert_int_equal(first.seq, 4);
-}
-
-static int append_json(struct stage *st, const char *events, struct append_ack *acks,
-	size_t *ret_bad, struct refusal *refusal)
-{
-	json_t *json = json_loads(events, 0, NULL);
-	assert_non_null(json);
-	*refusal = (struct refusal){0};
-	int r = intake_append(st->session, json, &st->rig.limits, acks, ret_bad, refusal);
-	json_decref(json);
-	return r;
-}
-
-#define ASK_EVENT(id) "{\"type\":\"permission_request\",\"data\":" ASK(id) "}"
-#define ANSWER_EVENT(id)                                                   \
-	"{\"type\":\"permission_resolved\",\"data\":{\"request_id\":\"" id \
-	"\",\"outcome\":\"selected\",\"option_id\":\"yes\"}}"
-
-/** A batch is all or none, and what stands in it counts for what follows in it. */
-static void questions_and_answers_in_one_batch(void **state)
-{
-	struct stage *st = *state;
-	struct append_ack acks[3];
-	struct refusal refusal;
-	size_t bad;
-	assert_int_equal(append_json(st, "[" ASK_EVENT("q1") "," ANSWER_EVENT("q1") "]", acks, &bad,
-				 &refusal),
-		0);
-	assert_int_equal(acks[0].seq, 1);
-	assert_int_equal(acks[1].seq, 2);
-	static const struct {
-		const char *events;
-		size_t bad;
-		const char *code;
-	} cases[] = {
-		{"[" ASK_EVENT("q2") "," ASK_EVENT("q2") "]", 1, "bad_request"},
-		{"[" ASK_EVENT("q1") "]", 0, "bad_request"},
-		{"[" ANSWER_EVENT("q1") "]", 0, "already_resolved"},
-		{"[" ASK_EVENT("q2") "," ANSWER_EVENT("q2") "," ANSWER_EVENT("q2") "]", 2,
-			"already_resolved"},
-		{"[" ANSWER_EVENT("q2") "," ASK_EVENT("q2") "]", 0, "unknown_request"},
-		{"[" ASK_EVENT("q2") ",{\"type\":\"nonsense\",\"data\":{}}]", 1, "unknown_type"},
-	};
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		assert_int_equal(append_json(st, cases[i].events, acks, &bad, &refusal), -EINVAL);
-		assert_int_equal(bad, cases[i].bad);
-		assert_string_equal(refusal.code, cases[i].code);
-	}
-	rig_settle(&st->rig);
-	assert_int_equal(session_channel(st->session)->max_seq, 2);
 }
 
 /* --- text --- */
@@ -513,7 +384,7 @@ static void a_deleted_session_takes_nothing(void **state)
 	assert_true(session_log_epoch(session_channel(again)->log) != epoch);
 	rig_settle(&st->rig);
 	st->session = again;
-	restart(st);
+	stage_restart(st);
 	assert_int_equal(session_channel(st->session)->max_seq, 0);
 }
 
@@ -578,7 +449,7 @@ static void a_failed_write_is_never_shown(void **state)
 	assert_true(late.status < 0);
 	setrlimit(RLIMIT_FSIZE, &was);
 	rig_set_timeouts(&st->rig, RIG_NEVER);
-	restart(st);
+	stage_restart(st);
 	assert_int_equal(st->socket.last, 1);
 	assert_int_equal(prompt(st, "p1", "hello", &duplicate), 2);
 	assert_false(duplicate);
@@ -586,19 +457,17 @@ static void a_failed_write_is_never_shown(void **state)
 
 int main(void)
 {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, stage_teardown)
 	const struct CMUnitTest tests[] = {
 		TEST(nothing_is_shown_before_it_is_synced),
 		TEST(acknowledged_when_synced),
+		TEST(the_state_is_shown_when_its_record_is_synced),
 		TEST(a_prompt_begins_a_turn),
 		TEST(prompts_wait_in_line),
 		TEST(the_line_is_bounded),
 		TEST(prompts_outlive_a_restart),
 		TEST(a_turn_ends_once),
 		TEST(the_stop_of_the_agent_ends_the_turn),
-		TEST(the_first_answer_wins),
-		TEST(open_questions_end_with_the_turn),
-		TEST(questions_and_answers_in_one_batch),
 		TEST(deltas_join_to_the_text_of_the_event),
 		TEST(the_clock_lets_text_out),
 		TEST(open_text_outlives_a_restart),

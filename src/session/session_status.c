@@ -1,0 +1,99 @@
+/*
+ * The status that observers are told: what the state machine says, as of the last record that is on
+ * disk. The machine itself is ahead of that, so each change waits for the lsn of its record.
+ */
+#include "session_internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct pending_state {
+	struct list link;
+	int64_t lsn;
+	struct session_status status;
+	char *usage; /* what status.usage points at */
+};
+
+static bool status_equals(const struct session_status *a, const struct session_status *b)
+{
+	return a->is_prompting == b->is_prompting && a->is_running == b->is_running &&
+	       a->queue_length == b->queue_length && strcmp(a->status, b->status) == 0 &&
+	       (a->usage ? b->usage && strcmp(a->usage, b->usage) == 0 : !b->usage);
+}
+
+/** As the machine has it now; usage is borrowed. */
+static struct session_status status_now(const struct session_state *state)
+{
+	const char *word = state->in_turn ? "running" : "idle";
+	return (struct session_status){
+		.is_prompting = state->in_turn,
+		.is_running = state->agent_running,
+		.queue_length = state->queue_length,
+		.status = list_empty(&state->permissions) ? word : "waiting",
+		.usage = state->usage,
+	};
+}
+
+/** Takes over `usage`, which the status points at. */
+static void show(struct session *session, const struct session_status *status, char *usage)
+{
+	free(session->shown_usage);
+	session->shown_usage = usage;
+	session->channel.status = *status;
+	session->channel.status.usage = usage;
+}
+
+static void free_pending(struct pending_state *pending)
+{
+	list_remove(&pending->link);
+	free(pending->usage);
+	free(pending);
+}
+
+void session_status_note(struct session *session, int64_t lsn)
+{
+	struct session_status now = status_now(&session->state);
+	const struct session_status *newest = &session->channel.status;
+	if (!list_empty(&session->pending_states)) {
+		newest = &list_entry(session->pending_states.prev, struct pending_state, link)
+				  ->status;
+	}
+	if (status_equals(&now, newest)) {
+		return;
+	}
+	struct pending_state *pending = xcalloc(1, sizeof(*pending));
+	pending->lsn = lsn;
+	pending->usage = now.usage ? xstrdup(now.usage) : NULL;
+	pending->status = now;
+	pending->status.usage = pending->usage;
+	list_append(&session->pending_states, &pending->link);
+}
+
+bool session_status_commit(struct session *session, uint64_t lsn)
+{
+	bool changed = false;
+	list_for_each_safe(link, tmp, &session->pending_states) {
+		struct pending_state *pending = list_entry(link, struct pending_state, link);
+		if ((uint64_t)pending->lsn > lsn) {
+			break;
+		}
+		show(session, &pending->status, pending->usage);
+		pending->usage = NULL;
+		free_pending(pending);
+		changed = true;
+	}
+	return changed;
+}
+
+void session_status_show(struct session *session)
+{
+	struct session_status now = status_now(&session->state);
+	show(session, &now, now.usage ? xstrdup(now.usage) : NULL);
+}
+
+void session_status_drop(struct session *session)
+{
+	list_for_each_safe(link, tmp, &session->pending_states) {
+		free_pending(list_entry(link, struct pending_state, link));
+	}
+}

@@ -1,0 +1,32 @@
+/* A data directory as kill -9 leaves it, and ways to spoil it. */
+#ifndef HOLDFAST_TESTS_POINT_H
+#define HOLDFAST_TESTS_POINT_H
+
+#include "workload.h"
+
+/** A directory at one moment of the workload, and everything that is known of it. */
+struct point {
+	char *dir;
+	size_t step;
+	struct mark marks[WORKLOAD_STEPS + 1];
+	struct buffer logs[WORKLOAD_SESSIONS]; /* events.jsonl of each session */
+	uint64_t certain[WORKLOAD_SESSIONS]; /* max_seq of its metadata */
+	uint64_t segment;
+	size_t segment_size;
+};
+
+enum damage { CUT, FLIP };
+
+/** Runs the workload up to a step, and takes a copy of its directory while the server is running.
+ */
+void point_take(struct point *p, size_t step, size_t segment_size);
+void point_free(struct point *p);
+
+/** The path of a file of a session, NUL-terminated, in place of what is in `out`. */
+void log_path(struct buffer *out, const char *dir, const char *id, const char *file);
+/** Reads a whole file in place of what is in `out`; false if there is none. */
+bool file_read(const char *path, struct buffer *out);
+/** Cuts a file off at a byte, or turns a bit of that byte over. */
+void file_spoil(const char *path, enum damage damage, size_t at);
+
+#endif
