@@ -98,7 +98,10 @@ void observer_destroy(struct observer *observer);
 const char *observer_client_id(const struct observer *observer);
 /** Puts an answer (frame: takes the reference) in line, in front of events. */
 void observer_send(struct observer *observer, struct frame *frame);
-/** Serves `load_events`. One at a time: a new one takes the place of one under way. */
+/**
+ * Serves `load_events`. One at a time: a new one takes the place of one under way, but a page of
+ * older events comes in between and the load that leads to the end goes on after it.
+ */
 void observer_load(struct observer *observer, const struct load_request *load);
 /** Sends what is due and what the socket takes. */
 void observer_pump(struct observer *observer);

@@ -212,10 +212,20 @@ static void become_live(struct observer *o, bool knows_open)
 	}
 }
 
+/** The load is answered; one that it interrupted goes on. */
+static void end_load(struct observer *o)
+{
+	o->is_loading = o->is_interrupted;
+	if (o->is_interrupted) {
+		o->is_interrupted = false;
+		o->load = o->interrupted;
+	}
+}
+
 /** Sends one page of a load; a newest page that has been overtaken is followed by live events. */
 static void send_page(struct observer *o, struct event **events, size_t count)
 {
-	const struct load_plan *plan = &o->plan;
+	const struct load_plan *plan = &o->load.plan;
 	struct loaded_frame page;
 	load_page_fill(o->channel, plan, events, count, &page);
 	page.format = o->format;
@@ -233,10 +243,10 @@ static void send_page(struct observer *o, struct event **events, size_t count)
 	frame_unref(frame);
 	if (plan->to_end && (plan->is_newest || last == page.max_seq)) {
 		become_live(o, last == page.max_seq);
-	} else if (plan->to_end && o->follow) {
-		o->plan.from = last + 1;
+	} else if (plan->to_end && o->load.follow) {
+		o->load.plan.from = last + 1;
 	} else {
-		o->is_loading = false;
+		end_load(o);
 	}
 }
 
@@ -271,7 +281,7 @@ static void handle_read(void *arg, int status, struct event **events, size_t cou
 		memcpy(o->page, events, count * sizeof(struct event *));
 		observer_pump(o);
 	} else if (o->is_loading) {
-		o->is_loading = false;
+		end_load(o);
 		observer_send(o, frame_error("storage_failed",
 					 "the events cannot be read from disk; the server's "
 					 "messages say why",
@@ -302,13 +312,13 @@ static void fetch(struct observer *o, uint64_t from, size_t count)
 
 static void step_load(struct observer *o)
 {
-	const struct load_plan *plan = &o->plan;
+	const struct load_plan *plan = &o->load.plan;
 	uint64_t to = plan->to;
 	if (plan->to_end && !plan->is_newest) {
 		to = o->channel->max_seq; /* the head moves while pages are sent */
 	}
 	uint64_t left = to + 1 > plan->from ? to + 1 - plan->from : 0;
-	fetch(o, plan->from, left < o->limit ? (size_t)left : o->limit);
+	fetch(o, plan->from, left < o->load.limit ? (size_t)left : o->load.limit);
 }
 
 static void step_live(struct observer *o)
@@ -378,21 +388,30 @@ void observer_load(struct observer *o, const struct load_request *load)
 	if (o->is_dismissed) {
 		return;
 	}
+	struct load next = {
+		.plan = load_plan_make(load, session_log_epoch(ch->log),
+			session_log_first_seq(ch->log), ch->max_seq),
+		.limit = load->limit,
+		.follow = load->follow,
+	};
+	if (next.plan.to_end) {
+		o->is_interrupted = false;
+	} else if (o->is_loading && o->load.plan.to_end) {
+		o->is_interrupted = true;
+		o->interrupted = o->load;
+	}
 	stop_loading(o);
-	o->plan = load_plan_make(
-		load, session_log_epoch(ch->log), session_log_first_seq(ch->log), ch->max_seq);
-	o->limit = load->limit;
-	o->follow = load->follow;
+	o->load = next;
 	o->is_loading = true;
-	if (o->plan.prepend || o->plan.is_newest) {
+	if (o->load.plan.prepend || o->load.plan.is_newest) {
 		/*
 		 * These pages end at a fixed event: what does not fit is left out at their older
 		 * end.
 		 */
-		o->plan.from = session_log_page_start(
-			ch->log, o->plan.from, o->plan.to, ch->limits->page_size);
+		o->load.plan.from = session_log_page_start(
+			ch->log, o->load.plan.from, o->load.plan.to, ch->limits->page_size);
 	}
-	if (o->plan.to_end) {
+	if (o->load.plan.to_end) {
 		set_live(o, false);
 	}
 	observer_pump(o);

@@ -3,6 +3,13 @@
 
 #include "holdfast/observer.h"
 
+/** A load_events that is being answered. */
+struct load {
+	struct load_plan plan;
+	size_t limit;
+	bool follow;
+};
+
 struct observer {
 	struct list link; /* channel.observers; self once the channel is gone */
 	struct channel *channel;
@@ -19,9 +26,10 @@ struct observer {
 	bool state_due; /* the state has changed, or it has become live */
 
 	bool is_loading; /* a load_events is being answered */
-	bool follow;
-	struct load_plan plan;
-	size_t limit;
+	struct load load;
+	bool is_interrupted; /* a page of older events came in between: `interrupted` goes on after
+				it */
+	struct load interrupted;
 	struct log_read *read; /* a cold read under way */
 	struct event **page; /* what it brought, while the socket takes nothing */
 	size_t page_count;

@@ -324,6 +324,25 @@ static void a_new_load_takes_the_place_of_the_old(void **state)
 	fake_socket_expect(&st->socket, "events_loaded 17-20 more; state idle");
 }
 
+/**
+ * Scrolling up while the newest is still being loaded must not leave the page without live events.
+ */
+static void a_page_of_older_events_interrupts_a_load(void **state)
+{
+	struct stage *st = *state;
+	stage_fill(st, 20);
+	stage_open_socket(st, DELTAS_NONE);
+	struct load_request load = load_after(10, 5, true);
+	fake_socket_load(&st->socket, &load);
+	load = load_before(11, 3);
+	fake_socket_load(&st->socket, &load);
+	load = load_before(8, 2);
+	fake_socket_load(&st->socket, &load);
+	rig_settle(&st->rig);
+	fake_socket_expect(&st->socket, "events_loaded 6-7 more; events_loaded 11-15 more; "
+					"events_loaded 16-20; state idle");
+}
+
 /* --- slow sockets --- */
 
 static void a_full_socket_costs_a_cursor(void **state)
@@ -461,6 +480,7 @@ int main(void)
 		TEST(a_deleted_session_ends_its_loads),
 		TEST(a_closed_observer_forgets_its_read),
 		TEST(a_new_load_takes_the_place_of_the_old),
+		TEST(a_page_of_older_events_interrupts_a_load),
 		TEST(a_full_socket_costs_a_cursor),
 		TEST(a_socket_that_fills_during_the_read),
 		TEST(a_full_socket_is_not_filled_further),
