@@ -57,7 +57,6 @@ struct event {
 	unsigned refs;
 	uint64_t seq;
 	enum event_type type;
-	bool prompting_after; /* is_prompting once this event has been seen */
 	char *json[FORMAT_COUNT]; /* [FORMAT_MARKDOWN] always, the others once asked for */
 	size_t json_len[FORMAT_COUNT];
 };

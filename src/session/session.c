@@ -26,7 +26,6 @@ static void handle_emit(void *owner, const struct event_view *view)
 	struct pending_event *pending = xcalloc(1, sizeof(*pending));
 	pending->lsn = session->applying_lsn;
 	pending->event = event_create(view);
-	pending->event->prompting_after = session->state.in_turn;
 	pending->ts = view->ts;
 	pending->is_prompt = session->emitting_prompt && view->type == EVENT_USER_PROMPT;
 	list_append(&session->pending, &pending->link);
@@ -274,7 +273,6 @@ static struct event *commit_events(struct session *session, uint64_t lsn, bool *
 		struct event *event = pending->event;
 		session_log_append(session->log, event, pending->ts);
 		session->channel.max_seq = event->seq;
-		session->channel.status.is_prompting = event->prompting_after;
 		*ret_turn_ended = *ret_turn_ended || event->type == EVENT_TURN_END;
 		if (pending->is_prompt) {
 			event_unref(prompt);
@@ -304,15 +302,13 @@ static void end_waits(struct session *session, uint64_t lsn, int status)
 void session_commit(struct session *session, uint64_t lsn)
 {
 	uint64_t had = session->channel.max_seq;
-	bool was_prompting = session->channel.status.is_prompting;
 	bool turn_ended;
 	struct event *prompt = commit_events(session, lsn, &turn_ended);
 	int r = session_log_flush(session->log);
 	if (r < 0) {
 		diag(DIAG_WARN,
-			"session %s: events.jsonl cannot be written: %s; the journal has the "
-			"events, "
-			"the file is tried again",
+			"session %s: events.jsonl cannot be written: %s; the journal has its "
+			"events, and the file is tried again",
 			session_log_id(session->log), strerror(-r));
 	}
 	if (turn_ended) {
@@ -334,7 +330,7 @@ void session_commit(struct session *session, uint64_t lsn)
 		store_remove_session(log);
 		return;
 	}
-	if (changed || was_prompting != session->channel.status.is_prompting) {
+	if (changed) {
 		session->object_changed = true;
 		channel_send_state(&session->channel);
 	}

@@ -185,3 +185,18 @@ void stream_bench_reload(struct stream_bench *b)
 	buffer_finish(&state);
 	buffer_finish(&again);
 }
+
+int stream_bench_setup(void **state)
+{
+	struct stream_bench *b = xmalloc(sizeof(*b));
+	stream_bench_init(b);
+	*state = b;
+	return 0;
+}
+
+int stream_bench_teardown(void **state)
+{
+	stream_bench_finish(*state);
+	free(*state);
+	return 0;
+}

@@ -20,6 +20,9 @@ struct stream_bench {
 
 void stream_bench_init(struct stream_bench *b);
 void stream_bench_finish(struct stream_bench *b);
+/** Fixtures of cmocka: *state is a bench. */
+int stream_bench_setup(void **state);
+int stream_bench_teardown(void **state);
 
 /* Each returns the seq it got. */
 uint64_t stream_bench_say(struct stream_bench *b, const char *text);

@@ -1,3 +1,4 @@
+#include "corpus.h"
 #include "holdfast/inline_guard.h"
 #include "holdfast/markdown_html.h"
 
@@ -345,26 +346,14 @@ static void test_prefixes(void **state)
 	assert_prefixes_look_finished(text, strlen(text));
 }
 
+static void visit_prefixes(void *arg, const char *name, const char *text, size_t len)
+{
+	assert_prefixes_look_finished(text, len);
+}
+
 static void test_prefixes_of_corpus(void **state)
 {
-	static const char *const names[] = {"answer-with-steps", "code-of-every-kind",
-		"inline-and-headings", "lists-of-every-kind", "other-scripts", "tables-and-quotes"};
-	const char *root = getenv("HOLDFAST_CORPUS");
-	int here = (int)(strrchr(__FILE__, '/') - __FILE__);
-	char path[4096];
-	char text[16384];
-	for (size_t i = 0; i < COUNT(names); i++) {
-		snprintf(path, sizeof(path), "%.*s%s/markdown/%s.md", root ? 0 : here, __FILE__,
-			root ? root : "/../../../shared/corpus", names[i]);
-		FILE *file = fopen(path, "r");
-		if (!file) {
-			print_message("skipped: there is no corpus at %s\n", path);
-			skip();
-		}
-		size_t len = fread(text, 1, sizeof(text), file);
-		fclose(file);
-		assert_prefixes_look_finished(text, len);
-	}
+	corpus_each("markdown", visit_prefixes, NULL);
 }
 
 /* What is healed once is whole: neither open nor in need of more. */

@@ -1,3 +1,4 @@
+#include "corpus.h"
 #include "holdfast/markdown_html.h"
 
 #include <cmark-gfm-core-extensions.h>
@@ -478,28 +479,16 @@ static void test_equals_plain_renderer(void **state)
 	}
 }
 
+static void visit_every_prefix(void *arg, const char *name, const char *text, size_t len)
+{
+	for (size_t end = 0; end <= len; end++) {
+		assert_same_as_plain(text, end);
+	}
+}
+
 static void test_equals_plain_renderer_on_corpus(void **state)
 {
-	static const char *const names[] = {"answer-with-steps", "code-of-every-kind",
-		"inline-and-headings", "lists-of-every-kind", "other-scripts", "tables-and-quotes"};
-	const char *root = getenv("HOLDFAST_CORPUS");
-	int here = (int)(strrchr(__FILE__, '/') - __FILE__);
-	char path[4096];
-	char text[16384];
-	for (size_t i = 0; i < COUNT(names); i++) {
-		snprintf(path, sizeof(path), "%.*s%s/markdown/%s.md", root ? 0 : here, __FILE__,
-			root ? root : "/../../../shared/corpus", names[i]);
-		FILE *file = fopen(path, "r");
-		if (!file) {
-			print_message("skipped: there is no corpus at %s\n", path);
-			skip();
-		}
-		size_t len = fread(text, 1, sizeof(text), file);
-		fclose(file);
-		for (size_t end = 0; end <= len; end++) {
-			assert_same_as_plain(text, end);
-		}
-	}
+	corpus_each("markdown", visit_every_prefix, NULL);
 }
 
 int main(void)

@@ -11,21 +11,6 @@
 /* cmocka wants the ones above first. */
 #include <cmocka.h>
 
-static int setup(void **state)
-{
-	struct stream_bench *b = xmalloc(sizeof(*b));
-	stream_bench_init(b);
-	*state = b;
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	stream_bench_finish(*state);
-	free(*state);
-	return 0;
-}
-
 /* --- seqs --- */
 
 static void list_tool_paragraph_are_5_6_7(void **state)
@@ -324,7 +309,7 @@ static void the_open_event_shows_what_is_certain(void **state)
 
 int main(void)
 {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, stream_bench_setup, stream_bench_teardown)
 	const struct CMUnitTest tests[] = {
 		TEST(list_tool_paragraph_are_5_6_7),
 		TEST(the_rest_of_a_chunk_gets_the_next_seq),

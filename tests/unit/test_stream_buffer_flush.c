@@ -8,21 +8,6 @@
 /* cmocka wants the ones above first. */
 #include <cmocka.h>
 
-static int setup(void **state)
-{
-	struct stream_bench *b = xmalloc(sizeof(*b));
-	stream_bench_init(b);
-	*state = b;
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	stream_bench_finish(*state);
-	free(*state);
-	return 0;
-}
-
 /** Nothing is due a millisecond before `at`, and `flush` is due then. */
 static void wait_until(struct stream_bench *b, int64_t at, enum stream_flush flush)
 {
@@ -340,7 +325,7 @@ static void a_thought_is_cut_at_4_kib(void **state)
 
 int main(void)
 {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, stream_bench_setup, stream_bench_teardown)
 	const struct CMUnitTest tests[] = {
 		TEST(nothing_open_is_never_due),
 		TEST(a_paragraph_goes_out_at_the_end_of_a_line),
