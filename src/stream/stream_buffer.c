@@ -44,7 +44,6 @@ static void open_reset(struct open_text *open)
 	open->message_id.len = 0;
 	open->has_message_id = false;
 	open->continues = 0;
-	open->context.len = 0;
 	open->guard_checked = 0;
 }
 
@@ -147,9 +146,11 @@ static void emit_message(struct stream_buffer *sb, size_t len)
 	buffer_append_json(&data, open->text.data, len);
 	if (open->continues) {
 		buffer_printf(&data, ",\"continues\":%llu", (unsigned long long)open->continues);
-		if (open->context.len) {
+		size_t context_len;
+		const char *context = block_scanner_context(sb->scanner, &context_len);
+		if (context_len) {
 			buffer_append_str(&data, ",\"context\":");
-			buffer_append_json(&data, open->context.data, open->context.len);
+			buffer_append_json(&data, context, context_len);
 		}
 	}
 	buffer_append_char(&data, '}');
@@ -177,12 +178,6 @@ static void drop_text(struct open_text *open, size_t len)
 	open->has_ink = !text_is_blank(open->text.data, open->text.len);
 }
 
-static void forget_cut(struct open_text *open)
-{
-	open->continues = 0;
-	open->context.len = 0;
-}
-
 /**
  * The scanner found that its block is over at `end`: emits it and what it held. What lies behind
  * the end is the beginning of the next block. Nothing but blanks in front of the end (after a cut)
@@ -199,7 +194,7 @@ static void close_block_at(struct stream_buffer *sb, size_t end)
 	} else {
 		open->lead = end;
 	}
-	forget_cut(open);
+	open->continues = 0;
 }
 
 /** The blanks that are left are the beginning of a new text: its indentation counts. */
@@ -228,7 +223,7 @@ static void end_block(struct stream_buffer *sb)
 		drop_text(open, open->text.len);
 	}
 	emit_all_held(sb);
-	forget_cut(open);
+	open->continues = 0;
 	begin_text(sb);
 }
 
@@ -241,9 +236,7 @@ static void cut_block(struct stream_buffer *sb)
 	emit_all_held(sb);
 	drop_text(open, open->text.len);
 	open->continues = seq;
-	open->context.len = 0;
 	block_scanner_cut(sb->scanner);
-	block_scanner_context(sb->scanner, &open->context);
 }
 
 /**
@@ -525,8 +518,10 @@ void stream_buffer_get_open(const struct stream_buffer *sb, struct stream_open *
 		ret_open->type = EVENT_AGENT_MESSAGE;
 		ret_open->text = sb->open.text.data;
 		ret_open->len = utf8_floor(sb->open.text.data, sb->open.text.len, len);
-		ret_open->context = sb->open.context.data;
-		ret_open->context_len = sb->open.context.len;
+		if (sb->open.continues) {
+			ret_open->context =
+				block_scanner_context(sb->scanner, &ret_open->context_len);
+		}
 	}
 }
 
@@ -567,6 +562,5 @@ void stream_buffer_destroy(struct stream_buffer *sb)
 	block_scanner_destroy(sb->scanner);
 	buffer_finish(&sb->open.text);
 	buffer_finish(&sb->open.message_id);
-	buffer_finish(&sb->open.context);
 	free(sb);
 }

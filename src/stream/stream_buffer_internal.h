@@ -29,7 +29,6 @@ struct open_text {
 	int64_t last_ts; /* of the newest chunk */
 	uint64_t turn;
 	uint64_t continues; /* seq of the piece before a cut, if the block goes on */
-	struct buffer context;
 	size_t guard_checked; /* text length at the last look for unmatched markers */
 };
 

@@ -33,7 +33,6 @@ void stream_buffer_save(const struct stream_buffer *sb, struct buffer *out)
 	pack_le(out, open->has_message_id, 1);
 	pack_bytes(out, open->text.data, open->text.len);
 	pack_bytes(out, open->message_id.data, open->message_id.len);
-	pack_bytes(out, open->context.data, open->context.len);
 	struct buffer scanner = {0};
 	block_scanner_save(sb->scanner, &scanner);
 	pack_bytes(out, scanner.data, scanner.len);
@@ -94,7 +93,6 @@ static void load_open(struct open_text *open, struct unpack *in)
 	load_bytes(in, &open->text);
 	open->has_ink = !text_is_blank(open->text.data, open->text.len);
 	load_bytes(in, &open->message_id);
-	load_bytes(in, &open->context);
 }
 
 /** A time that may be added to without a thought. */
