@@ -531,7 +531,8 @@ struct stream_buffer *stream_buffer_create(const struct limits *limits, uint64_t
 	const struct stream_buffer_ops *ops, void *owner)
 {
 	struct stream_buffer *sb = xcalloc(1, sizeof(*sb));
-	sb->limits = limits;
+	sb->limits = &sb->own;
+	stream_buffer_set_limits(sb, limits);
 	sb->ops = ops;
 	sb->owner = owner;
 	sb->scanner = block_scanner_create();
@@ -539,6 +540,11 @@ struct stream_buffer *stream_buffer_create(const struct limits *limits, uint64_t
 	sb->emitted_seq = first_seq - 1;
 	list_init(&sb->held);
 	return sb;
+}
+
+void stream_buffer_set_limits(struct stream_buffer *sb, const struct limits *limits)
+{
+	sb->own = *limits;
 }
 
 void stream_buffer_drop_all(struct stream_buffer *sb)

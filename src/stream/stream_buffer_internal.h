@@ -33,7 +33,8 @@ struct open_text {
 };
 
 struct stream_buffer {
-	const struct limits *limits;
+	const struct limits *limits; /* `own` */
+	struct limits own;
 	const struct stream_buffer_ops *ops;
 	void *owner;
 	struct block_scanner *scanner;
