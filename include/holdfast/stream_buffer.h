@@ -56,14 +56,15 @@ struct stream_open {
 	size_t context_len;
 };
 
-/** `first_seq` is the seq that the next event gets. `ops` and `owner` must outlive it. */
+/** `first_seq` is the seq that the next event gets. `limits`, `ops` and `owner` must outlive it. */
 struct stream_buffer *stream_buffer_create(const struct limits *limits, uint64_t first_seq,
 	const struct stream_buffer_ops *ops, void *owner);
 /**
- * Goes by these limits from now on. The sizes decide where blocks are cut, so they are part of what
- * stream_buffer_save() writes: a journal is replayed by the sizes it was written with.
+ * Goes by the sizes that the limits hold now. They decide where blocks are cut, so the sizes gone
+ * by are part of what stream_buffer_save() writes: a journal is replayed by those it was written
+ * with.
  */
-void stream_buffer_set_limits(struct stream_buffer *sb, const struct limits *limits);
+void stream_buffer_take_sizes(struct stream_buffer *sb);
 /** Accepts NULL. What is open or held is lost: the journal has it. */
 void stream_buffer_destroy(struct stream_buffer *sb);
 

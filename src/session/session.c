@@ -116,7 +116,7 @@ int session_journal_snapshot(struct session *session)
 	/*
 	 * Whatever is replayed from this snapshot on goes by the sizes of this run of the server.
 	 */
-	stream_buffer_set_limits(session->state.stream, table->limits);
+	stream_buffer_take_sizes(session->state.stream);
 	session_snapshot_save(session, &data);
 	int64_t lsn = append_record(
 		session, RECORD_SNAPSHOT, clock_now_ms(table->clock), data.data, data.len);

@@ -277,7 +277,7 @@ static void open_if_needed(struct stream_buffer *sb, const struct stream_input *
 static void flush_by_size(struct stream_buffer *sb)
 {
 	struct open_text *open = &sb->open;
-	if (open->text.len >= sb->limits->block_size) {
+	if (open->text.len >= sb->sizes.block) {
 		if (open->seq) {
 			cut_block(sb);
 		} else {
@@ -286,7 +286,7 @@ static void flush_by_size(struct stream_buffer *sb)
 		}
 		return;
 	}
-	if (!open->seq || open->text.len < sb->limits->paragraph_flush_size ||
+	if (!open->seq || open->text.len < sb->sizes.paragraph ||
 		block_scanner_kind(sb->scanner) != BLOCK_PARAGRAPH ||
 		!block_scanner_at_line_start(sb->scanner) ||
 		open->text.len < open->guard_checked + 1024) {
@@ -304,7 +304,7 @@ static void flush_by_size(struct stream_buffer *sb)
  */
 static size_t feed_size(const struct stream_buffer *sb, const char *text, size_t len)
 {
-	size_t cap = sb->limits->block_size;
+	size_t cap = sb->sizes.block;
 	size_t room = cap - (sb->open.text.len < cap ? sb->open.text.len : cap);
 	size_t step = len;
 	if (len > room) {
@@ -405,7 +405,7 @@ static uint64_t put_thought(struct stream_buffer *sb, const struct stream_input 
 	sb->thought_ts = in->ts;
 	sb->thought_is_newest = true;
 	uint64_t seq = thought->seq;
-	if (thought->data.len >= sb->limits->thought_size) {
+	if (thought->data.len >= sb->sizes.thought) {
 		sb->thought_is_newest = false; /* the next chunk begins another one */
 		emit_thought(sb);
 	}
@@ -531,8 +531,8 @@ struct stream_buffer *stream_buffer_create(const struct limits *limits, uint64_t
 	const struct stream_buffer_ops *ops, void *owner)
 {
 	struct stream_buffer *sb = xcalloc(1, sizeof(*sb));
-	sb->limits = &sb->own;
-	stream_buffer_set_limits(sb, limits);
+	sb->limits = limits;
+	stream_buffer_take_sizes(sb);
 	sb->ops = ops;
 	sb->owner = owner;
 	sb->scanner = block_scanner_create();
@@ -542,9 +542,12 @@ struct stream_buffer *stream_buffer_create(const struct limits *limits, uint64_t
 	return sb;
 }
 
-void stream_buffer_set_limits(struct stream_buffer *sb, const struct limits *limits)
+void stream_buffer_take_sizes(struct stream_buffer *sb)
 {
-	sb->own = *limits;
+	const struct limits *limits = sb->limits;
+	sb->sizes = (struct sizes){.paragraph = limits->paragraph_flush_size,
+		.thought = limits->thought_size,
+		.block = limits->block_size};
 }
 
 void stream_buffer_drop_all(struct stream_buffer *sb)

@@ -32,9 +32,16 @@ struct open_text {
 	size_t guard_checked; /* text length at the last look for unmatched markers */
 };
 
+/** The limits that decide where blocks are cut. */
+struct sizes {
+	size_t paragraph;
+	size_t thought;
+	size_t block;
+};
+
 struct stream_buffer {
-	const struct limits *limits; /* `own` */
-	struct limits own;
+	const struct limits *limits; /* its sizes only by way of `sizes` */
+	struct sizes sizes;
 	const struct stream_buffer_ops *ops;
 	void *owner;
 	struct block_scanner *scanner;

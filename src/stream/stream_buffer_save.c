@@ -21,9 +21,9 @@ static void save_held(const struct held *held, struct buffer *out)
 void stream_buffer_save(const struct stream_buffer *sb, struct buffer *out)
 {
 	const struct open_text *open = &sb->open;
-	pack_le(out, sb->own.paragraph_flush_size, 8);
-	pack_le(out, sb->own.thought_size, 8);
-	pack_le(out, sb->own.block_size, 8);
+	pack_le(out, sb->sizes.paragraph, 8);
+	pack_le(out, sb->sizes.thought, 8);
+	pack_le(out, sb->sizes.block, 8);
 	pack_le(out, sb->next_seq, 8);
 	pack_le(out, sb->emitted_seq, 8);
 	pack_le(out, open->seq, 8);
@@ -136,7 +136,7 @@ static bool thoughts_fit(const struct stream_buffer *sb)
 static bool state_fits(const struct stream_buffer *sb)
 {
 	uint64_t seq = sb->emitted_seq;
-	bool fits = sb->own.block_size > 0 && seq < UINT64_MAX / 2 &&
+	bool fits = sb->sizes.block > 0 && seq < UINT64_MAX / 2 &&
 		    open_fits(&sb->open, sb->scanner) && thoughts_fit(sb) &&
 		    time_fits(sb->held_ts) && time_fits(sb->thought_ts) &&
 		    (list_empty(&sb->held) || sb->open.seq);
@@ -155,11 +155,11 @@ static bool state_fits(const struct stream_buffer *sb)
 
 int stream_buffer_load(struct stream_buffer *sb, struct unpack *in)
 {
-	struct limits before = sb->own;
+	struct sizes before = sb->sizes;
 	stream_buffer_drop_all(sb);
-	sb->own.paragraph_flush_size = (size_t)unpack_le(in, 8);
-	sb->own.thought_size = (size_t)unpack_le(in, 8);
-	sb->own.block_size = (size_t)unpack_le(in, 8);
+	sb->sizes.paragraph = (size_t)unpack_le(in, 8);
+	sb->sizes.thought = (size_t)unpack_le(in, 8);
+	sb->sizes.block = (size_t)unpack_le(in, 8);
 	sb->next_seq = unpack_le(in, 8);
 	sb->emitted_seq = unpack_le(in, 8);
 	load_open(&sb->open, in);
@@ -180,7 +180,7 @@ int stream_buffer_load(struct stream_buffer *sb, struct unpack *in)
 	}
 	if (in->failed || !state_fits(sb)) {
 		stream_buffer_drop_all(sb);
-		sb->own = before;
+		sb->sizes = before;
 		return -EBADMSG;
 	}
 	return 0;
