@@ -72,6 +72,16 @@ static size_t utf8_floor(const char *text, size_t text_len, size_t len)
 	return len;
 }
 
+/** The shortest piece of at least `len` bytes (and at least a character) that ends between two. */
+static size_t utf8_ceil(const char *text, size_t text_len, size_t len)
+{
+	len = len ? len : 1;
+	while (len < text_len && !is_char_start(text[len])) {
+		len++;
+	}
+	return len < text_len ? len : text_len;
+}
+
 /** Whether the open block is one that inputs wait for, and not yet complete. */
 static bool is_holding_block(const struct stream_buffer *sb)
 {
@@ -309,11 +319,7 @@ static size_t feed_size(const struct stream_buffer *sb, const char *text, size_t
 	size_t step = len;
 	if (len > room) {
 		step = utf8_floor(text, len, room);
-		if (!step) {
-			do {
-				step++;
-			} while (step < len && !is_char_start(text[step]));
-		}
+		step = step ? step : utf8_ceil(text, len, 1);
 	}
 	const char *newline = memchr(text, '\n', step);
 	return newline ? (size_t)(newline - text) + 1 : step;
@@ -392,7 +398,8 @@ static struct held *newest_thought(const struct stream_buffer *sb)
 	return sb->thought ? sb->thought : list_entry(sb->held.prev, struct held, link);
 }
 
-static uint64_t put_thought(struct stream_buffer *sb, const struct stream_input *in)
+/** Adds to the newest thought, or opens one. */
+static struct held *add_thought(struct stream_buffer *sb, const struct stream_input *in)
 {
 	struct held *thought = newest_thought(sb);
 	if (thought) {
@@ -404,12 +411,30 @@ static uint64_t put_thought(struct stream_buffer *sb, const struct stream_input 
 	}
 	sb->thought_ts = in->ts;
 	sb->thought_is_newest = true;
-	uint64_t seq = thought->seq;
-	if (thought->data.len >= sb->sizes.thought) {
-		sb->thought_is_newest = false; /* the next chunk begins another one */
-		emit_thought(sb);
-	}
-	return seq;
+	return thought;
+}
+
+/** The chunk is taken in pieces, so that where a thought ends does not depend on the chunks. */
+static uint64_t put_thought(struct stream_buffer *sb, const struct stream_input *in)
+{
+	uint64_t first = 0;
+	struct stream_input part = *in;
+	size_t left = in->data_len;
+	do {
+		const struct held *open = newest_thought(sb);
+		size_t had = open ? open->data.len : 0;
+		size_t room = had < sb->sizes.thought ? sb->sizes.thought - had : 0;
+		part.data_len = utf8_ceil(part.data, left, room);
+		const struct held *thought = add_thought(sb, &part);
+		first = first ? first : thought->seq;
+		if (thought->data.len >= sb->sizes.thought) {
+			sb->thought_is_newest = false; /* the next byte begins another one */
+			emit_thought(sb);
+		}
+		part.data += part.data_len;
+		left -= part.data_len;
+	} while (left > 0);
+	return first;
 }
 
 /* --- everything else --- */

@@ -4,6 +4,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
 /* cmocka wants the ones above first. */
 #include <cmocka.h>
@@ -337,6 +338,39 @@ static void a_thought_is_cut_at_4_kib(void **state)
 	assert_int_equal(b->last_seq, 2);
 }
 
+static void a_thought_ends_where_it_does_whatever_the_chunks(void **state)
+{
+	static const char text[] =
+		"Hm, let me — see: 日本語 and then some words to get to the end.";
+	for (int in_list = 0; in_list < 2; in_list++) {
+		struct buffer want = {0};
+		for (size_t step = sizeof(text); step > 0; step = step * 2 / 3) {
+			struct stream_bench b;
+			stream_bench_init(&b);
+			b.limits.thought_size = 10;
+			stream_bench_say(&b, in_list ? "- a\n" : "");
+			char chunk[sizeof(text) + 1];
+			for (size_t at = 0, len; at < strlen(text); at += len) {
+				len = step < strlen(text) - at ? step : strlen(text) - at;
+				while (((unsigned char)text[at + len] & 0xc0) == 0x80) {
+					len++;
+				}
+				snprintf(chunk, sizeof(chunk), "%.*s", (int)len, text + at);
+				stream_bench_think(&b, chunk);
+			}
+			stream_bench_end_turn(&b);
+			if (want.len == 0) {
+				buffer_append(&want, b.log.data, b.log.len);
+			}
+			assert_string_equal(buffer_cstr(&b.log), buffer_cstr(&want));
+			assert_true(b.last_seq > 5);
+			stream_bench_finish(&b);
+		}
+		buffer_finish(&want);
+	}
+	(void)state;
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, stream_bench_setup, stream_bench_teardown)
@@ -361,6 +395,7 @@ int main(void)
 		TEST(any_block_is_cut_at_64_kib_in_whole_characters),
 		TEST(the_cap_never_splits_a_character),
 		TEST(a_thought_is_cut_at_4_kib),
+		TEST(a_thought_ends_where_it_does_whatever_the_chunks),
 	};
 	return cmocka_run_group_tests_name("stream_buffer_flush", tests, NULL, NULL);
 }
