@@ -62,20 +62,20 @@ static void metadata_json(const struct session_log *log, struct buffer *out)
 static int replace_metadata(int dir_fd, const struct buffer *json, bool sync)
 {
 	static const char fresh[] = "metadata.json.new";
-	int fd = openat(dir_fd, fresh, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	int fd = disk->openat(dir_fd, fresh, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
 	if (fd < 0) {
 		return -errno;
 	}
-	ssize_t n = write(fd, json->data, json->len);
+	ssize_t n = disk->write(fd, json->data, json->len);
 	int r = n < 0 ? -errno : (size_t)n < json->len ? -ENOSPC : 0;
-	if (r == 0 && sync && fdatasync(fd) < 0) {
+	if (r == 0 && sync && disk->fdatasync(fd) < 0) {
 		r = -errno;
 	}
 	close(fd);
-	if (r == 0 && renameat(dir_fd, fresh, dir_fd, "metadata.json") < 0) {
+	if (r == 0 && disk->renameat(dir_fd, fresh, dir_fd, "metadata.json") < 0) {
 		r = -errno;
 	}
-	if (r == 0 && sync && fsync(dir_fd) < 0) {
+	if (r == 0 && sync && disk->fsync(dir_fd) < 0) {
 		r = -errno;
 	}
 	return r;
@@ -83,7 +83,8 @@ static int replace_metadata(int dir_fd, const struct buffer *json, bool sync)
 
 static int open_dir(const struct session_log *log)
 {
-	int fd = openat(log->store->sessions_fd, log->id, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int fd = disk->openat(
+		log->store->sessions_fd, log->id, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
 	return fd < 0 ? -errno : fd;
 }
 
@@ -103,7 +104,7 @@ int metadata_write(struct session_log *log, bool sync)
 
 static int checkpoint_item(struct item *item)
 {
-	if (fdatasync(item->fd) < 0) {
+	if (disk->fdatasync(item->fd) < 0) {
 		return -errno;
 	}
 	return replace_metadata(item->dir_fd, &item->metadata, true);
@@ -114,7 +115,7 @@ static void checkpoint_run(struct checkpoint *cp)
 	for (size_t i = 0; i < cp->count; i++) {
 		cp->items[i].status = checkpoint_item(&cp->items[i]);
 	}
-	cp->status = cp->in_round && fsync(cp->store->sessions_fd) < 0 ? -errno : 0;
+	cp->status = cp->in_round && disk->fsync(cp->store->sessions_fd) < 0 ? -errno : 0;
 }
 
 /** Fills an item; false if the log's lines could not all be written to its file. */

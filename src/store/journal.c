@@ -79,7 +79,7 @@ int64_t store_append(struct store *store, const struct record *record)
 static int write_all(int fd, const char *bytes, size_t len)
 {
 	while (len) {
-		ssize_t n = write(fd, bytes, len);
+		ssize_t n = disk->write(fd, bytes, len);
 		if (n < 0 && errno == EINTR) {
 			continue;
 		}
@@ -100,11 +100,11 @@ static int open_segment(struct journal *journal)
 {
 	char name[32];
 	bool synced = journal->store->durability == DURABILITY_FSYNC;
-	if (journal->fd >= 0 && !synced && fdatasync(journal->fd) < 0) {
+	if (journal->fd >= 0 && !synced && disk->fdatasync(journal->fd) < 0) {
 		return -errno;
 	}
 	segment_name(journal->fd_segment, name);
-	int fd = openat(journal->dir_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	int fd = disk->openat(journal->dir_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	if (fd < 0) {
 		return -errno;
 	}
@@ -124,10 +124,10 @@ static int write_batch(struct journal *journal)
 		return r;
 	}
 	r = write_all(journal->fd, journal->flight.data, journal->flight.len);
-	if (r == 0 && sync && fdatasync(journal->fd) < 0) {
+	if (r == 0 && sync && disk->fdatasync(journal->fd) < 0) {
 		r = -errno;
 	}
-	if (r == 0 && sync && journal->rotated && fsync(journal->dir_fd) < 0) {
+	if (r == 0 && sync && journal->rotated && disk->fsync(journal->dir_fd) < 0) {
 		r = -errno;
 	}
 	if (r < 0) {
@@ -135,7 +135,7 @@ static int write_batch(struct journal *journal)
 		 * Best effort: recovery cuts a torn tail anyway, and this segment is not written
 		 * again.
 		 */
-		(void)!ftruncate(journal->fd, (off_t)journal->segment_len);
+		(void)!disk->ftruncate(journal->fd, (off_t)journal->segment_len);
 	}
 	return r;
 }
@@ -237,7 +237,7 @@ void journal_drop_before(struct journal *journal, uint64_t segment)
 	for (; journal->oldest_segment < segment; journal->oldest_segment++) {
 		char name[32];
 		segment_name(journal->oldest_segment, name);
-		unlinkat(journal->dir_fd, name, 0);
+		disk->unlinkat(journal->dir_fd, name, 0);
 	}
 }
 

@@ -11,14 +11,14 @@
 
 static int read_file(int dir_fd, const char *name, struct buffer *out)
 {
-	int fd = openat(dir_fd, name, O_RDONLY | O_CLOEXEC);
+	int fd = disk->openat(dir_fd, name, O_RDONLY | O_CLOEXEC, 0);
 	if (fd < 0) {
 		return -errno;
 	}
 	int r = 0;
 	for (;;) {
 		buffer_reserve(out, 1 << 16);
-		ssize_t n = read(fd, out->data + out->len, out->cap - out->len);
+		ssize_t n = disk->read(fd, out->data + out->len, out->cap - out->len);
 		if (n < 0 && errno == EINTR) {
 			continue;
 		}

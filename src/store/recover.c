@@ -96,11 +96,11 @@ static int list_segments(struct recovery *rec)
 static int cut_segment(struct store *store, const char *name, size_t len)
 {
 	diag(DIAG_WARN, "journal segment %s: a torn tail is cut off at byte %zu", name, len);
-	int fd = openat(store->journal.dir_fd, name, O_WRONLY | O_CLOEXEC);
+	int fd = disk->openat(store->journal.dir_fd, name, O_WRONLY | O_CLOEXEC, 0);
 	if (fd < 0) {
 		return -errno;
 	}
-	int r = ftruncate(fd, (off_t)len) < 0 || fdatasync(fd) < 0 ? -errno : 0;
+	int r = disk->ftruncate(fd, (off_t)len) < 0 || disk->fdatasync(fd) < 0 ? -errno : 0;
 	close(fd);
 	return r;
 }
@@ -115,14 +115,14 @@ static void drop_headless(struct recovery *rec, const char *name, size_t len)
 	struct store *store = rec->store;
 	rec->segment_count--;
 	if (len <= JOURNAL_HEADER_SIZE) {
-		unlinkat(store->journal.dir_fd, name, 0);
+		disk->unlinkat(store->journal.dir_fd, name, 0);
 		return;
 	}
 	char to[64];
 	diag(DIAG_ERROR, "journal segment %s has no good header; it is set aside in set-aside/",
 		name);
 	snprintf(to, sizeof(to), "set-aside/%s", name);
-	renameat(store->journal.dir_fd, name, store->dir_fd, to);
+	disk->renameat(store->journal.dir_fd, name, store->dir_fd, to);
 }
 
 /**
@@ -239,7 +239,7 @@ static int replay(struct recovery *rec, const struct record *record)
 		char to[320];
 		snprintf(to, sizeof(to), "set-aside/%s.%016llx", log->id,
 			(unsigned long long)log->epoch);
-		renameat(rec->store->sessions_fd, log->id, rec->store->dir_fd, to);
+		disk->renameat(rec->store->sessions_fd, log->id, rec->store->dir_fd, to);
 		session_log_free(log);
 		r = 0;
 	}
@@ -260,7 +260,7 @@ static int read_metadata(struct store *store, const char *id, struct metadata *m
 {
 	char path[192];
 	snprintf(path, sizeof(path), "%s/metadata.json", id);
-	int fd = openat(store->sessions_fd, path, O_RDONLY | O_CLOEXEC);
+	int fd = disk->openat(store->sessions_fd, path, O_RDONLY | O_CLOEXEC, 0);
 	if (fd < 0) {
 		return -errno;
 	}
@@ -292,7 +292,7 @@ static int scan_lines(struct session_log *log, int fd)
 	struct store *store = log->store;
 	for (;;) {
 		buffer_reserve(&bytes, 1 << 18);
-		ssize_t n = read(fd, bytes.data + bytes.len, bytes.cap - bytes.len);
+		ssize_t n = disk->read(fd, bytes.data + bytes.len, bytes.cap - bytes.len);
 		if (n <= 0) {
 			buffer_finish(&bytes);
 			return n < 0 ? -errno : 0;
@@ -340,7 +340,7 @@ static int scan_log(struct session_log *log, uint64_t max_seq)
 			"session %s: %llu bytes of a torn tail are cut off its log after seq %llu",
 			log->id, (unsigned long long)st.st_size - log->size,
 			(unsigned long long)session_log_last_seq(log));
-		r = ftruncate(fd, (off_t)log->size) < 0 ? -errno : 0;
+		r = disk->ftruncate(fd, (off_t)log->size) < 0 ? -errno : 0;
 		log->dirty = true;
 	}
 	return r;
@@ -351,7 +351,7 @@ static void set_aside(struct store *store, const char *id, const char *why)
 	char to[320];
 	diag(DIAG_ERROR, "session %s: %s; it is set aside in set-aside/", id, why);
 	snprintf(to, sizeof(to), "set-aside/%s.%d", id, (int)getpid());
-	if (renameat(store->sessions_fd, id, store->dir_fd, to) < 0) {
+	if (disk->renameat(store->sessions_fd, id, store->dir_fd, to) < 0) {
 		diag(DIAG_ERROR, "session %s: cannot move it to set-aside/: %s", id,
 			strerror(errno));
 	}
@@ -371,9 +371,9 @@ static void remove_folder(int dir_fd, const char *name)
 	static const char *const files[] = {"events.jsonl", "metadata.json", "metadata.json.new"};
 	for (size_t i = 0; i < 3; i++) {
 		snprintf(path, sizeof(path), "%s/%s", name, files[i]);
-		unlinkat(dir_fd, path, 0);
+		disk->unlinkat(dir_fd, path, 0);
 	}
-	unlinkat(dir_fd, name, AT_REMOVEDIR);
+	disk->unlinkat(dir_fd, name, AT_REMOVEDIR);
 }
 
 static void load_session(struct recovery *rec, const char *id)
@@ -455,7 +455,7 @@ static void make_missing(void *value, void *arg)
 	struct recovery *rec = arg;
 	struct store *store = rec->store;
 	if (fate->deleted || hash_get(store->by_id, fate->id, strlen(fate->id)) ||
-		mkdirat(store->sessions_fd, fate->id, 0700) < 0) {
+		disk->mkdirat(store->sessions_fd, fate->id, 0700) < 0) {
 		return;
 	}
 	struct session_log *log =
@@ -467,7 +467,7 @@ static void make_missing(void *value, void *arg)
 /** What a deletion left when the server was stopped in the middle of it. */
 static void empty_trash(struct store *store)
 {
-	int fd = openat(store->dir_fd, "trash", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int fd = disk->openat(store->dir_fd, "trash", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
 	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
 	struct dirent *entry;
 	while (dir && (entry = readdir(dir))) {

@@ -82,7 +82,8 @@ int session_log_fd(struct session_log *log)
 	}
 	char path[160];
 	snprintf(path, sizeof(path), "%s/events.jsonl", log->id);
-	int fd = openat(store->sessions_fd, path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+	int fd = disk->openat(
+		store->sessions_fd, path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
 	if (fd < 0) {
 		return -errno;
 	}
@@ -159,7 +160,7 @@ int session_log_flush(struct session_log *log)
 		return fd;
 	}
 	while (log->unwritten.len) {
-		ssize_t n = write(fd, log->unwritten.data, log->unwritten.len);
+		ssize_t n = disk->write(fd, log->unwritten.data, log->unwritten.len);
 		if (n < 0 && errno == EINTR) {
 			continue;
 		}
@@ -211,7 +212,8 @@ struct log_read {
 static int read_range(struct log_read *read, char *bytes)
 {
 	for (size_t at = 0; at < read->len;) {
-		ssize_t n = pread(read->fd, bytes + at, read->len - at, (off_t)(read->offset + at));
+		ssize_t n = disk->pread(
+			read->fd, bytes + at, read->len - at, (off_t)(read->offset + at));
 		if (n < 0 && errno == EINTR) {
 			continue;
 		}

@@ -25,10 +25,10 @@ __attribute__((format(printf, 2, 3))) static void say(char **ret_why, const char
 
 static int open_subdir(int dir_fd, const char *name)
 {
-	if (mkdirat(dir_fd, name, 0700) < 0 && errno != EEXIST) {
+	if (disk->mkdirat(dir_fd, name, 0700) < 0 && errno != EEXIST) {
 		return -errno;
 	}
-	int fd = openat(dir_fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int fd = disk->openat(dir_fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
 	return fd < 0 ? -errno : fd;
 }
 
@@ -50,7 +50,7 @@ static int make_dirs(const char *path)
 
 static int take_lock(struct store *store, const char *dir, char **ret_why)
 {
-	store->lock_fd = openat(store->dir_fd, "lock", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	store->lock_fd = disk->openat(store->dir_fd, "lock", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
 	if (store->lock_fd < 0) {
 		int r = -errno;
 		say(ret_why, "cannot open %s/lock: %s", dir, strerror(-r));
@@ -58,7 +58,7 @@ static int take_lock(struct store *store, const char *dir, char **ret_why)
 	}
 	if (flock(store->lock_fd, LOCK_EX | LOCK_NB) < 0) {
 		char pid[16] = "";
-		ssize_t n = pread(store->lock_fd, pid, sizeof(pid) - 1, 0);
+		ssize_t n = disk->pread(store->lock_fd, pid, sizeof(pid) - 1, 0);
 		pid[n > 0 ? strcspn(pid, "\n") : 0] = '\0';
 		say(ret_why,
 			"the data directory %s is in use by another holdfast (process %s); stop "
@@ -69,7 +69,8 @@ static int take_lock(struct store *store, const char *dir, char **ret_why)
 	}
 	char pid[16];
 	int len = snprintf(pid, sizeof(pid), "%d\n", (int)getpid());
-	if (ftruncate(store->lock_fd, 0) < 0 || pwrite(store->lock_fd, pid, (size_t)len, 0) < 0) {
+	if (disk->ftruncate(store->lock_fd, 0) < 0 ||
+		pwrite(store->lock_fd, pid, (size_t)len, 0) < 0) {
 		diag(DIAG_DEBUG, "cannot note the process in the lock file: %s", strerror(errno));
 	}
 	return 0;
@@ -91,12 +92,12 @@ static int open_dirs(struct store *store, const char *dir, char **ret_why)
 	store->sessions_fd = open_subdir(store->dir_fd, "sessions");
 	store->journal.dir_fd = open_subdir(store->dir_fd, "journal");
 	if (store->sessions_fd < 0 || store->journal.dir_fd < 0 ||
-		(mkdirat(store->dir_fd, "trash", 0700) < 0 && errno != EEXIST) ||
-		(mkdirat(store->dir_fd, "set-aside", 0700) < 0 && errno != EEXIST)) {
+		(disk->mkdirat(store->dir_fd, "trash", 0700) < 0 && errno != EEXIST) ||
+		(disk->mkdirat(store->dir_fd, "set-aside", 0700) < 0 && errno != EEXIST)) {
 		say(ret_why, "cannot make the folders of %s: %s", dir, strerror(errno));
 		return -EIO;
 	}
-	return fsync(store->dir_fd) < 0 ? -errno : 0;
+	return disk->fsync(store->dir_fd) < 0 ? -errno : 0;
 }
 
 static void store_free(struct store *store)
@@ -184,7 +185,7 @@ void store_close(struct store *store)
 int store_create_session(struct store *store, const char *id, uint64_t epoch, const char *title,
 	int64_t created_at, void *owner, struct session_log **ret_log)
 {
-	if (mkdirat(store->sessions_fd, id, 0700) < 0) {
+	if (disk->mkdirat(store->sessions_fd, id, 0700) < 0) {
 		return -errno;
 	}
 	struct session_log *log = session_log_new(store, id, epoch, title, created_at);
@@ -216,9 +217,9 @@ static void removal_work(uv_work_t *work)
 	char path[360];
 	for (size_t i = 0; i < 3; i++) {
 		snprintf(path, sizeof(path), "%s/%s", removal->path, files[i]);
-		unlinkat(removal->dir_fd, path, 0);
+		disk->unlinkat(removal->dir_fd, path, 0);
 	}
-	unlinkat(removal->dir_fd, removal->path, AT_REMOVEDIR);
+	disk->unlinkat(removal->dir_fd, removal->path, AT_REMOVEDIR);
 	close(removal->dir_fd);
 }
 
@@ -237,7 +238,7 @@ void store_remove_session(struct session_log *log)
 	removal->store = store;
 	snprintf(removal->path, sizeof(removal->path), "trash/%s.%016llx", log->id,
 		(unsigned long long)log->epoch);
-	int r = renameat(store->sessions_fd, log->id, store->dir_fd, removal->path);
+	int r = disk->renameat(store->sessions_fd, log->id, store->dir_fd, removal->path);
 	session_log_free(log);
 	removal->dir_fd = r < 0 ? -1 : dup(store->dir_fd);
 	if (removal->dir_fd < 0) {

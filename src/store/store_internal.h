@@ -3,6 +3,7 @@
 #define HOLDFAST_STORE_INTERNAL_H
 
 #include "holdfast/buffer.h"
+#include "holdfast/disk.h"
 #include "holdfast/hash.h"
 #include "holdfast/list.h"
 #include "holdfast/store.h"

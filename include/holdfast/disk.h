@@ -1,0 +1,29 @@
+/*
+ * The system calls by which the store changes or reads the disk, in one place, so that tests can
+ * fail them, cut them short and see in which order they come (tests/crash). Each behaves as its
+ * manual page says, errno included, and may be called from any thread.
+ */
+#ifndef HOLDFAST_DISK_H
+#define HOLDFAST_DISK_H
+
+#include <sys/types.h>
+
+struct disk_ops {
+	int (*openat)(int dir_fd, const char *path, int flags, mode_t mode);
+	ssize_t (*read)(int fd, void *bytes, size_t len);
+	ssize_t (*pread)(int fd, void *bytes, size_t len, off_t offset);
+	ssize_t (*write)(int fd, const void *bytes, size_t len);
+	int (*fdatasync)(int fd);
+	int (*fsync)(int fd); /* of a directory: its entries */
+	int (*ftruncate)(int fd, off_t len);
+	int (*renameat)(int from_fd, const char *from, int to_fd, const char *to);
+	int (*unlinkat)(int dir_fd, const char *path, int flags);
+	int (*mkdirat)(int dir_fd, const char *path, mode_t mode);
+};
+
+/** The kernel's, unless a test has put its own in their place, before store_open(). */
+extern const struct disk_ops *disk;
+/** The kernel's, for a test that passes calls on. */
+extern const struct disk_ops disk_kernel;
+
+#endif
