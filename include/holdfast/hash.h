@@ -22,6 +22,8 @@ void *hash_put(struct hash *h, const char *key, size_t len, void *value);
 /** Removes a key; returns the value it had, or NULL. */
 void *hash_remove(struct hash *h, const char *key, size_t len);
 size_t hash_count(const struct hash *h);
+/** Removes every entry that `keep` says no to, in no order; it may free the value then. */
+void hash_filter(struct hash *h, bool (*keep)(void *value, void *arg), void *arg);
 /** Calls `visit` for every value in no order; it must not change the map. */
 void hash_each(const struct hash *h, void (*visit)(void *value, void *arg), void *arg);
 

@@ -30,8 +30,12 @@ struct session_ops {
 	void (*changed)(void *owner, struct session *session);
 	/** It is durably gone and about to be freed. */
 	void (*deleted)(void *owner, struct session *session);
-	/** The journal cannot be written any more; told once. */
+	/**
+	 * The journal cannot be written: what was not on disk is taken back, inputs are refused.
+	 */
 	void (*store_failed)(void *owner, int error);
+	/** Inputs are taken again. */
+	void (*store_revived)(void *owner);
 };
 
 struct session_table_config {

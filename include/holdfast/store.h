@@ -52,19 +52,21 @@ struct store_ops {
 	/** All records up to `lsn` are on disk. */
 	void (*synced)(void *owner, uint64_t lsn);
 	/**
-	 * The journal cannot be written: records after the last synced() are lost, more are
-	 * refused.
+	 * The journal cannot be written: records after the last synced() are lost, and more are
+	 * refused until revived(). The owner takes back what they did: store_rewind().
 	 */
 	void (*failed)(void *owner, int error);
+	/** The journal can be written again. */
+	void (*revived)(void *owner);
 	/** A new segment begins: append a snapshot of every session that is not idle. */
 	void (*rotated)(void *owner);
 
 	/* Recovery, inside store_open(). */
-	/** A session is on disk. Returns what log_owner() gives from then on. */
+	/** A session is on disk. Returns its owner. */
 	void *(*found)(void *owner, struct session_log *log);
 	/** One event of its log, in order. */
 	void (*event)(void *session, const struct event_view *view);
-	/** One journal record of it. -EBADMSG sets the session aside. */
+	/** One journal record of it, also by store_rewind(). -EBADMSG sets the session aside. */
 	int (*replay)(void *session, const struct record *record);
 	/** The session turned out to be damaged and is set aside: forget it. */
 	void (*lost)(void *session);
@@ -95,10 +97,18 @@ void store_close(struct store *store);
  * store has failed.
  */
 int64_t store_append(struct store *store, const struct record *record);
+/**
+ * After failed(), for the sessions that session_log_want_rewind() was called for: gives the owner
+ * of each the records again that are on disk, by replay(). A negative errno if they cannot be read.
+ */
+int store_rewind(struct store *store);
+void session_log_want_rewind(struct session_log *log);
 /** Starts the sync of what is gathered unless one is in flight. Called once a loop turn. */
 void store_kick(struct store *store);
 /** All records up to this one are on disk. */
 uint64_t store_synced_lsn(const struct store *store);
+/** All records up to this one are on disk or on their way. */
+uint64_t store_flight_lsn(const struct store *store);
 /** Writes and syncs everything gathered, with synced() for it. Blocks; for shutdown. */
 void store_sync(struct store *store);
 /** The number of the segment that records go to now: grows when the journal is rotated. */
@@ -108,10 +118,12 @@ size_t store_backlog(const struct store *store);
 
 /**
  * Makes the folder and files of a new session; not yet durable, a RECORD_CREATE makes it so.
- * Returns -EEXIST if there is such a folder. `owner` is what log_owner() gives.
+ * Returns -EEXIST if there is such a folder.
  */
 int store_create_session(struct store *store, const char *id, uint64_t epoch, const char *title,
-	int64_t created_at, void *owner, struct session_log **ret_log);
+	int64_t created_at, struct session_log **ret_log);
+/** Whom replay() is called for. */
+void session_log_set_owner(struct session_log *log, void *owner);
 /** Takes the session's folder away (after its RECORD_DELETE is synced) and frees the log. */
 void store_remove_session(struct session_log *log);
 

@@ -122,6 +122,23 @@ size_t hash_count(const struct hash *h)
 	return h->count;
 }
 
+void hash_filter(struct hash *h, bool (*keep)(void *value, void *arg), void *arg)
+{
+	for (size_t i = 0; i < h->chain_count; i++) {
+		struct node **at = &h->chains[i];
+		while (*at) {
+			struct node *node = *at;
+			if (keep(node->value, arg)) {
+				at = &node->next;
+				continue;
+			}
+			*at = node->next;
+			free(node);
+			h->count--;
+		}
+	}
+}
+
 void hash_each(const struct hash *h, void (*visit)(void *value, void *arg), void *arg)
 {
 	for (size_t i = 0; i < h->chain_count; i++) {

@@ -59,10 +59,16 @@ static void handle_deleted(void *owner, struct session *session)
 static void handle_store_failed(void *owner, int error)
 {
 	diag(DIAG_ERROR,
-		"the journal cannot be written: %s. Nothing is taken any more, what was "
-		"acknowledged can "
-		"still be read. Make room or mend the disk, then restart holdfast",
+		"the journal cannot be written: %s. Nothing new is taken until it can, what was "
+		"acknowledged can still be read. It is tried again every second: make room, or "
+		"mend "
+		"the disk",
 		strerror(-error));
+}
+
+static void handle_store_revived(void *owner)
+{
+	diag(DIAG_INFO, "the journal can be written again");
 }
 
 /* --- the loop's turn --- */
@@ -154,6 +160,7 @@ static int open_rooms(struct relay *relay)
 		.changed = handle_changed,
 		.deleted = handle_deleted,
 		.store_failed = handle_store_failed,
+		.store_revived = handle_store_revived,
 	};
 	const struct config *config = relay->config;
 	char *why = NULL;

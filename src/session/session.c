@@ -118,14 +118,46 @@ int session_journal_snapshot(struct session *session)
 	 */
 	stream_buffer_take_sizes(session->state.stream);
 	session_snapshot_save(session, &data);
+	bool is_clean = (uint64_t)session->last_lsn <= store_synced_lsn(table->store);
 	int64_t lsn = append_record(
 		session, RECORD_SNAPSHOT, clock_now_ms(table->clock), data.data, data.len);
+	if (lsn >= 0 && is_clean) {
+		buffer_clear(&session->base);
+		buffer_append(&session->base, data.data, data.len);
+		session->base_lsn = lsn;
+	}
 	buffer_finish(&data);
 	if (lsn < 0) {
 		return -EIO;
 	}
 	session->segment = store_segment(table->store);
 	return 0;
+}
+
+/** How much of the open event may be told once `lsn` is on disk. */
+static void mark_open(struct session *session, int64_t lsn)
+{
+	struct stream_open open;
+	stream_buffer_get_open(session->state.stream, &open);
+	uint64_t in_flight = store_flight_lsn(session->table->store);
+	size_t n = session->open_mark_count;
+	if (n && (uint64_t)session->open_marks[n - 1].lsn > in_flight) {
+		n--; /* of the same batch */
+	} else if (n == 2) {
+		session->open_marks[0] = session->open_marks[1];
+		n = 1;
+	}
+	session->open_marks[n] = (struct open_mark){lsn, open.seq, open.len};
+	session->open_mark_count = n + 1;
+}
+
+static void show_open(struct session *session, uint64_t lsn)
+{
+	while (session->open_mark_count && (uint64_t)session->open_marks[0].lsn <= lsn) {
+		session->shown_open = session->open_marks[0];
+		session->open_marks[0] = session->open_marks[1];
+		session->open_mark_count--;
+	}
 }
 
 int session_journal(struct session *session, enum record_kind kind, const char *data, size_t len,
@@ -147,6 +179,7 @@ int session_journal(struct session *session, enum record_kind kind, const char *
 	assert(r == 0); /* our own record */
 	session->last_lsn = lsn;
 	session_status_note(session, lsn);
+	mark_open(session, lsn);
 	mark_dirty(session);
 	session_touch(session);
 	return 0;
@@ -214,7 +247,7 @@ void session_wait_durable(struct session *session, struct durable_wait *wait)
 {
 	struct session_table *table = session->table;
 	wait->lsn = session->last_lsn;
-	if ((uint64_t)wait->lsn <= store_synced_lsn(table->store) || table->error) {
+	if ((uint64_t)wait->lsn <= store_synced_lsn(table->store)) {
 		list_append(&table->ready, &wait->link);
 	} else {
 		list_append(&session->waits, &wait->link);
@@ -246,6 +279,9 @@ static void refresh_prompt(struct session *session)
 
 void session_show_recovered(struct session *session)
 {
+	struct stream_open open;
+	stream_buffer_get_open(session->state.stream, &open);
+	session->shown_open = (struct open_mark){0, open.seq, open.len};
 	session->channel.max_seq = session_log_last_seq(session->log);
 	session_status_show(session);
 	refresh_prompt(session);
@@ -319,6 +355,10 @@ void session_commit(struct session *session, uint64_t lsn)
 		session_log_checkpoint(session->log);
 	}
 	bool changed = session_status_commit(session, lsn);
+	show_open(session, lsn);
+	if ((uint64_t)session->base_lsn <= lsn) {
+		buffer_finish(&session->base);
+	}
 	refresh_prompt(session);
 	if (session->last_lsn <= (int64_t)lsn) {
 		list_remove(&session->dirty_link);
@@ -354,8 +394,55 @@ void session_fail(struct session *session, int error)
 		free(pending);
 	}
 	session_status_drop(session);
+	session->open_mark_count = 0;
 	list_remove(&session->dirty_link);
 	end_waits(session, UINT64_MAX, error);
+}
+
+static bool prompt_is_in_log(void *value, void *arg)
+{
+	const struct session *session = arg;
+	uintptr_t seq = (uintptr_t)value - 1;
+	return seq != 0 && seq <= session_log_last_seq(session->log);
+}
+
+static bool resolution_is_in_log(void *value, void *arg)
+{
+	const struct session *session = arg;
+	struct resolution *resolution = value;
+	bool is = resolution->seq <= session_log_last_seq(session->log);
+	if (!is) {
+		free(resolution);
+	}
+	return is;
+}
+
+bool session_rewind_begin(struct session *session)
+{
+	session->is_deleted = false;
+	session->segment = 0;
+	session->last_lsn = 0;
+	hash_filter(session->prompt_ids, prompt_is_in_log, session);
+	hash_filter(session->resolved, resolution_is_in_log, session);
+	bool has_base = session->base.len &&
+			(uint64_t)session->base_lsn > store_synced_lsn(session->table->store);
+	if (!has_base) {
+		buffer_finish(&session->base);
+		session->has_snapshot = false;
+		return true;
+	}
+	int r = session_snapshot_load(session, session->base.data, session->base.len);
+	assert(r == 0); /* our own snapshot, of a state that was on disk */
+	buffer_finish(&session->base);
+	return false;
+}
+
+void session_rewind_end(struct session *session)
+{
+	struct stream_open open;
+	stream_buffer_get_open(session->state.stream, &open);
+	session->shown_open = (struct open_mark){0, open.seq, open.len};
+	session_touch(session);
 }
 
 /* --- life --- */
@@ -396,6 +483,7 @@ static void handle_closed(uv_handle_t *handle)
 	hash_destroy(session->resolved);
 	free(session->shown_usage);
 	free(session->shown_prompt_id);
+	buffer_finish(&session->base);
 	free(session);
 }
 

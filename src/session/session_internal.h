@@ -48,6 +48,13 @@ struct pending_event {
 	bool is_prompt; /* a user_prompt that the session's agent has to be given */
 };
 
+/** How much of the open event is told when the disk has confirmed a record. */
+struct open_mark {
+	int64_t lsn;
+	uint64_t seq;
+	size_t len;
+};
+
 /** What the log alone tells of the state at its end. */
 struct log_tail {
 	uint64_t turn;
@@ -68,6 +75,13 @@ struct session {
 
 	struct log_tail tail; /* as recovery has read it */
 	uint64_t segment; /* journal segment that has this session's snapshot */
+	struct buffer
+		base; /* that snapshot, while it is not on disk: what a failure goes back to */
+	int64_t base_lsn;
+	struct open_mark shown_open; /* what is on disk of the open event */
+	struct open_mark open_marks[2]; /* as of the batch in flight, and of the one that gathers */
+	size_t open_mark_count;
+	int64_t created_lsn; /* of its RECORD_CREATE; 0: it was there when the server started */
 	bool has_snapshot; /* recovery has seen one */
 	int64_t applying_lsn; /* of the record being applied */
 	int64_t last_lsn; /* of its newest record */
@@ -103,8 +117,7 @@ struct session_table {
 	struct list dirty;
 	struct list touched;
 	struct list ready; /* struct durable_wait: on disk already, told at the end of the turn */
-	int error; /* negative errno once the store has failed */
-	bool recovering;
+	bool recovering; /* also while sessions are taken back to what is on disk */
 	bool closing; /* nobody is told any more */
 };
 
@@ -144,7 +157,11 @@ void session_free(struct session *session);
 /** After recovery: what is in the log is what is shown. */
 void session_show_recovered(struct session *session);
 void session_commit(struct session *session, uint64_t lsn);
+/** What is not on disk is given up: nobody hears of it, waiters hear the error. */
 void session_fail(struct session *session, int error);
+/** After that: makes the state ready to be what the disk has. True if the journal must tell it. */
+bool session_rewind_begin(struct session *session);
+void session_rewind_end(struct session *session);
 void session_touch(struct session *session);
 int session_journal(struct session *session, enum record_kind kind, const char *data, size_t len,
 	uint64_t *ret_seq);

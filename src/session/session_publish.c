@@ -63,7 +63,7 @@ static void handle_timer(uv_timer_t *timer)
 	uint64_t seq;
 	if (flush != STREAM_FLUSH_NONE &&
 		session_journal(session, RECORD_FLUSH, &flush, 1, &seq) < 0) {
-		return; /* the store has failed: what is open stays so until a restart */
+		return; /* the store has failed: what is open stays so until it is revived */
 	}
 	session_touch(session);
 }
@@ -85,7 +85,10 @@ void session_publish(struct session *session)
 	int64_t now = clock_now_ms(table->clock);
 	stream_buffer_get_open(session->state.stream, &open);
 	int64_t preview_at = INT64_MAX;
-	if (open.seq && !session->is_deleted) {
+	/* Like events, text is shown once it is on disk. */
+	const struct open_mark *shown = &session->shown_open;
+	open.len = open.seq != shown->seq ? 0 : open.len < shown->len ? open.len : shown->len;
+	if (open.len && !session->is_deleted) {
 		publish_delta(session, &open);
 		preview_at = publish_preview(session, &open, now);
 	}

@@ -26,14 +26,77 @@ static void handle_synced(void *owner, uint64_t lsn)
 	}
 }
 
+/** A session that was made by what is lost was never there. */
+static void forget(struct session *session)
+{
+	struct session_table *table = session->table;
+	struct session_log *log = session->log;
+	const char *id = session_id(session);
+	channel_gone(&session->channel, "storage_failed");
+	if (!table->closing) {
+		table->ops->deleted(table->owner, session);
+	}
+	hash_remove(table->by_id, id, strlen(id));
+	session_free(session);
+	store_remove_session(log);
+}
+
+/** The sessions become what the disk has of them: their inputs since then were refused. */
+static void take_back(struct session_table *table, struct list *lost)
+{
+	struct list taken_back;
+	list_init(&taken_back);
+	bool must_read = false;
+	table->recovering = true;
+	while (!list_empty(lost)) {
+		struct session *session = list_entry(lost->next, struct session, dirty_link);
+		list_remove(&session->dirty_link);
+		if ((uint64_t)session->created_lsn > store_synced_lsn(table->store)) {
+			forget(session);
+			continue;
+		}
+		list_append(&taken_back, &session->dirty_link);
+		if (session_rewind_begin(session)) {
+			session_log_want_rewind(session->log);
+			must_read = true;
+		}
+	}
+	int r = must_read ? store_rewind(table->store) : 0;
+	if (r < 0) {
+		diag(DIAG_ERROR, "the journal cannot be read either: %s", strerror(-r));
+	}
+	while (!list_empty(&taken_back)) {
+		struct session *session = list_entry(taken_back.next, struct session, dirty_link);
+		list_remove(&session->dirty_link);
+		session_rewind_end(session);
+	}
+	table->recovering = false;
+}
+
 static void handle_failed(void *owner, int error)
 {
 	struct session_table *table = owner;
-	table->error = error;
+	struct list lost;
+	list_init(&lost);
 	while (!list_empty(&table->dirty)) {
-		session_fail(list_entry(table->dirty.next, struct session, dirty_link), error);
+		struct session *session = list_entry(table->dirty.next, struct session, dirty_link);
+		session_fail(session, error);
+		list_append(&lost, &session->dirty_link);
 	}
+	take_back(table, &lost);
 	table->ops->store_failed(table->owner, error);
+}
+
+static void touch(void *value, void *arg)
+{
+	session_touch(value);
+}
+
+static void handle_revived(void *owner)
+{
+	struct session_table *table = owner;
+	hash_each(table->by_id, touch, NULL); /* flushes that were refused come due again */
+	table->ops->store_revived(table->owner);
 }
 
 /**
@@ -116,6 +179,7 @@ int session_table_open(
 	static const struct store_ops store_ops = {
 		.synced = handle_synced,
 		.failed = handle_failed,
+		.revived = handle_revived,
 		.rotated = handle_rotated,
 		.found = handle_found,
 		.event = handle_event,
@@ -154,9 +218,8 @@ static void end_ready_waits(struct session_table *table)
 	while (!list_empty(&table->ready)) {
 		struct durable_wait *wait =
 			list_entry(table->ready.next, struct durable_wait, link);
-		bool stored = (uint64_t)wait->lsn <= store_synced_lsn(table->store);
 		list_remove(&wait->link);
-		wait->done(wait, stored ? 0 : table->error);
+		wait->done(wait, 0);
 	}
 }
 
@@ -270,17 +333,20 @@ int session_create(struct session_table *table, const char *id, const char *titl
 	}
 	int64_t ts = clock_now_ms(table->clock);
 	struct session_log *log;
-	int r = store_create_session(table->store, id, epoch, title, ts, NULL, &log);
+	int r = store_create_session(table->store, id, epoch, title, ts, &log);
 	if (r < 0) {
 		return r;
 	}
 	struct session *session = session_new(table, log);
+	session_log_set_owner(log, session);
 	r = journal_create(session, title, ts);
 	if (r < 0) {
 		session_free(session);
 		store_remove_session(log);
 		return r;
 	}
+	session->created_lsn = session->last_lsn;
+	list_append(&table->dirty, &session->dirty_link);
 	hash_put(table->by_id, id, strlen(id), session);
 	*ret_session = session;
 	return 0;
@@ -292,7 +358,7 @@ static void handle_delete_durable(struct durable_wait *wait, int status)
 		(struct session *)((char *)wait - offsetof(struct session, delete_wait));
 	struct session_table *table = session->table;
 	if (status < 0) {
-		return;
+		return; /* the session is taken back to what it was */
 	}
 	const char *id = session_id(session);
 	channel_gone(&session->channel, "deleted");

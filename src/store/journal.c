@@ -1,4 +1,12 @@
-/* The journal's write side: group commit, rotation. The format is in proto/store-format.md. */
+/*
+ * The journal's write side: group commit, rotation, and beginning anew after an error. The format
+ * is in proto/store-format.md.
+ *
+ * After a write or a sync has failed, what the segment holds behind its last good batch is not
+ * known (a second fdatasync may say yes to bytes that the first one lost). So it is not written
+ * again: a new segment begins, whose header says up to where the one before it counts. Until that
+ * works, appends are refused; it is tried again every second.
+ */
 #include "store_internal.h"
 
 #include "holdfast/pack.h"
@@ -7,15 +15,23 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-uint64_t journal_checksum(const char *body, size_t len)
+#define REVIVE_MS 1000
+
+uint64_t journal_checksum(const char *bytes, size_t len)
 {
-	return XXH3_64bits(body, len);
+	return XXH3_64bits(bytes, len);
+}
+
+uint64_t journal_session_hash(const char *id, size_t id_len, uint64_t epoch)
+{
+	return XXH3_64bits_withSeed(id, id_len, epoch);
 }
 
 static void segment_name(uint64_t segment, char name[32])
@@ -23,13 +39,25 @@ static void segment_name(uint64_t segment, char name[32])
 	snprintf(name, 32, "%016llx.journal", (unsigned long long)segment);
 }
 
+static void handle_revive(uv_timer_t *timer);
+
 void journal_init(struct journal *journal, struct store *store)
 {
 	*journal = (struct journal){.store = store, .dir_fd = -1, .fd = -1, .segment = 1};
+	journal->revive_timer = xmalloc(sizeof(*journal->revive_timer));
+	uv_timer_init(store->loop, journal->revive_timer);
+	uv_unref((uv_handle_t *)journal->revive_timer);
+	journal->revive_timer->data = journal;
+}
+
+static void free_handle(uv_handle_t *handle)
+{
+	free(handle);
 }
 
 void journal_finish(struct journal *journal)
 {
+	uv_close((uv_handle_t *)journal->revive_timer, free_handle);
 	if (journal->fd >= 0) {
 		close(journal->fd);
 	}
@@ -37,27 +65,76 @@ void journal_finish(struct journal *journal)
 		close(journal->dir_fd);
 	}
 	buffer_finish(&journal->gather);
+	buffer_finish(&journal->entries);
 	buffer_finish(&journal->flight);
+}
+
+/* --- gathering --- */
+
+static void seal(struct buffer *out, size_t start)
+{
+	pack_le(out, journal_checksum(out->data + start, out->len - start), 8);
 }
 
 static void append_segment_header(struct journal *journal)
 {
-	size_t start = journal->gather.len;
-	buffer_append(&journal->gather, JOURNAL_MAGIC, 8);
-	pack_le(&journal->gather, journal->segment, 8);
-	pack_le(&journal->gather, 0, 8); /* flags: none yet */
-	pack_le(&journal->gather,
-		journal_checksum(journal->gather.data + start, journal->gather.len - start), 8);
+	struct buffer *out = &journal->gather;
+	size_t start = out->len;
+	buffer_append(out, JOURNAL_MAGIC, 8);
+	pack_le(out, journal->segment, 8);
+	pack_le(out, journal->before_segment, 8);
+	pack_le(out, journal->before_len, 8);
+	pack_le(out, 0, 8); /* flags: none yet */
+	seal(out, start);
+}
+
+/** The first record of a batch: room for its header, behind the segment's if it is the first. */
+static void begin_batch(struct journal *journal)
+{
+	static const char room[BATCH_HEADER_SIZE];
+	if (journal->fd_segment != journal->segment) {
+		append_segment_header(journal);
+		journal->batch_number = 0;
+	}
+	journal->gather_start = journal->gather.len;
+	buffer_append(&journal->gather, room, sizeof(room));
+}
+
+/** Fills the header in and adds the trailer. */
+static void end_batch(struct journal *journal)
+{
+	struct buffer *out = &journal->gather;
+	struct buffer header = {0};
+	pack_le(&header, BATCH_MAGIC, 4);
+	pack_le(&header, journal->gather_count, 4);
+	pack_le(&header, out->len - journal->gather_start - BATCH_HEADER_SIZE, 8);
+	pack_le(&header, journal->batch_number++, 8);
+	seal(&header, 0);
+	memcpy(out->data + journal->gather_start, header.data, header.len);
+	buffer_finish(&header);
+	size_t trailer = out->len;
+	buffer_append(out, journal->entries.data, journal->entries.len);
+	pack_le(out, journal->gather_count, 4);
+	seal(out, trailer);
+	buffer_clear(&journal->entries);
+	journal->gather_count = 0;
+}
+
+static void forget_gathered(struct journal *journal)
+{
+	buffer_clear(&journal->gather);
+	buffer_clear(&journal->entries);
+	journal->gather_count = 0;
 }
 
 int64_t store_append(struct store *store, const struct record *record)
 {
 	struct journal *journal = &store->journal;
-	if (journal->error) {
+	if (journal->error && !journal->reviving) {
 		return journal->error;
 	}
-	if (journal->fd_segment != journal->segment && !journal->gather.len) {
-		append_segment_header(journal);
+	if (!journal->gather.len) {
+		begin_batch(journal);
 	}
 	struct buffer *out = &journal->gather;
 	size_t start = out->len;
@@ -73,8 +150,14 @@ int64_t store_append(struct store *store, const struct record *record)
 	memcpy(out->data + start + 8, &(uint32_t){htole32(body)}, 4);
 	uint64_t sum = journal_checksum(out->data + start + 8, out->len - start - 8);
 	memcpy(out->data + start, &(uint64_t){htole64(sum)}, 8);
+	pack_le(&journal->entries, journal_session_hash(record->id, record->id_len, record->epoch),
+		8);
+	pack_le(&journal->entries, out->len - start, 4);
+	journal->gather_count++;
 	return (int64_t)++journal->gather_lsn;
 }
+
+/* --- a batch's way to the disk --- */
 
 static int write_all(int fd, const char *bytes, size_t len)
 {
@@ -94,7 +177,7 @@ static int write_all(int fd, const char *bytes, size_t len)
 
 /**
  * Begins the file of the batch's segment. The one before it must be whole on disk by then, also
- * when batches are not synced: recovery takes a torn record for damage in all but the newest.
+ * when batches are not synced: recovery takes a torn batch for damage in all but the newest.
  */
 static int open_segment(struct journal *journal)
 {
@@ -115,15 +198,30 @@ static int open_segment(struct journal *journal)
 	return 0;
 }
 
+/**
+ * Takes back what a failed batch has left, as far as that can be done: it was refused, and must not
+ * come back with a restart. The next segment's header says so too.
+ */
+static void take_back(struct journal *journal, bool opened)
+{
+	if (!journal->rotated) {
+		(void)!disk->ftruncate(journal->fd, (off_t)journal->segment_len);
+	} else if (opened) {
+		char name[32];
+		segment_name(journal->fd_segment, name);
+		disk->unlinkat(journal->dir_fd, name, 0);
+	}
+}
+
 /** Runs on the thread pool: puts the batch in flight on disk. */
 static int write_batch(struct journal *journal)
 {
 	bool sync = journal->store->durability == DURABILITY_FSYNC;
 	int r = journal->rotated ? open_segment(journal) : 0;
-	if (r < 0) {
-		return r;
+	bool opened = r == 0;
+	if (r == 0) {
+		r = write_all(journal->fd, journal->flight.data, journal->flight.len);
 	}
-	r = write_all(journal->fd, journal->flight.data, journal->flight.len);
 	if (r == 0 && sync && disk->fdatasync(journal->fd) < 0) {
 		r = -errno;
 	}
@@ -131,11 +229,7 @@ static int write_batch(struct journal *journal)
 		r = -errno;
 	}
 	if (r < 0) {
-		/*
-		 * Best effort: recovery cuts a torn tail anyway, and this segment is not written
-		 * again.
-		 */
-		(void)!disk->ftruncate(journal->fd, (off_t)journal->segment_len);
+		take_back(journal, opened);
 	}
 	return r;
 }
@@ -143,13 +237,58 @@ static int write_batch(struct journal *journal)
 /** Takes the gathered bytes into flight. */
 static void launch(struct journal *journal)
 {
+	end_batch(journal);
 	struct buffer empty = journal->flight;
 	journal->flight = journal->gather;
 	journal->gather = empty;
-	journal->gather.len = 0;
+	buffer_clear(&journal->gather);
 	journal->flight_lsn = journal->gather_lsn;
 	journal->rotated = journal->fd_segment != journal->segment;
 	journal->in_flight = true;
+	journal->fd_segment = journal->segment;
+	if (journal->rotated) {
+		journal->segment_len = 0;
+		journal->open_before_segment = journal->before_segment;
+		journal->open_before_len = journal->before_len;
+	}
+}
+
+/**
+ * What is gathered from now on is the next segment's. Called once the batch in flight is the last
+ * of its segment, or has failed.
+ */
+static void begin_segment(struct journal *journal)
+{
+	journal->segment++;
+	journal->store->ops->rotated(journal->store->owner);
+	journal->snapshot_len = journal->gather.len + journal->entries.len + BATCH_TRAILER_SIZE;
+}
+
+static void revive_later(struct journal *journal)
+{
+	if (!journal->store->closing && !journal->store->opening) {
+		uv_timer_start(journal->revive_timer, handle_revive, REVIVE_MS, 0);
+	}
+}
+
+/** The batch is lost, with everything gathered behind it. */
+static void fail(struct journal *journal)
+{
+	struct store *store = journal->store;
+	bool was_failing = journal->error != 0;
+	journal->error = journal->result;
+	journal->reviving = false;
+	forget_gathered(journal);
+	/*
+	 * The segment of the batch ends in front of it; if it began with it, it counts for nothing.
+	 */
+	journal->before_segment =
+		journal->rotated ? journal->open_before_segment : journal->fd_segment;
+	journal->before_len = journal->rotated ? journal->open_before_len : journal->segment_len;
+	if (!was_failing) {
+		store->ops->failed(store->owner, journal->result);
+	}
+	revive_later(journal);
 }
 
 /**
@@ -160,14 +299,18 @@ static void land(struct journal *journal)
 	struct store *store = journal->store;
 	journal->in_flight = false;
 	if (journal->result < 0) {
-		journal->error = journal->result;
-		journal->gather.len = 0;
-		store->ops->failed(store->owner, journal->result);
+		fail(journal);
 		return;
 	}
+	bool revived = journal->reviving;
+	journal->reviving = false;
+	journal->error = 0;
 	journal->segment_len += journal->flight.len;
 	journal->synced_lsn = journal->flight_lsn;
 	store->ops->synced(store->owner, journal->synced_lsn);
+	if (revived) {
+		store->ops->revived(store->owner);
+	}
 	if (journal->rotated && journal->oldest_segment < journal->fd_segment && !store->closing &&
 		!store->opening) {
 		checkpoint_all(store, journal->fd_segment);
@@ -186,10 +329,16 @@ static void batch_done(uv_work_t *work, int status)
 	store_kick(((struct journal *)work->data)->store);
 }
 
+static void send_batch(struct journal *journal)
+{
+	journal->work.data = journal;
+	int r = uv_queue_work(journal->store->loop, &journal->work, batch_work, batch_done);
+	assert(r == 0);
+}
+
 /**
- * After the last batch of a full segment has been taken: what is gathered from now on is the next
- * one's. The snapshots that a segment begins with do not count: if they alone filled it, there
- * would be no end.
+ * After the last batch of a full segment has been taken. The snapshots that a segment begins with
+ * do not count: if they alone filled it, there would be no end.
  */
 static void rotate_if_full(struct journal *journal)
 {
@@ -197,9 +346,9 @@ static void rotate_if_full(struct journal *journal)
 	if (len < journal->store->limits->segment_size + journal->snapshot_len) {
 		return;
 	}
-	journal->segment++;
-	journal->store->ops->rotated(journal->store->owner);
-	journal->snapshot_len = journal->gather.len;
+	journal->before_segment = journal->fd_segment;
+	journal->before_len = len;
+	begin_segment(journal);
 }
 
 void store_kick(struct store *store)
@@ -209,14 +358,24 @@ void store_kick(struct store *store)
 		return;
 	}
 	launch(journal);
-	journal->fd_segment = journal->segment;
-	if (journal->rotated) {
-		journal->segment_len = 0;
-	}
 	rotate_if_full(journal);
-	journal->work.data = journal;
-	int r = uv_queue_work(store->loop, &journal->work, batch_work, batch_done);
-	assert(r == 0);
+	send_batch(journal);
+}
+
+/** Tries to begin anew, with a snapshot of every session that is not idle. */
+static void handle_revive(uv_timer_t *timer)
+{
+	struct journal *journal = timer->data;
+	if (journal->in_flight || !journal->error) {
+		return;
+	}
+	journal->reviving = true;
+	begin_segment(journal);
+	if (!journal->gather.len) {
+		begin_batch(journal); /* all are idle: an empty batch tells whether it works */
+	}
+	launch(journal);
+	send_batch(journal);
 }
 
 int journal_sync_now(struct journal *journal)
@@ -225,7 +384,6 @@ int journal_sync_now(struct journal *journal)
 	}
 	while (journal->gather.len && !journal->error) {
 		launch(journal);
-		journal->fd_segment = journal->segment;
 		journal->result = write_batch(journal);
 		land(journal);
 	}
@@ -249,6 +407,11 @@ uint64_t store_segment(const struct store *store)
 uint64_t store_synced_lsn(const struct store *store)
 {
 	return store->journal.synced_lsn;
+}
+
+uint64_t store_flight_lsn(const struct store *store)
+{
+	return store->journal.flight_lsn;
 }
 
 size_t store_backlog(const struct store *store)

@@ -1,4 +1,10 @@
-/* The journal's read side. Nothing in a segment is trusted before its checksum has been seen. */
+/*
+ * The journal's read side. Nothing in a segment is trusted before its checksum has been seen.
+ *
+ * A batch was written and synced as a whole, so one that is followed by another was whole once:
+ * what is wrong in it now is damage, and its trailer (or, if that is hit, its records) tells whose.
+ * Only the last batch of the newest segment may be incomplete, and then none of it counts.
+ */
 #include "store_internal.h"
 
 #include "holdfast/pack.h"
@@ -6,7 +12,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 static int read_file(int dir_fd, const char *name, struct buffer *out)
@@ -37,7 +42,6 @@ int journal_reader_open(struct journal_reader *reader, int dir_fd, const char *n
 	*reader = (struct journal_reader){0};
 	int r = read_file(dir_fd, name, &reader->bytes);
 	if (r < 0) {
-		journal_reader_close(reader);
 		return r;
 	}
 	struct unpack in = {.bytes = reader->bytes.data, .len = reader->bytes.len};
@@ -45,11 +49,16 @@ int journal_reader_open(struct journal_reader *reader, int dir_fd, const char *n
 		return -EBADMSG;
 	}
 	uint64_t sum = journal_checksum(in.bytes, JOURNAL_HEADER_SIZE - 8);
-	in.bytes += JOURNAL_HEADER_SIZE - 8;
-	if (unpack_le(&in, 8) != sum) {
+	unpack_le(&in, 8); /* magic */
+	unpack_le(&in, 8); /* number, as in the name */
+	reader->before_segment = unpack_le(&in, 8);
+	reader->before_len = (size_t)unpack_le(&in, 8);
+	uint64_t flags = unpack_le(&in, 8);
+	if (unpack_le(&in, 8) != sum || flags) {
 		return -EBADMSG;
 	}
-	reader->at = reader->valid = JOURNAL_HEADER_SIZE;
+	reader->valid = JOURNAL_HEADER_SIZE;
+	reader->end = reader->bytes.len;
 	return 0;
 }
 
@@ -58,12 +67,98 @@ void journal_reader_close(struct journal_reader *reader)
 	buffer_finish(&reader->bytes);
 }
 
-int journal_reader_next(struct journal_reader *reader, struct record *ret_record)
+/* --- batches --- */
+
+/** The extent of a batch. */
+struct batch {
+	size_t records; /* where they begin */
+	size_t end;
+	uint32_t count;
+	const char *entries; /* NULL: the trailer is damaged */
+};
+
+/** The header of the batch with this number, at a place; false if there is none. */
+static bool read_header(const struct journal_reader *reader, size_t at, uint64_t number,
+	size_t *ret_length, uint32_t *ret_count)
 {
-	struct unpack in = {
-		.bytes = reader->bytes.data + reader->at,
-		.len = reader->bytes.len - reader->at,
-	};
+	if (at > reader->end || reader->end - at < BATCH_HEADER_SIZE) {
+		return false;
+	}
+	struct unpack in = {.bytes = reader->bytes.data + at, .len = BATCH_HEADER_SIZE};
+	uint64_t sum = journal_checksum(in.bytes, BATCH_HEADER_SIZE - 8);
+	uint32_t magic = (uint32_t)unpack_le(&in, 4);
+	*ret_count = (uint32_t)unpack_le(&in, 4);
+	*ret_length = (size_t)unpack_le(&in, 8);
+	bool is_next = unpack_le(&in, 8) == number;
+	return magic == BATCH_MAGIC && is_next && unpack_le(&in, 8) == sum;
+}
+
+static bool read_trailer(const struct journal_reader *reader, struct batch *batch)
+{
+	size_t room = batch->end - batch->records;
+	if (room < BATCH_TRAILER_SIZE) {
+		return false;
+	}
+	const char *end = reader->bytes.data + batch->end;
+	struct unpack in = {.bytes = end - BATCH_TRAILER_SIZE, .len = BATCH_TRAILER_SIZE};
+	size_t count = (size_t)unpack_le(&in, 4);
+	if (count > (room - BATCH_TRAILER_SIZE) / (BATCH_ENTRY_SIZE + RECORD_HEADER_SIZE)) {
+		return false;
+	}
+	const char *entries = end - BATCH_TRAILER_SIZE - count * BATCH_ENTRY_SIZE;
+	if (unpack_le(&in, 8) != journal_checksum(entries, count * BATCH_ENTRY_SIZE + 4)) {
+		return false;
+	}
+	batch->entries = entries;
+	batch->count = (uint32_t)count;
+	return true;
+}
+
+/** Where the batch after a damaged header begins: at the next good header, or at the end. */
+static size_t find_next_header(const struct journal_reader *reader, size_t from, uint64_t number)
+{
+	static const char magic[4] = {'H', 'F', 'B', 'T'};
+	size_t length;
+	uint32_t count;
+	for (size_t at = from; at < reader->end; at++) {
+		const char *found =
+			memmem(reader->bytes.data + at, reader->end - at, magic, sizeof(magic));
+		if (!found) {
+			break;
+		}
+		at = (size_t)(found - reader->bytes.data);
+		if (read_header(reader, at, number, &length, &count)) {
+			return at;
+		}
+	}
+	return reader->end;
+}
+
+/** The extent of the batch behind `valid`; false if nothing tells what is in it. */
+static bool find_batch(const struct journal_reader *reader, struct batch *batch)
+{
+	size_t length;
+	size_t at = reader->valid;
+	*batch = (struct batch){.records = at + BATCH_HEADER_SIZE};
+	if (read_header(reader, at, reader->batch_number, &length, &batch->count)) {
+		size_t trailer = (size_t)batch->count * BATCH_ENTRY_SIZE + BATCH_TRAILER_SIZE;
+		if (length > reader->end || length + trailer > reader->end - batch->records) {
+			batch->end = reader->end;
+			return false;
+		}
+		batch->end = batch->records + length + trailer;
+		read_trailer(reader, batch);
+		return true;
+	}
+	batch->end = find_next_header(reader, batch->records, reader->batch_number + 1);
+	return batch->records <= batch->end && read_trailer(reader, batch);
+}
+
+/* --- records --- */
+
+static bool read_record(const char *bytes, size_t len, struct record *ret_record)
+{
+	struct unpack in = {.bytes = bytes, .len = len};
 	uint64_t sum = unpack_le(&in, 8);
 	const char *guarded = in.bytes;
 	size_t body = (size_t)unpack_le(&in, 4);
@@ -71,20 +166,77 @@ int journal_reader_next(struct journal_reader *reader, struct record *ret_record
 	record.id_len = (size_t)unpack_le(&in, 2);
 	if (in.failed || in.len < body || body < 16 + record.id_len ||
 		journal_checksum(guarded, RECORD_HEADER_SIZE - 8 + body) != sum) {
-		return 0;
+		return false;
 	}
 	record.epoch = unpack_le(&in, 8);
 	record.ts = (int64_t)unpack_le(&in, 8);
 	record.id = in.bytes;
 	record.data = in.bytes + record.id_len;
 	record.data_len = body - 16 - record.id_len;
-	reader->at += RECORD_HEADER_SIZE + body;
-	reader->valid = reader->at;
 	*ret_record = record;
-	return 1;
+	return true;
 }
 
-bool journal_reader_has_tail(const struct journal_reader *reader)
+static size_t record_size(const struct record *record)
 {
-	return reader->valid < reader->bytes.len;
+	return RECORD_HEADER_SIZE + 16 + record->id_len + record->data_len;
+}
+
+/** Whether every record of a batch can be read. */
+static bool batch_is_whole(const struct journal_reader *reader, const struct batch *batch)
+{
+	size_t at = batch->records;
+	for (uint32_t i = 0; i < batch->count; i++) {
+		struct record record;
+		if (!read_record(reader->bytes.data + at, batch->end - at, &record)) {
+			return false;
+		}
+		at += record_size(&record);
+	}
+	return true;
+}
+
+static enum journal_found next_batch(struct journal_reader *reader)
+{
+	struct batch batch;
+	bool found = find_batch(reader, &batch);
+	bool is_whole = found && batch_is_whole(reader, &batch);
+	if (reader->may_be_torn && batch.end == reader->end && !(is_whole && batch.entries)) {
+		return JOURNAL_END;
+	}
+	if (!found || (!batch.entries && !is_whole)) {
+		return JOURNAL_LOST;
+	}
+	reader->at = batch.records;
+	reader->entry = batch.entries;
+	reader->left = batch.count;
+	reader->valid = batch.end;
+	reader->batch_number++;
+	return JOURNAL_RECORD;
+}
+
+enum journal_found journal_reader_next(
+	struct journal_reader *reader, struct record *ret_record, uint64_t *ret_session)
+{
+	while (!reader->left) {
+		if (reader->valid >= reader->end) {
+			return JOURNAL_END;
+		}
+		enum journal_found found = next_batch(reader);
+		if (found != JOURNAL_RECORD) {
+			return found;
+		}
+	}
+	reader->left--;
+	size_t len = reader->valid - reader->at;
+	if (reader->entry) {
+		struct unpack in = {.bytes = reader->entry, .len = BATCH_ENTRY_SIZE};
+		*ret_session = unpack_le(&in, 8);
+		size_t told = (size_t)unpack_le(&in, 4);
+		len = told < len ? told : len;
+		reader->entry += BATCH_ENTRY_SIZE;
+	}
+	bool good = read_record(reader->bytes.data + reader->at, len, ret_record);
+	reader->at += good && !reader->entry ? record_size(ret_record) : len;
+	return good ? JOURNAL_RECORD : JOURNAL_DAMAGED;
 }

@@ -2,9 +2,11 @@
  * Recovery: what is in a data directory becomes the running state again.
  *
  *   found                                   decision
- *   journal: torn record at a segment's end   cut, noted; the newest segment only
+ *   journal: torn batch at the end            cut, noted; nothing of it was acknowledged
  *   journal: newest segment without a header  taken away; kept in set-aside/ if there is more in it
- *   journal: damage before that               the server does not start: no crash does this
+ *   journal: segment that no later one names  taken away: its batches were refused, or are in the
+ * logs journal: a damaged record before the end  that session is set aside, the server goes on
+ *   journal: damage that hides whose it is    the server does not start: two things broke at once
  *   session deleted in the journal            a folder of that epoch is taken away
  *   session created in the journal, no folder made again from the journal
  *   folder without metadata, in the journal   metadata is written again from the CREATE record
@@ -43,8 +45,12 @@ struct recovery {
 	struct hash *fates; /* by id */
 	struct hash
 		*deleted; /* the store itself, by epoch and id of each session that was deleted */
+	struct hash *damaged; /* the store itself, by journal_session_hash() of each session */
 	uint64_t *segments; /* numbers on disk, ascending */
 	size_t segment_count;
+	uint64_t next_segment; /* number behind all that were found */
+	uint64_t last_segment; /* the newest that counts, and its good bytes; 0: none */
+	size_t last_len;
 	char **ret_why;
 };
 
@@ -88,6 +94,7 @@ static int list_segments(struct recovery *rec)
 	closedir(dir);
 	if (rec->segment_count) {
 		qsort(rec->segments, rec->segment_count, sizeof(*rec->segments), compare_u64);
+		rec->next_segment = rec->segments[rec->segment_count - 1] + 1;
 	}
 	return 0;
 }
@@ -95,7 +102,7 @@ static int list_segments(struct recovery *rec)
 /** Cuts a torn tail off, for good: this segment will not be the newest the next time it is read. */
 static int cut_segment(struct store *store, const char *name, size_t len)
 {
-	diag(DIAG_WARN, "journal segment %s: a torn tail is cut off at byte %zu", name, len);
+	diag(DIAG_WARN, "journal segment %s: a torn batch is cut off at byte %zu", name, len);
 	int fd = disk->openat(store->journal.dir_fd, name, O_WRONLY | O_CLOEXEC, 0);
 	if (fd < 0) {
 		return -errno;
@@ -103,6 +110,11 @@ static int cut_segment(struct store *store, const char *name, size_t len)
 	int r = disk->ftruncate(fd, (off_t)len) < 0 || disk->fdatasync(fd) < 0 ? -errno : 0;
 	close(fd);
 	return r;
+}
+
+static void segment_path(uint64_t number, char name[32])
+{
+	snprintf(name, 32, "%016llx.journal", (unsigned long long)number);
 }
 
 /**
@@ -113,7 +125,6 @@ static int cut_segment(struct store *store, const char *name, size_t len)
 static void drop_headless(struct recovery *rec, const char *name, size_t len)
 {
 	struct store *store = rec->store;
-	rec->segment_count--;
 	if (len <= JOURNAL_HEADER_SIZE) {
 		disk->unlinkat(store->journal.dir_fd, name, 0);
 		return;
@@ -125,51 +136,154 @@ static void drop_headless(struct recovery *rec, const char *name, size_t len)
 	disk->renameat(store->journal.dir_fd, name, store->dir_fd, to);
 }
 
-/**
- * Walks all records in order. A segment that is torn at its end is fine if it is the newest with
- * records in it: a batch that was not synced when the power went was never acknowledged.
- */
-static int walk_journal(
-	struct recovery *rec, int (*visit)(struct recovery *rec, const struct record *record))
+/** Its file is no more. */
+static void forget_segment(struct recovery *rec, size_t i)
 {
-	for (size_t i = 0; i < rec->segment_count; i++) {
-		char name[32];
-		snprintf(name, sizeof(name), "%016llx.journal",
-			(unsigned long long)rec->segments[i]);
-		struct journal_reader reader;
-		int r = journal_reader_open(&reader, rec->store->journal.dir_fd, name);
-		bool newest = i + 1 == rec->segment_count;
-		if (r == -EBADMSG && newest) {
-			drop_headless(rec, name, reader.bytes.len);
-			journal_reader_close(&reader);
-			return 0;
+	rec->segment_count--;
+	memmove(rec->segments + i, rec->segments + i + 1,
+		(rec->segment_count - i) * sizeof(*rec->segments));
+}
+
+/** A segment of the chain that leads back from the newest one. */
+struct link_of_chain {
+	uint64_t number;
+	size_t end; /* bytes that count; SIZE_MAX: all */
+};
+
+/** Reads the header of a segment, and what it tells of the one before it. */
+static int read_before(struct recovery *rec, uint64_t number, struct link_of_chain *ret_before)
+{
+	char name[32];
+	struct journal_reader reader;
+	segment_path(number, name);
+	int r = journal_reader_open(&reader, rec->store->journal.dir_fd, name);
+	if (r == -EBADMSG && !rec->last_segment) {
+		drop_headless(rec, name, reader.bytes.len);
+	}
+	*ret_before = (struct link_of_chain){reader.before_segment, reader.before_len};
+	journal_reader_close(&reader);
+	return r;
+}
+
+/**
+ * Leaves in `segments` those that count, each with its end. A segment that the chain does not lead
+ * to holds what was refused (its batch failed, and the next one began behind the one before it), or
+ * was to be deleted.
+ */
+static int find_chain(struct recovery *rec, struct link_of_chain **ret_chain, size_t *ret_count)
+{
+	struct link_of_chain *chain = NULL;
+	size_t count = 0;
+	struct link_of_chain wanted = {0, SIZE_MAX};
+	for (size_t i = rec->segment_count; i-- > 0;) {
+		uint64_t number = rec->segments[i];
+		struct link_of_chain before;
+		if (count && number != wanted.number) {
+			if (number > wanted.number) {
+				char name[32];
+				segment_path(number, name);
+				disk->unlinkat(rec->store->journal.dir_fd, name, 0);
+				forget_segment(rec, i);
+				continue;
+			}
+			break; /* the one before it was deleted, and so were these to be */
 		}
-		struct record record;
-		while (r == 0 && journal_reader_next(&reader, &record) > 0) {
-			r = visit(rec, &record);
+		int r = read_before(rec, number, &before);
+		if (r == -EBADMSG && !count) {
+			forget_segment(rec, i);
+			continue;
 		}
-		bool torn = r == -EBADMSG || (r == 0 && journal_reader_has_tail(&reader));
-		size_t at = reader.valid;
-		journal_reader_close(&reader);
-		if (r < 0 && r != -EBADMSG) {
+		if (r == -EBADMSG) {
+			free(chain);
+			return refuse(rec,
+				"journal segment %016llx has no good header, which no crash does "
+				"to "
+				"one that others follow; restore the data directory from a copy, "
+				"or "
+				"move that file away to go on without what it holds",
+				(unsigned long long)number);
+		}
+		if (r < 0) {
+			free(chain);
 			return r;
 		}
-		if (torn && newest) {
-			r = cut_segment(rec->store, name, at);
-			if (r < 0) {
-				return r;
-			}
-		} else if (torn) {
-			return refuse(rec,
-				"journal segment %s is damaged at byte %zu, in a place where no "
-				"crash can do that; "
-				"restore the data directory from a copy, or move that file away to "
-				"go on without "
-				"what it holds",
-				name, at);
+		chain = xrealloc(chain, (count + 1) * sizeof(*chain));
+		chain[count++] = (struct link_of_chain){number, wanted.end};
+		wanted = before;
+		rec->last_segment = chain[0].number;
+	}
+	*ret_chain = chain;
+	*ret_count = count;
+	return 0;
+}
+
+typedef int (*visit_record)(struct recovery *rec, const struct record *record);
+
+static void note_damage(struct recovery *rec, uint64_t session)
+{
+	if (!hash_get(rec->damaged, (const char *)&session, sizeof(session))) {
+		hash_put(rec->damaged, (const char *)&session, sizeof(session), rec->store);
+	}
+}
+
+static bool is_damaged(const struct recovery *rec, const char *id, uint64_t epoch)
+{
+	uint64_t session = journal_session_hash(id, strlen(id), epoch);
+	return hash_get(rec->damaged, (const char *)&session, sizeof(session)) != NULL;
+}
+
+/** Visits the records of one segment; *ret_valid is how many bytes of it are good. */
+static int walk_segment(struct recovery *rec, struct link_of_chain link, bool may_be_torn,
+	visit_record visit, size_t *ret_valid)
+{
+	char name[32];
+	struct journal_reader reader;
+	segment_path(link.number, name);
+	int r = journal_reader_open(&reader, rec->store->journal.dir_fd, name);
+	bool too_short = link.end != SIZE_MAX && link.end > reader.end;
+	reader.may_be_torn = may_be_torn;
+	reader.end = link.end < reader.end ? link.end : reader.end;
+	enum journal_found found = JOURNAL_RECORD;
+	while (r == 0 && found != JOURNAL_END && found != JOURNAL_LOST) {
+		struct record record;
+		uint64_t session;
+		found = journal_reader_next(&reader, &record, &session);
+		if (found == JOURNAL_RECORD) {
+			r = visit(rec, &record);
+		} else if (found == JOURNAL_DAMAGED) {
+			note_damage(rec, session);
 		}
 	}
-	return 0;
+	*ret_valid = reader.valid;
+	bool torn = reader.valid < reader.end;
+	journal_reader_close(&reader);
+	if (r == 0 && may_be_torn && torn && found == JOURNAL_END) {
+		return cut_segment(rec->store, name, *ret_valid);
+	}
+	if (r == -EBADMSG || (r == 0 && (torn || too_short || found == JOURNAL_LOST))) {
+		return refuse(rec,
+			"journal segment %s is damaged at byte %zu, in a place where no crash can "
+			"do "
+			"that, and does not tell which sessions that concerns; restore the data "
+			"directory from a copy, or move that file away to go on without what it "
+			"holds",
+			name, *ret_valid);
+	}
+	return r;
+}
+
+/** Walks all records in order. */
+static int walk_journal(struct recovery *rec, visit_record visit)
+{
+	struct link_of_chain *chain = NULL;
+	size_t count = 0;
+	rec->last_segment = 0;
+	int r = find_chain(rec, &chain, &count);
+	for (size_t i = count; r == 0 && i-- > 0;) {
+		r = walk_segment(rec, chain[i], i == 0, visit, &rec->last_len);
+	}
+	free(chain);
+	return r;
 }
 
 /** The key of one life of a session: its epoch and its name. */
@@ -400,6 +514,11 @@ static void load_session(struct recovery *rec, const char *id)
 		set_aside(store, id, "metadata.json cannot be read");
 		return;
 	}
+	if (is_damaged(rec, id, meta.epoch)) {
+		set_aside(store, id, "a record of it in the journal is damaged");
+		free(meta.title);
+		return;
+	}
 	struct session_log *log =
 		session_log_new(store, id, meta.epoch, meta.title, meta.created_at);
 	log->first_seq = meta.first_seq;
@@ -455,6 +574,7 @@ static void make_missing(void *value, void *arg)
 	struct recovery *rec = arg;
 	struct store *store = rec->store;
 	if (fate->deleted || hash_get(store->by_id, fate->id, strlen(fate->id)) ||
+		is_damaged(rec, fate->id, fate->epoch) ||
 		disk->mkdirat(store->sessions_fd, fate->id, 0700) < 0) {
 		return;
 	}
@@ -493,6 +613,7 @@ int recover(struct store *store, char **ret_why)
 	struct recovery rec = {.store = store,
 		.fates = hash_create(),
 		.deleted = hash_create(),
+		.damaged = hash_create(),
 		.ret_why = ret_why};
 	empty_trash(store);
 	int r = list_segments(&rec);
@@ -507,15 +628,43 @@ int recover(struct store *store, char **ret_why)
 		r = walk_journal(&rec, replay);
 	}
 	struct journal *journal = &store->journal;
-	if (rec.segment_count) {
-		journal->oldest_segment = rec.segments[0];
-		journal->segment = rec.segments[rec.segment_count - 1] + 1;
-	} else {
-		journal->oldest_segment = journal->segment;
-	}
+	journal->segment = rec.next_segment ? rec.next_segment : journal->segment;
+	journal->oldest_segment = rec.segment_count ? rec.segments[0] : journal->segment;
+	journal->before_segment = rec.last_segment;
+	journal->before_len = rec.last_segment ? rec.last_len : 0;
 	hash_each(rec.fates, free_fate, NULL);
 	hash_destroy(rec.fates);
 	hash_destroy(rec.deleted);
+	hash_destroy(rec.damaged);
 	free(rec.segments);
+	return r;
+}
+
+/* --- after a failure --- */
+
+static int replay_marked(struct recovery *rec, const struct record *record)
+{
+	struct session_log *log = hash_get(rec->store->by_id, record->id, record->id_len);
+	bool wanted = log && log->rewind && log->epoch == record->epoch &&
+		      record->kind != RECORD_CREATE && record->kind != RECORD_DELETE;
+	return wanted ? rec->store->ops->replay(log->owner, record) : 0;
+}
+
+int recover_rewind(struct store *store)
+{
+	const struct journal *journal = &store->journal;
+	char *why = NULL;
+	struct recovery rec = {.store = store, .damaged = hash_create(), .ret_why = &why};
+	size_t valid;
+	int r = journal->before_segment ? walk_segment(&rec,
+						  (struct link_of_chain){journal->before_segment,
+							  journal->before_len},
+						  false, replay_marked, &valid)
+					: 0;
+	if (why) {
+		diag(DIAG_ERROR, "%s", why);
+		free(why);
+	}
+	hash_destroy(rec.damaged);
 	return r;
 }

@@ -167,6 +167,25 @@ void store_sync(struct store *store)
 	journal_sync_now(&store->journal);
 }
 
+int store_rewind(struct store *store)
+{
+	int r = recover_rewind(store);
+	list_for_each(link, &store->logs) {
+		list_entry(link, struct session_log, link)->rewind = false;
+	}
+	return r;
+}
+
+void session_log_set_owner(struct session_log *log, void *owner)
+{
+	log->owner = owner;
+}
+
+void session_log_want_rewind(struct session_log *log)
+{
+	log->rewind = true;
+}
+
 void store_close(struct store *store)
 {
 	if (!store) {
@@ -183,13 +202,12 @@ void store_close(struct store *store)
 }
 
 int store_create_session(struct store *store, const char *id, uint64_t epoch, const char *title,
-	int64_t created_at, void *owner, struct session_log **ret_log)
+	int64_t created_at, struct session_log **ret_log)
 {
 	if (disk->mkdirat(store->sessions_fd, id, 0700) < 0) {
 		return -errno;
 	}
 	struct session_log *log = session_log_new(store, id, epoch, title, created_at);
-	log->owner = owner;
 	log->dirty = true;
 	int r = session_log_fd(log);
 	if (r >= 0) {

@@ -8,8 +8,12 @@
 #include "holdfast/list.h"
 #include "holdfast/store.h"
 
-#define JOURNAL_MAGIC       "HFJRNL1\n"
-#define JOURNAL_HEADER_SIZE 32
+#define JOURNAL_MAGIC       "HFJRNL2\n"
+#define JOURNAL_HEADER_SIZE 48
+#define BATCH_MAGIC         0x54424648u /* "HFBT" */
+#define BATCH_HEADER_SIZE   32 /* magic 4, count 4, length 8, number 8, checksum 8 */
+#define BATCH_ENTRY_SIZE    12 /* session 8, length 4: one for each record, in the trailer */
+#define BATCH_TRAILER_SIZE  12 /* behind the entries: count 4, checksum 8 */
 #define RECORD_HEADER_SIZE  16 /* checksum 8, body length 4, kind 2, id length 2 */
 
 /** The write side of the journal: one segment open, one batch in flight, one gathering. */
@@ -21,14 +25,25 @@ struct journal {
 	uint64_t fd_segment; /* number of the open one */
 	uint64_t oldest_segment; /* still on disk */
 	size_t segment_len; /* bytes of the open segment that are known good */
+	uint64_t batch_number; /* of the batch that is gathering, in its segment */
+	/* Where the history in front of the open segment ends: the next one begins with it. */
+	uint64_t before_segment;
+	size_t before_len;
+	uint64_t open_before_segment; /* the same, as the open segment's own header has it */
+	size_t open_before_len;
 	size_t snapshot_len; /* bytes that the newest segment began with */
 	struct buffer gather;
+	size_t gather_start; /* where the batch begins in it: behind a segment's header */
+	struct buffer entries; /* of the gathering batch's trailer */
+	uint32_t gather_count;
 	struct buffer flight;
 	uint64_t gather_lsn; /* of the newest record */
 	uint64_t flight_lsn;
 	uint64_t synced_lsn;
 	bool in_flight;
-	int error; /* negative errno once it has failed */
+	int error; /* negative errno while it cannot be written */
+	bool reviving; /* the batch that gathers or is in flight is to end that */
+	uv_timer_t *revive_timer;
 	int result; /* of the batch in flight */
 	bool rotated; /* the batch in flight is the first of its segment */
 	uv_work_t work;
@@ -61,6 +76,7 @@ struct session_log {
 	size_t hot_count;
 	size_t hot_size; /* bytes of JSON */
 
+	bool rewind; /* see recover_rewind() */
 	bool dirty; /* changed since its last checkpoint */
 	struct list wanted_link; /* store.wanted: a checkpoint of its own is due */
 	uint64_t round; /* the last round of checkpoints that it was in */
@@ -100,21 +116,38 @@ int journal_sync_now(struct journal *journal);
 /** Forgets segments before `segment` on disk. */
 void journal_drop_before(struct journal *journal, uint64_t segment);
 
+/** Names a session within a journal: XXH3_64 of its id, seeded with its epoch. */
+uint64_t journal_session_hash(const char *id, size_t id_len, uint64_t epoch);
+
 /* journal_read.c */
 struct journal_reader {
 	struct buffer bytes; /* the whole segment */
-	size_t at; /* where the next record starts */
-	size_t valid; /* up to where records are good */
+	uint64_t before_segment; /* what its header tells of the one before it; 0: none */
+	size_t before_len;
+	size_t end; /* bytes that belong to it */
+	bool may_be_torn; /* the newest: its last batch may be incomplete */
+	size_t valid; /* up to where batches are good */
+	uint64_t batch_number; /* the next one's */
+	/* The batch being read. */
+	size_t at; /* its next record */
+	const char *entry; /* of that record */
+	uint32_t left; /* records */
 };
-/** Reads a segment; -EBADMSG if its header is not ours. */
+/** What journal_reader_next() found. */
+enum journal_found {
+	JOURNAL_END, /* no more; what is behind `valid` is torn */
+	JOURNAL_RECORD,
+	JOURNAL_DAMAGED, /* a record of a session cannot be read */
+	JOURNAL_LOST, /* damage so large that it does not tell which sessions it concerns */
+};
+/** Reads a segment; -EBADMSG if its header is not ours. The reader is to be closed in any case. */
 int journal_reader_open(struct journal_reader *reader, int dir_fd, const char *name);
 void journal_reader_close(struct journal_reader *reader);
-/** 1 and the next record, 0 at the end of the good records. */
-int journal_reader_next(struct journal_reader *reader, struct record *ret_record);
-/** Whether bytes are left behind the last good record. */
-bool journal_reader_has_tail(const struct journal_reader *reader);
-/** The XXH3_64 that guards a record: over the header after the checksum, and the body. */
-uint64_t journal_checksum(const char *body, size_t len);
+/** *ret_session is journal_session_hash() of the session that a damaged record is of. */
+enum journal_found journal_reader_next(
+	struct journal_reader *reader, struct record *ret_record, uint64_t *ret_session);
+/** The XXH3_64 that guards what is in a segment. */
+uint64_t journal_checksum(const char *bytes, size_t len);
 
 /* session_log.c */
 struct session_log *session_log_new(
@@ -135,5 +168,10 @@ int metadata_write(struct session_log *log, bool sync);
 
 /* recover.c */
 int recover(struct store *store, char **ret_why);
+/**
+ * Gives the owner of each log whose `rewind` is set the journal's records of it again, up to the
+ * last good batch.
+ */
+int recover_rewind(struct store *store);
 
 #endif

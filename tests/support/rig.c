@@ -116,6 +116,11 @@ static void handle_store_failed(void *owner, int error)
 	tell(owner, "store failed: %s", strerror(-error));
 }
 
+static void handle_store_revived(void *owner)
+{
+	tell(owner, "store revived");
+}
+
 void rig_expect_told(struct rig *rig, const char *what)
 {
 	assert_string_equal(buffer_cstr(&rig->told), what);
@@ -180,6 +185,7 @@ int rig_open(struct rig *rig)
 		.changed = handle_changed,
 		.deleted = handle_deleted,
 		.store_failed = handle_store_failed,
+		.store_revived = handle_store_revived,
 	};
 	free(rig->why);
 	rig->why = NULL;
