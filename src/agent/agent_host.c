@@ -1,5 +1,7 @@
 #include "holdfast/agent_host.h"
 
+#include "agent_inputs.h"
+
 #include "holdfast/acp_agent.h"
 #include "holdfast/diag.h"
 #include "holdfast/intake.h"
@@ -14,6 +16,7 @@ struct hosted {
 	struct agent_host *host;
 	struct session *session; /* NULL once it is deleted */
 	struct acp_agent *agent;
+	struct agent_inputs inputs;
 };
 
 struct agent_host {
@@ -43,7 +46,7 @@ static void complain(const struct hosted *hosted, const char *what, int error)
 
 static void append_event(struct hosted *hosted, const char *type, const json_t *data)
 {
-	int r = intake_event(hosted->session, type, data);
+	int r = agent_inputs_event(&hosted->inputs, type, data);
 	if (r < 0) {
 		complain(hosted, type, r);
 	}
@@ -58,7 +61,7 @@ static void handle_text(
 	void *owner, bool thought, const char *text, size_t len, const char *message_id)
 {
 	struct hosted *hosted = owner;
-	int r = intake_text(hosted->session, thought, text, len, message_id);
+	int r = agent_inputs_text(&hosted->inputs, thought, text, len, message_id);
 	if (r < 0) {
 		complain(hosted, "text", r);
 	}
@@ -72,7 +75,7 @@ static void handle_event(void *owner, const char *type, const json_t *data)
 static void handle_permission(void *owner, const char *request_id, const json_t *data)
 {
 	struct hosted *hosted = owner;
-	int r = intake_event(hosted->session, "permission_request", data);
+	int r = agent_inputs_event(&hosted->inputs, "permission_request", data);
 	if (r < 0) {
 		complain(hosted, "permission_request", r);
 		acp_agent_answer(hosted->agent, request_id, NULL);
@@ -82,7 +85,7 @@ static void handle_permission(void *owner, const char *request_id, const json_t 
 static void handle_withdrawn(void *owner, const char *request_id)
 {
 	struct hosted *hosted = owner;
-	intake_cancel_permission(hosted->session, request_id);
+	agent_inputs_withdraw(&hosted->inputs, request_id);
 }
 
 static void handle_turn_end(void *owner, const char *stop_reason, const char *message)
@@ -156,6 +159,7 @@ static void handle_freed(void *arg)
 static void dismiss(struct hosted *hosted)
 {
 	session_set_host(hosted->session, NULL);
+	agent_inputs_finish(&hosted->inputs);
 	list_remove(&hosted->link);
 	acp_agent_destroy(hosted->agent, handle_freed, hosted);
 }
@@ -198,6 +202,7 @@ static struct hosted *hosted_of(struct agent_host *host, struct session *session
 	hosted = xcalloc(1, sizeof(*hosted));
 	hosted->host = host;
 	hosted->session = session;
+	agent_inputs_init(&hosted->inputs, session);
 	hosted->agent = acp_agent_create(host->loop,
 		&(struct acp_agent_config){.command = host->command,
 			.cwd = host->cwd,
@@ -267,8 +272,17 @@ void agent_host_recover(struct agent_host *host, struct session *session)
 		return;
 	}
 	struct hosted gone = {.host = host, .session = session};
+	agent_inputs_init(&gone.inputs, session);
 	append_stopped(&gone, "server_restart",
 		"the server was restarted; the next prompt starts the agent again");
+	agent_inputs_finish(&gone.inputs);
+}
+
+void agent_host_retry(struct agent_host *host)
+{
+	list_for_each(link, &host->agents) {
+		agent_inputs_retry(&list_entry(link, struct hosted, link)->inputs);
+	}
 }
 
 void agent_host_pause(struct agent_host *host, bool paused)

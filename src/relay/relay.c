@@ -30,6 +30,7 @@ struct relay {
 	bool agents_gone;
 	bool drained;
 	bool stopping;
+	bool store_failing; /* until it is revived */
 };
 
 /* --- what sessions tell --- */
@@ -64,11 +65,15 @@ static void handle_store_failed(void *owner, int error)
 		"mend "
 		"the disk",
 		strerror(-error));
+	((struct relay *)owner)->store_failing = true;
 }
 
 static void handle_store_revived(void *owner)
 {
+	struct relay *relay = owner;
 	diag(DIAG_INFO, "the journal can be written again");
+	relay->store_failing = false;
+	agent_host_retry(relay->agents);
 }
 
 /* --- the loop's turn --- */
@@ -79,7 +84,7 @@ static void end_turn(struct relay *relay)
 	session_table_end_turn(relay->sessions);
 	bool behind = session_table_backlog(relay->sessions) > relay->limits->journal_backlog;
 	if (!relay->stopping) {
-		agent_host_pause(relay->agents, behind);
+		agent_host_pause(relay->agents, behind || relay->store_failing);
 		server_pause(relay->server, behind);
 	}
 }

@@ -1,0 +1,38 @@
+/*
+ * What an agent has said and the disk does not have yet. An agent cannot be told that a write has
+ * failed, so its inputs are kept until they are stored, and given again, in order, once the store
+ * takes inputs again. How much that can be is bounded by the host, which pauses agents meanwhile.
+ */
+#ifndef HOLDFAST_AGENT_INPUTS_H
+#define HOLDFAST_AGENT_INPUTS_H
+
+#include "holdfast/session.h"
+
+#include <jansson.h>
+
+struct agent_inputs {
+	struct session *session;
+	struct list kept; /* struct agent_input, in order */
+	struct durable_wait wait; /* for the newest that was there when it began */
+	struct agent_input *waited;
+	bool failed; /* the first of them was refused or taken back, and so are the others */
+};
+
+void agent_inputs_init(struct agent_inputs *inputs, struct session *session);
+/** Forgets what is kept. */
+void agent_inputs_finish(struct agent_inputs *inputs);
+
+/*
+ * Each returns 0 when the input is taken or kept for later, else what intake says: -EINVAL, or
+ * -ENOENT when the session is being deleted.
+ */
+int agent_inputs_text(struct agent_inputs *inputs, bool thought, const char *text, size_t len,
+	const char *message_id);
+int agent_inputs_event(struct agent_inputs *inputs, const char *type, const json_t *data);
+/** The agent takes back a permission request. */
+int agent_inputs_withdraw(struct agent_inputs *inputs, const char *request_id);
+
+/** The store takes inputs again. */
+void agent_inputs_retry(struct agent_inputs *inputs);
+
+#endif
