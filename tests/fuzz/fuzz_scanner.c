@@ -247,14 +247,27 @@ static size_t add_line_end(const char *text, size_t len, char *ret)
 	return len;
 }
 
+/* What is no UTF-8 becomes question marks: cmark-gfm drops a byte behind some of it. */
+static void make_valid(char *text, size_t len)
+{
+	for (size_t at = 0; at < len;) {
+		size_t character = fuzz_utf8_length(text + at, len - at);
+		text[at] = character ? text[at] : '?';
+		at += character ? character : 1;
+	}
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static struct run run;
 	struct fuzz_input in = fuzz_split(data, size < TEXT_MAX ? size : TEXT_MAX);
 	char *text = xmalloc(in.len + 1);
 	size_t len = add_line_end(in.text, in.len, text);
+	make_valid(text, len);
 	run_bytewise(text, len, &run);
 	check_oracle(text, len, &run.starts);
+	memcpy(text, in.text, in.len);
+	run_bytewise(text, len, &run);
 	size_t at = fuzz_take_up_to(&in, len);
 	check_cut(text, len, at, false);
 	check_cut(text, len, at, true);
