@@ -316,16 +316,17 @@ void story_look(struct story *s)
 		return;
 	}
 	fuzz_check(open.seq == s->last_seq + 1, "the next event is the open one");
-	fuzz_check(s->shown_seq != open.seq || is_prefix(&s->shown, open.text, open.len),
-		"what was shown stays");
-	for (size_t at = 0; at < open.len;) {
+	if (s->shown_seq != open.seq) {
+		s->shown_seq = open.seq;
+		buffer_clear(&s->shown);
+	}
+	fuzz_check(is_prefix(&s->shown, open.text, open.len), "what was shown stays");
+	for (size_t at = s->shown.len; at < open.len;) {
 		size_t len = fuzz_utf8_length(open.text + at, open.len - at);
 		fuzz_check(len > 0, "what is shown is whole characters");
+		buffer_append(&s->shown, open.text + at, len);
 		at += len;
 	}
-	buffer_clear(&s->shown);
-	buffer_append(&s->shown, open.text, open.len);
-	s->shown_seq = open.seq;
 }
 
 static void load(struct story *s, const struct buffer *state)

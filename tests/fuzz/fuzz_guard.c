@@ -197,7 +197,10 @@ static void check_grammar(struct fuzz_input *plan)
 	}
 	at = at < w.text.len ? at : w.text.len;
 	for (size_t end = at; end <= w.text.len && end < at + 32; end++) {
-		check_preview(w.text.data, end);
+		/* What is shown is whole characters. */
+		if (end == w.text.len || ((unsigned char)w.text.data[end] & 0xc0) != 0x80) {
+			check_preview(w.text.data, end);
+		}
 	}
 	check_preview(w.text.len ? w.text.data : "", w.text.len);
 	buffer_finish(&w.text);
