@@ -100,7 +100,10 @@ static void run_bytewise(const char *text, size_t len, struct run *ret)
 	block_scanner_destroy(s);
 }
 
-/* In pieces as the plan says; with `reloads`, each in another scanner. */
+/*
+ * In pieces as the plan says; with `reloads`, each in another scanner. Without a plan, whole, or
+ * byte by byte.
+ */
 static void check_pieces(
 	const char *text, size_t len, struct fuzz_input *plan, bool reloads, const struct run *want)
 {
@@ -109,7 +112,8 @@ static void check_pieces(
 	size_t found = 1;
 	for (size_t at = 0; at < len;) {
 		size_t end;
-		size_t piece = plan->plan_len ? fuzz_take(plan) % 64 + 1 : len - at;
+		size_t rest = reloads ? 1 : len - at;
+		size_t piece = plan->plan_len ? fuzz_take(plan) % 64 + 1 : rest;
 		piece = piece < len - at ? piece : len - at;
 		size_t used = block_scanner_feed(s, text + at, piece, &end);
 		fuzz_check(used > 0 && used <= piece, "a piece is read");
