@@ -6,6 +6,8 @@
 #ifndef HOLDFAST_TESTS_FUZZ_H
 #define HOLDFAST_TESTS_FUZZ_H
 
+#include "holdfast/buffer.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -63,6 +65,12 @@ static inline size_t fuzz_take_up_to(struct fuzz_input *in, size_t max)
 	unsigned high = fuzz_take(in);
 	return (high << 8 | fuzz_take(in)) % (max + 1);
 }
+
+/**
+ * What takes more than linear time shows with much text: a plan of one byte asks for its text to be
+ * repeated, behind a head that long. Returns whether it does; the bytes are the caller's.
+ */
+bool fuzz_repeat(const struct fuzz_input *in, size_t size, struct buffer *ret);
 
 /**
  * The length of the whole, valid UTF-8 character at the beginning of the bytes; 0 if there is none.

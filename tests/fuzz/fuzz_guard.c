@@ -9,6 +9,7 @@
 #include "holdfast/markdown_html.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+#define REPEAT_SIZE  (256 * 1024)
 #define CUTS_MAX     256 /* a longer text is cut at its last bytes only */
 
 /* A copy of its own, so that a read past the end of the cut is seen by the address sanitizer. */
@@ -211,6 +212,12 @@ static void check_grammar(struct fuzz_input *plan)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct fuzz_input in = fuzz_split(data, size);
+	struct buffer much;
+	if (fuzz_repeat(&in, REPEAT_SIZE, &much)) {
+		check_cut(much.data, much.len);
+		buffer_finish(&much);
+		return 0;
+	}
 	for (size_t end = in.len > CUTS_MAX ? in.len - CUTS_MAX : 0; end <= in.len; end++) {
 		check_cut(in.text, end);
 	}

@@ -10,7 +10,8 @@
 
 #include <errno.h>
 
-#define TEXT_MAX 4096
+#define TEXT_MAX    4096
+#define REPEAT_SIZE (256 * 1024)
 /* Deeper nesting is read as text by the scanner and not by cmark-gfm. */
 #define ORACLE_MARKS_MAX 90
 
@@ -265,6 +266,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static struct run run;
 	struct fuzz_input in = fuzz_split(data, size < TEXT_MAX ? size : TEXT_MAX);
+	struct buffer much;
+	if (fuzz_repeat(&in, REPEAT_SIZE, &much)) {
+		check_cut(much.data, much.len, much.len / 2, false);
+		buffer_finish(&much);
+		return 0;
+	}
 	char *text = xmalloc(in.len + 1);
 	size_t len = add_line_end(in.text, in.len, text);
 	make_valid(text, len);

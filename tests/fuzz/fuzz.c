@@ -25,3 +25,17 @@ size_t fuzz_utf8_length(const char *bytes, size_t len)
 	bool surrogate = code >= 0xd800 && code <= 0xdfff;
 	return code < least[want] || code > 0x10ffff || surrogate ? 0 : want;
 }
+
+bool fuzz_repeat(const struct fuzz_input *in, size_t size, struct buffer *ret)
+{
+	if (in->plan_len != 1 || in->len == 0) {
+		return false;
+	}
+	size_t head = in->plan[0] % in->len;
+	*ret = (struct buffer){0};
+	buffer_append(ret, in->text, head);
+	while (ret->len < size) {
+		buffer_append(ret, in->text + head, in->len - head);
+	}
+	return true;
+}
