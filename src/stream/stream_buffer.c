@@ -274,6 +274,9 @@ static void open_if_needed(struct stream_buffer *sb, const struct stream_input *
 	open->seq = sb->next_seq++;
 	open->ts = in->ts;
 	open->turn = in->turn;
+	if (open->continues && !in->message_id) {
+		return; /* the rest of a block is of the message that its beginning is of */
+	}
 	open->has_message_id = in->message_id != NULL;
 	open->message_id.len = 0;
 	buffer_append(&open->message_id, in->message_id, in->message_id ? in->message_id_len : 0);
@@ -333,6 +336,15 @@ static bool is_other_message(const struct open_text *open, const struct stream_i
 		       memcmp(open->message_id.data, in->message_id, in->message_id_len) != 0);
 }
 
+/** Text that came without an id is of the message that the text behind it names. */
+static void name_message(struct open_text *open, const struct stream_input *in)
+{
+	if (open->seq && !open->has_message_id && in->message_id) {
+		open->has_message_id = true;
+		buffer_append(&open->message_id, in->message_id, in->message_id_len);
+	}
+}
+
 static uint64_t put_text(struct stream_buffer *sb, const struct stream_input *in)
 {
 	struct open_text *open = &sb->open;
@@ -340,6 +352,7 @@ static uint64_t put_text(struct stream_buffer *sb, const struct stream_input *in
 	if (is_other_message(open, in)) {
 		end_block(sb);
 	}
+	name_message(open, in);
 	uint64_t first = open->seq; /* of the event that the chunk's first byte is in */
 	size_t start = open->text.len; /* where that byte stands in the open text */
 	open->last_ts = in->ts;

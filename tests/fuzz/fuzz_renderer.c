@@ -133,7 +133,9 @@ static void find_context(const char *text, size_t at, struct buffer *ret)
 		i += block_scanner_feed(s, text + i, at - i, &end);
 	}
 	block_scanner_cut(s);
-	block_scanner_context(s, ret);
+	size_t context_len;
+	const char *context = block_scanner_context(s, &context_len);
+	buffer_append(ret, context, context_len);
 	block_scanner_destroy(s);
 }
 
