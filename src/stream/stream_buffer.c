@@ -43,6 +43,7 @@ static void open_reset(struct open_text *open)
 	open->lead = 0;
 	open->message_id.len = 0;
 	open->has_message_id = false;
+	open->inherits_id = false;
 	open->continues = 0;
 	open->guard_checked = 0;
 }
@@ -203,6 +204,7 @@ static void close_block_at(struct stream_buffer *sb, size_t end)
 		drop_text(open, end);
 	} else {
 		open->lead = end;
+		open->has_message_id = open->has_message_id && !open->inherits_id;
 	}
 	open->continues = 0;
 }
@@ -274,8 +276,9 @@ static void open_if_needed(struct stream_buffer *sb, const struct stream_input *
 	open->seq = sb->next_seq++;
 	open->ts = in->ts;
 	open->turn = in->turn;
-	if (open->continues && !in->message_id) {
-		return; /* the rest of a block is of the message that its beginning is of */
+	open->inherits_id = open->continues && !in->message_id;
+	if (open->inherits_id) {
+		return;
 	}
 	open->has_message_id = in->message_id != NULL;
 	open->message_id.len = 0;
