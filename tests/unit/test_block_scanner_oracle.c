@@ -151,6 +151,13 @@ static void test_specification(void **state)
 	(void)state;
 }
 
+static void test_examples_of_gfm(void **state)
+{
+	assert_true(examples_each(HOLDFAST_SOURCE_ROOT "/tests/proof/gfm_examples.txt",
+			    visit_example, NULL) > 50);
+	(void)state;
+}
+
 static void visit_file(void *arg, const char *name, const char *text, size_t len)
 {
 	check_text(text, len, true);
@@ -208,6 +215,7 @@ int main(void)
 		cmocka_unit_test(test_written_texts),
 		cmocka_unit_test(test_nul_and_invalid_bytes),
 		cmocka_unit_test(test_specification),
+		cmocka_unit_test(test_examples_of_gfm),
 		cmocka_unit_test(test_corpus),
 		cmocka_unit_test(test_soup),
 		cmocka_unit_test(test_long_lines),
