@@ -83,11 +83,12 @@ static size_t utf8_ceil(const char *text, size_t text_len, size_t len)
 	return len < text_len ? len : text_len;
 }
 
-/** Whether the open block is one that inputs wait for, and not yet complete. */
+/** Whether the open block is one that inputs wait for, or may become one, and not yet complete. */
 static bool is_holding_block(const struct stream_buffer *sb)
 {
-	return block_kind_holds(block_scanner_kind(sb->scanner)) &&
-	       !block_scanner_closable(sb->scanner);
+	return (block_kind_holds(block_scanner_kind(sb->scanner)) &&
+		       !block_scanner_closable(sb->scanner)) ||
+	       block_scanner_is_undecided(sb->scanner);
 }
 
 /* --- emitting --- */
@@ -249,6 +250,19 @@ static void cut_block(struct stream_buffer *sb)
 	drop_text(open, open->text.len);
 	open->continues = seq;
 	block_scanner_cut(sb->scanner);
+}
+
+/**
+ * What is held, or must not wait, goes out behind the open block. One that only might have become a
+ * list, table or fence ends there, as a paragraph does at any other input.
+ */
+static void let_held_out(struct stream_buffer *sb)
+{
+	if (block_kind_holds(block_scanner_kind(sb->scanner))) {
+		cut_block(sb);
+	} else {
+		end_block(sb);
+	}
 }
 
 /**
@@ -485,7 +499,7 @@ uint64_t stream_buffer_put(struct stream_buffer *sb, const struct stream_input *
 		/*
 		 * The agent waits for the answer: everything goes out; the text may go on after it.
 		 */
-		cut_block(sb);
+		let_held_out(sb);
 		return emit_input(sb, in);
 	}
 	return hold(sb, in)->seq;
@@ -509,7 +523,11 @@ void stream_buffer_flush(struct stream_buffer *sb, enum stream_flush flush)
 		emit_thought(sb);
 		sb->thought_is_newest = false;
 	} else if (flush == STREAM_FLUSH_BLOCK && sb->open.seq) {
-		cut_block(sb);
+		if (list_empty(&sb->held)) {
+			cut_block(sb);
+		} else {
+			let_held_out(sb);
+		}
 		sb->thought_is_newest = false;
 	}
 }
