@@ -13,7 +13,7 @@ import { asSections, checkSections, installWatch, openBare } from './xss-watch.m
 
 const BATCH = 5000;
 const PREVIEWING_SESSIONS = 8;
-const GROWING = 8;
+const PIECES_AT_ONCE = 24;
 
 const texts = STRINGS.map(({ text }) => text);
 const isLinkKind = (kind) => kind.startsWith('links ');
@@ -260,6 +260,12 @@ const marksOn = (page) =>
 		styled: document.querySelectorAll('body [style]').length,
 	}));
 
+/** Nothing sticks out at the side, however long its words are. */
+async function assertTidy(page) {
+	const out = await page.$$eval('#scroller, #sidebar, html', (boxes) => boxes.filter((box) => box.scrollWidth > box.clientWidth).map((box) => box.id));
+	assert.deepEqual(out, []);
+}
+
 /** A text stands at each of its places, whole, and is nothing but text there. */
 async function assertShownAsText(page, plain) {
 	for (const [selector, expected] of Object.entries(PLACES)) {
@@ -271,30 +277,48 @@ async function assertShownAsText(page, plain) {
 	}
 }
 
-test('our own page shows each of them as text, at every place where it shows a text', async (t) => {
+test('our own page shows their HTML, while it grows and whole, with nothing in it but what we know', async (t) => {
 	const server = await startServer(t, { args: ['--limit', 'preview_ms=10'] });
 	const { id } = await server.createSession();
 	const { page, asked } = await openWatched(t, server, id);
 	const before = await marksOn(page);
 	const grown = await watchOpenBlocks(page);
 	const producer = await Producer.connect(t, server, id);
-	for (let i = 0; i < texts.length; i += GROWING) {
-		// The last of each share stays open until the next one comes, and is shown as it grows.
-		await producer.append(...texts.slice(i, i + GROWING).map((text, k) => input.text(text, `m${i + k}`)));
+	const random = randomNumbers(5);
+	const pieces = texts.flatMap((text, i) => cut(text, random).map((piece) => input.text(piece, `m${i}`)));
+	for (let i = 0; i < pieces.length; i += PIECES_AT_ONCE) {
+		await producer.append(...pieces.slice(i, i + PIECES_AT_ONCE)); // the last one is open until the next one comes
 	}
+	const { max_seq: last } = await post(server, id, input.end());
+	await page.waitForSelector(`[data-seq="${last}"]`, { state: 'attached' });
 	const { seen, strange } = await grown();
 	assert.deepEqual(strange, []);
 	assert.ok(seen > 0);
+	assert.deepEqual(await strangersOn(page, '#transcript, #tail'), []);
+	assert.deepEqual(await marksOn(page), before);
+	await assertTidy(page);
+	assert.ok((await page.locator('.message').count()) > texts.length);
+	assert.ok((await page.evaluate(() => window.hostile.use('.message a, .message [tabindex]'))) > 200);
+	assert.deepEqual(asked, []);
+});
+
+test('our own page shows them as text at every other place', async (t) => {
+	const server = await startServer(t);
+	const { id } = await server.createSession();
+	const { page, asked } = await openWatched(t, server, id);
+	const before = await marksOn(page);
 	const plain = plainTexts();
-	await producer.append(input.plan(...plain));
-	await post(server, id, plain.flatMap(eventsOf));
+	const entries = plain.map((text) => ({ content: text, priority: text, status: text }));
+	await post(server, id, [{ type: 'plan', data: { entries } }, ...plain.flatMap(eventsOf)]);
 	const { max_seq: last } = await post(server, id, plain.map(questionOf).filter((_, no) => !isAnswered(no)));
 	await page.waitForSelector(`[data-seq="${last}"]`, { state: 'attached' });
 	assert.deepEqual(await strangersOn(page, '#transcript, #tail'), []);
 	assert.deepEqual(await marksOn(page), before);
+	await assertTidy(page);
 	await assertShownAsText(page, plain);
+	const planned = await page.$$eval('.plan-entries li > span:last-child', (all) => all.map((e) => e.textContent));
+	assert.deepEqual(planned, plain);
 	assert.equal(await byTestId(page, 'usage').textContent(), `1 of 2 tokens · 1.00 ${plain.at(-1)}`);
-	assert.ok((await page.evaluate(() => window.hostile.use('.message a, .message [tabindex]'))) > 200);
 	assert.deepEqual(asked, []);
 });
 

@@ -463,6 +463,7 @@ export const KINDS = {
 		`[x](y "${'z'.repeat(2000)}&quot; onclick=&quot;alert(1)")`,
 		`${'['.repeat(200)}x](javascript:alert(1))${'](y)'.repeat(200)}`,
 		`${'> '.repeat(200)}<script>alert(1)</script>`,
+		`${'- '.repeat(200)}<script>alert(1)</script>`,
 		`${'*'.repeat(500)}<script>alert(1)</script>${'*'.repeat(500)}`,
 		`${'<div>'.repeat(300)}<img src=x onerror=alert(1)>`,
 		`${'<'.repeat(1000)}script>alert(1)</script>`,
