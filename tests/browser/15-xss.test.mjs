@@ -7,7 +7,7 @@ import { Observer } from '../support/observer.mjs';
 import { Producer, input, post } from '../support/producer.mjs';
 import { randomNumbers } from '../support/recording.mjs';
 import { Server } from '../support/server.mjs';
-import { byTestId, openPage, sessionUrl, startServer, waitForSeq, waitForStatus } from './page.mjs';
+import { byTestId, openPage, sessionUrl, startServer, waitForStatus } from './page.mjs';
 import { KINDS, STRINGS } from './xss-strings.mjs';
 import { asSections, checkSections, installWatch, openBare } from './xss-watch.mjs';
 
@@ -135,25 +135,21 @@ async function previewAll(t, server, all, random) {
 	const { id } = await server.createSession();
 	const observer = await Observer.connect(t, server, id, { query: { deltas: 'html' } });
 	const producer = await Producer.connect(t, server, id);
-	let pieces = 0;
 	for (const [i, text] of all.entries()) {
 		for (const piece of cut(text, random)) {
 			await producer.append(input.text(piece, `m${i}`));
 			await observer.load({ after_seq: observer.last, epoch: observer.epoch }); // who joins is shown what is open at once
-			pieces++;
 		}
 	}
 	await producer.append(input.end());
 	await observer.waitForEvent('turn_end');
-	const previews = observer.frames.filter(({ type }) => type === 'preview').map(({ data }) => data.html);
-	return previews;
+	return observer.frames.filter(({ type }) => type === 'preview').map(({ data }) => data.html);
 }
 
 test('what is shown of a text while it grows is inert', async (t) => {
 	const server = await Server.start(t, { args: ['--limit', 'preview_ms=10'] });
-	const random = randomNumbers(3);
 	const shares = Array.from({ length: PREVIEWING_SESSIONS }, (_, n) => texts.filter((__, i) => i % PREVIEWING_SESSIONS === n));
-	const shown = (await Promise.all(shares.map((share) => previewAll(t, server, share, random)))).flat();
+	const shown = (await Promise.all(shares.map((share, n) => previewAll(t, server, share, randomNumbers(n + 1))))).flat();
 	const htmls = [...new Set(shown)];
 	assert.ok(htmls.length > texts.length, `${htmls.length} previews`);
 	await assertInertInDom(await openBare(t), htmls, htmls);
