@@ -11,6 +11,7 @@ struct writer {
 	size_t start; /* of this document in `out` */
 	size_t skip; /* see html_write_document() */
 	cmark_node *image; /* the image whose alternative text is being written, or NULL */
+	cmark_node *link; /* the link being written, or NULL */
 	const uint8_t *alignments; /* of the table being written */
 	size_t columns;
 	size_t column;
@@ -218,16 +219,22 @@ static void put_title(struct writer *w, cmark_node *node)
 	}
 }
 
+/*
+ * In HTML no link stands in another; in what the parser gives, an address in a link's text may be
+ * one (`[<a@b.c>](d)`). The outer one is written.
+ */
 static void write_link(struct writer *w, cmark_node *link, bool entering)
 {
 	const char *url = cmark_node_get_url(link);
-	if (!url_is_allowed(url)) {
-		return;
-	}
-	if (!entering) {
+	if (w->link == link) {
 		put(w, "</a>");
+		w->link = NULL;
 		return;
 	}
+	if (!entering || w->link || !url_is_allowed(url)) {
+		return;
+	}
+	w->link = link;
 	put(w, "<a href=\"");
 	put_url(w, url);
 	put_title(w, link);
