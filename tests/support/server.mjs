@@ -1,9 +1,9 @@
 // Starts the real server, on a port and a data directory of its own, and sees to it that it ends.
 
 import assert from 'node:assert/strict';
-import { spawn } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, mkdtempSync, rmSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import http from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -45,6 +45,11 @@ export function scratchDir(t) {
 	return dir;
 }
 
+/** Whether this machine lets us mount a file system in a namespace of our own. */
+export function canMount() {
+	return spawnSync('unshare', ['--map-root-user', '--mount', 'mount', '-t', 'tmpfs', 'tmpfs', '/mnt']).status === 0;
+}
+
 /** Runs the binary to its end; gives {code, signal, stdout, stderr}. */
 export async function runToEnd(args, { env = {}, timeoutMs = 20_000 } = {}) {
 	const child = spawn(binary(), args, { env: { ...process.env, ...env }, stdio: ['ignore', 'pipe', 'pipe'] });
@@ -68,7 +73,8 @@ export class Server {
 
 	/**
 	 * `agent`: the command (null: none). `cwd`: its directory. `env`, `args`: added to the server's own.
-	 * `dataDir`: an existing data directory.
+	 * `dataDir`: an existing data directory. `diskSize`: it is a file system of its own, so large, in a mount
+	 * namespace of the server's (see canMount()), and gone with it.
 	 */
 	constructor(options) {
 		this.#options = options;
@@ -94,7 +100,7 @@ export class Server {
 		if (agent !== null) {
 			argv.push('--agent', agent);
 		}
-		const child = spawn(binary(), [...argv, ...args], {
+		const child = spawn(...this.#command([...argv, ...args]), {
 			env: { ...sanitizerEnv(), ...process.env, ...env },
 			stdio: ['ignore', 'ignore', 'pipe'],
 		});
@@ -114,6 +120,21 @@ export class Server {
 			child.once('close', (code, signal) =>
 				reject(new Error(`holdfast ended (${code ?? signal}) before it listened\n${this.stderr.slice(since)}`)));
 		}), 30_000, () => `the server to listen\n${this.stderr.slice(since)}`);
+	}
+
+	#command(argv) {
+		const { diskSize } = this.#options;
+		if (!diskSize) {
+			return [binary(), argv];
+		}
+		mkdirSync(this.dataDir, { recursive: true });
+		const mount = 'mount -t tmpfs -o "size=$0" tmpfs "$1" && shift && exec "$@"';
+		return ['unshare', ['--map-root-user', '--mount', 'sh', '-c', mount, diskSize, this.dataDir, binary(), ...argv]];
+	}
+
+	/** The data directory as the server sees it. */
+	get seenDir() {
+		return this.#options.diskSize ? join(`/proc/${this.pid}/root`, this.dataDir) : this.dataDir;
 	}
 
 	/** The process id. */
