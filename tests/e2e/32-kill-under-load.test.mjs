@@ -31,8 +31,7 @@ function inputsOf(producer, n, random) {
 }
 
 /** Appends without waiting for the answers, until its socket is gone. */
-async function produce(t, server, state, random) {
-	const producer = await Producer.connect(t, server, state.id);
+async function produce(producer, state, random) {
 	const waiting = new Map();
 	const take = () => {
 		for (const frame of producer.frames.splice(0)) {
@@ -44,19 +43,16 @@ async function produce(t, server, state, random) {
 			}
 		}
 	};
-	const run = async () => {
-		while (!producer.closed) {
-			if (waiting.size < 16) {
-				const events = inputsOf(state.name, state.n, random);
-				// What cannot be sent any more is not waited for.
-				await producer.push(...events).then((ref) => waiting.set(ref, events), () => producer.waitClosed());
-			}
-			take();
-			await new Promise((resolve) => setImmediate(resolve));
+	while (!producer.closed) {
+		if (waiting.size < 16) {
+			const events = inputsOf(state.name, state.n, random);
+			// What cannot be sent any more is not waited for.
+			await producer.push(...events).then((ref) => waiting.set(ref, events), () => producer.waitClosed());
 		}
 		take();
-	};
-	return run();
+		await new Promise((resolve) => setImmediate(resolve));
+	}
+	take();
 }
 
 const isNote = (event) => event.type === 'x-note';
@@ -78,7 +74,8 @@ test(`nothing is lost, doubled or renumbered in ${ROUNDS} kills under load`, { t
 			assert.deepEqual(observer.resets, []);
 			return observer;
 		}));
-		const producing = producers.map((p) => produce(t, server, p, random));
+		const sockets = await Promise.all(producers.map((p) => Producer.connect(t, server, p.id)));
+		const producing = producers.map((p, i) => produce(sockets[i], p, random));
 		await new Promise((resolve) => setTimeout(resolve, random(250)));
 		await server.kill9();
 		await Promise.all([...producing, ...watching.map((o) => o.waitClosed())]);
