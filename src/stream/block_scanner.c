@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const unsigned char byte_order_mark[3] = {0xef, 0xbb, 0xbf};
+static const unsigned char byte_order_mark[SCANNER_BOM_DONE] = {0xef, 0xbb, 0xbf};
 
 struct block_scanner *block_scanner_create(void)
 {
@@ -19,19 +19,27 @@ void block_scanner_destroy(struct block_scanner *s)
 
 void block_scanner_reset(struct block_scanner *s)
 {
-	memset(s, 0, sizeof(*s));
+	memset(s, 0, offsetof(struct block_scanner, text));
 	s->hold_start = BLOCK_SCANNER_NO_END;
 	s->end = BLOCK_SCANNER_NO_END;
 	line_begin(s);
 }
 
-static void keep_byte(struct block_scanner *s, unsigned char c)
+void block_scanner_keep(struct block_scanner *s, const char *bytes, size_t len)
 {
-	if (s->text_len < SCANNER_LINE_MAX) {
-		s->text[s->text_len++] = (char)c;
-	} else {
+	size_t room = SCANNER_LINE_MAX - s->text_len;
+	if (len > room) {
 		s->text_over = 1;
+		len = room;
 	}
+	memcpy(s->text + s->text_len, bytes, len);
+	s->text_len += (uint32_t)len;
+}
+
+/* The line may still have to be read again, or be the header row of a table. */
+static bool line_is_needed(const struct block_scanner *s)
+{
+	return s->line.phase <= PHASE_TEXT;
 }
 
 static void read_byte(struct block_scanner *s, unsigned char c)
@@ -42,7 +50,9 @@ static void read_byte(struct block_scanner *s, unsigned char c)
 		return;
 	}
 	s->at_line_start = 0;
-	keep_byte(s, c);
+	if (line_is_needed(s)) {
+		block_scanner_keep(s, (const char *)&c, 1);
+	}
 	line_byte(s, c);
 }
 
@@ -55,7 +65,7 @@ static bool read_bom(struct block_scanner *s, unsigned char c)
 		s->at_line_start = 0;
 		return true;
 	}
-	s->bom = sizeof(byte_order_mark);
+	s->bom = SCANNER_BOM_DONE;
 	for (unsigned i = 0; i < seen; i++) {
 		read_byte(s, byte_order_mark[i]);
 	}
@@ -71,7 +81,7 @@ static void scan_byte(struct block_scanner *s, unsigned char c)
 		s->line_start = s->length;
 		return;
 	}
-	if (s->bom < sizeof(byte_order_mark) && read_bom(s, c)) {
+	if (s->bom < SCANNER_BOM_DONE && read_bom(s, c)) {
 		return;
 	}
 	read_byte(s, c);
@@ -80,13 +90,15 @@ static void scan_byte(struct block_scanner *s, unsigned char c)
 size_t block_scanner_feed(struct block_scanner *s, const char *text, size_t len, size_t *ret_end)
 {
 	*ret_end = BLOCK_SCANNER_NO_END;
-	for (size_t i = 0; i < len; i++) {
-		scan_byte(s, (unsigned char)text[i]);
+	size_t at = bulk_read(s, text, len);
+	while (at < len) {
+		scan_byte(s, (unsigned char)text[at++]);
 		if (s->end != BLOCK_SCANNER_NO_END) {
 			*ret_end = s->end;
 			s->end = BLOCK_SCANNER_NO_END;
-			return i + 1;
+			return at;
 		}
+		at += bulk_read(s, text + at, len - at);
 	}
 	return len;
 }

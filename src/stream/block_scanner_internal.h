@@ -24,6 +24,7 @@
 #define SCANNER_CONTEXT_MAX 4096
 /** Columns from which a line is indented code. */
 #define SCANNER_CODE_INDENT 4
+#define SCANNER_BOM_DONE    3 /* bytes of a byte order mark */
 #define HTML_NAME_MAX       10 /* the longest tag name that opens an HTML block: blockquote */
 
 /* What a line that is read byte by byte waits for. */
@@ -211,7 +212,8 @@ struct block_scanner {
 	uint8_t context_over;
 	uint32_t text_len;
 	uint32_t context_len;
-	char text[SCANNER_LINE_MAX]; /* the current line without its line end */
+	char text[SCANNER_LINE_MAX]; /* the current line, until the phase says that it is not needed
+				      */
 	char context[SCANNER_CONTEXT_MAX]; /* see block_scanner_context() */
 };
 
@@ -242,9 +244,18 @@ static inline size_t scan_blank_column(size_t column, unsigned char c)
 	return c == '\t' ? (column / 4 + 1) * 4 : column + 1;
 }
 
+/** Keeps bytes of the current line in `text`. */
+void block_scanner_keep(struct block_scanner *s, const char *bytes, size_t len);
+
+/* block_scanner_bulk.c */
+/** Reads the next bytes at once if that is possible; returns how many it read, maybe none. */
+size_t bulk_read(struct block_scanner *s, const char *text, size_t len);
+
 /* block_scanner_line.c: one line, its prefix and its end. '\n' stands for any line end. */
 void line_begin(struct block_scanner *s);
 void line_byte(struct block_scanner *s, unsigned char c);
+/** The next bytes are so many blanks more in front of the line's text. */
+void line_add_indent(struct block_scanner *s, size_t columns);
 void line_end(struct block_scanner *s);
 
 /* block_scanner_blocks.c: the stack of open blocks. */
@@ -284,6 +295,8 @@ void html_tail_byte(struct html_tail *t, unsigned char c);
 /* block_scanner_table.c */
 void row_cells_begin(struct row_cells *r, bool indented);
 void row_cells_byte(struct row_cells *r, unsigned char c);
+/** Many of them, none of them a line end. */
+void row_cells_read(struct row_cells *r, const char *text, size_t len);
 uint32_t row_cells_count(const struct row_cells *r);
 /** Returns false when the line is no delimiter row. */
 bool row_delimiter_byte(struct row_delimiter *d, unsigned char c);
@@ -292,6 +305,8 @@ uint32_t row_delimiter_count(const struct row_delimiter *d);
 
 /* block_scanner_refs.c */
 void ref_scan_byte(struct ref_scan *r, unsigned char c);
+/** Whether nothing that follows can be a definition. */
+bool ref_scan_is_over(const struct ref_scan *r);
 /** At the end of a line: whether all the text so far is link reference definitions. */
 bool ref_scan_is_complete(const struct ref_scan *r);
 

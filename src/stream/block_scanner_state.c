@@ -233,8 +233,9 @@ static bool scanner_is_valid(const struct block_scanner *s)
 {
 	bool positions = s->line_start <= s->length && s->header_start <= s->line_start &&
 			 (s->hold_start == BLOCK_SCANNER_NO_END || s->hold_start <= s->line_start);
-	bool in_range = s->kind <= BLOCK_HTML && s->bom <= 3 && s->leaf < LEAF_COUNT &&
-			s->html_kind <= 7 && s->refs.state < REF_SCAN_STATES;
+	bool in_range = s->kind <= BLOCK_HTML && s->bom <= SCANNER_BOM_DONE &&
+			s->leaf < LEAF_COUNT && s->html_kind <= 7 &&
+			s->refs.state < REF_SCAN_STATES;
 	return positions && in_range && stack_is_valid(s) && line_is_valid(s) && marker_is_valid(s);
 }
 

@@ -1,5 +1,7 @@
 #include "block_scanner_internal.h"
 
+#include "holdfast/bytes.h"
+
 enum delimiter_state {
 	DELIMITER_START,
 	DELIMITER_GAP, /* before the first dashes */
@@ -27,6 +29,30 @@ void row_cells_byte(struct row_cells *r, unsigned char c)
 	r->escaped_pipe |= c == '|' && r->escaped;
 	r->escaped = c == '\\';
 	r->first = 0;
+}
+
+static bool has_ink(const char *text, size_t len)
+{
+	while (len > 0 && scan_is_space((unsigned char)text[len - 1])) {
+		len--;
+	}
+	return len > 0;
+}
+
+/* Between pipes and backslashes all that matters is whether there is anything. */
+void row_cells_read(struct row_cells *r, const char *text, size_t len)
+{
+	size_t at = 0;
+	while (at < len) {
+		size_t plain = r->first ? 0 : bytes_find_two(text + at, len - at, '|', '\\');
+		if (plain) {
+			r->tail = r->tail || has_ink(text + at, plain);
+			r->escaped = 0;
+			at += plain;
+		} else {
+			row_cells_byte(r, (unsigned char)text[at++]);
+		}
+	}
 }
 
 uint32_t row_cells_count(const struct row_cells *r)

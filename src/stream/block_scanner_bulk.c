@@ -1,0 +1,66 @@
+/*
+ * The fast paths. What line_byte() does for one byte is done here for many where it comes to
+ * little: in a line of which nothing, or nothing but the number of its cells, is left to be found
+ * out, and in the blanks in front of a line. All else goes byte by byte, and byte by byte all of
+ * this could go, too: line_byte() remains what defines the scanner.
+ */
+#include "block_scanner_internal.h"
+
+#include "holdfast/bytes.h"
+
+/* Up to the line's end, or to the end of what there is of it. */
+static size_t rest_of_line(const char *text, size_t len)
+{
+	return bytes_find_two(text, len, '\n', '\r');
+}
+
+static size_t read_text(struct block_scanner *s, const char *text, size_t len)
+{
+	struct line *l = &s->line;
+	size_t rest = rest_of_line(text, len);
+	for (size_t at = 0; at < rest && !ref_scan_is_over(&l->refs); at++) {
+		ref_scan_byte(&l->refs, (unsigned char)text[at]);
+	}
+	row_cells_read(&l->cells, text, rest);
+	block_scanner_keep(s, text, rest);
+	return rest;
+}
+
+/* To be as deep as an item or as indented code is to stay so: it is enough to ask at the end. */
+static size_t read_indent(struct block_scanner *s, const char *text, size_t len)
+{
+	size_t blanks = 0;
+	while (blanks < len && text[blanks] == ' ') {
+		blanks++;
+	}
+	if (blanks) {
+		line_add_indent(s, blanks);
+		block_scanner_keep(s, text, blanks);
+	}
+	return blanks;
+}
+
+size_t bulk_read(struct block_scanner *s, const char *text, size_t len)
+{
+	size_t used;
+	switch (s->line.phase) {
+	case PHASE_REST:
+		used = rest_of_line(text, len);
+		break;
+	case PHASE_TEXT:
+		used = read_text(s, text, len);
+		break;
+	case PHASE_INDENT:
+		used = s->bom == SCANNER_BOM_DONE ? read_indent(s, text, len) : 0;
+		break;
+	default:
+		used = 0;
+		break;
+	}
+	if (used) {
+		s->length += used;
+		s->after_cr = 0;
+		s->at_line_start = 0;
+	}
+	return used;
+}
