@@ -1,5 +1,8 @@
 #include "holdfast/buffer.h"
 
+#include "holdfast/bytes.h"
+
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -141,21 +144,43 @@ static void append_escape(struct buffer *b, unsigned char c)
 	}
 }
 
+static bool needs_escape(unsigned char c)
+{
+	return c < 0x20 || c == '"' || c == '\\' || c == 0x7f;
+}
+
+/* How many bytes come before the first that needs an escape: needs_escape(), eight at a time. */
+static size_t plain_len(const char *text, size_t len)
+{
+	size_t at = 0;
+	for (; len - at >= BYTES_WORD; at += BYTES_WORD) {
+		uint64_t word = bytes_load(text + at);
+		uint64_t found = bytes_below(word, 0x20) | bytes_equal(word, '"') |
+				 bytes_equal(word, '\\') | bytes_equal(word, 0x7f);
+		if (found) {
+			return at + bytes_first(found);
+		}
+	}
+	while (at < len && !needs_escape((unsigned char)text[at])) {
+		at++;
+	}
+	return at;
+}
+
 void buffer_append_json(struct buffer *b, const char *text, size_t len)
 {
-	buffer_reserve(b, len + 2);
+	buffer_reserve(b, len + len / 16 + 2);
 	buffer_append_char(b, '"');
-	size_t plain = 0; /* start of the run that needs no escape */
-	for (size_t i = 0; i < len; i++) {
-		unsigned char c = (unsigned char)text[i];
-		if (c >= 0x20 && c != '"' && c != '\\' && c != 0x7f) {
-			continue;
+	size_t at = 0;
+	for (;;) {
+		size_t plain = plain_len(text + at, len - at);
+		buffer_append(b, text + at, plain);
+		at += plain;
+		if (at == len) {
+			break;
 		}
-		buffer_append(b, text + plain, i - plain);
-		append_escape(b, c);
-		plain = i + 1;
+		append_escape(b, (unsigned char)text[at++]);
 	}
-	buffer_append(b, text + plain, len - plain);
 	buffer_append_char(b, '"');
 }
 

@@ -50,12 +50,12 @@ static void open_reset(struct open_text *open)
 
 bool text_is_blank(const char *text, size_t len)
 {
-	for (size_t i = 0; i < len; i++) {
-		if (!strchr(" \t\r\n", text[i]) || !text[i]) {
-			return false;
-		}
+	size_t at = 0;
+	while (at < len &&
+		(text[at] == ' ' || text[at] == '\t' || text[at] == '\r' || text[at] == '\n')) {
+		at++;
 	}
-	return true;
+	return at == len;
 }
 
 /** Whether a UTF-8 character begins with this byte. */
@@ -305,14 +305,20 @@ static void flush_by_size(struct stream_buffer *sb)
 	}
 }
 
+/** How many bytes more the open text may have until it has `size`. */
+static size_t room_below(const struct stream_buffer *sb, size_t size)
+{
+	return size - (sb->open.text.len < size ? sb->open.text.len : size);
+}
+
 /**
- * How much of `text` may go to the scanner at once so that no size rule is overstepped: at most a
- * line, and to the cap, in whole characters (the last one may reach over the cap).
+ * How much of `text` may go to the scanner at once so that no size rule is overstepped: to the end
+ * of the first line at which one may apply, and to the cap, in whole characters (the last one may
+ * reach over the cap).
  */
 static size_t feed_size(const struct stream_buffer *sb, const char *text, size_t len)
 {
-	size_t cap = sb->limits->block_size;
-	size_t room = cap - (sb->open.text.len < cap ? sb->open.text.len : cap);
+	size_t room = room_below(sb, sb->limits->block_size);
 	size_t step = len;
 	if (len > room) {
 		step = utf8_floor(text, len, room);
@@ -322,7 +328,9 @@ static size_t feed_size(const struct stream_buffer *sb, const char *text, size_t
 			} while (step < len && !is_char_start(text[step]));
 		}
 	}
-	const char *newline = memchr(text, '\n', step);
+	size_t free = room_below(sb, sb->limits->paragraph_flush_size);
+	free -= free > 0; /* the line's end counts */
+	const char *newline = free < step ? memchr(text + free, '\n', step - free) : NULL;
 	return newline ? (size_t)(newline - text) + 1 : step;
 }
 
