@@ -149,37 +149,48 @@ static bool needs_escape(unsigned char c)
 	return c < 0x20 || c == '"' || c == '\\' || c == 0x7f;
 }
 
-/* How many bytes come before the first that needs an escape: needs_escape(), eight at a time. */
-static size_t plain_len(const char *text, size_t len)
+/* needs_escape() of eight bytes. */
+static uint64_t find_escapes(uint64_t word)
+{
+	return bytes_below(word, 0x20) | bytes_equal(word, '"') | bytes_equal(word, '\\') |
+	       bytes_equal(word, 0x7f);
+}
+
+/*
+ * Copies up to the first byte that needs an escape, and returns how many bytes that were. A word is
+ * copied before it is known how much of it is plain: there must be room for all of `len` and a
+ * word.
+ */
+static size_t copy_plain(char *to, const char *text, size_t len)
 {
 	size_t at = 0;
-	for (; len - at >= BYTES_WORD; at += BYTES_WORD) {
-		uint64_t word = bytes_load(text + at);
-		uint64_t found = bytes_below(word, 0x20) | bytes_equal(word, '"') |
-				 bytes_equal(word, '\\') | bytes_equal(word, 0x7f);
+	while (len - at >= BYTES_WORD) {
+		uint64_t found = find_escapes(bytes_load(text + at));
+		memcpy(to + at, text + at, BYTES_WORD);
 		if (found) {
 			return at + bytes_first(found);
 		}
+		at += BYTES_WORD;
 	}
-	while (at < len && !needs_escape((unsigned char)text[at])) {
-		at++;
+	for (; at < len && !needs_escape((unsigned char)text[at]); at++) {
+		to[at] = text[at];
 	}
 	return at;
 }
 
 void buffer_append_json(struct buffer *b, const char *text, size_t len)
 {
-	buffer_reserve(b, len + len / 16 + 2);
 	buffer_append_char(b, '"');
-	size_t at = 0;
 	for (;;) {
-		size_t plain = plain_len(text + at, len - at);
-		buffer_append(b, text + at, plain);
-		at += plain;
-		if (at == len) {
+		buffer_reserve(b, len + BYTES_WORD);
+		size_t plain = copy_plain(b->data + b->len, text, len);
+		b->len += plain;
+		if (plain == len) {
 			break;
 		}
-		append_escape(b, (unsigned char)text[at++]);
+		append_escape(b, (unsigned char)text[plain]);
+		text += plain + 1;
+		len -= plain + 1;
 	}
 	buffer_append_char(b, '"');
 }

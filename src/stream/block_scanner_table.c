@@ -1,6 +1,6 @@
 #include "block_scanner_internal.h"
 
-#include "holdfast/bytes.h"
+#include <string.h>
 
 enum delimiter_state {
 	DELIMITER_START,
@@ -39,18 +39,19 @@ static bool has_ink(const char *text, size_t len)
 	return len > 0;
 }
 
-/* Between pipes and backslashes all that matters is whether there is anything. */
+/* Between two pipes all that matters is whether there is anything, and how it ends. */
 void row_cells_read(struct row_cells *r, const char *text, size_t len)
 {
-	size_t at = 0;
-	while (at < len) {
-		size_t plain = r->first ? 0 : bytes_find_two(text + at, len - at, '|', '\\');
-		if (plain) {
-			r->tail = r->tail || has_ink(text + at, plain);
-			r->escaped = 0;
-			at += plain;
+	const char *end = text + len;
+	while (text < end) {
+		const char *pipe = r->first ? text : memchr(text, '|', (size_t)(end - text));
+		const char *next = pipe ? pipe : end;
+		if (next > text) {
+			r->tail = r->tail || has_ink(text, (size_t)(next - text));
+			r->escaped = next[-1] == '\\';
+			text = next;
 		} else {
-			row_cells_byte(r, (unsigned char)text[at++]);
+			row_cells_byte(r, (unsigned char)*text++);
 		}
 	}
 }
