@@ -9,7 +9,7 @@ static cmark_parser *parser_create(void)
 {
 	static const char *const extensions[] = {"table", "strikethrough", "autolink", "tasklist"};
 	cmark_gfm_core_extensions_ensure_registered();
-	cmark_parser *parser = cmark_parser_new(CMARK_OPT_VALIDATE_UTF8);
+	cmark_parser *parser = cmark_parser_new_with_mem(CMARK_OPT_VALIDATE_UTF8, scratch_memory());
 	for (size_t i = 0; i < sizeof(extensions) / sizeof(extensions[0]); i++) {
 		cmark_parser_attach_syntax_extension(
 			parser, cmark_find_syntax_extension(extensions[i]));
@@ -25,6 +25,7 @@ static void render(const char *text, size_t len, struct buffer *out)
 	cmark_parser_free(parser);
 	html_write_document(document, out);
 	cmark_node_free(document);
+	scratch_reset();
 }
 
 /* Text that would cost too much to read as markdown is shown as it is, as indented code. */

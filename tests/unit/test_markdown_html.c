@@ -479,6 +479,19 @@ static void test_equals_plain_renderer(void **state)
 	}
 }
 
+/* The tree of some of these has just no room in the memory that small documents are parsed in. */
+static void test_equals_plain_renderer_when_large(void **state)
+{
+	struct buffer text = {0};
+	for (int i = 0; i < 4; i++) {
+		buffer_append_str(&text, ordinary);
+	}
+	for (size_t len = strlen(ordinary); len <= text.len; len += 3) {
+		assert_same_as_plain(text.data, len);
+	}
+	buffer_finish(&text);
+}
+
 static void visit_every_prefix(void *arg, const char *name, const char *text, size_t len)
 {
 	for (size_t end = 0; end <= len; end++) {
@@ -505,6 +518,7 @@ int main(void)
 		cmocka_unit_test(test_context),
 		cmocka_unit_test(test_appends),
 		cmocka_unit_test(test_equals_plain_renderer),
+		cmocka_unit_test(test_equals_plain_renderer_when_large),
 		cmocka_unit_test(test_equals_plain_renderer_on_corpus),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
