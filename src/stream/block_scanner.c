@@ -25,15 +25,13 @@ void block_scanner_reset(struct block_scanner *s)
 	line_begin(s);
 }
 
-void block_scanner_keep(struct block_scanner *s, const char *bytes, size_t len)
+static void keep_byte(struct block_scanner *s, unsigned char c)
 {
-	size_t room = SCANNER_LINE_MAX - s->text_len;
-	if (len > room) {
+	if (s->text_len < SCANNER_LINE_MAX) {
+		s->text[s->text_len++] = (char)c;
+	} else {
 		s->text_over = 1;
-		len = room;
 	}
-	memcpy(s->text + s->text_len, bytes, len);
-	s->text_len += (uint32_t)len;
 }
 
 /* The line may still have to be read again, or be the header row of a table. */
@@ -51,7 +49,7 @@ static void read_byte(struct block_scanner *s, unsigned char c)
 	}
 	s->at_line_start = 0;
 	if (line_is_needed(s)) {
-		block_scanner_keep(s, (const char *)&c, 1);
+		keep_byte(s, c);
 	}
 	line_byte(s, c);
 }
@@ -90,15 +88,21 @@ static void scan_byte(struct block_scanner *s, unsigned char c)
 size_t block_scanner_feed(struct block_scanner *s, const char *text, size_t len, size_t *ret_end)
 {
 	*ret_end = BLOCK_SCANNER_NO_END;
-	size_t at = bulk_read(s, text, len);
+	size_t at = 0;
 	while (at < len) {
+		/* A byte that comes alone goes the slow way, so that the two can be compared. */
+		if (len > 1 && bulk_is_possible(s)) {
+			at += bulk_read(s, text + at, len - at);
+			if (at == len) {
+				break;
+			}
+		}
 		scan_byte(s, (unsigned char)text[at++]);
 		if (s->end != BLOCK_SCANNER_NO_END) {
 			*ret_end = s->end;
 			s->end = BLOCK_SCANNER_NO_END;
 			return at;
 		}
-		at += bulk_read(s, text + at, len - at);
 	}
 	return len;
 }

@@ -8,10 +8,24 @@
 
 #include "holdfast/bytes.h"
 
+#include <string.h>
+
 /* Up to the line's end, or to the end of what there is of it. */
 static size_t rest_of_line(const char *text, size_t len)
 {
 	return bytes_find_two(text, len, '\n', '\r');
+}
+
+/* See keep_byte(). */
+static void keep(struct block_scanner *s, const char *bytes, size_t len)
+{
+	size_t room = SCANNER_LINE_MAX - s->text_len;
+	if (len > room) {
+		s->text_over = 1;
+		len = room;
+	}
+	memcpy(s->text + s->text_len, bytes, len);
+	s->text_len += (uint32_t)len;
 }
 
 static size_t read_text(struct block_scanner *s, const char *text, size_t len)
@@ -22,7 +36,7 @@ static size_t read_text(struct block_scanner *s, const char *text, size_t len)
 		ref_scan_byte(&l->refs, (unsigned char)text[at]);
 	}
 	row_cells_read(&l->cells, text, rest);
-	block_scanner_keep(s, text, rest);
+	keep(s, text, rest);
 	return rest;
 }
 
@@ -35,17 +49,21 @@ static size_t read_indent(struct block_scanner *s, const char *text, size_t len)
 	}
 	if (blanks) {
 		line_add_indent(s, blanks);
-		block_scanner_keep(s, text, blanks);
+		keep(s, text, blanks);
 	}
 	return blanks;
+}
+
+static size_t read_html(struct block_scanner *s, const char *text, size_t len)
+{
+	size_t rest = rest_of_line(text, len);
+	html_tail_read(&s->line.tail, text, rest);
+	return rest;
 }
 
 size_t bulk_read(struct block_scanner *s, const char *text, size_t len)
 {
 	size_t used;
-	if (len == 1) {
-		return 0;
-	}
 	switch (s->line.phase) {
 	case PHASE_REST:
 		used = rest_of_line(text, len);
@@ -53,11 +71,11 @@ size_t bulk_read(struct block_scanner *s, const char *text, size_t len)
 	case PHASE_TEXT:
 		used = read_text(s, text, len);
 		break;
-	case PHASE_INDENT:
-		used = s->bom == SCANNER_BOM_DONE ? read_indent(s, text, len) : 0;
+	case PHASE_HTML:
+		used = read_html(s, text, len);
 		break;
 	default:
-		used = 0;
+		used = s->bom == SCANNER_BOM_DONE ? read_indent(s, text, len) : 0;
 		break;
 	}
 	if (used) {

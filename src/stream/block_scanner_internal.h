@@ -244,11 +244,15 @@ static inline size_t scan_blank_column(size_t column, unsigned char c)
 	return c == '\t' ? (column / 4 + 1) * 4 : column + 1;
 }
 
-/** Keeps bytes of the current line in `text`. */
-void block_scanner_keep(struct block_scanner *s, const char *bytes, size_t len);
-
 /* block_scanner_bulk.c */
-/** Reads the next bytes at once if that is possible; returns how many it read, maybe none. */
+/** The phases in which many bytes can be read at once. */
+static inline bool bulk_is_possible(const struct block_scanner *s)
+{
+	const unsigned phases =
+		1 << PHASE_REST | 1 << PHASE_TEXT | 1 << PHASE_HTML | 1 << PHASE_INDENT;
+	return phases >> s->line.phase & 1;
+}
+/** Reads the next bytes at once, in such a phase; returns how many it read, maybe none. */
 size_t bulk_read(struct block_scanner *s, const char *text, size_t len);
 
 /* block_scanner_line.c: one line, its prefix and its end. '\n' stands for any line end. */
@@ -291,6 +295,8 @@ int html_tag_byte(unsigned state, unsigned char c);
 /** Whether the tag is complete, with nothing but blanks behind it. */
 bool html_tag_is_done(unsigned state);
 void html_tail_byte(struct html_tail *t, unsigned char c);
+/** Many of them, none of them a line end. */
+void html_tail_read(struct html_tail *t, const char *text, size_t len);
 
 /* block_scanner_table.c */
 void row_cells_begin(struct row_cells *r, bool indented);
