@@ -280,6 +280,7 @@ static void open_if_needed(struct stream_buffer *sb, const struct stream_input *
  * The size rules, which look at the text alone: a paragraph is cut at the end of a line beyond
  * paragraph_flush_size, any block at block_size. Looking for unmatched markers costs a pass over
  * the text, so it is done again only when a quarter more has come: at most five passes in all.
+ * A line ends in '\n' here: whether a '\r' is the end of one, only the next chunk would tell.
  */
 static void flush_by_size(struct stream_buffer *sb)
 {
@@ -295,7 +296,7 @@ static void flush_by_size(struct stream_buffer *sb)
 	}
 	if (!open->seq || open->text.len < sb->limits->paragraph_flush_size ||
 		block_scanner_kind(sb->scanner) != BLOCK_PARAGRAPH ||
-		!block_scanner_at_line_start(sb->scanner) ||
+		open->text.data[open->text.len - 1] != '\n' ||
 		open->text.len < open->guard_checked + open->guard_checked / 4) {
 		return;
 	}

@@ -135,7 +135,8 @@ static void events_of_the_corpus_do_not_depend_on_chunks(void **state)
 static void events_of_long_texts_do_not_depend_on_chunks(void **state)
 {
 	static const char *const words[] = {"word ", "more words", "é", "long line of text\n",
-		"a b c ", "line\n", "**bold** ", "`code`", "**b ", "** ", "x\n", "`"};
+		"a b c ", "line\n", "**bold** ", "`code`", "line\r\n", "line\r", "**b ", "** ",
+		"x\n", "`"};
 	struct random r = {4};
 	uint64_t events = 0;
 	for (int round = 0; round < 30; round++) {
@@ -145,7 +146,7 @@ static void events_of_long_texts_do_not_depend_on_chunks(void **state)
 		buffer_append_str(&text, round % 3 ? "" : "- ");
 		while (text.len < 30000) {
 			buffer_append_str(
-				&text, words[random_below(&r, random_below(&r, 300) ? 8 : 12)]);
+				&text, words[random_below(&r, random_below(&r, 300) ? 10 : 14)]);
 		}
 		stream_bench_say_n(&whole, text.data, text.len);
 		events += whole.last_seq;
