@@ -337,21 +337,17 @@ static size_t feed_size(const struct stream_buffer *sb, const char *text, size_t
 	return newline ? (size_t)(newline - text) + 1 : step;
 }
 
-/** Whether text with this message id cannot go on in the open block. */
+/**
+ * Whether text with this message id cannot go on in the open block. Text without one goes on in any
+ * message.
+ */
 static bool is_other_message(const struct open_text *open, const struct stream_input *in)
 {
-	return (open->seq || open->continues) && open->has_message_id && in->message_id &&
-	       (open->message_id.len != in->message_id_len ||
-		       memcmp(open->message_id.data, in->message_id, in->message_id_len) != 0);
-}
-
-/** Text that came without an id is of the message that the text behind it names. */
-static void name_message(struct open_text *open, const struct stream_input *in)
-{
-	if (open->seq && !open->has_message_id && in->message_id) {
-		open->has_message_id = true;
-		buffer_append(&open->message_id, in->message_id, in->message_id_len);
+	if ((!open->seq && !open->continues) || !in->message_id) {
+		return false;
 	}
+	return !open->has_message_id || open->message_id.len != in->message_id_len ||
+	       memcmp(open->message_id.data, in->message_id, in->message_id_len) != 0;
 }
 
 static uint64_t put_text(struct stream_buffer *sb, const struct stream_input *in)
@@ -361,7 +357,6 @@ static uint64_t put_text(struct stream_buffer *sb, const struct stream_input *in
 	if (is_other_message(open, in)) {
 		end_block(sb);
 	}
-	name_message(open, in);
 	uint64_t first = open->seq; /* of the event that the chunk's first byte is in */
 	size_t start = open->text.len; /* where that byte stands in the open text */
 	open->last_ts = in->ts;

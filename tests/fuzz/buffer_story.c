@@ -42,9 +42,10 @@ static int index_of_id(const struct event_view *view)
 
 /*
  * An event with an id has no text with another one, and if all of its text has one id it is the
- * event's. Text without an id goes with any.
+ * event's. Text without an id goes with any, and behind a cut with the piece before it.
  */
-static void check_message_id(const struct story *s, const struct event_view *view, size_t from)
+static void check_message_id(
+	const struct story *s, const struct event_view *view, size_t from, bool continues)
 {
 	int id = index_of_id(view);
 	size_t ink = 0;
@@ -66,7 +67,8 @@ static void check_message_id(const struct story *s, const struct event_view *vie
 			"no event has text of two messages");
 	}
 	fuzz_check(ink > 0, "a message is not blank");
-	fuzz_check(!all || same == ink, "a message has its text's id");
+	bool inherits = continues && same == 0;
+	fuzz_check(!all || same == ink || inherits, "a message has its text's id");
 }
 
 static void emit_message(struct story *s, const struct event_view *view, const json_t *data)
@@ -81,7 +83,7 @@ static void emit_message(struct story *s, const struct event_view *view, const j
 	fuzz_check(len <= s->limits.block_size + 3, "a message is not larger than the cap");
 	check_shown(s, view->seq, text, len);
 	buffer_append(&s->emitted, text, len);
-	check_message_id(s, view, from);
+	check_message_id(s, view, from, continues != NULL);
 	fuzz_check(!continues || (uint64_t)json_integer_value(continues) == s->message_seq,
 		"a message continues the one before it");
 	fuzz_check(!context || (continues && json_string_length(context) > 0),
