@@ -143,10 +143,32 @@ bool block_scanner_at_line_start(const struct block_scanner *s)
 	return s->at_line_start;
 }
 
+/* The line above is a paragraph's and has a `|` in it. */
+static bool is_below_header(const struct block_scanner *s)
+{
+	return s->leaf == LEAF_PARAGRAPH && s->depth == 0 && s->header_cells > 0 &&
+	       memchr(s->context, '|', s->context_len);
+}
+
 bool block_scanner_may_be_table(const struct block_scanner *s)
 {
-	return s->leaf == LEAF_PARAGRAPH && s->depth == 0 && s->at_line_start &&
-	       s->header_cells > 0 && memchr(s->context, '|', s->context_len);
+	return s->at_line_start && is_below_header(s);
+}
+
+bool block_scanner_is_undecided(const struct block_scanner *s)
+{
+	const struct line *l = &s->line;
+	bool marks = l->phase == PHASE_MARKER;
+	if (s->depth > 0) {
+		return false;
+	}
+	if (l->phase == PHASE_INDENT) {
+		return is_below_header(s);
+	}
+	if (marks && s->marker.alive & (MARK_LIST | MARK_FENCE | MARK_DELIMITER)) {
+		return true;
+	}
+	return (marks || l->phase == PHASE_TEXT) && memchr(s->text, '|', s->text_len);
 }
 
 size_t block_scanner_length(const struct block_scanner *s)

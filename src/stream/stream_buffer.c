@@ -43,6 +43,7 @@ static void open_reset(struct open_text *open)
 	open->lead = 0;
 	open->message_id.len = 0;
 	open->has_message_id = false;
+	open->inherits_id = false;
 	open->continues = 0;
 	open->guard_checked = 0;
 }
@@ -82,11 +83,12 @@ static size_t utf8_ceil(const char *text, size_t text_len, size_t len)
 	return len < text_len ? len : text_len;
 }
 
-/** Whether the open block is one that inputs wait for, and not yet complete. */
+/** Whether the open block is one that inputs wait for, or may become one, and not yet complete. */
 static bool is_holding_block(const struct stream_buffer *sb)
 {
-	return block_kind_holds(block_scanner_kind(sb->scanner)) &&
-	       !block_scanner_closable(sb->scanner);
+	return (block_kind_holds(block_scanner_kind(sb->scanner)) &&
+		       !block_scanner_closable(sb->scanner)) ||
+	       block_scanner_is_undecided(sb->scanner);
 }
 
 /* --- emitting --- */
@@ -203,6 +205,7 @@ static void close_block_at(struct stream_buffer *sb, size_t end)
 		drop_text(open, end);
 	} else {
 		open->lead = end;
+		open->has_message_id = open->has_message_id && !open->inherits_id;
 	}
 	open->continues = 0;
 }
@@ -250,6 +253,19 @@ static void cut_block(struct stream_buffer *sb)
 }
 
 /**
+ * What is held, or must not wait, goes out behind the open block. One that only might have become a
+ * list, table or fence ends there, as a paragraph does at any other input.
+ */
+static void let_held_out(struct stream_buffer *sb)
+{
+	if (block_kind_holds(block_scanner_kind(sb->scanner))) {
+		cut_block(sb);
+	} else {
+		end_block(sb);
+	}
+}
+
+/**
  * An input that is not text has come: returns true if it must wait for the open block, else ends
  * that block. One that was cut in the middle, and of which no more has come, stays as it is.
  */
@@ -274,8 +290,9 @@ static void open_if_needed(struct stream_buffer *sb, const struct stream_input *
 	open->seq = sb->next_seq++;
 	open->ts = in->ts;
 	open->turn = in->turn;
-	if (open->continues && !in->message_id) {
-		return; /* the rest of a block is of the message that its beginning is of */
+	open->inherits_id = open->continues && !in->message_id;
+	if (open->inherits_id) {
+		return;
 	}
 	open->has_message_id = in->message_id != NULL;
 	open->message_id.len = 0;
@@ -492,7 +509,7 @@ uint64_t stream_buffer_put(struct stream_buffer *sb, const struct stream_input *
 		/*
 		 * The agent waits for the answer: everything goes out; the text may go on after it.
 		 */
-		cut_block(sb);
+		let_held_out(sb);
 		return emit_input(sb, in);
 	}
 	return hold(sb, in)->seq;
@@ -516,7 +533,11 @@ void stream_buffer_flush(struct stream_buffer *sb, enum stream_flush flush)
 		emit_thought(sb);
 		sb->thought_is_newest = false;
 	} else if (flush == STREAM_FLUSH_BLOCK && sb->open.seq) {
-		cut_block(sb);
+		if (list_empty(&sb->held)) {
+			cut_block(sb);
+		} else {
+			let_held_out(sb);
+		}
 		sb->thought_is_newest = false;
 	}
 }

@@ -25,6 +25,7 @@ struct open_text {
 	size_t lead; /* bytes of blanks in front of the scanner's block, left over from a cut */
 	struct buffer message_id;
 	bool has_message_id;
+	bool inherits_id; /* it came without one: the id is that of the block it goes on */
 	int64_t ts; /* of the input that opened it */
 	int64_t last_ts; /* of the newest chunk */
 	uint64_t turn;

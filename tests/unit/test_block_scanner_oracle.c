@@ -1,9 +1,8 @@
 /* The scanner against cmark-gfm (tests/support/block_oracle.h), and cut in every way. */
 #include "block_oracle.h"
 #include "block_scanner_soup.h"
-
-#include <dirent.h>
-#include <stdio.h>
+#include "corpus.h"
+#include "examples.h"
 
 /* ---- Running the scanner ---- */
 
@@ -179,97 +178,37 @@ static void test_nul_and_invalid_bytes(void **state)
 	check_text(text, sizeof(text) - 1, true);
 }
 
-static char *read_file(const char *path, size_t *ret_len)
+static void visit_example(void *arg, const struct example *example)
 {
-	FILE *file = fopen(path, "rb");
-	if (!file) {
-		return NULL;
-	}
-	struct buffer bytes = {0};
-	char piece[4096];
-	size_t got;
-	while ((got = fread(piece, 1, sizeof(piece), file)) > 0) {
-		buffer_append(&bytes, piece, got);
-	}
-	fclose(file);
-	*ret_len = bytes.len;
-	buffer_append_char(&bytes, '\0');
-	return bytes.data;
-}
-
-/* The arrow stands for a tab in the examples of the specification. */
-static size_t undo_arrows(char *text, size_t len)
-{
-	size_t to = 0;
-	for (size_t from = 0; from < len; from++) {
-		if (from + 3 <= len && memcmp(text + from, "→", 3) == 0) {
-			text[to++] = '\t';
-			from += 2;
-		} else {
-			text[to++] = text[from];
-		}
-	}
-	return to;
+	check_text(example->markdown, example->len, true);
+	(void)arg;
 }
 
 static void test_specification(void **state)
 {
-	static const char fence[] = "\n```````````````````````````````` example\n";
-	const char *path = getenv("HOLDFAST_SPEC_TXT");
-	size_t len;
-	char *spec = path ? read_file(path, &len) : NULL;
-	if (!spec) {
-		print_message("HOLDFAST_SPEC_TXT does not name the CommonMark spec: skipped\n");
-		skip();
-	}
-	int examples = 0;
-	for (char *at = strstr(spec, fence); at; at = strstr(at, fence)) {
-		at += sizeof(fence) - 1;
-		char *end = at[0] == '.' && at[1] == '\n' ? at : strstr(at, "\n.\n") + 1;
-		assert_non_null(end);
-		check_text(at, undo_arrows(at, (size_t)(end - at)), true);
-		at = end;
-		examples++;
-	}
-	assert_true(examples > 600);
-	free(spec);
+	size_t count = spec_examples_each(visit_example, NULL);
+	assert_true(count > 600 || !getenv("HOLDFAST_SPEC_TXT"));
+	(void)state;
 }
 
-static void corpus_folder(char *path, size_t size)
+static void test_examples_of_gfm(void **state)
 {
-	const char *root = getenv("HOLDFAST_CORPUS");
-#ifdef HOLDFAST_SOURCE_ROOT
-	if (!root) {
-		snprintf(path, size, "%s/../shared/corpus/markdown", HOLDFAST_SOURCE_ROOT);
-		return;
-	}
-#endif
-	snprintf(path, size, "%s/markdown", root ? root : "../shared/corpus");
+	assert_true(examples_each(HOLDFAST_SOURCE_ROOT "/tests/proof/gfm_examples.txt",
+			    visit_example, NULL) > 50);
+	(void)state;
+}
+
+static void visit_file(void *arg, const char *name, const char *text, size_t len)
+{
+	check_text(text, len, true);
+	(void)arg;
+	(void)name;
 }
 
 static void test_corpus(void **state)
 {
-	char folder[1024];
-	corpus_folder(folder, sizeof(folder));
-	DIR *dir = opendir(folder);
-	if (!dir) {
-		print_message("no corpus (HOLDFAST_CORPUS): skipped\n");
-		skip();
-	}
-	int files = 0;
-	for (struct dirent *e = readdir(dir); e; e = readdir(dir)) {
-		char path[2048];
-		size_t len;
-		snprintf(path, sizeof(path), "%s/%s", folder, e->d_name);
-		char *text = e->d_name[0] == '.' ? NULL : read_file(path, &len);
-		if (text) {
-			check_text(text, len, true);
-			files++;
-		}
-		free(text);
-	}
-	closedir(dir);
-	assert_true(files > 0);
+	corpus_each("markdown", visit_file, NULL);
+	(void)state;
 }
 
 static void test_soup(void **state)
@@ -319,6 +258,7 @@ int main(void)
 		cmocka_unit_test(test_written_texts),
 		cmocka_unit_test(test_nul_and_invalid_bytes),
 		cmocka_unit_test(test_specification),
+		cmocka_unit_test(test_examples_of_gfm),
 		cmocka_unit_test(test_corpus),
 		cmocka_unit_test(test_soup),
 		cmocka_unit_test(test_long_lines),
