@@ -385,8 +385,7 @@ static uint64_t put_text(struct stream_buffer *sb, const struct stream_input *in
 		buffer_append(&open->text, in->data + at, used);
 		open->has_ink = open->has_ink || !text_is_blank(in->data + at, used);
 		if (end != BLOCK_SCANNER_NO_END) {
-			/* In front of the byte that told the end, the block was still open. */
-			if (!text_is_blank(open->text.data, open->text.len - 1)) {
+			if (!text_is_blank(open->text.data, open->lead + end)) {
 				open_if_needed(sb, in);
 				first = first ? first : open->seq;
 			}
