@@ -1,4 +1,5 @@
 #include "corpus.h"
+#include "holdfast/inline_guard.h"
 #include "holdfast/markdown_html.h"
 
 #include <cmark-gfm-core-extensions.h>
@@ -377,6 +378,24 @@ static const char *const attacks[] = {
 	"[^1]\n\n[^1]: <script>",
 	"<a\nhref=\"javascript:alert(1)\"\n>b</a>",
 	"<details open ontoggle=alert(1)>",
+	"[a](java&Tab;script&colon;alert(1))",
+	"[a](<java\tscript:b>)",
+	"[a](\x01javascript:b)",
+	"[a](/&Tab;/b)",
+	"[a](&bsol;&bsol;b)",
+	"[b]: javascript:c\n[a][b]",
+	"[b]: <//c> \"\\\" onclick=\\\"d\"\n![a][b]",
+	"- [b]: data:c\n\n  ![a][b]",
+	"![![a\" onerror=\"b](c)](d)",
+	"![`\" onerror=\"b`](c)",
+	"~~~x\"onclick=\"a\nb\n~~~",
+	"| a |\n|:-\" onclick=\"b|\n",
+	"| a |\n|:-:|\n| </td><td onclick=b> |\n",
+	"&lt;&#60;&#x3c;&amp;lt;script>",
+	"<noscript><p title=\"</noscript><img src=x onerror=a>\">",
+	"<svg></p><style><a id=\"</style><img src=x onerror=a>\">",
+	"*`<img src=x onerror=a>*`[b](javascript:c)~~<!--~~-->",
+	"<div\n\n[a](javascript:b)\n\n<img src=x onerror=c>",
 };
 
 static void test_attack_collection(void **state)
@@ -395,6 +414,32 @@ static void test_attack_collection(void **state)
 		assert_safe(text.data, text.len);
 	}
 	buffer_finish(&text);
+}
+
+/*
+ * A preview shows a text that is cut anywhere, healed; the rest of a cut block follows a context.
+ */
+static void test_attacks_cut_anywhere(void **state)
+{
+	static const char *const contexts[] = {
+		"```c\n", "| a |\n|:--|\n", "- a\n", "> ", "<div>\n"};
+	struct buffer healed;
+	buffer_init(&healed);
+	for (size_t i = 0; i < COUNT(attacks); i++) {
+		for (size_t len = 0; len <= strlen(attacks[i]); len++) {
+			assert_safe(attacks[i], len);
+			buffer_clear(&healed);
+			inline_guard_heal(attacks[i], len, &healed);
+			assert_safe(buffer_cstr(&healed), healed.len);
+		}
+		for (size_t context = 0; context < COUNT(contexts); context++) {
+			struct buffer html =
+				render_with(contexts[context], attacks[i], strlen(attacks[i]));
+			assert_null(find_unsafe(html.data));
+			buffer_finish(&html);
+		}
+	}
+	buffer_finish(&healed);
 }
 
 static void test_random_fragments(void **state)
@@ -513,6 +558,7 @@ int main(void)
 		cmocka_unit_test(test_addresses),
 		cmocka_unit_test(test_languages),
 		cmocka_unit_test(test_attack_collection),
+		cmocka_unit_test(test_attacks_cut_anywhere),
 		cmocka_unit_test(test_random_fragments),
 		cmocka_unit_test(test_any_bytes),
 		cmocka_unit_test(test_context),
