@@ -4,6 +4,7 @@
 
 #include <cmark-gfm-core-extensions.h>
 #include <cmark-gfm-extension_api.h>
+#include <string.h>
 
 static cmark_parser *parser_create(void)
 {
@@ -19,7 +20,14 @@ static cmark_parser *parser_create(void)
 
 static void render(const char *text, size_t len, size_t skip, struct buffer *out)
 {
+	static const char mark[3] = {'\xef', '\xbb', '\xbf'};
 	cmark_parser *parser = parser_create();
+	if (len >= sizeof(mark) && memcmp(text, mark, sizeof(mark)) == 0) {
+		/*
+		 * cmark-gfm drops a byte order mark, but this text may be from the middle of one.
+		 */
+		cmark_parser_feed(parser, mark, sizeof(mark));
+	}
 	cmark_parser_feed(parser, text, len);
 	cmark_node *document = cmark_parser_finish(parser);
 	cmark_parser_free(parser);

@@ -3,8 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const unsigned char byte_order_mark[SCANNER_BOM_DONE] = {0xef, 0xbb, 0xbf};
-
 struct block_scanner *block_scanner_create(void)
 {
 	struct block_scanner *s = xcalloc(1, sizeof(*s));
@@ -59,22 +57,6 @@ static void read_byte(struct block_scanner *s, unsigned char c)
 	line_byte(s, c);
 }
 
-/* A byte order mark at the very start is no text. True while the bytes may be one. */
-static bool read_bom(struct block_scanner *s, unsigned char c)
-{
-	unsigned seen = s->bom;
-	if (c == byte_order_mark[seen]) {
-		s->bom++;
-		s->at_line_start = 0;
-		return true;
-	}
-	s->bom = SCANNER_BOM_DONE;
-	for (unsigned i = 0; i < seen; i++) {
-		read_byte(s, byte_order_mark[i]);
-	}
-	return false;
-}
-
 static void scan_byte(struct block_scanner *s, unsigned char c)
 {
 	bool second_half = c == '\n' && s->after_cr;
@@ -82,9 +64,6 @@ static void scan_byte(struct block_scanner *s, unsigned char c)
 	s->after_cr = c == '\r';
 	if (second_half) {
 		s->line_start = s->length;
-		return;
-	}
-	if (s->bom < SCANNER_BOM_DONE && read_bom(s, c)) {
 		return;
 	}
 	read_byte(s, c);

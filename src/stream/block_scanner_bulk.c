@@ -75,7 +75,7 @@ size_t bulk_read(struct block_scanner *s, const char *text, size_t len)
 		used = read_html(s, text, len);
 		break;
 	default:
-		used = s->bom == SCANNER_BOM_DONE ? read_indent(s, text, len) : 0;
+		used = read_indent(s, text, len);
 		break;
 	}
 	if (used) {

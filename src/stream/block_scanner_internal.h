@@ -24,7 +24,6 @@
 #define SCANNER_CONTEXT_MAX 4096
 /** Columns from which a line is indented code. */
 #define SCANNER_CODE_INDENT 4
-#define SCANNER_BOM_DONE    3 /* bytes of a byte order mark */
 #define HTML_NAME_MAX       10 /* the longest tag name that opens an HTML block: blockquote */
 
 /* What a line that is read byte by byte waits for. */
@@ -211,7 +210,6 @@ struct block_scanner {
 
 	uint8_t kind; /* enum block_kind */
 	uint8_t started; /* the first block has begun */
-	uint8_t bom; /* bytes matched of a byte order mark at the very start; 3 when done */
 	uint8_t after_cr;
 	uint8_t at_line_start;
 	uint8_t last_blank; /* the line before this one was blank */

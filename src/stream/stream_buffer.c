@@ -8,33 +8,6 @@
 
 /* --- small parts --- */
 
-static struct held *held_create(uint64_t seq, const struct stream_input *in)
-{
-	struct held *held = xcalloc(1, sizeof(*held));
-	held->seq = seq;
-	held->type = in->type;
-	held->ts = in->ts;
-	held->turn = in->turn;
-	held->has_message_id = in->message_id != NULL;
-	buffer_append(&held->type_name, in->type_name, in->type_len);
-	buffer_append(&held->message_id, in->message_id, in->message_id ? in->message_id_len : 0);
-	buffer_append(&held->data, in->data, in->data_len);
-	list_init(&held->link);
-	return held;
-}
-
-void held_destroy(struct held *held)
-{
-	if (!held) {
-		return;
-	}
-	list_remove(&held->link);
-	buffer_finish(&held->type_name);
-	buffer_finish(&held->message_id);
-	buffer_finish(&held->data);
-	free(held);
-}
-
 static void open_reset(struct open_text *open)
 {
 	open->seq = 0;
@@ -91,94 +64,7 @@ static bool is_holding_block(const struct stream_buffer *sb)
 	       block_scanner_is_undecided(sb->scanner);
 }
 
-/* --- emitting --- */
-
-static void emit_view(struct stream_buffer *sb, const struct event_view *view)
-{
-	assert(view->seq == sb->emitted_seq + 1);
-	sb->emitted_seq = view->seq;
-	sb->ops->emit(sb->owner, view);
-}
-
-static void emit_held(struct stream_buffer *sb, const struct held *held)
-{
-	struct buffer json = {0};
-	struct event_view view = {
-		.seq = held->seq,
-		.type = held->type,
-		.type_name = held->type_name.data,
-		.type_len = held->type_name.len,
-		.ts = held->ts,
-		.turn = held->turn,
-		.message_id = held->has_message_id
-				      ? (held->message_id.len ? held->message_id.data : "")
-				      : NULL,
-		.message_id_len = held->message_id.len,
-		.data = held->data.data,
-		.data_len = held->data.len,
-	};
-	if (held->type == EVENT_THOUGHT_CHUNK) {
-		view.type = EVENT_AGENT_THOUGHT;
-		buffer_append_str(&json, "{\"text\":");
-		buffer_append_json(&json, held->data.data, held->data.len);
-		buffer_append_char(&json, '}');
-		view.data = json.data;
-		view.data_len = json.len;
-	}
-	emit_view(sb, &view);
-	buffer_finish(&json);
-}
-
-static void emit_all_held(struct stream_buffer *sb)
-{
-	list_for_each_safe(link, tmp, &sb->held) {
-		struct held *held = list_entry(link, struct held, link);
-		emit_held(sb, held);
-		held_destroy(held);
-	}
-}
-
-static void emit_thought(struct stream_buffer *sb)
-{
-	if (!sb->thought) {
-		return;
-	}
-	struct held *thought = sb->thought;
-	sb->thought = NULL;
-	emit_held(sb, thought);
-	held_destroy(thought);
-}
-
-/** Emits the first `len` bytes of the open text as an agent_message. */
-static void emit_message(struct stream_buffer *sb, size_t len)
-{
-	struct open_text *open = &sb->open;
-	struct buffer data = {0};
-	buffer_append_str(&data, "{\"markdown\":");
-	buffer_append_json(&data, open->text.data, len);
-	if (open->continues) {
-		buffer_printf(&data, ",\"continues\":%llu", (unsigned long long)open->continues);
-		size_t context_len;
-		const char *context = block_scanner_context(sb->scanner, &context_len);
-		if (context_len) {
-			buffer_append_str(&data, ",\"context\":");
-			buffer_append_json(&data, context, context_len);
-		}
-	}
-	buffer_append_char(&data, '}');
-	emit_view(sb,
-		&(struct event_view){
-			.seq = open->seq,
-			.type = EVENT_AGENT_MESSAGE,
-			.ts = open->ts,
-			.turn = open->turn,
-			.message_id = open->has_message_id ? buffer_cstr(&open->message_id) : NULL,
-			.message_id_len = open->message_id.len,
-			.data = data.data,
-			.data_len = data.len,
-		});
-	buffer_finish(&data);
-}
+/* --- blocks --- */
 
 /** Takes the first `len` bytes off the open text; what is left has no seq yet. */
 static void drop_text(struct open_text *open, size_t len)
@@ -200,8 +86,8 @@ static void close_block_at(struct stream_buffer *sb, size_t end)
 	struct open_text *open = &sb->open;
 	end += open->lead;
 	if (open->seq && !text_is_blank(open->text.data, end)) {
-		emit_message(sb, end);
-		emit_all_held(sb);
+		stream_emit_message(sb, end);
+		stream_emit_all_held(sb);
 		drop_text(open, end);
 	} else {
 		open->lead = end;
@@ -232,10 +118,10 @@ static void end_block(struct stream_buffer *sb)
 		return; /* at the beginning already */
 	}
 	if (open->seq) {
-		emit_message(sb, open->text.len);
+		stream_emit_message(sb, open->text.len);
 		drop_text(open, open->text.len);
 	}
-	emit_all_held(sb);
+	stream_emit_all_held(sb);
 	open->continues = 0;
 	begin_text(sb);
 }
@@ -245,8 +131,8 @@ static void cut_block(struct stream_buffer *sb)
 {
 	struct open_text *open = &sb->open;
 	uint64_t seq = open->seq;
-	emit_message(sb, open->text.len);
-	emit_all_held(sb);
+	stream_emit_message(sb, open->text.len);
+	stream_emit_all_held(sb);
 	drop_text(open, open->text.len);
 	open->continues = seq;
 	block_scanner_cut(sb->scanner);
@@ -370,7 +256,7 @@ static bool is_other_message(const struct open_text *open, const struct stream_i
 static uint64_t put_text(struct stream_buffer *sb, const struct stream_input *in)
 {
 	struct open_text *open = &sb->open;
-	emit_thought(sb);
+	stream_emit_thought(sb);
 	if (is_other_message(open, in)) {
 		end_block(sb);
 	}
@@ -463,7 +349,7 @@ static uint64_t put_thought(struct stream_buffer *sb, const struct stream_input 
 		first = first ? first : thought->seq;
 		if (thought->data.len >= sb->sizes.thought) {
 			sb->thought_is_newest = false; /* the next byte begins another one */
-			emit_thought(sb);
+			stream_emit_thought(sb);
 		}
 		part.data += part.data_len;
 		left -= part.data_len;
@@ -476,18 +362,18 @@ static uint64_t put_thought(struct stream_buffer *sb, const struct stream_input 
 static uint64_t emit_input(struct stream_buffer *sb, const struct stream_input *in)
 {
 	uint64_t seq = sb->next_seq++;
-	emit_view(sb, &(struct event_view){
-			      .seq = seq,
-			      .type = in->type,
-			      .type_name = in->type_name,
-			      .type_len = in->type_len,
-			      .ts = in->ts,
-			      .turn = in->turn,
-			      .message_id = in->message_id,
-			      .message_id_len = in->message_id_len,
-			      .data = in->data,
-			      .data_len = in->data_len,
-		      });
+	stream_emit_view(sb, &(struct event_view){
+				     .seq = seq,
+				     .type = in->type,
+				     .type_name = in->type_name,
+				     .type_len = in->type_len,
+				     .ts = in->ts,
+				     .turn = in->turn,
+				     .message_id = in->message_id,
+				     .message_id_len = in->message_id_len,
+				     .data = in->data,
+				     .data_len = in->data_len,
+			     });
 	return seq;
 }
 
@@ -500,7 +386,7 @@ uint64_t stream_buffer_put(struct stream_buffer *sb, const struct stream_input *
 	if (in->type == EVENT_MESSAGE_CHUNK) {
 		return put_text(sb, in);
 	}
-	emit_thought(sb);
+	stream_emit_thought(sb);
 	if (!must_hold(sb)) {
 		return emit_input(sb, in);
 	}
@@ -516,7 +402,7 @@ uint64_t stream_buffer_put(struct stream_buffer *sb, const struct stream_input *
 
 void stream_buffer_finish_turn(struct stream_buffer *sb)
 {
-	emit_thought(sb);
+	stream_emit_thought(sb);
 	end_block(sb);
 	/* Blank lines that come after the last block of a turn belong to no event. */
 	open_reset(&sb->open);
@@ -529,7 +415,7 @@ void stream_buffer_finish_turn(struct stream_buffer *sb)
 void stream_buffer_flush(struct stream_buffer *sb, enum stream_flush flush)
 {
 	if (flush == STREAM_FLUSH_THOUGHT) {
-		emit_thought(sb);
+		stream_emit_thought(sb);
 		sb->thought_is_newest = false;
 	} else if (flush == STREAM_FLUSH_BLOCK && sb->open.seq) {
 		if (list_empty(&sb->held)) {

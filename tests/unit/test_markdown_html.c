@@ -1,3 +1,4 @@
+#include "cmark_oracle.h"
 #include "corpus.h"
 #include "holdfast/inline_guard.h"
 #include "holdfast/markdown_html.h"
@@ -50,7 +51,7 @@ static char *render_plain(const char *text, size_t len)
 		cmark_parser_attach_syntax_extension(
 			parser, cmark_find_syntax_extension(extensions[i]));
 	}
-	cmark_parser_feed(parser, text, len);
+	oracle_feed(parser, text, len);
 	cmark_node *document = cmark_parser_finish(parser);
 	char *html = cmark_render_html(document, CMARK_OPT_DEFAULT, NULL);
 	cmark_node_free(document);
