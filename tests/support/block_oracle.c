@@ -17,9 +17,6 @@ void block_starts_add(struct block_starts *s, size_t at, bool doubtful)
 
 static size_t skip_blanks(const char *text, size_t len, size_t at)
 {
-	if (at == 0 && len >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0) {
-		at = 3;
-	}
 	while (at < len && strchr(" \t\r\n", text[at]) && text[at]) {
 		at++;
 	}

@@ -8,6 +8,12 @@
 #include <cmark-gfm.h>
 #include <stddef.h>
 
+/*
+ * cmark_parser_feed() of a text from its beginning. cmark-gfm drops a byte order mark there; for us
+ * it is a character like any other, since the text may be from the middle of one.
+ */
+void oracle_feed(cmark_parser *parser, const char *text, size_t len);
+
 /** Reads a text with the table extension. If ret_html is not NULL, it gets the HTML (to free). */
 cmark_node *oracle_parse(const char *text, size_t len, char **ret_html);
 /** Where line number `line` (from 1) begins; the text's end if it has no such line. */

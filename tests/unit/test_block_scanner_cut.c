@@ -133,6 +133,8 @@ static const struct cut_case cases[] = {
 	{"- a\n\n", "  b\n", "- &#32;\n\n", "<ul>\n<li>\n<p> </p>\n<p>b</p>\n</li>\n</ul>\n"},
 	{"- a\n-", " b\n", "- &#32;", "<ul>\n<li>  b</li>\n</ul>\n"},
 	{"- a\n ", " b\n", "- &#32;\n ", "<ul>\n<li> \nb</li>\n</ul>\n"},
+	{"- a\n     ", " \n  b\n", "- &#32;\n", "<ul>\n<li>\n<p> </p>\n<p>b</p>\n</li>\n</ul>\n"},
+	{"> a\n>  ", " \n> b\n", ">  ", "<blockquote>\n<p>b</p>\n</blockquote>\n"},
 	{"- a\n  - b", "\n  - c\n", "- &#32;",
 		"<ul>\n<li> \n<ul>\n<li>c</li>\n</ul>\n</li>\n</ul>\n"},
 	{"- a\n  - b", " c\n  - d\n", "- - &#32;",

@@ -59,6 +59,44 @@ static void check_cut(
 	}
 }
 
+/* Reads what the other scanner has read by itself, byte by byte; both must end the same blocks. */
+static void follow_bytewise(struct block_scanner *s, const char *text, size_t len, size_t want)
+{
+	for (size_t at = 0; at < len; at++) {
+		size_t end;
+		assert_int_equal(block_scanner_feed(s, text + at, 1, &end), 1);
+		assert_int_equal(end, at + 1 == len ? want : BLOCK_SCANNER_NO_END);
+	}
+}
+
+/* Bytes read many at once must leave the very state behind that they leave one by one. */
+static void check_states(const char *text, size_t len, size_t longest)
+{
+	struct block_scanner *fast = block_scanner_create();
+	struct block_scanner *slow = block_scanner_create();
+	struct buffer got = {0};
+	struct buffer want = {0};
+	size_t used;
+	for (size_t at = 0; at < len; at += used) {
+		size_t end;
+		size_t piece = soup_random() % longest + 1;
+		used = block_scanner_feed(
+			fast, text + at, piece < len - at ? piece : len - at, &end);
+		follow_bytewise(slow, text + at, used, end);
+		buffer_clear(&got);
+		buffer_clear(&want);
+		block_scanner_save(fast, &got);
+		block_scanner_save(slow, &want);
+		if (got.len != want.len || memcmp(got.data, want.data, got.len) != 0) {
+			soup_fail("another state than byte by byte", text, at + used);
+		}
+	}
+	buffer_finish(&got);
+	buffer_finish(&want);
+	block_scanner_destroy(fast);
+	block_scanner_destroy(slow);
+}
+
 /* The last line is given an end: a line that could still go on is undecided, and rightly so. */
 static void check_text(const char *text, size_t len, bool all_cuts)
 {
@@ -79,10 +117,12 @@ static void check_text(const char *text, size_t len, bool all_cuts)
 		soup_fail("the blocks render differently", lines.data, lines.len);
 	}
 	check_cut(lines.data, lines.len, BYTEWISE, &got);
+	check_states(lines.data, lines.len, lines.len);
 	if (all_cuts) {
 		check_cut(lines.data, lines.len, RANDOMLY, &got);
 		check_cut(lines.data, lines.len, RANDOMLY, &got);
 		check_cut(lines.data, lines.len, SAVED, &got);
+		check_states(lines.data, lines.len, 20);
 	}
 	buffer_finish(&lines);
 }
@@ -196,6 +236,9 @@ static void test_long_lines(void **state)
 		{"", " ", "a\n\nb"},
 		{"-", " ", "a\n- b\n\nc"},
 		{"p\n|-", "|-", "|\n"},
+		{"p\nword", " word | \\| \\", " |\n|-|-|\n"},
+		{"p\n", " ", "x\n"},
+		{"```\n", " ", "```\n```\nb\n"},
 	};
 	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
 		struct buffer text = {0};

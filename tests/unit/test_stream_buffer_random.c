@@ -114,7 +114,8 @@ static void events_of_the_corpus_do_not_depend_on_chunks(void **state)
 static void events_of_long_texts_do_not_depend_on_chunks(void **state)
 {
 	static const char *const words[] = {"word ", "more words", "é", "long line of text\n",
-		"a b c ", "line\n", "**bold** ", "`code`", "**b ", "** ", "x\n", "`"};
+		"a b c ", "line\n", "**bold** ", "`code`", "line\r\n", "line\r", "**b ", "** ",
+		"x\n", "`"};
 	struct random r = {4};
 	uint64_t events = 0;
 	for (int round = 0; round < 30; round++) {
@@ -124,7 +125,7 @@ static void events_of_long_texts_do_not_depend_on_chunks(void **state)
 		buffer_append_str(&text, round % 3 ? "" : "- ");
 		while (text.len < 30000) {
 			buffer_append_str(
-				&text, words[random_below(&r, random_below(&r, 300) ? 8 : 12)]);
+				&text, words[random_below(&r, random_below(&r, 300) ? 10 : 14)]);
 		}
 		stream_bench_say_n(&whole, text.data, text.len);
 		events += whole.last_seq;
@@ -139,6 +140,31 @@ static void events_of_long_texts_do_not_depend_on_chunks(void **state)
 		buffer_finish(&text);
 	}
 	assert_true(events > 60);
+	(void)state;
+}
+
+/** Text without an id behind a cut: whose it is must not depend on the chunks either. */
+static void messages_behind_a_cut_do_not_depend_on_chunks(void **state)
+{
+	static const char *const after[] = {"# b\n", "|-|\n|-|\n", "\n\n- b\n", "b\n\nc\n", "***\n",
+		"b\n| a |\n|---|\n", "\nb\n|-|\n"};
+	for (size_t i = 0; i < sizeof(after) / sizeof(after[0]); i++) {
+		struct stream_bench whole;
+		struct stream_bench b;
+		stream_bench_init(&whole);
+		stream_bench_init(&b);
+		stream_bench_say_as(&whole, "m1", "a\n");
+		stream_bench_say_as(&b, "m1", "a\n");
+		stream_buffer_flush(whole.sb, STREAM_FLUSH_BLOCK);
+		stream_buffer_flush(b.sb, STREAM_FLUSH_BLOCK);
+		stream_bench_say_n(&whole, after[i], strlen(after[i]));
+		for (const char *at = after[i]; *at; at++) {
+			stream_bench_say_n(&b, at, 1);
+		}
+		stream_bench_end_turn(&whole);
+		assert_same_log(&b, &whole.log, after[i], strlen(after[i]), 1);
+		stream_bench_finish(&whole);
+	}
 	(void)state;
 }
 
@@ -492,6 +518,7 @@ int main(void)
 		cmocka_unit_test(events_do_not_depend_on_chunks),
 		cmocka_unit_test(events_of_the_corpus_do_not_depend_on_chunks),
 		cmocka_unit_test(events_of_long_texts_do_not_depend_on_chunks),
+		cmocka_unit_test(messages_behind_a_cut_do_not_depend_on_chunks),
 		cmocka_unit_test(a_tool_call_never_breaks_a_block),
 		cmocka_unit_test(whatever_comes_is_emitted_once_and_in_order),
 		cmocka_unit_test(a_saved_state_goes_on_the_same),
