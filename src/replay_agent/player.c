@@ -325,7 +325,7 @@ static bool is_cancel(const struct replay_step *step, const char *session)
 
 /*
  * Drops what the session says up to where the recorded turn was cancelled, or up to the turn's end.
- * Returns false if it was not cancelled, or before this.
+ * Returns true if the recorded agent has the word from there: also if it never said one any more.
  */
 static bool drop_turn(
 	struct replay_player *p, const struct replay_step *prompt, const char *session)
@@ -337,13 +337,13 @@ static bool drop_turn(
 		}
 		bool is_next_turn = replay_step_is(step, "session/prompt") && step != prompt;
 		if (step == prompt->peer || (is_next_turn && !prompt->peer)) {
-			return false;
+			break;
 		}
 		if (step->session && replay_step_is_of(step, session)) {
 			step->is_dropped = true;
 		}
 	}
-	return false;
+	return !prompt->peer;
 }
 
 static void on_cancel(struct replay_player *p, const char *session)
