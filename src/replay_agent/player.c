@@ -96,6 +96,23 @@ static void answer(struct replay_player *p, struct replay_step *request)
 	agent_rpc_put(agent_io_out(&p->io), message);
 }
 
+static bool is_cancel(const struct replay_step *step, const char *session)
+{
+	return step->kind == REPLAY_CLIENT_OTHER && step->method &&
+	       strcmp(step->method, "session/cancel") == 0 && replay_step_is_of(step, session);
+}
+
+static bool is_prompting(const struct replay_player *p)
+{
+	for (size_t i = 0; i < p->recording->count; i++) {
+		const struct replay_step *step = &p->recording->steps[i];
+		if (replay_step_is(step, "session/prompt") && step->is_open && !step->is_answered) {
+			return true;
+		}
+	}
+	return false;
+}
+
 /* The steps. Each function returns false if its step has to wait. */
 
 /* Whether the client waits for something that is still to come. */
@@ -145,6 +162,19 @@ static bool play_client_answer(struct replay_player *p, struct replay_step *step
 	return true;
 }
 
+/* A cancel that this client has not sent has its time all the same: until then it may come. */
+static bool play_client_other(struct replay_player *p, struct replay_step *step)
+{
+	if (!is_cancel(step, NULL)) {
+		return true;
+	}
+	if (step->is_open) {
+		keep_time(p, step);
+		return true;
+	}
+	return !is_prompting(p) || is_due(p, step);
+}
+
 static bool play_agent_line(struct replay_player *p, struct replay_step *step)
 {
 	if (step->is_dropped || p->in_unasked_load || !is_open_session(p, step->session)) {
@@ -171,17 +201,6 @@ static bool play_agent_answer(struct replay_player *p, struct replay_step *step)
 	return true;
 }
 
-static bool is_prompting(const struct replay_player *p)
-{
-	for (size_t i = 0; i < p->recording->count; i++) {
-		const struct replay_step *step = &p->recording->steps[i];
-		if (replay_step_is(step, "session/prompt") && step->is_open && !step->is_answered) {
-			return true;
-		}
-	}
-	return false;
-}
-
 /* An agent that was stopped when all was done stays: this client says itself when it is done. */
 static bool play_exit(struct replay_player *p, struct replay_step *step)
 {
@@ -205,7 +224,7 @@ static bool play_step(struct replay_player *p, struct replay_step *step)
 	case REPLAY_CLIENT_ANSWER:
 		return play_client_answer(p, step);
 	case REPLAY_CLIENT_OTHER:
-		return true;
+		return play_client_other(p, step);
 	case REPLAY_AGENT_ANSWER:
 		return play_agent_answer(p, step);
 	case REPLAY_EXIT:
@@ -317,12 +336,6 @@ static struct replay_step *find_open_prompt(struct replay_player *p, const char 
 	return NULL;
 }
 
-static bool is_cancel(const struct replay_step *step, const char *session)
-{
-	return step->kind == REPLAY_CLIENT_OTHER && step->method &&
-	       strcmp(step->method, "session/cancel") == 0 && replay_step_is_of(step, session);
-}
-
 /*
  * Drops what the session says up to where the recorded turn was cancelled, or up to the turn's end.
  * Returns true if the recorded agent has the word from there: also if it never said one any more.
@@ -333,6 +346,7 @@ static bool drop_turn(
 	for (size_t i = p->next; i < p->recording->count; i++) {
 		struct replay_step *step = &p->recording->steps[i];
 		if (is_cancel(step, session)) {
+			step->is_open = true;
 			return true;
 		}
 		bool is_next_turn = replay_step_is(step, "session/prompt") && step != prompt;

@@ -37,7 +37,7 @@ struct replay_step {
 	int exit_signal; /* 0 if it was a code */
 	/* While it is played. */
 	json_t *client_id; /* of a client's request: the id of the one that takes its place */
-	bool is_open; /* a request that has been made */
+	bool is_open; /* a request, or a cancel, that has been made */
 	bool is_answered;
 	bool is_dropped; /* not said any more: its turn was cancelled */
 };
