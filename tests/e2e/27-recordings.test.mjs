@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { expectedOf, recordedAgents } from '../support/acp_recording.mjs';
 import { assertWhole } from '../support/blocks.mjs';
-import { readLog, withoutText } from '../support/log.mjs';
+import { assertSameText, readLog, withoutText } from '../support/log.mjs';
 import { Observer } from '../support/observer.mjs';
 import { corpusDir } from '../support/recording.mjs';
 import { Server, replayAgent, scratchDir } from '../support/server.mjs';
@@ -40,14 +40,6 @@ function splitTurns(log) {
 }
 
 const joined = (events, type) => events.filter((e) => e.type === type).map((e) => e.data.markdown ?? e.data.text).join('');
-
-function assertSameText(actual, expected) {
-	// Blank lines behind a turn's last block belong to no event, if that has gone out already.
-	if (actual !== expected) {
-		assert.equal(actual.trimEnd(), expected.trimEnd());
-		assert.match(expected.slice(actual.length), /^\s*$/);
-	}
-}
 
 function assertTurn(events, expected) {
 	assertSameText(joined(events, 'agent_message'), expected.text);
