@@ -262,7 +262,8 @@ test('a block that is interrupted is told from one that is not', () => {
 	for (const [before, after, kind] of [
 		['- a\n', '- b\n', 'list'], ['- a', 'a\n', 'list'], ['1. a\n2. b', 'c\n3. d\n', 'list'], ['- a\n', 'lazy\n', 'list'], ['- a\n  ```\n  x\n\n', '  y\n  ```\n', 'list'],
 		['- a\n\n', '- b\n', null], ['- a\n', '# h\n', null], ['- a\n', '\npara\n', null], ['- a\n', '***\nx', null], ['para\n', '- list\n', null],
-		['| a | b |\n|---|---|\n', '| 1 | 2 |\n', 'table'], ['| a | b |\n', '|---|---|\n| 1 | 2|\n', 'table'], ['a | b\n---|---\n1 | 2\n', '3 | 4\n', 'table'],
+		['| a | b |\n|---|---|\n', '| 1 | 2 |\n', 'table'], ['| a | b |\n', '|---|---|\n| 1 | 2|\n', null], ['| a | b |\n|--', '-|---|\n| 1 | 2|\n', null], ['x\n\n   ', '```\n   a\n   ```\n', null], ['```\n  ', '  a\n```\n', 'fence'], ['x\n\n- ', 'a\n- b\n', null], ['- a\n- ', 'b\n', 'list'],
+		['a | b\n---|---\n1 | 2\n', '3 | 4\n', 'table'],
 		['| a | b |\n|---|---|\n| 1 | 2 |\n', '\nx', null], ['```js\na\n\n', 'b\n```\n', 'fence'], ['~~~\n```\n', 'x\n~~~\n', 'fence'], ['x\n\n```\na', 'b\n```\ny', 'fence'],
 		['```js\na\n```\n', 'b\n', null], ['para ', 'graph\n', null], ['para\n', '# h\n', null], ['# h\n', 'para\n', null],
 	]) {

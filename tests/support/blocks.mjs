@@ -6,9 +6,12 @@ import assert from 'node:assert/strict';
 
 const FENCE = /^\s*(?:>\s?|[-*+]\s+|\d{1,9}[.)]\s+)*(`{3,}|~{3,})(.*)$/;
 const ITEM = /^ {0,3}(?:[-*+]|\d{1,9}[.)])(?:\s|$)/;
+const INTERRUPTING = /^ {0,3}(?:[-*+]|0{0,8}1[.)])\s+\S/; // the items that may follow a paragraph's line
 const RULE = /^ {0,3}(?:(?:\*[ \t]*){3,}|(?:-[ \t]*){3,}|(?:_[ \t]*){3,})$/;
 const DELIMITERS = /^ {0,3}\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*\|?[ \t]*$/;
 const HEADING = /^ {0,3}#{1,6}(?:\s|$)/;
+/** The beginning of a line that may still become anything. */
+const UNDECIDED = /^(?:[\s*+>_`~#|:-]|\d{1,9}[.)]?)*$/;
 const QUOTE = /^ {0,3}>/;
 
 /**
@@ -37,9 +40,11 @@ function linesOf(text) {
 			const inList = block.kind === 'list' && (isIndented || (!afterBlank && !opener && !HEADING.test(words) && !QUOTE.test(words)));
 			if (RULE.test(words) || HEADING.test(words)) {
 				begin('other');
-			} else if (ITEM.test(words)) {
-				if (block.kind !== 'list') {
+			} else if (ITEM.test(words) && (block.kind !== 'other' || afterBlank || INTERRUPTING.test(words))) {
+				const marker = /[-*+.)]/.exec(words)[0];
+				if (block.kind !== 'list' || (!isIndented && block.marker !== marker)) {
 					begin('list');
+					block.marker = marker;
 				}
 			} else if (inList) {
 				// goes on
@@ -71,21 +76,25 @@ function linesOf(text) {
 
 /**
  * What is cut in two at `offset` of the text: 'list', 'table', 'fence', or null. A list that has just seen a
- * blank line may end where it is (CONTRACT.md, section 3), even if it happens to go on.
+ * blank line may end where it is (CONTRACT.md, section 3), even if it happens to go on; a table's header is a
+ * paragraph up to the end of the row below it; and a line with nothing but a marker is no block yet.
  */
 export function interruptedAt(text, offset) {
 	const lines = linesOf(text);
-	const last = lines.findIndex((line) => line.end >= offset && offset > line.start);
-	if (last < 0 || offset >= text.trimEnd().length) {
+	const lineStart = text.lastIndexOf('\n', offset - 1) + 1;
+	const at = UNDECIDED.test(text.slice(lineStart, offset)) ? lineStart : offset;
+	const last = lines.findIndex((line) => line.end >= at && at > line.start);
+	if (last < 0 || at >= text.trimEnd().length) {
 		return null;
 	}
 	const line = lines[last];
-	if (offset < line.end) {
-		return line.kind === 'other' ? null : line.kind;
+	const isHeader = line.kind === 'table' && lines[last - 2]?.id !== line.id && (lines[last - 1]?.id !== line.id || at < line.end);
+	if (line.kind === 'other' || isHeader) {
+		return null;
 	}
 	const next = lines.slice(last + 1).find((l) => !l.isBlank);
-	const goesOn = next !== undefined && next.id === line.id && line.kind !== 'other';
-	return goesOn && (line.inFence || !line.isBlank) ? line.kind : null;
+	const goesOn = at < line.end || (next?.id === line.id && (line.inFence || !line.isBlank));
+	return goesOn ? line.kind : null;
 }
 
 /** The messages of a turn as texts of their own: another message_id begins another text. */
@@ -106,6 +115,7 @@ function runsOf(events) {
 function interruptionsOfRun(events) {
 	const text = events.filter((e) => e.type === 'agent_message').map((e) => e.data.markdown).join('');
 	const found = [];
+	let begin = 0; // of what is one text for a reader: behind a place where nothing was open, a new one begins
 	let offset = 0;
 	let between = false;
 	for (const { type, data } of events) {
@@ -114,7 +124,9 @@ function interruptionsOfRun(events) {
 			continue;
 		}
 		if (between && offset > 0) {
-			found.push({ kind: interruptedAt(text, offset), cut: data.continues !== undefined, before: text.slice(0, offset), after: text.slice(offset) });
+			const kind = interruptedAt(text.slice(begin), offset - begin);
+			found.push({ kind, cut: data.continues !== undefined, before: text.slice(begin, offset), after: text.slice(offset) });
+			begin = kind === null && data.continues === undefined ? offset : begin;
 		}
 		between = false;
 		offset += data.markdown.length;
