@@ -1,5 +1,5 @@
 # shellcheck shell=bash disable=SC2034
-# Shared by scripts/run and scripts/test; sourced, not run.
+# Shared by scripts/run, scripts/test and scripts/fuzz; sourced, not run.
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 
@@ -53,8 +53,8 @@ need_packages() {
 		die "apt-get could not install: $missing_words"
 }
 
-# need_build DIR OPTION...: sets the directory up, or again with other options, and compiles.
-need_build() {
+# need_setup DIR OPTION...: sets the directory up, or again with other options.
+need_setup() {
 	local dir=$1 stamp=$1/.setup-options
 	shift
 	if [ ! -f "$dir/build.ninja" ]; then
@@ -63,5 +63,10 @@ need_build() {
 		meson setup --reconfigure "$dir" "$root" "$@" >&2
 	fi
 	printf '%s\n' "$*" >"$stamp"
-	ninja -C "$dir" >&2
+}
+
+# need_build DIR OPTION...: the same, and compiles.
+need_build() {
+	need_setup "$@"
+	ninja -C "$1" >&2
 }

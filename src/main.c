@@ -13,6 +13,8 @@ static void print_help(void)
 	       "Usage:\n"
 	       "  holdfast serve [OPTIONS]   run the relay (holdfast serve --help lists the "
 	       "options)\n"
+	       "  holdfast limits            list the thresholds and bounds that serve --limit "
+	       "sets\n"
 	       "  holdfast --version\n"
 	       "  holdfast --help\n");
 }
@@ -39,6 +41,10 @@ int main(int argc, char **argv)
 {
 	if (argc >= 2 && strcmp(argv[1], "serve") == 0) {
 		return serve(argc - 2, argv + 2);
+	}
+	if (argc == 2 && strcmp(argv[1], "limits") == 0) {
+		limits_print(limits_default());
+		return 0;
 	}
 	if (argc == 2 && strcmp(argv[1], "--version") == 0) {
 		printf("holdfast " HOLDFAST_VERSION "\n");

@@ -63,6 +63,11 @@ enum block_kind block_scanner_kind(const struct block_scanner *s);
 bool block_scanner_closable(const struct block_scanner *s);
 /** Whether the last byte read ended a line (true also before the first byte of a text). */
 bool block_scanner_at_line_start(const struct block_scanner *s);
+/**
+ * Whether the last byte read ended a paragraph's line that has a `|` in it: a delimiter row below
+ * would make a table of them.
+ */
+bool block_scanner_may_be_table(const struct block_scanner *s);
 /** How many bytes have been read of the open block, from its start (or from the last cut). */
 size_t block_scanner_length(const struct block_scanner *s);
 /**
@@ -78,12 +83,17 @@ size_t block_scanner_decided(const struct block_scanner *s);
  */
 void block_scanner_cut(struct block_scanner *s);
 /**
- * Appends the markdown that must stand before the text after a cut so that it reads as the same
- * kind of block: the opening line of a fence, the header and delimiter row of a table; nothing for
- * other blocks. Ends with a newline if not empty. A header too long to keep (over 4 KiB) gives
- * nothing.
+ * The markdown that must stand before the text after the last cut so that, rendered alone, it reads
+ * as the same kind of block: the opening line of a fence, the header and delimiter row of a table,
+ * the marks of the list items or quotes that it goes on in, `&#32;` (an empty place that is
+ * certainly text) in a paragraph. Empty if nothing is needed, or if that line is too long to keep
+ * (over 4 KiB). Begins with `<` for an HTML block and for no other.
+ *
+ * Depends on the first line after the cut, so it may change until that has been read, and is empty
+ * before the first cut. Lent until the next call that changes the scanner; when
+ * block_scanner_feed() reports the end of the block that was cut, it is still that block's.
  */
-void block_scanner_context(const struct block_scanner *s, struct buffer *out);
+const char *block_scanner_context(const struct block_scanner *s, size_t *ret_len);
 
 /** Appends the scanner's whole state as bytes, for block_scanner_load() of the same version. */
 void block_scanner_save(const struct block_scanner *s, struct buffer *out);

@@ -2,6 +2,7 @@
 #ifndef HOLDFAST_CONFIG_H
 #define HOLDFAST_CONFIG_H
 
+#include "holdfast/limits.h"
 #include "holdfast/store.h"
 
 struct config {
@@ -12,6 +13,7 @@ struct config {
 	char *cwd; /* absolute; owned */
 	char *web_dir; /* absolute, NULL: none; owned */
 	enum store_durability durability;
+	struct limits limits;
 };
 
 /**

@@ -24,7 +24,8 @@ bool inline_guard_is_open(const char *text, size_t len);
  * Appends to `out` the text as a preview may show it: a dangling marker at its very end taken away,
  * the open ones closed, an unfinished `[text](http…` shown as its text. Only the last paragraph,
  * list item, heading or table cell is looked at. An unended last line of which one cannot tell
- * whether it underlines the paragraph above it is left out. `text` and `out` must not overlap.
+ * whether it underlines the paragraph above it, or begins a list below it, is left out. `text` and
+ * `out` must not overlap.
  */
 void inline_guard_heal(const char *text, size_t len, struct buffer *out);
 

@@ -1,6 +1,6 @@
 /*
- * Every number that bounds something, in one table: limits_default() has the values and the reason
- * for each. Sizes are bytes, times milliseconds.
+ * Every number that bounds something, in one table, with its default and the range it may be set to
+ * (`holdfast serve --limit NAME=VALUE`; `holdfast limits` prints the table).
  */
 #ifndef HOLDFAST_LIMITS_H
 #define HOLDFAST_LIMITS_H
@@ -8,47 +8,85 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#define LIMIT_KIB ((int64_t)1024)
+#define LIMIT_MIB (1024 * LIMIT_KIB)
+
+/* LIMIT(type, name, unit, default, least, most, what it bounds) */
+#define LIMITS_TABLE(LIMIT)                                                                       \
+	/* The stream buffer (CONTRACT.md, section 3). */                                         \
+	LIMIT(int64_t, soft_flush_ms, MS, 200, 1, 60000,                                          \
+		"a paragraph at the end of a line, or any block that is complete, goes out when " \
+		"no text came for so long")                                                       \
+	LIMIT(int64_t, idle_flush_ms, MS, 10000, 1, 3600000,                                      \
+		"a paragraph goes out when no text came for so long, wherever it stands")         \
+	LIMIT(int64_t, idle_block_flush_ms, MS, 30000, 1, 3600000,                                \
+		"the same for an open list, table, fence or quote")                               \
+	LIMIT(int64_t, hold_ms, MS, 500, 1, 600000,                                               \
+		"an open block is cut when something is held behind it and no text came for so "  \
+		"long")                                                                           \
+	LIMIT(int64_t, hold_fence_ms, MS, 2000, 1, 600000, "the same inside a fence")             \
+	LIMIT(int64_t, thought_flush_ms, MS, 500, 1, 60000,                                       \
+		"a thought goes out when no more of it came for so long")                         \
+	LIMIT(size_t, paragraph_flush_size, BYTES, 4 * LIMIT_KIB, 64, 16 * LIMIT_MIB,             \
+		"a paragraph of this size goes out at the end of a line")                         \
+	LIMIT(size_t, thought_size, BYTES, 4 * LIMIT_KIB, 64, 1 * LIMIT_MIB,                      \
+		"a thought of this size goes out")                                                \
+	LIMIT(size_t, block_size, BYTES, 64 * LIMIT_KIB, 256, 16 * LIMIT_MIB,                     \
+		"any block of this size is cut")                                                  \
+	LIMIT(int64_t, preview_ms, MS, 80, 10, 60000,                                             \
+		"least time between two previews of one session")                                 \
+	/* What comes from outside. */                                                            \
+	LIMIT(size_t, frame_size, BYTES, 1 * LIMIT_MIB, 1 * LIMIT_KIB, 64 * LIMIT_MIB,            \
+		"one WebSocket message of a client")                                              \
+	/* A batch of the largest events of an agent fits; more is several requests. */           \
+	LIMIT(size_t, body_size, BYTES, 8 * LIMIT_MIB, 1 * LIMIT_KIB, 256 * LIMIT_MIB,            \
+		"one HTTP request body")                                                          \
+	/* Agents send whole files in one tool call: 1.24 MB was seen. */                         \
+	LIMIT(size_t, event_size, BYTES, 4 * LIMIT_MIB, 1 * LIMIT_KIB, 64 * LIMIT_MIB,            \
+		"the data of one input event")                                                    \
+	LIMIT(size_t, batch_events, COUNT, 10000, 1, 1000000, "input events in one append")       \
+	LIMIT(size_t, prompt_size, BYTES, 512 * LIMIT_KIB, 1 * LIMIT_KIB, 16 * LIMIT_MIB,         \
+		"one prompt")                                                                     \
+	LIMIT(size_t, prompt_queue, COUNT, 100, 1, 10000, "prompts waiting in one session")       \
+	LIMIT(size_t, agent_line_size, BYTES, 16 * LIMIT_MIB, 64 * LIMIT_KIB, 256 * LIMIT_MIB,    \
+		"one JSON-RPC line of an agent")                                                  \
+	LIMIT(size_t, agent_file_size, BYTES, 8 * LIMIT_MIB, 1 * LIMIT_KIB, 256 * LIMIT_MIB,      \
+		"one file read or written for an agent")                                          \
+	LIMIT(int, agent_stop_ms, MS, 3000, 1, 60000,                                             \
+		"an agent that was asked to stop is killed after this")                           \
+	/* Loading. */                                                                            \
+	LIMIT(size_t, load_default, COUNT, 50, 1, 5000,                                           \
+		"events in a page when the client names no limit")                                \
+	LIMIT(size_t, load_max, COUNT, 5000, 1, 100000, "events in a page at most")               \
+	LIMIT(size_t, page_size, BYTES, 1 * LIMIT_MIB, 4 * LIMIT_KIB, 64 * LIMIT_MIB,             \
+		"a page of events is cut at about this size")                                     \
+	LIMIT(size_t, hot_tail_size, BYTES, 256 * LIMIT_KIB, 1 * LIMIT_KIB, 256 * LIMIT_MIB,      \
+		"newest events of a session kept in memory")                                      \
+	/* The store. */                                                                          \
+	LIMIT(size_t, segment_size, BYTES, 64 * LIMIT_MIB, 4 * LIMIT_KIB, 1024 * LIMIT_MIB,       \
+		"the journal is rotated beyond this")                                             \
+	LIMIT(size_t, journal_backlog, BYTES, 16 * LIMIT_MIB, 64 * LIMIT_KIB, 1024 * LIMIT_MIB,   \
+		"producers are paused while so much waits for the disk")                          \
+	/* Observers. */                                                                          \
+	LIMIT(size_t, outbox_frames, COUNT, 256, 8, 100000,                                       \
+		"answers waiting for a socket that does not drain")                               \
+	LIMIT(size_t, title_size, BYTES, 1 * LIMIT_KIB, 16, 64 * LIMIT_KIB, "a session's title")
+
+#define LIMIT_FIELD(type, name, unit, fallback, least, most, help) type name;
 struct limits {
-	/* The stream buffer (CONTRACT.md, section 3). */
-	int64_t soft_flush_ms; /* a paragraph at the end of a line, or any block that may be closed
-				*/
-	int64_t idle_flush_ms; /* a paragraph, anywhere */
-	int64_t idle_block_flush_ms; /* an open list, table, fence or quote, anywhere */
-	int64_t hold_ms; /* something is held and no text has come for so long */
-	int64_t hold_fence_ms; /* the same inside a fence */
-	int64_t thought_flush_ms;
-	size_t paragraph_flush_size; /* at the end of a line */
-	size_t thought_size;
-	size_t block_size; /* cap for any block */
-	int64_t preview_ms; /* least time between two previews of one session */
-
-	/* What comes from outside. */
-	size_t frame_size; /* one WebSocket message of a client */
-	size_t body_size; /* one HTTP request body */
-	size_t event_size; /* the data of one input event */
-	size_t batch_events; /* input events in one append */
-	size_t prompt_size;
-	size_t prompt_queue; /* prompts waiting in one session */
-	size_t agent_line_size; /* one JSON-RPC line of an agent */
-	size_t agent_file_size; /* one file read or written for an agent */
-	int agent_stop_ms; /* from SIGTERM to SIGKILL */
-
-	/* Loading. */
-	size_t load_default; /* events in a page when the client names no limit */
-	size_t load_max;
-	size_t page_size; /* a page of events is cut at about this many bytes */
-	size_t hot_tail_size; /* newest events of a session kept in memory */
-
-	/* The store. */
-	size_t segment_size; /* the journal is rotated beyond this */
-	size_t journal_backlog; /* producers are paused while so much waits for the disk */
-
-	/* Observers. */
-	size_t outbox_frames; /* answers waiting for a socket that does not drain */
-	size_t title_size;
+	LIMITS_TABLE(LIMIT_FIELD)
 };
+#undef LIMIT_FIELD
 
-/** The defaults; the program never changes them but by its options. */
+/** The defaults. */
 const struct limits *limits_default(void);
+/**
+ * Sets one by a text `NAME=VALUE`. The value is a whole number; of sizes also with K or M for KiB
+ * or MiB, of times with s for seconds. Returns 0; -ENOENT if there is no such limit, -EINVAL if the
+ * value is none, -ERANGE if it is out of range; *ret_why says what to do then (caller frees).
+ */
+int limits_set(struct limits *limits, const char *text, char **ret_why);
+/** Prints the table to stdout: name, value, range, meaning. */
+void limits_print(const struct limits *limits);
 
 #endif

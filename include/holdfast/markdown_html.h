@@ -17,8 +17,8 @@
 /**
  * Appends the HTML of one block of markdown. `context` (may be empty) is what
  * block_scanner_context() gave when the block was cut: it is read before the text, so that the rest
- * of a fence comes out as code and the rest of a table as rows (with the header again). `text` may
- * hold any bytes; invalid UTF-8 and NUL become U+FFFD.
+ * of a fence comes out as code, the rest of a table as rows (with the header again) and the rest of
+ * a list as a list. `text` may hold any bytes; invalid UTF-8 and NUL become U+FFFD.
  */
 void markdown_to_html(
 	const char *context, size_t context_len, const char *text, size_t len, struct buffer *out);

@@ -59,6 +59,12 @@ struct stream_open {
 /** `first_seq` is the seq that the next event gets. `limits`, `ops` and `owner` must outlive it. */
 struct stream_buffer *stream_buffer_create(const struct limits *limits, uint64_t first_seq,
 	const struct stream_buffer_ops *ops, void *owner);
+/**
+ * Goes by the sizes that the limits hold now. They decide where blocks are cut, so the sizes gone
+ * by are part of what stream_buffer_save() writes: a journal is replayed by those it was written
+ * with.
+ */
+void stream_buffer_take_sizes(struct stream_buffer *sb);
 /** Accepts NULL. What is open or held is lost: the journal has it. */
 void stream_buffer_destroy(struct stream_buffer *sb);
 

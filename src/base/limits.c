@@ -1,45 +1,146 @@
 #include "holdfast/limits.h"
 
-#define KIB ((size_t)1024)
-#define MIB (1024 * KIB)
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
-static const struct limits defaults = {
-	.soft_flush_ms = 200,
-	.idle_flush_ms = 10000,
-	.idle_block_flush_ms = 30000,
-	.hold_ms = 500,
-	.hold_fence_ms = 2000,
-	.thought_flush_ms = 500,
-	.paragraph_flush_size = 4 * KIB,
-	.thought_size = 4 * KIB,
-	.block_size = 64 * KIB,
-	.preview_ms = 80,
+enum unit { MS, BYTES, COUNT };
 
-	.frame_size = 1 * MIB,
-	/* A batch of the largest events of an agent fits; more is several requests. */
-	.body_size = 8 * MIB,
-	/* Agents send whole files in one tool call: 1.24 MB was seen. */
-	.event_size = 4 * MIB,
-	.batch_events = 10000,
-	.prompt_size = 512 * KIB,
-	.prompt_queue = 100,
-	.agent_line_size = 16 * MIB,
-	.agent_file_size = 8 * MIB,
-	.agent_stop_ms = 3000,
-
-	.load_default = 50,
-	.load_max = 5000,
-	.page_size = 1 * MIB,
-	.hot_tail_size = 256 * KIB,
-
-	.segment_size = 64 * MIB,
-	.journal_backlog = 16 * MIB,
-
-	.outbox_frames = 256,
-	.title_size = 1 * KIB,
+static const struct limit_row {
+	const char *name;
+	enum unit unit;
+	size_t offset;
+	size_t width;
+	int64_t least;
+	int64_t most;
+	const char *help;
+} rows[] = {
+#define LIMIT_ROW(type, name, unit, fallback, least, most, help) \
+	{#name, unit, offsetof(struct limits, name), sizeof(type), least, most, help},
+	LIMITS_TABLE(LIMIT_ROW)
+#undef LIMIT_ROW
 };
+
+#define ROW_COUNT (sizeof(rows) / sizeof(rows[0]))
 
 const struct limits *limits_default(void)
 {
+#define LIMIT_VALUE(type, name, unit, fallback, least, most, help) .name = (type)(fallback),
+	static const struct limits defaults = {LIMITS_TABLE(LIMIT_VALUE)};
+#undef LIMIT_VALUE
 	return &defaults;
+}
+
+static void put(struct limits *limits, const struct limit_row *row, int64_t value)
+{
+	char *field = (char *)limits + row->offset;
+	if (row->width == sizeof(int)) {
+		int narrow = (int)value;
+		memcpy(field, &narrow, sizeof(narrow));
+	} else {
+		memcpy(field, &value, sizeof(value));
+	}
+}
+
+static int64_t get(const struct limits *limits, const struct limit_row *row)
+{
+	const char *field = (const char *)limits + row->offset;
+	int narrow;
+	int64_t value;
+	if (row->width == sizeof(int)) {
+		memcpy(&narrow, field, sizeof(narrow));
+		return narrow;
+	}
+	memcpy(&value, field, sizeof(value));
+	return value;
+}
+
+/** A whole number with the suffix that its unit allows; -1 if it is none. */
+static int64_t read_value(const char *text, enum unit unit)
+{
+	char *end;
+	errno = 0;
+	long long value = strtoll(text, &end, 10);
+	if (end == text || errno || value < 0 || *text < '0' || *text > '9') {
+		return -1;
+	}
+	int64_t factor = 1;
+	if (unit == BYTES && (*end == 'K' || *end == 'M')) {
+		factor = *end++ == 'K' ? LIMIT_KIB : LIMIT_MIB;
+	} else if (unit == MS && *end == 's') {
+		factor = 1000;
+		end++;
+	}
+	return *end || value > INT64_MAX / factor ? -1 : value * factor;
+}
+
+static int refuse(char **ret_why, int error, const char *text, const char *what)
+{
+	if (asprintf(ret_why, "--limit \"%s\": %s; holdfast limits lists them all", text, what) <
+		0) {
+		*ret_why = NULL;
+	}
+	return error;
+}
+
+int limits_set(struct limits *limits, const char *text, char **ret_why)
+{
+	const char *equals = strchr(text, '=');
+	if (!equals) {
+		return refuse(ret_why, -EINVAL, text, "give NAME=VALUE");
+	}
+	for (size_t i = 0; i < ROW_COUNT; i++) {
+		const struct limit_row *row = &rows[i];
+		if (strncmp(row->name, text, (size_t)(equals - text)) != 0 ||
+			row->name[equals - text]) {
+			continue;
+		}
+		int64_t value = read_value(equals + 1, row->unit);
+		if (value < 0) {
+			static const char *const forms[] = {
+				[MS] = "the value is milliseconds, such as 500, or 2s",
+				[BYTES] = "the value is bytes, such as 4096, 64K or 1M",
+				[COUNT] = "the value is a whole number",
+			};
+			return refuse(ret_why, -EINVAL, text, forms[row->unit]);
+		}
+		if (value < row->least || value > row->most) {
+			char range[80];
+			snprintf(range, sizeof(range), "it goes from %" PRId64 " to %" PRId64,
+				row->least, row->most);
+			return refuse(ret_why, -ERANGE, text, range);
+		}
+		put(limits, row, value);
+		return 0;
+	}
+	return refuse(ret_why, -ENOENT, text, "there is no such limit");
+}
+
+static void write_value(char *out, size_t size, int64_t value, enum unit unit)
+{
+	if (unit == BYTES && value % LIMIT_MIB == 0) {
+		snprintf(out, size, "%" PRId64 "M", value / LIMIT_MIB);
+	} else if (unit == BYTES && value % LIMIT_KIB == 0) {
+		snprintf(out, size, "%" PRId64 "K", value / LIMIT_KIB);
+	} else {
+		snprintf(out, size, "%" PRId64 "%s", value, unit == MS ? " ms" : "");
+	}
+}
+
+void limits_print(const struct limits *limits)
+{
+	for (size_t i = 0; i < ROW_COUNT; i++) {
+		const struct limit_row *row = &rows[i];
+		char value[32];
+		char least[32];
+		char most[32];
+		char range[80];
+		write_value(value, sizeof(value), get(limits, row), row->unit);
+		write_value(least, sizeof(least), row->least, row->unit);
+		write_value(most, sizeof(most), row->most, row->unit);
+		snprintf(range, sizeof(range), "%s to %s", least, most);
+		printf("%-21s %-9s %-20s %s\n", row->name, value, range, row->help);
+	}
 }

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-enum option { LISTEN, DATA, AGENT, CWD, WEB, DURABILITY, LOG_LEVEL, OPTION_COUNT };
+enum option { LISTEN, DATA, AGENT, CWD, WEB, DURABILITY, LIMIT, LOG_LEVEL, OPTION_COUNT };
 
 static const struct {
 	const char *flag;
@@ -33,6 +33,9 @@ static const struct {
 	[DURABILITY] = {"--durability", "HOLDFAST_DURABILITY", "fsync|write", "fsync",
 		"fsync: acknowledged and shown means on disk; write: survives a crash of the "
 		"process only"},
+	[LIMIT] = {"--limit", "HOLDFAST_LIMIT", "NAME=VALUE[,NAME=VALUE]...", NULL,
+		"sets a threshold or bound, such as soft_flush_ms=500,block_size=128K; may be "
+		"repeated; holdfast limits lists them with their defaults"},
 	[LOG_LEVEL] = {"--log-level", "HOLDFAST_LOG_LEVEL", "error|warn|info|debug", "info",
 		"how much to say on stderr"},
 };
@@ -57,8 +60,36 @@ static int fail(char **ret_why, const char *what, const char *value, const char 
 	return -EINVAL;
 }
 
+/** A list of NAME=VALUE with commas between them. */
+static int take_limits(struct limits *limits, const char *list, char **ret_why)
+{
+	while (*list) {
+		size_t len = strcspn(list, ",");
+		char *one = xstrndup(list, len);
+		int r = limits_set(limits, one, ret_why);
+		free(one);
+		if (r < 0) {
+			return r;
+		}
+		list += len + (list[len] == ',');
+	}
+	return 0;
+}
+
+/** An option that was given; all but --limit keep their last value. */
+static int take_value(
+	struct config *config, const char *values[], int option, const char *text, char **ret_why)
+{
+	if (option == LIMIT) {
+		return take_limits(&config->limits, text, ret_why);
+	}
+	values[option] = text;
+	return 0;
+}
+
 /** Takes "--flag value" and "--flag=value". Returns how many arguments were used, or -EINVAL. */
-static int take_flag(char **argv, int left, const char *values[], char **ret_why)
+static int take_flag(
+	struct config *config, char **argv, int left, const char *values[], char **ret_why)
 {
 	for (int i = 0; i < OPTION_COUNT; i++) {
 		size_t len = strlen(options[i].flag);
@@ -66,12 +97,12 @@ static int take_flag(char **argv, int left, const char *values[], char **ret_why
 			continue;
 		}
 		if (argv[0][len] == '=') {
-			values[i] = argv[0] + len + 1;
-			return 1;
+			int r = take_value(config, values, i, argv[0] + len + 1, ret_why);
+			return r < 0 ? r : 1;
 		}
 		if (!argv[0][len] && left > 1) {
-			values[i] = argv[1];
-			return 2;
+			int r = take_value(config, values, i, argv[1], ret_why);
+			return r < 0 ? r : 2;
 		}
 		if (!argv[0][len]) {
 			return fail(ret_why, "option", argv[0],
@@ -152,14 +183,20 @@ static int take_values(struct config *config, const char *values[], char **ret_w
 int config_parse(struct config *config, int argc, char **argv, char **ret_why)
 {
 	const char *values[OPTION_COUNT] = {0};
-	*config = (struct config){0};
+	*config = (struct config){.limits = *limits_default()};
 	*ret_why = NULL;
+	/* The environment first, so that an option on the command line wins. */
+	const char *limits = getenv(options[LIMIT].env);
+	int r = limits ? take_limits(&config->limits, limits, ret_why) : 0;
+	if (r < 0) {
+		return r;
+	}
 	for (int i = 0; i < argc;) {
 		if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
 			print_help();
 			return 1;
 		}
-		int used = take_flag(argv + i, argc - i, values, ret_why);
+		int used = take_flag(config, argv + i, argc - i, values, ret_why);
 		if (used < 0) {
 			return used;
 		}
@@ -169,7 +206,7 @@ int config_parse(struct config *config, int argc, char **argv, char **ret_why)
 		const char *env = getenv(options[i].env);
 		values[i] = values[i] ? values[i] : env && *env ? env : options[i].fallback;
 	}
-	int r = take_values(config, values, ret_why);
+	r = take_values(config, values, ret_why);
 	if (r < 0) {
 		config_finish(config);
 	}

@@ -225,7 +225,7 @@ static void close_handles(struct relay *relay)
 
 int relay_run(const struct config *config)
 {
-	struct relay relay = {.config = config, .limits = limits_default()};
+	struct relay relay = {.config = config, .limits = &config->limits};
 	signal(SIGPIPE, SIG_IGN);
 	raise_descriptor_limit();
 	clock_init(&relay.clock);

@@ -9,7 +9,9 @@
 struct writer {
 	struct buffer *out;
 	size_t start; /* of this document in `out` */
+	size_t skip; /* see html_write_document() */
 	cmark_node *image; /* the image whose alternative text is being written, or NULL */
+	cmark_node *link; /* the link being written, or NULL */
 	const uint8_t *alignments; /* of the table being written */
 	size_t columns;
 	size_t column;
@@ -195,6 +197,10 @@ static void write_html_block(struct writer *w, cmark_node *html)
 {
 	const char *source = cmark_node_get_literal(html);
 	size_t len = strlen(source);
+	size_t skip = w->skip < len ? w->skip : len;
+	w->skip = 0;
+	source += skip;
+	len -= skip;
 	while (len && (source[len - 1] == '\n' || source[len - 1] == '\r')) {
 		len--;
 	}
@@ -213,16 +219,22 @@ static void put_title(struct writer *w, cmark_node *node)
 	}
 }
 
+/*
+ * In HTML no link stands in another; in what the parser gives, an address in a link's text may be
+ * one (`[<a@b.c>](d)`). The outer one is written.
+ */
 static void write_link(struct writer *w, cmark_node *link, bool entering)
 {
 	const char *url = cmark_node_get_url(link);
-	if (!url_is_allowed(url)) {
-		return;
-	}
-	if (!entering) {
+	if (w->link == link) {
 		put(w, "</a>");
+		w->link = NULL;
 		return;
 	}
+	if (!entering || w->link || !url_is_allowed(url)) {
+		return;
+	}
+	w->link = link;
 	put(w, "<a href=\"");
 	put_url(w, url);
 	put_title(w, link);
@@ -412,9 +424,9 @@ static void write_alternative_text(struct writer *w, cmark_node *node)
 	}
 }
 
-void html_write_document(cmark_node *document, struct buffer *out)
+void html_write_document(cmark_node *document, size_t skip, struct buffer *out)
 {
-	struct writer w = {.out = out, .start = out->len};
+	struct writer w = {.out = out, .start = out->len, .skip = skip};
 	cmark_iter *iter = cmark_iter_new(document);
 	cmark_event_type event;
 	while ((event = cmark_iter_next(iter)) != CMARK_EVENT_DONE) {

@@ -17,13 +17,13 @@ static cmark_parser *parser_create(void)
 	return parser;
 }
 
-static void render(const char *text, size_t len, struct buffer *out)
+static void render(const char *text, size_t len, size_t skip, struct buffer *out)
 {
 	cmark_parser *parser = parser_create();
 	cmark_parser_feed(parser, text, len);
 	cmark_node *document = cmark_parser_finish(parser);
 	cmark_parser_free(parser);
-	html_write_document(document, out);
+	html_write_document(document, skip, out);
 	cmark_node_free(document);
 }
 
@@ -43,7 +43,7 @@ static void render_as_code(const char *text, size_t len, struct buffer *out)
 		i += i + 1 < len && text[i] == '\r' && text[i + 1] == '\n';
 		line = i + 1;
 	}
-	render(indented.data, indented.len, out);
+	render(indented.data, indented.len, 0, out);
 	buffer_finish(&indented);
 }
 
@@ -56,7 +56,7 @@ void markdown_to_html(
 	buffer_append(&whole, text, len);
 	const char *bytes = buffer_cstr(&whole);
 	if (markdown_cost_is_fair(bytes, whole.len)) {
-		render(bytes, whole.len, out);
+		render(bytes, whole.len, context_len && *context == '<' ? context_len : 0, out);
 	} else {
 		render_as_code(text, len, out);
 	}

@@ -23,8 +23,8 @@ bool markdown_cost_is_fair(const char *text, size_t len);
  * Appends the HTML of a parsed document: byte for byte what cmark-gfm's own renderer writes, but
  * raw HTML comes out as text, a link or image with a refused address as its text, and a code
  * block's language holds only [A-Za-z0-9_+#.-]. There is no other way from the text into a tag or
- * an attribute.
+ * an attribute. `skip` bytes of a first block of raw HTML are not the text's own and are left out.
  */
-void html_write_document(cmark_node *document, struct buffer *out);
+void html_write_document(cmark_node *document, size_t skip, struct buffer *out);
 
 #endif

@@ -113,6 +113,10 @@ int session_journal_snapshot(struct session *session)
 		return 0;
 	}
 	struct buffer data = {0};
+	/*
+	 * Whatever is replayed from this snapshot on goes by the sizes of this run of the server.
+	 */
+	stream_buffer_take_sizes(session->state.stream);
 	session_snapshot_save(session, &data);
 	int64_t lsn = append_record(
 		session, RECORD_SNAPSHOT, clock_now_ms(table->clock), data.data, data.len);

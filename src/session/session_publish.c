@@ -34,7 +34,12 @@ static int64_t publish_preview(struct session *session, const struct stream_open
 	buffer_append(&whole, open->context, open->context_len);
 	buffer_append(&whole, open->text, open->len);
 	inline_guard_heal(whole.data, whole.len, &healed);
-	markdown_to_html("", 0, buffer_cstr(&healed), healed.len, &html);
+	/* What was healed may reach into the context of a short text. */
+	bool whole_context = healed.len >= open->context_len && open->context_len &&
+			     memcmp(healed.data, open->context, open->context_len) == 0;
+	size_t kept = whole_context ? open->context_len : 0;
+	const char *shown = buffer_cstr(&healed);
+	markdown_to_html(shown, kept, shown + kept, healed.len - kept, &html);
 	buffer_finish(&whole);
 	channel_preview(channel, open->seq, open->type, html.data ? html.data : "", html.len);
 	buffer_finish(&healed);

@@ -7,19 +7,25 @@ static const unsigned char byte_order_mark[3] = {0xef, 0xbb, 0xbf};
 
 struct block_scanner *block_scanner_create(void)
 {
-	struct block_scanner *s = xmalloc(sizeof(*s));
+	struct block_scanner *s = xcalloc(1, sizeof(*s));
 	block_scanner_reset(s);
 	return s;
 }
 
 void block_scanner_destroy(struct block_scanner *s)
 {
-	free(s);
+	if (s) {
+		buffer_finish(&s->lead);
+		free(s);
+	}
 }
 
 void block_scanner_reset(struct block_scanner *s)
 {
+	struct buffer lead = s->lead;
 	memset(s, 0, sizeof(*s));
+	s->lead = lead;
+	buffer_clear(&s->lead);
 	s->hold_start = BLOCK_SCANNER_NO_END;
 	s->end = BLOCK_SCANNER_NO_END;
 	line_begin(s);
@@ -38,6 +44,7 @@ static void read_byte(struct block_scanner *s, unsigned char c)
 {
 	if (c == '\n' || c == '\r') {
 		line_end(s);
+		cut_line_end(s);
 		line_begin(s);
 		return;
 	}
@@ -88,6 +95,7 @@ size_t block_scanner_feed(struct block_scanner *s, const char *text, size_t len,
 			return i + 1;
 		}
 	}
+	cut_update(s);
 	return len;
 }
 
@@ -121,6 +129,12 @@ bool block_scanner_at_line_start(const struct block_scanner *s)
 	return s->at_line_start;
 }
 
+bool block_scanner_may_be_table(const struct block_scanner *s)
+{
+	return s->leaf == LEAF_PARAGRAPH && s->depth == 0 && s->at_line_start &&
+	       s->header_cells > 0 && memchr(s->context, '|', s->context_len);
+}
+
 size_t block_scanner_length(const struct block_scanner *s)
 {
 	return s->length;
@@ -138,34 +152,4 @@ size_t block_scanner_decided(const struct block_scanner *s)
 	/* Should the line become text, it may be the header row of a table. */
 	bool unread = l->phase == PHASE_MARKER && l->seat == SEAT_PARAGRAPH && l->top;
 	return unread || l->boundary == BOUNDARY_OPEN ? s->line_start : s->length;
-}
-
-/*
- * What was given out cannot move to another block any more: a line that is in part on the other
- * side of the cut is no row of a table, and a block that began there is taken to begin at the cut.
- */
-void block_scanner_cut(struct block_scanner *s)
-{
-	s->length = 0;
-	s->line_start = 0;
-	s->header_start = 0;
-	s->header_cells = 0;
-	s->hold_start = BLOCK_SCANNER_NO_END;
-	s->line.cut = !s->at_line_start;
-	s->marker.alive &= ~MARK_DELIMITER;
-}
-
-void block_scanner_context(const struct block_scanner *s, struct buffer *out)
-{
-	if (in_opening_fence_line(s)) {
-		if (!s->text_over) {
-			buffer_append(out, s->text, s->text_len);
-			buffer_append_char(out, '\n');
-		}
-		return;
-	}
-	bool open = s->leaf == LEAF_FENCE || s->leaf == LEAF_TABLE;
-	if (open && s->depth == 0 && !s->context_over) {
-		buffer_append(out, s->context, s->context_len);
-	}
 }

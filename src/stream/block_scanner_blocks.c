@@ -17,6 +17,7 @@ void blocks_settle_new(struct block_scanner *s)
 	s->leaf = LEAF_NONE;
 	s->kind = BLOCK_NONE;
 	s->hold_start = BLOCK_SCANNER_NO_END;
+	s->cut.open = 0;
 	if (!s->started) {
 		s->started = 1;
 		return;
@@ -107,8 +108,10 @@ void blocks_open_item(struct block_scanner *s, const struct list_mark *list, boo
 	size_t indent = list->end_column - list->width - l->column;
 	struct container item = {.mark = list->mark,
 		.item_open = 1,
-		.content = (uint8_t)(indent + list->width + counted)};
+		.content = (uint8_t)(indent + list->width + counted),
+		.number = list->number};
 	if (l->seat == SEAT_LIST && s->stack[l->matched].mark == list->mark) {
+		item.number = s->stack[l->matched].number + 1;
 		blocks_settle_same(s);
 		blocks_close_leaf(s);
 		s->depth = l->matched;
@@ -158,16 +161,19 @@ void blocks_add_text(struct block_scanner *s)
 	}
 }
 
-static void keep_context(struct block_scanner *s, size_t at)
+/* Keeps the line, without its first `skip` bytes, behind the first `at` bytes kept before. */
+static void keep_context(struct block_scanner *s, size_t at, size_t skip)
 {
 	s->context_over = s->text_over || at + s->text_len + 1 > SCANNER_CONTEXT_MAX;
 	if (s->context_over) {
 		s->context_len = 0;
 		return;
 	}
-	memcpy(s->context + at, s->text, s->text_len);
-	s->context[at + s->text_len] = '\n';
-	s->context_len = (uint32_t)at + s->text_len + 1;
+	skip = skip < s->text_len ? skip : s->text_len;
+	size_t len = s->text_len - skip;
+	memcpy(s->context + at, s->text + skip, len);
+	s->context[at + len] = '\n';
+	s->context_len = (uint32_t)(at + len) + 1;
 }
 
 void blocks_end_text(struct block_scanner *s)
@@ -180,7 +186,7 @@ void blocks_end_text(struct block_scanner *s)
 	s->only_refs = ref_scan_is_complete(&l->refs);
 	s->header_cells = l->cut ? 0 : row_cells_count(&l->cells);
 	if (s->depth == 0) {
-		keep_context(s, 0);
+		keep_context(s, 0, 0);
 	}
 }
 
@@ -196,6 +202,7 @@ static bool can_split(const struct block_scanner *s)
 		return false;
 	}
 	struct block_scanner alone;
+	alone.lead = (struct buffer){0};
 	size_t end;
 	block_scanner_reset(&alone);
 	block_scanner_feed(&alone, s->context, s->context_len, &end);
@@ -216,7 +223,7 @@ void blocks_open_table(struct block_scanner *s)
 	}
 	bool split = !s->header_first && can_split(s);
 	if (!s->context_over) {
-		keep_context(s, s->context_len);
+		keep_context(s, s->context_len, 0);
 	}
 	s->kind = BLOCK_TABLE;
 	if (!split) {
@@ -235,9 +242,7 @@ void blocks_open_fence(struct block_scanner *s)
 	blocks_open_leaf(s, BLOCK_FENCE, LEAF_FENCE);
 	s->fence_char = m->first;
 	s->fence_len = m->run > UINT8_MAX ? UINT8_MAX : (uint8_t)m->run;
-	if (s->depth == 0) {
-		keep_context(s, 0);
-	}
+	keep_context(s, 0, s->depth > 0 ? m->at : 0);
 }
 
 void blocks_open_html(struct block_scanner *s, unsigned kind)

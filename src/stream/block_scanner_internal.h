@@ -17,8 +17,8 @@
 #define SCANNER_DEPTH_MAX 100
 /**
  * Bytes kept of the current line. They are needed to read `- - - x` again as nested lists when it
- * turns out not to be a thematic break, and for block_scanner_context(). A line that is still
- * undecided between the two when it is this long is a thematic break if it has three marks.
+ * turns out not to be a thematic break, and for what stands in front of a cut piece. A line that is
+ * still undecided between the two when it is this long is a thematic break if it has three marks.
  */
 #define SCANNER_LINE_MAX    4096
 #define SCANNER_CONTEXT_MAX 4096
@@ -72,6 +72,7 @@ struct container {
 	uint8_t item_open; /* of a list: its last item may still go on */
 	uint8_t children; /* blocks in that item: 0, 1 or "2 or more" */
 	uint8_t content; /* columns that a line of that item is indented by */
+	uint32_t number; /* of that item, if the list is ordered */
 };
 
 /* The readings of a line's first bytes that struct marker follows. */
@@ -154,6 +155,7 @@ struct marker {
 	struct list_mark list;
 	struct html_start html;
 	uint8_t html_tag; /* state of the kind 7 reader */
+	uint32_t at; /* where in the kept line the first byte stands */
 	struct row_delimiter delimiter;
 };
 
@@ -169,11 +171,33 @@ struct line {
 	uint8_t cut; /* the line began before the last block_scanner_cut() */
 	uint8_t replaying;
 	uint32_t matched; /* how many containers of the stack */
+	uint32_t base; /* the same before the line opened any */
 	size_t column; /* behind the prefix consumed so far */
 	size_t next_column; /* behind the blanks that follow it */
 	struct html_tail tail;
 	struct row_cells cells;
 	struct ref_scan refs;
+};
+
+enum cut_place {
+	CUT_AT_LINE_START,
+	CUT_IN_LINE,
+	CUT_AT_LINE_END, /* in a line whose line end is the first that came after it */
+	CUT_PLACE_COUNT,
+};
+
+/* The last cut, and what was open there: see block_scanner_cut.c. */
+struct cut {
+	uint8_t open; /* the first line after it has not ended */
+	uint8_t place;
+	uint8_t settled; /* it was known what the line is */
+	uint8_t leaf;
+	uint8_t level; /* of a heading */
+	uint8_t after_blank; /* the line before was blank */
+	uint8_t only_refs;
+	uint32_t depth;
+	uint32_t prefix; /* bytes of the line in front of it, if they are only blanks and `>` marks
+			  */
 };
 
 struct block_scanner {
@@ -212,7 +236,10 @@ struct block_scanner {
 	uint32_t text_len;
 	uint32_t context_len;
 	char text[SCANNER_LINE_MAX]; /* the current line without its line end */
-	char context[SCANNER_CONTEXT_MAX]; /* see block_scanner_context() */
+	char context[SCANNER_CONTEXT_MAX]; /* a fence's opening line, a table's first two rows */
+
+	struct cut cut;
+	struct buffer lead; /* see block_scanner_context() */
 };
 
 /** The only white space that block marks know. */
@@ -264,6 +291,12 @@ void blocks_end_text(struct block_scanner *s);
 void blocks_open_table(struct block_scanner *s);
 void blocks_open_fence(struct block_scanner *s);
 void blocks_open_html(struct block_scanner *s, unsigned kind);
+
+/* block_scanner_cut.c: how the text after a cut is to be read. */
+/** Looks again, once bytes were read. */
+void cut_update(struct block_scanner *s);
+/** Before line_begin(), at every line end. */
+void cut_line_end(struct block_scanner *s);
 
 /* block_scanner_marker.c: what the first bytes of the text open. */
 void marker_begin(struct block_scanner *s, unsigned char c);

@@ -99,6 +99,7 @@ static bool match_containers(struct block_scanner *s, unsigned char c)
 		blocks_settle_same(s);
 	}
 	l->matching = 0;
+	l->base = l->matched;
 	l->top = l->matched == 0;
 	return false;
 }

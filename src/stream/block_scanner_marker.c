@@ -10,6 +10,12 @@
 
 #define NEWS (MARK_ATX | MARK_FENCE | MARK_HTML | MARK_HTML_TAG | MARK_THEMATIC | MARK_LONE_PIPE)
 
+/* Bytes kept of the line in front of the one being read. */
+static size_t kept_before(const struct block_scanner *s)
+{
+	return s->text_over ? s->text_len : s->text_len - 1;
+}
+
 static void list_begin(struct block_scanner *s, unsigned char c)
 {
 	struct marker *m = &s->marker;
@@ -151,7 +157,7 @@ void marker_begin(struct block_scanner *s, unsigned char c)
 {
 	struct marker *m = &s->marker;
 	struct line *l = &s->line;
-	*m = (struct marker){.first = c, .run = 1, .total = 1};
+	*m = (struct marker){.first = c, .run = 1, .total = 1, .at = (uint32_t)kept_before(s)};
 	l->phase = PHASE_MARKER;
 	l->tail = (struct html_tail){0};
 	begin_by_byte(s, c);
@@ -219,12 +225,6 @@ static void rule_byte(struct marker *m, unsigned char c)
 	} else if (c == m->first && m->gap) {
 		m->alive &= ~MARK_SETEXT;
 	}
-}
-
-/* Bytes kept of the line in front of the one being read. */
-static size_t kept_before(const struct block_scanner *s)
-{
-	return s->text_over ? s->text_len : s->text_len - 1;
 }
 
 static bool list_digit(struct list_mark *list, unsigned char c)

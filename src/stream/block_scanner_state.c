@@ -7,7 +7,7 @@
 #include <errno.h>
 #include <string.h>
 
-static const char magic[4] = {'H', 'F', 'b', '1'};
+static const char magic[4] = {'H', 'F', 'b', '2'};
 
 /* Writes to `out`, or reads from `in` if `out` is NULL. */
 struct codec {
@@ -101,6 +101,7 @@ static void code_marker(struct codec *c, struct marker *m)
 	code_u8(c, &m->html.name_len);
 	code_bytes(c, m->html.name, sizeof(m->html.name));
 	code_u8(c, &m->html_tag);
+	code_u32(c, &m->at);
 	code_u8(c, &m->delimiter.state);
 	code_u32(c, &m->delimiter.columns);
 }
@@ -117,6 +118,7 @@ static void code_line(struct codec *c, struct line *l)
 	code_u8(c, &l->blank);
 	code_u8(c, &l->cut);
 	code_u32(c, &l->matched);
+	code_u32(c, &l->base);
 	code_size(c, &l->column);
 	code_size(c, &l->next_column);
 	code_u64(c, &l->tail.bytes);
@@ -141,6 +143,7 @@ static void code_stack(struct codec *c, struct block_scanner *s)
 		code_u8(c, &s->stack[i].item_open);
 		code_u8(c, &s->stack[i].children);
 		code_u8(c, &s->stack[i].content);
+		code_u32(c, &s->stack[i].number);
 	}
 }
 
@@ -153,6 +156,37 @@ static void code_kept(struct codec *c, uint8_t *over, uint32_t *len, char *bytes
 		return;
 	}
 	code_bytes(c, bytes, *len);
+}
+
+static void code_cut(struct codec *c, struct cut *cut)
+{
+	code_u8(c, &cut->open);
+	code_u8(c, &cut->place);
+	code_u8(c, &cut->settled);
+	code_u8(c, &cut->leaf);
+	code_u8(c, &cut->level);
+	code_u8(c, &cut->after_blank);
+	code_u8(c, &cut->only_refs);
+	code_u32(c, &cut->depth);
+	code_u32(c, &cut->prefix);
+}
+
+static void code_lead(struct codec *c, struct buffer *lead)
+{
+	uint32_t len = (uint32_t)lead->len;
+	code_u32(c, &len);
+	if (c->out) {
+		code_bytes(c, lead->data, len);
+		return;
+	}
+	if (c->failed || c->left < len) {
+		c->failed = true;
+		return;
+	}
+	buffer_clear(lead);
+	buffer_append(lead, c->in, len);
+	c->in += len;
+	c->left -= len;
 }
 
 static void code_scanner(struct codec *c, struct block_scanner *s)
@@ -182,6 +216,8 @@ static void code_scanner(struct codec *c, struct block_scanner *s)
 	code_marker(c, &s->marker);
 	code_kept(c, &s->text_over, &s->text_len, s->text, SCANNER_LINE_MAX);
 	code_kept(c, &s->context_over, &s->context_len, s->context, SCANNER_CONTEXT_MAX);
+	code_cut(c, &s->cut);
+	code_lead(c, &s->lead);
 }
 
 void block_scanner_save(const struct block_scanner *s, struct buffer *out)
@@ -208,7 +244,8 @@ static bool line_is_valid(const struct block_scanner *s)
 	const struct line *l = &s->line;
 	bool in_range = l->phase < PHASE_COUNT && l->seat < SEAT_COUNT &&
 			l->boundary < BOUNDARY_COUNT && l->refs.state < REF_SCAN_STATES &&
-			l->matched <= s->depth && l->column <= l->next_column;
+			l->matched <= s->depth && l->base <= SCANNER_DEPTH_MAX &&
+			l->column <= l->next_column;
 	if (!in_range) {
 		return false;
 	}
@@ -234,7 +271,10 @@ static bool scanner_is_valid(const struct block_scanner *s)
 	bool positions = s->line_start <= s->length && s->header_start <= s->line_start &&
 			 (s->hold_start == BLOCK_SCANNER_NO_END || s->hold_start <= s->line_start);
 	bool in_range = s->kind <= BLOCK_HTML && s->bom <= 3 && s->leaf < LEAF_COUNT &&
-			s->html_kind <= 7 && s->refs.state < REF_SCAN_STATES;
+			s->html_kind <= 7 && s->refs.state < REF_SCAN_STATES &&
+			s->cut.place < CUT_PLACE_COUNT && s->cut.leaf < LEAF_COUNT &&
+			s->cut.depth <= SCANNER_DEPTH_MAX && s->cut.level <= 6 &&
+			s->cut.prefix <= SCANNER_LINE_MAX && s->marker.at <= SCANNER_LINE_MAX;
 	return positions && in_range && stack_is_valid(s) && line_is_valid(s) && marker_is_valid(s);
 }
 

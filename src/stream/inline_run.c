@@ -226,12 +226,15 @@ static size_t last_cell(const struct finder *f, const struct line *l)
 
 /*
  * A line of dashes, equals signs or table rules below a paragraph makes the paragraph a heading for
- * the moment and perhaps a list the next; one of blanks and quote markers only may go on with it.
- * They are held back until they have ended. Returns whether this is one.
+ * the moment and perhaps a list the next; one of blanks and quote markers only may go on with it;
+ * the marker of an item without text is the paragraph's own text. They are held back until they
+ * have ended. Returns whether this is one.
  */
 static bool hold_back_rule(struct finder *f, const struct line *l)
 {
-	if (l->ended || !f->in_paragraph || !holds_only(f->text, l->start, l->end, "-=|:> \t")) {
+	bool undecided = (l->is_item && l->text == l->end) ||
+			 holds_only(f->text, l->start, l->end, "-=|:> \t");
+	if (l->ended || !f->in_paragraph || !undecided) {
 		return false;
 	}
 	f->run.end = l->start;

@@ -44,7 +44,6 @@ static void open_reset(struct open_text *open)
 	open->message_id.len = 0;
 	open->has_message_id = false;
 	open->continues = 0;
-	open->context.len = 0;
 	open->guard_checked = 0;
 }
 
@@ -71,6 +70,16 @@ static size_t utf8_floor(const char *text, size_t text_len, size_t len)
 		len--;
 	}
 	return len;
+}
+
+/** The shortest piece of at least `len` bytes (and at least a character) that ends between two. */
+static size_t utf8_ceil(const char *text, size_t text_len, size_t len)
+{
+	len = len ? len : 1;
+	while (len < text_len && !is_char_start(text[len])) {
+		len++;
+	}
+	return len < text_len ? len : text_len;
 }
 
 /** Whether the open block is one that inputs wait for, and not yet complete. */
@@ -147,9 +156,11 @@ static void emit_message(struct stream_buffer *sb, size_t len)
 	buffer_append_json(&data, open->text.data, len);
 	if (open->continues) {
 		buffer_printf(&data, ",\"continues\":%llu", (unsigned long long)open->continues);
-		if (open->context.len) {
+		size_t context_len;
+		const char *context = block_scanner_context(sb->scanner, &context_len);
+		if (context_len) {
 			buffer_append_str(&data, ",\"context\":");
-			buffer_append_json(&data, open->context.data, open->context.len);
+			buffer_append_json(&data, context, context_len);
 		}
 	}
 	buffer_append_char(&data, '}');
@@ -177,12 +188,6 @@ static void drop_text(struct open_text *open, size_t len)
 	open->has_ink = !text_is_blank(open->text.data, open->text.len);
 }
 
-static void forget_cut(struct open_text *open)
-{
-	open->continues = 0;
-	open->context.len = 0;
-}
-
 /**
  * The scanner found that its block is over at `end`: emits it and what it held. What lies behind
  * the end is the beginning of the next block. Nothing but blanks in front of the end (after a cut)
@@ -199,7 +204,7 @@ static void close_block_at(struct stream_buffer *sb, size_t end)
 	} else {
 		open->lead = end;
 	}
-	forget_cut(open);
+	open->continues = 0;
 }
 
 /** The blanks that are left are the beginning of a new text: its indentation counts. */
@@ -228,7 +233,7 @@ static void end_block(struct stream_buffer *sb)
 		drop_text(open, open->text.len);
 	}
 	emit_all_held(sb);
-	forget_cut(open);
+	open->continues = 0;
 	begin_text(sb);
 }
 
@@ -241,9 +246,7 @@ static void cut_block(struct stream_buffer *sb)
 	emit_all_held(sb);
 	drop_text(open, open->text.len);
 	open->continues = seq;
-	open->context.len = 0;
 	block_scanner_cut(sb->scanner);
-	block_scanner_context(sb->scanner, &open->context);
 }
 
 /**
@@ -271,6 +274,9 @@ static void open_if_needed(struct stream_buffer *sb, const struct stream_input *
 	open->seq = sb->next_seq++;
 	open->ts = in->ts;
 	open->turn = in->turn;
+	if (open->continues && !in->message_id) {
+		return; /* the rest of a block is of the message that its beginning is of */
+	}
 	open->has_message_id = in->message_id != NULL;
 	open->message_id.len = 0;
 	buffer_append(&open->message_id, in->message_id, in->message_id ? in->message_id_len : 0);
@@ -284,7 +290,7 @@ static void open_if_needed(struct stream_buffer *sb, const struct stream_input *
 static void flush_by_size(struct stream_buffer *sb)
 {
 	struct open_text *open = &sb->open;
-	if (open->text.len >= sb->limits->block_size) {
+	if (open->text.len >= sb->sizes.block) {
 		if (open->seq) {
 			cut_block(sb);
 		} else {
@@ -293,7 +299,7 @@ static void flush_by_size(struct stream_buffer *sb)
 		}
 		return;
 	}
-	if (!open->seq || open->text.len < sb->limits->paragraph_flush_size ||
+	if (!open->seq || open->text.len < sb->sizes.paragraph ||
 		block_scanner_kind(sb->scanner) != BLOCK_PARAGRAPH ||
 		!block_scanner_at_line_start(sb->scanner) ||
 		open->text.len < open->guard_checked + 1024) {
@@ -311,27 +317,28 @@ static void flush_by_size(struct stream_buffer *sb)
  */
 static size_t feed_size(const struct stream_buffer *sb, const char *text, size_t len)
 {
-	size_t cap = sb->limits->block_size;
+	size_t cap = sb->sizes.block;
 	size_t room = cap - (sb->open.text.len < cap ? sb->open.text.len : cap);
 	size_t step = len;
 	if (len > room) {
 		step = utf8_floor(text, len, room);
-		if (!step) {
-			do {
-				step++;
-			} while (step < len && !is_char_start(text[step]));
-		}
+		step = step ? step : utf8_ceil(text, len, 1);
 	}
 	const char *newline = memchr(text, '\n', step);
 	return newline ? (size_t)(newline - text) + 1 : step;
 }
 
-/** Whether text with this message id cannot go on in the open block. */
+/**
+ * Whether text with this message id cannot go on in the open block. Text without one goes on in any
+ * message.
+ */
 static bool is_other_message(const struct open_text *open, const struct stream_input *in)
 {
-	return (open->seq || open->continues) && open->has_message_id && in->message_id &&
-	       (open->message_id.len != in->message_id_len ||
-		       memcmp(open->message_id.data, in->message_id, in->message_id_len) != 0);
+	if ((!open->seq && !open->continues) || !in->message_id) {
+		return false;
+	}
+	return !open->has_message_id || open->message_id.len != in->message_id_len ||
+	       memcmp(open->message_id.data, in->message_id, in->message_id_len) != 0;
 }
 
 static uint64_t put_text(struct stream_buffer *sb, const struct stream_input *in)
@@ -399,7 +406,8 @@ static struct held *newest_thought(const struct stream_buffer *sb)
 	return sb->thought ? sb->thought : list_entry(sb->held.prev, struct held, link);
 }
 
-static uint64_t put_thought(struct stream_buffer *sb, const struct stream_input *in)
+/** Adds to the newest thought, or opens one. */
+static struct held *add_thought(struct stream_buffer *sb, const struct stream_input *in)
 {
 	struct held *thought = newest_thought(sb);
 	if (thought) {
@@ -411,12 +419,30 @@ static uint64_t put_thought(struct stream_buffer *sb, const struct stream_input 
 	}
 	sb->thought_ts = in->ts;
 	sb->thought_is_newest = true;
-	uint64_t seq = thought->seq;
-	if (thought->data.len >= sb->limits->thought_size) {
-		sb->thought_is_newest = false; /* the next chunk begins another one */
-		emit_thought(sb);
-	}
-	return seq;
+	return thought;
+}
+
+/** The chunk is taken in pieces, so that where a thought ends does not depend on the chunks. */
+static uint64_t put_thought(struct stream_buffer *sb, const struct stream_input *in)
+{
+	uint64_t first = 0;
+	struct stream_input part = *in;
+	size_t left = in->data_len;
+	do {
+		const struct held *open = newest_thought(sb);
+		size_t had = open ? open->data.len : 0;
+		size_t room = had < sb->sizes.thought ? sb->sizes.thought - had : 0;
+		part.data_len = utf8_ceil(part.data, left, room);
+		const struct held *thought = add_thought(sb, &part);
+		first = first ? first : thought->seq;
+		if (thought->data.len >= sb->sizes.thought) {
+			sb->thought_is_newest = false; /* the next byte begins another one */
+			emit_thought(sb);
+		}
+		part.data += part.data_len;
+		left -= part.data_len;
+	} while (left > 0);
+	return first;
 }
 
 /* --- everything else --- */
@@ -525,8 +551,10 @@ void stream_buffer_get_open(const struct stream_buffer *sb, struct stream_open *
 		ret_open->type = EVENT_AGENT_MESSAGE;
 		ret_open->text = sb->open.text.data;
 		ret_open->len = utf8_floor(sb->open.text.data, sb->open.text.len, len);
-		ret_open->context = sb->open.context.data;
-		ret_open->context_len = sb->open.context.len;
+		if (sb->open.continues) {
+			ret_open->context =
+				block_scanner_context(sb->scanner, &ret_open->context_len);
+		}
 	}
 }
 
@@ -537,6 +565,7 @@ struct stream_buffer *stream_buffer_create(const struct limits *limits, uint64_t
 {
 	struct stream_buffer *sb = xcalloc(1, sizeof(*sb));
 	sb->limits = limits;
+	stream_buffer_take_sizes(sb);
 	sb->ops = ops;
 	sb->owner = owner;
 	sb->scanner = block_scanner_create();
@@ -544,6 +573,14 @@ struct stream_buffer *stream_buffer_create(const struct limits *limits, uint64_t
 	sb->emitted_seq = first_seq - 1;
 	list_init(&sb->held);
 	return sb;
+}
+
+void stream_buffer_take_sizes(struct stream_buffer *sb)
+{
+	const struct limits *limits = sb->limits;
+	sb->sizes = (struct sizes){.paragraph = limits->paragraph_flush_size,
+		.thought = limits->thought_size,
+		.block = limits->block_size};
 }
 
 void stream_buffer_drop_all(struct stream_buffer *sb)
@@ -567,6 +604,5 @@ void stream_buffer_destroy(struct stream_buffer *sb)
 	block_scanner_destroy(sb->scanner);
 	buffer_finish(&sb->open.text);
 	buffer_finish(&sb->open.message_id);
-	buffer_finish(&sb->open.context);
 	free(sb);
 }

@@ -29,12 +29,19 @@ struct open_text {
 	int64_t last_ts; /* of the newest chunk */
 	uint64_t turn;
 	uint64_t continues; /* seq of the piece before a cut, if the block goes on */
-	struct buffer context;
 	size_t guard_checked; /* text length at the last look for unmatched markers */
 };
 
+/** The limits that decide where blocks are cut. */
+struct sizes {
+	size_t paragraph;
+	size_t thought;
+	size_t block;
+};
+
 struct stream_buffer {
-	const struct limits *limits;
+	const struct limits *limits; /* its sizes only by way of `sizes` */
+	struct sizes sizes;
 	const struct stream_buffer_ops *ops;
 	void *owner;
 	struct block_scanner *scanner;

@@ -21,6 +21,9 @@ static void save_held(const struct held *held, struct buffer *out)
 void stream_buffer_save(const struct stream_buffer *sb, struct buffer *out)
 {
 	const struct open_text *open = &sb->open;
+	pack_le(out, sb->sizes.paragraph, 8);
+	pack_le(out, sb->sizes.thought, 8);
+	pack_le(out, sb->sizes.block, 8);
 	pack_le(out, sb->next_seq, 8);
 	pack_le(out, sb->emitted_seq, 8);
 	pack_le(out, open->seq, 8);
@@ -33,7 +36,6 @@ void stream_buffer_save(const struct stream_buffer *sb, struct buffer *out)
 	pack_le(out, open->has_message_id, 1);
 	pack_bytes(out, open->text.data, open->text.len);
 	pack_bytes(out, open->message_id.data, open->message_id.len);
-	pack_bytes(out, open->context.data, open->context.len);
 	struct buffer scanner = {0};
 	block_scanner_save(sb->scanner, &scanner);
 	pack_bytes(out, scanner.data, scanner.len);
@@ -94,7 +96,6 @@ static void load_open(struct open_text *open, struct unpack *in)
 	load_bytes(in, &open->text);
 	open->has_ink = !text_is_blank(open->text.data, open->text.len);
 	load_bytes(in, &open->message_id);
-	load_bytes(in, &open->context);
 }
 
 /** A time that may be added to without a thought. */
@@ -135,7 +136,8 @@ static bool thoughts_fit(const struct stream_buffer *sb)
 static bool state_fits(const struct stream_buffer *sb)
 {
 	uint64_t seq = sb->emitted_seq;
-	bool fits = seq < UINT64_MAX / 2 && open_fits(&sb->open, sb->scanner) && thoughts_fit(sb) &&
+	bool fits = sb->sizes.block > 0 && seq < UINT64_MAX / 2 &&
+		    open_fits(&sb->open, sb->scanner) && thoughts_fit(sb) &&
 		    time_fits(sb->held_ts) && time_fits(sb->thought_ts) &&
 		    (list_empty(&sb->held) || sb->open.seq);
 	if (sb->open.seq) {
@@ -153,7 +155,11 @@ static bool state_fits(const struct stream_buffer *sb)
 
 int stream_buffer_load(struct stream_buffer *sb, struct unpack *in)
 {
+	struct sizes before = sb->sizes;
 	stream_buffer_drop_all(sb);
+	sb->sizes.paragraph = (size_t)unpack_le(in, 8);
+	sb->sizes.thought = (size_t)unpack_le(in, 8);
+	sb->sizes.block = (size_t)unpack_le(in, 8);
 	sb->next_seq = unpack_le(in, 8);
 	sb->emitted_seq = unpack_le(in, 8);
 	load_open(&sb->open, in);
@@ -174,6 +180,7 @@ int stream_buffer_load(struct stream_buffer *sb, struct unpack *in)
 	}
 	if (in->failed || !state_fits(sb)) {
 		stream_buffer_drop_all(sb);
+		sb->sizes = before;
 		return -EBADMSG;
 	}
 	return 0;

@@ -24,7 +24,9 @@ static int64_t block_deadline(const struct stream_buffer *sb)
 	if (block_kind_holds(kind)) {
 		return open->last_ts + limits->idle_block_flush_ms;
 	}
-	bool soft = kind == BLOCK_PARAGRAPH && block_scanner_at_line_start(sb->scanner);
+	/* A pause below what may be the header row must not cost the table. */
+	bool soft = kind == BLOCK_PARAGRAPH && block_scanner_at_line_start(sb->scanner) &&
+		    !block_scanner_may_be_table(sb->scanner);
 	return open->last_ts + (soft ? limits->soft_flush_ms : limits->idle_flush_ms);
 }
 
@@ -43,11 +45,14 @@ static bool has_open_marker(const struct stream_buffer *sb)
 	if (block_scanner_kind(sb->scanner) == BLOCK_HTML) {
 		return false;
 	}
-	if (!open->context.len) {
+	size_t context_len = 0;
+	const char *context =
+		open->continues ? block_scanner_context(sb->scanner, &context_len) : NULL;
+	if (!context_len) {
 		return inline_guard_is_open(open->text.data, open->text.len);
 	}
 	struct buffer whole = {0};
-	buffer_append(&whole, open->context.data, open->context.len);
+	buffer_append(&whole, context, context_len);
 	buffer_append(&whole, open->text.data, open->text.len);
 	bool is_open = inline_guard_is_open(whole.data, whole.len);
 	buffer_finish(&whole);

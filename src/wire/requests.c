@@ -196,7 +196,9 @@ static int parse_load(const json_t *data, const struct limits *limits, struct lo
 	const json_t *limit = json_object_get(data, "limit");
 	const json_t *epoch = json_object_get(data, "epoch");
 	const json_t *follow = json_object_get(data, "follow");
-	*load = (struct load_request){.limit = limits->load_default};
+	size_t fallback =
+		limits->load_default < limits->load_max ? limits->load_default : limits->load_max;
+	*load = (struct load_request){.limit = fallback};
 	if (after && before) {
 		return refuse(refusal, "bad_request",
 			"load_events takes after_seq or before_seq, not both");

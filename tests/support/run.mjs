@@ -1,6 +1,6 @@
 // Runs test files, two at a time, each in a process of its own; sums up with what meson has run.
 //
-//   node tests/support/run.mjs [--jobs N] [--unit-log FILE] [web] [e2e] [browser] [style] [part of a file's name ...]
+//   node tests/support/run.mjs [--jobs N] [--c-log FILE] [web] [e2e] [browser] [style] [part of a file's name ...]
 //
 // The last line is `N passed, N failed`. A file that ends badly, runs into the time limit, holds no test or skips one has failed.
 
@@ -59,8 +59,8 @@ function judge(tap, code) {
 	return { passed, failed, code };
 }
 
-/** What meson has run, in cases: each line of its log is one cmocka program. */
-function unitResults(log) {
+/** What meson has run, in cases: each line of its log is one program, of cmocka or a fuzz target. */
+function cResults(log) {
 	const sum = { passed: 0, failed: 0 };
 	for (const line of readFileSync(log, 'utf8').trim().split('\n').filter(Boolean)) {
 		const program = JSON.parse(line);
@@ -77,10 +77,10 @@ function unitResults(log) {
 async function main() {
 	const { values, positionals } = parseArgs({
 		allowPositionals: true,
-		options: { jobs: { type: 'string', default: '2' }, 'unit-log': { type: 'string' }, 'only-unit': { type: 'boolean' } },
+		options: { jobs: { type: 'string', default: '2' }, 'c-log': { type: 'string' }, 'only-c': { type: 'boolean' } },
 	});
-	const sum = values['unit-log'] ? unitResults(values['unit-log']) : { passed: 0, failed: 0 };
-	const queue = values['only-unit'] ? [] : select(positionals);
+	const sum = values['c-log'] ? cResults(values['c-log']) : { passed: 0, failed: 0 };
+	const queue = values['only-c'] ? [] : select(positionals);
 	const scratch = mkdtempSync(join(tmpdir(), 'holdfast-tap-'));
 	const work = async () => {
 		for (let file = queue.shift(); file; file = queue.shift()) {

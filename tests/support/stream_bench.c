@@ -110,6 +110,7 @@ void stream_bench_finish(struct stream_bench *b)
 static uint64_t put(struct stream_bench *b, enum event_type type, const char *message_id,
 	const char *data, size_t len)
 {
+	stream_buffer_take_sizes(b->sb);
 	return stream_buffer_put(
 		b->sb, &(struct stream_input){.type = type,
 			       .type_name = type == EVENT_CUSTOM ? "x-test" : NULL,

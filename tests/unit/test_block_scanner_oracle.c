@@ -1,144 +1,9 @@
-/*
- * The oracle here is cmark-gfm itself: a block must begin on every line on which a child of
- * the document node begins, and nowhere else, and the blocks rendered one by one must give what the
- * whole text gives. Two things cannot be compared: a paragraph of nothing but link reference
- * definitions is no node, and definitions above a table have no line of their own.
- */
+/* The scanner against cmark-gfm (tests/support/block_oracle.h), and cut in every way. */
+#include "block_oracle.h"
 #include "block_scanner_soup.h"
 
-#include <cmark-gfm-core-extensions.h>
-#include <cmark-gfm.h>
 #include <dirent.h>
 #include <stdio.h>
-
-#define STARTS_MAX 8192
-
-struct starts {
-	size_t count;
-	size_t at[STARTS_MAX];
-	bool doubtful[STARTS_MAX]; /* the scanner may see none here */
-};
-
-static void add_start(struct starts *s, size_t at, bool doubtful)
-{
-	assert_true(s->count < STARTS_MAX);
-	s->at[s->count] = at;
-	s->doubtful[s->count++] = doubtful;
-}
-
-/* ---- The oracle ---- */
-
-static cmark_node *parse(const char *text, size_t len, char **ret_html)
-{
-	cmark_gfm_core_extensions_ensure_registered();
-	cmark_parser *parser = cmark_parser_new(CMARK_OPT_VALIDATE_UTF8);
-	cmark_parser_attach_syntax_extension(parser, cmark_find_syntax_extension("table"));
-	cmark_parser_feed(parser, text, len);
-	cmark_node *root = cmark_parser_finish(parser);
-	if (ret_html) {
-		*ret_html = cmark_render_html(
-			root, CMARK_OPT_UNSAFE, cmark_parser_get_syntax_extensions(parser));
-	}
-	cmark_parser_free(parser);
-	return root;
-}
-
-/* Where line number `line` (from 1) begins, and the end of the text behind the last. */
-static size_t line_start(const char *text, size_t len, int line)
-{
-	size_t at = 0;
-	while (line > 1 && at < len) {
-		bool crlf = text[at] == '\r' && at + 1 < len && text[at + 1] == '\n';
-		line -= text[at] == '\n' || (text[at] == '\r' && !crlf);
-		at++;
-	}
-	return at;
-}
-
-static size_t skip_blanks(const char *text, size_t len, size_t at)
-{
-	if (at == 0 && len >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0) {
-		at = 3;
-	}
-	while (at < len && strchr(" \t\r\n", text[at]) && text[at]) {
-		at++;
-	}
-	return at;
-}
-
-static int header_line(cmark_node *table)
-{
-	int rows = 0;
-	for (cmark_node *r = cmark_node_first_child(table); r; r = cmark_node_next(r)) {
-		rows++;
-	}
-	return cmark_node_get_end_line(table) - rows;
-}
-
-/*
- * cmark-gfm gives a table the first line of the paragraph its header row was in, and the paragraph
- * above it none. The scanner parts the two only where that changes nothing.
- */
-static void add_table(
-	struct starts *s, cmark_node *table, bool after_text, const char *text, size_t len)
-{
-	size_t first = line_start(text, len, cmark_node_get_start_line(table));
-	size_t header = line_start(text, len, header_line(table));
-	size_t below = line_start(text, len, header_line(table) + 1);
-	cmark_node *alone = parse(text + header, below - header, NULL);
-	cmark_node *child = cmark_node_first_child(alone);
-	bool plain = !child || cmark_node_get_type(child) == CMARK_NODE_PARAGRAPH;
-	cmark_node_free(alone);
-	bool has_refs = text[skip_blanks(text, len, first)] == '[';
-	if (after_text) {
-		add_start(s, first, false);
-		plain = plain && !memmem(text + first, header - first, "\\|", 2);
-	}
-	if (plain && (after_text || header != first)) {
-		add_start(s, header, has_refs);
-	} else if (!after_text) {
-		add_start(s, first, false);
-	}
-}
-
-static void find_expected(const char *text, size_t len, struct starts *ret)
-{
-	cmark_node *root = parse(text, len, NULL);
-	bool after_text = false;
-	ret->count = 0;
-	for (cmark_node *n = cmark_node_first_child(root); n; n = cmark_node_next(n)) {
-		int line = cmark_node_get_start_line(n);
-		if (strcmp(cmark_node_get_type_string(n), "table") == 0) {
-			add_table(ret, n, after_text, text, len);
-		} else if (line > 0) {
-			add_start(ret, line_start(text, len, line), false);
-		}
-		after_text = line == 0;
-	}
-	cmark_node_free(root);
-}
-
-/* The scanner's first block begins at 0, with the blank lines in front of it. */
-static bool starts_match(
-	const char *text, size_t len, const struct starts *got, const struct starts *want)
-{
-	size_t i = 1;
-	size_t j = want->count > 0 && skip_blanks(text, len, 0) >= want->at[0];
-	while (i < got->count || j < want->count) {
-		bool got_next = i < got->count && (j == want->count || got->at[i] < want->at[j]);
-		if (i < got->count && j < want->count && got->at[i] == want->at[j]) {
-			i++;
-			j++;
-		} else if (got_next && text[skip_blanks(text, len, got->at[i])] == '[') {
-			i++;
-		} else if (!got_next && want->doubtful[j]) {
-			j++;
-		} else {
-			return false;
-		}
-	}
-	return true;
-}
 
 /* ---- Running the scanner ---- */
 
@@ -156,13 +21,14 @@ static size_t next_piece(size_t left, enum cutting cutting)
 }
 
 /* Finds the blocks, and checks on the way that what was called decided stays where it is. */
-static void find_starts(const char *text, size_t len, enum cutting cutting, struct starts *ret)
+static void find_starts(
+	const char *text, size_t len, enum cutting cutting, struct block_starts *ret)
 {
 	struct block_scanner *s = block_scanner_create();
 	size_t start = 0;
 	size_t decided = 0;
 	ret->count = 0;
-	add_start(ret, 0, false);
+	block_starts_add(ret, 0, false);
 	for (size_t at = 0; at < len;) {
 		size_t end;
 		at += block_scanner_feed(s, text + at, next_piece(len - at, cutting), &end);
@@ -171,7 +37,7 @@ static void find_starts(const char *text, size_t len, enum cutting cutting, stru
 			assert_true(end >= decided);
 			start += end;
 			decided = 0;
-			add_start(ret, start, false);
+			block_starts_add(ret, start, false);
 		}
 		assert_int_equal(block_scanner_length(s), at - start);
 		assert_true(block_scanner_decided(s) >= decided);
@@ -184,26 +50,10 @@ static void find_starts(const char *text, size_t len, enum cutting cutting, stru
 	block_scanner_destroy(s);
 }
 
-static bool renders_alike(const char *text, size_t len, const struct starts *starts)
+static void check_cut(
+	const char *text, size_t len, enum cutting cutting, const struct block_starts *want)
 {
-	struct buffer joined = {0};
-	char *html;
-	for (size_t i = 0; i < starts->count; i++) {
-		size_t end = i + 1 < starts->count ? starts->at[i + 1] : len;
-		cmark_node_free(parse(text + starts->at[i], end - starts->at[i], &html));
-		buffer_append_str(&joined, html);
-		free(html);
-	}
-	cmark_node_free(parse(text, len, &html));
-	bool alike = strcmp(buffer_cstr(&joined), html) == 0;
-	free(html);
-	buffer_finish(&joined);
-	return alike;
-}
-
-static void check_cut(const char *text, size_t len, enum cutting cutting, const struct starts *want)
-{
-	static struct starts got;
+	static struct block_starts got;
 	find_starts(text, len, cutting, &got);
 	if (got.count != want->count || memcmp(got.at, want->at, got.count * sizeof(size_t)) != 0) {
 		soup_fail("the cut made a difference", text, len);
@@ -213,20 +63,20 @@ static void check_cut(const char *text, size_t len, enum cutting cutting, const 
 /* The last line is given an end: a line that could still go on is undecided, and rightly so. */
 static void check_text(const char *text, size_t len, bool all_cuts)
 {
-	static struct starts got;
-	static struct starts want;
+	static struct block_starts got;
+	static struct block_starts want;
 	struct buffer lines = {0};
 	buffer_append(&lines, text, len);
 	if (len == 0 || !strchr("\r\n", text[len - 1]) || !text[len - 1]) {
 		buffer_append_char(&lines, '\n');
 	}
-	find_expected(buffer_cstr(&lines), lines.len, &want);
+	block_oracle_find(buffer_cstr(&lines), lines.len, &want);
 	find_starts(lines.data, lines.len, WHOLE, &got);
-	if (!starts_match(lines.data, lines.len, &got, &want)) {
+	if (!block_oracle_accepts(lines.data, lines.len, &got, &want)) {
 		soup_fail("blocks differ from cmark-gfm's", lines.data, lines.len);
 	}
 	if (!memmem(lines.data, lines.len, "]:", 2) &&
-		!renders_alike(lines.data, lines.len, &got)) {
+		!block_oracle_renders_alike(lines.data, lines.len, &got)) {
 		soup_fail("the blocks render differently", lines.data, lines.len);
 	}
 	check_cut(lines.data, lines.len, BYTEWISE, &got);

@@ -125,6 +125,21 @@ static void another_message_id_begins_a_block(void **state)
 	stream_bench_expect(b, "3 message [- c¶- d¶] of m2; 4 turn_end");
 }
 
+static void text_without_an_id_is_of_the_message_before_it(void **state)
+{
+	struct stream_bench *b = *state;
+	stream_bench_say(b, "- a\n");
+	stream_bench_say_as(b, "m1", "- b\n");
+	stream_bench_say_as(b, "m2", "- c\n");
+	stream_bench_put(b, EVENT_PERMISSION_REQUEST);
+	stream_bench_say(b, "- d\n");
+	stream_bench_say_as(b, "m3", "- e\n");
+	stream_bench_end_turn(b);
+	stream_bench_expect(b, "1 message [- a¶]; 2 message [- b¶] of m1; 3 message [- c¶] of m2; "
+			       "4 permission_request; 5 message [- d¶] continues 3 of m2; "
+			       "6 message [- e¶] of m3; 7 turn_end");
+}
+
 /* --- what is held --- */
 
 static const struct {
@@ -319,6 +334,7 @@ int main(void)
 		TEST(thoughts_coalesce_while_open),
 		TEST(thoughts_coalesce_while_held),
 		TEST(another_message_id_begins_a_block),
+		TEST(text_without_an_id_is_of_the_message_before_it),
 		TEST(blocks_hold),
 		TEST(closable_blocks_end_at_another_input),
 		TEST(a_closed_fence_holds_nothing),

@@ -4,6 +4,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
 /* cmocka wants the ones above first. */
 #include <cmocka.h>
@@ -41,10 +42,11 @@ static void a_paragraph_goes_out_at_the_end_of_a_line(void **state)
 	b->now = 2000;
 	assert_int_equal(stream_bench_say(b, "three"), 2);
 	wait_until(b, 12000, STREAM_FLUSH_BLOCK); /* in the middle of a line: inactivity */
-	stream_bench_expect(b, "2 message [three] continues 1");
+	stream_bench_expect(b, "2 message [three] continues 1 context [&#32;]");
 	stream_bench_say(b, " four\n\nFive");
 	stream_bench_end_turn(b);
-	stream_bench_expect(b, "3 message [ four¶¶] continues 2; 4 message [Five]; 5 turn_end");
+	stream_bench_expect(
+		b, "3 message [ four¶¶] continues 2 context [&#32;]; 4 message [Five]; 5 turn_end");
 }
 
 static void an_unmatched_marker_makes_a_timeout_wait(void **state)
@@ -138,6 +140,19 @@ static void a_list_that_goes_on_after_a_cut_continues(void **state)
 			       "3 tool_call; 4 turn_end");
 }
 
+static void a_pause_below_a_header_row_does_not_cost_the_table(void **state)
+{
+	struct stream_bench *b = *state;
+	stream_bench_say(b, "| a | b |\n");
+	stream_bench_wait(b, 5000, STREAM_FLUSH_NONE);
+	stream_bench_say(b, "|---|---|\n| 1 | 2 |\n\n");
+	wait_until(b, 5200, STREAM_FLUSH_BLOCK);
+	stream_bench_expect(b, "1 message [| a | b |¶|---|---|¶| 1 | 2 |¶¶]");
+	stream_bench_say(b, "No header after all\na | b\n");
+	wait_until(b, 15200, STREAM_FLUSH_BLOCK); /* inactivity */
+	stream_bench_expect(b, "2 message [No header after all¶a | b¶]");
+}
+
 static void a_table_is_continued_with_its_header(void **state)
 {
 	struct stream_bench *b = *state;
@@ -181,7 +196,7 @@ static void held_is_never_stuck(void **state)
 	stream_bench_expect(b, "4 thought [so]; (6 tool_call)");
 	stream_bench_say(b, "\n");
 	wait_until(b, 11150, STREAM_FLUSH_BLOCK);
-	stream_bench_expect(b, "5 message [b¶¶] continues 1; 6 tool_call");
+	stream_bench_expect(b, "5 message [b¶¶] continues 1 context [- &#32;]; 6 tool_call");
 }
 
 static void held_in_a_fence_waits_for_two_seconds(void **state)
@@ -218,7 +233,7 @@ static void a_paragraph_is_cut_at_4_kib(void **state)
 	stream_bench_say(b, "rest\n");
 	buffer_clear(&b->log);
 	stream_bench_end_turn(b);
-	stream_bench_expect(b, "2 message [rest¶] continues 1; 3 turn_end");
+	stream_bench_expect(b, "2 message [rest¶] continues 1 context [&#32;]; 3 turn_end");
 }
 
 static void an_unmatched_marker_makes_4_kib_wait(void **state)
@@ -323,6 +338,39 @@ static void a_thought_is_cut_at_4_kib(void **state)
 	assert_int_equal(b->last_seq, 2);
 }
 
+static void a_thought_ends_where_it_does_whatever_the_chunks(void **state)
+{
+	static const char text[] =
+		"Hm, let me — see: 日本語 and then some words to get to the end.";
+	for (int in_list = 0; in_list < 2; in_list++) {
+		struct buffer want = {0};
+		for (size_t step = sizeof(text); step > 0; step = step * 2 / 3) {
+			struct stream_bench b;
+			stream_bench_init(&b);
+			b.limits.thought_size = 10;
+			stream_bench_say(&b, in_list ? "- a\n" : "");
+			char chunk[sizeof(text) + 1];
+			for (size_t at = 0, len; at < strlen(text); at += len) {
+				len = step < strlen(text) - at ? step : strlen(text) - at;
+				while (((unsigned char)text[at + len] & 0xc0) == 0x80) {
+					len++;
+				}
+				snprintf(chunk, sizeof(chunk), "%.*s", (int)len, text + at);
+				stream_bench_think(&b, chunk);
+			}
+			stream_bench_end_turn(&b);
+			if (want.len == 0) {
+				buffer_append(&want, b.log.data, b.log.len);
+			}
+			assert_string_equal(buffer_cstr(&b.log), buffer_cstr(&want));
+			assert_true(b.last_seq > 5);
+			stream_bench_finish(&b);
+		}
+		buffer_finish(&want);
+	}
+	(void)state;
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, stream_bench_setup, stream_bench_teardown)
@@ -336,6 +384,7 @@ int main(void)
 		TEST(closable_blocks_have_the_soft_timeout),
 		TEST(what_was_complete_is_not_continued),
 		TEST(a_list_that_goes_on_after_a_cut_continues),
+		TEST(a_pause_below_a_header_row_does_not_cost_the_table),
 		TEST(a_table_is_continued_with_its_header),
 		TEST(a_thought_goes_out_after_a_while),
 		TEST(held_is_never_stuck),
@@ -346,6 +395,7 @@ int main(void)
 		TEST(any_block_is_cut_at_64_kib_in_whole_characters),
 		TEST(the_cap_never_splits_a_character),
 		TEST(a_thought_is_cut_at_4_kib),
+		TEST(a_thought_ends_where_it_does_whatever_the_chunks),
 	};
 	return cmocka_run_group_tests_name("stream_buffer_flush", tests, NULL, NULL);
 }

@@ -1,0 +1,177 @@
+/*
+ * markdown_to_html(): whatever the bytes, what comes out is well-formed, safe and bounded, and the
+ * same each time; where nothing of it is to be made safe, it is what cmark-gfm itself writes.
+ */
+#include "fuzz.h"
+#include "html_check.h"
+
+#include "holdfast/block_scanner.h"
+#include "holdfast/markdown_html.h"
+
+#include <cmark-gfm-core-extensions.h>
+#include <cmark-gfm-extension_api.h>
+#include <cmark-gfm.h>
+
+#define COUNT(array)  (sizeof(array) / sizeof((array)[0]))
+#define CUTS_MAX      4
+#define ADDRESSES_MAX (6 * 16 * 1024 * 1024)
+#define REPEAT_SIZE   (64 * 1024) /* no event is larger */
+
+/* The most that a text can become: the cells that a row lacks, and addresses used many times. */
+static size_t most_html(const char *text, size_t len)
+{
+	size_t closers = 0;
+	for (size_t i = 0; i < len; i++) {
+		closers += text[i] == ']';
+	}
+	size_t addresses = 6 * closers * len;
+	return 64 * len + (addresses < ADDRESSES_MAX ? addresses : ADDRESSES_MAX) + 4 * 1024 * 1024;
+}
+
+static struct buffer render(const struct buffer *context, const char *text, size_t len)
+{
+	struct buffer html = {0};
+	markdown_to_html(context->len ? context->data : "", context->len, text, len, &html);
+	buffer_cstr(&html);
+	return html;
+}
+
+static struct buffer render_checked(const struct buffer *context, const char *text, size_t len)
+{
+	struct buffer html = render(context, text, len);
+	size_t at;
+	const char *wrong = html_check(html.data, html.len, &at);
+	if (wrong) {
+		fprintf(stderr, "at byte %zu of this HTML: %s\n%s\n", at, wrong, html.data);
+	}
+	fuzz_check(!wrong, "the HTML is well-formed and safe");
+	struct buffer whole = {0};
+	buffer_append(&whole, context->data, context->len);
+	buffer_append(&whole, text, len);
+	fuzz_check(html.len <= most_html(whole.data, whole.len), "the HTML is bounded");
+	buffer_finish(&whole);
+	return html;
+}
+
+static void check_same(const struct buffer *a, const struct buffer *b, const char *what)
+{
+	bool same = a->len == b->len && memcmp(a->data, b->data, a->len) == 0;
+	if (!same) {
+		fprintf(stderr, "---\n%s---\n%s---\n", a->data, b->data);
+	}
+	fuzz_check(same, what);
+}
+
+/* --- cmark-gfm's own renderer --- */
+
+/*
+ * Whether the text has nothing that is made safe: no raw HTML, no address but relative ones and
+ * those that the autolink extension makes, no language that is not taken as it is.
+ */
+static bool needs_no_care(const char *text, size_t len)
+{
+	static const char *const cares[] = {"//", "```", "~~~", "\\"};
+	for (size_t i = 0; i < COUNT(cares); i++) {
+		if (memmem(text, len, cares[i], strlen(cares[i]))) {
+			return false;
+		}
+	}
+	for (size_t i = 0; i < len; i++) {
+		if ((unsigned char)text[i] < ' ' ? text[i] != '\n' && text[i] != '\t'
+						 : strchr("<&:\x7f", text[i]) != NULL) {
+			return false;
+		}
+	}
+	return len <= 4096;
+}
+
+static char *render_with_cmark(const char *text, size_t len)
+{
+	static const char *const extensions[] = {"table", "strikethrough", "autolink", "tasklist"};
+	cmark_gfm_core_extensions_ensure_registered();
+	cmark_parser *parser = cmark_parser_new(CMARK_OPT_VALIDATE_UTF8);
+	for (size_t i = 0; i < COUNT(extensions); i++) {
+		cmark_parser_attach_syntax_extension(
+			parser, cmark_find_syntax_extension(extensions[i]));
+	}
+	cmark_parser_feed(parser, text, len);
+	cmark_node *document = cmark_parser_finish(parser);
+	char *html = cmark_render_html(document, CMARK_OPT_DEFAULT, NULL);
+	cmark_node_free(document);
+	cmark_parser_free(parser);
+	return html;
+}
+
+/* What costs too much comes out as code instead; no short text does but a deeply nested one. */
+static bool is_shown_as_code(const struct buffer *html)
+{
+	return strncmp(html->data, "<pre><code>", 11) == 0;
+}
+
+static void check_plain(const struct buffer *html, const char *text, size_t len)
+{
+	if (!needs_no_care(text, len) || is_shown_as_code(html)) {
+		return;
+	}
+	struct buffer plain = {0};
+	char *cmark_html = render_with_cmark(text, len);
+	buffer_append_str(&plain, cmark_html);
+	buffer_cstr(&plain);
+	check_same(html, &plain, "it is what cmark-gfm writes");
+	buffer_finish(&plain);
+	free(cmark_html);
+}
+
+/* --- a block that was cut --- */
+
+/* What the scanner says must stand in front of the text behind a cut at `at`. */
+static void find_context(const char *text, size_t at, struct buffer *ret)
+{
+	struct block_scanner *s = block_scanner_create();
+	size_t end;
+	for (size_t i = 0; i < at;) {
+		i += block_scanner_feed(s, text + i, at - i, &end);
+	}
+	block_scanner_cut(s);
+	size_t context_len;
+	const char *context = block_scanner_context(s, &context_len);
+	buffer_append(ret, context, context_len);
+	block_scanner_destroy(s);
+}
+
+static void check_cut(const char *text, size_t len, size_t at)
+{
+	struct buffer context = {0};
+	find_context(text, at, &context);
+	struct buffer html = render_checked(&context, text + at, len - at);
+	buffer_finish(&html);
+	/* And a context that no scanner would give. */
+	buffer_clear(&context);
+	buffer_append(&context, text, at);
+	html = render_checked(&context, text + at, len - at);
+	buffer_finish(&html);
+	buffer_finish(&context);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	static const struct buffer none = {0};
+	struct fuzz_input in = fuzz_split(data, size);
+	struct buffer much;
+	if (fuzz_repeat(&in, REPEAT_SIZE, &much)) {
+		struct buffer html = render_checked(&none, much.data, much.len);
+		buffer_finish(&html);
+		buffer_finish(&much);
+		return 0;
+	}
+	struct buffer html = render_checked(&none, in.text, in.len);
+	check_plain(&html, in.text, in.len);
+	for (int cuts = 0; cuts == 0 || (in.plan_len && cuts < CUTS_MAX); cuts++) {
+		check_cut(in.text, in.len, fuzz_take_up_to(&in, in.len));
+	}
+	struct buffer again = render(&none, in.text, in.len);
+	check_same(&html, &again, "it is the same each time");
+	buffer_finish(&again);
+	buffer_finish(&html);
+	return 0;
+}
