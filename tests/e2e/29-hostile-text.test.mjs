@@ -42,6 +42,7 @@ const TEXTS = {
 	'a fence that never closes': `\`\`\`js\n${filled('let x = "``";\n')}`,
 	'a table 100 columns wide': table(100),
 	'a table 10,000 columns wide': table(10_000),
+	'a wide table of short rows': `${'|a'.repeat(900)}|\n${'|-'.repeat(900)}|\n${filled('|x|\n')}`,
 	'one line': filled('word '),
 	'one word': filled('x'),
 	'lone carriage returns': filled('a\r'),
