@@ -6,6 +6,7 @@ set -euo pipefail
 usage() {
 	cat <<'EOT'
 Usage: bench/run.sh [--rounds N] [--seconds S] [--tries N] [--limit S] [--build DIR]
+       bench/run.sh --stream [--build DIR]
 
 Every case is run against Holdfast and against the two peers, one right after the other, in N rounds (default 3) of S
 seconds (default 1) each. The tables show medians over the rounds.
@@ -13,6 +14,8 @@ seconds (default 1) each. The tables show medians over the rounds.
 A run waits until the machine is quiet, and if other programs took more than a tenth of a CPU meanwhile it is done again, up
 to N tries (default 3). After the limit (default 60 s from the start) it neither waits nor tries again, so that all of it
 takes two to three minutes. A disturbed run counts only if all runs of its case were disturbed.
+
+With --stream only the stream buffer is measured, by itself: ordinary text (some seconds) and hostile text (some minutes).
 
 The servers keep their data below DIR (default build-bench), which has to be on a real disk, and are stopped again.
 EOT
@@ -23,11 +26,16 @@ seconds=1
 tries=3
 limit=60
 build=$root/build-bench
+stream=false
 while [ $# -gt 0 ]; do
 	case $1 in
 	-h | --help)
 		usage
 		exit 0
+		;;
+	--stream)
+		stream=true
+		shift
 		;;
 	--rounds | --seconds | --tries | --limit | --build)
 		[ $# -ge 2 ] || die "$1 needs a value"
@@ -40,7 +48,17 @@ done
 
 need_packages "${build_packages[@]}"
 need_build "$build" -Dbuildtype=release -Dtests=false
-ninja -C "$build" bench/holdfast-bench bench/holdfast-bench-peer >&2
+ninja -C "$build" bench/holdfast-bench bench/holdfast-bench-peer bench/holdfast-bench-stream >&2
+
+print_machine() {
+	echo "$(date -u '+%Y-%m-%d %H:%M UTC'), $(uname -sr), $(nproc) CPUs ($(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1))"
+	echo
+}
+
+if $stream; then
+	print_machine
+	exec "$build/bench/holdfast-bench-stream" all
+fi
 
 pid=
 work=$(mktemp -d "$build/run.XXXXXX")
@@ -150,6 +168,9 @@ for observers in 1000 5000; do
 	echo "kind=holdfast case=idle $line" >>"$work/results"
 done
 
-echo "$(date -u '+%Y-%m-%d %H:%M UTC'), $(uname -sr), $(nproc) CPUs ($(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1)), $rounds rounds of $seconds s"
-echo
+print_machine
 awk -f "$root/bench/report.awk" "$work/results"
+echo
+echo "Medians of $rounds rounds of $seconds s."
+echo
+"$build/bench/holdfast-bench-stream" ordinary

@@ -108,11 +108,11 @@ export function renderHtml(html) {
 
 /** The page loads nothing from elsewhere: whoever is named in a text must not learn who reads it. */
 function replaceImage(/** @type {HTMLImageElement} */ image) {
-	const { src, alt } = image;
+	const src = image.getAttribute('src') ?? ''; // `image.src` is resolved against the template, which is nowhere
 	if (src.startsWith('data:')) {
 		return;
 	}
-	const words = alt || src;
+	const words = image.alt || src;
 	image.replaceWith(image.closest('a') ? words : h('a', { href: src }, words));
 }
 

@@ -68,6 +68,11 @@ bool block_scanner_at_line_start(const struct block_scanner *s);
  * would make a table of them.
  */
 bool block_scanner_may_be_table(const struct block_scanner *s);
+/**
+ * Whether the last line may yet begin a list, a fence or a table: it has the first marks of one
+ * (`-`, `1.`, two backticks, a `|`) and not yet what decides.
+ */
+bool block_scanner_is_undecided(const struct block_scanner *s);
 /** How many bytes have been read of the open block, from its start (or from the last cut). */
 size_t block_scanner_length(const struct block_scanner *s);
 /**

@@ -1,8 +1,9 @@
 /*
  * Markdown to HTML with cmark-gfm (CommonMark, and GFM's tables, strikethrough, autolinks and task
  * lists), safe by construction: raw HTML comes out as text, links and images keep only http, https,
- * mailto and relative addresses, no attribute is written but cmark's own fixed few. Pure, but only
- * for one thread: the parser keeps tables of its own.
+ * mailto and relative addresses (which stay on the page's own host: //host is none), no attribute
+ * is written but cmark's own fixed few. Pure, but only for one thread: the parser keeps tables of
+ * its own.
  *
  * What would cost the parser more than a fixed budget of time or memory (only text made for that
  * does) is shown as it is, as code.

@@ -1,6 +1,7 @@
 /*
  * The stream buffer (CONTRACT.md, sections 1 and 3): places each received input, gives it its seq,
- * holds what arrives while a list, table, fence or quote is open, and emits events in seq order.
+ * holds what arrives while a list, table, fence or quote is open or may be beginning, and emits
+ * events in seq order.
  *
  * Deterministic: the same inputs, with the same times, emit the same events. It reads no clock; its
  * owner asks stream_buffer_deadline() when a flush is due and journals that flush as an input too.

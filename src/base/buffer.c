@@ -1,5 +1,8 @@
 #include "holdfast/buffer.h"
 
+#include "holdfast/bytes.h"
+
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -141,21 +144,54 @@ static void append_escape(struct buffer *b, unsigned char c)
 	}
 }
 
+static bool needs_escape(unsigned char c)
+{
+	return c < 0x20 || c == '"' || c == '\\' || c == 0x7f;
+}
+
+/* needs_escape() of eight bytes. */
+static uint64_t find_escapes(uint64_t word)
+{
+	return bytes_below(word, 0x20) | bytes_equal(word, '"') | bytes_equal(word, '\\') |
+	       bytes_equal(word, 0x7f);
+}
+
+/*
+ * Copies up to the first byte that needs an escape, and returns how many bytes that were. A word is
+ * copied before it is known how much of it is plain: there must be room for all of `len` and a
+ * word.
+ */
+static size_t copy_plain(char *to, const char *text, size_t len)
+{
+	size_t at = 0;
+	while (len - at >= BYTES_WORD) {
+		uint64_t found = find_escapes(bytes_load(text + at));
+		memcpy(to + at, text + at, BYTES_WORD);
+		if (found) {
+			return at + bytes_first(found);
+		}
+		at += BYTES_WORD;
+	}
+	for (; at < len && !needs_escape((unsigned char)text[at]); at++) {
+		to[at] = text[at];
+	}
+	return at;
+}
+
 void buffer_append_json(struct buffer *b, const char *text, size_t len)
 {
-	buffer_reserve(b, len + 2);
 	buffer_append_char(b, '"');
-	size_t plain = 0; /* start of the run that needs no escape */
-	for (size_t i = 0; i < len; i++) {
-		unsigned char c = (unsigned char)text[i];
-		if (c >= 0x20 && c != '"' && c != '\\' && c != 0x7f) {
-			continue;
+	for (;;) {
+		buffer_reserve(b, len + BYTES_WORD);
+		size_t plain = copy_plain(b->data + b->len, text, len);
+		b->len += plain;
+		if (plain == len) {
+			break;
 		}
-		buffer_append(b, text + plain, i - plain);
-		append_escape(b, c);
-		plain = i + 1;
+		append_escape(b, (unsigned char)text[plain]);
+		text += plain + 1;
+		len -= plain + 1;
 	}
-	buffer_append(b, text + plain, len - plain);
 	buffer_append_char(b, '"');
 }
 

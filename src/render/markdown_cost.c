@@ -1,5 +1,8 @@
 #include "render_internal.h"
 
+#include "holdfast/bytes.h"
+
+#include <limits.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -19,7 +22,7 @@
 #define AT_SIGNS_MAX 1000
 
 struct word {
-	size_t len;
+	size_t start;
 	size_t link_starts; /* "www." and "://" */
 	size_t parens; /* each `)` at a link's end reads the link once more */
 	size_t at_signs;
@@ -53,6 +56,11 @@ struct cost {
 	struct run run;
 };
 
+static uint64_t min(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
 static bool is_blank(char c)
 {
 	return c == ' ' || c == '\t';
@@ -60,31 +68,27 @@ static bool is_blank(char c)
 
 static size_t line_end(const char *text, size_t at, size_t len)
 {
-	while (at < len && text[at] != '\n' && text[at] != '\r') {
-		at++;
-	}
-	return at;
+	return at + bytes_find_two(text + at, len - at, '\n', '\r');
 }
 
-static void end_word(struct cost *c)
+static void end_word(struct cost *c, size_t end)
 {
 	struct word *w = &c->run.word;
-	size_t at_signs = w->at_signs < AT_SIGNS_MAX ? w->at_signs : AT_SIGNS_MAX;
-	c->ns += (uint64_t)at_signs * w->len * 2;
+	uint64_t len = end - w->start;
+	c->ns += min(w->at_signs, AT_SIGNS_MAX) * len * 2;
 	if (w->link_starts) {
-		c->ns += (uint64_t)w->link_starts * w->len * 5 + (uint64_t)w->parens * w->len / 2;
+		c->ns += w->link_starts * len * 5 + w->parens * len / 2;
 	}
-	*w = (struct word){0};
+	*w = (struct word){.start = end + 1};
 }
 
 static void end_run(struct cost *c, size_t end)
 {
 	struct run *r = &c->run;
 	uint64_t len = end - r->start;
-	end_word(c);
 	c->ns += ((uint64_t)r->images + r->delims) * r->closers * 4;
 	c->ns += r->raw_starts * len / 2;
-	c->ns += (r->at_signs < AT_SIGNS_MAX ? r->at_signs : AT_SIGNS_MAX) * len / 2;
+	c->ns += min(r->at_signs, AT_SIGNS_MAX) * len / 2;
 	c->ns += r->columns ? r->pipes_squared * 3 : 0;
 	uint64_t cells = (uint64_t)r->columns * r->lines;
 	c->ns += cells * 300;
@@ -123,18 +127,34 @@ static size_t count_nesting(struct cost *c, size_t at, size_t end)
 	return at;
 }
 
-static void count_table_row(struct cost *c, size_t start, size_t end)
+static size_t count_pipes(const char *text, size_t len)
 {
 	size_t pipes = 0;
-	bool dash = false;
-	bool other = false;
-	for (size_t at = start; at < end; at++) {
-		pipes += c->text[at] == '|';
-		dash = dash || c->text[at] == '-';
-		other = other || !c->text[at] || !strchr("|:- \t\v\f>", c->text[at]);
+	const char *end = text + len;
+	while ((text = memchr(text, '|', (size_t)(end - text)))) {
+		pipes++;
+		text++;
 	}
+	return pipes;
+}
+
+static bool may_be_delimiter_row(const char *text, size_t len)
+{
+	bool dash = false;
+	for (size_t at = 0; at < len; at++) {
+		dash = dash || text[at] == '-';
+		if (!text[at] || !strchr("|:- \t\v\f>", text[at])) {
+			return false;
+		}
+	}
+	return dash;
+}
+
+static void count_table_row(struct cost *c, size_t start, size_t end)
+{
+	size_t pipes = count_pipes(c->text + start, end - start);
 	c->run.pipes_squared += (uint64_t)pipes * pipes;
-	if (!dash || other) {
+	if (!may_be_delimiter_row(c->text + start, end - start)) {
 		return;
 	}
 	c->run.columns = pipes + 1 > c->run.columns ? pipes + 1 : c->run.columns;
@@ -150,14 +170,29 @@ static bool starts_with(const struct cost *c, size_t at, const char *what)
 	return c->len - at >= len && memcmp(c->text + at, what, len) == 0;
 }
 
+/* The characters that count_char() counts. */
+static const bool is_counted[UCHAR_MAX + 1] = {
+	[' '] = true,
+	['\t'] = true,
+	[']'] = true,
+	['*'] = true,
+	['_'] = true,
+	['~'] = true,
+	['!'] = true,
+	['<'] = true,
+	['@'] = true,
+	[')'] = true,
+	[':'] = true,
+	['w'] = true,
+};
+
 static void count_char(struct cost *c, size_t at)
 {
 	struct run *r = &c->run;
-	r->word.len++;
 	switch (c->text[at]) {
 	case ' ':
 	case '\t':
-		end_word(c);
+		end_word(c, at);
 		break;
 	case ']':
 		r->closers++;
@@ -223,10 +258,13 @@ static void count_line(struct cost *c, size_t at, size_t end)
 		c->run.definition = text;
 	}
 	count_table_row(c, at, end);
+	c->run.word = (struct word){.start = at};
 	for (size_t i = at; i < end; i++) {
-		count_char(c, i);
+		if (is_counted[(unsigned char)c->text[i]]) {
+			count_char(c, i);
+		}
 	}
-	end_word(c);
+	end_word(c, end);
 }
 
 /*

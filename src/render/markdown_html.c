@@ -4,12 +4,13 @@
 
 #include <cmark-gfm-core-extensions.h>
 #include <cmark-gfm-extension_api.h>
+#include <string.h>
 
 static cmark_parser *parser_create(void)
 {
 	static const char *const extensions[] = {"table", "strikethrough", "autolink", "tasklist"};
 	cmark_gfm_core_extensions_ensure_registered();
-	cmark_parser *parser = cmark_parser_new(CMARK_OPT_VALIDATE_UTF8);
+	cmark_parser *parser = cmark_parser_new_with_mem(CMARK_OPT_VALIDATE_UTF8, scratch_memory());
 	for (size_t i = 0; i < sizeof(extensions) / sizeof(extensions[0]); i++) {
 		cmark_parser_attach_syntax_extension(
 			parser, cmark_find_syntax_extension(extensions[i]));
@@ -19,12 +20,20 @@ static cmark_parser *parser_create(void)
 
 static void render(const char *text, size_t len, size_t skip, struct buffer *out)
 {
+	static const char mark[3] = {'\xef', '\xbb', '\xbf'};
 	cmark_parser *parser = parser_create();
+	if (len >= sizeof(mark) && memcmp(text, mark, sizeof(mark)) == 0) {
+		/*
+		 * cmark-gfm drops a byte order mark, but this text may be from the middle of one.
+		 */
+		cmark_parser_feed(parser, mark, sizeof(mark));
+	}
 	cmark_parser_feed(parser, text, len);
 	cmark_node *document = cmark_parser_finish(parser);
 	cmark_parser_free(parser);
 	html_write_document(document, skip, out);
 	cmark_node_free(document);
+	scratch_reset();
 }
 
 /* Text that would cost too much to read as markdown is shown as it is, as indented code. */

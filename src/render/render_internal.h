@@ -1,6 +1,6 @@
 /*
- * Private to render/: the two halves around cmark-gfm's parser. In front of it, what it may be
- * given; behind it, what is written of the tree it gives back.
+ * Private to render/: what stands around cmark-gfm's parser. In front of it, what it may be given;
+ * behind it, what is written of the tree it gives back; below it, the memory.
  */
 #ifndef HOLDFAST_RENDER_INTERNAL_H
 #define HOLDFAST_RENDER_INTERNAL_H
@@ -10,6 +10,7 @@
 #include <cmark-gfm.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 /**
  * Whether parsing and writing this markdown stays within a fixed budget of time and memory. The
@@ -26,5 +27,9 @@ bool markdown_cost_is_fair(const char *text, size_t len);
  * an attribute. `skip` bytes of a first block of raw HTML are not the text's own and are left out.
  */
 void html_write_document(cmark_node *document, size_t skip, struct buffer *out);
+
+/** Memory for the parsing of one document: all of it is freed, and then scratch_reset() called. */
+cmark_mem *scratch_memory(void);
+void scratch_reset(void);
 
 #endif

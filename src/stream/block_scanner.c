@@ -3,8 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const unsigned char byte_order_mark[3] = {0xef, 0xbb, 0xbf};
-
 struct block_scanner *block_scanner_create(void)
 {
 	struct block_scanner *s = xcalloc(1, sizeof(*s));
@@ -22,9 +20,7 @@ void block_scanner_destroy(struct block_scanner *s)
 
 void block_scanner_reset(struct block_scanner *s)
 {
-	struct buffer lead = s->lead;
-	memset(s, 0, sizeof(*s));
-	s->lead = lead;
+	memset(s, 0, offsetof(struct block_scanner, text));
 	buffer_clear(&s->lead);
 	s->hold_start = BLOCK_SCANNER_NO_END;
 	s->end = BLOCK_SCANNER_NO_END;
@@ -40,6 +36,12 @@ static void keep_byte(struct block_scanner *s, unsigned char c)
 	}
 }
 
+/* The line may still have to be read again, or be the header row of a table. */
+static bool line_is_needed(const struct block_scanner *s)
+{
+	return s->line.phase <= PHASE_TEXT;
+}
+
 static void read_byte(struct block_scanner *s, unsigned char c)
 {
 	if (c == '\n' || c == '\r') {
@@ -49,24 +51,10 @@ static void read_byte(struct block_scanner *s, unsigned char c)
 		return;
 	}
 	s->at_line_start = 0;
-	keep_byte(s, c);
+	if (line_is_needed(s)) {
+		keep_byte(s, c);
+	}
 	line_byte(s, c);
-}
-
-/* A byte order mark at the very start is no text. True while the bytes may be one. */
-static bool read_bom(struct block_scanner *s, unsigned char c)
-{
-	unsigned seen = s->bom;
-	if (c == byte_order_mark[seen]) {
-		s->bom++;
-		s->at_line_start = 0;
-		return true;
-	}
-	s->bom = sizeof(byte_order_mark);
-	for (unsigned i = 0; i < seen; i++) {
-		read_byte(s, byte_order_mark[i]);
-	}
-	return false;
 }
 
 static void scan_byte(struct block_scanner *s, unsigned char c)
@@ -78,21 +66,26 @@ static void scan_byte(struct block_scanner *s, unsigned char c)
 		s->line_start = s->length;
 		return;
 	}
-	if (s->bom < sizeof(byte_order_mark) && read_bom(s, c)) {
-		return;
-	}
 	read_byte(s, c);
 }
 
 size_t block_scanner_feed(struct block_scanner *s, const char *text, size_t len, size_t *ret_end)
 {
 	*ret_end = BLOCK_SCANNER_NO_END;
-	for (size_t i = 0; i < len; i++) {
-		scan_byte(s, (unsigned char)text[i]);
+	size_t at = 0;
+	while (at < len) {
+		/* A byte that comes alone goes the slow way, so that the two can be compared. */
+		if (len > 1 && bulk_is_possible(s)) {
+			at += bulk_read(s, text + at, len - at);
+			if (at == len) {
+				break;
+			}
+		}
+		scan_byte(s, (unsigned char)text[at++]);
 		if (s->end != BLOCK_SCANNER_NO_END) {
 			*ret_end = s->end;
 			s->end = BLOCK_SCANNER_NO_END;
-			return i + 1;
+			return at;
 		}
 	}
 	cut_update(s);
@@ -129,10 +122,32 @@ bool block_scanner_at_line_start(const struct block_scanner *s)
 	return s->at_line_start;
 }
 
+/* The line above is a paragraph's and has a `|` in it. */
+static bool is_below_header(const struct block_scanner *s)
+{
+	return s->leaf == LEAF_PARAGRAPH && s->depth == 0 && s->header_cells > 0 &&
+	       memchr(s->context, '|', s->context_len);
+}
+
 bool block_scanner_may_be_table(const struct block_scanner *s)
 {
-	return s->leaf == LEAF_PARAGRAPH && s->depth == 0 && s->at_line_start &&
-	       s->header_cells > 0 && memchr(s->context, '|', s->context_len);
+	return s->at_line_start && is_below_header(s);
+}
+
+bool block_scanner_is_undecided(const struct block_scanner *s)
+{
+	const struct line *l = &s->line;
+	bool marks = l->phase == PHASE_MARKER;
+	if (s->depth > 0) {
+		return false;
+	}
+	if (l->phase == PHASE_INDENT) {
+		return is_below_header(s);
+	}
+	if (marks && s->marker.alive & (MARK_LIST | MARK_FENCE | MARK_DELIMITER)) {
+		return true;
+	}
+	return (marks || l->phase == PHASE_TEXT) && memchr(s->text, '|', s->text_len);
 }
 
 size_t block_scanner_length(const struct block_scanner *s)

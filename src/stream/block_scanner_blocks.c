@@ -17,7 +17,11 @@ void blocks_settle_new(struct block_scanner *s)
 	s->leaf = LEAF_NONE;
 	s->kind = BLOCK_NONE;
 	s->hold_start = BLOCK_SCANNER_NO_END;
-	s->cut.open = 0;
+	if (s->cut.open) {
+		/* Nothing but blanks came behind the cut. */
+		s->cut.open = 0;
+		buffer_clear(&s->lead);
+	}
 	if (!s->started) {
 		s->started = 1;
 		return;

@@ -172,7 +172,8 @@ static void add_whole_line(const struct block_scanner *s, struct buffer *out)
 		}
 	}
 	if (s->cut.place == CUT_IN_LINE) {
-		buffer_append(out, s->text, s->cut.prefix);
+		uint32_t kept = s->text_len < s->cut.prefix ? s->text_len : s->cut.prefix;
+		buffer_append(out, s->text, kept);
 	}
 }
 
@@ -254,6 +255,11 @@ void cut_line_end(struct block_scanner *s)
 		remember_blocks(s);
 	} else {
 		cut->open = s->line.blank;
+		if (cut->prefix > 0 && cut->open && cut->depth > 0) {
+			/* The kept line is over; the blank rest of it needs no prefix. */
+			cut->place = CUT_AT_LINE_START;
+			cut->prefix = 0;
+		}
 	}
 	find_lead(s);
 }

@@ -318,3 +318,19 @@ void html_tail_byte(struct html_tail *t, unsigned char c)
 	}
 	t->bytes = t->bytes << 8 | lower(c);
 }
+
+/* An end is seen at its `>`, and of what comes before that only the last bytes are remembered. */
+void html_tail_read(struct html_tail *t, const char *text, size_t len)
+{
+	const char *end = text + len;
+	while (text < end) {
+		const char *close = memchr(text, '>', (size_t)(end - text));
+		const char *next = close ? close + 1 : end;
+		if (next - text > (ptrdiff_t)sizeof(t->bytes) + 1) {
+			text = next - sizeof(t->bytes) - 1;
+		}
+		while (text < next) {
+			html_tail_byte(t, (unsigned char)*text++);
+		}
+	}
+}

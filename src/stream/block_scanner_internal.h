@@ -210,7 +210,6 @@ struct block_scanner {
 
 	uint8_t kind; /* enum block_kind */
 	uint8_t started; /* the first block has begun */
-	uint8_t bom; /* bytes matched of a byte order mark at the very start; 3 when done */
 	uint8_t after_cr;
 	uint8_t at_line_start;
 	uint8_t last_blank; /* the line before this one was blank */
@@ -235,10 +234,12 @@ struct block_scanner {
 	uint8_t context_over;
 	uint32_t text_len;
 	uint32_t context_len;
-	char text[SCANNER_LINE_MAX]; /* the current line without its line end */
-	char context[SCANNER_CONTEXT_MAX]; /* a fence's opening line, a table's first two rows */
-
 	struct cut cut;
+
+	/* From here on nothing counts but what the fields above say is in use. */
+	char text[SCANNER_LINE_MAX]; /* the current line, until the phase says that it is not needed
+				      */
+	char context[SCANNER_CONTEXT_MAX]; /* a fence's opening line, a table's first two rows */
 	struct buffer lead; /* see block_scanner_context() */
 };
 
@@ -269,9 +270,22 @@ static inline size_t scan_blank_column(size_t column, unsigned char c)
 	return c == '\t' ? (column / 4 + 1) * 4 : column + 1;
 }
 
+/* block_scanner_bulk.c */
+/** The phases in which many bytes can be read at once. */
+static inline bool bulk_is_possible(const struct block_scanner *s)
+{
+	const unsigned phases =
+		1 << PHASE_REST | 1 << PHASE_TEXT | 1 << PHASE_HTML | 1 << PHASE_INDENT;
+	return phases >> s->line.phase & 1;
+}
+/** Reads the next bytes at once, in such a phase; returns how many it read, maybe none. */
+size_t bulk_read(struct block_scanner *s, const char *text, size_t len);
+
 /* block_scanner_line.c: one line, its prefix and its end. '\n' stands for any line end. */
 void line_begin(struct block_scanner *s);
 void line_byte(struct block_scanner *s, unsigned char c);
+/** The next bytes are so many blanks more in front of the line's text. */
+void line_add_indent(struct block_scanner *s, size_t columns);
 void line_end(struct block_scanner *s);
 
 /* block_scanner_blocks.c: the stack of open blocks. */
@@ -313,10 +327,14 @@ int html_tag_byte(unsigned state, unsigned char c);
 /** Whether the tag is complete, with nothing but blanks behind it. */
 bool html_tag_is_done(unsigned state);
 void html_tail_byte(struct html_tail *t, unsigned char c);
+/** Many of them, none of them a line end. */
+void html_tail_read(struct html_tail *t, const char *text, size_t len);
 
 /* block_scanner_table.c */
 void row_cells_begin(struct row_cells *r, bool indented);
 void row_cells_byte(struct row_cells *r, unsigned char c);
+/** Many of them, none of them a line end. */
+void row_cells_read(struct row_cells *r, const char *text, size_t len);
 uint32_t row_cells_count(const struct row_cells *r);
 /** Returns false when the line is no delimiter row. */
 bool row_delimiter_byte(struct row_delimiter *d, unsigned char c);
@@ -325,6 +343,8 @@ uint32_t row_delimiter_count(const struct row_delimiter *d);
 
 /* block_scanner_refs.c */
 void ref_scan_byte(struct ref_scan *r, unsigned char c);
+/** Whether nothing that follows can be a definition. */
+bool ref_scan_is_over(const struct ref_scan *r);
 /** At the end of a line: whether all the text so far is link reference definitions. */
 bool ref_scan_is_complete(const struct ref_scan *r);
 

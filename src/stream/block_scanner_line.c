@@ -178,14 +178,19 @@ static bool is_deep_enough(const struct block_scanner *s)
 	return s->stack[0].item_open && indent_of(l) >= s->stack[0].content;
 }
 
+void line_add_indent(struct block_scanner *s, size_t columns)
+{
+	s->line.next_column += columns;
+	if (is_deep_enough(s)) {
+		blocks_settle_same(s);
+	}
+}
+
 static void read_indent(struct block_scanner *s, unsigned char c)
 {
-	struct line *l = &s->line;
+	size_t column = s->line.next_column;
 	if (scan_is_blank(c)) {
-		l->next_column = scan_blank_column(l->next_column, c);
-		if (is_deep_enough(s)) {
-			blocks_settle_same(s);
-		}
+		line_add_indent(s, scan_blank_column(column, c) - column);
 	} else {
 		read_first_byte(s, c);
 	}

@@ -195,6 +195,11 @@ void ref_scan_byte(struct ref_scan *r, unsigned char c)
 	}
 }
 
+bool ref_scan_is_over(const struct ref_scan *r)
+{
+	return r->state == REF_TEXT;
+}
+
 bool ref_scan_is_complete(const struct ref_scan *r)
 {
 	return r->state == REF_START || r->state == REF_TITLE_LINE;

@@ -197,7 +197,6 @@ static void code_scanner(struct codec *c, struct block_scanner *s)
 	code_size(c, &s->hold_start);
 	code_u8(c, &s->kind);
 	code_u8(c, &s->started);
-	code_u8(c, &s->bom);
 	code_u8(c, &s->after_cr);
 	code_u8(c, &s->at_line_start);
 	code_u8(c, &s->last_blank);
@@ -270,11 +269,11 @@ static bool scanner_is_valid(const struct block_scanner *s)
 {
 	bool positions = s->line_start <= s->length && s->header_start <= s->line_start &&
 			 (s->hold_start == BLOCK_SCANNER_NO_END || s->hold_start <= s->line_start);
-	bool in_range = s->kind <= BLOCK_HTML && s->bom <= 3 && s->leaf < LEAF_COUNT &&
-			s->html_kind <= 7 && s->refs.state < REF_SCAN_STATES &&
-			s->cut.place < CUT_PLACE_COUNT && s->cut.leaf < LEAF_COUNT &&
-			s->cut.depth <= SCANNER_DEPTH_MAX && s->cut.level <= 6 &&
-			s->cut.prefix <= SCANNER_LINE_MAX && s->marker.at <= SCANNER_LINE_MAX;
+	bool in_range = s->kind <= BLOCK_HTML && s->leaf < LEAF_COUNT && s->html_kind <= 7 &&
+			s->refs.state < REF_SCAN_STATES && s->cut.place < CUT_PLACE_COUNT &&
+			s->cut.leaf < LEAF_COUNT && s->cut.depth <= SCANNER_DEPTH_MAX &&
+			s->cut.level <= 6 && s->cut.prefix <= SCANNER_LINE_MAX &&
+			s->marker.at <= SCANNER_LINE_MAX;
 	return positions && in_range && stack_is_valid(s) && line_is_valid(s) && marker_is_valid(s);
 }
 

@@ -1,5 +1,7 @@
 #include "block_scanner_internal.h"
 
+#include <string.h>
+
 enum delimiter_state {
 	DELIMITER_START,
 	DELIMITER_GAP, /* before the first dashes */
@@ -27,6 +29,31 @@ void row_cells_byte(struct row_cells *r, unsigned char c)
 	r->escaped_pipe |= c == '|' && r->escaped;
 	r->escaped = c == '\\';
 	r->first = 0;
+}
+
+static bool has_ink(const char *text, size_t len)
+{
+	while (len > 0 && scan_is_space((unsigned char)text[len - 1])) {
+		len--;
+	}
+	return len > 0;
+}
+
+/* Between two pipes all that matters is whether there is anything, and how it ends. */
+void row_cells_read(struct row_cells *r, const char *text, size_t len)
+{
+	const char *end = text + len;
+	while (text < end) {
+		const char *pipe = r->first ? text : memchr(text, '|', (size_t)(end - text));
+		const char *next = pipe ? pipe : end;
+		if (next > text) {
+			r->tail = r->tail || has_ink(text, (size_t)(next - text));
+			r->escaped = next[-1] == '\\';
+			text = next;
+		} else {
+			row_cells_byte(r, (unsigned char)*text++);
+		}
+	}
 }
 
 uint32_t row_cells_count(const struct row_cells *r)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #define NESTING_MAX 32 /* openers kept in mind; of more, the oldest are taken for text */
+#define ROOM        (8 * NESTING_MAX) /* so that they are rarely moved */
 #define TICKS_MAX   80 /* cmark-gfm's: a longer run of backticks is text */
 /* A bracket that is open for longer is not taken for a link's any more. */
 #define LINK_TEXT_MAX 400
@@ -27,14 +28,16 @@ struct guard {
 	struct inline_run run;
 	size_t pos;
 	size_t end; /* what follows is not shown */
-	struct delim delims[NESTING_MAX];
+	struct delim *delims; /* somewhere in delim_room */
 	size_t delim_count;
-	struct bracket brackets[NESTING_MAX];
+	struct bracket *brackets;
 	size_t bracket_count;
 	size_t code; /* the code span that is still open */
 	size_t code_ticks; /* its backticks, 0 if there is none */
 	struct bracket link; /* the unfinished link or image; len 0 if there is none */
 	bool dangling; /* the text ends in a marker that may mean anything */
+	struct delim delim_room[ROOM];
+	struct bracket bracket_room[ROOM];
 };
 
 static bool is_space(char c)
@@ -117,8 +120,12 @@ static bool find_opener(
 static void push_delim(struct guard *g, const struct delim *d)
 {
 	if (g->delim_count == NESTING_MAX) {
-		memmove(g->delims, g->delims + 1, sizeof(g->delims[0]) * (NESTING_MAX - 1));
+		g->delims++;
 		g->delim_count--;
+	}
+	if (g->delims + g->delim_count == g->delim_room + ROOM) {
+		memcpy(g->delim_room, g->delims, sizeof(*d) * g->delim_count);
+		g->delims = g->delim_room;
 	}
 	g->delims[g->delim_count++] = *d;
 }
@@ -179,8 +186,12 @@ static void read_delims(struct guard *g)
 static void push_bracket(struct guard *g, size_t len)
 {
 	if (g->bracket_count == NESTING_MAX) {
-		memmove(g->brackets, g->brackets + 1, sizeof(g->brackets[0]) * (NESTING_MAX - 1));
+		g->brackets++;
 		g->bracket_count--;
+	}
+	if (g->brackets + g->bracket_count == g->bracket_room + ROOM) {
+		memcpy(g->bracket_room, g->brackets, sizeof(g->brackets[0]) * g->bracket_count);
+		g->brackets = g->bracket_room;
 	}
 	g->brackets[g->bracket_count++] = (struct bracket){g->pos, len};
 	g->pos += len;
@@ -299,7 +310,11 @@ static bool is_task_marker(const char *text, size_t len)
 
 static void guard_read(struct guard *g, const char *text, size_t len)
 {
-	*g = (struct guard){.text = text, .run = inline_run_find(text, len)};
+	memset(g, 0, offsetof(struct guard, delim_room));
+	g->text = text;
+	g->run = inline_run_find(text, len);
+	g->delims = g->delim_room;
+	g->brackets = g->bracket_room;
 	g->pos = g->run.start;
 	g->end = g->run.end;
 	if (g->run.is_item && is_task_marker(text + g->pos, g->end - g->pos)) {

@@ -8,33 +8,6 @@
 
 /* --- small parts --- */
 
-static struct held *held_create(uint64_t seq, const struct stream_input *in)
-{
-	struct held *held = xcalloc(1, sizeof(*held));
-	held->seq = seq;
-	held->type = in->type;
-	held->ts = in->ts;
-	held->turn = in->turn;
-	held->has_message_id = in->message_id != NULL;
-	buffer_append(&held->type_name, in->type_name, in->type_len);
-	buffer_append(&held->message_id, in->message_id, in->message_id ? in->message_id_len : 0);
-	buffer_append(&held->data, in->data, in->data_len);
-	list_init(&held->link);
-	return held;
-}
-
-void held_destroy(struct held *held)
-{
-	if (!held) {
-		return;
-	}
-	list_remove(&held->link);
-	buffer_finish(&held->type_name);
-	buffer_finish(&held->message_id);
-	buffer_finish(&held->data);
-	free(held);
-}
-
 static void open_reset(struct open_text *open)
 {
 	open->seq = 0;
@@ -43,18 +16,19 @@ static void open_reset(struct open_text *open)
 	open->lead = 0;
 	open->message_id.len = 0;
 	open->has_message_id = false;
+	open->inherits_id = false;
 	open->continues = 0;
 	open->guard_checked = 0;
 }
 
 bool text_is_blank(const char *text, size_t len)
 {
-	for (size_t i = 0; i < len; i++) {
-		if (!strchr(" \t\r\n", text[i]) || !text[i]) {
-			return false;
-		}
+	size_t at = 0;
+	while (at < len &&
+		(text[at] == ' ' || text[at] == '\t' || text[at] == '\r' || text[at] == '\n')) {
+		at++;
 	}
-	return true;
+	return at == len;
 }
 
 /** Whether a UTF-8 character begins with this byte. */
@@ -82,101 +56,15 @@ static size_t utf8_ceil(const char *text, size_t text_len, size_t len)
 	return len < text_len ? len : text_len;
 }
 
-/** Whether the open block is one that inputs wait for, and not yet complete. */
+/** Whether the open block is one that inputs wait for, or may become one, and not yet complete. */
 static bool is_holding_block(const struct stream_buffer *sb)
 {
-	return block_kind_holds(block_scanner_kind(sb->scanner)) &&
-	       !block_scanner_closable(sb->scanner);
+	return (block_kind_holds(block_scanner_kind(sb->scanner)) &&
+		       !block_scanner_closable(sb->scanner)) ||
+	       block_scanner_is_undecided(sb->scanner);
 }
 
-/* --- emitting --- */
-
-static void emit_view(struct stream_buffer *sb, const struct event_view *view)
-{
-	assert(view->seq == sb->emitted_seq + 1);
-	sb->emitted_seq = view->seq;
-	sb->ops->emit(sb->owner, view);
-}
-
-static void emit_held(struct stream_buffer *sb, const struct held *held)
-{
-	struct buffer json = {0};
-	struct event_view view = {
-		.seq = held->seq,
-		.type = held->type,
-		.type_name = held->type_name.data,
-		.type_len = held->type_name.len,
-		.ts = held->ts,
-		.turn = held->turn,
-		.message_id = held->has_message_id
-				      ? (held->message_id.len ? held->message_id.data : "")
-				      : NULL,
-		.message_id_len = held->message_id.len,
-		.data = held->data.data,
-		.data_len = held->data.len,
-	};
-	if (held->type == EVENT_THOUGHT_CHUNK) {
-		view.type = EVENT_AGENT_THOUGHT;
-		buffer_append_str(&json, "{\"text\":");
-		buffer_append_json(&json, held->data.data, held->data.len);
-		buffer_append_char(&json, '}');
-		view.data = json.data;
-		view.data_len = json.len;
-	}
-	emit_view(sb, &view);
-	buffer_finish(&json);
-}
-
-static void emit_all_held(struct stream_buffer *sb)
-{
-	list_for_each_safe(link, tmp, &sb->held) {
-		struct held *held = list_entry(link, struct held, link);
-		emit_held(sb, held);
-		held_destroy(held);
-	}
-}
-
-static void emit_thought(struct stream_buffer *sb)
-{
-	if (!sb->thought) {
-		return;
-	}
-	struct held *thought = sb->thought;
-	sb->thought = NULL;
-	emit_held(sb, thought);
-	held_destroy(thought);
-}
-
-/** Emits the first `len` bytes of the open text as an agent_message. */
-static void emit_message(struct stream_buffer *sb, size_t len)
-{
-	struct open_text *open = &sb->open;
-	struct buffer data = {0};
-	buffer_append_str(&data, "{\"markdown\":");
-	buffer_append_json(&data, open->text.data, len);
-	if (open->continues) {
-		buffer_printf(&data, ",\"continues\":%llu", (unsigned long long)open->continues);
-		size_t context_len;
-		const char *context = block_scanner_context(sb->scanner, &context_len);
-		if (context_len) {
-			buffer_append_str(&data, ",\"context\":");
-			buffer_append_json(&data, context, context_len);
-		}
-	}
-	buffer_append_char(&data, '}');
-	emit_view(sb,
-		&(struct event_view){
-			.seq = open->seq,
-			.type = EVENT_AGENT_MESSAGE,
-			.ts = open->ts,
-			.turn = open->turn,
-			.message_id = open->has_message_id ? buffer_cstr(&open->message_id) : NULL,
-			.message_id_len = open->message_id.len,
-			.data = data.data,
-			.data_len = data.len,
-		});
-	buffer_finish(&data);
-}
+/* --- blocks --- */
 
 /** Takes the first `len` bytes off the open text; what is left has no seq yet. */
 static void drop_text(struct open_text *open, size_t len)
@@ -198,11 +86,12 @@ static void close_block_at(struct stream_buffer *sb, size_t end)
 	struct open_text *open = &sb->open;
 	end += open->lead;
 	if (open->seq && !text_is_blank(open->text.data, end)) {
-		emit_message(sb, end);
-		emit_all_held(sb);
+		stream_emit_message(sb, end);
+		stream_emit_all_held(sb);
 		drop_text(open, end);
 	} else {
 		open->lead = end;
+		open->has_message_id = open->has_message_id && !open->inherits_id;
 	}
 	open->continues = 0;
 }
@@ -229,10 +118,10 @@ static void end_block(struct stream_buffer *sb)
 		return; /* at the beginning already */
 	}
 	if (open->seq) {
-		emit_message(sb, open->text.len);
+		stream_emit_message(sb, open->text.len);
 		drop_text(open, open->text.len);
 	}
-	emit_all_held(sb);
+	stream_emit_all_held(sb);
 	open->continues = 0;
 	begin_text(sb);
 }
@@ -242,11 +131,24 @@ static void cut_block(struct stream_buffer *sb)
 {
 	struct open_text *open = &sb->open;
 	uint64_t seq = open->seq;
-	emit_message(sb, open->text.len);
-	emit_all_held(sb);
+	stream_emit_message(sb, open->text.len);
+	stream_emit_all_held(sb);
 	drop_text(open, open->text.len);
 	open->continues = seq;
 	block_scanner_cut(sb->scanner);
+}
+
+/**
+ * What is held, or must not wait, goes out behind the open block. One that only might have become a
+ * list, table or fence ends there, as a paragraph does at any other input.
+ */
+static void let_held_out(struct stream_buffer *sb)
+{
+	if (block_kind_holds(block_scanner_kind(sb->scanner))) {
+		cut_block(sb);
+	} else {
+		end_block(sb);
+	}
 }
 
 /**
@@ -274,8 +176,9 @@ static void open_if_needed(struct stream_buffer *sb, const struct stream_input *
 	open->seq = sb->next_seq++;
 	open->ts = in->ts;
 	open->turn = in->turn;
-	if (open->continues && !in->message_id) {
-		return; /* the rest of a block is of the message that its beginning is of */
+	open->inherits_id = open->continues && !in->message_id;
+	if (open->inherits_id) {
+		return;
 	}
 	open->has_message_id = in->message_id != NULL;
 	open->message_id.len = 0;
@@ -285,7 +188,8 @@ static void open_if_needed(struct stream_buffer *sb, const struct stream_input *
 /**
  * The size rules, which look at the text alone: a paragraph is cut at the end of a line beyond
  * paragraph_flush_size, any block at block_size. Looking for unmatched markers costs a pass over
- * the text, so it is done at most once a KiB.
+ * the text, so it is done again only when a quarter more has come: at most five passes in all.
+ * A line ends in '\n' here: whether a '\r' is the end of one, only the next chunk would tell.
  */
 static void flush_by_size(struct stream_buffer *sb)
 {
@@ -301,8 +205,8 @@ static void flush_by_size(struct stream_buffer *sb)
 	}
 	if (!open->seq || open->text.len < sb->sizes.paragraph ||
 		block_scanner_kind(sb->scanner) != BLOCK_PARAGRAPH ||
-		!block_scanner_at_line_start(sb->scanner) ||
-		open->text.len < open->guard_checked + 1024) {
+		open->text.data[open->text.len - 1] != '\n' ||
+		open->text.len < open->guard_checked + open->guard_checked / 4) {
 		return;
 	}
 	open->guard_checked = open->text.len;
@@ -311,20 +215,28 @@ static void flush_by_size(struct stream_buffer *sb)
 	}
 }
 
+/** How many bytes more the open text may have until it has `size`. */
+static size_t room_below(const struct stream_buffer *sb, size_t size)
+{
+	return size - (sb->open.text.len < size ? sb->open.text.len : size);
+}
+
 /**
- * How much of `text` may go to the scanner at once so that no size rule is overstepped: at most a
- * line, and to the cap, in whole characters (the last one may reach over the cap).
+ * How much of `text` may go to the scanner at once so that no size rule is overstepped: to the end
+ * of the first line at which one may apply, and to the cap, in whole characters (the last one may
+ * reach over the cap).
  */
 static size_t feed_size(const struct stream_buffer *sb, const char *text, size_t len)
 {
-	size_t cap = sb->sizes.block;
-	size_t room = cap - (sb->open.text.len < cap ? sb->open.text.len : cap);
+	size_t room = room_below(sb, sb->sizes.block);
 	size_t step = len;
 	if (len > room) {
 		step = utf8_floor(text, len, room);
 		step = step ? step : utf8_ceil(text, len, 1);
 	}
-	const char *newline = memchr(text, '\n', step);
+	size_t free = room_below(sb, sb->sizes.paragraph);
+	free -= free > 0; /* the line's end counts */
+	const char *newline = free < step ? memchr(text + free, '\n', step - free) : NULL;
 	return newline ? (size_t)(newline - text) + 1 : step;
 }
 
@@ -344,7 +256,7 @@ static bool is_other_message(const struct open_text *open, const struct stream_i
 static uint64_t put_text(struct stream_buffer *sb, const struct stream_input *in)
 {
 	struct open_text *open = &sb->open;
-	emit_thought(sb);
+	stream_emit_thought(sb);
 	if (is_other_message(open, in)) {
 		end_block(sb);
 	}
@@ -437,7 +349,7 @@ static uint64_t put_thought(struct stream_buffer *sb, const struct stream_input 
 		first = first ? first : thought->seq;
 		if (thought->data.len >= sb->sizes.thought) {
 			sb->thought_is_newest = false; /* the next byte begins another one */
-			emit_thought(sb);
+			stream_emit_thought(sb);
 		}
 		part.data += part.data_len;
 		left -= part.data_len;
@@ -450,18 +362,18 @@ static uint64_t put_thought(struct stream_buffer *sb, const struct stream_input 
 static uint64_t emit_input(struct stream_buffer *sb, const struct stream_input *in)
 {
 	uint64_t seq = sb->next_seq++;
-	emit_view(sb, &(struct event_view){
-			      .seq = seq,
-			      .type = in->type,
-			      .type_name = in->type_name,
-			      .type_len = in->type_len,
-			      .ts = in->ts,
-			      .turn = in->turn,
-			      .message_id = in->message_id,
-			      .message_id_len = in->message_id_len,
-			      .data = in->data,
-			      .data_len = in->data_len,
-		      });
+	stream_emit_view(sb, &(struct event_view){
+				     .seq = seq,
+				     .type = in->type,
+				     .type_name = in->type_name,
+				     .type_len = in->type_len,
+				     .ts = in->ts,
+				     .turn = in->turn,
+				     .message_id = in->message_id,
+				     .message_id_len = in->message_id_len,
+				     .data = in->data,
+				     .data_len = in->data_len,
+			     });
 	return seq;
 }
 
@@ -474,7 +386,7 @@ uint64_t stream_buffer_put(struct stream_buffer *sb, const struct stream_input *
 	if (in->type == EVENT_MESSAGE_CHUNK) {
 		return put_text(sb, in);
 	}
-	emit_thought(sb);
+	stream_emit_thought(sb);
 	if (!must_hold(sb)) {
 		return emit_input(sb, in);
 	}
@@ -482,7 +394,7 @@ uint64_t stream_buffer_put(struct stream_buffer *sb, const struct stream_input *
 		/*
 		 * The agent waits for the answer: everything goes out; the text may go on after it.
 		 */
-		cut_block(sb);
+		let_held_out(sb);
 		return emit_input(sb, in);
 	}
 	return hold(sb, in)->seq;
@@ -490,7 +402,7 @@ uint64_t stream_buffer_put(struct stream_buffer *sb, const struct stream_input *
 
 void stream_buffer_finish_turn(struct stream_buffer *sb)
 {
-	emit_thought(sb);
+	stream_emit_thought(sb);
 	end_block(sb);
 	/* Blank lines that come after the last block of a turn belong to no event. */
 	open_reset(&sb->open);
@@ -503,10 +415,14 @@ void stream_buffer_finish_turn(struct stream_buffer *sb)
 void stream_buffer_flush(struct stream_buffer *sb, enum stream_flush flush)
 {
 	if (flush == STREAM_FLUSH_THOUGHT) {
-		emit_thought(sb);
+		stream_emit_thought(sb);
 		sb->thought_is_newest = false;
 	} else if (flush == STREAM_FLUSH_BLOCK && sb->open.seq) {
-		cut_block(sb);
+		if (list_empty(&sb->held)) {
+			cut_block(sb);
+		} else {
+			let_held_out(sb);
+		}
 		sb->thought_is_newest = false;
 	}
 }

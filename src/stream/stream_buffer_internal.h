@@ -25,6 +25,7 @@ struct open_text {
 	size_t lead; /* bytes of blanks in front of the scanner's block, left over from a cut */
 	struct buffer message_id;
 	bool has_message_id;
+	bool inherits_id; /* it came without one: the id is that of the block it goes on */
 	int64_t ts; /* of the input that opened it */
 	int64_t last_ts; /* of the newest chunk */
 	uint64_t turn;
@@ -56,7 +57,16 @@ struct stream_buffer {
 				   thought */
 };
 
+/* stream_buffer_emit.c */
+struct held *held_create(uint64_t seq, const struct stream_input *in);
 void held_destroy(struct held *held);
+void stream_emit_view(struct stream_buffer *sb, const struct event_view *view);
+void stream_emit_all_held(struct stream_buffer *sb);
+/** The open thought, if there is one. */
+void stream_emit_thought(struct stream_buffer *sb);
+/** The first `len` bytes of the open text as an agent_message. */
+void stream_emit_message(struct stream_buffer *sb, size_t len);
+
 /** Whether the text is spaces, tabs and line ends only. */
 bool text_is_blank(const char *text, size_t len);
 /** Whether inputs wait for the end of a block of this kind. */

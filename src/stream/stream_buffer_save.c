@@ -34,6 +34,7 @@ void stream_buffer_save(const struct stream_buffer *sb, struct buffer *out)
 	pack_le(out, open->guard_checked, 8);
 	pack_le(out, open->lead, 8);
 	pack_le(out, open->has_message_id, 1);
+	pack_le(out, open->inherits_id, 1);
 	pack_bytes(out, open->text.data, open->text.len);
 	pack_bytes(out, open->message_id.data, open->message_id.len);
 	struct buffer scanner = {0};
@@ -93,6 +94,7 @@ static void load_open(struct open_text *open, struct unpack *in)
 	open->guard_checked = (size_t)unpack_le(in, 8);
 	open->lead = (size_t)unpack_le(in, 8);
 	open->has_message_id = unpack_le(in, 1) != 0;
+	open->inherits_id = unpack_le(in, 1) != 0;
 	load_bytes(in, &open->text);
 	open->has_ink = !text_is_blank(open->text.data, open->text.len);
 	load_bytes(in, &open->message_id);

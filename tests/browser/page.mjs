@@ -30,8 +30,8 @@ export function browser() {
 }
 
 /** The real server with the real page and the demo agent, which says `rate` tokens in a second. */
-export function startServer(t, { rate = 600, ...options } = {}) {
-	return Server.start(t, { agent: demoAgent(`--rate ${rate}`), args: ['--web', WEB], ...options });
+export function startServer(t, { rate = 600, args = [], ...options } = {}) {
+	return Server.start(t, { agent: demoAgent(`--rate ${rate}`), args: ['--web', WEB, ...args], ...options });
 }
 
 /**

@@ -2,6 +2,7 @@
  * markdown_to_html(): whatever the bytes, what comes out is well-formed, safe and bounded, and the
  * same each time; where nothing of it is to be made safe, it is what cmark-gfm itself writes.
  */
+#include "cmark_oracle.h"
 #include "fuzz.h"
 #include "html_check.h"
 
@@ -94,7 +95,7 @@ static char *render_with_cmark(const char *text, size_t len)
 		cmark_parser_attach_syntax_extension(
 			parser, cmark_find_syntax_extension(extensions[i]));
 	}
-	cmark_parser_feed(parser, text, len);
+	oracle_feed(parser, text, len);
 	cmark_node *document = cmark_parser_finish(parser);
 	char *html = cmark_render_html(document, CMARK_OPT_DEFAULT, NULL);
 	cmark_node_free(document);

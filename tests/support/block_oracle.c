@@ -1,9 +1,8 @@
 #include "block_oracle.h"
 
+#include "cmark_oracle.h"
 #include "holdfast/buffer.h"
 
-#include <cmark-gfm-core-extensions.h>
-#include <cmark-gfm.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,64 +15,22 @@ void block_starts_add(struct block_starts *s, size_t at, bool doubtful)
 	s->doubtful[s->count++] = doubtful;
 }
 
-static cmark_node *parse(const char *text, size_t len, char **ret_html)
-{
-	cmark_gfm_core_extensions_ensure_registered();
-	cmark_parser *parser = cmark_parser_new(CMARK_OPT_VALIDATE_UTF8);
-	cmark_parser_attach_syntax_extension(parser, cmark_find_syntax_extension("table"));
-	cmark_parser_feed(parser, text, len);
-	cmark_node *root = cmark_parser_finish(parser);
-	if (ret_html) {
-		*ret_html = cmark_render_html(
-			root, CMARK_OPT_UNSAFE, cmark_parser_get_syntax_extensions(parser));
-	}
-	cmark_parser_free(parser);
-	return root;
-}
-
-/* Where line number `line` (from 1) begins, and the end of the text behind the last. */
-static size_t line_start(const char *text, size_t len, int line)
-{
-	size_t at = 0;
-	while (line > 1 && at < len) {
-		bool crlf = text[at] == '\r' && at + 1 < len && text[at + 1] == '\n';
-		line -= text[at] == '\n' || (text[at] == '\r' && !crlf);
-		at++;
-	}
-	return at;
-}
-
 static size_t skip_blanks(const char *text, size_t len, size_t at)
 {
-	if (at == 0 && len >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0) {
-		at = 3;
-	}
 	while (at < len && strchr(" \t\r\n", text[at]) && text[at]) {
 		at++;
 	}
 	return at;
 }
 
-static int header_line(cmark_node *table)
-{
-	int rows = 0;
-	for (cmark_node *r = cmark_node_first_child(table); r; r = cmark_node_next(r)) {
-		rows++;
-	}
-	return cmark_node_get_end_line(table) - rows;
-}
-
-/*
- * cmark-gfm gives a table the first line of the paragraph its header row was in, and the paragraph
- * above it none. The scanner parts the two only where that changes nothing.
- */
+/* The scanner parts a table from the text above it only where that changes nothing. */
 static void add_table(
 	struct block_starts *s, cmark_node *table, bool after_text, const char *text, size_t len)
 {
-	size_t first = line_start(text, len, cmark_node_get_start_line(table));
-	size_t header = line_start(text, len, header_line(table));
-	size_t below = line_start(text, len, header_line(table) + 1);
-	cmark_node *alone = parse(text + header, below - header, NULL);
+	size_t first = oracle_line_start(text, len, cmark_node_get_start_line(table));
+	size_t header = oracle_line_start(text, len, oracle_header_line(table));
+	size_t below = oracle_line_start(text, len, oracle_header_line(table) + 1);
+	cmark_node *alone = oracle_parse(text + header, below - header, NULL);
 	cmark_node *child = cmark_node_first_child(alone);
 	bool plain = !child || cmark_node_get_type(child) == CMARK_NODE_PARAGRAPH;
 	cmark_node_free(alone);
@@ -91,7 +48,7 @@ static void add_table(
 
 void block_oracle_find(const char *text, size_t len, struct block_starts *ret)
 {
-	cmark_node *root = parse(text, len, NULL);
+	cmark_node *root = oracle_parse(text, len, NULL);
 	bool after_text = false;
 	ret->count = 0;
 	for (cmark_node *n = cmark_node_first_child(root); n; n = cmark_node_next(n)) {
@@ -99,7 +56,7 @@ void block_oracle_find(const char *text, size_t len, struct block_starts *ret)
 		if (strcmp(cmark_node_get_type_string(n), "table") == 0) {
 			add_table(ret, n, after_text, text, len);
 		} else if (line > 0) {
-			block_starts_add(ret, line_start(text, len, line), false);
+			block_starts_add(ret, oracle_line_start(text, len, line), false);
 		}
 		after_text = line == 0;
 	}
@@ -133,11 +90,11 @@ bool block_oracle_renders_alike(const char *text, size_t len, const struct block
 	char *html;
 	for (size_t i = 0; i < starts->count; i++) {
 		size_t end = i + 1 < starts->count ? starts->at[i + 1] : len;
-		cmark_node_free(parse(text + starts->at[i], end - starts->at[i], &html));
+		cmark_node_free(oracle_parse(text + starts->at[i], end - starts->at[i], &html));
 		buffer_append_str(&joined, html);
 		free(html);
 	}
-	cmark_node_free(parse(text, len, &html));
+	cmark_node_free(oracle_parse(text, len, &html));
 	bool alike = strcmp(buffer_cstr(&joined), html) == 0;
 	free(html);
 	buffer_finish(&joined);

@@ -1,16 +1,14 @@
 #include "corpus.h"
 
-#include "holdfast/buffer.h"
-
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-static void read_file(const char *path, struct buffer *out)
+bool file_read(const char *path, struct buffer *out)
 {
 	FILE *file = fopen(path, "re");
 	if (!file) {
-		return;
+		return false;
 	}
 	size_t n;
 	do {
@@ -19,6 +17,7 @@ static void read_file(const char *path, struct buffer *out)
 		out->len += n;
 	} while (n);
 	fclose(file);
+	return true;
 }
 
 static size_t each_file(const char *folder,
@@ -32,7 +31,7 @@ static size_t each_file(const char *folder,
 		struct buffer text = {0};
 		buffer_printf(&path, "%s/%s", folder, entries[i]->d_name);
 		if (entries[i]->d_name[0] != '.') {
-			read_file(buffer_cstr(&path), &text);
+			file_read(buffer_cstr(&path), &text);
 			visit(arg, entries[i]->d_name, text.data, text.len);
 			visited++;
 		}

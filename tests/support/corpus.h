@@ -5,7 +5,13 @@
 #ifndef HOLDFAST_TESTS_CORPUS_H
 #define HOLDFAST_TESTS_CORPUS_H
 
+#include "holdfast/buffer.h"
+
+#include <stdbool.h>
 #include <stddef.h>
+
+/** Appends what a file holds; false if it cannot be opened. */
+bool file_read(const char *path, struct buffer *out);
 
 /**
  * Calls `visit` for every file of a folder of the corpus, in the order of their names. Returns how

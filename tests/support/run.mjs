@@ -59,6 +59,13 @@ function judge(tap, code) {
 	return { passed, failed, code };
 }
 
+/** What a program says of itself besides cmocka's own lines: how much it has tried. */
+function printCounts(name, output) {
+	for (const line of output.split('\n').filter((l) => /\b\d+ (texts|places|examples)\b/.test(l))) {
+		console.log(`${name}: ${line}`);
+	}
+}
+
 /** What meson has run, in cases: each line of its log is one program, of cmocka or a fuzz target. */
 function cResults(log) {
 	const sum = { passed: 0, failed: 0 };
@@ -70,6 +77,7 @@ function cResults(log) {
 		const good = program.result === 'OK';
 		sum.passed += passed > 0 || !good ? passed : 1;
 		sum.failed += failed > 0 || good ? failed : 1;
+		printCounts(program.name, program.stdout ?? '');
 	}
 	return sum;
 }

@@ -79,6 +79,9 @@ static void handle_emit(void *owner, const struct event_view *view)
 		buffer_printf(&b->log, " of %.*s", (int)view->message_id_len, view->message_id);
 	}
 	json_decref(data);
+	if (b->watch) {
+		b->watch(b->watch_arg, view);
+	}
 }
 
 static void handle_held(void *owner, uint64_t seq, const struct stream_input *input)

@@ -16,6 +16,9 @@ struct stream_bench {
 	uint64_t last_seq; /* emitted; each must be one more */
 	int64_t now; /* ts of the inputs */
 	uint64_t turn;
+	/* Set by a test that wants more of an event than `log` has: called when it is in there. */
+	void (*watch)(void *arg, const struct event_view *view);
+	void *watch_arg;
 };
 
 void stream_bench_init(struct stream_bench *b);

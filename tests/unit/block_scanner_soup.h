@@ -39,6 +39,9 @@ static const char *const soup_pots[][32] = {
 		"  a\n"},
 	{"[", "]", ":", "a", "<", ">", " ", "\n", "(", ")", "'", "===\n", "---\n", "- ", "[a]: b",
 		"\n\n", "  ", "> ", "|-|\n", "[a]: b\n", "  a\n"},
+	{"words that make a line\n", "more words, and", " | ", "\\|", "\\", "|-|\n", "         ",
+		"\t", "\n", "\r\n", "```\n", "- item of words\n", "    code = words();\n",
+		"> words", "a", "[a]: words\n", "=", "<!-- words"},
 };
 
 static inline size_t soup_cook(char *text, size_t want)

@@ -133,6 +133,8 @@ static const struct cut_case cases[] = {
 	{"- a\n\n", "  b\n", "- &#32;\n\n", "<ul>\n<li>\n<p> </p>\n<p>b</p>\n</li>\n</ul>\n"},
 	{"- a\n-", " b\n", "- &#32;", "<ul>\n<li>  b</li>\n</ul>\n"},
 	{"- a\n ", " b\n", "- &#32;\n ", "<ul>\n<li> \nb</li>\n</ul>\n"},
+	{"- a\n     ", " \n  b\n", "- &#32;\n", "<ul>\n<li>\n<p> </p>\n<p>b</p>\n</li>\n</ul>\n"},
+	{"> a\n>  ", " \n> b\n", ">  ", "<blockquote>\n<p>b</p>\n</blockquote>\n"},
 	{"- a\n  - b", "\n  - c\n", "- &#32;",
 		"<ul>\n<li> \n<ul>\n<li>c</li>\n</ul>\n</li>\n</ul>\n"},
 	{"- a\n  - b", " c\n  - d\n", "- - &#32;",
@@ -184,8 +186,7 @@ static const char *const blocks[] = {
 	"1. one\n2. two\n   more of it\n\n   - inner\n   - list\n\n       code\n3. three\n",
 	"- a\n  - b\n    - c\n      d\ne\n  - f\n- g\n\n  h\n",
 	"10) ten\n    ```sh\n    ls - x\n    ```\n11) eleven\n    > quote\n    > more\n",
-	"> quote\n> - list\n>   > inner\n> 1. ordered\n>\n>    ~~~\n>    fence\n>    ~~~\n>\n> "
-	"last\nlazy\n",
+	"> quote\n> - list\n>   > in\n> 1. one\n>\n>    ~~~\n>    code\n>    ~~~\n>\n> z\nlazy\n",
 	"```js\nlet a = 1;\n- no list\n# none\n\n| a |\n```\n",
 	"| a | b |\n|:--|--:|\n| 1 | 2 |\n| 3 | - x\n4 | `5`\n",
 	"    indented\n      code\n\n    # more\n",

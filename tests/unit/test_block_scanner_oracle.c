@@ -1,9 +1,8 @@
 /* The scanner against cmark-gfm (tests/support/block_oracle.h), and cut in every way. */
 #include "block_oracle.h"
 #include "block_scanner_soup.h"
-
-#include <dirent.h>
-#include <stdio.h>
+#include "corpus.h"
+#include "examples.h"
 
 /* ---- Running the scanner ---- */
 
@@ -60,6 +59,44 @@ static void check_cut(
 	}
 }
 
+/* Reads what the other scanner has read by itself, byte by byte; both must end the same blocks. */
+static void follow_bytewise(struct block_scanner *s, const char *text, size_t len, size_t want)
+{
+	for (size_t at = 0; at < len; at++) {
+		size_t end;
+		assert_int_equal(block_scanner_feed(s, text + at, 1, &end), 1);
+		assert_int_equal(end, at + 1 == len ? want : BLOCK_SCANNER_NO_END);
+	}
+}
+
+/* Bytes read many at once must leave the very state behind that they leave one by one. */
+static void check_states(const char *text, size_t len, size_t longest)
+{
+	struct block_scanner *fast = block_scanner_create();
+	struct block_scanner *slow = block_scanner_create();
+	struct buffer got = {0};
+	struct buffer want = {0};
+	size_t used;
+	for (size_t at = 0; at < len; at += used) {
+		size_t end;
+		size_t piece = soup_random() % longest + 1;
+		used = block_scanner_feed(
+			fast, text + at, piece < len - at ? piece : len - at, &end);
+		follow_bytewise(slow, text + at, used, end);
+		buffer_clear(&got);
+		buffer_clear(&want);
+		block_scanner_save(fast, &got);
+		block_scanner_save(slow, &want);
+		if (got.len != want.len || memcmp(got.data, want.data, got.len) != 0) {
+			soup_fail("another state than byte by byte", text, at + used);
+		}
+	}
+	buffer_finish(&got);
+	buffer_finish(&want);
+	block_scanner_destroy(fast);
+	block_scanner_destroy(slow);
+}
+
 /* The last line is given an end: a line that could still go on is undecided, and rightly so. */
 static void check_text(const char *text, size_t len, bool all_cuts)
 {
@@ -80,10 +117,12 @@ static void check_text(const char *text, size_t len, bool all_cuts)
 		soup_fail("the blocks render differently", lines.data, lines.len);
 	}
 	check_cut(lines.data, lines.len, BYTEWISE, &got);
+	check_states(lines.data, lines.len, lines.len);
 	if (all_cuts) {
 		check_cut(lines.data, lines.len, RANDOMLY, &got);
 		check_cut(lines.data, lines.len, RANDOMLY, &got);
 		check_cut(lines.data, lines.len, SAVED, &got);
+		check_states(lines.data, lines.len, 20);
 	}
 	buffer_finish(&lines);
 }
@@ -139,97 +178,37 @@ static void test_nul_and_invalid_bytes(void **state)
 	check_text(text, sizeof(text) - 1, true);
 }
 
-static char *read_file(const char *path, size_t *ret_len)
+static void visit_example(void *arg, const struct example *example)
 {
-	FILE *file = fopen(path, "rb");
-	if (!file) {
-		return NULL;
-	}
-	struct buffer bytes = {0};
-	char piece[4096];
-	size_t got;
-	while ((got = fread(piece, 1, sizeof(piece), file)) > 0) {
-		buffer_append(&bytes, piece, got);
-	}
-	fclose(file);
-	*ret_len = bytes.len;
-	buffer_append_char(&bytes, '\0');
-	return bytes.data;
-}
-
-/* The arrow stands for a tab in the examples of the specification. */
-static size_t undo_arrows(char *text, size_t len)
-{
-	size_t to = 0;
-	for (size_t from = 0; from < len; from++) {
-		if (from + 3 <= len && memcmp(text + from, "→", 3) == 0) {
-			text[to++] = '\t';
-			from += 2;
-		} else {
-			text[to++] = text[from];
-		}
-	}
-	return to;
+	check_text(example->markdown, example->len, true);
+	(void)arg;
 }
 
 static void test_specification(void **state)
 {
-	static const char fence[] = "\n```````````````````````````````` example\n";
-	const char *path = getenv("HOLDFAST_SPEC_TXT");
-	size_t len;
-	char *spec = path ? read_file(path, &len) : NULL;
-	if (!spec) {
-		print_message("HOLDFAST_SPEC_TXT does not name the CommonMark spec: skipped\n");
-		skip();
-	}
-	int examples = 0;
-	for (char *at = strstr(spec, fence); at; at = strstr(at, fence)) {
-		at += sizeof(fence) - 1;
-		char *end = at[0] == '.' && at[1] == '\n' ? at : strstr(at, "\n.\n") + 1;
-		assert_non_null(end);
-		check_text(at, undo_arrows(at, (size_t)(end - at)), true);
-		at = end;
-		examples++;
-	}
-	assert_true(examples > 600);
-	free(spec);
+	size_t count = spec_examples_each(visit_example, NULL);
+	assert_true(count > 600 || !getenv("HOLDFAST_SPEC_TXT"));
+	(void)state;
 }
 
-static void corpus_folder(char *path, size_t size)
+static void test_examples_of_gfm(void **state)
 {
-	const char *root = getenv("HOLDFAST_CORPUS");
-#ifdef HOLDFAST_SOURCE_ROOT
-	if (!root) {
-		snprintf(path, size, "%s/../shared/corpus/markdown", HOLDFAST_SOURCE_ROOT);
-		return;
-	}
-#endif
-	snprintf(path, size, "%s/markdown", root ? root : "../shared/corpus");
+	assert_true(examples_each(HOLDFAST_SOURCE_ROOT "/tests/proof/gfm_examples.txt",
+			    visit_example, NULL) > 50);
+	(void)state;
+}
+
+static void visit_file(void *arg, const char *name, const char *text, size_t len)
+{
+	check_text(text, len, true);
+	(void)arg;
+	(void)name;
 }
 
 static void test_corpus(void **state)
 {
-	char folder[1024];
-	corpus_folder(folder, sizeof(folder));
-	DIR *dir = opendir(folder);
-	if (!dir) {
-		print_message("no corpus (HOLDFAST_CORPUS): skipped\n");
-		skip();
-	}
-	int files = 0;
-	for (struct dirent *e = readdir(dir); e; e = readdir(dir)) {
-		char path[2048];
-		size_t len;
-		snprintf(path, sizeof(path), "%s/%s", folder, e->d_name);
-		char *text = e->d_name[0] == '.' ? NULL : read_file(path, &len);
-		if (text) {
-			check_text(text, len, true);
-			files++;
-		}
-		free(text);
-	}
-	closedir(dir);
-	assert_true(files > 0);
+	corpus_each("markdown", visit_file, NULL);
+	(void)state;
 }
 
 static void test_soup(void **state)
@@ -257,6 +236,9 @@ static void test_long_lines(void **state)
 		{"", " ", "a\n\nb"},
 		{"-", " ", "a\n- b\n\nc"},
 		{"p\n|-", "|-", "|\n"},
+		{"p\nword", " word | \\| \\", " |\n|-|-|\n"},
+		{"p\n", " ", "x\n"},
+		{"```\n", " ", "```\n```\nb\n"},
 	};
 	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
 		struct buffer text = {0};
@@ -276,6 +258,7 @@ int main(void)
 		cmocka_unit_test(test_written_texts),
 		cmocka_unit_test(test_nul_and_invalid_bytes),
 		cmocka_unit_test(test_specification),
+		cmocka_unit_test(test_examples_of_gfm),
 		cmocka_unit_test(test_corpus),
 		cmocka_unit_test(test_soup),
 		cmocka_unit_test(test_long_lines),

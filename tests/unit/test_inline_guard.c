@@ -387,6 +387,45 @@ static void test_random_fragments(void **state)
 	buffer_finish(&text);
 }
 
+static void append_repeated(struct buffer *text, const char *piece, size_t times)
+{
+	while (times--) {
+		buffer_append_str(text, piece);
+	}
+}
+
+/* However many were opened before, it is the last 32 that count, and those only. */
+static void test_many_openers(void **state)
+{
+	struct buffer text = {0};
+	struct buffer want = {0};
+	for (size_t openers = 1; openers <= 600; openers += openers < 40 ? 1 : 37) {
+		size_t kept = openers < 32 ? openers : 32;
+		buffer_clear(&text);
+		append_repeated(&text, "**a ", openers);
+		append_repeated(&text, "b** ", kept - 1);
+		assert_true(inline_guard_is_open(text.data, text.len));
+		buffer_append_str(&text, "b** ");
+		assert_false(inline_guard_is_open(text.data, text.len));
+
+		/* One is left open, and healed where it stands. */
+		buffer_clear(&text);
+		buffer_clear(&want);
+		append_repeated(&text, "[a ", openers);
+		append_repeated(&want, "[a ", openers - kept);
+		buffer_append_str(&want, "a ");
+		append_repeated(&want, "[a ", kept - 1);
+		append_repeated(&text, "b] ", kept - 1);
+		append_repeated(&want, "b] ", kept - 1);
+		struct buffer healed = heal(text.data, text.len);
+		assert_int_equal(healed.len, want.len);
+		assert_memory_equal(healed.data, want.data, want.len);
+		buffer_finish(&healed);
+	}
+	buffer_finish(&text);
+	buffer_finish(&want);
+}
+
 /* A megabyte of each, while the test's time limit lasts. */
 static void test_large_texts(void **state)
 {
@@ -420,6 +459,7 @@ int main(void)
 		cmocka_unit_test(test_blocks),
 		cmocka_unit_test(test_fences_are_left_alone),
 		cmocka_unit_test(test_appends),
+		cmocka_unit_test(test_many_openers),
 		cmocka_unit_test(test_prefixes),
 		cmocka_unit_test(test_prefixes_of_corpus),
 		cmocka_unit_test(test_random_fragments),

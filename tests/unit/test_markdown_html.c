@@ -1,4 +1,6 @@
+#include "cmark_oracle.h"
 #include "corpus.h"
+#include "holdfast/inline_guard.h"
 #include "holdfast/markdown_html.h"
 
 #include <cmark-gfm-core-extensions.h>
@@ -49,7 +51,7 @@ static char *render_plain(const char *text, size_t len)
 		cmark_parser_attach_syntax_extension(
 			parser, cmark_find_syntax_extension(extensions[i]));
 	}
-	cmark_parser_feed(parser, text, len);
+	oracle_feed(parser, text, len);
 	cmark_node *document = cmark_parser_finish(parser);
 	char *html = cmark_render_html(document, CMARK_OPT_DEFAULT, NULL);
 	cmark_node_free(document);
@@ -377,6 +379,24 @@ static const char *const attacks[] = {
 	"[^1]\n\n[^1]: <script>",
 	"<a\nhref=\"javascript:alert(1)\"\n>b</a>",
 	"<details open ontoggle=alert(1)>",
+	"[a](java&Tab;script&colon;alert(1))",
+	"[a](<java\tscript:b>)",
+	"[a](\x01javascript:b)",
+	"[a](/&Tab;/b)",
+	"[a](&bsol;&bsol;b)",
+	"[b]: javascript:c\n[a][b]",
+	"[b]: <//c> \"\\\" onclick=\\\"d\"\n![a][b]",
+	"- [b]: data:c\n\n  ![a][b]",
+	"![![a\" onerror=\"b](c)](d)",
+	"![`\" onerror=\"b`](c)",
+	"~~~x\"onclick=\"a\nb\n~~~",
+	"| a |\n|:-\" onclick=\"b|\n",
+	"| a |\n|:-:|\n| </td><td onclick=b> |\n",
+	"&lt;&#60;&#x3c;&amp;lt;script>",
+	"<noscript><p title=\"</noscript><img src=x onerror=a>\">",
+	"<svg></p><style><a id=\"</style><img src=x onerror=a>\">",
+	"*`<img src=x onerror=a>*`[b](javascript:c)~~<!--~~-->",
+	"<div\n\n[a](javascript:b)\n\n<img src=x onerror=c>",
 };
 
 static void test_attack_collection(void **state)
@@ -395,6 +415,32 @@ static void test_attack_collection(void **state)
 		assert_safe(text.data, text.len);
 	}
 	buffer_finish(&text);
+}
+
+/*
+ * A preview shows a text that is cut anywhere, healed; the rest of a cut block follows a context.
+ */
+static void test_attacks_cut_anywhere(void **state)
+{
+	static const char *const contexts[] = {
+		"```c\n", "| a |\n|:--|\n", "- a\n", "> ", "<div>\n"};
+	struct buffer healed;
+	buffer_init(&healed);
+	for (size_t i = 0; i < COUNT(attacks); i++) {
+		for (size_t len = 0; len <= strlen(attacks[i]); len++) {
+			assert_safe(attacks[i], len);
+			buffer_clear(&healed);
+			inline_guard_heal(attacks[i], len, &healed);
+			assert_safe(buffer_cstr(&healed), healed.len);
+		}
+		for (size_t context = 0; context < COUNT(contexts); context++) {
+			struct buffer html =
+				render_with(contexts[context], attacks[i], strlen(attacks[i]));
+			assert_null(find_unsafe(html.data));
+			buffer_finish(&html);
+		}
+	}
+	buffer_finish(&healed);
 }
 
 static void test_random_fragments(void **state)
@@ -479,6 +525,19 @@ static void test_equals_plain_renderer(void **state)
 	}
 }
 
+/* The tree of some of these has just no room in the memory that small documents are parsed in. */
+static void test_equals_plain_renderer_when_large(void **state)
+{
+	struct buffer text = {0};
+	for (int i = 0; i < 4; i++) {
+		buffer_append_str(&text, ordinary);
+	}
+	for (size_t len = strlen(ordinary); len <= text.len; len += 3) {
+		assert_same_as_plain(text.data, len);
+	}
+	buffer_finish(&text);
+}
+
 static void visit_every_prefix(void *arg, const char *name, const char *text, size_t len)
 {
 	for (size_t end = 0; end <= len; end++) {
@@ -500,11 +559,13 @@ int main(void)
 		cmocka_unit_test(test_addresses),
 		cmocka_unit_test(test_languages),
 		cmocka_unit_test(test_attack_collection),
+		cmocka_unit_test(test_attacks_cut_anywhere),
 		cmocka_unit_test(test_random_fragments),
 		cmocka_unit_test(test_any_bytes),
 		cmocka_unit_test(test_context),
 		cmocka_unit_test(test_appends),
 		cmocka_unit_test(test_equals_plain_renderer),
+		cmocka_unit_test(test_equals_plain_renderer_when_large),
 		cmocka_unit_test(test_equals_plain_renderer_on_corpus),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

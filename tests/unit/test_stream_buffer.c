@@ -198,6 +198,45 @@ static void closable_blocks_end_at_another_input(void **state)
 	(void)state;
 }
 
+/** The first marks of a list, table or fence hold, though they may turn out to be none. */
+static void what_may_become_such_a_block_holds(void **state)
+{
+	static const char *const undecided[] = {"-", "- ", "1", "12.", "1. ", "* ", "`", "``", "~~",
+		"text\n-", "text\n``", "text\n```c", "|", "| a | b", "a |", "a | b\n", "a | b\n ",
+		"| a |\n|", "a | b\n:-", "text\n| a |\n|-", "| a |\n|-|"};
+	static const char *const plain[] = {"text", "-a", "12a", "**", "text\n", "text\nmore",
+		"a\n", "a | b\nc", "a | b\n\n", "`a", "#", "# a | b"};
+	for (size_t i = 0; i < sizeof(undecided) / sizeof(undecided[0]); i++) {
+		struct stream_bench b;
+		stream_bench_init(&b);
+		stream_bench_say(&b, undecided[i]);
+		assert_int_equal(stream_bench_put(&b, EVENT_TOOL_CALL), 2);
+		assert_int_equal(stream_buffer_emitted_seq(b.sb), 0);
+		assert_int_equal(stream_bench_put(&b, EVENT_PERMISSION_REQUEST), 3);
+		assert_int_equal(stream_buffer_emitted_seq(b.sb), 3);
+		stream_bench_finish(&b);
+	}
+	for (size_t i = 0; i < sizeof(plain) / sizeof(plain[0]); i++) {
+		struct stream_bench b;
+		stream_bench_init(&b);
+		stream_bench_say(&b, plain[i]);
+		assert_int_equal(stream_bench_put(&b, EVENT_TOOL_CALL), 2);
+		assert_int_equal(stream_buffer_emitted_seq(b.sb), 2);
+		stream_bench_finish(&b);
+	}
+	(void)state;
+}
+
+static void a_tool_call_does_not_cost_the_table(void **state)
+{
+	struct stream_bench *b = *state;
+	stream_bench_say(b, "| a | b |\n|-");
+	stream_bench_put(b, EVENT_TOOL_CALL);
+	stream_bench_say(b, "|-|\n| 1 | 2 |\n\nText");
+	stream_bench_expect(
+		b, "(2 tool_call); 1 message [| a | b |¶|-|-|¶| 1 | 2 |¶¶]; 2 tool_call");
+}
+
 static void a_closed_fence_holds_nothing(void **state)
 {
 	struct stream_bench *b = *state;
@@ -337,6 +376,8 @@ int main(void)
 		TEST(text_without_an_id_is_of_the_message_before_it),
 		TEST(blocks_hold),
 		TEST(closable_blocks_end_at_another_input),
+		TEST(what_may_become_such_a_block_holds),
+		TEST(a_tool_call_does_not_cost_the_table),
 		TEST(a_closed_fence_holds_nothing),
 		TEST(a_closed_block_lets_the_held_out_at_the_next_text),
 		TEST(everything_else_flushes_a_paragraph),

@@ -199,6 +199,20 @@ static void held_is_never_stuck(void **state)
 	stream_bench_expect(b, "5 message [b¶¶] continues 1 context [- &#32;]; 6 tool_call");
 }
 
+/** What was no list after all ends like a paragraph: nothing continues it. */
+static void held_by_first_marks_is_never_stuck(void **state)
+{
+	struct stream_bench *b = *state;
+	stream_bench_say(b, "-");
+	stream_bench_put(b, EVENT_TOOL_CALL);
+	wait_until(b, 1500, STREAM_FLUSH_BLOCK);
+	stream_bench_expect(b, "(2 tool_call); 1 message [-]; 2 tool_call");
+	stream_bench_say(b, "5 degrees | cold");
+	stream_bench_put(b, EVENT_TOOL_CALL);
+	wait_until(b, 2000, STREAM_FLUSH_BLOCK);
+	stream_bench_expect(b, "(4 tool_call); 3 message [5 degrees | cold]; 4 tool_call");
+}
+
 static void held_in_a_fence_waits_for_two_seconds(void **state)
 {
 	struct stream_bench *b = *state;
@@ -388,6 +402,7 @@ int main(void)
 		TEST(a_table_is_continued_with_its_header),
 		TEST(a_thought_goes_out_after_a_while),
 		TEST(held_is_never_stuck),
+		TEST(held_by_first_marks_is_never_stuck),
 		TEST(held_in_a_fence_waits_for_two_seconds),
 		TEST(a_paragraph_is_cut_at_4_kib),
 		TEST(an_unmatched_marker_makes_4_kib_wait),

@@ -5,6 +5,7 @@
 #include "corpus.h"
 #include "random.h"
 #include "stream_bench.h"
+#include "text.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -27,28 +28,6 @@ static const char *const texts[] = {
 	"-\n-\n\n*\n+ +\n- - -\n10. ten\n\n[a]: b\n[c]: d 'e'\ntext\n---\n",
 };
 
-static bool is_boundary(const char *text, size_t len, size_t at)
-{
-	return at >= len || ((unsigned char)text[at] & 0xc0) != 0x80;
-}
-
-static size_t next_boundary(const char *text, size_t len, size_t at)
-{
-	do {
-		at++;
-	} while (!is_boundary(text, len, at));
-	return at;
-}
-
-static void fail_text(const char *what, const char *text, size_t len, size_t at)
-{
-	struct buffer shown = {0};
-	buffer_append_json(&shown, text, len);
-	print_error("%s, at byte %zu of %s\n", what, at, buffer_cstr(&shown));
-	buffer_finish(&shown);
-	fail();
-}
-
 /* --- chunks --- */
 
 static void assert_same_log(
@@ -57,7 +36,7 @@ static void assert_same_log(
 	stream_bench_end_turn(b);
 	if (b->log.len != want->len || memcmp(b->log.data, want->data, want->len) != 0) {
 		print_error("cut:   %s\n", buffer_cstr(&b->log));
-		fail_text("other events than in one piece", text, len, at);
+		text_fail("other events than in one piece", text, len, at);
 	}
 	stream_bench_finish(b);
 }
@@ -73,7 +52,7 @@ static void say_in_chunks(
 	for (size_t at = 0; at < len; at = end) {
 		end = at;
 		for (size_t n = 1 + random_below(r, (uint32_t)longest); n && end < len; n--) {
-			end = next_boundary(text, len, end);
+			end = text_next(text, len, end);
 		}
 		stream_bench_say_n(b, text + at, end - at);
 		if (random_below(r, 64) == 0) {
@@ -90,7 +69,7 @@ static void check_chunks(const char *text, size_t len, size_t block_size, struct
 	whole.limits.paragraph_flush_size = block_size / 4;
 	stream_bench_say_n(&whole, text, len);
 	stream_bench_end_turn(&whole);
-	for (size_t at = 1; at < len; at = next_boundary(text, len, at)) {
+	for (size_t at = 1; at < len; at = text_next(text, len, at)) {
 		struct stream_bench b;
 		stream_bench_init(&b);
 		b.limits = whole.limits;
@@ -135,7 +114,8 @@ static void events_of_the_corpus_do_not_depend_on_chunks(void **state)
 static void events_of_long_texts_do_not_depend_on_chunks(void **state)
 {
 	static const char *const words[] = {"word ", "more words", "é", "long line of text\n",
-		"a b c ", "line\n", "**bold** ", "`code`", "**b ", "** ", "x\n", "`"};
+		"a b c ", "line\n", "**bold** ", "`code`", "line\r\n", "line\r", "**b ", "** ",
+		"x\n", "`"};
 	struct random r = {4};
 	uint64_t events = 0;
 	for (int round = 0; round < 30; round++) {
@@ -145,7 +125,7 @@ static void events_of_long_texts_do_not_depend_on_chunks(void **state)
 		buffer_append_str(&text, round % 3 ? "" : "- ");
 		while (text.len < 30000) {
 			buffer_append_str(
-				&text, words[random_below(&r, random_below(&r, 300) ? 8 : 12)]);
+				&text, words[random_below(&r, random_below(&r, 300) ? 10 : 14)]);
 		}
 		stream_bench_say_n(&whole, text.data, text.len);
 		events += whole.last_seq;
@@ -160,6 +140,31 @@ static void events_of_long_texts_do_not_depend_on_chunks(void **state)
 		buffer_finish(&text);
 	}
 	assert_true(events > 60);
+	(void)state;
+}
+
+/** Text without an id behind a cut: whose it is must not depend on the chunks either. */
+static void messages_behind_a_cut_do_not_depend_on_chunks(void **state)
+{
+	static const char *const after[] = {"# b\n", "|-|\n|-|\n", "\n\n- b\n", "b\n\nc\n", "***\n",
+		"b\n| a |\n|---|\n", "\nb\n|-|\n"};
+	for (size_t i = 0; i < sizeof(after) / sizeof(after[0]); i++) {
+		struct stream_bench whole;
+		struct stream_bench b;
+		stream_bench_init(&whole);
+		stream_bench_init(&b);
+		stream_bench_say_as(&whole, "m1", "a\n");
+		stream_bench_say_as(&b, "m1", "a\n");
+		stream_buffer_flush(whole.sb, STREAM_FLUSH_BLOCK);
+		stream_buffer_flush(b.sb, STREAM_FLUSH_BLOCK);
+		stream_bench_say_n(&whole, after[i], strlen(after[i]));
+		for (const char *at = after[i]; *at; at++) {
+			stream_bench_say_n(&b, at, 1);
+		}
+		stream_bench_end_turn(&whole);
+		assert_same_log(&b, &whole.log, after[i], strlen(after[i]), 1);
+		stream_bench_finish(&whole);
+	}
 	(void)state;
 }
 
@@ -214,8 +219,8 @@ static void check_tool_at(const char *text, size_t len, const struct ends *ends,
 	stream_bench_say_n(&b, text, at);
 	uint64_t seq = stream_bench_put(&b, EVENT_TOOL_CALL);
 	size_t before = b.last_seq == seq ? b.text.len : 0;
-	for (size_t i = at; i < len; i = next_boundary(text, len, i)) {
-		stream_bench_say_n(&b, text + i, next_boundary(text, len, i) - i);
+	for (size_t i = at; i < len; i = text_next(text, len, i)) {
+		stream_bench_say_n(&b, text + i, text_next(text, len, i) - i);
 		before = before || b.last_seq < seq ? before : b.text.len;
 	}
 	bool held = before == 0 && at > 0;
@@ -228,10 +233,10 @@ static void check_tool_at(const char *text, size_t len, const struct ends *ends,
 	bool inside = is_inside_block(text + start, at - start);
 	if (b.text.len > len || memcmp(b.text.data, text, b.text.len) != 0 ||
 		strspn(text + b.text.len, " \t\r\n") != len - b.text.len) {
-		fail_text("the messages are not the text", text, len, at);
+		text_fail("the messages are not the text", text, len, at);
 	}
 	if (inside && !held && before != ends->at[i]) {
-		fail_text("the tool call broke a block", text, len, at);
+		text_fail("the tool call broke a block", text, len, at);
 	}
 	stream_bench_finish(&b);
 }
@@ -242,7 +247,7 @@ static void visit_tools(void *arg, const char *name, const char *text, size_t le
 	struct buffer copy = {0};
 	buffer_append(&copy, text, len);
 	find_ends(text, len, &ends);
-	for (size_t at = 0; at <= len; at = next_boundary(text, len, at)) {
+	for (size_t at = 0; at <= len; at = text_next(text, len, at)) {
 		check_tool_at(buffer_cstr(&copy), len, &ends, at);
 	}
 	buffer_finish(&copy);
@@ -283,7 +288,7 @@ static void check_turn(struct story *s)
 	const char *said = buffer_cstr(&s->said);
 	if (len > s->said.len || (len && memcmp(got, said, len) != 0) ||
 		strspn(said + len, " \t\r\n") != s->said.len - len) {
-		fail_text("the messages are not what was said", said, s->said.len, len);
+		text_fail("the messages are not what was said", said, s->said.len, len);
 	}
 	buffer_clear(&s->said);
 	s->turn_start = s->bench.text.len;
@@ -513,6 +518,7 @@ int main(void)
 		cmocka_unit_test(events_do_not_depend_on_chunks),
 		cmocka_unit_test(events_of_the_corpus_do_not_depend_on_chunks),
 		cmocka_unit_test(events_of_long_texts_do_not_depend_on_chunks),
+		cmocka_unit_test(messages_behind_a_cut_do_not_depend_on_chunks),
 		cmocka_unit_test(a_tool_call_never_breaks_a_block),
 		cmocka_unit_test(whatever_comes_is_emitted_once_and_in_order),
 		cmocka_unit_test(a_saved_state_goes_on_the_same),

@@ -1,0 +1,59 @@
+/*
+ * Looking for certain bytes eight at a time, for the few loops that go over all the text there is.
+ * A function tells bytes of a word by their highest bits; above the first byte found the result may
+ * be wrong, so that only bytes_first() may be asked of it. Words are little-endian on any machine.
+ */
+#ifndef HOLDFAST_BYTES_H
+#define HOLDFAST_BYTES_H
+
+#include <endian.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#define BYTES_WORD sizeof(uint64_t)
+#define BYTES_ONES UINT64_C(0x0101010101010101)
+#define BYTES_HIGH UINT64_C(0x8080808080808080)
+
+static inline uint64_t bytes_load(const char *at)
+{
+	uint64_t word;
+	memcpy(&word, at, sizeof(word));
+	return le64toh(word);
+}
+
+/** The bytes below `limit`, which is at most 128. */
+static inline uint64_t bytes_below(uint64_t word, unsigned char limit)
+{
+	return (word - BYTES_ONES * limit) & ~word & BYTES_HIGH;
+}
+
+static inline uint64_t bytes_equal(uint64_t word, unsigned char c)
+{
+	return bytes_below(word ^ (BYTES_ONES * c), 1);
+}
+
+/** The index of the first byte found; `found` is not 0. */
+static inline size_t bytes_first(uint64_t found)
+{
+	return (size_t)__builtin_ctzll(found) / 8;
+}
+
+/** Where the first `a` or `b` is, or `len`. */
+static inline size_t bytes_find_two(const char *text, size_t len, unsigned char a, unsigned char b)
+{
+	size_t at = 0;
+	for (; len - at >= BYTES_WORD; at += BYTES_WORD) {
+		uint64_t word = bytes_load(text + at);
+		uint64_t found = bytes_equal(word, a) | bytes_equal(word, b);
+		if (found) {
+			return at + bytes_first(found);
+		}
+	}
+	while (at < len && (unsigned char)text[at] != a && (unsigned char)text[at] != b) {
+		at++;
+	}
+	return at;
+}
+
+#endif
