@@ -110,6 +110,26 @@ static void begin_text(struct stream_buffer *sb)
 	assert(end == BLOCK_SCANNER_NO_END);
 }
 
+/**
+ * How many blanks at the end of the open text are the indentation of what comes next: they stand
+ * below a block that is complete. In a list they would only mean something to an item of it.
+ */
+static size_t next_indentation(const struct stream_buffer *sb)
+{
+	const struct buffer *text = &sb->open.text;
+	enum block_kind kind = block_scanner_kind(sb->scanner);
+	size_t blanks = 0;
+	if (kind == BLOCK_LIST || kind == BLOCK_QUOTE || !block_scanner_closable(sb->scanner)) {
+		return 0;
+	}
+	for (const char *at = text->data + text->len; at > text->data; at--, blanks++) {
+		if (at[-1] != ' ' && at[-1] != '\t') {
+			break;
+		}
+	}
+	return blanks;
+}
+
 /** Ends the open block for good: the next text begins a new one. Blanks alone stay for it. */
 static void end_block(struct stream_buffer *sb)
 {
@@ -118,8 +138,9 @@ static void end_block(struct stream_buffer *sb)
 		return; /* at the beginning already */
 	}
 	if (open->seq) {
-		stream_emit_message(sb, open->text.len);
-		drop_text(open, open->text.len);
+		size_t len = open->text.len - next_indentation(sb);
+		stream_emit_message(sb, len);
+		drop_text(open, len);
 	}
 	stream_emit_all_held(sb);
 	open->continues = 0;
@@ -186,10 +207,11 @@ static void open_if_needed(struct stream_buffer *sb, const struct stream_input *
 }
 
 /**
- * The size rules, which look at the text alone: a paragraph is cut at the end of a line beyond
- * paragraph_flush_size, any block at block_size. Looking for unmatched markers costs a pass over
- * the text, so it is done again only when a quarter more has come: at most five passes in all.
- * A line ends in '\n' here: whether a '\r' is the end of one, only the next chunk would tell.
+ * The size rules, which look at the text alone: a paragraph is cut at the end of a line (one that
+ * is not the header row of a table) beyond paragraph_flush_size, any block at block_size. Looking
+ * for unmatched markers costs a pass over the text, so it is done again only when a quarter more
+ * has come: at most five passes in all. A line ends in '\n' here: whether a '\r' is the end of one,
+ * only the next chunk would tell.
  */
 static void flush_by_size(struct stream_buffer *sb)
 {
@@ -205,6 +227,7 @@ static void flush_by_size(struct stream_buffer *sb)
 	}
 	if (!open->seq || open->text.len < sb->sizes.paragraph ||
 		block_scanner_kind(sb->scanner) != BLOCK_PARAGRAPH ||
+		block_scanner_may_be_table(sb->scanner) ||
 		open->text.data[open->text.len - 1] != '\n' ||
 		open->text.len < open->guard_checked + open->guard_checked / 4) {
 		return;
