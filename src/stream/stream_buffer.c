@@ -187,8 +187,11 @@ static bool must_hold(struct stream_buffer *sb)
 
 /* --- text --- */
 
-/** Gives the open text its seq once there is more than blanks in it. */
-static void open_if_needed(struct stream_buffer *sb, const struct stream_input *in)
+/**
+ * Gives the open text its seq once there is more than blanks in it. Its first `before` bytes came
+ * before this input: they were not yet known to be another block than the one in front of them.
+ */
+static void open_if_needed(struct stream_buffer *sb, const struct stream_input *in, size_t before)
 {
 	struct open_text *open = &sb->open;
 	if (open->seq || !open->has_ink) {
@@ -198,8 +201,9 @@ static void open_if_needed(struct stream_buffer *sb, const struct stream_input *
 	open->ts = in->ts;
 	open->turn = in->turn;
 	open->inherits_id = open->continues && !in->message_id;
-	if (open->inherits_id) {
-		return;
+	bool begun = !in->message_id && !text_is_blank(open->text.data, before);
+	if (open->inherits_id || begun) {
+		return; /* it is of the message of the block in front of it */
 	}
 	open->has_message_id = in->message_id != NULL;
 	open->message_id.len = 0;
@@ -295,7 +299,7 @@ static uint64_t put_text(struct stream_buffer *sb, const struct stream_input *in
 		open->has_ink = open->has_ink || !text_is_blank(in->data + at, used);
 		if (end != BLOCK_SCANNER_NO_END) {
 			if (!text_is_blank(open->text.data, open->lead + end)) {
-				open_if_needed(sb, in);
+				open_if_needed(sb, in, start);
 				first = first ? first : open->seq;
 			}
 			size_t had = open->text.len;
@@ -306,7 +310,7 @@ static uint64_t put_text(struct stream_buffer *sb, const struct stream_input *in
 					: first; /* the block ended in front of the chunk */
 			start -= gone < start ? gone : start;
 		}
-		open_if_needed(sb, in);
+		open_if_needed(sb, in, start);
 		first = first ? first : open->seq;
 		if (at + used == in->data_len || is_char_start(in->data[at + used])) {
 			flush_by_size(sb);
@@ -485,7 +489,8 @@ void stream_buffer_get_open(const struct stream_buffer *sb, struct stream_open *
 		ret_open->len = sb->thought->data.len;
 	} else if (sb->open.seq) {
 		size_t decided = sb->open.lead + block_scanner_decided(sb->scanner);
-		size_t len = decided < sb->open.text.len ? decided : sb->open.text.len;
+		size_t certain = sb->open.text.len - next_indentation(sb);
+		size_t len = decided < certain ? decided : certain;
 		ret_open->seq = sb->open.seq;
 		ret_open->type = EVENT_AGENT_MESSAGE;
 		ret_open->text = sb->open.text.data;
