@@ -16,7 +16,6 @@ static void open_reset(struct open_text *open)
 	open->lead = 0;
 	open->message_id.len = 0;
 	open->has_message_id = false;
-	open->inherits_id = false;
 	open->continues = 0;
 	open->guard_checked = 0;
 }
@@ -91,7 +90,6 @@ static void close_block_at(struct stream_buffer *sb, size_t end)
 		drop_text(open, end);
 	} else {
 		open->lead = end;
-		open->has_message_id = open->has_message_id && !open->inherits_id;
 	}
 	open->continues = 0;
 }
@@ -187,11 +185,18 @@ static bool must_hold(struct stream_buffer *sb)
 
 /* --- text --- */
 
-/**
- * Gives the open text its seq once there is more than blanks in it. Its first `before` bytes came
- * before this input: they were not yet known to be another block than the one in front of them.
- */
-static void open_if_needed(struct stream_buffer *sb, const struct stream_input *in, size_t before)
+/** Text without an id is of the message that the text before it in the turn was of. */
+static void take_message_id(struct stream_buffer *sb, const struct stream_input *in)
+{
+	if (in->message_id) {
+		sb->has_message_id = true;
+		buffer_clear(&sb->message_id);
+		buffer_append(&sb->message_id, in->message_id, in->message_id_len);
+	}
+}
+
+/** Gives the open text its seq once there is more than blanks in it. */
+static void open_if_needed(struct stream_buffer *sb, const struct stream_input *in)
 {
 	struct open_text *open = &sb->open;
 	if (open->seq || !open->has_ink) {
@@ -200,14 +205,9 @@ static void open_if_needed(struct stream_buffer *sb, const struct stream_input *
 	open->seq = sb->next_seq++;
 	open->ts = in->ts;
 	open->turn = in->turn;
-	open->inherits_id = open->continues && !in->message_id;
-	bool begun = !in->message_id && !text_is_blank(open->text.data, before);
-	if (open->inherits_id || begun) {
-		return; /* it is of the message of the block in front of it */
-	}
-	open->has_message_id = in->message_id != NULL;
-	open->message_id.len = 0;
-	buffer_append(&open->message_id, in->message_id, in->message_id ? in->message_id_len : 0);
+	open->has_message_id = sb->has_message_id;
+	buffer_clear(&open->message_id);
+	buffer_append(&open->message_id, sb->message_id.data, sb->message_id.len);
 }
 
 /**
@@ -287,6 +287,7 @@ static uint64_t put_text(struct stream_buffer *sb, const struct stream_input *in
 	if (is_other_message(open, in)) {
 		end_block(sb);
 	}
+	take_message_id(sb, in);
 	uint64_t first = open->seq; /* of the event that the chunk's first byte is in */
 	size_t start = open->text.len; /* where that byte stands in the open text */
 	open->last_ts = in->ts;
@@ -299,7 +300,7 @@ static uint64_t put_text(struct stream_buffer *sb, const struct stream_input *in
 		open->has_ink = open->has_ink || !text_is_blank(in->data + at, used);
 		if (end != BLOCK_SCANNER_NO_END) {
 			if (!text_is_blank(open->text.data, open->lead + end)) {
-				open_if_needed(sb, in, start);
+				open_if_needed(sb, in);
 				first = first ? first : open->seq;
 			}
 			size_t had = open->text.len;
@@ -310,7 +311,7 @@ static uint64_t put_text(struct stream_buffer *sb, const struct stream_input *in
 					: first; /* the block ended in front of the chunk */
 			start -= gone < start ? gone : start;
 		}
-		open_if_needed(sb, in, start);
+		open_if_needed(sb, in);
 		first = first ? first : open->seq;
 		if (at + used == in->data_len || is_char_start(in->data[at + used])) {
 			flush_by_size(sb);
@@ -434,6 +435,8 @@ void stream_buffer_finish_turn(struct stream_buffer *sb)
 	/* Blank lines that come after the last block of a turn belong to no event. */
 	open_reset(&sb->open);
 	block_scanner_reset(sb->scanner);
+	sb->has_message_id = false;
+	buffer_clear(&sb->message_id);
 	sb->thought_is_newest = false;
 }
 
@@ -535,6 +538,8 @@ void stream_buffer_drop_all(struct stream_buffer *sb)
 	held_destroy(sb->thought);
 	sb->thought = NULL;
 	sb->thought_is_newest = false;
+	sb->has_message_id = false;
+	buffer_clear(&sb->message_id);
 	open_reset(&sb->open);
 	block_scanner_reset(sb->scanner);
 }
@@ -548,5 +553,6 @@ void stream_buffer_destroy(struct stream_buffer *sb)
 	block_scanner_destroy(sb->scanner);
 	buffer_finish(&sb->open.text);
 	buffer_finish(&sb->open.message_id);
+	buffer_finish(&sb->message_id);
 	free(sb);
 }
