@@ -25,7 +25,7 @@ struct stream_input {
 		type; /* EVENT_MESSAGE_CHUNK, EVENT_THOUGHT_CHUNK or a type to emit as it is */
 	const char *type_name; /* for EVENT_CUSTOM */
 	size_t type_len;
-	const char *message_id; /* NULL: none */
+	const char *message_id; /* NULL: none; of text: that of the text before it in the turn */
 	size_t message_id_len;
 	const char *data; /* text of a chunk (valid UTF-8), else a JSON object */
 	size_t data_len;

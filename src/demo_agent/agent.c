@@ -12,12 +12,12 @@ enum {
 
 static struct buffer *out(struct demo_agent *agent)
 {
-	return demo_io_out(&agent->io);
+	return agent_io_out(&agent->io);
 }
 
 static void refuse_params(struct demo_agent *agent, json_t *id, const char *why)
 {
-	demo_put_error(out(agent), id, DEMO_INVALID_PARAMS, why);
+	agent_rpc_put_error(out(agent), id, AGENT_RPC_INVALID_PARAMS, why);
 }
 
 /* A string that is one for C too, or NULL. */
@@ -57,7 +57,7 @@ static void do_initialize(struct demo_agent *agent, json_t *id, const json_t *pa
 		"Holdfast demo agent", "version", HOLDFAST_VERSION);
 	json_t *capabilities = json_pack("{s:b, s:{s:b, s:b, s:b}}", "loadSession", 0,
 		"promptCapabilities", "image", 0, "audio", 0, "embeddedContext", 0);
-	demo_put_result(out(agent), id,
+	agent_rpc_put_result(out(agent), id,
 		json_pack("{s:i, s:o, s:o, s:[]}", "protocolVersion", PROTOCOL_VERSION, "agentInfo",
 			info, "agentCapabilities", capabilities, "authMethods"));
 }
@@ -68,7 +68,7 @@ static void do_authenticate(struct demo_agent *agent, json_t *id, const json_t *
 		refuse_params(agent, id, "methodId must be a string");
 		return;
 	}
-	demo_put_result(out(agent), id, json_object());
+	agent_rpc_put_result(out(agent), id, json_object());
 }
 
 static struct demo_session *create_session(struct demo_agent *agent, const char *cwd)
@@ -92,10 +92,10 @@ static void do_new_session(struct demo_agent *agent, json_t *id, const json_t *p
 	} else if (!json_is_array(json_object_get(params, "mcpServers"))) {
 		refuse_params(agent, id, "mcpServers must be an array");
 	} else if (agent->session_count == DEMO_SESSIONS_MAX) {
-		demo_put_error(out(agent), id, DEMO_INTERNAL_ERROR, "too many sessions");
+		agent_rpc_put_error(out(agent), id, AGENT_RPC_INTERNAL_ERROR, "too many sessions");
 	} else {
 		struct demo_session *session = create_session(agent, cwd);
-		demo_put_result(out(agent), id, json_pack("{s:s}", "sessionId", session->id));
+		agent_rpc_put_result(out(agent), id, json_pack("{s:s}", "sessionId", session->id));
 	}
 }
 
@@ -130,7 +130,7 @@ static void do_prompt(struct demo_agent *agent, json_t *id, const json_t *params
 	} else if (!take_prompt(json_object_get(params, "prompt"), &text)) {
 		refuse_params(agent, id, "prompt must be an array of content blocks");
 	} else if (demo_turn_is_on(session)) {
-		demo_put_error(out(agent), id, DEMO_INVALID_REQUEST,
+		agent_rpc_put_error(out(agent), id, AGENT_RPC_INVALID_REQUEST,
 			"a prompt is running in this session");
 	} else {
 		demo_turn_start(session, id, text.data, text.len);
@@ -167,9 +167,10 @@ static void on_request(struct demo_agent *agent, const char *name, json_t *id, c
 		}
 	}
 	if (!method) {
-		demo_put_error(out(agent), id, DEMO_METHOD_NOT_FOUND, "method not found");
+		agent_rpc_put_error(out(agent), id, AGENT_RPC_METHOD_NOT_FOUND, "method not found");
 	} else if (method->needs_initialize && !agent->is_initialized) {
-		demo_put_error(out(agent), id, DEMO_INVALID_REQUEST, "initialize comes first");
+		agent_rpc_put_error(
+			out(agent), id, AGENT_RPC_INVALID_REQUEST, "initialize comes first");
 	} else if (!json_is_object(params)) {
 		refuse_params(agent, id, "params must be an object");
 	} else {
@@ -210,7 +211,7 @@ static void on_message(struct demo_agent *agent, const json_t *message)
 	bool has_good_id = !id || json_is_string(id) || json_is_number(id) || json_is_null(id);
 	if (!version || strcmp(version, "2.0") != 0 || !has_good_id ||
 		(!name && !is_response(message))) {
-		demo_put_error(out(agent), has_good_id ? id : NULL, DEMO_INVALID_REQUEST,
+		agent_rpc_put_error(out(agent), has_good_id ? id : NULL, AGENT_RPC_INVALID_REQUEST,
 			"not a JSON-RPC 2.0 message");
 	} else if (!name) {
 		on_response(agent, message);
@@ -234,7 +235,7 @@ static void on_line(void *owner, const char *line, size_t len)
 	if (message) {
 		on_message(agent, message);
 	} else {
-		demo_put_error(out(agent), NULL, DEMO_PARSE_ERROR, "parse error");
+		agent_rpc_put_error(out(agent), NULL, AGENT_RPC_PARSE_ERROR, "parse error");
 	}
 	json_decref(message);
 }
@@ -242,7 +243,7 @@ static void on_line(void *owner, const char *line, size_t len)
 static void on_line_too_long(void *owner)
 {
 	struct demo_agent *agent = owner;
-	demo_put_error(out(agent), NULL, DEMO_PARSE_ERROR, "line too long");
+	agent_rpc_put_error(out(agent), NULL, AGENT_RPC_PARSE_ERROR, "line too long");
 }
 
 static void close_all(struct demo_agent *agent)
@@ -251,7 +252,7 @@ static void close_all(struct demo_agent *agent)
 		return;
 	}
 	agent->is_closed = true;
-	demo_io_close(&agent->io);
+	agent_io_close(&agent->io);
 	for (size_t i = 0; i < sizeof(agent->signals) / sizeof(agent->signals[0]); i++) {
 		uv_close((uv_handle_t *)&agent->signals[i], NULL);
 	}
@@ -265,7 +266,7 @@ static void on_drained(void *owner)
 {
 	struct demo_agent *agent = owner;
 	if (agent->is_exiting) {
-		if (demo_io_is_empty(&agent->io)) {
+		if (agent_io_is_empty(&agent->io)) {
 			close_all(agent);
 		}
 		return;
@@ -285,7 +286,7 @@ static void on_signal(uv_signal_t *handle, int number)
 	close_all(handle->data);
 }
 
-static const struct demo_io_ops io_ops = {
+static const struct agent_io_ops io_ops = {
 	.line = on_line,
 	.line_too_long = on_line_too_long,
 	.drained = on_drained,
@@ -297,7 +298,7 @@ int demo_agent_start(struct demo_agent *agent, uv_loop_t *loop, long rate)
 	static const int numbers[] = {SIGTERM, SIGINT};
 	*agent = (struct demo_agent){.loop = loop, .rate = rate};
 	list_init(&agent->sessions);
-	int r = demo_io_open(&agent->io, loop, &io_ops, agent);
+	int r = agent_io_open(&agent->io, loop, &io_ops, agent);
 	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]) && !r; i++) {
 		r = uv_signal_init(loop, &agent->signals[i]);
 		agent->signals[i].data = agent;
@@ -317,14 +318,14 @@ void demo_agent_finish(struct demo_agent *agent)
 		free(session->cwd);
 		free(session);
 	}
-	demo_io_finish(&agent->io);
+	agent_io_finish(&agent->io);
 }
 
 void demo_agent_exit(struct demo_agent *agent, int code)
 {
 	agent->is_exiting = true;
 	agent->exit_code = code;
-	if (demo_io_is_empty(&agent->io)) {
+	if (agent_io_is_empty(&agent->io)) {
 		close_all(agent);
 	}
 }

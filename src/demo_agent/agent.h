@@ -5,15 +5,16 @@
  * says; the clock only decides when.
  *
  * agent.c takes the client's messages, turn.c plays a reply, ask.c asks the client for permission
- * and files; messages.c, script.c, token.c and io.c know nothing of the others.
+ * and files; messages.c, script.c and token.c know nothing of the others.
  */
 #ifndef HOLDFAST_DEMO_AGENT_AGENT_H
 #define HOLDFAST_DEMO_AGENT_AGENT_H
 
-#include "io.h"
 #include "messages.h"
 #include "script.h"
 
+#include "holdfast/agent_io.h"
+#include "holdfast/agent_rpc.h"
 #include "holdfast/list.h"
 
 #include <signal.h>
@@ -67,7 +68,7 @@ struct demo_session {
 
 struct demo_agent {
 	uv_loop_t *loop;
-	struct demo_io io;
+	struct agent_io io;
 	uv_signal_t signals[2];
 	struct list sessions;
 	unsigned session_count;

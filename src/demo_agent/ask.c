@@ -16,7 +16,7 @@ static void ask(struct demo_session *session, const char *method, json_t *params
 	json_object_set_new(params, "sessionId", json_string(session->id));
 	turn->request_id = session->agent->next_request_id++;
 	turn->is_waiting = true;
-	demo_put_request(demo_io_out(&session->agent->io), turn->request_id, method, params);
+	demo_put_request(agent_io_out(&session->agent->io), turn->request_id, method, params);
 }
 
 static void end_call(struct demo_session *session, const struct demo_call *call, const char *status,
@@ -215,7 +215,7 @@ void demo_ask_withdraw(struct demo_session *session)
 {
 	struct demo_turn *turn = &session->turn;
 	if (turn->request_id >= 0 && asking_step(session)->kind == DEMO_ASK) {
-		demo_put_cancel_request(demo_io_out(&session->agent->io), turn->request_id);
+		demo_put_cancel_request(agent_io_out(&session->agent->io), turn->request_id);
 	}
 	turn->request_id = -1;
 }

@@ -2,6 +2,8 @@
 
 #include "token.h"
 
+#include "holdfast/agent_rpc.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,49 +18,21 @@ static json_t *need(json_t *json)
 	return json;
 }
 
-static int append_bytes(const char *bytes, size_t len, void *arg)
-{
-	buffer_append(arg, bytes, len);
-	return 0;
-}
-
-static void put_line(struct buffer *out, json_t *message)
-{
-	if (json_dump_callback(need(message), append_bytes, out, JSON_COMPACT)) {
-		abort();
-	}
-	buffer_append_char(out, '\n');
-	json_decref(message);
-}
-
-void demo_put_result(struct buffer *out, json_t *id, json_t *result)
-{
-	put_line(out,
-		json_pack("{s:s, s:O, s:o}", "jsonrpc", "2.0", "id", id, "result", need(result)));
-}
-
-void demo_put_error(struct buffer *out, json_t *id, enum demo_error code, const char *message)
-{
-	json_t *error = need(json_pack("{s:i, s:s}", "code", (int)code, "message", message));
-	put_line(out, json_pack("{s:s, s:o, s:o}", "jsonrpc", "2.0", "id",
-			      id ? json_incref(id) : json_null(), "error", error));
-}
-
 void demo_put_request(struct buffer *out, int64_t id, const char *method, json_t *params)
 {
-	put_line(out, json_pack("{s:s, s:I, s:s, s:o}", "jsonrpc", "2.0", "id", (json_int_t)id,
-			      "method", method, "params", need(params)));
+	agent_rpc_put(out, json_pack("{s:s, s:I, s:s, s:o}", "jsonrpc", "2.0", "id", (json_int_t)id,
+				   "method", method, "params", need(params)));
 }
 
 void demo_put_cancel_request(struct buffer *out, int64_t id)
 {
-	put_line(out, json_pack("{s:s, s:s, s:{s:I}}", "jsonrpc", "2.0", "method",
-			      "$/cancel_request", "params", "requestId", (json_int_t)id));
+	agent_rpc_put(out, json_pack("{s:s, s:s, s:{s:I}}", "jsonrpc", "2.0", "method",
+				   "$/cancel_request", "params", "requestId", (json_int_t)id));
 }
 
 void demo_put_update(struct buffer *out, const char *session_id, json_t *update)
 {
-	put_line(out,
+	agent_rpc_put(out,
 		json_pack("{s:s, s:s, s:{s:s, s:o}}", "jsonrpc", "2.0", "method", "session/update",
 			"params", "sessionId", session_id, "update", need(update)));
 }

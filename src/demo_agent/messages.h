@@ -11,18 +11,6 @@
 #include <jansson.h>
 #include <stdint.h>
 
-enum demo_error {
-	DEMO_PARSE_ERROR = -32700,
-	DEMO_INVALID_REQUEST = -32600,
-	DEMO_METHOD_NOT_FOUND = -32601,
-	DEMO_INVALID_PARAMS = -32602,
-	DEMO_INTERNAL_ERROR = -32603,
-};
-
-/** Answers the request `id` (borrowed); takes `result`. */
-void demo_put_result(struct buffer *out, json_t *id, json_t *result);
-/** Refuses the request `id`; borrowed, NULL if it could not be told. */
-void demo_put_error(struct buffer *out, json_t *id, enum demo_error code, const char *message);
 /** Takes `params`. */
 void demo_put_request(struct buffer *out, int64_t id, const char *method, json_t *params);
 /** Tells the client that the answer to our request `id` is no longer waited for. */

@@ -24,7 +24,7 @@ static long turn_rate(const struct demo_session *session)
 
 static struct buffer *out(struct demo_session *session)
 {
-	return demo_io_out(&session->agent->io);
+	return agent_io_out(&session->agent->io);
 }
 
 bool demo_turn_is_on(const struct demo_session *session)
@@ -121,7 +121,7 @@ void demo_turn_drop(struct demo_session *session)
 void demo_turn_end(struct demo_session *session, const char *stop_reason)
 {
 	fail_open_calls(session);
-	demo_put_result(out(session), session->turn.prompt_id,
+	agent_rpc_put_result(out(session), session->turn.prompt_id,
 		json_pack("{s:s}", "stopReason", stop_reason));
 	demo_turn_drop(session);
 }
@@ -129,7 +129,8 @@ void demo_turn_end(struct demo_session *session, const char *stop_reason)
 void demo_turn_fail(struct demo_session *session, const char *message)
 {
 	fail_open_calls(session);
-	demo_put_error(out(session), session->turn.prompt_id, DEMO_INTERNAL_ERROR, message);
+	agent_rpc_put_error(
+		out(session), session->turn.prompt_id, AGENT_RPC_INTERNAL_ERROR, message);
 	demo_turn_drop(session);
 }
 
@@ -393,13 +394,13 @@ static void on_tick(uv_timer_t *timer)
 	earn_credit(session);
 	while (turn->credit >= TOKEN_PRICE && demo_turn_is_on(session) && !turn->is_waiting &&
 		!agent->is_exiting) {
-		if (demo_io_is_full(&agent->io)) {
+		if (agent_io_is_full(&agent->io)) {
 			break;
 		}
 		turn->credit -= play(session) * TOKEN_PRICE;
 	}
 	/* The timer stands still while the client has to do something first. */
-	if (turn->is_waiting || agent->is_exiting || demo_io_is_full(&agent->io)) {
+	if (turn->is_waiting || agent->is_exiting || agent_io_is_full(&agent->io)) {
 		uv_timer_stop(timer);
 	}
 }

@@ -198,6 +198,9 @@ static void write_html_block(struct writer *w, cmark_node *html)
 	const char *source = cmark_node_get_literal(html);
 	size_t len = strlen(source);
 	size_t skip = w->skip < len ? w->skip : len;
+	while (skip < len && w->skip && ((unsigned char)source[skip] & 0xc0) == 0x80) {
+		skip++; /* what replaced invalid bytes has other lengths */
+	}
 	w->skip = 0;
 	source += skip;
 	len -= skip;

@@ -16,7 +16,6 @@ static void open_reset(struct open_text *open)
 	open->lead = 0;
 	open->message_id.len = 0;
 	open->has_message_id = false;
-	open->inherits_id = false;
 	open->continues = 0;
 	open->guard_checked = 0;
 }
@@ -91,7 +90,6 @@ static void close_block_at(struct stream_buffer *sb, size_t end)
 		drop_text(open, end);
 	} else {
 		open->lead = end;
-		open->has_message_id = open->has_message_id && !open->inherits_id;
 	}
 	open->continues = 0;
 }
@@ -110,6 +108,26 @@ static void begin_text(struct stream_buffer *sb)
 	assert(end == BLOCK_SCANNER_NO_END);
 }
 
+/**
+ * How many blanks at the end of the open text are the indentation of what comes next: they stand
+ * below a block that is complete. In a list they would only mean something to an item of it.
+ */
+static size_t next_indentation(const struct stream_buffer *sb)
+{
+	const struct buffer *text = &sb->open.text;
+	enum block_kind kind = block_scanner_kind(sb->scanner);
+	size_t blanks = 0;
+	if (kind == BLOCK_LIST || kind == BLOCK_QUOTE || !block_scanner_closable(sb->scanner)) {
+		return 0;
+	}
+	for (const char *at = text->data + text->len; at > text->data; at--, blanks++) {
+		if (at[-1] != ' ' && at[-1] != '\t') {
+			break;
+		}
+	}
+	return blanks;
+}
+
 /** Ends the open block for good: the next text begins a new one. Blanks alone stay for it. */
 static void end_block(struct stream_buffer *sb)
 {
@@ -118,8 +136,9 @@ static void end_block(struct stream_buffer *sb)
 		return; /* at the beginning already */
 	}
 	if (open->seq) {
-		stream_emit_message(sb, open->text.len);
-		drop_text(open, open->text.len);
+		size_t len = open->text.len - next_indentation(sb);
+		stream_emit_message(sb, len);
+		drop_text(open, len);
 	}
 	stream_emit_all_held(sb);
 	open->continues = 0;
@@ -166,6 +185,16 @@ static bool must_hold(struct stream_buffer *sb)
 
 /* --- text --- */
 
+/** Text without an id is of the message that the text before it in the turn was of. */
+static void take_message_id(struct stream_buffer *sb, const struct stream_input *in)
+{
+	if (in->message_id) {
+		sb->has_message_id = true;
+		buffer_clear(&sb->message_id);
+		buffer_append(&sb->message_id, in->message_id, in->message_id_len);
+	}
+}
+
 /** Gives the open text its seq once there is more than blanks in it. */
 static void open_if_needed(struct stream_buffer *sb, const struct stream_input *in)
 {
@@ -176,20 +205,17 @@ static void open_if_needed(struct stream_buffer *sb, const struct stream_input *
 	open->seq = sb->next_seq++;
 	open->ts = in->ts;
 	open->turn = in->turn;
-	open->inherits_id = open->continues && !in->message_id;
-	if (open->inherits_id) {
-		return;
-	}
-	open->has_message_id = in->message_id != NULL;
-	open->message_id.len = 0;
-	buffer_append(&open->message_id, in->message_id, in->message_id ? in->message_id_len : 0);
+	open->has_message_id = sb->has_message_id;
+	buffer_clear(&open->message_id);
+	buffer_append(&open->message_id, sb->message_id.data, sb->message_id.len);
 }
 
 /**
- * The size rules, which look at the text alone: a paragraph is cut at the end of a line beyond
- * paragraph_flush_size, any block at block_size. Looking for unmatched markers costs a pass over
- * the text, so it is done again only when a quarter more has come: at most five passes in all.
- * A line ends in '\n' here: whether a '\r' is the end of one, only the next chunk would tell.
+ * The size rules, which look at the text alone: a paragraph is cut at the end of a line (one that
+ * is not the header row of a table) beyond paragraph_flush_size, any block at block_size. Looking
+ * for unmatched markers costs a pass over the text, so it is done again only when a quarter more
+ * has come: at most five passes in all. A line ends in '\n' here: whether a '\r' is the end of one,
+ * only the next chunk would tell.
  */
 static void flush_by_size(struct stream_buffer *sb)
 {
@@ -205,6 +231,7 @@ static void flush_by_size(struct stream_buffer *sb)
 	}
 	if (!open->seq || open->text.len < sb->sizes.paragraph ||
 		block_scanner_kind(sb->scanner) != BLOCK_PARAGRAPH ||
+		block_scanner_may_be_table(sb->scanner) ||
 		open->text.data[open->text.len - 1] != '\n' ||
 		open->text.len < open->guard_checked + open->guard_checked / 4) {
 		return;
@@ -260,6 +287,7 @@ static uint64_t put_text(struct stream_buffer *sb, const struct stream_input *in
 	if (is_other_message(open, in)) {
 		end_block(sb);
 	}
+	take_message_id(sb, in);
 	uint64_t first = open->seq; /* of the event that the chunk's first byte is in */
 	size_t start = open->text.len; /* where that byte stands in the open text */
 	open->last_ts = in->ts;
@@ -407,6 +435,8 @@ void stream_buffer_finish_turn(struct stream_buffer *sb)
 	/* Blank lines that come after the last block of a turn belong to no event. */
 	open_reset(&sb->open);
 	block_scanner_reset(sb->scanner);
+	sb->has_message_id = false;
+	buffer_clear(&sb->message_id);
 	sb->thought_is_newest = false;
 }
 
@@ -462,7 +492,8 @@ void stream_buffer_get_open(const struct stream_buffer *sb, struct stream_open *
 		ret_open->len = sb->thought->data.len;
 	} else if (sb->open.seq) {
 		size_t decided = sb->open.lead + block_scanner_decided(sb->scanner);
-		size_t len = decided < sb->open.text.len ? decided : sb->open.text.len;
+		size_t certain = sb->open.text.len - next_indentation(sb);
+		size_t len = decided < certain ? decided : certain;
 		ret_open->seq = sb->open.seq;
 		ret_open->type = EVENT_AGENT_MESSAGE;
 		ret_open->text = sb->open.text.data;
@@ -507,6 +538,8 @@ void stream_buffer_drop_all(struct stream_buffer *sb)
 	held_destroy(sb->thought);
 	sb->thought = NULL;
 	sb->thought_is_newest = false;
+	sb->has_message_id = false;
+	buffer_clear(&sb->message_id);
 	open_reset(&sb->open);
 	block_scanner_reset(sb->scanner);
 }
@@ -520,5 +553,6 @@ void stream_buffer_destroy(struct stream_buffer *sb)
 	block_scanner_destroy(sb->scanner);
 	buffer_finish(&sb->open.text);
 	buffer_finish(&sb->open.message_id);
+	buffer_finish(&sb->message_id);
 	free(sb);
 }

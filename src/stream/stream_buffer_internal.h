@@ -25,7 +25,6 @@ struct open_text {
 	size_t lead; /* bytes of blanks in front of the scanner's block, left over from a cut */
 	struct buffer message_id;
 	bool has_message_id;
-	bool inherits_id; /* it came without one: the id is that of the block it goes on */
 	int64_t ts; /* of the input that opened it */
 	int64_t last_ts; /* of the newest chunk */
 	uint64_t turn;
@@ -49,6 +48,8 @@ struct stream_buffer {
 	uint64_t next_seq;
 	uint64_t emitted_seq; /* the last one emitted: the next must be one more */
 	struct open_text open;
+	struct buffer message_id; /* of the newest text in the turn that came with one */
+	bool has_message_id;
 	struct list held; /* struct held, in seq order */
 	int64_t held_ts; /* when the first of them came */
 	struct held *thought; /* the open thought, when none is held */

@@ -34,9 +34,10 @@ void stream_buffer_save(const struct stream_buffer *sb, struct buffer *out)
 	pack_le(out, open->guard_checked, 8);
 	pack_le(out, open->lead, 8);
 	pack_le(out, open->has_message_id, 1);
-	pack_le(out, open->inherits_id, 1);
 	pack_bytes(out, open->text.data, open->text.len);
 	pack_bytes(out, open->message_id.data, open->message_id.len);
+	pack_le(out, sb->has_message_id, 1);
+	pack_bytes(out, sb->message_id.data, sb->message_id.len);
 	struct buffer scanner = {0};
 	block_scanner_save(sb->scanner, &scanner);
 	pack_bytes(out, scanner.data, scanner.len);
@@ -94,7 +95,6 @@ static void load_open(struct open_text *open, struct unpack *in)
 	open->guard_checked = (size_t)unpack_le(in, 8);
 	open->lead = (size_t)unpack_le(in, 8);
 	open->has_message_id = unpack_le(in, 1) != 0;
-	open->inherits_id = unpack_le(in, 1) != 0;
 	load_bytes(in, &open->text);
 	open->has_ink = !text_is_blank(open->text.data, open->text.len);
 	load_bytes(in, &open->message_id);
@@ -165,6 +165,8 @@ int stream_buffer_load(struct stream_buffer *sb, struct unpack *in)
 	sb->next_seq = unpack_le(in, 8);
 	sb->emitted_seq = unpack_le(in, 8);
 	load_open(&sb->open, in);
+	sb->has_message_id = unpack_le(in, 1) != 0;
+	load_bytes(in, &sb->message_id);
 	size_t len;
 	const char *scanner = unpack_bytes(in, &len);
 	if (!in->failed && block_scanner_load(sb->scanner, scanner, len) < 0) {

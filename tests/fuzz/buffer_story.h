@@ -24,6 +24,7 @@ struct story {
 	/* Of this turn. */
 	struct buffer said; /* the text of the chunks */
 	struct buffer said_ids; /* the message id of each of its bytes */
+	unsigned message_id; /* the last one that was given */
 	struct buffer emitted;
 	struct buffer thought;
 	struct buffer thought_emitted;

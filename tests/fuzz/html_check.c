@@ -6,7 +6,8 @@
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 #define DEPTH_MAX    4096
-#define VALUE_MAX    (64 * 1024)
+#define VALUE_MAX \
+	(1024 * 1024) /* an address of 64 KiB of bytes that all have to be replaced and escaped */
 
 /* What an element is, for the one it stands in. */
 enum place {

@@ -40,3 +40,14 @@ export function withoutText(events) {
 		return { ...event, data };
 	});
 }
+
+/**
+ * Asserts that a turn's messages have the whole text. Blank lines behind its last block belong to no event if
+ * that has gone out before they came.
+ */
+export function assertSameText(markdown, text) {
+	const at = [...markdown].findIndex((_, i) => markdown[i] !== text[i]);
+	const near = (whole) => JSON.stringify(whole.slice(Math.max(0, at - 40), at + 40));
+	assert.ok(text.startsWith(markdown), `the text differs at ${at}: ${near(markdown)}, should be ${near(text)}`);
+	assert.match(text.slice(markdown.length), /^\s*$/, 'the end is missing');
+}

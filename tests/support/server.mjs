@@ -30,6 +30,11 @@ export function demoAgent(args = '') {
 	return `${binary('holdfast-demo-agent')} ${args}`.trim();
 }
 
+/** A command line for --agent: the agent that plays a recording; its options and the file are to follow. */
+export function replayAgent() {
+	return binary('holdfast-replay-agent');
+}
+
 /** A command line for --agent: the example agent that comes with the ACP SDK, written by nobody here. */
 export function exampleAgent() {
 	const script = join(root, 'tests/node_modules/@agentclientprotocol/sdk/dist/examples/agent.js');

@@ -140,6 +140,33 @@ static void text_without_an_id_is_of_the_message_before_it(void **state)
 			       "6 message [- e¶] of m3; 7 turn_end");
 }
 
+static void indentation_below_a_complete_block_is_of_the_next_one(void **state)
+{
+	struct stream_bench *b = *state;
+	stream_bench_say(b, "a\n\n    ");
+	stream_bench_put(b, EVENT_TOOL_CALL);
+	stream_bench_say(b, "code\n");
+	stream_bench_put(b, EVENT_TOOL_CALL);
+	stream_bench_say(b, "# b\n  ");
+	stream_bench_put(b, EVENT_TOOL_CALL);
+	stream_bench_say(b, "```\n  c\n  ```\n");
+	stream_bench_end_turn(b);
+	stream_bench_expect(b, "1 message [a¶¶]; 2 tool_call; 3 message [    code¶]; 4 tool_call; "
+			       "5 message [# b¶]; 6 tool_call; 7 message [  ```¶  c¶  ```¶]; "
+			       "8 turn_end");
+}
+
+/* In a list it would be that of an item, which the list's end leaves without a place. */
+static void indentation_in_a_list_stays_with_it(void **state)
+{
+	struct stream_bench *b = *state;
+	stream_bench_say(b, "- a\n\n    ");
+	stream_bench_put(b, EVENT_TOOL_CALL);
+	stream_bench_say(b, "text\n");
+	stream_bench_end_turn(b);
+	stream_bench_expect(b, "1 message [- a¶¶    ]; 2 tool_call; 3 message [text¶]; 4 turn_end");
+}
+
 /* --- what is held --- */
 
 static const struct {
@@ -374,6 +401,8 @@ int main(void)
 		TEST(thoughts_coalesce_while_held),
 		TEST(another_message_id_begins_a_block),
 		TEST(text_without_an_id_is_of_the_message_before_it),
+		TEST(indentation_below_a_complete_block_is_of_the_next_one),
+		TEST(indentation_in_a_list_stays_with_it),
 		TEST(blocks_hold),
 		TEST(closable_blocks_end_at_another_input),
 		TEST(what_may_become_such_a_block_holds),

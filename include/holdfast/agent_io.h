@@ -1,17 +1,17 @@
 /*
- * The demo agent's end of the pipe: lines from stdin, lines to stdout, both through the loop. What
- * is said in one turn of the loop goes out in one write; the queue is bounded by the owner, who
- * asks demo_io_is_full() before it says more.
+ * An agent's end of the pipe, for the agents that we build: lines from stdin, lines to stdout, both
+ * through the loop. What is said in one turn of the loop goes out in one write; the queue is
+ * bounded by the owner, who asks agent_io_is_full() before it says more.
  */
-#ifndef HOLDFAST_DEMO_AGENT_IO_H
-#define HOLDFAST_DEMO_AGENT_IO_H
+#ifndef HOLDFAST_AGENT_IO_H
+#define HOLDFAST_AGENT_IO_H
 
 #include "holdfast/buffer.h"
 
 #include <stdbool.h>
 #include <uv.h>
 
-struct demo_io_ops {
+struct agent_io_ops {
 	/** One line without its newline; borrowed. */
 	void (*line)(void *owner, const char *line, size_t len);
 	/** A line was longer than this program takes; it is skipped up to its end. */
@@ -22,18 +22,18 @@ struct demo_io_ops {
 	void (*ended)(void *owner);
 };
 
-union demo_stream {
+union agent_stream {
 	uv_handle_t handle;
 	uv_stream_t stream;
 	uv_pipe_t pipe;
 	uv_tty_t tty;
 };
 
-struct demo_io {
-	const struct demo_io_ops *ops;
+struct agent_io {
+	const struct agent_io_ops *ops;
 	void *owner;
-	union demo_stream in;
-	union demo_stream out;
+	union agent_stream in;
+	union agent_stream out;
 	uv_prepare_t flush; /* writes what was queued in this turn of the loop, before it sleeps */
 	uv_write_t request;
 	struct buffer received; /* stdin, from the start of a line that is not complete */
@@ -47,16 +47,17 @@ struct demo_io {
 };
 
 /** Opens both ends and starts to read; `ops` and `owner` must outlive it. Returns 0 or an error. */
-int demo_io_open(struct demo_io *io, uv_loop_t *loop, const struct demo_io_ops *ops, void *owner);
-/** Stops at once and drops what is queued. The loop must run once more, then demo_io_finish(). */
-void demo_io_close(struct demo_io *io);
-void demo_io_finish(struct demo_io *io);
+int agent_io_open(
+	struct agent_io *io, uv_loop_t *loop, const struct agent_io_ops *ops, void *owner);
+/** Stops at once and drops what is queued. The loop must run once more, then agent_io_finish(). */
+void agent_io_close(struct agent_io *io);
+void agent_io_finish(struct agent_io *io);
 
 /** The buffer to append whole lines to, each with its newline; valid until the loop goes on. */
-struct buffer *demo_io_out(struct demo_io *io);
+struct buffer *agent_io_out(struct agent_io *io);
 /** Whether so much is queued that tokens should wait for drained(). */
-bool demo_io_is_full(const struct demo_io *io);
+bool agent_io_is_full(const struct agent_io *io);
 /** Whether every byte has been handed to the system. */
-bool demo_io_is_empty(const struct demo_io *io);
+bool agent_io_is_empty(const struct agent_io *io);
 
 #endif

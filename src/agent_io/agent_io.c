@@ -1,4 +1,4 @@
-#include "io.h"
+#include "holdfast/agent_io.h"
 
 #include <errno.h>
 #include <string.h>
@@ -12,12 +12,12 @@ enum {
 	OUT_LIMIT = 1024 * 1024,
 };
 
-static size_t out_size(const struct demo_io *io)
+static size_t out_size(const struct agent_io *io)
 {
 	return io->queued.len + io->writing.len;
 }
 
-static void end(struct demo_io *io)
+static void end(struct agent_io *io)
 {
 	if (!io->is_closed) {
 		io->ops->ended(io->owner);
@@ -25,7 +25,7 @@ static void end(struct demo_io *io)
 }
 
 /* Hands on the complete lines; stops early when the answers pile up or the owner closes. */
-static void take_lines(struct demo_io *io)
+static void take_lines(struct agent_io *io)
 {
 	struct buffer *in = &io->received;
 	size_t start = 0;
@@ -56,7 +56,7 @@ static void take_lines(struct demo_io *io)
 }
 
 /* What is kept of a line never grows beyond the limit. */
-static void check_line_length(struct demo_io *io)
+static void check_line_length(struct agent_io *io)
 {
 	if (io->held || io->is_closed) {
 		return;
@@ -73,14 +73,14 @@ static void check_line_length(struct demo_io *io)
 
 static void lend_room(uv_handle_t *handle, size_t suggested, uv_buf_t *ret_buf)
 {
-	struct demo_io *io = handle->data;
+	struct agent_io *io = handle->data;
 	buffer_reserve(&io->received, READ_SIZE);
 	*ret_buf = uv_buf_init(io->received.data + io->received.len, READ_SIZE);
 }
 
 static void on_read(uv_stream_t *stream, ssize_t len, const uv_buf_t *buf)
 {
-	struct demo_io *io = stream->data;
+	struct agent_io *io = stream->data;
 	if (len < 0) {
 		end(io);
 		return;
@@ -95,7 +95,7 @@ static void on_read(uv_stream_t *stream, ssize_t len, const uv_buf_t *buf)
 
 static void on_written(uv_write_t *request, int status)
 {
-	struct demo_io *io = request->data;
+	struct agent_io *io = request->data;
 	io->is_writing = false;
 	buffer_clear(&io->writing);
 	if (io->is_closed) {
@@ -112,14 +112,14 @@ static void on_written(uv_write_t *request, int status)
 			uv_read_start(&io->in.stream, lend_room, on_read);
 		}
 	}
-	if (!io->is_closed && !demo_io_is_full(io)) {
+	if (!io->is_closed && !agent_io_is_full(io)) {
 		io->ops->drained(io->owner);
 	}
 }
 
 static void on_flush(uv_prepare_t *prepare)
 {
-	struct demo_io *io = prepare->data;
+	struct agent_io *io = prepare->data;
 	if (io->is_writing || !io->queued.len) {
 		return;
 	}
@@ -135,7 +135,7 @@ static void on_flush(uv_prepare_t *prepare)
 	io->is_writing = true;
 }
 
-static int open_stream(union demo_stream *s, uv_loop_t *loop, int fd)
+static int open_stream(union agent_stream *s, uv_loop_t *loop, int fd)
 {
 	int r;
 	switch (uv_guess_handle(fd)) {
@@ -149,9 +149,9 @@ static int open_stream(union demo_stream *s, uv_loop_t *loop, int fd)
 	}
 }
 
-int demo_io_open(struct demo_io *io, uv_loop_t *loop, const struct demo_io_ops *ops, void *owner)
+int agent_io_open(struct agent_io *io, uv_loop_t *loop, const struct agent_io_ops *ops, void *owner)
 {
-	*io = (struct demo_io){.ops = ops, .owner = owner};
+	*io = (struct agent_io){.ops = ops, .owner = owner};
 	int r = open_stream(&io->in, loop, 0);
 	if (!r) {
 		r = open_stream(&io->out, loop, 1);
@@ -167,7 +167,7 @@ int demo_io_open(struct demo_io *io, uv_loop_t *loop, const struct demo_io_ops *
 	return uv_read_start(&io->in.stream, lend_room, on_read);
 }
 
-void demo_io_close(struct demo_io *io)
+void agent_io_close(struct agent_io *io)
 {
 	if (io->is_closed) {
 		return;
@@ -178,24 +178,24 @@ void demo_io_close(struct demo_io *io)
 	uv_close((uv_handle_t *)&io->flush, NULL);
 }
 
-void demo_io_finish(struct demo_io *io)
+void agent_io_finish(struct agent_io *io)
 {
 	buffer_finish(&io->received);
 	buffer_finish(&io->queued);
 	buffer_finish(&io->writing);
 }
 
-struct buffer *demo_io_out(struct demo_io *io)
+struct buffer *agent_io_out(struct agent_io *io)
 {
 	return &io->queued;
 }
 
-bool demo_io_is_full(const struct demo_io *io)
+bool agent_io_is_full(const struct agent_io *io)
 {
 	return out_size(io) > OUT_FULL;
 }
 
-bool demo_io_is_empty(const struct demo_io *io)
+bool agent_io_is_empty(const struct agent_io *io)
 {
 	return !out_size(io);
 }

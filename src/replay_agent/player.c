@@ -1,0 +1,462 @@
+#include "player.h"
+
+#include "holdfast/agent_rpc.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A recording may name any time; the timer comes back then, and waits for the rest. */
+#define TIMER_MAX_MS 1e9
+
+static void play(struct replay_player *p);
+
+static double now_ms(void)
+{
+	return (double)uv_hrtime() / 1e6;
+}
+
+/* A string that is one for C too, or NULL. */
+static const char *plain_string(const json_t *json)
+{
+	const char *text = json_string_value(json);
+	return text && strlen(text) == json_string_length(json) ? text : NULL;
+}
+
+static size_t index_of(const struct replay_player *p, const struct replay_step *step)
+{
+	return (size_t)(step - p->recording->steps);
+}
+
+static bool is_ahead(const struct replay_player *p, const struct replay_step *step)
+{
+	return step && index_of(p, step) > p->next;
+}
+
+static bool is_open_session(const struct replay_player *p, const char *session)
+{
+	return !session || json_object_get(p->open_sessions, session);
+}
+
+static void open_session(struct replay_player *p, const char *session)
+{
+	if (session) {
+		json_object_set_new(p->open_sessions, session, json_true());
+	}
+}
+
+/* The step takes place now: what follows it follows with its own timing. */
+static void keep_time(struct replay_player *p, const struct replay_step *step)
+{
+	p->base_at_ms = step->at_ms;
+	p->base_now_ms = now_ms();
+}
+
+static void on_timer(uv_timer_t *timer)
+{
+	play(timer->data);
+}
+
+/* Whether a wait is over; if not, the timer comes back at its end. */
+static bool is_over(struct replay_player *p, double left_ms)
+{
+	if (!(left_ms > 0)) {
+		return true;
+	}
+	double ms = left_ms < TIMER_MAX_MS ? left_ms : TIMER_MAX_MS;
+	uv_timer_start(&p->timer, on_timer, (uint64_t)ms + 1, 0);
+	return false;
+}
+
+static bool is_due(struct replay_player *p, const struct replay_step *step)
+{
+	if (p->speed == 0) {
+		return true;
+	}
+	return is_over(p, p->base_now_ms + (step->at_ms - p->base_at_ms) / p->speed - now_ms());
+}
+
+static void say(struct replay_player *p, const char *line, size_t len)
+{
+	buffer_append(agent_io_out(&p->io), line, len);
+	buffer_append_char(agent_io_out(&p->io), '\n');
+}
+
+/* The recorded answer, with the id of this client's request. Only that is ever rewritten. */
+static void answer(struct replay_player *p, struct replay_step *request)
+{
+	const struct replay_step *recorded = request->peer;
+	request->is_answered = true;
+	if (json_equal(recorded->id, request->client_id)) {
+		say(p, recorded->line, recorded->len);
+		return;
+	}
+	json_t *message = json_loadb(recorded->line, recorded->len, JSON_ALLOW_NUL, NULL);
+	json_object_set(message, "id", request->client_id);
+	agent_rpc_put(agent_io_out(&p->io), message);
+}
+
+static bool is_cancel(const struct replay_step *step, const char *session)
+{
+	return step->kind == REPLAY_CLIENT_OTHER && step->method &&
+	       strcmp(step->method, "session/cancel") == 0 && replay_step_is_of(step, session);
+}
+
+static bool is_prompting(const struct replay_player *p)
+{
+	for (size_t i = 0; i < p->recording->count; i++) {
+		const struct replay_step *step = &p->recording->steps[i];
+		if (replay_step_is(step, "session/prompt") && step->is_open && !step->is_answered) {
+			return true;
+		}
+	}
+	return false;
+}
+
+/* The steps. Each function returns false if its step has to wait. */
+
+/* Whether the client waits for something that is still to come. */
+static bool is_owed_something(const struct replay_player *p)
+{
+	for (size_t i = 0; i < p->recording->count; i++) {
+		const struct replay_step *step = &p->recording->steps[i];
+		bool is_waiting =
+			step->kind == REPLAY_CLIENT_REQUEST && step->is_open && !step->is_answered;
+		if (is_waiting && (is_ahead(p, step) || is_ahead(p, step->peer))) {
+			return true;
+		}
+	}
+	return false;
+}
+
+static bool play_client_request(struct replay_player *p, struct replay_step *step)
+{
+	if (step->is_open) {
+		keep_time(p, step);
+		p->in_unasked_load = false;
+		return true;
+	}
+	if (!is_owed_something(p)) {
+		return false;
+	}
+	p->in_unasked_load =
+		replay_step_is(step, "session/load") || replay_step_is(step, "session/resume");
+	return true;
+}
+
+static bool play_client_answer(struct replay_player *p, struct replay_step *step)
+{
+	const struct replay_step *request = step->peer;
+	if (request->is_open && !request->is_answered && !request->is_dropped) {
+		if (!p->waiting_since_ms) {
+			p->waiting_since_ms = now_ms();
+		}
+		if (!is_over(p, p->waiting_since_ms + p->wait_ms - now_ms())) {
+			return false;
+		}
+	}
+	p->waiting_since_ms = 0;
+	if (request->is_open) {
+		keep_time(p, step);
+	}
+	return true;
+}
+
+/* A cancel that this client has not sent has its time all the same: until then it may come. */
+static bool play_client_other(struct replay_player *p, struct replay_step *step)
+{
+	if (!is_cancel(step, NULL)) {
+		return true;
+	}
+	if (step->is_open) {
+		keep_time(p, step);
+		return true;
+	}
+	return !is_prompting(p) || is_due(p, step);
+}
+
+static bool play_agent_line(struct replay_player *p, struct replay_step *step)
+{
+	if (step->is_dropped || p->in_unasked_load || !is_open_session(p, step->session)) {
+		return true;
+	}
+	if (agent_io_is_full(&p->io) || !is_due(p, step)) {
+		return false;
+	}
+	say(p, step->line, step->len);
+	step->is_open = step->kind == REPLAY_AGENT_REQUEST;
+	return true;
+}
+
+static bool play_agent_answer(struct replay_player *p, struct replay_step *step)
+{
+	struct replay_step *request = step->peer;
+	if (!request->is_open || request->is_answered) {
+		return true;
+	}
+	if (agent_io_is_full(&p->io) || !is_due(p, step)) {
+		return false;
+	}
+	answer(p, request);
+	return true;
+}
+
+/* An agent that was stopped when all was done stays: this client says itself when it is done. */
+static bool play_exit(struct replay_player *p, struct replay_step *step)
+{
+	if (!is_prompting(p)) {
+		return true;
+	}
+	if (!is_due(p, step)) {
+		return false;
+	}
+	p->is_exiting = true;
+	p->exit_code = step->exit_code;
+	p->exit_signal = step->exit_signal;
+	return true;
+}
+
+static bool play_step(struct replay_player *p, struct replay_step *step)
+{
+	switch (step->kind) {
+	case REPLAY_CLIENT_REQUEST:
+		return play_client_request(p, step);
+	case REPLAY_CLIENT_ANSWER:
+		return play_client_answer(p, step);
+	case REPLAY_CLIENT_OTHER:
+		return play_client_other(p, step);
+	case REPLAY_AGENT_ANSWER:
+		return play_agent_answer(p, step);
+	case REPLAY_EXIT:
+		return play_exit(p, step);
+	default:
+		return play_agent_line(p, step);
+	}
+}
+
+static void close_all(struct replay_player *p)
+{
+	if (p->is_closed) {
+		return;
+	}
+	p->is_closed = true;
+	agent_io_close(&p->io);
+	uv_close((uv_handle_t *)&p->timer, NULL);
+	for (size_t i = 0; i < sizeof(p->signals) / sizeof(p->signals[0]); i++) {
+		uv_close((uv_handle_t *)&p->signals[i], NULL);
+	}
+}
+
+static void play(struct replay_player *p)
+{
+	if (p->is_closed) {
+		return;
+	}
+	uv_timer_stop(&p->timer);
+	while (!p->is_exiting && p->next < p->recording->count &&
+		play_step(p, &p->recording->steps[p->next])) {
+		p->next++;
+	}
+	if (p->is_exiting && agent_io_is_empty(&p->io)) {
+		close_all(p);
+	}
+}
+
+/* What the client says. */
+
+/* The recorded request that this one stands for; of those passed over, one that has its answer. */
+static struct replay_step *find_request(
+	struct replay_player *p, const char *method, const char *session)
+{
+	for (size_t i = 0; i < p->recording->count; i++) {
+		struct replay_step *step = &p->recording->steps[i];
+		bool fits = replay_step_is(step, method) && replay_step_is_of(step, session);
+		if (fits && !step->is_open && (i >= p->next || step->peer)) {
+			return step;
+		}
+	}
+	return NULL;
+}
+
+/* A client that starts anew where the recorded one loaded its session gets that session. */
+static void answer_new_session(struct replay_player *p, json_t *id)
+{
+	const char *session = "replay";
+	for (size_t i = p->next; i < p->recording->count; i++) {
+		const struct replay_step *step = &p->recording->steps[i];
+		if (replay_step_is(step, "session/prompt") && step->session) {
+			session = step->session;
+			break;
+		}
+	}
+	open_session(p, session);
+	agent_rpc_put_result(agent_io_out(&p->io), id, json_pack("{s:s}", "sessionId", session));
+}
+
+static void on_request(struct replay_player *p, const char *method, json_t *id, const char *session)
+{
+	struct replay_step *step = find_request(p, method, session);
+	if (step) {
+		step->is_open = true;
+		step->client_id = json_incref(id);
+		open_session(p, step->session);
+		if (step->peer && index_of(p, step->peer) < p->next) {
+			answer(p, step);
+		}
+	} else if (strcmp(method, "session/new") == 0) {
+		answer_new_session(p, id);
+	} else {
+		fprintf(stderr, "holdfast-replay-agent: the recording has no (more) %s\n", method);
+		agent_rpc_put_error(agent_io_out(&p->io), id, AGENT_RPC_METHOD_NOT_FOUND,
+			"the recording has no (more) request like this");
+	}
+}
+
+static void on_answer(struct replay_player *p, const json_t *id)
+{
+	for (size_t i = 0; i < p->next; i++) {
+		struct replay_step *step = &p->recording->steps[i];
+		if (step->kind == REPLAY_AGENT_REQUEST && step->is_open && !step->is_answered &&
+			json_equal(step->id, id)) {
+			step->is_answered = true;
+			return;
+		}
+	}
+}
+
+static struct replay_step *find_open_prompt(struct replay_player *p, const char *session)
+{
+	for (size_t i = 0; i < p->recording->count; i++) {
+		struct replay_step *step = &p->recording->steps[i];
+		if (replay_step_is(step, "session/prompt") && replay_step_is_of(step, session) &&
+			step->is_open && !step->is_answered) {
+			return step;
+		}
+	}
+	return NULL;
+}
+
+/*
+ * Drops what the session says up to where the recorded turn was cancelled, or up to the turn's end.
+ * Returns true if the recorded agent has the word from there: also if it never said one any more.
+ */
+static bool drop_turn(
+	struct replay_player *p, const struct replay_step *prompt, const char *session)
+{
+	for (size_t i = p->next; i < p->recording->count; i++) {
+		struct replay_step *step = &p->recording->steps[i];
+		if (is_cancel(step, session)) {
+			step->is_open = true;
+			return true;
+		}
+		bool is_next_turn = replay_step_is(step, "session/prompt") && step != prompt;
+		if (step == prompt->peer || (is_next_turn && !prompt->peer)) {
+			break;
+		}
+		if (step->session && replay_step_is_of(step, session)) {
+			step->is_dropped = true;
+		}
+	}
+	return !prompt->peer;
+}
+
+static void on_cancel(struct replay_player *p, const char *session)
+{
+	struct replay_step *prompt = find_open_prompt(p, session);
+	if (prompt && !drop_turn(p, prompt, session)) {
+		prompt->is_answered = true;
+		agent_rpc_put_result(agent_io_out(&p->io), prompt->client_id,
+			json_pack("{s:s}", "stopReason", "cancelled"));
+	}
+}
+
+static void on_message(struct replay_player *p, const json_t *message)
+{
+	const char *method = plain_string(json_object_get(message, "method"));
+	json_t *id = json_object_get(message, "id");
+	const char *session =
+		plain_string(json_object_get(json_object_get(message, "params"), "sessionId"));
+	if (method && id) {
+		on_request(p, method, id, session);
+	} else if (!method && id) {
+		on_answer(p, id);
+	} else if (method && strcmp(method, "session/cancel") == 0) {
+		on_cancel(p, session);
+	}
+	play(p);
+}
+
+static void on_line(void *owner, const char *line, size_t len)
+{
+	struct replay_player *p = owner;
+	/* Blank lines are nothing. The newline behind the line stops the span. */
+	if (p->is_exiting || strspn(line, " \t\r") == len) {
+		return;
+	}
+	json_t *message = json_loadb(line, len, JSON_ALLOW_NUL, NULL);
+	if (json_is_object(message)) {
+		on_message(p, message);
+	} else {
+		agent_rpc_put_error(
+			agent_io_out(&p->io), NULL, AGENT_RPC_PARSE_ERROR, "parse error");
+	}
+	json_decref(message);
+}
+
+static void on_line_too_long(void *owner)
+{
+	struct replay_player *p = owner;
+	agent_rpc_put_error(agent_io_out(&p->io), NULL, AGENT_RPC_PARSE_ERROR, "line too long");
+}
+
+static void on_drained(void *owner)
+{
+	play(owner);
+}
+
+static void on_ended(void *owner)
+{
+	close_all(owner);
+}
+
+static void on_signal(uv_signal_t *handle, int number)
+{
+	close_all(handle->data);
+}
+
+int replay_player_start(struct replay_player *p, uv_loop_t *loop,
+	struct replay_recording *recording, double speed, double wait_ms)
+{
+	static const int numbers[] = {SIGTERM, SIGINT};
+	static const struct agent_io_ops ops = {
+		.line = on_line,
+		.line_too_long = on_line_too_long,
+		.drained = on_drained,
+		.ended = on_ended,
+	};
+	*p = (struct replay_player){
+		.loop = loop,
+		.recording = recording,
+		.speed = speed,
+		.wait_ms = wait_ms,
+		.base_now_ms = now_ms(),
+		.open_sessions = json_object(),
+	};
+	uv_timer_init(loop, &p->timer);
+	p->timer.data = p;
+	int r = agent_io_open(&p->io, loop, &ops, p);
+	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]) && !r; i++) {
+		r = uv_signal_init(loop, &p->signals[i]);
+		p->signals[i].data = p;
+		if (!r) {
+			r = uv_signal_start(&p->signals[i], on_signal, numbers[i]);
+		}
+	}
+	return r;
+}
+
+void replay_player_finish(struct replay_player *p)
+{
+	json_decref(p->open_sessions);
+	agent_io_finish(&p->io);
+}
