@@ -25,6 +25,7 @@ struct item {
 	int dir_fd; /* its folder: by handle, so that a new session of the same name is not meant */
 	int fd; /* a duplicate of the log's */
 	struct buffer metadata;
+	bool is_placed;
 	int status;
 };
 
@@ -102,9 +103,13 @@ int metadata_write(struct session_log *log, bool sync)
 	return r;
 }
 
+/**
+ * The name of events.jsonl goes to the disk before a metadata.json that counts on it: names of one
+ * folder may be written in any order.
+ */
 static int checkpoint_item(struct item *item)
 {
-	if (disk->fdatasync(item->fd) < 0) {
+	if (disk->fdatasync(item->fd) < 0 || (!item->is_placed && disk->fsync(item->dir_fd) < 0)) {
 		return -errno;
 	}
 	return replace_metadata(item->dir_fd, &item->metadata, true);
@@ -134,6 +139,7 @@ static bool take_log(struct session_log *log, struct item *item)
 	}
 	item->id = xstrdup(log->id);
 	item->epoch = log->epoch;
+	item->is_placed = log->is_placed;
 	metadata_json(log, &item->metadata);
 	log->dirty = false;
 	return true;
@@ -152,8 +158,10 @@ static bool checkpoint_end(struct checkpoint *cp)
 	bool good = cp->status == 0;
 	for (size_t i = 0; i < cp->count; i++) {
 		struct item *item = &cp->items[i];
-		struct session_log *log = item->status < 0 ? log_of(cp->store, item) : NULL;
-		if (log) {
+		struct session_log *log = log_of(cp->store, item);
+		if (log && item->status == 0) {
+			log->is_placed = true;
+		} else if (log) {
 			diag(DIAG_WARN,
 				"session %s: checkpoint failed: %s; the journal keeps its events",
 				item->id, strerror(-item->status));

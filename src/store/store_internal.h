@@ -62,6 +62,7 @@ struct session_log {
 	size_t hot_size; /* bytes of JSON */
 
 	bool dirty; /* changed since its last checkpoint */
+	bool is_placed; /* the names of its files are on disk */
 	struct list wanted_link; /* store.wanted: a checkpoint of its own is due */
 	uint64_t round; /* the last round of checkpoints that it was in */
 };
