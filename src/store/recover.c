@@ -8,6 +8,8 @@
  *   session deleted in the journal            a folder of that epoch is taken away
  *   session created in the journal, no folder made again from the journal
  *   folder without metadata, in the journal   metadata is written again from the CREATE record
+ *   the same, and its name was deleted before whose log it holds is not known: made again from the
+ *                                             journal, which has all of it
  *   folder without metadata, empty log        half-made and never acknowledged: taken away
  *   log: torn or missing tail                 cut, noted; the journal's replay appends it again
  *   log: ends before its metadata's max_seq   damaged: set aside as it is
@@ -33,6 +35,7 @@
 struct fate {
 	uint64_t epoch;
 	bool deleted;
+	bool had_another; /* a session of that name was deleted before */
 	int64_t ts;
 	char *title;
 	char *id;
@@ -209,6 +212,7 @@ static int note_fate(struct recovery *rec, const struct record *record)
 	}
 	fate->epoch = record->epoch;
 	fate->deleted = record->kind == RECORD_DELETE;
+	fate->had_another = fate->had_another || fate->deleted;
 	fate->ts = record->ts;
 	if (fate->deleted) {
 		note_deletion(rec, record);
@@ -382,7 +386,7 @@ static void load_session(struct recovery *rec, const char *id)
 	struct fate *fate = hash_get(rec->fates, id, strlen(id));
 	struct metadata meta = {0};
 	bool has_meta = read_metadata(store, id, &meta) == 0;
-	if (has_meta ? was_deleted(rec, id, meta.epoch) : fate && fate->deleted) {
+	if (has_meta ? was_deleted(rec, id, meta.epoch) : fate && fate->had_another) {
 		remove_folder(store->sessions_fd, id);
 		free(meta.title);
 		return;
