@@ -143,7 +143,9 @@ static void step(struct gale *gale)
 void storm_run(const struct storm *storm, struct witness *w)
 {
 	struct gale gale = {.w = w, .random = {.state = storm->seed}};
-	assert_int_equal(witness_open(w), 0);
+	if (!w->rig->table) {
+		assert_int_equal(witness_open(w), 0);
+	}
 	for (size_t i = 1; i <= storm->steps; i++) {
 		step(&gale);
 		switch (random_below(&gale.random, 4)) {

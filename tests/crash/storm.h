@@ -14,7 +14,7 @@ struct storm {
 	bool restarts; /* in good order, after each third of the steps */
 };
 
-/** Opens the server, goes through all steps and leaves it running. */
+/** Opens the server unless it runs, goes through all steps and leaves it running. */
 void storm_run(const struct storm *storm, struct witness *w);
 
 #endif

@@ -100,9 +100,24 @@ static void add_state(struct life *life, size_t sent)
 	session_wait_durable(session, &note->wait);
 }
 
+/** Of the last input that was not refused. */
 static uint64_t last_hash(const struct life *life)
 {
-	return life->states[life->state_count - 1].hash;
+	size_t i = life->state_count - 1;
+	while (i && life->states[i].is_refused) {
+		i--;
+	}
+	return life->states[i].hash;
+}
+
+/** What was refused is in nobody's way. */
+static void check_taken_back(struct life *life)
+{
+	bool was_refused = life->states[life->state_count - 1].is_refused;
+	if ((!was_refused || life->witness->takes_back) && life->session &&
+		witness_hash(life->session) != last_hash(life)) {
+		say_wrong(life, "an input was refused, and has changed something");
+	}
 }
 
 /* --- the observer --- */
@@ -361,10 +376,7 @@ static int note_outcome(struct life *life, size_t sent, int r)
 		return 0;
 	}
 	life->witness->refused++;
-	if (witness_hash(life->session) != last_hash(life) &&
-		!life->states[life->state_count - 1].is_refused) {
-		say_wrong(life, "an input was refused, and has changed something");
-	}
+	check_taken_back(life);
 	return r;
 }
 
@@ -446,6 +458,26 @@ int witness_delete(struct witness *w, const char *id)
 	return r;
 }
 
+void witness_reload(struct witness *w)
+{
+	for (size_t i = 0; i < w->life_count; i++) {
+		struct life *life = w->lives[i];
+		uint64_t shown = life->shown_count;
+		if (!life->session) {
+			continue;
+		}
+		check_taken_back(life);
+		observer_destroy(life->observer);
+		life->shown_count = 0;
+		watch(life);
+		rig_settle(w->rig);
+		if (life->session && life->shown_count != shown) {
+			say_wrong(life, "%llu events were shown, and %llu when asked again",
+				(unsigned long long)shown, (unsigned long long)life->shown_count);
+		}
+	}
+}
+
 /* --- time --- */
 
 /** What a timer decided is an input, too. */
@@ -453,7 +485,8 @@ static void see_timers(struct witness *w, size_t sent)
 {
 	for (size_t i = 0; i < w->life_count; i++) {
 		struct life *life = w->lives[i];
-		if (life->session && witness_hash(life->session) != last_hash(life)) {
+		if (life->session && !life->states[life->state_count - 1].is_refused &&
+			witness_hash(life->session) != last_hash(life)) {
 			add_state(life, sent);
 		}
 	}

@@ -56,6 +56,7 @@ struct witness {
 	size_t life_count;
 	size_t inputs; /* how many were sent */
 	size_t refused; /* and refused */
+	bool takes_back; /* a refused input must leave the session as if it had not been */
 	struct buffer wrong; /* what was broken while the server ran; must stay empty */
 };
 
@@ -77,6 +78,11 @@ int witness_think(struct witness *w, const char *id, const char *text);
 int witness_put(struct witness *w, const char *id, const char *type, const char *data);
 int witness_prompt(struct witness *w, const char *id, const char *prompt_id);
 int witness_delete(struct witness *w, const char *id);
+/**
+ * A new observer comes to every session and loads it from its beginning: all that was shown must be
+ * there.
+ */
+void witness_reload(struct witness *w);
 /** The clock decides: waits until every session with something open has let it out. */
 void witness_flush(struct witness *w);
 /**
