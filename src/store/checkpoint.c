@@ -243,7 +243,7 @@ static void work_done(uv_work_t *work_req, int status)
 	if (cp->in_round) {
 		store->round_is_good = store->round_is_good && good;
 		if (!cp->more) {
-			if (store->round_is_good) {
+			if (store->round_is_good && !store->has_leftover) {
 				journal_drop_before(&store->journal, store->round_segment);
 			}
 			store->round_segment = 0;

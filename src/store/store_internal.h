@@ -88,6 +88,11 @@ struct store {
 	uint64_t round_segment; /* the one under way: segments before this go in its end; 0: none */
 	bool round_is_good;
 	uint64_t drop_before; /* another one is due; 0: none */
+	/*
+	 * A folder is not as the journal has it, and could not be brought in order: no segment goes
+	 * until the next start has done it.
+	 */
+	bool has_leftover;
 	unsigned jobs; /* on the thread pool, but for the journal's batch */
 	bool opening; /* recovery is under way: nothing is left to the thread pool */
 	bool closing;
