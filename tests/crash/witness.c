@@ -516,7 +516,7 @@ void witness_flush(struct witness *w)
 	while (is_anything_due(w)) {
 		size_t sent = now(w);
 		uv_timer_again(&w->rig->guard);
-		uv_run(&w->rig->loop, UV_RUN_ONCE);
+		uv_run(&w->rig->loop, UV_RUN_NOWAIT);
 		see_timers(w, sent);
 		session_table_end_turn(w->rig->table);
 	}

@@ -96,6 +96,16 @@ static size_t acked_before(const struct life *life, size_t cut)
 	return i ? i - 1 : NEVER;
 }
 
+/**
+ * A session whose creation was refused may be there again, empty, if nothing takes it back; and
+ * whatever was refused, if the disk did not let it be undone.
+ */
+static bool may_be_left(const struct life *life, const struct witness_state *state)
+{
+	const struct witness *w = life->witness;
+	return !state->is_refused || w->is_helpless || (state == life->states && !w->takes_back);
+}
+
 /** Its state is one that an input led to: acknowledged or later, and sent by then. */
 static const struct witness_state *match_state(
 	const struct life *life, size_t cut, struct session *session)
@@ -104,7 +114,7 @@ static const struct witness_state *match_state(
 	uint64_t hash = witness_hash(session);
 	for (size_t i = acked == NEVER ? 0 : acked; i < life->state_count; i++) {
 		const struct witness_state *state = &life->states[i];
-		if (state->hash == hash && state->sent <= cut && !state->is_refused) {
+		if (state->hash == hash && state->sent <= cut && may_be_left(life, state)) {
 			return state;
 		}
 	}
