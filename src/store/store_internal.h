@@ -139,6 +139,22 @@ int checkpoint_now(struct store *store);
 /** Writes metadata.json of a log into its folder (not synced). */
 int metadata_write(struct session_log *log, bool sync);
 
+/* metadata.c */
+struct metadata {
+	uint64_t epoch;
+	uint64_t first_seq;
+	uint64_t max_seq;
+	int64_t created_at;
+	char *title;
+};
+/**
+ * Reads a session's metadata.json. -ENOENT if there is none that is good, other errors if that is
+ * not known.
+ */
+int metadata_read(struct store *store, const char *id, struct metadata *meta);
+/** The next bytes of a file, put behind what is in `bytes`; 0 at its end, a negative errno. */
+ssize_t store_read_more(int fd, struct buffer *bytes);
+
 /* recover.c */
 int recover(struct store *store, char **ret_why);
 
