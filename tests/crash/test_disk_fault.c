@@ -4,6 +4,7 @@
  * a restart. And the same while it starts.
  */
 #include "fault_disk.h"
+#include "point.h"
 #include "storm.h"
 
 #include "holdfast/diag.h"
@@ -220,10 +221,119 @@ static void what_is_refused_is_not_shown(void **state)
 	(void)state;
 }
 
+/* --- while it starts --- */
+
+/**
+ * What kill -9 leaves: a copy of a running server's directory, with a batch and a line half
+ * written.
+ */
+static char *take_copy(const struct storm *storm, struct rig *rig, struct witness *w)
+{
+	static const char torn[] = "{\"seq\":torn in the middle of a word";
+	struct buffer path = {0};
+	rig_init(rig);
+	limit(rig);
+	witness_init(w, rig, NULL);
+	storm_run(storm, w);
+	char *dir = rig_copy_dir(rig->dir);
+	witness_close(w);
+	assert_int_equal(w->wrong.len, 0);
+	uint64_t number;
+	size_t size;
+	workload_newest_segment(dir, &number, &size, &path);
+	file_append(path.data, torn, strlen(torn));
+	log_path(&path, dir, "a", "events.jsonl");
+	file_append(path.data, torn, strlen(torn));
+	buffer_finish(&path);
+	return dir;
+}
+
+/**
+ * A start either fails, and says why, or is whole, but for sessions whose files give EIO; and it
+ * has spoilt nothing for the next one.
+ */
+static void run_start(
+	struct witness *w, const char *from, const struct fault *fault, struct outcome *outcome)
+{
+	struct rig rig;
+	struct buffer why = {0};
+	name_run("while it starts", fault);
+	char *dir = rig_copy_dir(from);
+	rig_init_on(&rig, dir);
+	limit(&rig);
+	fault_disk_put(fault);
+	w->may_miss = fault->error == EIO;
+	if (rig_open(&rig) == 0) {
+		witness_check(w, 0, &rig, &why);
+	} else if (!rig.why || !*rig.why) {
+		buffer_append_str(&why, "it does not say why; ");
+	}
+	rig_finish(&rig);
+	outcome->runs++;
+	outcome->hits += fault_disk_hits() > 0;
+	fault_disk_take_away();
+	w->may_miss = false;
+	check_restart(w, dir, &why);
+	if (why.len) {
+		tell(outcome, &why);
+	}
+	buffer_finish(&why);
+	rig_remove_dir(dir);
+	free(dir);
+}
+
+static void count_calls_of_start(const char *from, size_t counts[CALL_COUNT + 1])
+{
+	struct rig rig;
+	char *dir = rig_copy_dir(from);
+	rig_init_on(&rig, dir);
+	limit(&rig);
+	fault_disk_put(NULL);
+	assert_int_equal(rig_open(&rig), 0);
+	for (enum disk_call kind = 0; kind <= CALL_ANY; kind++) {
+		counts[kind] = fault_disk_count(kind);
+	}
+	rig_finish(&rig);
+	fault_disk_take_away();
+	rig_remove_dir(dir);
+	free(dir);
+}
+
+static void a_start_that_fails_spoils_nothing(void **state)
+{
+	struct outcome outcome = {0};
+	for (size_t steps = 30; steps <= 60; steps += 10) {
+		struct storm storm = {.seed = 4711, .steps = steps};
+		struct rig rig;
+		struct witness w;
+		size_t counts[CALL_COUNT + 1];
+		char *dir = take_copy(&storm, &rig, &w);
+		count_calls_of_start(dir, counts);
+		for (size_t i = 0; i < WAYS; i++) {
+			for (size_t nth = 0; nth < counts[ways[i].kind]; nth++) {
+				struct fault fault = fault_of(&ways[i], nth, false);
+				run_start(&w, dir, &fault, &outcome);
+				fault.lasts = true;
+				if (!ways[i].only_once) {
+					run_start(&w, dir, &fault, &outcome);
+				}
+			}
+		}
+		rig_remove_dir(dir);
+		free(dir);
+		witness_finish(&w);
+		rig_finish(&rig);
+	}
+	print_outcome("while it starts", &outcome);
+	assert_int_equal(outcome.wrong, 0);
+	(void)state;
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_teardown(what_is_refused_is_not_shown, teardown),
+		cmocka_unit_test_teardown(a_start_that_fails_spoils_nothing, teardown),
 	};
 	/* Thousands of directories are made, and none of them has to outlive the machine. */
 	if (access("/dev/shm", W_OK) == 0) {

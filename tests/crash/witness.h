@@ -57,6 +57,7 @@ struct witness {
 	size_t inputs; /* how many were sent */
 	size_t refused; /* and refused */
 	bool takes_back; /* a refused input must leave the session as if it had not been */
+	bool may_miss; /* a recovered server may be without sessions that it could not read */
 	bool is_helpless; /* the disk let nothing be undone: what was refused may be there */
 	struct buffer wrong; /* what was broken while the server ran; must stay empty */
 };
