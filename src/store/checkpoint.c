@@ -53,7 +53,8 @@ static void metadata_json(const struct session_log *log, struct buffer *out)
 		",\"created_at\":%lld,\"updated_at\":%lld,\"title\":", (long long)log->created_at,
 		(long long)log->updated_at);
 	buffer_append_json(out, log->title, strlen(log->title));
-	buffer_append_str(out, "}\n");
+	buffer_printf(out, METADATA_CHECK_FORMAT,
+		(unsigned long long)journal_checksum(out->data, out->len));
 }
 
 /**

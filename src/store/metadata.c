@@ -6,6 +6,7 @@
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 ssize_t store_read_more(int fd, struct buffer *bytes)
@@ -23,7 +24,23 @@ ssize_t store_read_more(int fd, struct buffer *bytes)
 	}
 }
 
-/** *ret_json is NULL if the file is there and is no JSON. */
+/** Files of before there was a checksum have none. */
+static bool is_good(const struct buffer *bytes, const json_t *json)
+{
+	char check[METADATA_CHECK_LEN + 1];
+	if (!json_object_get(json, "xxh")) {
+		return true;
+	}
+	if (bytes->len < METADATA_CHECK_LEN) {
+		return false;
+	}
+	size_t len = bytes->len - METADATA_CHECK_LEN;
+	snprintf(check, sizeof(check), METADATA_CHECK_FORMAT,
+		(unsigned long long)journal_checksum(bytes->data, len));
+	return memcmp(bytes->data + len, check, METADATA_CHECK_LEN) == 0;
+}
+
+/** *ret_json is NULL if the file is there and is not what was written. */
 static int read_json(struct store *store, const char *path, json_t **ret_json)
 {
 	int fd = disk->openat(store->sessions_fd, path, O_RDONLY | O_CLOEXEC, 0);
@@ -37,6 +54,10 @@ static int read_json(struct store *store, const char *path, json_t **ret_json)
 	} while (n > 0);
 	close(fd);
 	*ret_json = n < 0 ? NULL : json_loadb(bytes.data, bytes.len, 0, NULL);
+	if (*ret_json && !is_good(&bytes, *ret_json)) {
+		json_decref(*ret_json);
+		*ret_json = NULL;
+	}
 	buffer_finish(&bytes);
 	return (int)n;
 }

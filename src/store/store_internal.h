@@ -139,6 +139,10 @@ int checkpoint_now(struct store *store);
 /** Writes metadata.json of a log into its folder (not synced). */
 int metadata_write(struct session_log *log, bool sync);
 
+/* The end of metadata.json: the checksum of all that stands before it, as in a line of a log. */
+#define METADATA_CHECK_FORMAT ",\"xxh\":\"%016llx\"}\n"
+#define METADATA_CHECK_LEN    27
+
 /* metadata.c */
 struct metadata {
 	uint64_t epoch;
