@@ -72,6 +72,7 @@ struct gale {
 	struct witness *w;
 	struct random random;
 	unsigned prompts;
+	bool is_calm;
 };
 
 #define PICK(gale, array) (array)[random_below(&(gale)->random, sizeof(array) / sizeof((array)[0]))]
@@ -133,6 +134,8 @@ static void step(struct gale *gale)
 		witness_flush(gale->w);
 	} else if (dice < 90) {
 		witness_delete(gale->w, id);
+	} else if (gale->is_calm) {
+		put_any(gale, id);
 	} else if (dice < 94) {
 		say_much(gale, id);
 	} else {
@@ -142,7 +145,7 @@ static void step(struct gale *gale)
 
 void storm_run(const struct storm *storm, struct witness *w)
 {
-	struct gale gale = {.w = w, .random = {.state = storm->seed}};
+	struct gale gale = {.w = w, .random = {.state = storm->seed}, .is_calm = storm->is_calm};
 	if (!w->rig->table) {
 		assert_int_equal(witness_open(w), 0);
 	}

@@ -11,6 +11,7 @@
 struct storm {
 	uint64_t seed;
 	size_t steps;
+	bool is_calm; /* no bursts and no large inputs */
 	bool restarts; /* in good order, after each third of the steps */
 };
 

@@ -353,6 +353,7 @@ static int find_life(struct witness *w, const char *id, struct life **ret_life)
 	struct life *life = xcalloc(1, sizeof(*life));
 	*life = (struct life){.witness = w,
 		.epoch = session_log_epoch(session->log),
+		.created_at = session_log_created_at(session->log),
 		.delete_sent = NEVER,
 		.delete_acked = NEVER,
 		.session = session};

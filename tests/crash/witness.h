@@ -33,6 +33,7 @@ struct life {
 	struct witness *witness;
 	char id[16];
 	uint64_t epoch;
+	int64_t created_at;
 	struct witness_state *states; /* the first one is that of the creation */
 	size_t state_count;
 	size_t delete_sent;
@@ -58,6 +59,8 @@ struct witness {
 	size_t refused; /* and refused */
 	bool takes_back; /* a refused input must leave the session as if it had not been */
 	bool may_miss; /* a recovered server may be without sessions that it could not read */
+	bool is_rotten; /* so may be damaged ones, which are in set-aside/ then */
+	bool may_end_early; /* the journal's end was cut off: what it alone told is lost */
 	bool is_helpless; /* the disk let nothing be undone: what was refused may be there */
 	struct buffer wrong; /* what was broken while the server ran; must stay empty */
 };
@@ -109,5 +112,8 @@ bool witness_check(const struct witness *w, size_t cut, struct rig *recovered, s
  */
 bool witness_goes_on(
 	const struct witness *w, size_t cut, struct rig *recovered, struct buffer *why);
+
+/** How many sessions that should be there are not. */
+size_t witness_missing(const struct witness *w, const struct rig *recovered);
 
 #endif

@@ -132,18 +132,9 @@ static size_t any_state(const struct life *life, struct session *session)
 	return NEVER;
 }
 
-static void check_life(struct check *check, const struct life *life, struct session *session)
+static void check_state(struct check *check, const struct life *life, struct session *session)
 {
 	uint64_t max_seq = session_channel(session)->max_seq;
-	uint64_t shown = shown_before(life, check->cut);
-	if (life->delete_acked != NEVER && life->delete_acked <= check->cut) {
-		find_fault(check, life->id, "it was deleted, and is back");
-		return;
-	}
-	if (max_seq < shown) {
-		find_fault(check, life->id, "event %llu was shown, and max_seq is %llu",
-			(unsigned long long)shown, (unsigned long long)max_seq);
-	}
 	const struct witness_state *state = match_state(life, check->cut, session);
 	if (!state) {
 		find_fault(check, life->id,
@@ -154,6 +145,30 @@ static void check_life(struct check *check, const struct life *life, struct sess
 	} else if (state->emitted_seq != max_seq) {
 		find_fault(check, life->id, "max_seq is %llu, and should be %llu",
 			(unsigned long long)max_seq, (unsigned long long)state->emitted_seq);
+	}
+}
+
+static void check_life(struct check *check, const struct life *life, struct session *session)
+{
+	const struct witness *w = check->witness;
+	uint64_t max_seq = session_channel(session)->max_seq;
+	uint64_t shown = shown_before(life, check->cut);
+	if (life->delete_acked != NEVER && life->delete_acked <= check->cut) {
+		if (!w->may_end_early) {
+			find_fault(check, life->id, "it was deleted, and is back");
+		}
+		return;
+	}
+	if (max_seq < shown) {
+		find_fault(check, life->id, "event %llu was shown, and max_seq is %llu",
+			(unsigned long long)shown, (unsigned long long)max_seq);
+	}
+	if (!w->may_end_early) {
+		check_state(check, life, session);
+	}
+	if (strcmp(session_log_title(session->log), life->id) != 0 ||
+		session_log_created_at(session->log) != life->created_at) {
+		find_fault(check, life->id, "its title or its birthday is another");
 	}
 	check_log(check, life, max_seq);
 }
@@ -178,47 +193,64 @@ static struct session *session_of(const struct rig *rig, const struct life *life
 	return session && session_log_epoch(session->log) == life->epoch ? session : NULL;
 }
 
-static void check_nothing_missing(struct check *check)
-{
-	for (size_t i = 0; i < check->witness->life_count; i++) {
-		const struct life *life = check->witness->lives[i];
-		bool may_be_gone = life->delete_sent != NEVER && life->delete_sent <= check->cut;
-		if (acked_before(life, check->cut) != NEVER && !may_be_gone &&
-			!session_of(check->rig, life)) {
-			find_fault(check, life->id, "it is gone");
-		}
-	}
-}
-
-/**
- * Nothing here was damaged but by the cut, and a cut damages no session. (The newest segment of the
- * journal may be there without its header, and is kept for a human to look at.)
- */
-static void check_nothing_aside(struct check *check)
+/** Whether there is a folder of it in set-aside/. */
+static bool is_aside(const struct rig *rig, const char *id)
 {
 	struct buffer path = {0};
-	buffer_printf(&path, "%s/set-aside", check->rig->dir);
+	bool found = false;
+	size_t len = strlen(id);
+	buffer_printf(&path, "%s/set-aside", rig->dir);
 	DIR *dir = opendir(buffer_cstr(&path));
 	struct dirent *entry;
 	while (dir && (entry = readdir(dir))) {
-		if (entry->d_name[0] != '.' && !strstr(entry->d_name, ".journal")) {
-			find_fault(check, entry->d_name, "it was set aside");
-		}
+		found = found ||
+			(strncmp(entry->d_name, id, len) == 0 && entry->d_name[len] == '.');
 	}
 	if (dir) {
 		closedir(dir);
 	}
 	buffer_finish(&path);
+	return found;
+}
+
+/** Whether it must be there: its creation was acknowledged, and nobody asked for its deletion. */
+static bool must_be_there(const struct life *life, size_t cut)
+{
+	bool may_be_gone = life->delete_sent != NEVER && life->delete_sent <= cut;
+	return acked_before(life, cut) != NEVER && !may_be_gone;
+}
+
+/** Nothing may be missing, and nothing set aside: a cut damages no session. */
+static void check_all_there(struct check *check)
+{
+	const struct witness *w = check->witness;
+	for (size_t i = 0; i < w->life_count; i++) {
+		const struct life *life = w->lives[i];
+		bool aside = is_aside(check->rig, life->id);
+		if (aside && !w->is_rotten) {
+			find_fault(check, life->id, "it was set aside");
+		}
+		if (must_be_there(life, check->cut) && !session_of(check->rig, life) &&
+			!w->may_miss && !w->may_end_early && !(aside && w->is_rotten)) {
+			find_fault(check, life->id, "it is gone");
+		}
+	}
+}
+
+size_t witness_missing(const struct witness *w, const struct rig *recovered)
+{
+	size_t count = 0;
+	for (size_t i = 0; i < w->life_count; i++) {
+		count += must_be_there(w->lives[i], 0) && !session_of(recovered, w->lives[i]);
+	}
+	return count;
 }
 
 bool witness_check(const struct witness *w, size_t cut, struct rig *recovered, struct buffer *why)
 {
 	struct check check = {.witness = w, .cut = cut, .rig = recovered, .why = why};
 	session_table_each(recovered->table, check_session, &check);
-	if (!w->may_miss) {
-		check_nothing_missing(&check);
-	}
-	check_nothing_aside(&check);
+	check_all_there(&check);
 	return why->len == 0;
 }
 
@@ -276,7 +308,9 @@ static void put_more(struct check *check, const struct life *life)
 	if (!session) {
 		return;
 	}
-	check_prompts(check, life, session);
+	if (!check->witness->may_end_early) {
+		check_prompts(check, life, session);
+	}
 	keep(check->rig, life, &before);
 	rig_put(session, "turn_end", "{}");
 	rig_put(session, "x-after", "{}");
