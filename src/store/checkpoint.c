@@ -227,6 +227,17 @@ static struct checkpoint *checkpoint_new(struct store *store)
 	return cp;
 }
 
+void checkpoint_drop_before(struct store *store, uint64_t segment)
+{
+	struct journal *journal = &store->journal;
+	while (journal->oldest_segment < segment) {
+		journal_drop_before(journal, journal->oldest_segment + 1);
+		if (journal->oldest_segment < segment && disk->fsync(journal->dir_fd) < 0) {
+			return;
+		}
+	}
+}
+
 static void work(uv_work_t *work_req)
 {
 	checkpoint_run(work_req->data);
@@ -245,7 +256,7 @@ static void work_done(uv_work_t *work_req, int status)
 		store->round_is_good = store->round_is_good && good;
 		if (!cp->more) {
 			if (store->round_is_good && !store->has_leftover) {
-				journal_drop_before(&store->journal, store->round_segment);
+				checkpoint_drop_before(store, store->round_segment);
 			}
 			store->round_segment = 0;
 		}

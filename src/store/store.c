@@ -147,7 +147,7 @@ int store_open(uv_loop_t *loop, const char *dir, enum store_durability durabilit
 		uint64_t fresh = store->journal.segment;
 		r = journal_sync_now(&store->journal);
 		if (r == 0 && checkpoint_now(store) == 0 && !store->has_leftover) {
-			journal_drop_before(&store->journal, fresh);
+			checkpoint_drop_before(store, fresh);
 		}
 		store->opening = false;
 	}

@@ -136,6 +136,11 @@ void session_log_index_add(struct session_log *log, size_t len);
 void checkpoint_all(struct store *store, uint64_t segment);
 /** The same for all dirty logs, at once. */
 int checkpoint_now(struct store *store);
+/**
+ * Forgets segments before `segment`, the oldest one for good before the next: a journal without its
+ * middle would bring deleted sessions back.
+ */
+void checkpoint_drop_before(struct store *store, uint64_t segment);
 /** Writes metadata.json of a log into its folder (not synced). */
 int metadata_write(struct session_log *log, bool sync);
 
