@@ -132,7 +132,7 @@ static void step(struct gale *gale)
 		prompt(gale, id);
 	} else if (dice < 83) {
 		witness_flush(gale->w);
-	} else if (dice < 90) {
+	} else if (dice < 91) {
 		witness_delete(gale->w, id);
 	} else if (gale->is_calm) {
 		put_any(gale, id);

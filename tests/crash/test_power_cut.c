@@ -21,8 +21,10 @@
 
 /* Of each cut, so many by chance besides those by rule. */
 #define RANDOM_SURVIVALS 4
-#define STORMS           2
-#define FAULTS_SHOWN     8
+/* Of so many cuts one is followed by cuts of the recovery. */
+#define AGAIN_EVERY  60
+#define STORMS       2
+#define FAULTS_SHOWN 8
 
 struct outcome {
 	size_t cuts;
@@ -129,6 +131,34 @@ static void cut_at(struct cutter *cutter, size_t cut, size_t randoms, struct buf
 	}
 }
 
+/** The power goes again while the server recovers from the first time. */
+static void cut_recovery(struct cutter *cutter, size_t cut, struct buffer *image)
+{
+	struct rig rig;
+	struct buffer inner_image = {0};
+	struct buffer dir = {0};
+	buffer_printf(&dir, "%s-again", cutter->outcome->dir);
+	power_disk_image(cutter->power, SURVIVE_RANDOM, cut, image);
+	power_disk_write_image(image, buffer_cstr(&dir));
+	struct power_disk *power = power_disk_begin(buffer_cstr(&dir));
+	rig_init_on(&rig, buffer_cstr(&dir));
+	rig.limits = cutter->witness->rig->limits;
+	assert_int_equal(rig_open(&rig), 0);
+	rig_finish(&rig);
+	power_disk_end(power);
+	struct cutter inner = *cutter;
+	inner.power = power;
+	inner.nested = cut;
+	for (size_t at = 1; at <= power_disk_count(power); at++) {
+		cut_at(&inner, at, 1, &inner_image);
+	}
+	cutter->outcome->recoveries++;
+	power_disk_destroy(power);
+	rig_remove_dir(dir.data);
+	buffer_finish(&inner_image);
+	buffer_finish(&dir);
+}
+
 static void run_storm(const struct storm *storm, const char *name, struct outcome *outcome)
 {
 	struct rig rig;
@@ -149,6 +179,9 @@ static void run_storm(const struct storm *storm, const char *name, struct outcom
 	size_t count = power_disk_count(power);
 	for (size_t cut = 0; cut <= count; cut++) {
 		cut_at(&cutter, cut, RANDOM_SURVIVALS, &image);
+		if (cut % AGAIN_EVERY == AGAIN_EVERY / 2) {
+			cut_recovery(&cutter, cut, &image);
+		}
 	}
 	print_message("%s: %zu inputs, %zu lives of sessions, %zu changes\n", name, w.inputs,
 		w.life_count, count);
@@ -171,8 +204,8 @@ static void nothing_acknowledged_or_shown_is_lost(void **state)
 		snprintf(name, sizeof(name), "storm %llu", (unsigned long long)seed);
 		run_storm(&storm, name, &outcome);
 	}
-	print_message("%zu cuts, %zu disks, %zu of them wrong\n", outcome.cuts, outcome.images,
-		outcome.faults);
+	print_message("%zu cuts, %zu recoveries cut again, %zu disks, %zu of them wrong\n",
+		outcome.cuts, outcome.recoveries, outcome.images, outcome.faults);
 	assert_int_equal(outcome.faults, 0);
 	(void)state;
 }
