@@ -87,5 +87,5 @@ int metadata_read(struct store *store, const char *id, struct metadata *meta)
 		free(meta->title);
 		meta->title = NULL;
 	}
-	return good ? 0 : -ENOENT;
+	return good ? 0 : -EBADMSG;
 }

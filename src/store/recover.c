@@ -11,6 +11,7 @@
  *   the same, and its name was deleted before whose log it holds is not known: made again from the
  *                                             journal, which has all of it
  *   folder without metadata, empty log        half-made and never acknowledged: taken away
+ *   metadata is damaged, not in the journal   set aside, also when the log is empty
  *   log: torn or missing tail                 cut, noted; the journal's replay appends it again
  *   log: ends before its metadata's max_seq   damaged: set aside as it is
  *   log: goes on behind the journal's end     the log is right (the session sees to that)
@@ -402,7 +403,7 @@ static int load_session(struct recovery *rec, const char *id)
 	struct metadata meta = {0};
 	int r = metadata_read(store, id, &meta);
 	bool has_meta = r == 0;
-	if (r < 0 && r != -ENOENT) {
+	if (r < 0 && r != -ENOENT && r != -EBADMSG) {
 		return leave_out(rec, id, r);
 	}
 	if (has_meta ? was_deleted(rec, id, meta.epoch) : fate && fate->had_another) {
@@ -414,7 +415,7 @@ static int load_session(struct recovery *rec, const char *id)
 			.first_seq = 1,
 			.created_at = fate->ts,
 			.title = xstrdup(fate->title)};
-	} else if (!has_meta && log_is_empty(store, id)) {
+	} else if (r == -ENOENT && log_is_empty(store, id)) {
 		diag(DIAG_WARN, "session %s was half-made and never acknowledged: taken away", id);
 		remove_folder(store->sessions_fd, id);
 		return 0;

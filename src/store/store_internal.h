@@ -157,8 +157,8 @@ struct metadata {
 	char *title;
 };
 /**
- * Reads a session's metadata.json. -ENOENT if there is none that is good, other errors if that is
- * not known.
+ * Reads a session's metadata.json. -ENOENT if there is none, -EBADMSG if it is damaged, other
+ * errors if that is not known.
  */
 int metadata_read(struct store *store, const char *id, struct metadata *meta);
 /** The next bytes of a file, put behind what is in `bytes`; 0 at its end, a negative errno. */
