@@ -105,7 +105,7 @@ static bool may_be_torn(const struct files *files, size_t file, size_t at, bool 
 
 static void limit(struct rig *rig)
 {
-	rig->limits.segment_size = 400;
+	rig->limits.segment_size = 200;
 	rig->limits.hot_tail_size = 64 << 20;
 }
 
@@ -204,7 +204,7 @@ static void print_outcome(const char *what, const struct outcome *outcome)
 static void a_damaged_journal(void **state)
 {
 	struct fault fault = {.kind = CALL_UNLINKAT, .error = EIO, .lasts = true};
-	struct storm storm = {.seed = 31337, .steps = 8, .is_calm = true};
+	struct storm storm = {.seed = 31337, .steps = 5, .is_calm = true};
 	struct outcome outcome = {0};
 	struct rig rig;
 	struct witness w;

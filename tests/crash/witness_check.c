@@ -227,7 +227,7 @@ static void check_all_there(struct check *check)
 	for (size_t i = 0; i < w->life_count; i++) {
 		const struct life *life = w->lives[i];
 		bool aside = is_aside(check->rig, life->id);
-		if (aside && !w->is_rotten) {
+		if (aside && !w->is_rotten && must_be_there(life, check->cut)) {
 			find_fault(check, life->id, "it was set aside");
 		}
 		if (must_be_there(life, check->cut) && !session_of(check->rig, life) &&
