@@ -26,6 +26,9 @@ struct item {
 	int fd; /* a duplicate of the log's */
 	struct buffer metadata;
 	bool is_placed;
+	bool is_suspect;
+	uint64_t certain_size;
+	uint64_t size;
 	int status;
 };
 
@@ -110,6 +113,10 @@ int metadata_write(struct session_log *log, bool sync)
  */
 static int checkpoint_item(struct item *item)
 {
+	int r = item->is_suspect ? log_rewrite(item->dir_fd, item->certain_size, item->size) : 0;
+	if (r < 0) {
+		return r;
+	}
 	if (disk->fdatasync(item->fd) < 0 || (!item->is_placed && disk->fsync(item->dir_fd) < 0)) {
 		return -errno;
 	}
@@ -141,6 +148,9 @@ static bool take_log(struct session_log *log, struct item *item)
 	item->id = xstrdup(log->id);
 	item->epoch = log->epoch;
 	item->is_placed = log->is_placed;
+	item->is_suspect = log->is_suspect && log->size > log->certain_size;
+	item->certain_size = log->certain_size;
+	item->size = log->size;
 	metadata_json(log, &item->metadata);
 	log->dirty = false;
 	return true;
@@ -162,11 +172,14 @@ static bool checkpoint_end(struct checkpoint *cp)
 		struct session_log *log = log_of(cp->store, item);
 		if (log && item->status == 0) {
 			log->is_placed = true;
+			log->is_suspect = false;
+			log->certain_size = item->size;
 		} else if (log) {
 			diag(DIAG_WARN,
 				"session %s: checkpoint failed: %s; the journal keeps its events",
 				item->id, strerror(-item->status));
 			log->dirty = true;
+			log->is_suspect = true;
 			good = false;
 		}
 		close(item->fd);

@@ -385,6 +385,9 @@ static int load_log(
 	log->owner = store->ops->found(store->owner, log);
 	int r = scan_log(log, meta->max_seq);
 	if (r == 0) {
+		size_t certain = (size_t)(meta->max_seq + 1 - log->first_seq);
+		log->certain_size = certain < log->count ? log->offsets[certain] : log->size;
+		log->is_suspect = true;
 		return 0;
 	}
 	store->ops->lost(log->owner);

@@ -63,6 +63,12 @@ struct session_log {
 
 	bool dirty; /* changed since its last checkpoint */
 	bool is_placed; /* the names of its files are on disk */
+	uint64_t certain_size; /* bytes of the file that are on disk */
+	/*
+	 * What stands behind them may be in memory only though no sync would write it: one has
+	 * failed, in this run of the server or in the last one.
+	 */
+	bool is_suspect;
 	struct list wanted_link; /* store.wanted: a checkpoint of its own is due */
 	uint64_t round; /* the last round of checkpoints that it was in */
 };
@@ -163,6 +169,13 @@ struct metadata {
 int metadata_read(struct store *store, const char *id, struct metadata *meta);
 /** The next bytes of a file, put behind what is in `bytes`; 0 at its end, a negative errno. */
 ssize_t store_read_more(int fd, struct buffer *bytes);
+
+/* rewrite.c */
+/**
+ * Writes the lines of a log between two offsets once more, in their place. -EBADMSG if what is read
+ * back are not the lines that were written. For the thread pool.
+ */
+int log_rewrite(int dir_fd, uint64_t from, uint64_t to);
 
 /* recover.c */
 int recover(struct store *store, char **ret_why);
