@@ -93,7 +93,14 @@ static ssize_t fault_write(int fd, const void *bytes, size_t len)
 
 static int fault_fdatasync(int fd)
 {
-	return enter(CALL_FDATASYNC) == FAIL ? -1 : now.below->fdatasync(fd);
+	if (enter(CALL_FDATASYNC) != FAIL) {
+		return now.below->fdatasync(fd);
+	}
+	if (now.fault.sync_failed) {
+		now.fault.sync_failed(fd);
+	}
+	errno = now.fault.error;
+	return -1;
 }
 
 static int fault_fsync(int fd)

@@ -32,6 +32,7 @@ struct fault {
 	int error; /* errno; 0: none, the call is only cut short */
 	bool is_short; /* a read or write: half of its bytes, and what follows fails with `error` */
 	bool lasts; /* until fault_disk_mend(), else once */
+	void (*sync_failed)(int fd); /* told of every fdatasync() that fails; may be NULL */
 };
 
 /** Begins to count; `fault` (NULL: none) is copied. */

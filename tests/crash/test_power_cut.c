@@ -3,10 +3,12 @@
  * was not synced. What was acknowledged or shown before is there again, and nothing was made up.
  * The disks of the first failures are kept. HOLDFAST_CRASH_STORMS: how many servers' lives.
  */
+#include "fault_disk.h"
 #include "storm.h"
 
 #include "holdfast/diag.h"
 
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -43,6 +45,18 @@ struct cutter {
 	uint64_t *seen; /* hashes of this cut's images */
 	size_t seen_count;
 };
+
+static void name_dir(struct outcome *outcome)
+{
+	snprintf(outcome->dir, sizeof(outcome->dir), "%s/holdfast-cut-%d",
+		getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp", (int)getpid());
+}
+
+static void limit(struct rig *rig)
+{
+	rig->limits.segment_size = 4000;
+	rig->limits.hot_tail_size = 64 << 20;
+}
 
 /** The first of them are told, and their disks are kept to be looked at. */
 static void report(struct cutter *cutter, const char *name, size_t cut, const struct buffer *image,
@@ -165,8 +179,7 @@ static void run_storm(const struct storm *storm, const char *name, struct outcom
 	struct witness w;
 	struct buffer image = {0};
 	rig_init(&rig);
-	rig.limits.segment_size = 4000;
-	rig.limits.hot_tail_size = 64 << 20;
+	limit(&rig);
 	struct power_disk *power = power_disk_begin(rig.dir);
 	witness_init(&w, &rig, power);
 	storm_run(storm, &w);
@@ -194,8 +207,7 @@ static void run_storm(const struct storm *storm, const char *name, struct outcom
 static void nothing_acknowledged_or_shown_is_lost(void **state)
 {
 	struct outcome outcome = {0};
-	snprintf(outcome.dir, sizeof(outcome.dir), "%s/holdfast-cut-%d",
-		getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp", (int)getpid());
+	name_dir(&outcome);
 	const char *more = getenv("HOLDFAST_CRASH_STORMS");
 	uint64_t storms = more ? strtoull(more, NULL, 10) : STORMS;
 	for (uint64_t seed = 1; seed <= storms; seed++) {
@@ -210,10 +222,65 @@ static void nothing_acknowledged_or_shown_is_lost(void **state)
 	(void)state;
 }
 
+/**
+ * One fdatasync() fails, and with it, as kernels have it, goes what it was to write: the next one
+ * succeeds and has not written it either. Then the power goes, some time later. Returns whether
+ * there was such a call.
+ */
+static bool run_failed_sync(size_t nth, struct outcome *outcome)
+{
+	struct storm storm = {.seed = 271828, .steps = 60, .restarts = true};
+	struct fault fault = {
+		.kind = CALL_FDATASYNC, .nth = nth, .error = EIO, .sync_failed = power_disk_lose};
+	struct rig rig;
+	struct witness w;
+	struct buffer image = {0};
+	char name[32];
+	rig_init(&rig);
+	limit(&rig);
+	struct power_disk *power = power_disk_begin(rig.dir);
+	fault_disk_put(&fault);
+	witness_init(&w, &rig, power);
+	storm_run(&storm, &w);
+	bool has_failed = fault_disk_hits() > 0;
+	witness_close(&w);
+	fault_disk_take_away();
+	power_disk_end(power);
+	assert_string_equal(buffer_cstr(&w.wrong), "");
+	uv_timer_stop(&rig.guard);
+	snprintf(name, sizeof(name), "sync %zu fails", nth);
+	struct cutter cutter = {.witness = &w, .power = power, .name = name, .outcome = outcome};
+	size_t count = power_disk_count(power);
+	for (size_t left = count; left > 0; left = left > 32 ? left - 32 : 0) {
+		size_t cut = count - left + 32 < count ? count - left + 32 : count;
+		cut_at(&cutter, cut, 1, &image);
+	}
+	buffer_finish(&image);
+	power_disk_destroy(power);
+	witness_finish(&w);
+	rig_finish(&rig);
+	return has_failed;
+}
+
+static void a_failed_sync_is_not_trusted(void **state)
+{
+	struct outcome outcome = {0};
+	name_dir(&outcome);
+	size_t syncs = 0;
+	while (run_failed_sync(syncs, &outcome)) {
+		syncs++;
+	}
+	print_message("%zu syncs failed, %zu cuts, %zu disks, %zu of them wrong\n", syncs,
+		outcome.cuts, outcome.images, outcome.faults);
+	assert_int_equal(outcome.faults, 0);
+	(void)state;
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(nothing_acknowledged_or_shown_is_lost),
+		cmocka_unit_test(a_failed_sync_is_not_trusted),
 	};
 	/* Thousands of directories are made, and none of them has to outlive the machine. */
 	if (access("/dev/shm", W_OK) == 0) {
