@@ -61,7 +61,7 @@ static void handle_store_failed(void *owner, int error)
 {
 	diag(DIAG_ERROR,
 		"the journal cannot be written: %s. Nothing new is taken until it can, what was "
-		"acknowledged can still be read. It is tried again every second: make room, or "
+		"acknowledged can still be read. It is tried again by itself: make room, or "
 		"mend "
 		"the disk",
 		strerror(-error));

@@ -25,6 +25,10 @@ struct item {
 	int dir_fd; /* its folder: by handle, so that a new session of the same name is not meant */
 	int fd; /* a duplicate of the log's */
 	struct buffer metadata;
+	bool is_placed;
+	bool is_suspect;
+	uint64_t certain_size;
+	uint64_t size;
 	int status;
 };
 
@@ -52,7 +56,8 @@ static void metadata_json(const struct session_log *log, struct buffer *out)
 		",\"created_at\":%lld,\"updated_at\":%lld,\"title\":", (long long)log->created_at,
 		(long long)log->updated_at);
 	buffer_append_json(out, log->title, strlen(log->title));
-	buffer_append_str(out, "}\n");
+	buffer_printf(out, METADATA_CHECK_FORMAT,
+		(unsigned long long)journal_checksum(out->data, out->len));
 }
 
 /**
@@ -102,9 +107,17 @@ int metadata_write(struct session_log *log, bool sync)
 	return r;
 }
 
+/**
+ * The name of events.jsonl goes to the disk before a metadata.json that counts on it: names of one
+ * folder may be written in any order.
+ */
 static int checkpoint_item(struct item *item)
 {
-	if (disk->fdatasync(item->fd) < 0) {
+	int r = item->is_suspect ? log_rewrite(item->dir_fd, item->certain_size, item->size) : 0;
+	if (r < 0) {
+		return r;
+	}
+	if (disk->fdatasync(item->fd) < 0 || (!item->is_placed && disk->fsync(item->dir_fd) < 0)) {
 		return -errno;
 	}
 	return replace_metadata(item->dir_fd, &item->metadata, true);
@@ -134,6 +147,10 @@ static bool take_log(struct session_log *log, struct item *item)
 	}
 	item->id = xstrdup(log->id);
 	item->epoch = log->epoch;
+	item->is_placed = log->is_placed;
+	item->is_suspect = log->is_suspect && log->size > log->certain_size;
+	item->certain_size = log->certain_size;
+	item->size = log->size;
 	metadata_json(log, &item->metadata);
 	log->dirty = false;
 	return true;
@@ -152,12 +169,17 @@ static bool checkpoint_end(struct checkpoint *cp)
 	bool good = cp->status == 0;
 	for (size_t i = 0; i < cp->count; i++) {
 		struct item *item = &cp->items[i];
-		struct session_log *log = item->status < 0 ? log_of(cp->store, item) : NULL;
-		if (log) {
+		struct session_log *log = log_of(cp->store, item);
+		if (log && item->status == 0) {
+			log->is_placed = true;
+			log->is_suspect = false;
+			log->certain_size = item->size;
+		} else if (log) {
 			diag(DIAG_WARN,
 				"session %s: checkpoint failed: %s; the journal keeps its events",
 				item->id, strerror(-item->status));
 			log->dirty = true;
+			log->is_suspect = true;
 			good = false;
 		}
 		close(item->fd);
@@ -218,6 +240,17 @@ static struct checkpoint *checkpoint_new(struct store *store)
 	return cp;
 }
 
+void checkpoint_drop_before(struct store *store, uint64_t segment)
+{
+	struct journal *journal = &store->journal;
+	while (journal->oldest_segment < segment) {
+		journal_drop_before(journal, journal->oldest_segment + 1);
+		if (journal->oldest_segment < segment && disk->fsync(journal->dir_fd) < 0) {
+			return;
+		}
+	}
+}
+
 static void work(uv_work_t *work_req)
 {
 	checkpoint_run(work_req->data);
@@ -235,8 +268,8 @@ static void work_done(uv_work_t *work_req, int status)
 	if (cp->in_round) {
 		store->round_is_good = store->round_is_good && good;
 		if (!cp->more) {
-			if (store->round_is_good) {
-				journal_drop_before(&store->journal, store->round_segment);
+			if (store->round_is_good && !store->has_leftover) {
+				checkpoint_drop_before(store, store->round_segment);
 			}
 			store->round_segment = 0;
 		}

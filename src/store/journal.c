@@ -5,7 +5,7 @@
  * After a write or a sync has failed, what the segment holds behind its last good batch is not
  * known (a second fdatasync may say yes to bytes that the first one lost). So it is not written
  * again: a new segment begins, whose header says up to where the one before it counts. Until that
- * works, appends are refused; it is tried again every second.
+ * works, appends are refused; it is tried again and again.
  */
 #include "store_internal.h"
 
@@ -21,8 +21,6 @@
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
-
-#define REVIVE_MS 1000
 
 uint64_t journal_checksum(const char *bytes, size_t len)
 {
@@ -199,17 +197,21 @@ static int open_segment(struct journal *journal)
 }
 
 /**
- * Takes back what a failed batch has left, as far as that can be done: it was refused, and must not
- * come back with a restart. The next segment's header says so too.
+ * Takes back what a failed batch has left, as far as that can be done: it is about to be refused,
+ * and must not come back with a restart. The next segment's header says so too.
  */
 static void take_back(struct journal *journal, bool opened)
 {
 	if (!journal->rotated) {
-		(void)!disk->ftruncate(journal->fd, (off_t)journal->segment_len);
+		if (disk->ftruncate(journal->fd, (off_t)journal->segment_len) == 0) {
+			(void)!disk->fdatasync(journal->fd);
+		}
 	} else if (opened) {
 		char name[32];
 		segment_name(journal->fd_segment, name);
-		disk->unlinkat(journal->dir_fd, name, 0);
+		if (disk->unlinkat(journal->dir_fd, name, 0) == 0) {
+			(void)!disk->fsync(journal->dir_fd);
+		}
 	}
 }
 
@@ -267,7 +269,8 @@ static void begin_segment(struct journal *journal)
 static void revive_later(struct journal *journal)
 {
 	if (!journal->store->closing && !journal->store->opening) {
-		uv_timer_start(journal->revive_timer, handle_revive, REVIVE_MS, 0);
+		uv_timer_start(journal->revive_timer, handle_revive,
+			(uint64_t)journal->store->limits->journal_retry_ms, 0);
 	}
 }
 

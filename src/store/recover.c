@@ -10,11 +10,16 @@
  *   session deleted in the journal            a folder of that epoch is taken away
  *   session created in the journal, no folder made again from the journal
  *   folder without metadata, in the journal   metadata is written again from the CREATE record
+ *   the same, and its name was deleted before whose log it holds is not known: made again from the
+ *                                             journal, which has all of it
  *   folder without metadata, empty log        half-made and never acknowledged: taken away
+ *   metadata is damaged, not in the journal   set aside, also when the log is empty
  *   log: torn or missing tail                 cut, noted; the journal's replay appends it again
  *   log: ends before its metadata's max_seq   damaged: set aside as it is
  *   log: goes on behind the journal's end     the log is right (the session sees to that)
  *   anything else that does not fit           that session is set aside, the server goes on
+ *   a session's file gives EIO                it stays as it is, unread, and so does the journal
+ *   any other call fails                      the server does not start; the next start finds all
  */
 #include "store_internal.h"
 
@@ -35,6 +40,7 @@
 struct fate {
 	uint64_t epoch;
 	bool deleted;
+	bool had_another; /* a session of that name was deleted before */
 	int64_t ts;
 	char *title;
 	char *id;
@@ -51,10 +57,13 @@ struct recovery {
 	uint64_t next_segment; /* number behind all that were found */
 	uint64_t last_segment; /* the newest that counts, and its good bytes; 0: none */
 	size_t last_len;
+	int error; /* of make_missing() */
 	char **ret_why;
 };
 
-__attribute__((format(printf, 2, 3))) static int refuse(struct recovery *rec, const char *fmt, ...)
+/** Ends the recovery: returns `error`, and says why. */
+__attribute__((format(printf, 3, 4))) static int refuse(
+	struct recovery *rec, int error, const char *fmt, ...)
 {
 	va_list args;
 	va_start(args, fmt);
@@ -62,7 +71,7 @@ __attribute__((format(printf, 2, 3))) static int refuse(struct recovery *rec, co
 		*rec->ret_why = NULL;
 	}
 	va_end(args);
-	return -EBADMSG;
+	return error;
 }
 
 /* --- the journal's segments --- */
@@ -81,7 +90,7 @@ static int list_segments(struct recovery *rec)
 		return -errno;
 	}
 	struct dirent *entry;
-	while ((entry = readdir(dir))) {
+	while ((errno = 0, entry = readdir(dir))) {
 		char *end;
 		uint64_t number = strtoull(entry->d_name, &end, 16);
 		if (end != entry->d_name + 16 || strcmp(end, ".journal") != 0) {
@@ -91,12 +100,13 @@ static int list_segments(struct recovery *rec)
 			xrealloc(rec->segments, (rec->segment_count + 1) * sizeof(*rec->segments));
 		rec->segments[rec->segment_count++] = number;
 	}
+	int r = -errno;
 	closedir(dir);
 	if (rec->segment_count) {
 		qsort(rec->segments, rec->segment_count, sizeof(*rec->segments), compare_u64);
 		rec->next_segment = rec->segments[rec->segment_count - 1] + 1;
 	}
-	return 0;
+	return r;
 }
 
 /** Cuts a torn tail off, for good: this segment will not be the newest the next time it is read. */
@@ -195,7 +205,7 @@ static int find_chain(struct recovery *rec, struct link_of_chain **ret_chain, si
 		}
 		if (r == -EBADMSG) {
 			free(chain);
-			return refuse(rec,
+			return refuse(rec, -EBADMSG,
 				"journal segment %016llx has no good header, which no crash does "
 				"to "
 				"one that others follow; restore the data directory from a copy, "
@@ -261,7 +271,7 @@ static int walk_segment(struct recovery *rec, struct link_of_chain link, bool ma
 		return cut_segment(rec->store, name, *ret_valid);
 	}
 	if (r == -EBADMSG || (r == 0 && (torn || too_short || found == JOURNAL_LOST))) {
-		return refuse(rec,
+		return refuse(rec, -EBADMSG,
 			"journal segment %s is damaged at byte %zu, in a place where no crash can "
 			"do "
 			"that, and does not tell which sessions that concerns; restore the data "
@@ -323,6 +333,7 @@ static int note_fate(struct recovery *rec, const struct record *record)
 	}
 	fate->epoch = record->epoch;
 	fate->deleted = record->kind == RECORD_DELETE;
+	fate->had_another = fate->had_another || fate->deleted;
 	fate->ts = record->ts;
 	if (fate->deleted) {
 		note_deletion(rec, record);
@@ -336,68 +347,7 @@ static int note_fate(struct recovery *rec, const struct record *record)
 	return 0;
 }
 
-static int replay(struct recovery *rec, const struct record *record)
-{
-	struct session_log *log = hash_get(rec->store->by_id, record->id, record->id_len);
-	if (!log || log->epoch != record->epoch || record->kind == RECORD_CREATE ||
-		record->kind == RECORD_DELETE) {
-		return 0;
-	}
-	int r = rec->store->ops->replay(log->owner, record);
-	if (r == -EBADMSG) {
-		diag(DIAG_ERROR,
-			"session %s: the journal does not fit its log; it is set aside in "
-			"set-aside/",
-			log->id);
-		rec->store->ops->lost(log->owner);
-		char to[320];
-		snprintf(to, sizeof(to), "set-aside/%s.%016llx", log->id,
-			(unsigned long long)log->epoch);
-		disk->renameat(rec->store->sessions_fd, log->id, rec->store->dir_fd, to);
-		session_log_free(log);
-		r = 0;
-	}
-	return r;
-}
-
 /* --- sessions --- */
-
-struct metadata {
-	uint64_t epoch;
-	uint64_t first_seq;
-	uint64_t max_seq;
-	int64_t created_at;
-	char *title;
-};
-
-static int read_metadata(struct store *store, const char *id, struct metadata *meta)
-{
-	char path[192];
-	snprintf(path, sizeof(path), "%s/metadata.json", id);
-	int fd = disk->openat(store->sessions_fd, path, O_RDONLY | O_CLOEXEC, 0);
-	if (fd < 0) {
-		return -errno;
-	}
-	json_t *json = json_loadfd(fd, 0, NULL);
-	close(fd);
-	const char *epoch = json_string_value(json_object_get(json, "epoch"));
-	const char *title = json_string_value(json_object_get(json, "title"));
-	char *end = NULL;
-	*meta = (struct metadata){
-		.epoch = epoch ? strtoull(epoch, &end, 16) : 0,
-		.first_seq = (uint64_t)json_integer_value(json_object_get(json, "first_seq")),
-		.max_seq = (uint64_t)json_integer_value(json_object_get(json, "max_seq")),
-		.created_at = json_integer_value(json_object_get(json, "created_at")),
-		.title = xstrdup(title ? title : ""),
-	};
-	bool good = epoch && end == epoch + 16 && !*end && title && meta->first_seq >= 1;
-	json_decref(json);
-	if (!good) {
-		free(meta->title);
-		meta->title = NULL;
-	}
-	return good ? 0 : -EBADMSG;
-}
 
 /** Reads the lines of a log, in order; stops at the first that is not good. Gives the good size. */
 static int scan_lines(struct session_log *log, int fd)
@@ -406,12 +356,11 @@ static int scan_lines(struct session_log *log, int fd)
 	struct store *store = log->store;
 	for (;;) {
 		buffer_reserve(&bytes, 1 << 18);
-		ssize_t n = disk->read(fd, bytes.data + bytes.len, bytes.cap - bytes.len);
+		ssize_t n = store_read_more(fd, &bytes);
 		if (n <= 0) {
 			buffer_finish(&bytes);
-			return n < 0 ? -errno : 0;
+			return (int)n;
 		}
-		bytes.len += (size_t)n;
 		size_t at = 0;
 		const char *newline;
 		while ((newline = memchr(bytes.data + at, '\n', bytes.len - at))) {
@@ -468,7 +417,45 @@ static void set_aside(struct store *store, const char *id, const char *why)
 	if (disk->renameat(store->sessions_fd, id, store->dir_fd, to) < 0) {
 		diag(DIAG_ERROR, "session %s: cannot move it to set-aside/: %s", id,
 			strerror(errno));
+		store->has_leftover = true;
 	}
+}
+
+static int replay(struct recovery *rec, const struct record *record)
+{
+	struct store *store = rec->store;
+	struct session_log *log = hash_get(store->by_id, record->id, record->id_len);
+	if (!log || log->epoch != record->epoch) {
+		return 0;
+	}
+	/* The journal may go only when all that it speaks of is on disk by itself. */
+	log->dirty = true;
+	if (record->kind == RECORD_CREATE || record->kind == RECORD_DELETE) {
+		return 0;
+	}
+	int r = store->ops->replay(log->owner, record);
+	if (r == -EBADMSG) {
+		store->ops->lost(log->owner);
+		set_aside(store, log->id, "the journal does not fit its log");
+		session_log_free(log);
+		r = 0;
+	}
+	return r;
+}
+
+/**
+ * A session that could not be read. When that may be its files' own fault it stays out, as it is,
+ * and the journal keeps what it has of it; when it is the machine's, all of it would fare the same.
+ */
+static int leave_out(struct recovery *rec, const char *id, int error)
+{
+	if (error != -EIO) {
+		return refuse(rec, error, "session %s cannot be read: %s", id, strerror(-error));
+	}
+	diag(DIAG_ERROR, "session %s cannot be read: %s; it is left out until the next start", id,
+		strerror(-error));
+	rec->store->has_leftover = true;
+	return 0;
 }
 
 static bool log_is_empty(struct store *store, const char *id)
@@ -476,10 +463,11 @@ static bool log_is_empty(struct store *store, const char *id)
 	char path[192];
 	struct stat st;
 	snprintf(path, sizeof(path), "%s/events.jsonl", id);
-	return fstatat(store->sessions_fd, path, &st, 0) < 0 || st.st_size == 0;
+	return fstatat(store->sessions_fd, path, &st, 0) < 0 ? errno == ENOENT : st.st_size == 0;
 }
 
-static void remove_folder(int dir_fd, const char *name)
+/** Whether it is gone. */
+static bool remove_folder(int dir_fd, const char *name)
 {
 	char path[320];
 	static const char *const files[] = {"events.jsonl", "metadata.json", "metadata.json.new"};
@@ -487,52 +475,84 @@ static void remove_folder(int dir_fd, const char *name)
 		snprintf(path, sizeof(path), "%s/%s", name, files[i]);
 		disk->unlinkat(dir_fd, path, 0);
 	}
-	disk->unlinkat(dir_fd, name, AT_REMOVEDIR);
+	return disk->unlinkat(dir_fd, name, AT_REMOVEDIR) == 0 || errno == ENOENT;
 }
 
-static void load_session(struct recovery *rec, const char *id)
+/** Takes the folder of an earlier life away, before the next one is made in its place. */
+static int remove_old(struct recovery *rec, const char *id, const struct fate *fate)
+{
+	if (remove_folder(rec->store->sessions_fd, id)) {
+		return 0;
+	}
+	int r = -errno;
+	rec->store->has_leftover = true;
+	return fate && !fate->deleted
+		       ? refuse(rec, r, "sessions/%s cannot be taken away: %s", id, strerror(-r))
+		       : 0;
+}
+
+/** Reads what the folder holds, now that it is known whose it is. */
+static int load_log(
+	struct recovery *rec, const char *id, const struct metadata *meta, bool has_meta)
+{
+	struct store *store = rec->store;
+	struct session_log *log =
+		session_log_new(store, id, meta->epoch, meta->title, meta->created_at);
+	log->first_seq = meta->first_seq;
+	log->dirty = !has_meta;
+	log->owner = store->ops->found(store->owner, log);
+	int r = scan_log(log, meta->max_seq);
+	if (r == 0) {
+		size_t certain = (size_t)(meta->max_seq + 1 - log->first_seq);
+		log->certain_size = certain < log->count ? log->offsets[certain] : log->size;
+		log->is_suspect = true;
+		log->dirty = log->dirty || log->size > log->certain_size;
+		return 0;
+	}
+	store->ops->lost(log->owner);
+	session_log_free(log);
+	if (r != -EBADMSG) {
+		return leave_out(rec, id, r);
+	}
+	set_aside(store, id, "its log is damaged before the max_seq of its metadata");
+	return 0;
+}
+
+static int load_session(struct recovery *rec, const char *id)
 {
 	struct store *store = rec->store;
 	struct fate *fate = hash_get(rec->fates, id, strlen(id));
 	struct metadata meta = {0};
-	bool has_meta = read_metadata(store, id, &meta) == 0;
-	if (has_meta ? was_deleted(rec, id, meta.epoch) : fate && fate->deleted) {
-		remove_folder(store->sessions_fd, id);
+	int r = metadata_read(store, id, &meta);
+	bool has_meta = r == 0;
+	if (r < 0 && r != -ENOENT && r != -EBADMSG) {
+		return leave_out(rec, id, r);
+	}
+	if (has_meta ? was_deleted(rec, id, meta.epoch) : fate && fate->had_another) {
 		free(meta.title);
-		return;
+		return remove_old(rec, id, fate);
 	}
 	if (!has_meta && fate && !fate->deleted) {
 		meta = (struct metadata){.epoch = fate->epoch,
 			.first_seq = 1,
 			.created_at = fate->ts,
 			.title = xstrdup(fate->title)};
-	} else if (!has_meta && log_is_empty(store, id)) {
+	} else if (r == -ENOENT && log_is_empty(store, id)) {
 		diag(DIAG_WARN, "session %s was half-made and never acknowledged: taken away", id);
 		remove_folder(store->sessions_fd, id);
-		return;
+		return 0;
 	} else if (!has_meta) {
 		set_aside(store, id, "metadata.json cannot be read");
-		return;
+		return 0;
 	}
 	if (is_damaged(rec, id, meta.epoch)) {
 		set_aside(store, id, "a record of it in the journal is damaged");
-		free(meta.title);
-		return;
-	}
-	struct session_log *log =
-		session_log_new(store, id, meta.epoch, meta.title, meta.created_at);
-	log->first_seq = meta.first_seq;
-	log->dirty = !has_meta;
-	log->owner = store->ops->found(store->owner, log);
-	int r = scan_log(log, meta.max_seq);
-	if (r < 0) {
-		store->ops->lost(log->owner);
-		set_aside(store, id,
-			r == -EBADMSG ? "its log is damaged before the max_seq of its metadata"
-				      : strerror(-r));
-		session_log_free(log);
+		r = 0;
+	} else {
+		r = load_log(rec, id, &meta, has_meta);
 	}
 	free(meta.title);
+	return r;
 }
 
 static bool id_is_valid(const char *id)
@@ -552,30 +572,40 @@ static int load_sessions(struct recovery *rec)
 	char **ids = NULL;
 	size_t count = 0;
 	struct dirent *entry;
-	while ((entry = readdir(dir))) {
+	while ((errno = 0, entry = readdir(dir))) {
 		if (id_is_valid(entry->d_name)) {
 			ids = xrealloc(ids, (count + 1) * sizeof(*ids));
 			ids[count++] = xstrdup(entry->d_name);
 		}
 	}
+	int r = -errno;
 	closedir(dir);
 	for (size_t i = 0; i < count; i++) {
-		load_session(rec, ids[i]);
+		r = r < 0 ? r : load_session(rec, ids[i]);
 		free(ids[i]);
 	}
 	free(ids);
-	return 0;
+	return r;
 }
 
-/** A session that the journal made and whose folder never reached the disk. */
+/**
+ * A session that the journal made and whose folder never reached the disk. Where there is a folder,
+ * it was left out.
+ */
 static void make_missing(void *value, void *arg)
 {
 	struct fate *fate = value;
 	struct recovery *rec = arg;
 	struct store *store = rec->store;
-	if (fate->deleted || hash_get(store->by_id, fate->id, strlen(fate->id)) ||
-		is_damaged(rec, fate->id, fate->epoch) ||
-		disk->mkdirat(store->sessions_fd, fate->id, 0700) < 0) {
+	if (fate->deleted || hash_get(store->by_id, fate->id, strlen(fate->id)) || rec->error ||
+		is_damaged(rec, fate->id, fate->epoch)) {
+		return;
+	}
+	if (disk->mkdirat(store->sessions_fd, fate->id, 0700) < 0) {
+		if (errno != EEXIST) {
+			rec->error = refuse(rec, -errno, "session %s cannot be made again: %s",
+				fate->id, strerror(errno));
+		}
 		return;
 	}
 	struct session_log *log =
@@ -625,6 +655,9 @@ int recover(struct store *store, char **ret_why)
 	}
 	if (r == 0) {
 		hash_each(rec.fates, make_missing, &rec);
+		r = rec.error;
+	}
+	if (r == 0) {
 		r = walk_journal(&rec, replay);
 	}
 	struct journal *journal = &store->journal;

@@ -146,8 +146,8 @@ int store_open(uv_loop_t *loop, const char *dir, enum store_durability durabilit
 		ops->rotated(owner);
 		uint64_t fresh = store->journal.segment;
 		r = journal_sync_now(&store->journal);
-		if (r == 0 && checkpoint_now(store) == 0) {
-			journal_drop_before(&store->journal, fresh);
+		if (r == 0 && checkpoint_now(store) == 0 && !store->has_leftover) {
+			checkpoint_drop_before(store, fresh);
 		}
 		store->opening = false;
 	}
@@ -257,6 +257,13 @@ void store_remove_session(struct session_log *log)
 	snprintf(removal->path, sizeof(removal->path), "trash/%s.%016llx", log->id,
 		(unsigned long long)log->epoch);
 	int r = disk->renameat(store->sessions_fd, log->id, store->dir_fd, removal->path);
+	if (r < 0) {
+		diag(DIAG_WARN,
+			"session %s: its folder cannot be taken away: %s; that is done with the "
+			"next start",
+			log->id, strerror(errno));
+		store->has_leftover = true;
+	}
 	session_log_free(log);
 	removal->dir_fd = r < 0 ? -1 : dup(store->dir_fd);
 	if (removal->dir_fd < 0) {

@@ -78,6 +78,13 @@ struct session_log {
 
 	bool rewind; /* see recover_rewind() */
 	bool dirty; /* changed since its last checkpoint */
+	bool is_placed; /* the names of its files are on disk */
+	uint64_t certain_size; /* bytes of the file that are on disk */
+	/*
+	 * What stands behind them may be in memory only though no sync would write it: one has
+	 * failed, in this run of the server or in the last one.
+	 */
+	bool is_suspect;
 	struct list wanted_link; /* store.wanted: a checkpoint of its own is due */
 	uint64_t round; /* the last round of checkpoints that it was in */
 };
@@ -103,6 +110,11 @@ struct store {
 	uint64_t round_segment; /* the one under way: segments before this go in its end; 0: none */
 	bool round_is_good;
 	uint64_t drop_before; /* another one is due; 0: none */
+	/*
+	 * A folder is not as the journal has it, and could not be brought in order: no segment goes
+	 * until the next start has done it.
+	 */
+	bool has_leftover;
 	unsigned jobs; /* on the thread pool, but for the journal's batch */
 	bool opening; /* recovery is under way: nothing is left to the thread pool */
 	bool closing;
@@ -163,8 +175,40 @@ void session_log_index_add(struct session_log *log, size_t len);
 void checkpoint_all(struct store *store, uint64_t segment);
 /** The same for all dirty logs, at once. */
 int checkpoint_now(struct store *store);
+/**
+ * Forgets segments before `segment`, the oldest one for good before the next: a journal without its
+ * middle would bring deleted sessions back.
+ */
+void checkpoint_drop_before(struct store *store, uint64_t segment);
 /** Writes metadata.json of a log into its folder (not synced). */
 int metadata_write(struct session_log *log, bool sync);
+
+/* The end of metadata.json: the checksum of all that stands before it, as in a line of a log. */
+#define METADATA_CHECK_FORMAT ",\"xxh\":\"%016llx\"}\n"
+#define METADATA_CHECK_LEN    27
+
+/* metadata.c */
+struct metadata {
+	uint64_t epoch;
+	uint64_t first_seq;
+	uint64_t max_seq;
+	int64_t created_at;
+	char *title;
+};
+/**
+ * Reads a session's metadata.json. -ENOENT if there is none, -EBADMSG if it is damaged, other
+ * errors if that is not known.
+ */
+int metadata_read(struct store *store, const char *id, struct metadata *meta);
+/** The next bytes of a file, put behind what is in `bytes`; 0 at its end, a negative errno. */
+ssize_t store_read_more(int fd, struct buffer *bytes);
+
+/* rewrite.c */
+/**
+ * Writes the lines of a log between two offsets once more, in their place. -EBADMSG if what is read
+ * back are not the lines that were written. For the thread pool.
+ */
+int log_rewrite(int dir_fd, uint64_t from, uint64_t to);
 
 /* recover.c */
 int recover(struct store *store, char **ret_why);

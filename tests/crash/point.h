@@ -26,6 +26,8 @@ void point_free(struct point *p);
 void log_path(struct buffer *out, const char *dir, const char *id, const char *file);
 /** Reads a whole file in place of what is in `out`; false if there is none. */
 bool file_read(const char *path, struct buffer *out);
+/** Puts bytes behind what is in a file. */
+void file_append(const char *path, const char *bytes, size_t len);
 /** Cuts a file off at a byte, or turns a bit of that byte over. */
 void file_spoil(const char *path, enum damage damage, size_t at);
 

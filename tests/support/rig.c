@@ -113,12 +113,22 @@ static void handle_deleted(void *owner, struct session *session)
 
 static void handle_store_failed(void *owner, int error)
 {
+	((struct rig *)owner)->is_failing = true;
 	tell(owner, "store failed: %s", strerror(-error));
 }
 
 static void handle_store_revived(void *owner)
 {
+	((struct rig *)owner)->is_failing = false;
 	tell(owner, "store revived");
+}
+
+void rig_wait_for_store(struct rig *rig)
+{
+	uv_timer_again(&rig->guard);
+	while (rig->is_failing) {
+		uv_run(&rig->loop, UV_RUN_ONCE);
+	}
 }
 
 void rig_expect_told(struct rig *rig, const char *what)

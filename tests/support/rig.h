@@ -17,6 +17,7 @@ struct rig {
 	bool owns_dir;
 	char *why; /* why rig_open() failed */
 	struct buffer told; /* what the floors above were told, `prompt s 3 hello; deleted s` */
+	bool is_failing; /* the store takes no inputs */
 	uv_prepare_t prepare;
 	uv_timer_t guard;
 	enum store_durability durability;
@@ -45,6 +46,8 @@ void rig_set_timeouts(struct rig *rig, int64_t ms);
 /** Runs the loop until the session shows this seq. */
 void rig_wait_for_seq(struct rig *rig, struct session *session, uint64_t seq);
 /** What was told since the last call must be this. */
+/** Until the store takes inputs again, if it has failed. */
+void rig_wait_for_store(struct rig *rig);
 void rig_expect_told(struct rig *rig, const char *what);
 
 /** The session of this name; made if there is none. */

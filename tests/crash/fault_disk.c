@@ -1,0 +1,198 @@
+#include "fault_disk.h"
+
+#include "holdfast/buffer.h"
+
+#include <errno.h>
+#include <pthread.h>
+
+/* One at a time: the calls of struct disk_ops have no room for an argument. */
+static struct {
+	pthread_mutex_t lock;
+	const struct disk_ops *below;
+	struct fault fault;
+	bool is_armed;
+	bool fails_next; /* the rest of a call that was cut short */
+	size_t counts[CALL_COUNT];
+	size_t hits;
+	struct buffer kinds; /* one byte a call */
+} now = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+enum verdict { PASS, FAIL, SHORT };
+
+static bool can_be_short(enum disk_call kind)
+{
+	return kind == CALL_READ || kind == CALL_PREAD || kind == CALL_WRITE;
+}
+
+static size_t count_of(enum disk_call kind)
+{
+	return kind == CALL_ANY ? now.kinds.len : now.counts[kind];
+}
+
+/** Decides on an armed fault, for the call that is the `nth` of those it counts. */
+static enum verdict decide(enum disk_call kind, size_t nth)
+{
+	const struct fault *fault = &now.fault;
+	if (now.fails_next && kind == CALL_WRITE) {
+		now.fails_next = fault->lasts;
+		return FAIL;
+	}
+	if (nth < fault->nth || (nth > fault->nth && !fault->lasts)) {
+		return PASS;
+	}
+	if (fault->is_short && can_be_short(kind)) {
+		now.fails_next = fault->error != 0;
+		return SHORT;
+	}
+	return fault->error ? FAIL : PASS;
+}
+
+static enum verdict enter(enum disk_call kind)
+{
+	enum verdict verdict = PASS;
+	pthread_mutex_lock(&now.lock);
+	if (now.is_armed && (now.fault.kind == CALL_ANY || now.fault.kind == kind)) {
+		verdict = decide(kind, count_of(now.fault.kind));
+	}
+	now.counts[kind]++;
+	buffer_append_char(&now.kinds, (char)kind);
+	now.hits += verdict != PASS;
+	errno = now.fault.error;
+	pthread_mutex_unlock(&now.lock);
+	return verdict;
+}
+
+/** How many bytes a call that is cut short moves: one at least, as only the end of a file is 0. */
+static size_t cut(enum verdict verdict, size_t len)
+{
+	return verdict == SHORT && len > 1 ? len / 2 : len;
+}
+
+static int fault_openat(int dir_fd, const char *path, int flags, mode_t mode)
+{
+	return enter(CALL_OPENAT) == FAIL ? -1 : now.below->openat(dir_fd, path, flags, mode);
+}
+
+static ssize_t fault_read(int fd, void *bytes, size_t len)
+{
+	enum verdict verdict = enter(CALL_READ);
+	return verdict == FAIL ? -1 : now.below->read(fd, bytes, cut(verdict, len));
+}
+
+static ssize_t fault_pread(int fd, void *bytes, size_t len, off_t offset)
+{
+	enum verdict verdict = enter(CALL_PREAD);
+	return verdict == FAIL ? -1 : now.below->pread(fd, bytes, cut(verdict, len), offset);
+}
+
+static ssize_t fault_write(int fd, const void *bytes, size_t len)
+{
+	enum verdict verdict = enter(CALL_WRITE);
+	return verdict == FAIL ? -1 : now.below->write(fd, bytes, cut(verdict, len));
+}
+
+static int fault_fdatasync(int fd)
+{
+	if (enter(CALL_FDATASYNC) != FAIL) {
+		return now.below->fdatasync(fd);
+	}
+	if (now.fault.sync_failed) {
+		now.fault.sync_failed(fd);
+	}
+	errno = now.fault.error;
+	return -1;
+}
+
+static int fault_fsync(int fd)
+{
+	return enter(CALL_FSYNC) == FAIL ? -1 : now.below->fsync(fd);
+}
+
+static int fault_ftruncate(int fd, off_t len)
+{
+	return enter(CALL_FTRUNCATE) == FAIL ? -1 : now.below->ftruncate(fd, len);
+}
+
+static int fault_renameat(int from_fd, const char *from, int to_fd, const char *to)
+{
+	return enter(CALL_RENAMEAT) == FAIL ? -1 : now.below->renameat(from_fd, from, to_fd, to);
+}
+
+static int fault_unlinkat(int dir_fd, const char *path, int flags)
+{
+	return enter(CALL_UNLINKAT) == FAIL ? -1 : now.below->unlinkat(dir_fd, path, flags);
+}
+
+static int fault_mkdirat(int dir_fd, const char *path, mode_t mode)
+{
+	return enter(CALL_MKDIRAT) == FAIL ? -1 : now.below->mkdirat(dir_fd, path, mode);
+}
+
+void fault_disk_put(const struct fault *fault)
+{
+	static const struct disk_ops ops = {
+		.openat = fault_openat,
+		.read = fault_read,
+		.pread = fault_pread,
+		.write = fault_write,
+		.fdatasync = fault_fdatasync,
+		.fsync = fault_fsync,
+		.ftruncate = fault_ftruncate,
+		.renameat = fault_renameat,
+		.unlinkat = fault_unlinkat,
+		.mkdirat = fault_mkdirat,
+	};
+	pthread_mutex_lock(&now.lock);
+	now.below = disk;
+	now.fault = fault ? *fault : (struct fault){0};
+	now.is_armed = fault != NULL;
+	now.fails_next = false;
+	now.hits = 0;
+	buffer_clear(&now.kinds);
+	for (enum disk_call kind = 0; kind < CALL_COUNT; kind++) {
+		now.counts[kind] = 0;
+	}
+	disk = &ops;
+	pthread_mutex_unlock(&now.lock);
+}
+
+void fault_disk_mend(void)
+{
+	pthread_mutex_lock(&now.lock);
+	now.is_armed = false;
+	pthread_mutex_unlock(&now.lock);
+}
+
+void fault_disk_take_away(void)
+{
+	disk = now.below;
+	buffer_finish(&now.kinds);
+}
+
+size_t fault_disk_count(enum disk_call kind)
+{
+	pthread_mutex_lock(&now.lock);
+	size_t count = count_of(kind);
+	pthread_mutex_unlock(&now.lock);
+	return count;
+}
+
+size_t fault_disk_hits(void)
+{
+	pthread_mutex_lock(&now.lock);
+	size_t hits = now.hits;
+	pthread_mutex_unlock(&now.lock);
+	return hits;
+}
+
+enum disk_call fault_disk_kind_of(size_t nth)
+{
+	return (enum disk_call)now.kinds.data[nth];
+}
+
+const char *fault_disk_name(enum disk_call kind)
+{
+	static const char *const names[] = {"openat", "read", "pread", "write", "fdatasync",
+		"fsync", "ftruncate", "renameat", "unlinkat", "mkdirat", "any"};
+	return names[kind];
+}

@@ -1,0 +1,369 @@
+/* Holding a recovered server against what the witness saw. */
+#include "witness.h"
+
+#include "point.h"
+#include "session_internal.h"
+
+#include <dirent.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+/* cmocka wants the ones above first. */
+#include <cmocka.h>
+
+struct check {
+	const struct witness *witness;
+	size_t cut;
+	struct rig *rig;
+	struct buffer *why;
+};
+
+__attribute__((format(printf, 3, 4))) static void find_fault(
+	struct check *check, const char *id, const char *fmt, ...)
+{
+	char text[300];
+	va_list args;
+	va_start(args, fmt);
+	vsnprintf(text, sizeof(text), fmt, args);
+	va_end(args);
+	buffer_printf(check->why, "session %s: %s; ", id, text);
+}
+
+/* --- logs --- */
+
+static void read_log(const struct rig *rig, const char *id, struct buffer *out)
+{
+	struct buffer path = {0};
+	log_path(&path, rig->dir, id, "events.jsonl");
+	file_read(path.data, out);
+	buffer_finish(&path);
+}
+
+/** The number of a log's lines; UINT64_MAX if they are not all good, from 1 on and one by one. */
+static uint64_t count_lines(const struct buffer *log)
+{
+	uint64_t count = 0;
+	const char *end = log->data + log->len;
+	const char *newline;
+	for (const char *at = log->data; at < end; at = newline + 1) {
+		struct event_view view;
+		newline = memchr(at, '\n', (size_t)(end - at));
+		if (!newline || event_parse_line(at, (size_t)(newline - at), &view) < 0 ||
+			view.seq != ++count) {
+			return UINT64_MAX;
+		}
+	}
+	return count;
+}
+
+static void check_log(struct check *check, const struct life *life, uint64_t max_seq)
+{
+	struct buffer log = {0};
+	read_log(check->rig, life->id, &log);
+	uint64_t count = count_lines(&log);
+	size_t known = log.len < life->lines.len ? log.len : life->lines.len;
+	if (count != max_seq) {
+		find_fault(check, life->id, "max_seq is %llu, its log has %lld good lines",
+			(unsigned long long)max_seq, (long long)count);
+	}
+	if (known && memcmp(log.data, life->lines.data, known) != 0) {
+		find_fault(check, life->id, "its log has other bytes");
+	}
+	buffer_finish(&log);
+}
+
+/* --- sessions --- */
+
+static uint64_t shown_before(const struct life *life, size_t cut)
+{
+	uint64_t seq = life->line_count;
+	while (seq && (life->shown[seq - 1] == NEVER || life->shown[seq - 1] > cut)) {
+		seq--;
+	}
+	return seq;
+}
+
+/** The last state that was acknowledged before the cut; NEVER: not even its creation. */
+static size_t acked_before(const struct life *life, size_t cut)
+{
+	size_t i = life->state_count;
+	while (i && (life->states[i - 1].acked == NEVER || life->states[i - 1].acked > cut)) {
+		i--;
+	}
+	return i ? i - 1 : NEVER;
+}
+
+/**
+ * A session whose creation was refused may be there again, empty, if nothing takes it back; and
+ * whatever was refused, if the disk did not let it be undone. Before the refusal was told, an input
+ * was on its way like any other.
+ */
+static bool may_be_left(const struct life *life, const struct witness_state *state, size_t cut)
+{
+	const struct witness *w = life->witness;
+	return !state->is_refused || cut <= state->refused || w->is_helpless ||
+	       (state == life->states && !w->takes_back);
+}
+
+/** Its state is one that an input led to: acknowledged or later, and sent by then. */
+static const struct witness_state *match_state(
+	const struct life *life, size_t cut, struct session *session)
+{
+	size_t acked = acked_before(life, cut);
+	uint64_t hash = witness_hash(session);
+	for (size_t i = acked == NEVER ? 0 : acked; i < life->state_count; i++) {
+		const struct witness_state *state = &life->states[i];
+		if (state->hash == hash && state->sent <= cut && may_be_left(life, state, cut)) {
+			return state;
+		}
+	}
+	return NULL;
+}
+
+static size_t any_state(const struct life *life, struct session *session)
+{
+	uint64_t hash = witness_hash(session);
+	for (size_t i = 0; i < life->state_count; i++) {
+		if (life->states[i].hash == hash) {
+			return i;
+		}
+	}
+	return NEVER;
+}
+
+static void check_state(struct check *check, const struct life *life, struct session *session)
+{
+	uint64_t max_seq = session_channel(session)->max_seq;
+	const struct witness_state *state = match_state(life, check->cut, session);
+	if (!state) {
+		find_fault(check, life->id,
+			"max_seq %llu, its state is that after input %zd; %zd of %zu were "
+			"acknowledged",
+			(unsigned long long)max_seq, (ssize_t)any_state(life, session),
+			(ssize_t)acked_before(life, check->cut), life->state_count);
+	} else if (state->emitted_seq != max_seq) {
+		find_fault(check, life->id, "max_seq is %llu, and should be %llu",
+			(unsigned long long)max_seq, (unsigned long long)state->emitted_seq);
+	}
+}
+
+static void check_life(struct check *check, const struct life *life, struct session *session)
+{
+	const struct witness *w = check->witness;
+	uint64_t max_seq = session_channel(session)->max_seq;
+	uint64_t shown = shown_before(life, check->cut);
+	if (life->delete_acked != NEVER && life->delete_acked <= check->cut) {
+		if (!w->may_end_early) {
+			find_fault(check, life->id, "it was deleted, and is back");
+		}
+		return;
+	}
+	if (max_seq < shown) {
+		find_fault(check, life->id, "event %llu was shown, and max_seq is %llu",
+			(unsigned long long)shown, (unsigned long long)max_seq);
+	}
+	if (!w->may_end_early) {
+		check_state(check, life, session);
+	}
+	if (strcmp(session_log_title(session->log), life->id) != 0 ||
+		session_log_created_at(session->log) != life->created_at) {
+		find_fault(check, life->id, "its title or its birthday is another");
+	}
+	check_log(check, life, max_seq);
+}
+
+static void check_session(struct session *session, void *arg)
+{
+	struct check *check = arg;
+	uint64_t epoch = session_log_epoch(session->log);
+	for (size_t i = 0; i < check->witness->life_count; i++) {
+		const struct life *life = check->witness->lives[i];
+		if (life->epoch == epoch && strcmp(life->id, session_id(session)) == 0) {
+			check_life(check, life, session);
+			return;
+		}
+	}
+	/* Refused at once, and its folder's way out was not synced. */
+	const struct witness *w = check->witness;
+	bool may_be_refused = w->refused && !w->takes_back && !session_channel(session)->max_seq;
+	if (!may_be_refused) {
+		find_fault(check, session_id(session), "nobody made it");
+	}
+}
+
+static struct session *session_of(const struct rig *rig, const struct life *life)
+{
+	struct session *session = session_table_get(rig->table, life->id, strlen(life->id));
+	return session && session_log_epoch(session->log) == life->epoch ? session : NULL;
+}
+
+/** Whether there is a folder of it in set-aside/. */
+static bool is_aside(const struct rig *rig, const char *id)
+{
+	struct buffer path = {0};
+	bool found = false;
+	size_t len = strlen(id);
+	buffer_printf(&path, "%s/set-aside", rig->dir);
+	DIR *dir = opendir(buffer_cstr(&path));
+	struct dirent *entry;
+	while (dir && (entry = readdir(dir))) {
+		found = found ||
+			(strncmp(entry->d_name, id, len) == 0 && entry->d_name[len] == '.');
+	}
+	if (dir) {
+		closedir(dir);
+	}
+	buffer_finish(&path);
+	return found;
+}
+
+/** Whether it must be there: its creation was acknowledged, and nobody asked for its deletion. */
+static bool must_be_there(const struct life *life, size_t cut)
+{
+	bool may_be_gone = life->delete_sent != NEVER && life->delete_sent <= cut;
+	return acked_before(life, cut) != NEVER && !may_be_gone;
+}
+
+/** Nothing may be missing, and nothing set aside: a cut damages no session. */
+static void check_all_there(struct check *check)
+{
+	const struct witness *w = check->witness;
+	for (size_t i = 0; i < w->life_count; i++) {
+		const struct life *life = w->lives[i];
+		bool aside = is_aside(check->rig, life->id);
+		if (aside && !w->is_rotten && must_be_there(life, check->cut)) {
+			find_fault(check, life->id, "it was set aside");
+		}
+		if (must_be_there(life, check->cut) && !session_of(check->rig, life) &&
+			!w->may_miss && !w->may_end_early && !(aside && w->is_rotten)) {
+			find_fault(check, life->id, "it is gone");
+		}
+	}
+}
+
+size_t witness_missing(const struct witness *w, const struct rig *recovered)
+{
+	size_t count = 0;
+	for (size_t i = 0; i < w->life_count; i++) {
+		count += must_be_there(w->lives[i], 0) && !session_of(recovered, w->lives[i]);
+	}
+	return count;
+}
+
+bool witness_check(const struct witness *w, size_t cut, struct rig *recovered, struct buffer *why)
+{
+	struct check check = {.witness = w, .cut = cut, .rig = recovered, .why = why};
+	session_table_each(recovered->table, check_session, &check);
+	check_all_there(&check);
+	return why->len == 0;
+}
+
+/* --- going on --- */
+
+/** What must be the same after one more start. */
+struct kept {
+	uint64_t hash;
+	uint64_t max_seq;
+	struct buffer log;
+};
+
+static void keep(const struct rig *rig, const struct life *life, struct kept *ret)
+{
+	struct session *session = session_of(rig, life);
+	*ret = (struct kept){0};
+	if (session) {
+		ret->hash = witness_hash(session);
+		ret->max_seq = session_channel(session)->max_seq;
+		read_log(rig, life->id, &ret->log);
+	}
+}
+
+static void check_prompts(struct check *check, const struct life *life, struct session *session)
+{
+	for (size_t i = 0; i < life->prompt_count; i++) {
+		const struct witness_prompt *prompt = &life->prompts[i];
+		size_t acked = life->states[prompt->state].acked;
+		uint64_t seq;
+		bool duplicate = true;
+		if (acked != NEVER && acked <= check->cut) {
+			session_prompt(session, "again", 5, prompt->id, "client", &seq, &duplicate);
+		}
+		if (!duplicate) {
+			find_fault(check, life->id, "prompt %s was taken twice", prompt->id);
+		}
+	}
+}
+
+struct ack {
+	struct durable_wait wait;
+	int status;
+};
+
+static void handle_ack(struct durable_wait *wait, int status)
+{
+	((struct ack *)wait)->status = status;
+}
+
+static void put_more(struct check *check, const struct life *life)
+{
+	struct session *session = session_of(check->rig, life);
+	struct ack ack = {.wait = {.done = handle_ack}, .status = 1};
+	struct kept before;
+	if (!session) {
+		return;
+	}
+	if (!check->witness->may_end_early) {
+		check_prompts(check, life, session);
+	}
+	keep(check->rig, life, &before);
+	rig_put(session, "turn_end", "{}");
+	rig_put(session, "x-after", "{}");
+	rig_say(session, "- text that\n- stays open\n");
+	session_wait_durable(session, &ack.wait);
+	rig_settle(check->rig);
+	struct kept after;
+	keep(check->rig, life, &after);
+	if (ack.status || after.max_seq <= before.max_seq ||
+		count_lines(&after.log) != after.max_seq || after.log.len < before.log.len ||
+		(before.log.len && memcmp(after.log.data, before.log.data, before.log.len) != 0)) {
+		find_fault(check, life->id, "it does not go on as it was");
+	}
+	buffer_finish(&before.log);
+	buffer_finish(&after.log);
+}
+
+bool witness_goes_on(const struct witness *w, size_t cut, struct rig *recovered, struct buffer *why)
+{
+	struct check check = {.witness = w, .cut = cut, .rig = recovered, .why = why};
+	struct kept *kept = xcalloc(w->life_count, sizeof(*kept));
+	for (size_t i = 0; i < w->life_count; i++) {
+		put_more(&check, w->lives[i]);
+	}
+	for (size_t i = 0; i < w->life_count; i++) {
+		keep(recovered, w->lives[i], &kept[i]);
+	}
+	rig_close(recovered);
+	if (rig_open(recovered) < 0) {
+		find_fault(&check, "?", "it does not open again: %s",
+			recovered->why ? recovered->why : "");
+	}
+	for (size_t i = 0; recovered->table && i < w->life_count; i++) {
+		struct kept again;
+		keep(recovered, w->lives[i], &again);
+		if (again.hash != kept[i].hash || again.max_seq != kept[i].max_seq ||
+			again.log.len != kept[i].log.len ||
+			(again.log.len &&
+				memcmp(again.log.data, kept[i].log.data, again.log.len) != 0)) {
+			find_fault(&check, w->lives[i]->id, "it is another after one more start");
+		}
+		buffer_finish(&again.log);
+	}
+	for (size_t i = 0; i < w->life_count; i++) {
+		buffer_finish(&kept[i].log);
+	}
+	free(kept);
+	return why->len == 0;
+}
