@@ -157,7 +157,12 @@ static void cut_recovery(struct cutter *cutter, size_t cut, struct buffer *image
 	struct power_disk *power = power_disk_begin(buffer_cstr(&dir));
 	rig_init_on(&rig, buffer_cstr(&dir));
 	rig.limits = cutter->witness->rig->limits;
-	assert_int_equal(rig_open(&rig), 0);
+	if (rig_open(&rig) < 0) {
+		struct buffer why = {0};
+		buffer_printf(&why, "it does not open: %s", rig.why ? rig.why : "?");
+		report(cutter, cutter->name, cut, image, &why);
+		buffer_finish(&why);
+	}
 	rig_finish(&rig);
 	power_disk_end(power);
 	struct cutter inner = *cutter;
