@@ -185,11 +185,6 @@ size_t fault_disk_hits(void)
 	return hits;
 }
 
-enum disk_call fault_disk_kind_of(size_t nth)
-{
-	return (enum disk_call)now.kinds.data[nth];
-}
-
 const char *fault_disk_name(enum disk_call kind)
 {
 	static const char *const names[] = {"openat", "read", "pread", "write", "fdatasync",

@@ -46,8 +46,6 @@ void fault_disk_take_away(void);
 size_t fault_disk_count(enum disk_call kind);
 /** How many calls have been failed or cut short. */
 size_t fault_disk_hits(void);
-/** The kind of the n-th call of all, as it was counted. */
-enum disk_call fault_disk_kind_of(size_t nth);
 const char *fault_disk_name(enum disk_call kind);
 
 #endif

@@ -51,8 +51,6 @@ void power_disk_lose(int fd);
 
 /** Goes on to the moment after the first `n` changes; only forward. */
 void power_disk_seek(struct power_disk *power, size_t n);
-/** How many changes are not synced at that moment. */
-size_t power_disk_unsynced(const struct power_disk *power);
 /**
  * What the disk may hold then, as one run of bytes that is the same for the same contents. `seed`
  * chooses where `survival` leaves a choice.

@@ -143,15 +143,6 @@ void power_disk_seek(struct power_disk *power, size_t n)
 	}
 }
 
-size_t power_disk_unsynced(const struct power_disk *power)
-{
-	size_t count = 0;
-	for (size_t i = 0; i < power->node_count; i++) {
-		count += power->nodes[i]->unsynced_count;
-	}
-	return count;
-}
-
 /* --- images --- */
 
 enum part { PART_NOTHING, PART_ALL, PART_BYTES, PART_SECTORS, PART_SIZE };

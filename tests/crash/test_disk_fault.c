@@ -203,7 +203,7 @@ static void print_outcome(const char *what, const struct outcome *outcome)
 
 static void what_is_refused_is_not_shown(void **state)
 {
-	struct storm storm = {.seed = 4711, .steps = 60};
+	struct storm storm = {.seed = 4711, .steps = 50};
 	size_t counts[CALL_COUNT + 1];
 	struct outcome outcome = {0};
 	count_calls(&storm, counts);
@@ -304,7 +304,7 @@ static void count_calls_of_start(const char *from, size_t counts[CALL_COUNT + 1]
 static void a_start_that_fails_spoils_nothing(void **state)
 {
 	struct outcome outcome = {0};
-	for (size_t steps = 30; steps <= 60; steps += 10) {
+	for (size_t steps = 30; steps <= 50; steps += 10) {
 		struct storm storm = {.seed = 4711, .steps = steps};
 		struct rig rig;
 		struct witness w;

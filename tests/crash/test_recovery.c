@@ -414,14 +414,18 @@ static void a_crash_changes_nothing_of_what_follows(void **state)
 
 /* --- folders that the power brought back --- */
 
-/** Renaming a folder away is not synced: after a power cut the old one may stand there again. */
+/**
+ * Renaming a folder away is not synced: after a power cut the old one may stand there again, with
+ * its metadata or without.
+ */
 static void a_deleted_session_stays_deleted(void **state)
 {
 	struct buffer from = {0};
 	struct buffer to = {0};
 	struct point before;
 	point_take(&before, 15, 64 << 20); /* c is there, and is about to be deleted */
-	for (size_t step = 16; step <= 18; step += 2) {
+	for (size_t i = 0; i < 4; i++) {
+		size_t step = i < 2 ? 16 : 18;
 		struct rig rig;
 		struct session_mark mark;
 		rig_init_on(&rig, before.dir);
@@ -434,12 +438,18 @@ static void a_deleted_session_stays_deleted(void **state)
 		buffer_printf(&to, "%s/sessions/c", dir);
 		rig_remove_dir(buffer_cstr(&to));
 		assert_int_equal(rename(old, buffer_cstr(&to)), 0);
+		buffer_append_str(&to, "/metadata.json");
+		assert_true(i % 2 == 0 || unlink(buffer_cstr(&to)) == 0);
 		rig_init_on(&rig, dir);
 		assert_int_equal(rig_open(&rig), 0);
 		workload_mark_session(&rig, "c", &mark);
 		assert_int_equal(mark.exists, step == 18);
 		assert_int_equal(mark.max_seq, step == 18);
 		assert_true(mark.epoch != before.marks[15].sessions[2].epoch);
+		log_path(&to, dir, "c", "events.jsonl");
+		buffer_clear(&from);
+		assert_int_equal(file_read(to.data, &from), step == 18);
+		assert_true(step == 16 || strstr(buffer_cstr(&from), "x-again"));
 		rig_finish(&rig);
 		rig_remove_dir(dir);
 		free(dir);
