@@ -56,6 +56,8 @@ struct store_ops {
 	 * refused until revived(). The owner takes back what they did: store_rewind().
 	 */
 	void (*failed)(void *owner, int error);
+	/** It is about to be tried again: a negative errno if not all is taken back yet. */
+	int (*rewind)(void *owner);
 	/** The journal can be written again. */
 	void (*revived)(void *owner);
 	/** A new segment begins: append a snapshot of every session that is not idle. */

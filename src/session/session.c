@@ -118,7 +118,9 @@ int session_journal_snapshot(struct session *session)
 	 */
 	stream_buffer_take_sizes(session->state.stream);
 	session_snapshot_save(session, &data);
-	bool is_clean = (uint64_t)session->last_lsn <= store_synced_lsn(table->store);
+	/* Without its creation a session is forgotten: that need not be on disk. */
+	bool is_clean = (uint64_t)session->last_lsn <= store_synced_lsn(table->store) ||
+			session->last_lsn == session->created_lsn;
 	int64_t lsn = append_record(
 		session, RECORD_SNAPSHOT, clock_now_ms(table->clock), data.data, data.len);
 	if (lsn >= 0 && is_clean) {
@@ -439,6 +441,7 @@ bool session_rewind_begin(struct session *session)
 
 void session_rewind_end(struct session *session)
 {
+	end_waits(session, UINT64_MAX, -EIO);
 	struct stream_open open;
 	stream_buffer_get_open(session->state.stream, &open);
 	session->shown_open = (struct open_mark){0, open.seq, open.len};

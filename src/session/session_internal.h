@@ -115,6 +115,7 @@ struct session_table {
 	struct store *store;
 	struct hash *by_id;
 	struct list dirty;
+	struct list lost; /* by dirty_link: not yet what the disk has of them, after a failure */
 	struct list touched;
 	struct list ready; /* struct durable_wait: on disk already, told at the end of the turn */
 	bool recovering; /* also while sessions are taken back to what is on disk */

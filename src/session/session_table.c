@@ -41,50 +41,59 @@ static void forget(struct session *session)
 	store_remove_session(log);
 }
 
-/** The sessions become what the disk has of them: their inputs since then were refused. */
-static void take_back(struct session_table *table, struct list *lost)
+/**
+ * Sessions become what the disk has of them: their inputs since then were refused. Those that only
+ * the journal can tell of wait in table.lost if it cannot be read now.
+ */
+static int take_back(struct session_table *table)
 {
-	struct list taken_back;
-	list_init(&taken_back);
+	struct list known;
 	bool must_read = false;
+	list_init(&known);
 	table->recovering = true;
-	while (!list_empty(lost)) {
-		struct session *session = list_entry(lost->next, struct session, dirty_link);
-		list_remove(&session->dirty_link);
+	list_for_each_safe(link, tmp, &table->lost) {
+		struct session *session = list_entry(link, struct session, dirty_link);
 		if ((uint64_t)session->created_lsn > store_synced_lsn(table->store)) {
 			forget(session);
-			continue;
-		}
-		list_append(&taken_back, &session->dirty_link);
-		if (session_rewind_begin(session)) {
+		} else if (session_rewind_begin(session)) {
 			session_log_want_rewind(session->log);
 			must_read = true;
+		} else {
+			list_remove(&session->dirty_link);
+			list_append(&known, &session->dirty_link);
 		}
 	}
 	int r = must_read ? store_rewind(table->store) : 0;
-	if (r < 0) {
-		diag(DIAG_ERROR, "the journal cannot be read either: %s", strerror(-r));
+	if (r == 0) {
+		list_move_all(&known, &table->lost);
 	}
-	while (!list_empty(&taken_back)) {
-		struct session *session = list_entry(taken_back.next, struct session, dirty_link);
+	while (!list_empty(&known)) {
+		struct session *session = list_entry(known.next, struct session, dirty_link);
 		list_remove(&session->dirty_link);
 		session_rewind_end(session);
 	}
 	table->recovering = false;
+	return r;
 }
 
 static void handle_failed(void *owner, int error)
 {
 	struct session_table *table = owner;
-	struct list lost;
-	list_init(&lost);
-	while (!list_empty(&table->dirty)) {
-		struct session *session = list_entry(table->dirty.next, struct session, dirty_link);
+	list_for_each_safe(link, tmp, &table->dirty) {
+		struct session *session = list_entry(link, struct session, dirty_link);
 		session_fail(session, error);
-		list_append(&lost, &session->dirty_link);
+		list_append(&table->lost, &session->dirty_link);
 	}
-	take_back(table, &lost);
+	int r = take_back(table);
+	if (r < 0) {
+		diag(DIAG_ERROR, "the journal cannot be read either: %s", strerror(-r));
+	}
 	table->ops->store_failed(table->owner, error);
+}
+
+static int handle_rewind(void *owner)
+{
+	return take_back(owner);
 }
 
 static void touch(void *value, void *arg)
@@ -179,6 +188,7 @@ int session_table_open(
 	static const struct store_ops store_ops = {
 		.synced = handle_synced,
 		.failed = handle_failed,
+		.rewind = handle_rewind,
 		.revived = handle_revived,
 		.rotated = handle_rotated,
 		.found = handle_found,
@@ -195,6 +205,7 @@ int session_table_open(
 		.by_id = hash_create(),
 		.recovering = true};
 	list_init(&table->dirty);
+	list_init(&table->lost);
 	list_init(&table->touched);
 	list_init(&table->ready);
 	int r = store_open(config->loop, config->data_dir, config->durability, config->limits,

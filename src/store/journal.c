@@ -128,7 +128,7 @@ static void forget_gathered(struct journal *journal)
 int64_t store_append(struct store *store, const struct record *record)
 {
 	struct journal *journal = &store->journal;
-	if (journal->error && !journal->reviving) {
+	if (journal->error && !journal->takes_snapshots) {
 		return journal->error;
 	}
 	if (!journal->gather.len) {
@@ -372,8 +372,14 @@ static void handle_revive(uv_timer_t *timer)
 	if (journal->in_flight || !journal->error) {
 		return;
 	}
+	if (journal->store->ops->rewind(journal->store->owner) < 0) {
+		revive_later(journal);
+		return;
+	}
 	journal->reviving = true;
+	journal->takes_snapshots = true;
 	begin_segment(journal);
+	journal->takes_snapshots = false;
 	if (!journal->gather.len) {
 		begin_batch(journal); /* all are idle: an empty batch tells whether it works */
 	}

@@ -110,6 +110,7 @@ static void store_free(struct store *store)
 	close(store->lock_fd);
 	close(store->dir_fd);
 	hash_destroy(store->by_id);
+	hash_destroy(store->leftovers);
 	free(store);
 }
 
@@ -126,7 +127,8 @@ int store_open(uv_loop_t *loop, const char *dir, enum store_durability durabilit
 		.dir_fd = -1,
 		.sessions_fd = -1,
 		.lock_fd = -1,
-		.by_id = hash_create()};
+		.by_id = hash_create(),
+		.leftovers = hash_create()};
 	list_init(&store->logs);
 	list_init(&store->open_logs);
 	list_init(&store->wanted);
@@ -201,15 +203,34 @@ void store_close(struct store *store)
 	store_free(store);
 }
 
+/** The folder of a session that was deleted, and could not be moved away then. */
+static bool take_leftover(struct store *store, const char *id, uint64_t epoch)
+{
+	char path[320];
+	if (!hash_get(store->leftovers, id, strlen(id))) {
+		return false;
+	}
+	snprintf(path, sizeof(path), "trash/%s.before.%016llx", id, (unsigned long long)epoch);
+	if (disk->renameat(store->sessions_fd, id, store->dir_fd, path) < 0) {
+		return false;
+	}
+	hash_remove(store->leftovers, id, strlen(id));
+	return true;
+}
+
 int store_create_session(struct store *store, const char *id, uint64_t epoch, const char *title,
 	int64_t created_at, struct session_log **ret_log)
 {
-	if (disk->mkdirat(store->sessions_fd, id, 0700) < 0) {
-		return -errno;
+	int r = disk->mkdirat(store->sessions_fd, id, 0700) < 0 ? -errno : 0;
+	if (r == -EEXIST && take_leftover(store, id, epoch)) {
+		r = disk->mkdirat(store->sessions_fd, id, 0700) < 0 ? -errno : 0;
+	}
+	if (r < 0) {
+		return r;
 	}
 	struct session_log *log = session_log_new(store, id, epoch, title, created_at);
 	log->dirty = true;
-	int r = session_log_fd(log);
+	r = session_log_fd(log);
 	if (r >= 0) {
 		r = metadata_write(log, false);
 	}
@@ -263,6 +284,7 @@ void store_remove_session(struct session_log *log)
 			"next start",
 			log->id, strerror(errno));
 		store->has_leftover = true;
+		hash_put(store->leftovers, log->id, strlen(log->id), store);
 	}
 	session_log_free(log);
 	removal->dir_fd = r < 0 ? -1 : dup(store->dir_fd);

@@ -42,7 +42,8 @@ struct journal {
 	uint64_t synced_lsn;
 	bool in_flight;
 	int error; /* negative errno while it cannot be written */
-	bool reviving; /* the batch that gathers or is in flight is to end that */
+	bool reviving; /* the batch in flight is to end that */
+	bool takes_snapshots; /* they are being gathered for that batch; inputs are refused */
 	uv_timer_t *revive_timer;
 	int result; /* of the batch in flight */
 	bool rotated; /* the batch in flight is the first of its segment */
@@ -115,6 +116,7 @@ struct store {
 	 * until the next start has done it.
 	 */
 	bool has_leftover;
+	struct hash *leftovers; /* the store itself, by the id of each session deleted in vain */
 	unsigned jobs; /* on the thread pool, but for the journal's batch */
 	bool opening; /* recovery is under way: nothing is left to the thread pool */
 	bool closing;

@@ -115,6 +115,9 @@ static uint64_t last_hash(const struct life *life)
 static void check_taken_back(struct life *life)
 {
 	bool was_refused = life->states[life->state_count - 1].is_refused;
+	if (life->session && !list_empty(&life->session->table->lost)) {
+		return; /* the journal cannot be read either: it is taken back once it can */
+	}
 	if ((!was_refused || life->witness->takes_back) && life->session &&
 		witness_hash(life->session) != last_hash(life)) {
 		say_wrong(life, "an input was refused, and has changed something");
@@ -265,6 +268,12 @@ static void handle_deleted(void *owner, struct session *session)
 
 static void handle_store_failed(void *owner, int error)
 {
+	((struct witness *)owner)->rig->is_failing = true;
+}
+
+static void handle_store_revived(void *owner)
+{
+	((struct witness *)owner)->rig->is_failing = false;
 }
 
 void witness_init(struct witness *w, struct rig *rig, const struct power_disk *power)
@@ -303,6 +312,7 @@ int witness_open(struct witness *w)
 		.changed = handle_changed,
 		.deleted = handle_deleted,
 		.store_failed = handle_store_failed,
+		.store_revived = handle_store_revived,
 	};
 	struct rig *rig = w->rig;
 	free(rig->why);
