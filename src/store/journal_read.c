@@ -37,31 +37,6 @@ static int read_file(int dir_fd, const char *name, struct buffer *out)
 	return r;
 }
 
-int journal_reader_open(struct journal_reader *reader, int dir_fd, const char *name)
-{
-	*reader = (struct journal_reader){0};
-	int r = read_file(dir_fd, name, &reader->bytes);
-	if (r < 0) {
-		return r;
-	}
-	struct unpack in = {.bytes = reader->bytes.data, .len = reader->bytes.len};
-	if (in.len < JOURNAL_HEADER_SIZE || memcmp(in.bytes, JOURNAL_MAGIC, 8) != 0) {
-		return -EBADMSG;
-	}
-	uint64_t sum = journal_checksum(in.bytes, JOURNAL_HEADER_SIZE - 8);
-	unpack_le(&in, 8); /* magic */
-	unpack_le(&in, 8); /* number, as in the name */
-	reader->before_segment = unpack_le(&in, 8);
-	reader->before_len = (size_t)unpack_le(&in, 8);
-	uint64_t flags = unpack_le(&in, 8);
-	if (unpack_le(&in, 8) != sum || flags) {
-		return -EBADMSG;
-	}
-	reader->valid = JOURNAL_HEADER_SIZE;
-	reader->end = reader->bytes.len;
-	return 0;
-}
-
 void journal_reader_close(struct journal_reader *reader)
 {
 	buffer_finish(&reader->bytes);
@@ -91,6 +66,44 @@ static bool read_header(const struct journal_reader *reader, size_t at, uint64_t
 	*ret_length = (size_t)unpack_le(&in, 8);
 	bool is_next = unpack_le(&in, 8) == number;
 	return magic == BATCH_MAGIC && is_next && unpack_le(&in, 8) == sum;
+}
+
+/**
+ * The header is synced with the first batch: if that one is good, the header was too, and is
+ * damaged now. What it told of the segment before is not known then.
+ */
+static bool has_first_batch(struct journal_reader *reader)
+{
+	size_t length;
+	uint32_t count;
+	return read_header(reader, JOURNAL_HEADER_SIZE, 0, &length, &count);
+}
+
+int journal_reader_open(struct journal_reader *reader, int dir_fd, const char *name)
+{
+	*reader = (struct journal_reader){0};
+	int r = read_file(dir_fd, name, &reader->bytes);
+	if (r < 0) {
+		return r;
+	}
+	struct unpack in = {.bytes = reader->bytes.data, .len = reader->bytes.len};
+	if (in.len < JOURNAL_HEADER_SIZE) {
+		return -EBADMSG;
+	}
+	reader->valid = JOURNAL_HEADER_SIZE;
+	reader->end = reader->bytes.len;
+	bool is_ours = memcmp(in.bytes, JOURNAL_MAGIC, 8) == 0;
+	uint64_t sum = journal_checksum(in.bytes, JOURNAL_HEADER_SIZE - 8);
+	unpack_le(&in, 8); /* magic */
+	unpack_le(&in, 8); /* number, as in the name */
+	reader->before_segment = unpack_le(&in, 8);
+	reader->before_len = (size_t)unpack_le(&in, 8);
+	uint64_t flags = unpack_le(&in, 8);
+	if (is_ours && unpack_le(&in, 8) == sum && !flags) {
+		return 0;
+	}
+	reader->before_segment = JOURNAL_BEFORE_UNKNOWN;
+	return has_first_batch(reader) ? 0 : -EBADMSG;
 }
 
 static bool read_trailer(const struct journal_reader *reader, struct batch *batch)

@@ -220,6 +220,13 @@ static int find_chain(struct recovery *rec, struct link_of_chain **ret_chain, si
 		chain = xrealloc(chain, (count + 1) * sizeof(*chain));
 		chain[count++] = (struct link_of_chain){number, wanted.end};
 		wanted = before;
+		if (before.number == JOURNAL_BEFORE_UNKNOWN) {
+			diag(DIAG_ERROR,
+				"journal segment %016llx has a damaged header; its batches are "
+				"good",
+				(unsigned long long)number);
+			wanted = (struct link_of_chain){i ? rec->segments[i - 1] : 0, SIZE_MAX};
+		}
 		rec->last_segment = chain[0].number;
 	}
 	*ret_chain = chain;

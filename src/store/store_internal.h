@@ -136,7 +136,8 @@ uint64_t journal_session_hash(const char *id, size_t id_len, uint64_t epoch);
 /* journal_read.c */
 struct journal_reader {
 	struct buffer bytes; /* the whole segment */
-	uint64_t before_segment; /* what its header tells of the one before it; 0: none */
+	uint64_t before_segment; /* what its header tells of the one before it; 0: none; or */
+#define JOURNAL_BEFORE_UNKNOWN UINT64_MAX /* the header is damaged */
 	size_t before_len;
 	size_t end; /* bytes that belong to it */
 	bool may_be_torn; /* the newest: its last batch may be incomplete */

@@ -28,7 +28,7 @@
  * Whether damage to the newest segment is noticed when good batches follow it. As long as it is
  * not, all that stands behind the damage is cut off.
  */
-#define DAMAGE_IS_TOLD_FROM_TORN false
+#define DAMAGE_IS_TOLD_FROM_TORN true
 
 #define WRONG_SHOWN 8
 /* Of larger files one bit of each byte. */
