@@ -142,8 +142,7 @@ void observer_offer(struct observer *o, enum deltas deltas, uint64_t seq, struct
 	if (!o->is_live || (deltas != DELTAS_NONE && deltas != o->deltas)) {
 		return;
 	}
-	bool is_behind = deltas != DELTAS_NONE && o->cursor < o->channel->max_seq;
-	bool takes = !o->outbox_count && !is_behind && o->ops->is_writable(o->socket);
+	bool takes = !o->outbox_count && o->ops->is_writable(o->socket);
 	if (deltas == DELTAS_TEXT && (!takes || o->skip_delta_seq == seq)) {
 		/*
 		 * A text with a hole in it is worth nothing: once one delta is left out, so is the
