@@ -128,6 +128,8 @@ struct journal_reader {
 	bool may_be_torn; /* the newest: its last batch may be incomplete */
 	size_t valid; /* up to where batches are good */
 	uint64_t batch_number; /* the next one's */
+	size_t damaged_batch; /* the last one that had to do without its header or trailer; 0: none
+			       */
 	/* The batch being read. */
 	size_t at; /* its next record */
 	const char *entry; /* of that record */
