@@ -39,6 +39,7 @@ static const struct {
 } commands[] = {
 	{"serve", "run the relay", serve},
 	{"verify", "check a data directory for damage", tool_verify},
+	{"export", "write the events of a session to stdout", tool_export},
 	{"limits", "list the thresholds and bounds that serve --limit sets", print_limits},
 };
 

@@ -15,7 +15,7 @@ struct store_files {
 	int sessions_fd;
 	int journal_fd;
 	int lock_fd;
-	bool in_use; /* a server is at work in it; else none can start until this is closed */
+	bool in_use; /* see store_files_hold() */
 };
 
 /**
@@ -24,6 +24,11 @@ struct store_files {
  */
 int store_files_open(const char *dir, struct store_files *files, char **ret_why);
 void store_files_close(struct store_files *files);
+/**
+ * Keeps servers from starting in it until it is closed, so that it stays as it is; if one is at
+ * work in it already, sets `in_use`.
+ */
+void store_files_hold(struct store_files *files);
 
 /** The ids of the sessions, sorted. The caller frees each and the array. */
 int store_files_list_sessions(const struct store_files *files, char ***ret_ids, size_t *ret_count);

@@ -24,14 +24,6 @@ static int open_dir(int dir_fd, const char *name)
 	return disk->openat(dir_fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
 }
 
-/** A copy may come without the lock file; then nobody is at work in it. */
-static void look_at_lock(struct store_files *files)
-{
-	files->lock_fd = disk->openat(files->dir_fd, "lock", O_RDONLY | O_CLOEXEC, 0);
-	files->in_use = files->lock_fd >= 0 && flock(files->lock_fd, LOCK_SH | LOCK_NB) < 0 &&
-			errno == EWOULDBLOCK;
-}
-
 int store_files_open(const char *dir, struct store_files *files, char **ret_why)
 {
 	*files = (struct store_files){-1, -1, -1, -1, false};
@@ -39,7 +31,6 @@ int store_files_open(const char *dir, struct store_files *files, char **ret_why)
 	files->dir_fd = open_dir(AT_FDCWD, dir);
 	const char *hint = "";
 	if (files->dir_fd >= 0) {
-		look_at_lock(files);
 		files->sessions_fd = open_dir(files->dir_fd, "sessions");
 		files->journal_fd =
 			files->sessions_fd < 0 ? -1 : open_dir(files->dir_fd, "journal");
@@ -54,6 +45,14 @@ int store_files_open(const char *dir, struct store_files *files, char **ret_why)
 		*ret_why = NULL;
 	}
 	return r;
+}
+
+/** A copy may come without the lock file; then nobody is at work in it. */
+void store_files_hold(struct store_files *files)
+{
+	files->lock_fd = disk->openat(files->dir_fd, "lock", O_RDONLY | O_CLOEXEC, 0);
+	files->in_use = files->lock_fd >= 0 && flock(files->lock_fd, LOCK_SH | LOCK_NB) < 0 &&
+			errno == EWOULDBLOCK;
 }
 
 static void close_fd(int fd)
@@ -72,6 +71,13 @@ void store_files_close(struct store_files *files)
 }
 
 /* --- what there is --- */
+
+/** A path below sessions/; false if no session can have that id. */
+static bool session_path(const char *id, const char *file, char path[192])
+{
+	snprintf(path, 192, "%s/%s", id, file);
+	return session_id_is_valid(id, strlen(id));
+}
 
 static DIR *read_dir(int dir_fd)
 {
@@ -210,11 +216,12 @@ int store_files_read_metadata(const struct store_files *files, const char *id,
 	char path[192];
 	*ret = (struct store_metadata){0};
 	*ret_why = NULL;
-	snprintf(path, sizeof(path), "%s/metadata.json", id);
-	int fd = disk->openat(files->sessions_fd, path, O_RDONLY | O_CLOEXEC, 0);
+	bool is_valid = session_path(id, "metadata.json", path);
+	int fd = is_valid ? disk->openat(files->sessions_fd, path, O_RDONLY | O_CLOEXEC, 0) : -1;
 	if (fd < 0) {
-		*ret_why = strerror(errno);
-		return -errno;
+		int r = is_valid ? -errno : -ENOENT;
+		*ret_why = strerror(-r);
+		return r;
 	}
 	json_t *json = json_loadfd(fd, JSON_REJECT_DUPLICATES, NULL);
 	close(fd);
@@ -235,7 +242,9 @@ int log_lines_open(const struct store_files *files, const char *id, struct log_l
 {
 	char path[192];
 	*lines = (struct log_lines){.fd = -1};
-	snprintf(path, sizeof(path), "%s/events.jsonl", id);
+	if (!session_path(id, "events.jsonl", path)) {
+		return -ENOENT;
+	}
 	lines->fd = disk->openat(files->sessions_fd, path, O_RDONLY | O_CLOEXEC, 0);
 	if (lines->fd < 0) {
 		return -errno;

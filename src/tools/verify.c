@@ -104,6 +104,7 @@ int tool_verify(int argc, char **argv)
 	}
 	int code = TOOL_FAILED;
 	if (store_files_open(words[0], &files, &why) == 0) {
+		store_files_hold(&files);
 		code = verify(&files, words[0], words[1]);
 	} else {
 		diag(DIAG_ERROR, "%s", why ? why : "cannot read the data directory");
