@@ -40,6 +40,7 @@ static const struct {
 	{"serve", "run the relay", serve},
 	{"verify", "check a data directory for damage", tool_verify},
 	{"export", "write the events of a session to stdout", tool_export},
+	{"new-epoch", "tell clients that a restored session is another one", tool_new_epoch},
 	{"limits", "list the thresholds and bounds that serve --limit sets", print_limits},
 };
 

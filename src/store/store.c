@@ -162,9 +162,9 @@ int store_open(uv_loop_t *loop, const char *dir, enum store_durability durabilit
 	return 0;
 }
 
-void store_sync(struct store *store)
+int store_sync(struct store *store)
 {
-	journal_sync_now(&store->journal);
+	return journal_sync_now(&store->journal);
 }
 
 int store_rewind(struct store *store)
