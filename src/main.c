@@ -41,6 +41,7 @@ static const struct {
 	{"verify", "check a data directory for damage", tool_verify},
 	{"export", "write the events of a session to stdout", tool_export},
 	{"new-epoch", "tell clients that a restored session is another one", tool_new_epoch},
+	{"replay", "play a recorded session into a running server", tool_replay},
 	{"limits", "list the thresholds and bounds that serve --limit sets", print_limits},
 };
 
