@@ -152,7 +152,8 @@ static void tell_torn(struct walk *walk)
 	bool has_magic = in.len < 4 || unpack_le(&in, 4) == BATCH_MAGIC;
 	uint64_t count = unpack_le(&in, 4);
 	uint64_t length = unpack_le(&in, 8);
-	unpack_le(&in, 16);
+	unpack_le(&in, 8); /* number */
+	unpack_le(&in, 8); /* checksum */
 	bool ends_early =
 		in.failed || in.len < BATCH_TRAILER_SIZE + count * BATCH_ENTRY_SIZE + length;
 	if (has_magic && ends_early) {

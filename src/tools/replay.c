@@ -64,7 +64,8 @@ struct player {
 	/* The batch that gathers. */
 	struct buffer batch;
 	size_t batch_count;
-	uint64_t batch_line; /* where it begins */
+	uint64_t batch_first; /* lines that it is of */
+	uint64_t batch_last;
 	json_int_t max_seq;
 	struct progress progress;
 };
@@ -153,8 +154,8 @@ static int send_batch(struct player *player)
 		return 0;
 	}
 	snprintf(path, sizeof(path), "/api/sessions/%s/events", player->session);
-	snprintf(what, sizeof(what), "lines %llu to %llu", (unsigned long long)player->batch_line,
-		(unsigned long long)player->line);
+	snprintf(what, sizeof(what), "lines %llu to %llu", (unsigned long long)player->batch_first,
+		(unsigned long long)player->batch_last);
 	json_t *answer = post(player, path, "application/x-ndjson", &player->batch, 200, what);
 	if (!answer) {
 		return -EPROTO;
@@ -190,8 +191,9 @@ static int play_input(void *owner, double t, const char *json, size_t len)
 		sleep_until(due);
 	}
 	if (!player->batch_count) {
-		player->batch_line = player->line;
+		player->batch_first = player->line;
 	}
+	player->batch_last = player->line;
 	buffer_append(&player->batch, json, len);
 	buffer_append_char(&player->batch, '\n');
 	player->batch_count++;

@@ -7,10 +7,12 @@
 static void put(struct sheet *sheet, const char *bytes, size_t len)
 {
 	buffer_append(&sheet->text, bytes, len);
-	for (size_t i = 0; i < len; i++) {
-		bool newline = bytes[i] == '\n';
-		sheet->newlines = newline ? sheet->newlines + (sheet->newlines < 2) : 0;
+	size_t end = len;
+	while (end && len - end < 2 && bytes[end - 1] == '\n') {
+		end--;
 	}
+	size_t newlines = len - end + (end ? 0 : sheet->newlines);
+	sheet->newlines = newlines < 2 ? (unsigned)newlines : 2;
 	sheet->is_used = sheet->is_used || len;
 }
 

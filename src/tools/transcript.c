@@ -157,8 +157,18 @@ static void look_at_answer(struct transcript *t, json_t *data)
 	json_decref(hash_put(t->answers, id, strlen(id), json_incref(data)));
 }
 
+static bool tells_an_end(enum event_type type)
+{
+	return type == EVENT_AGENT_MESSAGE || type == EVENT_TOOL_CALL ||
+	       type == EVENT_TOOL_CALL_UPDATE || type == EVENT_PLAN ||
+	       type == EVENT_PERMISSION_RESOLVED;
+}
+
 void transcript_look(struct transcript *t, const struct event_view *view)
 {
+	if (!tells_an_end(view->type)) {
+		return;
+	}
 	json_t *data = json_loadb(view->data, view->data_len, 0, NULL);
 	if (!data) {
 		return;
