@@ -217,6 +217,80 @@ static void damage_of_older_segments_is_found(void **state)
 	(void)state;
 }
 
+/* --- records that do not stand --- */
+
+static void handle_lsn(void *owner, uint64_t lsn)
+{
+}
+
+static void handle_error(void *owner, int error)
+{
+}
+
+static void handle_owner(void *owner)
+{
+}
+
+static void handle_all(void *owner, const char *place, const char *what)
+{
+	buffer_printf(owner, "%s\n", what);
+}
+
+/** Puts records into a journal of its own; gives what is told of them. */
+static void tell_records(const struct record *records, size_t count, struct buffer *told)
+{
+	static const struct store_ops ops = {
+		.synced = handle_lsn, .failed = handle_error, .rotated = handle_owner};
+	static const struct store_check_ops check_ops = {handle_all, handle_all, handle_progress};
+	struct rig rig;
+	struct store *store;
+	struct store_files files;
+	struct store_check_counts counts;
+	char *why;
+	rig_init(&rig);
+	assert_int_equal(store_open(&rig.loop, rig.dir, DURABILITY_FSYNC, &rig.limits, &ops, NULL,
+				 &store, &why),
+		0);
+	for (size_t i = 0; i < count; i++) {
+		assert_true(store_append(store, &records[i]) > 0);
+	}
+	store_close(store);
+	assert_int_equal(store_files_open(rig.dir, &files, &why), 0);
+	assert_int_equal(store_check(&files, NULL, &check_ops, told, &counts), 0);
+	assert_int_equal(counts.records, count);
+	store_files_close(&files);
+	buffer_cstr(told);
+	rig_finish(&rig);
+}
+
+static void records_that_do_not_stand_are_told(void **state)
+{
+	struct buffer told = {0};
+	const struct record good[] = {
+		{.kind = RECORD_CREATE, .id = "a", .id_len = 1, .epoch = 1},
+		{.kind = RECORD_INPUT, .id = "a", .id_len = 1, .epoch = 1},
+		{.kind = RECORD_DELETE, .id = "a", .id_len = 1, .epoch = 1},
+		{.kind = RECORD_DELETE, .id = "b", .id_len = 1, .epoch = 1},
+	};
+	tell_records(good, 4, &told);
+	assert_string_equal(told.data, "");
+	const struct record bad[] = {
+		{.kind = RECORD_INPUT, .id = "ghost", .id_len = 5, .epoch = 1},
+		{.kind = RECORD_SNAPSHOT, .id = "../x", .id_len = 4, .epoch = 1},
+		{.kind = (enum record_kind)9, .id = "c", .id_len = 1, .epoch = 1},
+		{.kind = RECORD_DELETE, .id = "c", .id_len = 1, .epoch = 1},
+	};
+	tell_records(bad, 4, &told);
+	assert_string_equal(told.data,
+		"the first record of session ghost in this segment is no snapshot of it\n"
+		"a record names a session as none can be named\n"
+		"a record of the unknown kind 9\n"
+		"the first record of session c in this segment is no snapshot of it\n"
+		"the record is of session ghost, which is not there\n");
+	buffer_finish(&told);
+	(void)state;
+}
+
 /* --- new-epoch, killed --- */
 
 static size_t calls_left;
@@ -373,6 +447,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(all_damage_is_found),
 		cmocka_unit_test(damage_of_older_segments_is_found),
+		cmocka_unit_test(records_that_do_not_stand_are_told),
 		cmocka_unit_test(new_epoch_may_be_killed_anywhere),
 	};
 	if (access("/dev/shm", W_OK) == 0) {
