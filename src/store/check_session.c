@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 /* How often a session that the server changes under our eyes is looked at again. */
 #define ATTEMPTS 5
@@ -45,15 +44,19 @@ static void check_metadata(struct session_check *sc)
 	if (r == 0) {
 		return;
 	}
-	if (journal_creates(sc->check, sc->id)) {
+	bool is_empty = !store_files_size(sc->check->files->sessions_fd, path);
+	bool is_made_again = journal_creates(sc->check, sc->id);
+	if (!is_made_again && (r != -ENOENT || !is_empty)) {
+		check_problem(sc->check, place, "%s", why);
+	} else if (sc->check->files->in_use) {
+		return; /* the server is making it */
+	} else if (is_made_again) {
 		check_note(sc->check, place,
 			"%s; the next start of the server writes it anew from the journal", why);
-	} else if (r == -ENOENT && !store_files_size(sc->check->files->sessions_fd, path)) {
+	} else {
 		check_note(sc->check, place,
 			"a session that was being made and was never acknowledged; the next start "
 			"of the server takes it away");
-	} else {
-		check_problem(sc->check, place, "%s", why);
 	}
 }
 
@@ -209,12 +212,6 @@ static bool has_changed(const struct session_check *sc)
 	return !same;
 }
 
-static bool is_gone(const struct session_check *sc)
-{
-	struct stat st;
-	return fstatat(sc->check->files->sessions_fd, sc->id, &st, 0) < 0;
-}
-
 /**
  * metadata.json first, then the log, which only grows: so what the one says is in the other, also
  * while the server writes. If something does not fit and the server has changed it meanwhile, we
@@ -234,10 +231,6 @@ void check_session(struct check *check, const char *id)
 		}
 		check_forget(check);
 	}
-	if (check->files->in_use && is_gone(&sc)) {
-		check_forget(check);
-		return;
-	}
-	check->counts->sessions++;
+	check->counts->sessions += sc.has_metadata;
 	check->counts->events += sc.events;
 }

@@ -217,6 +217,81 @@ static void damage_of_older_segments_is_found(void **state)
 	(void)state;
 }
 
+/* --- beside a server --- */
+
+static const char *vanishing; /* a path ends so; what is taken away when it is opened */
+static const char *vanishing_dir;
+
+static int openat_vanishing(int dir_fd, const char *path, int flags, mode_t mode)
+{
+	const char *at = vanishing ? strstr(path, vanishing) : NULL;
+	if (at && !at[strlen(vanishing)]) {
+		vanishing = NULL;
+		rig_remove_dir(vanishing_dir);
+	}
+	return disk_kernel.openat(dir_fd, path, flags, mode);
+}
+
+/** Looks while a file goes as it is opened, with a server at work or without one. */
+static struct found look_at_vanishing(
+	const char *good, const char *file, const char *goes, bool in_use)
+{
+	static const struct store_check_ops ops = {handle_problem, handle_note, handle_progress};
+	struct disk_ops vanishing_ops = disk_kernel;
+	struct found found = {0};
+	struct store_check_counts counts;
+	struct store_files files;
+	struct buffer path = {0};
+	char *why;
+	char *dir = rig_copy_dir(good);
+	buffer_printf(&path, "%s/%s", dir, goes);
+	vanishing = file;
+	vanishing_dir = buffer_cstr(&path);
+	vanishing_ops.openat = openat_vanishing;
+	assert_int_equal(store_files_open(dir, &files, &why), 0);
+	files.in_use = in_use;
+	disk = &vanishing_ops;
+	assert_int_equal(store_check(&files, NULL, &ops, &found, &counts), 0);
+	disk = &disk_kernel;
+	assert_null(vanishing);
+	store_files_close(&files);
+	buffer_finish(&path);
+	rig_remove_dir(dir);
+	free(dir);
+	return found;
+}
+
+static void what_a_server_takes_away_is_no_problem(void **state)
+{
+	struct point p;
+	point_take(&p, WORKLOAD_STEPS, 64 << 20);
+	const char *id = NULL;
+	for (size_t i = 0; i < WORKLOAD_SESSIONS; i++) {
+		id = p.certain[i] ? workload_ids[i] : id;
+	}
+	assert_non_null(id);
+	struct buffer log = {0};
+	struct buffer folder = {0};
+	char segment[64];
+	buffer_printf(&log, "%s/events.jsonl", id);
+	buffer_printf(&folder, "sessions/%s", id);
+	snprintf(
+		segment, sizeof(segment), "journal/%016llx.journal", (unsigned long long)p.segment);
+	for (int in_use = 0; in_use < 2; in_use++) {
+		struct found found =
+			look_at_vanishing(p.dir, buffer_cstr(&log), buffer_cstr(&folder), in_use);
+		assert_int_equal(found.problems > 0, !in_use);
+		assert_true(!in_use || !found.notes);
+		found = look_at_vanishing(p.dir, strchr(segment, '/') + 1, segment, in_use);
+		assert_int_equal(found.problems > 0, !in_use);
+		assert_true(!in_use || !found.notes);
+	}
+	buffer_finish(&log);
+	buffer_finish(&folder);
+	point_free(&p);
+	(void)state;
+}
+
 /* --- records that do not stand --- */
 
 static void handle_lsn(void *owner, uint64_t lsn)
@@ -447,6 +522,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(all_damage_is_found),
 		cmocka_unit_test(damage_of_older_segments_is_found),
+		cmocka_unit_test(what_a_server_takes_away_is_no_problem),
 		cmocka_unit_test(records_that_do_not_stand_are_told),
 		cmocka_unit_test(new_epoch_may_be_killed_anywhere),
 	};

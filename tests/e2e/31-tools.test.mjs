@@ -49,8 +49,12 @@ async function crashedDir(t) {
 	const server = await Server.start(t, { args: ['--limit', 'hold_ms=600s'] });
 	await server.createSession({ id: 'done' });
 	await post(server, 'done', [input.text('One.\n\nTwo.\n\n'), input.note({ n: 1 }), input.end()]);
+	// All of that is certain now, and the journal begins anew.
+	await server.stop();
+	await server.restart();
 	await server.createSession({ id: 'open' });
-	await post(server, 'open', [input.text('First.\n\n- a\n- b'), input.tool('t1')]);
+	await post(server, 'open', [input.text('First.\n\n- a\n- b')]);
+	await post(server, 'open', [input.tool('t1')]);
 	await server.kill9();
 	return server.dataDir;
 }
@@ -93,23 +97,17 @@ const DAMAGE = {
 		[/^sessions\/done\/events\.jsonl: it ends with seq 3; metadata\.json says that 4 is certain$/],
 	],
 	'a log that is gone': [(dir) => rmSync(join(dir, LOG)), [/^sessions\/done\/events\.jsonl: it ends with seq 0; /]],
-	'metadata.json that is gone and that the journal cannot make again': [
-		(dir) => {
-			rmSync(join(dir, META));
-			rmSync(join(dir, segmentOf(dir)));
-		},
+	'metadata.json that is gone': [
+		(dir) => rmSync(join(dir, META)),
 		[/^sessions\/done\/metadata\.json: No such file or directory$/],
 	],
 	'an epoch that is none': [
-		(dir) => {
-			rmSync(join(dir, segmentOf(dir)));
-			editJson(dir, META, { epoch: 'x' });
-		},
+		(dir) => editJson(dir, META, { epoch: 'x' }),
 		[/^sessions\/done\/metadata\.json: the epoch is not 16 hex digits$/],
 	],
 	'another epoch than the journal': [
-		(dir) => editJson(dir, META, { epoch: '0123456789abcdef' }),
-		[/^journal\/[0-9a-f]{16}\.journal: byte \d+: the record is of epoch [0-9a-f]{16} of session done, whose metadata\.json says 0123456789abcdef$/],
+		(dir) => editJson(dir, 'sessions/open/metadata.json', { epoch: '0123456789abcdef' }),
+		[/^journal\/[0-9a-f]{16}\.journal: byte \d+: the record is of epoch [0-9a-f]{16} of session open, whose metadata\.json says 0123456789abcdef$/],
 	],
 	'a max_seq that is too high': [
 		(dir) => editJson(dir, META, { max_seq: 9 }),
@@ -120,8 +118,8 @@ const DAMAGE = {
 		[/^sessions\/done\/events\.jsonl: seq 4 ends at byte \d+; metadata\.json says 7$/],
 	],
 	'a changed byte in a record of the journal': [
-		(dir) => edit(dir, segmentOf(dir), (b) => void (b[at(b, 'Two.')] ^= 1)),
-		[/^journal\/[0-9a-f]{16}\.journal: byte \d+: the checksum of a record of session done is wrong; /],
+		(dir) => edit(dir, segmentOf(dir), (b) => void (b[at(b, '- a')] ^= 1)),
+		[/^journal\/[0-9a-f]{16}\.journal: byte \d+: the checksum of a record of session open is wrong; /],
 	],
 	'a changed byte in the header of a batch': [
 		(dir) => edit(dir, segmentOf(dir), (b) => void (b[48 + 5] ^= 1)),
@@ -156,18 +154,18 @@ for (const [name, [spoil, expected]] of Object.entries(DAMAGE)) {
 test('verify: what a crash leaves is told as a note', async (t) => {
 	const dir = await crashedDir(t);
 	assert.match((await run(0, 'verify', dir)).stdout, /^2 sessions with 5 events, 1 journal segments with \d+ records: clean\n$/);
-	appendFileSync(join(dir, 'sessions/open/events.jsonl'), '{"seq":3,"type"');
+	appendFileSync(join(dir, LOG), '{"seq":5,"type"');
 	const segment = join(dir, segmentOf(dir));
 	truncateSync(segment, readFileSync(segment).length - 1);
-	rmSync(join(dir, 'sessions/done'), { recursive: true });
+	rmSync(join(dir, 'sessions/open'), { recursive: true });
 	mkdirSync(join(dir, 'sessions/half'));
 	writeFileSync(join(dir, 'sessions/half/events.jsonl'), '');
 	const before = snapshotOf(dir);
 	const { stdout } = await run(0, 'verify', dir);
 	assert.match(stdout, /^note: journal\/\S+: byte \d+: a batch was not written to its end/m);
 	assert.match(stdout, /^note: sessions\/half\/metadata\.json: a session that was being made/m);
-	assert.match(stdout, /^note: sessions\/open\/events\.jsonl: the last line was not written to its end; .* these 15 bytes off$/m);
-	assert.match(stdout, /^note: journal\/\S+: byte \d+: session done has no folder; the next start of the server makes it from the journal$/m);
+	assert.match(stdout, /^note: sessions\/done\/events\.jsonl: the last line was not written to its end; .* these 15 bytes off$/m);
+	assert.match(stdout, /^note: journal\/\S+: byte \d+: session open has no folder; the next start of the server makes it from the journal$/m);
 	assert.match(stdout, /: clean\n$/);
 	assert.deepEqual(snapshotOf(dir), before, 'nothing is changed');
 });
@@ -281,7 +279,7 @@ Do it.
 
 > Let me think.
 >
-> Twice.
+> Twice, and once more.
 
 **Plan:**
 
@@ -325,14 +323,18 @@ async function knownSession(t, server) {
 	});
 	await post(server, 'known', [
 		{ type: 'user_prompt', data: { message: 'Do it.', client_id: 'ann' } },
-		input.thought('Let me think.\n\n'), input.thought('Twice.'),
+		input.thought('Let me think.\n\n'), input.thought('Twice, '),
+	]);
+	const observer = await Observer.connect(t, server, 'known', { query: { format: 'markdown' } });
+	await observer.loadAll();
+	await observer.waitForEvent('agent_thought'); // cut by its timer; the rest is another event
+	await post(server, 'known', [
+		input.thought('and once more.'),
 		plan(['look', 'in_progress'], ['write', 'pending'], ['rest', 'pending']),
 		input.text('A paragraph.\n\n| a | b |\n|---|---|\n| 1 | 2 |\n'),
 		{ type: 'tool_call', data: { tool_call_id: 'c1', title: 'Read *all* files', kind: 'read', status: 'pending' } },
 	]);
 	// The table is cut where something is held behind it and no text comes.
-	const observer = await Observer.connect(t, server, 'known', { query: { format: 'markdown' } });
-	await observer.loadAll();
 	await observer.waitForEvent('tool_call');
 	await post(server, 'known', [
 		input.text('| 3 | 4 |\n\n'), input.toolDone('c1'),
@@ -347,7 +349,7 @@ async function knownSession(t, server) {
 }
 
 test('export: a transcript to read', async (t) => {
-	const server = await Server.start(t, { args: ['--limit', 'hold_ms=1,hold_fence_ms=1'] });
+	const server = await Server.start(t, { args: ['--limit', 'hold_ms=1,hold_fence_ms=1,thought_flush_ms=1'] });
 	await knownSession(t, server);
 	const cut = readLog(server, 'known').find((e) => e.data.continues);
 	assert.ok(cut && cut.data.context, 'the table was cut in two');
@@ -493,7 +495,5 @@ test('replay: what it cannot play', async (t) => {
 	for (const url of ['https://localhost', 'localhost:80', 'http://', 'http://u:p@h', 'http://h:x', 'http://[::1', 'http://h:123456789']) {
 		assert.match((await run(2, 'replay', file, '--url', url, '--create')).stderr, /is not http:\/\/HOST:PORT: /, url);
 	}
-	const { url } = server;
-	await server.stop();
-	assert.match((await run(2, 'replay', file, '--url', url, '--create')).stderr, /cannot connect to 127\.0\.0\.1 port \d+: Connection refused/);
+	assert.match((await run(2, 'replay', file, '--url', 'http://127.0.0.1:1/', '--create')).stderr, /cannot connect to 127\.0\.0\.1 port 1: Connection refused/);
 });
