@@ -55,14 +55,19 @@ static void handle_progress(void *owner, uint64_t bytes)
 	progress_add(owner, bytes);
 }
 
+static void print_count(uint64_t count, const char *what, const char *behind)
+{
+	printf("%llu %s%s%s", (unsigned long long)count, what, count == 1 ? "" : "s", behind);
+}
+
 static void print_summary(const struct store_check_counts *counts)
 {
-	printf("%llu sessions with %llu events, %llu journal segments with %llu records: ",
-		(unsigned long long)counts->sessions, (unsigned long long)counts->events,
-		(unsigned long long)counts->segments, (unsigned long long)counts->records);
+	print_count(counts->sessions, "session", " with ");
+	print_count(counts->events, "event", ", ");
+	print_count(counts->segments, "journal segment", " with ");
+	print_count(counts->records, "record", ": ");
 	if (counts->problems) {
-		printf("%llu %s\n", (unsigned long long)counts->problems,
-			counts->problems == 1 ? "problem" : "problems");
+		print_count(counts->problems, "problem", "\n");
 	} else {
 		printf("clean\n");
 	}
