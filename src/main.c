@@ -1,23 +1,11 @@
 #include "holdfast/config.h"
 #include "holdfast/diag.h"
 #include "holdfast/relay.h"
+#include "holdfast/tools.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-static void print_help(void)
-{
-	printf("holdfast " HOLDFAST_VERSION
-	       ": a WebSocket relay with reconnect sync for AI agents\n\n"
-	       "Usage:\n"
-	       "  holdfast serve [OPTIONS]   run the relay (holdfast serve --help lists the "
-	       "options)\n"
-	       "  holdfast limits            list the thresholds and bounds that serve --limit "
-	       "sets\n"
-	       "  holdfast --version\n"
-	       "  holdfast --help\n");
-}
 
 static int serve(int argc, char **argv)
 {
@@ -37,14 +25,45 @@ static int serve(int argc, char **argv)
 	return code;
 }
 
+static int print_limits(int argc, char **argv)
+{
+	limits_print(limits_default());
+	return 0;
+}
+
+static const struct {
+	const char *name;
+	const char *help;
+	/** Gets what stands behind its name; returns the exit code. */
+	int (*run)(int argc, char **argv);
+} commands[] = {
+	{"serve", "run the relay", serve},
+	{"verify", "check a data directory for damage", tool_verify},
+	{"export", "write the events of a session to stdout", tool_export},
+	{"new-epoch", "tell clients that a restored session is another one", tool_new_epoch},
+	{"replay", "play a recorded session into a running server", tool_replay},
+	{"limits", "list the thresholds and bounds that serve --limit sets", print_limits},
+};
+
+#define COMMAND_COUNT (sizeof(commands) / sizeof(commands[0]))
+
+static void print_help(void)
+{
+	printf("holdfast " HOLDFAST_VERSION
+	       ": a WebSocket relay with reconnect sync for AI agents\n\n"
+	       "Usage: holdfast COMMAND [ARGUMENTS]\n\n");
+	for (size_t i = 0; i < COMMAND_COUNT; i++) {
+		printf("  %-10s  %s\n", commands[i].name, commands[i].help);
+	}
+	printf("\nholdfast COMMAND --help tells more; holdfast --version is what its name says.\n");
+}
+
 int main(int argc, char **argv)
 {
-	if (argc >= 2 && strcmp(argv[1], "serve") == 0) {
-		return serve(argc - 2, argv + 2);
-	}
-	if (argc == 2 && strcmp(argv[1], "limits") == 0) {
-		limits_print(limits_default());
-		return 0;
+	for (size_t i = 0; i < COMMAND_COUNT; i++) {
+		if (argc >= 2 && strcmp(argv[1], commands[i].name) == 0) {
+			return commands[i].run(argc - 2, argv + 2);
+		}
 	}
 	if (argc == 2 && strcmp(argv[1], "--version") == 0) {
 		printf("holdfast " HOLDFAST_VERSION "\n");

@@ -87,6 +87,12 @@ int session_create(struct session_table *table, const char *id, const char *titl
 	struct session **ret_session);
 /** Begins the deletion: ops->deleted follows when it is durable. -EALREADY if one is under way. */
 int session_delete(struct session *session);
+/**
+ * Gives the session a new epoch: its history is not the one its clients know (CONTRACT.md, section
+ * 1). Blocks until that is on disk; for `holdfast new-epoch`, while nothing else goes on. A crash
+ * leaves it with the old epoch or the new one. On failure it keeps the old one.
+ */
+int session_change_epoch(struct session *session, uint64_t *ret_old, uint64_t *ret_new);
 void session_wait_durable(struct session *session, struct durable_wait *wait);
 /** Accepts a wait that is not in use (zeroed, or done). */
 void durable_wait_cancel(struct durable_wait *wait);

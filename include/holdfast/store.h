@@ -111,8 +111,11 @@ void store_kick(struct store *store);
 uint64_t store_synced_lsn(const struct store *store);
 /** All records up to this one are on disk or on their way. */
 uint64_t store_flight_lsn(const struct store *store);
-/** Writes and syncs everything gathered, with synced() for it. Blocks; for shutdown. */
-void store_sync(struct store *store);
+/**
+ * Writes and syncs everything gathered, with synced() for it. Blocks; for shutdown. A negative
+ * errno if the journal could not be written.
+ */
+int store_sync(struct store *store);
 /** The number of the segment that records go to now: grows when the journal is rotated. */
 uint64_t store_segment(const struct store *store);
 /** Bytes that wait for the disk. */
@@ -128,6 +131,11 @@ int store_create_session(struct store *store, const char *id, uint64_t epoch, co
 void session_log_set_owner(struct session_log *log, void *owner);
 /** Takes the session's folder away (after its RECORD_DELETE is synced) and frees the log. */
 void store_remove_session(struct session_log *log);
+
+/** For records from now on; session_log_save_epoch() makes it the session's on disk. */
+void session_log_set_epoch(struct session_log *log, uint64_t epoch);
+/** Blocks. Afterwards the journal's records of another epoch do not count any more. */
+int session_log_save_epoch(struct session_log *log);
 
 const char *session_log_id(const struct session_log *log);
 uint64_t session_log_epoch(const struct session_log *log);

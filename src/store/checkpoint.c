@@ -107,6 +107,17 @@ int metadata_write(struct session_log *log, bool sync)
 	return r;
 }
 
+void session_log_set_epoch(struct session_log *log, uint64_t epoch)
+{
+	log->epoch = epoch;
+}
+
+int session_log_save_epoch(struct session_log *log)
+{
+	int r = session_log_flush(log);
+	return r < 0 ? r : metadata_write(log, true);
+}
+
 /**
  * The name of events.jsonl goes to the disk before a metadata.json that counts on it: names of one
  * folder may be written in any order.

@@ -49,6 +49,7 @@ struct batch {
 	size_t records; /* where they begin */
 	size_t end;
 	uint32_t count;
+	bool has_header;
 	const char *entries; /* NULL: the trailer is damaged */
 };
 
@@ -160,6 +161,7 @@ static bool find_batch(const struct journal_reader *reader, struct batch *batch)
 			return false;
 		}
 		batch->end = batch->records + length + trailer;
+		batch->has_header = true;
 		read_trailer(reader, batch);
 		return true;
 	}
@@ -219,6 +221,9 @@ static enum journal_found next_batch(struct journal_reader *reader)
 	}
 	if (!found || (!batch.entries && !is_whole)) {
 		return JOURNAL_LOST;
+	}
+	if (!batch.has_header || !batch.entries) {
+		reader->damaged_batch = reader->valid;
 	}
 	reader->at = batch.records;
 	reader->entry = batch.entries;

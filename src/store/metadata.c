@@ -25,7 +25,7 @@ ssize_t store_read_more(int fd, struct buffer *bytes)
 }
 
 /** Files of before there was a checksum have none. */
-static bool is_good(const struct buffer *bytes, const json_t *json)
+bool metadata_seal_is_good(const struct buffer *bytes, const json_t *json)
 {
 	char check[METADATA_CHECK_LEN + 1];
 	if (!json_object_get(json, "xxh")) {
@@ -54,7 +54,7 @@ static int read_json(struct store *store, const char *path, json_t **ret_json)
 	} while (n > 0);
 	close(fd);
 	*ret_json = n < 0 ? NULL : json_loadb(bytes.data, bytes.len, 0, NULL);
-	if (*ret_json && !is_good(&bytes, *ret_json)) {
+	if (*ret_json && !metadata_seal_is_good(&bytes, *ret_json)) {
 		json_decref(*ret_json);
 		*ret_json = NULL;
 	}

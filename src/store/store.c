@@ -164,9 +164,9 @@ int store_open(uv_loop_t *loop, const char *dir, enum store_durability durabilit
 	return 0;
 }
 
-void store_sync(struct store *store)
+int store_sync(struct store *store)
 {
-	journal_sync_now(&store->journal);
+	return journal_sync_now(&store->journal);
 }
 
 int store_rewind(struct store *store)
@@ -200,6 +200,8 @@ void store_close(struct store *store)
 		uv_run(store->loop, UV_RUN_ONCE);
 	}
 	checkpoint_now(store);
+	/* Who is refused from now on (holdfast verify holds the lock too) is not told of us. */
+	(void)!disk->ftruncate(store->lock_fd, 0);
 	store_free(store);
 }
 

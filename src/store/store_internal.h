@@ -143,6 +143,8 @@ struct journal_reader {
 	bool may_be_torn; /* the newest: its last batch may be incomplete */
 	size_t valid; /* up to where batches are good */
 	uint64_t batch_number; /* the next one's */
+	size_t damaged_batch; /* the last one that had to do without its header or trailer; 0: none
+			       */
 	/* The batch being read. */
 	size_t at; /* its next record */
 	const char *entry; /* of that record */
@@ -203,6 +205,9 @@ struct metadata {
  * errors if that is not known.
  */
 int metadata_read(struct store *store, const char *id, struct metadata *meta);
+struct json_t;
+/** Whether the file's checksum fits its bytes; files of before there was one have none. */
+bool metadata_seal_is_good(const struct buffer *bytes, const struct json_t *json);
 /** The next bytes of a file, put behind what is in `bytes`; 0 at its end, a negative errno. */
 ssize_t store_read_more(int fd, struct buffer *bytes);
 

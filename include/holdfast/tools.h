@@ -1,0 +1,14 @@
+/*
+ * The commands beside `holdfast serve`. Each takes the arguments behind its name, answers --help,
+ * and returns the exit code of the process: 2 if it could not do what it was asked for.
+ */
+#ifndef HOLDFAST_TOOLS_H
+#define HOLDFAST_TOOLS_H
+
+/** 0: clean, 1: problems were found. */
+int tool_verify(int argc, char **argv);
+int tool_export(int argc, char **argv);
+int tool_new_epoch(int argc, char **argv);
+int tool_replay(int argc, char **argv);
+
+#endif

@@ -1,0 +1,336 @@
+/* The journal's part of the check: the chain of segments, their batches, and whom they speak of. */
+#include "check_internal.h"
+
+#include "store_internal.h"
+
+#include "holdfast/pack.h"
+#include "holdfast/requests.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/** A segment, and what the one behind it tells of it. */
+struct link {
+	uint64_t number;
+	size_t end; /* bytes that count; SIZE_MAX: all */
+	bool is_newest;
+};
+
+struct walk {
+	struct check *check;
+	struct link link;
+	struct journal_reader reader;
+	char file[48];
+	size_t batch; /* where the batch being read begins, and its next record */
+	size_t record;
+	size_t damaged_batch; /* told already */
+};
+
+static void place_at(const struct walk *walk, size_t byte, char place[64])
+{
+	snprintf(place, 64, "%s: byte %zu", walk->file, byte);
+}
+
+/* --- records --- */
+
+static struct life *meet(struct walk *walk, const struct record *record)
+{
+	struct check *check = walk->check;
+	struct life *life = check_life(check, record->id, record->id_len, record->epoch);
+	if (!life) {
+		struct buffer key = {0};
+		buffer_append(&key, &record->epoch, sizeof(record->epoch));
+		buffer_append(&key, record->id, record->id_len);
+		life = xcalloc(1, sizeof(*life) + record->id_len + 1);
+		life->epoch = record->epoch;
+		memcpy(life->id, record->id, record->id_len);
+		hash_put(check->lives, key.data, key.len, life);
+		buffer_finish(&key);
+	}
+	return life;
+}
+
+/** Each segment stands for itself: what is first of a session in it says how the session stands. */
+static bool may_be_first(enum record_kind kind)
+{
+	return kind == RECORD_CREATE || kind == RECORD_DELETE || kind == RECORD_SNAPSHOT;
+}
+
+static void check_record(struct walk *walk, const struct record *record)
+{
+	char place[64];
+	place_at(walk, walk->record, place);
+	if (record->kind < RECORD_CREATE || record->kind > RECORD_SNAPSHOT) {
+		check_problem(
+			walk->check, place, "a record of the unknown kind %d", (int)record->kind);
+	}
+	if (!session_id_is_valid(record->id, record->id_len)) {
+		check_problem(walk->check, place, "a record names a session as none can be named");
+		return;
+	}
+	struct life *life = meet(walk, record);
+	if (life->segment != walk->link.number) {
+		life->segment = walk->link.number;
+		memcpy(life->place, place, sizeof(place));
+		if (!may_be_first(record->kind)) {
+			check_problem(walk->check, place,
+				"the first record of session %s in this segment is no snapshot of "
+				"it",
+				life->id);
+		}
+	}
+	life->created = life->created || record->kind == RECORD_CREATE;
+	life->deleted = life->deleted || record->kind == RECORD_DELETE;
+}
+
+/** Whom a record was of that cannot be read: the batch's trailer has a hash of it. */
+static const char *find_owner(const struct check *check, uint64_t session)
+{
+	for (size_t i = 0; i < check->id_count; i++) {
+		struct store_metadata meta;
+		const char *why;
+		const char *id = check->ids[i];
+		if (store_files_read_metadata(check->files, id, &meta, &why) < 0) {
+			continue;
+		}
+		uint64_t hash = journal_session_hash(id, strlen(id), meta.epoch);
+		store_metadata_finish(&meta);
+		if (hash == session) {
+			return id;
+		}
+	}
+	return NULL;
+}
+
+static void tell_damaged_record(struct walk *walk, uint64_t session)
+{
+	char place[64];
+	const char *owner = find_owner(walk->check, session);
+	place_at(walk, walk->record, place);
+	check_problem(walk->check, place,
+		"the checksum of a record of %s%s is wrong; the server will set that session aside",
+		owner ? "session " : "a session that is not there", owner ? owner : "");
+}
+
+/* --- batches --- */
+
+/** Where the next record is, before it is read. */
+static void note_place(struct walk *walk)
+{
+	const struct journal_reader *reader = &walk->reader;
+	if (!reader->left) {
+		walk->batch = reader->valid;
+	}
+	walk->record = reader->left ? reader->at : reader->valid + BATCH_HEADER_SIZE;
+}
+
+static void tell_damaged_batch(struct walk *walk)
+{
+	char place[64];
+	if (walk->reader.damaged_batch == walk->damaged_batch) {
+		return;
+	}
+	walk->damaged_batch = walk->reader.damaged_batch;
+	place_at(walk, walk->damaged_batch, place);
+	check_problem(walk->check, place,
+		"the checksum of a batch's header or trailer is wrong; its records are good");
+}
+
+/**
+ * The last batch of the newest segment is not good. Ordinarily it was being written when the server
+ * was stopped, and ends too early.
+ */
+static void tell_torn(struct walk *walk)
+{
+	const struct journal_reader *reader = &walk->reader;
+	struct unpack in = {
+		.bytes = reader->bytes.data + reader->valid, .len = reader->end - reader->valid};
+	char place[64];
+	place_at(walk, reader->valid, place);
+	bool has_magic = in.len < 4 || unpack_le(&in, 4) == BATCH_MAGIC;
+	uint64_t count = unpack_le(&in, 4);
+	uint64_t length = unpack_le(&in, 8);
+	unpack_le(&in, 8); /* number */
+	unpack_le(&in, 8); /* checksum */
+	bool ends_early =
+		in.failed || in.len < BATCH_TRAILER_SIZE + count * BATCH_ENTRY_SIZE + length;
+	if (has_magic && ends_early) {
+		if (!walk->check->files->in_use) {
+			check_note(walk->check, place,
+				"a batch was not written to its end: nothing of it was "
+				"acknowledged, the next start of the server cuts it off");
+		}
+		return;
+	}
+	check_problem(walk->check, place,
+		"the last batch is damaged. If the power went while it was written, it was never "
+		"acknowledged; else inputs are lost. The next start of the server cuts it off");
+}
+
+static void tell_end(struct walk *walk, enum journal_found found)
+{
+	const struct journal_reader *reader = &walk->reader;
+	char place[64];
+	place_at(walk, reader->valid, place);
+	if (found == JOURNAL_LOST) {
+		check_problem(walk->check, place,
+			"damage that does not tell which sessions it concerns; the server will not "
+			"start with it");
+	} else if (reader->valid < reader->end) {
+		tell_torn(walk);
+	} else if (walk->link.end != SIZE_MAX && walk->link.end > reader->end) {
+		check_problem(walk->check, place,
+			"the segment ends here, but the one behind it says that it has %zu bytes; "
+			"the server will not start with it",
+			walk->link.end);
+	}
+}
+
+static void walk_records(struct walk *walk)
+{
+	enum journal_found found = JOURNAL_RECORD;
+	while (found != JOURNAL_END && found != JOURNAL_LOST) {
+		struct record record;
+		uint64_t session = 0;
+		note_place(walk);
+		found = journal_reader_next(&walk->reader, &record, &session);
+		tell_damaged_batch(walk);
+		if (found == JOURNAL_RECORD) {
+			check_record(walk, &record);
+			walk->check->counts->records++;
+		} else if (found == JOURNAL_DAMAGED) {
+			tell_damaged_record(walk, session);
+		}
+	}
+	tell_end(walk, found);
+}
+
+/* --- segments --- */
+
+/** The number in a segment's header, which is as in its name. */
+static uint64_t header_number(const struct journal_reader *reader)
+{
+	struct unpack in = {.bytes = reader->bytes.data + 8, .len = 8};
+	return unpack_le(&in, 8);
+}
+
+static void tell_headless(struct walk *walk)
+{
+	if (!walk->link.is_newest || walk->reader.bytes.len > JOURNAL_HEADER_SIZE) {
+		check_problem(walk->check, walk->file, "the segment has no good header");
+	} else if (!walk->check->files->in_use) {
+		check_note(walk->check, walk->file,
+			"a segment that was being begun; the next start of the server takes it "
+			"away");
+	}
+}
+
+/**
+ * Checks one segment. Returns 1 and what it says of the one before it; 0 if it has no header; a
+ * negative errno if it cannot be read.
+ */
+static int check_segment(struct check *check, struct link link, struct link *ret_before)
+{
+	struct walk walk = {.check = check, .link = link};
+	snprintf(walk.file, sizeof(walk.file), "journal/%016llx.journal",
+		(unsigned long long)link.number);
+	int r = journal_reader_open(
+		&walk.reader, check->files->journal_fd, walk.file + strlen("journal/"));
+	struct journal_reader *reader = &walk.reader;
+	check->ops->progress(check->owner, reader->bytes.len);
+	if (r == 0 && reader->before_segment == JOURNAL_BEFORE_UNKNOWN) {
+		check_problem(check, walk.file, "its header is damaged");
+		reader->before_segment = 0;
+	} else if (r == 0 && header_number(reader) != link.number) {
+		check_problem(check, walk.file, "its header has the number %016llx",
+			(unsigned long long)header_number(reader));
+	}
+	if (r == 0) {
+		reader->may_be_torn = link.is_newest;
+		reader->end = link.end < reader->end ? link.end : reader->end;
+		walk_records(&walk);
+		check->counts->segments++;
+		*ret_before = (struct link){reader->before_segment, reader->before_len, false};
+	} else if (r == -EBADMSG) {
+		tell_headless(&walk);
+	} else if (r != -ENOENT || !check->files->in_use) {
+		check_problem(check, walk.file, "%s", strerror(-r));
+	}
+	journal_reader_close(reader);
+	check_tell(check);
+	return r == 0 ? 1 : r == -EBADMSG ? 0 : r;
+}
+
+static void note_left_over(struct check *check, uint64_t number)
+{
+	char place[64];
+	if (check->files->in_use) {
+		return;
+	}
+	snprintf(place, sizeof(place), "journal/%016llx.journal", (unsigned long long)number);
+	check_note(check, place,
+		"a segment that no later one leads to: what it holds was refused or is in the "
+		"logs; it is not checked");
+}
+
+/**
+ * From the newest segment back, as each leads to the one before it. Beside a running server older
+ * ones go while we look: then the chain ends earlier.
+ */
+int check_journal(struct check *check)
+{
+	uint64_t *segments = NULL;
+	size_t count = 0;
+	int r = store_files_list_segments(check->files, &segments, &count);
+	struct link next = {.end = SIZE_MAX, .is_newest = true};
+	for (size_t i = count; r == 0 && i-- > 0;) {
+		if (!next.is_newest && segments[i] != next.number) {
+			note_left_over(check, segments[i]);
+			continue;
+		}
+		struct link before = {0};
+		next.number = segments[i];
+		int found = check_segment(check, next, &before);
+		if (found != 0 || !next.is_newest) {
+			next = before;
+		}
+	}
+	free(segments);
+	return r;
+}
+
+/* --- lives --- */
+
+static void check_one_life(void *value, void *arg)
+{
+	const struct life *life = value;
+	struct check *check = arg;
+	struct store_metadata meta;
+	const char *why;
+	int r = store_files_read_metadata(check->files, life->id, &meta, &why);
+	store_metadata_finish(&meta);
+	if (life->deleted || (r == 0 && meta.epoch == life->epoch) || r == -EBADMSG) {
+		return;
+	}
+	if (r == 0) {
+		check_problem(check, life->place,
+			"the record is of epoch %016llx of session %s, whose metadata.json says "
+			"%016llx",
+			(unsigned long long)life->epoch, life->id, (unsigned long long)meta.epoch);
+	} else if (life->created) {
+		check_note(check, life->place,
+			"session %s has no folder; the next start of the server makes it from the "
+			"journal",
+			life->id);
+	} else {
+		check_problem(check, life->place, "the record is of session %s, which is not there",
+			life->id);
+	}
+}
+
+void check_lives(struct check *check)
+{
+	hash_each(check->lives, check_one_life, check);
+}

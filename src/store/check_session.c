@@ -1,0 +1,236 @@
+/* A session's part of the check: metadata.json, the log, and that they fit. */
+#include "check_internal.h"
+
+#include "store_internal.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* How often a session that the server changes under our eyes is looked at again. */
+#define ATTEMPTS 5
+
+struct session_check {
+	struct check *check;
+	const char *id;
+	bool has_metadata;
+	struct store_metadata meta;
+	/* The log. */
+	uint64_t events;
+	uint64_t next_seq;
+	uint64_t certain_end; /* where the line of meta.max_seq ends; 0: not seen */
+	bool is_damaged; /* a line is: what follows from that is not told too */
+};
+
+static void log_place(const struct session_check *sc, char place[256])
+{
+	snprintf(place, 256, "sessions/%s/events.jsonl", sc->id);
+}
+
+/* --- metadata.json --- */
+
+static bool journal_creates(const struct check *check, const char *id);
+
+static void check_metadata(struct session_check *sc)
+{
+	char place[256];
+	char path[192];
+	const char *why;
+	snprintf(place, sizeof(place), "sessions/%s/metadata.json", sc->id);
+	snprintf(path, sizeof(path), "%s/events.jsonl", sc->id);
+	int r = store_files_read_metadata(sc->check->files, sc->id, &sc->meta, &why);
+	sc->has_metadata = r == 0;
+	if (r == 0) {
+		return;
+	}
+	bool is_empty = !store_files_size(sc->check->files->sessions_fd, path);
+	bool is_made_again = journal_creates(sc->check, sc->id);
+	if (!is_made_again && (r != -ENOENT || !is_empty)) {
+		check_problem(sc->check, place, "%s", why);
+	} else if (sc->check->files->in_use) {
+		return; /* the server is making it */
+	} else if (is_made_again) {
+		check_note(sc->check, place,
+			"%s; the next start of the server writes it anew from the journal", why);
+	} else {
+		check_note(sc->check, place,
+			"a session that was being made and was never acknowledged; the next start "
+			"of the server takes it away");
+	}
+}
+
+struct search {
+	const char *id;
+	bool found;
+};
+
+static void look_for_creation(void *value, void *arg)
+{
+	const struct life *life = value;
+	struct search *search = arg;
+	search->found = search->found ||
+			(life->created && !life->deleted && strcmp(life->id, search->id) == 0);
+}
+
+static bool journal_creates(const struct check *check, const char *id)
+{
+	struct search search = {.id = id};
+	hash_each(check->lives, look_for_creation, &search);
+	return search.found;
+}
+
+/* --- events.jsonl --- */
+
+/** A problem of the line that was read last. */
+__attribute__((format(printf, 4, 5))) static void tell_line(
+	struct session_check *sc, const struct log_lines *lines, size_t len, const char *fmt, ...)
+{
+	char file[256];
+	char place[320];
+	char what[256];
+	va_list args;
+	va_start(args, fmt);
+	vsnprintf(what, sizeof(what), fmt, args);
+	va_end(args);
+	log_place(sc, file);
+	snprintf(place, sizeof(place), "%s: line %llu, byte %llu", file,
+		(unsigned long long)lines->number, (unsigned long long)(lines->offset - len - 1));
+	check_problem(sc->check, place, "%s", what);
+	sc->is_damaged = true;
+}
+
+/**
+ * What is behind the certain part is judged as strictly: only an end that is not whole is no harm.
+ */
+static void check_line(
+	struct session_check *sc, const struct log_lines *lines, const char *line, size_t len)
+{
+	struct event_view view;
+	if (event_parse_line(line, len, &view) < 0) {
+		tell_line(sc, lines, len,
+			"the checksum is wrong, or it is no event; seq %llu should be here",
+			(unsigned long long)sc->next_seq);
+		sc->next_seq++;
+		return;
+	}
+	if (view.type == EVENT_UNKNOWN) {
+		tell_line(sc, lines, len, "seq %llu has a type that is not known",
+			(unsigned long long)view.seq);
+	}
+	if (view.seq != sc->next_seq) {
+		tell_line(sc, lines, len, "seq %llu should be here, and it is %llu",
+			(unsigned long long)sc->next_seq, (unsigned long long)view.seq);
+	}
+	sc->events++;
+	sc->next_seq = view.seq + 1;
+	if (sc->has_metadata && view.seq == sc->meta.max_seq) {
+		sc->certain_end = lines->offset;
+	}
+}
+
+/** That the log has what metadata.json says is certain. */
+static void check_certain(struct session_check *sc)
+{
+	const struct store_metadata *meta = &sc->meta;
+	char place[256];
+	log_place(sc, place);
+	if (!sc->has_metadata || sc->is_damaged) {
+		return;
+	}
+	if (sc->next_seq <= meta->max_seq) {
+		check_problem(sc->check, place,
+			"it ends with seq %llu; metadata.json says that %llu is certain",
+			(unsigned long long)sc->next_seq - 1, (unsigned long long)meta->max_seq);
+	} else if (sc->certain_end != meta->log_size) {
+		check_problem(sc->check, place,
+			"seq %llu ends at byte %llu; metadata.json says %llu",
+			(unsigned long long)meta->max_seq, (unsigned long long)sc->certain_end,
+			(unsigned long long)meta->log_size);
+	}
+}
+
+static void check_end(struct session_check *sc, const struct log_lines *lines, int r)
+{
+	char place[256];
+	log_place(sc, place);
+	size_t rest = log_lines_rest(lines);
+	if (r < 0) {
+		check_problem(sc->check, place, "byte %llu: %s", (unsigned long long)lines->offset,
+			r == -EMSGSIZE ? "a line longer than any event" : strerror(-r));
+		sc->is_damaged = true;
+	} else if (rest && !sc->check->files->in_use) {
+		check_note(sc->check, place,
+			"the last line was not written to its end; the next start of the server "
+			"cuts these %zu bytes off",
+			rest);
+	}
+	check_certain(sc);
+}
+
+static void check_log(struct session_check *sc)
+{
+	struct log_lines lines;
+	const char *line;
+	size_t len;
+	int r = log_lines_open(sc->check->files, sc->id, &lines);
+	if (r == -ENOENT) {
+		r = 0; /* a log without events: whether there should be some is told below */
+	}
+	sc->next_seq = sc->has_metadata ? sc->meta.first_seq : 1;
+	uint64_t told = 0;
+	while (r == 0 && lines.fd >= 0) {
+		int found = log_lines_next(&lines, &line, &len);
+		if (found <= 0) {
+			r = found;
+			break;
+		}
+		check_line(sc, &lines, line, len);
+		if (lines.offset - told > (1 << 20)) {
+			sc->check->ops->progress(sc->check->owner, lines.offset - told);
+			told = lines.offset;
+		}
+	}
+	sc->check->ops->progress(sc->check->owner, lines.offset - told);
+	check_end(sc, &lines, r);
+	log_lines_close(&lines);
+}
+
+/* --- the session --- */
+
+/** Whether the server has meanwhile changed what metadata.json says, or deleted the session. */
+static bool has_changed(const struct session_check *sc)
+{
+	struct store_metadata now;
+	const char *why;
+	bool had = sc->has_metadata;
+	bool has = store_files_read_metadata(sc->check->files, sc->id, &now, &why) == 0;
+	bool same = had == has &&
+		    (!has || (now.epoch == sc->meta.epoch && now.first_seq == sc->meta.first_seq &&
+				     now.max_seq == sc->meta.max_seq));
+	store_metadata_finish(&now);
+	return !same;
+}
+
+/**
+ * metadata.json first, then the log, which only grows: so what the one says is in the other, also
+ * while the server writes. If something does not fit and the server has changed it meanwhile, we
+ * look again.
+ */
+void check_session(struct check *check, const char *id)
+{
+	struct session_check sc;
+	for (int attempt = 1;; attempt++) {
+		sc = (struct session_check){.check = check, .id = id};
+		check_metadata(&sc);
+		check_log(&sc);
+		bool again = check->found.texts.len && check->files->in_use && has_changed(&sc);
+		store_metadata_finish(&sc.meta);
+		if (!again || attempt == ATTEMPTS) {
+			break;
+		}
+		check_forget(check);
+	}
+	check->counts->sessions += sc.has_metadata;
+	check->counts->events += sc.events;
+}

@@ -1,0 +1,188 @@
+/* holdfast export: a session's log for other programs, or for people. */
+#include "tools_internal.h"
+
+#include "transcript.h"
+
+#include "holdfast/diag.h"
+#include "holdfast/store_files.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { FORMAT, AFTER };
+
+static const struct tool_option options[] = {
+	[FORMAT] = {"--format", "jsonl|markdown",
+		"jsonl: one event a line, as the protocol has them with format=markdown; markdown: "
+		"a transcript to read. Default: jsonl"},
+	[AFTER] = {"--after", "SEQ", "only the events after this seq"},
+	{NULL, NULL, NULL},
+};
+
+static const struct tool tool = {
+	.usage = "export DIR SESSION [OPTIONS]",
+	.help = "Writes the events of a session to stdout. It reads the session's log and nothing "
+		"else, "
+		"also while a\nserver runs: what observers have been shown is in it. After a crash "
+		"the "
+		"journal may have more that was\nacknowledged; the next start of the server puts "
+		"that "
+		"into the log.\n\n"
+		"In a transcript a tool call and a plan stand where they began, in their last "
+		"state.\n\n"
+		"The exit code is 0 if all went well, 1 if lines were damaged and have been left "
+		"out, 2 "
+		"if it could not\nbe done.\n",
+	.options = options,
+	.words_min = 2,
+	.words_max = 2,
+};
+
+struct export
+{
+	const struct store_files *files;
+	const char *id;
+	uint64_t after;
+	uint64_t last; /* the log goes on growing: the second go ends where the first one did */
+	uint64_t damaged;
+	struct transcript *transcript; /* NULL: jsonl */
+};
+
+typedef void (*visit_event)(struct export *ex, const char *line, const struct event_view *view);
+
+static void tell_damaged(struct export *ex, const struct log_lines *lines)
+{
+	ex->damaged++;
+	diag(DIAG_WARN,
+		"line %" PRIu64 " of the log is damaged and left out (holdfast verify tells more)",
+		lines->number);
+}
+
+/** Goes over the events that are asked for. Returns 0 or a negative errno. */
+static int each_event(struct export *ex, visit_event visit, bool is_first)
+{
+	struct log_lines lines;
+	struct event_view view;
+	const char *line;
+	size_t len;
+	int r = log_lines_open(ex->files, ex->id, &lines);
+	while (r >= 0 && (r = log_lines_next(&lines, &line, &len)) > 0) {
+		if (event_parse_line(line, len, &view) < 0) {
+			if (is_first) {
+				tell_damaged(ex, &lines);
+			}
+			continue;
+		}
+		if (is_first) {
+			ex->last = view.seq;
+		} else if (view.seq > ex->last) {
+			break;
+		}
+		if (view.seq > ex->after) {
+			visit(ex, line, &view);
+		}
+	}
+	log_lines_close(&lines);
+	return r < 0 ? r : 0;
+}
+
+/** The line but for its last member, the checksum. */
+static void write_json(struct export *ex, const char *line, const struct event_view *view)
+{
+	fwrite(line, 1, (size_t)(view->data - line) + view->data_len, stdout);
+	fwrite("}\n", 1, 2, stdout);
+}
+
+static void look(struct export *ex, const char *line, const struct event_view *view)
+{
+	transcript_look(ex->transcript, view);
+}
+
+static void write_block(struct export *ex, const char *line, const struct event_view *view)
+{
+	transcript_add(ex->transcript, view);
+}
+
+static void write_bytes(void *owner, const char *bytes, size_t len)
+{
+	fwrite(bytes, 1, len, stdout);
+}
+
+static int export_markdown(struct export *ex)
+{
+	struct store_metadata meta;
+	const char *why;
+	bool has_title = store_files_read_metadata(ex->files, ex->id, &meta, &why) == 0;
+	ex->transcript = transcript_create(write_bytes, NULL);
+	transcript_begin(ex->transcript, has_title ? meta.title : "", ex->id);
+	store_metadata_finish(&meta);
+	int r = each_event(ex, look, true);
+	if (r == 0) {
+		r = each_event(ex, write_block, false);
+	}
+	if (r == 0) {
+		transcript_end(ex->transcript);
+	}
+	transcript_destroy(ex->transcript);
+	return r;
+}
+
+static int export(struct export *ex, bool markdown)
+{
+	int r = markdown ? export_markdown(ex) : each_event(ex, write_json, true);
+	if (r == -ENOENT) {
+		diag(DIAG_ERROR, "there is no log of a session %s", ex->id);
+		return TOOL_FAILED;
+	}
+	if (r == 0 && (fflush(stdout) != 0 || ferror(stdout))) {
+		r = -EIO;
+	}
+	if (r < 0) {
+		diag(DIAG_ERROR, "session %s cannot be exported: %s", ex->id, strerror(-r));
+		return TOOL_FAILED;
+	}
+	return ex->damaged ? 1 : 0;
+}
+
+static int take_values(struct export *ex, const char *values[], bool *ret_markdown)
+{
+	const char *format = values[FORMAT] ? values[FORMAT] : "jsonl";
+	*ret_markdown = strcmp(format, "markdown") == 0;
+	if (!*ret_markdown && strcmp(format, "jsonl") != 0) {
+		return tool_bad_value(&options[FORMAT], format);
+	}
+	if (values[AFTER] && !tool_parse_u64(values[AFTER], &ex->after)) {
+		return tool_bad_value(&options[AFTER], values[AFTER]);
+	}
+	return 0;
+}
+
+int tool_export(int argc, char **argv)
+{
+	const char *words[2] = {0};
+	const char *values[2] = {0};
+	char *why = NULL;
+	struct store_files files;
+	struct export ex = {.files = &files};
+	bool markdown;
+	int r = tool_parse(&tool, argc, argv, words, values);
+	if (r != 0) {
+		return r < 0 ? TOOL_FAILED : 0;
+	}
+	if (take_values(&ex, values, &markdown) < 0) {
+		return TOOL_FAILED;
+	}
+	ex.id = words[1];
+	int code = TOOL_FAILED;
+	if (store_files_open(words[0], &files, &why) == 0) {
+		code = export(&ex, markdown);
+	} else {
+		diag(DIAG_ERROR, "%s", why ? why : "cannot read the data directory");
+	}
+	free(why);
+	store_files_close(&files);
+	return code;
+}

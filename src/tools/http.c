@@ -1,0 +1,193 @@
+#include "http.h"
+
+#include <errno.h>
+#include <netdb.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define ANSWER_MAX ((size_t)64 << 20)
+#define TIMEOUT_S  60
+
+__attribute__((format(printf, 3, 4))) static int fail(int r, char **ret_why, const char *fmt, ...)
+{
+	va_list args;
+	va_start(args, fmt);
+	if (vasprintf(ret_why, fmt, args) < 0) {
+		*ret_why = NULL;
+	}
+	va_end(args);
+	return r;
+}
+
+/* --- the URL --- */
+
+static int copy_part(char *to, size_t size, const char *text, size_t len)
+{
+	if (!len || len >= size) {
+		return -EINVAL;
+	}
+	memcpy(to, text, len);
+	to[len] = '\0';
+	return 0;
+}
+
+int http_parse_url(const char *text, struct http_url *ret)
+{
+	*ret = (struct http_url){.port = "80"};
+	if (strncasecmp(text, "http://", 7) != 0 || strpbrk(text, " \t\r\n@?#")) {
+		return -EINVAL;
+	}
+	text += 7;
+	size_t len = strcspn(text, "/");
+	const char *path = text + len;
+	size_t host = len;
+	if (*text == '[') { /* an IPv6 address */
+		text++;
+		len--;
+		host = strcspn(text, "]");
+		if (host >= len) {
+			return -EINVAL;
+		}
+	} else {
+		host = strcspn(text, ":/");
+	}
+	int r = copy_part(ret->host, sizeof(ret->host), text, host);
+	text += host + (text[host] == ']');
+	if (r == 0 && *text == ':') {
+		size_t digits = strspn(text + 1, "0123456789");
+		r = text + 1 + digits == path
+			    ? copy_part(ret->port, sizeof(ret->port), text + 1, digits)
+			    : -EINVAL;
+	} else if (text != path) {
+		r = -EINVAL;
+	}
+	len = strlen(path);
+	while (len && path[len - 1] == '/') {
+		len--;
+	}
+	return r < 0 || !len ? r : copy_part(ret->path, sizeof(ret->path), path, len);
+}
+
+/* --- the connection --- */
+
+static int connect_to(const struct http_url *url, char **ret_why)
+{
+	struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
+	struct addrinfo *found = NULL;
+	int error = getaddrinfo(url->host, url->port, &hints, &found);
+	if (error) {
+		return fail(-EHOSTUNREACH, ret_why, "%s: %s", url->host, gai_strerror(error));
+	}
+	int fd = -1;
+	int r = -ECONNREFUSED;
+	const struct timeval timeout = {.tv_sec = TIMEOUT_S};
+	for (const struct addrinfo *at = found; at && fd < 0; at = at->ai_next) {
+		fd = socket(at->ai_family, at->ai_socktype | SOCK_CLOEXEC, at->ai_protocol);
+		if (fd < 0) {
+			r = -errno;
+			continue;
+		}
+		setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout));
+		setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof(timeout));
+		if (connect(fd, at->ai_addr, at->ai_addrlen) < 0) {
+			r = -errno;
+			close(fd);
+			fd = -1;
+		}
+	}
+	freeaddrinfo(found);
+	return fd >= 0 ? fd
+		       : fail(r, ret_why, "cannot connect to %s port %s: %s", url->host, url->port,
+				 strerror(-r));
+}
+
+/** A server that refuses early may close before it has read all: its answer tells why. */
+static void send_all(int fd, const char *bytes, size_t len)
+{
+	while (len) {
+		ssize_t n = send(fd, bytes, len, MSG_NOSIGNAL);
+		if (n < 0 && errno == EINTR) {
+			continue;
+		}
+		if (n <= 0) {
+			return;
+		}
+		bytes += n;
+		len -= (size_t)n;
+	}
+}
+
+static int read_all(int fd, struct buffer *out)
+{
+	for (;;) {
+		buffer_reserve(out, 1 << 16);
+		ssize_t n = recv(fd, out->data + out->len, 1 << 16, 0);
+		if (n < 0 && errno == EINTR) {
+			continue;
+		}
+		if (n <= 0) {
+			return n < 0 ? -errno : 0;
+		}
+		out->len += (size_t)n;
+		if (out->len > ANSWER_MAX) {
+			return -EMSGSIZE;
+		}
+	}
+}
+
+/* --- the answer --- */
+
+/** The value of a header as a number, or -1. */
+static long header_number(const char *head, const char *name)
+{
+	const char *at = strcasestr(head, name);
+	return at ? strtol(at + strlen(name), NULL, 10) : -1;
+}
+
+/** Leaves the body in `answer`. */
+static int take_answer(struct buffer *answer, int *ret_status)
+{
+	const char *text = buffer_cstr(answer);
+	const char *end = strstr(text, "\r\n\r\n");
+	if (!end || sscanf(text, "HTTP/1.%*d %d", ret_status) != 1) {
+		return -EPROTO;
+	}
+	char *head = xstrndup(text, (size_t)(end - text));
+	long length = header_number(head, "\r\ncontent-length:");
+	free(head);
+	buffer_consume(answer, (size_t)(end + 4 - text));
+	return length >= 0 && answer->len < (size_t)length ? -EPROTO : 0;
+}
+
+/* HTTP/1.0: the answer comes as it is, not in chunks, and ends with the connection. */
+int http_post(const struct http_url *url, const char *path, const char *content_type,
+	const char *body, size_t len, int *ret_status, struct buffer *ret_answer, char **ret_why)
+{
+	*ret_why = NULL;
+	int fd = connect_to(url, ret_why);
+	if (fd < 0) {
+		return fd;
+	}
+	struct buffer request = {0};
+	buffer_printf(&request,
+		"POST %s%s HTTP/1.0\r\nHost: %s:%s\r\nContent-Type: %s\r\nContent-Length: %zu\r\n"
+		"Connection: close\r\n\r\n",
+		url->path, path, url->host, url->port, content_type, len);
+	buffer_append(&request, body, len);
+	send_all(fd, request.data, request.len);
+	buffer_finish(&request);
+	buffer_clear(ret_answer);
+	int r = read_all(fd, ret_answer);
+	close(fd);
+	int parsed = take_answer(ret_answer, ret_status);
+	if (parsed == 0) {
+		return 0;
+	}
+	r = r < 0 ? r : parsed;
+	return fail(r, ret_why, "no answer from %s port %s: %s", url->host, url->port,
+		r == -EAGAIN ? "it takes too long" : strerror(-r));
+}

@@ -1,0 +1,23 @@
+/* As much of an HTTP client as holdfast replay needs: one POST, one answer, waiting for both. */
+#ifndef HOLDFAST_HTTP_H
+#define HOLDFAST_HTTP_H
+
+#include "holdfast/buffer.h"
+
+struct http_url {
+	char host[256];
+	char port[8];
+	char path[256]; /* what our paths go behind; no slash at its end */
+};
+
+/** Takes http://HOST[:PORT][/PATH]; -EINVAL if it is none. */
+int http_parse_url(const char *text, struct http_url *ret);
+/**
+ * POSTs a body to a path below the URL, on a connection of its own. Returns 0 with the status and
+ * the answer's body, or a negative errno with *ret_why (caller frees): then it is not known whether
+ * the server has taken it.
+ */
+int http_post(const struct http_url *url, const char *path, const char *content_type,
+	const char *body, size_t len, int *ret_status, struct buffer *ret_answer, char **ret_why);
+
+#endif

@@ -1,0 +1,205 @@
+/*
+ * holdfast new-epoch: after a restore from an older copy, numbers that clients have seen may be
+ * given a second time, for something else. With a new epoch the server tells them to start afresh.
+ */
+#include "tools_internal.h"
+
+#include "holdfast/diag.h"
+#include "holdfast/session.h"
+#include "holdfast/store_files.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct tool_option options[] = {{NULL, NULL, NULL}};
+
+static const struct tool tool = {
+	.usage = "new-epoch DIR [SESSION]",
+	.help = "Gives a session, or all of them, a new epoch. Run it after a data directory has "
+		"been "
+		"restored from\nan older copy and before the server is started: clients that saw "
+		"more "
+		"than the copy has are then told\nto start afresh, and none takes new events for "
+		"old "
+		"ones.\n\n"
+		"No server may be running. What the journal holds is recovered first, as the "
+		"server "
+		"does it. If it is\ninterrupted, run it again. It prints a line for each session: "
+		"its "
+		"id, the old epoch, the new one.\n\n"
+		"The exit code is 0, or 2 if it could not be done.\n",
+	.options = options,
+	.words_min = 1,
+	.words_max = 2,
+};
+
+/* --- what sessions tell, to nobody --- */
+
+static void handle_prompt_due(
+	void *owner, struct session *session, uint64_t seq, const char *message, size_t len)
+{
+}
+
+static void handle_session(void *owner, struct session *session)
+{
+}
+
+static void handle_store_failed(void *owner, int error)
+{
+	diag(DIAG_ERROR, "the journal cannot be written: %s", strerror(-error));
+}
+
+static void handle_store_revived(void *owner)
+{
+}
+
+/* --- the data directory, opened as the server does it --- */
+
+struct opened {
+	uv_loop_t loop;
+	struct clock clock;
+	struct session_table *sessions;
+};
+
+static int open_sessions(struct opened *opened, const char *dir)
+{
+	static const struct session_ops ops = {
+		.prompt_due = handle_prompt_due,
+		.changed = handle_session,
+		.deleted = handle_session,
+		.store_failed = handle_store_failed,
+		.store_revived = handle_store_revived,
+	};
+	char *why = NULL;
+	*opened = (struct opened){0};
+	clock_init(&opened->clock);
+	uv_loop_init(&opened->loop);
+	int r = session_table_open(&(struct session_table_config){.loop = &opened->loop,
+					   .limits = limits_default(),
+					   .clock = &opened->clock,
+					   .data_dir = dir,
+					   .durability = DURABILITY_FSYNC,
+					   .ops = &ops,
+					   .owner = opened},
+		&opened->sessions, &why);
+	if (r < 0) {
+		diag(DIAG_ERROR, "%s", why ? why : strerror(-r));
+	}
+	free(why);
+	return r;
+}
+
+static void close_sessions(struct opened *opened)
+{
+	session_table_close(opened->sessions);
+	uv_run(&opened->loop, UV_RUN_DEFAULT);
+	uv_loop_close(&opened->loop);
+}
+
+/* --- the change --- */
+
+struct picked {
+	const char *only; /* NULL: all */
+	struct session **sessions;
+	size_t count;
+};
+
+static void pick(struct session *session, void *arg)
+{
+	struct picked *picked = arg;
+	if (picked->only && strcmp(picked->only, session_id(session)) != 0) {
+		return;
+	}
+	picked->sessions =
+		xrealloc(picked->sessions, (picked->count + 1) * sizeof(struct session *));
+	picked->sessions[picked->count++] = session;
+}
+
+static int compare_ids(const void *a, const void *b)
+{
+	return strcmp(
+		session_id(*(struct session *const *)a), session_id(*(struct session *const *)b));
+}
+
+static int change_all(const struct picked *picked)
+{
+	struct progress progress;
+	int r = 0;
+	progress_begin(&progress, "sessions", picked->count);
+	for (size_t i = 0; i < picked->count && r == 0; i++) {
+		uint64_t old;
+		uint64_t fresh;
+		const char *id = session_id(picked->sessions[i]);
+		r = session_change_epoch(picked->sessions[i], &old, &fresh);
+		progress_hide(&progress);
+		if (r == 0) {
+			printf("%s %016" PRIx64 " %016" PRIx64 "\n", id, old, fresh);
+			progress_add(&progress, 1);
+		} else {
+			diag(DIAG_ERROR,
+				"session %s keeps its epoch: %s. Those above have new ones; run "
+				"this again when it can be written",
+				id, strerror(-r));
+		}
+	}
+	progress_end(&progress);
+	return r;
+}
+
+static int change(struct session_table *sessions, const char *only)
+{
+	struct picked picked = {.only = only};
+	session_table_each(sessions, pick, &picked);
+	if (only && !picked.count) {
+		diag(DIAG_ERROR, "there is no session %s", only);
+		return -ENOENT;
+	}
+	if (picked.count) {
+		qsort(picked.sessions, picked.count, sizeof(struct session *), compare_ids);
+	}
+	int r = change_all(&picked);
+	free(picked.sessions);
+	return r;
+}
+
+/** A directory that is none of ours is not to become one. */
+static int check_dir(const char *dir)
+{
+	char *why = NULL;
+	struct store_files files;
+	int r = store_files_open(dir, &files, &why);
+	store_files_close(&files);
+	if (r < 0) {
+		diag(DIAG_ERROR, "%s", why ? why : "cannot read the data directory");
+	}
+	free(why);
+	return r;
+}
+
+int tool_new_epoch(int argc, char **argv)
+{
+	const char *words[2] = {0};
+	struct opened opened;
+	int r = tool_parse(&tool, argc, argv, words, NULL);
+	if (r != 0) {
+		return r < 0 ? TOOL_FAILED : 0;
+	}
+	if (check_dir(words[0]) < 0) {
+		return TOOL_FAILED;
+	}
+	r = open_sessions(&opened, words[0]);
+	if (r == 0) {
+		r = change(opened.sessions, words[1]);
+	}
+	close_sessions(&opened);
+	if (r < 0) {
+		return TOOL_FAILED;
+	}
+	/* Opened once more, the journal begins a new segment without the old epochs' records. */
+	r = open_sessions(&opened, words[0]);
+	close_sessions(&opened);
+	return r < 0 ? TOOL_FAILED : 0;
+}

@@ -1,0 +1,118 @@
+#include "recording.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The pieces that a message comes in again, and their pace (ms). */
+#define PIECE_SIZE 32
+#define PIECE_MS   20.0
+#define PIECES_MS  1000.0
+
+static int give(struct recording *recording, double t, const json_t *input)
+{
+	char *text = json_dumps(input, JSON_COMPACT);
+	if (!text) {
+		return -ENOMEM;
+	}
+	int r = recording->input(recording->owner, t, text, strlen(text));
+	free(text);
+	return r;
+}
+
+/** Bytes of the next piece: a whole number of characters. */
+static size_t piece_length(const char *text, size_t len)
+{
+	size_t end = len < PIECE_SIZE ? len : PIECE_SIZE;
+	while (end < len && ((unsigned char)text[end] & 0xc0) == 0x80) {
+		end++;
+	}
+	return end;
+}
+
+/** An input with the message_id of the event, if it has one. Takes `data` over. */
+static json_t *make_input(const json_t *event, const char *type, json_t *data)
+{
+	json_t *input = json_pack("{s:s, s:o}", "type", type, "data", data);
+	json_t *message_id = json_object_get(event, "message_id");
+	if (message_id) {
+		json_object_set(input, "message_id", message_id);
+	}
+	return input;
+}
+
+static int give_pieces(struct recording *recording, double t, const json_t *event, const char *type,
+	const json_t *text)
+{
+	const char *at = json_string_value(text);
+	size_t left = json_string_length(text);
+	size_t pieces = left / PIECE_SIZE + 1;
+	double step = PIECES_MS / (double)pieces < PIECE_MS ? PIECES_MS / (double)pieces : PIECE_MS;
+	int r = 0;
+	for (; left && r == 0; t += step) {
+		size_t len = piece_length(at, left);
+		json_t *input =
+			make_input(event, type, json_pack("{s:o}", "text", json_stringn(at, len)));
+		r = give(recording, t, input);
+		json_decref(input);
+		at += len;
+		left -= len;
+	}
+	return r;
+}
+
+static int give_event(struct recording *recording, double t, const json_t *event)
+{
+	const char *type = json_string_value(json_object_get(event, "type"));
+	json_t *data = json_object_get(event, "data");
+	const json_t *markdown = json_object_get(data, "markdown");
+	const json_t *text = json_object_get(data, "text");
+	if (strcmp(type, "agent_message") == 0 && json_is_string(markdown)) {
+		return give_pieces(recording, t, event, "agent_message_chunk", markdown);
+	}
+	if (strcmp(type, "agent_thought") == 0 && json_is_string(text)) {
+		return give_pieces(recording, t, event, "agent_thought_chunk", text);
+	}
+	json_t *input = make_input(event, type, json_incref(data));
+	int r = give(recording, t, input);
+	json_decref(input);
+	return r;
+}
+
+static int read_event(struct recording *recording, json_t *line, const char **ret_why)
+{
+	const json_t *t = json_object_get(line, "t");
+	const json_t *ts = json_object_get(line, "ts");
+	if (!json_is_string(json_object_get(line, "type")) ||
+		!json_is_object(json_object_get(line, "data"))) {
+		*ret_why = "it has no \"type\" and \"data\"";
+		return -EBADMSG;
+	}
+	if (json_is_number(t) && json_number_value(t) >= 0) {
+		double at = json_number_value(t);
+		json_object_del(line, "t");
+		return give(recording, at, line);
+	}
+	if (json_is_integer(ts) && json_is_integer(json_object_get(line, "seq"))) {
+		double at = json_number_value(ts);
+		recording->begin = recording->has_begun ? recording->begin : at;
+		recording->has_begun = true;
+		return give_event(recording, at - recording->begin, line);
+	}
+	*ret_why = "it has neither \"t\" as a recorded input has, nor \"seq\" and \"ts\" as an "
+		   "exported event has";
+	return -EBADMSG;
+}
+
+int recording_read_line(
+	struct recording *recording, const char *line, size_t len, const char **ret_why)
+{
+	json_t *json = json_loadb(line, len, JSON_REJECT_DUPLICATES, NULL);
+	int r = -EBADMSG;
+	*ret_why = "it is not a JSON object";
+	if (json_is_object(json)) {
+		r = read_event(recording, json, ret_why);
+	}
+	json_decref(json);
+	return r;
+}

@@ -1,0 +1,312 @@
+/*
+ * holdfast replay: plays a recording into a running server, as a producer would, at its own pace.
+ */
+#include "tools_internal.h"
+
+#include "http.h"
+#include "recording.h"
+
+#include "holdfast/diag.h"
+#include "holdfast/requests.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+/* What is due at once goes out together, up to this; a server takes at least as much. */
+#define BATCH_INPUTS  1000
+#define BATCH_SIZE    ((size_t)1 << 20)
+#define LINE_MAX_SIZE ((size_t)64 << 20)
+
+enum { URL, SESSION, SPEED, CREATE };
+
+static const struct tool_option options[] = {
+	[URL] = {"--url", "http://HOST:PORT", "the server; needed"},
+	[SESSION] = {"--session", "ID", "the session to play into"},
+	[SPEED] = {"--speed", "N|max",
+		"1: as fast as it was recorded (the default), 2: twice as fast, and so on; max: "
+		"without waiting"},
+	[CREATE] = {"--create", NULL,
+		"makes the session first, with the name of the file as its title; without "
+		"--session "
+		"under an id that the server makes up"},
+	{NULL, NULL, NULL},
+};
+
+static const struct tool tool = {
+	.usage = "replay FILE --url http://HOST:PORT [--session ID] [--create] [--speed N|max]",
+	.help = "Plays a recording into a session of a running server, and prints the session's "
+		"id. "
+		"FILE is a stream\nas a producer sends it, {\"t\": ms since the start, \"type\", "
+		"\"data\"} a "
+		"line, or what holdfast export wrote:\nthen messages and thoughts come in pieces "
+		"again, "
+		"and the rest as it was. The whole file is read\nonce before anything is sent.\n\n"
+		"The exit code is 0, or 2 if it could not be played to its end; what was sent "
+		"before "
+		"stays.\n",
+	.options = options,
+	.words_min = 1,
+	.words_max = 1,
+};
+
+struct player {
+	const char *file_name;
+	FILE *file;
+	struct http_url url;
+	char session[136];
+	double speed; /* 0: without waiting */
+	int64_t began_ns;
+	uint64_t line; /* being read, from 1 */
+	uint64_t inputs; /* in the whole file */
+	/* The batch that gathers. */
+	struct buffer batch;
+	size_t batch_count;
+	uint64_t batch_first; /* lines that it is of */
+	uint64_t batch_last;
+	json_int_t max_seq;
+	struct progress progress;
+};
+
+static int64_t now_ns(void)
+{
+	struct timespec now;
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+static void sleep_until(int64_t ns)
+{
+	struct timespec at = {.tv_sec = ns / 1000000000, .tv_nsec = ns % 1000000000};
+	while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, NULL) == EINTR) {
+	}
+}
+
+/* --- the server --- */
+
+/** Says why the server did not take something: its own words, if it has some. */
+static void tell_refusal(const char *what, int status, const json_t *answer)
+{
+	const json_t *error = json_object_get(answer, "error");
+	const char *code = json_string_value(json_object_get(error, "code"));
+	const char *message = json_string_value(json_object_get(error, "message"));
+	diag(DIAG_ERROR, "the server did not take %s: %s (%d): %s", what, code ? code : "HTTP",
+		status, message ? message : "it does not say why");
+}
+
+/**
+ * POSTs and gives the answer (to be freed by json_decref()), or NULL after saying what is wrong.
+ */
+static json_t *post(struct player *player, const char *path, const char *content_type,
+	const struct buffer *body, int want, const char *what)
+{
+	int status;
+	char *why;
+	struct buffer answer = {0};
+	int r = http_post(
+		&player->url, path, content_type, body->data, body->len, &status, &answer, &why);
+	json_t *json = r < 0 ? NULL : json_loadb(answer.data, answer.len, 0, NULL);
+	buffer_finish(&answer);
+	bool good = r == 0 && status == want && json;
+	if (!good) {
+		progress_hide(&player->progress);
+	}
+	if (r < 0) {
+		diag(DIAG_ERROR, "%s", why ? why : strerror(-r));
+		free(why);
+	} else if (!good) {
+		tell_refusal(what, status, json);
+		json_decref(json);
+		json = NULL;
+	}
+	return json;
+}
+
+static int create_session(struct player *player, const char *id)
+{
+	struct buffer body = {0};
+	const char *slash = strrchr(player->file_name, '/');
+	json_t *wanted =
+		json_pack("{s:s*, s:s*}", "id", id, "title", slash ? slash + 1 : player->file_name);
+	char *text = wanted ? json_dumps(wanted, JSON_COMPACT) : NULL;
+	buffer_append_str(&body, text ? text : "{}"); /* a name that is not UTF-8 */
+	json_t *answer =
+		post(player, "/api/sessions", "application/json", &body, 201, "the session");
+	const char *made = json_string_value(json_object_get(answer, "id"));
+	int r = made && session_id_is_valid(made, strlen(made)) ? 0 : -EPROTO;
+	if (r == 0) {
+		snprintf(player->session, sizeof(player->session), "%s", made);
+	}
+	json_decref(answer);
+	json_decref(wanted);
+	free(text);
+	buffer_finish(&body);
+	return r;
+}
+
+static int send_batch(struct player *player)
+{
+	char path[192];
+	char what[96];
+	if (!player->batch_count) {
+		return 0;
+	}
+	snprintf(path, sizeof(path), "/api/sessions/%s/events", player->session);
+	snprintf(what, sizeof(what), "lines %llu to %llu", (unsigned long long)player->batch_first,
+		(unsigned long long)player->batch_last);
+	json_t *answer = post(player, path, "application/x-ndjson", &player->batch, 200, what);
+	if (!answer) {
+		return -EPROTO;
+	}
+	player->max_seq = json_integer_value(json_object_get(answer, "max_seq"));
+	json_decref(answer);
+	progress_add(&player->progress, player->batch_count);
+	buffer_clear(&player->batch);
+	player->batch_count = 0;
+	return 0;
+}
+
+/* --- the inputs --- */
+
+static int count_input(void *owner, double t, const char *json, size_t len)
+{
+	((struct player *)owner)->inputs++;
+	return 0;
+}
+
+/** Waits until it is due; what has gathered goes out before that. */
+static int play_input(void *owner, double t, const char *json, size_t len)
+{
+	struct player *player = owner;
+	int64_t due = player->speed > 0 ? player->began_ns + (int64_t)(t * 1e6 / player->speed) : 0;
+	bool waits = due > now_ns();
+	bool is_full = player->batch_count == BATCH_INPUTS || player->batch.len + len > BATCH_SIZE;
+	int r = waits || is_full ? send_batch(player) : 0;
+	if (r < 0) {
+		return r;
+	}
+	if (waits) {
+		sleep_until(due);
+	}
+	if (!player->batch_count) {
+		player->batch_first = player->line;
+	}
+	player->batch_last = player->line;
+	buffer_append(&player->batch, json, len);
+	buffer_append_char(&player->batch, '\n');
+	player->batch_count++;
+	return 0;
+}
+
+static int read_line(
+	struct player *player, struct recording *recording, const char *line, size_t len)
+{
+	const char *why = "it is longer than any event";
+	int r = len > LINE_MAX_SIZE ? -EBADMSG : recording_read_line(recording, line, len, &why);
+	if (r == -EBADMSG) {
+		diag(DIAG_ERROR, "%s: line %llu cannot be played: %s", player->file_name,
+			(unsigned long long)player->line, why);
+	}
+	return r;
+}
+
+static int each_input(
+	struct player *player, int (*input)(void *owner, double t, const char *json, size_t len))
+{
+	struct recording recording = {.input = input, .owner = player};
+	char *line = NULL;
+	size_t size = 0;
+	ssize_t len;
+	int r = 0;
+	rewind(player->file);
+	player->line = 0;
+	while (r == 0 && (len = getline(&line, &size, player->file)) >= 0) {
+		player->line++;
+		if (strspn(line, " \t\r\n") < (size_t)len) {
+			r = read_line(player, &recording, line, (size_t)len);
+		}
+	}
+	free(line);
+	if (r == 0 && ferror(player->file)) {
+		diag(DIAG_ERROR, "%s cannot be read: %s", player->file_name, strerror(errno));
+		r = -EIO;
+	}
+	return r;
+}
+
+/* --- the command --- */
+
+static int play(struct player *player, const char *session, bool create)
+{
+	int r = each_input(player, count_input);
+	if (r == 0 && create) {
+		r = create_session(player, session);
+	}
+	if (r < 0) {
+		return r;
+	}
+	progress_begin(&player->progress, "inputs", player->inputs);
+	player->began_ns = now_ns();
+	r = each_input(player, play_input);
+	if (r == 0) {
+		r = send_batch(player);
+	}
+	progress_end(&player->progress);
+	if (r == 0) {
+		printf("%s\n", player->session);
+		diag(DIAG_INFO, "%llu inputs have been played; the session's max_seq is %lld",
+			(unsigned long long)player->inputs, (long long)player->max_seq);
+	}
+	return r;
+}
+
+static int take_values(struct player *player, const char *values[])
+{
+	const char *speed = values[SPEED] ? values[SPEED] : "1";
+	const char *session = values[SESSION];
+	char *end;
+	if (!values[URL] || (!session && !values[CREATE])) {
+		diag(DIAG_ERROR, "%s is needed; see holdfast replay --help",
+			values[URL] ? "--session or --create" : "--url");
+		return -EINVAL;
+	}
+	if (http_parse_url(values[URL], &player->url) < 0) {
+		return tool_bad_value(&options[URL], values[URL]);
+	}
+	if (session && !session_id_is_valid(session, strlen(session))) {
+		return tool_bad_value(&options[SESSION], session);
+	}
+	player->speed = strtod(speed, &end);
+	if (strcmp(speed, "max") == 0) {
+		player->speed = 0;
+	} else if (*end || !(player->speed >= 0.001 && player->speed <= 1e6)) {
+		return tool_bad_value(&options[SPEED], speed);
+	}
+	snprintf(player->session, sizeof(player->session), "%s", session ? session : "");
+	return 0;
+}
+
+int tool_replay(int argc, char **argv)
+{
+	const char *words[1] = {0};
+	const char *values[4] = {0};
+	int r = tool_parse(&tool, argc, argv, words, values);
+	if (r != 0) {
+		return r < 0 ? TOOL_FAILED : 0;
+	}
+	struct player player = {.file_name = words[0]};
+	if (take_values(&player, values) < 0) {
+		return TOOL_FAILED;
+	}
+	player.file = fopen(words[0], "re");
+	if (!player.file) {
+		diag(DIAG_ERROR, "%s cannot be opened: %s", words[0], strerror(errno));
+		return TOOL_FAILED;
+	}
+	r = play(&player, values[SESSION], values[CREATE] != NULL);
+	fclose(player.file);
+	buffer_finish(&player.batch);
+	return r < 0 ? TOOL_FAILED : 0;
+}

@@ -1,0 +1,126 @@
+#include "sheet.h"
+
+#include <string.h>
+
+#define REPLACEMENT "\xef\xbf\xbd"
+
+static void put(struct sheet *sheet, const char *bytes, size_t len)
+{
+	buffer_append(&sheet->text, bytes, len);
+	size_t end = len;
+	while (end && len - end < 2 && bytes[end - 1] == '\n') {
+		end--;
+	}
+	size_t newlines = len - end + (end ? 0 : sheet->newlines);
+	sheet->newlines = newlines < 2 ? (unsigned)newlines : 2;
+	sheet->is_used = sheet->is_used || len;
+}
+
+void sheet_mark(struct sheet *sheet, const char *markdown)
+{
+	put(sheet, markdown, strlen(markdown));
+}
+
+void sheet_begin(struct sheet *sheet, enum sheet_kind kind)
+{
+	while (sheet->is_used && sheet->newlines < 2) {
+		put(sheet, "\n", 1);
+	}
+	sheet->last = kind;
+}
+
+/** Length of the control character at the start of the text (C0, DEL, C1 as UTF-8); 0: none. */
+static size_t control_length(const char *text, size_t len)
+{
+	unsigned char c = (unsigned char)text[0];
+	if ((c < 0x20 && c != '\n' && c != '\t') || c == 0x7f) {
+		return 1;
+	}
+	bool is_c1 = c == 0xc2 && len > 1 && (unsigned char)text[1] < 0xa0;
+	return is_c1 ? 2 : 0;
+}
+
+void sheet_text(struct sheet *sheet, const char *text, size_t len)
+{
+	size_t plain = 0;
+	for (size_t i = 0; i < len;) {
+		size_t control = control_length(text + i, len - i);
+		if (!control) {
+			i++;
+			continue;
+		}
+		put(sheet, text + plain, i - plain);
+		if (text[i] != '\r') {
+			sheet_mark(sheet, REPLACEMENT);
+		}
+		i += control;
+		plain = i;
+	}
+	put(sheet, text + plain, len - plain);
+}
+
+void sheet_plain(struct sheet *sheet, const char *text)
+{
+	for (; *text; text++) {
+		if (strchr("\\`*_[]<>|~", *text)) {
+			put(sheet, "\\", 1);
+		}
+		if (*text == '\n' || *text == '\t' || *text == '\r') {
+			put(sheet, " ", 1);
+		} else {
+			sheet_text(sheet, text, control_length(text, 2) == 2 ? 2 : 1);
+			text += control_length(text, 2) == 2;
+		}
+	}
+}
+
+void sheet_quote(struct sheet *sheet, const char *text, size_t len)
+{
+	if (sheet->last != SHEET_THOUGHT) {
+		sheet_begin(sheet, SHEET_THOUGHT);
+		sheet_mark(sheet, "> ");
+	}
+	while (len) {
+		const char *newline = memchr(text, '\n', len);
+		size_t line = newline ? (size_t)(newline - text) : len;
+		if (sheet->newlines) {
+			sheet_mark(sheet, line ? "> " : ">");
+		}
+		sheet_text(sheet, text, line);
+		if (newline) {
+			put(sheet, "\n", 1);
+		}
+		len -= line + (newline != NULL);
+		text += line + (newline != NULL);
+	}
+}
+
+void sheet_code(struct sheet *sheet, const char *text, size_t len)
+{
+	size_t longest = 0;
+	size_t run = 0;
+	for (size_t i = 0; i < len; i++) {
+		run = text[i] == '`' ? run + 1 : 0;
+		longest = run > longest ? run : longest;
+	}
+	const char *pad = longest ? " " : "";
+	for (size_t i = 0; i <= longest; i++) {
+		put(sheet, "`", 1);
+	}
+	sheet_mark(sheet, pad);
+	sheet_text(sheet, text, len);
+	sheet_mark(sheet, pad);
+	for (size_t i = 0; i <= longest; i++) {
+		put(sheet, "`", 1);
+	}
+}
+
+void sheet_move(struct sheet *sheet, struct sheet *from)
+{
+	if (from->is_used) {
+		sheet_begin(sheet, from->last);
+		put(sheet, from->text.data, from->text.len);
+	}
+	buffer_finish(&from->text);
+	*from = (struct sheet){0};
+}

@@ -1,0 +1,120 @@
+/* holdfast verify: what src/store/check.c finds, for people and for scripts. */
+#include "tools_internal.h"
+
+#include "holdfast/diag.h"
+#include "holdfast/store_check.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct tool_option options[] = {{NULL, NULL, NULL}};
+
+static const struct tool tool = {
+	.usage = "verify DIR [SESSION]",
+	.help = "Checks a data directory, or one session of it and the journal: every checksum, "
+		"that "
+		"the events\nare numbered without a gap, and that what one file says of another is "
+		"so. "
+		"Nothing is changed.\n\n"
+		"Each problem is a line on stdout: where, and what. A line that begins with "
+		"\"note:\" "
+		"is what a crash\nordinarily leaves, and what the next start of the server takes "
+		"away "
+		"by itself; it is no problem.\n"
+		"It works beside a running server too; if none runs, none can start before it has "
+		"ended.\n\n"
+		"The exit code is 0 if all is well, 1 if there are problems, 2 if it could not be "
+		"checked.\n",
+	.options = options,
+	.words_min = 1,
+	.words_max = 2,
+};
+
+static void print_finding(
+	struct progress *progress, const char *kind, const char *place, const char *what)
+{
+	progress_hide(progress);
+	printf("%s%s: %s\n", kind, place, what);
+	fflush(stdout);
+}
+
+static void handle_problem(void *owner, const char *place, const char *what)
+{
+	print_finding(owner, "", place, what);
+}
+
+static void handle_note(void *owner, const char *place, const char *what)
+{
+	print_finding(owner, "note: ", place, what);
+}
+
+static void handle_progress(void *owner, uint64_t bytes)
+{
+	progress_add(owner, bytes);
+}
+
+static void print_count(uint64_t count, const char *what, const char *behind)
+{
+	printf("%llu %s%s%s", (unsigned long long)count, what, count == 1 ? "" : "s", behind);
+}
+
+static void print_summary(const struct store_check_counts *counts)
+{
+	print_count(counts->sessions, "session", " with ");
+	print_count(counts->events, "event", ", ");
+	print_count(counts->segments, "journal segment", " with ");
+	print_count(counts->records, "record", ": ");
+	if (counts->problems) {
+		print_count(counts->problems, "problem", "\n");
+	} else {
+		printf("clean\n");
+	}
+}
+
+static int verify(const struct store_files *files, const char *dir, const char *session)
+{
+	static const struct store_check_ops ops = {
+		.problem = handle_problem, .note = handle_note, .progress = handle_progress};
+	struct store_check_counts counts;
+	struct progress progress;
+	if (files->in_use) {
+		diag(DIAG_INFO, "a server is at work in %s: what it writes meanwhile is left out",
+			dir);
+	}
+	progress_begin(&progress, "B", store_check_size(files, session));
+	int r = store_check(files, session, &ops, &progress, &counts);
+	progress_end(&progress);
+	if (r == -ENOENT && session) {
+		diag(DIAG_ERROR, "there is no session %s in %s", session, dir);
+		return TOOL_FAILED;
+	}
+	if (r < 0) {
+		diag(DIAG_ERROR, "%s cannot be checked: %s", dir, strerror(-r));
+		return TOOL_FAILED;
+	}
+	print_summary(&counts);
+	return counts.problems ? 1 : 0;
+}
+
+int tool_verify(int argc, char **argv)
+{
+	const char *words[2] = {0};
+	char *why = NULL;
+	struct store_files files;
+	int r = tool_parse(&tool, argc, argv, words, NULL);
+	if (r != 0) {
+		return r < 0 ? TOOL_FAILED : 0;
+	}
+	int code = TOOL_FAILED;
+	if (store_files_open(words[0], &files, &why) == 0) {
+		store_files_hold(&files);
+		code = verify(&files, words[0], words[1]);
+	} else {
+		diag(DIAG_ERROR, "%s", why ? why : "cannot read the data directory");
+	}
+	free(why);
+	store_files_close(&files);
+	return code;
+}
