@@ -21,7 +21,7 @@
  *   a session's file gives EIO                it stays as it is, unread, and so does the journal
  *   any other call fails                      the server does not start; the next start finds all
  */
-#include "store_internal.h"
+#include "recover_internal.h"
 
 #include "holdfast/diag.h"
 #include "holdfast/pack.h"
@@ -45,263 +45,6 @@ struct fate {
 	char *title;
 	char *id;
 };
-
-struct recovery {
-	struct store *store;
-	struct hash *fates; /* by id */
-	struct hash
-		*deleted; /* the store itself, by epoch and id of each session that was deleted */
-	struct hash *damaged; /* the store itself, by journal_session_hash() of each session */
-	uint64_t *segments; /* numbers on disk, ascending */
-	size_t segment_count;
-	uint64_t next_segment; /* number behind all that were found */
-	uint64_t last_segment; /* the newest that counts, and its good bytes; 0: none */
-	size_t last_len;
-	int error; /* of make_missing() */
-	char **ret_why;
-};
-
-/** Ends the recovery: returns `error`, and says why. */
-__attribute__((format(printf, 3, 4))) static int refuse(
-	struct recovery *rec, int error, const char *fmt, ...)
-{
-	va_list args;
-	va_start(args, fmt);
-	if (vasprintf(rec->ret_why, fmt, args) < 0) {
-		*rec->ret_why = NULL;
-	}
-	va_end(args);
-	return error;
-}
-
-/* --- the journal's segments --- */
-
-static int compare_u64(const void *a, const void *b)
-{
-	uint64_t x = *(const uint64_t *)a;
-	uint64_t y = *(const uint64_t *)b;
-	return x < y ? -1 : x > y;
-}
-
-static int list_segments(struct recovery *rec)
-{
-	DIR *dir = fdopendir(dup(rec->store->journal.dir_fd));
-	if (!dir) {
-		return -errno;
-	}
-	struct dirent *entry;
-	while ((errno = 0, entry = readdir(dir))) {
-		char *end;
-		uint64_t number = strtoull(entry->d_name, &end, 16);
-		if (end != entry->d_name + 16 || strcmp(end, ".journal") != 0) {
-			continue;
-		}
-		rec->segments =
-			xrealloc(rec->segments, (rec->segment_count + 1) * sizeof(*rec->segments));
-		rec->segments[rec->segment_count++] = number;
-	}
-	int r = -errno;
-	closedir(dir);
-	if (rec->segment_count) {
-		qsort(rec->segments, rec->segment_count, sizeof(*rec->segments), compare_u64);
-		rec->next_segment = rec->segments[rec->segment_count - 1] + 1;
-	}
-	return r;
-}
-
-/** Cuts a torn tail off, for good: this segment will not be the newest the next time it is read. */
-static int cut_segment(struct store *store, const char *name, size_t len)
-{
-	diag(DIAG_WARN, "journal segment %s: a torn batch is cut off at byte %zu", name, len);
-	int fd = disk->openat(store->journal.dir_fd, name, O_WRONLY | O_CLOEXEC, 0);
-	if (fd < 0) {
-		return -errno;
-	}
-	int r = disk->ftruncate(fd, (off_t)len) < 0 || disk->fdatasync(fd) < 0 ? -errno : 0;
-	close(fd);
-	return r;
-}
-
-static void segment_path(uint64_t number, char name[32])
-{
-	snprintf(name, 32, "%016llx.journal", (unsigned long long)number);
-}
-
-/**
- * The newest segment has no good header: the power went before it was on disk, and nothing in it
- * was acknowledged. If there is more in it than such a beginning, it is kept for a human to look
- * at.
- */
-static void drop_headless(struct recovery *rec, const char *name, size_t len)
-{
-	struct store *store = rec->store;
-	if (len <= JOURNAL_HEADER_SIZE) {
-		disk->unlinkat(store->journal.dir_fd, name, 0);
-		return;
-	}
-	char to[64];
-	diag(DIAG_ERROR, "journal segment %s has no good header; it is set aside in set-aside/",
-		name);
-	snprintf(to, sizeof(to), "set-aside/%s", name);
-	disk->renameat(store->journal.dir_fd, name, store->dir_fd, to);
-}
-
-/** Its file is no more. */
-static void forget_segment(struct recovery *rec, size_t i)
-{
-	rec->segment_count--;
-	memmove(rec->segments + i, rec->segments + i + 1,
-		(rec->segment_count - i) * sizeof(*rec->segments));
-}
-
-/** A segment of the chain that leads back from the newest one. */
-struct link_of_chain {
-	uint64_t number;
-	size_t end; /* bytes that count; SIZE_MAX: all */
-};
-
-/** Reads the header of a segment, and what it tells of the one before it. */
-static int read_before(struct recovery *rec, uint64_t number, struct link_of_chain *ret_before)
-{
-	char name[32];
-	struct journal_reader reader;
-	segment_path(number, name);
-	int r = journal_reader_open(&reader, rec->store->journal.dir_fd, name);
-	if (r == -EBADMSG && !rec->last_segment) {
-		drop_headless(rec, name, reader.bytes.len);
-	}
-	*ret_before = (struct link_of_chain){reader.before_segment, reader.before_len};
-	journal_reader_close(&reader);
-	return r;
-}
-
-/**
- * Leaves in `segments` those that count, each with its end. A segment that the chain does not lead
- * to holds what was refused (its batch failed, and the next one began behind the one before it), or
- * was to be deleted.
- */
-static int find_chain(struct recovery *rec, struct link_of_chain **ret_chain, size_t *ret_count)
-{
-	struct link_of_chain *chain = NULL;
-	size_t count = 0;
-	struct link_of_chain wanted = {0, SIZE_MAX};
-	for (size_t i = rec->segment_count; i-- > 0;) {
-		uint64_t number = rec->segments[i];
-		struct link_of_chain before;
-		if (count && number != wanted.number) {
-			if (number > wanted.number) {
-				char name[32];
-				segment_path(number, name);
-				disk->unlinkat(rec->store->journal.dir_fd, name, 0);
-				forget_segment(rec, i);
-				continue;
-			}
-			break; /* the one before it was deleted, and so were these to be */
-		}
-		int r = read_before(rec, number, &before);
-		if (r == -EBADMSG && !count) {
-			forget_segment(rec, i);
-			continue;
-		}
-		if (r == -EBADMSG) {
-			free(chain);
-			return refuse(rec, -EBADMSG,
-				"journal segment %016llx has no good header, which no crash does "
-				"to "
-				"one that others follow; restore the data directory from a copy, "
-				"or "
-				"move that file away to go on without what it holds",
-				(unsigned long long)number);
-		}
-		if (r < 0) {
-			free(chain);
-			return r;
-		}
-		chain = xrealloc(chain, (count + 1) * sizeof(*chain));
-		chain[count++] = (struct link_of_chain){number, wanted.end};
-		wanted = before;
-		if (before.number == JOURNAL_BEFORE_UNKNOWN) {
-			diag(DIAG_ERROR,
-				"journal segment %016llx has a damaged header; its batches are "
-				"good",
-				(unsigned long long)number);
-			wanted = (struct link_of_chain){i ? rec->segments[i - 1] : 0, SIZE_MAX};
-		}
-		rec->last_segment = chain[0].number;
-	}
-	*ret_chain = chain;
-	*ret_count = count;
-	return 0;
-}
-
-typedef int (*visit_record)(struct recovery *rec, const struct record *record);
-
-static void note_damage(struct recovery *rec, uint64_t session)
-{
-	if (!hash_get(rec->damaged, (const char *)&session, sizeof(session))) {
-		hash_put(rec->damaged, (const char *)&session, sizeof(session), rec->store);
-	}
-}
-
-static bool is_damaged(const struct recovery *rec, const char *id, uint64_t epoch)
-{
-	uint64_t session = journal_session_hash(id, strlen(id), epoch);
-	return hash_get(rec->damaged, (const char *)&session, sizeof(session)) != NULL;
-}
-
-/** Visits the records of one segment; *ret_valid is how many bytes of it are good. */
-static int walk_segment(struct recovery *rec, struct link_of_chain link, bool may_be_torn,
-	visit_record visit, size_t *ret_valid)
-{
-	char name[32];
-	struct journal_reader reader;
-	segment_path(link.number, name);
-	int r = journal_reader_open(&reader, rec->store->journal.dir_fd, name);
-	bool too_short = link.end != SIZE_MAX && link.end > reader.end;
-	reader.may_be_torn = may_be_torn;
-	reader.end = link.end < reader.end ? link.end : reader.end;
-	enum journal_found found = JOURNAL_RECORD;
-	while (r == 0 && found != JOURNAL_END && found != JOURNAL_LOST) {
-		struct record record;
-		uint64_t session;
-		found = journal_reader_next(&reader, &record, &session);
-		if (found == JOURNAL_RECORD) {
-			r = visit(rec, &record);
-		} else if (found == JOURNAL_DAMAGED) {
-			note_damage(rec, session);
-		}
-	}
-	*ret_valid = reader.valid;
-	bool torn = reader.valid < reader.end;
-	journal_reader_close(&reader);
-	if (r == 0 && may_be_torn && torn && found == JOURNAL_END) {
-		return cut_segment(rec->store, name, *ret_valid);
-	}
-	if (r == -EBADMSG || (r == 0 && (torn || too_short || found == JOURNAL_LOST))) {
-		return refuse(rec, -EBADMSG,
-			"journal segment %s is damaged at byte %zu, in a place where no crash can "
-			"do "
-			"that, and does not tell which sessions that concerns; restore the data "
-			"directory from a copy, or move that file away to go on without what it "
-			"holds",
-			name, *ret_valid);
-	}
-	return r;
-}
-
-/** Walks all records in order. */
-static int walk_journal(struct recovery *rec, visit_record visit)
-{
-	struct link_of_chain *chain = NULL;
-	size_t count = 0;
-	rec->last_segment = 0;
-	int r = find_chain(rec, &chain, &count);
-	for (size_t i = count; r == 0 && i-- > 0;) {
-		r = walk_segment(rec, chain[i], i == 0, visit, &rec->last_len);
-	}
-	free(chain);
-	return r;
-}
 
 /** The key of one life of a session: its epoch and its name. */
 static void life_key(uint64_t epoch, const char *id, size_t id_len, struct buffer *out)
@@ -457,7 +200,8 @@ static int replay(struct recovery *rec, const struct record *record)
 static int leave_out(struct recovery *rec, const char *id, int error)
 {
 	if (error != -EIO) {
-		return refuse(rec, error, "session %s cannot be read: %s", id, strerror(-error));
+		return recover_refuse(
+			rec, error, "session %s cannot be read: %s", id, strerror(-error));
 	}
 	diag(DIAG_ERROR, "session %s cannot be read: %s; it is left out until the next start", id,
 		strerror(-error));
@@ -494,7 +238,8 @@ static int remove_old(struct recovery *rec, const char *id, const struct fate *f
 	int r = -errno;
 	rec->store->has_leftover = true;
 	return fate && !fate->deleted
-		       ? refuse(rec, r, "sessions/%s cannot be taken away: %s", id, strerror(-r))
+		       ? recover_refuse(
+				 rec, r, "sessions/%s cannot be taken away: %s", id, strerror(-r))
 		       : 0;
 }
 
@@ -552,7 +297,7 @@ static int load_session(struct recovery *rec, const char *id)
 		set_aside(store, id, "metadata.json cannot be read");
 		return 0;
 	}
-	if (is_damaged(rec, id, meta.epoch)) {
+	if (recover_is_damaged(rec, id, meta.epoch)) {
 		set_aside(store, id, "a record of it in the journal is damaged");
 		r = 0;
 	} else {
@@ -605,13 +350,13 @@ static void make_missing(void *value, void *arg)
 	struct recovery *rec = arg;
 	struct store *store = rec->store;
 	if (fate->deleted || hash_get(store->by_id, fate->id, strlen(fate->id)) || rec->error ||
-		is_damaged(rec, fate->id, fate->epoch)) {
+		recover_is_damaged(rec, fate->id, fate->epoch)) {
 		return;
 	}
 	if (disk->mkdirat(store->sessions_fd, fate->id, 0700) < 0) {
 		if (errno != EEXIST) {
-			rec->error = refuse(rec, -errno, "session %s cannot be made again: %s",
-				fate->id, strerror(errno));
+			rec->error = recover_refuse(rec, -errno,
+				"session %s cannot be made again: %s", fate->id, strerror(errno));
 		}
 		return;
 	}
@@ -653,9 +398,9 @@ int recover(struct store *store, char **ret_why)
 		.damaged = hash_create(),
 		.ret_why = ret_why};
 	empty_trash(store);
-	int r = list_segments(&rec);
+	int r = recover_list_segments(&rec);
 	if (r == 0) {
-		r = walk_journal(&rec, note_fate);
+		r = recover_walk_journal(&rec, note_fate);
 	}
 	if (r == 0) {
 		r = load_sessions(&rec);
@@ -665,7 +410,7 @@ int recover(struct store *store, char **ret_why)
 		r = rec.error;
 	}
 	if (r == 0) {
-		r = walk_journal(&rec, replay);
+		r = recover_walk_journal(&rec, replay);
 	}
 	struct journal *journal = &store->journal;
 	journal->segment = rec.next_segment ? rec.next_segment : journal->segment;
@@ -696,7 +441,7 @@ int recover_rewind(struct store *store)
 	char *why = NULL;
 	struct recovery rec = {.store = store, .damaged = hash_create(), .ret_why = &why};
 	size_t valid;
-	int r = journal->before_segment ? walk_segment(&rec,
+	int r = journal->before_segment ? recover_walk_segment(&rec,
 						  (struct link_of_chain){journal->before_segment,
 							  journal->before_len},
 						  false, replay_marked, &valid)
