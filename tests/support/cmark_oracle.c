@@ -29,6 +29,23 @@ cmark_node *oracle_parse(const char *text, size_t len, char **ret_html)
 	return root;
 }
 
+char *oracle_render(const char *text, size_t len)
+{
+	static const char *const extensions[] = {"table", "strikethrough", "autolink", "tasklist"};
+	cmark_gfm_core_extensions_ensure_registered();
+	cmark_parser *parser = cmark_parser_new(CMARK_OPT_VALIDATE_UTF8);
+	for (size_t i = 0; i < sizeof(extensions) / sizeof(extensions[0]); i++) {
+		cmark_parser_attach_syntax_extension(
+			parser, cmark_find_syntax_extension(extensions[i]));
+	}
+	oracle_feed(parser, text, len);
+	cmark_node *document = cmark_parser_finish(parser);
+	char *html = cmark_render_html(document, CMARK_OPT_DEFAULT, NULL);
+	cmark_node_free(document);
+	cmark_parser_free(parser);
+	return html;
+}
+
 size_t oracle_line_start(const char *text, size_t len, int line)
 {
 	size_t at = 0;

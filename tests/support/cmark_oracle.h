@@ -16,6 +16,8 @@ void oracle_feed(cmark_parser *parser, const char *text, size_t len);
 
 /** Reads a text with the table extension. If ret_html is not NULL, it gets the HTML (to free). */
 cmark_node *oracle_parse(const char *text, size_t len, char **ret_html);
+/** What cmark-gfm's own renderer makes of a text, with all of our extensions; the caller frees. */
+char *oracle_render(const char *text, size_t len);
 /** Where line number `line` (from 1) begins; the text's end if it has no such line. */
 size_t oracle_line_start(const char *text, size_t len, int line);
 /**

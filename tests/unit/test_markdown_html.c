@@ -3,9 +3,6 @@
 #include "holdfast/inline_guard.h"
 #include "holdfast/markdown_html.h"
 
-#include <cmark-gfm-core-extensions.h>
-#include <cmark-gfm-extension_api.h>
-#include <cmark-gfm.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -39,24 +36,6 @@ static void assert_html(const char *text, const char *expected)
 	struct buffer html = render(text);
 	assert_string_equal(html.data, expected);
 	buffer_finish(&html);
-}
-
-/* What cmark-gfm's own renderer makes of a text; the caller frees. */
-static char *render_plain(const char *text, size_t len)
-{
-	static const char *const extensions[] = {"table", "strikethrough", "autolink", "tasklist"};
-	cmark_gfm_core_extensions_ensure_registered();
-	cmark_parser *parser = cmark_parser_new(CMARK_OPT_VALIDATE_UTF8);
-	for (size_t i = 0; i < COUNT(extensions); i++) {
-		cmark_parser_attach_syntax_extension(
-			parser, cmark_find_syntax_extension(extensions[i]));
-	}
-	oracle_feed(parser, text, len);
-	cmark_node *document = cmark_parser_finish(parser);
-	char *html = cmark_render_html(document, CMARK_OPT_DEFAULT, NULL);
-	cmark_node_free(document);
-	cmark_parser_free(parser);
-	return html;
 }
 
 /*
@@ -502,7 +481,7 @@ static void test_appends(void **state)
 
 static void assert_same_as_plain(const char *text, size_t len)
 {
-	char *plain = render_plain(text, len);
+	char *plain = oracle_render(text, len);
 	struct buffer html = render_with("", text, len);
 	assert_string_equal(html.data, plain);
 	buffer_finish(&html);
