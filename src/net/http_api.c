@@ -295,22 +295,16 @@ static void load_page(struct conn *conn, const struct load_request *load)
 {
 	struct channel *channel = session_channel(conn->session);
 	struct session_log *log = channel->log;
-	size_t bytes = conn->server->limits->page_size;
 	conn->plan = load_plan_make(
 		load, session_log_epoch(log), session_log_first_seq(log), channel->max_seq);
-	if (conn->plan.prepend || conn->plan.is_newest) {
-		conn->plan.from =
-			session_log_page_start(log, conn->plan.from, conn->plan.to, bytes);
-	}
-	uint64_t left =
-		conn->plan.to + 1 > conn->plan.from ? conn->plan.to + 1 - conn->plan.from : 0;
-	size_t want = left < load->limit ? (size_t)left : load->limit;
+	struct log_page page = load_plan_page(&conn->plan, load->limit, channel);
+	size_t want = page.to >= page.from ? (size_t)(page.to - page.from + 1) : 0;
 	struct event **hot = xcalloc(want, sizeof(struct event *));
-	size_t n = session_log_get_hot(log, conn->plan.from, want, bytes, hot);
+	size_t n = want ? session_log_get_hot(log, &page, hot) : 0;
 	if (n || !want) {
 		respond_page(conn, hot, n);
 	} else {
-		conn->read = session_log_read(log, conn->plan.from, want, bytes, handle_read, conn);
+		conn->read = session_log_read(log, &page, handle_read, conn);
 		if (!conn->read) {
 			handle_read(conn, -EBADMSG, NULL, 0);
 		}

@@ -203,11 +203,10 @@ int session_input(struct session *session, const struct input_event *input, uint
 int session_prompt(struct session *session, const char *message, size_t len, const char *prompt_id,
 	const char *client_id, uint64_t *ret_seq, bool *ret_duplicate)
 {
-	uintptr_t had = (uintptr_t)hash_get(session->prompt_ids, prompt_id, strlen(prompt_id));
-	*ret_duplicate = had != 0;
+	int had = session_find_prompt(session, prompt_id, ret_seq);
+	*ret_duplicate = had > 0;
 	if (had) {
-		*ret_seq = (uint64_t)had - 1;
-		return session->is_deleted ? -ENOENT : 0;
+		return session->is_deleted ? -ENOENT : had < 0 ? -EIO : 0;
 	}
 	if (session->state.queue_length >= session->table->limits->prompt_queue) {
 		return -ENOBUFS;
@@ -225,13 +224,40 @@ int session_prompt(struct session *session, const char *message, size_t len, con
 	return r;
 }
 
+int session_find_prompt(struct session *session, const char *prompt_id, uint64_t *ret_seq)
+{
+	uintptr_t had = (uintptr_t)hash_get(session->prompt_ids, prompt_id, strlen(prompt_id));
+	struct log_key key = {0};
+	int r = had ? 1 : session_log_find_key(session->log, LOG_KEY_PROMPT, prompt_id, &key);
+	*ret_seq = had ? (uint64_t)had - 1 : key.seq;
+	return r;
+}
+
 void session_remember_prompt(struct session *session, const char *prompt_id, uint64_t seq)
 {
+	uint64_t had;
 	/* One that has its seq already is not in the queue, whatever an older snapshot says. */
-	if (seq || !hash_get(session->prompt_ids, prompt_id, strlen(prompt_id))) {
+	if (seq || session_find_prompt(session, prompt_id, &had) <= 0) {
 		hash_put(session->prompt_ids, prompt_id, strlen(prompt_id),
 			(void *)(uintptr_t)(seq + 1));
 	}
+}
+
+bool session_find_answer(
+	const struct session *session, const char *request_id, struct log_key *ret_answer)
+{
+	const struct resolution *resolution =
+		hash_get(session->resolved, request_id, strlen(request_id));
+	struct log_key key = {0};
+	if (resolution) {
+		key = (struct log_key){.seq = resolution->seq, .by = resolution->by};
+	}
+	bool found = resolution ||
+		     session_log_find_key(session->log, LOG_KEY_ANSWER, request_id, &key) > 0;
+	if (found && ret_answer) {
+		*ret_answer = key;
+	}
+	return found;
 }
 
 void session_remember_resolution(

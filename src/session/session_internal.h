@@ -55,14 +55,6 @@ struct open_mark {
 	size_t len;
 };
 
-/** What the log alone tells of the state at its end. */
-struct log_tail {
-	uint64_t turn;
-	uint64_t turn_end_seq;
-	bool in_turn;
-	bool agent_running;
-};
-
 struct session {
 	struct session_table *table;
 	struct session_log *log;
@@ -70,10 +62,10 @@ struct session {
 	struct channel channel;
 	void *host;
 
+	/* Names that the log may not have yet; it has all others. */
 	struct hash *prompt_ids; /* seq + 1 of each prompt taken, as a pointer; 1: in the queue */
 	struct hash *resolved; /* struct resolution, by request id */
 
-	struct log_tail tail; /* as recovery has read it */
 	uint64_t segment; /* journal segment that has this session's snapshot */
 	struct buffer
 		base; /* that snapshot, while it is not on disk: what a failure goes back to */
@@ -126,8 +118,6 @@ void session_state_init(struct session *session, uint64_t next_seq);
 void session_state_finish(struct session_state *state);
 /** Applies a journal record: the one way in which the state changes. Returns the seq it got. */
 int session_apply(struct session *session, const struct record *record, uint64_t *ret_seq);
-/** What a committed event of the log tells about the state at its end; for recovery. */
-void session_state_see(struct session *session, const struct event_view *view);
 /** The log goes on behind what the journal tells: the state becomes what the log tells. */
 void session_state_follow_log(struct session *session);
 bool session_state_is_idle(const struct session_state *state);
@@ -167,6 +157,14 @@ int session_journal(struct session *session, enum record_kind kind, const char *
 	uint64_t *ret_seq);
 int session_journal_snapshot(struct session *session);
 void session_remember_prompt(struct session *session, const char *prompt_id, uint64_t seq);
+/**
+ * Whether a prompt of this id was taken: 1, with its seq (0: it is in the queue), 0, or a negative
+ * errno if that cannot be read.
+ */
+int session_find_prompt(struct session *session, const char *prompt_id, uint64_t *ret_seq);
+/** Whether a request of this id was answered; ret_answer may be NULL. */
+bool session_find_answer(
+	const struct session *session, const char *request_id, struct log_key *ret_answer);
 void session_remember_resolution(
 	struct session *session, const char *request_id, const char *by, uint64_t seq);
 

@@ -146,11 +146,6 @@ static void *handle_found(void *owner, struct session_log *log)
 	return session;
 }
 
-static void handle_event(void *owner, const struct event_view *view)
-{
-	session_state_see(owner, view);
-}
-
 static int handle_replay(void *owner, const struct record *record)
 {
 	struct session *session = owner;
@@ -182,7 +177,6 @@ int session_table_open(
 		.revived = handle_revived,
 		.rotated = handle_rotated,
 		.found = handle_found,
-		.event = handle_event,
 		.replay = handle_replay,
 		.lost = handle_lost,
 	};

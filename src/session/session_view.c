@@ -13,13 +13,12 @@ struct permission_view session_permission(const struct session *session, const c
 			return (struct permission_view){.state = PERMISSION_PENDING, .by = ""};
 		}
 	}
-	const struct resolution *resolution =
-		hash_get(session->resolved, request_id, strlen(request_id));
-	if (!resolution) {
+	struct log_key answer;
+	if (!session_find_answer(session, request_id, &answer)) {
 		return (struct permission_view){.state = PERMISSION_UNKNOWN, .by = ""};
 	}
 	return (struct permission_view){
-		.state = PERMISSION_RESOLVED, .by = resolution->by, .seq = resolution->seq};
+		.state = PERMISSION_RESOLVED, .by = answer.by, .seq = answer.seq};
 }
 
 bool session_permission_has_option(

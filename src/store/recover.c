@@ -11,8 +11,14 @@
  *   session created in the journal, no folder made again from the journal
  *   folder without metadata, in the journal   metadata is written again from the CREATE record
  *   folder without metadata, empty log        half-made and never acknowledged: taken away
- *   log: torn or missing tail                 cut, noted; the journal's replay appends it again
- *   log: ends before its metadata's max_seq   damaged: set aside as it is
+ *   log: goes on behind its metadata          those lines are read; a torn tail is cut, noted; the
+ *                                             journal's replay appends it again
+ *   log: ends before its metadata's log_size  damaged: set aside as it is
+ *   log: another event ends there             damaged: set aside as it is
+ *   log: damaged before that                  found when it is read: those events are refused
+ *   index missing, short or wrong             made again from the log when it is needed
+ *   index, keys: longer than metadata knows   cut; made again from the log's tail
+ *   keys missing, short or damaged            made again from the log when a name is looked up
  *   log: goes on behind the journal's end     the log is right (the session sees to that)
  *   anything else that does not fit           that session is set aside, the server goes on
  */
@@ -362,104 +368,6 @@ static int replay(struct recovery *rec, const struct record *record)
 
 /* --- sessions --- */
 
-struct metadata {
-	uint64_t epoch;
-	uint64_t first_seq;
-	uint64_t max_seq;
-	int64_t created_at;
-	char *title;
-};
-
-static int read_metadata(struct store *store, const char *id, struct metadata *meta)
-{
-	char path[192];
-	snprintf(path, sizeof(path), "%s/metadata.json", id);
-	int fd = disk->openat(store->sessions_fd, path, O_RDONLY | O_CLOEXEC, 0);
-	if (fd < 0) {
-		return -errno;
-	}
-	json_t *json = json_loadfd(fd, 0, NULL);
-	close(fd);
-	const char *epoch = json_string_value(json_object_get(json, "epoch"));
-	const char *title = json_string_value(json_object_get(json, "title"));
-	char *end = NULL;
-	*meta = (struct metadata){
-		.epoch = epoch ? strtoull(epoch, &end, 16) : 0,
-		.first_seq = (uint64_t)json_integer_value(json_object_get(json, "first_seq")),
-		.max_seq = (uint64_t)json_integer_value(json_object_get(json, "max_seq")),
-		.created_at = json_integer_value(json_object_get(json, "created_at")),
-		.title = xstrdup(title ? title : ""),
-	};
-	bool good = epoch && end == epoch + 16 && !*end && title && meta->first_seq >= 1;
-	json_decref(json);
-	if (!good) {
-		free(meta->title);
-		meta->title = NULL;
-	}
-	return good ? 0 : -EBADMSG;
-}
-
-/** Reads the lines of a log, in order; stops at the first that is not good. Gives the good size. */
-static int scan_lines(struct session_log *log, int fd)
-{
-	struct buffer bytes = {0};
-	struct store *store = log->store;
-	for (;;) {
-		buffer_reserve(&bytes, 1 << 18);
-		ssize_t n = disk->read(fd, bytes.data + bytes.len, bytes.cap - bytes.len);
-		if (n <= 0) {
-			buffer_finish(&bytes);
-			return n < 0 ? -errno : 0;
-		}
-		bytes.len += (size_t)n;
-		size_t at = 0;
-		const char *newline;
-		while ((newline = memchr(bytes.data + at, '\n', bytes.len - at))) {
-			size_t len = (size_t)(newline - bytes.data) - at;
-			struct event_view view;
-			if (event_parse_line(bytes.data + at, len, &view) < 0 ||
-				view.seq != session_log_last_seq(log) + 1) {
-				buffer_finish(&bytes);
-				return 0;
-			}
-			log->updated_at = view.ts;
-			session_log_index_add(log, len + 1);
-			store->ops->event(log->owner, &view);
-			at += len + 1;
-		}
-		buffer_consume(&bytes, at);
-	}
-}
-
-/**
- * Reads a log that must have its events up to `max_seq`; -EBADMSG, and nothing is changed, if it
- * has not.
- */
-static int scan_log(struct session_log *log, uint64_t max_seq)
-{
-	int fd = session_log_fd(log);
-	if (fd < 0) {
-		return fd;
-	}
-	int r = scan_lines(log, fd);
-	if (r == 0 && session_log_last_seq(log) < max_seq) {
-		return -EBADMSG;
-	}
-	struct stat st;
-	if (r == 0 && fstat(fd, &st) < 0) {
-		r = -errno;
-	}
-	if (r == 0 && (uint64_t)st.st_size > log->size) {
-		diag(DIAG_WARN,
-			"session %s: %llu bytes of a torn tail are cut off its log after seq %llu",
-			log->id, (unsigned long long)st.st_size - log->size,
-			(unsigned long long)session_log_last_seq(log));
-		r = disk->ftruncate(fd, (off_t)log->size) < 0 ? -errno : 0;
-		log->dirty = true;
-	}
-	return r;
-}
-
 static void set_aside(struct store *store, const char *id, const char *why)
 {
 	char to[320];
@@ -479,32 +387,22 @@ static bool log_is_empty(struct store *store, const char *id)
 	return fstatat(store->sessions_fd, path, &st, 0) < 0 || st.st_size == 0;
 }
 
-static void remove_folder(int dir_fd, const char *name)
-{
-	char path[320];
-	static const char *const files[] = {"events.jsonl", "metadata.json", "metadata.json.new"};
-	for (size_t i = 0; i < 3; i++) {
-		snprintf(path, sizeof(path), "%s/%s", name, files[i]);
-		disk->unlinkat(dir_fd, path, 0);
-	}
-	disk->unlinkat(dir_fd, name, AT_REMOVEDIR);
-}
-
 static void load_session(struct recovery *rec, const char *id)
 {
 	struct store *store = rec->store;
 	struct fate *fate = hash_get(rec->fates, id, strlen(id));
-	struct metadata meta = {0};
-	bool has_meta = read_metadata(store, id, &meta) == 0;
+	struct metadata meta;
+	bool has_meta = metadata_read(store, id, &meta) == 0;
 	if (has_meta ? was_deleted(rec, id, meta.epoch) : fate && fate->deleted) {
 		remove_folder(store->sessions_fd, id);
-		free(meta.title);
+		metadata_finish(&meta);
 		return;
 	}
 	if (!has_meta && fate && !fate->deleted) {
 		meta = (struct metadata){.epoch = fate->epoch,
 			.first_seq = 1,
 			.created_at = fate->ts,
+			.updated_at = fate->ts,
 			.title = xstrdup(fate->title)};
 	} else if (!has_meta && log_is_empty(store, id)) {
 		diag(DIAG_WARN, "session %s was half-made and never acknowledged: taken away", id);
@@ -516,23 +414,18 @@ static void load_session(struct recovery *rec, const char *id)
 	}
 	if (is_damaged(rec, id, meta.epoch)) {
 		set_aside(store, id, "a record of it in the journal is damaged");
-		free(meta.title);
+		metadata_finish(&meta);
 		return;
 	}
-	struct session_log *log =
-		session_log_new(store, id, meta.epoch, meta.title, meta.created_at);
-	log->first_seq = meta.first_seq;
-	log->dirty = !has_meta;
-	log->owner = store->ops->found(store->owner, log);
-	int r = scan_log(log, meta.max_seq);
-	if (r < 0) {
-		store->ops->lost(log->owner);
-		set_aside(store, id,
-			r == -EBADMSG ? "its log is damaged before the max_seq of its metadata"
-				      : strerror(-r));
-		session_log_free(log);
+	const char *why;
+	struct session_log *log = recover_session(store, id, &meta, &why);
+	if (log) {
+		log->dirty = log->dirty || !has_meta;
+		log->owner = store->ops->found(store->owner, log);
+	} else {
+		set_aside(store, id, why);
 	}
-	free(meta.title);
+	metadata_finish(&meta);
 }
 
 static bool id_is_valid(const char *id)

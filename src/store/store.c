@@ -208,7 +208,7 @@ int store_create_session(struct store *store, const char *id, uint64_t epoch, co
 		return -errno;
 	}
 	struct session_log *log = session_log_new(store, id, epoch, title, created_at);
-	log->dirty = true;
+	log->dirty = log->has_new_files = true;
 	int r = session_log_fd(log);
 	if (r >= 0) {
 		r = metadata_write(log, false);
@@ -230,14 +230,8 @@ struct removal {
 
 static void removal_work(uv_work_t *work)
 {
-	static const char *const files[] = {"events.jsonl", "metadata.json", "metadata.json.new"};
 	struct removal *removal = work->data;
-	char path[360];
-	for (size_t i = 0; i < 3; i++) {
-		snprintf(path, sizeof(path), "%s/%s", removal->path, files[i]);
-		disk->unlinkat(removal->dir_fd, path, 0);
-	}
-	disk->unlinkat(removal->dir_fd, removal->path, AT_REMOVEDIR);
+	remove_folder(removal->dir_fd, removal->path);
 	close(removal->dir_fd);
 }
 

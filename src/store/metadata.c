@@ -1,0 +1,147 @@
+/* metadata.json: what is certain about a session, without a look at its log. */
+#include "store_internal.h"
+
+#include "holdfast/sealed_line.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static void append_number(struct buffer *out, const char *name, uint64_t value)
+{
+	buffer_printf(out, ",\"%s\":%llu", name, (unsigned long long)value);
+}
+
+static void append_text(struct buffer *out, const char *name, const char *text)
+{
+	buffer_printf(out, ",\"%s\":", name);
+	buffer_append_json(out, text, strlen(text));
+}
+
+void metadata_append(const struct session_log *log, struct buffer *out)
+{
+	const struct log_tail *tail = &log->tail;
+	size_t start = out->len;
+	buffer_append_str(out, "{\"id\":");
+	buffer_append_json(out, log->id, strlen(log->id));
+	buffer_printf(out, ",\"epoch\":\"%016llx\"", (unsigned long long)log->epoch);
+	append_number(out, "first_seq", log->first_seq);
+	append_number(out, "max_seq", log->last_seq);
+	append_number(out, "log_size", log->size - log->unwritten.len);
+	append_number(out, "keys_size", log->keys.size);
+	append_number(out, "created_at", (uint64_t)log->created_at);
+	append_number(out, "updated_at", (uint64_t)log->updated_at);
+	append_text(out, "title", log->title);
+	append_number(out, "turn", tail->turn);
+	buffer_printf(out, ",\"in_turn\":%s,\"agent_running\":%s", tail->in_turn ? "true" : "false",
+		tail->agent_running ? "true" : "false");
+	append_number(out, "turn_end_seq", tail->turn_end_seq);
+	if (tail->prompt_id) {
+		append_text(out, "prompt_id", tail->prompt_id);
+		append_number(out, "prompt_seq", tail->prompt_seq);
+	}
+	if (tail->usage) {
+		append_text(out, "usage", tail->usage);
+	}
+	sealed_line_end(out, start);
+}
+
+/* --- reading --- */
+
+static int read_file(struct store *store, const char *id, struct buffer *out)
+{
+	char path[192];
+	struct stat st;
+	snprintf(path, sizeof(path), "%s/metadata.json", id);
+	int fd = disk->openat(store->sessions_fd, path, O_RDONLY | O_CLOEXEC, 0);
+	if (fd < 0) {
+		return -errno;
+	}
+	int r = fstat(fd, &st) < 0 ? -errno : st.st_size > METADATA_MAX ? -EBADMSG : 0;
+	if (r == 0) {
+		buffer_reserve(out, (size_t)st.st_size + 1);
+		r = disk_read_at(fd, 0, out->data, (size_t)st.st_size);
+		out->len = (size_t)st.st_size;
+	}
+	close(fd);
+	return r;
+}
+
+static bool take_number(const json_t *json, const char *name, uint64_t *ret)
+{
+	const json_t *value = json_object_get(json, name);
+	*ret = (uint64_t)json_integer_value(value);
+	return json_is_integer(value) && json_integer_value(value) >= 0;
+}
+
+static char *copy_text(const json_t *json, const char *name)
+{
+	const char *text = json_string_value(json_object_get(json, name));
+	return text ? xstrdup(text) : NULL;
+}
+
+static int parse(const json_t *json, struct metadata *meta)
+{
+	const char *epoch = json_string_value(json_object_get(json, "epoch"));
+	char *end = NULL;
+	uint64_t created_at;
+	uint64_t updated_at;
+	struct log_tail *tail = &meta->tail;
+	meta->epoch = epoch ? strtoull(epoch, &end, 16) : 0;
+	bool good = epoch && end == epoch + 16 && !*end &&
+		    take_number(json, "first_seq", &meta->first_seq) &&
+		    take_number(json, "max_seq", &meta->max_seq) &&
+		    take_number(json, "log_size", &meta->log_size) &&
+		    take_number(json, "keys_size", &meta->keys_size) &&
+		    take_number(json, "created_at", &created_at) &&
+		    take_number(json, "updated_at", &updated_at) &&
+		    take_number(json, "turn", &tail->turn) &&
+		    take_number(json, "turn_end_seq", &tail->turn_end_seq) &&
+		    meta->first_seq >= 1 && meta->max_seq >= meta->first_seq - 1 &&
+		    (meta->max_seq >= meta->first_seq) == (meta->log_size > 0);
+	if (!good) {
+		return -EBADMSG;
+	}
+	meta->created_at = (int64_t)created_at;
+	meta->updated_at = (int64_t)updated_at;
+	tail->in_turn = json_is_true(json_object_get(json, "in_turn"));
+	tail->agent_running = json_is_true(json_object_get(json, "agent_running"));
+	take_number(json, "prompt_seq", &tail->prompt_seq);
+	tail->prompt_id = copy_text(json, "prompt_id");
+	tail->usage = copy_text(json, "usage");
+	meta->title = copy_text(json, "title");
+	return meta->title ? 0 : -EBADMSG;
+}
+
+int metadata_read(struct store *store, const char *id, struct metadata *meta)
+{
+	struct buffer bytes = {0};
+	size_t body;
+	*meta = (struct metadata){0};
+	int r = read_file(store, id, &bytes);
+	if (r == 0 && (!bytes.len || bytes.data[bytes.len - 1] != '\n' ||
+			      !sealed_line_check(bytes.data, bytes.len - 1, &body))) {
+		r = -EBADMSG;
+	}
+	if (r == 0) {
+		json_t *json = json_loadb(bytes.data, bytes.len, 0, NULL);
+		r = parse(json, meta);
+		json_decref(json);
+	}
+	if (r < 0) {
+		metadata_finish(meta);
+	}
+	buffer_finish(&bytes);
+	return r;
+}
+
+void metadata_finish(struct metadata *meta)
+{
+	log_tail_finish(&meta->tail);
+	free(meta->title);
+	*meta = (struct metadata){0};
+}
