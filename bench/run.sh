@@ -40,7 +40,7 @@ done
 
 need_packages "${build_packages[@]}"
 need_build "$build" -Dbuildtype=release -Dtests=false
-ninja -C "$build" bench/holdfast-bench bench/holdfast-bench-peer >&2
+ninja -C "$build" bench/holdfast-bench bench/holdfast-bench-peer bench/holdfast-bench-store >&2
 
 pid=
 work=$(mktemp -d "$build/run.XXXXXX")
@@ -149,6 +149,27 @@ for observers in 1000 5000; do
 	run_once holdfast idle --observers "$observers"
 	echo "kind=holdfast case=idle $line" >>"$work/results"
 done
+
+# run_store NAME MODE OPTION...: the store's bench starts the server itself.
+run_store() {
+	local name=$1
+	shift
+	wait_quiet
+	say "store: $*"
+	line=$("$build/bench/holdfast-bench-store" "$@" --server "$build/holdfast" --dir "$work")
+	echo "kind=store case=$name $line" >>"$work/results"
+}
+
+for ((round = 1; round <= rounds; round++)); do
+	for producers in 1 16 256; do
+		run_store "append-$producers" append --producers "$producers" --seconds "$seconds"
+	done
+	run_store append-256-16 append --producers 256 --batch 16 --seconds "$seconds"
+	run_store load-1000 load --events 1000
+	run_store load-1000000 load --events 1000000
+	run_store catchup catchup
+done
+run_store restart restart
 
 echo "$(date -u '+%Y-%m-%d %H:%M UTC'), $(uname -sr), $(nproc) CPUs ($(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1)), $rounds rounds of $seconds s"
 echo
