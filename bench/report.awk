@@ -132,7 +132,7 @@ END {
 	load_row("of 1,000,000", "load-1000000-")
 	print ""
 	printf "Catching up with 100,000 events in the format markdown: %s events/s.\n", amount(of("store", "catchup-", "events_per_s"))
-	printf "Start with 10,000 idle sessions: %.2f s, from a cold disk %.2f s; %.0f bytes of memory for each.\n",
+	printf "Start with 10,000 idle sessions: %.2f s, from a cold disk %.2f s; %.0f bytes of memory for each, and %.0f when each has been used and left memory again.\n",
 		of("store", "restart-", "start_ms") / 1000, of("store", "restart-", "start_cold_ms") / 1000,
-		of("store", "restart-", "bytes_per_session")
+		of("store", "restart-", "bytes_per_session"), of("store", "restart-", "bytes_per_session_after_use")
 }

@@ -1,4 +1,5 @@
 /* The store's bench: how a server starts, loads, catches up and appends on a real disk. */
+#include "client.h"
 #include "store_data.h"
 #include "store_load.h"
 #include "tool.h"
@@ -73,11 +74,28 @@ static uint64_t empty_rss(const struct options *options)
 	return rss;
 }
 
+/** Every session takes an event, and is idle again for long enough to leave memory. */
+static uint64_t rss_after_use(const struct options *options, const char *dir)
+{
+	struct server server;
+	server_start(&server, options->server, dir, "evict_ms=1s");
+	for (uint64_t i = 0; i < options->sessions; i++) {
+		char path[80];
+		snprintf(path, sizeof(path), "/api/sessions/s%llu/events", (unsigned long long)i);
+		client_post(server.port, path, "{\"type\":\"x-bench\",\"data\":{}}", 200);
+	}
+	sleep(4);
+	uint64_t rss = process_rss(server.pid);
+	server_stop(&server);
+	return rss;
+}
+
 static void run_restart(const struct options *options)
 {
 	char dir[4096];
 	struct server server;
 	make_dir(options, dir);
+	uint64_t empty = empty_rss(options);
 	data_fill(dir, options->sessions, options->events);
 	/* The first start makes what filling has left to do; then warm, and then cold. */
 	server_start(&server, options->server, dir, NULL);
@@ -88,12 +106,15 @@ static void run_restart(const struct options *options)
 	uint64_t stop = server_stop(&server);
 	data_make_cold(dir);
 	server_start(&server, options->server, dir, NULL);
-	printf("mode=restart sessions=%llu events=%llu start_ms=%.0f start_cold_ms=%.0f "
-	       "stop_ms=%.0f bytes_per_session=%.0f\n",
-		(unsigned long long)options->sessions, (unsigned long long)options->events,
-		millis(warm), millis(server.start_ns), millis(stop),
-		((double)rss - (double)empty_rss(options)) / (double)options->sessions);
+	uint64_t cold = server.start_ns;
 	server_stop(&server);
+	uint64_t used = rss_after_use(options, dir);
+	printf("mode=restart sessions=%llu events=%llu start_ms=%.0f start_cold_ms=%.0f "
+	       "stop_ms=%.0f bytes_per_session=%.0f bytes_per_session_after_use=%.0f\n",
+		(unsigned long long)options->sessions, (unsigned long long)options->events,
+		millis(warm), millis(cold), millis(stop),
+		((double)rss - (double)empty) / (double)options->sessions,
+		((double)used - (double)empty) / (double)options->sessions);
 	data_remove(dir);
 }
 

@@ -64,11 +64,11 @@ struct store_ops {
 	void (*rotated)(void *owner);
 
 	/* Recovery, inside store_open(). */
-	/** A session is on disk. Returns its owner. */
+	/** The journal speaks of a session: it is needed in memory. Returns its owner. */
 	void *(*found)(void *owner, struct session_log *log);
 	/** One journal record of it, also by store_rewind(). -EBADMSG sets the session aside. */
 	int (*replay)(void *session, const struct record *record);
-	/** The session turned out to be damaged and is set aside: forget it. */
+	/** A session that was found turned out to be damaged and is set aside: forget it. */
 	void (*lost)(void *session);
 };
 
@@ -122,8 +122,20 @@ size_t store_backlog(const struct store *store);
  */
 int store_create_session(struct store *store, const char *id, uint64_t epoch, const char *title,
 	int64_t created_at, struct session_log **ret_log);
-/** Whom replay() is called for. */
+/** The session of this name, or NULL. */
+struct session_log *store_get_session(const struct store *store, const char *id, size_t len);
+size_t store_count_sessions(const struct store *store);
+/** Calls `visit` for every session, in no order; it must not add or remove any. */
+void store_each_session(
+	struct store *store, void (*visit)(struct session_log *log, void *arg), void *arg);
+/** Whom replay() is called for; NULL while the session is not in memory. */
 void session_log_set_owner(struct session_log *log, void *owner);
+void *session_log_owner(const struct session_log *log);
+/**
+ * Gives back the memory and the descriptors that the log can do without until it is used again.
+ * Returns a negative errno, and does nothing, while it cannot write what only memory has.
+ */
+int session_log_rest(struct session_log *log);
 /** Takes the session's folder away (after its RECORD_DELETE is synced) and frees the log. */
 void store_remove_session(struct session_log *log);
 

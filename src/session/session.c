@@ -87,6 +87,7 @@ static void mark_dirty(struct session *session)
 
 void session_touch(struct session *session)
 {
+	session_note_activity(session);
 	if (list_empty(&session->touched_link)) {
 		list_append(&session->table->touched, &session->touched_link);
 	}
@@ -486,6 +487,9 @@ struct session *session_new(struct session_table *table, struct session_log *log
 	list_init(&session->waits);
 	list_init(&session->dirty_link);
 	list_init(&session->touched_link);
+	list_init(&session->live_link);
+	session_note_activity(session);
+	table->live_count++;
 	session_state_init(session, 1);
 	channel_init(&session->channel, table->limits, log);
 	session->channel.joined = session_handle_joined;
@@ -518,6 +522,8 @@ void session_free(struct session *session)
 	session_fail(session, -ECANCELED);
 	list_remove(&session->touched_link);
 	list_remove(&session->dirty_link);
+	list_remove(&session->live_link);
+	session->table->live_count--;
 	channel_finish(&session->channel);
 	uv_close((uv_handle_t *)&session->timer, handle_closed);
 }

@@ -82,6 +82,9 @@ struct session {
 	struct list pending_states; /* what the state became by inputs that wait for the disk */
 	struct list waits; /* struct durable_wait, in lsn order */
 
+	struct list live_link; /* table.live */
+	int64_t active_at; /* uv_now() when something happened to it last, or nearly so */
+	size_t holds; /* session_hold() */
 	struct list dirty_link; /* table.dirty: has pending events or waits */
 	struct list touched_link; /* table.touched: has something to tell at the end of the turn */
 	bool object_changed; /* the feed wants to know */
@@ -105,7 +108,10 @@ struct session_table {
 	const struct session_ops *ops;
 	void *owner;
 	struct store *store;
-	struct hash *by_id;
+	struct list live; /* all that are in memory, the one that was active last at the end */
+	size_t live_count;
+	size_t evicted; /* since memory was given back to the system last */
+	uv_timer_t *evict_timer; /* armed for when the first of them may be idle for long enough */
 	struct list dirty;
 	struct list touched;
 	struct list ready; /* struct durable_wait: on disk already, told at the end of the turn */
@@ -121,6 +127,8 @@ int session_apply(struct session *session, const struct record *record, uint64_t
 /** The log goes on behind what the journal tells: the state becomes what the log tells. */
 void session_state_follow_log(struct session *session);
 bool session_state_is_idle(const struct session_state *state);
+/** Whether session_state_follow_log() would make the very same state. */
+bool session_state_is_in_log(const struct session *session);
 const struct stream_buffer_ops *session_stream_ops(void);
 
 /* session_snapshot.c */
@@ -140,6 +148,12 @@ bool session_status_commit(struct session *session, uint64_t lsn);
 void session_status_show(struct session *session);
 /** Forgets what waits. */
 void session_status_drop(struct session *session);
+
+/* session_evict.c */
+/** Notes that something happened to it. */
+void session_note_activity(struct session *session);
+/** Lets go of sessions that have been idle for long enough; at the end of a loop turn. */
+void session_table_evict(struct session_table *table);
 
 /* session.c */
 struct session *session_new(struct session_table *table, struct session_log *log);
@@ -167,6 +181,10 @@ bool session_find_answer(
 	const struct session *session, const char *request_id, struct log_key *ret_answer);
 void session_remember_resolution(
 	struct session *session, const char *request_id, const char *by, uint64_t seq);
+
+/* session_view.c */
+/** The object of a session that is not in memory. */
+void session_log_object(const struct session_log *log, struct session_object *ret);
 
 /* session_publish.c */
 /** Deltas and previews: what the end of a loop turn sends; arms the timer. */

@@ -55,6 +55,25 @@ bool session_state_is_idle(const struct session_state *state)
 	       stream_buffer_is_idle(state->stream);
 }
 
+static bool same_text(const char *a, const char *b)
+{
+	return a ? b && strcmp(a, b) == 0 : !b;
+}
+
+bool session_state_is_in_log(const struct session *session)
+{
+	const struct session_state *state = &session->state;
+	const struct log_tail *tail = session_log_tail(session->log);
+	return session_state_is_idle(state) && !tail->in_turn &&
+	       stream_buffer_is_fresh(state->stream) &&
+	       stream_buffer_emitted_seq(state->stream) == session_log_last_seq(session->log) &&
+	       state->turn == tail->turn && state->agent_running == tail->agent_running &&
+	       state->last_turn_end_seq == tail->turn_end_seq &&
+	       state->last_prompt_seq == tail->prompt_seq &&
+	       same_text(state->last_prompt_id, tail->prompt_id) &&
+	       same_text(state->usage, tail->usage);
+}
+
 /* --- what the inputs do --- */
 
 /** A JSON object's string members, read from its text. The result is freed by json_decref(). */

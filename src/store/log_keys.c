@@ -30,7 +30,7 @@ static void free_value(void *value, void *arg)
 	free(value);
 }
 
-static void drop_names(struct log_keys *keys)
+void log_keys_rest(struct log_keys *keys)
 {
 	if (keys->by_name) {
 		hash_each(keys->by_name, free_value, NULL);
@@ -41,7 +41,7 @@ static void drop_names(struct log_keys *keys)
 
 void log_keys_finish(struct log_keys *keys)
 {
-	drop_names(keys);
+	log_keys_rest(keys);
 	buffer_finish(&keys->unwritten);
 }
 
@@ -186,7 +186,7 @@ static int remake_file(struct session_log *log)
 	/* Metadata that counts on bytes that are no more sends the next start here again. */
 	keys->size = 0;
 	keys->is_seen = true;
-	drop_names(keys);
+	log_keys_rest(keys);
 	log->dirty = true;
 	struct buffer newest = keys->unwritten;
 	keys->unwritten = (struct buffer){0};

@@ -349,6 +349,9 @@ static int replay(struct recovery *rec, const struct record *record)
 		record->kind == RECORD_DELETE) {
 		return 0;
 	}
+	if (!log->owner) {
+		log->owner = rec->store->ops->found(rec->store->owner, log);
+	}
 	int r = rec->store->ops->replay(log->owner, record);
 	if (r == -EBADMSG) {
 		diag(DIAG_ERROR,
@@ -421,7 +424,6 @@ static void load_session(struct recovery *rec, const char *id)
 	struct session_log *log = recover_session(store, id, &meta, &why);
 	if (log) {
 		log->dirty = log->dirty || !has_meta;
-		log->owner = store->ops->found(store->owner, log);
 	} else {
 		set_aside(store, id, why);
 	}
@@ -474,7 +476,6 @@ static void make_missing(void *value, void *arg)
 	struct session_log *log =
 		session_log_new(store, fate->id, fate->epoch, fate->title, fate->ts);
 	log->dirty = true;
-	log->owner = store->ops->found(store->owner, log);
 }
 
 /** What a deletion left when the server was stopped in the middle of it. */

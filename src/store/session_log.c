@@ -210,6 +210,27 @@ int session_log_flush(struct session_log *log)
 	return r < 0 ? r : log_index_flush_if_full(log);
 }
 
+int session_log_rest(struct session_log *log)
+{
+	int r = session_log_flush(log);
+	if (r == 0) {
+		r = log_index_flush(log);
+	}
+	if (r < 0) {
+		return r;
+	}
+	while (log->hot_count) {
+		drop_hot(log);
+	}
+	free(log->hot);
+	log->hot = NULL;
+	log->hot_capacity = log->hot_head = 0;
+	buffer_finish(&log->unwritten);
+	log_keys_rest(&log->keys);
+	close_fd(log);
+	return 0;
+}
+
 uint64_t session_log_last_written(const struct session_log *log, uint64_t *ret_end)
 {
 	uint64_t written = log->size - log->unwritten.len;

@@ -176,9 +176,32 @@ int store_rewind(struct store *store)
 	return r;
 }
 
+struct session_log *store_get_session(const struct store *store, const char *id, size_t len)
+{
+	return hash_get(store->by_id, id, len);
+}
+
+size_t store_count_sessions(const struct store *store)
+{
+	return hash_count(store->by_id);
+}
+
+void store_each_session(
+	struct store *store, void (*visit)(struct session_log *log, void *arg), void *arg)
+{
+	list_for_each(link, &store->logs) {
+		visit(list_entry(link, struct session_log, link), arg);
+	}
+}
+
 void session_log_set_owner(struct session_log *log, void *owner)
 {
 	log->owner = owner;
+}
+
+void *session_log_owner(const struct session_log *log)
+{
+	return log->owner;
 }
 
 void session_log_want_rewind(struct session_log *log)

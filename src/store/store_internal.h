@@ -236,6 +236,8 @@ void log_keys_add(struct session_log *log, enum log_key_kind kind, const char *k
 	uint64_t seq);
 int log_keys_flush(struct session_log *log);
 void log_keys_finish(struct log_keys *keys);
+/** Forgets the names; they are read again when one is looked up. */
+void log_keys_rest(struct log_keys *keys);
 
 /* log_tail.c */
 void log_tail_see(struct log_tail *tail, const struct event_view *view);
