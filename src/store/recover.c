@@ -344,7 +344,7 @@ static int note_fate(struct recovery *rec, const struct record *record)
 
 static int replay(struct recovery *rec, const struct record *record)
 {
-	struct session_log *log = hash_get(rec->store->by_id, record->id, record->id_len);
+	struct session_log *log = log_table_get(&rec->store->by_id, record->id, record->id_len);
 	if (!log || log->epoch != record->epoch || record->kind == RECORD_CREATE ||
 		record->kind == RECORD_DELETE) {
 		return 0;
@@ -468,7 +468,7 @@ static void make_missing(void *value, void *arg)
 	struct fate *fate = value;
 	struct recovery *rec = arg;
 	struct store *store = rec->store;
-	if (fate->deleted || hash_get(store->by_id, fate->id, strlen(fate->id)) ||
+	if (fate->deleted || log_table_get(&store->by_id, fate->id, strlen(fate->id)) ||
 		is_damaged(rec, fate->id, fate->epoch) ||
 		disk->mkdirat(store->sessions_fd, fate->id, 0700) < 0) {
 		return;
@@ -538,7 +538,7 @@ int recover(struct store *store, char **ret_why)
 
 static int replay_marked(struct recovery *rec, const struct record *record)
 {
-	struct session_log *log = hash_get(rec->store->by_id, record->id, record->id_len);
+	struct session_log *log = log_table_get(&rec->store->by_id, record->id, record->id_len);
 	bool wanted = log && log->rewind && log->epoch == record->epoch &&
 		      record->kind != RECORD_CREATE && record->kind != RECORD_DELETE;
 	return wanted ? rec->store->ops->replay(log->owner, record) : 0;

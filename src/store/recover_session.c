@@ -77,6 +77,7 @@ struct session_log *recover_session(
 	log->keys.size = meta->keys_size;
 	log->tail = meta->tail;
 	meta->tail = (struct log_tail){0};
+	log_tail_pack(log);
 	int r = check_log(log);
 	if (r < 0) {
 		*ret_why = r == -EBADMSG ? "its log does not have what its metadata says is certain"

@@ -18,10 +18,11 @@
 struct session_log *session_log_new(
 	struct store *store, const char *id, uint64_t epoch, const char *title, int64_t created_at)
 {
-	struct session_log *log = xcalloc(1, sizeof(*log));
+	struct session_log *log = pool_take(&store->by_id.pool);
 	log->store = store;
-	log->id = xstrdup(id);
-	log->title = xstrdup(title);
+	log->id = log_text_copy(log, id);
+	log->title = log_text_copy(log, title);
+	log->room_names = log->room_used;
 	log->epoch = epoch;
 	log->created_at = log->updated_at = created_at;
 	log->first_seq = 1;
@@ -30,13 +31,13 @@ struct session_log *session_log_new(
 	list_init(&log->wanted_link);
 	list_init(&log->waiting);
 	list_append(&store->logs, &log->link);
-	hash_put(store->by_id, id, strlen(id), log);
+	log_table_put(&store->by_id, log);
 	return log;
 }
 
 struct session_log *session_log_of(struct store *store, const char *id, uint64_t epoch)
 {
-	struct session_log *log = hash_get(store->by_id, id, strlen(id));
+	struct session_log *log = log_table_get(&store->by_id, id, strlen(id));
 	return log && log->epoch == epoch ? log : NULL;
 }
 
@@ -77,17 +78,16 @@ void session_log_free(struct session_log *log)
 	}
 	list_remove(&log->link);
 	list_remove(&log->wanted_link);
-	if (hash_get(log->store->by_id, log->id, strlen(log->id)) == log) {
-		hash_remove(log->store->by_id, log->id, strlen(log->id));
-	}
+	log_table_remove(&log->store->by_id, log);
+	log_tail_unpack(log);
 	free(log->hot);
 	buffer_finish(&log->unwritten);
 	buffer_finish(&log->index.fresh);
 	log_keys_finish(&log->keys);
 	log_tail_finish(&log->tail);
-	free(log->id);
-	free(log->title);
-	free(log);
+	log_text_free(log, log->id);
+	log_text_free(log, log->title);
+	pool_give(&log->store->by_id.pool, log);
 }
 
 int session_log_dir(const struct session_log *log)
@@ -159,6 +159,7 @@ void session_log_count(struct session_log *log, const struct event_view *view, s
 {
 	assert(view->seq == log->last_seq + 1);
 	log_index_add(log, log->size);
+	log_tail_unpack(log);
 	log_tail_see(&log->tail, view);
 	log_note_key(log, view);
 	log->last_seq = view->seq;
@@ -227,6 +228,7 @@ int session_log_rest(struct session_log *log)
 	log->hot_capacity = log->hot_head = 0;
 	buffer_finish(&log->unwritten);
 	log_keys_rest(&log->keys);
+	log_tail_pack(log);
 	close_fd(log);
 	return 0;
 }

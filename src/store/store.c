@@ -109,7 +109,7 @@ static void store_free(struct store *store)
 	close(store->sessions_fd);
 	close(store->lock_fd);
 	close(store->dir_fd);
-	hash_destroy(store->by_id);
+	log_table_finish(&store->by_id);
 	free(store);
 }
 
@@ -125,8 +125,8 @@ int store_open(uv_loop_t *loop, const char *dir, enum store_durability durabilit
 		.durability = durability,
 		.dir_fd = -1,
 		.sessions_fd = -1,
-		.lock_fd = -1,
-		.by_id = hash_create()};
+		.lock_fd = -1};
+	log_table_init(&store->by_id);
 	list_init(&store->logs);
 	list_init(&store->open_logs);
 	list_init(&store->wanted);
@@ -178,12 +178,12 @@ int store_rewind(struct store *store)
 
 struct session_log *store_get_session(const struct store *store, const char *id, size_t len)
 {
-	return hash_get(store->by_id, id, len);
+	return log_table_get(&store->by_id, id, len);
 }
 
 size_t store_count_sessions(const struct store *store)
 {
-	return hash_count(store->by_id);
+	return store->by_id.count;
 }
 
 void store_each_session(

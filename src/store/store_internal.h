@@ -6,6 +6,7 @@
 #include "holdfast/disk.h"
 #include "holdfast/hash.h"
 #include "holdfast/list.h"
+#include "holdfast/pool.h"
 #include "holdfast/store.h"
 
 #define JOURNAL_MAGIC       "HFJRNL2\n"
@@ -106,8 +107,24 @@ struct session_log {
 	size_t hot_size; /* bytes of JSON */
 	uint64_t hot_offset; /* where the line of its first event starts */
 
+	uint64_t digest; /* of its id; of store.logs_by_id */
+	struct session_log *next_in_chain;
 	struct list wanted_link; /* store.wanted: a checkpoint of its own is due */
 	uint64_t round; /* the last round of checkpoints that it was in */
+
+	/* Strings, as far as they fit: id and title, and at rest those of the tail. */
+	size_t room_used;
+	size_t room_names; /* bytes of id and title */
+	char room[160];
+};
+
+/** Logs by their names. */
+struct log_table {
+	struct session_log **chains; /* a power of two of them */
+	size_t chain_count;
+	size_t count;
+	uint64_t seed;
+	struct pool pool; /* struct session_log */
 };
 
 struct store {
@@ -121,7 +138,7 @@ struct store {
 	int lock_fd;
 	struct journal journal;
 	struct list logs;
-	struct hash *by_id; /* struct session_log */
+	struct log_table by_id;
 	struct list open_logs;
 	size_t open_count;
 	/* Checkpoints: one portion is under way at a time. */
@@ -204,6 +221,20 @@ uint64_t session_log_hot_first(const struct session_log *log);
 uint64_t session_log_last_written(const struct session_log *log, uint64_t *ret_end);
 /** Adds what is behind that to an index that has just been begun. */
 void session_log_index_unwritten(struct session_log *log);
+
+/* log_table.c */
+void log_table_init(struct log_table *table);
+/** No log may be left. */
+void log_table_finish(struct log_table *table);
+struct session_log *log_table_get(const struct log_table *table, const char *id, size_t len);
+void log_table_put(struct log_table *table, struct session_log *log);
+void log_table_remove(struct log_table *table, struct session_log *log);
+/** A copy of a string that lives as long as the log, inside it if there is room. */
+char *log_text_copy(struct session_log *log, const char *text);
+void log_text_free(struct session_log *log, char *text);
+/** The tail's strings go inside, as far as they fit, until log_tail_unpack(). */
+void log_tail_pack(struct session_log *log);
+void log_tail_unpack(struct session_log *log);
 
 /* log_scan.c */
 /** A line, `len` bytes with its newline; view is NULL if it is not whole. Not 0: that is enough. */

@@ -179,6 +179,36 @@ static void what_the_file_did_not_take_stays(void **state)
 	buffer_finish(&path);
 }
 
+/** Strings that stay, short and long, are the same whether the session is in memory or not. */
+static void names_stay_whole(void **state)
+{
+	struct rig *rig = *state;
+	char id[2][129];
+	char data[600];
+	for (int i = 0; i < 2; i++) {
+		memset(id[i], 'a' + i, sizeof(id[i]));
+		id[i][i ? 128 : 3] = '\0';
+		struct session *session = rig_session(rig, id[i]);
+		snprintf(data, sizeof(data), "{\"message\":\"m\",\"prompt_id\":\"%s%s\"}", id[i],
+			id[i]);
+		for (int k = 0; k < 3; k++) {
+			rig_put(session, "user_prompt", data);
+			rig_put(session, "usage", data);
+			rig_put(session, "turn_end", "{}");
+			rig_settle(rig);
+			wait_live(rig, 0);
+			session = rig_session(rig, id[i]);
+			const struct channel *channel = session_channel(session);
+			assert_int_equal(strlen(channel->last_prompt_id), 2 * strlen(id[i]));
+			assert_memory_equal(channel->last_prompt_id, id[i], strlen(id[i]));
+			assert_string_equal(channel->status.usage, data);
+		}
+	}
+	wait_live(rig, 0);
+	expect_object(rig, id[0], 9);
+	expect_object(rig, id[1], 9);
+}
+
 /** A deletion finds a session that is not in memory. */
 static void what_has_gone_can_be_deleted(void **state)
 {
@@ -203,6 +233,7 @@ int main(void)
 		TEST(who_is_held_stays),
 		TEST(who_is_watched_stays),
 		TEST(what_the_file_did_not_take_stays),
+		TEST(names_stay_whole),
 		TEST(what_has_gone_can_be_deleted),
 	};
 	return cmocka_run_group_tests_name("eviction", tests, NULL, NULL);
