@@ -110,13 +110,15 @@ static void assert_finds(struct rig *rig)
 	assert_int_equal(session_permission(session, "p1").state, PERMISSION_UNKNOWN);
 }
 
-static void assert_same_file(const char *dir, const char *file, const struct buffer *want)
+/** The file is as it was, with `more` bytes behind that. */
+static void assert_same_file(
+	const char *dir, const char *file, const struct buffer *want, size_t more)
 {
 	struct buffer path = {0};
 	struct buffer got = {0};
 	log_path(&path, dir, "s", file);
 	assert_true(file_read(path.data, &got));
-	assert_true(got.len >= want->len);
+	assert_int_equal(got.len, want->len + more);
 	assert_memory_equal(got.data, want->data, want->len);
 	buffer_finish(&path);
 	buffer_finish(&got);
@@ -142,8 +144,8 @@ static void check_spoilt(const struct shelf *shelf, const char *file,
 	rig_put(session, "x-after", "{}");
 	rig_settle(&rig);
 	rig_close(&rig);
-	assert_same_file(dir, "events.index", &shelf->index);
-	assert_same_file(dir, "keys.jsonl", &shelf->keys);
+	assert_same_file(dir, "events.index", &shelf->index, 8);
+	assert_same_file(dir, "keys.jsonl", &shelf->keys, 0);
 	assert_int_equal(rig_open(&rig), 0);
 	session = rig_session(&rig, "s");
 	struct buffer text = {0};
@@ -178,6 +180,18 @@ static void lengthen(const char *path, size_t at)
 	close(fd);
 }
 
+/** Every entry becomes that of the event behind it: a place where a good line starts. */
+static void shift(const char *path, size_t at)
+{
+	struct buffer bytes = {0};
+	assert_true(file_read(path, &bytes));
+	int fd = open(path, O_WRONLY | O_CLOEXEC);
+	size_t len = bytes.len - 32 - at;
+	assert_int_equal(pwrite(fd, bytes.data + 32 + at, len, 32), len);
+	close(fd);
+	buffer_finish(&bytes);
+}
+
 static void no_index_is_trusted(void **state)
 {
 	struct shelf shelf;
@@ -187,6 +201,7 @@ static void no_index_is_trusted(void **state)
 		check_spoilt(&shelf, "events.index", cut, at);
 	}
 	check_spoilt(&shelf, "events.index", take_away, 0);
+	check_spoilt(&shelf, "events.index", shift, 8);
 	check_spoilt(&shelf, "events.index", lengthen, 3);
 	check_spoilt(&shelf, "events.index", lengthen, 8);
 	shelf_free(&shelf);

@@ -36,9 +36,9 @@ static int teardown(void **state)
 /** Turns of the loop until a timer has seen every session that is idle. */
 static void wait_live(struct rig *rig, size_t count)
 {
+	uv_timer_again(&rig->guard);
 	while (session_table_count_live(rig->table) != count) {
-		uv_timer_again(&rig->guard);
-		uv_run(&rig->loop, UV_RUN_NOWAIT);
+		uv_run(&rig->loop, UV_RUN_ONCE);
 		session_table_end_turn(rig->table);
 	}
 }
