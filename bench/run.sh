@@ -14,6 +14,8 @@ A run waits until the machine is quiet, and if other programs took more than a t
 to N tries (default 3). After the limit (default 60 s from the start) it neither waits nor tries again, so that all of it
 takes two to three minutes. A disturbed run counts only if all runs of its case were disturbed.
 
+Then the cases of the store, which take as long again.
+
 The servers keep their data below DIR (default build-bench), which has to be on a real disk, and are stopped again.
 EOT
 }

@@ -9,7 +9,7 @@
 /* Sessions looked at in one turn of the loop. */
 #define EVICT_BATCH 64
 /* So many have to go before the memory they leave is given back to the system. */
-#define TRIM_AFTER 256
+#define TRIM_AFTER 32
 
 void session_note_activity(struct session *session)
 {
@@ -76,11 +76,14 @@ void session_table_evict(struct session_table *table)
 		struct session *session = list_entry(table->live.next, struct session, live_link);
 		due = session->active_at + table->limits->evict_ms;
 		if (due > now) {
+			trim_if_due(table);
 			break;
 		}
 		consider(session);
 	}
-	trim_if_due(table);
+	if (list_empty(&table->live)) {
+		trim_if_due(table);
+	}
 	if (due != INT64_MAX && !uv_is_active((uv_handle_t *)table->evict_timer)) {
 		uv_timer_start(
 			table->evict_timer, handle_timer, due > now ? (uint64_t)(due - now) : 1, 0);
