@@ -63,6 +63,17 @@ function idle_row(name) {
 		of("holdfast", name, "bytes_per_observer_after_event") / 1024
 }
 
+function append_row(text, name) {
+	printf "| %s | %s | **%s** | %s | %.2f |\n", text, amount(of("store", name, "appends_per_s")),
+		amount(of("store", name, "events_per_s")), amount(of("store", name, "raw_per_s")),
+		of("store", name, "appends_per_s") / of("store", name, "raw_per_s")
+}
+
+function load_row(text, name) {
+	printf "| %s | **%.2f** | %.2f | %.2f |\n", text, of("store", name, "load_ms"), of("store", name, "load_max_ms"),
+		of("store", name, "open_ms")
+}
+
 {
 	delete line
 	for (i = 1; i <= NF; i++) {
@@ -107,4 +118,21 @@ END {
 	printf "In %d of %d runs other programs took a tenth of a CPU at most; the others were left out.\n", calm, runs
 	printf "One `fdatasync` of a 256-byte append on this disk: p50 %s ms, p99 %s ms.\n",
 		ms(of("disk", "sync-", "sync_p50")), ms(of("disk", "sync-", "sync_p99"))
+	print ""
+	print "| durable appends | appends/s | events/s | appends and syncs the bare disk takes in a second | ratio |"
+	print "|---|---|---|---|---|"
+	append_row("1 producer", "append-1-")
+	append_row("16 producers", "append-16-")
+	append_row("256 producers", "append-256-")
+	append_row("256 producers, 16 events an append", "append-256-16-")
+	print ""
+	print "| the last 50 events, from a cold disk, ms | median of 11 | slowest | with connecting |"
+	print "|---|---|---|---|"
+	load_row("of 1,000", "load-1000-")
+	load_row("of 1,000,000", "load-1000000-")
+	print ""
+	printf "Catching up with 100,000 events in the format markdown: %s events/s.\n", amount(of("store", "catchup-", "events_per_s"))
+	printf "Start with 10,000 idle sessions: %.2f s, from a cold disk %.2f s; %.0f bytes of memory for each, and %.0f when each has been used and left memory again.\n",
+		of("store", "restart-", "start_ms") / 1000, of("store", "restart-", "start_cold_ms") / 1000,
+		of("store", "restart-", "bytes_per_session"), of("store", "restart-", "bytes_per_session_after_use")
 }

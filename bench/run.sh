@@ -15,7 +15,7 @@ A run waits until the machine is quiet, and if other programs took more than a t
 to N tries (default 3). After the limit (default 60 s from the start) it neither waits nor tries again, so that all of it
 takes two to three minutes. A disturbed run counts only if all runs of its case were disturbed.
 
-With --stream only the stream buffer is measured, by itself: ordinary text (some seconds) and hostile text (some minutes).
+Then the cases of the store follow, which take as long again. With --stream only the stream buffer is measured, by itself: ordinary text (some seconds) and hostile text (some minutes).
 
 The servers keep their data below DIR (default build-bench), which has to be on a real disk, and are stopped again.
 EOT
@@ -48,7 +48,8 @@ done
 
 need_packages "${build_packages[@]}"
 need_build "$build" -Dbuildtype=release -Dtests=false
-ninja -C "$build" bench/holdfast-bench bench/holdfast-bench-peer bench/holdfast-bench-stream >&2
+ninja -C "$build" bench/holdfast-bench bench/holdfast-bench-peer bench/holdfast-bench-store \
+	bench/holdfast-bench-stream >&2
 
 print_machine() {
 	echo "$(date -u '+%Y-%m-%d %H:%M UTC'), $(uname -sr), $(nproc) CPUs ($(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1))"
@@ -167,6 +168,27 @@ for observers in 1000 5000; do
 	run_once holdfast idle --observers "$observers"
 	echo "kind=holdfast case=idle $line" >>"$work/results"
 done
+
+# run_store NAME MODE OPTION...: the store's bench starts the server itself.
+run_store() {
+	local name=$1
+	shift
+	wait_quiet
+	say "store: $*"
+	line=$("$build/bench/holdfast-bench-store" "$@" --server "$build/holdfast" --dir "$work")
+	echo "kind=store case=$name $line" >>"$work/results"
+}
+
+for ((round = 1; round <= rounds; round++)); do
+	for producers in 1 16 256; do
+		run_store "append-$producers" append --producers "$producers" --seconds "$seconds"
+	done
+	run_store append-256-16 append --producers 256 --batch 16 --seconds "$seconds"
+	run_store load-1000 load --events 1000
+	run_store load-1000000 load --events 1000000
+	run_store catchup catchup
+done
+run_store restart restart
 
 print_machine
 awk -f "$root/bench/report.awk" "$work/results"

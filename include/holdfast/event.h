@@ -57,6 +57,7 @@ struct event {
 	unsigned refs;
 	uint64_t seq;
 	enum event_type type;
+	uint64_t turn;
 	char *json[FORMAT_COUNT]; /* [FORMAT_MARKDOWN] always, the others once asked for */
 	size_t json_len[FORMAT_COUNT];
 };
@@ -76,6 +77,10 @@ const char *event_json(struct event *event, enum event_format format, size_t *re
 
 /** Appends the event's line of events.jsonl, with its newline. */
 void event_append_line(const struct event *event, struct buffer *out);
+/** How long that line is. */
+size_t event_line_len(const struct event *event);
+/** Its parts, which point into the event. */
+void event_get_view(const struct event *event, struct event_view *ret_view);
 /**
  * Reads a line of events.jsonl (without its newline): checks its checksum and finds its parts,
  * which point into `line`. Returns -EBADMSG if the checksum or the shape is wrong.

@@ -62,6 +62,8 @@
 		"a page of events is cut at about this size")                                     \
 	LIMIT(size_t, hot_tail_size, BYTES, 256 * LIMIT_KIB, 1 * LIMIT_KIB, 256 * LIMIT_MIB,      \
 		"newest events of a session kept in memory")                                      \
+	LIMIT(int64_t, evict_ms, MS, 30000, 1, 86400000,                                          \
+		"an idle session that nobody watches or feeds leaves memory after this")          \
 	/* The store. */                                                                          \
 	LIMIT(size_t, segment_size, BYTES, 64 * LIMIT_MIB, 4 * LIMIT_KIB, 1024 * LIMIT_MIB,       \
 		"the journal is rotated beyond this")                                             \

@@ -121,6 +121,9 @@ struct load_plan {
 /** Pure: the rules of CONTRACT.md, section 4, "Loading". */
 struct load_plan load_plan_make(
 	const struct load_request *load, uint64_t epoch, uint64_t first_seq, uint64_t max_seq);
+/** The events of the next answer; none if `to` is before `from`. */
+struct log_page load_plan_page(
+	const struct load_plan *plan, size_t limit, const struct channel *channel);
 /**
  * What the answer says besides its events: the race check is here. Whether there is more is told by
  * where the log's head is now, after the disk read, and not where it was when the load began.

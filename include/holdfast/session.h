@@ -53,8 +53,25 @@ int session_table_open(const struct session_table_config *config, struct session
 	char **ret_why);
 /** Closes the store and frees all sessions; observers must be gone. Blocks. Accepts NULL. */
 void session_table_close(struct session_table *table);
+/**
+ * The session of this name, or NULL. A session that is idle leaves memory after a while
+ * (limits->evict_ms) and comes back here. So a pointer to it is good until the loop's turn ends;
+ * longer for one who holds it, watches it (an observer), waits for it, or is its host.
+ */
 struct session *session_table_get(struct session_table *table, const char *id, size_t len);
+void session_hold(struct session *session);
+void session_drop(struct session *session);
+/** All sessions that there are. */
 size_t session_table_count(const struct session_table *table);
+/** Sessions that are in memory. */
+size_t session_table_count_live(const struct session_table *table);
+/** Calls `visit` for every session that is not being deleted, wherever it is. */
+void session_table_each_object(struct session_table *table,
+	void (*visit)(const struct session_object *object, void *arg), void *arg);
+/** The object of one; false if there is none. */
+bool session_table_get_object(
+	struct session_table *table, const char *id, size_t len, struct session_object *ret);
+/** Calls `visit` for every session in memory: all but idle ones are there. */
 void session_table_each(
 	struct session_table *table, void (*visit)(struct session *session, void *arg), void *arg);
 /**

@@ -6,7 +6,9 @@
  *   DIR/lock                         held by the one server that uses DIR
  *   DIR/journal/<number>.journal     inputs, in the order in which they were received
  *   DIR/sessions/<id>/events.jsonl   events, in seq order
- *   DIR/sessions/<id>/metadata.json  epoch, max_seq, created_at, title
+ *   DIR/sessions/<id>/events.index   where the line of each event starts
+ *   DIR/sessions/<id>/keys.jsonl     what is found by name: prompts, answers
+ *   DIR/sessions/<id>/metadata.json  epoch, title, and what of the other three is certain
  *   DIR/set-aside/, DIR/trash/       damaged sessions; deleted ones until their files are gone
  *
  * Data goes one way: record -> gathered batch -> disk -> synced() -> the session appends the events
@@ -64,13 +66,11 @@ struct store_ops {
 	void (*rotated)(void *owner);
 
 	/* Recovery, inside store_open(). */
-	/** A session is on disk. Returns its owner. */
+	/** The journal speaks of a session: it is needed in memory. Returns its owner. */
 	void *(*found)(void *owner, struct session_log *log);
-	/** One event of its log, in order. */
-	void (*event)(void *session, const struct event_view *view);
 	/** One journal record of it, also by store_rewind(). -EBADMSG sets the session aside. */
 	int (*replay)(void *session, const struct record *record);
-	/** The session turned out to be damaged and is set aside: forget it. */
+	/** A session that was found turned out to be damaged and is set aside: forget it. */
 	void (*lost)(void *session);
 };
 
@@ -127,8 +127,20 @@ size_t store_backlog(const struct store *store);
  */
 int store_create_session(struct store *store, const char *id, uint64_t epoch, const char *title,
 	int64_t created_at, struct session_log **ret_log);
-/** Whom replay() is called for. */
+/** The session of this name, or NULL. */
+struct session_log *store_get_session(const struct store *store, const char *id, size_t len);
+size_t store_count_sessions(const struct store *store);
+/** Calls `visit` for every session, in no order; it must not add or remove any. */
+void store_each_session(
+	struct store *store, void (*visit)(struct session_log *log, void *arg), void *arg);
+/** Whom replay() is called for; NULL while the session is not in memory. */
 void session_log_set_owner(struct session_log *log, void *owner);
+void *session_log_owner(const struct session_log *log);
+/**
+ * Gives back the memory and the descriptors that the log can do without until it is used again.
+ * Returns a negative errno, and does nothing, while it cannot write what only memory has.
+ */
+int session_log_rest(struct session_log *log);
 /** Takes the session's folder away (after its RECORD_DELETE is synced) and frees the log. */
 void store_remove_session(struct session_log *log);
 
@@ -156,26 +168,49 @@ int session_log_flush(struct session_log *log);
 /** Syncs events.jsonl and writes metadata.json, on the thread pool; at the end of a turn. */
 void session_log_checkpoint(struct session_log *log);
 
+/** What the log's events say of the session at its end; strings are borrowed until an append. */
+struct log_tail {
+	uint64_t turn;
+	uint64_t turn_end_seq;
+	bool in_turn;
+	bool agent_running;
+	char *prompt_id; /* NULL: none */
+	uint64_t prompt_seq;
+	char *usage; /* JSON of the newest usage event; NULL: none */
+};
+const struct log_tail *session_log_tail(const struct session_log *log);
+
+/** What is found by name: user_prompt events, and permission_resolved events by request_id. */
+enum log_key_kind { LOG_KEY_PROMPT = 1, LOG_KEY_ANSWER = 2 };
+struct log_key {
+	uint64_t seq;
+	const char *by; /* of an answer, "" if nobody gave it; borrowed until an append */
+};
+/** Returns 1 if an event of the log has that name, 0 if none has, or a negative errno. */
+int session_log_find_key(
+	struct session_log *log, enum log_key_kind kind, const char *key, struct log_key *ret_key);
+
+/** Consecutive events, no more than about `max_bytes` of them but one at least. */
+struct log_page {
+	uint64_t from; /* seqs of the first and the last */
+	uint64_t to;
+	size_t max_bytes;
+	bool is_fixed_at_end; /* what does not fit is left out at the older end */
+};
 /**
- * Up to `count` events from `from` on, no more than about `max_bytes` of them, if all are in
- * memory: puts them with a reference each into `events` and returns how many; 0 if the first one is
- * not in memory.
+ * The events of a page, if it can be made of what is in memory: puts them with a reference each
+ * into `events` (room for all from `from` to `to`) and returns how many; else 0.
  */
-size_t session_log_get_hot(struct session_log *log, uint64_t from, size_t count, size_t max_bytes,
-	struct event **events);
-/**
- * The first seq from `from` on with which the events up to `to` are at most about `max_bytes` long.
- */
-uint64_t session_log_page_start(
-	const struct session_log *log, uint64_t from, uint64_t to, size_t max_bytes);
+size_t session_log_get_hot(
+	struct session_log *log, const struct log_page *page, struct event **events);
 /**
  * Reads the same from disk, on the thread pool, and then calls `done` with the events (whose
  * references it takes over; the array is freed after it returns) or status < 0. Returns NULL only
- * if `from` is not in the log.
+ * if there is no such page, or it is in memory.
  */
 typedef void (*log_read_done)(void *arg, int status, struct event **events, size_t count);
-struct log_read *session_log_read(struct session_log *log, uint64_t from, size_t count,
-	size_t max_bytes, log_read_done done, void *arg);
+struct log_read *session_log_read(
+	struct session_log *log, const struct log_page *page, log_read_done done, void *arg);
 /** `done` will not be called. */
 void log_read_cancel(struct log_read *read);
 

@@ -44,6 +44,7 @@ struct store_metadata {
 	uint64_t first_seq;
 	uint64_t max_seq;
 	uint64_t log_size;
+	uint64_t keys_size;
 	char *title;
 };
 

@@ -94,6 +94,8 @@ void stream_buffer_set_next_seq(struct stream_buffer *sb, uint64_t seq);
 uint64_t stream_buffer_emitted_seq(const struct stream_buffer *sb);
 /** Whether nothing is open and nothing is held. */
 bool stream_buffer_is_idle(const struct stream_buffer *sb);
+/** Whether it is as one that has just been made for the next seq. */
+bool stream_buffer_is_fresh(const struct stream_buffer *sb);
 void stream_buffer_get_open(const struct stream_buffer *sb, struct stream_open *ret_open);
 
 /** Appends the whole state for the journal's snapshots (proto/store-format.md). */

@@ -40,6 +40,21 @@ static void drop_queued(struct conn *conn, struct queued_frame *queued)
 	free(queued);
 }
 
+void conn_hold_session(struct conn *conn, struct session *session)
+{
+	conn_drop_session(conn);
+	session_hold(session);
+	conn->session = session;
+}
+
+void conn_drop_session(struct conn *conn)
+{
+	if (conn->session) {
+		session_drop(conn->session);
+		conn->session = NULL;
+	}
+}
+
 void conn_destroy(struct conn *conn)
 {
 	if (conn->ops && conn->ops->closed) {
@@ -54,6 +69,7 @@ void conn_destroy(struct conn *conn)
 	list_for_each_safe(link, tmp, &conn->outbox) {
 		drop_queued(conn, list_entry(link, struct queued_frame, link));
 	}
+	conn_drop_session(conn);
 	list_remove(&conn->kind_link);
 	list_remove(&conn->link);
 	buffer_finish(&conn->rx);

@@ -142,49 +142,46 @@ static void append_object(struct buffer *out, const struct session *session)
 }
 
 struct listing {
-	struct session **sessions;
+	struct session_object *objects;
 	size_t count;
 };
 
-static void collect(struct session *session, void *arg)
+static void collect(const struct session_object *object, void *arg)
 {
 	struct listing *listing = arg;
-	if (!session_is_deleted(session)) {
-		listing->sessions[listing->count++] = session;
-	}
+	listing->objects[listing->count++] = *object;
 }
 
 static int compare_updated(const void *a, const void *b)
 {
-	struct session_object x;
-	struct session_object y;
-	session_get_object(*(struct session *const *)a, &x);
-	session_get_object(*(struct session *const *)b, &y);
-	return x.updated_at < y.updated_at   ? 1
-	       : x.updated_at > y.updated_at ? -1
-					     : strcmp(x.id, y.id);
+	const struct session_object *x = a;
+	const struct session_object *y = b;
+	return x->updated_at < y->updated_at   ? 1
+	       : x->updated_at > y->updated_at ? -1
+					       : strcmp(x->id, y->id);
 }
 
 static void get_sessions(struct conn *conn)
 {
 	struct session_table *table = conn->server->sessions;
 	struct listing listing = {
-		.sessions = xcalloc(session_table_count(table), sizeof(struct session *)),
+		.objects = xcalloc(session_table_count(table), sizeof(struct session_object)),
 	};
-	session_table_each(table, collect, &listing);
+	session_table_each_object(table, collect, &listing);
 	if (listing.count) {
-		qsort(listing.sessions, listing.count, sizeof(struct session *), compare_updated);
+		qsort(listing.objects, listing.count, sizeof(struct session_object),
+			compare_updated);
 	}
 	struct buffer body = {0};
 	buffer_append_str(&body, "{\"sessions\":[");
 	for (size_t i = 0; i < listing.count; i++) {
 		buffer_append_str(&body, i ? "," : "");
-		append_object(&body, listing.sessions[i]);
+		frames_append_session(&body, &listing.objects[i]);
 	}
 	buffer_append_str(&body, "]}");
 	http_respond(conn, 200, body.data, body.len);
 	buffer_finish(&body);
-	free(listing.sessions);
+	free(listing.objects);
 }
 
 static void answer_created(struct conn_wait *wait, int status)
@@ -295,22 +292,16 @@ static void load_page(struct conn *conn, const struct load_request *load)
 {
 	struct channel *channel = session_channel(conn->session);
 	struct session_log *log = channel->log;
-	size_t bytes = conn->server->limits->page_size;
 	conn->plan = load_plan_make(
 		load, session_log_epoch(log), session_log_first_seq(log), channel->max_seq);
-	if (conn->plan.prepend || conn->plan.is_newest) {
-		conn->plan.from =
-			session_log_page_start(log, conn->plan.from, conn->plan.to, bytes);
-	}
-	uint64_t left =
-		conn->plan.to + 1 > conn->plan.from ? conn->plan.to + 1 - conn->plan.from : 0;
-	size_t want = left < load->limit ? (size_t)left : load->limit;
+	struct log_page page = load_plan_page(&conn->plan, load->limit, channel);
+	size_t want = page.to >= page.from ? (size_t)(page.to - page.from + 1) : 0;
 	struct event **hot = xcalloc(want, sizeof(struct event *));
-	size_t n = session_log_get_hot(log, conn->plan.from, want, bytes, hot);
+	size_t n = want ? session_log_get_hot(log, &page, hot) : 0;
 	if (n || !want) {
 		respond_page(conn, hot, n);
 	} else {
-		conn->read = session_log_read(log, conn->plan.from, want, bytes, handle_read, conn);
+		conn->read = session_log_read(log, &page, handle_read, conn);
 		if (!conn->read) {
 			handle_read(conn, -EBADMSG, NULL, 0);
 		}
@@ -345,7 +336,7 @@ static void get_events(struct conn *conn, struct session *session)
 		http_refuse(conn, refusal.code, refusal.message);
 		return;
 	}
-	conn->session = session;
+	conn_hold_session(conn, session);
 	load_page(conn, &load);
 }
 
@@ -416,7 +407,7 @@ static void post_events(struct conn *conn, struct session *session)
 		struct conn_wait *wait = conn_wait_create(conn, session, answer_appended);
 		wait->acks = acks;
 		wait->ack_count = count;
-		conn->session = session;
+		conn_hold_session(conn, session);
 	} else {
 		char message[320];
 		snprintf(message, sizeof(message),
@@ -577,7 +568,7 @@ int http_handle_writable(struct conn *conn)
 		conn->response.len - LWS_PRE, LWS_WRITE_HTTP);
 	buffer_finish(&conn->response);
 	buffer_finish(&conn->rx);
-	conn->session = NULL;
+	conn_drop_session(conn);
 	if (n < 0 || conn->must_close) {
 		return -1;
 	}

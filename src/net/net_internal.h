@@ -109,6 +109,9 @@ struct conn_wait *conn_wait_create(struct conn *conn, struct session *session,
 /* conn.c */
 struct conn *conn_create(struct server *server, struct lws *wsi);
 void conn_destroy(struct conn *conn);
+/** The connection is about this session until it is gone, or the connection is done with it. */
+void conn_hold_session(struct conn *conn, struct session *session);
+void conn_drop_session(struct conn *conn);
 bool conn_is_writable(struct conn *conn);
 /** Writes a frame now. */
 void conn_write(struct conn *conn, struct frame *frame);

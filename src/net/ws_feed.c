@@ -8,30 +8,20 @@
 /* A session's changes are told at most so often (ms). */
 #define FEED_INTERVAL_MS 250
 
-static void append_object(struct buffer *out, const struct session *session)
-{
-	struct session_object object;
-	session_get_object(session, &object);
-	frames_append_session(out, &object);
-}
-
-static void append_listed(struct session *session, void *arg)
+static void append_listed(const struct session_object *object, void *arg)
 {
 	struct buffer *out = arg;
-	if (session_is_deleted(session)) {
-		return;
-	}
 	if (out->data[out->len - 1] != '[') {
 		buffer_append_char(out, ',');
 	}
-	append_object(out, session);
+	frames_append_session(out, object);
 }
 
 static void send_list(struct conn *conn)
 {
 	struct buffer data = {0};
 	buffer_append_str(&data, "{\"sessions\":[");
-	session_table_each(conn->server->sessions, append_listed, &data);
+	session_table_each_object(conn->server->sessions, append_listed, &data);
 	buffer_append_str(&data, "]}");
 	conn_send(conn, frame_make("sessions", data.data, data.len));
 	buffer_finish(&data);
@@ -60,11 +50,11 @@ static void tell_changed(void *value, void *arg)
 {
 	struct server *server = arg;
 	const char *id = value;
-	struct session *session = session_table_get(server->sessions, id, strlen(id));
-	if (session && !session_is_deleted(session)) {
+	struct session_object object;
+	if (session_table_get_object(server->sessions, id, strlen(id), &object)) {
 		struct buffer data = {0};
 		buffer_append_str(&data, "{\"session\":");
-		append_object(&data, session);
+		frames_append_session(&data, &object);
 		buffer_append_char(&data, '}');
 		feed_broadcast(server, "session_changed", data.data, data.len);
 		buffer_finish(&data);

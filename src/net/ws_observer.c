@@ -191,7 +191,7 @@ static void observer_open(struct conn *conn)
 	if (!session) {
 		return;
 	}
-	conn->session = session;
+	conn_hold_session(conn, session);
 	conn->config.client_id = conn->client_id;
 	conn->observer =
 		observer_create(session_channel(session), &conn->config, &socket_ops, conn);

@@ -80,7 +80,7 @@ static void producer_open(struct conn *conn)
 	if (!session) {
 		return;
 	}
-	conn->session = session;
+	conn_hold_session(conn, session);
 	list_append(&conn->server->producers, &conn->kind_link);
 	const struct channel *channel = session_channel(session);
 	struct buffer data = {0};

@@ -15,6 +15,21 @@ static struct load_plan page_before(const struct load_request *load, uint64_t fi
 	return (struct load_plan){.from = from > first ? from : first, .to = to, .prepend = true};
 }
 
+struct log_page load_plan_page(
+	const struct load_plan *plan, size_t limit, const struct channel *channel)
+{
+	bool is_fixed_at_end = plan->prepend || plan->is_newest;
+	/* The head moves while pages are sent. */
+	uint64_t to = plan->to_end && !plan->is_newest ? channel->max_seq : plan->to;
+	if (to + 1 > plan->from && to + 1 - plan->from > limit) {
+		to = plan->from + limit - 1;
+	}
+	return (struct log_page){.from = plan->from,
+		.to = to,
+		.max_bytes = channel->limits->page_size,
+		.is_fixed_at_end = is_fixed_at_end};
+}
+
 void load_page_fill(const struct channel *channel, const struct load_plan *plan,
 	struct event **events, size_t count, struct loaded_frame *ret_page)
 {

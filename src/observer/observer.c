@@ -225,8 +225,11 @@ static void end_load(struct observer *o)
 /** Sends one page of a load; a newest page that has been overtaken is followed by live events. */
 static void send_page(struct observer *o, struct event **events, size_t count)
 {
-	const struct load_plan *plan = &o->load.plan;
+	struct load_plan *plan = &o->load.plan;
 	struct loaded_frame page;
+	if (count) {
+		plan->from = events[0]->seq; /* a page with a fixed end may begin later */
+	}
 	load_page_fill(o->channel, plan, events, count, &page);
 	page.format = o->format;
 	uint64_t last = count ? events[count - 1]->seq : plan->from - 1;
@@ -291,20 +294,23 @@ static void handle_read(void *arg, int status, struct event **events, size_t cou
 	}
 }
 
-/** Sends `count` events from `from` on, from memory if they are there, else after a read. */
-static void fetch(struct observer *o, uint64_t from, size_t count)
+/** Sends the events of a page, from memory if they are there, else after a read. */
+static void fetch(struct observer *o, const struct log_page *page)
 {
-	size_t bytes = o->channel->limits->page_size;
-	struct event **hot = xcalloc(count, sizeof(struct event *));
-	size_t n = session_log_get_hot(o->channel->log, from, count, bytes, hot);
-	if (n || !count) {
+	if (page->to < page->from) {
+		send_batch(o, NULL, 0);
+		return;
+	}
+	struct event **hot = xcalloc((size_t)(page->to - page->from + 1), sizeof(struct event *));
+	size_t n = session_log_get_hot(o->channel->log, page, hot);
+	if (n) {
 		send_batch(o, hot, n);
 	}
 	free(hot);
-	if (n || !count) {
+	if (n) {
 		return;
 	}
-	o->read = session_log_read(o->channel->log, from, count, bytes, handle_read, o);
+	o->read = session_log_read(o->channel->log, page, handle_read, o);
 	if (!o->read) {
 		handle_read(o, -EBADMSG, NULL, 0);
 	}
@@ -312,19 +318,17 @@ static void fetch(struct observer *o, uint64_t from, size_t count)
 
 static void step_load(struct observer *o)
 {
-	const struct load_plan *plan = &o->load.plan;
-	uint64_t to = plan->to;
-	if (plan->to_end && !plan->is_newest) {
-		to = o->channel->max_seq; /* the head moves while pages are sent */
-	}
-	uint64_t left = to + 1 > plan->from ? to + 1 - plan->from : 0;
-	fetch(o, plan->from, left < o->load.limit ? (size_t)left : o->load.limit);
+	struct log_page page = load_plan_page(&o->load.plan, o->load.limit, o->channel);
+	fetch(o, &page);
 }
 
 static void step_live(struct observer *o)
 {
 	uint64_t left = o->channel->max_seq - o->cursor;
-	fetch(o, o->cursor + 1, left < LIVE_BATCH ? (size_t)left : LIVE_BATCH);
+	struct log_page page = {.from = o->cursor + 1,
+		.to = o->cursor + (left < LIVE_BATCH ? left : LIVE_BATCH),
+		.max_bytes = o->channel->limits->page_size};
+	fetch(o, &page);
 }
 
 static void step_outbox(struct observer *o)
@@ -403,14 +407,6 @@ void observer_load(struct observer *o, const struct load_request *load)
 	stop_loading(o);
 	o->load = next;
 	o->is_loading = true;
-	if (o->load.plan.prepend || o->load.plan.is_newest) {
-		/*
-		 * These pages end at a fixed event: what does not fit is left out at their older
-		 * end.
-		 */
-		o->load.plan.from = session_log_page_start(
-			ch->log, o->load.plan.from, o->load.plan.to, ch->limits->page_size);
-	}
 	if (o->load.plan.to_end) {
 		set_live(o, false);
 	}

@@ -87,6 +87,7 @@ static void mark_dirty(struct session *session)
 
 void session_touch(struct session *session)
 {
+	session_note_activity(session);
 	if (list_empty(&session->touched_link)) {
 		list_append(&session->table->touched, &session->touched_link);
 	}
@@ -205,11 +206,10 @@ int session_input(struct session *session, const struct input_event *input, uint
 int session_prompt(struct session *session, const char *message, size_t len, const char *prompt_id,
 	const char *client_id, uint64_t *ret_seq, bool *ret_duplicate)
 {
-	uintptr_t had = (uintptr_t)hash_get(session->prompt_ids, prompt_id, strlen(prompt_id));
-	*ret_duplicate = had != 0;
+	int had = session_find_prompt(session, prompt_id, ret_seq);
+	*ret_duplicate = had > 0;
 	if (had) {
-		*ret_seq = (uint64_t)had - 1;
-		return session->is_deleted ? -ENOENT : 0;
+		return session->is_deleted ? -ENOENT : had < 0 ? -EIO : 0;
 	}
 	if (session->state.queue_length >= session->table->limits->prompt_queue) {
 		return -ENOBUFS;
@@ -227,13 +227,40 @@ int session_prompt(struct session *session, const char *message, size_t len, con
 	return r;
 }
 
+int session_find_prompt(struct session *session, const char *prompt_id, uint64_t *ret_seq)
+{
+	uintptr_t had = (uintptr_t)hash_get(session->prompt_ids, prompt_id, strlen(prompt_id));
+	struct log_key key = {0};
+	int r = had ? 1 : session_log_find_key(session->log, LOG_KEY_PROMPT, prompt_id, &key);
+	*ret_seq = had ? (uint64_t)had - 1 : key.seq;
+	return r;
+}
+
 void session_remember_prompt(struct session *session, const char *prompt_id, uint64_t seq)
 {
+	uint64_t had;
 	/* One that has its seq already is not in the queue, whatever an older snapshot says. */
-	if (seq || !hash_get(session->prompt_ids, prompt_id, strlen(prompt_id))) {
+	if (seq || session_find_prompt(session, prompt_id, &had) <= 0) {
 		hash_put(session->prompt_ids, prompt_id, strlen(prompt_id),
 			(void *)(uintptr_t)(seq + 1));
 	}
+}
+
+bool session_find_answer(
+	const struct session *session, const char *request_id, struct log_key *ret_answer)
+{
+	const struct resolution *resolution =
+		hash_get(session->resolved, request_id, strlen(request_id));
+	struct log_key key = {0};
+	if (resolution) {
+		key = (struct log_key){.seq = resolution->seq, .by = resolution->by};
+	}
+	bool found = resolution ||
+		     session_log_find_key(session->log, LOG_KEY_ANSWER, request_id, &key) > 0;
+	if (found && ret_answer) {
+		*ret_answer = key;
+	}
+	return found;
 }
 
 void session_remember_resolution(
@@ -463,6 +490,9 @@ struct session *session_new(struct session_table *table, struct session_log *log
 	list_init(&session->waits);
 	list_init(&session->dirty_link);
 	list_init(&session->touched_link);
+	list_init(&session->live_link);
+	session_note_activity(session);
+	table->live_count++;
 	session_state_init(session, 1);
 	channel_init(&session->channel, table->limits, log);
 	session->channel.joined = session_handle_joined;
@@ -495,6 +525,8 @@ void session_free(struct session *session)
 	session_fail(session, -ECANCELED);
 	list_remove(&session->touched_link);
 	list_remove(&session->dirty_link);
+	list_remove(&session->live_link);
+	session->table->live_count--;
 	channel_finish(&session->channel);
 	uv_close((uv_handle_t *)&session->timer, handle_closed);
 }

@@ -55,14 +55,6 @@ struct open_mark {
 	size_t len;
 };
 
-/** What the log alone tells of the state at its end. */
-struct log_tail {
-	uint64_t turn;
-	uint64_t turn_end_seq;
-	bool in_turn;
-	bool agent_running;
-};
-
 struct session {
 	struct session_table *table;
 	struct session_log *log;
@@ -70,10 +62,10 @@ struct session {
 	struct channel channel;
 	void *host;
 
+	/* Names that the log may not have yet; it has all others. */
 	struct hash *prompt_ids; /* seq + 1 of each prompt taken, as a pointer; 1: in the queue */
 	struct hash *resolved; /* struct resolution, by request id */
 
-	struct log_tail tail; /* as recovery has read it */
 	uint64_t segment; /* journal segment that has this session's snapshot */
 	struct buffer
 		base; /* that snapshot, while it is not on disk: what a failure goes back to */
@@ -90,6 +82,9 @@ struct session {
 	struct list pending_states; /* what the state became by inputs that wait for the disk */
 	struct list waits; /* struct durable_wait, in lsn order */
 
+	struct list live_link; /* table.live */
+	int64_t active_at; /* uv_now() when something happened to it last, or nearly so */
+	size_t holds; /* session_hold() */
 	struct list dirty_link; /* table.dirty: has pending events or waits */
 	struct list touched_link; /* table.touched: has something to tell at the end of the turn */
 	bool object_changed; /* the feed wants to know */
@@ -113,7 +108,10 @@ struct session_table {
 	const struct session_ops *ops;
 	void *owner;
 	struct store *store;
-	struct hash *by_id;
+	struct list live; /* all that are in memory, the one that was active last at the end */
+	size_t live_count;
+	size_t evicted; /* since memory was given back to the system last */
+	uv_timer_t *evict_timer; /* armed for when the first of them may be idle for long enough */
 	struct list dirty;
 	struct list lost; /* by dirty_link: not yet what the disk has of them, after a failure */
 	struct list touched;
@@ -127,11 +125,11 @@ void session_state_init(struct session *session, uint64_t next_seq);
 void session_state_finish(struct session_state *state);
 /** Applies a journal record: the one way in which the state changes. Returns the seq it got. */
 int session_apply(struct session *session, const struct record *record, uint64_t *ret_seq);
-/** What a committed event of the log tells about the state at its end; for recovery. */
-void session_state_see(struct session *session, const struct event_view *view);
 /** The log goes on behind what the journal tells: the state becomes what the log tells. */
 void session_state_follow_log(struct session *session);
 bool session_state_is_idle(const struct session_state *state);
+/** Whether session_state_follow_log() would make the very same state. */
+bool session_state_is_in_log(const struct session *session);
 const struct stream_buffer_ops *session_stream_ops(void);
 
 /* session_snapshot.c */
@@ -152,6 +150,12 @@ void session_status_show(struct session *session);
 /** Forgets what waits. */
 void session_status_drop(struct session *session);
 
+/* session_evict.c */
+/** Notes that something happened to it. */
+void session_note_activity(struct session *session);
+/** Lets go of sessions that have been idle for long enough; at the end of a loop turn. */
+void session_table_evict(struct session_table *table);
+
 /* session.c */
 struct session *session_new(struct session_table *table, struct session_log *log);
 void session_free(struct session *session);
@@ -168,8 +172,20 @@ int session_journal(struct session *session, enum record_kind kind, const char *
 	uint64_t *ret_seq);
 int session_journal_snapshot(struct session *session);
 void session_remember_prompt(struct session *session, const char *prompt_id, uint64_t seq);
+/**
+ * Whether a prompt of this id was taken: 1, with its seq (0: it is in the queue), 0, or a negative
+ * errno if that cannot be read.
+ */
+int session_find_prompt(struct session *session, const char *prompt_id, uint64_t *ret_seq);
+/** Whether a request of this id was answered; ret_answer may be NULL. */
+bool session_find_answer(
+	const struct session *session, const char *request_id, struct log_key *ret_answer);
 void session_remember_resolution(
 	struct session *session, const char *request_id, const char *by, uint64_t seq);
+
+/* session_view.c */
+/** The object of a session that is not in memory. */
+void session_log_object(const struct session_log *log, struct session_object *ret);
 
 /* session_publish.c */
 /** Deltas and previews: what the end of a loop turn sends; arms the timer. */

@@ -55,6 +55,25 @@ bool session_state_is_idle(const struct session_state *state)
 	       stream_buffer_is_idle(state->stream);
 }
 
+static bool same_text(const char *a, const char *b)
+{
+	return a ? b && strcmp(a, b) == 0 : !b;
+}
+
+bool session_state_is_in_log(const struct session *session)
+{
+	const struct session_state *state = &session->state;
+	const struct log_tail *tail = session_log_tail(session->log);
+	return session_state_is_idle(state) && !tail->in_turn &&
+	       stream_buffer_is_fresh(state->stream) &&
+	       stream_buffer_emitted_seq(state->stream) == session_log_last_seq(session->log) &&
+	       state->turn == tail->turn && state->agent_running == tail->agent_running &&
+	       state->last_turn_end_seq == tail->turn_end_seq &&
+	       state->last_prompt_seq == tail->prompt_seq &&
+	       same_text(state->last_prompt_id, tail->prompt_id) &&
+	       same_text(state->usage, tail->usage);
+}
+
 /* --- what the inputs do --- */
 
 /** A JSON object's string members, read from its text. The result is freed by json_decref(). */
@@ -326,47 +345,12 @@ int session_apply(struct session *session, const struct record *record, uint64_t
 	}
 }
 
-/* --- the log, in recovery --- */
-
-static void see_resolution(struct session *session, const struct event_view *view)
-{
-	json_t *json = read_object(view->data, view->data_len);
-	session_remember_resolution(
-		session, text_of(json, "request_id"), text_of(json, "by"), view->seq);
-	json_decref(json);
-}
-
-void session_state_see(struct session *session, const struct event_view *view)
-{
-	struct log_tail *tail = &session->tail;
-	tail->turn = view->turn ? view->turn : tail->turn;
-	tail->in_turn = view->type != EVENT_TURN_END && (view->turn || tail->in_turn);
-	switch (view->type) {
-	case EVENT_USER_PROMPT:
-		note_prompt(session, view->data, view->data_len, view->seq);
-		break;
-	case EVENT_PERMISSION_RESOLVED:
-		see_resolution(session, view);
-		break;
-	case EVENT_TURN_END:
-		tail->turn_end_seq = view->seq;
-		break;
-	case EVENT_AGENT_STARTED:
-	case EVENT_AGENT_STOPPED:
-		tail->agent_running = view->type == EVENT_AGENT_STARTED;
-		break;
-	case EVENT_USAGE:
-		set_text(&session->state.usage, view->data, view->data_len);
-		break;
-	default:
-		break;
-	}
-}
+/* --- what the log tells --- */
 
 void session_state_follow_log(struct session *session)
 {
 	struct session_state *state = &session->state;
-	const struct log_tail *tail = &session->tail;
+	const struct log_tail *tail = session_log_tail(session->log);
 	stream_buffer_destroy(state->stream);
 	state->stream = stream_buffer_create(session->table->limits,
 		session_log_last_seq(session->log) + 1, session_stream_ops(), session);
@@ -375,17 +359,21 @@ void session_state_follow_log(struct session *session)
 	state->turn_of_prompt = state->turn_of_prompt && tail->in_turn;
 	state->agent_running = tail->agent_running;
 	state->last_turn_end_seq = tail->turn_end_seq;
+	state->last_prompt_seq = tail->prompt_seq;
+	free(state->last_prompt_id);
+	state->last_prompt_id = tail->prompt_id ? xstrdup(tail->prompt_id) : NULL;
+	free(state->usage);
+	state->usage = tail->usage ? xstrdup(tail->usage) : NULL;
 	list_for_each_safe(link, tmp, &state->permissions) {
 		struct permission *permission = list_entry(link, struct permission, link);
-		if (!tail->in_turn || hash_get(session->resolved, permission->request_id,
-					      strlen(permission->request_id))) {
+		if (!tail->in_turn || session_find_answer(session, permission->request_id, NULL)) {
 			free_permission(permission);
 		}
 	}
 	list_for_each_safe(link2, tmp2, &state->queue) {
 		struct queued_prompt *prompt = list_entry(link2, struct queued_prompt, link);
-		if ((uintptr_t)hash_get(session->prompt_ids, prompt->prompt_id,
-			    strlen(prompt->prompt_id)) > 1) {
+		uint64_t seq;
+		if (session_find_prompt(session, prompt->prompt_id, &seq) > 0 && seq) {
 			state->queue_length--;
 			free_prompt(prompt);
 		}

@@ -31,12 +31,10 @@ static void forget(struct session *session)
 {
 	struct session_table *table = session->table;
 	struct session_log *log = session->log;
-	const char *id = session_id(session);
 	channel_gone(&session->channel, "storage_failed");
 	if (!table->closing) {
 		table->ops->deleted(table->owner, session);
 	}
-	hash_remove(table->by_id, id, strlen(id));
 	session_free(session);
 	store_remove_session(log);
 }
@@ -96,15 +94,15 @@ static int handle_rewind(void *owner)
 	return take_back(owner);
 }
 
-static void touch(void *value, void *arg)
+static void touch(struct session *session, void *arg)
 {
-	session_touch(value);
+	session_touch(session);
 }
 
 static void handle_revived(void *owner)
 {
 	struct session_table *table = owner;
-	hash_each(table->by_id, touch, NULL); /* flushes that were refused come due again */
+	session_table_each(table, touch, NULL); /* flushes that were refused come due again */
 	table->ops->store_revived(table->owner);
 }
 
@@ -112,9 +110,8 @@ static void handle_revived(void *owner)
  * A session that the journal did not speak of goes on where its log ends. So does one whose log is
  * ahead: without fdatasync the power can take the journal's end and leave the log's.
  */
-static void settle(void *value, void *arg)
+static void settle(struct session *session, void *arg)
 {
-	struct session *session = value;
 	uint64_t last = session_log_last_seq(session->log);
 	if (!session->has_snapshot || stream_buffer_emitted_seq(session->state.stream) < last) {
 		if (session->has_snapshot) {
@@ -128,9 +125,24 @@ static void settle(void *value, void *arg)
 	session_show_recovered(session);
 }
 
-static void snapshot(void *value, void *arg)
+static void *handle_found(void *owner, struct session_log *log)
 {
-	struct session *session = value;
+	return session_new(owner, log);
+}
+
+/**
+ * Sessions that stand in the middle of something are in memory, also if the journal has nothing.
+ */
+static void find_busy(struct session_log *log, void *arg)
+{
+	const struct log_tail *tail = session_log_tail(log);
+	if (!session_log_owner(log) && (tail->in_turn || tail->agent_running)) {
+		session_log_set_owner(log, handle_found(arg, log));
+	}
+}
+
+static void snapshot(struct session *session, void *arg)
+{
 	if (!session_state_is_idle(&session->state)) {
 		session_journal_snapshot(session);
 	}
@@ -141,23 +153,10 @@ static void handle_rotated(void *owner)
 	struct session_table *table = owner;
 	if (table->recovering) {
 		table->recovering = false;
-		hash_each(table->by_id, settle, NULL);
+		store_each_session(table->store, find_busy, table);
+		session_table_each(table, settle, NULL);
 	}
-	hash_each(table->by_id, snapshot, NULL);
-}
-
-static void *handle_found(void *owner, struct session_log *log)
-{
-	struct session_table *table = owner;
-	struct session *session = session_new(table, log);
-	const char *id = session_log_id(log);
-	hash_put(table->by_id, id, strlen(id), session);
-	return session;
-}
-
-static void handle_event(void *owner, const struct event_view *view)
-{
-	session_state_see(owner, view);
+	session_table_each(table, snapshot, NULL);
 }
 
 static int handle_replay(void *owner, const struct record *record)
@@ -174,10 +173,7 @@ static int handle_replay(void *owner, const struct record *record)
 
 static void handle_lost(void *owner)
 {
-	struct session *session = owner;
-	const char *id = session_log_id(session->log);
-	hash_remove(session->table->by_id, id, strlen(id));
-	session_free(session);
+	session_free(owner);
 }
 
 /* --- life --- */
@@ -192,7 +188,6 @@ int session_table_open(
 		.revived = handle_revived,
 		.rotated = handle_rotated,
 		.found = handle_found,
-		.event = handle_event,
 		.replay = handle_replay,
 		.lost = handle_lost,
 	};
@@ -202,12 +197,15 @@ int session_table_open(
 		.clock = config->clock,
 		.ops = config->ops,
 		.owner = config->owner,
-		.by_id = hash_create(),
 		.recovering = true};
+	list_init(&table->live);
 	list_init(&table->dirty);
 	list_init(&table->lost);
 	list_init(&table->touched);
 	list_init(&table->ready);
+	table->evict_timer = xmalloc(sizeof(*table->evict_timer));
+	uv_timer_init(config->loop, table->evict_timer);
+	uv_unref((uv_handle_t *)table->evict_timer);
 	int r = store_open(config->loop, config->data_dir, config->durability, config->limits,
 		&store_ops, table, &table->store, ret_why);
 	if (r < 0) {
@@ -216,11 +214,6 @@ int session_table_open(
 	}
 	*ret_table = table;
 	return 0;
-}
-
-static void free_session(void *value, void *arg)
-{
-	session_free(value);
 }
 
 /** Tells waiters whose input was on disk before they asked. */
@@ -234,6 +227,16 @@ static void end_ready_waits(struct session_table *table)
 	}
 }
 
+static void free_session(struct session *session, void *arg)
+{
+	session_free(session);
+}
+
+static void free_timer(uv_handle_t *handle)
+{
+	free(handle);
+}
+
 void session_table_close(struct session_table *table)
 {
 	if (!table) {
@@ -244,37 +247,94 @@ void session_table_close(struct session_table *table)
 		store_sync(table->store);
 		end_ready_waits(table);
 	}
-	hash_each(table->by_id, free_session, NULL);
-	hash_destroy(table->by_id);
+	session_table_each(table, free_session, NULL);
 	store_close(table->store);
+	uv_close((uv_handle_t *)table->evict_timer, free_timer);
 	free(table);
+}
+
+/** Brings an idle session back: it is what its log tells. */
+static struct session *wake(struct session_table *table, struct session_log *log)
+{
+	struct session *session = session_new(table, log);
+	session_log_set_owner(log, session);
+	session_state_follow_log(session);
+	session_show_recovered(session);
+	return session;
 }
 
 struct session *session_table_get(struct session_table *table, const char *id, size_t len)
 {
-	return hash_get(table->by_id, id, len);
+	struct session_log *log = store_get_session(table->store, id, len);
+	struct session *session = log ? session_log_owner(log) : NULL;
+	if (session && session->has_ended) {
+		return NULL;
+	}
+	return session ? session : log ? wake(table, log) : NULL;
 }
 
 size_t session_table_count(const struct session_table *table)
 {
-	return hash_count(table->by_id);
+	return store_count_sessions(table->store);
 }
 
-struct visit {
-	void (*visit)(struct session *session, void *arg);
-	void *arg;
-};
-
-static void visit_session(void *value, void *arg)
+size_t session_table_count_live(const struct session_table *table)
 {
-	struct visit *visit = arg;
-	visit->visit(value, visit->arg);
+	return table->live_count;
 }
 
 void session_table_each(
 	struct session_table *table, void (*visit)(struct session *session, void *arg), void *arg)
 {
-	hash_each(table->by_id, visit_session, &(struct visit){.visit = visit, .arg = arg});
+	/* A visit may make a session active, or free it: each has left the list by then. */
+	struct list left;
+	list_init(&left);
+	list_move_all(&left, &table->live);
+	while (!list_empty(&left)) {
+		struct session *session = list_entry(left.next, struct session, live_link);
+		list_remove(&session->live_link);
+		list_append(&table->live, &session->live_link);
+		visit(session, arg);
+	}
+}
+
+/** False if the session is being deleted. */
+static bool object_of(const struct session_log *log, struct session_object *ret)
+{
+	const struct session *session = session_log_owner(log);
+	if (session) {
+		session_get_object(session, ret);
+		return !session->is_deleted;
+	}
+	session_log_object(log, ret);
+	return true;
+}
+
+bool session_table_get_object(
+	struct session_table *table, const char *id, size_t len, struct session_object *ret)
+{
+	const struct session_log *log = store_get_session(table->store, id, len);
+	return log && object_of(log, ret);
+}
+
+struct visit {
+	void (*visit)(const struct session_object *object, void *arg);
+	void *arg;
+};
+
+static void visit_object(struct session_log *log, void *arg)
+{
+	const struct visit *visit = arg;
+	struct session_object object;
+	if (object_of(log, &object)) {
+		visit->visit(&object, visit->arg);
+	}
+}
+
+void session_table_each_object(struct session_table *table,
+	void (*visit)(const struct session_object *object, void *arg), void *arg)
+{
+	store_each_session(table->store, visit_object, &(struct visit){.visit = visit, .arg = arg});
 }
 
 void session_table_end_turn(struct session_table *table)
@@ -286,6 +346,7 @@ void session_table_end_turn(struct session_table *table)
 		list_remove(&session->touched_link);
 		session_publish(session);
 	}
+	session_table_evict(table);
 	store_kick(table->store);
 }
 
@@ -339,7 +400,7 @@ int session_create(struct session_table *table, const char *id, const char *titl
 		snprintf(made_up, sizeof(made_up), "s-%012llx", (unsigned long long)(name >> 16));
 		id = made_up;
 	}
-	if (hash_get(table->by_id, id, strlen(id))) {
+	if (store_get_session(table->store, id, strlen(id))) {
 		return -EEXIST;
 	}
 	int64_t ts = clock_now_ms(table->clock);
@@ -358,7 +419,6 @@ int session_create(struct session_table *table, const char *id, const char *titl
 	}
 	session->created_lsn = session->last_lsn;
 	list_append(&table->dirty, &session->dirty_link);
-	hash_put(table->by_id, id, strlen(id), session);
 	*ret_session = session;
 	return 0;
 }
@@ -371,12 +431,10 @@ static void handle_delete_durable(struct durable_wait *wait, int status)
 	if (status < 0) {
 		return; /* the session is taken back to what it was */
 	}
-	const char *id = session_id(session);
 	channel_gone(&session->channel, "deleted");
 	if (!table->closing) {
 		table->ops->deleted(table->owner, session);
 	}
-	hash_remove(table->by_id, id, strlen(id));
 	session->has_ended = true;
 }
 

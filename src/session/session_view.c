@@ -13,13 +13,12 @@ struct permission_view session_permission(const struct session *session, const c
 			return (struct permission_view){.state = PERMISSION_PENDING, .by = ""};
 		}
 	}
-	const struct resolution *resolution =
-		hash_get(session->resolved, request_id, strlen(request_id));
-	if (!resolution) {
+	struct log_key answer;
+	if (!session_find_answer(session, request_id, &answer)) {
 		return (struct permission_view){.state = PERMISSION_UNKNOWN, .by = ""};
 	}
 	return (struct permission_view){
-		.state = PERMISSION_RESOLVED, .by = resolution->by, .seq = resolution->seq};
+		.state = PERMISSION_RESOLVED, .by = answer.by, .seq = answer.seq};
 }
 
 bool session_permission_has_option(
@@ -69,20 +68,28 @@ const char *session_id(const struct session *session)
 	return session_log_id(session->log);
 }
 
-void session_get_object(const struct session *session, struct session_object *ret)
+void session_log_object(const struct session_log *log, struct session_object *ret)
 {
-	const struct session_log *log = session->log;
+	const struct log_tail *tail = session_log_tail(log);
 	*ret = (struct session_object){
 		.id = session_log_id(log),
 		.title = session_log_title(log),
 		.epoch = session_log_epoch(log),
 		.first_seq = session_log_first_seq(log),
-		.max_seq = session->channel.max_seq,
+		.max_seq = session_log_last_seq(log),
 		.created_at = session_log_created_at(log),
 		.updated_at = session_log_updated_at(log),
-		.status = session->channel.status.status,
-		.is_prompting = session->channel.status.is_prompting,
+		.status = tail->in_turn ? "running" : "idle",
+		.is_prompting = tail->in_turn,
 	};
+}
+
+void session_get_object(const struct session *session, struct session_object *ret)
+{
+	session_log_object(session->log, ret);
+	ret->max_seq = session->channel.max_seq;
+	ret->status = session->channel.status.status;
+	ret->is_prompting = session->channel.status.is_prompting;
 }
 
 bool session_is_prompting(const struct session *session)

@@ -24,8 +24,10 @@ struct item {
 	uint64_t epoch;
 	int dir_fd; /* its folder: by handle, so that a new session of the same name is not meant */
 	int fd; /* a duplicate of the log's */
+	bool syncs_index;
+	bool syncs_keys;
+	bool has_new_files;
 	struct buffer metadata;
-	bool is_placed;
 	bool is_suspect;
 	uint64_t certain_size;
 	uint64_t size;
@@ -42,23 +44,6 @@ struct checkpoint {
 	size_t count;
 	int status; /* of what they have in common */
 };
-
-static void metadata_json(const struct session_log *log, struct buffer *out)
-{
-	buffer_append_str(out, "{\"id\":");
-	buffer_append_json(out, log->id, strlen(log->id));
-	buffer_printf(out,
-		",\"epoch\":\"%016llx\",\"first_seq\":%llu,\"max_seq\":%llu,\"log_size\":%llu",
-		(unsigned long long)log->epoch, (unsigned long long)log->first_seq,
-		(unsigned long long)session_log_last_seq(log),
-		(unsigned long long)(log->size - log->unwritten.len));
-	buffer_printf(out,
-		",\"created_at\":%lld,\"updated_at\":%lld,\"title\":", (long long)log->created_at,
-		(long long)log->updated_at);
-	buffer_append_json(out, log->title, strlen(log->title));
-	buffer_printf(out, METADATA_CHECK_FORMAT,
-		(unsigned long long)journal_checksum(out->data, out->len));
-}
 
 /**
  * Writes a file beside the old one and puts it in its place, so that a reader sees one or the
@@ -86,21 +71,14 @@ static int replace_metadata(int dir_fd, const struct buffer *json, bool sync)
 	return r;
 }
 
-static int open_dir(const struct session_log *log)
-{
-	int fd = disk->openat(
-		log->store->sessions_fd, log->id, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
-	return fd < 0 ? -errno : fd;
-}
-
 int metadata_write(struct session_log *log, bool sync)
 {
-	int dir_fd = open_dir(log);
+	int dir_fd = session_log_dir(log);
 	if (dir_fd < 0) {
 		return dir_fd;
 	}
 	struct buffer json = {0};
-	metadata_json(log, &json);
+	metadata_append(log, &json);
 	int r = replace_metadata(dir_fd, &json, sync);
 	buffer_finish(&json);
 	close(dir_fd);
@@ -118,20 +96,36 @@ int session_log_save_epoch(struct session_log *log)
 	return r < 0 ? r : metadata_write(log, true);
 }
 
+static int sync_file(int dir_fd, const char *name)
+{
+	int fd = disk->openat(dir_fd, name, O_RDWR | O_CLOEXEC, 0);
+	if (fd < 0) {
+		return -errno;
+	}
+	int r = disk->fdatasync(fd) < 0 ? -errno : 0;
+	close(fd);
+	return r;
+}
+
 /**
- * The name of events.jsonl goes to the disk before a metadata.json that counts on it: names of one
- * folder may be written in any order.
+ * Metadata comes last: what it says of the other files is on disk by then, and so are their names.
  */
 static int checkpoint_item(struct item *item)
 {
 	int r = item->is_suspect ? log_rewrite(item->dir_fd, item->certain_size, item->size) : 0;
-	if (r < 0) {
-		return r;
+	if (r == 0 && disk->fdatasync(item->fd) < 0) {
+		r = -errno;
 	}
-	if (disk->fdatasync(item->fd) < 0 || (!item->is_placed && disk->fsync(item->dir_fd) < 0)) {
-		return -errno;
+	if (r == 0 && item->syncs_keys) {
+		r = sync_file(item->dir_fd, "keys.jsonl");
 	}
-	return replace_metadata(item->dir_fd, &item->metadata, true);
+	if (r == 0 && item->syncs_index) {
+		r = sync_file(item->dir_fd, "events.index");
+	}
+	if (r == 0 && item->has_new_files && disk->fsync(item->dir_fd) < 0) {
+		r = -errno;
+	}
+	return r < 0 ? r : replace_metadata(item->dir_fd, &item->metadata, true);
 }
 
 static void checkpoint_run(struct checkpoint *cp)
@@ -145,11 +139,11 @@ static void checkpoint_run(struct checkpoint *cp)
 /** Fills an item; false if the log's lines could not all be written to its file. */
 static bool take_log(struct session_log *log, struct item *item)
 {
-	if (session_log_flush(log) < 0) {
+	if (session_log_flush(log) < 0 || log_index_flush(log) < 0) {
 		return false;
 	}
 	int fd = session_log_fd(log);
-	item->dir_fd = open_dir(log);
+	item->dir_fd = session_log_dir(log);
 	item->fd = fd < 0 ? -1 : dup(fd);
 	if (item->fd < 0 || item->dir_fd < 0) {
 		close(item->fd);
@@ -158,20 +152,25 @@ static bool take_log(struct session_log *log, struct item *item)
 	}
 	item->id = xstrdup(log->id);
 	item->epoch = log->epoch;
-	item->is_placed = log->is_placed;
 	item->is_suspect = log->is_suspect && log->size > log->certain_size;
 	item->certain_size = log->certain_size;
 	item->size = log->size;
-	metadata_json(log, &item->metadata);
-	log->dirty = false;
+	metadata_append(log, &item->metadata);
+	item->syncs_index = log->index.is_unsynced;
+	item->syncs_keys = log->keys.is_unsynced;
+	item->has_new_files = log->has_new_files;
+	log->dirty = log->has_new_files = false;
+	log->index.is_unsynced = log->keys.is_unsynced = false;
 	return true;
 }
 
-/** The log that an item was taken of, if it is still there. */
-static struct session_log *log_of(struct store *store, const struct item *item)
+/** A log whose checkpoint failed has still changed. */
+static void give_back(struct session_log *log, const struct item *item)
 {
-	struct session_log *log = hash_get(store->by_id, item->id, strlen(item->id));
-	return log && log->epoch == item->epoch ? log : NULL;
+	log->dirty = log->is_suspect = true;
+	log->has_new_files = log->has_new_files || item->has_new_files;
+	log->index.is_unsynced = log->index.is_unsynced || item->syncs_index;
+	log->keys.is_unsynced = log->keys.is_unsynced || item->syncs_keys;
 }
 
 /** Takes what failed as changed again. Returns whether all is well. */
@@ -180,17 +179,15 @@ static bool checkpoint_end(struct checkpoint *cp)
 	bool good = cp->status == 0;
 	for (size_t i = 0; i < cp->count; i++) {
 		struct item *item = &cp->items[i];
-		struct session_log *log = log_of(cp->store, item);
+		struct session_log *log = session_log_of(cp->store, item->id, item->epoch);
 		if (log && item->status == 0) {
-			log->is_placed = true;
 			log->is_suspect = false;
 			log->certain_size = item->size;
 		} else if (log) {
 			diag(DIAG_WARN,
 				"session %s: checkpoint failed: %s; the journal keeps its events",
 				item->id, strerror(-item->status));
-			log->dirty = true;
-			log->is_suspect = true;
+			give_back(log, item);
 			good = false;
 		}
 		close(item->fd);

@@ -1,91 +1,174 @@
-/* Reading metadata.json; checkpoint.c writes it. */
+/* metadata.json: what is certain about a session, without a look at its log. */
 #include "store_internal.h"
+
+#include "holdfast/sealed_line.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <jansson.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
-ssize_t store_read_more(int fd, struct buffer *bytes)
+static void append_number(struct buffer *out, const char *name, uint64_t value)
 {
-	buffer_reserve(bytes, 1 << 14);
-	for (;;) {
-		ssize_t n = disk->read(fd, bytes->data + bytes->len, bytes->cap - bytes->len);
-		if (n >= 0) {
-			bytes->len += (size_t)n;
-			return n;
-		}
-		if (errno != EINTR) {
-			return -errno;
-		}
-	}
+	buffer_printf(out, ",\"%s\":%llu", name, (unsigned long long)value);
 }
 
-/** Files of before there was a checksum have none. */
-bool metadata_seal_is_good(const struct buffer *bytes, const json_t *json)
+static void append_text(struct buffer *out, const char *name, const char *text)
 {
-	char check[METADATA_CHECK_LEN + 1];
-	if (!json_object_get(json, "xxh")) {
-		return true;
-	}
-	if (bytes->len < METADATA_CHECK_LEN) {
-		return false;
-	}
-	size_t len = bytes->len - METADATA_CHECK_LEN;
-	snprintf(check, sizeof(check), METADATA_CHECK_FORMAT,
-		(unsigned long long)journal_checksum(bytes->data, len));
-	return memcmp(bytes->data + len, check, METADATA_CHECK_LEN) == 0;
+	buffer_printf(out, ",\"%s\":", name);
+	buffer_append_json(out, text, strlen(text));
 }
 
-/** *ret_json is NULL if the file is there and is not what was written. */
-static int read_json(struct store *store, const char *path, json_t **ret_json)
+void metadata_append(const struct session_log *log, struct buffer *out)
 {
-	int fd = disk->openat(store->sessions_fd, path, O_RDONLY | O_CLOEXEC, 0);
-	if (fd < 0) {
-		return -errno;
+	const struct log_tail *tail = &log->tail;
+	size_t start = out->len;
+	buffer_append_str(out, "{\"id\":");
+	buffer_append_json(out, log->id, strlen(log->id));
+	buffer_printf(out, ",\"epoch\":\"%016llx\"", (unsigned long long)log->epoch);
+	append_number(out, "first_seq", log->first_seq);
+	append_number(out, "max_seq", log->last_seq);
+	append_number(out, "log_size", log->size - log->unwritten.len);
+	append_number(out, "keys_size", log->keys.size);
+	append_number(out, "created_at", (uint64_t)log->created_at);
+	append_number(out, "updated_at", (uint64_t)log->updated_at);
+	append_text(out, "title", log->title);
+	append_number(out, "turn", tail->turn);
+	buffer_printf(out, ",\"in_turn\":%s,\"agent_running\":%s", tail->in_turn ? "true" : "false",
+		tail->agent_running ? "true" : "false");
+	append_number(out, "turn_end_seq", tail->turn_end_seq);
+	if (tail->prompt_id) {
+		append_text(out, "prompt_id", tail->prompt_id);
+		append_number(out, "prompt_seq", tail->prompt_seq);
 	}
-	struct buffer bytes = {0};
-	ssize_t n;
-	do {
-		n = store_read_more(fd, &bytes);
-	} while (n > 0);
-	close(fd);
-	*ret_json = n < 0 ? NULL : json_loadb(bytes.data, bytes.len, 0, NULL);
-	if (*ret_json && !metadata_seal_is_good(&bytes, *ret_json)) {
-		json_decref(*ret_json);
-		*ret_json = NULL;
+	if (tail->usage) {
+		append_text(out, "usage", tail->usage);
 	}
-	buffer_finish(&bytes);
-	return (int)n;
+	sealed_line_end(out, start);
 }
 
-int metadata_read(struct store *store, const char *id, struct metadata *meta)
+/* --- reading --- */
+
+static int read_file(int sessions_fd, const char *id, struct buffer *out)
 {
 	char path[192];
-	json_t *json;
+	struct stat st;
 	snprintf(path, sizeof(path), "%s/metadata.json", id);
-	int r = read_json(store, path, &json);
+	int fd = disk->openat(sessions_fd, path, O_RDONLY | O_CLOEXEC, 0);
+	if (fd < 0) {
+		return errno == ENOTDIR ? -ENOENT : -errno; /* a file stands there: no session */
+	}
+	int r = fstat(fd, &st) < 0 ? -errno : st.st_size > METADATA_MAX ? -EBADMSG : 0;
+	if (r == 0) {
+		buffer_reserve(out, (size_t)st.st_size + 1);
+		r = disk_read_at(fd, 0, out->data, (size_t)st.st_size);
+		out->len = (size_t)st.st_size;
+	}
+	close(fd);
+	return r;
+}
+
+static bool take_number(const json_t *json, const char *name, uint64_t *ret)
+{
+	const json_t *value = json_object_get(json, name);
+	*ret = (uint64_t)json_integer_value(value);
+	return json_is_integer(value) && json_integer_value(value) >= 0;
+}
+
+static char *copy_text(const json_t *json, const char *name)
+{
+	const char *text = json_string_value(json_object_get(json, name));
+	return text ? xstrdup(text) : NULL;
+}
+
+static bool take_epoch(const json_t *json, uint64_t *ret)
+{
+	const char *text = json_string_value(json_object_get(json, "epoch"));
+	bool good = text && strlen(text) == 16 && strspn(text, "0123456789abcdef") == 16;
+	*ret = good ? strtoull(text, NULL, 16) : 0;
+	return good;
+}
+
+static bool take_numbers(const json_t *json, struct metadata *meta)
+{
+	uint64_t created_at;
+	uint64_t updated_at;
+	struct log_tail *tail = &meta->tail;
+	bool good = take_number(json, "first_seq", &meta->first_seq) &&
+		    take_number(json, "max_seq", &meta->max_seq) &&
+		    take_number(json, "log_size", &meta->log_size) &&
+		    take_number(json, "keys_size", &meta->keys_size) &&
+		    take_number(json, "created_at", &created_at) &&
+		    take_number(json, "updated_at", &updated_at) &&
+		    take_number(json, "turn", &tail->turn) &&
+		    take_number(json, "turn_end_seq", &tail->turn_end_seq);
+	if (good) {
+		meta->created_at = (int64_t)created_at;
+		meta->updated_at = (int64_t)updated_at;
+	}
+	return good;
+}
+
+/** Returns what is wrong with it, or NULL. */
+static const char *parse(const json_t *json, const char *id, struct metadata *meta)
+{
+	const char *named = json_string_value(json_object_get(json, "id"));
+	struct log_tail *tail = &meta->tail;
+	if (!json) {
+		return "it is not JSON";
+	}
+	if (!named || strcmp(named, id) != 0) {
+		return "its id is not the folder's name";
+	}
+	if (!take_epoch(json, &meta->epoch)) {
+		return "the epoch is not 16 hex digits";
+	}
+	if (!take_numbers(json, meta)) {
+		return "one of its numbers is missing, or is none";
+	}
+	if (!meta->first_seq || meta->max_seq + 1 < meta->first_seq ||
+		(meta->max_seq >= meta->first_seq) != (meta->log_size > 0)) {
+		return "first_seq, max_seq and log_size do not fit together";
+	}
+	tail->in_turn = json_is_true(json_object_get(json, "in_turn"));
+	tail->agent_running = json_is_true(json_object_get(json, "agent_running"));
+	take_number(json, "prompt_seq", &tail->prompt_seq);
+	tail->prompt_id = copy_text(json, "prompt_id");
+	tail->usage = copy_text(json, "usage");
+	meta->title = copy_text(json, "title");
+	return meta->title ? NULL : "the title is not a text";
+}
+
+int metadata_read(int sessions_fd, const char *id, struct metadata *meta, const char **ret_why)
+{
+	struct buffer bytes = {0};
+	size_t body;
+	*meta = (struct metadata){0};
+	*ret_why = NULL;
+	int r = read_file(sessions_fd, id, &bytes);
+	if (r == 0 && (!bytes.len || bytes.data[bytes.len - 1] != '\n' ||
+			      !sealed_line_check(bytes.data, bytes.len - 1, &body))) {
+		*ret_why = "its checksum does not fit";
+	} else if (r == 0) {
+		json_t *json = json_loadb(bytes.data, bytes.len, JSON_REJECT_DUPLICATES, NULL);
+		*ret_why = parse(json, id, meta);
+		json_decref(json);
+	}
+	buffer_finish(&bytes);
+	r = *ret_why ? -EBADMSG : r;
 	if (r < 0) {
-		return r == -ENOTDIR ? -ENOENT : r;
+		*ret_why = *ret_why ? *ret_why : strerror(-r);
+		metadata_finish(meta);
 	}
-	const char *epoch = json_string_value(json_object_get(json, "epoch"));
-	const char *title = json_string_value(json_object_get(json, "title"));
-	char *end = NULL;
-	*meta = (struct metadata){
-		.epoch = epoch ? strtoull(epoch, &end, 16) : 0,
-		.first_seq = (uint64_t)json_integer_value(json_object_get(json, "first_seq")),
-		.max_seq = (uint64_t)json_integer_value(json_object_get(json, "max_seq")),
-		.created_at = json_integer_value(json_object_get(json, "created_at")),
-		.title = xstrdup(title ? title : ""),
-	};
-	bool good = epoch && end == epoch + 16 && !*end && title && meta->first_seq >= 1;
-	json_decref(json);
-	if (!good) {
-		free(meta->title);
-		meta->title = NULL;
-	}
-	return good ? 0 : -EBADMSG;
+	return r;
+}
+
+void metadata_finish(struct metadata *meta)
+{
+	log_tail_finish(&meta->tail);
+	free(meta->title);
+	*meta = (struct metadata){0};
 }

@@ -14,8 +14,14 @@
  *                                             journal, which has all of it
  *   folder without metadata, empty log        half-made and never acknowledged: taken away
  *   metadata is damaged, not in the journal   set aside, also when the log is empty
- *   log: torn or missing tail                 cut, noted; the journal's replay appends it again
- *   log: ends before its metadata's max_seq   damaged: set aside as it is
+ *   log: goes on behind its metadata          those lines are read; a torn tail is cut, noted; the
+ *                                             journal's replay appends it again
+ *   log: ends before its metadata's log_size  damaged: set aside as it is
+ *   log: another event ends there             damaged: set aside as it is
+ *   log: damaged before that                  found when it is read: those events are refused
+ *   index missing, short or wrong             made again from the log when it is needed
+ *   index, keys: longer than metadata knows   cut; made again from the log's tail
+ *   keys missing, short or damaged            made again from the log when a name is looked up
  *   log: goes on behind the journal's end     the log is right (the session sees to that)
  *   anything else that does not fit           that session is set aside, the server goes on
  *   a session's file gives EIO                it stays as it is, unread, and so does the journal
@@ -97,68 +103,6 @@ static int note_fate(struct recovery *rec, const struct record *record)
 	return 0;
 }
 
-/* --- sessions --- */
-
-/** Reads the lines of a log, in order; stops at the first that is not good. Gives the good size. */
-static int scan_lines(struct session_log *log, int fd)
-{
-	struct buffer bytes = {0};
-	struct store *store = log->store;
-	for (;;) {
-		buffer_reserve(&bytes, 1 << 18);
-		ssize_t n = store_read_more(fd, &bytes);
-		if (n <= 0) {
-			buffer_finish(&bytes);
-			return (int)n;
-		}
-		size_t at = 0;
-		const char *newline;
-		while ((newline = memchr(bytes.data + at, '\n', bytes.len - at))) {
-			size_t len = (size_t)(newline - bytes.data) - at;
-			struct event_view view;
-			if (event_parse_line(bytes.data + at, len, &view) < 0 ||
-				view.seq != session_log_last_seq(log) + 1) {
-				buffer_finish(&bytes);
-				return 0;
-			}
-			log->updated_at = view.ts;
-			session_log_index_add(log, len + 1);
-			store->ops->event(log->owner, &view);
-			at += len + 1;
-		}
-		buffer_consume(&bytes, at);
-	}
-}
-
-/**
- * Reads a log that must have its events up to `max_seq`; -EBADMSG, and nothing is changed, if it
- * has not.
- */
-static int scan_log(struct session_log *log, uint64_t max_seq)
-{
-	int fd = session_log_fd(log);
-	if (fd < 0) {
-		return fd;
-	}
-	int r = scan_lines(log, fd);
-	if (r == 0 && session_log_last_seq(log) < max_seq) {
-		return -EBADMSG;
-	}
-	struct stat st;
-	if (r == 0 && fstat(fd, &st) < 0) {
-		r = -errno;
-	}
-	if (r == 0 && (uint64_t)st.st_size > log->size) {
-		diag(DIAG_WARN,
-			"session %s: %llu bytes of a torn tail are cut off its log after seq %llu",
-			log->id, (unsigned long long)st.st_size - log->size,
-			(unsigned long long)session_log_last_seq(log));
-		r = disk->ftruncate(fd, (off_t)log->size) < 0 ? -errno : 0;
-		log->dirty = true;
-	}
-	return r;
-}
-
 static void set_aside(struct store *store, const char *id, const char *why)
 {
 	char to[320];
@@ -174,7 +118,7 @@ static void set_aside(struct store *store, const char *id, const char *why)
 static int replay(struct recovery *rec, const struct record *record)
 {
 	struct store *store = rec->store;
-	struct session_log *log = hash_get(store->by_id, record->id, record->id_len);
+	struct session_log *log = log_table_get(&store->by_id, record->id, record->id_len);
 	if (!log || log->epoch != record->epoch) {
 		return 0;
 	}
@@ -182,6 +126,9 @@ static int replay(struct recovery *rec, const struct record *record)
 	log->dirty = true;
 	if (record->kind == RECORD_CREATE || record->kind == RECORD_DELETE) {
 		return 0;
+	}
+	if (!log->owner) {
+		log->owner = store->ops->found(store->owner, log);
 	}
 	int r = store->ops->replay(log->owner, record);
 	if (r == -EBADMSG) {
@@ -217,18 +164,6 @@ static bool log_is_empty(struct store *store, const char *id)
 	return fstatat(store->sessions_fd, path, &st, 0) < 0 ? errno == ENOENT : st.st_size == 0;
 }
 
-/** Whether it is gone. */
-static bool remove_folder(int dir_fd, const char *name)
-{
-	char path[320];
-	static const char *const files[] = {"events.jsonl", "metadata.json", "metadata.json.new"};
-	for (size_t i = 0; i < 3; i++) {
-		snprintf(path, sizeof(path), "%s/%s", name, files[i]);
-		disk->unlinkat(dir_fd, path, 0);
-	}
-	return disk->unlinkat(dir_fd, name, AT_REMOVEDIR) == 0 || errno == ENOENT;
-}
-
 /** Takes the folder of an earlier life away, before the next one is made in its place. */
 static int remove_old(struct recovery *rec, const char *id, const struct fate *fate)
 {
@@ -244,29 +179,19 @@ static int remove_old(struct recovery *rec, const char *id, const struct fate *f
 }
 
 /** Reads what the folder holds, now that it is known whose it is. */
-static int load_log(
-	struct recovery *rec, const char *id, const struct metadata *meta, bool has_meta)
+static int load_log(struct recovery *rec, const char *id, struct metadata *meta, bool has_meta)
 {
-	struct store *store = rec->store;
-	struct session_log *log =
-		session_log_new(store, id, meta->epoch, meta->title, meta->created_at);
-	log->first_seq = meta->first_seq;
-	log->dirty = !has_meta;
-	log->owner = store->ops->found(store->owner, log);
-	int r = scan_log(log, meta->max_seq);
-	if (r == 0) {
-		size_t certain = (size_t)(meta->max_seq + 1 - log->first_seq);
-		log->certain_size = certain < log->count ? log->offsets[certain] : log->size;
-		log->is_suspect = true;
-		log->dirty = log->dirty || log->size > log->certain_size;
+	const char *why;
+	struct session_log *log;
+	int r = recover_session(rec->store, id, meta, &log, &why);
+	if (r == -EBADMSG) {
+		set_aside(rec->store, id, why);
 		return 0;
 	}
-	store->ops->lost(log->owner);
-	session_log_free(log);
-	if (r != -EBADMSG) {
+	if (r < 0) {
 		return leave_out(rec, id, r);
 	}
-	set_aside(store, id, "its log is damaged before the max_seq of its metadata");
+	log->dirty = log->dirty || !has_meta;
 	return 0;
 }
 
@@ -275,26 +200,28 @@ static int load_session(struct recovery *rec, const char *id)
 	struct store *store = rec->store;
 	struct fate *fate = hash_get(rec->fates, id, strlen(id));
 	struct metadata meta = {0};
-	int r = metadata_read(store, id, &meta);
+	const char *why;
+	int r = metadata_read(store->sessions_fd, id, &meta, &why);
 	bool has_meta = r == 0;
 	if (r < 0 && r != -ENOENT && r != -EBADMSG) {
 		return leave_out(rec, id, r);
 	}
 	if (has_meta ? was_deleted(rec, id, meta.epoch) : fate && fate->had_another) {
-		free(meta.title);
+		metadata_finish(&meta);
 		return remove_old(rec, id, fate);
 	}
 	if (!has_meta && fate && !fate->deleted) {
 		meta = (struct metadata){.epoch = fate->epoch,
 			.first_seq = 1,
 			.created_at = fate->ts,
+			.updated_at = fate->ts,
 			.title = xstrdup(fate->title)};
 	} else if (r == -ENOENT && log_is_empty(store, id)) {
 		diag(DIAG_WARN, "session %s was half-made and never acknowledged: taken away", id);
 		remove_folder(store->sessions_fd, id);
 		return 0;
 	} else if (!has_meta) {
-		set_aside(store, id, "metadata.json cannot be read");
+		set_aside(store, id, "metadata.json is damaged");
 		return 0;
 	}
 	if (recover_is_damaged(rec, id, meta.epoch)) {
@@ -303,7 +230,7 @@ static int load_session(struct recovery *rec, const char *id)
 	} else {
 		r = load_log(rec, id, &meta, has_meta);
 	}
-	free(meta.title);
+	metadata_finish(&meta);
 	return r;
 }
 
@@ -349,8 +276,8 @@ static void make_missing(void *value, void *arg)
 	struct fate *fate = value;
 	struct recovery *rec = arg;
 	struct store *store = rec->store;
-	if (fate->deleted || hash_get(store->by_id, fate->id, strlen(fate->id)) || rec->error ||
-		recover_is_damaged(rec, fate->id, fate->epoch)) {
+	if (fate->deleted || log_table_get(&store->by_id, fate->id, strlen(fate->id)) ||
+		rec->error || recover_is_damaged(rec, fate->id, fate->epoch)) {
 		return;
 	}
 	if (disk->mkdirat(store->sessions_fd, fate->id, 0700) < 0) {
@@ -363,7 +290,6 @@ static void make_missing(void *value, void *arg)
 	struct session_log *log =
 		session_log_new(store, fate->id, fate->epoch, fate->title, fate->ts);
 	log->dirty = true;
-	log->owner = store->ops->found(store->owner, log);
 }
 
 /** What a deletion left when the server was stopped in the middle of it. */
@@ -429,7 +355,7 @@ int recover(struct store *store, char **ret_why)
 
 static int replay_marked(struct recovery *rec, const struct record *record)
 {
-	struct session_log *log = hash_get(rec->store->by_id, record->id, record->id_len);
+	struct session_log *log = log_table_get(&rec->store->by_id, record->id, record->id_len);
 	bool wanted = log && log->rewind && log->epoch == record->epoch &&
 		      record->kind != RECORD_CREATE && record->kind != RECORD_DELETE;
 	return wanted ? rec->store->ops->replay(log->owner, record) : 0;

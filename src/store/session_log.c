@@ -1,6 +1,6 @@
 /*
- * One session's events.jsonl: append, index, the hot tail in memory, reads of pages on the thread
- * pool.
+ * One session's events.jsonl: append, and the hot tail in memory. Index, names and cold reads are
+ * in log_index.c, log_keys.c and log_read.c.
  */
 #include "store_internal.h"
 
@@ -18,19 +18,27 @@
 struct session_log *session_log_new(
 	struct store *store, const char *id, uint64_t epoch, const char *title, int64_t created_at)
 {
-	struct session_log *log = xcalloc(1, sizeof(*log));
+	struct session_log *log = pool_take(&store->by_id.pool);
 	log->store = store;
-	log->id = xstrdup(id);
-	log->title = xstrdup(title);
+	log->id = log_text_copy(log, id);
+	log->title = log_text_copy(log, title);
+	log->room_names = log->room_used;
 	log->epoch = epoch;
 	log->created_at = log->updated_at = created_at;
 	log->first_seq = 1;
 	log->fd = -1;
 	list_init(&log->fd_link);
 	list_init(&log->wanted_link);
+	list_init(&log->waiting);
 	list_append(&store->logs, &log->link);
-	hash_put(store->by_id, id, strlen(id), log);
+	log_table_put(&store->by_id, log);
 	return log;
+}
+
+struct session_log *session_log_of(struct store *store, const char *id, uint64_t epoch)
+{
+	struct session_log *log = log_table_get(&store->by_id, id, strlen(id));
+	return log && log->epoch == epoch ? log : NULL;
 }
 
 static void close_fd(struct session_log *log)
@@ -43,10 +51,19 @@ static void close_fd(struct session_log *log)
 	}
 }
 
+static struct event *hot_at(const struct session_log *log, uint64_t seq)
+{
+	size_t i = log->hot_head + (size_t)(seq - session_log_hot_first(log));
+	struct event *event = log->hot[i & (log->hot_capacity - 1)];
+	assert(event->seq == seq);
+	return event;
+}
+
 static void drop_hot(struct session_log *log)
 {
 	struct event *event = log->hot[log->hot_head];
 	log->hot_size -= event->json_len[FORMAT_MARKDOWN];
+	log->hot_offset += event_line_len(event);
 	event_unref(event);
 	log->hot_head = (log->hot_head + 1) & (log->hot_capacity - 1);
 	log->hot_count--;
@@ -54,19 +71,30 @@ static void drop_hot(struct session_log *log)
 
 void session_log_free(struct session_log *log)
 {
+	log_reads_resume(log, -ECANCELED);
 	close_fd(log);
 	while (log->hot_count) {
 		drop_hot(log);
 	}
 	list_remove(&log->link);
 	list_remove(&log->wanted_link);
-	hash_remove(log->store->by_id, log->id, strlen(log->id));
+	log_table_remove(&log->store->by_id, log);
+	log_tail_unpack(log);
 	free(log->hot);
-	free(log->offsets);
 	buffer_finish(&log->unwritten);
-	free(log->id);
-	free(log->title);
-	free(log);
+	buffer_finish(&log->index.fresh);
+	log_keys_finish(&log->keys);
+	log_tail_finish(&log->tail);
+	log_text_free(log, log->id);
+	log_text_free(log, log->title);
+	pool_give(&log->store->by_id.pool, log);
+}
+
+int session_log_dir(const struct session_log *log)
+{
+	int fd = disk->openat(
+		log->store->sessions_fd, log->id, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+	return fd < 0 ? -errno : fd;
 }
 
 int session_log_fd(struct session_log *log)
@@ -93,26 +121,11 @@ int session_log_fd(struct session_log *log)
 	return fd;
 }
 
-void session_log_index_add(struct session_log *log, size_t len)
-{
-	if (log->count == log->capacity) {
-		log->capacity = log->capacity ? log->capacity * 2 : 16;
-		log->offsets = xrealloc(log->offsets, log->capacity * sizeof(*log->offsets));
-	}
-	log->offsets[log->count++] = log->size;
-	log->size += len;
-}
+/* --- appending --- */
 
-/** Where the line of `seq` starts; the end of the log for last + 1. */
-static uint64_t offset_of(const struct session_log *log, uint64_t seq)
+uint64_t session_log_hot_first(const struct session_log *log)
 {
-	size_t i = (size_t)(seq - log->first_seq);
-	return i < log->count ? log->offsets[i] : log->size;
-}
-
-static uint64_t hot_first(const struct session_log *log)
-{
-	return session_log_last_seq(log) - log->hot_count + 1;
+	return log->last_seq - log->hot_count + 1;
 }
 
 static void add_hot(struct session_log *log, struct event *event)
@@ -137,23 +150,39 @@ static void trim_hot(struct session_log *log)
 {
 	uint64_t written = log->size - log->unwritten.len;
 	while (log->hot_count && log->hot_size > log->store->limits->hot_tail_size &&
-		offset_of(log, hot_first(log) + 1) <= written) {
+		log->hot_offset + event_line_len(log->hot[log->hot_head]) <= written) {
 		drop_hot(log);
 	}
 }
 
-void session_log_append(struct session_log *log, struct event *event, int64_t ts)
+void session_log_count(struct session_log *log, const struct event_view *view, size_t len)
 {
-	assert(event->seq == session_log_last_seq(log) + 1);
-	size_t before = log->unwritten.len;
-	event_append_line(event, &log->unwritten);
-	session_log_index_add(log, log->unwritten.len - before);
-	add_hot(log, event);
-	log->updated_at = ts;
+	assert(view->seq == log->last_seq + 1);
+	log_index_add(log, log->size);
+	log_tail_unpack(log);
+	log_tail_see(&log->tail, view);
+	log_note_key(log, view);
+	log->last_seq = view->seq;
+	log->size += len;
 	log->dirty = true;
 }
 
-int session_log_flush(struct session_log *log)
+void session_log_append(struct session_log *log, struct event *event, int64_t ts)
+{
+	struct event_view view = {.seq = event->seq, .type = event->type, .turn = event->turn};
+	if (log_tail_needs_data(event->type)) {
+		event_get_view(event, &view);
+	}
+	if (!log->hot_count) {
+		log->hot_offset = log->size;
+	}
+	event_append_line(event, &log->unwritten);
+	session_log_count(log, &view, event_line_len(event));
+	add_hot(log, event);
+	log->updated_at = ts;
+}
+
+static int flush_lines(struct session_log *log)
 {
 	int fd = log->unwritten.len ? session_log_fd(log) : 0;
 	if (fd < 0) {
@@ -173,151 +202,101 @@ int session_log_flush(struct session_log *log)
 	return 0;
 }
 
-size_t session_log_get_hot(struct session_log *log, uint64_t from, size_t count, size_t max_bytes,
-	struct event **events)
+int session_log_flush(struct session_log *log)
 {
-	uint64_t last = session_log_last_seq(log);
-	if (!log->hot_count || from < hot_first(log) || from > last) {
+	int r = flush_lines(log);
+	if (r == 0) {
+		r = log_keys_flush(log);
+	}
+	return r < 0 ? r : log_index_flush_if_full(log);
+}
+
+int session_log_rest(struct session_log *log)
+{
+	int r = session_log_flush(log);
+	if (r == 0) {
+		r = log_index_flush(log);
+	}
+	if (r < 0) {
+		return r;
+	}
+	while (log->hot_count) {
+		drop_hot(log);
+	}
+	free(log->hot);
+	log->hot = NULL;
+	log->hot_capacity = log->hot_head = 0;
+	buffer_finish(&log->unwritten);
+	log_keys_rest(&log->keys);
+	log_tail_pack(log);
+	close_fd(log);
+	return 0;
+}
+
+uint64_t session_log_last_written(const struct session_log *log, uint64_t *ret_end)
+{
+	uint64_t written = log->size - log->unwritten.len;
+	uint64_t seq = log->last_seq;
+	uint64_t end = log->size;
+	while (end > written) {
+		end -= event_line_len(hot_at(log, seq--));
+	}
+	*ret_end = end;
+	return seq;
+}
+
+void session_log_index_unwritten(struct session_log *log)
+{
+	uint64_t at;
+	uint64_t seq = session_log_last_written(log, &at);
+	while (seq++ < log->last_seq) {
+		log_index_add(log, at);
+		at += event_line_len(hot_at(log, seq));
+	}
+}
+
+/* --- the hot tail --- */
+
+/** Where a page that ends at a fixed event begins; false if that is not in memory. */
+static bool find_start(
+	const struct session_log *log, const struct log_page *page, uint64_t *ret_start)
+{
+	size_t bytes = 0;
+	uint64_t seq = page->to + 1;
+	while (seq > page->from) {
+		if (seq - 1 < session_log_hot_first(log)) {
+			return false;
+		}
+		bytes += hot_at(log, seq - 1)->json_len[FORMAT_MARKDOWN];
+		if (bytes > page->max_bytes && seq <= page->to) {
+			break;
+		}
+		seq--;
+	}
+	*ret_start = seq;
+	return true;
+}
+
+size_t session_log_get_hot(
+	struct session_log *log, const struct log_page *page, struct event **events)
+{
+	uint64_t from = page->from;
+	if (!log->hot_count || page->to > log->last_seq || page->to < page->from ||
+		(page->is_fixed_at_end && !find_start(log, page, &from)) ||
+		from < session_log_hot_first(log)) {
 		return 0;
 	}
 	size_t n = 0;
 	size_t bytes = 0;
-	for (uint64_t seq = from; seq <= last && n < count && bytes < max_bytes; seq++) {
-		size_t i = log->hot_head + (size_t)(seq - hot_first(log));
-		struct event *event = log->hot[i & (log->hot_capacity - 1)];
-		assert(event->seq == seq);
+	for (uint64_t seq = from; seq <= page->to; seq++) {
+		struct event *event = hot_at(log, seq);
+		if (!page->is_fixed_at_end && bytes >= page->max_bytes) {
+			break;
+		}
 		bytes += event->json_len[FORMAT_MARKDOWN];
 		events[n++] = event_ref(event);
 	}
 	return n;
-}
-
-/* --- cold reads --- */
-
-struct log_read {
-	uv_work_t work;
-	struct store *store;
-	int fd; /* a duplicate: the log may be closed or removed meanwhile */
-	uint64_t from;
-	size_t count;
-	uint64_t offset;
-	size_t len;
-	log_read_done done; /* NULL once cancelled */
-	void *arg;
-	int status;
-	struct event **events;
-	size_t got;
-};
-
-static int read_range(struct log_read *read, char *bytes)
-{
-	for (size_t at = 0; at < read->len;) {
-		ssize_t n = disk->pread(
-			read->fd, bytes + at, read->len - at, (off_t)(read->offset + at));
-		if (n < 0 && errno == EINTR) {
-			continue;
-		}
-		if (n <= 0) {
-			return n < 0 ? -errno : -EBADMSG;
-		}
-		at += (size_t)n;
-	}
-	return 0;
-}
-
-/** Runs on the thread pool. Every line is checked again, and its seq must be the one asked for. */
-static void read_work(uv_work_t *work)
-{
-	struct log_read *read = work->data;
-	char *bytes = xmalloc(read->len);
-	read->status = read_range(read, bytes);
-	const char *at = bytes;
-	const char *end = bytes + read->len;
-	while (read->status == 0 && read->got < read->count) {
-		const char *newline = memchr(at, '\n', (size_t)(end - at));
-		struct event *event;
-		read->status =
-			newline ? event_from_line(at, (size_t)(newline - at), &event) : -EBADMSG;
-		if (read->status == 0) {
-			read->events[read->got++] = event;
-			read->status = event->seq == read->from + read->got - 1 ? 0 : -EBADMSG;
-			at = newline + 1;
-		}
-	}
-	free(bytes);
-	close(read->fd);
-}
-
-static void read_done(uv_work_t *work, int status)
-{
-	struct log_read *read = work->data;
-	read->store->jobs--;
-	if (read->done && read->status == 0) {
-		read->done(read->arg, 0, read->events, read->got);
-	} else {
-		for (size_t i = 0; i < read->got; i++) {
-			event_unref(read->events[i]);
-		}
-		if (read->done) {
-			read->done(read->arg, read->status, NULL, 0);
-		}
-	}
-	free(read->events);
-	free(read);
-}
-
-/** How many events from `from` on fit: at most `count`, and the first one at least. */
-static size_t page_count(
-	const struct session_log *log, uint64_t from, size_t count, size_t max_bytes)
-{
-	uint64_t written = log->size - log->unwritten.len;
-	uint64_t last = session_log_last_seq(log);
-	size_t n = 0;
-	while (n < count && from + n <= last && offset_of(log, from + n + 1) <= written &&
-		(n == 0 || offset_of(log, from + n + 1) - offset_of(log, from) <= max_bytes)) {
-		n++;
-	}
-	return n;
-}
-
-uint64_t session_log_page_start(
-	const struct session_log *log, uint64_t from, uint64_t to, size_t max_bytes)
-{
-	while (from < to && offset_of(log, to + 1) - offset_of(log, from) > max_bytes) {
-		from++;
-	}
-	return from;
-}
-
-struct log_read *session_log_read(struct session_log *log, uint64_t from, size_t count,
-	size_t max_bytes, log_read_done done, void *arg)
-{
-	size_t n = from < log->first_seq ? 0 : page_count(log, from, count, max_bytes);
-	if (!n) {
-		return NULL;
-	}
-	struct log_read *read = xcalloc(1, sizeof(*read));
-	int fd = session_log_fd(log);
-	read->work.data = read;
-	read->store = log->store;
-	log->store->jobs++;
-	read->fd = fd < 0 ? -1 : dup(fd);
-	read->from = from;
-	read->count = n;
-	read->offset = offset_of(log, from);
-	read->len = (size_t)(offset_of(log, from + n) - read->offset);
-	read->events = xcalloc(n, sizeof(struct event *));
-	read->done = done;
-	read->arg = arg;
-	/* A file that cannot be opened shows as a failed read, in the callback. */
-	int r = uv_queue_work(log->store->loop, &read->work, read_work, read_done);
-	assert(r == 0);
-	return read;
-}
-
-void log_read_cancel(struct log_read *read)
-{
-	read->done = NULL;
 }
 
 /* --- looking --- */
@@ -354,5 +333,10 @@ uint64_t session_log_first_seq(const struct session_log *log)
 
 uint64_t session_log_last_seq(const struct session_log *log)
 {
-	return log->first_seq + log->count - 1;
+	return log->last_seq;
+}
+
+const struct log_tail *session_log_tail(const struct session_log *log)
+{
+	return &log->tail;
 }

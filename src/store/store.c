@@ -109,7 +109,7 @@ static void store_free(struct store *store)
 	close(store->sessions_fd);
 	close(store->lock_fd);
 	close(store->dir_fd);
-	hash_destroy(store->by_id);
+	log_table_finish(&store->by_id);
 	hash_destroy(store->leftovers);
 	free(store);
 }
@@ -127,8 +127,8 @@ int store_open(uv_loop_t *loop, const char *dir, enum store_durability durabilit
 		.dir_fd = -1,
 		.sessions_fd = -1,
 		.lock_fd = -1,
-		.by_id = hash_create(),
 		.leftovers = hash_create()};
+	log_table_init(&store->by_id);
 	list_init(&store->logs);
 	list_init(&store->open_logs);
 	list_init(&store->wanted);
@@ -178,9 +178,32 @@ int store_rewind(struct store *store)
 	return r;
 }
 
+struct session_log *store_get_session(const struct store *store, const char *id, size_t len)
+{
+	return log_table_get(&store->by_id, id, len);
+}
+
+size_t store_count_sessions(const struct store *store)
+{
+	return store->by_id.count;
+}
+
+void store_each_session(
+	struct store *store, void (*visit)(struct session_log *log, void *arg), void *arg)
+{
+	list_for_each(link, &store->logs) {
+		visit(list_entry(link, struct session_log, link), arg);
+	}
+}
+
 void session_log_set_owner(struct session_log *log, void *owner)
 {
 	log->owner = owner;
+}
+
+void *session_log_owner(const struct session_log *log)
+{
+	return log->owner;
 }
 
 void session_log_want_rewind(struct session_log *log)
@@ -231,7 +254,7 @@ int store_create_session(struct store *store, const char *id, uint64_t epoch, co
 		return r;
 	}
 	struct session_log *log = session_log_new(store, id, epoch, title, created_at);
-	log->dirty = true;
+	log->dirty = log->has_new_files = true;
 	r = session_log_fd(log);
 	if (r >= 0) {
 		r = metadata_write(log, false);
@@ -253,14 +276,8 @@ struct removal {
 
 static void removal_work(uv_work_t *work)
 {
-	static const char *const files[] = {"events.jsonl", "metadata.json", "metadata.json.new"};
 	struct removal *removal = work->data;
-	char path[360];
-	for (size_t i = 0; i < 3; i++) {
-		snprintf(path, sizeof(path), "%s/%s", removal->path, files[i]);
-		disk->unlinkat(removal->dir_fd, path, 0);
-	}
-	disk->unlinkat(removal->dir_fd, removal->path, AT_REMOVEDIR);
+	remove_folder(removal->dir_fd, removal->path);
 	close(removal->dir_fd);
 }
 

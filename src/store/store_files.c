@@ -160,79 +160,25 @@ uint64_t store_files_size(int dir_fd, const char *path)
 
 /* --- metadata.json --- */
 
-static const char *take_number(const json_t *json, const char *name, uint64_t *ret)
-{
-	const json_t *value = json_object_get(json, name);
-	if (!json_is_integer(value) || json_integer_value(value) < 0) {
-		return "first_seq, max_seq, log_size, created_at or updated_at is not a number";
-	}
-	*ret = (uint64_t)json_integer_value(value);
-	return NULL;
-}
-
-static const char *take_epoch(const json_t *json, uint64_t *ret)
-{
-	const char *text = json_string_value(json_object_get(json, "epoch"));
-	if (!text || strlen(text) != 16 || strspn(text, "0123456789abcdef") != 16) {
-		return "the epoch is not 16 hex digits";
-	}
-	*ret = strtoull(text, NULL, 16);
-	return NULL;
-}
-
-/** Returns what is wrong with it, or NULL. */
-static const char *take_metadata(const json_t *json, const char *id, struct store_metadata *ret)
-{
-	const char *named = json_string_value(json_object_get(json, "id"));
-	const char *title = json_string_value(json_object_get(json, "title"));
-	uint64_t time;
-	if (!json) {
-		return "it is not JSON";
-	}
-	if (!named || strcmp(named, id) != 0) {
-		return "its id is not the folder's name";
-	}
-	if (!title) {
-		return "the title is not a text";
-	}
-	const char *why = take_epoch(json, &ret->epoch);
-	why = why ? why : take_number(json, "first_seq", &ret->first_seq);
-	why = why ? why : take_number(json, "max_seq", &ret->max_seq);
-	why = why ? why : take_number(json, "log_size", &ret->log_size);
-	why = why ? why : take_number(json, "created_at", &time);
-	why = why ? why : take_number(json, "updated_at", &time);
-	if (!why && (!ret->first_seq || ret->max_seq + 1 < ret->first_seq)) {
-		why = "max_seq is before first_seq";
-	}
-	if (!why) {
-		ret->title = xstrdup(title);
-	}
-	return why;
-}
-
 int store_files_read_metadata(const struct store_files *files, const char *id,
 	struct store_metadata *ret, const char **ret_why)
 {
-	char path[192];
+	struct metadata meta;
 	*ret = (struct store_metadata){0};
-	*ret_why = NULL;
-	bool is_valid = session_path(id, "metadata.json", path);
-	int fd = is_valid ? disk->openat(files->sessions_fd, path, O_RDONLY | O_CLOEXEC, 0) : -1;
-	if (fd < 0) {
-		int r = is_valid ? -errno : -ENOENT;
-		*ret_why = strerror(-r);
-		return r;
+	*ret_why = "no session can have this name";
+	int r = session_id_is_valid(id, strlen(id))
+			? metadata_read(files->sessions_fd, id, &meta, ret_why)
+			: -ENOENT;
+	if (r == 0) {
+		*ret = (struct store_metadata){.epoch = meta.epoch,
+			.first_seq = meta.first_seq,
+			.max_seq = meta.max_seq,
+			.log_size = meta.log_size,
+			.keys_size = meta.keys_size,
+			.title = xstrdup(meta.title)};
+		metadata_finish(&meta);
 	}
-	struct buffer bytes = {0};
-	while (store_read_more(fd, &bytes) > 0) {
-	}
-	close(fd);
-	json_t *json = json_loadb(bytes.data, bytes.len, JSON_REJECT_DUPLICATES, NULL);
-	*ret_why = json && !metadata_seal_is_good(&bytes, json) ? "its checksum does not fit"
-								: take_metadata(json, id, ret);
-	buffer_finish(&bytes);
-	json_decref(json);
-	return *ret_why ? -EBADMSG : 0;
+	return r;
 }
 
 void store_metadata_finish(struct store_metadata *metadata)

@@ -6,6 +6,7 @@
 #include "holdfast/disk.h"
 #include "holdfast/hash.h"
 #include "holdfast/list.h"
+#include "holdfast/pool.h"
 #include "holdfast/store.h"
 
 #define JOURNAL_MAGIC       "HFJRNL2\n"
@@ -50,6 +51,31 @@ struct journal {
 	uv_work_t work;
 };
 
+/** What is written of events.index, and what is not yet. */
+enum index_state {
+	INDEX_UNSEEN, /* the file has not been looked at */
+	INDEX_GOOD, /* it has `count` entries */
+	INDEX_LOST, /* there is none to go on with: the next cold read makes it again */
+	INDEX_BUILDING, /* that is under way */
+};
+
+struct log_index {
+	enum index_state state;
+	bool is_unsynced;
+	bool was_built; /* made again from the log in this life */
+	uint64_t count; /* entries in the file */
+	struct buffer fresh; /* those behind them */
+};
+
+/** Names: keys.jsonl. */
+struct log_keys {
+	bool is_seen; /* the file has been looked at: it is `size` bytes long */
+	bool is_unsynced;
+	uint64_t size; /* bytes of the file that count */
+	struct buffer unwritten; /* lines behind them */
+	struct hash *by_name; /* all of them; NULL: not loaded */
+};
+
 struct session_log {
 	struct store *store;
 	struct list link; /* store.logs */
@@ -61,33 +87,51 @@ struct session_log {
 	int64_t created_at;
 	int64_t updated_at;
 	int fd;
+	bool rewind; /* see recover_rewind() */
+	bool dirty; /* changed since its last checkpoint */
+	bool has_new_files; /* since then: its folder has to be synced, too */
 
-	/* The index: where each event's line starts. offsets[i] is of seq first_seq + i. */
 	uint64_t first_seq;
-	uint64_t *offsets;
-	size_t count;
-	size_t capacity;
-	uint64_t size; /* of the log, with what is unwritten */
+	uint64_t last_seq;
+	uint64_t size; /* with what is unwritten */
 	struct buffer unwritten; /* lines that are not in the file yet */
+	struct log_tail tail;
+	struct log_index index;
+	struct log_keys keys;
+	struct list waiting; /* struct log_read: for the index */
 
-	/* The hot tail: the newest events, hot[i] is of seq last - hot_count + 1 + i (a ring). */
+	/* The hot tail: the newest events, up to last_seq (a ring). */
 	struct event **hot;
 	size_t hot_capacity;
 	size_t hot_head;
 	size_t hot_count;
 	size_t hot_size; /* bytes of JSON */
+	uint64_t hot_offset; /* where the line of its first event starts */
 
-	bool rewind; /* see recover_rewind() */
-	bool dirty; /* changed since its last checkpoint */
-	bool is_placed; /* the names of its files are on disk */
 	uint64_t certain_size; /* bytes of the file that are on disk */
 	/*
 	 * What stands behind them may be in memory only though no sync would write it: one has
 	 * failed, in this run of the server or in the last one.
 	 */
 	bool is_suspect;
+	uint64_t digest; /* of its id; of store.logs_by_id */
+	struct session_log *next_in_chain;
 	struct list wanted_link; /* store.wanted: a checkpoint of its own is due */
 	uint64_t round; /* the last round of checkpoints that it was in */
+
+	/* Strings, as far as they fit: id and title, and at rest those of the tail. */
+	size_t room_used;
+	size_t room_names; /* bytes of id and title */
+	char room[160];
+};
+
+/** Logs by their names. */
+struct log_table {
+	struct session_log **chains; /* a power of two of them */
+	size_t chain_count;
+	size_t count;
+	uint64_t seed;
+	struct pool pool; /* struct session_log */
 };
 
 struct store {
@@ -101,7 +145,7 @@ struct store {
 	int lock_fd;
 	struct journal journal;
 	struct list logs;
-	struct hash *by_id; /* struct session_log */
+	struct log_table by_id;
 	struct list open_logs;
 	size_t open_count;
 	/* Checkpoints: one portion is under way at a time. */
@@ -166,14 +210,111 @@ enum journal_found journal_reader_next(
 /** The XXH3_64 that guards what is in a segment. */
 uint64_t journal_checksum(const char *bytes, size_t len);
 
+/* disk_io.c */
+/** Reads all of it; -EBADMSG if the file ends before. */
+int disk_read_at(int fd, uint64_t offset, void *bytes, size_t len);
+int disk_write_all(int fd, const void *bytes, size_t len);
+/**
+ * The same at the end of a file of this size; when it fails the file is cut back, if that works.
+ */
+int disk_append(int fd, uint64_t size, const void *bytes, size_t len);
+
 /* session_log.c */
 struct session_log *session_log_new(
 	struct store *store, const char *id, uint64_t epoch, const char *title, int64_t created_at);
 void session_log_free(struct session_log *log);
+/** The log of this name and epoch, if it is still there. */
+struct session_log *session_log_of(struct store *store, const char *id, uint64_t epoch);
 /** The file, opened if need be; a negative errno if that fails. */
 int session_log_fd(struct session_log *log);
-/** Notes that the next event's line begins at the log's end and is `len` bytes long. */
-void session_log_index_add(struct session_log *log, size_t len);
+/** Opens its folder; the caller closes it. */
+int session_log_dir(const struct session_log *log);
+/** The next event stands at the log's end, in a line of `len` bytes: everything but the line. */
+void session_log_count(struct session_log *log, const struct event_view *view, size_t len);
+/** The first seq of the hot tail; last + 1 if it is empty. */
+uint64_t session_log_hot_first(const struct session_log *log);
+/** The last seq whose line is in the file as a whole, and where it ends. */
+uint64_t session_log_last_written(const struct session_log *log, uint64_t *ret_end);
+/** Adds what is behind that to an index that has just been begun. */
+void session_log_index_unwritten(struct session_log *log);
+
+/* log_table.c */
+void log_table_init(struct log_table *table);
+/** No log may be left. */
+void log_table_finish(struct log_table *table);
+struct session_log *log_table_get(const struct log_table *table, const char *id, size_t len);
+void log_table_put(struct log_table *table, struct session_log *log);
+void log_table_remove(struct log_table *table, struct session_log *log);
+/** A copy of a string that lives as long as the log, inside it if there is room. */
+char *log_text_copy(struct session_log *log, const char *text);
+void log_text_free(struct session_log *log, char *text);
+/** The tail's strings go inside, as far as they fit, until log_tail_unpack(). */
+void log_tail_pack(struct session_log *log);
+void log_tail_unpack(struct session_log *log);
+
+/* log_scan.c */
+/** A line, `len` bytes with its newline; view is NULL if it is not whole. Not 0: that is enough. */
+typedef int (*log_scan_line)(void *arg, const struct event_view *view, uint64_t offset, size_t len);
+/** Shows the lines between two offsets, up to the last newline. Any thread. */
+int log_scan(int fd, uint64_t from, uint64_t to, log_scan_line see, void *arg);
+/** Whether a line ends at `size` and is that of this event; else -EBADMSG. */
+int log_check_last(int fd, uint64_t size, uint64_t seq);
+
+/* log_index.c */
+void log_index_add(struct session_log *log, uint64_t offset);
+int log_index_flush(struct session_log *log);
+int log_index_flush_if_full(struct session_log *log);
+/** Opens the file; -ESTALE if it cannot be used. */
+int log_index_open(struct session_log *log);
+/** Begins to make it again; log_reads_resume() follows. */
+int log_index_build(struct session_log *log);
+/** The first seq whose entry is in memory, and the entries from there on. */
+uint64_t log_index_first_fresh(const struct session_log *log);
+uint64_t log_index_fresh_at(const struct session_log *log, uint64_t seq);
+/** Reads entries from an open index. Any thread. */
+int log_index_read(int fd, uint64_t first_seq, uint64_t from, uint64_t *offsets, size_t count);
+
+/* log_read.c */
+/** Reads that waited for the index go on, or fail. */
+void log_reads_resume(struct session_log *log, int status);
+
+/* log_keys.c */
+void log_keys_add(struct session_log *log, enum log_key_kind kind, const char *key, const char *by,
+	uint64_t seq);
+int log_keys_flush(struct session_log *log);
+void log_keys_finish(struct log_keys *keys);
+/** Forgets the names; they are read again when one is looked up. */
+void log_keys_rest(struct log_keys *keys);
+
+/* log_tail.c */
+void log_tail_see(struct log_tail *tail, const struct event_view *view);
+/** Whether log_tail_see() and log_note_key() look at the data of such events. */
+bool log_tail_needs_data(enum event_type type);
+void log_tail_finish(struct log_tail *tail);
+/** If the event is one that is found by name, adds its key. */
+void log_note_key(struct session_log *log, const struct event_view *view);
+
+/* metadata.c */
+#define METADATA_MAX (256 * LIMIT_MIB)
+struct metadata {
+	uint64_t epoch;
+	uint64_t first_seq;
+	uint64_t max_seq;
+	uint64_t log_size;
+	uint64_t keys_size;
+	int64_t created_at;
+	int64_t updated_at;
+	char *title;
+	struct log_tail tail;
+};
+/**
+ * Reads a session's metadata.json. -ENOENT if there is none, -EBADMSG if it is damaged, other
+ * errors if that is not known; *ret_why (static text) says more.
+ */
+int metadata_read(int sessions_fd, const char *id, struct metadata *meta, const char **ret_why);
+void metadata_finish(struct metadata *meta);
+/** As the log is now. */
+void metadata_append(const struct session_log *log, struct buffer *out);
 
 /* checkpoint.c */
 /** Checkpoints all logs that have changed, and then drops the segments before `segment`. */
@@ -188,35 +329,22 @@ void checkpoint_drop_before(struct store *store, uint64_t segment);
 /** Writes metadata.json of a log into its folder (not synced). */
 int metadata_write(struct session_log *log, bool sync);
 
-/* The end of metadata.json: the checksum of all that stands before it, as in a line of a log. */
-#define METADATA_CHECK_FORMAT ",\"xxh\":\"%016llx\"}\n"
-#define METADATA_CHECK_LEN    27
-
-/* metadata.c */
-struct metadata {
-	uint64_t epoch;
-	uint64_t first_seq;
-	uint64_t max_seq;
-	int64_t created_at;
-	char *title;
-};
-/**
- * Reads a session's metadata.json. -ENOENT if there is none, -EBADMSG if it is damaged, other
- * errors if that is not known.
- */
-int metadata_read(struct store *store, const char *id, struct metadata *meta);
-struct json_t;
-/** Whether the file's checksum fits its bytes; files of before there was one have none. */
-bool metadata_seal_is_good(const struct buffer *bytes, const struct json_t *json);
-/** The next bytes of a file, put behind what is in `bytes`; 0 at its end, a negative errno. */
-ssize_t store_read_more(int fd, struct buffer *bytes);
-
 /* rewrite.c */
 /**
  * Writes the lines of a log between two offsets once more, in their place. -EBADMSG if what is read
  * back are not the lines that were written. For the thread pool.
  */
 int log_rewrite(int dir_fd, uint64_t from, uint64_t to);
+
+/* recover_session.c */
+/**
+ * Makes a log of a session's folder, *ret_log. -EBADMSG, with *ret_why set, if the folder cannot be
+ * trusted; other errors if that is not known.
+ */
+int recover_session(struct store *store, const char *id, struct metadata *meta,
+	struct session_log **ret_log, const char **ret_why);
+/** Takes a session's files away, and its folder; returns whether that is gone. */
+bool remove_folder(int dir_fd, const char *name);
 
 /* recover.c */
 int recover(struct store *store, char **ret_why);

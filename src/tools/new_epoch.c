@@ -103,47 +103,51 @@ static void close_sessions(struct opened *opened)
 
 struct picked {
 	const char *only; /* NULL: all */
-	struct session **sessions;
+	char **ids;
 	size_t count;
 };
 
-static void pick(struct session *session, void *arg)
+static void pick(const struct session_object *object, void *arg)
 {
 	struct picked *picked = arg;
-	if (picked->only && strcmp(picked->only, session_id(session)) != 0) {
+	if (picked->only && strcmp(picked->only, object->id) != 0) {
 		return;
 	}
-	picked->sessions =
-		xrealloc(picked->sessions, (picked->count + 1) * sizeof(struct session *));
-	picked->sessions[picked->count++] = session;
+	picked->ids = xrealloc(picked->ids, (picked->count + 1) * sizeof(*picked->ids));
+	picked->ids[picked->count++] = xstrdup(object->id);
 }
 
 static int compare_ids(const void *a, const void *b)
 {
-	return strcmp(
-		session_id(*(struct session *const *)a), session_id(*(struct session *const *)b));
+	return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-static int change_all(const struct picked *picked)
+static int change_one(struct session_table *sessions, const char *id)
+{
+	uint64_t old;
+	uint64_t fresh;
+	struct session *session = session_table_get(sessions, id, strlen(id));
+	int r = session ? session_change_epoch(session, &old, &fresh) : -ENOENT;
+	if (r == 0) {
+		printf("%s %016" PRIx64 " %016" PRIx64 "\n", id, old, fresh);
+	} else {
+		diag(DIAG_ERROR,
+			"session %s keeps its epoch: %s. Those above have new ones; run this again "
+			"when it can be written",
+			id, strerror(-r));
+	}
+	return r;
+}
+
+static int change_all(struct session_table *sessions, const struct picked *picked)
 {
 	struct progress progress;
 	int r = 0;
 	progress_begin(&progress, "sessions", picked->count);
 	for (size_t i = 0; i < picked->count && r == 0; i++) {
-		uint64_t old;
-		uint64_t fresh;
-		const char *id = session_id(picked->sessions[i]);
-		r = session_change_epoch(picked->sessions[i], &old, &fresh);
 		progress_hide(&progress);
-		if (r == 0) {
-			printf("%s %016" PRIx64 " %016" PRIx64 "\n", id, old, fresh);
-			progress_add(&progress, 1);
-		} else {
-			diag(DIAG_ERROR,
-				"session %s keeps its epoch: %s. Those above have new ones; run "
-				"this again when it can be written",
-				id, strerror(-r));
-		}
+		r = change_one(sessions, picked->ids[i]);
+		progress_add(&progress, 1);
 	}
 	progress_end(&progress);
 	return r;
@@ -152,16 +156,19 @@ static int change_all(const struct picked *picked)
 static int change(struct session_table *sessions, const char *only)
 {
 	struct picked picked = {.only = only};
-	session_table_each(sessions, pick, &picked);
+	session_table_each_object(sessions, pick, &picked);
 	if (only && !picked.count) {
 		diag(DIAG_ERROR, "there is no session %s", only);
 		return -ENOENT;
 	}
 	if (picked.count) {
-		qsort(picked.sessions, picked.count, sizeof(struct session *), compare_ids);
+		qsort(picked.ids, picked.count, sizeof(*picked.ids), compare_ids);
 	}
-	int r = change_all(&picked);
-	free(picked.sessions);
+	int r = change_all(sessions, &picked);
+	while (picked.count) {
+		free(picked.ids[--picked.count]);
+	}
+	free(picked.ids);
 	return r;
 }
 

@@ -1,6 +1,7 @@
 #include "holdfast/event.h"
 
 #include "holdfast/markdown_html.h"
+#include "holdfast/sealed_line.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -8,14 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#define XXH_INLINE_ALL
-#include <xxhash.h>
-
-/* `,"xxh":"0123456789abcdef"}` */
-#define CHECK_PREFIX     ",\"xxh\":\""
-#define CHECK_PREFIX_LEN (sizeof(CHECK_PREFIX) - 1)
-#define CHECK_LEN        (CHECK_PREFIX_LEN + 16 + 2)
 
 static const char *const type_names[] = {
 	[EVENT_USER_PROMPT] = "user_prompt",
@@ -85,6 +78,7 @@ static struct event *event_wrap(const struct event_view *view, struct buffer *js
 	event->refs = 1;
 	event->seq = view->seq;
 	event->type = view->type;
+	event->turn = view->turn;
 	event->json[FORMAT_MARKDOWN] = json->data;
 	event->json_len[FORMAT_MARKDOWN] = json->len;
 	return event;
@@ -163,11 +157,16 @@ const char *event_json(struct event *event, enum event_format format, size_t *re
 
 void event_append_line(const struct event *event, struct buffer *out)
 {
-	size_t body = event->json_len[FORMAT_MARKDOWN] - 1; /* all but the closing brace */
-	buffer_reserve(out, body + CHECK_LEN + 1);
-	buffer_append(out, event->json[FORMAT_MARKDOWN], body);
-	buffer_printf(out, CHECK_PREFIX "%016llx\"}\n",
-		(unsigned long long)XXH3_64bits(event->json[FORMAT_MARKDOWN], body));
+	size_t start = out->len;
+	buffer_reserve(out, event_line_len(event));
+	buffer_append(out, event->json[FORMAT_MARKDOWN],
+		event->json_len[FORMAT_MARKDOWN] - 1); /* all but the closing brace */
+	sealed_line_end(out, start);
+}
+
+size_t event_line_len(const struct event *event)
+{
+	return event->json_len[FORMAT_MARKDOWN] - 1 + SEAL_LEN + 1;
 }
 
 /** Steps over `text`, if it is next. */
@@ -226,29 +225,34 @@ static int parse_head(const char **at, const char *end, struct event_view *view)
 	return take(at, end, ",\"data\":") ? 0 : -EBADMSG;
 }
 
-int event_parse_line(const char *line, size_t len, struct event_view *ret_view)
+/** Finds the parts of an object without its closing brace. */
+static int parse_object(const char *object, size_t len, struct event_view *ret_view)
 {
-	if (len <= CHECK_LEN || memcmp(line + len - 2, "\"}", 2) != 0) {
-		return -EBADMSG;
-	}
-	size_t body = len - CHECK_LEN;
-	char want[CHECK_LEN + 1];
-	snprintf(want, sizeof(want), CHECK_PREFIX "%016llx\"}",
-		(unsigned long long)XXH3_64bits(line, body));
-	if (memcmp(line + body, want, CHECK_LEN) != 0) {
-		return -EBADMSG;
-	}
 	struct event_view view = {0};
-	const char *at = line;
-	int r = parse_head(&at, line + body, &view);
+	const char *at = object;
+	int r = parse_head(&at, object + len, &view);
 	if (r < 0) {
 		return r;
 	}
 	view.data = at;
-	view.data_len = (size_t)(line + body - at);
+	view.data_len = (size_t)(object + len - at);
 	view.type = event_type_of(view.type_name, view.type_len);
 	*ret_view = view;
 	return 0;
+}
+
+int event_parse_line(const char *line, size_t len, struct event_view *ret_view)
+{
+	size_t body;
+	return sealed_line_check(line, len, &body) ? parse_object(line, body, ret_view) : -EBADMSG;
+}
+
+void event_get_view(const struct event *event, struct event_view *ret_view)
+{
+	int r = parse_object(
+		event->json[FORMAT_MARKDOWN], event->json_len[FORMAT_MARKDOWN] - 1, ret_view);
+	assert(r == 0); /* our own writing */
+	(void)r;
 }
 
 int event_from_line(const char *line, size_t len, struct event **ret_event)
@@ -259,7 +263,7 @@ int event_from_line(const char *line, size_t len, struct event **ret_event)
 		return r;
 	}
 	struct buffer json = {0};
-	buffer_append(&json, line, len - CHECK_LEN);
+	buffer_append(&json, line, len - SEAL_LEN);
 	buffer_append_char(&json, '}');
 	*ret_event = event_wrap(&view, &json);
 	return 0;

@@ -142,8 +142,14 @@ static void pull_lines(struct life *life)
 	struct event *events[64];
 	size_t count;
 	do {
-		count = session_log_get_hot(
-			life->session->log, life->line_count + 1, 64, 1 << 20, events);
+		struct session_log *log = life->session->log;
+		uint64_t last = session_log_last_seq(log);
+		uint64_t from = life->line_count + 1;
+		count = session_log_get_hot(log,
+			&(struct log_page){.from = from,
+				.to = last < from + 63 ? last : from + 63,
+				.max_bytes = 1 << 20},
+			events);
 		for (size_t i = 0; i < count; i++) {
 			add_line(life, events[i]);
 			event_unref(events[i]);

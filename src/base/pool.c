@@ -1,0 +1,60 @@
+#include "holdfast/pool.h"
+
+#include "holdfast/buffer.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Large enough to stand outside of malloc's heap. */
+#define PIECE_SIZE ((size_t)256 * 1024)
+
+/* The first words of a piece, and of an object that is not in use. */
+struct chain {
+	void *next;
+	max_align_t objects[];
+};
+
+void pool_init(struct pool *pool, size_t size)
+{
+	size_t align = _Alignof(max_align_t);
+	*pool = (struct pool){.size = (size + align - 1) / align * align};
+}
+
+void pool_finish(struct pool *pool)
+{
+	for (struct chain *piece = pool->pieces; piece;) {
+		struct chain *next = piece->next;
+		free(piece);
+		piece = next;
+	}
+	*pool = (struct pool){.size = pool->size};
+}
+
+static void add_piece(struct pool *pool)
+{
+	struct chain *piece = xmalloc(PIECE_SIZE);
+	char *at = (char *)piece->objects;
+	size_t count = (PIECE_SIZE - offsetof(struct chain, objects)) / pool->size;
+	piece->next = pool->pieces;
+	pool->pieces = piece;
+	for (size_t i = count; i-- > 0;) {
+		pool_give(pool, at + i * pool->size);
+	}
+}
+
+void *pool_take(struct pool *pool)
+{
+	if (!pool->free) {
+		add_piece(pool);
+	}
+	struct chain *object = pool->free;
+	pool->free = object->next;
+	return memset(object, 0, pool->size);
+}
+
+void pool_give(struct pool *pool, void *object)
+{
+	struct chain *link = object;
+	link->next = pool->free;
+	pool->free = link;
+}

@@ -1,0 +1,319 @@
+/*
+ * events.index: where the line of each event starts, so that any seq is found with one read. It
+ * follows the log and is never trusted: what is read by it is checked, and if that does not fit,
+ * the index is made again from the log, on the thread pool, and the read is tried once more.
+ */
+#include "store_internal.h"
+
+#include "holdfast/diag.h"
+#include "holdfast/pack.h"
+
+#include <assert.h>
+#include <endian.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define MAGIC       "HFINDX1\n"
+#define HEADER_SIZE 32
+#define ENTRY_SIZE  8
+
+/* Entries gather in memory up to this many bytes, so that few events are no write of their own. */
+#define FRESH_MAX 4096
+
+static uint64_t file_size(uint64_t count)
+{
+	return count ? HEADER_SIZE + count * ENTRY_SIZE : 0;
+}
+
+static void append_header(struct buffer *out, uint64_t epoch, uint64_t first_seq)
+{
+	size_t start = out->len;
+	buffer_append(out, MAGIC, 8);
+	pack_le(out, epoch, 8);
+	pack_le(out, first_seq, 8);
+	pack_le(out, journal_checksum(out->data + start, out->len - start), 8);
+}
+
+/** It cannot be gone on with: the next cold read makes it again. */
+static void lose(struct log_index *index)
+{
+	index->state = INDEX_LOST;
+	index->count = 0;
+	buffer_finish(&index->fresh);
+}
+
+/** Looks at the file for the first time: what is too long is cut off. -ESTALE: it does not fit. */
+static int look_at_file(struct session_log *log, int fd)
+{
+	struct log_index *index = &log->index;
+	uint64_t want = file_size(index->count);
+	struct stat st;
+	if (fstat(fd, &st) < 0) {
+		return -errno;
+	}
+	if ((uint64_t)st.st_size < want) {
+		return -ESTALE;
+	}
+	if ((uint64_t)st.st_size > want && disk->ftruncate(fd, (off_t)want) < 0) {
+		return -errno;
+	}
+	if (want) {
+		char header[HEADER_SIZE];
+		struct buffer good = {0};
+		append_header(&good, log->epoch, log->first_seq);
+		int r = disk_read_at(fd, 0, header, sizeof(header));
+		bool same = r == 0 && memcmp(header, good.data, sizeof(header)) == 0;
+		buffer_finish(&good);
+		if (!same) {
+			return r < 0 ? r : -ESTALE;
+		}
+	}
+	index->state = INDEX_GOOD;
+	return 0;
+}
+
+int log_index_open(struct session_log *log)
+{
+	struct log_index *index = &log->index;
+	char path[160];
+	snprintf(path, sizeof(path), "%s/events.index", log->id);
+	int flags = O_RDWR | O_APPEND | O_CLOEXEC | (index->count ? 0 : O_CREAT);
+	int fd = disk->openat(log->store->sessions_fd, path, flags, 0600);
+	if (fd < 0) {
+		return errno == ENOENT ? -ESTALE : -errno;
+	}
+	log->has_new_files = log->has_new_files || !index->count;
+	int r = index->state == INDEX_UNSEEN ? look_at_file(log, fd) : 0;
+	if (r < 0) {
+		close(fd);
+		return r;
+	}
+	return fd;
+}
+
+void log_index_add(struct session_log *log, uint64_t offset)
+{
+	if (log->index.state != INDEX_LOST) {
+		pack_le(&log->index.fresh, offset, ENTRY_SIZE);
+	}
+}
+
+int log_index_flush(struct session_log *log)
+{
+	struct log_index *index = &log->index;
+	if (!index->fresh.len || index->state == INDEX_BUILDING) {
+		return 0;
+	}
+	int fd = log_index_open(log);
+	int r = fd < 0 ? fd : 0;
+	if (r == 0) {
+		struct buffer bytes = {0};
+		if (!index->count) {
+			append_header(&bytes, log->epoch, log->first_seq);
+		}
+		buffer_append(&bytes, index->fresh.data, index->fresh.len);
+		r = disk_append(fd, file_size(index->count), bytes.data, bytes.len);
+		buffer_finish(&bytes);
+		close(fd);
+	}
+	if (r == 0) {
+		index->count += index->fresh.len / ENTRY_SIZE;
+		index->is_unsynced = true;
+		buffer_finish(&index->fresh);
+	} else if (r == -ESTALE) {
+		lose(index);
+		r = 0;
+	} else if (index->state == INDEX_GOOD) {
+		index->state = INDEX_UNSEEN; /* part of it may stand there */
+	}
+	return r;
+}
+
+int log_index_flush_if_full(struct session_log *log)
+{
+	return log->index.fresh.len >= FRESH_MAX ? log_index_flush(log) : 0;
+}
+
+uint64_t log_index_first_fresh(const struct session_log *log)
+{
+	return log->first_seq + log->index.count;
+}
+
+uint64_t log_index_fresh_at(const struct session_log *log, uint64_t seq)
+{
+	size_t at = (size_t)(seq - log_index_first_fresh(log)) * ENTRY_SIZE;
+	assert(at + ENTRY_SIZE <= log->index.fresh.len);
+	struct unpack in = {.bytes = log->index.fresh.data + at, .len = ENTRY_SIZE};
+	return unpack_le(&in, ENTRY_SIZE);
+}
+
+int log_index_read(int fd, uint64_t first_seq, uint64_t from, uint64_t *offsets, size_t count)
+{
+	int r = disk_read_at(
+		fd, file_size(from - first_seq + 1) - ENTRY_SIZE, offsets, count * ENTRY_SIZE);
+	for (size_t i = 0; i < count; i++) {
+		offsets[i] = le64toh(offsets[i]);
+	}
+	return r == -EBADMSG ? -ESTALE : r;
+}
+
+/* --- making it again --- */
+
+struct build {
+	uv_work_t work;
+	struct store *store;
+	char *id;
+	uint64_t epoch;
+	uint64_t first_seq;
+	uint64_t last_seq; /* of the lines in the file */
+	uint64_t end; /* and their size */
+	int fd; /* a duplicate of the log's */
+	int dir_fd; /* the session's folder */
+	int status;
+	struct buffer entries;
+	uint64_t next_seq;
+	uint64_t bad; /* where lines begin that cannot be read, in front of the next; UINT64_MAX:
+			 none */
+	uint64_t damaged; /* where the first of them began */
+	uint64_t damaged_seq; /* the event that should be there; 0: none is damaged */
+};
+
+/** Gives events that cannot be found the place where they should be. */
+static void skip_to(struct build *build, uint64_t seq, uint64_t offset)
+{
+	uint64_t at = build->bad == UINT64_MAX ? offset : build->bad;
+	if (build->next_seq < seq && !build->damaged_seq) {
+		build->damaged = at;
+		build->damaged_seq = build->next_seq;
+	}
+	for (; build->next_seq < seq; build->next_seq++) {
+		pack_le(&build->entries, at, ENTRY_SIZE);
+	}
+}
+
+/** A line that cannot be read costs its own events; those behind it are found by their seq. */
+static int build_line(void *arg, const struct event_view *view, uint64_t offset, size_t len)
+{
+	struct build *build = arg;
+	if (view && view->seq >= build->next_seq && view->seq <= build->last_seq) {
+		skip_to(build, view->seq, offset);
+		pack_le(&build->entries, offset, ENTRY_SIZE);
+		build->next_seq++;
+		build->bad = UINT64_MAX;
+	} else if (build->bad == UINT64_MAX) {
+		build->bad = offset;
+	}
+	return 0;
+}
+
+static int write_file(const struct build *build)
+{
+	static const char fresh[] = "events.index.new";
+	int flags = O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC;
+	int fd = disk->openat(build->dir_fd, fresh, flags, 0600);
+	if (fd < 0) {
+		return -errno;
+	}
+	int r = disk_write_all(fd, build->entries.data, build->entries.len);
+	if (r == 0 && disk->fdatasync(fd) < 0) {
+		r = -errno;
+	}
+	close(fd);
+	if (r == 0 && disk->renameat(build->dir_fd, fresh, build->dir_fd, "events.index") < 0) {
+		r = -errno;
+	}
+	return r;
+}
+
+static void build_work(uv_work_t *work)
+{
+	struct build *build = work->data;
+	append_header(&build->entries, build->epoch, build->first_seq);
+	build->status = log_scan(build->fd, 0, build->end, build_line, build);
+	skip_to(build, build->last_seq + 1, build->end);
+	if (build->status == 0) {
+		build->status = write_file(build);
+	}
+}
+
+static void report(const struct build *build)
+{
+	if (build->status < 0) {
+		diag(DIAG_WARN, "session %s: its index cannot be made again: %s", build->id,
+			strerror(-build->status));
+	} else if (build->damaged_seq) {
+		diag(DIAG_ERROR,
+			"session %s: its log is damaged at byte %llu, where event %llu should be; "
+			"what can be read of it is served, the rest is refused; restore it from a "
+			"copy",
+			build->id, (unsigned long long)build->damaged,
+			(unsigned long long)build->damaged_seq);
+	} else {
+		diag(DIAG_INFO, "session %s: its index has been made again from its log",
+			build->id);
+	}
+}
+
+static void build_done(uv_work_t *work, int status)
+{
+	struct build *build = work->data;
+	struct session_log *log = session_log_of(build->store, build->id, build->epoch);
+	build->store->jobs--;
+	report(build);
+	if (log && build->status == 0) {
+		log->index.state = INDEX_GOOD;
+		log->index.count = build->last_seq - build->first_seq + 1;
+		log->index.is_unsynced = false;
+		log->has_new_files = true;
+	} else if (log) {
+		lose(&log->index);
+	}
+	if (log) {
+		log_reads_resume(log, build->status);
+	}
+	close(build->fd);
+	close(build->dir_fd);
+	buffer_finish(&build->entries);
+	free(build->id);
+	free(build);
+}
+
+int log_index_build(struct session_log *log)
+{
+	struct log_index *index = &log->index;
+	if (index->state == INDEX_BUILDING) {
+		return 0;
+	}
+	int fd = session_log_fd(log);
+	int dir_fd = fd < 0 ? fd : session_log_dir(log);
+	int copy = dir_fd < 0 ? -1 : dup(fd);
+	if (copy < 0) {
+		int r = dir_fd < 0 ? dir_fd : -errno;
+		close(dir_fd);
+		return r;
+	}
+	struct build *build = xcalloc(1, sizeof(*build));
+	*build = (struct build){.store = log->store,
+		.id = xstrdup(log->id),
+		.epoch = log->epoch,
+		.first_seq = log->first_seq,
+		.next_seq = log->first_seq,
+		.fd = copy,
+		.dir_fd = dir_fd,
+		.bad = UINT64_MAX};
+	build->work.data = build;
+	build->last_seq = session_log_last_written(log, &build->end);
+	lose(index);
+	index->state = INDEX_BUILDING;
+	session_log_index_unwritten(log);
+	index->was_built = true;
+	log->store->jobs++;
+	int r = uv_queue_work(log->store->loop, &build->work, build_work, build_done);
+	assert(r == 0);
+	return 0;
+}

@@ -1,0 +1,327 @@
+/*
+ * Reads of pages that are not in memory: the index gives the place, the lines are read and checked,
+ * all on the thread pool. The part of a page that is in memory is taken from there.
+ */
+#include "store_internal.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+struct log_read {
+	uv_work_t work;
+	struct list link; /* session_log.waiting, while the index is made again */
+	struct store *store;
+	char *id;
+	uint64_t epoch;
+	struct log_page page;
+	log_read_done done; /* NULL once cancelled */
+	void *arg;
+
+	/* The part that is read. */
+	int fd; /* a duplicate: the log may be closed or removed meanwhile */
+	int index_fd; /* -1: nothing has to be read from the index */
+	uint64_t first_seq; /* of the log */
+	uint64_t log_size;
+	size_t count; /* events */
+	uint64_t *offsets; /* where they start, and where the last of them ends */
+	size_t indexed; /* how many of the offsets are in the index file */
+	size_t max_bytes;
+	int status;
+	bool is_second; /* the index was made again since the first try */
+
+	struct event **events; /* what was read, and then what was in memory */
+	size_t got;
+	struct event **hot;
+	size_t hot_count;
+};
+
+/* --- on the thread pool --- */
+
+/** Chooses what fits: of the events from *first on, *count are left. */
+static int choose_range(const struct log_read *read, size_t *first, size_t *count)
+{
+	const uint64_t *at = read->offsets;
+	size_t n = read->count;
+	for (size_t i = 0; i < n; i++) {
+		if (at[i] >= at[i + 1]) {
+			return -ESTALE;
+		}
+	}
+	if (at[n] > read->log_size) {
+		return -ESTALE;
+	}
+	*first = 0;
+	*count = n;
+	size_t least = read->hot_count ? 0 : 1;
+	if (read->page.is_fixed_at_end) {
+		while (*count > least && at[n] - at[*first] > read->max_bytes) {
+			(*first)++;
+			(*count)--;
+		}
+	} else {
+		while (*count > 1 && at[*count] - at[0] > read->max_bytes) {
+			(*count)--;
+		}
+	}
+	return 0;
+}
+
+/** Every line is checked again, and its seq must be the one asked for. */
+static int parse_lines(struct log_read *read, const char *bytes, size_t first, size_t count)
+{
+	const uint64_t *at = read->offsets + first;
+	for (size_t i = 0; i < count; i++) {
+		const char *line = bytes + (at[i] - at[0]);
+		size_t len = (size_t)(at[i + 1] - at[i]) - 1;
+		struct event *event;
+		if (line[len] != '\n' || event_from_line(line, len, &event) < 0) {
+			return -ESTALE;
+		}
+		read->events[read->got++] = event;
+		if (event->seq != read->page.from + first + i) {
+			return -ESTALE;
+		}
+	}
+	return 0;
+}
+
+static int read_lines(struct log_read *read)
+{
+	size_t first;
+	size_t count;
+	int r = choose_range(read, &first, &count);
+	if (r < 0 || !count) {
+		return r;
+	}
+	size_t len = (size_t)(read->offsets[first + count] - read->offsets[first]);
+	char *bytes = malloc(len);
+	if (!bytes) {
+		return -ENOMEM;
+	}
+	r = disk_read_at(read->fd, read->offsets[first], bytes, len);
+	if (r == 0) {
+		r = parse_lines(read, bytes, first, count);
+	}
+	free(bytes);
+	return r == -EBADMSG ? -ESTALE : r;
+}
+
+static void drop_events(struct log_read *read)
+{
+	for (size_t i = 0; i < read->got; i++) {
+		event_unref(read->events[i]);
+	}
+	read->got = 0;
+}
+
+static void read_work(uv_work_t *work)
+{
+	struct log_read *read = work->data;
+	if (read->status == 0 && read->indexed) {
+		read->status = log_index_read(read->index_fd, read->first_seq, read->page.from,
+			read->offsets, read->indexed);
+	}
+	if (read->status == 0) {
+		read->status = read_lines(read);
+	}
+	if (read->fd >= 0) {
+		close(read->fd);
+	}
+	if (read->index_fd >= 0) {
+		close(read->index_fd);
+	}
+}
+
+/* --- its end --- */
+
+/** Behind the last event that was read, what was in memory goes on. */
+static void add_hot(struct log_read *read)
+{
+	size_t bytes = read->got ? (size_t)(read->offsets[read->got] - read->offsets[0]) : 0;
+	for (size_t i = 0; i < read->hot_count; i++) {
+		struct event *event = read->hot[i];
+		bytes += event->json_len[FORMAT_MARKDOWN];
+		if (!read->page.is_fixed_at_end &&
+			(read->got < read->count + i || bytes > read->page.max_bytes)) {
+			break;
+		}
+		read->events[read->got++] = event_ref(event);
+	}
+}
+
+static void finish(struct log_read *read)
+{
+	if (read->status == 0) {
+		add_hot(read);
+	} else {
+		drop_events(read);
+	}
+	if (read->done && read->status == 0) {
+		read->done(read->arg, 0, read->events, read->got);
+	} else if (read->done) {
+		read->done(read->arg, read->status, NULL, 0);
+	} else {
+		drop_events(read);
+	}
+	for (size_t i = 0; i < read->hot_count; i++) {
+		event_unref(read->hot[i]);
+	}
+	free(read->hot);
+	free(read->events);
+	free(read->offsets);
+	free(read->id);
+	free(read);
+}
+
+static void start(struct session_log *log, struct log_read *read);
+
+/** The index does not fit: it is made again, once in the life of a log, and the read goes on. */
+static void retry(struct log_read *read)
+{
+	struct session_log *log = session_log_of(read->store, read->id, read->epoch);
+	drop_events(read);
+	bool is_first = !read->is_second && log && read->done;
+	read->status = -EBADMSG;
+	if (is_first && log->index.was_built && log->index.state == INDEX_GOOD) {
+		is_first = false;
+	}
+	int r = is_first ? log_index_build(log) : 0;
+	if (!is_first || r < 0) {
+		read->status = r < 0 ? r : -EBADMSG;
+		finish(read);
+		return;
+	}
+	list_append(&log->waiting, &read->link);
+}
+
+static void read_done(uv_work_t *work, int status)
+{
+	struct log_read *read = work->data;
+	read->store->jobs--;
+	if (read->status == -ESTALE) {
+		retry(read);
+	} else {
+		finish(read);
+	}
+}
+
+/* --- its beginning --- */
+
+static void queue(struct log_read *read)
+{
+	read->work.data = read;
+	read->store->jobs++;
+	int r = uv_queue_work(read->store->loop, &read->work, read_work, read_done);
+	assert(r == 0);
+}
+
+/** Fills in the offsets that are in memory; the others stand in front of them. */
+static void take_offsets(struct session_log *log, struct log_read *read)
+{
+	uint64_t fresh = log_index_first_fresh(log);
+	read->indexed = 0;
+	read->log_size = log->size;
+	for (size_t i = 0; i <= read->count; i++) {
+		uint64_t seq = read->page.from + i;
+		if (seq == session_log_hot_first(log)) {
+			read->offsets[i] = log->hot_count ? log->hot_offset : log->size;
+		} else if (seq >= fresh) {
+			read->offsets[i] = log_index_fresh_at(log, seq);
+		} else {
+			read->indexed = i + 1;
+		}
+	}
+}
+
+static void start(struct session_log *log, struct log_read *read)
+{
+	int fd = session_log_fd(log);
+	read->fd = fd < 0 ? -1 : dup(fd);
+	read->index_fd = -1;
+	read->status = read->fd >= 0 ? 0 : fd < 0 ? fd : -errno;
+	if (read->status == 0 && log->index.state != INDEX_BUILDING) {
+		int index_fd = log->index.state == INDEX_LOST ? -ESTALE : log_index_open(log);
+		read->index_fd = index_fd;
+		read->status = index_fd < 0 ? index_fd : 0;
+	}
+	if (log->index.state == INDEX_BUILDING) {
+		close(read->fd);
+		list_append(&log->waiting, &read->link);
+		return;
+	}
+	if (read->status == 0) {
+		take_offsets(log, read);
+	}
+	/* What could not be opened shows as a failed read, in the callback. */
+	queue(read);
+}
+
+void log_reads_resume(struct session_log *log, int status)
+{
+	struct list due;
+	list_init(&due);
+	list_move_all(&due, &log->waiting);
+	while (!list_empty(&due)) {
+		struct log_read *read = list_entry(due.next, struct log_read, link);
+		list_remove(&read->link);
+		read->is_second = true;
+		read->status = status;
+		read->fd = read->index_fd = -1;
+		if (status == 0) {
+			start(log, read);
+		} else {
+			queue(read); /* it fails, but not in here */
+		}
+	}
+}
+
+/** Takes the part of the page that is in memory. */
+static void take_hot(struct session_log *log, struct log_read *read)
+{
+	uint64_t first = session_log_hot_first(log);
+	read->max_bytes = read->page.max_bytes;
+	if (!log->hot_count || first > read->page.to) {
+		return;
+	}
+	struct log_page part = {.from = first, .to = read->page.to, .max_bytes = SIZE_MAX};
+	read->hot = xcalloc((size_t)(part.to - part.from + 1), sizeof(struct event *));
+	read->hot_count = session_log_get_hot(log, &part, read->hot);
+	read->page.to = first - 1;
+	for (size_t i = 0; read->page.is_fixed_at_end && i < read->hot_count; i++) {
+		size_t len = read->hot[i]->json_len[FORMAT_MARKDOWN];
+		read->max_bytes = read->max_bytes > len ? read->max_bytes - len : 0;
+	}
+}
+
+struct log_read *session_log_read(
+	struct session_log *log, const struct log_page *page, log_read_done done, void *arg)
+{
+	if (page->from < log->first_seq || page->to > log->last_seq || page->from > page->to ||
+		page->from >= session_log_hot_first(log)) {
+		return NULL;
+	}
+	struct log_read *read = xcalloc(1, sizeof(*read));
+	read->store = log->store;
+	read->id = xstrdup(log->id);
+	read->epoch = log->epoch;
+	read->page = *page;
+	read->done = done;
+	read->arg = arg;
+	read->first_seq = log->first_seq;
+	list_init(&read->link);
+	take_hot(log, read);
+	read->count = (size_t)(read->page.to - read->page.from + 1);
+	read->offsets = xcalloc(read->count + 1, sizeof(*read->offsets));
+	read->events = xcalloc(read->count + read->hot_count, sizeof(struct event *));
+	start(log, read);
+	return read;
+}
+
+void log_read_cancel(struct log_read *read)
+{
+	read->done = NULL;
+}

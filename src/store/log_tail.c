@@ -1,0 +1,75 @@
+/* What a log's events say of the state of the session at its end, and of what is found by name. */
+#include "store_internal.h"
+
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+void log_tail_finish(struct log_tail *tail)
+{
+	free(tail->prompt_id);
+	free(tail->usage);
+}
+
+bool log_tail_needs_data(enum event_type type)
+{
+	return type == EVENT_USER_PROMPT || type == EVENT_PERMISSION_RESOLVED ||
+	       type == EVENT_USAGE;
+}
+
+static const char *text_of(const json_t *object, const char *name)
+{
+	const char *text = json_string_value(json_object_get(object, name));
+	return text ? text : "";
+}
+
+static void see_prompt(struct log_tail *tail, const struct event_view *view)
+{
+	json_t *json = json_loadb(view->data, view->data_len, 0, NULL);
+	const char *prompt_id = text_of(json, "prompt_id");
+	if (*prompt_id) {
+		free(tail->prompt_id);
+		tail->prompt_id = xstrdup(prompt_id);
+		tail->prompt_seq = view->seq;
+	}
+	json_decref(json);
+}
+
+void log_tail_see(struct log_tail *tail, const struct event_view *view)
+{
+	tail->turn = view->turn ? view->turn : tail->turn;
+	tail->in_turn = view->type != EVENT_TURN_END && (view->turn || tail->in_turn);
+	switch (view->type) {
+	case EVENT_USER_PROMPT:
+		see_prompt(tail, view);
+		break;
+	case EVENT_TURN_END:
+		tail->turn_end_seq = view->seq;
+		break;
+	case EVENT_AGENT_STARTED:
+	case EVENT_AGENT_STOPPED:
+		tail->agent_running = view->type == EVENT_AGENT_STARTED;
+		break;
+	case EVENT_USAGE:
+		free(tail->usage);
+		tail->usage = xstrndup(view->data, view->data_len);
+		break;
+	default:
+		break;
+	}
+}
+
+void log_note_key(struct session_log *log, const struct event_view *view)
+{
+	if (view->type != EVENT_USER_PROMPT && view->type != EVENT_PERMISSION_RESOLVED) {
+		return;
+	}
+	json_t *json = json_loadb(view->data, view->data_len, 0, NULL);
+	bool is_prompt = view->type == EVENT_USER_PROMPT;
+	const char *key = text_of(json, is_prompt ? "prompt_id" : "request_id");
+	if (*key) {
+		log_keys_add(log, is_prompt ? LOG_KEY_PROMPT : LOG_KEY_ANSWER, key,
+			is_prompt ? "" : text_of(json, "by"), view->seq);
+	}
+	json_decref(json);
+}

@@ -1,0 +1,103 @@
+/*
+ * One session's folder becomes a log again. What metadata.json says is certain is not read, but for
+ * the line it ends with; what stands behind it is.
+ */
+#include "store_internal.h"
+
+#include "holdfast/diag.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static int take_line(void *arg, const struct event_view *view, uint64_t offset, size_t len)
+{
+	struct session_log *log = arg;
+	if (!view || view->seq != log->last_seq + 1) {
+		return 1;
+	}
+	log->updated_at = view->ts;
+	session_log_count(log, view, len);
+	return 0;
+}
+
+/** Reads what the log has behind its metadata, and cuts off what is torn. */
+static int take_rest(struct session_log *log, int fd, uint64_t size)
+{
+	int r = log_scan(fd, log->size, size, take_line, log);
+	if (r < 0 || log->size == size) {
+		return r < 0 ? r : 0;
+	}
+	diag(DIAG_WARN, "session %s: %llu bytes of a torn tail are cut off its log after seq %llu",
+		log->id, (unsigned long long)(size - log->size), (unsigned long long)log->last_seq);
+	log->dirty = true;
+	return disk->ftruncate(fd, (off_t)log->size) < 0 ? -errno : 0;
+}
+
+static int check_log(struct session_log *log)
+{
+	char path[160];
+	struct stat st;
+	snprintf(path, sizeof(path), "%s/events.jsonl", log->id);
+	int fd = disk->openat(log->store->sessions_fd, path, O_RDWR | O_CLOEXEC, 0);
+	if (fd < 0) {
+		return errno != ENOENT ? -errno : log->size ? -EBADMSG : 0;
+	}
+	int r = fstat(fd, &st) < 0 ? -errno : 0;
+	uint64_t size = r < 0 ? 0 : (uint64_t)st.st_size;
+	if (r == 0 && size < log->size) {
+		r = -EBADMSG;
+	}
+	if (r == 0 && log->size) {
+		r = log_check_last(fd, log->size, log->last_seq);
+	}
+	if (r == 0 && size > log->size) {
+		r = take_rest(log, fd, size);
+	}
+	close(fd);
+	return r;
+}
+
+int recover_session(struct store *store, const char *id, struct metadata *meta,
+	struct session_log **ret_log, const char **ret_why)
+{
+	struct session_log *log =
+		session_log_new(store, id, meta->epoch, meta->title, meta->created_at);
+	log->updated_at = meta->updated_at;
+	log->first_seq = meta->first_seq;
+	log->last_seq = meta->first_seq - 1;
+	if (meta->max_seq >= meta->first_seq) {
+		log->last_seq = meta->max_seq;
+		log->size = meta->log_size;
+	}
+	log->certain_size = log->size;
+	log->is_suspect = true;
+	log->index.count = log->last_seq - log->first_seq + 1;
+	log->keys.size = meta->keys_size;
+	log->tail = meta->tail;
+	meta->tail = (struct log_tail){0};
+	log_tail_pack(log);
+	int r = check_log(log);
+	if (r < 0) {
+		*ret_why = "its log does not have what its metadata says is certain";
+		session_log_free(log);
+		return r;
+	}
+	*ret_log = log;
+	return 0;
+}
+
+bool remove_folder(int dir_fd, const char *name)
+{
+	static const char *const files[] = {"events.jsonl", "events.index", "events.index.new",
+		"keys.jsonl", "metadata.json", "metadata.json.new"};
+	char path[360];
+	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
+		snprintf(path, sizeof(path), "%s/%s", name, files[i]);
+		disk->unlinkat(dir_fd, path, 0);
+	}
+	return disk->unlinkat(dir_fd, name, AT_REMOVEDIR) == 0 || errno == ENOENT;
+}
