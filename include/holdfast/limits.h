@@ -69,6 +69,14 @@
 		"the journal is rotated beyond this")                                             \
 	LIMIT(int64_t, journal_retry_ms, MS, 1000, 1, 600000,                                     \
 		"after a failed write, the journal is tried again after so long")                 \
+	LIMIT(int64_t, keep_events, COUNT, 0, 0, INT64_MAX,                                       \
+		"events kept in a session at least; older ones are pruned; 0: all")               \
+	LIMIT(int64_t, keep_days, COUNT, 0, 0, 36500,                                             \
+		"days that events are kept; older ones are pruned; 0: for ever")                  \
+	LIMIT(int64_t, prune_ms, MS, 60000, 10, 86400000,                                         \
+		"so often it is looked for events to prune")                                      \
+	LIMIT(size_t, prune_size, BYTES, 64 * LIMIT_KIB, 1, 1024 * LIMIT_MIB,                     \
+		"a log is written anew when so much of it, and half of it, is pruned events")     \
 	LIMIT(size_t, journal_backlog, BYTES, 16 * LIMIT_MIB, 64 * LIMIT_KIB, 1024 * LIMIT_MIB,   \
 		"producers are paused while so much waits for the disk")                          \
 	/* Observers. */                                                                          \

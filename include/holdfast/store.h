@@ -65,6 +65,11 @@ struct store_ops {
 	/** A new segment begins: append a snapshot of every session that is not idle. */
 	void (*rotated)(void *owner);
 
+	/** The time, in ms since 1970. */
+	int64_t (*now)(void *owner);
+	/** Whether older events of a session in memory may be pruned now. */
+	bool (*may_prune)(void *session);
+
 	/* Recovery, inside store_open(). */
 	/** The journal speaks of a session: it is needed in memory. Returns its owner. */
 	void *(*found)(void *owner, struct session_log *log);
@@ -118,6 +123,8 @@ uint64_t store_flight_lsn(const struct store *store);
 int store_sync(struct store *store);
 /** The number of the segment that records go to now: grows when the journal is rotated. */
 uint64_t store_segment(const struct store *store);
+/** Looks for events that need not be kept (limits keep_events, keep_days); a timer does it too. */
+void store_prune(struct store *store);
 /** Bytes that wait for the disk. */
 size_t store_backlog(const struct store *store);
 
@@ -154,7 +161,10 @@ uint64_t session_log_epoch(const struct session_log *log);
 const char *session_log_title(const struct session_log *log);
 int64_t session_log_created_at(const struct session_log *log);
 int64_t session_log_updated_at(const struct session_log *log);
-/** Seqs of the first and the last event in the log; last is first - 1 when it is empty. */
+/**
+ * Seqs of the first and the last event in the log; last is first - 1 when it is empty. The first
+ * one grows when events are pruned (limits keep_events, keep_days), between two turns of the loop.
+ */
 uint64_t session_log_first_seq(const struct session_log *log);
 uint64_t session_log_last_seq(const struct session_log *log);
 

@@ -42,6 +42,8 @@ uint64_t store_files_size(int dir_fd, const char *path);
 struct store_metadata {
 	uint64_t epoch;
 	uint64_t first_seq;
+	uint64_t first_at; /* where its line starts */
+	uint64_t base_seq; /* of the first line in the file: those before first_seq are pruned */
 	uint64_t max_seq;
 	uint64_t log_size;
 	uint64_t keys_size;

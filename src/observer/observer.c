@@ -273,6 +273,13 @@ static void step_page(struct observer *o)
 	free(events);
 }
 
+/** What was to be sent next has been pruned meanwhile. */
+static bool is_behind(const struct observer *o)
+{
+	uint64_t next = o->is_loading ? o->load.plan.from : o->cursor + 1;
+	return next < session_log_first_seq(o->channel->log);
+}
+
 static void handle_read(void *arg, int status, struct event **events, size_t count)
 {
 	struct observer *o = arg;
@@ -282,6 +289,8 @@ static void handle_read(void *arg, int status, struct event **events, size_t cou
 		o->page = xcalloc(count, sizeof(struct event *));
 		o->page_count = count;
 		memcpy(o->page, events, count * sizeof(struct event *));
+		observer_pump(o);
+	} else if (is_behind(o)) {
 		observer_pump(o);
 	} else if (o->is_loading) {
 		end_load(o);
@@ -316,14 +325,38 @@ static void fetch(struct observer *o, const struct log_page *page)
 	}
 }
 
+/** The client's position is of no use any more: it hears so, and gets the newest page. */
+static void start_anew(struct observer *o)
+{
+	struct channel *ch = o->channel;
+	uint64_t next = o->is_loading ? o->load.plan.from : o->cursor + 1;
+	struct load_request load = {
+		.from = LOAD_AFTER, .seq = next - 1, .limit = ch->limits->load_default};
+	o->load = (struct load){.plan = load_plan_make(&load, session_log_epoch(ch->log),
+					session_log_first_seq(ch->log), ch->max_seq),
+		.limit = load.limit};
+	o->is_loading = true;
+	set_live(o, false);
+}
+
 static void step_load(struct observer *o)
 {
+	struct load_plan *plan = &o->load.plan;
+	if (is_behind(o) && plan->to_end && !plan->is_newest) {
+		start_anew(o);
+	} else if (is_behind(o)) {
+		plan->from = session_log_first_seq(o->channel->log); /* less than was there */
+	}
 	struct log_page page = load_plan_page(&o->load.plan, o->load.limit, o->channel);
 	fetch(o, &page);
 }
 
 static void step_live(struct observer *o)
 {
+	if (is_behind(o)) {
+		start_anew(o);
+		return;
+	}
 	uint64_t left = o->channel->max_seq - o->cursor;
 	struct log_page page = {.from = o->cursor + 1,
 		.to = o->cursor + (left < LIVE_BATCH ? left : LIVE_BATCH),

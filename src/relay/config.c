@@ -9,7 +9,19 @@
 #include <string.h>
 #include <sys/stat.h>
 
-enum option { LISTEN, DATA, AGENT, CWD, WEB, DURABILITY, LIMIT, LOG_LEVEL, OPTION_COUNT };
+enum option {
+	LISTEN,
+	DATA,
+	AGENT,
+	CWD,
+	WEB,
+	DURABILITY,
+	KEEP_EVENTS,
+	KEEP_DAYS,
+	LIMIT,
+	LOG_LEVEL,
+	OPTION_COUNT
+};
 
 static const struct {
 	const char *flag;
@@ -33,6 +45,12 @@ static const struct {
 	[DURABILITY] = {"--durability", "HOLDFAST_DURABILITY", "fsync|write", "fsync",
 		"fsync: acknowledged and shown means on disk; write: survives a crash of the "
 		"process only"},
+	[KEEP_EVENTS] = {"--keep-events", "HOLDFAST_KEEP_EVENTS", "N", NULL,
+		"keep the newest N events of each session and prune older ones, from the front; "
+		"none are renumbered"},
+	[KEEP_DAYS] = {"--keep-days", "HOLDFAST_KEEP_DAYS", "N", NULL,
+		"prune events that are older than N days; with both options an event goes when "
+		"either says so"},
 	[LIMIT] = {"--limit", "HOLDFAST_LIMIT", "NAME=VALUE[,NAME=VALUE]...", NULL,
 		"sets a threshold or bound, such as soft_flush_ms=500,block_size=128K; may be "
 		"repeated; holdfast limits lists them with their defaults"},
@@ -150,6 +168,17 @@ static int parse_word(const char *flag, const char *text, const char *const word
 	return fail(ret_why, flag, text, "is not one of its values; see holdfast serve --help");
 }
 
+/** An option that is a limit of its own. */
+static int take_limit(struct config *config, const char *name, const char *value, char **ret_why)
+{
+	char text[96];
+	if (!value) {
+		return 0;
+	}
+	snprintf(text, sizeof(text), "%s=%.64s", name, value);
+	return limits_set(&config->limits, text, ret_why);
+}
+
 static int take_values(struct config *config, const char *values[], char **ret_why)
 {
 	int r = parse_listen(config, values[LISTEN], ret_why);
@@ -171,6 +200,13 @@ static int take_values(struct config *config, const char *values[], char **ret_w
 		return r;
 	}
 	config->durability = r == 0 ? DURABILITY_FSYNC : DURABILITY_WRITE;
+	r = take_limit(config, "keep_events", values[KEEP_EVENTS], ret_why);
+	if (r == 0) {
+		r = take_limit(config, "keep_days", values[KEEP_DAYS], ret_why);
+	}
+	if (r < 0) {
+		return r;
+	}
 	r = parse_word("--log-level", values[LOG_LEVEL],
 		(const char *const[]){"error", "warn", "info", "debug", NULL}, ret_why);
 	if (r < 0) {

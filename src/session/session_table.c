@@ -159,6 +159,18 @@ static void handle_rotated(void *owner)
 	session_table_each(table, snapshot, NULL);
 }
 
+static int64_t handle_now(void *owner)
+{
+	return clock_now_ms(((struct session_table *)owner)->clock);
+}
+
+/** A permission request is in the log for whoever comes to answer it. */
+static bool handle_may_prune(void *owner)
+{
+	const struct session *session = owner;
+	return list_empty(&session->state.permissions);
+}
+
 static int handle_replay(void *owner, const struct record *record)
 {
 	struct session *session = owner;
@@ -187,6 +199,8 @@ int session_table_open(
 		.rewind = handle_rewind,
 		.revived = handle_revived,
 		.rotated = handle_rotated,
+		.now = handle_now,
+		.may_prune = handle_may_prune,
 		.found = handle_found,
 		.replay = handle_replay,
 		.lost = handle_lost,

@@ -20,6 +20,8 @@ struct session_check {
 	uint64_t events;
 	uint64_t next_seq;
 	uint64_t certain_end; /* where the line of meta.max_seq ends; 0: not seen */
+	uint64_t first_at; /* where the line of meta.first_seq starts */
+	bool is_shortened; /* metadata.json does not know yet that pruned lines are gone */
 	bool is_damaged; /* a line is: what follows from that is not told too */
 };
 
@@ -114,6 +116,10 @@ static void check_line(
 		sc->next_seq++;
 		return;
 	}
+	if (lines->number == 1 && view.seq == sc->meta.first_seq && view.seq > sc->next_seq) {
+		sc->is_shortened = true;
+		sc->next_seq = view.seq;
+	}
 	if (view.type == EVENT_UNKNOWN) {
 		tell_line(sc, lines, len, "seq %llu has a type that is not known",
 			(unsigned long long)view.seq);
@@ -124,6 +130,9 @@ static void check_line(
 	}
 	sc->events++;
 	sc->next_seq = view.seq + 1;
+	if (sc->has_metadata && view.seq == sc->meta.first_seq) {
+		sc->first_at = lines->offset - len - 1;
+	}
 	if (sc->has_metadata && view.seq == sc->meta.max_seq) {
 		sc->certain_end = lines->offset;
 	}
@@ -138,15 +147,29 @@ static void check_certain(struct session_check *sc)
 	if (!sc->has_metadata || sc->is_damaged) {
 		return;
 	}
+	uint64_t gone = sc->is_shortened ? meta->first_at : 0;
+	if (!sc->events && meta->first_seq > meta->max_seq) {
+		return; /* all are pruned, and the file is shortened */
+	}
+	if (sc->is_shortened) {
+		check_note(sc->check, place,
+			"its pruned lines are gone and metadata.json does not say so yet; the next "
+			"start of the server writes it anew");
+	}
 	if (sc->next_seq <= meta->max_seq) {
 		check_problem(sc->check, place,
 			"it ends with seq %llu; metadata.json says that %llu is certain",
 			(unsigned long long)sc->next_seq - 1, (unsigned long long)meta->max_seq);
-	} else if (sc->certain_end != meta->log_size) {
+	} else if (sc->certain_end != meta->log_size - gone) {
 		check_problem(sc->check, place,
 			"seq %llu ends at byte %llu; metadata.json says %llu",
 			(unsigned long long)meta->max_seq, (unsigned long long)sc->certain_end,
-			(unsigned long long)meta->log_size);
+			(unsigned long long)(meta->log_size - gone));
+	} else if (meta->first_seq <= meta->max_seq && sc->first_at != meta->first_at - gone) {
+		check_problem(sc->check, place,
+			"seq %llu starts at byte %llu; metadata.json says %llu",
+			(unsigned long long)meta->first_seq, (unsigned long long)sc->first_at,
+			(unsigned long long)(meta->first_at - gone));
 	}
 }
 
@@ -177,7 +200,7 @@ static void check_log(struct session_check *sc)
 	if (r == -ENOENT) {
 		r = 0; /* a log without events: whether there should be some is told below */
 	}
-	sc->next_seq = sc->has_metadata ? sc->meta.first_seq : 1;
+	sc->next_seq = sc->has_metadata ? sc->meta.base_seq : 1;
 	uint64_t told = 0;
 	while (r == 0 && lines.fd >= 0) {
 		int found = log_lines_next(&lines, &line, &len);
@@ -207,6 +230,7 @@ static bool has_changed(const struct session_check *sc)
 	bool has = store_files_read_metadata(sc->check->files, sc->id, &now, &why) == 0;
 	bool same = had == has &&
 		    (!has || (now.epoch == sc->meta.epoch && now.first_seq == sc->meta.first_seq &&
+				     now.base_seq == sc->meta.base_seq &&
 				     now.max_seq == sc->meta.max_seq));
 	store_metadata_finish(&now);
 	return !same;

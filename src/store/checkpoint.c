@@ -27,7 +27,9 @@ struct item {
 	bool syncs_index;
 	bool syncs_keys;
 	bool has_new_files;
-	struct buffer metadata;
+	struct metadata meta;
+	struct prune prune;
+	bool has_new_log; /* prune_rewrite() has put one in place */
 	bool is_suspect;
 	uint64_t certain_size;
 	uint64_t size;
@@ -49,15 +51,17 @@ struct checkpoint {
  * Writes a file beside the old one and puts it in its place, so that a reader sees one or the
  * other.
  */
-static int replace_metadata(int dir_fd, const struct buffer *json, bool sync)
+static int replace_metadata(int dir_fd, const char *id, const struct metadata *meta, bool sync)
 {
 	static const char fresh[] = "metadata.json.new";
 	int fd = disk->openat(dir_fd, fresh, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
 	if (fd < 0) {
 		return -errno;
 	}
-	ssize_t n = disk->write(fd, json->data, json->len);
-	int r = n < 0 ? -errno : (size_t)n < json->len ? -ENOSPC : 0;
+	struct buffer json = {0};
+	metadata_append(id, meta, &json);
+	int r = disk_write_all(fd, json.data, json.len);
+	buffer_finish(&json);
 	if (r == 0 && sync && disk->fdatasync(fd) < 0) {
 		r = -errno;
 	}
@@ -77,10 +81,10 @@ int metadata_write(struct session_log *log, bool sync)
 	if (dir_fd < 0) {
 		return dir_fd;
 	}
-	struct buffer json = {0};
-	metadata_append(log, &json);
-	int r = replace_metadata(dir_fd, &json, sync);
-	buffer_finish(&json);
+	struct metadata meta;
+	metadata_take(log, &meta);
+	int r = replace_metadata(dir_fd, log->id, &meta, sync);
+	metadata_finish(&meta);
 	close(dir_fd);
 	return r;
 }
@@ -125,13 +129,38 @@ static int checkpoint_item(struct item *item)
 	if (r == 0 && item->has_new_files && disk->fsync(item->dir_fd) < 0) {
 		r = -errno;
 	}
-	return r < 0 ? r : replace_metadata(item->dir_fd, &item->metadata, true);
+	if (r == 0 && item->prune.wanted) {
+		r = prune_find(&item->prune, item->fd, &item->meta);
+	}
+	return r < 0 ? r : replace_metadata(item->dir_fd, item->id, &item->meta, true);
+}
+
+/**
+ * A log that has become much shorter gets a file of its size. That it cannot have one is no harm.
+ */
+static int shorten_item(struct item *item)
+{
+	int r = prune_rewrite(item->dir_fd, item->fd, &item->meta);
+	if (r < 0) {
+		diag(DIAG_WARN, "session %s: its pruned events cannot be taken off the disk: %s",
+			item->id, strerror(-r));
+		return 0;
+	}
+	item->has_new_log = true;
+	if (disk->fsync(item->dir_fd) < 0) {
+		return -errno;
+	}
+	return replace_metadata(item->dir_fd, item->id, &item->meta, true);
 }
 
 static void checkpoint_run(struct checkpoint *cp)
 {
 	for (size_t i = 0; i < cp->count; i++) {
-		cp->items[i].status = checkpoint_item(&cp->items[i]);
+		struct item *item = &cp->items[i];
+		item->status = checkpoint_item(item);
+		if (item->status == 0 && prune_is_due(&item->prune, &item->meta)) {
+			item->status = shorten_item(item);
+		}
 	}
 	cp->status = cp->in_round && disk->fsync(cp->store->sessions_fd) < 0 ? -errno : 0;
 }
@@ -155,7 +184,9 @@ static bool take_log(struct session_log *log, struct item *item)
 	item->is_suspect = log->is_suspect && log->size > log->certain_size;
 	item->certain_size = log->certain_size;
 	item->size = log->size;
-	metadata_append(log, &item->metadata);
+	metadata_take(log, &item->meta);
+	prune_begin(log, &item->prune);
+	log->wants_prune = false;
 	item->syncs_index = log->index.is_unsynced;
 	item->syncs_keys = log->keys.is_unsynced;
 	item->has_new_files = log->has_new_files;
@@ -173,27 +204,39 @@ static void give_back(struct session_log *log, const struct item *item)
 	log->keys.is_unsynced = log->keys.is_unsynced || item->syncs_keys;
 }
 
-/** Takes what failed as changed again. Returns whether all is well. */
+/** The log hears how its checkpoint went. Returns whether it went well. */
+static bool item_end(struct item *item, struct session_log *log)
+{
+	bool good = item->status == 0;
+	if (item->prune.wanted) {
+		bool has_meta = good || item->has_new_log;
+		prune_end(log, has_meta ? &item->meta : NULL, item->has_new_log);
+	}
+	if (good) {
+		log->is_suspect = false;
+		log->certain_size = item->meta.log_size;
+		return true;
+	}
+	diag(DIAG_WARN, "session %s: checkpoint failed: %s; the journal keeps its events", item->id,
+		strerror(-item->status));
+	give_back(log, item);
+	return false;
+}
+
+/** Returns whether all is well. */
 static bool checkpoint_end(struct checkpoint *cp)
 {
 	bool good = cp->status == 0;
 	for (size_t i = 0; i < cp->count; i++) {
 		struct item *item = &cp->items[i];
 		struct session_log *log = session_log_of(cp->store, item->id, item->epoch);
-		if (log && item->status == 0) {
-			log->is_suspect = false;
-			log->certain_size = item->size;
-		} else if (log) {
-			diag(DIAG_WARN,
-				"session %s: checkpoint failed: %s; the journal keeps its events",
-				item->id, strerror(-item->status));
-			give_back(log, item);
+		if (log && !item_end(item, log)) {
 			good = false;
 		}
 		close(item->fd);
 		close(item->dir_fd);
 		free(item->id);
-		buffer_finish(&item->metadata);
+		metadata_finish(&item->meta);
 	}
 	return good;
 }

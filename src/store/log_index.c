@@ -39,8 +39,7 @@ static void append_header(struct buffer *out, uint64_t epoch, uint64_t first_seq
 	pack_le(out, journal_checksum(out->data + start, out->len - start), 8);
 }
 
-/** It cannot be gone on with: the next cold read makes it again. */
-static void lose(struct log_index *index)
+void log_index_lose(struct log_index *index)
 {
 	index->state = INDEX_LOST;
 	index->count = 0;
@@ -65,7 +64,7 @@ static int look_at_file(struct session_log *log, int fd)
 	if (want) {
 		char header[HEADER_SIZE];
 		struct buffer good = {0};
-		append_header(&good, log->epoch, log->first_seq);
+		append_header(&good, log->epoch, log->base_seq);
 		int r = disk_read_at(fd, 0, header, sizeof(header));
 		bool same = r == 0 && memcmp(header, good.data, sizeof(header)) == 0;
 		buffer_finish(&good);
@@ -114,7 +113,7 @@ int log_index_flush(struct session_log *log)
 	if (r == 0) {
 		struct buffer bytes = {0};
 		if (!index->count) {
-			append_header(&bytes, log->epoch, log->first_seq);
+			append_header(&bytes, log->epoch, log->base_seq);
 		}
 		buffer_append(&bytes, index->fresh.data, index->fresh.len);
 		r = disk_append(fd, file_size(index->count), bytes.data, bytes.len);
@@ -126,7 +125,7 @@ int log_index_flush(struct session_log *log)
 		index->is_unsynced = true;
 		buffer_finish(&index->fresh);
 	} else if (r == -ESTALE) {
-		lose(index);
+		log_index_lose(index);
 		r = 0;
 	} else if (index->state == INDEX_GOOD) {
 		index->state = INDEX_UNSEEN; /* part of it may stand there */
@@ -141,7 +140,7 @@ int log_index_flush_if_full(struct session_log *log)
 
 uint64_t log_index_first_fresh(const struct session_log *log)
 {
-	return log->first_seq + log->index.count;
+	return log->base_seq + log->index.count;
 }
 
 uint64_t log_index_fresh_at(const struct session_log *log, uint64_t seq)
@@ -271,7 +270,7 @@ static void build_done(uv_work_t *work, int status)
 		log->index.is_unsynced = false;
 		log->has_new_files = true;
 	} else if (log) {
-		lose(&log->index);
+		log_index_lose(&log->index);
 	}
 	if (log) {
 		log_reads_resume(log, build->status);
@@ -289,6 +288,11 @@ int log_index_build(struct session_log *log)
 	if (index->state == INDEX_BUILDING) {
 		return 0;
 	}
+	if (log->is_frozen) {
+		index->state = INDEX_BUILDING;
+		index->build_is_due = true;
+		return 0;
+	}
 	int fd = session_log_fd(log);
 	int dir_fd = fd < 0 ? fd : session_log_dir(log);
 	int copy = dir_fd < 0 ? -1 : dup(fd);
@@ -301,14 +305,14 @@ int log_index_build(struct session_log *log)
 	*build = (struct build){.store = log->store,
 		.id = xstrdup(log->id),
 		.epoch = log->epoch,
-		.first_seq = log->first_seq,
-		.next_seq = log->first_seq,
+		.first_seq = log->base_seq,
+		.next_seq = log->base_seq,
 		.fd = copy,
 		.dir_fd = dir_fd,
 		.bad = UINT64_MAX};
 	build->work.data = build;
 	build->last_seq = session_log_last_written(log, &build->end);
-	lose(index);
+	log_index_lose(index);
 	index->state = INDEX_BUILDING;
 	session_log_index_unwritten(log);
 	index->was_built = true;

@@ -24,7 +24,7 @@ struct log_read {
 	/* The part that is read. */
 	int fd; /* a duplicate: the log may be closed or removed meanwhile */
 	int index_fd; /* -1: nothing has to be read from the index */
-	uint64_t first_seq; /* of the log */
+	uint64_t first_seq; /* of the file */
 	uint64_t log_size;
 	size_t count; /* events */
 	uint64_t *offsets; /* where they start, and where the last of them ends */
@@ -243,6 +243,10 @@ static void start(struct session_log *log, struct log_read *read)
 	read->fd = fd < 0 ? -1 : dup(fd);
 	read->index_fd = -1;
 	read->status = read->fd >= 0 ? 0 : fd < 0 ? fd : -errno;
+	read->first_seq = log->base_seq;
+	if (read->status == 0 && read->page.from < log->first_seq) {
+		read->status = -ENOENT; /* pruned while it waited */
+	}
 	if (read->status == 0 && log->index.state != INDEX_BUILDING) {
 		int index_fd = log->index.state == INDEX_LOST ? -ESTALE : log_index_open(log);
 		read->index_fd = index_fd;
@@ -311,7 +315,6 @@ struct log_read *session_log_read(
 	read->page = *page;
 	read->done = done;
 	read->arg = arg;
-	read->first_seq = log->first_seq;
 	list_init(&read->link);
 	take_hot(log, read);
 	read->count = (size_t)(read->page.to - read->page.from + 1);

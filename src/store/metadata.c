@@ -22,20 +22,46 @@ static void append_text(struct buffer *out, const char *name, const char *text)
 	buffer_append_json(out, text, strlen(text));
 }
 
-void metadata_append(const struct session_log *log, struct buffer *out)
+static char *copy_or_null(const char *text)
 {
-	const struct log_tail *tail = &log->tail;
+	return text ? xstrdup(text) : NULL;
+}
+
+void metadata_take(const struct session_log *log, struct metadata *ret)
+{
+	*ret = (struct metadata){.epoch = log->epoch,
+		.first_seq = log->first_seq,
+		.first_at = log->first_at,
+		.first_ts = log->first_ts,
+		.base_seq = log->base_seq,
+		.max_seq = log->last_seq,
+		.log_size = log->size - log->unwritten.len,
+		.keys_size = log->keys.size,
+		.created_at = log->created_at,
+		.updated_at = log->updated_at,
+		.title = xstrdup(log->title),
+		.tail = log->tail};
+	ret->tail.prompt_id = copy_or_null(log->tail.prompt_id);
+	ret->tail.usage = copy_or_null(log->tail.usage);
+}
+
+void metadata_append(const char *id, const struct metadata *meta, struct buffer *out)
+{
+	const struct log_tail *tail = &meta->tail;
 	size_t start = out->len;
 	buffer_append_str(out, "{\"id\":");
-	buffer_append_json(out, log->id, strlen(log->id));
-	buffer_printf(out, ",\"epoch\":\"%016llx\"", (unsigned long long)log->epoch);
-	append_number(out, "first_seq", log->first_seq);
-	append_number(out, "max_seq", log->last_seq);
-	append_number(out, "log_size", log->size - log->unwritten.len);
-	append_number(out, "keys_size", log->keys.size);
-	append_number(out, "created_at", (uint64_t)log->created_at);
-	append_number(out, "updated_at", (uint64_t)log->updated_at);
-	append_text(out, "title", log->title);
+	buffer_append_json(out, id, strlen(id));
+	buffer_printf(out, ",\"epoch\":\"%016llx\"", (unsigned long long)meta->epoch);
+	append_number(out, "first_seq", meta->first_seq);
+	append_number(out, "first_at", meta->first_at);
+	append_number(out, "first_ts", (uint64_t)meta->first_ts);
+	append_number(out, "base_seq", meta->base_seq);
+	append_number(out, "max_seq", meta->max_seq);
+	append_number(out, "log_size", meta->log_size);
+	append_number(out, "keys_size", meta->keys_size);
+	append_number(out, "created_at", (uint64_t)meta->created_at);
+	append_number(out, "updated_at", (uint64_t)meta->updated_at);
+	append_text(out, "title", meta->title);
 	append_number(out, "turn", tail->turn);
 	buffer_printf(out, ",\"in_turn\":%s,\"agent_running\":%s", tail->in_turn ? "true" : "false",
 		tail->agent_running ? "true" : "false");
@@ -96,8 +122,12 @@ static bool take_numbers(const json_t *json, struct metadata *meta)
 {
 	uint64_t created_at;
 	uint64_t updated_at;
+	uint64_t first_ts;
 	struct log_tail *tail = &meta->tail;
 	bool good = take_number(json, "first_seq", &meta->first_seq) &&
+		    take_number(json, "first_at", &meta->first_at) &&
+		    take_number(json, "first_ts", &first_ts) &&
+		    take_number(json, "base_seq", &meta->base_seq) &&
 		    take_number(json, "max_seq", &meta->max_seq) &&
 		    take_number(json, "log_size", &meta->log_size) &&
 		    take_number(json, "keys_size", &meta->keys_size) &&
@@ -106,10 +136,19 @@ static bool take_numbers(const json_t *json, struct metadata *meta)
 		    take_number(json, "turn", &tail->turn) &&
 		    take_number(json, "turn_end_seq", &tail->turn_end_seq);
 	if (good) {
+		meta->first_ts = (int64_t)first_ts;
 		meta->created_at = (int64_t)created_at;
 		meta->updated_at = (int64_t)updated_at;
 	}
 	return good;
+}
+
+static bool numbers_fit(const struct metadata *meta)
+{
+	return meta->base_seq && meta->base_seq <= meta->first_seq &&
+	       meta->first_seq <= meta->max_seq + 1 && meta->first_at <= meta->log_size &&
+	       (meta->base_seq < meta->first_seq) == (meta->first_at > 0) &&
+	       (meta->base_seq <= meta->max_seq) == (meta->log_size > 0);
 }
 
 /** Returns what is wrong with it, or NULL. */
@@ -129,9 +168,8 @@ static const char *parse(const json_t *json, const char *id, struct metadata *me
 	if (!take_numbers(json, meta)) {
 		return "one of its numbers is missing, or is none";
 	}
-	if (!meta->first_seq || meta->max_seq + 1 < meta->first_seq ||
-		(meta->max_seq >= meta->first_seq) != (meta->log_size > 0)) {
-		return "first_seq, max_seq and log_size do not fit together";
+	if (!numbers_fit(meta)) {
+		return "base_seq, first_seq, first_at, max_seq and log_size do not fit together";
 	}
 	tail->in_turn = json_is_true(json_object_get(json, "in_turn"));
 	tail->agent_running = json_is_true(json_object_get(json, "agent_running"));

@@ -213,6 +213,7 @@ static int load_session(struct recovery *rec, const char *id)
 	if (!has_meta && fate && !fate->deleted) {
 		meta = (struct metadata){.epoch = fate->epoch,
 			.first_seq = 1,
+			.base_seq = 1,
 			.created_at = fate->ts,
 			.updated_at = fate->ts,
 			.title = xstrdup(fate->title)};

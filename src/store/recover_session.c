@@ -37,6 +37,34 @@ static int take_rest(struct session_log *log, int fd, uint64_t size)
 	return disk->ftruncate(fd, (off_t)log->size) < 0 ? -errno : 0;
 }
 
+struct first_line {
+	uint64_t seq; /* 0: it cannot be read */
+};
+
+static int see_first(void *arg, const struct event_view *view, uint64_t offset, size_t len)
+{
+	struct first_line *first = arg;
+	first->seq = view ? view->seq : 0;
+	return 1;
+}
+
+/** Whether a file without the pruned events was put in place before metadata.json said so. */
+static int look_for_new_file(struct session_log *log, int fd, uint64_t size)
+{
+	struct first_line first = {0};
+	int r = log_scan(fd, 0, log->size, see_first, &first);
+	if (r < 0 || (first.seq != log->first_seq && size)) {
+		return r < 0 ? r : 0;
+	}
+	log->base_seq = log->first_seq;
+	log->size -= log->first_at;
+	log->certain_size = log->size;
+	log->first_at = 0;
+	log->index.count = log->last_seq - log->base_seq + 1;
+	log->dirty = true;
+	return 0;
+}
+
 static int check_log(struct session_log *log)
 {
 	char path[160];
@@ -48,6 +76,9 @@ static int check_log(struct session_log *log)
 	}
 	int r = fstat(fd, &st) < 0 ? -errno : 0;
 	uint64_t size = r < 0 ? 0 : (uint64_t)st.st_size;
+	if (r == 0 && log->first_at) {
+		r = look_for_new_file(log, fd, size);
+	}
 	if (r == 0 && size < log->size) {
 		r = -EBADMSG;
 	}
@@ -68,14 +99,14 @@ int recover_session(struct store *store, const char *id, struct metadata *meta,
 		session_log_new(store, id, meta->epoch, meta->title, meta->created_at);
 	log->updated_at = meta->updated_at;
 	log->first_seq = meta->first_seq;
-	log->last_seq = meta->first_seq - 1;
-	if (meta->max_seq >= meta->first_seq) {
-		log->last_seq = meta->max_seq;
-		log->size = meta->log_size;
-	}
+	log->first_at = meta->first_at;
+	log->first_ts = meta->first_ts;
+	log->base_seq = meta->base_seq;
+	log->last_seq = meta->max_seq;
+	log->size = meta->log_size;
 	log->certain_size = log->size;
 	log->is_suspect = true;
-	log->index.count = log->last_seq - log->first_seq + 1;
+	log->index.count = log->last_seq - log->base_seq + 1;
 	log->keys.size = meta->keys_size;
 	log->tail = meta->tail;
 	meta->tail = (struct log_tail){0};
@@ -92,8 +123,8 @@ int recover_session(struct store *store, const char *id, struct metadata *meta,
 
 bool remove_folder(int dir_fd, const char *name)
 {
-	static const char *const files[] = {"events.jsonl", "events.index", "events.index.new",
-		"keys.jsonl", "metadata.json", "metadata.json.new"};
+	static const char *const files[] = {"events.jsonl", "events.jsonl.new", "events.index",
+		"events.index.new", "keys.jsonl", "metadata.json", "metadata.json.new"};
 	char path[360];
 	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
 		snprintf(path, sizeof(path), "%s/%s", name, files[i]);

@@ -25,7 +25,7 @@ struct session_log *session_log_new(
 	log->room_names = log->room_used;
 	log->epoch = epoch;
 	log->created_at = log->updated_at = created_at;
-	log->first_seq = 1;
+	log->first_seq = log->base_seq = 1;
 	log->fd = -1;
 	list_init(&log->fd_link);
 	list_init(&log->wanted_link);
@@ -41,7 +41,7 @@ struct session_log *session_log_of(struct store *store, const char *id, uint64_t
 	return log && log->epoch == epoch ? log : NULL;
 }
 
-static void close_fd(struct session_log *log)
+void session_log_close(struct session_log *log)
 {
 	if (log->fd >= 0) {
 		close(log->fd);
@@ -69,10 +69,17 @@ static void drop_hot(struct session_log *log)
 	log->hot_count--;
 }
 
+void session_log_forget_before(struct session_log *log, uint64_t seq)
+{
+	while (log->hot_count && session_log_hot_first(log) < seq) {
+		drop_hot(log);
+	}
+}
+
 void session_log_free(struct session_log *log)
 {
 	log_reads_resume(log, -ECANCELED);
-	close_fd(log);
+	session_log_close(log);
 	while (log->hot_count) {
 		drop_hot(log);
 	}
@@ -106,7 +113,7 @@ int session_log_fd(struct session_log *log)
 		return log->fd;
 	}
 	if (store->open_count >= OPEN_LOGS_MAX) {
-		close_fd(list_entry(store->open_logs.next, struct session_log, fd_link));
+		session_log_close(list_entry(store->open_logs.next, struct session_log, fd_link));
 	}
 	char path[160];
 	snprintf(path, sizeof(path), "%s/events.jsonl", log->id);
@@ -162,6 +169,9 @@ void session_log_count(struct session_log *log, const struct event_view *view, s
 	log_tail_unpack(log);
 	log_tail_see(&log->tail, view);
 	log_note_key(log, view);
+	if (log->first_seq > log->last_seq) {
+		log->first_ts = view->ts;
+	}
 	log->last_seq = view->seq;
 	log->size += len;
 	log->dirty = true;
@@ -204,6 +214,9 @@ static int flush_lines(struct session_log *log)
 
 int session_log_flush(struct session_log *log)
 {
+	if (log->is_frozen) {
+		return 0; /* the lines stay in memory until it is known which file is the log */
+	}
 	int r = flush_lines(log);
 	if (r == 0) {
 		r = log_keys_flush(log);
@@ -213,7 +226,7 @@ int session_log_flush(struct session_log *log)
 
 int session_log_rest(struct session_log *log)
 {
-	int r = session_log_flush(log);
+	int r = log->is_frozen ? -EBUSY : session_log_flush(log);
 	if (r == 0) {
 		r = log_index_flush(log);
 	}
@@ -229,7 +242,7 @@ int session_log_rest(struct session_log *log)
 	buffer_finish(&log->unwritten);
 	log_keys_rest(&log->keys);
 	log_tail_pack(log);
-	close_fd(log);
+	session_log_close(log);
 	return 0;
 }
 

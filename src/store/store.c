@@ -106,6 +106,7 @@ static void store_free(struct store *store)
 		session_log_free(list_entry(link, struct session_log, link));
 	}
 	journal_finish(&store->journal);
+	prune_finish(store);
 	close(store->sessions_fd);
 	close(store->lock_fd);
 	close(store->dir_fd);
@@ -133,6 +134,7 @@ int store_open(uv_loop_t *loop, const char *dir, enum store_durability durabilit
 	list_init(&store->open_logs);
 	list_init(&store->wanted);
 	journal_init(&store->journal, store);
+	prune_init(store);
 	*ret_why = NULL;
 	*ret_store = store;
 	store->opening = true;

@@ -172,6 +172,8 @@ int store_files_read_metadata(const struct store_files *files, const char *id,
 	if (r == 0) {
 		*ret = (struct store_metadata){.epoch = meta.epoch,
 			.first_seq = meta.first_seq,
+			.first_at = meta.first_at,
+			.base_seq = meta.base_seq,
 			.max_seq = meta.max_seq,
 			.log_size = meta.log_size,
 			.keys_size = meta.keys_size,

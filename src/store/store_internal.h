@@ -63,6 +63,7 @@ struct log_index {
 	enum index_state state;
 	bool is_unsynced;
 	bool was_built; /* made again from the log in this life */
+	bool build_is_due; /* once the log is not frozen any more */
 	uint64_t count; /* entries in the file */
 	struct buffer fresh; /* those behind them */
 };
@@ -91,9 +92,14 @@ struct session_log {
 	bool dirty; /* changed since its last checkpoint */
 	bool has_new_files; /* since then: its folder has to be synced, too */
 
-	uint64_t first_seq;
+	uint64_t first_seq; /* the first that is not pruned */
+	uint64_t first_at; /* where its line starts in the file */
+	int64_t first_ts; /* its ts; 0: none */
+	uint64_t base_seq; /* of the first line in the file */
 	uint64_t last_seq;
 	uint64_t size; /* with what is unwritten */
+	bool wants_prune; /* with its next checkpoint */
+	bool is_frozen; /* that is under way, and may put another file in the log's place */
 	struct buffer unwritten; /* lines that are not in the file yet */
 	struct log_tail tail;
 	struct log_index index;
@@ -161,6 +167,7 @@ struct store {
 	 */
 	bool has_leftover;
 	struct hash *leftovers; /* the store itself, by the id of each session deleted in vain */
+	uv_timer_t *prune_timer;
 	unsigned jobs; /* on the thread pool, but for the journal's batch */
 	bool opening; /* recovery is under way: nothing is left to the thread pool */
 	bool closing;
@@ -227,10 +234,14 @@ void session_log_free(struct session_log *log);
 struct session_log *session_log_of(struct store *store, const char *id, uint64_t epoch);
 /** The file, opened if need be; a negative errno if that fails. */
 int session_log_fd(struct session_log *log);
+/** Closes the file until it is needed again. */
+void session_log_close(struct session_log *log);
 /** Opens its folder; the caller closes it. */
 int session_log_dir(const struct session_log *log);
 /** The next event stands at the log's end, in a line of `len` bytes: everything but the line. */
 void session_log_count(struct session_log *log, const struct event_view *view, size_t len);
+/** Drops what is in memory of events before `seq`; they are in the file. */
+void session_log_forget_before(struct session_log *log, uint64_t seq);
 /** The first seq of the hot tail; last + 1 if it is empty. */
 uint64_t session_log_hot_first(const struct session_log *log);
 /** The last seq whose line is in the file as a whole, and where it ends. */
@@ -266,6 +277,8 @@ int log_index_flush(struct session_log *log);
 int log_index_flush_if_full(struct session_log *log);
 /** Opens the file; -ESTALE if it cannot be used. */
 int log_index_open(struct session_log *log);
+/** It cannot be gone on with: the next cold read makes it again. */
+void log_index_lose(struct log_index *index);
 /** Begins to make it again; log_reads_resume() follows. */
 int log_index_build(struct session_log *log);
 /** The first seq whose entry is in memory, and the entries from there on. */
@@ -299,6 +312,9 @@ void log_note_key(struct session_log *log, const struct event_view *view);
 struct metadata {
 	uint64_t epoch;
 	uint64_t first_seq;
+	uint64_t first_at;
+	int64_t first_ts;
+	uint64_t base_seq;
 	uint64_t max_seq;
 	uint64_t log_size;
 	uint64_t keys_size;
@@ -313,8 +329,36 @@ struct metadata {
  */
 int metadata_read(int sessions_fd, const char *id, struct metadata *meta, const char **ret_why);
 void metadata_finish(struct metadata *meta);
-/** As the log is now. */
-void metadata_append(const struct session_log *log, struct buffer *out);
+/** As the log's files are now; metadata_finish() frees what it copies. */
+void metadata_take(const struct session_log *log, struct metadata *ret);
+void metadata_append(const char *id, const struct metadata *meta, struct buffer *out);
+
+/* prune.c */
+/** What of a log may go. Plain data: the thread pool has no log. */
+struct prune {
+	bool wanted;
+	uint64_t keep_seq; /* events before it */
+	int64_t keep_ts; /* and events older than this, in ms since 1970 */
+	uint64_t rewrite_size; /* so many bytes of pruned lines are worth a new file */
+};
+void prune_init(struct store *store);
+void prune_finish(struct store *store);
+/** What is to be pruned of a log that is about to be checkpointed; freezes the log then. */
+void prune_begin(struct session_log *log, struct prune *ret);
+/**
+ * Moves first_seq over what may go: changes `meta` and nothing else. The log's file is open as
+ * `fd`. Thread pool.
+ */
+int prune_find(const struct prune *prune, int fd, struct metadata *meta);
+/** Whether the file is worth writing anew. */
+bool prune_is_due(const struct prune *prune, const struct metadata *meta);
+/** Writes events.jsonl without the pruned lines, and changes `meta`. Thread pool. */
+int prune_rewrite(int dir_fd, int fd, struct metadata *meta);
+/**
+ * The log takes what has been pruned, and is thawed. `meta` NULL: nothing was; has_new_file: there
+ * is a new file in place.
+ */
+void prune_end(struct session_log *log, const struct metadata *meta, bool has_new_file);
 
 /* checkpoint.c */
 /** Checkpoints all logs that have changed, and then drops the segments before `segment`. */

@@ -160,6 +160,18 @@ static int take_values(struct export *ex, const char *values[], bool *ret_markdo
 	return 0;
 }
 
+/** Pruned events may still stand in the file. */
+static void skip_pruned(struct export *ex)
+{
+	struct store_metadata meta;
+	const char *why;
+	if (store_files_read_metadata(ex->files, ex->id, &meta, &why) == 0 &&
+		ex->after + 1 < meta.first_seq) {
+		ex->after = meta.first_seq - 1;
+	}
+	store_metadata_finish(&meta);
+}
+
 int tool_export(int argc, char **argv)
 {
 	const char *words[2] = {0};
@@ -178,6 +190,7 @@ int tool_export(int argc, char **argv)
 	ex.id = words[1];
 	int code = TOOL_FAILED;
 	if (store_files_open(words[0], &files, &why) == 0) {
+		skip_pruned(&ex);
 		code = export(&ex, markdown);
 	} else {
 		diag(DIAG_ERROR, "%s", why ? why : "cannot read the data directory");

@@ -1,0 +1,226 @@
+/*
+ * Retention: events that are no longer to be kept leave a log from its front. First only first_seq
+ * moves (metadata.json says so, and where its line starts), which costs nothing; once half of the
+ * file is pruned lines, the rest is written to a new file that takes its place. Numbers stay.
+ *
+ * A crash between the new file and its metadata is told by the file's first line: it is either that
+ * of base_seq or that of first_seq (recover_session.c).
+ */
+#include "store_internal.h"
+
+#include "holdfast/diag.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define DAY_MS    ((int64_t)86400000)
+#define FRESH     "events.jsonl.new"
+#define COPY_SIZE ((size_t)1 << 18)
+
+/* --- when --- */
+
+static int64_t oldest_ts(const struct store *store)
+{
+	int64_t days = store->limits->keep_days;
+	return days ? store->ops->now(store->owner) - days * DAY_MS : INT64_MIN;
+}
+
+static uint64_t oldest_seq(const struct session_log *log)
+{
+	uint64_t keep = (uint64_t)log->store->limits->keep_events;
+	return keep && log->last_seq > keep ? log->last_seq - keep + 1 : 0;
+}
+
+void store_prune(struct store *store)
+{
+	int64_t ts = oldest_ts(store);
+	list_for_each_safe(link, tmp, &store->logs) {
+		struct session_log *log = list_entry(link, struct session_log, link);
+		bool is_due = log->first_seq < oldest_seq(log) || log->first_ts < ts;
+		if (is_due && log->first_seq <= log->last_seq && !log->wants_prune) {
+			log->wants_prune = true;
+			session_log_checkpoint(log);
+		}
+	}
+}
+
+static void handle_timer(uv_timer_t *timer)
+{
+	store_prune(timer->data);
+}
+
+void prune_init(struct store *store)
+{
+	const struct limits *limits = store->limits;
+	store->prune_timer = xmalloc(sizeof(*store->prune_timer));
+	uv_timer_init(store->loop, store->prune_timer);
+	uv_unref((uv_handle_t *)store->prune_timer);
+	store->prune_timer->data = store;
+	if (limits->keep_events || limits->keep_days) {
+		uint64_t ms = (uint64_t)limits->prune_ms;
+		uv_timer_start(store->prune_timer, handle_timer, ms, ms);
+	}
+}
+
+static void free_timer(uv_handle_t *handle)
+{
+	free(handle);
+}
+
+void prune_finish(struct store *store)
+{
+	uv_close((uv_handle_t *)store->prune_timer, free_timer);
+}
+
+/* --- the loop's side --- */
+
+void prune_begin(struct session_log *log, struct prune *ret)
+{
+	struct store *store = log->store;
+	*ret = (struct prune){0};
+	if (!log->wants_prune || log->index.state == INDEX_BUILDING ||
+		(log->owner && !store->ops->may_prune(log->owner))) {
+		return; /* the timer comes again */
+	}
+	log->is_frozen = true;
+	*ret = (struct prune){.wanted = true,
+		.keep_seq = oldest_seq(log),
+		.keep_ts = oldest_ts(store),
+		.rewrite_size = store->limits->prune_size};
+}
+
+/** The log is another file now: what is known of places in it is moved or forgotten. */
+static void move_log(struct session_log *log, const struct metadata *meta)
+{
+	uint64_t cut = log->size - log->unwritten.len - meta->log_size;
+	session_log_close(log);
+	session_log_forget_before(log, meta->base_seq);
+	log->base_seq = meta->base_seq;
+	log->size -= cut;
+	log->hot_offset -= log->hot_count ? cut : 0;
+	log->certain_size = meta->log_size;
+	log->has_new_files = true;
+	log->index.was_built = false;
+	if (log->index.state != INDEX_BUILDING) {
+		log_index_lose(&log->index);
+	}
+}
+
+static void take_start(struct session_log *log, const struct metadata *meta)
+{
+	uint64_t pruned = meta->first_seq - log->first_seq;
+	log->first_seq = meta->first_seq;
+	log->first_at = meta->first_at;
+	log->first_ts = meta->first_ts;
+	if (pruned) {
+		diag(DIAG_INFO, "session %s: %llu events are pruned; it begins with seq %llu now",
+			log->id, (unsigned long long)pruned, (unsigned long long)log->first_seq);
+	}
+}
+
+void prune_end(struct session_log *log, const struct metadata *meta, bool has_new_file)
+{
+	if (meta) {
+		take_start(log, meta);
+	}
+	if (has_new_file) {
+		move_log(log, meta);
+	}
+	log->is_frozen = false;
+	if (log->index.build_is_due) {
+		log->index.build_is_due = false;
+		log_index_lose(&log->index);
+		int r = log_index_build(log);
+		if (r < 0) {
+			log_reads_resume(log, r);
+		}
+	}
+}
+
+/* --- the thread pool's side --- */
+
+struct search {
+	const struct prune *prune;
+	struct metadata *meta;
+	bool found;
+};
+
+/** A line that cannot be read goes with those around it. */
+static int see_line(void *arg, const struct event_view *view, uint64_t offset, size_t len)
+{
+	struct search *search = arg;
+	struct metadata *meta = search->meta;
+	if (!view) {
+		return 0;
+	}
+	if (view->seq >= search->prune->keep_seq && view->ts >= search->prune->keep_ts) {
+		meta->first_seq = view->seq;
+		meta->first_at = offset;
+		meta->first_ts = view->ts;
+		search->found = true;
+		return 1;
+	}
+	return 0;
+}
+
+int prune_find(const struct prune *prune, int fd, struct metadata *meta)
+{
+	struct search search = {.prune = prune, .meta = meta};
+	int r = log_scan(fd, meta->first_at, meta->log_size, see_line, &search);
+	if (r >= 0 && !search.found) {
+		meta->first_seq = meta->max_seq + 1;
+		meta->first_at = meta->log_size;
+		meta->first_ts = 0;
+	}
+	return r < 0 ? r : 0;
+}
+
+bool prune_is_due(const struct prune *prune, const struct metadata *meta)
+{
+	return prune->wanted && meta->first_at >= prune->rewrite_size &&
+	       meta->first_at >= meta->log_size / 2;
+}
+
+static int copy(int from, int to, uint64_t offset, uint64_t end)
+{
+	char *bytes = xmalloc(COPY_SIZE);
+	int r = 0;
+	while (r == 0 && offset < end) {
+		size_t len = end - offset < COPY_SIZE ? (size_t)(end - offset) : COPY_SIZE;
+		r = disk_read_at(from, offset, bytes, len);
+		if (r == 0) {
+			r = disk_write_all(to, bytes, len);
+		}
+		offset += len;
+	}
+	free(bytes);
+	return r;
+}
+
+int prune_rewrite(int dir_fd, int fd, struct metadata *meta)
+{
+	int fresh = disk->openat(dir_fd, FRESH, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	if (fresh < 0) {
+		return -errno;
+	}
+	int r = copy(fd, fresh, meta->first_at, meta->log_size);
+	if (r == 0 && disk->fdatasync(fresh) < 0) {
+		r = -errno;
+	}
+	close(fresh);
+	if (r == 0 && disk->renameat(dir_fd, FRESH, dir_fd, "events.jsonl") < 0) {
+		r = -errno;
+	}
+	if (r < 0) {
+		disk->unlinkat(dir_fd, FRESH, 0);
+		return r;
+	}
+	meta->base_seq = meta->first_seq;
+	meta->log_size -= meta->first_at;
+	meta->first_at = 0;
+	return 0;
+}
