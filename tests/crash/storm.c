@@ -151,6 +151,9 @@ void storm_run(const struct storm *storm, struct witness *w)
 	}
 	for (size_t i = 1; i <= storm->steps; i++) {
 		step(&gale);
+		if (storm->prunes && i % 4 == 0) {
+			witness_prune(w);
+		}
 		switch (random_below(&gale.random, 4)) {
 		case 0:
 			break;

@@ -56,6 +56,7 @@ static void limit(struct rig *rig)
 {
 	rig->limits.segment_size = 4000;
 	rig->limits.hot_tail_size = 64 << 20;
+	rig->limits.prune_ms = RIG_NEVER;
 }
 
 /** The first of them are told, and their disks are kept to be looked at. */
@@ -185,6 +186,8 @@ static void run_storm(const struct storm *storm, const char *name, struct outcom
 	struct buffer image = {0};
 	rig_init(&rig);
 	limit(&rig);
+	rig.limits.keep_events = storm->prunes ? 3 : 0;
+	rig.limits.prune_size = 1;
 	struct power_disk *power = power_disk_begin(rig.dir);
 	witness_init(&w, &rig, power);
 	storm_run(storm, &w);
@@ -221,6 +224,19 @@ static void nothing_acknowledged_or_shown_is_lost(void **state)
 		snprintf(name, sizeof(name), "storm %llu", (unsigned long long)seed);
 		run_storm(&storm, name, &outcome);
 	}
+	print_message("%zu cuts, %zu recoveries cut again, %zu disks, %zu of them wrong\n",
+		outcome.cuts, outcome.recoveries, outcome.images, outcome.faults);
+	assert_int_equal(outcome.faults, 0);
+	(void)state;
+}
+
+/** Logs that lose their beginning: the file that takes their place comes whole or not at all. */
+static void pruning_loses_nothing_else(void **state)
+{
+	struct outcome outcome = {0};
+	struct storm storm = {.seed = 577215, .steps = 75, .prunes = true, .restarts = true};
+	name_dir(&outcome);
+	run_storm(&storm, "pruning", &outcome);
 	print_message("%zu cuts, %zu recoveries cut again, %zu disks, %zu of them wrong\n",
 		outcome.cuts, outcome.recoveries, outcome.images, outcome.faults);
 	assert_int_equal(outcome.faults, 0);
@@ -285,6 +301,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(nothing_acknowledged_or_shown_is_lost),
+		cmocka_unit_test(pruning_loses_nothing_else),
 		cmocka_unit_test(a_failed_sync_is_not_trusted),
 	};
 	/* Thousands of directories are made, and none of them has to outlive the machine. */

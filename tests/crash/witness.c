@@ -542,6 +542,11 @@ void witness_flush(struct witness *w)
 	witness_settle(w);
 }
 
+void witness_prune(struct witness *w)
+{
+	store_prune(w->rig->table->store);
+}
+
 void witness_turn(struct witness *w)
 {
 	session_table_end_turn(w->rig->table);

@@ -91,6 +91,8 @@ int witness_delete(struct witness *w, const char *id);
 void witness_reload(struct witness *w);
 /** The clock decides: waits until every session with something open has let it out. */
 void witness_flush(struct witness *w);
+/** Events that need not be kept begin to go. */
+void witness_prune(struct witness *w);
 /**
  * The end of a loop turn: a batch starts on its way to the disk, and what comes next is gathered
  * for another one.

@@ -45,21 +45,40 @@ static void read_log(const struct rig *rig, const char *id, struct buffer *out)
 	buffer_finish(&path);
 }
 
-/** The number of a log's lines; UINT64_MAX if they are not all good, from 1 on and one by one. */
-static uint64_t count_lines(const struct buffer *log)
+/**
+ * The seqs of a log's first and last line. UINT64_MAX if they are not all good and one by one; 0 if
+ * there are none.
+ */
+static uint64_t last_line(const struct buffer *log, uint64_t *ret_first)
 {
-	uint64_t count = 0;
+	uint64_t last = 0;
+	*ret_first = 0;
 	const char *end = log->data + log->len;
 	const char *newline;
 	for (const char *at = log->data; at < end; at = newline + 1) {
 		struct event_view view;
 		newline = memchr(at, '\n', (size_t)(end - at));
 		if (!newline || event_parse_line(at, (size_t)(newline - at), &view) < 0 ||
-			view.seq != ++count) {
+			(last && view.seq != last + 1)) {
 			return UINT64_MAX;
 		}
+		last = view.seq;
+		*ret_first = *ret_first ? *ret_first : last;
 	}
-	return count;
+	return last;
+}
+
+/** Where the line of `seq` stands in what the witness has; its end if it has not that one. */
+static size_t known_place(const struct life *life, uint64_t seq)
+{
+	const char *line = life->lines.data;
+	if (seq > life->line_count) {
+		return life->lines.len;
+	}
+	for (uint64_t i = 1; i < seq; i++) {
+		line = strchr(line, '\n') + 1;
+	}
+	return (size_t)(line - life->lines.data);
 }
 
 /** Where files are damaged, an event is as it was, or it is refused. */
@@ -84,17 +103,37 @@ static void check_events(struct check *check, const struct life *life, struct se
 	buffer_finish(&text);
 }
 
-static void check_log(struct check *check, const struct life *life, uint64_t max_seq)
+/** No more may be pruned than limits.keep_events allows; `first` is where the file begins. */
+static void check_start(
+	struct check *check, const struct life *life, struct session *session, uint64_t first)
+{
+	uint64_t keep = (uint64_t)check->witness->rig->limits.keep_events;
+	uint64_t max_seq = session_channel(session)->max_seq;
+	uint64_t first_seq = session_log_first_seq(session->log);
+	uint64_t latest = keep && max_seq > keep ? max_seq - keep + 1 : 1;
+	if (first_seq > latest || first > first_seq) {
+		find_fault(check, life->id, "first_seq is %llu of %llu, its file begins with %llu",
+			(unsigned long long)first_seq, (unsigned long long)max_seq,
+			(unsigned long long)first);
+	}
+}
+
+static void check_log(struct check *check, const struct life *life, struct session *session)
 {
 	struct buffer log = {0};
+	uint64_t first;
+	uint64_t max_seq = session_channel(session)->max_seq;
 	read_log(check->rig, life->id, &log);
-	uint64_t count = count_lines(&log);
-	size_t known = log.len < life->lines.len ? log.len : life->lines.len;
-	if (count != max_seq) {
-		find_fault(check, life->id, "max_seq is %llu, its log has %lld good lines",
-			(unsigned long long)max_seq, (long long)count);
+	uint64_t last = last_line(&log, &first);
+	size_t at = known_place(life, first);
+	size_t known = log.len < life->lines.len - at ? log.len : life->lines.len - at;
+	if (last != max_seq) {
+		find_fault(check, life->id, "max_seq is %llu, its log has good lines to %lld",
+			(unsigned long long)max_seq, (long long)last);
+	} else if (last) {
+		check_start(check, life, session, first);
 	}
-	if (known && memcmp(log.data, life->lines.data, known) != 0) {
+	if (known && memcmp(log.data, life->lines.data + at, known) != 0) {
 		find_fault(check, life->id, "its log has other bytes");
 	}
 	buffer_finish(&log);
@@ -200,7 +239,7 @@ static void check_life(struct check *check, const struct life *life, struct sess
 	if (w->is_rotten) {
 		check_events(check, life, session);
 	} else {
-		check_log(check, life, max_seq);
+		check_log(check, life, session);
 	}
 }
 
@@ -380,7 +419,9 @@ static void put_more(struct check *check, const struct life *life)
 	rig_settle(check->rig);
 	struct kept after;
 	keep(check->rig, life, &after);
-	bool is_contiguous = check->witness->is_rotten || count_lines(&after.log) == after.max_seq;
+	uint64_t first;
+	bool is_contiguous =
+		check->witness->is_rotten || last_line(&after.log, &first) == after.max_seq;
 	if (ack.status || after.max_seq <= before.max_seq || !is_contiguous ||
 		after.log.len < before.log.len ||
 		(before.log.len && memcmp(after.log.data, before.log.data, before.log.len) != 0)) {
