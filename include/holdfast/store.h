@@ -127,6 +127,11 @@ size_t store_backlog(const struct store *store);
  */
 int store_create_session(struct store *store, const char *id, uint64_t epoch, const char *title,
 	int64_t created_at, struct session_log **ret_log);
+/**
+ * The session's RECORD_CREATE is on disk: from now on its folder says whose it is. Until then it
+ * tells nothing that a refused creation could leave behind.
+ */
+void session_log_confirm(struct session_log *log);
 /** Whom replay() is called for. */
 void session_log_set_owner(struct session_log *log, void *owner);
 /** Takes the session's folder away (after its RECORD_DELETE is synced) and frees the log. */

@@ -205,7 +205,8 @@ static bool checkpoint_end(struct checkpoint *cp)
 static void add_log(struct checkpoint *cp, struct session_log *log)
 {
 	list_remove(&log->wanted_link);
-	if (!log->dirty) {
+	/* What is not confirmed has all its records in segments that stay. */
+	if (!log->dirty || log->is_unconfirmed) {
 		return;
 	}
 	cp->items[cp->count] = (struct item){0};

@@ -12,7 +12,7 @@
  *   folder without metadata, in the journal   metadata is written again from the CREATE record
  *   the same, and its name was deleted before whose log it holds is not known: made again from the
  *                                             journal, which has all of it
- *   folder without metadata, empty log        half-made and never acknowledged: taken away
+ *   folder without metadata, empty log        half-made or refused, never acknowledged: taken away
  *   metadata is damaged, not in the journal   set aside, also when the log is empty
  *   log: torn or missing tail                 cut, noted; the journal's replay appends it again
  *   log: ends before its metadata's max_seq   damaged: set aside as it is

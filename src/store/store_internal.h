@@ -78,6 +78,7 @@ struct session_log {
 	size_t hot_size; /* bytes of JSON */
 
 	bool rewind; /* see recover_rewind() */
+	bool is_unconfirmed; /* the journal has no record of it on disk yet: it has no metadata */
 	bool dirty; /* changed since its last checkpoint */
 	bool is_placed; /* the names of its files are on disk */
 	uint64_t certain_size; /* bytes of the file that are on disk */
