@@ -161,12 +161,7 @@ static int scan_log(struct session_log *log, uint64_t max_seq)
 
 static void set_aside(struct store *store, const char *id, const char *why)
 {
-	char to[320];
-	diag(DIAG_ERROR, "session %s: %s; it is set aside in set-aside/", id, why);
-	snprintf(to, sizeof(to), "set-aside/%s.%d", id, (int)getpid());
-	if (disk->renameat(store->sessions_fd, id, store->dir_fd, to) < 0) {
-		diag(DIAG_ERROR, "session %s: cannot move it to set-aside/: %s", id,
-			strerror(errno));
+	if (!recover_set_aside(store, store->sessions_fd, id, why)) {
 		store->has_leftover = true;
 	}
 }
