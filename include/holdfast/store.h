@@ -140,6 +140,11 @@ size_t store_count_sessions(const struct store *store);
 /** Calls `visit` for every session, in no order; it must not add or remove any. */
 void store_each_session(
 	struct store *store, void (*visit)(struct session_log *log, void *arg), void *arg);
+/**
+ * The session's RECORD_CREATE is on disk: from now on its folder says whose it is. Until then it
+ * tells nothing that a refused creation could leave behind.
+ */
+void session_log_confirm(struct session_log *log);
 /** Whom replay() is called for; NULL while the session is not in memory. */
 void session_log_set_owner(struct session_log *log, void *owner);
 void *session_log_owner(const struct session_log *log);

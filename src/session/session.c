@@ -372,6 +372,9 @@ void session_commit(struct session *session, uint64_t lsn)
 {
 	uint64_t had = session->channel.max_seq;
 	bool turn_ended;
+	if ((uint64_t)session->created_lsn <= lsn) {
+		session_log_confirm(session->log);
+	}
 	struct event *prompt = commit_events(session, lsn, &turn_ended);
 	int r = session_log_flush(session->log);
 	if (r < 0) {

@@ -303,6 +303,10 @@ int check_journal(struct check *check)
 
 /* --- lives --- */
 
+/**
+ * A change of the epoch puts the session's state into the journal a second time, for the new one,
+ * before metadata.json has it: of the two that are there, one does not count.
+ */
 static void check_one_life(void *value, void *arg)
 {
 	const struct life *life = value;
@@ -314,7 +318,13 @@ static void check_one_life(void *value, void *arg)
 	if (life->deleted || (r == 0 && meta.epoch == life->epoch) || r == -EBADMSG) {
 		return;
 	}
-	if (r == 0) {
+	if (r == 0 && !life->created && check_life(check, life->id, strlen(life->id), meta.epoch)) {
+		check_note(check, life->place,
+			"the record is of epoch %016llx of session %s, which has another: holdfast "
+			"new-epoch was stopped in the middle of it; the next start of the server "
+			"takes it away",
+			(unsigned long long)life->epoch, life->id);
+	} else if (r == 0) {
 		check_problem(check, life->place,
 			"the record is of epoch %016llx of session %s, whose metadata.json says "
 			"%016llx",

@@ -245,7 +245,8 @@ static bool checkpoint_end(struct checkpoint *cp)
 static void add_log(struct checkpoint *cp, struct session_log *log)
 {
 	list_remove(&log->wanted_link);
-	if (!log->dirty) {
+	/* What is not confirmed has all its records in segments that stay. */
+	if (!log->dirty || log->is_unconfirmed) {
 		return;
 	}
 	cp->items[cp->count] = (struct item){0};
@@ -294,11 +295,10 @@ static struct checkpoint *checkpoint_new(struct store *store)
 void checkpoint_drop_before(struct store *store, uint64_t segment)
 {
 	struct journal *journal = &store->journal;
-	while (journal->oldest_segment < segment) {
-		journal_drop_before(journal, journal->oldest_segment + 1);
-		if (journal->oldest_segment < segment && disk->fsync(journal->dir_fd) < 0) {
-			return;
-		}
+	bool good = true;
+	while (good && journal->oldest_segment < segment) {
+		bool is_last = journal->oldest_segment + 1 == segment;
+		good = journal_drop_oldest(journal, !is_last) == 0;
 	}
 }
 

@@ -399,13 +399,19 @@ int journal_sync_now(struct journal *journal)
 	return journal->error;
 }
 
-void journal_drop_before(struct journal *journal, uint64_t segment)
+int journal_drop_oldest(struct journal *journal, bool sync)
 {
-	for (; journal->oldest_segment < segment; journal->oldest_segment++) {
-		char name[32];
-		segment_name(journal->oldest_segment, name);
-		disk->unlinkat(journal->dir_fd, name, 0);
+	char name[32];
+	segment_name(journal->oldest_segment, name);
+	/* Numbers of segments that were refused have no file. */
+	if (disk->unlinkat(journal->dir_fd, name, 0) < 0 && errno != ENOENT) {
+		return -errno;
 	}
+	if (sync && disk->fsync(journal->dir_fd) < 0) {
+		return -errno;
+	}
+	journal->oldest_segment++;
+	return 0;
 }
 
 uint64_t store_segment(const struct store *store)

@@ -12,7 +12,7 @@
  *   folder without metadata, in the journal   metadata is written again from the CREATE record
  *   the same, and its name was deleted before whose log it holds is not known: made again from the
  *                                             journal, which has all of it
- *   folder without metadata, empty log        half-made and never acknowledged: taken away
+ *   folder without metadata, empty log        half-made or refused, never acknowledged: taken away
  *   metadata is damaged, not in the journal   set aside, also when the log is empty
  *   log: goes on behind its metadata          those lines are read; a torn tail is cut, noted; the
  *                                             journal's replay appends it again
@@ -105,12 +105,7 @@ static int note_fate(struct recovery *rec, const struct record *record)
 
 static void set_aside(struct store *store, const char *id, const char *why)
 {
-	char to[320];
-	diag(DIAG_ERROR, "session %s: %s; it is set aside in set-aside/", id, why);
-	snprintf(to, sizeof(to), "set-aside/%s.%d", id, (int)getpid());
-	if (disk->renameat(store->sessions_fd, id, store->dir_fd, to) < 0) {
-		diag(DIAG_ERROR, "session %s: cannot move it to set-aside/: %s", id,
-			strerror(errno));
+	if (!recover_set_aside(store, store->sessions_fd, id, why)) {
 		store->has_leftover = true;
 	}
 }

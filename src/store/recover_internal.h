@@ -19,8 +19,6 @@ struct recovery {
 	char **ret_why;
 };
 
-/** Ends the recovery: returns `error`, and says why. */
-
 /** A segment of the chain that leads back from the newest one. */
 struct link_of_chain {
 	uint64_t number;
@@ -32,6 +30,11 @@ typedef int (*visit_record)(struct recovery *rec, const struct record *record);
 /** Says why the server does not start; returns `error`. */
 __attribute__((format(printf, 3, 4))) int recover_refuse(
 	struct recovery *rec, int error, const char *fmt, ...);
+/**
+ * Moves a file or folder into set-aside/, under the first name that is free there, and tells so.
+ * Whether it is moved.
+ */
+bool recover_set_aside(struct store *store, int from_fd, const char *name, const char *why);
 /** Finds the segments that are on disk. */
 int recover_list_segments(struct recovery *rec);
 /** Visits all records in order, and cuts off what was never acknowledged. */

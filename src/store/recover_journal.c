@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 int recover_refuse(struct recovery *rec, int error, const char *fmt, ...)
@@ -69,6 +70,23 @@ static int cut_segment(struct store *store, const char *name, size_t len)
 	return r;
 }
 
+bool recover_set_aside(struct store *store, int from_fd, const char *name, const char *why)
+{
+	char to[320];
+	struct stat st;
+	unsigned number = 0;
+	do {
+		snprintf(to, sizeof(to), "set-aside/%s.%u", name, ++number);
+	} while (fstatat(store->dir_fd, to, &st, AT_SYMLINK_NOFOLLOW) == 0);
+	if (disk->renameat(from_fd, name, store->dir_fd, to) < 0) {
+		diag(DIAG_ERROR, "%s: %s; it cannot be moved to %s: %s", name, why, to,
+			strerror(errno));
+		return false;
+	}
+	diag(DIAG_ERROR, "%s: %s; it is set aside as %s", name, why, to);
+	return true;
+}
+
 static void segment_path(uint64_t number, char name[32])
 {
 	snprintf(name, 32, "%016llx.journal", (unsigned long long)number);
@@ -86,11 +104,8 @@ static void drop_headless(struct recovery *rec, const char *name, size_t len)
 		disk->unlinkat(store->journal.dir_fd, name, 0);
 		return;
 	}
-	char to[64];
-	diag(DIAG_ERROR, "journal segment %s has no good header; it is set aside in set-aside/",
-		name);
-	snprintf(to, sizeof(to), "set-aside/%s", name);
-	disk->renameat(store->journal.dir_fd, name, store->dir_fd, to);
+	recover_set_aside(store, store->journal.dir_fd, name,
+		"the newest segment of the journal has no good header");
 }
 
 /** Its file is no more. */

@@ -256,17 +256,28 @@ int store_create_session(struct store *store, const char *id, uint64_t epoch, co
 		return r;
 	}
 	struct session_log *log = session_log_new(store, id, epoch, title, created_at);
-	log->dirty = log->has_new_files = true;
+	log->dirty = log->has_new_files = log->is_unconfirmed = true;
 	r = session_log_fd(log);
-	if (r >= 0) {
-		r = metadata_write(log, false);
-	}
 	if (r < 0) {
 		store_remove_session(log);
 		return r;
 	}
 	*ret_log = log;
 	return 0;
+}
+
+/**
+ * Not before: the folder of a creation that was refused goes to the trash, which the power can
+ * undo. With metadata it would be a session then that nobody made, or stand in the place of the
+ * one that was made under its name later.
+ */
+void session_log_confirm(struct session_log *log)
+{
+	if (log->is_unconfirmed) {
+		log->is_unconfirmed = false;
+		/* If it fails, the journal knows the session until a checkpoint has written it. */
+		(void)!metadata_write(log, false);
+	}
 }
 
 struct removal {

@@ -89,6 +89,7 @@ struct session_log {
 	int64_t updated_at;
 	int fd;
 	bool rewind; /* see recover_rewind() */
+	bool is_unconfirmed; /* the journal has no record of it on disk yet: it has no metadata */
 	bool dirty; /* changed since its last checkpoint */
 	bool has_new_files; /* since then: its folder has to be synced, too */
 
@@ -178,8 +179,8 @@ void journal_init(struct journal *journal, struct store *store);
 void journal_finish(struct journal *journal);
 /** Writes what is gathered and waits; for start and shutdown. */
 int journal_sync_now(struct journal *journal);
-/** Forgets segments before `segment` on disk. */
-void journal_drop_before(struct journal *journal, uint64_t segment);
+/** Deletes the oldest segment; `sync`: for good. If that fails, it is the oldest still. */
+int journal_drop_oldest(struct journal *journal, bool sync);
 
 /** Names a session within a journal: XXH3_64 of its id, seeded with its epoch. */
 uint64_t journal_session_hash(const char *id, size_t id_len, uint64_t epoch);
@@ -367,7 +368,8 @@ void checkpoint_all(struct store *store, uint64_t segment);
 int checkpoint_now(struct store *store);
 /**
  * Forgets segments before `segment`, the oldest one for good before the next: a journal without its
- * middle would bring deleted sessions back.
+ * middle would bring deleted sessions back. Where one cannot be deleted, the next checkpoint of all
+ * logs tries again.
  */
 void checkpoint_drop_before(struct store *store, uint64_t segment);
 /** Writes metadata.json of a log into its folder (not synced). */

@@ -331,9 +331,54 @@ static void a_start_that_fails_spoils_nothing(void **state)
 	(void)state;
 }
 
+/* --- what could not be deleted --- */
+
+static bool has_segment(const struct rig *rig, unsigned number)
+{
+	struct buffer path = {0};
+	buffer_printf(&path, "%s/journal/%016x.journal", rig->dir, number);
+	bool has = access(buffer_cstr(&path), F_OK) == 0;
+	buffer_finish(&path);
+	return has;
+}
+
+/** Makes the next batch go to a new segment, and waits until those before it have gone. */
+static void rotate(struct rig *rig)
+{
+	char text[4000];
+	memset(text, 'x', sizeof(text));
+	text[sizeof(text) - 1] = '\0';
+	rig_say(rig_session(rig, "a"), text);
+	rig_settle(rig);
+	rig_put(rig_session(rig, "a"), "turn_end", "{}");
+	rig_settle(rig);
+}
+
+static void a_segment_that_stays_goes_with_the_next_ones(void **state)
+{
+	struct fault fault = {.kind = CALL_UNLINKAT, .error = EIO};
+	struct rig rig;
+	rig_init(&rig);
+	limit(&rig);
+	assert_int_equal(rig_open(&rig), 0);
+	fault_disk_put(&fault);
+	rotate(&rig);
+	assert_int_equal(fault_disk_hits(), 1);
+	assert_true(has_segment(&rig, 1));
+	assert_true(has_segment(&rig, 2));
+	rotate(&rig);
+	assert_false(has_segment(&rig, 1));
+	assert_false(has_segment(&rig, 2));
+	assert_true(has_segment(&rig, 3));
+	fault_disk_take_away();
+	rig_finish(&rig);
+	(void)state;
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_segment_that_stays_goes_with_the_next_ones),
 		cmocka_unit_test_teardown(what_is_refused_is_not_shown, teardown),
 		cmocka_unit_test_teardown(a_start_that_fails_spoils_nothing, teardown),
 	};

@@ -4,9 +4,11 @@
  * The disks of the first failures are kept. HOLDFAST_CRASH_STORMS: how many servers' lives.
  */
 #include "fault_disk.h"
+#include "session_internal.h"
 #include "storm.h"
 
 #include "holdfast/diag.h"
+#include "holdfast/store_check.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -70,12 +72,42 @@ static void report(struct cutter *cutter, const char *name, size_t cut, const st
 	}
 	if (cutter->outcome->faults++ < FAULTS_SHOWN) {
 		buffer_printf(&dir, "%s-%zu", cutter->outcome->dir, cutter->outcome->faults);
+		rig_remove_dir(buffer_cstr(&dir)); /* another test's */
 		power_disk_write_image(image, buffer_cstr(&dir));
 		fprintf(stderr, "%s fails, after \"%s\": %.*s\n    (the disk: %s)\n", name,
 			buffer_cstr(&text), (int)why->len, why->data, buffer_cstr(&dir));
 	}
 	buffer_finish(&text);
 	buffer_finish(&dir);
+}
+
+static void handle_problem(void *owner, const char *place, const char *what)
+{
+	buffer_printf(owner, "verify: %s: %s; ", place, what);
+}
+
+static void handle_note(void *owner, const char *place, const char *what)
+{
+	buffer_printf(owner, "verify notes: %s: %s; ", place, what);
+}
+
+static void handle_progress(void *owner, uint64_t bytes)
+{
+}
+
+/**
+ * What `holdfast verify` finds, notes too: recovery leaves nothing over. It does not hear of the
+ * server, if one runs: what that one has still to write is not forgiven.
+ */
+static void verify(const char *dir, struct buffer *why)
+{
+	static const struct store_check_ops ops = {handle_problem, handle_note, handle_progress};
+	struct store_check_counts counts;
+	struct store_files files;
+	char *no;
+	assert_int_equal(store_files_open(dir, &files, &no), 0);
+	assert_int_equal(store_check(&files, NULL, &ops, why, &counts), 0);
+	store_files_close(&files);
 }
 
 /** One image: is recovered, held against what is known, and goes on. */
@@ -90,7 +122,11 @@ static bool check_image(const struct witness *w, const struct buffer *image, siz
 	if (rig_open(&rig) < 0) {
 		buffer_printf(why, "it does not open: %s", rig.why ? rig.why : "?");
 	} else if (witness_check(w, cut, &rig, why)) {
+		verify(dir, why);
 		witness_goes_on(w, cut, &rig, why);
+		verify(dir, why);
+		rig_close(&rig);
+		verify(dir, why);
 	}
 	rig_finish(&rig);
 	return why->len == 0;
@@ -244,37 +280,46 @@ static void pruning_loses_nothing_else(void **state)
 }
 
 /**
+ * A server's life in which one fdatasync() fails, and how far apart the power cuts after it are.
+ */
+struct failed_sync {
+	const char *name;
+	void (*live)(struct witness *w);
+	size_t every;
+	size_t randoms;
+};
+
+/**
  * One fdatasync() fails, and with it, as kernels have it, goes what it was to write: the next one
  * succeeds and has not written it either. Then the power goes, some time later. Returns whether
  * there was such a call.
  */
-static bool run_failed_sync(size_t nth, struct outcome *outcome)
+static bool run_failed_sync(const struct failed_sync *how, size_t nth, struct outcome *outcome)
 {
-	struct storm storm = {.seed = 271828, .steps = 60, .restarts = true};
 	struct fault fault = {
 		.kind = CALL_FDATASYNC, .nth = nth, .error = EIO, .sync_failed = power_disk_lose};
 	struct rig rig;
 	struct witness w;
 	struct buffer image = {0};
-	char name[32];
+	char name[64];
 	rig_init(&rig);
 	limit(&rig);
 	struct power_disk *power = power_disk_begin(rig.dir);
 	fault_disk_put(&fault);
 	witness_init(&w, &rig, power);
-	storm_run(&storm, &w);
+	how->live(&w);
 	bool has_failed = fault_disk_hits() > 0;
 	witness_close(&w);
 	fault_disk_take_away();
 	power_disk_end(power);
 	assert_string_equal(buffer_cstr(&w.wrong), "");
 	uv_timer_stop(&rig.guard);
-	snprintf(name, sizeof(name), "sync %zu fails", nth);
+	snprintf(name, sizeof(name), "%s, sync %zu fails", how->name, nth);
 	struct cutter cutter = {.witness = &w, .power = power, .name = name, .outcome = outcome};
 	size_t count = power_disk_count(power);
-	for (size_t left = count; left > 0; left = left > 32 ? left - 32 : 0) {
-		size_t cut = count - left + 32 < count ? count - left + 32 : count;
-		cut_at(&cutter, cut, 1, &image);
+	for (size_t left = count; left > 0; left = left > how->every ? left - how->every : 0) {
+		size_t cut = count - left + how->every < count ? count - left + how->every : count;
+		cut_at(&cutter, cut, how->randoms, &image);
 	}
 	buffer_finish(&image);
 	power_disk_destroy(power);
@@ -283,17 +328,72 @@ static bool run_failed_sync(size_t nth, struct outcome *outcome)
 	return has_failed;
 }
 
-static void a_failed_sync_is_not_trusted(void **state)
+static void fail_each_sync(const struct failed_sync *how)
 {
 	struct outcome outcome = {0};
 	name_dir(&outcome);
 	size_t syncs = 0;
-	while (run_failed_sync(syncs, &outcome)) {
+	while (run_failed_sync(how, syncs, &outcome)) {
 		syncs++;
 	}
 	print_message("%zu syncs failed, %zu cuts, %zu disks, %zu of them wrong\n", syncs,
 		outcome.cuts, outcome.images, outcome.faults);
 	assert_int_equal(outcome.faults, 0);
+}
+
+static void live_in_a_storm(struct witness *w)
+{
+	storm_run(&(struct storm){.seed = 271828, .steps = 60, .restarts = true}, w);
+}
+
+static void a_failed_sync_is_not_trusted(void **state)
+{
+	fail_each_sync(&(struct failed_sync){
+		.name = "storm", .live = live_in_a_storm, .every = 32, .randoms = 1});
+	(void)state;
+}
+
+/** Runs the loop until a session's last input is on its way to the disk, and no further. */
+static void wait_for_launch(struct witness *w, const char *id)
+{
+	struct rig *rig = w->rig;
+	struct session *session = session_table_get(rig->table, id, strlen(id));
+	uint64_t lsn = session ? (uint64_t)session->last_lsn : 0;
+	uv_timer_again(&rig->guard);
+	while (!rig->is_failing && store_flight_lsn(rig->table->store) < lsn) {
+		uv_run(&rig->loop, UV_RUN_ONCE);
+	}
+}
+
+/**
+ * A session is made while the journal goes on to a new segment, so that the checkpoint of all
+ * sessions runs in front of the batch with its creation; then once more under the same name.
+ */
+static void live_and_make_sessions(struct witness *w)
+{
+	char text[5000];
+	memset(text, 'x', sizeof(text));
+	text[sizeof(text) - 1] = '\0';
+	w->rig->limits.journal_retry_ms = 1;
+	assert_true(witness_open(w) == 0 || witness_open(w) == 0);
+	witness_say(w, "a", text);
+	witness_turn(w);
+	witness_say(w, "a", "the first words of the next segment");
+	wait_for_launch(w, "a");
+	witness_put(w, "b", "x-note", "{\"n\":1}");
+	witness_settle(w);
+	rig_wait_for_store(w->rig);
+	witness_put(w, "b", "x-note", "{\"n\":2}");
+	witness_settle(w);
+}
+
+/** Its folder's way to the trash is not synced: the power may bring it back. */
+static void a_refused_session_does_not_come_back(void **state)
+{
+	fail_each_sync(&(struct failed_sync){.name = "two sessions",
+		.live = live_and_make_sessions,
+		.every = 1,
+		.randoms = RANDOM_SURVIVALS});
 	(void)state;
 }
 
@@ -303,6 +403,7 @@ int main(void)
 		cmocka_unit_test(nothing_acknowledged_or_shown_is_lost),
 		cmocka_unit_test(pruning_loses_nothing_else),
 		cmocka_unit_test(a_failed_sync_is_not_trusted),
+		cmocka_unit_test(a_refused_session_does_not_come_back),
 	};
 	/* Thousands of directories are made, and none of them has to outlive the machine. */
 	if (access("/dev/shm", W_OK) == 0) {

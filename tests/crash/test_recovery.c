@@ -214,7 +214,7 @@ static void assert_set_aside(const char *dir, const char *id, const struct buffe
 {
 	struct buffer path = {0};
 	struct buffer log = {0};
-	buffer_printf(&path, "%s/set-aside/%s.%d/events.jsonl", dir, id, (int)getpid());
+	buffer_printf(&path, "%s/set-aside/%s.1/events.jsonl", dir, id);
 	assert_true(file_read(buffer_cstr(&path), &log));
 	assert_int_equal(log.len, damaged->len);
 	assert_memory_equal(log.data, damaged->data, damaged->len);
@@ -493,6 +493,40 @@ static void the_trash_is_emptied(void **state)
 	(void)state;
 }
 
+/** What is set aside stands beside what was set aside before. */
+static void a_session_is_set_aside_twice(void **state)
+{
+	struct rig rig;
+	struct buffer path = {0};
+	struct buffer bytes = {0};
+	rig_init(&rig);
+	for (size_t i = 0; i < 2; i++) {
+		assert_int_equal(rig_open(&rig), 0);
+		assert_null(session_table_get(rig.table, "a", 1));
+		rig_put(rig_session(&rig, "a"), "x-note", i ? "\"second\"" : "\"first\"");
+		rig_close(&rig);
+		/* Another start, and the journal has nothing of it any more. */
+		assert_int_equal(rig_open(&rig), 0);
+		rig_close(&rig);
+		log_path(&path, rig.dir, "a", "metadata.json");
+		file_spoil(path.data, FLIP, 20);
+	}
+	assert_int_equal(rig_open(&rig), 0);
+	assert_null(session_table_get(rig.table, "a", 1));
+	rig_close(&rig);
+	for (size_t i = 0; i < 2; i++) {
+		buffer_clear(&path);
+		buffer_clear(&bytes);
+		buffer_printf(&path, "%s/set-aside/a.%zu/events.jsonl", rig.dir, i + 1);
+		assert_true(file_read(buffer_cstr(&path), &bytes));
+		assert_non_null(strstr(buffer_cstr(&bytes), i ? "second" : "first"));
+	}
+	buffer_finish(&path);
+	buffer_finish(&bytes);
+	rig_finish(&rig);
+	(void)state;
+}
+
 /** Files are opened and closed again as they are needed, also by the checkpoint of all of them. */
 static void more_sessions_than_open_files(void **state)
 {
@@ -611,6 +645,7 @@ int main(void)
 		cmocka_unit_test(a_crash_changes_nothing_of_what_follows),
 		cmocka_unit_test(a_deleted_session_stays_deleted),
 		cmocka_unit_test(the_trash_is_emptied),
+		cmocka_unit_test(a_session_is_set_aside_twice),
 		cmocka_unit_test(more_sessions_than_open_files),
 		cmocka_unit_test(damage_that_hides_whose_it_is_is_refused),
 		cmocka_unit_test(a_segment_off_the_chain_counts_for_nothing),

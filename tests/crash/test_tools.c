@@ -498,6 +498,10 @@ static void new_epoch_may_be_killed_anywhere(void **state)
 		char *dir = rig_copy_dir(p.dir);
 		code = run_new_epoch(dir, calls);
 		assert_true(code == KILLED || code == 0);
+		struct found found = look(dir);
+		if (found.problems) {
+			fail_msg("killed in front of call %zu: %s", calls, found.first);
+		}
 		check_sessions(&p, dir, killed);
 		assert_int_equal(run_new_epoch(dir, SIZE_MAX), 0);
 		assert_clean(dir);

@@ -161,15 +161,13 @@ static size_t acked_before(const struct life *life, size_t cut)
 }
 
 /**
- * A session whose creation was refused may be there again, empty, if nothing takes it back; and
- * whatever was refused, if the disk did not let it be undone. Before the refusal was told, an input
- * was on its way like any other.
+ * Whatever was refused may be there if the disk did not let it be undone. Before the refusal was
+ * told, an input was on its way like any other.
  */
 static bool may_be_left(const struct life *life, const struct witness_state *state, size_t cut)
 {
 	const struct witness *w = life->witness;
-	return !state->is_refused || cut <= state->refused || w->is_helpless ||
-	       (state == life->states && !w->takes_back);
+	return !state->is_refused || cut <= state->refused || w->is_helpless;
 }
 
 /** Its state is one that an input led to: acknowledged or later, and sent by then. */
@@ -221,7 +219,9 @@ static void check_life(struct check *check, const struct life *life, struct sess
 	uint64_t shown = shown_before(life, check->cut);
 	if (life->delete_acked != NEVER && life->delete_acked <= check->cut) {
 		if (!w->may_end_early) {
-			find_fault(check, life->id, "it was deleted, and is back");
+			find_fault(check, life->id, "%s, and is back",
+				life->delete_sent == NEVER ? "its creation was refused"
+							   : "it was deleted");
 		}
 		return;
 	}
@@ -254,12 +254,7 @@ static void check_session(struct session *session, void *arg)
 			return;
 		}
 	}
-	/* Refused at once, and its folder's way out was not synced. */
-	const struct witness *w = check->witness;
-	bool may_be_refused = w->refused && !w->takes_back && !session_channel(session)->max_seq;
-	if (!may_be_refused) {
-		find_fault(check, session_id(session), "nobody made it");
-	}
+	find_fault(check, session_id(session), "nobody made it");
 }
 
 static struct session *session_of(const struct rig *rig, const struct life *life)
