@@ -162,6 +162,21 @@ int log_index_read(int fd, uint64_t first_seq, uint64_t from, uint64_t *offsets,
 	return r == -EBADMSG ? -ESTALE : r;
 }
 
+int log_index_read_header(int fd, uint64_t *ret_epoch, uint64_t *ret_first_seq)
+{
+	char header[HEADER_SIZE];
+	int r = disk_read_at(fd, 0, header, sizeof(header));
+	if (r < 0) {
+		return r == -EBADMSG ? -ESTALE : r;
+	}
+	struct unpack in = {.bytes = header + 8, .len = HEADER_SIZE - 8};
+	*ret_epoch = unpack_le(&in, 8);
+	*ret_first_seq = unpack_le(&in, 8);
+	bool good = memcmp(header, MAGIC, 8) == 0 &&
+		    unpack_le(&in, 8) == journal_checksum(header, HEADER_SIZE - 8);
+	return good ? 0 : -EBADMSG;
+}
+
 /* --- making it again --- */
 
 struct build {

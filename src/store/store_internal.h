@@ -273,12 +273,26 @@ uint64_t log_index_first_fresh(const struct session_log *log);
 uint64_t log_index_fresh_at(const struct session_log *log, uint64_t seq);
 /** Reads entries from an open index. Any thread. */
 int log_index_read(int fd, uint64_t first_seq, uint64_t from, uint64_t *offsets, size_t count);
+/** Reads the header; -EBADMSG if it is damaged, -ESTALE if the file ends before. */
+int log_index_read_header(int fd, uint64_t *ret_epoch, uint64_t *ret_first_seq);
 
 /* log_read.c */
 /** Reads that waited for the index go on, or fail. */
 void log_reads_resume(struct session_log *log, int status);
 
 /* log_keys.c */
+#define LOG_KEY_UNKNOWN ((enum log_key_kind)0)
+/** A name: a line of keys.jsonl, or what an event says of itself. To be finished in any case. */
+struct log_name {
+	enum log_key_kind kind; /* unknown: of a kind that a later version has */
+	uint64_t seq;
+	const char *key;
+	const char *by; /* of an answer, "" if nobody gave it */
+	struct json_t *json; /* that these are borrowed from */
+};
+/** Reads a line without its newline; -EBADMSG if its checksum is wrong, or it is no name. */
+int log_name_parse(const char *line, size_t len, struct log_name *ret_name);
+void log_name_finish(struct log_name *name);
 void log_keys_add(struct session_log *log, enum log_key_kind kind, const char *key, const char *by,
 	uint64_t seq);
 int log_keys_flush(struct session_log *log);
@@ -291,7 +305,9 @@ void log_tail_see(struct log_tail *tail, const struct event_view *view);
 /** Whether log_tail_see() and log_note_key() look at the data of such events. */
 bool log_tail_needs_data(enum event_type type);
 void log_tail_finish(struct log_tail *tail);
-/** If the event is one that is found by name, adds its key. */
+/** Whether the event is one that is found by name, and by which. */
+bool log_name_of_event(const struct event_view *view, struct log_name *ret_name);
+/** If it is, adds its key. */
 void log_note_key(struct session_log *log, const struct event_view *view);
 
 /* metadata.c */
