@@ -10,23 +10,23 @@
 
 static void take(struct found *found, const char *place, const char *what)
 {
-	if (!*found->first) {
-		snprintf(found->first, sizeof(found->first), "%s: %s", place, what);
-	}
+	snprintf(found->first, sizeof(found->first), "%s: %s", place, what);
 }
 
 static void handle_problem(void *owner, const char *place, const char *what)
 {
 	struct found *found = owner;
-	found->problems++;
-	take(found, place, what);
+	if (!found->problems++) {
+		take(found, place, what);
+	}
 }
 
 static void handle_note(void *owner, const char *place, const char *what)
 {
 	struct found *found = owner;
-	found->notes++;
-	take(found, place, what);
+	if (!found->notes++ && !found->problems) {
+		take(found, place, what);
+	}
 }
 
 static void handle_progress(void *owner, uint64_t bytes)

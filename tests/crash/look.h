@@ -9,7 +9,7 @@
 struct found {
 	size_t problems;
 	size_t notes;
-	char first[600]; /* place and text of the first of them */
+	char first[600]; /* place and text of the first problem, or else note */
 };
 
 /** Checks files that are open. */

@@ -97,7 +97,7 @@ static void all_damage_is_found(void **state)
 
 /* --- what does not fit --- */
 
-/** Six events, in the order of these names; as a stopped server leaves them. */
+/** Six events, each other one with a name. As a server leaves them that was started once more. */
 static char *make_session(void)
 {
 	static const char *const prompts[] = {"p1", "p2", "p3"};
@@ -116,19 +116,21 @@ static char *make_session(void)
 	}
 	assert_int_equal(session_channel(session)->max_seq, 6);
 	rig_close(&rig);
+	assert_int_equal(rig_open(&rig), 0);
+	rig_close(&rig);
 	char *dir = rig_copy_dir(rig.dir);
 	rig_finish(&rig);
 	return dir;
 }
 
-/** Changes a number in metadata.json. */
-static void set_metadata(const char *dir, const char *name, uint64_t value)
+/** Changes a member of metadata.json, whose checksum is good afterwards. */
+static void set_metadata(const char *dir, const char *id, const char *name, json_t *value)
 {
 	struct buffer path = {0};
 	struct buffer line = {0};
-	log_path(&path, dir, "s", "metadata.json");
+	log_path(&path, dir, id, "metadata.json");
 	json_t *json = json_load_file(path.data, 0, NULL);
-	assert_int_equal(json_object_set_new(json, name, json_integer((json_int_t)value)), 0);
+	assert_int_equal(json_object_set_new(json, name, value), 0);
 	json_object_del(json, "xxh");
 	char *text = json_dumps(json, JSON_COMPACT);
 	buffer_append(&line, text, strlen(text) - 1);
@@ -138,6 +140,11 @@ static void set_metadata(const char *dir, const char *name, uint64_t value)
 	json_decref(json);
 	buffer_finish(&line);
 	buffer_finish(&path);
+}
+
+static void set_number(const char *dir, const char *name, uint64_t value)
+{
+	set_metadata(dir, "s", name, json_integer((json_int_t)value));
 }
 
 /** Puts these names (each an object without its brace) in place of those that are there. */
@@ -152,7 +159,7 @@ static void put_names(const char *dir, const char *const *names)
 	}
 	log_path(&path, dir, "s", "keys.jsonl");
 	file_write(path.data, &lines);
-	set_metadata(dir, "keys_size", lines.len);
+	set_number(dir, "keys_size", lines.len);
 	buffer_finish(&lines);
 	buffer_finish(&path);
 }
@@ -228,14 +235,14 @@ static void names_of_old_events_are_left_alone(void **state)
 	assert_true(file_read(path.data, &log));
 	size_t old = (size_t)((char *)memchr(log.data, '\n', log.len) + 1 - log.data);
 	cut_front(path.data, old);
-	set_metadata(dir, "log_size", log.len - old);
-	set_metadata(dir, "first_seq", 2);
+	set_number(dir, "log_size", log.len - old);
+	set_number(dir, "first_seq", 2);
 	struct found found = look(dir);
 	assert_int_equal(found.problems, 0);
 	assert_int_equal(found.notes, 1); /* the index begins with the old event */
 	log_path(&path, dir, "s", "keys.jsonl");
 	cut_front(path.data, strlen(PROMPT(1, "p1")) + SEAL_LEN + 1);
-	set_metadata(dir, "keys_size",
+	set_number(dir, "keys_size",
 		read_metadata(dir, "s").keys_size - strlen(PROMPT(1, "p1")) - SEAL_LEN - 1);
 	found = look(dir);
 	assert_int_equal(found.problems, 0);
@@ -257,6 +264,51 @@ static void only_the_log_is_told(void **state)
 	buffer_finish(&path);
 	rig_remove_dir(dir);
 	free(dir);
+	(void)state;
+}
+
+static void assert_first(const char *dir, const char *want)
+{
+	struct found found = look(dir);
+	assert_int_equal(found.problems, 1);
+	if (!strstr(found.first, want)) {
+		fail_msg("not as it should be: %s", found.first);
+	}
+}
+
+static void metadata_that_does_not_fit_is_told(void **state)
+{
+	char *dir = make_session();
+	uint64_t log_size = read_metadata(dir, "s").log_size;
+	set_number(dir, "log_size", 7);
+	assert_first(dir, "sessions/s/events.jsonl: seq 6 ends at byte ");
+	set_number(dir, "log_size", log_size);
+	assert_clean(dir);
+	set_number(dir, "max_seq", 9);
+	struct buffer path = {0};
+	log_path(&path, dir, "s", "events.index");
+	file_append(path.data, "three entries more, up to 9", 24);
+	assert_first(dir,
+		"sessions/s/events.jsonl: it ends with seq 6; metadata.json says that 9 is "
+		"certain");
+	set_metadata(dir, "s", "epoch", json_string("x"));
+	assert_first(dir, "sessions/s/metadata.json: the epoch is not 16 hex digits");
+	buffer_finish(&path);
+	rig_remove_dir(dir);
+	free(dir);
+	(void)state;
+}
+
+static void another_epoch_than_the_journal_is_told(void **state)
+{
+	struct point p;
+	point_take(&p, WORKLOAD_STEPS, 64 << 20);
+	set_metadata(p.dir, "a", "epoch", json_string("0123456789abcdef"));
+	struct found found = look(p.dir);
+	assert_true(found.problems > 0);
+	assert_non_null(
+		strstr(found.first, "of session a, whose metadata.json says 0123456789abcdef"));
+	point_free(&p);
 	(void)state;
 }
 
@@ -291,6 +343,8 @@ int main(void)
 		cmocka_unit_test(names_that_do_not_fit_are_told),
 		cmocka_unit_test(names_of_old_events_are_left_alone),
 		cmocka_unit_test(only_the_log_is_told),
+		cmocka_unit_test(metadata_that_does_not_fit_is_told),
+		cmocka_unit_test(another_epoch_than_the_journal_is_told),
 		cmocka_unit_test(an_index_that_is_missing_is_noted),
 	};
 	if (access("/dev/shm", W_OK) == 0) {
