@@ -1,11 +1,13 @@
 /*
  * Looks through a data directory and tells all that is wrong in it: every checksum, the numbers of
- * the events, and that what one file says of another is so. It reads only, and the memory it takes
+ * the events, and that what one file says of another is so: where each event starts, and by which
+ * names events are found. It reads only, and the memory it takes
  * does not grow with the logs (one segment of the journal is held at a time).
  *
  * A problem is something that no ordinary crash leaves. What one does leave, and the next start of
  * the server takes away by itself, is told as a note: a line or batch at the very end that was not
- * written whole, a session that was being made. Beside a running server, what that one changes
+ * written whole, a session that was being made. So is an index that is missing, too short or of
+ * another epoch: it is made again when it is needed. Beside a running server, what that one changes
  * meanwhile is neither.
  */
 #ifndef HOLDFAST_STORE_CHECK_H

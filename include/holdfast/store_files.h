@@ -55,7 +55,7 @@ int store_files_read_metadata(const struct store_files *files, const char *id,
 	struct store_metadata *ret, const char **ret_why);
 void store_metadata_finish(struct store_metadata *metadata);
 
-/** Reads events.jsonl line by line, in pieces of the file: the memory it takes is a line's. */
+/** Reads a file of a session line by line, in pieces: the memory it takes is a line's. */
 struct log_lines {
 	int fd;
 	struct buffer bytes;
@@ -64,7 +64,11 @@ struct log_lines {
 	uint64_t number; /* of the line that was given last, from 1 */
 };
 
+/** Opens events.jsonl. */
 int log_lines_open(const struct store_files *files, const char *id, struct log_lines *lines);
+/** The same with another of the session's files. */
+int log_lines_open_file(
+	const struct store_files *files, const char *id, const char *file, struct log_lines *lines);
 void log_lines_close(struct log_lines *lines);
 /**
  * Gives the next line, lent until the next call, without its newline. Returns 1; 0 at the end; or a

@@ -2,6 +2,8 @@
 #ifndef HOLDFAST_CHECK_INTERNAL_H
 #define HOLDFAST_CHECK_INTERNAL_H
 
+#include "store_internal.h"
+
 #include "holdfast/hash.h"
 #include "holdfast/store_check.h"
 
@@ -48,6 +50,49 @@ struct life *check_life(const struct check *check, const char *id, size_t id_len
 int check_journal(struct check *check);
 /** After all sessions: those that the journal speaks of are there. */
 void check_lives(struct check *check);
+
+/* check_index.c */
+/** events.index of one session, held against its log while that is read. */
+struct index_check {
+	struct check *check;
+	const char *id;
+	const struct store_metadata *meta;
+	int fd; /* -1: there is nothing to hold against the log */
+	/* Some entries, from that of seq `from` on. */
+	uint64_t from;
+	size_t count;
+	uint64_t offsets[512];
+	/* Those that are wrong, and the first of them. */
+	uint64_t wrong;
+	uint64_t wrong_seq;
+	uint64_t wrong_offset;
+	uint64_t right_offset;
+};
+/** `meta` NULL: nothing is known, and nothing judged. Ended in any case. */
+void check_index_begin(struct index_check *index, struct check *check, const char *id,
+	const struct store_metadata *meta);
+/** The next event of the log, and where its line starts. */
+void check_index_event(struct index_check *index, uint64_t seq, uint64_t offset);
+/** What is wrong with entries is told only if the log has what metadata.json says. */
+void check_index_end(struct index_check *index, bool log_is_good);
+
+/* check_keys.c */
+/** keys.jsonl, in the same way. */
+struct keys_check {
+	struct check *check;
+	const char *id;
+	const struct store_metadata *meta;
+	struct log_lines lines;
+	bool is_over; /* no more lines, or none that can be read */
+	bool is_damaged; /* a line is: what is missing is not told then */
+	struct log_name next; /* the next name in the file, unless it is over */
+	uint64_t wrong; /* names; and the first of them in words */
+	char first[160];
+};
+void check_keys_begin(struct keys_check *keys, struct check *check, const char *id,
+	const struct store_metadata *meta);
+void check_keys_event(struct keys_check *keys, const struct event_view *view);
+void check_keys_end(struct keys_check *keys, bool log_is_good);
 
 /* check_session.c */
 void check_session(struct check *check, const char *id);

@@ -1,4 +1,4 @@
-/* A session's part of the check: metadata.json, the log, and that they fit. */
+/* A session's part of the check: metadata.json, the log, and that its files fit. */
 #include "check_internal.h"
 
 #include "store_internal.h"
@@ -23,6 +23,9 @@ struct session_check {
 	uint64_t first_at; /* where the line of meta.first_seq starts */
 	bool is_shortened; /* metadata.json does not know yet that pruned lines are gone */
 	bool is_damaged; /* a line is: what follows from that is not told too */
+	/* What is held against it. */
+	struct index_check index;
+	struct keys_check keys;
 };
 
 static void log_place(const struct session_check *sc, char place[256])
@@ -133,6 +136,8 @@ static void check_line(
 	if (sc->has_metadata && view.seq == sc->meta.first_seq) {
 		sc->first_at = lines->offset - len - 1;
 	}
+	check_index_event(&sc->index, view.seq, lines->offset - len - 1);
+	check_keys_event(&sc->keys, &view);
 	if (sc->has_metadata && view.seq == sc->meta.max_seq) {
 		sc->certain_end = lines->offset;
 	}
@@ -221,6 +226,18 @@ static void check_log(struct session_check *sc)
 
 /* --- the session --- */
 
+/** The log, and with it what stands in the other files for its events. */
+static void check_events(struct session_check *sc)
+{
+	const struct store_metadata *meta = sc->has_metadata ? &sc->meta : NULL;
+	check_index_begin(&sc->index, sc->check, sc->id, meta);
+	check_keys_begin(&sc->keys, sc->check, sc->id, meta);
+	check_log(sc);
+	bool log_is_good = !sc->is_damaged && sc->next_seq > sc->meta.max_seq;
+	check_index_end(&sc->index, log_is_good);
+	check_keys_end(&sc->keys, log_is_good);
+}
+
 /** Whether the server has meanwhile changed what metadata.json says, or deleted the session. */
 static bool has_changed(const struct session_check *sc)
 {
@@ -237,8 +254,8 @@ static bool has_changed(const struct session_check *sc)
 }
 
 /**
- * metadata.json first, then the log, which only grows: so what the one says is in the other, also
- * while the server writes. If something does not fit and the server has changed it meanwhile, we
+ * metadata.json first, then the others, which only grow: so what it says is in them, also while
+ * the server writes. If something does not fit and the server has changed it meanwhile, we
  * look again.
  */
 void check_session(struct check *check, const char *id)
@@ -247,7 +264,7 @@ void check_session(struct check *check, const char *id)
 	for (int attempt = 1;; attempt++) {
 		sc = (struct session_check){.check = check, .id = id};
 		check_metadata(&sc);
-		check_log(&sc);
+		check_events(&sc);
 		bool again = check->found.texts.len && check->files->in_use && has_changed(&sc);
 		store_metadata_finish(&sc.meta);
 		if (!again || attempt == ATTEMPTS) {

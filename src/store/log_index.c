@@ -46,6 +46,15 @@ void log_index_lose(struct log_index *index)
 	buffer_finish(&index->fresh);
 }
 
+void log_index_take(struct session_log *log, uint64_t count)
+{
+	log_index_lose(&log->index);
+	log->index.state = INDEX_GOOD;
+	log->index.count = count;
+	log->index.is_unsynced = false;
+	session_log_index_unwritten(log);
+}
+
 /** Looks at the file for the first time: what is too long is cut off. -ESTALE: it does not fit. */
 static int look_at_file(struct session_log *log, int fd)
 {
@@ -161,34 +170,38 @@ int log_index_read(int fd, uint64_t first_seq, uint64_t from, uint64_t *offsets,
 	return r == -EBADMSG ? -ESTALE : r;
 }
 
+int log_index_read_header(int fd, uint64_t *ret_epoch, uint64_t *ret_first_seq)
+{
+	char header[HEADER_SIZE];
+	int r = disk_read_at(fd, 0, header, sizeof(header));
+	if (r < 0) {
+		return r == -EBADMSG ? -ESTALE : r;
+	}
+	struct unpack in = {.bytes = header + 8, .len = HEADER_SIZE - 8};
+	*ret_epoch = unpack_le(&in, 8);
+	*ret_first_seq = unpack_le(&in, 8);
+	bool good = memcmp(header, MAGIC, 8) == 0 &&
+		    unpack_le(&in, 8) == journal_checksum(header, HEADER_SIZE - 8);
+	return good ? 0 : -EBADMSG;
+}
+
 /* --- making it again --- */
 
 struct build {
-	uv_work_t work;
-	struct store *store;
-	char *id;
-	uint64_t epoch;
-	uint64_t first_seq;
-	uint64_t last_seq; /* of the lines in the file */
-	uint64_t end; /* and their size */
-	int fd; /* a duplicate of the log's */
-	int dir_fd; /* the session's folder */
-	int status;
+	const struct index_source *source;
 	struct buffer entries;
 	uint64_t next_seq;
 	uint64_t bad; /* where lines begin that cannot be read, in front of the next; UINT64_MAX:
 			 none */
-	uint64_t damaged; /* where the first of them began */
-	uint64_t damaged_seq; /* the event that should be there; 0: none is damaged */
+	struct index_damage damage;
 };
 
 /** Gives events that cannot be found the place where they should be. */
 static void skip_to(struct build *build, uint64_t seq, uint64_t offset)
 {
 	uint64_t at = build->bad == UINT64_MAX ? offset : build->bad;
-	if (build->next_seq < seq && !build->damaged_seq) {
-		build->damaged = at;
-		build->damaged_seq = build->next_seq;
+	if (build->next_seq < seq && !build->damage.seq) {
+		build->damage = (struct index_damage){.seq = build->next_seq, .offset = at};
 	}
 	for (; build->next_seq < seq; build->next_seq++) {
 		pack_le(&build->entries, at, ENTRY_SIZE);
@@ -199,7 +212,7 @@ static void skip_to(struct build *build, uint64_t seq, uint64_t offset)
 static int build_line(void *arg, const struct event_view *view, uint64_t offset, size_t len)
 {
 	struct build *build = arg;
-	if (view && view->seq >= build->next_seq && view->seq <= build->last_seq) {
+	if (view && view->seq >= build->next_seq && view->seq <= build->source->last_seq) {
 		skip_to(build, view->seq, offset);
 		pack_le(&build->entries, offset, ENTRY_SIZE);
 		build->next_seq++;
@@ -214,7 +227,7 @@ static int write_file(const struct build *build)
 {
 	static const char fresh[] = "events.index.new";
 	int flags = O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC;
-	int fd = disk->openat(build->dir_fd, fresh, flags, 0600);
+	int fd = disk->openat(build->source->dir_fd, fresh, flags, 0600);
 	if (fd < 0) {
 		return -errno;
 	}
@@ -223,63 +236,83 @@ static int write_file(const struct build *build)
 		r = -errno;
 	}
 	close(fd);
-	if (r == 0 && disk->renameat(build->dir_fd, fresh, build->dir_fd, "events.index") < 0) {
+	if (r == 0 && disk->renameat(build->source->dir_fd, fresh, build->source->dir_fd,
+			      "events.index") < 0) {
 		r = -errno;
 	}
 	return r;
 }
 
-static void build_work(uv_work_t *work)
+int log_index_make(const struct index_source *source, struct index_damage *ret_damage)
 {
-	struct build *build = work->data;
-	append_header(&build->entries, build->epoch, build->first_seq);
-	build->status = log_scan(build->fd, 0, build->end, build_line, build);
-	skip_to(build, build->last_seq + 1, build->end);
-	if (build->status == 0) {
-		build->status = write_file(build);
+	struct build build = {.source = source, .next_seq = source->first_seq, .bad = UINT64_MAX};
+	append_header(&build.entries, source->epoch, source->first_seq);
+	int r = log_scan(source->fd, 0, source->end, build_line, &build);
+	skip_to(&build, source->last_seq + 1, source->end);
+	if (r == 0) {
+		r = write_file(&build);
 	}
+	buffer_finish(&build.entries);
+	*ret_damage = build.damage;
+	return r;
 }
 
-static void report(const struct build *build)
+/* --- on the thread pool --- */
+
+struct job {
+	uv_work_t work;
+	struct store *store;
+	char *id;
+	struct index_source source;
+	struct index_damage damage;
+	int status;
+};
+
+static void build_work(uv_work_t *work)
 {
-	if (build->status < 0) {
-		diag(DIAG_WARN, "session %s: its index cannot be made again: %s", build->id,
-			strerror(-build->status));
-	} else if (build->damaged_seq) {
+	struct job *job = work->data;
+	job->status = log_index_make(&job->source, &job->damage);
+}
+
+static void report(const struct job *job)
+{
+	if (job->status < 0) {
+		diag(DIAG_WARN, "session %s: its index cannot be made again: %s", job->id,
+			strerror(-job->status));
+	} else if (job->damage.seq) {
 		diag(DIAG_ERROR,
 			"session %s: its log is damaged at byte %llu, where event %llu should be; "
 			"what can be read of it is served, the rest is refused; restore it from a "
 			"copy",
-			build->id, (unsigned long long)build->damaged,
-			(unsigned long long)build->damaged_seq);
+			job->id, (unsigned long long)job->damage.offset,
+			(unsigned long long)job->damage.seq);
 	} else {
-		diag(DIAG_INFO, "session %s: its index has been made again from its log",
-			build->id);
+		diag(DIAG_INFO, "session %s: its index has been made again from its log", job->id);
 	}
 }
 
 static void build_done(uv_work_t *work, int status)
 {
-	struct build *build = work->data;
-	struct session_log *log = session_log_of(build->store, build->id, build->epoch);
-	build->store->jobs--;
-	report(build);
-	if (log && build->status == 0) {
+	struct job *job = work->data;
+	struct index_source *source = &job->source;
+	struct session_log *log = session_log_of(job->store, job->id, source->epoch);
+	job->store->jobs--;
+	report(job);
+	if (log && job->status == 0) {
 		log->index.state = INDEX_GOOD;
-		log->index.count = build->last_seq - build->first_seq + 1;
+		log->index.count = source->last_seq - source->first_seq + 1;
 		log->index.is_unsynced = false;
 		log->has_new_files = true;
 	} else if (log) {
 		log_index_lose(&log->index);
 	}
 	if (log) {
-		log_reads_resume(log, build->status);
+		log_reads_resume(log, job->status);
 	}
-	close(build->fd);
-	close(build->dir_fd);
-	buffer_finish(&build->entries);
-	free(build->id);
-	free(build);
+	close(source->fd);
+	close(source->dir_fd);
+	free(job->id);
+	free(job);
 }
 
 int log_index_build(struct session_log *log)
@@ -301,23 +334,21 @@ int log_index_build(struct session_log *log)
 		close(dir_fd);
 		return r;
 	}
-	struct build *build = xcalloc(1, sizeof(*build));
-	*build = (struct build){.store = log->store,
+	struct job *job = xcalloc(1, sizeof(*job));
+	*job = (struct job){.store = log->store,
 		.id = xstrdup(log->id),
-		.epoch = log->epoch,
-		.first_seq = log->base_seq,
-		.next_seq = log->base_seq,
-		.fd = copy,
-		.dir_fd = dir_fd,
-		.bad = UINT64_MAX};
-	build->work.data = build;
-	build->last_seq = session_log_last_written(log, &build->end);
+		.source = {.epoch = log->epoch,
+			.first_seq = log->base_seq,
+			.fd = copy,
+			.dir_fd = dir_fd}};
+	job->work.data = job;
+	job->source.last_seq = session_log_last_written(log, &job->source.end);
 	log_index_lose(index);
 	index->state = INDEX_BUILDING;
 	session_log_index_unwritten(log);
 	index->was_built = true;
 	log->store->jobs++;
-	int r = uv_queue_work(log->store->loop, &build->work, build_work, build_done);
+	int r = uv_queue_work(log->store->loop, &job->work, build_work, build_done);
 	assert(r == 0);
 	return 0;
 }

@@ -86,28 +86,57 @@ void log_keys_add(struct session_log *log, enum log_key_kind kind, const char *k
 
 /* --- the lines --- */
 
-/** Lines of a kind that this version does not know are left alone: only their checksum counts. */
-static int read_line(struct hash *by_name, const char *line, size_t len)
+void log_name_finish(struct log_name *name)
+{
+	json_decref(name->json);
+	*name = (struct log_name){0};
+}
+
+static enum log_key_kind find_kind(const char *name)
+{
+	for (enum log_key_kind i = LOG_KEY_PROMPT; i <= LOG_KEY_ANSWER; i++) {
+		if (strcmp(name, kind_names[i]) == 0) {
+			return i;
+		}
+	}
+	return LOG_KEY_UNKNOWN;
+}
+
+int log_name_parse(const char *line, size_t len, struct log_name *ret_name)
 {
 	size_t body;
+	*ret_name = (struct log_name){0};
 	if (!sealed_line_check(line, len, &body)) {
 		return -EBADMSG;
 	}
 	json_t *json = json_loadb(line, len, 0, NULL);
 	const char *kind = json_string_value(json_object_get(json, "kind"));
-	const json_t *key = json_object_get(json, "key");
-	const json_t *by = json_object_get(json, "by");
+	const char *key = json_string_value(json_object_get(json, "key"));
+	const char *by = json_string_value(json_object_get(json, "by"));
 	json_int_t seq = json_integer_value(json_object_get(json, "seq"));
-	bool good = kind && json_is_string(key) && seq > 0;
-	for (enum log_key_kind i = LOG_KEY_PROMPT; good && i <= LOG_KEY_ANSWER; i++) {
-		if (strcmp(kind, kind_names[i]) == 0) {
-			put_name(by_name, i, json_string_value(key), json_string_length(key),
-				by ? json_string_value(by) : "", json_string_length(by),
-				(uint64_t)seq);
-		}
+	struct log_name name = {.kind = kind ? find_kind(kind) : LOG_KEY_UNKNOWN,
+		.seq = (uint64_t)seq,
+		.key = key,
+		.by = by ? by : "",
+		.json = json};
+	if (!kind || (name.kind != LOG_KEY_UNKNOWN && (!key || seq <= 0))) {
+		json_decref(json);
+		return -EBADMSG;
 	}
-	json_decref(json);
-	return good ? 0 : -EBADMSG;
+	*ret_name = name;
+	return 0;
+}
+
+static int read_line(struct hash *by_name, const char *line, size_t len)
+{
+	struct log_name name;
+	int r = log_name_parse(line, len, &name);
+	if (r == 0 && name.kind != LOG_KEY_UNKNOWN) {
+		put_name(by_name, name.kind, name.key, strlen(name.key), name.by, strlen(name.by),
+			name.seq);
+	}
+	log_name_finish(&name);
+	return r;
 }
 
 static int read_lines(struct hash *by_name, const char *bytes, size_t len)

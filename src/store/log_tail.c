@@ -59,17 +59,32 @@ void log_tail_see(struct log_tail *tail, const struct event_view *view)
 	}
 }
 
-void log_note_key(struct session_log *log, const struct event_view *view)
+bool log_name_of_event(const struct event_view *view, struct log_name *ret_name)
 {
+	*ret_name = (struct log_name){0};
 	if (view->type != EVENT_USER_PROMPT && view->type != EVENT_PERMISSION_RESOLVED) {
-		return;
+		return false;
 	}
 	json_t *json = json_loadb(view->data, view->data_len, 0, NULL);
 	bool is_prompt = view->type == EVENT_USER_PROMPT;
 	const char *key = text_of(json, is_prompt ? "prompt_id" : "request_id");
-	if (*key) {
-		log_keys_add(log, is_prompt ? LOG_KEY_PROMPT : LOG_KEY_ANSWER, key,
-			is_prompt ? "" : text_of(json, "by"), view->seq);
+	if (!*key) {
+		json_decref(json);
+		return false;
 	}
-	json_decref(json);
+	*ret_name = (struct log_name){.kind = is_prompt ? LOG_KEY_PROMPT : LOG_KEY_ANSWER,
+		.seq = view->seq,
+		.key = key,
+		.by = is_prompt ? "" : text_of(json, "by"),
+		.json = json};
+	return true;
+}
+
+void log_note_key(struct session_log *log, const struct event_view *view)
+{
+	struct log_name name;
+	if (log_name_of_event(view, &name)) {
+		log_keys_add(log, name.kind, name.key, name.by, name.seq);
+	}
+	log_name_finish(&name);
 }

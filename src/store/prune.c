@@ -105,9 +105,7 @@ static void move_log(struct session_log *log, const struct metadata *meta)
 	log->certain_size = meta->log_size;
 	log->has_new_files = true;
 	log->index.was_built = false;
-	if (log->index.state != INDEX_BUILDING) {
-		log_index_lose(&log->index);
-	}
+	log_index_take(log, meta->max_seq + 1 - meta->base_seq);
 }
 
 static void take_start(struct session_log *log, const struct metadata *meta)
@@ -122,6 +120,20 @@ static void take_start(struct session_log *log, const struct metadata *meta)
 	}
 }
 
+/** Reads wait for an index. */
+static void resume_build(struct session_log *log, bool has_new_one)
+{
+	int r = 0;
+	log->index.build_is_due = false;
+	if (!has_new_one) {
+		log_index_lose(&log->index);
+		r = log_index_build(log);
+	}
+	if (has_new_one || r < 0) {
+		log_reads_resume(log, r);
+	}
+}
+
 void prune_end(struct session_log *log, const struct metadata *meta, bool has_new_file)
 {
 	if (meta) {
@@ -132,12 +144,7 @@ void prune_end(struct session_log *log, const struct metadata *meta, bool has_ne
 	}
 	log->is_frozen = false;
 	if (log->index.build_is_due) {
-		log->index.build_is_due = false;
-		log_index_lose(&log->index);
-		int r = log_index_build(log);
-		if (r < 0) {
-			log_reads_resume(log, r);
-		}
+		resume_build(log, has_new_file);
 	}
 }
 
@@ -201,15 +208,35 @@ static int copy(int from, int to, uint64_t offset, uint64_t end)
 	return r;
 }
 
+/** The new file's index comes first: it is known by its base_seq, and made again if it is not. */
+static int make_index(int dir_fd, int fd, const struct metadata *meta)
+{
+	struct index_damage damage;
+	if (meta->first_seq > meta->max_seq) {
+		return disk->unlinkat(dir_fd, "events.index", 0) < 0 && errno != ENOENT ? -errno
+											: 0;
+	}
+	const struct index_source source = {.epoch = meta->epoch,
+		.first_seq = meta->first_seq,
+		.last_seq = meta->max_seq,
+		.end = meta->log_size - meta->first_at,
+		.fd = fd,
+		.dir_fd = dir_fd};
+	return log_index_make(&source, &damage);
+}
+
 int prune_rewrite(int dir_fd, int fd, struct metadata *meta)
 {
-	int fresh = disk->openat(dir_fd, FRESH, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	int fresh = disk->openat(dir_fd, FRESH, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
 	if (fresh < 0) {
 		return -errno;
 	}
 	int r = copy(fd, fresh, meta->first_at, meta->log_size);
 	if (r == 0 && disk->fdatasync(fresh) < 0) {
 		r = -errno;
+	}
+	if (r == 0) {
+		r = make_index(dir_fd, fresh, meta);
 	}
 	close(fresh);
 	if (r == 0 && disk->renameat(dir_fd, FRESH, dir_fd, "events.jsonl") < 0) {

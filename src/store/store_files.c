@@ -189,13 +189,19 @@ void store_metadata_finish(struct store_metadata *metadata)
 	metadata->title = NULL;
 }
 
-/* --- events.jsonl --- */
+/* --- lines --- */
 
 int log_lines_open(const struct store_files *files, const char *id, struct log_lines *lines)
 {
+	return log_lines_open_file(files, id, "events.jsonl", lines);
+}
+
+int log_lines_open_file(
+	const struct store_files *files, const char *id, const char *file, struct log_lines *lines)
+{
 	char path[192];
 	*lines = (struct log_lines){.fd = -1};
-	if (!session_path(id, "events.jsonl", path)) {
+	if (!session_path(id, file, path)) {
 		return -ENOENT;
 	}
 	lines->fd = disk->openat(files->sessions_fd, path, O_RDONLY | O_CLOEXEC, 0);

@@ -280,6 +280,24 @@ int log_index_flush_if_full(struct session_log *log);
 int log_index_open(struct session_log *log);
 /** It cannot be gone on with: the next cold read makes it again. */
 void log_index_lose(struct log_index *index);
+/** Takes one that log_index_make() has just made of a frozen log. */
+void log_index_take(struct session_log *log, uint64_t count);
+/** A log, as the thread pool may know it. */
+struct index_source {
+	uint64_t epoch;
+	uint64_t first_seq; /* of the first line in the file */
+	uint64_t last_seq; /* of the last one that counts */
+	uint64_t end; /* and where it ends */
+	int fd; /* of the file */
+	int dir_fd; /* of its folder */
+};
+/** The first line that cannot be read. */
+struct index_damage {
+	uint64_t seq; /* the event that should be there; 0: none is damaged */
+	uint64_t offset;
+};
+/** Writes events.index of a log, synced. Any thread. */
+int log_index_make(const struct index_source *source, struct index_damage *ret_damage);
 /** Begins to make it again; log_reads_resume() follows. */
 int log_index_build(struct session_log *log);
 /** The first seq whose entry is in memory, and the entries from there on. */
@@ -287,12 +305,26 @@ uint64_t log_index_first_fresh(const struct session_log *log);
 uint64_t log_index_fresh_at(const struct session_log *log, uint64_t seq);
 /** Reads entries from an open index. Any thread. */
 int log_index_read(int fd, uint64_t first_seq, uint64_t from, uint64_t *offsets, size_t count);
+/** Reads the header; -EBADMSG if it is damaged, -ESTALE if the file ends before. */
+int log_index_read_header(int fd, uint64_t *ret_epoch, uint64_t *ret_first_seq);
 
 /* log_read.c */
 /** Reads that waited for the index go on, or fail. */
 void log_reads_resume(struct session_log *log, int status);
 
 /* log_keys.c */
+#define LOG_KEY_UNKNOWN ((enum log_key_kind)0)
+/** A name: a line of keys.jsonl, or what an event says of itself. To be finished in any case. */
+struct log_name {
+	enum log_key_kind kind; /* unknown: of a kind that a later version has */
+	uint64_t seq;
+	const char *key;
+	const char *by; /* of an answer, "" if nobody gave it */
+	struct json_t *json; /* that these are borrowed from */
+};
+/** Reads a line without its newline; -EBADMSG if its checksum is wrong, or it is no name. */
+int log_name_parse(const char *line, size_t len, struct log_name *ret_name);
+void log_name_finish(struct log_name *name);
 void log_keys_add(struct session_log *log, enum log_key_kind kind, const char *key, const char *by,
 	uint64_t seq);
 int log_keys_flush(struct session_log *log);
@@ -305,7 +337,9 @@ void log_tail_see(struct log_tail *tail, const struct event_view *view);
 /** Whether log_tail_see() and log_note_key() look at the data of such events. */
 bool log_tail_needs_data(enum event_type type);
 void log_tail_finish(struct log_tail *tail);
-/** If the event is one that is found by name, adds its key. */
+/** Whether the event is one that is found by name, and by which. */
+bool log_name_of_event(const struct event_view *view, struct log_name *ret_name);
+/** If it is, adds its key. */
 void log_note_key(struct session_log *log, const struct event_view *view);
 
 /* metadata.c */

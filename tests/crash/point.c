@@ -36,6 +36,14 @@ bool file_read(const char *path, struct buffer *out)
 	return true;
 }
 
+void file_write(const char *path, const struct buffer *bytes)
+{
+	int fd = open(path, O_WRONLY | O_TRUNC | O_CLOEXEC);
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, bytes->data, bytes->len), bytes->len);
+	close(fd);
+}
+
 void file_append(const char *path, const char *bytes, size_t len)
 {
 	int fd = open(path, O_WRONLY | O_APPEND | O_CLOEXEC);

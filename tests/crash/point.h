@@ -26,6 +26,8 @@ void point_free(struct point *p);
 void log_path(struct buffer *out, const char *dir, const char *id, const char *file);
 /** Reads a whole file in place of what is in `out`; false if there is none. */
 bool file_read(const char *path, struct buffer *out);
+/** Puts bytes in place of what is in a file, which is there. */
+void file_write(const char *path, const struct buffer *bytes);
 /** Puts bytes behind what is in a file. */
 void file_append(const char *path, const char *bytes, size_t len);
 /** Cuts a file off at a byte, or turns a bit of that byte over. */

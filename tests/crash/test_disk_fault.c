@@ -100,6 +100,8 @@ static void limit(struct rig *rig)
 	rig->limits.segment_size = 3000;
 	rig->limits.hot_tail_size = 64 << 20;
 	rig->limits.journal_retry_ms = 1;
+	rig->limits.prune_ms = RIG_NEVER;
+	rig->limits.prune_size = 1;
 }
 
 /** Everything is as it was acknowledged, and goes on, on a disk that is well again. */
@@ -135,9 +137,10 @@ static void run_fault(const struct storm *storm, const struct fault *fault, stru
 	struct rig rig;
 	struct witness w;
 	struct buffer why = {0};
-	name_run("while it runs", fault);
+	name_run(storm->prunes ? "while it prunes" : "while it runs", fault);
 	rig_init(&rig);
 	limit(&rig);
+	rig.limits.keep_events = storm->prunes ? 3 : 0;
 	witness_init(&w, &rig, NULL);
 	w.takes_back = STORE_RESUMES;
 	w.is_helpless = !STORE_RESUMES && fault->kind == CALL_ANY && fault->lasts;
@@ -171,6 +174,7 @@ static void count_calls(const struct storm *storm, size_t counts[CALL_COUNT + 1]
 	struct witness w;
 	rig_init(&rig);
 	limit(&rig);
+	rig.limits.keep_events = storm->prunes ? 3 : 0;
 	witness_init(&w, &rig, NULL);
 	assert_int_equal(witness_open(&w), 0);
 	fault_disk_put(NULL);
@@ -201,25 +205,38 @@ static void print_outcome(const char *what, const struct outcome *outcome)
 		outcome->runs, outcome->hits, outcome->wrong);
 }
 
-static void what_is_refused_is_not_shown(void **state)
+/** Every call of every kind fails, once and from then on. */
+static void fail_each_call(const struct storm *storm, const char *what)
 {
-	struct storm storm = {.seed = 4711, .steps = 50};
 	size_t counts[CALL_COUNT + 1];
 	struct outcome outcome = {0};
-	count_calls(&storm, counts);
+	count_calls(storm, counts);
 	for (size_t i = 0; i < WAYS; i++) {
 		for (size_t nth = 0; nth < counts[ways[i].kind]; nth++) {
 			struct fault fault = fault_of(&ways[i], nth, false);
-			run_fault(&storm, &fault, &outcome);
+			run_fault(storm, &fault, &outcome);
 			fault.lasts = true;
 			if (!ways[i].only_once) {
-				run_fault(&storm, &fault, &outcome);
+				run_fault(storm, &fault, &outcome);
 			}
 		}
 	}
 	print_message("%zu calls\n", counts[CALL_ANY]);
-	print_outcome("while it runs", &outcome);
+	print_outcome(what, &outcome);
 	assert_int_equal(outcome.wrong, 0);
+}
+
+static void what_is_refused_is_not_shown(void **state)
+{
+	struct storm storm = {.seed = 4711, .steps = 50};
+	fail_each_call(&storm, "while it runs");
+	(void)state;
+}
+
+static void what_cannot_be_pruned_stays(void **state)
+{
+	struct storm storm = {.seed = 90125, .steps = 30, .prunes = true};
+	fail_each_call(&storm, "while it prunes");
 	(void)state;
 }
 
@@ -380,6 +397,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_segment_that_stays_goes_with_the_next_ones),
 		cmocka_unit_test_teardown(what_is_refused_is_not_shown, teardown),
+		cmocka_unit_test_teardown(what_cannot_be_pruned_stays, teardown),
 		cmocka_unit_test_teardown(a_start_that_fails_spoils_nothing, teardown),
 	};
 	/* Thousands of directories are made, and none of them has to outlive the machine. */

@@ -486,7 +486,7 @@ void witness_reload(struct witness *w)
 		}
 		check_taken_back(life);
 		observer_destroy(life->observer);
-		life->shown_count = 0;
+		life->shown_count = session_log_first_seq(life->session->log) - 1;
 		watch(life);
 		rig_settle(w->rig);
 		if (life->session && life->shown_count != shown) {

@@ -1,0 +1,165 @@
+/*
+ * The names' part of the check: the certain lines of keys.jsonl are those that the log's events
+ * tell, in the same order. Both are read once, side by side.
+ */
+#include "check_internal.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+static void file_place(const struct keys_check *keys, char place[256])
+{
+	snprintf(place, 256, "sessions/%s/keys.jsonl", keys->id);
+}
+
+/** There is no way to go on reading. */
+__attribute__((format(printf, 2, 3))) static void give_up(
+	struct keys_check *keys, const char *fmt, ...)
+{
+	char place[256];
+	char what[200];
+	va_list args;
+	va_start(args, fmt);
+	vsnprintf(what, sizeof(what), fmt, args);
+	va_end(args);
+	file_place(keys, place);
+	check_problem(keys->check, place, "%s", what);
+	keys->is_over = keys->is_damaged = true;
+}
+
+static void tell_line(struct keys_check *keys, size_t len)
+{
+	char file[256];
+	char place[320];
+	file_place(keys, file);
+	snprintf(place, sizeof(place), "%s: line %llu, byte %llu", file,
+		(unsigned long long)keys->lines.number,
+		(unsigned long long)(keys->lines.offset - len - 1));
+	check_problem(keys->check, place, "the checksum is wrong, or it is no name");
+	keys->is_damaged = true;
+}
+
+/** A name that does not fit: told in the end, if the log is good. */
+__attribute__((format(printf, 2, 3))) static void note_wrong(
+	struct keys_check *keys, const char *fmt, ...)
+{
+	if (!keys->wrong++) {
+		va_list args;
+		va_start(args, fmt);
+		vsnprintf(keys->first, sizeof(keys->first), fmt, args);
+		va_end(args);
+	}
+}
+
+/** Gives the next line of the certain ones. */
+static bool next_line(struct keys_check *keys, const char **ret_line, size_t *ret_len)
+{
+	if (keys->is_over || keys->lines.offset >= keys->meta->keys_size) {
+		keys->is_over = true;
+		return false;
+	}
+	int found = log_lines_next(&keys->lines, ret_line, ret_len);
+	if (found < 0) {
+		give_up(keys, "byte %llu: %s", (unsigned long long)keys->lines.offset,
+			found == -EMSGSIZE ? "a line longer than any name" : strerror(-found));
+	} else if (found == 0 || keys->lines.offset > keys->meta->keys_size) {
+		give_up(keys, "no line ends at byte %llu, as metadata.json has it",
+			(unsigned long long)keys->meta->keys_size);
+	}
+	return !keys->is_over;
+}
+
+/** Goes on to the next name that can be judged: not of a kind of later versions, nor of events that
+ * are gone. */
+static void next_name(struct keys_check *keys)
+{
+	const char *line;
+	size_t len;
+	log_name_finish(&keys->next);
+	while (next_line(keys, &line, &len)) {
+		if (log_name_parse(line, len, &keys->next) < 0) {
+			tell_line(keys, len);
+		} else if (keys->next.kind != LOG_KEY_UNKNOWN &&
+			   keys->next.seq >= keys->meta->first_seq) {
+			return;
+		}
+		log_name_finish(&keys->next);
+	}
+}
+
+static void skip_name(struct keys_check *keys)
+{
+	note_wrong(keys,
+		"line %llu names event %llu, which has no name of its own, or had it before",
+		(unsigned long long)keys->lines.number, (unsigned long long)keys->next.seq);
+	next_name(keys);
+}
+
+void check_keys_begin(struct keys_check *keys, struct check *check, const char *id,
+	const struct store_metadata *meta)
+{
+	char path[192];
+	*keys = (struct keys_check){.check = check, .id = id, .meta = meta, .lines = {.fd = -1}};
+	keys->is_over = !meta || !meta->keys_size;
+	if (keys->is_over) {
+		return;
+	}
+	int r = log_lines_open_file(check->files, id, "keys.jsonl", &keys->lines);
+	snprintf(path, sizeof(path), "%s/keys.jsonl", id);
+	uint64_t size = store_files_size(check->files->sessions_fd, path);
+	if (r < 0 && r != -ENOENT) {
+		give_up(keys, "%s", strerror(-r));
+	} else if (size < meta->keys_size) {
+		give_up(keys, "it has %llu bytes; metadata.json says that %llu are certain",
+			(unsigned long long)size, (unsigned long long)meta->keys_size);
+	}
+	next_name(keys);
+}
+
+static bool is_same(const struct log_name *a, const struct log_name *b)
+{
+	return a->kind == b->kind && strcmp(a->key, b->key) == 0 && strcmp(a->by, b->by) == 0;
+}
+
+void check_keys_event(struct keys_check *keys, const struct event_view *view)
+{
+	struct log_name name;
+	if (!keys->meta || view->seq > keys->meta->max_seq || !log_name_of_event(view, &name)) {
+		return;
+	}
+	while (!keys->is_over && keys->next.seq < name.seq) {
+		skip_name(keys);
+	}
+	if (keys->is_over || keys->next.seq > name.seq) {
+		note_wrong(keys, "the name of event %llu is missing", (unsigned long long)name.seq);
+	} else {
+		if (!is_same(&keys->next, &name)) {
+			note_wrong(keys, "line %llu is not the name of event %llu",
+				(unsigned long long)keys->lines.number,
+				(unsigned long long)name.seq);
+		}
+		next_name(keys);
+	}
+	log_name_finish(&name);
+}
+
+void check_keys_end(struct keys_check *keys, bool log_is_good)
+{
+	char place[256];
+	char more[64] = "";
+	while (!keys->is_over) {
+		skip_name(keys);
+	}
+	log_lines_close(&keys->lines);
+	if (!keys->wrong || !log_is_good || keys->is_damaged) {
+		return;
+	}
+	file_place(keys, place);
+	if (keys->wrong > 1) {
+		snprintf(more, sizeof(more), "; names that do not fit in all: %llu",
+			(unsigned long long)keys->wrong);
+	}
+	check_problem(keys->check, place, "%s%s", keys->first, more);
+}

@@ -1,0 +1,23 @@
+/* What `holdfast verify` finds in a directory, counted. */
+#ifndef HOLDFAST_TESTS_LOOK_H
+#define HOLDFAST_TESTS_LOOK_H
+
+#include "holdfast/store_files.h"
+
+#include <stddef.h>
+
+struct found {
+	size_t problems;
+	size_t notes;
+	char first[600]; /* place and text of the first problem, or else note */
+};
+
+/** Checks files that are open. */
+struct found look_in(const struct store_files *files);
+/** Checks a directory that no server is at work in. */
+struct found look(const char *dir);
+void assert_clean(const char *dir);
+/** There may be notes. */
+void assert_no_problem(const char *dir);
+
+#endif
