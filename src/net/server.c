@@ -389,6 +389,11 @@ struct server *server_create(const struct server_config *config, char **ret_why)
 			*ret_why = NULL;
 		}
 		server_close(server);
+		/*
+		 * With the context goes lws's code for this loop: no close callback of it may be
+		 * due then, and one of them closes the next handle.
+		 */
+		uv_run(config->loop, UV_RUN_NOWAIT);
 		uv_run(config->loop, UV_RUN_NOWAIT);
 		server_destroy(server);
 		return NULL;

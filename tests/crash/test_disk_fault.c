@@ -257,6 +257,7 @@ static char *take_copy(const struct storm *storm, struct rig *rig, struct witnes
 	char *dir = rig_copy_dir(rig->dir);
 	witness_close(w);
 	assert_int_equal(w->wrong.len, 0);
+	uv_timer_stop(&rig->guard); /* this loop stands still from here on */
 	uint64_t number;
 	size_t size;
 	workload_newest_segment(dir, &number, &size, &path);
