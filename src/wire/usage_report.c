@@ -50,6 +50,9 @@ static int read_name(const json_t *data, const char *member, size_t max, const c
 {
 	const json_t *value = json_object_get(data, member);
 	size_t len = json_string_length(value);
+	if (json_is_null(value)) {
+		return 0;
+	}
 	if (value && (!json_is_string(value) || !len || len > max)) {
 		return refuse(refusal, "bad_request",
 			"data of usage has \"%s\": it must be a string of 1 to %zu bytes", member,
@@ -108,7 +111,7 @@ static bool is_reserved(const char *name)
 static int read_member(
 	struct usage_report *ret, const char *name, const json_t *value, struct refusal *refusal)
 {
-	if (strcmp(name, "cost") == 0) {
+	if (strcmp(name, "cost") == 0 && !json_is_null(value)) {
 		return add_cost(ret, value, refusal);
 	}
 	if (!json_is_number(value)) {

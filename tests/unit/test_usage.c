@@ -135,6 +135,14 @@ static void a_resumed_source_counts_on_from_its_parts(void **state)
 	assert_total(*state, "{\"tokens\":104}");
 }
 
+static void a_cost_may_count_on(void **state)
+{
+	add(*state, "{\"mode\":\"cumulative\",\"cost\":{\"amount\":0.9,\"currency\":\"USD\"}}");
+	usage_total_new_source(*state, true);
+	add(*state, "{\"mode\":\"cumulative\",\"cost\":{\"amount\":1.1,\"currency\":\"USD\"}}");
+	assert_total(*state, "{\"cost\":{\"amount\":1.1,\"currency\":\"USD\"}}");
+}
+
 /* --- figures --- */
 
 static void sums_of_costs_are_exact(void **state)
@@ -168,7 +176,7 @@ static void the_context_window_is_as_last_told(void **state)
 static void what_is_no_figure_stays_out(void **state)
 {
 	add(*state, "{\"mode\":\"delta\",\"server_tool_use\":{\"n\":3},\"service_tier\":\"x\","
-		    "\"ok\":true,"
+		    "\"ok\":true,\"model\":null,\"cost\":null,"
 		    "\"cache_read_input_tokens\":5}");
 	assert_total(*state, "{\"cache_read_input_tokens\":5}");
 }
@@ -321,6 +329,7 @@ int main(void)
 			a_resumed_source_may_count_from_zero, setup, teardown),
 		cmocka_unit_test_setup_teardown(
 			a_resumed_source_counts_on_from_its_parts, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_cost_may_count_on, setup, teardown),
 		cmocka_unit_test_setup_teardown(sums_of_costs_are_exact, setup, teardown),
 		cmocka_unit_test_setup_teardown(
 			the_context_window_is_as_last_told, setup, teardown),
