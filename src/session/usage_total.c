@@ -387,11 +387,23 @@ static json_t *number(struct usage_amount amount)
 			   : json_integer(amount.whole);
 }
 
-static void show_cost(json_t *out, const char *currency, struct usage_amount amount)
+static bool is_cost(const struct usage_total *total, size_t counter)
 {
-	json_t *cost = json_pack("{s:o, s:s}", "amount", number(amount), "currency", currency);
+	return strncmp(total->counters[counter], "cost:", 5) == 0;
+}
+
+/** `cost` is in the currency that the session told first, in its models too: it never changes. */
+static void show_cost(
+	json_t *out, const struct usage_total *total, size_t counter, struct usage_amount amount)
+{
+	json_t *cost = json_pack(
+		"{s:o, s:s}", "amount", number(amount), "currency", total->counters[counter] + 5);
+	size_t first = 0;
+	while (!is_cost(total, first)) {
+		first++;
+	}
 	json_t *more = json_object_get(out, "more_costs");
-	if (!json_object_get(out, "cost")) {
+	if (counter == first) {
 		json_object_set_new(out, "cost", cost);
 	} else if (more) {
 		json_array_append_new(more, cost);
@@ -400,12 +412,13 @@ static void show_cost(json_t *out, const char *currency, struct usage_amount amo
 	}
 }
 
-static void show(json_t *out, const char *counter, struct usage_amount amount)
+static void show(
+	json_t *out, const struct usage_total *total, size_t counter, struct usage_amount amount)
 {
-	if (strncmp(counter, "cost:", 5) == 0) {
-		show_cost(out, counter + 5, amount);
+	if (is_cost(total, counter)) {
+		show_cost(out, total, counter, amount);
 	} else {
-		json_object_set_new(out, counter, number(amount));
+		json_object_set_new(out, total->counters[counter], number(amount));
 	}
 }
 
@@ -418,7 +431,7 @@ static json_t *show_models(const struct usage_total *total)
 		for (size_t c = 0; c < total->counter_count; c++) {
 			struct usage_amount amount = model_total(total->models[i], c);
 			if (!is_zero(amount)) {
-				show(out, total->counters[c], amount);
+				show(out, total, c, amount);
 			}
 		}
 		if (json_object_size(out)) {
@@ -440,7 +453,7 @@ json_t *usage_total_json(const struct usage_total *total)
 		json_object_set_new(out, "size", number(total->size));
 	}
 	for (size_t c = 0; c < total->counter_count; c++) {
-		show(out, total->counters[c], usage_counter_total(total, c));
+		show(out, total, c, usage_counter_total(total, c));
 	}
 	json_t *models = show_models(total);
 	if (json_object_size(models)) {

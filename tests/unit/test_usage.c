@@ -163,6 +163,17 @@ static void sums_of_costs_are_exact(void **state)
 		"\"currency\":\"CHF\"}]}");
 }
 
+static void a_cost_does_not_change_its_currency(void **state)
+{
+	add(*state, "{\"mode\":\"delta\",\"cost\":{\"amount\":3,\"currency\":\"USD\"}}");
+	add(*state, "{\"mode\":\"delta\",\"model\":\"a\",\"cost\":{\"amount\":2,\"currency\":"
+		    "\"EUR\"}}");
+	assert_total(*state,
+		"{\"cost\":{\"amount\":3,\"currency\":\"USD\"},"
+		"\"more_costs\":[{\"amount\":2,\"currency\":\"EUR\"}],"
+		"\"models\":{\"a\":{\"more_costs\":[{\"amount\":2,\"currency\":\"EUR\"}]}}}");
+}
+
 static void the_context_window_is_as_last_told(void **state)
 {
 	assert_int_equal(add(*state, "{\"used\":7696,\"size\":200000}"), 1);
