@@ -343,6 +343,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_cost_may_count_on, setup, teardown),
 		cmocka_unit_test_setup_teardown(sums_of_costs_are_exact, setup, teardown),
 		cmocka_unit_test_setup_teardown(
+			a_cost_does_not_change_its_currency, setup, teardown),
+		cmocka_unit_test_setup_teardown(
 			the_context_window_is_as_last_told, setup, teardown),
 		cmocka_unit_test_setup_teardown(what_is_no_figure_stays_out, setup, teardown),
 		cmocka_unit_test(bad_reports_are_refused),
