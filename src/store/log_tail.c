@@ -84,7 +84,7 @@ void log_note_key(struct session_log *log, const struct event_view *view)
 {
 	struct log_name name;
 	if (log_name_of_event(view, &name)) {
-		log_keys_add(log, name.kind, name.key, name.by, name.seq);
+		log_keys_add(log, &name);
 	}
 	log_name_finish(&name);
 }

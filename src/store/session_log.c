@@ -219,7 +219,7 @@ int session_log_flush(struct session_log *log)
 	}
 	int r = flush_lines(log);
 	if (r == 0) {
-		r = log_keys_flush(log);
+		r = log_keys_flush_if_full(log);
 	}
 	return r < 0 ? r : log_index_flush_if_full(log);
 }
@@ -227,6 +227,9 @@ int session_log_flush(struct session_log *log)
 int session_log_rest(struct session_log *log)
 {
 	int r = log->is_frozen ? -EBUSY : session_log_flush(log);
+	if (r == 0) {
+		r = log_keys_flush(log);
+	}
 	if (r == 0) {
 		r = log_index_flush(log);
 	}

@@ -73,8 +73,12 @@ struct log_keys {
 	bool is_seen; /* the file has been looked at: it is `size` bytes long */
 	bool is_unsynced;
 	uint64_t size; /* bytes of the file that count */
+	uint64_t input_names; /* lines of names that inputs gave, ever */
 	struct buffer unwritten; /* lines behind them */
-	struct hash *by_name; /* all of them; NULL: not loaded */
+	struct key_slot *slots; /* all of them, a power of two of slots; NULL: not loaded */
+	size_t slot_count;
+	size_t used;
+	struct buffer found; /* what was looked up last */
 };
 
 struct session_log {
@@ -320,14 +324,15 @@ struct log_name {
 	uint64_t seq;
 	const char *key;
 	const char *by; /* of an answer, "" if nobody gave it */
+	uint64_t sum; /* of an input: its content */
 	struct json_t *json; /* that these are borrowed from */
 };
 /** Reads a line without its newline; -EBADMSG if its checksum is wrong, or it is no name. */
 int log_name_parse(const char *line, size_t len, struct log_name *ret_name);
 void log_name_finish(struct log_name *name);
-void log_keys_add(struct session_log *log, enum log_key_kind kind, const char *key, const char *by,
-	uint64_t seq);
+void log_keys_add(struct session_log *log, const struct log_name *name);
 int log_keys_flush(struct session_log *log);
+int log_keys_flush_if_full(struct session_log *log);
 void log_keys_finish(struct log_keys *keys);
 /** Forgets the names; they are read again when one is looked up. */
 void log_keys_rest(struct log_keys *keys);
@@ -353,6 +358,7 @@ struct metadata {
 	uint64_t max_seq;
 	uint64_t log_size;
 	uint64_t keys_size;
+	uint64_t input_names;
 	int64_t created_at;
 	int64_t updated_at;
 	char *title;
