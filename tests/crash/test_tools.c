@@ -235,6 +235,51 @@ static void what_a_server_takes_away_is_no_problem(void **state)
 	(void)state;
 }
 
+static size_t hole_from; /* bytes of a file that its first reader sees as zeros */
+static size_t hole_to;
+static bool hole_is_open;
+
+/** The server writes while we read: what was room when we came by is full when we look again. */
+static ssize_t read_hole(int fd, void *bytes, size_t len)
+{
+	size_t at = (size_t)lseek(fd, 0, SEEK_CUR);
+	ssize_t n = disk_kernel.read(fd, bytes, len);
+	for (size_t i = 0; hole_is_open && n > 0 && i < (size_t)n; i++) {
+		if (at + i >= hole_from && at + i < hole_to) {
+			((char *)bytes)[i] = '\0';
+		}
+	}
+	hole_is_open = hole_is_open && n != 0;
+	return n;
+}
+
+static void what_a_server_writes_meanwhile_is_no_problem(void **state)
+{
+	struct point p;
+	struct disk_ops hole_ops = disk_kernel;
+	struct store_files files;
+	char *why;
+	point_take(&p, WORKLOAD_STEPS, 64 << 20);
+	hole_ops.read = read_hole;
+	assert_int_equal(store_files_open(p.dir, &files, &why), 0);
+	for (int in_use = 0; in_use < 2; in_use++) {
+		files.in_use = in_use;
+		size_t told = 0;
+		for (hole_from = 48; hole_from + 8 < p.segment_size; hole_from += 40) {
+			hole_to = hole_from + 200;
+			hole_is_open = true;
+			disk = &hole_ops;
+			struct found found = look_in(&files);
+			disk = &disk_kernel;
+			told += found.problems + found.notes;
+		}
+		assert_int_equal(told > 0, !in_use);
+	}
+	store_files_close(&files);
+	point_free(&p);
+	(void)state;
+}
+
 /* --- records that do not stand --- */
 
 static void handle_lsn(void *owner, uint64_t lsn)
@@ -477,6 +522,7 @@ int main(void)
 		cmocka_unit_test(all_damage_is_found),
 		cmocka_unit_test(damage_of_older_segments_is_found),
 		cmocka_unit_test(what_a_server_takes_away_is_no_problem),
+		cmocka_unit_test(what_a_server_writes_meanwhile_is_no_problem),
 		cmocka_unit_test(records_that_do_not_stand_are_told),
 		cmocka_unit_test(new_epoch_may_be_killed_anywhere),
 	};
