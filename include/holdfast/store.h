@@ -192,7 +192,10 @@ struct log_tail {
 	char *prompt_id; /* NULL: none */
 	uint64_t prompt_seq;
 	char *usage; /* JSON of the newest usage event; NULL: none */
+	char *run_id; /* of the producer's run under way; NULL: none. No event tells it */
 };
+/** A run has begun or ended (NULL), durably. */
+void session_log_set_run(struct session_log *log, const char *run_id);
 const struct log_tail *session_log_tail(const struct session_log *log);
 
 /** What is found by name for as long as the session lives, pruned or not. */

@@ -1,4 +1,4 @@
-#include "holdfast/intake.h"
+#include "batch.h"
 
 #include "holdfast/hash.h"
 
@@ -67,40 +67,77 @@ static void complete_turn_end(struct input_event *in)
 	json_decref(data);
 }
 
-static void finish_all(struct input_event *inputs, size_t count)
+static int check_entry(struct batch *batch, size_t i, const json_t *event,
+	const struct limits *limits, struct refusal *refusal)
 {
-	for (size_t i = 0; i < count; i++) {
-		input_event_finish(&inputs[i]);
+	struct batch_entry *entry = &batch->entries[i];
+	int r = input_event_parse(event, limits, &entry->in, refusal);
+	if (r < 0) {
+		return r;
 	}
-	free(inputs);
+	complete_turn_end(&entry->in);
+	r = batch_check_key(batch, i, refusal);
+	if (r == 0 && !entry->is_known) {
+		r = batch_check_run(batch, i, refusal);
+	}
+	if (r == 0 && !entry->is_known) {
+		r = check_permission(batch->session, &entry->in, batch->permissions, refusal);
+	}
+	return r;
+}
+
+static int append_entries(struct batch *batch)
+{
+	int r = 0;
+	for (size_t i = 0; i < batch->count && r == 0; i++) {
+		struct batch_entry *entry = &batch->entries[i];
+		struct append_ack *ack = &batch->acks[i];
+		if (entry->same_as) {
+			*ack = batch->acks[entry->same_as - 1];
+			ack->duplicate = true;
+		} else if (!entry->is_known) {
+			r = session_input(batch->session, &entry->in, &ack->seq, &ack->duplicate);
+		}
+	}
+	return r;
+}
+
+static void batch_finish(struct batch *batch)
+{
+	for (size_t i = 0; i < batch->count; i++) {
+		input_event_finish(&batch->entries[i].in);
+	}
+	free(batch->entries);
+	hash_destroy(batch->permissions);
+	hash_destroy(batch->keys);
+	hash_destroy(batch->runs);
+	free(batch->run_id);
 }
 
 int intake_append(struct session *session, const json_t *events, const struct limits *limits,
 	struct append_ack *acks, size_t *ret_bad, struct refusal *refusal)
 {
-	size_t count = json_array_size(events);
-	struct input_event *inputs = xcalloc(count, sizeof(*inputs));
-	struct hash *seen = hash_create();
+	const char *run_id = session_run(session);
+	struct batch batch = {.session = session,
+		.count = json_array_size(events),
+		.acks = acks,
+		.permissions = hash_create(),
+		.keys = hash_create(),
+		.runs = hash_create(),
+		.run_id = run_id ? xstrdup(run_id) : NULL};
+	batch.entries = xcalloc(batch.count, sizeof(*batch.entries));
 	int r = 0;
-	for (size_t i = 0; i < count && r == 0; i++) {
-		r = input_event_parse(json_array_get(events, i), limits, &inputs[i], refusal);
-		r = r < 0 ? r : check_permission(session, &inputs[i], seen, refusal);
+	for (size_t i = 0; i < batch.count && r == 0; i++) {
 		*ret_bad = i;
-		if (r == 0) {
-			complete_turn_end(&inputs[i]);
-		}
+		r = check_entry(&batch, i, json_array_get(events, i), limits, refusal);
 	}
-	hash_destroy(seen);
-	if (r < 0) {
-		finish_all(inputs, count);
-		return r;
+	if (r == 0) {
+		*ret_bad = 0;
+		r = append_entries(&batch);
+		r = r < 0 ? refuse_storage(refusal, r) : 0;
 	}
-	for (size_t i = 0; i < count && r == 0; i++) {
-		r = session_input(session, &inputs[i], &acks[i].seq, &acks[i].duplicate);
-	}
-	finish_all(inputs, count);
-	*ret_bad = 0;
-	return r < 0 ? refuse_storage(refusal, r) : 0;
+	batch_finish(&batch);
+	return r;
 }
 
 /* --- the agent --- */

@@ -9,6 +9,7 @@ void log_tail_finish(struct log_tail *tail)
 {
 	free(tail->prompt_id);
 	free(tail->usage);
+	free(tail->run_id);
 }
 
 bool log_tail_needs_data(enum event_type type)

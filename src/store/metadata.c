@@ -44,6 +44,7 @@ void metadata_take(const struct session_log *log, struct metadata *ret)
 		.tail = log->tail};
 	ret->tail.prompt_id = copy_or_null(log->tail.prompt_id);
 	ret->tail.usage = copy_or_null(log->tail.usage);
+	ret->tail.run_id = copy_or_null(log->tail.run_id);
 }
 
 void metadata_append(const char *id, const struct metadata *meta, struct buffer *out)
@@ -74,6 +75,9 @@ void metadata_append(const char *id, const struct metadata *meta, struct buffer 
 	}
 	if (tail->usage) {
 		append_text(out, "usage", tail->usage);
+	}
+	if (tail->run_id) {
+		append_text(out, "run_id", tail->run_id);
 	}
 	sealed_line_end(out, start);
 }
@@ -179,6 +183,7 @@ static const char *parse(const json_t *json, const char *id, struct metadata *me
 	take_number(json, "prompt_seq", &tail->prompt_seq);
 	tail->prompt_id = copy_text(json, "prompt_id");
 	tail->usage = copy_text(json, "usage");
+	tail->run_id = copy_text(json, "run_id");
 	meta->title = copy_text(json, "title");
 	return meta->title ? NULL : "the title is not a text";
 }

@@ -352,6 +352,14 @@ uint64_t session_log_last_seq(const struct session_log *log)
 	return log->last_seq;
 }
 
+void session_log_set_run(struct session_log *log, const char *run_id)
+{
+	log_tail_unpack(log);
+	free(log->tail.run_id);
+	log->tail.run_id = run_id ? xstrdup(run_id) : NULL;
+	log->dirty = true;
+}
+
 const struct log_tail *session_log_tail(const struct session_log *log)
 {
 	return &log->tail;
