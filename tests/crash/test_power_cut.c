@@ -27,7 +27,7 @@
 #define RANDOM_SURVIVALS 4
 /* Of so many cuts one is followed by cuts of the recovery. */
 #define AGAIN_EVERY  60
-#define STORMS       2
+#define STORMS       1
 #define FAULTS_SHOWN 8
 
 struct outcome {
