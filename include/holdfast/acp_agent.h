@@ -26,6 +26,7 @@ struct acp_agent_config {
 	const char *session_id; /* names the session in diagnostics */
 	size_t line_max; /* bytes; a longer line of the agent's is reported and skipped */
 	size_t file_max; /* bytes; fs requests for a larger file are refused */
+	size_t file_names_max; /* hard links; those for a file with more are refused; 0: 1 */
 	int stop_grace_ms; /* from SIGTERM to SIGKILL */
 	int cancel_grace_ms; /* for the answer to session/cancel; 0: 10 s */
 	int start_timeout_ms; /* for initialize and session/new together; 0: 120 s */

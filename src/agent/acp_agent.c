@@ -243,6 +243,7 @@ struct acp_agent *acp_agent_create(uv_loop_t *loop, const struct acp_agent_confi
 	agent->cwd = xstrdup(config->cwd);
 	agent->session_id = xstrdup(config->session_id);
 	agent->file_max = config->file_max;
+	agent->file_names_max = config->file_names_max ? config->file_names_max : 1;
 	agent->stop_grace_ms = config->stop_grace_ms;
 	agent->cancel_grace_ms =
 		config->cancel_grace_ms ? config->cancel_grace_ms : CANCEL_GRACE_MS;

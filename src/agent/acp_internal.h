@@ -1,7 +1,8 @@
 /*
  * Private to src/agent: the parts an acp_agent is made of. From the outside in: the child process
  * and its pipes (acp_process), lines and JSON-RPC (acp_rpc), what the agent tells (acp_updates),
- * what it asks for (acp_requests, acp_files), and what is only for our diagnostics (acp_diag).
+ * what it asks for (acp_requests, acp_files with acp_paths and acp_diff), and what is only for our
+ * diagnostics (acp_diag).
  */
 #ifndef HOLDFAST_ACP_INTERNAL_H
 #define HOLDFAST_ACP_INTERNAL_H
@@ -157,6 +158,30 @@ void acp_process_pause(struct acp_process *p, bool paused);
  */
 void acp_process_end(struct acp_process *p);
 
+/* acp_paths.c: what an agent names, opened so that it cannot lead out of its directory */
+
+/**
+ * Opens a path below the directory `root` as open() does, with O_CLOEXEC. -1 and errno EXDEV if it
+ * leads out of there, by whatever means and at whatever moment.
+ */
+int acp_open_beneath(int root, const char *path, int flags);
+/** The same where the kernel has no openat2: follows no symlink and takes no "..". */
+int acp_open_by_steps(int root, const char *path, int flags);
+/**
+ * Opens the directory that holds, or shall hold, the file `path` below root (directories are made
+ * where they are missing), with the file's name there (caller frees). A symlink that stays below
+ * root is followed. -1 and errno; EXDEV as above, EISDIR if `path` can be no file's.
+ */
+int acp_open_parent(int root, const char *path, char **ret_name);
+
+/* acp_diff.c */
+
+/**
+ * Appends hunks of a unified diff, of at most about `max` bytes. False if that is not all of it:
+ * the last hunk is cut then, or there is none.
+ */
+bool acp_diff(struct buffer *out, const struct buffer *old, const struct buffer *new, size_t max);
+
 /* acp_files.c */
 
 /* One fs/read_text_file or fs/write_text_file, done on the thread pool. */
@@ -168,6 +193,7 @@ struct acp_file_job {
 	json_int_t line; /* read: first line, from 1 */
 	json_int_t limit; /* read: number of lines; 0: all */
 	size_t file_max;
+	size_t names_max; /* a file with more hard links is refused: one may be outside of root */
 	json_t *id; /* of the request */
 	unsigned long start_id; /* which child asked */
 	json_t *content; /* write: a string; only its bytes are touched off the loop */
@@ -176,6 +202,10 @@ struct acp_file_job {
 	struct buffer text; /* why it was refused, or (read) the content as a JSON string */
 	char *relative; /* the path below root */
 	size_t size; /* bytes read or written */
+	bool created; /* write: there was no such file */
+	bool has_diff; /* write: `diff` says what has changed, or the first part of it */
+	bool diff_cut;
+	struct buffer diff;
 	void (*done)(struct acp_file_job *job);
 	void *owner;
 };
@@ -204,6 +234,7 @@ struct acp_agent {
 	char *cwd;
 	char *session_id;
 	size_t file_max;
+	size_t file_names_max;
 	int stop_grace_ms;
 	int cancel_grace_ms;
 	int start_timeout_ms;

@@ -160,6 +160,17 @@ static void report_file(struct acp_agent *agent, const struct acp_file_job *job)
 	}
 	json_t *data =
 		json_pack("{s:s, s:I}", "path", job->relative, "size", (json_int_t)job->size);
+	if (job->created) {
+		json_object_set_new(data, "created", json_true());
+	}
+	if (job->has_diff) {
+		const struct buffer *diff = &job->diff;
+		json_object_set_new(
+			data, "diff", json_stringn(diff->len ? diff->data : "", diff->len));
+	}
+	if (job->diff_cut) {
+		json_object_set_new(data, "diff_truncated", json_true());
+	}
 	agent->ops->event(agent->owner, job->write ? "file_write" : "file_read", data);
 	json_decref(data);
 }
@@ -191,6 +202,7 @@ static void handle_file(struct acp_agent *agent, bool write, const json_t *id, c
 	}
 	job->root = xstrdup(agent->cwd);
 	job->file_max = agent->file_max;
+	job->names_max = agent->file_names_max;
 	job->id = json_incref((json_t *)id);
 	job->start_id = agent->start_id;
 	job->owner = agent;

@@ -160,13 +160,18 @@ static void test_files_write(void **state)
 		"x','content':'b'}}\n"
 		"{'id':10,'method':'fs/write_text_file','params':{'path':'@/x','content':5}}\n",
 		"started sh 1 1 s1\n"
-		"file_write {\"path\":\"new\",\"size\":3}\n"
+		"file_write {\"created\":true,\"diff\":\"@@ -0,0 +1,1 @@\\n+a\xc3\xa9\\n\\\\ No "
+		"newline at end of file\\n\",\"path\":\"new\",\"size\":3}\n"
 		"text {'jsonrpc':'2.0','id':1,'result':{}}\n"
-		"file_write {\"path\":\"d/e//g/new\",\"size\":1}\n"
+		"file_write {\"created\":true,\"diff\":\"@@ -0,0 +1,1 @@\\n+b\\n\\\\ No newline at "
+		"end of file\\n\",\"path\":\"d/e//g/new\",\"size\":1}\n"
 		"text {'jsonrpc':'2.0','id':2,'result':{}}\n"
-		"file_write {\"path\":\"script\",\"size\":3}\n"
+		"file_write {\"diff\":\"@@ -1,1 +1,1 @@\\n-old\\n\\\\ No newline at end of "
+		"file\\n+new\\n\\\\ No newline at end of "
+		"file\\n\",\"path\":\"script\",\"size\":3}\n"
 		"text {'jsonrpc':'2.0','id':3,'result':{}}\n"
-		"file_write {\"path\":\"link\",\"size\":3}\n"
+		"file_write {\"diff\":\"@@ -1,1 +1,1 @@\\n-kept\\n\\\\ No newline at end of "
+		"file\\n+own\\n\\\\ No newline at end of file\\n\",\"path\":\"link\",\"size\":3}\n"
 		"text {'jsonrpc':'2.0','id':4,'result':{}}\n"
 		"text {'jsonrpc':'2.0','id':5,'error':{'code':-32602,'message':'the path leads out "
 		"of the session's directory: @/outside/x'}}\n"
@@ -184,8 +189,8 @@ static void test_files_write(void **state)
 	expect_file(f, "new", "a\xc3\xa9", 0644);
 	expect_file(f, "d/e/g/new", "b", 0644);
 	expect_file(f, "script", "new", 0755);
-	expect_file(f, "link", "own", 0644);
-	expect_file(f, "target", "kept", 0600);
+	expect_file(f, "link", "own", 0600);
+	expect_file(f, "target", "own", 0600);
 }
 
 static void test_file_order(void **state)
@@ -194,7 +199,8 @@ static void test_file_order(void **state)
 	start(f, "file_order");
 	run_until(f, "turn_end");
 	expect_log(f, "started sh 1 1 s1\n"
-		      "file_write {\"path\":\"f\",\"size\":3}\n"
+		      "file_write {\"created\":true,\"diff\":\"@@ -0,0 +1,1 @@\\n+abc\\n\\\\ No "
+		      "newline at end of file\\n\",\"path\":\"f\",\"size\":3}\n"
 		      "file_read {\"path\":\"f\",\"size\":3}\n"
 		      "text after\n"
 		      "text {'jsonrpc':'2.0','id':2,'result':{'content':'abc'}}\n"
@@ -207,7 +213,8 @@ static void test_file_before_exit(void **state)
 	start(f, "file_then_exit");
 	run_until(f, "stopped");
 	expect_log(f, "started sh 1 1 s1\n"
-		      "file_write {\"path\":\"f\",\"size\":3}\n"
+		      "file_write {\"created\":true,\"diff\":\"@@ -0,0 +1,1 @@\\n+abc\\n\\\\ No "
+		      "newline at end of file\\n\",\"path\":\"f\",\"size\":3}\n"
 		      "text after\n"
 		      "stopped exit exit status 0\n");
 }
