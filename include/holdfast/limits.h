@@ -52,6 +52,8 @@
 		"one JSON-RPC line of an agent")                                                  \
 	LIMIT(size_t, agent_file_size, BYTES, 8 * LIMIT_MIB, 1 * LIMIT_KIB, 256 * LIMIT_MIB,      \
 		"one file read or written for an agent")                                          \
+	LIMIT(size_t, agent_file_names, COUNT, 1, 1, 1000000,                                     \
+		"names (hard links) of such a file, of which some may be elsewhere")              \
 	LIMIT(int, agent_stop_ms, MS, 3000, 1, 60000,                                             \
 		"an agent that was asked to stop is killed after this")                           \
 	/* Loading. */                                                                            \
