@@ -27,6 +27,7 @@ struct acp_agent_config {
 	size_t line_max; /* bytes; a longer line of the agent's is reported and skipped */
 	size_t file_max; /* bytes; fs requests for a larger file are refused */
 	size_t file_names_max; /* hard links; those for a file with more are refused; 0: 1 */
+	size_t terminals_max; /* that it may have at once; 0: it is offered none */
 	int stop_grace_ms; /* from SIGTERM to SIGKILL */
 	int cancel_grace_ms; /* for the answer to session/cancel; 0: 10 s */
 	int start_timeout_ms; /* for initialize and session/new together; 0: 120 s */
@@ -46,8 +47,9 @@ struct acp_agent_ops {
 	void (*text)(
 		void *owner, bool thought, const char *text, size_t len, const char *message_id);
 	/**
-	 * Another event: tool_call, tool_call_update, plan, usage, file_read, file_write, or
-	 * x-acp-<kind> for update kinds that have no type of their own. `data` is borrowed.
+	 * Another event: tool_call, tool_call_update, plan, usage, file_read, file_write,
+	 * x-acp-terminal for the commands that the agent runs with our help, or x-acp-<kind> for
+	 * what has no type of its own (proto/protocol.md). `data` is borrowed.
 	 */
 	void (*event)(void *owner, const char *type, const json_t *data);
 	/**

@@ -55,6 +55,7 @@ static void drop_child(struct acp_agent *agent)
 	agent->spawn_error = 0;
 	uv_timer_stop(&agent->deadline);
 	acp_agent_forget_questions(agent);
+	acp_agent_release_terminals(agent);
 	json_decref(agent->info);
 	agent->info = NULL;
 	json_decref(agent->early);
@@ -252,17 +253,21 @@ struct acp_agent *acp_agent_create(uv_loop_t *loop, const struct acp_agent_confi
 	agent->ops = ops;
 	agent->owner = owner;
 	acp_lines_init(&agent->lines, config->line_max);
+	agent->terminals_max = config->terminals_max;
 	list_init(&agent->questions);
+	list_init(&agent->terminals);
 	uv_timer_init(loop, &agent->wake);
 	uv_timer_init(loop, &agent->deadline);
-	agent->wake.data = agent->deadline.data = agent;
-	agent->open_timers = 2;
+	uv_timer_init(loop, &agent->tell);
+	agent->wake.data = agent->deadline.data = agent->tell.data = agent;
+	agent->open_timers = 3;
 	return agent;
 }
 
 void acp_agent_free_if_done(struct acp_agent *agent)
 {
-	if (!agent->destroying || agent->processes > 0 || agent->job || agent->open_timers > 0) {
+	bool busy = agent->processes > 0 || agent->terminal_count > 0 || agent->job;
+	if (!agent->destroying || busy || agent->open_timers > 0) {
 		return;
 	}
 	void (*freed)(void *arg) = agent->freed;
@@ -299,6 +304,7 @@ void acp_agent_destroy(struct acp_agent *agent, void (*freed)(void *arg), void *
 	drop_child(agent);
 	uv_close((uv_handle_t *)&agent->wake, handle_timer_closed);
 	uv_close((uv_handle_t *)&agent->deadline, handle_timer_closed);
+	uv_close((uv_handle_t *)&agent->tell, handle_timer_closed);
 }
 
 int acp_agent_prompt(struct acp_agent *agent, const char *message, size_t len)
@@ -342,6 +348,7 @@ void acp_agent_pause(struct acp_agent *agent, bool paused)
 	if (agent->process) {
 		acp_process_pause(agent->process, !may_read(agent));
 	}
+	acp_agent_pause_terminals(agent, paused);
 	acp_agent_wake(agent);
 }
 

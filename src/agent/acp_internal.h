@@ -1,8 +1,8 @@
 /*
  * Private to src/agent: the parts an acp_agent is made of. From the outside in: the child process
  * and its pipes (acp_process), lines and JSON-RPC (acp_rpc), what the agent tells (acp_updates),
- * what it asks for (acp_requests, acp_files with acp_paths and acp_diff), and what is only for our
- * diagnostics (acp_diag).
+ * what it asks for (acp_requests, acp_files with acp_paths and acp_diff, acp_terminals with
+ * acp_output), and what is only for our diagnostics (acp_diag).
  */
 #ifndef HOLDFAST_ACP_INTERNAL_H
 #define HOLDFAST_ACP_INTERNAL_H
@@ -139,7 +139,11 @@ struct acp_process_ops {
 };
 
 struct acp_process_config {
-	const char *command;
+	const char *command; /* run by /bin/sh -c */
+	char **args; /* or, if not NULL: the program and its arguments, ended by NULL */
+	char **env; /* NULL: ours */
+	/* It reads nothing, and its stderr comes with its stdout, in order. */
+	bool one_output;
 	const char *cwd;
 	int stop_grace_ms;
 };
@@ -152,6 +156,8 @@ int acp_process_spawn(uv_loop_t *loop, const struct acp_process_config *config,
  */
 int acp_process_write(struct acp_process *p, struct buffer *bytes);
 void acp_process_pause(struct acp_process *p, bool paused);
+/** Ends the group as acp_process_end() does, but what it still says is heard, and finished(). */
+void acp_process_terminate(struct acp_process *p);
 /**
  * Ends the group: stdin closed, SIGTERM, SIGKILL after the grace. Only errors() and closed()
  * follow.
@@ -217,6 +223,36 @@ void acp_file_job_destroy(struct acp_file_job *job);
 /** Does the work; done() is called on the loop, even if it could not be queued (then from here). */
 void acp_file_job_run(struct acp_file_job *job, uv_loop_t *loop);
 
+/* acp_output.c: what a terminal's command has put out */
+
+struct acp_output {
+	size_t kept_max;
+	struct buffer kept; /* the newest bytes, up to three times kept_max */
+	bool truncated; /* something was dropped from `kept` */
+	struct buffer untold;
+	size_t told; /* bytes */
+	uint64_t total; /* bytes */
+};
+
+/**
+ * Appends bytes as text that an event can hold: what is no UTF-8, and NUL, becomes U+FFFD. A
+ * character that is not whole yet is left, unless these are the last bytes. Returns how many bytes
+ * were used.
+ */
+size_t acp_text_fit(struct buffer *out, const char *bytes, size_t len, bool last);
+void acp_output_init(struct acp_output *o, size_t kept_max);
+void acp_output_finish(struct acp_output *o);
+void acp_output_push(struct acp_output *o, const char *bytes, size_t len);
+/** The newest kept_max bytes; new reference. */
+json_t *acp_output_kept(struct acp_output *o);
+/**
+ * What is to be told next, from *ret_offset on; new reference. NULL if there is nothing, or if
+ * enough was told.
+ */
+json_t *acp_output_tell(struct acp_output *o, bool last, uint64_t *ret_offset);
+/** The last words of more than could be told, in the end; NULL if all was told. */
+json_t *acp_output_tail(struct acp_output *o, uint64_t *ret_offset);
+
 /* acp_agent.c (its life), acp_session.c (what is said), acp_requests.c (what it asks for) */
 
 enum acp_stage { ACP_IDLE, ACP_INITIALIZING, ACP_NEW_SESSION, ACP_READY };
@@ -265,6 +301,14 @@ struct acp_agent {
 	json_t *prompt; /* its text while it is not sent */
 	bool cancelling; /* session/cancel was sent */
 
+	/* Terminals: those that are not released yet, and all whose command is not gone yet. */
+	struct list terminals;
+	size_t terminal_count;
+	size_t terminals_open;
+	size_t terminals_max;
+	unsigned long terminals_made; /* ever, for their names */
+	uv_timer_t tell; /* what they have put out */
+
 	unsigned processes; /* that are not closed yet, the one above among them */
 	unsigned long asked; /* questions ever, for their names */
 	struct acp_file_job *job;
@@ -310,5 +354,13 @@ void acp_agent_handle_withdrawal(struct acp_agent *agent, const json_t *params);
 /** Answers all open questions with `cancelled` if the child can still hear, and forgets them. */
 void acp_agent_cancel_questions(struct acp_agent *agent);
 void acp_agent_forget_questions(struct acp_agent *agent);
+void acp_agent_send_error(struct acp_agent *agent, const json_t *id, int code, const char *why);
+
+/** terminal/…; false if it is no method of that name. */
+bool acp_agent_handle_terminal(
+	struct acp_agent *agent, const char *method, const json_t *id, const json_t *params);
+void acp_agent_pause_terminals(struct acp_agent *agent, bool paused);
+/** The child is gone: its commands are ended, and nobody is told what they say. */
+void acp_agent_release_terminals(struct acp_agent *agent);
 
 #endif

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 /* What may wait for a child that does not read its stdin, on top of the message that comes last. */
 #define WRITE_QUEUE_MAX ((size_t)8 * 1024 * 1024)
@@ -26,6 +27,7 @@ struct acp_process {
 	const struct acp_process_ops *ops;
 	void *owner;
 	int grace_ms;
+	bool one_output;
 	int pid; /* also its process group; 0 if it never came to be */
 	enum stop_stage stage;
 	uint64_t kill_at_ms; /* while it is being ended */
@@ -170,7 +172,10 @@ static void handle_output_end(struct acp_process *p)
 	uv_read_stop((uv_stream_t *)&p->out);
 	p->output_ended = true;
 	finish_if_drained(p);
-	hang_up(p);
+	/* A command of a terminal may go on in silence; an agent without a voice is none. */
+	if (!p->one_output) {
+		hang_up(p);
+	}
 }
 
 static void handle_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *ret_buf)
@@ -199,30 +204,62 @@ static void handle_errors(uv_stream_t *stream, ssize_t len, const uv_buf_t *buf)
 	}
 }
 
+/**
+ * Makes the one pipe that stdout and stderr share; *ret_end, to be closed here, is the child's end.
+ */
+static int open_one_output(struct acp_process *p, int *ret_end)
+{
+	uv_file ends[2];
+	int err = uv_pipe(ends, UV_NONBLOCK_PIPE, 0);
+	if (err < 0) {
+		return err;
+	}
+	err = uv_pipe_open(&p->out, ends[0]);
+	if (err < 0) {
+		close(ends[0]);
+		close(ends[1]);
+		return err;
+	}
+	*ret_end = ends[1];
+	return 0;
+}
+
 static int process_exec(
 	struct acp_process *p, uv_loop_t *loop, const struct acp_process_config *config)
 {
-	char *args[] = {(char[]){"/bin/sh"}, (char[]){"-c"}, xstrdup(config->command), NULL};
+	char *shell[] = {(char[]){"/bin/sh"}, (char[]){"-c"},
+		config->args ? NULL : xstrdup(config->command), NULL};
+	int output = -1;
+	int err = config->one_output ? open_one_output(p, &output) : 0;
 	uv_stdio_container_t stdio[] = {
 		{.flags = UV_CREATE_PIPE | UV_READABLE_PIPE, .data.stream = (uv_stream_t *)&p->in},
 		{.flags = UV_CREATE_PIPE | UV_WRITABLE_PIPE, .data.stream = (uv_stream_t *)&p->out},
 		{.flags = UV_CREATE_PIPE | UV_WRITABLE_PIPE, .data.stream = (uv_stream_t *)&p->err},
 	};
+	if (config->one_output) {
+		stdio[0].flags = UV_IGNORE;
+		stdio[1].flags = stdio[2].flags = UV_INHERIT_FD;
+		stdio[1].data.fd = stdio[2].data.fd = output;
+	}
 	/*
 	 * Detached means a session and so a process group of its own. PR_SET_PDEATHSIG cannot be
 	 * asked for here: should we be killed, the closing of its stdin is what ends an agent.
 	 */
 	uv_process_options_t options = {
-		.file = args[0],
-		.args = args,
+		.file = config->args ? config->args[0] : shell[0],
+		.args = config->args ? config->args : shell,
+		.env = config->env,
 		.cwd = config->cwd,
 		.exit_cb = handle_exit,
 		.flags = UV_PROCESS_DETACHED,
 		.stdio = stdio,
 		.stdio_count = 3,
 	};
-	int err = uv_spawn(loop, &p->child, &options);
-	free(args[2]);
+	err = err < 0 ? err : uv_spawn(loop, &p->child, &options);
+	free(shell[2]);
+	if (output >= 0) {
+		close(output);
+	}
 	return err;
 }
 
@@ -233,6 +270,7 @@ int acp_process_spawn(uv_loop_t *loop, const struct acp_process_config *config,
 	p->ops = ops;
 	p->owner = owner;
 	p->grace_ms = config->stop_grace_ms;
+	p->one_output = config->one_output;
 	uv_pipe_init(loop, &p->in, 0);
 	uv_pipe_init(loop, &p->out, 0);
 	uv_pipe_init(loop, &p->err, 0);
@@ -247,7 +285,9 @@ int acp_process_spawn(uv_loop_t *loop, const struct acp_process_config *config,
 	}
 	p->pid = uv_process_get_pid(&p->child);
 	uv_read_start((uv_stream_t *)&p->out, handle_alloc, handle_output);
-	uv_read_start((uv_stream_t *)&p->err, handle_alloc, handle_errors);
+	if (!p->one_output) {
+		uv_read_start((uv_stream_t *)&p->err, handle_alloc, handle_errors);
+	}
 	*ret_process = p;
 	return 0;
 }
@@ -293,6 +333,13 @@ void acp_process_pause(struct acp_process *p, bool paused)
 		uv_read_stop((uv_stream_t *)&p->out);
 	} else if (!p->output_ended) {
 		uv_read_start((uv_stream_t *)&p->out, handle_alloc, handle_output);
+	}
+}
+
+void acp_process_terminate(struct acp_process *p)
+{
+	if (!p->exited && !p->ending && !p->closing && p->stage < STOP_TERMINATED) {
+		terminate(p);
 	}
 }
 

@@ -9,7 +9,7 @@
 /* An agent asks one question at a time, or a few; this many are an attack on our memory. */
 #define QUESTIONS_MAX 64
 
-static void send_error(struct acp_agent *agent, const json_t *id, int code, const char *why)
+void acp_agent_send_error(struct acp_agent *agent, const json_t *id, int code, const char *why)
 {
 	struct buffer out = {0};
 	acp_rpc_error(&out, id, code, why);
@@ -70,7 +70,7 @@ static void handle_question(struct acp_agent *agent, const json_t *id, const jso
 		return;
 	}
 	if (agent->question_count >= QUESTIONS_MAX) {
-		send_error(agent, id, ACP_ERROR_INTERNAL, "too many open questions");
+		acp_agent_send_error(agent, id, ACP_ERROR_INTERNAL, "too many open questions");
 		return;
 	}
 	struct acp_question *q = question_add(agent, id);
@@ -79,7 +79,7 @@ static void handle_question(struct acp_agent *agent, const json_t *id, const jso
 	if (!data) {
 		acp_agent_report_noise(
 			agent, "a permission request it cannot use", why, strlen(why));
-		send_error(agent, id, ACP_ERROR_INVALID_PARAMS, why);
+		acp_agent_send_error(agent, id, ACP_ERROR_INVALID_PARAMS, why);
 		question_free(agent, q);
 		return;
 	}
@@ -197,7 +197,7 @@ static void handle_file(struct acp_agent *agent, bool write, const json_t *id, c
 	const char *why = NULL;
 	struct acp_file_job *job = acp_file_job_create(write, params, &why);
 	if (!job) {
-		send_error(agent, id, ACP_ERROR_INVALID_PARAMS, why);
+		acp_agent_send_error(agent, id, ACP_ERROR_INVALID_PARAMS, why);
 		return;
 	}
 	job->root = xstrdup(agent->cwd);
@@ -220,7 +220,7 @@ void acp_agent_handle_request(
 		handle_file(agent, false, id, params);
 	} else if (!strcmp(method, "fs/write_text_file")) {
 		handle_file(agent, true, id, params);
-	} else {
-		send_error(agent, id, ACP_ERROR_METHOD_NOT_FOUND, "Method not found");
+	} else if (!acp_agent_handle_terminal(agent, method, id, params)) {
+		acp_agent_send_error(agent, id, ACP_ERROR_METHOD_NOT_FOUND, "Method not found");
 	}
 }

@@ -27,8 +27,8 @@ void acp_agent_send_initialize(struct acp_agent *agent)
 	send_request(agent, "initialize",
 		json_pack("{s:i, s:{s:{s:b, s:b}, s:b}, s:{s:s, s:s, s:s}}", "protocolVersion", 1,
 			"clientCapabilities", "fs", "readTextFile", 1, "writeTextFile", 1,
-			"terminal", 0, "clientInfo", "name", "holdfast", "title", "Holdfast",
-			"version", HOLDFAST_VERSION));
+			"terminal", agent->terminals_max > 0, "clientInfo", "name", "holdfast",
+			"title", "Holdfast", "version", HOLDFAST_VERSION));
 }
 
 static void send_new_session(struct acp_agent *agent)

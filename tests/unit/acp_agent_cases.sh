@@ -232,7 +232,7 @@ unknown)
 	begin
 	get
 	prompt=$id
-	request 5 terminal/create '{}'
+	request 5 terminal/create '{"command":"true"}'
 	get
 	say_line "$line"
 	request null craft/drain '[]'
@@ -253,6 +253,57 @@ files)
 		get
 		say_line "$line"
 	done
+	id=$prompt
+	end_turn
+	until_stdin_ends
+	;;
+terminal)
+	# Sends the requests of the file ./requests, one by one, with the newest terminal's id for "@",
+	# and says what is answered. An empty line ends the turn.
+	begin
+	get
+	prompt=$id
+	while IFS= read -r next <&3; do
+		if [ -z "$next" ]; then
+			id=$prompt
+			end_turn
+			get
+			prompt=$id
+			continue
+		fi
+		case $next in
+		*@*) put "${next%%@*}$terminal${next#*@}" ;;
+		*) put "$next" ;;
+		esac
+		get
+		say_line "$line"
+		case $line in
+		*'"terminalId":"'*)
+			terminal=${line#*'"terminalId":"'}
+			terminal=${terminal%%'"'*}
+			;;
+		esac
+	done 3<requests
+	id=$prompt
+	end_turn
+	until_stdin_ends
+	;;
+terminal_waits)
+	# Says something while its command waits for it.
+	begin
+	get
+	prompt=$id
+	mkfifo fifo
+	request 1 terminal/create '{"command":"read x <fifo; echo $x"}'
+	get
+	terminal=${line#*'"terminalId":"'}
+	request 7 terminal/wait_for_exit "{\"terminalId\":\"${terminal%%'"'*}\"}"
+	say meanwhile
+	request 2 fs/read_text_file '{"path":"/"}'
+	get
+	echo go >fifo
+	get
+	say_line "$line"
 	id=$prompt
 	end_turn
 	until_stdin_ends

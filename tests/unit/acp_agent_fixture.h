@@ -142,6 +142,7 @@ static inline struct acp_agent_config default_config(const struct fixture *f)
 		.session_id = "test",
 		.line_max = LINE_MAX_BYTES,
 		.file_max = 1000,
+		.terminals_max = 2,
 		.stop_grace_ms = 20,
 	};
 }
@@ -187,6 +188,19 @@ static inline void run_until(struct fixture *f, const char *begin)
 				buffer_cstr(&f->log));
 		}
 	}
+}
+
+/** Writes the file that some agents read their requests from; "'" stands for a quote. */
+static inline void write_requests(struct fixture *f, const char *text)
+{
+	char path[PATH_MAX + 16];
+	snprintf(path, sizeof(path), "%s/requests", f->cwd);
+	FILE *file = fopen(path, "w");
+	assert_non_null(file);
+	for (const char *s = text; *s; s++) {
+		fputc(*s == '\'' ? '"' : *s, file);
+	}
+	assert_int_equal(fclose(file), 0);
 }
 
 static inline void expect_log(struct fixture *f, const char *expected)

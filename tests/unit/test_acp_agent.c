@@ -18,7 +18,7 @@ static void test_requests(void **state)
 		"started - - 1 s1\n"
 		"text {'jsonrpc':'2.0','id':1,'method':'initialize','params':{'protocolVersion':1,"
 		"'clientCapabilities':{'fs':{'readTextFile':true,'writeTextFile':true},'terminal':"
-		"false},"
+		"true},"
 		"'clientInfo':{'name':'holdfast','title':'Holdfast','version':'" HOLDFAST_VERSION
 		"'}}}\n"
 		"text "
@@ -285,10 +285,24 @@ static void test_cancel_before_start(void **state)
 	assert_memory_equal(f->log.data, "turn_end cancelled -\nstarted", 28);
 }
 
+static void test_no_terminals_offered(void **state)
+{
+	struct fixture *f = *state;
+	struct acp_agent_config config = default_config(f);
+	config.terminals_max = 0;
+	create_agent(f, "requests", config);
+	prompt(f, "go");
+	run_until(f, "turn_end");
+	assert_non_null(strstr(buffer_cstr(&f->log), "'terminal':false}"));
+}
+
 static void test_unknown_requests(void **state)
 {
 	struct fixture *f = *state;
-	start(f, "unknown");
+	struct acp_agent_config config = default_config(f);
+	config.terminals_max = 0;
+	create_agent(f, "unknown", config);
+	prompt(f, "go");
 	run_until(f, "turn_end");
 	expect_log(f, "started sh 1 1 s1\n"
 		      "text {'jsonrpc':'2.0','id':5,'error':{'code':-32601,'message':'Method not "
@@ -427,6 +441,7 @@ int main(void)
 		AGENT_TEST(test_cancel),
 		AGENT_TEST(test_cancel_unanswered),
 		AGENT_TEST(test_cancel_before_start),
+		AGENT_TEST(test_no_terminals_offered),
 		AGENT_TEST(test_unknown_requests),
 		AGENT_TEST(test_pause),
 		AGENT_TEST(test_pause_before_exit),

@@ -4,21 +4,15 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
-static void write_requests(struct fixture *f, const char *text)
+/** Writes the requests with "@" for the agent's directory. */
+static void write_file_requests(struct fixture *f, const char *text)
 {
-	char path[PATH_MAX + 16];
-	snprintf(path, sizeof(path), "%s/requests", f->cwd);
-	FILE *file = fopen(path, "w");
-	assert_non_null(file);
+	struct buffer whole = {0};
 	for (const char *s = text; *s; s++) {
-		/* "@" stands for the agent's directory and "'" for a quote. */
-		if (*s == '@') {
-			fputs(f->cwd, file);
-		} else {
-			fputc(*s == '\'' ? '"' : *s, file);
-		}
+		buffer_append(&whole, *s == '@' ? f->cwd : s, *s == '@' ? strlen(f->cwd) : 1);
 	}
-	assert_int_equal(fclose(file), 0);
+	write_requests(f, buffer_cstr(&whole));
+	buffer_finish(&whole);
 }
 
 static void put_file(struct fixture *f, const char *name, const char *bytes, mode_t mode)
@@ -49,7 +43,7 @@ static void expect_file(struct fixture *f, const char *name, const char *bytes, 
 /** Runs a turn of file requests; the directory's name in the log becomes "@". */
 static void run_files(struct fixture *f, const char *requests, const char *expected)
 {
-	write_requests(f, requests);
+	write_file_requests(f, requests);
 	start(f, "files");
 	run_until(f, "turn_end");
 	struct buffer log = {0};
