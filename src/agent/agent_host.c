@@ -210,6 +210,7 @@ static struct hosted *hosted_of(struct agent_host *host, struct session *session
 			.line_max = host->limits->agent_line_size,
 			.file_max = host->limits->agent_file_size,
 			.file_names_max = host->limits->agent_file_names,
+			.terminals_max = host->limits->agent_terminals,
 			.stop_grace_ms = host->limits->agent_stop_ms},
 		&ops, hosted);
 	acp_agent_pause(hosted->agent, host->paused);
