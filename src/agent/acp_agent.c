@@ -39,6 +39,7 @@ void acp_agent_end_turn(struct acp_agent *agent, const char *stop_reason, const 
 	agent->cancelling = false;
 	agent->cancelled_unsent = false;
 	uv_timer_stop(&agent->deadline);
+	acp_agent_tell_metas(agent);
 	agent->ops->turn_end(agent->owner, stop_reason, message);
 }
 
@@ -58,6 +59,10 @@ static void drop_child(struct acp_agent *agent)
 	acp_agent_release_terminals(agent);
 	json_decref(agent->info);
 	agent->info = NULL;
+	json_decref(agent->auth_methods);
+	agent->auth_methods = NULL;
+	json_decref(agent->metas);
+	agent->metas = NULL;
 	json_decref(agent->early);
 	agent->early = NULL;
 	agent->early_bytes = 0;
@@ -116,6 +121,8 @@ static void drain(struct acp_agent *agent)
 		if (found == ACP_LINE_TOO_LONG) {
 			acp_agent_report_noise(
 				agent, "a line that is too long", "skipped", strlen("skipped"));
+		} else if (found == ACP_LINE_SKIPPED) {
+			acp_agent_handle_skipped(agent);
 		} else if (found == ACP_LINE_READY && len > 0) {
 			acp_agent_handle_line(agent, line, len);
 		}

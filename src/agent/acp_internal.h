@@ -13,11 +13,11 @@
 
 #include <stdint.h>
 
-/* acp_rpc.c: lines */
+/* acp_lines.c */
 
 /*
  * Cuts a stream of bytes into lines. Holds at most line_max bytes of an unfinished line and what
- * one push brought; the rest of a longer line is thrown away as it comes.
+ * one push brought; of a longer line only the two ends are kept, which tell what it was.
  */
 struct acp_lines {
 	struct buffer bytes;
@@ -25,12 +25,16 @@ struct acp_lines {
 	size_t scanned; /* there is no newline between start and here */
 	size_t line_max;
 	bool skipping; /* inside a line that was too long */
+	bool skipped; /* it has ended, and that was not told yet */
+	struct buffer head; /* of that line */
+	struct buffer tail;
 };
 
 enum acp_line {
 	ACP_LINE_NONE, /* push more */
 	ACP_LINE_READY,
-	ACP_LINE_TOO_LONG, /* told once for each such line */
+	ACP_LINE_TOO_LONG, /* told once for each such line, before it has ended */
+	ACP_LINE_SKIPPED, /* it has ended: acp_lines_peek() */
 };
 
 void acp_lines_init(struct acp_lines *l, size_t line_max);
@@ -38,10 +42,17 @@ void acp_lines_finish(struct acp_lines *l);
 void acp_lines_push(struct acp_lines *l, const char *bytes, size_t len);
 /** The next line without its end (LF or CRLF); lent, and may be written to, until the next push. */
 enum acp_line acp_lines_next(struct acp_lines *l, char **ret_line, size_t *ret_len);
+/**
+ * What can be seen of the skipped line: an object with its "id" and its "method" as far as they
+ * stand where messages have them; new reference.
+ */
+json_t *acp_lines_peek(const struct acp_lines *l);
 
 /* acp_rpc.c: JSON-RPC 2.0 */
 
 enum {
+	ACP_ERROR_AUTH_REQUIRED = -32000,
+	ACP_ERROR_INVALID_REQUEST = -32600,
 	ACP_ERROR_INVALID_PARAMS = -32602,
 	ACP_ERROR_METHOD_NOT_FOUND = -32601,
 	ACP_ERROR_INTERNAL = -32603,
@@ -86,6 +97,8 @@ void acp_rpc_describe_error(struct buffer *out, const json_t *error);
  */
 int acp_update_report(
 	const json_t *update, const struct acp_agent_ops *ops, void *owner, const char **ret_why);
+/** A copy with our names; shares what needs no renaming. New reference. */
+json_t *acp_update_rename(const json_t *value);
 /** The data of a permission_request, a new reference; NULL with the reason in *ret_why. */
 json_t *acp_update_permission(const json_t *params, const char *request_id, const char **ret_why);
 /**
@@ -288,6 +301,9 @@ struct acp_agent {
 	char *agent_session_id;
 	json_t *early; /* params of updates that came before session/new was answered */
 	size_t early_bytes;
+	json_t *auth_methods; /* of initialize */
+	json_t *metas; /* of chunks, to be told behind the text that they came with */
+	uint64_t told_states[2]; /* see acp_state.c */
 	struct list questions;
 	size_t question_count;
 	unsigned long start_id; /* counts the children */
@@ -347,6 +363,22 @@ void acp_agent_handle_line(struct acp_agent *agent, char *line, size_t len);
 void acp_agent_report_noise(
 	struct acp_agent *agent, const char *what, const char *text, size_t len);
 
+/* acp_state.c: what is told beside the conversation itself */
+
+/** Whether an update is the whole of a state that was told just so; remembers it if not. */
+bool acp_agent_is_known_state(struct acp_agent *agent, const json_t *update);
+/** The modes, models and options that the answer to session/new has. */
+void acp_agent_tell_session(struct acp_agent *agent, const json_t *result);
+/** Keeps the _meta of a chunk or of a prompt's result, if it has one. */
+void acp_agent_keep_meta(struct acp_agent *agent, const char *of, const json_t *from);
+void acp_agent_tell_metas(struct acp_agent *agent);
+/** Appends what can be done about an error, if it is known. */
+void acp_agent_advise(struct acp_agent *agent, struct buffer *words, const json_t *error);
+/** A line that was too long has ended: who waits for it hears why nothing comes. */
+void acp_agent_handle_skipped(struct acp_agent *agent);
+
+/** The answer to our request, with an error instead of what it brought. */
+void acp_agent_handle_response(struct acp_agent *agent, const json_t *message);
 void acp_agent_handle_request(
 	struct acp_agent *agent, const char *method, const json_t *id, const json_t *params);
 /** $/cancel_request */

@@ -72,9 +72,23 @@ void acp_agent_report_noise(struct acp_agent *agent, const char *what, const cha
 	buffer_finish(&clean);
 }
 
+static bool is_chunk(const char *kind)
+{
+	return !strcmp(kind, "agent_message_chunk") || !strcmp(kind, "agent_thought_chunk");
+}
+
 static void report_update(struct acp_agent *agent, const json_t *update)
 {
 	const char *why = NULL;
+	const char *kind = json_string_value(json_object_get(update, "sessionUpdate"));
+	if (kind && is_chunk(kind)) {
+		acp_agent_keep_meta(agent, kind, update);
+	} else {
+		acp_agent_tell_metas(agent);
+	}
+	if (acp_agent_is_known_state(agent, update)) {
+		return;
+	}
 	int err = acp_update_report(update, agent->ops, agent->owner, &why);
 	if (err < 0) {
 		acp_agent_report_noise(agent, "an update that cannot be used", why, strlen(why));
@@ -149,6 +163,8 @@ static void handle_initialized(struct acp_agent *agent, const json_t *result)
 	set_info(agent->info, agent_info, "name");
 	set_info(agent->info, agent_info, "title");
 	set_info(agent->info, agent_info, "version");
+	json_decref(agent->auth_methods);
+	agent->auth_methods = json_incref(json_object_get(result, "authMethods"));
 	send_new_session(agent);
 }
 
@@ -168,6 +184,7 @@ static void handle_session(struct acp_agent *agent, const json_t *result)
 	json_object_set(info, "agent_session_id", (json_t *)id);
 	agent->ops->started(agent->owner, info);
 	json_decref(info);
+	acp_agent_tell_session(agent, result);
 	report_early_updates(agent);
 	if (agent->prompt) {
 		acp_agent_send_prompt(agent);
@@ -193,6 +210,7 @@ static void handle_prompt_result(struct acp_agent *agent, const json_t *result)
 		agent->ops->event(agent->owner, "usage", usage);
 		json_decref(usage);
 	}
+	acp_agent_keep_meta(agent, "session/prompt", result);
 	const char *given = json_string_value(json_object_get(result, "stopReason"));
 	const char *reason = known_stop_reason(given);
 	if (!reason) {
@@ -211,6 +229,7 @@ static void handle_error(struct acp_agent *agent, const json_t *error)
 		acp_agent_end_turn(agent, "cancelled", NULL);
 	} else if (agent->stage == ACP_READY) {
 		acp_rpc_describe_error(&words, error);
+		acp_agent_advise(agent, &words, error);
 		acp_agent_end_turn(agent, "error", buffer_cstr(&words));
 	} else {
 		buffer_append_str(&words,
@@ -219,6 +238,7 @@ static void handle_error(struct acp_agent *agent, const json_t *error)
 		acp_rpc_describe_error(&why, error);
 		buffer_append(&words, why.data, why.len);
 		buffer_finish(&why);
+		acp_agent_advise(agent, &words, error);
 		acp_agent_stop_child(agent, "protocol", buffer_cstr(&words));
 	}
 	buffer_finish(&words);
@@ -232,7 +252,7 @@ static bool is_awaited(const struct acp_agent *agent, const json_t *id)
 	return open && json_is_integer(id) && json_integer_value(id) == agent->last_id;
 }
 
-static void handle_response(struct acp_agent *agent, const json_t *message)
+void acp_agent_handle_response(struct acp_agent *agent, const json_t *message)
 {
 	const json_t *error = json_object_get(message, "error");
 	const json_t *result = json_object_get(message, "result");
@@ -283,7 +303,7 @@ void acp_agent_handle_line(struct acp_agent *agent, char *line, size_t len)
 		handle_notification(agent, message, len);
 		break;
 	case ACP_MESSAGE_RESPONSE:
-		handle_response(agent, message);
+		acp_agent_handle_response(agent, message);
 		break;
 	case ACP_MESSAGE_INVALID:
 		acp_agent_report_noise(agent, "a line that is not JSON-RPC", line, len);

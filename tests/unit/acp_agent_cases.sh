@@ -115,7 +115,7 @@ version)
 	;;
 auth)
 	get
-	answer '{"protocolVersion":1}'
+	answer '{"protocolVersion":1,"authMethods":[{"id":"a","name":"Log in","description":"run `agent login`"},{"id":"b"},{"id":"k","name":"Key","description":null}]}'
 	get
 	fail '{"code":-32000,"message":"Authentication required"}'
 	until_stdin_ends
@@ -151,6 +151,47 @@ noise)
 	say 'after'
 	printf 'to \033[31mstderr\033[0m\n' >&2
 	answer '{"stopReason":"tired"}'
+	until_stdin_ends
+	;;
+long_lines)
+	begin
+	get
+	prompt=$id
+	long=0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef
+	long=$long$long$long$long$long$long$long$long
+	long=$long$long$long$long$long$long$long$long$long
+	put "{\"jsonrpc\":\"2.0\",\"method\":\"fs/write_text_file\",\"params\":{\"path\":\"/x\",\"content\":\"$long\"},\"id\":0}"
+	get
+	say_line "$line"
+	id=$prompt
+	answer "{\"stopReason\":\"end_turn\",\"_meta\":{\"long\":\"$long\"}}"
+	get
+	end_turn
+	until_stdin_ends
+	;;
+session_state)
+	get
+	answer '{"protocolVersion":1,"agentInfo":{"name":"sh"}}'
+	get
+	answer '{"sessionId":"s1","modes":{"currentModeId":"a","availableModes":[{"id":"a","name":"A"}]},"models":{"currentModelId":"m","availableModels":[{"modelId":"m"}]},"configOptions":[{"id":"o","currentValue":"v"}]}'
+	get
+	update '{"sessionUpdate":"available_commands_update","availableCommands":[]}'
+	update '{"availableCommands":[],"sessionUpdate":"available_commands_update"}'
+	update '{"sessionUpdate":"available_commands_update","availableCommands":[{"name":"c"}]}'
+	update '{"sessionUpdate":"available_commands_update","availableCommands":[]}'
+	end_turn
+	get
+	exit 0
+	;;
+metas)
+	begin
+	get
+	update '{"sessionUpdate":"agent_message_chunk","messageId":"m","content":{"type":"text","text":"one "},"_meta":{"a":1}}'
+	update '{"sessionUpdate":"agent_message_chunk","messageId":"m","content":{"type":"text","text":"two"},"_meta":{"a":1}}'
+	update '{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":""},"_meta":{"a":2}}'
+	update '{"sessionUpdate":"tool_call","toolCallId":"c","title":"T"}'
+	update '{"sessionUpdate":"usage_update","used":1,"size":2,"_meta":{"b":3}}'
+	answer '{"stopReason":"end_turn","_meta":{"quota":5}}'
 	until_stdin_ends
 	;;
 prompt_error)

@@ -137,7 +137,10 @@ static void test_protocol(void **state)
 {
 	struct fixture *f = *state;
 	expect_refused(f, "version", "the agent does not speak version 1 of the protocol");
-	expect_refused(f, "auth", "session/new: Authentication required");
+	expect_refused(f, "auth",
+		"session/new: Authentication required. If this is about a login: log in with the "
+		"agent's own program, in a terminal, as the user that runs this server, and prompt "
+		"again. It offers: Log in (run `agent login`); Key");
 	expect_refused(f, "no_session", "the agent's answer to session/new names no session");
 }
 
@@ -158,8 +161,73 @@ static void test_noise(void **state)
 	start(f, "noise");
 	run_until(f, "turn_end");
 	expect_log(f, "started sh 1 1 s1\n"
+		      "x-acp-line_too_long {\"message\":\"the agent sent a line of more than 4096 "
+		      "bytes (the limit agent_line_size), which was skipped\",\"method\":"
+		      "\"session/update\"}\n"
 		      "text nul \xef\xbf\xbd lone \xef\xbf\xbd.\n"
 		      "text after\n"
+		      "turn_end end_turn -\n");
+}
+
+static void test_long_lines(void **state)
+{
+	struct fixture *f = *state;
+#define TOO_LONG                                                                                \
+	"the agent sent a line of more than 4096 bytes (the limit agent_line_size), which was " \
+	"skipped"
+	start(f, "long_lines");
+	run_until(f, "turn_end");
+	expect_log(f,
+		"started sh 1 1 s1\n"
+		"x-acp-line_too_long {\"message\":\"" TOO_LONG
+		"\",\"method\":\"fs/write_text_file\"}\n"
+		"text {'jsonrpc':'2.0','id':0,'error':{'code':-32600,'message':'" TOO_LONG "'}}\n"
+		"x-acp-line_too_long {\"message\":\"" TOO_LONG "\"}\n"
+		"turn_end error " TOO_LONG "\n");
+	prompt(f, "again");
+	run_until(f, "turn_end end_turn");
+}
+
+static void test_session_state(void **state)
+{
+	struct fixture *f = *state;
+	start(f, "session_state");
+	run_until(f, "turn_end");
+	expect_log(f,
+		"started sh - 1 s1\n"
+		"x-acp-modes {\"available_modes\":[{\"id\":\"a\",\"name\":\"A\"}],"
+		"\"current_mode_id\":\"a\"}\n"
+		"x-acp-models {\"available_models\":[{\"model_id\":\"m\"}],"
+		"\"current_model_id\":\"m\"}\n"
+		"x-acp-config_option_update {\"config_options\":[{\"current_value\":\"v\",\"id\":"
+		"\"o\"}]}\n"
+		"x-acp-available_commands_update {\"available_commands\":[]}\n"
+		"x-acp-available_commands_update {\"available_commands\":[{\"name\":\"c\"}]}\n"
+		"x-acp-available_commands_update {\"available_commands\":[]}\n"
+		"turn_end end_turn -\n");
+	/* After another start only what is new is told. */
+	prompt(f, "exit");
+	run_until(f, "stopped");
+	buffer_clear(&f->log);
+	prompt(f, "again");
+	run_until(f, "turn_end");
+	assert_null(strstr(buffer_cstr(&f->log), "config_option"));
+	assert_non_null(strstr(buffer_cstr(&f->log), "x-acp-modes"));
+}
+
+static void test_metas(void **state)
+{
+	struct fixture *f = *state;
+	start(f, "metas");
+	run_until(f, "turn_end");
+	expect_log(f, "started sh 1 1 s1\n"
+		      "text one \ntext two\n"
+		      "x-acp-meta "
+		      "{\"_meta\":{\"a\":1},\"message_id\":\"m\",\"of\":\"agent_message_chunk\"}\n"
+		      "x-acp-meta {\"_meta\":{\"a\":2},\"of\":\"agent_message_chunk\"}\n"
+		      "tool_call {\"title\":\"T\",\"tool_call_id\":\"c\"}\n"
+		      "usage {\"_meta\":{\"b\":3},\"mode\":\"cumulative\",\"size\":2,\"used\":1}\n"
+		      "x-acp-meta {\"_meta\":{\"quota\":5},\"of\":\"session/prompt\"}\n"
 		      "turn_end end_turn -\n");
 }
 
@@ -433,6 +501,9 @@ int main(void)
 		AGENT_TEST(test_protocol),
 		AGENT_TEST(test_start_timeout),
 		AGENT_TEST(test_noise),
+		AGENT_TEST(test_long_lines),
+		AGENT_TEST(test_session_state),
+		AGENT_TEST(test_metas),
 		AGENT_TEST(test_prompt_error),
 		AGENT_TEST(test_questions),
 		AGENT_TEST(test_question_answered_at_once),

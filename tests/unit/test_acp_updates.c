@@ -128,6 +128,11 @@ static void test_tool_calls(void **state)
 		"\"raw_input\":{\"mimeType\":{\"toolCallId\":2},\"oldText\":1},\"status\":"
 		"\"pending\","
 		"\"title\":\"T\",\"tool_call_id\":\"c\"}\n");
+	/* A call without a title has its kind for one. */
+	expect_report("{\"sessionUpdate\":\"tool_call\",\"toolCallId\":\"c\",\"kind\":\"read\"}",
+		"tool_call {\"kind\":\"read\",\"title\":\"read\",\"tool_call_id\":\"c\"}\n");
+	expect_report("{\"sessionUpdate\":\"tool_call\",\"toolCallId\":\"c\",\"title\":null}",
+		"tool_call {\"title\":\"tool call\",\"tool_call_id\":\"c\"}\n");
 	/* An update without its call, and with nulls, which mean "unchanged". */
 	expect_report("{\"sessionUpdate\":\"tool_call_update\",\"toolCallId\":\"c\",\"title\":null,"
 		      "\"rawOutput\":null,\"status\":\"completed\"}",
@@ -182,7 +187,6 @@ static void test_malformed(void **state)
 		"\"text\":5}}",
 		"{\"sessionUpdate\":\"tool_call\",\"title\":\"T\"}",
 		"{\"sessionUpdate\":\"tool_call\",\"toolCallId\":\"\",\"title\":\"T\"}",
-		"{\"sessionUpdate\":\"tool_call\",\"toolCallId\":\"c\"}",
 		"{\"sessionUpdate\":\"tool_call_update\",\"toolCallId\":9}",
 		"{\"sessionUpdate\":\"plan\",\"entries\":{}}",
 		"{\"sessionUpdate\":\"usage_update\",\"used\":-1,\"size\":1}",
@@ -356,6 +360,8 @@ static void cut(const char *text, size_t line_max, size_t step, struct buffer *o
 			}
 			if (found == ACP_LINE_TOO_LONG) {
 				buffer_append_str(out, "!|");
+			} else if (found == ACP_LINE_SKIPPED) {
+				buffer_append_str(out, "~|");
 			} else {
 				buffer_append(out, line, line_len);
 				buffer_append_char(out, '|');
@@ -372,9 +378,70 @@ static void test_lines(void **state)
 	for (size_t step = 1; step <= sizeof(text); step++) {
 		struct buffer out = {0};
 		cut(text, 8, step, &out);
-		assert_string_equal(buffer_cstr(&out), "one||two|12345678|!|x|!||end|");
+		assert_string_equal(buffer_cstr(&out), "one||two|12345678|!|~|x|!|~||end|");
 		buffer_finish(&out);
 	}
+}
+
+/** What can be seen of a line that is too long, however it comes. */
+static void expect_peek(const char *line, const char *expected)
+{
+	for (size_t step = 1; step <= 7000; step += 997) {
+		struct acp_lines lines;
+		acp_lines_init(&lines, 100);
+		size_t len = strlen(line);
+		enum acp_line found = ACP_LINE_NONE;
+		for (size_t at = 0; at < len && found != ACP_LINE_SKIPPED; at += step) {
+			char *none;
+			size_t none_len;
+			acp_lines_push(&lines, line + at, len - at < step ? len - at : step);
+			found = acp_lines_next(&lines, &none, &none_len);
+			if (found == ACP_LINE_TOO_LONG) {
+				found = acp_lines_next(&lines, &none, &none_len);
+			}
+		}
+		assert_int_equal(found, ACP_LINE_SKIPPED);
+		json_t *seen = acp_lines_peek(&lines);
+		char *json = json_dumps(seen, JSON_COMPACT | JSON_SORT_KEYS);
+		assert_string_equal(json, expected);
+		free(json);
+		json_decref(seen);
+		acp_lines_finish(&lines);
+	}
+}
+
+static void expect_peek_around(const char *before, const char *after, const char *expected)
+{
+	static const size_t fills[] = {101, 4000, 4200, 9000};
+	for (size_t i = 0; i < sizeof(fills) / sizeof(fills[0]); i++) {
+		struct buffer line = {0};
+		buffer_append_str(&line, before);
+		for (size_t n = 0; n < fills[i]; n++) {
+			buffer_append_char(&line, 'x');
+		}
+		buffer_append_str(&line, after);
+		buffer_append_char(&line, '\n');
+		expect_peek(buffer_cstr(&line), expected);
+		buffer_finish(&line);
+	}
+}
+
+static void test_peek(void **state)
+{
+	expect_peek_around("{\"jsonrpc\":\"2.0\",\"id\":5,\"method\":\"m\",\"params\":{\"a\":\"",
+		"\"}}", "{\"id\":5,\"method\":\"m\"}");
+	expect_peek_around(" { \"method\" : \"m\\\"\" , \"params\" : [ \"",
+		"\" ] , \"id\" : \"u\" } \r", "{\"id\":\"u\",\"method\":\"m\\\"\"}");
+	expect_peek_around("{\"result\":{\"content\":\"", "\"},\"id\":null}", "{\"id\":null}");
+	expect_peek_around("{\"a\":{\"id\":1,\"method\":\"no\"},\"b\":\"", "\"}", "{}");
+	/* The id of something inside is none. */
+	expect_peek_around(
+		"{\"method\":\"m\",\"params\":{\"a\":\"", "\",\"id\":7}}", "{\"method\":\"m\"}");
+	expect_peek_around("{\"id\":{\"a\":1},\"method\":[],\"p\":\"", "\"}", "{}");
+	expect_peek_around("no JSON ", "", "{}");
+	expect_peek_around("{\"id\":5", "", "{}");
+	expect_peek_around("", "\"id\"", "{}");
+	expect_peek_around("\"id\":1}", "}", "{}");
 }
 
 /* The corpus */
@@ -523,6 +590,7 @@ int main(void)
 		cmocka_unit_test(test_clean),
 		cmocka_unit_test(test_rate),
 		cmocka_unit_test(test_lines),
+		cmocka_unit_test(test_peek),
 		cmocka_unit_test(test_corpus),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
