@@ -30,6 +30,10 @@ struct acp_agent_config {
 	size_t terminals_max; /* that it may have at once; 0: it is offered none */
 	int stop_grace_ms; /* from SIGTERM to SIGKILL */
 	int cancel_grace_ms; /* for the answer to session/cancel; 0: 10 s */
+	const char *guard; /* this program (agent_guard.h), to watch over the child; NULL: nobody */
+	int restart_delay_ms; /* after two failures in a row, then twice as long each time; 0: 500
+			       */
+	int idle_ms; /* the child is stopped when there was nothing to do for so long; 0: never */
 	int start_timeout_ms; /* for initialize and session/new together; 0: 120 s */
 };
 
@@ -67,9 +71,9 @@ struct acp_agent_ops {
 	 */
 	void (*turn_end)(void *owner, const char *stop_reason, const char *message);
 	/**
-	 * The child is gone: `reason` is "exit", "signal", "spawn_failed", "protocol" or "stopped"
-	 * (our own doing), `detail` says more in words. If a prompt was running it ends with this.
-	 * Called once a start.
+	 * The child is gone: `reason` is "exit", "signal", "spawn_failed", "protocol", or, our own
+	 * doing, "idle" or "stopped"; `detail` says more in words. If a prompt was running it ends
+	 * with this. Called once a start.
 	 */
 	void (*stopped)(void *owner, const char *reason, const char *detail);
 };

@@ -10,7 +10,10 @@
 
 #define CANCEL_GRACE_MS  10000
 #define START_TIMEOUT_MS 120000
+#define RESTART_DELAY_MS 500
+#define DELAY_MAX_MS     30000
 
+static void start_child(struct acp_agent *agent);
 static void handle_wake(uv_timer_t *timer);
 static void handle_deadline(uv_timer_t *timer);
 
@@ -31,6 +34,54 @@ void acp_agent_send(struct acp_agent *agent, struct buffer *message)
 	}
 }
 
+/* Between starts, and with nothing to do. */
+
+/** How long the next start waits: an agent that fails each time must not keep the machine busy. */
+static int delay_ms(const struct acp_agent *agent)
+{
+	int delay = agent->failures >= 2 ? agent->restart_delay_ms : 0;
+	for (unsigned i = 2; i < agent->failures && delay < DELAY_MAX_MS; i++) {
+		delay *= 2;
+	}
+	return delay < DELAY_MAX_MS ? delay : DELAY_MAX_MS;
+}
+
+static void handle_rested(uv_timer_t *timer)
+{
+	struct acp_agent *agent = timer->data;
+	agent->rested = true;
+	if (agent->prompt && !agent->process) {
+		start_child(agent);
+	}
+}
+
+static void tell_delay(struct acp_agent *agent)
+{
+	json_t *data = json_pack(
+		"{s:i, s:i}", "failures", (int)agent->failures, "delay_ms", delay_ms(agent));
+	agent->ops->event(agent->owner, "x-acp-start_delayed", data);
+	json_decref(data);
+}
+
+static void handle_idle(uv_timer_t *timer)
+{
+	struct acp_agent *agent = timer->data;
+	bool busy = agent->prompting || agent->paused || agent->job || agent->question_count > 0 ||
+		    agent->terminals_open > 0;
+	if (busy) {
+		uv_timer_start(timer, handle_idle, (uint64_t)agent->idle_ms, 0);
+	} else if (agent->process) {
+		acp_agent_stop_child(agent, "idle", "there was nothing to do");
+	}
+}
+
+static void await_idle(struct acp_agent *agent)
+{
+	if (agent->idle_ms > 0 && agent->process) {
+		uv_timer_start(&agent->rest, handle_idle, (uint64_t)agent->idle_ms, 0);
+	}
+}
+
 /* The end of a child and of a turn. */
 
 void acp_agent_end_turn(struct acp_agent *agent, const char *stop_reason, const char *message)
@@ -39,6 +90,8 @@ void acp_agent_end_turn(struct acp_agent *agent, const char *stop_reason, const 
 	agent->cancelling = false;
 	agent->cancelled_unsent = false;
 	uv_timer_stop(&agent->deadline);
+	agent->failures = 0;
+	await_idle(agent);
 	acp_agent_tell_metas(agent);
 	agent->ops->turn_end(agent->owner, stop_reason, message);
 }
@@ -55,6 +108,7 @@ static void drop_child(struct acp_agent *agent)
 	agent->overflowed = false;
 	agent->spawn_error = 0;
 	uv_timer_stop(&agent->deadline);
+	uv_timer_stop(&agent->rest);
 	acp_agent_forget_questions(agent);
 	acp_agent_release_terminals(agent);
 	json_decref(agent->info);
@@ -70,10 +124,27 @@ static void drop_child(struct acp_agent *agent)
 	agent->agent_session_id = NULL;
 }
 
-void acp_agent_stop_child(struct acp_agent *agent, const char *reason, const char *detail)
+/** Says how often this has happened now, and appends to the detail what comes of it. */
+static void count_failure(struct acp_agent *agent, const char *reason, struct buffer *detail)
+{
+	if (!strcmp(reason, "stopped") || !strcmp(reason, "idle")) {
+		return;
+	}
+	agent->failures++;
+	if (delay_ms(agent) > 0) {
+		buffer_printf(detail,
+			"; it has failed %u times in a row, the next start waits %g s",
+			agent->failures, delay_ms(agent) / 1000.0);
+	}
+}
+
+void acp_agent_stop_child(struct acp_agent *agent, const char *reason, const char *why)
 {
 	struct buffer clean = {0};
-	acp_diag_clean(&clean, detail, strlen(detail));
+	struct buffer detail = {0};
+	buffer_append_str(&detail, why);
+	count_failure(agent, reason, &detail);
+	acp_diag_clean(&clean, detail.data ? detail.data : "", detail.len);
 	diag(DIAG_INFO, "session %s: the agent stopped: %s: %s", agent->session_id, reason,
 		buffer_cstr(&clean));
 	buffer_finish(&clean);
@@ -83,7 +154,8 @@ void acp_agent_stop_child(struct acp_agent *agent, const char *reason, const cha
 	agent->prompting = false;
 	agent->cancelling = false;
 	agent->cancelled_unsent = false;
-	agent->ops->stopped(agent->owner, reason, detail);
+	agent->ops->stopped(agent->owner, reason, buffer_cstr(&detail));
+	buffer_finish(&detail);
 }
 
 static void handle_child_exit(struct acp_agent *agent)
@@ -160,8 +232,6 @@ static void handle_finished(void *owner, int64_t exit_status, int term_signal)
 	drain(agent);
 }
 
-static void start_child(struct acp_agent *agent);
-
 static void handle_closed(void *owner)
 {
 	struct acp_agent *agent = owner;
@@ -185,10 +255,20 @@ static void start_child(struct acp_agent *agent)
 	if (agent->processes > 0) {
 		return; /* the child before is still ending: handle_closed() comes back here */
 	}
+	if (delay_ms(agent) > 0 && !agent->rested) {
+		if (!uv_is_active((uv_handle_t *)&agent->rest)) {
+			uv_timer_start(&agent->rest, handle_rested, (uint64_t)delay_ms(agent), 0);
+			agent->delay_untold = true;
+			acp_agent_wake(agent);
+		}
+		return;
+	}
+	agent->rested = false;
 	struct acp_process_config config = {
 		.command = agent->command,
 		.cwd = agent->cwd,
 		.stop_grace_ms = agent->stop_grace_ms,
+		.guard = agent->guard,
 	};
 	struct clock clock;
 	clock_init(&clock);
@@ -215,6 +295,10 @@ static void handle_wake(uv_timer_t *timer)
 		acp_agent_stop_child(agent, "spawn_failed", uv_strerror(agent->spawn_error));
 	} else if (agent->overflowed) {
 		acp_agent_stop_child(agent, "protocol", "the agent does not read what it is sent");
+	}
+	if (agent->delay_untold) {
+		agent->delay_untold = false;
+		tell_delay(agent);
 	}
 	if (agent->cancelled_unsent) {
 		agent->cancelled_unsent = false;
@@ -261,13 +345,18 @@ struct acp_agent *acp_agent_create(uv_loop_t *loop, const struct acp_agent_confi
 	agent->owner = owner;
 	acp_lines_init(&agent->lines, config->line_max);
 	agent->terminals_max = config->terminals_max;
+	agent->guard = config->guard ? xstrdup(config->guard) : NULL;
+	agent->idle_ms = config->idle_ms;
+	agent->restart_delay_ms =
+		config->restart_delay_ms ? config->restart_delay_ms : RESTART_DELAY_MS;
 	list_init(&agent->questions);
 	list_init(&agent->terminals);
 	uv_timer_init(loop, &agent->wake);
 	uv_timer_init(loop, &agent->deadline);
 	uv_timer_init(loop, &agent->tell);
-	agent->wake.data = agent->deadline.data = agent->tell.data = agent;
-	agent->open_timers = 3;
+	uv_timer_init(loop, &agent->rest);
+	agent->wake.data = agent->deadline.data = agent->tell.data = agent->rest.data = agent;
+	agent->open_timers = 4;
 	return agent;
 }
 
@@ -283,6 +372,7 @@ void acp_agent_free_if_done(struct acp_agent *agent)
 	json_decref(agent->prompt);
 	free(agent->command);
 	free(agent->cwd);
+	free(agent->guard);
 	free(agent->session_id);
 	free(agent);
 	if (freed) {
@@ -312,6 +402,7 @@ void acp_agent_destroy(struct acp_agent *agent, void (*freed)(void *arg), void *
 	uv_close((uv_handle_t *)&agent->wake, handle_timer_closed);
 	uv_close((uv_handle_t *)&agent->deadline, handle_timer_closed);
 	uv_close((uv_handle_t *)&agent->tell, handle_timer_closed);
+	uv_close((uv_handle_t *)&agent->rest, handle_timer_closed);
 }
 
 int acp_agent_prompt(struct acp_agent *agent, const char *message, size_t len)
@@ -326,6 +417,7 @@ int acp_agent_prompt(struct acp_agent *agent, const char *message, size_t len)
 	agent->prompting = true;
 	agent->prompt = text;
 	if (agent->stage == ACP_READY) {
+		uv_timer_stop(&agent->rest);
 		acp_agent_send_prompt(agent);
 	} else if (agent->stage == ACP_IDLE) {
 		start_child(agent);

@@ -159,6 +159,7 @@ struct acp_process_config {
 	bool one_output;
 	const char *cwd;
 	int stop_grace_ms;
+	const char *guard; /* the program of agent_guard.h; NULL: none */
 };
 
 int acp_process_spawn(uv_loop_t *loop, const struct acp_process_config *config,
@@ -284,9 +285,12 @@ struct acp_agent {
 	char *session_id;
 	size_t file_max;
 	size_t file_names_max;
+	char *guard;
 	int stop_grace_ms;
 	int cancel_grace_ms;
 	int start_timeout_ms;
+	int restart_delay_ms;
+	int idle_ms;
 	const struct acp_agent_ops *ops;
 	void *owner;
 
@@ -330,6 +334,11 @@ struct acp_agent {
 	struct acp_file_job *job;
 	bool paused;
 	bool draining;
+	/* Starts, and how they went. */
+	unsigned failures; /* in a row, without a turn that was answered */
+	bool rested; /* the delay before the next start is over */
+	bool delay_untold;
+	uv_timer_t rest; /* before a start; or, with nothing to do, until the child is stopped */
 	/* Found out where no op may be called; told by the wake timer. */
 	int spawn_error;
 	bool overflowed;

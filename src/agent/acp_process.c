@@ -1,9 +1,13 @@
 #include "acp_internal.h"
 
+#include "holdfast/agent_guard.h"
+
 #include <assert.h>
 #include <errno.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 /* What may wait for a child that does not read its stdin, on top of the message that comes last. */
@@ -14,6 +18,7 @@
  */
 #define DRAIN_MS 1000
 #define POLL_MS  20
+#define GUARD_MS 3000
 
 enum stop_stage { STOP_NONE, STOP_HUNG_UP, STOP_TERMINATED, STOP_KILLED };
 
@@ -22,13 +27,15 @@ struct acp_process {
 	uv_pipe_t in;
 	uv_pipe_t out;
 	uv_pipe_t err;
+	uv_pipe_t lifeline; /* of its guard, if it has one */
 	uv_timer_t timer;
 	unsigned open_handles;
 	const struct acp_process_ops *ops;
 	void *owner;
 	int grace_ms;
 	bool one_output;
-	int pid; /* also its process group; 0 if it never came to be */
+	bool guarded;
+	int pid; /* its own or its guard's, also the process group; 0 if it never came to be */
 	enum stop_stage stage;
 	uint64_t kill_at_ms; /* while it is being ended */
 	bool ending; /* acp_process_end() */
@@ -71,7 +78,14 @@ static void process_close(struct acp_process *p)
 	close_once((uv_handle_t *)&p->in);
 	close_once((uv_handle_t *)&p->out);
 	close_once((uv_handle_t *)&p->err);
+	close_once((uv_handle_t *)&p->lifeline);
 	close_once((uv_handle_t *)&p->timer);
+}
+
+/** A guard keeps to the grace itself, and then needs a while to see everybody dead. */
+static uint64_t patience_ms(const struct acp_process *p)
+{
+	return (uint64_t)p->grace_ms + (p->guarded ? GUARD_MS : 0);
 }
 
 static void signal_group(const struct acp_process *p, int signal_number)
@@ -86,7 +100,7 @@ static void handle_timer(uv_timer_t *timer);
 
 static void wait_grace(struct acp_process *p)
 {
-	uv_timer_start(&p->timer, handle_timer, (uint64_t)p->grace_ms, 0);
+	uv_timer_start(&p->timer, handle_timer, patience_ms(p), 0);
 }
 
 static void terminate(struct acp_process *p)
@@ -224,39 +238,62 @@ static int open_one_output(struct acp_process *p, int *ret_end)
 	return 0;
 }
 
+/**
+ * The program with its arguments, behind those of the guard if there is one; ended by NULL. The
+ * strings are borrowed but for the grace, which is in `grace`.
+ */
+static char **make_args(const struct acp_process_config *config, char grace[16])
+{
+	char *shell[] = {(char *)"/bin/sh", (char *)"-c", (char *)config->command, NULL};
+	char **args = config->args ? config->args : shell;
+	size_t count = 0;
+	while (args[count]) {
+		count++;
+	}
+	char **out = xcalloc(count + 4, sizeof(*out));
+	size_t n = 0;
+	if (config->guard) {
+		snprintf(grace, 16, "%d", config->stop_grace_ms);
+		out[n++] = (char *)"holdfast";
+		out[n++] = (char *)AGENT_GUARD_COMMAND;
+		out[n++] = grace;
+	}
+	memcpy(out + n, args, count * sizeof(*out));
+	return out;
+}
+
 static int process_exec(
 	struct acp_process *p, uv_loop_t *loop, const struct acp_process_config *config)
 {
-	char *shell[] = {(char[]){"/bin/sh"}, (char[]){"-c"},
-		config->args ? NULL : xstrdup(config->command), NULL};
 	int output = -1;
 	int err = config->one_output ? open_one_output(p, &output) : 0;
 	uv_stdio_container_t stdio[] = {
 		{.flags = UV_CREATE_PIPE | UV_READABLE_PIPE, .data.stream = (uv_stream_t *)&p->in},
 		{.flags = UV_CREATE_PIPE | UV_WRITABLE_PIPE, .data.stream = (uv_stream_t *)&p->out},
 		{.flags = UV_CREATE_PIPE | UV_WRITABLE_PIPE, .data.stream = (uv_stream_t *)&p->err},
+		[AGENT_GUARD_LIFELINE] = {.flags = UV_CREATE_PIPE | UV_READABLE_PIPE,
+			.data.stream = (uv_stream_t *)&p->lifeline},
 	};
 	if (config->one_output) {
 		stdio[0].flags = UV_IGNORE;
 		stdio[1].flags = stdio[2].flags = UV_INHERIT_FD;
 		stdio[1].data.fd = stdio[2].data.fd = output;
 	}
-	/*
-	 * Detached means a session and so a process group of its own. PR_SET_PDEATHSIG cannot be
-	 * asked for here: should we be killed, the closing of its stdin is what ends an agent.
-	 */
+	char grace[16];
+	char **args = make_args(config, grace);
+	/* Detached means a session and so a process group of its own. */
 	uv_process_options_t options = {
-		.file = config->args ? config->args[0] : shell[0],
-		.args = config->args ? config->args : shell,
+		.file = config->guard ? config->guard : args[0],
+		.args = args,
 		.env = config->env,
 		.cwd = config->cwd,
 		.exit_cb = handle_exit,
 		.flags = UV_PROCESS_DETACHED,
 		.stdio = stdio,
-		.stdio_count = 3,
+		.stdio_count = config->guard ? AGENT_GUARD_LIFELINE + 1 : AGENT_GUARD_LIFELINE,
 	};
 	err = err < 0 ? err : uv_spawn(loop, &p->child, &options);
-	free(shell[2]);
+	free(args);
 	if (output >= 0) {
 		close(output);
 	}
@@ -271,12 +308,14 @@ int acp_process_spawn(uv_loop_t *loop, const struct acp_process_config *config,
 	p->owner = owner;
 	p->grace_ms = config->stop_grace_ms;
 	p->one_output = config->one_output;
+	p->guarded = config->guard != NULL;
 	uv_pipe_init(loop, &p->in, 0);
 	uv_pipe_init(loop, &p->out, 0);
 	uv_pipe_init(loop, &p->err, 0);
+	uv_pipe_init(loop, &p->lifeline, 0);
 	uv_timer_init(loop, &p->timer);
-	p->in.data = p->out.data = p->err.data = p->timer.data = p;
-	p->open_handles = 5;
+	p->in.data = p->out.data = p->err.data = p->lifeline.data = p->timer.data = p;
+	p->open_handles = 6;
 	int err = process_exec(p, loop, config);
 	p->child.data = p;
 	if (err < 0) {
@@ -349,8 +388,9 @@ void acp_process_end(struct acp_process *p)
 		return;
 	}
 	p->ending = true;
-	p->kill_at_ms = uv_now(p->timer.loop) + (uint64_t)p->grace_ms;
+	p->kill_at_ms = uv_now(p->timer.loop) + patience_ms(p);
 	close_once((uv_handle_t *)&p->in);
+	close_once((uv_handle_t *)&p->lifeline);
 	uv_read_stop((uv_stream_t *)&p->out);
 	if (p->exited) {
 		process_close(p);

@@ -341,6 +341,7 @@ static int start_command(struct terminal *t, const json_t *params)
 		.one_output = true,
 		.cwd = json_is_string(cwd) ? json_string_value(cwd) : t->agent->cwd,
 		.stop_grace_ms = t->agent->stop_grace_ms,
+		.guard = t->agent->guard,
 	};
 	int err = acp_process_spawn(t->agent->loop, &config, &ops, t, &t->process);
 	free_env(env);

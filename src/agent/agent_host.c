@@ -9,6 +9,10 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+
+/* This program, also when its file has been replaced by a newer one. */
+#define SELF "/proc/self/exe"
 
 /** One session's agent. Lives from its first prompt until the session or the server ends. */
 struct hosted {
@@ -211,6 +215,8 @@ static struct hosted *hosted_of(struct agent_host *host, struct session *session
 			.file_max = host->limits->agent_file_size,
 			.file_names_max = host->limits->agent_file_names,
 			.terminals_max = host->limits->agent_terminals,
+			.guard = access(SELF, X_OK) == 0 ? SELF : NULL,
+			.idle_ms = host->limits->agent_idle_ms,
 			.stop_grace_ms = host->limits->agent_stop_ms},
 		&ops, hosted);
 	acp_agent_pause(hosted->agent, host->paused);

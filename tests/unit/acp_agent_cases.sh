@@ -96,6 +96,24 @@ exits)
 	say "half a"
 	exit 3
 	;;
+fails_thrice)
+	# At its first three starts, and at its fifth.
+	starts=0
+	[ ! -e starts ] || read -r starts <starts
+	starts=$((starts + 1))
+	echo $starts >starts
+	if [ $starts -le 3 ] || [ $starts -eq 5 ]; then
+		exit 7
+	fi
+	begin
+	get
+	end_turn
+	if [ $starts -eq 4 ]; then
+		get
+		exec sh "$0" fails_thrice
+	fi
+	until_stdin_ends
+	;;
 killed)
 	begin
 	get

@@ -144,6 +144,7 @@ static inline struct acp_agent_config default_config(const struct fixture *f)
 		.file_max = 1000,
 		.terminals_max = 2,
 		.stop_grace_ms = 20,
+		.restart_delay_ms = 1,
 	};
 }
 

@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 
 static void test_requests(void **state)
@@ -78,10 +79,101 @@ static void test_exit_and_restart(void **state)
 	run_until(f, "stopped");
 	expect_log(f, "started sh 1 1 s1\ntext half a\nstopped exit exit status 3\n");
 	run_until(f, "stopped");
-	expect_log(f, "started sh 1 1 s1\ntext half a\nstopped exit exit status 3\n");
-	prompt(f, "a third time");
+	assert_memory_equal(f->log.data, "started sh 1 1 s1\ntext half a\nstopped exit", 40);
+}
+
+#define FAILED(times, delay)                               \
+	"stopped exit exit status 7; it has failed " times \
+	" times in a row, the next start waits " delay " s\n"
+#define DELAYED(times, delay) \
+	"x-acp-start_delayed {\"delay_ms\":" delay ",\"failures\":" times "}\n"
+
+static void test_failing_again_and_again(void **state)
+{
+	struct fixture *f = *state;
+	start(f, "fails_thrice");
 	run_until(f, "stopped");
-	expect_log(f, "started sh 1 1 s1\ntext half a\nstopped exit exit status 3\n");
+	prompt(f, "2");
+	run_until(f, "stopped exit exit status 7; ");
+	expect_log(f, "stopped exit exit status 7\n" FAILED("2", "0.001"));
+	prompt(f, "3");
+	assert_int_equal(f->log.len, 0);
+	run_until(f, "stopped");
+	expect_log(f, DELAYED("2", "1") FAILED("3", "0.002"));
+	prompt(f, "4");
+	run_until(f, "turn_end");
+	expect_log(f, DELAYED("3", "2") "started sh 1 1 s1\nturn_end end_turn -\n");
+	/* An answered prompt ends the count. */
+	prompt(f, "5");
+	run_until(f, "stopped");
+	expect_log(f, "stopped exit exit status 7\n");
+	prompt(f, "6");
+	run_until(f, "turn_end");
+	expect_log(f, "started sh 1 1 s1\nturn_end end_turn -\n");
+}
+
+static void test_cancel_before_a_delayed_start(void **state)
+{
+	struct fixture *f = *state;
+	struct acp_agent_config config = default_config(f);
+	config.restart_delay_ms = 1000000;
+	create_agent(f, "auth", config);
+	prompt(f, "1");
+	run_until(f, "stopped");
+	buffer_clear(&f->log);
+	prompt(f, "2");
+	run_until(f, "stopped");
+	assert_non_null(
+		strstr(buffer_cstr(&f->log), "2 times in a row, the next start waits 30 s"));
+	buffer_clear(&f->log);
+	prompt(f, "3");
+	run_until(f, "x-acp-start_delayed");
+	acp_agent_cancel(f->agent);
+	run_until(f, "turn_end");
+	prompt(f, "4");
+	acp_agent_cancel(f->agent);
+	buffer_clear(&f->log);
+	run_until(f, "turn_end");
+	expect_log(f, "turn_end cancelled -\n");
+}
+
+static void test_idle(void **state)
+{
+	struct fixture *f = *state;
+	struct acp_agent_config config = default_config(f);
+	config.idle_ms = 5;
+	create_agent(f, "turn", config);
+	prompt(f, "go");
+	run_until(f, "stopped");
+	assert_non_null(strstr(buffer_cstr(&f->log),
+		"turn_end max_tokens -\nstopped idle there was nothing to do\n"));
+	assert_false(acp_agent_is_running(f->agent));
+	buffer_clear(&f->log);
+	prompt(f, "again");
+	run_until(f, "stopped idle");
+	assert_null(strstr(buffer_cstr(&f->log), "delayed"));
+}
+
+static void test_not_idle(void **state)
+{
+	struct fixture *f = *state;
+	struct acp_agent_config config = default_config(f);
+	config.idle_ms = 5;
+	create_agent(f, "terminal", config);
+	write_requests(f, "{'id':7,'method':'terminal/create','params':{'command':'read x <fifo; "
+			  "echo $x'}}\n");
+	char fifo[PATH_MAX + 8];
+	snprintf(fifo, sizeof(fifo), "%s/fifo", f->cwd);
+	assert_int_equal(mkfifo(fifo, 0600), 0);
+	prompt(f, "go");
+	run_until(f, "turn_end");
+	/* Its command runs; the time that it is given is many times over then. */
+	uint64_t until = uv_now(&f->loop) + 100;
+	while (uv_now(&f->loop) < until) {
+		uv_run(&f->loop, UV_RUN_ONCE);
+	}
+	assert_true(acp_agent_is_running(f->agent));
+	assert_null(strstr(buffer_cstr(&f->log), "stopped"));
 }
 
 static void test_signal(void **state)
@@ -120,7 +212,7 @@ static void test_cannot_start(void **state)
 	prompt(f, "go");
 	assert_int_equal(f->log.len, 0);
 	run_until(f, "stopped spawn_failed no such file or directory\n"
-		     "stopped spawn_failed no such file or directory\n");
+		     "stopped spawn_failed no such file or directory; ");
 }
 
 static void expect_refused(struct fixture *f, const char *name, const char *detail)
@@ -495,6 +587,10 @@ int main(void)
 		AGENT_TEST(test_turn),
 		AGENT_TEST(test_early_updates),
 		AGENT_TEST(test_exit_and_restart),
+		AGENT_TEST(test_failing_again_and_again),
+		AGENT_TEST(test_cancel_before_a_delayed_start),
+		AGENT_TEST(test_idle),
+		AGENT_TEST(test_not_idle),
 		AGENT_TEST(test_signal),
 		AGENT_TEST(test_output_closed),
 		AGENT_TEST(test_cannot_start),
