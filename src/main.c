@@ -43,6 +43,7 @@ static const struct {
 	{"export", "write the events of a session to stdout", tool_export},
 	{"new-epoch", "tell clients that a restored session is another one", tool_new_epoch},
 	{"replay", "play a recorded session into a running server", tool_replay},
+	{"acp-record", "run an agent and write down what it and its client say", tool_acp_record},
 	{"limits", "list the thresholds and bounds that serve --limit sets", print_limits},
 	{AGENT_GUARD_COMMAND, NULL, agent_guard_run},
 };
