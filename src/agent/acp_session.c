@@ -275,6 +275,17 @@ void acp_agent_handle_response(struct acp_agent *agent, const json_t *message)
 	}
 }
 
+/** An extension's, which those who watch may know; those of JSON-RPC itself begin with "$". */
+static void report_notification(struct acp_agent *agent, const char *method, const json_t *params)
+{
+	json_t *data = json_pack("{s:s}", "method", method);
+	if (params) {
+		json_object_set(data, "params", (json_t *)params);
+	}
+	agent->ops->event(agent->owner, "x-acp-notification", data);
+	json_decref(data);
+}
+
 static void handle_notification(struct acp_agent *agent, const json_t *message, size_t line_len)
 {
 	const char *method = json_string_value(json_object_get(message, "method"));
@@ -283,6 +294,8 @@ static void handle_notification(struct acp_agent *agent, const json_t *message, 
 		handle_update(agent, params, line_len);
 	} else if (!strcmp(method, "$/cancel_request")) {
 		acp_agent_handle_withdrawal(agent, params);
+	} else if (agent->stage == ACP_READY && method[0] != '$') {
+		report_notification(agent, method, params);
 	} else {
 		diag(DIAG_DEBUG, "session %s: the agent sent an unknown notification",
 			agent->session_id);

@@ -253,6 +253,7 @@ static void test_noise(void **state)
 	start(f, "noise");
 	run_until(f, "turn_end");
 	expect_log(f, "started sh 1 1 s1\n"
+		      "x-acp-notification {\"method\":\"_ext/notice\",\"params\":7}\n"
 		      "x-acp-line_too_long {\"message\":\"the agent sent a line of more than 4096 "
 		      "bytes (the limit agent_line_size), which was skipped\",\"method\":"
 		      "\"session/update\"}\n"
