@@ -51,6 +51,7 @@ json_t *acp_lines_peek(const struct acp_lines *l);
 /* acp_rpc.c: JSON-RPC 2.0 */
 
 enum {
+	ACP_ERROR_REQUEST_CANCELLED = -32800,
 	ACP_ERROR_AUTH_REQUIRED = -32000,
 	ACP_ERROR_INVALID_REQUEST = -32600,
 	ACP_ERROR_INVALID_PARAMS = -32602,
@@ -400,6 +401,8 @@ void acp_agent_send_error(struct acp_agent *agent, const json_t *id, int code, c
 /** terminal/…; false if it is no method of that name. */
 bool acp_agent_handle_terminal(
 	struct acp_agent *agent, const char *method, const json_t *id, const json_t *params);
+/** Answers a request for a command's end that the agent has withdrawn; false if there is none. */
+bool acp_agent_withdraw_wait(struct acp_agent *agent, const json_t *id);
 void acp_agent_pause_terminals(struct acp_agent *agent, bool paused);
 /** The child is gone: its commands are ended, and nobody is told what they say. */
 void acp_agent_release_terminals(struct acp_agent *agent);

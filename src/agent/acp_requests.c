@@ -115,8 +115,10 @@ void acp_agent_handle_withdrawal(struct acp_agent *agent, const json_t *params)
 			return;
 		}
 	}
-	diag(DIAG_DEBUG, "session %s: the agent cancels a request that is not open",
-		agent->session_id);
+	if (!acp_agent_withdraw_wait(agent, id)) {
+		diag(DIAG_DEBUG, "session %s: the agent cancels a request that is not open",
+			agent->session_id);
+	}
 }
 
 void acp_agent_cancel_questions(struct acp_agent *agent)

@@ -10,9 +10,8 @@
 #define NOISE_PER_MINUTE 20
 #define NOISE_SHOWN      ((size_t)200)
 /* Updates before the answer to session/new: a few are normal. */
-#define EARLY_MAX               64
-#define SESSION_ID_MAX          1024
-#define ERROR_REQUEST_CANCELLED (-32800)
+#define EARLY_MAX      64
+#define SESSION_ID_MAX 1024
 
 static void send_request(struct acp_agent *agent, const char *method, json_t *params)
 {
@@ -225,7 +224,7 @@ static void handle_error(struct acp_agent *agent, const json_t *error)
 {
 	struct buffer words = {0};
 	json_int_t code = json_integer_value(json_object_get(error, "code"));
-	if (agent->stage == ACP_READY && agent->cancelling && code == ERROR_REQUEST_CANCELLED) {
+	if (agent->stage == ACP_READY && agent->cancelling && code == ACP_ERROR_REQUEST_CANCELLED) {
 		acp_agent_end_turn(agent, "cancelled", NULL);
 	} else if (agent->stage == ACP_READY) {
 		acp_rpc_describe_error(&words, error);

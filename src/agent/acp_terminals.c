@@ -435,6 +435,22 @@ static void handle_wait(struct terminal *t, const json_t *id, const json_t *para
 	}
 }
 
+bool acp_agent_withdraw_wait(struct acp_agent *agent, const json_t *id)
+{
+	list_for_each(link, &agent->terminals) {
+		struct terminal *t = list_entry(link, struct terminal, link);
+		for (size_t i = 0; i < json_array_size(t->waiters); i++) {
+			if (json_equal(json_array_get(t->waiters, i), id)) {
+				json_array_remove(t->waiters, i);
+				acp_agent_send_error(
+					agent, id, ACP_ERROR_REQUEST_CANCELLED, "cancelled");
+				return true;
+			}
+		}
+	}
+	return false;
+}
+
 static void handle_kill(struct terminal *t, const json_t *id, const json_t *params)
 {
 	if (t->process) {

@@ -356,7 +356,11 @@ terminal_waits)
 	request 1 terminal/create '{"command":"read x <fifo; echo $x"}'
 	get
 	terminal=${line#*'"terminalId":"'}
+	request '"w"' terminal/wait_for_exit "{\"terminalId\":\"${terminal%%'"'*}\"}"
 	request 7 terminal/wait_for_exit "{\"terminalId\":\"${terminal%%'"'*}\"}"
+	put '{"jsonrpc":"2.0","method":"$/cancel_request","params":{"requestId":"w"}}'
+	get
+	say_line "$line"
 	say meanwhile
 	request 2 fs/read_text_file '{"path":"/"}'
 	get

@@ -190,8 +190,10 @@ static void test_waits_beside_other_requests(void **state)
 	/* The terminal's end is waited for while the agent goes on. */
 	start(f, "terminal_waits");
 	run_until(f, "turn_end");
-	expect_lines(
-		f, false, STARTED "text meanwhile\n" RESULT("'exitCode':0,'signal':null") DONE);
+	expect_lines(f, false,
+		STARTED
+		"text {'jsonrpc':'2.0','id':'w','error':{'code':-32800,'message':'cancelled'}}\n"
+		"text meanwhile\n" RESULT("'exitCode':0,'signal':null") DONE);
 	expect_lines(f, true,
 		EVENT("\"command\":\"read x <fifo; echo $x\",")
 			EVENT("\"offset\":0,\"output\":\"go\\n\",") EXITED("0", "3", "null"));
