@@ -125,8 +125,8 @@ static void watch(struct guard *g)
 			{.fd = g->signals, .events = POLLIN},
 			{.fd = g->ending ? -1 : AGENT_GUARD_LIFELINE, .events = POLLIN},
 		};
-		int64_t left = g->ending ? g->kill_at_ms - now_ms() : -1;
-		poll(fds, 2, left < -1 ? 0 : (int)left);
+		int64_t left = g->kill_at_ms - now_ms();
+		poll(fds, 2, !g->ending ? -1 : left > 0 ? (int)left : 0);
 		if (fds[1].revents) {
 			begin_ending(g);
 		}
