@@ -109,6 +109,48 @@ static void test_chunks(void **state)
 		"\"message_id\":\"m\",\"thought\":true}\n");
 }
 
+static void test_content_kinds(void **state)
+{
+	static const struct {
+		const char *content;
+		const char *expected;
+	} kinds[] = {
+		{"{\"type\":\"audio\",\"mimeType\":\"audio/wav\",\"data\":\"AA==\"}",
+			"{\"data\":\"AA==\",\"mime_type\":\"audio/wav\",\"type\":\"audio\"}"},
+		{"{\"type\":\"resource\",\"resource\":{\"uri\":\"file:///a\",\"mimeType\":\"text/"
+		 "x\","
+		 "\"text\":\"t\"},\"annotations\":{\"lastModified\":\"now\",\"priority\":1}}",
+			"{\"annotations\":{\"last_modified\":\"now\",\"priority\":1},\"resource\":"
+			"{\"mime_type\":\"text/x\",\"text\":\"t\",\"uri\":\"file:///a\"},\"type\":"
+			"\"resource\"}"},
+		{"{\"type\":\"resource\",\"resource\":{\"uri\":\"b\",\"blob\":\"AA==\"}}",
+			"{\"resource\":{\"blob\":\"AA==\",\"uri\":\"b\"},\"type\":\"resource\"}"},
+		{"{\"type\":\"resource_link\",\"uri\":\"b\",\"name\":\"n\",\"size\":5}",
+			"{\"name\":\"n\",\"size\":5,\"type\":\"resource_link\",\"uri\":\"b\"}"},
+		{"{\"type\":\"hologram\",\"x\":[1]}", "{\"type\":\"hologram\",\"x\":[1]}"},
+	};
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+		char update[512];
+		char expected[512];
+		snprintf(update, sizeof(update),
+			"{\"sessionUpdate\":\"agent_message_chunk\",\"content\":%s}",
+			kinds[i].content);
+		snprintf(expected, sizeof(expected), "x-acp-content {\"content\":%s}\n",
+			kinds[i].expected);
+		expect_report(update, expected);
+		/* In a tool call too. */
+		snprintf(update, sizeof(update),
+			"{\"sessionUpdate\":\"tool_call_update\",\"toolCallId\":\"c\",\"content\":"
+			"[{\"type\":\"content\",\"content\":%s}]}",
+			kinds[i].content);
+		snprintf(expected, sizeof(expected),
+			"tool_call_update {\"content\":[{\"content\":%s,\"type\":\"content\"}],"
+			"\"tool_call_id\":\"c\"}\n",
+			kinds[i].expected);
+		expect_report(update, expected);
+	}
+}
+
 static void test_tool_calls(void **state)
 {
 	expect_report(
@@ -341,108 +383,6 @@ static void test_rate(void **state)
 	assert_int_equal(dropped, 2);
 }
 
-/** The lines of a text, joined with "|", given to the reader in pieces of `step` bytes. */
-static void cut(const char *text, size_t line_max, size_t step, struct buffer *out)
-{
-	struct acp_lines lines;
-	acp_lines_init(&lines, line_max);
-	size_t len = strlen(text);
-	for (size_t at = 0; at < len; at += step) {
-		acp_lines_push(&lines, text + at, len - at < step ? len - at : step);
-		assert_true(lines.bytes.len <= line_max + step);
-		for (;;) {
-			char *line;
-			size_t line_len;
-			enum acp_line found = acp_lines_next(&lines, &line, &line_len);
-			if (found == ACP_LINE_NONE) {
-				break;
-			}
-			if (found == ACP_LINE_TOO_LONG) {
-				buffer_append_str(out, "!|");
-			} else if (found == ACP_LINE_SKIPPED) {
-				buffer_append_str(out, "~|");
-			} else {
-				buffer_append(out, line, line_len);
-				buffer_append_char(out, '|');
-			}
-		}
-	}
-	acp_lines_finish(&lines);
-}
-
-static void test_lines(void **state)
-{
-	static const char text[] =
-		"one\n\ntwo\r\n12345678\n123456789\nx\n1234567890123456789\n\nend\nrest";
-	for (size_t step = 1; step <= sizeof(text); step++) {
-		struct buffer out = {0};
-		cut(text, 8, step, &out);
-		assert_string_equal(buffer_cstr(&out), "one||two|12345678|!|~|x|!|~||end|");
-		buffer_finish(&out);
-	}
-}
-
-/** What can be seen of a line that is too long, however it comes. */
-static void expect_peek(const char *line, const char *expected)
-{
-	for (size_t step = 1; step <= 7000; step += 997) {
-		struct acp_lines lines;
-		acp_lines_init(&lines, 100);
-		size_t len = strlen(line);
-		enum acp_line found = ACP_LINE_NONE;
-		for (size_t at = 0; at < len && found != ACP_LINE_SKIPPED; at += step) {
-			char *none;
-			size_t none_len;
-			acp_lines_push(&lines, line + at, len - at < step ? len - at : step);
-			found = acp_lines_next(&lines, &none, &none_len);
-			if (found == ACP_LINE_TOO_LONG) {
-				found = acp_lines_next(&lines, &none, &none_len);
-			}
-		}
-		assert_int_equal(found, ACP_LINE_SKIPPED);
-		json_t *seen = acp_lines_peek(&lines);
-		char *json = json_dumps(seen, JSON_COMPACT | JSON_SORT_KEYS);
-		assert_string_equal(json, expected);
-		free(json);
-		json_decref(seen);
-		acp_lines_finish(&lines);
-	}
-}
-
-static void expect_peek_around(const char *before, const char *after, const char *expected)
-{
-	static const size_t fills[] = {101, 4000, 4200, 9000};
-	for (size_t i = 0; i < sizeof(fills) / sizeof(fills[0]); i++) {
-		struct buffer line = {0};
-		buffer_append_str(&line, before);
-		for (size_t n = 0; n < fills[i]; n++) {
-			buffer_append_char(&line, 'x');
-		}
-		buffer_append_str(&line, after);
-		buffer_append_char(&line, '\n');
-		expect_peek(buffer_cstr(&line), expected);
-		buffer_finish(&line);
-	}
-}
-
-static void test_peek(void **state)
-{
-	expect_peek_around("{\"jsonrpc\":\"2.0\",\"id\":5,\"method\":\"m\",\"params\":{\"a\":\"",
-		"\"}}", "{\"id\":5,\"method\":\"m\"}");
-	expect_peek_around(" { \"method\" : \"m\\\"\" , \"params\" : [ \"",
-		"\" ] , \"id\" : \"u\" } \r", "{\"id\":\"u\",\"method\":\"m\\\"\"}");
-	expect_peek_around("{\"result\":{\"content\":\"", "\"},\"id\":null}", "{\"id\":null}");
-	expect_peek_around("{\"a\":{\"id\":1,\"method\":\"no\"},\"b\":\"", "\"}", "{}");
-	/* The id of something inside is none. */
-	expect_peek_around(
-		"{\"method\":\"m\",\"params\":{\"a\":\"", "\",\"id\":7}}", "{\"method\":\"m\"}");
-	expect_peek_around("{\"id\":{\"a\":1},\"method\":[],\"p\":\"", "\"}", "{}");
-	expect_peek_around("no JSON ", "", "{}");
-	expect_peek_around("{\"id\":5", "", "{}");
-	expect_peek_around("", "\"id\"", "{}");
-	expect_peek_around("\"id\":1}", "}", "{}");
-}
-
 /* The corpus */
 
 struct corpus_sums {
@@ -577,6 +517,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_chunks),
+		cmocka_unit_test(test_content_kinds),
 		cmocka_unit_test(test_tool_calls),
 		cmocka_unit_test(test_other_kinds),
 		cmocka_unit_test(test_malformed),
@@ -588,8 +529,6 @@ int main(void)
 		cmocka_unit_test(test_describe_error),
 		cmocka_unit_test(test_clean),
 		cmocka_unit_test(test_rate),
-		cmocka_unit_test(test_lines),
-		cmocka_unit_test(test_peek),
 		cmocka_unit_test(test_corpus),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
