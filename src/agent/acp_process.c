@@ -90,8 +90,11 @@ static uint64_t patience_ms(const struct acp_process *p)
 
 static void signal_group(const struct acp_process *p, int signal_number)
 {
-	/* An id is not given away while a group has it, so at worst this finds nobody. */
-	if (p->pid > 0) {
+	/*
+	 * An id is not given away while a group has it, so at worst this finds nobody. A guard is
+	 * its whole group, and leaves nobody behind.
+	 */
+	if (p->pid > 0 && !(p->guarded && p->exited)) {
 		kill(-p->pid, signal_number);
 	}
 }
@@ -123,7 +126,7 @@ static void escalate(struct acp_process *p)
 /** The leader is gone; the rest of the group has what is left of the grace to follow. */
 static void await_group(struct acp_process *p)
 {
-	bool empty = kill(-p->pid, 0) < 0 && errno == ESRCH;
+	bool empty = p->guarded || (kill(-p->pid, 0) < 0 && errno == ESRCH);
 	if (empty || p->stage == STOP_KILLED || uv_now(p->timer.loop) >= p->kill_at_ms) {
 		signal_group(p, SIGKILL);
 		process_close(p);
