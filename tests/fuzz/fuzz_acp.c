@@ -65,7 +65,8 @@ static void check_message(const json_t *message)
 	buffer_clear(&words);
 	acp_rpc_encode(&words, message);
 	for (size_t i = 0; i < words.len; i++) {
-		fuzz_check(words.data[i] > 0x1f && words.data[i] < 0x7f, "a line is one, in ASCII");
+		unsigned char c = (unsigned char)words.data[i];
+		fuzz_check(c > 0x1f && c < 0x80, "a line is one, in ASCII");
 	}
 	buffer_finish(&words);
 }
