@@ -34,6 +34,7 @@ struct acp_agent_config {
 	int restart_delay_ms; /* after two failures in a row, then twice as long each time; 0: 500
 			       */
 	int idle_ms; /* the child is stopped when there was nothing to do for so long; 0: never */
+	int lull_ms; /* see lull(); 0: 1 s */
 	int start_timeout_ms; /* for initialize and session/new together; 0: 120 s */
 };
 
@@ -70,6 +71,11 @@ struct acp_agent_ops {
 	 * instead.
 	 */
 	void (*turn_end)(void *owner, const char *stop_reason, const char *message);
+	/**
+	 * The agent said something outside of a prompt, waits for no answer, and has said nothing
+	 * more for lull_ms.
+	 */
+	void (*lull)(void *owner);
 	/**
 	 * The child is gone: `reason` is "exit", "signal", "spawn_failed", "protocol", or, our own
 	 * doing, "idle" or "stopped"; `detail` says more in words. If a prompt was running it ends

@@ -12,6 +12,7 @@
 #define START_TIMEOUT_MS 120000
 #define RESTART_DELAY_MS 500
 #define DELAY_MAX_MS     30000
+#define LULL_MS          1000
 
 static void start_child(struct acp_agent *agent);
 static void handle_wake(uv_timer_t *timer);
@@ -104,6 +105,7 @@ static void drop_child(struct acp_agent *agent)
 		agent->process = NULL;
 	}
 	agent->stage = ACP_IDLE;
+	agent->late = false;
 	agent->exited = false;
 	agent->overflowed = false;
 	agent->spawn_error = 0;
@@ -308,12 +310,32 @@ static void handle_wake(uv_timer_t *timer)
 	drain(agent);
 }
 
+void acp_agent_note_late(struct acp_agent *agent)
+{
+	if (!agent->prompting && agent->stage == ACP_READY) {
+		agent->late = true;
+		uv_timer_start(&agent->deadline, handle_deadline, (uint64_t)agent->lull_ms, 0);
+	}
+}
+
+static void handle_lull(struct acp_agent *agent)
+{
+	if (agent->question_count > 0) {
+		acp_agent_note_late(agent);
+		return;
+	}
+	agent->late = false;
+	agent->ops->lull(agent->owner);
+}
+
 static void handle_deadline(uv_timer_t *timer)
 {
 	struct acp_agent *agent = timer->data;
 	if (agent->paused || agent->job) {
 		/* The answer may be here already, unread by our own fault. */
 		uv_timer_start(timer, handle_deadline, (uint64_t)agent->cancel_grace_ms, 0);
+	} else if (agent->late) {
+		handle_lull(agent);
 	} else if (agent->stage == ACP_READY) {
 		acp_agent_end_turn(agent, "cancelled", NULL);
 		/* It may still answer, and nobody could tell that from the next prompt's work. */
@@ -347,6 +369,7 @@ struct acp_agent *acp_agent_create(uv_loop_t *loop, const struct acp_agent_confi
 	agent->terminals_max = config->terminals_max;
 	agent->guard = config->guard ? xstrdup(config->guard) : NULL;
 	agent->idle_ms = config->idle_ms;
+	agent->lull_ms = config->lull_ms ? config->lull_ms : LULL_MS;
 	agent->restart_delay_ms =
 		config->restart_delay_ms ? config->restart_delay_ms : RESTART_DELAY_MS;
 	list_init(&agent->questions);
@@ -416,6 +439,10 @@ int acp_agent_prompt(struct acp_agent *agent, const char *message, size_t len)
 	}
 	agent->prompting = true;
 	agent->prompt = text;
+	if (agent->late) {
+		agent->late = false;
+		uv_timer_stop(&agent->deadline);
+	}
 	if (agent->stage == ACP_READY) {
 		uv_timer_stop(&agent->rest);
 		acp_agent_send_prompt(agent);

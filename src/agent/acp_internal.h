@@ -292,6 +292,7 @@ struct acp_agent {
 	int start_timeout_ms;
 	int restart_delay_ms;
 	int idle_ms;
+	int lull_ms;
 	const struct acp_agent_ops *ops;
 	void *owner;
 
@@ -321,6 +322,7 @@ struct acp_agent {
 	bool prompting;
 	json_t *prompt; /* its text while it is not sent */
 	bool cancelling; /* session/cancel was sent */
+	bool late; /* something was said outside of a prompt */
 
 	/* Terminals: those that are not released yet, and all whose command is not gone yet. */
 	struct list terminals;
@@ -345,7 +347,7 @@ struct acp_agent {
 	bool overflowed;
 	bool cancelled_unsent;
 	uv_timer_t wake;
-	uv_timer_t deadline; /* of the start or of a cancelled turn */
+	uv_timer_t deadline; /* of the start, of a cancelled turn, or of a lull */
 
 	bool destroying;
 	unsigned open_timers;
@@ -360,6 +362,8 @@ void acp_agent_send(struct acp_agent *agent, struct buffer *message);
 /** Lets the loop call again soon, outside of the owner's calls, to say what is left to say. */
 void acp_agent_wake(struct acp_agent *agent);
 void acp_agent_end_turn(struct acp_agent *agent, const char *stop_reason, const char *message);
+/** Something was reported: outside of a prompt, its end is looked out for. */
+void acp_agent_note_late(struct acp_agent *agent);
 /** Ends the child and with it the prompt, and tells. */
 void acp_agent_stop_child(struct acp_agent *agent, const char *reason, const char *detail);
 /** Frees the agent if it is being destroyed and nothing is left open. */

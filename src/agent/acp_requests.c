@@ -86,6 +86,7 @@ static void handle_question(struct acp_agent *agent, const json_t *id, const jso
 	/* The op may answer at once, and then the question is gone. */
 	char *request_id = xstrdup(q->request_id);
 	agent->ops->permission_request(agent->owner, request_id, data);
+	acp_agent_note_late(agent);
 	free(request_id);
 	json_decref(data);
 }

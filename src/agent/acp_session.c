@@ -91,7 +91,9 @@ static void report_update(struct acp_agent *agent, const json_t *update)
 	int err = acp_update_report(update, agent->ops, agent->owner, &why);
 	if (err < 0) {
 		acp_agent_report_noise(agent, "an update that cannot be used", why, strlen(why));
-	} else if (err > 0) {
+	} else if (err == 0) {
+		acp_agent_note_late(agent);
+	} else {
 		diag(DIAG_DEBUG, "session %s: an update with nothing to report", agent->session_id);
 	}
 }

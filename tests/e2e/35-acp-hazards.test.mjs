@@ -15,7 +15,7 @@ const say = (text) => update({ sessionUpdate: 'agent_message_chunk', content: { 
 const call = (sessionUpdate, toolCallId, more = {}) => update({ sessionUpdate, toolCallId, ...more });
 const options = [{ optionId: 'yes', name: 'Yes', kind: 'allow_once' }];
 const ask = (id, toolCall) => ({ id, method: 'session/request_permission', params: { sessionId: S, toolCall, options } });
-const end = (id) => ({ id, result: { stopReason: 'end_turn' } });
+const done = (id) => ({ id, result: { stopReason: 'end_turn' } });
 
 /** A server whose agent plays turns of lines (messages, or raw text); `early` comes before the session's answer. */
 async function start(t, turns, { early = [], args = [] } = {}) {
@@ -52,8 +52,8 @@ async function turn(observer, { asks = 0 } = {}) {
 		after = event.seq;
 		await observer.send('permission_answer', { request_id: event.data.request_id, option_id: 'yes' });
 	}
-	await observer.waitForEvent('turn_end', { after: seq });
-	return observer.events().slice(seq - 1);
+	const end = await observer.waitForEvent('turn_end', { after: seq });
+	return observer.events().slice(seq - 1, end.seq);
 }
 
 const inShort = (events) => events.map(({ type, data }) => [type, data.tool_call_id ?? data.markdown ?? data.status ?? null].filter((x) => x !== null).join(' '));
@@ -67,8 +67,8 @@ function assertLogged({ server, id, observer }) {
 test('3: updates before the session is named, after a turn, and of an old call in the next turn', async (t) => {
 	const info = (title) => update({ sessionUpdate: 'session_info_update', title });
 	const run = await start(t, [
-		[call('tool_call', 'c1', { title: 'Long' }), end(3), info('After the turn')],
-		[say('Next.'), call('tool_call_update', 'c1', { status: 'completed' }), end(4)],
+		[call('tool_call', 'c1', { title: 'Long' }), done(3), info('After the turn')],
+		[say('Next.'), call('tool_call_update', 'c1', { status: 'completed' }), done(4)],
 	], { early: [update({ sessionUpdate: 'usage_update', used: 0, size: 9 }), update({ sessionUpdate: 'available_commands_update', availableCommands: [] })] });
 	assert.deepEqual(inShort(await turn(run.observer)).slice(0, 6), ['user_prompt', 'agent_started', 'usage', 'x-acp-available_commands_update', 'tool_call c1', 'turn_end']);
 	const late = await run.observer.waitForEvent('x-acp-session_info_update');
@@ -77,12 +77,36 @@ test('3: updates before the session is named, after a turn, and of an old call i
 	assertLogged(run);
 });
 
+test('3: text and a question after the turn make a turn that ends, and the next prompt does not wait for ever', async (t) => {
+	const run = await start(t, [[say('Now.'), done(3), say('Late.\n\n'), ask(0, { toolCallId: 'c' }), say('Later.\n\n')], [say('Next.'), done(4)]]);
+	assert.deepEqual(inShort(await turn(run.observer)), ['user_prompt', 'agent_started', 'agent_message Now.', 'turn_end']);
+	const { data, seq } = await run.observer.waitForEvent('permission_request');
+	await run.observer.send('permission_answer', { request_id: data.request_id, option_id: 'yes' });
+	await run.observer.waitForEvent('turn_end', { after: seq });
+	const late = run.observer.events().slice(4);
+	assert.deepEqual(inShort(late), ['agent_message Late.\n\n', 'permission_request', 'permission_resolved', 'agent_message Later.\n\n', 'turn_end']);
+	assert.ok(late.every((e) => e.turn === 2));
+	assert.deepEqual(inShort(await turn(run.observer)), ['user_prompt', 'agent_message Next.', 'turn_end']);
+	assertLogged(run);
+});
+
+test('3: a question after the turn can be cancelled, and what waits behind it runs', async (t) => {
+	const run = await start(t, [[done(3), ask(0, { toolCallId: 'c' })], [say('Next.'), done(4)]]);
+	await turn(run.observer);
+	const { seq } = await run.observer.waitForEvent('permission_request');
+	assert.equal((await run.observer.prompt('waits')).seq, null);
+	await run.observer.send('cancel');
+	assert.equal((await run.observer.waitForEvent('permission_resolved')).data.outcome, 'cancelled');
+	await run.observer.waitForEvent((e) => e.type === 'agent_message' && e.data.markdown === 'Next.', { after: seq });
+	assertLogged(run);
+});
+
 test('4: a call that comes in any order is known by its id, and each of its mentions is there', async (t) => {
 	const run = await start(t, [[
 		call('tool_call_update', 'cline', { status: 'pending' }), call('tool_call_update', 'cline', { status: 'in_progress' }), call('tool_call', 'cline', { title: 'Late', status: 'pending' }),
 		ask(0, { toolCallId: 'gemini', title: 'Never a tool_call', rawInput: { a: 1 } }), call('tool_call_update', 'gemini', { status: 'completed' }),
 		call('tool_call', 'claude', { title: 'Twice', rawInput: {} }), call('tool_call', 'claude', { title: 'Twice', rawInput: { path: '/p' } }),
-		call('tool_call', 'goose'), end(3),
+		call('tool_call', 'goose'), done(3),
 	]]);
 	const events = await turn(run.observer, { asks: 1 });
 	assert.deepEqual(inShort(events), ['user_prompt', 'agent_started', 'tool_call_update cline', 'tool_call_update cline', 'tool_call cline',
@@ -100,7 +124,7 @@ test('5: lines of more than a megabyte are ordinary; one of more than agent_line
 	const run = await start(t, [[
 		list, say('One.'), list, call('tool_call', 'c1', { title: 'Write', rawInput: { content: big } }),
 		ask('u-u-i-d', { toolCallId: 'c1', content: [{ type: 'diff', path: '/p', oldText: null, newText: big }] }),
-		call('tool_call_update', 'c1', { rawOutput: 'x'.repeat(17 * 1024 * 1024) }), say('Two.'), end(3),
+		call('tool_call_update', 'c1', { rawOutput: 'x'.repeat(17 * 1024 * 1024) }), say('Two.'), done(3),
 	]]);
 	const events = await turn(run.observer, { asks: 1 });
 	assert.deepEqual(inShort(events), ['user_prompt', 'agent_started', 'x-acp-available_commands_update', 'agent_message One.', 'tool_call c1',
@@ -122,7 +146,7 @@ test('6: ids last, null, equal to ours and of two types; what no text can hold i
 		{ method: 'session/request_permission', params: { sessionId: S, toolCall: { toolCallId: 'b' }, options }, id: '3' },
 		`{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"${S}","update":{"sessionUpdate":"tool_call","toolCallId":"${hurt}","title":"${hurt}","rawInput":{"${hurt}":"${hurt}"}}}}`,
 		`{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"${S}","update":{"sessionUpdate":"plan","entries":[{"content":"${hurt}","priority":"high","status":"pending"}]}}}`,
-		say('a\u2028b\u2029c'), end(3),
+		say('a\u2028b\u2029c'), done(3),
 	]]);
 	const events = await turn(run.observer, { asks: 2 });
 	assert.deepEqual(inShort(events), ['user_prompt', 'agent_started', 'permission_request', 'permission_resolved', 'permission_request', 'permission_resolved',
@@ -138,7 +162,7 @@ test('7: notifications and kinds of an extension are kept, its requests refused'
 		update({ sessionUpdate: 'state_update', state: { a: [1] }, _meta: { b: 2 } }),
 		update({ sessionUpdate: 'agent_message_chunk', content: { type: 'text', text: '' }, _meta: { usage: 3 } }),
 		update({ sessionUpdate: 'agent_message_chunk', content: { type: 'resource_link', uri: 'file:///x', name: 'x', mimeType: 'text/plain' } }),
-		end(3),
+		done(3),
 	]]);
 	const events = await turn(run.observer);
 	assert.deepEqual(events.slice(2).map(({ type, data }) => [type, data]), [
@@ -152,7 +176,7 @@ test('7: notifications and kinds of an extension are kept, its requests refused'
 });
 
 test('9: an error that asks for a login says what to do, and the next prompt is tried again', async (t) => {
-	const run = await start(t, [[{ id: 3, error: { code: -32000, message: 'Authentication required' } }], [say('In.'), end(4)]]);
+	const run = await start(t, [[{ id: 3, error: { code: -32000, message: 'Authentication required' } }], [say('In.'), done(4)]]);
 	const events = await turn(run.observer);
 	assert.match(events.at(-1).data.message, /^Authentication required\. .*log in with the agent's own program/);
 	assert.deepEqual(inShort(await turn(run.observer)), ['user_prompt', 'agent_message In.', 'turn_end']);
@@ -160,7 +184,7 @@ test('9: an error that asks for a login says what to do, and the next prompt is 
 });
 
 test('11: two agents that call their sessions alike are not mixed up', async (t) => {
-	const run = await start(t, [[say('Once.'), ask(0, { toolCallId: 'c' }), end(3)]]);
+	const run = await start(t, [[say('Once.'), ask(0, { toolCallId: 'c' }), done(3)]]);
 	const other = await run.open();
 	const both = await Promise.all([turn(run.observer, { asks: 1 }), turn(other.observer, { asks: 1 })]);
 	for (const events of both) {

@@ -201,6 +201,19 @@ session_state)
 	get
 	exit 0
 	;;
+late)
+	# Goes on after the end of its turn, and asks; then there is a lull, and another turn.
+	begin
+	get
+	end_turn
+	say late
+	ask 0
+	get
+	say answered
+	get
+	end_turn
+	until_stdin_ends
+	;;
 metas)
 	begin
 	get

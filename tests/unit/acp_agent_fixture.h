@@ -125,6 +125,13 @@ static inline void handle_stopped(void *owner, const char *reason, const char *d
 	told_end(f);
 }
 
+static inline void handle_lull(void *owner)
+{
+	struct fixture *f = owner;
+	buffer_append_str(&f->log, "lull\n");
+	told(f);
+}
+
 static const struct acp_agent_ops ops = {
 	.started = handle_started,
 	.text = handle_text,
@@ -132,6 +139,7 @@ static const struct acp_agent_ops ops = {
 	.permission_request = handle_question,
 	.permission_withdrawn = handle_withdrawn,
 	.turn_end = handle_turn_end,
+	.lull = handle_lull,
 	.stopped = handle_stopped,
 };
 
@@ -145,6 +153,7 @@ static inline struct acp_agent_config default_config(const struct fixture *f)
 		.terminals_max = 2,
 		.stop_grace_ms = 20,
 		.restart_delay_ms = 1,
+		.lull_ms = 5,
 	};
 }
 

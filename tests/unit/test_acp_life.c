@@ -172,6 +172,26 @@ static void test_no_terminals_offered(void **state)
 	assert_non_null(strstr(buffer_cstr(&f->log), "'terminal':false}"));
 }
 
+static void test_late_words(void **state)
+{
+	struct fixture *f = *state;
+	start(f, "late");
+	run_until(f, "question");
+	/* While it waits for an answer there is no lull. */
+	uint64_t until = uv_now(&f->loop) + 50;
+	while (uv_now(&f->loop) < until) {
+		uv_run(&f->loop, UV_RUN_ONCE);
+	}
+	expect_log(
+		f, "started sh 1 1 s1\nturn_end end_turn -\ntext late\nquestion 1 of 2 options\n");
+	assert_int_equal(acp_agent_answer(f->agent, f->request_id, "yes"), 0);
+	run_until(f, "lull");
+	expect_log(f, "text answered\nlull\n");
+	prompt(f, "again");
+	run_until(f, "turn_end");
+	expect_log(f, "turn_end end_turn -\n");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -182,6 +202,7 @@ int main(void)
 		AGENT_TEST(test_long_lines),
 		AGENT_TEST(test_session_state),
 		AGENT_TEST(test_metas),
+		AGENT_TEST(test_late_words),
 		AGENT_TEST(test_no_terminals_offered),
 	};
 	signal(SIGPIPE, SIG_IGN);
