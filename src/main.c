@@ -1,3 +1,4 @@
+#include "holdfast/agent_guard.h"
 #include "holdfast/config.h"
 #include "holdfast/diag.h"
 #include "holdfast/relay.h"
@@ -33,7 +34,7 @@ static int print_limits(int argc, char **argv)
 
 static const struct {
 	const char *name;
-	const char *help;
+	const char *help; /* NULL: it is not for people */
 	/** Gets what stands behind its name; returns the exit code. */
 	int (*run)(int argc, char **argv);
 } commands[] = {
@@ -42,7 +43,9 @@ static const struct {
 	{"export", "write the events of a session to stdout", tool_export},
 	{"new-epoch", "tell clients that a restored session is another one", tool_new_epoch},
 	{"replay", "play a recorded session into a running server", tool_replay},
+	{"acp-record", "run an agent and write down what it and its client say", tool_acp_record},
 	{"limits", "list the thresholds and bounds that serve --limit sets", print_limits},
+	{AGENT_GUARD_COMMAND, NULL, agent_guard_run},
 };
 
 #define COMMAND_COUNT (sizeof(commands) / sizeof(commands[0]))
@@ -53,7 +56,9 @@ static void print_help(void)
 	       ": a WebSocket relay with reconnect sync for AI agents\n\n"
 	       "Usage: holdfast COMMAND [ARGUMENTS]\n\n");
 	for (size_t i = 0; i < COMMAND_COUNT; i++) {
-		printf("  %-10s  %s\n", commands[i].name, commands[i].help);
+		if (commands[i].help) {
+			printf("  %-10s  %s\n", commands[i].name, commands[i].help);
+		}
 	}
 	printf("\nholdfast COMMAND --help tells more; holdfast --version is what its name says.\n");
 }

@@ -26,8 +26,15 @@ struct acp_agent_config {
 	const char *session_id; /* names the session in diagnostics */
 	size_t line_max; /* bytes; a longer line of the agent's is reported and skipped */
 	size_t file_max; /* bytes; fs requests for a larger file are refused */
+	size_t file_names_max; /* hard links; those for a file with more are refused; 0: 1 */
+	size_t terminals_max; /* that it may have at once; 0: it is offered none */
 	int stop_grace_ms; /* from SIGTERM to SIGKILL */
 	int cancel_grace_ms; /* for the answer to session/cancel; 0: 10 s */
+	const char *guard; /* this program (agent_guard.h), to watch over the child; NULL: nobody */
+	int restart_delay_ms; /* after two failures in a row, then twice as long each time; 0: 500
+			       */
+	int idle_ms; /* the child is stopped when there was nothing to do for so long; 0: never */
+	int lull_ms; /* see lull(); 0: 1 s */
 	int start_timeout_ms; /* for initialize and session/new together; 0: 120 s */
 };
 
@@ -45,8 +52,9 @@ struct acp_agent_ops {
 	void (*text)(
 		void *owner, bool thought, const char *text, size_t len, const char *message_id);
 	/**
-	 * Another event: tool_call, tool_call_update, plan, usage, file_read, file_write, or
-	 * x-acp-<kind> for update kinds that have no type of their own. `data` is borrowed.
+	 * Another event: tool_call, tool_call_update, plan, usage, file_read, file_write,
+	 * x-acp-terminal for the commands that the agent runs with our help, or x-acp-<kind> for
+	 * what has no type of its own (proto/protocol.md). `data` is borrowed.
 	 */
 	void (*event)(void *owner, const char *type, const json_t *data);
 	/**
@@ -64,9 +72,14 @@ struct acp_agent_ops {
 	 */
 	void (*turn_end)(void *owner, const char *stop_reason, const char *message);
 	/**
-	 * The child is gone: `reason` is "exit", "signal", "spawn_failed", "protocol" or "stopped"
-	 * (our own doing), `detail` says more in words. If a prompt was running it ends with this.
-	 * Called once a start.
+	 * The agent said something outside of a prompt, waits for no answer, and has said nothing
+	 * more for lull_ms.
+	 */
+	void (*lull)(void *owner);
+	/**
+	 * The child is gone: `reason` is "exit", "signal", "spawn_failed", "protocol", or, our own
+	 * doing, "idle" or "stopped"; `detail` says more in words. If a prompt was running it ends
+	 * with this. Called once a start.
 	 */
 	void (*stopped)(void *owner, const char *reason, const char *detail);
 };

@@ -52,8 +52,15 @@
 		"one JSON-RPC line of an agent")                                                  \
 	LIMIT(size_t, agent_file_size, BYTES, 8 * LIMIT_MIB, 1 * LIMIT_KIB, 256 * LIMIT_MIB,      \
 		"one file read or written for an agent")                                          \
+	LIMIT(size_t, agent_file_names, COUNT, 1, 1, 1000000,                                     \
+		"names (hard links) of such a file, of which some may be elsewhere")              \
+	LIMIT(size_t, agent_terminals, COUNT, 16, 0, 1024,                                        \
+		"commands that one agent may have the server run at once; 0: none")               \
 	LIMIT(int, agent_stop_ms, MS, 3000, 1, 60000,                                             \
 		"an agent that was asked to stop is killed after this")                           \
+	/* Not by default: what an agent has in mind of the conversation is lost with it. */      \
+	LIMIT(int, agent_idle_ms, MS, 0, 0, 86400000,                                             \
+		"an agent without anything to do is stopped after this; 0: never")                \
 	/* Loading. */                                                                            \
 	LIMIT(size_t, load_default, COUNT, 50, 1, 5000,                                           \
 		"events in a page when the client names no limit")                                \

@@ -10,7 +10,11 @@
 
 #define CANCEL_GRACE_MS  10000
 #define START_TIMEOUT_MS 120000
+#define RESTART_DELAY_MS 500
+#define DELAY_MAX_MS     30000
+#define LULL_MS          1000
 
+static void start_child(struct acp_agent *agent);
 static void handle_wake(uv_timer_t *timer);
 static void handle_deadline(uv_timer_t *timer);
 
@@ -31,6 +35,54 @@ void acp_agent_send(struct acp_agent *agent, struct buffer *message)
 	}
 }
 
+/* Between starts, and with nothing to do. */
+
+/** How long the next start waits: an agent that fails each time must not keep the machine busy. */
+static int delay_ms(const struct acp_agent *agent)
+{
+	int delay = agent->failures >= 2 ? agent->restart_delay_ms : 0;
+	for (unsigned i = 2; i < agent->failures && delay < DELAY_MAX_MS; i++) {
+		delay *= 2;
+	}
+	return delay < DELAY_MAX_MS ? delay : DELAY_MAX_MS;
+}
+
+static void handle_rested(uv_timer_t *timer)
+{
+	struct acp_agent *agent = timer->data;
+	agent->rested = true;
+	if (agent->prompt && !agent->process) {
+		start_child(agent);
+	}
+}
+
+static void tell_delay(struct acp_agent *agent)
+{
+	json_t *data = json_pack(
+		"{s:i, s:i}", "failures", (int)agent->failures, "delay_ms", delay_ms(agent));
+	agent->ops->event(agent->owner, "x-acp-start_delayed", data);
+	json_decref(data);
+}
+
+static void handle_idle(uv_timer_t *timer)
+{
+	struct acp_agent *agent = timer->data;
+	bool busy = agent->prompting || agent->paused || agent->job || agent->question_count > 0 ||
+		    agent->terminals_open > 0;
+	if (busy) {
+		uv_timer_start(timer, handle_idle, (uint64_t)agent->idle_ms, 0);
+	} else if (agent->process) {
+		acp_agent_stop_child(agent, "idle", "there was nothing to do");
+	}
+}
+
+static void await_idle(struct acp_agent *agent)
+{
+	if (agent->idle_ms > 0 && agent->process) {
+		uv_timer_start(&agent->rest, handle_idle, (uint64_t)agent->idle_ms, 0);
+	}
+}
+
 /* The end of a child and of a turn. */
 
 void acp_agent_end_turn(struct acp_agent *agent, const char *stop_reason, const char *message)
@@ -39,6 +91,9 @@ void acp_agent_end_turn(struct acp_agent *agent, const char *stop_reason, const 
 	agent->cancelling = false;
 	agent->cancelled_unsent = false;
 	uv_timer_stop(&agent->deadline);
+	agent->failures = 0;
+	await_idle(agent);
+	acp_agent_tell_metas(agent);
 	agent->ops->turn_end(agent->owner, stop_reason, message);
 }
 
@@ -50,13 +105,20 @@ static void drop_child(struct acp_agent *agent)
 		agent->process = NULL;
 	}
 	agent->stage = ACP_IDLE;
+	agent->late = false;
 	agent->exited = false;
 	agent->overflowed = false;
 	agent->spawn_error = 0;
 	uv_timer_stop(&agent->deadline);
+	uv_timer_stop(&agent->rest);
 	acp_agent_forget_questions(agent);
+	acp_agent_release_terminals(agent);
 	json_decref(agent->info);
 	agent->info = NULL;
+	json_decref(agent->auth_methods);
+	agent->auth_methods = NULL;
+	json_decref(agent->metas);
+	agent->metas = NULL;
 	json_decref(agent->early);
 	agent->early = NULL;
 	agent->early_bytes = 0;
@@ -64,10 +126,27 @@ static void drop_child(struct acp_agent *agent)
 	agent->agent_session_id = NULL;
 }
 
-void acp_agent_stop_child(struct acp_agent *agent, const char *reason, const char *detail)
+/** Says how often this has happened now, and appends to the detail what comes of it. */
+static void count_failure(struct acp_agent *agent, const char *reason, struct buffer *detail)
+{
+	if (!strcmp(reason, "stopped") || !strcmp(reason, "idle")) {
+		return;
+	}
+	agent->failures++;
+	if (delay_ms(agent) > 0) {
+		buffer_printf(detail,
+			"; it has failed %u times in a row, the next start waits %g s",
+			agent->failures, delay_ms(agent) / 1000.0);
+	}
+}
+
+void acp_agent_stop_child(struct acp_agent *agent, const char *reason, const char *why)
 {
 	struct buffer clean = {0};
-	acp_diag_clean(&clean, detail, strlen(detail));
+	struct buffer detail = {0};
+	buffer_append_str(&detail, why);
+	count_failure(agent, reason, &detail);
+	acp_diag_clean(&clean, detail.data ? detail.data : "", detail.len);
 	diag(DIAG_INFO, "session %s: the agent stopped: %s: %s", agent->session_id, reason,
 		buffer_cstr(&clean));
 	buffer_finish(&clean);
@@ -77,7 +156,8 @@ void acp_agent_stop_child(struct acp_agent *agent, const char *reason, const cha
 	agent->prompting = false;
 	agent->cancelling = false;
 	agent->cancelled_unsent = false;
-	agent->ops->stopped(agent->owner, reason, detail);
+	agent->ops->stopped(agent->owner, reason, buffer_cstr(&detail));
+	buffer_finish(&detail);
 }
 
 static void handle_child_exit(struct acp_agent *agent)
@@ -115,6 +195,8 @@ static void drain(struct acp_agent *agent)
 		if (found == ACP_LINE_TOO_LONG) {
 			acp_agent_report_noise(
 				agent, "a line that is too long", "skipped", strlen("skipped"));
+		} else if (found == ACP_LINE_SKIPPED) {
+			acp_agent_handle_skipped(agent);
 		} else if (found == ACP_LINE_READY && len > 0) {
 			acp_agent_handle_line(agent, line, len);
 		}
@@ -152,8 +234,6 @@ static void handle_finished(void *owner, int64_t exit_status, int term_signal)
 	drain(agent);
 }
 
-static void start_child(struct acp_agent *agent);
-
 static void handle_closed(void *owner)
 {
 	struct acp_agent *agent = owner;
@@ -177,10 +257,20 @@ static void start_child(struct acp_agent *agent)
 	if (agent->processes > 0) {
 		return; /* the child before is still ending: handle_closed() comes back here */
 	}
+	if (delay_ms(agent) > 0 && !agent->rested) {
+		if (!uv_is_active((uv_handle_t *)&agent->rest)) {
+			uv_timer_start(&agent->rest, handle_rested, (uint64_t)delay_ms(agent), 0);
+			agent->delay_untold = true;
+			acp_agent_wake(agent);
+		}
+		return;
+	}
+	agent->rested = false;
 	struct acp_process_config config = {
 		.command = agent->command,
 		.cwd = agent->cwd,
 		.stop_grace_ms = agent->stop_grace_ms,
+		.guard = agent->guard,
 	};
 	struct clock clock;
 	clock_init(&clock);
@@ -208,6 +298,10 @@ static void handle_wake(uv_timer_t *timer)
 	} else if (agent->overflowed) {
 		acp_agent_stop_child(agent, "protocol", "the agent does not read what it is sent");
 	}
+	if (agent->delay_untold) {
+		agent->delay_untold = false;
+		tell_delay(agent);
+	}
 	if (agent->cancelled_unsent) {
 		agent->cancelled_unsent = false;
 		agent->prompting = false;
@@ -216,12 +310,32 @@ static void handle_wake(uv_timer_t *timer)
 	drain(agent);
 }
 
+void acp_agent_note_late(struct acp_agent *agent)
+{
+	if (!agent->prompting && agent->stage == ACP_READY) {
+		agent->late = true;
+		uv_timer_start(&agent->deadline, handle_deadline, (uint64_t)agent->lull_ms, 0);
+	}
+}
+
+static void handle_lull(struct acp_agent *agent)
+{
+	if (agent->question_count > 0) {
+		acp_agent_note_late(agent);
+		return;
+	}
+	agent->late = false;
+	agent->ops->lull(agent->owner);
+}
+
 static void handle_deadline(uv_timer_t *timer)
 {
 	struct acp_agent *agent = timer->data;
 	if (agent->paused || agent->job) {
 		/* The answer may be here already, unread by our own fault. */
 		uv_timer_start(timer, handle_deadline, (uint64_t)agent->cancel_grace_ms, 0);
+	} else if (agent->late) {
+		handle_lull(agent);
 	} else if (agent->stage == ACP_READY) {
 		acp_agent_end_turn(agent, "cancelled", NULL);
 		/* It may still answer, and nobody could tell that from the next prompt's work. */
@@ -243,6 +357,7 @@ struct acp_agent *acp_agent_create(uv_loop_t *loop, const struct acp_agent_confi
 	agent->cwd = xstrdup(config->cwd);
 	agent->session_id = xstrdup(config->session_id);
 	agent->file_max = config->file_max;
+	agent->file_names_max = config->file_names_max ? config->file_names_max : 1;
 	agent->stop_grace_ms = config->stop_grace_ms;
 	agent->cancel_grace_ms =
 		config->cancel_grace_ms ? config->cancel_grace_ms : CANCEL_GRACE_MS;
@@ -251,17 +366,27 @@ struct acp_agent *acp_agent_create(uv_loop_t *loop, const struct acp_agent_confi
 	agent->ops = ops;
 	agent->owner = owner;
 	acp_lines_init(&agent->lines, config->line_max);
+	agent->terminals_max = config->terminals_max;
+	agent->guard = config->guard ? xstrdup(config->guard) : NULL;
+	agent->idle_ms = config->idle_ms;
+	agent->lull_ms = config->lull_ms ? config->lull_ms : LULL_MS;
+	agent->restart_delay_ms =
+		config->restart_delay_ms ? config->restart_delay_ms : RESTART_DELAY_MS;
 	list_init(&agent->questions);
+	list_init(&agent->terminals);
 	uv_timer_init(loop, &agent->wake);
 	uv_timer_init(loop, &agent->deadline);
-	agent->wake.data = agent->deadline.data = agent;
-	agent->open_timers = 2;
+	uv_timer_init(loop, &agent->tell);
+	uv_timer_init(loop, &agent->rest);
+	agent->wake.data = agent->deadline.data = agent->tell.data = agent->rest.data = agent;
+	agent->open_timers = 4;
 	return agent;
 }
 
 void acp_agent_free_if_done(struct acp_agent *agent)
 {
-	if (!agent->destroying || agent->processes > 0 || agent->job || agent->open_timers > 0) {
+	bool busy = agent->processes > 0 || agent->terminal_count > 0 || agent->job;
+	if (!agent->destroying || busy || agent->open_timers > 0) {
 		return;
 	}
 	void (*freed)(void *arg) = agent->freed;
@@ -270,6 +395,7 @@ void acp_agent_free_if_done(struct acp_agent *agent)
 	json_decref(agent->prompt);
 	free(agent->command);
 	free(agent->cwd);
+	free(agent->guard);
 	free(agent->session_id);
 	free(agent);
 	if (freed) {
@@ -298,6 +424,8 @@ void acp_agent_destroy(struct acp_agent *agent, void (*freed)(void *arg), void *
 	drop_child(agent);
 	uv_close((uv_handle_t *)&agent->wake, handle_timer_closed);
 	uv_close((uv_handle_t *)&agent->deadline, handle_timer_closed);
+	uv_close((uv_handle_t *)&agent->tell, handle_timer_closed);
+	uv_close((uv_handle_t *)&agent->rest, handle_timer_closed);
 }
 
 int acp_agent_prompt(struct acp_agent *agent, const char *message, size_t len)
@@ -311,7 +439,12 @@ int acp_agent_prompt(struct acp_agent *agent, const char *message, size_t len)
 	}
 	agent->prompting = true;
 	agent->prompt = text;
+	if (agent->late) {
+		agent->late = false;
+		uv_timer_stop(&agent->deadline);
+	}
 	if (agent->stage == ACP_READY) {
+		uv_timer_stop(&agent->rest);
 		acp_agent_send_prompt(agent);
 	} else if (agent->stage == ACP_IDLE) {
 		start_child(agent);
@@ -341,6 +474,7 @@ void acp_agent_pause(struct acp_agent *agent, bool paused)
 	if (agent->process) {
 		acp_process_pause(agent->process, !may_read(agent));
 	}
+	acp_agent_pause_terminals(agent, paused);
 	acp_agent_wake(agent);
 }
 

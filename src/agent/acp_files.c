@@ -2,20 +2,15 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/openat2.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
-/*
- * The agent names paths, and may have put symlinks into its directory: the kernel is asked to
- * refuse whatever leads out of it (openat2), so that there is no moment between a check and its
- * use.
- */
+/* What of a change is told to those who watch. */
+#define DIFF_MAX ((size_t)64 * 1024)
 
 static int job_fail(struct acp_file_job *job, int code, const char *why)
 {
@@ -31,18 +26,12 @@ static int job_fail_errno(struct acp_file_job *job, int err)
 		return job_fail(job, ACP_ERROR_INVALID_PARAMS,
 			"the path leads out of the session's directory");
 	}
+	if (err == EISDIR) {
+		return job_fail(job, ACP_ERROR_INVALID_PARAMS, "not the name of a file");
+	}
 	char why[128];
 	snprintf(why, sizeof(why), "%s", strerror(err));
 	return job_fail(job, err == ENOENT ? ACP_ERROR_NOT_FOUND : ACP_ERROR_INTERNAL, why);
-}
-
-static int open_beneath(int root, const char *path, int flags)
-{
-	struct open_how how = {
-		.flags = (uint64_t)(flags | O_CLOEXEC),
-		.resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS,
-	};
-	return (int)syscall(SYS_openat2, root, path, &how, sizeof(how));
 }
 
 /** What follows `root` in `path`, or NULL if the path is not below it. */
@@ -98,14 +87,27 @@ static void select_lines(
 	*ret_to = to;
 }
 
+static int check_stat(struct acp_file_job *job, const struct stat *st)
+{
+	if (!S_ISREG(st->st_mode)) {
+		return job_fail(job, ACP_ERROR_INVALID_PARAMS, "not a regular file");
+	}
+	if (st->st_nlink > job->names_max) {
+		return job_fail(job, ACP_ERROR_INVALID_PARAMS,
+			"the file has other names (hard links), which may be outside of the "
+			"session's directory; the server's limit agent_file_names allows more");
+	}
+	return 0;
+}
+
 static int check_file(struct acp_file_job *job, int fd)
 {
 	struct stat st;
 	if (fstat(fd, &st) < 0) {
 		return job_fail_errno(job, errno);
 	}
-	if (!S_ISREG(st.st_mode)) {
-		return job_fail(job, ACP_ERROR_INVALID_PARAMS, "not a regular file");
+	if (check_stat(job, &st) < 0) {
+		return -1;
 	}
 	if ((uint64_t)st.st_size > job->file_max) {
 		return job_fail(job, ACP_ERROR_INVALID_PARAMS, "the file is too large");
@@ -152,43 +154,36 @@ static int read_text(struct acp_file_job *job, int fd, struct buffer *text)
 	return 0;
 }
 
+/**
+ * Looks at the file before it is opened, because opening a device can do something; and again
+ * afterwards, because it may be another one by then.
+ */
+static int open_to_read(struct acp_file_job *job, int root)
+{
+	int fd = acp_open_beneath(root, job->relative, O_PATH);
+	if (fd < 0) {
+		return job_fail_errno(job, errno);
+	}
+	int err = check_file(job, fd);
+	close(fd);
+	if (err < 0) {
+		return -1;
+	}
+	/* O_NONBLOCK, because a FIFO without a writer would not even open. */
+	fd = acp_open_beneath(root, job->relative, O_RDONLY | O_NONBLOCK | O_NOCTTY);
+	return fd < 0 ? job_fail_errno(job, errno) : fd;
+}
+
 static void job_read(struct acp_file_job *job, int root)
 {
-	/* O_NONBLOCK, because a FIFO without a writer would not even open. */
-	int fd = open_beneath(root, job->relative, O_RDONLY | O_NONBLOCK | O_NOCTTY);
+	int fd = open_to_read(job, root);
 	if (fd < 0) {
-		job_fail_errno(job, errno);
 		return;
 	}
 	struct buffer text = {0};
 	read_text(job, fd, &text);
 	buffer_finish(&text);
 	close(fd);
-}
-
-/** Opens the directory `path` below root; it and those above it are made where they are missing. */
-static int open_directory(int root, const char *path)
-{
-	int dir = open_beneath(root, *path ? path : ".", O_PATH | O_DIRECTORY);
-	if (dir >= 0 || errno != ENOENT) {
-		return dir;
-	}
-	const char *slash = strrchr(path, '/');
-	const char *name = slash ? slash + 1 : path;
-	char *above = xstrndup(path, slash ? (size_t)(slash - path) : 0);
-	int parent = open_directory(root, above);
-	free(above);
-	if (parent < 0) {
-		return -1;
-	}
-	int made = *name ? mkdirat(parent, name, 0777) : 0;
-	int err = errno;
-	close(parent);
-	if (made < 0 && err != EEXIST) {
-		errno = err;
-		return -1;
-	}
-	return open_beneath(root, path, O_PATH | O_DIRECTORY);
 }
 
 static int write_all(int fd, const char *bytes, size_t len)
@@ -204,10 +199,20 @@ static int write_all(int fd, const char *bytes, size_t len)
 	return fdatasync(fd) < 0 ? -errno : 0;
 }
 
+/** The new file has the rights and the owner of the old one, as far as we may give them. */
+static int copy_rights(int fd, const struct stat *old)
+{
+	if (fchown(fd, old->st_uid, old->st_gid) < 0 && errno != EPERM) {
+		return -errno;
+	}
+	return fchmod(fd, old->st_mode & 0777) < 0 ? -errno : 0;
+}
+
 /**
- * Fills a new file and puts it in the place of `name`. A symlink there is replaced, not followed.
+ * Fills a new file and puts it in the place of `name`: whoever reads there finds the old text or
+ * the new one, and what has come to be there meanwhile is replaced, not followed.
  */
-static int replace_file(int dir, const char *name, mode_t mode, const json_t *content)
+static int replace_file(int dir, const char *name, const struct stat *old, const json_t *content)
 {
 	uint64_t random = 0;
 	char temp[64];
@@ -220,8 +225,8 @@ static int replace_file(int dir, const char *name, mode_t mode, const json_t *co
 		return -errno;
 	}
 	int err = write_all(fd, json_string_value(content), json_string_length(content));
-	if (err == 0 && mode != 0 && fchmod(fd, mode & 0777) < 0) {
-		err = -errno;
+	if (err == 0 && old) {
+		err = copy_rights(fd, old);
 	}
 	close(fd);
 	if (err == 0 && renameat(dir, temp, dir, name) < 0) {
@@ -233,38 +238,64 @@ static int replace_file(int dir, const char *name, mode_t mode, const json_t *co
 	return err;
 }
 
+/** Reads what will be replaced, for the diff; false if it is no text of a size that we take. */
+static bool read_old(struct acp_file_job *job, int dir, const char *name, struct buffer *text)
+{
+	int fd = openat(dir, name, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW | O_CLOEXEC);
+	bool good = fd >= 0 && check_file(job, fd) == 0 && read_all(job, fd, text) == 0 &&
+		    acp_utf8_prefix(text->data, text->len, text->len) == text->len;
+	if (fd >= 0) {
+		close(fd);
+	}
+	/* Why it cannot be read is no reason not to write. */
+	job->code = 0;
+	buffer_clear(&job->text);
+	return good;
+}
+
+static void make_diff(struct acp_file_job *job, const struct buffer *old)
+{
+	struct buffer new = {0};
+	buffer_append(&new, json_string_value(job->content), json_string_length(job->content));
+	job->diff_cut = !acp_diff(&job->diff, old, &new, DIFF_MAX);
+	/* NUL is a character that a file may have and an event's text may not. */
+	job->has_diff = !job->diff.len || !memchr(job->diff.data, '\0', job->diff.len);
+	job->diff_cut = job->diff_cut && job->has_diff;
+	buffer_finish(&new);
+}
+
 static int write_in(struct acp_file_job *job, int dir, const char *name)
 {
 	struct stat st = {0};
 	bool exists = fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0;
-	if (exists && !S_ISREG(st.st_mode) && !S_ISLNK(st.st_mode)) {
-		return job_fail(job, ACP_ERROR_INVALID_PARAMS, "not a regular file");
+	if (exists && check_stat(job, &st) < 0) {
+		return -1;
 	}
-	mode_t mode = exists && S_ISREG(st.st_mode) ? st.st_mode : 0;
-	int err = replace_file(dir, name, mode, job->content);
+	struct buffer old = {0};
+	bool has_old = !exists || read_old(job, dir, name, &old);
+	int err = replace_file(dir, name, exists ? &st : NULL, job->content);
+	if (err == 0 && has_old) {
+		make_diff(job, &old);
+	}
+	buffer_finish(&old);
 	if (err < 0) {
 		return job_fail_errno(job, -err);
 	}
+	job->created = !exists;
 	job->size = json_string_length(job->content);
 	return 0;
 }
 
 static void job_write(struct acp_file_job *job, int root)
 {
-	const char *slash = strrchr(job->relative, '/');
-	const char *name = slash ? slash + 1 : job->relative;
-	if (!*name || !strcmp(name, ".") || !strcmp(name, "..")) {
-		job_fail(job, ACP_ERROR_INVALID_PARAMS, "not the name of a file");
-		return;
-	}
-	char *parent = xstrndup(job->relative, slash ? (size_t)(slash - job->relative) : 0);
-	int dir = open_directory(root, parent);
-	free(parent);
+	char *name = NULL;
+	int dir = acp_open_parent(root, job->relative, &name);
 	if (dir < 0) {
 		job_fail_errno(job, errno);
 		return;
 	}
 	write_in(job, dir, name);
+	free(name);
 	close(dir);
 }
 
@@ -349,5 +380,6 @@ void acp_file_job_destroy(struct acp_file_job *job)
 	json_decref(job->id);
 	json_decref(job->content);
 	buffer_finish(&job->text);
+	buffer_finish(&job->diff);
 	free(job);
 }

@@ -1,7 +1,8 @@
 /*
  * Private to src/agent: the parts an acp_agent is made of. From the outside in: the child process
  * and its pipes (acp_process), lines and JSON-RPC (acp_rpc), what the agent tells (acp_updates),
- * what it asks for (acp_requests, acp_files), and what is only for our diagnostics (acp_diag).
+ * what it asks for (acp_requests, acp_files with acp_paths and acp_diff, acp_terminals with
+ * acp_output), and what is only for our diagnostics (acp_diag).
  */
 #ifndef HOLDFAST_ACP_INTERNAL_H
 #define HOLDFAST_ACP_INTERNAL_H
@@ -12,11 +13,11 @@
 
 #include <stdint.h>
 
-/* acp_rpc.c: lines */
+/* acp_lines.c */
 
 /*
  * Cuts a stream of bytes into lines. Holds at most line_max bytes of an unfinished line and what
- * one push brought; the rest of a longer line is thrown away as it comes.
+ * one push brought; of a longer line only the two ends are kept, which tell what it was.
  */
 struct acp_lines {
 	struct buffer bytes;
@@ -24,12 +25,16 @@ struct acp_lines {
 	size_t scanned; /* there is no newline between start and here */
 	size_t line_max;
 	bool skipping; /* inside a line that was too long */
+	bool skipped; /* it has ended, and that was not told yet */
+	struct buffer head; /* of that line */
+	struct buffer tail;
 };
 
 enum acp_line {
 	ACP_LINE_NONE, /* push more */
 	ACP_LINE_READY,
-	ACP_LINE_TOO_LONG, /* told once for each such line */
+	ACP_LINE_TOO_LONG, /* told once for each such line, before it has ended */
+	ACP_LINE_SKIPPED, /* it has ended: acp_lines_peek() */
 };
 
 void acp_lines_init(struct acp_lines *l, size_t line_max);
@@ -37,10 +42,18 @@ void acp_lines_finish(struct acp_lines *l);
 void acp_lines_push(struct acp_lines *l, const char *bytes, size_t len);
 /** The next line without its end (LF or CRLF); lent, and may be written to, until the next push. */
 enum acp_line acp_lines_next(struct acp_lines *l, char **ret_line, size_t *ret_len);
+/**
+ * What can be seen of the skipped line: an object with its "id" and its "method" as far as they
+ * stand where messages have them; new reference.
+ */
+json_t *acp_lines_peek(const struct acp_lines *l);
 
 /* acp_rpc.c: JSON-RPC 2.0 */
 
 enum {
+	ACP_ERROR_REQUEST_CANCELLED = -32800,
+	ACP_ERROR_AUTH_REQUIRED = -32000,
+	ACP_ERROR_INVALID_REQUEST = -32600,
 	ACP_ERROR_INVALID_PARAMS = -32602,
 	ACP_ERROR_METHOD_NOT_FOUND = -32601,
 	ACP_ERROR_INTERNAL = -32603,
@@ -85,6 +98,8 @@ void acp_rpc_describe_error(struct buffer *out, const json_t *error);
  */
 int acp_update_report(
 	const json_t *update, const struct acp_agent_ops *ops, void *owner, const char **ret_why);
+/** A copy with our names; shares what needs no renaming. New reference. */
+json_t *acp_update_rename(const json_t *value);
 /** The data of a permission_request, a new reference; NULL with the reason in *ret_why. */
 json_t *acp_update_permission(const json_t *params, const char *request_id, const char **ret_why);
 /**
@@ -138,9 +153,14 @@ struct acp_process_ops {
 };
 
 struct acp_process_config {
-	const char *command;
+	const char *command; /* run by /bin/sh -c */
+	char **args; /* or, if not NULL: the program and its arguments, ended by NULL */
+	char **env; /* NULL: ours */
+	/* It reads nothing, and its stderr comes with its stdout, in order. */
+	bool one_output;
 	const char *cwd;
 	int stop_grace_ms;
+	const char *guard; /* the program of agent_guard.h; NULL: none */
 };
 
 int acp_process_spawn(uv_loop_t *loop, const struct acp_process_config *config,
@@ -151,11 +171,37 @@ int acp_process_spawn(uv_loop_t *loop, const struct acp_process_config *config,
  */
 int acp_process_write(struct acp_process *p, struct buffer *bytes);
 void acp_process_pause(struct acp_process *p, bool paused);
+/** Ends the group as acp_process_end() does, but what it still says is heard, and finished(). */
+void acp_process_terminate(struct acp_process *p);
 /**
  * Ends the group: stdin closed, SIGTERM, SIGKILL after the grace. Only errors() and closed()
  * follow.
  */
 void acp_process_end(struct acp_process *p);
+
+/* acp_paths.c: what an agent names, opened so that it cannot lead out of its directory */
+
+/**
+ * Opens a path below the directory `root` as open() does, with O_CLOEXEC. -1 and errno EXDEV if it
+ * leads out of there, by whatever means and at whatever moment.
+ */
+int acp_open_beneath(int root, const char *path, int flags);
+/** The same where the kernel has no openat2: follows no symlink and takes no "..". */
+int acp_open_by_steps(int root, const char *path, int flags);
+/**
+ * Opens the directory that holds, or shall hold, the file `path` below root (directories are made
+ * where they are missing), with the file's name there (caller frees). A symlink that stays below
+ * root is followed. -1 and errno; EXDEV as above, EISDIR if `path` can be no file's.
+ */
+int acp_open_parent(int root, const char *path, char **ret_name);
+
+/* acp_diff.c */
+
+/**
+ * Appends hunks of a unified diff, of at most about `max` bytes. False if that is not all of it:
+ * the last hunk is cut then, or there is none.
+ */
+bool acp_diff(struct buffer *out, const struct buffer *old, const struct buffer *new, size_t max);
 
 /* acp_files.c */
 
@@ -168,6 +214,7 @@ struct acp_file_job {
 	json_int_t line; /* read: first line, from 1 */
 	json_int_t limit; /* read: number of lines; 0: all */
 	size_t file_max;
+	size_t names_max; /* a file with more hard links is refused: one may be outside of root */
 	json_t *id; /* of the request */
 	unsigned long start_id; /* which child asked */
 	json_t *content; /* write: a string; only its bytes are touched off the loop */
@@ -176,6 +223,10 @@ struct acp_file_job {
 	struct buffer text; /* why it was refused, or (read) the content as a JSON string */
 	char *relative; /* the path below root */
 	size_t size; /* bytes read or written */
+	bool created; /* write: there was no such file */
+	bool has_diff; /* write: `diff` says what has changed, or the first part of it */
+	bool diff_cut;
+	struct buffer diff;
 	void (*done)(struct acp_file_job *job);
 	void *owner;
 };
@@ -186,6 +237,36 @@ struct acp_file_job *acp_file_job_create(bool write, const json_t *params, const
 void acp_file_job_destroy(struct acp_file_job *job);
 /** Does the work; done() is called on the loop, even if it could not be queued (then from here). */
 void acp_file_job_run(struct acp_file_job *job, uv_loop_t *loop);
+
+/* acp_output.c: what a terminal's command has put out */
+
+struct acp_output {
+	size_t kept_max;
+	struct buffer kept; /* the newest bytes, up to three times kept_max */
+	bool truncated; /* something was dropped from `kept` */
+	struct buffer untold;
+	size_t told; /* bytes */
+	uint64_t total; /* bytes */
+};
+
+/**
+ * Appends bytes as text that an event can hold: what is no UTF-8, and NUL, becomes U+FFFD. A
+ * character that is not whole yet is left, unless these are the last bytes. Returns how many bytes
+ * were used.
+ */
+size_t acp_text_fit(struct buffer *out, const char *bytes, size_t len, bool last);
+void acp_output_init(struct acp_output *o, size_t kept_max);
+void acp_output_finish(struct acp_output *o);
+void acp_output_push(struct acp_output *o, const char *bytes, size_t len);
+/** The newest kept_max bytes; new reference. */
+json_t *acp_output_kept(struct acp_output *o);
+/**
+ * What is to be told next, from *ret_offset on; new reference. NULL if there is nothing, or if
+ * enough was told.
+ */
+json_t *acp_output_tell(struct acp_output *o, bool last, uint64_t *ret_offset);
+/** The last words of more than could be told, in the end; NULL if all was told. */
+json_t *acp_output_tail(struct acp_output *o, uint64_t *ret_offset);
 
 /* acp_agent.c (its life), acp_session.c (what is said), acp_requests.c (what it asks for) */
 
@@ -204,9 +285,14 @@ struct acp_agent {
 	char *cwd;
 	char *session_id;
 	size_t file_max;
+	size_t file_names_max;
+	char *guard;
 	int stop_grace_ms;
 	int cancel_grace_ms;
 	int start_timeout_ms;
+	int restart_delay_ms;
+	int idle_ms;
+	int lull_ms;
 	const struct acp_agent_ops *ops;
 	void *owner;
 
@@ -221,6 +307,9 @@ struct acp_agent {
 	char *agent_session_id;
 	json_t *early; /* params of updates that came before session/new was answered */
 	size_t early_bytes;
+	json_t *auth_methods; /* of initialize */
+	json_t *metas; /* of chunks, to be told behind the text that they came with */
+	uint64_t told_states[2]; /* see acp_state.c */
 	struct list questions;
 	size_t question_count;
 	unsigned long start_id; /* counts the children */
@@ -233,18 +322,32 @@ struct acp_agent {
 	bool prompting;
 	json_t *prompt; /* its text while it is not sent */
 	bool cancelling; /* session/cancel was sent */
+	bool late; /* something was said outside of a prompt */
+
+	/* Terminals: those that are not released yet, and all whose command is not gone yet. */
+	struct list terminals;
+	size_t terminal_count;
+	size_t terminals_open;
+	size_t terminals_max;
+	unsigned long terminals_made; /* ever, for their names */
+	uv_timer_t tell; /* what they have put out */
 
 	unsigned processes; /* that are not closed yet, the one above among them */
 	unsigned long asked; /* questions ever, for their names */
 	struct acp_file_job *job;
 	bool paused;
 	bool draining;
+	/* Starts, and how they went. */
+	unsigned failures; /* in a row, without a turn that was answered */
+	bool rested; /* the delay before the next start is over */
+	bool delay_untold;
+	uv_timer_t rest; /* before a start; or, with nothing to do, until the child is stopped */
 	/* Found out where no op may be called; told by the wake timer. */
 	int spawn_error;
 	bool overflowed;
 	bool cancelled_unsent;
 	uv_timer_t wake;
-	uv_timer_t deadline; /* of the start or of a cancelled turn */
+	uv_timer_t deadline; /* of the start, of a cancelled turn, or of a lull */
 
 	bool destroying;
 	unsigned open_timers;
@@ -259,6 +362,8 @@ void acp_agent_send(struct acp_agent *agent, struct buffer *message);
 /** Lets the loop call again soon, outside of the owner's calls, to say what is left to say. */
 void acp_agent_wake(struct acp_agent *agent);
 void acp_agent_end_turn(struct acp_agent *agent, const char *stop_reason, const char *message);
+/** Something was reported: outside of a prompt, its end is looked out for. */
+void acp_agent_note_late(struct acp_agent *agent);
 /** Ends the child and with it the prompt, and tells. */
 void acp_agent_stop_child(struct acp_agent *agent, const char *reason, const char *detail);
 /** Frees the agent if it is being destroyed and nothing is left open. */
@@ -272,6 +377,22 @@ void acp_agent_handle_line(struct acp_agent *agent, char *line, size_t len);
 void acp_agent_report_noise(
 	struct acp_agent *agent, const char *what, const char *text, size_t len);
 
+/* acp_state.c: what is told beside the conversation itself */
+
+/** Whether an update is the whole of a state that was told just so; remembers it if not. */
+bool acp_agent_is_known_state(struct acp_agent *agent, const json_t *update);
+/** The modes, models and options that the answer to session/new has. */
+void acp_agent_tell_session(struct acp_agent *agent, const json_t *result);
+/** Keeps the _meta of a chunk or of a prompt's result, if it has one. */
+void acp_agent_keep_meta(struct acp_agent *agent, const char *of, const json_t *from);
+void acp_agent_tell_metas(struct acp_agent *agent);
+/** Appends what can be done about an error, if it is known. */
+void acp_agent_advise(struct acp_agent *agent, struct buffer *words, const json_t *error);
+/** A line that was too long has ended: who waits for it hears why nothing comes. */
+void acp_agent_handle_skipped(struct acp_agent *agent);
+
+/** The answer to our request, with an error instead of what it brought. */
+void acp_agent_handle_response(struct acp_agent *agent, const json_t *message);
 void acp_agent_handle_request(
 	struct acp_agent *agent, const char *method, const json_t *id, const json_t *params);
 /** $/cancel_request */
@@ -279,5 +400,15 @@ void acp_agent_handle_withdrawal(struct acp_agent *agent, const json_t *params);
 /** Answers all open questions with `cancelled` if the child can still hear, and forgets them. */
 void acp_agent_cancel_questions(struct acp_agent *agent);
 void acp_agent_forget_questions(struct acp_agent *agent);
+void acp_agent_send_error(struct acp_agent *agent, const json_t *id, int code, const char *why);
+
+/** terminal/…; false if it is no method of that name. */
+bool acp_agent_handle_terminal(
+	struct acp_agent *agent, const char *method, const json_t *id, const json_t *params);
+/** Answers a request for a command's end that the agent has withdrawn; false if there is none. */
+bool acp_agent_withdraw_wait(struct acp_agent *agent, const json_t *id);
+void acp_agent_pause_terminals(struct acp_agent *agent, bool paused);
+/** The child is gone: its commands are ended, and nobody is told what they say. */
+void acp_agent_release_terminals(struct acp_agent *agent);
 
 #endif

@@ -1,9 +1,14 @@
 #include "acp_internal.h"
 
+#include "holdfast/agent_guard.h"
+
 #include <assert.h>
 #include <errno.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 /* What may wait for a child that does not read its stdin, on top of the message that comes last. */
 #define WRITE_QUEUE_MAX ((size_t)8 * 1024 * 1024)
@@ -13,6 +18,7 @@
  */
 #define DRAIN_MS 1000
 #define POLL_MS  20
+#define GUARD_MS 3000
 
 enum stop_stage { STOP_NONE, STOP_HUNG_UP, STOP_TERMINATED, STOP_KILLED };
 
@@ -21,12 +27,15 @@ struct acp_process {
 	uv_pipe_t in;
 	uv_pipe_t out;
 	uv_pipe_t err;
+	uv_pipe_t lifeline; /* of its guard, if it has one */
 	uv_timer_t timer;
 	unsigned open_handles;
 	const struct acp_process_ops *ops;
 	void *owner;
 	int grace_ms;
-	int pid; /* also its process group; 0 if it never came to be */
+	bool one_output;
+	bool guarded;
+	int pid; /* its own or its guard's, also the process group; 0 if it never came to be */
 	enum stop_stage stage;
 	uint64_t kill_at_ms; /* while it is being ended */
 	bool ending; /* acp_process_end() */
@@ -69,13 +78,23 @@ static void process_close(struct acp_process *p)
 	close_once((uv_handle_t *)&p->in);
 	close_once((uv_handle_t *)&p->out);
 	close_once((uv_handle_t *)&p->err);
+	close_once((uv_handle_t *)&p->lifeline);
 	close_once((uv_handle_t *)&p->timer);
+}
+
+/** A guard keeps to the grace itself, and then needs a while to see everybody dead. */
+static uint64_t patience_ms(const struct acp_process *p)
+{
+	return (uint64_t)p->grace_ms + (p->guarded ? GUARD_MS : 0);
 }
 
 static void signal_group(const struct acp_process *p, int signal_number)
 {
-	/* An id is not given away while a group has it, so at worst this finds nobody. */
-	if (p->pid > 0) {
+	/*
+	 * An id is not given away while a group has it, so at worst this finds nobody. A guard is
+	 * its whole group, and leaves nobody behind.
+	 */
+	if (p->pid > 0 && !(p->guarded && p->exited)) {
 		kill(-p->pid, signal_number);
 	}
 }
@@ -84,7 +103,7 @@ static void handle_timer(uv_timer_t *timer);
 
 static void wait_grace(struct acp_process *p)
 {
-	uv_timer_start(&p->timer, handle_timer, (uint64_t)p->grace_ms, 0);
+	uv_timer_start(&p->timer, handle_timer, patience_ms(p), 0);
 }
 
 static void terminate(struct acp_process *p)
@@ -107,7 +126,7 @@ static void escalate(struct acp_process *p)
 /** The leader is gone; the rest of the group has what is left of the grace to follow. */
 static void await_group(struct acp_process *p)
 {
-	bool empty = kill(-p->pid, 0) < 0 && errno == ESRCH;
+	bool empty = p->guarded || (kill(-p->pid, 0) < 0 && errno == ESRCH);
 	if (empty || p->stage == STOP_KILLED || uv_now(p->timer.loop) >= p->kill_at_ms) {
 		signal_group(p, SIGKILL);
 		process_close(p);
@@ -170,7 +189,10 @@ static void handle_output_end(struct acp_process *p)
 	uv_read_stop((uv_stream_t *)&p->out);
 	p->output_ended = true;
 	finish_if_drained(p);
-	hang_up(p);
+	/* A command of a terminal may go on in silence; an agent without a voice is none. */
+	if (!p->one_output) {
+		hang_up(p);
+	}
 }
 
 static void handle_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *ret_buf)
@@ -199,30 +221,85 @@ static void handle_errors(uv_stream_t *stream, ssize_t len, const uv_buf_t *buf)
 	}
 }
 
+/**
+ * Makes the one pipe that stdout and stderr share; *ret_end, to be closed here, is the child's end.
+ */
+static int open_one_output(struct acp_process *p, int *ret_end)
+{
+	uv_file ends[2];
+	int err = uv_pipe(ends, UV_NONBLOCK_PIPE, 0);
+	if (err < 0) {
+		return err;
+	}
+	err = uv_pipe_open(&p->out, ends[0]);
+	if (err < 0) {
+		close(ends[0]);
+		close(ends[1]);
+		return err;
+	}
+	*ret_end = ends[1];
+	return 0;
+}
+
+/**
+ * The program with its arguments, behind those of the guard if there is one; ended by NULL. The
+ * strings are borrowed but for the grace, which is in `grace`.
+ */
+static char **make_args(const struct acp_process_config *config, char grace[16])
+{
+	char *shell[] = {(char *)"/bin/sh", (char *)"-c", (char *)config->command, NULL};
+	char **args = config->args ? config->args : shell;
+	size_t count = 0;
+	while (args[count]) {
+		count++;
+	}
+	char **out = xcalloc(count + 4, sizeof(*out));
+	size_t n = 0;
+	if (config->guard) {
+		snprintf(grace, 16, "%d", config->stop_grace_ms);
+		out[n++] = (char *)"holdfast";
+		out[n++] = (char *)AGENT_GUARD_COMMAND;
+		out[n++] = grace;
+	}
+	memcpy(out + n, args, count * sizeof(*out));
+	return out;
+}
+
 static int process_exec(
 	struct acp_process *p, uv_loop_t *loop, const struct acp_process_config *config)
 {
-	char *args[] = {(char[]){"/bin/sh"}, (char[]){"-c"}, xstrdup(config->command), NULL};
+	int output = -1;
+	int err = config->one_output ? open_one_output(p, &output) : 0;
 	uv_stdio_container_t stdio[] = {
 		{.flags = UV_CREATE_PIPE | UV_READABLE_PIPE, .data.stream = (uv_stream_t *)&p->in},
 		{.flags = UV_CREATE_PIPE | UV_WRITABLE_PIPE, .data.stream = (uv_stream_t *)&p->out},
 		{.flags = UV_CREATE_PIPE | UV_WRITABLE_PIPE, .data.stream = (uv_stream_t *)&p->err},
+		[AGENT_GUARD_LIFELINE] = {.flags = UV_CREATE_PIPE | UV_READABLE_PIPE,
+			.data.stream = (uv_stream_t *)&p->lifeline},
 	};
-	/*
-	 * Detached means a session and so a process group of its own. PR_SET_PDEATHSIG cannot be
-	 * asked for here: should we be killed, the closing of its stdin is what ends an agent.
-	 */
+	if (config->one_output) {
+		stdio[0].flags = UV_IGNORE;
+		stdio[1].flags = stdio[2].flags = UV_INHERIT_FD;
+		stdio[1].data.fd = stdio[2].data.fd = output;
+	}
+	char grace[16];
+	char **args = make_args(config, grace);
+	/* Detached means a session and so a process group of its own. */
 	uv_process_options_t options = {
-		.file = args[0],
+		.file = config->guard ? config->guard : args[0],
 		.args = args,
+		.env = config->env,
 		.cwd = config->cwd,
 		.exit_cb = handle_exit,
 		.flags = UV_PROCESS_DETACHED,
 		.stdio = stdio,
-		.stdio_count = 3,
+		.stdio_count = config->guard ? AGENT_GUARD_LIFELINE + 1 : AGENT_GUARD_LIFELINE,
 	};
-	int err = uv_spawn(loop, &p->child, &options);
-	free(args[2]);
+	err = err < 0 ? err : uv_spawn(loop, &p->child, &options);
+	free(args);
+	if (output >= 0) {
+		close(output);
+	}
 	return err;
 }
 
@@ -233,12 +310,15 @@ int acp_process_spawn(uv_loop_t *loop, const struct acp_process_config *config,
 	p->ops = ops;
 	p->owner = owner;
 	p->grace_ms = config->stop_grace_ms;
+	p->one_output = config->one_output;
+	p->guarded = config->guard != NULL;
 	uv_pipe_init(loop, &p->in, 0);
 	uv_pipe_init(loop, &p->out, 0);
 	uv_pipe_init(loop, &p->err, 0);
+	uv_pipe_init(loop, &p->lifeline, 0);
 	uv_timer_init(loop, &p->timer);
-	p->in.data = p->out.data = p->err.data = p->timer.data = p;
-	p->open_handles = 5;
+	p->in.data = p->out.data = p->err.data = p->lifeline.data = p->timer.data = p;
+	p->open_handles = 6;
 	int err = process_exec(p, loop, config);
 	p->child.data = p;
 	if (err < 0) {
@@ -247,7 +327,9 @@ int acp_process_spawn(uv_loop_t *loop, const struct acp_process_config *config,
 	}
 	p->pid = uv_process_get_pid(&p->child);
 	uv_read_start((uv_stream_t *)&p->out, handle_alloc, handle_output);
-	uv_read_start((uv_stream_t *)&p->err, handle_alloc, handle_errors);
+	if (!p->one_output) {
+		uv_read_start((uv_stream_t *)&p->err, handle_alloc, handle_errors);
+	}
 	*ret_process = p;
 	return 0;
 }
@@ -296,14 +378,22 @@ void acp_process_pause(struct acp_process *p, bool paused)
 	}
 }
 
+void acp_process_terminate(struct acp_process *p)
+{
+	if (!p->exited && !p->ending && !p->closing && p->stage < STOP_TERMINATED) {
+		terminate(p);
+	}
+}
+
 void acp_process_end(struct acp_process *p)
 {
 	if (p->ending || p->closing) {
 		return;
 	}
 	p->ending = true;
-	p->kill_at_ms = uv_now(p->timer.loop) + (uint64_t)p->grace_ms;
+	p->kill_at_ms = uv_now(p->timer.loop) + patience_ms(p);
 	close_once((uv_handle_t *)&p->in);
+	close_once((uv_handle_t *)&p->lifeline);
 	uv_read_stop((uv_stream_t *)&p->out);
 	if (p->exited) {
 		process_close(p);

@@ -9,7 +9,7 @@
 /* An agent asks one question at a time, or a few; this many are an attack on our memory. */
 #define QUESTIONS_MAX 64
 
-static void send_error(struct acp_agent *agent, const json_t *id, int code, const char *why)
+void acp_agent_send_error(struct acp_agent *agent, const json_t *id, int code, const char *why)
 {
 	struct buffer out = {0};
 	acp_rpc_error(&out, id, code, why);
@@ -70,7 +70,7 @@ static void handle_question(struct acp_agent *agent, const json_t *id, const jso
 		return;
 	}
 	if (agent->question_count >= QUESTIONS_MAX) {
-		send_error(agent, id, ACP_ERROR_INTERNAL, "too many open questions");
+		acp_agent_send_error(agent, id, ACP_ERROR_INTERNAL, "too many open questions");
 		return;
 	}
 	struct acp_question *q = question_add(agent, id);
@@ -79,13 +79,14 @@ static void handle_question(struct acp_agent *agent, const json_t *id, const jso
 	if (!data) {
 		acp_agent_report_noise(
 			agent, "a permission request it cannot use", why, strlen(why));
-		send_error(agent, id, ACP_ERROR_INVALID_PARAMS, why);
+		acp_agent_send_error(agent, id, ACP_ERROR_INVALID_PARAMS, why);
 		question_free(agent, q);
 		return;
 	}
 	/* The op may answer at once, and then the question is gone. */
 	char *request_id = xstrdup(q->request_id);
 	agent->ops->permission_request(agent->owner, request_id, data);
+	acp_agent_note_late(agent);
 	free(request_id);
 	json_decref(data);
 }
@@ -115,8 +116,10 @@ void acp_agent_handle_withdrawal(struct acp_agent *agent, const json_t *params)
 			return;
 		}
 	}
-	diag(DIAG_DEBUG, "session %s: the agent cancels a request that is not open",
-		agent->session_id);
+	if (!acp_agent_withdraw_wait(agent, id)) {
+		diag(DIAG_DEBUG, "session %s: the agent cancels a request that is not open",
+			agent->session_id);
+	}
 }
 
 void acp_agent_cancel_questions(struct acp_agent *agent)
@@ -160,6 +163,17 @@ static void report_file(struct acp_agent *agent, const struct acp_file_job *job)
 	}
 	json_t *data =
 		json_pack("{s:s, s:I}", "path", job->relative, "size", (json_int_t)job->size);
+	if (job->created) {
+		json_object_set_new(data, "created", json_true());
+	}
+	if (job->has_diff) {
+		const struct buffer *diff = &job->diff;
+		json_object_set_new(
+			data, "diff", json_stringn(diff->len ? diff->data : "", diff->len));
+	}
+	if (job->diff_cut) {
+		json_object_set_new(data, "diff_truncated", json_true());
+	}
 	agent->ops->event(agent->owner, job->write ? "file_write" : "file_read", data);
 	json_decref(data);
 }
@@ -186,11 +200,12 @@ static void handle_file(struct acp_agent *agent, bool write, const json_t *id, c
 	const char *why = NULL;
 	struct acp_file_job *job = acp_file_job_create(write, params, &why);
 	if (!job) {
-		send_error(agent, id, ACP_ERROR_INVALID_PARAMS, why);
+		acp_agent_send_error(agent, id, ACP_ERROR_INVALID_PARAMS, why);
 		return;
 	}
 	job->root = xstrdup(agent->cwd);
 	job->file_max = agent->file_max;
+	job->names_max = agent->file_names_max;
 	job->id = json_incref((json_t *)id);
 	job->start_id = agent->start_id;
 	job->owner = agent;
@@ -208,7 +223,7 @@ void acp_agent_handle_request(
 		handle_file(agent, false, id, params);
 	} else if (!strcmp(method, "fs/write_text_file")) {
 		handle_file(agent, true, id, params);
-	} else {
-		send_error(agent, id, ACP_ERROR_METHOD_NOT_FOUND, "Method not found");
+	} else if (!acp_agent_handle_terminal(agent, method, id, params)) {
+		acp_agent_send_error(agent, id, ACP_ERROR_METHOD_NOT_FOUND, "Method not found");
 	}
 }

@@ -4,76 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A buffer that held a long line is given back when it is empty. */
-#define LINES_KEEP_BYTES ((size_t)256 * 1024)
-#define DESCRIPTION_MAX  ((size_t)1024)
-#define REPLACEMENT      "\xef\xbf\xbd"
-
-void acp_lines_init(struct acp_lines *l, size_t line_max)
-{
-	*l = (struct acp_lines){.line_max = line_max};
-}
-
-void acp_lines_finish(struct acp_lines *l)
-{
-	buffer_finish(&l->bytes);
-	acp_lines_init(l, l->line_max);
-}
-
-static void lines_compact(struct acp_lines *l)
-{
-	if (l->start > 0) {
-		buffer_consume(&l->bytes, l->start);
-		l->scanned -= l->start;
-		l->start = 0;
-	}
-	if (l->bytes.len == 0 && l->bytes.cap > LINES_KEEP_BYTES) {
-		buffer_finish(&l->bytes);
-	}
-}
-
-void acp_lines_push(struct acp_lines *l, const char *bytes, size_t len)
-{
-	lines_compact(l);
-	if (l->skipping) {
-		const char *end = memchr(bytes, '\n', len);
-		if (!end) {
-			return;
-		}
-		l->skipping = false;
-		len -= (size_t)(end + 1 - bytes);
-		bytes = end + 1;
-	}
-	buffer_append(&l->bytes, bytes, len);
-}
-
-enum acp_line acp_lines_next(struct acp_lines *l, char **ret_line, size_t *ret_len)
-{
-	size_t unscanned = l->bytes.len - l->scanned;
-	char *end = unscanned ? memchr(l->bytes.data + l->scanned, '\n', unscanned) : NULL;
-	if (!end) {
-		l->scanned = l->bytes.len;
-		if (l->bytes.len - l->start <= l->line_max) {
-			return ACP_LINE_NONE;
-		}
-		l->start = l->bytes.len;
-		l->skipping = true;
-		return ACP_LINE_TOO_LONG;
-	}
-	char *line = l->bytes.data + l->start;
-	size_t len = (size_t)(end - line);
-	l->start += len + 1;
-	l->scanned = l->start;
-	if (len > l->line_max) {
-		return ACP_LINE_TOO_LONG;
-	}
-	if (len > 0 && line[len - 1] == '\r') {
-		len--;
-	}
-	*ret_line = line;
-	*ret_len = len;
-	return ACP_LINE_READY;
-}
+#define DESCRIPTION_MAX ((size_t)1024)
+#define REPLACEMENT     "\xef\xbf\xbd"
 
 size_t acp_utf8_length(const char *text, size_t len)
 {

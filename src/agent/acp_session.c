@@ -10,9 +10,8 @@
 #define NOISE_PER_MINUTE 20
 #define NOISE_SHOWN      ((size_t)200)
 /* Updates before the answer to session/new: a few are normal. */
-#define EARLY_MAX               64
-#define SESSION_ID_MAX          1024
-#define ERROR_REQUEST_CANCELLED (-32800)
+#define EARLY_MAX      64
+#define SESSION_ID_MAX 1024
 
 static void send_request(struct acp_agent *agent, const char *method, json_t *params)
 {
@@ -27,8 +26,8 @@ void acp_agent_send_initialize(struct acp_agent *agent)
 	send_request(agent, "initialize",
 		json_pack("{s:i, s:{s:{s:b, s:b}, s:b}, s:{s:s, s:s, s:s}}", "protocolVersion", 1,
 			"clientCapabilities", "fs", "readTextFile", 1, "writeTextFile", 1,
-			"terminal", 0, "clientInfo", "name", "holdfast", "title", "Holdfast",
-			"version", HOLDFAST_VERSION));
+			"terminal", agent->terminals_max > 0, "clientInfo", "name", "holdfast",
+			"title", "Holdfast", "version", HOLDFAST_VERSION));
 }
 
 static void send_new_session(struct acp_agent *agent)
@@ -72,13 +71,29 @@ void acp_agent_report_noise(struct acp_agent *agent, const char *what, const cha
 	buffer_finish(&clean);
 }
 
+static bool is_chunk(const char *kind)
+{
+	return !strcmp(kind, "agent_message_chunk") || !strcmp(kind, "agent_thought_chunk");
+}
+
 static void report_update(struct acp_agent *agent, const json_t *update)
 {
 	const char *why = NULL;
+	const char *kind = json_string_value(json_object_get(update, "sessionUpdate"));
+	if (kind && is_chunk(kind)) {
+		acp_agent_keep_meta(agent, kind, update);
+	} else {
+		acp_agent_tell_metas(agent);
+	}
+	if (acp_agent_is_known_state(agent, update)) {
+		return;
+	}
 	int err = acp_update_report(update, agent->ops, agent->owner, &why);
 	if (err < 0) {
 		acp_agent_report_noise(agent, "an update that cannot be used", why, strlen(why));
-	} else if (err > 0) {
+	} else if (err == 0) {
+		acp_agent_note_late(agent);
+	} else {
 		diag(DIAG_DEBUG, "session %s: an update with nothing to report", agent->session_id);
 	}
 }
@@ -149,6 +164,8 @@ static void handle_initialized(struct acp_agent *agent, const json_t *result)
 	set_info(agent->info, agent_info, "name");
 	set_info(agent->info, agent_info, "title");
 	set_info(agent->info, agent_info, "version");
+	json_decref(agent->auth_methods);
+	agent->auth_methods = json_incref(json_object_get(result, "authMethods"));
 	send_new_session(agent);
 }
 
@@ -168,6 +185,7 @@ static void handle_session(struct acp_agent *agent, const json_t *result)
 	json_object_set(info, "agent_session_id", (json_t *)id);
 	agent->ops->started(agent->owner, info);
 	json_decref(info);
+	acp_agent_tell_session(agent, result);
 	report_early_updates(agent);
 	if (agent->prompt) {
 		acp_agent_send_prompt(agent);
@@ -193,6 +211,7 @@ static void handle_prompt_result(struct acp_agent *agent, const json_t *result)
 		agent->ops->event(agent->owner, "usage", usage);
 		json_decref(usage);
 	}
+	acp_agent_keep_meta(agent, "session/prompt", result);
 	const char *given = json_string_value(json_object_get(result, "stopReason"));
 	const char *reason = known_stop_reason(given);
 	if (!reason) {
@@ -207,10 +226,11 @@ static void handle_error(struct acp_agent *agent, const json_t *error)
 {
 	struct buffer words = {0};
 	json_int_t code = json_integer_value(json_object_get(error, "code"));
-	if (agent->stage == ACP_READY && agent->cancelling && code == ERROR_REQUEST_CANCELLED) {
+	if (agent->stage == ACP_READY && agent->cancelling && code == ACP_ERROR_REQUEST_CANCELLED) {
 		acp_agent_end_turn(agent, "cancelled", NULL);
 	} else if (agent->stage == ACP_READY) {
 		acp_rpc_describe_error(&words, error);
+		acp_agent_advise(agent, &words, error);
 		acp_agent_end_turn(agent, "error", buffer_cstr(&words));
 	} else {
 		buffer_append_str(&words,
@@ -219,6 +239,7 @@ static void handle_error(struct acp_agent *agent, const json_t *error)
 		acp_rpc_describe_error(&why, error);
 		buffer_append(&words, why.data, why.len);
 		buffer_finish(&why);
+		acp_agent_advise(agent, &words, error);
 		acp_agent_stop_child(agent, "protocol", buffer_cstr(&words));
 	}
 	buffer_finish(&words);
@@ -232,7 +253,7 @@ static bool is_awaited(const struct acp_agent *agent, const json_t *id)
 	return open && json_is_integer(id) && json_integer_value(id) == agent->last_id;
 }
 
-static void handle_response(struct acp_agent *agent, const json_t *message)
+void acp_agent_handle_response(struct acp_agent *agent, const json_t *message)
 {
 	const json_t *error = json_object_get(message, "error");
 	const json_t *result = json_object_get(message, "result");
@@ -255,6 +276,17 @@ static void handle_response(struct acp_agent *agent, const json_t *message)
 	}
 }
 
+/** An extension's, which those who watch may know; those of JSON-RPC itself begin with "$". */
+static void report_notification(struct acp_agent *agent, const char *method, const json_t *params)
+{
+	json_t *data = json_pack("{s:s}", "method", method);
+	if (params) {
+		json_object_set(data, "params", (json_t *)params);
+	}
+	agent->ops->event(agent->owner, "x-acp-notification", data);
+	json_decref(data);
+}
+
 static void handle_notification(struct acp_agent *agent, const json_t *message, size_t line_len)
 {
 	const char *method = json_string_value(json_object_get(message, "method"));
@@ -263,6 +295,8 @@ static void handle_notification(struct acp_agent *agent, const json_t *message, 
 		handle_update(agent, params, line_len);
 	} else if (!strcmp(method, "$/cancel_request")) {
 		acp_agent_handle_withdrawal(agent, params);
+	} else if (agent->stage == ACP_READY && method[0] != '$') {
+		report_notification(agent, method, params);
 	} else {
 		diag(DIAG_DEBUG, "session %s: the agent sent an unknown notification",
 			agent->session_id);
@@ -283,7 +317,7 @@ void acp_agent_handle_line(struct acp_agent *agent, char *line, size_t len)
 		handle_notification(agent, message, len);
 		break;
 	case ACP_MESSAGE_RESPONSE:
-		handle_response(agent, message);
+		acp_agent_handle_response(agent, message);
 		break;
 	case ACP_MESSAGE_INVALID:
 		acp_agent_report_noise(agent, "a line that is not JSON-RPC", line, len);

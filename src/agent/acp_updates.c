@@ -14,16 +14,20 @@ static const struct {
 	const char *ours;
 } names[] = {
 	{"availableCommands", "available_commands"},
+	{"availableModels", "available_models"},
+	{"availableModes", "available_modes"},
 	{"cachedReadTokens", "cached_read_tokens"},
 	{"cachedWriteTokens", "cached_write_tokens"},
 	{"compactionId", "compaction_id"},
 	{"configOptions", "config_options"},
 	{"currentModeId", "current_mode_id"},
+	{"currentModelId", "current_model_id"},
 	{"currentValue", "current_value"},
 	{"inputTokens", "input_tokens"},
 	{"lastModified", "last_modified"},
 	{"messageId", "message_id"},
 	{"mimeType", "mime_type"},
+	{"modelId", "model_id"},
 	{"newText", "new_text"},
 	{"oldText", "old_text"},
 	{"optionId", "option_id"},
@@ -64,25 +68,22 @@ static json_t *share(const json_t *value)
 	return json_incref((json_t *)value);
 }
 
-static json_t *rename_keys(const json_t *value);
-
 static void rename_member(json_t *out, const char *key, const json_t *value)
 {
 	const char *ours = our_name(key);
 	/* A name of ours that the agent uses beside ACP's must not take its place. */
 	if (ours || !json_object_get(out, key)) {
-		json_object_set_new(
-			out, ours ? ours : key, is_opaque(key) ? share(value) : rename_keys(value));
+		json_object_set_new(out, ours ? ours : key,
+			is_opaque(key) ? share(value) : acp_update_rename(value));
 	}
 }
 
-/** A copy with our names; shares the values that need no renaming. New reference. */
-static json_t *rename_keys(const json_t *value)
+json_t *acp_update_rename(const json_t *value)
 {
 	if (json_is_array(value)) {
 		json_t *out = json_array();
 		for (size_t i = 0; i < json_array_size(value); i++) {
-			json_array_append_new(out, rename_keys(json_array_get(value, i)));
+			json_array_append_new(out, acp_update_rename(json_array_get(value, i)));
 		}
 		return out;
 	}
@@ -150,7 +151,7 @@ static void set_list(json_t *out, const char *key, const json_t *list, bool (*fi
 	for (size_t i = 0; i < json_array_size(list); i++) {
 		const json_t *item = json_array_get(list, i);
 		if (fits(item)) {
-			json_array_append_new(kept, rename_keys(item));
+			json_array_append_new(kept, acp_update_rename(item));
 		}
 	}
 	json_object_set_new(out, key, kept);
@@ -181,13 +182,13 @@ static json_t *tool_call(const json_t *call, bool needs_title, const char **ret_
 		*ret_why = "a tool call without toolCallId";
 		return NULL;
 	}
-	if (needs_title && !has_string(call, "title")) {
-		*ret_why = "a tool_call without title";
-		return NULL;
-	}
 	json_t *out = json_object();
 	json_object_set_new(out, "tool_call_id", share(json_object_get(call, "toolCallId")));
 	set_string(out, call, "title");
+	if (needs_title && !has_string(call, "title")) {
+		const char *kind = json_string_value(json_object_get(call, "kind"));
+		json_object_set_new(out, "title", json_string(kind ? kind : "tool call"));
+	}
 	set_string(out, call, "name");
 	set_string(out, call, "kind");
 	set_string(out, call, "status");
@@ -224,8 +225,9 @@ static json_t *usage_update(const json_t *update, const char **ret_why)
 		json_pack("{s:s, s:O, s:O}", "mode", "cumulative", "used", used, "size", size);
 	const json_t *cost = json_object_get(update, "cost");
 	if (json_is_number(json_object_get(cost, "amount")) && has_string(cost, "currency")) {
-		json_object_set_new(out, "cost", rename_keys(cost));
+		json_object_set_new(out, "cost", acp_update_rename(cost));
 	}
+	set_opaque(out, "_meta", json_object_get(update, "_meta"));
 	return out;
 }
 
@@ -233,7 +235,11 @@ json_t *acp_update_usage(const json_t *usage)
 {
 	static const char *const counts[] = {"totalTokens", "inputTokens", "outputTokens",
 		"thoughtTokens", "cachedReadTokens", "cachedWriteTokens"};
-	json_t *out = json_pack("{s:s}", "mode", "cumulative");
+	/*
+	 * The schema says both "for this turn" and "across all turns"; what agents send is the
+	 * turn's: in one session the figures go up and down from prompt to prompt.
+	 */
+	json_t *out = json_pack("{s:s}", "mode", "delta");
 	for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
 		const json_t *count = json_object_get(usage, counts[i]);
 		if (is_count(count)) {
@@ -252,7 +258,7 @@ static void report_content(
 	const json_t *update, bool thought, const struct acp_agent_ops *ops, void *owner)
 {
 	json_t *data = json_object();
-	json_object_set_new(data, "content", rename_keys(json_object_get(update, "content")));
+	json_object_set_new(data, "content", acp_update_rename(json_object_get(update, "content")));
 	if (thought) {
 		json_object_set_new(data, "thought", json_true());
 	}
@@ -303,7 +309,7 @@ static int report_other(const json_t *update, const char *kind, const struct acp
 	}
 	char type[sizeof("x-acp-") + KIND_MAX] = "x-acp-";
 	memcpy(type + strlen(type), kind, len + 1);
-	json_t *data = rename_keys(update);
+	json_t *data = acp_update_rename(update);
 	json_object_del(data, "sessionUpdate");
 	ops->event(owner, type, data);
 	json_decref(data);
@@ -362,6 +368,7 @@ static json_t *permission_options(const json_t *list)
 				kept, "option_id", share(json_object_get(option, "optionId")));
 			set_string(kept, option, "name");
 			set_string(kept, option, "kind");
+			set_opaque(kept, "_meta", json_object_get(option, "_meta"));
 			json_array_append_new(out, kept);
 		}
 	}
@@ -381,6 +388,8 @@ json_t *acp_update_permission(const json_t *params, const char *request_id, cons
 		json_decref(call);
 		return NULL;
 	}
-	return json_pack(
+	json_t *out = json_pack(
 		"{s:s, s:o, s:o}", "request_id", request_id, "tool_call", call, "options", options);
+	set_opaque(out, "_meta", json_object_get(params, "_meta"));
+	return out;
 }

@@ -9,6 +9,10 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+
+/* This program, also when its file has been replaced by a newer one. */
+#define SELF "/proc/self/exe"
 
 /** One session's agent. Lives from its first prompt until the session or the server ends. */
 struct hosted {
@@ -17,6 +21,7 @@ struct hosted {
 	struct session *session; /* NULL once it is deleted */
 	struct acp_agent *agent;
 	struct agent_inputs inputs;
+	bool late_turn; /* the running turn was begun by what the agent said outside of a prompt */
 };
 
 struct agent_host {
@@ -44,9 +49,19 @@ static void complain(const struct hosted *hosted, const char *what, int error)
 		error == -EINVAL ? "its data is not what its type asks for" : strerror(-error));
 }
 
+/** After an input: whether it has begun a turn, which somebody will have to end. */
+static void note_turn(struct hosted *hosted, bool was_in_turn)
+{
+	if (!was_in_turn && session_is_prompting(hosted->session)) {
+		hosted->late_turn = true;
+	}
+}
+
 static void append_event(struct hosted *hosted, const char *type, const json_t *data)
 {
+	bool was_in_turn = session_is_prompting(hosted->session);
 	int r = agent_inputs_event(&hosted->inputs, type, data);
+	note_turn(hosted, was_in_turn);
 	if (r < 0) {
 		complain(hosted, type, r);
 	}
@@ -61,7 +76,9 @@ static void handle_text(
 	void *owner, bool thought, const char *text, size_t len, const char *message_id)
 {
 	struct hosted *hosted = owner;
+	bool was_in_turn = session_is_prompting(hosted->session);
 	int r = agent_inputs_text(&hosted->inputs, thought, text, len, message_id);
+	note_turn(hosted, was_in_turn);
 	if (r < 0) {
 		complain(hosted, "text", r);
 	}
@@ -75,7 +92,9 @@ static void handle_event(void *owner, const char *type, const json_t *data)
 static void handle_permission(void *owner, const char *request_id, const json_t *data)
 {
 	struct hosted *hosted = owner;
+	bool was_in_turn = session_is_prompting(hosted->session);
 	int r = agent_inputs_event(&hosted->inputs, "permission_request", data);
+	note_turn(hosted, was_in_turn);
 	if (r < 0) {
 		complain(hosted, "permission_request", r);
 		acp_agent_answer(hosted->agent, request_id, NULL);
@@ -97,6 +116,18 @@ static void handle_turn_end(void *owner, const char *stop_reason, const char *me
 	}
 	append_event(owner, "turn_end", data);
 	json_decref(data);
+}
+
+/** Without this its turn would never end, and the next prompt would wait for ever. */
+static void handle_lull(void *owner)
+{
+	struct hosted *hosted = owner;
+	bool is_late = hosted->late_turn && session_is_prompting(hosted->session) &&
+		       !session_is_turn_of_prompt(hosted->session);
+	hosted->late_turn = false;
+	if (is_late) {
+		handle_turn_end(hosted, "end_turn", NULL);
+	}
 }
 
 static void append_stopped(struct hosted *hosted, const char *reason, const char *detail)
@@ -193,6 +224,7 @@ static struct hosted *hosted_of(struct agent_host *host, struct session *session
 		.permission_request = handle_permission,
 		.permission_withdrawn = handle_withdrawn,
 		.turn_end = handle_turn_end,
+		.lull = handle_lull,
 		.stopped = handle_stopped,
 	};
 	struct hosted *hosted = session_host(session);
@@ -209,6 +241,10 @@ static struct hosted *hosted_of(struct agent_host *host, struct session *session
 			.session_id = session_id(session),
 			.line_max = host->limits->agent_line_size,
 			.file_max = host->limits->agent_file_size,
+			.file_names_max = host->limits->agent_file_names,
+			.terminals_max = host->limits->agent_terminals,
+			.guard = access(SELF, X_OK) == 0 ? SELF : NULL,
+			.idle_ms = host->limits->agent_idle_ms,
 			.stop_grace_ms = host->limits->agent_stop_ms},
 		&ops, hosted);
 	acp_agent_pause(hosted->agent, host->paused);
@@ -227,6 +263,7 @@ void agent_host_prompt(
 		return;
 	}
 	struct hosted *hosted = hosted_of(host, session);
+	hosted->late_turn = false;
 	int r = acp_agent_prompt(hosted->agent, message, len);
 	if (r < 0) {
 		handle_turn_end(hosted, "error", "the agent could not take the prompt");
@@ -241,7 +278,7 @@ static void cancel_request(void *arg, const char *request_id)
 int agent_host_cancel(struct agent_host *host, struct session *session)
 {
 	struct hosted *hosted = session_host(session);
-	if (!hosted || !session_is_turn_of_prompt(session)) {
+	if (!hosted || !(session_is_turn_of_prompt(session) || hosted->late_turn)) {
 		return -ESRCH;
 	}
 	session_each_permission(session, cancel_request, session);

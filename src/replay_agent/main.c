@@ -11,7 +11,7 @@
 #define NUMBER_MAX     1e6
 
 static const char usage[] =
-	"Usage: holdfast-replay-agent [--speed N] [--proc N] [--wait SECONDS] FILE\n"
+	"Usage: holdfast-replay-agent [--speed N] [--proc N] [--wait SECONDS] [--commands] FILE\n"
 	"\n"
 	"An agent that speaks the Agent Client Protocol, version 1, over stdin and stdout: it "
 	"says\n"
@@ -25,6 +25,9 @@ static const char usage[] =
 	"  --speed N       so many times as fast (default 1; 0: without pauses)\n"
 	"  --proc N        which of the recorded processes (default: the first with a prompt)\n"
 	"  --wait SECONDS  how long to wait for an answer of the client (default 60)\n"
+	"  --commands      also have the client run the commands that the recorded one was asked "
+	"to\n"
+	"                  run: without this they are left out, for who knows what they do here\n"
 	"  --help          this text\n"
 	"  --version       the version\n";
 
@@ -32,6 +35,7 @@ struct options {
 	double speed;
 	double wait_s;
 	double proc;
+	bool commands;
 	const char *file;
 };
 
@@ -60,6 +64,7 @@ static int parse_options(int argc, char **argv, struct options *o)
 		{"speed", required_argument, NULL, 's'},
 		{"proc", required_argument, NULL, 'p'},
 		{"wait", required_argument, NULL, 'w'},
+		{"commands", no_argument, NULL, 'c'},
 		{"help", no_argument, NULL, 'h'},
 		{"version", no_argument, NULL, 'v'},
 		{NULL, 0, NULL, 0},
@@ -79,6 +84,9 @@ static int parse_options(int argc, char **argv, struct options *o)
 			break;
 		case 'w':
 			code = parse_number("--wait", optarg, &o->wait_s);
+			break;
+		case 'c':
+			o->commands = true;
 			break;
 		case 'h':
 			fputs(usage, stdout);
@@ -108,7 +116,10 @@ static int load(struct replay_recording *recording, const struct options *o)
 			o->proc ? " of this process" : "");
 	} else if (err < 0) {
 		fprintf(stderr, "holdfast-replay-agent: %s: %s\n", o->file, strerror(-err));
-	} else if (recording->bad_lines) {
+	} else if (!o->commands) {
+		replay_recording_drop_commands(recording);
+	}
+	if (err == 0 && recording->bad_lines) {
 		fprintf(stderr, "holdfast-replay-agent: %s: %zu lines are not as they should be\n",
 			o->file, recording->bad_lines);
 	}

@@ -209,6 +209,17 @@ int replay_recording_load(struct replay_recording *r, const char *path, long pro
 	return err;
 }
 
+void replay_recording_drop_commands(struct replay_recording *r)
+{
+	for (size_t i = 0; i < r->count; i++) {
+		struct replay_step *step = &r->steps[i];
+		if (step->kind == REPLAY_AGENT_REQUEST &&
+			strncmp(step->method, "terminal/", strlen("terminal/")) == 0) {
+			step->is_dropped = true;
+		}
+	}
+}
+
 void replay_recording_finish(struct replay_recording *r)
 {
 	for (size_t i = 0; i < r->count; i++) {

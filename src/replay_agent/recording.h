@@ -39,7 +39,7 @@ struct replay_step {
 	json_t *client_id; /* of a client's request: the id of the one that takes its place */
 	bool is_open; /* a request, or a cancel, that has been made */
 	bool is_answered;
-	bool is_dropped; /* not said any more: its turn was cancelled */
+	bool is_dropped; /* not said: its turn was cancelled, or it is about a command */
 };
 
 struct replay_recording {
@@ -56,6 +56,8 @@ struct replay_recording {
  * the error of reading it.
  */
 int replay_recording_load(struct replay_recording *recording, const char *path, long proc);
+/** The recorded agent's requests about terminals will not be made. */
+void replay_recording_drop_commands(struct replay_recording *recording);
 void replay_recording_finish(struct replay_recording *recording);
 
 /** Whether the step is a request of this method. */

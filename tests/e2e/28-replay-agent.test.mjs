@@ -173,6 +173,22 @@ test('of several processes it plays one, and session/new opens what that one had
 	assert.equal((await first.ask(OPENING[0][1])).result.protocolVersion, 1);
 });
 
+test('commands are left out, but where they are asked for', async (t) => {
+	const lines = [...OPENING, PROMPT, ['a2c', ask('u', 'terminal/create')], ['c2a', { id: 'u', result: { terminalId: 't' } }], ['a2c', update('after')],
+		['a2c', ask(1, 'terminal/release')], ['c2a', { id: 1, result: {} }], DONE];
+	const careful = await new Agent(t, lines).open();
+	assert.equal((await careful.ask(ask(3, 'session/prompt'))).result.stopReason, 'end_turn');
+	assert.equal(careful.lines.filter((line) => line.includes('terminal/')).length, 0);
+	assert.equal(textOf(careful.lines), 'earlyafter');
+	const bold = await new Agent(t, lines, ['--commands']).open();
+	bold.send(ask(3, 'session/prompt'));
+	assert.equal((await bold.line(3)).method, 'terminal/create');
+	bold.send({ id: 'u', result: { terminalId: 'mine' } });
+	assert.equal((await bold.line(5)).method, 'terminal/release');
+	bold.send({ id: 1, result: {} });
+	assert.equal((await bold.line(6)).result.stopReason, 'end_turn');
+});
+
 test('two prompts at once, played to a client that sends one after the other', async (t) => {
 	const agent = new Agent(t, [
 		...OPENING, PROMPT, ['a2c', update('1')], ['c2a', ask(4, 'session/prompt')], ['c2a', ask(5, 'session/prompt')], ['a2c', update('2')],

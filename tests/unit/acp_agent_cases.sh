@@ -96,6 +96,24 @@ exits)
 	say "half a"
 	exit 3
 	;;
+fails_thrice)
+	# At its first three starts, and at its fifth.
+	starts=0
+	[ ! -e starts ] || read -r starts <starts
+	starts=$((starts + 1))
+	echo $starts >starts
+	if [ $starts -le 3 ] || [ $starts -eq 5 ]; then
+		exit 7
+	fi
+	begin
+	get
+	end_turn
+	if [ $starts -eq 4 ]; then
+		get
+		exec sh "$0" fails_thrice
+	fi
+	until_stdin_ends
+	;;
 killed)
 	begin
 	get
@@ -115,7 +133,7 @@ version)
 	;;
 auth)
 	get
-	answer '{"protocolVersion":1}'
+	answer '{"protocolVersion":1,"authMethods":[{"id":"a","name":"Log in","description":"run `agent login`"},{"id":"b"},{"id":"k","name":"Key","description":null}]}'
 	get
 	fail '{"code":-32000,"message":"Authentication required"}'
 	until_stdin_ends
@@ -151,6 +169,60 @@ noise)
 	say 'after'
 	printf 'to \033[31mstderr\033[0m\n' >&2
 	answer '{"stopReason":"tired"}'
+	until_stdin_ends
+	;;
+long_lines)
+	begin
+	get
+	prompt=$id
+	long=0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef
+	long=$long$long$long$long$long$long$long$long
+	long=$long$long$long$long$long$long$long$long$long
+	put "{\"jsonrpc\":\"2.0\",\"method\":\"fs/write_text_file\",\"params\":{\"path\":\"/x\",\"content\":\"$long\"},\"id\":0}"
+	get
+	say_line "$line"
+	id=$prompt
+	answer "{\"stopReason\":\"end_turn\",\"_meta\":{\"long\":\"$long\"}}"
+	get
+	end_turn
+	until_stdin_ends
+	;;
+session_state)
+	get
+	answer '{"protocolVersion":1,"agentInfo":{"name":"sh"}}'
+	get
+	answer '{"sessionId":"s1","modes":{"currentModeId":"a","availableModes":[{"id":"a","name":"A"}]},"models":{"currentModelId":"m","availableModels":[{"modelId":"m"}]},"configOptions":[{"id":"o","currentValue":"v"}]}'
+	get
+	update '{"sessionUpdate":"available_commands_update","availableCommands":[]}'
+	update '{"availableCommands":[],"sessionUpdate":"available_commands_update"}'
+	update '{"sessionUpdate":"available_commands_update","availableCommands":[{"name":"c"}]}'
+	update '{"sessionUpdate":"available_commands_update","availableCommands":[]}'
+	end_turn
+	get
+	exit 0
+	;;
+late)
+	# Goes on after the end of its turn, and asks; then there is a lull, and another turn.
+	begin
+	get
+	end_turn
+	say late
+	ask 0
+	get
+	say answered
+	get
+	end_turn
+	until_stdin_ends
+	;;
+metas)
+	begin
+	get
+	update '{"sessionUpdate":"agent_message_chunk","messageId":"m","content":{"type":"text","text":"one "},"_meta":{"a":1}}'
+	update '{"sessionUpdate":"agent_message_chunk","messageId":"m","content":{"type":"text","text":"two"},"_meta":{"a":1}}'
+	update '{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":""},"_meta":{"a":2}}'
+	update '{"sessionUpdate":"tool_call","toolCallId":"c","title":"T"}'
+	update '{"sessionUpdate":"usage_update","used":1,"size":2,"_meta":{"b":3}}'
+	answer '{"stopReason":"end_turn","_meta":{"quota":5}}'
 	until_stdin_ends
 	;;
 prompt_error)
@@ -232,7 +304,7 @@ unknown)
 	begin
 	get
 	prompt=$id
-	request 5 terminal/create '{}'
+	request 5 terminal/create '{"command":"true"}'
 	get
 	say_line "$line"
 	request null craft/drain '[]'
@@ -253,6 +325,61 @@ files)
 		get
 		say_line "$line"
 	done
+	id=$prompt
+	end_turn
+	until_stdin_ends
+	;;
+terminal)
+	# Sends the requests of the file ./requests, one by one, with the newest terminal's id for "@",
+	# and says what is answered. An empty line ends the turn.
+	begin
+	get
+	prompt=$id
+	while IFS= read -r next <&3; do
+		if [ -z "$next" ]; then
+			id=$prompt
+			end_turn
+			get
+			prompt=$id
+			continue
+		fi
+		case $next in
+		*@*) put "${next%%@*}$terminal${next#*@}" ;;
+		*) put "$next" ;;
+		esac
+		get
+		say_line "$line"
+		case $line in
+		*'"terminalId":"'*)
+			terminal=${line#*'"terminalId":"'}
+			terminal=${terminal%%'"'*}
+			;;
+		esac
+	done 3<requests
+	id=$prompt
+	end_turn
+	until_stdin_ends
+	;;
+terminal_waits)
+	# Says something while its command waits for it.
+	begin
+	get
+	prompt=$id
+	mkfifo fifo
+	request 1 terminal/create '{"command":"read x <fifo; echo $x"}'
+	get
+	terminal=${line#*'"terminalId":"'}
+	request '"w"' terminal/wait_for_exit "{\"terminalId\":\"${terminal%%'"'*}\"}"
+	request 7 terminal/wait_for_exit "{\"terminalId\":\"${terminal%%'"'*}\"}"
+	put '{"jsonrpc":"2.0","method":"$/cancel_request","params":{"requestId":"w"}}'
+	get
+	say_line "$line"
+	say meanwhile
+	request 2 fs/read_text_file '{"path":"/"}'
+	get
+	echo go >fifo
+	get
+	say_line "$line"
 	id=$prompt
 	end_turn
 	until_stdin_ends

@@ -125,6 +125,13 @@ static inline void handle_stopped(void *owner, const char *reason, const char *d
 	told_end(f);
 }
 
+static inline void handle_lull(void *owner)
+{
+	struct fixture *f = owner;
+	buffer_append_str(&f->log, "lull\n");
+	told(f);
+}
+
 static const struct acp_agent_ops ops = {
 	.started = handle_started,
 	.text = handle_text,
@@ -132,6 +139,7 @@ static const struct acp_agent_ops ops = {
 	.permission_request = handle_question,
 	.permission_withdrawn = handle_withdrawn,
 	.turn_end = handle_turn_end,
+	.lull = handle_lull,
 	.stopped = handle_stopped,
 };
 
@@ -142,7 +150,10 @@ static inline struct acp_agent_config default_config(const struct fixture *f)
 		.session_id = "test",
 		.line_max = LINE_MAX_BYTES,
 		.file_max = 1000,
+		.terminals_max = 2,
 		.stop_grace_ms = 20,
+		.restart_delay_ms = 1,
+		.lull_ms = 5,
 	};
 }
 
@@ -187,6 +198,19 @@ static inline void run_until(struct fixture *f, const char *begin)
 				buffer_cstr(&f->log));
 		}
 	}
+}
+
+/** Writes the file that some agents read their requests from; "'" stands for a quote. */
+static inline void write_requests(struct fixture *f, const char *text)
+{
+	char path[PATH_MAX + 16];
+	snprintf(path, sizeof(path), "%s/requests", f->cwd);
+	FILE *file = fopen(path, "w");
+	assert_non_null(file);
+	for (const char *s = text; *s; s++) {
+		fputc(*s == '\'' ? '"' : *s, file);
+	}
+	assert_int_equal(fclose(file), 0);
 }
 
 static inline void expect_log(struct fixture *f, const char *expected)

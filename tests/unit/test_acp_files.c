@@ -4,21 +4,15 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
-static void write_requests(struct fixture *f, const char *text)
+/** Writes the requests with "@" for the agent's directory. */
+static void write_file_requests(struct fixture *f, const char *text)
 {
-	char path[PATH_MAX + 16];
-	snprintf(path, sizeof(path), "%s/requests", f->cwd);
-	FILE *file = fopen(path, "w");
-	assert_non_null(file);
+	struct buffer whole = {0};
 	for (const char *s = text; *s; s++) {
-		/* "@" stands for the agent's directory and "'" for a quote. */
-		if (*s == '@') {
-			fputs(f->cwd, file);
-		} else {
-			fputc(*s == '\'' ? '"' : *s, file);
-		}
+		buffer_append(&whole, *s == '@' ? f->cwd : s, *s == '@' ? strlen(f->cwd) : 1);
 	}
-	assert_int_equal(fclose(file), 0);
+	write_requests(f, buffer_cstr(&whole));
+	buffer_finish(&whole);
 }
 
 static void put_file(struct fixture *f, const char *name, const char *bytes, mode_t mode)
@@ -49,7 +43,7 @@ static void expect_file(struct fixture *f, const char *name, const char *bytes, 
 /** Runs a turn of file requests; the directory's name in the log becomes "@". */
 static void run_files(struct fixture *f, const char *requests, const char *expected)
 {
-	write_requests(f, requests);
+	write_file_requests(f, requests);
 	start(f, "files");
 	run_until(f, "turn_end");
 	struct buffer log = {0};
@@ -160,13 +154,18 @@ static void test_files_write(void **state)
 		"x','content':'b'}}\n"
 		"{'id':10,'method':'fs/write_text_file','params':{'path':'@/x','content':5}}\n",
 		"started sh 1 1 s1\n"
-		"file_write {\"path\":\"new\",\"size\":3}\n"
+		"file_write {\"created\":true,\"diff\":\"@@ -0,0 +1,1 @@\\n+a\xc3\xa9\\n\\\\ No "
+		"newline at end of file\\n\",\"path\":\"new\",\"size\":3}\n"
 		"text {'jsonrpc':'2.0','id':1,'result':{}}\n"
-		"file_write {\"path\":\"d/e//g/new\",\"size\":1}\n"
+		"file_write {\"created\":true,\"diff\":\"@@ -0,0 +1,1 @@\\n+b\\n\\\\ No newline at "
+		"end of file\\n\",\"path\":\"d/e//g/new\",\"size\":1}\n"
 		"text {'jsonrpc':'2.0','id':2,'result':{}}\n"
-		"file_write {\"path\":\"script\",\"size\":3}\n"
+		"file_write {\"diff\":\"@@ -1,1 +1,1 @@\\n-old\\n\\\\ No newline at end of "
+		"file\\n+new\\n\\\\ No newline at end of "
+		"file\\n\",\"path\":\"script\",\"size\":3}\n"
 		"text {'jsonrpc':'2.0','id':3,'result':{}}\n"
-		"file_write {\"path\":\"link\",\"size\":3}\n"
+		"file_write {\"diff\":\"@@ -1,1 +1,1 @@\\n-kept\\n\\\\ No newline at end of "
+		"file\\n+own\\n\\\\ No newline at end of file\\n\",\"path\":\"link\",\"size\":3}\n"
 		"text {'jsonrpc':'2.0','id':4,'result':{}}\n"
 		"text {'jsonrpc':'2.0','id':5,'error':{'code':-32602,'message':'the path leads out "
 		"of the session's directory: @/outside/x'}}\n"
@@ -184,8 +183,8 @@ static void test_files_write(void **state)
 	expect_file(f, "new", "a\xc3\xa9", 0644);
 	expect_file(f, "d/e/g/new", "b", 0644);
 	expect_file(f, "script", "new", 0755);
-	expect_file(f, "link", "own", 0644);
-	expect_file(f, "target", "kept", 0600);
+	expect_file(f, "link", "own", 0600);
+	expect_file(f, "target", "own", 0600);
 }
 
 static void test_file_order(void **state)
@@ -194,7 +193,8 @@ static void test_file_order(void **state)
 	start(f, "file_order");
 	run_until(f, "turn_end");
 	expect_log(f, "started sh 1 1 s1\n"
-		      "file_write {\"path\":\"f\",\"size\":3}\n"
+		      "file_write {\"created\":true,\"diff\":\"@@ -0,0 +1,1 @@\\n+abc\\n\\\\ No "
+		      "newline at end of file\\n\",\"path\":\"f\",\"size\":3}\n"
 		      "file_read {\"path\":\"f\",\"size\":3}\n"
 		      "text after\n"
 		      "text {'jsonrpc':'2.0','id':2,'result':{'content':'abc'}}\n"
@@ -207,7 +207,8 @@ static void test_file_before_exit(void **state)
 	start(f, "file_then_exit");
 	run_until(f, "stopped");
 	expect_log(f, "started sh 1 1 s1\n"
-		      "file_write {\"path\":\"f\",\"size\":3}\n"
+		      "file_write {\"created\":true,\"diff\":\"@@ -0,0 +1,1 @@\\n+abc\\n\\\\ No "
+		      "newline at end of file\\n\",\"path\":\"f\",\"size\":3}\n"
 		      "text after\n"
 		      "stopped exit exit status 0\n");
 }

@@ -109,6 +109,48 @@ static void test_chunks(void **state)
 		"\"message_id\":\"m\",\"thought\":true}\n");
 }
 
+static void test_content_kinds(void **state)
+{
+	static const struct {
+		const char *content;
+		const char *expected;
+	} kinds[] = {
+		{"{\"type\":\"audio\",\"mimeType\":\"audio/wav\",\"data\":\"AA==\"}",
+			"{\"data\":\"AA==\",\"mime_type\":\"audio/wav\",\"type\":\"audio\"}"},
+		{"{\"type\":\"resource\",\"resource\":{\"uri\":\"file:///a\",\"mimeType\":\"text/"
+		 "x\","
+		 "\"text\":\"t\"},\"annotations\":{\"lastModified\":\"now\",\"priority\":1}}",
+			"{\"annotations\":{\"last_modified\":\"now\",\"priority\":1},\"resource\":"
+			"{\"mime_type\":\"text/x\",\"text\":\"t\",\"uri\":\"file:///a\"},\"type\":"
+			"\"resource\"}"},
+		{"{\"type\":\"resource\",\"resource\":{\"uri\":\"b\",\"blob\":\"AA==\"}}",
+			"{\"resource\":{\"blob\":\"AA==\",\"uri\":\"b\"},\"type\":\"resource\"}"},
+		{"{\"type\":\"resource_link\",\"uri\":\"b\",\"name\":\"n\",\"size\":5}",
+			"{\"name\":\"n\",\"size\":5,\"type\":\"resource_link\",\"uri\":\"b\"}"},
+		{"{\"type\":\"hologram\",\"x\":[1]}", "{\"type\":\"hologram\",\"x\":[1]}"},
+	};
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+		char update[512];
+		char expected[512];
+		snprintf(update, sizeof(update),
+			"{\"sessionUpdate\":\"agent_message_chunk\",\"content\":%s}",
+			kinds[i].content);
+		snprintf(expected, sizeof(expected), "x-acp-content {\"content\":%s}\n",
+			kinds[i].expected);
+		expect_report(update, expected);
+		/* In a tool call too. */
+		snprintf(update, sizeof(update),
+			"{\"sessionUpdate\":\"tool_call_update\",\"toolCallId\":\"c\",\"content\":"
+			"[{\"type\":\"content\",\"content\":%s}]}",
+			kinds[i].content);
+		snprintf(expected, sizeof(expected),
+			"tool_call_update {\"content\":[{\"content\":%s,\"type\":\"content\"}],"
+			"\"tool_call_id\":\"c\"}\n",
+			kinds[i].expected);
+		expect_report(update, expected);
+	}
+}
+
 static void test_tool_calls(void **state)
 {
 	expect_report(
@@ -128,6 +170,11 @@ static void test_tool_calls(void **state)
 		"\"raw_input\":{\"mimeType\":{\"toolCallId\":2},\"oldText\":1},\"status\":"
 		"\"pending\","
 		"\"title\":\"T\",\"tool_call_id\":\"c\"}\n");
+	/* A call without a title has its kind for one. */
+	expect_report("{\"sessionUpdate\":\"tool_call\",\"toolCallId\":\"c\",\"kind\":\"read\"}",
+		"tool_call {\"kind\":\"read\",\"title\":\"read\",\"tool_call_id\":\"c\"}\n");
+	expect_report("{\"sessionUpdate\":\"tool_call\",\"toolCallId\":\"c\",\"title\":null}",
+		"tool_call {\"title\":\"tool call\",\"tool_call_id\":\"c\"}\n");
 	/* An update without its call, and with nulls, which mean "unchanged". */
 	expect_report("{\"sessionUpdate\":\"tool_call_update\",\"toolCallId\":\"c\",\"title\":null,"
 		      "\"rawOutput\":null,\"status\":\"completed\"}",
@@ -182,7 +229,6 @@ static void test_malformed(void **state)
 		"\"text\":5}}",
 		"{\"sessionUpdate\":\"tool_call\",\"title\":\"T\"}",
 		"{\"sessionUpdate\":\"tool_call\",\"toolCallId\":\"\",\"title\":\"T\"}",
-		"{\"sessionUpdate\":\"tool_call\",\"toolCallId\":\"c\"}",
 		"{\"sessionUpdate\":\"tool_call_update\",\"toolCallId\":9}",
 		"{\"sessionUpdate\":\"plan\",\"entries\":{}}",
 		"{\"sessionUpdate\":\"usage_update\",\"used\":-1,\"size\":1}",
@@ -223,8 +269,7 @@ static void test_usage(void **state)
 		"{\"totalTokens\":5,\"inputTokens\":3,\"thoughtTokens\":null,\"outputTokens\":-2}");
 	json_t *data = acp_update_usage(usage);
 	char *json = json_dumps(data, JSON_COMPACT | JSON_SORT_KEYS);
-	assert_string_equal(
-		json, "{\"input_tokens\":3,\"mode\":\"cumulative\",\"total_tokens\":5}");
+	assert_string_equal(json, "{\"input_tokens\":3,\"mode\":\"delta\",\"total_tokens\":5}");
 	free(json);
 	json_decref(data);
 	json_decref(usage);
@@ -336,45 +381,6 @@ static void test_rate(void **state)
 	}
 	assert_true(acp_rate_take(&rate, 3, 160000, &dropped));
 	assert_int_equal(dropped, 2);
-}
-
-/** The lines of a text, joined with "|", given to the reader in pieces of `step` bytes. */
-static void cut(const char *text, size_t line_max, size_t step, struct buffer *out)
-{
-	struct acp_lines lines;
-	acp_lines_init(&lines, line_max);
-	size_t len = strlen(text);
-	for (size_t at = 0; at < len; at += step) {
-		acp_lines_push(&lines, text + at, len - at < step ? len - at : step);
-		assert_true(lines.bytes.len <= line_max + step);
-		for (;;) {
-			char *line;
-			size_t line_len;
-			enum acp_line found = acp_lines_next(&lines, &line, &line_len);
-			if (found == ACP_LINE_NONE) {
-				break;
-			}
-			if (found == ACP_LINE_TOO_LONG) {
-				buffer_append_str(out, "!|");
-			} else {
-				buffer_append(out, line, line_len);
-				buffer_append_char(out, '|');
-			}
-		}
-	}
-	acp_lines_finish(&lines);
-}
-
-static void test_lines(void **state)
-{
-	static const char text[] =
-		"one\n\ntwo\r\n12345678\n123456789\nx\n1234567890123456789\n\nend\nrest";
-	for (size_t step = 1; step <= sizeof(text); step++) {
-		struct buffer out = {0};
-		cut(text, 8, step, &out);
-		assert_string_equal(buffer_cstr(&out), "one||two|12345678|!|x|!||end|");
-		buffer_finish(&out);
-	}
 }
 
 /* The corpus */
@@ -511,6 +517,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_chunks),
+		cmocka_unit_test(test_content_kinds),
 		cmocka_unit_test(test_tool_calls),
 		cmocka_unit_test(test_other_kinds),
 		cmocka_unit_test(test_malformed),
@@ -522,7 +529,6 @@ int main(void)
 		cmocka_unit_test(test_describe_error),
 		cmocka_unit_test(test_clean),
 		cmocka_unit_test(test_rate),
-		cmocka_unit_test(test_lines),
 		cmocka_unit_test(test_corpus),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

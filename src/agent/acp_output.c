@@ -1,0 +1,136 @@
+#include "acp_internal.h"
+
+#include <string.h>
+
+/*
+ * What a terminal's command has put out: the newest of it for the agent, which may ask for it at
+ * any time, and the oldest of it piece by piece for those who watch.
+ */
+
+#define REPLACEMENT "\xef\xbf\xbd"
+/* Told of one command; behind that only its last words are. */
+#define TOLD_MAX ((size_t)256 * 1024)
+#define TAIL_MAX ((size_t)4 * 1024)
+
+/** Whether the bytes begin a character that has not ended yet. */
+static bool is_cut(const char *bytes, size_t len)
+{
+	unsigned char first = (unsigned char)bytes[0];
+	size_t need = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
+	if (first < 0xc2 || first > 0xf4 || len >= need) {
+		return false;
+	}
+	for (size_t i = 1; i < len; i++) {
+		if (((unsigned char)bytes[i] & 0xc0) != 0x80) {
+			return false;
+		}
+	}
+	return true;
+}
+
+size_t acp_text_fit(struct buffer *out, const char *bytes, size_t len, bool last)
+{
+	size_t at = 0;
+	while (at < len) {
+		size_t n = bytes[at] ? acp_utf8_length(bytes + at, len - at) : 0;
+		if (n > 0) {
+			buffer_append(out, bytes + at, n);
+		} else if (!last && is_cut(bytes + at, len - at)) {
+			return at;
+		} else {
+			buffer_append_str(out, REPLACEMENT);
+			n = 1;
+		}
+		at += n;
+	}
+	return at;
+}
+
+static json_t *fit_string(const char *bytes, size_t len, bool last, size_t *ret_used)
+{
+	struct buffer text = {0};
+	*ret_used = len > 0 ? acp_text_fit(&text, bytes, len, last) : 0;
+	json_t *string = json_stringn(text.len ? text.data : "", text.len);
+	buffer_finish(&text);
+	return string;
+}
+
+void acp_output_init(struct acp_output *o, size_t kept_max)
+{
+	*o = (struct acp_output){.kept_max = kept_max};
+}
+
+void acp_output_finish(struct acp_output *o)
+{
+	buffer_finish(&o->kept);
+	buffer_finish(&o->untold);
+}
+
+static void trim(struct acp_output *o)
+{
+	if (o->kept.len > o->kept_max) {
+		buffer_consume(&o->kept, o->kept.len - o->kept_max);
+		o->truncated = true;
+	}
+}
+
+void acp_output_push(struct acp_output *o, const char *bytes, size_t len)
+{
+	buffer_append(&o->kept, bytes, len);
+	/* Not each time: what is kept would be moved for every byte that comes. */
+	if (o->kept.len / 2 > o->kept_max) {
+		trim(o);
+	}
+	if (o->told + o->untold.len < TOLD_MAX) {
+		buffer_append(&o->untold, bytes, len);
+	}
+	o->total += len;
+}
+
+json_t *acp_output_kept(struct acp_output *o)
+{
+	trim(o);
+	size_t begin = 0;
+	/* Cut at the beginning of a character. */
+	while (o->truncated && begin < 4 && begin < o->kept.len &&
+		((unsigned char)o->kept.data[begin] & 0xc0) == 0x80) {
+		begin++;
+	}
+	size_t used;
+	return fit_string(
+		o->kept.len ? o->kept.data + begin : "", o->kept.len - begin, true, &used);
+}
+
+json_t *acp_output_tell(struct acp_output *o, bool last, uint64_t *ret_offset)
+{
+	size_t room = TOLD_MAX - o->told;
+	size_t len = o->untold.len < room ? o->untold.len : room;
+	size_t used;
+	json_t *text = fit_string(o->untold.data, len, last || len == room, &used);
+	*ret_offset = o->told;
+	o->told += used;
+	if (o->told == TOLD_MAX) {
+		buffer_finish(&o->untold);
+	} else {
+		buffer_consume(&o->untold, used);
+	}
+	if (used == 0) {
+		json_decref(text);
+		return NULL;
+	}
+	return text;
+}
+
+json_t *acp_output_tail(struct acp_output *o, uint64_t *ret_offset)
+{
+	uint64_t missing = o->total - o->told;
+	size_t len = o->kept.len < TAIL_MAX ? o->kept.len : TAIL_MAX;
+	len = missing < len ? (size_t)missing : len;
+	if (len == 0) {
+		return NULL;
+	}
+	size_t used;
+	*ret_offset = o->total - len;
+	o->told = (size_t)o->total;
+	return fit_string(o->kept.data + o->kept.len - len, len, true, &used);
+}

@@ -1,0 +1,161 @@
+#include "acp_internal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/openat2.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/*
+ * The agent names paths, and may have put symlinks into its directory, or put them there this very
+ * moment: the kernel is asked to refuse whatever leads out of it (openat2), so that there is no
+ * moment between a check and its use.
+ */
+
+#define LINKS_MAX 8
+/* The kernel gives up with EAGAIN where somebody renames what lies on a path with "..". */
+#define TRIES_MAX 64
+
+int acp_open_by_steps(int root, const char *path, int flags)
+{
+	int dir = openat(root, ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	while (dir >= 0) {
+		path += strspn(path, "/");
+		size_t len = strcspn(path, "/");
+		char name[NAME_MAX + 1];
+		if (len > NAME_MAX || (len == 2 && memcmp(path, "..", 2) == 0)) {
+			close(dir);
+			errno = len > NAME_MAX ? ENAMETOOLONG : EXDEV;
+			return -1;
+		}
+		memcpy(name, len ? path : ".", len ? len : 1);
+		name[len ? len : 1] = '\0';
+		path += len;
+		bool last = path[strspn(path, "/")] == '\0';
+		int next = openat(
+			dir, name, (last ? flags : O_PATH | O_DIRECTORY) | O_NOFOLLOW | O_CLOEXEC);
+		int err = errno;
+		close(dir);
+		errno = err;
+		if (last) {
+			return next;
+		}
+		dir = next;
+	}
+	return -1;
+}
+
+int acp_open_beneath(int root, const char *path, int flags)
+{
+	struct open_how how = {
+		.flags = (uint64_t)(flags | O_CLOEXEC),
+		.resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS,
+	};
+	int fd = -1;
+	errno = EAGAIN;
+	for (int i = 0; i < TRIES_MAX && fd < 0 && errno == EAGAIN; i++) {
+		fd = (int)syscall(SYS_openat2, root, path, &how, sizeof(how));
+	}
+	/* EPERM is what some containers say to a call that they do not know. */
+	if (fd < 0 && (errno == ENOSYS || errno == EPERM)) {
+		return acp_open_by_steps(root, path, flags);
+	}
+	return fd;
+}
+
+/** Opens the directory `path` below root; it and those above it are made where they are missing. */
+static int open_directory(int root, const char *path)
+{
+	int dir = acp_open_beneath(root, *path ? path : ".", O_PATH | O_DIRECTORY);
+	if (dir >= 0 || errno != ENOENT) {
+		return dir;
+	}
+	const char *slash = strrchr(path, '/');
+	const char *name = slash ? slash + 1 : path;
+	char *above = xstrndup(path, slash ? (size_t)(slash - path) : 0);
+	int parent = open_directory(root, above);
+	free(above);
+	if (parent < 0) {
+		return -1;
+	}
+	int made = *name ? mkdirat(parent, name, 0777) : 0;
+	int err = errno;
+	close(parent);
+	if (made < 0 && err != EEXIST) {
+		errno = err;
+		return -1;
+	}
+	return acp_open_beneath(root, path, O_PATH | O_DIRECTORY);
+}
+
+/** Where a symlink in the directory `parent` leads, from root on; NULL and errno if out of it. */
+static char *link_target(int dir, const char *parent, const char *name)
+{
+	char target[PATH_MAX];
+	ssize_t len = readlinkat(dir, name, target, sizeof(target));
+	if (len < 0 || len == (ssize_t)sizeof(target)) {
+		errno = len < 0 ? errno : ENAMETOOLONG;
+		return NULL;
+	}
+	if (target[0] == '/') {
+		errno = EXDEV;
+		return NULL;
+	}
+	struct buffer path = {0};
+	buffer_printf(&path, "%s/%.*s", *parent ? parent : ".", (int)len, target);
+	char *copy = xstrdup(buffer_cstr(&path));
+	buffer_finish(&path);
+	return copy;
+}
+
+/**
+ * One step of acp_open_parent(). If the name is a symlink's, *ret_dir is -1 and *ret_next is where
+ * it leads.
+ */
+static int open_parent_once(
+	int root, const char *path, int *ret_dir, char **ret_name, char **ret_next)
+{
+	const char *slash = strrchr(path, '/');
+	const char *name = slash ? slash + 1 : path;
+	if (!*name || !strcmp(name, ".") || !strcmp(name, "..")) {
+		return -EISDIR;
+	}
+	char *parent = xstrndup(path, slash ? (size_t)(slash - path) : 0);
+	int dir = open_directory(root, parent);
+	int err = dir < 0 ? -errno : 0;
+	*ret_next = dir < 0 ? NULL : link_target(dir, parent, name);
+	/* EINVAL: it is no symlink. */
+	if (dir >= 0 && !*ret_next && errno != EINVAL && errno != ENOENT) {
+		err = -errno;
+	}
+	free(parent);
+	if (err == 0 && !*ret_next) {
+		*ret_dir = dir;
+		*ret_name = xstrdup(name);
+		return 0;
+	}
+	if (dir >= 0) {
+		close(dir);
+	}
+	return err;
+}
+
+int acp_open_parent(int root, const char *path, char **ret_name)
+{
+	int dir = -1;
+	int err = 0;
+	char *at = xstrdup(path);
+	for (int i = 0; at && err == 0; i++) {
+		char *next = NULL;
+		err = i > LINKS_MAX ? -ELOOP : open_parent_once(root, at, &dir, ret_name, &next);
+		free(at);
+		at = next;
+	}
+	free(at);
+	errno = -err;
+	return dir;
+}

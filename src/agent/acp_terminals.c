@@ -1,0 +1,519 @@
+#include "acp_internal.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/*
+ * Commands that the agent runs with our help (terminal/…). The agent asks for their output when it
+ * wants it; those who watch get it as x-acp-terminal events while it comes.
+ */
+
+#define KEPT_MAX     ((size_t)1024 * 1024)
+#define ENTRIES_MAX  1024 /* arguments, or variables */
+#define WAITERS_MAX  16
+#define TELL_BYTES   ((size_t)4096) /* are told at once */
+#define TELL_MS      250 /* later, what there is; less often the longer it goes on */
+#define TELL_MS_MAX  8000
+#define TELLS_A_STEP 32
+
+struct terminal {
+	struct list link;
+	struct acp_agent *agent;
+	struct acp_process *process; /* NULL: it did not start, or is gone */
+	char *id;
+	struct acp_output output;
+	unsigned tells;
+	uint64_t tell_at_ms;
+	json_t *waiters; /* ids of the requests that wait for its exit */
+	bool exited;
+	bool released; /* and freed when the process is closed */
+	bool closed;
+	int64_t exit_status;
+	int term_signal;
+};
+
+/* What is told of it. */
+
+static json_t *about(const struct terminal *t, const char *status)
+{
+	return json_pack("{s:s, s:s}", "terminal_id", t->id, "status", status);
+}
+
+static void tell(struct terminal *t, json_t *data)
+{
+	t->agent->ops->event(t->agent->owner, "x-acp-terminal", data);
+	json_decref(data);
+}
+
+static void tell_text(struct terminal *t, json_t *text, uint64_t offset)
+{
+	json_t *data = about(t, "running");
+	json_object_set_new(data, "output", text);
+	json_object_set_new(data, "offset", json_integer((json_int_t)offset));
+	tell(t, data);
+}
+
+static void tell_output(struct terminal *t, bool last)
+{
+	uint64_t offset;
+	json_t *text = acp_output_tell(&t->output, last, &offset);
+	if (text) {
+		tell_text(t, text, offset);
+	}
+	text = last ? acp_output_tail(&t->output, &offset) : NULL;
+	if (text) {
+		tell_text(t, text, offset);
+	}
+	unsigned steps = ++t->tells / TELLS_A_STEP;
+	uint64_t pause = steps < 5 ? (uint64_t)TELL_MS << steps : TELL_MS_MAX;
+	t->tell_at_ms = uv_now(t->agent->loop) + pause;
+}
+
+static void handle_tell(uv_timer_t *timer)
+{
+	struct acp_agent *agent = timer->data;
+	uint64_t now = uv_now(agent->loop);
+	if (agent->paused) {
+		uv_timer_start(timer, handle_tell, TELL_MS, 0);
+		return;
+	}
+	list_for_each_safe(link, next, &agent->terminals) {
+		struct terminal *t = list_entry(link, struct terminal, link);
+		if (t->output.untold.len > 0 && now >= t->tell_at_ms) {
+			tell_output(t, false);
+		} else if (t->output.untold.len > 0) {
+			uv_timer_start(timer, handle_tell, TELL_MS, 0);
+		}
+	}
+}
+
+/* {exitCode, signal} of a command that is gone; both null if it was not waited for. */
+static json_t *exit_status(const struct terminal *t, const char *code, const char *signal_name)
+{
+	json_t *out = json_pack("{s:n, s:n}", code, signal_name);
+	const char *name = t->term_signal ? sigabbrev_np(t->term_signal) : NULL;
+	if (t->exited && t->term_signal == 0) {
+		json_object_set_new(out, code, json_integer(t->exit_status));
+	} else if (t->exited) {
+		struct buffer full = {0};
+		buffer_printf(&full, "SIG%s", name ? name : "?");
+		json_object_set_new(out, signal_name, json_string(buffer_cstr(&full)));
+		buffer_finish(&full);
+	}
+	return out;
+}
+
+static void answer_waiters(struct terminal *t)
+{
+	for (size_t i = 0; i < json_array_size(t->waiters); i++) {
+		struct buffer out = {0};
+		acp_rpc_result(
+			&out, json_array_get(t->waiters, i), exit_status(t, "exitCode", "signal"));
+		acp_agent_send(t->agent, &out);
+	}
+	json_array_clear(t->waiters);
+}
+
+/* Its life. */
+
+static void free_if_done(struct terminal *t)
+{
+	if (!t->released || !t->closed) {
+		return;
+	}
+	struct acp_agent *agent = t->agent;
+	list_remove(&t->link);
+	agent->terminal_count--;
+	acp_output_finish(&t->output);
+	json_decref(t->waiters);
+	free(t->id);
+	free(t);
+	acp_agent_free_if_done(agent);
+}
+
+static void handle_output(void *owner, const char *bytes, size_t len)
+{
+	struct terminal *t = owner;
+	acp_output_push(&t->output, bytes, len);
+	if (t->output.untold.len >= TELL_BYTES) {
+		tell_output(t, false);
+	} else if (t->output.untold.len > 0 && !uv_is_active((uv_handle_t *)&t->agent->tell)) {
+		uv_timer_start(&t->agent->tell, handle_tell, TELL_MS, 0);
+	}
+}
+
+/** There is no stderr of its own. */
+static void handle_errors(void *owner, const char *bytes, size_t len)
+{
+}
+
+static void handle_finished(void *owner, int64_t status, int term_signal)
+{
+	struct terminal *t = owner;
+	t->exited = true;
+	t->exit_status = status;
+	t->term_signal = term_signal;
+	tell_output(t, true);
+	json_t *data = about(t, "exited");
+	json_t *how = exit_status(t, "exit_code", "signal");
+	json_object_update(data, how);
+	json_decref(how);
+	json_object_set_new(data, "output_bytes", json_integer((json_int_t)t->output.total));
+	tell(t, data);
+	answer_waiters(t);
+	acp_process_end(t->process);
+	t->process = NULL;
+}
+
+static void handle_closed(void *owner)
+{
+	struct terminal *t = owner;
+	t->closed = true;
+	t->process = NULL;
+	free_if_done(t);
+}
+
+/** Lets go of it: nothing is heard of it any more. */
+static void release(struct terminal *t)
+{
+	t->released = true;
+	t->agent->terminals_open--;
+	if (t->process) {
+		acp_process_end(t->process);
+		t->process = NULL;
+	}
+	free_if_done(t);
+}
+
+void acp_agent_release_terminals(struct acp_agent *agent)
+{
+	uv_timer_stop(&agent->tell);
+	list_for_each_safe(link, next, &agent->terminals) {
+		struct terminal *t = list_entry(link, struct terminal, link);
+		json_array_clear(t->waiters);
+		if (!t->released) {
+			release(t);
+		}
+	}
+}
+
+void acp_agent_pause_terminals(struct acp_agent *agent, bool paused)
+{
+	list_for_each(link, &agent->terminals) {
+		struct terminal *t = list_entry(link, struct terminal, link);
+		if (t->process) {
+			acp_process_pause(t->process, paused);
+		}
+	}
+}
+
+/* What the agent asks. */
+
+static bool are_strings(const json_t *list)
+{
+	for (size_t i = 0; i < json_array_size(list); i++) {
+		if (!json_is_string(json_array_get(list, i))) {
+			return false;
+		}
+	}
+	return !list || json_is_null(list) ||
+	       (json_is_array(list) && json_array_size(list) <= ENTRIES_MAX);
+}
+
+static bool are_variables(const json_t *list)
+{
+	for (size_t i = 0; i < json_array_size(list); i++) {
+		const json_t *variable = json_array_get(list, i);
+		const char *name = json_string_value(json_object_get(variable, "name"));
+		if (!name || !*name || strchr(name, '=') ||
+			!json_is_string(json_object_get(variable, "value"))) {
+			return false;
+		}
+	}
+	return !list || json_is_null(list) ||
+	       (json_is_array(list) && json_array_size(list) <= ENTRIES_MAX);
+}
+
+/** What is wrong with the parameters of terminal/create, or NULL. */
+static const char *find_fault(const json_t *params)
+{
+	const json_t *cwd = json_object_get(params, "cwd");
+	const json_t *limit = json_object_get(params, "outputByteLimit");
+	if (json_string_length(json_object_get(params, "command")) == 0) {
+		return "command must be a string that is not empty";
+	}
+	if (!are_strings(json_object_get(params, "args"))) {
+		return "args must be strings";
+	}
+	if (!are_variables(json_object_get(params, "env"))) {
+		return "env must be variables with a name and a value, strings";
+	}
+	if (cwd && !json_is_null(cwd) && (!json_is_string(cwd) || *json_string_value(cwd) != '/')) {
+		return "cwd must be an absolute path";
+	}
+	if (limit && !json_is_null(limit) &&
+		(!json_is_integer(limit) || json_integer_value(limit) < 0)) {
+		return "outputByteLimit must be a number from 0";
+	}
+	return NULL;
+}
+
+/** The command and its arguments as execvp() wants them, or NULL if a shell shall read it. */
+static char **make_args(const json_t *params)
+{
+	const json_t *args = json_object_get(params, "args");
+	size_t count = json_array_size(args);
+	if (count == 0) {
+		return NULL;
+	}
+	char **out = xcalloc(count + 2, sizeof(*out));
+	out[0] = (char *)json_string_value(json_object_get(params, "command"));
+	for (size_t i = 0; i < count; i++) {
+		out[i + 1] = (char *)json_string_value(json_array_get(args, i));
+	}
+	return out;
+}
+
+static bool is_set_by(const json_t *variables, const char *entry)
+{
+	size_t len = strcspn(entry, "=");
+	for (size_t i = 0; i < json_array_size(variables); i++) {
+		const json_t *name = json_object_get(json_array_get(variables, i), "name");
+		if (json_string_length(name) == len &&
+			!strncmp(json_string_value(name), entry, len)) {
+			return true;
+		}
+	}
+	return false;
+}
+
+/** Our variables, and the agent's, which go before ours. To be freed with free_env(). */
+static char **make_env(const json_t *variables)
+{
+	size_t count = 0;
+	while (environ[count]) {
+		count++;
+	}
+	char **out = xcalloc(count + json_array_size(variables) + 1, sizeof(*out));
+	size_t n = 0;
+	for (size_t i = 0; i < count; i++) {
+		if (!is_set_by(variables, environ[i])) {
+			out[n++] = xstrdup(environ[i]);
+		}
+	}
+	for (size_t i = 0; i < json_array_size(variables); i++) {
+		const json_t *variable = json_array_get(variables, i);
+		struct buffer entry = {0};
+		buffer_printf(&entry, "%s=%s", json_string_value(json_object_get(variable, "name")),
+			json_string_value(json_object_get(variable, "value")));
+		out[n++] = xstrdup(buffer_cstr(&entry));
+		buffer_finish(&entry);
+	}
+	return out;
+}
+
+static void free_env(char **env)
+{
+	for (char **entry = env; *entry; entry++) {
+		free(*entry);
+	}
+	free(env);
+}
+
+static int start_command(struct terminal *t, const json_t *params)
+{
+	static const struct acp_process_ops ops = {
+		.output = handle_output,
+		.errors = handle_errors,
+		.finished = handle_finished,
+		.closed = handle_closed,
+	};
+	const json_t *cwd = json_object_get(params, "cwd");
+	char **args = make_args(params);
+	char **env = make_env(json_object_get(params, "env"));
+	struct acp_process_config config = {
+		.command = json_string_value(json_object_get(params, "command")),
+		.args = args,
+		.env = env,
+		.one_output = true,
+		.cwd = json_is_string(cwd) ? json_string_value(cwd) : t->agent->cwd,
+		.stop_grace_ms = t->agent->stop_grace_ms,
+		.guard = t->agent->guard,
+	};
+	int err = acp_process_spawn(t->agent->loop, &config, &ops, t, &t->process);
+	free_env(env);
+	free(args);
+	return err;
+}
+
+static struct terminal *terminal_new(struct acp_agent *agent, const json_t *limit)
+{
+	struct terminal *t = xcalloc(1, sizeof(*t));
+	struct buffer name = {0};
+	/* As with questions: the log outlives this process. */
+	buffer_printf(
+		&name, "t%llx-%lu", (unsigned long long)agent->start_ms, ++agent->terminals_made);
+	t->id = xstrdup(buffer_cstr(&name));
+	buffer_finish(&name);
+	t->agent = agent;
+	t->waiters = json_array();
+	json_int_t wanted = json_integer_value(limit);
+	bool given = json_is_integer(limit) && (size_t)wanted < KEPT_MAX;
+	acp_output_init(&t->output, given ? (size_t)wanted : KEPT_MAX);
+	list_append(&agent->terminals, &t->link);
+	agent->terminal_count++;
+	agent->terminals_open++;
+	return t;
+}
+
+static void tell_start(struct terminal *t, const json_t *params)
+{
+	json_t *data = about(t, "running");
+	json_object_set(data, "command", json_object_get(params, "command"));
+	if (json_array_size(json_object_get(params, "args")) > 0) {
+		json_object_set(data, "args", json_object_get(params, "args"));
+	}
+	if (json_is_string(json_object_get(params, "cwd"))) {
+		json_object_set(data, "cwd", json_object_get(params, "cwd"));
+	}
+	tell(t, data);
+}
+
+static void handle_create(struct acp_agent *agent, const json_t *id, const json_t *params)
+{
+	const char *fault = find_fault(params);
+	if (fault) {
+		acp_agent_send_error(agent, id, ACP_ERROR_INVALID_PARAMS, fault);
+		return;
+	}
+	if (agent->terminals_open >= agent->terminals_max) {
+		acp_agent_send_error(agent, id, ACP_ERROR_INTERNAL,
+			"too many terminals are open; release one first");
+		return;
+	}
+	struct terminal *t = terminal_new(agent, json_object_get(params, "outputByteLimit"));
+	int err = start_command(t, params);
+	if (err < 0) {
+		struct buffer why = {0};
+		buffer_printf(&why, "the command cannot be started: %s", uv_strerror(err));
+		acp_agent_send_error(agent, id, ACP_ERROR_INTERNAL, buffer_cstr(&why));
+		buffer_finish(&why);
+		release(t);
+		return;
+	}
+	struct buffer out = {0};
+	acp_rpc_result(&out, id, json_pack("{s:s}", "terminalId", t->id));
+	acp_agent_send(agent, &out);
+	tell_start(t, params);
+}
+
+static void handle_output_request(struct terminal *t, const json_t *id, const json_t *params)
+{
+	struct buffer out = {0};
+	json_t *text = acp_output_kept(&t->output);
+	json_t *result = json_pack("{s:o, s:b}", "output", text, "truncated", t->output.truncated);
+	if (t->exited) {
+		json_object_set_new(result, "exitStatus", exit_status(t, "exitCode", "signal"));
+	}
+	acp_rpc_result(&out, id, result);
+	acp_agent_send(t->agent, &out);
+}
+
+static void handle_wait(struct terminal *t, const json_t *id, const json_t *params)
+{
+	if (json_array_size(t->waiters) >= WAITERS_MAX) {
+		acp_agent_send_error(
+			t->agent, id, ACP_ERROR_INTERNAL, "too many requests wait for this exit");
+		return;
+	}
+	json_array_append(t->waiters, (json_t *)id);
+	if (t->exited) {
+		answer_waiters(t);
+	}
+}
+
+bool acp_agent_withdraw_wait(struct acp_agent *agent, const json_t *id)
+{
+	list_for_each(link, &agent->terminals) {
+		struct terminal *t = list_entry(link, struct terminal, link);
+		for (size_t i = 0; i < json_array_size(t->waiters); i++) {
+			if (json_equal(json_array_get(t->waiters, i), id)) {
+				json_array_remove(t->waiters, i);
+				acp_agent_send_error(
+					agent, id, ACP_ERROR_REQUEST_CANCELLED, "cancelled");
+				return true;
+			}
+		}
+	}
+	return false;
+}
+
+static void handle_kill(struct terminal *t, const json_t *id, const json_t *params)
+{
+	if (t->process) {
+		acp_process_terminate(t->process);
+	}
+	struct buffer out = {0};
+	acp_rpc_result(&out, id, json_object());
+	acp_agent_send(t->agent, &out);
+}
+
+static void handle_release(struct terminal *t, const json_t *id, const json_t *params)
+{
+	if (!t->exited) {
+		tell_output(t, true);
+		tell(t, about(t, "released"));
+	}
+	answer_waiters(t);
+	struct buffer out = {0};
+	acp_rpc_result(&out, id, json_object());
+	acp_agent_send(t->agent, &out);
+	release(t);
+}
+
+static struct terminal *find_terminal(struct acp_agent *agent, const json_t *params)
+{
+	const char *id = json_string_value(json_object_get(params, "terminalId"));
+	list_for_each(link, &agent->terminals) {
+		struct terminal *t = list_entry(link, struct terminal, link);
+		if (id && !t->released && !strcmp(t->id, id)) {
+			return t;
+		}
+	}
+	return NULL;
+}
+
+bool acp_agent_handle_terminal(
+	struct acp_agent *agent, const char *method, const json_t *id, const json_t *params)
+{
+	static const struct {
+		const char *method;
+		void (*handle)(struct terminal *t, const json_t *id, const json_t *params);
+	} methods[] = {
+		{"terminal/output", handle_output_request},
+		{"terminal/wait_for_exit", handle_wait},
+		{"terminal/kill", handle_kill},
+		{"terminal/release", handle_release},
+	};
+	if (agent->terminals_max > 0 && !strcmp(method, "terminal/create")) {
+		handle_create(agent, id, params);
+		return true;
+	}
+	for (size_t i = 0; agent->terminals_max > 0 && i < sizeof(methods) / sizeof(*methods);
+		i++) {
+		if (!strcmp(method, methods[i].method)) {
+			struct terminal *t = find_terminal(agent, params);
+			if (t) {
+				methods[i].handle(t, id, params);
+			} else {
+				acp_agent_send_error(agent, id, ACP_ERROR_NOT_FOUND,
+					"there is no such terminal");
+			}
+			return true;
+		}
+	}
+	return false;
+}

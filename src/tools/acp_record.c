@@ -1,0 +1,282 @@
+/* holdfast acp-record: stands between an ACP client and its agent, and writes down what is said. */
+#include "tools_internal.h"
+
+#include "acp_recording.h"
+
+#include "holdfast/buffer.h"
+#include "holdfast/diag.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define READ_SIZE  ((size_t)64 * 1024)
+#define QUEUE_MAX  ((size_t)1024 * 1024) /* bytes that wait for who is to read them */
+#define WRITE_SIZE ((size_t)4096) /* what a pipe takes at once when it has room */
+
+enum { OUT };
+
+static const struct tool_option options[] = {
+	[OUT] = {"--out", "FILE",
+		"where to write; a file that is there gets one more process. Default: "
+		"acp-TIME-PID.jsonl in this directory"},
+	{NULL, NULL, NULL},
+};
+
+static const struct tool tool = {
+	.usage = "acp-record [--out FILE] -- COMMAND [ARGUMENT …]",
+	.help = "Runs an agent that speaks ACP and passes on all that is said between it and the "
+		"client on stdin and\nstdout, while it writes each line to a file. Put it before "
+		"the agent's command:\n\n"
+		"  holdfast serve --agent 'holdfast acp-record --out talk.jsonl -- opencode "
+		"acp'\n\n"
+		"holdfast-replay-agent plays the file. It holds prompts, files and answers as they "
+		"were: look through it\nbefore you give it away.\n",
+	.options = options,
+};
+
+/* One direction of the conversation. */
+struct lane {
+	const char *name; /* "c2a" or "a2c" */
+	int from; /* -1: it has ended */
+	int to; /* -1: nobody reads any more */
+	struct buffer queue; /* for `to` */
+	struct buffer line; /* the beginning of a line that has not ended */
+};
+
+struct recorder {
+	struct acp_recording file;
+	struct lane lanes[2]; /* client to agent, agent to client */
+	int signals;
+	pid_t agent;
+	bool exited;
+	int status;
+};
+
+static void close_once(int *fd)
+{
+	if (*fd >= 0) {
+		close(*fd);
+		*fd = -1;
+	}
+}
+
+static void end_line(struct recorder *r, struct lane *lane)
+{
+	acp_recording_line(&r->file, lane->name, lane->line.data, lane->line.len);
+	buffer_clear(&lane->line);
+}
+
+static void take_bytes(struct recorder *r, struct lane *lane, const char *bytes, size_t len)
+{
+	if (lane->to >= 0) {
+		buffer_append(&lane->queue, bytes, len);
+	}
+	while (len > 0) {
+		const char *end = memchr(bytes, '\n', len);
+		size_t piece = end ? (size_t)(end - bytes) : len;
+		buffer_append(&lane->line, bytes, piece);
+		if (!end) {
+			return;
+		}
+		end_line(r, lane);
+		bytes += piece + 1;
+		len -= piece + 1;
+	}
+}
+
+/** Returns whether there was something. */
+static bool read_lane(struct recorder *r, struct lane *lane)
+{
+	char bytes[READ_SIZE];
+	ssize_t len = read(lane->from, bytes, sizeof(bytes));
+	if (len > 0) {
+		take_bytes(r, lane, bytes, (size_t)len);
+		return true;
+	}
+	if (len == 0 || (errno != EINTR && errno != EAGAIN)) {
+		if (lane->line.len > 0) {
+			end_line(r, lane);
+		}
+		close_once(&lane->from);
+	}
+	return false;
+}
+
+static void write_lane(struct lane *lane)
+{
+	size_t size = lane->queue.len < WRITE_SIZE ? lane->queue.len : WRITE_SIZE;
+	ssize_t len = write(lane->to, lane->queue.data, size);
+	if (len >= 0) {
+		buffer_consume(&lane->queue, (size_t)len);
+	} else if (errno != EINTR && errno != EAGAIN) {
+		buffer_clear(&lane->queue);
+		close_once(&lane->to);
+	}
+}
+
+/** Hands the end on when all that came before it has been. */
+static void end_lane(struct lane *lane)
+{
+	if (lane->from < 0 && lane->queue.len == 0) {
+		close_once(&lane->to);
+	}
+}
+
+static void take_signals(struct recorder *r)
+{
+	struct signalfd_siginfo info;
+	while (read(r->signals, &info, sizeof(info)) == sizeof(info)) {
+		if (info.ssi_signo != SIGCHLD) {
+			kill(r->agent, (int)info.ssi_signo);
+		}
+	}
+	if (!r->exited && waitpid(r->agent, &r->status, WNOHANG) == r->agent) {
+		r->exited = true;
+	}
+}
+
+/** What to wait for in a direction: it is read from only while its queue has room. */
+static void set_polls(const struct lane *lane, struct pollfd *from, struct pollfd *to)
+{
+	bool has_room = lane->queue.len < QUEUE_MAX;
+	*from = (struct pollfd){.fd = has_room ? lane->from : -1, .events = POLLIN};
+	*to = (struct pollfd){.fd = lane->to, .events = lane->queue.len > 0 ? POLLOUT : 0};
+}
+
+static void serve_lane(
+	struct recorder *r, struct lane *lane, const struct pollfd *from, const struct pollfd *to)
+{
+	if (from->fd >= 0 && from->revents) {
+		read_lane(r, lane);
+	}
+	if (to->fd >= 0 && (to->revents & POLLOUT) && lane->queue.len > 0) {
+		write_lane(lane);
+	} else if (to->fd >= 0 && (to->revents & (POLLERR | POLLHUP | POLLNVAL))) {
+		buffer_clear(&lane->queue);
+		close_once(&lane->to);
+	}
+	end_lane(lane);
+}
+
+static void pass_on(struct recorder *r)
+{
+	struct lane *in = &r->lanes[0];
+	struct lane *out = &r->lanes[1];
+	while (!r->exited) {
+		struct pollfd fds[5] = {{.fd = r->signals, .events = POLLIN}};
+		set_polls(in, &fds[1], &fds[2]);
+		set_polls(out, &fds[3], &fds[4]);
+		poll(fds, 5, -1);
+		serve_lane(r, in, &fds[1], &fds[2]);
+		serve_lane(r, out, &fds[3], &fds[4]);
+		if (out->to < 0 && out->from >= 0) {
+			close_once(&in->to); /* the client is gone, and the agent shall know */
+		}
+		take_signals(r);
+	}
+	/* Its last words; a child of its own may hold the pipe open, and is not waited for. */
+	while (out->from >= 0 && read_lane(r, out)) {
+	}
+	while (out->to >= 0 && out->queue.len > 0) {
+		struct pollfd fd = {.fd = out->to, .events = POLLOUT};
+		poll(&fd, 1, -1);
+		write_lane(out);
+	}
+}
+
+static int open_signals(sigset_t *ret_mask)
+{
+	sigset_t set;
+	sigemptyset(&set);
+	sigaddset(&set, SIGCHLD);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGHUP);
+	sigprocmask(SIG_BLOCK, &set, ret_mask);
+	signal(SIGPIPE, SIG_IGN);
+	return signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
+}
+
+static _Noreturn void run_agent(char **args, int in, int out, const sigset_t *mask)
+{
+	dup2(in, STDIN_FILENO);
+	dup2(out, STDOUT_FILENO);
+	signal(SIGPIPE, SIG_DFL);
+	sigprocmask(SIG_SETMASK, mask, NULL);
+	execvp(args[0], args);
+	dprintf(STDERR_FILENO, "holdfast acp-record: %s: %s\n", args[0], strerror(errno));
+	_exit(127);
+}
+
+/** Starts the agent, with our ends of its pipes in the lanes. */
+static int start_agent(struct recorder *r, char **args)
+{
+	sigset_t mask;
+	int in[2];
+	int out[2];
+	r->signals = open_signals(&mask);
+	if (r->signals < 0 || pipe2(in, O_CLOEXEC) < 0 || pipe2(out, O_CLOEXEC) < 0) {
+		return -errno;
+	}
+	r->agent = fork();
+	if (r->agent == 0) {
+		run_agent(args, in[0], out[1], &mask);
+	}
+	int err = r->agent < 0 ? -errno : 0;
+	close(in[0]);
+	close(out[1]);
+	fcntl(in[1], F_SETFL, O_NONBLOCK);
+	fcntl(out[0], F_SETFL, O_NONBLOCK);
+	r->lanes[0] = (struct lane){.name = "c2a", .from = STDIN_FILENO, .to = in[1]};
+	r->lanes[1] = (struct lane){.name = "a2c", .from = out[0], .to = STDOUT_FILENO};
+	return err;
+}
+
+static int record(struct recorder *r, char **args)
+{
+	int err = start_agent(r, args);
+	if (err < 0) {
+		diag(DIAG_ERROR, "the agent cannot be started: %s", strerror(-err));
+		return TOOL_FAILED;
+	}
+	acp_recording_spawn(&r->file);
+	pass_on(r);
+	acp_recording_exit(&r->file, r->status);
+	for (size_t i = 0; i < 2; i++) {
+		buffer_finish(&r->lanes[i].queue);
+		buffer_finish(&r->lanes[i].line);
+	}
+	return WIFSIGNALED(r->status) ? 128 + WTERMSIG(r->status) : WEXITSTATUS(r->status);
+}
+
+int tool_acp_record(int argc, char **argv)
+{
+	const char *values[] = {NULL};
+	int own = 0;
+	while (own < argc && strcmp(argv[own], "--") != 0) {
+		own++;
+	}
+	int r = tool_parse(&tool, own, argv, NULL, values);
+	if (r != 0) {
+		return r > 0 ? 0 : TOOL_FAILED;
+	}
+	if (own + 1 >= argc) {
+		diag(DIAG_ERROR, "which agent? usage: holdfast %s", tool.usage);
+		return TOOL_FAILED;
+	}
+	struct recorder recorder = {0};
+	if (acp_recording_open(&recorder.file, values[OUT]) < 0) {
+		return TOOL_FAILED;
+	}
+	r = record(&recorder, argv + own + 1);
+	acp_recording_close(&recorder.file);
+	return r;
+}

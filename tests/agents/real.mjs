@@ -1,0 +1,142 @@
+// Real agents, with a stub in place of their model, through the real server; too heavy for every run.
+//
+//   node tests/agents/real.mjs DIR [AGENT ...]
+//
+// DIR holds a folder for each agent with its npm package installed: goose (@aaif/goose-binary-linux-x64@0.20.1),
+// opencode (opencode-linux-x64@1.18.33), claude (@zed-industries/claude-code-acp@0.16.2). The stub is mockllm.mjs
+// (HOLDFAST_MOCKLLM, or ../shared/tools/mockllm beside the checkout). The binaries are found as the tests find them.
+// It prints what came; last-output.txt is what it printed last. The exit code is 0 if all was as it should be.
+
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { readLog } from '../support/log.mjs';
+import { Observer } from '../support/observer.mjs';
+import { Server } from '../support/server.mjs';
+
+const here = fileURLToPath(new URL('.', import.meta.url));
+const mockllm = process.env.HOLDFAST_MOCKLLM ?? join(here, '../../../shared/tools/mockllm/mockllm.mjs');
+const PORT = 18300 + (process.pid % 500);
+const url = `http://127.0.0.1:${PORT}`;
+
+/** Each agent: its command in DIR/name, its environment, and files of its home. */
+const agents = {
+	goose: {
+		command: (dir) => `${dir}/node_modules/.bin/goose acp`,
+		env: { GOOSE_PROVIDER: 'openai', GOOSE_MODEL: 'mock-model', OPENAI_HOST: url, OPENAI_API_KEY: 'k', GOOSE_MODE: 'approve', GOOSE_DISABLE_KEYRING: '1' },
+		terminals: true,
+		files: true,
+	},
+	opencode: {
+		command: (dir) => `${dir}/node_modules/opencode-linux-x64/bin/opencode acp`,
+		home: { '.config/opencode/opencode.json': JSON.stringify({
+			provider: { mock: { npm: '@ai-sdk/openai-compatible', name: 'Mock', options: { baseURL: `${url}/v1`, apiKey: 'k' }, models: { 'mock-model': { name: 'Mock' } } } },
+			model: 'mock/mock-model', permission: { edit: 'ask', bash: 'ask' }, autoupdate: false, share: 'disabled',
+		}) },
+	},
+	claude: {
+		command: (dir) => `${process.execPath} ${dir}/node_modules/@zed-industries/claude-code-acp/dist/index.js`,
+		env: { ANTHROPIC_BASE_URL: url, ANTHROPIC_API_KEY: 'k', IS_SANDBOX: '1', DISABLE_TELEMETRY: '1' },
+		terminals: true,
+		files: true,
+	},
+};
+
+/** What stands in for node:test's context: cleaning up is all that the support files want of it. */
+const cleanups = [];
+const t = { after: (f) => cleanups.push(f) };
+
+async function startModel() {
+	const child = spawn(process.execPath, [mockllm, '--port', String(PORT), '--delay', '2'], { stdio: ['ignore', 'pipe', 'inherit'] });
+	await new Promise((done) => child.stdout.once('data', done));
+	cleanups.push(() => child.kill());
+}
+
+/** Allows what is asked until the turn is over; gives its events. */
+async function turn(observer, message) {
+	const { seq } = await observer.prompt(message);
+	for (let after = seq; ;) {
+		const event = await observer.waitForEvent((e) => ['permission_request', 'turn_end', 'agent_stopped'].includes(e.type), { after, ms: 90_000 });
+		after = event.seq;
+		if (event.type !== 'permission_request') {
+			return observer.events().slice(seq - 1);
+		}
+		const option = event.data.options.find((o) => o.kind === 'allow_once') ?? event.data.options[0];
+		await observer.send('permission_answer', { request_id: event.data.request_id, option_id: option.option_id });
+	}
+}
+
+function count(events) {
+	const counts = {};
+	events.forEach(({ type }) => (counts[type] = (counts[type] ?? 0) + 1));
+	return Object.entries(counts).map(([type, n]) => `${type} ${n}`).join(', ');
+}
+
+async function play(name, dir) {
+	const { command, env = {}, home = {}, terminals, files } = agents[name];
+	const base = mkdtempSync(join(tmpdir(), `holdfast-${name}-`));
+	const cwd = join(base, 'project');
+	mkdirSync(cwd);
+	writeFileSync(join(cwd, 'hello.txt'), 'hello world\n');
+	for (const [file, text] of Object.entries(home)) {
+		mkdirSync(join(base, 'home', file, '..'), { recursive: true });
+		writeFileSync(join(base, 'home', file), text);
+	}
+	mkdirSync(join(base, 'home'), { recursive: true });
+	const server = await Server.start(t, {
+		agent: `exec ${command(join(dir, name))}`, cwd,
+		env: { ...env, HOME: join(base, 'home'), XDG_CONFIG_HOME: join(base, 'home/.config'), XDG_DATA_HOME: join(base, 'home/.local/share') },
+	});
+	const { id } = await server.createSession();
+	const observer = await Observer.connect(t, server, id, { query: { format: 'markdown' } });
+	await observer.loadAll();
+	const seen = [];
+	for (const script of ['markdown', 'tools', 'edit', 'middle']) {
+		const events = await turn(observer, `Please go on. [[mock:${script} cwd=${cwd}]]`);
+		console.log(`${name} ${script}: ${count(events)}; ${events.at(-1).data.stop_reason ?? events.at(-1).data.reason}`);
+		assert.equal(events.at(-1).data.stop_reason, 'end_turn', JSON.stringify(events.at(-1)));
+		seen.push(...events);
+	}
+	const writes = seen.filter((e) => e.type === 'file_write');
+	// Through the stub, claude gives a command so little time that it may be released before it has ended.
+	const ends = seen.filter((e) => e.type === 'x-acp-terminal' && e.data.status !== 'running');
+	writes.forEach((e) => console.log(`${name}   wrote ${e.data.path}: ${JSON.stringify(e.data.diff)}`));
+	ends.forEach((e) => console.log(`${name}   ran a command: ${JSON.stringify(e.data)}`));
+	assert.ok(!files || (writes.length > 0 && writes.every((e) => typeof e.data.diff === 'string')), 'it writes through us');
+	assert.ok(!terminals || ends.length > 0, 'it runs commands through us');
+	const events = observer.events();
+	assert.deepEqual(events.map((e) => e.seq), events.map((_, i) => i + 1));
+	assert.deepEqual(readLog(server, id).slice(0, events.length), events);
+	const { pid } = server;
+	await server.stop();
+	const left = readdirSync('/proc').filter((p) => /^\d+$/.test(p)).filter((p) => {
+		try {
+			return readFileSync(`/proc/${p}/environ`, 'utf8').includes(base) && Number(p) !== pid;
+		} catch {
+			return false;
+		}
+	});
+	assert.deepEqual(left, [], 'processes of the agent that are left');
+	console.log(`${name}: ${events.length} events, the log is the same, no process is left`);
+	rmSync(base, { recursive: true, force: true });
+}
+
+const [dir, ...names] = process.argv.slice(2);
+let failed = 0;
+await startModel();
+for (const name of names.length > 0 ? names : Object.keys(agents).filter((n) => existsSync(join(resolve(dir), n)))) {
+	try {
+		await play(name, resolve(dir));
+	} catch (error) {
+		failed++;
+		console.log(`${name}: FAILED: ${error.stack}`);
+	}
+}
+for (const cleanup of cleanups.reverse()) {
+	await cleanup();
+}
+console.log(failed === 0 ? 'all as it should be' : `${failed} failed`);
+process.exit(failed === 0 ? 0 : 1);

@@ -1,0 +1,211 @@
+/*
+ * An acp_agent over its life: how often it starts, when it ends, and what it tells beside the talk.
+ */
+#include "acp_agent_fixture.h"
+
+#include <sys/stat.h>
+
+#define FAILED(times, delay)                               \
+	"stopped exit exit status 7; it has failed " times \
+	" times in a row, the next start waits " delay " s\n"
+#define DELAYED(times, delay) \
+	"x-acp-start_delayed {\"delay_ms\":" delay ",\"failures\":" times "}\n"
+
+static void test_failing_again_and_again(void **state)
+{
+	struct fixture *f = *state;
+	start(f, "fails_thrice");
+	run_until(f, "stopped");
+	prompt(f, "2");
+	run_until(f, "stopped exit exit status 7; ");
+	expect_log(f, "stopped exit exit status 7\n" FAILED("2", "0.001"));
+	prompt(f, "3");
+	assert_int_equal(f->log.len, 0);
+	run_until(f, "stopped");
+	expect_log(f, DELAYED("2", "1") FAILED("3", "0.002"));
+	prompt(f, "4");
+	run_until(f, "turn_end");
+	expect_log(f, DELAYED("3", "2") "started sh 1 1 s1\nturn_end end_turn -\n");
+	/* An answered prompt ends the count. */
+	prompt(f, "5");
+	run_until(f, "stopped");
+	expect_log(f, "stopped exit exit status 7\n");
+	prompt(f, "6");
+	run_until(f, "turn_end");
+	expect_log(f, "started sh 1 1 s1\nturn_end end_turn -\n");
+}
+
+static void test_cancel_before_a_delayed_start(void **state)
+{
+	struct fixture *f = *state;
+	struct acp_agent_config config = default_config(f);
+	config.restart_delay_ms = 1000000;
+	create_agent(f, "auth", config);
+	prompt(f, "1");
+	run_until(f, "stopped");
+	buffer_clear(&f->log);
+	prompt(f, "2");
+	run_until(f, "stopped");
+	assert_non_null(
+		strstr(buffer_cstr(&f->log), "2 times in a row, the next start waits 30 s"));
+	buffer_clear(&f->log);
+	prompt(f, "3");
+	run_until(f, "x-acp-start_delayed");
+	acp_agent_cancel(f->agent);
+	run_until(f, "turn_end");
+	prompt(f, "4");
+	acp_agent_cancel(f->agent);
+	buffer_clear(&f->log);
+	run_until(f, "turn_end");
+	expect_log(f, "turn_end cancelled -\n");
+}
+
+static void test_idle(void **state)
+{
+	struct fixture *f = *state;
+	struct acp_agent_config config = default_config(f);
+	config.idle_ms = 5;
+	create_agent(f, "turn", config);
+	prompt(f, "go");
+	run_until(f, "stopped");
+	assert_non_null(strstr(buffer_cstr(&f->log),
+		"turn_end max_tokens -\nstopped idle there was nothing to do\n"));
+	assert_false(acp_agent_is_running(f->agent));
+	buffer_clear(&f->log);
+	prompt(f, "again");
+	run_until(f, "stopped idle");
+	assert_null(strstr(buffer_cstr(&f->log), "delayed"));
+}
+
+static void test_not_idle(void **state)
+{
+	struct fixture *f = *state;
+	struct acp_agent_config config = default_config(f);
+	config.idle_ms = 5;
+	create_agent(f, "terminal", config);
+	write_requests(f, "{'id':7,'method':'terminal/create','params':{'command':'read x <fifo; "
+			  "echo $x'}}\n");
+	char fifo[PATH_MAX + 8];
+	snprintf(fifo, sizeof(fifo), "%s/fifo", f->cwd);
+	assert_int_equal(mkfifo(fifo, 0600), 0);
+	prompt(f, "go");
+	run_until(f, "turn_end");
+	/* Its command runs; the time that it is given is many times over then. */
+	uint64_t until = uv_now(&f->loop) + 100;
+	while (uv_now(&f->loop) < until) {
+		uv_run(&f->loop, UV_RUN_ONCE);
+	}
+	assert_true(acp_agent_is_running(f->agent));
+	assert_null(strstr(buffer_cstr(&f->log), "stopped"));
+}
+
+static void test_long_lines(void **state)
+{
+	struct fixture *f = *state;
+#define TOO_LONG                                                                                \
+	"the agent sent a line of more than 4096 bytes (the limit agent_line_size), which was " \
+	"skipped"
+	start(f, "long_lines");
+	run_until(f, "turn_end");
+	expect_log(f,
+		"started sh 1 1 s1\n"
+		"x-acp-line_too_long {\"message\":\"" TOO_LONG
+		"\",\"method\":\"fs/write_text_file\"}\n"
+		"text {'jsonrpc':'2.0','id':0,'error':{'code':-32600,'message':'" TOO_LONG "'}}\n"
+		"x-acp-line_too_long {\"message\":\"" TOO_LONG "\"}\n"
+		"turn_end error " TOO_LONG "\n");
+	prompt(f, "again");
+	run_until(f, "turn_end end_turn");
+}
+
+static void test_session_state(void **state)
+{
+	struct fixture *f = *state;
+	start(f, "session_state");
+	run_until(f, "turn_end");
+	expect_log(f,
+		"started sh - 1 s1\n"
+		"x-acp-modes {\"available_modes\":[{\"id\":\"a\",\"name\":\"A\"}],"
+		"\"current_mode_id\":\"a\"}\n"
+		"x-acp-models {\"available_models\":[{\"model_id\":\"m\"}],"
+		"\"current_model_id\":\"m\"}\n"
+		"x-acp-config_option_update {\"config_options\":[{\"current_value\":\"v\",\"id\":"
+		"\"o\"}]}\n"
+		"x-acp-available_commands_update {\"available_commands\":[]}\n"
+		"x-acp-available_commands_update {\"available_commands\":[{\"name\":\"c\"}]}\n"
+		"x-acp-available_commands_update {\"available_commands\":[]}\n"
+		"turn_end end_turn -\n");
+	/* After another start only what is new is told. */
+	prompt(f, "exit");
+	run_until(f, "stopped");
+	buffer_clear(&f->log);
+	prompt(f, "again");
+	run_until(f, "turn_end");
+	assert_null(strstr(buffer_cstr(&f->log), "config_option"));
+	assert_non_null(strstr(buffer_cstr(&f->log), "x-acp-modes"));
+}
+
+static void test_metas(void **state)
+{
+	struct fixture *f = *state;
+	start(f, "metas");
+	run_until(f, "turn_end");
+	expect_log(f, "started sh 1 1 s1\n"
+		      "text one \ntext two\n"
+		      "x-acp-meta "
+		      "{\"_meta\":{\"a\":1},\"message_id\":\"m\",\"of\":\"agent_message_chunk\"}\n"
+		      "x-acp-meta {\"_meta\":{\"a\":2},\"of\":\"agent_message_chunk\"}\n"
+		      "tool_call {\"title\":\"T\",\"tool_call_id\":\"c\"}\n"
+		      "usage {\"_meta\":{\"b\":3},\"mode\":\"cumulative\",\"size\":2,\"used\":1}\n"
+		      "x-acp-meta {\"_meta\":{\"quota\":5},\"of\":\"session/prompt\"}\n"
+		      "turn_end end_turn -\n");
+}
+
+static void test_no_terminals_offered(void **state)
+{
+	struct fixture *f = *state;
+	struct acp_agent_config config = default_config(f);
+	config.terminals_max = 0;
+	create_agent(f, "requests", config);
+	prompt(f, "go");
+	run_until(f, "turn_end");
+	assert_non_null(strstr(buffer_cstr(&f->log), "'terminal':false}"));
+}
+
+static void test_late_words(void **state)
+{
+	struct fixture *f = *state;
+	start(f, "late");
+	run_until(f, "question");
+	/* While it waits for an answer there is no lull. */
+	uint64_t until = uv_now(&f->loop) + 50;
+	while (uv_now(&f->loop) < until) {
+		uv_run(&f->loop, UV_RUN_ONCE);
+	}
+	expect_log(
+		f, "started sh 1 1 s1\nturn_end end_turn -\ntext late\nquestion 1 of 2 options\n");
+	assert_int_equal(acp_agent_answer(f->agent, f->request_id, "yes"), 0);
+	run_until(f, "lull");
+	expect_log(f, "text answered\nlull\n");
+	prompt(f, "again");
+	run_until(f, "turn_end");
+	expect_log(f, "turn_end end_turn -\n");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		AGENT_TEST(test_failing_again_and_again),
+		AGENT_TEST(test_cancel_before_a_delayed_start),
+		AGENT_TEST(test_idle),
+		AGENT_TEST(test_not_idle),
+		AGENT_TEST(test_long_lines),
+		AGENT_TEST(test_session_state),
+		AGENT_TEST(test_metas),
+		AGENT_TEST(test_late_words),
+		AGENT_TEST(test_no_terminals_offered),
+	};
+	signal(SIGPIPE, SIG_IGN);
+	diag_set_level(DIAG_ERROR);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,120 @@
+/* How an agent's output is cut into lines, and what is seen of one that is too long. */
+#include "../../src/agent/acp_internal.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+/** The lines of a text, joined with "|", given to the reader in pieces of `step` bytes. */
+static void cut(const char *text, size_t line_max, size_t step, struct buffer *out)
+{
+	struct acp_lines lines;
+	acp_lines_init(&lines, line_max);
+	size_t len = strlen(text);
+	for (size_t at = 0; at < len; at += step) {
+		acp_lines_push(&lines, text + at, len - at < step ? len - at : step);
+		assert_true(lines.bytes.len <= line_max + step);
+		for (;;) {
+			char *line;
+			size_t line_len;
+			enum acp_line found = acp_lines_next(&lines, &line, &line_len);
+			if (found == ACP_LINE_NONE) {
+				break;
+			}
+			if (found == ACP_LINE_TOO_LONG) {
+				buffer_append_str(out, "!|");
+			} else if (found == ACP_LINE_SKIPPED) {
+				buffer_append_str(out, "~|");
+			} else {
+				buffer_append(out, line, line_len);
+				buffer_append_char(out, '|');
+			}
+		}
+	}
+	acp_lines_finish(&lines);
+}
+
+static void test_lines(void **state)
+{
+	static const char text[] =
+		"one\n\ntwo\r\n12345678\n123456789\nx\n1234567890123456789\n\nend\nrest";
+	for (size_t step = 1; step <= sizeof(text); step++) {
+		struct buffer out = {0};
+		cut(text, 8, step, &out);
+		assert_string_equal(buffer_cstr(&out), "one||two|12345678|!|~|x|!|~||end|");
+		buffer_finish(&out);
+	}
+}
+
+/** What can be seen of a line that is too long, however it comes. */
+static void expect_peek(const char *line, const char *expected)
+{
+	for (size_t step = 1; step <= 7000; step += 997) {
+		struct acp_lines lines;
+		acp_lines_init(&lines, 100);
+		size_t len = strlen(line);
+		enum acp_line found = ACP_LINE_NONE;
+		for (size_t at = 0; at < len && found != ACP_LINE_SKIPPED; at += step) {
+			char *none;
+			size_t none_len;
+			acp_lines_push(&lines, line + at, len - at < step ? len - at : step);
+			found = acp_lines_next(&lines, &none, &none_len);
+			if (found == ACP_LINE_TOO_LONG) {
+				found = acp_lines_next(&lines, &none, &none_len);
+			}
+		}
+		assert_int_equal(found, ACP_LINE_SKIPPED);
+		json_t *seen = acp_lines_peek(&lines);
+		char *json = json_dumps(seen, JSON_COMPACT | JSON_SORT_KEYS);
+		assert_string_equal(json, expected);
+		free(json);
+		json_decref(seen);
+		acp_lines_finish(&lines);
+	}
+}
+
+static void expect_peek_around(const char *before, const char *after, const char *expected)
+{
+	static const size_t fills[] = {101, 4000, 4200, 9000};
+	for (size_t i = 0; i < sizeof(fills) / sizeof(fills[0]); i++) {
+		struct buffer line = {0};
+		buffer_append_str(&line, before);
+		for (size_t n = 0; n < fills[i]; n++) {
+			buffer_append_char(&line, 'x');
+		}
+		buffer_append_str(&line, after);
+		buffer_append_char(&line, '\n');
+		expect_peek(buffer_cstr(&line), expected);
+		buffer_finish(&line);
+	}
+}
+
+static void test_peek(void **state)
+{
+	expect_peek_around("{\"jsonrpc\":\"2.0\",\"id\":5,\"method\":\"m\",\"params\":{\"a\":\"",
+		"\"}}", "{\"id\":5,\"method\":\"m\"}");
+	expect_peek_around(" { \"method\" : \"m\\\"\" , \"params\" : [ \"",
+		"\" ] , \"id\" : \"u\" } \r", "{\"id\":\"u\",\"method\":\"m\\\"\"}");
+	expect_peek_around("{\"result\":{\"content\":\"", "\"},\"id\":null}", "{\"id\":null}");
+	expect_peek_around("{\"a\":{\"id\":1,\"method\":\"no\"},\"b\":\"", "\"}", "{}");
+	/* The id of something inside is none. */
+	expect_peek_around(
+		"{\"method\":\"m\",\"params\":{\"a\":\"", "\",\"id\":7}}", "{\"method\":\"m\"}");
+	expect_peek_around("{\"id\":{\"a\":1},\"method\":[],\"p\":\"", "\"}", "{}");
+	expect_peek_around("no JSON ", "", "{}");
+	expect_peek_around("{\"id\":5", "", "{}");
+	expect_peek_around("", "\"id\"", "{}");
+	expect_peek_around("\"id\":1}", "}", "{}");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_lines),
+		cmocka_unit_test(test_peek),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
