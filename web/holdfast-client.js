@@ -455,12 +455,14 @@ export class HoldfastClient extends Emitter {
 		this.#loadingOlder = this.#keepsOlder = false;
 		if (reason) {
 			this.#provisional.clear();
-			if (reason !== 'behind') {
+			if (reason === 'epoch' || reason === 'ahead') {
 				this.#outbox.reset();
 			}
 			this.emit('reset', { reason });
 			this.#emitActivity();
 		}
+		// Their events may be before this page. The server knows them by their ids and says where.
+		this.#outbox.doubt().forEach((prompt) => this.#sendPrompt(prompt));
 	}
 
 	#readCache() {
@@ -524,6 +526,9 @@ export class HoldfastClient extends Emitter {
 		}
 		if (data.request === 'permission_answer') {
 			this.#outbox.endAnswer(data.request_id);
+			if (data.code === 'already_resolved' && data.by === this.clientId) {
+				return; // by what we said on an earlier connection: that is no error
+			}
 		}
 		if (data.request === 'load_events') {
 			this.#loadingOlder = false;

@@ -17,6 +17,8 @@ export class Outbox {
 	#prompts = [];
 	/** @type {Map<string, string>} request_id to option_id: answers not yet confirmed */
 	#answers = new Map();
+	/** @type {Set<string>} queued ones whose event may be among those that we have not loaded */
+	#doubted = new Set();
 	#changed;
 
 	/** @param {() => void} changed the prompts are others now */
@@ -29,8 +31,11 @@ export class Outbox {
 		return this.#prompts.map((prompt) => ({ ...prompt }));
 	}
 
+	/** What the server must be asked about, with each connection until it answers. */
 	get unsent() {
-		return this.prompts.filter(({ state }) => state === 'sending');
+		return this.prompts.filter(
+			({ prompt_id, state }) => state === 'sending' || this.#doubted.has(prompt_id),
+		);
 	}
 
 	get answers() {
@@ -54,11 +59,19 @@ export class Outbox {
 	/** The server has it on disk; with a seq if its turn has come. */
 	confirmPrompt(/** @type {string} */ promptId, /** @type {number | null} */ seq) {
 		const prompt = this.#prompts.find(({ prompt_id }) => prompt_id === promptId);
+		this.#doubted.delete(promptId);
 		if (prompt) {
 			prompt.seq = seq;
 			prompt.state = seq === null ? 'queued' : 'received';
 			this.#changed();
 		}
+	}
+
+	/** Events are left out: those of queued prompts may be among them. Gives these prompts. */
+	doubt() {
+		const queued = this.prompts.filter(({ state }) => state === 'queued');
+		this.#doubted = new Set(queued.map(({ prompt_id }) => prompt_id));
+		return queued;
 	}
 
 	/**
