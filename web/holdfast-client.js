@@ -174,6 +174,7 @@ export class HoldfastClient extends Emitter {
 			this.#readCache();
 			this.#connection.start();
 		}
+		return this;
 	}
 
 	close() {
@@ -461,8 +462,10 @@ export class HoldfastClient extends Emitter {
 			this.emit('reset', { reason });
 			this.#emitActivity();
 		}
-		// Their events may be before this page. The server knows them by their ids and says where.
-		this.#outbox.doubt().forEach((prompt) => this.#sendPrompt(prompt));
+		if (page.events[0]?.seq > 1) {
+			// Their events may be before this page. The server knows them by their ids and says where.
+			this.#outbox.doubt().forEach((prompt) => this.#sendPrompt(prompt));
+		}
 	}
 
 	#readCache() {

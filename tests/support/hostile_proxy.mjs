@@ -135,6 +135,11 @@ export class HostileProxy {
 	close() {
 		this.onEvent = () => {};
 		this.#listener.close();
+		this.break();
+	}
+
+	/** Every connection is gone, whatever is under way. */
+	break() {
 		this.#sockets.forEach((socket) => socket.destroy());
 	}
 
