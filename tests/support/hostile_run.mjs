@@ -28,7 +28,7 @@ class View {
 	faults = [];
 	resets = [];
 
-	constructor(client) {
+	constructor(client, mayBeLate) {
 		client.on('events', ({ events }) => events.forEach((event) => this.#append(event)));
 		client.on('older', ({ events }) => {
 			this.#expect(events.at(-1)?.seq === this.events[0].seq - 1, 'an older page that does not fit');
@@ -43,7 +43,10 @@ class View {
 			const last = client.position.seq;
 			this.#expect(blocks.every(({ seq }) => seq > last), 'an open block that is closed');
 		});
-		client.on('error', ({ error }) => this.faults.push(`${error.code}: ${error.message}`));
+		client.on('error', ({ error }) => {
+			// A question that died with its agent is answered by the server: our answer may come too late for it.
+			this.#expect(mayBeLate && error.code === 'already_resolved', `${error.code}: ${error.message}`);
+		});
 	}
 
 	#append(event) {
@@ -59,8 +62,34 @@ class View {
 	}
 }
 
+/** Whoever kills the server under several runs: hears of every prompt, to choose its moments. */
+export class Killer {
+	#heard = 0;
+	#who = new Set();
+	#waiters = new Waiters();
+	isDone = false;
+
+	hear(who) {
+		this.#heard += 1;
+		this.#who.add(who);
+		this.#waiters.wake();
+	}
+
+	/** Waits until so many runs have said something: their sessions are there. */
+	waitForAll(count) {
+		return this.#waiters.until(() => this.#who.size >= count, LIMIT_MS, () => `${count} runs, ${this.#who.size} so far`);
+	}
+
+	/** Waits until so many more prompts have been sent. */
+	wait(count) {
+		const enough = this.#heard + count;
+		return this.#waiters.until(() => this.#heard >= enough, LIMIT_MS, () => `${enough} prompts, ${this.#heard} so far`);
+	}
+}
+
 class HostileRun {
 	#server;
+	#killer;
 	#random;
 	#id;
 	#client;
@@ -75,14 +104,16 @@ class HostileRun {
 	#happened = 0; // how often the network did something
 	connects = 0;
 
-	constructor(server, seed) {
+	/** `killer`: a Killer; until it is done there are prompts, and no other requests. */
+	constructor(server, seed, killer = null) {
 		this.#server = server;
+		this.#killer = killer;
 		const random = randomNumbers(seed * 7919 + 17);
 		random(2); // the first one says little about a seed
 		this.#random = random;
-		this.hasPrompts = seed % 2 === 1;
+		this.hasPrompts = killer !== null || seed % 2 === 1;
 		const firstPlace = { frame: (seed >> 1) % 15, part: Math.floor(seed / 30) % 4 };
-		this.proxy = new HostileProxy(() => server.url, random, 2 + random(9), firstPlace);
+		this.proxy = new HostileProxy(() => server.url, random, 2 + random(6), firstPlace);
 		this.proxy.onEvent = (name) => this.#handleNetwork(name);
 		this.#cacheFactory = random(4) === 0 ? new IDBFactory() : null;
 		this.#options = {
@@ -124,7 +155,7 @@ class HostileRun {
 			IDBKeyRange,
 			...this.#options,
 		});
-		this.#view = new View(this.#client);
+		this.#view = new View(this.#client, this.#killer !== null);
 		for (const type of ['events', 'older', 'prompts', 'status']) {
 			this.#client.on(type, () => this.#waiters.wake());
 		}
@@ -178,6 +209,7 @@ class HostileRun {
 	}
 
 	#say() {
+		this.#killer?.hear(this);
 		this.#promptIds.push(this.#client.prompt(PROMPTS[this.#random(PROMPTS.length)]));
 	}
 
@@ -198,15 +230,21 @@ class HostileRun {
 
 	async #prompt() {
 		this.#isTalking = true;
-		for (let i = 0; i < 3 || (i < 8 && !this.proxy.isGood); i += 1) {
+		for (let i = 0; i < 2 || (i < 7 && !this.proxy.isGood); i += 1) {
 			this.#say();
 			await this.#pause();
+		}
+		while (this.#killer && !this.#killer.isDone) {
+			await this.#pause();
+			if (this.#random(8) === 0 && this.#promptIds.length < 20) {
+				this.#say();
+			}
 		}
 		this.#isTalking = false;
 	}
 
 	async #produce() {
-		const { appends } = makeRecording({ seed: this.#random(1e6), turns: 1 + this.#random(2) });
+		const { appends } = makeRecording({ seed: this.#random(1e6), turns: 1 });
 		for (let i = 0; appends.length > 0 || (i < 40 && !this.proxy.isGood); i += 1) {
 			const events = appends.splice(0, 1 + this.#random(15)).flat();
 			await this.#post(events.length > 0 ? events : [input.note({ i })]);
@@ -234,9 +272,9 @@ class HostileRun {
 	}
 
 	#turnsLeft() {
-		const ends = this.#view.events.filter(({ type }) => type === 'turn_end');
+		const ends = this.#view.events.filter(({ type }) => type === 'turn_end' || type === 'agent_stopped');
 		const starts = this.#view.events.filter(({ type }) => type === 'user_prompt');
-		return starts.filter(({ turn }) => !ends.some((end) => end.turn === turn)).length;
+		return starts.filter(({ seq }) => !ends.some((end) => end.seq > seq)).length;
 	}
 
 	async #loadAll() {
@@ -277,8 +315,8 @@ class HostileRun {
 }
 
 /** Runs a seed; resolves with {connects, story, failure}: null, or what went wrong, with the seed. */
-export async function hostileRun(server, seed) {
-	const run = new HostileRun(server, seed);
+export async function hostileRun(server, seed, killer) {
+	const run = new HostileRun(server, seed, killer);
 	const failure = await run.run().then(
 		() => null,
 		(error) => `seed ${seed}: ${error.stack}\nthe network: ${run.proxy.story.join(', ')}`,
