@@ -12,6 +12,19 @@
  * @property {(direction: 'in' | 'out', text: string) => void} [inspect] sees every frame as it is
  */
 
+/**
+ * @typedef {object} ClientOptions
+ * @property {string} sessionId
+ * @property {'html' | 'markdown' | 'both'} [format]
+ * @property {'text' | 'html'} [deltas]
+ * @property {string} [clientId]
+ * @property {number} [maxEvents] how many to hold in memory
+ * @property {number} [catchUpMax] further behind, it starts over with the newest page
+ * @property {boolean | import('./holdfast-cache.js').CacheOptions} [cache] keep the newest events in IndexedDB
+ * @property {any} [indexedDB]
+ * @property {any} [IDBKeyRange]
+ */
+
 /** An error that the server has put into words. */
 export class HoldfastError extends Error {
 	/** @param {string} code @param {string} message @param {Record<string, any>} [detail] */

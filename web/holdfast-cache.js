@@ -261,3 +261,15 @@ export class EventCache {
 			.forEach((/** @type {any} */ { key }) => this.#dropSession(transaction, key));
 	}
 }
+
+/** Null where there is no IndexedDB; a browser that forbids it may throw at the mere mention. */
+export function makeCache(/** @type {any} */ options, /** @type {string} */ key) {
+	try {
+		const indexedDB = options.indexedDB ?? globalThis.indexedDB;
+		const IDBKeyRange = options.IDBKeyRange ?? globalThis.IDBKeyRange;
+		const limits = options.cache === true ? {} : options.cache;
+		return indexedDB ? new EventCache({ ...options, indexedDB, IDBKeyRange }, key, limits) : null;
+	} catch {
+		return null;
+	}
+}

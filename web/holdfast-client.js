@@ -7,7 +7,7 @@
  * Nothing else is remembered about where it stands, so nothing can disagree with what it shows.
  */
 import { Emitter, HoldfastError, randomId, socketUrl, surroundings } from './holdfast-base.js';
-import { EventCache } from './holdfast-cache.js';
+import { makeCache } from './holdfast-cache.js';
 import { Connection } from './holdfast-connection.js';
 import { iterate } from './holdfast-iterator.js';
 import { EventLog } from './holdfast-log.js';
@@ -19,7 +19,7 @@ export { HoldfastFeed, createSession, deleteSession, listSessions } from './hold
 
 /** @typedef {import('./holdfast-connection.js').StatusDetail} StatusDetail */
 /** @typedef {import('./holdfast-base.js').Surroundings} Surroundings */
-/** @typedef {import('./holdfast-cache.js').CacheOptions} CacheOptions */
+/** @typedef {import('./holdfast-base.js').ClientOptions} ClientOptions */
 /** @typedef {import('./holdfast-log.js').HoldfastEvent} HoldfastEvent */
 /** @typedef {import('./holdfast-outbox.js').PendingPrompt} PendingPrompt */
 /** @typedef {import('./holdfast-provisional.js').OpenBlock} OpenBlock */
@@ -30,31 +30,6 @@ const CATCH_UP_LIMIT = 500;
 const CACHE_BEHIND_MAX = 2_000; // further behind than this, what is cached is no help
 const CLOSE_GONE = 4404;
 const CLOSE_TOO_LARGE = 1009;
-
-/**
- * @typedef {object} ClientOptions
- * @property {string} sessionId
- * @property {'html' | 'markdown' | 'both'} [format]
- * @property {'text' | 'html'} [deltas]
- * @property {string} [clientId]
- * @property {number} [maxEvents] how many to hold in memory
- * @property {number} [catchUpMax] further behind, it starts over with the newest page
- * @property {boolean | CacheOptions} [cache] keep the newest events in IndexedDB
- * @property {any} [indexedDB]
- * @property {any} [IDBKeyRange]
- */
-
-/** Null where there is no IndexedDB; a browser that forbids it may throw at the mere mention. */
-function makeCache(/** @type {any} */ options, /** @type {string} */ key) {
-	try {
-		const indexedDB = options.indexedDB ?? globalThis.indexedDB;
-		const IDBKeyRange = options.IDBKeyRange ?? globalThis.IDBKeyRange;
-		const limits = options.cache === true ? {} : options.cache;
-		return indexedDB ? new EventCache({ ...options, indexedDB, IDBKeyRange }, key, limits) : null;
-	} catch {
-		return null;
-	}
-}
 
 /**
  * One session. Events it dispatches (`on(type, listener)` hands over the detail):
@@ -77,7 +52,7 @@ export class HoldfastClient extends Emitter {
 	#keepsOlder = false;
 	#maxEvents;
 	#catchUpMax;
-	/** @type {EventCache | null} */
+	/** @type {import('./holdfast-cache.js').EventCache | null} */
 	#cache = null;
 	/** Whether the cache may still answer. */
 	#isReading = false;
@@ -290,7 +265,7 @@ export class HoldfastClient extends Emitter {
 		this.#connected = true;
 		this.#maxSeq = data.max_seq;
 		this.#setState(data);
-		if (!this.#isReading) {
+		if (this.#connected && !this.#isReading) {
 			this.#begin();
 		}
 	}
@@ -338,7 +313,7 @@ export class HoldfastClient extends Emitter {
 		this.#maxSeq = page.max_seq;
 		this.#setState(page);
 		if (!this.#connected) {
-			return; // closed by somebody who heard of the reset
+			return; // or of the reset
 		}
 		if (!this.#append(page.events, fresh)) {
 			this.#connection.abandon('a page with a gap');
@@ -346,7 +321,7 @@ export class HoldfastClient extends Emitter {
 		}
 		this.#pageLimit = Math.min(CATCH_UP_LIMIT, this.#pageLimit * 2);
 		if (!this.#connected) {
-			return; // or of the events
+			return;
 		}
 		if (!fresh && page.has_more) {
 			this.#connection.expectAnswer('the next page');
@@ -378,6 +353,9 @@ export class HoldfastClient extends Emitter {
 			return; // the page that is on its way decides where we start
 		}
 		this.#setState(data);
+		if (!this.#connected) {
+			return; // closed by somebody who heard of the state
+		}
 		if (!this.#append(data.events, false) && !this.#loading) {
 			this.#load();
 			return;
@@ -460,7 +438,9 @@ export class HoldfastClient extends Emitter {
 				this.#outbox.reset();
 			}
 			this.emit('reset', { reason });
-			this.#emitActivity();
+			if (this.#connected) {
+				this.#emitActivity();
+			}
 		}
 		if (page.events[0]?.seq > 1) {
 			// Their events may be before this page. The server knows them by their ids and says where.

@@ -173,6 +173,19 @@ test('two tabs write the same session without a hole or a double', async () => {
 	assert.deepEqual(seqs((await read(indexedDB)).events), range(1, 7));
 });
 
+test('a tab that lags behind another takes nothing back', async () => {
+	const indexedDB = new IDBFactory();
+	const event = (seq) => ({ seq, type: 'x-a', ts: 1, data: {} });
+	const [fast, slow] = [cacheOf(indexedDB), cacheOf(indexedDB)];
+	fast.add('e', range(1, 7).map(event));
+	await fast.flush();
+	slow.add('e', range(2, 5).map(event));
+	await slow.flush();
+	fast.add('e', [event(8)]);
+	await fast.flush();
+	assert.deepEqual(seqs((await slow.read()).events), range(1, 8));
+});
+
 test('sessions, servers and formats do not mix', async () => {
 	const server = new FakeServer().fill(3);
 	const indexedDB = new IDBFactory();

@@ -144,28 +144,39 @@ test('an iterator of a session that is gone gives what is held and ends', async 
 	assert.deepEqual(got, [1, 2]);
 });
 
-for (const type of ['status', 'events', 'reset', 'state']) {
-	test(`a listener that closes the client at any ${type} leaves it closed`, () => {
-		for (let nth = 1; nth < 8; nth += 1) {
-			const server = new FakeServer().fill(3);
-			const client = new HoldfastClient({ sessionId: 's', ...server.surroundings });
+const TYPES = ['status', 'events', 'reset', 'state', 'open', 'activity', 'prompts', 'older', 'trimmed'];
+
+for (const type of ['status', 'events', 'reset', 'state', 'open']) {
+	test(`a client that is closed when it says ${type} says nothing more`, () => {
+		for (let nth = 1; nth < 9; nth += 1) {
+			const server = new FakeServer().fill(30);
+			server.pageMax = 10;
+			server.open = { seq: 31, type: 'agent_message', text: 'a' };
+			const client = new HoldfastClient({ sessionId: 's', deltas: 'text', ...server.surroundings });
 			let count = 0;
+			const after = [];
 			client.on(type, () => {
 				count += 1;
 				if (count === nth) {
 					client.close();
 				}
 			});
+			TYPES.forEach((other) => client.on(other, (detail) => count >= nth && after.push(other === 'status' ? detail.status : other)));
 			client.connect();
 			server.pump();
+			server.socket?.break();
+			server.fill(30);
+			server.advance(2_000);
 			Object.assign(server, { epoch: 'other', log: server.log.slice(0, 2) });
 			server.advance(10_000);
-			const wasClosed = count >= nth;
-			client.close();
-			server.advance(60_000);
+			if (count < nth) {
+				break;
+			}
+			const own = type === 'status' ? after.indexOf('closed') + 2 : after.indexOf(type) + 1; // what it said itself
+			assert.deepEqual(after.slice(own).filter((what) => what !== 'closed'), [], `${type} number ${nth}`);
 			assert.equal(client.status.status, 'closed');
 			assert.equal(server.timers.pending, 0, `${type} number ${nth}`);
-			assert.ok(!wasClosed || server.sockets.every(({ readyState }) => readyState === 3));
+			assert.ok(server.sockets.every(({ readyState }) => readyState > 1), `${type} number ${nth}`);
 			assert.equal(server.page.listeners, 0);
 		}
 	});
@@ -276,6 +287,22 @@ test('frames that waited in the machine do not prove that the network is there',
 	server.page.dispatchEvent(new Event('pageshow'));
 	server.socket.deliver(); // it had come before the sleep
 	assert.deepEqual(client.position.seq, 2);
+	server.silent = false;
+	server.advance(3_000);
+	assert.equal(server.sockets.length, 2);
+	assert.equal(client.status.status, 'live');
+});
+
+test('nor does the answer to a keepalive of before', () => {
+	const server = new FakeServer().fill(1);
+	const { client } = observe(server);
+	server.pump();
+	server.timers.advance(10_000); // a keepalive goes out
+	server.socket.step(); // and is answered, before the sleep
+	server.timers.sleep(5);
+	server.silent = true;
+	server.page.dispatchEvent(new Event('pageshow'));
+	server.socket.deliver();
 	server.silent = false;
 	server.advance(3_000);
 	assert.equal(server.sockets.length, 2);
