@@ -121,6 +121,7 @@ export interface ConnectionStats {
 /** What a WebSocket constructor must give; the browser's, Node's and that of `ws` do. */
 export interface WebSocketLike {
 	readonly readyState: number;
+	readonly bufferedAmount?: number;
 	onopen: ((event: any) => void) | null;
 	onmessage: ((event: any) => void) | null;
 	onerror: ((event: any) => void) | null;

@@ -41,6 +41,7 @@ export class Connection {
 	#socket = null;
 	#attempt = 0;
 	#missed = 0;
+	#unsent = 0; // bytes that the socket had not taken at the last beat
 	#started = false;
 	/** Whether the page was told that it will be frozen: what it has then says nothing any more. */
 	#isSuspect = false;
@@ -157,7 +158,7 @@ export class Connection {
 			return;
 		}
 		this.#socket = socket;
-		this.#missed = 0;
+		this.#missed = this.#unsent = 0;
 		this.#isProved = false;
 		this.#isSuspect = false;
 		this.#heardAt = this.#around.timers.now();
@@ -220,6 +221,11 @@ export class Connection {
 	}
 
 	#beat() {
+		const left = this.#socket?.bufferedAmount ?? 0;
+		if (left < this.#unsent) {
+			this.#missed = 0; // it takes what we say, a long prompt perhaps: slow, not dead
+		}
+		this.#unsent = left;
 		if (this.#missed >= MISSED_MAX * this.#patience) {
 			this.#giveUp('keepalives unanswered');
 			return;

@@ -293,6 +293,22 @@ test('frames that waited in the machine do not prove that the network is there',
 	assert.equal(client.status.status, 'live');
 });
 
+test('a socket that still takes what it was given is slow, not dead', () => {
+	const server = new FakeServer().fill(1);
+	const { client } = observe(server);
+	server.pump();
+	server.silent = true;
+	server.socket.bufferedAmount = 600_000;
+	for (let left = 500_000; left > 0; left -= 100_000) {
+		server.advance(10_000);
+		assert.equal(client.status.status, 'live');
+		server.socket.bufferedAmount = left;
+	}
+	assert.equal(server.sockets.length, 1);
+	server.advance(40_000);
+	assert.equal(server.sockets.length, 2, 'and then it stands still');
+});
+
 test('nor does the answer to a keepalive of before', () => {
 	const server = new FakeServer().fill(1);
 	const { client } = observe(server);
