@@ -86,6 +86,7 @@ export class EventCache {
 	 * @returns {Promise<{epoch: string, events: HoldfastEvent[]} | null>}
 	 */
 	async read() {
+		/** @type {any} */
 		let timer;
 		const late = new Promise((resolve) => {
 			timer = this.#around.timers.setTimeout(() => {

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { execFileSync, spawnSync } from 'node:child_process';
-import { readFileSync, writeFileSync } from 'node:fs';
+import { readFileSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
@@ -23,11 +23,12 @@ test('the package has the library, its types and its words, and nothing of the p
 	assert.equal(names.trim(), Object.keys(library).sort().join());
 });
 
-/** Compiles a file of the project as a user's strict compiler would; gives its complaints. */
-function compile(dir, file) {
+const STRICT = ['--noEmit', '--strict', '--target', 'es2022', '--module', 'nodenext', '--lib', 'es2023,dom,dom.iterable'];
+
+/** What a strict compiler has to say of these files. */
+function compile(dir, ...args) {
 	const tsc = join(tests, 'node_modules/typescript/bin/tsc');
-	const options = ['--noEmit', '--strict', '--target', 'es2022', '--module', 'nodenext', '--lib', 'es2022,dom'];
-	const { stdout, status } = spawnSync(process.execPath, [tsc, ...options, join(dir, file)], { encoding: 'utf8', cwd: dir });
+	const { stdout, status } = spawnSync(process.execPath, [tsc, ...STRICT, ...args], { encoding: 'utf8', cwd: dir });
 	return { status, stdout };
 }
 
@@ -38,6 +39,12 @@ test('a strict TypeScript program uses all of it', (t) => {
 	assert.deepEqual(compile(dir, 'sample.ts'), { status: 0, stdout: '' });
 	writeFileSync(join(dir, 'wrong.ts'), "import { HoldfastClient } from 'holdfast-client';\nnew HoldfastClient({ sessionId: 1 });\n");
 	assert.match(compile(dir, 'wrong.ts').stdout, /wrong\.ts\(2,22\).*'number' is not assignable to type 'string'/);
+});
+
+test('the types in the comments of the library itself are right', () => {
+	const files = readdirSync(web).filter((name) => /^holdfast-.*\.js$/.test(name));
+	assert.ok(files.length > 5);
+	assert.deepEqual(compile(web, '--allowJs', '--checkJs', ...files), { status: 0, stdout: '' });
 });
 
 /** The public members of a class, also those of an instance. */
