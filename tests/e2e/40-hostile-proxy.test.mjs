@@ -8,7 +8,7 @@ import { Server, demoAgent } from '../support/server.mjs';
 
 const RUNS = Number(process.env.HOLDFAST_PROXY_RUNS ?? 1_000);
 const FIRST_SEED = Number(process.env.HOLDFAST_PROXY_SEED ?? 1);
-const AT_ONCE = 40;
+const AT_ONCE = 64;
 
 test(`${RUNS} runs on a hostile network end equal to the log`, async (t) => {
 	const server = await Server.start(t, { agent: demoAgent('--rate 0'), args: ['--durability', 'write'] });

@@ -10,7 +10,7 @@ import { input } from './producer.mjs';
 import { makeRecording, randomNumbers } from './recording.mjs';
 import { Waiters } from './wait.mjs';
 
-const SPEED = 100; // the client's clock: a wait of 1 s takes 10 ms
+const SPEED = 40; // the client's clock: a wait of 1 s takes 25 ms
 const LIMIT_MS = 60_000;
 const PROMPTS = ['hello', 'list', 'table', 'permission', 'plan', 'code'];
 
