@@ -1,66 +1,40 @@
 /**
  * The Holdfast client: watches a session, and takes part in it, over a connection that may break at
- * any byte. ES module, no dependencies. Runs in a browser, and in Node with a WebSocket constructor
- * passed in (`new HoldfastClient({ base, sessionId, WebSocket })`).
+ * any byte. ES module, no dependencies. Runs in browsers, in workers, and in Node (before version 22
+ * with a WebSocket constructor passed in).
  *
  * The whole of its recovery rests on one value: the position, computed from the events it holds.
  * Nothing else is remembered about where it stands, so nothing can disagree with what it shows.
  */
-import {
-	Connection,
-	Emitter,
-	HoldfastError,
-	randomId,
-	socketUrl,
-	surroundings,
-} from './holdfast-connection.js';
+import { Emitter, HoldfastError, randomId, socketUrl, surroundings } from './holdfast-base.js';
+import { makeCache } from './holdfast-cache.js';
+import { Connection } from './holdfast-connection.js';
+import { iterate } from './holdfast-iterator.js';
+import { EventLog } from './holdfast-log.js';
+import { Outbox } from './holdfast-outbox.js';
+import { Provisional } from './holdfast-provisional.js';
 
-export { HoldfastError } from './holdfast-connection.js';
+export { HoldfastError } from './holdfast-base.js';
 export { HoldfastFeed, createSession, deleteSession, listSessions } from './holdfast-feed.js';
 
 /** @typedef {import('./holdfast-connection.js').StatusDetail} StatusDetail */
-/** @typedef {import('./holdfast-connection.js').Surroundings} Surroundings */
+/** @typedef {import('./holdfast-base.js').Surroundings} Surroundings */
+/** @typedef {import('./holdfast-base.js').ClientOptions} ClientOptions */
+/** @typedef {import('./holdfast-log.js').HoldfastEvent} HoldfastEvent */
+/** @typedef {import('./holdfast-outbox.js').PendingPrompt} PendingPrompt */
+/** @typedef {import('./holdfast-provisional.js').OpenBlock} OpenBlock */
 
 const BEHIND_MS = 1_000; // max_seq may run ahead of events that are on their way
 const NEWEST_LIMIT = 50;
 const CATCH_UP_LIMIT = 500;
+const CACHE_BEHIND_MAX = 2_000; // further behind than this, what is cached is no help
 const CLOSE_GONE = 4404;
 const CLOSE_TOO_LARGE = 1009;
 
 /**
- * @typedef {object} HoldfastEvent One numbered event; deeply frozen.
- * @property {number} seq
- * @property {string} type
- * @property {number} ts milliseconds since 1970
- * @property {number} [turn]
- * @property {string} [message_id]
- * @property {Record<string, any>} data
- *
- * @typedef {object} OpenBlock The provisional content of an event that is not there yet.
- * @property {number} seq
- * @property {string} type
- * @property {string} [html] with `deltas: 'html'`
- * @property {string} [text] with `deltas: 'text'`
- *
- * @typedef {object} PendingPrompt
- * @property {string} prompt_id
- * @property {string} message
- * @property {'sending' | 'queued' | 'received'} state received: has a seq, its event is on the way
- * @property {number | null} seq
- */
-
-/** @template T @param {T} value @returns {T} */
-function deepFreeze(value) {
-	if (value !== null && typeof value === 'object' && !Object.isFrozen(value)) {
-		Object.freeze(value);
-		Object.values(value).forEach(deepFreeze);
-	}
-	return value;
-}
-
-/**
  * One session. Events it dispatches (`on(type, listener)` hands over the detail):
- * - `events` {events}: appended, in order, each once · `older` {events, hasOlder}: put in front
+ * - `events` {events, cached?}: appended, in order, each once · `older` {events, hasOlder}: put in
+ *   front · `trimmed` {count}: so many of the oldest are not held any more
  * - `reset` {reason}: everything held is void; what follows comes as `events`
  * - `open` {blocks}: the provisional blocks behind the last event, all of them, usually one; said
  *   when one grows or is void, not when its event takes its place
@@ -69,24 +43,25 @@ function deepFreeze(value) {
  * - `error` {error}: a HoldfastError; the connection goes on unless `status` says otherwise
  */
 export class HoldfastClient extends Emitter {
-	/**
-	 * The events held and the epoch they belong to: one thing, replaced as one.
-	 * @type {{epoch: string | null, events: HoldfastEvent[]}}
-	 */
-	#held = { epoch: null, events: [] };
+	#log = new EventLog();
+	#provisional = new Provisional();
+	#outbox = new Outbox(() => this.emit('prompts', { prompts: this.prompts }));
 	#hasOlder = false;
 	#loadingOlder = false;
+	/** Older events were asked for: none are dropped until dropOlder() says that they may be. */
+	#keepsOlder = false;
+	#maxEvents;
+	#catchUpMax;
+	/** @type {import('./holdfast-cache.js').EventCache | null} */
+	#cache = null;
+	/** Whether the cache may still answer. */
+	#isReading = false;
 	/** @type {'newest' | 'after' | null} the load in progress; null: live, or not connected */
 	#loading = null;
+	/** How much to ask for at once; less after a connection that broke before it had brought a page. */
+	#pageLimit = CATCH_UP_LIMIT;
 	#connected = false;
-	/** @type {Map<number, OpenBlock>} */
-	#open = new Map();
-	/** @type {Map<number, {seq: number, type: string, data: any}>} */
-	#activity = new Map();
-	/** @type {PendingPrompt[]} */
-	#prompts = [];
-	/** @type {Map<string, string>} request_id to option_id: answers not yet confirmed */
-	#answers = new Map();
+	#maxSeq = 0;
 	/** @type {Record<string, any>} */
 	#state = {
 		is_prompting: false,
@@ -102,25 +77,26 @@ export class HoldfastClient extends Emitter {
 	#timers;
 	#connection;
 
-	/**
-	 * @param {Surroundings & {sessionId: string, format?: 'html' | 'markdown' | 'both',
-	 *   deltas?: 'text' | 'html', clientId?: string}} options
-	 */
+	/** @param {Surroundings & ClientOptions} options */
 	constructor(options) {
 		super();
 		const around = surroundings(options);
+		const format = options.format ?? 'html';
 		this.sessionId = options.sessionId;
 		this.clientId = options.clientId ?? randomId();
 		this.#timers = around.timers;
-		const url = socketUrl(
-			around.base,
-			`/api/sessions/${encodeURIComponent(options.sessionId)}/ws`,
-			{
-				format: options.format ?? 'html',
-				deltas: options.deltas,
-				client_id: this.clientId,
-			},
-		);
+		this.#maxEvents = options.maxEvents ?? Infinity;
+		this.#catchUpMax = options.catchUpMax ?? (options.cache ? CACHE_BEHIND_MAX : Infinity);
+		const path = `/api/sessions/${encodeURIComponent(options.sessionId)}/ws`;
+		const url = socketUrl(around.base, path, {
+			format,
+			deltas: options.deltas,
+			client_id: this.clientId,
+		});
+		if (options.cache) {
+			const key = `${format} ${socketUrl(around.base, path)}`;
+			this.#cache = makeCache({ ...options, ...around }, key);
+		}
 		this.#connection = new Connection(around, url, {
 			frame: (type, data) => this.#frame(type, data),
 			status: (detail) => this.#setStatus(detail),
@@ -131,12 +107,12 @@ export class HoldfastClient extends Emitter {
 
 	/** Where this client stands: what the last event it holds says, and nothing else. */
 	get position() {
-		return { epoch: this.#held.epoch, seq: this.#held.events.at(-1)?.seq ?? 0 };
+		return this.#log.position;
 	}
 
 	/** @returns {readonly HoldfastEvent[]} */
 	get events() {
-		return this.#held.events;
+		return this.#log.events;
 	}
 
 	get hasOlder() {
@@ -145,12 +121,12 @@ export class HoldfastClient extends Emitter {
 
 	/** @returns {OpenBlock[]} */
 	get open() {
-		return [...this.#open.values()].sort((a, b) => a.seq - b.seq);
+		return this.#provisional.blocks;
 	}
 
 	/** @returns {PendingPrompt[]} */
 	get prompts() {
-		return this.#prompts.map((prompt) => ({ ...prompt }));
+		return this.#outbox.prompts;
 	}
 
 	get state() {
@@ -161,14 +137,24 @@ export class HoldfastClient extends Emitter {
 		return this.#status;
 	}
 
+	/** Figures for people who look after the connection. */
+	get stats() {
+		const lag = Math.max(0, this.#maxSeq - this.position.seq);
+		const cacheFailure = this.#cache?.failure?.message ?? null;
+		return { ...this.#connection.figures, maxSeq: this.#maxSeq, lag, cacheFailure };
+	}
+
 	connect() {
 		if (this.#status.status === 'closed') {
+			this.#readCache();
 			this.#connection.start();
 		}
+		return this;
 	}
 
 	close() {
 		this.#end({ status: 'closed' });
+		void this.#cache?.close();
 	}
 
 	/** Retries at once if it waits, else makes sure that the connection is alive. */
@@ -184,15 +170,13 @@ export class HoldfastClient extends Emitter {
 	/**
 	 * Sends a prompt, now or as soon as there is a connection, again after each reconnect until the
 	 * server has confirmed it, always with the same id, so that it runs once.
-	 * @param {string} message @returns {string} the prompt_id
+	 * @param {string} message @param {{promptId?: string}} [options] @returns {string} the prompt_id
 	 */
-	prompt(message) {
-		/** @type {PendingPrompt} */
-		const prompt = { prompt_id: randomId(), message, state: 'sending', seq: null };
-		this.#prompts.push(prompt);
-		this.#sendPrompt(prompt);
-		this.emit('prompts', { prompts: this.prompts });
-		return prompt.prompt_id;
+	prompt(message, { promptId = randomId() } = {}) {
+		if (this.#outbox.addPrompt(promptId, message)) {
+			this.#sendPrompt({ prompt_id: promptId, message });
+		}
+		return promptId;
 	}
 
 	/** Stops the turn. Never kept for later, when another turn may be running: false if not connected. */
@@ -202,22 +186,38 @@ export class HoldfastClient extends Emitter {
 
 	/** Answers a permission request, again after a reconnect until the answer shows in the log. */
 	answerPermission(/** @type {string} */ requestId, /** @type {string} */ optionId) {
-		this.#answers.set(requestId, optionId);
+		this.#outbox.addAnswer(requestId, optionId);
 		this.#sendAnswer(requestId, optionId);
 	}
 
 	/** Asks for the page before the first event held. True if a request went out. */
 	loadOlder(limit = NEWEST_LIMIT) {
-		const first = this.#held.events[0];
+		const first = this.events[0];
 		if (!first || !this.#hasOlder || this.#loadingOlder || this.#loading || !this.#connected) {
 			return false;
 		}
 		this.#loadingOlder = this.#connection.send('load_events', {
 			before_seq: first.seq,
-			epoch: this.#held.epoch,
+			epoch: this.position.epoch,
 			limit,
 		});
 		return this.#loadingOlder;
+	}
+
+	/** Forgets all but the newest events; loadOlder() brings the others back. Gives how many went. */
+	dropOlder(/** @type {number} */ keepCount) {
+		this.#keepsOlder = false;
+		const count = this.#log.trim(keepCount);
+		if (count > 0) {
+			this.#hasOlder = true;
+			this.emit('trimmed', { count });
+		}
+		return count;
+	}
+
+	/** The events held, then those that come; see holdfast-iterator.js. */
+	[Symbol.asyncIterator]() {
+		return iterate(this);
 	}
 
 	#frame(/** @type {string} */ type, /** @type {any} */ data) {
@@ -232,7 +232,7 @@ export class HoldfastClient extends Emitter {
 				this.#handleEvents(data);
 				break;
 			case 'delta':
-				this.#handleDelta(data);
+				this.#setOpen(this.#provisional.grown(data));
 				break;
 			case 'preview':
 				this.#setOpen({ seq: data.seq, type: data.type, html: data.html });
@@ -247,7 +247,8 @@ export class HoldfastClient extends Emitter {
 				this.#handleAck(data);
 				break;
 			case 'prompt_received':
-				this.#handlePromptReceived(data);
+				this.#outbox.confirmPrompt(data.prompt_id, data.seq ?? null);
+				this.#outbox.settleUpTo(this.position.seq);
 				break;
 			case 'session_gone':
 				this.#end({ status: 'gone', reason: data.reason });
@@ -262,27 +263,37 @@ export class HoldfastClient extends Emitter {
 
 	#handleConnected(/** @type {any} */ data) {
 		this.#connected = true;
+		this.#maxSeq = data.max_seq;
 		this.#setState(data);
-		this.#load();
-		this.#prompts
-			.filter(({ state }) => state === 'sending')
-			.forEach((prompt) => this.#sendPrompt(prompt));
-		this.#answers.forEach((optionId, requestId) => this.#sendAnswer(requestId, optionId));
+		if (this.#connected && !this.#isReading) {
+			this.#begin();
+		}
 	}
 
-	/** Asks for what is missing: all that follows our position, or the newest page if we hold nothing. */
+	/** The first that is said on a connection: what is missing here, and what may be missing there. */
+	#begin() {
+		this.#load();
+		this.#outbox.unsent.forEach((prompt) => this.#sendPrompt(prompt));
+		this.#outbox.answers.forEach(([requestId, optionId]) =>
+			this.#sendAnswer(requestId, optionId),
+		);
+	}
+
+	/** Asks for what is missing: all that follows our position, or the newest page if that is too far. */
 	#load() {
 		const { epoch, seq } = this.position;
-		this.#loading = seq > 0 ? 'after' : 'newest';
+		const follows = seq > 0 && !(this.#maxSeq - seq > this.#catchUpMax);
+		this.#loading = follows ? 'after' : 'newest';
+		this.#loadingOlder = false;
 		this.#stopBehindTimer();
-		this.#setStatus({ status: 'loading' });
 		this.#connection.expectAnswer('load_events');
 		this.#connection.send(
 			'load_events',
-			seq > 0
-				? { after_seq: seq, epoch, follow: true, limit: CATCH_UP_LIMIT }
-				: { limit: NEWEST_LIMIT },
+			follows
+				? { after_seq: seq, epoch, follow: true, limit: this.#pageLimit }
+				: { limit: Math.min(NEWEST_LIMIT, this.#pageLimit) },
 		);
+		this.#setStatus({ status: 'loading' });
 	}
 
 	#handleLoaded(/** @type {any} */ page) {
@@ -294,15 +305,22 @@ export class HoldfastClient extends Emitter {
 		const fresh = Boolean(page.reset) || this.#loading === 'newest';
 		if (fresh) {
 			// Before the events: none of the new history may ever stand behind some of the old one.
-			this.#drop(page.reset?.reason, page.epoch);
-			this.#hasOlder = page.has_more;
-		} else if (page.epoch !== this.#held.epoch) {
+			this.#startOver(page);
+		} else if (page.epoch !== this.position.epoch) {
 			this.#connection.abandon('a page of another epoch without a reset');
 			return;
 		}
+		this.#maxSeq = page.max_seq;
 		this.#setState(page);
+		if (!this.#connected) {
+			return; // or of the reset
+		}
 		if (!this.#append(page.events, fresh)) {
 			this.#connection.abandon('a page with a gap');
+			return;
+		}
+		this.#pageLimit = Math.min(CATCH_UP_LIMIT, this.#pageLimit * 2);
+		if (!this.#connected) {
 			return;
 		}
 		if (!fresh && page.has_more) {
@@ -311,26 +329,23 @@ export class HoldfastClient extends Emitter {
 		}
 		this.#loading = null;
 		this.#connection.proved();
-		this.#replaceOpen(page);
-		this.#setStatus({ status: 'live' });
+		if (this.#provisional.replace(page)) {
+			this.emit('open', { blocks: this.open });
+		}
+		this.#checkBehind(page.max_seq);
+		if (this.#connected) {
+			this.#setStatus({ status: 'live' });
+		}
 	}
 
 	#takeOlder(/** @type {any} */ page) {
 		this.#loadingOlder = false;
-		const first = this.#held.events[0]?.seq;
-		const fits =
-			page.epoch === this.#held.epoch &&
-			page.events.every(
-				(/** @type {HoldfastEvent} */ event, /** @type {number} */ i) =>
-					event.seq === first - page.events.length + i,
-			);
-		if (first === undefined || !fits) {
-			return; // asked for before a reset
+		const events = this.#log.prepend(page.epoch, page.events);
+		if (events) {
+			this.#keepsOlder = true;
+			this.#hasOlder = page.has_more;
+			this.emit('older', { events, hasOlder: this.#hasOlder });
 		}
-		page.events.forEach(deepFreeze);
-		this.#held.events.unshift(...page.events);
-		this.#hasOlder = page.has_more;
-		this.emit('older', { events: page.events, hasOlder: this.#hasOlder });
 	}
 
 	#handleEvents(/** @type {any} */ data) {
@@ -338,6 +353,9 @@ export class HoldfastClient extends Emitter {
 			return; // the page that is on its way decides where we start
 		}
 		this.#setState(data);
+		if (!this.#connected) {
+			return; // closed by somebody who heard of the state
+		}
 		if (!this.#append(data.events, false) && !this.#loading) {
 			this.#load();
 			return;
@@ -347,71 +365,56 @@ export class HoldfastClient extends Emitter {
 
 	#handleAck(/** @type {any} */ data) {
 		this.#setState(data);
-		if (this.#loading || !this.#connected) {
+		if (this.#loading || !this.#connected || this.#isReading) {
 			return;
 		}
-		if (data.epoch !== this.#held.epoch) {
+		if (data.epoch !== this.position.epoch) {
 			this.#load(); // the server will answer with a reset
 			return;
 		}
 		this.#checkBehind(data.max_seq);
 	}
 
-	/**
-	 * Takes the events that follow on what is held and skips those it has. False: there is a gap, and
-	 * nothing behind the gap was taken.
-	 * @param {HoldfastEvent[]} events
-	 * @param {boolean} anyStart the first one may have any seq, since nothing is held
-	 */
-	#append(events, anyStart) {
-		const taken = [];
-		let last = this.position.seq;
-		let whole = true;
-		for (const event of events) {
-			if (event.seq === last + 1 || (anyStart && last === 0)) {
-				taken.push(deepFreeze(event));
-				last = event.seq;
-			} else if (event.seq > last) {
-				whole = false;
-				break;
-			}
-		}
+	/** False: there is a gap, and nothing behind the gap was taken. */
+	#append(/** @type {HoldfastEvent[]} */ events, /** @type {boolean} */ anyStart) {
+		const { taken, whole } = this.#log.take(events, anyStart);
 		if (taken.length > 0) {
-			this.#held.events.push(...taken);
-			this.#forgetUpTo(last, taken);
-			this.emit('events', { events: taken });
-			this.#settlePrompts();
+			this.#connection.proved();
+			this.#cache?.add(this.position.epoch, taken);
+			this.#announce({ events: taken });
 		}
 		return whole;
 	}
 
-	/** What was provisional about these events is over. */
-	#forgetUpTo(/** @type {number} */ last, /** @type {HoldfastEvent[]} */ taken) {
-		const waiting = this.#activity.size;
-		for (const map of [this.#open, this.#activity]) {
-			[...map.keys()].filter((seq) => seq <= last).forEach((seq) => map.delete(seq));
-		}
-		if (this.#activity.size !== waiting) {
+	/** Says that these are held now; what was provisional about them is over. */
+	#announce(/** @type {{events: HoldfastEvent[], cached?: true}} */ detail) {
+		const { seq } = this.position;
+		if (this.#provisional.endUpTo(seq)) {
 			this.#emitActivity();
 		}
-		for (const event of taken) {
-			if (event.type === 'permission_resolved') {
-				this.#answers.delete(event.data.request_id);
-			} else if (event.type === 'user_prompt') {
-				this.#prompts = this.#prompts.filter(
-					({ prompt_id }) => prompt_id !== event.data.prompt_id,
-				);
-				this.emit('prompts', { prompts: this.prompts });
-			}
+		this.#outbox.settle(detail.events);
+		this.emit('events', detail);
+		this.#outbox.settleUpTo(seq);
+		if (this.events.length > this.#maxEvents && !this.#keepsOlder) {
+			this.dropOlder(Math.ceil(this.#maxEvents * 0.875)); // not one by one from now on
 		}
 	}
 
 	/** Behind max_seq is a gap, unless the events are in the frames behind this one. */
 	#checkBehind(/** @type {number} */ maxSeq) {
-		const seen = this.position.seq;
-		this.#stopBehindTimer();
-		if (maxSeq > seen && !this.#loading) {
-			this.#behindTimer = this.#timers.setTimeout(() => this.#load(), BEHIND_MS);
+		this.#maxSeq = maxSeq;
+		const { seq } = this.position;
+		if (!(maxSeq > seq) || this.#loading || !this.#connected) {
+			this.#stopBehindTimer();
+		} else if (this.#behindTimer === null) {
+			this.#behindTimer = this.#timers.setTimeout(() => {
+				this.#behindTimer = null;
+				if (this.position.seq > seq) {
+					this.#checkBehind(this.#maxSeq); // they do come
+				} else {
+					this.#load();
+				}
+			}, BEHIND_MS);
 		}
 	}
 
@@ -420,97 +423,82 @@ export class HoldfastClient extends Emitter {
 		this.#behindTimer = null;
 	}
 
-	/** @param {string | undefined} reason @param {string} epoch */
-	#drop(reason, epoch) {
-		this.#held = { epoch, events: [] };
-		this.#hasOlder = false;
-		this.#loadingOlder = false;
-		this.#open.clear();
+	/** Drops what is held for what this page begins. It is a reset if anything was known before. */
+	#startOver(/** @type {any} */ page) {
+		const { epoch, seq } = this.position;
+		const isOther = epoch !== null && epoch !== page.epoch;
+		const reason = page.reset?.reason ?? (isOther ? 'epoch' : seq > 0 ? 'behind' : null);
+		this.#log.reset(page.epoch);
+		this.#cache?.reset(page.epoch);
+		this.#hasOlder = page.has_more;
+		this.#loadingOlder = this.#keepsOlder = false;
 		if (reason) {
-			this.#activity.clear();
-			this.#answers.clear();
-			this.#prompts = this.#prompts.filter(({ state }) => state === 'sending');
+			this.#provisional.clear();
+			if (reason === 'epoch' || reason === 'ahead') {
+				this.#outbox.reset();
+			}
 			this.emit('reset', { reason });
-			this.#emitActivity();
-			this.emit('prompts', { prompts: this.prompts });
+			if (this.#connected) {
+				this.#emitActivity();
+			}
+		}
+		if (page.events[0]?.seq > 1) {
+			// Their events may be before this page. The server knows them by their ids and says where.
+			this.#outbox.doubt().forEach((prompt) => this.#sendPrompt(prompt));
 		}
 	}
 
-	#handleDelta(/** @type {any} */ delta) {
-		const block = this.#open.get(delta.seq) ?? { seq: delta.seq, type: delta.type, text: '' };
-		const have = new TextEncoder().encode(block.text ?? '');
-		const add = new TextEncoder().encode(delta.text);
-		if (delta.offset > have.length) {
-			return; // its beginning is not here: the event will bring the whole
+	#readCache() {
+		if (!this.#cache || this.position.epoch !== null) {
+			return;
 		}
-		const rest = new TextDecoder().decode(add.subarray(have.length - delta.offset));
-		this.#setOpen({ ...block, text: block.text + rest });
+		this.#isReading = true;
+		this.#cache.read().then((found) => {
+			this.#isReading = false;
+			const isOver = this.#status.status === 'closed' || this.#status.status === 'gone';
+			if (found && this.position.epoch === null && !isOver) {
+				this.#log.reset(found.epoch);
+				const { taken } = this.#log.take(found.events, true);
+				this.#hasOlder = taken[0]?.seq > 1;
+				this.#announce({ events: taken, cached: true });
+			}
+			if (this.#connected) {
+				this.#begin();
+			}
+		});
 	}
 
-	#setOpen(/** @type {OpenBlock} */ block) {
-		if (block.seq > this.position.seq && this.#connected && !this.#loading) {
-			this.#open.set(block.seq, block);
-			this.emit('open', { blocks: this.open });
-		}
-	}
-
-	/**
-	 * A block that has just been closed is neither in the page nor open until it is on disk. While the
-	 * turn goes on its event is on the way, so what was shown of it stays.
-	 */
-	#replaceOpen(/** @type {any} */ { open, is_prompting }) {
-		const before = this.#open.size;
-		const closing = [...this.#open.values()].filter(({ seq }) => seq > this.position.seq);
-		const blocks = [...(is_prompting ? closing : []), ...(open ? [open] : [])];
-		this.#open = new Map(blocks.map((block) => [block.seq, block]));
-		if (before > 0 || blocks.length > 0) {
+	#setOpen(/** @type {OpenBlock | null} */ block) {
+		if (block && block.seq > this.position.seq && this.#connected && !this.#loading) {
+			this.#provisional.setBlock(block);
 			this.emit('open', { blocks: this.open });
 		}
 	}
 
 	#handleActivity(/** @type {any} */ notice) {
 		if (notice.seq > this.position.seq) {
-			this.#activity.set(notice.seq, notice);
+			this.#provisional.addActivity(notice);
 			this.#emitActivity();
 		}
 	}
 
 	#emitActivity() {
-		this.emit('activity', { held: [...this.#activity.values()].sort((a, b) => a.seq - b.seq) });
+		this.emit('activity', { held: this.#provisional.held });
 	}
 
-	#sendPrompt(/** @type {PendingPrompt} */ { prompt_id, message }) {
-		if (this.#connected) {
+	/** @param {{prompt_id: string, message: string}} prompt */
+	#sendPrompt({ prompt_id, message }) {
+		if (this.#connected && !this.#isReading) {
 			this.#connection.send('prompt', { message, prompt_id });
 		}
 	}
 
 	#sendAnswer(/** @type {string} */ requestId, /** @type {string} */ optionId) {
-		if (this.#connected) {
+		if (this.#connected && !this.#isReading) {
 			this.#connection.send('permission_answer', {
 				request_id: requestId,
 				option_id: optionId,
 			});
-		}
-	}
-
-	#handlePromptReceived(/** @type {any} */ data) {
-		const prompt = this.#prompts.find(({ prompt_id }) => prompt_id === data.prompt_id);
-		if (prompt) {
-			prompt.seq = data.seq ?? null;
-			prompt.state = prompt.seq === null ? 'queued' : 'received';
-			this.emit('prompts', { prompts: this.prompts });
-			this.#settlePrompts();
-		}
-	}
-
-	/** A prompt is shown as pending until its event is held: never both, and never neither. */
-	#settlePrompts() {
-		const { seq } = this.position;
-		const left = this.#prompts.filter((prompt) => prompt.seq === null || prompt.seq > seq);
-		if (left.length !== this.#prompts.length) {
-			this.#prompts = left;
-			this.emit('prompts', { prompts: this.prompts });
 		}
 	}
 
@@ -520,32 +508,29 @@ export class HoldfastClient extends Emitter {
 			return;
 		}
 		if (data.request === 'permission_answer') {
-			this.#answers.delete(data.request_id);
+			this.#outbox.endAnswer(data.request_id);
+			if (data.code === 'already_resolved' && data.by === this.clientId) {
+				return; // by what we said on an earlier connection: that is no error
+			}
 		}
-		if (data.request === 'load_events' && this.#loadingOlder) {
+		if (data.request === 'load_events') {
 			this.#loadingOlder = false;
 		}
 		this.emit('error', { error: new HoldfastError(data.code, data.message, data) });
 	}
 
-	/** A refused prompt must not be sent again by itself: its text goes back to the user. */
-	#refusePrompt(
-		/** @type {string | undefined} */ promptId,
-		/** @type {string} */ code,
-		/** @type {string} */ message,
-	) {
-		const index = this.#prompts.findIndex(({ prompt_id, state }) =>
-			promptId ? prompt_id === promptId : state === 'sending',
-		);
-		const [prompt] = index >= 0 ? this.#prompts.splice(index, 1) : [null];
-		this.emit('prompts', { prompts: this.prompts });
-		this.emit('error', {
-			error: new HoldfastError(code, message, { request: 'prompt', prompt }),
-		});
+	/** @param {string | undefined} promptId @param {string} code @param {string} message */
+	#refusePrompt(promptId, code, message) {
+		const prompt = this.#outbox.takeBack(promptId);
+		const error = new HoldfastError(code, message, { request: 'prompt', prompt });
+		this.emit('error', { error });
 	}
 
 	#handleLost(/** @type {number} */ code) {
 		const wasConnected = this.#connected;
+		if (this.#loading) {
+			this.#pageLimit = Math.ceil(this.#pageLimit / 4);
+		}
 		this.#connected = false;
 		this.#loading = null;
 		this.#loadingOlder = false;
@@ -553,8 +538,9 @@ export class HoldfastClient extends Emitter {
 		if (code === CLOSE_GONE) {
 			this.#end({ status: 'gone', reason: 'unknown' });
 		} else if (code === CLOSE_TOO_LARGE && wasConnected) {
-			const sent = this.#prompts.filter(({ state }) => state === 'sending');
-			const longest = sent.sort((a, b) => b.message.length - a.message.length)[0];
+			const longest = this.#outbox.unsent.sort(
+				(a, b) => b.message.length - a.message.length,
+			)[0];
 			this.#refusePrompt(
 				longest?.prompt_id,
 				'too_large',
@@ -568,7 +554,12 @@ export class HoldfastClient extends Emitter {
 		this.#stopBehindTimer();
 		this.#connected = false;
 		this.#loading = null;
+		this.#loadingOlder = false;
 		if (this.#status.status !== 'gone') {
+			if (detail.status === 'gone') {
+				this.#cache?.reset(null);
+				void this.#cache?.close();
+			}
 			this.#setStatus(detail);
 		}
 	}

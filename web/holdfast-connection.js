@@ -1,15 +1,29 @@
 /**
- * What HoldfastClient and HoldfastFeed share: one WebSocket that is kept going, and words for errors.
+ * One WebSocket that is kept going: opened, found dead, opened again. Knows frames, but not what they
+ * mean.
  */
+import { listenTo } from './holdfast-base.js';
+
+export {
+	Emitter,
+	HoldfastError,
+	randomId,
+	socketUrl,
+	surroundings,
+} from './holdfast-base.js';
 
 const KEEPALIVE_MS = 10_000;
 const MISSED_MAX = 2;
-const PROBE_MS = 3_000; // how long a connection may stay silent after the page has woken up
+const PROBE_MS = 3_000; // how long the answer may take after the page has woken up
+const SUSPECT_PROBE_MS = 400; // the same if the connection has been silent for longer than it should
 const ANSWER_MS = 20_000; // how long `connected` or the answer to load_events may take
 const RETRY_MIN_MS = 1_000;
 const RETRY_MAX_MS = 30_000;
+const PATIENCE_MAX = 8;
 
 /**
+ * @typedef {import('./holdfast-base.js').Surroundings} Surroundings
+ *
  * @typedef {'closed' | 'connecting' | 'loading' | 'live' | 'retrying' | 'offline' | 'gone'} Status
  *
  * @typedef {object} StatusDetail
@@ -17,89 +31,8 @@ const RETRY_MAX_MS = 30_000;
  * @property {number} [delayMs] retrying, offline: the whole wait
  * @property {number} [retryAt] retrying, offline: when, in the timers' own milliseconds
  * @property {string} [reason] why the connection was lost, or why the session is gone
- *
- * @typedef {object} Surroundings What a test replaces; the defaults are the real ones.
- * @property {typeof WebSocket} [WebSocket]
- * @property {string | URL} [base] the server's address; in a browser, the page's own by default
- * @property {{setTimeout: Function, clearTimeout: Function, now: () => number}} [timers]
- * @property {() => number} [random]
- * @property {any} [page] the `window` whose online, pageshow and visibilitychange wake the client
  */
 
-/** An error that the server has put into words. */
-export class HoldfastError extends Error {
-	/** @param {string} code @param {string} message @param {Record<string, any>} [detail] */
-	constructor(code, message, detail = {}) {
-		super(message);
-		this.name = 'HoldfastError';
-		this.code = code;
-		this.detail = detail;
-	}
-}
-
-const realTimers = {
-	setTimeout: (/** @type {() => void} */ fn, /** @type {number} */ ms) => setTimeout(fn, ms),
-	clearTimeout: (/** @type {any} */ id) => clearTimeout(id),
-	now: () => Date.now(),
-};
-
-/** @param {Surroundings} options */
-export function surroundings(options) {
-	const base = options.base ?? globalThis.location?.href;
-	if (!base) {
-		throw new TypeError('outside a browser, `base` must say where the server is');
-	}
-	return {
-		WebSocket: options.WebSocket ?? globalThis.WebSocket,
-		base,
-		timers: options.timers ?? realTimers,
-		random: options.random ?? Math.random,
-		page: options.page ?? globalThis.window ?? null,
-	};
-}
-
-/** @param {string | URL} base @param {string} path @param {Record<string, string | undefined>} query */
-export function socketUrl(base, path, query = {}) {
-	const url = new URL(path, base);
-	url.protocol = url.protocol === 'https:' || url.protocol === 'wss:' ? 'wss:' : 'ws:';
-	url.hash = '';
-	for (const [name, value] of Object.entries(query)) {
-		if (value !== undefined) {
-			url.searchParams.set(name, value);
-		}
-	}
-	return url.href;
-}
-
-/** 32 hex digits; works on plain http pages too, where crypto.randomUUID does not exist. */
-export function randomId() {
-	const bytes = globalThis.crypto.getRandomValues(new Uint8Array(16));
-	return Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('');
-}
-
-/** An EventTarget for events with a detail. */
-export class Emitter extends EventTarget {
-	/**
-	 * Like addEventListener, but hands over the detail, and returns the function that ends it.
-	 * @param {string} type @param {(detail: any) => void} listener @returns {() => void}
-	 */
-	on(type, listener) {
-		const handle = (/** @type {Event} */ event) =>
-			listener(/** @type {CustomEvent} */ (event).detail);
-		this.addEventListener(type, handle);
-		return () => this.removeEventListener(type, handle);
-	}
-
-	/** @protected @param {string} type @param {any} detail */
-	emit(type, detail) {
-		this.dispatchEvent(new CustomEvent(type, { detail }));
-	}
-}
-
-/**
- * Keeps one WebSocket going: opens it, notices that it is dead, opens the next one. Knows frames, but
- * not what they mean.
- */
 export class Connection {
 	#around;
 	#url;
@@ -108,14 +41,25 @@ export class Connection {
 	#socket = null;
 	#attempt = 0;
 	#missed = 0;
+	#unsent = 0; // bytes that the socket had not taken at the last beat
 	#started = false;
+	/** Whether the page was told that it will be frozen: what it has then says nothing any more. */
+	#isSuspect = false;
+	#heardAt = 0;
+	#beatAt = 0;
+	/** @type {number | null} the client_time whose answer ends the probe */
+	#probedAt = null;
+	/** Times as long as usual: a slow network must not look dead again and again. */
+	#patience = 1;
+	#isProved = false;
 	/** @type {Map<string, any>} one timer a purpose */
 	#timers = new Map();
-	/** @type {(() => void)[]} */
-	#unlisten = [];
+	#unlisten = () => {};
+	/** What an inspector shows. */
+	figures = { connects: 0, losses: 0, framesIn: 0, framesOut: 0, roundTripMs: 0 };
 
 	/**
-	 * @param {ReturnType<typeof surroundings>} around
+	 * @param {ReturnType<typeof import('./holdfast-base.js').surroundings>} around
 	 * @param {string} url
 	 * @param {{frame: (type: string, data: any) => void, status: (detail: StatusDetail) => void,
 	 *   lost: (code: number) => void, keepalive: () => object}} owner
@@ -129,6 +73,7 @@ export class Connection {
 	start() {
 		if (!this.#started) {
 			this.#started = true;
+			this.#attempt = 0;
 			this.#listen();
 			this.#open();
 		}
@@ -136,8 +81,7 @@ export class Connection {
 
 	stop() {
 		this.#started = false;
-		this.#unlisten.forEach((unlisten) => unlisten());
-		this.#unlisten = [];
+		this.#unlisten();
 		this.#detach();
 	}
 
@@ -146,7 +90,10 @@ export class Connection {
 		if (this.#socket?.readyState !== 1) {
 			return false;
 		}
-		this.#socket.send(JSON.stringify({ type, data }));
+		const text = JSON.stringify({ type, data });
+		this.figures.framesOut += 1;
+		this.#around.inspect?.('out', text);
+		this.#socket.send(text);
 		return true;
 	}
 
@@ -163,7 +110,11 @@ export class Connection {
 
 	/** The server must answer within ANSWER_MS, until answered() is called. */
 	expectAnswer(/** @type {string} */ what) {
-		this.#arm('answer', ANSWER_MS, () => this.abandon(`no answer: ${what}`));
+		if (this.#socket) {
+			this.#arm('answer', ANSWER_MS * this.#patience, () =>
+				this.#giveUp(`no answer: ${what}`),
+			);
+		}
 	}
 
 	answered() {
@@ -173,20 +124,32 @@ export class Connection {
 	/** The connection has proved useful: the next loss starts again at the shortest wait. */
 	proved() {
 		this.#attempt = 0;
+		this.#patience = 1;
+		this.#isProved = true;
 	}
 
-	/** Connects at once if a retry is pending; makes sure of the connection if there is one. */
+	/** Connects at once if a retry is pending; else makes sure of the connection there is. */
 	wake() {
 		if (this.#timers.has('retry')) {
 			this.#open();
-		} else if (this.send('keepalive', this.#keepalive())) {
-			this.#arm('probe', PROBE_MS, () => this.abandon('no answer after waking up'));
+		} else if (this.#socket && !this.#timers.has('probe')) {
+			const now = this.#around.timers.now();
+			const isSilent = now - this.#heardAt > KEEPALIVE_MS + PROBE_MS;
+			const ms = this.#isSuspect || isSilent ? SUSPECT_PROBE_MS : PROBE_MS;
+			this.#isSuspect = false;
+			this.#probedAt = now;
+			this.send('keepalive', this.#keepalive(now));
+			this.#arm('probe', ms * this.#patience, () => this.#replace('no answer after waking up'));
 		}
 	}
 
 	#open() {
 		this.#disarm('retry');
+		this.figures.connects += 1;
 		this.#owner.status({ status: 'connecting' });
+		if (!this.#started || this.#socket) {
+			return; // whoever heard of the status has closed us, and perhaps started us again
+		}
 		let socket;
 		try {
 			socket = new this.#around.WebSocket(this.#url);
@@ -195,9 +158,12 @@ export class Connection {
 			return;
 		}
 		this.#socket = socket;
-		this.#missed = 0;
+		this.#missed = this.#unsent = 0;
+		this.#isProved = false;
+		this.#isSuspect = false;
+		this.#heardAt = this.#around.timers.now();
 		this.expectAnswer('connect');
-		socket.onopen = () => this.#arm('keepalive', KEEPALIVE_MS, () => this.#beat());
+		socket.onopen = () => this.#planBeat();
 		socket.onmessage = (event) => this.#receive(event.data);
 		socket.onerror = () => {}; // a close always follows
 		socket.onclose = (event) => {
@@ -206,45 +172,100 @@ export class Connection {
 		};
 	}
 
-	#receive(/** @type {any} */ bytes) {
+	#receive(/** @type {any} */ text) {
 		this.#missed = 0;
-		this.#disarm('probe');
-		let frame;
+		this.#heardAt = this.#around.timers.now();
+		this.figures.framesIn += 1;
+		this.#around.inspect?.('in', text);
 		try {
-			frame = JSON.parse(bytes);
-		} catch {
-			frame = null;
+			const { type, data } = JSON.parse(text);
+			if (typeof type !== 'string' || typeof data !== 'object' || !data) {
+				throw new TypeError('a frame that is not one');
+			}
+			if (type === 'keepalive_ack') {
+				this.#heard(data.client_time);
+			} else if (type === 'connected') {
+				this.#endProbe(); // it was sent because we asked for it after we woke up
+			}
+			this.#owner.frame(type, data);
+		} catch (error) {
+			this.abandon(`a frame that cannot be understood: ${error}`);
 		}
-		if (typeof frame?.type !== 'string' || typeof frame.data !== 'object' || !frame.data) {
-			this.abandon('a frame that is not one');
-			return;
-		}
-		this.#owner.frame(frame.type, frame.data);
 	}
 
-	#keepalive() {
-		return { client_time: this.#around.timers.now(), ...this.#owner.keepalive() };
+	/**
+	 * Only an answer to what was sent after waking up ends the probe: frames that came before the
+	 * network died may have waited in the machine until now.
+	 */
+	#heard(/** @type {unknown} */ clientTime) {
+		if (typeof clientTime === 'number') {
+			this.figures.roundTripMs = Math.max(0, this.#heardAt - clientTime);
+			if (this.#probedAt !== null && clientTime >= this.#probedAt) {
+				this.#endProbe();
+			}
+		}
 	}
 
-	#beat() {
-		if (this.#missed >= MISSED_MAX) {
-			this.abandon('keepalives unanswered');
-			return;
-		}
-		this.#missed += 1;
-		this.send('keepalive', this.#keepalive());
+	#endProbe() {
+		this.#probedAt = null;
+		this.#disarm('probe');
+	}
+
+	#keepalive(now = this.#around.timers.now()) {
+		return { client_time: now, ...this.#owner.keepalive() };
+	}
+
+	#planBeat() {
+		this.#beatAt = this.#around.timers.now() + KEEPALIVE_MS;
 		this.#arm('keepalive', KEEPALIVE_MS, () => this.#beat());
 	}
 
-	#lost(/** @type {number} */ code, /** @type {string} */ reason) {
+	#beat() {
+		const left = this.#socket?.bufferedAmount ?? 0;
+		if (left < this.#unsent) {
+			this.#missed = 0; // it takes what we say, a long prompt perhaps: slow, not dead
+		}
+		this.#unsent = left;
+		if (this.#missed >= MISSED_MAX * this.#patience) {
+			this.#giveUp('keepalives unanswered');
+			return;
+		}
+		// The machine has slept: as if the page had told us so, which workers and Node cannot.
+		const hasSlept = this.#around.timers.now() - this.#beatAt > KEEPALIVE_MS;
+		this.#missed += 1;
+		this.#planBeat();
+		if (hasSlept) {
+			this.wake();
+		} else {
+			this.send('keepalive', this.#keepalive());
+		}
+	}
+
+	/** Silence is a dead connection, or one too slow for what we ask of it. */
+	#giveUp(/** @type {string} */ reason) {
+		if (!this.#isProved) {
+			this.#patience = Math.min(PATIENCE_MAX, this.#patience * 2);
+		}
+		this.abandon(reason);
+	}
+
+	/** Gives up the connection and tries another at once: somebody looks at the page. */
+	#replace(/** @type {string} */ reason) {
+		this.#detach();
+		this.#lost(0, reason, 0);
+	}
+
+	/** @param {number} code @param {string} reason @param {number} [waitMs] else by the attempts so far */
+	#lost(code, reason, waitMs) {
+		this.figures.losses += 1;
 		this.#owner.lost(code);
-		if (!this.#started) {
+		if (!this.#started || this.#socket) {
 			return;
 		}
 		const range =
 			Math.min(RETRY_MAX_MS, RETRY_MIN_MS * 2 ** (this.#attempt + 1)) - RETRY_MIN_MS;
-		const delayMs = Math.round(RETRY_MIN_MS + this.#around.random() * range);
-		this.#attempt += 1;
+		const delayMs = waitMs ?? Math.round(RETRY_MIN_MS + this.#around.random() * range);
+		this.#attempt = Math.min(this.#attempt + 1, 10);
 		this.#arm('retry', delayMs, () => this.#open());
 		// Offline is only a word for the user: a server on this machine can be reached all the same.
 		const status = this.#around.page?.navigator?.onLine === false ? 'offline' : 'retrying';
@@ -258,6 +279,7 @@ export class Connection {
 
 	#detach() {
 		[...this.#timers.keys()].forEach((name) => this.#disarm(name));
+		this.#probedAt = null;
 		const socket = this.#socket;
 		this.#socket = null;
 		if (socket) {
@@ -268,26 +290,23 @@ export class Connection {
 	}
 
 	#listen() {
-		const page = this.#around.page;
-		if (!page?.addEventListener) {
-			return;
-		}
-		const listen = (
-			/** @type {any} */ target,
-			/** @type {string} */ type,
-			/** @type {() => void} */ fn,
-		) => {
-			target.addEventListener(type, fn);
-			this.#unlisten.push(() => target.removeEventListener(type, fn));
-		};
-		listen(page, 'online', () => this.wake());
-		listen(page, 'offline', () => this.wake());
-		listen(page, 'pageshow', () => this.wake());
-		listen(page.document, 'visibilitychange', () => {
-			if (page.document.visibilityState === 'visible') {
-				this.wake();
-			}
-		});
+		const wake = () => this.wake();
+		const { page } = this.#around;
+		this.#unlisten = listenTo(
+			page,
+			{ online: wake, offline: wake, pageshow: wake, focus: wake },
+			{
+				resume: wake,
+				freeze: () => {
+					this.#isSuspect = true;
+				},
+				visibilitychange: () => {
+					if (page.document.visibilityState === 'visible') {
+						wake();
+					}
+				},
+			},
+		);
 	}
 
 	#arm(/** @type {string} */ name, /** @type {number} */ ms, /** @type {() => void} */ fn) {

@@ -1,14 +1,9 @@
 /** The list of sessions, live and on request. */
-import {
-	Connection,
-	Emitter,
-	HoldfastError,
-	socketUrl,
-	surroundings,
-} from './holdfast-connection.js';
+import { Emitter, HoldfastError, socketUrl, surroundings } from './holdfast-base.js';
+import { Connection } from './holdfast-connection.js';
 
 /** @typedef {import('./holdfast-connection.js').StatusDetail} StatusDetail */
-/** @typedef {import('./holdfast-connection.js').Surroundings} Surroundings */
+/** @typedef {import('./holdfast-base.js').Surroundings} Surroundings */
 
 /**
  * The list of sessions, live. Dispatches `sessions` {sessions} (all of them, newest update first) and

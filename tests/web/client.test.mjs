@@ -263,13 +263,15 @@ test('the shortest wait is 1 s', () => {
 	}
 });
 
-for (const wake of ['online', 'pageshow', 'visibilitychange']) {
+const onDocument = new Set(['visibilitychange', 'resume', 'freeze']);
+
+for (const wake of ['online', 'pageshow', 'focus', 'visibilitychange', 'resume']) {
 	test(`${wake} connects at once`, () => {
 		const server = new FakeServer().fill(1);
 		const { client } = observe(server);
 		server.pump();
 		server.socket.break();
-		const target = wake === 'visibilitychange' ? server.page.document : server.page;
+		const target = onDocument.has(wake) ? server.page.document : server.page;
 		target.dispatchEvent(new Event(wake));
 		server.pump();
 		assert.equal(client.status.status, 'live');
@@ -281,12 +283,14 @@ for (const wake of ['online', 'pageshow', 'visibilitychange']) {
 		const { client } = observe(server);
 		server.pump();
 		server.silent = true;
-		const target = wake === 'visibilitychange' ? server.page.document : server.page;
+		const target = onDocument.has(wake) ? server.page.document : server.page;
 		target.dispatchEvent(new Event(wake));
 		server.timers.advance(2_999);
 		assert.equal(client.status.status, 'live');
-		server.timers.advance(1);
-		assert.equal(client.status.status, 'retrying');
+		server.silent = false;
+		server.advance(1);
+		assert.equal(client.status.status, 'live', 'at once, somebody is waiting');
+		assert.equal(server.sockets.length, 2);
 	});
 }
 

@@ -20,6 +20,11 @@ export class FakeTimers {
 		return this.#timers.size;
 	}
 
+	/** The machine sleeps: the clock goes on, and nothing happens until advance(). */
+	sleep(ms) {
+		this.#now += ms;
+	}
+
 	/** Runs what is due in the next `ms`, in order of time; `after` runs behind each. */
 	advance(ms, after = () => {}) {
 		const end = this.#now + ms;
@@ -29,7 +34,7 @@ export class FakeTimers {
 				break;
 			}
 			this.#timers.delete(id);
-			this.#now = timer.at;
+			this.#now = Math.max(this.#now, timer.at);
 			timer.fn();
 			after();
 		}

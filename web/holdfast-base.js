@@ -1,0 +1,154 @@
+/**
+ * What every part of the client stands on: where it runs, words for errors, events with a detail.
+ */
+
+/**
+ * @typedef {object} Surroundings What a test replaces; the defaults are the real ones.
+ * @property {typeof WebSocket} [WebSocket]
+ * @property {string | URL} [base] the server's address; in a browser, the page's own by default
+ * @property {{setTimeout: Function, clearTimeout: Function, now: () => number}} [timers]
+ * @property {() => number} [random]
+ * @property {any} [page] the `window`, or the `self` of a worker, whose events wake the client
+ * @property {(direction: 'in' | 'out', text: string) => void} [inspect] sees every frame as it is
+ */
+
+/**
+ * @typedef {object} ClientOptions
+ * @property {string} sessionId
+ * @property {'html' | 'markdown' | 'both'} [format]
+ * @property {'text' | 'html'} [deltas]
+ * @property {string} [clientId]
+ * @property {number} [maxEvents] how many to hold in memory
+ * @property {number} [catchUpMax] further behind, it starts over with the newest page
+ * @property {boolean | import('./holdfast-cache.js').CacheOptions} [cache] keep the newest events in IndexedDB
+ * @property {any} [indexedDB]
+ * @property {any} [IDBKeyRange]
+ */
+
+/** An error that the server has put into words. */
+export class HoldfastError extends Error {
+	/** @param {string} code @param {string} message @param {Record<string, any>} [detail] */
+	constructor(code, message, detail = {}) {
+		super(message);
+		this.name = 'HoldfastError';
+		this.code = code;
+		this.detail = detail;
+	}
+}
+
+const realTimers = {
+	setTimeout: (/** @type {() => void} */ fn, /** @type {number} */ ms) => setTimeout(fn, ms),
+	clearTimeout: (/** @type {any} */ id) => clearTimeout(id),
+	now: () => Date.now(),
+};
+
+/** The page's window, or a worker's own global scope; Node has neither. */
+function ownPage() {
+	const scope = /** @type {any} */ (globalThis);
+	return scope.window ?? (typeof scope.addEventListener === 'function' ? scope : null);
+}
+
+/** @param {Surroundings} options */
+export function surroundings(options) {
+	const base = options.base ?? globalThis.location?.href;
+	if (!base) {
+		throw new TypeError('outside a browser, `base` must say where the server is');
+	}
+	const Socket = options.WebSocket ?? globalThis.WebSocket;
+	if (!Socket) {
+		throw new TypeError('there is no WebSocket here: pass a constructor, such as that of `ws`');
+	}
+	return {
+		WebSocket: Socket,
+		base,
+		timers: options.timers ?? realTimers,
+		random: options.random ?? Math.random,
+		page: options.page ?? ownPage(),
+		inspect: options.inspect ?? null,
+	};
+}
+
+/** @param {string | URL} base @param {string} path @param {Record<string, string | undefined>} query */
+export function socketUrl(base, path, query = {}) {
+	const url = new URL(path, base);
+	url.protocol = url.protocol === 'https:' || url.protocol === 'wss:' ? 'wss:' : 'ws:';
+	url.hash = '';
+	for (const [name, value] of Object.entries(query)) {
+		if (value !== undefined) {
+			url.searchParams.set(name, value);
+		}
+	}
+	return url.href;
+}
+
+/**
+ * 32 hex digits that nobody else has; not a secret. Works on plain http pages, where
+ * crypto.randomUUID does not exist, and in Node 18, where crypto is behind a flag.
+ */
+export function randomId() {
+	const bytes = new Uint8Array(16);
+	if (globalThis.crypto?.getRandomValues) {
+		globalThis.crypto.getRandomValues(bytes);
+	} else {
+		bytes.forEach((_, i) => (bytes[i] = Math.random() * 256));
+	}
+	return Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('');
+}
+
+/** @template T @param {T} value @returns {T} */
+export function deepFreeze(value) {
+	if (value !== null && typeof value === 'object' && !Object.isFrozen(value)) {
+		Object.freeze(value);
+		Object.values(value).forEach(deepFreeze);
+	}
+	return value;
+}
+
+/** CustomEvent, which Node 18 does not have. */
+class DetailEvent extends Event {
+	/** @param {string} type @param {any} detail */
+	constructor(type, detail) {
+		super(type);
+		this.detail = detail;
+	}
+}
+
+/** An EventTarget for events with a detail. */
+export class Emitter extends EventTarget {
+	/**
+	 * Like addEventListener, but hands over the detail, and returns the function that ends it.
+	 * @param {string} type @param {(detail: any) => void} listener @returns {() => void}
+	 */
+	on(type, listener) {
+		const handle = (/** @type {Event} */ event) =>
+			listener(/** @type {DetailEvent} */ (event).detail);
+		this.addEventListener(type, handle);
+		return () => this.removeEventListener(type, handle);
+	}
+
+	/** @protected @param {string} type @param {any} detail */
+	emit(type, detail) {
+		this.dispatchEvent(new DetailEvent(type, detail));
+	}
+}
+
+/**
+ * Listens to a page, or to nothing if there is none, until stop().
+ * @param {any} page
+ * @param {Record<string, () => void>} onPage @param {Record<string, () => void>} onDocument
+ * @returns {() => void} stop
+ */
+export function listenTo(page, onPage, onDocument) {
+	/** @type {(() => void)[]} */
+	const ends = [];
+	for (const [target, listeners] of [
+		[page, onPage],
+		[page?.document, onDocument],
+	]) {
+		for (const [type, listener] of target?.addEventListener ? Object.entries(listeners) : []) {
+			target.addEventListener(type, listener);
+			ends.push(() => target.removeEventListener(type, listener));
+		}
+	}
+	return () => ends.splice(0).forEach((end) => end());
+}

@@ -1,0 +1,276 @@
+/**
+ * The newest events of some sessions, kept in IndexedDB, so that a page that was killed shows its
+ * transcript before it has a connection. It holds no truth: whatever is wrong with it, the client does
+ * without, and what the server says replaces it.
+ */
+import { listenTo } from './holdfast-base.js';
+
+/** @typedef {import('./holdfast-log.js').HoldfastEvent} HoldfastEvent */
+
+/**
+ * @typedef {object} CacheOptions
+ * @property {string} [name] of the database
+ * @property {number} [maxEvents] of one session
+ * @property {number} [maxChars] of one session, as JSON
+ * @property {number} [maxSessions] the ones that were not used for longest go
+ */
+
+const DEFAULTS = { name: 'holdfast', maxEvents: 1_000, maxChars: 4_000_000, maxSessions: 20 };
+const OPEN_MS = 500; // some browsers never answer: a client must not wait for them
+const FLUSH_MS = 250;
+const FAILURES_MAX = 3;
+
+/** @param {any} request @returns {Promise<any>} */
+function settled(request) {
+	return new Promise((resolve, reject) => {
+		request.onsuccess = () => resolve(request.result);
+		request.onerror = () => reject(request.error);
+	});
+}
+
+/** @param {any} transaction @returns {Promise<void>} */
+function completed(transaction) {
+	return new Promise((resolve, reject) => {
+		transaction.oncomplete = () => resolve();
+		transaction.onabort = () => reject(transaction.error ?? new Error('aborted'));
+		transaction.onerror = () => {}; // an abort follows
+	});
+}
+
+/** @param {any} factory @param {string} name @returns {Promise<any>} */
+function openDatabase(factory, name) {
+	const request = factory.open(name, 1);
+	request.onupgradeneeded = () => {
+		request.result.createObjectStore('sessions', { keyPath: 'key' });
+		request.result.createObjectStore('events', { keyPath: ['key', 'seq'] });
+	};
+	return settled(request);
+}
+
+/** One session's place in the cache. Nothing here ever throws or rejects: see `failure`. */
+export class EventCache {
+	#around;
+	#key;
+	#limits;
+	/** @type {Promise<any> | null} */
+	#database = null;
+	/** @type {{isNew: boolean, epoch: string | null, events: HoldfastEvent[]} | null} not written yet */
+	#pending = null;
+	/** @type {Promise<void>} one write at a time */
+	#writing = Promise.resolve();
+	#timer = null;
+	#failures = 0;
+	#unlisten;
+	/** @type {Error | null} why it does without, or had to for a moment */
+	failure = null;
+
+	/**
+	 * @param {{indexedDB: any, IDBKeyRange: any, timers: any, page: any}} around
+	 * @param {string} key what tells the session, its server and its format from all others
+	 * @param {CacheOptions} [options]
+	 */
+	constructor(around, key, options = {}) {
+		this.#around = around;
+		this.#key = key;
+		this.#limits = { ...DEFAULTS, ...options };
+		const flush = () => void this.flush();
+		this.#unlisten = listenTo(
+			around.page,
+			{ pagehide: flush },
+			{ freeze: flush, visibilitychange: flush },
+		);
+	}
+
+	/**
+	 * What it has of this session; null if nothing, or nothing that makes sense, or not in time.
+	 * @returns {Promise<{epoch: string, events: HoldfastEvent[]} | null>}
+	 */
+	async read() {
+		/** @type {any} */
+		let timer;
+		const late = new Promise((resolve) => {
+			timer = this.#around.timers.setTimeout(() => {
+				this.failure ??= new Error('IndexedDB did not answer in time');
+				resolve(null);
+			}, OPEN_MS);
+		});
+		const found = this.#attempt(() => this.#read());
+		return Promise.race([found, late]).finally(() => this.#around.timers.clearTimeout(timer));
+	}
+
+	/** Another history, or none: what is there is dropped, with the next write. */
+	reset(/** @type {string | null} */ epoch) {
+		this.#pending = { isNew: true, epoch, events: [] };
+		this.#schedule();
+	}
+
+	/** These follow on what is held. */
+	add(/** @type {string | null} */ epoch, /** @type {HoldfastEvent[]} */ events) {
+		this.#pending ??= { isNew: false, epoch, events: [] };
+		this.#pending.events = [...this.#pending.events, ...events].slice(-this.#limits.maxEvents);
+		this.#schedule();
+	}
+
+	/** Writes what is not written yet. */
+	flush() {
+		this.#around.timers.clearTimeout(this.#timer);
+		this.#timer = null;
+		this.#writing = this.#writing.then(async () => {
+			const pending = this.#pending;
+			this.#pending = null;
+			if (pending) {
+				await this.#attempt(() => this.#write(pending));
+			}
+		});
+		return this.#writing;
+	}
+
+	async close() {
+		this.#unlisten();
+		await this.flush();
+		const database = this.#database;
+		this.#database = null;
+		await database?.then((db) => db.close()).catch(() => {});
+	}
+
+	#schedule() {
+		this.#timer ??= this.#around.timers.setTimeout(() => void this.flush(), FLUSH_MS);
+	}
+
+	/** @template T @param {() => Promise<T>} fn @returns {Promise<T | null>} */
+	async #attempt(fn) {
+		if (this.#failures >= FAILURES_MAX) {
+			return null;
+		}
+		try {
+			const result = await fn();
+			this.#failures = 0;
+			this.failure = null;
+			return result;
+		} catch (error) {
+			// Browsers cut connections to the database in the background: the next try opens another.
+			this.#failures += 1;
+			this.failure = error instanceof Error ? error : new Error(String(error));
+			this.#database = null;
+			return null;
+		}
+	}
+
+	/** All events of a session, or those up to a seq. */
+	#rangeOf(/** @type {string} */ key, last = Infinity) {
+		return this.#around.IDBKeyRange.bound([key, -Infinity], [key, last]);
+	}
+
+	/** @param {any} transaction @param {string} key */
+	#dropSession(transaction, key) {
+		transaction.objectStore('events').delete(this.#rangeOf(key));
+		transaction.objectStore('sessions').delete(key);
+	}
+
+	#open() {
+		this.#database ??= openDatabase(this.#around.indexedDB, this.#limits.name).then((db) => {
+			db.onversionchange = () => {
+				db.close(); // another tab wants to delete or change it
+				this.#database = null;
+			};
+			return db;
+		});
+		return this.#database;
+	}
+
+	/** @param {'readonly' | 'readwrite'} mode */
+	async #begin(mode) {
+		const db = await this.#open();
+		return db.transaction(['sessions', 'events'], mode);
+	}
+
+	async #read() {
+		const transaction = await this.#begin('readonly');
+		const [session, rows] = await Promise.all([
+			settled(transaction.objectStore('sessions').get(this.#key)),
+			settled(transaction.objectStore('events').getAll(this.#rangeOf(this.#key))),
+		]);
+		if (!session) {
+			return null;
+		}
+		const events = rows.map((/** @type {any} */ row) => JSON.parse(row.text));
+		const isWhole =
+			typeof session.epoch === 'string' &&
+			events.length > 0 &&
+			events.every(
+				(/** @type {any} */ event, /** @type {number} */ i) =>
+					event.seq === session.last - events.length + 1 + i &&
+					typeof event.type === 'string' &&
+					typeof event.data === 'object',
+			);
+		return isWhole ? { epoch: session.epoch, events } : null;
+	}
+
+	/** @param {{isNew: boolean, epoch: string | null, events: HoldfastEvent[]}} pending */
+	async #write({ isNew, epoch, events }) {
+		const transaction = await this.#begin('readwrite');
+		const done = completed(transaction);
+		done.catch(() => {}); // heard below, unless something before it fails
+		const sessions = transaction.objectStore('sessions');
+		const rows = transaction.objectStore('events');
+		let session = await settled(sessions.get(this.#key));
+		const goesOn =
+			session && !isNew && session.epoch === epoch && events[0]?.seq <= session.last + 1;
+		if (!goesOn) {
+			this.#dropSession(transaction, this.#key);
+			const first = events[0]?.seq ?? 1;
+			session = { key: this.#key, epoch, first, last: first - 1, chars: 0 };
+		}
+		// Another tab may have written some of these already.
+		for (const event of events.filter(({ seq }) => seq > session.last)) {
+			const text = JSON.stringify(event);
+			rows.put({ key: this.#key, seq: event.seq, text });
+			session.chars += text.length;
+			session.last = event.seq;
+		}
+		if (session.last >= session.first) {
+			await this.#shorten(rows, session);
+			sessions.put({ ...session, used: this.#around.timers.now() });
+		}
+		await this.#evict(transaction);
+		await done;
+	}
+
+	/** Drops the oldest events that are too many or too much. @param {any} rows @param {any} session */
+	async #shorten(rows, session) {
+		const { maxEvents, maxChars } = this.#limits;
+		let { first } = session;
+		while (
+			session.last - first + 1 > maxEvents ||
+			(session.chars > maxChars && first <= session.last)
+		) {
+			const row = await settled(rows.get([this.#key, first]));
+			session.chars -= row?.text.length ?? 0;
+			first += 1;
+		}
+		if (first > session.first) {
+			rows.delete(this.#rangeOf(this.#key, first - 1));
+			session.first = first;
+		}
+	}
+
+	/** Drops whole sessions, those not used for longest. @param {any} transaction */
+	async #evict(transaction) {
+		const all = await settled(transaction.objectStore('sessions').getAll());
+		all.sort((/** @type {any} */ a, /** @type {any} */ b) => b.used - a.used)
+			.slice(this.#limits.maxSessions)
+			.forEach((/** @type {any} */ { key }) => this.#dropSession(transaction, key));
+	}
+}
+
+/** Null where there is no IndexedDB; a browser that forbids it may throw at the mere mention. */
+export function makeCache(/** @type {any} */ options, /** @type {string} */ key) {
+	try {
+		const indexedDB = options.indexedDB ?? globalThis.indexedDB;
+		const IDBKeyRange = options.IDBKeyRange ?? globalThis.IDBKeyRange;
+		const limits = options.cache === true ? {} : options.cache;
+		return indexedDB ? new EventCache({ ...options, indexedDB, IDBKeyRange }, key, limits) : null;
+	} catch {
+		return null;
+	}
+}

@@ -1,0 +1,283 @@
+/** Holdfast client library. What each thing does in detail: README.md beside this file. */
+
+/** One numbered event of the log; deeply frozen. */
+export interface HoldfastEvent {
+	readonly seq: number;
+	readonly type: EventType;
+	/** Milliseconds since 1970. */
+	readonly ts: number;
+	readonly turn?: number;
+	readonly message_id?: string;
+	/** What the type says; see proto/protocol.md. */
+	readonly data: Readonly<Record<string, any>>;
+}
+
+/** A later server may know more of them, and producers have their own, `x-…`. */
+export type EventType =
+	| 'user_prompt'
+	| 'agent_message'
+	| 'agent_thought'
+	| 'tool_call'
+	| 'tool_call_update'
+	| 'plan'
+	| 'file_read'
+	| 'file_write'
+	| 'permission_request'
+	| 'permission_resolved'
+	| 'usage'
+	| 'turn_end'
+	| 'agent_started'
+	| 'agent_stopped'
+	| 'session_end'
+	| (string & {});
+
+/** Only from the iterator: what came before is void, what follows begins anew. */
+export interface ResetNotice {
+	readonly type: 'reset';
+	readonly seq: 0;
+	readonly reason: ResetReason;
+}
+
+/** `behind`: too much was missed (`catchUpMax`); the others are the server's. */
+export type ResetReason = 'epoch' | 'ahead' | 'pruned' | 'behind' | (string & {});
+
+/** Where a client stands. */
+export interface Position {
+	readonly epoch: string | null;
+	/** That of the last event held; 0 if none is. */
+	readonly seq: number;
+}
+
+/** The provisional content of an event that is not there yet. */
+export interface OpenBlock {
+	seq: number;
+	type: string;
+	/** With `deltas: 'html'`. */
+	html?: string;
+	/** With `deltas: 'text'`. */
+	text?: string;
+}
+
+/** Something that waits for an open block to end; its event will have this seq. */
+export interface Activity {
+	seq: number;
+	type: string;
+	data: any;
+}
+
+export interface PendingPrompt {
+	prompt_id: string;
+	message: string;
+	/** queued: on the server's disk, waits for the turn to end; received: its event is on the way. */
+	state: 'sending' | 'queued' | 'received';
+	seq: number | null;
+}
+
+export type Status =
+	| 'closed'
+	| 'connecting'
+	| 'loading'
+	| 'live'
+	| 'retrying'
+	| 'offline'
+	| 'gone';
+
+export interface StatusDetail {
+	readonly status: Status;
+	/** retrying, offline: the whole wait. */
+	readonly delayMs?: number;
+	/** retrying, offline: when it is over, in milliseconds since 1970. */
+	readonly retryAt?: number;
+	/** Why the connection was lost, or why the session is gone. */
+	readonly reason?: string;
+}
+
+/** What is true now and is not worth an event. */
+export interface SessionState {
+	is_prompting: boolean;
+	is_running: boolean;
+	queue_length: number;
+	usage: Record<string, any> | null;
+	status: 'idle' | 'running' | 'waiting' | (string & {});
+	role: string | null;
+}
+
+/** Figures for people who look after the connection. */
+export interface ConnectionStats {
+	/** Attempts to connect, and connections and attempts that ended. */
+	connects: number;
+	losses: number;
+	framesIn: number;
+	framesOut: number;
+	/** Of the last keepalive that was answered. */
+	roundTripMs: number;
+	/** The highest seq the server has told of, and how far the events held are behind it. */
+	maxSeq: number;
+	lag: number;
+	/** Why the cache does without IndexedDB; null if it does not. */
+	cacheFailure: string | null;
+}
+
+/** What a WebSocket constructor must give; the browser's, Node's and that of `ws` do. */
+export interface WebSocketLike {
+	readonly readyState: number;
+	readonly bufferedAmount?: number;
+	onopen: ((event: any) => void) | null;
+	onmessage: ((event: any) => void) | null;
+	onerror: ((event: any) => void) | null;
+	onclose: ((event: any) => void) | null;
+	send(text: string): void;
+	close(): void;
+}
+
+/** What the client takes from where it runs; give others for tests, or where something is missing. */
+export interface Surroundings {
+	/** Needed in Node before version 22. */
+	WebSocket?: new (url: string) => WebSocketLike;
+	/** The server's address; in a browser the page's own by default. */
+	base?: string | URL;
+	timers?: {
+		setTimeout(fn: () => void, ms: number): any;
+		clearTimeout(id: any): void;
+		now(): number;
+	};
+	random?: () => number;
+	/** The `window` or a worker's `self`, whose events wake the client. */
+	page?: any;
+	/** Sees every frame as it is. */
+	inspect?: ((direction: 'in' | 'out', text: string) => void) | null;
+}
+
+export interface CacheOptions {
+	/** Of the database; default `holdfast`. */
+	name?: string;
+	/** Of one session; default 1,000. */
+	maxEvents?: number;
+	/** Of one session, as JSON; default 4,000,000. */
+	maxChars?: number;
+	/** Default 20; the ones that were not used for longest go. */
+	maxSessions?: number;
+}
+
+export interface ClientOptions extends Surroundings {
+	sessionId: string;
+	/** What `agent_message` events carry; default `html`. */
+	format?: 'html' | 'markdown' | 'both';
+	/** Whether, and how, to see text that still grows; by default not. */
+	deltas?: 'text' | 'html';
+	/** 1 to 64 of `A-Z a-z 0-9 _ -`; random by default. Keep it for a tab, not for a user. */
+	clientId?: string;
+	/** How many events to hold in memory at most; by default all that were loaded. */
+	maxEvents?: number;
+	/** Further behind than this it does not catch up but starts over; by default never, with a cache 2,000. */
+	catchUpMax?: number;
+	/** Keep the newest events in IndexedDB; by default not. */
+	cache?: boolean | CacheOptions;
+	indexedDB?: any;
+	IDBKeyRange?: any;
+}
+
+export interface ClientEvents {
+	/** Appended, in order, each once. `cached`: from the cache, before there is a connection. */
+	events: { events: readonly HoldfastEvent[]; cached?: true };
+	/** Put in front. */
+	older: { events: readonly HoldfastEvent[]; hasOlder: boolean };
+	/** So many of the oldest are not held any more. */
+	trimmed: { count: number };
+	/** Everything held is void; what follows comes as `events`. */
+	reset: { reason: ResetReason };
+	/** All provisional blocks; said when one grows or is void, not when its event takes its place. */
+	open: { blocks: OpenBlock[] };
+	activity: { held: Activity[] };
+	state: SessionState;
+	/** All prompts whose event is not there yet. */
+	prompts: { prompts: PendingPrompt[] };
+	status: StatusDetail;
+	/** `error.detail.prompt` is a refused prompt: it is not sent again by itself. */
+	error: { error: HoldfastError };
+}
+
+/** An error that the server has put into words. */
+export class HoldfastError extends Error {
+	constructor(code: string, message: string, detail?: Record<string, any>);
+	/** Stable; see "Error codes" in proto/protocol.md. */
+	code: string;
+	detail: Record<string, any>;
+}
+
+/** One session: watches it and takes part in it, over a connection that may break at any byte. */
+export class HoldfastClient extends EventTarget {
+	constructor(options: ClientOptions);
+	readonly sessionId: string;
+	readonly clientId: string;
+	/** Where it stands: computed from the events it holds. */
+	readonly position: Position;
+	/** The events held, in order and without a gap. */
+	readonly events: readonly HoldfastEvent[];
+	/** Whether loadOlder() can bring more. */
+	readonly hasOlder: boolean;
+	readonly open: OpenBlock[];
+	readonly prompts: PendingPrompt[];
+	readonly state: SessionState;
+	readonly status: StatusDetail;
+	readonly stats: ConnectionStats;
+	/** Like addEventListener, but hands over the detail; returns the function that ends it. */
+	on<K extends keyof ClientEvents>(
+		type: K,
+		listener: (detail: ClientEvents[K]) => void,
+	): () => void;
+	/** Connects and stays connected until close(). After close() it goes on from where it was. */
+	connect(): this;
+	close(): void;
+	/** Retries at once if it waits, else makes sure that the connection is alive. */
+	retryNow(): void;
+	/** For demonstrations: breaks the socket as a network would. */
+	dropConnection(): void;
+	/** Sends a prompt, as often as it takes, under one id, so that it runs once. Gives the id. */
+	prompt(message: string, options?: { promptId?: string }): string;
+	/** Stops the turn. Never kept for later: false if there is no connection. */
+	cancel(): boolean;
+	/** Answers a permission request, as often as it takes. */
+	answerPermission(requestId: string, optionId: string): void;
+	/** Asks for the page before the first event held. True if a request went out. */
+	loadOlder(limit?: number): boolean;
+	/** Forgets all but the newest events; loadOlder() brings the others back. Gives how many went. */
+	dropOlder(keepCount: number): number;
+	/** The events held, then each that comes. Ends when the client is closed or the session is gone. */
+	[Symbol.asyncIterator](): AsyncIterableIterator<HoldfastEvent | ResetNotice>;
+}
+
+export interface SessionInfo {
+	id: string;
+	title: string;
+	epoch: string;
+	first_seq: number;
+	max_seq: number;
+	created_at: number;
+	updated_at: number;
+	status: 'idle' | 'running' | 'waiting' | (string & {});
+	is_prompting: boolean;
+}
+
+export interface FeedEvents {
+	/** All of them, the newest update first. */
+	sessions: { sessions: SessionInfo[] };
+	status: StatusDetail;
+}
+
+/** The list of sessions, live. */
+export class HoldfastFeed extends EventTarget {
+	constructor(options?: Surroundings);
+	readonly sessions: SessionInfo[];
+	readonly status: StatusDetail;
+	on<K extends keyof FeedEvents>(type: K, listener: (detail: FeedEvents[K]) => void): () => void;
+	connect(): void;
+	close(): void;
+}
+
+export function createSession(
+	session?: { id?: string; title?: string },
+	base?: string | URL,
+): Promise<SessionInfo>;
+export function deleteSession(id: string, base?: string | URL): Promise<void>;
+export function listSessions(base?: string | URL): Promise<SessionInfo[]>;

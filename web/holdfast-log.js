@@ -1,0 +1,102 @@
+/**
+ * The events a client holds, and the epoch they belong to. All arithmetic of positions is here: what
+ * follows, what is a repetition, what is a gap.
+ */
+import { deepFreeze } from './holdfast-base.js';
+
+/**
+ * @typedef {object} HoldfastEvent One numbered event; deeply frozen.
+ * @property {number} seq
+ * @property {string} type
+ * @property {number} ts milliseconds since 1970
+ * @property {number} [turn]
+ * @property {string} [message_id]
+ * @property {Record<string, any>} data
+ */
+
+/** Asserts the shape that the arithmetic rests on; whoever sends anything else is no server of ours. */
+function checkEvents(/** @type {any} */ events) {
+	const good =
+		Array.isArray(events) &&
+		events.every((event) => Number.isSafeInteger(event?.seq) && event.seq > 0 && event.type);
+	if (!good) {
+		throw new TypeError('events that are none');
+	}
+}
+
+export class EventLog {
+	/** @type {string | null} */
+	#epoch = null;
+	/** @type {HoldfastEvent[]} */
+	#events = [];
+
+	/** Where this client stands: what the last event it holds says, and nothing else. */
+	get position() {
+		return { epoch: this.#epoch, seq: this.#events.at(-1)?.seq ?? 0 };
+	}
+
+	/** @returns {HoldfastEvent[]} */
+	get events() {
+		return this.#events;
+	}
+
+	/** Holds nothing, of this history. */
+	reset(/** @type {string | null} */ epoch) {
+		this.#epoch = epoch;
+		this.#events = [];
+	}
+
+	/**
+	 * Takes the events that follow on what is held and skips those it has. Not whole: there is a gap,
+	 * and nothing behind the gap was taken.
+	 * @param {HoldfastEvent[]} events
+	 * @param {boolean} anyStart the first one may have any seq, if nothing is held
+	 */
+	take(events, anyStart) {
+		checkEvents(events);
+		/** @type {HoldfastEvent[]} */
+		const taken = [];
+		let last = this.position.seq;
+		let whole = true;
+		for (const event of events) {
+			if (event.seq === last + 1 || (anyStart && last === 0)) {
+				taken.push(deepFreeze(event));
+				last = event.seq;
+			} else if (event.seq > last) {
+				whole = false;
+				break;
+			}
+		}
+		for (const event of taken) {
+			this.#events.push(event);
+		}
+		return { taken, whole };
+	}
+
+	/**
+	 * Puts a page in front. Null: it is of another history, or does not end where the events begin,
+	 * since it was asked for before a reset or before older events were dropped.
+	 * @param {string} epoch @param {HoldfastEvent[]} events
+	 */
+	prepend(epoch, events) {
+		checkEvents(events);
+		const first = this.#events[0]?.seq;
+		const fits =
+			first !== undefined &&
+			epoch === this.#epoch &&
+			events.every((event, i) => event.seq === first - events.length + i);
+		if (!fits) {
+			return null;
+		}
+		events.forEach(deepFreeze);
+		this.#events = [...events, ...this.#events];
+		return events;
+	}
+
+	/** Forgets all but the newest; gives how many. */
+	trim(/** @type {number} */ keep) {
+		const count = Math.max(0, this.#events.length - Math.max(1, keep));
+		this.#events.splice(0, count);
+		return count;
+	}
+}

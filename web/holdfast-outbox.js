@@ -1,0 +1,130 @@
+/**
+ * What this client has said and must not lose: prompts until their event is held, answers until they
+ * show in the log.
+ */
+
+/**
+ * @typedef {object} PendingPrompt
+ * @property {string} prompt_id
+ * @property {string} message
+ * @property {'sending' | 'queued' | 'received'} state queued: on the server's disk, and waits for the
+ *   turn to end; received: has a seq, its event is on the way
+ * @property {number | null} seq
+ */
+
+export class Outbox {
+	/** @type {PendingPrompt[]} */
+	#prompts = [];
+	/** @type {Map<string, string>} request_id to option_id: answers not yet confirmed */
+	#answers = new Map();
+	/** @type {Set<string>} queued ones whose event may be among those that we have not loaded */
+	#doubted = new Set();
+	#changed;
+
+	/** @param {() => void} changed the prompts are others now */
+	constructor(changed) {
+		this.#changed = changed;
+	}
+
+	/** @returns {PendingPrompt[]} */
+	get prompts() {
+		return this.#prompts.map((prompt) => ({ ...prompt }));
+	}
+
+	/** What the server must be asked about, with each connection until it answers. */
+	get unsent() {
+		return this.prompts.filter(
+			({ prompt_id, state }) => state === 'sending' || this.#doubted.has(prompt_id),
+		);
+	}
+
+	get answers() {
+		return [...this.#answers];
+	}
+
+	/** False if a prompt with this id is pending already. */
+	addPrompt(/** @type {string} */ promptId, /** @type {string} */ message) {
+		if (this.#prompts.some(({ prompt_id }) => prompt_id === promptId)) {
+			return false;
+		}
+		this.#prompts.push({ prompt_id: promptId, message, state: 'sending', seq: null });
+		this.#changed();
+		return true;
+	}
+
+	addAnswer(/** @type {string} */ requestId, /** @type {string} */ optionId) {
+		this.#answers.set(requestId, optionId);
+	}
+
+	/** The server has it on disk; with a seq if its turn has come. */
+	confirmPrompt(/** @type {string} */ promptId, /** @type {number | null} */ seq) {
+		const prompt = this.#prompts.find(({ prompt_id }) => prompt_id === promptId);
+		this.#doubted.delete(promptId);
+		if (prompt) {
+			prompt.seq = seq;
+			prompt.state = seq === null ? 'queued' : 'received';
+			this.#changed();
+		}
+	}
+
+	/** Events are left out: those of queued prompts may be among them. Gives these prompts. */
+	doubt() {
+		const queued = this.prompts.filter(({ state }) => state === 'queued');
+		this.#doubted = new Set(queued.map(({ prompt_id }) => prompt_id));
+		return queued;
+	}
+
+	/**
+	 * A refused prompt must not be sent again by itself: its text goes back to the user.
+	 * @param {string | undefined} promptId the oldest unconfirmed one, if the server did not say
+	 * @returns {PendingPrompt | null}
+	 */
+	takeBack(promptId) {
+		const index = this.#prompts.findIndex(({ prompt_id, state }) =>
+			promptId ? prompt_id === promptId : state === 'sending',
+		);
+		const prompt = index >= 0 ? this.#prompts.splice(index, 1)[0] : null;
+		this.#changed();
+		return prompt;
+	}
+
+	endAnswer(/** @type {string | undefined} */ requestId) {
+		if (requestId) {
+			this.#answers.delete(requestId);
+		} else {
+			this.#answers.clear(); // refused, and we do not know which: none may come back for ever
+		}
+	}
+
+	/** These events are held now: what they confirm is over. */
+	settle(/** @type {import('./holdfast-log.js').HoldfastEvent[]} */ events) {
+		for (const { type, data } of events) {
+			if (type === 'permission_resolved') {
+				this.#answers.delete(data?.request_id);
+			}
+		}
+		const shown = new Set(
+			events.filter(({ type }) => type === 'user_prompt').map(({ data }) => data?.prompt_id),
+		);
+		this.#keep(({ prompt_id }) => !shown.has(prompt_id));
+	}
+
+	/** A prompt is shown as pending until its event is held: never both, and never neither. */
+	settleUpTo(/** @type {number} */ last) {
+		this.#keep(({ seq }) => seq === null || seq > last);
+	}
+
+	/** Another history: what the old one had confirmed is gone with it. */
+	reset() {
+		this.#answers.clear();
+		this.#keep(({ state }) => state === 'sending');
+	}
+
+	#keep(/** @type {(prompt: PendingPrompt) => boolean} */ wanted) {
+		const left = this.#prompts.filter(wanted);
+		if (left.length !== this.#prompts.length) {
+			this.#prompts = left;
+			this.#changed();
+		}
+	}
+}

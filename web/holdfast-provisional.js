@@ -1,0 +1,84 @@
+/**
+ * What is shown before its event is there: blocks that still grow, and notices of what is held up.
+ * None of it has a place in a position; the event with the same seq ends it.
+ */
+
+/**
+ * @typedef {object} OpenBlock The provisional content of an event that is not there yet.
+ * @property {number} seq
+ * @property {string} type
+ * @property {string} [html] with `deltas: 'html'`
+ * @property {string} [text] with `deltas: 'text'`
+ *
+ * @typedef {{seq: number, type: string, data: any}} Activity
+ */
+
+/** @template {{seq: number}} T @param {Map<number, T>} map @returns {T[]} */
+function inOrder(map) {
+	return [...map.values()].sort((a, b) => a.seq - b.seq);
+}
+
+export class Provisional {
+	/** @type {Map<number, OpenBlock>} */
+	#blocks = new Map();
+	/** @type {Map<number, Activity>} */
+	#held = new Map();
+
+	get blocks() {
+		return inOrder(this.#blocks);
+	}
+
+	get held() {
+		return inOrder(this.#held);
+	}
+
+	setBlock(/** @type {OpenBlock} */ block) {
+		this.#blocks.set(block.seq, block);
+	}
+
+	/**
+	 * The block with this piece of text in its place; null if what comes before the piece is not here.
+	 * @param {{seq: number, type: string, offset: number, text: string}} delta
+	 * @returns {OpenBlock | null}
+	 */
+	grown({ seq, type, offset, text }) {
+		const have = this.#blocks.get(seq)?.text ?? '';
+		const haveBytes = new TextEncoder().encode(have);
+		if (offset > haveBytes.length) {
+			return null;
+		}
+		const add = new TextEncoder().encode(text).subarray(haveBytes.length - offset);
+		return { seq, type, text: have + new TextDecoder('utf-8', { ignoreBOM: true }).decode(add) };
+	}
+
+	addActivity(/** @type {Activity} */ notice) {
+		this.#held.set(notice.seq, notice);
+	}
+
+	/** Events up to this one are held. True if notices have gone. */
+	endUpTo(/** @type {number} */ last) {
+		const waiting = this.#held.size;
+		for (const map of [this.#blocks, this.#held]) {
+			[...map.keys()].filter((seq) => seq <= last).forEach((seq) => map.delete(seq));
+		}
+		return this.#held.size !== waiting;
+	}
+
+	/**
+	 * What the end of a load says about the open block. A block that has just been closed is neither in
+	 * the page nor open until it is on disk. While the turn goes on its event is on the way, so what
+	 * was shown of it stays. True if there is or was anything to show.
+	 * @param {{open?: OpenBlock, is_prompting?: boolean}} page
+	 */
+	replace({ open, is_prompting }) {
+		const before = this.#blocks.size;
+		const blocks = [...(is_prompting ? this.blocks : []), ...(open ? [open] : [])];
+		this.#blocks = new Map(blocks.map((block) => [block.seq, block]));
+		return before > 0 || blocks.length > 0;
+	}
+
+	clear() {
+		this.#blocks.clear();
+		this.#held.clear();
+	}
+}
