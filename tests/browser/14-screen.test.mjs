@@ -89,6 +89,7 @@ test('scrolling up loads what is older, page by page, and moves nothing that is 
 	await waitForStatus(live, 'live');
 	await post(server, other.id, [...longStory(), input.end()]);
 	await waitForSeq(live, last);
+	await showAll(live);
 	assertSameRendering(await rendered(page), await rendered(live));
 });
 
