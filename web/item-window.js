@@ -6,6 +6,7 @@
  * and only where that cannot be, by scrolling.
  */
 import { h } from './dom.js';
+import { highlightIn } from './highlight.js';
 
 const MOUNTED_MAX = 400;
 const MOUNTED_KEPT = 280;
@@ -13,6 +14,7 @@ const BATCH = 40;
 const AHEAD_PX = 1_200;
 const GUESS_PX = 48; // an item's height, before one has been seen
 const LEAST_PX = 8;
+const SEEN_MAX = 8; // elements to hold on to, should the first of them go
 
 /** @typedef {import('./transcript-model.js').Item} Item */
 
@@ -78,6 +80,11 @@ export class ItemWindow {
 		return this.#elements.get(item);
 	}
 
+	/** @param {Element | null} element @returns {Item | undefined} */
+	itemOf(element) {
+		return [...this.#elements].find(([, candidate]) => candidate === element)?.[0];
+	}
+
 	/** @param {Item} item @param {HTMLElement} element shows the item from now on */
 	setElement(item, element) {
 		this.#elements.set(item, element);
@@ -116,7 +123,7 @@ export class ItemWindow {
 			this.#setAbove(this.#from * this.#guess());
 			let place = this.#list.firstChild;
 			for (const item of items.slice(this.#from, this.#to)) {
-				const element = before.get(signature(item)) ?? this.#render(item);
+				const element = before.get(signature(item)) ?? this.#make(item);
 				before.delete(signature(item));
 				this.#elements.set(item, element);
 				if (element === place) {
@@ -131,13 +138,10 @@ export class ItemWindow {
 
 	/** Changes what stands on the page, and leaves what the reader sees where it is. @param {() => void} change */
 	keepPlace(change) {
-		const edge = this.#scroller.getBoundingClientRect().top;
-		const seen = [...this.#list.children]
-			.map((element) => ({ element, rect: element.getBoundingClientRect() }))
-			.filter(({ rect }) => rect.height > 0 && rect.bottom > edge);
+		const seen = this.#firstSeen();
 		change();
 		const anchor = seen.find(({ element }) => element.isConnected);
-		const moved = anchor ? anchor.element.getBoundingClientRect().top - anchor.rect.top : 0;
+		const moved = anchor ? anchor.element.getBoundingClientRect().top - anchor.top : 0;
 		const room = this.#from === 0 ? 0 : this.#abovePx - moved;
 		const before = this.#abovePx;
 		this.#setAbove(this.#from > 0 && room < this.#from * LEAST_PX ? this.#from * this.#guess() : room);
@@ -145,6 +149,33 @@ export class ItemWindow {
 		if (Math.abs(rest) >= 1) {
 			this.#scroller.scrollTop += rest;
 		}
+	}
+
+	/** The first elements in the view, and where they are. */
+	#firstSeen() {
+		const edge = this.#scroller.getBoundingClientRect().top;
+		const all = this.#list.children;
+		let low = 0;
+		let high = all.length;
+		while (low < high) {
+			const middle = (low + high) >> 1;
+			let shown = middle;
+			while (shown < high && all[shown].clientHeight === 0) {
+				shown += 1; // silent ones are nowhere
+			}
+			if (shown < high && all[shown].getBoundingClientRect().bottom <= edge) {
+				low = shown + 1;
+			} else {
+				high = middle;
+			}
+		}
+		const seen = [];
+		for (let i = low; i < all.length && seen.length < SEEN_MAX; i += 1) {
+			if (all[i].clientHeight > 0) {
+				seen.push({ element: all[i], top: all[i].getBoundingClientRect().top });
+			}
+		}
+		return seen;
 	}
 
 	/** Puts on the page what has come near, and takes from it what is far away. */
@@ -250,6 +281,7 @@ export class ItemWindow {
 			element.open = item.isOpen;
 		}
 		this.#elements.set(item, element);
+		highlightIn(element);
 		return element;
 	}
 

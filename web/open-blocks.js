@@ -1,6 +1,7 @@
 /** The elements of blocks that still grow, behind the last event. Each becomes its event's element. */
 import { thoughtElement } from './cards.js';
 import { h, lookUp, morph, renderHtml } from './dom.js';
+import { highlightIn } from './highlight.js';
 
 /** @typedef {import('./holdfast-client.js').OpenBlock} OpenBlock */
 
@@ -90,6 +91,7 @@ export class OpenBlocks {
 			element.textContent = block.text ?? '';
 		} else {
 			morph(element, renderHtml(block.html));
+			highlightIn(element);
 		}
 	}
 

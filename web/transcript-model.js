@@ -10,6 +10,7 @@
  * @property {'prompt' | 'message' | 'thought' | 'tool' | 'plan' | 'file' | 'permission' | 'turn_end' |
  *   'notice' | 'silent' | 'other'} kind
  * @property {HoldfastEvent[]} events in order of seq, never empty
+ * @property {boolean} [isWhole] a long diff is shown to its end
  * @property {boolean} [isOpen] whether it was unfolded when it left the page
  */
 

@@ -4,6 +4,7 @@
  */
 import { promptElement, renderItem } from './cards.js';
 import { h, icon, lookUp, morph, morphAttributes } from './dom.js';
+import { highlightIn } from './highlight.js';
 import { ItemWindow } from './item-window.js';
 import { OpenBlocks, isHeld } from './open-blocks.js';
 import { TranscriptModel } from './transcript-model.js';
@@ -46,10 +47,12 @@ export class Transcript {
 		this.#window = new ItemWindow({ scroller, list }, render, () => this.#open.first);
 		scroller.addEventListener('scroll', () => this.#handleScroll(), { passive: true });
 		jump.addEventListener('click', () => this.scrollToEnd());
-		list.addEventListener('click', (event) => {
-			const button = /** @type {HTMLElement} */ (event.target).closest('button[data-option-id]');
-			if (button instanceof HTMLButtonElement) {
-				answer(button.dataset.requestId ?? '', button.dataset.optionId ?? '');
+		list.addEventListener('click', ({ target }) => {
+			const button = /** @type {HTMLElement} */ (target).closest('button');
+			if (button?.dataset.optionId !== undefined) {
+				answer(button.dataset.requestId ?? '', button.dataset.optionId);
+			} else if (button?.dataset.action === 'more') {
+				this.#showWhole(button.closest('.item'));
 			}
 		});
 		const observer = new ResizeObserver(() => {
@@ -212,6 +215,7 @@ export class Transcript {
 		}
 		morphAttributes(whole, fresh);
 		morph(whole, fresh);
+		highlightIn(whole);
 		return whole;
 	}
 
@@ -225,6 +229,7 @@ export class Transcript {
 			if (element.nodeName === fresh.nodeName) {
 				morphAttributes(element, fresh);
 				morph(element, fresh);
+				highlightIn(element);
 			} else {
 				element.replaceWith(fresh);
 				this.#window.setElement(item, fresh);
@@ -234,6 +239,14 @@ export class Transcript {
 			change();
 		} else {
 			this.#window.keepPlace(change);
+		}
+	}
+
+	#showWhole(/** @type {Element | null} */ element) {
+		const item = this.#window.itemOf(element);
+		if (item) {
+			item.isWhole = true;
+			this.#update(item);
 		}
 	}
 

@@ -42,16 +42,19 @@ function longStory() {
 	return events.slice(0, 300);
 }
 
-/** Where the first element stands that can be seen, and what it is; after scrolling, if `to` says where to. */
-function firstSeen(page, to = null) {
-	return page.evaluate((top) => {
-		document.querySelector('#scroller').scrollTop = top ?? document.querySelector('#scroller').scrollTop;
-		const edge = document.querySelector('#scroller').getBoundingClientRect().top;
-		const first = [...document.querySelectorAll('[data-testid="transcript"] > *')].find(
-			(e) => e.getBoundingClientRect().bottom > edge,
-		);
+/**
+ * Where the first element stands that can be seen, and what it is; after scrolling, if `below` says how far below the
+ * first one that is on the page.
+ */
+function firstSeen(page, below = null) {
+	return page.evaluate((px) => {
+		const scroller = document.querySelector('#scroller');
+		const list = document.querySelector('[data-testid="transcript"]');
+		const edge = scroller.getBoundingClientRect().top;
+		scroller.scrollTop += px === null ? 0 : list.getBoundingClientRect().top - edge + px;
+		const first = [...list.children].find((e) => e.getBoundingClientRect().bottom > edge);
 		return { no: first.dataset.no, top: first.getBoundingClientRect().top };
-	}, to);
+	}, below);
 }
 
 test('scrolling up loads what is older, page by page, and moves nothing that is on the screen', async (t) => {
@@ -63,7 +66,7 @@ test('scrolling up loads what is older, page by page, and moves nothing that is 
 	await waitForStatus(page, 'live');
 	await waitForSeq(page, last);
 	assert.equal((await shownEvents(page)).length, 50, 'the newest page, not all');
-	let pages = 0;
+	let steps = 0;
 	for (;;) {
 		const [{ seq: oldest }] = await shownEvents(page);
 		if (oldest === 1) {
@@ -78,9 +81,9 @@ test('scrolling up loads what is older, page by page, and moves nothing that is 
 			before.no,
 		);
 		assert.ok(Math.abs(after - before.top) <= 1, `event ${before.no} moved from ${before.top} to ${after}`);
-		pages += 1;
+		steps += 1;
 	}
-	assert.ok(pages >= 5, `all in ${pages} pages`);
+	assert.ok(steps >= 5, `all in ${steps} steps`);
 	await assertShowsLog(page, server, id);
 
 	// Held against a page that was there while it all came in.
