@@ -95,6 +95,7 @@ function openSession(id) {
 	held = [];
 	lastUsage = null;
 	transcript.clear(client?.clientId ?? '');
+	$('#spoken').replaceChildren();
 	inspector.reset();
 	connectionBar.reset();
 	if (client) {
@@ -129,6 +130,7 @@ function listen(from) {
 	});
 	on('reset', ({ reason }) => {
 		transcript.clear(from.clientId);
+		$('#spoken').replaceChildren();
 		lastUsage = null;
 		const words = {
 			epoch: 'This is another history now',

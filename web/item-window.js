@@ -33,6 +33,8 @@ export class ItemWindow {
 	#elements = new Map();
 	#render;
 	#end;
+	/** @type {{element: Element, top: number} | undefined} */
+	#place;
 
 	/**
 	 * @param {{scroller: HTMLElement, list: HTMLElement}} places
@@ -148,6 +150,18 @@ export class ItemWindow {
 		const rest = anchor ? moved + this.#abovePx - before : 0;
 		if (Math.abs(rest) >= 1) {
 			this.#scroller.scrollTop += rest;
+		}
+	}
+
+	/** Remembers what the reader sees now, for when the page has another width and all lines break elsewhere. */
+	notePlace() {
+		[this.#place] = this.#firstSeen();
+	}
+
+	/** Back to what was noted. */
+	backToPlace() {
+		if (this.#place?.element.isConnected) {
+			this.#scroller.scrollTop += this.#place.element.getBoundingClientRect().top - this.#place.top;
 		}
 	}
 

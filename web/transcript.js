@@ -55,7 +55,12 @@ export class Transcript {
 				this.#showWhole(button.closest('.item'));
 			}
 		});
+		let width = 0;
 		const observer = new ResizeObserver(() => {
+			if (width !== scroller.clientWidth && !this.#following) {
+				this.#window.backToPlace();
+			}
+			width = scroller.clientWidth;
 			this.#follow();
 			requestAnimationFrame(() => this.#settle()); // here it would change the sizes that are being told
 		});
@@ -275,6 +280,7 @@ export class Transcript {
 			this.#open.hide();
 		}
 		this.#follow();
+		this.#window.notePlace();
 		this.#lastTop = this.#scroller.scrollTop;
 	}
 
