@@ -297,10 +297,15 @@ function toast(message) {
 /** @param {boolean} show only matters where the sidebar is a drawer */
 function showSidebar(show) {
 	const narrow = NARROW.matches;
+	const hadFocus = $('#sidebar').contains(document.activeElement);
 	document.body.classList.toggle('sidebar-open', show && narrow);
 	$('#sidebar').inert = narrow && !show;
 	$('main').inert = narrow && show;
-	$('[data-action="open-sidebar"]').setAttribute('aria-expanded', String(show && narrow));
+	const opener = $('[data-action="open-sidebar"]');
+	opener.setAttribute('aria-expanded', String(show && narrow));
+	if (narrow && !show && hadFocus) {
+		opener.focus();
+	}
 }
 
 function handleSidebar() {

@@ -173,9 +173,9 @@ export class Inspector {
 		this.#maxSeq = said ? Number(said[1]) : this.#maxSeq;
 	}
 
-	#isShown(/** @type {Frame} */ { text }) {
-		const { type } = summaryOf({ text: text.slice(0, 100) });
-		return !(this.#quiet.checked && QUIET.includes(type));
+	#isShown(/** @type {Frame} */ { text, note }) {
+		const type = text.slice(0, 100).match(/^\{\s*"type":\s*"([\w-]+)"/)?.[1] ?? '';
+		return note !== undefined || !this.#quiet.checked || !QUIET.includes(type);
 	}
 
 	#drawNew() {

@@ -257,13 +257,14 @@ export class Transcript {
 
 	#handleScroll() {
 		const { scrollTop, scrollHeight, clientHeight } = this.#scroller;
-		if (scrollHeight - scrollTop - clientHeight < AT_END_PX && this.#window.isAtEnd) {
+		const left = this.#window.isAtEnd ? scrollHeight - scrollTop - clientHeight : Infinity;
+		if (left < 2 || (left < AT_END_PX && scrollTop > this.#lastTop)) {
 			this.#following = true;
 		} else if (scrollTop < this.#lastTop) {
 			this.#following = false; // only the reader scrolls up; growth alone leaves scrollTop as it is
 		}
-		this.#settle();
-		this.#jump.hidden = this.#following;
+		this.#mountNear();
+		this.#jump.hidden = this.#following || left < AT_END_PX;
 		if (this.#hasOlder && this.#window.isAtStart && this.#scroller.scrollTop < clientHeight) {
 			this.#wantOlder();
 		}
@@ -272,6 +273,14 @@ export class Transcript {
 	/** After whatever has changed: what is near stands on the page, and the end is followed. */
 	#settle() {
 		this.#follow();
+		this.#mountNear();
+		this.#follow();
+		this.#window.notePlace();
+		this.#lastTop = this.#scroller.scrollTop;
+	}
+
+	/** Never follows: while the reader scrolls, nothing else may. */
+	#mountNear() {
 		const wasAtEnd = this.#window.isAtEnd;
 		this.#window.update();
 		if (!wasAtEnd && this.#window.isAtEnd) {
@@ -279,7 +288,6 @@ export class Transcript {
 		} else if (wasAtEnd && !this.#window.isAtEnd) {
 			this.#open.hide();
 		}
-		this.#follow();
 		this.#window.notePlace();
 		this.#lastTop = this.#scroller.scrollTop;
 	}

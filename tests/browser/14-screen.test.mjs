@@ -116,6 +116,32 @@ test('a reader who has scrolled up stays there while text comes in, and can go b
 	await waitForEnd(page);
 });
 
+test('a reader who scrolls up a little at the end is not pulled back, neither at once nor by what comes in', async (t) => {
+	const server = await startServer(t);
+	const { id } = await server.createSession();
+	const { max_seq: last } = await post(server, id, longStory().slice(0, 60));
+	const page = await openPage(t, sessionUrl(server.url, id));
+	await waitForSeq(page, last);
+	await waitForEnd(page);
+	const left = () => page.$eval('#scroller', (e) => e.scrollHeight - e.clientHeight - e.scrollTop);
+	await page.locator('#scroller').hover();
+	for (let i = 0; i < 3; i += 1) {
+		await page.mouse.wheel(0, -13);
+		await page.waitForFunction((px) => {
+			const e = document.querySelector('#scroller');
+			return e.scrollHeight - e.clientHeight - e.scrollTop >= px;
+		}, 13 * (i + 1) - 1);
+	}
+	const { max_seq: next } = await post(server, id, [input.text('And then?\n\n', 'next'), input.end()]);
+	await waitForSeq(page, next);
+	assert.ok((await left()) > 39, `${await left()} px from the end`);
+	await page.mouse.wheel(0, 1_000);
+	await waitForEnd(page);
+	const { max_seq: end } = await post(server, id, [input.text('The end.\n\n'.repeat(5), 'end'), input.end()]);
+	await waitForSeq(page, end);
+	await waitForEnd(page);
+});
+
 /** What is wider than the screen and does not scroll by itself. */
 function tooWide(page) {
 	return page.evaluate((width) => {
