@@ -10,7 +10,7 @@ import { SessionList, sessionTitle } from './sessions.js';
 import { Tap } from './tap.js';
 import { Transcript } from './transcript.js';
 import { showUsage } from './usage.js';
-import { hintText, lostText, spokenText } from './words.js';
+import { errorText, hintText, lostText, spokenText } from './words.js';
 
 const TITLE_MAX = 60;
 const TOAST_MS = 7_000;
@@ -164,7 +164,7 @@ function handleError(error) {
 		transcript.setAnswering(request_id, null);
 	}
 	if (error.code !== 'not_prompting') {
-		toast(error.message);
+		toast(errorText(error));
 	}
 }
 

@@ -1,5 +1,5 @@
 /** How the connection is: a word that is always there, and a line across the page while it is lost. */
-import { icon, lookUp } from './dom.js';
+import { icon } from './dom.js';
 
 /** @typedef {import('./holdfast-client.js').StatusDetail} StatusDetail */
 
@@ -76,16 +76,10 @@ export class ConnectionBar {
 	}
 
 	#say(/** @type {StatusDetail} */ detail) {
-		const seconds = secondsLeft(detail.retryAt);
-		const words = {
-			retrying: `Reconnecting in ${seconds} s`,
-			offline: `Offline, retrying in ${seconds} s`,
-		};
-		const text = lookUp(words, detail.status, wordOf(detail));
-		/** @type {HTMLElement} */ (this.#pill.querySelector('.pill-text')).textContent = text;
+		/** @type {HTMLElement} */ (this.#pill.querySelector('.pill-text')).textContent = wordOf(detail);
 		if (detail.status === 'retrying' || detail.status === 'offline') {
 			const lost = detail.status === 'offline' ? 'You are offline.' : 'The connection is lost.';
-			this.#showBanner('lost', `${lost} Trying again in ${seconds} s.`);
+			this.#showBanner('lost', `${lost} Trying again in ${secondsLeft(detail.retryAt)} s.`);
 		}
 	}
 

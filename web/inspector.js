@@ -106,7 +106,7 @@ export class Inspector {
 	#build(/** @type {() => void} */ drop) {
 		/** @type {[string, string, string, () => void][]} */
 		const ways = [
-			['drop', 'Drop the socket', 'Closes it, as a proxy does', drop],
+			['drop', 'Drop', 'Closes it, as a proxy does', drop],
 			['freeze', 'Freeze', 'Nothing comes through any more, and nobody says so; the keepalive has to find out', () => this.#tap.freeze()],
 			['stale', 'Go stale', 'Reconnects with an epoch that the server does not know', () => this.#tap.goStale()],
 			['lose', 'Lose a frame', 'The next events do not arrive; the gap has to be seen', () => this.#tap.loseOne()],

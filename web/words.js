@@ -12,6 +12,15 @@ const HELD = {
 	file_write: 'Writing a file',
 };
 
+/** @param {{code: string, message: string}} error */
+export function errorText({ code, message }) {
+	if (code === 'already_resolved') {
+		return 'The question had been answered already.';
+	}
+	const sentence = `${message.charAt(0).toUpperCase()}${message.slice(1)}`;
+	return /[.!?]$/.test(sentence) ? sentence : `${sentence}.`;
+}
+
 /** @param {number} seq the last event that is held */
 export function lostText(seq) {
 	return seq > 0 ? `The connection is lost. Once it is back, it goes on after event ${seq}.` : '';
