@@ -15,6 +15,8 @@ import { errorText, hintText, lostText, spokenText } from './words.js';
 const TITLE_MAX = 60;
 const TOAST_MS = 7_000;
 const OLDER_PAGE = 200;
+const EVENTS_MAX = 5_000; // held in memory, unless the reader has asked for older ones
+const EVENTS_AT_END = 1_000; // held once he is back at the end
 const SPOKEN_AT_ONCE = 10; // more than these is catching up, which nobody wants to hear
 const NARROW = matchMedia('(max-width: 760px)');
 
@@ -32,14 +34,22 @@ const feed = new HoldfastFeed();
 const sessions = new SessionList($('#sessions'), $('#no-sessions'), confirmDelete);
 const transcript = new Transcript(
 	{ scroller: $('#scroller'), list: $('#transcript'), tail: $('#tail'), jump: $('#jump') },
-	{ wantOlder: () => client?.loadOlder(OLDER_PAGE) && showLoadingOlder(true), answer: answerPermission },
+	{
+		wantOlder: () => client?.loadOlder(OLDER_PAGE) && showLoadingOlder(true),
+		answer: answerPermission,
+	},
 );
 const composer = new Composer($('#composer'), {
 	send: (message) => sendPrompt(message),
 	stop: () => client?.cancel(),
 });
 const connectionBar = new ConnectionBar(
-	{ pill: $('#connection'), banner: $('#banner'), drop: $('#drop'), announcement: $('#connection-announcement') },
+	{
+		pill: $('#connection'),
+		banner: $('#banner'),
+		drop: $('#drop'),
+		announcement: $('#connection-announcement'),
+	},
 	{ retry: () => client?.retryNow(), drop: () => client?.dropConnection() },
 );
 const tap = new Tap();
@@ -90,7 +100,14 @@ function openSession(id) {
 	isBadId = id !== null && !isSessionId(id);
 	client =
 		id !== null && !isBadId
-			? new HoldfastClient({ sessionId: id, deltas: 'html', clientId: tabId(), WebSocket: tap.WebSocket })
+			? new HoldfastClient({
+					sessionId: id,
+					deltas: 'html',
+					clientId: tabId(),
+					WebSocket: tap.WebSocket,
+					maxEvents: EVENTS_MAX,
+					cache: true,
+				})
 			: null;
 	held = [];
 	lastUsage = null;
@@ -121,11 +138,16 @@ function listen(from) {
 		});
 	on('events', ({ events }) => {
 		transcript.append(events);
-		lastUsage = events.findLast((/** @type {any} */ { type }) => type === 'usage')?.data ?? lastUsage;
+		lastUsage =
+			events.findLast((/** @type {any} */ { type }) => type === 'usage')?.data ?? lastUsage;
 		speak(events);
 	});
 	on('older', () => {
-		transcript.prepend(from.events);
+		transcript.replace(from.events);
+		showLoadingOlder(false);
+	});
+	on('trimmed', () => {
+		transcript.replace(from.events);
 		showLoadingOlder(false);
 	});
 	on('reset', ({ reason }) => {
@@ -136,6 +158,7 @@ function listen(from) {
 			epoch: 'This is another history now',
 			ahead: 'The server has an older history',
 			pruned: 'The beginning has been removed',
+			behind: 'More was missed than is worth catching up on',
 		};
 		toast(`${lookUp(words, reason, 'Loaded anew')}: the transcript was loaded again.`);
 	});
@@ -220,7 +243,9 @@ function confirmDelete(session) {
 				location.hash = '#/';
 			}
 		} catch (error) {
-			toast(`The session could not be deleted. ${error instanceof Error ? error.message : ''}`);
+			toast(
+				`The session could not be deleted. ${error instanceof Error ? error.message : ''}`,
+			);
 		}
 	};
 	dialog.showModal();
@@ -229,7 +254,11 @@ function confirmDelete(session) {
 /** Brings all that depends on several things at once up to date. */
 function update() {
 	const status = isBadId ? 'gone' : (client?.status.status ?? 'closed');
-	const { is_prompting: prompting = false, status: doing = 'idle', usage = null } = client?.state ?? {};
+	const {
+		is_prompting: prompting = false,
+		status: doing = 'idle',
+		usage = null,
+	} = client?.state ?? {};
 	const gone = status === 'gone';
 	const live = status === 'live';
 	const prompts = client?.prompts ?? [];
@@ -257,7 +286,9 @@ function updateHeading() {
 	const id = selectedId();
 	const session = sessions.find(id);
 	heading = session ? { id, title: session.title } : heading; // a deleted session keeps its name on the page
-	const title = id ? sessionTitle(heading.id === id ? heading : { id, title: '' }) : 'New session';
+	const title = id
+		? sessionTitle(heading.id === id ? heading : { id, title: '' })
+		: 'New session';
 	$('#title').textContent = title;
 	$('#title').title = title;
 	const waits = session?.status === 'waiting' ? 'Waiting for you: ' : '';
@@ -329,17 +360,23 @@ function watchScrollbar() {
 	new ResizeObserver(([{ target }]) => {
 		const { offsetWidth, clientWidth } = /** @type {HTMLElement} */ (target);
 		const sides = 2; // scrollbar-gutter keeps the room on both
-		document.documentElement.style.setProperty('--scrollbar', `${(offsetWidth - clientWidth) / sides}px`);
+		document.documentElement.style.setProperty(
+			'--scrollbar',
+			`${(offsetWidth - clientWidth) / sides}px`,
+		);
 	}).observe($('#scroller'));
 }
 
 function start() {
 	document
 		.querySelectorAll('[data-icon]')
-		.forEach((element) => element.prepend(icon(/** @type {HTMLElement} */ (element).dataset.icon ?? '')));
+		.forEach((element) =>
+			element.prepend(icon(/** @type {HTMLElement} */ (element).dataset.icon ?? '')),
+		);
 	handleCopies(document.body);
 	handleSidebar();
 	watchScrollbar();
+	$('#jump').addEventListener('click', () => client?.dropOlder?.(EVENTS_AT_END));
 	$('.skip-link').addEventListener('click', (/** @type {Event} */ event) => {
 		event.preventDefault(); // the address names the session
 		composer.focus();
@@ -350,7 +387,9 @@ function start() {
 	});
 	feed.on('status', ({ status }) => {
 		$('#feed-status').textContent =
-			status === 'live' || status === 'connecting' ? '' : 'The list is not live at the moment.';
+			status === 'live' || status === 'connecting'
+				? ''
+				: 'The list is not live at the moment.';
 	});
 	window.addEventListener('hashchange', route);
 	openSession(selectedId());

@@ -12,7 +12,6 @@ export function marks(/** @type {Item} */ { events }) {
 	return events.slice(1).map((event) => h('i', { hidden: true, ...hooks(event) }));
 }
 
-
 export function chevron() {
 	const arrow = icon('chevron');
 	arrow.classList.add('chevron');

@@ -76,10 +76,15 @@ export class ConnectionBar {
 	}
 
 	#say(/** @type {StatusDetail} */ detail) {
-		/** @type {HTMLElement} */ (this.#pill.querySelector('.pill-text')).textContent = wordOf(detail);
+		/** @type {HTMLElement} */ (this.#pill.querySelector('.pill-text')).textContent =
+			wordOf(detail);
 		if (detail.status === 'retrying' || detail.status === 'offline') {
-			const lost = detail.status === 'offline' ? 'You are offline.' : 'The connection is lost.';
-			this.#showBanner('lost', `${lost} Trying again in ${secondsLeft(detail.retryAt)} s.`);
+			const lost =
+				detail.status === 'offline' ? 'You are offline.' : 'The connection is lost.';
+			this.#showBanner(
+				'lost',
+				`${lost} Trying again in ${secondsLeft(detail.retryAt)}\u00a0s.`,
+			);
 		}
 	}
 
@@ -90,7 +95,12 @@ export class ConnectionBar {
 			const missed = seq - this.#lostAt;
 			this.#lostAt = null;
 			const what = missed === 1 ? 'one event' : `${missed} events`;
-			this.#showBanner('back', missed > 0 ? `Back, with ${what} that came meanwhile.` : 'Back. Nothing was missed.');
+			this.#showBanner(
+				'back',
+				missed > 0
+					? `Back, with ${what} that came meanwhile.`
+					: 'Back. Nothing was missed.',
+			);
 			this.#back = window.setTimeout(() => this.#hideBanner(), BACK_MS);
 		} else if (status === 'gone' || status === 'closed') {
 			this.reset();

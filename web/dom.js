@@ -71,7 +71,8 @@ const REORDERING = /[\u202a-\u202e\u2066-\u2069]/g;
 export function visible(text) {
 	return String(text).replace(
 		REORDERING,
-		(character) => `\u2039U+${(character.codePointAt(0) ?? 0).toString(16).toUpperCase()}\u203a`,
+		(character) =>
+			`\u2039U+${(character.codePointAt(0) ?? 0).toString(16).toUpperCase()}\u203a`,
 	);
 }
 

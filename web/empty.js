@@ -40,7 +40,12 @@ const INVITATION = (send) => [
 		...EXAMPLES.map(([prompt, words]) =>
 			h(
 				'button',
-				{ type: 'button', class: 'example', 'data-prompt': prompt, onclick: () => send(prompt, words) },
+				{
+					type: 'button',
+					class: 'example',
+					'data-prompt': prompt,
+					onclick: () => send(prompt, words),
+				},
 				words,
 			),
 		),

@@ -22,7 +22,9 @@ function spansOf(html, code) {
 	const spans = [];
 	const open = [];
 	let at = 0;
-	for (const [piece, name] of html.matchAll(/<span class="(?:hljs-)?([\w-]+)[^>]*>|<[^>]*>|&[#\w]+;|[^<&]+/g)) {
+	for (const [piece, name] of html.matchAll(
+		/<span class="(?:hljs-)?([\w-]+)[^>]*>|<[^>]*>|&[#\w]+;|[^<&]+/g,
+	)) {
 		if (name) {
 			open.push(name);
 		} else if (piece === '</span>') {

@@ -18,7 +18,9 @@ const COLOURS = {
 	addition: ['addition'],
 	deletion: ['deletion'],
 };
-const COLOUR_OF = new Map(Object.entries(COLOURS).flatMap(([colour, names]) => names.map((name) => [name, colour])));
+const COLOUR_OF = new Map(
+	Object.entries(COLOURS).flatMap(([colour, names]) => names.map((name) => [name, colour])),
+);
 
 /** @type {Map<string, any>} one Highlight a colour */
 const highlights = new Map();
@@ -57,7 +59,11 @@ function ask() {
 		const text = code.textContent ?? '';
 		const language = code.className.match(/language-([\w+#.-]+)/)?.[1].toLowerCase() ?? '';
 		const before = done.get(code);
-		if (code.isConnected && text.length <= CODE_MAX && (before?.text !== text || before.language !== language)) {
+		if (
+			code.isConnected &&
+			text.length <= CODE_MAX &&
+			(before?.text !== text || before.language !== language)
+		) {
 			lastId += 1;
 			asked.set(lastId, { code, text, language });
 			theWorker().postMessage({ id: lastId, code: text, language });
@@ -104,7 +110,11 @@ function take({ id, spans, isAble: library }) {
 	watch();
 	if (!library) {
 		giveUp();
-	} else if (question && question.code.isConnected && question.code.textContent === question.text) {
+	} else if (
+		question &&
+		question.code.isConnected &&
+		question.code.textContent === question.text
+	) {
 		paint(question, spans);
 	}
 }
@@ -118,7 +128,12 @@ function paint({ code, text, language }, spans) {
 	for (const [from, to, name] of node?.nodeType === Node.TEXT_NODE ? spans : []) {
 		const colour = COLOUR_OF.get(name);
 		if (colour && to <= /** @type {Text} */ (node).length) {
-			const range = new StaticRange({ startContainer: node, startOffset: from, endContainer: node, endOffset: to });
+			const range = new StaticRange({
+				startContainer: node,
+				startOffset: from,
+				endContainer: node,
+				endOffset: to,
+			});
 			const highlight = highlightOf(colour);
 			highlight.add(range);
 			ranges.push([highlight, range]);

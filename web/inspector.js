@@ -107,9 +107,24 @@ export class Inspector {
 		/** @type {[string, string, string, () => void][]} */
 		const ways = [
 			['drop', 'Drop', 'Closes it, as a proxy does', drop],
-			['freeze', 'Freeze', 'Nothing comes through any more, and nobody says so; the keepalive has to find out', () => this.#tap.freeze()],
-			['stale', 'Go stale', 'Reconnects with an epoch that the server does not know', () => this.#tap.goStale()],
-			['lose', 'Lose a frame', 'The next events do not arrive; the gap has to be seen', () => this.#tap.loseOne()],
+			[
+				'freeze',
+				'Freeze',
+				'Nothing comes through any more, and nobody says so; the keepalive has to find out',
+				() => this.#tap.freeze(),
+			],
+			[
+				'stale',
+				'Go stale',
+				'Reconnects with an epoch that the server does not know',
+				() => this.#tap.goStale(),
+			],
+			[
+				'lose',
+				'Lose a frame',
+				'The next events do not arrive; the gap has to be seen',
+				() => this.#tap.loseOne(),
+			],
 		];
 		const figures = FIGURES.map(([name, words]) => {
 			const value = h('dd', { 'data-figure': name });
@@ -124,7 +139,12 @@ export class Inspector {
 				h('h2', {}, 'Inspector'),
 				h(
 					'button',
-					{ type: 'button', class: 'icon-button', 'aria-label': 'Close the inspector', onclick: () => this.toggle(false) },
+					{
+						type: 'button',
+						class: 'icon-button',
+						'aria-label': 'Close the inspector',
+						onclick: () => this.toggle(false),
+					},
 					icon('close'),
 				),
 			),
@@ -132,7 +152,17 @@ export class Inspector {
 				'div',
 				{ class: 'ways', role: 'group', 'aria-label': 'Break the connection' },
 				...ways.map(([name, words, title, onclick]) =>
-					h('button', { type: 'button', class: 'button small', 'data-testid': `inspect-${name}`, title, onclick }, words),
+					h(
+						'button',
+						{
+							type: 'button',
+							class: 'button small',
+							'data-testid': `inspect-${name}`,
+							title,
+							onclick,
+						},
+						words,
+					),
 				),
 			),
 			h('dl', { class: 'figures' }, ...figures),
@@ -141,7 +171,11 @@ export class Inspector {
 				{ class: 'frames-head' },
 				h('h3', {}, 'Frames'),
 				h('label', {}, this.#quiet, 'without previews'),
-				h('button', { type: 'button', class: 'button small', onclick: () => this.#clear() }, 'Clear'),
+				h(
+					'button',
+					{ type: 'button', class: 'button small', onclick: () => this.#clear() },
+					'Clear',
+				),
 			),
 			this.#rows,
 		);
@@ -180,7 +214,9 @@ export class Inspector {
 
 	#drawNew() {
 		this.#redraw = 0;
-		const newest = Number(/** @type {any} */ (this.#rows.firstElementChild)?.dataset.frame ?? 0);
+		const newest = Number(
+			/** @type {any} */ (this.#rows.firstElementChild)?.dataset.frame ?? 0,
+		);
 		for (const frame of this.#tap.frames.filter(({ no }) => no > newest)) {
 			if (this.#isShown(frame)) {
 				this.#rows.prepend(this.#row(frame));
@@ -202,14 +238,30 @@ export class Inspector {
 		const time = new Date(frame.at).toISOString().slice(11, 23);
 		const head = [
 			h('span', { class: 'frame-time' }, time),
-			h('span', { class: 'frame-way', title: frame.isOut ? 'sent' : 'received' }, frame.text ? (frame.isOut ? '→' : '←') : '•'),
-			h('span', { class: 'frame-type' }, frame.note && !frame.text ? visible(frame.note) : visible(type)),
+			h(
+				'span',
+				{ class: 'frame-way', title: frame.isOut ? 'sent' : 'received' },
+				frame.text ? (frame.isOut ? '→' : '←') : '•',
+			),
+			h(
+				'span',
+				{ class: 'frame-type' },
+				frame.note && !frame.text ? visible(frame.note) : visible(type),
+			),
 			h('span', { class: 'frame-range' }, range),
 			h('span', { class: 'frame-size' }, frame.text ? `${frame.size} B` : ''),
 		];
-		const attributes = { 'data-frame': frame.no, 'data-frame-type': type, 'data-way': frame.isOut ? 'out' : 'in' };
+		const attributes = {
+			'data-frame': frame.no,
+			'data-frame-type': type,
+			'data-way': frame.isOut ? 'out' : 'in',
+		};
 		if (!frame.text) {
-			return h('li', { ...attributes, class: 'frame note' }, h('div', { class: 'frame-head' }, ...head));
+			return h(
+				'li',
+				{ ...attributes, class: 'frame note' },
+				h('div', { class: 'frame-head' }, ...head),
+			);
 		}
 		const details = h('details', {}, h('summary', { class: 'frame-head' }, ...head));
 		details.addEventListener('toggle', () => this.#fill(details, frame), { once: true });

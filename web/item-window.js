@@ -114,7 +114,9 @@ export class ItemWindow {
 	replace(items) {
 		const atEnd = this.isAtEnd;
 		/** @type {Map<string, HTMLElement>} */
-		const before = new Map([...this.#elements].map(([item, element]) => [signature(item), element]));
+		const before = new Map(
+			[...this.#elements].map(([item, element]) => [signature(item), element]),
+		);
 		const stays = (/** @type {Item} */ item) => before.has(signature(item));
 		const first = items.findIndex(stays);
 		this.keepPlace(() => {
@@ -146,7 +148,9 @@ export class ItemWindow {
 		const moved = anchor ? anchor.element.getBoundingClientRect().top - anchor.top : 0;
 		const room = this.#from === 0 ? 0 : this.#abovePx - moved;
 		const before = this.#abovePx;
-		this.#setAbove(this.#from > 0 && room < this.#from * LEAST_PX ? this.#from * this.#guess() : room);
+		this.#setAbove(
+			this.#from > 0 && room < this.#from * LEAST_PX ? this.#from * this.#guess() : room,
+		);
 		const rest = anchor ? moved + this.#abovePx - before : 0;
 		if (Math.abs(rest) >= 1) {
 			this.#scroller.scrollTop += rest;
@@ -161,7 +165,8 @@ export class ItemWindow {
 	/** Back to what was noted. */
 	backToPlace() {
 		if (this.#place?.element.isConnected) {
-			this.#scroller.scrollTop += this.#place.element.getBoundingClientRect().top - this.#place.top;
+			this.#scroller.scrollTop +=
+				this.#place.element.getBoundingClientRect().top - this.#place.top;
 		}
 	}
 
@@ -203,7 +208,11 @@ export class ItemWindow {
 		while (this.#from > 0 && view.top - list().top < ahead && this.mounted < 2 * MOUNTED_MAX) {
 			this.#mountAbove();
 		}
-		while (this.#to < this.#items.length && list().bottom - view.bottom < ahead && this.mounted < 2 * MOUNTED_MAX) {
+		while (
+			this.#to < this.#items.length &&
+			list().bottom - view.bottom < ahead &&
+			this.mounted < 2 * MOUNTED_MAX
+		) {
 			this.#mountBelow();
 		}
 		this.#trim(view, ahead);
@@ -268,7 +277,9 @@ export class ItemWindow {
 		const mounted = this.#items.slice(this.#from, this.#to);
 		const isNear = (/** @type {Item} */ item) => {
 			const rect = this.#elements.get(item)?.getBoundingClientRect() ?? view;
-			return rect.height > 0 && rect.bottom > view.top - ahead && rect.top < view.bottom + ahead;
+			return (
+				rect.height > 0 && rect.bottom > view.top - ahead && rect.top < view.bottom + ahead
+			);
 		};
 		if (view.top - list.top >= list.bottom - view.bottom) {
 			const far = Math.max(mounted.findIndex(isNear), 0);
@@ -276,7 +287,11 @@ export class ItemWindow {
 			this.keepPlace(() => this.#drop(over, 1, 0));
 		} else {
 			const height = this.#list.offsetHeight;
-			this.#drop(mounted.slice(Math.max(mounted.findLastIndex(isNear) + 1, MOUNTED_KEPT)), 0, 1);
+			this.#drop(
+				mounted.slice(Math.max(mounted.findLastIndex(isNear) + 1, MOUNTED_KEPT)),
+				0,
+				1,
+			);
 			this.#setBelow(this.#belowPx + height - this.#list.offsetHeight);
 		}
 	}
@@ -312,7 +327,9 @@ export class ItemWindow {
 
 	/** How high an item is, as far as can be told. */
 	#guess() {
-		return this.mounted > 0 ? Math.max(LEAST_PX, this.#list.offsetHeight / this.mounted) : GUESS_PX;
+		return this.mounted > 0
+			? Math.max(LEAST_PX, this.#list.offsetHeight / this.mounted)
+			: GUESS_PX;
 	}
 
 	#setAbove(/** @type {number} */ px) {

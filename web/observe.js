@@ -18,7 +18,9 @@ let filter = { words: '', status: 'all' };
 const sight = new IntersectionObserver(
 	(entries) =>
 		entries.forEach(({ target, isIntersecting }) =>
-			tiles.get(/** @type {HTMLElement} */ (target).dataset.sessionId ?? '')?.setSeen(isIntersecting),
+			tiles
+				.get(/** @type {HTMLElement} */ (target).dataset.sessionId ?? '')
+				?.setSeen(isIntersecting),
 		),
 	{ root: $('#wall'), rootMargin: '200px' },
 );
@@ -26,7 +28,8 @@ const sight = new IntersectionObserver(
 /** @param {any} session */
 function isWanted(session) {
 	const busy = session.status === 'running' || session.status === 'waiting';
-	const fits = filter.status === 'all' || (filter.status === 'busy' ? busy : session.status === 'waiting');
+	const fits =
+		filter.status === 'all' || (filter.status === 'busy' ? busy : session.status === 'waiting');
 	return fits && sessionTitle(session).toLowerCase().includes(filter.words);
 }
 
@@ -66,23 +69,36 @@ function place(session, at) {
 
 /** @param {number} shown */
 function sayHowMany(shown) {
-	const count = (/** @type {string} */ status) => sessions.filter((session) => session.status === status).length;
+	const count = (/** @type {string} */ status) =>
+		sessions.filter((session) => session.status === status).length;
 	const all = sessions.length === 1 ? 'One session' : `${sessions.length} sessions`;
 	const waiting = count('waiting');
-	const words = [all, `${count('running')} running`, waiting > 0 && `${waiting} waiting for an answer`];
+	const words = [
+		all,
+		`${count('running')} running`,
+		waiting > 0 && `${waiting} waiting for an answer`,
+	];
 	$('#count').textContent = sessions.length > 0 ? words.filter(Boolean).join(', ') : '';
 	document.title = waiting > 0 ? `${waiting} waiting · Holdfast` : 'All sessions · Holdfast';
 	$('#nothing').hidden = shown > 0;
-	$('#nothing').textContent = sessions.length === 0 ? 'No sessions yet. They turn up here as they begin.' : 'No session fits.';
+	$('#nothing').textContent =
+		sessions.length === 0
+			? 'No sessions yet. They turn up here as they begin.'
+			: 'No session fits.';
 }
 
 function start() {
 	document
 		.querySelectorAll('[data-icon]')
-		.forEach((element) => element.prepend(icon(/** @type {HTMLElement} */ (element).dataset.icon ?? '')));
+		.forEach((element) =>
+			element.prepend(icon(/** @type {HTMLElement} */ (element).dataset.icon ?? '')),
+		);
 	handleCopies(document.body);
 	$('#filter').addEventListener('input', () => {
-		filter = { words: $('#filter-words').value.trim().toLowerCase(), status: $('#filter').elements.status.value };
+		filter = {
+			words: $('#filter-words').value.trim().toLowerCase(),
+			status: $('#filter').elements.status.value,
+		};
 		show();
 	});
 	$('#filter').addEventListener('submit', (/** @type {Event} */ event) => event.preventDefault());

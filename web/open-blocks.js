@@ -98,7 +98,11 @@ export class OpenBlocks {
 	#make(/** @type {OpenBlock} */ { seq, type }) {
 		const attributes = { 'data-open-seq': seq, 'data-type': type };
 		if (type !== 'agent_thought') {
-			const element = h('div', { class: 'item message prose open', ...attributes, 'data-no': seq });
+			const element = h('div', {
+				class: 'item message prose open',
+				...attributes,
+				'data-no': seq,
+			});
 			this.#list.append(element);
 			this.#elements.set(seq, element);
 			return element;

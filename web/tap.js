@@ -81,7 +81,9 @@ export class Tap {
 			}
 			this.#keep(false, event.data);
 		});
-		socket.addEventListener('close', ({ code, reason }) => this.#note(`closed ${code} ${reason}`.trim()));
+		socket.addEventListener('close', ({ code, reason }) =>
+			this.#note(`closed ${code} ${reason}`.trim()),
+		);
 	}
 
 	#isLost(/** @type {string} */ text) {
@@ -115,7 +117,11 @@ export class Tap {
 		this.#push({ isOut: false, text: '', size: 0, note });
 	}
 
-	#keep(/** @type {boolean} */ isOut, /** @type {string} */ text, /** @type {string | undefined} */ note = undefined) {
+	#keep(
+		/** @type {boolean} */ isOut,
+		/** @type {string} */ text,
+		/** @type {string | undefined} */ note = undefined,
+	) {
 		this.counts[isOut ? 'out' : 'in'] += 1;
 		this.counts[isOut ? 'bytesOut' : 'bytesIn'] += text.length;
 		this.#push({ isOut, text: text.slice(0, TEXT_MAX), size: text.length, note });

@@ -2,7 +2,11 @@
 (() => {
 	const key = 'holdfast-theme';
 	const root = document.documentElement;
-	const words = { auto: 'Colours: as the system', light: 'Colours: light', dark: 'Colours: dark' };
+	const words = {
+		auto: 'Colours: as the system',
+		light: 'Colours: light',
+		dark: 'Colours: dark',
+	};
 	const next = { auto: 'light', light: 'dark', dark: 'auto' };
 
 	const load = () => {
@@ -33,5 +37,8 @@
 
 	show(load());
 	document.addEventListener('DOMContentLoaded', () => show(root.dataset.theme));
-	document.addEventListener('click', (event) => event.target.closest('[data-action="theme"]') && change());
+	document.addEventListener(
+		'click',
+		(event) => event.target.closest('[data-action="theme"]') && change(),
+	);
 })();

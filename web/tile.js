@@ -7,8 +7,15 @@ import { usageText } from './usage.js';
 import { hintText } from './words.js';
 
 const LEAVE_MS = 5_000; // how long a tile out of sight keeps its connection
+const EVENTS_MAX = 1_000; // held of one session
 const WORDS = { running: 'Running', waiting: 'Waiting for an answer', idle: 'Idle' };
-const LINK_WORDS = { connecting: 'Connecting', loading: 'Loading', retrying: 'Reconnecting', offline: 'Offline', gone: 'Deleted' };
+const LINK_WORDS = {
+	connecting: 'Connecting',
+	loading: 'Loading',
+	retrying: 'Reconnecting',
+	offline: 'Offline',
+	gone: 'Deleted',
+};
 
 let lastTile = 0;
 
@@ -34,20 +41,39 @@ export class Tile {
 		lastTile += 1;
 		const scroller = h('div', { class: 'tile-scroller', tabindex: '0', role: 'region' });
 		const tail = h('div', { class: 'tail' });
-		const jump = h('button', { type: 'button', class: 'jump', hidden: true }, icon('down'), h('span', {}, 'Latest'));
+		const jump = h(
+			'button',
+			{ type: 'button', class: 'jump', hidden: true },
+			icon('down'),
+			h('span', {}, 'Latest'),
+		);
 		const heading = h('h2', { id: `tile-${lastTile}` }, this.#link);
 		scroller.append(h('div', { class: 'column' }, this.#list, tail));
 		this.#clientId = clientId;
 		this.element = h(
 			'article',
-			{ class: 'tile', 'data-session-id': session.id, 'data-testid': 'tile', 'aria-labelledby': heading.id },
-			h('div', { class: 'tile-head' }, h('span', { class: 'session-dot', 'aria-hidden': 'true' }), heading, this.#state),
+			{
+				class: 'tile',
+				'data-session-id': session.id,
+				'data-testid': 'tile',
+				'aria-labelledby': heading.id,
+			},
+			h(
+				'div',
+				{ class: 'tile-head' },
+				h('span', { class: 'session-dot', 'aria-hidden': 'true' }),
+				heading,
+				this.#state,
+			),
 			scroller,
 			h('div', { class: 'tile-foot' }, jump, this.#usage),
 		);
 		this.#transcript = new Transcript(
 			{ scroller, list: this.#list, tail, jump },
-			{ wantOlder: () => this.#client?.loadOlder(), answer: (request, option) => this.#answer(request, option) },
+			{
+				wantOlder: () => this.#client?.loadOlder(),
+				answer: (request, option) => this.#answer(request, option),
+			},
 		);
 		this.show(session);
 		scroller.setAttribute('aria-label', `Transcript of ${sessionTitle(session)}`);
@@ -80,7 +106,12 @@ export class Tile {
 	}
 
 	#connect() {
-		const client = new HoldfastClient({ sessionId: this.session.id, deltas: 'html', clientId: this.#clientId });
+		const client = new HoldfastClient({
+			sessionId: this.session.id,
+			deltas: 'html',
+			clientId: this.#clientId,
+			maxEvents: EVENTS_MAX,
+		});
 		const on = (/** @type {string} */ type, /** @type {(detail: any) => void} */ fn) =>
 			client.on(type, (detail) => {
 				if (this.#client === client) {
@@ -91,14 +122,17 @@ export class Tile {
 		this.#client = client;
 		this.#transcript.clear(client.clientId);
 		on('events', ({ events }) => this.#transcript.append(events));
-		on('older', () => this.#transcript.prepend(client.events));
+		on('older', () => this.#transcript.replace(client.events));
+		on('trimmed', () => this.#transcript.replace(client.events));
 		on('reset', () => this.#transcript.clear(client.clientId));
 		on('open', ({ blocks }) => this.#transcript.setOpen(blocks));
 		on('activity', ({ held }) => {
 			this.#held = held;
 		});
 		on('state', () => {});
-		on('status', ({ status }) => this.#transcript.setHasOlder(status === 'live' && client.hasOlder));
+		on('status', ({ status }) =>
+			this.#transcript.setHasOlder(status === 'live' && client.hasOlder),
+		);
 		on('error', ({ error }) => this.#transcript.setAnswering(error.detail.request_id, null));
 		client.connect();
 	}
@@ -118,7 +152,11 @@ export class Tile {
 
 	#update() {
 		const link = this.#client?.status.status ?? 'closed';
-		const { is_prompting: prompting = false, status = this.session.status, usage = null } = this.#client?.state ?? {};
+		const {
+			is_prompting: prompting = false,
+			status = this.session.status,
+			usage = null,
+		} = this.#client?.state ?? {};
 		const live = link === 'live';
 		const doing = live ? status : this.session.status;
 		this.element.dataset.status = doing;
@@ -126,8 +164,14 @@ export class Tile {
 		this.#state.textContent = lookUp(LINK_WORDS, link, lookUp(WORDS, doing, String(doing)));
 		this.#usage.textContent = usageText(usage);
 		this.#transcript.setTail({
-			lost: link === 'retrying' || link === 'offline' ? 'The connection is lost; it goes on where it was.' : '',
-			hint: live && this.#transcript.isGrowing ? hintText(this.#held, this.#transcript.openKind) : '',
+			lost:
+				link === 'retrying' || link === 'offline'
+					? 'The connection is lost; it goes on where it was.'
+					: '',
+			hint:
+				live && this.#transcript.isGrowing
+					? hintText(this.#held, this.#transcript.openKind)
+					: '',
 			working: live && prompting && !this.#transcript.isGrowing && doing !== 'waiting',
 			prompts: [],
 		});

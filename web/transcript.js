@@ -109,9 +109,11 @@ export class Transcript {
 		this.#settle();
 	}
 
-	/** All events after older ones were put in front. @param {readonly HoldfastEvent[]} events */
-	prepend(events) {
-		const unfolded = new Map(this.#model.items.map(({ events: [{ seq }], isOpen }) => [seq, isOpen]));
+	/** All events after older ones were put in front, or taken away there. @param {readonly HoldfastEvent[]} events */
+	replace(events) {
+		const unfolded = new Map(
+			this.#model.items.map(({ events: [{ seq }], isOpen }) => [seq, isOpen]),
+		);
 		this.#model = new TranscriptModel(events);
 		for (const item of this.#model.items) {
 			item.isOpen = unfolded.get(item.events[0].seq);
@@ -301,5 +303,10 @@ export class Transcript {
 
 /** @param {string} name @param {string} testId @param {Element} sign @param {string} words */
 function line(name, testId, sign, words) {
-	return h('p', { class: `tail-line ${name}`, 'data-testid': testId }, sign, h('span', {}, words));
+	return h(
+		'p',
+		{ class: `tail-line ${name}`, 'data-testid': testId },
+		sign,
+		h('span', {}, words),
+	);
 }

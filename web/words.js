@@ -55,11 +55,15 @@ function textOf(html) {
 export function spokenText({ type, data }) {
 	switch (type) {
 		case 'agent_message':
-			return (data.html === undefined ? String(data.markdown ?? '') : textOf(data.html)).slice(0, SAID_MAX);
+			return (
+				data.html === undefined ? String(data.markdown ?? '') : textOf(data.html)
+			).slice(0, SAID_MAX);
 		case 'permission_request':
 			return `The agent asks for permission: ${data.tool_call?.title ?? 'a tool call'}`;
 		case 'permission_resolved':
-			return data.outcome === 'selected' ? 'The question is answered' : 'The question was withdrawn';
+			return data.outcome === 'selected'
+				? 'The question is answered'
+				: 'The question was withdrawn';
 		case 'tool_call':
 			return `Tool: ${data.title ?? 'a call'}`;
 		case 'turn_end':

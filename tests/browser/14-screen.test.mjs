@@ -127,10 +127,13 @@ test('a reader who scrolls up a little at the end is not pulled back, neither at
 	await page.locator('#scroller').hover();
 	for (let i = 0; i < 3; i += 1) {
 		await page.mouse.wheel(0, -13);
-		await page.waitForFunction((px) => {
-			const e = document.querySelector('#scroller');
-			return e.scrollHeight - e.clientHeight - e.scrollTop >= px;
-		}, 13 * (i + 1) - 1);
+		await page.waitForFunction(
+			(px) => {
+				const e = document.querySelector('#scroller');
+				return e.scrollHeight - e.clientHeight - e.scrollTop >= px;
+			},
+			13 * (i + 1) - 1,
+		);
 	}
 	const { max_seq: next } = await post(server, id, [input.text('And then?\n\n', 'next'), input.end()]);
 	await waitForSeq(page, next);

@@ -53,7 +53,9 @@ function standing(page) {
 			last: numbers.at(-1),
 			isInOrder: numbers.every((no, i) => i === 0 || no > numbers[i - 1]),
 			isFull: top <= scroller.top + 30 && bottom >= scroller.bottom - 60,
-			seqs: [...list.querySelectorAll('[data-seq]'), ...list.children].map((e) => Number(e.dataset.seq)).filter(Boolean),
+			seqs: [...list.querySelectorAll('[data-seq]'), ...list.children]
+				.map((e) => Number(e.dataset.seq))
+				.filter(Boolean),
 		};
 	});
 }
@@ -106,7 +108,10 @@ test('20,000 events: bounded at every place, from the end to the beginning and b
 		}, share);
 		const now = await standing(page);
 		assertBounded(now);
-		assert.ok(now.first <= (share + 0.1) * last && now.last >= (share - 0.1) * last, `${share}: ${now.first} to ${now.last}`);
+		assert.ok(
+			now.first <= (share + 0.1) * last && now.last >= (share - 0.1) * last,
+			`${share}: ${now.first} to ${now.last}`,
+		);
 	}
 
 	// And down again from the middle, without a gap between what stood there and what comes.
@@ -135,7 +140,11 @@ test('a page that watches thousands of events come in keeps no more than those a
 	await waitForStatus(page, 'live');
 	let last = 0;
 	for (let n = 1; n <= 3_000; n += 100) {
-		({ max_seq: last } = await post(server, id, Array.from({ length: 100 }, (_, i) => eventOf(n + i))));
+		({ max_seq: last } = await post(
+			server,
+			id,
+			Array.from({ length: 100 }, (_, i) => eventOf(n + i)),
+		));
 		await waitForSeq(page, last - 1);
 	}
 	({ max_seq: last } = await post(server, id, input.end()));
@@ -151,21 +160,29 @@ test('a reader far up is left alone by what comes in at the end, and by what is 
 	const { id, last } = await longSession(server, 1_200);
 	const page = await openPage(t, sessionUrl(server.url, id));
 	await waitForSeq(page, last);
-	for (let first = Infinity; first > 300; ) {
+	for (let first = Infinity; first > 300;) {
 		({ first } = await standing(page));
 		await scrollOn(page);
 	}
 	const place = () =>
 		page.evaluate(() => {
 			const edge = document.querySelector('#scroller').getBoundingClientRect().top;
-			const element = [...document.querySelectorAll('#transcript > *')].find((e) => e.getBoundingClientRect().bottom > edge);
+			const element = [...document.querySelectorAll('#transcript > *')].find(
+				(e) => e.getBoundingClientRect().bottom > edge,
+			);
 			return { no: element.dataset.no, top: Math.round(element.getBoundingClientRect().top) };
 		});
 	await standing(page);
 	const before = await place();
 	// An answer to what is above the view changes its height: the tool's card, and the end of the list.
 	const { max_seq: end } = await post(server, id, [
-		{ type: 'tool_call_update', data: { tool_call_id: 'call-20', content: [{ type: 'content', content: { type: 'text', text: 'x\n'.repeat(20) } }] } },
+		{
+			type: 'tool_call_update',
+			data: {
+				tool_call_id: 'call-20',
+				content: [{ type: 'content', content: { type: 'text', text: 'x\n'.repeat(20) } }],
+			},
+		},
 		...Array.from({ length: 600 }, (_, i) => input.text(`New, ${i}.\n\n`, `new-${i}`)),
 		input.end(),
 	]);

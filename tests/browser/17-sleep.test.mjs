@@ -31,14 +31,18 @@ const BREAKS = 50;
 
 /** The browser tells the page that nobody sees it, or that somebody does again. */
 function setVisible(page, visible) {
-	return page.evaluate((state) => {
-		Object.defineProperty(document, 'visibilityState', { value: state, configurable: true });
-		Object.defineProperty(document, 'hidden', { value: state === 'hidden', configurable: true });
-		document.dispatchEvent(new Event('visibilitychange'));
-	}, visible ? 'visible' : 'hidden');
+	return page.evaluate(
+		(state) => {
+			Object.defineProperty(document, 'visibilityState', { value: state, configurable: true });
+			Object.defineProperty(document, 'hidden', { value: state === 'hidden', configurable: true });
+			document.dispatchEvent(new Event('visibilitychange'));
+		},
+		visible ? 'visible' : 'hidden',
+	);
 }
 
-const paragraphs = (from, count) => Array.from({ length: count }, (_, i) => input.text(`Paragraph ${from + i}.\n\n`, `m${from + i}`));
+const paragraphs = (from, count) =>
+	Array.from({ length: count }, (_, i) => input.text(`Paragraph ${from + i}.\n\n`, `m${from + i}`));
 
 /** A page on a session in which something has been said already, through a proxy. */
 async function openThrough(t, { rate = 1000, ...options } = {}) {
@@ -87,7 +91,10 @@ test('asleep for 1,500 events: the end is there, and all of them are', async (t)
 	await setVisible(page, true);
 	await waitForSeq(page, last);
 	await byTestId(page, 'inspect').click();
-	await page.waitForFunction((seq) => document.querySelector('[data-figure="held"]').textContent === String(seq), last);
+	await page.waitForFunction(
+		(seq) => document.querySelector('[data-figure="held"]').textContent === String(seq),
+		last,
+	);
 	assert.equal(await page.locator('[data-figure="seq"]').textContent(), String(last));
 });
 
@@ -117,7 +124,7 @@ test('offline, and back: at once, without waiting for the next attempt', async (
 	proxy.isDown = true;
 	proxy.break();
 	await waitForStatus(page, 'offline');
-	assert.match(await byTestId(page, 'banner').innerText(), /^You are offline\. Trying again in \d+ s\./);
+	assert.match(await byTestId(page, 'banner').innerText(), /^You are offline\. Trying again in \d+\u00a0s\./);
 	const { max_seq: last } = await post(server, id, [...paragraphs(50, 20), input.end()]);
 	proxy.isDown = false;
 	await page.context().setOffline(false);
@@ -197,7 +204,7 @@ async function restoreOlder(t, after) {
 	return { server, page, id, now };
 }
 
-test('an older copy of the server\'s data: the page shows what the server has', async (t) => {
+test("an older copy of the server's data: the page shows what the server has", async (t) => {
 	const { server, page, id } = await restoreOlder(t, () => {});
 	await assertShowsLog(page, server, id);
 	assert.equal(await page.getByText('Paragraph 500.').count(), 0);

@@ -3,7 +3,16 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { input, post } from '../support/producer.mjs';
-import { assertNothingLost, byTestId, openPage, sessionUrl, startServer, waitForSeq, waitForStatus, watchForLoss } from './page.mjs';
+import {
+	assertNothingLost,
+	byTestId,
+	openPage,
+	sessionUrl,
+	startServer,
+	waitForSeq,
+	waitForStatus,
+	watchForLoss,
+} from './page.mjs';
 
 const CODE = '```js\nconst answer = 42; // why\nreturn "text" + answer;\n```\n\n';
 
@@ -28,7 +37,10 @@ const coloured = (page) =>
 		),
 	);
 
-const tool = (data) => ({ type: 'tool_call', data: { tool_call_id: 'a', title: 'A tool', kind: 'edit', status: 'completed', ...data } });
+const tool = (data) => ({
+	type: 'tool_call',
+	data: { tool_call_id: 'a', title: 'A tool', kind: 'edit', status: 'completed', ...data },
+});
 
 test('code is coloured where it stands, without an element more, and again after it has grown', async (t) => {
 	const { server, id, page } = await openWith(t, [input.text(CODE, 'm1'), input.end()]);
@@ -43,9 +55,17 @@ test('code is coloured where it stands, without an element more, and again after
 
 	await watchForLoss(page);
 	await post(server, id, input.text('```python\ndef f():\n', 'm2'));
-	await page.waitForFunction(() => [...(CSS.highlights.get('code-keyword') ?? [])].some((r) => r.toString() === '' || r.startContainer.data.startsWith('def')));
+	await page.waitForFunction(() =>
+		[...(CSS.highlights.get('code-keyword') ?? [])].some(
+			(r) => r.toString() === '' || r.startContainer.data.startsWith('def'),
+		),
+	);
 	await post(server, id, [input.text('    return None\n```\n\n', 'm2'), input.end()]);
-	await page.waitForFunction(() => [...CSS.highlights.get('code-number')].some((r) => r.startContainer.data.slice(r.startOffset, r.endOffset) === 'None'));
+	await page.waitForFunction(() =>
+		[...CSS.highlights.get('code-number')].some(
+			(r) => r.startContainer.data.slice(r.startOffset, r.endOffset) === 'None',
+		),
+	);
 	assert.ok((await coloured(page))['code-keyword'].includes('def'));
 	await assertNothingLost(page);
 
@@ -53,7 +73,9 @@ test('code is coloured where it stands, without an element more, and again after
 	await byTestId(page, 'new-session').click();
 	await post(server, id, [input.text('The end.'), input.end()]);
 	await page.goBack();
-	await page.waitForFunction(() => [...CSS.highlights.values()].every((ranges) => [...ranges].every((r) => r.startContainer.isConnected)));
+	await page.waitForFunction(() =>
+		[...CSS.highlights.values()].every((ranges) => [...ranges].every((r) => r.startContainer.isConnected)),
+	);
 });
 
 test('where the server has no highlight.js, code is plain, and nothing is amiss', async (t) => {
@@ -82,22 +104,34 @@ test('code that takes the library for ever is left plain, and the next code is c
 	);
 	await page.goto(sessionUrl(server.url, id));
 	await waitForStatus(page, 'live');
-	await post(server, id, [input.text('```js\nslow\n```\n\n', 'm1'), input.text('```js\nquick\n```\n\n', 'm2'), input.end()]);
+	await post(server, id, [
+		input.text('```js\nslow\n```\n\n', 'm1'),
+		input.text('```js\nquick\n```\n\n', 'm2'),
+		input.end(),
+	]);
 	await page.waitForFunction(() => CSS.highlights.get('code-keyword')?.size === 1);
 	assert.deepEqual(await coloured(page), { 'code-keyword': ['quick\n'] });
 });
 
 test('code is copied as it is', async (t) => {
-	const { page } = await openWith(t, [input.text(CODE, 'm1'), input.end()], { permissions: ['clipboard-read', 'clipboard-write'] });
+	const { page } = await openWith(t, [input.text(CODE, 'm1'), input.end()], {
+		permissions: ['clipboard-read', 'clipboard-write'],
+	});
 	await page.locator('.copy').click();
 	await page.getByText('Copied').waitFor();
-	assert.equal(await page.evaluate(() => navigator.clipboard.readText()), 'const answer = 42; // why\nreturn "text" + answer;\n');
+	assert.equal(
+		await page.evaluate(() => navigator.clipboard.readText()),
+		'const answer = 42; // why\nreturn "text" + answer;\n',
+	);
 });
 
 test('a wide table scrolls by itself, by mouse and by keyboard, and the page does not', async (t) => {
 	const cells = Array.from({ length: 20 }, (_, i) => `column_number_${i}`);
 	const row = (all) => `| ${all.join(' | ')} |\n`;
-	const { page } = await openWith(t, [input.text(`${row(cells)}${row(cells.map(() => '---'))}${row(cells)}\n`, 'm1'), input.end()]);
+	const { page } = await openWith(t, [
+		input.text(`${row(cells)}${row(cells.map(() => '---'))}${row(cells)}\n`, 'm1'),
+		input.end(),
+	]);
 	const scrolled = () => page.$eval('.table', (e) => [e.scrollLeft > 0, e.scrollWidth > e.clientWidth]);
 	assert.deepEqual(await scrolled(), [false, true]);
 	await page.locator('.table').focus();
@@ -124,20 +158,40 @@ test('a title, a path or a command that would run backwards is shown as it is wr
 	const turned = 'photo_\u202egnp.exe';
 	const named = 'photo_‹U+202E›gnp.exe';
 	const { page } = await openWith(t, [
-		tool({ title: turned, locations: [{ path: turned }], raw_input: turned, content: [{ type: 'diff', path: turned, old_text: turned, new_text: `${turned}\u2066` }] }),
+		tool({
+			title: turned,
+			locations: [{ path: turned }],
+			raw_input: turned,
+			content: [{ type: 'diff', path: turned, old_text: turned, new_text: `${turned}\u2066` }],
+		}),
 		{ type: 'file_write', data: { path: turned, size: 1 } },
-		{ type: 'permission_request', data: { request_id: 'r', tool_call: { tool_call_id: 'b', title: turned }, options: [{ option_id: 'o', name: turned, kind: 'allow_once' }] } },
+		{
+			type: 'permission_request',
+			data: {
+				request_id: 'r',
+				tool_call: { tool_call_id: 'b', title: turned },
+				options: [{ option_id: 'o', name: turned, kind: 'allow_once' }],
+			},
+		},
 	]);
 	const shown = await page.$eval('#transcript', (list) => list.textContent);
 	assert.doesNotMatch(shown, /[\u202a-\u202e\u2066-\u2069]/);
-	for (const place of ['.card-title', '.diff-path', '.line-item code', '.permission-what span', '.permission-options button']) {
+	for (const place of [
+		'.card-title',
+		'.diff-path',
+		'.line-item code',
+		'.permission-what span',
+		'.permission-options button',
+	]) {
 		assert.equal(await page.locator(place).first().textContent(), named, place);
 	}
 	assert.ok(shown.includes('‹U+2066›'));
 });
 
 test('what a program has printed is shown without its terminal codes', async (t) => {
-	const { page } = await openWith(t, [tool({ content: [{ type: 'content', content: { type: 'text', text: '\u001b[1;31merror\u001b[0m: no' } }] })]);
+	const { page } = await openWith(t, [
+		tool({ content: [{ type: 'content', content: { type: 'text', text: '\u001b[1;31merror\u001b[0m: no' } }] }),
+	]);
 	assert.equal(await page.locator('.output').textContent(), 'error: no');
 });
 
@@ -154,7 +208,10 @@ test('an address with an id that no session can have says that there is none, an
 		await page.evaluate(() => (location.hash = '#/'));
 		await byTestId(page, 'tour').waitFor();
 	}
-	assert.deepEqual(sockets.filter((url) => url.includes('/sessions/')), []);
+	assert.deepEqual(
+		sockets.filter((url) => url.includes('/sessions/')),
+		[],
+	);
 });
 
 test('the meter says how full the context is, and warns', async (t) => {

@@ -18,11 +18,18 @@ import {
 const figure = (page, name) => page.locator(`[data-figure="${name}"]`);
 
 const waitForFigure = (page, name, text) =>
-	page.waitForFunction(([of, wanted]) => document.querySelector(`[data-figure="${of}"]`).textContent === wanted, [name, text]);
+	page.waitForFunction(
+		([of, wanted]) => document.querySelector(`[data-figure="${of}"]`).textContent === wanted,
+		[name, text],
+	);
 
 /** The clock runs until the connection is live again. */
 async function runUntilLive(page) {
-	for (let seconds = 0; seconds < 60 && !(await page.locator('[data-testid="connection"][data-status="live"]').count()); seconds += 1) {
+	for (
+		let seconds = 0;
+		seconds < 60 && !(await page.locator('[data-testid="connection"][data-status="live"]').count());
+		seconds += 1
+	) {
 		await page.clock.runFor(1_000);
 		await page.evaluate(() => fetch('/healthz')); // what happens on the network takes real time
 	}
@@ -33,7 +40,11 @@ async function runUntilLive(page) {
 async function openInspector(t, options) {
 	const server = await startServer(t);
 	const { id, epoch } = await server.createSession();
-	const { max_seq: last } = await post(server, id, [input.text('One.\n\n', 'm1'), input.text('Two.\n\n', 'm2'), input.end()]);
+	const { max_seq: last } = await post(server, id, [
+		input.text('One.\n\n', 'm1'),
+		input.text('Two.\n\n', 'm2'),
+		input.end(),
+	]);
 	const page = await openPage(t, 'about:blank', options);
 	await page.clock.install();
 	await page.goto(sessionUrl(server.url, id));
@@ -45,7 +56,10 @@ async function openInspector(t, options) {
 test('frames are shown as they went over the wire, newest first, with the figures that follow from them', async (t) => {
 	const { server, id, epoch, last, page } = await openInspector(t);
 	const types = () => page.$$eval('.frame', (all) => all.map((e) => `${e.dataset.way} ${e.dataset.frameType}`));
-	assert.deepEqual((await types()).filter((type) => !/state/.test(type)), ['in events_loaded', 'out load_events', 'in connected']);
+	assert.deepEqual(
+		(await types()).filter((type) => !/state/.test(type)),
+		['in events_loaded', 'out load_events', 'in connected'],
+	);
 	await page.locator('[data-frame-type="events_loaded"] summary').click();
 	const loaded = JSON.parse(await page.locator('[data-frame-type="events_loaded"] pre').textContent());
 	assert.deepEqual(

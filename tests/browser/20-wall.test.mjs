@@ -37,7 +37,9 @@ test('each session has a tile, live, and one that is made or deleted comes or go
 	await waitForText(page, ids[0], 'This is Ahab.');
 	await waitForText(page, ids[1], 'This is Bligh.');
 	assert.equal(await byTestId(page, 'count').textContent(), '2 sessions, 0 running');
-	await tile(page, ids[0]).locator('.tile-scroller').evaluate((e) => (window.kept = e));
+	await tile(page, ids[0])
+		.locator('.tile-scroller')
+		.evaluate((e) => (window.kept = e));
 
 	await post(server, ids[0], input.text('- still\n- open'));
 	await tile(page, ids[0]).locator('[data-open-seq]').waitFor();
@@ -63,7 +65,10 @@ test('only what can be seen is connected', async (t) => {
 	assert.ok(!sockets.has(ids[0]));
 	await tile(page, ids[0]).scrollIntoViewIfNeeded();
 	await waitForText(page, ids[0], 'This is Session 0.');
-	await page.waitForFunction((id) => document.querySelector(`[data-session-id="${id}"]`).dataset.link === 'closed', ids.at(-1));
+	await page.waitForFunction(
+		(id) => document.querySelector(`[data-session-id="${id}"]`).dataset.link === 'closed',
+		ids.at(-1),
+	);
 	assert.ok(!sockets.has(ids.at(-1)));
 	assert.equal(await tile(page, ids.at(-1)).locator('.item').count(), 0);
 });
@@ -95,9 +100,15 @@ test('a question is answered on the wall, and everybody sees it', async (t) => {
 	assert.equal(await wall.title(), '1 waiting · Holdfast');
 	await wall.locator('[data-kind="allow_once"]').click();
 	await waitForTurns(page);
-	assert.equal(await wall.locator('[data-resolved="selected"]').innerText(), 'Write holdfast-demo.txt: Allow once, answered by you');
+	assert.equal(
+		await wall.locator('[data-resolved="selected"]').innerText(),
+		'Write holdfast-demo.txt: Allow once, answered by you',
+	);
 	const { by } = readLog(server, id).find((e) => e.type === 'permission_resolved').data;
-	assert.match(await page.locator('[data-resolved="selected"]').innerText(), new RegExp(`answered by client ${by.slice(0, 8)}$`));
+	assert.match(
+		await page.locator('[data-resolved="selected"]').innerText(),
+		new RegExp(`answered by client ${by.slice(0, 8)}$`),
+	);
 	await wall.getByRole('link', { name: 'permission' }).click();
 	await waitForTurns(wall);
 	assert.equal(await sessionOf(wall), id);
@@ -105,7 +116,8 @@ test('a question is answered on the wall, and everybody sees it', async (t) => {
 
 test('a tile follows the end, leaves the reader alone who has scrolled up, and loads what is older', async (t) => {
 	const { server, ids, page } = await openWall(t, ['Ahab']);
-	const paragraphs = (from, count) => Array.from({ length: count }, (_, i) => input.text(`Paragraph ${from + i}.\n\n`, `m${from + i}`));
+	const paragraphs = (from, count) =>
+		Array.from({ length: count }, (_, i) => input.text(`Paragraph ${from + i}.\n\n`, `m${from + i}`));
 	await post(server, ids[0], [...paragraphs(1, 300), input.end()]);
 	await waitForText(page, ids[0], 'Paragraph 300.');
 	await page.reload();
@@ -128,7 +140,10 @@ test('the wall at 360 px: nothing sticks out', async (t) => {
 		isMobile: true,
 		hasTouch: true,
 	});
-	await post(server, ids[1], [input.text(`${long}\n\n\`\`\`\n${long}${long}\n\`\`\`\n\n| ${long} | b |\n|---|---|\n| a | b |\n\n`), input.end()]);
+	await post(server, ids[1], [
+		input.text(`${long}\n\n\`\`\`\n${long}${long}\n\`\`\`\n\n| ${long} | b |\n|---|---|\n| a | b |\n\n`),
+		input.end(),
+	]);
 	await waitForText(page, ids[1], 'This is Bligh.');
 	await page.waitForSelector('.tile .table');
 	const wide = await page.evaluate(() => [

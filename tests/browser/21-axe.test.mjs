@@ -4,7 +4,17 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { test } from 'node:test';
-import { allowOnce, byTestId, openPage, say, sessionOf, sessionUrl, startServer, waitForStatus, waitForTurns } from './page.mjs';
+import {
+	allowOnce,
+	byTestId,
+	openPage,
+	say,
+	sessionOf,
+	sessionUrl,
+	startServer,
+	waitForStatus,
+	waitForTurns,
+} from './page.mjs';
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core'), 'utf8');
 const PHONE = { viewport: { width: 360, height: 740 }, isMobile: true, hasTouch: true };
@@ -21,7 +31,10 @@ async function assertNoFault(page, where) {
 			checked: passes.length,
 			serious: violations
 				.filter(({ impact }) => impact === 'serious' || impact === 'critical')
-				.map(({ id, nodes }) => `${id}: ${nodes.map(({ html, any }) => `${html.slice(0, 160)} ${any[0]?.message ?? ''}`).join('\n  ')}`),
+				.map(
+					({ id, nodes }) =>
+						`${id}: ${nodes.map(({ html, any }) => `${html.slice(0, 160)} ${any[0]?.message ?? ''}`).join('\n  ')}`,
+				),
 		};
 	});
 	assert.deepEqual(faults.serious, [], where);

@@ -194,7 +194,9 @@ export async function walk(page, look, argument) {
 			const list = document.querySelector('[data-testid="transcript"]');
 			const scroller = document.querySelector('#scroller');
 			const isFurther = Number(list.firstElementChild?.dataset.no) < no;
-			scroller.scrollTop += isFurther ? 0 : list.getBoundingClientRect().top - scroller.getBoundingClientRect().top;
+			scroller.scrollTop += isFurther
+				? 0
+				: list.getBoundingClientRect().top - scroller.getBoundingClientRect().top;
 			return isFurther;
 		}, first);
 	}

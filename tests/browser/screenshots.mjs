@@ -22,8 +22,16 @@ function chooseFonts() {
 	const prefer = (family, font) => `<match><test name="family"><string>${family}</string></test>
 		<edit name="family" mode="prepend" binding="strong"><string>${font}</string></edit></match>`;
 	const file = join(mkdtempSync(join(tmpdir(), 'holdfast-fonts-')), 'fonts.conf');
-	const all = [prefer('system-ui', 'Inter'), prefer('ui-sans-serif', 'Inter'), prefer('ui-monospace', 'JetBrains Mono'), prefer('monospace', 'JetBrains Mono')];
-	writeFileSync(file, `<?xml version="1.0"?><fontconfig><include>/etc/fonts/fonts.conf</include>${all.join('')}</fontconfig>`);
+	const all = [
+		prefer('system-ui', 'Inter'),
+		prefer('ui-sans-serif', 'Inter'),
+		prefer('ui-monospace', 'JetBrains Mono'),
+		prefer('monospace', 'JetBrains Mono'),
+	];
+	writeFileSync(
+		file,
+		`<?xml version="1.0"?><fontconfig><include>/etc/fonts/fonts.conf</include>${all.join('')}</fontconfig>`,
+	);
 	process.env.FONTCONFIG_FILE = file;
 }
 
