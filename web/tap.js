@@ -4,7 +4,8 @@
  */
 
 const FRAMES_MAX = 300;
-const TEXT_MAX = 64 * 1024;
+const TEXT_MAX = 64 * 1024; // characters kept of one frame
+const ALL_MAX = 4 * 1024 * 1024; // and of all
 const NOWHERE = '0000000000000000';
 
 /** @typedef {{no: number, at: number, isOut: boolean, text: string, size: number, note?: string}} Frame */
@@ -19,6 +20,7 @@ export class Tap {
 	#current = null;
 	/** @type {WeakSet<WebSocket>} */
 	#frozen = new WeakSet();
+	#kept = 0;
 	#isStale = false;
 	#loses = false;
 	/** @type {typeof WebSocket} */
@@ -68,6 +70,7 @@ export class Tap {
 
 	clear() {
 		this.frames = [];
+		this.#kept = 0;
 	}
 
 	#open(/** @type {WebSocket} */ socket) {
@@ -130,8 +133,9 @@ export class Tap {
 	#push(/** @type {Omit<Frame, 'no' | 'at'>} */ rest) {
 		const frame = { no: (this.frames.at(-1)?.no ?? 0) + 1, at: Date.now(), ...rest };
 		this.frames.push(frame);
-		if (this.frames.length > FRAMES_MAX) {
-			this.frames.splice(0, this.frames.length - FRAMES_MAX);
+		this.#kept += frame.text.length;
+		while (this.frames.length > FRAMES_MAX || this.#kept > ALL_MAX) {
+			this.#kept -= this.frames.shift()?.text.length ?? 0;
 		}
 		this.onframe(frame);
 	}

@@ -28,7 +28,7 @@ static struct server *server_of(struct lws *wsi)
 
 static const char csp[] =
 	"default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
-	"img-src 'self' data:; worker-src 'self'; manifest-src 'self'; base-uri 'none'; "
+	"img-src 'self' data:; worker-src 'self'; base-uri 'none'; "
 	"form-action 'none'; frame-ancestors 'none'";
 
 /** A path's kind of socket; its session id is copied. NULL: there is no socket at this address. */

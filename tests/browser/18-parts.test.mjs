@@ -263,3 +263,22 @@ test('the policy allows nothing but our own files, and the page has no script or
 	}
 	assert.equal((await server.request('GET', '/javascript/jquery/jquery.min.js')).status, 404);
 });
+
+test('the pages name beforehand the modules that they will load, so that none waits for another', async (t) => {
+	const server = await startServer(t);
+	for (const path of ['/', '/observe.html']) {
+		const page = await openPage(t, `${server.url}${path}`);
+		await page.waitForLoadState('networkidle');
+		const { named, loaded } = await page.evaluate(() => ({
+			named: [...document.querySelectorAll('link[rel="modulepreload"], script[type="module"]')].map(
+				(e) => e.href || e.src,
+			),
+			loaded: performance
+				.getEntriesByType('resource')
+				.map(({ name }) => name)
+				.filter((name) => name.endsWith('.js') && !/\/(?:theme|holdfast-\w+)\.js$/.test(name)),
+		}));
+		const ours = named.filter((name) => !name.includes('/holdfast-'));
+		assert.deepEqual(ours.sort(), [...new Set(loaded)].sort(), path);
+	}
+});
