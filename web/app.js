@@ -206,7 +206,7 @@ function speak(events) {
 async function sendPrompt(message, title = message.split('\n')[0]) {
 	transcript.scrollToEnd();
 	if (client) {
-		client.prompt(message);
+		promptHere(message);
 		return;
 	}
 	try {
@@ -215,11 +215,16 @@ async function sendPrompt(message, title = message.split('\n')[0]) {
 		});
 		location.hash = `#/s/${encodeURIComponent(session.id)}`;
 		route(); // now, so that the prompt goes to this session whatever comes next
-		client?.prompt(message);
+		promptHere(message);
 	} catch (error) {
 		composer.restore(message);
 		toast(`The session could not be made. ${error instanceof Error ? error.message : ''}`);
 	}
+}
+
+/** @param {string} message */
+function promptHere(message) {
+	client?.prompt(message);
 }
 
 /** @param {string} requestId @param {string} optionId */

@@ -125,9 +125,9 @@ function paint({ code, text, language }, spans) {
 	/** @type {[any, any][]} */
 	const ranges = [];
 	const node = code.firstChild;
-	for (const [from, to, name] of node?.nodeType === Node.TEXT_NODE ? spans : []) {
+	for (const [from, to, name] of spans) {
 		const colour = COLOUR_OF.get(name);
-		if (colour && to <= /** @type {Text} */ (node).length) {
+		if (colour && node instanceof Text && to <= node.length) {
 			const range = new StaticRange({
 				startContainer: node,
 				startOffset: from,

@@ -18,7 +18,6 @@ const BURST = 280; // events that come at once and are more than the page keeps 
 
 export class Transcript {
 	#scroller;
-	#list;
 	#tail;
 	#jump;
 	#model = new TranscriptModel();
@@ -37,7 +36,6 @@ export class Transcript {
 	 */
 	constructor({ scroller, list, tail, jump }, { wantOlder, answer }) {
 		this.#scroller = scroller;
-		this.#list = list;
 		this.#tail = tail;
 		this.#jump = jump;
 		this.#wantOlder = wantOlder;
