@@ -125,10 +125,12 @@ export class ItemWindow {
 			this.#to = first < 0 || atEnd ? items.length : items.findLastIndex(stays) + 1;
 			this.#elements = new Map();
 			this.#setAbove(this.#from * this.#guess());
+			const shown = items.slice(this.#from, this.#to);
+			const kept = new Set(shown.map(signature));
+			before.forEach((element, shows) => kept.has(shows) || element.remove());
 			let place = this.#list.firstChild;
-			for (const item of items.slice(this.#from, this.#to)) {
+			for (const item of shown) {
 				const element = before.get(signature(item)) ?? this.#make(item);
-				before.delete(signature(item));
 				this.#elements.set(item, element);
 				if (element === place) {
 					place = place.nextSibling;
@@ -136,7 +138,6 @@ export class ItemWindow {
 					this.#list.insertBefore(element, place);
 				}
 			}
-			before.forEach((element) => element.remove());
 		});
 	}
 

@@ -96,6 +96,38 @@ test('scrolling up loads what is older, page by page, and moves nothing that is 
 	assertSameRendering(await rendered(page), await rendered(live));
 });
 
+test('a tool whose call was on an older page is put together with it, and no other element is touched', async (t) => {
+	const server = await startServer(t);
+	const { id } = await server.createSession();
+	const { max_seq: last } = await post(server, id, [
+		...Array.from({ length: 20 }, (_, n) => input.text(`Before, ${n}.\n\n`, `a${n}`)),
+		input.tool('call', 'Look it up'),
+		...Array.from({ length: 30 }, (_, n) => input.text(`Between, ${n}.\n\n`, `b${n}`)),
+		input.toolDone('call'),
+		...Array.from({ length: 48 }, (_, n) => input.text(`After, ${n}.\n\n`, `c${n}`)),
+		input.end(),
+	]);
+	const page = await openPage(t, sessionUrl(server.url, id));
+	await waitForSeq(page, last);
+	const first = await page.locator('#transcript > *').first().getAttribute('data-type');
+	assert.equal(first, 'tool_call_update', 'the newest page begins with the answer to a call that is not on it');
+	await page.evaluate(() => (window.shown = [...document.querySelectorAll('#transcript > .message')]));
+	await page.evaluate(() => {
+		window.moved = 0;
+		new MutationObserver((records) =>
+			records.forEach(
+				({ removedNodes }) =>
+					(window.moved += [...removedNodes].filter((e) => window.shown.includes(e)).length),
+			),
+		).observe(document.querySelector('#transcript'), { childList: true });
+	});
+	await showAll(page);
+	assert.equal(await page.locator('.tool').count(), 1);
+	assert.equal(await page.locator('.tool').getAttribute('data-status'), 'completed');
+	assert.equal(await page.evaluate(() => window.moved), 0);
+	await assertShowsLog(page, server, id);
+});
+
 test('a reader who has scrolled up stays there while text comes in, and can go back to the end', async (t) => {
 	const server = await startServer(t);
 	const { id } = await server.createSession();
