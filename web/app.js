@@ -2,30 +2,23 @@
 import { HoldfastClient, HoldfastFeed, createSession, deleteSession } from './holdfast-client.js';
 import { randomId } from './holdfast-connection.js';
 import { Composer } from './composer.js';
+import { ConnectionBar } from './connection-bar.js';
 import { $, h, handleCopies, icon, lookUp } from './dom.js';
+import { showEmpty } from './empty.js';
+import { Inspector } from './inspector.js';
 import { SessionList, sessionTitle } from './sessions.js';
+import { Tap } from './tap.js';
 import { Transcript } from './transcript.js';
+import { showUsage } from './usage.js';
+import { errorText, hintText, lostText, spokenText } from './words.js';
 
 const TITLE_MAX = 60;
 const TOAST_MS = 7_000;
-
-const EXAMPLES = [
-	['list', 'A long list'],
-	['table', 'A table'],
-	['code', 'Some code'],
-	['permission', 'Ask for permission'],
-	['long', 'A long answer'],
-];
-
-const STATUS_WORDS = {
-	closed: 'Not connected',
-	connecting: 'Connecting',
-	loading: 'Catching up',
-	live: 'Live',
-	retrying: 'Reconnecting',
-	offline: 'Offline',
-	gone: 'Deleted',
-};
+const OLDER_PAGE = 200;
+const EVENTS_MAX = 5_000; // held in memory, unless the reader has asked for older ones
+const EVENTS_AT_END = 1_000; // held once he is back at the end
+const SPOKEN_AT_ONCE = 10; // more than these is catching up, which nobody wants to hear
+const NARROW = matchMedia('(max-width: 760px)');
 
 /** @type {HoldfastClient | null} */
 let client = null;
@@ -33,20 +26,36 @@ let client = null;
 let held = [];
 /** @type {any} the newest figure that came as an event, for servers that say none in `state` */
 let lastUsage = null;
-let countdown = 0;
 /** @type {{id: string | null, title: string}} what the list last said about the session on the page */
 let heading = { id: null, title: '' };
+let isBadId = false;
 
 const feed = new HoldfastFeed();
 const sessions = new SessionList($('#sessions'), $('#no-sessions'), confirmDelete);
 const transcript = new Transcript(
 	{ scroller: $('#scroller'), list: $('#transcript'), tail: $('#tail'), jump: $('#jump') },
-	{ wantOlder: () => client?.loadOlder() && showLoadingOlder(true), answer: answerPermission },
+	{
+		wantOlder: () => client?.loadOlder(OLDER_PAGE) && showLoadingOlder(true),
+		answer: answerPermission,
+	},
 );
 const composer = new Composer($('#composer'), {
 	send: (message) => sendPrompt(message),
 	stop: () => client?.cancel(),
 });
+const connectionBar = new ConnectionBar(
+	{
+		pill: $('#connection'),
+		banner: $('#banner'),
+		drop: $('#drop'),
+		announcement: $('#connection-announcement'),
+	},
+	{ retry: () => client?.retryNow(), drop: () => client?.dropConnection() },
+);
+const tap = new Tap();
+const inspector = new Inspector({ pane: $('#inspector'), button: $('#inspect') }, tap, facts, () =>
+	client?.dropConnection(),
+);
 
 /** One for each tab, so that after a reload what was answered here is still answered by "you". */
 function tabId() {
@@ -62,18 +71,23 @@ function tabId() {
 
 /** The session that the address names: `#/s/<id>`; null for a new one. */
 function selectedId() {
-	const match = location.hash.match(/^#\/s\/([^/?]+)/);
+	const written = location.hash.match(/^#\/s\/([^?]+)/)?.[1] ?? null;
 	try {
-		return match ? decodeURIComponent(match[1]) : null;
+		return written && decodeURIComponent(written);
 	} catch {
-		return null;
+		return written; // no id at all, and said to be gone as such
 	}
+}
+
+/** No session can have another id, so there is nobody to ask for it. @param {string} id */
+function isSessionId(id) {
+	return /^(?!\.)[A-Za-z0-9._-]{1,128}$/.test(id);
 }
 
 function route() {
 	const id = selectedId();
 	showSidebar(false);
-	if (client?.sessionId !== id) {
+	if (isBadId || (client?.sessionId ?? null) !== id) {
 		openSession(id);
 	}
 	sessions.select(id);
@@ -83,10 +97,24 @@ function route() {
 /** @param {string | null} id */
 function openSession(id) {
 	client?.close();
-	client = id ? new HoldfastClient({ sessionId: id, deltas: 'html', clientId: tabId() }) : null;
+	isBadId = id !== null && !isSessionId(id);
+	client =
+		id !== null && !isBadId
+			? new HoldfastClient({
+					sessionId: id,
+					deltas: 'html',
+					clientId: tabId(),
+					WebSocket: tap.WebSocket,
+					maxEvents: EVENTS_MAX,
+					cache: true,
+				})
+			: null;
 	held = [];
 	lastUsage = null;
 	transcript.clear(client?.clientId ?? '');
+	$('#spoken').replaceChildren();
+	inspector.reset();
+	connectionBar.reset();
 	if (client) {
 		listen(client);
 		client.connect();
@@ -112,18 +140,25 @@ function listen(from) {
 		transcript.append(events);
 		lastUsage =
 			events.findLast((/** @type {any} */ { type }) => type === 'usage')?.data ?? lastUsage;
+		speak(events);
 	});
 	on('older', () => {
-		transcript.prepend(from.events);
+		transcript.replace(from.events);
+		showLoadingOlder(false);
+	});
+	on('trimmed', () => {
+		transcript.replace(from.events);
 		showLoadingOlder(false);
 	});
 	on('reset', ({ reason }) => {
 		transcript.clear(from.clientId);
+		$('#spoken').replaceChildren();
 		lastUsage = null;
 		const words = {
 			epoch: 'This is another history now',
 			ahead: 'The server has an older history',
 			pruned: 'The beginning has been removed',
+			behind: 'More was missed than is worth catching up on',
 		};
 		toast(`${lookUp(words, reason, 'Loaded anew')}: the transcript was loaded again.`);
 	});
@@ -152,7 +187,18 @@ function handleError(error) {
 		transcript.setAnswering(request_id, null);
 	}
 	if (error.code !== 'not_prompting') {
-		toast(error.message);
+		toast(errorText(error));
+	}
+}
+
+/** The list of items is not read aloud as it changes, since it changes by scrolling too. @param {any[]} events */
+function speak(events) {
+	if (client?.status.status !== 'live' || events.length > SPOKEN_AT_ONCE) {
+		return;
+	}
+	const words = events.map(spokenText).filter(Boolean);
+	if (words.length > 0) {
+		$('#spoken').replaceChildren(...words.map((text) => h('p', {}, text)));
 	}
 }
 
@@ -212,7 +258,7 @@ function confirmDelete(session) {
 
 /** Brings all that depends on several things at once up to date. */
 function update() {
-	const status = client?.status.status ?? 'closed';
+	const status = isBadId ? 'gone' : (client?.status.status ?? 'closed');
 	const {
 		is_prompting: prompting = false,
 		status: doing = 'idle',
@@ -222,8 +268,8 @@ function update() {
 	const live = status === 'live';
 	const prompts = client?.prompts ?? [];
 	transcript.setTail({
-		lost: live || gone ? '' : lostText(),
-		hint: live ? hintText() : '',
+		lost: live || gone ? '' : lostText(client?.position.seq ?? 0),
+		hint: live && transcript.isGrowing ? hintText(held, transcript.openKind) : '',
 		working: live && prompting && !transcript.isGrowing && doing !== 'waiting',
 		prompts,
 	});
@@ -233,120 +279,12 @@ function update() {
 		showStop: prompting && !gone,
 		canStop: live,
 	});
-	$('#usage').textContent = usageText(usage ?? lastUsage);
-	showEmpty(
-		!client ||
-			(live && transcript.isEmpty && prompts.length === 0) ||
-			(gone && transcript.isEmpty),
-		gone,
-	);
-}
-
-function lostText() {
-	const seq = client?.position.seq ?? 0;
-	return seq > 0 ? `The connection is lost. Once it is back, it goes on after event ${seq}.` : '';
-}
-
-function hintText() {
-	const what = transcript.openKind;
-	/** What becomes of one tool call is one thing. @type {Map<any, any>} */
-	const waiting = new Map();
-	for (const notice of held) {
-		const key = notice.data?.tool_call_id ?? notice.seq;
-		waiting.set(key, waiting.get(key) ?? notice);
-	}
-	if (waiting.size === 0 || !transcript.isGrowing) {
-		return '';
-	}
-	if (waiting.size > 1) {
-		return `${waiting.size} things are waiting for the ${what} to end`;
-	}
-	const [{ type, data }] = waiting.values();
-	const names = {
-		tool_call: 'A tool call',
-		tool_call_update: 'A tool update',
-		plan: 'A plan',
-		agent_thought: 'A thought',
-		file_read: 'Reading a file',
-		file_write: 'Writing a file',
-	};
-	const detail = data?.title ?? data?.path;
-	return `${lookUp(names, type, 'Something')} is waiting for the ${what} to end${detail ? `: ${detail}` : ''}`;
-}
-
-/** @param {any} usage */
-function usageText(usage) {
-	const short = (/** @type {number} */ n) =>
-		Intl.NumberFormat('en', { notation: 'compact', maximumFractionDigits: 1 }).format(n);
-	const parts = [];
-	if (Number.isFinite(usage?.used)) {
-		parts.push(
-			Number.isFinite(usage.size)
-				? `${short(usage.used)} of ${short(usage.size)} tokens`
-				: `${short(usage.used)} tokens`,
-		);
-	} else if (Number.isFinite(usage?.input_tokens) || Number.isFinite(usage?.output_tokens)) {
-		parts.push(
-			`${short(usage.input_tokens ?? 0)} tokens in, ${short(usage.output_tokens ?? 0)} out`,
-		);
-	}
-	if (Number.isFinite(usage?.cost?.amount)) {
-		parts.push(`${usage.cost.amount.toFixed(2)} ${usage.cost.currency ?? ''}`.trim());
-	}
-	return parts.join(' · ');
-}
-
-/** @param {boolean} show @param {boolean} gone */
-function showEmpty(show, gone) {
-	const empty = $('#empty');
-	if (empty.hidden === !show && empty.dataset.gone === String(gone)) {
-		return;
-	}
-	empty.hidden = !show;
-	empty.dataset.gone = String(gone);
-	if (gone) {
-		empty.replaceChildren(
-			h('h2', {}, 'This session does not exist'),
-			h('p', {}, 'It was deleted, or never was.'),
-			h('a', { class: 'button primary', href: '#/' }, 'New session'),
-		);
-		return;
-	}
-	empty.replaceChildren(
-		h('img', { src: 'icon.svg', alt: '', width: '44', height: '44' }),
-		h('h2', {}, 'What should the agent do?'),
-		h(
-			'p',
-			{},
-			'Every line is kept on the server. Drop the connection, close the page, come back on your phone: it goes on exactly where you were.',
-		),
-		h(
-			'button',
-			{
-				type: 'button',
-				class: 'button primary',
-				'data-testid': 'tour',
-				onclick: () => sendPrompt('tour', 'A short tour'),
-			},
-			'Start the tour',
-		),
-		h(
-			'div',
-			{ class: 'examples', role: 'group', 'aria-label': 'Examples' },
-			...EXAMPLES.map(([prompt, words]) =>
-				h(
-					'button',
-					{
-						type: 'button',
-						class: 'example',
-						'data-prompt': prompt,
-						onclick: () => sendPrompt(prompt, words),
-					},
-					words,
-				),
-			),
-		),
-	);
+	$('#jump span').textContent = doing === 'waiting' ? 'A question waits for you' : 'Latest';
+	$('#jump').classList.toggle('asks', doing === 'waiting');
+	showUsage({ text: $('#usage'), meter: $('#meter') }, usage ?? lastUsage);
+	const isNew = !client || (live && prompts.length === 0);
+	const what = transcript.isEmpty && gone ? 'gone' : transcript.isEmpty && isNew ? 'new' : '';
+	showEmpty($('#empty'), what, sendPrompt);
 }
 
 function updateHeading() {
@@ -357,38 +295,26 @@ function updateHeading() {
 		? sessionTitle(heading.id === id ? heading : { id, title: '' })
 		: 'New session';
 	$('#title').textContent = title;
+	$('#title').title = title;
 	const waits = session?.status === 'waiting' ? 'Waiting for you: ' : '';
 	document.title = id ? `${waits}${title} · Holdfast` : 'Holdfast';
 }
 
 function showConnection() {
-	const pill = $('#connection');
-	pill.hidden = $('#drop').hidden = !client;
-	clearInterval(countdown);
-	if (!client) {
-		return;
-	}
-	const { status, retryAt, reason } = client.status;
-	const word = status === 'gone' && reason === 'unknown' ? 'Not found' : STATUS_WORDS[status];
-	const say = () => {
-		const seconds = Math.max(0, Math.ceil(((retryAt ?? 0) - Date.now()) / 1000));
-		const words = {
-			retrying: `Reconnecting in ${seconds} s`,
-			offline: `Offline, retrying in ${seconds} s`,
-		};
-		pill.querySelector('.pill-text').textContent = lookUp(words, status, word);
+	const bad = isBadId ? /** @type {const} */ ({ status: 'gone', reason: 'unknown' }) : null;
+	connectionBar.show(bad ?? client?.status ?? null, client?.position.seq ?? 0);
+}
+
+/** What the inspector shows of the client. */
+function facts() {
+	const { items, mounted } = transcript.size;
+	return {
+		status: client?.status.status ?? 'closed',
+		epoch: client?.position.epoch ?? 'none',
+		seq: String(client?.position.seq ?? 0),
+		held: String(client?.events.length ?? 0),
+		on_page: `${items}, ${mounted}`,
 	};
-	pill.dataset.status = status;
-	pill.title = status === 'live' ? 'Check the connection' : 'Connect now';
-	$('#drop').disabled = status !== 'live';
-	say();
-	if (retryAt) {
-		countdown = window.setInterval(say, 250);
-	}
-	// Said once a change, not with every second of the countdown.
-	if (status === 'live' || status === 'retrying' || status === 'offline' || status === 'gone') {
-		$('#connection-announcement').textContent = `Connection: ${word}`;
-	}
 }
 
 /** @param {boolean} loading */
@@ -406,11 +332,44 @@ function toast(message) {
 
 /** @param {boolean} show only matters where the sidebar is a drawer */
 function showSidebar(show) {
-	const narrow = matchMedia('(max-width: 760px)').matches;
+	const narrow = NARROW.matches;
+	const hadFocus = $('#sidebar').contains(document.activeElement);
 	document.body.classList.toggle('sidebar-open', show && narrow);
 	$('#sidebar').inert = narrow && !show;
 	$('main').inert = narrow && show;
-	$('[data-action="open-sidebar"]').setAttribute('aria-expanded', String(show && narrow));
+	const opener = $('[data-action="open-sidebar"]');
+	opener.setAttribute('aria-expanded', String(show && narrow));
+	if (narrow && !show && hadFocus) {
+		opener.focus();
+	}
+}
+
+function handleSidebar() {
+	$('[data-action="open-sidebar"]').addEventListener('click', () => {
+		showSidebar(true);
+		$('#sidebar [data-action="close-sidebar"]').focus();
+	});
+	document
+		.querySelectorAll('[data-action="close-sidebar"]')
+		.forEach((element) => element.addEventListener('click', () => showSidebar(false)));
+	document.addEventListener('keydown', (event) => event.key === 'Escape' && showSidebar(false));
+	NARROW.addEventListener('change', () => showSidebar(false));
+	$('#sidebar').addEventListener(
+		'click',
+		(/** @type {any} */ event) => event.target.closest('a') && showSidebar(false),
+	);
+}
+
+/** The prompt stands in the column of the transcript, whose scrollbar it does not have. */
+function watchScrollbar() {
+	new ResizeObserver(([{ target }]) => {
+		const { offsetWidth, clientWidth } = /** @type {HTMLElement} */ (target);
+		const sides = 2; // scrollbar-gutter keeps the room on both
+		document.documentElement.style.setProperty(
+			'--scrollbar',
+			`${(offsetWidth - clientWidth) / sides}px`,
+		);
+	}).observe($('#scroller'));
 }
 
 function start() {
@@ -420,30 +379,13 @@ function start() {
 			element.prepend(icon(/** @type {HTMLElement} */ (element).dataset.icon ?? '')),
 		);
 	handleCopies(document.body);
+	handleSidebar();
+	watchScrollbar();
+	$('#jump').addEventListener('click', () => client?.dropOlder?.(EVENTS_AT_END));
 	$('.skip-link').addEventListener('click', (/** @type {Event} */ event) => {
 		event.preventDefault(); // the address names the session
 		composer.focus();
 	});
-	$('#drop').addEventListener('click', () => client?.dropConnection());
-	$('#connection').addEventListener('click', () => client?.retryNow());
-	$('[data-action="open-sidebar"]').addEventListener('click', () => showSidebar(true));
-	document
-		.querySelectorAll('[data-action="close-sidebar"]')
-		.forEach((element) => element.addEventListener('click', () => showSidebar(false)));
-	document.addEventListener('keydown', (event) => event.key === 'Escape' && showSidebar(false));
-	matchMedia('(max-width: 760px)').addEventListener('change', () => showSidebar(false));
-	$('#sidebar').addEventListener(
-		'click',
-		(/** @type {any} */ event) => event.target.closest('a') && showSidebar(false),
-	);
-	new ResizeObserver(([{ target }]) => {
-		const { offsetWidth, clientWidth } = /** @type {HTMLElement} */ (target);
-		const sides = 2; // scrollbar-gutter keeps the room on both
-		document.documentElement.style.setProperty(
-			'--scrollbar',
-			`${(offsetWidth - clientWidth) / sides}px`,
-		);
-	}).observe($('#scroller'));
 	feed.on('sessions', (detail) => {
 		sessions.show(detail.sessions);
 		updateHeading();

@@ -15,6 +15,10 @@ const ICONS = {
 	copy: 'M5.75 5.75v-3h7.5v7.5h-3M2.75 5.75h7.5v7.5h-7.5z',
 	check: 'M3 8.5l3.25 3.25L13 4.75',
 	unplug: 'M9.5 6.5l3.75-3.75M2.75 13.25L5 11M4 7.75l4.25 4.25-1 1a2.75 2.75 0 01-4-4zM12 8.25L7.75 4l1-1a2.75 2.75 0 014 4z',
+	inspect: 'M5.25 4.25L1.75 8l3.5 3.75M10.75 4.25L14.25 8l-3.5 3.75M9 3L7 13',
+	wall: 'M2.5 2.5h4.5v6h-4.5zM9 2.5h4.5v3.5h-4.5zM2.5 10.5h4.5v3h-4.5zM9 8h4.5v5.5h-4.5z',
+	theme: 'M8 14A6 6 0 108 2a6 6 0 000 12zM8 2.25v11.5M8 5.5h4.9M8 8h5.75M8 10.5h4.9',
+	open: 'M6.5 3.25h-3.5v9.75h9.75v-3.5M9.25 2.75h4v4M13 3L7.5 8.5',
 	alert: 'M8 2.5l6 10.75H2zM8 6.5v3M8 11.4v.1',
 	info: 'M8 14A6 6 0 108 2a6 6 0 000 12zM8 7.25v3.5M8 5.1v.1',
 	thought: 'M8 2.5a4.25 4.25 0 012.25 7.85V12h-4.5v-1.65A4.25 4.25 0 018 2.5zM6.5 14h3',
@@ -56,6 +60,20 @@ export function h(name, attributes = {}, ...children) {
  */
 export function lookUp(table, key, fallback) {
 	return typeof key === 'string' && Object.hasOwn(table, key) ? table[key] : fallback;
+}
+
+const REORDERING = /[\u202a-\u202e\u2066-\u2069]/g;
+
+/**
+ * A text in which nothing is hidden: the characters that make the rest of a line run the other way are
+ * named, so that a path or a command reads as it is. @param {unknown} text
+ */
+export function visible(text) {
+	return String(text).replace(
+		REORDERING,
+		(character) =>
+			`\u2039U+${(character.codePointAt(0) ?? 0).toString(16).toUpperCase()}\u203a`,
+	);
 }
 
 /** A picture for something that is also said in words. @param {string} name */

@@ -1,11 +1,11 @@
 /** The list of sessions in the sidebar. */
-import { h, icon, lookUp, morph } from './dom.js';
+import { h, icon, lookUp, morph, visible } from './dom.js';
 
 const STATUS_WORDS = { running: 'Running', waiting: 'Waiting', idle: '' };
 
 /** @param {any} session */
 export function sessionTitle({ title, id }) {
-	return title || `Session ${id.slice(0, 8)}`;
+	return visible(title || `Session ${id.slice(0, 8)}`);
 }
 
 /** @param {number} ms @param {number} now */

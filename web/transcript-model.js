@@ -10,6 +10,8 @@
  * @property {'prompt' | 'message' | 'thought' | 'tool' | 'plan' | 'file' | 'permission' | 'turn_end' |
  *   'notice' | 'silent' | 'other'} kind
  * @property {HoldfastEvent[]} events in order of seq, never empty
+ * @property {boolean} [isWhole] a long diff is shown to its end
+ * @property {boolean} [isOpen] whether it was unfolded when it left the page
  */
 
 /** @type {Record<string, Item['kind']>} */
@@ -72,8 +74,11 @@ export class TranscriptModel {
 
 	/** The item shown right before this one. @param {Item} item @returns {Item | null} */
 	before(item) {
-		const shown = this.items.slice(0, this.items.lastIndexOf(item));
-		return shown.findLast(({ kind }) => kind !== 'silent') ?? null;
+		let at = this.items.lastIndexOf(item) - 1;
+		while (at >= 0 && this.items[at].kind === 'silent') {
+			at -= 1;
+		}
+		return this.items[at] ?? null;
 	}
 
 	/** @param {Item['kind']} kind @param {HoldfastEvent} event */

@@ -2,8 +2,11 @@
  * The transcript's elements, kept in step with the events: an item's element is made once and changed
  * in place. Scrolling follows the end only while the reader is there.
  */
-import { promptElement, renderItem, thoughtElement } from './cards.js';
-import { h, icon, lookUp, morph, morphAttributes, renderHtml } from './dom.js';
+import { promptElement, renderItem } from './cards.js';
+import { h, icon, lookUp, morph, morphAttributes } from './dom.js';
+import { highlightIn } from './highlight.js';
+import { ItemWindow } from './item-window.js';
+import { OpenBlocks, isHeld } from './open-blocks.js';
 import { TranscriptModel } from './transcript-model.js';
 
 /** @typedef {import('./holdfast-client.js').HoldfastEvent} HoldfastEvent */
@@ -11,18 +14,15 @@ import { TranscriptModel } from './transcript-model.js';
 /** @typedef {import('./transcript-model.js').Item} Item */
 
 const AT_END_PX = 56;
-const OLDER_PX = 320;
+const BURST = 280; // events that come at once and are more than the page keeps elements of
 
 export class Transcript {
 	#scroller;
-	#list;
 	#tail;
 	#jump;
 	#model = new TranscriptModel();
-	/** @type {Map<Item, HTMLElement>} */
-	#elements = new Map();
-	/** @type {Map<number, HTMLElement>} elements of blocks whose event is not there yet */
-	#open = new Map();
+	#window;
+	#open;
 	#following = true;
 	#lastTop = 0;
 	#hasOlder = false;
@@ -36,32 +36,41 @@ export class Transcript {
 	 */
 	constructor({ scroller, list, tail, jump }, { wantOlder, answer }) {
 		this.#scroller = scroller;
-		this.#list = list;
 		this.#tail = tail;
 		this.#jump = jump;
 		this.#wantOlder = wantOlder;
 		this.#context = this.#makeContext('');
+		this.#open = new OpenBlocks(list);
+		const render = (/** @type {Item} */ item) => renderItem(item, this.#context);
+		this.#window = new ItemWindow({ scroller, list }, render, () => this.#open.first);
 		scroller.addEventListener('scroll', () => this.#handleScroll(), { passive: true });
 		jump.addEventListener('click', () => this.scrollToEnd());
-		list.addEventListener('click', (event) => {
-			const button = /** @type {HTMLElement} */ (event.target).closest(
-				'button[data-option-id]',
-			);
-			if (button instanceof HTMLButtonElement) {
-				answer(button.dataset.requestId ?? '', button.dataset.optionId ?? '');
+		list.addEventListener('click', ({ target }) => {
+			const button = /** @type {HTMLElement} */ (target).closest('button');
+			if (button?.dataset.optionId !== undefined) {
+				answer(button.dataset.requestId ?? '', button.dataset.optionId);
+			} else if (button?.dataset.action === 'more') {
+				this.#showWhole(button.closest('.item'));
 			}
 		});
-		const observer = new ResizeObserver(() => this.#follow());
+		let width = 0;
+		const observer = new ResizeObserver(() => {
+			if (width !== scroller.clientWidth && !this.#following) {
+				this.#window.backToPlace();
+			}
+			width = scroller.clientWidth;
+			this.#follow();
+			requestAnimationFrame(() => this.#settle()); // here it would change the sizes that are being told
+		});
 		[scroller, list, tail].forEach((element) => observer.observe(element));
 	}
 
 	/** An empty transcript, for the client with this id. @param {string} clientId */
 	clear(clientId) {
 		this.#model = new TranscriptModel();
-		this.#elements.clear();
 		this.#open.clear();
 		this.#context = this.#makeContext(clientId);
-		this.#list.replaceChildren();
+		this.#window.clear(this.#model.items);
 		this.#hasOlder = false;
 		this.scrollToEnd();
 	}
@@ -72,41 +81,43 @@ export class Transcript {
 	}
 
 	get isEmpty() {
-		return this.#model.items.length === 0 && this.#open.size === 0;
+		return this.#model.items.length === 0 && this.#open.count === 0;
 	}
 
-	/** The kind of block that is growing, for words about what waits for it. */
 	get openKind() {
-		const element = [...this.#open.values()].at(-1);
-		const names = { UL: 'list', OL: 'list', TABLE: 'table', PRE: 'code block' };
-		const last = element?.querySelector('pre, table, ul, ol');
-		return lookUp(names, last?.nodeName, 'block');
+		return this.#open.kind;
 	}
 
 	get isGrowing() {
-		return this.#open.size > 0;
+		return this.#open.count > 0;
+	}
+
+	/** How many items there are, and how many of them have an element. */
+	get size() {
+		return { items: this.#model.items.length, mounted: this.#window.mounted };
 	}
 
 	/** @param {readonly HoldfastEvent[]} events */
 	append(events) {
-		events.forEach((event) => this.#add(event));
-		this.#follow();
+		if (events.length >= BURST && this.#following) {
+			this.#appendBurst(events);
+		} else {
+			events.forEach((event) => this.#add(event));
+		}
+		this.#settle();
 	}
 
-	/** All events after older ones were put in front. @param {readonly HoldfastEvent[]} events */
-	prepend(events) {
-		const edge = this.#scroller.getBoundingClientRect().top;
-		const anchor = [...this.#list.children].find(
-			(child) => child.getBoundingClientRect().bottom > edge,
+	/** All events after older ones were put in front, or taken away there. @param {readonly HoldfastEvent[]} events */
+	replace(events) {
+		const unfolded = new Map(
+			this.#model.items.map(({ events: [{ seq }], isOpen }) => [seq, isOpen]),
 		);
-		const top = anchor?.getBoundingClientRect().top ?? 0;
-		const height = this.#scroller.scrollHeight;
-		this.#scroller.classList.add('no-anchor'); // the browser's own correction would come on top of ours
-		this.#rebuild(events);
-		this.#scroller.scrollTop += anchor?.isConnected
-			? anchor.getBoundingClientRect().top - top
-			: this.#scroller.scrollHeight - height;
-		requestAnimationFrame(() => this.#scroller.classList.remove('no-anchor'));
+		this.#model = new TranscriptModel(events);
+		for (const item of this.#model.items) {
+			item.isOpen = unfolded.get(item.events[0].seq);
+		}
+		this.#window.replace(this.#model.items);
+		this.#settle();
 	}
 
 	/** @param {boolean} hasOlder */
@@ -117,13 +128,8 @@ export class Transcript {
 
 	/** @param {OpenBlock[]} blocks all that are open */
 	setOpen(blocks) {
-		for (const seq of [...this.#open.keys()]) {
-			if (!blocks.some((block) => block.seq === seq)) {
-				this.#removeOpen(seq);
-			}
-		}
-		blocks.forEach((block) => this.#fillOpen(block));
-		this.#follow();
+		this.#open.set(blocks, this.#window.isAtEnd);
+		this.#settle();
 	}
 
 	/** @param {string} requestId @param {string | null} optionId null: it may be answered again */
@@ -147,19 +153,13 @@ export class Transcript {
 	 */
 	setTail({ lost, hint, working, prompts }) {
 		const words = { sending: 'Sending', queued: 'Queued', received: 'Sent' };
+		const dots = h('span', { class: 'dots', 'aria-hidden': 'true' }, h('i'), h('i'), h('i'));
 		const fresh = h(
 			'div',
 			{},
 			lost ? line('lost', 'lost', icon('unplug'), lost) : null,
 			hint ? line('hint', 'activity', icon('info'), hint) : null,
-			working
-				? line(
-						'working',
-						'working',
-						h('span', { class: 'dots', 'aria-hidden': 'true' }, h('i'), h('i'), h('i')),
-						'Working',
-					)
-				: null,
+			working ? line('working', 'working', dots, 'Working') : null,
 			...prompts.map((prompt) =>
 				promptElement(
 					prompt.message,
@@ -173,158 +173,123 @@ export class Transcript {
 
 	scrollToEnd() {
 		this.#following = true;
-		this.#scroller.scrollTop = this.#scroller.scrollHeight;
+		this.#window.showEnd();
+		this.#settle();
 		this.#jump.hidden = true;
 	}
 
 	#add(/** @type {HoldfastEvent} */ event) {
-		const grown = this.#open.get(event.seq);
+		const grown = this.#open.take(event.seq);
+		this.#open.forgetUpTo(event.seq);
 		const { item, created } = this.#model.add(event);
-		if (grown) {
-			this.#open.delete(event.seq);
-			if (this.#adopt(grown, item, event)) {
-				return;
-			}
-			this.#discard(grown);
+		const shown = this.#window.elementOf(item);
+		const adopted = grown ? this.#adopt(grown, item, event, shown) : null;
+		if (grown && !adopted) {
+			this.#open.discard(grown);
 		}
-		if (!created) {
+		if (created) {
+			this.#window.add(item, adopted);
+		} else if (adopted) {
+			this.#window.setElement(item, adopted);
+		} else {
 			this.#update(item);
-			return;
 		}
-		const element = renderItem(item, this.#context);
-		this.#elements.set(item, element);
-		this.#list.insertBefore(element, this.#firstOpen());
 	}
 
-	/** The open block's element becomes the event's: same place, same nodes where they are equal. */
-	#adopt(
-		/** @type {HTMLElement} */ grown,
-		/** @type {Item} */ item,
-		/** @type {HoldfastEvent} */ event,
-	) {
-		if (grown.dataset.type !== event.type) {
-			return false;
-		}
+	/** Nobody reads what rushes by: only the end of it gets elements. */
+	#appendBurst(/** @type {readonly HoldfastEvent[]} */ events) {
+		this.#open.set([], true);
+		events.forEach((event) => this.#model.add(event));
+		this.#window.clear(this.#model.items);
+	}
+
+	/**
+	 * The open block's element becomes the event's: same place, same nodes where they are equal.
+	 * @param {HTMLElement} grown @param {Item} item @param {HoldfastEvent} event
+	 * @param {HTMLElement | undefined} shown the item's element, if it has one
+	 */
+	#adopt(grown, item, event, shown) {
 		const whole = grown.closest('.item');
+		if (grown.dataset.type !== event.type || !(whole instanceof HTMLElement)) {
+			return null;
+		}
 		const fresh = renderItem(item, this.#context);
-		const shown = this.#elements.get(item);
-		const isFree = shown ? shown === whole : whole && !this.#isHeld(whole);
-		if (!(whole instanceof HTMLElement) || whole.nodeName !== fresh.nodeName || !isFree) {
-			return false;
+		const isFree = shown ? shown === whole : !isHeld(whole);
+		if (whole.nodeName !== fresh.nodeName || !isFree) {
+			return null;
 		}
 		morphAttributes(whole, fresh);
 		morph(whole, fresh);
-		this.#elements.set(item, whole);
-		return true;
+		highlightIn(whole);
+		return whole;
 	}
 
 	#update(/** @type {Item} */ item) {
-		const element = this.#elements.get(item);
-		const fresh = renderItem(item, this.#context);
-		if (!element || element.nodeName !== fresh.nodeName) {
-			element?.replaceWith(fresh);
-			this.#elements.set(item, fresh);
+		const element = this.#window.elementOf(item);
+		if (!element) {
 			return;
 		}
-		morphAttributes(element, fresh);
-		morph(element, fresh);
-	}
-
-	#rebuild(/** @type {readonly HoldfastEvent[]} */ events) {
-		const before = new Map(
-			[...this.#elements].map(([item, element]) => [signature(item), element]),
-		);
-		this.#model = new TranscriptModel(events);
-		this.#elements = new Map(
-			this.#model.items.map((item) => [
-				item,
-				before.get(signature(item)) ?? renderItem(item, this.#context),
-			]),
-		);
-		const kept = new Set(this.#elements.values());
-		before.forEach((element) => kept.has(element) || element.remove());
-		let next = this.#firstOpen();
-		for (const element of [...kept].reverse()) {
-			if (element.nextSibling !== next || !element.isConnected) {
-				this.#list.insertBefore(element, next);
+		const fresh = renderItem(item, this.#context);
+		const change = () => {
+			if (element.nodeName === fresh.nodeName) {
+				morphAttributes(element, fresh);
+				morph(element, fresh);
+				highlightIn(element);
+			} else {
+				element.replaceWith(fresh);
+				this.#window.setElement(item, fresh);
 			}
-			next = element;
-		}
-	}
-
-	/** The first element that stands behind all events; null at the end. @returns {Element | null} */
-	#firstOpen() {
-		return (
-			[...this.#open.values()]
-				.map((element) => element.closest('.item'))
-				.find((item) => item && !this.#isHeld(item)) ?? null
-		);
-	}
-
-	/** True for a thought's item that is in the model already and only has an open text at its end. */
-	#isHeld(/** @type {Element} */ element) {
-		return element.querySelector('[data-seq]') !== null || element.hasAttribute('data-seq');
-	}
-
-	#fillOpen(/** @type {OpenBlock} */ block) {
-		const element = this.#open.get(block.seq) ?? this.#makeOpen(block);
-		if (block.html === undefined) {
-			element.textContent = block.text ?? '';
+		};
+		if (this.#following) {
+			change();
 		} else {
-			morph(element, renderHtml(block.html));
+			this.#window.keepPlace(change);
 		}
 	}
 
-	#makeOpen(/** @type {OpenBlock} */ { seq, type }) {
-		const attributes = { 'data-open-seq': seq, 'data-type': type, 'aria-live': 'off' };
-		if (type !== 'agent_thought') {
-			const element = h('div', {
-				class: 'item message prose open',
-				...attributes,
-				'data-no': seq,
-			});
-			this.#list.append(element);
-			this.#open.set(seq, element);
-			return element;
-		}
-		const last = this.#list.lastElementChild;
-		const whole = last?.classList.contains('thought') ? last : thoughtElement('Thinking');
-		whole.dataset.no ??= String(seq);
-		const element = h('div', { class: 'thought-text', ...attributes });
-		whole.querySelector('.thought-body').append(element);
-		this.#list.append(whole);
-		this.#open.set(seq, element);
-		return element;
-	}
-
-	#removeOpen(/** @type {number} */ seq) {
-		const element = this.#open.get(seq);
-		this.#open.delete(seq);
-		if (element) {
-			this.#discard(element);
-		}
-	}
-
-	#discard(/** @type {HTMLElement} */ element) {
-		const whole = element.closest('.item');
-		element.remove();
-		if (whole && !this.#isHeld(whole) && !whole.querySelector('[data-open-seq]')) {
-			whole.remove();
+	#showWhole(/** @type {Element | null} */ element) {
+		const item = this.#window.itemOf(element);
+		if (item) {
+			item.isWhole = true;
+			this.#update(item);
 		}
 	}
 
 	#handleScroll() {
 		const { scrollTop, scrollHeight, clientHeight } = this.#scroller;
-		if (scrollHeight - scrollTop - clientHeight < AT_END_PX) {
+		const left = this.#window.isAtEnd ? scrollHeight - scrollTop - clientHeight : Infinity;
+		if (left < 2 || (left < AT_END_PX && scrollTop > this.#lastTop)) {
 			this.#following = true;
 		} else if (scrollTop < this.#lastTop) {
 			this.#following = false; // only the reader scrolls up; growth alone leaves scrollTop as it is
 		}
-		this.#lastTop = scrollTop;
-		this.#jump.hidden = this.#following;
-		if (this.#hasOlder && scrollTop < OLDER_PX) {
+		this.#mountNear();
+		this.#jump.hidden = this.#following || left < AT_END_PX;
+		if (this.#hasOlder && this.#window.isAtStart && this.#scroller.scrollTop < clientHeight) {
 			this.#wantOlder();
 		}
+	}
+
+	/** After whatever has changed: what is near stands on the page, and the end is followed. */
+	#settle() {
+		this.#follow();
+		this.#mountNear();
+		this.#follow();
+		this.#window.notePlace();
+		this.#lastTop = this.#scroller.scrollTop;
+	}
+
+	/** Never follows: while the reader scrolls, nothing else may. */
+	#mountNear() {
+		const wasAtEnd = this.#window.isAtEnd;
+		this.#window.update();
+		if (!wasAtEnd && this.#window.isAtEnd) {
+			this.#open.show();
+		} else if (wasAtEnd && !this.#window.isAtEnd) {
+			this.#open.hide();
+		}
+		this.#window.notePlace();
+		this.#lastTop = this.#scroller.scrollTop;
 	}
 
 	#follow() {
@@ -342,9 +307,4 @@ function line(name, testId, sign, words) {
 		sign,
 		h('span', {}, words),
 	);
-}
-
-/** Says whether an element made for an item before still shows it. @param {Item} item */
-function signature({ kind, events }) {
-	return `${kind} ${events.map(({ seq }) => seq).join(' ')}`;
 }

@@ -12,6 +12,7 @@ struct config {
 	const char *agent; /* NULL: none */
 	char *cwd; /* absolute; owned */
 	char *web_dir; /* absolute, NULL: none; owned */
+	char *highlight_dir; /* the same */
 	enum store_durability durability;
 	struct limits limits;
 };

@@ -17,6 +17,7 @@ struct server_config {
 	const char *host; /* address to bind, e.g. "127.0.0.1" */
 	int port; /* 0: a free one */
 	const char *web_dir; /* static files; NULL: none */
+	const char *highlight_dir; /* highlight.js for those files; NULL: none */
 	struct session_table *sessions;
 	struct agent_host *agents;
 };

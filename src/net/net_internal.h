@@ -80,8 +80,9 @@ struct server {
 	uv_timer_t *feed_timer;
 	bool feed_armed;
 	char web_dir[4096];
+	char highlight_dir[4096];
 	struct lws_protocols protocols[2];
-	struct lws_http_mount mounts[3];
+	struct lws_http_mount mounts[4];
 	struct lws_protocol_vhost_options headers[5];
 };
 

@@ -27,8 +27,9 @@ static struct server *server_of(struct lws *wsi)
 /* --- upgrading --- */
 
 static const char csp[] =
-	"default-src 'self'; img-src 'self' data:; object-src 'none'; base-uri 'none'; "
-	"form-action 'self'; frame-ancestors 'none'";
+	"default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
+	"img-src 'self' data:; worker-src 'self'; base-uri 'none'; "
+	"form-action 'none'; frame-ancestors 'none'";
 
 /** A path's kind of socket; its session id is copied. NULL: there is no socket at this address. */
 static const struct conn_ops *find_socket(const char *path, char id[129])
@@ -287,7 +288,7 @@ static void set_headers(struct server *server)
 	}
 }
 
-static void set_mounts(struct server *server, const char *web_dir)
+static void set_mounts(struct server *server, const char *web_dir, const char *highlight_dir)
 {
 	static const char name[] = "holdfast";
 	struct lws_http_mount *api = &server->mounts[0];
@@ -314,6 +315,15 @@ static void set_mounts(struct server *server, const char *web_dir)
 			.extra_mimetypes = types,
 			.origin_protocol = LWSMPRO_FILE};
 		server->mounts[1].mount_next = &server->mounts[2];
+	}
+	if (web_dir && highlight_dir) {
+		static const char at[] = "/javascript/highlight.js";
+		snprintf(server->highlight_dir, sizeof(server->highlight_dir), "%s", highlight_dir);
+		server->mounts[3] = server->mounts[2];
+		server->mounts[3].mountpoint = at;
+		server->mounts[3].mountpoint_len = sizeof(at) - 1;
+		server->mounts[3].origin = server->highlight_dir;
+		server->mounts[2].mount_next = &server->mounts[3];
 	}
 }
 
@@ -354,7 +364,7 @@ static struct server *server_new(const struct server_config *config)
 		.rx_buffer_size = 2048,
 		.tx_packet_size = WRITE_MAX};
 	set_headers(server);
-	set_mounts(server, config->web_dir);
+	set_mounts(server, config->web_dir, config->highlight_dir);
 	return server;
 }
 

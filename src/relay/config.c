@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 enum option {
 	LISTEN,
@@ -15,6 +16,7 @@ enum option {
 	AGENT,
 	CWD,
 	WEB,
+	HIGHLIGHT,
 	DURABILITY,
 	KEEP_EVENTS,
 	KEEP_DAYS,
@@ -42,6 +44,9 @@ static const struct {
 		"through us"},
 	[WEB] = {"--web", "HOLDFAST_WEB", "DIR", NULL,
 		"static files to serve at /, such as the bundled page"},
+	[HIGHLIGHT] = {"--highlight", "HOLDFAST_HIGHLIGHT", "DIR",
+		"/usr/share/javascript/highlight.js",
+		"highlight.js, which colours the page's code; where there is none, code is plain"},
 	[DURABILITY] = {"--durability", "HOLDFAST_DURABILITY", "fsync|write", "fsync",
 		"fsync: acknowledged and shown means on disk; write: survives a crash of the "
 		"process only"},
@@ -158,6 +163,16 @@ static int parse_dir(const char *flag, const char *text, char **ret_path, char *
 	return 0;
 }
 
+/** The default may be missing; what was named must be there. */
+static int parse_highlight(const char *text, char **ret_path, char **ret_why)
+{
+	bool is_default = strcmp(text, options[HIGHLIGHT].fallback) == 0;
+	if (!*text || (is_default && access(text, R_OK) < 0)) {
+		return 0;
+	}
+	return parse_dir("--highlight", text, ret_path, ret_why);
+}
+
 static int parse_word(const char *flag, const char *text, const char *const words[], char **ret_why)
 {
 	for (int i = 0; words[i]; i++) {
@@ -190,6 +205,9 @@ static int take_values(struct config *config, const char *values[], char **ret_w
 	r = parse_dir("--cwd", values[CWD], &config->cwd, ret_why);
 	if (r == 0 && values[WEB] && *values[WEB]) {
 		r = parse_dir("--web", values[WEB], &config->web_dir, ret_why);
+	}
+	if (r == 0) {
+		r = parse_highlight(values[HIGHLIGHT], &config->highlight_dir, ret_why);
 	}
 	if (r < 0) {
 		return r;
@@ -253,6 +271,8 @@ void config_finish(struct config *config)
 {
 	free(config->cwd);
 	free(config->web_dir);
+	free(config->highlight_dir);
 	config->cwd = NULL;
 	config->web_dir = NULL;
+	config->highlight_dir = NULL;
 }

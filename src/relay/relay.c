@@ -187,6 +187,7 @@ static int open_rooms(struct relay *relay)
 						      .host = config->host,
 						      .port = config->port,
 						      .web_dir = config->web_dir,
+						      .highlight_dir = config->highlight_dir,
 						      .sessions = relay->sessions,
 						      .agents = relay->agents},
 			&why);

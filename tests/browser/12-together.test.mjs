@@ -13,6 +13,7 @@ import {
 	say,
 	sessionOf,
 	sessionUrl,
+	showAll,
 	startServer,
 	waitForSeq,
 	waitForStatus,
@@ -82,10 +83,42 @@ test('an answer that comes too late, since the connection was down, leaves the f
 	proxy.isDown = false;
 	await byTestId(second, 'connection').click();
 	await waitForTurns(second);
+	assert.match(
+		await second.locator('#toasts').innerText(),
+		/^The question had been answered already\.$/,
+		'the one who came too late is told so',
+	);
 	for (const page of [first, second]) {
 		assert.match(await page.locator('[data-resolved="selected"]').innerText(), /: Allow once, answered by/);
 		await assertShowsLog(page, server, id);
 	}
+});
+
+test('two tabs and a phone: one asks, all see it; one answers, all see by whom', async (t) => {
+	const server = await startServer(t, { rate: 1000 });
+	const { first, second, id } = await openTwo(t, server, 'tour');
+	const phone = await openPage(t, sessionUrl(server.url, id), {
+		viewport: { width: 360, height: 740 },
+		isMobile: true,
+		hasTouch: true,
+	});
+	const all = [first, second, phone];
+	await Promise.all(all.map((page) => byTestId(page, 'permission-option').first().waitFor()));
+	await phone.locator('[data-kind="allow_once"]').tap();
+	for (const page of all) {
+		await waitForTurns(page);
+		await showAll(page);
+		await assertShowsLog(page, server, id);
+		assert.match(
+			await page.locator('[data-resolved="selected"]').innerText(),
+			page === phone ? /Allow once, answered by you$/ : /Allow once, answered by client [0-9a-f]{8}$/,
+		);
+	}
+	const someone = (lines) => lines.map((line) => line.replace(/"(you|client [0-9a-f]{8})"/, '"someone"'));
+	assertSameRendering(someone(await rendered(phone)), someone(await rendered(first)));
+	await say(phone, 'thought');
+	await Promise.all(all.map((page) => waitForTurns(page, 2)));
+	await Promise.all(all.map((page) => assertShowsLog(page, server, id)));
 });
 
 test('the stop button ends the turn, for all', async (t) => {

@@ -42,16 +42,19 @@ function longStory() {
 	return events.slice(0, 300);
 }
 
-/** Where the first element stands that can be seen, and what it is; after scrolling, if `to` says where to. */
-function firstSeen(page, to = null) {
-	return page.evaluate((top) => {
-		document.querySelector('#scroller').scrollTop = top ?? document.querySelector('#scroller').scrollTop;
-		const edge = document.querySelector('#scroller').getBoundingClientRect().top;
-		const first = [...document.querySelectorAll('[data-testid="transcript"] > *')].find(
-			(e) => e.getBoundingClientRect().bottom > edge,
-		);
+/**
+ * Where the first element stands that can be seen, and what it is; after scrolling, if `below` says how far below the
+ * first one that is on the page.
+ */
+function firstSeen(page, below = null) {
+	return page.evaluate((px) => {
+		const scroller = document.querySelector('#scroller');
+		const list = document.querySelector('[data-testid="transcript"]');
+		const edge = scroller.getBoundingClientRect().top;
+		scroller.scrollTop += px === null ? 0 : list.getBoundingClientRect().top - edge + px;
+		const first = [...list.children].find((e) => e.getBoundingClientRect().bottom > edge);
 		return { no: first.dataset.no, top: first.getBoundingClientRect().top };
-	}, to);
+	}, below);
 }
 
 test('scrolling up loads what is older, page by page, and moves nothing that is on the screen', async (t) => {
@@ -63,7 +66,7 @@ test('scrolling up loads what is older, page by page, and moves nothing that is 
 	await waitForStatus(page, 'live');
 	await waitForSeq(page, last);
 	assert.equal((await shownEvents(page)).length, 50, 'the newest page, not all');
-	let pages = 0;
+	let steps = 0;
 	for (;;) {
 		const [{ seq: oldest }] = await shownEvents(page);
 		if (oldest === 1) {
@@ -78,9 +81,9 @@ test('scrolling up loads what is older, page by page, and moves nothing that is 
 			before.no,
 		);
 		assert.ok(Math.abs(after - before.top) <= 1, `event ${before.no} moved from ${before.top} to ${after}`);
-		pages += 1;
+		steps += 1;
 	}
-	assert.ok(pages >= 5, `all in ${pages} pages`);
+	assert.ok(steps >= 5, `all in ${steps} steps`);
 	await assertShowsLog(page, server, id);
 
 	// Held against a page that was there while it all came in.
@@ -89,7 +92,40 @@ test('scrolling up loads what is older, page by page, and moves nothing that is 
 	await waitForStatus(live, 'live');
 	await post(server, other.id, [...longStory(), input.end()]);
 	await waitForSeq(live, last);
+	await showAll(live);
 	assertSameRendering(await rendered(page), await rendered(live));
+});
+
+test('a tool whose call was on an older page is put together with it, and no other element is touched', async (t) => {
+	const server = await startServer(t);
+	const { id } = await server.createSession();
+	const { max_seq: last } = await post(server, id, [
+		...Array.from({ length: 20 }, (_, n) => input.text(`Before, ${n}.\n\n`, `a${n}`)),
+		input.tool('call', 'Look it up'),
+		...Array.from({ length: 30 }, (_, n) => input.text(`Between, ${n}.\n\n`, `b${n}`)),
+		input.toolDone('call'),
+		...Array.from({ length: 48 }, (_, n) => input.text(`After, ${n}.\n\n`, `c${n}`)),
+		input.end(),
+	]);
+	const page = await openPage(t, sessionUrl(server.url, id));
+	await waitForSeq(page, last);
+	const first = await page.locator('#transcript > *').first().getAttribute('data-type');
+	assert.equal(first, 'tool_call_update', 'the newest page begins with the answer to a call that is not on it');
+	await page.evaluate(() => (window.shown = [...document.querySelectorAll('#transcript > .message')]));
+	await page.evaluate(() => {
+		window.moved = 0;
+		new MutationObserver((records) =>
+			records.forEach(
+				({ removedNodes }) =>
+					(window.moved += [...removedNodes].filter((e) => window.shown.includes(e)).length),
+			),
+		).observe(document.querySelector('#transcript'), { childList: true });
+	});
+	await showAll(page);
+	assert.equal(await page.locator('.tool').count(), 1);
+	assert.equal(await page.locator('.tool').getAttribute('data-status'), 'completed');
+	assert.equal(await page.evaluate(() => window.moved), 0);
+	await assertShowsLog(page, server, id);
 });
 
 test('a reader who has scrolled up stays there while text comes in, and can go back to the end', async (t) => {
@@ -108,6 +144,35 @@ test('a reader who has scrolled up stays there while text comes in, and can go b
 	await byTestId(page, 'jump').click();
 	await byTestId(page, 'jump').waitFor({ state: 'hidden' });
 	const { max_seq: end } = await post(server, id, [input.text('The end.'), input.end()]);
+	await waitForSeq(page, end);
+	await waitForEnd(page);
+});
+
+test('a reader who scrolls up a little at the end is not pulled back, neither at once nor by what comes in', async (t) => {
+	const server = await startServer(t);
+	const { id } = await server.createSession();
+	const { max_seq: last } = await post(server, id, longStory().slice(0, 60));
+	const page = await openPage(t, sessionUrl(server.url, id));
+	await waitForSeq(page, last);
+	await waitForEnd(page);
+	const left = () => page.$eval('#scroller', (e) => e.scrollHeight - e.clientHeight - e.scrollTop);
+	await page.locator('#scroller').hover();
+	for (let i = 0; i < 3; i += 1) {
+		await page.mouse.wheel(0, -13);
+		await page.waitForFunction(
+			(px) => {
+				const e = document.querySelector('#scroller');
+				return e.scrollHeight - e.clientHeight - e.scrollTop >= px;
+			},
+			13 * (i + 1) - 1,
+		);
+	}
+	const { max_seq: next } = await post(server, id, [input.text('And then?\n\n', 'next'), input.end()]);
+	await waitForSeq(page, next);
+	assert.ok((await left()) > 39, `${await left()} px from the end`);
+	await page.mouse.wheel(0, 1_000);
+	await waitForEnd(page);
+	const { max_seq: end } = await post(server, id, [input.text('The end.\n\n'.repeat(5), 'end'), input.end()]);
 	await waitForSeq(page, end);
 	await waitForEnd(page);
 });

@@ -160,15 +160,45 @@ export function assertSameRendering(actual, expected) {
 	);
 }
 
-/** Scrolls up until the page has everything. */
+/** Scrolls up, step by step, until the beginning is on the page; all of it then, unless it is long. */
 export async function showAll(page) {
+	await page.waitForFunction(() => {
+		const list = document.querySelector('[data-testid="transcript"]');
+		const scroller = document.querySelector('#scroller');
+		const isAll = list.querySelector('[data-seq="1"]') !== null || list.childElementCount === 0;
+		scroller.scrollTop += isAll ? 0 : list.getBoundingClientRect().top - scroller.getBoundingClientRect().top;
+		return isAll;
+	});
+}
+
+/**
+ * Goes through the whole transcript, of which the page keeps a part at a time, from its end to its beginning: calls
+ * `look` in the page at each stop. Gives what it found, the beginning first; what stands on the page at two stops is
+ * found twice.
+ */
+export async function walk(page, look, argument) {
+	const found = [];
+	await page.evaluate(() => document.querySelector('#jump').click());
 	for (;;) {
-		const [first] = await shownEvents(page);
-		if (!first || first.seq === 1) {
-			return;
+		const first = await page.evaluate(async () => {
+			const frame = () => new Promise((done) => requestAnimationFrame(done));
+			await frame();
+			await frame();
+			return Number(document.querySelector('[data-testid="transcript"] > *')?.dataset.no);
+		});
+		found.unshift(await page.evaluate(look, argument));
+		if (await page.locator(`[data-seq="1"]`).count()) {
+			return found;
 		}
-		await page.evaluate(() => (document.querySelector('#scroller').scrollTop = 0));
-		await page.waitForFunction((seq) => document.querySelector(`[data-seq="${seq - 1}"]`), first.seq);
+		await page.waitForFunction((no) => {
+			const list = document.querySelector('[data-testid="transcript"]');
+			const scroller = document.querySelector('#scroller');
+			const isFurther = Number(list.firstElementChild?.dataset.no) < no;
+			scroller.scrollTop += isFurther
+				? 0
+				: list.getBoundingClientRect().top - scroller.getBoundingClientRect().top;
+			return isFurther;
+		}, first);
 	}
 }
 

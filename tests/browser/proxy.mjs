@@ -15,6 +15,8 @@ export class Proxy {
 	broken = 0;
 	/** As long as it is true, no connection gets through. */
 	isDown = false;
+	/** @type {Set<net.Socket>} whose bytes go nowhere */
+	#cut = new Set();
 
 	static async start(t, server) {
 		const proxy = new Proxy();
@@ -38,6 +40,15 @@ export class Proxy {
 		this.#sockets.forEach((socket) => socket.destroy());
 	}
 
+	/**
+	 * The network is cut: what comes on the connections that there are goes nowhere, and nobody is told. `ways` says
+	 * which: 'down' is what the server says, 'both' is the browser's, too. New connections get through.
+	 */
+	cut(ways = 'both') {
+		const isCut = (socket) => ways === 'both' || socket.isServer;
+		this.#cut = new Set([...this.#sockets].filter(isCut));
+	}
+
 	/** Breaks once for each of these numbers: after so many bytes of the session's socket, be it inside a frame. */
 	breakAfter(...places) {
 		this.#places = places;
@@ -49,6 +60,7 @@ export class Proxy {
 			return;
 		}
 		const server = net.connect(new URL(this.#server.url).port, '127.0.0.1');
+		server.isServer = true;
 		let isSession = false;
 		for (const [from, to] of [
 			[browser, server],
@@ -63,9 +75,14 @@ export class Proxy {
 		}
 		browser.on('data', (bytes) => {
 			isSession ||= /^GET \/api\/sessions\/[^ ]*\/ws/.test(bytes.subarray(0, 200).toString('latin1'));
-			server.write(bytes);
+			if (!this.#cut.has(browser)) {
+				server.write(bytes);
+			}
 		});
 		server.on('data', (bytes) => {
+			if (this.#cut.has(server)) {
+				return;
+			}
 			const left = (isSession && this.#places[0]) || Infinity;
 			browser.write(bytes.subarray(0, left));
 			if (bytes.length >= left) {

@@ -14,7 +14,7 @@ test('--help and --version answer on stdout and end with 0', async () => {
 	for (const args of [['--help'], ['serve', '--help']]) {
 		const { code, stdout } = await runToEnd(args);
 		assert.equal(code, 0);
-		for (const option of ['--listen', '--data', '--agent', '--cwd', '--web', '--durability', '--log-level']) {
+		for (const option of ['--listen', '--data', '--agent', '--cwd', '--web', '--highlight', '--durability', '--log-level']) {
 			assert.ok(args.length === 1 || stdout.includes(option), option);
 		}
 		assert.match(stdout, /serve/);
@@ -29,6 +29,7 @@ test('wrong arguments end with an error and a word about it', async (t) => {
 	for (const args of [
 		[], ['fly'], ['serve', '--nonsense'], ['serve', '--data', data, '--listen'], ['serve', '--data', data, '--listen', 'nowhere'],
 		['serve', '--data', data, '--listen', '127.0.0.1:99999'], ['serve', '--data', data, '--durability', 'perhaps'],
+		['serve', '--data', data, '--highlight', join(data, 'nowhere')],
 	]) {
 		const { code, stderr } = await runToEnd(args);
 		assert.ok(code > 0, `${args.join(' ')} ended with ${code}`);
@@ -148,4 +149,26 @@ test('the page is served, and nothing beside it', async (t) => {
 		assert.ok([400, 403, 404].includes(status), `${path}: ${status}`);
 		assert.doesNotMatch(body, /secret\n/);
 	}
+});
+
+test('highlight.js is served beside the page from where --highlight says, and nothing else from there', async (t) => {
+	const dir = scratchDir(t);
+	const web = join(dir, 'web');
+	const library = join(dir, 'highlight.js');
+	mkdirSync(web);
+	mkdirSync(library);
+	writeFileSync(join(web, 'index.html'), '<p>page</p>\n');
+	writeFileSync(join(library, 'highlight.min.js'), 'self.hljs = {};\n');
+	writeFileSync(join(dir, 'secret.js'), 'secret\n');
+	const server = await Server.start(t, { args: ['--web', web, '--highlight', library] });
+	const { status, headers, body } = await server.request('GET', '/javascript/highlight.js/highlight.min.js');
+	assert.deepEqual([status, body], [200, 'self.hljs = {};\n']);
+	assert.match(headers.get('content-type'), /javascript/);
+	assert.match(headers.get('content-security-policy'), /default-src 'none'/);
+	for (const path of ['/javascript/secret.js', '/javascript/highlight.js/../secret.js', '/javascript/highlight.js/%2e%2e/secret.js']) {
+		const { status: refused, body: text } = await server.rawRequest('GET', path);
+		assert.ok(refused >= 400 && !text.includes('secret\n'), `${path}: ${refused}`);
+	}
+	const without = await Server.start(t, { args: ['--web', web, '--highlight', ''] });
+	assert.equal((await without.request('GET', '/javascript/highlight.js/highlight.min.js')).status, 404);
 });

@@ -1,0 +1,229 @@
+// Tabs that sleep, networks that die without a word, and servers that come back with other data: what the page shows
+// then is the log, and what it had shown before has not moved.
+
+import assert from 'node:assert/strict';
+import { cpSync, rmSync } from 'node:fs';
+import { test } from 'node:test';
+import { readLog } from '../support/log.mjs';
+import { input, post } from '../support/producer.mjs';
+import { randomNumbers } from '../support/recording.mjs';
+import {
+	allowOnce,
+	assertNothingLost,
+	assertSameAfterReload,
+	assertShowsLog,
+	byTestId,
+	openPage,
+	say,
+	sessionOf,
+	sessionUrl,
+	showAll,
+	startServer,
+	waitForSeq,
+	waitForStatus,
+	waitForTurns,
+	watchForLoss,
+} from './page.mjs';
+import { Proxy } from './proxy.mjs';
+
+const mayReport = (text) => /WebSocket connection to .* failed|Failed to load resource: net::/.test(text);
+const BREAKS = 50;
+
+/** The browser tells the page that nobody sees it, or that somebody does again. */
+function setVisible(page, visible) {
+	return page.evaluate(
+		(state) => {
+			Object.defineProperty(document, 'visibilityState', { value: state, configurable: true });
+			Object.defineProperty(document, 'hidden', { value: state === 'hidden', configurable: true });
+			document.dispatchEvent(new Event('visibilitychange'));
+		},
+		visible ? 'visible' : 'hidden',
+	);
+}
+
+const paragraphs = (from, count) =>
+	Array.from({ length: count }, (_, i) => input.text(`Paragraph ${from + i}.\n\n`, `m${from + i}`));
+
+/** A page on a session in which something has been said already, through a proxy. */
+async function openThrough(t, { rate = 1000, ...options } = {}) {
+	const server = await startServer(t, { rate });
+	const proxy = await Proxy.start(t, server);
+	const { id } = await server.createSession();
+	const { max_seq: last } = await post(server, id, [...paragraphs(1, 10), input.end()]);
+	const page = await openPage(t, sessionUrl(proxy.url, id), { mayReport, ...options });
+	await waitForSeq(page, last);
+	return { server, proxy, page, id };
+}
+
+/** As a user in a hurry: does not wait for the pause before a new attempt. */
+function hurry(page) {
+	return page.evaluate(() => {
+		const pill = document.querySelector('[data-testid="connection"]');
+		new MutationObserver(
+			() => ['retrying', 'offline'].includes(pill.dataset.status) && requestAnimationFrame(() => pill.click()),
+		).observe(pill, { attributeFilter: ['data-status'] });
+	});
+}
+
+test('asleep with a socket that is dead and does not say so: 200 events later all is there, and nothing has moved', async (t) => {
+	const { server, proxy, page, id } = await openThrough(t);
+	await watchForLoss(page);
+	await post(server, id, input.text('- it was in the middle of\n- a list'));
+	await page.waitForSelector('[data-open-seq]');
+	proxy.cut();
+	await setVisible(page, false);
+	await post(server, id, [input.text(' when it slept\n\n'), ...paragraphs(100, 200), input.end()]);
+	await setVisible(page, true);
+	await waitForSeq(page, readLog(server, id).at(-1).seq);
+	await waitForStatus(page, 'live');
+	assert.match(await byTestId(page, 'banner').innerText(), /^Back, with \d+ events that came meanwhile\.$/);
+	await showAll(page);
+	await assertShowsLog(page, server, id);
+	await assertNothingLost(page);
+});
+
+test('asleep for 1,500 events: the end is there, and all of them are', async (t) => {
+	const { server, proxy, page, id } = await openThrough(t);
+	proxy.cut();
+	await setVisible(page, false);
+	await post(server, id, [...paragraphs(100, 1_500), input.end()]);
+	const last = readLog(server, id).at(-1).seq;
+	await setVisible(page, true);
+	await waitForSeq(page, last);
+	await byTestId(page, 'inspect').click();
+	await page.waitForFunction(
+		(seq) => document.querySelector('[data-figure="held"]').textContent === String(seq),
+		last,
+	);
+	assert.equal(await page.locator('[data-figure="seq"]').textContent(), String(last));
+});
+
+test('a network that is cut without a close is found out by the keepalive, and healed', async (t) => {
+	const server = await startServer(t);
+	const proxy = await Proxy.start(t, server);
+	const { id } = await server.createSession();
+	const page = await openPage(t, 'about:blank', { mayReport });
+	await page.clock.install();
+	await page.goto(sessionUrl(proxy.url, id));
+	await waitForStatus(page, 'live');
+	proxy.cut();
+	const { max_seq: last } = await post(server, id, [input.text('Said into the dark.'), input.end()]);
+	for (let beats = 0; beats < 3; beats += 1) {
+		await page.clock.runFor(10_000);
+	}
+	await page.clock.runFor(30_000); // the wait before the new attempt
+	await waitForSeq(page, last);
+	await waitForStatus(page, 'live');
+	await assertShowsLog(page, server, id);
+});
+
+test('offline, and back: at once, without waiting for the next attempt', async (t) => {
+	const { server, proxy, page, id } = await openThrough(t);
+	await watchForLoss(page);
+	await page.context().setOffline(true);
+	proxy.isDown = true;
+	proxy.break();
+	await waitForStatus(page, 'offline');
+	assert.match(await byTestId(page, 'banner').innerText(), /^You are offline\. Trying again in \d+\u00a0s\./);
+	const { max_seq: last } = await post(server, id, [...paragraphs(50, 20), input.end()]);
+	proxy.isDown = false;
+	await page.context().setOffline(false);
+	await waitForSeq(page, last);
+	await assertShowsLog(page, server, id);
+	await assertNothingLost(page);
+});
+
+test(`${BREAKS} breaks at random places of a long reply`, async (t) => {
+	const server = await startServer(t, { rate: 2500 });
+	const proxy = await Proxy.start(t, server);
+	const page = await openPage(t, proxy.url, { mayReport });
+	const random = randomNumbers(6);
+	proxy.breakAfter(...Array.from({ length: BREAKS }, () => 150 + random(700)));
+	await say(page, 'tour');
+	const id = await sessionOf(page);
+	await watchForLoss(page);
+	await hurry(page);
+	await allowOnce(page);
+	await waitForTurns(page);
+	await waitForStatus(page, 'live');
+	assert.equal(proxy.broken, BREAKS);
+	await showAll(page);
+	await assertShowsLog(page, server, id);
+	await assertNothingLost(page);
+	proxy.breakAfter();
+	await assertSameAfterReload(page);
+});
+
+test('a prompt into a dead socket is delivered once, whether it or only its answer was lost', async (t) => {
+	for (const ways of ['both', 'down']) {
+		const { server, proxy, page, id } = await openThrough(t, { rate: 4000 });
+		proxy.cut(ways);
+		await say(page, 'thought');
+		await page.waitForSelector('[data-prompt-id][data-state="sending"]');
+		if (ways === 'down') {
+			await assertEventually(() => readLog(server, id).some((event) => event.type === 'user_prompt'));
+		}
+		proxy.break();
+		await byTestId(page, 'connection').click();
+		await waitForTurns(page, 2);
+		assert.equal(readLog(server, id).filter((event) => event.type === 'user_prompt').length, 1, ways);
+		assert.equal(await page.locator('[data-prompt-id]').count(), 0);
+		await assertShowsLog(page, server, id);
+	}
+});
+
+/** Waits for something that is written to disk, which nobody tells of. */
+async function assertEventually(isSo) {
+	const end = Date.now() + 20_000;
+	while (!isSo()) {
+		assert.ok(Date.now() < end, String(isSo));
+		await new Promise((done) => setTimeout(done, 20));
+	}
+}
+
+/** The data directory is replaced by an older copy of itself while the page is cut off. */
+async function restoreOlder(t) {
+	const { server, proxy, page, id } = await openThrough(t);
+	const copy = `${server.dataDir}-copy`;
+	await server.stop();
+	cpSync(server.dataDir, copy, { recursive: true });
+	await server.restart();
+	await byTestId(page, 'connection').click();
+	await waitForStatus(page, 'live');
+	const { max_seq: last } = await post(server, id, paragraphs(500, 5));
+	await waitForSeq(page, last);
+	await page.waitForFunction(() => /Paragraph 50\d/.test(document.querySelector('#spoken').textContent));
+	proxy.isDown = true;
+	await server.kill9();
+	rmSync(server.dataDir, { recursive: true });
+	cpSync(copy, server.dataDir, { recursive: true });
+	await server.restart();
+	proxy.isDown = false;
+	await byTestId(page, 'connection').click();
+	await waitForStatus(page, 'live');
+	return { server, page, id };
+}
+
+test("an older copy of the server's data: the page shows what the server has", async (t) => {
+	const { server, page, id } = await restoreOlder(t);
+	await assertShowsLog(page, server, id);
+	assert.equal(await page.getByText(/Paragraph 50\d/).count(), 0);
+	assert.equal(await byTestId(page, 'spoken').textContent(), '');
+	assert.match(await page.locator('#toasts').innerText(), /The server has an older history/);
+});
+
+test('a new history under the id of the old one, longer than it', async (t) => {
+	const { server, proxy, page, id } = await openThrough(t);
+	proxy.isDown = true;
+	proxy.break();
+	await waitForStatus(page, 'retrying');
+	await server.request('DELETE', `/api/sessions/${id}`);
+	await server.createSession({ id });
+	const { max_seq: last } = await post(server, id, paragraphs(900, 40));
+	proxy.isDown = false;
+	await byTestId(page, 'connection').click();
+	await waitForSeq(page, last);
+	await assertShowsLog(page, server, id);
+	assert.equal(await page.getByText('Paragraph 1.', { exact: true }).count(), 0);
+	assert.match(await page.locator('#toasts').innerText(), /another history/);
+});

@@ -1,0 +1,116 @@
+// axe-core finds no serious fault in what the page can look like; and what it cannot find: the keyboard.
+
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { test } from 'node:test';
+import {
+	allowOnce,
+	byTestId,
+	openPage,
+	say,
+	sessionOf,
+	sessionUrl,
+	startServer,
+	waitForStatus,
+	waitForTurns,
+} from './page.mjs';
+
+const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core'), 'utf8');
+const PHONE = { viewport: { width: 360, height: 740 }, isMobile: true, hasTouch: true };
+
+/** What axe-core has to say that is serious, with the elements it says it of. */
+async function assertNoFault(page, where) {
+	// As a debugger does it: the page's own policy would not let it in, and must not.
+	const session = await page.context().newCDPSession(page);
+	await session.send('Runtime.evaluate', { expression: AXE });
+	await session.detach();
+	const faults = await page.evaluate(async () => {
+		const { violations, passes } = await window.axe.run(document, { resultTypes: ['violations'] });
+		return {
+			checked: passes.length,
+			serious: violations
+				.filter(({ impact }) => impact === 'serious' || impact === 'critical')
+				.map(
+					({ id, nodes }) =>
+						`${id}: ${nodes.map(({ html, any }) => `${html.slice(0, 160)} ${any[0]?.message ?? ''}`).join('\n  ')}`,
+				),
+		};
+	});
+	assert.deepEqual(faults.serious, [], where);
+	assert.ok(faults.checked > 10, `${faults.checked} rules were checked`);
+}
+
+for (const [name, options] of Object.entries({ light: {}, dark: { colorScheme: 'dark' }, 'a phone': PHONE })) {
+	test(`no serious fault: ${name}`, async (t) => {
+		const server = await startServer(t, { rate: 4000 });
+		const page = await openPage(t, server.url, { reducedMotion: 'reduce', ...options });
+		await byTestId(page, 'tour').waitFor();
+		await assertNoFault(page, 'nothing there yet');
+		await byTestId(page, 'tour').click();
+		const id = await sessionOf(page);
+		await byTestId(page, 'permission-option').first().waitFor();
+		await assertNoFault(page, 'a question');
+		await allowOnce(page);
+		await waitForTurns(page);
+		await page.evaluate(() => document.querySelectorAll('details').forEach((e) => (e.open = true)));
+		await assertNoFault(page, 'the tour');
+		await byTestId(page, 'inspect').click();
+		await page.locator('.frame summary').first().click();
+		await assertNoFault(page, 'the inspector');
+		await byTestId(page, 'inspect-drop').click();
+		await waitForStatus(page, 'retrying');
+		await assertNoFault(page, 'the connection lost');
+
+		const wall = await openPage(t, `${server.url}/observe.html`, { reducedMotion: 'reduce', ...options });
+		await wall.locator('.tile .item').first().waitFor();
+		await assertNoFault(wall, 'the wall');
+
+		const gone = await openPage(t, sessionUrl(server.url, `no-${id}`), { reducedMotion: 'reduce', ...options });
+		await waitForStatus(gone, 'gone');
+		await assertNoFault(gone, 'a session that is not there');
+	});
+}
+
+test('by keyboard alone: prompt, answer, scroll, inspect, delete', async (t) => {
+	const server = await startServer(t, { rate: 4000 });
+	const page = await openPage(t, server.url);
+	const focused = () => page.evaluate(() => document.activeElement.dataset.testid ?? document.activeElement.id);
+	assert.equal(await focused(), 'prompt');
+	await page.keyboard.type('list permission');
+	await page.keyboard.press('Enter');
+	await sessionOf(page);
+	await byTestId(page, 'permission-option').first().waitFor();
+	for (let i = 0; i < 60 && (await focused()) !== 'permission-option'; i += 1) {
+		await page.keyboard.press('Shift+Tab');
+	}
+	assert.equal(await focused(), 'permission-option');
+	await page.keyboard.press('Enter');
+	await waitForTurns(page);
+	assert.notEqual(await page.evaluate(() => document.activeElement), null);
+
+	await page.locator('#scroller').focus();
+	await page.keyboard.press('Home');
+	await page.waitForFunction(() => document.querySelector('#scroller').scrollTop === 0);
+	await page.keyboard.press('End');
+	await byTestId(page, 'jump').waitFor({ state: 'hidden' });
+
+	await byTestId(page, 'delete-session').focus();
+	await page.keyboard.press('Enter');
+	assert.equal(await page.locator('dialog').evaluate((e) => e.open), true);
+	await page.keyboard.press('Escape');
+	assert.equal(await page.locator('dialog').evaluate((e) => e.open), false);
+	assert.equal(await focused(), 'delete-session', 'the focus is where it was');
+	await say(page, 'thought');
+	await waitForTurns(page, 2);
+});
+
+test('on a phone the list of sessions takes the focus, and gives it back', async (t) => {
+	const server = await startServer(t);
+	const page = await openPage(t, server.url, PHONE);
+	await page.locator('[data-action="open-sidebar"]').press('Enter');
+	assert.equal(await page.evaluate(() => document.activeElement.closest('#sidebar') !== null), true);
+	assert.equal(await page.locator('main').evaluate((e) => e.inert), true);
+	await page.keyboard.press('Escape');
+	assert.equal(await page.evaluate(() => document.activeElement.dataset.action), 'open-sidebar');
+});

@@ -1,0 +1,116 @@
+/** The wall: many sessions at once, live. Each has a tile; only those that can be seen are connected. */
+import { HoldfastFeed } from './holdfast-client.js';
+import { randomId } from './holdfast-connection.js';
+import { $, handleCopies, icon } from './dom.js';
+import { Tile } from './tile.js';
+import { sessionTitle } from './sessions.js';
+
+const TILES_MAX = 60; // the newest; a browser opens no more than some 200 sockets to one server
+
+const clientId = randomId();
+const feed = new HoldfastFeed();
+/** @type {Map<string, Tile>} */
+const tiles = new Map();
+/** @type {any[]} */
+let sessions = [];
+let filter = { words: '', status: 'all' };
+
+const sight = new IntersectionObserver(
+	(entries) =>
+		entries.forEach(({ target, isIntersecting }) =>
+			tiles
+				.get(/** @type {HTMLElement} */ (target).dataset.sessionId ?? '')
+				?.setSeen(isIntersecting),
+		),
+	{ root: $('#wall'), rootMargin: '200px' },
+);
+
+/** @param {any} session */
+function isWanted(session) {
+	const busy = session.status === 'running' || session.status === 'waiting';
+	const fits =
+		filter.status === 'all' || (filter.status === 'busy' ? busy : session.status === 'waiting');
+	return fits && sessionTitle(session).toLowerCase().includes(filter.words);
+}
+
+/** A tile keeps its place as long as it is there: the newest session comes first, whatever happens in the others. */
+function show() {
+	const wanted = sessions
+		.filter(isWanted)
+		.sort((a, b) => b.created_at - a.created_at || (a.id < b.id ? -1 : 1))
+		.slice(0, TILES_MAX);
+	const ids = new Set(wanted.map(({ id }) => id));
+	for (const [id, tile] of tiles) {
+		if (!ids.has(id)) {
+			sight.unobserve(tile.element);
+			tile.close();
+			tiles.delete(id);
+		}
+	}
+	wanted.forEach((session, i) => place(session, i));
+	sayHowMany(wanted.length);
+}
+
+/** @param {any} session @param {number} at */
+function place(session, at) {
+	const wall = $('#wall');
+	const known = tiles.get(session.id);
+	const tile = known ?? new Tile(session, clientId);
+	tiles.set(session.id, tile);
+	if (wall.children[at] !== tile.element) {
+		wall.insertBefore(tile.element, wall.children[at] ?? null);
+	}
+	if (known) {
+		tile.show(session);
+	} else {
+		sight.observe(tile.element);
+	}
+}
+
+/** @param {number} shown */
+function sayHowMany(shown) {
+	const count = (/** @type {string} */ status) =>
+		sessions.filter((session) => session.status === status).length;
+	const all = sessions.length === 1 ? 'One session' : `${sessions.length} sessions`;
+	const waiting = count('waiting');
+	const words = [
+		all,
+		`${count('running')} running`,
+		waiting > 0 && `${waiting} waiting for an answer`,
+	];
+	$('#count').textContent = sessions.length > 0 ? words.filter(Boolean).join(', ') : '';
+	document.title = waiting > 0 ? `${waiting} waiting · Holdfast` : 'All sessions · Holdfast';
+	$('#nothing').hidden = shown > 0;
+	$('#nothing').textContent =
+		sessions.length === 0
+			? 'No sessions yet. They turn up here as they begin.'
+			: 'No session fits.';
+}
+
+function start() {
+	document
+		.querySelectorAll('[data-icon]')
+		.forEach((element) =>
+			element.prepend(icon(/** @type {HTMLElement} */ (element).dataset.icon ?? '')),
+		);
+	handleCopies(document.body);
+	$('#filter').addEventListener('input', () => {
+		filter = {
+			words: $('#filter-words').value.trim().toLowerCase(),
+			status: $('#filter').elements.status.value,
+		};
+		show();
+	});
+	$('#filter').addEventListener('submit', (/** @type {Event} */ event) => event.preventDefault());
+	feed.on('sessions', (detail) => {
+		sessions = detail.sessions;
+		show();
+	});
+	feed.on('status', ({ status }) => {
+		const lost = status === 'retrying' || status === 'offline';
+		$('#feed-status').textContent = lost ? 'The list is not live at the moment.' : '';
+	});
+	feed.connect();
+}
+
+start();

@@ -1,0 +1,180 @@
+/** One session on the wall: its name, how it is, and its transcript, live. It connects while it can be seen. */
+import { HoldfastClient } from './holdfast-client.js';
+import { h, icon, lookUp } from './dom.js';
+import { sessionTitle } from './sessions.js';
+import { Transcript } from './transcript.js';
+import { usageText } from './usage.js';
+import { hintText } from './words.js';
+
+const LEAVE_MS = 5_000; // how long a tile out of sight keeps its connection
+const EVENTS_MAX = 1_000; // held of one session
+const WORDS = { running: 'Running', waiting: 'Waiting for an answer', idle: 'Idle' };
+const LINK_WORDS = {
+	connecting: 'Connecting',
+	loading: 'Loading',
+	retrying: 'Reconnecting',
+	offline: 'Offline',
+	gone: 'Deleted',
+};
+
+let lastTile = 0;
+
+export class Tile {
+	/** The whole of it. @type {HTMLElement} */
+	element;
+	/** @type {any} */
+	session;
+	#link = h('a', { class: 'tile-title' });
+	#state = h('span', { class: 'tile-state' });
+	#usage = h('span', { class: 'tile-usage' });
+	#transcript;
+	#list = h('div', { class: 'transcript', role: 'log', 'aria-live': 'off' });
+	/** @type {HoldfastClient | null} */
+	#client = null;
+	#leaving = 0;
+	/** @type {any[]} */
+	#held = [];
+	#clientId;
+
+	/** @param {any} session @param {string} clientId */
+	constructor(session, clientId) {
+		lastTile += 1;
+		const scroller = h('div', { class: 'tile-scroller', tabindex: '0', role: 'region' });
+		const tail = h('div', { class: 'tail' });
+		const jump = h(
+			'button',
+			{ type: 'button', class: 'jump', hidden: true },
+			icon('down'),
+			h('span', {}, 'Latest'),
+		);
+		const heading = h('h2', { id: `tile-${lastTile}` }, this.#link);
+		scroller.append(h('div', { class: 'column' }, this.#list, tail));
+		this.#clientId = clientId;
+		this.element = h(
+			'article',
+			{
+				class: 'tile',
+				'data-session-id': session.id,
+				'data-testid': 'tile',
+				'aria-labelledby': heading.id,
+			},
+			h(
+				'div',
+				{ class: 'tile-head' },
+				h('span', { class: 'session-dot', 'aria-hidden': 'true' }),
+				heading,
+				this.#state,
+			),
+			scroller,
+			h('div', { class: 'tile-foot' }, jump, this.#usage),
+		);
+		this.#transcript = new Transcript(
+			{ scroller, list: this.#list, tail, jump },
+			{
+				wantOlder: () => this.#client?.loadOlder(),
+				answer: (request, option) => this.#answer(request, option),
+			},
+		);
+		this.show(session);
+		scroller.setAttribute('aria-label', `Transcript of ${sessionTitle(session)}`);
+	}
+
+	/** @param {any} session what the list says of it now */
+	show(session) {
+		this.session = session;
+		this.#link.href = `./#/s/${encodeURIComponent(session.id)}`;
+		this.#link.textContent = sessionTitle(session);
+		this.#link.title = sessionTitle(session);
+		this.#update();
+	}
+
+	/** @param {boolean} seen */
+	setSeen(seen) {
+		clearTimeout(this.#leaving);
+		if (seen && !this.#client) {
+			this.#connect();
+		} else if (!seen && this.#client) {
+			this.#leaving = window.setTimeout(() => this.#disconnect(), LEAVE_MS);
+		}
+	}
+
+	/** The session is gone, or the tile is not wanted any more. */
+	close() {
+		clearTimeout(this.#leaving);
+		this.#disconnect();
+		this.element.remove();
+	}
+
+	#connect() {
+		const client = new HoldfastClient({
+			sessionId: this.session.id,
+			deltas: 'html',
+			clientId: this.#clientId,
+			maxEvents: EVENTS_MAX,
+		});
+		const on = (/** @type {string} */ type, /** @type {(detail: any) => void} */ fn) =>
+			client.on(type, (detail) => {
+				if (this.#client === client) {
+					fn(detail);
+					this.#update();
+				}
+			});
+		this.#client = client;
+		this.#transcript.clear(client.clientId);
+		on('events', ({ events }) => this.#transcript.append(events));
+		on('older', () => this.#transcript.replace(client.events));
+		on('trimmed', () => this.#transcript.replace(client.events));
+		on('reset', () => this.#transcript.clear(client.clientId));
+		on('open', ({ blocks }) => this.#transcript.setOpen(blocks));
+		on('activity', ({ held }) => {
+			this.#held = held;
+		});
+		on('state', () => {});
+		on('status', ({ status }) =>
+			this.#transcript.setHasOlder(status === 'live' && client.hasOlder),
+		);
+		on('error', ({ error }) => this.#transcript.setAnswering(error.detail.request_id, null));
+		client.connect();
+	}
+
+	#disconnect() {
+		const client = this.#client;
+		this.#client = null; // what it still says is not heard
+		client?.close();
+		this.#transcript.clear(this.#clientId);
+		this.#update();
+	}
+
+	#answer(/** @type {string} */ requestId, /** @type {string} */ optionId) {
+		this.#transcript.setAnswering(requestId, optionId);
+		this.#client?.answerPermission(requestId, optionId);
+	}
+
+	#update() {
+		const link = this.#client?.status.status ?? 'closed';
+		const {
+			is_prompting: prompting = false,
+			status = this.session.status,
+			usage = null,
+		} = this.#client?.state ?? {};
+		const live = link === 'live';
+		const doing = live ? status : this.session.status;
+		this.element.dataset.status = doing;
+		this.element.dataset.link = link;
+		this.#state.textContent = lookUp(LINK_WORDS, link, lookUp(WORDS, doing, String(doing)));
+		this.#usage.textContent = usageText(usage);
+		this.#transcript.setTail({
+			lost:
+				link === 'retrying' || link === 'offline'
+					? 'The connection is lost; it goes on where it was.'
+					: '',
+			hint:
+				live && this.#transcript.isGrowing
+					? hintText(this.#held, this.#transcript.openKind)
+					: '',
+			working: live && prompting && !this.#transcript.isGrowing && doing !== 'waiting',
+			prompts: [],
+		});
+		this.element.classList.toggle('empty', live && this.#transcript.isEmpty);
+	}
+}

@@ -1,0 +1,169 @@
+/** A tool call: what it is, how it goes, what came of it. */
+import { chevron, hooks, marks, output, rawText } from './card-parts.js';
+import { diffLines } from './diff.js';
+import { h, icon, lookUp, visible } from './dom.js';
+import { toolState } from './transcript-model.js';
+
+/** @typedef {import('./transcript-model.js').Item} Item */
+
+const STATUS_WORDS = {
+	pending: 'Pending',
+	in_progress: 'Running',
+	completed: 'Done',
+	failed: 'Failed',
+	cancelled: 'Cancelled',
+};
+const LINES_MAX = 400; // of a diff, before the reader asks for the rest
+
+/** @param {Item} item */
+export function renderTool(item) {
+	const state = toolState(item);
+	const status = state.status ?? 'pending';
+	const body = toolBody(state, item.isWhole);
+	return h(
+		'details',
+		{
+			class: `item card tool${body.length ? ' has-body' : ''}`,
+			open: true,
+			...hooks(item.events[0]),
+			'data-tool-call-id': state.tool_call_id,
+			'data-status': status,
+		},
+		h(
+			'summary',
+			{},
+			icon(state.kind ?? 'other'),
+			h('span', { class: 'card-title' }, visible(state.title ?? 'Tool call')),
+			diffCount(state.content),
+			statusChip(status),
+			chevron(),
+		),
+		h('div', { class: 'card-body' }, ...body),
+		...marks(item),
+	);
+}
+
+/** @param {string} status */
+function statusChip(status) {
+	return h(
+		'span',
+		{ class: 'chip', 'data-status': status },
+		visible(lookUp(STATUS_WORDS, status, status)),
+	);
+}
+
+/** @param {any} content */
+function diffsOf(content) {
+	return (Array.isArray(content) ? content : []).filter((part) => part?.type === 'diff');
+}
+
+/** @param {any} content */
+function diffCount(content) {
+	const diffs = diffsOf(content).map((part) => diffLines(part.old_text, part.new_text));
+	if (diffs.length === 0) {
+		return null;
+	}
+	const sum = (/** @type {'added' | 'removed'} */ name) =>
+		diffs.reduce((total, diff) => total + diff[name], 0);
+	const [added, removed] = [sum('added'), sum('removed')];
+	return h(
+		'span',
+		{ class: 'diff-count' },
+		added > 0 && h('span', { class: 'added' }, `+${added}`),
+		removed > 0 && h('span', { class: 'removed' }, `−${removed}`),
+	);
+}
+
+/** @param {Record<string, any>} state @param {boolean} [isWhole] long diffs to their end @returns {HTMLElement[]} */
+export function toolBody(state, isWhole = false) {
+	const parts = Array.isArray(state.content) ? state.content : [];
+	const diffed = new Set(diffsOf(parts).map((part) => part.path));
+	const locations = (Array.isArray(state.locations) ? state.locations : []).filter(
+		({ path }) => !diffed.has(path),
+	);
+	const body = [];
+	if (locations.length > 0) {
+		body.push(
+			h(
+				'ul',
+				{ class: 'locations' },
+				...locations.map(({ path, line }) =>
+					h('li', {}, visible(line ? `${path}:${line}` : path)),
+				),
+			),
+		);
+	}
+	body.push(...parts.map((part) => contentPart(part, isWhole)).filter(Boolean));
+	if (parts.length === 0 && state.raw_output !== undefined) {
+		body.push(output(rawText(state.raw_output)));
+	}
+	if (state.raw_input !== undefined && Object.keys(Object(state.raw_input)).length > 0) {
+		body.push(
+			h(
+				'details',
+				{ class: 'raw' },
+				h('summary', {}, 'Input', chevron()),
+				output(rawText(state.raw_input)),
+			),
+		);
+	}
+	return body;
+}
+
+/** @param {any} part @param {boolean} isWhole */
+function contentPart(part, isWhole) {
+	if (part?.type === 'diff') {
+		return diffView(part, isWhole);
+	}
+	if (part?.type === 'terminal') {
+		return h('p', { class: 'muted' }, visible(`Terminal ${part.terminal_id}`));
+	}
+	const content = part?.content;
+	if (content?.type === 'text') {
+		return output(stripFence(content.text ?? ''));
+	}
+	const name = content?.uri ?? content?.resource?.uri ?? content?.name;
+	return content
+		? h('p', { class: 'muted' }, visible(name ? `${content.type}: ${name}` : content.type))
+		: null;
+}
+
+/** Agents put a tool's output into a fence; here it stands in a frame already. @param {string} text */
+function stripFence(text) {
+	return text.match(/^\s*(`{3,})[^\n`]*\n([\s\S]*?)\n?\1\s*$/)?.[2] ?? text;
+}
+
+/** @param {any} part @param {boolean} isWhole */
+function diffView({ path, old_text, new_text }, isWhole) {
+	const { lines } = diffLines(old_text, new_text);
+	const shown = isWhole ? lines : lines.slice(0, LINES_MAX);
+	return h(
+		'div',
+		{ class: 'diff' },
+		h(
+			'div',
+			{ class: 'diff-path' },
+			visible(path ?? ''),
+			old_text === null || old_text === undefined
+				? h('span', { class: 'muted' }, 'new file')
+				: null,
+		),
+		h('pre', { tabindex: '0' }, ...shown.map(diffLine)),
+		lines.length > shown.length &&
+			h(
+				'button',
+				{ type: 'button', class: 'more', 'data-action': 'more' },
+				`Show ${lines.length - shown.length} more lines`,
+			),
+	);
+}
+
+/** @param {import('./diff.js').DiffLine} line */
+function diffLine({ kind, text, oldLine, newLine }) {
+	const name = { add: 'ins', del: 'del', same: 'span', skip: 'span' }[kind];
+	return h(
+		name,
+		{ class: `line ${kind}`, 'data-old': oldLine ?? '', 'data-new': newLine ?? '' },
+		visible(`${text}\n`),
+	);
+}

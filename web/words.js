@@ -1,0 +1,74 @@
+/** Sentences about what goes on: below the transcript, and for those who hear the page. */
+import { lookUp } from './dom.js';
+
+const SAID_MAX = 600;
+
+const HELD = {
+	tool_call: 'A tool call',
+	tool_call_update: 'A tool update',
+	plan: 'A plan',
+	agent_thought: 'A thought',
+	file_read: 'Reading a file',
+	file_write: 'Writing a file',
+};
+
+/** @param {{code: string, message: string}} error */
+export function errorText({ code, message }) {
+	if (code === 'already_resolved') {
+		return 'The question had been answered already.';
+	}
+	const sentence = `${message.charAt(0).toUpperCase()}${message.slice(1)}`;
+	return /[.!?]$/.test(sentence) ? sentence : `${sentence}.`;
+}
+
+/** @param {number} seq the last event that is held */
+export function lostText(seq) {
+	return seq > 0 ? `The connection is lost. Once it is back, it goes on after event ${seq}.` : '';
+}
+
+/** @param {readonly any[]} held inputs that wait for a block to end @param {string} what kind of block it is */
+export function hintText(held, what) {
+	/** What becomes of one tool call is one thing. @type {Map<any, any>} */
+	const waiting = new Map();
+	for (const notice of held) {
+		const key = notice.data?.tool_call_id ?? notice.seq;
+		waiting.set(key, waiting.get(key) ?? notice);
+	}
+	if (waiting.size === 0) {
+		return '';
+	}
+	if (waiting.size > 1) {
+		return `${waiting.size} things are waiting for the ${what} to end`;
+	}
+	const [{ type, data }] = waiting.values();
+	const detail = data?.title ?? data?.path;
+	return `${lookUp(HELD, type, 'Something')} is waiting for the ${what} to end${detail ? `: ${detail}` : ''}`;
+}
+
+/** @param {string} html */
+function textOf(html) {
+	const { body } = new DOMParser().parseFromString(html, 'text/html');
+	return (body.textContent ?? '').trim();
+}
+
+/** What a screen reader says of an event that has just come; nothing for most. @param {any} event */
+export function spokenText({ type, data }) {
+	switch (type) {
+		case 'agent_message':
+			return (
+				data.html === undefined ? String(data.markdown ?? '') : textOf(data.html)
+			).slice(0, SAID_MAX);
+		case 'permission_request':
+			return `The agent asks for permission: ${data.tool_call?.title ?? 'a tool call'}`;
+		case 'permission_resolved':
+			return data.outcome === 'selected'
+				? 'The question is answered'
+				: 'The question was withdrawn';
+		case 'tool_call':
+			return `Tool: ${data.title ?? 'a call'}`;
+		case 'turn_end':
+			return data.stop_reason === 'end_turn' ? 'The agent is done' : 'The turn has ended';
+		default:
+			return '';
+	}
+}
