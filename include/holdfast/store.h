@@ -62,7 +62,9 @@ struct store_ops {
 	int (*rewind)(void *owner);
 	/** The journal can be written again. */
 	void (*revived)(void *owner);
-	/** A new segment begins: append a snapshot of every session that is not idle. */
+	/**
+	 * A new segment begins: append a snapshot of every session that is not what its log tells.
+	 */
 	void (*rotated)(void *owner);
 
 	/** The time, in ms since 1970. */
@@ -191,9 +193,14 @@ struct log_tail {
 	bool agent_running;
 	char *prompt_id; /* NULL: none */
 	uint64_t prompt_seq;
-	char *usage; /* JSON of the newest usage event; NULL: none */
+	char *usage; /* what session_log_set_usage() was given last; NULL: nothing */
 };
 const struct log_tail *session_log_tail(const struct session_log *log);
+/**
+ * Keeps what the session has used with what the events tell: in metadata.json, from the log's next
+ * checkpoint on. All that it counts must be on disk in the journal.
+ */
+void session_log_set_usage(struct session_log *log, const char *usage);
 
 /** What is found by name: user_prompt events, and permission_resolved events by request_id. */
 enum log_key_kind { LOG_KEY_PROMPT = 1, LOG_KEY_ANSWER = 2 };

@@ -1,6 +1,7 @@
 #include "holdfast/intake.h"
 
 #include "holdfast/hash.h"
+#include "holdfast/usage.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -18,13 +19,61 @@ static int refuse_storage(struct refusal *refusal, int error)
 
 /* --- producers --- */
 
+/** What the events of a batch have done that stand in front of the one being checked. */
+struct batch {
+	const struct session *session;
+	bool is_single; /* nothing comes behind it */
+	struct hash *seen; /* enum permission_state, by request id */
+	struct usage_total *usage; /* NULL: nothing, the session's own counts */
+};
+
+static void batch_init(struct batch *batch, const struct session *session, size_t count)
+{
+	*batch = (struct batch){.session = session, .is_single = count == 1, .seen = hash_create()};
+}
+
+static void batch_finish(struct batch *batch)
+{
+	hash_destroy(batch->seen);
+	usage_total_destroy(batch->usage);
+}
+
+/** Counts ahead what the batch reports, so that all of it fits the bounds of a total, or none. */
+static int check_usage(struct batch *batch, const struct input_event *in, struct refusal *refusal)
+{
+	struct usage_report report;
+	if (in->type != EVENT_USAGE && in->type != EVENT_AGENT_STARTED) {
+		return 0;
+	}
+	const struct usage_total *total = session_usage(batch->session);
+	if (!batch->is_single) {
+		batch->usage = batch->usage ? batch->usage : usage_total_copy(total);
+		total = batch->usage;
+	}
+	if (in->type == EVENT_AGENT_STARTED) {
+		if (batch->usage) {
+			bool resumed = json_is_true(json_object_get(in->object, "resumed"));
+			usage_total_new_source(batch->usage, resumed);
+		}
+		return 0;
+	}
+	int r = usage_report_parse(in->object, in->message_id, &report, refusal);
+	r = r < 0 ? r : usage_total_check(total, &report, refusal);
+	if (r == 0 && batch->usage) {
+		usage_total_add(batch->usage, &report);
+	}
+	return r;
+}
+
 /**
  * A permission request must not ask what has been asked, nor an answer answer what has not: in the
- * session, and in the events of the same batch that stand in front, whose requests are in `seen`.
+ * session, and in the events of the batch that stand in front.
  */
-static int check_permission(struct session *session, const struct input_event *in,
-	struct hash *seen, struct refusal *refusal)
+static int check_permission(
+	struct batch *batch, const struct input_event *in, struct refusal *refusal)
 {
+	const struct session *session = batch->session;
+	struct hash *seen = batch->seen;
 	if (in->type != EVENT_PERMISSION_REQUEST && in->type != EVENT_PERMISSION_RESOLVED) {
 		return 0;
 	}
@@ -50,6 +99,13 @@ static int check_permission(struct session *session, const struct input_event *i
 	uintptr_t next = asks ? PERMISSION_PENDING : PERMISSION_RESOLVED;
 	hash_put(seen, id, strlen(id), (void *)next);
 	return 0;
+}
+
+static int check_in_batch(
+	struct batch *batch, const struct input_event *in, struct refusal *refusal)
+{
+	int r = check_permission(batch, in, refusal);
+	return r < 0 ? r : check_usage(batch, in, refusal);
 }
 
 /** An end of a turn that does not say why is an ordinary one. */
@@ -80,17 +136,18 @@ int intake_append(struct session *session, const json_t *events, const struct li
 {
 	size_t count = json_array_size(events);
 	struct input_event *inputs = xcalloc(count, sizeof(*inputs));
-	struct hash *seen = hash_create();
+	struct batch batch;
 	int r = 0;
+	batch_init(&batch, session, count);
 	for (size_t i = 0; i < count && r == 0; i++) {
 		r = input_event_parse(json_array_get(events, i), limits, &inputs[i], refusal);
-		r = r < 0 ? r : check_permission(session, &inputs[i], seen, refusal);
+		r = r < 0 ? r : check_in_batch(&batch, &inputs[i], refusal);
 		*ret_bad = i;
 		if (r == 0) {
 			complete_turn_end(&inputs[i]);
 		}
 	}
-	hash_destroy(seen);
+	batch_finish(&batch);
 	if (r < 0) {
 		finish_all(inputs, count);
 		return r;
@@ -130,10 +187,11 @@ int intake_event(struct session *session, const char *type, const json_t *data)
 		.type_name = type,
 		.type_len = strlen(type),
 		.object = data};
-	struct hash *seen = hash_create();
+	struct batch batch;
+	batch_init(&batch, session, 1);
 	bool good = in.type != EVENT_UNKNOWN && input_data_check(in.type, data, &refusal) == 0 &&
-		    check_permission(session, &in, seen, &refusal) == 0;
-	hash_destroy(seen);
+		    check_in_batch(&batch, &in, &refusal) == 0;
+	batch_finish(&batch);
 	if (!good) {
 		return -EINVAL;
 	}

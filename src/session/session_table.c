@@ -122,6 +122,7 @@ static void settle(struct session *session, void *arg)
 		}
 		session_state_follow_log(session);
 	}
+	session_usage_give_log(session);
 	session_show_recovered(session);
 }
 
@@ -143,7 +144,7 @@ static void find_busy(struct session_log *log, void *arg)
 
 static void snapshot(struct session *session, void *arg)
 {
-	if (!session_state_is_idle(&session->state)) {
+	if (!session_usage_give_log(session) || !session_state_is_idle(&session->state)) {
 		session_journal_snapshot(session);
 	}
 }
