@@ -122,7 +122,6 @@ static void settle(struct session *session, void *arg)
 		}
 		session_state_follow_log(session);
 	}
-	session_usage_give_log(session);
 	session_show_recovered(session);
 }
 
