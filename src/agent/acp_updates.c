@@ -233,7 +233,11 @@ json_t *acp_update_usage(const json_t *usage)
 {
 	static const char *const counts[] = {"totalTokens", "inputTokens", "outputTokens",
 		"thoughtTokens", "cachedReadTokens", "cachedWriteTokens"};
-	json_t *out = json_pack("{s:s}", "mode", "cumulative");
+	/*
+	 * The schema says both "for this turn" and "across all turns"; what agents send is the
+	 * turn's: in one session the figures go up and down from prompt to prompt.
+	 */
+	json_t *out = json_pack("{s:s}", "mode", "delta");
 	for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
 		const json_t *count = json_object_get(usage, counts[i]);
 		if (is_count(count)) {

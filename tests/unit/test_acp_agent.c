@@ -51,7 +51,7 @@ static void test_turn(void **state)
 		      "tool_call {\"title\":\"T\",\"tool_call_id\":\"c\"}\n"
 		      "usage {\"mode\":\"cumulative\",\"size\":2,\"used\":1}\n"
 		      "usage "
-		      "{\"input_tokens\":2,\"mode\":\"cumulative\",\"output_tokens\":1,\"total_"
+		      "{\"input_tokens\":2,\"mode\":\"delta\",\"output_tokens\":1,\"total_"
 		      "tokens\":3}\n"
 		      "turn_end max_tokens -\n");
 }

@@ -223,8 +223,7 @@ static void test_usage(void **state)
 		"{\"totalTokens\":5,\"inputTokens\":3,\"thoughtTokens\":null,\"outputTokens\":-2}");
 	json_t *data = acp_update_usage(usage);
 	char *json = json_dumps(data, JSON_COMPACT | JSON_SORT_KEYS);
-	assert_string_equal(
-		json, "{\"input_tokens\":3,\"mode\":\"cumulative\",\"total_tokens\":5}");
+	assert_string_equal(json, "{\"input_tokens\":3,\"mode\":\"delta\",\"total_tokens\":5}");
 	free(json);
 	json_decref(data);
 	json_decref(usage);
