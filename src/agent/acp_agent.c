@@ -62,6 +62,8 @@ static void drop_child(struct acp_agent *agent)
 	agent->early_bytes = 0;
 	free(agent->agent_session_id);
 	agent->agent_session_id = NULL;
+	json_decref(agent->last_usage);
+	agent->last_usage = NULL;
 }
 
 void acp_agent_stop_child(struct acp_agent *agent, const char *reason, const char *detail)
