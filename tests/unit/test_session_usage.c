@@ -407,7 +407,7 @@ static void the_total_outlives_the_journal(void **state)
 	report(rig_session(&st->rig, "s"), CUM(9, 2));
 	snprintf(data, sizeof(data), "{\"text\":\"%04000d\"}", 0);
 	rig_put(rig_session(&st->rig, "other"), "x-note", data);
-	fill_segments(&st->rig, 1);
+	fill_segments(&st->rig, 2);
 	kill_server(st);
 	expect_total(st, "{\"input\":9,\"output\":2}");
 	assert_int_equal(report(rig_session(&st->rig, "s"), CUM(9, 2)), 0);
