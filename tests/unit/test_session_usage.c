@@ -323,16 +323,16 @@ static void bad_reports_are_refused(void **state)
 		"[" USAGE(
 			"{\"mode\":\"cumulative\",\"n\":4000000000000000}") ",{\"type\":\"agent_"
 									    "started\",\"data\":{}"
-									    "}," USAGE("{\"mode\":"
-										       "\"cumulativ"
-										       "e\",\"n\":"
-										       "30000000000"
-										       "00000}") "," USAGE(
+									    "}," USAGE(
 										    "{\"mode\":"
-										    "\"cumulative\""
-										    ",\"n\":"
-										    "30000000000000"
-										    "00}") "]",
+										    "\"cumulativ"
+										    "e\",\"n\":"
+										    "30000000000"
+										    "00000}") "," USAGE("{\"mode\":"
+													"\"cumulative\""
+													",\"n\":"
+													"30000000000000"
+													"00}") "]",
 		"too_large");
 	json_t *data = json_pack("{s:s, s:i}", "mode", "delta", "n", -1);
 	assert_int_equal(intake_event(st->session, "usage", data), -EINVAL);
