@@ -18,6 +18,7 @@
 
 struct session;
 struct session_table;
+struct usage_total;
 
 /** What the floors above want to hear. All are called on the loop, outside of any session call. */
 struct session_ops {
@@ -115,9 +116,10 @@ void session_wait_durable(struct session *session, struct durable_wait *wait);
 void durable_wait_cancel(struct durable_wait *wait);
 
 /**
- * Takes one checked input: gives it its seq (0 for text that is blank so far) and journals it. A
- * turn_end outside of a turn adds nothing: *ret_duplicate is set, with the seq of the one that was.
- * Returns -EIO if the store has failed; nothing has changed then.
+ * Takes one checked input: gives it its seq (0 for text that is blank so far, and for usage that
+ * changes nothing) and journals it. A turn_end outside of a turn adds nothing: *ret_duplicate is
+ * set, with the seq of the one that was. Returns -EIO if the store has failed; nothing has changed
+ * then.
  */
 int session_input(struct session *session, const struct input_event *input, uint64_t *ret_seq,
 	bool *ret_duplicate);
@@ -153,6 +155,9 @@ bool session_permission_has_option(
 /** Calls `visit` for the id of every pending request; it may resolve them. */
 void session_each_permission(
 	struct session *session, void (*visit)(void *arg, const char *request_id), void *arg);
+
+/** What it has used, with what is not yet committed; borrowed until the next input. */
+const struct usage_total *session_usage(const struct session *session);
 
 struct channel *session_channel(struct session *session);
 const char *session_id(const struct session *session);

@@ -62,7 +62,9 @@ struct store_ops {
 	int (*rewind)(void *owner);
 	/** The journal can be written again. */
 	void (*revived)(void *owner);
-	/** A new segment begins: append a snapshot of every session that is not idle. */
+	/**
+	 * A new segment begins: append a snapshot of every session that is not what its log tells.
+	 */
 	void (*rotated)(void *owner);
 
 	/** The time, in ms since 1970. */
@@ -191,12 +193,17 @@ struct log_tail {
 	bool agent_running;
 	char *prompt_id; /* NULL: none */
 	uint64_t prompt_seq;
-	char *usage; /* JSON of the newest usage event; NULL: none */
 	char *run_id; /* of the producer's run under way; NULL: none. No event tells it */
+	char *usage; /* what session_log_set_usage() was given last; NULL: nothing */
 };
 /** A run has begun or ended (NULL), durably. */
 void session_log_set_run(struct session_log *log, const char *run_id);
 const struct log_tail *session_log_tail(const struct session_log *log);
+/**
+ * Keeps what the session has used with what the events tell: in metadata.json, from the log's next
+ * checkpoint on. All that it counts must be on disk in the journal.
+ */
+void session_log_set_usage(struct session_log *log, const char *usage);
 
 /** What is found by name for as long as the session lives, pruned or not. */
 enum log_key_kind {

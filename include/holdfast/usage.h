@@ -83,8 +83,13 @@ int usage_report_parse(const json_t *data, const char *message_id, struct usage_
 struct usage_total;
 
 struct usage_total *usage_total_create(void);
+struct usage_total *usage_total_copy(const struct usage_total *total);
 /** Accepts NULL. */
 void usage_total_destroy(struct usage_total *total);
+/** Nothing was ever reported: it is as usage_total_create() makes it. */
+bool usage_total_is_empty(const struct usage_total *total);
+/** Of two of the same history: whether `total` has counted less than `other` in some counter. */
+bool usage_total_is_behind(const struct usage_total *total, const struct usage_total *other);
 
 /**
  * Whether the total could take this report: refused where a bound would be passed. Of a figure that

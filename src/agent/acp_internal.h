@@ -305,6 +305,7 @@ struct acp_agent {
 	json_int_t last_id; /* of our requests; the awaited answer has this one */
 	json_t *info; /* what started() will say */
 	char *agent_session_id;
+	json_t *last_usage; /* data of the last usage event of a prompt's result */
 	json_t *early; /* params of updates that came before session/new was answered */
 	size_t early_bytes;
 	json_t *auth_methods; /* of initialize */

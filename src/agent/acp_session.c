@@ -204,13 +204,22 @@ static const char *known_stop_reason(const char *reason)
 	return NULL;
 }
 
+/** A turn that used nothing is reported with the figures of the one before it, by some agents. */
+static void report_usage(struct acp_agent *agent, const json_t *figures)
+{
+	json_t *usage = acp_update_usage(figures);
+	if (usage && json_equal(usage, agent->last_usage)) {
+		json_decref(usage);
+	} else if (usage) {
+		json_decref(agent->last_usage);
+		agent->last_usage = usage;
+		agent->ops->event(agent->owner, "usage", usage);
+	}
+}
+
 static void handle_prompt_result(struct acp_agent *agent, const json_t *result)
 {
-	json_t *usage = acp_update_usage(json_object_get(result, "usage"));
-	if (usage) {
-		agent->ops->event(agent->owner, "usage", usage);
-		json_decref(usage);
-	}
+	report_usage(agent, json_object_get(result, "usage"));
 	acp_agent_keep_meta(agent, "session/prompt", result);
 	const char *given = json_string_value(json_object_get(result, "stopReason"));
 	const char *reason = known_stop_reason(given);

@@ -5,6 +5,7 @@
 #include "holdfast/intake.h"
 
 struct hash;
+struct usage_total;
 
 /** One event of the batch. */
 struct batch_entry {
@@ -21,6 +22,7 @@ struct batch {
 	struct hash *permissions; /* enum permission_state, by request_id */
 	struct hash *keys; /* index + 1 of each event of the batch, by its key */
 	char *run_id; /* of the run that is under way at this place of the batch; NULL: none */
+	struct usage_total *usage; /* as counted ahead; NULL: the session's own counts */
 	struct hash *runs; /* the batch itself, by run_id of each run_start in it */
 };
 

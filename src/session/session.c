@@ -386,6 +386,7 @@ void session_commit(struct session *session, uint64_t lsn)
 			session_log_id(session->log), strerror(-r));
 	}
 	if (turn_ended) {
+		session_usage_give_log(session);
 		session_log_checkpoint(session->log);
 	}
 	bool changed = session_status_commit(session, lsn);
@@ -501,6 +502,7 @@ struct session *session_new(struct session_table *table, struct session_log *log
 	list_init(&session->live_link);
 	session_note_activity(session);
 	table->live_count++;
+	session->usage_in_log = true;
 	session_state_init(session, 1);
 	channel_init(&session->channel, table->limits, log);
 	session->channel.joined = session_handle_joined;

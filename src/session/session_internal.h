@@ -3,6 +3,7 @@
 
 #include "holdfast/hash.h"
 #include "holdfast/session.h"
+#include "holdfast/usage.h"
 
 /** A prompt that waits for its turn. */
 struct queued_prompt {
@@ -33,10 +34,11 @@ struct session_state {
 	uint64_t last_turn_end_seq;
 	char *last_prompt_id;
 	uint64_t last_prompt_seq;
-	char *usage; /* JSON of the newest usage event, NULL: none */
 	char *run_id; /* of the run that alone may append; NULL: none is under way */
 	char *last_message_id; /* the name that was noted last, NULL: none */
 	uint64_t input_names; /* how many names inputs have given */
+	struct usage_total *usage;
+	char *usage_text; /* what observers are told of it, JSON; NULL: nothing was reported */
 	struct list queue; /* struct queued_prompt */
 	size_t queue_length;
 	struct list permissions; /* struct permission */
@@ -78,6 +80,7 @@ struct session {
 	size_t open_mark_count;
 	int64_t created_lsn; /* of its RECORD_CREATE; 0: it was there when the server started */
 	bool has_snapshot; /* recovery has seen one */
+	bool usage_in_log; /* what state.usage is, the log has been given */
 	int64_t applying_lsn; /* of the record being applied */
 	int64_t last_lsn; /* of its newest record */
 	bool emitting_prompt;
@@ -151,6 +154,27 @@ void session_run_end(struct session *session);
 /* session_snapshot.c */
 void session_snapshot_save(const struct session *session, struct buffer *out);
 int session_snapshot_load(struct session *session, const char *bytes, size_t len);
+
+/* session_usage.c */
+/**
+ * Counts what a usage input reports. Returns whether that changed what observers are told; then
+ * *ret_data is the data of its event: the report, and the total.
+ */
+bool session_usage_add(
+	struct session *session, const struct input_event *in, struct buffer *ret_data);
+/** An agent's process or a run begins: see usage_total_new_source(). */
+void session_usage_begin_source(struct session *session, bool resumed);
+/** All of it, to be kept; NULL if there is nothing. The caller frees it. */
+char *session_usage_save(const struct session_state *state);
+/** Takes what was kept; accepts NULL. -EBADMSG if it is not that. */
+int session_usage_load(struct session_state *state, const char *text);
+/** Takes what the log was given last. */
+void session_usage_follow_log(struct session *session);
+/**
+ * Gives the log what is to be kept, unless some of it is not on disk yet. Returns whether the log
+ * has it: where it has not, the journal's newest segment needs a snapshot of the session.
+ */
+bool session_usage_give_log(struct session *session);
 
 /* session_input.c: the payload of RECORD_INPUT */
 void session_input_pack(const struct input_event *input, struct buffer *out);

@@ -16,6 +16,7 @@ void session_state_init(struct session *session, uint64_t next_seq)
 	*state = (struct session_state){0};
 	state->stream = stream_buffer_create(
 		session->table->limits, next_seq, session_stream_ops(), session);
+	state->usage = usage_total_create();
 	list_init(&state->queue);
 	list_init(&state->permissions);
 }
@@ -46,9 +47,10 @@ void session_state_finish(struct session_state *state)
 	}
 	stream_buffer_destroy(state->stream);
 	free(state->last_prompt_id);
-	free(state->usage);
 	free(state->run_id);
 	free(state->last_message_id);
+	usage_total_destroy(state->usage);
+	free(state->usage_text);
 }
 
 bool session_state_is_idle(const struct session_state *state)
@@ -72,8 +74,8 @@ bool session_state_is_in_log(const struct session *session)
 	       state->turn == tail->turn && state->agent_running == tail->agent_running &&
 	       state->last_turn_end_seq == tail->turn_end_seq &&
 	       state->last_prompt_seq == tail->prompt_seq &&
-	       same_text(state->last_prompt_id, tail->prompt_id) &&
-	       same_text(state->usage, tail->usage) && same_text(state->run_id, tail->run_id) &&
+	       same_text(state->last_prompt_id, tail->prompt_id) && session->usage_in_log &&
+	       same_text(state->run_id, tail->run_id) &&
 	       state->input_names == session_log_input_names(session->log);
 }
 
@@ -266,6 +268,31 @@ static uint64_t put_input(struct session *session, const struct input_event *in,
 							.turn = state->in_turn ? state->turn : 0});
 }
 
+/** What changes nothing (a figure that was told before, or a 0) is no event. */
+static uint64_t put_usage(struct session *session, const struct input_event *in, int64_t ts)
+{
+	struct buffer data = {0};
+	struct input_event event = *in;
+	uint64_t seq = 0;
+	if (session_usage_add(session, in, &data)) {
+		event.data = data.data;
+		event.data_len = data.len;
+		seq = put_input(session, &event, ts);
+	}
+	buffer_finish(&data);
+	return seq;
+}
+
+/** What it uses is counted from 0 on, unless it goes on with a session that it had before. */
+static uint64_t start_agent(struct session *session, const struct input_event *in, int64_t ts)
+{
+	json_t *json = read_object(in->data, in->data_len);
+	session_usage_begin_source(session, json_is_true(json_object_get(json, "resumed")));
+	json_decref(json);
+	session->state.agent_running = true;
+	return put_input(session, in, ts);
+}
+
 static uint64_t apply_input(struct session *session, const struct input_event *in, int64_t ts)
 {
 	struct session_state *state = &session->state;
@@ -276,6 +303,7 @@ static uint64_t apply_input(struct session *session, const struct input_event *i
 				      : state->last_turn_end_seq;
 	case EVENT_RUN_START:
 		stream_buffer_finish_turn(state->stream);
+		session_usage_begin_source(session, false);
 		session_run_begin(session, in->data, in->data_len);
 		return 0;
 	case EVENT_RUN_END:
@@ -293,8 +321,7 @@ static uint64_t apply_input(struct session *session, const struct input_event *i
 		stream_buffer_finish_turn(state->stream);
 		return put_input(session, in, ts);
 	case EVENT_AGENT_STARTED:
-		state->agent_running = true;
-		return put_input(session, in, ts);
+		return start_agent(session, in, ts);
 	case EVENT_PERMISSION_REQUEST:
 		seq = put_input(session, in, ts);
 		add_permission(state, in->data, in->data_len);
@@ -304,8 +331,7 @@ static uint64_t apply_input(struct session *session, const struct input_event *i
 		resolve_permission(session, in->data, in->data_len, seq);
 		return seq;
 	case EVENT_USAGE:
-		set_text(&state->usage, in->data, in->data_len);
-		return put_input(session, in, ts);
+		return put_usage(session, in, ts);
 	default:
 		return put_input(session, in, ts);
 	}
@@ -376,11 +402,10 @@ void session_state_follow_log(struct session *session)
 	state->last_prompt_seq = tail->prompt_seq;
 	free(state->last_prompt_id);
 	state->last_prompt_id = tail->prompt_id ? xstrdup(tail->prompt_id) : NULL;
-	free(state->usage);
-	state->usage = tail->usage ? xstrdup(tail->usage) : NULL;
 	free(state->run_id);
 	state->run_id = tail->run_id ? xstrdup(tail->run_id) : NULL;
 	state->input_names = session_log_input_names(session->log);
+	session_usage_follow_log(session);
 	list_for_each_safe(link, tmp, &state->permissions) {
 		struct permission *permission = list_entry(link, struct permission, link);
 		if (!tail->in_turn || session_find_answer(session, permission->request_id, NULL)) {

@@ -30,7 +30,7 @@ static struct session_status status_now(const struct session_state *state)
 		.is_running = state->agent_running,
 		.queue_length = state->queue_length,
 		.status = list_empty(&state->permissions) ? word : "waiting",
-		.usage = state->usage,
+		.usage = state->usage_text,
 	};
 }
 

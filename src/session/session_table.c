@@ -143,7 +143,7 @@ static void find_busy(struct session_log *log, void *arg)
 
 static void snapshot(struct session *session, void *arg)
 {
-	if (!session_state_is_idle(&session->state)) {
+	if (!session_usage_give_log(session) || !session_state_is_idle(&session->state)) {
 		session_journal_snapshot(session);
 	}
 }

@@ -379,6 +379,73 @@ void usage_total_destroy(struct usage_total *total)
 	free(total);
 }
 
+static struct usage_model *copy_model(const struct usage_model *model)
+{
+	struct usage_model *copy = xmalloc(sizeof(*copy));
+	*copy = *model;
+	copy->name = xstrdup(model->name);
+	return copy;
+}
+
+static struct usage_model *same_model(const struct usage_total *copy,
+	const struct usage_total *total, const struct usage_model *model)
+{
+	size_t i = 0;
+	while (i < total->model_count && total->models[i] != model) {
+		i++;
+	}
+	return i < total->model_count ? copy->models[i] : NULL;
+}
+
+static struct usage_message *copy_message(const struct usage_message *message)
+{
+	struct usage_message *copy = xmalloc(sizeof(*copy));
+	*copy = *message;
+	copy->id = xstrdup(message->id);
+	copy->parts = xcalloc(message->count + 1, sizeof(*copy->parts));
+	for (size_t i = 0; i < message->count; i++) {
+		copy->parts[i] = message->parts[i];
+	}
+	return copy;
+}
+
+struct usage_total *usage_total_copy(const struct usage_total *total)
+{
+	struct usage_total *copy = xmalloc(sizeof(*copy));
+	*copy = *total;
+	for (size_t i = 0; i < total->model_count; i++) {
+		copy->models[i] = copy_model(total->models[i]);
+	}
+	for (size_t i = 0; i < total->message_count; i++) {
+		copy->messages[i] = copy_message(total->messages[i]);
+		copy->messages[i]->model = same_model(copy, total, total->messages[i]->model);
+	}
+	copy->settled_room = total->settled_count + 1;
+	copy->settled = xcalloc(copy->settled_room, sizeof(*copy->settled));
+	for (size_t i = 0; i < total->settled_count; i++) {
+		copy->settled[i] = total->settled[i];
+	}
+	return copy;
+}
+
+bool usage_total_is_empty(const struct usage_total *total)
+{
+	return !total->counter_count && !total->model_count && !total->message_count &&
+	       is_zero(total->used) && is_zero(total->size);
+}
+
+bool usage_total_is_behind(const struct usage_total *total, const struct usage_total *other)
+{
+	for (size_t c = 0; c < other->counter_count; c++) {
+		size_t own = find_counter(total, other->counters[c]);
+		if (own == total->counter_count ||
+			less(usage_counter_total(total, own), usage_counter_total(other, c))) {
+			return true;
+		}
+	}
+	return false;
+}
+
 /* --- the total as JSON --- */
 
 static json_t *number(struct usage_amount amount)

@@ -14,8 +14,7 @@ void log_tail_finish(struct log_tail *tail)
 
 bool log_tail_needs_data(enum event_type type)
 {
-	return type == EVENT_USER_PROMPT || type == EVENT_PERMISSION_RESOLVED ||
-	       type == EVENT_USAGE;
+	return type == EVENT_USER_PROMPT || type == EVENT_PERMISSION_RESOLVED;
 }
 
 static const char *text_of(const json_t *object, const char *name)
@@ -51,13 +50,17 @@ void log_tail_see(struct log_tail *tail, const struct event_view *view)
 	case EVENT_AGENT_STOPPED:
 		tail->agent_running = view->type == EVENT_AGENT_STARTED;
 		break;
-	case EVENT_USAGE:
-		free(tail->usage);
-		tail->usage = xstrndup(view->data, view->data_len);
-		break;
 	default:
 		break;
 	}
+}
+
+void session_log_set_usage(struct session_log *log, const char *usage)
+{
+	log_tail_unpack(log);
+	free(log->tail.usage);
+	log->tail.usage = usage ? xstrdup(usage) : NULL;
+	log->dirty = true;
 }
 
 bool log_name_of_event(const struct event_view *view, struct log_name *ret_name)

@@ -13,8 +13,8 @@
 /** A member that an event's data must or may have. */
 struct field {
 	const char *name;
-	char kind; /* s string, S non-empty string, t token, i whole number from 0, n number, a
-		      array, o object */
+	char kind; /* s string, S non-empty string, t token, i whole number from 0, n number, b
+		      boolean, a array, o object */
 	bool needed;
 };
 
@@ -39,7 +39,7 @@ static const struct field fields[][FIELDS_MAX] = {
 	[EVENT_USAGE] = {{"used", 'n', false}, {"size", 'n', false}},
 	[EVENT_TURN_END] = {{"stop_reason", 's', false}, {"message", 's', false}},
 	[EVENT_AGENT_STARTED] = {{"name", 's', false}, {"title", 's', false},
-		{"version", 's', false}},
+		{"version", 's', false}, {"resumed", 'b', false}},
 	[EVENT_AGENT_STOPPED] = {{"reason", 's', true}, {"detail", 's', false}},
 	[EVENT_MESSAGE_CHUNK] = {{"text", 'S', true}},
 	[EVENT_THOUGHT_CHUNK] = {{"text", 'S', true}},
@@ -61,6 +61,8 @@ static const char *kind_words(char kind)
 		return "a number";
 	case 'i':
 		return "a whole number from 0 to 2^53 - 1";
+	case 'b':
+		return "true or false";
 	case 'a':
 		return "an array";
 	default:
@@ -83,6 +85,8 @@ static bool is_of_kind(const json_t *value, char kind)
 	case 'i':
 		return json_is_integer(value) && json_integer_value(value) >= 0 &&
 		       json_integer_value(value) <= 9007199254740991;
+	case 'b':
+		return json_is_boolean(value);
 	case 'a':
 		return json_is_array(value);
 	default:

@@ -111,6 +111,10 @@ static bool is_reserved(const char *name)
 static int read_member(
 	struct usage_report *ret, const char *name, const json_t *value, struct refusal *refusal)
 {
+	if (strcmp(name, "total") == 0) {
+		return refuse(refusal, "bad_request",
+			"the \"total\" of usage is given by the server; leave it out");
+	}
 	if (strcmp(name, "cost") == 0 && !json_is_null(value)) {
 		return add_cost(ret, value, refusal);
 	}

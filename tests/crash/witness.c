@@ -37,12 +37,13 @@ __attribute__((format(printf, 2, 3))) static void say_wrong(struct life *life, c
 /** An idle session writes no snapshot: what counts is what its log tells, too. */
 static void save_idle(const struct session_state *state, struct buffer *out)
 {
+	char *usage = session_usage_save(state);
 	buffer_printf(out, "idle %llu %d %llu %llu %s %s %llu", (unsigned long long)state->turn,
 		state->agent_running, (unsigned long long)state->last_turn_end_seq,
 		(unsigned long long)state->last_prompt_seq,
-		state->last_prompt_id ? state->last_prompt_id : "-",
-		state->usage ? state->usage : "-",
+		state->last_prompt_id ? state->last_prompt_id : "-", usage ? usage : "-",
 		(unsigned long long)stream_buffer_emitted_seq(state->stream));
+	free(usage);
 }
 
 uint64_t witness_hash(struct session *session)

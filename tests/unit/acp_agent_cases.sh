@@ -78,6 +78,15 @@ turn)
 	answer '{"stopReason":"max_tokens","usage":{"totalTokens":3,"inputTokens":2,"outputTokens":1}}'
 	until_stdin_ends
 	;;
+usage_again)
+	# The third turn used nothing and repeats the second.
+	begin
+	for tokens in 5 3 3 5; do
+		get
+		answer "{\"stopReason\":\"end_turn\",\"usage\":{\"inputTokens\":$tokens}}"
+	done
+	until_stdin_ends
+	;;
 early)
 	get
 	answer '{"protocolVersion":1}'

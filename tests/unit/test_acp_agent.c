@@ -56,6 +56,28 @@ static void test_turn(void **state)
 		      "turn_end max_tokens -\n");
 }
 
+static void test_usage_again(void **state)
+{
+	static const char *const told[] = {"5", "3", NULL, "5"};
+	struct fixture *f = *state;
+	create_agent(f, "usage_again", default_config(f));
+	for (size_t i = 0; i < sizeof(told) / sizeof(told[0]); i++) {
+		struct buffer expected = {0};
+		prompt(f, "go");
+		run_until(f, "turn_end");
+		if (!i) {
+			buffer_append_str(&expected, "started sh 1 1 s1\n");
+		}
+		if (told[i]) {
+			buffer_printf(&expected, "usage {\"input_tokens\":%s,\"mode\":\"delta\"}\n",
+				told[i]);
+		}
+		buffer_append_str(&expected, "turn_end end_turn -\n");
+		expect_log(f, buffer_cstr(&expected));
+		buffer_finish(&expected);
+	}
+}
+
 static void test_early_updates(void **state)
 {
 	struct fixture *f = *state;
@@ -418,6 +440,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		AGENT_TEST(test_requests),
 		AGENT_TEST(test_turn),
+		AGENT_TEST(test_usage_again),
 		AGENT_TEST(test_early_updates),
 		AGENT_TEST(test_exit_and_restart),
 		AGENT_TEST(test_signal),

@@ -82,7 +82,7 @@ static void an_idle_session_goes_and_comes_back(void **state)
 	const struct channel *channel = session_channel(session);
 	assert_int_equal(channel->max_seq, end);
 	assert_string_equal(channel->last_prompt_id, "p1");
-	assert_string_equal(channel->status.usage, "{\"mode\":\"cumulative\",\"used\":7}");
+	assert_string_equal(channel->status.usage, "{\"used\":7}");
 	/* What was settled for good still is. */
 	assert_int_equal(session_prompt(session, "x", 1, "p1", "you", &seq, &duplicate), 0);
 	assert_true(duplicate);
@@ -193,7 +193,13 @@ static void names_stay_whole(void **state)
 			id[i]);
 		for (int k = 0; k < 3; k++) {
 			rig_put(session, "user_prompt", data);
-			rig_put(session, "usage", data);
+			char usage[400];
+			char shown[400];
+			snprintf(usage, sizeof(usage),
+				"{\"mode\":\"delta\",\"model\":\"%s\",\"t\":1}", id[i]);
+			snprintf(shown, sizeof(shown), "{\"t\":%d,\"models\":{\"%s\":{\"t\":%d}}}",
+				k + 1, id[i], k + 1);
+			rig_put(session, "usage", usage);
 			rig_put(session, "turn_end", "{}");
 			rig_settle(rig);
 			wait_live(rig, 0);
@@ -201,7 +207,7 @@ static void names_stay_whole(void **state)
 			const struct channel *channel = session_channel(session);
 			assert_int_equal(strlen(channel->last_prompt_id), 2 * strlen(id[i]));
 			assert_memory_equal(channel->last_prompt_id, id[i], strlen(id[i]));
-			assert_string_equal(channel->status.usage, data);
+			assert_string_equal(channel->status.usage, shown);
 		}
 	}
 	wait_live(rig, 0);

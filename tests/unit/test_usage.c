@@ -143,6 +143,48 @@ static void a_cost_may_count_on(void **state)
 	assert_total(*state, "{\"cost\":{\"amount\":1.1,\"currency\":\"USD\"}}");
 }
 
+/** What is counted ahead in a copy stays there. */
+static void a_copy_goes_its_own_way(void **state)
+{
+	static const char message[] = "{\"mode\":\"cumulative_in_message\",\"message_id\":\"m\","
+				      "\"model\":\"x\",\"t\":%d}";
+	char data[120];
+	struct usage_total *total = *state;
+	assert_true(usage_total_is_empty(total));
+	for (int i = 0; i < USAGE_MESSAGES_MAX + 2; i++) {
+		snprintf(data, sizeof(data),
+			"{\"mode\":\"cumulative_in_message\",\"message_id\":\"%d\",\"t\":1}", i);
+		add(total, data);
+	}
+	snprintf(data, sizeof(data), message, 5);
+	add(total, data);
+	struct usage_total *copy = usage_total_copy(total);
+	json_t *before = usage_total_save(total);
+	json_t *same = usage_total_save(copy);
+	assert_true(json_equal(before, same));
+	assert_false(usage_total_is_behind(total, copy));
+	snprintf(data, sizeof(data), message, 9);
+	assert_int_equal(add(copy, data), 1);
+	assert_true(usage_total_is_behind(total, copy));
+	assert_false(usage_total_is_behind(copy, total));
+	/* Settled in both. */
+	assert_int_equal(add(copy, "{\"mode\":\"cumulative_in_message\",\"message_id\":\"0\","
+				   "\"t\":1}"),
+		0);
+	assert_total(copy, "{\"t\":523,\"models\":{\"x\":{\"t\":9}}}");
+	usage_total_destroy(copy);
+	json_t *after = usage_total_save(total);
+	assert_true(json_equal(before, after));
+	json_decref(before);
+	json_decref(same);
+	json_decref(after);
+	/* A counter of which the other knows nothing. */
+	copy = usage_total_create();
+	assert_true(usage_total_is_behind(copy, total));
+	assert_false(usage_total_is_behind(total, copy));
+	usage_total_destroy(copy);
+}
+
 /* --- figures --- */
 
 static void sums_of_costs_are_exact(void **state)
@@ -341,6 +383,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(
 			a_resumed_source_counts_on_from_its_parts, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_cost_may_count_on, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_copy_goes_its_own_way, setup, teardown),
 		cmocka_unit_test_setup_teardown(sums_of_costs_are_exact, setup, teardown),
 		cmocka_unit_test_setup_teardown(
 			a_cost_does_not_change_its_currency, setup, teardown),

@@ -1,0 +1,142 @@
+/*
+ * What a session has used: the running total as a part of its state, and the two ways in which it
+ * is kept. While the journal has records of the session it has a snapshot of it in front of them;
+ * when it has none any more, metadata.json has what the log was given.
+ */
+#include "session_internal.h"
+
+#include <errno.h>
+#include <jansson.h>
+#include <stdlib.h>
+
+/* A JSON number has 15 digits that are right; more would show 0.0125 as 0.012500000000000001. */
+#define DUMP_FLAGS (JSON_COMPACT | JSON_REAL_PRECISION(15))
+
+static void set_total(struct session_state *state, struct usage_total *total)
+{
+	if (total != state->usage) {
+		usage_total_destroy(state->usage);
+		state->usage = total;
+	}
+	json_t *json = usage_total_json(total);
+	free(state->usage_text);
+	state->usage_text = json_is_null(json) ? NULL : json_dumps(json, DUMP_FLAGS);
+	json_decref(json);
+}
+
+/**
+ * The report as it came, and behind it the total. That of each model is told by the state alone: it
+ * would make every event as long as there are models.
+ */
+static void append_event_data(
+	const struct session_state *state, const struct input_event *in, struct buffer *out)
+{
+	json_t *total = usage_total_json(state->usage);
+	json_object_del(total, "models");
+	char *text = json_dumps(total, DUMP_FLAGS);
+	buffer_append(out, in->data, in->data_len - 1);
+	buffer_append_str(out, ",\"total\":");
+	buffer_append_str(out, text);
+	buffer_append_char(out, '}');
+	free(text);
+	json_decref(total);
+}
+
+bool session_usage_add(
+	struct session *session, const struct input_event *in, struct buffer *ret_data)
+{
+	struct session_state *state = &session->state;
+	struct usage_report report;
+	struct refusal refusal; /* intake has let it through */
+	json_t *json = json_loadb(in->data, in->data_len, 0, NULL);
+	char *message_id = in->message_id ? xstrndup(in->message_id, in->message_id_len) : NULL;
+	bool changed = usage_report_parse(json, message_id, &report, &refusal) == 0 &&
+		       usage_total_add(state->usage, &report) > 0;
+	free(message_id);
+	json_decref(json);
+	session->usage_in_log = false; /* also what shows nothing may be remembered */
+	if (changed) {
+		set_total(state, state->usage);
+		append_event_data(state, in, ret_data);
+	}
+	return changed;
+}
+
+void session_usage_begin_source(struct session *session, bool resumed)
+{
+	if (!usage_total_is_empty(session->state.usage)) {
+		usage_total_new_source(session->state.usage, resumed);
+		session->usage_in_log = false;
+	}
+}
+
+const struct usage_total *session_usage(const struct session *session)
+{
+	return session->state.usage;
+}
+
+/* --- keeping it --- */
+
+char *session_usage_save(const struct session_state *state)
+{
+	if (usage_total_is_empty(state->usage)) {
+		return NULL;
+	}
+	json_t *json = usage_total_save(state->usage);
+	char *text = json_dumps(json, JSON_COMPACT);
+	json_decref(json);
+	return text;
+}
+
+static int read_total(const char *text, struct usage_total **ret_total)
+{
+	if (!text) {
+		*ret_total = usage_total_create();
+		return 0;
+	}
+	json_t *json = json_loads(text, 0, NULL);
+	int r = usage_total_load(json, ret_total);
+	json_decref(json);
+	return r;
+}
+
+int session_usage_load(struct session_state *state, const char *text)
+{
+	struct usage_total *total;
+	int r = read_total(text, &total);
+	if (r == 0) {
+		set_total(state, total);
+	}
+	return r;
+}
+
+/** metadata.json is sealed: what cannot be read is of another version, which counted otherwise. */
+void session_usage_follow_log(struct session *session)
+{
+	struct session_state *state = &session->state;
+	struct usage_total *total;
+	if (read_total(session_log_tail(session->log)->usage, &total) < 0) {
+		total = usage_total_create();
+	}
+	/* Where the end of the journal is lost, either may be the later one. */
+	session->usage_in_log =
+		!session->has_snapshot || usage_total_is_behind(state->usage, total);
+	if (session->usage_in_log) {
+		set_total(state, total);
+	} else {
+		usage_total_destroy(total);
+		session_usage_give_log(session);
+	}
+}
+
+bool session_usage_give_log(struct session *session)
+{
+	bool is_on_disk = (uint64_t)session->last_lsn <= store_synced_lsn(session->table->store);
+	if (!session->usage_in_log && is_on_disk) {
+		char *text = session_usage_save(&session->state);
+		session_log_set_usage(session->log, text);
+		free(text);
+		session->usage_in_log = true;
+	}
+	return session->usage_in_log;
+}
