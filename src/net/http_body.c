@@ -150,6 +150,9 @@ int http_handle_request(struct conn *conn)
 	conn->method = lws_http_get_uri_and_method(conn->wsi, &uri, &len);
 	snprintf(conn->path, sizeof(conn->path), "%.*s", len > 0 ? len : 0, len > 0 ? uri : "");
 	refuse_early(conn);
+	if (conn->response.len && conn->must_close && conn->body == BODY_NONE) {
+		return http_handle_writable(conn); /* lws goes on reading: now, or never */
+	}
 	if (!conn->response.len && (conn->body == BODY_NONE || http_is_stream(conn))) {
 		http_route(conn);
 	}
