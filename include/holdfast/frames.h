@@ -142,7 +142,7 @@ struct snapshot_counts {
  * counts: NULL but for a snapshot).
  */
 void frames_append_acks(struct buffer *out, const struct append_ack *acks, size_t count,
-	uint64_t epoch, uint64_t max_seq);
+	const struct snapshot_counts *counts, uint64_t epoch, uint64_t max_seq);
 struct frame *frame_appended(const char *ref, const struct append_ack *acks, size_t count,
 	const struct snapshot_counts *counts, uint64_t epoch, uint64_t max_seq);
 

@@ -28,8 +28,11 @@ int server_port(const struct server *server);
 /** session_ops.changed and .deleted: for the feed. */
 void server_session_changed(struct server *server, struct session *session);
 void server_session_deleted(struct server *server, struct session *session);
-/** Stops (true) or goes on reading from producers. */
-void server_pause(struct server *server, bool paused);
+/**
+ * The end of a loop turn: what is gathered for producers goes out. Nothing is read from them while
+ * the disk is behind.
+ */
+void server_end_turn(struct server *server, bool is_behind);
 /**
  * New requests are refused with shutting_down; observers are closed with 1001, so that they come
  * back.

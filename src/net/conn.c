@@ -5,6 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* What is gathered for a producer may grow to about this before it is not read from any more. */
+#define GATHERED_MAX ((size_t)64 * 1024)
+
 struct queued_frame {
 	struct list link;
 	struct frame *frame;
@@ -16,6 +19,7 @@ struct conn *conn_create(struct server *server, struct lws *wsi)
 	conn->server = server;
 	conn->wsi = wsi;
 	list_init(&conn->kind_link);
+	list_init(&conn->turn_link);
 	list_init(&conn->waits);
 	list_init(&conn->outbox);
 	list_append(&server->conns, &conn->link);
@@ -71,10 +75,14 @@ void conn_destroy(struct conn *conn)
 		drop_queued(conn, list_entry(link, struct queued_frame, link));
 	}
 	conn_drop_session(conn);
+	http_stream_finish(conn);
 	list_remove(&conn->kind_link);
+	list_remove(&conn->turn_link);
 	list_remove(&conn->link);
 	buffer_finish(&conn->rx);
 	buffer_finish(&conn->response);
+	buffer_finish(&conn->gathered);
+	free(conn->title);
 	free(conn);
 }
 
@@ -106,18 +114,95 @@ bool conn_is_writable(struct conn *conn)
 	return !conn->is_closing && !lws_partial_buffered(conn->wsi);
 }
 
+static void fail_write(struct conn *conn)
+{
+	conn->is_closing = true; /* the close callback follows */
+	lws_set_timeout(conn->wsi, PENDING_TIMEOUT_CLOSE_SEND, LWS_TO_KILL_ASYNC);
+}
+
 void conn_write(struct conn *conn, struct frame *frame)
 {
 	/* lws writes its header into the headroom, the same bytes for every receiver. */
 	unsigned char *text = (unsigned char *)frame->buf.data + FRAME_HEADROOM;
 	if (lws_write(conn->wsi, text, frame_len(frame), LWS_WRITE_TEXT) < 0) {
-		conn->is_closing = true; /* the close callback follows */
-		lws_set_timeout(conn->wsi, PENDING_TIMEOUT_CLOSE_SEND, LWS_TO_KILL_ASYNC);
+		fail_write(conn);
+	}
+}
+
+/** Adds a frame as it is on the wire (RFC 6455, section 5.2): from us, so nothing is masked. */
+static void gather(struct conn *conn, const struct frame *frame)
+{
+	struct buffer *out = &conn->gathered;
+	size_t len = frame_len(frame);
+	unsigned wide = len < 126 ? 0 : len < 65536 ? 2 : 8;
+	if (!out->len) {
+		buffer_reserve(out, LWS_PRE + len + 16);
+		out->len = LWS_PRE;
+	}
+	buffer_append_char(out, (char)0x81); /* text, whole */
+	buffer_append_char(out, (char)(wide == 0 ? len : wide == 2 ? 126 : 127));
+	for (unsigned i = wide; i > 0; i--) {
+		buffer_append_char(out, (char)(len >> (8 * (i - 1))));
+	}
+	buffer_append(out, frame_text(frame), len);
+	conn->is_held = conn->is_held || out->len > GATHERED_MAX;
+	conn_at_end_of_turn(conn);
+}
+
+/** Writes all that is gathered with one call; what the kernel does not take, lws keeps. */
+static void flush_gathered(struct conn *conn)
+{
+	struct buffer *out = &conn->gathered;
+	if (out->len && conn_is_writable(conn)) {
+		int n = lws_write(conn->wsi, (unsigned char *)out->data + LWS_PRE,
+			out->len - LWS_PRE, LWS_WRITE_HTTP);
+		if (out->cap > GATHERED_MAX) {
+			buffer_finish(out);
+		}
+		buffer_clear(out);
+		if (n < 0) {
+			fail_write(conn);
+		}
+	}
+	if (conn->is_closing) {
+		return;
+	}
+	if (out->len || lws_partial_buffered(conn->wsi)) {
+		lws_callback_on_writable(conn->wsi);
+	} else {
+		conn->is_held = false;
+	}
+	conn_update_flow(conn);
+}
+
+void conn_update_flow(struct conn *conn)
+{
+	lws_rx_flow_control(conn->wsi, !conn->server->is_paused && !conn->is_held);
+}
+
+void conn_at_end_of_turn(struct conn *conn)
+{
+	if (list_empty(&conn->turn_link)) {
+		list_append(&conn->server->turn, &conn->turn_link);
+	}
+}
+
+void conn_end_turn(struct conn *conn)
+{
+	if (conn->ops) {
+		conn_flush(conn);
+	} else if (conn->stream) {
+		/* lws would not wait for long; an endless body may be silent as a socket may. */
+		lws_set_timeout(conn->wsi, NO_PENDING_TIMEOUT, 0);
 	}
 }
 
 void conn_flush(struct conn *conn)
 {
+	if (conn->ops->is_producer) {
+		flush_gathered(conn);
+		return;
+	}
 	while (conn->outbox_count && conn_is_writable(conn)) {
 		struct queued_frame *queued =
 			list_entry(conn->outbox.next, struct queued_frame, link);
@@ -132,6 +217,11 @@ void conn_flush(struct conn *conn)
 void conn_send(struct conn *conn, struct frame *frame)
 {
 	if (conn->is_closing) {
+		frame_unref(frame);
+		return;
+	}
+	if (conn->ops->is_producer) {
+		gather(conn, frame);
 		frame_unref(frame);
 		return;
 	}
@@ -156,6 +246,9 @@ void conn_close(struct conn *conn, unsigned code, const char *reason)
 {
 	if (conn->is_closing) {
 		return;
+	}
+	if (conn->ops->is_producer) {
+		flush_gathered(conn);
 	}
 	conn->is_closing = true;
 	conn->close_code = code;

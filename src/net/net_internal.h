@@ -4,13 +4,16 @@
 
 #include "holdfast/server.h"
 
+#include "holdfast/chunked.h"
 #include "holdfast/hash.h"
+#include "holdfast/intake.h"
 
 #include <libwebsockets.h>
 
 _Static_assert(FRAME_HEADROOM >= LWS_PRE, "a frame has room for the socket layer's header");
 
 struct conn;
+struct event_stream;
 
 /** What a kind of WebSocket does; one table a kind. */
 struct conn_ops {
@@ -28,6 +31,7 @@ struct conn_ops {
 struct conn {
 	struct list link; /* server.conns */
 	struct list kind_link; /* server.feeds or .producers; self otherwise */
+	struct list turn_link; /* server.turn; self otherwise */
 	struct server *server;
 	struct lws *wsi;
 	const struct conn_ops *ops; /* NULL: HTTP */
@@ -41,9 +45,16 @@ struct conn {
 	struct buffer rx; /* of a message or a body that is coming in */
 	bool rx_too_large;
 	struct list waits; /* struct conn_wait: answers that wait for the disk */
-	struct list outbox; /* struct queued_frame, of producers and feeds */
+	struct list outbox; /* struct queued_frame, of feeds */
 	size_t outbox_count;
+	struct buffer
+		gathered; /* of producers: LWS_PRE bytes, then frames as they are on the wire */
+	bool is_held; /* too much is gathered: nothing is read until the peer takes it */
 	bool feed_behind; /* a feed frame was left out: the whole list comes next */
+
+	/* Of producers, whose session may be made with its first events (?create=1&title=). */
+	bool may_create;
+	char *title; /* NULL: none */
 
 	bool is_closing;
 	bool close_sent;
@@ -53,8 +64,16 @@ struct conn {
 	/* HTTP */
 	int method; /* LWSHUMETH_… */
 	char path[300];
-	bool has_body;
+	enum { BODY_NONE, BODY_LENGTH, BODY_CHUNKED } body;
+	uint64_t body_length; /* as announced */
+	uint64_t body_taken; /* bytes of it, as they are on the wire */
+	struct chunked chunked;
+	bool body_is_whole;
+	bool expects_continue; /* and has not been told to */
 	bool must_close;
+	bool is_answered;
+	int64_t linger_end;
+	struct event_stream *stream; /* NULL: none */
 	struct buffer response; /* LWS_PRE bytes, then the bytes to send */
 	struct log_read *read;
 	struct load_plan plan;
@@ -74,7 +93,9 @@ struct server {
 	bool is_paused;
 	struct list conns;
 	struct list feeds;
-	struct list producers;
+	struct list producers; /* that are held while the disk is behind */
+	struct list turn; /* connections that have something to do at the end of the turn */
+	struct list announced; /* struct announcement: sessions that the feed is to be told of */
 	struct hash *changed; /* ids of sessions that the feed is to be told of (the value is the
 				 key's copy) */
 	uv_timer_t *feed_timer;
@@ -121,6 +142,11 @@ void conn_write(struct conn *conn, struct frame *frame);
 void conn_send(struct conn *conn, struct frame *frame);
 /** Sends what is queued. */
 void conn_flush(struct conn *conn);
+/** conn_end_turn() is called when the loop's turn ends. */
+void conn_at_end_of_turn(struct conn *conn);
+void conn_end_turn(struct conn *conn);
+/** Reads from the peer, or not: see server.is_paused and conn.is_held. */
+void conn_update_flow(struct conn *conn);
 void conn_close(struct conn *conn, unsigned code, const char *reason);
 /**
  * The session of the socket's address; NULL if there is none, or the query made no sense: the peer
@@ -142,14 +168,63 @@ extern const struct conn_ops feed_conn_ops;
  */
 const char *auth_check(const struct server *server, struct lws *wsi);
 
-/* http_api.c */
-/** A request's headers are in. Returns lws's verdict for the callback. */
+/* append.c */
+/**
+ * Makes the session conn->session_id, which is not there, and makes it conn->session. It is durable
+ * together with what is appended in the same turn.
+ */
+int conn_make_session(struct conn *conn, struct refusal *refusal);
+/** intake_append() to conn->session, which is found or, if it may be, made first. */
+int conn_append(struct conn *conn, const json_t *events, struct append_ack *acks, size_t *ret_bad,
+	struct refusal *refusal);
+/** The same with intake_snapshot(). */
+int conn_append_snapshot(struct conn *conn, const json_t *data, struct snapshot_result *ret,
+	size_t *ret_bad, struct refusal *refusal);
+/** What the answer to a snapshot tells. */
+void conn_wait_take_snapshot(struct conn_wait *wait, const struct snapshot_result *result);
+
+/* http_body.c */
+/** A request's headers are in. Returns lws's verdict for the callback, as all of these do. */
 int http_handle_request(struct conn *conn);
 int http_handle_body(struct conn *conn, const char *bytes, size_t len);
 int http_handle_body_end(struct conn *conn);
+/** More of it is on its way. */
+bool http_body_is_coming(const struct conn *conn);
+/** The next request could not be told from what is left of this one. */
+bool http_body_must_close(const struct conn *conn);
+
+/* http_answer.c */
 int http_handle_writable(struct conn *conn);
+/** The answer; `headers` are lines of their own. */
+void http_respond_with(
+	struct conn *conn, unsigned status, const char *headers, const char *body, size_t len);
 void http_respond(struct conn *conn, unsigned status, const char *json, size_t len);
 void http_refuse(struct conn *conn, const char *code, const char *message);
+/** `extra` is "" or more members of the error, `,"name":value…`. */
+void http_refuse_event(struct conn *conn, const struct refusal *refusal, const char *extra);
+void http_refuse_method(struct conn *conn, const char *allow);
+void http_refuse_storage(struct conn *conn);
+
+/* http_api.c */
+/** The request is whole, or its body is a stream. */
+void http_route(struct conn *conn);
+
+/* http_events.c */
+void http_get_events(struct conn *conn, struct session *session);
+/** `session` NULL: there is none. */
+void http_post_events(struct conn *conn, struct session *session);
+void http_post_snapshot(struct conn *conn, struct session *session);
+
+/* http_stream.c */
+/** The body is events, one on a line. */
+bool http_is_stream(struct conn *conn);
+void http_stream_begin(struct conn *conn);
+void http_stream_take(struct conn *conn, const char *bytes, size_t len);
+void http_stream_end(struct conn *conn);
+/** Ends it here; what came before is stored. */
+void http_stream_fail(struct conn *conn, const struct refusal *refusal);
+/** Gives back what hangs on it. Nothing if there is none. */
+void http_stream_finish(struct conn *conn);
 
 /* query.c */
 /** NULL, or what is wrong: the query has a name that is not among `names` (NULL-terminated). */
@@ -158,11 +233,17 @@ const char *query_check(struct conn *conn, const char *const names[]);
 const char *query_get(struct conn *conn, const char *name, char *buf, size_t size);
 /** -1 if `text` (may be NULL: the fallback) is no format. */
 int query_format(const char *text, enum event_format fallback, enum event_format *ret);
+/** Reads `create` and `title` into the connection; NULL, or what is wrong with them. */
+const char *query_append(struct conn *conn);
 /** Reads a WebSocket's query into the connection, or sets conn->refused. */
 void query_read_socket(struct conn *conn);
 
 /* ws_feed.c */
 void feed_flush(struct server *server);
 void feed_broadcast(struct server *server, const char *type, const char *data, size_t len);
+/** Tells of a new session, once that is durable. */
+void feed_announce(struct server *server, struct session *session);
+/** Forgets what is not announced yet. */
+void feed_forget(struct server *server);
 
 #endif

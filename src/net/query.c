@@ -1,12 +1,17 @@
 /* The query of a request: names that are known, values that make sense, or a refusal. */
 #include "net_internal.h"
 
+#include <jansson.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+
+/* More than all headers may have together. */
+#define QUERY_MAX 8192
 
 const char *query_check(struct conn *conn, const char *const names[])
 {
-	char part[256];
+	char part[QUERY_MAX];
 	for (int i = 0; lws_hdr_copy_fragment(
 				conn->wsi, part, sizeof(part), WSI_TOKEN_HTTP_URI_ARGS, i) >= 0;
 		i++) {
@@ -78,10 +83,41 @@ static const char *read_observer(struct conn *conn)
 	return NULL;
 }
 
+const char *query_append(struct conn *conn)
+{
+	char buf[QUERY_MAX];
+	size_t most = conn->server->limits->title_size;
+	const char *bad = query_check(conn, (const char *const[]){"create", "title", NULL});
+	const char *create = query_get(conn, "create", buf, sizeof(buf));
+	if (bad) {
+		return bad;
+	}
+	if (create && strcmp(create, "1") != 0) {
+		return "create is 1, or it is left out";
+	}
+	conn->may_create = create != NULL;
+	const char *title = query_get(conn, "title", buf, sizeof(buf));
+	if (!title) {
+		return NULL;
+	}
+	json_t *utf8 = json_string(title);
+	json_decref(utf8);
+	if (!conn->may_create || !utf8 || strlen(title) > most) {
+		return !utf8              ? "the title is not valid UTF-8"
+		       : conn->may_create ? "the title is too long (see holdfast limits)"
+					  : "a title is for a session that is made: create=1";
+	}
+	free(conn->title);
+	conn->title = xstrdup(title);
+	return NULL;
+}
+
 void query_read_socket(struct conn *conn)
 {
 	if (conn->ops == &observer_conn_ops) {
 		conn->refused = read_observer(conn);
+	} else if (conn->ops == &producer_conn_ops) {
+		conn->refused = query_append(conn);
 	} else {
 		conn->refused = query_check(conn, (const char *const[]){NULL});
 	}

@@ -354,6 +354,8 @@ static struct server *server_new(const struct server_config *config)
 	list_init(&server->conns);
 	list_init(&server->feeds);
 	list_init(&server->producers);
+	list_init(&server->turn);
+	list_init(&server->announced);
 	server->changed = hash_create();
 	server->feed_timer = xcalloc(1, sizeof(*server->feed_timer));
 	uv_timer_init(config->loop, server->feed_timer);
@@ -433,18 +435,32 @@ void server_session_deleted(struct server *server, struct session *session)
 		if (conn->ops && conn->ops->is_producer) {
 			conn_send(conn, frame_session_gone(session_id(session), "deleted"));
 			conn_close(conn, 4404, "deleted");
+		} else if (conn->stream) {
+			struct refusal refusal = {0};
+			refuse(&refusal, "not_found", "the session has been deleted");
+			http_stream_fail(conn, &refusal);
 		}
 	}
 }
 
-void server_pause(struct server *server, bool paused)
+static void pause_producers(struct server *server, bool paused)
 {
 	if (server->is_paused == paused) {
 		return;
 	}
 	server->is_paused = paused;
 	list_for_each_safe(link, tmp, &server->producers) {
-		lws_rx_flow_control(list_entry(link, struct conn, kind_link)->wsi, !paused);
+		conn_update_flow(list_entry(link, struct conn, kind_link));
+	}
+}
+
+void server_end_turn(struct server *server, bool is_behind)
+{
+	pause_producers(server, is_behind);
+	while (!list_empty(&server->turn)) {
+		struct conn *conn = list_entry(server->turn.next, struct conn, turn_link);
+		list_remove(&conn->turn_link);
+		conn_end_turn(conn);
 	}
 }
 
@@ -455,6 +471,11 @@ void server_drain(struct server *server)
 		struct conn *conn = list_entry(link, struct conn, link);
 		if (conn->ops) {
 			conn_close(conn, 1001, "the server is shutting down");
+		} else if (conn->stream) {
+			struct refusal refusal = {0};
+			refuse(&refusal, "shutting_down",
+				"the server is shutting down; send what follows again in a moment");
+			http_stream_fail(conn, &refusal);
 		}
 	}
 }
@@ -474,6 +495,7 @@ void server_close(struct server *server)
 	if (!server) {
 		return;
 	}
+	feed_forget(server);
 	if (server->context) {
 		lws_context_destroy(server->context);
 	}

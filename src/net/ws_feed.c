@@ -46,19 +46,65 @@ void feed_broadcast(struct server *server, const char *type, const char *data, s
 	frame_unref(frame);
 }
 
-static void tell_changed(void *value, void *arg)
+/* --- what changes --- */
+
+struct announcement {
+	struct durable_wait wait; /* first */
+	struct list link;
+	struct server *server;
+	char *id;
+};
+
+static void free_announcement(struct announcement *announcement)
 {
-	struct server *server = arg;
-	const char *id = value;
+	durable_wait_cancel(&announcement->wait);
+	list_remove(&announcement->link);
+	free(announcement->id);
+	free(announcement);
+}
+
+static void tell(struct server *server, const char *type, const char *id)
+{
 	struct session_object object;
 	if (session_table_get_object(server->sessions, id, strlen(id), &object)) {
 		struct buffer data = {0};
 		buffer_append_str(&data, "{\"session\":");
 		frames_append_session(&data, &object);
 		buffer_append_char(&data, '}');
-		feed_broadcast(server, "session_changed", data.data, data.len);
+		feed_broadcast(server, type, data.data, data.len);
 		buffer_finish(&data);
 	}
+}
+
+static void handle_created(struct durable_wait *wait, int status)
+{
+	struct announcement *announcement = (struct announcement *)wait;
+	if (status == 0) {
+		tell(announcement->server, "session_created", announcement->id);
+	}
+	free_announcement(announcement);
+}
+
+void feed_announce(struct server *server, struct session *session)
+{
+	struct announcement *announcement = xcalloc(1, sizeof(*announcement));
+	announcement->server = server;
+	announcement->id = xstrdup(session_id(session));
+	announcement->wait.done = handle_created;
+	list_append(&server->announced, &announcement->link);
+	session_wait_durable(session, &announcement->wait);
+}
+
+void feed_forget(struct server *server)
+{
+	list_for_each_safe(link, tmp, &server->announced) {
+		free_announcement(list_entry(link, struct announcement, link));
+	}
+}
+
+static void tell_changed(void *value, void *arg)
+{
+	tell(arg, "session_changed", value);
 }
 
 static void free_id(void *value, void *arg)

@@ -1,8 +1,6 @@
 /* The producer's socket: append -> appended, once durable; keepalive. */
 #include "net_internal.h"
 
-#include "holdfast/intake.h"
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -48,8 +46,7 @@ static void handle_append(struct conn *conn, const struct request *request, stru
 	struct append_ack *acks = xcalloc(count, sizeof(*acks));
 	const char *ref = request->append.ref[0] ? request->append.ref : NULL;
 	size_t bad = 0;
-	if (intake_append(conn->session, request->append.events, conn->server->limits, acks, &bad,
-		    refusal) < 0) {
+	if (conn_append(conn, request->append.events, acks, &bad, refusal) < 0) {
 		refuse_append(conn, refusal, bad, ref);
 		free(acks);
 		return;
@@ -66,24 +63,20 @@ static void handle_snapshot(
 	const char *ref = request->snapshot.ref[0] ? request->snapshot.ref : NULL;
 	struct snapshot_result result;
 	size_t bad;
-	if (intake_snapshot(conn->session, request->snapshot.data, conn->server->limits, &result,
-		    &bad, refusal) < 0) {
+	if (conn_append_snapshot(conn, request->snapshot.data, &result, &bad, refusal) < 0) {
 		refuse_append(conn, refusal, bad, ref);
 		return;
 	}
 	struct conn_wait *wait = conn_wait_create(conn, conn->session, answer_append);
 	wait->text = ref ? xstrdup(ref) : NULL;
-	wait->acks = result.acks;
-	wait->ack_count = result.ack_count;
-	wait->counts = xmalloc(sizeof(*wait->counts));
-	*wait->counts = (struct snapshot_counts){.known = result.known, .added = result.added};
+	conn_wait_take_snapshot(wait, &result);
 }
 
 static void producer_message(struct conn *conn, const char *text, size_t len)
 {
 	struct refusal refusal;
 	struct request request;
-	if (!conn->session) {
+	if (!conn->session && !conn->may_create) {
 		return;
 	}
 	if (request_parse(text, len, conn->server->limits, SIDE_PRODUCER, &request, &refusal) ==
@@ -102,26 +95,37 @@ static void producer_message(struct conn *conn, const char *text, size_t len)
 	}
 }
 
-static void producer_open(struct conn *conn)
+static void send_connected(struct conn *conn)
 {
-	struct session *session = conn_find_session(conn);
-	if (!session) {
-		return;
-	}
-	conn_hold_session(conn, session);
-	list_append(&conn->server->producers, &conn->kind_link);
-	const struct channel *channel = session_channel(session);
 	struct buffer data = {0};
 	buffer_append_str(&data, "{\"protocol\":1,\"session_id\":");
 	buffer_append_json(&data, conn->session_id, strlen(conn->session_id));
-	buffer_printf(&data, ",\"epoch\":\"%016llx\",\"max_seq\":%llu}",
-		(unsigned long long)session_log_epoch(channel->log),
-		(unsigned long long)channel->max_seq);
+	if (conn->session) {
+		const struct channel *channel = session_channel(conn->session);
+		buffer_printf(&data, ",\"epoch\":\"%016llx\",\"max_seq\":%llu}",
+			(unsigned long long)session_log_epoch(channel->log),
+			(unsigned long long)channel->max_seq);
+	} else {
+		buffer_append_str(&data, ",\"epoch\":null,\"max_seq\":0}");
+	}
 	conn_send(conn, frame_make("connected", data.data, data.len));
 	buffer_finish(&data);
-	if (conn->server->is_paused) {
-		lws_rx_flow_control(conn->wsi, 0);
+}
+
+static void producer_open(struct conn *conn)
+{
+	bool is_there = session_table_get(
+		conn->server->sessions, conn->session_id, strlen(conn->session_id));
+	if (conn->refused || is_there || !conn->may_create) {
+		struct session *session = conn_find_session(conn);
+		if (!session) {
+			return;
+		}
+		conn_hold_session(conn, session);
 	}
+	list_append(&conn->server->producers, &conn->kind_link);
+	send_connected(conn);
+	conn_update_flow(conn);
 }
 
 const struct conn_ops producer_conn_ops = {

@@ -300,11 +300,20 @@ static void put_acks(struct buffer *out, const struct append_ack *acks, size_t c
 	put_u64(out, "max_seq", max_seq);
 }
 
+static void put_counts(struct buffer *out, const struct snapshot_counts *counts)
+{
+	if (counts) {
+		put_u64(out, "known", counts->known);
+		put_u64(out, "added", counts->added);
+	}
+}
+
 void frames_append_acks(struct buffer *out, const struct append_ack *acks, size_t count,
-	uint64_t epoch, uint64_t max_seq)
+	const struct snapshot_counts *counts, uint64_t epoch, uint64_t max_seq)
 {
 	buffer_append_char(out, '{');
 	put_acks(out, acks, count, epoch, max_seq);
+	put_counts(out, counts);
 	buffer_append_char(out, '}');
 }
 
@@ -315,10 +324,7 @@ struct frame *frame_appended(const char *ref, const struct append_ack *acks, siz
 	buffer_append_char(&frame->buf, '{');
 	put_acks(&frame->buf, acks, count, epoch, max_seq);
 	put_bool(&frame->buf, "durable", true);
-	if (counts) {
-		put_u64(&frame->buf, "known", counts->known);
-		put_u64(&frame->buf, "added", counts->added);
-	}
+	put_counts(&frame->buf, counts);
 	if (ref) {
 		buffer_printf(&frame->buf, ",\"ref\":%s", ref);
 	}

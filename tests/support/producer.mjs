@@ -37,8 +37,8 @@ export class Producer extends TestSocket {
 	#ref = 0;
 
 	/** Connects; resolves when `connected` is here. */
-	static async connect(t, server, sessionId, options) {
-		const path = `/api/sessions/${encodeURIComponent(sessionId)}/produce`;
+	static async connect(t, server, sessionId, { query = {}, ...options } = {}) {
+		const path = `/api/sessions/${encodeURIComponent(sessionId)}/produce?${new URLSearchParams(query)}`;
 		const producer = new Producer(t, server.ws(path), check.toProducer, options);
 		await producer.waitUntil(() => producer.frames.length > 0, 'the first frame');
 		return producer;

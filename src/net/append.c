@@ -1,0 +1,145 @@
+/* The way of a producer's events to its session, which it may have made for them. */
+#include "net_internal.h"
+
+#include "holdfast/intake.h"
+
+#include <errno.h>
+#include <string.h>
+
+/**
+ * What can be said of events without a session: those that are wrong in themselves do not make one.
+ */
+static int check_events(
+	struct conn *conn, const json_t *events, size_t *ret_bad, struct refusal *refusal)
+{
+	size_t i;
+	json_t *event;
+	json_array_foreach((json_t *)events, i, event) {
+		struct input_event in = {0};
+		int r = input_event_parse(event, conn->server->limits, &in, refusal);
+		input_event_finish(&in);
+		if (r < 0) {
+			*ret_bad = i;
+			return r;
+		}
+	}
+	return 0;
+}
+
+int conn_make_session(struct conn *conn, struct refusal *refusal)
+{
+	struct server *server = conn->server;
+	struct session *session;
+	int r = session_create(
+		server->sessions, conn->session_id, conn->title ? conn->title : "", &session);
+	if (r < 0) {
+		return refuse(refusal, "storage_failed",
+			"the server cannot write to its disk; nothing was stored, its messages say "
+			"why");
+	}
+	feed_announce(server, session);
+	conn_hold_session(conn, session);
+	return 0;
+}
+
+/** Finds the session that the connection is about; 0 with conn->session NULL: it is to be made. */
+static int find_session(struct conn *conn, struct refusal *refusal)
+{
+	if (conn->session) {
+		return 0;
+	}
+	struct session *session = session_table_get(
+		conn->server->sessions, conn->session_id, strlen(conn->session_id));
+	if (session && session_is_deleted(session)) {
+		return refuse(refusal, "not_found", "the session has just been deleted");
+	}
+	if (session) {
+		conn_hold_session(conn, session);
+		return 0;
+	}
+	if (!conn->may_create) {
+		return refuse(refusal, "not_found",
+			"there is no session with this id; ?create=1 makes it, or POST "
+			"/api/sessions");
+	}
+	return 0;
+}
+
+/** A session that was made for what is refused is not to stay. */
+static void unmake_session(struct conn *conn)
+{
+	session_delete(conn->session);
+	conn_drop_session(conn);
+}
+
+int conn_append(struct conn *conn, const json_t *events, struct append_ack *acks, size_t *ret_bad,
+	struct refusal *refusal)
+{
+	*ret_bad = 0;
+	int r = find_session(conn, refusal);
+	bool is_new = r == 0 && !conn->session;
+	if (is_new) {
+		r = check_events(conn, events, ret_bad, refusal);
+		r = r < 0 ? r : conn_make_session(conn, refusal);
+	}
+	if (r < 0) {
+		return r;
+	}
+	r = intake_append(conn->session, events, conn->server->limits, acks, ret_bad, refusal);
+	if (r < 0 && is_new) {
+		unmake_session(conn);
+	}
+	return r;
+}
+
+static bool knows_nothing(void *ctx, enum snapshot_id kind, const char *id)
+{
+	return false;
+}
+
+static const char *has_none(void *ctx, size_t n)
+{
+	return NULL;
+}
+
+/** The same of a snapshot. */
+static int check_snapshot(
+	struct conn *conn, const json_t *data, size_t *ret_bad, struct refusal *refusal)
+{
+	static const struct snapshot_log empty = {.known = knows_nothing, .nth = has_none};
+	struct snapshot_match match;
+	int r = snapshot_match(data, conn->server->limits, &empty, &match, ret_bad, refusal);
+	if (r == 0) {
+		json_decref(match.events);
+	}
+	return r;
+}
+
+int conn_append_snapshot(struct conn *conn, const json_t *data, struct snapshot_result *ret,
+	size_t *ret_bad, struct refusal *refusal)
+{
+	*ret_bad = SNAPSHOT_NO_INDEX;
+	int r = find_session(conn, refusal);
+	bool is_new = r == 0 && !conn->session;
+	if (is_new) {
+		r = check_snapshot(conn, data, ret_bad, refusal);
+		r = r < 0 ? r : conn_make_session(conn, refusal);
+	}
+	if (r < 0) {
+		return r;
+	}
+	r = intake_snapshot(conn->session, data, conn->server->limits, ret, ret_bad, refusal);
+	if (r < 0 && is_new) {
+		unmake_session(conn);
+	}
+	return r;
+}
+
+void conn_wait_take_snapshot(struct conn_wait *wait, const struct snapshot_result *result)
+{
+	wait->acks = result->acks;
+	wait->ack_count = result->ack_count;
+	wait->counts = xmalloc(sizeof(*wait->counts));
+	*wait->counts =
+		(struct snapshot_counts){.known = result->known, .added = result->added};
+}

@@ -1,0 +1,236 @@
+/*
+ * The events of a session over HTTP: a page of them, and appending, an event or an array at a time.
+ */
+#include "net_internal.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* --- reading --- */
+
+static void respond_page(struct conn *conn, struct event **events, size_t count)
+{
+	struct loaded_frame page;
+	load_page_fill(session_channel(conn->session), &conn->plan, events, count, &page);
+	page.format = conn->format;
+	struct buffer body = {0};
+	frames_append_loaded(&body, &page);
+	http_respond(conn, 200, body.data, body.len);
+	buffer_finish(&body);
+	for (size_t i = 0; i < count; i++) {
+		event_unref(events[i]);
+	}
+}
+
+static void handle_read(void *arg, int status, struct event **events, size_t count)
+{
+	struct conn *conn = arg;
+	conn->read = NULL;
+	if (status < 0) {
+		http_refuse(conn, "storage_failed",
+			"the events cannot be read from disk; the server's messages say why");
+	} else if (!conn->session) {
+		http_refuse(conn, "not_found", "the session has been deleted");
+		for (size_t i = 0; i < count; i++) {
+			event_unref(events[i]);
+		}
+	} else {
+		respond_page(conn, events, count);
+	}
+}
+
+static void load_page(struct conn *conn, const struct load_request *load)
+{
+	struct channel *channel = session_channel(conn->session);
+	struct session_log *log = channel->log;
+	conn->plan = load_plan_make(
+		load, session_log_epoch(log), session_log_first_seq(log), channel->max_seq);
+	struct log_page page = load_plan_page(&conn->plan, load->limit, channel);
+	size_t want = page.to >= page.from ? (size_t)(page.to - page.from + 1) : 0;
+	struct event **hot = xcalloc(want, sizeof(struct event *));
+	size_t n = want ? session_log_get_hot(log, &page, hot) : 0;
+	if (n || !want) {
+		respond_page(conn, hot, n);
+	} else {
+		conn->read = session_log_read(log, &page, handle_read, conn);
+		if (!conn->read) {
+			handle_read(conn, -EBADMSG, NULL, 0);
+		}
+	}
+	free(hot);
+}
+
+void http_get_events(struct conn *conn, struct session *session)
+{
+	char after[64];
+	char before[64];
+	char limit[64];
+	char epoch[64];
+	char format[64];
+	struct load_request load;
+	struct refusal refusal = {0};
+	const char *bad = query_check(conn,
+		(const char *const[]){"after_seq", "before_seq", "limit", "epoch", "format", NULL});
+	const char *wanted = query_get(conn, "format", format, sizeof(format));
+	if (!bad && query_format(wanted, FORMAT_HTML, &conn->format) < 0) {
+		bad = "format is html, markdown or both";
+	}
+	if (bad) {
+		http_refuse(conn, "bad_request", bad);
+		return;
+	}
+	if (load_request_from_query(query_get(conn, "after_seq", after, sizeof(after)),
+		    query_get(conn, "before_seq", before, sizeof(before)),
+		    query_get(conn, "limit", limit, sizeof(limit)),
+		    query_get(conn, "epoch", epoch, sizeof(epoch)), conn->server->limits, &load,
+		    &refusal) < 0) {
+		http_refuse(conn, refusal.code, refusal.message);
+		return;
+	}
+	conn_hold_session(conn, session);
+	load_page(conn, &load);
+}
+
+/* --- appending --- */
+
+static void answer_appended(struct conn_wait *wait, int status)
+{
+	struct conn *conn = wait->conn;
+	if (!conn->session) {
+		http_refuse(conn, "not_found", "the session has been deleted");
+		return;
+	}
+	if (status < 0) {
+		http_refuse_storage(conn);
+		return;
+	}
+	const struct channel *channel = session_channel(conn->session);
+	struct buffer body = {0};
+	frames_append_acks(&body, wait->acks, wait->ack_count, wait->counts,
+		session_log_epoch(channel->log), channel->max_seq);
+	http_respond(conn, 200, body.data, body.len);
+	buffer_finish(&body);
+}
+
+static bool looks_like_lines(const char *text, size_t len)
+{
+	const char *newline = memmem(text, len, "}\n", 2);
+	return newline && newline + 2 < text + len && newline[2] == '{';
+}
+
+/** One event or an array of them, as an array; NULL with the refusal set. */
+static json_t *parse_events(struct conn *conn, struct refusal *refusal)
+{
+	size_t most = conn->server->limits->batch_events;
+	json_t *json = json_parse(conn->rx.data, conn->rx.len, refusal);
+	if (!json) {
+		if (looks_like_lines(conn->rx.data, conn->rx.len)) {
+			refuse(refusal, "bad_json",
+				"the body is not one JSON text; events on a line each come with "
+				"the "
+				"content-type application/x-ndjson");
+		}
+		return NULL;
+	}
+	if (!json_is_array(json)) {
+		return json_pack("[o]", json);
+	}
+	if (!json_array_size(json)) {
+		refuse(refusal, "bad_request", "the array is empty; it holds 1 to %zu events",
+			most);
+	} else if (json_array_size(json) > most) {
+		refuse(refusal, "too_large",
+			"an array holds at most %zu events; send more as lines, with the "
+			"content-type application/x-ndjson",
+			most);
+	}
+	if (refusal->code) {
+		json_decref(json);
+		return NULL;
+	}
+	return json;
+}
+
+static void refuse_events(struct conn *conn, struct refusal *refusal, size_t bad, size_t count)
+{
+	char extra[40] = "";
+	struct refusal told = *refusal;
+	if (count > 1) {
+		refuse(&told, refusal->code, "event %zu of the batch: %.220s", bad + 1,
+			refusal->message);
+		snprintf(extra, sizeof(extra), ",\"index\":%zu", bad);
+	}
+	http_refuse_event(conn, &told, extra);
+}
+
+static void refuse_no_session(struct conn *conn)
+{
+	http_refuse(conn, "not_found",
+		"there is no session with this id; ?create=1 makes it, or POST /api/sessions");
+}
+
+static void append_body(struct conn *conn)
+{
+	struct refusal refusal = {0};
+	size_t bad = 0;
+	json_t *events = parse_events(conn, &refusal);
+	size_t count = json_array_size(events);
+	struct append_ack *acks = xcalloc(count, sizeof(*acks));
+	if (events && conn_append(conn, events, acks, &bad, &refusal) == 0) {
+		struct conn_wait *wait = conn_wait_create(conn, conn->session, answer_appended);
+		wait->acks = acks;
+		wait->ack_count = count;
+	} else {
+		refuse_events(conn, &refusal, bad, count);
+		free(acks);
+	}
+	json_decref(events);
+}
+
+/** A producer's whole state, as `append_snapshot` brings it. */
+void http_post_snapshot(struct conn *conn, struct session *session)
+{
+	struct refusal refusal = {0};
+	struct snapshot_result result;
+	size_t bad;
+	const char *wrong = query_append(conn);
+	if (wrong) {
+		http_refuse(conn, "bad_request", wrong);
+		return;
+	}
+	if (!session && !conn->may_create) {
+		refuse_no_session(conn);
+		return;
+	}
+	json_t *data = json_parse(conn->rx.data, conn->rx.len, &refusal);
+	if (data && conn_append_snapshot(conn, data, &result, &bad, &refusal) == 0) {
+		struct conn_wait *wait = conn_wait_create(conn, conn->session, answer_appended);
+		conn_wait_take_snapshot(wait, &result);
+	} else {
+		char extra[40] = "";
+		if (data && bad != SNAPSHOT_NO_INDEX) {
+			snprintf(extra, sizeof(extra), ",\"index\":%zu", bad);
+		}
+		http_refuse_event(conn, &refusal, extra);
+	}
+	json_decref(data);
+}
+
+void http_post_events(struct conn *conn, struct session *session)
+{
+	const char *bad = query_append(conn);
+	if (bad) {
+		http_refuse(conn, "bad_request", bad);
+	} else if (!session && !conn->may_create) {
+		refuse_no_session(conn);
+	} else if (http_is_stream(conn)) {
+		http_stream_begin(conn);
+	} else if (!conn->rx.len) {
+		http_refuse(conn, "bad_request",
+			"the request has no body; send one event, or an array of them, as JSON");
+	} else {
+		append_body(conn);
+	}
+}

@@ -1,0 +1,261 @@
+/*
+ * POST of events as lines (application/x-ndjson). A line is taken when it is there, so the body may
+ * be endless: what is in memory of it is a line, and what waits for the disk, which holds the
+ * reading (server_end_turn). The first line that is refused ends the stream; what is before it
+ * stays. The one answer comes at the end of the body, when everything in it is on disk.
+ */
+#include "net_internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct event_stream {
+	size_t line; /* lines that are whole, so far */
+	size_t count; /* events taken, so far */
+	size_t stored; /* of them, on disk */
+	struct append_ack *acks; /* of the first of them, up to limits->batch_events */
+	uint64_t last_seq;
+	bool is_over; /* its end has come, or its refusal */
+	struct refusal refusal; /* code NULL: none */
+};
+
+bool http_is_stream(struct conn *conn)
+{
+	char type[64] = "";
+	size_t len = strlen(conn->path);
+	static const char end[] = "/events";
+	if (conn->method != LWSHUMETH_POST || conn->body == BODY_NONE || len < sizeof(end) ||
+		strcmp(conn->path + len - (sizeof(end) - 1), end) != 0) {
+		return false;
+	}
+	lws_hdr_copy(conn->wsi, type, sizeof(type), WSI_TOKEN_HTTP_CONTENT_TYPE);
+	type[strcspn(type, "; \t")] = '\0';
+	return strcasecmp(type, "application/x-ndjson") == 0 ||
+	       strcasecmp(type, "application/ndjson") == 0 ||
+	       strcasecmp(type, "application/jsonl") == 0;
+}
+
+void http_stream_begin(struct conn *conn)
+{
+	conn->stream = xcalloc(1, sizeof(*conn->stream));
+	list_append(&conn->server->producers, &conn->kind_link);
+	conn_at_end_of_turn(conn);
+}
+
+void http_stream_finish(struct conn *conn)
+{
+	if (conn->stream) {
+		list_remove(&conn->kind_link);
+		list_init(&conn->kind_link);
+		free(conn->stream->acks);
+		free(conn->stream);
+		conn->stream = NULL;
+		lws_rx_flow_control(conn->wsi, 1);
+	}
+}
+
+/* --- the answer --- */
+
+static void answer_refused(struct conn *conn, const struct event_stream *stream)
+{
+	struct buffer extra = {0};
+	buffer_printf(&extra, ",\"index\":%zu,\"stored\":%zu", stream->count, stream->stored);
+	http_refuse_event(conn, &stream->refusal, buffer_cstr(&extra));
+	buffer_finish(&extra);
+}
+
+static void answer_stored(struct conn *conn, const struct event_stream *stream)
+{
+	const struct channel *channel = session_channel(conn->session);
+	uint64_t epoch = session_log_epoch(channel->log);
+	struct buffer body = {0};
+	if (stream->count <= conn->server->limits->batch_events) {
+		frames_append_acks(&body, stream->acks, stream->count, NULL, epoch, channel->max_seq);
+	} else {
+		buffer_printf(&body,
+			"{\"epoch\":\"%016llx\",\"max_seq\":%llu,\"count\":%zu,\"last_seq\":%llu}",
+			(unsigned long long)epoch, (unsigned long long)channel->max_seq,
+			stream->count, (unsigned long long)stream->last_seq);
+	}
+	http_respond(conn, 200, body.data, body.len);
+	buffer_finish(&body);
+}
+
+/** Answers, if everything that came before the end is on disk. */
+static void answer_if_done(struct conn *conn)
+{
+	struct event_stream *stream = conn->stream;
+	if (!stream->is_over || (stream->stored < stream->count && conn->session)) {
+		return;
+	}
+	if (stream->refusal.code) {
+		answer_refused(conn, stream);
+	} else if (!conn->session) {
+		http_refuse(conn, "not_found", "the session has been deleted");
+	} else {
+		answer_stored(conn, stream);
+	}
+	http_stream_finish(conn);
+}
+
+static int refuse_storage(struct refusal *refusal)
+{
+	return refuse(refusal, "storage_failed",
+		"the server cannot write to its disk, its messages say why; what \"stored\" counts "
+		"is there, send the rest again later");
+}
+
+static void set_refusal(struct event_stream *stream, const struct refusal *refusal)
+{
+	if (!stream->refusal.code) {
+		stream->refusal = *refusal;
+	}
+	stream->is_over = true;
+}
+
+void http_stream_fail(struct conn *conn, const struct refusal *refusal)
+{
+	set_refusal(conn->stream, refusal);
+	answer_if_done(conn);
+}
+
+static void handle_stored(struct conn_wait *wait, int status)
+{
+	struct event_stream *stream = wait->conn->stream;
+	if (!stream) {
+		return;
+	}
+	if (status < 0) {
+		struct refusal refusal = {0};
+		refuse_storage(&refusal);
+		stream->refusal.code = NULL;
+		stream->count = stream->stored;
+		set_refusal(stream, &refusal);
+	} else {
+		stream->stored = wait->ack_count;
+	}
+	answer_if_done(wait->conn);
+}
+
+/* --- lines --- */
+
+static void keep_ack(struct conn *conn, const struct append_ack *ack)
+{
+	struct event_stream *stream = conn->stream;
+	size_t n = stream->count++;
+	stream->last_seq = ack->seq ? ack->seq : stream->last_seq;
+	if (n >= conn->server->limits->batch_events) {
+		free(stream->acks);
+		stream->acks = NULL;
+		return;
+	}
+	if ((n & (n - 1)) == 0) { /* full: 1, 2, 4, … */
+		stream->acks = xrealloc(stream->acks, (n ? 2 * n : 1) * sizeof(*stream->acks));
+	}
+	stream->acks[n] = *ack;
+}
+
+static void take_line(struct conn *conn, const char *text, size_t len)
+{
+	struct event_stream *stream = conn->stream;
+	struct refusal refusal = {0};
+	struct append_ack ack = {0};
+	size_t bad;
+	stream->line++;
+	while (len && (text[len - 1] == ' ' || text[len - 1] == '\t' || text[len - 1] == '\r')) {
+		len--;
+	}
+	if (!len) {
+		return; /* a blank line is none */
+	}
+	json_t *event = json_parse(text, len, &refusal);
+	json_t *events = event ? json_pack("[o]", event) : NULL;
+	if (events && conn_append(conn, events, &ack, &bad, &refusal) == 0) {
+		keep_ack(conn, &ack);
+	} else {
+		struct refusal told = {0};
+		char *first = strstr(refusal.message, "(line 1, ");
+		if (first) { /* the parser knows this line only */
+			memmove(first + 1, first + 9, strlen(first + 9) + 1);
+		}
+		if (strcmp(refusal.code, "storage_failed") == 0) {
+			refuse_storage(&told);
+		} else {
+			refuse(&told, refusal.code, "line %zu: %.220s", stream->line,
+				refusal.message);
+		}
+		set_refusal(stream, &told);
+	}
+	json_decref(events);
+}
+
+/** Whether a line that is not whole may have so many bytes more. */
+static bool has_room(struct conn *conn, size_t more)
+{
+	struct refusal refusal = {0};
+	size_t most = conn->server->limits->body_size;
+	if (conn->rx.len + more <= most) {
+		return true;
+	}
+	refuse(&refusal, "too_large", "line %zu: a line may have at most %zu bytes",
+		conn->stream->line + 1, most);
+	set_refusal(conn->stream, &refusal);
+	return false;
+}
+
+static void take_lines(struct conn *conn, const char *bytes, size_t len)
+{
+	while (len && !conn->stream->is_over) {
+		const char *newline = memchr(bytes, '\n', len);
+		size_t n = newline ? (size_t)(newline - bytes) : len;
+		if (!has_room(conn, n)) {
+			return;
+		}
+		if (conn->rx.len || !newline) {
+			buffer_append(&conn->rx, bytes, n);
+		}
+		if (newline && conn->rx.len) {
+			take_line(conn, conn->rx.data, conn->rx.len);
+			buffer_finish(&conn->rx);
+		} else if (newline) {
+			take_line(conn, bytes, n);
+		}
+		n += newline != NULL;
+		bytes += n;
+		len -= n;
+	}
+}
+
+/** Waits for the disk, if there is something new that has to get there. */
+static void wait_for_disk(struct conn *conn, size_t before)
+{
+	if (conn->stream->count > before && conn->session) {
+		struct conn_wait *wait = conn_wait_create(conn, conn->session, handle_stored);
+		wait->ack_count = conn->stream->count;
+	}
+}
+
+void http_stream_take(struct conn *conn, const char *bytes, size_t len)
+{
+	size_t before = conn->stream->count;
+	take_lines(conn, bytes, len);
+	wait_for_disk(conn, before);
+	conn_at_end_of_turn(conn);
+	answer_if_done(conn);
+}
+
+void http_stream_end(struct conn *conn)
+{
+	struct event_stream *stream = conn->stream;
+	size_t before = stream->count;
+	if (!stream->is_over && conn->rx.len) {
+		take_line(conn, conn->rx.data, conn->rx.len); /* the last one needs no newline */
+	}
+	if (!stream->is_over && !stream->count) {
+		refuse(&stream->refusal, "bad_request",
+			"the body has no event; send one on each line");
+	}
+	stream->is_over = true;
+	wait_for_disk(conn, before);
+	answer_if_done(conn);
+}

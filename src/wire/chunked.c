@@ -1,0 +1,102 @@
+#include "holdfast/chunked.h"
+
+static int hex_digit(char c)
+{
+	if (c >= '0' && c <= '9') {
+		return c - '0';
+	}
+	c = (char)(c | 0x20);
+	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+/** Text of an extension or a trailer: no control character but the tab. */
+static bool is_text(char c)
+{
+	return (unsigned char)c >= 0x20 ? c != 0x7f : c == '\t';
+}
+
+static enum chunked_state take_size(struct chunked *chunked, char c)
+{
+	int digit = hex_digit(c);
+	if (digit >= 0) {
+		/* 15 digits, zeros in front included: the number cannot overflow. */
+		chunked->left = chunked->left << 4 | (unsigned)digit;
+		return ++chunked->digits <= 15 ? CHUNKED_SIZE : CHUNKED_BAD;
+	}
+	if (!chunked->digits) {
+		return CHUNKED_BAD;
+	}
+	if (c == '\r') {
+		return CHUNKED_SIZE_LF;
+	}
+	return c == ';' || c == ' ' || c == '\t' ? CHUNKED_EXTENSION : CHUNKED_BAD;
+}
+
+static enum chunked_state take_extension(struct chunked *chunked, char c)
+{
+	if (c == '\r') {
+		return CHUNKED_SIZE_LF;
+	}
+	return is_text(c) && ++chunked->line < CHUNKED_LINE_MAX ? CHUNKED_EXTENSION : CHUNKED_BAD;
+}
+
+static enum chunked_state end_size(struct chunked *chunked)
+{
+	chunked->digits = 0;
+	chunked->line = 0;
+	return chunked->left ? CHUNKED_DATA : CHUNKED_TRAILER_START;
+}
+
+static enum chunked_state take_trailer(struct chunked *chunked, char c)
+{
+	if (c == '\r') {
+		return CHUNKED_TRAILER_LF;
+	}
+	return is_text(c) && ++chunked->line < CHUNKED_TRAILER_MAX ? CHUNKED_TRAILER : CHUNKED_BAD;
+}
+
+/** One byte that is not of the body itself. */
+static enum chunked_state step(struct chunked *chunked, char c)
+{
+	switch (chunked->state) {
+	case CHUNKED_SIZE:
+		return take_size(chunked, c);
+	case CHUNKED_EXTENSION:
+		return take_extension(chunked, c);
+	case CHUNKED_SIZE_LF:
+		return c == '\n' ? end_size(chunked) : CHUNKED_BAD;
+	case CHUNKED_DATA_CR:
+		return c == '\r' ? CHUNKED_DATA_LF : CHUNKED_BAD;
+	case CHUNKED_DATA_LF:
+		return c == '\n' ? CHUNKED_SIZE : CHUNKED_BAD;
+	case CHUNKED_TRAILER_START:
+		return c == '\r' ? CHUNKED_LAST_LF : take_trailer(chunked, c);
+	case CHUNKED_TRAILER:
+		return take_trailer(chunked, c);
+	case CHUNKED_TRAILER_LF:
+		return c == '\n' ? CHUNKED_TRAILER_START : CHUNKED_BAD;
+	case CHUNKED_LAST_LF:
+		return c == '\n' ? CHUNKED_DONE : CHUNKED_BAD;
+	default:
+		return CHUNKED_BAD;
+	}
+}
+
+size_t chunked_take(struct chunked *chunked, const char **at, size_t *len, const char **ret_bytes)
+{
+	while (*len && chunked->state < CHUNKED_DONE) {
+		if (chunked->state == CHUNKED_DATA) {
+			size_t n = chunked->left < *len ? (size_t)chunked->left : *len;
+			*ret_bytes = *at;
+			*at += n;
+			*len -= n;
+			chunked->left -= n;
+			chunked->state = chunked->left ? CHUNKED_DATA : CHUNKED_DATA_CR;
+			return n;
+		}
+		chunked->state = step(chunked, **at);
+		(*at)++;
+		(*len)--;
+	}
+	return 0;
+}
