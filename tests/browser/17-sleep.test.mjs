@@ -190,9 +190,9 @@ async function restoreOlder(t) {
 	await server.restart();
 	await byTestId(page, 'connection').click();
 	await waitForStatus(page, 'live');
-	const { max_seq: last } = await post(server, id, paragraphs(500, 5));
+	const { max_seq: last } = await post(server, id, [...paragraphs(500, 5), input.end()]);
 	await waitForSeq(page, last);
-	await page.waitForFunction(() => /Paragraph 50\d/.test(document.querySelector('#spoken').textContent));
+	await page.waitForFunction(() => document.querySelector('#spoken').textContent !== '');
 	proxy.isDown = true;
 	await server.kill9();
 	rmSync(server.dataDir, { recursive: true });
@@ -219,7 +219,7 @@ test('a new history under the id of the old one, longer than it', async (t) => {
 	await waitForStatus(page, 'retrying');
 	await server.request('DELETE', `/api/sessions/${id}`);
 	await server.createSession({ id });
-	const { max_seq: last } = await post(server, id, paragraphs(900, 40));
+	const { max_seq: last } = await post(server, id, [...paragraphs(900, 40), input.end()]);
 	proxy.isDown = false;
 	await byTestId(page, 'connection').click();
 	await waitForSeq(page, last);

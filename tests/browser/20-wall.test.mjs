@@ -20,16 +20,18 @@ async function openWall(t, titles, options) {
 		ids.push(id);
 	}
 	const sockets = new Set();
+	const closed = new Map();
 	const page = await openPage(t, 'about:blank', options);
 	page.on('websocket', (socket) => {
 		const id = socket.url().match(/\/sessions\/([^/]+)\//)?.[1];
 		if (id) {
 			sockets.add(id);
+			closed.set(id, new Promise((done) => socket.on('close', done)));
 			socket.on('close', () => sockets.delete(id));
 		}
 	});
 	await page.goto(`${server.url}/observe.html`);
-	return { server, ids, page, sockets };
+	return { server, ids, page, sockets, closed };
 }
 
 test('each session has a tile, live, and one that is made or deleted comes or goes', async (t) => {
@@ -58,7 +60,7 @@ test('each session has a tile, live, and one that is made or deleted comes or go
 
 test('only what can be seen is connected', async (t) => {
 	const titles = Array.from({ length: 24 }, (_, i) => `Session ${i}`);
-	const { ids, page, sockets } = await openWall(t, titles);
+	const { ids, page, sockets, closed } = await openWall(t, titles);
 	await waitForText(page, ids.at(-1), 'This is Session 23.');
 	await page.waitForFunction(() => document.querySelectorAll('[data-link="live"]').length >= 6);
 	assert.ok(sockets.size < 20 && sockets.size >= 6, `${sockets.size} sockets`);
@@ -69,7 +71,7 @@ test('only what can be seen is connected', async (t) => {
 		(id) => document.querySelector(`[data-session-id="${id}"]`).dataset.link === 'closed',
 		ids.at(-1),
 	);
-	assert.ok(!sockets.has(ids.at(-1)));
+	await closed.get(ids.at(-1));
 	assert.equal(await tile(page, ids.at(-1)).locator('.item').count(), 0);
 });
 
