@@ -215,8 +215,21 @@ static int handle_peer_close(struct conn *conn)
 static int close_conn(struct conn **slot)
 {
 	if (*slot) {
+		lws_set_opaque_user_data((*slot)->wsi, NULL);
 		conn_destroy(*slot);
 		*slot = NULL;
+	}
+	return 0;
+}
+
+/**
+ * When a file cannot be served, lws 4.1.6 asks us (LWS_CALLBACK_HTTP) before it binds the connection
+ * to a protocol, and then gives it another slot without a word about the one before.
+ */
+static int bind_conn(struct lws *wsi, struct conn **slot)
+{
+	if (slot && !*slot) {
+		*slot = lws_get_opaque_user_data(wsi);
 	}
 	return 0;
 }
@@ -225,6 +238,7 @@ static int handle_http(struct lws *wsi, struct conn **slot)
 {
 	if (!*slot) {
 		*slot = conn_create(server_of(wsi), wsi);
+		lws_set_opaque_user_data(wsi, *slot);
 	}
 	return http_handle_request(*slot);
 }
@@ -236,6 +250,8 @@ static int callback(
 	switch (reason) {
 	case LWS_CALLBACK_HTTP:
 		return handle_http(wsi, slot);
+	case LWS_CALLBACK_HTTP_BIND_PROTOCOL:
+		return bind_conn(wsi, slot);
 	case LWS_CALLBACK_HTTP_BODY:
 		return *slot ? http_handle_body(*slot, in, len) : 0;
 	case LWS_CALLBACK_HTTP_BODY_COMPLETION:

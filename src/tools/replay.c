@@ -156,7 +156,8 @@ static int send_batch(struct player *player)
 	snprintf(path, sizeof(path), "/api/sessions/%s/events", player->session);
 	snprintf(what, sizeof(what), "lines %llu to %llu", (unsigned long long)player->batch_first,
 		(unsigned long long)player->batch_last);
-	json_t *answer = post(player, path, "application/x-ndjson", &player->batch, 200, what);
+	buffer_append_char(&player->batch, ']');
+	json_t *answer = post(player, path, "application/json", &player->batch, 200, what);
 	if (!answer) {
 		return -EPROTO;
 	}
@@ -194,8 +195,9 @@ static int play_input(void *owner, double t, const char *json, size_t len)
 		player->batch_first = player->line;
 	}
 	player->batch_last = player->line;
+	/* An array is taken as a whole, or refused as a whole. */
+	buffer_append_char(&player->batch, player->batch_count ? ',' : '[');
 	buffer_append(&player->batch, json, len);
-	buffer_append_char(&player->batch, '\n');
 	player->batch_count++;
 	return 0;
 }

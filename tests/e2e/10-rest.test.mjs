@@ -224,7 +224,7 @@ test('an append is taken whole or refused whole', async (t) => {
 	const { id } = await server.createSession();
 	const append = (json) => server.request('POST', `/api/sessions/${id}/events`, { json });
 	const good = input.note({});
-	for (const [code, bad] of [
+	for (const [code, bad, status] of [
 		['unknown_type', { type: 'agent_mesage_chunk', data: { text: 'x' } }],
 		['unknown_type', { type: 'agent_message', data: { markdown: 'x' } }],
 		['unknown_type', { type: 'x-', data: {} }],
@@ -241,10 +241,12 @@ test('an append is taken whole or refused whole', async (t) => {
 		['bad_request', { type: 'x-note', data: {}, message_id: 'x'.repeat(257) }],
 		['unknown_type', { type: `x-${'n'.repeat(63)}`, data: {} }],
 		['bad_request', 7],
-		['unsupported', { type: 'x-note', data: {}, key: 'k-1' }],
-		['unsupported', { type: 'run_start', data: { run_id: 'r-1' } }],
+		['bad_key', { type: 'x-note', data: {}, key: '' }],
+		['bad_key', { type: 'x-note', data: {}, key: 'k'.repeat(257) }],
+		['bad_request', { type: 'run_start', data: {} }],
+		['unknown_run', { type: 'x-note', data: {}, run_id: 'r-1' }, 409],
 	]) {
-		assertRefused(await append([good, bad, good]), 400, code);
+		assertRefused(await append([good, bad, good]), status ?? 400, code);
 	}
 	assertRefused(await append([]), 400, 'bad_request');
 	assertRefused(await append('text'), 400, 'bad_request');
