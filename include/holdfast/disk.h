@@ -16,6 +16,7 @@ struct disk_ops {
 	int (*fdatasync)(int fd);
 	int (*fsync)(int fd); /* of a directory: its entries */
 	int (*ftruncate)(int fd, off_t len);
+	int (*fallocate)(int fd, int mode, off_t offset, off_t len);
 	int (*renameat)(int from_fd, const char *from, int to_fd, const char *to);
 	int (*unlinkat)(int dir_fd, const char *path, int flags);
 	int (*mkdirat)(int dir_fd, const char *path, mode_t mode);

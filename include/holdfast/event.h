@@ -34,6 +34,8 @@ enum event_type {
 	EVENT_CUSTOM, /* a producer's own x-… */
 	EVENT_MESSAGE_CHUNK, /* input only: becomes agent_message */
 	EVENT_THOUGHT_CHUNK, /* input only: becomes agent_thought */
+	EVENT_RUN_START, /* input only, and no event: data is the run_id */
+	EVENT_RUN_END, /* the same */
 	EVENT_UNKNOWN,
 };
 

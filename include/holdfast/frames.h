@@ -131,12 +131,19 @@ struct append_ack {
 	bool duplicate;
 };
 
+/** How many messages of a snapshot were there already, and how many were new. */
+struct snapshot_counts {
+	size_t known;
+	size_t added;
+};
+
 /**
- * `"acks":[…]` with epoch and max_seq, for POST; and the `appended` frame (ref: JSON text or NULL).
+ * `"acks":[…]` with epoch and max_seq, for POST; and the `appended` frame (ref: JSON text or NULL;
+ * counts: NULL but for a snapshot).
  */
 void frames_append_acks(struct buffer *out, const struct append_ack *acks, size_t count,
 	uint64_t epoch, uint64_t max_seq);
 struct frame *frame_appended(const char *ref, const struct append_ack *acks, size_t count,
-	uint64_t epoch, uint64_t max_seq);
+	const struct snapshot_counts *counts, uint64_t epoch, uint64_t max_seq);
 
 #endif

@@ -7,6 +7,7 @@
 
 #include "holdfast/requests.h"
 #include "holdfast/session.h"
+#include "holdfast/snapshot.h"
 
 /**
  * Appends a batch of input events of a producer (a JSON array), all or none: the first bad one
@@ -15,6 +16,20 @@
  */
 int intake_append(struct session *session, const json_t *events, const struct limits *limits,
 	struct append_ack *acks, size_t *ret_bad, struct refusal *refusal);
+
+/** What a snapshot has added. */
+struct snapshot_result {
+	struct append_ack *acks; /* of the events that it became; the caller frees */
+	size_t ack_count;
+	size_t known; /* messages that were there already */
+	size_t added;
+};
+/**
+ * Appends what is new in a producer's whole state, `data` = {messages, skip_first?, run_id?}; all
+ * or none (snapshot.h). *ret_bad is the message that it is refused for, SNAPSHOT_NO_INDEX if none.
+ */
+int intake_snapshot(struct session *session, const json_t *data, const struct limits *limits,
+	struct snapshot_result *ret, size_t *ret_bad, struct refusal *refusal);
 
 /** One piece of text of the session's agent; valid UTF-8. Returns -EIO if the store has failed. */
 int intake_text(struct session *session, bool thought, const char *text, size_t len,

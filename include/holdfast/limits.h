@@ -67,6 +67,8 @@
 	/* The store. */                                                                          \
 	LIMIT(size_t, segment_size, BYTES, 64 * LIMIT_MIB, 4 * LIMIT_KIB, 1024 * LIMIT_MIB,       \
 		"the journal is rotated beyond this")                                             \
+	LIMIT(size_t, journal_ahead, BYTES, 1 * LIMIT_MIB, 0, 64 * LIMIT_MIB,                     \
+		"room on disk that is taken ahead of the journal's end")                          \
 	LIMIT(int64_t, journal_retry_ms, MS, 1000, 1, 600000,                                     \
 		"after a failed write, the journal is tried again after so long")                 \
 	LIMIT(int64_t, keep_events, COUNT, 0, 0, INT64_MAX,                                       \

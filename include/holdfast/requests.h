@@ -33,6 +33,7 @@ enum request_type {
 	REQUEST_CANCEL,
 	REQUEST_PERMISSION_ANSWER,
 	REQUEST_APPEND, /* of producers */
+	REQUEST_APPEND_SNAPSHOT, /* the same */
 };
 
 /** Where to load from. */
@@ -67,6 +68,10 @@ struct request {
 			const json_t *events; /* array */
 			char ref[160]; /* JSON text of a string or integer, "" if there was none */
 		} append;
+		struct {
+			const json_t *data; /* for intake_snapshot() */
+			char ref[160];
+		} snapshot;
 	};
 };
 
@@ -92,6 +97,8 @@ bool token_is_valid(const char *text, size_t len, size_t max);
 
 /* A longer message_id of a producer is refused, one of an agent is not kept. */
 #define MESSAGE_ID_MAX 256
+/* Bytes of an idempotency key. */
+#define KEY_MAX 256
 
 /**
  * An input event of a producer or an agent, checked; `data_json` is made by input_event_parse().
@@ -102,7 +109,11 @@ struct input_event {
 	size_t type_len;
 	const char *message_id; /* NULL: none */
 	size_t message_id_len;
-	const char *data; /* text of a chunk, else JSON */
+	const char *key; /* idempotency key; NULL: none */
+	size_t key_len;
+	uint64_t sum; /* with a key: what type, message_id and data hash to */
+	const char *run_id; /* NULL: it names none */
+	const char *data; /* text of a chunk, run_id of a run_start or run_end, else JSON */
 	size_t data_len;
 	char *data_json; /* owned; NULL for chunks */
 	const json_t *object; /* data, borrowed */

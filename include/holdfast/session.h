@@ -124,6 +124,18 @@ void durable_wait_cancel(struct durable_wait *wait);
 int session_input(struct session *session, const struct input_event *input, uint64_t *ret_seq,
 	bool *ret_duplicate);
 /**
+ * Looks for a name that an input gave, durable or not: 1, 0, or a negative errno if that cannot be
+ * read. What *ret_key points at is borrowed until the next call.
+ */
+int session_find_name(
+	struct session *session, enum log_key_kind kind, const char *key, struct log_key *ret_key);
+/** Gives all message ids, in the order of their first input; an id may come again. */
+int session_each_message(
+	struct session *session, void (*visit)(void *arg, const char *message_id), void *arg);
+/** The id of the run that alone may append now; NULL: none is under way. Borrowed. */
+const char *session_run(const struct session *session);
+
+/**
  * Takes a prompt: it becomes user_prompt at once when the session is free, else it waits in the
  * queue (*ret_seq 0). The same prompt_id again adds nothing. Errors: -EIO, -ENOBUFS (queue full).
  */

@@ -194,7 +194,10 @@ struct log_tail {
 	char *prompt_id; /* NULL: none */
 	uint64_t prompt_seq;
 	char *usage; /* what session_log_set_usage() was given last; NULL: nothing */
+	char *run_id; /* of the producer's run under way; NULL: none. No event tells it */
 };
+/** A run has begun or ended (NULL), durably. */
+void session_log_set_run(struct session_log *log, const char *run_id);
 const struct log_tail *session_log_tail(const struct session_log *log);
 /**
  * Keeps what the session has used with what the events tell: in metadata.json, from the log's next
@@ -202,13 +205,38 @@ const struct log_tail *session_log_tail(const struct session_log *log);
  */
 void session_log_set_usage(struct session_log *log, const char *usage);
 
-/** What is found by name: user_prompt events, and permission_resolved events by request_id. */
-enum log_key_kind { LOG_KEY_PROMPT = 1, LOG_KEY_ANSWER = 2 };
-struct log_key {
-	uint64_t seq;
-	const char *by; /* of an answer, "" if nobody gave it; borrowed until an append */
+/** What is found by name for as long as the session lives, pruned or not. */
+enum log_key_kind {
+	/* The log's events tell these. */
+	LOG_KEY_PROMPT = 1, /* user_prompt, by prompt_id */
+	LOG_KEY_ANSWER = 2, /* permission_resolved, by request_id */
+	/* Inputs gave these: session_log_note_input(). */
+	LOG_KEY_INPUT = 3, /* an idempotency key */
+	LOG_KEY_MESSAGE = 4, /* a message_id */
+	LOG_KEY_TOOL_CALL = 5, /* the tool_call_id of a tool_call */
+	LOG_KEY_TOOL_RESULT = 6, /* that of an update which is completed or failed */
+	LOG_KEY_RUN = 7, /* the run_id of a run_start */
 };
-/** Returns 1 if an event of the log has that name, 0 if none has, or a negative errno. */
+struct log_key {
+	uint64_t seq; /* 0: the input had none */
+	const char *by; /* of an answer, "" if nobody gave it; borrowed until the next call */
+	uint64_t sum; /* of LOG_KEY_INPUT: what the input's content hashes to */
+};
+/**
+ * Takes a name that an input gave, when the input is durable. `nth` counts such names from 0 over
+ * the session's life, so that one that recovery tells again is not taken twice.
+ */
+void session_log_note_input(struct session_log *log, uint64_t nth, enum log_key_kind kind,
+	const char *key, uint64_t seq, uint64_t sum);
+/** How many of them there are: the `nth` of the next one. */
+uint64_t session_log_input_names(const struct session_log *log);
+/**
+ * Gives the message ids that inputs gave, in the order of their first input. Returns a negative
+ * errno if they cannot be read.
+ */
+int session_log_each_message(
+	struct session_log *log, void (*visit)(void *arg, const char *message_id), void *arg);
+/** Returns 1 if there is that name, 0 if there is not, or a negative errno. */
 int session_log_find_key(
 	struct session_log *log, enum log_key_kind kind, const char *key, struct log_key *ret_key);
 

@@ -1,4 +1,4 @@
-#include "holdfast/intake.h"
+#include "batch.h"
 
 #include "holdfast/hash.h"
 #include "holdfast/usage.h"
@@ -19,61 +19,13 @@ static int refuse_storage(struct refusal *refusal, int error)
 
 /* --- producers --- */
 
-/** What the events of a batch have done that stand in front of the one being checked. */
-struct batch {
-	const struct session *session;
-	bool is_single; /* nothing comes behind it */
-	struct hash *seen; /* enum permission_state, by request id */
-	struct usage_total *usage; /* NULL: nothing, the session's own counts */
-};
-
-static void batch_init(struct batch *batch, const struct session *session, size_t count)
-{
-	*batch = (struct batch){.session = session, .is_single = count == 1, .seen = hash_create()};
-}
-
-static void batch_finish(struct batch *batch)
-{
-	hash_destroy(batch->seen);
-	usage_total_destroy(batch->usage);
-}
-
-/** Counts ahead what the batch reports, so that all of it fits the bounds of a total, or none. */
-static int check_usage(struct batch *batch, const struct input_event *in, struct refusal *refusal)
-{
-	struct usage_report report;
-	if (in->type != EVENT_USAGE && in->type != EVENT_AGENT_STARTED) {
-		return 0;
-	}
-	const struct usage_total *total = session_usage(batch->session);
-	if (!batch->is_single) {
-		batch->usage = batch->usage ? batch->usage : usage_total_copy(total);
-		total = batch->usage;
-	}
-	if (in->type == EVENT_AGENT_STARTED) {
-		if (batch->usage) {
-			bool resumed = json_is_true(json_object_get(in->object, "resumed"));
-			usage_total_new_source(batch->usage, resumed);
-		}
-		return 0;
-	}
-	int r = usage_report_parse(in->object, in->message_id, &report, refusal);
-	r = r < 0 ? r : usage_total_check(total, &report, refusal);
-	if (r == 0 && batch->usage) {
-		usage_total_add(batch->usage, &report);
-	}
-	return r;
-}
-
 /**
  * A permission request must not ask what has been asked, nor an answer answer what has not: in the
- * session, and in the events of the batch that stand in front.
+ * session, and in the events of the same batch that stand in front, whose requests are in `seen`.
  */
-static int check_permission(
-	struct batch *batch, const struct input_event *in, struct refusal *refusal)
+static int check_permission(struct session *session, const struct input_event *in,
+	struct hash *seen, struct refusal *refusal)
 {
-	const struct session *session = batch->session;
-	struct hash *seen = batch->seen;
 	if (in->type != EVENT_PERMISSION_REQUEST && in->type != EVENT_PERMISSION_RESOLVED) {
 		return 0;
 	}
@@ -101,13 +53,6 @@ static int check_permission(
 	return 0;
 }
 
-static int check_in_batch(
-	struct batch *batch, const struct input_event *in, struct refusal *refusal)
-{
-	int r = check_permission(batch, in, refusal);
-	return r < 0 ? r : check_usage(batch, in, refusal);
-}
-
 /** An end of a turn that does not say why is an ordinary one. */
 static void complete_turn_end(struct input_event *in)
 {
@@ -123,41 +68,81 @@ static void complete_turn_end(struct input_event *in)
 	json_decref(data);
 }
 
-static void finish_all(struct input_event *inputs, size_t count)
+static int check_entry(struct batch *batch, size_t i, const json_t *event,
+	const struct limits *limits, struct refusal *refusal)
 {
-	for (size_t i = 0; i < count; i++) {
-		input_event_finish(&inputs[i]);
+	struct batch_entry *entry = &batch->entries[i];
+	int r = input_event_parse(event, limits, &entry->in, refusal);
+	if (r < 0) {
+		return r;
 	}
-	free(inputs);
+	complete_turn_end(&entry->in);
+	r = batch_check_key(batch, i, refusal);
+	if (r == 0 && !entry->is_known) {
+		r = batch_check_run(batch, i, refusal);
+	}
+	if (r == 0 && !entry->is_known) {
+		r = check_permission(batch->session, &entry->in, batch->permissions, refusal);
+	}
+	if (r == 0 && !entry->is_known) {
+		r = batch_check_usage(batch, i, refusal);
+	}
+	return r;
+}
+
+static int append_entries(struct batch *batch)
+{
+	int r = 0;
+	for (size_t i = 0; i < batch->count && r == 0; i++) {
+		struct batch_entry *entry = &batch->entries[i];
+		struct append_ack *ack = &batch->acks[i];
+		if (entry->same_as) {
+			*ack = batch->acks[entry->same_as - 1];
+			ack->duplicate = true;
+		} else if (!entry->is_known) {
+			r = session_input(batch->session, &entry->in, &ack->seq, &ack->duplicate);
+		}
+	}
+	return r;
+}
+
+static void batch_finish(struct batch *batch)
+{
+	for (size_t i = 0; i < batch->count; i++) {
+		input_event_finish(&batch->entries[i].in);
+	}
+	free(batch->entries);
+	hash_destroy(batch->permissions);
+	hash_destroy(batch->keys);
+	hash_destroy(batch->runs);
+	free(batch->run_id);
+	usage_total_destroy(batch->usage);
 }
 
 int intake_append(struct session *session, const json_t *events, const struct limits *limits,
 	struct append_ack *acks, size_t *ret_bad, struct refusal *refusal)
 {
-	size_t count = json_array_size(events);
-	struct input_event *inputs = xcalloc(count, sizeof(*inputs));
-	struct batch batch;
+	const char *run_id = session_run(session);
+	struct batch batch = {.session = session,
+		.count = json_array_size(events),
+		.acks = acks,
+		.permissions = hash_create(),
+		.keys = hash_create(),
+		.runs = hash_create(),
+		.run_id = run_id ? xstrdup(run_id) : NULL};
+	batch.entries = xcalloc(batch.count, sizeof(*batch.entries));
 	int r = 0;
-	batch_init(&batch, session, count);
-	for (size_t i = 0; i < count && r == 0; i++) {
-		r = input_event_parse(json_array_get(events, i), limits, &inputs[i], refusal);
-		r = r < 0 ? r : check_in_batch(&batch, &inputs[i], refusal);
+	for (size_t i = 0; i < batch.count && r == 0; i++) {
 		*ret_bad = i;
-		if (r == 0) {
-			complete_turn_end(&inputs[i]);
-		}
+		r = check_entry(&batch, i, json_array_get(events, i), limits, refusal);
+	}
+	if (r == 0) {
+		*ret_bad = 0;
+		r = append_entries(&batch);
+		r = r < 0 ? refuse_storage(refusal, r) : 0;
 	}
 	batch_finish(&batch);
-	if (r < 0) {
-		finish_all(inputs, count);
-		return r;
-	}
-	for (size_t i = 0; i < count && r == 0; i++) {
-		r = session_input(session, &inputs[i], &acks[i].seq, &acks[i].duplicate);
-	}
-	finish_all(inputs, count);
-	*ret_bad = 0;
-	return r < 0 ? refuse_storage(refusal, r) : 0;
+	return r;
 }
 
 /* --- the agent --- */
@@ -187,11 +172,11 @@ int intake_event(struct session *session, const char *type, const json_t *data)
 		.type_name = type,
 		.type_len = strlen(type),
 		.object = data};
-	struct batch batch;
-	batch_init(&batch, session, 1);
+	struct hash *seen = hash_create();
 	bool good = in.type != EVENT_UNKNOWN && input_data_check(in.type, data, &refusal) == 0 &&
-		    check_in_batch(&batch, &in, &refusal) == 0;
-	batch_finish(&batch);
+		    check_permission(session, &in, seen, &refusal) == 0 &&
+		    intake_check_usage(session_usage(session), &in, &refusal) == 0;
+	hash_destroy(seen);
 	if (!good) {
 		return -EINVAL;
 	}

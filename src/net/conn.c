@@ -29,6 +29,7 @@ static void free_wait(struct conn_wait *wait)
 	free(wait->text);
 	free(wait->more);
 	free(wait->acks);
+	free(wait->counts);
 	free(wait);
 }
 

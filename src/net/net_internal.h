@@ -97,6 +97,7 @@ struct conn_wait {
 	char *more;
 	struct append_ack *acks;
 	size_t ack_count;
+	struct snapshot_counts *counts; /* of a snapshot; NULL: it is none */
 };
 
 /**

@@ -24,8 +24,22 @@ static void answer_append(struct conn_wait *wait, int status)
 		return;
 	}
 	const struct channel *channel = session_channel(conn->session);
-	conn_send(conn, frame_appended(wait->text, wait->acks, wait->ack_count,
+	conn_send(conn, frame_appended(wait->text, wait->acks, wait->ack_count, wait->counts,
 				session_log_epoch(channel->log), channel->max_seq));
+}
+
+static void refuse_append(struct conn *conn, struct refusal *refusal, size_t index, const char *ref)
+{
+	struct buffer extra = {0};
+	if (index != SNAPSHOT_NO_INDEX) {
+		buffer_printf(&extra, "\"index\":%zu", index);
+	}
+	if (ref) {
+		buffer_printf(&extra, "%s\"ref\":%s", extra.len ? "," : "", ref);
+	}
+	conn_send_refusal(conn, refusal, extra.len ? buffer_cstr(&extra) : NULL);
+	buffer_finish(&extra);
+	refusal->code = NULL; /* told */
 }
 
 static void handle_append(struct conn *conn, const struct request *request, struct refusal *refusal)
@@ -36,14 +50,7 @@ static void handle_append(struct conn *conn, const struct request *request, stru
 	size_t bad = 0;
 	if (intake_append(conn->session, request->append.events, conn->server->limits, acks, &bad,
 		    refusal) < 0) {
-		struct buffer extra = {0};
-		buffer_printf(&extra, "\"index\":%zu", bad);
-		if (ref) {
-			buffer_printf(&extra, ",\"ref\":%s", ref);
-		}
-		conn_send_refusal(conn, refusal, buffer_cstr(&extra));
-		buffer_finish(&extra);
-		refusal->code = NULL; /* told */
+		refuse_append(conn, refusal, bad, ref);
 		free(acks);
 		return;
 	}
@@ -51,6 +58,25 @@ static void handle_append(struct conn *conn, const struct request *request, stru
 	wait->text = ref ? xstrdup(ref) : NULL;
 	wait->acks = acks;
 	wait->ack_count = count;
+}
+
+static void handle_snapshot(
+	struct conn *conn, const struct request *request, struct refusal *refusal)
+{
+	const char *ref = request->snapshot.ref[0] ? request->snapshot.ref : NULL;
+	struct snapshot_result result;
+	size_t bad;
+	if (intake_snapshot(conn->session, request->snapshot.data, conn->server->limits, &result,
+		    &bad, refusal) < 0) {
+		refuse_append(conn, refusal, bad, ref);
+		return;
+	}
+	struct conn_wait *wait = conn_wait_create(conn, conn->session, answer_append);
+	wait->text = ref ? xstrdup(ref) : NULL;
+	wait->acks = result.acks;
+	wait->ack_count = result.ack_count;
+	wait->counts = xmalloc(sizeof(*wait->counts));
+	*wait->counts = (struct snapshot_counts){.known = result.known, .added = result.added};
 }
 
 static void producer_message(struct conn *conn, const char *text, size_t len)
@@ -64,6 +90,8 @@ static void producer_message(struct conn *conn, const char *text, size_t len)
 		0) {
 		if (request.type == REQUEST_APPEND) {
 			handle_append(conn, &request, &refusal);
+		} else if (request.type == REQUEST_APPEND_SNAPSHOT) {
+			handle_snapshot(conn, &request, &refusal);
 		} else {
 			conn_send(conn, conn_keepalive_ack(conn, &request));
 		}

@@ -192,7 +192,8 @@ int session_input(struct session *session, const struct input_event *input, uint
 	bool *ret_duplicate)
 {
 	*ret_duplicate = input->type == EVENT_TURN_END && !session->state.in_turn;
-	if (*ret_duplicate) {
+	/* One with a key is journaled all the same: the key must be known. */
+	if (*ret_duplicate && !input->key) {
 		*ret_seq = session->state.last_turn_end_seq;
 		return session->is_deleted ? -ENOENT : 0;
 	}
@@ -376,6 +377,7 @@ void session_commit(struct session *session, uint64_t lsn)
 		session_log_confirm(session->log);
 	}
 	struct event *prompt = commit_events(session, lsn, &turn_ended);
+	session_names_commit(session, lsn);
 	int r = session_log_flush(session->log);
 	if (r < 0) {
 		diag(DIAG_WARN,
@@ -427,6 +429,7 @@ void session_fail(struct session *session, int error)
 		free(pending);
 	}
 	session_status_drop(session);
+	session_names_drop(session);
 	session->open_mark_count = 0;
 	list_remove(&session->dirty_link);
 	end_waits(session, UINT64_MAX, error);
@@ -491,6 +494,8 @@ struct session *session_new(struct session_table *table, struct session_log *log
 	session->timer_at = INT64_MAX;
 	list_init(&session->pending);
 	list_init(&session->pending_states);
+	list_init(&session->pending_names);
+	session->fresh_names = hash_create();
 	list_init(&session->waits);
 	list_init(&session->dirty_link);
 	list_init(&session->touched_link);
@@ -519,6 +524,7 @@ static void handle_closed(uv_handle_t *handle)
 	hash_destroy(session->prompt_ids);
 	hash_each(session->resolved, free_value, NULL);
 	hash_destroy(session->resolved);
+	hash_destroy(session->fresh_names);
 	free(session->shown_usage);
 	free(session->shown_prompt_id);
 	buffer_finish(&session->base);

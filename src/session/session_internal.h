@@ -36,6 +36,9 @@ struct session_state {
 	uint64_t last_prompt_seq;
 	struct usage_total *usage;
 	char *usage_text; /* what observers are told of it, JSON; NULL: nothing was reported */
+	char *run_id; /* of the run that alone may append; NULL: none is under way */
+	char *last_message_id; /* the name that was noted last, NULL: none */
+	uint64_t input_names; /* how many names inputs have given */
 	struct list queue; /* struct queued_prompt */
 	size_t queue_length;
 	struct list permissions; /* struct permission */
@@ -82,6 +85,8 @@ struct session {
 	int64_t last_lsn; /* of its newest record */
 	bool emitting_prompt;
 	struct list pending; /* struct pending_event, in seq order */
+	struct list pending_names; /* struct pending_name, in lsn order */
+	struct hash *fresh_names; /* the same by kind and name, the first of each */
 	struct list pending_states; /* what the state became by inputs that wait for the disk */
 	struct list waits; /* struct durable_wait, in lsn order */
 
@@ -134,6 +139,17 @@ bool session_state_is_idle(const struct session_state *state);
 /** Whether session_state_follow_log() would make the very same state. */
 bool session_state_is_in_log(const struct session *session);
 const struct stream_buffer_ops *session_stream_ops(void);
+
+/* session_names.c */
+/** An input has been applied: its names wait for the disk. */
+void session_names_note(struct session *session, const struct input_event *in, uint64_t seq);
+void session_names_note_prompt(struct session *session, const char *prompt_id, uint64_t seq);
+/** The log takes what is durable. */
+void session_names_commit(struct session *session, uint64_t lsn);
+/** Forgets what waits. */
+void session_names_drop(struct session *session);
+void session_run_begin(struct session *session, const char *run_id, size_t len);
+void session_run_end(struct session *session);
 
 /* session_snapshot.c */
 void session_snapshot_save(const struct session *session, struct buffer *out);

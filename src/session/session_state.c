@@ -49,6 +49,8 @@ void session_state_finish(struct session_state *state)
 	free(state->last_prompt_id);
 	usage_total_destroy(state->usage);
 	free(state->usage_text);
+	free(state->run_id);
+	free(state->last_message_id);
 }
 
 bool session_state_is_idle(const struct session_state *state)
@@ -72,7 +74,9 @@ bool session_state_is_in_log(const struct session *session)
 	       state->turn == tail->turn && state->agent_running == tail->agent_running &&
 	       state->last_turn_end_seq == tail->turn_end_seq &&
 	       state->last_prompt_seq == tail->prompt_seq &&
-	       same_text(state->last_prompt_id, tail->prompt_id) && session->usage_in_log;
+	       same_text(state->last_prompt_id, tail->prompt_id) && session->usage_in_log &&
+	       same_text(state->run_id, tail->run_id) &&
+	       state->input_names == session_log_input_names(session->log);
 }
 
 /* --- what the inputs do --- */
@@ -198,6 +202,7 @@ static void start_prompt(
 	set_text(&state->last_prompt_id, prompt_id, strlen(prompt_id));
 	state->last_prompt_seq = seq;
 	session_remember_prompt(session, prompt_id, seq);
+	session_names_note_prompt(session, prompt_id, seq);
 }
 
 static void start_next_prompt(struct session *session, int64_t ts)
@@ -294,7 +299,17 @@ static uint64_t apply_input(struct session *session, const struct input_event *i
 	uint64_t seq;
 	switch (in->type) {
 	case EVENT_TURN_END:
-		return end_turn(session, in->data, in->data_len, ts);
+		return state->in_turn ? end_turn(session, in->data, in->data_len, ts)
+				      : state->last_turn_end_seq;
+	case EVENT_RUN_START:
+		stream_buffer_finish_turn(state->stream);
+		session_run_begin(session, in->data, in->data_len);
+		session_usage_begin_source(session, false);
+		return 0;
+	case EVENT_RUN_END:
+		stream_buffer_finish_turn(state->stream);
+		session_run_end(session);
+		return 0;
 	case EVENT_AGENT_STOPPED:
 		return stop_agent(session, in->data, in->data_len, ts);
 	case EVENT_USER_PROMPT:
@@ -352,6 +367,7 @@ int session_apply(struct session *session, const struct record *record, uint64_t
 			return -EBADMSG;
 		}
 		*ret_seq = apply_input(session, &in, record->ts);
+		session_names_note(session, &in, *ret_seq);
 		return 0;
 	case RECORD_PROMPT:
 		*ret_seq = apply_prompt(session, record->data, record->data_len, record->ts);
@@ -387,6 +403,9 @@ void session_state_follow_log(struct session *session)
 	free(state->last_prompt_id);
 	state->last_prompt_id = tail->prompt_id ? xstrdup(tail->prompt_id) : NULL;
 	session_usage_follow_log(session);
+	free(state->run_id);
+	state->run_id = tail->run_id ? xstrdup(tail->run_id) : NULL;
+	state->input_names = session_log_input_names(session->log);
 	list_for_each_safe(link, tmp, &state->permissions) {
 		struct permission *permission = list_entry(link, struct permission, link);
 		if (!tail->in_turn || session_find_answer(session, permission->request_id, NULL)) {

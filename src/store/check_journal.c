@@ -149,13 +149,17 @@ static void tell_torn(struct walk *walk)
 		.bytes = reader->bytes.data + reader->valid, .len = reader->end - reader->valid};
 	char place[64];
 	place_at(walk, reader->valid, place);
-	bool has_magic = in.len < 4 || unpack_le(&in, 4) == BATCH_MAGIC;
+	bool has_magic = in.len < 4 || unpack_le(&in, 4) == BATCH_MAGIC ||
+			 journal_reader_is_blank(reader, reader->valid + 3);
 	uint64_t count = unpack_le(&in, 4);
 	uint64_t length = unpack_le(&in, 8);
 	unpack_le(&in, 8); /* number */
 	unpack_le(&in, 8); /* checksum */
-	bool ends_early =
-		in.failed || in.len < BATCH_TRAILER_SIZE + count * BATCH_ENTRY_SIZE + length;
+	/* Its last 8 bytes are a checksum: if there are zeros in their place it was not written. */
+	uint64_t left = BATCH_TRAILER_SIZE + count * BATCH_ENTRY_SIZE + length;
+	bool ends_early = in.failed || in.len < left ||
+			  journal_reader_is_blank(
+				  reader, reader->valid + BATCH_HEADER_SIZE + (size_t)left - 8);
 	if (has_magic && ends_early) {
 		if (!walk->check->files->in_use) {
 			check_note(walk->check, place,
@@ -209,6 +213,26 @@ static void walk_records(struct walk *walk)
 
 /* --- segments --- */
 
+/**
+ * The server writes forward into a file that is as long already, while we read forward: we may see
+ * room that is not used yet, and behind it what was written later. So what another look does not
+ * show the same is left out: in front of that there is nothing that was written in between.
+ */
+static void leave_out_unsettled(struct walk *walk)
+{
+	struct journal_reader *reader = &walk->reader;
+	struct journal_reader again;
+	journal_reader_open(
+		&again, walk->check->files->journal_fd, walk->file + strlen("journal/"));
+	size_t end = reader->end < again.bytes.len ? reader->end : again.bytes.len;
+	size_t at = 0;
+	while (at < end && reader->bytes.data[at] == again.bytes.data[at]) {
+		at++;
+	}
+	reader->end = at > reader->valid ? at : reader->valid;
+	journal_reader_close(&again);
+}
+
 /** The number in a segment's header, which is as in its name. */
 static uint64_t header_number(const struct journal_reader *reader)
 {
@@ -218,7 +242,7 @@ static uint64_t header_number(const struct journal_reader *reader)
 
 static void tell_headless(struct walk *walk)
 {
-	if (!walk->link.is_newest || walk->reader.bytes.len > JOURNAL_HEADER_SIZE) {
+	if (!walk->link.is_newest || !journal_reader_is_blank(&walk->reader, JOURNAL_HEADER_SIZE)) {
 		check_problem(walk->check, walk->file, "the segment has no good header");
 	} else if (!walk->check->files->in_use) {
 		check_note(walk->check, walk->file,
@@ -249,7 +273,11 @@ static int check_segment(struct check *check, struct link link, struct link *ret
 	}
 	if (r == 0) {
 		reader->may_be_torn = link.is_newest;
+		reader->is_end_told = link.end != SIZE_MAX;
 		reader->end = link.end < reader->end ? link.end : reader->end;
+		if (link.is_newest && check->files->in_use) {
+			leave_out_unsettled(&walk);
+		}
 		walk_records(&walk);
 		check->counts->segments++;
 		*ret_before = (struct link){reader->before_segment, reader->before_len, false};

@@ -71,7 +71,7 @@ static bool next_line(struct keys_check *keys, const char **ret_line, size_t *re
 	return !keys->is_over;
 }
 
-/** Goes on to the next name that can be judged: not of a kind of later versions, nor of events that
+/** Goes on to the next name that can be judged: not one that an input gave, nor of a kind of later versions, nor of events that
  * are gone. */
 static void next_name(struct keys_check *keys)
 {
@@ -81,7 +81,7 @@ static void next_name(struct keys_check *keys)
 	while (next_line(keys, &line, &len)) {
 		if (log_name_parse(line, len, &keys->next) < 0) {
 			tell_line(keys, len);
-		} else if (keys->next.kind != LOG_KEY_UNKNOWN &&
+		} else if (keys->next.kind != LOG_KEY_UNKNOWN && keys->next.kind < LOG_KEY_INPUT &&
 			   keys->next.seq >= keys->meta->first_seq) {
 			return;
 		}

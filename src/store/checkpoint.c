@@ -168,7 +168,7 @@ static void checkpoint_run(struct checkpoint *cp)
 /** Fills an item; false if the log's lines could not all be written to its file. */
 static bool take_log(struct session_log *log, struct item *item)
 {
-	if (session_log_flush(log) < 0 || log_index_flush(log) < 0) {
+	if (session_log_flush(log) < 0 || log_keys_flush(log) < 0 || log_index_flush(log) < 0) {
 		return false;
 	}
 	int fd = session_log_fd(log);

@@ -19,6 +19,7 @@ const struct disk_ops disk_kernel = {
 	.fdatasync = fdatasync,
 	.fsync = fsync,
 	.ftruncate = ftruncate,
+	.fallocate = fallocate,
 	.renameat = renameat,
 	.unlinkat = unlinkat,
 	.mkdirat = mkdirat,

@@ -157,22 +157,6 @@ int64_t store_append(struct store *store, const struct record *record)
 
 /* --- a batch's way to the disk --- */
 
-static int write_all(int fd, const char *bytes, size_t len)
-{
-	while (len) {
-		ssize_t n = disk->write(fd, bytes, len);
-		if (n < 0 && errno == EINTR) {
-			continue;
-		}
-		if (n < 0) {
-			return -errno;
-		}
-		bytes += n;
-		len -= (size_t)n;
-	}
-	return 0;
-}
-
 /**
  * Begins the file of the batch's segment. The one before it must be whole on disk by then, also
  * when batches are not synced: recovery takes a torn batch for damage in all but the newest.
@@ -193,6 +177,8 @@ static int open_segment(struct journal *journal)
 		close(journal->fd);
 	}
 	journal->fd = fd;
+	journal->room = 0;
+	journal->has_no_room = false;
 	return 0;
 }
 
@@ -215,14 +201,50 @@ static void take_back(struct journal *journal, bool opened)
 	}
 }
 
+/**
+ * Makes the segment's file longer before a batch that does not fit: a sync is a good deal cheaper
+ * if it need not write a new length, too. It is no harm if that cannot be done; then the file grows
+ * with each batch. The last batch of a segment needs no more room than its own.
+ */
+static void take_room(struct journal *journal)
+{
+	const struct limits *limits = journal->store->limits;
+	size_t end = journal->segment_len + journal->flight.len;
+	size_t ahead = limits->journal_ahead < limits->segment_size ? limits->journal_ahead
+								    : limits->segment_size;
+	bool is_last = journal->segment != journal->fd_segment;
+	if (end <= journal->room || !ahead || is_last || journal->has_no_room) {
+		return;
+	}
+	size_t from = journal->room > journal->segment_len ? journal->room : journal->segment_len;
+	size_t to = end + ahead;
+	if (disk->fallocate(journal->fd, 0, (off_t)from, (off_t)(to - from)) == 0) {
+		journal->room = to;
+	} else {
+		journal->has_no_room = true; /* not tried again before the next segment */
+	}
+}
+
+/** What was taken and is not used is given back, so that a stopped server leaves no zeros. */
+void journal_give_room_back(struct journal *journal)
+{
+	if (!journal->error && journal->room > journal->segment_len) {
+		(void)!disk->ftruncate(journal->fd, (off_t)journal->segment_len);
+		journal->room = 0;
+	}
+}
+
 /** Runs on the thread pool: puts the batch in flight on disk. */
 static int write_batch(struct journal *journal)
 {
 	bool sync = journal->store->durability == DURABILITY_FSYNC;
 	int r = journal->rotated ? open_segment(journal) : 0;
 	bool opened = r == 0;
+	if (r == 0 && sync) {
+		take_room(journal);
+	}
 	if (r == 0) {
-		r = write_all(journal->fd, journal->flight.data, journal->flight.len);
+		r = disk_write_all(journal->fd, journal->flight.data, journal->flight.len);
 	}
 	if (r == 0 && sync && disk->fdatasync(journal->fd) < 0) {
 		r = -errno;

@@ -3,7 +3,8 @@
  *
  * A batch was written and synced as a whole, so one that is followed by another was whole once:
  * what is wrong in it now is damage, and its trailer (or, if that is hit, its records) tells whose.
- * Only the last batch of the newest segment may be incomplete, and then none of it counts.
+ * Only the last batch of the newest segment may be incomplete, and then none of it counts. Behind
+ * the last batch there may be zeros: room that was taken ahead.
  */
 #include "store_internal.h"
 
@@ -40,6 +41,22 @@ static int read_file(int dir_fd, const char *name, struct buffer *out)
 void journal_reader_close(struct journal_reader *reader)
 {
 	buffer_finish(&reader->bytes);
+}
+
+bool journal_reader_is_blank(const struct journal_reader *reader, size_t from)
+{
+	const char *bytes = reader->bytes.data;
+	size_t at = from;
+	while (at < reader->end && !bytes[at]) {
+		at++;
+	}
+	return at >= reader->end;
+}
+
+/** Whether a batch that ends there is the last. */
+static bool is_last(const struct journal_reader *reader, size_t end)
+{
+	return end >= reader->end || (!reader->is_end_told && journal_reader_is_blank(reader, end));
 }
 
 /* --- batches --- */
@@ -88,11 +105,11 @@ int journal_reader_open(struct journal_reader *reader, int dir_fd, const char *n
 		return r;
 	}
 	struct unpack in = {.bytes = reader->bytes.data, .len = reader->bytes.len};
+	reader->end = reader->bytes.len;
 	if (in.len < JOURNAL_HEADER_SIZE) {
 		return -EBADMSG;
 	}
 	reader->valid = JOURNAL_HEADER_SIZE;
-	reader->end = reader->bytes.len;
 	bool is_ours = memcmp(in.bytes, JOURNAL_MAGIC, 8) == 0;
 	uint64_t sum = journal_checksum(in.bytes, JOURNAL_HEADER_SIZE - 8);
 	unpack_le(&in, 8); /* magic */
@@ -148,6 +165,26 @@ static size_t find_next_header(const struct journal_reader *reader, size_t from,
 	return reader->end;
 }
 
+/**
+ * The end of a last batch whose header does not tell it: there its trailer ends, whose checksum may
+ * itself end with zeros. The reader's end if there is no such place.
+ */
+static void find_last_end(const struct journal_reader *reader, struct batch *batch)
+{
+	size_t end = reader->end;
+	while (!reader->is_end_told && end > batch->records && !reader->bytes.data[end - 1]) {
+		end--;
+	}
+	for (size_t most = end + 8; end < reader->end && end <= most; end++) {
+		batch->end = end;
+		if (read_trailer(reader, batch)) {
+			return;
+		}
+	}
+	batch->end = reader->end;
+	read_trailer(reader, batch);
+}
+
 /** The extent of the batch behind `valid`; false if nothing tells what is in it. */
 static bool find_batch(const struct journal_reader *reader, struct batch *batch)
 {
@@ -166,7 +203,15 @@ static bool find_batch(const struct journal_reader *reader, struct batch *batch)
 		return true;
 	}
 	batch->end = find_next_header(reader, batch->records, reader->batch_number + 1);
-	return batch->records <= batch->end && read_trailer(reader, batch);
+	if (batch->records > batch->end) {
+		return false;
+	}
+	if (batch->end == reader->end) {
+		find_last_end(reader, batch);
+	} else {
+		read_trailer(reader, batch);
+	}
+	return batch->entries != NULL;
 }
 
 /* --- records --- */
@@ -216,7 +261,7 @@ static enum journal_found next_batch(struct journal_reader *reader)
 	struct batch batch;
 	bool found = find_batch(reader, &batch);
 	bool is_whole = found && batch_is_whole(reader, &batch);
-	if (reader->may_be_torn && batch.end == reader->end && !(is_whole && batch.entries)) {
+	if (reader->may_be_torn && !(is_whole && batch.entries) && is_last(reader, batch.end)) {
 		return JOURNAL_END;
 	}
 	if (!found || (!batch.entries && !is_whole)) {
@@ -237,7 +282,8 @@ enum journal_found journal_reader_next(
 	struct journal_reader *reader, struct record *ret_record, uint64_t *ret_session)
 {
 	while (!reader->left) {
-		if (reader->valid >= reader->end) {
+		if (is_last(reader, reader->valid)) {
+			reader->end = reader->valid;
 			return JOURNAL_END;
 		}
 		enum journal_found found = next_batch(reader);

@@ -18,25 +18,32 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static const char *const kind_names[] = {[LOG_KEY_PROMPT] = "prompt", [LOG_KEY_ANSWER] = "answer"};
+static const char *const kind_names[] = {[LOG_KEY_PROMPT] = "prompt",
+	[LOG_KEY_ANSWER] = "answer",
+	[LOG_KEY_INPUT] = "input",
+	[LOG_KEY_MESSAGE] = "message",
+	[LOG_KEY_TOOL_CALL] = "tool_call",
+	[LOG_KEY_TOOL_RESULT] = "tool_result",
+	[LOG_KEY_RUN] = "run"};
 
-struct key_value {
-	uint64_t seq;
-	char by[];
+/* Lines gather in memory up to this many bytes; the journal has what they come from. */
+#define UNWRITTEN_MAX ((size_t)16 << 10)
+
+/*
+ * In memory a name is 16 bytes: its digest, and where its line starts in the file, or behind it in
+ * what is unwritten. The line says the rest.
+ */
+struct key_slot {
+	uint64_t digest;
+	uint64_t at; /* + 1; 0: free */
 };
-
-static void free_value(void *value, void *arg)
-{
-	free(value);
-}
 
 void log_keys_rest(struct log_keys *keys)
 {
-	if (keys->by_name) {
-		hash_each(keys->by_name, free_value, NULL);
-		hash_destroy(keys->by_name);
-		keys->by_name = NULL;
-	}
+	free(keys->slots);
+	keys->slots = NULL;
+	keys->slot_count = keys->used = 0;
+	buffer_finish(&keys->found);
 }
 
 void log_keys_finish(struct log_keys *keys)
@@ -47,41 +54,94 @@ void log_keys_finish(struct log_keys *keys)
 
 /* --- in memory --- */
 
-static void name_of(enum log_key_kind kind, const char *key, size_t len, struct buffer *out)
+/** `key` as it stands in the line, escaped. Nobody outside knows the seed. */
+static uint64_t digest_of(
+	const struct session_log *log, enum log_key_kind kind, const char *key, size_t len)
 {
-	pack_le(out, kind, 1);
-	buffer_append(out, key, len);
+	return journal_session_hash(key, len, log->store->by_id.seed + (uint64_t)kind);
 }
 
-static void put_name(struct hash *by_name, enum log_key_kind kind, const char *key, size_t len,
-	const char *by, size_t by_len, uint64_t seq)
+static struct key_slot *find_slot(const struct log_keys *keys, uint64_t digest)
 {
-	struct buffer name = {0};
-	struct key_value *value = xmalloc(sizeof(*value) + by_len + 1);
-	value->seq = seq;
-	memcpy(value->by, by, by_len);
-	value->by[by_len] = '\0';
-	name_of(kind, key, len, &name);
-	free(hash_put(by_name, name.data, name.len, value));
-	buffer_finish(&name);
+	size_t mask = keys->slot_count - 1;
+	size_t i = (size_t)digest & mask;
+	while (keys->slots[i].at && keys->slots[i].digest != digest) {
+		i = (i + 1) & mask;
+	}
+	return &keys->slots[i];
 }
 
-void log_keys_add(struct session_log *log, enum log_key_kind kind, const char *key, const char *by,
-	uint64_t seq)
+static void make_room(struct log_keys *keys)
 {
-	struct buffer *out = &log->keys.unwritten;
+	if (keys->slot_count && keys->used < keys->slot_count / 4 * 3) {
+		return;
+	}
+	struct log_keys grown = *keys;
+	grown.slot_count = keys->slot_count ? keys->slot_count * 2 : 16;
+	grown.slots = xcalloc(grown.slot_count, sizeof(struct key_slot));
+	for (size_t i = 0; i < keys->slot_count; i++) {
+		if (keys->slots[i].at) {
+			*find_slot(&grown, keys->slots[i].digest) = keys->slots[i];
+		}
+	}
+	free(keys->slots);
+	keys->slots = grown.slots;
+	keys->slot_count = grown.slot_count;
+}
+
+/** Of names that inputs gave the first line counts, of those that events tell the last. */
+static void put_slot(struct log_keys *keys, enum log_key_kind kind, uint64_t digest, uint64_t at)
+{
+	make_room(keys);
+	struct key_slot *slot = find_slot(keys, digest);
+	if (!slot->at) {
+		keys->used++;
+	} else if (kind >= LOG_KEY_INPUT) {
+		return;
+	}
+	*slot = (struct key_slot){.digest = digest, .at = at + 1};
+}
+
+void log_keys_add(struct session_log *log, const struct log_name *name)
+{
+	struct log_keys *keys = &log->keys;
+	struct buffer *out = &keys->unwritten;
 	size_t start = out->len;
-	buffer_printf(out, "{\"kind\":\"%s\",\"seq\":%llu,\"key\":", kind_names[kind],
-		(unsigned long long)seq);
-	buffer_append_json(out, key, strlen(key));
-	if (*by) {
+	buffer_printf(out, "{\"kind\":\"%s\",\"seq\":%llu,\"key\":", kind_names[name->kind],
+		(unsigned long long)name->seq);
+	size_t key = out->len;
+	buffer_append_json(out, name->key, strlen(name->key));
+	size_t key_end = out->len;
+	if (*name->by) {
 		buffer_append_str(out, ",\"by\":");
-		buffer_append_json(out, by, strlen(by));
+		buffer_append_json(out, name->by, strlen(name->by));
+	}
+	if (name->kind == LOG_KEY_INPUT) {
+		buffer_printf(out, ",\"sum\":\"%016llx\"", (unsigned long long)name->sum);
 	}
 	sealed_line_end(out, start);
-	if (log->keys.by_name) {
-		put_name(log->keys.by_name, kind, key, strlen(key), by, strlen(by), seq);
+	if (keys->slots) {
+		uint64_t digest = digest_of(
+			log, name->kind, out->data + key + 1, key_end - key - 2);
+		put_slot(keys, name->kind, digest, keys->size + start);
 	}
+	log->dirty = true;
+}
+
+void session_log_note_input(
+	struct session_log *log, uint64_t nth, enum log_key_kind kind, const char *key, uint64_t seq,
+	uint64_t sum)
+{
+	if (nth < log->keys.input_names) {
+		return; /* the journal tells again what is there */
+	}
+	log->keys.input_names = nth + 1;
+	log_keys_add(log, &(struct log_name){.kind = kind, .seq = seq, .key = key, .by = "", .sum = sum});
+}
+
+uint64_t session_log_input_names(const struct session_log *log)
+{
+	return log->keys.input_names;
 }
 
 /* --- the lines --- */
@@ -94,7 +154,7 @@ void log_name_finish(struct log_name *name)
 
 static enum log_key_kind find_kind(const char *name)
 {
-	for (enum log_key_kind i = LOG_KEY_PROMPT; i <= LOG_KEY_ANSWER; i++) {
+	for (enum log_key_kind i = LOG_KEY_PROMPT; i <= LOG_KEY_RUN; i++) {
 		if (strcmp(name, kind_names[i]) == 0) {
 			return i;
 		}
@@ -113,13 +173,16 @@ int log_name_parse(const char *line, size_t len, struct log_name *ret_name)
 	const char *kind = json_string_value(json_object_get(json, "kind"));
 	const char *key = json_string_value(json_object_get(json, "key"));
 	const char *by = json_string_value(json_object_get(json, "by"));
+	const char *sum = json_string_value(json_object_get(json, "sum"));
 	json_int_t seq = json_integer_value(json_object_get(json, "seq"));
 	struct log_name name = {.kind = kind ? find_kind(kind) : LOG_KEY_UNKNOWN,
 		.seq = (uint64_t)seq,
 		.key = key,
 		.by = by ? by : "",
+		.sum = sum ? strtoull(sum, NULL, 16) : 0,
 		.json = json};
-	if (!kind || (name.kind != LOG_KEY_UNKNOWN && (!key || seq <= 0))) {
+	bool has_event = name.kind != LOG_KEY_UNKNOWN && name.kind < LOG_KEY_INPUT;
+	if (!kind || (name.kind != LOG_KEY_UNKNOWN && !key) || seq < has_event) {
 		json_decref(json);
 		return -EBADMSG;
 	}
@@ -127,28 +190,81 @@ int log_name_parse(const char *line, size_t len, struct log_name *ret_name)
 	return 0;
 }
 
-static int read_line(struct hash *by_name, const char *line, size_t len)
+/** What the lines that we write begin with, read without JSON: there may be very many. */
+struct raw_name {
+	enum log_key_kind kind;
+	const char *key; /* escaped */
+	size_t key_len;
+};
+
+static bool skip(const char **at, const char *end, const char *text)
 {
-	struct log_name name;
-	int r = log_name_parse(line, len, &name);
-	if (r == 0 && name.kind != LOG_KEY_UNKNOWN) {
-		put_name(by_name, name.kind, name.key, strlen(name.key), name.by, strlen(name.by),
-			name.seq);
+	size_t len = strlen(text);
+	if ((size_t)(end - *at) < len || memcmp(*at, text, len) != 0) {
+		return false;
 	}
-	log_name_finish(&name);
-	return r;
+	*at += len;
+	return true;
 }
 
-static int read_lines(struct hash *by_name, const char *bytes, size_t len)
+static int scan_name(const char *line, size_t len, struct raw_name *ret)
+{
+	size_t body;
+	const char *end = line + len;
+	char kind[16];
+	*ret = (struct raw_name){0};
+	if (!sealed_line_check(line, len, &body)) {
+		return -EBADMSG;
+	}
+	const char *at = line;
+	size_t kind_len = skip(&at, end, "{\"kind\":\"") ? strcspn(at, "\"\n") : 0;
+	if (!kind_len || kind_len >= sizeof(kind)) {
+		return 0; /* of a later version */
+	}
+	memcpy(kind, at, kind_len);
+	kind[kind_len] = '\0';
+	at += kind_len;
+	if (!skip(&at, end, "\",\"seq\":")) {
+		return 0;
+	}
+	at += strspn(at, "0123456789");
+	if (!skip(&at, end, ",\"key\":\"")) {
+		return 0;
+	}
+	ret->key = at;
+	while (at < end && *at != '"') {
+		at += *at == '\\' ? 2 : 1;
+	}
+	ret->key_len = (size_t)(at - ret->key);
+	ret->kind = at < end ? find_kind(kind) : LOG_KEY_UNKNOWN;
+	return 0;
+}
+
+typedef int (*see_name)(
+	struct session_log *log, const struct raw_name *name, uint64_t at, void *arg);
+
+/** Shows the names of some lines, the first of which starts at `from` in the file. */
+static int see_lines(
+	struct session_log *log, const char *bytes, size_t len, uint64_t from, see_name see, void *arg)
 {
 	const char *end = bytes + len;
 	int r = 0;
 	for (const char *at = bytes; r == 0 && at < end;) {
 		const char *newline = memchr(at, '\n', (size_t)(end - at));
-		r = newline ? read_line(by_name, at, (size_t)(newline - at)) : -EBADMSG;
+		struct raw_name name;
+		r = newline ? scan_name(at, (size_t)(newline - at), &name) : -EBADMSG;
+		if (r == 0 && name.kind != LOG_KEY_UNKNOWN) {
+			r = see(log, &name, from + (uint64_t)(at - bytes), arg);
+		}
 		at = newline ? newline + 1 : end;
 	}
 	return r;
+}
+
+static int take_name(struct session_log *log, const struct raw_name *name, uint64_t at, void *arg)
+{
+	put_slot(&log->keys, name->kind, digest_of(log, name->kind, name->key, name->key_len), at);
+	return 0;
 }
 
 /* --- the file --- */
@@ -184,33 +300,72 @@ static int open_file(struct session_log *log)
 	return fd;
 }
 
-struct remake {
-	struct session_log *log;
-	struct buffer lines;
-};
-
 static int remake_line(void *arg, const struct event_view *view, uint64_t offset, size_t len)
 {
-	struct remake *remake = arg;
 	if (view) {
-		log_note_key(remake->log, view);
+		log_note_key(arg, view);
 	}
 	return 0;
 }
 
-/** Makes the file again from the log: it is the log that is right. */
+/** Keeps the lines of names that only inputs gave, as far as they are good. */
+static void salvage(struct buffer *bytes, struct buffer *out)
+{
+	const char *at = bytes->data;
+	const char *end = at + bytes->len;
+	const char *newline;
+	while (at < end && (newline = memchr(at, '\n', (size_t)(end - at)))) {
+		struct raw_name name;
+		if (scan_name(at, (size_t)(newline - at), &name) == 0 &&
+			name.kind >= LOG_KEY_INPUT) {
+			buffer_append(out, at, (size_t)(newline + 1 - at));
+		}
+		at = newline + 1;
+	}
+}
+
+/** What is there of the file, however long it is. */
+static void read_rest(const struct session_log *log, struct buffer *out)
+{
+	char path[160];
+	struct stat st;
+	snprintf(path, sizeof(path), "%s/keys.jsonl", log->id);
+	int fd = disk->openat(log->store->sessions_fd, path, O_RDONLY | O_CLOEXEC, 0);
+	if (fd < 0) {
+		return;
+	}
+	if (fstat(fd, &st) == 0) {
+		size_t len = (uint64_t)st.st_size < log->keys.size ? (size_t)st.st_size
+								     : (size_t)log->keys.size;
+		buffer_reserve(out, len);
+		out->len = disk_read_at(fd, 0, out->data, len) < 0 ? 0 : len;
+	}
+	close(fd);
+}
+
+/**
+ * Makes the file again: from the log, which is right, and with what can still be read of names that
+ * the log does not know.
+ */
 static int remake_file(struct session_log *log)
 {
 	struct log_keys *keys = &log->keys;
-	diag(DIAG_WARN, "session %s: keys.jsonl does not fit its log; it is made again", log->id);
+	struct buffer old = {0};
+	diag(DIAG_WARN,
+		"session %s: keys.jsonl is damaged; it is made again from the log. Keys, messages "
+		"and runs of producers whose lines cannot be read are forgotten",
+		log->id);
 	int fd = session_log_fd(log);
 	if (fd < 0) {
 		return fd;
 	}
 	char path[160];
 	snprintf(path, sizeof(path), "%s/keys.jsonl", log->id);
+	read_rest(log, &old);
 	if (disk->unlinkat(log->store->sessions_fd, path, 0) < 0 && errno != ENOENT) {
-		return -errno;
+		int r = -errno;
+		buffer_finish(&old);
+		return r;
 	}
 	/* Metadata that counts on bytes that are no more sends the next start here again. */
 	keys->size = 0;
@@ -219,8 +374,9 @@ static int remake_file(struct session_log *log)
 	log->dirty = true;
 	struct buffer newest = keys->unwritten;
 	keys->unwritten = (struct buffer){0};
-	struct remake remake = {.log = log};
-	int r = log_scan(fd, 0, log->size - log->unwritten.len, remake_line, &remake);
+	salvage(&old, &keys->unwritten);
+	buffer_finish(&old);
+	int r = log_scan(fd, 0, log->size - log->unwritten.len, remake_line, log);
 	buffer_append(&keys->unwritten, newest.data, newest.len);
 	buffer_finish(&newest);
 	return r;
@@ -252,63 +408,148 @@ int log_keys_flush(struct session_log *log)
 	return 0;
 }
 
-/** Reads the file's part of the names. */
-static int load_file(struct session_log *log, struct hash *by_name)
+int log_keys_flush_if_full(struct session_log *log)
+{
+	return log->keys.unwritten.len >= UNWRITTEN_MAX ? log_keys_flush(log) : 0;
+}
+
+/** Shows the names in the file, and then the others. */
+static int each_name(struct session_log *log, see_name see, void *arg)
 {
 	struct log_keys *keys = &log->keys;
-	if (!keys->size) {
-		return 0;
-	}
-	int fd = open_file(log);
-	if (fd < 0) {
+	struct buffer bytes = {0};
+	int fd = keys->size ? open_file(log) : -1;
+	if (keys->size && fd < 0) {
 		return fd;
 	}
-	struct buffer bytes = {0};
-	buffer_reserve(&bytes, (size_t)keys->size);
-	int r = disk_read_at(fd, 0, bytes.data, (size_t)keys->size);
-	close(fd);
+	buffer_reserve(&bytes, (size_t)keys->size + 1);
+	int r = fd < 0 ? 0 : disk_read_at(fd, 0, bytes.data, (size_t)keys->size);
+	if (fd >= 0) {
+		close(fd);
+	}
 	if (r == 0) {
-		r = read_lines(by_name, bytes.data, (size_t)keys->size);
+		r = see_lines(log, bytes.data, (size_t)keys->size, 0, see, arg);
 	}
 	buffer_finish(&bytes);
-	return r;
+	return r < 0 ? r
+		     : see_lines(log, keys->unwritten.data, keys->unwritten.len, keys->size, see, arg);
 }
 
 static int load_names(struct session_log *log)
 {
 	struct log_keys *keys = &log->keys;
-	struct hash *by_name = hash_create();
-	int r = load_file(log, by_name);
+	make_room(keys);
+	int r = each_name(log, take_name, NULL);
 	if (r == -EBADMSG) {
 		r = remake_file(log);
-	}
-	if (r == 0) {
-		r = read_lines(by_name, keys->unwritten.data, keys->unwritten.len);
+		log_keys_rest(keys);
+		make_room(keys);
+		r = r < 0 ? r : each_name(log, take_name, NULL);
 	}
 	if (r < 0) {
-		hash_each(by_name, free_value, NULL);
-		hash_destroy(by_name);
-		return r;
+		log_keys_rest(keys);
+		diag(DIAG_ERROR, "session %s: keys.jsonl cannot be read: %s", log->id,
+			strerror(-r));
 	}
-	keys->by_name = by_name;
-	return 0;
+	return r;
+}
+
+/** Puts the line that starts at `at`, without its newline, into keys->found. */
+static int read_line_at(struct session_log *log, uint64_t at)
+{
+	struct log_keys *keys = &log->keys;
+	buffer_clear(&keys->found);
+	if (at >= keys->size) {
+		const char *line = keys->unwritten.data + (at - keys->size);
+		size_t len = keys->unwritten.len - (size_t)(at - keys->size);
+		buffer_append(&keys->found, line,
+			(size_t)((const char *)memchr(line, '\n', len) - line));
+		return 0;
+	}
+	int fd = open_file(log);
+	const char *newline = NULL;
+	int r = fd < 0 ? fd : 0;
+	for (size_t len = 256; r == 0 && !newline; len *= 8) {
+		uint64_t left = keys->size - at;
+		len = len < left ? len : (size_t)left;
+		buffer_reserve(&keys->found, len);
+		r = disk_read_at(fd, at, keys->found.data, len);
+		newline = r < 0 ? NULL : memchr(keys->found.data, '\n', len);
+		if (r == 0 && !newline && len == left) {
+			r = -EBADMSG;
+		}
+	}
+	if (fd >= 0) {
+		close(fd);
+	}
+	keys->found.len = newline ? (size_t)(newline - keys->found.data) : 0;
+	return r;
+}
+
+/** The value of a string member of our own lines, unescaped, in place. */
+static const char *unescape(struct buffer *found, const struct log_name *name)
+{
+	buffer_clear(found);
+	buffer_append(found, name->by, strlen(name->by) + 1);
+	return found->data;
 }
 
 int session_log_find_key(
 	struct session_log *log, enum log_key_kind kind, const char *key, struct log_key *ret_key)
 {
-	int r = log->keys.by_name ? 0 : load_names(log);
+	struct log_keys *keys = &log->keys;
+	struct buffer escaped = {0};
+	struct log_name name = {0};
+	int r = keys->slots ? 0 : load_names(log);
 	if (r < 0) {
-		diag(DIAG_ERROR, "session %s: keys.jsonl cannot be read: %s", log->id,
-			strerror(-r));
 		return r;
 	}
-	struct buffer name = {0};
-	name_of(kind, key, strlen(key), &name);
-	const struct key_value *value = hash_get(log->keys.by_name, name.data, name.len);
-	buffer_finish(&name);
-	if (value) {
-		*ret_key = (struct log_key){.seq = value->seq, .by = value->by};
+	buffer_append_json(&escaped, key, strlen(key));
+	uint64_t digest = digest_of(log, kind, escaped.data + 1, escaped.len - 2);
+	buffer_finish(&escaped);
+	const struct key_slot *slot = find_slot(keys, digest);
+	if (!slot->at) {
+		return 0;
 	}
-	return value ? 1 : 0;
+	r = read_line_at(log, slot->at - 1);
+	if (r == 0) {
+		r = log_name_parse(keys->found.data, keys->found.len, &name);
+	}
+	bool is_it = r == 0 && name.kind == kind && strcmp(name.key, key) == 0;
+	if (is_it) {
+		ret_key->seq = name.seq;
+		ret_key->sum = name.sum;
+		ret_key->by = unescape(&keys->found, &name);
+	}
+	log_name_finish(&name);
+	return r < 0 ? r : is_it;
+}
+
+struct messages {
+	void (*visit)(void *arg, const char *message_id);
+	void *arg;
+};
+
+static int visit_message(
+	struct session_log *log, const struct raw_name *name, uint64_t at, void *arg)
+{
+	const struct messages *messages = arg;
+	if (name->kind != LOG_KEY_MESSAGE) {
+		return 0;
+	}
+	/* With the quotes around it, it is JSON. */
+	json_t *text = json_loadb(name->key - 1, name->key_len + 2, JSON_DECODE_ANY, NULL);
+	if (text) {
+		messages->visit(messages->arg, json_string_value(text));
+	}
+	json_decref(text);
+	return 0;
+}
+
+int session_log_each_message(
+	struct session_log *log, void (*visit)(void *arg, const char *message_id), void *arg)
+{
+	struct messages messages = {.visit = visit, .arg = arg};
+	int r = log->keys.slots ? 0 : load_names(log); /* which mends the file if need be */
+	return r < 0 ? r : each_name(log, visit_message, &messages);
 }

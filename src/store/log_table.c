@@ -124,6 +124,7 @@ void log_tail_pack(struct session_log *log)
 	log_tail_unpack(log);
 	pack(log, &tail->prompt_id);
 	pack(log, &tail->usage);
+	pack(log, &tail->run_id);
 }
 
 static void unpack_text(struct session_log *log, char **text)
@@ -137,5 +138,6 @@ void log_tail_unpack(struct session_log *log)
 {
 	unpack_text(log, &log->tail.prompt_id);
 	unpack_text(log, &log->tail.usage);
+	unpack_text(log, &log->tail.run_id);
 	log->room_used = log->room_names;
 }

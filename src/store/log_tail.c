@@ -9,6 +9,7 @@ void log_tail_finish(struct log_tail *tail)
 {
 	free(tail->prompt_id);
 	free(tail->usage);
+	free(tail->run_id);
 }
 
 bool log_tail_needs_data(enum event_type type)
@@ -87,7 +88,7 @@ void log_note_key(struct session_log *log, const struct event_view *view)
 {
 	struct log_name name;
 	if (log_name_of_event(view, &name)) {
-		log_keys_add(log, name.kind, name.key, name.by, name.seq);
+		log_keys_add(log, &name);
 	}
 	log_name_finish(&name);
 }

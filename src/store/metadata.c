@@ -37,12 +37,14 @@ void metadata_take(const struct session_log *log, struct metadata *ret)
 		.max_seq = log->last_seq,
 		.log_size = log->size - log->unwritten.len,
 		.keys_size = log->keys.size,
+		.input_names = log->keys.input_names,
 		.created_at = log->created_at,
 		.updated_at = log->updated_at,
 		.title = xstrdup(log->title),
 		.tail = log->tail};
 	ret->tail.prompt_id = copy_or_null(log->tail.prompt_id);
 	ret->tail.usage = copy_or_null(log->tail.usage);
+	ret->tail.run_id = copy_or_null(log->tail.run_id);
 }
 
 void metadata_append(const char *id, const struct metadata *meta, struct buffer *out)
@@ -59,6 +61,7 @@ void metadata_append(const char *id, const struct metadata *meta, struct buffer 
 	append_number(out, "max_seq", meta->max_seq);
 	append_number(out, "log_size", meta->log_size);
 	append_number(out, "keys_size", meta->keys_size);
+	append_number(out, "input_names", meta->input_names);
 	append_number(out, "created_at", (uint64_t)meta->created_at);
 	append_number(out, "updated_at", (uint64_t)meta->updated_at);
 	append_text(out, "title", meta->title);
@@ -72,6 +75,9 @@ void metadata_append(const char *id, const struct metadata *meta, struct buffer 
 	}
 	if (tail->usage) {
 		append_text(out, "usage", tail->usage);
+	}
+	if (tail->run_id) {
+		append_text(out, "run_id", tail->run_id);
 	}
 	sealed_line_end(out, start);
 }
@@ -131,6 +137,7 @@ static bool take_numbers(const json_t *json, struct metadata *meta)
 		    take_number(json, "max_seq", &meta->max_seq) &&
 		    take_number(json, "log_size", &meta->log_size) &&
 		    take_number(json, "keys_size", &meta->keys_size) &&
+		    take_number(json, "input_names", &meta->input_names) &&
 		    take_number(json, "created_at", &created_at) &&
 		    take_number(json, "updated_at", &updated_at) &&
 		    take_number(json, "turn", &tail->turn) &&
@@ -176,6 +183,7 @@ static const char *parse(const json_t *json, const char *id, struct metadata *me
 	take_number(json, "prompt_seq", &tail->prompt_seq);
 	tail->prompt_id = copy_text(json, "prompt_id");
 	tail->usage = copy_text(json, "usage");
+	tail->run_id = copy_text(json, "run_id");
 	meta->title = copy_text(json, "title");
 	return meta->title ? NULL : "the title is not a text";
 }

@@ -97,10 +97,11 @@ static void segment_path(uint64_t number, char name[32])
  * was acknowledged. If there is more in it than such a beginning, it is kept for a human to look
  * at.
  */
-static void drop_headless(struct recovery *rec, const char *name, size_t len)
+static void drop_headless(
+	struct recovery *rec, const char *name, const struct journal_reader *reader)
 {
 	struct store *store = rec->store;
-	if (len <= JOURNAL_HEADER_SIZE) {
+	if (journal_reader_is_blank(reader, JOURNAL_HEADER_SIZE)) {
 		disk->unlinkat(store->journal.dir_fd, name, 0);
 		return;
 	}
@@ -124,7 +125,7 @@ static int read_before(struct recovery *rec, uint64_t number, struct link_of_cha
 	segment_path(number, name);
 	int r = journal_reader_open(&reader, rec->store->journal.dir_fd, name);
 	if (r == -EBADMSG && !rec->last_segment) {
-		drop_headless(rec, name, reader.bytes.len);
+		drop_headless(rec, name, &reader);
 	}
 	*ret_before = (struct link_of_chain){reader.before_segment, reader.before_len};
 	journal_reader_close(&reader);
@@ -212,6 +213,7 @@ int recover_walk_segment(struct recovery *rec, struct link_of_chain link, bool m
 	int r = journal_reader_open(&reader, rec->store->journal.dir_fd, name);
 	bool too_short = link.end != SIZE_MAX && link.end > reader.end;
 	reader.may_be_torn = may_be_torn;
+	reader.is_end_told = link.end != SIZE_MAX;
 	reader.end = link.end < reader.end ? link.end : reader.end;
 	enum journal_found found = JOURNAL_RECORD;
 	while (r == 0 && found != JOURNAL_END && found != JOURNAL_LOST) {

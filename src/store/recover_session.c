@@ -108,6 +108,7 @@ int recover_session(struct store *store, const char *id, struct metadata *meta,
 	log->is_suspect = true;
 	log->index.count = log->last_seq - log->base_seq + 1;
 	log->keys.size = meta->keys_size;
+	log->keys.input_names = meta->input_names;
 	log->tail = meta->tail;
 	meta->tail = (struct log_tail){0};
 	log_tail_pack(log);

@@ -11,21 +11,6 @@
 #include <string.h>
 #include <unistd.h>
 
-static int read_back(int fd, uint64_t from, size_t len, char *bytes)
-{
-	for (size_t at = 0; at < len;) {
-		ssize_t n = disk->pread(fd, bytes + at, len - at, (off_t)(from + at));
-		if (n < 0 && errno == EINTR) {
-			continue;
-		}
-		if (n <= 0) {
-			return n < 0 ? -errno : -EBADMSG;
-		}
-		at += (size_t)n;
-	}
-	return 0;
-}
-
 static int check_lines(const char *bytes, size_t len)
 {
 	const char *end = bytes + len;
@@ -40,25 +25,6 @@ static int check_lines(const char *bytes, size_t len)
 	return 0;
 }
 
-static int write_back(int fd, uint64_t from, const char *bytes, size_t len)
-{
-	if (lseek(fd, (off_t)from, SEEK_SET) < 0) {
-		return -errno;
-	}
-	while (len) {
-		ssize_t n = disk->write(fd, bytes, len);
-		if (n < 0 && errno == EINTR) {
-			continue;
-		}
-		if (n < 0) {
-			return -errno;
-		}
-		bytes += n;
-		len -= (size_t)n;
-	}
-	return 0;
-}
-
 int log_rewrite(int dir_fd, uint64_t from, uint64_t to)
 {
 	/* Not the log's own descriptor, which appends wherever it stands. */
@@ -68,12 +34,15 @@ int log_rewrite(int dir_fd, uint64_t from, uint64_t to)
 	}
 	size_t len = (size_t)(to - from);
 	char *bytes = xmalloc(len + 1);
-	int r = read_back(fd, from, len, bytes);
+	int r = disk_read_at(fd, from, bytes, len);
 	if (r == 0) {
 		r = check_lines(bytes, len);
 	}
+	if (r == 0 && lseek(fd, (off_t)from, SEEK_SET) < 0) {
+		r = -errno;
+	}
 	if (r == 0) {
-		r = write_back(fd, from, bytes, len);
+		r = disk_write_all(fd, bytes, len);
 	}
 	free(bytes);
 	close(fd);

@@ -219,7 +219,7 @@ int session_log_flush(struct session_log *log)
 	}
 	int r = flush_lines(log);
 	if (r == 0) {
-		r = log_keys_flush(log);
+		r = log_keys_flush_if_full(log);
 	}
 	return r < 0 ? r : log_index_flush_if_full(log);
 }
@@ -227,6 +227,9 @@ int session_log_flush(struct session_log *log)
 int session_log_rest(struct session_log *log)
 {
 	int r = log->is_frozen ? -EBUSY : session_log_flush(log);
+	if (r == 0) {
+		r = log_keys_flush(log);
+	}
 	if (r == 0) {
 		r = log_index_flush(log);
 	}
@@ -347,6 +350,14 @@ uint64_t session_log_first_seq(const struct session_log *log)
 uint64_t session_log_last_seq(const struct session_log *log)
 {
 	return log->last_seq;
+}
+
+void session_log_set_run(struct session_log *log, const char *run_id)
+{
+	log_tail_unpack(log);
+	free(log->tail.run_id);
+	log->tail.run_id = run_id ? xstrdup(run_id) : NULL;
+	log->dirty = true;
 }
 
 const struct log_tail *session_log_tail(const struct session_log *log)

@@ -225,6 +225,7 @@ void store_close(struct store *store)
 		uv_run(store->loop, UV_RUN_ONCE);
 	}
 	checkpoint_now(store);
+	journal_give_room_back(&store->journal);
 	/* Who is refused from now on (holdfast verify holds the lock too) is not told of us. */
 	(void)!disk->ftruncate(store->lock_fd, 0);
 	store_free(store);

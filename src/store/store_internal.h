@@ -26,6 +26,8 @@ struct journal {
 	uint64_t fd_segment; /* number of the open one */
 	uint64_t oldest_segment; /* still on disk */
 	size_t segment_len; /* bytes of the open segment that are known good */
+	size_t room; /* how long its file has been made, ahead of its batches */
+	bool has_no_room; /* that does not work */
 	uint64_t batch_number; /* of the batch that is gathering, in its segment */
 	/* Where the history in front of the open segment ends: the next one begins with it. */
 	uint64_t before_segment;
@@ -73,8 +75,12 @@ struct log_keys {
 	bool is_seen; /* the file has been looked at: it is `size` bytes long */
 	bool is_unsynced;
 	uint64_t size; /* bytes of the file that count */
+	uint64_t input_names; /* lines of names that inputs gave, ever */
 	struct buffer unwritten; /* lines behind them */
-	struct hash *by_name; /* all of them; NULL: not loaded */
+	struct key_slot *slots; /* all of them, a power of two of slots; NULL: not loaded */
+	size_t slot_count;
+	size_t used;
+	struct buffer found; /* what was looked up last */
 };
 
 struct session_log {
@@ -179,6 +185,8 @@ void journal_init(struct journal *journal, struct store *store);
 void journal_finish(struct journal *journal);
 /** Writes what is gathered and waits; for start and shutdown. */
 int journal_sync_now(struct journal *journal);
+/** Cuts off what the open segment's file has behind its last batch. At the end. */
+void journal_give_room_back(struct journal *journal);
 /** Deletes the oldest segment; `sync`: for good. If that fails, it is the oldest still. */
 int journal_drop_oldest(struct journal *journal, bool sync);
 
@@ -193,6 +201,7 @@ struct journal_reader {
 	size_t before_len;
 	size_t end; /* bytes that belong to it */
 	bool may_be_torn; /* the newest: its last batch may be incomplete */
+	bool is_end_told; /* by the next segment: zeros are no end, but damage */
 	size_t valid; /* up to where batches are good */
 	uint64_t batch_number; /* the next one's */
 	size_t damaged_batch; /* the last one that had to do without its header or trailer; 0: none
@@ -204,7 +213,7 @@ struct journal_reader {
 };
 /** What journal_reader_next() found. */
 enum journal_found {
-	JOURNAL_END, /* no more; what is behind `valid` is torn */
+	JOURNAL_END, /* no more; what is between `valid` and `end` is torn */
 	JOURNAL_RECORD,
 	JOURNAL_DAMAGED, /* a record of a session cannot be read */
 	JOURNAL_LOST, /* damage so large that it does not tell which sessions it concerns */
@@ -215,6 +224,8 @@ void journal_reader_close(struct journal_reader *reader);
 /** *ret_session is journal_session_hash() of the session that a damaged record is of. */
 enum journal_found journal_reader_next(
 	struct journal_reader *reader, struct record *ret_record, uint64_t *ret_session);
+/** Whether there are only zeros from a place on: room that was taken and not used. */
+bool journal_reader_is_blank(const struct journal_reader *reader, size_t from);
 /** The XXH3_64 that guards what is in a segment. */
 uint64_t journal_checksum(const char *bytes, size_t len);
 
@@ -320,14 +331,15 @@ struct log_name {
 	uint64_t seq;
 	const char *key;
 	const char *by; /* of an answer, "" if nobody gave it */
+	uint64_t sum; /* of an input: its content */
 	struct json_t *json; /* that these are borrowed from */
 };
 /** Reads a line without its newline; -EBADMSG if its checksum is wrong, or it is no name. */
 int log_name_parse(const char *line, size_t len, struct log_name *ret_name);
 void log_name_finish(struct log_name *name);
-void log_keys_add(struct session_log *log, enum log_key_kind kind, const char *key, const char *by,
-	uint64_t seq);
+void log_keys_add(struct session_log *log, const struct log_name *name);
 int log_keys_flush(struct session_log *log);
+int log_keys_flush_if_full(struct session_log *log);
 void log_keys_finish(struct log_keys *keys);
 /** Forgets the names; they are read again when one is looked up. */
 void log_keys_rest(struct log_keys *keys);
@@ -353,6 +365,7 @@ struct metadata {
 	uint64_t max_seq;
 	uint64_t log_size;
 	uint64_t keys_size;
+	uint64_t input_names;
 	int64_t created_at;
 	int64_t updated_at;
 	char *title;

@@ -29,6 +29,8 @@ static const char *const type_names[] = {
 	[EVENT_CUSTOM] = "",
 	[EVENT_MESSAGE_CHUNK] = "agent_message_chunk",
 	[EVENT_THOUGHT_CHUNK] = "agent_thought_chunk",
+	[EVENT_RUN_START] = "run_start",
+	[EVENT_RUN_END] = "run_end",
 	[EVENT_UNKNOWN] = "",
 };
 

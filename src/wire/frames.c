@@ -309,12 +309,16 @@ void frames_append_acks(struct buffer *out, const struct append_ack *acks, size_
 }
 
 struct frame *frame_appended(const char *ref, const struct append_ack *acks, size_t count,
-	uint64_t epoch, uint64_t max_seq)
+	const struct snapshot_counts *counts, uint64_t epoch, uint64_t max_seq)
 {
 	struct frame *frame = begin("appended", 64 + 40 * count);
 	buffer_append_char(&frame->buf, '{');
 	put_acks(&frame->buf, acks, count, epoch, max_seq);
 	put_bool(&frame->buf, "durable", true);
+	if (counts) {
+		put_u64(&frame->buf, "known", counts->known);
+		put_u64(&frame->buf, "added", counts->added);
+	}
 	if (ref) {
 		buffer_printf(&frame->buf, ",\"ref\":%s", ref);
 	}

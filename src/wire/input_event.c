@@ -7,6 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
 /** A member that an event's data must or may have. */
 struct field {
 	const char *name;
@@ -40,6 +43,8 @@ static const struct field fields[][FIELDS_MAX] = {
 	[EVENT_AGENT_STOPPED] = {{"reason", 's', true}, {"detail", 's', false}},
 	[EVENT_MESSAGE_CHUNK] = {{"text", 'S', true}},
 	[EVENT_THOUGHT_CHUNK] = {{"text", 'S', true}},
+	[EVENT_RUN_START] = {{"run_id", 't', true}},
+	[EVENT_RUN_END] = {{"run_id", 't', true}},
 	[EVENT_UNKNOWN] = {{NULL, 0, false}},
 };
 
@@ -170,12 +175,9 @@ static int check_members(const json_t *json, struct refusal *refusal)
 			return refuse(refusal, "bad_request",
 				"\"%s\" is given by the server; leave it out", name);
 		}
-		if (strcmp(name, "key") == 0 || strcmp(name, "run_id") == 0) {
-			return refuse(refusal, "unsupported",
-				"this version does not take \"%s\" yet", name);
-		}
 		if (strcmp(name, "type") != 0 && strcmp(name, "data") != 0 &&
-			strcmp(name, "message_id") != 0) {
+			strcmp(name, "message_id") != 0 && strcmp(name, "key") != 0 &&
+			strcmp(name, "run_id") != 0) {
 			return refuse(
 				refusal, "bad_request", "an event has no member \"%.40s\"", name);
 		}
@@ -192,9 +194,6 @@ static int find_event_type(const json_t *type, struct input_event *ret, struct r
 	ret->type_len = len;
 	if (strcmp(name, "text_complete") == 0 || strcmp(name, "session_idle") == 0) {
 		ret->type = EVENT_TURN_END;
-	} else if (strcmp(name, "run_start") == 0 || strcmp(name, "run_end") == 0) {
-		return refuse(
-			refusal, "unsupported", "this version does not take \"%s\" yet", name);
 	} else if (ret->type == EVENT_CUSTOM && !token_is_valid(name, len, 64)) {
 		return refuse(
 			refusal, "unknown_type", "an x-… type matches x-[A-Za-z0-9._:-]{1,62}");
@@ -213,8 +212,9 @@ static int find_event_type(const json_t *type, struct input_event *ret, struct r
 static int take_data(const json_t *data, const struct limits *limits, struct input_event *ret,
 	struct refusal *refusal)
 {
-	if (ret->type == EVENT_MESSAGE_CHUNK || ret->type == EVENT_THOUGHT_CHUNK) {
-		const json_t *text = json_object_get(data, "text");
+	bool is_run = ret->type == EVENT_RUN_START || ret->type == EVENT_RUN_END;
+	if (is_run || ret->type == EVENT_MESSAGE_CHUNK || ret->type == EVENT_THOUGHT_CHUNK) {
+		const json_t *text = json_object_get(data, is_run ? "run_id" : "text");
 		ret->data = json_string_value(text);
 		ret->data_len = json_string_length(text);
 	} else {
@@ -227,6 +227,44 @@ static int take_data(const json_t *data, const struct limits *limits, struct inp
 			"the data of an event may have at most %zu bytes", limits->event_size);
 	}
 	return ret->data ? 0 : refuse(refusal, "bad_json", "the data cannot be written as JSON");
+}
+
+/** The same content gives the same sum, in whatever order its members stand. */
+static uint64_t sum_of(const struct input_event *in, const json_t *data)
+{
+	struct buffer content = {0};
+	char *sorted = json_dumps(data, JSON_COMPACT | JSON_SORT_KEYS);
+	if (in->type == EVENT_CUSTOM) {
+		buffer_append(&content, in->type_name, in->type_len);
+	} else {
+		buffer_append_str(&content, event_type_name(in->type));
+	}
+	buffer_append_char(&content, '\0');
+	buffer_append(&content, in->message_id ? in->message_id : "", in->message_id_len);
+	buffer_append_char(&content, '\0');
+	buffer_append_str(&content, sorted ? sorted : "");
+	uint64_t sum = XXH3_64bits(content.data, content.len);
+	free(sorted);
+	buffer_finish(&content);
+	return sum;
+}
+
+static int take_key(const json_t *json, struct input_event *ret, struct refusal *refusal)
+{
+	const json_t *key = json_object_get(json, "key");
+	const json_t *run_id = json_object_get(json, "run_id");
+	size_t len = json_string_length(key);
+	if (key && (!len || len > KEY_MAX)) {
+		return refuse(refusal, "bad_key",
+			"a key is a string of 1 to %d bytes; hash what is longer", KEY_MAX);
+	}
+	if (run_id && !is_of_kind(run_id, 't')) {
+		return refuse(refusal, "bad_request", "run_id must be %s", kind_words('t'));
+	}
+	ret->key = json_string_value(key);
+	ret->key_len = len;
+	ret->run_id = json_string_value(run_id);
+	return 0;
 }
 
 int input_event_parse(const json_t *json, const struct limits *limits, struct input_event *ret,
@@ -252,10 +290,13 @@ int input_event_parse(const json_t *json, const struct limits *limits, struct in
 	ret->message_id = json_string_value(message_id);
 	ret->message_id_len = message_id ? json_string_length(message_id) : 0;
 	ret->object = json_object_get(json, "data");
-	r = input_data_check(ret->type, ret->object, refusal);
+	r = take_key(json, ret, refusal);
+	r = r < 0 ? r : input_data_check(ret->type, ret->object, refusal);
 	r = r < 0 ? r : take_data(ret->object, limits, ret, refusal);
 	if (r < 0) {
 		input_event_finish(ret);
+	} else if (ret->key) {
+		ret->sum = sum_of(ret, ret->object);
 	}
 	return r;
 }

@@ -288,11 +288,28 @@ static int parse_answer(const json_t *data, struct request *ret, struct refusal 
 	return 0;
 }
 
+/** The producer's own name for an append: JSON text, "" if there is none. */
+static int take_ref(const json_t *ref, char out[160], struct refusal *refusal)
+{
+	out[0] = '\0';
+	if (!ref) {
+		return 0;
+	}
+	if (!json_is_integer(ref) && !(json_is_string(ref) && json_string_length(ref) <= 64)) {
+		return refuse(refusal, "bad_request",
+			"ref must be a whole number or a string of at most 64 bytes");
+	}
+	char *text = json_dumps(ref, JSON_ENCODE_ANY);
+	bool fits = text && strlen(text) < 160;
+	snprintf(out, 160, "%s", fits ? text : "");
+	free(text);
+	return fits ? 0 : refuse(refusal, "bad_request", "ref is too long");
+}
+
 static int parse_append(const json_t *data, const struct limits *limits, struct request *ret,
 	struct refusal *refusal)
 {
 	const json_t *events = json_object_get(data, "events");
-	const json_t *ref = json_object_get(data, "ref");
 	if (!json_is_array(events) || !json_array_size(events)) {
 		return refuse(refusal, "bad_request",
 			"append needs \"events\", an array that is not empty");
@@ -301,23 +318,8 @@ static int parse_append(const json_t *data, const struct limits *limits, struct 
 		return refuse(refusal, "too_large", "an append takes at most %zu events",
 			limits->batch_events);
 	}
-	if (ref && !json_is_integer(ref) &&
-		!(json_is_string(ref) && json_string_length(ref) <= 64)) {
-		return refuse(refusal, "bad_request",
-			"ref must be a whole number or a string of at most 64 bytes");
-	}
 	ret->append.events = events;
-	ret->append.ref[0] = '\0';
-	if (ref) {
-		char *text = json_dumps(ref, JSON_ENCODE_ANY);
-		bool fits = text && strlen(text) < sizeof(ret->append.ref);
-		snprintf(ret->append.ref, sizeof(ret->append.ref), "%s", fits ? text : "");
-		free(text);
-		if (!fits) {
-			return refuse(refusal, "bad_request", "ref is too long");
-		}
-	}
-	return 0;
+	return take_ref(json_object_get(data, "ref"), ret->append.ref, refusal);
 }
 
 static int parse_data(struct request *ret, const json_t *data, const struct limits *limits,
@@ -331,6 +333,7 @@ static int parse_data(struct request *ret, const json_t *data, const struct limi
 		[REQUEST_CANCEL] = {NULL},
 		[REQUEST_PERMISSION_ANSWER] = {"request_id", "option_id", NULL},
 		[REQUEST_APPEND] = {"events", "ref", NULL},
+		[REQUEST_APPEND_SNAPSHOT] = {"messages", "skip_first", "run_id", "ref", NULL},
 	};
 	int r = check_names(data, refusal->request, names[ret->type], refusal);
 	if (r < 0) {
@@ -349,6 +352,9 @@ static int parse_data(struct request *ret, const json_t *data, const struct limi
 		return parse_answer(data, ret, refusal);
 	case REQUEST_APPEND:
 		return parse_append(data, limits, ret, refusal);
+	case REQUEST_APPEND_SNAPSHOT:
+		ret->snapshot.data = data;
+		return take_ref(json_object_get(data, "ref"), ret->snapshot.ref, refusal);
 	}
 	return -EINVAL;
 }
@@ -363,24 +369,21 @@ static int find_type(const char *name, enum request_side side, enum request_type
 		[REQUEST_CANCEL] = "cancel",
 		[REQUEST_PERMISSION_ANSWER] = "permission_answer",
 		[REQUEST_APPEND] = "append",
+		[REQUEST_APPEND_SNAPSHOT] = "append_snapshot",
 	};
 	static const char *const takes[] = {
 		[SIDE_OBSERVER] = "load_events, keepalive, prompt, cancel and permission_answer",
-		[SIDE_PRODUCER] = "append and keepalive",
+		[SIDE_PRODUCER] = "append, append_snapshot and keepalive",
 		[SIDE_FEED] = "keepalive and nothing else",
 	};
-	for (enum request_type type = 0; type <= REQUEST_APPEND; type++) {
+	for (enum request_type type = 0; type <= REQUEST_APPEND_SNAPSHOT; type++) {
 		bool here = type == REQUEST_KEEPALIVE ||
-			    (type == REQUEST_APPEND && side == SIDE_PRODUCER) ||
-			    (type != REQUEST_APPEND && side == SIDE_OBSERVER);
+			    (type >= REQUEST_APPEND && side == SIDE_PRODUCER) ||
+			    (type < REQUEST_APPEND && side == SIDE_OBSERVER);
 		if (here && strcmp(names[type], name) == 0) {
 			*ret_type = type;
 			return 0;
 		}
-	}
-	if (side == SIDE_PRODUCER && strcmp(name, "append_snapshot") == 0) {
-		return refuse(
-			refusal, "unsupported", "this version does not take append_snapshot yet");
 	}
 	return refuse(refusal, "unknown_type",
 		"this socket knows no frame of type \"%.40s\"; it takes %s", name, takes[side]);

@@ -113,6 +113,11 @@ static int fault_ftruncate(int fd, off_t len)
 	return enter(CALL_FTRUNCATE) == FAIL ? -1 : now.below->ftruncate(fd, len);
 }
 
+static int fault_fallocate(int fd, int mode, off_t offset, off_t len)
+{
+	return enter(CALL_FALLOCATE) == FAIL ? -1 : now.below->fallocate(fd, mode, offset, len);
+}
+
 static int fault_renameat(int from_fd, const char *from, int to_fd, const char *to)
 {
 	return enter(CALL_RENAMEAT) == FAIL ? -1 : now.below->renameat(from_fd, from, to_fd, to);
@@ -138,6 +143,7 @@ void fault_disk_put(const struct fault *fault)
 		.fdatasync = fault_fdatasync,
 		.fsync = fault_fsync,
 		.ftruncate = fault_ftruncate,
+		.fallocate = fault_fallocate,
 		.renameat = fault_renameat,
 		.unlinkat = fault_unlinkat,
 		.mkdirat = fault_mkdirat,
@@ -188,6 +194,6 @@ size_t fault_disk_hits(void)
 const char *fault_disk_name(enum disk_call kind)
 {
 	static const char *const names[] = {"openat", "read", "pread", "write", "fdatasync",
-		"fsync", "ftruncate", "renameat", "unlinkat", "mkdirat", "any"};
+		"fsync", "ftruncate", "fallocate", "renameat", "unlinkat", "mkdirat", "any"};
 	return names[kind];
 }

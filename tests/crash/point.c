@@ -52,6 +52,14 @@ void file_append(const char *path, const char *bytes, size_t len)
 	close(fd);
 }
 
+void file_put(const char *path, size_t at, const char *bytes, size_t len)
+{
+	int fd = open(path, O_WRONLY | O_CLOEXEC);
+	assert_true(fd >= 0);
+	assert_int_equal(pwrite(fd, bytes, len, (off_t)at), len);
+	close(fd);
+}
+
 void file_spoil(const char *path, enum damage damage, size_t at)
 {
 	unsigned char byte;
@@ -59,6 +67,11 @@ void file_spoil(const char *path, enum damage damage, size_t at)
 	assert_true(fd >= 0);
 	if (damage == CUT) {
 		assert_int_equal(ftruncate(fd, (off_t)at), 0);
+	} else if (damage == BLANK) {
+		struct stat st;
+		assert_int_equal(fstat(fd, &st), 0);
+		assert_int_equal(ftruncate(fd, (off_t)at), 0);
+		assert_int_equal(ftruncate(fd, st.st_size), 0);
 	} else {
 		assert_int_equal(pread(fd, &byte, 1, (off_t)at), 1);
 		byte ^= (unsigned char)(1 << (at % 8));

@@ -15,7 +15,11 @@ struct point {
 	size_t segment_size;
 };
 
-enum damage { CUT, FLIP };
+enum damage {
+	CUT, /* the file ends there */
+	BLANK, /* it is as long as it was, with zeros from there on */
+	FLIP, /* a bit of that byte is turned over */
+};
 
 /** Runs the workload up to a step, and takes a copy of its directory while the server is running.
  */
@@ -30,7 +34,9 @@ bool file_read(const char *path, struct buffer *out);
 void file_write(const char *path, const struct buffer *bytes);
 /** Puts bytes behind what is in a file. */
 void file_append(const char *path, const char *bytes, size_t len);
-/** Cuts a file off at a byte, or turns a bit of that byte over. */
+/** Puts bytes into a file, over what stands at that place. */
+void file_put(const char *path, size_t at, const char *bytes, size_t len);
+/** Damages a file at a byte. */
 void file_spoil(const char *path, enum damage damage, size_t at);
 
 #endif

@@ -216,6 +216,24 @@ static int power_ftruncate(int fd, off_t len)
 	return r;
 }
 
+/** Only as it is used: what it makes longer are zeros, and it never makes a file shorter. */
+static int power_fallocate(int fd, int mode, off_t offset, off_t len)
+{
+	struct stat st;
+	pthread_mutex_lock(&lock);
+	assert_int_equal(mode, 0);
+	assert_int_equal(fstat(fd, &st), 0);
+	int r = traced->below->fallocate(fd, mode, offset, len);
+	int error = errno;
+	struct node *node = r == 0 && offset + len > st.st_size ? node_of_fd(fd) : NULL;
+	if (node) {
+		add_change(CHANGE_TRUNCATE, node, NULL)->offset = (size_t)(offset + len);
+	}
+	errno = error;
+	pthread_mutex_unlock(&lock);
+	return r;
+}
+
 static int power_renameat(int from_fd, const char *from, int to_fd, const char *to)
 {
 	const char *from_name;
@@ -290,6 +308,7 @@ struct power_disk *power_disk_begin(const char *dir)
 		.fdatasync = power_fdatasync,
 		.fsync = power_fsync,
 		.ftruncate = power_ftruncate,
+		.fallocate = power_fallocate,
 		.renameat = power_renameat,
 		.unlinkat = power_unlinkat,
 		.mkdirat = power_mkdirat,

@@ -59,6 +59,8 @@ static const struct way ways[] = {
 	{CALL_FDATASYNC, ENOSPC, false, false},
 	{CALL_FSYNC, EIO, false, false},
 	{CALL_FTRUNCATE, EIO, false, false},
+	{CALL_FALLOCATE, ENOSPC, false, false},
+	{CALL_FALLOCATE, EOPNOTSUPP, false, false},
 	{CALL_RENAMEAT, ENOSPC, false, false},
 	{CALL_RENAMEAT, EIO, false, false},
 	{CALL_UNLINKAT, EIO, false, false},
@@ -261,7 +263,7 @@ static char *take_copy(const struct storm *storm, struct rig *rig, struct witnes
 	uint64_t number;
 	size_t size;
 	workload_newest_segment(dir, &number, &size, &path);
-	file_append(path.data, torn, strlen(torn));
+	file_put(path.data, size, torn, strlen(torn));
 	log_path(&path, dir, "a", "events.jsonl");
 	file_append(path.data, torn, strlen(torn));
 	buffer_finish(&path);

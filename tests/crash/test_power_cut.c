@@ -27,7 +27,7 @@
 #define RANDOM_SURVIVALS 4
 /* Of so many cuts one is followed by cuts of the recovery. */
 #define AGAIN_EVERY  60
-#define STORMS       2
+#define STORMS       1
 #define FAULTS_SHOWN 8
 
 struct outcome {
@@ -57,6 +57,7 @@ static void name_dir(struct outcome *outcome)
 static void limit(struct rig *rig)
 {
 	rig->limits.segment_size = 4000;
+	rig->limits.journal_ahead = 1000; /* room for some batches, not for a segment of them */
 	rig->limits.hot_tail_size = 64 << 20;
 	rig->limits.prune_ms = RIG_NEVER;
 }

@@ -31,16 +31,21 @@ static bool is_border(const struct buffer *bytes, size_t at, bool journal)
 	if (!journal) {
 		return at == 0 || bytes->data[at - 1] == '\n';
 	}
-	return at == bytes->len ||
+	size_t zeros = at; /* room behind the last batch */
+	while (zeros < bytes->len && !bytes->data[zeros]) {
+		zeros++;
+	}
+	return zeros == bytes->len ||
 	       (at + 4 <= bytes->len && memcmp(bytes->data + at, "HFBT", 4) == 0);
 }
 
-/** `certain`: a cut before this byte is a problem wherever it is. */
-static size_t spoil_everywhere(const char *dir, const char *path, bool journal, size_t certain)
+/** Up to byte `end`. `certain`: a cut before this byte is a problem wherever it is. */
+static size_t spoil_everywhere(
+	const char *dir, const char *path, bool journal, size_t certain, size_t end)
 {
 	struct buffer bytes = {0};
 	assert_true(file_read(path, &bytes));
-	for (size_t at = 0; at < bytes.len; at++) {
+	for (size_t at = 0; at < bytes.len && at < end; at++) {
 		file_spoil(path, FLIP, at);
 		struct found found = look(dir);
 		if (!found.problems && !found.notes) {
@@ -76,7 +81,7 @@ static void spoil_logs(const struct point *p)
 		}
 		log_path(&path, p->dir, workload_ids[i], "events.jsonl");
 		if (p->marks[p->step].sessions[i].exists) {
-			spoil_everywhere(p->dir, path.data, false, certain);
+			spoil_everywhere(p->dir, path.data, false, certain, SIZE_MAX);
 		}
 	}
 	buffer_finish(&path);
@@ -97,7 +102,10 @@ static void spoil_journal(const struct point *p, size_t least)
 		struct buffer path = {0};
 		buffer_printf(&path, "%s/journal/%016llx.journal", p->dir,
 			(unsigned long long)segments[i]);
-		spoil_everywhere(p->dir, buffer_cstr(&path), true, i + 1 < count ? SIZE_MAX : 0);
+		/* Room behind the batches of a segment that is followed by another is nobody's. */
+		bool is_newest = i + 1 == count;
+		size_t end = is_newest ? SIZE_MAX : workload_segment_end(buffer_cstr(&path));
+		spoil_everywhere(p->dir, buffer_cstr(&path), true, is_newest ? 0 : SIZE_MAX, end);
 		buffer_finish(&path);
 	}
 	free(segments);
@@ -227,6 +235,51 @@ static void what_a_server_takes_away_is_no_problem(void **state)
 	(void)state;
 }
 
+static size_t hole_from; /* bytes of a file that its first reader sees as zeros */
+static size_t hole_to;
+static bool hole_is_open;
+
+/** The server writes while we read: what was room when we came by is full when we look again. */
+static ssize_t read_hole(int fd, void *bytes, size_t len)
+{
+	size_t at = (size_t)lseek(fd, 0, SEEK_CUR);
+	ssize_t n = disk_kernel.read(fd, bytes, len);
+	for (size_t i = 0; hole_is_open && n > 0 && i < (size_t)n; i++) {
+		if (at + i >= hole_from && at + i < hole_to) {
+			((char *)bytes)[i] = '\0';
+		}
+	}
+	hole_is_open = hole_is_open && n != 0;
+	return n;
+}
+
+static void what_a_server_writes_meanwhile_is_no_problem(void **state)
+{
+	struct point p;
+	struct disk_ops hole_ops = disk_kernel;
+	struct store_files files;
+	char *why;
+	point_take(&p, WORKLOAD_STEPS, 64 << 20);
+	hole_ops.read = read_hole;
+	assert_int_equal(store_files_open(p.dir, &files, &why), 0);
+	for (int in_use = 0; in_use < 2; in_use++) {
+		files.in_use = in_use;
+		size_t told = 0;
+		for (hole_from = 48; hole_from + 8 < p.segment_size; hole_from += 40) {
+			hole_to = hole_from + 200;
+			hole_is_open = true;
+			disk = &hole_ops;
+			struct found found = look_in(&files);
+			disk = &disk_kernel;
+			told += found.problems + found.notes;
+		}
+		assert_int_equal(told > 0, !in_use);
+	}
+	store_files_close(&files);
+	point_free(&p);
+	(void)state;
+}
+
 /* --- records that do not stand --- */
 
 static void handle_lsn(void *owner, uint64_t lsn)
@@ -343,6 +396,12 @@ static int killed_ftruncate(int fd, off_t len)
 	return disk_kernel.ftruncate(fd, len);
 }
 
+static int killed_fallocate(int fd, int mode, off_t offset, off_t len)
+{
+	count_call();
+	return disk_kernel.fallocate(fd, mode, offset, len);
+}
+
 static int killed_renameat(int from_fd, const char *from, int to_fd, const char *to)
 {
 	count_call();
@@ -363,6 +422,7 @@ static int run_new_epoch(char *dir, size_t calls)
 	killing.write = killed_write;
 	killing.fdatasync = killed_fdatasync;
 	killing.ftruncate = killed_ftruncate;
+	killing.fallocate = killed_fallocate;
 	killing.renameat = killed_renameat;
 	killing.unlinkat = killed_unlinkat;
 	fflush(stdout);
@@ -466,6 +526,7 @@ int main(void)
 		cmocka_unit_test(all_damage_is_found),
 		cmocka_unit_test(damage_of_older_segments_is_found),
 		cmocka_unit_test(what_a_server_takes_away_is_no_problem),
+		cmocka_unit_test(what_a_server_writes_meanwhile_is_no_problem),
 		cmocka_unit_test(records_that_do_not_stand_are_told),
 		cmocka_unit_test(new_epoch_may_be_killed_anywhere),
 	};

@@ -1,12 +1,16 @@
 #include "workload.h"
 
+#include "holdfast/pack.h"
+
 #include <dirent.h>
+#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 /* cmocka wants the ones above first. */
 #include <cmocka.h>
 
@@ -155,19 +159,35 @@ void workload_mark_session(struct rig *rig, const char *id, struct session_mark 
 	snprintf(ret->status, sizeof(ret->status), "%s", channel->status.status);
 }
 
+size_t workload_segment_end(const char *path)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	assert_true(fd >= 0);
+	char header[16];
+	off_t at = 48;
+	while (pread(fd, header, sizeof(header), at) == sizeof(header) &&
+		memcmp(header, "HFBT", 4) == 0) {
+		struct unpack in = {.bytes = header + 4, .len = 12};
+		uint64_t records = unpack_le(&in, 4);
+		at += 32 + (off_t)unpack_le(&in, 8) + 12 * (off_t)records + 12;
+	}
+	struct stat st;
+	assert_int_equal(fstat(fd, &st), 0);
+	close(fd);
+	return st.st_size < at ? (size_t)st.st_size : (size_t)at;
+}
+
 void workload_newest_segment(
 	const char *dir, uint64_t *ret_number, size_t *ret_size, struct buffer *path)
 {
 	struct buffer at = {0};
 	struct dirent **entries;
-	struct stat st;
 	buffer_printf(&at, "%s/journal", dir);
 	int count = scandir(buffer_cstr(&at), &entries, NULL, alphasort);
 	assert_true(count > 2);
 	buffer_printf(&at, "/%s", entries[count - 1]->d_name);
 	*ret_number = strtoull(entries[count - 1]->d_name, NULL, 16);
-	assert_int_equal(stat(buffer_cstr(&at), &st), 0);
-	*ret_size = (size_t)st.st_size;
+	*ret_size = workload_segment_end(buffer_cstr(&at));
 	for (int i = 0; i < count; i++) {
 		free(entries[i]);
 	}

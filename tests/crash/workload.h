@@ -36,8 +36,13 @@ extern const char *const workload_ids[WORKLOAD_SESSIONS];
  */
 void workload_run(struct rig *rig, size_t from, size_t to, struct mark *marks);
 void workload_mark_session(struct rig *rig, const char *id, struct session_mark *ret);
-/** The number and size of the newest journal segment; its path goes to `path` (may be NULL). */
+/**
+ * The number of the newest journal segment, and where its batches end; its path goes to `path` (may
+ * be NULL).
+ */
 void workload_newest_segment(
 	const char *dir, uint64_t *ret_number, size_t *ret_size, struct buffer *path);
+/** Where the batches of a segment end; what is behind that is room. */
+size_t workload_segment_end(const char *path);
 
 #endif

@@ -35,7 +35,7 @@ function fill(server) {
 	return () => rmSync(path);
 }
 
-/** Appends until it is refused: pages that are begun have room left. */
+/** Appends until it is refused: pages that are begun have room left, and so has the journal. */
 async function appendUntilRefused(producer, taken) {
 	for (;;) {
 		const ref = await producer.push(input.note({ text: 'x'.repeat(600) }));
@@ -63,7 +63,7 @@ function appendUntilTaken(server, id, event) {
 }
 
 mounts && test('a full disk refuses appends, shows nothing of them, and heals by itself', async (t) => {
-	const server = await Server.start(t, { diskSize: '4m' });
+	const server = await Server.start(t, { diskSize: '4m', args: ['--limit', 'journal_ahead=16K'] });
 	const { id } = await server.createSession();
 	const { id: other } = await server.createSession();
 	await post(server, other, [input.text('- open\n- list'), input.tool('held')]);

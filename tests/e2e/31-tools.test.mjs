@@ -61,6 +61,9 @@ async function crashedDir(t) {
 
 const segmentOf = (dir) => join('journal', readdirSync(join(dir, 'journal')).sort().at(-1));
 
+/** Where the zeros begin that a running server has behind the journal's last batch. */
+const endOf = (bytes) => bytes.findLastIndex((byte) => byte !== 0) + 1;
+
 /** Changes a file: `change` is given its bytes, and gives others or changes them. */
 function edit(dir, file, change) {
 	const bytes = readFileSync(join(dir, file));
@@ -126,7 +129,7 @@ const DAMAGE = {
 		[/^journal\/[0-9a-f]{16}\.journal: its header is damaged$/],
 	],
 	'a changed byte in the last batch': [
-		(dir) => edit(dir, segmentOf(dir), (b) => void (b[b.length - 1] ^= 1)),
+		(dir) => edit(dir, segmentOf(dir), (b) => void (b[endOf(b) - 1] ^= 1)),
 		[/^journal\/[0-9a-f]{16}\.journal: byte \d+: the last batch is damaged\. /],
 	],
 };
@@ -148,7 +151,7 @@ test('verify: what a crash leaves is told as a note', async (t) => {
 	assert.match((await run(0, 'verify', dir)).stdout, /^2 sessions with 5 events, 1 journal segment with \d+ records: clean\n$/);
 	appendFileSync(join(dir, LOG), '{"seq":5,"type"');
 	const segment = join(dir, segmentOf(dir));
-	truncateSync(segment, readFileSync(segment).length - 1);
+	truncateSync(segment, endOf(readFileSync(segment)) - 1);
 	rmSync(join(dir, 'sessions/open'), { recursive: true });
 	mkdirSync(join(dir, 'sessions/half'));
 	writeFileSync(join(dir, 'sessions/half/events.jsonl'), '');

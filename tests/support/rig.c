@@ -155,6 +155,7 @@ static void handle_guard(uv_timer_t *timer)
 void rig_init_on(struct rig *rig, const char *dir)
 {
 	*rig = (struct rig){.limits = *limits_default(), .dir = xstrdup(dir)};
+	rig->limits.journal_ahead = 100; /* so that every byte of it can be spoilt */
 	rig_set_timeouts(rig, RIG_NEVER);
 	clock_init(&rig->clock);
 	assert_int_equal(uv_loop_init(&rig->loop), 0);

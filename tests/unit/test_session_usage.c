@@ -208,6 +208,42 @@ static void an_agent_that_starts_is_another_source(void **state)
 	}
 }
 
+static void append_one(struct rig *rig, const char *event)
+{
+	struct append_ack acks[ACKS_MAX];
+	struct refusal refusal = {0};
+	struct buffer events = {0};
+	buffer_printf(&events, "[%s]", event);
+	if (append(rig_session(rig, "s"), buffer_cstr(&events), acks, &refusal) < 0) {
+		fail_msg("%s: %s", event, refusal.message);
+	}
+	buffer_finish(&events);
+}
+
+#define RUN(id)          "{\"type\":\"run_start\",\"data\":{\"run_id\":\"" id "\"}}"
+#define IN_RUN(id, data) "{\"type\":\"usage\",\"run_id\":\"" id "\",\"data\":" data "}"
+
+/** A producer that comes back to its run counts on in it. */
+static void a_run_is_another_source(void **state)
+{
+	struct stage *st = *state;
+	for (enum meanwhile meanwhile = NOTHING; meanwhile < MEANWHILE_COUNT; meanwhile++) {
+		append_one(&st->rig, RUN("a"));
+		append_one(&st->rig, IN_RUN("a", CUM(100, 1)));
+		let_come(st, meanwhile);
+		append_one(&st->rig, RUN("a"));
+		append_one(&st->rig, IN_RUN("a", CUM(110, 1)));
+		let_come(st, meanwhile);
+		expect_total(st, "{\"input\":110,\"output\":1}");
+		append_one(&st->rig, RUN("b"));
+		let_come(st, meanwhile);
+		append_one(&st->rig, IN_RUN("b", CUM(120, 1)));
+		expect_total(st, "{\"input\":230,\"output\":2}");
+		session_delete(rig_session(&st->rig, "s"));
+		rig_settle(&st->rig);
+	}
+}
+
 /* --- what observers see --- */
 
 static json_t *event_of(struct stage *st, size_t index)
@@ -334,6 +370,11 @@ static void bad_reports_are_refused(void **state)
 													"30000000000000"
 													"00}") "]",
 		"too_large");
+	assert_refused(st,
+		"[" RUN("a") "," IN_RUN("a",
+			"{\"mode\":\"cumulative\",\"n\":4000000000000000}") "," RUN("b") "," IN_RUN("b",
+			"{\"mode\":\"cumulative\",\"n\":5100000000000000}") "]",
+		"too_large");
 	json_t *data = json_pack("{s:s, s:i}", "mode", "delta", "n", -1);
 	assert_int_equal(intake_event(st->session, "usage", data), -EINVAL);
 	json_decref(data);
@@ -422,6 +463,7 @@ int main(void)
 		TEST(setup_unwatched, cumulative_late_and_out_of_order),
 		TEST(setup_unwatched, models_and_costs),
 		TEST(setup_unwatched, an_agent_that_starts_is_another_source),
+		TEST(setup_unwatched, a_run_is_another_source),
 		TEST(setup_watched, a_report_is_held_mid_block),
 		TEST(setup_watched, what_changes_nothing_is_not_shown),
 		TEST(setup_watched, observers_that_come_back_see_the_total),

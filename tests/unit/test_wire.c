@@ -291,8 +291,8 @@ static void acks_are_as_the_golden_ones(void **state)
 	struct append_ack three[] = {{4, false}, {4, false}, {5, false}};
 	struct append_ack none[] = {{0, false}};
 	struct written list[] = {
-		{"appended.json", frame_appended("\"r-1\"", three, 3, EPOCH, 5), false},
-		{"appended.no_ref.json", frame_appended(NULL, none, 1, EPOCH, 5), false},
+		{"appended.json", frame_appended("\"r-1\"", three, 3, NULL, EPOCH, 5), false},
+		{"appended.no_ref.json", frame_appended(NULL, none, 1, NULL, EPOCH, 5), false},
 		{NULL, NULL, false},
 	};
 	compare("to-producer", list);

@@ -1,0 +1,44 @@
+/*
+ * Idempotency: the same key again adds nothing, whether the first one is in the same append, on its
+ * way to the disk, or in a log that has long been pruned.
+ */
+#include "batch.h"
+
+#include "holdfast/hash.h"
+
+static int conflict(const struct input_event *in, struct refusal *refusal)
+{
+	return refuse(refusal, "key_conflict",
+		"the key \"%.80s\" was used before, for an event with other content; a retry "
+		"sends the same type, message_id and data, a new event has a new key",
+		in->key);
+}
+
+int batch_check_key(struct batch *batch, size_t i, struct refusal *refusal)
+{
+	struct batch_entry *entry = &batch->entries[i];
+	const struct input_event *in = &entry->in;
+	if (!in->key) {
+		return 0;
+	}
+	uintptr_t first = (uintptr_t)hash_get(batch->keys, in->key, in->key_len);
+	if (first) {
+		entry->is_known = true;
+		entry->same_as = (size_t)first;
+		return batch->entries[first - 1].in.sum == in->sum ? 0 : conflict(in, refusal);
+	}
+	struct log_key had = {0};
+	int r = session_find_name(batch->session, LOG_KEY_INPUT, in->key, &had);
+	if (r < 0) {
+		return refuse(refusal, "storage_failed",
+			"the server cannot read the session's keys from its disk; nothing was "
+			"stored, its messages say why");
+	}
+	if (r == 0) {
+		hash_put(batch->keys, in->key, in->key_len, (void *)(uintptr_t)(i + 1));
+		return 0;
+	}
+	entry->is_known = true;
+	batch->acks[i] = (struct append_ack){.seq = had.seq, .duplicate = true};
+	return had.sum == in->sum ? 0 : conflict(in, refusal);
+}

@@ -1,0 +1,110 @@
+/*
+ * Runs fence producers: once a run has started, only what names it is taken, so that a late event
+ * of the run before it, still on its way somewhere, is refused and never shown.
+ */
+#include "batch.h"
+
+#include "holdfast/hash.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/** Whether a run of this name was started, here or before; a negative errno. */
+static int was_started(const struct batch *batch, const char *run_id)
+{
+	struct log_key had;
+	if (hash_get(batch->runs, run_id, strlen(run_id))) {
+		return 1;
+	}
+	return session_find_name(batch->session, LOG_KEY_RUN, run_id, &had);
+}
+
+static int refuse_run(
+	const struct batch *batch, const char *run_id, bool was, struct refusal *refusal)
+{
+	if (!was) {
+		return refuse(refusal, "unknown_run",
+			"no run \"%.60s\" was started; append run_start with this run_id first",
+			run_id);
+	}
+	return refuse(refusal, "stale_run",
+		"the run \"%.60s\" is over%s%.60s; its late events are not taken", run_id,
+		batch->run_id ? ", since then there is the run " : "",
+		batch->run_id ? batch->run_id : "");
+}
+
+static int refuse_storage(struct refusal *refusal)
+{
+	return refuse(refusal, "storage_failed",
+		"the server cannot read the session's runs from its disk; nothing was stored, its "
+		"messages say why");
+}
+
+static bool is_current(const struct batch *batch, const char *run_id)
+{
+	return batch->run_id && strcmp(batch->run_id, run_id) == 0;
+}
+
+static void set_run(struct batch *batch, const char *run_id)
+{
+	free(batch->run_id);
+	batch->run_id = run_id ? xstrdup(run_id) : NULL;
+}
+
+/** The same run_start again is that of a producer which has come back. */
+static int start(struct batch *batch, struct batch_entry *entry, struct refusal *refusal)
+{
+	const char *run_id = entry->in.data;
+	if (is_current(batch, run_id)) {
+		entry->is_known = true;
+		return 0;
+	}
+	int was = was_started(batch, run_id);
+	if (was != 0) {
+		return was < 0 ? refuse_storage(refusal) : refuse_run(batch, run_id, true, refusal);
+	}
+	hash_put(batch->runs, run_id, strlen(run_id), batch);
+	set_run(batch, run_id);
+	return 0;
+}
+
+static int end(struct batch *batch, struct batch_entry *entry, struct refusal *refusal)
+{
+	const char *run_id = entry->in.data;
+	if (is_current(batch, run_id)) {
+		set_run(batch, NULL);
+		return 0;
+	}
+	int was = was_started(batch, run_id);
+	entry->is_known = true; /* it is over already */
+	return was > 0   ? 0
+	       : was < 0 ? refuse_storage(refusal)
+			 : refuse_run(batch, run_id, false, refusal);
+}
+
+int batch_check_run(struct batch *batch, size_t i, struct refusal *refusal)
+{
+	struct batch_entry *entry = &batch->entries[i];
+	const struct input_event *in = &entry->in;
+	bool is_run = in->type == EVENT_RUN_START || in->type == EVENT_RUN_END;
+	if (is_run && in->run_id && strcmp(in->run_id, in->data) != 0) {
+		return refuse(refusal, "bad_request",
+			"the event names the run \"%.60s\", and its data another", in->run_id);
+	}
+	if (is_run) {
+		batch->acks[i] = (struct append_ack){.duplicate = true};
+		return in->type == EVENT_RUN_START ? start(batch, entry, refusal)
+						   : end(batch, entry, refusal);
+	}
+	if (!in->run_id && batch->run_id) {
+		return refuse(refusal, "run_active",
+			"the run \"%.60s\" is under way: only events that name it as their run_id "
+			"are taken until its run_end, or the run_start of another",
+			batch->run_id);
+	}
+	if (!in->run_id || is_current(batch, in->run_id)) {
+		return 0;
+	}
+	int was = was_started(batch, in->run_id);
+	return was < 0 ? refuse_storage(refusal) : refuse_run(batch, in->run_id, was > 0, refusal);
+}
