@@ -454,6 +454,51 @@ static void the_total_outlives_the_journal(void **state)
 	assert_int_equal(report(rig_session(&st->rig, "s"), CUM(9, 2)), 0);
 }
 
+/** Puts the journal of an earlier copy in the place of the one that the server has. */
+static void lose_end_of_journal(struct stage *st, const char *earlier)
+{
+	struct buffer from = {0};
+	struct buffer to = {0};
+	rig_settle(&st->rig);
+	char *dir = rig_copy_dir(st->rig.dir);
+	buffer_printf(&from, "%s/journal", earlier);
+	buffer_printf(&to, "%s/journal", dir);
+	rig_remove_dir(buffer_cstr(&to));
+	assert_int_equal(rename(buffer_cstr(&from), buffer_cstr(&to)), 0);
+	rig_remove_dir(earlier);
+	rig_finish(&st->rig);
+	rig_init_on(&st->rig, dir);
+	st->rig.owns_dir = true;
+	assert_int_equal(rig_open(&st->rig), 0);
+	free(dir);
+	buffer_finish(&from);
+	buffer_finish(&to);
+}
+
+/** Without fdatasync the power may take it: the later of what is left counts. */
+static void of_two_totals_the_later_one_counts(void **state)
+{
+	struct stage *st = *state;
+	for (int has_metadata = 0; has_metadata < 2; has_metadata++) {
+		report(rig_session(&st->rig, "s"), CUM(5, 1));
+		rig_settle(&st->rig);
+		char *earlier = rig_copy_dir(st->rig.dir);
+		rig_say(rig_session(&st->rig, "s"), "Text");
+		report(rig_session(&st->rig, "s"), CUM(9, 2));
+		if (has_metadata) {
+			rig_put(rig_session(&st->rig, "s"), "turn_end", "{}");
+		}
+		lose_end_of_journal(st, earlier);
+		free(earlier);
+		assert_int_equal(
+			session_channel(rig_session(&st->rig, "s"))->max_seq, has_metadata ? 4 : 3);
+		expect_total(st,
+			has_metadata ? "{\"input\":9,\"output\":2}" : "{\"input\":5,\"output\":1}");
+		session_delete(rig_session(&st->rig, "s"));
+		rig_settle(&st->rig);
+	}
+}
+
 int main(void)
 {
 #define TEST(setup, name) cmocka_unit_test_setup_teardown(name, setup, stage_teardown)
@@ -470,6 +515,7 @@ int main(void)
 		TEST(setup_watched, bad_reports_are_refused),
 		TEST(setup_watched, a_failed_write_takes_the_total_back),
 		TEST(setup_unwatched, the_total_outlives_the_journal),
+		TEST(setup_unwatched, of_two_totals_the_later_one_counts),
 	};
 	return cmocka_run_group_tests_name("session usage", tests, NULL, NULL);
 }
