@@ -193,8 +193,8 @@ struct log_tail {
 	bool agent_running;
 	char *prompt_id; /* NULL: none */
 	uint64_t prompt_seq;
-	char *run_id; /* of the producer's run under way; NULL: none. No event tells it */
 	char *usage; /* what session_log_set_usage() was given last; NULL: nothing */
+	char *run_id; /* of the producer's run under way; NULL: none. No event tells it */
 };
 /** A run has begun or ended (NULL), durably. */
 void session_log_set_run(struct session_log *log, const char *run_id);

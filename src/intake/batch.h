@@ -22,8 +22,8 @@ struct batch {
 	struct hash *permissions; /* enum permission_state, by request_id */
 	struct hash *keys; /* index + 1 of each event of the batch, by its key */
 	char *run_id; /* of the run that is under way at this place of the batch; NULL: none */
-	struct usage_total *usage; /* as counted ahead; NULL: the session's own counts */
 	struct hash *runs; /* the batch itself, by run_id of each run_start in it */
+	struct usage_total *usage; /* what is counted at this place of it; NULL: as the session */
 };
 
 /**
@@ -36,5 +36,10 @@ int batch_check_key(struct batch *batch, size_t i, struct refusal *refusal);
  * unknown_run, run_active or run_mismatch.
  */
 int batch_check_run(struct batch *batch, size_t i, struct refusal *refusal);
+/** usage.c: whether what an entry reports can be counted; bad_request, too_large. */
+int batch_check_usage(struct batch *batch, size_t i, struct refusal *refusal);
+/** The same for an event that is no batch. */
+int intake_check_usage(
+	const struct usage_total *total, const struct input_event *in, struct refusal *refusal);
 
 #endif

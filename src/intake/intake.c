@@ -21,12 +21,11 @@ static int refuse_storage(struct refusal *refusal, int error)
 
 /**
  * A permission request must not ask what has been asked, nor an answer answer what has not: in the
- * session, and in the events of the batch that stand in front.
+ * session, and in the events of the same batch that stand in front, whose requests are in `seen`.
  */
-static int check_permission(
-	struct batch *batch, const struct input_event *in, struct refusal *refusal)
+static int check_permission(struct session *session, const struct input_event *in,
+	struct hash *seen, struct refusal *refusal)
 {
-	struct hash *seen = batch->permissions;
 	if (in->type != EVENT_PERMISSION_REQUEST && in->type != EVENT_PERMISSION_RESOLVED) {
 		return 0;
 	}
@@ -34,7 +33,7 @@ static int check_permission(
 	enum permission_state state =
 		(enum permission_state)(uintptr_t)hash_get(seen, id, strlen(id));
 	if (state == PERMISSION_UNKNOWN) {
-		state = session_permission(batch->session, id).state;
+		state = session_permission(session, id).state;
 	}
 	bool asks = in->type == EVENT_PERMISSION_REQUEST;
 	if (asks && state != PERMISSION_UNKNOWN) {
@@ -69,34 +68,6 @@ static void complete_turn_end(struct input_event *in)
 	json_decref(data);
 }
 
-/** Counts ahead what the batch reports, so that all of it fits the bounds of a total, or none. */
-static int check_usage(struct batch *batch, const struct input_event *in, struct refusal *refusal)
-{
-	struct usage_report report;
-	bool begins = in->type == EVENT_AGENT_STARTED || in->type == EVENT_RUN_START;
-	if (in->type != EVENT_USAGE && !begins) {
-		return 0;
-	}
-	const struct usage_total *total = session_usage(batch->session);
-	if (batch->count > 1) {
-		batch->usage = batch->usage ? batch->usage : usage_total_copy(total);
-		total = batch->usage;
-	}
-	if (begins) {
-		if (batch->usage) {
-			bool resumed = json_is_true(json_object_get(in->object, "resumed"));
-			usage_total_new_source(batch->usage, resumed);
-		}
-		return 0;
-	}
-	int r = usage_report_parse(in->object, in->message_id, &report, refusal);
-	r = r < 0 ? r : usage_total_check(total, &report, refusal);
-	if (r == 0 && batch->usage) {
-		usage_total_add(batch->usage, &report);
-	}
-	return r;
-}
-
 static int check_entry(struct batch *batch, size_t i, const json_t *event,
 	const struct limits *limits, struct refusal *refusal)
 {
@@ -111,10 +82,10 @@ static int check_entry(struct batch *batch, size_t i, const json_t *event,
 		r = batch_check_run(batch, i, refusal);
 	}
 	if (r == 0 && !entry->is_known) {
-		r = check_permission(batch, &entry->in, refusal);
+		r = check_permission(batch->session, &entry->in, batch->permissions, refusal);
 	}
 	if (r == 0 && !entry->is_known) {
-		r = check_usage(batch, &entry->in, refusal);
+		r = batch_check_usage(batch, i, refusal);
 	}
 	return r;
 }
@@ -135,18 +106,6 @@ static int append_entries(struct batch *batch)
 	return r;
 }
 
-static void batch_init(struct batch *batch, struct session *session, size_t count)
-{
-	const char *run_id = session_run(session);
-	*batch = (struct batch){.session = session,
-		.count = count,
-		.entries = xcalloc(count, sizeof(*batch->entries)),
-		.permissions = hash_create(),
-		.keys = hash_create(),
-		.runs = hash_create(),
-		.run_id = run_id ? xstrdup(run_id) : NULL};
-}
-
 static void batch_finish(struct batch *batch)
 {
 	for (size_t i = 0; i < batch->count; i++) {
@@ -156,16 +115,22 @@ static void batch_finish(struct batch *batch)
 	hash_destroy(batch->permissions);
 	hash_destroy(batch->keys);
 	hash_destroy(batch->runs);
-	usage_total_destroy(batch->usage);
 	free(batch->run_id);
+	usage_total_destroy(batch->usage);
 }
 
 int intake_append(struct session *session, const json_t *events, const struct limits *limits,
 	struct append_ack *acks, size_t *ret_bad, struct refusal *refusal)
 {
-	struct batch batch;
-	batch_init(&batch, session, json_array_size(events));
-	batch.acks = acks;
+	const char *run_id = session_run(session);
+	struct batch batch = {.session = session,
+		.count = json_array_size(events),
+		.acks = acks,
+		.permissions = hash_create(),
+		.keys = hash_create(),
+		.runs = hash_create(),
+		.run_id = run_id ? xstrdup(run_id) : NULL};
+	batch.entries = xcalloc(batch.count, sizeof(*batch.entries));
 	int r = 0;
 	for (size_t i = 0; i < batch.count && r == 0; i++) {
 		*ret_bad = i;
@@ -207,12 +172,11 @@ int intake_event(struct session *session, const char *type, const json_t *data)
 		.type_name = type,
 		.type_len = strlen(type),
 		.object = data};
-	struct batch batch;
-	batch_init(&batch, session, 1);
+	struct hash *seen = hash_create();
 	bool good = in.type != EVENT_UNKNOWN && input_data_check(in.type, data, &refusal) == 0 &&
-		    check_permission(&batch, &in, &refusal) == 0 &&
-		    check_usage(&batch, &in, &refusal) == 0;
-	batch_finish(&batch);
+		    check_permission(session, &in, seen, &refusal) == 0 &&
+		    intake_check_usage(session_usage(session), &in, &refusal) == 0;
+	hash_destroy(seen);
 	if (!good) {
 		return -EINVAL;
 	}

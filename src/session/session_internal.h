@@ -34,11 +34,11 @@ struct session_state {
 	uint64_t last_turn_end_seq;
 	char *last_prompt_id;
 	uint64_t last_prompt_seq;
+	struct usage_total *usage;
+	char *usage_text; /* what observers are told of it, JSON; NULL: nothing was reported */
 	char *run_id; /* of the run that alone may append; NULL: none is under way */
 	char *last_message_id; /* the name that was noted last, NULL: none */
 	uint64_t input_names; /* how many names inputs have given */
-	struct usage_total *usage;
-	char *usage_text; /* what observers are told of it, JSON; NULL: nothing was reported */
 	struct list queue; /* struct queued_prompt */
 	size_t queue_length;
 	struct list permissions; /* struct permission */

@@ -50,10 +50,10 @@ void session_snapshot_save(const struct session *session, struct buffer *out)
 	pack_le(out, state->last_turn_end_seq, 8);
 	pack_le(out, state->last_prompt_seq, 8);
 	save_text(out, state->last_prompt_id);
+	save_usage(state, out);
 	save_text(out, state->run_id);
 	save_text(out, state->last_message_id);
 	pack_le(out, state->input_names, 8);
-	save_usage(state, out);
 	pack_le(out, state->queue_length, 4);
 	list_for_each(link, &state->queue) {
 		struct queued_prompt *prompt = list_entry(link, struct queued_prompt, link);
@@ -121,10 +121,10 @@ int session_snapshot_load(struct session *session, const char *bytes, size_t len
 	state->last_turn_end_seq = unpack_le(&in, 8);
 	state->last_prompt_seq = unpack_le(&in, 8);
 	state->last_prompt_id = load_text(&in);
+	load_usage(session, &in);
 	state->run_id = load_text(&in);
 	state->last_message_id = load_text(&in);
 	state->input_names = unpack_le(&in, 8);
-	load_usage(session, &in);
 	load_queue(session, &in);
 	load_permissions(state, &in);
 	int r = in.failed ? -EBADMSG : stream_buffer_load(state->stream, &in);

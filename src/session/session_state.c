@@ -47,10 +47,10 @@ void session_state_finish(struct session_state *state)
 	}
 	stream_buffer_destroy(state->stream);
 	free(state->last_prompt_id);
-	free(state->run_id);
-	free(state->last_message_id);
 	usage_total_destroy(state->usage);
 	free(state->usage_text);
+	free(state->run_id);
+	free(state->last_message_id);
 }
 
 bool session_state_is_idle(const struct session_state *state)
@@ -303,8 +303,8 @@ static uint64_t apply_input(struct session *session, const struct input_event *i
 				      : state->last_turn_end_seq;
 	case EVENT_RUN_START:
 		stream_buffer_finish_turn(state->stream);
-		session_usage_begin_source(session, false);
 		session_run_begin(session, in->data, in->data_len);
+		session_usage_begin_source(session, false);
 		return 0;
 	case EVENT_RUN_END:
 		stream_buffer_finish_turn(state->stream);
@@ -402,10 +402,10 @@ void session_state_follow_log(struct session *session)
 	state->last_prompt_seq = tail->prompt_seq;
 	free(state->last_prompt_id);
 	state->last_prompt_id = tail->prompt_id ? xstrdup(tail->prompt_id) : NULL;
+	session_usage_follow_log(session);
 	free(state->run_id);
 	state->run_id = tail->run_id ? xstrdup(tail->run_id) : NULL;
 	state->input_names = session_log_input_names(session->log);
-	session_usage_follow_log(session);
 	list_for_each_safe(link, tmp, &state->permissions) {
 		struct permission *permission = list_entry(link, struct permission, link);
 		if (!tail->in_turn || session_find_answer(session, permission->request_id, NULL)) {

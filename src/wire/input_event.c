@@ -1,7 +1,7 @@
 /*
  * Input events: what producers append and what an agent's updates become (CONTRACT.md, section 5).
  */
-#include "holdfast/requests.h"
+#include "holdfast/usage.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -267,6 +267,15 @@ static int take_key(const json_t *json, struct input_event *ret, struct refusal 
 	return 0;
 }
 
+/** Whether it can be counted, the session's total says. */
+static int check_usage(const struct input_event *in, struct refusal *refusal)
+{
+	struct usage_report report;
+	return in->type == EVENT_USAGE
+		       ? usage_report_parse(in->object, in->message_id, &report, refusal)
+		       : 0;
+}
+
 int input_event_parse(const json_t *json, const struct limits *limits, struct input_event *ret,
 	struct refusal *refusal)
 {
@@ -292,6 +301,7 @@ int input_event_parse(const json_t *json, const struct limits *limits, struct in
 	ret->object = json_object_get(json, "data");
 	r = take_key(json, ret, refusal);
 	r = r < 0 ? r : input_data_check(ret->type, ret->object, refusal);
+	r = r < 0 ? r : check_usage(ret, refusal);
 	r = r < 0 ? r : take_data(ret->object, limits, ret, refusal);
 	if (r < 0) {
 		input_event_finish(ret);

@@ -15,7 +15,7 @@
 /* cmocka wants the ones above first. */
 #include <cmocka.h>
 
-#define ACKS_MAX 4
+#define ACKS_MAX 5
 
 /** Hands events over as a producer does; `acks` has room for ACKS_MAX. */
 static int append(struct session *session, const char *events, struct append_ack *acks,
@@ -208,6 +208,42 @@ static void an_agent_that_starts_is_another_source(void **state)
 	}
 }
 
+static void append_one(struct rig *rig, const char *event)
+{
+	struct append_ack acks[ACKS_MAX];
+	struct refusal refusal = {0};
+	struct buffer events = {0};
+	buffer_printf(&events, "[%s]", event);
+	if (append(rig_session(rig, "s"), buffer_cstr(&events), acks, &refusal) < 0) {
+		fail_msg("%s: %s", event, refusal.message);
+	}
+	buffer_finish(&events);
+}
+
+#define RUN(id)          "{\"type\":\"run_start\",\"data\":{\"run_id\":\"" id "\"}}"
+#define IN_RUN(id, data) "{\"type\":\"usage\",\"run_id\":\"" id "\",\"data\":" data "}"
+
+/** A producer that comes back to its run counts on in it. */
+static void a_run_is_another_source(void **state)
+{
+	struct stage *st = *state;
+	for (enum meanwhile meanwhile = NOTHING; meanwhile < MEANWHILE_COUNT; meanwhile++) {
+		append_one(&st->rig, RUN("a"));
+		append_one(&st->rig, IN_RUN("a", CUM(100, 1)));
+		let_come(st, meanwhile);
+		append_one(&st->rig, RUN("a"));
+		append_one(&st->rig, IN_RUN("a", CUM(110, 1)));
+		let_come(st, meanwhile);
+		expect_total(st, "{\"input\":110,\"output\":1}");
+		append_one(&st->rig, RUN("b"));
+		let_come(st, meanwhile);
+		append_one(&st->rig, IN_RUN("b", CUM(120, 1)));
+		expect_total(st, "{\"input\":230,\"output\":2}");
+		session_delete(rig_session(&st->rig, "s"));
+		rig_settle(&st->rig);
+	}
+}
+
 /* --- what observers see --- */
 
 static json_t *event_of(struct stage *st, size_t index)
@@ -306,6 +342,11 @@ static void assert_refused(struct stage *st, const char *events, const char *cod
 	"4\":1,\"" p "5\":1,\"" p "6\":1,\"" p "7\":1,\"" p "8\":1,\"" p "9\":1,\"" p "a\":1,\"" p \
 	"b\":1}"
 
+/* A source at 4, and another at 3 that reports 3 once more: the check expects the worst of it. */
+#define N3      "{\"mode\":\"cumulative\",\"n\":3000000000000000}"
+#define N4      "{\"mode\":\"cumulative\",\"n\":4000000000000000}"
+#define STARTED "{\"type\":\"agent_started\",\"data\":{}}"
+
 static void bad_reports_are_refused(void **state)
 {
 	struct stage *st = *state;
@@ -319,20 +360,10 @@ static void bad_reports_are_refused(void **state)
 		"[" USAGE(TWELVE("a")) "," USAGE(TWELVE("b")) "," USAGE(
 			"{\"mode\":\"delta\",\"c\":1}") "]",
 		"too_large");
+	assert_refused(st, "[" USAGE(N4) "," STARTED "," USAGE(N3) "," USAGE(N3) "]", "too_large");
 	assert_refused(st,
-		"[" USAGE(
-			"{\"mode\":\"cumulative\",\"n\":4000000000000000}") ",{\"type\":\"agent_"
-									    "started\",\"data\":{}"
-									    "}," USAGE(
-										    "{\"mode\":"
-										    "\"cumulativ"
-										    "e\",\"n\":"
-										    "30000000000"
-										    "00000}") "," USAGE("{\"mode\":"
-													"\"cumulative\""
-													",\"n\":"
-													"30000000000000"
-													"00}") "]",
+		"[" RUN("a") "," IN_RUN("a", N4) "," RUN("b") "," IN_RUN("b", N3) "," IN_RUN(
+			"b", N3) "]",
 		"too_large");
 	json_t *data = json_pack("{s:s, s:i}", "mode", "delta", "n", -1);
 	assert_int_equal(intake_event(st->session, "usage", data), -EINVAL);
@@ -413,6 +444,51 @@ static void the_total_outlives_the_journal(void **state)
 	assert_int_equal(report(rig_session(&st->rig, "s"), CUM(9, 2)), 0);
 }
 
+/** Puts the journal of an earlier copy in the place of the one that the server has. */
+static void lose_end_of_journal(struct stage *st, const char *earlier)
+{
+	struct buffer from = {0};
+	struct buffer to = {0};
+	rig_settle(&st->rig);
+	char *dir = rig_copy_dir(st->rig.dir);
+	buffer_printf(&from, "%s/journal", earlier);
+	buffer_printf(&to, "%s/journal", dir);
+	rig_remove_dir(buffer_cstr(&to));
+	assert_int_equal(rename(buffer_cstr(&from), buffer_cstr(&to)), 0);
+	rig_remove_dir(earlier);
+	rig_finish(&st->rig);
+	rig_init_on(&st->rig, dir);
+	st->rig.owns_dir = true;
+	assert_int_equal(rig_open(&st->rig), 0);
+	free(dir);
+	buffer_finish(&from);
+	buffer_finish(&to);
+}
+
+/** Without fdatasync the power may take it: the later of what is left counts. */
+static void of_two_totals_the_later_one_counts(void **state)
+{
+	struct stage *st = *state;
+	for (int has_metadata = 0; has_metadata < 2; has_metadata++) {
+		report(rig_session(&st->rig, "s"), CUM(5, 1));
+		rig_settle(&st->rig);
+		char *earlier = rig_copy_dir(st->rig.dir);
+		rig_say(rig_session(&st->rig, "s"), "Text");
+		report(rig_session(&st->rig, "s"), CUM(9, 2));
+		if (has_metadata) {
+			rig_put(rig_session(&st->rig, "s"), "turn_end", "{}");
+		}
+		lose_end_of_journal(st, earlier);
+		free(earlier);
+		assert_int_equal(
+			session_channel(rig_session(&st->rig, "s"))->max_seq, has_metadata ? 4 : 3);
+		expect_total(st,
+			has_metadata ? "{\"input\":9,\"output\":2}" : "{\"input\":5,\"output\":1}");
+		session_delete(rig_session(&st->rig, "s"));
+		rig_settle(&st->rig);
+	}
+}
+
 int main(void)
 {
 #define TEST(setup, name) cmocka_unit_test_setup_teardown(name, setup, stage_teardown)
@@ -422,12 +498,14 @@ int main(void)
 		TEST(setup_unwatched, cumulative_late_and_out_of_order),
 		TEST(setup_unwatched, models_and_costs),
 		TEST(setup_unwatched, an_agent_that_starts_is_another_source),
+		TEST(setup_unwatched, a_run_is_another_source),
 		TEST(setup_watched, a_report_is_held_mid_block),
 		TEST(setup_watched, what_changes_nothing_is_not_shown),
 		TEST(setup_watched, observers_that_come_back_see_the_total),
 		TEST(setup_watched, bad_reports_are_refused),
 		TEST(setup_watched, a_failed_write_takes_the_total_back),
 		TEST(setup_unwatched, the_total_outlives_the_journal),
+		TEST(setup_unwatched, of_two_totals_the_later_one_counts),
 	};
 	return cmocka_run_group_tests_name("session usage", tests, NULL, NULL);
 }
