@@ -24,8 +24,10 @@ struct item {
 	uint64_t epoch;
 	int dir_fd; /* its folder: by handle, so that a new session of the same name is not meant */
 	int fd; /* a duplicate of the log's */
-	bool syncs_index;
-	bool syncs_keys;
+	struct durable_part keys; /* as they are when the file is taken */
+	uint64_t keys_size;
+	struct durable_part index;
+	uint64_t index_size;
 	bool has_new_files;
 	struct metadata meta;
 	struct prune prune;
@@ -120,10 +122,16 @@ static int checkpoint_item(struct item *item)
 	if (r == 0 && disk->fdatasync(item->fd) < 0) {
 		r = -errno;
 	}
-	if (r == 0 && item->syncs_keys) {
+	if (r == 0 && item->keys.is_suspect) {
+		r = log_keys_rewrite(item->dir_fd, item->keys.certain, item->keys_size);
+	}
+	if (r == 0 && item->keys.is_unsynced) {
 		r = sync_file(item->dir_fd, "keys.jsonl");
 	}
-	if (r == 0 && item->syncs_index) {
+	if (r == 0 && item->index.is_suspect) {
+		r = log_index_rewrite(item->dir_fd, item->index.certain, item->index_size);
+	}
+	if (r == 0 && item->index.is_unsynced) {
 		r = sync_file(item->dir_fd, "events.index");
 	}
 	if (r == 0 && item->has_new_files && disk->fsync(item->dir_fd) < 0) {
@@ -187,12 +195,28 @@ static bool take_log(struct session_log *log, struct item *item)
 	metadata_take(log, &item->meta);
 	prune_begin(log, &item->prune);
 	log->wants_prune = false;
-	item->syncs_index = log->index.is_unsynced;
-	item->syncs_keys = log->keys.is_unsynced;
+	item->keys = log->keys.disk;
+	item->keys_size = log->keys.size;
+	item->index = log->index.disk;
+	item->index_size = log_index_size(&log->index);
 	item->has_new_files = log->has_new_files;
 	log->dirty = log->has_new_files = false;
-	log->index.is_unsynced = log->keys.is_unsynced = false;
+	log->index.disk.is_unsynced = log->keys.disk.is_unsynced = false;
 	return true;
+}
+
+/** What a failed checkpoint was to sync may not be there, whatever a later sync says. */
+static void suspect(struct durable_part *part, const struct durable_part *taken)
+{
+	if (taken->is_unsynced) {
+		part->is_unsynced = part->is_suspect = true;
+	}
+}
+
+static void confirm(struct durable_part *part, uint64_t taken, uint64_t size)
+{
+	part->is_suspect = false;
+	part->certain = taken < size ? taken : size; /* it may have been made again meanwhile */
 }
 
 /** A log whose checkpoint failed has still changed. */
@@ -200,8 +224,8 @@ static void give_back(struct session_log *log, const struct item *item)
 {
 	log->dirty = log->is_suspect = true;
 	log->has_new_files = log->has_new_files || item->has_new_files;
-	log->index.is_unsynced = log->index.is_unsynced || item->syncs_index;
-	log->keys.is_unsynced = log->keys.is_unsynced || item->syncs_keys;
+	suspect(&log->index.disk, &item->index);
+	suspect(&log->keys.disk, &item->keys);
 }
 
 /** The log hears how its checkpoint went. Returns whether it went well. */
@@ -215,6 +239,10 @@ static bool item_end(struct item *item, struct session_log *log)
 	if (good) {
 		log->is_suspect = false;
 		log->certain_size = item->meta.log_size;
+		confirm(&log->keys.disk, item->keys_size, log->keys.size);
+		if (!item->has_new_log) { /* which has an index of its own */
+			confirm(&log->index.disk, item->index_size, log_index_size(&log->index));
+		}
 		return true;
 	}
 	diag(DIAG_WARN, "session %s: checkpoint failed: %s; the journal keeps its events", item->id,

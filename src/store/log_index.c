@@ -30,6 +30,11 @@ static uint64_t file_size(uint64_t count)
 	return count ? HEADER_SIZE + count * ENTRY_SIZE : 0;
 }
 
+uint64_t log_index_size(const struct log_index *index)
+{
+	return file_size(index->count);
+}
+
 static void append_header(struct buffer *out, uint64_t epoch, uint64_t first_seq)
 {
 	size_t start = out->len;
@@ -43,6 +48,7 @@ void log_index_lose(struct log_index *index)
 {
 	index->state = INDEX_LOST;
 	index->count = 0;
+	index->disk = (struct durable_part){0};
 	buffer_finish(&index->fresh);
 }
 
@@ -51,7 +57,7 @@ void log_index_take(struct session_log *log, uint64_t count)
 	log_index_lose(&log->index);
 	log->index.state = INDEX_GOOD;
 	log->index.count = count;
-	log->index.is_unsynced = false;
+	log->index.disk.certain = log_index_size(&log->index);
 	session_log_index_unwritten(log);
 }
 
@@ -131,7 +137,7 @@ int log_index_flush(struct session_log *log)
 	}
 	if (r == 0) {
 		index->count += index->fresh.len / ENTRY_SIZE;
-		index->is_unsynced = true;
+		index->disk.is_unsynced = true;
 		buffer_finish(&index->fresh);
 	} else if (r == -ESTALE) {
 		log_index_lose(index);
@@ -301,7 +307,7 @@ static void build_done(uv_work_t *work, int status)
 	if (log && job->status == 0) {
 		log->index.state = INDEX_GOOD;
 		log->index.count = source->last_seq - source->first_seq + 1;
-		log->index.is_unsynced = false;
+		log->index.disk = (struct durable_part){.certain = log_index_size(&log->index)};
 		log->has_new_files = true;
 	} else if (log) {
 		log_index_lose(&log->index);

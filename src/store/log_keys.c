@@ -121,22 +121,22 @@ void log_keys_add(struct session_log *log, const struct log_name *name)
 	}
 	sealed_line_end(out, start);
 	if (keys->slots) {
-		uint64_t digest = digest_of(
-			log, name->kind, out->data + key + 1, key_end - key - 2);
+		uint64_t digest =
+			digest_of(log, name->kind, out->data + key + 1, key_end - key - 2);
 		put_slot(keys, name->kind, digest, keys->size + start);
 	}
 	log->dirty = true;
 }
 
-void session_log_note_input(
-	struct session_log *log, uint64_t nth, enum log_key_kind kind, const char *key, uint64_t seq,
-	uint64_t sum)
+void session_log_note_input(struct session_log *log, uint64_t nth, enum log_key_kind kind,
+	const char *key, uint64_t seq, uint64_t sum)
 {
 	if (nth < log->keys.input_names) {
 		return; /* the journal tells again what is there */
 	}
 	log->keys.input_names = nth + 1;
-	log_keys_add(log, &(struct log_name){.kind = kind, .seq = seq, .key = key, .by = "", .sum = sum});
+	log_keys_add(log,
+		&(struct log_name){.kind = kind, .seq = seq, .key = key, .by = "", .sum = sum});
 }
 
 uint64_t session_log_input_names(const struct session_log *log)
@@ -244,8 +244,8 @@ typedef int (*see_name)(
 	struct session_log *log, const struct raw_name *name, uint64_t at, void *arg);
 
 /** Shows the names of some lines, the first of which starts at `from` in the file. */
-static int see_lines(
-	struct session_log *log, const char *bytes, size_t len, uint64_t from, see_name see, void *arg)
+static int see_lines(struct session_log *log, const char *bytes, size_t len, uint64_t from,
+	see_name see, void *arg)
 {
 	const char *end = bytes + len;
 	int r = 0;
@@ -336,7 +336,7 @@ static void read_rest(const struct session_log *log, struct buffer *out)
 	}
 	if (fstat(fd, &st) == 0) {
 		size_t len = (uint64_t)st.st_size < log->keys.size ? (size_t)st.st_size
-								     : (size_t)log->keys.size;
+								   : (size_t)log->keys.size;
 		buffer_reserve(out, len);
 		out->len = disk_read_at(fd, 0, out->data, len) < 0 ? 0 : len;
 	}
@@ -369,6 +369,7 @@ static int remake_file(struct session_log *log)
 	}
 	/* Metadata that counts on bytes that are no more sends the next start here again. */
 	keys->size = 0;
+	keys->disk = (struct durable_part){0};
 	keys->is_seen = true;
 	log_keys_rest(keys);
 	log->dirty = true;
@@ -403,7 +404,7 @@ int log_keys_flush(struct session_log *log)
 		return r;
 	}
 	keys->size += keys->unwritten.len;
-	keys->is_unsynced = true;
+	keys->disk.is_unsynced = true;
 	buffer_finish(&keys->unwritten);
 	return 0;
 }
@@ -432,7 +433,8 @@ static int each_name(struct session_log *log, see_name see, void *arg)
 	}
 	buffer_finish(&bytes);
 	return r < 0 ? r
-		     : see_lines(log, keys->unwritten.data, keys->unwritten.len, keys->size, see, arg);
+		     : see_lines(log, keys->unwritten.data, keys->unwritten.len, keys->size, see,
+			       arg);
 }
 
 static int load_names(struct session_log *log)
@@ -462,8 +464,8 @@ static int read_line_at(struct session_log *log, uint64_t at)
 	if (at >= keys->size) {
 		const char *line = keys->unwritten.data + (at - keys->size);
 		size_t len = keys->unwritten.len - (size_t)(at - keys->size);
-		buffer_append(&keys->found, line,
-			(size_t)((const char *)memchr(line, '\n', len) - line));
+		buffer_append(
+			&keys->found, line, (size_t)((const char *)memchr(line, '\n', len) - line));
 		return 0;
 	}
 	int fd = open_file(log);

@@ -61,6 +61,7 @@ static int look_for_new_file(struct session_log *log, int fd, uint64_t size)
 	log->certain_size = log->size;
 	log->first_at = 0;
 	log->index.count = log->last_seq - log->base_seq + 1;
+	log->index.disk.certain = log_index_size(&log->index);
 	log->dirty = true;
 	return 0;
 }
@@ -107,7 +108,8 @@ int recover_session(struct store *store, const char *id, struct metadata *meta,
 	log->certain_size = log->size;
 	log->is_suspect = true;
 	log->index.count = log->last_seq - log->base_seq + 1;
-	log->keys.size = meta->keys_size;
+	log->index.disk.certain = log_index_size(&log->index);
+	log->keys.size = log->keys.disk.certain = meta->keys_size;
 	log->keys.input_names = meta->input_names;
 	log->tail = meta->tail;
 	meta->tail = (struct log_tail){0};

@@ -61,9 +61,16 @@ enum index_state {
 	INDEX_BUILDING, /* that is under way */
 };
 
+/** How much of a file beside the log is on disk. */
+struct durable_part {
+	bool is_unsynced; /* there is more in the file */
+	bool is_suspect; /* a sync of it has failed: what it was to write is written again */
+	uint64_t certain; /* bytes */
+};
+
 struct log_index {
 	enum index_state state;
-	bool is_unsynced;
+	struct durable_part disk;
 	bool was_built; /* made again from the log in this life */
 	bool build_is_due; /* once the log is not frozen any more */
 	uint64_t count; /* entries in the file */
@@ -73,7 +80,7 @@ struct log_index {
 /** Names: keys.jsonl. */
 struct log_keys {
 	bool is_seen; /* the file has been looked at: it is `size` bytes long */
-	bool is_unsynced;
+	struct durable_part disk;
 	uint64_t size; /* bytes of the file that count */
 	uint64_t input_names; /* lines of names that inputs gave, ever */
 	struct buffer unwritten; /* lines behind them */
@@ -289,6 +296,8 @@ int log_index_flush(struct session_log *log);
 int log_index_flush_if_full(struct session_log *log);
 /** Opens the file; -ESTALE if it cannot be used. */
 int log_index_open(struct session_log *log);
+/** Bytes that the file has by now. */
+uint64_t log_index_size(const struct log_index *index);
 /** It cannot be gone on with: the next cold read makes it again. */
 void log_index_lose(struct log_index *index);
 /** Takes one that log_index_make() has just made of a frozen log. */
@@ -428,6 +437,9 @@ int metadata_write(struct session_log *log, bool sync);
  * back are not the lines that were written. For the thread pool.
  */
 int log_rewrite(int dir_fd, uint64_t from, uint64_t to);
+/** The same with the two files beside it. */
+int log_keys_rewrite(int dir_fd, uint64_t from, uint64_t to);
+int log_index_rewrite(int dir_fd, uint64_t from, uint64_t to);
 
 /* recover_session.c */
 /**
