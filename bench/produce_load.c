@@ -261,6 +261,7 @@ void produce_lines(const struct produce_options *options, struct produce_result 
 	uint64_t start = now_ns();
 	client_queue(&streamer.client, head.data, head.len);
 	client_flush(&streamer.client);
+	send_lines(&streamer.client);
 	while (!streamer.is_answered) {
 		if (now_ns() > start + DEADLINE) {
 			die("the answer does not come");
