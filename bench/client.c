@@ -7,6 +7,7 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
@@ -64,6 +65,14 @@ void client_open(struct client *client, int epoll, unsigned port, unsigned index
 	watch(client, EPOLL_CTL_ADD, true);
 }
 
+void client_open_http(struct client *client, int epoll, unsigned port)
+{
+	client->epoll = epoll;
+	client->is_http = true;
+	client->fd = connect_from(0, port, SOCK_STREAM | SOCK_NONBLOCK);
+	watch(client, EPOLL_CTL_ADD, true);
+}
+
 void client_close(struct client *client)
 {
 	close(client->fd);
@@ -73,8 +82,11 @@ void client_close(struct client *client)
 
 /* --- writing --- */
 
-static void flush(struct client *client)
+void client_flush(struct client *client)
 {
+	if (!client->tx.len && !client->wants_write) {
+		return;
+	}
 	ssize_t n = send(client->fd, client->tx.data, client->tx.len, MSG_NOSIGNAL);
 	if (n < 0 && errno != EAGAIN && errno != EINTR) {
 		die("a connection broke: %s", strerror(errno));
@@ -91,7 +103,12 @@ static void flush(struct client *client)
 static void send_frame(struct client *client, enum ws_opcode opcode, const char *text, size_t len)
 {
 	ws_append_masked(&client->tx, opcode, text, len);
-	flush(client);
+	client_flush(client);
+}
+
+void client_queue(struct client *client, const char *bytes, size_t len)
+{
+	buffer_append(&client->tx, bytes, len);
 }
 
 void client_send(struct client *client, const char *text, size_t len)
@@ -134,9 +151,34 @@ static void take_frame(struct client *client, const struct ws_frame *frame, uint
 	}
 }
 
+/** Answers over HTTP have a content-length, as the server's have. */
+static size_t take_answers(struct client *client, char *bytes, size_t len, uint64_t when)
+{
+	static const char name[] = "content-length: ";
+	size_t used = 0;
+	for (;;) {
+		char *at = bytes + used;
+		char *end = memmem(at, len - used, "\r\n\r\n", 4);
+		char *length = end ? memmem(at, (size_t)(end - at), name, sizeof(name) - 1) : NULL;
+		if (end && !length) {
+			die("an answer without its length: %.*s", (int)(end - at), at);
+		}
+		size_t size = end ? strtoul(length + sizeof(name) - 1, NULL, 10) : 0;
+		if (!end || (size_t)(bytes + len - (end + 4)) < size) {
+			return used;
+		}
+		size += (size_t)(end + 4 - at);
+		client->text(client, at, size, when);
+		used += size;
+	}
+}
+
 /** Returns how many of the bytes were used. */
 static size_t take_bytes(struct client *client, char *bytes, size_t len, uint64_t when)
 {
+	if (client->is_http) {
+		return take_answers(client, bytes, len, when);
+	}
 	size_t used = client->is_open ? 0 : take_handshake(client, bytes, len);
 	while (client->is_open) {
 		struct ws_frame frame;
@@ -190,10 +232,13 @@ static void read_some(struct client *client)
 static void handle(struct client *client, uint32_t events)
 {
 	if (events & EPOLLOUT) {
-		flush(client);
+		client_flush(client);
 	}
 	if (events & (EPOLLIN | EPOLLERR | EPOLLHUP)) {
 		read_some(client);
+	}
+	if (client->drained && !client->tx.len) {
+		client->drained(client);
 	}
 }
 

@@ -1,4 +1,7 @@
-/* One WebSocket connection of the load tool: non-blocking, on an epoll of its owner. */
+/*
+ * One connection of the load tool, a WebSocket or plain HTTP: non-blocking, on an epoll of its
+ * owner.
+ */
 #ifndef BENCH_CLIENT_H
 #define BENCH_CLIENT_H
 
@@ -11,11 +14,16 @@ struct client {
 	int fd;
 	int epoll;
 	bool is_open; /* the handshake is done */
+	bool is_http;
 	bool wants_write;
 	struct buffer rx; /* the beginning of a frame that has not come whole */
 	struct buffer tx; /* what the socket has not taken yet */
-	/** A text frame has come, at a time of now_ns(). */
+	/** A text frame, or an answer with its headers, has come, at a time of now_ns(). */
 	void (*text)(struct client *client, const char *text, size_t len, uint64_t when);
+	/**
+	 * What has come is handled, and all that was to be sent has been. NULL: nothing to do then.
+	 */
+	void (*drained)(struct client *client);
 	void *owner;
 };
 
@@ -24,7 +32,11 @@ struct client {
  * an address of their own (127.0.0.1, 127.0.0.2, …), so that ports do not run out.
  */
 void client_open(struct client *client, int epoll, unsigned port, unsigned index, const char *path);
+void client_open_http(struct client *client, int epoll, unsigned port);
 void client_send(struct client *client, const char *text, size_t len);
+/** Bytes as they are on the wire; they go out with client_flush(). */
+void client_queue(struct client *client, const char *bytes, size_t len);
+void client_flush(struct client *client);
 void client_close(struct client *client);
 /**
  * Waits until now_ns() is `until`, or one of the epoll's clients can be written to or read: does

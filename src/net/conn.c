@@ -177,7 +177,11 @@ static void flush_gathered(struct conn *conn)
 
 void conn_update_flow(struct conn *conn)
 {
-	lws_rx_flow_control(conn->wsi, !conn->server->is_paused && !conn->is_held);
+	bool is_stopped = conn->server->is_paused || conn->is_held;
+	if (is_stopped != conn->is_stopped) { /* it costs system calls */
+		conn->is_stopped = is_stopped;
+		lws_rx_flow_control(conn->wsi, !is_stopped);
+	}
 }
 
 void conn_at_end_of_turn(struct conn *conn)

@@ -143,7 +143,6 @@ static int begin_linger(struct conn *conn)
 		shutdown(lws_get_socket_fd(conn->wsi), SHUT_WR);
 	}
 	conn->linger_end = clock_now_ms(conn->server->clock) + LINGER_SECS * 1000;
-	lws_rx_flow_control(conn->wsi, 1);
 	lws_set_timeout(conn->wsi, PENDING_TIMEOUT_HTTP_CONTENT, LINGER_SECS);
 	return 0;
 }

@@ -39,6 +39,7 @@ void http_stream_begin(struct conn *conn)
 {
 	conn->stream = xcalloc(1, sizeof(*conn->stream));
 	list_append(&conn->server->producers, &conn->kind_link);
+	conn_update_flow(conn);
 	conn_at_end_of_turn(conn);
 }
 
@@ -50,7 +51,10 @@ void http_stream_finish(struct conn *conn)
 		free(conn->stream->acks);
 		free(conn->stream);
 		conn->stream = NULL;
-		lws_rx_flow_control(conn->wsi, 1);
+		if (conn->is_stopped) {
+			conn->is_stopped = false;
+			lws_rx_flow_control(conn->wsi, 1);
+		}
 	}
 }
 

@@ -50,6 +50,7 @@ struct conn {
 	struct buffer
 		gathered; /* of producers: LWS_PRE bytes, then frames as they are on the wire */
 	bool is_held; /* too much is gathered: nothing is read until the peer takes it */
+	bool is_stopped; /* lws does not read */
 	bool feed_behind; /* a feed frame was left out: the whole list comes next */
 
 	/* Of producers, whose session may be made with its first events (?create=1&title=). */

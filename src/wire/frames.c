@@ -326,7 +326,8 @@ struct frame *frame_appended(const char *ref, const struct append_ack *acks, siz
 	put_bool(&frame->buf, "durable", true);
 	put_counts(&frame->buf, counts);
 	if (ref) {
-		buffer_printf(&frame->buf, ",\"ref\":%s", ref);
+		buffer_append_str(&frame->buf, ",\"ref\":");
+		buffer_append_str(&frame->buf, ref);
 	}
 	buffer_append_char(&frame->buf, '}');
 	return end(frame);
