@@ -300,10 +300,57 @@ static int open_file(struct session_log *log)
 	return fd;
 }
 
+/** What an input named, as far as its event still tells; unless that has a line. */
+static void add_missing(
+	struct session_log *log, enum log_key_kind kind, const char *key, uint64_t seq)
+{
+	struct buffer escaped = {0};
+	if (*key) {
+		buffer_append_json(&escaped, key, strlen(key));
+		uint64_t digest = digest_of(log, kind, escaped.data + 1, escaped.len - 2);
+		if (!find_slot(&log->keys, digest)->at) {
+			log_keys_add(log,
+				&(struct log_name){.kind = kind, .seq = seq, .key = key, .by = ""});
+		}
+	}
+	buffer_finish(&escaped);
+}
+
+static const char *text_of(const json_t *object, const char *name)
+{
+	const char *text = json_string_value(json_object_get(object, name));
+	return text ? text : "";
+}
+
+static void add_missing_names(struct session_log *log, const struct event_view *view)
+{
+	bool is_call = view->type == EVENT_TOOL_CALL;
+	bool is_prompt = view->type == EVENT_USER_PROMPT;
+	if (view->message_id) {
+		char *id = xstrndup(view->message_id, view->message_id_len);
+		add_missing(log, LOG_KEY_MESSAGE, id, view->seq);
+		free(id);
+	}
+	if (!is_call && view->type != EVENT_TOOL_CALL_UPDATE && !is_prompt) {
+		return;
+	}
+	json_t *json = json_loadb(view->data, view->data_len, 0, NULL);
+	const char *status = text_of(json, "status");
+	if (is_prompt && !view->message_id) {
+		add_missing(log, LOG_KEY_MESSAGE, text_of(json, "prompt_id"), view->seq);
+	} else if (is_call) {
+		add_missing(log, LOG_KEY_TOOL_CALL, text_of(json, "tool_call_id"), view->seq);
+	} else if (strcmp(status, "completed") == 0 || strcmp(status, "failed") == 0) {
+		add_missing(log, LOG_KEY_TOOL_RESULT, text_of(json, "tool_call_id"), view->seq);
+	}
+	json_decref(json);
+}
+
 static int remake_line(void *arg, const struct event_view *view, uint64_t offset, size_t len)
 {
 	if (view) {
 		log_note_key(arg, view);
+		add_missing_names(arg, view);
 	}
 	return 0;
 }
@@ -352,8 +399,8 @@ static int remake_file(struct session_log *log)
 	struct log_keys *keys = &log->keys;
 	struct buffer old = {0};
 	diag(DIAG_WARN,
-		"session %s: keys.jsonl is damaged; it is made again from the log. Keys, messages "
-		"and runs of producers whose lines cannot be read are forgotten",
+		"session %s: keys.jsonl is damaged; it is made again from the log. Keys and runs "
+		"of producers whose lines cannot be read are forgotten",
 		log->id);
 	int fd = session_log_fd(log);
 	if (fd < 0) {
@@ -377,6 +424,8 @@ static int remake_file(struct session_log *log)
 	keys->unwritten = (struct buffer){0};
 	salvage(&old, &keys->unwritten);
 	buffer_finish(&old);
+	make_room(keys);
+	see_lines(log, keys->unwritten.data, keys->unwritten.len, 0, take_name, NULL);
 	int r = log_scan(fd, 0, log->size - log->unwritten.len, remake_line, log);
 	buffer_append(&keys->unwritten, newest.data, newest.len);
 	buffer_finish(&newest);
