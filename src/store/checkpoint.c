@@ -25,6 +25,7 @@ struct item {
 	int dir_fd; /* its folder: by handle, so that a new session of the same name is not meant */
 	int fd; /* a duplicate of the log's */
 	bool syncs_index;
+	uint64_t index_suspect; /* so many bytes of it have to be written again */
 	bool syncs_keys;
 	bool has_new_files;
 	struct metadata meta;
@@ -33,6 +34,8 @@ struct item {
 	bool is_suspect;
 	uint64_t certain_size;
 	uint64_t size;
+	bool is_keys_suspect;
+	uint64_t certain_keys;
 	int status;
 };
 
@@ -120,8 +123,15 @@ static int checkpoint_item(struct item *item)
 	if (r == 0 && disk->fdatasync(item->fd) < 0) {
 		r = -errno;
 	}
+	if (r == 0 && item->is_keys_suspect) {
+		r = log_keys_rewrite(item->dir_fd, item->certain_keys, item->meta.keys_size);
+	}
 	if (r == 0 && item->syncs_keys) {
 		r = sync_file(item->dir_fd, "keys.jsonl");
+	}
+	if (r == 0 && item->index_suspect) {
+		/* If it fails, the index is made again when it is needed. */
+		(void)!log_index_rewrite(item->dir_fd, item->index_suspect);
 	}
 	if (r == 0 && item->syncs_index) {
 		r = sync_file(item->dir_fd, "events.index");
@@ -183,15 +193,18 @@ static bool take_log(struct session_log *log, struct item *item)
 	item->epoch = log->epoch;
 	item->is_suspect = log->is_suspect && log->size > log->certain_size;
 	item->certain_size = log->certain_size;
+	item->certain_keys = log->keys.certain_size;
+	item->is_keys_suspect = log->is_suspect && log->keys.size > log->keys.certain_size;
 	item->size = log->size;
 	metadata_take(log, &item->meta);
 	prune_begin(log, &item->prune);
 	log->wants_prune = false;
 	item->syncs_index = log->index.is_unsynced;
+	item->index_suspect = log->index.is_suspect ? log_index_size(log) : 0;
 	item->syncs_keys = log->keys.is_unsynced;
 	item->has_new_files = log->has_new_files;
 	log->dirty = log->has_new_files = false;
-	log->index.is_unsynced = log->keys.is_unsynced = false;
+	log->index.is_unsynced = log->index.is_suspect = log->keys.is_unsynced = false;
 	return true;
 }
 
@@ -201,6 +214,7 @@ static void give_back(struct session_log *log, const struct item *item)
 	log->dirty = log->is_suspect = true;
 	log->has_new_files = log->has_new_files || item->has_new_files;
 	log->index.is_unsynced = log->index.is_unsynced || item->syncs_index;
+	log->index.is_suspect = log->index.is_suspect || item->syncs_index;
 	log->keys.is_unsynced = log->keys.is_unsynced || item->syncs_keys;
 }
 
@@ -215,6 +229,7 @@ static bool item_end(struct item *item, struct session_log *log)
 	if (good) {
 		log->is_suspect = false;
 		log->certain_size = item->meta.log_size;
+		log->keys.certain_size = item->meta.keys_size;
 		return true;
 	}
 	diag(DIAG_WARN, "session %s: checkpoint failed: %s; the journal keeps its events", item->id,

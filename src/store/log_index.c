@@ -30,6 +30,11 @@ static uint64_t file_size(uint64_t count)
 	return count ? HEADER_SIZE + count * ENTRY_SIZE : 0;
 }
 
+uint64_t log_index_size(const struct session_log *log)
+{
+	return file_size(log->index.count);
+}
+
 static void append_header(struct buffer *out, uint64_t epoch, uint64_t first_seq)
 {
 	size_t start = out->len;

@@ -5,19 +5,34 @@
  */
 #include "store_internal.h"
 
+#include "holdfast/sealed_line.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-static int check_lines(const char *bytes, size_t len)
+static bool is_event(const char *line, size_t len)
+{
+	struct event_view view;
+	return event_parse_line(line, len, &view) == 0;
+}
+
+static bool is_name(const char *line, size_t len)
+{
+	size_t body;
+	return sealed_line_check(line, len, &body);
+}
+
+typedef bool (*line_check)(const char *line, size_t len);
+
+static int check_lines(const char *bytes, size_t len, line_check is_good)
 {
 	const char *end = bytes + len;
 	while (bytes < end) {
-		struct event_view view;
 		const char *newline = memchr(bytes, '\n', (size_t)(end - bytes));
-		if (!newline || event_parse_line(bytes, (size_t)(newline - bytes), &view) < 0) {
+		if (!newline || !is_good(bytes, (size_t)(newline - bytes))) {
 			return -EBADMSG;
 		}
 		bytes = newline + 1;
@@ -25,18 +40,18 @@ static int check_lines(const char *bytes, size_t len)
 	return 0;
 }
 
-int log_rewrite(int dir_fd, uint64_t from, uint64_t to)
+static int rewrite(int dir_fd, const char *name, line_check is_good, uint64_t from, uint64_t to)
 {
 	/* Not the log's own descriptor, which appends wherever it stands. */
-	int fd = disk->openat(dir_fd, "events.jsonl", O_RDWR | O_CLOEXEC, 0);
+	int fd = disk->openat(dir_fd, name, O_RDWR | O_CLOEXEC, 0);
 	if (fd < 0) {
 		return -errno;
 	}
 	size_t len = (size_t)(to - from);
 	char *bytes = xmalloc(len + 1);
 	int r = disk_read_at(fd, from, bytes, len);
-	if (r == 0) {
-		r = check_lines(bytes, len);
+	if (r == 0 && is_good) {
+		r = check_lines(bytes, len, is_good);
 	}
 	if (r == 0 && lseek(fd, (off_t)from, SEEK_SET) < 0) {
 		r = -errno;
@@ -47,4 +62,19 @@ int log_rewrite(int dir_fd, uint64_t from, uint64_t to)
 	free(bytes);
 	close(fd);
 	return r;
+}
+
+int log_rewrite(int dir_fd, uint64_t from, uint64_t to)
+{
+	return rewrite(dir_fd, "events.jsonl", is_event, from, to);
+}
+
+int log_keys_rewrite(int dir_fd, uint64_t from, uint64_t to)
+{
+	return rewrite(dir_fd, "keys.jsonl", is_name, from, to);
+}
+
+int log_index_rewrite(int dir_fd, uint64_t to)
+{
+	return rewrite(dir_fd, "events.index", NULL, 0, to);
 }

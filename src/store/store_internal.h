@@ -64,6 +64,7 @@ enum index_state {
 struct log_index {
 	enum index_state state;
 	bool is_unsynced;
+	bool is_suspect; /* a sync of it may have failed */
 	bool was_built; /* made again from the log in this life */
 	bool build_is_due; /* once the log is not frozen any more */
 	uint64_t count; /* entries in the file */
@@ -75,6 +76,7 @@ struct log_keys {
 	bool is_seen; /* the file has been looked at: it is `size` bytes long */
 	bool is_unsynced;
 	uint64_t size; /* bytes of the file that count */
+	uint64_t certain_size; /* bytes of it that are on disk */
 	uint64_t input_names; /* lines of names that inputs gave, ever */
 	struct buffer unwritten; /* lines behind them */
 	struct key_slot *slots; /* all of them, a power of two of slots; NULL: not loaded */
@@ -428,6 +430,11 @@ int metadata_write(struct session_log *log, bool sync);
  * back are not the lines that were written. For the thread pool.
  */
 int log_rewrite(int dir_fd, uint64_t from, uint64_t to);
+/** The same for keys.jsonl. */
+int log_keys_rewrite(int dir_fd, uint64_t from, uint64_t to);
+/** The same for events.index, from its beginning; nobody trusts it, so it is not checked. */
+int log_index_rewrite(int dir_fd, uint64_t to);
+uint64_t log_index_size(const struct session_log *log);
 
 /* recover_session.c */
 /**
