@@ -71,8 +71,8 @@ static bool next_line(struct keys_check *keys, const char **ret_line, size_t *re
 	return !keys->is_over;
 }
 
-/** Goes on to the next name that can be judged: not one that an input gave, nor of a kind of later versions, nor of events that
- * are gone. */
+/** Goes on to the next name that can be judged: not one that an input gave, nor of a kind of later
+ * versions, nor of events that are gone. */
 static void next_name(struct keys_check *keys)
 {
 	const char *line;
@@ -126,7 +126,8 @@ static bool is_same(const struct log_name *a, const struct log_name *b)
 void check_keys_event(struct keys_check *keys, const struct event_view *view)
 {
 	struct log_name name;
-	if (!keys->meta || view->seq > keys->meta->max_seq || !log_name_of_event(view, &name)) {
+	if (!keys->meta || view->seq < keys->meta->first_seq || view->seq > keys->meta->max_seq ||
+		!log_name_of_event(view, &name)) {
 		return;
 	}
 	while (!keys->is_over && keys->next.seq < name.seq) {

@@ -121,22 +121,22 @@ void log_keys_add(struct session_log *log, const struct log_name *name)
 	}
 	sealed_line_end(out, start);
 	if (keys->slots) {
-		uint64_t digest = digest_of(
-			log, name->kind, out->data + key + 1, key_end - key - 2);
+		uint64_t digest =
+			digest_of(log, name->kind, out->data + key + 1, key_end - key - 2);
 		put_slot(keys, name->kind, digest, keys->size + start);
 	}
 	log->dirty = true;
 }
 
-void session_log_note_input(
-	struct session_log *log, uint64_t nth, enum log_key_kind kind, const char *key, uint64_t seq,
-	uint64_t sum)
+void session_log_note_input(struct session_log *log, uint64_t nth, enum log_key_kind kind,
+	const char *key, uint64_t seq, uint64_t sum)
 {
 	if (nth < log->keys.input_names) {
 		return; /* the journal tells again what is there */
 	}
 	log->keys.input_names = nth + 1;
-	log_keys_add(log, &(struct log_name){.kind = kind, .seq = seq, .key = key, .by = "", .sum = sum});
+	log_keys_add(log,
+		&(struct log_name){.kind = kind, .seq = seq, .key = key, .by = "", .sum = sum});
 }
 
 uint64_t session_log_input_names(const struct session_log *log)
@@ -244,8 +244,8 @@ typedef int (*see_name)(
 	struct session_log *log, const struct raw_name *name, uint64_t at, void *arg);
 
 /** Shows the names of some lines, the first of which starts at `from` in the file. */
-static int see_lines(
-	struct session_log *log, const char *bytes, size_t len, uint64_t from, see_name see, void *arg)
+static int see_lines(struct session_log *log, const char *bytes, size_t len, uint64_t from,
+	see_name see, void *arg)
 {
 	const char *end = bytes + len;
 	int r = 0;
@@ -336,11 +336,45 @@ static void read_rest(const struct session_log *log, struct buffer *out)
 	}
 	if (fstat(fd, &st) == 0) {
 		size_t len = (uint64_t)st.st_size < log->keys.size ? (size_t)st.st_size
-								     : (size_t)log->keys.size;
+								   : (size_t)log->keys.size;
 		buffer_reserve(out, len);
 		out->len = disk_read_at(fd, 0, out->data, len) < 0 ? 0 : len;
 	}
 	close(fd);
+}
+
+/**
+ * Puts the unwritten lines beside the file and then in its place, so that a crash loses neither.
+ */
+static int replace_file(struct session_log *log)
+{
+	static const char fresh[] = "keys.jsonl.new";
+	struct log_keys *keys = &log->keys;
+	int dir_fd = session_log_dir(log);
+	if (dir_fd < 0) {
+		return dir_fd;
+	}
+	int fd = disk->openat(dir_fd, fresh, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	int r = fd < 0 ? -errno : disk_write_all(fd, keys->unwritten.data, keys->unwritten.len);
+	if (r == 0 && disk->fdatasync(fd) < 0) {
+		r = -errno;
+	}
+	if (fd >= 0) {
+		close(fd);
+	}
+	if (r == 0 && disk->renameat(dir_fd, fresh, dir_fd, "keys.jsonl") < 0) {
+		r = -errno;
+	}
+	if (r == 0 && disk->fsync(dir_fd) < 0) {
+		r = -errno;
+	}
+	close(dir_fd);
+	if (r == 0) {
+		keys->size = keys->certain_size = keys->unwritten.len;
+		keys->is_seen = true;
+		buffer_finish(&keys->unwritten);
+	}
+	return r;
 }
 
 /**
@@ -359,27 +393,26 @@ static int remake_file(struct session_log *log)
 	if (fd < 0) {
 		return fd;
 	}
-	char path[160];
-	snprintf(path, sizeof(path), "%s/keys.jsonl", log->id);
 	read_rest(log, &old);
-	if (disk->unlinkat(log->store->sessions_fd, path, 0) < 0 && errno != ENOENT) {
-		int r = -errno;
-		buffer_finish(&old);
-		return r;
-	}
-	/* Metadata that counts on bytes that are no more sends the next start here again. */
-	keys->size = 0;
-	keys->is_seen = true;
 	log_keys_rest(keys);
-	log->dirty = true;
 	struct buffer newest = keys->unwritten;
 	keys->unwritten = (struct buffer){0};
 	salvage(&old, &keys->unwritten);
 	buffer_finish(&old);
 	int r = log_scan(fd, 0, log->size - log->unwritten.len, remake_line, log);
-	buffer_append(&keys->unwritten, newest.data, newest.len);
+	if (r == 0) {
+		buffer_append(&keys->unwritten, newest.data, newest.len);
+		r = replace_file(log);
+	}
+	if (r < 0) { /* the old one stands there still, and what is new waits */
+		buffer_finish(&keys->unwritten);
+		keys->unwritten = newest;
+		return r;
+	}
+	/* Metadata that counts on another size sends the next start here again. */
+	log->dirty = true;
 	buffer_finish(&newest);
-	return r;
+	return 0;
 }
 
 int log_keys_flush(struct session_log *log)
@@ -390,8 +423,7 @@ int log_keys_flush(struct session_log *log)
 	}
 	int fd = open_file(log);
 	if (fd == -EBADMSG) {
-		int r = remake_file(log);
-		fd = r < 0 ? r : open_file(log);
+		return remake_file(log);
 	}
 	if (fd < 0) {
 		return fd;
@@ -432,7 +464,8 @@ static int each_name(struct session_log *log, see_name see, void *arg)
 	}
 	buffer_finish(&bytes);
 	return r < 0 ? r
-		     : see_lines(log, keys->unwritten.data, keys->unwritten.len, keys->size, see, arg);
+		     : see_lines(log, keys->unwritten.data, keys->unwritten.len, keys->size, see,
+			       arg);
 }
 
 static int load_names(struct session_log *log)
@@ -462,8 +495,8 @@ static int read_line_at(struct session_log *log, uint64_t at)
 	if (at >= keys->size) {
 		const char *line = keys->unwritten.data + (at - keys->size);
 		size_t len = keys->unwritten.len - (size_t)(at - keys->size);
-		buffer_append(&keys->found, line,
-			(size_t)((const char *)memchr(line, '\n', len) - line));
+		buffer_append(
+			&keys->found, line, (size_t)((const char *)memchr(line, '\n', len) - line));
 		return 0;
 	}
 	int fd = open_file(log);
