@@ -234,6 +234,43 @@ static void no_crash_loses_or_doubles_a_name(void **state)
 	session_drop(session);
 }
 
+/** Without fdatasync the power may take the journal's end and leave the names. */
+static void names_go_on_behind_those_of_the_log(void **state)
+{
+	struct rig *rig = *state;
+	struct buffer path = {0};
+	uint64_t segment;
+	size_t size;
+	rig->limits.segment_size = 1 << 20;
+	assert_int_equal(rig_open(rig), 0);
+	struct session *session = rig_session(rig, "s");
+	expect_new(append_key(session, 1), 1);
+	rig_settle(rig);
+	workload_newest_segment(rig->dir, &segment, &size, NULL);
+	append(session, "[{\"type\":\"agent_message_chunk\",\"key\":\"k2\","
+			"\"data\":{\"text\":\"open\"}}]");
+	rig_settle(rig);
+	session_log_checkpoint(session->log);
+	rig_settle(rig);
+	char *dir = rig_copy_dir(rig->dir);
+	struct rig copy;
+	rig_init_on(&copy, dir);
+	workload_newest_segment(dir, &segment, &(size_t){0}, &path);
+	file_spoil(path.data, CUT, size);
+	assert_int_equal(rig_open(&copy), 0);
+	expect_new(append_key(rig_session(&copy, "s"), 3), 2);
+	rig_settle(&copy);
+	expect_known(append_key(rig_session(&copy, "s"), 3), 2);
+	rig_close(&copy);
+	assert_int_equal(rig_open(&copy), 0);
+	expect_known(append_key(rig_session(&copy, "s"), 3), 2);
+	assert_int_equal(rig_session(&copy, "s")->state.input_names, 3);
+	rig_finish(&copy);
+	rig_remove_dir(dir);
+	free(dir);
+	buffer_finish(&path);
+}
+
 /* --- damage --- */
 
 /** All keys but one are known, and so is what the log tells. */
@@ -384,6 +421,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_refused_input_gives_no_name, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_retry_waits_for_the_first, setup, teardown),
 		cmocka_unit_test_setup_teardown(no_crash_loses_or_doubles_a_name, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			names_go_on_behind_those_of_the_log, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_damaged_line_costs_its_own_name, setup, teardown),
 		cmocka_unit_test_setup_teardown(
 			a_crash_while_it_is_made_again_loses_no_more, setup, teardown),
