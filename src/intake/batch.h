@@ -33,7 +33,7 @@ struct batch {
 int batch_check_key(struct batch *batch, size_t i, struct refusal *refusal);
 /**
  * runs.c: whether an entry may be appended in the run that is under way. Refused with stale_run,
- * unknown_run, run_active or run_mismatch.
+ * unknown_run or run_active.
  */
 int batch_check_run(struct batch *batch, size_t i, struct refusal *refusal);
 /** usage.c: whether what an entry reports can be counted; bad_request, too_large. */

@@ -112,16 +112,21 @@ int intake_snapshot(struct session *session, const json_t *data, const struct li
 	*ret_bad = SNAPSHOT_NO_INDEX;
 	int r = snapshot_match(data, limits, &log, &match, ret_bad, refusal);
 	holder_finish(&holder);
+	if (holder.error) {
+		/* Whatever else is wrong with it may be for want of the names. */
+		*ret_bad = SNAPSHOT_NO_INDEX;
+		if (r == 0) {
+			json_decref(match.events);
+		}
+		return refuse(refusal, "storage_failed",
+			"the server cannot read the session's names from its disk; nothing was "
+			"stored, its messages say why");
+	}
 	if (r < 0) {
 		return r;
 	}
-	if (holder.error) {
-		r = refuse(refusal, "storage_failed",
-			"the server cannot read the session's names from its disk; nothing was "
-			"stored, its messages say why");
-	} else {
-		r = append(session, data, limits, match.events, ret, refusal);
-	}
+	*ret_bad = SNAPSHOT_NO_INDEX;
+	r = append(session, data, limits, match.events, ret, refusal);
 	ret->known = match.known;
 	ret->added = match.added;
 	json_decref(match.events);

@@ -12,7 +12,9 @@ static void answer_append(struct conn_wait *wait, int status)
 		return; /* deleted meanwhile: session_gone has said so */
 	}
 	if (status < 0) {
-		struct refusal refusal = {.request = "append"};
+		struct refusal refusal = {0};
+		snprintf(refusal.request, sizeof(refusal.request), "%s",
+			wait->counts ? "append_snapshot" : "append");
 		refuse(&refusal, "storage_failed",
 			"the server could not write to its disk; nothing was stored, its messages "
 			"say why");

@@ -147,11 +147,17 @@ static void note_data(struct session *session, const struct input_event *in, uin
 	const char *tool = text_of(json, "tool_call_id");
 	const char *status = text_of(json, "status");
 	const char *prompt = text_of(json, "prompt_id");
-	if (in->type == EVENT_TOOL_CALL && *tool) {
-		add(session, LOG_KEY_TOOL_CALL, tool, strlen(tool), seq, 0);
-	} else if (*tool && (strcmp(status, "completed") == 0 || strcmp(status, "failed") == 0)) {
-		add(session, LOG_KEY_TOOL_RESULT, tool, strlen(tool), seq, 0);
-	} else if (in->type == EVENT_USER_PROMPT && *prompt && !in->message_id) {
+	size_t len = strlen(tool);
+	/* No snapshot can name a longer one. */
+	bool is_tool = in->type != EVENT_USER_PROMPT && len && len <= MESSAGE_ID_MAX;
+	if (is_tool && in->type == EVENT_TOOL_CALL) {
+		add(session, LOG_KEY_TOOL_CALL, tool, len, seq, 0);
+	}
+	/* A call may come with its result. */
+	if (is_tool && (strcmp(status, "completed") == 0 || strcmp(status, "failed") == 0)) {
+		add(session, LOG_KEY_TOOL_RESULT, tool, len, seq, 0);
+	}
+	if (in->type == EVENT_USER_PROMPT && *prompt && !in->message_id) {
 		note_message(session, prompt, strlen(prompt), seq);
 	}
 	json_decref(json);

@@ -122,6 +122,11 @@ static void settle(struct session *session, void *arg)
 		}
 		session_state_follow_log(session);
 	}
+	/* Else the next names would be taken for some that the log has. */
+	uint64_t names = session_log_input_names(session->log);
+	if (session->state.input_names < names) {
+		session->state.input_names = names;
+	}
 	session_show_recovered(session);
 }
 

@@ -391,6 +391,41 @@ static void read_rest(const struct session_log *log, struct buffer *out)
 }
 
 /**
+ * Puts the unwritten lines beside the file and then in its place, so that a crash loses neither.
+ */
+static int replace_file(struct session_log *log)
+{
+	static const char fresh[] = "keys.jsonl.new";
+	struct log_keys *keys = &log->keys;
+	int dir_fd = session_log_dir(log);
+	if (dir_fd < 0) {
+		return dir_fd;
+	}
+	int fd = disk->openat(dir_fd, fresh, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	int r = fd < 0 ? -errno : disk_write_all(fd, keys->unwritten.data, keys->unwritten.len);
+	if (r == 0 && disk->fdatasync(fd) < 0) {
+		r = -errno;
+	}
+	if (fd >= 0) {
+		close(fd);
+	}
+	if (r == 0 && disk->renameat(dir_fd, fresh, dir_fd, "keys.jsonl") < 0) {
+		r = -errno;
+	}
+	if (r == 0 && disk->fsync(dir_fd) < 0) {
+		r = -errno;
+	}
+	close(dir_fd);
+	if (r == 0) {
+		keys->size = keys->unwritten.len;
+		keys->disk = (struct durable_part){.certain = keys->size};
+		keys->is_seen = true;
+		buffer_finish(&keys->unwritten);
+	}
+	return r;
+}
+
+/**
  * Makes the file again: from the log, which is right, and with what can still be read of names that
  * the log does not know.
  */
@@ -406,20 +441,8 @@ static int remake_file(struct session_log *log)
 	if (fd < 0) {
 		return fd;
 	}
-	char path[160];
-	snprintf(path, sizeof(path), "%s/keys.jsonl", log->id);
 	read_rest(log, &old);
-	if (disk->unlinkat(log->store->sessions_fd, path, 0) < 0 && errno != ENOENT) {
-		int r = -errno;
-		buffer_finish(&old);
-		return r;
-	}
-	/* Metadata that counts on bytes that are no more sends the next start here again. */
-	keys->size = 0;
-	keys->disk = (struct durable_part){0};
-	keys->is_seen = true;
 	log_keys_rest(keys);
-	log->dirty = true;
 	struct buffer newest = keys->unwritten;
 	keys->unwritten = (struct buffer){0};
 	salvage(&old, &keys->unwritten);
@@ -427,9 +450,20 @@ static int remake_file(struct session_log *log)
 	make_room(keys);
 	see_lines(log, keys->unwritten.data, keys->unwritten.len, 0, take_name, NULL);
 	int r = log_scan(fd, 0, log->size - log->unwritten.len, remake_line, log);
-	buffer_append(&keys->unwritten, newest.data, newest.len);
+	if (r == 0) {
+		buffer_append(&keys->unwritten, newest.data, newest.len);
+		r = replace_file(log);
+	}
+	if (r < 0) { /* the old one stands there still, and what is new waits */
+		buffer_finish(&keys->unwritten);
+		keys->unwritten = newest;
+		return r;
+	}
+	/* Metadata that counts on another size sends the next start here again. */
+	log->dirty = true;
 	buffer_finish(&newest);
-	return r;
+	log_keys_rest(keys);
+	return 0;
 }
 
 int log_keys_flush(struct session_log *log)
@@ -440,8 +474,7 @@ int log_keys_flush(struct session_log *log)
 	}
 	int fd = open_file(log);
 	if (fd == -EBADMSG) {
-		int r = remake_file(log);
-		fd = r < 0 ? r : open_file(log);
+		return remake_file(log);
 	}
 	if (fd < 0) {
 		return fd;

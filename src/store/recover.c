@@ -21,7 +21,8 @@
  *   log: damaged before that                  found when it is read: those events are refused
  *   index missing, short or wrong             made again from the log when it is needed
  *   index, keys: longer than metadata knows   cut; made again from the log's tail
- *   keys missing, short or damaged            made again from the log when a name is looked up
+ *   keys missing, short or damaged            made again from the log and its own good lines when a
+ *                                             name is looked up
  *   log: begins with first_seq, not base_seq  its pruned lines are gone; metadata is written again
  *   log: goes on behind the journal's end     the log is right (the session sees to that)
  *   anything else that does not fit           that session is set aside, the server goes on

@@ -127,7 +127,8 @@ int recover_session(struct store *store, const char *id, struct metadata *meta,
 bool remove_folder(int dir_fd, const char *name)
 {
 	static const char *const files[] = {"events.jsonl", "events.jsonl.new", "events.index",
-		"events.index.new", "keys.jsonl", "metadata.json", "metadata.json.new"};
+		"events.index.new", "keys.jsonl", "keys.jsonl.new", "metadata.json",
+		"metadata.json.new"};
 	char path[360];
 	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
 		snprintf(path, sizeof(path), "%s/%s", name, files[i]);

@@ -285,6 +285,7 @@ static void run_start(
 	limit(&rig);
 	fault_disk_put(fault);
 	w->may_miss = fault->error == EIO;
+	w->is_unreadable = true;
 	if (rig_open(&rig) == 0) {
 		witness_check(w, 0, &rig, &why);
 	} else if (!rig.why || !*rig.why) {
@@ -294,7 +295,7 @@ static void run_start(
 	outcome->runs++;
 	outcome->hits += fault_disk_hits() > 0;
 	fault_disk_take_away();
-	w->may_miss = false;
+	w->may_miss = w->is_unreadable = false;
 	check_restart(w, dir, &why);
 	if (why.len) {
 		tell(outcome, &why);

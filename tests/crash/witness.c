@@ -38,7 +38,8 @@ __attribute__((format(printf, 2, 3))) static void say_wrong(struct life *life, c
 static void save_idle(const struct session_state *state, struct buffer *out)
 {
 	char *usage = session_usage_save(state);
-	buffer_printf(out, "idle %llu %d %llu %llu %s %s %llu", (unsigned long long)state->turn,
+	buffer_printf(out, "idle %llu %llu %d %llu %llu %s %s %llu",
+		(unsigned long long)state->input_names, (unsigned long long)state->turn,
 		state->agent_running, (unsigned long long)state->last_turn_end_seq,
 		(unsigned long long)state->last_prompt_seq,
 		state->last_prompt_id ? state->last_prompt_id : "-", usage ? usage : "-",
@@ -409,8 +410,18 @@ static int input(struct witness *w, const char *id, const struct input_event *in
 	size_t sent = now(w);
 	uint64_t seq;
 	bool duplicate;
-	r = session_input(life->session, in, &seq, &duplicate);
-	return r == 0 && duplicate ? 0 : note_outcome(life, sent, r);
+	char name[WITNESS_KEY];
+	struct input_event keyed = *in;
+	keyed.sum = witness_key(life->state_count, name);
+	keyed.key = name;
+	keyed.key_len = strlen(name);
+	r = session_input(life->session, &keyed, &seq, &duplicate);
+	r = note_outcome(life, sent, r);
+	if (r == 0) {
+		life->states[life->state_count - 1].has_key = true;
+		life->states[life->state_count - 1].seq = seq;
+	}
+	return r;
 }
 
 int witness_say(struct witness *w, const char *id, const char *text)

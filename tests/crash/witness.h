@@ -21,6 +21,8 @@ struct witness_state {
 	size_t acked;
 	bool is_refused;
 	size_t refused; /* when that was told */
+	bool has_key; /* witness_key() */
+	uint64_t seq; /* that it got */
 };
 
 /** A prompt, which must not be taken twice. */
@@ -60,6 +62,7 @@ struct witness {
 	size_t refused; /* and refused */
 	bool takes_back; /* a refused input must leave the session as if it had not been */
 	bool may_miss; /* a recovered server may be without sessions that it could not read */
+	bool is_unreadable; /* the disk fails: names may not be told */
 	bool is_rotten; /* so may be damaged ones, which are in set-aside/ then */
 	bool may_end_early; /* the journal's end was cut off: what it alone told is lost */
 	bool is_helpless; /* the disk let nothing be undone: what was refused may be there */
@@ -103,6 +106,16 @@ void witness_settle(struct witness *w);
 
 /** All that has to come back after a restart, as one number. */
 uint64_t witness_hash(struct session *session);
+
+#define WITNESS_KEY 24
+/** The key of the input that led to a state; returns the sum of what it stands for. */
+uint64_t witness_key(size_t state, char name[WITNESS_KEY]);
+/**
+ * The journal gives a session back up to one of its inputs, `last`: all keys up to there must be
+ * known, each once, and none behind it. Returns what is wrong with the key of *ret_state, or NULL.
+ */
+const char *witness_check_keys(const struct life *life, size_t cut, size_t last, const char *dir,
+	struct session *session, size_t *ret_state);
 
 /**
  * Holds a recovered server against what is known for a cut at `cut`. Returns false and says what is

@@ -196,6 +196,17 @@ static size_t any_state(const struct life *life, struct session *session)
 	return NEVER;
 }
 
+static void check_keys(
+	struct check *check, const struct life *life, struct session *session, size_t last)
+{
+	size_t state;
+	const char *wrong =
+		witness_check_keys(life, check->cut, last, check->rig->dir, session, &state);
+	if (wrong) {
+		find_fault(check, life->id, "the key of input %zu of %zu %s", state, last, wrong);
+	}
+}
+
 static void check_state(struct check *check, const struct life *life, struct session *session)
 {
 	uint64_t max_seq = session_channel(session)->max_seq;
@@ -209,6 +220,8 @@ static void check_state(struct check *check, const struct life *life, struct ses
 	} else if (state->emitted_seq != max_seq) {
 		find_fault(check, life->id, "max_seq is %llu, and should be %llu",
 			(unsigned long long)max_seq, (unsigned long long)state->emitted_seq);
+	} else if (!check->witness->is_rotten) {
+		check_keys(check, life, session, (size_t)(state - life->states));
 	}
 }
 

@@ -17,6 +17,10 @@ export const input = {
 		data: { entries: contents.map((content) => ({ content, priority: 'medium', status: 'pending' })) },
 	}),
 	end: () => ({ type: 'turn_end', data: { stop_reason: 'end_turn' } }),
+	textComplete: () => ({ type: 'text_complete', data: {} }),
+	sessionIdle: () => ({ type: 'session_idle', data: {} }),
+	runStart: (runId) => ({ type: 'run_start', data: { run_id: runId } }),
+	runEnd: (runId) => ({ type: 'run_end', data: { run_id: runId } }),
 	note: (data) => ({ type: 'x-note', data }),
 };
 
@@ -55,6 +59,25 @@ export class Producer extends TestSocket {
 	async acked(ref) {
 		const frame = await this.waitFor((f) => f.data.ref === ref);
 		assert.equal(frame.type, 'appended', JSON.stringify(frame));
+		return frame.data;
+	}
+
+	/** Hands a whole state over; resolves with the `appended`, which says what of it was known. */
+	async handOver(messages, options = {}) {
+		const ref = `r-${++this.#ref}`;
+		await this.send('append_snapshot', { messages, ref, ...options });
+		const data = await this.acked(ref);
+		assert.equal(data.known + data.added, messages.length);
+		return data;
+	}
+
+	/** Sends a frame that must be refused; resolves with the data of the error. */
+	async refused(type, data) {
+		const ref = `r-${++this.#ref}`;
+		await this.send(type, { ...data, ref });
+		const frame = await this.waitFor((f) => f.data.ref === ref);
+		assert.equal(frame.type, 'error', JSON.stringify(frame));
+		assert.equal(frame.data.request, type);
 		return frame.data;
 	}
 

@@ -290,9 +290,15 @@ static void acks_are_as_the_golden_ones(void **state)
 {
 	struct append_ack three[] = {{4, false}, {4, false}, {5, false}};
 	struct append_ack none[] = {{0, false}};
+	struct append_ack two[] = {{4, false}, {5, false}};
+	const struct snapshot_counts some = {.known = 2, .added = 1};
+	const struct snapshot_counts all = {.known = 3};
 	struct written list[] = {
 		{"appended.json", frame_appended("\"r-1\"", three, 3, NULL, EPOCH, 5), false},
 		{"appended.no_ref.json", frame_appended(NULL, none, 1, NULL, EPOCH, 5), false},
+		{"appended.snapshot.json", frame_appended("\"s-1\"", two, 2, &some, EPOCH, 5),
+			false},
+		{"appended.nothing_new.json", frame_appended(NULL, none, 0, &all, EPOCH, 5), false},
 		{NULL, NULL, false},
 	};
 	compare("to-producer", list);
