@@ -124,6 +124,44 @@ static void assert_same_file(
 	buffer_finish(&got);
 }
 
+/** The lines of names that events tell. */
+static void take_told(const struct buffer *keys, struct buffer *out)
+{
+	static const char given[] = "{\"kind\":\"message\"";
+	const char *end = keys->data + keys->len;
+	const char *newline;
+	for (const char *at = keys->data; at < end; at = newline + 1) {
+		newline = memchr(at, '\n', (size_t)(end - at));
+		assert_non_null(newline);
+		if (strncmp(at, given, sizeof(given) - 1) != 0) {
+			buffer_append(out, at, (size_t)(newline + 1 - at));
+		}
+	}
+}
+
+/**
+ * What events tell is as it was, and in their order; of what only inputs gave, in front or between,
+ * a damaged line may be lost.
+ */
+static void assert_same_names(const char *dir, const struct buffer *want)
+{
+	struct buffer path = {0};
+	struct buffer got = {0};
+	struct buffer told = {0};
+	struct buffer told_before = {0};
+	log_path(&path, dir, "s", "keys.jsonl");
+	assert_true(file_read(path.data, &got));
+	take_told(&got, &told);
+	take_told(want, &told_before);
+	assert_int_equal(told.len, told_before.len);
+	assert_memory_equal(told.data, told_before.data, told.len);
+	assert_true(got.len <= want->len);
+	buffer_finish(&path);
+	buffer_finish(&got);
+	buffer_finish(&told);
+	buffer_finish(&told_before);
+}
+
 /** Opens a copy of the shelf with one of its files spoilt, and reads everything. */
 static void check_spoilt(const struct shelf *shelf, const char *file,
 	void (*spoil)(const char *path, size_t at), size_t at)
@@ -145,7 +183,7 @@ static void check_spoilt(const struct shelf *shelf, const char *file,
 	rig_settle(&rig);
 	rig_close(&rig);
 	assert_same_file(dir, "events.index", &shelf->index, 8);
-	assert_same_file(dir, "keys.jsonl", &shelf->keys, 0);
+	assert_same_names(dir, &shelf->keys);
 	assert_int_equal(rig_open(&rig), 0);
 	session = rig_session(&rig, "s");
 	struct buffer text = {0};
