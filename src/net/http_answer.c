@@ -85,6 +85,8 @@ static unsigned status_of(const char *code)
 		{"unknown_request", 409},
 		{"key_conflict", 409},
 		{"stale_run", 409},
+		{"unknown_run", 409},
+		{"run_active", 409},
 		{"history_mismatch", 409},
 		{"too_large", 413},
 		{"queue_full", 429},
