@@ -93,18 +93,25 @@ test('no input event that the schema allows is refused, and observers get it as 
 	const observer = await Observer.connect(t, server, id, { query: { format: 'both' } });
 	await observer.loadAll();
 	let last = 0;
+	const take = async (to, name, event) => {
+		const ref = await to.push(event);
+		const frame = await to.waitFor((f) => f.data.ref === ref);
+		assert.equal(frame.type, 'appended', `${name}: ${frame.data.message}`);
+		return frame.data.acks[0].seq;
+	};
 	for (const [name, json] of golden('input')) {
 		const event = JSON.parse(json);
-		if (event.run_id) { // only a run that is under way may be named
-			await producer.push({ type: 'run_start', data: { run_id: event.run_id } });
+		const run = event.run_id ?? event.data.run_id;
+		if (!run) {
+			last = (await take(producer, name, event)) ?? last;
+			continue;
 		}
-		const ref = await producer.push(event);
-		const frame = await producer.waitFor((f) => f.data.ref === ref);
-		assert.equal(frame.type, 'appended', `${name}: ${frame.data.message}`);
-		last = frame.data.acks[0].seq ?? last;
-		if (event.run_id) {
-			await producer.push({ type: 'run_end', data: { run_id: event.run_id } });
+		/* A run is begun once in a session, and only one that is under way may be named. */
+		const other = await Producer.connect(t, server, (await server.createSession()).id);
+		if (event.type !== 'run_start') {
+			await take(other, name, { type: 'run_start', data: { run_id: run } });
 		}
+		await take(other, name, event);
 	}
 	await observer.waitForSeq(last);
 	const { data } = observer.events().find((e) => e.data.tool_call_id === 'call_9');
