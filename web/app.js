@@ -381,7 +381,7 @@ function start() {
 	handleCopies(document.body);
 	handleSidebar();
 	watchScrollbar();
-	$('#jump').addEventListener('click', () => client?.dropOlder?.(EVENTS_AT_END));
+	$('#jump').addEventListener('click', () => client?.dropOlder(EVENTS_AT_END));
 	$('.skip-link').addEventListener('click', (/** @type {Event} */ event) => {
 		event.preventDefault(); // the address names the session
 		composer.focus();
