@@ -157,7 +157,7 @@ function listen(from) {
 		const words = {
 			epoch: 'This is another history now',
 			ahead: 'The server has an older history',
-			pruned: 'The beginning has been removed',
+			pruned: 'What you missed is not kept any more',
 			behind: 'More was missed than is worth catching up on',
 		};
 		toast(`${lookUp(words, reason, 'Loaded anew')}: the transcript was loaded again.`);
@@ -172,7 +172,6 @@ function listen(from) {
 		$('#transcript').setAttribute('aria-busy', String(status === 'loading'));
 		showConnection();
 		showLoadingOlder(false);
-		transcript.setHasOlder(status === 'live' && from.hasOlder);
 	});
 	on('error', ({ error }) => handleError(error));
 }
@@ -317,10 +316,16 @@ function facts() {
 	};
 }
 
-/** @param {boolean} loading */
+/** What stands above the first item. @param {boolean} loading */
 function showLoadingOlder(loading) {
-	$('#older').hidden = !loading;
-	transcript.setHasOlder(!loading && client?.status.status === 'live' && client.hasOlder);
+	const isLive = client?.status.status === 'live';
+	const hasOlder = isLive && client.hasOlder;
+	const isPruned = isLive && !hasOlder && client.events[0]?.seq > 1;
+	$('#older').hidden = !loading && !isPruned;
+	$('#older').textContent = loading
+		? 'Loading earlier events'
+		: 'Earlier events are not kept any more';
+	transcript.setHasOlder(!loading && hasOlder);
 }
 
 /** @param {string} message */

@@ -252,7 +252,14 @@ export class Connection {
 		this.#probedAt = null;
 		this.#disarm('probe');
 		this.#disarm('spare');
-		discard(this.#spare);
+		if (this.#spare?.readyState === 0) {
+			// Browsers write a warning if a socket is closed before it is open.
+			const spare = this.#spare;
+			spare.onmessage = spare.onclose = null;
+			spare.onopen = () => spare.close();
+		} else {
+			discard(this.#spare);
+		}
 		this.#spare = null;
 	}
 
@@ -341,9 +348,10 @@ export class Connection {
 
 	#detach() {
 		[...this.#timers.keys()].forEach((name) => this.#disarm(name));
-		this.#endProbe();
+		this.#probedAt = null;
+		discard(this.#spare);
 		discard(this.#socket);
-		this.#socket = null;
+		this.#spare = this.#socket = null;
 	}
 
 	#listen() {
