@@ -24,7 +24,7 @@ const NARROW = matchMedia('(max-width: 760px)');
 let client = null;
 /** @type {{seq: number, type: string, data: any}[]} */
 let held = [];
-/** @type {any} the newest figure that came as an event, for servers that say none in `state` */
+/** @type {any} the newest total that came with an event: what a page shows that has no connection */
 let lastUsage = null;
 /** @type {{id: string | null, title: string}} what the list last said about the session on the page */
 let heading = { id: null, title: '' };
@@ -139,7 +139,8 @@ function listen(from) {
 	on('events', ({ events }) => {
 		transcript.append(events);
 		lastUsage =
-			events.findLast((/** @type {any} */ { type }) => type === 'usage')?.data ?? lastUsage;
+			events.findLast((/** @type {any} */ { type }) => type === 'usage')?.data.total ??
+			lastUsage;
 		speak(events);
 	});
 	on('older', () => {
@@ -280,7 +281,10 @@ function update() {
 	});
 	$('#jump span').textContent = doing === 'waiting' ? 'A question waits for you' : 'Latest';
 	$('#jump').classList.toggle('asks', doing === 'waiting');
-	showUsage({ text: $('#usage'), meter: $('#meter') }, usage ?? lastUsage);
+	showUsage(
+		{ text: $('#usage'), meter: $('#meter'), detail: $('#usage-detail') },
+		usage ?? lastUsage,
+	);
 	const isNew = !client || (live && prompts.length === 0);
 	const what = transcript.isEmpty && gone ? 'gone' : transcript.isEmpty && isNew ? 'new' : '';
 	showEmpty($('#empty'), what, sendPrompt);

@@ -13,7 +13,6 @@ import {
 	byTestId,
 	openPage,
 	say,
-	sessionOf,
 	sessionUrl,
 	showAll,
 	startServer,
@@ -165,17 +164,14 @@ test('offline, and back: at once, without waiting for the next attempt', async (
 });
 
 test(`${BREAKS} breaks at random places of a long reply`, async (t) => {
-	const server = await startServer(t, { rate: 2500 });
-	const proxy = await Proxy.start(t, server);
-	const page = await openPage(t, proxy.url, { mayReport });
+	const { server, proxy, page, id } = await openThrough(t, { rate: 2500 });
 	const random = randomNumbers(6);
-	proxy.breakAfter(...Array.from({ length: BREAKS }, () => 150 + random(700)));
-	await say(page, 'tour');
-	const id = await sessionOf(page);
 	await watchForLoss(page);
 	await hurry(page);
+	proxy.breakAfter(...Array.from({ length: BREAKS }, () => 150 + random(700)));
+	await say(page, 'tour');
 	await allowOnce(page);
-	await waitForTurns(page);
+	await page.waitForSelector('[data-seq="11"] ~ [data-type="turn_end"]', { state: 'attached' });
 	await waitForStatus(page, 'live');
 	assert.equal(proxy.broken, BREAKS);
 	await showAll(page);
