@@ -49,7 +49,7 @@ export function usageShare(usage) {
 }
 
 const NOT_COUNTED = ['used', 'size'];
-const MODELS_MAX = 50;
+const MODELS_MAX = 64; // the server counts no more by name
 
 /** Every counter that a total has, whatever it is called. @param {any} total @returns {[string, string][]} */
 function countersOf(total) {
