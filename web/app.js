@@ -315,6 +315,7 @@ function facts() {
 		status: client?.status.status ?? 'closed',
 		epoch: client?.position.epoch ?? 'none',
 		seq: String(client?.position.seq ?? 0),
+		reconnects: String(Math.max(0, (client?.stats.connects ?? 0) - 1)),
 		held: String(client?.events.length ?? 0),
 		on_page: `${items}, ${mounted}`,
 	};

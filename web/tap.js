@@ -13,7 +13,7 @@ const NOWHERE = '0000000000000000';
 export class Tap {
 	/** @type {Frame[]} */
 	frames = [];
-	counts = { in: 0, out: 0, bytesIn: 0, bytesOut: 0, sockets: 0 };
+	counts = { in: 0, out: 0, bytesIn: 0, bytesOut: 0 };
 	/** @type {(frame: Frame) => void} */
 	onframe = () => {};
 	/** The one that is in use; another may be opened beside it. @type {WebSocket | null} */
@@ -77,7 +77,6 @@ export class Tap {
 		if (!this.#current || this.#current.readyState >= WebSocket.CLOSING) {
 			this.#current = socket;
 		}
-		this.counts.sockets += 1;
 		// Before the client's own listener, which is set later.
 		socket.addEventListener('message', (event) => {
 			if (this.#frozen.has(socket) || this.#isLost(event.data)) {
