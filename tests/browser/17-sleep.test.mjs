@@ -5,6 +5,7 @@ import { test } from 'node:test';
 import { readLog } from '../support/log.mjs';
 import { input, post } from '../support/producer.mjs';
 import { randomNumbers } from '../support/recording.mjs';
+import { eventually } from '../support/wait.mjs';
 import {
 	allowOnce,
 	assertNothingLost,
@@ -188,7 +189,7 @@ test('a prompt into a dead socket is delivered once, whether it or only its answ
 		await say(page, 'thought');
 		await page.waitForSelector('[data-prompt-id][data-state="sending"]');
 		if (ways === 'down') {
-			await assertEventually(() => readLog(server, id).some((event) => event.type === 'user_prompt'));
+			await eventually(() => readLog(server, id).some((event) => event.type === 'user_prompt'));
 		}
 		proxy.break();
 		await byTestId(page, 'connection').click();
@@ -198,12 +199,3 @@ test('a prompt into a dead socket is delivered once, whether it or only its answ
 		await assertShowsLog(page, server, id);
 	}
 });
-
-/** Waits for something that is written to disk, which nobody tells of. */
-async function assertEventually(isSo) {
-	const end = Date.now() + 20_000;
-	while (!isSo()) {
-		assert.ok(Date.now() < end, String(isSo));
-		await new Promise((done) => setTimeout(done, 20));
-	}
-}

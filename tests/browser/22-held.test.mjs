@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { input, post } from '../support/producer.mjs';
+import { eventually } from '../support/wait.mjs';
 import {
 	assertShowsLog,
 	byTestId,
@@ -75,7 +76,7 @@ test('a tab that is loaded again has what it had, and asks only for what is new'
 	);
 	await page.goto(sessionUrl(server.url, id));
 	await waitForSeq(page, last);
-	while ((await page.evaluate(countCached)) < last);
+	await eventually(async () => (await page.evaluate(countCached)) === last);
 	const { max_seq: more } = await post(server, id, [input.text('More.\n\n', 'x'), input.end()]);
 	await page.reload();
 	await waitForSeq(page, more);

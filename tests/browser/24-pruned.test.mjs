@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { input, post } from '../support/producer.mjs';
+import { eventually } from '../support/wait.mjs';
 import { byTestId, openPage, sessionUrl, shownEvents, startServer, waitForSeq, waitForStatus } from './page.mjs';
 import { Proxy } from './proxy.mjs';
 
@@ -14,13 +15,11 @@ const paragraphs = (from, count) =>
 	Array.from({ length: count }, (_, i) => input.text(`Paragraph ${from + i}.\n\n`, `m${from + i}`));
 
 /** Waits until the session begins with this event. */
-async function waitForFirst(server, id, seq) {
-	for (;;) {
-		const { body } = await server.request('GET', `/api/sessions/${id}`);
-		if (body.first_seq === seq) {
-			return;
-		}
-	}
+function waitForFirst(server, id, seq) {
+	return eventually(
+		async () => (await server.request('GET', `/api/sessions/${id}`)).body.first_seq === seq,
+		`${seq} is the first`,
+	);
 }
 
 /** A page, through a proxy, on a session of which the newest KEPT events are kept. */

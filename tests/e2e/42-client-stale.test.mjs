@@ -9,7 +9,7 @@ import { HoldfastClient } from '../../web/holdfast-client.js';
 import { HostileProxy } from '../support/hostile_proxy.mjs';
 import { input, post } from '../support/producer.mjs';
 import { Server, runToEnd, scratchDir } from '../support/server.mjs';
-import { Waiters, defer } from '../support/wait.mjs';
+import { Waiters, defer, eventually } from '../support/wait.mjs';
 
 const SPEED = 50;
 const fastTimers = {
@@ -124,9 +124,8 @@ test('what the client missed is not kept any more: it starts over with what is, 
 	const { server, id, client, order, until, reach } = await start(t, { args });
 	client.close();
 	await post(server, id, notes(21, 1180, 'more'));
-	for (let first = 1; first !== 1200 - kept + 1;) {
-		({ first_seq: first } = (await server.request('GET', `/api/sessions/${id}`)).body);
-	}
+	const first = 1200 - kept + 1;
+	await eventually(async () => (await server.request('GET', `/api/sessions/${id}`)).body.first_seq === first);
 	order.length = 0;
 	client.connect();
 	await reach(1200);
@@ -134,8 +133,8 @@ test('what the client missed is not kept any more: it starts over with what is, 
 	assert.equal(client.hasOlder, true);
 	client.loadOlder();
 	await until(() => !client.hasOlder || (client.loadOlder(), false), 'the beginning');
-	assert.equal(client.events[0].seq, 1200 - kept + 1);
+	assert.equal(client.events[0].seq, first);
 	assert.equal(client.loadOlder(), false);
-	const { body } = await server.request('GET', `/api/sessions/${id}/events?after_seq=${1200 - kept}&limit=5000`);
+	const { body } = await server.request('GET', `/api/sessions/${id}/events?after_seq=${first - 1}&limit=5000`);
 	assert.deepEqual(client.events, body.events);
 });
