@@ -129,7 +129,7 @@ function openSession(id) {
 /** @param {HoldfastClient} from */
 function listen(from) {
 	/** Nothing that a session said may reach the page after another one was chosen. */
-	const on = (/** @type {string} */ type, /** @type {(detail: any) => void} */ fn) =>
+	const on = (/** @type {any} */ type, /** @type {(detail: any) => void} */ fn) =>
 		from.on(type, (detail) => {
 			if (client === from) {
 				fn(detail);
@@ -323,9 +323,9 @@ function facts() {
 
 /** What stands above the first item. @param {boolean} loading */
 function showLoadingOlder(loading) {
-	const isLive = client?.status.status === 'live';
-	const hasOlder = isLive && client.hasOlder;
-	const isPruned = isLive && !hasOlder && client.events[0]?.seq > 1;
+	const live = client?.status.status === 'live' ? client : null;
+	const hasOlder = live !== null && live.hasOlder;
+	const isPruned = live !== null && !hasOlder && live.events[0]?.seq > 1;
 	$('#older').hidden = !loading && !isPruned;
 	$('#older').textContent = loading
 		? 'Loading earlier events'

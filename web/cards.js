@@ -213,8 +213,9 @@ function renderNotice({ events: [event] }) {
 		agent_started: `${title ?? name ?? 'Agent'}${version ? ` ${version}` : ''} started`,
 		agent_stopped: `Agent stopped${reason ? ` (${String(reason).replaceAll('_', ' ')})` : ''}${detail ? `: ${detail}` : ''}`,
 		session_end: 'Session ended',
-	}[event.type];
-	return h('div', { class: 'item notice', ...hooks(event) }, visible(words));
+	};
+	const said = lookUp(words, event.type, event.type);
+	return h('div', { class: 'item notice', ...hooks(event) }, visible(said));
 }
 
 /** @param {Item} item */

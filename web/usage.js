@@ -51,7 +51,10 @@ export function usageShare(usage) {
 const NOT_COUNTED = ['used', 'size'];
 const MODELS_MAX = 64; // the server counts no more by name
 
-/** Every counter that a total has, whatever it is called. @param {any} total @returns {[string, string][]} */
+/**
+ * Every counter that a total has, whatever it is called.
+ * @param {any} total @returns {[string, string][]}
+ */
 function countersOf(total) {
 	return Object.entries(Object(total))
 		.filter(([name, value]) => Number.isFinite(value) && !NOT_COUNTED.includes(name))
@@ -63,27 +66,25 @@ function countersOf(total) {
 
 /** @param {string} title @param {[string, string][]} rows */
 function section(title, rows) {
+	const lines = rows.map(([name, value]) => h('div', {}, h('dt', {}, name), h('dd', {}, value)));
 	return rows.length === 0
 		? null
-		: h(
-				'section',
-				{},
-				h('h3', {}, visible(title)),
-				h('dl', {}, ...rows.map(([name, value]) => h('div', {}, h('dt', {}, name), h('dd', {}, value)))),
-			);
+		: h('section', {}, h('h3', {}, visible(title)), h('dl', {}, ...lines));
 }
 
-/** All of it: the window, the counters, what it has cost, and each model. @param {any} usage @returns {HTMLElement[]} */
+/**
+ * All of it: the window, the counters, what it has cost, and each model.
+ * @param {any} usage @returns {HTMLElement[]}
+ */
 function detailOf(usage) {
-	const costs = [usage.cost, ...(Array.isArray(usage.more_costs) ? usage.more_costs : [])]
-		.map(costText)
-		.filter(Boolean);
+	const costs = [usage.cost, ...(Array.isArray(usage.more_costs) ? usage.more_costs : [])];
 	/** @type {[string, string][]} */
-	const session = [
-		...(windowText(usage) ? [/** @type {[string, string]} */ (['in its window', windowText(usage)])] : []),
+	const all = [
+		['in its window', windowText(usage)],
 		...countersOf(usage),
-		...costs.map((cost) => /** @type {[string, string]} */ (['cost', cost])),
+		.../** @type {[string, string][]} */ (costs.map((cost) => ['cost', costText(cost)])),
 	];
+	const session = all.filter(([, value]) => value !== '');
 	const models = Object.entries(Object(usage.models)).slice(0, MODELS_MAX);
 	return [
 		section(usage.partial ? 'This session, at least' : 'This session', session),
