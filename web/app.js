@@ -24,7 +24,7 @@ const NARROW = matchMedia('(max-width: 760px)');
 let client = null;
 /** @type {{seq: number, type: string, data: any}[]} */
 let held = [];
-/** @type {any} the newest figure that came as an event, for servers that say none in `state` */
+/** @type {any} the newest total that came with an event: what a page shows that has no connection */
 let lastUsage = null;
 /** @type {{id: string | null, title: string}} what the list last said about the session on the page */
 let heading = { id: null, title: '' };
@@ -129,7 +129,7 @@ function openSession(id) {
 /** @param {HoldfastClient} from */
 function listen(from) {
 	/** Nothing that a session said may reach the page after another one was chosen. */
-	const on = (/** @type {string} */ type, /** @type {(detail: any) => void} */ fn) =>
+	const on = (/** @type {any} */ type, /** @type {(detail: any) => void} */ fn) =>
 		from.on(type, (detail) => {
 			if (client === from) {
 				fn(detail);
@@ -139,7 +139,8 @@ function listen(from) {
 	on('events', ({ events }) => {
 		transcript.append(events);
 		lastUsage =
-			events.findLast((/** @type {any} */ { type }) => type === 'usage')?.data ?? lastUsage;
+			events.findLast((/** @type {any} */ { type }) => type === 'usage')?.data.total ??
+			lastUsage;
 		speak(events);
 	});
 	on('older', () => {
@@ -157,7 +158,7 @@ function listen(from) {
 		const words = {
 			epoch: 'This is another history now',
 			ahead: 'The server has an older history',
-			pruned: 'The beginning has been removed',
+			pruned: 'What you missed is not kept any more',
 			behind: 'More was missed than is worth catching up on',
 		};
 		toast(`${lookUp(words, reason, 'Loaded anew')}: the transcript was loaded again.`);
@@ -172,7 +173,6 @@ function listen(from) {
 		$('#transcript').setAttribute('aria-busy', String(status === 'loading'));
 		showConnection();
 		showLoadingOlder(false);
-		transcript.setHasOlder(status === 'live' && from.hasOlder);
 	});
 	on('error', ({ error }) => handleError(error));
 }
@@ -281,7 +281,10 @@ function update() {
 	});
 	$('#jump span').textContent = doing === 'waiting' ? 'A question waits for you' : 'Latest';
 	$('#jump').classList.toggle('asks', doing === 'waiting');
-	showUsage({ text: $('#usage'), meter: $('#meter') }, usage ?? lastUsage);
+	showUsage(
+		{ text: $('#usage'), meter: $('#meter'), detail: $('#usage-detail') },
+		usage ?? lastUsage,
+	);
 	const isNew = !client || (live && prompts.length === 0);
 	const what = transcript.isEmpty && gone ? 'gone' : transcript.isEmpty && isNew ? 'new' : '';
 	showEmpty($('#empty'), what, sendPrompt);
@@ -312,15 +315,22 @@ function facts() {
 		status: client?.status.status ?? 'closed',
 		epoch: client?.position.epoch ?? 'none',
 		seq: String(client?.position.seq ?? 0),
+		reconnects: String(Math.max(0, (client?.stats.connects ?? 0) - 1)),
 		held: String(client?.events.length ?? 0),
 		on_page: `${items}, ${mounted}`,
 	};
 }
 
-/** @param {boolean} loading */
+/** What stands above the first item. @param {boolean} loading */
 function showLoadingOlder(loading) {
-	$('#older').hidden = !loading;
-	transcript.setHasOlder(!loading && client?.status.status === 'live' && client.hasOlder);
+	const live = client?.status.status === 'live' ? client : null;
+	const hasOlder = live !== null && live.hasOlder;
+	const isPruned = live !== null && !hasOlder && live.events[0]?.seq > 1;
+	$('#older').hidden = !loading && !isPruned;
+	$('#older').textContent = loading
+		? 'Loading earlier events'
+		: 'Earlier events are not kept any more';
+	transcript.setHasOlder(!loading && hasOlder);
 }
 
 /** @param {string} message */
@@ -381,7 +391,7 @@ function start() {
 	handleCopies(document.body);
 	handleSidebar();
 	watchScrollbar();
-	$('#jump').addEventListener('click', () => client?.dropOlder?.(EVENTS_AT_END));
+	$('#jump').addEventListener('click', () => client?.dropOlder(EVENTS_AT_END));
 	$('.skip-link').addEventListener('click', (/** @type {Event} */ event) => {
 		event.preventDefault(); // the address names the session
 		composer.focus();

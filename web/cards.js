@@ -1,7 +1,17 @@
 /** One element for each item of the transcript. Everything but the server's HTML is set as text. */
-import { chevron, hooks, marks, output, rawText } from './card-parts.js';
+import {
+	changeCount,
+	chevron,
+	diffLine,
+	hooks,
+	marks,
+	output,
+	rawText,
+} from './card-parts.js';
+import { hunkLines } from './diff.js';
 import { h, icon, lookUp, renderHtml, visible } from './dom.js';
 import { renderPermission } from './permission-card.js';
+import { renderTerminal } from './terminal-card.js';
 import { renderTool } from './tool-card.js';
 
 /** @typedef {import('./transcript-model.js').Item} Item */
@@ -28,6 +38,7 @@ const RENDER = {
 	message: renderMessage,
 	thought: renderThought,
 	tool: renderTool,
+	terminal: renderTerminal,
 	plan: renderPlan,
 	file: renderFile,
 	permission: renderPermission,
@@ -144,13 +155,31 @@ function renderPlan(item) {
 /** @param {Item} item */
 function renderFile({ events: [event] }) {
 	const wrote = event.type === 'file_write';
-	const { path, size } = event.data;
-	return h(
-		'div',
-		{ class: 'item line-item', ...hooks(event) },
+	const { path, size, created, diff, diff_truncated } = event.data;
+	const change = wrote && typeof diff === 'string' && diff !== '' ? hunkLines(diff) : null;
+	const head = [
 		icon(wrote ? 'edit' : 'read'),
 		h('span', {}, wrote ? 'Wrote ' : 'Read ', h('code', {}, visible(path))),
 		Number.isFinite(size) ? h('span', { class: 'muted' }, formatBytes(size)) : null,
+		created ? h('span', { class: 'muted' }, 'new file') : null,
+	];
+	if (!change) {
+		return h('div', { class: 'item line-item', ...hooks(event) }, ...head);
+	}
+	return h(
+		'details',
+		{ class: 'item file-change', ...hooks(event) },
+		h(
+			'summary',
+			{ class: 'line-item' },
+			...head,
+			changeCount(change.added, change.removed),
+			chevron(),
+		),
+		h('div', { class: 'diff' }, h('pre', { tabindex: '0' }, ...change.lines.map(diffLine))),
+		diff_truncated
+			? h('p', { class: 'muted' }, 'The change is longer than what is kept of it.')
+			: null,
 	);
 }
 
@@ -184,8 +213,9 @@ function renderNotice({ events: [event] }) {
 		agent_started: `${title ?? name ?? 'Agent'}${version ? ` ${version}` : ''} started`,
 		agent_stopped: `Agent stopped${reason ? ` (${String(reason).replaceAll('_', ' ')})` : ''}${detail ? `: ${detail}` : ''}`,
 		session_end: 'Session ended',
-	}[event.type];
-	return h('div', { class: 'item notice', ...hooks(event) }, visible(words));
+	};
+	const said = lookUp(words, event.type, event.type);
+	return h('div', { class: 'item notice', ...hooks(event) }, visible(said));
 }
 
 /** @param {Item} item */

@@ -1,4 +1,5 @@
 /** Line diff for the tool cards. Pure; bounded, since both texts come from an agent. */
+import { lookUp } from './dom.js';
 
 const CELLS_MAX = 400_000;
 const CONTEXT = 3;
@@ -134,4 +135,36 @@ export function diffLines(oldText, newText) {
 	});
 	const count = (/** @type {string} */ kind) => steps.filter((step) => step === kind).length;
 	return { lines: fold(lines), added: count('add'), removed: count('del') };
+}
+
+const HUNK = /^@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@/;
+const KINDS = { '+': 'add', '-': 'del', ' ': 'same' };
+
+/**
+ * The lines of hunks of a unified diff, as diffLines() gives them.
+ * @param {string} text @returns {{lines: DiffLine[], added: number, removed: number}}
+ */
+export function hunkLines(text) {
+	/** @type {DiffLine[]} */
+	const lines = [];
+	let [oldLine, newLine] = [1, 1];
+	for (const line of linesOf(text)) {
+		const hunk = HUNK.exec(line);
+		const kind = /** @type {DiffLine['kind'] | undefined} */ (lookUp(KINDS, line[0], undefined));
+		if (hunk) {
+			[oldLine, newLine] = [Number(hunk[1]), Number(hunk[2])];
+			if (lines.length > 0) {
+				lines.push({ kind: 'skip', text: '…' });
+			}
+		} else if (kind) {
+			lines.push({
+				kind,
+				text: line.slice(1),
+				...(kind !== 'add' && { oldLine: oldLine++ }),
+				...(kind !== 'del' && { newLine: newLine++ }),
+			});
+		}
+	}
+	const count = (/** @type {string} */ wanted) => lines.filter(({ kind }) => kind === wanted).length;
+	return { lines, added: count('add'), removed: count('del') };
 }

@@ -15,7 +15,7 @@ export {
 const KEEPALIVE_MS = 10_000;
 const MISSED_MAX = 2;
 const PROBE_MS = 3_000; // how long the answer may take after the page has woken up
-const SUSPECT_PROBE_MS = 400; // the same if the connection has been silent for longer than it should
+const SPARE_MS = 400; // and when a second socket is opened beside the one that has not answered
 const ANSWER_MS = 20_000; // how long `connected` or the answer to load_events may take
 const RETRY_MIN_MS = 1_000;
 const RETRY_MAX_MS = 30_000;
@@ -33,17 +33,28 @@ const PATIENCE_MAX = 8;
  * @property {string} [reason] why the connection was lost, or why the session is gone
  */
 
+/** Closes a socket, of which nobody wants to hear any more. */
+function discard(/** @type {WebSocket | null} */ socket) {
+	if (socket) {
+		socket.onopen = socket.onmessage = socket.onclose = null;
+		socket.onerror = () => {}; // closing a socket that is still connecting reports an error
+		socket.close();
+	}
+}
+
 export class Connection {
 	#around;
 	#url;
 	#owner;
 	/** @type {WebSocket | null} */
 	#socket = null;
+	/** @type {WebSocket | null} beside a socket that may be dead; the first of both to answer is kept */
+	#spare = null;
 	#attempt = 0;
 	#missed = 0;
 	#unsent = 0; // bytes that the socket had not taken at the last beat
 	#started = false;
-	/** Whether the page was told that it will be frozen: what it has then says nothing any more. */
+	/** Whether the page was told that it will be frozen: its connection has most likely died meanwhile. */
 	#isSuspect = false;
 	#heardAt = 0;
 	#beatAt = 0;
@@ -134,12 +145,13 @@ export class Connection {
 			this.#open();
 		} else if (this.#socket && !this.#timers.has('probe')) {
 			const now = this.#around.timers.now();
-			const isSilent = now - this.#heardAt > KEEPALIVE_MS + PROBE_MS;
-			const ms = this.#isSuspect || isSilent ? SUSPECT_PROBE_MS : PROBE_MS;
-			this.#isSuspect = false;
 			this.#probedAt = now;
 			this.send('keepalive', this.#keepalive(now));
-			this.#arm('probe', ms * this.#patience, () => this.#replace('no answer after waking up'));
+			this.#arm('probe', PROBE_MS * this.#patience, () =>
+				this.#replace(0, 'no answer after waking up'),
+			);
+			this.#arm('spare', this.#isSuspect ? 0 : SPARE_MS, () => this.#openSpare());
+			this.#isSuspect = false;
 		}
 	}
 
@@ -157,6 +169,11 @@ export class Connection {
 			this.#lost(0, String(error));
 			return;
 		}
+		this.#attach(socket);
+	}
+
+	/** This socket is the connection from now on. */
+	#attach(/** @type {WebSocket} */ socket) {
 		this.#socket = socket;
 		this.#missed = this.#unsent = 0;
 		this.#isProved = false;
@@ -166,9 +183,34 @@ export class Connection {
 		socket.onopen = () => this.#planBeat();
 		socket.onmessage = (event) => this.#receive(event.data);
 		socket.onerror = () => {}; // a close always follows
-		socket.onclose = (event) => {
-			this.#detach();
-			this.#lost(event.code, event.reason || `closed (${event.code})`);
+		socket.onclose = (event) =>
+			this.#replace(event.code, event.reason || `closed (${event.code})`);
+		if (socket.readyState === 1) {
+			this.#planBeat();
+		}
+	}
+
+	/**
+	 * A slow network and a dead one look the same for a while. So nothing is given up yet: the same is
+	 * asked on a second socket, and whichever answers first is the connection.
+	 */
+	#openSpare() {
+		let socket;
+		try {
+			socket = new this.#around.WebSocket(this.#url);
+		} catch {
+			return; // the probe goes on
+		}
+		this.#spare = socket;
+		socket.onerror = () => {};
+		socket.onclose = () => {
+			this.#spare = null;
+		};
+		socket.onmessage = (event) => {
+			this.#replace(0, 'another socket was the first to answer');
+			if (this.#socket === socket) {
+				this.#receive(event.data);
+			}
 		};
 	}
 
@@ -209,6 +251,16 @@ export class Connection {
 	#endProbe() {
 		this.#probedAt = null;
 		this.#disarm('probe');
+		this.#disarm('spare');
+		if (this.#spare?.readyState === 0) {
+			// Browsers write a warning if a socket is closed before it is open.
+			const spare = this.#spare;
+			spare.onmessage = spare.onclose = null;
+			spare.onopen = () => spare.close();
+		} else {
+			discard(this.#spare);
+		}
+		this.#spare = null;
 	}
 
 	#keepalive(now = this.#around.timers.now()) {
@@ -249,10 +301,27 @@ export class Connection {
 		this.abandon(reason);
 	}
 
-	/** Gives up the connection and tries another at once: somebody looks at the page. */
-	#replace(/** @type {string} */ reason) {
+	/**
+	 * The connection is lost. If a second socket is under way already, it goes on with that one; at
+	 * once, too, if nobody has closed it, since then somebody looks at the page.
+	 * @param {number} code 0: nobody has closed it @param {string} reason
+	 */
+	#replace(code, reason) {
+		const spare = this.#spare;
+		this.#spare = null;
 		this.#detach();
-		this.#lost(0, reason, 0);
+		this.#lost(code, reason, spare || code === 0 ? 0 : undefined);
+		if (!spare) {
+			return;
+		}
+		if (!this.#timers.has('retry')) {
+			discard(spare); // whoever heard of the loss has closed us, or opened another
+			return;
+		}
+		this.#disarm('retry');
+		this.figures.connects += 1;
+		this.#attach(spare);
+		this.#owner.status({ status: 'connecting' });
 	}
 
 	/** @param {number} code @param {string} reason @param {number} [waitMs] else by the attempts so far */
@@ -280,13 +349,9 @@ export class Connection {
 	#detach() {
 		[...this.#timers.keys()].forEach((name) => this.#disarm(name));
 		this.#probedAt = null;
-		const socket = this.#socket;
-		this.#socket = null;
-		if (socket) {
-			socket.onopen = socket.onmessage = socket.onclose = null;
-			socket.onerror = () => {}; // closing a socket that is still connecting reports an error
-			socket.close();
-		}
+		discard(this.#spare);
+		discard(this.#socket);
+		this.#spare = this.#socket = null;
 	}
 
 	#listen() {

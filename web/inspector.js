@@ -58,7 +58,7 @@ export class Inspector {
 
 	/**
 	 * @param {{pane: HTMLElement, button: HTMLElement}} places @param {Tap} tap
-	 * @param {() => Record<string, string>} facts what the page knows: status, epoch, seq, held, on_page
+	 * @param {() => Record<string, string>} facts what the page knows: status, epoch, seq, reconnects, held, on_page
 	 * @param {() => void} drop
 	 */
 	constructor({ pane, button }, tap, facts, drop) {
@@ -287,7 +287,6 @@ export class Inspector {
 			max_seq: String(this.#maxSeq),
 			lag: behind === 0 ? 'none' : `${behind} ${behind === 1 ? 'event' : 'events'}`,
 			round_trip: this.#roundTrip === null ? 'not yet measured' : `${this.#roundTrip} ms`,
-			reconnects: String(Math.max(0, counts.sockets - 1)),
 			frames: `${counts.in}, ${counts.out}`,
 			bytes: `${counts.bytesIn}, ${counts.bytesOut}`,
 		};

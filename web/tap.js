@@ -13,10 +13,10 @@ const NOWHERE = '0000000000000000';
 export class Tap {
 	/** @type {Frame[]} */
 	frames = [];
-	counts = { in: 0, out: 0, bytesIn: 0, bytesOut: 0, sockets: 0 };
+	counts = { in: 0, out: 0, bytesIn: 0, bytesOut: 0 };
 	/** @type {(frame: Frame) => void} */
 	onframe = () => {};
-	/** @type {WebSocket | null} */
+	/** The one that is in use; another may be opened beside it. @type {WebSocket | null} */
 	#current = null;
 	/** @type {WeakSet<WebSocket>} */
 	#frozen = new WeakSet();
@@ -74,8 +74,9 @@ export class Tap {
 	}
 
 	#open(/** @type {WebSocket} */ socket) {
-		this.#current = socket;
-		this.counts.sockets += 1;
+		if (!this.#current || this.#current.readyState >= WebSocket.CLOSING) {
+			this.#current = socket;
+		}
 		// Before the client's own listener, which is set later.
 		socket.addEventListener('message', (event) => {
 			if (this.#frozen.has(socket) || this.#isLost(event.data)) {
@@ -100,6 +101,7 @@ export class Tap {
 
 	/** @returns {string | null} what goes out; null: nothing does */
 	#sent(/** @type {WebSocket} */ socket, /** @type {string} */ text) {
+		this.#current = socket;
 		if (this.#frozen.has(socket)) {
 			this.#keep(true, text, 'frozen: not sent');
 			return null;

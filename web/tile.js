@@ -112,7 +112,7 @@ export class Tile {
 			clientId: this.#clientId,
 			maxEvents: EVENTS_MAX,
 		});
-		const on = (/** @type {string} */ type, /** @type {(detail: any) => void} */ fn) =>
+		const on = (/** @type {any} */ type, /** @type {(detail: any) => void} */ fn) =>
 			client.on(type, (detail) => {
 				if (this.#client === client) {
 					fn(detail);

@@ -1,18 +1,20 @@
 /** A tool call: what it is, how it goes, what came of it. */
-import { chevron, hooks, marks, output, rawText } from './card-parts.js';
+import {
+	changeCount,
+	chevron,
+	diffLine,
+	hooks,
+	marks,
+	output,
+	rawText,
+	statusChip,
+} from './card-parts.js';
 import { diffLines } from './diff.js';
-import { h, icon, lookUp, visible } from './dom.js';
+import { h, icon, visible } from './dom.js';
 import { toolState } from './transcript-model.js';
 
 /** @typedef {import('./transcript-model.js').Item} Item */
 
-const STATUS_WORDS = {
-	pending: 'Pending',
-	in_progress: 'Running',
-	completed: 'Done',
-	failed: 'Failed',
-	cancelled: 'Cancelled',
-};
 const LINES_MAX = 400; // of a diff, before the reader asks for the rest
 
 /** @param {Item} item */
@@ -43,15 +45,6 @@ export function renderTool(item) {
 	);
 }
 
-/** @param {string} status */
-function statusChip(status) {
-	return h(
-		'span',
-		{ class: 'chip', 'data-status': status },
-		visible(lookUp(STATUS_WORDS, status, status)),
-	);
-}
-
 /** @param {any} content */
 function diffsOf(content) {
 	return (Array.isArray(content) ? content : []).filter((part) => part?.type === 'diff');
@@ -65,13 +58,7 @@ function diffCount(content) {
 	}
 	const sum = (/** @type {'added' | 'removed'} */ name) =>
 		diffs.reduce((total, diff) => total + diff[name], 0);
-	const [added, removed] = [sum('added'), sum('removed')];
-	return h(
-		'span',
-		{ class: 'diff-count' },
-		added > 0 && h('span', { class: 'added' }, `+${added}`),
-		removed > 0 && h('span', { class: 'removed' }, `−${removed}`),
-	);
+	return changeCount(sum('added'), sum('removed'));
 }
 
 /** @param {Record<string, any>} state @param {boolean} [isWhole] long diffs to their end @returns {HTMLElement[]} */
@@ -155,15 +142,5 @@ function diffView({ path, old_text, new_text }, isWhole) {
 				{ type: 'button', class: 'more', 'data-action': 'more' },
 				`Show ${lines.length - shown.length} more lines`,
 			),
-	);
-}
-
-/** @param {import('./diff.js').DiffLine} line */
-function diffLine({ kind, text, oldLine, newLine }) {
-	const name = { add: 'ins', del: 'del', same: 'span', skip: 'span' }[kind];
-	return h(
-		name,
-		{ class: `line ${kind}`, 'data-old': oldLine ?? '', 'data-new': newLine ?? '' },
-		visible(`${text}\n`),
 	);
 }

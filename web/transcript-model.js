@@ -7,7 +7,7 @@
 /** @typedef {import('./holdfast-client.js').HoldfastEvent} HoldfastEvent */
 /**
  * @typedef {object} Item
- * @property {'prompt' | 'message' | 'thought' | 'tool' | 'plan' | 'file' | 'permission' | 'turn_end' |
+ * @property {'prompt' | 'message' | 'thought' | 'tool' | 'terminal' | 'plan' | 'file' | 'permission' | 'turn_end' |
  *   'notice' | 'silent' | 'other'} kind
  * @property {HoldfastEvent[]} events in order of seq, never empty
  * @property {boolean} [isWhole] a long diff is shown to its end
@@ -37,6 +37,9 @@ const KINDS = {
 function kindOf(event) {
 	if (event.type === 'turn_end' && event.data.stop_reason === 'end_turn') {
 		return 'silent';
+	}
+	if (event.type === 'x-acp-terminal') {
+		return 'terminal';
 	}
 	if (event.type.startsWith('x-acp-')) {
 		return 'silent';
@@ -86,6 +89,8 @@ export class TranscriptModel {
 		switch (kind) {
 			case 'tool':
 				return `tool ${data.tool_call_id}`;
+			case 'terminal':
+				return `terminal ${data.terminal_id}`;
 			case 'permission':
 				return `permission ${data.request_id}`;
 			case 'plan':
@@ -103,7 +108,8 @@ export class TranscriptModel {
 		}
 		const known = key ? this.#joinable.get(key) : null;
 		// Agents number their calls again after a restart: another turn's tool_call is another call.
-		if (known && event.type === 'tool_call' && known.events[0].turn !== event.turn) {
+		const isStart = event.type === 'tool_call' || (kind === 'terminal' && 'command' in event.data);
+		if (known && isStart && known.events[0].turn !== event.turn) {
 			return null;
 		}
 		return known ?? null;

@@ -1,4 +1,5 @@
 /** What the session has used: words, and how much of the agent's window is full. */
+import { h, visible } from './dom.js';
 
 const FULL = 0.8; // from here on the meter warns
 
@@ -6,24 +7,38 @@ const FULL = 0.8; // from here on the meter warns
 const short = (n) =>
 	Intl.NumberFormat('en', { notation: 'compact', maximumFractionDigits: 1 }).format(n);
 
+/** @param {any} cost */
+function costText(cost) {
+	if (!Number.isFinite(cost?.amount)) {
+		return '';
+	}
+	const digits = cost.amount > 0 && cost.amount < 0.1 ? 4 : 2;
+	return visible(`${cost.amount.toFixed(digits)} ${cost.currency ?? ''}`.trim());
+}
+
 /** @param {any} usage */
+function countsText({ input_tokens: input, output_tokens: output }) {
+	return Number.isFinite(input) || Number.isFinite(output)
+		? `${short(input ?? 0)} in, ${short(output ?? 0)} out`
+		: '';
+}
+
+/** @param {any} usage */
+function windowText({ used, size }) {
+	if (!Number.isFinite(used)) {
+		return '';
+	}
+	return Number.isFinite(size)
+		? `${short(used)} of ${short(size)} tokens`
+		: `${short(used)} tokens`;
+}
+
+/** One line. @param {any} usage */
 export function usageText(usage) {
-	const parts = [];
-	if (Number.isFinite(usage?.used)) {
-		parts.push(
-			Number.isFinite(usage.size)
-				? `${short(usage.used)} of ${short(usage.size)} tokens`
-				: `${short(usage.used)} tokens`,
-		);
-	} else if (Number.isFinite(usage?.input_tokens) || Number.isFinite(usage?.output_tokens)) {
-		parts.push(
-			`${short(usage.input_tokens ?? 0)} tokens in, ${short(usage.output_tokens ?? 0)} out`,
-		);
-	}
-	if (Number.isFinite(usage?.cost?.amount)) {
-		parts.push(`${usage.cost.amount.toFixed(2)} ${usage.cost.currency ?? ''}`.trim());
-	}
-	return parts.join(' · ');
+	const all = usage ?? {};
+	const counts = windowText(all) ? countsText(all) : countsText(all).replace(' in,', ' tokens in,');
+	const words = [windowText(all), counts, costText(all.cost)].filter(Boolean).join(' · ');
+	return words && all.partial ? `at least ${words}` : words;
 }
 
 /** @param {any} usage @returns {number | null} from 0 to 1; null if nobody has said how much there is */
@@ -33,11 +48,66 @@ export function usageShare(usage) {
 		: null;
 }
 
-/** @param {{text: HTMLElement, meter: HTMLProgressElement}} places @param {any} usage */
-export function showUsage({ text, meter }, usage) {
+const NOT_COUNTED = ['used', 'size'];
+const MODELS_MAX = 64; // the server counts no more by name
+
+/**
+ * Every counter that a total has, whatever it is called.
+ * @param {any} total @returns {[string, string][]}
+ */
+function countersOf(total) {
+	return Object.entries(Object(total))
+		.filter(([name, value]) => Number.isFinite(value) && !NOT_COUNTED.includes(name))
+		.map(([name, value]) => [
+			visible(name.replaceAll('_', ' ')),
+			value.toLocaleString('en', { maximumFractionDigits: 6 }),
+		]);
+}
+
+/** @param {string} title @param {[string, string][]} rows */
+function section(title, rows) {
+	const lines = rows.map(([name, value]) => h('div', {}, h('dt', {}, name), h('dd', {}, value)));
+	return rows.length === 0
+		? null
+		: h('section', {}, h('h3', {}, visible(title)), h('dl', {}, ...lines));
+}
+
+/**
+ * All of it: the window, the counters, what it has cost, and each model.
+ * @param {any} usage @returns {HTMLElement[]}
+ */
+function detailOf(usage) {
+	const costs = [usage.cost, ...(Array.isArray(usage.more_costs) ? usage.more_costs : [])];
+	/** @type {[string, string][]} */
+	const all = [
+		['in its window', windowText(usage)],
+		...countersOf(usage),
+		.../** @type {[string, string][]} */ (costs.map((cost) => ['cost', costText(cost)])),
+	];
+	const session = all.filter(([, value]) => value !== '');
+	const models = Object.entries(Object(usage.models)).slice(0, MODELS_MAX);
+	return [
+		section(usage.partial ? 'This session, at least' : 'This session', session),
+		...models.map(([name, total]) => section(name, countersOf(total))),
+	].filter((part) => part !== null);
+}
+
+/**
+ * @param {{text: HTMLElement, meter: HTMLProgressElement, detail: HTMLElement}} places
+ * @param {any} usage
+ */
+export function showUsage({ text, meter, detail }, usage) {
+	const said = JSON.stringify(usage);
+	if (text.dataset.usage === said) {
+		return;
+	}
+	text.dataset.usage = said;
 	const share = usageShare(usage);
-	text.textContent = usageText(usage);
+	const words = usageText(usage);
+	text.textContent = words;
+	text.hidden = words === '';
 	meter.hidden = share === null;
 	meter.value = share ?? 0;
 	meter.classList.toggle('full', (share ?? 0) >= FULL);
+	detail.replaceChildren(...detailOf(usage ?? {}));
 }

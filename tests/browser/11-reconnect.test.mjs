@@ -43,7 +43,7 @@ function waitForOpen(page, seq) {
 }
 
 test('"drop the connection", again and again in the middle of a turn', async (t) => {
-	const server = await startServer(t, { rate: 500 });
+	const server = await startServer(t, { rate: 250 });
 	const page = await openPage(t, server.url);
 	await byTestId(page, 'tour').click();
 	const id = await sessionOf(page);

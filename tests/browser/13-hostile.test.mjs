@@ -70,7 +70,7 @@ function hostileEvents() {
 			type: 'permission_request',
 			data: { request_id: 'r1', tool_call: tool, options: [{ option_id: HTML, name: HTML, kind: HTML }] },
 		},
-		{ type: 'usage', data: { mode: 'cumulative', used: 1, size: 2, cost: { amount: 1, currency: HTML } } },
+		{ type: 'usage', data: { mode: 'cumulative', used: 1, size: 2, model: HTML.slice(0, 100), cost: { amount: 1, currency: 'USD' } } },
 		{ type: 'x-acp-other', data: { html: HTML } },
 		{ type: 'x-note', data: { [HTML]: HTML } },
 		{ type: 'turn_end', data: { stop_reason: 'error', message: HTML } },

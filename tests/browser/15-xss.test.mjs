@@ -180,13 +180,16 @@ function eventsOf(text, no) {
 		{ type: 'tool_call', data: { ...tool, tool_call_id: `${text} ${no} raw`, raw_output: text } },
 		{ type: 'file_read', data: { path: text, size: 1 } },
 		...(isAnswered(no) ? [question, { type: 'permission_resolved', data: answer }] : []),
-		{ type: 'usage', data: { mode: 'cumulative', used: 1, size: 2, cost: { amount: 1, currency: text } } },
+		{ type: 'usage', data: { mode: 'delta', used: 1, size: 2, tokens: 3, ...(isModel(text, no) && { model: text }) } },
 		{ type: 'x-note', data: { [text]: text } },
 		{ type: 'agent_started', data: { name: text, version: text, protocol_version: 1 } },
 		{ type: 'turn_end', data: { stop_reason: text, message: text } },
 		{ type: 'agent_stopped', data: { reason: text, detail: text } },
 	];
 }
+
+/** A session counts so many models, with names that are not longer. */
+const isModel = (text, no) => no < 64 && text !== '' && Buffer.byteLength(text) <= 128;
 
 /** A question is open until its turn ends: half of them are asked, and answered, in a turn, and half after all turns. */
 const isAnswered = (no) => no % 2 === 1;
@@ -273,13 +276,13 @@ async function assertTidy(page) {
 	assert.deepEqual(out, []);
 }
 
-/** In the page: the texts at these places, by the number of their item. */
+/** In the page: the texts at these places, by the number of their item; a question's changes when older events are loaded. */
 function textsAt(selectors) {
 	const at = (selector) => {
 		const texts = new Map();
 		for (const element of document.querySelectorAll(`#transcript ${selector}`)) {
-			const { no } = element.closest('.item').dataset;
-			texts.set(no, [...(texts.get(no) ?? []), element.textContent]);
+			const { no, requestId = no } = element.closest('.item').dataset;
+			texts.set(requestId, [...(texts.get(requestId) ?? []), element.textContent]);
 		}
 		return [...texts];
 	};
@@ -347,7 +350,9 @@ test('our own page shows them as text at every other place', async (t) => {
 	await assertShownAsText(page, plain);
 	const [planned] = await walk(page, () => [...document.querySelectorAll('.plan-entries li > span:last-child')].map((e) => e.textContent));
 	assert.deepEqual(planned, plain.map(named));
-	assert.equal(await byTestId(page, 'usage').textContent(), `1 of 2 tokens · 1.00 ${plain.at(-1)}`);
+	assert.equal(await byTestId(page, 'usage').textContent(), '1 of 2 tokens');
+	const models = await page.$$eval('#usage-detail h3', (all) => all.slice(1).map((e) => e.textContent));
+	assert.deepEqual(models.sort(), plain.filter(isModel).map(named).sort());
 	assert.deepEqual(asked, []);
 });
 

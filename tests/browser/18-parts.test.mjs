@@ -5,6 +5,8 @@ import { test } from 'node:test';
 import { input, post } from '../support/producer.mjs';
 import {
 	assertNothingLost,
+	assertSameAfterReload,
+	assertShowsLog,
 	byTestId,
 	openPage,
 	sessionUrl,
@@ -281,4 +283,87 @@ test('the pages name beforehand the modules that they will load, so that none wa
 		const ours = named.filter((name) => !name.includes('/holdfast-'));
 		assert.deepEqual(ours.sort(), [...new Set(loaded)].sort(), path);
 	}
+});
+
+test('what was used is counted: in one line, and for each model where one looks closer', async (t) => {
+	const usage = (model, input_tokens, output_tokens, amount) => ({
+		type: 'usage',
+		data: { mode: 'delta', model, input_tokens, output_tokens, cost: { amount, currency: 'USD' } },
+	});
+	const { server, id, page } = await openWith(t, [usage('large-1', 1200, 85, 0.02), input.end()]);
+	const line = byTestId(page, 'usage');
+	await page.waitForFunction(() => /0\.0200 USD/.test(document.querySelector('#usage').textContent));
+	assert.equal(await line.textContent(), '1.2K tokens in, 85 out · 0.0200 USD');
+	await post(server, id, [usage('small-1', 300, 15, 0.5), input.end()]);
+	await page.waitForFunction(() => document.querySelector('#usage').textContent === '1.5K tokens in, 100 out · 0.52 USD');
+	await line.click();
+	const detail = byTestId(page, 'usage-detail');
+	await detail.waitFor();
+	const rows = await detail.locator('section').evaluateAll((all) =>
+		all.map((one) => [
+			one.querySelector('h3').textContent,
+			Object.fromEntries([...one.querySelectorAll('dl > div')].map((row) => [...row.children].map((e) => e.textContent))),
+		]),
+	);
+	assert.deepEqual(rows, [
+		['This session', { 'input tokens': '1,500', 'output tokens': '100', cost: '0.52 USD' }],
+		['large-1', { 'input tokens': '1,200', 'output tokens': '85' }],
+		['small-1', { 'input tokens': '300', 'output tokens': '15' }],
+	]);
+	await page.keyboard.press('Escape');
+	await detail.waitFor({ state: 'hidden' });
+});
+
+test("a command's output stands in one card, as it comes, and how it ended", async (t) => {
+	const terminal = (data) => ({ type: 'x-acp-terminal', data: { terminal_id: 't1', ...data } });
+	const { server, id, page } = await openWith(t, [
+		terminal({ status: 'running', command: 'make', args: ['-j2', 'test'], cwd: '/src' }),
+	]);
+	const card = page.locator('[data-terminal-id="t1"]');
+	await card.waitFor();
+	assert.match(await card.locator('summary').innerText(), /^make -j2 test\s+Running$/);
+	await page.evaluate(() => (window.card = document.querySelector('[data-terminal-id="t1"]')));
+	await post(server, id, [
+		terminal({ status: 'running', output: 'één\n', offset: 0 }),
+		terminal({ status: 'running', output: 'two\n', offset: 6 }),
+		terminal({ status: 'running', output: 'the end\n', offset: 110 }),
+		terminal({ status: 'exited', exit_code: 2, signal: null, output_bytes: 118 }),
+	]);
+	await card.getByText('Exit code 2').waitFor();
+	assert.equal(await card.locator('pre').textContent(), 'één\ntwo\n\n… 100 bytes left out …\nthe end\n');
+	assert.ok(await page.evaluate(() => window.card.isConnected), 'it is the same card');
+	await post(server, id, [
+		terminal({ terminal_id: 't2', status: 'running', command: 'true' }),
+		terminal({ terminal_id: 't2', status: 'exited', exit_code: 0, signal: null, output_bytes: 0 }),
+		input.end(),
+	]);
+	await page.locator('[data-terminal-id="t2"]').getByText('Done').waitFor();
+	await assertShowsLog(page, server, id);
+	await assertSameAfterReload(page);
+});
+
+test('what a write has changed is folded into its line', async (t) => {
+	const diff = '@@ -1,2 +1,2 @@\n same\n-old\n+new\n@@ -40 +40,2 @@\n far\n+added\n\\ No newline at end of file\n';
+	const { page } = await openWith(t, [
+		{ type: 'file_write', data: { path: 'a.c', size: 10, diff, diff_truncated: true } },
+		{ type: 'file_write', data: { path: 'b.c', size: 10, created: true } },
+		input.end(),
+	]);
+	const [changed, made] = [page.locator('[data-seq="1"]'), page.locator('[data-seq="2"]')];
+	assert.match(await changed.locator('summary').innerText(), /^Wrote a\.c\s+10 bytes\s+\+2\s*−1$/);
+	assert.equal(await changed.locator('.diff').isVisible(), false);
+	await changed.locator('summary').click();
+	const lines = await changed.locator('.line').evaluateAll((all) =>
+		all.map((e) => [e.classList[1], e.dataset.old, e.dataset.new, e.textContent.trimEnd()]),
+	);
+	assert.deepEqual(lines, [
+		['same', '1', '1', 'same'],
+		['del', '2', '', 'old'],
+		['add', '', '2', 'new'],
+		['skip', '', '', '…'],
+		['same', '40', '40', 'far'],
+		['add', '', '41', 'added'],
+	]);
+	assert.equal(await changed.getByText('The change is longer than what is kept of it.').isVisible(), true);
+	assert.match(await made.innerText(), /new file/);
 });

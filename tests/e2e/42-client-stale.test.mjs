@@ -8,8 +8,8 @@ import WebSocket from 'ws';
 import { HoldfastClient } from '../../web/holdfast-client.js';
 import { HostileProxy } from '../support/hostile_proxy.mjs';
 import { input, post } from '../support/producer.mjs';
-import { Server, scratchDir } from '../support/server.mjs';
-import { Waiters, defer } from '../support/wait.mjs';
+import { Server, runToEnd, scratchDir } from '../support/server.mjs';
+import { Waiters, defer, eventually } from '../support/wait.mjs';
 
 const SPEED = 50;
 const fastTimers = {
@@ -22,8 +22,8 @@ const fastTimers = {
 const notes = (from, count, name) => Array.from({ length: count }, (_, i) => input.note({ name, n: from + i }));
 
 /** A server with 20 events in a session, and a client that has them all. */
-async function start(t) {
-	const server = await Server.start(t);
+async function start(t, options) {
+	const server = await Server.start(t, options);
 	const { id } = await server.createSession({ id: 'same' });
 	await post(server, id, notes(1, 20, 'old'));
 	const proxy = new HostileProxy(() => server.url, () => 0, 0, null);
@@ -32,6 +32,7 @@ async function start(t) {
 	defer(t, () => client.close());
 	const waiters = new Waiters();
 	const order = [];
+	client.on('older', () => waiters.wake());
 	for (const type of ['events', 'reset']) {
 		client.on(type, ({ reason }) => order.push(reason ?? type));
 	}
@@ -50,29 +51,58 @@ async function assertSameAsLog(server, id, client) {
 	assert.equal(client.position.epoch, body.epoch);
 }
 
-test('the data directory is an older copy: what the client had beyond it is dropped', async (t) => {
-	const { server, id, client, order, until, reach } = await start(t);
+/** The server's data become a copy of what they were after 20 events; 10 more have been shown meanwhile. */
+async function restore({ server, id, client, order, until, reach }, { copy, isTold, more }) {
 	await server.stop();
-	const copy = join(scratchDir(t), 'copy');
 	cpSync(server.dataDir, copy, { recursive: true });
 	await server.restart();
 	await post(server, id, notes(21, 10, 'lost'));
 	await reach(30);
+	if (more > 10) {
+		client.close(); // so that it does not see the events come
+	}
 	await server.stop();
-	await until(() => client.status.status === 'retrying', 'the loss');
+	await until(() => client.status.status === (more > 10 ? 'closed' : 'retrying'), 'the loss');
 	rmSync(server.dataDir, { recursive: true });
 	cpSync(copy, server.dataDir, { recursive: true });
+	if (isTold) {
+		const { code, stderr } = await runToEnd(['new-epoch', server.dataDir]);
+		assert.equal(code, 0, stderr);
+	}
 	order.length = 0;
 	await server.restart();
-	await reach(20);
-	assert.deepEqual(order, ['ahead', 'events']);
-	await post(server, id, notes(21, 3, 'after'));
-	await reach(23);
-	await assertSameAsLog(server, id, client);
-});
+	if (more > 0) {
+		await post(server, id, notes(21, more, 'after'));
+	}
+	client.connect();
+}
+
+for (const { isTold, more } of [
+	{ isTold: false, more: 0 },
+	{ isTold: false, more: 3 },
+	{ isTold: true, more: 0 },
+	{ isTold: true, more: 3 },
+	{ isTold: true, more: 10 },
+	{ isTold: true, more: 40 },
+]) {
+	const how = `${isTold ? 'with' : 'without'} new-epoch, ${more} events later`;
+	test(`the data directory is an older copy, ${how}: what the client had beyond it is dropped`, async (t) => {
+		const all = await start(t);
+		const { server, id, client, order, reach } = all;
+		await restore(all, { copy: join(scratchDir(t), 'copy'), isTold, more });
+		await reach(20 + more);
+		assert.equal(order[0], isTold ? 'epoch' : 'ahead');
+		assert.equal(order.filter((type) => type !== 'events').length, 1, 'one reset');
+		await post(server, id, notes(21 + more, 3, 'then'));
+		await reach(23 + more);
+		client.loadOlder();
+		await all.until(() => !client.hasOlder || (client.loadOlder(), false), 'the rest');
+		await assertSameAsLog(server, id, client);
+	});
+}
 
 test('the session is another one under the same name, with more events or fewer', async (t) => {
-	for (const count of [5, 40]) {
+	for (const count of [5, 20, 40]) {
 		const { server, id, client, order, reach } = await start(t);
 		client.close(); // while there is no such session it would be told that it is gone
 		await server.stop();
@@ -86,4 +116,25 @@ test('the session is another one under the same name, with more events or fewer'
 		assert.deepEqual(order, ['epoch', 'events']);
 		await assertSameAsLog(server, id, client);
 	}
+});
+
+test('what the client missed is not kept any more: it starts over with what is, and loads older down to there', async (t) => {
+	const kept = 600;
+	const args = ['--keep-events', String(kept), '--limit', 'prune_ms=10', '--limit', 'prune_size=1'];
+	const { server, id, client, order, until, reach } = await start(t, { args });
+	client.close();
+	await post(server, id, notes(21, 1180, 'more'));
+	const first = 1200 - kept + 1;
+	await eventually(async () => (await server.request('GET', `/api/sessions/${id}`)).body.first_seq === first);
+	order.length = 0;
+	client.connect();
+	await reach(1200);
+	assert.deepEqual(order, ['pruned', 'events']);
+	assert.equal(client.hasOlder, true);
+	client.loadOlder();
+	await until(() => !client.hasOlder || (client.loadOlder(), false), 'the beginning');
+	assert.equal(client.events[0].seq, first);
+	assert.equal(client.loadOlder(), false);
+	const { body } = await server.request('GET', `/api/sessions/${id}/events?after_seq=${first - 1}&limit=5000`);
+	assert.deepEqual(client.events, body.events);
 });

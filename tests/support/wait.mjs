@@ -47,6 +47,17 @@ export async function within(promise, ms, what) {
 	}
 }
 
+/** Asks again and again until the answer is yes: for what nobody tells of, such as what is on a disk. */
+export async function eventually(isSo, what = String(isSo), ms = 20_000) {
+	const end = Date.now() + ms;
+	while (!(await isSo())) {
+		if (Date.now() > end) {
+			throw new Error(`not within ${ms} ms: ${what}`);
+		}
+		await new Promise((done) => setTimeout(done, 20));
+	}
+}
+
 /** Wakes whoever waits for a condition each time that something has changed. */
 export class Waiters {
 	#waiting = new Set();

@@ -1,0 +1,66 @@
+/** A command that the agent runs through the server, with what it says, as it says it. */
+import { chevron, hooks, marks, output, statusChip } from './card-parts.js';
+import { h, icon, visible } from './dom.js';
+
+/** @typedef {import('./transcript-model.js').Item} Item */
+
+const encoder = new TextEncoder();
+
+/**
+ * What the command has said, as far as it was told: where something is left out stands a line that says so.
+ * @param {Item} item
+ */
+function outputOf({ events }) {
+	let text = '';
+	let end = 0;
+	for (const { data } of events) {
+		if (typeof data.output === 'string') {
+			const offset = Number.isFinite(data.offset) ? data.offset : end;
+			text += offset > end ? `\n… ${offset - end} bytes left out …\n` : '';
+			text += data.output;
+			end = offset + encoder.encode(data.output).length;
+		}
+	}
+	return text;
+}
+
+/** @param {any} last the data of the newest event */
+function chipOf({ status, exit_code, signal }) {
+	if (status === 'running') {
+		return statusChip('in_progress');
+	}
+	if (status !== 'exited') {
+		return statusChip('cancelled', 'Ended');
+	}
+	if (exit_code === 0) {
+		return statusChip('completed');
+	}
+	return statusChip('failed', signal ? String(signal) : `Exit code ${exit_code ?? 'unknown'}`);
+}
+
+/** @param {Item} item */
+export function renderTerminal(item) {
+	const [first] = item.events;
+	const { command, args, cwd } = first.data;
+	const said = outputOf(item);
+	const line = [command ?? 'A command', ...(Array.isArray(args) ? args : [])].join(' ');
+	return h(
+		'details',
+		{
+			class: `item card tool terminal${said ? ' has-body' : ''}`,
+			open: true,
+			...hooks(first),
+			'data-terminal-id': first.data.terminal_id,
+		},
+		h(
+			'summary',
+			{ title: cwd ? visible(cwd) : null },
+			icon('execute'),
+			h('code', { class: 'card-title' }, visible(line)),
+			chipOf(item.events.at(-1)?.data ?? {}),
+			chevron(),
+		),
+		h('div', { class: 'card-body' }, said ? output(said) : null),
+		...marks(item),
+	);
+}
