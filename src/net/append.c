@@ -140,6 +140,5 @@ void conn_wait_take_snapshot(struct conn_wait *wait, const struct snapshot_resul
 	wait->acks = result->acks;
 	wait->ack_count = result->ack_count;
 	wait->counts = xmalloc(sizeof(*wait->counts));
-	*wait->counts =
-		(struct snapshot_counts){.known = result->known, .added = result->added};
+	*wait->counts = (struct snapshot_counts){.known = result->known, .added = result->added};
 }

@@ -74,7 +74,8 @@ static void answer_stored(struct conn *conn, const struct event_stream *stream)
 	uint64_t epoch = session_log_epoch(channel->log);
 	struct buffer body = {0};
 	if (stream->count <= conn->server->limits->batch_events) {
-		frames_append_acks(&body, stream->acks, stream->count, NULL, epoch, channel->max_seq);
+		frames_append_acks(
+			&body, stream->acks, stream->count, NULL, epoch, channel->max_seq);
 	} else {
 		buffer_printf(&body,
 			"{\"epoch\":\"%016llx\",\"max_seq\":%llu,\"count\":%zu,\"last_seq\":%llu}",

@@ -223,8 +223,8 @@ static int close_conn(struct conn **slot)
 }
 
 /**
- * When a file cannot be served, lws 4.1.6 asks us (LWS_CALLBACK_HTTP) before it binds the connection
- * to a protocol, and then gives it another slot without a word about the one before.
+ * When a file cannot be served, lws 4.1.6 asks us (LWS_CALLBACK_HTTP) before it binds the
+ * connection to a protocol, and then gives it another slot without a word about the one before.
  */
 static int bind_conn(struct lws *wsi, struct conn **slot)
 {

@@ -18,14 +18,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static const char *const kind_names[] = {[LOG_KEY_PROMPT] = "prompt",
-	[LOG_KEY_ANSWER] = "answer",
-	[LOG_KEY_INPUT] = "input",
-	[LOG_KEY_MESSAGE] = "message",
-	[LOG_KEY_TOOL_CALL] = "tool_call",
-	[LOG_KEY_TOOL_RESULT] = "tool_result",
-	[LOG_KEY_RUN] = "run"};
-
 /* Lines gather in memory up to this many bytes; the journal has what they come from. */
 #define UNWRITTEN_MAX ((size_t)16 << 10)
 
@@ -107,7 +99,7 @@ void log_keys_add(struct session_log *log, const struct log_name *name)
 	struct log_keys *keys = &log->keys;
 	struct buffer *out = &keys->unwritten;
 	size_t start = out->len;
-	buffer_printf(out, "{\"kind\":\"%s\",\"seq\":%llu,\"key\":", kind_names[name->kind],
+	buffer_printf(out, "{\"kind\":\"%s\",\"seq\":%llu,\"key\":", log_key_kind_name(name->kind),
 		(unsigned long long)name->seq);
 	size_t key = out->len;
 	buffer_append_json(out, name->key, strlen(name->key));
@@ -146,100 +138,6 @@ uint64_t session_log_input_names(const struct session_log *log)
 
 /* --- the lines --- */
 
-void log_name_finish(struct log_name *name)
-{
-	json_decref(name->json);
-	*name = (struct log_name){0};
-}
-
-static enum log_key_kind find_kind(const char *name)
-{
-	for (enum log_key_kind i = LOG_KEY_PROMPT; i <= LOG_KEY_RUN; i++) {
-		if (strcmp(name, kind_names[i]) == 0) {
-			return i;
-		}
-	}
-	return LOG_KEY_UNKNOWN;
-}
-
-int log_name_parse(const char *line, size_t len, struct log_name *ret_name)
-{
-	size_t body;
-	*ret_name = (struct log_name){0};
-	if (!sealed_line_check(line, len, &body)) {
-		return -EBADMSG;
-	}
-	json_t *json = json_loadb(line, len, 0, NULL);
-	const char *kind = json_string_value(json_object_get(json, "kind"));
-	const char *key = json_string_value(json_object_get(json, "key"));
-	const char *by = json_string_value(json_object_get(json, "by"));
-	const char *sum = json_string_value(json_object_get(json, "sum"));
-	json_int_t seq = json_integer_value(json_object_get(json, "seq"));
-	struct log_name name = {.kind = kind ? find_kind(kind) : LOG_KEY_UNKNOWN,
-		.seq = (uint64_t)seq,
-		.key = key,
-		.by = by ? by : "",
-		.sum = sum ? strtoull(sum, NULL, 16) : 0,
-		.json = json};
-	bool has_event = name.kind != LOG_KEY_UNKNOWN && name.kind < LOG_KEY_INPUT;
-	if (!kind || (name.kind != LOG_KEY_UNKNOWN && !key) || seq < has_event) {
-		json_decref(json);
-		return -EBADMSG;
-	}
-	*ret_name = name;
-	return 0;
-}
-
-/** What the lines that we write begin with, read without JSON: there may be very many. */
-struct raw_name {
-	enum log_key_kind kind;
-	const char *key; /* escaped */
-	size_t key_len;
-};
-
-static bool skip(const char **at, const char *end, const char *text)
-{
-	size_t len = strlen(text);
-	if ((size_t)(end - *at) < len || memcmp(*at, text, len) != 0) {
-		return false;
-	}
-	*at += len;
-	return true;
-}
-
-static int scan_name(const char *line, size_t len, struct raw_name *ret)
-{
-	size_t body;
-	const char *end = line + len;
-	char kind[16];
-	*ret = (struct raw_name){0};
-	if (!sealed_line_check(line, len, &body)) {
-		return -EBADMSG;
-	}
-	const char *at = line;
-	size_t kind_len = skip(&at, end, "{\"kind\":\"") ? strcspn(at, "\"\n") : 0;
-	if (!kind_len || kind_len >= sizeof(kind)) {
-		return 0; /* of a later version */
-	}
-	memcpy(kind, at, kind_len);
-	kind[kind_len] = '\0';
-	at += kind_len;
-	if (!skip(&at, end, "\",\"seq\":")) {
-		return 0;
-	}
-	at += strspn(at, "0123456789");
-	if (!skip(&at, end, ",\"key\":\"")) {
-		return 0;
-	}
-	ret->key = at;
-	while (at < end && *at != '"') {
-		at += *at == '\\' ? 2 : 1;
-	}
-	ret->key_len = (size_t)(at - ret->key);
-	ret->kind = at < end ? find_kind(kind) : LOG_KEY_UNKNOWN;
-	return 0;
-}
-
 typedef int (*see_name)(
 	struct session_log *log, const struct raw_name *name, uint64_t at, void *arg);
 
@@ -252,7 +150,7 @@ static int see_lines(struct session_log *log, const char *bytes, size_t len, uin
 	for (const char *at = bytes; r == 0 && at < end;) {
 		const char *newline = memchr(at, '\n', (size_t)(end - at));
 		struct raw_name name;
-		r = newline ? scan_name(at, (size_t)(newline - at), &name) : -EBADMSG;
+		r = newline ? log_name_scan(at, (size_t)(newline - at), &name) : -EBADMSG;
 		if (r == 0 && name.kind != LOG_KEY_UNKNOWN) {
 			r = see(log, &name, from + (uint64_t)(at - bytes), arg);
 		}
@@ -363,7 +261,7 @@ static void salvage(struct buffer *bytes, struct buffer *out)
 	const char *newline;
 	while (at < end && (newline = memchr(at, '\n', (size_t)(end - at)))) {
 		struct raw_name name;
-		if (scan_name(at, (size_t)(newline - at), &name) == 0 &&
+		if (log_name_scan(at, (size_t)(newline - at), &name) == 0 &&
 			name.kind >= LOG_KEY_INPUT) {
 			buffer_append(out, at, (size_t)(newline + 1 - at));
 		}

@@ -332,7 +332,7 @@ int log_index_read_header(int fd, uint64_t *ret_epoch, uint64_t *ret_first_seq);
 /** Reads that waited for the index go on, or fail. */
 void log_reads_resume(struct session_log *log, int status);
 
-/* log_keys.c */
+/* log_name.c */
 #define LOG_KEY_UNKNOWN ((enum log_key_kind)0)
 /** A name: a line of keys.jsonl, or what an event says of itself. To be finished in any case. */
 struct log_name {
@@ -346,6 +346,17 @@ struct log_name {
 /** Reads a line without its newline; -EBADMSG if its checksum is wrong, or it is no name. */
 int log_name_parse(const char *line, size_t len, struct log_name *ret_name);
 void log_name_finish(struct log_name *name);
+/** What the lines that we write begin with, read without JSON: there may be very many. */
+struct raw_name {
+	enum log_key_kind kind;
+	const char *key; /* escaped */
+	size_t key_len;
+};
+/** -EBADMSG if the checksum is wrong; of a line of a later version the kind is unknown. */
+int log_name_scan(const char *line, size_t len, struct raw_name *ret);
+const char *log_key_kind_name(enum log_key_kind kind);
+
+/* log_keys.c */
 void log_keys_add(struct session_log *log, const struct log_name *name);
 int log_keys_flush(struct session_log *log);
 int log_keys_flush_if_full(struct session_log *log);
