@@ -328,7 +328,7 @@ static void metadata_tells_the_state(void **state)
 	assert_int_equal(channel->max_seq, EVENTS);
 	assert_string_equal(channel->last_prompt_id, "p \"2\"");
 	assert_int_equal(channel->last_prompt_seq, EVENTS);
-	assert_string_equal(channel->status.usage, "{\"mode\":\"cumulative\",\"used\":7}");
+	assert_string_equal(channel->status.usage, "{\"used\":7}");
 	assert_true(channel->status.is_prompting);
 	struct buffer text = {0};
 	assert_int_equal(reading_page(&rig, rig_session(&rig, "s"), EVENTS, EVENTS, &text), 1);
