@@ -42,7 +42,7 @@
 	LIMIT(size_t, body_size, BYTES, 8 * LIMIT_MIB, 1 * LIMIT_KIB, 256 * LIMIT_MIB,            \
 		"one HTTP request body")                                                          \
 	/* Agents send whole files in one tool call: 1.24 MB was seen. */                         \
-	LIMIT(size_t, event_size, BYTES, 4 * LIMIT_MIB, 1 * LIMIT_KIB, 64 * LIMIT_MIB,            \
+	LIMIT(size_t, event_size, BYTES, 1536 * LIMIT_KIB, 1 * LIMIT_KIB, 64 * LIMIT_MIB,         \
 		"the data of one input event")                                                    \
 	LIMIT(size_t, batch_events, COUNT, 10000, 1, 1000000, "input events in one append")       \
 	LIMIT(size_t, prompt_size, BYTES, 512 * LIMIT_KIB, 1 * LIMIT_KIB, 16 * LIMIT_MIB,         \
