@@ -445,7 +445,7 @@ static int check_shape(const json_t *data, const struct limits *limits, size_t *
 int snapshot_match(const json_t *data, const struct limits *limits, const struct snapshot_log *log,
 	struct snapshot_match *ret, size_t *ret_bad, struct refusal *refusal)
 {
-	size_t skip_first;
+	size_t skip_first = 0;
 	*ret_bad = SNAPSHOT_NO_INDEX;
 	if (check_shape(data, limits, &skip_first, refusal) < 0) {
 		return -EINVAL;

@@ -31,7 +31,7 @@ struct life {
 	bool created;
 	bool deleted;
 	uint64_t segment; /* in which it was met last */
-	char place[64]; /* where it was met first there */
+	char place[96]; /* where it was met first there */
 	char id[];
 };
 

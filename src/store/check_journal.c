@@ -28,9 +28,9 @@ struct walk {
 	size_t damaged_batch; /* told already */
 };
 
-static void place_at(const struct walk *walk, size_t byte, char place[64])
+static void place_at(const struct walk *walk, size_t byte, char place[96])
 {
-	snprintf(place, 64, "%s: byte %zu", walk->file, byte);
+	snprintf(place, 96, "%s: byte %zu", walk->file, byte);
 }
 
 /* --- records --- */
@@ -60,7 +60,7 @@ static bool may_be_first(enum record_kind kind)
 
 static void check_record(struct walk *walk, const struct record *record)
 {
-	char place[64];
+	char place[96];
 	place_at(walk, walk->record, place);
 	if (record->kind < RECORD_CREATE || record->kind > RECORD_SNAPSHOT) {
 		check_problem(
@@ -106,7 +106,7 @@ static const char *find_owner(const struct check *check, uint64_t session)
 
 static void tell_damaged_record(struct walk *walk, uint64_t session)
 {
-	char place[64];
+	char place[96];
 	const char *owner = find_owner(walk->check, session);
 	place_at(walk, walk->record, place);
 	check_problem(walk->check, place,
@@ -128,7 +128,7 @@ static void note_place(struct walk *walk)
 
 static void tell_damaged_batch(struct walk *walk)
 {
-	char place[64];
+	char place[96];
 	if (walk->reader.damaged_batch == walk->damaged_batch) {
 		return;
 	}
@@ -147,7 +147,7 @@ static void tell_torn(struct walk *walk)
 	const struct journal_reader *reader = &walk->reader;
 	struct unpack in = {
 		.bytes = reader->bytes.data + reader->valid, .len = reader->end - reader->valid};
-	char place[64];
+	char place[96];
 	place_at(walk, reader->valid, place);
 	bool has_magic = in.len < 4 || unpack_le(&in, 4) == BATCH_MAGIC ||
 			 journal_reader_is_blank(reader, reader->valid + 3);
@@ -176,7 +176,7 @@ static void tell_torn(struct walk *walk)
 static void tell_end(struct walk *walk, enum journal_found found)
 {
 	const struct journal_reader *reader = &walk->reader;
-	char place[64];
+	char place[96];
 	place_at(walk, reader->valid, place);
 	if (found == JOURNAL_LOST) {
 		check_problem(walk->check, place,
@@ -293,7 +293,7 @@ static int check_segment(struct check *check, struct link link, struct link *ret
 
 static void note_left_over(struct check *check, uint64_t number)
 {
-	char place[64];
+	char place[96];
 	if (check->files->in_use) {
 		return;
 	}
