@@ -17,6 +17,7 @@ struct refusal {
 	const char *code; /* NULL: it is not refused */
 	char message[256];
 	char request[32]; /* type of the refused frame, "" if it could not be read */
+	char prompt_id[129]; /* of the prompt that a refused frame is about, "" if it names none */
 };
 
 /** Sets the refusal and returns -EINVAL. */

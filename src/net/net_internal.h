@@ -247,6 +247,9 @@ const char *query_append(struct conn *conn);
 void query_read_socket(struct conn *conn);
 
 /* ws_prompts.c */
+/** Refuses a request; the client learns which prompt it was about, and its seq if it has begun. */
+void ws_refuse_prompt(
+	struct conn *conn, const char *prompt_id, uint64_t seq, struct refusal *refusal);
 /**
  * Requests of an observer that are about prompts. What is refused at once is in `refusal`, unless
  * it is told already.

@@ -134,7 +134,9 @@ static void observer_message(struct conn *conn, const char *text, size_t len)
 		handle_request(conn, &request, &refusal);
 		request_finish(&request);
 	}
-	if (refusal.code) {
+	if (refusal.code && refusal.prompt_id[0]) {
+		ws_refuse_prompt(conn, refusal.prompt_id, 0, &refusal);
+	} else if (refusal.code) {
 		conn_send_refusal(conn, &refusal, NULL);
 	}
 }

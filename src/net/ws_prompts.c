@@ -4,8 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/** Refuses a request; the client learns which prompt it was about, and its seq if it has begun. */
-static void refuse_prompt(
+void ws_refuse_prompt(
 	struct conn *conn, const char *prompt_id, uint64_t seq, struct refusal *refusal)
 {
 	struct buffer extra = {0};
@@ -43,7 +42,7 @@ static bool is_good(struct conn_wait *wait, int status, const char *request)
 			"say why");
 		strcpy(refusal.request, request);
 	}
-	refuse_prompt(wait->conn, wait->text, status == 0 ? wait->seq : 0, &refusal);
+	ws_refuse_prompt(wait->conn, wait->text, status == 0 ? wait->seq : 0, &refusal);
 	return false;
 }
 
@@ -102,7 +101,7 @@ static void handle_list(struct conn *conn, const struct request *request, struct
 	}
 	session_find_prompt(conn->session, prompt_id, &had);
 	intake_refuse_not_queued(&had, refusal);
-	refuse_prompt(conn, prompt_id, had.seq <= channel->max_seq ? had.seq : 0, refusal);
+	ws_refuse_prompt(conn, prompt_id, had.seq <= channel->max_seq ? had.seq : 0, refusal);
 }
 
 static void answer_edited(struct conn_wait *wait, int status)
@@ -153,8 +152,5 @@ void ws_handle_prompts(struct conn *conn, const struct request *request, struct 
 	default:
 		handle_change(conn, request, refusal);
 		break;
-	}
-	if (refusal->code) {
-		refuse_prompt(conn, request->prompt.prompt_id, 0, refusal);
 	}
 }

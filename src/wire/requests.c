@@ -280,6 +280,7 @@ static int take_prompt_id(const json_t *data, struct request *ret, struct refusa
 			refusal, "bad_request", "prompt_id must match [A-Za-z0-9._:-]{1,128}");
 	}
 	ret->prompt.prompt_id = json_string_value(id);
+	strcpy(refusal->prompt_id, ret->prompt.prompt_id);
 	return 0;
 }
 
@@ -287,8 +288,8 @@ static int take_prompt_id(const json_t *data, struct request *ret, struct refusa
 static int parse_prompt(const json_t *data, const struct limits *limits, struct request *ret,
 	struct refusal *refusal)
 {
-	int r = take_message(data, limits, ret, refusal);
-	return r < 0 ? r : take_prompt_id(data, ret, refusal);
+	int r = take_prompt_id(data, ret, refusal);
+	return r < 0 ? r : take_message(data, limits, ret, refusal);
 }
 
 static int parse_list(const json_t *data, struct request *ret, struct refusal *refusal)
