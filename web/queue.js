@@ -109,7 +109,13 @@ export class PromptQueue {
 			{},
 			h('span', { class: 'queue-text' }, text),
 			edited ? h('span', { class: 'queue-note' }, 'edited') : null,
-			isOurs ? null : h('span', { class: 'queue-note', title: client }, client.slice(0, 8)),
+			isOurs
+				? null
+				: h(
+						'span',
+						{ class: 'queue-note queue-client', title: client },
+						`client ${client.slice(0, 8)}`,
+					),
 			button('edit', 'edit', `Edit: ${name}`, 'edit-queued', id),
 			button('remove', 'close', `Remove: ${name}`, 'remove-queued', id),
 		);
@@ -142,13 +148,17 @@ export class PromptQueue {
 		if (this.#draft) {
 			this.#close(this.#draft.promptId);
 		}
-		const box = h('textarea', { rows: 1, 'aria-label': 'The prompt’s new text', 'data-testid': 'queued-text' });
+		const box = h('textarea', {
+			rows: 1,
+			'aria-label': 'The prompt’s new text',
+			'data-testid': 'queued-text',
+		});
 		const form = h(
 			'form',
 			{ class: 'queue-form', autocomplete: 'off' },
 			box,
-			h('button', { type: 'submit', class: 'button small', 'data-testid': 'save-queued' }, 'Save'),
-			h('button', { type: 'button', class: 'button small quiet', 'data-action': 'cancel-edit' }, 'Cancel'),
+			formButton('Save', { type: 'submit', 'data-testid': 'save-queued' }),
+			formButton('Cancel', { type: 'button', 'data-action': 'cancel-edit' }),
 		);
 		box.value = before;
 		this.#draft = { promptId, before, form, box };
@@ -265,6 +275,11 @@ function button(action, picture, label, testId, id) {
 		},
 		icon(picture),
 	);
+}
+
+/** @param {string} words @param {Record<string, string>} attributes */
+function formButton(words, attributes) {
+	return h('button', { class: 'button small', ...attributes }, words);
 }
 
 function fit(/** @type {HTMLTextAreaElement} */ box) {
