@@ -88,6 +88,9 @@ static void prompt(struct gale *gale, const char *id)
 	char name[16];
 	snprintf(name, sizeof(name), "p%u", gale->prompts++);
 	witness_prompt(gale->w, id, name);
+	if (gale->is_calm) {
+		return;
+	}
 	/* Of the newest ones some wait: in this session, or in another one. */
 	unsigned back = random_below(&gale->random, 6);
 	if (back < gale->prompts) {
