@@ -39,6 +39,7 @@ enum record_kind {
 	RECORD_SNAPSHOT = 6, /* a session's whole state: its first record in every segment */
 	RECORD_PROMPT_EDIT = 7, /* a prompt that waits has another message */
 	RECORD_PROMPT_REMOVE = 8, /* it waits no more, and will not begin */
+	RECORD_RECOVERED = 9, /* an input event out of an agent's history, late */
 };
 
 /** One journal record; bytes are borrowed. */
@@ -195,6 +196,9 @@ struct log_tail {
 	bool agent_running;
 	char *prompt_id; /* NULL: none */
 	uint64_t prompt_seq;
+	char *agent_session_id; /* what the newest agent_started says; NULL: nothing */
+	uint64_t
+		agent_session_seq; /* where that began: the prompt that the agent was started for */
 	char *usage; /* what session_log_set_usage() was given last; NULL: nothing */
 	char *run_id; /* of the producer's run under way; NULL: none. No event tells it */
 };
