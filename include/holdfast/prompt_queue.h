@@ -24,7 +24,7 @@ struct queued_prompt {
 
 /** Takes the JSON of user_prompt's data; NULL if it has no prompt_id or no message. */
 struct queued_prompt *queued_prompt_create(const char *data, size_t len);
-/** The same prompt with another message, marked `edited`; NULL if that is no text. */
+/** The same prompt with another message, marked `edited`. */
 struct queued_prompt *queued_prompt_edit(
 	const struct queued_prompt *prompt, const char *message, size_t len);
 struct queued_prompt *queued_prompt_ref(struct queued_prompt *prompt);

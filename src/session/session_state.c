@@ -357,17 +357,6 @@ static int apply_prompt(struct session *session, const struct record *record, ui
 	return 0;
 }
 
-/** What comes late stands by itself: no text that is open goes on in it, nor it in others. */
-static uint64_t apply_recovered(struct session *session, const struct input_event *in, int64_t ts)
-{
-	stream_buffer_finish_turn(session->state.stream);
-	session->emitting_recovered = true;
-	uint64_t seq = apply_input(session, in, ts);
-	stream_buffer_finish_turn(session->state.stream);
-	session->emitting_recovered = false;
-	return seq;
-}
-
 /** A prompt that has begun before the record does not wait any more: then nothing changes. */
 static int apply_prompt_edit(struct session *session, const struct record *record)
 {
@@ -399,6 +388,17 @@ static int apply_prompt_remove(struct session *session, const struct record *rec
 	}
 	json_decref(json);
 	return r;
+}
+
+/** What comes late stands by itself: no text that is open goes on in it, nor it in others. */
+static uint64_t apply_recovered(struct session *session, const struct input_event *in, int64_t ts)
+{
+	stream_buffer_finish_turn(session->state.stream);
+	session->emitting_recovered = true;
+	uint64_t seq = apply_input(session, in, ts);
+	stream_buffer_finish_turn(session->state.stream);
+	session->emitting_recovered = false;
+	return seq;
 }
 
 int session_apply(struct session *session, const struct record *record, uint64_t *ret_seq)

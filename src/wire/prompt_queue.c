@@ -1,5 +1,6 @@
 #include "holdfast/prompt_queue.h"
 
+#include <assert.h>
 #include <jansson.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -84,14 +85,13 @@ struct queued_prompt *queued_prompt_edit(
 	struct prompt_text text;
 	struct buffer data = {0};
 	json_t *json = json_loadb(prompt->data.data, prompt->data.len, 0, NULL);
-	struct queued_prompt *edited = NULL;
-	if (read_text(json, &text)) {
-		text.message = message;
-		text.len = len;
-		text.edited = true;
-		append_text(&data, &text);
-		edited = make_prompt(text, data.data, data.len);
-	}
+	bool is_prompt = read_text(json, &text);
+	assert(is_prompt); /* queued_prompt_create() has seen it */
+	text.message = message;
+	text.len = len;
+	text.edited = true;
+	append_text(&data, &text);
+	struct queued_prompt *edited = make_prompt(text, data.data, data.len);
 	buffer_finish(&data);
 	json_decref(json);
 	return edited;

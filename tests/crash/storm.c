@@ -88,6 +88,15 @@ static void prompt(struct gale *gale, const char *id)
 	char name[16];
 	snprintf(name, sizeof(name), "p%u", gale->prompts++);
 	witness_prompt(gale->w, id, name);
+	if (gale->is_calm) {
+		return;
+	}
+	/* Of the newest ones some wait: in this session, or in another one. */
+	unsigned back = random_below(&gale->random, 6);
+	if (back < gale->prompts) {
+		snprintf(name, sizeof(name), "p%u", gale->prompts - 1 - back);
+		witness_change_prompt(gale->w, id, name, back % 2 ? NULL : "changed");
+	}
 }
 
 /** Over several sectors, so that a torn write has middle parts. */

@@ -11,7 +11,7 @@
 struct storm {
 	uint64_t seed;
 	size_t steps;
-	bool is_calm; /* no bursts and no large inputs */
+	bool is_calm; /* no bursts, no large inputs, no changes of prompts */
 	bool prunes; /* now and then, as limits.keep_events has it */
 	bool restarts; /* in good order, after each third of the steps */
 };

@@ -473,6 +473,22 @@ int witness_prompt(struct witness *w, const char *id, const char *prompt_id)
 	return r;
 }
 
+int witness_change_prompt(
+	struct witness *w, const char *id, const char *prompt_id, const char *message)
+{
+	struct life *life;
+	int r = find_life(w, id, &life);
+	if (r < 0 || session_is_deleted(life->session)) {
+		return r < 0 ? r : -ENOENT;
+	}
+	size_t sent = now(w);
+	struct prompt_view had;
+	r = message ? session_edit_prompt(life->session, prompt_id, message, strlen(message), &had)
+		    : session_remove_prompt(life->session, prompt_id, &had);
+	bool changes_nothing = r == -ESRCH || (r == 0 && had.place == PROMPT_REMOVED);
+	return changes_nothing ? r : note_outcome(life, sent, r);
+}
+
 int witness_delete(struct witness *w, const char *id)
 {
 	struct session *session = session_table_get(w->rig->table, id, strlen(id));

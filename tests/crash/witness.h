@@ -86,6 +86,9 @@ int witness_say(struct witness *w, const char *id, const char *text);
 int witness_think(struct witness *w, const char *id, const char *text);
 int witness_put(struct witness *w, const char *id, const char *type, const char *data);
 int witness_prompt(struct witness *w, const char *id, const char *prompt_id);
+/** Gives a prompt that waits another message, or (NULL) takes it out of the queue. */
+int witness_change_prompt(
+	struct witness *w, const char *id, const char *prompt_id, const char *message);
 int witness_delete(struct witness *w, const char *id);
 /**
  * A new observer comes to every session and loads it from its beginning: all that was shown must be
