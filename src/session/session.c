@@ -193,7 +193,7 @@ static bool is_over(
 	const struct session *session, const struct input_event *input, uint64_t *ret_seq)
 {
 	if (input->type == EVENT_PERMISSION_RESOLVED) {
-		return session_ledger_was_resolved(session, input->data, input->data_len, ret_seq);
+		return !session_ledger_is_open(session, input->data, input->data_len, ret_seq);
 	}
 	*ret_seq = session->state.last_turn_end_seq;
 	return input->type == EVENT_TURN_END && !session->state.in_turn;

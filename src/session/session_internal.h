@@ -180,8 +180,8 @@ bool session_ledger_is_empty(const struct session_state *state);
 void session_ledger_ask(struct session *session, const char *data, size_t len, int64_t ts);
 /** A permission_resolved, `seq`, has been appended. */
 void session_ledger_resolve(struct session *session, const char *data, size_t len, uint64_t seq);
-/** Whether the request of a permission_resolved has been resolved before: by *ret_seq. */
-bool session_ledger_was_resolved(
+/** Whether the request of a permission_resolved is open; *ret_seq is what resolved it if not. */
+bool session_ledger_is_open(
 	const struct session *session, const char *data, size_t len, uint64_t *ret_seq);
 /** Questions that are still open when the turn ends are closed with it. */
 void session_ledger_cancel_all(struct session *session, int64_t ts);

@@ -296,17 +296,16 @@ void session_ledger_ask(struct session *session, const char *data, size_t len, i
 	json_decref(request);
 }
 
-bool session_ledger_was_resolved(
+bool session_ledger_is_open(
 	const struct session *session, const char *data, size_t len, uint64_t *ret_seq)
 {
 	json_t *resolved = session_read_object(data, len);
 	const char *request_id = session_text_of(resolved, "request_id");
+	bool is_open = find_permission(&session->state, request_id) != NULL;
 	struct log_key answer;
-	bool was = !find_permission(&session->state, request_id) &&
-		   session_find_answer(session, request_id, &answer);
-	*ret_seq = was ? answer.seq : 0;
+	*ret_seq = !is_open && session_find_answer(session, request_id, &answer) ? answer.seq : 0;
 	json_decref(resolved);
-	return was;
+	return is_open;
 }
 
 void session_ledger_note_call(struct session_state *state, const char *data, size_t len)

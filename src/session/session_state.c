@@ -270,7 +270,7 @@ static uint64_t apply_input(struct session *session, const struct input_event *i
 		session_ledger_ask(session, in->data, in->data_len, ts);
 		return seq;
 	case EVENT_PERMISSION_RESOLVED:
-		if (session_ledger_was_resolved(session, in->data, in->data_len, &seq)) {
+		if (!session_ledger_is_open(session, in->data, in->data_len, &seq)) {
 			return seq;
 		}
 		seq = put_input(session, in, ts);
