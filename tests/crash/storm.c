@@ -41,7 +41,7 @@ struct put {
 #define TOOL "{\"tool_call_id\":\"t1\",\"title\":\"Look\"}"
 #define ASK(q)                                                                                     \
 	"{\"request_id\":\"" q "\",\"tool_call\":{\"tool_call_id\":\"t1\",\"raw_input\":{\"a\":1}" \
-			       "},\"options\":[{\"option_id\":\"y\",\"name\":\"Yes\"}]}"
+	"},\"options\":[{\"option_id\":\"y\",\"name\":\"Yes\"}]}"
 #define ANSWER(q)              \
 	"{\"request_id\":\"" q \
 	"\",\"outcome\":\"selected\",\"option_id\":\"y\",\"by\":\"somebody\"}"
