@@ -256,6 +256,26 @@ static void what_is_done_needs_no_answer(void **state)
 	}
 }
 
+/** An agent that goes on with its session tells what it had done before it died. */
+static void what_was_done_is_heard_of_later(void **state)
+{
+	struct stage *st = *state;
+	static const char done[] = "{\"tool_call_id\":\"c1\",\"status\":\"completed\"}";
+	uint64_t seq;
+	bool duplicate;
+	die_with(st, CALL("c1", "make"), "once");
+	begin_turn(st);
+	assert_int_equal(session_input(session_of(st),
+				 &(struct input_event){.type = EVENT_TOOL_CALL_UPDATE,
+					 .data = done,
+					 .data_len = sizeof(done) - 1,
+					 .recovered = true},
+				 &seq, &duplicate),
+		0);
+	ask(st, "q2", CALL("c2", "make"));
+	expect_open(st, "q2");
+}
+
 static void another_question_is_another(void **state)
 {
 	struct stage *st = *state;
@@ -606,6 +626,7 @@ int main(void)
 		TEST(an_answer_is_bound_to_the_same_question),
 		TEST(in_its_own_turn_nothing_is_bound),
 		TEST(what_is_done_needs_no_answer),
+		TEST(what_was_done_is_heard_of_later),
 		TEST(another_question_is_another),
 		TEST(a_question_must_say_what_is_to_be_done),
 		TEST(the_names_of_the_call_itself_do_not_count),
