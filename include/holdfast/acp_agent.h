@@ -36,6 +36,7 @@ struct acp_agent_config {
 	int restart_delay_ms; /* after two failures in a row, then twice as long each time; 0: 500
 			       */
 	int idle_ms; /* the child is stopped when there was nothing to do for so long; 0: never */
+	int resumable_idle_ms; /* the same for one that can go on with its session later */
 	int lull_ms; /* see lull(); 0: 1 s */
 	int start_timeout_ms; /* for initialize and session/new together; 0: 120 s */
 };
@@ -143,6 +144,8 @@ int acp_agent_answer(struct acp_agent *agent, const char *request_id, const char
  */
 void acp_agent_pause(struct acp_agent *agent, bool paused);
 bool acp_agent_is_running(const struct acp_agent *agent);
+/** Nothing runs, waits or is remembered: another agent, made anew, would do just the same. */
+bool acp_agent_is_as_new(const struct acp_agent *agent);
 
 /** An event of the log, of any type (CONTRACT.md, section 6), in its order; see history(). */
 void acp_agent_know(

@@ -303,6 +303,7 @@ struct acp_agent {
 	int start_timeout_ms;
 	int restart_delay_ms;
 	int idle_ms;
+	int resumable_idle_ms;
 	int lull_ms;
 	const struct acp_agent_ops *ops;
 	void *owner;
