@@ -86,6 +86,12 @@ struct acp_agent_ops {
 	/** The agent has withdrawn its question ($/cancel_request). */
 	void (*permission_withdrawn)(void *owner, const char *request_id);
 	/**
+	 * Whether a question has its answer already, which acp_agent_answer() will bring: then
+	 * neither a cancel nor the agent's withdrawal gives it another one. May be NULL: none has.
+	 * Only looks, and is called by the functions below as well.
+	 */
+	bool (*permission_is_resolved)(void *owner, const char *request_id);
+	/**
 	 * The prompt is over: `stop_reason` is ACP's (end_turn, max_tokens, max_turn_requests,
 	 * refusal, cancelled) or "error", with `message` saying what the agent answered; else
 	 * message is NULL. Called once for each acp_agent_prompt(), unless stopped() is called
@@ -126,7 +132,10 @@ int acp_agent_prompt(struct acp_agent *agent, const char *message, size_t len);
  * answer within cancel_grace_ms gets turn_end("cancelled") from us and is then stopped.
  */
 void acp_agent_cancel(struct acp_agent *agent);
-/** Answers a question; option_id NULL means cancelled. -ENOENT if no such question is open. */
+/**
+ * Answers a question; option_id NULL means cancelled. -ENOENT if no such question is open: it was
+ * another start's, or somebody else's.
+ */
 int acp_agent_answer(struct acp_agent *agent, const char *request_id, const char *option_id);
 /**
  * Stops (true) or goes on (false) reading the agent's stdout: back-pressure while the store is

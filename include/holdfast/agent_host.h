@@ -29,7 +29,7 @@ void agent_host_prompt(
  * turn runs.
  */
 int agent_host_cancel(struct agent_host *host, struct session *session);
-/** An answer to a permission request is durable: the agent may have it. */
+/** session_ops.answered: the agent hears it, if it was the one who asked. */
 void agent_host_answer(struct agent_host *host, struct session *session, const char *request_id,
 	const char *option_id);
 /** session_ops.deleted: its agent ends. */

@@ -139,6 +139,12 @@ static void handle_withdrawn(void *owner, const char *request_id)
 	agent_inputs_withdraw(&hosted->inputs, request_id);
 }
 
+static bool handle_is_resolved(void *owner, const char *request_id)
+{
+	struct hosted *hosted = owner;
+	return session_permission(hosted->session, request_id).state == PERMISSION_RESOLVED;
+}
+
 static void handle_turn_end(void *owner, const char *stop_reason, const char *message)
 {
 	json_t *data = json_object();
@@ -262,6 +268,7 @@ static struct hosted *hosted_of(struct agent_host *host, struct session *session
 		.event = handle_event,
 		.permission_request = handle_permission,
 		.permission_withdrawn = handle_withdrawn,
+		.permission_is_resolved = handle_is_resolved,
 		.turn_end = handle_turn_end,
 		.lull = handle_lull,
 		.stopped = handle_stopped,

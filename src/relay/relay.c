@@ -42,6 +42,13 @@ static void handle_prompt_due(
 	agent_host_prompt(relay->agents, session, message, len);
 }
 
+static void handle_answered(
+	void *owner, struct session *session, const char *request_id, const char *option_id)
+{
+	struct relay *relay = owner;
+	agent_host_answer(relay->agents, session, request_id, option_id);
+}
+
 static void handle_changed(void *owner, struct session *session)
 {
 	struct relay *relay = owner;
@@ -163,6 +170,7 @@ static int open_rooms(struct relay *relay)
 {
 	static const struct session_ops ops = {
 		.prompt_due = handle_prompt_due,
+		.answered = handle_answered,
 		.changed = handle_changed,
 		.deleted = handle_deleted,
 		.store_failed = handle_store_failed,

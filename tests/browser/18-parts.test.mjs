@@ -191,6 +191,30 @@ test('a title, a path or a command that would run backwards is shown as it is wr
 	assert.ok(shown.includes('‹U+2066›'));
 });
 
+test('an answer that was given before the agent was restarted is shown as such', async (t) => {
+	const ask = (request_id) => ({
+		type: 'permission_request',
+		data: {
+			request_id,
+			tool_call: { tool_call_id: request_id, title: 'Make', raw_input: { command: 'make' } },
+			options: [{ option_id: 'o', name: 'Allow', kind: 'allow_once' }],
+		},
+	});
+	const answer = { request_id: 'first', outcome: 'selected', option_id: 'o', by: 'anna' };
+	const { page } = await openWith(t, [
+		ask('first'),
+		{ type: 'permission_resolved', data: answer },
+		{ type: 'agent_stopped', data: { reason: 'exit' } },
+		ask('again'),
+	]);
+	const words = (id) => page.locator(`[data-request-id="${id}"]`).textContent();
+	assert.equal(await words('first'), 'Make: Allow, answered by client anna');
+	assert.equal(
+		await words('again'),
+		'Make: Allow, answered by client anna before the agent was restarted',
+	);
+});
+
 test('what a program has printed is shown without its terminal codes', async (t) => {
 	const { page } = await openWith(t, [
 		tool({ content: [{ type: 'content', content: { type: 'text', text: '\u001b[1;31merror\u001b[0m: no' } }] }),
