@@ -125,6 +125,7 @@ void log_tail_pack(struct session_log *log)
 	pack(log, &tail->prompt_id);
 	pack(log, &tail->usage);
 	pack(log, &tail->run_id);
+	pack(log, &tail->agent_title);
 }
 
 static void unpack_text(struct session_log *log, char **text)
@@ -139,5 +140,6 @@ void log_tail_unpack(struct session_log *log)
 	unpack_text(log, &log->tail.prompt_id);
 	unpack_text(log, &log->tail.usage);
 	unpack_text(log, &log->tail.run_id);
+	unpack_text(log, &log->tail.agent_title);
 	log->room_used = log->room_names;
 }

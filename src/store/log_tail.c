@@ -10,11 +10,13 @@ void log_tail_finish(struct log_tail *tail)
 	free(tail->prompt_id);
 	free(tail->usage);
 	free(tail->run_id);
+	free(tail->agent_title);
 }
 
 bool log_tail_needs_data(enum event_type type)
 {
-	return type == EVENT_USER_PROMPT || type == EVENT_PERMISSION_RESOLVED;
+	return type == EVENT_USER_PROMPT || type == EVENT_PERMISSION_RESOLVED ||
+	       agent_state_needs_data(type);
 }
 
 static const char *text_of(const json_t *object, const char *name)
@@ -35,6 +37,16 @@ static void see_prompt(struct log_tail *tail, const struct event_view *view)
 	json_decref(json);
 }
 
+static void see_agent(struct log_tail *tail, const struct event_view *view)
+{
+	char *title;
+	agent_state_see(&tail->agent_state, view);
+	if (agent_state_title(view, &title)) {
+		free(tail->agent_title);
+		tail->agent_title = title;
+	}
+}
+
 void log_tail_see(struct log_tail *tail, const struct event_view *view)
 {
 	tail->turn = view->turn ? view->turn : tail->turn;
@@ -47,8 +59,14 @@ void log_tail_see(struct log_tail *tail, const struct event_view *view)
 		tail->turn_end_seq = view->seq;
 		break;
 	case EVENT_AGENT_STARTED:
+		tail->agent_running = true;
+		see_agent(tail, view);
+		break;
 	case EVENT_AGENT_STOPPED:
-		tail->agent_running = view->type == EVENT_AGENT_STARTED;
+		tail->agent_running = false;
+		break;
+	case EVENT_CUSTOM:
+		see_agent(tail, view);
 		break;
 	default:
 		break;
