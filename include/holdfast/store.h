@@ -195,6 +195,9 @@ struct log_tail {
 	bool agent_running;
 	char *prompt_id; /* NULL: none */
 	uint64_t prompt_seq;
+	char *agent_session_id; /* what the newest agent_started says; NULL: nothing */
+	uint64_t agent_session_seq; /* of the agent_started that this session of the agent began
+				       with */
 	char *usage; /* what session_log_set_usage() was given last; NULL: nothing */
 	char *run_id; /* of the producer's run under way; NULL: none. No event tells it */
 	struct agent_state agent_state;

@@ -8,6 +8,7 @@
 void log_tail_finish(struct log_tail *tail)
 {
 	free(tail->prompt_id);
+	free(tail->agent_session_id);
 	free(tail->usage);
 	free(tail->run_id);
 	free(tail->agent_title);
@@ -37,7 +38,7 @@ static void see_prompt(struct log_tail *tail, const struct event_view *view)
 	json_decref(json);
 }
 
-static void see_agent(struct log_tail *tail, const struct event_view *view)
+static void see_agent_state(struct log_tail *tail, const struct event_view *view)
 {
 	char *title;
 	agent_state_see(&tail->agent_state, view);
@@ -45,6 +46,21 @@ static void see_agent(struct log_tail *tail, const struct event_view *view)
 		free(tail->agent_title);
 		tail->agent_title = title;
 	}
+}
+
+/** An agent that goes on with the session it had leaves that session's beginning where it was. */
+static void see_agent(struct log_tail *tail, const struct event_view *view)
+{
+	json_t *json = json_loadb(view->data, view->data_len, 0, NULL);
+	const char *id = text_of(json, "agent_session_id");
+	bool goes_on = tail->agent_session_id && strcmp(tail->agent_session_id, id) == 0 &&
+		       json_is_true(json_object_get(json, "resumed"));
+	if (!goes_on) {
+		free(tail->agent_session_id);
+		tail->agent_session_id = *id ? xstrdup(id) : NULL;
+		tail->agent_session_seq = *id ? view->seq : 0;
+	}
+	json_decref(json);
 }
 
 void log_tail_see(struct log_tail *tail, const struct event_view *view)
@@ -61,12 +77,13 @@ void log_tail_see(struct log_tail *tail, const struct event_view *view)
 	case EVENT_AGENT_STARTED:
 		tail->agent_running = true;
 		see_agent(tail, view);
+		see_agent_state(tail, view);
 		break;
 	case EVENT_AGENT_STOPPED:
 		tail->agent_running = false;
 		break;
 	case EVENT_CUSTOM:
-		see_agent(tail, view);
+		see_agent_state(tail, view);
 		break;
 	default:
 		break;
