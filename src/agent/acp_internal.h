@@ -106,6 +106,11 @@ json_t *acp_update_permission(const json_t *params, const char *request_id, cons
  * The data of a usage event from a prompt's result, a new reference; NULL if it holds no number.
  */
 json_t *acp_update_usage(const json_t *usage);
+/**
+ * The data of usage events, for each model one, that gemini's quota in the _meta of a prompt's
+ * result makes: an array, empty if there is none. New reference.
+ */
+json_t *acp_update_quota(const json_t *result);
 
 /* acp_diag.c: the agent's words in our diagnostics */
 

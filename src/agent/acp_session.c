@@ -33,6 +33,8 @@ void acp_agent_send_initialize(struct acp_agent *agent)
 static void send_new_session(struct acp_agent *agent)
 {
 	agent->stage = ACP_NEW_SESSION;
+	/* What was told of the session before is none of this one's. */
+	memset(agent->told_states, 0, sizeof(agent->told_states));
 	send_request(
 		agent, "session/new", json_pack("{s:s, s:[]}", "cwd", agent->cwd, "mcpServers"));
 }
@@ -217,9 +219,20 @@ static void report_usage(struct acp_agent *agent, const json_t *figures)
 	}
 }
 
+/** What a result says in both ways counts once. */
+static void report_quota(struct acp_agent *agent, const json_t *result)
+{
+	json_t *usages = json_object_get(result, "usage") ? NULL : acp_update_quota(result);
+	for (size_t i = 0; i < json_array_size(usages); i++) {
+		agent->ops->event(agent->owner, "usage", json_array_get(usages, i));
+	}
+	json_decref(usages);
+}
+
 static void handle_prompt_result(struct acp_agent *agent, const json_t *result)
 {
 	report_usage(agent, json_object_get(result, "usage"));
+	report_quota(agent, result);
 	acp_agent_keep_meta(agent, "session/prompt", result);
 	const char *given = json_string_value(json_object_get(result, "stopReason"));
 	const char *reason = known_stop_reason(given);
