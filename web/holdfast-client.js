@@ -6,9 +6,11 @@
  * The whole of its recovery rests on one value: the position, computed from the events it holds.
  * Nothing else is remembered about where it stands, so nothing can disagree with what it shows.
  */
+import { AgentState } from './holdfast-agent.js';
 import { Emitter, HoldfastError, randomId, socketUrl, surroundings } from './holdfast-base.js';
 import { makeCache } from './holdfast-cache.js';
 import { Connection } from './holdfast-connection.js';
+import { loadEvent } from './holdfast-feed.js';
 import { iterate } from './holdfast-iterator.js';
 import { EventLog } from './holdfast-log.js';
 import { Outbox } from './holdfast-outbox.js';
@@ -38,6 +40,7 @@ const CLOSE_TOO_LARGE = 1009;
  * - `reset` {reason}: everything held is void; what follows comes as `events`
  * - `open` {blocks}: the provisional blocks behind the last event, all of them, usually one; said
  *   when one grows or is void, not when its event takes its place
+ * - `agent` {agent}: what the agent says of itself has changed
  * - `activity` {held}: inputs that wait for an open block to end · `state`: the session's state
  * - `prompts` {prompts}: prompts whose event is not there yet · `status`: see StatusDetail
  * - `error` {error}: a HoldfastError; the connection goes on unless `status` says otherwise
@@ -46,6 +49,7 @@ export class HoldfastClient extends Emitter {
 	#log = new EventLog();
 	#provisional = new Provisional();
 	#outbox = new Outbox(() => this.emit('prompts', { prompts: this.prompts }));
+	#agent;
 	#hasOlder = false;
 	#loadingOlder = false;
 	/** Older events were asked for: none are dropped until dropOlder() says that they may be. */
@@ -97,6 +101,10 @@ export class HoldfastClient extends Emitter {
 			const key = `${format} ${socketUrl(around.base, path)}`;
 			this.#cache = makeCache({ ...options, ...around }, key);
 		}
+		this.#agent = new AgentState(
+			(seq, epoch) => loadEvent(around, this.sessionId, seq, epoch),
+			() => this.#handleAgent(),
+		);
 		this.#connection = new Connection(around, url, {
 			frame: (type, data) => this.#frame(type, data),
 			status: (detail) => this.#setStatus(detail),
@@ -127,6 +135,11 @@ export class HoldfastClient extends Emitter {
 	/** @returns {PendingPrompt[]} */
 	get prompts() {
 		return this.#outbox.prompts;
+	}
+
+	/** What the agent says of itself: modes, current_mode, models, config_options, commands, info. */
+	get agent() {
+		return this.#agent.value;
 	}
 
 	get state() {
@@ -182,6 +195,20 @@ export class HoldfastClient extends Emitter {
 	/** Stops the turn. Never kept for later, when another turn may be running: false if not connected. */
 	cancel() {
 		return this.#connected && this.#connection.send('cancel', {});
+	}
+
+	/**
+	 * Asks the agent to work in another mode: `agent` tells it, if the agent agrees, else `error`. Never
+	 * kept for later: false if not connected.
+	 */
+	setMode(/** @type {string} */ modeId) {
+		return this.#connected && this.#connection.send('set_mode', { mode_id: modeId });
+	}
+
+	/** The same with one of its `config_options`. @param {string} configId @param {string | boolean} value */
+	setConfigOption(configId, value) {
+		const data = { config_id: configId, value };
+		return this.#connected && this.#connection.send('set_config_option', data);
 	}
 
 	/** Answers a permission request, again after a reconnect until the answer shows in the log. */
@@ -264,6 +291,7 @@ export class HoldfastClient extends Emitter {
 	#handleConnected(/** @type {any} */ data) {
 		this.#connected = true;
 		this.#maxSeq = data.max_seq;
+		this.#agent.tell(data);
 		this.#setState(data);
 		if (this.#connected && !this.#isReading) {
 			this.#begin();
@@ -328,6 +356,7 @@ export class HoldfastClient extends Emitter {
 			return;
 		}
 		this.#loading = null;
+		this.#agent.fill();
 		this.#connection.proved();
 		if (this.#provisional.replace(page)) {
 			this.emit('open', { blocks: this.open });
@@ -394,6 +423,7 @@ export class HoldfastClient extends Emitter {
 		}
 		this.#outbox.settle(detail.events);
 		this.emit('events', detail);
+		this.#agent.take(this.position.epoch, detail.events);
 		this.#outbox.settleUpTo(seq);
 		if (this.events.length > this.#maxEvents && !this.#keepsOlder) {
 			this.dropOlder(Math.ceil(this.#maxEvents * 0.875)); // not one by one from now on
@@ -430,12 +460,14 @@ export class HoldfastClient extends Emitter {
 		const reason = page.reset?.reason ?? (isOther ? 'epoch' : seq > 0 ? 'behind' : null);
 		this.#log.reset(page.epoch);
 		this.#cache?.reset(page.epoch);
+		this.#cache?.keepAgent(page.epoch, this.#agent.events);
 		this.#hasOlder = page.has_more;
 		this.#loadingOlder = this.#keepsOlder = false;
 		if (reason) {
 			this.#provisional.clear();
 			if (reason === 'epoch' || reason === 'ahead') {
 				this.#outbox.reset();
+				this.#agent.doubt();
 			}
 			this.emit('reset', { reason });
 			if (this.#connected) {
@@ -458,6 +490,7 @@ export class HoldfastClient extends Emitter {
 			const isOver = this.#status.status === 'closed' || this.#status.status === 'gone';
 			if (found && this.position.epoch === null && !isOver) {
 				this.#log.reset(found.epoch);
+				this.#agent.restore(found.epoch, found.agent);
 				const { taken } = this.#log.take(found.events, true);
 				this.#hasOlder = taken[0]?.seq > 1;
 				this.#announce({ events: taken, cached: true });
@@ -480,6 +513,14 @@ export class HoldfastClient extends Emitter {
 			this.#provisional.addActivity(notice);
 			this.#emitActivity();
 		}
+	}
+
+	#handleAgent() {
+		const { epoch } = this.position;
+		if (epoch === this.#agent.epoch) {
+			this.#cache?.keepAgent(epoch, this.#agent.events);
+		}
+		this.emit('agent', { agent: this.agent });
 	}
 
 	#emitActivity() {
