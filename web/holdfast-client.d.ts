@@ -73,14 +73,7 @@ export interface PendingPrompt {
 	seq: number | null;
 }
 
-export type Status =
-	| 'closed'
-	| 'connecting'
-	| 'loading'
-	| 'live'
-	| 'retrying'
-	| 'offline'
-	| 'gone';
+export type Status = 'closed' | 'connecting' | 'loading' | 'live' | 'retrying' | 'offline' | 'gone';
 
 export interface StatusDetail {
 	readonly status: Status;
