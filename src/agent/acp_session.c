@@ -16,7 +16,8 @@
 static void send_request(struct acp_agent *agent, const char *method, json_t *params)
 {
 	struct buffer out = {0};
-	acp_rpc_request(&out, ++agent->last_id, method, params);
+	agent->awaited_id = ++agent->last_id;
+	acp_rpc_request(&out, agent->awaited_id, method, params);
 	acp_agent_send(agent, &out);
 }
 
@@ -189,6 +190,7 @@ static void handle_session(struct acp_agent *agent, const json_t *result)
 	json_decref(info);
 	acp_agent_tell_session(agent, result);
 	report_early_updates(agent);
+	acp_agent_send_wishes(agent);
 	if (agent->prompt) {
 		acp_agent_send_prompt(agent);
 	}
@@ -267,18 +269,21 @@ static void handle_error(struct acp_agent *agent, const json_t *error)
 	buffer_finish(&words);
 }
 
-/** Whether this answers the one request of ours that may be open. */
+/** Whether this answers the request for the stage or the prompt, if one is open. */
 static bool is_awaited(const struct acp_agent *agent, const json_t *id)
 {
 	bool sent = agent->prompting && !agent->prompt && !agent->cancelled_unsent;
 	bool open = agent->stage != ACP_READY || sent;
-	return open && json_is_integer(id) && json_integer_value(id) == agent->last_id;
+	return open && json_is_integer(id) && json_integer_value(id) == agent->awaited_id;
 }
 
 void acp_agent_handle_response(struct acp_agent *agent, const json_t *message)
 {
 	const json_t *error = json_object_get(message, "error");
 	const json_t *result = json_object_get(message, "result");
+	if (acp_agent_handle_set(agent, message)) {
+		return;
+	}
 	if (!is_awaited(agent, json_object_get(message, "id"))) {
 		struct buffer words = {0};
 		acp_rpc_describe_error(&words, error);

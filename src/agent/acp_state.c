@@ -13,7 +13,9 @@
 #define ADVICE_MAX ((size_t)2000)
 
 /* Updates that are the whole of a state; some agents send half a megabyte of it again and again. */
-static const char *const state_kinds[] = {"available_commands_update", "config_option_update"};
+static const char *const state_kinds[] = {
+	"available_commands_update", "config_option_update", "current_mode_update"};
+#define CURRENT_MODE 2
 
 bool acp_agent_is_known_state(struct acp_agent *agent, const json_t *update)
 {
@@ -42,8 +44,14 @@ static void tell_part(struct acp_agent *agent, const char *type, const json_t *p
 
 void acp_agent_tell_session(struct acp_agent *agent, const json_t *result)
 {
+	agent->told_states[CURRENT_MODE] = 0; /* the modes say it anew */
 	tell_part(agent, "x-acp-modes", json_object_get(result, "modes"));
 	tell_part(agent, "x-acp-models", json_object_get(result, "models"));
+	acp_agent_tell_options(agent, result);
+}
+
+void acp_agent_tell_options(struct acp_agent *agent, const json_t *result)
+{
 	json_t *options = json_object_get(result, "configOptions");
 	if (json_array_size(options) > 0) {
 		json_t *update = json_pack("{s:s, s:O}", "sessionUpdate", "config_option_update",
