@@ -2,8 +2,11 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { fileURLToPath } from 'node:url';
 import { post } from '../support/producer.mjs';
-import { agentState, byTestId, openPage, sessionUrl, startServer } from './page.mjs';
+import { agentState, byTestId, openPage, say, sessionUrl, startServer, waitForStatus } from './page.mjs';
+
+const AGENT = `exec ${process.execPath} ${fileURLToPath(new URL('../support/settings_agent.mjs', import.meta.url))}`;
 
 /** A page of a session whose agent has said what it offers, long before the events that are loaded. */
 async function openSession(t, options) {
@@ -97,4 +100,27 @@ test('the mode and the options are shown, and follow what the agent says', async
 	await post(server, id, [agentState()[0], { type: 'x-acp-config_option_update', data: { config_options: [modes, { id: 'odd', name: 'Odd', type: 'slider' }] } }]);
 	await page.locator('.setting[aria-label="Approval"]').waitFor();
 	assert.equal(await page.locator('.setting').count(), 1);
+});
+
+test('a mode that is chosen is the agent’s, on every page; one that it refuses is not', async (t) => {
+	const server = await startServer(t, { agent: AGENT });
+	const { id } = await server.createSession();
+	const page = await openPage(t, sessionUrl(server.url, id));
+	const other = await openPage(t, sessionUrl(server.url, id));
+	await say(page, 'one');
+	const mode = page.locator('.setting[aria-label="Mode"]');
+	await mode.waitFor();
+	await page.waitForFunction(() => document.querySelector('#title').textContent === 'About one'); // the agent's
+	await mode.selectOption('code');
+	await other.waitForFunction(() => document.querySelector('[aria-label="Mode"]')?.value === 'code');
+	await page.locator('.setting[aria-label="Model"]').selectOption('large');
+	await other.waitForFunction(() => document.querySelector('[aria-label="Model"]')?.value === 'large');
+	// What the page offers and the agent does not know.
+	await mode.evaluate((select) => select.append(new Option('Never', 'never')));
+	await mode.selectOption('never');
+	await page.waitForFunction(() => /no mode "never"/.test(document.querySelector('#toasts').textContent));
+	assert.equal(await mode.inputValue(), 'code');
+	await byTestId(page, 'drop').click();
+	await waitForStatus(page, 'retrying');
+	assert.equal(await mode.isDisabled(), true);
 });
