@@ -415,8 +415,8 @@ static int find_type(const char *name, enum request_side side, enum request_type
 		[REQUEST_APPEND_SNAPSHOT] = "append_snapshot",
 	};
 	static const char *const takes[] = {
-		[SIDE_OBSERVER] = "load_events, keepalive, prompt, cancel, permission_answer, "
-				  "set_mode and set_config_option",
+		[SIDE_OBSERVER] = ("load_events, keepalive, prompt, cancel, permission_answer, "
+				   "set_mode and set_config_option"),
 		[SIDE_PRODUCER] = "append, append_snapshot and keepalive",
 		[SIDE_FEED] = "keepalive and nothing else",
 	};
