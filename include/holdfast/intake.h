@@ -37,6 +37,13 @@ int intake_text(struct session *session, bool thought, const char *text, size_t 
 /** Another event of the session's agent; -EINVAL if its data is not what its type asks for. */
 int intake_event(struct session *session, const char *type, const json_t *data);
 
+/**
+ * An input event that the agent told when it went on with its session, and that the log lacks: the
+ * events that it becomes have `recovered` in their data. Text, as a chunk, is a whole message.
+ */
+int intake_recovered(
+	struct session *session, const char *type, const json_t *data, const char *message_id);
+
 /** A prompt of a controller. *ret_seq 0: it waits in the queue. */
 int intake_prompt(struct session *session, const struct request *request, const char *client_id,
 	uint64_t *ret_seq, bool *ret_duplicate, struct refusal *refusal);

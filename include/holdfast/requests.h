@@ -119,6 +119,7 @@ struct input_event {
 	size_t key_len;
 	uint64_t sum; /* with a key: what type, message_id and data hash to */
 	const char *run_id; /* NULL: it names none */
+	bool recovered; /* an agent told it when it went on with its session: it comes late */
 	const char *data; /* text of a chunk, run_id of a run_start or run_end, else JSON */
 	size_t data_len;
 	char *data_json; /* owned; NULL for chunks */

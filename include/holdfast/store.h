@@ -38,6 +38,7 @@ enum record_kind {
 		4, /* a prompt of a controller: becomes user_prompt, now or when its turn comes */
 	RECORD_FLUSH = 5, /* what a timer decided */
 	RECORD_SNAPSHOT = 6, /* a session's whole state: its first record in every segment */
+	RECORD_RECOVERED = 9, /* an input event out of an agent's history, late */
 };
 
 /** One journal record; bytes are borrowed. */
@@ -196,8 +197,8 @@ struct log_tail {
 	char *prompt_id; /* NULL: none */
 	uint64_t prompt_seq;
 	char *agent_session_id; /* what the newest agent_started says; NULL: nothing */
-	uint64_t agent_session_seq; /* of the agent_started that this session of the agent began
-				       with */
+	uint64_t
+		agent_session_seq; /* where that began: the prompt that the agent was started for */
 	char *usage; /* what session_log_set_usage() was given last; NULL: nothing */
 	char *run_id; /* of the producer's run under way; NULL: none. No event tells it */
 	struct agent_state agent_state;

@@ -122,14 +122,12 @@ void acp_agent_drop_wishes(struct acp_agent *agent)
 /** Agents tell a new mode by a notification, or by this answer alone, or both. */
 static void tell_mode(struct acp_agent *agent, const char *mode_id)
 {
-	json_t *update = json_pack(
-		"{s:s, s:s}", "sessionUpdate", "current_mode_update", "currentModeId", mode_id);
-	if (!acp_agent_is_known_state(agent, update)) {
-		json_t *data = json_pack("{s:s}", "current_mode_id", mode_id);
-		agent->ops->event(agent->owner, "x-acp-current_mode_update", data);
-		json_decref(data);
+	static const char type[] = "x-acp-current_mode_update";
+	json_t *data = json_pack("{s:s}", "current_mode_id", mode_id);
+	if (!acp_agent_is_known_state(agent, type, data)) {
+		agent->ops->event(agent->owner, type, data);
 	}
-	json_decref(update);
+	json_decref(data);
 }
 
 bool acp_agent_handle_set(struct acp_agent *agent, const json_t *message)

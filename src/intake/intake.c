@@ -147,8 +147,8 @@ int intake_append(struct session *session, const json_t *events, const struct li
 
 /* --- the agent --- */
 
-int intake_text(
-	struct session *session, bool thought, const char *text, size_t len, const char *message_id)
+static int put_text(struct session *session, enum event_type type, const char *text, size_t len,
+	const char *message_id, bool recovered)
 {
 	uint64_t seq;
 	bool duplicate;
@@ -157,21 +157,30 @@ int intake_text(
 				      message */
 	}
 	return session_input(session,
-		&(struct input_event){.type = thought ? EVENT_THOUGHT_CHUNK : EVENT_MESSAGE_CHUNK,
+		&(struct input_event){.type = type,
 			.message_id = message_id,
 			.message_id_len = message_id ? strlen(message_id) : 0,
 			.data = text,
-			.data_len = len},
+			.data_len = len,
+			.recovered = recovered},
 		&seq, &duplicate);
 }
 
-int intake_event(struct session *session, const char *type, const json_t *data)
+int intake_text(
+	struct session *session, bool thought, const char *text, size_t len, const char *message_id)
+{
+	return put_text(session, thought ? EVENT_THOUGHT_CHUNK : EVENT_MESSAGE_CHUNK, text, len,
+		message_id, false);
+}
+
+static int put_event(struct session *session, const char *type, const json_t *data, bool recovered)
 {
 	struct refusal refusal;
 	struct input_event in = {.type = event_type_of(type, strlen(type)),
 		.type_name = type,
 		.type_len = strlen(type),
-		.object = data};
+		.object = data,
+		.recovered = recovered};
 	struct hash *seen = hash_create();
 	bool good = in.type != EVENT_UNKNOWN && input_data_check(in.type, data, &refusal) == 0 &&
 		    check_permission(session, &in, seen, &refusal) == 0 &&
@@ -191,6 +200,23 @@ int intake_event(struct session *session, const char *type, const json_t *data)
 	int r = session_input(session, &in, &seq, &duplicate);
 	input_event_finish(&in);
 	return r;
+}
+
+int intake_event(struct session *session, const char *type, const json_t *data)
+{
+	return put_event(session, type, data, false);
+}
+
+int intake_recovered(
+	struct session *session, const char *type, const json_t *data, const char *message_id)
+{
+	enum event_type kind = event_type_of(type, strlen(type));
+	if (kind != EVENT_MESSAGE_CHUNK && kind != EVENT_THOUGHT_CHUNK) {
+		return put_event(session, type, data, true);
+	}
+	const json_t *text = json_object_get(data, "text");
+	return put_text(
+		session, kind, json_string_value(text), json_string_length(text), message_id, true);
 }
 
 /* --- controllers --- */

@@ -11,9 +11,8 @@
 
 /* --- what the state machine emits --- */
 
-static void handle_emit(void *owner, const struct event_view *view)
+static void emit(struct session *session, const struct event_view *view)
 {
-	struct session *session = owner;
 	struct session_table *table = session->table;
 	if (table->recovering) {
 		if (view->seq == session_log_last_seq(session->log) + 1) {
@@ -29,6 +28,24 @@ static void handle_emit(void *owner, const struct event_view *view)
 	pending->ts = view->ts;
 	pending->is_prompt = session->emitting_prompt && view->type == EVENT_USER_PROMPT;
 	list_append(&session->pending, &pending->link);
+}
+
+static void handle_emit(void *owner, const struct event_view *view)
+{
+	struct session *session = owner;
+	if (!session->emitting_recovered) {
+		emit(session, view);
+		return;
+	}
+	struct buffer data = {0};
+	struct event_view marked = *view;
+	buffer_append(&data, view->data, view->data_len - 1);
+	buffer_append_str(
+		&data, view->data_len > 2 ? ",\"recovered\":true}" : "\"recovered\":true}");
+	marked.data = data.data;
+	marked.data_len = data.len;
+	emit(session, &marked);
+	buffer_finish(&data);
 }
 
 /** What an activity notice may tell: enough to show that something waits, never the content. */
@@ -199,7 +216,8 @@ int session_input(struct session *session, const struct input_event *input, uint
 	}
 	struct buffer data = {0};
 	session_input_pack(input, &data);
-	int r = session_journal(session, RECORD_INPUT, data.data, data.len, ret_seq);
+	enum record_kind kind = input->recovered ? RECORD_RECOVERED : RECORD_INPUT;
+	int r = session_journal(session, kind, data.data, data.len, ret_seq);
 	buffer_finish(&data);
 	return r;
 }

@@ -84,6 +84,7 @@ struct session {
 	int64_t applying_lsn; /* of the record being applied */
 	int64_t last_lsn; /* of its newest record */
 	bool emitting_prompt;
+	bool emitting_recovered;
 	struct list pending; /* struct pending_event, in seq order */
 	struct list pending_names; /* struct pending_name, in lsn order */
 	struct hash *fresh_names; /* the same by kind and name, the first of each */

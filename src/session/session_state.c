@@ -254,7 +254,7 @@ static uint64_t stop_agent(struct session *session, const char *data, size_t len
 static uint64_t put_input(struct session *session, const struct input_event *in, int64_t ts)
 {
 	struct session_state *state = &session->state;
-	if (begins_turn(in->type)) {
+	if (begins_turn(in->type) && !session->emitting_recovered) {
 		begin_turn(state);
 	}
 	return stream_buffer_put(state->stream, &(struct stream_input){.type = in->type,
@@ -357,6 +357,17 @@ static uint64_t apply_prompt(struct session *session, const char *data, size_t l
 	return 0;
 }
 
+/** What comes late stands by itself: no text that is open goes on in it, nor it in others. */
+static uint64_t apply_recovered(struct session *session, const struct input_event *in, int64_t ts)
+{
+	stream_buffer_finish_turn(session->state.stream);
+	session->emitting_recovered = true;
+	uint64_t seq = apply_input(session, in, ts);
+	stream_buffer_finish_turn(session->state.stream);
+	session->emitting_recovered = false;
+	return seq;
+}
+
 int session_apply(struct session *session, const struct record *record, uint64_t *ret_seq)
 {
 	struct input_event in;
@@ -367,6 +378,13 @@ int session_apply(struct session *session, const struct record *record, uint64_t
 			return -EBADMSG;
 		}
 		*ret_seq = apply_input(session, &in, record->ts);
+		session_names_note(session, &in, *ret_seq);
+		return 0;
+	case RECORD_RECOVERED:
+		if (session_input_unpack(record->data, record->data_len, &in) < 0) {
+			return -EBADMSG;
+		}
+		*ret_seq = apply_recovered(session, &in, record->ts);
 		session_names_note(session, &in, *ret_seq);
 		return 0;
 	case RECORD_PROMPT:

@@ -58,7 +58,10 @@ static void see_agent(struct log_tail *tail, const struct event_view *view)
 	if (!goes_on) {
 		free(tail->agent_session_id);
 		tail->agent_session_id = *id ? xstrdup(id) : NULL;
-		tail->agent_session_seq = *id ? view->seq : 0;
+		/* The prompt that it was started for is the first thing that it hears. */
+		bool has_prompt = view->turn && tail->prompt_seq > tail->turn_end_seq;
+		uint64_t begin = has_prompt ? tail->prompt_seq : view->seq;
+		tail->agent_session_seq = *id ? begin : 0;
 	}
 	json_decref(json);
 }
