@@ -26,10 +26,11 @@ void acp_agent_send_initialize(struct acp_agent *agent)
 {
 	agent->stage = ACP_INITIALIZING;
 	acp_agent_send_request(agent, "initialize",
-		json_pack("{s:i, s:{s:{s:b, s:b}, s:b}, s:{s:s, s:s, s:s}}", "protocolVersion", 1,
-			"clientCapabilities", "fs", "readTextFile", 1, "writeTextFile", 1,
-			"terminal", agent->terminals_max > 0, "clientInfo", "name", "holdfast",
-			"title", "Holdfast", "version", HOLDFAST_VERSION));
+		json_pack("{s:i, s:{s:{s:b, s:b}, s:b, s:{s:{s:{}}}}, s:{s:s, s:s, s:s}}",
+			"protocolVersion", 1, "clientCapabilities", "fs", "readTextFile", 1,
+			"writeTextFile", 1, "terminal", agent->terminals_max > 0, "session",
+			"configOptions", "boolean", "clientInfo", "name", "holdfast", "title",
+			"Holdfast", "version", HOLDFAST_VERSION));
 }
 
 void acp_agent_send_new_session(struct acp_agent *agent)
@@ -240,7 +241,8 @@ static void report_usage(struct acp_agent *agent, const json_t *figures)
 /** What a result says in both ways counts once. */
 static void report_quota(struct acp_agent *agent, const json_t *result)
 {
-	json_t *usages = json_object_get(result, "usage") ? NULL : acp_update_quota(result);
+	bool has_usage = json_is_object(json_object_get(result, "usage"));
+	json_t *usages = has_usage ? NULL : acp_update_quota(result);
 	for (size_t i = 0; i < json_array_size(usages); i++) {
 		agent->ops->event(agent->owner, "usage", json_array_get(usages, i));
 	}

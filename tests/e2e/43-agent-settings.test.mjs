@@ -12,8 +12,8 @@ import { TestSocket } from '../support/socket.mjs';
 
 const AGENT = `exec ${process.execPath} ${fileURLToPath(new URL('../support/settings_agent.mjs', import.meta.url))}`;
 
-async function start(t, { agent = AGENT, title } = {}) {
-	const server = await Server.start(t, { agent });
+async function start(t, { agent = AGENT, title, env } = {}) {
+	const server = await Server.start(t, { agent, env });
 	const { id } = await server.createSession({ title });
 	return { server, id, observer: await watch(t, server, id) };
 }
@@ -124,6 +124,24 @@ test('a wish for an agent that is not running waits for its next start', async (
 	assert.equal(only(again, 'x-acp-config_option_update').at(-1).config_options[0].current_value, 'large');
 	assert.deepEqual(errors(observer), []);
 	assert.ok((await loadState(server, id)).modes.seq > events.at(-1).seq);
+});
+
+test('an agent that goes on with its session keeps what it told, and says anew what it is set to', async (t) => {
+	const { server, id, observer } = await start(t, { env: { RESUME: '1' } });
+	await run(observer, 'one');
+	const { seq: commands } = await observer.waitForEvent('x-acp-available_commands_update');
+	await observer.send('set_mode', { mode_id: 'code' });
+	const { seq: code } = await observer.waitForEvent('x-acp-current_mode_update');
+	await run(observer, 'exit');
+	const events = await run(observer, 'two');
+	assert.equal(only(events, 'agent_started')[0].resumed, true);
+	assert.deepEqual(only(events, 'x-acp-available_commands_update'), []);
+	const state = await loadState(server, id);
+	assert.equal(state.commands.seq, commands);
+	assert.equal(state.mode.seq, code);
+	assert.ok(state.modes.seq > code, 'it is in its first mode again');
+	await observer.send('set_mode', { mode_id: 'code' });
+	await observer.waitForEvent('x-acp-current_mode_update', { after: state.modes.seq });
 });
 
 test('without an agent there is nothing to set', async (t) => {

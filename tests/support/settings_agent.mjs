@@ -1,5 +1,5 @@
 // An agent with modes, an option and a command. It tells a new mode by its answer alone, and its option by a
-// notification too. It knows no mode "never". Each prompt has a figure of what it used, as Gemini's have.
+// notification too. It knows no mode "never". With RESUME=1 it goes on with its session, in the mode it begins with. Each prompt has a figure of what it used, as Gemini's have.
 
 import { createInterface } from 'node:readline';
 
@@ -15,7 +15,8 @@ const options = () => [{
 }];
 
 const methods = {
-	initialize: () => ({ protocolVersion: 1, agentInfo: { name: 'settings' } }),
+	initialize: () => ({ protocolVersion: 1, agentInfo: { name: 'settings' }, ...(process.env.RESUME && { agentCapabilities: { sessionCapabilities: { resume: {} } } }) }),
+	'session/resume': () => ({ modes: { currentModeId: mode, availableModes }, configOptions: options() }),
 	'session/new': () => {
 		setImmediate(() => update({ sessionUpdate: 'available_commands_update', availableCommands: [{ name: 'plan', description: 'Make a plan' }] }));
 		return { sessionId: 's', modes: { currentModeId: mode, availableModes }, configOptions: options() };

@@ -293,7 +293,7 @@ static void test_no_terminals_offered(void **state)
 	create_agent(f, "requests", config);
 	prompt(f, "go");
 	run_until(f, "turn_end");
-	assert_non_null(strstr(buffer_cstr(&f->log), "'terminal':false}"));
+	assert_non_null(strstr(buffer_cstr(&f->log), "'terminal':false,"));
 }
 
 static void test_late_words(void **state)
