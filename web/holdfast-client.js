@@ -480,6 +480,10 @@ export class HoldfastClient extends Emitter {
 		}
 	}
 
+	get #isOver() {
+		return this.#status.status === 'closed' || this.#status.status === 'gone';
+	}
+
 	#readCache() {
 		if (!this.#cache || this.position.epoch !== null) {
 			return;
@@ -487,8 +491,7 @@ export class HoldfastClient extends Emitter {
 		this.#isReading = true;
 		this.#cache.read().then((found) => {
 			this.#isReading = false;
-			const isOver = this.#status.status === 'closed' || this.#status.status === 'gone';
-			if (found && this.position.epoch === null && !isOver) {
+			if (found && this.position.epoch === null && !this.#isOver) {
 				this.#log.reset(found.epoch);
 				this.#agent.restore(found.epoch, found.agent);
 				const { taken } = this.#log.take(found.events, true);
@@ -517,7 +520,7 @@ export class HoldfastClient extends Emitter {
 
 	#handleAgent() {
 		const { epoch } = this.position;
-		if (epoch === this.#agent.epoch) {
+		if (epoch === this.#agent.epoch && !this.#isOver) {
 			this.#cache?.keepAgent(epoch, this.#agent.events);
 		}
 		this.emit('agent', { agent: this.agent });
