@@ -36,7 +36,8 @@ function named(list, name) {
 export class AgentState {
 	/** @type {string | null} the history that the numbers are of */
 	epoch = null;
-	#load;
+	#around;
+	#sessionId;
 	#changed;
 	/** @type {Map<string, Piece>} by kind */
 	#pieces = new Map();
@@ -44,11 +45,12 @@ export class AgentState {
 	#value = null;
 
 	/**
-	 * @param {(seq: number, epoch: string) => Promise<HoldfastEvent | undefined>} load one event
+	 * @param {{base: string | URL, fetch: typeof fetch | null}} around @param {string} sessionId
 	 * @param {() => void} changed
 	 */
-	constructor(load, changed) {
-		this.#load = load;
+	constructor(around, sessionId, changed) {
+		this.#around = around;
+		this.#sessionId = sessionId;
 		this.#changed = changed;
 	}
 
@@ -127,13 +129,24 @@ export class AgentState {
 
 	async #fetch(/** @type {Piece} */ piece) {
 		piece.isLoading = true;
-		const event = await this.#load(piece.seq, this.epoch ?? '').catch(() => undefined);
+		const event = await this.#load(piece.seq).catch(() => undefined);
 		piece.isLoading = false; // the next connection tries again if it failed
 		const kind = KINDS.get(event?.type ?? '');
 		if (event?.seq === piece.seq && kind && this.#pieces.get(kind) === piece) {
 			piece.event = deepFreeze(event);
 			this.#touch();
 		}
+	}
+
+	/** One event of the session, if the server has it and its history is still this one. */
+	async #load(/** @type {number} */ seq) {
+		const path = `/api/sessions/${encodeURIComponent(this.#sessionId)}/events`;
+		const url = new URL(path, this.#around.base);
+		const query = { after_seq: String(seq - 1), limit: '1', epoch: this.epoch ?? '' };
+		url.search = String(new URLSearchParams(query));
+		const response = await this.#around.fetch?.(url);
+		const page = response?.ok ? await response.json() : null;
+		return page && !page.reset ? page.events[0] : undefined;
 	}
 
 	#expect(/** @type {string} */ kind, /** @type {any} */ seq) {

@@ -68,19 +68,6 @@ export class HoldfastFeed extends Emitter {
 	}
 }
 
-/**
- * One event of a session, if the server has it and its history is still this one.
- * @param {{base: string | URL, fetch: typeof fetch | null}} around @param {string} id
- * @param {number} seq @param {string} epoch @returns {Promise<any>}
- */
-export async function loadEvent(around, id, seq, epoch) {
-	const url = new URL(`/api/sessions/${encodeURIComponent(id)}/events`, around.base);
-	url.search = String(new URLSearchParams({ after_seq: String(seq - 1), limit: '1', epoch }));
-	const response = await around.fetch?.(url);
-	const page = response?.ok ? await response.json() : null;
-	return page && !page.reset ? page.events[0] : undefined;
-}
-
 /** @param {string} method @param {string} path @param {object | undefined} body @param {string | URL} [base] */
 async function request(method, path, body, base = globalThis.location?.href) {
 	const response = await fetch(new URL(path, base), {

@@ -48,6 +48,18 @@ int intake_recovered(
 int intake_prompt(struct session *session, const struct request *request, const char *client_id,
 	uint64_t *ret_seq, bool *ret_duplicate, struct refusal *refusal);
 
+/**
+ * A controller changes the message of a prompt that waits, or takes it out of the queue. Refused
+ * with not_queued if it does not wait: *ret_had is how it stands, as of what is journaled.
+ */
+int intake_edit_prompt(struct session *session, const struct request *request,
+	struct prompt_view *ret_had, struct refusal *refusal);
+/** *ret_had is PROMPT_REMOVED if it had been taken out before. */
+int intake_remove_prompt(struct session *session, const struct request *request,
+	struct prompt_view *ret_had, struct refusal *refusal);
+/** Sets the refusal for a prompt that does not wait, and returns -EINVAL. */
+int intake_refuse_not_queued(const struct prompt_view *had, struct refusal *refusal);
+
 /** What a refused answer tells besides its code: who was first, and where. */
 struct answer_refusal {
 	bool already_resolved;

@@ -38,6 +38,8 @@ enum record_kind {
 		4, /* a prompt of a controller: becomes user_prompt, now or when its turn comes */
 	RECORD_FLUSH = 5, /* what a timer decided */
 	RECORD_SNAPSHOT = 6, /* a session's whole state: its first record in every segment */
+	RECORD_PROMPT_EDIT = 7, /* a prompt that waits has another message */
+	RECORD_PROMPT_REMOVE = 8, /* it waits no more, and will not begin */
 	RECORD_RECOVERED = 9, /* an input event out of an agent's history, late */
 };
 
@@ -224,6 +226,7 @@ enum log_key_kind {
 	LOG_KEY_TOOL_CALL = 5, /* the tool_call_id of a tool_call */
 	LOG_KEY_TOOL_RESULT = 6, /* that of an update which is completed or failed */
 	LOG_KEY_RUN = 7, /* the run_id of a run_start */
+	LOG_KEY_REMOVED = 8, /* the prompt_id of a prompt that was taken out of the queue */
 };
 struct log_key {
 	uint64_t seq; /* 0: the input had none */

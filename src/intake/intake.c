@@ -234,6 +234,38 @@ int intake_prompt(struct session *session, const struct request *request, const 
 	return r < 0 ? refuse_storage(refusal, r) : 0;
 }
 
+int intake_refuse_not_queued(const struct prompt_view *had, struct refusal *refusal)
+{
+	static const char *const why[] = {
+		[PROMPT_UNKNOWN] = "no prompt with this id waits in this session",
+		[PROMPT_QUEUED] = "this prompt is not on disk yet; wait for its prompt_received",
+		[PROMPT_BEGUN] = "this prompt does not wait any more: its turn has begun",
+		[PROMPT_REMOVED] = "this prompt has been removed",
+	};
+	return refuse(refusal, "not_queued", "%s", why[had->place]);
+}
+
+int intake_edit_prompt(struct session *session, const struct request *request,
+	struct prompt_view *ret_had, struct refusal *refusal)
+{
+	int r = session_edit_prompt(session, request->prompt.prompt_id, request->prompt.message,
+		request->prompt.message_len, ret_had);
+	if (r == -ESRCH) {
+		return intake_refuse_not_queued(ret_had, refusal);
+	}
+	return r < 0 ? refuse_storage(refusal, r) : 0;
+}
+
+int intake_remove_prompt(struct session *session, const struct request *request,
+	struct prompt_view *ret_had, struct refusal *refusal)
+{
+	int r = session_remove_prompt(session, request->prompt.prompt_id, ret_had);
+	if (r == -ESRCH) {
+		return intake_refuse_not_queued(ret_had, refusal);
+	}
+	return r < 0 ? refuse_storage(refusal, r) : 0;
+}
+
 static int append_resolution(
 	struct session *session, const char *request_id, const char *option_id, const char *by)
 {

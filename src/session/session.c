@@ -222,49 +222,6 @@ int session_input(struct session *session, const struct input_event *input, uint
 	return r;
 }
 
-int session_prompt(struct session *session, const char *message, size_t len, const char *prompt_id,
-	const char *client_id, uint64_t *ret_seq, bool *ret_duplicate)
-{
-	int had = session_find_prompt(session, prompt_id, ret_seq);
-	*ret_duplicate = had > 0;
-	if (had) {
-		return session->is_deleted ? -ENOENT : had < 0 ? -EIO : 0;
-	}
-	if (session->state.queue_length >= session->table->limits->prompt_queue) {
-		return -ENOBUFS;
-	}
-	struct buffer data = {0};
-	buffer_append_str(&data, "{\"message\":");
-	buffer_append_json(&data, message, len);
-	buffer_append_str(&data, ",\"prompt_id\":");
-	buffer_append_json(&data, prompt_id, strlen(prompt_id));
-	buffer_append_str(&data, ",\"client_id\":");
-	buffer_append_json(&data, client_id, strlen(client_id));
-	buffer_append_char(&data, '}');
-	int r = session_journal(session, RECORD_PROMPT, data.data, data.len, ret_seq);
-	buffer_finish(&data);
-	return r;
-}
-
-int session_find_prompt(struct session *session, const char *prompt_id, uint64_t *ret_seq)
-{
-	uintptr_t had = (uintptr_t)hash_get(session->prompt_ids, prompt_id, strlen(prompt_id));
-	struct log_key key = {0};
-	int r = had ? 1 : session_log_find_key(session->log, LOG_KEY_PROMPT, prompt_id, &key);
-	*ret_seq = had ? (uint64_t)had - 1 : key.seq;
-	return r;
-}
-
-void session_remember_prompt(struct session *session, const char *prompt_id, uint64_t seq)
-{
-	uint64_t had;
-	/* One that has its seq already is not in the queue, whatever an older snapshot says. */
-	if (seq || session_find_prompt(session, prompt_id, &had) <= 0) {
-		hash_put(session->prompt_ids, prompt_id, strlen(prompt_id),
-			(void *)(uintptr_t)(seq + 1));
-	}
-}
-
 bool session_find_answer(
 	const struct session *session, const char *request_id, struct log_key *ret_answer)
 {
@@ -544,6 +501,7 @@ static void handle_closed(uv_handle_t *handle)
 	hash_destroy(session->resolved);
 	hash_destroy(session->fresh_names);
 	free(session->shown_usage);
+	prompt_queue_unref(session->shown_queue);
 	free(session->shown_prompt_id);
 	buffer_finish(&session->base);
 	free(session);
