@@ -135,3 +135,11 @@ void point_free(struct point *p)
 		buffer_finish(&p->logs[i]);
 	}
 }
+
+void point_open(struct rig *rig, const char *dir)
+{
+	rig_init_on(rig, dir);
+	rig->durability = DURABILITY_WRITE;
+	assert_int_equal(rig_open(rig), 0);
+	session_table_end_turn(rig->table);
+}
