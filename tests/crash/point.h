@@ -28,6 +28,12 @@ void point_free(struct point *p);
 /** Opens the table on such a directory again. */
 void point_open(struct rig *rig, const char *dir);
 
+/**
+ * The directories of this test are made in memory, where that can be: thousands of them are made,
+ * and none has to outlive the machine.
+ */
+void point_use_memory(void);
+
 /** The path of a file of a session, NUL-terminated, in place of what is in `out`. */
 void log_path(struct buffer *out, const char *dir, const char *id, const char *file);
 /** Reads a whole file in place of what is in `out`; false if there is none. */

@@ -13,7 +13,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 /* cmocka wants the ones above first. */
 #include <cmocka.h>
 
@@ -344,10 +343,7 @@ int main(void)
 	if (__sanitizer_set_death_callback) {
 		__sanitizer_set_death_callback(print_case);
 	}
-	/* Thousands of directories are made, and none of them has to outlive the machine. */
-	if (access("/dev/shm", W_OK) == 0) {
-		setenv("TMPDIR", "/dev/shm", 0);
-	}
+	point_use_memory();
 	diag_set_level(getenv("HOLDFAST_CRASH_CASE") ? DIAG_WARN : DIAG_SILENT);
 	return cmocka_run_group_tests_name("damage", tests, NULL, NULL);
 }

@@ -4,6 +4,7 @@
  * The disks of the first failures are kept. HOLDFAST_CRASH_STORMS: how many servers' lives.
  */
 #include "fault_disk.h"
+#include "point.h"
 #include "session_internal.h"
 #include "storm.h"
 
@@ -442,10 +443,7 @@ int main(void)
 		cmocka_unit_test(a_failed_sync_is_not_trusted),
 		cmocka_unit_test(a_refused_session_does_not_come_back),
 	};
-	/* Thousands of directories are made, and none of them has to outlive the machine. */
-	if (access("/dev/shm", W_OK) == 0) {
-		setenv("TMPDIR", "/dev/shm", 0);
-	}
+	point_use_memory();
 	/* Batches and checkpoints in one order, so that a failure comes again. */
 	setenv("UV_THREADPOOL_SIZE", "1", 1);
 	diag_set_level(DIAG_SILENT);

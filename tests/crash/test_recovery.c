@@ -315,10 +315,7 @@ int main(void)
 		cmocka_unit_test(damage_that_hides_whose_it_is_is_refused),
 		cmocka_unit_test(a_segment_off_the_chain_counts_for_nothing),
 	};
-	/* Directories that do not have to outlive the machine. */
-	if (access("/dev/shm", W_OK) == 0) {
-		setenv("TMPDIR", "/dev/shm", 0);
-	}
+	point_use_memory();
 	diag_set_level(DIAG_SILENT);
 	return cmocka_run_group_tests_name("recovery", tests, NULL, NULL);
 }
