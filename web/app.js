@@ -6,6 +6,7 @@ import { ConnectionBar } from './connection-bar.js';
 import { $, h, handleCopies, icon, lookUp } from './dom.js';
 import { showEmpty } from './empty.js';
 import { Inspector } from './inspector.js';
+import { PromptQueue } from './queue.js';
 import { SessionList, sessionTitle } from './sessions.js';
 import { Tap } from './tap.js';
 import { Transcript } from './transcript.js';
@@ -42,6 +43,16 @@ const transcript = new Transcript(
 const composer = new Composer($('#composer'), {
 	send: (message) => sendPrompt(message),
 	stop: () => client?.cancel(),
+});
+const queue = new PromptQueue($('#queue'), {
+	whole: (promptId) => aboutQueue((from) => wholeMessage(from, promptId)),
+	edit: (promptId, message) => aboutQueue((from) => from.editPrompt(promptId, message)),
+	remove: (promptId) => aboutQueue(async (from) => void (await from.removePrompt(promptId))),
+	orphaned: (message) => {
+		composer.restore(message);
+		toast('The prompt does not wait any more. What you wrote is in the prompt box, if that was empty.');
+	},
+	leave: () => composer.focus(),
 });
 const connectionBar = new ConnectionBar(
 	{
@@ -112,6 +123,7 @@ function openSession(id) {
 	held = [];
 	lastUsage = null;
 	transcript.clear(client?.clientId ?? '');
+	queue.clear(client?.clientId ?? '');
 	$('#spoken').replaceChildren();
 	inspector.reset();
 	connectionBar.reset();
@@ -227,6 +239,25 @@ function promptHere(message) {
 	client?.prompt(message);
 }
 
+/** @param {HoldfastClient} from @param {string} promptId */
+async function wholeMessage(from, promptId) {
+	const [{ message }] = await from.listPrompts({ promptId });
+	return message;
+}
+
+/** Says what goes wrong. @template T @param {(from: HoldfastClient) => Promise<T>} ask @returns {Promise<T>} */
+async function aboutQueue(ask) {
+	const from = /** @type {HoldfastClient} */ (client);
+	try {
+		return await ask(from);
+	} catch (error) {
+		if (client === from) {
+			toast(errorText(/** @type {any} */ (error)));
+		}
+		throw error;
+	}
+}
+
 /** @param {string} requestId @param {string} optionId */
 function answerPermission(requestId, optionId) {
 	transcript.setAnswering(requestId, optionId);
@@ -266,7 +297,11 @@ function update() {
 	} = client?.state ?? {};
 	const gone = status === 'gone';
 	const live = status === 'live';
-	const prompts = client?.prompts ?? [];
+	const waiting = gone ? [] : (client?.queue ?? []);
+	const prompts = (client?.prompts ?? []).filter(
+		({ prompt_id }) => !waiting.some((one) => one.prompt_id === prompt_id),
+	);
+	queue.show(waiting, client?.state.queue_length ?? 0);
 	transcript.setTail({
 		lost: live || gone ? '' : lostText(client?.position.seq ?? 0),
 		hint: live && transcript.isGrowing ? hintText(held, transcript.openKind) : '',
@@ -285,7 +320,7 @@ function update() {
 		{ text: $('#usage'), meter: $('#meter'), detail: $('#usage-detail') },
 		usage ?? lastUsage,
 	);
-	const isNew = !client || (live && prompts.length === 0);
+	const isNew = !client || (live && prompts.length + waiting.length === 0);
 	const what = transcript.isEmpty && gone ? 'gone' : transcript.isEmpty && isNew ? 'new' : '';
 	showEmpty($('#empty'), what, sendPrompt);
 }

@@ -73,6 +73,18 @@ export interface PendingPrompt {
 	seq: number | null;
 }
 
+/** A prompt that waits for its turn, whoever sent it. */
+export interface QueuedPrompt {
+	prompt_id: string;
+	/** Who sent it. */
+	client_id: string;
+	message: string;
+	/** Its message was changed since it was sent. */
+	edited?: true;
+	/** The message is only the beginning; `listPrompts({ promptId })` gives the whole. */
+	truncated?: true;
+}
+
 export type Status =
 	| 'closed'
 	| 'connecting'
@@ -97,6 +109,8 @@ export interface SessionState {
 	is_prompting: boolean;
 	is_running: boolean;
 	queue_length: number;
+	/** Prompts that wait for their turn: the first 100. */
+	queue: QueuedPrompt[];
 	usage: Record<string, any> | null;
 	status: 'idle' | 'running' | 'waiting' | (string & {});
 	role: string | null;
@@ -190,8 +204,10 @@ export interface ClientEvents {
 	open: { blocks: OpenBlock[] };
 	activity: { held: Activity[] };
 	state: SessionState;
-	/** All prompts whose event is not there yet. */
+	/** All prompts of this client whose event is not there yet. */
 	prompts: { prompts: PendingPrompt[] };
+	/** Everybody's prompts that wait for their turn. */
+	queue: { queue: QueuedPrompt[] };
 	status: StatusDetail;
 	/** `error.detail.prompt` is a refused prompt: it is not sent again by itself. */
 	error: { error: HoldfastError };
@@ -218,6 +234,7 @@ export class HoldfastClient extends EventTarget {
 	readonly hasOlder: boolean;
 	readonly open: OpenBlock[];
 	readonly prompts: PendingPrompt[];
+	readonly queue: QueuedPrompt[];
 	readonly state: SessionState;
 	readonly status: StatusDetail;
 	readonly stats: ConnectionStats;
@@ -235,6 +252,16 @@ export class HoldfastClient extends EventTarget {
 	dropConnection(): void;
 	/** Sends a prompt, as often as it takes, under one id, so that it runs once. Gives the id. */
 	prompt(message: string, options?: { promptId?: string }): string;
+	/**
+	 * Gives a prompt that waits another message. Like the two below it is asked again with each connection
+	 * until it is answered, and rejects with a HoldfastError: `not_queued` if the prompt does not wait any
+	 * more (`detail.seq`: it has begun), `closed` if the client ends first.
+	 */
+	editPrompt(promptId: string, message: string): Promise<void>;
+	/** Takes a prompt that waits out of the queue, for good. `duplicate`: it was taken out before. */
+	removePrompt(promptId: string): Promise<{ duplicate: boolean }>;
+	/** The prompts that wait, with their whole messages, up to about 1 MiB; with `promptId` that one. */
+	listPrompts(options?: { promptId?: string }): Promise<QueuedPrompt[]>;
 	/** Stops the turn. Never kept for later: false if there is no connection. */
 	cancel(): boolean;
 	/** Answers a permission request, as often as it takes. */

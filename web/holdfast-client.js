@@ -9,10 +9,13 @@
 import { Emitter, HoldfastError, randomId, socketUrl, surroundings } from './holdfast-base.js';
 import { makeCache } from './holdfast-cache.js';
 import { Connection } from './holdfast-connection.js';
+import { Gap } from './holdfast-gap.js';
 import { iterate } from './holdfast-iterator.js';
 import { EventLog } from './holdfast-log.js';
 import { Outbox } from './holdfast-outbox.js';
 import { Provisional } from './holdfast-provisional.js';
+import { Requests } from './holdfast-requests.js';
+import { SessionState } from './holdfast-state.js';
 
 export { HoldfastError } from './holdfast-base.js';
 export { HoldfastFeed, createSession, deleteSession, listSessions } from './holdfast-feed.js';
@@ -24,7 +27,6 @@ export { HoldfastFeed, createSession, deleteSession, listSessions } from './hold
 /** @typedef {import('./holdfast-outbox.js').PendingPrompt} PendingPrompt */
 /** @typedef {import('./holdfast-provisional.js').OpenBlock} OpenBlock */
 
-const BEHIND_MS = 1_000; // max_seq may run ahead of events that are on their way
 const NEWEST_LIMIT = 50;
 const CATCH_UP_LIMIT = 500;
 const CACHE_BEHIND_MAX = 2_000; // further behind than this, what is cached is no help
@@ -39,13 +41,15 @@ const CLOSE_TOO_LARGE = 1009;
  * - `open` {blocks}: the provisional blocks behind the last event, all of them, usually one; said
  *   when one grows or is void, not when its event takes its place
  * - `activity` {held}: inputs that wait for an open block to end · `state`: the session's state
- * - `prompts` {prompts}: prompts whose event is not there yet · `status`: see StatusDetail
+ * - `prompts` {prompts}: our prompts whose event is not there yet · `queue` {queue}: everybody's that wait
+ * - `status`: see StatusDetail
  * - `error` {error}: a HoldfastError; the connection goes on unless `status` says otherwise
  */
 export class HoldfastClient extends Emitter {
 	#log = new EventLog();
 	#provisional = new Provisional();
 	#outbox = new Outbox(() => this.emit('prompts', { prompts: this.prompts }));
+	#requests = new Requests((type, data) => this.#sendRequest(type, data));
 	#hasOlder = false;
 	#loadingOlder = false;
 	/** Older events were asked for: none are dropped until dropOlder() says that they may be. */
@@ -53,7 +57,7 @@ export class HoldfastClient extends Emitter {
 	#maxEvents;
 	#catchUpMax;
 	/** @type {import('./holdfast-cache.js').EventCache | null} */
-	#cache = null;
+	#cache;
 	/** Whether the cache may still answer. */
 	#isReading = false;
 	/** @type {'newest' | 'after' | null} the load in progress; null: live, or not connected */
@@ -62,19 +66,10 @@ export class HoldfastClient extends Emitter {
 	#pageLimit = CATCH_UP_LIMIT;
 	#connected = false;
 	#maxSeq = 0;
-	/** @type {Record<string, any>} */
-	#state = {
-		is_prompting: false,
-		is_running: false,
-		queue_length: 0,
-		usage: null,
-		status: 'idle',
-		role: null,
-	};
+	#state = new SessionState();
 	/** @type {StatusDetail} */
 	#status = { status: 'closed' };
-	#behindTimer = null;
-	#timers;
+	#gap;
 	#connection;
 
 	/** @param {Surroundings & ClientOptions} options */
@@ -84,7 +79,7 @@ export class HoldfastClient extends Emitter {
 		const format = options.format ?? 'html';
 		this.sessionId = options.sessionId;
 		this.clientId = options.clientId ?? randomId();
-		this.#timers = around.timers;
+		this.#gap = new Gap(around.timers, () => this.position.seq, () => this.#load());
 		this.#maxEvents = options.maxEvents ?? Infinity;
 		this.#catchUpMax = options.catchUpMax ?? (options.cache ? CACHE_BEHIND_MAX : Infinity);
 		const path = `/api/sessions/${encodeURIComponent(options.sessionId)}/ws`;
@@ -93,10 +88,8 @@ export class HoldfastClient extends Emitter {
 			deltas: options.deltas,
 			client_id: this.clientId,
 		});
-		if (options.cache) {
-			const key = `${format} ${socketUrl(around.base, path)}`;
-			this.#cache = makeCache({ ...options, ...around }, key);
-		}
+		const key = `${format} ${socketUrl(around.base, path)}`;
+		this.#cache = options.cache ? makeCache({ ...options, ...around }, key) : null;
 		this.#connection = new Connection(around, url, {
 			frame: (type, data) => this.#frame(type, data),
 			status: (detail) => this.#setStatus(detail),
@@ -129,8 +122,13 @@ export class HoldfastClient extends Emitter {
 		return this.#outbox.prompts;
 	}
 
+	/** Prompts that wait for their turn, whoever sent them; the first 100. */
+	get queue() {
+		return this.#state.queue;
+	}
+
 	get state() {
-		return { ...this.#state };
+		return this.#state.all;
 	}
 
 	get status() {
@@ -177,6 +175,21 @@ export class HoldfastClient extends Emitter {
 			this.#sendPrompt({ prompt_id: promptId, message });
 		}
 		return promptId;
+	}
+
+	/** Gives a prompt that waits another message. Rejects with `not_queued` if it has begun (`detail.seq`). */
+	editPrompt(/** @type {string} */ promptId, /** @type {string} */ message) {
+		return this.#requests.edit(promptId, message);
+	}
+
+	/** Takes a prompt that waits out of the queue, for good. */
+	removePrompt(/** @type {string} */ promptId) {
+		return this.#requests.remove(promptId);
+	}
+
+	/** The whole messages of those that wait, or of one. */
+	listPrompts(/** @type {{promptId?: string}} */ options = {}) {
+		return this.#requests.list(options.promptId);
 	}
 
 	/** Stops the turn. Never kept for later, when another turn may be running: false if not connected. */
@@ -242,12 +255,13 @@ export class HoldfastClient extends Emitter {
 				break;
 			case 'state':
 				this.#setState(data);
+				this.#askForMissing();
 				break;
 			case 'keepalive_ack':
 				this.#handleAck(data);
 				break;
 			case 'prompt_received':
-				this.#outbox.confirmPrompt(data.prompt_id, data.seq ?? null);
+				this.#outbox.confirmPrompt(data.prompt_id, data.seq ?? null, data.removed);
 				this.#outbox.settleUpTo(this.position.seq);
 				break;
 			case 'session_gone':
@@ -256,8 +270,10 @@ export class HoldfastClient extends Emitter {
 			case 'error':
 				this.#handleError(data);
 				break;
-			default:
-				break; // a newer server may say more than we know
+			default: // a newer server may say more than we know
+				if (this.#requests.answer(type, data)?.type === 'remove_prompt') {
+					this.#outbox.dropPrompt(data.prompt_id);
+				}
 		}
 	}
 
@@ -274,9 +290,8 @@ export class HoldfastClient extends Emitter {
 	#begin() {
 		this.#load();
 		this.#outbox.unsent.forEach((prompt) => this.#sendPrompt(prompt));
-		this.#outbox.answers.forEach(([requestId, optionId]) =>
-			this.#sendAnswer(requestId, optionId),
-		);
+		this.#requests.sendAll();
+		this.#outbox.answers.forEach((answer) => this.#sendAnswer(...answer));
 	}
 
 	/** Asks for what is missing: all that follows our position, or the newest page if that is too far. */
@@ -285,7 +300,7 @@ export class HoldfastClient extends Emitter {
 		const follows = seq > 0 && !(this.#maxSeq - seq > this.#catchUpMax);
 		this.#loading = follows ? 'after' : 'newest';
 		this.#loadingOlder = false;
-		this.#stopBehindTimer();
+		this.#gap.stop();
 		this.#connection.expectAnswer('load_events');
 		this.#connection.send(
 			'load_events',
@@ -403,24 +418,11 @@ export class HoldfastClient extends Emitter {
 	/** Behind max_seq is a gap, unless the events are in the frames behind this one. */
 	#checkBehind(/** @type {number} */ maxSeq) {
 		this.#maxSeq = maxSeq;
-		const { seq } = this.position;
-		if (!(maxSeq > seq) || this.#loading || !this.#connected) {
-			this.#stopBehindTimer();
-		} else if (this.#behindTimer === null) {
-			this.#behindTimer = this.#timers.setTimeout(() => {
-				this.#behindTimer = null;
-				if (this.position.seq > seq) {
-					this.#checkBehind(this.#maxSeq); // they do come
-				} else {
-					this.#load();
-				}
-			}, BEHIND_MS);
+		if (this.#loading || !this.#connected) {
+			this.#gap.stop();
+		} else {
+			this.#gap.check(maxSeq);
 		}
-	}
-
-	#stopBehindTimer() {
-		this.#timers.clearTimeout(this.#behindTimer);
-		this.#behindTimer = null;
 	}
 
 	/** Drops what is held for what this page begins. It is a reset if anything was known before. */
@@ -493,6 +495,21 @@ export class HoldfastClient extends Emitter {
 		}
 	}
 
+	/** False if nothing can be asked any more. */
+	#sendRequest(/** @type {string} */ type, /** @type {any} */ data) {
+		if (this.#connected && !this.#isReading) {
+			this.#connection.send(type, data);
+		}
+		return this.#status.status !== 'gone' && this.#status.status !== 'closed';
+	}
+
+	/** What waited and waits no more has begun, or somebody has removed it: the server says which. */
+	#askForMissing() {
+		if (this.#connected && !this.#loading && this.#state.hasWholeQueue) {
+			this.#outbox.doubt(this.queue).forEach((prompt) => this.#sendPrompt(prompt));
+		}
+	}
+
 	#sendAnswer(/** @type {string} */ requestId, /** @type {string} */ optionId) {
 		if (this.#connected && !this.#isReading) {
 			this.#connection.send('permission_answer', {
@@ -506,6 +523,9 @@ export class HoldfastClient extends Emitter {
 		if (data.request === 'prompt' && data.code !== 'shutting_down') {
 			this.#refusePrompt(data.prompt_id, data.code, data.message);
 			return;
+		}
+		if (this.#requests.refuse(data)) {
+			return; // who asked hears of it
 		}
 		if (data.request === 'permission_answer') {
 			this.#outbox.endAnswer(data.request_id);
@@ -534,24 +554,22 @@ export class HoldfastClient extends Emitter {
 		this.#connected = false;
 		this.#loading = null;
 		this.#loadingOlder = false;
-		this.#stopBehindTimer();
+		this.#gap.stop();
 		if (code === CLOSE_GONE) {
 			this.#end({ status: 'gone', reason: 'unknown' });
 		} else if (code === CLOSE_TOO_LARGE && wasConnected) {
-			const longest = this.#outbox.unsent.sort(
-				(a, b) => b.message.length - a.message.length,
-			)[0];
-			this.#refusePrompt(
-				longest?.prompt_id,
-				'too_large',
-				'The message is too long for the server.',
-			);
+			const words = 'The message is too long for the server.';
+			const longest = this.#outbox.longestUnsent;
+			if (!this.#requests.refuseLongerThan(longest?.message.length ?? 0, words)) {
+				this.#refusePrompt(longest?.prompt_id, 'too_large', words);
+			}
 		}
 	}
 
 	#end(/** @type {StatusDetail} */ detail) {
 		this.#connection.stop();
-		this.#stopBehindTimer();
+		this.#requests.end();
+		this.#gap.stop();
 		this.#connected = false;
 		this.#loading = null;
 		this.#loadingOlder = false;
@@ -570,15 +588,12 @@ export class HoldfastClient extends Emitter {
 	}
 
 	#setState(/** @type {any} */ data) {
-		const next = { ...this.#state };
-		for (const name of Object.keys(next)) {
-			if (data[name] !== undefined) {
-				next[name] = data[name];
-			}
-		}
-		if (JSON.stringify(next) !== JSON.stringify(this.#state)) {
-			this.#state = next;
+		const changed = this.#state.take(data);
+		if (changed.length > 0) {
 			this.emit('state', this.state);
+		}
+		if (changed.includes('queue')) {
+			this.emit('queue', { queue: this.queue });
 		}
 	}
 }

@@ -38,6 +38,10 @@ export class Outbox {
 		);
 	}
 
+	get longestUnsent() {
+		return this.unsent.sort((a, b) => b.message.length - a.message.length)[0];
+	}
+
 	get answers() {
 		return [...this.#answers];
 	}
@@ -56,8 +60,15 @@ export class Outbox {
 		this.#answers.set(requestId, optionId);
 	}
 
-	/** The server has it on disk; with a seq if its turn has come. */
-	confirmPrompt(/** @type {string} */ promptId, /** @type {number | null} */ seq) {
+	/**
+	 * The server has it on disk; with a seq if its turn has come.
+	 * @param {string} promptId @param {number | null} seq @param {boolean} [isRemoved]
+	 */
+	confirmPrompt(promptId, seq, isRemoved = false) {
+		if (isRemoved) {
+			this.dropPrompt(promptId);
+			return;
+		}
 		const prompt = this.#prompts.find(({ prompt_id }) => prompt_id === promptId);
 		this.#doubted.delete(promptId);
 		if (prompt) {
@@ -67,11 +78,24 @@ export class Outbox {
 		}
 	}
 
-	/** Events are left out: those of queued prompts may be among them. Gives these prompts. */
-	doubt() {
-		const queued = this.prompts.filter(({ state }) => state === 'queued');
-		this.#doubted = new Set(queued.map(({ prompt_id }) => prompt_id));
-		return queued;
+	/** It was taken out of the queue and will not run: nothing is to be waited for. */
+	dropPrompt(/** @type {string} */ promptId) {
+		this.#keep(({ prompt_id }) => prompt_id !== promptId);
+	}
+
+	/**
+	 * Queued ones that may have begun, or have been removed, without our knowledge: all, or those that the
+	 * queue does not have. Gives those that were not in doubt before.
+	 * @param {{prompt_id: string}[]} [queue]
+	 */
+	doubt(queue = []) {
+		const waiting = new Set(queue.map(({ prompt_id }) => prompt_id));
+		const fresh = this.prompts.filter(
+			({ prompt_id, state }) =>
+				state === 'queued' && !waiting.has(prompt_id) && !this.#doubted.has(prompt_id),
+		);
+		fresh.forEach(({ prompt_id }) => this.#doubted.add(prompt_id));
+		return fresh;
 	}
 
 	/**
@@ -122,6 +146,8 @@ export class Outbox {
 
 	#keep(/** @type {(prompt: PendingPrompt) => boolean} */ wanted) {
 		const left = this.#prompts.filter(wanted);
+		const ids = new Set(left.map(({ prompt_id }) => prompt_id));
+		this.#doubted = new Set([...this.#doubted].filter((promptId) => ids.has(promptId)));
 		if (left.length !== this.#prompts.length) {
 			this.#prompts = left;
 			this.#changed();

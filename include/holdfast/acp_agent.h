@@ -3,11 +3,13 @@
  * one message a line, over the child's stdin and stdout; its stderr goes to our diagnostics.
  *
  * The child starts with the first prompt (initialize, session/new, then session/prompt) and again
- * with the next one after it has died. It runs in a process group of its own, which is ended with
- * it. Everything it says is hostile: bounded, validated, and skipped with a diagnostic if it is not
- * JSON-RPC. The program must ignore SIGPIPE. What it reports comes out of here in Holdfast's names
- * (CONTRACT.md, section 6: snake_case), in the order in which it was said, through one table of
- * functions.
+ * with the next one after it has died. Then it goes on with the session it had, if it can: by
+ * session/resume, which tells nothing, or else by session/load, which tells the whole history
+ * again. Of that only what the log lacks comes out of here. It runs in a process group of its own,
+ * which is ended with it. Everything it says is hostile: bounded, validated, and skipped with a
+ * diagnostic if it is not JSON-RPC. The program must ignore SIGPIPE. What it reports comes out of
+ * here in Holdfast's names (CONTRACT.md, section 6: snake_case), in the order in which it was said,
+ * through one table of functions.
  */
 #ifndef HOLDFAST_ACP_AGENT_H
 #define HOLDFAST_ACP_AGENT_H
@@ -41,10 +43,28 @@ struct acp_agent_config {
 /** What the agent tells its owner, on the loop. None may call acp_agent_destroy(). */
 struct acp_agent_ops {
 	/**
-	 * The child answered initialize and session/new. `info` is {name?, title?, version?,
-	 * protocol_version, agent_session_id}; borrowed.
+	 * The session that a child had before and that this one shall go on with; NULL: none.
+	 * Borrowed.
+	 */
+	const char *(*earlier_session)(void *owner);
+	/**
+	 * What the log has of that session is wanted: acp_agent_know() for each of its events, from
+	 * its agent_started on, then acp_agent_known(), now or later. Forget it at stopped().
+	 */
+	void (*history)(void *owner);
+	/**
+	 * The child answered initialize and session/new, session/resume or session/load. `info` is
+	 * {name?, title?, version?, protocol_version, agent_session_id, resumed?, resume_error?};
+	 * borrowed.
 	 */
 	void (*started)(void *owner, const json_t *info);
+	/**
+	 * Something of the session's history that the log lacks; follows started(). An input event:
+	 * agent_message_chunk and agent_thought_chunk {text}, which are whole, user_prompt
+	 * {message}, or what event() has. Borrowed; message_id may be NULL.
+	 */
+	void (*recovered)(
+		void *owner, const char *type, const json_t *data, const char *message_id);
 	/**
 	 * A piece of a message, or of a thought. Valid UTF-8, not empty; borrowed. message_id may
 	 * be NULL.
@@ -114,5 +134,13 @@ int acp_agent_answer(struct acp_agent *agent, const char *request_id, const char
  */
 void acp_agent_pause(struct acp_agent *agent, bool paused);
 bool acp_agent_is_running(const struct acp_agent *agent);
+
+/** An event of the log, of any type (CONTRACT.md, section 6), in its order; see history(). */
+void acp_agent_know(
+	struct acp_agent *agent, const char *type, const json_t *data, const char *message_id);
+/** That was all. `is_cut`: the session's first events are not among them. */
+void acp_agent_known(struct acp_agent *agent, bool is_cut);
+/** The log cannot be read: the child gets a new session. */
+void acp_agent_unknown(struct acp_agent *agent);
 
 #endif

@@ -7,6 +7,7 @@
 
 #include "holdfast/buffer.h"
 #include "holdfast/event.h"
+#include "holdfast/prompt_queue.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -44,6 +45,7 @@ struct session_status {
 	bool is_prompting; /* a turn is running */
 	bool is_running; /* its agent process is alive */
 	size_t queue_length; /* prompts that wait */
+	const struct prompt_queue *queue; /* which these are */
 	const char *status; /* "idle", "running" or "waiting" */
 	const char *usage; /* JSON object, or NULL */
 };
@@ -102,6 +104,12 @@ struct frame *frame_keepalive_ack(const char *client_time, int64_t server_time, 
 	uint64_t epoch, const struct session_status *status);
 /** seq 0: it waits in the queue. */
 struct frame *frame_prompt_received(const char *prompt_id, uint64_t seq, bool duplicate);
+/** A prompt that was taken out of the queue was sent again. */
+struct frame *frame_prompt_was_removed(const char *prompt_id);
+/** Answers list_prompts: the prompt at the place `at` alone, or all if the queue ends before. */
+struct frame *frame_prompts(const struct prompt_queue *queue, size_t at, size_t max_bytes);
+struct frame *frame_prompt_edited(const char *prompt_id);
+struct frame *frame_prompt_removed(const char *prompt_id, bool duplicate);
 struct frame *frame_session_gone(const char *session_id, const char *reason);
 /**
  * `request` (may be NULL) is the type of the refused frame; `extra` (may be NULL) more members,

@@ -37,9 +37,28 @@ int intake_text(struct session *session, bool thought, const char *text, size_t 
 /** Another event of the session's agent; -EINVAL if its data is not what its type asks for. */
 int intake_event(struct session *session, const char *type, const json_t *data);
 
+/**
+ * An input event that the agent told when it went on with its session, and that the log lacks: the
+ * events that it becomes have `recovered` in their data. Text, as a chunk, is a whole message.
+ */
+int intake_recovered(
+	struct session *session, const char *type, const json_t *data, const char *message_id);
+
 /** A prompt of a controller. *ret_seq 0: it waits in the queue. */
 int intake_prompt(struct session *session, const struct request *request, const char *client_id,
 	uint64_t *ret_seq, bool *ret_duplicate, struct refusal *refusal);
+
+/**
+ * A controller changes the message of a prompt that waits, or takes it out of the queue. Refused
+ * with not_queued if it does not wait: *ret_had is how it stands, as of what is journaled.
+ */
+int intake_edit_prompt(struct session *session, const struct request *request,
+	struct prompt_view *ret_had, struct refusal *refusal);
+/** *ret_had is PROMPT_REMOVED if it had been taken out before. */
+int intake_remove_prompt(struct session *session, const struct request *request,
+	struct prompt_view *ret_had, struct refusal *refusal);
+/** Sets the refusal for a prompt that does not wait, and returns -EINVAL. */
+int intake_refuse_not_queued(const struct prompt_view *had, struct refusal *refusal);
 
 /** What a refused answer tells besides its code: who was first, and where. */
 struct answer_refusal {

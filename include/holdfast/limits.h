@@ -91,6 +91,8 @@
 	/* Observers. */                                                                          \
 	LIMIT(size_t, outbox_frames, COUNT, 256, 8, 100000,                                       \
 		"answers waiting for a socket that does not drain")                               \
+	LIMIT(size_t, outbox_size, BYTES, 8 * LIMIT_MIB, 64 * LIMIT_KIB, 1024 * LIMIT_MIB,        \
+		"the same, in bytes")                                                             \
 	LIMIT(size_t, title_size, BYTES, 1 * LIMIT_KIB, 16, 64 * LIMIT_KIB, "a session's title")
 
 #define LIMIT_FIELD(type, name, unit, fallback, least, most, help) type name;

@@ -17,6 +17,7 @@ struct refusal {
 	const char *code; /* NULL: it is not refused */
 	char message[256];
 	char request[32]; /* type of the refused frame, "" if it could not be read */
+	char prompt_id[129]; /* of the prompt that a refused frame is about, "" if it names none */
 };
 
 /** Sets the refusal and returns -EINVAL. */
@@ -30,6 +31,9 @@ enum request_type {
 	REQUEST_LOAD_EVENTS,
 	REQUEST_KEEPALIVE,
 	REQUEST_PROMPT,
+	REQUEST_LIST_PROMPTS,
+	REQUEST_EDIT_PROMPT,
+	REQUEST_REMOVE_PROMPT,
 	REQUEST_CANCEL,
 	REQUEST_PERMISSION_ANSWER,
 	REQUEST_APPEND, /* of producers */
@@ -58,8 +62,8 @@ struct request {
 		struct {
 			const char *message;
 			size_t message_len;
-			const char *prompt_id;
-		} prompt;
+			const char *prompt_id; /* of a list: NULL if it names none */
+		} prompt; /* also to list, edit and remove them */
 		struct {
 			const char *request_id;
 			const char *option_id;
@@ -113,6 +117,7 @@ struct input_event {
 	size_t key_len;
 	uint64_t sum; /* with a key: what type, message_id and data hash to */
 	const char *run_id; /* NULL: it names none */
+	bool recovered; /* an agent told it when it went on with its session: it comes late */
 	const char *data; /* text of a chunk, run_id of a run_start or run_end, else JSON */
 	size_t data_len;
 	char *data_json; /* owned; NULL for chunks */

@@ -137,10 +137,29 @@ const char *session_run(const struct session *session);
 
 /**
  * Takes a prompt: it becomes user_prompt at once when the session is free, else it waits in the
- * queue (*ret_seq 0). The same prompt_id again adds nothing. Errors: -EIO, -ENOBUFS (queue full).
+ * queue (*ret_seq 0). The same prompt_id again adds nothing, also if it was removed (*ret_seq 0).
+ * Errors: -EIO, -ENOBUFS (queue full).
  */
 int session_prompt(struct session *session, const char *message, size_t len, const char *prompt_id,
 	const char *client_id, uint64_t *ret_seq, bool *ret_duplicate);
+/** What has become of a prompt, with what is not yet committed. */
+enum prompt_place { PROMPT_UNKNOWN, PROMPT_QUEUED, PROMPT_BEGUN, PROMPT_REMOVED };
+struct prompt_view {
+	enum prompt_place place;
+	uint64_t seq; /* of its user_prompt, if it has begun */
+};
+/** Returns a negative errno, with PROMPT_UNKNOWN, if that cannot be read. */
+int session_find_prompt(
+	struct session *session, const char *prompt_id, struct prompt_view *ret_prompt);
+/**
+ * Gives a prompt that waits another message. Errors: -EIO, -ESRCH (it does not wait). *ret_had is
+ * how it stood.
+ */
+int session_edit_prompt(struct session *session, const char *prompt_id, const char *message,
+	size_t len, struct prompt_view *ret_had);
+/** Takes a prompt out of the queue; one that was taken out before is left so. Errors as above. */
+int session_remove_prompt(
+	struct session *session, const char *prompt_id, struct prompt_view *ret_had);
 
 enum permission_state { PERMISSION_UNKNOWN, PERMISSION_PENDING, PERMISSION_RESOLVED };
 struct permission_view {

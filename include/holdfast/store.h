@@ -37,6 +37,9 @@ enum record_kind {
 		4, /* a prompt of a controller: becomes user_prompt, now or when its turn comes */
 	RECORD_FLUSH = 5, /* what a timer decided */
 	RECORD_SNAPSHOT = 6, /* a session's whole state: its first record in every segment */
+	RECORD_PROMPT_EDIT = 7, /* a prompt that waits has another message */
+	RECORD_PROMPT_REMOVE = 8, /* it waits no more, and will not begin */
+	RECORD_RECOVERED = 9, /* an input event out of an agent's history, late */
 };
 
 /** One journal record; bytes are borrowed. */
@@ -193,6 +196,9 @@ struct log_tail {
 	bool agent_running;
 	char *prompt_id; /* NULL: none */
 	uint64_t prompt_seq;
+	char *agent_session_id; /* what the newest agent_started says; NULL: nothing */
+	uint64_t
+		agent_session_seq; /* where that began: the prompt that the agent was started for */
 	char *usage; /* what session_log_set_usage() was given last; NULL: nothing */
 	char *run_id; /* of the producer's run under way; NULL: none. No event tells it */
 };
@@ -216,6 +222,7 @@ enum log_key_kind {
 	LOG_KEY_TOOL_CALL = 5, /* the tool_call_id of a tool_call */
 	LOG_KEY_TOOL_RESULT = 6, /* that of an update which is completed or failed */
 	LOG_KEY_RUN = 7, /* the run_id of a run_start */
+	LOG_KEY_REMOVED = 8, /* the prompt_id of a prompt that was taken out of the queue */
 };
 struct log_key {
 	uint64_t seq; /* 0: the input had none */

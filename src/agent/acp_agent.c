@@ -122,6 +122,7 @@ static void drop_child(struct acp_agent *agent)
 	json_decref(agent->early);
 	agent->early = NULL;
 	agent->early_bytes = 0;
+	acp_resume_finish(agent);
 	free(agent->agent_session_id);
 	agent->agent_session_id = NULL;
 	json_decref(agent->last_usage);
@@ -148,6 +149,9 @@ void acp_agent_stop_child(struct acp_agent *agent, const char *reason, const cha
 	struct buffer detail = {0};
 	buffer_append_str(&detail, why);
 	count_failure(agent, reason, &detail);
+	if (agent->stage == ACP_RESUMING || agent->stage == ACP_LOADING) {
+		agent->resume_failures++;
+	}
 	acp_diag_clean(&clean, detail.data ? detail.data : "", detail.len);
 	diag(DIAG_INFO, "session %s: the agent stopped: %s: %s", agent->session_id, reason,
 		buffer_cstr(&clean));
@@ -288,7 +292,7 @@ static void start_child(struct acp_agent *agent)
 		return;
 	}
 	acp_process_pause(agent->process, agent->paused);
-	uv_timer_start(&agent->deadline, handle_deadline, (uint64_t)agent->start_timeout_ms, 0);
+	acp_agent_await(agent, agent->start_timeout_ms);
 	acp_agent_send_initialize(agent);
 }
 
@@ -312,11 +316,16 @@ static void handle_wake(uv_timer_t *timer)
 	drain(agent);
 }
 
+void acp_agent_await(struct acp_agent *agent, int ms)
+{
+	uv_timer_start(&agent->deadline, handle_deadline, (uint64_t)ms, 0);
+}
+
 void acp_agent_note_late(struct acp_agent *agent)
 {
 	if (!agent->prompting && agent->stage == ACP_READY) {
 		agent->late = true;
-		uv_timer_start(&agent->deadline, handle_deadline, (uint64_t)agent->lull_ms, 0);
+		acp_agent_await(agent, agent->lull_ms);
 	}
 }
 
@@ -333,9 +342,11 @@ static void handle_lull(struct acp_agent *agent)
 static void handle_deadline(uv_timer_t *timer)
 {
 	struct acp_agent *agent = timer->data;
-	if (agent->paused || agent->job) {
+	if (agent->stage == ACP_SETTLING) {
+		acp_resume_settle(agent);
+	} else if (agent->paused || agent->job) {
 		/* The answer may be here already, unread by our own fault. */
-		uv_timer_start(timer, handle_deadline, (uint64_t)agent->cancel_grace_ms, 0);
+		acp_agent_await(agent, agent->cancel_grace_ms);
 	} else if (agent->late) {
 		handle_lull(agent);
 	} else if (agent->stage == ACP_READY) {
@@ -343,8 +354,9 @@ static void handle_deadline(uv_timer_t *timer)
 		/* It may still answer, and nobody could tell that from the next prompt's work. */
 		acp_agent_stop_child(agent, "stopped", "did not answer session/cancel");
 	} else {
-		acp_agent_stop_child(
-			agent, "protocol", "did not answer initialize and session/new in time");
+		acp_agent_stop_child(agent, "protocol",
+			"did not answer initialize and session/new (or what goes on with an "
+			"earlier session) in time");
 	}
 }
 
@@ -464,8 +476,7 @@ void acp_agent_cancel(struct acp_agent *agent)
 	} else if (agent->prompting && !agent->cancelling && !agent->cancelled_unsent) {
 		acp_agent_send_cancel(agent);
 		agent->cancelling = true;
-		uv_timer_start(
-			&agent->deadline, handle_deadline, (uint64_t)agent->cancel_grace_ms, 0);
+		acp_agent_await(agent, agent->cancel_grace_ms);
 	}
 	acp_agent_cancel_questions(agent);
 }

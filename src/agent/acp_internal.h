@@ -268,9 +268,20 @@ json_t *acp_output_tell(struct acp_output *o, bool last, uint64_t *ret_offset);
 /** The last words of more than could be told, in the end; NULL if all was told. */
 json_t *acp_output_tail(struct acp_output *o, uint64_t *ret_offset);
 
+#define ACP_STATE_COUNT 6 /* kinds of state, see acp_state.c */
+
 /* acp_agent.c (its life), acp_session.c (what is said), acp_requests.c (what it asks for) */
 
-enum acp_stage { ACP_IDLE, ACP_INITIALIZING, ACP_NEW_SESSION, ACP_READY };
+enum acp_stage {
+	ACP_IDLE,
+	ACP_INITIALIZING,
+	ACP_RESUMING, /* session/resume was sent */
+	ACP_RECALLING, /* the owner reads what the log has, for session/load */
+	ACP_LOADING, /* session/load was sent */
+	ACP_SETTLING, /* and answered, but some tell more of the history behind that */
+	ACP_NEW_SESSION,
+	ACP_READY,
+};
 
 /* A question (session/request_permission) that was not answered yet. */
 struct acp_question {
@@ -309,8 +320,14 @@ struct acp_agent {
 	json_t *early; /* params of updates that came before session/new was answered */
 	size_t early_bytes;
 	json_t *auth_methods; /* of initialize */
+	bool can_resume;
+	bool can_load;
+	struct acp_firewall *firewall; /* while it tells its history */
+	json_t *loaded; /* the answer to session/load */
+	uint64_t loaded_at; /* ms of the loop */
+	uint64_t replayed_at; /* the newest update of the history */
 	json_t *metas; /* of chunks, to be told behind the text that they came with */
-	uint64_t told_states[2]; /* see acp_state.c */
+	uint64_t told_states[ACP_STATE_COUNT]; /* what the newest of each kind hashes to */
 	struct list questions;
 	size_t question_count;
 	unsigned long start_id; /* counts the children */
@@ -342,6 +359,7 @@ struct acp_agent {
 	unsigned failures; /* in a row, without a turn that was answered */
 	bool rested; /* the delay before the next start is over */
 	bool delay_untold;
+	unsigned resume_failures; /* in a row: children that did not survive going on */
 	uv_timer_t rest; /* before a start; or, with nothing to do, until the child is stopped */
 	/* Found out where no op may be called; told by the wake timer. */
 	int spawn_error;
@@ -363,6 +381,8 @@ void acp_agent_send(struct acp_agent *agent, struct buffer *message);
 /** Lets the loop call again soon, outside of the owner's calls, to say what is left to say. */
 void acp_agent_wake(struct acp_agent *agent);
 void acp_agent_end_turn(struct acp_agent *agent, const char *stop_reason, const char *message);
+/** The deadline is in so many ms: of the start, of a cancelled turn, of history, or of a lull. */
+void acp_agent_await(struct acp_agent *agent, int ms);
 /** Something was reported: outside of a prompt, its end is looked out for. */
 void acp_agent_note_late(struct acp_agent *agent);
 /** Ends the child and with it the prompt, and tells. */
@@ -371,6 +391,12 @@ void acp_agent_stop_child(struct acp_agent *agent, const char *reason, const cha
 void acp_agent_free_if_done(struct acp_agent *agent);
 
 void acp_agent_send_initialize(struct acp_agent *agent);
+void acp_agent_send_new_session(struct acp_agent *agent);
+json_int_t acp_agent_send_request(struct acp_agent *agent, const char *method, json_t *params);
+/** The child has a session: takes the name, and tells. `result` is what it answered. */
+void acp_agent_begin(struct acp_agent *agent, const char *agent_session_id, const json_t *result);
+/** After that: what came early is told, and the prompt that waits is sent. */
+void acp_agent_begun(struct acp_agent *agent);
 void acp_agent_send_prompt(struct acp_agent *agent);
 void acp_agent_send_cancel(struct acp_agent *agent);
 void acp_agent_handle_line(struct acp_agent *agent, char *line, size_t len);
@@ -380,8 +406,15 @@ void acp_agent_report_noise(
 
 /* acp_state.c: what is told beside the conversation itself */
 
-/** Whether an update is the whole of a state that was told just so; remembers it if not. */
-bool acp_agent_is_known_state(struct acp_agent *agent, const json_t *update);
+/** Whether an update of this kind tells the state of the session: the newest one stands. */
+bool acp_agent_is_state(const char *kind);
+/**
+ * Whether the newest state of the type (x-acp-…) was told just so, by this child or one before it;
+ * remembers it if not.
+ */
+bool acp_agent_is_known_state(struct acp_agent *agent, const char *type, const json_t *data);
+/** Tells an update if it is of that kind and not known; false if it is of another kind. */
+bool acp_agent_tell_state(struct acp_agent *agent, const json_t *update);
 /** The modes, models and options that the answer to session/new has. */
 void acp_agent_tell_session(struct acp_agent *agent, const json_t *result);
 /** Keeps the _meta of a chunk or of a prompt's result, if it has one. */
@@ -392,6 +425,24 @@ void acp_agent_advise(struct acp_agent *agent, struct buffer *words, const json_
 /** A line that was too long has ended: who waits for it hears why nothing comes. */
 void acp_agent_handle_skipped(struct acp_agent *agent);
 
+/* acp_resume.c: going on with the session that a child before had */
+
+/** What initialize says of that. */
+void acp_resume_read(struct acp_agent *agent, const json_t *result);
+/** Goes on with an earlier session, or begins a new one. */
+void acp_resume_begin(struct acp_agent *agent);
+/** Whether an update was of the history, and is taken. */
+bool acp_resume_take(
+	struct acp_agent *agent, const json_t *update, const json_t *params, size_t line_len);
+/** The answer to session/resume or session/load; `error` NULL: it is `result`. */
+void acp_resume_handle_answer(struct acp_agent *agent, const json_t *result, const json_t *error);
+/** The deadline has come, while history may still be told. */
+void acp_resume_settle(struct acp_agent *agent);
+/** Forgets all of it. */
+void acp_resume_finish(struct acp_agent *agent);
+
+/** Some send updates before the answer that names the session: they are told after started(). */
+void acp_agent_keep_early(struct acp_agent *agent, const json_t *params, size_t line_len);
 /** The answer to our request, with an error instead of what it brought. */
 void acp_agent_handle_response(struct acp_agent *agent, const json_t *message);
 void acp_agent_handle_request(

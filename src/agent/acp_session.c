@@ -13,27 +13,28 @@
 #define EARLY_MAX      64
 #define SESSION_ID_MAX 1024
 
-static void send_request(struct acp_agent *agent, const char *method, json_t *params)
+json_int_t acp_agent_send_request(struct acp_agent *agent, const char *method, json_t *params)
 {
 	struct buffer out = {0};
 	acp_rpc_request(&out, ++agent->last_id, method, params);
 	acp_agent_send(agent, &out);
+	return agent->last_id;
 }
 
 void acp_agent_send_initialize(struct acp_agent *agent)
 {
 	agent->stage = ACP_INITIALIZING;
-	send_request(agent, "initialize",
+	acp_agent_send_request(agent, "initialize",
 		json_pack("{s:i, s:{s:{s:b, s:b}, s:b}, s:{s:s, s:s, s:s}}", "protocolVersion", 1,
 			"clientCapabilities", "fs", "readTextFile", 1, "writeTextFile", 1,
 			"terminal", agent->terminals_max > 0, "clientInfo", "name", "holdfast",
 			"title", "Holdfast", "version", HOLDFAST_VERSION));
 }
 
-static void send_new_session(struct acp_agent *agent)
+void acp_agent_send_new_session(struct acp_agent *agent)
 {
 	agent->stage = ACP_NEW_SESSION;
-	send_request(
+	acp_agent_send_request(
 		agent, "session/new", json_pack("{s:s, s:[]}", "cwd", agent->cwd, "mcpServers"));
 }
 
@@ -41,7 +42,7 @@ void acp_agent_send_prompt(struct acp_agent *agent)
 {
 	json_t *text = agent->prompt;
 	agent->prompt = NULL;
-	send_request(agent, "session/prompt",
+	acp_agent_send_request(agent, "session/prompt",
 		json_pack("{s:s, s:[{s:s, s:o}]}", "sessionId", agent->agent_session_id, "prompt",
 			"type", "text", "text", text));
 }
@@ -85,7 +86,8 @@ static void report_update(struct acp_agent *agent, const json_t *update)
 	} else {
 		acp_agent_tell_metas(agent);
 	}
-	if (acp_agent_is_known_state(agent, update)) {
+	if (acp_agent_tell_state(agent, update)) {
+		acp_agent_note_late(agent);
 		return;
 	}
 	int err = acp_update_report(update, agent->ops, agent->owner, &why);
@@ -108,8 +110,7 @@ static void handle_own_update(struct acp_agent *agent, const json_t *params)
 	}
 }
 
-/** Some send updates before the answer that names the session: they are told after started(). */
-static void keep_early_update(struct acp_agent *agent, const json_t *params, size_t line_len)
+void acp_agent_keep_early(struct acp_agent *agent, const json_t *params, size_t line_len)
 {
 	agent->early_bytes += line_len;
 	if (json_array_size(agent->early) >= EARLY_MAX ||
@@ -127,10 +128,12 @@ static void handle_update(struct acp_agent *agent, const json_t *params, size_t 
 {
 	if (!json_is_object(params)) {
 		acp_agent_report_noise(agent, "an update that cannot be used", "no params", 9);
+	} else if (acp_resume_take(agent, json_object_get(params, "update"), params, line_len)) {
+		return;
 	} else if (agent->agent_session_id) {
 		handle_own_update(agent, params);
 	} else {
-		keep_early_update(agent, params, line_len);
+		acp_agent_keep_early(agent, params, line_len);
 	}
 }
 
@@ -166,7 +169,33 @@ static void handle_initialized(struct acp_agent *agent, const json_t *result)
 	set_info(agent->info, agent_info, "version");
 	json_decref(agent->auth_methods);
 	agent->auth_methods = json_incref(json_object_get(result, "authMethods"));
-	send_new_session(agent);
+	acp_resume_read(agent, result);
+	acp_resume_begin(agent);
+}
+
+void acp_agent_begin(struct acp_agent *agent, const char *agent_session_id, const json_t *result)
+{
+	agent->agent_session_id = xstrdup(agent_session_id);
+	agent->stage = ACP_READY;
+	agent->resume_failures = 0;
+	uv_timer_stop(&agent->deadline);
+	json_t *info = agent->info;
+	agent->info = NULL;
+	if (!json_is_true(json_object_get(info, "resumed"))) {
+		memset(agent->told_states, 0, sizeof(agent->told_states));
+	}
+	json_object_set_new(info, "agent_session_id", json_string(agent_session_id));
+	agent->ops->started(agent->owner, info);
+	json_decref(info);
+	acp_agent_tell_session(agent, result);
+}
+
+void acp_agent_begun(struct acp_agent *agent)
+{
+	report_early_updates(agent);
+	if (agent->prompt) {
+		acp_agent_send_prompt(agent);
+	}
 }
 
 static void handle_session(struct acp_agent *agent, const json_t *result)
@@ -177,19 +206,8 @@ static void handle_session(struct acp_agent *agent, const json_t *result)
 			agent, "protocol", "the agent's answer to session/new names no session");
 		return;
 	}
-	agent->agent_session_id = xstrdup(json_string_value(id));
-	agent->stage = ACP_READY;
-	uv_timer_stop(&agent->deadline);
-	json_t *info = agent->info;
-	agent->info = NULL;
-	json_object_set(info, "agent_session_id", (json_t *)id);
-	agent->ops->started(agent->owner, info);
-	json_decref(info);
-	acp_agent_tell_session(agent, result);
-	report_early_updates(agent);
-	if (agent->prompt) {
-		acp_agent_send_prompt(agent);
-	}
+	acp_agent_begin(agent, json_string_value(id), result);
+	acp_agent_begun(agent);
 }
 
 static const char *known_stop_reason(const char *reason)
@@ -237,6 +255,8 @@ static void handle_error(struct acp_agent *agent, const json_t *error)
 	json_int_t code = json_integer_value(json_object_get(error, "code"));
 	if (agent->stage == ACP_READY && agent->cancelling && code == ACP_ERROR_REQUEST_CANCELLED) {
 		acp_agent_end_turn(agent, "cancelled", NULL);
+	} else if (agent->stage == ACP_RESUMING || agent->stage == ACP_LOADING) {
+		acp_resume_handle_answer(agent, NULL, error);
 	} else if (agent->stage == ACP_READY) {
 		acp_rpc_describe_error(&words, error);
 		acp_agent_advise(agent, &words, error);
@@ -257,8 +277,11 @@ static void handle_error(struct acp_agent *agent, const json_t *error)
 /** Whether this answers the one request of ours that may be open. */
 static bool is_awaited(const struct acp_agent *agent, const json_t *id)
 {
-	bool sent = agent->prompting && !agent->prompt && !agent->cancelled_unsent;
-	bool open = agent->stage != ACP_READY || sent;
+	bool sent = agent->stage == ACP_READY && agent->prompting && !agent->prompt &&
+		    !agent->cancelled_unsent;
+	bool starting = agent->stage != ACP_READY && agent->stage != ACP_RECALLING &&
+			agent->stage != ACP_SETTLING;
+	bool open = starting || sent;
 	return open && json_is_integer(id) && json_integer_value(id) == agent->last_id;
 }
 
@@ -280,6 +303,8 @@ void acp_agent_handle_response(struct acp_agent *agent, const json_t *message)
 		handle_initialized(agent, result);
 	} else if (agent->stage == ACP_NEW_SESSION) {
 		handle_session(agent, result);
+	} else if (agent->stage == ACP_RESUMING || agent->stage == ACP_LOADING) {
+		acp_resume_handle_answer(agent, result, NULL);
 	} else {
 		handle_prompt_result(agent, result);
 	}

@@ -12,21 +12,54 @@
 #define METAS_MAX  32
 #define ADVICE_MAX ((size_t)2000)
 
-/* Updates that are the whole of a state; some agents send half a megabyte of it again and again. */
-static const char *const state_kinds[] = {"available_commands_update", "config_option_update"};
+/* Each is the whole of a state; some agents send half a megabyte of it again and again. */
+static const char *const state_types[ACP_STATE_COUNT] = {
+	"x-acp-modes",
+	"x-acp-current_mode_update",
+	"x-acp-models",
+	"x-acp-config_option_update",
+	"x-acp-available_commands_update",
+	"x-acp-session_info_update",
+};
+enum { STATE_MODES, STATE_CURRENT_MODE };
 
-bool acp_agent_is_known_state(struct acp_agent *agent, const json_t *update)
+#define TYPE_PREFIX "x-acp-"
+
+static size_t state_of(const char *type)
 {
-	const char *kind = json_string_value(json_object_get(update, "sessionUpdate"));
-	for (size_t i = 0; kind && i < sizeof(state_kinds) / sizeof(state_kinds[0]); i++) {
-		if (!strcmp(kind, state_kinds[i])) {
-			char *text = json_dumps(update, JSON_COMPACT | JSON_SORT_KEYS);
-			uint64_t hash = text ? XXH3_64bits(text, strlen(text)) : 0;
-			free(text);
-			bool known = text && agent->told_states[i] == hash;
-			agent->told_states[i] = hash;
-			return known;
+	size_t i = 0;
+	while (i < ACP_STATE_COUNT && strcmp(state_types[i], type) != 0) {
+		i++;
+	}
+	return i;
+}
+
+bool acp_agent_is_state(const char *kind)
+{
+	for (size_t i = 0; i < ACP_STATE_COUNT; i++) {
+		if (!strcmp(state_types[i] + strlen(TYPE_PREFIX), kind)) {
+			return true;
 		}
+	}
+	return false;
+}
+
+bool acp_agent_is_known_state(struct acp_agent *agent, const char *type, const json_t *data)
+{
+	size_t i = state_of(type);
+	if (i == ACP_STATE_COUNT) {
+		return false;
+	}
+	char *text = json_dumps(data, JSON_COMPACT | JSON_SORT_KEYS);
+	uint64_t hash = text ? XXH3_64bits(text, strlen(text)) : 0;
+	free(text);
+	if (text && agent->told_states[i] == hash) {
+		return true;
+	}
+	agent->told_states[i] = hash;
+	if (i == STATE_MODES || i == STATE_CURRENT_MODE) {
+		/* Each of the two says which mode it is: the newer one stands. */
+		agent->told_states[i == STATE_MODES ? STATE_CURRENT_MODE : STATE_MODES] = 0;
 	}
 	return false;
 }
@@ -35,7 +68,9 @@ static void tell_part(struct acp_agent *agent, const char *type, const json_t *p
 {
 	if (json_is_object(part)) {
 		json_t *data = acp_update_rename(part);
-		agent->ops->event(agent->owner, type, data);
+		if (!acp_agent_is_known_state(agent, type, data)) {
+			agent->ops->event(agent->owner, type, data);
+		}
 		json_decref(data);
 	}
 }
@@ -46,13 +81,26 @@ void acp_agent_tell_session(struct acp_agent *agent, const json_t *result)
 	tell_part(agent, "x-acp-models", json_object_get(result, "models"));
 	json_t *options = json_object_get(result, "configOptions");
 	if (json_array_size(options) > 0) {
-		json_t *update = json_pack("{s:s, s:O}", "sessionUpdate", "config_option_update",
-			"configOptions", options);
-		bool known = acp_agent_is_known_state(agent, update);
-		json_object_del(update, "sessionUpdate");
-		tell_part(agent, "x-acp-config_option_update", known ? NULL : update);
+		json_t *update = json_pack("{s:O}", "configOptions", options);
+		tell_part(agent, "x-acp-config_option_update", update);
 		json_decref(update);
 	}
+}
+
+bool acp_agent_tell_state(struct acp_agent *agent, const json_t *update)
+{
+	const char *kind = json_string_value(json_object_get(update, "sessionUpdate"));
+	if (!kind || !acp_agent_is_state(kind)) {
+		return false;
+	}
+	struct buffer type = {0};
+	json_t *part = json_copy((json_t *)update);
+	json_object_del(part, "sessionUpdate");
+	buffer_printf(&type, TYPE_PREFIX "%s", kind);
+	tell_part(agent, buffer_cstr(&type), part);
+	json_decref(part);
+	buffer_finish(&type);
+	return true;
 }
 
 void acp_agent_keep_meta(struct acp_agent *agent, const char *of, const json_t *from)

@@ -1,5 +1,6 @@
 #include "holdfast/agent_host.h"
 
+#include "agent_history.h"
 #include "agent_inputs.h"
 
 #include "holdfast/acp_agent.h"
@@ -21,6 +22,7 @@ struct hosted {
 	struct session *session; /* NULL once it is deleted */
 	struct acp_agent *agent;
 	struct agent_inputs inputs;
+	struct agent_history history;
 	bool late_turn; /* the running turn was begun by what the agent said outside of a prompt */
 };
 
@@ -67,9 +69,37 @@ static void append_event(struct hosted *hosted, const char *type, const json_t *
 	}
 }
 
+static struct session_log *log_of(const struct hosted *hosted)
+{
+	return session_channel(hosted->session)->log;
+}
+
+static const char *earlier_session(void *owner)
+{
+	return session_log_tail(log_of(owner))->agent_session_id;
+}
+
+static void handle_history(void *owner)
+{
+	struct hosted *hosted = owner;
+	agent_history_give(&hosted->history, log_of(hosted),
+		session_log_tail(log_of(hosted))->agent_session_seq,
+		hosted->host->limits->page_size, hosted->agent);
+}
+
 static void handle_started(void *owner, const json_t *info)
 {
 	append_event(owner, "agent_started", info);
+}
+
+static void handle_recovered(
+	void *owner, const char *type, const json_t *data, const char *message_id)
+{
+	struct hosted *hosted = owner;
+	int r = agent_inputs_recovered(&hosted->inputs, type, data, message_id);
+	if (r < 0) {
+		complain(hosted, type, r);
+	}
 }
 
 static void handle_text(
@@ -143,6 +173,7 @@ static void append_stopped(struct hosted *hosted, const char *reason, const char
 
 static void handle_stopped(void *owner, const char *reason, const char *detail)
 {
+	agent_history_stop(&((struct hosted *)owner)->history);
 	append_stopped(owner, reason, detail);
 }
 
@@ -191,6 +222,7 @@ static void dismiss(struct hosted *hosted)
 {
 	session_set_host(hosted->session, NULL);
 	agent_inputs_finish(&hosted->inputs);
+	agent_history_stop(&hosted->history);
 	list_remove(&hosted->link);
 	acp_agent_destroy(hosted->agent, handle_freed, hosted);
 }
@@ -218,7 +250,10 @@ void agent_host_destroy(struct agent_host *host, void (*done)(void *arg), void *
 static struct hosted *hosted_of(struct agent_host *host, struct session *session)
 {
 	static const struct acp_agent_ops ops = {
+		.earlier_session = earlier_session,
+		.history = handle_history,
 		.started = handle_started,
+		.recovered = handle_recovered,
 		.text = handle_text,
 		.event = handle_event,
 		.permission_request = handle_permission,

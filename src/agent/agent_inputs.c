@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum input_kind { TEXT, THOUGHT, EVENT, WITHDRAWAL };
+enum input_kind { TEXT, THOUGHT, EVENT, RECOVERED, WITHDRAWAL };
 
 struct agent_input {
 	struct list link;
@@ -16,6 +16,7 @@ struct agent_input {
 	char *text;
 	size_t len;
 	json_t *data; /* of an event */
+	char *message_id; /* of what is recovered; NULL: none */
 };
 
 static void input_free(struct agent_input *input)
@@ -24,6 +25,7 @@ static void input_free(struct agent_input *input)
 	free(input->name);
 	free(input->text);
 	json_decref(input->data);
+	free(input->message_id);
 	free(input);
 }
 
@@ -38,6 +40,8 @@ static int give(struct agent_inputs *inputs, const struct agent_input *input)
 			session, input->kind == THOUGHT, input->text, input->len, input->name);
 	case EVENT:
 		return intake_event(session, input->name, input->data);
+	case RECOVERED:
+		return intake_recovered(session, input->name, input->data, input->message_id);
 	default:
 		return intake_cancel_permission(session, input->name);
 	}
@@ -124,6 +128,15 @@ int agent_inputs_event(struct agent_inputs *inputs, const char *type, const json
 {
 	struct agent_input *input = input_new(EVENT, type);
 	input->data = json_deep_copy(data);
+	return take(inputs, input);
+}
+
+int agent_inputs_recovered(
+	struct agent_inputs *inputs, const char *type, const json_t *data, const char *message_id)
+{
+	struct agent_input *input = input_new(RECOVERED, type);
+	input->data = json_deep_copy(data);
+	input->message_id = message_id ? xstrdup(message_id) : NULL;
 	return take(inputs, input);
 }
 

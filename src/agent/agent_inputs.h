@@ -29,6 +29,9 @@ void agent_inputs_finish(struct agent_inputs *inputs);
 int agent_inputs_text(struct agent_inputs *inputs, bool thought, const char *text, size_t len,
 	const char *message_id);
 int agent_inputs_event(struct agent_inputs *inputs, const char *type, const json_t *data);
+/** See intake_recovered(). */
+int agent_inputs_recovered(
+	struct agent_inputs *inputs, const char *type, const json_t *data, const char *message_id);
 /** The agent takes back a permission request. */
 int agent_inputs_withdraw(struct agent_inputs *inputs, const char *request_id);
 

@@ -147,8 +147,8 @@ int intake_append(struct session *session, const json_t *events, const struct li
 
 /* --- the agent --- */
 
-int intake_text(
-	struct session *session, bool thought, const char *text, size_t len, const char *message_id)
+static int put_text(struct session *session, enum event_type type, const char *text, size_t len,
+	const char *message_id, bool recovered)
 {
 	uint64_t seq;
 	bool duplicate;
@@ -157,21 +157,30 @@ int intake_text(
 				      message */
 	}
 	return session_input(session,
-		&(struct input_event){.type = thought ? EVENT_THOUGHT_CHUNK : EVENT_MESSAGE_CHUNK,
+		&(struct input_event){.type = type,
 			.message_id = message_id,
 			.message_id_len = message_id ? strlen(message_id) : 0,
 			.data = text,
-			.data_len = len},
+			.data_len = len,
+			.recovered = recovered},
 		&seq, &duplicate);
 }
 
-int intake_event(struct session *session, const char *type, const json_t *data)
+int intake_text(
+	struct session *session, bool thought, const char *text, size_t len, const char *message_id)
+{
+	return put_text(session, thought ? EVENT_THOUGHT_CHUNK : EVENT_MESSAGE_CHUNK, text, len,
+		message_id, false);
+}
+
+static int put_event(struct session *session, const char *type, const json_t *data, bool recovered)
 {
 	struct refusal refusal;
 	struct input_event in = {.type = event_type_of(type, strlen(type)),
 		.type_name = type,
 		.type_len = strlen(type),
-		.object = data};
+		.object = data,
+		.recovered = recovered};
 	struct hash *seen = hash_create();
 	bool good = in.type != EVENT_UNKNOWN && input_data_check(in.type, data, &refusal) == 0 &&
 		    check_permission(session, &in, seen, &refusal) == 0 &&
@@ -193,6 +202,23 @@ int intake_event(struct session *session, const char *type, const json_t *data)
 	return r;
 }
 
+int intake_event(struct session *session, const char *type, const json_t *data)
+{
+	return put_event(session, type, data, false);
+}
+
+int intake_recovered(
+	struct session *session, const char *type, const json_t *data, const char *message_id)
+{
+	enum event_type kind = event_type_of(type, strlen(type));
+	if (kind != EVENT_MESSAGE_CHUNK && kind != EVENT_THOUGHT_CHUNK) {
+		return put_event(session, type, data, true);
+	}
+	const json_t *text = json_object_get(data, "text");
+	return put_text(
+		session, kind, json_string_value(text), json_string_length(text), message_id, true);
+}
+
 /* --- controllers --- */
 
 int intake_prompt(struct session *session, const struct request *request, const char *client_id,
@@ -204,6 +230,38 @@ int intake_prompt(struct session *session, const struct request *request, const 
 		return refuse(refusal, "queue_full",
 			"too many prompts wait in this session already; send it again when one has "
 			"begun");
+	}
+	return r < 0 ? refuse_storage(refusal, r) : 0;
+}
+
+int intake_refuse_not_queued(const struct prompt_view *had, struct refusal *refusal)
+{
+	static const char *const why[] = {
+		[PROMPT_UNKNOWN] = "no prompt with this id waits in this session",
+		[PROMPT_QUEUED] = "this prompt is not on disk yet; wait for its prompt_received",
+		[PROMPT_BEGUN] = "this prompt does not wait any more: its turn has begun",
+		[PROMPT_REMOVED] = "this prompt has been removed",
+	};
+	return refuse(refusal, "not_queued", "%s", why[had->place]);
+}
+
+int intake_edit_prompt(struct session *session, const struct request *request,
+	struct prompt_view *ret_had, struct refusal *refusal)
+{
+	int r = session_edit_prompt(session, request->prompt.prompt_id, request->prompt.message,
+		request->prompt.message_len, ret_had);
+	if (r == -ESRCH) {
+		return intake_refuse_not_queued(ret_had, refusal);
+	}
+	return r < 0 ? refuse_storage(refusal, r) : 0;
+}
+
+int intake_remove_prompt(struct session *session, const struct request *request,
+	struct prompt_view *ret_had, struct refusal *refusal)
+{
+	int r = session_remove_prompt(session, request->prompt.prompt_id, ret_had);
+	if (r == -ESRCH) {
+		return intake_refuse_not_queued(ret_had, refusal);
 	}
 	return r < 0 ? refuse_storage(refusal, r) : 0;
 }

@@ -34,6 +34,7 @@ static void free_wait(struct conn_wait *wait)
 	free(wait->more);
 	free(wait->acks);
 	free(wait->counts);
+	free(wait->refusal);
 	free(wait);
 }
 

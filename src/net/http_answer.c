@@ -89,6 +89,7 @@ static unsigned status_of(const char *code)
 		{"run_active", 409},
 		{"history_mismatch", 409},
 		{"too_large", 413},
+		{"not_queued", 404},
 		{"queue_full", 429},
 		{"storage_failed", 503},
 		{"shutting_down", 503},

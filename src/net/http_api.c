@@ -160,6 +160,17 @@ static void route_session(struct conn *conn, struct session *session)
 	}
 }
 
+static void route_queue(struct conn *conn, struct session *session)
+{
+	if (conn->method != LWSHUMETH_GET && conn->method != LWSHUMETH_HEAD) {
+		http_refuse_method(conn, "GET");
+	} else if (!session) {
+		refuse_no_session(conn);
+	} else {
+		http_get_queue(conn, session);
+	}
+}
+
 static void route_id(struct conn *conn, const char *id, size_t len, const char *rest)
 {
 	if (!session_id_is_valid(id, len)) {
@@ -176,6 +187,8 @@ static void route_id(struct conn *conn, const char *id, size_t len, const char *
 	} else if (strcmp(rest, "/snapshot") == 0) {
 		conn->method == LWSHUMETH_POST ? http_post_snapshot(conn, session)
 					       : http_refuse_method(conn, "POST");
+	} else if (strcmp(rest, "/queue") == 0) {
+		route_queue(conn, session);
 	} else if (!*rest) {
 		route_session(conn, session);
 	} else {

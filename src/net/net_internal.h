@@ -121,6 +121,7 @@ struct conn_wait {
 	struct append_ack *acks;
 	size_t ack_count;
 	struct snapshot_counts *counts; /* of a snapshot; NULL: it is none */
+	struct refusal *refusal; /* what is told once its reason is on disk; NULL: no refusal */
 };
 
 /**
@@ -216,6 +217,10 @@ void http_get_events(struct conn *conn, struct session *session);
 void http_post_events(struct conn *conn, struct session *session);
 void http_post_snapshot(struct conn *conn, struct session *session);
 
+/* http_queue.c */
+/** The prompts that wait. */
+void http_get_queue(struct conn *conn, struct session *session);
+
 /* http_stream.c */
 /** The body is events, one on a line. */
 bool http_is_stream(struct conn *conn);
@@ -228,6 +233,8 @@ void http_stream_fail(struct conn *conn, const struct refusal *refusal);
 void http_stream_finish(struct conn *conn);
 
 /* query.c */
+/* More bytes than a query has: all headers together may not have as many. */
+#define QUERY_MAX 8192
 /** NULL, or what is wrong: the query has a name that is not among `names` (NULL-terminated). */
 const char *query_check(struct conn *conn, const char *const names[]);
 /** A value, in `buf`, or NULL. */
@@ -238,6 +245,16 @@ int query_format(const char *text, enum event_format fallback, enum event_format
 const char *query_append(struct conn *conn);
 /** Reads a WebSocket's query into the connection, or sets conn->refused. */
 void query_read_socket(struct conn *conn);
+
+/* ws_prompts.c */
+/** Refuses a request; the client learns which prompt it was about, and its seq if it has begun. */
+void ws_refuse_prompt(
+	struct conn *conn, const char *prompt_id, uint64_t seq, struct refusal *refusal);
+/**
+ * Requests of an observer that are about prompts. What is refused at once is in `refusal`, unless
+ * it is told already.
+ */
+void ws_handle_prompts(struct conn *conn, const struct request *request, struct refusal *refusal);
 
 /* ws_feed.c */
 void feed_flush(struct server *server);

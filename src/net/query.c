@@ -6,9 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* More than all headers may have together. */
-#define QUERY_MAX 8192
-
 const char *query_check(struct conn *conn, const char *const names[])
 {
 	char part[QUERY_MAX];

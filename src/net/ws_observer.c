@@ -42,53 +42,6 @@ static const struct observer_socket_ops socket_ops = {
 
 /* --- requests --- */
 
-static void refuse_storage(struct refusal *refusal)
-{
-	refuse(refusal, "storage_failed",
-		"the server could not write to its disk; nothing was stored, its messages say why");
-}
-
-/** Refuses a prompt; the client learns which one. */
-static void refuse_prompt(struct conn *conn, const char *prompt_id, struct refusal *refusal)
-{
-	struct buffer extra = {0};
-	buffer_append_str(&extra, "\"prompt_id\":");
-	buffer_append_json(&extra, prompt_id, strlen(prompt_id));
-	conn_send_refusal(conn, refusal, buffer_cstr(&extra));
-	buffer_finish(&extra);
-	refusal->code = NULL; /* told */
-}
-
-static void answer_prompt(struct conn_wait *wait, int status)
-{
-	struct refusal refusal = {.request = "prompt"};
-	if (status < 0) {
-		refuse_storage(&refusal);
-		refuse_prompt(wait->conn, wait->text, &refusal);
-		return;
-	}
-	observer_send(wait->conn->observer,
-		frame_prompt_received(wait->text, wait->seq, wait->duplicate));
-}
-
-static void handle_prompt(struct conn *conn, const struct request *request, struct refusal *refusal)
-{
-	uint64_t seq;
-	bool duplicate;
-	if (!agent_host_has_agent(conn->server->agents)) {
-		refuse(refusal, "no_agent",
-			"this server runs without an agent; start it with --agent \"COMMAND\"");
-	} else if (intake_prompt(conn->session, request, conn->client_id, &seq, &duplicate,
-			   refusal) == 0) {
-		struct conn_wait *wait = conn_wait_create(conn, conn->session, answer_prompt);
-		wait->text = xstrdup(request->prompt.prompt_id);
-		wait->seq = seq;
-		wait->duplicate = duplicate;
-		return;
-	}
-	refuse_prompt(conn, request->prompt.prompt_id, refusal);
-}
-
 /**
  * The agent hears of an answer when it is durable, even if the one who gave it has left by then.
  */
@@ -152,7 +105,10 @@ static void handle_request(
 		observer_send(conn->observer, conn_keepalive_ack(conn, request));
 		break;
 	case REQUEST_PROMPT:
-		handle_prompt(conn, request, refusal);
+	case REQUEST_LIST_PROMPTS:
+	case REQUEST_EDIT_PROMPT:
+	case REQUEST_REMOVE_PROMPT:
+		ws_handle_prompts(conn, request, refusal);
 		break;
 	case REQUEST_PERMISSION_ANSWER:
 		handle_answer(conn, request, refusal);
@@ -178,7 +134,9 @@ static void observer_message(struct conn *conn, const char *text, size_t len)
 		handle_request(conn, &request, &refusal);
 		request_finish(&request);
 	}
-	if (refusal.code) {
+	if (refusal.code && refusal.prompt_id[0]) {
+		ws_refuse_prompt(conn, refusal.prompt_id, 0, &refusal);
+	} else if (refusal.code) {
 		conn_send_refusal(conn, &refusal, NULL);
 	}
 }

@@ -69,6 +69,7 @@ static void stop_loading(struct observer *o)
 static void drop_outbox(struct observer *o)
 {
 	while (o->outbox_count) {
+		o->outbox_size -= frame_len(o->outbox[o->outbox_head]);
 		frame_unref(o->outbox[o->outbox_head]);
 		o->outbox_head = (o->outbox_head + 1) % o->channel->limits->outbox_frames;
 		o->outbox_count--;
@@ -123,7 +124,9 @@ void observer_send(struct observer *o, struct frame *frame)
 		return;
 	}
 	size_t size = o->channel->limits->outbox_frames;
-	if (o->outbox_count == size) {
+	bool is_full = o->outbox_count == size ||
+		       (o->outbox_count && o->outbox_size > o->channel->limits->outbox_size);
+	if (is_full) {
 		/* It asks and does not read: no memory is spent on that. */
 		frame_unref(frame);
 		observer_dismiss(o, NULL, 1008, "too many requests without reading the answers");
@@ -133,6 +136,7 @@ void observer_send(struct observer *o, struct frame *frame)
 		o->outbox = xcalloc(size, sizeof(struct frame *));
 		o->outbox_head = 0;
 	}
+	o->outbox_size += frame_len(frame);
 	o->outbox[(o->outbox_head + o->outbox_count++) % size] = frame;
 	o->ops->want_writable(o->socket);
 }
@@ -369,6 +373,7 @@ static void step_outbox(struct observer *o)
 	struct frame *frame = o->outbox[o->outbox_head];
 	o->outbox_head = (o->outbox_head + 1) % o->channel->limits->outbox_frames;
 	o->outbox_count--;
+	o->outbox_size -= frame_len(frame);
 	o->ops->write(o->socket, frame);
 	frame_unref(frame);
 	if (!o->outbox_count) {

@@ -38,6 +38,7 @@ struct observer {
 				  made on first use) */
 	size_t outbox_head;
 	size_t outbox_count;
+	size_t outbox_size; /* bytes of what is in it */
 	bool is_dismissed; /* told to go: nothing more is sent */
 };
 

@@ -11,9 +11,8 @@
 
 /* --- what the state machine emits --- */
 
-static void handle_emit(void *owner, const struct event_view *view)
+static void emit(struct session *session, const struct event_view *view)
 {
-	struct session *session = owner;
 	struct session_table *table = session->table;
 	if (table->recovering) {
 		if (view->seq == session_log_last_seq(session->log) + 1) {
@@ -29,6 +28,24 @@ static void handle_emit(void *owner, const struct event_view *view)
 	pending->ts = view->ts;
 	pending->is_prompt = session->emitting_prompt && view->type == EVENT_USER_PROMPT;
 	list_append(&session->pending, &pending->link);
+}
+
+static void handle_emit(void *owner, const struct event_view *view)
+{
+	struct session *session = owner;
+	if (!session->emitting_recovered) {
+		emit(session, view);
+		return;
+	}
+	struct buffer data = {0};
+	struct event_view marked = *view;
+	buffer_append(&data, view->data, view->data_len - 1);
+	buffer_append_str(
+		&data, view->data_len > 2 ? ",\"recovered\":true}" : "\"recovered\":true}");
+	marked.data = data.data;
+	marked.data_len = data.len;
+	emit(session, &marked);
+	buffer_finish(&data);
 }
 
 /** What an activity notice may tell: enough to show that something waits, never the content. */
@@ -199,52 +216,10 @@ int session_input(struct session *session, const struct input_event *input, uint
 	}
 	struct buffer data = {0};
 	session_input_pack(input, &data);
-	int r = session_journal(session, RECORD_INPUT, data.data, data.len, ret_seq);
+	enum record_kind kind = input->recovered ? RECORD_RECOVERED : RECORD_INPUT;
+	int r = session_journal(session, kind, data.data, data.len, ret_seq);
 	buffer_finish(&data);
 	return r;
-}
-
-int session_prompt(struct session *session, const char *message, size_t len, const char *prompt_id,
-	const char *client_id, uint64_t *ret_seq, bool *ret_duplicate)
-{
-	int had = session_find_prompt(session, prompt_id, ret_seq);
-	*ret_duplicate = had > 0;
-	if (had) {
-		return session->is_deleted ? -ENOENT : had < 0 ? -EIO : 0;
-	}
-	if (session->state.queue_length >= session->table->limits->prompt_queue) {
-		return -ENOBUFS;
-	}
-	struct buffer data = {0};
-	buffer_append_str(&data, "{\"message\":");
-	buffer_append_json(&data, message, len);
-	buffer_append_str(&data, ",\"prompt_id\":");
-	buffer_append_json(&data, prompt_id, strlen(prompt_id));
-	buffer_append_str(&data, ",\"client_id\":");
-	buffer_append_json(&data, client_id, strlen(client_id));
-	buffer_append_char(&data, '}');
-	int r = session_journal(session, RECORD_PROMPT, data.data, data.len, ret_seq);
-	buffer_finish(&data);
-	return r;
-}
-
-int session_find_prompt(struct session *session, const char *prompt_id, uint64_t *ret_seq)
-{
-	uintptr_t had = (uintptr_t)hash_get(session->prompt_ids, prompt_id, strlen(prompt_id));
-	struct log_key key = {0};
-	int r = had ? 1 : session_log_find_key(session->log, LOG_KEY_PROMPT, prompt_id, &key);
-	*ret_seq = had ? (uint64_t)had - 1 : key.seq;
-	return r;
-}
-
-void session_remember_prompt(struct session *session, const char *prompt_id, uint64_t seq)
-{
-	uint64_t had;
-	/* One that has its seq already is not in the queue, whatever an older snapshot says. */
-	if (seq || session_find_prompt(session, prompt_id, &had) <= 0) {
-		hash_put(session->prompt_ids, prompt_id, strlen(prompt_id),
-			(void *)(uintptr_t)(seq + 1));
-	}
 }
 
 bool session_find_answer(
@@ -526,6 +501,7 @@ static void handle_closed(uv_handle_t *handle)
 	hash_destroy(session->resolved);
 	hash_destroy(session->fresh_names);
 	free(session->shown_usage);
+	prompt_queue_unref(session->shown_queue);
 	free(session->shown_prompt_id);
 	buffer_finish(&session->base);
 	free(session);

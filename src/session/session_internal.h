@@ -5,13 +5,6 @@
 #include "holdfast/session.h"
 #include "holdfast/usage.h"
 
-/** A prompt that waits for its turn. */
-struct queued_prompt {
-	struct list link;
-	struct buffer data; /* the JSON of user_prompt */
-	char *prompt_id;
-};
-
 /** A permission request that nobody has answered yet. */
 struct permission {
 	struct list link;
@@ -39,8 +32,7 @@ struct session_state {
 	char *run_id; /* of the run that alone may append; NULL: none is under way */
 	char *last_message_id; /* the name that was noted last, NULL: none */
 	uint64_t input_names; /* how many names inputs have given */
-	struct list queue; /* struct queued_prompt */
-	size_t queue_length;
+	struct prompt_queue *queue; /* prompts that wait for their turn */
 	struct list permissions; /* struct permission */
 };
 
@@ -84,6 +76,7 @@ struct session {
 	int64_t applying_lsn; /* of the record being applied */
 	int64_t last_lsn; /* of its newest record */
 	bool emitting_prompt;
+	bool emitting_recovered;
 	struct list pending; /* struct pending_event, in seq order */
 	struct list pending_names; /* struct pending_name, in lsn order */
 	struct hash *fresh_names; /* the same by kind and name, the first of each */
@@ -97,6 +90,7 @@ struct session {
 	struct list touched_link; /* table.touched: has something to tell at the end of the turn */
 	bool object_changed; /* the feed wants to know */
 	char *shown_usage; /* what channel.status.usage points at */
+	struct prompt_queue *shown_queue; /* and channel.status.queue */
 	char *shown_prompt_id;
 	int64_t preview_ts; /* of the last preview */
 	uint64_t preview_seq; /* the event it showed */
@@ -135,6 +129,8 @@ void session_state_finish(struct session_state *state);
 int session_apply(struct session *session, const struct record *record, uint64_t *ret_seq);
 /** The log goes on behind what the journal tells: the state becomes what the log tells. */
 void session_state_follow_log(struct session *session);
+/** Takes the reference. */
+void session_queue_append(struct session_state *state, struct queued_prompt *prompt);
 bool session_state_is_idle(const struct session_state *state);
 /** Whether session_state_follow_log() would make the very same state. */
 bool session_state_is_in_log(const struct session *session);
@@ -144,6 +140,7 @@ const struct stream_buffer_ops *session_stream_ops(void);
 /** An input has been applied: its names wait for the disk. */
 void session_names_note(struct session *session, const struct input_event *in, uint64_t seq);
 void session_names_note_prompt(struct session *session, const char *prompt_id, uint64_t seq);
+void session_names_note_removed(struct session *session, const char *prompt_id);
 /** The log takes what is durable. */
 void session_names_commit(struct session *session, uint64_t lsn);
 /** Forgets what waits. */
@@ -211,17 +208,17 @@ void session_touch(struct session *session);
 int session_journal(struct session *session, enum record_kind kind, const char *data, size_t len,
 	uint64_t *ret_seq);
 int session_journal_snapshot(struct session *session);
-void session_remember_prompt(struct session *session, const char *prompt_id, uint64_t seq);
-/**
- * Whether a prompt of this id was taken: 1, with its seq (0: it is in the queue), 0, or a negative
- * errno if that cannot be read.
- */
-int session_find_prompt(struct session *session, const char *prompt_id, uint64_t *ret_seq);
 /** Whether a request of this id was answered; ret_answer may be NULL. */
 bool session_find_answer(
 	const struct session *session, const char *request_id, struct log_key *ret_answer);
 void session_remember_resolution(
 	struct session *session, const char *request_id, const char *by, uint64_t seq);
+
+/* session_prompts.c: what is known of prompts by their ids */
+/** It has begun with this seq, or (0) waits in the queue. */
+void session_remember_prompt(struct session *session, const char *prompt_id, uint64_t seq);
+/** It is in the queue no more, and has not begun. */
+void session_forget_prompt(struct session *session, const char *prompt_id);
 
 /* session_view.c */
 /** The object of a session that is not in memory. */

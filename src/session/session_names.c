@@ -1,7 +1,8 @@
 /*
- * Names that inputs give: idempotency keys, message ids, tool calls and their results, runs. They
- * come with their input and are kept by the log from the moment it is durable; until then they are
- * here, so that the same input on another connection finds them at once.
+ * Names that inputs give: idempotency keys, message ids, tool calls and their results, runs,
+ * prompts that were removed. They come with their input and are kept by the log from the moment it
+ * is durable; until then they are here, so that the same input on another connection finds them at
+ * once.
  */
 #include "session_internal.h"
 
@@ -180,6 +181,11 @@ void session_names_note(struct session *session, const struct input_event *in, u
 void session_names_note_prompt(struct session *session, const char *prompt_id, uint64_t seq)
 {
 	note_message(session, prompt_id, strlen(prompt_id), seq);
+}
+
+void session_names_note_removed(struct session *session, const char *prompt_id)
+{
+	add(session, LOG_KEY_REMOVED, prompt_id, strlen(prompt_id), 0, 0);
 }
 
 /* --- runs --- */

@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define SNAPSHOT_VERSION 2
 
@@ -54,9 +55,9 @@ void session_snapshot_save(const struct session *session, struct buffer *out)
 	save_text(out, state->run_id);
 	save_text(out, state->last_message_id);
 	pack_le(out, state->input_names, 8);
-	pack_le(out, state->queue_length, 4);
-	list_for_each(link, &state->queue) {
-		struct queued_prompt *prompt = list_entry(link, struct queued_prompt, link);
+	pack_le(out, prompt_queue_count(state->queue), 4);
+	for (size_t i = 0; i < prompt_queue_count(state->queue); i++) {
+		const struct queued_prompt *prompt = state->queue->prompts[i];
 		save_text(out, prompt->prompt_id);
 		pack_bytes(out, prompt->data.data, prompt->data.len);
 	}
@@ -77,18 +78,18 @@ static void load_queue(struct session *session, struct unpack *in)
 {
 	struct session_state *state = &session->state;
 	for (uint64_t count = unpack_le(in, 4); count && !in->failed; count--) {
-		struct queued_prompt *prompt = xcalloc(1, sizeof(*prompt));
-		prompt->prompt_id = load_text(in);
+		char *prompt_id = load_text(in);
 		size_t len;
 		const char *bytes = unpack_bytes(in, &len);
-		buffer_append(&prompt->data, bytes, len);
-		list_append(&state->queue, &prompt->link);
-		state->queue_length++;
-		if (prompt->prompt_id) {
-			session_remember_prompt(session, prompt->prompt_id, 0);
+		struct queued_prompt *prompt = in->failed ? NULL : queued_prompt_create(bytes, len);
+		if (prompt && prompt_id && strcmp(prompt_id, prompt->prompt_id) == 0) {
+			session_remember_prompt(session, prompt_id, 0);
+			session_queue_append(state, prompt);
 		} else {
+			queued_prompt_unref(prompt);
 			in->failed = true;
 		}
+		free(prompt_id);
 	}
 }
 

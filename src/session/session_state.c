@@ -17,7 +17,6 @@ void session_state_init(struct session *session, uint64_t next_seq)
 	state->stream = stream_buffer_create(
 		session->table->limits, next_seq, session_stream_ops(), session);
 	state->usage = usage_total_create();
-	list_init(&state->queue);
 	list_init(&state->permissions);
 }
 
@@ -29,19 +28,9 @@ static void free_permission(struct permission *permission)
 	free(permission);
 }
 
-static void free_prompt(struct queued_prompt *prompt)
-{
-	list_remove(&prompt->link);
-	buffer_finish(&prompt->data);
-	free(prompt->prompt_id);
-	free(prompt);
-}
-
 void session_state_finish(struct session_state *state)
 {
-	list_for_each_safe(link, tmp, &state->queue) {
-		free_prompt(list_entry(link, struct queued_prompt, link));
-	}
+	prompt_queue_unref(state->queue);
 	list_for_each_safe(link, tmp, &state->permissions) {
 		free_permission(list_entry(link, struct permission, link));
 	}
@@ -55,7 +44,7 @@ void session_state_finish(struct session_state *state)
 
 bool session_state_is_idle(const struct session_state *state)
 {
-	return !state->in_turn && list_empty(&state->queue) && list_empty(&state->permissions) &&
+	return !state->in_turn && !state->queue && list_empty(&state->permissions) &&
 	       stream_buffer_is_idle(state->stream);
 }
 
@@ -205,17 +194,29 @@ static void start_prompt(
 	session_names_note_prompt(session, prompt_id, seq);
 }
 
+/** prompt_queue_with() for the session's own queue. */
+static void change_queue(struct session_state *state, size_t at, struct queued_prompt *prompt)
+{
+	struct prompt_queue *next = prompt_queue_with(state->queue, at, prompt);
+	prompt_queue_unref(state->queue);
+	state->queue = next;
+}
+
+void session_queue_append(struct session_state *state, struct queued_prompt *prompt)
+{
+	change_queue(state, prompt_queue_count(state->queue), prompt);
+}
+
 static void start_next_prompt(struct session *session, int64_t ts)
 {
 	struct session_state *state = &session->state;
-	if (list_empty(&state->queue)) {
+	if (!state->queue) {
 		return;
 	}
-	struct queued_prompt *prompt = list_entry(state->queue.next, struct queued_prompt, link);
-	list_remove(&prompt->link);
-	state->queue_length--;
+	struct queued_prompt *prompt = queued_prompt_ref(state->queue->prompts[0]);
+	change_queue(state, 0, NULL);
 	start_prompt(session, prompt->data.data, prompt->data.len, prompt->prompt_id, ts);
-	free_prompt(prompt);
+	queued_prompt_unref(prompt);
 }
 
 /** One ordered path: everything before the end goes out before it, and a turn ends once. */
@@ -254,7 +255,7 @@ static uint64_t stop_agent(struct session *session, const char *data, size_t len
 static uint64_t put_input(struct session *session, const struct input_event *in, int64_t ts)
 {
 	struct session_state *state = &session->state;
-	if (begins_turn(in->type)) {
+	if (begins_turn(in->type) && !session->emitting_recovered) {
 		begin_turn(state);
 	}
 	return stream_buffer_put(state->stream, &(struct stream_input){.type = in->type,
@@ -337,24 +338,67 @@ static uint64_t apply_input(struct session *session, const struct input_event *i
 	}
 }
 
-static uint64_t apply_prompt(struct session *session, const char *data, size_t len, int64_t ts)
+static int apply_prompt(struct session *session, const struct record *record, uint64_t *ret_seq)
 {
 	struct session_state *state = &session->state;
-	json_t *json = read_object(data, len);
-	const char *prompt_id = text_of(json, "prompt_id");
-	if (!state->in_turn && list_empty(&state->queue)) {
-		start_prompt(session, data, len, prompt_id, ts);
-		json_decref(json);
-		return state->last_prompt_seq;
+	struct queued_prompt *prompt = queued_prompt_create(record->data, record->data_len);
+	if (!prompt) {
+		return -EBADMSG;
 	}
-	struct queued_prompt *prompt = xcalloc(1, sizeof(*prompt));
-	buffer_append(&prompt->data, data, len);
-	prompt->prompt_id = xstrdup(prompt_id);
-	list_append(&state->queue, &prompt->link);
-	state->queue_length++;
-	session_remember_prompt(session, prompt_id, 0);
-	json_decref(json);
+	if (!state->in_turn && !state->queue) {
+		start_prompt(
+			session, record->data, record->data_len, prompt->prompt_id, record->ts);
+		queued_prompt_unref(prompt);
+		*ret_seq = state->last_prompt_seq;
+		return 0;
+	}
+	session_remember_prompt(session, prompt->prompt_id, 0);
+	session_queue_append(state, prompt);
 	return 0;
+}
+
+/** What comes late stands by itself: no text that is open goes on in it, nor it in others. */
+static uint64_t apply_recovered(struct session *session, const struct input_event *in, int64_t ts)
+{
+	stream_buffer_finish_turn(session->state.stream);
+	session->emitting_recovered = true;
+	uint64_t seq = apply_input(session, in, ts);
+	stream_buffer_finish_turn(session->state.stream);
+	session->emitting_recovered = false;
+	return seq;
+}
+
+/** A prompt that has begun before the record does not wait any more: then nothing changes. */
+static int apply_prompt_edit(struct session *session, const struct record *record)
+{
+	struct session_state *state = &session->state;
+	json_t *json = read_object(record->data, record->data_len);
+	const json_t *message = json_object_get(json, "message");
+	size_t at = prompt_queue_find(state->queue, text_of(json, "prompt_id"));
+	int r = json_is_string(message) ? 0 : -EBADMSG;
+	if (r == 0 && at < prompt_queue_count(state->queue)) {
+		change_queue(state, at,
+			queued_prompt_edit(state->queue->prompts[at], json_string_value(message),
+				json_string_length(message)));
+	}
+	json_decref(json);
+	return r;
+}
+
+static int apply_prompt_remove(struct session *session, const struct record *record)
+{
+	struct session_state *state = &session->state;
+	json_t *json = read_object(record->data, record->data_len);
+	const char *prompt_id = text_of(json, "prompt_id");
+	size_t at = prompt_queue_find(state->queue, prompt_id);
+	int r = *prompt_id ? 0 : -EBADMSG;
+	if (r == 0 && at < prompt_queue_count(state->queue)) {
+		change_queue(state, at, NULL);
+		session_forget_prompt(session, prompt_id);
+		session_names_note_removed(session, prompt_id);
+	}
+	json_decref(json);
+	return r;
 }
 
 int session_apply(struct session *session, const struct record *record, uint64_t *ret_seq)
@@ -369,9 +413,19 @@ int session_apply(struct session *session, const struct record *record, uint64_t
 		*ret_seq = apply_input(session, &in, record->ts);
 		session_names_note(session, &in, *ret_seq);
 		return 0;
-	case RECORD_PROMPT:
-		*ret_seq = apply_prompt(session, record->data, record->data_len, record->ts);
+	case RECORD_RECOVERED:
+		if (session_input_unpack(record->data, record->data_len, &in) < 0) {
+			return -EBADMSG;
+		}
+		*ret_seq = apply_recovered(session, &in, record->ts);
+		session_names_note(session, &in, *ret_seq);
 		return 0;
+	case RECORD_PROMPT:
+		return apply_prompt(session, record, ret_seq);
+	case RECORD_PROMPT_EDIT:
+		return apply_prompt_edit(session, record);
+	case RECORD_PROMPT_REMOVE:
+		return apply_prompt_remove(session, record);
 	case RECORD_FLUSH:
 		if (record->data_len != 1) {
 			return -EBADMSG;
@@ -386,6 +440,20 @@ int session_apply(struct session *session, const struct record *record, uint64_t
 }
 
 /* --- what the log tells --- */
+
+/** What has begun waits no more, nor what was removed. */
+static void drop_queued(struct session *session)
+{
+	struct session_state *state = &session->state;
+	for (size_t i = prompt_queue_count(state->queue); i-- > 0;) {
+		struct prompt_view had;
+		const char *prompt_id = state->queue->prompts[i]->prompt_id;
+		if (session_find_prompt(session, prompt_id, &had) == 0 &&
+			(had.place == PROMPT_BEGUN || had.place == PROMPT_REMOVED)) {
+			change_queue(state, i, NULL);
+		}
+	}
+}
 
 void session_state_follow_log(struct session *session)
 {
@@ -412,12 +480,5 @@ void session_state_follow_log(struct session *session)
 			free_permission(permission);
 		}
 	}
-	list_for_each_safe(link2, tmp2, &state->queue) {
-		struct queued_prompt *prompt = list_entry(link2, struct queued_prompt, link);
-		uint64_t seq;
-		if (session_find_prompt(session, prompt->prompt_id, &seq) > 0 && seq) {
-			state->queue_length--;
-			free_prompt(prompt);
-		}
-	}
+	drop_queued(session);
 }

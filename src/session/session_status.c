@@ -12,33 +12,38 @@ struct pending_state {
 	int64_t lsn;
 	struct session_status status;
 	char *usage; /* what status.usage points at */
+	struct prompt_queue *queue; /* and status.queue */
 };
 
 static bool status_equals(const struct session_status *a, const struct session_status *b)
 {
 	return a->is_prompting == b->is_prompting && a->is_running == b->is_running &&
-	       a->queue_length == b->queue_length && strcmp(a->status, b->status) == 0 &&
+	       a->queue == b->queue && strcmp(a->status, b->status) == 0 &&
 	       (a->usage ? b->usage && strcmp(a->usage, b->usage) == 0 : !b->usage);
 }
 
-/** As the machine has it now; usage is borrowed. */
+/** As the machine has it now; usage and queue are borrowed. */
 static struct session_status status_now(const struct session_state *state)
 {
 	const char *word = state->in_turn ? "running" : "idle";
 	return (struct session_status){
 		.is_prompting = state->in_turn,
 		.is_running = state->agent_running,
-		.queue_length = state->queue_length,
+		.queue_length = prompt_queue_count(state->queue),
+		.queue = state->queue,
 		.status = list_empty(&state->permissions) ? word : "waiting",
 		.usage = state->usage_text,
 	};
 }
 
-/** Takes over `usage`, which the status points at. */
-static void show(struct session *session, const struct session_status *status, char *usage)
+/** Takes over `usage` and `queue`, which the status points at. */
+static void show(struct session *session, const struct session_status *status, char *usage,
+	struct prompt_queue *queue)
 {
 	free(session->shown_usage);
 	session->shown_usage = usage;
+	prompt_queue_unref(session->shown_queue);
+	session->shown_queue = queue;
 	session->channel.status = *status;
 	session->channel.status.usage = usage;
 }
@@ -47,6 +52,7 @@ static void free_pending(struct pending_state *pending)
 {
 	list_remove(&pending->link);
 	free(pending->usage);
+	prompt_queue_unref(pending->queue);
 	free(pending);
 }
 
@@ -64,6 +70,7 @@ void session_status_note(struct session *session, int64_t lsn)
 	struct pending_state *pending = xcalloc(1, sizeof(*pending));
 	pending->lsn = lsn;
 	pending->usage = now.usage ? xstrdup(now.usage) : NULL;
+	pending->queue = prompt_queue_ref(session->state.queue);
 	pending->status = now;
 	pending->status.usage = pending->usage;
 	list_append(&session->pending_states, &pending->link);
@@ -77,8 +84,9 @@ bool session_status_commit(struct session *session, uint64_t lsn)
 		if ((uint64_t)pending->lsn > lsn) {
 			break;
 		}
-		show(session, &pending->status, pending->usage);
+		show(session, &pending->status, pending->usage, pending->queue);
 		pending->usage = NULL;
+		pending->queue = NULL;
 		free_pending(pending);
 		changed = true;
 	}
@@ -88,7 +96,8 @@ bool session_status_commit(struct session *session, uint64_t lsn)
 void session_status_show(struct session *session)
 {
 	struct session_status now = status_now(&session->state);
-	show(session, &now, now.usage ? xstrdup(now.usage) : NULL);
+	show(session, &now, now.usage ? xstrdup(now.usage) : NULL,
+		prompt_queue_ref(session->state.queue));
 }
 
 void session_status_drop(struct session *session)

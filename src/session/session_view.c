@@ -109,7 +109,7 @@ bool session_agent_is_running(const struct session *session)
 
 size_t session_queue_length(const struct session *session)
 {
-	return session->state.queue_length;
+	return prompt_queue_count(session->state.queue);
 }
 
 bool session_is_deleted(const struct session *session)

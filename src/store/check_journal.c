@@ -62,7 +62,7 @@ static void check_record(struct walk *walk, const struct record *record)
 {
 	char place[96];
 	place_at(walk, walk->record, place);
-	if (record->kind < RECORD_CREATE || record->kind > RECORD_SNAPSHOT) {
+	if (record->kind < RECORD_CREATE || record->kind > RECORD_RECOVERED) {
 		check_problem(
 			walk->check, place, "a record of the unknown kind %d", (int)record->kind);
 	}

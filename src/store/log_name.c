@@ -14,7 +14,8 @@ static const char *const kind_names[] = {[LOG_KEY_PROMPT] = "prompt",
 	[LOG_KEY_MESSAGE] = "message",
 	[LOG_KEY_TOOL_CALL] = "tool_call",
 	[LOG_KEY_TOOL_RESULT] = "tool_result",
-	[LOG_KEY_RUN] = "run"};
+	[LOG_KEY_RUN] = "run",
+	[LOG_KEY_REMOVED] = "removed"};
 
 const char *log_key_kind_name(enum log_key_kind kind)
 {
@@ -29,7 +30,7 @@ void log_name_finish(struct log_name *name)
 
 static enum log_key_kind find_kind(const char *name)
 {
-	for (enum log_key_kind i = LOG_KEY_PROMPT; i <= LOG_KEY_RUN; i++) {
+	for (enum log_key_kind i = LOG_KEY_PROMPT; i <= LOG_KEY_REMOVED; i++) {
 		if (strcmp(name, kind_names[i]) == 0) {
 			return i;
 		}

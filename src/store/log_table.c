@@ -123,6 +123,7 @@ void log_tail_pack(struct session_log *log)
 	struct log_tail *tail = &log->tail;
 	log_tail_unpack(log);
 	pack(log, &tail->prompt_id);
+	pack(log, &tail->agent_session_id);
 	pack(log, &tail->usage);
 	pack(log, &tail->run_id);
 }
@@ -137,6 +138,7 @@ static void unpack_text(struct session_log *log, char **text)
 void log_tail_unpack(struct session_log *log)
 {
 	unpack_text(log, &log->tail.prompt_id);
+	unpack_text(log, &log->tail.agent_session_id);
 	unpack_text(log, &log->tail.usage);
 	unpack_text(log, &log->tail.run_id);
 	log->room_used = log->room_names;

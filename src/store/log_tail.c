@@ -8,13 +8,15 @@
 void log_tail_finish(struct log_tail *tail)
 {
 	free(tail->prompt_id);
+	free(tail->agent_session_id);
 	free(tail->usage);
 	free(tail->run_id);
 }
 
 bool log_tail_needs_data(enum event_type type)
 {
-	return type == EVENT_USER_PROMPT || type == EVENT_PERMISSION_RESOLVED;
+	return type == EVENT_USER_PROMPT || type == EVENT_PERMISSION_RESOLVED ||
+	       type == EVENT_AGENT_STARTED;
 }
 
 static const char *text_of(const json_t *object, const char *name)
@@ -35,6 +37,24 @@ static void see_prompt(struct log_tail *tail, const struct event_view *view)
 	json_decref(json);
 }
 
+/** An agent that goes on with the session it had leaves that session's beginning where it was. */
+static void see_agent(struct log_tail *tail, const struct event_view *view)
+{
+	json_t *json = json_loadb(view->data, view->data_len, 0, NULL);
+	const char *id = text_of(json, "agent_session_id");
+	bool goes_on = tail->agent_session_id && strcmp(tail->agent_session_id, id) == 0 &&
+		       json_is_true(json_object_get(json, "resumed"));
+	if (!goes_on) {
+		free(tail->agent_session_id);
+		tail->agent_session_id = *id ? xstrdup(id) : NULL;
+		/* The prompt that it was started for is the first thing that it hears. */
+		bool has_prompt = view->turn && tail->prompt_seq > tail->turn_end_seq;
+		uint64_t begin = has_prompt ? tail->prompt_seq : view->seq;
+		tail->agent_session_seq = *id ? begin : 0;
+	}
+	json_decref(json);
+}
+
 void log_tail_see(struct log_tail *tail, const struct event_view *view)
 {
 	tail->turn = view->turn ? view->turn : tail->turn;
@@ -47,8 +67,11 @@ void log_tail_see(struct log_tail *tail, const struct event_view *view)
 		tail->turn_end_seq = view->seq;
 		break;
 	case EVENT_AGENT_STARTED:
+		tail->agent_running = true;
+		see_agent(tail, view);
+		break;
 	case EVENT_AGENT_STOPPED:
-		tail->agent_running = view->type == EVENT_AGENT_STARTED;
+		tail->agent_running = false;
 		break;
 	default:
 		break;

@@ -43,6 +43,7 @@ void metadata_take(const struct session_log *log, struct metadata *ret)
 		.title = xstrdup(log->title),
 		.tail = log->tail};
 	ret->tail.prompt_id = copy_or_null(log->tail.prompt_id);
+	ret->tail.agent_session_id = copy_or_null(log->tail.agent_session_id);
 	ret->tail.usage = copy_or_null(log->tail.usage);
 	ret->tail.run_id = copy_or_null(log->tail.run_id);
 }
@@ -72,6 +73,10 @@ void metadata_append(const char *id, const struct metadata *meta, struct buffer 
 	if (tail->prompt_id) {
 		append_text(out, "prompt_id", tail->prompt_id);
 		append_number(out, "prompt_seq", tail->prompt_seq);
+	}
+	if (tail->agent_session_id) {
+		append_text(out, "agent_session_id", tail->agent_session_id);
+		append_number(out, "agent_session_seq", tail->agent_session_seq);
 	}
 	if (tail->usage) {
 		append_text(out, "usage", tail->usage);
@@ -182,6 +187,8 @@ static const char *parse(const json_t *json, const char *id, struct metadata *me
 	tail->agent_running = json_is_true(json_object_get(json, "agent_running"));
 	take_number(json, "prompt_seq", &tail->prompt_seq);
 	tail->prompt_id = copy_text(json, "prompt_id");
+	take_number(json, "agent_session_seq", &tail->agent_session_seq);
+	tail->agent_session_id = copy_text(json, "agent_session_id");
 	tail->usage = copy_text(json, "usage");
 	tail->run_id = copy_text(json, "run_id");
 	meta->title = copy_text(json, "title");

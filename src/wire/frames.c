@@ -205,6 +205,8 @@ struct frame *frame_state(const struct session_status *status)
 	struct frame *frame = begin("state", 256);
 	buffer_printf(&frame->buf, "{\"usage\":%s", status->usage ? status->usage : "null");
 	put_status(&frame->buf, status);
+	buffer_append_str(&frame->buf, ",\"queue\":");
+	prompt_queue_append_brief(&frame->buf, status->queue);
 	buffer_append_char(&frame->buf, '}');
 	return end(frame);
 }
@@ -224,19 +226,63 @@ struct frame *frame_keepalive_ack(const char *client_time, int64_t server_time, 
 	return end(frame);
 }
 
-struct frame *frame_prompt_received(const char *prompt_id, uint64_t seq, bool duplicate)
+/** A frame whose data begins with the prompt's id. */
+static struct frame *begin_prompt(const char *type, const char *prompt_id)
 {
-	struct frame *frame = begin("prompt_received", 256);
+	struct frame *frame = begin(type, 256);
 	buffer_append_str(&frame->buf, "{\"prompt_id\":");
 	buffer_append_json(&frame->buf, prompt_id, strlen(prompt_id));
+	return frame;
+}
+
+static struct frame *end_prompt(struct frame *frame)
+{
+	buffer_append_char(&frame->buf, '}');
+	return end(frame);
+}
+
+struct frame *frame_prompt_received(const char *prompt_id, uint64_t seq, bool duplicate)
+{
+	struct frame *frame = begin_prompt("prompt_received", prompt_id);
 	if (seq) {
 		put_u64(&frame->buf, "seq", seq);
 	} else {
 		buffer_append_str(&frame->buf, ",\"seq\":null");
 	}
 	put_bool(&frame->buf, "duplicate", duplicate);
-	buffer_append_char(&frame->buf, '}');
+	return end_prompt(frame);
+}
+
+struct frame *frame_prompt_was_removed(const char *prompt_id)
+{
+	struct frame *frame = begin_prompt("prompt_received", prompt_id);
+	buffer_append_str(&frame->buf, ",\"seq\":null");
+	put_bool(&frame->buf, "duplicate", true);
+	put_bool(&frame->buf, "removed", true);
+	return end_prompt(frame);
+}
+
+struct frame *frame_prompts(const struct prompt_queue *queue, size_t at, size_t max_bytes)
+{
+	struct frame *frame = begin("prompts", 256);
+	if (at < prompt_queue_count(queue)) {
+		prompt_queue_append_one(&frame->buf, queue, at);
+	} else {
+		prompt_queue_append_list(&frame->buf, queue, max_bytes);
+	}
 	return end(frame);
+}
+
+struct frame *frame_prompt_edited(const char *prompt_id)
+{
+	return end_prompt(begin_prompt("prompt_edited", prompt_id));
+}
+
+struct frame *frame_prompt_removed(const char *prompt_id, bool duplicate)
+{
+	struct frame *frame = begin_prompt("prompt_removed", prompt_id);
+	put_bool(&frame->buf, "duplicate", duplicate);
+	return end_prompt(frame);
 }
 
 struct frame *frame_session_gone(const char *session_id, const char *reason)

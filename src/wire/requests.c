@@ -250,12 +250,11 @@ static int parse_keepalive(const json_t *data, struct request *ret, struct refus
 	return 0;
 }
 
-static int parse_prompt(const json_t *data, const struct limits *limits, struct request *ret,
+static int take_message(const json_t *data, const struct limits *limits, struct request *ret,
 	struct refusal *refusal)
 {
-	const json_t *message = need_string(data, "message", "prompt", refusal);
-	const json_t *id = message ? need_string(data, "prompt_id", "prompt", refusal) : NULL;
-	if (!id) {
+	const json_t *message = need_string(data, "message", refusal->request, refusal);
+	if (!message) {
 		return -EINVAL;
 	}
 	if (!json_string_length(message)) {
@@ -265,14 +264,38 @@ static int parse_prompt(const json_t *data, const struct limits *limits, struct 
 		return refuse(refusal, "too_large", "a prompt may have at most %zu bytes",
 			limits->prompt_size);
 	}
+	ret->prompt.message = json_string_value(message);
+	ret->prompt.message_len = json_string_length(message);
+	return 0;
+}
+
+static int take_prompt_id(const json_t *data, struct request *ret, struct refusal *refusal)
+{
+	const json_t *id = need_string(data, "prompt_id", refusal->request, refusal);
+	if (!id) {
+		return -EINVAL;
+	}
 	if (!token_is_valid(json_string_value(id), json_string_length(id), 128)) {
 		return refuse(
 			refusal, "bad_request", "prompt_id must match [A-Za-z0-9._:-]{1,128}");
 	}
-	ret->prompt.message = json_string_value(message);
-	ret->prompt.message_len = json_string_length(message);
 	ret->prompt.prompt_id = json_string_value(id);
+	strcpy(refusal->prompt_id, ret->prompt.prompt_id);
 	return 0;
+}
+
+/** Also to edit one. */
+static int parse_prompt(const json_t *data, const struct limits *limits, struct request *ret,
+	struct refusal *refusal)
+{
+	int r = take_prompt_id(data, ret, refusal);
+	return r < 0 ? r : take_message(data, limits, ret, refusal);
+}
+
+static int parse_list(const json_t *data, struct request *ret, struct refusal *refusal)
+{
+	ret->prompt.prompt_id = NULL;
+	return json_object_get(data, "prompt_id") ? take_prompt_id(data, ret, refusal) : 0;
 }
 
 static int parse_answer(const json_t *data, struct request *ret, struct refusal *refusal)
@@ -330,6 +353,9 @@ static int parse_data(struct request *ret, const json_t *data, const struct limi
 			NULL},
 		[REQUEST_KEEPALIVE] = {"client_time", "last_seen_seq", NULL},
 		[REQUEST_PROMPT] = {"message", "prompt_id", NULL},
+		[REQUEST_LIST_PROMPTS] = {"prompt_id", NULL},
+		[REQUEST_EDIT_PROMPT] = {"prompt_id", "message", NULL},
+		[REQUEST_REMOVE_PROMPT] = {"prompt_id", NULL},
 		[REQUEST_CANCEL] = {NULL},
 		[REQUEST_PERMISSION_ANSWER] = {"request_id", "option_id", NULL},
 		[REQUEST_APPEND] = {"events", "ref", NULL},
@@ -345,7 +371,12 @@ static int parse_data(struct request *ret, const json_t *data, const struct limi
 	case REQUEST_KEEPALIVE:
 		return parse_keepalive(data, ret, refusal);
 	case REQUEST_PROMPT:
+	case REQUEST_EDIT_PROMPT:
 		return parse_prompt(data, limits, ret, refusal);
+	case REQUEST_LIST_PROMPTS:
+		return parse_list(data, ret, refusal);
+	case REQUEST_REMOVE_PROMPT:
+		return take_prompt_id(data, ret, refusal);
 	case REQUEST_CANCEL:
 		return 0;
 	case REQUEST_PERMISSION_ANSWER:
@@ -366,13 +397,17 @@ static int find_type(const char *name, enum request_side side, enum request_type
 		[REQUEST_LOAD_EVENTS] = "load_events",
 		[REQUEST_KEEPALIVE] = "keepalive",
 		[REQUEST_PROMPT] = "prompt",
+		[REQUEST_LIST_PROMPTS] = "list_prompts",
+		[REQUEST_EDIT_PROMPT] = "edit_prompt",
+		[REQUEST_REMOVE_PROMPT] = "remove_prompt",
 		[REQUEST_CANCEL] = "cancel",
 		[REQUEST_PERMISSION_ANSWER] = "permission_answer",
 		[REQUEST_APPEND] = "append",
 		[REQUEST_APPEND_SNAPSHOT] = "append_snapshot",
 	};
 	static const char *const takes[] = {
-		[SIDE_OBSERVER] = "load_events, keepalive, prompt, cancel and permission_answer",
+		[SIDE_OBSERVER] = "load_events, keepalive, prompt, list_prompts, edit_prompt, "
+				  "remove_prompt, cancel and permission_answer",
 		[SIDE_PRODUCER] = "append, append_snapshot and keepalive",
 		[SIDE_FEED] = "keepalive and nothing else",
 	};

@@ -144,13 +144,15 @@ test('stopping while the agent asks withdraws the question', async (t) => {
 	}
 });
 
-test('a prompt that waits for its turn is seen as such, by the one who sent it', async (t) => {
+test('a prompt that waits for its turn is seen as such, by all', async (t) => {
 	const server = await startServer(t, { rate: 300 });
 	const { first, second, id } = await openTwo(t, server, 'long');
 	await waitForSeq(first, 3);
 	await say(first, 'thought');
-	await first.waitForSelector('[data-prompt-id][data-state="queued"]');
-	assert.equal(await second.locator('[data-prompt-id]').count(), 0);
+	for (const page of [first, second]) {
+		await byTestId(page, 'queued').waitFor();
+		assert.equal(await page.locator('[data-prompt-id]').count(), 1);
+	}
 	await byTestId(first, 'cancel').click();
 	for (const page of [first, second]) {
 		await waitForTurns(page, 2);

@@ -62,6 +62,18 @@ for (const [name, options] of Object.entries({ light: {}, dark: { colorScheme: '
 		await waitForStatus(page, 'retrying');
 		await assertNoFault(page, 'the connection lost');
 
+		const waits = await openPage(t, server.url, { reducedMotion: 'reduce', ...options });
+		await say(waits, 'hang');
+		await sessionOf(waits);
+		await say(waits, 'list');
+		await say(waits, 'a prompt that is so long that it does not fit on one line, on a desk as little as on a phone');
+		await byTestId(waits, 'queued').nth(1).waitFor();
+		await assertNoFault(waits, 'prompts that wait');
+		await byTestId(waits, 'edit-queued').nth(1).click();
+		await byTestId(waits, 'queued-text').waitFor();
+		await assertNoFault(waits, 'a waiting prompt that is edited');
+		await byTestId(waits, 'cancel').click();
+
 		const wall = await openPage(t, `${server.url}/observe.html`, { reducedMotion: 'reduce', ...options });
 		await wall.locator('.tile .item').first().waitFor();
 		await assertNoFault(wall, 'the wall');

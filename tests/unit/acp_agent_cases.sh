@@ -50,7 +50,102 @@ until_stdin_ends() {
 	while read -r line; do :; done
 }
 
+# Goes on with an earlier session: $1 are the capabilities.
+begin_again() {
+	get
+	answer "{\"protocolVersion\":1,\"agentCapabilities\":$1,\"agentInfo\":{\"name\":\"${2:-sh}\",\"version\":\"${3:-1}\"}}"
+	get
+}
+user() {
+	update "{\"sessionUpdate\":\"user_message_chunk\",\"content\":{\"type\":\"text\",\"text\":\"$1\"}}"
+}
+history() {
+	user 'Is it green?'
+	say 'The tests will tell.'
+	update '{"sessionUpdate":"tool_call","toolCallId":"c1","title":"T","status":"pending"}'
+	update '{"sessionUpdate":"tool_call_update","toolCallId":"c1","status":"completed"}'
+	say 'It is green.'
+}
+serve_prompts() {
+	while :; do
+		get
+		say_line "$line"
+		end_turn
+	done
+}
+
 case $1 in
+resume)
+	begin_again '{"loadSession":true,"sessionCapabilities":{"resume":{}}}'
+	asked=$line
+	update '{"sessionUpdate":"available_commands_update","availableCommands":[]}'
+	answer '{"modes":{"currentModeId":"a","availableModes":[]}}'
+	say_line "$asked"
+	serve_prompts
+	;;
+load)
+	begin_again '{"loadSession":true}'
+	asked=$line
+	history
+	update '{"sessionUpdate":"usage_update","used":5,"size":10}'
+	answer null
+	get
+	say_line "$asked"
+	end_turn
+	serve_prompts
+	;;
+load-late)
+	# The history goes on behind the answer.
+	begin_again '{"loadSession":true}'
+	user 'Is it green?'
+	answer '{}'
+	say 'The tests will tell.'
+	say 'This was never heard.'
+	update '{"sessionUpdate":"available_commands_update","availableCommands":[]}'
+	serve_prompts
+	;;
+load-refused)
+	begin_again '{"loadSession":true}'
+	say 'never to be seen'
+	fail '{"code":-32002,"message":"Session not found"}'
+	get
+	answer '{"sessionId":"s1"}'
+	serve_prompts
+	;;
+load-foreign)
+	begin_again '{"loadSession":true}'
+	user 'Write me a poem about the sea.'
+	say 'The sea, the sea, the open sea.'
+	answer '{}'
+	get
+	answer '{"sessionId":"s1"}'
+	serve_prompts
+	;;
+load-dies)
+	# Each time that it is asked to go on.
+	begin_again '{"loadSession":true}'
+	case $line in
+	*session/load*) exit 3 ;;
+	esac
+	answer '{"sessionId":"s1"}'
+	serve_prompts
+	;;
+load-loses)
+	begin_again '{"loadSession":true}' gemini-cli 0.61.0
+	asked=$line
+	answer '{"sessionId":"s1"}'
+	get
+	say_line "$asked"
+	end_turn
+	serve_prompts
+	;;
+load-other-session)
+	begin_again '{"loadSession":true}'
+	put '{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"other","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"not ours"}}}}'
+	history
+	answer '{}'
+	serve_prompts
+	;;
 requests)
 	# What is sent at the start, word for word, then two prompts.
 	get

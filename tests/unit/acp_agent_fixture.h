@@ -32,6 +32,8 @@ struct fixture {
 	const char *pause_at; /* pauses at this text */
 	const char *prompt_again; /* prompts with this from within turn_end or stopped, once */
 	bool freed;
+	const char *earlier; /* the session to go on with; NULL: none */
+	const json_t *events; /* what the log has of it, [{type, data, message_id?}] */
 };
 
 /** Something was told: whoever runs the loop until then may look. */
@@ -45,9 +47,49 @@ static inline void handle_started(void *owner, const json_t *info)
 	struct fixture *f = owner;
 	const char *name = json_string_value(json_object_get(info, "name"));
 	const char *version = json_string_value(json_object_get(info, "version"));
-	buffer_printf(&f->log, "started %s %s %d %s\n", name ? name : "-", version ? version : "-",
+	const json_t *resumed = json_object_get(info, "resumed");
+	const char *why = json_string_value(json_object_get(info, "resume_error"));
+	buffer_printf(&f->log, "started %s %s %d %s%s%s\n", name ? name : "-",
+		version ? version : "-",
 		(int)json_integer_value(json_object_get(info, "protocol_version")),
-		json_string_value(json_object_get(info, "agent_session_id")));
+		json_string_value(json_object_get(info, "agent_session_id")),
+		json_is_true(resumed) ? " resumed"
+		: resumed             ? " not resumed, "
+				      : "",
+		why ? why : "");
+	told(f);
+}
+
+static inline const char *earlier_session(void *owner)
+{
+	return ((struct fixture *)owner)->earlier;
+}
+
+static inline void handle_history(void *owner)
+{
+	struct fixture *f = owner;
+	buffer_append_str(&f->log, "history\n");
+	for (size_t i = 0; i < json_array_size(f->events); i++) {
+		const json_t *event = json_array_get(f->events, i);
+		acp_agent_know(f->agent, json_string_value(json_object_get(event, "type")),
+			json_object_get(event, "data"),
+			json_string_value(json_object_get(event, "message_id")));
+	}
+	if (f->events) {
+		acp_agent_known(f->agent, false);
+	} else {
+		acp_agent_unknown(f->agent);
+	}
+	told(f);
+}
+
+static inline void handle_recovered(
+	void *owner, const char *type, const json_t *data, const char *message_id)
+{
+	struct fixture *f = owner;
+	char *json = json_dumps(data, JSON_COMPACT | JSON_SORT_KEYS);
+	buffer_printf(&f->log, "recovered %s %s %s\n", type, json, message_id ? message_id : "-");
+	free(json);
 	told(f);
 }
 
@@ -133,7 +175,10 @@ static inline void handle_lull(void *owner)
 }
 
 static const struct acp_agent_ops ops = {
+	.earlier_session = earlier_session,
+	.history = handle_history,
 	.started = handle_started,
+	.recovered = handle_recovered,
 	.text = handle_text,
 	.event = handle_event,
 	.permission_request = handle_question,

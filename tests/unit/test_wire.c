@@ -242,11 +242,41 @@ static void pages_are_as_the_golden_ones(void **state)
 	(void)state;
 }
 
+static struct prompt_queue *queue_of(const char *first, const char *second)
+{
+	struct prompt_queue *one =
+		prompt_queue_with(NULL, 0, queued_prompt_create(first, strlen(first)));
+	if (!second) {
+		return one;
+	}
+	struct prompt_queue *two =
+		prompt_queue_with(one, 1, queued_prompt_create(second, strlen(second)));
+	prompt_queue_unref(one);
+	return two;
+}
+
 static void frames_are_as_the_golden_ones(void **state)
 {
+	static const char tests[] = "{\"message\":\"Then the tests\",\"prompt_id\":\"p-2\","
+				    "\"client_id\":\"a1b2c3d4e5f60718\"}";
+	static const char picture[] = "{\"message\":\"And a picture\",\"prompt_id\":\"p-3\","
+				      "\"client_id\":\"f00dfeed\",\"edited\":true}";
+	struct buffer lengthy = {0};
+	buffer_append_str(&lengthy, "{\"message\":\"");
+	for (int i = 0; i < 301; i++) {
+		buffer_append_char(&lengthy, 'x');
+	}
+	buffer_append_str(&lengthy, "\",\"prompt_id\":\"p-4\",\"client_id\":\"f00dfeed\"}");
+	struct prompt_queue *one = queue_of(tests, NULL);
+	struct prompt_queue *two = queue_of(tests, picture);
+	struct prompt_queue *cut = queue_of(picture, buffer_cstr(&lengthy));
+	struct session_status busy = running;
+	busy.queue_length = 2;
+	busy.queue = cut;
 	struct session_status waiting = {.is_prompting = true,
 		.is_running = true,
 		.queue_length = 1,
+		.queue = one,
 		.status = "waiting",
 		.usage = "{\"used\":1834,\"size\":200000}"};
 	struct connected_frame connected = {.session_id = "demo-1",
@@ -279,10 +309,21 @@ static void frames_are_as_the_golden_ones(void **state)
 		{"prompt_received.json", frame_prompt_received("p-1", 1, false), false},
 		{"prompt_received.duplicate.json", frame_prompt_received("p-1", 1, true), false},
 		{"prompt_received.queued.json", frame_prompt_received("p-2", 0, false), false},
+		{"prompt_received.removed.json", frame_prompt_was_removed("p-2"), false},
+		{"state.queue.json", frame_state(&busy), false},
+		{"prompts.json", frame_prompts(two, 2, 1000), false},
+		{"prompts.none.json", frame_prompts(NULL, 0, 1000), false},
+		{"prompt_edited.json", frame_prompt_edited("p-2"), false},
+		{"prompt_removed.json", frame_prompt_removed("p-2", false), false},
+		{"prompt_removed.duplicate.json", frame_prompt_removed("p-2", true), false},
 		{"session_gone.deleted.json", frame_session_gone("demo-1", "deleted"), false},
 		{NULL, NULL, false},
 	};
 	compare("server", list);
+	prompt_queue_unref(one);
+	prompt_queue_unref(two);
+	prompt_queue_unref(cut);
+	buffer_finish(&lengthy);
 	(void)state;
 }
 

@@ -13,6 +13,7 @@ import {
 	type HoldfastEvent,
 	type OpenBlock,
 	type PendingPrompt,
+	type QueuedPrompt,
 	type ResetNotice,
 	type SessionInfo,
 	type SessionState,
@@ -47,6 +48,7 @@ client.on('reset', ({ reason }) => console.log(reason === 'epoch'));
 client.on('open', ({ blocks }) => blocks.map((block: OpenBlock) => block.html ?? block.text));
 client.on('activity', ({ held }) => held.map((notice: Activity) => notice.seq));
 client.on('prompts', ({ prompts }) => prompts.map((prompt: PendingPrompt) => prompt.state === 'queued'));
+client.on('queue', ({ queue }) => queue.map((prompt: QueuedPrompt) => prompt.edited === true));
 client.on('state', (state: SessionState) => state.usage?.used);
 client.on('status', ({ status, delayMs, retryAt, reason }) => [status === 'live', delayMs, retryAt, reason]);
 client.on('error', ({ error }) => error instanceof HoldfastError && error.code + error.detail.request);
@@ -62,6 +64,10 @@ const id: string = client.prompt('hello', { promptId: 'p-1' });
 const sent: boolean = client.cancel() && client.loadOlder(100);
 client.answerPermission('r', 'yes');
 const dropped: number = client.dropOlder(200);
+const whole: QueuedPrompt[] = await client.listPrompts({ promptId: 'p-1' });
+await client.editPrompt('p-1', whole[0]!.message);
+const { duplicate } = await client.removePrompt(client.queue[0]?.prompt_id ?? 'p-1');
+console.log(duplicate, (await client.listPrompts()).length, client.state.queue.length);
 client.retryNow();
 client.dropConnection();
 const { epoch, seq } = client.position;

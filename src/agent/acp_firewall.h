@@ -1,0 +1,82 @@
+/*
+ * Private to src/agent: what an agent that is asked to go on with an earlier session (ACP's
+ * session/load) tells of its history, held against what the log has of it. What the log has adds
+ * nothing, whatever the pieces it comes in; the rest is given out, to be appended as `recovered`.
+ *
+ * Agents tell their history in a form of their own: a message in one piece, white space dropped,
+ * half a turn missing after a crash. So texts are compared without white space, each in the turn
+ * that it belongs to, and tool calls by their ids. Nothing here reads a clock or a file.
+ */
+#ifndef HOLDFAST_ACP_FIREWALL_H
+#define HOLDFAST_ACP_FIREWALL_H
+
+#include "holdfast/buffer.h"
+#include "holdfast/hash.h"
+
+#include <jansson.h>
+#include <stdbool.h>
+
+enum acp_said { ACP_SAID_MESSAGE, ACP_SAID_THOUGHT, ACP_SAID_PROMPT, ACP_SAID_COUNT };
+
+/* acp_known.c: what the log has of the agent's session */
+
+/* A prompt and all that follows it, up to the next one. Turn 0 is what came before the first. */
+struct acp_known_turn {
+	size_t begin[ACP_SAID_COUNT]; /* where its texts begin; the prompt is the first of its own
+				       */
+};
+
+struct acp_known {
+	struct buffer texts[ACP_SAID_COUNT]; /* one after the other, without white space */
+	struct buffer recovered[ACP_SAID_COUNT]; /* the same of what was recovered before */
+	struct acp_known_turn *turns;
+	size_t turn_count;
+	struct hash *names; /* of tool calls and messages; see struct acp_known_name */
+	struct hash *others; /* events of other kinds, by what they hash to */
+	size_t size_max; /* bytes of texts, and as many names as a few of them */
+	bool is_cut; /* the oldest part is not here */
+};
+
+/* What is known of a name. */
+struct acp_known_name {
+	bool found;
+	bool is_done; /* a tool call has its result */
+	size_t turn;
+};
+
+void acp_known_init(struct acp_known *known, size_t size_max);
+void acp_known_finish(struct acp_known *known);
+/** The next event of the log. `data` is borrowed; message_id may be NULL. */
+void acp_known_add(
+	struct acp_known *known, const char *type, const json_t *data, const char *message_id);
+/** Where the texts of a turn end. */
+size_t acp_known_turn_end(const struct acp_known *known, size_t turn, enum acp_said said);
+struct acp_known_name acp_known_tool(const struct acp_known *known, const char *tool_call_id);
+struct acp_known_name acp_known_message(const struct acp_known *known, const char *message_id);
+/** Whether the log has an event of this type and data, for types that are neither of the above. */
+bool acp_known_has(const struct acp_known *known, const char *type, const json_t *data);
+/** Appends a text as it is compared. Returns how many of its bytes that took, if `max` is given. */
+size_t acp_known_normalize(
+	struct buffer *out, enum acp_said said, const char *text, size_t len, size_t max);
+
+/* acp_firewall.c */
+
+struct acp_firewall;
+
+/** Keeps at most about `size_max` bytes of the log, and as many of what is new. */
+struct acp_firewall *acp_firewall_create(size_t size_max);
+/** Accepts NULL. */
+void acp_firewall_destroy(struct acp_firewall *fw);
+/** What the log has; filled before the first update is taken. */
+struct acp_known *acp_firewall_known(struct acp_firewall *fw);
+/** One update (params.update of session/update) of the replay. */
+void acp_firewall_take(struct acp_firewall *fw, const json_t *update);
+/**
+ * The replay is over. Returns what is new, in its order, [{type, data, message_id?}]: input events,
+ * of prompts user_prompt {message}. New reference.
+ */
+json_t *acp_firewall_finish(struct acp_firewall *fw);
+/** After that: nothing of it was in the log, so that it is not the session it was taken for. */
+bool acp_firewall_is_foreign(const struct acp_firewall *fw);
+
+#endif

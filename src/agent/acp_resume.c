@@ -1,0 +1,233 @@
+#include "acp_firewall.h"
+#include "acp_internal.h"
+
+#include "holdfast/diag.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/*
+ * Going on with the session that the child before had. The order of preference: session/resume,
+ * which tells nothing; session/load, which tells the whole history, so that a firewall stands in
+ * front; session/new, if the agent cannot, or will not, or if it brings another history than ours.
+ */
+
+/* Of what the log has, and of what is new. */
+#define HISTORY_SIZE_MAX ((size_t)16 << 20)
+/*
+ * The answer to session/load is not the end of the history for all (gemini sends most of it up to
+ * 5 ms later): it has ended when nothing came for so long, and so long after the answer.
+ */
+#define QUIET_MS      20
+#define SETTLE_MS     50
+#define SETTLE_MAX_MS 500
+/* In a row, of children that did not survive going on with their session. */
+#define FAILURES_MAX 2
+#define LOOK_MS      10
+
+/** gemini-cli from 0.43 on says that it can, never can, and loses the history by trying. */
+static bool loses_history(const json_t *agent_info)
+{
+	const char *name = json_string_value(json_object_get(agent_info, "name"));
+	const char *version = json_string_value(json_object_get(agent_info, "version"));
+	int major = 0;
+	int minor = 0;
+	return name && version && !strcmp(name, "gemini-cli") &&
+	       sscanf(version, "%d.%d", &major, &minor) == 2 && (major > 0 || minor >= 43);
+}
+
+void acp_resume_read(struct acp_agent *agent, const json_t *result)
+{
+	const json_t *can = json_object_get(result, "agentCapabilities");
+	const json_t *resume =
+		json_object_get(json_object_get(can, "sessionCapabilities"), "resume");
+	agent->can_resume = json_is_object(resume) || json_is_true(resume);
+	agent->can_load = json_is_true(json_object_get(can, "loadSession")) &&
+			  !loses_history(json_object_get(result, "agentInfo"));
+}
+
+/* --- asking --- */
+
+/** The agent does not go on with its session: it gets a new one, and started() says why. */
+static void give_up(struct acp_agent *agent, const char *why)
+{
+	struct buffer clean = {0};
+	acp_diag_clean(&clean, why, strlen(why));
+	diag(DIAG_INFO, "session %s: the agent begins a new session, %s", agent->session_id,
+		buffer_cstr(&clean));
+	buffer_finish(&clean);
+	acp_resume_finish(agent);
+	free(agent->agent_session_id);
+	agent->agent_session_id = NULL;
+	json_decref(agent->early);
+	agent->early = NULL;
+	agent->early_bytes = 0;
+	json_object_set_new(agent->info, "resumed", json_false());
+	json_object_set_new(agent->info, "resume_error", json_string(why));
+	acp_agent_await(agent, agent->start_timeout_ms);
+	acp_agent_send_new_session(agent);
+}
+
+static void ask(struct acp_agent *agent, enum acp_stage stage, const char *method)
+{
+	const char *id = agent->ops->earlier_session(agent->owner);
+	if (!id) {
+		give_up(agent, "the log names no earlier one any more");
+		return;
+	}
+	agent->stage = stage;
+	/* What it tells while it loads is of this session. */
+	agent->agent_session_id = stage == ACP_LOADING ? xstrdup(id) : NULL;
+	acp_agent_send_request(agent, method,
+		json_pack("{s:s, s:s, s:[]}", "sessionId", id, "cwd", agent->cwd, "mcpServers"));
+}
+
+void acp_resume_begin(struct acp_agent *agent)
+{
+	if (!agent->ops->earlier_session(agent->owner)) {
+		acp_agent_send_new_session(agent);
+	} else if (agent->resume_failures >= FAILURES_MAX) {
+		give_up(agent,
+			"because it stopped each time that it was to go on with the one before");
+	} else if (agent->can_resume) {
+		ask(agent, ACP_RESUMING, "session/resume");
+	} else if (agent->can_load) {
+		agent->stage = ACP_RECALLING;
+		agent->firewall = acp_firewall_create(HISTORY_SIZE_MAX);
+		agent->ops->history(agent->owner);
+	} else {
+		give_up(agent, "because it cannot go on with an earlier one");
+	}
+}
+
+void acp_agent_know(
+	struct acp_agent *agent, const char *type, const json_t *data, const char *message_id)
+{
+	if (agent->stage == ACP_RECALLING) {
+		acp_known_add(acp_firewall_known(agent->firewall), type, data, message_id);
+		acp_agent_is_known_state(agent, type, data);
+	}
+}
+
+void acp_agent_known(struct acp_agent *agent, bool is_cut)
+{
+	if (agent->stage == ACP_RECALLING) {
+		struct acp_known *known = acp_firewall_known(agent->firewall);
+		known->is_cut = known->is_cut || is_cut;
+		ask(agent, ACP_LOADING, "session/load");
+	}
+}
+
+void acp_agent_unknown(struct acp_agent *agent)
+{
+	if (agent->stage == ACP_RECALLING) {
+		give_up(agent, "because the log of the one before cannot be read");
+	}
+}
+
+void acp_resume_finish(struct acp_agent *agent)
+{
+	acp_firewall_destroy(agent->firewall);
+	agent->firewall = NULL;
+	json_decref(agent->loaded);
+	agent->loaded = NULL;
+}
+
+/* --- the answer --- */
+
+static void go_on(struct acp_agent *agent, const json_t *result)
+{
+	char *id = agent->agent_session_id;
+	agent->agent_session_id = NULL;
+	json_object_set_new(agent->info, "resumed", json_true());
+	acp_agent_begin(agent, id ? id : agent->ops->earlier_session(agent->owner), result);
+	free(id);
+}
+
+static void handle_refusal(struct acp_agent *agent, const json_t *error)
+{
+	struct buffer words = {0};
+	buffer_append_str(&words, "because it did not go on with the one before: ");
+	acp_rpc_describe_error(&words, error);
+	give_up(agent, buffer_cstr(&words));
+	buffer_finish(&words);
+}
+
+void acp_resume_handle_answer(struct acp_agent *agent, const json_t *result, const json_t *error)
+{
+	if (error) {
+		handle_refusal(agent, error);
+	} else if (agent->stage == ACP_RESUMING && !agent->ops->earlier_session(agent->owner)) {
+		give_up(agent, "because the log names no earlier one any more");
+	} else if (agent->stage == ACP_RESUMING) {
+		go_on(agent, result);
+		acp_agent_begun(agent);
+	} else {
+		agent->stage = ACP_SETTLING;
+		agent->loaded = json_incref((json_t *)result);
+		agent->loaded_at = agent->replayed_at = uv_now(agent->loop);
+		acp_agent_await(agent, LOOK_MS);
+	}
+}
+
+/* --- the history --- */
+
+bool acp_resume_take(
+	struct acp_agent *agent, const json_t *update, const json_t *params, size_t line_len)
+{
+	if (agent->stage != ACP_LOADING && agent->stage != ACP_SETTLING) {
+		return false;
+	}
+	const char *kind = json_string_value(json_object_get(update, "sessionUpdate"));
+	const char *session = json_string_value(json_object_get(params, "sessionId"));
+	agent->replayed_at = uv_now(agent->loop);
+	if (session && strcmp(session, agent->agent_session_id) != 0) {
+		acp_agent_report_noise(
+			agent, "an update of another session", session, strlen(session));
+	} else if (kind && acp_agent_is_state(kind)) {
+		acp_agent_keep_early(agent, params, line_len);
+	} else if (kind) {
+		acp_firewall_take(agent->firewall, update);
+	}
+	return true;
+}
+
+static void end_history(struct acp_agent *agent)
+{
+	json_t *fresh = acp_firewall_finish(agent->firewall);
+	if (acp_firewall_is_foreign(agent->firewall)) {
+		give_up(agent,
+			"because the history that it brought for the one before is another one");
+		json_decref(fresh);
+		return;
+	}
+	json_t *loaded = agent->loaded;
+	agent->loaded = NULL;
+	acp_resume_finish(agent);
+	go_on(agent, loaded);
+	json_decref(loaded);
+	for (size_t i = 0; i < json_array_size(fresh); i++) {
+		const json_t *item = json_array_get(fresh, i);
+		agent->ops->recovered(agent->owner,
+			json_string_value(json_object_get(item, "type")),
+			json_object_get(item, "data"),
+			json_string_value(json_object_get(item, "message_id")));
+	}
+	json_decref(fresh);
+	acp_agent_begun(agent);
+}
+
+void acp_resume_settle(struct acp_agent *agent)
+{
+	uint64_t now = uv_now(agent->loop);
+	uint64_t since = now - agent->loaded_at;
+	bool is_over = since >= SETTLE_MS && now - agent->replayed_at >= QUIET_MS;
+	/* While it is not read from, more of it may be in the pipe. */
+	bool is_read = !agent->paused && !agent->job;
+	if (is_read && (is_over || since >= SETTLE_MAX_MS)) {
+		end_history(agent);
+	} else {
+		acp_agent_await(agent, LOOK_MS);
+	}
+}

@@ -1,0 +1,28 @@
+/*
+ * Reads a session's log from one event on, for an agent that goes on with its session: each event
+ * is given to acp_agent_know(), in order, then acp_agent_known() or acp_agent_unknown() is called.
+ */
+#ifndef HOLDFAST_AGENT_HISTORY_H
+#define HOLDFAST_AGENT_HISTORY_H
+
+#include "holdfast/acp_agent.h"
+#include "holdfast/store.h"
+
+/* Zeroed: nothing is being read. */
+struct agent_history {
+	struct session_log *log;
+	struct acp_agent *agent;
+	struct log_read *read; /* under way; NULL: none */
+	size_t page_size; /* bytes */
+	uint64_t next;
+	uint64_t end; /* the last event to be given */
+	bool is_cut; /* the log does not have the first of them any more, or there were too many */
+};
+
+/** Gives the events from `from` to the log's end. What is under way is forgotten. */
+void agent_history_give(struct agent_history *history, struct session_log *log, uint64_t from,
+	size_t page_size, struct acp_agent *agent);
+/** Nothing more is given. */
+void agent_history_stop(struct agent_history *history);
+
+#endif

@@ -1,0 +1,156 @@
+/* The observer's requests about prompts: sending them, and changing those that wait. */
+#include "net_internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+void ws_refuse_prompt(
+	struct conn *conn, const char *prompt_id, uint64_t seq, struct refusal *refusal)
+{
+	struct buffer extra = {0};
+	buffer_append_str(&extra, "\"prompt_id\":");
+	buffer_append_json(&extra, prompt_id, strlen(prompt_id));
+	if (seq) {
+		buffer_printf(&extra, ",\"seq\":%llu", (unsigned long long)seq);
+	}
+	conn_send_refusal(conn, refusal, buffer_cstr(&extra));
+	buffer_finish(&extra);
+	refusal->code = NULL; /* told */
+}
+
+/** Answers when what is journaled so far is on disk: nothing is told before. */
+static struct conn_wait *answer_later(struct conn *conn, const struct request *request,
+	void (*answer)(struct conn_wait *wait, int status))
+{
+	struct conn_wait *wait = conn_wait_create(conn, conn->session, answer);
+	wait->text = xstrdup(request->prompt.prompt_id);
+	return wait;
+}
+
+/** Whether the answer may be given; else the client is told why not. */
+static bool is_good(struct conn_wait *wait, int status, const char *request)
+{
+	struct refusal refusal = {0};
+	if (status == 0 && !wait->refusal) {
+		return true;
+	}
+	if (status == 0) {
+		refusal = *wait->refusal;
+	} else {
+		refuse(&refusal, "storage_failed",
+			"the server could not write to its disk; nothing was stored, its messages "
+			"say why");
+		strcpy(refusal.request, request);
+	}
+	ws_refuse_prompt(wait->conn, wait->text, status == 0 ? wait->seq : 0, &refusal);
+	return false;
+}
+
+/* --- sending one --- */
+
+static void answer_prompt(struct conn_wait *wait, int status)
+{
+	if (is_good(wait, status, "prompt")) {
+		observer_send(wait->conn->observer,
+			frame_prompt_received(wait->text, wait->seq, wait->duplicate));
+	}
+}
+
+static void answer_was_removed(struct conn_wait *wait, int status)
+{
+	if (is_good(wait, status, "prompt")) {
+		observer_send(wait->conn->observer, frame_prompt_was_removed(wait->text));
+	}
+}
+
+static void handle_prompt(struct conn *conn, const struct request *request, struct refusal *refusal)
+{
+	uint64_t seq;
+	bool duplicate;
+	struct prompt_view had = {.place = PROMPT_UNKNOWN};
+	if (!agent_host_has_agent(conn->server->agents)) {
+		refuse(refusal, "no_agent",
+			"this server runs without an agent; start it with --agent \"COMMAND\"");
+		return;
+	}
+	if (intake_prompt(conn->session, request, conn->client_id, &seq, &duplicate, refusal) < 0) {
+		return;
+	}
+	if (duplicate) {
+		session_find_prompt(conn->session, request->prompt.prompt_id, &had);
+	}
+	struct conn_wait *wait = answer_later(
+		conn, request, had.place == PROMPT_REMOVED ? answer_was_removed : answer_prompt);
+	wait->seq = seq;
+	wait->duplicate = duplicate;
+}
+
+/* --- those that wait --- */
+
+static void handle_list(struct conn *conn, const struct request *request, struct refusal *refusal)
+{
+	const struct channel *channel = session_channel(conn->session);
+	const struct prompt_queue *queue = channel->status.queue;
+	const char *prompt_id = request->prompt.prompt_id;
+	size_t count = prompt_queue_count(queue);
+	size_t at = prompt_id ? prompt_queue_find(queue, prompt_id) : count;
+	struct prompt_view had;
+	if (!prompt_id || at < count) {
+		observer_send(conn->observer, frame_prompts(queue, at, channel->limits->page_size));
+		return;
+	}
+	session_find_prompt(conn->session, prompt_id, &had);
+	intake_refuse_not_queued(&had, refusal);
+	ws_refuse_prompt(conn, prompt_id, had.seq <= channel->max_seq ? had.seq : 0, refusal);
+}
+
+static void answer_edited(struct conn_wait *wait, int status)
+{
+	if (is_good(wait, status, "edit_prompt")) {
+		observer_send(wait->conn->observer, frame_prompt_edited(wait->text));
+	}
+}
+
+static void answer_removed(struct conn_wait *wait, int status)
+{
+	if (is_good(wait, status, "remove_prompt")) {
+		observer_send(
+			wait->conn->observer, frame_prompt_removed(wait->text, wait->duplicate));
+	}
+}
+
+/** That a prompt has begun, or was removed, is true once that is on disk: refused then. */
+static void handle_change(struct conn *conn, const struct request *request, struct refusal *refusal)
+{
+	struct prompt_view had;
+	bool edits = request->type == REQUEST_EDIT_PROMPT;
+	int r = edits ? intake_edit_prompt(conn->session, request, &had, refusal)
+		      : intake_remove_prompt(conn->session, request, &had, refusal);
+	if (r < 0 && strcmp(refusal->code, "not_queued") != 0) {
+		return;
+	}
+	struct conn_wait *wait =
+		answer_later(conn, request, edits ? answer_edited : answer_removed);
+	wait->seq = had.seq;
+	wait->duplicate = had.place == PROMPT_REMOVED;
+	if (r < 0) {
+		wait->refusal = xmalloc(sizeof(*refusal));
+		*wait->refusal = *refusal;
+		refusal->code = NULL;
+	}
+}
+
+void ws_handle_prompts(struct conn *conn, const struct request *request, struct refusal *refusal)
+{
+	switch (request->type) {
+	case REQUEST_PROMPT:
+		handle_prompt(conn, request, refusal);
+		break;
+	case REQUEST_LIST_PROMPTS:
+		handle_list(conn, request, refusal);
+		break;
+	default:
+		handle_change(conn, request, refusal);
+		break;
+	}
+}

@@ -1,0 +1,579 @@
+/*
+ * What a replay of an agent's history adds to the log: nothing, but what the log lacks. Every
+ * session/load of the corpus goes through, against what the same session said live.
+ */
+#include "../../src/agent/acp_firewall.h"
+#include "../../src/agent/acp_internal.h"
+#include "corpus.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define SIZE_LIMIT ((size_t)16 << 20)
+
+/* --- a log, as far as the firewall sees it --- */
+
+static void log_append(json_t *events, const char *type, json_t *data, const char *message_id)
+{
+	json_t *event = json_pack("{s:s, s:o}", "type", type, "data", data);
+	if (message_id) {
+		json_object_set_new(event, "message_id", json_string(message_id));
+	}
+	json_array_append_new(events, event);
+}
+
+static void log_text(
+	void *owner, bool thought, const char *text, size_t len, const char *message_id)
+{
+	json_t *data = json_object();
+	json_object_set_new(data, thought ? "text" : "markdown", json_stringn(text, len));
+	log_append(owner, thought ? "agent_thought" : "agent_message", data, message_id);
+}
+
+static void log_event(void *owner, const char *type, const json_t *data)
+{
+	log_append(owner, type, json_deep_copy(data), NULL);
+}
+
+static const struct acp_agent_ops log_ops = {.text = log_text, .event = log_event};
+
+static void log_prompt(json_t *events, const char *text)
+{
+	log_append(events, "user_prompt", json_pack("{s:s}", "message", text), NULL);
+}
+
+static const char *member(const json_t *object, const char *name)
+{
+	return json_string_value(json_object_get(object, name));
+}
+
+static struct acp_firewall *firewall_of(const json_t *events)
+{
+	struct acp_firewall *fw = acp_firewall_create(SIZE_LIMIT);
+	for (size_t i = 0; i < json_array_size(events); i++) {
+		const json_t *event = json_array_get(events, i);
+		acp_known_add(acp_firewall_known(fw), member(event, "type"),
+			json_object_get(event, "data"), member(event, "message_id"));
+	}
+	return fw;
+}
+
+/** What a replay adds; it is told in pieces of at most `piece` bytes, 0: as it came. */
+static json_t *replay(const json_t *events, const json_t *updates, size_t piece, bool *ret_foreign)
+{
+	struct acp_firewall *fw = firewall_of(events);
+	for (size_t i = 0; i < json_array_size(updates); i++) {
+		json_t *update = json_array_get(updates, i);
+		const json_t *text = json_object_get(json_object_get(update, "content"), "text");
+		size_t len = json_string_length(text);
+		if (!piece || len <= piece) {
+			acp_firewall_take(fw, update);
+			continue;
+		}
+		for (size_t at = 0; at < len;) {
+			size_t n = acp_utf8_prefix(json_string_value(text) + at, len - at, piece);
+			json_t *cut = json_deep_copy(update);
+			json_object_set_new(json_object_get(cut, "content"), "text",
+				json_stringn(json_string_value(text) + at, n));
+			acp_firewall_take(fw, cut);
+			json_decref(cut);
+			at += n;
+		}
+	}
+	json_t *fresh = acp_firewall_finish(fw);
+	if (ret_foreign) {
+		*ret_foreign = acp_firewall_is_foreign(fw);
+	}
+	acp_firewall_destroy(fw);
+	return fresh;
+}
+
+static void expect_fresh(
+	const json_t *events, const json_t *updates, size_t piece, const char *json)
+{
+	json_t *fresh = replay(events, updates, piece, NULL);
+	char *text = json_dumps(fresh, JSON_COMPACT | JSON_SORT_KEYS);
+	assert_string_equal(text, json);
+	free(text);
+	json_decref(fresh);
+}
+
+/* --- the corpus --- */
+
+struct tally {
+	size_t loads;
+	size_t replayed;
+	size_t removed; /* messages that were taken out of the log, each for one trial */
+};
+
+struct recording {
+	struct tally *tally;
+	const char *name;
+	json_t *logs; /* by ACP session: events */
+	json_t *updates; /* of the load under way, NULL: none is */
+	char loaded[256];
+};
+
+static json_t *log_of(struct recording *r, const char *session)
+{
+	json_t *events = json_object_get(r->logs, session);
+	if (!events) {
+		events = json_array();
+		json_object_set_new(r->logs, session, events);
+	}
+	return events;
+}
+
+static size_t bare_len(const char *text)
+{
+	struct buffer bare = {0};
+	acp_known_normalize(&bare, ACP_SAID_MESSAGE, text, strlen(text), SIZE_MAX);
+	size_t len = bare.len;
+	buffer_finish(&bare);
+	return len;
+}
+
+/** All that was said of one kind, with the texts `from` to `to` left out. */
+static char *all_text(const json_t *events, size_t from, size_t to)
+{
+	struct buffer all = {0};
+	for (size_t i = 0; i < json_array_size(events); i++) {
+		const char *text =
+			member(json_object_get(json_array_get(events, i), "data"), "markdown");
+		if (text && (i < from || i >= to)) {
+			acp_known_normalize(&all, ACP_SAID_MESSAGE, text, strlen(text), SIZE_MAX);
+		}
+	}
+	buffer_append_char(&all, '\0');
+	return all.data;
+}
+
+static bool is_message_of(const json_t *event, const char *message_id)
+{
+	const char *id = member(event, "message_id");
+	return !strcmp(member(event, "type"), "agent_message") &&
+	       (id ? message_id && !strcmp(id, message_id) : !message_id);
+}
+
+/**
+ * Takes each message in turn out of the log (all that was said from one tool, prompt or other
+ * message to the next): the replay adds just that one.
+ */
+static void try_without_each(struct recording *r, const json_t *events)
+{
+	size_t count = json_array_size(events);
+	for (size_t from = 0; from < count;) {
+		const json_t *first = json_array_get(events, from);
+		const char *id = member(first, "message_id");
+		size_t to = from;
+		struct buffer text = {0};
+		while (to < count && is_message_of(json_array_get(events, to), id)) {
+			const char *part = member(
+				json_object_get(json_array_get(events, to++), "data"), "markdown");
+			acp_known_normalize(&text, ACP_SAID_MESSAGE, part, strlen(part), SIZE_MAX);
+		}
+		char *others = all_text(events, from, to);
+		bool is_alone = text.len >= 16 && !strstr(others, buffer_cstr(&text));
+		free(others);
+		json_t *without = json_copy((json_t *)events);
+		for (size_t i = from; i < to; i++) {
+			json_array_remove(without, from);
+		}
+		json_t *fresh = replay(without, r->updates, 0, NULL);
+		json_t *told =
+			replay(json_array_get(events, 0) ? without : NULL, r->updates, 7, NULL);
+		/* A turn that was cut is not in the replay, and nothing is added then. */
+		if (is_alone && json_array_size(fresh) > 0) {
+			assert_int_equal(json_array_size(fresh), 1);
+			assert_int_equal(json_array_size(told), 1);
+			const json_t *data = json_object_get(json_array_get(fresh, 0), "data");
+			const char *added = member(data, "text");
+			if (bare_len(added ? added : "") != text.len) {
+				fail_msg("%s: instead of %s: %s", r->name, buffer_cstr(&text),
+					json_dumps(fresh, JSON_INDENT(1)));
+			}
+			r->tally->removed++;
+		}
+		json_decref(fresh);
+		json_decref(told);
+		json_decref(without);
+		buffer_finish(&text);
+		from = to > from ? to : from + 1;
+	}
+}
+
+static void end_load(struct recording *r)
+{
+	if (!r->updates) {
+		return;
+	}
+	const json_t *events = log_of(r, r->loaded);
+	for (size_t piece = 0; piece < 64; piece = piece * 2 + 1) {
+		bool is_foreign;
+		json_t *fresh = replay(events, r->updates, piece, &is_foreign);
+		char *text = json_dumps(fresh, JSON_INDENT(1));
+		if (json_array_size(fresh) > 0 || is_foreign) {
+			fail_msg("%s, in pieces of %zu: %s", r->name, piece, text);
+		}
+		free(text);
+		json_decref(fresh);
+	}
+	r->tally->loads++;
+	r->tally->replayed += json_array_size(r->updates);
+	try_without_each(r, events);
+	json_decref(r->updates);
+	r->updates = NULL;
+}
+
+static void see_request(struct recording *r, const json_t *message)
+{
+	const char *method = member(message, "method");
+	const json_t *params = json_object_get(message, "params");
+	if (!method || !json_object_get(message, "id")) {
+		return;
+	}
+	end_load(r);
+	const char *session = member(params, "sessionId");
+	if (!strcmp(method, "session/load") || !strcmp(method, "session/resume")) {
+		r->updates = json_array();
+		snprintf(r->loaded, sizeof(r->loaded), "%s", session);
+	} else if (!strcmp(method, "session/prompt")) {
+		struct buffer text = {0};
+		const json_t *blocks = json_object_get(params, "prompt");
+		for (size_t i = 0; i < json_array_size(blocks); i++) {
+			const char *block = member(json_array_get(blocks, i), "text");
+			buffer_append_str(&text, block ? block : "");
+		}
+		log_prompt(log_of(r, session), buffer_cstr(&text));
+		buffer_finish(&text);
+	}
+}
+
+static void see_update(struct recording *r, const json_t *message)
+{
+	const json_t *params = json_object_get(message, "params");
+	json_t *update = json_object_get(params, "update");
+	const char *session = member(params, "sessionId");
+	const char *kind = member(update, "sessionUpdate");
+	const char *why;
+	if (!session || !kind) {
+		return;
+	}
+	if (r->updates && !strcmp(session, r->loaded)) {
+		/* The state of the session is told in another way (acp_state.c). */
+		if (!acp_agent_is_state(kind)) {
+			json_array_append(r->updates, update);
+		}
+	} else {
+		acp_update_report(update, &log_ops, log_of(r, session), &why);
+	}
+}
+
+static void see_line(struct recording *r, json_t *entry)
+{
+	json_error_t error;
+	const char *line = member(entry, "line");
+	char *copy = line ? strdup(line) : NULL;
+	json_t *message = copy ? acp_rpc_parse(copy, strlen(copy), &error) : NULL;
+	const char *dir = member(entry, "dir");
+	if (message && !strcmp(dir, "c2a")) {
+		see_request(r, message);
+	} else if (message && !strcmp(dir, "a2c")) {
+		see_update(r, message);
+	}
+	json_decref(message);
+	free(copy);
+}
+
+static void play(void *arg, const char *name, const char *text, size_t len)
+{
+	struct recording r = {.tally = arg, .name = name, .logs = json_object()};
+	const char *end = text + len;
+	if (!strstr(name, ".jsonl")) {
+		json_decref(r.logs);
+		return;
+	}
+	for (const char *at = text; at < end;) {
+		const char *newline = memchr(at, '\n', (size_t)(end - at));
+		size_t n = newline ? (size_t)(newline - at) : (size_t)(end - at);
+		json_t *entry = json_loadb(at, n, JSON_ALLOW_NUL, NULL);
+		see_line(&r, entry);
+		json_decref(entry);
+		at += n + 1;
+	}
+	end_load(&r);
+	json_decref(r.logs);
+}
+
+static void test_corpus_adds_nothing(void **state)
+{
+	struct tally tally = {0};
+	if (corpus_each("acp", play, &tally) == 0) {
+		skip();
+	}
+	print_message("%zu loads of %zu updates; %zu times one message was missing\n", tally.loads,
+		tally.replayed, tally.removed);
+	assert_true(tally.loads >= 20);
+	assert_true(tally.removed >= 20);
+}
+
+/* --- by hand --- */
+
+static void said(json_t *events, const char *text)
+{
+	log_append(events, "agent_message", json_pack("{s:s}", "markdown", text), NULL);
+}
+
+static void recovered(json_t *events, const char *type, const char *name, const char *text)
+{
+	json_t *data = json_pack("{s:s, s:b}", name, text, "recovered", 1);
+	log_append(events, type, data, NULL);
+}
+
+static void tell(json_t *updates, const char *kind, const char *text, const char *message_id)
+{
+	json_t *update = json_pack("{s:s, s:{s:s, s:s}}", "sessionUpdate", kind, "content", "type",
+		"text", "text", text);
+	if (message_id) {
+		json_object_set_new(update, "messageId", json_string(message_id));
+	}
+	json_array_append_new(updates, update);
+}
+
+static void tell_user(json_t *updates, const char *text)
+{
+	tell(updates, "user_message_chunk", text, NULL);
+}
+
+static void tell_agent(json_t *updates, const char *text)
+{
+	tell(updates, "agent_message_chunk", text, NULL);
+}
+
+#define MESSAGE(text) "{\"data\":{\"text\":\"" text "\"},\"type\":\"agent_message_chunk\"}"
+
+struct story {
+	json_t *log;
+	json_t *told;
+};
+
+static struct story *story_new(void)
+{
+	struct story *story = malloc(sizeof(*story));
+	*story = (struct story){json_array(), json_array()};
+	return story;
+}
+
+static void story_end(struct story *story, size_t piece, const char *expected)
+{
+	expect_fresh(story->log, story->told, piece, expected);
+	json_decref(story->log);
+	json_decref(story->told);
+	free(story);
+}
+
+/** The same words in each turn: those of the turn that the log lacks are new all the same. */
+static void test_the_same_words_in_each_turn(void **state)
+{
+	struct story *story = story_new();
+	for (int i = 0; i < 4; i++) {
+		log_prompt(story->log, "go on");
+		tell_user(story->told, "go on");
+		if (i != 2) {
+			said(story->log, "Done.\n");
+		}
+		tell_agent(story->told, "Done.");
+	}
+	story_end(story, 0, "[" MESSAGE("Done.") "]");
+}
+
+/** What stands in a later turn by chance is not what the earlier one lacks. */
+static void test_words_of_a_later_turn(void **state)
+{
+	struct story *story = story_new();
+	log_prompt(story->log, "first");
+	log_prompt(story->log, "second");
+	said(story->log, "I look it up.\n");
+	tell_user(story->told, "first");
+	tell_agent(story->told, "look");
+	tell_user(story->told, "second");
+	tell_agent(story->told, "I look it up.");
+	story_end(story, 0, "[" MESSAGE("look") "]");
+}
+
+/** The server was killed in the middle of a text that the agent went on with. */
+static void test_rest_of_a_text(void **state)
+{
+	for (size_t piece = 0; piece < 40; piece++) {
+		struct story *story = story_new();
+		log_prompt(story->log, "tell me");
+		said(story->log, "First I look at the");
+		tell_user(story->told, "tell me");
+		tell_agent(story->told, "First I look at the\n\n logs, then at the code.");
+		story_end(story, piece, "[" MESSAGE("\\n\\n logs, then at the code.") "]");
+	}
+}
+
+static void test_rest_that_was_recovered_before(void **state)
+{
+	struct story *story = story_new();
+	log_prompt(story->log, "tell me");
+	said(story->log, "First I look at the");
+	log_prompt(story->log, "go on");
+	recovered(story->log, "agent_message", "markdown", "logs, then at the code.\n");
+	recovered(story->log, "user_prompt", "message", "asked elsewhere");
+	recovered(story->log, "agent_message", "markdown", "No.\n");
+	tell_user(story->told, "tell me");
+	tell_agent(story->told, "First I look at the logs, then at the code.");
+	tell_user(story->told, "asked elsewhere");
+	tell_agent(story->told, "No.");
+	tell_user(story->told, "go on");
+	story_end(story, 0, "[]");
+}
+
+/** Somebody went on with the agent's session in another program. */
+static void test_turn_of_somebody_else(void **state)
+{
+	struct story *story = story_new();
+	log_prompt(story->log, "first question");
+	said(story->log, "First answer, which is long enough.\n");
+	log_prompt(story->log, "third question");
+	said(story->log, "Third answer.\n");
+	tell_user(story->told, "first question");
+	tell_agent(story->told, "First answer, which is long enough.");
+	tell_user(story->told, "second question");
+	tell_agent(story->told, "Third");
+	tell_user(story->told, "third question");
+	tell_agent(story->told, "Third answer.");
+	story_end(story, 0,
+		"[{\"data\":{\"message\":\"second question\"},\"type\":\"user_prompt\"}," MESSAGE(
+			"Third") "]");
+}
+
+/** Prompts that were cancelled stand side by side in the history. */
+static void test_prompts_side_by_side(void **state)
+{
+	struct story *story = story_new();
+	log_prompt(story->log, "first question");
+	said(story->log, "I was cut off in the mid");
+	log_prompt(story->log, "another one");
+	said(story->log, "The answer.\n");
+	tell_user(story->told, "first question");
+	tell_user(story->told, "[Request interrupted by user]");
+	tell_user(story->told, "another one");
+	tell_agent(story->told, "The answer.");
+	story_end(story, 0, "[]");
+}
+
+static void test_names_tell(void **state)
+{
+	struct story *story = story_new();
+	log_prompt(story->log, "go");
+	log_append(story->log, "agent_message", json_pack("{s:s}", "markdown", "In these words."),
+		"m1");
+	tell_user(story->told, "go");
+	tell(story->told, "agent_message_chunk", "In other words.", "m1");
+	tell(story->told, "agent_message_chunk", "And more.", "m2");
+	story_end(story, 0,
+		"[{\"data\":{\"text\":\"And more.\"},\"message_id\":\"m2\",\"type\":"
+		"\"agent_message_chunk\"}]");
+}
+
+/** Two messages without names come one after the other, and the log lacks one of them. */
+static void test_neighbours_without_names(void **state)
+{
+	static const char one[] = "This is the first message, of some length.";
+	static const char two[] = "And here is the second, which is long as well.";
+	struct story *story = story_new();
+	log_prompt(story->log, "go");
+	said(story->log, two);
+	tell_user(story->told, "go");
+	tell_agent(story->told, one);
+	tell_agent(story->told, two);
+	story_end(story, 0, "[" MESSAGE("This is the first message, of some length.") "]");
+}
+
+/** Of a log that was pruned, what comes before the first thing it has is not new. */
+static void test_pruned(void **state)
+{
+	struct story *story = story_new();
+	struct acp_firewall *fw = acp_firewall_create(SIZE_LIMIT);
+	log_prompt(story->log, "the second question");
+	acp_known_add(acp_firewall_known(fw), "user_prompt",
+		json_object_get(json_array_get(story->log, 0), "data"), NULL);
+	acp_firewall_known(fw)->is_cut = true;
+	tell_user(story->told, "the first question");
+	tell_agent(story->told, "An old answer.");
+	tell_user(story->told, "the second question");
+	tell_agent(story->told, "A new answer.");
+	for (size_t i = 0; i < json_array_size(story->told); i++) {
+		acp_firewall_take(fw, json_array_get(story->told, i));
+	}
+	json_t *fresh = acp_firewall_finish(fw);
+	assert_int_equal(json_array_size(fresh), 1);
+	assert_false(acp_firewall_is_foreign(fw));
+	json_decref(fresh);
+	acp_firewall_destroy(fw);
+	story_end(story, 0,
+		"[{\"data\":{\"message\":\"the first "
+		"question\"},\"type\":\"user_prompt\"}," MESSAGE("An old answer.") "," MESSAGE(
+			"A new answer.") "]");
+}
+
+/** What is kept of the log, and what is new, is bounded. */
+static void test_bounded(void **state)
+{
+	struct acp_firewall *fw = acp_firewall_create(10000);
+	json_t *updates = json_array();
+	char text[101] = {0};
+	memset(text, 'x', 100);
+	for (int i = 0; i < 1000; i++) {
+		json_t *data = json_pack("{s:s}", "markdown", text);
+		acp_known_add(acp_firewall_known(fw), "agent_message", data, NULL);
+		json_decref(data);
+	}
+	assert_true(acp_firewall_known(fw)->is_cut);
+	assert_true(acp_firewall_known(fw)->texts[ACP_SAID_MESSAGE].len <= 10100);
+	acp_firewall_destroy(fw);
+	json_t *none = json_array();
+	memset(text, 'y', 100);
+	for (int i = 0; i < 1000; i++) {
+		char id[16];
+		snprintf(id, sizeof(id), "m%d", i);
+		tell(updates, "agent_message_chunk", text, id);
+	}
+	fw = acp_firewall_create(10000);
+	for (size_t i = 0; i < json_array_size(updates); i++) {
+		acp_firewall_take(fw, json_array_get(updates, i));
+	}
+	json_t *fresh = acp_firewall_finish(fw);
+	assert_int_equal(json_array_size(fresh), 100);
+	json_decref(fresh);
+	acp_firewall_destroy(fw);
+	json_decref(none);
+	json_decref(updates);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_corpus_adds_nothing),
+		cmocka_unit_test(test_the_same_words_in_each_turn),
+		cmocka_unit_test(test_words_of_a_later_turn),
+		cmocka_unit_test(test_rest_of_a_text),
+		cmocka_unit_test(test_rest_that_was_recovered_before),
+		cmocka_unit_test(test_turn_of_somebody_else),
+		cmocka_unit_test(test_prompts_side_by_side),
+		cmocka_unit_test(test_names_tell),
+		cmocka_unit_test(test_neighbours_without_names),
+		cmocka_unit_test(test_pruned),
+		cmocka_unit_test(test_bounded),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
