@@ -352,9 +352,7 @@ int main(void)
 		cmocka_unit_test(another_epoch_than_the_journal_is_told),
 		cmocka_unit_test(an_index_that_is_missing_is_noted),
 	};
-	if (access("/dev/shm", W_OK) == 0) {
-		setenv("TMPDIR", "/dev/shm", 0);
-	}
+	point_use_memory();
 	diag_set_level(DIAG_SILENT);
 	return cmocka_run_group_tests_name("check-files", tests, NULL, NULL);
 }
