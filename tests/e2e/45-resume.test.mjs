@@ -46,9 +46,9 @@ async function connect(t, server, id) {
 
 /** Prompts, allows what is asked, and gives the turn's events. */
 async function takeTurn(observer, message) {
-	const first = observer.events().length + 1;
-	await observer.prompt(message);
-	let event = { seq: first - 1 };
+	// After a restart agent_stopped may still be on its way.
+	const { seq: first } = await observer.prompt(message);
+	let event = { seq: first };
 	do {
 		event = await observer.waitForEvent((e) => TURNING.includes(e.type), { after: event.seq, ms: 60_000 });
 		if (event.type === 'permission_request') {
