@@ -57,10 +57,11 @@ struct acp_agent_ops {
 	 */
 	const char *(*earlier_session)(void *owner);
 	/**
-	 * What the log has of that session is wanted: acp_agent_know() for each of its events, from
-	 * its agent_started on, then acp_agent_known(), now or later. Forget it at stopped().
+	 * What the log has of that session is wanted: acp_agent_know() for each of its events, or
+	 * for those alone that its agent_state names, then acp_agent_known(), now or later. Forget
+	 * it at stopped().
 	 */
-	void (*history)(void *owner);
+	void (*history)(void *owner, bool state_only);
 	/**
 	 * The child answered initialize and session/new, session/resume or session/load. `info` is
 	 * {name?, title?, version?, protocol_version, agent_session_id, resumed?, resume_error?};

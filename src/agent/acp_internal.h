@@ -281,7 +281,7 @@ enum acp_stage {
 	ACP_IDLE,
 	ACP_INITIALIZING,
 	ACP_RESUMING, /* session/resume was sent */
-	ACP_RECALLING, /* the owner reads what the log has, for session/load */
+	ACP_RECALLING, /* the owner reads what the log has */
 	ACP_LOADING, /* session/load was sent */
 	ACP_SETTLING, /* and answered, but some tell more of the history behind that */
 	ACP_NEW_SESSION,

@@ -91,11 +91,12 @@ void acp_resume_begin(struct acp_agent *agent)
 		give_up(agent,
 			"because it stopped each time that it was to go on with the one before");
 	} else if (agent->can_resume) {
-		ask(agent, ACP_RESUMING, "session/resume");
+		agent->stage = ACP_RECALLING;
+		agent->ops->history(agent->owner, true);
 	} else if (agent->can_load) {
 		agent->stage = ACP_RECALLING;
 		agent->firewall = acp_firewall_create(HISTORY_SIZE_MAX);
-		agent->ops->history(agent->owner);
+		agent->ops->history(agent->owner, false);
 	} else {
 		give_up(agent, "because it cannot go on with an earlier one");
 	}
@@ -104,24 +105,31 @@ void acp_resume_begin(struct acp_agent *agent)
 void acp_agent_know(
 	struct acp_agent *agent, const char *type, const json_t *data, const char *message_id)
 {
-	if (agent->stage == ACP_RECALLING) {
-		acp_known_add(acp_firewall_known(agent->firewall), type, data, message_id);
-		acp_agent_is_known_state(agent, type, data);
+	if (agent->stage != ACP_RECALLING) {
+		return;
 	}
+	if (agent->firewall) {
+		acp_known_add(acp_firewall_known(agent->firewall), type, data, message_id);
+	}
+	acp_agent_is_known_state(agent, type, data);
 }
 
 void acp_agent_known(struct acp_agent *agent, bool is_cut)
 {
-	if (agent->stage == ACP_RECALLING) {
+	if (agent->stage == ACP_RECALLING && agent->firewall) {
 		struct acp_known *known = acp_firewall_known(agent->firewall);
 		known->is_cut = known->is_cut || is_cut;
 		ask(agent, ACP_LOADING, "session/load");
+	} else if (agent->stage == ACP_RECALLING) {
+		ask(agent, ACP_RESUMING, "session/resume");
 	}
 }
 
 void acp_agent_unknown(struct acp_agent *agent)
 {
-	if (agent->stage == ACP_RECALLING) {
+	if (agent->stage == ACP_RECALLING && !agent->firewall) {
+		acp_agent_known(agent, true); /* what is known already may be told again */
+	} else if (agent->stage == ACP_RECALLING) {
 		give_up(agent, "because the log of the one before cannot be read");
 	}
 }

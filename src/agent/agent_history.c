@@ -76,10 +76,19 @@ static struct log_page next_page(const struct agent_history *history)
 		.max_bytes = history->page_size};
 }
 
+/** Whether there is something left to be given: `next` to `end` is it. */
+static bool has_more(struct agent_history *history)
+{
+	if (history->next > history->end && history->other_at < history->other_count) {
+		history->next = history->end = history->others[history->other_at++];
+	}
+	return history->next <= history->end;
+}
+
 static void read_on(struct agent_history *history)
 {
 	struct event *hot[PAGE_EVENTS];
-	while (history->next <= history->end) {
+	while (has_more(history)) {
 		struct log_page page = next_page(history);
 		size_t count = session_log_get_hot(history->log, &page, hot);
 		if (!count) {
@@ -110,6 +119,29 @@ void agent_history_give(struct agent_history *history, struct session_log *log, 
 		.next = next,
 		.end = end,
 		.is_cut = next > from};
+	read_on(history);
+}
+
+static int compare_seqs(const void *a, const void *b)
+{
+	uint64_t left = *(const uint64_t *)a;
+	uint64_t right = *(const uint64_t *)b;
+	return left < right ? -1 : left > right;
+}
+
+void agent_history_give_state(struct agent_history *history, struct session_log *log,
+	size_t page_size, struct acp_agent *agent)
+{
+	agent_history_stop(history);
+	*history = (struct agent_history){
+		.log = log, .agent = agent, .page_size = page_size, .next = 1};
+	const struct agent_state *state = &session_log_tail(log)->agent_state;
+	for (size_t i = 0; i < AGENT_STATE_COUNT; i++) {
+		if (state->seqs[i] && state->seqs[i] >= session_log_first_seq(log)) {
+			history->others[history->other_count++] = state->seqs[i];
+		}
+	}
+	qsort(history->others, history->other_count, sizeof(*history->others), compare_seqs);
 	read_on(history);
 }
 

@@ -81,12 +81,17 @@ static const char *earlier_session(void *owner)
 	return session_log_tail(log_of(owner))->agent_session_id;
 }
 
-static void handle_history(void *owner)
+static void handle_history(void *owner, bool state_only)
 {
 	struct hosted *hosted = owner;
-	agent_history_give(&hosted->history, log_of(hosted),
-		session_log_tail(log_of(hosted))->agent_session_seq,
-		hosted->host->limits->page_size, hosted->agent);
+	struct session_log *log = log_of(hosted);
+	size_t page_size = hosted->host->limits->page_size;
+	if (state_only) {
+		agent_history_give_state(&hosted->history, log, page_size, hosted->agent);
+	} else {
+		agent_history_give(&hosted->history, log, session_log_tail(log)->agent_session_seq,
+			page_size, hosted->agent);
+	}
 }
 
 static void handle_started(void *owner, const json_t *info)

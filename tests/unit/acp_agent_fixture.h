@@ -65,10 +65,10 @@ static inline const char *earlier_session(void *owner)
 	return ((struct fixture *)owner)->earlier;
 }
 
-static inline void handle_history(void *owner)
+static inline void handle_history(void *owner, bool state_only)
 {
 	struct fixture *f = owner;
-	buffer_append_str(&f->log, "history\n");
+	buffer_append_str(&f->log, state_only ? "state\n" : "history\n");
 	for (size_t i = 0; i < json_array_size(f->events); i++) {
 		const json_t *event = json_array_get(f->events, i);
 		acp_agent_know(f->agent, json_string_value(json_object_get(event, "type")),

@@ -324,10 +324,14 @@ static void test_no_terminals_offered(void **state)
 static void test_late_words(void **state)
 {
 	struct fixture *f = *state;
-	start(f, "late");
+	struct acp_agent_config config = default_config(f);
+	config.lull_ms =
+		200; /* a busy machine must not make one between the text and the question */
+	create_agent(f, "late", config);
+	prompt(f, "go");
 	run_until(f, "question");
 	/* While it waits for an answer there is no lull. */
-	uint64_t until = uv_now(&f->loop) + 50;
+	uint64_t until = uv_now(&f->loop) + 500;
 	while (uv_now(&f->loop) < until) {
 		uv_run(&f->loop, UV_RUN_ONCE);
 	}

@@ -51,6 +51,19 @@ static void test_resume(void **state)
 	expect_log(f, expected);
 }
 
+/** What the log has of its state is not told again. */
+static void test_resume_with_the_same_state(void **state)
+{
+	struct fixture *f = *state;
+	json_t *events = json_pack("[{s:s, s:{s:[], s:s}}, {s:s, s:{s:[]}}]", "type", "x-acp-modes",
+		"data", "available_modes", "current_mode_id", "a", "type",
+		"x-acp-available_commands_update", "data", "available_commands");
+	go_on(f, "resume", events);
+	run_until(f, "turn_end");
+	assert_true(log_has_line(f, "state\n" STARTED " resumed\ntext "));
+	json_decref(events);
+}
+
 static void test_load_adds_nothing(void **state)
 {
 	struct fixture *f = *state;
@@ -227,6 +240,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		AGENT_TEST(test_first_start),
 		AGENT_TEST(test_resume),
+		AGENT_TEST(test_resume_with_the_same_state),
 		AGENT_TEST(test_load_adds_nothing),
 		AGENT_TEST(test_load_adds_what_is_missing),
 		AGENT_TEST(test_load_goes_on_behind_its_answer),
