@@ -52,7 +52,27 @@ const RENDER = {
 export function renderItem(item, context) {
 	const element = draw(item, context);
 	element.dataset.no = String(item.events[0].seq);
+	if (isRecovered(item)) {
+		markRecovered(element, item, context);
+	}
 	return element;
+}
+
+/** @param {Item | null} item */
+function isRecovered(item) {
+	return item?.events[0].data.recovered === true;
+}
+
+/**
+ * What the agent told only when it went on with its session stands later than it was said.
+ * @param {HTMLElement} element @param {Item} item @param {CardContext} context
+ */
+function markRecovered(element, item, context) {
+	element.classList.add('recovered');
+	if (!isRecovered(context.before(item))) {
+		const words = h('span', { class: 'recovered-mark' }, 'Recovered: said before the restart');
+		(element.querySelector(':scope > summary') ?? element).prepend(words);
+	}
 }
 
 /** @param {Item} item @param {CardContext} context */
@@ -208,9 +228,10 @@ function renderTurnEnd({ events: [event] }) {
 
 /** @param {Item} item */
 function renderNotice({ events: [event] }) {
-	const { title, name, version, reason, detail } = event.data;
+	const { title, name, version, reason, detail, resumed, resume_error } = event.data;
+	const how = { true: ' again, and goes on', false: ' anew: it does not know what is above' };
 	const words = {
-		agent_started: `${title ?? name ?? 'Agent'}${version ? ` ${version}` : ''} started`,
+		agent_started: `${title ?? name ?? 'Agent'}${version ? ` ${version}` : ''} started${lookUp(how, String(resumed), '')}${resume_error ? ` (${resume_error})` : ''}`,
 		agent_stopped: `Agent stopped${reason ? ` (${String(reason).replaceAll('_', ' ')})` : ''}${detail ? `: ${detail}` : ''}`,
 		session_end: 'Session ended',
 	};

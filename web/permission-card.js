@@ -124,5 +124,6 @@ function answerWords(asked, resolved, { clientId }) {
 		h('b', {}, visible(chosenOption(asked, resolved)?.name ?? data.option_id)),
 		by && ', answered by ',
 		by && h('span', { title: by }, by === clientId ? 'you' : `client ${by.slice(0, 8)}`),
+		data.bound_to !== undefined && ' before the agent was restarted',
 	];
 }

@@ -61,9 +61,12 @@ export function spokenText({ type, data }) {
 		case 'permission_request':
 			return `The agent asks for permission: ${data.tool_call?.title ?? 'a tool call'}`;
 		case 'permission_resolved':
-			return data.outcome === 'selected'
+			if (data.outcome !== 'selected') {
+				return 'The question was withdrawn';
+			}
+			return data.bound_to === undefined
 				? 'The question is answered'
-				: 'The question was withdrawn';
+				: 'The question is answered as before';
 		case 'tool_call':
 			return `Tool: ${data.title ?? 'a call'}`;
 		case 'turn_end':

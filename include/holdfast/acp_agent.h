@@ -36,6 +36,7 @@ struct acp_agent_config {
 	int restart_delay_ms; /* after two failures in a row, then twice as long each time; 0: 500
 			       */
 	int idle_ms; /* the child is stopped when there was nothing to do for so long; 0: never */
+	int resumable_idle_ms; /* the same for one that can go on with its session later */
 	int lull_ms; /* see lull(); 0: 1 s */
 	int start_timeout_ms; /* for initialize and session/new together; 0: 120 s */
 };
@@ -85,6 +86,12 @@ struct acp_agent_ops {
 	/** The agent has withdrawn its question ($/cancel_request). */
 	void (*permission_withdrawn)(void *owner, const char *request_id);
 	/**
+	 * Whether a question has its answer already, which acp_agent_answer() will bring: then
+	 * neither a cancel nor the agent's withdrawal gives it another one. May be NULL: none has.
+	 * Only looks, and is called by the functions below as well.
+	 */
+	bool (*permission_is_resolved)(void *owner, const char *request_id);
+	/**
 	 * The prompt is over: `stop_reason` is ACP's (end_turn, max_tokens, max_turn_requests,
 	 * refusal, cancelled) or "error", with `message` saying what the agent answered; else
 	 * message is NULL. Called once for each acp_agent_prompt(), unless stopped() is called
@@ -125,7 +132,10 @@ int acp_agent_prompt(struct acp_agent *agent, const char *message, size_t len);
  * answer within cancel_grace_ms gets turn_end("cancelled") from us and is then stopped.
  */
 void acp_agent_cancel(struct acp_agent *agent);
-/** Answers a question; option_id NULL means cancelled. -ENOENT if no such question is open. */
+/**
+ * Answers a question; option_id NULL means cancelled. -ENOENT if no such question is open: it was
+ * another start's, or somebody else's.
+ */
 int acp_agent_answer(struct acp_agent *agent, const char *request_id, const char *option_id);
 /**
  * Stops (true) or goes on (false) reading the agent's stdout: back-pressure while the store is
@@ -134,6 +144,8 @@ int acp_agent_answer(struct acp_agent *agent, const char *request_id, const char
  */
 void acp_agent_pause(struct acp_agent *agent, bool paused);
 bool acp_agent_is_running(const struct acp_agent *agent);
+/** Nothing runs, waits or is remembered: another agent, made anew, would do just the same. */
+bool acp_agent_is_as_new(const struct acp_agent *agent);
 
 /** An event of the log, of any type (CONTRACT.md, section 6), in its order; see history(). */
 void acp_agent_know(

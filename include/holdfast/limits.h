@@ -61,6 +61,8 @@
 	/* Not by default: what an agent has in mind of the conversation is lost with it. */      \
 	LIMIT(int, agent_idle_ms, MS, 0, 0, 86400000,                                             \
 		"an agent without anything to do is stopped after this; 0: never")                \
+	LIMIT(int, agent_resumable_idle_ms, MS, 1800000, 0, 86400000,                             \
+		"the same for an agent that goes on with its session when it is started again")   \
 	/* Loading. */                                                                            \
 	LIMIT(size_t, load_default, COUNT, 50, 1, 5000,                                           \
 		"events in a page when the client names no limit")                                \

@@ -27,6 +27,12 @@ struct session_ops {
 	 */
 	void (*prompt_due)(void *owner, struct session *session, uint64_t seq, const char *message,
 		size_t len);
+	/**
+	 * A permission request has its answer, and that is durable; option_id NULL: it was
+	 * cancelled. Called once for each; not for what was resolved before the server started.
+	 */
+	void (*answered)(void *owner, struct session *session, const char *request_id,
+		const char *option_id);
 	/** The session's object (max_seq, status, …) has changed; at most once a loop turn. */
 	void (*changed)(void *owner, struct session *session);
 	/** It is durably gone and about to be freed. */
@@ -117,8 +123,9 @@ void durable_wait_cancel(struct durable_wait *wait);
 
 /**
  * Takes one checked input: gives it its seq (0 for text that is blank so far, and for usage that
- * changes nothing) and journals it. A turn_end outside of a turn adds nothing: *ret_duplicate is
- * set, with the seq of the one that was. Returns -EIO if the store has failed; nothing has changed
+ * changes nothing) and journals it. A turn_end outside of a turn adds nothing, nor does a
+ * permission_resolved of a request that has its answer: *ret_duplicate is set, with the seq of the
+ * one that was. Returns -EIO if the store has failed; nothing has changed
  * then.
  */
 int session_input(struct session *session, const struct input_event *input, uint64_t *ret_seq,

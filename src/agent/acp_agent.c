@@ -64,13 +64,21 @@ static void tell_delay(struct acp_agent *agent)
 	json_decref(data);
 }
 
+/** How long this child may have nothing to do; 0: for ever. */
+static int idle_ms(const struct acp_agent *agent)
+{
+	bool goes_on = agent->can_resume || agent->can_load;
+	int sooner = goes_on ? agent->resumable_idle_ms : 0;
+	return sooner && (!agent->idle_ms || sooner < agent->idle_ms) ? sooner : agent->idle_ms;
+}
+
 static void handle_idle(uv_timer_t *timer)
 {
 	struct acp_agent *agent = timer->data;
 	bool busy = agent->prompting || agent->paused || agent->job || agent->question_count > 0 ||
 		    agent->terminals_open > 0;
 	if (busy) {
-		uv_timer_start(timer, handle_idle, (uint64_t)agent->idle_ms, 0);
+		uv_timer_start(timer, handle_idle, (uint64_t)idle_ms(agent), 0);
 	} else if (agent->process) {
 		acp_agent_stop_child(agent, "idle", "there was nothing to do");
 	}
@@ -78,8 +86,8 @@ static void handle_idle(uv_timer_t *timer)
 
 static void await_idle(struct acp_agent *agent)
 {
-	if (agent->idle_ms > 0 && agent->process) {
-		uv_timer_start(&agent->rest, handle_idle, (uint64_t)agent->idle_ms, 0);
+	if (idle_ms(agent) > 0 && agent->process) {
+		uv_timer_start(&agent->rest, handle_idle, (uint64_t)idle_ms(agent), 0);
 	}
 }
 
@@ -383,6 +391,7 @@ struct acp_agent *acp_agent_create(uv_loop_t *loop, const struct acp_agent_confi
 	agent->terminals_max = config->terminals_max;
 	agent->guard = config->guard ? xstrdup(config->guard) : NULL;
 	agent->idle_ms = config->idle_ms;
+	agent->resumable_idle_ms = config->resumable_idle_ms;
 	agent->lull_ms = config->lull_ms ? config->lull_ms : LULL_MS;
 	agent->restart_delay_ms =
 		config->restart_delay_ms ? config->restart_delay_ms : RESTART_DELAY_MS;
@@ -494,4 +503,10 @@ void acp_agent_pause(struct acp_agent *agent, bool paused)
 bool acp_agent_is_running(const struct acp_agent *agent)
 {
 	return agent->process != NULL;
+}
+
+bool acp_agent_is_as_new(const struct acp_agent *agent)
+{
+	return !agent->processes && !agent->prompting && !agent->job && !agent->terminal_count &&
+	       !agent->failures && !agent->resume_failures;
 }

@@ -303,6 +303,7 @@ struct acp_agent {
 	int start_timeout_ms;
 	int restart_delay_ms;
 	int idle_ms;
+	int resumable_idle_ms;
 	int lull_ms;
 	const struct acp_agent_ops *ops;
 	void *owner;
@@ -449,7 +450,10 @@ void acp_agent_handle_request(
 	struct acp_agent *agent, const char *method, const json_t *id, const json_t *params);
 /** $/cancel_request */
 void acp_agent_handle_withdrawal(struct acp_agent *agent, const json_t *params);
-/** Answers all open questions with `cancelled` if the child can still hear, and forgets them. */
+/**
+ * Answers all open questions with `cancelled` if the child can still hear, and forgets them; but
+ * those that have their answer, which acp_agent_answer() is about to give.
+ */
 void acp_agent_cancel_questions(struct acp_agent *agent);
 void acp_agent_forget_questions(struct acp_agent *agent);
 void acp_agent_send_error(struct acp_agent *agent, const json_t *id, int code, const char *why);

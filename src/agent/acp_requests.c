@@ -102,12 +102,22 @@ int acp_agent_answer(struct acp_agent *agent, const char *request_id, const char
 	return 0;
 }
 
+/** Whether the answer is known, and comes when it is on disk: there cannot be a second one. */
+static bool has_answer(const struct acp_agent *agent, const struct acp_question *q)
+{
+	return agent->ops->permission_is_resolved &&
+	       agent->ops->permission_is_resolved(agent->owner, q->request_id);
+}
+
 void acp_agent_handle_withdrawal(struct acp_agent *agent, const json_t *params)
 {
 	const json_t *id = json_object_get(params, "requestId");
 	list_for_each(link, &agent->questions) {
 		struct acp_question *q = list_entry(link, struct acp_question, link);
 		if (json_equal(q->id, id)) {
+			if (has_answer(agent, q)) {
+				return;
+			}
 			char *request_id = xstrdup(q->request_id);
 			send_outcome(agent, q->id, NULL);
 			question_free(agent, q);
@@ -126,8 +136,10 @@ void acp_agent_cancel_questions(struct acp_agent *agent)
 {
 	list_for_each_safe(link, next, &agent->questions) {
 		struct acp_question *q = list_entry(link, struct acp_question, link);
-		send_outcome(agent, q->id, NULL);
-		question_free(agent, q);
+		if (!has_answer(agent, q)) {
+			send_outcome(agent, q->id, NULL);
+			question_free(agent, q);
+		}
 	}
 }
 

@@ -23,6 +23,7 @@ struct hosted {
 	struct acp_agent *agent;
 	struct agent_inputs inputs;
 	struct agent_history history;
+	bool is_over; /* its child has stopped: if nothing else holds it, it may go */
 	bool late_turn; /* the running turn was begun by what the agent said outside of a prompt */
 };
 
@@ -33,6 +34,7 @@ struct agent_host {
 	char *cwd;
 	struct list agents;
 	size_t count; /* with those that are on their way out */
+	bool has_over; /* some of them are over */
 	bool paused;
 	bool closing;
 	void (*done)(void *arg);
@@ -137,6 +139,12 @@ static void handle_withdrawn(void *owner, const char *request_id)
 	agent_inputs_withdraw(&hosted->inputs, request_id);
 }
 
+static bool handle_is_resolved(void *owner, const char *request_id)
+{
+	struct hosted *hosted = owner;
+	return session_permission(hosted->session, request_id).state == PERMISSION_RESOLVED;
+}
+
 static void handle_turn_end(void *owner, const char *stop_reason, const char *message)
 {
 	json_t *data = json_object();
@@ -173,7 +181,9 @@ static void append_stopped(struct hosted *hosted, const char *reason, const char
 
 static void handle_stopped(void *owner, const char *reason, const char *detail)
 {
-	agent_history_stop(&((struct hosted *)owner)->history);
+	struct hosted *hosted = owner;
+	hosted->is_over = hosted->host->has_over = true;
+	agent_history_stop(&hosted->history);
 	append_stopped(owner, reason, detail);
 }
 
@@ -258,6 +268,7 @@ static struct hosted *hosted_of(struct agent_host *host, struct session *session
 		.event = handle_event,
 		.permission_request = handle_permission,
 		.permission_withdrawn = handle_withdrawn,
+		.permission_is_resolved = handle_is_resolved,
 		.turn_end = handle_turn_end,
 		.lull = handle_lull,
 		.stopped = handle_stopped,
@@ -280,6 +291,7 @@ static struct hosted *hosted_of(struct agent_host *host, struct session *session
 			.terminals_max = host->limits->agent_terminals,
 			.guard = access(SELF, X_OK) == 0 ? SELF : NULL,
 			.idle_ms = host->limits->agent_idle_ms,
+			.resumable_idle_ms = host->limits->agent_resumable_idle_ms,
 			.stop_grace_ms = host->limits->agent_stop_ms},
 		&ops, hosted);
 	acp_agent_pause(hosted->agent, host->paused);
@@ -299,6 +311,7 @@ void agent_host_prompt(
 	}
 	struct hosted *hosted = hosted_of(host, session);
 	hosted->late_turn = false;
+	hosted->is_over = false;
 	int r = acp_agent_prompt(hosted->agent, message, len);
 	if (r < 0) {
 		handle_turn_end(hosted, "error", "the agent could not take the prompt");
@@ -348,6 +361,23 @@ void agent_host_recover(struct agent_host *host, struct session *session)
 	append_stopped(&gone, "server_restart",
 		"the server was restarted; the next prompt starts the agent again");
 	agent_inputs_finish(&gone.inputs);
+}
+
+void agent_host_end_turn(struct agent_host *host)
+{
+	if (!host->has_over || host->closing) {
+		return;
+	}
+	host->has_over = false;
+	list_for_each_safe(link, tmp, &host->agents) {
+		struct hosted *hosted = list_entry(link, struct hosted, link);
+		if (hosted->is_over && acp_agent_is_as_new(hosted->agent) &&
+			list_empty(&hosted->inputs.kept)) {
+			dismiss(hosted);
+		} else {
+			host->has_over = host->has_over || hosted->is_over;
+		}
+	}
 }
 
 void agent_host_retry(struct agent_host *host)

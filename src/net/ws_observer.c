@@ -42,43 +42,11 @@ static const struct observer_socket_ops socket_ops = {
 
 /* --- requests --- */
 
-/**
- * The agent hears of an answer when it is durable, even if the one who gave it has left by then.
- */
-struct agent_answer {
-	struct durable_wait wait; /* first */
-	struct agent_host *agents;
-	struct session *session;
-	char *request_id;
-	char *option_id;
-};
-
-static void tell_agent(struct durable_wait *wait, int status)
-{
-	struct agent_answer *answer = (struct agent_answer *)wait;
-	if (status == 0) {
-		agent_host_answer(
-			answer->agents, answer->session, answer->request_id, answer->option_id);
-	}
-	free(answer->request_id);
-	free(answer->option_id);
-	free(answer);
-}
-
 static void handle_answer(struct conn *conn, const struct request *request, struct refusal *refusal)
 {
 	struct answer_refusal first;
-	if (intake_answer(conn->session, request, conn->client_id, &first, refusal) == 0) {
-		struct agent_answer *answer = xcalloc(1, sizeof(*answer));
-		answer->wait.done = tell_agent;
-		answer->agents = conn->server->agents;
-		answer->session = conn->session;
-		answer->request_id = xstrdup(request->answer.request_id);
-		answer->option_id = xstrdup(request->answer.option_id);
-		session_wait_durable(conn->session, &answer->wait);
-		return;
-	}
-	if (!first.already_resolved) {
+	if (intake_answer(conn->session, request, conn->client_id, &first, refusal) == 0 ||
+		!first.already_resolved) {
 		return;
 	}
 	struct buffer extra = {0};

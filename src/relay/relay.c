@@ -42,6 +42,13 @@ static void handle_prompt_due(
 	agent_host_prompt(relay->agents, session, message, len);
 }
 
+static void handle_answered(
+	void *owner, struct session *session, const char *request_id, const char *option_id)
+{
+	struct relay *relay = owner;
+	agent_host_answer(relay->agents, session, request_id, option_id);
+}
+
 static void handle_changed(void *owner, struct session *session)
 {
 	struct relay *relay = owner;
@@ -85,6 +92,7 @@ static void end_turn(struct relay *relay)
 	bool behind = session_table_backlog(relay->sessions) > relay->limits->journal_backlog;
 	if (!relay->stopping) {
 		agent_host_pause(relay->agents, behind || relay->store_failing);
+		agent_host_end_turn(relay->agents);
 		server_end_turn(relay->server, behind);
 	}
 }
@@ -162,6 +170,7 @@ static int open_rooms(struct relay *relay)
 {
 	static const struct session_ops ops = {
 		.prompt_due = handle_prompt_due,
+		.answered = handle_answered,
 		.changed = handle_changed,
 		.deleted = handle_deleted,
 		.store_failed = handle_store_failed,

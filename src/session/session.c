@@ -205,13 +205,23 @@ int session_journal(struct session *session, enum record_kind kind, const char *
 	return 0;
 }
 
+/** Whether it ends a turn that has ended, or answers what has its answer: by *ret_seq. */
+static bool is_over(
+	const struct session *session, const struct input_event *input, uint64_t *ret_seq)
+{
+	if (input->type == EVENT_PERMISSION_RESOLVED) {
+		return !session_ledger_is_open(session, input->data, input->data_len, ret_seq);
+	}
+	*ret_seq = session->state.last_turn_end_seq;
+	return input->type == EVENT_TURN_END && !session->state.in_turn;
+}
+
 int session_input(struct session *session, const struct input_event *input, uint64_t *ret_seq,
 	bool *ret_duplicate)
 {
-	*ret_duplicate = input->type == EVENT_TURN_END && !session->state.in_turn;
+	*ret_duplicate = is_over(session, input, ret_seq);
 	/* One with a key is journaled all the same: the key must be known. */
 	if (*ret_duplicate && !input->key) {
-		*ret_seq = session->state.last_turn_end_seq;
 		return session->is_deleted ? -ENOENT : 0;
 	}
 	struct buffer data = {0};
@@ -389,6 +399,7 @@ void session_commit(struct session *session, uint64_t lsn)
 		channel_send_state(&session->channel);
 	}
 	session_touch(session);
+	session_ledger_tell(session, lsn);
 	if (prompt && !session->table->closing) {
 		tell_prompt(session, prompt);
 	}
@@ -405,6 +416,7 @@ void session_fail(struct session *session, int error)
 	}
 	session_status_drop(session);
 	session_names_drop(session);
+	session_ledger_drop(session);
 	session->open_mark_count = 0;
 	list_remove(&session->dirty_link);
 	end_waits(session, UINT64_MAX, error);
@@ -469,6 +481,7 @@ struct session *session_new(struct session_table *table, struct session_log *log
 	session->timer_at = INT64_MAX;
 	list_init(&session->pending);
 	list_init(&session->pending_states);
+	list_init(&session->pending_answers);
 	list_init(&session->pending_names);
 	session->fresh_names = hash_create();
 	list_init(&session->waits);

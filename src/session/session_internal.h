@@ -5,11 +5,29 @@
 #include "holdfast/session.h"
 #include "holdfast/usage.h"
 
+#include <jansson.h>
+
 /** A permission request that nobody has answered yet. */
 struct permission {
 	struct list link;
 	char *request_id;
 	char *data; /* JSON of permission_request */
+};
+
+struct ledger_sum {
+	uint64_t low;
+	uint64_t high;
+};
+
+/** A person's answer, while what was asked for is not done. */
+struct given_answer {
+	struct list link;
+	bool is_carried; /* the agent is gone with it; else it is of the running turn */
+	uint64_t seq; /* of its permission_resolved */
+	struct ledger_sum subject; /* what the question was about */
+	char *tool_call_id;
+	char *option_id;
+	char *by;
 };
 
 struct resolution {
@@ -34,6 +52,8 @@ struct session_state {
 	uint64_t input_names; /* how many names inputs have given */
 	struct prompt_queue *queue; /* prompts that wait for their turn */
 	struct list permissions; /* struct permission */
+	struct list answers; /* struct given_answer, in seq order */
+	size_t answer_count;
 };
 
 /** An event that the state machine has completed and the disk has not confirmed. */
@@ -78,6 +98,7 @@ struct session {
 	bool emitting_prompt;
 	bool emitting_recovered;
 	struct list pending; /* struct pending_event, in seq order */
+	struct list pending_answers; /* what its agent has to be told, in lsn order */
 	struct list pending_names; /* struct pending_name, in lsn order */
 	struct hash *fresh_names; /* the same by kind and name, the first of each */
 	struct list pending_states; /* what the state became by inputs that wait for the disk */
@@ -135,6 +156,42 @@ bool session_state_is_idle(const struct session_state *state);
 /** Whether session_state_follow_log() would make the very same state. */
 bool session_state_is_in_log(const struct session *session);
 const struct stream_buffer_ops *session_stream_ops(void);
+/** Appends an event of our own. Returns its seq. */
+uint64_t session_put(
+	struct session *session, enum event_type type, const char *data, size_t len, int64_t ts);
+/** A JSON object from its text; an empty one if it is none. Freed by json_decref(). */
+json_t *session_read_object(const char *data, size_t len);
+/** A member of it, "" if there is none; borrowed. */
+const char *session_text_of(const json_t *object, const char *name);
+
+/* session_ledger.c */
+void session_ledger_init(struct session_state *state);
+void session_ledger_finish(struct session_state *state);
+/** Nothing is asked, and no answer is remembered. */
+bool session_ledger_is_empty(const struct session_state *state);
+/**
+ * A permission_request has been appended: it is open, or has at once the answer that it had before
+ * its agent died.
+ */
+void session_ledger_ask(struct session *session, const char *data, size_t len, int64_t ts);
+/** A permission_resolved, `seq`, has been appended. */
+void session_ledger_resolve(struct session *session, const char *data, size_t len, uint64_t seq);
+/** Whether the request of a permission_resolved is open; *ret_seq is what resolved it if not. */
+bool session_ledger_is_open(
+	const struct session *session, const char *data, size_t len, uint64_t *ret_seq);
+/** Questions that are still open when the turn ends are closed with it. */
+void session_ledger_cancel_all(struct session *session, int64_t ts);
+/** A tool_call or a tool_call_update: what is done needs no answer any more. */
+void session_ledger_note_call(struct session_state *state, const char *data, size_t len);
+/** After that: what is remembered is carried over if the agent is gone, else forgotten. */
+void session_ledger_end_turn(struct session_state *state, bool agent_is_gone);
+void session_ledger_follow_log(struct session *session);
+/** For the snapshot; takes over `answer`. */
+void session_ledger_add_answer(struct session_state *state, struct given_answer *answer);
+/** The agent hears what is durable. */
+void session_ledger_tell(struct session *session, uint64_t lsn);
+/** Forgets what waits to be told. */
+void session_ledger_drop(struct session *session);
 
 /* session_names.c */
 /** An input has been applied: its names wait for the disk. */

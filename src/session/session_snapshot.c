@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SNAPSHOT_VERSION 2
+#define SNAPSHOT_VERSION 3
 
 static void save_text(struct buffer *out, const char *text)
 {
@@ -38,6 +38,21 @@ static void load_usage(struct session *session, struct unpack *in)
 		in->failed = true;
 	}
 	free(text);
+}
+
+static void save_answers(const struct session_state *state, struct buffer *out)
+{
+	pack_le(out, state->answer_count, 4);
+	list_for_each(link, &state->answers) {
+		struct given_answer *answer = list_entry(link, struct given_answer, link);
+		pack_le(out, answer->is_carried, 1);
+		pack_le(out, answer->seq, 8);
+		pack_le(out, answer->subject.low, 8);
+		pack_le(out, answer->subject.high, 8);
+		save_text(out, answer->tool_call_id);
+		save_text(out, answer->option_id);
+		save_text(out, answer->by);
+	}
 }
 
 void session_snapshot_save(const struct session *session, struct buffer *out)
@@ -71,6 +86,7 @@ void session_snapshot_save(const struct session *session, struct buffer *out)
 		save_text(out, permission->request_id);
 		save_text(out, permission->data);
 	}
+	save_answers(state, out);
 	stream_buffer_save(state->stream, out);
 }
 
@@ -106,6 +122,24 @@ static void load_permissions(struct session_state *state, struct unpack *in)
 	}
 }
 
+static void load_answers(struct session_state *state, struct unpack *in)
+{
+	for (uint64_t count = unpack_le(in, 4); count && !in->failed; count--) {
+		struct given_answer *answer = xcalloc(1, sizeof(*answer));
+		answer->is_carried = unpack_le(in, 1) != 0;
+		answer->seq = unpack_le(in, 8);
+		answer->subject.low = unpack_le(in, 8);
+		answer->subject.high = unpack_le(in, 8);
+		answer->tool_call_id = load_text(in);
+		answer->option_id = load_text(in);
+		answer->by = load_text(in);
+		session_ledger_add_answer(state, answer);
+		if (!answer->tool_call_id || !answer->option_id || !answer->by) {
+			in->failed = true;
+		}
+	}
+}
+
 int session_snapshot_load(struct session *session, const char *bytes, size_t len)
 {
 	struct unpack in = {.bytes = bytes, .len = len};
@@ -128,6 +162,7 @@ int session_snapshot_load(struct session *session, const char *bytes, size_t len
 	state->input_names = unpack_le(&in, 8);
 	load_queue(session, &in);
 	load_permissions(state, &in);
+	load_answers(state, &in);
 	int r = in.failed ? -EBADMSG : stream_buffer_load(state->stream, &in);
 	if (r == 0 && (in.failed || in.len)) {
 		r = -EBADMSG;

@@ -17,23 +17,13 @@ void session_state_init(struct session *session, uint64_t next_seq)
 	state->stream = stream_buffer_create(
 		session->table->limits, next_seq, session_stream_ops(), session);
 	state->usage = usage_total_create();
-	list_init(&state->permissions);
-}
-
-static void free_permission(struct permission *permission)
-{
-	list_remove(&permission->link);
-	free(permission->request_id);
-	free(permission->data);
-	free(permission);
+	session_ledger_init(state);
 }
 
 void session_state_finish(struct session_state *state)
 {
 	prompt_queue_unref(state->queue);
-	list_for_each_safe(link, tmp, &state->permissions) {
-		free_permission(list_entry(link, struct permission, link));
-	}
+	session_ledger_finish(state);
 	stream_buffer_destroy(state->stream);
 	free(state->last_prompt_id);
 	usage_total_destroy(state->usage);
@@ -44,7 +34,7 @@ void session_state_finish(struct session_state *state)
 
 bool session_state_is_idle(const struct session_state *state)
 {
-	return !state->in_turn && !state->queue && list_empty(&state->permissions) &&
+	return !state->in_turn && !state->queue && session_ledger_is_empty(state) &&
 	       stream_buffer_is_idle(state->stream);
 }
 
@@ -70,14 +60,13 @@ bool session_state_is_in_log(const struct session *session)
 
 /* --- what the inputs do --- */
 
-/** A JSON object's string members, read from its text. The result is freed by json_decref(). */
-static json_t *read_object(const char *data, size_t len)
+json_t *session_read_object(const char *data, size_t len)
 {
 	json_t *json = json_loadb(data, len, 0, NULL);
 	return json ? json : json_object();
 }
 
-static const char *text_of(const json_t *object, const char *name)
+const char *session_text_of(const json_t *object, const char *name)
 {
 	const char *text = json_string_value(json_object_get(object, name));
 	return text ? text : "";
@@ -89,7 +78,7 @@ static void set_text(char **at, const char *text, size_t len)
 	*at = xstrndup(text, len);
 }
 
-static uint64_t put(
+uint64_t session_put(
 	struct session *session, enum event_type type, const char *data, size_t len, int64_t ts)
 {
 	return stream_buffer_put(session->state.stream,
@@ -116,60 +105,12 @@ static bool begins_turn(enum event_type type)
 	       type == EVENT_PERMISSION_REQUEST;
 }
 
-static struct permission *find_permission(const struct session_state *state, const char *request_id)
-{
-	list_for_each(link, &state->permissions) {
-		struct permission *permission = list_entry(link, struct permission, link);
-		if (strcmp(permission->request_id, request_id) == 0) {
-			return permission;
-		}
-	}
-	return NULL;
-}
-
-static void add_permission(struct session_state *state, const char *data, size_t len)
-{
-	json_t *json = read_object(data, len);
-	struct permission *permission = xcalloc(1, sizeof(*permission));
-	permission->request_id = xstrdup(text_of(json, "request_id"));
-	permission->data = xstrndup(data, len);
-	list_append(&state->permissions, &permission->link);
-	json_decref(json);
-}
-
-static void resolve_permission(struct session *session, const char *data, size_t len, uint64_t seq)
-{
-	json_t *json = read_object(data, len);
-	const char *request_id = text_of(json, "request_id");
-	struct permission *permission = find_permission(&session->state, request_id);
-	if (permission) {
-		free_permission(permission);
-	}
-	session_remember_resolution(session, request_id, text_of(json, "by"), seq);
-	json_decref(json);
-}
-
-/** Questions that are still open when the turn ends are closed with it. */
-static void cancel_permissions(struct session *session, int64_t ts)
-{
-	list_for_each_safe(link, tmp, &session->state.permissions) {
-		struct permission *permission = list_entry(link, struct permission, link);
-		struct buffer data = {0};
-		buffer_append_str(&data, "{\"request_id\":");
-		buffer_append_json(&data, permission->request_id, strlen(permission->request_id));
-		buffer_append_str(&data, ",\"outcome\":\"cancelled\"}");
-		uint64_t seq = put(session, EVENT_PERMISSION_RESOLVED, data.data, data.len, ts);
-		resolve_permission(session, data.data, data.len, seq);
-		buffer_finish(&data);
-	}
-}
-
 /** A user_prompt, whoever sent it: if it has an id, the same prompt again adds nothing. */
 static void note_prompt(struct session *session, const char *data, size_t len, uint64_t seq)
 {
 	struct session_state *state = &session->state;
-	json_t *json = read_object(data, len);
-	const char *prompt_id = text_of(json, "prompt_id");
+	json_t *json = session_read_object(data, len);
+	const char *prompt_id = session_text_of(json, "prompt_id");
 	if (*prompt_id) {
 		set_text(&state->last_prompt_id, prompt_id, strlen(prompt_id));
 		state->last_prompt_seq = seq;
@@ -186,7 +127,7 @@ static void start_prompt(
 	begin_turn(state);
 	state->turn_of_prompt = true;
 	session->emitting_prompt = true;
-	uint64_t seq = put(session, EVENT_USER_PROMPT, data, len, ts);
+	uint64_t seq = session_put(session, EVENT_USER_PROMPT, data, len, ts);
 	session->emitting_prompt = false;
 	set_text(&state->last_prompt_id, prompt_id, strlen(prompt_id));
 	state->last_prompt_seq = seq;
@@ -220,11 +161,13 @@ static void start_next_prompt(struct session *session, int64_t ts)
 }
 
 /** One ordered path: everything before the end goes out before it, and a turn ends once. */
-static uint64_t end_turn(struct session *session, const char *data, size_t len, int64_t ts)
+static uint64_t end_turn(
+	struct session *session, const char *data, size_t len, bool agent_is_gone, int64_t ts)
 {
 	struct session_state *state = &session->state;
 	stream_buffer_finish_turn(state->stream);
-	cancel_permissions(session, ts);
+	session_ledger_cancel_all(session, ts);
+	session_ledger_end_turn(state, agent_is_gone);
 	uint64_t turn = state->turn;
 	state->in_turn = false;
 	state->turn_of_prompt = false;
@@ -244,10 +187,10 @@ static uint64_t stop_agent(struct session *session, const char *data, size_t len
 	struct session_state *state = &session->state;
 	stream_buffer_finish_turn(state->stream);
 	state->agent_running = false;
-	uint64_t seq = put(session, EVENT_AGENT_STOPPED, data, len, ts);
+	uint64_t seq = session_put(session, EVENT_AGENT_STOPPED, data, len, ts);
 	if (state->in_turn) {
 		static const char ended[] = "{\"stop_reason\":\"agent_stopped\"}";
-		end_turn(session, ended, sizeof(ended) - 1, ts);
+		end_turn(session, ended, sizeof(ended) - 1, true, ts);
 	}
 	return seq;
 }
@@ -287,7 +230,7 @@ static uint64_t put_usage(struct session *session, const struct input_event *in,
 /** What it uses is counted from 0 on, unless it goes on with a session that it had before. */
 static uint64_t start_agent(struct session *session, const struct input_event *in, int64_t ts)
 {
-	json_t *json = read_object(in->data, in->data_len);
+	json_t *json = session_read_object(in->data, in->data_len);
 	session_usage_begin_source(session, json_is_true(json_object_get(json, "resumed")));
 	json_decref(json);
 	session->state.agent_running = true;
@@ -300,7 +243,7 @@ static uint64_t apply_input(struct session *session, const struct input_event *i
 	uint64_t seq;
 	switch (in->type) {
 	case EVENT_TURN_END:
-		return state->in_turn ? end_turn(session, in->data, in->data_len, ts)
+		return state->in_turn ? end_turn(session, in->data, in->data_len, false, ts)
 				      : state->last_turn_end_seq;
 	case EVENT_RUN_START:
 		stream_buffer_finish_turn(state->stream);
@@ -325,12 +268,19 @@ static uint64_t apply_input(struct session *session, const struct input_event *i
 		return start_agent(session, in, ts);
 	case EVENT_PERMISSION_REQUEST:
 		seq = put_input(session, in, ts);
-		add_permission(state, in->data, in->data_len);
+		session_ledger_ask(session, in->data, in->data_len, ts);
 		return seq;
 	case EVENT_PERMISSION_RESOLVED:
+		if (!session_ledger_is_open(session, in->data, in->data_len, &seq)) {
+			return seq;
+		}
 		seq = put_input(session, in, ts);
-		resolve_permission(session, in->data, in->data_len, seq);
+		session_ledger_resolve(session, in->data, in->data_len, seq);
 		return seq;
+	case EVENT_TOOL_CALL:
+	case EVENT_TOOL_CALL_UPDATE:
+		session_ledger_note_call(state, in->data, in->data_len);
+		return put_input(session, in, ts);
 	case EVENT_USAGE:
 		return put_usage(session, in, ts);
 	default:
@@ -361,9 +311,9 @@ static int apply_prompt(struct session *session, const struct record *record, ui
 static int apply_prompt_edit(struct session *session, const struct record *record)
 {
 	struct session_state *state = &session->state;
-	json_t *json = read_object(record->data, record->data_len);
+	json_t *json = session_read_object(record->data, record->data_len);
 	const json_t *message = json_object_get(json, "message");
-	size_t at = prompt_queue_find(state->queue, text_of(json, "prompt_id"));
+	size_t at = prompt_queue_find(state->queue, session_text_of(json, "prompt_id"));
 	int r = json_is_string(message) ? 0 : -EBADMSG;
 	if (r == 0 && at < prompt_queue_count(state->queue)) {
 		change_queue(state, at,
@@ -377,8 +327,8 @@ static int apply_prompt_edit(struct session *session, const struct record *recor
 static int apply_prompt_remove(struct session *session, const struct record *record)
 {
 	struct session_state *state = &session->state;
-	json_t *json = read_object(record->data, record->data_len);
-	const char *prompt_id = text_of(json, "prompt_id");
+	json_t *json = session_read_object(record->data, record->data_len);
+	const char *prompt_id = session_text_of(json, "prompt_id");
 	size_t at = prompt_queue_find(state->queue, prompt_id);
 	int r = *prompt_id ? 0 : -EBADMSG;
 	if (r == 0 && at < prompt_queue_count(state->queue)) {
@@ -474,11 +424,6 @@ void session_state_follow_log(struct session *session)
 	free(state->run_id);
 	state->run_id = tail->run_id ? xstrdup(tail->run_id) : NULL;
 	state->input_names = session_log_input_names(session->log);
-	list_for_each_safe(link, tmp, &state->permissions) {
-		struct permission *permission = list_entry(link, struct permission, link);
-		if (!tail->in_turn || session_find_answer(session, permission->request_id, NULL)) {
-			free_permission(permission);
-		}
-	}
+	session_ledger_follow_log(session);
 	drop_queued(session);
 }

@@ -5,59 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct permission_view session_permission(const struct session *session, const char *request_id)
-{
-	list_for_each(link, &session->state.permissions) {
-		if (strcmp(list_entry(link, struct permission, link)->request_id, request_id) ==
-			0) {
-			return (struct permission_view){.state = PERMISSION_PENDING, .by = ""};
-		}
-	}
-	struct log_key answer;
-	if (!session_find_answer(session, request_id, &answer)) {
-		return (struct permission_view){.state = PERMISSION_UNKNOWN, .by = ""};
-	}
-	return (struct permission_view){
-		.state = PERMISSION_RESOLVED, .by = answer.by, .seq = answer.seq};
-}
-
-bool session_permission_has_option(
-	const struct session *session, const char *request_id, const char *option_id)
-{
-	bool found = false;
-	list_for_each(link, &session->state.permissions) {
-		struct permission *permission = list_entry(link, struct permission, link);
-		if (strcmp(permission->request_id, request_id) != 0) {
-			continue;
-		}
-		json_t *json = json_loads(permission->data, 0, NULL);
-		size_t i;
-		json_t *option;
-		json_array_foreach(json_object_get(json, "options"), i, option) {
-			const char *id = json_string_value(json_object_get(option, "option_id"));
-			found = found || (id && strcmp(id, option_id) == 0);
-		}
-		json_decref(json);
-	}
-	return found;
-}
-
-void session_each_permission(
-	struct session *session, void (*visit)(void *arg, const char *request_id), void *arg)
-{
-	size_t count = 0;
-	char **ids = NULL;
-	list_for_each(link, &session->state.permissions) {
-		ids = xrealloc(ids, (count + 1) * sizeof(*ids));
-		ids[count++] = xstrdup(list_entry(link, struct permission, link)->request_id);
-	}
-	for (size_t i = 0; i < count; i++) {
-		visit(arg, ids[i]);
-		free(ids[i]);
-	}
-	free(ids);
-}
-
 struct channel *session_channel(struct session *session)
 {
 	return &session->channel;

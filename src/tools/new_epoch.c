@@ -43,6 +43,11 @@ static void handle_prompt_due(
 {
 }
 
+static void handle_answered(
+	void *owner, struct session *session, const char *request_id, const char *option_id)
+{
+}
+
 static void handle_session(void *owner, struct session *session)
 {
 }
@@ -68,6 +73,7 @@ static int open_sessions(struct opened *opened, const char *dir)
 {
 	static const struct session_ops ops = {
 		.prompt_due = handle_prompt_due,
+		.answered = handle_answered,
 		.changed = handle_session,
 		.deleted = handle_session,
 		.store_failed = handle_store_failed,

@@ -35,7 +35,7 @@ static const struct field fields[][FIELDS_MAX] = {
 	[EVENT_PERMISSION_REQUEST] = {{"request_id", 'S', true}, {"tool_call", 'o', true},
 		{"options", 'a', true}},
 	[EVENT_PERMISSION_RESOLVED] = {{"request_id", 'S', true}, {"outcome", 'S', true},
-		{"option_id", 's', false}, {"by", 's', false}},
+		{"option_id", 's', false}, {"by", 's', false}, {"bound_to", 'i', false}},
 	[EVENT_USAGE] = {{"used", 'n', false}, {"size", 'n', false}},
 	[EVENT_TURN_END] = {{"stop_reason", 's', false}, {"message", 's', false}},
 	[EVENT_AGENT_STARTED] = {{"name", 's', false}, {"title", 's', false},

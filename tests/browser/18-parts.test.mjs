@@ -2,6 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { fileURLToPath } from 'node:url';
 import { input, post } from '../support/producer.mjs';
 import {
 	assertNothingLost,
@@ -190,6 +191,30 @@ test('a title, a path or a command that would run backwards is shown as it is wr
 	assert.ok(shown.includes('‹U+2066›'));
 });
 
+test('an answer that was given before the agent was restarted is shown as such', async (t) => {
+	const ask = (request_id) => ({
+		type: 'permission_request',
+		data: {
+			request_id,
+			tool_call: { tool_call_id: request_id, title: 'Make', raw_input: { command: 'make' } },
+			options: [{ option_id: 'o', name: 'Allow', kind: 'allow_once' }],
+		},
+	});
+	const answer = { request_id: 'first', outcome: 'selected', option_id: 'o', by: 'anna' };
+	const { page } = await openWith(t, [
+		ask('first'),
+		{ type: 'permission_resolved', data: answer },
+		{ type: 'agent_stopped', data: { reason: 'exit' } },
+		ask('again'),
+	]);
+	const words = (id) => page.locator(`[data-request-id="${id}"]`).textContent();
+	assert.equal(await words('first'), 'Make: Allow, answered by client anna');
+	assert.equal(
+		await words('again'),
+		'Make: Allow, answered by client anna before the agent was restarted',
+	);
+});
+
 test('what a program has printed is shown without its terminal codes', async (t) => {
 	const { page } = await openWith(t, [
 		tool({ content: [{ type: 'content', content: { type: 'text', text: '\u001b[1;31merror\u001b[0m: no' } }] }),
@@ -366,4 +391,28 @@ test('what a write has changed is folded into its line', async (t) => {
 	]);
 	assert.equal(await changed.getByText('The change is longer than what is kept of it.').isVisible(), true);
 	assert.match(await made.innerText(), /new file/);
+});
+
+test('what an agent told only after it was started again is marked, and so is one that has forgotten', async (t) => {
+	const cases = fileURLToPath(new URL('../unit/acp_agent_cases.sh', import.meta.url));
+	const server = await startServer(t, { agent: `exec sh ${cases} remembers` });
+	const { id } = await server.createSession({ title: 'Recovered' });
+	const page = await openPage(t, sessionUrl(server.url, id));
+	const ask = async (text, last) => {
+		await byTestId(page, 'prompt').fill(text);
+		await byTestId(page, 'prompt').press('Enter');
+		await waitForSeq(page, last);
+	};
+	await ask('first question', 4);
+	await server.kill9();
+	await server.restart();
+	await waitForSeq(page, 5); // agent_stopped
+	await waitForStatus(page, 'live');
+	await ask('second question', 10);
+	const mark = page.locator('.recovered');
+	await mark.waitFor();
+	assert.equal(await mark.count(), 1);
+	assert.equal(await mark.innerText(), 'Recovered: said before the restart\nThis was said while nobody could hear it.');
+	assert.match(await page.locator('[data-type="agent_started"]').last().innerText(), /started again, and goes on$/);
+	await assertSameAfterReload(page);
 });

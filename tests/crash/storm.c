@@ -39,9 +39,9 @@ struct put {
 };
 
 #define TOOL "{\"tool_call_id\":\"t1\",\"title\":\"Look\"}"
-#define ASK(q)                 \
-	"{\"request_id\":\"" q \
-	"\",\"tool_call\":{},\"options\":[{\"option_id\":\"y\",\"name\":\"Yes\"}]}"
+#define ASK(q)                                                                                     \
+	"{\"request_id\":\"" q "\",\"tool_call\":{\"tool_call_id\":\"t1\",\"raw_input\":{\"a\":1}" \
+	"},\"options\":[{\"option_id\":\"y\",\"name\":\"Yes\"}]}"
 #define ANSWER(q)              \
 	"{\"request_id\":\"" q \
 	"\",\"outcome\":\"selected\",\"option_id\":\"y\",\"by\":\"somebody\"}"
@@ -60,6 +60,7 @@ static const struct put puts_[] = {
 	{"permission_resolved", ANSWER("q1")},
 	{"permission_resolved", ANSWER("q2")},
 	{"agent_started", "{\"name\":\"agent\"}"},
+	{"agent_stopped", "{\"reason\":\"crashed\"}"},
 	{"agent_stopped", "{\"reason\":\"crashed\"}"},
 	{"user_prompt", "{\"message\":\"more\",\"prompt_id\":\"own\"}"},
 	{"turn_end", "{\"stop_reason\":\"end_turn\"}"},

@@ -262,6 +262,11 @@ static void handle_prompt_due(
 {
 }
 
+static void handle_answered(
+	void *owner, struct session *session, const char *request_id, const char *option_id)
+{
+}
+
 static void handle_changed(void *owner, struct session *session)
 {
 }
@@ -317,6 +322,7 @@ int witness_open(struct witness *w)
 {
 	static const struct session_ops ops = {
 		.prompt_due = handle_prompt_due,
+		.answered = handle_answered,
 		.changed = handle_changed,
 		.deleted = handle_deleted,
 		.store_failed = handle_store_failed,

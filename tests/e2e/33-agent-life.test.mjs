@@ -174,3 +174,23 @@ test(`50 agents, prompted and killed at random for ${STORM_S} s: no process, des
 	const { code, stdout } = await runToEnd(['verify', server.dataDir]);
 	assert.equal(code, 0, stdout);
 });
+
+test('a session whose agent has nothing to do leaves memory, and its next prompt starts the agent again', async (t) => {
+	const { server, id, observer } = await start(t, { agent: demoAgent('--rate 0'), args: [...SOON, '--limit', 'agent_idle_ms=1', '--limit', 'evict_ms=1'] });
+	await observer.prompt('hello');
+	const { data } = await observer.waitForEvent('agent_stopped');
+	assert.equal(data.reason, 'idle');
+	await observer.close();
+	const filesOf = () => readdirSync(`/proc/${server.pid}/fd`).filter((fd) => {
+		try {
+			return readlinkSync(`/proc/${server.pid}/fd/${fd}`).includes(`/sessions/${id}/`);
+		} catch {
+			return false; // closed meanwhile
+		}
+	});
+	await eventually(() => `still open: ${filesOf()}`, () => filesOf().length === 0);
+	const again = await Observer.connect(t, server, id, { query: { format: 'markdown' } });
+	await again.loadAll();
+	const { seq } = await again.prompt('hello');
+	assert.equal((await again.waitForEvent('turn_end', { after: seq })).data.stop_reason, 'end_turn');
+});

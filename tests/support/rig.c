@@ -102,6 +102,12 @@ static void handle_prompt_due(
 		message);
 }
 
+static void handle_answered(
+	void *owner, struct session *session, const char *request_id, const char *option_id)
+{
+	tell(owner, "answered %s %s", request_id, option_id ? option_id : "-");
+}
+
 static void handle_changed(void *owner, struct session *session)
 {
 }
@@ -193,6 +199,7 @@ int rig_open(struct rig *rig)
 {
 	static const struct session_ops ops = {
 		.prompt_due = handle_prompt_due,
+		.answered = handle_answered,
 		.changed = handle_changed,
 		.deleted = handle_deleted,
 		.store_failed = handle_store_failed,

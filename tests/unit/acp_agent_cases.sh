@@ -104,6 +104,24 @@ load-late)
 	update '{"sessionUpdate":"available_commands_update","availableCommands":[]}'
 	serve_prompts
 	;;
+remembers)
+	# Also what nobody has heard; each prompt is answered with the same.
+	begin_again '{"loadSession":true}'
+	case $line in
+	*session/load*)
+		user 'first question'
+		say 'An answer.'
+		say 'This was said while nobody could hear it.'
+		answer null
+		;;
+	*) answer '{"sessionId":"s1"}' ;;
+	esac
+	while :; do
+		get
+		say 'An answer.'
+		end_turn
+	done
+	;;
 load-refused)
 	begin_again '{"loadSession":true}'
 	say 'never to be seen'

@@ -77,6 +77,31 @@ static void test_idle(void **state)
 	assert_null(strstr(buffer_cstr(&f->log), "delayed"));
 }
 
+/** Of those that are not stopped for idleness, those are that can go on with their session. */
+static void test_idle_and_resumable(void **state)
+{
+	struct fixture *f = *state;
+	struct acp_agent_config config = default_config(f);
+	config.resumable_idle_ms = 5;
+	create_agent(f, "turn", config);
+	prompt(f, "go");
+	run_until(f, "turn_end");
+	uint64_t until = uv_now(&f->loop) + 100;
+	while (uv_now(&f->loop) < until) {
+		uv_run(&f->loop, UV_RUN_NOWAIT);
+	}
+	assert_true(acp_agent_is_running(f->agent));
+	destroy_agent(f);
+	f->freed = false;
+	f->earlier = "s1";
+	create_agent(f, "resume", config);
+	prompt(f, "go");
+	run_until(f, "stopped idle");
+	while (!acp_agent_is_as_new(f->agent)) {
+		uv_run(&f->loop, UV_RUN_ONCE);
+	}
+}
+
 static void test_not_idle(void **state)
 {
 	struct fixture *f = *state;
@@ -198,6 +223,7 @@ int main(void)
 		AGENT_TEST(test_failing_again_and_again),
 		AGENT_TEST(test_cancel_before_a_delayed_start),
 		AGENT_TEST(test_idle),
+		AGENT_TEST(test_idle_and_resumable),
 		AGENT_TEST(test_not_idle),
 		AGENT_TEST(test_long_lines),
 		AGENT_TEST(test_session_state),
