@@ -390,6 +390,10 @@ static int parse_data(struct request *ret, const json_t *data, const struct limi
 	return -EINVAL;
 }
 
+#define OBSERVER_TAKES                                                                          \
+	"load_events, keepalive, prompt, list_prompts, edit_prompt, remove_prompt, cancel and " \
+	"permission_answer"
+
 static int find_type(const char *name, enum request_side side, enum request_type *ret_type,
 	struct refusal *refusal)
 {
@@ -406,8 +410,7 @@ static int find_type(const char *name, enum request_side side, enum request_type
 		[REQUEST_APPEND_SNAPSHOT] = "append_snapshot",
 	};
 	static const char *const takes[] = {
-		[SIDE_OBSERVER] = "load_events, keepalive, prompt, list_prompts, edit_prompt, "
-				  "remove_prompt, cancel and permission_answer",
+		[SIDE_OBSERVER] = OBSERVER_TAKES,
 		[SIDE_PRODUCER] = "append, append_snapshot and keepalive",
 		[SIDE_FEED] = "keepalive and nothing else",
 	};
