@@ -1,6 +1,8 @@
 /** The demo page: one session at a time, beside the list of all. Wires the parts, holds no protocol. */
 import { HoldfastClient, HoldfastFeed, createSession, deleteSession } from './holdfast-client.js';
 import { randomId } from './holdfast-connection.js';
+import { AgentSettings } from './agent-settings.js';
+import { CommandMenu } from './command-menu.js';
 import { Composer } from './composer.js';
 import { ConnectionBar } from './connection-bar.js';
 import { $, h, handleCopies, icon, lookUp } from './dom.js';
@@ -43,6 +45,11 @@ const transcript = new Transcript(
 const composer = new Composer($('#composer'), {
 	send: (message) => sendPrompt(message),
 	stop: () => client?.cancel(),
+});
+new CommandMenu($('#composer'), () => client?.agent.commands ?? []);
+const settings = new AgentSettings($('#agent-settings'), {
+	setMode: (id) => client?.setMode(id),
+	setConfigOption: (id, value) => client?.setConfigOption(id, value),
 });
 const queue = new PromptQueue($('#queue'), {
 	whole: (promptId) => aboutQueue((from) => wholeMessage(from, promptId)),
@@ -180,6 +187,7 @@ function listen(from) {
 		held = detail.held;
 	});
 	on('state', () => {});
+	on('agent', () => {});
 	on('prompts', () => {});
 	on('status', ({ status }) => {
 		$('#transcript').setAttribute('aria-busy', String(status === 'loading'));
@@ -197,6 +205,9 @@ function handleError(error) {
 	}
 	if (request === 'permission_answer' && request_id) {
 		transcript.setAnswering(request_id, null);
+	}
+	if (request === 'set_mode' || request === 'set_config_option') {
+		settings.restore();
 	}
 	if (error.code !== 'not_prompting') {
 		toast(errorText(error));
@@ -314,6 +325,7 @@ function update() {
 		showStop: prompting && !gone,
 		canStop: live,
 	});
+	settings.show(gone ? null : (client?.agent ?? null), live);
 	$('#jump span').textContent = doing === 'waiting' ? 'A question waits for you' : 'Latest';
 	$('#jump').classList.toggle('asks', doing === 'waiting');
 	showUsage(

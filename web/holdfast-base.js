@@ -7,6 +7,7 @@
  * @property {typeof WebSocket} [WebSocket]
  * @property {string | URL} [base] the server's address; in a browser, the page's own by default
  * @property {{setTimeout: Function, clearTimeout: Function, now: () => number}} [timers]
+ * @property {typeof fetch} [fetch]
  * @property {() => number} [random]
  * @property {any} [page] the `window`, or the `self` of a worker, whose events wake the client
  * @property {(direction: 'in' | 'out', text: string) => void} [inspect] sees every frame as it is
@@ -62,6 +63,7 @@ export function surroundings(options) {
 		WebSocket: Socket,
 		base,
 		timers: options.timers ?? realTimers,
+		fetch: options.fetch ?? globalThis.fetch?.bind(globalThis) ?? null,
 		random: options.random ?? Math.random,
 		page: options.page ?? ownPage(),
 		inspect: options.inspect ?? null,

@@ -15,6 +15,14 @@ import { listenTo } from './holdfast-base.js';
  * @property {number} [maxSessions] the ones that were not used for longest go
  */
 
+/**
+ * @typedef {object} Pending
+ * @property {boolean} isNew
+ * @property {string | null} epoch
+ * @property {HoldfastEvent[]} events
+ * @property {readonly HoldfastEvent[]} [agent] those that tell the agent's state, if that is news
+ */
+
 const DEFAULTS = { name: 'holdfast', maxEvents: 1_000, maxChars: 4_000_000, maxSessions: 20 };
 const OPEN_MS = 500; // some browsers never answer: a client must not wait for them
 const FLUSH_MS = 250;
@@ -47,6 +55,11 @@ function openDatabase(factory, name) {
 	return settled(request);
 }
 
+/** Where the events that tell an agent's state are kept: no session has such a key. @param {string} key */
+function agentKey(key) {
+	return `${key} agent`;
+}
+
 /** One session's place in the cache. Nothing here ever throws or rejects: see `failure`. */
 export class EventCache {
 	#around;
@@ -54,7 +67,7 @@ export class EventCache {
 	#limits;
 	/** @type {Promise<any> | null} */
 	#database = null;
-	/** @type {{isNew: boolean, epoch: string | null, events: HoldfastEvent[]} | null} not written yet */
+	/** @type {Pending | null} not written yet */
 	#pending = null;
 	/** @type {Promise<void>} one write at a time */
 	#writing = Promise.resolve();
@@ -83,7 +96,7 @@ export class EventCache {
 
 	/**
 	 * What it has of this session; null if nothing, or nothing that makes sense, or not in time.
-	 * @returns {Promise<{epoch: string, events: HoldfastEvent[]} | null>}
+	 * @returns {Promise<{epoch: string, events: HoldfastEvent[], agent: HoldfastEvent[]} | null>}
 	 */
 	async read() {
 		/** @type {any} */
@@ -108,6 +121,13 @@ export class EventCache {
 	add(/** @type {string | null} */ epoch, /** @type {HoldfastEvent[]} */ events) {
 		this.#pending ??= { isNew: false, epoch, events: [] };
 		this.#pending.events = [...this.#pending.events, ...events].slice(-this.#limits.maxEvents);
+		this.#schedule();
+	}
+
+	/** What tells the agent's state now, however long ago. */
+	keepAgent(/** @type {string | null} */ epoch, /** @type {readonly HoldfastEvent[]} */ events) {
+		this.#pending ??= { isNew: false, epoch, events: [] };
+		this.#pending.agent = events;
 		this.#schedule();
 	}
 
@@ -164,6 +184,7 @@ export class EventCache {
 	/** @param {any} transaction @param {string} key */
 	#dropSession(transaction, key) {
 		transaction.objectStore('events').delete(this.#rangeOf(key));
+		transaction.objectStore('events').delete(this.#rangeOf(agentKey(key)));
 		transaction.objectStore('sessions').delete(key);
 	}
 
@@ -186,14 +207,18 @@ export class EventCache {
 
 	async #read() {
 		const transaction = await this.#begin('readonly');
-		const [session, rows] = await Promise.all([
+		const all = transaction.objectStore('events');
+		const [session, rows, agentRows] = await Promise.all([
 			settled(transaction.objectStore('sessions').get(this.#key)),
-			settled(transaction.objectStore('events').getAll(this.#rangeOf(this.#key))),
+			settled(all.getAll(this.#rangeOf(this.#key))),
+			settled(all.getAll(this.#rangeOf(agentKey(this.#key)))),
 		]);
 		if (!session) {
 			return null;
 		}
-		const events = rows.map((/** @type {any} */ row) => JSON.parse(row.text));
+		const parsed = (/** @type {any} */ row) => JSON.parse(row.text);
+		const events = rows.map(parsed);
+		const agent = agentRows.map(parsed);
 		const isWhole =
 			typeof session.epoch === 'string' &&
 			events.length > 0 &&
@@ -203,11 +228,11 @@ export class EventCache {
 					typeof event.type === 'string' &&
 					typeof event.data === 'object',
 			);
-		return isWhole ? { epoch: session.epoch, events } : null;
+		return isWhole ? { epoch: session.epoch, events, agent } : null;
 	}
 
-	/** @param {{isNew: boolean, epoch: string | null, events: HoldfastEvent[]}} pending */
-	async #write({ isNew, epoch, events }) {
+	/** @param {Pending} pending */
+	async #write({ isNew, epoch, events, agent }) {
 		const transaction = await this.#begin('readwrite');
 		const done = completed(transaction);
 		done.catch(() => {}); // heard below, unless something before it fails
@@ -215,7 +240,10 @@ export class EventCache {
 		const rows = transaction.objectStore('events');
 		let session = await settled(sessions.get(this.#key));
 		const goesOn =
-			session && !isNew && session.epoch === epoch && events[0]?.seq <= session.last + 1;
+			session &&
+			!isNew &&
+			session.epoch === epoch &&
+			(events[0]?.seq ?? 0) <= session.last + 1;
 		if (!goesOn) {
 			this.#dropSession(transaction, this.#key);
 			const first = events[0]?.seq ?? 1;
@@ -230,10 +258,20 @@ export class EventCache {
 		}
 		if (session.last >= session.first) {
 			await this.#shorten(rows, session);
+			this.#putAgent(rows, agent);
 			sessions.put({ ...session, used: this.#around.timers.now() });
 		}
 		await this.#evict(transaction);
 		await done;
+	}
+
+	/** @param {any} rows @param {readonly HoldfastEvent[]} [agent] */
+	#putAgent(rows, agent) {
+		const key = agentKey(this.#key);
+		if (agent) {
+			rows.delete(this.#rangeOf(key));
+			agent.forEach((event) => rows.put({ key, seq: event.seq, text: JSON.stringify(event) }));
+		}
 	}
 
 	/** Drops the oldest events that are too many or too much. @param {any} rows @param {any} session */

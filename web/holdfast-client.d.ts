@@ -116,6 +116,34 @@ export interface SessionState {
 	role: string | null;
 }
 
+/** What the agent says of itself: ACP's modes, options and commands, in snake_case. Frozen. */
+export interface Agent {
+	readonly modes: readonly { id: string; name: string; description?: string | null }[];
+	readonly current_mode: string | null;
+	/** `current_model_id`, `available_models`. */
+	readonly models: Readonly<Record<string, any>> | null;
+	readonly config_options: readonly ConfigOption[];
+	/** Slash commands, without the slash. */
+	readonly commands: readonly {
+		name: string;
+		description?: string;
+		input?: { hint?: string } | null;
+	}[];
+	/** What it said last of its session: `title`, `updated_at`. */
+	readonly info: Readonly<Record<string, any>> | null;
+}
+
+export interface ConfigOption {
+	id: string;
+	name: string;
+	description?: string | null;
+	category?: string | null;
+	type: 'select' | 'boolean' | (string & {});
+	current_value: any;
+	/** Of a select: values, or groups of them. */
+	options?: any[];
+}
+
 /** Figures for people who look after the connection. */
 export interface ConnectionStats {
 	/** Attempts to connect, and connections and attempts that ended. */
@@ -155,6 +183,8 @@ export interface Surroundings {
 		clearTimeout(id: any): void;
 		now(): number;
 	};
+	/** Loads single events of the agent's state; by default the global one. */
+	fetch?: typeof fetch;
 	random?: () => number;
 	/** The `window` or a worker's `self`, whose events wake the client. */
 	page?: any;
@@ -203,6 +233,8 @@ export interface ClientEvents {
 	/** All provisional blocks; said when one grows or is void, not when its event takes its place. */
 	open: { blocks: OpenBlock[] };
 	activity: { held: Activity[] };
+	/** What the agent says of itself has changed. */
+	agent: { agent: Agent };
 	state: SessionState;
 	/** All prompts of this client whose event is not there yet. */
 	prompts: { prompts: PendingPrompt[] };
@@ -234,6 +266,8 @@ export class HoldfastClient extends EventTarget {
 	readonly hasOlder: boolean;
 	readonly open: OpenBlock[];
 	readonly prompts: PendingPrompt[];
+	/** What the agent says of itself, however long ago. */
+	readonly agent: Agent;
 	readonly queue: QueuedPrompt[];
 	readonly state: SessionState;
 	readonly status: StatusDetail;
@@ -264,6 +298,10 @@ export class HoldfastClient extends EventTarget {
 	listPrompts(options?: { promptId?: string }): Promise<QueuedPrompt[]>;
 	/** Stops the turn. Never kept for later: false if there is no connection. */
 	cancel(): boolean;
+	/** Asks the agent for another mode; `agent` tells when it is set, `error` when it is refused. False if there is no connection. */
+	setMode(modeId: string): boolean;
+	/** The same with one of its options. */
+	setConfigOption(configId: string, value: string | boolean): boolean;
 	/** Answers a permission request, as often as it takes. */
 	answerPermission(requestId: string, optionId: string): void;
 	/** Asks for the page before the first event held. True if a request went out. */
@@ -284,6 +322,8 @@ export interface SessionInfo {
 	updated_at: number;
 	status: 'idle' | 'running' | 'waiting' | (string & {});
 	is_prompting: boolean;
+	/** By kind, the seq of the newest event that tells a piece of the agent's state. */
+	agent_state: Record<string, number>;
 }
 
 export interface FeedEvents {

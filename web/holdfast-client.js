@@ -6,6 +6,7 @@
  * The whole of its recovery rests on one value: the position, computed from the events it holds.
  * Nothing else is remembered about where it stands, so nothing can disagree with what it shows.
  */
+import { AgentState } from './holdfast-agent.js';
 import { Emitter, HoldfastError, randomId, socketUrl, surroundings } from './holdfast-base.js';
 import { makeCache } from './holdfast-cache.js';
 import { Connection } from './holdfast-connection.js';
@@ -40,6 +41,7 @@ const CLOSE_TOO_LARGE = 1009;
  * - `reset` {reason}: everything held is void; what follows comes as `events`
  * - `open` {blocks}: the provisional blocks behind the last event, all of them, usually one; said
  *   when one grows or is void, not when its event takes its place
+ * - `agent` {agent}: what the agent says of itself has changed
  * - `activity` {held}: inputs that wait for an open block to end · `state`: the session's state
  * - `prompts` {prompts}: our prompts whose event is not there yet · `queue` {queue}: everybody's that wait
  * - `status`: see StatusDetail
@@ -49,6 +51,7 @@ export class HoldfastClient extends Emitter {
 	#log = new EventLog();
 	#provisional = new Provisional();
 	#outbox = new Outbox(() => this.emit('prompts', { prompts: this.prompts }));
+	#agent;
 	#requests = new Requests((type, data) => this.#sendRequest(type, data));
 	#hasOlder = false;
 	#loadingOlder = false;
@@ -90,6 +93,7 @@ export class HoldfastClient extends Emitter {
 		});
 		const key = `${format} ${socketUrl(around.base, path)}`;
 		this.#cache = options.cache ? makeCache({ ...options, ...around }, key) : null;
+		this.#agent = new AgentState(around, this.sessionId, () => this.#handleAgent());
 		this.#connection = new Connection(around, url, {
 			frame: (type, data) => this.#frame(type, data),
 			status: (detail) => this.#setStatus(detail),
@@ -120,6 +124,11 @@ export class HoldfastClient extends Emitter {
 	/** @returns {PendingPrompt[]} */
 	get prompts() {
 		return this.#outbox.prompts;
+	}
+
+	/** What the agent says of itself: modes, current_mode, models, config_options, commands, info. */
+	get agent() {
+		return this.#agent.value;
 	}
 
 	/** Prompts that wait for their turn, whoever sent them; the first 100. */
@@ -195,6 +204,20 @@ export class HoldfastClient extends Emitter {
 	/** Stops the turn. Never kept for later, when another turn may be running: false if not connected. */
 	cancel() {
 		return this.#connected && this.#connection.send('cancel', {});
+	}
+
+	/**
+	 * Asks the agent to work in another mode: `agent` tells it, if the agent agrees, else `error`. Never
+	 * kept for later: false if not connected.
+	 */
+	setMode(/** @type {string} */ modeId) {
+		return this.#connected && this.#connection.send('set_mode', { mode_id: modeId });
+	}
+
+	/** The same with one of its `config_options`. @param {string} configId @param {string | boolean} value */
+	setConfigOption(configId, value) {
+		const data = { config_id: configId, value };
+		return this.#connected && this.#connection.send('set_config_option', data);
 	}
 
 	/** Answers a permission request, again after a reconnect until the answer shows in the log. */
@@ -280,6 +303,7 @@ export class HoldfastClient extends Emitter {
 	#handleConnected(/** @type {any} */ data) {
 		this.#connected = true;
 		this.#maxSeq = data.max_seq;
+		this.#agent.tell(data);
 		this.#setState(data);
 		if (this.#connected && !this.#isReading) {
 			this.#begin();
@@ -343,6 +367,7 @@ export class HoldfastClient extends Emitter {
 			return;
 		}
 		this.#loading = null;
+		this.#agent.fill();
 		this.#connection.proved();
 		if (this.#provisional.replace(page)) {
 			this.emit('open', { blocks: this.open });
@@ -409,6 +434,7 @@ export class HoldfastClient extends Emitter {
 		}
 		this.#outbox.settle(detail.events);
 		this.emit('events', detail);
+		this.#agent.take(this.position.epoch, detail.events);
 		this.#outbox.settleUpTo(seq);
 		if (this.events.length > this.#maxEvents && !this.#keepsOlder) {
 			this.dropOlder(Math.ceil(this.#maxEvents * 0.875)); // not one by one from now on
@@ -432,12 +458,14 @@ export class HoldfastClient extends Emitter {
 		const reason = page.reset?.reason ?? (isOther ? 'epoch' : seq > 0 ? 'behind' : null);
 		this.#log.reset(page.epoch);
 		this.#cache?.reset(page.epoch);
+		this.#cache?.keepAgent(page.epoch, this.#agent.events);
 		this.#hasOlder = page.has_more;
 		this.#loadingOlder = this.#keepsOlder = false;
 		if (reason) {
 			this.#provisional.clear();
 			if (reason === 'epoch' || reason === 'ahead') {
 				this.#outbox.reset();
+				this.#agent.doubt();
 			}
 			this.emit('reset', { reason });
 			if (this.#connected) {
@@ -450,6 +478,10 @@ export class HoldfastClient extends Emitter {
 		}
 	}
 
+	get #isOver() {
+		return this.#status.status === 'closed' || this.#status.status === 'gone';
+	}
+
 	#readCache() {
 		if (!this.#cache || this.position.epoch !== null) {
 			return;
@@ -457,9 +489,9 @@ export class HoldfastClient extends Emitter {
 		this.#isReading = true;
 		this.#cache.read().then((found) => {
 			this.#isReading = false;
-			const isOver = this.#status.status === 'closed' || this.#status.status === 'gone';
-			if (found && this.position.epoch === null && !isOver) {
+			if (found && this.position.epoch === null && !this.#isOver) {
 				this.#log.reset(found.epoch);
+				this.#agent.restore(found.epoch, found.agent);
 				const { taken } = this.#log.take(found.events, true);
 				this.#hasOlder = taken[0]?.seq > 1;
 				this.#announce({ events: taken, cached: true });
@@ -482,6 +514,14 @@ export class HoldfastClient extends Emitter {
 			this.#provisional.addActivity(notice);
 			this.#emitActivity();
 		}
+	}
+
+	#handleAgent() {
+		const { epoch } = this.position;
+		if (epoch === this.#agent.epoch && !this.#isOver) {
+			this.#cache?.keepAgent(epoch, this.#agent.events);
+		}
+		this.emit('agent', { agent: this.agent });
 	}
 
 	#emitActivity() {

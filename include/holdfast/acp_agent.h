@@ -41,6 +41,14 @@ struct acp_agent_config {
 	int start_timeout_ms; /* for initialize and session/new together; 0: 120 s */
 };
 
+/** A setting that somebody wishes for: a mode, or the value of an option. */
+struct acp_wish {
+	const char *mode_id; /* or, if it is NULL: */
+	const char *config_id;
+	const json_t *value; /* a string or a boolean */
+	const char *by; /* who wishes it, as refused() says it again */
+};
+
 /** What the agent tells its owner, on the loop. None may call acp_agent_destroy(). */
 struct acp_agent_ops {
 	/**
@@ -103,6 +111,8 @@ struct acp_agent_ops {
 	 * more for lull_ms.
 	 */
 	void (*lull)(void *owner);
+	/** The agent does not set what was wished for: why, in its words. */
+	void (*refused)(void *owner, const struct acp_wish *wish, const char *why);
 	/**
 	 * The child is gone: `reason` is "exit", "signal", "spawn_failed", "protocol", or, our own
 	 * doing, "idle" or "stopped"; `detail` says more in words. If a prompt was running it ends
@@ -132,6 +142,12 @@ int acp_agent_prompt(struct acp_agent *agent, const char *message, size_t len);
  * answer within cancel_grace_ms gets turn_end("cancelled") from us and is then stopped.
  */
 void acp_agent_cancel(struct acp_agent *agent);
+/**
+ * Asks the agent to set something; copied. It is not started for that: what is wished for while it
+ * is not running waits for its next start, before the prompt. What is set comes as event(), else
+ * refused() is called. -ENOBUFS if too much is asked for already.
+ */
+int acp_agent_set(struct acp_agent *agent, const struct acp_wish *wish);
 /**
  * Answers a question; option_id NULL means cancelled. -ENOENT if no such question is open: it was
  * another start's, or somebody else's.

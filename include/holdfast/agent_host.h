@@ -32,6 +32,13 @@ int agent_host_cancel(struct agent_host *host, struct session *session);
 /** session_ops.answered: the agent hears it, if it was the one who asked. */
 void agent_host_answer(struct agent_host *host, struct session *session, const char *request_id,
 	const char *option_id);
+/**
+ * A client (client_id) wishes for a setting of the agent: `request` is a set_mode or a
+ * set_config_option. If the agent refuses, the client is sent an error. -ENOBUFS if too many wait
+ * for the agent.
+ */
+int agent_host_set(struct agent_host *host, struct session *session, const struct request *request,
+	const char *client_id);
 /** session_ops.deleted: its agent ends. */
 void agent_host_forget(struct agent_host *host, struct session *session);
 /**

@@ -5,6 +5,7 @@
 #ifndef HOLDFAST_FRAMES_H
 #define HOLDFAST_FRAMES_H
 
+#include "holdfast/agent_state.h"
 #include "holdfast/buffer.h"
 #include "holdfast/event.h"
 #include "holdfast/prompt_queue.h"
@@ -58,6 +59,8 @@ struct connected_frame {
 	struct session_status status;
 	const char *last_prompt_id; /* NULL: none */
 	uint64_t last_prompt_seq;
+	struct agent_state agent_state;
+	uint64_t first_seq; /* of the log */
 };
 
 /** What is open at the end of a load, for observers with deltas: text, or html if that is set. */
@@ -129,6 +132,7 @@ struct session_object {
 	int64_t updated_at;
 	const char *status;
 	bool is_prompting;
+	struct agent_state agent_state;
 };
 
 void frames_append_session(struct buffer *out, const struct session_object *session);

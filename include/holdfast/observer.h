@@ -67,6 +67,8 @@ void channel_delta(
 /** A new rendering of the open event. */
 void channel_preview(
 	struct channel *channel, uint64_t seq, enum event_type type, const char *html, size_t len);
+/** Puts an answer in line for those who are this client (frame: takes the reference). */
+void channel_answer(struct channel *channel, const char *client_id, struct frame *frame);
 /** Sends `state` to everyone live. */
 void channel_send_state(struct channel *channel);
 /** The session is no more: every observer gets session_gone and is closed. */

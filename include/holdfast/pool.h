@@ -11,6 +11,8 @@ struct pool {
 	size_t size; /* of an object */
 	void *free; /* a chain through the objects that are not in use */
 	void *pieces; /* a chain through the pieces */
+	char *fresh; /* the newest piece's objects that were never in use … */
+	size_t fresh_count; /* … and how many they are: their memory has not been touched */
 };
 
 void pool_init(struct pool *pool, size_t size);

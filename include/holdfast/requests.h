@@ -36,6 +36,8 @@ enum request_type {
 	REQUEST_REMOVE_PROMPT,
 	REQUEST_CANCEL,
 	REQUEST_PERMISSION_ANSWER,
+	REQUEST_SET_MODE,
+	REQUEST_SET_CONFIG_OPTION,
 	REQUEST_APPEND, /* of producers */
 	REQUEST_APPEND_SNAPSHOT, /* the same */
 };
@@ -68,6 +70,10 @@ struct request {
 			const char *request_id;
 			const char *option_id;
 		} answer;
+		struct {
+			const char *id; /* of the mode or the option */
+			const json_t *value; /* of the option: a string or a boolean */
+		} setting;
 		struct {
 			const json_t *events; /* array */
 			char ref[160]; /* JSON text of a string or integer, "" if there was none */

@@ -18,6 +18,7 @@
 #ifndef HOLDFAST_STORE_H
 #define HOLDFAST_STORE_H
 
+#include "holdfast/agent_state.h"
 #include "holdfast/event.h"
 #include "holdfast/limits.h"
 
@@ -168,6 +169,7 @@ int session_log_save_epoch(struct session_log *log);
 
 const char *session_log_id(const struct session_log *log);
 uint64_t session_log_epoch(const struct session_log *log);
+/** What it was made with; if that is nothing, what its agent calls it. */
 const char *session_log_title(const struct session_log *log);
 int64_t session_log_created_at(const struct session_log *log);
 int64_t session_log_updated_at(const struct session_log *log);
@@ -201,6 +203,8 @@ struct log_tail {
 		agent_session_seq; /* where that began: the prompt that the agent was started for */
 	char *usage; /* what session_log_set_usage() was given last; NULL: nothing */
 	char *run_id; /* of the producer's run under way; NULL: none. No event tells it */
+	struct agent_state agent_state;
+	char *agent_title; /* what the agent calls the session; NULL: nothing */
 };
 /** A run has begun or ended (NULL), durably. */
 void session_log_set_run(struct session_log *log, const char *run_id);

@@ -121,6 +121,7 @@ static void drop_child(struct acp_agent *agent)
 	uv_timer_stop(&agent->rest);
 	acp_agent_forget_questions(agent);
 	acp_agent_release_terminals(agent);
+	acp_agent_drop_wishes(agent);
 	json_decref(agent->info);
 	agent->info = NULL;
 	json_decref(agent->auth_methods);
@@ -396,6 +397,7 @@ struct acp_agent *acp_agent_create(uv_loop_t *loop, const struct acp_agent_confi
 	agent->restart_delay_ms =
 		config->restart_delay_ms ? config->restart_delay_ms : RESTART_DELAY_MS;
 	list_init(&agent->questions);
+	list_init(&agent->wishes);
 	list_init(&agent->terminals);
 	uv_timer_init(loop, &agent->wake);
 	uv_timer_init(loop, &agent->deadline);
@@ -508,5 +510,5 @@ bool acp_agent_is_running(const struct acp_agent *agent)
 bool acp_agent_is_as_new(const struct acp_agent *agent)
 {
 	return !agent->processes && !agent->prompting && !agent->job && !agent->terminal_count &&
-	       !agent->failures && !agent->resume_failures;
+	       !agent->failures && !agent->resume_failures && !agent->wish_count;
 }

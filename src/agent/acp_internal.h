@@ -106,6 +106,11 @@ json_t *acp_update_permission(const json_t *params, const char *request_id, cons
  * The data of a usage event from a prompt's result, a new reference; NULL if it holds no number.
  */
 json_t *acp_update_usage(const json_t *usage);
+/**
+ * The data of usage events, for each model one, that gemini's quota in the _meta of a prompt's
+ * result makes: an array, empty if there is none. New reference.
+ */
+json_t *acp_update_quota(const json_t *result);
 
 /* acp_diag.c: the agent's words in our diagnostics */
 
@@ -314,7 +319,8 @@ struct acp_agent {
 	struct acp_lines lines;
 	struct acp_stderr errors;
 	struct acp_rate noise; /* reports of lines that could not be used */
-	json_int_t last_id; /* of our requests; the awaited answer has this one */
+	json_int_t last_id; /* of our requests */
+	json_int_t awaited_id; /* of the one for the stage or the prompt */
 	json_t *info; /* what started() will say */
 	char *agent_session_id;
 	json_t *last_usage; /* data of the last usage event of a prompt's result */
@@ -329,6 +335,8 @@ struct acp_agent {
 	uint64_t replayed_at; /* the newest update of the history */
 	json_t *metas; /* of chunks, to be told behind the text that they came with */
 	uint64_t told_states[ACP_STATE_COUNT]; /* what the newest of each kind hashes to */
+	struct list wishes; /* see acp_settings.c */
+	size_t wish_count;
 	struct list questions;
 	size_t question_count;
 	unsigned long start_id; /* counts the children */
@@ -418,6 +426,8 @@ bool acp_agent_is_known_state(struct acp_agent *agent, const char *type, const j
 bool acp_agent_tell_state(struct acp_agent *agent, const json_t *update);
 /** The modes, models and options that the answer to session/new has. */
 void acp_agent_tell_session(struct acp_agent *agent, const json_t *result);
+/** The options that an answer has, if they are not known. */
+void acp_agent_tell_options(struct acp_agent *agent, const json_t *result);
 /** Keeps the _meta of a chunk or of a prompt's result, if it has one. */
 void acp_agent_keep_meta(struct acp_agent *agent, const char *of, const json_t *from);
 void acp_agent_tell_metas(struct acp_agent *agent);
@@ -425,6 +435,15 @@ void acp_agent_tell_metas(struct acp_agent *agent);
 void acp_agent_advise(struct acp_agent *agent, struct buffer *words, const json_t *error);
 /** A line that was too long has ended: who waits for it hears why nothing comes. */
 void acp_agent_handle_skipped(struct acp_agent *agent);
+
+/* acp_settings.c: what clients wish to be set */
+
+/** The session has begun: what waited for it is asked for. */
+void acp_agent_send_wishes(struct acp_agent *agent);
+/** The child is gone: what it was asked for is refused; of a destroyed agent all is forgotten. */
+void acp_agent_drop_wishes(struct acp_agent *agent);
+/** Whether this answers one of them. */
+bool acp_agent_handle_set(struct acp_agent *agent, const json_t *message);
 
 /* acp_resume.c: going on with the session that a child before had */
 

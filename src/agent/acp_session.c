@@ -16,19 +16,21 @@
 json_int_t acp_agent_send_request(struct acp_agent *agent, const char *method, json_t *params)
 {
 	struct buffer out = {0};
-	acp_rpc_request(&out, ++agent->last_id, method, params);
+	agent->awaited_id = ++agent->last_id;
+	acp_rpc_request(&out, agent->awaited_id, method, params);
 	acp_agent_send(agent, &out);
-	return agent->last_id;
+	return agent->awaited_id;
 }
 
 void acp_agent_send_initialize(struct acp_agent *agent)
 {
 	agent->stage = ACP_INITIALIZING;
 	acp_agent_send_request(agent, "initialize",
-		json_pack("{s:i, s:{s:{s:b, s:b}, s:b}, s:{s:s, s:s, s:s}}", "protocolVersion", 1,
-			"clientCapabilities", "fs", "readTextFile", 1, "writeTextFile", 1,
-			"terminal", agent->terminals_max > 0, "clientInfo", "name", "holdfast",
-			"title", "Holdfast", "version", HOLDFAST_VERSION));
+		json_pack("{s:i, s:{s:{s:b, s:b}, s:b, s:{s:{s:{}}}}, s:{s:s, s:s, s:s}}",
+			"protocolVersion", 1, "clientCapabilities", "fs", "readTextFile", 1,
+			"writeTextFile", 1, "terminal", agent->terminals_max > 0, "session",
+			"configOptions", "boolean", "clientInfo", "name", "holdfast", "title",
+			"Holdfast", "version", HOLDFAST_VERSION));
 }
 
 void acp_agent_send_new_session(struct acp_agent *agent)
@@ -193,6 +195,7 @@ void acp_agent_begin(struct acp_agent *agent, const char *agent_session_id, cons
 void acp_agent_begun(struct acp_agent *agent)
 {
 	report_early_updates(agent);
+	acp_agent_send_wishes(agent);
 	if (agent->prompt) {
 		acp_agent_send_prompt(agent);
 	}
@@ -235,9 +238,21 @@ static void report_usage(struct acp_agent *agent, const json_t *figures)
 	}
 }
 
+/** What a result says in both ways counts once. */
+static void report_quota(struct acp_agent *agent, const json_t *result)
+{
+	bool has_usage = json_is_object(json_object_get(result, "usage"));
+	json_t *usages = has_usage ? NULL : acp_update_quota(result);
+	for (size_t i = 0; i < json_array_size(usages); i++) {
+		agent->ops->event(agent->owner, "usage", json_array_get(usages, i));
+	}
+	json_decref(usages);
+}
+
 static void handle_prompt_result(struct acp_agent *agent, const json_t *result)
 {
 	report_usage(agent, json_object_get(result, "usage"));
+	report_quota(agent, result);
 	acp_agent_keep_meta(agent, "session/prompt", result);
 	const char *given = json_string_value(json_object_get(result, "stopReason"));
 	const char *reason = known_stop_reason(given);
@@ -274,7 +289,7 @@ static void handle_error(struct acp_agent *agent, const json_t *error)
 	buffer_finish(&words);
 }
 
-/** Whether this answers the one request of ours that may be open. */
+/** Whether this answers the request for the stage or the prompt, if one is open. */
 static bool is_awaited(const struct acp_agent *agent, const json_t *id)
 {
 	bool sent = agent->stage == ACP_READY && agent->prompting && !agent->prompt &&
@@ -282,13 +297,16 @@ static bool is_awaited(const struct acp_agent *agent, const json_t *id)
 	bool starting = agent->stage != ACP_READY && agent->stage != ACP_RECALLING &&
 			agent->stage != ACP_SETTLING;
 	bool open = starting || sent;
-	return open && json_is_integer(id) && json_integer_value(id) == agent->last_id;
+	return open && json_is_integer(id) && json_integer_value(id) == agent->awaited_id;
 }
 
 void acp_agent_handle_response(struct acp_agent *agent, const json_t *message)
 {
 	const json_t *error = json_object_get(message, "error");
 	const json_t *result = json_object_get(message, "result");
+	if (acp_agent_handle_set(agent, message)) {
+		return;
+	}
 	if (!is_awaited(agent, json_object_get(message, "id"))) {
 		struct buffer words = {0};
 		acp_rpc_describe_error(&words, error);

@@ -79,6 +79,11 @@ void acp_agent_tell_session(struct acp_agent *agent, const json_t *result)
 {
 	tell_part(agent, "x-acp-modes", json_object_get(result, "modes"));
 	tell_part(agent, "x-acp-models", json_object_get(result, "models"));
+	acp_agent_tell_options(agent, result);
+}
+
+void acp_agent_tell_options(struct acp_agent *agent, const json_t *result)
+{
 	json_t *options = json_object_get(result, "configOptions");
 	if (json_array_size(options) > 0) {
 		json_t *update = json_pack("{s:O}", "configOptions", options);

@@ -3,7 +3,8 @@
 #include <errno.h>
 #include <string.h>
 
-#define KIND_MAX 64
+#define KIND_MAX         64
+#define QUOTA_MODELS_MAX 16
 
 /*
  * The structural names of ACP v1 and what they are called here. Only these are renamed: other keys
@@ -249,6 +250,44 @@ json_t *acp_update_usage(const json_t *usage)
 	if (json_object_size(out) == 1) {
 		json_decref(out);
 		return NULL;
+	}
+	return out;
+}
+
+/** One model's figures in gemini's quota; NULL: it has none. */
+static json_t *quota_usage(const json_t *counts, const json_t *model)
+{
+	static const char *const figures[] = {"input_tokens", "output_tokens"};
+	json_t *out = json_pack("{s:s}", "mode", "delta");
+	for (size_t i = 0; i < sizeof(figures) / sizeof(figures[0]); i++) {
+		const json_t *count = json_object_get(counts, figures[i]);
+		if (is_count(count)) {
+			json_object_set_new(out, figures[i], share(count));
+		}
+	}
+	if (json_object_size(out) == 1) {
+		json_decref(out);
+		return NULL;
+	}
+	if (json_string_length(model) > 0) {
+		json_object_set_new(out, "model", share(model));
+	}
+	return out;
+}
+
+json_t *acp_update_quota(const json_t *result)
+{
+	const json_t *quota = json_object_get(json_object_get(result, "_meta"), "quota");
+	const json_t *models = json_object_get(quota, "model_usage");
+	json_t *out = json_array();
+	for (size_t i = 0; i < json_array_size(models) && i < QUOTA_MODELS_MAX; i++) {
+		const json_t *model = json_array_get(models, i);
+		json_array_append_new(out, quota_usage(json_object_get(model, "token_count"),
+						   json_object_get(model, "model")));
+	}
+	if (json_array_size(out) == 0) {
+		json_array_append_new(
+			out, quota_usage(json_object_get(quota, "token_count"), NULL));
 	}
 	return out;
 }

@@ -168,6 +168,20 @@ static void handle_lull(void *owner)
 	}
 }
 
+/** Whoever wished for it, and is there still, hears why it is not set. */
+static void handle_refused(void *owner, const struct acp_wish *wish, const char *why)
+{
+	struct hosted *hosted = owner;
+	struct buffer extra = {0};
+	const char *id = wish->mode_id ? wish->mode_id : wish->config_id;
+	buffer_append_str(&extra, wish->mode_id ? "\"mode_id\":" : "\"config_id\":");
+	buffer_append_json(&extra, id, strlen(id));
+	channel_answer(session_channel(hosted->session), wish->by,
+		frame_error("setting_refused", why,
+			wish->mode_id ? "set_mode" : "set_config_option", buffer_cstr(&extra)));
+	buffer_finish(&extra);
+}
+
 static void append_stopped(struct hosted *hosted, const char *reason, const char *detail)
 {
 	json_t *data = json_object();
@@ -271,6 +285,7 @@ static struct hosted *hosted_of(struct agent_host *host, struct session *session
 		.permission_is_resolved = handle_is_resolved,
 		.turn_end = handle_turn_end,
 		.lull = handle_lull,
+		.refused = handle_refused,
 		.stopped = handle_stopped,
 	};
 	struct hosted *hosted = session_host(session);
@@ -341,6 +356,20 @@ void agent_host_answer(struct agent_host *host, struct session *session, const c
 	if (hosted) {
 		acp_agent_answer(hosted->agent, request_id, option_id);
 	}
+}
+
+int agent_host_set(struct agent_host *host, struct session *session, const struct request *request,
+	const char *client_id)
+{
+	bool is_mode = request->type == REQUEST_SET_MODE;
+	if (host->closing || session_is_deleted(session)) {
+		return 0; /* it ends, and so does whoever wishes */
+	}
+	return acp_agent_set(hosted_of(host, session)->agent,
+		&(struct acp_wish){.mode_id = is_mode ? request->setting.id : NULL,
+			.config_id = is_mode ? NULL : request->setting.id,
+			.value = is_mode ? NULL : request->setting.value,
+			.by = client_id});
 }
 
 void agent_host_forget(struct agent_host *host, struct session *session)

@@ -33,22 +33,31 @@ void pool_finish(struct pool *pool)
 static void add_piece(struct pool *pool)
 {
 	struct chain *piece = xmalloc(PIECE_SIZE);
-	char *at = (char *)piece->objects;
-	size_t count = (PIECE_SIZE - offsetof(struct chain, objects)) / pool->size;
 	piece->next = pool->pieces;
 	pool->pieces = piece;
-	for (size_t i = count; i-- > 0;) {
-		pool_give(pool, at + i * pool->size);
+	pool->fresh = (char *)piece->objects;
+	pool->fresh_count = (PIECE_SIZE - offsetof(struct chain, objects)) / pool->size;
+}
+
+static void *take_fresh(struct pool *pool)
+{
+	if (!pool->fresh_count) {
+		add_piece(pool);
 	}
+	void *object = pool->fresh;
+	pool->fresh += pool->size;
+	pool->fresh_count--;
+	return object;
 }
 
 void *pool_take(struct pool *pool)
 {
-	if (!pool->free) {
-		add_piece(pool);
-	}
 	struct chain *object = pool->free;
-	pool->free = object->next;
+	if (!object) {
+		object = take_fresh(pool);
+	} else {
+		pool->free = object->next;
+	}
 	return memset(object, 0, pool->size);
 }
 

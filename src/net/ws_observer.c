@@ -62,6 +62,19 @@ static void handle_answer(struct conn *conn, const struct request *request, stru
 	refusal->code = NULL; /* told */
 }
 
+static void handle_setting(
+	struct conn *conn, const struct request *request, struct refusal *refusal)
+{
+	struct agent_host *agents = conn->server->agents;
+	if (!agent_host_has_agent(agents)) {
+		refuse(refusal, "no_agent",
+			"this server runs without an agent; start it with --agent \"COMMAND\"");
+	} else if (agent_host_set(agents, conn->session, request, conn->client_id) < 0) {
+		refuse(refusal, "queue_full",
+			"the agent has not answered what it was asked to set before");
+	}
+}
+
 static void handle_request(
 	struct conn *conn, const struct request *request, struct refusal *refusal)
 {
@@ -80,6 +93,10 @@ static void handle_request(
 		break;
 	case REQUEST_PERMISSION_ANSWER:
 		handle_answer(conn, request, refusal);
+		break;
+	case REQUEST_SET_MODE:
+	case REQUEST_SET_CONFIG_OPTION:
+		handle_setting(conn, request, refusal);
 		break;
 	default:
 		if (agent_host_cancel(conn->server->agents, conn->session) < 0) {

@@ -1,5 +1,7 @@
 #include "observer_internal.h"
 
+#include <string.h>
+
 void channel_init(struct channel *channel, const struct limits *limits, struct session_log *log)
 {
 	*channel = (struct channel){.limits = limits, .log = log};
@@ -97,6 +99,17 @@ void channel_preview(
 		channel_send(channel, DELTAS_HTML, seq, frame);
 		frame_unref(frame);
 	}
+}
+
+void channel_answer(struct channel *channel, const char *client_id, struct frame *frame)
+{
+	list_for_each_safe(link, tmp, &channel->observers) {
+		struct observer *observer = list_entry(link, struct observer, link);
+		if (strcmp(observer->client_id, client_id) == 0) {
+			observer_send(observer, frame_ref(frame));
+		}
+	}
+	frame_unref(frame);
 }
 
 void channel_send_state(struct channel *channel)

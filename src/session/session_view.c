@@ -28,6 +28,7 @@ void session_log_object(const struct session_log *log, struct session_object *re
 		.updated_at = session_log_updated_at(log),
 		.status = tail->in_turn ? "running" : "idle",
 		.is_prompting = tail->in_turn,
+		.agent_state = tail->agent_state,
 	};
 }
 

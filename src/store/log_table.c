@@ -126,6 +126,7 @@ void log_tail_pack(struct session_log *log)
 	pack(log, &tail->agent_session_id);
 	pack(log, &tail->usage);
 	pack(log, &tail->run_id);
+	pack(log, &tail->agent_title);
 }
 
 static void unpack_text(struct session_log *log, char **text)
@@ -141,5 +142,6 @@ void log_tail_unpack(struct session_log *log)
 	unpack_text(log, &log->tail.agent_session_id);
 	unpack_text(log, &log->tail.usage);
 	unpack_text(log, &log->tail.run_id);
+	unpack_text(log, &log->tail.agent_title);
 	log->room_used = log->room_names;
 }

@@ -11,12 +11,13 @@ void log_tail_finish(struct log_tail *tail)
 	free(tail->agent_session_id);
 	free(tail->usage);
 	free(tail->run_id);
+	free(tail->agent_title);
 }
 
 bool log_tail_needs_data(enum event_type type)
 {
 	return type == EVENT_USER_PROMPT || type == EVENT_PERMISSION_RESOLVED ||
-	       type == EVENT_AGENT_STARTED;
+	       agent_state_needs_data(type);
 }
 
 static const char *text_of(const json_t *object, const char *name)
@@ -35,6 +36,16 @@ static void see_prompt(struct log_tail *tail, const struct event_view *view)
 		tail->prompt_seq = view->seq;
 	}
 	json_decref(json);
+}
+
+static void see_agent_state(struct log_tail *tail, const struct event_view *view)
+{
+	char *title;
+	agent_state_see(&tail->agent_state, view);
+	if (agent_state_title(view, &title)) {
+		free(tail->agent_title);
+		tail->agent_title = title;
+	}
 }
 
 /** An agent that goes on with the session it had leaves that session's beginning where it was. */
@@ -69,9 +80,13 @@ void log_tail_see(struct log_tail *tail, const struct event_view *view)
 	case EVENT_AGENT_STARTED:
 		tail->agent_running = true;
 		see_agent(tail, view);
+		see_agent_state(tail, view);
 		break;
 	case EVENT_AGENT_STOPPED:
 		tail->agent_running = false;
+		break;
+	case EVENT_CUSTOM:
+		see_agent_state(tail, view);
 		break;
 	default:
 		break;

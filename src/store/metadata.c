@@ -46,6 +46,7 @@ void metadata_take(const struct session_log *log, struct metadata *ret)
 	ret->tail.agent_session_id = copy_or_null(log->tail.agent_session_id);
 	ret->tail.usage = copy_or_null(log->tail.usage);
 	ret->tail.run_id = copy_or_null(log->tail.run_id);
+	ret->tail.agent_title = copy_or_null(log->tail.agent_title);
 }
 
 void metadata_append(const char *id, const struct metadata *meta, struct buffer *out)
@@ -83,6 +84,11 @@ void metadata_append(const char *id, const struct metadata *meta, struct buffer 
 	}
 	if (tail->run_id) {
 		append_text(out, "run_id", tail->run_id);
+	}
+	buffer_append_str(out, ",\"agent_state\":");
+	agent_state_append(&tail->agent_state, 0, out);
+	if (tail->agent_title) {
+		append_text(out, "agent_title", tail->agent_title);
 	}
 	sealed_line_end(out, start);
 }
@@ -163,6 +169,20 @@ static bool numbers_fit(const struct metadata *meta)
 	       (meta->base_seq <= meta->max_seq) == (meta->log_size > 0);
 }
 
+/** One of an older version has none. */
+static bool take_agent_state(const json_t *json, struct metadata *meta)
+{
+	const json_t *state = json_object_get(json, "agent_state");
+	bool good = !state || json_is_object(state);
+	for (size_t i = 0; good && i < AGENT_STATE_COUNT; i++) {
+		uint64_t *seq = &meta->tail.agent_state.seqs[i];
+		const char *name = agent_state_name(i);
+		good = !json_object_get(state, name) ||
+		       (take_number(state, name, seq) && *seq && *seq <= meta->max_seq);
+	}
+	return good;
+}
+
 /** Returns what is wrong with it, or NULL. */
 static const char *parse(const json_t *json, const char *id, struct metadata *meta)
 {
@@ -183,6 +203,9 @@ static const char *parse(const json_t *json, const char *id, struct metadata *me
 	if (!numbers_fit(meta)) {
 		return "base_seq, first_seq, first_at, max_seq and log_size do not fit together";
 	}
+	if (!take_agent_state(json, meta)) {
+		return "agent_state names an event that the log does not have";
+	}
 	tail->in_turn = json_is_true(json_object_get(json, "in_turn"));
 	tail->agent_running = json_is_true(json_object_get(json, "agent_running"));
 	take_number(json, "prompt_seq", &tail->prompt_seq);
@@ -191,6 +214,7 @@ static const char *parse(const json_t *json, const char *id, struct metadata *me
 	tail->agent_session_id = copy_text(json, "agent_session_id");
 	tail->usage = copy_text(json, "usage");
 	tail->run_id = copy_text(json, "run_id");
+	tail->agent_title = copy_text(json, "agent_title");
 	meta->title = copy_text(json, "title");
 	return meta->title ? NULL : "the title is not a text";
 }

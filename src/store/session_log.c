@@ -329,7 +329,7 @@ uint64_t session_log_epoch(const struct session_log *log)
 
 const char *session_log_title(const struct session_log *log)
 {
-	return log->title;
+	return *log->title || !log->tail.agent_title ? log->title : log->tail.agent_title;
 }
 
 int64_t session_log_created_at(const struct session_log *log)

@@ -61,6 +61,12 @@ static void put_epoch(struct buffer *out, uint64_t epoch)
 	buffer_printf(out, ",\"epoch\":\"%016llx\"", (unsigned long long)epoch);
 }
 
+static void put_agent_state(struct buffer *out, const struct agent_state *state, uint64_t first_seq)
+{
+	buffer_append_str(out, ",\"agent_state\":");
+	agent_state_append(state, first_seq, out);
+}
+
 static void put_events(
 	struct buffer *out, struct event **events, size_t count, enum event_format format)
 {
@@ -103,6 +109,7 @@ struct frame *frame_connected(const struct connected_frame *in)
 	} else {
 		buffer_append_str(out, ",\"last_user_prompt_seq\":null");
 	}
+	put_agent_state(out, &in->agent_state, in->first_seq);
 	buffer_append_char(out, '}');
 	return end(frame);
 }
@@ -323,6 +330,7 @@ void frames_append_session(struct buffer *out, const struct session_object *sess
 	put_u64(out, "updated_at", (uint64_t)session->updated_at);
 	put_string(out, "status", session->status);
 	put_bool(out, "is_prompting", session->is_prompting);
+	put_agent_state(out, &session->agent_state, session->first_seq);
 	buffer_append_char(out, '}');
 }
 

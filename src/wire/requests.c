@@ -6,6 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Bytes of the name of a mode or option of an agent, and of a value. */
+#define SETTING_MAX 1024
+
 /* --- texts --- */
 
 bool session_id_is_valid(const char *id, size_t len)
@@ -311,6 +314,39 @@ static int parse_answer(const json_t *data, struct request *ret, struct refusal 
 	return 0;
 }
 
+/** Names and values are the agent's own. */
+static int need_agent_name(
+	const json_t *data, const char *name, const char *request, struct refusal *refusal)
+{
+	const json_t *text = need_string(data, name, request, refusal);
+	size_t len = json_string_length(text);
+	if (text && (!len || len > SETTING_MAX)) {
+		return refuse(
+			refusal, "bad_request", "%s must have 1 to %d bytes", name, SETTING_MAX);
+	}
+	return text ? 0 : -EINVAL;
+}
+
+static int parse_setting(const json_t *data, struct request *ret, struct refusal *refusal)
+{
+	bool is_mode = ret->type == REQUEST_SET_MODE;
+	const char *name = is_mode ? "mode_id" : "config_id";
+	const json_t *value = json_object_get(data, "value");
+	if (need_agent_name(data, name, refusal->request, refusal) < 0) {
+		return -EINVAL;
+	}
+	if (!is_mode && !json_is_boolean(value) &&
+		!(json_is_string(value) && json_string_length(value) <= SETTING_MAX)) {
+		return refuse(refusal, "bad_request",
+			"the value of set_config_option is a string of at most %d bytes, or true "
+			"or false",
+			SETTING_MAX);
+	}
+	ret->setting.id = json_string_value(json_object_get(data, name));
+	ret->setting.value = value;
+	return 0;
+}
+
 /** The producer's own name for an append: JSON text, "" if there is none. */
 static int take_ref(const json_t *ref, char out[160], struct refusal *refusal)
 {
@@ -358,6 +394,8 @@ static int parse_data(struct request *ret, const json_t *data, const struct limi
 		[REQUEST_REMOVE_PROMPT] = {"prompt_id", NULL},
 		[REQUEST_CANCEL] = {NULL},
 		[REQUEST_PERMISSION_ANSWER] = {"request_id", "option_id", NULL},
+		[REQUEST_SET_MODE] = {"mode_id", NULL},
+		[REQUEST_SET_CONFIG_OPTION] = {"config_id", "value", NULL},
 		[REQUEST_APPEND] = {"events", "ref", NULL},
 		[REQUEST_APPEND_SNAPSHOT] = {"messages", "skip_first", "run_id", "ref", NULL},
 	};
@@ -381,6 +419,9 @@ static int parse_data(struct request *ret, const json_t *data, const struct limi
 		return 0;
 	case REQUEST_PERMISSION_ANSWER:
 		return parse_answer(data, ret, refusal);
+	case REQUEST_SET_MODE:
+	case REQUEST_SET_CONFIG_OPTION:
+		return parse_setting(data, ret, refusal);
 	case REQUEST_APPEND:
 		return parse_append(data, limits, ret, refusal);
 	case REQUEST_APPEND_SNAPSHOT:
@@ -389,10 +430,6 @@ static int parse_data(struct request *ret, const json_t *data, const struct limi
 	}
 	return -EINVAL;
 }
-
-#define OBSERVER_TAKES                                                                          \
-	"load_events, keepalive, prompt, list_prompts, edit_prompt, remove_prompt, cancel and " \
-	"permission_answer"
 
 static int find_type(const char *name, enum request_side side, enum request_type *ret_type,
 	struct refusal *refusal)
@@ -406,11 +443,15 @@ static int find_type(const char *name, enum request_side side, enum request_type
 		[REQUEST_REMOVE_PROMPT] = "remove_prompt",
 		[REQUEST_CANCEL] = "cancel",
 		[REQUEST_PERMISSION_ANSWER] = "permission_answer",
+		[REQUEST_SET_MODE] = "set_mode",
+		[REQUEST_SET_CONFIG_OPTION] = "set_config_option",
 		[REQUEST_APPEND] = "append",
 		[REQUEST_APPEND_SNAPSHOT] = "append_snapshot",
 	};
 	static const char *const takes[] = {
-		[SIDE_OBSERVER] = OBSERVER_TAKES,
+		[SIDE_OBSERVER] = ("load_events, keepalive, prompt, list_prompts, edit_prompt, "
+				   "remove_prompt, cancel, permission_answer, set_mode and "
+				   "set_config_option"),
 		[SIDE_PRODUCER] = "append, append_snapshot and keepalive",
 		[SIDE_FEED] = "keepalive and nothing else",
 	};

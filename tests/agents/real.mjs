@@ -5,6 +5,8 @@
 // DIR holds a folder for each agent with its npm package installed: goose (@aaif/goose-binary-linux-x64@0.20.1),
 // opencode (opencode-linux-x64@1.18.33), claude (@zed-industries/claude-code-acp@0.16.2). The stub is mockllm.mjs
 // (HOLDFAST_MOCKLLM, or ../shared/tools/mockllm beside the checkout). The binaries are found as the tests find them.
+// Each agent is killed twice, between two turns and in the middle of one, and prompted again: it goes on with its session,
+// and what it tells of its history adds nothing.
 // It prints what came; last-output.txt is what it printed last. The exit code is 0 if all was as it should be.
 
 import assert from 'node:assert/strict';
@@ -75,6 +77,53 @@ function count(events) {
 	return Object.entries(counts).map(([type, n]) => `${type} ${n}`).join(', ');
 }
 
+const textOf = (events) => events.filter((e) => e.type === 'agent_message').map((e) => e.data.markdown).join('');
+const isTold = (type) => type.startsWith('x-acp-') || ['user_prompt', 'agent_started', 'agent_thought', 'agent_message', 'usage', 'turn_end'].includes(type);
+
+function childrenOf(pid) {
+	return readdirSync('/proc').filter((name) => /^\d+$/.test(name)).filter((name) => {
+		try {
+			const [, parent] = readFileSync(`/proc/${name}/stat`, 'utf8').replace(/^.*\) /s, '').split(' ');
+			return Number(parent) === pid;
+		} catch {
+			return false; // it has ended
+		}
+	}).map(Number);
+}
+
+/** Kills the agent as the system does that runs out of memory, with all that it has started. */
+async function killAgent(server, observer) {
+	const after = observer.last;
+	const agents = childrenOf(server.pid).flatMap(childrenOf); // between the server and the agent there is its guard
+	assert.equal(agents.length, 1, `the agent's process: ${agents}`);
+	process.kill(-agents[0], 'SIGKILL');
+	await observer.waitForEvent('agent_stopped', { after, ms: 30_000 });
+}
+
+/** After a kill: a turn whose answer is known. Nothing comes but that. */
+async function goOn(name, observer, { when, message, text }) {
+	const before = observer.last;
+	const events = await turn(observer, message);
+	const { resumed, resume_error: why } = events.find((e) => e.type === 'agent_started').data;
+	console.log(`${name} killed ${when}: ${count(events)}; resumed ${resumed}${why ? ` (${why})` : ''}`);
+	assert.equal(events[0].seq, before + 1);
+	assert.equal(resumed, true, why);
+	assert.deepEqual(events.filter((e) => e.data.recovered), []);
+	assert.deepEqual(events.map((e) => e.type).filter((type) => !isTold(type)), []);
+	assert.equal(textOf(events).trim(), text.trim());
+	assert.equal(events.at(-1).data.stop_reason, 'end_turn');
+}
+
+/** Kills the agent when it has nothing to do, and when it is in the middle of an answer. */
+async function killTwice(name, server, observer, { message, text }) {
+	await killAgent(server, observer);
+	await goOn(name, observer, { when: 'between two turns', message, text });
+	const { seq } = await observer.prompt(message.replace(']]', ' delay=50]]'));
+	await observer.waitForEvent('agent_message', { after: seq, ms: 90_000 });
+	await killAgent(server, observer);
+	await goOn(name, observer, { when: 'in the middle of a turn', message, text });
+}
+
 async function play(name, dir) {
 	const { command, env = {}, home = {}, terminals, files } = agents[name];
 	const base = mkdtempSync(join(tmpdir(), `holdfast-${name}-`));
@@ -94,8 +143,9 @@ async function play(name, dir) {
 	const observer = await Observer.connect(t, server, id, { query: { format: 'markdown' } });
 	await observer.loadAll();
 	const seen = [];
+	const messageOf = (script) => `Please go on. [[mock:${script} cwd=${cwd}]]`;
 	for (const script of ['markdown', 'tools', 'edit', 'middle']) {
-		const events = await turn(observer, `Please go on. [[mock:${script} cwd=${cwd}]]`);
+		const events = await turn(observer, messageOf(script));
 		console.log(`${name} ${script}: ${count(events)}; ${events.at(-1).data.stop_reason ?? events.at(-1).data.reason}`);
 		assert.equal(events.at(-1).data.stop_reason, 'end_turn', JSON.stringify(events.at(-1)));
 		seen.push(...events);
@@ -107,6 +157,8 @@ async function play(name, dir) {
 	ends.forEach((e) => console.log(`${name}   ran a command: ${JSON.stringify(e.data)}`));
 	assert.ok(!files || (writes.length > 0 && writes.every((e) => typeof e.data.diff === 'string')), 'it writes through us');
 	assert.ok(!terminals || ends.length > 0, 'it runs commands through us');
+	const first = seen.slice(0, seen.findIndex((e) => e.type === 'turn_end') + 1);
+	await killTwice(name, server, observer, { message: messageOf('markdown'), text: textOf(first) });
 	const events = observer.events();
 	assert.deepEqual(events.map((e) => e.seq), events.map((_, i) => i + 1));
 	assert.deepEqual(readLog(server, id).slice(0, events.length), events);

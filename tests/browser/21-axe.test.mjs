@@ -4,7 +4,9 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { test } from 'node:test';
+import { post } from '../support/producer.mjs';
 import {
+	agentState,
 	allowOnce,
 	byTestId,
 	openPage,
@@ -55,6 +57,12 @@ for (const [name, options] of Object.entries({ light: {}, dark: { colorScheme: '
 		await waitForTurns(page);
 		await page.evaluate(() => document.querySelectorAll('details').forEach((e) => (e.open = true)));
 		await assertNoFault(page, 'the tour');
+		await post(server, id, agentState());
+		await byTestId(page, 'agent-settings').waitFor();
+		await byTestId(page, 'prompt').fill('/');
+		await byTestId(page, 'commands').waitFor();
+		await assertNoFault(page, 'what the agent offers');
+		await byTestId(page, 'prompt').fill('');
 		await byTestId(page, 'inspect').click();
 		await page.locator('.frame summary').first().click();
 		await assertNoFault(page, 'the inspector');

@@ -79,6 +79,26 @@ export async function say(page, prompt) {
 	await byTestId(page, 'prompt').press('Enter');
 }
 
+/** What an agent says of itself, as a producer can say it too. */
+export function agentState() {
+	const modes = [{ id: 'ask', name: 'Always ask' }, { id: 'code', name: 'Accept edits', description: 'without a question' }];
+	const values = [{ value: 'small', name: 'Small' }, { value: 'large', name: 'Large' }];
+	const options = [
+		{ id: 'model', name: 'Model', type: 'select', current_value: 'large', options: values },
+		{ id: 'fast', name: 'Fast answers', type: 'boolean', current_value: true },
+	];
+	const commands = [
+		{ name: 'plan', description: 'Make a plan and wait', input: { hint: 'what for' } },
+		{ name: 'review', description: 'Review the changes' },
+		{ name: 'preview', description: 'Show what it would look like' },
+	];
+	return [
+		{ type: 'x-acp-modes', data: { current_mode_id: 'ask', available_modes: modes } },
+		{ type: 'x-acp-config_option_update', data: { config_options: options } },
+		{ type: 'x-acp-available_commands_update', data: { available_commands: commands } },
+	];
+}
+
 export function waitForStatus(page, status) {
 	return page.waitForSelector(`[data-testid="connection"][data-status="${status}"]`);
 }

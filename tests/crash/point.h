@@ -25,6 +25,14 @@ enum damage {
  */
 void point_take(struct point *p, size_t step, size_t segment_size);
 void point_free(struct point *p);
+/** Opens the table on such a directory again. */
+void point_open(struct rig *rig, const char *dir);
+
+/**
+ * The directories of this test are made in memory, where that can be: thousands of them are made,
+ * and none has to outlive the machine.
+ */
+void point_use_memory(void);
 
 /** The path of a file of a session, NUL-terminated, in place of what is in `out`. */
 void log_path(struct buffer *out, const char *dir, const char *id, const char *file);

@@ -292,6 +292,10 @@ static void metadata_that_does_not_fit_is_told(void **state)
 	assert_first(dir,
 		"sessions/s/events.jsonl: it ends with seq 6; metadata.json says that 9 is "
 		"certain");
+	set_metadata(dir, "s", "agent_state", json_pack("{s:i}", "modes", 10));
+	assert_first(dir,
+		"sessions/s/metadata.json: agent_state names an event that the log does not have");
+	set_metadata(dir, "s", "agent_state", json_object());
 	set_metadata(dir, "s", "epoch", json_string("x"));
 	assert_first(dir, "sessions/s/metadata.json: the epoch is not 16 hex digits");
 	buffer_finish(&path);
@@ -348,9 +352,7 @@ int main(void)
 		cmocka_unit_test(another_epoch_than_the_journal_is_told),
 		cmocka_unit_test(an_index_that_is_missing_is_noted),
 	};
-	if (access("/dev/shm", W_OK) == 0) {
-		setenv("TMPDIR", "/dev/shm", 0);
-	}
+	point_use_memory();
 	diag_set_level(DIAG_SILENT);
 	return cmocka_run_group_tests_name("check-files", tests, NULL, NULL);
 }

@@ -404,10 +404,7 @@ int main(void)
 		cmocka_unit_test_teardown(what_cannot_be_pruned_stays, teardown),
 		cmocka_unit_test_teardown(a_start_that_fails_spoils_nothing, teardown),
 	};
-	/* Thousands of directories are made, and none of them has to outlive the machine. */
-	if (access("/dev/shm", W_OK) == 0) {
-		setenv("TMPDIR", "/dev/shm", 0);
-	}
+	point_use_memory();
 	/* Batches and checkpoints in one order, so that a failure comes again. */
 	setenv("UV_THREADPOOL_SIZE", "1", 1);
 	diag_set_level(DIAG_SILENT);

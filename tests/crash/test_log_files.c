@@ -349,9 +349,7 @@ int main(void)
 		cmocka_unit_test(spoilt_metadata_is_set_aside),
 		cmocka_unit_test(metadata_tells_the_state),
 	};
-	if (access("/dev/shm", W_OK) == 0) {
-		setenv("TMPDIR", "/dev/shm", 0);
-	}
+	point_use_memory();
 	diag_set_level(getenv("HOLDFAST_CRASH_CASE") ? DIAG_WARN : DIAG_SILENT);
 	return cmocka_run_group_tests_name("log files", tests, NULL, NULL);
 }

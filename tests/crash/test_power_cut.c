@@ -4,6 +4,7 @@
  * The disks of the first failures are kept. HOLDFAST_CRASH_STORMS: how many servers' lives.
  */
 #include "fault_disk.h"
+#include "point.h"
 #include "session_internal.h"
 #include "storm.h"
 
@@ -44,7 +45,8 @@ struct cutter {
 	const char *name; /* of the storm */
 	struct outcome *outcome;
 	size_t nested; /* 0: a cut of the server while it ran; else of a recovery after that cut */
-	uint64_t *seen; /* hashes of this cut's images */
+	size_t moment; /* witness_moment() of the cut */
+	uint64_t *seen; /* hashes of the disks since then; of the same one no more could be told */
 	size_t seen_count;
 };
 
@@ -147,8 +149,21 @@ static bool is_new(struct cutter *cutter, const struct buffer *image)
 			return false;
 		}
 	}
+	cutter->seen = xrealloc(cutter->seen, (cutter->seen_count + 1) * sizeof(*cutter->seen));
 	cutter->seen[cutter->seen_count++] = hash;
 	return true;
+}
+
+/** What is known has changed: a disk that was tried is to be held against that, too. */
+static void begin_cut(struct cutter *cutter, size_t cut)
+{
+	size_t moment = witness_moment(cutter->witness, cutter->nested ? cutter->nested : cut);
+	if (moment != cutter->moment) {
+		cutter->moment = moment;
+		cutter->seen_count = 0;
+	}
+	cutter->outcome->cuts++;
+	power_disk_seek(cutter->power, cut);
 }
 
 static void try_image(struct cutter *cutter, size_t cut, enum survival survival, uint64_t seed,
@@ -168,14 +183,10 @@ static void try_image(struct cutter *cutter, size_t cut, enum survival survival,
 	buffer_finish(&why);
 }
 
-/** Every survival of one cut that gives another disk. */
+/** Every survival of one cut that gives another disk, or one of which more is known by now. */
 static void cut_at(struct cutter *cutter, size_t cut, size_t randoms, struct buffer *image)
 {
-	uint64_t seen[SURVIVE_COUNT + 16];
-	cutter->seen = seen;
-	cutter->seen_count = 0;
-	cutter->outcome->cuts++;
-	power_disk_seek(cutter->power, cut);
+	begin_cut(cutter, cut);
 	for (enum survival survival = 0; survival < SURVIVE_COUNT; survival++) {
 		bool by_chance = survival == SURVIVE_RANDOM || survival == SURVIVE_TORN ||
 				 survival == SURVIVE_SECTORS;
@@ -212,10 +223,13 @@ static void cut_recovery(struct cutter *cutter, size_t cut, struct buffer *image
 	struct cutter inner = *cutter;
 	inner.power = power;
 	inner.nested = cut;
+	inner.seen = NULL;
+	inner.seen_count = 0;
 	for (size_t at = 1; at <= power_disk_count(power); at++) {
 		cut_at(&inner, at, 1, &inner_image);
 	}
 	cutter->outcome->recoveries++;
+	free(inner.seen);
 	power_disk_destroy(power);
 	rig_remove_dir(dir.data);
 	buffer_finish(&inner_image);
@@ -250,6 +264,7 @@ static void run_storm(const struct storm *storm, const char *name, struct outcom
 	print_message("%s: %zu inputs, %zu lives of sessions, %zu changes\n", name, w.inputs,
 		w.life_count, count);
 	buffer_finish(&image);
+	free(cutter.seen);
 	power_disk_destroy(power);
 	witness_finish(&w);
 	rig_finish(&rig);
@@ -296,15 +311,26 @@ struct failed_sync {
 	size_t randoms;
 };
 
+/* The disk of a server's life, and how many changes it had when the fdatasync() failed. */
+static struct power_disk *losing;
+static size_t lost_at;
+
+static void lose(int fd)
+{
+	power_disk_lose(fd);
+	lost_at = power_disk_count(losing);
+}
+
 /**
  * One fdatasync() fails, and with it, as kernels have it, goes what it was to write: the next one
- * succeeds and has not written it either. Then the power goes, some time later. Returns whether
- * there was such a call.
+ * succeeds and has not written it either. Then the power goes, some time later: what was before is
+ * the same in each life, and is left to the last one, in which none fails. Returns whether there
+ * was such a call.
  */
 static bool run_failed_sync(const struct failed_sync *how, size_t nth, struct outcome *outcome)
 {
 	struct fault fault = {
-		.kind = CALL_FDATASYNC, .nth = nth, .error = EIO, .sync_failed = power_disk_lose};
+		.kind = CALL_FDATASYNC, .nth = nth, .error = EIO, .sync_failed = lose};
 	struct rig rig;
 	struct witness w;
 	struct buffer image = {0};
@@ -312,6 +338,8 @@ static bool run_failed_sync(const struct failed_sync *how, size_t nth, struct ou
 	rig_init(&rig);
 	limit(&rig);
 	struct power_disk *power = power_disk_begin(rig.dir);
+	losing = power;
+	lost_at = 0;
 	fault_disk_put(&fault);
 	witness_init(&w, &rig, power);
 	how->live(&w);
@@ -326,9 +354,12 @@ static bool run_failed_sync(const struct failed_sync *how, size_t nth, struct ou
 	size_t count = power_disk_count(power);
 	for (size_t left = count; left > 0; left = left > how->every ? left - how->every : 0) {
 		size_t cut = count - left + how->every < count ? count - left + how->every : count;
-		cut_at(&cutter, cut, how->randoms, &image);
+		if (cut >= lost_at) {
+			cut_at(&cutter, cut, how->randoms, &image);
+		}
 	}
 	buffer_finish(&image);
+	free(cutter.seen);
 	power_disk_destroy(power);
 	witness_finish(&w);
 	rig_finish(&rig);
@@ -412,10 +443,7 @@ int main(void)
 		cmocka_unit_test(a_failed_sync_is_not_trusted),
 		cmocka_unit_test(a_refused_session_does_not_come_back),
 	};
-	/* Thousands of directories are made, and none of them has to outlive the machine. */
-	if (access("/dev/shm", W_OK) == 0) {
-		setenv("TMPDIR", "/dev/shm", 0);
-	}
+	point_use_memory();
 	/* Batches and checkpoints in one order, so that a failure comes again. */
 	setenv("UV_THREADPOOL_SIZE", "1", 1);
 	diag_set_level(DIAG_SILENT);

@@ -530,9 +530,7 @@ int main(void)
 		cmocka_unit_test(records_that_do_not_stand_are_told),
 		cmocka_unit_test(new_epoch_may_be_killed_anywhere),
 	};
-	if (access("/dev/shm", W_OK) == 0) {
-		setenv("TMPDIR", "/dev/shm", 0);
-	}
+	point_use_memory();
 	diag_set_level(DIAG_SILENT);
 	return cmocka_run_group_tests_name("tools", tests, NULL, NULL);
 }

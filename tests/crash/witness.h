@@ -121,6 +121,11 @@ const char *witness_check_keys(const struct life *life, size_t cut, size_t last,
 	struct session *session, size_t *ret_state);
 
 /**
+ * When what is known changed last, up to a cut: between two cuts with the same moment nothing was
+ * sent, acknowledged, refused or shown, and witness_check() finds the same in the same disk.
+ */
+size_t witness_moment(const struct witness *w, size_t cut);
+/**
  * Holds a recovered server against what is known for a cut at `cut`. Returns false and says what is
  * wrong in `why`.
  */

@@ -329,6 +329,34 @@ static void check_all_there(struct check *check)
 	}
 }
 
+/** The later one of a moment and a time, unless that lies behind the cut. */
+static size_t later(size_t moment, size_t time, size_t cut)
+{
+	return time != NEVER && time <= cut && time > moment ? time : moment;
+}
+
+size_t witness_moment(const struct witness *w, size_t cut)
+{
+	size_t moment = 0;
+	for (size_t i = 0; i < w->life_count; i++) {
+		const struct life *life = w->lives[i];
+		moment = later(moment, life->delete_sent, cut);
+		moment = later(moment, life->delete_acked, cut);
+		for (uint64_t k = 0; k < life->line_count; k++) {
+			moment = later(moment, life->shown[k], cut);
+		}
+		for (size_t k = 0; k < life->state_count; k++) {
+			const struct witness_state *state = &life->states[k];
+			moment = later(moment, state->sent, cut);
+			moment = later(moment, state->acked, cut);
+			/* An input is as good as any other up to the cut at its refusal. */
+			moment =
+				state->is_refused ? later(moment, state->refused + 1, cut) : moment;
+		}
+	}
+	return moment;
+}
+
 size_t witness_missing(const struct witness *w, const struct rig *recovered)
 {
 	size_t count = 0;

@@ -159,6 +159,18 @@ void workload_mark_session(struct rig *rig, const char *id, struct session_mark 
 	snprintf(ret->status, sizeof(ret->status), "%s", channel->status.status);
 }
 
+void workload_assert_same(const struct session_mark *got, const struct session_mark *want)
+{
+	assert_int_equal(got->exists, want->exists);
+	assert_true(got->epoch == want->epoch);
+	assert_int_equal(got->max_seq, want->max_seq);
+	assert_int_equal(got->open_seq, want->open_seq);
+	assert_true(got->open_hash == want->open_hash);
+	assert_int_equal(got->queue_length, want->queue_length);
+	assert_int_equal(got->is_prompting, want->is_prompting);
+	assert_string_equal(got->status, want->status);
+}
+
 size_t workload_segment_end(const char *path)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC);

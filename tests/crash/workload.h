@@ -36,6 +36,8 @@ extern const char *const workload_ids[WORKLOAD_SESSIONS];
  */
 void workload_run(struct rig *rig, size_t from, size_t to, struct mark *marks);
 void workload_mark_session(struct rig *rig, const char *id, struct session_mark *ret);
+/** Fails the test if anything is different. */
+void workload_assert_same(const struct session_mark *got, const struct session_mark *want);
 /**
  * The number of the newest journal segment, and where its batches end; its path goes to `path` (may
  * be NULL).

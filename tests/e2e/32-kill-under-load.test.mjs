@@ -6,19 +6,11 @@ import { test } from 'node:test';
 import { readLog } from '../support/log.mjs';
 import { Observer } from '../support/observer.mjs';
 import { Producer, input } from '../support/producer.mjs';
+import { randomNumbers } from '../support/recording.mjs';
 import { Server } from '../support/server.mjs';
 
 const ROUNDS = Number(process.env.HOLDFAST_KILL_ROUNDS ?? 15);
 const SESSIONS = 2;
-
-/** Random numbers below n, the same for the same seed. */
-function makeRandom(seed) {
-	let state = seed >>> 0;
-	return (n) => {
-		state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
-		return Math.floor((state / 2 ** 32) * n);
-	};
-}
 
 /** What one producer says: notes that are told apart, text that only joins, and batches of both. */
 function inputsOf(producer, n, random) {
@@ -58,7 +50,7 @@ async function produce(producer, state, random) {
 const isNote = (event) => event.type === 'x-note';
 
 test(`nothing is lost, doubled or renumbered in ${ROUNDS} kills under load`, { timeout: 1000 * (60 + ROUNDS * 5) }, async (t) => {
-	const random = makeRandom(Number(process.env.HOLDFAST_KILL_SEED ?? 1));
+	const random = randomNumbers(Number(process.env.HOLDFAST_KILL_SEED ?? 1));
 	const server = await Server.start(t, { args: ['--limit', 'segment_size=64K'] });
 	const ids = [];
 	for (let i = 0; i < SESSIONS; i++) {

@@ -7,17 +7,9 @@ import { observe } from '../web/observe.mjs';
 import { readLog, assertSameText } from '../support/log.mjs';
 import { Observer } from '../support/observer.mjs';
 import { Producer, input } from '../support/producer.mjs';
+import { randomNumbers } from '../support/recording.mjs';
 import { Server } from '../support/server.mjs';
 import { Waiters } from '../support/wait.mjs';
-
-/** Random numbers below n, the same for the same seed. */
-function makeRandom(seed) {
-	let state = seed >>> 0;
-	return (n) => {
-		state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
-		return Math.floor((state / 2 ** 32) * n);
-	};
-}
 
 /** The text of a turn's messages (`format=markdown`), or of one message. */
 const textOf = (events) => events.filter((e) => e.type === 'agent_message').map((e) => e.data.markdown).join('');
@@ -138,7 +130,7 @@ function cutUp(random, text) {
 
 test('10,000 random chunkings of a text read as the text', { timeout: 300_000 }, async (t) => {
 	const server = await Server.start(t);
-	const random = makeRandom(5);
+	const random = randomNumbers(5);
 	const sessions = 20;
 	const turns = 500;
 	await Promise.all(Array.from({ length: sessions }, async (_, n) => {

@@ -59,6 +59,9 @@ static void check_message(const json_t *message)
 		json_decref(question);
 	}
 	json_decref(acp_update_usage(json_object_get(message, "result")));
+	json_t *quota = acp_update_quota(json_object_get(message, "result"));
+	check_json(quota);
+	json_decref(quota);
 	struct buffer words = {0};
 	acp_rpc_describe_error(&words, json_object_get(message, "error"));
 	check_text(words.data, words.len);

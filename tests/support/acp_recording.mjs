@@ -16,7 +16,7 @@ function readEntry(text) {
 	return { proc, by: { c2a: 'client', a2c: 'agent' }[dir] ?? null, message: message ?? {}, event };
 }
 
-/** Every recorded process that got a prompt: {name, path, proc, entries}. */
+/** Every recorded process: {name, path, proc, entries}. */
 export function recordedAgents() {
 	return corpusFiles('acp', '.jsonl').flatMap(([file, text]) => {
 		const all = text.trim().split('\n').map(readEntry);
@@ -26,7 +26,7 @@ export function recordedAgents() {
 			proc,
 			entries: all.filter((e) => e.proc === proc),
 		}));
-	}).filter(({ entries }) => entries.some((e) => e.message.method === 'session/prompt'));
+	});
 }
 
 const isRequest = ({ by, message }, method) => by === 'client' && message.method === method && message.id !== undefined;
@@ -46,6 +46,9 @@ function sessionOf(entries) {
  * after the last turn's end.
  */
 export function expectedOf({ entries }) {
+	if (!entries.some((entry) => isRequest(entry, 'session/prompt'))) {
+		return { turns: [{ ...newTurn(), end: 'error' }], late: '' }; // it has no answer to a prompt
+	}
 	const session = sessionOf(entries);
 	const turns = [];
 	const open = []; // the prompts that are played and not answered: {id, end, isAnswered}

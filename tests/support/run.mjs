@@ -1,6 +1,8 @@
-// Runs test files, two at a time, each in a process of its own; sums up with what meson has run.
+// Runs test files, two at a time, each in a process of its own; sums up with what meson runs meanwhile.
 //
-//   node tests/support/run.mjs [--jobs N] [--c-log FILE] [web] [e2e] [browser] [style] [part of a file's name ...]
+//   node tests/support/run.mjs [--jobs N] [--c-log] [web] [e2e] [browser] [style] [part of a file's name ...]
+//
+// With --c-log the name of meson's log and its exit code come over stdin, when meson is done. --only-c runs no files.
 //
 // The last line is `N passed, N failed`. A file that ends badly, runs into the time limit, holds no test or skips one has failed.
 
@@ -66,10 +68,15 @@ function printCounts(name, output) {
 	}
 }
 
-/** What meson has run, in cases: each line of its log is one program, of cmocka or a fuzz target. */
-function cResults(log) {
+/** What meson has run, in cases, when it has ended: each line of its log is one program, of cmocka or a fuzz target. */
+async function cResults() {
+	let told = '';
+	for await (const text of process.stdin) {
+		told += text;
+	}
+	const [log, status] = told.split('\n');
 	const sum = { passed: 0, failed: 0 };
-	for (const line of readFileSync(log, 'utf8').trim().split('\n').filter(Boolean)) {
+	for (const line of (existsSync(log) ? readFileSync(log, 'utf8') : '').trim().split('\n').filter(Boolean)) {
 		const program = JSON.parse(line);
 		const output = `${program.stdout ?? ''}\n${program.stderr ?? ''}`;
 		const passed = output.match(/^\[ {7}OK \] /gm)?.length ?? 0;
@@ -79,28 +86,39 @@ function cResults(log) {
 		sum.failed += failed > 0 || good ? failed : 1;
 		printCounts(program.name, program.stdout ?? '');
 	}
+	if (sum.failed === 0 && (status !== '0' || sum.passed === 0)) {
+		sum.failed = 1; // it ended before its time
+	}
 	return sum;
 }
 
 async function main() {
 	const { values, positionals } = parseArgs({
 		allowPositionals: true,
-		options: { jobs: { type: 'string', default: '2' }, 'c-log': { type: 'string' }, 'only-c': { type: 'boolean' } },
+		options: { jobs: { type: 'string', default: '2' }, 'c-log': { type: 'boolean' }, 'only-c': { type: 'boolean' } },
 	});
-	const sum = values['c-log'] ? cResults(values['c-log']) : { passed: 0, failed: 0 };
+	const sum = { passed: 0, failed: 0 };
+	const add = ({ passed, failed }) => {
+		sum.passed += passed;
+		sum.failed += failed;
+	};
 	const queue = values['only-c'] ? [] : select(positionals);
 	const scratch = mkdtempSync(join(tmpdir(), 'holdfast-tap-'));
 	const work = async () => {
 		for (let file = queue.shift(); file; file = queue.shift()) {
+			const since = performance.now();
 			const { passed, failed, code, output } = await runFile(file, scratch);
-			sum.passed += passed;
-			sum.failed += failed;
-			console.log(failed === 0 ? `ok     ${file}: ${passed} passed`
-				: `FAILED ${file}: ${passed} passed, ${failed} failed (ended with ${code})\n${output}`);
+			add({ passed, failed });
+			const seconds = ((performance.now() - since) / 1000).toFixed(1);
+			console.log(failed === 0 ? `ok     ${file}: ${passed} passed in ${seconds} s`
+				: `FAILED ${file}: ${passed} passed, ${failed} failed (ended with ${code}) in ${seconds} s\n${output}`);
 		}
 	};
 	await Promise.all(Array.from({ length: Number(values.jobs) }, work));
 	rmSync(scratch, { recursive: true, force: true });
+	if (values['c-log']) {
+		add(await cResults());
+	}
 	console.log(`${sum.passed} passed, ${sum.failed} failed`);
 	process.exitCode = sum.failed > 0 || sum.passed === 0 ? 1 : 0;
 }

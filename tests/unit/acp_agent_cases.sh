@@ -323,6 +323,47 @@ session_state)
 	get
 	exit 0
 	;;
+settings)
+	# Wishes that waited come in front of the prompt; the answers come in any order, with and without updates.
+	get
+	answer '{"protocolVersion":1}'
+	get
+	answer '{"sessionId":"s1","modes":{"currentModeId":"ask","availableModes":[]}}'
+	get
+	mode=$id
+	say_line "$line"
+	get
+	prompt=$id
+	say_line "$line"
+	id=$mode
+	answer '{}'
+	get
+	first=$id
+	say_line "$line"
+	get
+	say_line "$line"
+	update '{"sessionUpdate":"current_mode_update","currentModeId":"plan"}'
+	answer '{}'
+	get
+	say_line "$line"
+	id=$first
+	answer '{"configOptions":[{"id":"model","currentValue":"large"}]}'
+	update '{"sessionUpdate":"config_option_update","configOptions":[{"id":"model","currentValue":"large"}]}'
+	id=$((first + 2))
+	fail '{"code":-32602,"message":"Invalid params","data":"no such option"}'
+	answer '{}'
+	id=$prompt
+	end_turn
+	get
+	get
+	prompt=$id
+	id=$((prompt - 1))
+	answer '{}'
+	id=$prompt
+	end_turn
+	get
+	exit 0
+	;;
 late)
 	# Goes on after the end of its turn, and asks; then there is a lull, and another turn.
 	begin

@@ -174,6 +174,14 @@ static inline void handle_lull(void *owner)
 	told(f);
 }
 
+static inline void handle_refused(void *owner, const struct acp_wish *wish, const char *why)
+{
+	struct fixture *f = owner;
+	buffer_printf(&f->log, "refused %s %s: %s\n", wish->by,
+		wish->mode_id ? wish->mode_id : wish->config_id, why);
+	told(f);
+}
+
 static const struct acp_agent_ops ops = {
 	.earlier_session = earlier_session,
 	.history = handle_history,
@@ -185,6 +193,7 @@ static const struct acp_agent_ops ops = {
 	.permission_withdrawn = handle_withdrawn,
 	.turn_end = handle_turn_end,
 	.lull = handle_lull,
+	.refused = handle_refused,
 	.stopped = handle_stopped,
 };
 

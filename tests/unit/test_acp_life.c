@@ -3,6 +3,8 @@
  */
 #include "acp_agent_fixture.h"
 
+#include <errno.h>
+
 #include <sys/stat.h>
 
 #define FAILED(times, delay)                               \
@@ -170,6 +172,128 @@ static void test_session_state(void **state)
 	assert_non_null(strstr(buffer_cstr(&f->log), "x-acp-modes"));
 }
 
+static int set_mode(struct fixture *f, const char *mode_id)
+{
+	return acp_agent_set(f->agent, &(struct acp_wish){.mode_id = mode_id, .by = "me"});
+}
+
+static int set_option(struct fixture *f, const char *config_id, json_t *value)
+{
+	int r = acp_agent_set(
+		f->agent, &(struct acp_wish){.config_id = config_id, .value = value, .by = "me"});
+	json_decref(value);
+	return r;
+}
+
+#define SENT(id, method, params)                                      \
+	"text {'jsonrpc':'2.0','id':" id ",'method':'session/" method \
+	"','params':{'sessionId':'s1'," params "}}\n"
+
+static void test_settings(void **state)
+{
+	struct fixture *f = *state;
+	create_agent(f, "settings", default_config(f));
+	assert_int_equal(set_mode(f, "ask"), 0);
+	assert_int_equal(set_mode(f, "code"), 0); /* of two that wait the newer one */
+	assert_false(acp_agent_is_running(f->agent));
+	prompt(f, "go");
+	run_until(f, "x-acp-current_mode_update");
+	assert_int_equal(set_option(f, "model", json_string("large")), 0);
+	assert_int_equal(set_mode(f, "plan"), 0);
+	assert_int_equal(set_option(f, "fast", json_true()), 0);
+	run_until(f, "turn_end");
+	expect_log(f,
+		"started - - 1 s1\n"
+		"x-acp-modes {\"available_modes\":[],\"current_mode_id\":\"ask\"}\n" SENT(
+			"3", "set_mode", "'modeId':'code'") SENT("4", "prompt",
+			"'prompt':[{'type':'text','text':'go'}]") "x-acp-current_mode_update "
+								  "{\"current_mode_id\":\"code\"}"
+								  "\n" SENT("5",
+									  "set_config_option",
+									  "'configId':'model','"
+									  "value':'large'")
+									  SENT("6", "set_mode", "'modeId':'plan'") "x-acp-current_mode_update {\"current_mode_id\":\"plan\"}\n" SENT(
+										  "7",
+										  "set_config_"
+										  "option",
+										  "'configId':'"
+										  "fast','value':"
+										  "true,'type':'"
+										  "boolean'") "x-"
+											      "acp-"
+											      "conf"
+											      "ig_"
+											      "opti"
+											      "on_"
+											      "upda"
+											      "te "
+											      "{\"c"
+											      "onfi"
+											      "g_"
+											      "opti"
+											      "ons"
+											      "\":["
+											      "{\"c"
+											      "urre"
+											      "nt_"
+											      "valu"
+											      "e\":"
+											      "\"la"
+											      "rge"
+											      "\","
+											      "\"id"
+											      "\":"
+											      "\"mo"
+											      "del"
+											      "\"}]"
+											      "}\n"
+											      "refu"
+											      "sed "
+											      "me "
+											      "fast"
+											      ": "
+											      "Inva"
+											      "lid "
+											      "para"
+											      "ms: "
+											      "no "
+											      "such"
+											      " opt"
+											      "ion"
+											      "\n"
+											      "turn"
+											      "_end"
+											      " end"
+											      "_tur"
+											      "n "
+											      "-"
+											      "\n");
+	/* What was told is not told again, and the prompt still has its own answer. */
+	buffer_clear(&f->log);
+	assert_int_equal(set_mode(f, "plan"), 0);
+	prompt(f, "again");
+	run_until(f, "turn_end");
+	expect_log(f, "turn_end end_turn -\n");
+	buffer_clear(&f->log);
+	assert_int_equal(set_mode(f, "never"), 0);
+	run_until(f, "stopped");
+	expect_log(f, "refused me never: the agent stopped before it had answered\n"
+		      "stopped exit exit status 0\n");
+}
+
+static void test_too_many_settings(void **state)
+{
+	struct fixture *f = *state;
+	create_agent(f, "settings", default_config(f));
+	char name[8];
+	for (int i = 0; i < 16; i++) {
+		snprintf(name, sizeof(name), "o%d", i);
+		assert_int_equal(set_option(f, name, json_false()), 0);
+	}
+	assert_int_equal(set_option(f, "more", json_false()), -ENOBUFS);
+	assert_int_equal(set_option(f, "o3", json_true()), 0);
+}
+
 static void test_metas(void **state)
 {
 	struct fixture *f = *state;
@@ -194,7 +318,7 @@ static void test_no_terminals_offered(void **state)
 	create_agent(f, "requests", config);
 	prompt(f, "go");
 	run_until(f, "turn_end");
-	assert_non_null(strstr(buffer_cstr(&f->log), "'terminal':false}"));
+	assert_non_null(strstr(buffer_cstr(&f->log), "'terminal':false,"));
 }
 
 static void test_late_words(void **state)
@@ -228,6 +352,8 @@ int main(void)
 		AGENT_TEST(test_long_lines),
 		AGENT_TEST(test_session_state),
 		AGENT_TEST(test_metas),
+		AGENT_TEST(test_settings),
+		AGENT_TEST(test_too_many_settings),
 		AGENT_TEST(test_late_words),
 		AGENT_TEST(test_no_terminals_offered),
 	};

@@ -276,6 +276,40 @@ static void test_usage(void **state)
 	assert_null(acp_update_usage(NULL));
 }
 
+static void expect_quota(const char *result, const char *expected)
+{
+	json_t *value = parse(result);
+	json_t *data = acp_update_quota(value);
+	char *json = json_dumps(data, JSON_COMPACT | JSON_SORT_KEYS);
+	assert_string_equal(json, expected);
+	free(json);
+	json_decref(data);
+	json_decref(value);
+}
+
+static void test_quota(void **state)
+{
+	/* As in the recording gemini-middle. */
+	expect_quota("{\"stopReason\":\"end_turn\",\"_meta\":{\"quota\":{\"token_count\":"
+		     "{\"input_tokens\":46962,\"output_tokens\":72},\"model_usage\":["
+		     "{\"model\":\"gemini-3.8-flash\",\"token_count\":{\"input_tokens\":11580,"
+		     "\"output_tokens\":26}},{\"model\":\"auto\",\"token_count\":"
+		     "{\"input_tokens\":35382,\"output_tokens\":46}}]}}}",
+		"[{\"input_tokens\":11580,\"mode\":\"delta\",\"model\":\"gemini-3.8-flash\","
+		"\"output_tokens\":26},{\"input_tokens\":35382,\"mode\":\"delta\","
+		"\"model\":\"auto\",\"output_tokens\":46}]");
+	/* Without models, the sum is all there is. */
+	expect_quota("{\"_meta\":{\"quota\":{\"token_count\":{\"input_tokens\":5},"
+		     "\"model_usage\":[{\"model\":\"m\"},7,{\"token_count\":{}}]}}}",
+		"[{\"input_tokens\":5,\"mode\":\"delta\"}]");
+	expect_quota("{\"_meta\":{\"quota\":{\"model_usage\":[{\"model\":7,\"token_count\":"
+		     "{\"input_tokens\":-1,\"output_tokens\":3,\"other\":9}}]}}}",
+		"[{\"mode\":\"delta\",\"output_tokens\":3}]");
+	expect_quota("{\"_meta\":{\"quota\":5}}", "[]");
+	expect_quota("{\"_meta\":{\"quota\":{\"token_count\":[]}}}", "[]");
+	expect_quota("{}", "[]");
+}
+
 static void expect_parsed(const char *text, const char *expected)
 {
 	json_t *value = parse(text);
@@ -523,6 +557,7 @@ int main(void)
 		cmocka_unit_test(test_malformed),
 		cmocka_unit_test(test_permission),
 		cmocka_unit_test(test_usage),
+		cmocka_unit_test(test_quota),
 		cmocka_unit_test(test_odd_json),
 		cmocka_unit_test(test_classify),
 		cmocka_unit_test(test_encode),

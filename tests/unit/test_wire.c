@@ -285,7 +285,8 @@ static void frames_are_as_the_golden_ones(void **state)
 		.max_seq = 3,
 		.status = running,
 		.last_prompt_id = "p-1",
-		.last_prompt_seq = 1};
+		.last_prompt_seq = 1,
+		.agent_state = {.seqs = {2}}};
 	struct connected_frame fresh = {.session_id = "demo-1",
 		.client_id = "a1b2c3d4e5f60718",
 		.epoch = EPOCH,

@@ -59,6 +59,15 @@ export class FakePage extends EventTarget {
 	}
 }
 
+const AGENT_KINDS = {
+	'x-acp-modes': 'modes',
+	'x-acp-models': 'models',
+	'x-acp-current_mode_update': 'mode',
+	'x-acp-config_option_update': 'config_options',
+	'x-acp-available_commands_update': 'commands',
+	'x-acp-session_info_update': 'info',
+};
+
 let epochs = 0;
 
 export class FakeServer {
@@ -68,6 +77,8 @@ export class FakeServer {
 	/** Every frame a client sent, as {type, data}. */
 	received = [];
 	prompts = new Map();
+	fetched = [];
+	beforeFetch = null;
 	open = null;
 	reachable = true; // false: connections fail
 	silent = false; // true: nothing is answered, as on a dead network path
@@ -89,6 +100,33 @@ export class FakeServer {
 			timers: this.timers,
 			page: this.page,
 			random: () => 0,
+			fetch: (url) => server.#fetch(new URL(url)),
+		};
+	}
+
+	/** Where the agent's state stands in the log, as the real server folds it. */
+	get agentState() {
+		let state = {};
+		for (const { type, seq, data } of this.log) {
+			if (type === 'agent_started' && data.resumed !== true) {
+				state = {};
+			}
+			if (AGENT_KINDS[type]) {
+				state[AGENT_KINDS[type]] = seq;
+			}
+		}
+		return state;
+	}
+
+	/** GET …/events of one event; `fetched` has the seqs that were asked for. */
+	async #fetch({ searchParams: query }) {
+		const seq = Number(query.get('after_seq')) + 1;
+		this.fetched.push(seq);
+		await this.beforeFetch?.(seq);
+		const reset = query.get('epoch') !== this.epoch && { reset: { reason: 'epoch' } };
+		return {
+			ok: this.reachable,
+			json: async () => ({ events: [this.log[seq - 1]], ...reset }),
 		};
 	}
 
@@ -292,6 +330,7 @@ class FakeSocket {
 				is_prompting: false,
 				last_user_prompt_id: null,
 				last_user_prompt_seq: null,
+				agent_state: server.agentState,
 			});
 		}
 	}

@@ -8,7 +8,9 @@ import {
 	deleteSession,
 	listSessions,
 	type Activity,
+	type Agent,
 	type ClientOptions,
+	type ConfigOption,
 	type ConnectionStats,
 	type HoldfastEvent,
 	type OpenBlock,
@@ -32,6 +34,7 @@ const options: ClientOptions = {
 	indexedDB,
 	IDBKeyRange,
 	timers: { setTimeout, clearTimeout, now: Date.now },
+	fetch,
 	random: Math.random,
 	page: window,
 	inspect: (direction, text) => console.log(direction === 'in' ? '<' : '>', text.length),
@@ -64,6 +67,11 @@ const id: string = client.prompt('hello', { promptId: 'p-1' });
 const sent: boolean = client.cancel() && client.loadOlder(100);
 client.answerPermission('r', 'yes');
 const dropped: number = client.dropOlder(200);
+client.on('agent', ({ agent }) => agent.commands.map(({ name }) => name));
+const asked: boolean = client.setMode('plan') || client.setConfigOption('model', 'large') || client.setConfigOption('fast', true);
+const { current_mode, modes, config_options }: Agent = client.agent;
+const option: ConfigOption | undefined = config_options[0];
+console.log(asked, current_mode ?? modes[0]?.id, option?.options);
 const whole: QueuedPrompt[] = await client.listPrompts({ promptId: 'p-1' });
 await client.editPrompt('p-1', whole[0]!.message);
 const { duplicate } = await client.removePrompt(client.queue[0]?.prompt_id ?? 'p-1');

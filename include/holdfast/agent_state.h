@@ -1,0 +1,35 @@
+/*
+ * What a session's agent says of itself beside the conversation: its modes, options, commands. Each
+ * piece is an event, and what is kept of it is only the seq of the newest one. So it costs a few
+ * numbers, however long the agent's lists are, and it is as durable as the log is.
+ */
+#ifndef HOLDFAST_AGENT_STATE_H
+#define HOLDFAST_AGENT_STATE_H
+
+#include "holdfast/event.h"
+
+#define AGENT_STATE_COUNT 6
+
+/** By kind: the seq of the newest event of it, 0 if there is none. */
+struct agent_state {
+	uint64_t seqs[AGENT_STATE_COUNT];
+};
+
+/** What clients call a kind: "modes", "mode", … */
+const char *agent_state_name(size_t kind);
+/** Whether log_tail_see() has to know the data of such an event, to fold it in. */
+bool agent_state_needs_data(enum event_type type);
+/**
+ * Takes the next event of the log. An agent that starts with a session of its own, and does not go
+ * on with the one before, has none of that one's modes.
+ */
+void agent_state_see(struct agent_state *state, const struct event_view *view);
+/** Appends {"modes":7,…}: what there is of it that has not been pruned. */
+void agent_state_append(const struct agent_state *state, uint64_t first_seq, struct buffer *out);
+/**
+ * The title that this event gives the session: *ret_title, the caller's, NULL if it takes it back.
+ * False if it says nothing about it.
+ */
+bool agent_state_title(const struct event_view *view, char **ret_title);
+
+#endif

@@ -1,0 +1,160 @@
+// The agent's own state, through the real server: found by those who come late, set by those who wish,
+// and there again after a restart.
+
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { Observer } from '../support/observer.mjs';
+import { input, post } from '../support/producer.mjs';
+import { check } from '../support/schema.mjs';
+import { Server } from '../support/server.mjs';
+import { TestSocket } from '../support/socket.mjs';
+
+const AGENT = `exec ${process.execPath} ${fileURLToPath(new URL('../support/settings_agent.mjs', import.meta.url))}`;
+
+async function start(t, { agent = AGENT, title, env } = {}) {
+	const server = await Server.start(t, { agent, env });
+	const { id } = await server.createSession({ title });
+	return { server, id, observer: await watch(t, server, id) };
+}
+
+async function watch(t, server, id, client_id) {
+	const observer = await Observer.connect(t, server, id, { query: { format: 'markdown', ...(client_id && { client_id }) } });
+	await observer.loadAll();
+	return observer;
+}
+
+async function run(observer, message) {
+	const { seq } = await observer.prompt(message);
+	const end = await observer.waitForEvent('turn_end', { after: seq });
+	return observer.events().slice(seq - 1, end.seq);
+}
+
+const only = (events, type) => events.filter((e) => e.type === type).map(({ data }) => data);
+const errors = (observer) => observer.frames.filter((f) => f.type === 'error').map(({ data }) => data);
+
+/** The data of the events that agent_state names, as a client loads them. */
+async function loadState(server, id) {
+	const { body } = await server.request('GET', `/api/sessions/${id}`);
+	const state = {};
+	for (const [kind, seq] of Object.entries(body.agent_state)) {
+		const page = await server.request('GET', `/api/sessions/${id}/events?after_seq=${seq - 1}&limit=1`);
+		state[kind] = page.body.events[0];
+	}
+	return state;
+}
+
+test('who comes late finds the agent’s state, also after a restart', async (t) => {
+	const { server, id, observer } = await start(t);
+	assert.deepEqual(observer.hello.agent_state, {});
+	await run(observer, 'one');
+	await observer.waitForEvent('x-acp-available_commands_update');
+	await post(server, id, Array.from({ length: 100 }, (_, i) => input.note({ i })));
+	const find = async () => {
+		const late = await watch(t, server, id);
+		const found = await loadState(server, id);
+		assert.deepEqual(late.hello.agent_state, Object.fromEntries(Object.entries(found).map(([kind, { seq }]) => [kind, seq])));
+		return Object.fromEntries(Object.entries(found).map(([kind, { type }]) => [kind, type]));
+	};
+	const all = {
+		modes: 'x-acp-modes',
+		config_options: 'x-acp-config_option_update',
+		commands: 'x-acp-available_commands_update',
+		info: 'x-acp-session_info_update',
+	};
+	assert.deepEqual(await find(), all);
+	await server.kill9();
+	await server.restart();
+	assert.deepEqual(await find(), all);
+	await server.stop();
+	await server.restart();
+	assert.deepEqual(await find(), all);
+});
+
+test('a session without a title gets the agent’s, and the feed tells it', async (t) => {
+	const { server, id, observer } = await start(t);
+	const feed = new TestSocket(t, server.ws('/api/events'), check.feed);
+	await run(observer, 'the gate');
+	await feed.waitFor((f) => f.type === 'session_changed' && f.data.session.title === 'About the gate');
+	await server.kill9();
+	await server.restart();
+	assert.equal((await server.request('GET', `/api/sessions/${id}`)).body.title, 'About the gate');
+});
+
+test('a title that was given stays', async (t) => {
+	const { server, id, observer } = await start(t, { title: 'Mine' });
+	await run(observer, 'the gate');
+	assert.equal((await server.request('GET', `/api/sessions/${id}`)).body.title, 'Mine');
+});
+
+test('a mode that is set is told to all, one that is refused to who wished it', async (t) => {
+	const { server, id, observer } = await start(t);
+	await run(observer, 'one');
+	const me = await watch(t, server, id, 'me');
+	await me.send('set_mode', { mode_id: 'code' });
+	for (const each of [observer, me]) {
+		assert.deepEqual((await each.waitForEvent('x-acp-current_mode_update')).data, { current_mode_id: 'code' });
+	}
+	await me.send('set_mode', { mode_id: 'never' });
+	const { data } = await me.waitFor('error');
+	assert.deepEqual(data, { code: 'setting_refused', message: data.message, request: 'set_mode', mode_id: 'never' });
+	assert.match(data.message, /there is no mode "never"/);
+	// An option is told once, though the agent says it twice.
+	await me.send('set_config_option', { config_id: 'model', value: 'large' });
+	const { seq } = await observer.waitForEvent('x-acp-config_option_update', { after: me.last });
+	const events = await run(observer, 'two');
+	assert.equal(only(events, 'agent_message')[0].markdown, 'in mode code');
+	assert.deepEqual(only(observer.events().slice(seq), 'x-acp-config_option_update'), []);
+	assert.deepEqual(errors(observer), []);
+	assert.equal((await loadState(server, id)).config_options.data.config_options[0].current_value, 'large');
+});
+
+test('a wish for an agent that is not running waits for its next start', async (t) => {
+	const { server, id, observer } = await start(t);
+	await observer.send('set_mode', { mode_id: 'never' });
+	await observer.send('set_mode', { mode_id: 'code' });
+	const events = await run(observer, 'one');
+	assert.equal(only(events, 'agent_message')[0].markdown, 'in mode code');
+	assert.deepEqual(only(events, 'x-acp-current_mode_update'), [{ current_mode_id: 'code' }]);
+	// It has gone, and another begins with what it begins with.
+	await run(observer, 'exit');
+	await observer.send('set_config_option', { config_id: 'model', value: 'large' });
+	const again = await run(observer, 'two');
+	assert.equal(only(again, 'agent_message')[0].markdown, 'in mode ask');
+	assert.equal(only(again, 'x-acp-config_option_update').at(-1).config_options[0].current_value, 'large');
+	assert.deepEqual(errors(observer), []);
+	assert.ok((await loadState(server, id)).modes.seq > events.at(-1).seq);
+});
+
+test('an agent that goes on with its session keeps what it told, and says anew what it is set to', async (t) => {
+	const { server, id, observer } = await start(t, { env: { RESUME: '1' } });
+	await run(observer, 'one');
+	const { seq: commands } = await observer.waitForEvent('x-acp-available_commands_update');
+	await observer.send('set_mode', { mode_id: 'code' });
+	const { seq: code } = await observer.waitForEvent('x-acp-current_mode_update');
+	await run(observer, 'exit');
+	const events = await run(observer, 'two');
+	assert.equal(only(events, 'agent_started')[0].resumed, true);
+	assert.deepEqual(only(events, 'x-acp-available_commands_update'), []);
+	const state = await loadState(server, id);
+	assert.equal(state.commands.seq, commands);
+	assert.equal(state.mode.seq, code);
+	assert.ok(state.modes.seq > code, 'it is in its first mode again');
+	await observer.send('set_mode', { mode_id: 'code' });
+	await observer.waitForEvent('x-acp-current_mode_update', { after: state.modes.seq });
+});
+
+test('without an agent there is nothing to set', async (t) => {
+	const { observer } = await start(t, { agent: null });
+	await observer.send('set_mode', { mode_id: 'code' });
+	assert.equal((await observer.waitFor('error')).data.code, 'no_agent');
+});
+
+test('what Gemini says that a prompt took is counted, for each model', async (t) => {
+	const { observer } = await start(t);
+	const events = [...await run(observer, 'one'), ...await run(observer, 'two')];
+	const total = (n) => ({ input_tokens: 10 * n, output_tokens: 2 * n });
+	assert.deepEqual(only(events, 'usage'), [1, 2].map((n) => ({ mode: 'delta', model: 'small', input_tokens: 10, output_tokens: 2, total: total(n) })));
+	const { data } = await observer.waitFor((f) => f.type === 'state' && f.data.usage?.input_tokens === 20);
+	assert.deepEqual(data.usage.models, { small: total(2) });
+});
