@@ -309,6 +309,7 @@ static void a_removed_prompt_is_known_when_its_session_comes_back(void **state)
 	assert_int_equal(take_out(st->session, "p4"), 0);
 	rig_put(st->session, "turn_end", "{}");
 	rig_settle(&st->rig);
+	uv_timer_again(&st->rig.guard);
 	while (session_table_count_live(st->rig.table)) {
 		uv_run(&st->rig.loop, UV_RUN_ONCE);
 	}
@@ -320,13 +321,6 @@ static void a_removed_prompt_is_known_when_its_session_comes_back(void **state)
 	rig_settle(&st->rig);
 	assert_int_equal(st->channel->max_seq, 2);
 	stage_open_socket(st, DELTAS_NONE);
-}
-
-static void run_until_revived(struct stage *st)
-{
-	while (!strstr(buffer_cstr(&st->rig.told), "store revived")) {
-		uv_run(&st->rig.loop, UV_RUN_ONCE);
-	}
 }
 
 /** What could not be written is taken back: the queue is as it was, and nobody saw another one. */
@@ -349,7 +343,7 @@ static void a_failed_write_leaves_the_queue(void **state)
 	assert_int_equal(fake_socket_count(&st->socket, "state"), told);
 	assert_int_equal(take_out(st->session, "p3"), -EIO);
 	setrlimit(RLIMIT_FSIZE, &was);
-	run_until_revived(st);
+	rig_wait_for_store(&st->rig);
 	struct prompt_view had;
 	assert_int_equal(session_find_prompt(st->session, "p2", &had), 0);
 	assert_int_equal(had.place, PROMPT_QUEUED);

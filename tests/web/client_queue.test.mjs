@@ -116,9 +116,11 @@ test('nobody waits for an answer that cannot come', async () => {
 	const before = outcome(client.listPrompts());
 	server.pump();
 	client.close();
+	await settled();
+	assert.equal(before.ended?.code, 'closed');
 	const after = outcome(client.removePrompt('a'));
 	await settled();
-	assert.deepEqual([before.ended.code, after.ended.code], ['closed', 'closed']);
+	assert.equal(after.ended?.code, 'closed');
 	assert.equal(server.sent('remove_prompt').length, 0);
 });
 
