@@ -38,8 +38,7 @@ static void test_resume(void **state)
 	run_until(f, "turn_end");
 	char expected[PATH_MAX + 1024];
 	snprintf(expected, sizeof(expected),
-		STARTED
-		" resumed\n"
+		"state\n" STARTED " resumed\n"
 		"x-acp-modes {\"available_modes\":[],\"current_mode_id\":\"a\"}\n"
 		"x-acp-available_commands_update {\"available_commands\":[]}\n"
 		"text {'jsonrpc':'2.0','id':2,'method':'session/resume','params':{'sessionId':'s1',"
