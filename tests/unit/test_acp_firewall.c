@@ -420,6 +420,27 @@ static void test_the_same_prompt_again(void **state)
 	}
 }
 
+/** One prompt is told that is taken for another: what follows is known all the same. */
+static void test_turns_that_are_not_told(void **state)
+{
+	struct story *story = story_new();
+	for (int i = 0; i < 8; i++) {
+		char text[64];
+		snprintf(text, sizeof(text), "This is the long answer number %d.", i);
+		log_prompt(story->log, i % 2 ? "go on" : "and now");
+		said(story->log, text);
+		if (i != 1 && i != 4) {
+			tell_user(story->told, i == 5  ? "something else altogether"
+					       : i % 2 ? "go on"
+						       : "and now");
+			tell_agent(story->told, text);
+		}
+	}
+	story_end(story, 0,
+		"[{\"data\":{\"message\":\"something else "
+		"altogether\"},\"type\":\"user_prompt\"}]");
+}
+
 /** What stands in a later turn by chance is not what the earlier one lacks. */
 static void test_words_of_a_later_turn(void **state)
 {
@@ -593,6 +614,7 @@ int main(void)
 		cmocka_unit_test(test_corpus_adds_nothing),
 		cmocka_unit_test(test_the_same_words_in_each_turn),
 		cmocka_unit_test(test_the_same_prompt_again),
+		cmocka_unit_test(test_turns_that_are_not_told),
 		cmocka_unit_test(test_words_of_a_later_turn),
 		cmocka_unit_test(test_rest_of_a_text),
 		cmocka_unit_test(test_rest_that_was_recovered_before),
