@@ -4,8 +4,9 @@
  * prompt's words choose. Same prompt, same bytes: no random number and no clock decides what it
  * says; the clock only decides when.
  *
- * agent.c takes the client's messages, turn.c plays a reply, ask.c asks the client for permission
- * and files; messages.c, script.c and token.c know nothing of the others.
+ * agent.c takes the client's messages, methods.c answers its requests, turn.c plays a reply, ask.c
+ * asks the client for permission and files, settings.c has what a person can choose; messages.c,
+ * script.c and token.c know nothing of the others.
  */
 #ifndef HOLDFAST_DEMO_AGENT_AGENT_H
 #define HOLDFAST_DEMO_AGENT_AGENT_H
@@ -62,6 +63,9 @@ struct demo_session {
 	unsigned call_count;
 	uint64_t token_count;
 	bool always_allowed;
+	bool is_quick; /* the mode */
+	bool hides_thoughts;
+	bool has_title; /* the client was told one */
 	uv_timer_t timer; /* paces the turn */
 	struct demo_turn turn;
 };
@@ -88,6 +92,24 @@ int demo_agent_start(struct demo_agent *agent, uv_loop_t *loop, long rate);
 void demo_agent_finish(struct demo_agent *agent);
 /** Exits with `code` as soon as everything said so far has gone out; says nothing more. */
 void demo_agent_exit(struct demo_agent *agent, int code);
+
+/* methods.c */
+
+/** Answers a request of the client's, now or later. */
+void demo_methods_run(struct demo_agent *agent, const char *name, json_t *id, const json_t *params);
+void demo_methods_cancel(struct demo_agent *agent, const json_t *params);
+
+/* settings.c */
+
+/** The answer to session/new. */
+json_t *demo_settings_answer(const struct demo_session *session);
+void demo_settings_tell_commands(struct demo_session *session);
+/** Names the session after its first prompt. */
+void demo_settings_tell_title(struct demo_session *session, const char *prompt, size_t len);
+/** False if there is no such mode; `id` may be NULL. */
+bool demo_settings_take_mode(struct demo_session *session, const char *id);
+/** The answer to the request; NULL if there is no such option or value, which may be NULL. */
+json_t *demo_settings_take_option(struct demo_session *session, const char *id, const char *value);
 
 /* turn.c */
 

@@ -19,7 +19,8 @@ enum {
 static long turn_rate(const struct demo_session *session)
 {
 	const struct demo_reply *reply = &session->turn.reply;
-	return reply->has_rate ? reply->rate : session->agent->rate;
+	long own = session->is_quick ? 0 : session->agent->rate;
+	return reply->has_rate ? reply->rate : own;
 }
 
 static struct buffer *out(struct demo_session *session)
@@ -352,7 +353,8 @@ static int play(struct demo_session *session)
 		next_script(session);
 		return 0;
 	}
-	if (step->when && !(step->when & turn->outcome)) {
+	if ((step->when && !(step->when & turn->outcome)) ||
+		(step->kind == DEMO_THINK && session->hides_thoughts && !turn->text)) {
 		turn->step++;
 		return 0;
 	}
@@ -424,6 +426,7 @@ void demo_turn_start(
 {
 	struct demo_turn *turn = &session->turn;
 	turn->prompt_id = json_incref(prompt_id);
+	demo_settings_tell_title(session, prompt, len);
 	demo_reply_compose(&turn->reply, prompt, len);
 	turn->step = turn->reply.scripts[0];
 	turn->fill_left = turn->reply.fill;
