@@ -112,5 +112,5 @@ function fieldOf({ label, isNamed, about, value, choices, choose }) {
 		...shown.map(([id, name]) => h('option', { value: id, selected: id === value }, name)),
 	);
 	select.addEventListener('change', () => choose(select.value));
-	return isNamed ? h('label', { class: 'setting-with-name', title }, label, select) : select;
+	return isNamed ? h('label', { class: 'setting-with-name', title }, `${label}:`, select) : select;
 }

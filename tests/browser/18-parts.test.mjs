@@ -404,15 +404,17 @@ test('what an agent told only after it was started again is marked, and so is on
 		await waitForSeq(page, last);
 	};
 	await ask('first question', 4);
+	await page.goto('about:blank'); // the server comes back on another port
 	await server.kill9();
 	await server.restart();
+	await page.goto(sessionUrl(server.url, id));
 	await waitForSeq(page, 5); // agent_stopped
 	await waitForStatus(page, 'live');
 	await ask('second question', 10);
 	const mark = page.locator('.recovered');
 	await mark.waitFor();
 	assert.equal(await mark.count(), 1);
-	assert.equal(await mark.innerText(), 'Recovered: said before the restart\nThis was said while nobody could hear it.');
+	assert.equal(await mark.innerText(), 'Recovered: said before the restart\n\nThis was said while nobody could hear it.');
 	assert.match(await page.locator('[data-type="agent_started"]').last().innerText(), /started again, and goes on$/);
 	await assertSameAfterReload(page);
 });
