@@ -203,9 +203,12 @@ export class HoldfastClient extends Emitter {
 		return this.#participant.listPrompts(options.promptId);
 	}
 
-	/** Stops the turn. Never kept for later, when another turn may be running: false if not connected. */
+	/**
+	 * Stops the turn that the newest event is of, or, if that is over, the one that runs now. Never kept for
+	 * later: false if not connected.
+	 */
 	cancel() {
-		return this.#participant.cancel();
+		return this.#participant.cancel(this.events.at(-1));
 	}
 
 	/**

@@ -72,8 +72,10 @@ export class Participant {
 
 	/* The next three are about what is so now, and are never kept for later. */
 
-	cancel() {
-		return this.#link.say('cancel', {});
+	/** @param {HoldfastEvent} [newest] the turn that it is of is the one that is meant, if it is not over */
+	cancel(newest) {
+		const { turn, type } = newest ?? {};
+		return this.#link.say('cancel', turn && type !== 'turn_end' ? { turn } : {});
 	}
 
 	setMode(/** @type {string} */ modeId) {

@@ -6,6 +6,8 @@
 #include <string.h>
 #include <xxhash.h>
 
+/* Half a second or so, of the loop: only a history that is made for it takes that. */
+#define WORK_MAX ((size_t)1 << 30)
 /* Of the bytes that texts may take; a name takes about a hundred. */
 #define NAMES_MAX(known) ((known)->size_max / 128)
 
@@ -101,6 +103,23 @@ static void add_text(
 		acp_known_normalize(was_recovered ? &known->recovered[said] : &known->texts[said],
 			said, json_string_value(text), json_string_length(text), SIZE_MAX);
 	}
+}
+
+size_t acp_known_find(struct acp_known *known, const struct buffer *in, size_t from, size_t to,
+	const struct buffer *text)
+{
+	if (from >= to || !text->len || acp_known_is_exhausted(known)) {
+		return SIZE_MAX;
+	}
+	const char *found = memmem(in->data + from, to - from, text->data, text->len);
+	size_t at = found ? (size_t)(found - in->data) : SIZE_MAX;
+	known->work += (found ? at : to) - from + text->len;
+	return at;
+}
+
+bool acp_known_is_exhausted(const struct acp_known *known)
+{
+	return known->work > WORK_MAX;
 }
 
 /* --- names --- */
