@@ -4,9 +4,9 @@
  * prompt's words choose. Same prompt, same bytes: no random number and no clock decides what it
  * says; the clock only decides when.
  *
- * agent.c takes the client's messages, methods.c answers its requests, turn.c plays a reply, ask.c
- * asks the client for permission and files, settings.c has what a person can choose; messages.c,
- * script.c and token.c know nothing of the others.
+ * agent.c takes the client's messages, methods.c answers its requests, turn.c plays a reply (say.c
+ * its text, calls.c its tool calls), ask.c asks the client for permission and files, settings.c has
+ * what a person can choose; messages.c, script.c and token.c know nothing of the others.
  */
 #ifndef HOLDFAST_DEMO_AGENT_AGENT_H
 #define HOLDFAST_DEMO_AGENT_AGENT_H
@@ -128,13 +128,24 @@ bool demo_turn_is_on(const struct demo_session *session);
 
 /** Sends a session/update of this kind; takes `update`. */
 void demo_turn_update(struct demo_session *session, const char *kind, json_t *update);
+
+/* calls.c */
+
 /** The open call's id, or NULL. */
-const char *demo_turn_find_call(struct demo_session *session, const struct demo_call *call);
+const char *demo_calls_find(struct demo_session *session, const struct demo_call *call);
 /** Reports the beginning of a call. */
-void demo_turn_begin_call(
+void demo_calls_begin(
 	struct demo_session *session, const struct demo_call *call, const char *status);
+/** Reports what the step says of its call, if that is open. */
+void demo_calls_update(struct demo_session *session, const struct demo_step *step);
 /** The call is no longer open. */
-void demo_turn_forget_call(struct demo_session *session, const struct demo_call *call);
+void demo_calls_forget(struct demo_session *session, const struct demo_call *call);
+void demo_calls_fail_open(struct demo_session *session);
+
+/* say.c */
+
+/** Says the next token of the turn's step; false if there is none, and the step is over. */
+bool demo_say_token(struct demo_session *session);
 
 /* ask.c: each reports the call, asks, and has the turn wait; or sets the outcome at once. */
 
