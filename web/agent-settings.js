@@ -4,8 +4,9 @@ import { h, visible } from './dom.js';
 const SETTINGS_MAX = 6;
 const CHOICES_MAX = 200;
 const NAME_MAX = 80;
+const SPEAKING = ['mode', 'model']; // what is chosen says what it is
 
-/** @typedef {{label: string, about: string, value: any, choices: [string, string][] | null, choose: (value: any) => void}} Setting choices: null if it is on or off */
+/** @typedef {{label: string, isNamed?: boolean, about: string, value: any, choices: [string, string][] | null, choose: (value: any) => void}} Setting choices: null if it is on or off */
 
 /** @param {unknown} text */
 const short = (text) => visible(String(text ?? '')).slice(0, NAME_MAX);
@@ -79,11 +80,12 @@ export class AgentSettings {
 	}
 
 	/** @param {any} option @returns {Setting[]} none if it is of a kind that is not known */
-	#option({ id, name, description, type, current_value: value, options }) {
+	#option({ id, name, description, category, type, current_value: value, options }) {
 		const isSwitch = type === 'boolean';
 		const choices = isSwitch ? null : choicesOf(options);
 		const setting = {
 			label: short(name ?? id),
+			isNamed: !SPEAKING.includes(category),
 			about: description,
 			value,
 			choices,
@@ -94,7 +96,7 @@ export class AgentSettings {
 }
 
 /** @param {Setting} setting */
-function fieldOf({ label, about, value, choices, choose }) {
+function fieldOf({ label, isNamed, about, value, choices, choose }) {
 	const title = about ? `${label}: ${visible(about)}` : label;
 	if (!choices) {
 		const box = h('input', { type: 'checkbox', name: label, checked: value === true });
@@ -110,5 +112,5 @@ function fieldOf({ label, about, value, choices, choose }) {
 		...shown.map(([id, name]) => h('option', { value: id, selected: id === value }, name)),
 	);
 	select.addEventListener('change', () => choose(select.value));
-	return select;
+	return isNamed ? h('label', { class: 'setting-with-name', title }, `${label}:`, select) : select;
 }

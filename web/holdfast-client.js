@@ -7,15 +7,14 @@
  * Nothing else is remembered about where it stands, so nothing can disagree with what it shows.
  */
 import { AgentState } from './holdfast-agent.js';
-import { Emitter, HoldfastError, randomId, socketUrl, surroundings } from './holdfast-base.js';
+import { Emitter, randomId, socketUrl, surroundings } from './holdfast-base.js';
 import { makeCache } from './holdfast-cache.js';
 import { Connection } from './holdfast-connection.js';
 import { Gap } from './holdfast-gap.js';
 import { iterate } from './holdfast-iterator.js';
 import { EventLog } from './holdfast-log.js';
-import { Outbox } from './holdfast-outbox.js';
+import { Participant } from './holdfast-participant.js';
 import { Provisional } from './holdfast-provisional.js';
-import { Requests } from './holdfast-requests.js';
 import { SessionState } from './holdfast-state.js';
 
 export { HoldfastError } from './holdfast-base.js';
@@ -50,9 +49,8 @@ const CLOSE_TOO_LARGE = 1009;
 export class HoldfastClient extends Emitter {
 	#log = new EventLog();
 	#provisional = new Provisional();
-	#outbox = new Outbox(() => this.emit('prompts', { prompts: this.prompts }));
+	#participant;
 	#agent;
-	#requests = new Requests((type, data) => this.#sendRequest(type, data));
 	#hasOlder = false;
 	#loadingOlder = false;
 	/** Older events were asked for: none are dropped until dropOlder() says that they may be. */
@@ -93,6 +91,12 @@ export class HoldfastClient extends Emitter {
 		});
 		const key = `${format} ${socketUrl(around.base, path)}`;
 		this.#cache = options.cache ? makeCache({ ...options, ...around }, key) : null;
+		this.#participant = new Participant(this.clientId, {
+			say: (type, data) => this.#connected && this.#connection.send(type, data),
+			send: (type, data) => this.#connected && !this.#isReading && this.#connection.send(type, data),
+			isOver: () => this.#isOver,
+			changed: () => this.emit('prompts', { prompts: this.prompts }),
+		});
 		this.#agent = new AgentState(around, this.sessionId, () => this.#handleAgent());
 		this.#connection = new Connection(around, url, {
 			frame: (type, data) => this.#frame(type, data),
@@ -123,7 +127,7 @@ export class HoldfastClient extends Emitter {
 
 	/** @returns {PendingPrompt[]} */
 	get prompts() {
-		return this.#outbox.prompts;
+		return this.#participant.prompts;
 	}
 
 	/** What the agent says of itself: modes, current_mode, models, config_options, commands, info. */
@@ -180,25 +184,23 @@ export class HoldfastClient extends Emitter {
 	 * @param {string} message @param {{promptId?: string}} [options] @returns {string} the prompt_id
 	 */
 	prompt(message, { promptId = randomId() } = {}) {
-		if (this.#outbox.addPrompt(promptId, message)) {
-			this.#sendPrompt({ prompt_id: promptId, message });
-		}
+		this.#participant.prompt(promptId, message);
 		return promptId;
 	}
 
 	/** Gives a prompt that waits another message. Rejects with `not_queued` if it has begun (`detail.seq`). */
 	editPrompt(/** @type {string} */ promptId, /** @type {string} */ message) {
-		return this.#requests.edit(promptId, message);
+		return this.#participant.editPrompt(promptId, message);
 	}
 
 	/** Takes a prompt that waits out of the queue, for good. */
 	removePrompt(/** @type {string} */ promptId) {
-		return this.#requests.remove(promptId);
+		return this.#participant.removePrompt(promptId);
 	}
 
 	/** The whole messages of those that wait, or of one. */
 	listPrompts(/** @type {{promptId?: string}} */ options = {}) {
-		return this.#requests.list(options.promptId);
+		return this.#participant.listPrompts(options.promptId);
 	}
 
 	/**
@@ -206,9 +208,7 @@ export class HoldfastClient extends Emitter {
 	 * later: false if not connected.
 	 */
 	cancel() {
-		const { turn, type } = this.events.at(-1) ?? {};
-		const seen = turn && type !== 'turn_end' ? { turn } : {};
-		return this.#connected && this.#connection.send('cancel', seen);
+		return this.#participant.cancel(this.events.at(-1));
 	}
 
 	/**
@@ -216,19 +216,17 @@ export class HoldfastClient extends Emitter {
 	 * kept for later: false if not connected.
 	 */
 	setMode(/** @type {string} */ modeId) {
-		return this.#connected && this.#connection.send('set_mode', { mode_id: modeId });
+		return this.#participant.setMode(modeId);
 	}
 
 	/** The same with one of its `config_options`. @param {string} configId @param {string | boolean} value */
 	setConfigOption(configId, value) {
-		const data = { config_id: configId, value };
-		return this.#connected && this.#connection.send('set_config_option', data);
+		return this.#participant.setConfigOption(configId, value);
 	}
 
 	/** Answers a permission request, again after a reconnect until the answer shows in the log. */
 	answerPermission(/** @type {string} */ requestId, /** @type {string} */ optionId) {
-		this.#outbox.addAnswer(requestId, optionId);
-		this.#sendAnswer(requestId, optionId);
+		this.#participant.answerPermission(requestId, optionId);
 	}
 
 	/** Asks for the page before the first event held. True if a request went out. */
@@ -289,8 +287,7 @@ export class HoldfastClient extends Emitter {
 				this.#handleAck(data);
 				break;
 			case 'prompt_received':
-				this.#outbox.confirmPrompt(data.prompt_id, data.seq ?? null, data.removed);
-				this.#outbox.settleUpTo(this.position.seq);
+				this.#participant.received(data, this.position.seq);
 				break;
 			case 'session_gone':
 				this.#end({ status: 'gone', reason: data.reason });
@@ -299,9 +296,7 @@ export class HoldfastClient extends Emitter {
 				this.#handleError(data);
 				break;
 			default: // a newer server may say more than we know
-				if (this.#requests.answer(type, data)?.type === 'remove_prompt') {
-					this.#outbox.dropPrompt(data.prompt_id);
-				}
+				this.#participant.answered(type, data);
 		}
 	}
 
@@ -318,9 +313,7 @@ export class HoldfastClient extends Emitter {
 	/** The first that is said on a connection: what is missing here, and what may be missing there. */
 	#begin() {
 		this.#load();
-		this.#outbox.unsent.forEach((prompt) => this.#sendPrompt(prompt));
-		this.#requests.sendAll();
-		this.#outbox.answers.forEach((answer) => this.#sendAnswer(...answer));
+		this.#participant.begin();
 	}
 
 	/** Asks for what is missing: all that follows our position, or the newest page if that is too far. */
@@ -437,10 +430,10 @@ export class HoldfastClient extends Emitter {
 		if (this.#provisional.endUpTo(seq)) {
 			this.#emitActivity();
 		}
-		this.#outbox.settle(detail.events);
+		this.#participant.settle(detail.events);
 		this.emit('events', detail);
 		this.#agent.take(this.position.epoch, detail.events);
-		this.#outbox.settleUpTo(seq);
+		this.#participant.settleUpTo(seq);
 		if (this.events.length > this.#maxEvents && !this.#keepsOlder) {
 			this.dropOlder(Math.ceil(this.#maxEvents * 0.875)); // not one by one from now on
 		}
@@ -469,7 +462,7 @@ export class HoldfastClient extends Emitter {
 		if (reason) {
 			this.#provisional.clear();
 			if (reason === 'epoch' || reason === 'ahead') {
-				this.#outbox.reset();
+				this.#participant.reset();
 				this.#agent.doubt();
 			}
 			this.emit('reset', { reason });
@@ -479,7 +472,7 @@ export class HoldfastClient extends Emitter {
 		}
 		if (page.events[0]?.seq > 1) {
 			// Their events may be before this page. The server knows them by their ids and says where.
-			this.#outbox.doubt().forEach((prompt) => this.#sendPrompt(prompt));
+			this.#participant.doubt();
 		}
 	}
 
@@ -533,62 +526,24 @@ export class HoldfastClient extends Emitter {
 		this.emit('activity', { held: this.#provisional.held });
 	}
 
-	/** @param {{prompt_id: string, message: string}} prompt */
-	#sendPrompt({ prompt_id, message }) {
-		if (this.#connected && !this.#isReading) {
-			this.#connection.send('prompt', { message, prompt_id });
-		}
-	}
-
-	/** False if nothing can be asked any more. */
-	#sendRequest(/** @type {string} */ type, /** @type {any} */ data) {
-		if (this.#connected && !this.#isReading) {
-			this.#connection.send(type, data);
-		}
-		return this.#status.status !== 'gone' && this.#status.status !== 'closed';
-	}
-
 	/** What waited and waits no more has begun, or somebody has removed it: the server says which. */
 	#askForMissing() {
 		if (this.#connected && !this.#loading && this.#state.hasWholeQueue) {
-			this.#outbox.doubt(this.queue).forEach((prompt) => this.#sendPrompt(prompt));
-		}
-	}
-
-	#sendAnswer(/** @type {string} */ requestId, /** @type {string} */ optionId) {
-		if (this.#connected && !this.#isReading) {
-			this.#connection.send('permission_answer', {
-				request_id: requestId,
-				option_id: optionId,
-			});
+			this.#participant.doubt(this.queue);
 		}
 	}
 
 	#handleError(/** @type {any} */ data) {
-		if (data.request === 'prompt' && data.code !== 'shutting_down') {
-			this.#refusePrompt(data.prompt_id, data.code, data.message);
-			return;
-		}
-		if (this.#requests.refuse(data)) {
-			return; // who asked hears of it
-		}
-		if (data.request === 'permission_answer') {
-			this.#outbox.endAnswer(data.request_id);
-			if (data.code === 'already_resolved' && data.by === this.clientId) {
-				return; // by what we said on an earlier connection: that is no error
-			}
-		}
 		if (data.request === 'load_events') {
 			this.#loadingOlder = false;
 		}
-		this.emit('error', { error: new HoldfastError(data.code, data.message, data) });
+		this.#emitError(this.#participant.refuse(data));
 	}
 
-	/** @param {string | undefined} promptId @param {string} code @param {string} message */
-	#refusePrompt(promptId, code, message) {
-		const prompt = this.#outbox.takeBack(promptId);
-		const error = new HoldfastError(code, message, { request: 'prompt', prompt });
-		this.emit('error', { error });
+	#emitError(/** @type {import('./holdfast-base.js').HoldfastError | null} */ error) {
+		if (error) {
+			this.emit('error', { error });
+		}
 	}
 
 	#handleLost(/** @type {number} */ code) {
@@ -603,17 +558,13 @@ export class HoldfastClient extends Emitter {
 		if (code === CLOSE_GONE) {
 			this.#end({ status: 'gone', reason: 'unknown' });
 		} else if (code === CLOSE_TOO_LARGE && wasConnected) {
-			const words = 'The message is too long for the server.';
-			const longest = this.#outbox.longestUnsent;
-			if (!this.#requests.refuseLongerThan(longest?.message.length ?? 0, words)) {
-				this.#refusePrompt(longest?.prompt_id, 'too_large', words);
-			}
+			this.#emitError(this.#participant.refuseLongest());
 		}
 	}
 
 	#end(/** @type {StatusDetail} */ detail) {
 		this.#connection.stop();
-		this.#requests.end();
+		this.#participant.end();
 		this.#gap.stop();
 		this.#connected = false;
 		this.#loading = null;

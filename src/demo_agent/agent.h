@@ -4,8 +4,9 @@
  * prompt's words choose. Same prompt, same bytes: no random number and no clock decides what it
  * says; the clock only decides when.
  *
- * agent.c takes the client's messages, turn.c plays a reply, ask.c asks the client for permission
- * and files; messages.c, script.c and token.c know nothing of the others.
+ * agent.c takes the client's messages, methods.c answers its requests, turn.c plays a reply (say.c
+ * its text, calls.c its tool calls), ask.c asks the client for permission and files, settings.c has
+ * what a person can choose; messages.c, script.c and token.c know nothing of the others.
  */
 #ifndef HOLDFAST_DEMO_AGENT_AGENT_H
 #define HOLDFAST_DEMO_AGENT_AGENT_H
@@ -62,6 +63,9 @@ struct demo_session {
 	unsigned call_count;
 	uint64_t token_count;
 	bool always_allowed;
+	bool is_quick; /* the mode */
+	bool hides_thoughts;
+	bool has_title; /* the client was told one */
 	uv_timer_t timer; /* paces the turn */
 	struct demo_turn turn;
 };
@@ -89,6 +93,24 @@ void demo_agent_finish(struct demo_agent *agent);
 /** Exits with `code` as soon as everything said so far has gone out; says nothing more. */
 void demo_agent_exit(struct demo_agent *agent, int code);
 
+/* methods.c */
+
+/** Answers a request of the client's, now or later. */
+void demo_methods_run(struct demo_agent *agent, const char *name, json_t *id, const json_t *params);
+void demo_methods_cancel(struct demo_agent *agent, const json_t *params);
+
+/* settings.c */
+
+/** The answer to session/new. */
+json_t *demo_settings_answer(const struct demo_session *session);
+void demo_settings_tell_commands(struct demo_session *session);
+/** Names the session after its first prompt. */
+void demo_settings_tell_title(struct demo_session *session, const char *prompt, size_t len);
+/** False if there is no such mode; `id` may be NULL. */
+bool demo_settings_take_mode(struct demo_session *session, const char *id);
+/** The answer to the request; NULL if there is no such option or value, which may be NULL. */
+json_t *demo_settings_take_option(struct demo_session *session, const char *id, const char *value);
+
 /* turn.c */
 
 /** Starts to reply; `prompt_id` is borrowed. No turn may be on. */
@@ -106,13 +128,24 @@ bool demo_turn_is_on(const struct demo_session *session);
 
 /** Sends a session/update of this kind; takes `update`. */
 void demo_turn_update(struct demo_session *session, const char *kind, json_t *update);
+
+/* calls.c */
+
 /** The open call's id, or NULL. */
-const char *demo_turn_find_call(struct demo_session *session, const struct demo_call *call);
+const char *demo_calls_find(struct demo_session *session, const struct demo_call *call);
 /** Reports the beginning of a call. */
-void demo_turn_begin_call(
+void demo_calls_begin(
 	struct demo_session *session, const struct demo_call *call, const char *status);
+/** Reports what the step says of its call, if that is open. */
+void demo_calls_update(struct demo_session *session, const struct demo_step *step);
 /** The call is no longer open. */
-void demo_turn_forget_call(struct demo_session *session, const struct demo_call *call);
+void demo_calls_forget(struct demo_session *session, const struct demo_call *call);
+void demo_calls_fail_open(struct demo_session *session);
+
+/* say.c */
+
+/** Says the next token of the turn's step; false if there is none, and the step is over. */
+bool demo_say_token(struct demo_session *session);
 
 /* ask.c: each reports the call, asks, and has the turn wait; or sets the outcome at once. */
 

@@ -22,11 +22,11 @@ static void ask(struct demo_session *session, const char *method, json_t *params
 static void end_call(struct demo_session *session, const struct demo_call *call, const char *status,
 	const char *text, size_t len)
 {
-	const char *id = demo_turn_find_call(session, call);
+	const char *id = demo_calls_find(session, call);
 	if (id) {
 		demo_turn_update(
 			session, "tool_call_update", demo_call_update(id, status, text, len));
-		demo_turn_forget_call(session, call);
+		demo_calls_forget(session, call);
 	}
 }
 
@@ -51,14 +51,14 @@ static json_t *option(const char *id, const char *name)
 
 void demo_ask_permission(struct demo_session *session, const struct demo_call *call)
 {
-	if (!demo_turn_find_call(session, call)) {
-		demo_turn_begin_call(session, call, "pending");
+	if (!demo_calls_find(session, call)) {
+		demo_calls_begin(session, call, "pending");
 	}
 	if (session->always_allowed) {
 		session->turn.outcome = DEMO_ALLOWED_BEFORE;
 		return;
 	}
-	const char *id = demo_turn_find_call(session, call);
+	const char *id = demo_calls_find(session, call);
 	json_t *options = json_pack("[o, o, o]", option("allow_once", "Allow once"),
 		option("allow_always", "Always allow in this session"),
 		option("reject_once", "Reject"));
@@ -97,12 +97,12 @@ static void permission_answered(
 
 static void show_in_progress(struct demo_session *session, const struct demo_call *call)
 {
-	const char *id = demo_turn_find_call(session, call);
+	const char *id = demo_calls_find(session, call);
 	if (id) {
 		demo_turn_update(
 			session, "tool_call_update", demo_call_update(id, "in_progress", NULL, 0));
 	} else {
-		demo_turn_begin_call(session, call, "in_progress");
+		demo_calls_begin(session, call, "in_progress");
 	}
 }
 
@@ -188,8 +188,8 @@ static void write_answered(struct demo_session *session, const struct demo_call 
 	}
 	session->turn.outcome = DEMO_DONE;
 	demo_turn_update(session, "tool_call_update",
-		demo_call_end(call, demo_turn_find_call(session, call), session->cwd, "completed"));
-	demo_turn_forget_call(session, call);
+		demo_call_end(call, demo_calls_find(session, call), session->cwd, "completed"));
+	demo_calls_forget(session, call);
 }
 
 void demo_ask_answered(struct demo_session *session, const json_t *result, const json_t *error)

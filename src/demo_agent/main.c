@@ -22,6 +22,9 @@ static const char usage[] =
 	"  slow rate=N                          the rate of this reply\n"
 	"  hang refuse error noise crash exit   an agent in trouble\n"
 	"\n"
+	"Some of them are its commands too, such as /tour. A client may set its mode (talk: at\n"
+	"its rate; quick: all at once) and whether its thoughts are shown.\n"
+	"\n"
 	"  --rate N   tokens per second (default 50; 0: as fast as they are read)\n"
 	"  --help     this text\n"
 	"  --version  the version\n";

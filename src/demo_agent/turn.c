@@ -1,9 +1,5 @@
 #include "agent.h"
-#include "token.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 enum {
@@ -11,15 +7,14 @@ enum {
 	CREDIT_MAX_MS = 250, /* after a stall the tokens come at their rate, not all at once */
 	BURST = 256, /* tokens of one turn in one turn of the loop, at rate 0 */
 	PAUSE_MAX_S = 2,
-	QUOTE_MAX = 160,
-	FILL_TEXT_TOKENS = 200, /* more than any of them has */
 	CONTEXT_SIZE = 200000, /* what a usage update says of the model that is not there */
 };
 
 static long turn_rate(const struct demo_session *session)
 {
 	const struct demo_reply *reply = &session->turn.reply;
-	return reply->has_rate ? reply->rate : session->agent->rate;
+	long own = session->is_quick ? 0 : session->agent->rate;
+	return reply->has_rate ? reply->rate : own;
 }
 
 static struct buffer *out(struct demo_session *session)
@@ -37,76 +32,6 @@ void demo_turn_update(struct demo_session *session, const char *kind, json_t *up
 	demo_put_update(out(session), session->id, demo_update_named(kind, update));
 }
 
-/* Calls. */
-
-static struct demo_open_call *find_call(struct demo_session *session, const struct demo_call *call)
-{
-	for (size_t i = 0; i < DEMO_OPEN_CALLS_MAX; i++) {
-		if (session->turn.calls[i].call == call) {
-			return &session->turn.calls[i];
-		}
-	}
-	return NULL;
-}
-
-const char *demo_turn_find_call(struct demo_session *session, const struct demo_call *call)
-{
-	struct demo_open_call *open = find_call(session, call);
-	return open ? open->id : NULL;
-}
-
-void demo_turn_begin_call(
-	struct demo_session *session, const struct demo_call *call, const char *status)
-{
-	struct demo_open_call *open = find_call(session, NULL);
-	if (!open) {
-		/* The scripts are ours: one that leaves its calls open is a mistake in them. */
-		abort();
-	}
-	open->call = call;
-	snprintf(open->id, sizeof(open->id), "call_%u", ++session->call_count);
-	demo_turn_update(
-		session, "tool_call", demo_call_object(call, open->id, session->cwd, status));
-}
-
-void demo_turn_forget_call(struct demo_session *session, const struct demo_call *call)
-{
-	struct demo_open_call *open = find_call(session, call);
-	if (open) {
-		open->call = NULL;
-	}
-}
-
-static void update_call(struct demo_session *session, const struct demo_step *step)
-{
-	const char *id = demo_turn_find_call(session, step->call);
-	if (!id) {
-		return;
-	}
-	bool has_ended = strcmp(step->text, "in_progress") != 0;
-	if (has_ended) {
-		demo_turn_update(session, "tool_call_update",
-			demo_call_end(step->call, id, session->cwd, step->text));
-		demo_turn_forget_call(session, step->call);
-		return;
-	}
-	size_t len = step->extra ? strlen(step->extra) : 0;
-	demo_turn_update(
-		session, "tool_call_update", demo_call_update(id, step->text, step->extra, len));
-}
-
-static void fail_open_calls(struct demo_session *session)
-{
-	for (size_t i = 0; i < DEMO_OPEN_CALLS_MAX; i++) {
-		struct demo_open_call *open = &session->turn.calls[i];
-		if (open->call) {
-			demo_turn_update(session, "tool_call_update",
-				demo_call_update(open->id, "failed", NULL, 0));
-			open->call = NULL;
-		}
-	}
-}
-
 /* The end of a turn. */
 
 void demo_turn_drop(struct demo_session *session)
@@ -120,7 +45,7 @@ void demo_turn_drop(struct demo_session *session)
 
 void demo_turn_end(struct demo_session *session, const char *stop_reason)
 {
-	fail_open_calls(session);
+	demo_calls_fail_open(session);
 	agent_rpc_put_result(out(session), session->turn.prompt_id,
 		json_pack("{s:s}", "stopReason", stop_reason));
 	demo_turn_drop(session);
@@ -128,119 +53,10 @@ void demo_turn_end(struct demo_session *session, const char *stop_reason)
 
 void demo_turn_fail(struct demo_session *session, const char *message)
 {
-	fail_open_calls(session);
+	demo_calls_fail_open(session);
 	agent_rpc_put_error(
 		out(session), session->turn.prompt_id, AGENT_RPC_INTERNAL_ERROR, message);
 	demo_turn_drop(session);
-}
-
-/* Text. */
-
-static void begin_text(struct demo_turn *turn, const char *text, size_t len)
-{
-	turn->text = text;
-	turn->text_len = len;
-	turn->text_at = 0;
-}
-
-static size_t longest_backtick_run(const char *text, size_t len)
-{
-	size_t longest = 0;
-	size_t run = 0;
-	for (size_t i = 0; i < len; i++) {
-		run = text[i] == '`' ? run + 1 : 0;
-		longest = run > longest ? run : longest;
-	}
-	return longest;
-}
-
-/* Whatever it holds, the quote is one code span in one line: its own backticks are fewer than those
- * around it, and control characters, newlines among them, become spaces. */
-static void make_quote(struct demo_turn *turn)
-{
-	if (!turn->quote.len) {
-		buffer_append_str(&turn->quote, "(nothing)");
-	}
-	size_t len = demo_text_clip(turn->quote.data, turn->quote.len, QUOTE_MAX);
-	size_t ticks = longest_backtick_run(turn->quote.data, len) + 1;
-	struct buffer *made = &turn->made;
-	buffer_clear(made);
-	for (size_t i = 0; i < ticks; i++) {
-		buffer_append_char(made, '`');
-	}
-	buffer_append_char(made, ' ');
-	for (size_t i = 0; i < len; i++) {
-		char c = turn->quote.data[i];
-		buffer_append_char(made, (unsigned char)c < 0x20 || c == 0x7f ? ' ' : c);
-	}
-	buffer_append_str(made, len < turn->quote.len ? "… " : " ");
-	for (size_t i = 0; i < ticks; i++) {
-		buffer_append_char(made, '`');
-	}
-}
-
-/* The next of the texts to fill with; the last tokens are a paragraph, which can end anywhere. */
-static void make_fill(struct demo_turn *turn)
-{
-	size_t which = turn->fill_text++ % demo_fill_text_count;
-	if (turn->fill_left < FILL_TEXT_TOKENS) {
-		which = demo_fill_text_count - 1;
-	}
-	buffer_clear(&turn->made);
-	if (turn->fill_text > 1) {
-		buffer_append_str(&turn->made, "\n\n");
-	}
-	buffer_append_str(&turn->made, demo_fill_texts[which]);
-	begin_text(turn, turn->made.data, turn->made.len);
-}
-
-/* Sets the text of a step that says something; false if there is nothing (more) to say. */
-static bool open_text(struct demo_turn *turn)
-{
-	const struct demo_step *step = turn->step;
-	if (turn->needs_separator && step->kind != DEMO_THINK) {
-		turn->needs_separator = false;
-		turn->is_separator = true;
-		begin_text(turn, "\n\n", 2);
-		return true;
-	}
-	turn->is_separator = false;
-	switch (step->kind) {
-	case DEMO_QUOTE:
-		make_quote(turn);
-		begin_text(turn, turn->made.data, turn->made.len);
-		return true;
-	case DEMO_FILL:
-		make_fill(turn);
-		return turn->fill_left > 0;
-	default:
-		begin_text(turn, step->text, strlen(step->text));
-		return turn->text_len;
-	}
-}
-
-/* After the last token of a text: whether the step is over. */
-static bool close_text(struct demo_turn *turn)
-{
-	turn->text = NULL;
-	return !turn->is_separator && (turn->step->kind != DEMO_FILL || turn->fill_left <= 0);
-}
-
-static void say_token(struct demo_session *session)
-{
-	struct demo_turn *turn = &session->turn;
-	size_t len = demo_token_length(turn->text, turn->text_len, turn->text_at);
-	bool thought = turn->step->kind == DEMO_THINK;
-	demo_put_chunk(out(session), session->id, thought, turn->text + turn->text_at, len);
-	session->token_count++;
-	turn->text_at += len;
-	if (turn->step->kind == DEMO_FILL && !turn->is_separator) {
-		turn->fill_left--;
-	}
-	bool is_out = turn->step->kind == DEMO_FILL && !turn->is_separator && turn->fill_left <= 0;
-	if ((turn->text_at == turn->text_len || is_out) && close_text(turn)) {
-		turn->step++;
-	}
 }
 
 /* Steps. */
@@ -290,10 +106,10 @@ static void do_step(struct demo_session *session, const struct demo_step *step)
 		demo_turn_update(session, "plan", demo_plan_update(step->plan, step->number));
 		break;
 	case DEMO_CALL:
-		demo_turn_begin_call(session, step->call, step->text);
+		demo_calls_begin(session, step->call, step->text);
 		break;
 	case DEMO_CALL_UPDATE:
-		update_call(session, step);
+		demo_calls_update(session, step);
 		break;
 	case DEMO_ASK:
 		demo_ask_permission(session, step->call);
@@ -352,7 +168,8 @@ static int play(struct demo_session *session)
 		next_script(session);
 		return 0;
 	}
-	if (step->when && !(step->when & turn->outcome)) {
+	if ((step->when && !(step->when & turn->outcome)) ||
+		(step->kind == DEMO_THINK && session->hides_thoughts && !turn->text)) {
 		turn->step++;
 		return 0;
 	}
@@ -361,13 +178,7 @@ static int play(struct demo_session *session)
 		do_step(session, step);
 		return 0;
 	}
-	if (!turn->text && !open_text(turn)) {
-		turn->text = NULL;
-		turn->step++;
-		return 0;
-	}
-	say_token(session);
-	return 1;
+	return demo_say_token(session);
 }
 
 /* Pace. */
@@ -424,6 +235,7 @@ void demo_turn_start(
 {
 	struct demo_turn *turn = &session->turn;
 	turn->prompt_id = json_incref(prompt_id);
+	demo_settings_tell_title(session, prompt, len);
 	demo_reply_compose(&turn->reply, prompt, len);
 	turn->step = turn->reply.scripts[0];
 	turn->fill_left = turn->reply.fill;

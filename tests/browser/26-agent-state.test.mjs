@@ -100,6 +100,11 @@ test('the mode and the options are shown, and follow what the agent says', async
 	await post(server, id, [agentState()[0], { type: 'x-acp-config_option_update', data: { config_options: [modes, { id: 'odd', name: 'Odd', type: 'slider' }] } }]);
 	await page.locator('.setting[aria-label="Approval"]').waitFor();
 	assert.equal(await page.locator('.setting').count(), 1);
+	// A value alone does not say what it is of, unless it is a mode or a model.
+	const effort = { ...modes, id: 'e', name: 'Effort', category: 'thought_level' };
+	await post(server, id, [{ type: 'x-acp-config_option_update', data: { config_options: [modes, effort] } }]);
+	await page.locator('.setting[aria-label="Effort"]').waitFor();
+	assert.deepEqual(await page.locator('.setting-with-name').evaluateAll((names) => names.map((e) => e.firstChild.data)), ['Effort:']);
 });
 
 test('a mode that is chosen is the agent’s, on every page; one that it refuses is not', async (t) => {

@@ -219,7 +219,7 @@ test("hang is silent until it is cancelled; a cancel without a turn is nothing",
 	const answer = agent.prompt(sessionId, "hang");
 	const refused = await agent.prompt(sessionId, "list");
 	assert.equal(refused.error.code, -32600);
-	assert.equal(agent.updates().length, 0);
+	assert.deepEqual(agent.updates().map((u) => u.sessionUpdate), ["available_commands_update", "session_info_update"]);
 	agent.cancel(sessionId);
 	assert.equal((await answer).result.stopReason, "cancelled");
 });
@@ -283,4 +283,63 @@ test("refuse and error end the turn their way, and the next one is not hurt", as
 	assert.equal(stopReason(agent), "refusal");
 	assert.equal((await agent.prompt(agent.sessionId, "error")).error.code, -32603);
 	assert.equal((await agent.prompt(agent.sessionId, "plan")).result.stopReason, "end_turn");
+});
+
+test("a session begins with its modes, its option and its commands, which are words that it knows", async (t) => {
+	const agent = new Agent(t);
+	await agent.request("initialize", { protocolVersion: 1 });
+	const { result } = await agent.request("session/new", { cwd: CWD, mcpServers: [] });
+	assert.equal(result.modes.currentModeId, "talk");
+	assert.deepEqual(result.modes.availableModes.map(({ id }) => id), ["talk", "quick"]);
+	assert.deepEqual(result.configOptions.map(({ id, currentValue }) => [id, currentValue]), [["thoughts", "shown"]]);
+	const told = agent.updates("available_commands_update")[0] ?? (await agent.nextMethod("session/update")).params.update;
+	assert.ok(told.availableCommands.length > 4);
+	for (const { name } of told.availableCommands.filter(({ name }) => !["slow", "long"].includes(name))) {
+		const [command, word] = [await run(t, `/${name}`), await run(t, name)];
+		assert.equal(command.text(), word.text());
+		assert.doesNotMatch(command.text(), /You said/);
+	}
+});
+
+test("in the mode quick it says all at once, until it is told to talk", async (t) => {
+	const agent = new Agent(t, { rate: 1 }); // a token in a second: the list would take longer than a test may
+	const sessionId = await agent.open();
+	assert.deepEqual((await agent.request("session/set_mode", { sessionId, modeId: "quick" })).result, {});
+	assert.equal((await agent.prompt(sessionId, "list")).result.stopReason, "end_turn");
+	await agent.request("session/set_mode", { sessionId, modeId: "talk" });
+	const before = agent.text().length;
+	const answer = agent.prompt(sessionId, "list");
+	await agent.nextText("An");
+	agent.cancel(sessionId);
+	assert.equal((await answer).result.stopReason, "cancelled");
+	assert.ok(agent.text().length - before < 40, "one token, or two");
+});
+
+test("thoughts are left out when it is told so, in that session only", async (t) => {
+	const agent = new Agent(t);
+	const sessionId = await agent.open();
+	const set = (value, configId = "thoughts") => agent.request("session/set_config_option", { sessionId, configId, value });
+	assert.equal((await set("hidden")).result.configOptions[0].currentValue, "hidden");
+	await agent.prompt(sessionId, "thought");
+	assert.equal(agent.updates("agent_thought_chunk").length, 0);
+	assert.match(agent.text(), /^That was a thought/);
+	await agent.prompt(await agent.newSession(), "thought");
+	const count = agent.updates("agent_thought_chunk").length;
+	assert.ok(count > 0);
+	for (const [value, id] of [["loud"], [true], ["hidden", "speech"]]) {
+		assert.equal((await set(value, id)).error.code, -32602);
+	}
+	assert.equal((await agent.request("session/set_mode", { sessionId, modeId: "loud" })).error.code, -32602);
+	assert.equal((await agent.request("session/set_mode", { sessionId: "no", modeId: "quick" })).error.code, -32602);
+	assert.equal((await set("shown")).result.configOptions[0].currentValue, "shown");
+	await agent.prompt(sessionId, "thought");
+	assert.equal(agent.updates("agent_thought_chunk").length, 2 * count);
+});
+
+test("the session is named after the first line of its first prompt, once", async (t) => {
+	const agent = await run(t, "a list \u0000 of things\nand more");
+	await agent.prompt(agent.sessionId, "plan");
+	assert.deepEqual(agent.updates("session_info_update").map(({ title }) => title), ["Demo: a list \u0000 of things"]);
+	const long = await run(t, "🦀".repeat(100));
+	assert.match(long.updates("session_info_update")[0].title, /^Demo: (🦀){15}$/u);
 });

@@ -48,7 +48,7 @@ test("bad lines get their error, and the agent goes on", async (t) => {
 		['{"jsonrpc":"2.0","id":{},"method":"initialize"}', -32600, null],
 		['{"jsonrpc":"2.0","id":"m","method":7}', -32600, "m"],
 		[request("u", "session/unknown", {}), -32601, "u"],
-		[request("mode", "session/set_mode", { ...session, modeId: "x" }), -32601, "mode"],
+		[request("mode", "session/set_mode", { ...session, modeId: "x" }), -32602, "mode"],
 		[request("load", "session/load", session), -32601, "load"],
 		[request("c", "session/cancel", session), -32601, "c"],
 		[request("i", "initialize", {}), -32602, "i"],
@@ -79,7 +79,7 @@ test("bad lines get their error, and the agent goes on", async (t) => {
 	}
 	const count = agent.messages.length;
 	assert.equal((await agent.prompt(sessionId, "usage")).result.stopReason, "end_turn");
-	assert.equal(agent.messages.length, count + 2);
+	assert.equal(agent.messages.length, count + 3, "the title, the usage and the answer");
 });
 
 test("initialize comes first", async (t) => {
@@ -97,8 +97,9 @@ test("a line without an end is refused, and the next one is read", async (t) => 
 	}
 	assert.equal((await refused).error.code, -32700);
 	agent.sendLine("");
-	await agent.open();
-	assert.equal(agent.messages.length, 3);
+	const opened = await agent.open();
+	assert.match(opened, /^sess_/);
+	assert.equal(agent.messages.filter((message) => !message.method).length, 3, "an error and two answers");
 });
 
 test("lines may come in any pieces, and several at once", async (t) => {

@@ -37,6 +37,8 @@ const ANSWERED = {
 	authenticate: "AuthenticateResponse",
 	"session/new": "NewSessionResponse",
 	"session/prompt": "PromptResponse",
+	"session/set_mode": "SetSessionModeResponse",
+	"session/set_config_option": "SetSessionConfigOptionResponse",
 };
 
 function assertValid(definition, value) {

@@ -1,0 +1,167 @@
+/**
+ * What this client says in its session: prompts, what is to become of those that wait, answers, settings.
+ * What must not be lost is said again with each connection until the server has confirmed it.
+ */
+import { HoldfastError } from './holdfast-base.js';
+import { Outbox } from './holdfast-outbox.js';
+import { Requests } from './holdfast-requests.js';
+
+/** @typedef {import('./holdfast-log.js').HoldfastEvent} HoldfastEvent */
+/** @typedef {import('./holdfast-outbox.js').PendingPrompt} PendingPrompt */
+
+/**
+ * @typedef {object} Link
+ * @property {(type: string, data: any) => boolean} say now or never: false if not connected
+ * @property {(type: string, data: any) => void} send once begin() was called on this connection, which says all
+ *   that was to be sent before
+ * @property {() => boolean} isOver there will be no other connection
+ * @property {() => void} changed the prompts are others now
+ */
+
+export class Participant {
+	#clientId;
+	#link;
+	#outbox;
+	#requests;
+
+	/** @param {string} clientId @param {Link} link */
+	constructor(clientId, link) {
+		this.#clientId = clientId;
+		this.#link = link;
+		this.#outbox = new Outbox(() => link.changed());
+		this.#requests = new Requests((type, data) => {
+			link.send(type, data);
+			return !link.isOver();
+		});
+	}
+
+	/** @returns {PendingPrompt[]} */
+	get prompts() {
+		return this.#outbox.prompts;
+	}
+
+	/** What the server may not have heard, at the beginning of a connection. */
+	begin() {
+		this.#outbox.unsent.forEach((prompt) => this.#sendPrompt(prompt));
+		this.#requests.sendAll();
+		this.#outbox.answers.forEach((answer) => this.#sendAnswer(...answer));
+	}
+
+	prompt(/** @type {string} */ promptId, /** @type {string} */ message) {
+		if (this.#outbox.addPrompt(promptId, message)) {
+			this.#sendPrompt({ prompt_id: promptId, message });
+		}
+	}
+
+	editPrompt(/** @type {string} */ promptId, /** @type {string} */ message) {
+		return this.#requests.edit(promptId, message);
+	}
+
+	removePrompt(/** @type {string} */ promptId) {
+		return this.#requests.remove(promptId);
+	}
+
+	listPrompts(/** @type {string | undefined} */ promptId) {
+		return this.#requests.list(promptId);
+	}
+
+	answerPermission(/** @type {string} */ requestId, /** @type {string} */ optionId) {
+		this.#outbox.addAnswer(requestId, optionId);
+		this.#sendAnswer(requestId, optionId);
+	}
+
+	/* The next three are about what is so now, and are never kept for later. */
+
+	/** @param {HoldfastEvent} [newest] the turn that it is of is the one that is meant, if it is not over */
+	cancel(newest) {
+		const { turn, type } = newest ?? {};
+		return this.#link.say('cancel', turn && type !== 'turn_end' ? { turn } : {});
+	}
+
+	setMode(/** @type {string} */ modeId) {
+		return this.#link.say('set_mode', { mode_id: modeId });
+	}
+
+	/** @param {string} configId @param {string | boolean} value */
+	setConfigOption(configId, value) {
+		return this.#link.say('set_config_option', { config_id: configId, value });
+	}
+
+	/** The server has this prompt on disk. @param {any} data @param {number} last the newest event held */
+	received(data, last) {
+		this.#outbox.confirmPrompt(data.prompt_id, data.seq ?? null, data.removed);
+		this.#outbox.settleUpTo(last);
+	}
+
+	/** A frame that may be an answer to something asked here. */
+	answered(/** @type {string} */ type, /** @type {any} */ data) {
+		if (this.#requests.answer(type, data)?.type === 'remove_prompt') {
+			this.#outbox.dropPrompt(data.prompt_id);
+		}
+	}
+
+	/** Prompts that wait no more have begun, or were removed: the server is asked. @param {{prompt_id: string}[]} [queue] */
+	doubt(queue) {
+		this.#outbox.doubt(queue).forEach((prompt) => this.#sendPrompt(prompt));
+	}
+
+	/** These events are held now: what they confirm is over. */
+	settle(/** @type {HoldfastEvent[]} */ events) {
+		this.#outbox.settle(events);
+	}
+
+	settleUpTo(/** @type {number} */ last) {
+		this.#outbox.settleUpTo(last);
+	}
+
+	/** Another history: what the old one had confirmed is gone with it. */
+	reset() {
+		this.#outbox.reset();
+	}
+
+	/** An error frame. Gives what is to be said of it to all; null if it is no error, or who asked hears of it. */
+	refuse(/** @type {any} */ data) {
+		if (data.request === 'prompt' && data.code !== 'shutting_down') {
+			return this.#refusePrompt(data.prompt_id, data.code, data.message);
+		}
+		if (this.#requests.refuse(data)) {
+			return null;
+		}
+		if (data.request === 'permission_answer') {
+			this.#outbox.endAnswer(data.request_id);
+			if (data.code === 'already_resolved' && data.by === this.#clientId) {
+				return null; // by what we said on an earlier connection
+			}
+		}
+		return new HoldfastError(data.code, data.message, data);
+	}
+
+	/** The connection broke over something of ours that was too long: the longest. Gives the error, as above. */
+	refuseLongest() {
+		const words = 'The message is too long for the server.';
+		const longest = this.#outbox.longestUnsent;
+		return this.#requests.refuseLongerThan(longest?.message.length ?? 0, words)
+			? null
+			: this.#refusePrompt(longest?.prompt_id, 'too_large', words);
+	}
+
+	/** There will be no answer any more. */
+	end() {
+		this.#requests.end();
+	}
+
+	/** @param {string | undefined} promptId @param {string} code @param {string} message */
+	#refusePrompt(promptId, code, message) {
+		const prompt = this.#outbox.takeBack(promptId);
+		return new HoldfastError(code, message, { request: 'prompt', prompt });
+	}
+
+	/** @param {{prompt_id: string, message: string}} prompt */
+	#sendPrompt({ prompt_id, message }) {
+		this.#link.send('prompt', { message, prompt_id });
+	}
+
+	#sendAnswer(/** @type {string} */ requestId, /** @type {string} */ optionId) {
+		this.#link.send('permission_answer', { request_id: requestId, option_id: optionId });
+	}
+}
