@@ -190,6 +190,33 @@ static bool is_in_equal_turn(struct acp_firewall *fw, enum acp_said said, const 
 }
 
 /**
+ * What is long enough not to be said twice by chance is known wherever it stands, and tells where
+ * the replay is: one prompt that was taken for another must not make all that follows new.
+ */
+static bool is_anywhere(struct acp_firewall *fw, enum acp_said said, const struct buffer *text)
+{
+	const struct buffer *in = &fw->known.texts[said];
+	if (text->len < ACP_TELLING_LEN) {
+		return false;
+	}
+	size_t found = acp_known_find(&fw->known, in, fw->at[said], in->len, text);
+	if (found == SIZE_MAX) {
+		found = acp_known_find(&fw->known, in, 0, in->len, text);
+	}
+	if (found == SIZE_MAX) {
+		return false;
+	}
+	fw->turn = acp_known_turn_of(&fw->known, said, found);
+	fw->is_placed = fw->has_met = true;
+	fw->slack = 0;
+	for (int other = 0; other < ACP_SAID_COUNT; other++) {
+		fw->at[other] = fw->known.turns[fw->turn].begin[other];
+	}
+	fw->at[said] = found + text->len;
+	return true;
+}
+
+/**
  * A crash may have left the log with the beginning of a text only. Returns how many bytes of it, as
  * compared, are the last of what the log has of this turn; 0: it is not so.
  */
@@ -279,7 +306,8 @@ static void judge_text(struct acp_firewall *fw, const struct buffer *bare)
 		}
 	}
 	if (is_in_log(fw, open->said, bare) ||
-		(fw->is_placed && is_in_equal_turn(fw, open->said, bare))) {
+		(fw->is_placed && is_in_equal_turn(fw, open->said, bare)) ||
+		is_anywhere(fw, open->said, bare)) {
 		return;
 	}
 	size_t count = open->ends.len / sizeof(size_t);

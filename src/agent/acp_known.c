@@ -91,6 +91,21 @@ size_t acp_known_turn_end(const struct acp_known *known, size_t turn, enum acp_s
 					    : known->texts[said].len;
 }
 
+size_t acp_known_turn_of(const struct acp_known *known, enum acp_said said, size_t at)
+{
+	size_t low = 0;
+	size_t high = known->turn_count;
+	while (high - low > 1) {
+		size_t middle = low + (high - low) / 2;
+		if (known->turns[middle].begin[said] <= at) {
+			low = middle;
+		} else {
+			high = middle;
+		}
+	}
+	return low;
+}
+
 static void add_text(
 	struct acp_known *known, enum acp_said said, const json_t *data, const char *member)
 {

@@ -4,27 +4,12 @@
 
 /* Which prompt of the log a told one is. A turn begins with its prompt, in order. */
 
-/** The last turn whose prompt begins at `at` or before. */
-static size_t turn_of(const struct acp_known *known, size_t at)
-{
-	size_t low = 0;
-	size_t high = known->turn_count;
-	while (high - low > 1) {
-		size_t middle = low + (high - low) / 2;
-		if (known->turns[middle].begin[ACP_SAID_PROMPT] <= at) {
-			low = middle;
-		} else {
-			high = middle;
-		}
-	}
-	return low;
-}
-
 /** Whether a prompt begins there, or the last one ends. */
 static bool is_border(const struct acp_known *known, size_t at)
 {
 	return at == known->texts[ACP_SAID_PROMPT].len ||
-	       known->turns[turn_of(known, at)].begin[ACP_SAID_PROMPT] == at;
+	       known->turns[acp_known_turn_of(known, ACP_SAID_PROMPT, at)].begin[ACP_SAID_PROMPT] ==
+		       at;
 }
 
 static struct buffer prompt_of(const struct acp_known *known, size_t turn)
@@ -47,7 +32,7 @@ size_t acp_known_find_whole_prompt(struct acp_known *known, size_t from, const s
 	size_t at = from < known->turn_count ? known->turns[from].begin[ACP_SAID_PROMPT] : in->len;
 	while ((at = acp_known_find(known, in, at, in->len, text)) != SIZE_MAX) {
 		if (is_border(known, at) && is_border(known, at + text->len)) {
-			return turn_of(known, at + text->len - 1);
+			return acp_known_turn_of(known, ACP_SAID_PROMPT, at + text->len - 1);
 		}
 		at++;
 	}
@@ -65,7 +50,7 @@ size_t acp_known_find_prompt(struct acp_known *known, size_t from, const struct 
 	if (text->len >= ACP_TELLING_LEN) {
 		found = acp_known_find(known, in, begin, in->len, text);
 		if (found != SIZE_MAX) {
-			return turn_of(known, found + text->len - 1);
+			return acp_known_turn_of(known, ACP_SAID_PROMPT, found + text->len - 1);
 		}
 	}
 	for (size_t turn = from; turn < known->turn_count; turn++) {
