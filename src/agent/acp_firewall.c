@@ -7,6 +7,13 @@
 
 /* A shorter text stands somewhere by chance. Bytes, as compared. */
 #define TELLING_LEN ((size_t)16)
+/* What looking for texts may cost for one replay, in bytes looked at: about a second. */
+#define SEARCH_MAX  ((size_t)512 << 20)
+#define SEARCH_COST ((size_t)64) /* of one search, beside that */
+/* glibc's memmem() is linear only for what is longer. */
+#define SHORT_MAX ((size_t)256)
+/* Of each new event, beside its text. */
+#define FRESH_COST ((size_t)512)
 
 /* A text that comes in pieces. */
 struct gathered {
@@ -32,6 +39,8 @@ struct acp_firewall {
 	/* What is new. */
 	json_t *fresh;
 	size_t fresh_size;
+	size_t searched; /* of SEARCH_MAX */
+	bool is_cut; /* the replay was too much: of the rest nothing is new */
 };
 
 struct acp_firewall *acp_firewall_create(size_t size_max)
@@ -69,11 +78,12 @@ static void add_fresh(struct acp_firewall *fw, const char *type, json_t *data, s
 {
 	/* Of a history whose beginning the log does not have, the beginning is not new. */
 	bool is_older = fw->known.is_cut && !fw->has_met;
-	if (is_older || fw->fresh_size + size > fw->size_max) {
+	fw->is_cut = fw->is_cut || fw->fresh_size + size + FRESH_COST > fw->size_max;
+	if (is_older || fw->is_cut) {
 		json_decref(data);
 		return;
 	}
-	fw->fresh_size += size;
+	fw->fresh_size += size + FRESH_COST;
 	json_t *item = json_pack("{s:s, s:o}", "type", type, "data", data);
 	if (message_id) {
 		json_object_set_new(item, "message_id", json_string(message_id));
@@ -115,19 +125,58 @@ static void go_to_turn(struct acp_firewall *fw, size_t turn)
 	}
 }
 
-/** Where in a text `len` bytes stand, from `from` to `to`; SIZE_MAX: nowhere. */
-static size_t find_text(
-	const struct buffer *in, size_t from, size_t to, const char *text, size_t len)
+/** Whether there is still something of what looking may cost. */
+static bool spend(struct acp_firewall *fw, size_t cost)
 {
-	const char *found = from < to ? memmem(in->data + from, to - from, text, len) : NULL;
+	fw->searched += cost;
+	fw->is_cut = fw->is_cut || fw->searched > SEARCH_MAX;
+	return !fw->is_cut;
+}
+
+/** memmem() for at most SHORT_MAX bytes, in linear time (Knuth, Morris, Pratt). */
+static const char *find_short(const char *in, size_t in_len, const char *text, size_t len)
+{
+	uint16_t back[SHORT_MAX + 1]; /* how much is still found when the byte there is another */
+	size_t had = 0;
+	back[0] = back[1] = 0;
+	for (size_t i = 1; i < len; i++) {
+		while (had && text[i] != text[had]) {
+			had = back[had];
+		}
+		had += text[i] == text[had];
+		back[i + 1] = (uint16_t)had;
+	}
+	had = 0;
+	for (size_t i = 0; i < in_len; i++) {
+		while (had && in[i] != text[had]) {
+			had = back[had];
+		}
+		had += in[i] == text[had];
+		if (had == len) {
+			return in + i + 1 - len;
+		}
+	}
+	return NULL;
+}
+
+/** Where in a text `len` bytes stand, from `from` to `to`; SIZE_MAX: nowhere. */
+static size_t find_text(struct acp_firewall *fw, const struct buffer *in, size_t from, size_t to,
+	const char *text, size_t len)
+{
+	if (from >= to || to - from < len || !len || !spend(fw, len + SEARCH_COST)) {
+		return SIZE_MAX;
+	}
+	const char *begin = in->data + from;
+	const char *found = len <= SHORT_MAX ? find_short(begin, to - from, text, len)
+					     : memmem(begin, to - from, text, len);
+	spend(fw, found ? (size_t)(found - begin) : to - from);
 	return found ? (size_t)(found - in->data) : SIZE_MAX;
 }
 
-static bool was_recovered(
-	const struct acp_firewall *fw, enum acp_said said, const struct buffer *text)
+static bool was_recovered(struct acp_firewall *fw, enum acp_said said, const struct buffer *text)
 {
 	const struct buffer *in = &fw->known.recovered[said];
-	return find_text(in, 0, in->len, text->data, text->len) != SIZE_MAX;
+	return find_text(fw, in, 0, in->len, text->data, text->len) != SIZE_MAX;
 }
 
 /* --- texts of the agent --- */
@@ -146,13 +195,14 @@ static bool is_in_log(struct acp_firewall *fw, enum acp_said said, const struct 
 		return was_recovered(fw, said, text);
 	}
 	size_t from = fw->at[said] > begin && fw->at[said] <= end ? fw->at[said] : begin;
-	size_t found = find_text(in, from, end, text->data, text->len);
+	size_t found = find_text(fw, in, from, end, text->data, text->len);
 	if (found != SIZE_MAX) {
 		fw->at[said] = found + text->len;
 		fw->has_met = fw->has_met || text->len >= TELLING_LEN;
 		return true;
 	}
-	return find_text(in, begin, end, text->data, text->len) != SIZE_MAX ||
+	size_t rest = text->len < end - from ? from + text->len : end;
+	return find_text(fw, in, begin, rest, text->data, text->len) != SIZE_MAX ||
 	       was_recovered(fw, said, text);
 }
 
@@ -263,34 +313,45 @@ static void judge_text(struct acp_firewall *fw, const struct buffer *bare)
 
 /* --- prompts --- */
 
-/** The turn of the prompt that is, or whose beginning is, at `at`; SIZE_MAX: none. */
-static size_t turn_at(const struct acp_known *known, size_t at, bool exactly)
+/** The first turn whose prompt begins at `at` or behind it; turn_count: none. */
+static size_t first_turn_from(const struct acp_known *known, size_t at)
 {
-	for (size_t turn = 1; turn < known->turn_count; turn++) {
-		size_t begin = known->turns[turn].begin[ACP_SAID_PROMPT];
-		size_t end = acp_known_turn_end(known, turn, ACP_SAID_PROMPT);
-		if (exactly ? at == begin : at >= begin && at < end) {
-			return turn;
+	size_t low = 1;
+	size_t high = known->turn_count;
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		if (known->turns[middle].begin[ACP_SAID_PROMPT] < at) {
+			low = middle + 1;
+		} else {
+			high = middle;
 		}
 	}
-	return SIZE_MAX;
+	return low;
 }
 
-/** Whether a prompt, or several in a row, end there. */
-static bool ends_prompt(const struct acp_known *known, size_t at)
+/** The turn whose prompt has this byte. */
+static size_t turn_of(const struct acp_known *known, size_t at)
 {
-	return at == known->texts[ACP_SAID_PROMPT].len || turn_at(known, at, true) != SIZE_MAX;
+	return first_turn_from(known, at + 1) - 1;
+}
+
+/** Whether a prompt begins there, or the last one ends. */
+static bool is_between_prompts(const struct acp_known *known, size_t at)
+{
+	size_t turn = first_turn_from(known, at);
+	return at == known->texts[ACP_SAID_PROMPT].len ||
+	       (turn < known->turn_count && known->turns[turn].begin[ACP_SAID_PROMPT] == at);
 }
 
 /** The turn of the prompt, or of the last of several in a row, that is just this text. */
-static size_t find_whole_prompt(
-	const struct acp_known *known, size_t from, const struct buffer *text)
+static size_t find_whole_prompt(struct acp_firewall *fw, size_t from, const struct buffer *text)
 {
+	const struct acp_known *known = &fw->known;
 	const struct buffer *in = &known->texts[ACP_SAID_PROMPT];
 	size_t at = from < known->turn_count ? known->turns[from].begin[ACP_SAID_PROMPT] : in->len;
-	while ((at = find_text(in, at, in->len, text->data, text->len)) != SIZE_MAX) {
-		if (turn_at(known, at, true) != SIZE_MAX && ends_prompt(known, at + text->len)) {
-			return turn_at(known, at + text->len - 1, false);
+	while ((at = find_text(fw, in, at, in->len, text->data, text->len)) != SIZE_MAX) {
+		if (is_between_prompts(known, at) && is_between_prompts(known, at + text->len)) {
+			return turn_of(known, at + text->len - 1);
 		}
 		at++;
 	}
@@ -302,24 +363,26 @@ static size_t find_whole_prompt(
  * are just it, then those that have it inside, or are inside of it: agents put things around a
  * prompt, or tell a part of it.
  */
-static size_t find_prompt(const struct acp_known *known, size_t from, const struct buffer *text)
+static size_t find_prompt(struct acp_firewall *fw, size_t from, const struct buffer *text)
 {
+	const struct acp_known *known = &fw->known;
 	const struct buffer *in = &known->texts[ACP_SAID_PROMPT];
-	size_t found = find_whole_prompt(known, from, text);
+	size_t found = find_whole_prompt(fw, from, text);
 	if (found != SIZE_MAX || from >= known->turn_count) {
 		return found;
 	}
 	size_t begin = known->turns[from].begin[ACP_SAID_PROMPT];
 	if (text->len >= TELLING_LEN) {
-		found = find_text(in, begin, in->len, text->data, text->len);
+		found = find_text(fw, in, begin, in->len, text->data, text->len);
 		if (found != SIZE_MAX) {
-			return turn_at(known, found + text->len - 1, false);
+			return turn_of(known, found + text->len - 1);
 		}
 	}
-	for (size_t turn = from; turn < known->turn_count; turn++) {
+	for (size_t turn = from; turn < known->turn_count && spend(fw, 1); turn++) {
 		size_t start = known->turns[turn].begin[ACP_SAID_PROMPT];
 		size_t len = acp_known_turn_end(known, turn, ACP_SAID_PROMPT) - start;
-		if (len >= TELLING_LEN && memmem(text->data, text->len, in->data + start, len)) {
+		if (len >= TELLING_LEN &&
+			find_text(fw, text, 0, text->len, in->data + start, len) != SIZE_MAX) {
 			return turn;
 		}
 	}
@@ -341,10 +404,10 @@ static size_t next_turn(const struct acp_firewall *fw)
 static void judge_prompt(struct acp_firewall *fw, const struct buffer *bare)
 {
 	fw->has_prompts = true;
-	size_t turn = find_prompt(&fw->known, next_turn(fw), bare);
+	size_t turn = find_prompt(fw, next_turn(fw), bare);
 	if (turn != SIZE_MAX) {
 		go_to_turn(fw, turn);
-	} else if (is_mark_of_cancel(bare) || find_prompt(&fw->known, 1, bare) != SIZE_MAX) {
+	} else if (is_mark_of_cancel(bare) || find_prompt(fw, 1, bare) != SIZE_MAX) {
 		fw->has_met = true;
 	} else if (was_recovered(fw, ACP_SAID_PROMPT, bare)) {
 		fw->has_met = true;
@@ -361,7 +424,7 @@ static void judge(struct acp_firewall *fw)
 {
 	struct gathered *open = &fw->open;
 	struct buffer bare = {0};
-	if (open->is_open) {
+	if (open->is_open && !fw->is_cut) {
 		size_t len = open->begins_whole ? *(size_t *)open->ends.data : open->text.len;
 		acp_known_normalize(&bare, open->said, open->text.data, len, SIZE_MAX);
 	}
@@ -395,6 +458,10 @@ static void gather(struct acp_firewall *fw, enum acp_said said, const char *text
 		open->said = said;
 		open->message_id = message_id ? xstrdup(message_id) : NULL;
 	}
+	if (open->text.len + open->ends.len + len > fw->size_max) {
+		fw->is_cut = true; /* of what no log could have */
+		return;
+	}
 	buffer_append(&open->text, text, len);
 	size_t end = open->text.len;
 	buffer_append(&open->ends, &end, sizeof(end));
@@ -407,13 +474,12 @@ static void handle_text(
 }
 
 /** A piece that is a prompt by itself is one, also side by side with others. */
-static bool is_prompt(const struct acp_firewall *fw, const char *text, size_t len)
+static bool is_prompt(struct acp_firewall *fw, const char *text, size_t len)
 {
 	struct buffer bare = {0};
 	acp_known_normalize(&bare, ACP_SAID_PROMPT, text, len, SIZE_MAX);
-	bool is = bare.len &&
-		  (is_mark_of_cancel(&bare) ||
-			  find_whole_prompt(&fw->known, next_turn(fw), &bare) != SIZE_MAX);
+	bool is = bare.len && (is_mark_of_cancel(&bare) ||
+				      find_whole_prompt(fw, next_turn(fw), &bare) != SIZE_MAX);
 	buffer_finish(&bare);
 	return is;
 }
@@ -487,6 +553,11 @@ json_t *acp_firewall_finish(struct acp_firewall *fw)
 	json_t *fresh = fw->fresh;
 	fw->fresh = json_array();
 	return fresh;
+}
+
+bool acp_firewall_is_cut(const struct acp_firewall *fw)
+{
+	return fw->is_cut;
 }
 
 bool acp_firewall_is_foreign(const struct acp_firewall *fw)

@@ -63,7 +63,10 @@ size_t acp_known_normalize(
 
 struct acp_firewall;
 
-/** Keeps at most about `size_max` bytes of the log, and as many of what is new. */
+/**
+ * Keeps at most about `size_max` bytes of the log, and as many of what is new. What the replay
+ * costs is bounded, too: of one that is too much, the rest adds nothing.
+ */
 struct acp_firewall *acp_firewall_create(size_t size_max);
 /** Accepts NULL. */
 void acp_firewall_destroy(struct acp_firewall *fw);
@@ -76,6 +79,8 @@ void acp_firewall_take(struct acp_firewall *fw, const json_t *update);
  * of prompts user_prompt {message}. New reference.
  */
 json_t *acp_firewall_finish(struct acp_firewall *fw);
+/** After that: there was too much of it, so that something may be new and is not given. */
+bool acp_firewall_is_cut(const struct acp_firewall *fw);
 /** After that: nothing of it was in the log, so that it is not the session it was taken for. */
 bool acp_firewall_is_foreign(const struct acp_firewall *fw);
 

@@ -11,7 +11,11 @@
 
 static void begin_turn(struct acp_known *known)
 {
-	known->turns = xrealloc(known->turns, (known->turn_count + 1) * sizeof(*known->turns));
+	size_t count = known->turn_count;
+	if ((count & (count - 1)) == 0) { /* there is room for the next power of two */
+		known->turns =
+			xrealloc(known->turns, (count ? 2 * count : 1) * sizeof(*known->turns));
+	}
 	for (int said = 0; said < ACP_SAID_COUNT; said++) {
 		known->turns[known->turn_count].begin[said] = known->texts[said].len;
 	}

@@ -541,23 +541,76 @@ static void test_bounded(void **state)
 	assert_true(acp_firewall_known(fw)->is_cut);
 	assert_true(acp_firewall_known(fw)->texts[ACP_SAID_MESSAGE].len <= 10100);
 	acp_firewall_destroy(fw);
-	json_t *none = json_array();
-	memset(text, 'y', 100);
+	fw = acp_firewall_create(100000);
 	for (int i = 0; i < 1000; i++) {
 		char id[16];
 		snprintf(id, sizeof(id), "m%d", i);
-		tell(updates, "agent_message_chunk", text, id);
+		tell(updates, "agent_message_chunk", "y", id);
 	}
-	fw = acp_firewall_create(10000);
 	for (size_t i = 0; i < json_array_size(updates); i++) {
 		acp_firewall_take(fw, json_array_get(updates, i));
 	}
 	json_t *fresh = acp_firewall_finish(fw);
-	assert_int_equal(json_array_size(fresh), 100);
+	assert_in_range(json_array_size(fresh), 100, 200);
+	assert_true(acp_firewall_is_cut(fw));
 	json_decref(fresh);
 	acp_firewall_destroy(fw);
-	json_decref(none);
 	json_decref(updates);
+}
+
+/** A text without an end is not gathered without one. */
+static void test_endless_text(void **state)
+{
+	struct acp_firewall *fw = acp_firewall_create(10000);
+	json_t *updates = json_array();
+	tell(updates, "agent_message_chunk", "word upon word upon word ", NULL);
+	for (int i = 0; i < 1000; i++) {
+		acp_firewall_take(fw, json_array_get(updates, 0));
+	}
+	json_t *fresh = acp_firewall_finish(fw);
+	assert_true(acp_firewall_is_cut(fw));
+	assert_int_equal(json_array_size(fresh), 0);
+	json_decref(fresh);
+	acp_firewall_destroy(fw);
+	json_decref(updates);
+}
+
+/** A replay that costs hours, or gigabytes, ends while the test's time limit lasts. */
+static void expect_affordable(json_t *events, const char *kind, const char *form)
+{
+	struct acp_firewall *fw = firewall_of(events);
+	for (int i = 0; i < 20000; i++) {
+		char text[100];
+		json_t *updates = json_array();
+		snprintf(text, sizeof(text), form, i);
+		tell(updates, kind, text, i % 2 ? "m1" : "m2");
+		acp_firewall_take(fw, json_array_get(updates, 0));
+		json_decref(updates);
+	}
+	json_decref(acp_firewall_finish(fw));
+	assert_true(acp_firewall_is_cut(fw));
+	acp_firewall_destroy(fw);
+	json_decref(events);
+}
+
+static void test_cost(void **state)
+{
+	char *text = malloc(4000001);
+	memset(text, 'a', 4000000);
+	text[4000000] = '\0';
+	json_t *events = json_array();
+	log_prompt(events, text);
+	expect_affordable(json_deep_copy(events), "user_message_chunk", "aaa%d");
+	expect_affordable(json_deep_copy(events), "user_message_chunk", "aaa%.0d");
+	said(events, text);
+	expect_affordable(events, "agent_message_chunk", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaa%d");
+	events = json_array();
+	for (int i = 0; i < 20000; i++) {
+		log_prompt(events, "ab ab ab ab ab ab ab ab ab");
+	}
+	expect_affordable(json_deep_copy(events), "user_message_chunk", "ab%.0d");
+	expect_affordable(events, "user_message_chunk", "quite another prompt, number %d");
+	free(text);
 }
 
 int main(void)
@@ -574,6 +627,8 @@ int main(void)
 		cmocka_unit_test(test_neighbours_without_names),
 		cmocka_unit_test(test_pruned),
 		cmocka_unit_test(test_bounded),
+		cmocka_unit_test(test_endless_text),
+		cmocka_unit_test(test_cost),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
