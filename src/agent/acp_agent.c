@@ -158,7 +158,7 @@ void acp_agent_stop_child(struct acp_agent *agent, const char *reason, const cha
 	struct buffer detail = {0};
 	buffer_append_str(&detail, why);
 	count_failure(agent, reason, &detail);
-	if (agent->stage == ACP_RESUMING || agent->stage == ACP_LOADING) {
+	if (agent->stage >= ACP_RESUMING && agent->stage <= ACP_SETTLING) {
 		agent->resume_failures++;
 	}
 	acp_diag_clean(&clean, detail.data ? detail.data : "", detail.len);
