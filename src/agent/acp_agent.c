@@ -84,7 +84,7 @@ static void handle_idle(uv_timer_t *timer)
 	}
 }
 
-static void await_idle(struct acp_agent *agent)
+void acp_agent_await_idle(struct acp_agent *agent)
 {
 	if (idle_ms(agent) > 0 && agent->process) {
 		uv_timer_start(&agent->rest, handle_idle, (uint64_t)idle_ms(agent), 0);
@@ -100,7 +100,7 @@ void acp_agent_end_turn(struct acp_agent *agent, const char *stop_reason, const 
 	agent->cancelled_unsent = false;
 	uv_timer_stop(&agent->deadline);
 	agent->failures = 0;
-	await_idle(agent);
+	acp_agent_await_idle(agent);
 	acp_agent_tell_metas(agent);
 	agent->ops->turn_end(agent->owner, stop_reason, message);
 }

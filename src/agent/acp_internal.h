@@ -392,6 +392,8 @@ void acp_agent_wake(struct acp_agent *agent);
 void acp_agent_end_turn(struct acp_agent *agent, const char *stop_reason, const char *message);
 /** The deadline is in so many ms: of the start, of a cancelled turn, of history, or of a lull. */
 void acp_agent_await(struct acp_agent *agent, int ms);
+/** There is nothing to do now: after a while the child is stopped, if it is to be. */
+void acp_agent_await_idle(struct acp_agent *agent);
 /** Something was reported: outside of a prompt, its end is looked out for. */
 void acp_agent_note_late(struct acp_agent *agent);
 /** Ends the child and with it the prompt, and tells. */

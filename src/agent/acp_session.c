@@ -198,6 +198,8 @@ void acp_agent_begun(struct acp_agent *agent)
 	acp_agent_send_wishes(agent);
 	if (agent->prompt) {
 		acp_agent_send_prompt(agent);
+	} else {
+		acp_agent_await_idle(agent); /* it was cancelled meanwhile */
 	}
 }
 
