@@ -403,7 +403,8 @@ void acp_agent_free_if_done(struct acp_agent *agent);
 
 void acp_agent_send_initialize(struct acp_agent *agent);
 void acp_agent_send_new_session(struct acp_agent *agent);
-json_int_t acp_agent_send_request(struct acp_agent *agent, const char *method, json_t *params);
+/** For the stage or the prompt; takes over `params`. */
+void acp_agent_send_request(struct acp_agent *agent, const char *method, json_t *params);
 /** The child has a session: takes the name, and tells. `result` is what it answered. */
 void acp_agent_begin(struct acp_agent *agent, const char *agent_session_id, const json_t *result);
 /** After that: what came early is told, and the prompt that waits is sent. */

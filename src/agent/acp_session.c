@@ -13,13 +13,12 @@
 #define EARLY_MAX      64
 #define SESSION_ID_MAX 1024
 
-json_int_t acp_agent_send_request(struct acp_agent *agent, const char *method, json_t *params)
+void acp_agent_send_request(struct acp_agent *agent, const char *method, json_t *params)
 {
 	struct buffer out = {0};
 	agent->awaited_id = ++agent->last_id;
 	acp_rpc_request(&out, agent->awaited_id, method, params);
 	acp_agent_send(agent, &out);
-	return agent->awaited_id;
 }
 
 void acp_agent_send_initialize(struct acp_agent *agent)
