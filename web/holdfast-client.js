@@ -201,9 +201,14 @@ export class HoldfastClient extends Emitter {
 		return this.#requests.list(options.promptId);
 	}
 
-	/** Stops the turn. Never kept for later, when another turn may be running: false if not connected. */
+	/**
+	 * Stops the turn that the newest event is of, or, if that is over, the one that runs now. Never kept for
+	 * later: false if not connected.
+	 */
 	cancel() {
-		return this.#connected && this.#connection.send('cancel', {});
+		const { turn, type } = this.events.at(-1) ?? {};
+		const seen = turn && type !== 'turn_end' ? { turn } : {};
+		return this.#connected && this.#connection.send('cancel', seen);
 	}
 
 	/**

@@ -67,6 +67,9 @@ struct request {
 			const char *prompt_id; /* of a list: NULL if it names none */
 		} prompt; /* also to list, edit and remove them */
 		struct {
+			uint64_t turn; /* 0: the one that is running */
+		} cancel;
+		struct {
 			const char *request_id;
 			const char *option_id;
 		} answer;

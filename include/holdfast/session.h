@@ -190,6 +190,8 @@ const char *session_id(const struct session *session);
 void session_get_object(const struct session *session, struct session_object *ret);
 /** A turn is running (with what is not yet committed counted). */
 bool session_is_prompting(const struct session *session);
+/** The number of the running turn, or of the last one; 0: there was none. */
+uint64_t session_turn(const struct session *session);
 /** The running turn was begun by a prompt, so that the session's agent is at work on it. */
 bool session_is_turn_of_prompt(const struct session *session);
 bool session_agent_is_running(const struct session *session);

@@ -5,15 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A shorter text stands somewhere by chance. Bytes, as compared. */
-#define TELLING_LEN ((size_t)16)
-/* What looking for texts may cost for one replay, in bytes looked at: about a second. */
-#define SEARCH_MAX  ((size_t)512 << 20)
-#define SEARCH_COST ((size_t)64) /* of one search, beside that */
-/* glibc's memmem() is linear only for what is longer. */
-#define SHORT_MAX ((size_t)256)
-/* Of each new event, beside its text. */
-#define FRESH_COST ((size_t)512)
+/* What an update takes of memory besides its text, about; and a new event. */
+#define UPDATE_SIZE ((size_t)200)
+#define FRESH_SIZE  ((size_t)512)
 
 /* A text that comes in pieces. */
 struct gathered {
@@ -34,20 +28,32 @@ struct acp_firewall {
 	size_t turn;
 	bool is_placed; /* in that turn; else it is not known where */
 	size_t at[ACP_SAID_COUNT];
+	size_t slack; /* so many later turns have the same prompt, and are not told by others */
 	bool has_met; /* something that the log has was told */
 	bool has_prompts; /* a prompt was told */
+	/* What was told, until it is all there. */
+	json_t *updates;
+	size_t told_size;
+	bool is_full; /* there was more */
+	struct hash *told_prompts; /* how often each is still to come, as a pointer */
 	/* What is new. */
 	json_t *fresh;
 	size_t fresh_size;
-	size_t searched; /* of SEARCH_MAX */
-	bool is_cut; /* the replay was too much: of the rest nothing is new */
+	bool is_cut; /* there was too much of it */
 };
+
+static const json_t *text_of(const json_t *update)
+{
+	return json_object_get(json_object_get(update, "content"), "text");
+}
 
 struct acp_firewall *acp_firewall_create(size_t size_max)
 {
 	struct acp_firewall *fw = xcalloc(1, sizeof(*fw));
 	fw->size_max = size_max;
 	fw->fresh = json_array();
+	fw->updates = json_array();
+	fw->told_prompts = hash_create();
 	acp_known_init(&fw->known, size_max);
 	return fw;
 }
@@ -62,6 +68,8 @@ void acp_firewall_destroy(struct acp_firewall *fw)
 	buffer_finish(&fw->open.text);
 	buffer_finish(&fw->open.ends);
 	json_decref(fw->fresh);
+	json_decref(fw->updates);
+	hash_destroy(fw->told_prompts);
 	free(fw);
 }
 
@@ -78,12 +86,13 @@ static void add_fresh(struct acp_firewall *fw, const char *type, json_t *data, s
 {
 	/* Of a history whose beginning the log does not have, the beginning is not new. */
 	bool is_older = fw->known.is_cut && !fw->has_met;
-	fw->is_cut = fw->is_cut || fw->fresh_size + size + FRESH_COST > fw->size_max;
+	fw->is_cut = fw->is_cut || acp_known_is_exhausted(&fw->known) ||
+		     fw->fresh_size + size + FRESH_SIZE > fw->size_max;
 	if (is_older || fw->is_cut) {
 		json_decref(data);
 		return;
 	}
-	fw->fresh_size += size + FRESH_COST;
+	fw->fresh_size += size + FRESH_SIZE;
 	json_t *item = json_pack("{s:s, s:o}", "type", type, "data", data);
 	if (message_id) {
 		json_object_set_new(item, "message_id", json_string(message_id));
@@ -117,6 +126,7 @@ static void go_to_turn(struct acp_firewall *fw, size_t turn)
 		return; /* something late */
 	}
 	fw->turn = turn;
+	fw->slack = 0;
 	fw->is_placed = true;
 	for (int said = 0; said < ACP_SAID_COUNT; said++) {
 		if (fw->at[said] < fw->known.turns[turn].begin[said]) {
@@ -125,58 +135,10 @@ static void go_to_turn(struct acp_firewall *fw, size_t turn)
 	}
 }
 
-/** Whether there is still something of what looking may cost. */
-static bool spend(struct acp_firewall *fw, size_t cost)
-{
-	fw->searched += cost;
-	fw->is_cut = fw->is_cut || fw->searched > SEARCH_MAX;
-	return !fw->is_cut;
-}
-
-/** memmem() for at most SHORT_MAX bytes, in linear time (Knuth, Morris, Pratt). */
-static const char *find_short(const char *in, size_t in_len, const char *text, size_t len)
-{
-	uint16_t back[SHORT_MAX + 1]; /* how much is still found when the byte there is another */
-	size_t had = 0;
-	back[0] = back[1] = 0;
-	for (size_t i = 1; i < len; i++) {
-		while (had && text[i] != text[had]) {
-			had = back[had];
-		}
-		had += text[i] == text[had];
-		back[i + 1] = (uint16_t)had;
-	}
-	had = 0;
-	for (size_t i = 0; i < in_len; i++) {
-		while (had && in[i] != text[had]) {
-			had = back[had];
-		}
-		had += in[i] == text[had];
-		if (had == len) {
-			return in + i + 1 - len;
-		}
-	}
-	return NULL;
-}
-
-/** Where in a text `len` bytes stand, from `from` to `to`; SIZE_MAX: nowhere. */
-static size_t find_text(struct acp_firewall *fw, const struct buffer *in, size_t from, size_t to,
-	const char *text, size_t len)
-{
-	if (from >= to || to - from < len || !len || !spend(fw, len + SEARCH_COST)) {
-		return SIZE_MAX;
-	}
-	const char *begin = in->data + from;
-	const char *found = len <= SHORT_MAX ? find_short(begin, to - from, text, len)
-					     : memmem(begin, to - from, text, len);
-	spend(fw, found ? (size_t)(found - begin) : to - from);
-	return found ? (size_t)(found - in->data) : SIZE_MAX;
-}
-
 static bool was_recovered(struct acp_firewall *fw, enum acp_said said, const struct buffer *text)
 {
 	const struct buffer *in = &fw->known.recovered[said];
-	return find_text(fw, in, 0, in->len, text->data, text->len) != SIZE_MAX;
+	return acp_known_find(&fw->known, in, 0, in->len, text) != SIZE_MAX;
 }
 
 /* --- texts of the agent --- */
@@ -191,19 +153,46 @@ static bool is_in_log(struct acp_firewall *fw, enum acp_said said, const struct 
 	const struct buffer *in = &fw->known.texts[said];
 	size_t begin = fw->is_placed ? fw->known.turns[fw->turn].begin[said] : 0;
 	size_t end = fw->is_placed ? acp_known_turn_end(&fw->known, fw->turn, said) : in->len;
-	if (!fw->is_placed && text->len < TELLING_LEN && fw->has_prompts) {
+	if (!fw->is_placed && text->len < ACP_TELLING_LEN && fw->has_prompts) {
 		return was_recovered(fw, said, text);
 	}
 	size_t from = fw->at[said] > begin && fw->at[said] <= end ? fw->at[said] : begin;
-	size_t found = find_text(fw, in, from, end, text->data, text->len);
+	size_t found = acp_known_find(&fw->known, in, from, end, text);
 	if (found != SIZE_MAX) {
 		fw->at[said] = found + text->len;
-		fw->has_met = fw->has_met || text->len >= TELLING_LEN;
+		fw->has_met = fw->has_met || text->len >= ACP_TELLING_LEN;
 		return true;
 	}
-	size_t rest = text->len < end - from ? from + text->len : end;
-	return find_text(fw, in, begin, rest, text->data, text->len) != SIZE_MAX ||
+	return acp_known_find(&fw->known, in, begin, end, text) != SIZE_MAX ||
 	       was_recovered(fw, said, text);
+}
+
+/**
+ * Who asks again what a crash has left unanswered gives several turns the same prompt, of which the
+ * agent may have kept the last one only: the turn is the first that has the text.
+ */
+static bool is_in_equal_turn(struct acp_firewall *fw, enum acp_said said, const struct buffer *text)
+{
+	const struct buffer *in = &fw->known.texts[said];
+	size_t left = fw->slack;
+	for (size_t turn = fw->turn + 1;
+		left && turn < fw->known.turn_count && !acp_known_is_exhausted(&fw->known);
+		turn++) {
+		if (!acp_known_has_same_prompt(&fw->known, fw->turn, turn)) {
+			continue;
+		}
+		left--;
+		size_t end = acp_known_turn_end(&fw->known, turn, said);
+		size_t begin = fw->known.turns[turn].begin[said];
+		size_t found = acp_known_find(&fw->known, in, begin, end, text);
+		if (found != SIZE_MAX) {
+			go_to_turn(fw, turn);
+			fw->slack = left;
+			fw->at[said] = found + text->len;
+			return true;
+		}
+	}
+	return false;
 }
 
 /**
@@ -235,7 +224,7 @@ static bool take_piece(struct acp_firewall *fw, const char *text, size_t len, bo
 	struct buffer bare = {0};
 	acp_known_normalize(&bare, said, text, len, SIZE_MAX);
 	bool is_known;
-	if (bare.len >= TELLING_LEN) {
+	if (bare.len >= ACP_TELLING_LEN) {
 		is_known = is_in_log(fw, said, &bare);
 	} else {
 		size_t at = fw->at[said];
@@ -295,7 +284,8 @@ static void judge_text(struct acp_firewall *fw, const struct buffer *bare)
 			go_to_turn(fw, name.turn);
 		}
 	}
-	if (is_in_log(fw, open->said, bare)) {
+	if (is_in_log(fw, open->said, bare) ||
+		(fw->is_placed && is_in_equal_turn(fw, open->said, bare))) {
 		return;
 	}
 	size_t count = open->ends.len / sizeof(size_t);
@@ -304,7 +294,7 @@ static void judge_text(struct acp_firewall *fw, const struct buffer *bare)
 		take_rest(fw, bare, beginning);
 	} else if (name.found) {
 		return; /* the agent tells it in other words now */
-	} else if (count > 1 && bare->len / count >= TELLING_LEN) {
+	} else if (count > 1 && bare->len / count >= ACP_TELLING_LEN) {
 		take_pieces(fw);
 	} else {
 		add_fresh_text(fw, open->text.data, open->text.len);
@@ -312,82 +302,6 @@ static void judge_text(struct acp_firewall *fw, const struct buffer *bare)
 }
 
 /* --- prompts --- */
-
-/** The first turn whose prompt begins at `at` or behind it; turn_count: none. */
-static size_t first_turn_from(const struct acp_known *known, size_t at)
-{
-	size_t low = 1;
-	size_t high = known->turn_count;
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-		if (known->turns[middle].begin[ACP_SAID_PROMPT] < at) {
-			low = middle + 1;
-		} else {
-			high = middle;
-		}
-	}
-	return low;
-}
-
-/** The turn whose prompt has this byte. */
-static size_t turn_of(const struct acp_known *known, size_t at)
-{
-	return first_turn_from(known, at + 1) - 1;
-}
-
-/** Whether a prompt begins there, or the last one ends. */
-static bool is_between_prompts(const struct acp_known *known, size_t at)
-{
-	size_t turn = first_turn_from(known, at);
-	return at == known->texts[ACP_SAID_PROMPT].len ||
-	       (turn < known->turn_count && known->turns[turn].begin[ACP_SAID_PROMPT] == at);
-}
-
-/** The turn of the prompt, or of the last of several in a row, that is just this text. */
-static size_t find_whole_prompt(struct acp_firewall *fw, size_t from, const struct buffer *text)
-{
-	const struct acp_known *known = &fw->known;
-	const struct buffer *in = &known->texts[ACP_SAID_PROMPT];
-	size_t at = from < known->turn_count ? known->turns[from].begin[ACP_SAID_PROMPT] : in->len;
-	while ((at = find_text(fw, in, at, in->len, text->data, text->len)) != SIZE_MAX) {
-		if (is_between_prompts(known, at) && is_between_prompts(known, at + text->len)) {
-			return turn_of(known, at + text->len - 1);
-		}
-		at++;
-	}
-	return SIZE_MAX;
-}
-
-/**
- * The turn of the prompt that was told, from the turn `from` on; SIZE_MAX: none. First those that
- * are just it, then those that have it inside, or are inside of it: agents put things around a
- * prompt, or tell a part of it.
- */
-static size_t find_prompt(struct acp_firewall *fw, size_t from, const struct buffer *text)
-{
-	const struct acp_known *known = &fw->known;
-	const struct buffer *in = &known->texts[ACP_SAID_PROMPT];
-	size_t found = find_whole_prompt(fw, from, text);
-	if (found != SIZE_MAX || from >= known->turn_count) {
-		return found;
-	}
-	size_t begin = known->turns[from].begin[ACP_SAID_PROMPT];
-	if (text->len >= TELLING_LEN) {
-		found = find_text(fw, in, begin, in->len, text->data, text->len);
-		if (found != SIZE_MAX) {
-			return turn_of(known, found + text->len - 1);
-		}
-	}
-	for (size_t turn = from; turn < known->turn_count && spend(fw, 1); turn++) {
-		size_t start = known->turns[turn].begin[ACP_SAID_PROMPT];
-		size_t len = acp_known_turn_end(known, turn, ACP_SAID_PROMPT) - start;
-		if (len >= TELLING_LEN &&
-			find_text(fw, text, 0, text->len, in->data + start, len) != SIZE_MAX) {
-			return turn;
-		}
-	}
-	return SIZE_MAX;
-}
 
 /** claude-code keeps a cancel as if it were a prompt. */
 static bool is_mark_of_cancel(const struct buffer *text)
@@ -401,13 +315,36 @@ static size_t next_turn(const struct acp_firewall *fw)
 	return fw->is_placed ? fw->turn + 1 : 1;
 }
 
+/** How often the prompt is still told, this time among them. */
+static size_t count_told(const struct acp_firewall *fw, const struct buffer *bare)
+{
+	return (size_t)(uintptr_t)hash_get(fw->told_prompts, bare->data, bare->len);
+}
+
+/** How many of the turns from this one on have its prompt and are not told by any that comes. */
+static size_t find_slack(struct acp_firewall *fw, size_t turn, size_t told)
+{
+	size_t count = 0;
+	for (size_t i = turn; i < fw->known.turn_count && !acp_known_is_exhausted(&fw->known);
+		i++) {
+		count += acp_known_has_same_prompt(&fw->known, turn, i);
+	}
+	return count > told ? count - told : 0;
+}
+
 static void judge_prompt(struct acp_firewall *fw, const struct buffer *bare)
 {
 	fw->has_prompts = true;
-	size_t turn = find_prompt(fw, next_turn(fw), bare);
+	size_t told = count_told(fw, bare);
+	if (told > 1) {
+		hash_put(fw->told_prompts, bare->data, bare->len, (void *)(uintptr_t)(told - 1));
+	}
+	size_t turn = acp_known_find_prompt(&fw->known, next_turn(fw), bare);
 	if (turn != SIZE_MAX) {
 		go_to_turn(fw, turn);
-	} else if (is_mark_of_cancel(bare) || find_prompt(fw, 1, bare) != SIZE_MAX) {
+		fw->slack = told ? find_slack(fw, turn, told) : 0;
+	} else if (is_mark_of_cancel(bare) ||
+		   acp_known_find_prompt(&fw->known, 1, bare) != SIZE_MAX) {
 		fw->has_met = true;
 	} else if (was_recovered(fw, ACP_SAID_PROMPT, bare)) {
 		fw->has_met = true;
@@ -424,7 +361,7 @@ static void judge(struct acp_firewall *fw)
 {
 	struct gathered *open = &fw->open;
 	struct buffer bare = {0};
-	if (open->is_open && !fw->is_cut) {
+	if (open->is_open) {
 		size_t len = open->begins_whole ? *(size_t *)open->ends.data : open->text.len;
 		acp_known_normalize(&bare, open->said, open->text.data, len, SIZE_MAX);
 	}
@@ -458,10 +395,6 @@ static void gather(struct acp_firewall *fw, enum acp_said said, const char *text
 		open->said = said;
 		open->message_id = message_id ? xstrdup(message_id) : NULL;
 	}
-	if (open->text.len + open->ends.len + len > fw->size_max) {
-		fw->is_cut = true; /* of what no log could have */
-		return;
-	}
 	buffer_append(&open->text, text, len);
 	size_t end = open->text.len;
 	buffer_append(&open->ends, &end, sizeof(end));
@@ -478,17 +411,17 @@ static bool is_prompt(struct acp_firewall *fw, const char *text, size_t len)
 {
 	struct buffer bare = {0};
 	acp_known_normalize(&bare, ACP_SAID_PROMPT, text, len, SIZE_MAX);
-	bool is = bare.len && (is_mark_of_cancel(&bare) ||
-				      find_whole_prompt(fw, next_turn(fw), &bare) != SIZE_MAX);
+	bool is =
+		bare.len && (is_mark_of_cancel(&bare) || acp_known_find_whole_prompt(&fw->known,
+								 next_turn(fw), &bare) != SIZE_MAX);
 	buffer_finish(&bare);
 	return is;
 }
 
 static void take_prompt(struct acp_firewall *fw, const json_t *update)
 {
-	const json_t *content = json_object_get(json_object_get(update, "content"), "text");
-	const char *text = json_string_value(content);
-	size_t len = json_string_length(content);
+	const char *text = json_string_value(text_of(update));
+	size_t len = json_string_length(text_of(update));
 	if (!len) {
 		return;
 	}
@@ -535,20 +468,50 @@ static void handle_event(void *owner, const char *type, const json_t *data)
 	}
 }
 
-void acp_firewall_take(struct acp_firewall *fw, const json_t *update)
+static void take(struct acp_firewall *fw, const json_t *update)
 {
 	static const struct acp_agent_ops ops = {.text = handle_text, .event = handle_event};
 	const char *kind = json_string_value(json_object_get(update, "sessionUpdate"));
 	const char *why;
-	if (kind && !strcmp(kind, "user_message_chunk")) {
+	if (!strcmp(kind, "user_message_chunk")) {
 		take_prompt(fw, update);
 	} else {
 		acp_update_report(update, &ops, fw, &why);
 	}
 }
 
+static void count_prompt(struct acp_firewall *fw, const json_t *update)
+{
+	const json_t *text = text_of(update);
+	struct buffer bare = {0};
+	acp_known_normalize(&bare, ACP_SAID_PROMPT, json_string_value(text),
+		json_string_length(text), SIZE_MAX);
+	size_t told = count_told(fw, &bare);
+	if (bare.len) {
+		hash_put(fw->told_prompts, bare.data, bare.len, (void *)(uintptr_t)(told + 1));
+	}
+	buffer_finish(&bare);
+}
+
+void acp_firewall_take(struct acp_firewall *fw, const json_t *update, size_t size)
+{
+	const char *kind = json_string_value(json_object_get(update, "sessionUpdate"));
+	fw->is_full = fw->is_full || fw->told_size + size + UPDATE_SIZE > fw->size_max;
+	if (!kind || fw->is_full) {
+		return;
+	}
+	fw->told_size += size + UPDATE_SIZE;
+	json_array_append(fw->updates, (json_t *)update);
+	if (!strcmp(kind, "user_message_chunk")) {
+		count_prompt(fw, update);
+	}
+}
+
 json_t *acp_firewall_finish(struct acp_firewall *fw)
 {
+	for (size_t i = 0; i < json_array_size(fw->updates); i++) {
+		take(fw, json_array_get(fw->updates, i));
+	}
 	judge(fw);
 	json_t *fresh = fw->fresh;
 	fw->fresh = json_array();
@@ -557,11 +520,12 @@ json_t *acp_firewall_finish(struct acp_firewall *fw)
 
 bool acp_firewall_is_cut(const struct acp_firewall *fw)
 {
-	return fw->is_cut;
+	return fw->is_full || fw->is_cut || acp_known_is_exhausted(&fw->known);
 }
 
 bool acp_firewall_is_foreign(const struct acp_firewall *fw)
 {
 	bool log_has_prompts = fw->known.turn_count > 1;
-	return log_has_prompts && fw->has_prompts && !fw->has_met && !fw->known.is_cut;
+	return log_has_prompts && fw->has_prompts && !fw->has_met && !fw->known.is_cut &&
+	       !acp_known_is_exhausted(&fw->known);
 }

@@ -35,7 +35,11 @@ struct acp_known {
 	struct hash *others; /* events of other kinds, by what they hash to */
 	size_t size_max; /* bytes of texts, and as many names as a few of them */
 	bool is_cut; /* the oldest part is not here */
+	size_t work; /* bytes that were looked through */
 };
+
+/* A shorter text stands somewhere by chance. Bytes, as compared. */
+#define ACP_TELLING_LEN ((size_t)16)
 
 /* What is known of a name. */
 struct acp_known_name {
@@ -59,21 +63,40 @@ bool acp_known_has(const struct acp_known *known, const char *type, const json_t
 size_t acp_known_normalize(
 	struct buffer *out, enum acp_said said, const char *text, size_t len, size_t max);
 
+/** Where the text stands in another one, from `from` to `to`; SIZE_MAX: nowhere. */
+size_t acp_known_find(struct acp_known *known, const struct buffer *in, size_t from, size_t to,
+	const struct buffer *text);
+/** So much was looked through that nothing more is found: what is told now need not be new. */
+bool acp_known_is_exhausted(const struct acp_known *known);
+
+/* acp_known_prompts.c */
+
+bool acp_known_has_same_prompt(struct acp_known *known, size_t turn, size_t other);
+/**
+ * The turn, from `from` on, whose prompt is the text; or of several in a row, the last. SIZE_MAX
+ */
+size_t acp_known_find_whole_prompt(struct acp_known *known, size_t from, const struct buffer *text);
+/**
+ * The same, or else one that has the text inside, or is inside of it: agents put things around a
+ * prompt, or tell a part of it.
+ */
+size_t acp_known_find_prompt(struct acp_known *known, size_t from, const struct buffer *text);
+
 /* acp_firewall.c */
 
 struct acp_firewall;
 
 /**
- * Keeps at most about `size_max` bytes of the log, and as many of what is new. What the replay
- * costs is bounded, too: of one that is too much, the rest adds nothing.
+ * Keeps at most about `size_max` bytes of the log, and as many of what is told, and of what is new.
+ * What the replay costs is bounded, too: of one that is too much, the rest adds nothing.
  */
 struct acp_firewall *acp_firewall_create(size_t size_max);
 /** Accepts NULL. */
 void acp_firewall_destroy(struct acp_firewall *fw);
 /** What the log has; filled before the first update is taken. */
 struct acp_known *acp_firewall_known(struct acp_firewall *fw);
-/** One update (params.update of session/update) of the replay. */
-void acp_firewall_take(struct acp_firewall *fw, const json_t *update);
+/** One update (params.update of session/update) of the replay, and the bytes that it came in. */
+void acp_firewall_take(struct acp_firewall *fw, const json_t *update, size_t size);
 /**
  * The replay is over. Returns what is new, in its order, [{type, data, message_id?}]: input events,
  * of prompts user_prompt {message}. New reference.

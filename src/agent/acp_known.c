@@ -6,6 +6,12 @@
 #include <string.h>
 #include <xxhash.h>
 
+/* A second or so, of the loop: only a history that is made for it takes that. */
+#define WORK_MAX ((size_t)512 << 20)
+/* What each search costs besides the bytes that it looks through. */
+#define WORK_MIN ((size_t)64)
+/* glibc's memmem() is linear only for what is longer. */
+#define SHORT_MAX ((size_t)256)
 /* Of the bytes that texts may take; a name takes about a hundred. */
 #define NAMES_MAX(known) ((known)->size_max / 128)
 
@@ -105,6 +111,52 @@ static void add_text(
 		acp_known_normalize(was_recovered ? &known->recovered[said] : &known->texts[said],
 			said, json_string_value(text), json_string_length(text), SIZE_MAX);
 	}
+}
+
+/** memmem() for at most SHORT_MAX bytes, in linear time (Knuth, Morris, Pratt). */
+static const char *find_short(const char *in, size_t in_len, const char *text, size_t len)
+{
+	uint16_t back[SHORT_MAX + 1]; /* how much is still found when the byte there is another */
+	size_t had = 0;
+	back[0] = back[1] = 0;
+	for (size_t i = 1; i < len; i++) {
+		while (had && text[i] != text[had]) {
+			had = back[had];
+		}
+		had += text[i] == text[had];
+		back[i + 1] = (uint16_t)had;
+	}
+	had = 0;
+	for (size_t i = 0; i < in_len; i++) {
+		while (had && in[i] != text[had]) {
+			had = back[had];
+		}
+		had += in[i] == text[had];
+		if (had == len) {
+			return in + i + 1 - len;
+		}
+	}
+	return NULL;
+}
+
+size_t acp_known_find(struct acp_known *known, const struct buffer *in, size_t from, size_t to,
+	const struct buffer *text)
+{
+	if (from >= to || !text->len || acp_known_is_exhausted(known)) {
+		return SIZE_MAX;
+	}
+	const char *begin = in->data + from;
+	const char *found = text->len <= SHORT_MAX
+				    ? find_short(begin, to - from, text->data, text->len)
+				    : memmem(begin, to - from, text->data, text->len);
+	size_t at = found ? (size_t)(found - in->data) : SIZE_MAX;
+	known->work += (found ? at : to) - from + text->len + WORK_MIN;
+	return at;
+}
+
+bool acp_known_is_exhausted(const struct acp_known *known)
+{
+	return known->work > WORK_MAX;
 }
 
 /* --- names --- */

@@ -196,7 +196,7 @@ bool acp_resume_take(
 	} else if (kind && acp_agent_is_state(kind)) {
 		acp_agent_keep_early(agent, params, line_len);
 	} else if (kind) {
-		acp_firewall_take(agent->firewall, update);
+		acp_firewall_take(agent->firewall, update, line_len);
 	}
 	return true;
 }

@@ -103,12 +103,20 @@ static void read_on(struct agent_history *history)
 	acp_agent_known(history->agent, history->is_cut);
 }
 
+/** The turn that is running now is not history: its prompt is what the agent was started for. */
+static uint64_t end_of_history(const struct session_log *log)
+{
+	const struct log_tail *tail = session_log_tail(log);
+	bool has_prompt = tail->in_turn && tail->prompt_seq > tail->turn_end_seq;
+	return has_prompt ? tail->prompt_seq - 1 : session_log_last_seq(log);
+}
+
 void agent_history_give(struct agent_history *history, struct session_log *log, uint64_t from,
 	size_t page_size, struct acp_agent *agent)
 {
 	agent_history_stop(history);
 	uint64_t first = session_log_first_seq(log);
-	uint64_t end = session_log_last_seq(log);
+	uint64_t end = end_of_history(log);
 	uint64_t next = from > first ? from : first;
 	if (end >= EVENTS_MAX && next < end - EVENTS_MAX + 1) {
 		next = end - EVENTS_MAX + 1;

@@ -22,7 +22,7 @@ struct agent_history {
 	bool is_cut; /* the log does not have the first of them any more, or there were too many */
 };
 
-/** Gives the events from `from` to the log's end. What is under way is forgotten. */
+/** Gives the events from `from` to the running turn. What is under way is forgotten. */
 void agent_history_give(struct agent_history *history, struct session_log *log, uint64_t from,
 	size_t page_size, struct acp_agent *agent);
 /** Gives the newest events of the agent's state alone. */

@@ -75,6 +75,18 @@ static void handle_setting(
 	}
 }
 
+/** Whoever names the turn stops that one or none, however long the request was on its way. */
+static void handle_cancel(struct conn *conn, const struct request *request, struct refusal *refusal)
+{
+	uint64_t turn = request->cancel.turn;
+	if (turn && turn != session_turn(conn->session)) {
+		refuse(refusal, "not_prompting", "turn %llu is not running",
+			(unsigned long long)turn);
+	} else if (agent_host_cancel(conn->server->agents, conn->session) < 0) {
+		refuse(refusal, "not_prompting", "no turn of this session's agent is running");
+	}
+}
+
 static void handle_request(
 	struct conn *conn, const struct request *request, struct refusal *refusal)
 {
@@ -99,10 +111,7 @@ static void handle_request(
 		handle_setting(conn, request, refusal);
 		break;
 	default:
-		if (agent_host_cancel(conn->server->agents, conn->session) < 0) {
-			refuse(refusal, "not_prompting",
-				"no turn of this session's agent is running");
-		}
+		handle_cancel(conn, request, refusal);
 		break;
 	}
 }

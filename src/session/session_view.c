@@ -45,6 +45,11 @@ bool session_is_prompting(const struct session *session)
 	return session->state.in_turn;
 }
 
+uint64_t session_turn(const struct session *session)
+{
+	return session->state.turn;
+}
+
 bool session_is_turn_of_prompt(const struct session *session)
 {
 	return session->state.in_turn && session->state.turn_of_prompt;

@@ -301,6 +301,17 @@ static int parse_list(const json_t *data, struct request *ret, struct refusal *r
 	return json_object_get(data, "prompt_id") ? take_prompt_id(data, ret, refusal) : 0;
 }
 
+static int parse_cancel(const json_t *data, struct request *ret, struct refusal *refusal)
+{
+	const json_t *turn = json_object_get(data, "turn");
+	if (turn && !is_count(turn, 1)) {
+		return refuse(refusal, "bad_request",
+			"the turn of a cancel must be a whole number from 1 on");
+	}
+	ret->cancel.turn = (uint64_t)json_integer_value(turn);
+	return 0;
+}
+
 static int parse_answer(const json_t *data, struct request *ret, struct refusal *refusal)
 {
 	const json_t *id = need_string(data, "request_id", "permission_answer", refusal);
@@ -392,7 +403,7 @@ static int parse_data(struct request *ret, const json_t *data, const struct limi
 		[REQUEST_LIST_PROMPTS] = {"prompt_id", NULL},
 		[REQUEST_EDIT_PROMPT] = {"prompt_id", "message", NULL},
 		[REQUEST_REMOVE_PROMPT] = {"prompt_id", NULL},
-		[REQUEST_CANCEL] = {NULL},
+		[REQUEST_CANCEL] = {"turn", NULL},
 		[REQUEST_PERMISSION_ANSWER] = {"request_id", "option_id", NULL},
 		[REQUEST_SET_MODE] = {"mode_id", NULL},
 		[REQUEST_SET_CONFIG_OPTION] = {"config_id", "value", NULL},
@@ -416,7 +427,7 @@ static int parse_data(struct request *ret, const json_t *data, const struct limi
 	case REQUEST_REMOVE_PROMPT:
 		return take_prompt_id(data, ret, refusal);
 	case REQUEST_CANCEL:
-		return 0;
+		return parse_cancel(data, ret, refusal);
 	case REQUEST_PERMISSION_ANSWER:
 		return parse_answer(data, ret, refusal);
 	case REQUEST_SET_MODE:

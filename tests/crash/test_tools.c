@@ -344,14 +344,14 @@ static void records_that_do_not_stand_are_told(void **state)
 	const struct record bad[] = {
 		{.kind = RECORD_INPUT, .id = "ghost", .id_len = 5, .epoch = 1},
 		{.kind = RECORD_SNAPSHOT, .id = "../x", .id_len = 4, .epoch = 1},
-		{.kind = (enum record_kind)9, .id = "c", .id_len = 1, .epoch = 1},
+		{.kind = (enum record_kind)200, .id = "c", .id_len = 1, .epoch = 1},
 		{.kind = RECORD_DELETE, .id = "c", .id_len = 1, .epoch = 1},
 	};
 	tell_records(bad, 4, &told);
 	assert_string_equal(told.data,
 		"the first record of session ghost in this segment is no snapshot of it\n"
 		"a record names a session as none can be named\n"
-		"a record of the unknown kind 9\n"
+		"a record of the unknown kind 200\n"
 		"the first record of session c in this segment is no snapshot of it\n"
 		"the record is of session ghost, which is not there\n");
 	buffer_finish(&told);

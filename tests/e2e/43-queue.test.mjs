@@ -156,6 +156,19 @@ test('cancel ends the turn and not the queue', async (t) => {
 	assert.equal((await other.refused('cancel', {})).code, 'not_prompting');
 });
 
+test('a cancel that names a turn ends that one or none', async (t) => {
+	const { observer } = await start(t, ['hang']);
+	const first = observer.events().find((e) => e.data.prompt_id === 'p-0').turn;
+	assert.equal((await observer.refused('cancel', { turn: first + 1 })).code, 'not_prompting');
+	await observer.send('cancel', { turn: first });
+	await observer.waitForEvent((e) => e.data.prompt_id === 'p-1');
+	// It was pressed for the turn before, and comes late.
+	assert.equal((await observer.refused('cancel', { turn: first })).code, 'not_prompting');
+	assert.equal((await observer.refused('cancel', { turn: 0 })).code, 'bad_request');
+	await observer.send('cancel', { turn: first + 1 });
+	await waitForTurns(observer, 2);
+});
+
 test('who queued prompts may leave: they run all the same', async (t) => {
 	const { server, id, observer } = await start(t, ['list', 'hang', 'plan']);
 	await observer.drop();

@@ -64,6 +64,13 @@ static struct acp_firewall *firewall_of(const json_t *events)
 	return fw;
 }
 
+static void take(struct acp_firewall *fw, const json_t *update)
+{
+	char *line = json_dumps(update, JSON_COMPACT);
+	acp_firewall_take(fw, update, strlen(line));
+	free(line);
+}
+
 /** What a replay adds; it is told in pieces of at most `piece` bytes, 0: as it came. */
 static json_t *replay(const json_t *events, const json_t *updates, size_t piece, bool *ret_foreign)
 {
@@ -73,7 +80,7 @@ static json_t *replay(const json_t *events, const json_t *updates, size_t piece,
 		const json_t *text = json_object_get(json_object_get(update, "content"), "text");
 		size_t len = json_string_length(text);
 		if (!piece || len <= piece) {
-			acp_firewall_take(fw, update);
+			take(fw, update);
 			continue;
 		}
 		for (size_t at = 0; at < len;) {
@@ -81,7 +88,7 @@ static json_t *replay(const json_t *events, const json_t *updates, size_t piece,
 			json_t *cut = json_deep_copy(update);
 			json_object_set_new(json_object_get(cut, "content"), "text",
 				json_stringn(json_string_value(text) + at, n));
-			acp_firewall_take(fw, cut);
+			take(fw, cut);
 			json_decref(cut);
 			at += n;
 		}
@@ -393,6 +400,33 @@ static void test_the_same_words_in_each_turn(void **state)
 	story_end(story, 0, "[" MESSAGE("Done.") "]");
 }
 
+/** What a crash has left unanswered is asked again; the agent knows of the second time only. */
+static void test_the_same_prompt_again(void **state)
+{
+	for (int known = 0; known < 3; known++) {
+		struct story *story = story_new();
+		log_prompt(story->log, "fix the build");
+		said(story->log, "Looking at");
+		log_prompt(story->log, "fix the build");
+		if (known != 1) {
+			said(story->log, "Looking at the log.\n");
+		}
+		if (known != 2) {
+			said(story->log, "It is fixed.\n");
+		}
+		tell_user(story->told, "fix the build");
+		tell(story->told, "agent_message_chunk", "Looking at the log.", "m1");
+		tell(story->told, "agent_message_chunk", "It is fixed.", "m2");
+		story_end(story, 0,
+			known == 0 ? "[]"
+			: known == 1
+				? "[{\"data\":{\"text\":\" the log.\"},\"message_id\":\"m1\","
+				  "\"type\":\"agent_message_chunk\"}]"
+				: "[{\"data\":{\"text\":\"It is fixed.\"},\"message_id\":\"m2\","
+				  "\"type\":\"agent_message_chunk\"}]");
+	}
+}
+
 /** What stands in a later turn by chance is not what the earlier one lacks. */
 static void test_words_of_a_later_turn(void **state)
 {
@@ -513,7 +547,7 @@ static void test_pruned(void **state)
 	tell_user(story->told, "the second question");
 	tell_agent(story->told, "A new answer.");
 	for (size_t i = 0; i < json_array_size(story->told); i++) {
-		acp_firewall_take(fw, json_array_get(story->told, i));
+		take(fw, json_array_get(story->told, i));
 	}
 	json_t *fresh = acp_firewall_finish(fw);
 	assert_int_equal(json_array_size(fresh), 1);
@@ -548,7 +582,7 @@ static void test_bounded(void **state)
 		tell(updates, "agent_message_chunk", "y", id);
 	}
 	for (size_t i = 0; i < json_array_size(updates); i++) {
-		acp_firewall_take(fw, json_array_get(updates, i));
+		take(fw, json_array_get(updates, i));
 	}
 	json_t *fresh = acp_firewall_finish(fw);
 	assert_in_range(json_array_size(fresh), 100, 200);
@@ -558,21 +592,22 @@ static void test_bounded(void **state)
 	json_decref(updates);
 }
 
-/** A text without an end is not gathered without one. */
-static void test_endless_text(void **state)
+/** What an update has besides its text is counted, too: a tool's input is as large as it likes. */
+static void test_large_updates(void **state)
 {
 	struct acp_firewall *fw = acp_firewall_create(10000);
-	json_t *updates = json_array();
-	tell(updates, "agent_message_chunk", "word upon word upon word ", NULL);
-	for (int i = 0; i < 1000; i++) {
-		acp_firewall_take(fw, json_array_get(updates, 0));
+	char text[1001] = {0};
+	memset(text, 'x', 1000);
+	for (int i = 0; i < 100; i++) {
+		json_t *update = json_pack("{s:s, s:s, s:{s:s}}", "sessionUpdate", "tool_call",
+			"toolCallId", "c1", "rawInput", "text", text);
+		take(fw, update);
+		assert_true(update->refcount == 1 || i < 10);
+		json_decref(update);
 	}
-	json_t *fresh = acp_firewall_finish(fw);
+	json_decref(acp_firewall_finish(fw));
 	assert_true(acp_firewall_is_cut(fw));
-	assert_int_equal(json_array_size(fresh), 0);
-	json_decref(fresh);
 	acp_firewall_destroy(fw);
-	json_decref(updates);
 }
 
 /** A replay that costs hours, or gigabytes, ends while the test's time limit lasts. */
@@ -584,7 +619,7 @@ static void expect_affordable(json_t *events, const char *kind, const char *form
 		json_t *updates = json_array();
 		snprintf(text, sizeof(text), form, i);
 		tell(updates, kind, text, i % 2 ? "m1" : "m2");
-		acp_firewall_take(fw, json_array_get(updates, 0));
+		take(fw, json_array_get(updates, 0));
 		json_decref(updates);
 	}
 	json_decref(acp_firewall_finish(fw));
@@ -618,6 +653,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_corpus_adds_nothing),
 		cmocka_unit_test(test_the_same_words_in_each_turn),
+		cmocka_unit_test(test_the_same_prompt_again),
 		cmocka_unit_test(test_words_of_a_later_turn),
 		cmocka_unit_test(test_rest_of_a_text),
 		cmocka_unit_test(test_rest_that_was_recovered_before),
@@ -627,7 +663,7 @@ int main(void)
 		cmocka_unit_test(test_neighbours_without_names),
 		cmocka_unit_test(test_pruned),
 		cmocka_unit_test(test_bounded),
-		cmocka_unit_test(test_endless_text),
+		cmocka_unit_test(test_large_updates),
 		cmocka_unit_test(test_cost),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -141,6 +141,20 @@ test('cancel is never kept for a later turn', () => {
 	assert.equal(server.sent('cancel').length, 1);
 });
 
+test('cancel names the turn that is seen', () => {
+	const server = new FakeServer();
+	const { client } = observe(server);
+	server.pump();
+	server.emit({ type: 'user_prompt', turn: 3, data: { message: 'one' } });
+	server.pump();
+	client.cancel();
+	server.emit({ type: 'turn_end', turn: 3, data: { stop_reason: 'end_turn' } });
+	server.pump();
+	client.cancel();
+	server.pump();
+	assert.deepEqual(server.sent('cancel'), [{ turn: 3 }, {}]);
+});
+
 test('nothing is sent before the server has said who it is', () => {
 	const server = new FakeServer();
 	const { client } = observe(server);
