@@ -6,8 +6,8 @@
 #include <string.h>
 #include <xxhash.h>
 
-/* A second or so, of the loop: only a history that is made for it takes that. */
-#define WORK_MAX ((size_t)512 << 20)
+/* Half a second or so, of the loop: only a history that is made for it takes that. */
+#define WORK_MAX ((size_t)256 << 20)
 /* What each search costs besides the bytes that it looks through. */
 #define WORK_MIN ((size_t)64)
 /* glibc's memmem() is linear only for what is longer. */
