@@ -117,7 +117,7 @@ struct acp_agent_ops {
 	/**
 	 * The child is gone: `reason` is "exit", "signal", "spawn_failed", "protocol", or, our own
 	 * doing, "idle" or "stopped"; `detail` says more in words. If a prompt was running it ends
-	 * with this. Called once a start.
+	 * with this; acp_agent_is_cancelling() says if that was asked for. Called once a start.
 	 */
 	void (*stopped)(void *owner, const char *reason, const char *detail);
 };
@@ -139,8 +139,8 @@ void acp_agent_destroy(struct acp_agent *agent, void (*freed)(void *arg), void *
 int acp_agent_prompt(struct acp_agent *agent, const char *message, size_t len);
 /**
  * Tells the agent to stop its turn (session/cancel) and answers its open questions with
- * `cancelled`, also those it still asks in this turn. turn_end() follows; an agent that does not
- * answer within cancel_grace_ms gets turn_end("cancelled") from us and is then stopped.
+ * `cancelled`, also those it still asks in this turn. turn_end() follows, or stopped(), as it does
+ * for an agent that does not answer within cancel_grace_ms.
  */
 void acp_agent_cancel(struct acp_agent *agent);
 /**
@@ -160,6 +160,8 @@ int acp_agent_answer(struct acp_agent *agent, const char *request_id, const char
  * the child, and a file request that was already being done.
  */
 void acp_agent_pause(struct acp_agent *agent, bool paused);
+/** A prompt was cancelled, and has not ended yet. */
+bool acp_agent_is_cancelling(const struct acp_agent *agent);
 bool acp_agent_is_running(const struct acp_agent *agent);
 /** Nothing runs, waits or is remembered: another agent, made anew, would do just the same. */
 bool acp_agent_is_as_new(const struct acp_agent *agent);

@@ -84,7 +84,7 @@ static void handle_idle(uv_timer_t *timer)
 	}
 }
 
-static void await_idle(struct acp_agent *agent)
+void acp_agent_await_idle(struct acp_agent *agent)
 {
 	if (idle_ms(agent) > 0 && agent->process) {
 		uv_timer_start(&agent->rest, handle_idle, (uint64_t)idle_ms(agent), 0);
@@ -100,7 +100,7 @@ void acp_agent_end_turn(struct acp_agent *agent, const char *stop_reason, const 
 	agent->cancelled_unsent = false;
 	uv_timer_stop(&agent->deadline);
 	agent->failures = 0;
-	await_idle(agent);
+	acp_agent_await_idle(agent);
 	acp_agent_tell_metas(agent);
 	agent->ops->turn_end(agent->owner, stop_reason, message);
 }
@@ -158,7 +158,7 @@ void acp_agent_stop_child(struct acp_agent *agent, const char *reason, const cha
 	struct buffer detail = {0};
 	buffer_append_str(&detail, why);
 	count_failure(agent, reason, &detail);
-	if (agent->stage == ACP_RESUMING || agent->stage == ACP_LOADING) {
+	if (agent->stage >= ACP_RESUMING && agent->stage <= ACP_SETTLING) {
 		agent->resume_failures++;
 	}
 	acp_diag_clean(&clean, detail.data ? detail.data : "", detail.len);
@@ -169,9 +169,9 @@ void acp_agent_stop_child(struct acp_agent *agent, const char *reason, const cha
 	json_decref(agent->prompt);
 	agent->prompt = NULL;
 	agent->prompting = false;
+	agent->ops->stopped(agent->owner, reason, buffer_cstr(&detail));
 	agent->cancelling = false;
 	agent->cancelled_unsent = false;
-	agent->ops->stopped(agent->owner, reason, buffer_cstr(&detail));
 	buffer_finish(&detail);
 }
 
@@ -359,8 +359,9 @@ static void handle_deadline(uv_timer_t *timer)
 	} else if (agent->late) {
 		handle_lull(agent);
 	} else if (agent->stage == ACP_READY) {
-		acp_agent_end_turn(agent, "cancelled", NULL);
 		/* It may still answer, and nobody could tell that from the next prompt's work. */
+		agent->failures = 0;
+		acp_agent_tell_metas(agent);
 		acp_agent_stop_child(agent, "stopped", "did not answer session/cancel");
 	} else {
 		acp_agent_stop_child(agent, "protocol",
@@ -500,6 +501,11 @@ void acp_agent_pause(struct acp_agent *agent, bool paused)
 	}
 	acp_agent_pause_terminals(agent, paused);
 	acp_agent_wake(agent);
+}
+
+bool acp_agent_is_cancelling(const struct acp_agent *agent)
+{
+	return agent->cancelling || agent->cancelled_unsent;
 }
 
 bool acp_agent_is_running(const struct acp_agent *agent)

@@ -5,8 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What an update takes of memory besides its text, about. */
+/* What an update takes of memory besides its text, about; and a new event. */
 #define UPDATE_SIZE ((size_t)200)
+#define FRESH_SIZE  ((size_t)512)
 
 /* A text that comes in pieces. */
 struct gathered {
@@ -33,10 +34,12 @@ struct acp_firewall {
 	/* What was told, until it is all there. */
 	json_t *updates;
 	size_t told_size;
+	bool is_full; /* there was more */
 	struct hash *told_prompts; /* how often each is still to come, as a pointer */
 	/* What is new. */
 	json_t *fresh;
 	size_t fresh_size;
+	bool is_cut; /* there was too much of it */
 };
 
 static const json_t *text_of(const json_t *update)
@@ -83,12 +86,13 @@ static void add_fresh(struct acp_firewall *fw, const char *type, json_t *data, s
 {
 	/* Of a history whose beginning the log does not have, the beginning is not new. */
 	bool is_older = fw->known.is_cut && !fw->has_met;
-	if (is_older || acp_known_is_exhausted(&fw->known) ||
-		fw->fresh_size + size > fw->size_max) {
+	fw->is_cut = fw->is_cut || acp_known_is_exhausted(&fw->known) ||
+		     fw->fresh_size + size + FRESH_SIZE > fw->size_max;
+	if (is_older || fw->is_cut) {
 		json_decref(data);
 		return;
 	}
-	fw->fresh_size += size;
+	fw->fresh_size += size + FRESH_SIZE;
 	json_t *item = json_pack("{s:s, s:o}", "type", type, "data", data);
 	if (message_id) {
 		json_object_set_new(item, "message_id", json_string(message_id));
@@ -171,7 +175,9 @@ static bool is_in_equal_turn(struct acp_firewall *fw, enum acp_said said, const 
 {
 	const struct buffer *in = &fw->known.texts[said];
 	size_t left = fw->slack;
-	for (size_t turn = fw->turn + 1; left && turn < fw->known.turn_count; turn++) {
+	for (size_t turn = fw->turn + 1;
+		left && turn < fw->known.turn_count && !acp_known_is_exhausted(&fw->known);
+		turn++) {
 		if (!acp_known_has_same_prompt(&fw->known, fw->turn, turn)) {
 			continue;
 		}
@@ -344,10 +350,11 @@ static size_t count_told(const struct acp_firewall *fw, const struct buffer *bar
 }
 
 /** How many of the turns from this one on have its prompt and are not told by any that comes. */
-static size_t find_slack(const struct acp_firewall *fw, size_t turn, size_t told)
+static size_t find_slack(struct acp_firewall *fw, size_t turn, size_t told)
 {
 	size_t count = 0;
-	for (size_t i = turn; i < fw->known.turn_count; i++) {
+	for (size_t i = turn; i < fw->known.turn_count && !acp_known_is_exhausted(&fw->known);
+		i++) {
 		count += acp_known_has_same_prompt(&fw->known, turn, i);
 	}
 	return count > told ? count - told : 0;
@@ -514,14 +521,14 @@ static void count_prompt(struct acp_firewall *fw, const json_t *update)
 	buffer_finish(&bare);
 }
 
-void acp_firewall_take(struct acp_firewall *fw, const json_t *update)
+void acp_firewall_take(struct acp_firewall *fw, const json_t *update, size_t size)
 {
 	const char *kind = json_string_value(json_object_get(update, "sessionUpdate"));
-	size_t size = UPDATE_SIZE + json_string_length(text_of(update));
-	if (!kind || fw->told_size + size > fw->size_max) {
+	fw->is_full = fw->is_full || fw->told_size + size + UPDATE_SIZE > fw->size_max;
+	if (!kind || fw->is_full) {
 		return;
 	}
-	fw->told_size += size;
+	fw->told_size += size + UPDATE_SIZE;
 	json_array_append(fw->updates, (json_t *)update);
 	if (!strcmp(kind, "user_message_chunk")) {
 		count_prompt(fw, update);
@@ -537,6 +544,11 @@ json_t *acp_firewall_finish(struct acp_firewall *fw)
 	json_t *fresh = fw->fresh;
 	fw->fresh = json_array();
 	return fresh;
+}
+
+bool acp_firewall_is_cut(const struct acp_firewall *fw)
+{
+	return fw->is_full || fw->is_cut || acp_known_is_exhausted(&fw->known);
 }
 
 bool acp_firewall_is_foreign(const struct acp_firewall *fw)

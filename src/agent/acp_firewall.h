@@ -73,7 +73,7 @@ bool acp_known_is_exhausted(const struct acp_known *known);
 
 /* acp_known_prompts.c */
 
-bool acp_known_has_same_prompt(const struct acp_known *known, size_t turn, size_t other);
+bool acp_known_has_same_prompt(struct acp_known *known, size_t turn, size_t other);
 /**
  * The turn, from `from` on, whose prompt is the text; or of several in a row, the last. SIZE_MAX
  */
@@ -88,19 +88,24 @@ size_t acp_known_find_prompt(struct acp_known *known, size_t from, const struct 
 
 struct acp_firewall;
 
-/** Keeps at most about `size_max` bytes of the log, and as many of what is new. */
+/**
+ * Keeps at most about `size_max` bytes of the log, and as many of what is told, and of what is new.
+ * What the replay costs is bounded, too: of one that is too much, the rest adds nothing.
+ */
 struct acp_firewall *acp_firewall_create(size_t size_max);
 /** Accepts NULL. */
 void acp_firewall_destroy(struct acp_firewall *fw);
 /** What the log has; filled before the first update is taken. */
 struct acp_known *acp_firewall_known(struct acp_firewall *fw);
-/** One update (params.update of session/update) of the replay. */
-void acp_firewall_take(struct acp_firewall *fw, const json_t *update);
+/** One update (params.update of session/update) of the replay, and the bytes that it came in. */
+void acp_firewall_take(struct acp_firewall *fw, const json_t *update, size_t size);
 /**
  * The replay is over. Returns what is new, in its order, [{type, data, message_id?}]: input events,
  * of prompts user_prompt {message}. New reference.
  */
 json_t *acp_firewall_finish(struct acp_firewall *fw);
+/** After that: there was too much of it, so that something may be new and is not given. */
+bool acp_firewall_is_cut(const struct acp_firewall *fw);
 /** After that: nothing of it was in the log, so that it is not the session it was taken for. */
 bool acp_firewall_is_foreign(const struct acp_firewall *fw);
 

@@ -392,6 +392,8 @@ void acp_agent_wake(struct acp_agent *agent);
 void acp_agent_end_turn(struct acp_agent *agent, const char *stop_reason, const char *message);
 /** The deadline is in so many ms: of the start, of a cancelled turn, of history, or of a lull. */
 void acp_agent_await(struct acp_agent *agent, int ms);
+/** There is nothing to do now: after a while the child is stopped, if it is to be. */
+void acp_agent_await_idle(struct acp_agent *agent);
 /** Something was reported: outside of a prompt, its end is looked out for. */
 void acp_agent_note_late(struct acp_agent *agent);
 /** Ends the child and with it the prompt, and tells. */
@@ -401,7 +403,8 @@ void acp_agent_free_if_done(struct acp_agent *agent);
 
 void acp_agent_send_initialize(struct acp_agent *agent);
 void acp_agent_send_new_session(struct acp_agent *agent);
-json_int_t acp_agent_send_request(struct acp_agent *agent, const char *method, json_t *params);
+/** For the stage or the prompt; takes over `params`. */
+void acp_agent_send_request(struct acp_agent *agent, const char *method, json_t *params);
 /** The child has a session: takes the name, and tells. `result` is what it answered. */
 void acp_agent_begin(struct acp_agent *agent, const char *agent_session_id, const json_t *result);
 /** After that: what came early is told, and the prompt that waits is sent. */

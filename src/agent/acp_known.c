@@ -7,13 +7,21 @@
 #include <xxhash.h>
 
 /* Half a second or so, of the loop: only a history that is made for it takes that. */
-#define WORK_MAX ((size_t)1 << 30)
+#define WORK_MAX ((size_t)256 << 20)
+/* What each search costs besides the bytes that it looks through. */
+#define WORK_MIN ((size_t)64)
+/* glibc's memmem() is linear only for what is longer. */
+#define SHORT_MAX ((size_t)256)
 /* Of the bytes that texts may take; a name takes about a hundred. */
 #define NAMES_MAX(known) ((known)->size_max / 128)
 
 static void begin_turn(struct acp_known *known)
 {
-	known->turns = xrealloc(known->turns, (known->turn_count + 1) * sizeof(*known->turns));
+	size_t count = known->turn_count;
+	if ((count & (count - 1)) == 0) { /* there is room for the next power of two */
+		known->turns =
+			xrealloc(known->turns, (count ? 2 * count : 1) * sizeof(*known->turns));
+	}
 	for (int said = 0; said < ACP_SAID_COUNT; said++) {
 		known->turns[known->turn_count].begin[said] = known->texts[said].len;
 	}
@@ -120,15 +128,44 @@ static void add_text(
 	}
 }
 
+/** memmem() for at most SHORT_MAX bytes, in linear time (Knuth, Morris, Pratt). */
+static const char *find_short(const char *in, size_t in_len, const char *text, size_t len)
+{
+	uint16_t back[SHORT_MAX + 1]; /* how much is still found when the byte there is another */
+	size_t had = 0;
+	back[0] = back[1] = 0;
+	for (size_t i = 1; i < len; i++) {
+		while (had && text[i] != text[had]) {
+			had = back[had];
+		}
+		had += text[i] == text[had];
+		back[i + 1] = (uint16_t)had;
+	}
+	had = 0;
+	for (size_t i = 0; i < in_len; i++) {
+		while (had && in[i] != text[had]) {
+			had = back[had];
+		}
+		had += in[i] == text[had];
+		if (had == len) {
+			return in + i + 1 - len;
+		}
+	}
+	return NULL;
+}
+
 size_t acp_known_find(struct acp_known *known, const struct buffer *in, size_t from, size_t to,
 	const struct buffer *text)
 {
 	if (from >= to || !text->len || acp_known_is_exhausted(known)) {
 		return SIZE_MAX;
 	}
-	const char *found = memmem(in->data + from, to - from, text->data, text->len);
+	const char *begin = in->data + from;
+	const char *found = text->len <= SHORT_MAX
+				    ? find_short(begin, to - from, text->data, text->len)
+				    : memmem(begin, to - from, text->data, text->len);
 	size_t at = found ? (size_t)(found - in->data) : SIZE_MAX;
-	known->work += (found ? at : to) - from + text->len;
+	known->work += (found ? at : to) - from + text->len + WORK_MIN;
 	return at;
 }
 

@@ -19,10 +19,11 @@ static struct buffer prompt_of(const struct acp_known *known, size_t turn)
 		.len = acp_known_turn_end(known, turn, ACP_SAID_PROMPT) - begin};
 }
 
-bool acp_known_has_same_prompt(const struct acp_known *known, size_t turn, size_t other)
+bool acp_known_has_same_prompt(struct acp_known *known, size_t turn, size_t other)
 {
 	struct buffer a = prompt_of(known, turn);
 	struct buffer b = prompt_of(known, other);
+	known->work += 4 + (a.len == b.len ? a.len : 0);
 	return a.len == b.len && (!a.len || memcmp(a.data, b.data, a.len) == 0);
 }
 
@@ -53,7 +54,9 @@ size_t acp_known_find_prompt(struct acp_known *known, size_t from, const struct 
 			return acp_known_turn_of(known, ACP_SAID_PROMPT, found + text->len - 1);
 		}
 	}
-	for (size_t turn = from; turn < known->turn_count; turn++) {
+	for (size_t turn = from; turn < known->turn_count && !acp_known_is_exhausted(known);
+		turn++) {
+		known->work++;
 		struct buffer prompt = prompt_of(known, turn);
 		if (prompt.len >= ACP_TELLING_LEN &&
 			acp_known_find(known, text, 0, text->len, &prompt) != SIZE_MAX) {

@@ -196,7 +196,7 @@ bool acp_resume_take(
 	} else if (kind && acp_agent_is_state(kind)) {
 		acp_agent_keep_early(agent, params, line_len);
 	} else if (kind) {
-		acp_firewall_take(agent->firewall, update);
+		acp_firewall_take(agent->firewall, update, line_len);
 	}
 	return true;
 }
@@ -209,6 +209,12 @@ static void end_history(struct acp_agent *agent)
 			"because the history that it brought for the one before is another one");
 		json_decref(fresh);
 		return;
+	}
+	if (acp_firewall_is_cut(agent->firewall)) {
+		diag(DIAG_WARN,
+			"session %s: the agent's history is too long to be compared with the log: "
+			"what is new in its later part is not taken",
+			agent->session_id);
 	}
 	json_t *loaded = agent->loaded;
 	agent->loaded = NULL;

@@ -13,13 +13,12 @@
 #define EARLY_MAX      64
 #define SESSION_ID_MAX 1024
 
-json_int_t acp_agent_send_request(struct acp_agent *agent, const char *method, json_t *params)
+void acp_agent_send_request(struct acp_agent *agent, const char *method, json_t *params)
 {
 	struct buffer out = {0};
 	agent->awaited_id = ++agent->last_id;
 	acp_rpc_request(&out, agent->awaited_id, method, params);
 	acp_agent_send(agent, &out);
-	return agent->awaited_id;
 }
 
 void acp_agent_send_initialize(struct acp_agent *agent)
@@ -198,6 +197,8 @@ void acp_agent_begun(struct acp_agent *agent)
 	acp_agent_send_wishes(agent);
 	if (agent->prompt) {
 		acp_agent_send_prompt(agent);
+	} else {
+		acp_agent_await_idle(agent); /* it was cancelled meanwhile */
 	}
 }
 

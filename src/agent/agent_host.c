@@ -194,6 +194,9 @@ static void append_stopped(struct hosted *hosted, const char *reason, const char
 	if (detail && *detail) {
 		json_object_set_new(data, "detail", json_string(detail));
 	}
+	if (hosted->agent && acp_agent_is_cancelling(hosted->agent)) {
+		json_object_set_new(data, "cancelled", json_true());
+	}
 	append_event(hosted, "agent_stopped", data);
 	json_decref(data);
 }

@@ -183,8 +183,10 @@ bool session_ledger_is_open(
 void session_ledger_cancel_all(struct session *session, int64_t ts);
 /** A tool_call or a tool_call_update: what is done needs no answer any more. */
 void session_ledger_note_call(struct session_state *state, const char *data, size_t len);
-/** After that: what is remembered is carried over if the agent is gone, else forgotten. */
-void session_ledger_end_turn(struct session_state *state, bool agent_is_gone);
+/**
+ * After that: what is remembered is carried over if the agent died in the middle, else forgotten.
+ */
+void session_ledger_end_turn(struct session_state *state, bool carries);
 void session_ledger_follow_log(struct session *session);
 /** For the snapshot; takes over `answer`. */
 void session_ledger_add_answer(struct session_state *state, struct given_answer *answer);

@@ -326,9 +326,9 @@ void session_ledger_note_call(struct session_state *state, const char *data, siz
 	json_decref(call);
 }
 
-void session_ledger_end_turn(struct session_state *state, bool agent_is_gone)
+void session_ledger_end_turn(struct session_state *state, bool carries)
 {
-	if (!agent_is_gone) {
+	if (!carries) {
 		forget_answers(state);
 		return;
 	}

@@ -160,14 +160,17 @@ static void start_next_prompt(struct session *session, int64_t ts)
 	queued_prompt_unref(prompt);
 }
 
-/** One ordered path: everything before the end goes out before it, and a turn ends once. */
+/**
+ * One ordered path: everything before the end goes out before it, and a turn ends once. What was
+ * answered in it is carried over, if it shall be asked again.
+ */
 static uint64_t end_turn(
-	struct session *session, const char *data, size_t len, bool agent_is_gone, int64_t ts)
+	struct session *session, const char *data, size_t len, bool carries, int64_t ts)
 {
 	struct session_state *state = &session->state;
 	stream_buffer_finish_turn(state->stream);
 	session_ledger_cancel_all(session, ts);
-	session_ledger_end_turn(state, agent_is_gone);
+	session_ledger_end_turn(state, carries);
 	uint64_t turn = state->turn;
 	state->in_turn = false;
 	state->turn_of_prompt = false;
@@ -189,8 +192,12 @@ static uint64_t stop_agent(struct session *session, const char *data, size_t len
 	state->agent_running = false;
 	uint64_t seq = session_put(session, EVENT_AGENT_STOPPED, data, len, ts);
 	if (state->in_turn) {
-		static const char ended[] = "{\"stop_reason\":\"agent_stopped\"}";
-		end_turn(session, ended, sizeof(ended) - 1, true, ts);
+		json_t *stopped = session_read_object(data, len);
+		bool is_cancelled = json_is_true(json_object_get(stopped, "cancelled"));
+		const char *ended = is_cancelled ? "{\"stop_reason\":\"cancelled\"}"
+						 : "{\"stop_reason\":\"agent_stopped\"}";
+		end_turn(session, ended, strlen(ended), !is_cancelled, ts);
+		json_decref(stopped);
 	}
 	return seq;
 }

@@ -23,7 +23,7 @@ const FORMATS = {
 	html: { format: 'html', deltas: 'html' },
 	both: { format: 'both' },
 };
-const TURNING = ['user_prompt', 'permission_request', 'turn_end', 'agent_stopped'];
+const TURNING = ['user_prompt', 'permission_request', 'turn_end'];
 const LONG_MS = 60_000; // a recorded silence, or the time that the server gives an agent after a cancel
 
 /** A server whose next agent plays what `choose` was given last. */
@@ -40,8 +40,7 @@ function splitTurns(log) {
 	const turns = [[]];
 	for (const event of log) {
 		turns.at(-1).push(event);
-		const ends = event.type === 'turn_end' || (event.type === 'agent_stopped' && turns.at(-1).some((e) => e.type === 'user_prompt'));
-		if (ends) {
+		if (event.type === 'turn_end') {
 			turns.push([]);
 		}
 	}
@@ -55,8 +54,8 @@ function assertTurn(events, expected) {
 	assert.equal(joined(events, 'agent_thought'), expected.thoughts);
 	const calls = events.filter((e) => ['tool_call', 'tool_call_update', 'plan', 'permission_request'].includes(e.type));
 	assert.deepEqual(calls.map(({ type, data }) => [type, data.tool_call_id ?? data.tool_call?.tool_call_id ?? null, data.status ?? null]), expected.calls);
-	const { type, data } = events.at(-1);
-	assert.deepEqual([type, data.stop_reason], expected.end === 'stopped' ? ['agent_stopped', undefined] : ['turn_end', expected.hangs ? 'cancelled' : expected.end]);
+	const end = expected.end === 'stopped' ? 'agent_stopped' : expected.end;
+	assert.equal(events.at(-1).data.stop_reason, expected.hangs ? 'cancelled' : end);
 	assertWhole(events);
 }
 
@@ -80,7 +79,7 @@ async function takePart(observer, turns) {
 	let seq = 0;
 	for (const turn of turns) {
 		const asks = turn.calls.some(([type]) => type === 'permission_request');
-		for (let type = null; type !== 'turn_end' && type !== 'agent_stopped';) {
+		for (let type = null; type !== 'turn_end';) {
 			const event = await observer.waitForEvent((e) => TURNING.includes(e.type), { after: seq, ms: LONG_MS });
 			({ seq, type } = event);
 			if (turn.hangs && type === (asks ? 'permission_request' : 'user_prompt')) {

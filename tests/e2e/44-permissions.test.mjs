@@ -338,6 +338,23 @@ test('asked again after the agent was started again: answered as before, once', 
 	await story.end();
 });
 
+test('a turn that was cancelled carries nothing over, also if its agent dies of it', async (t) => {
+	const story = await Story.start(t);
+	const a = await story.watch('a');
+	await play(a, [['ask', 'q1', 'make'], ['hear', 'q1'], ['sleep'], ['exit']]);
+	const one = await asked(a, 'q1');
+	await answer(a, one, 'once');
+	await a.waitForEvent('agent_message');
+	await play(a, [['ask', 'q2', 'make'], ['hear', 'q2']]);
+	await a.send('cancel');
+	assert.equal((await turnEnd(a, one)).data.stop_reason, 'cancelled');
+	const two = await asked(a, 'q2');
+	await answer(a, two, 'no');
+	assert.equal((await turnEnd(a, two)).data.stop_reason, 'end_turn');
+	assert.equal((await resolved(a, two)).data.bound_to, undefined);
+	await story.end();
+});
+
 test('the answer is on disk and the server is killed before the agent heard: it hears it when it asks again', async (t) => {
 	const story = await Story.start(t);
 	const a = await story.watch('a');

@@ -148,6 +148,18 @@ load-dies)
 	answer '{"sessionId":"s1"}'
 	serve_prompts
 	;;
+load-dies-late)
+	# The same, when it has answered.
+	begin_again '{"loadSession":true}'
+	case $line in
+	*session/load*)
+		answer '{}'
+		exit 3
+		;;
+	esac
+	answer '{"sessionId":"s1"}'
+	serve_prompts
+	;;
 load-loses)
 	begin_again '{"loadSession":true}' gemini-cli 0.61.0
 	asked=$line

@@ -163,7 +163,8 @@ static inline void handle_stopped(void *owner, const char *reason, const char *d
 {
 	struct fixture *f = owner;
 	assert_false(acp_agent_is_running(f->agent));
-	buffer_printf(&f->log, "stopped %s %s\n", reason, detail);
+	buffer_printf(&f->log, "stopped %s %s%s\n", reason, detail,
+		acp_agent_is_cancelling(f->agent) ? " (cancelled)" : "");
 	told_end(f);
 }
 

@@ -293,8 +293,8 @@ static void test_cancel_unanswered(void **state)
 	run_until(f, "text working");
 	acp_agent_cancel(f->agent);
 	run_until(f, "stopped");
-	expect_log(f, "started sh 1 1 s1\ntext working\nturn_end cancelled -\n"
-		      "stopped stopped did not answer session/cancel\n");
+	expect_log(f, "started sh 1 1 s1\ntext working\n"
+		      "stopped stopped did not answer session/cancel (cancelled)\n");
 	prompt(f, "go");
 	run_until(f, "text working");
 	expect_log(f, "started sh 1 1 s1\ntext working\n");

@@ -64,6 +64,13 @@ static struct acp_firewall *firewall_of(const json_t *events)
 	return fw;
 }
 
+static void take(struct acp_firewall *fw, const json_t *update)
+{
+	char *line = json_dumps(update, JSON_COMPACT);
+	acp_firewall_take(fw, update, strlen(line));
+	free(line);
+}
+
 /** What a replay adds; it is told in pieces of at most `piece` bytes, 0: as it came. */
 static json_t *replay(const json_t *events, const json_t *updates, size_t piece, bool *ret_foreign)
 {
@@ -73,7 +80,7 @@ static json_t *replay(const json_t *events, const json_t *updates, size_t piece,
 		const json_t *text = json_object_get(json_object_get(update, "content"), "text");
 		size_t len = json_string_length(text);
 		if (!piece || len <= piece) {
-			acp_firewall_take(fw, update);
+			take(fw, update);
 			continue;
 		}
 		for (size_t at = 0; at < len;) {
@@ -81,7 +88,7 @@ static json_t *replay(const json_t *events, const json_t *updates, size_t piece,
 			json_t *cut = json_deep_copy(update);
 			json_object_set_new(json_object_get(cut, "content"), "text",
 				json_stringn(json_string_value(text) + at, n));
-			acp_firewall_take(fw, cut);
+			take(fw, cut);
 			json_decref(cut);
 			at += n;
 		}
@@ -561,7 +568,7 @@ static void test_pruned(void **state)
 	tell_user(story->told, "the second question");
 	tell_agent(story->told, "A new answer.");
 	for (size_t i = 0; i < json_array_size(story->told); i++) {
-		acp_firewall_take(fw, json_array_get(story->told, i));
+		take(fw, json_array_get(story->told, i));
 	}
 	json_t *fresh = acp_firewall_finish(fw);
 	assert_int_equal(json_array_size(fresh), 1);
@@ -589,23 +596,77 @@ static void test_bounded(void **state)
 	assert_true(acp_firewall_known(fw)->is_cut);
 	assert_true(acp_firewall_known(fw)->texts[ACP_SAID_MESSAGE].len <= 10100);
 	acp_firewall_destroy(fw);
-	json_t *none = json_array();
-	memset(text, 'y', 100);
+	fw = acp_firewall_create(100000);
 	for (int i = 0; i < 1000; i++) {
 		char id[16];
 		snprintf(id, sizeof(id), "m%d", i);
-		tell(updates, "agent_message_chunk", text, id);
+		tell(updates, "agent_message_chunk", "y", id);
 	}
-	fw = acp_firewall_create(10000);
 	for (size_t i = 0; i < json_array_size(updates); i++) {
-		acp_firewall_take(fw, json_array_get(updates, i));
+		take(fw, json_array_get(updates, i));
 	}
 	json_t *fresh = acp_firewall_finish(fw);
-	assert_in_range(json_array_size(fresh), 1, 100);
+	assert_in_range(json_array_size(fresh), 100, 200);
+	assert_true(acp_firewall_is_cut(fw));
 	json_decref(fresh);
 	acp_firewall_destroy(fw);
-	json_decref(none);
 	json_decref(updates);
+}
+
+/** What an update has besides its text is counted, too: a tool's input is as large as it likes. */
+static void test_large_updates(void **state)
+{
+	struct acp_firewall *fw = acp_firewall_create(10000);
+	char text[1001] = {0};
+	memset(text, 'x', 1000);
+	for (int i = 0; i < 100; i++) {
+		json_t *update = json_pack("{s:s, s:s, s:{s:s}}", "sessionUpdate", "tool_call",
+			"toolCallId", "c1", "rawInput", "text", text);
+		take(fw, update);
+		assert_true(update->refcount == 1 || i < 10);
+		json_decref(update);
+	}
+	json_decref(acp_firewall_finish(fw));
+	assert_true(acp_firewall_is_cut(fw));
+	acp_firewall_destroy(fw);
+}
+
+/** A replay that costs hours, or gigabytes, ends while the test's time limit lasts. */
+static void expect_affordable(json_t *events, const char *kind, const char *form)
+{
+	struct acp_firewall *fw = firewall_of(events);
+	for (int i = 0; i < 20000; i++) {
+		char text[100];
+		json_t *updates = json_array();
+		snprintf(text, sizeof(text), form, i);
+		tell(updates, kind, text, i % 2 ? "m1" : "m2");
+		take(fw, json_array_get(updates, 0));
+		json_decref(updates);
+	}
+	json_decref(acp_firewall_finish(fw));
+	assert_true(acp_firewall_is_cut(fw));
+	acp_firewall_destroy(fw);
+	json_decref(events);
+}
+
+static void test_cost(void **state)
+{
+	char *text = malloc(4000001);
+	memset(text, 'a', 4000000);
+	text[4000000] = '\0';
+	json_t *events = json_array();
+	log_prompt(events, text);
+	expect_affordable(json_deep_copy(events), "user_message_chunk", "aaa%d");
+	expect_affordable(json_deep_copy(events), "user_message_chunk", "aaa%.0d");
+	said(events, text);
+	expect_affordable(events, "agent_message_chunk", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaa%d");
+	events = json_array();
+	for (int i = 0; i < 20000; i++) {
+		log_prompt(events, "ab ab ab ab ab ab ab ab ab");
+	}
+	expect_affordable(json_deep_copy(events), "user_message_chunk", "ab%.0d");
+	expect_affordable(events, "user_message_chunk", "quite another prompt, number %d");
+	free(text);
 }
 
 int main(void)
@@ -624,6 +685,8 @@ int main(void)
 		cmocka_unit_test(test_neighbours_without_names),
 		cmocka_unit_test(test_pruned),
 		cmocka_unit_test(test_bounded),
+		cmocka_unit_test(test_large_updates),
+		cmocka_unit_test(test_cost),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -79,6 +79,18 @@ static void test_idle(void **state)
 	assert_null(strstr(buffer_cstr(&f->log), "delayed"));
 }
 
+static void test_idle_after_a_cancelled_start(void **state)
+{
+	struct fixture *f = *state;
+	struct acp_agent_config config = default_config(f);
+	config.idle_ms = 5;
+	create_agent(f, "turn", config);
+	prompt(f, "go");
+	acp_agent_cancel(f->agent);
+	run_until(f, "turn_end cancelled");
+	run_until(f, "stopped idle");
+}
+
 /** Of those that are not stopped for idleness, those are that can go on with their session. */
 static void test_idle_and_resumable(void **state)
 {
@@ -351,6 +363,7 @@ int main(void)
 		AGENT_TEST(test_failing_again_and_again),
 		AGENT_TEST(test_cancel_before_a_delayed_start),
 		AGENT_TEST(test_idle),
+		AGENT_TEST(test_idle_after_a_cancelled_start),
 		AGENT_TEST(test_idle_and_resumable),
 		AGENT_TEST(test_not_idle),
 		AGENT_TEST(test_long_lines),

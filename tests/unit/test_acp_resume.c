@@ -173,11 +173,10 @@ static void test_unreadable_log(void **state)
 }
 
 /** Twice it stops when it is to go on; the third time it need not. */
-static void test_load_that_ends_the_agent(void **state)
+static void expect_given_up(struct fixture *f, const char *name)
 {
-	struct fixture *f = *state;
 	json_t *events = whole_log();
-	go_on(f, "load-dies", events);
+	go_on(f, name, events);
 	for (int i = 0; i < 2; i++) {
 		run_until(f, "stopped exit exit status 3");
 		assert_null(strstr(f->log.data, "started"));
@@ -189,6 +188,16 @@ static void test_load_that_ends_the_agent(void **state)
 		STARTED " not resumed, because it stopped each time that it was to go on with the "
 			"one before\n"));
 	json_decref(events);
+}
+
+static void test_load_that_ends_the_agent(void **state)
+{
+	expect_given_up(*state, "load-dies");
+}
+
+static void test_load_that_ends_the_agent_late(void **state)
+{
+	expect_given_up(*state, "load-dies-late");
 }
 
 static void test_agents_that_lose_history_are_not_asked(void **state)
@@ -248,6 +257,7 @@ int main(void)
 		AGENT_TEST(test_load_of_other_sessions_updates),
 		AGENT_TEST(test_unreadable_log),
 		AGENT_TEST(test_load_that_ends_the_agent),
+		AGENT_TEST(test_load_that_ends_the_agent_late),
 		AGENT_TEST(test_agents_that_lose_history_are_not_asked),
 		AGENT_TEST(test_cancel_while_it_loads),
 		AGENT_TEST(test_pause_while_it_loads),

@@ -203,6 +203,36 @@ static void only_the_agents_end_carries_over(void **state)
 	}
 }
 
+/** Whoever cancels a turn does not mean what was allowed in it for the next one. */
+static void a_cancelled_turn_carries_nothing(void **state)
+{
+	struct stage *st = *state;
+	uint64_t seq;
+	bool duplicate;
+	for (size_t i = 0; i < MEANWHILES; i++) {
+		begin_turn(st);
+		ask(st, "q1", CALL("c1", "make"));
+		answer(st, "q1", "once");
+		uint64_t at = rig_put(session_of(st), "agent_stopped",
+			"{\"reason\":\"signal\",\"cancelled\":true}");
+		assert_string_equal(json_string_value(json_object_get(
+					    look(st, at + 1, "turn_end"), "stop_reason")),
+			"cancelled");
+		fake_socket_finish(&st->socket);
+		st->socket = (struct fake_socket){0};
+		meanwhiles[i](st);
+		begin_turn(st);
+		ask(st, "q2", CALL("c1", "make"));
+		expect_open(st, "q2");
+		end_turn(st);
+	}
+	/* It ends this turn, and not the one that waits. */
+	session_prompt(session_of(st), "one", 3, "p1", "me", &seq, &duplicate);
+	session_prompt(session_of(st), "two", 3, "p2", "me", &seq, &duplicate);
+	rig_put(session_of(st), "agent_stopped", "{\"reason\":\"stopped\",\"cancelled\":true}");
+	assert_true(session_is_turn_of_prompt(session_of(st)));
+}
+
 static void an_agent_may_die_twice(void **state)
 {
 	struct stage *st = *state;
@@ -348,6 +378,7 @@ int main(void)
 		TEST(a_question_must_say_what_is_to_be_done),
 		TEST(the_names_of_the_call_itself_do_not_count),
 		TEST(only_the_agents_end_carries_over),
+		TEST(a_cancelled_turn_carries_nothing),
 		TEST(an_agent_may_die_twice),
 		TEST(the_first_of_two_answers_comes_first),
 		TEST(what_no_person_said_is_not_carried),
