@@ -537,8 +537,9 @@ static void see_timers(struct witness *w, size_t sent)
 {
 	for (size_t i = 0; i < w->life_count; i++) {
 		struct life *life = w->lives[i];
-		if (life->session && !life->states[life->state_count - 1].is_refused &&
-			witness_hash(life->session) != last_hash(life)) {
+		/* What was refused may be in its state until that is taken back. */
+		bool is_known = life->session && list_empty(&life->session->table->lost);
+		if (is_known && witness_hash(life->session) != last_hash(life)) {
 			add_state(life, sent);
 		}
 	}
