@@ -2,7 +2,7 @@
 // words that it never says twice, writes down each message before or after it has said it, and is made to be killed
 // at any moment. What it tells of its history comes in one piece or in many, and at times behind the answer.
 
-import { appendFileSync, existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { appendFileSync, existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { randomNumbers } from './recording.mjs';
@@ -19,7 +19,8 @@ let cancelled = false;
 function next(sessionId) {
 	const path = `${words}-${sessionId}`;
 	const n = existsSync(path) ? Number(readFileSync(path, 'utf8')) + 1 : 1;
-	writeFileSync(path, `${n}`);
+	writeFileSync(`${path}.new`, `${n}`);
+	renameSync(`${path}.new`, path); // whoever is killed here leaves the old number or the new one
 	return n;
 }
 
