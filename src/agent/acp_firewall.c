@@ -252,7 +252,7 @@ static bool take_piece(struct acp_firewall *fw, const char *text, size_t len, bo
 	acp_known_normalize(&bare, said, text, len, SIZE_MAX);
 	bool is_known;
 	if (bare.len >= ACP_TELLING_LEN) {
-		is_known = is_in_log(fw, said, &bare);
+		is_known = is_in_log(fw, said, &bare) || is_anywhere(fw, said, &bare);
 	} else {
 		size_t at = fw->at[said];
 		is_known = !bare.len || (had_last && in->len - at >= bare.len &&
@@ -296,7 +296,7 @@ static void take_rest(struct acp_firewall *fw, const struct buffer *bare, size_t
 	buffer_finish(&skipped);
 	struct buffer rest = {.data = bare->data + known, .len = bare->len - known};
 	fw->at[said] += known;
-	if (!was_recovered(fw, said, &rest)) {
+	if (!was_recovered(fw, said, &rest) && !is_anywhere(fw, said, &rest)) {
 		add_fresh_text(fw, text->data + skip, text->len - skip);
 	}
 }

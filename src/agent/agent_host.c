@@ -23,6 +23,8 @@ struct hosted {
 	struct acp_agent *agent;
 	struct agent_inputs inputs;
 	struct agent_history history;
+	bool is_at_work; /* it was given a prompt, and has not ended its turn */
+	uint64_t cancelled_turn; /* before its prompt was given; 0: none */
 	bool is_over; /* its child has stopped: if nothing else holds it, it may go */
 	bool late_turn; /* the running turn was begun by what the agent said outside of a prompt */
 };
@@ -152,6 +154,7 @@ static bool handle_is_resolved(void *owner, const char *request_id)
 
 static void handle_turn_end(void *owner, const char *stop_reason, const char *message)
 {
+	((struct hosted *)owner)->is_at_work = false;
 	json_t *data = json_object();
 	json_object_set_new(data, "stop_reason", json_string(stop_reason));
 	if (message) {
@@ -197,6 +200,10 @@ static void append_stopped(struct hosted *hosted, const char *reason, const char
 	if (hosted->agent && acp_agent_is_cancelling(hosted->agent)) {
 		json_object_set_new(data, "cancelled", json_true());
 	}
+	if (!hosted->is_at_work && session_is_turn_of_prompt(hosted->session)) {
+		json_object_set_new(data, "between_turns", json_true());
+	}
+	hosted->is_at_work = false;
 	append_event(hosted, "agent_stopped", data);
 	json_decref(data);
 }
@@ -332,11 +339,17 @@ void agent_host_prompt(
 	if (host->closing || !host->command || session_is_deleted(session)) {
 		return;
 	}
+	if (!session_is_turn_of_prompt(session)) {
+		return; /* it has ended while the prompt was on its way to the disk */
+	}
 	struct hosted *hosted = hosted_of(host, session);
-	hosted->late_turn = false;
-	hosted->is_over = false;
-	int r = acp_agent_prompt(hosted->agent, message, len);
-	if (r < 0) {
+	bool is_cancelled = hosted->cancelled_turn == session_turn(session);
+	hosted->late_turn = hosted->is_over = false;
+	int r = is_cancelled ? 0 : acp_agent_prompt(hosted->agent, message, len);
+	hosted->is_at_work = !is_cancelled && r == 0;
+	if (is_cancelled) {
+		handle_turn_end(hosted, "cancelled", NULL);
+	} else if (r < 0) {
 		handle_turn_end(hosted, "error", "the agent could not take the prompt");
 	}
 }
@@ -348,11 +361,17 @@ static void cancel_request(void *arg, const char *request_id)
 
 int agent_host_cancel(struct agent_host *host, struct session *session)
 {
-	struct hosted *hosted = session_host(session);
+	struct hosted *hosted = session_is_turn_of_prompt(session) && host->command
+					? hosted_of(host, session)
+					: session_host(session);
 	if (!hosted || !(session_is_turn_of_prompt(session) || hosted->late_turn)) {
 		return -ESRCH;
 	}
 	session_each_permission(session, cancel_request, session);
+	/* Its prompt may still be on its way to the disk: then the agent never hears of it. */
+	if (session_is_turn_of_prompt(session) && !hosted->is_at_work) {
+		hosted->cancelled_turn = session_turn(session);
+	}
 	acp_agent_cancel(hosted->agent);
 	return 0;
 }
@@ -393,7 +412,7 @@ void agent_host_recover(struct agent_host *host, struct session *session)
 	if (!session_agent_is_running(session) && !session_is_turn_of_prompt(session)) {
 		return;
 	}
-	struct hosted gone = {.host = host, .session = session};
+	struct hosted gone = {.host = host, .session = session, .is_at_work = true};
 	agent_inputs_init(&gone.inputs, session);
 	append_stopped(&gone, "server_restart",
 		"the server was restarted; the next prompt starts the agent again");

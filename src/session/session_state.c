@@ -185,19 +185,21 @@ static uint64_t end_turn(
 	return seq;
 }
 
+/** The turn that the agent was at work on is over; one that it had not heard of yet is not. */
 static uint64_t stop_agent(struct session *session, const char *data, size_t len, int64_t ts)
 {
 	struct session_state *state = &session->state;
+	json_t *stopped = session_read_object(data, len);
+	bool ends_turn = state->in_turn && !json_is_true(json_object_get(stopped, "between_turns"));
+	bool is_cancelled = json_is_true(json_object_get(stopped, "cancelled"));
+	json_decref(stopped);
 	stream_buffer_finish_turn(state->stream);
 	state->agent_running = false;
 	uint64_t seq = session_put(session, EVENT_AGENT_STOPPED, data, len, ts);
-	if (state->in_turn) {
-		json_t *stopped = session_read_object(data, len);
-		bool is_cancelled = json_is_true(json_object_get(stopped, "cancelled"));
+	if (ends_turn) {
 		const char *ended = is_cancelled ? "{\"stop_reason\":\"cancelled\"}"
 						 : "{\"stop_reason\":\"agent_stopped\"}";
 		end_turn(session, ended, strlen(ended), !is_cancelled, ts);
-		json_decref(stopped);
 	}
 	return seq;
 }

@@ -2,6 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { fileURLToPath } from 'node:url';
 import { readLog } from '../support/log.mjs';
 import { Observer } from '../support/observer.mjs';
 import { check } from '../support/schema.mjs';
@@ -9,6 +10,7 @@ import { Server, demoAgent } from '../support/server.mjs';
 import { eventually } from '../support/wait.mjs';
 
 const MIB = 1 << 20;
+const CASES = fileURLToPath(new URL('../unit/acp_agent_cases.sh', import.meta.url));
 
 async function connectLive(t, server, id, clientId, held = undefined) {
 	const observer = await Observer.connect(t, server, id, { query: { format: 'markdown', client_id: clientId }, ...held });
@@ -167,6 +169,27 @@ test('a cancel that names a turn ends that one or none', async (t) => {
 	assert.equal((await observer.refused('cancel', { turn: 0 })).code, 'bad_request');
 	await observer.send('cancel', { turn: first + 1 });
 	await waitForTurns(observer, 2);
+});
+
+test('an agent that ends after each turn answers each prompt in its own turn, or not at all', async (t) => {
+	const server = await Server.start(t, { agent: `exec sh ${CASES} once`, args: ['--limit', 'agent_stop_ms=300'] });
+	const { id } = await server.createSession();
+	const observer = await connectLive(t, server, id, 'ann');
+	for (let i = 0; i < 12; i++) {
+		await observer.prompt(`number ${i}`, `p-${i}`);
+	}
+	await waitForTurns(observer, 12);
+	const log = readLog(server, id);
+	const numberOf = (text) => /number \d+/.exec(text)[0];
+	for (let turn = 1; turn <= 12; turn++) {
+		const events = log.filter((e) => e.turn === turn);
+		const end = events.find((e) => e.type === 'turn_end').data.stop_reason;
+		const answers = events.filter((e) => e.type === 'agent_message').map((e) => numberOf(e.data.markdown));
+		assert.equal(events[0].data.message, `number ${turn - 1}`);
+		// It may have been given a prompt that it did not live to read; one it was not given waits for its next start.
+		assert.ok(['end_turn', 'agent_stopped'].includes(end), end);
+		assert.deepEqual(answers, end === 'end_turn' ? [`number ${turn - 1}`] : []);
+	}
 });
 
 test('who queued prompts may leave: they run all the same', async (t) => {

@@ -104,6 +104,14 @@ load-late)
 	update '{"sessionUpdate":"available_commands_update","availableCommands":[]}'
 	serve_prompts
 	;;
+once)
+	# Answers one prompt, and is gone.
+	begin
+	get
+	say_line "$line"
+	end_turn
+	exit 0
+	;;
 remembers)
 	# Also what nobody has heard; each prompt is answered with the same.
 	begin_again '{"loadSession":true}'

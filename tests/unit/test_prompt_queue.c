@@ -312,6 +312,7 @@ static void a_removed_prompt_is_known_when_its_session_comes_back(void **state)
 	uv_timer_again(&st->rig.guard);
 	while (session_table_count_live(st->rig.table)) {
 		uv_run(&st->rig.loop, UV_RUN_ONCE);
+		session_table_end_turn(st->rig.table);
 	}
 	st->rig.limits.evict_ms = RIG_NEVER;
 	st->session = rig_session(&st->rig, "s");
@@ -355,6 +356,25 @@ static void a_failed_write_leaves_the_queue(void **state)
 	expect_duplicate(st->session, "p4", PROMPT_REMOVED);
 }
 
+/** The turn that an agent had not heard of when it stopped is not over. */
+static void an_agent_stops_between_two_turns(void **state)
+{
+	struct stage *st = *state;
+	struct session *session = st->session;
+	assert_int_equal(prompt(session, "p1", "one"), 1);
+	assert_int_equal(prompt(session, "p2", "two"), 0);
+	rig_settle(&st->rig);
+	rig_put(session, "turn_end", "{}");
+	rig_put(session, "agent_stopped", "{\"reason\":\"exit\",\"between_turns\":true}");
+	assert_true(session_is_turn_of_prompt(session));
+	assert_int_equal(session_turn(session), 2);
+	assert_false(session_agent_is_running(session));
+	rig_settle(&st->rig);
+	rig_expect_told(&st->rig, "prompt s 1 one; prompt s 3 two");
+	rig_put(session, "agent_stopped", "{\"reason\":\"exit\"}");
+	assert_false(session_is_prompting(session));
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, stage_teardown)
@@ -363,6 +383,7 @@ int main(void)
 		TEST(what_is_edited_runs_as_edited),
 		TEST(what_does_not_wait_cannot_be_changed),
 		TEST(the_journal_decides_a_race),
+		TEST(an_agent_stops_between_two_turns),
 		TEST(a_long_message_is_cut_at_a_character),
 		TEST(a_list_is_bounded),
 		TEST(state_names_the_first_hundred),
