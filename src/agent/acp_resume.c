@@ -22,6 +22,7 @@
 #define QUIET_MS      20
 #define SETTLE_MS     50
 #define SETTLE_MAX_MS 500
+#define FILES_MAX_MS  10000
 /* In a row, of children that did not survive going on with their session. */
 #define FAILURES_MAX 2
 #define LOOK_MS      10
@@ -237,8 +238,11 @@ void acp_resume_settle(struct acp_agent *agent)
 	uint64_t now = uv_now(agent->loop);
 	uint64_t since = now - agent->loaded_at;
 	bool is_over = since >= SETTLE_MS && now - agent->replayed_at >= QUIET_MS;
-	/* While it is not read from, more of it may be in the pipe. */
-	bool is_read = !agent->paused && !agent->job;
+	/*
+	 * While it is not read from, more of it may be in the pipe; who asks for file after file
+	 * would keep it so for ever.
+	 */
+	bool is_read = !agent->paused && (!agent->job || since >= FILES_MAX_MS);
 	if (is_read && (is_over || since >= SETTLE_MAX_MS)) {
 		end_history(agent);
 	} else {
