@@ -47,6 +47,7 @@ struct channel {
 		enum event_format format;
 	} shared[4];
 	size_t shared_next;
+	struct frame *state_frame; /* the same for `status`; NULL: not made yet */
 };
 
 void channel_init(struct channel *channel, const struct limits *limits, struct session_log *log);
@@ -69,6 +70,8 @@ void channel_preview(
 	struct channel *channel, uint64_t seq, enum event_type type, const char *html, size_t len);
 /** Puts an answer in line for those who are this client (frame: takes the reference). */
 void channel_answer(struct channel *channel, const char *client_id, struct frame *frame);
+/** `status` is another one now. */
+void channel_set_status(struct channel *channel, const struct session_status *status);
 /** Sends `state` to everyone live. */
 void channel_send_state(struct channel *channel);
 /** The session is no more: every observer gets session_gone and is closed. */

@@ -22,6 +22,8 @@ void channel_end_turn(struct channel *channel)
 		frame_unref(channel->shared[i].frame);
 		channel->shared[i].frame = NULL;
 	}
+	frame_unref(channel->state_frame);
+	channel->state_frame = NULL;
 }
 
 struct frame *channel_find_frame(
@@ -110,6 +112,21 @@ void channel_answer(struct channel *channel, const char *client_id, struct frame
 		}
 	}
 	frame_unref(frame);
+}
+
+void channel_set_status(struct channel *channel, const struct session_status *status)
+{
+	channel->status = *status;
+	frame_unref(channel->state_frame);
+	channel->state_frame = NULL;
+}
+
+struct frame *channel_state_frame(struct channel *channel)
+{
+	if (!channel->state_frame) {
+		channel->state_frame = frame_state(&channel->status);
+	}
+	return channel->state_frame;
 }
 
 void channel_send_state(struct channel *channel)

@@ -386,10 +386,8 @@ static void step_outbox(struct observer *o)
 /** The state as it is now: however often it has changed, a slow socket is told once. */
 static void step_state(struct observer *o)
 {
-	struct frame *frame = frame_state(&o->channel->status);
 	o->state_due = false;
-	o->ops->write(o->socket, frame);
-	frame_unref(frame);
+	o->ops->write(o->socket, channel_state_frame(o->channel));
 }
 
 static bool has_work(const struct observer *o)

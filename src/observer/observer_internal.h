@@ -47,6 +47,8 @@ void observer_offer(
 	struct observer *observer, enum deltas deltas, uint64_t seq, struct frame *frame);
 /** Sends the state, if the observer is live: at once, or when its socket takes it. */
 void observer_tell_state(struct observer *observer);
+/** Lent: `state` as it is now, made once for all. */
+struct frame *channel_state_frame(struct channel *channel);
 /** Sends a last frame and closes. */
 void observer_dismiss(
 	struct observer *observer, struct frame *frame, unsigned code, const char *reason);

@@ -44,8 +44,9 @@ static void show(struct session *session, const struct session_status *status, c
 	session->shown_usage = usage;
 	prompt_queue_unref(session->shown_queue);
 	session->shown_queue = queue;
-	session->channel.status = *status;
-	session->channel.status.usage = usage;
+	struct session_status shown = *status;
+	shown.usage = usage;
+	channel_set_status(&session->channel, &shown);
 }
 
 static void free_pending(struct pending_state *pending)
