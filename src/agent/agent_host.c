@@ -15,7 +15,9 @@
 /* This program, also when its file has been replaced by a newer one. */
 #define SELF "/proc/self/exe"
 
-/** One session's agent. Lives from its first prompt until the session or the server ends. */
+/**
+ * One session's agent. Lives from a prompt until it has stopped and nothing of it is left to do.
+ */
 struct hosted {
 	struct list link;
 	struct agent_host *host;
