@@ -464,12 +464,6 @@ static void take_prompt(struct acp_firewall *fw, const json_t *update)
 
 /* --- everything else --- */
 
-static bool is_done(const json_t *data)
-{
-	const char *status = json_string_value(json_object_get(data, "status"));
-	return status && (!strcmp(status, "completed") || !strcmp(status, "failed"));
-}
-
 /** A call that the log has without its result may have got one that nobody heard of. */
 static bool is_known_call(struct acp_firewall *fw, const char *type, const json_t *data)
 {
@@ -479,7 +473,7 @@ static bool is_known_call(struct acp_firewall *fw, const char *type, const json_
 		return false;
 	}
 	go_to_turn(fw, call.turn);
-	return call.is_done || !is_done(data) || !strcmp(type, "tool_call");
+	return call.is_done || !acp_known_call_is_done(data) || !strcmp(type, "tool_call");
 }
 
 static void handle_event(void *owner, const char *type, const json_t *data)

@@ -57,6 +57,8 @@ void acp_known_add(
 size_t acp_known_turn_end(const struct acp_known *known, size_t turn, enum acp_said said);
 /** The turn that the text at `at` is of. */
 size_t acp_known_turn_of(const struct acp_known *known, enum acp_said said, size_t at);
+/** Whether a tool_call, or an update of one, says that it has its result. */
+bool acp_known_call_is_done(const json_t *call);
 struct acp_known_name acp_known_tool(const struct acp_known *known, const char *tool_call_id);
 struct acp_known_name acp_known_message(const struct acp_known *known, const char *message_id);
 /** Whether the log has an event of this type and data, for types that are neither of the above. */

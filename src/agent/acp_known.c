@@ -213,14 +213,17 @@ struct acp_known_name acp_known_message(const struct acp_known *known, const cha
 	return find(known, 'm', message_id);
 }
 
+bool acp_known_call_is_done(const json_t *call)
+{
+	const char *status = json_string_value(json_object_get(call, "status"));
+	return status && (!strcmp(status, "completed") || !strcmp(status, "failed"));
+}
+
 static void add_call(struct acp_known *known, const json_t *call)
 {
 	const char *id = json_string_value(json_object_get(call, "tool_call_id"));
-	const char *status = json_string_value(json_object_get(call, "status"));
 	if (id) {
-		bool is_done =
-			status && (!strcmp(status, "completed") || !strcmp(status, "failed"));
-		note(known, 't', id, is_done);
+		note(known, 't', id, acp_known_call_is_done(call));
 	}
 }
 

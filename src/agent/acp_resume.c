@@ -74,7 +74,7 @@ static void ask(struct acp_agent *agent, enum acp_stage stage, const char *metho
 {
 	const char *id = agent->ops->earlier_session(agent->owner);
 	if (!id) {
-		give_up(agent, "the log names no earlier one any more");
+		give_up(agent, "because the log names no earlier one any more");
 		return;
 	}
 	agent->stage = stage;
