@@ -171,6 +171,18 @@ test('a cancel that names a turn ends that one or none', async (t) => {
 	await waitForTurns(observer, 2);
 });
 
+test('a cancel right behind the prompt ends its turn, wherever the prompt is by then', async (t) => {
+	const server = await Server.start(t, { agent: demoAgent('--rate 0') });
+	for (let i = 0; i < 8; i++) {
+		const { id } = await server.createSession();
+		const observer = await connectLive(t, server, id, 'ann');
+		observer.send('prompt', { message: 'hang', prompt_id: 'p-0' });
+		observer.send('cancel');
+		const { data } = await observer.waitForEvent('turn_end');
+		assert.equal(data.stop_reason, 'cancelled');
+	}
+});
+
 test('an agent that ends after each turn answers each prompt in its own turn, or not at all', async (t) => {
 	const server = await Server.start(t, { agent: `exec sh ${CASES} once`, args: ['--limit', 'agent_stop_ms=300'] });
 	const { id } = await server.createSession();
