@@ -122,7 +122,7 @@ static void add_fresh_text(struct acp_firewall *fw, const char *text, size_t len
 static void go_to_turn(struct acp_firewall *fw, size_t turn)
 {
 	fw->has_met = true;
-	if (fw->is_placed && turn <= fw->turn) {
+	if (turn == ACP_NO_TURN || (fw->is_placed && turn <= fw->turn)) {
 		return; /* something late */
 	}
 	fw->turn = turn;

@@ -45,8 +45,9 @@ struct acp_known {
 struct acp_known_name {
 	bool found;
 	bool is_done; /* a tool call has its result */
-	size_t turn;
+	size_t turn; /* ACP_NO_TURN: it is not known which */
 };
+#define ACP_NO_TURN (SIZE_MAX / 4)
 
 void acp_known_init(struct acp_known *known, size_t size_max);
 void acp_known_finish(struct acp_known *known);

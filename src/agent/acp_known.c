@@ -192,10 +192,13 @@ static struct acp_known_name find(const struct acp_known *known, char kind, cons
 		.found = value != 0, .is_done = value & 1, .turn = value ? value / 2 - 1 : 0};
 }
 
-static void note(struct acp_known *known, char kind, const char *name, bool is_done)
+static void note(
+	struct acp_known *known, char kind, const char *name, bool is_done, bool was_recovered)
 {
 	struct acp_known_name had = find(known, kind, name);
-	size_t turn = had.found ? had.turn : known->turn_count - 1;
+	/* What was recovered stands in a later turn than the one that it is of. */
+	size_t here = was_recovered ? ACP_NO_TURN : known->turn_count - 1;
+	size_t turn = had.found ? had.turn : here;
 	uintptr_t value = (turn + 1) * 2 + (is_done || had.is_done);
 	struct buffer place = {0};
 	place_of(kind, name, &place);
@@ -219,11 +222,11 @@ bool acp_known_call_is_done(const json_t *call)
 	return status && (!strcmp(status, "completed") || !strcmp(status, "failed"));
 }
 
-static void add_call(struct acp_known *known, const json_t *call)
+static void add_call(struct acp_known *known, const json_t *call, bool was_recovered)
 {
 	const char *id = json_string_value(json_object_get(call, "tool_call_id"));
 	if (id) {
-		note(known, 't', id, acp_known_call_is_done(call));
+		note(known, 't', id, acp_known_call_is_done(call), was_recovered);
 	}
 }
 
@@ -258,6 +261,7 @@ static void add_other(struct acp_known *known, const char *type, const json_t *d
 void acp_known_add(
 	struct acp_known *known, const char *type, const json_t *data, const char *message_id)
 {
+	bool was_recovered = json_is_true(json_object_get(data, "recovered"));
 	cut_if_long(known);
 	if (!strcmp(type, "user_prompt")) {
 		add_text(known, ACP_SAID_PROMPT, data, "message");
@@ -266,13 +270,13 @@ void acp_known_add(
 	} else if (!strcmp(type, "agent_thought")) {
 		add_text(known, ACP_SAID_THOUGHT, data, "text");
 	} else if (!strcmp(type, "tool_call") || !strcmp(type, "tool_call_update")) {
-		add_call(known, data);
+		add_call(known, data, was_recovered);
 	} else if (!strcmp(type, "permission_request")) {
-		add_call(known, json_object_get(data, "tool_call"));
+		add_call(known, json_object_get(data, "tool_call"), was_recovered);
 	} else if (!strcmp(type, "plan") || !strncmp(type, "x-acp-", 6)) {
 		add_other(known, type, data);
 	}
 	if (message_id) {
-		note(known, 'm', message_id, false);
+		note(known, 'm', message_id, false, was_recovered);
 	}
 }

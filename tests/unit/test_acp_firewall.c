@@ -1,5 +1,6 @@
 /* What a replay of an agent's history adds to the log, by hand: nothing, but what the log lacks. */
 #include "acp_firewall_fixture.h"
+#include "random.h"
 
 static void expect_fresh(
 	const json_t *events, const json_t *updates, size_t piece, const char *json)
@@ -124,6 +125,75 @@ static void test_turns_that_are_not_told(void **state)
 	story_end(story, 0,
 		"[{\"data\":{\"message\":\"something else "
 		"altogether\"},\"type\":\"user_prompt\"}]");
+}
+
+/**
+ * Prompts that repeat, messages without names, and an agent that has lost turns, or the ends of
+ * turns: whatever it tells of the rest is known.
+ */
+static void test_random_losses(void **state)
+{
+	static const char *const prompts[] = {"go on", "and now", "fix it", "go on"};
+	struct random random = {.state = 1};
+	for (int run = 0; run < 1000; run++) {
+		struct story *story = story_new();
+		int count = 0;
+		for (int turn = 1 + (int)random_below(&random, 10); turn > 0; turn--) {
+			const char *prompt = prompts[random_below(&random, 4)];
+			bool is_told = random_below(&random, 4) > 0;
+			log_prompt(story->log, prompt);
+			if (is_told) {
+				tell_user(story->told, prompt);
+			}
+			for (uint32_t left = random_below(&random, 4); left > 0; left--) {
+				char text[64];
+				snprintf(text, sizeof(text), "Here is the answer, number %d.\n\n",
+					run * 100 + count++);
+				said(story->log, text);
+				is_told = is_told && random_below(&random, 5) > 0;
+				if (is_told) {
+					tell_agent(story->told, text);
+				}
+			}
+		}
+		story_end(story, 0, "[]");
+	}
+}
+
+/** A call that was recovered stands behind a later prompt: that is not where the agent is. */
+static void test_a_recovered_call_is_no_place(void **state)
+{
+	struct story *story = story_new();
+	log_prompt(story->log, "first");
+	said(story->log, "One.\n");
+	said(story->log, "Two.\n");
+	log_prompt(story->log, "second");
+	log_append(story->log, "tool_call",
+		json_pack("{s:s, s:b}", "tool_call_id", "c1", "recovered", 1), NULL);
+	said(story->log, "Three.\n");
+	tell_user(story->told, "first");
+	tell_agent(story->told, "One.");
+	json_array_append_new(story->told, json_pack("{s:s, s:s, s:s}", "sessionUpdate",
+						   "tool_call", "toolCallId", "c1", "title", "T"));
+	tell_agent(story->told, "Two.");
+	tell_user(story->told, "second");
+	tell_agent(story->told, "Three.");
+	story_end(story, 0, "[]");
+}
+
+/** A prompt that is told in other words, with those of a later one in it. */
+static void test_a_prompt_taken_for_another(void **state)
+{
+	struct story *story = story_new();
+	log_prompt(story->log, "the question of the first turn");
+	said(story->log, "The answer of the first turn.\n");
+	log_prompt(story->log, "the question of the second turn");
+	said(story->log, "The answer of the second turn.\n");
+	tell_user(story->told, "asked before: the question of the second turn");
+	tell_agent(story->told, "The answer of the first turn.");
+	tell_user(story->told, "the question of the second turn");
+	tell_agent(story->told, "The answer of the second turn.");
+	story_end(story, 0, "[]");
 }
 
 /** What stands in a later turn by chance is not what the earlier one lacks. */
@@ -353,6 +423,9 @@ int main(void)
 		cmocka_unit_test(test_the_same_words_in_each_turn),
 		cmocka_unit_test(test_the_same_prompt_again),
 		cmocka_unit_test(test_turns_that_are_not_told),
+		cmocka_unit_test(test_random_losses),
+		cmocka_unit_test(test_a_recovered_call_is_no_place),
+		cmocka_unit_test(test_a_prompt_taken_for_another),
 		cmocka_unit_test(test_words_of_a_later_turn),
 		cmocka_unit_test(test_rest_of_a_text),
 		cmocka_unit_test(test_rest_that_was_recovered_before),
