@@ -240,6 +240,28 @@ static size_t find_beginning(
 	return is_beginning ? len : 0;
 }
 
+/** The same in any turn, of what is long enough to be told apart; the replay is there then. */
+static size_t find_beginning_anywhere(
+	struct acp_firewall *fw, enum acp_said said, const struct buffer *text)
+{
+	const struct buffer *in = &fw->known.texts[said];
+	struct buffer first = {.data = text->data, .len = ACP_TELLING_LEN};
+	size_t at = 0;
+	while (text->len > ACP_TELLING_LEN &&
+		(at = acp_known_find(&fw->known, in, at, in->len, &first)) != SIZE_MAX) {
+		size_t turn = acp_known_turn_of(&fw->known, said, at);
+		size_t len = acp_known_turn_end(&fw->known, turn, said) - at;
+		if (len < text->len && memcmp(in->data + at, text->data, len) == 0) {
+			fw->turn = turn;
+			fw->is_placed = fw->has_met = true;
+			fw->at[said] = at;
+			return len;
+		}
+		at++;
+	}
+	return 0;
+}
+
 /**
  * One piece of what the agent said. Returns whether the log has it: one that is short enough to be
  * found by chance, only right behind a piece that it has.
@@ -318,6 +340,9 @@ static void judge_text(struct acp_firewall *fw, const struct buffer *bare)
 	}
 	size_t count = open->ends.len / sizeof(size_t);
 	size_t beginning = find_beginning(fw, open->said, bare);
+	if (!beginning) {
+		beginning = find_beginning_anywhere(fw, open->said, bare);
+	}
 	if (beginning) {
 		take_rest(fw, bare, beginning);
 	} else if (name.found) {

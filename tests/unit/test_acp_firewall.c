@@ -160,6 +160,21 @@ static void test_random_losses(void **state)
 	}
 }
 
+/** A text that was cut off in one of several turns with the same prompt, and completed later. */
+static void test_cut_off_in_an_equal_turn(void **state)
+{
+	struct story *story = story_new();
+	log_prompt(story->log, "go on");
+	log_prompt(story->log, "go on");
+	said(story->log, "This is a long answer that was cut o");
+	log_prompt(story->log, "go on");
+	recovered(story->log, "agent_message", "markdown", "ff, but it was found again.\n");
+	tell_user(story->told, "go on");
+	tell_agent(story->told, "This is a long answer that was cut off, but it was found again.");
+	tell_user(story->told, "go on");
+	story_end(story, 0, "[]");
+}
+
 /** A call that was recovered stands behind a later prompt: that is not where the agent is. */
 static void test_a_recovered_call_is_no_place(void **state)
 {
@@ -424,6 +439,7 @@ int main(void)
 		cmocka_unit_test(test_the_same_prompt_again),
 		cmocka_unit_test(test_turns_that_are_not_told),
 		cmocka_unit_test(test_random_losses),
+		cmocka_unit_test(test_cut_off_in_an_equal_turn),
 		cmocka_unit_test(test_a_recovered_call_is_no_place),
 		cmocka_unit_test(test_a_prompt_taken_for_another),
 		cmocka_unit_test(test_words_of_a_later_turn),
