@@ -6,11 +6,28 @@
 #ifndef HOLDFAST_DIAG_H
 #define HOLDFAST_DIAG_H
 
+#include <stdbool.h>
+#include <stdint.h>
+
 enum diag_level { DIAG_SILENT = -1, DIAG_ERROR, DIAG_WARN, DIAG_INFO, DIAG_DEBUG };
+
+/** A message that may repeat without end has one of these; all zero at first. */
+struct diag_limit {
+	int64_t next_ms; /* CLOCK_MONOTONIC: before this no line goes out */
+	uint64_t left_out; /* since the last line */
+};
 
 /** Messages above this level are dropped (DIAG_SILENT: all of them); DIAG_INFO at start. */
 void diag_set_level(enum diag_level level);
 /** Writes one line; name the session, seq and client it speaks of, never a pointer. */
 __attribute__((format(printf, 2, 3))) void diag(enum diag_level level, const char *fmt, ...);
+/**
+ * The same, but of all lines with this limit at most one in ten seconds goes out. It says how many
+ * were left out before it.
+ */
+__attribute__((format(printf, 3, 4))) void diag_limited(
+	struct diag_limit *limit, enum diag_level level, const char *fmt, ...);
+/** Whether a line may go out at `now_ms`, and how many were left out before it. */
+bool diag_limit_take(struct diag_limit *limit, int64_t now_ms, uint64_t *ret_left_out);
 
 #endif

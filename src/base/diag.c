@@ -1,7 +1,11 @@
 #include "holdfast/diag.h"
 
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <time.h>
+
+#define LIMIT_MS 10000
 
 static enum diag_level diag_max = DIAG_INFO;
 
@@ -10,16 +14,53 @@ void diag_set_level(enum diag_level level)
 	diag_max = level;
 }
 
-void diag(enum diag_level level, const char *fmt, ...)
+/** `left_out` lines like this one were not printed. */
+static void print_line(enum diag_level level, uint64_t left_out, const char *fmt, va_list args)
 {
 	static const char *const names[] = {"error", "warning", "info", "debug"};
+	char text[2048];
+	char more[64] = "";
+	vsnprintf(text, sizeof(text), fmt, args);
+	if (left_out > 0) {
+		snprintf(more, sizeof(more), " (and %" PRIu64 " more like this before it)",
+			left_out);
+	}
+	fprintf(stderr, "holdfast: %s: %s%s\n", names[level], text, more);
+}
+
+void diag(enum diag_level level, const char *fmt, ...)
+{
 	if (level > diag_max) {
 		return;
 	}
-	char text[2048];
 	va_list args;
 	va_start(args, fmt);
-	vsnprintf(text, sizeof(text), fmt, args);
+	print_line(level, 0, fmt, args);
 	va_end(args);
-	fprintf(stderr, "holdfast: %s: %s\n", names[level], text);
+}
+
+bool diag_limit_take(struct diag_limit *limit, int64_t now_ms, uint64_t *ret_left_out)
+{
+	if (now_ms < limit->next_ms) {
+		limit->left_out++;
+		return false;
+	}
+	*ret_left_out = limit->left_out;
+	*limit = (struct diag_limit){.next_ms = now_ms + LIMIT_MS};
+	return true;
+}
+
+void diag_limited(struct diag_limit *limit, enum diag_level level, const char *fmt, ...)
+{
+	struct timespec now;
+	uint64_t left_out;
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	int64_t now_ms = (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+	if (level > diag_max || !diag_limit_take(limit, now_ms, &left_out)) {
+		return;
+	}
+	va_list args;
+	va_start(args, fmt);
+	print_line(level, left_out, fmt, args);
+	va_end(args);
 }
