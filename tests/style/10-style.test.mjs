@@ -49,3 +49,12 @@ test('nothing is left over in the code', () => {
 	const left = files.filter((file) => !file.startsWith(join('tests', 'style')) && /\b(TODO|FIXME|XXX|HACK)\b/.test(readFileSync(join(root, file), 'utf8')));
 	assert.deepEqual(left, []);
 });
+
+test('scripts/test refuses a name that no test has, before it installs or builds anything', () => {
+	for (const words of [['bogus'], ['unit', '12-process'], ['e2e', '12-process', 'bogus']]) {
+		const { status, stdout, stderr } = run(join(root, 'scripts/test'), words, { PATH: '/usr/bin:/bin' });
+		assert.equal(status, 1, words.join(' '));
+		assert.match(stderr, /^test: there is no test "(bogus|12-process)" in [a-z0-9 ]+ \(see --help\)\n$/);
+		assert.equal(stdout, '0 passed, 1 failed\n');
+	}
+});
