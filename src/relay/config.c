@@ -201,7 +201,11 @@ static int take_values(struct config *config, const char *values[], char **ret_w
 		return r;
 	}
 	config->data_dir = values[DATA];
-	config->agent = values[AGENT] && *values[AGENT] ? values[AGENT] : NULL;
+	config->agent = values[AGENT];
+	if (config->agent && !config->agent[strspn(config->agent, " \t\r\n")]) {
+		return fail(ret_why, "--agent", config->agent,
+			"give a command, or leave it out: without it sessions take no prompts");
+	}
 	r = parse_dir("--cwd", values[CWD], &config->cwd, ret_why);
 	if (r == 0 && values[WEB] && *values[WEB]) {
 		r = parse_dir("--web", values[WEB], &config->web_dir, ret_why);

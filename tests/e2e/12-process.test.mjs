@@ -30,6 +30,7 @@ test('wrong arguments end with an error and a word about it', async (t) => {
 		[], ['fly'], ['serve', '--nonsense'], ['serve', '--data', data, '--listen'], ['serve', '--data', data, '--listen', 'nowhere'],
 		['serve', '--data', data, '--listen', '127.0.0.1:99999'], ['serve', '--data', data, '--durability', 'perhaps'],
 		['serve', '--data', data, '--highlight', join(data, 'nowhere')],
+		['serve', '--data', data, '--listen', '127.0.0.1:0', '--agent', ''], ['serve', '--data', data, '--listen', '127.0.0.1:0', '--agent=  '],
 	]) {
 		const { code, stderr } = await runToEnd(args);
 		assert.ok(code > 0, `${args.join(' ')} ended with ${code}`);
