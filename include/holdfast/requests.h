@@ -144,9 +144,13 @@ void input_event_finish(struct input_event *event);
 int session_request_parse(const char *text, size_t len, const struct limits *limits,
 	json_t **ret_json, const char **ret_id, const char **ret_title, struct refusal *refusal);
 
+#define JSON_DEPTH_MAX 64
+
+/** Whether arrays and objects nest deeper than that: reading them would recurse as deep. */
+bool json_is_deep(const char *text, size_t len);
 /**
- * Loads JSON from outside: one value of any kind, valid UTF-8, no NUL in strings, at most 64 levels
- * deep. Refused with bad_utf8 or bad_json.
+ * Loads JSON from outside: one value of any kind, valid UTF-8, no NUL in strings, at most
+ * JSON_DEPTH_MAX levels deep. Refused with bad_utf8 or bad_json.
  */
 json_t *json_parse(const char *text, size_t len, struct refusal *refusal);
 

@@ -208,8 +208,9 @@ static void drain(struct acp_agent *agent)
 		size_t len;
 		found = acp_lines_next(&agent->lines, &line, &len);
 		if (found == ACP_LINE_TOO_LONG) {
-			acp_agent_report_noise(
-				agent, "a line that is too long", "skipped", strlen("skipped"));
+			const char *what = agent->lines.too_deep ? "JSON that nests too deep"
+								 : "a line that is too long";
+			acp_agent_report_noise(agent, what, "skipped", strlen("skipped"));
 		} else if (found == ACP_LINE_SKIPPED) {
 			acp_agent_handle_skipped(agent);
 		} else if (found == ACP_LINE_READY && len > 0) {

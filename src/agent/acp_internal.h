@@ -26,6 +26,7 @@ struct acp_lines {
 	size_t line_max;
 	bool skipping; /* inside a line that was too long */
 	bool skipped; /* it has ended, and that was not told yet */
+	bool too_deep; /* it was not too long, but JSON that nests too deep */
 	struct buffer head; /* of that line */
 	struct buffer tail;
 };
@@ -33,7 +34,8 @@ struct acp_lines {
 enum acp_line {
 	ACP_LINE_NONE, /* push more */
 	ACP_LINE_READY,
-	ACP_LINE_TOO_LONG, /* told once for each such line, before it has ended */
+	/* Told once for each such line, before it has ended; also of JSON that nests too deep. */
+	ACP_LINE_TOO_LONG,
 	ACP_LINE_SKIPPED, /* it has ended: acp_lines_peek() */
 };
 

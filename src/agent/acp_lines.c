@@ -1,5 +1,7 @@
 #include "acp_internal.h"
 
+#include "holdfast/requests.h"
+
 #include <string.h>
 
 /* A buffer that held a long line is given back when it is empty. */
@@ -39,6 +41,7 @@ static void begin_skipping(struct acp_lines *l, bool has_ended)
 	buffer_clear(&l->tail);
 	l->skipping = !has_ended;
 	l->skipped = has_ended;
+	l->too_deep = false;
 }
 
 static void keep_ends(struct acp_lines *l, const char *bytes, size_t len)
@@ -91,8 +94,10 @@ enum acp_line acp_lines_next(struct acp_lines *l, char **ret_line, size_t *ret_l
 	size_t len = (size_t)(end - line);
 	l->start += len + 1;
 	l->scanned = l->start;
-	if (len > l->line_max) {
+	bool too_long = len > l->line_max;
+	if (too_long || json_is_deep(line, len)) {
 		begin_skipping(l, true);
+		l->too_deep = !too_long;
 		keep_ends(l, line, len);
 		return ACP_LINE_TOO_LONG;
 	}

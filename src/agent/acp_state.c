@@ -1,5 +1,7 @@
 #include "acp_internal.h"
 
+#include "holdfast/requests.h"
+
 #include <stdlib.h>
 #include <string.h>
 #include <xxhash.h>
@@ -191,10 +193,16 @@ void acp_agent_handle_skipped(struct acp_agent *agent)
 	json_t *id = json_object_get(seen, "id");
 	json_t *method = json_object_get(seen, "method");
 	struct buffer words = {0};
-	buffer_printf(&words,
-		"the agent sent a line of more than %zu bytes (the limit agent_line_size), which "
-		"was skipped",
-		agent->lines.line_max);
+	if (agent->lines.too_deep) {
+		buffer_printf(&words,
+			"the agent sent JSON that nests deeper than %d levels, which was skipped",
+			JSON_DEPTH_MAX);
+	} else {
+		buffer_printf(&words,
+			"the agent sent a line of more than %zu bytes (the limit agent_line_size), "
+			"which was skipped",
+			agent->lines.line_max);
+	}
 	tell_skipped(agent, buffer_cstr(&words), method);
 	if (id && method) {
 		acp_agent_send_error(agent, id, ACP_ERROR_INVALID_REQUEST, buffer_cstr(&words));

@@ -95,8 +95,7 @@ int refuse(struct refusal *refusal, const char *code, const char *fmt, ...)
 	return -EINVAL;
 }
 
-/** How deep arrays and objects nest, so that jansson's recursion stays small. */
-static int json_depth(const char *text, size_t len)
+bool json_is_deep(const char *text, size_t len)
 {
 	int depth = 0;
 	int deepest = 0;
@@ -115,7 +114,7 @@ static int json_depth(const char *text, size_t len)
 			depth--;
 		}
 	}
-	return deepest;
+	return deepest > JSON_DEPTH_MAX;
 }
 
 json_t *json_parse(const char *text, size_t len, struct refusal *refusal)
@@ -124,8 +123,8 @@ json_t *json_parse(const char *text, size_t len, struct refusal *refusal)
 		refuse(refusal, "bad_utf8", "the text is not valid UTF-8");
 		return NULL;
 	}
-	if (json_depth(text, len) > 64) {
-		refuse(refusal, "bad_json", "the JSON nests deeper than 64 levels");
+	if (json_is_deep(text, len)) {
+		refuse(refusal, "bad_json", "the JSON nests deeper than %d levels", JSON_DEPTH_MAX);
 		return NULL;
 	}
 	json_error_t error;

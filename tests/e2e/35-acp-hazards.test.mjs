@@ -136,6 +136,17 @@ test('5: lines of more than a megabyte are ordinary; one of more than agent_line
 	assertLogged(run);
 });
 
+test('5: JSON that nests 64 levels deep is taken; deeper, its sender hears why not', async (t) => {
+	const nested = (levels) => `${'['.repeat(levels)}${']'.repeat(levels)}`;
+	const raw = (message, levels) => JSON.stringify({ jsonrpc: '2.0', ...message }).replace('"@"', nested(levels));
+	const deep = (levels) => raw(call('tool_call', 'c1', { title: 'Deep', rawInput: '@' }), levels - 3);
+	const run = await start(t, [[deep(64), deep(65), deep(1500), raw(ask('q', { toolCallId: 'c1', rawInput: '@' }), 1500), say('Two.'), done(3)]]);
+	const events = await turn(run.observer);
+	assert.deepEqual(inShort(events), ['user_prompt', 'agent_started', 'tool_call c1', 'x-acp-line_too_long', 'x-acp-line_too_long', 'x-acp-line_too_long', 'agent_message Two.', 'turn_end']);
+	assert.match(events[3].data.message, /nests deeper than 64 levels/);
+	assertLogged(run);
+});
+
 test('6: ids last, null, equal to ours and of two types; what no text can hold is replaced', async (t) => {
 	const hurt = 'nul \\u0000 lone \\ud83d end';
 	const said = 'nul \ufffd lone \ufffd end';

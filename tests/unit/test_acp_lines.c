@@ -110,11 +110,51 @@ static void test_peek(void **state)
 	expect_peek_around("\"id\":1}", "}", "{}");
 }
 
+/** A line that nests `depth` deep in arrays; 2 of the levels are objects. */
+static void put_deep(struct buffer *out, size_t depth)
+{
+	buffer_append_str(out, "{\"id\":3,\"method\":\"m\",\"params\":{\"a\":\"[[{\\\"[[\",\"b\":");
+	for (size_t i = 2; i < depth; i++) {
+		buffer_append_char(out, '[');
+	}
+	for (size_t i = 2; i < depth; i++) {
+		buffer_append_char(out, ']');
+	}
+	buffer_append_str(out, "}}\n");
+}
+
+static void test_deep(void **state)
+{
+	static const size_t depths[] = {64, 65, 1500};
+	for (size_t i = 0; i < sizeof(depths) / sizeof(depths[0]); i++) {
+		struct buffer text = {0};
+		struct acp_lines lines;
+		char *line;
+		size_t len;
+		put_deep(&text, depths[i]);
+		acp_lines_init(&lines, 100000);
+		acp_lines_push(&lines, text.data, text.len);
+		enum acp_line found = acp_lines_next(&lines, &line, &len);
+		assert_int_equal(found, depths[i] > 64 ? ACP_LINE_TOO_LONG : ACP_LINE_READY);
+		if (found == ACP_LINE_TOO_LONG) {
+			assert_int_equal(acp_lines_next(&lines, &line, &len), ACP_LINE_SKIPPED);
+			assert_true(lines.too_deep);
+			json_t *seen = acp_lines_peek(&lines);
+			assert_int_equal(json_integer_value(json_object_get(seen, "id")), 3);
+			json_decref(seen);
+		}
+		assert_int_equal(acp_lines_next(&lines, &line, &len), ACP_LINE_NONE);
+		acp_lines_finish(&lines);
+		buffer_finish(&text);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_lines),
 		cmocka_unit_test(test_peek),
+		cmocka_unit_test(test_deep),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
