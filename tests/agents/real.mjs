@@ -4,23 +4,22 @@
 //
 // DIR holds a folder for each agent with its npm package installed: goose (@aaif/goose-binary-linux-x64@0.20.1),
 // opencode (opencode-linux-x64@1.18.33), claude (@zed-industries/claude-code-acp@0.16.2). The stub is mockllm.mjs
-// (HOLDFAST_MOCKLLM, or ../shared/tools/mockllm beside the checkout). The binaries are found as the tests find them.
+// (HOLDFAST_MOCKLLM is its path). The binaries are found as the tests find them.
 // Each agent is killed twice, between two turns and in the middle of one, and prompted again: it goes on with its session,
 // and what it tells of its history adds nothing.
-// It prints what came; last-output.txt is what it printed last. The exit code is 0 if all was as it should be.
+// It prints what came. The exit code is 0 if all was as it should be.
 
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { readLog } from '../support/log.mjs';
 import { Observer } from '../support/observer.mjs';
 import { Server } from '../support/server.mjs';
 
-const here = fileURLToPath(new URL('.', import.meta.url));
-const mockllm = process.env.HOLDFAST_MOCKLLM ?? join(here, '../../../shared/tools/mockllm/mockllm.mjs');
+const mockllm = process.env.HOLDFAST_MOCKLLM;
+assert.ok(mockllm, 'HOLDFAST_MOCKLLM is the path of the stub');
 const PORT = 18300 + (process.pid % 500);
 const url = `http://127.0.0.1:${PORT}`;
 

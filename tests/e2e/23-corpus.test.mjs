@@ -8,7 +8,7 @@ import { readLog } from '../support/log.mjs';
 import { Observer } from '../support/observer.mjs';
 import { Producer } from '../support/producer.mjs';
 import { Server } from '../support/server.mjs';
-import { corpusDir, corpusFiles, makeRecording, randomNumbers } from '../support/recording.mjs';
+import { corpusFiles, makeRecording, randomNumbers } from '../support/recording.mjs';
 
 /** The lines of a recorded stream: [{t, event}]. */
 function readStream(text) {
@@ -21,9 +21,6 @@ function readStream(text) {
 const textOf = (events, type) => events.filter((e) => e.type === type).map((e) => e.data.text).join('');
 
 const recorded = corpusFiles('streams', '.jsonl').map(([name, text]) => [name, readStream(text)]);
-if (recorded.length === 0) {
-	console.log(`no corpus at ${corpusDir} (HOLDFAST_CORPUS names another place): its streams are not played`);
-}
 
 /** One of our own: a list, a table and a fence with tools inside, and pauses longer than the timers'. */
 const OWN = [

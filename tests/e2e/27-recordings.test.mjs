@@ -11,7 +11,7 @@ import { assertWhole } from '../support/blocks.mjs';
 import { watchWithBreaks } from '../support/breaks.mjs';
 import { assertSameText, readLog, withoutText } from '../support/log.mjs';
 import { Observer } from '../support/observer.mjs';
-import { corpusDir, randomNumbers } from '../support/recording.mjs';
+import { randomNumbers } from '../support/recording.mjs';
 import { Server, replayAgent, runToEnd, scratchDir } from '../support/server.mjs';
 
 const SPEED = 10;
@@ -194,9 +194,6 @@ async function crash(t, server, checked) {
 }
 
 const recordings = recordedAgents();
-if (recordings.length === 0) {
-	console.log(`no corpus at ${corpusDir} (HOLDFAST_CORPUS names another place): no recordings are played`);
-}
 
 test(`the recordings of real agents: ${recordings.length} processes, ${SPEED} times as fast`, { concurrency: AT_ONCE }, async (t) => {
 	const setup = await startServer(t);

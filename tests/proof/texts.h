@@ -39,7 +39,7 @@ int texts_teardown(void **state);
 /** Adds a text unless it is empty or there already. */
 void texts_add(struct texts *texts, enum text_source source, const char *name, const char *markdown,
 	size_t len);
-/** Adds what the corpus holds; nothing, with a line, if it is not there. */
+/** Adds what the corpus holds. */
 void texts_add_corpus(struct texts *texts);
 
 /** The path of gfm_examples.txt and of reference_exceptions.txt. */

@@ -153,8 +153,7 @@ static void visit_markdown(void *arg, const char *name, const char *text, size_t
 
 void texts_add_corpus(struct texts *texts)
 {
-	if (corpus_each("markdown", visit_markdown, texts)) {
-		corpus_each("streams", visit_stream, texts);
-		corpus_each("acp", visit_acp, texts);
-	}
+	corpus_each("markdown", visit_markdown, texts);
+	corpus_each("streams", visit_stream, texts);
+	corpus_each("acp", visit_acp, texts);
 }

@@ -1,8 +1,10 @@
 // The recordings of real agents in the corpus, and what of one a client gets to see that opens one session and
 // sends one prompt after the other (as the server does) while holdfast-replay-agent plays it.
 
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { corpusDir, corpusFiles } from './recording.mjs';
+import { corpusFiles } from './recording.mjs';
 
 /** A line of a recording: {by: 'client' | 'agent' | null, message, event}. */
 function readEntry(text) {
@@ -16,13 +18,23 @@ function readEntry(text) {
 	return { proc, by: { c2a: 'client', a2c: 'agent' }[dir] ?? null, message: message ?? {}, event };
 }
 
-/** Every recorded process: {name, path, proc, entries}. */
+/** A directory that goes with this process. */
+function ownDir() {
+	const dir = mkdtempSync(join(tmpdir(), 'holdfast-recordings-'));
+	process.on('exit', () => rmSync(dir, { recursive: true, force: true }));
+	return dir;
+}
+
+/** Every recorded process: {name, path, proc, entries}. The recording at `path` is not compressed. */
 export function recordedAgents() {
+	const dir = ownDir();
 	return corpusFiles('acp', '.jsonl').flatMap(([file, text]) => {
 		const all = text.trim().split('\n').map(readEntry);
+		const path = join(dir, file);
+		writeFileSync(path, text);
 		return [...new Set(all.map((e) => e.proc))].map((proc) => ({
 			name: `${file.replace('.jsonl', '')}, process ${proc}`,
-			path: join(corpusDir, 'acp', file),
+			path,
 			proc,
 			entries: all.filter((e) => e.proc === proc),
 		}));

@@ -1,19 +1,24 @@
 // A session to produce again and again: several turns of markdown, cut anywhere, with tools, thoughts and
-// plans in the middle of it. The same on every run; longer where the shared corpus is at hand.
+// plans in the middle of it. The same on every run.
 
-import { existsSync, readFileSync, readdirSync } from 'node:fs';
+import assert from 'node:assert/strict';
+import { readFileSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { gunzipSync } from 'node:zlib';
 import { input } from './producer.mjs';
 
-/** The corpus beside the repository (HOLDFAST_CORPUS names another); a clone elsewhere has none. */
-export const corpusDir = process.env.HOLDFAST_CORPUS ?? fileURLToPath(new URL('../../../shared/corpus/', import.meta.url));
+const corpusDir = fileURLToPath(new URL('../corpus/', import.meta.url));
 
-/** The files of a folder of the corpus: [name, text] of each; none without a corpus. */
+/** The files of a folder of tests/corpus: [name, text] of each, without the .gz of those that are compressed. */
 export function corpusFiles(folder, extension) {
 	const dir = join(corpusDir, folder);
-	return existsSync(dir) ? readdirSync(dir).sort().filter((name) => name.endsWith(extension))
-		.map((name) => [name, readFileSync(join(dir, name), 'utf8')]) : [];
+	const files = readdirSync(dir).sort().map((file) => [file.replace(/\.gz$/, ''), file])
+		.filter(([name]) => name.endsWith(extension))
+		.map(([name, file]) => [name, readFileSync(join(dir, file)), file])
+		.map(([name, bytes, file]) => [name, (name === file ? bytes : gunzipSync(bytes)).toString()]);
+	assert.ok(files.length > 0, `no ${extension} files in ${dir}`);
+	return files;
 }
 
 const TEXTS = [

@@ -213,9 +213,7 @@ static void play(void *arg, const char *name, const char *text, size_t len)
 static void test_corpus_adds_nothing(void **state)
 {
 	struct tally tally = {0};
-	if (corpus_each("acp", play, &tally) == 0) {
-		skip();
-	}
+	corpus_each("acp", play, &tally);
 	print_message("%zu loads of %zu updates; %zu times one message was missing\n", tally.loads,
 		tally.replayed, tally.removed);
 	assert_true(tally.loads >= 20);

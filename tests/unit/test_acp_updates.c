@@ -1,7 +1,7 @@
 /* Lines, JSON-RPC parsing and the translation of updates: bytes in, calls out, no process. */
 #include "../../src/agent/acp_internal.h"
+#include "corpus.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -485,62 +485,39 @@ static void check_damaged(const char *line, size_t len, uint64_t *seed, struct c
 	sums->mutations++;
 }
 
-static void check_file(const char *path, struct corpus_sums *sums)
+static void check_row(const char *row, size_t len, uint64_t *seed, struct corpus_sums *sums)
 {
-	FILE *file = fopen(path, "r");
-	assert_non_null(file);
-	char *row = NULL;
-	size_t cap = 0;
-	uint64_t seed = 1;
-	while (getline(&row, &cap, file) >= 0) {
-		json_t *record = json_loads(row, 0, NULL);
-		const char *dir = json_string_value(json_object_get(record, "dir"));
-		const char *line = json_string_value(json_object_get(record, "line"));
-		if (dir && !strcmp(dir, "a2c") && line && *line) {
-			json_t *message = parse(line);
-			assert_non_null(message);
-			check_message(message, sums);
-			json_decref(message);
-			check_damaged(line, strlen(line), &seed, sums);
-		}
-		json_decref(record);
+	json_t *record = json_loadb(row, len, 0, NULL);
+	const char *dir = json_string_value(json_object_get(record, "dir"));
+	const char *line = json_string_value(json_object_get(record, "line"));
+	if (dir && !strcmp(dir, "a2c") && line && *line) {
+		json_t *message = parse(line);
+		assert_non_null(message);
+		check_message(message, sums);
+		json_decref(message);
+		check_damaged(line, strlen(line), seed, sums);
 	}
-	free(row);
-	fclose(file);
-	sums->files++;
+	json_decref(record);
 }
 
-/** HOLDFAST_CORPUS, or where the corpus lies beside the source tree. */
-static void corpus_path(char *path, size_t size)
+static void check_file(void *arg, const char *name, const char *text, size_t len)
 {
-	const char *root = getenv("HOLDFAST_CORPUS");
-	const char *slash = strrchr(__FILE__, '/');
-	if (root) {
-		snprintf(path, size, "%s/acp", root);
-	} else {
-		snprintf(path, size, "%.*s/../../../shared/corpus/acp", (int)(slash - __FILE__),
-			__FILE__);
+	struct corpus_sums *sums = arg;
+	uint64_t seed = 1;
+	if (!strstr(name, ".jsonl")) {
+		return;
 	}
+	for (const char *end; len && (end = memchr(text, '\n', len));
+		len -= (size_t)(end + 1 - text), text = end + 1) {
+		check_row(text, (size_t)(end - text), &seed, sums);
+	}
+	sums->files++;
 }
 
 static void test_corpus(void **state)
 {
-	char path[4096];
-	corpus_path(path, sizeof(path));
-	DIR *dir = opendir(path);
-	if (!dir) {
-		print_message("skipped: there is no corpus at %s\n", path);
-		skip();
-	}
 	struct corpus_sums sums = {0};
-	for (struct dirent *entry = readdir(dir); entry; entry = readdir(dir)) {
-		if (strstr(entry->d_name, ".jsonl")) {
-			char file[8192];
-			snprintf(file, sizeof(file), "%s/%s", path, entry->d_name);
-			check_file(file, &sums);
-		}
-	}
-	closedir(dir);
+	corpus_each("acp", check_file, &sums);
 	print_message("%zu recordings, %zu updates, %zu questions, %zu damaged lines\n", sums.files,
 		sums.updates, sums.questions, sums.mutations);
 	assert_true(sums.files > 0);

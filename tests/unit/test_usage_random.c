@@ -331,9 +331,7 @@ static void see_recording(void *arg, const char *name, const char *text, size_t 
 static void recordings_of_real_agents(void **state)
 {
 	size_t reports = 0;
-	if (!corpus_each("acp", see_recording, &reports)) {
-		skip();
-	}
+	corpus_each("acp", see_recording, &reports);
 	assert_true(reports > 100);
 }
 
