@@ -118,6 +118,13 @@ int session_delete(struct session *session);
  */
 int session_change_epoch(struct session *session, uint64_t *ret_old, uint64_t *ret_new);
 void session_wait_durable(struct session *session, struct durable_wait *wait);
+/** The number in the journal of its newest input; 0: all that it is, is on disk. */
+int64_t session_last_lsn(const struct session *session);
+/**
+ * Whether the input of this number is on disk. What is lost has no number any more: whoever keeps
+ * one waits for it, and forgets it when the wait ends with an error.
+ */
+bool session_is_stored(const struct session *session, int64_t lsn);
 /** Accepts a wait that is not in use (zeroed, or done). */
 void durable_wait_cancel(struct durable_wait *wait);
 

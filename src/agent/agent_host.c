@@ -47,14 +47,11 @@ struct agent_host {
 
 /* --- what an agent says --- */
 
-static void complain(const struct hosted *hosted, const char *what, int error)
+static void complain(const struct hosted *hosted, const char *what)
 {
-	if (error == -ENOENT) {
-		return; /* the session is being deleted, and the agent does not know yet */
-	}
-	diag(DIAG_WARN, "session %s: %s of the agent was not taken: %s",
-		session_id(hosted->session), what,
-		error == -EINVAL ? "its data is not what its type asks for" : strerror(-error));
+	diag(DIAG_WARN,
+		"session %s: %s of the agent was not taken: its data is not what its type asks for",
+		session_id(hosted->session), what);
 }
 
 /** After an input: whether it has begun a turn, which somebody will have to end. */
@@ -71,7 +68,7 @@ static void append_event(struct hosted *hosted, const char *type, const json_t *
 	int r = agent_inputs_event(&hosted->inputs, type, data);
 	note_turn(hosted, was_in_turn);
 	if (r < 0) {
-		complain(hosted, type, r);
+		complain(hosted, type);
 	}
 }
 
@@ -109,7 +106,7 @@ static void handle_recovered(
 	struct hosted *hosted = owner;
 	int r = agent_inputs_recovered(&hosted->inputs, type, data, message_id);
 	if (r < 0) {
-		complain(hosted, type, r);
+		complain(hosted, type);
 	}
 }
 
@@ -121,7 +118,7 @@ static void handle_text(
 	int r = agent_inputs_text(&hosted->inputs, thought, text, len, message_id);
 	note_turn(hosted, was_in_turn);
 	if (r < 0) {
-		complain(hosted, "text", r);
+		complain(hosted, "text");
 	}
 }
 
@@ -137,7 +134,7 @@ static void handle_permission(void *owner, const char *request_id, const json_t 
 	int r = agent_inputs_event(&hosted->inputs, "permission_request", data);
 	note_turn(hosted, was_in_turn);
 	if (r < 0) {
-		complain(hosted, "permission_request", r);
+		complain(hosted, "permission_request");
 		acp_agent_answer(hosted->agent, request_id, NULL);
 	}
 }
@@ -314,7 +311,7 @@ static struct hosted *hosted_of(struct agent_host *host, struct session *session
 	hosted->session = session;
 	agent_inputs_init(&hosted->inputs, session);
 	hosted->agent = acp_agent_create(host->loop,
-		&(struct acp_agent_config){.command = host->command,
+		&(struct acp_agent_config){.command = host->command ? host->command : "",
 			.cwd = host->cwd,
 			.session_id = session_id(session),
 			.line_max = host->limits->agent_line_size,
@@ -338,7 +335,7 @@ static struct hosted *hosted_of(struct agent_host *host, struct session *session
 void agent_host_prompt(
 	struct agent_host *host, struct session *session, const char *message, size_t len)
 {
-	if (host->closing || !host->command || session_is_deleted(session)) {
+	if (host->closing || !host->command) {
 		return;
 	}
 	if (!session_is_turn_of_prompt(session)) {
@@ -358,7 +355,7 @@ void agent_host_prompt(
 
 static void cancel_request(void *arg, const char *request_id)
 {
-	intake_cancel_permission(arg, request_id);
+	agent_inputs_withdraw(arg, request_id);
 }
 
 int agent_host_cancel(struct agent_host *host, struct session *session)
@@ -369,7 +366,7 @@ int agent_host_cancel(struct agent_host *host, struct session *session)
 	if (!hosted || !(session_is_turn_of_prompt(session) || hosted->late_turn)) {
 		return -ESRCH;
 	}
-	session_each_permission(session, cancel_request, session);
+	session_each_permission(session, cancel_request, &hosted->inputs);
 	/* Its prompt may still be on its way to the disk: then the agent never hears of it. */
 	if (session_is_turn_of_prompt(session) && !hosted->is_at_work) {
 		hosted->cancelled_turn = session_turn(session);
@@ -391,7 +388,7 @@ int agent_host_set(struct agent_host *host, struct session *session, const struc
 	const char *client_id)
 {
 	bool is_mode = request->type == REQUEST_SET_MODE;
-	if (host->closing || session_is_deleted(session)) {
+	if (host->closing) {
 		return 0; /* it ends, and so does whoever wishes */
 	}
 	return acp_agent_set(hosted_of(host, session)->agent,
@@ -414,11 +411,11 @@ void agent_host_recover(struct agent_host *host, struct session *session)
 	if (!session_agent_is_running(session) && !session_is_turn_of_prompt(session)) {
 		return;
 	}
-	struct hosted gone = {.host = host, .session = session, .is_at_work = true};
-	agent_inputs_init(&gone.inputs, session);
-	append_stopped(&gone, "server_restart",
+	/* What it says is kept until it is stored, as an agent's words are. */
+	struct hosted *gone = hosted_of(host, session);
+	gone->is_over = host->has_over = gone->is_at_work = true;
+	append_stopped(gone, "server_restart",
 		"the server was restarted; the next prompt starts the agent again");
-	agent_inputs_finish(&gone.inputs);
 }
 
 void agent_host_end_turn(struct agent_host *host)

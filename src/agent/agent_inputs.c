@@ -4,14 +4,19 @@
 #include "holdfast/intake.h"
 
 #include <errno.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum input_kind { TEXT, THOUGHT, EVENT, RECOVERED, WITHDRAWAL };
 
+/* The lsn of an input that the session has not taken, or that was taken back. */
+#define NOT_GIVEN INT64_MAX
+
 struct agent_input {
 	struct list link;
 	enum input_kind kind;
+	int64_t lsn; /* it is stored when this is on disk */
 	char *name; /* the message id (NULL: none), the event's type, or the request's id */
 	char *text;
 	size_t len;
@@ -29,8 +34,8 @@ static void input_free(struct agent_input *input)
 	free(input);
 }
 
-/** Gives an input to the session. */
-static int give(struct agent_inputs *inputs, const struct agent_input *input)
+/** Hands an input to the session. */
+static int hand_over(struct agent_inputs *inputs, const struct agent_input *input)
 {
 	struct session *session = inputs->session;
 	switch (input->kind) {
@@ -47,30 +52,68 @@ static int give(struct agent_inputs *inputs, const struct agent_input *input)
 	}
 }
 
+/**
+ * Gives an input to the session. Returns -EAGAIN if it is to be given again: the store takes none,
+ * or the session is being deleted, which may fail.
+ */
+static int give(struct agent_inputs *inputs, struct agent_input *input)
+{
+	input->lsn = NOT_GIVEN;
+	int r = hand_over(inputs, input);
+	if (r == -EIO || r == -ENOENT) {
+		return -EAGAIN;
+	}
+	/* What changes nothing is as certain as what is there already. */
+	input->lsn = session_last_lsn(inputs->session);
+	return r;
+}
+
+static bool is_stored(const struct agent_inputs *inputs, const struct agent_input *input)
+{
+	return input->lsn != NOT_GIVEN && session_is_stored(inputs->session, input->lsn);
+}
+
+/** Forgets what is stored: the first ones, for they are stored in order. */
+static void drop_stored(struct agent_inputs *inputs)
+{
+	while (!list_empty(&inputs->kept)) {
+		struct agent_input *first = list_entry(inputs->kept.next, struct agent_input, link);
+		if (!is_stored(inputs, first)) {
+			return;
+		}
+		input_free(first);
+	}
+}
+
 static void handle_stored(struct durable_wait *wait, int status);
 
-/** Waits for what is kept, unless something else is waited for already. */
+/** Waits for what is on its way to the disk, if anything is, and unless it does already. */
 static void await(struct agent_inputs *inputs)
 {
-	if (inputs->waited || inputs->failed || list_empty(&inputs->kept)) {
-		return;
+	const struct agent_input *first =
+		list_empty(&inputs->kept)
+			? NULL
+			: list_entry(inputs->kept.next, struct agent_input, link);
+	if (!inputs->is_waiting && first && first->lsn != NOT_GIVEN) {
+		inputs->is_waiting = true;
+		inputs->wait.done = handle_stored;
+		session_wait_durable(inputs->session, &inputs->wait);
 	}
-	inputs->waited = list_entry(inputs->kept.prev, struct agent_input, link);
-	inputs->wait.done = handle_stored;
-	session_wait_durable(inputs->session, &inputs->wait);
 }
 
 static void handle_stored(struct durable_wait *wait, int status)
 {
 	struct agent_inputs *inputs =
 		(struct agent_inputs *)((char *)wait - offsetof(struct agent_inputs, wait));
-	struct agent_input *last = inputs->waited;
-	inputs->waited = NULL;
-	inputs->failed = status < 0;
-	while (status == 0 && last) {
-		struct agent_input *first = list_entry(inputs->kept.next, struct agent_input, link);
-		last = first == last ? NULL : last;
-		input_free(first);
+	inputs->is_waiting = false;
+	drop_stored(inputs);
+	if (status < 0) {
+		inputs->failed = true;
+		/* Once the store goes on, the numbers of what was lost look like those of the rest.
+		 */
+		list_for_each(link, &inputs->kept) {
+			list_entry(link, struct agent_input, link)->lsn = NOT_GIVEN;
+		}
 	}
 	await(inputs);
 }
@@ -79,12 +122,13 @@ static void handle_stored(struct durable_wait *wait, int status)
 static int take(struct agent_inputs *inputs, struct agent_input *input)
 {
 	list_init(&input->link);
-	int r = inputs->failed ? -EIO : give(inputs, input);
-	if (r < 0 && r != -EIO) {
+	input->lsn = NOT_GIVEN;
+	int r = inputs->failed ? -EAGAIN : give(inputs, input);
+	if ((r < 0 && r != -EAGAIN) || is_stored(inputs, input)) {
 		input_free(input);
 		return r;
 	}
-	inputs->failed = inputs->failed || r < 0;
+	inputs->failed = r < 0;
 	list_append(&inputs->kept, &input->link);
 	await(inputs);
 	return 0;
@@ -99,7 +143,7 @@ void agent_inputs_init(struct agent_inputs *inputs, struct session *session)
 void agent_inputs_finish(struct agent_inputs *inputs)
 {
 	durable_wait_cancel(&inputs->wait);
-	inputs->waited = NULL;
+	inputs->is_waiting = false;
 	list_for_each_safe(link, tmp, &inputs->kept) {
 		input_free(list_entry(link, struct agent_input, link));
 	}
@@ -154,11 +198,12 @@ void agent_inputs_retry(struct agent_inputs *inputs)
 	list_for_each_safe(link, tmp, &inputs->kept) {
 		struct agent_input *input = list_entry(link, struct agent_input, link);
 		int r = inputs->failed ? 0 : give(inputs, input);
-		if (r == -EIO) {
+		if (r == -EAGAIN) {
 			inputs->failed = true;
 		} else if (r < 0) {
 			input_free(input); /* what it was about is over */
 		}
 	}
+	drop_stored(inputs);
 	await(inputs);
 }

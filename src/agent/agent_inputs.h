@@ -14,18 +14,15 @@ struct agent_inputs {
 	struct session *session;
 	struct list kept; /* struct agent_input, in order */
 	struct durable_wait wait; /* for the newest that was there when it began */
-	struct agent_input *waited;
-	bool failed; /* the first of them was refused or taken back, and so are the others */
+	bool is_waiting;
+	bool failed; /* some were refused or taken back: nothing is given until there is a retry */
 };
 
 void agent_inputs_init(struct agent_inputs *inputs, struct session *session);
 /** Forgets what is kept. */
 void agent_inputs_finish(struct agent_inputs *inputs);
 
-/*
- * Each returns 0 when the input is taken or kept for later, else what intake says: -EINVAL, or
- * -ENOENT when the session is being deleted.
- */
+/* Each returns 0 when the input is taken or kept for later, else -EINVAL. */
 int agent_inputs_text(struct agent_inputs *inputs, bool thought, const char *text, size_t len,
 	const char *message_id);
 int agent_inputs_event(struct agent_inputs *inputs, const char *type, const json_t *data);

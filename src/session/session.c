@@ -270,6 +270,16 @@ void session_wait_durable(struct session *session, struct durable_wait *wait)
 	}
 }
 
+int64_t session_last_lsn(const struct session *session)
+{
+	return session->last_lsn;
+}
+
+bool session_is_stored(const struct session *session, int64_t lsn)
+{
+	return (uint64_t)lsn <= store_synced_lsn(session->table->store);
+}
+
 void durable_wait_cancel(struct durable_wait *wait)
 {
 	if (wait->link.next) {
