@@ -1,0 +1,71 @@
+// A disk under the real server whose syncs fail or hang when a test says so (see sync_fault.c).
+
+import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { binary } from './server.mjs';
+import { eventually } from './wait.mjs';
+
+const library = () => join(dirname(binary()), 'tests/support/libholdfast-sync-fault.so');
+
+/** Whether the library is built, as it is beside the tests in C. */
+export function hasFaultyDisk() {
+	return existsSync(library());
+}
+
+export class FaultyDisk {
+	#control;
+
+	/** @param {string} dir a directory for its files, which is not the server's */
+	constructor(dir) {
+		this.#control = join(dir, 'sync-fault');
+	}
+
+	/** For the server's environment. */
+	get env() {
+		return {
+			LD_PRELOAD: library(),
+			HOLDFAST_SYNC_FAULT: this.#control,
+			ASAN_OPTIONS: 'detect_leaks=1:abort_on_error=0:halt_on_error=1:verify_asan_link_order=0',
+		};
+	}
+
+	/** How many syncs of the journal have gone through since the process began, and whether one is held. */
+	get seen() {
+		const path = `${this.#control}.seen`;
+		const [passed, held] = (existsSync(path) ? readFileSync(path, 'utf8') : '0').split(' ');
+		return { passed: Number(passed), held: held !== undefined };
+	}
+
+	pass() {
+		this.#say('pass');
+	}
+
+	fail() {
+		this.#say('fail');
+	}
+
+	/** So many more go through, and then they fail. */
+	failAfter(count) {
+		this.#say(String(this.seen.passed + count));
+	}
+
+	/** The same, counted from the start of a process that has not begun. */
+	failFrom(count) {
+		this.#say(String(count));
+	}
+
+	/** The next sync waits. What it is of, and what comes behind it, is on no disk until then. */
+	hold() {
+		this.#say('hold');
+	}
+
+	/** Until one waits. */
+	async isHolding() {
+		await eventually(() => this.seen.held, 'a sync to be held');
+	}
+
+	#say(word) {
+		writeFileSync(`${this.#control}.word`, word);
+		renameSync(`${this.#control}.word`, this.#control);
+	}
+}

@@ -1,0 +1,97 @@
+/*
+ * Stands in front of fdatasync() in a real server (LD_PRELOAD), for tests that need a disk which
+ * fails or hangs at a certain moment. What the file that HOLDFAST_SYNC_FAULT names says, happens to
+ * the syncs of journal segments:
+ *
+ *   pass    they go through; so they do while there is no such file
+ *   fail    they fail with EIO
+ *   hold    they wait until the file says something else
+ *   a number   so many go through, counted from the start of the process, and the others fail
+ *
+ * HOLDFAST_SYNC_FAULT with .seen behind it tells how many have gone through, and `held` while one
+ * waits.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static long passed;
+
+static void read_file(const char *path, char *text, size_t size)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd < 0 ? 0 : read(fd, text, size - 1);
+	text[n > 0 ? n : 0] = '\0';
+	text[strcspn(text, "\n")] = '\0';
+	if (fd >= 0) {
+		close(fd);
+	}
+}
+
+/** Replaces the file as a whole: whoever reads it never sees half of it. */
+static void tell(const char *control, const char *word)
+{
+	char path[4096];
+	char fresh[4096];
+	char text[64];
+	snprintf(path, sizeof(path), "%s.seen", control);
+	snprintf(fresh, sizeof(fresh), "%s.new", control);
+	int len = snprintf(text, sizeof(text), "%ld%s", passed, word);
+	int fd = open(fresh, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	if (fd < 0 || write(fd, text, (size_t)len) != len || rename(fresh, path) < 0) {
+		abort();
+	}
+	close(fd);
+}
+
+static int is_journal(int fd)
+{
+	char link[64];
+	char path[4096] = "";
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	return readlink(link, path, sizeof(path) - 1) > 0 && strstr(path, "/journal/");
+}
+
+/** Whether the sync goes through. */
+static int decide(const char *control)
+{
+	char text[64];
+	int is_held = 0;
+	for (;;) {
+		read_file(control, text, sizeof(text));
+		if (strcmp(text, "hold") != 0) {
+			break;
+		}
+		if (!is_held) {
+			tell(control, " held");
+		}
+		is_held = 1;
+		usleep(500);
+	}
+	int passes = !*text || strcmp(text, "pass") == 0 ||
+		     (strcmp(text, "fail") != 0 && passed < atol(text));
+	passed += passes;
+	tell(control, "");
+	return passes;
+}
+
+int fdatasync(int fd)
+{
+	const char *control = getenv("HOLDFAST_SYNC_FAULT");
+	if (control && is_journal(fd)) {
+		pthread_mutex_lock(&lock);
+		int passes = decide(control);
+		pthread_mutex_unlock(&lock);
+		if (!passes) {
+			errno = EIO;
+			return -1;
+		}
+	}
+	return (int)syscall(SYS_fdatasync, fd);
+}
