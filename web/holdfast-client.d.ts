@@ -327,7 +327,7 @@ export interface SessionInfo {
 }
 
 export interface FeedEvents {
-	/** All of them, the newest update first. */
+	/** All of them, the newest update first; for the first time when the last page of them is here. */
 	sessions: { sessions: SessionInfo[] };
 	status: StatusDetail;
 }
@@ -347,4 +347,5 @@ export function createSession(
 	base?: string | URL,
 ): Promise<SessionInfo>;
 export function deleteSession(id: string, base?: string | URL): Promise<void>;
+/** All of them, the newest update first; gets as many pages as there are. */
 export function listSessions(base?: string | URL): Promise<SessionInfo[]>;

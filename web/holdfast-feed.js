@@ -5,6 +5,13 @@ import { Connection } from './holdfast-connection.js';
 /** @typedef {import('./holdfast-connection.js').StatusDetail} StatusDetail */
 /** @typedef {import('./holdfast-base.js').Surroundings} Surroundings */
 
+/** @param {Map<string, any>} sessions */
+function newestFirst(sessions) {
+	return [...sessions.values()].sort(
+		(a, b) => b.updated_at - a.updated_at || (a.id < b.id ? -1 : 1),
+	);
+}
+
 /**
  * The list of sessions, live. Dispatches `sessions` {sessions} (all of them, newest update first) and
  * `status`, as HoldfastClient does.
@@ -12,6 +19,8 @@ import { Connection } from './holdfast-connection.js';
 export class HoldfastFeed extends Emitter {
 	/** @type {Map<string, any>} */
 	#sessions = new Map();
+	/** @type {Map<string, any> | null} The pages of a new list, until it is whole. */
+	#coming = null;
 	#connection;
 
 	/** @param {Surroundings} [options] */
@@ -23,16 +32,16 @@ export class HoldfastFeed extends Emitter {
 		this.#connection = new Connection(around, socketUrl(around.base, '/api/events'), {
 			frame: (type, data) => this.#frame(type, data),
 			status: (detail) => this.#setStatus(detail),
-			lost: () => {},
+			lost: () => {
+				this.#coming = null;
+			},
 			keepalive: () => ({}),
 		});
 	}
 
 	/** @returns {any[]} */
 	get sessions() {
-		return [...this.#sessions.values()].sort(
-			(a, b) => b.updated_at - a.updated_at || (a.id < b.id ? -1 : 1),
-		);
+		return newestFirst(this.#sessions);
 	}
 
 	connect() {
@@ -46,20 +55,30 @@ export class HoldfastFeed extends Emitter {
 
 	#frame(/** @type {string} */ type, /** @type {any} */ data) {
 		if (type === 'sessions') {
-			this.#sessions = new Map(
-				data.sessions.map((/** @type {any} */ session) => [session.id, session]),
-			);
+			this.#coming ??= new Map();
+			for (const session of data.sessions) {
+				this.#coming.set(session.id, session);
+			}
 			this.#connection.answered();
+			if (data.more) {
+				return;
+			}
+			this.#sessions = this.#coming;
+			this.#coming = null;
 			this.#connection.proved();
 			this.#setStatus({ status: 'live' });
 		} else if (type === 'session_created' || type === 'session_changed') {
 			this.#sessions.set(data.session.id, data.session);
+			this.#coming?.set(data.session.id, data.session);
 		} else if (type === 'session_deleted') {
 			this.#sessions.delete(data.session_id);
+			this.#coming?.delete(data.session_id);
 		} else {
 			return;
 		}
-		this.emit('sessions', { sessions: this.sessions });
+		if (!this.#coming) {
+			this.emit('sessions', { sessions: this.sessions });
+		}
 	}
 
 	#setStatus(/** @type {StatusDetail} */ detail) {
@@ -94,7 +113,20 @@ export function deleteSession(id, base) {
 	return request('DELETE', `/api/sessions/${encodeURIComponent(id)}`, undefined, base);
 }
 
-/** @param {string | URL} [base] @returns {Promise<any[]>} */
+/**
+ * All sessions, newest update first.
+ * @param {string | URL} [base] @returns {Promise<any[]>}
+ */
 export async function listSessions(base) {
-	return (await request('GET', '/api/sessions', undefined, base)).sessions;
+	const sessions = new Map();
+	let path = '/api/sessions';
+	for (;;) {
+		const page = await request('GET', path, undefined, base);
+		// One that comes again has changed in the meantime.
+		page.sessions.forEach((/** @type {any} */ session) => sessions.set(session.id, session));
+		if (!page.next) {
+			return newestFirst(sessions);
+		}
+		path = `/api/sessions?cursor=${encodeURIComponent(page.next)}`;
+	}
 }

@@ -67,8 +67,9 @@
 	LIMIT(size_t, load_default, COUNT, 50, 1, 5000,                                           \
 		"events in a page when the client names no limit")                                \
 	LIMIT(size_t, load_max, COUNT, 5000, 1, 100000, "events in a page at most")               \
+	LIMIT(size_t, list_max, COUNT, 1000, 1, 100000, "sessions in a page of the list")         \
 	LIMIT(size_t, page_size, BYTES, 1 * LIMIT_MIB, 4 * LIMIT_KIB, 64 * LIMIT_MIB,             \
-		"a page of events is cut at about this size")                                     \
+		"a page of events or sessions is cut at about this size")                         \
 	LIMIT(size_t, hot_tail_size, BYTES, 256 * LIMIT_KIB, 1 * LIMIT_KIB, 256 * LIMIT_MIB,      \
 		"newest events of a session kept in memory")                                      \
 	LIMIT(int64_t, evict_ms, MS, 30000, 1, 86400000,                                          \

@@ -1,6 +1,8 @@
 /* The REST side (CONTRACT.md, section 6): sessions, and the way to what else there is. */
 #include "net_internal.h"
 
+#include "holdfast/session_list.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,47 +16,62 @@ static void append_object(struct buffer *out, const struct session *session)
 	frames_append_session(out, &object);
 }
 
-struct listing {
-	struct session_object *objects;
-	size_t count;
-};
-
-static void collect(const struct session_object *object, void *arg)
+/** `limit` and `cursor` of the query; NULL, or what is wrong with them. */
+static const char *read_list_query(struct conn *conn, size_t *ret_limit, struct session_cursor *ret)
 {
-	struct listing *listing = arg;
-	listing->objects[listing->count++] = *object;
-}
-
-static int compare_updated(const void *a, const void *b)
-{
-	const struct session_object *x = a;
-	const struct session_object *y = b;
-	return x->updated_at < y->updated_at   ? 1
-	       : x->updated_at > y->updated_at ? -1
-					       : strcmp(x->id, y->id);
+	char buf[QUERY_MAX];
+	const char *bad = query_check(conn, (const char *const[]){"limit", "cursor", NULL});
+	if (bad) {
+		return bad;
+	}
+	*ret_limit = conn->server->limits->list_max;
+	const char *limit = query_get(conn, "limit", buf, sizeof(buf));
+	if (limit) {
+		size_t len = strlen(limit);
+		bool is_number = len > 0 && len < 10 && strspn(limit, "0123456789") == len;
+		*ret_limit = is_number ? strtoul(limit, NULL, 10) : 0;
+		if (*ret_limit < 1 || *ret_limit > conn->server->limits->list_max) {
+			return "limit is a whole number from 1 to what a page of sessions may have "
+			       "(see holdfast limits)";
+		}
+	}
+	*ret = (struct session_cursor){0};
+	const char *cursor = query_get(conn, "cursor", buf, sizeof(buf));
+	if (cursor && !session_cursor_read(cursor, ret)) {
+		return "cursor is the \"next\" of an earlier page";
+	}
+	return NULL;
 }
 
 static void get_sessions(struct conn *conn)
 {
-	struct session_table *table = conn->server->sessions;
-	struct listing listing = {
-		.objects = xcalloc(session_table_count(table), sizeof(struct session_object)),
-	};
-	session_table_each_object(table, collect, &listing);
-	if (listing.count) {
-		qsort(listing.objects, listing.count, sizeof(struct session_object),
-			compare_updated);
+	size_t limit;
+	struct session_cursor cursor;
+	struct session_page page;
+	const char *bad = read_list_query(conn, &limit, &cursor);
+	if (bad) {
+		http_refuse(conn, "bad_request", bad);
+		return;
 	}
+	session_list_page(conn->server->sessions, SESSIONS_BY_CHANGE, &cursor, limit, &page);
 	struct buffer body = {0};
+	size_t i;
 	buffer_append_str(&body, "{\"sessions\":[");
-	for (size_t i = 0; i < listing.count; i++) {
+	for (i = 0; i < page.count && body.len < conn->server->limits->page_size; i++) {
 		buffer_append_str(&body, i ? "," : "");
-		frames_append_session(&body, &listing.objects[i]);
+		frames_append_session(&body, &page.objects[i]);
+		session_cursor_move(&cursor, SESSIONS_BY_CHANGE, &page.objects[i]);
 	}
-	buffer_append_str(&body, "]}");
+	if (i < page.count || page.has_more) {
+		buffer_append_str(&body, "],\"next\":\"");
+		session_cursor_write(&cursor, &body);
+		buffer_append_str(&body, "\"}");
+	} else {
+		buffer_append_str(&body, "],\"next\":null}");
+	}
 	http_respond(conn, 200, body.data, body.len);
 	buffer_finish(&body);
-	free(listing.objects);
+	session_page_finish(&page);
 }
 
 static void answer_created(struct conn_wait *wait, int status)

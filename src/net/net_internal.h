@@ -52,6 +52,7 @@ struct conn {
 	bool is_held; /* too much is gathered: nothing is read until the peer takes it */
 	bool is_stopped; /* lws does not read */
 	bool feed_behind; /* a feed frame was left out: the whole list comes next */
+	bool feed_lists; /* of a feed: more of the list comes, behind the session `session_id` */
 
 	/* Of producers, whose session may be made with its first events (?create=1&title=). */
 	bool may_create;

@@ -1,6 +1,8 @@
 /* The feed socket: which sessions there are, and what becomes of them. */
 #include "net_internal.h"
 
+#include "holdfast/session_list.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,28 +10,42 @@
 /* A session's changes are told at most so often (ms). */
 #define FEED_INTERVAL_MS 250
 
-static void append_listed(const struct session_object *object, void *arg)
+/** Sends the next page of the list; the other pages follow as the socket takes them. */
+static void send_page(struct conn *conn)
 {
-	struct buffer *out = arg;
-	if (out->data[out->len - 1] != '[') {
-		buffer_append_char(out, ',');
+	const struct limits *limits = conn->server->limits;
+	struct session_cursor cursor = {0};
+	struct session_page page;
+	struct buffer data = {0};
+	size_t i;
+	snprintf(cursor.id, sizeof(cursor.id), "%s", conn->session_id);
+	session_list_page(conn->server->sessions, SESSIONS_BY_ID, &cursor, limits->list_max, &page);
+	buffer_append_str(&data, "{\"sessions\":[");
+	for (i = 0; i < page.count && data.len < limits->page_size; i++) {
+		buffer_append_str(&data, i ? "," : "");
+		frames_append_session(&data, &page.objects[i]);
+		snprintf(conn->session_id, sizeof(conn->session_id), "%s", page.objects[i].id);
 	}
-	frames_append_session(out, object);
+	conn->feed_lists = i < page.count || page.has_more;
+	buffer_append_str(&data, conn->feed_lists ? "],\"more\":true}" : "],\"more\":false}");
+	conn_send(conn, frame_make("sessions", data.data, data.len));
+	buffer_finish(&data);
+	session_page_finish(&page);
+	if (conn->feed_lists) {
+		lws_callback_on_writable(conn->wsi);
+	}
 }
 
 static void send_list(struct conn *conn)
 {
-	struct buffer data = {0};
-	buffer_append_str(&data, "{\"sessions\":[");
-	session_table_each_object(conn->server->sessions, append_listed, &data);
-	buffer_append_str(&data, "]}");
-	conn_send(conn, frame_make("sessions", data.data, data.len));
-	buffer_finish(&data);
+	conn->session_id[0] = '\0';
+	conn->feed_behind = false;
+	send_page(conn);
 }
 
 /**
  * A feed that does not keep up is not queued for: it gets the whole list once it takes something
- * again.
+ * again, and has the list that it is getting.
  */
 void feed_broadcast(struct server *server, const char *type, const char *data, size_t len)
 {
@@ -162,8 +178,14 @@ static void feed_message(struct conn *conn, const char *text, size_t len)
 static void feed_writable(struct conn *conn)
 {
 	conn_flush(conn);
-	if (conn->feed_behind && conn_is_writable(conn)) {
-		conn->feed_behind = false;
+	if (conn->is_closing || (!conn->feed_lists && !conn->feed_behind)) {
+		return;
+	}
+	if (!conn_is_writable(conn) || conn->outbox_count) {
+		lws_callback_on_writable(conn->wsi);
+	} else if (conn->feed_lists) {
+		send_page(conn);
+	} else {
 		send_list(conn);
 	}
 }

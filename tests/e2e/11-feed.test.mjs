@@ -14,6 +14,7 @@ async function connect(t, server, options) {
 	const feed = new TestSocket(t, server.ws('/api/events'), check.feed, options);
 	await feed.waitUntil(() => feed.frames.length > 0, 'the first frame');
 	assert.equal(feed.frames[0].type, 'sessions');
+	assert.equal(feed.frames[0].data.more, false);
 	return feed;
 }
 

@@ -241,6 +241,7 @@ test('the feed keeps the list of sessions, newest update first', () => {
 			{ id: 'a', updated_at: 1 },
 			{ id: 'b', updated_at: 2 },
 		],
+		more: false,
 	});
 	server.pump();
 	assert.deepEqual(list, ['b', 'a']);
@@ -252,9 +253,43 @@ test('the feed keeps the list of sessions, newest update first', () => {
 	server.socket.break();
 	assert.equal(feed.status.status, 'retrying');
 	server.advance(1000);
-	server.socket.queue('sessions', { sessions: [{ id: 'z', updated_at: 1 }] });
+	server.socket.queue('sessions', { sessions: [{ id: 'z', updated_at: 1 }], more: false });
 	server.pump();
 	assert.deepEqual(list, ['z'], 'a new list replaces the old one');
 	feed.close();
 	assert.equal(server.timers.pending, 0);
+});
+
+test('a list in pages replaces the old one when it is whole', () => {
+	const server = new FakeServer();
+	server.answer = () => {};
+	const feed = new HoldfastFeed(server.surroundings);
+	const lists = [];
+	feed.on('sessions', ({ sessions }) => lists.push(sessions.map(({ id, updated_at }) => `${id}${updated_at}`)));
+	feed.connect();
+	server.socket.step();
+	const page = (sessions, more) =>
+		server.socket.queue('sessions', {
+			sessions: sessions.map((id) => ({ id, updated_at: 1 })),
+			more,
+		});
+	page(['a', 'b', 'c'], true);
+	server.socket.queue('session_deleted', { session_id: 'a' });
+	server.socket.queue('session_changed', { session: { id: 'b', updated_at: 2 } });
+	server.socket.queue('session_created', { session: { id: 'x', updated_at: 3 } });
+	server.pump();
+	assert.deepEqual(lists, []);
+	assert.notEqual(feed.status.status, 'live');
+	page(['d', 'x'], false);
+	server.pump();
+	assert.deepEqual(lists, [['b2', 'c1', 'd1', 'x1']]);
+	assert.equal(feed.status.status, 'live');
+
+	page(['d'], true);
+	server.socket.break();
+	server.advance(1000);
+	page(['e'], false);
+	server.pump();
+	assert.deepEqual(lists.at(-1), ['e1'], 'half a list went with its connection');
+	feed.close();
 });
