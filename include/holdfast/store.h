@@ -94,7 +94,8 @@ enum store_durability {
  * Opens (and makes) a data directory, takes its lock and recovers what is in it. Blocks. Returns
  * -EBUSY when another server holds the lock, -EBADMSG when the journal is damaged where no crash
  * can damage it, or another negative errno; *ret_store is set before the first of the ops is
- * called; *ret_why (caller frees) says what and what to do.
+ * called; *ret_why (caller frees) says what and what to do. A directory that can be read but not
+ * written (the disk is full) is opened: failed() says so, and revived() follows once it can.
  */
 int store_open(uv_loop_t *loop, const char *dir, enum store_durability durability,
 	const struct limits *limits, const struct store_ops *ops, void *owner,

@@ -324,6 +324,11 @@ void checkpoint_drop_before(struct store *store, uint64_t segment)
 {
 	struct journal *journal = &store->journal;
 	bool good = true;
+	if (journal->before_segment < segment) {
+		/* What comes next must not lead back to one that is gone. */
+		journal->before_segment = 0;
+		journal->before_len = 0;
+	}
 	while (good && journal->oldest_segment < segment) {
 		bool is_last = journal->oldest_segment + 1 == segment;
 		good = journal_drop_oldest(journal, !is_last) == 0;

@@ -288,7 +288,7 @@ static void begin_segment(struct journal *journal)
 	journal->snapshot_len = journal->gather.len + journal->entries.len + BATCH_TRAILER_SIZE;
 }
 
-static void revive_later(struct journal *journal)
+void journal_revive_later(struct journal *journal)
 {
 	if (!journal->store->closing && !journal->store->opening) {
 		uv_timer_start(journal->revive_timer, handle_revive,
@@ -313,7 +313,7 @@ static void fail(struct journal *journal)
 	if (!was_failing) {
 		store->ops->failed(store->owner, journal->result);
 	}
-	revive_later(journal);
+	journal_revive_later(journal);
 }
 
 /**
@@ -395,7 +395,7 @@ static void handle_revive(uv_timer_t *timer)
 		return;
 	}
 	if (journal->store->ops->rewind(journal->store->owner) < 0) {
-		revive_later(journal);
+		journal_revive_later(journal);
 		return;
 	}
 	journal->reviving = true;

@@ -274,20 +274,26 @@ static void make_missing(void *value, void *arg)
 	struct fate *fate = value;
 	struct recovery *rec = arg;
 	struct store *store = rec->store;
+	bool has_folder = true;
 	if (fate->deleted || log_table_get(&store->by_id, fate->id, strlen(fate->id)) ||
 		rec->error || recover_is_damaged(rec, fate->id, fate->epoch)) {
 		return;
 	}
 	if (disk->mkdirat(store->sessions_fd, fate->id, 0700) < 0) {
-		if (errno != EEXIST) {
+		bool is_full = errno == ENOSPC || errno == EDQUOT;
+		if (errno != EEXIST && !is_full) {
 			rec->error = recover_refuse(rec, -errno,
 				"session %s cannot be made again: %s", fate->id, strerror(errno));
 		}
-		return;
+		if (!is_full) {
+			return;
+		}
+		has_folder = false;
 	}
 	struct session_log *log =
 		session_log_new(store, fate->id, fate->epoch, fate->title, fate->ts);
 	log->dirty = true;
+	log->lacks_folder = !has_folder;
 }
 
 /** What a deletion left when the server was stopped in the middle of it. */

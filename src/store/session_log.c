@@ -97,8 +97,23 @@ void session_log_free(struct session_log *log)
 	pool_give(&log->store->by_id.pool, log);
 }
 
-int session_log_dir(const struct session_log *log)
+/** The folder that could not be made at the start. */
+static int make_folder(struct session_log *log)
 {
+	if (log->lacks_folder && disk->mkdirat(log->store->sessions_fd, log->id, 0700) < 0) {
+		return -errno;
+	}
+	log->has_new_files = log->has_new_files || log->lacks_folder;
+	log->lacks_folder = false;
+	return 0;
+}
+
+int session_log_dir(struct session_log *log)
+{
+	int r = make_folder(log);
+	if (r < 0) {
+		return r;
+	}
 	int fd = disk->openat(
 		log->store->sessions_fd, log->id, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
 	return fd < 0 ? -errno : fd;
@@ -111,6 +126,10 @@ int session_log_fd(struct session_log *log)
 		list_remove(&log->fd_link);
 		list_append(&store->open_logs, &log->fd_link);
 		return log->fd;
+	}
+	int r = make_folder(log);
+	if (r < 0) {
+		return r;
 	}
 	if (store->open_count >= OPEN_LOGS_MAX) {
 		session_log_close(list_entry(store->open_logs.next, struct session_log, fd_link));

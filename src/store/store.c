@@ -149,11 +149,14 @@ int store_open(uv_loop_t *loop, const char *dir, enum store_durability durabilit
 		 */
 		ops->rotated(owner);
 		uint64_t fresh = store->journal.segment;
-		r = journal_sync_now(&store->journal);
-		if (r == 0 && checkpoint_now(store) == 0 && !store->has_leftover) {
+		bool good = journal_sync_now(&store->journal) == 0;
+		if (good && checkpoint_now(store) == 0 && !store->has_leftover) {
 			checkpoint_drop_before(store, fresh);
 		}
 		store->opening = false;
+		if (!good) {
+			journal_revive_later(&store->journal);
+		}
 	}
 	if (r < 0) {
 		if (!*ret_why) {
@@ -310,7 +313,9 @@ void store_remove_session(struct session_log *log)
 	removal->store = store;
 	snprintf(removal->path, sizeof(removal->path), "trash/%s.%016llx", log->id,
 		(unsigned long long)log->epoch);
-	int r = disk->renameat(store->sessions_fd, log->id, store->dir_fd, removal->path);
+	int r = log->lacks_folder ? 0
+				  : disk->renameat(store->sessions_fd, log->id, store->dir_fd,
+					    removal->path);
 	if (r < 0) {
 		diag(DIAG_WARN,
 			"session %s: its folder cannot be taken away: %s; that is done with the "

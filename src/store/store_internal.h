@@ -104,6 +104,7 @@ struct session_log {
 	bool rewind; /* see recover_rewind() */
 	bool is_unconfirmed; /* the journal has no record of it on disk yet: it has no metadata */
 	bool dirty; /* changed since its last checkpoint */
+	bool lacks_folder; /* there was no room for it when the server started */
 	bool has_new_files; /* since then: its folder has to be synced, too */
 
 	uint64_t first_seq; /* the first that is not pruned */
@@ -192,6 +193,8 @@ void journal_init(struct journal *journal, struct store *store);
 void journal_finish(struct journal *journal);
 /** Writes what is gathered and waits; for start and shutdown. */
 int journal_sync_now(struct journal *journal);
+/** It cannot be written: that is tried again, after a while. */
+void journal_revive_later(struct journal *journal);
 /** Cuts off what the open segment's file has behind its last batch. At the end. */
 void journal_give_room_back(struct journal *journal);
 /** Deletes the oldest segment; `sync`: for good. If that fails, it is the oldest still. */
@@ -256,7 +259,7 @@ int session_log_fd(struct session_log *log);
 /** Closes the file until it is needed again. */
 void session_log_close(struct session_log *log);
 /** Opens its folder; the caller closes it. */
-int session_log_dir(const struct session_log *log);
+int session_log_dir(struct session_log *log);
 /** The next event stands at the log's end, in a line of `len` bytes: everything but the line. */
 void session_log_count(struct session_log *log, const struct event_view *view, size_t len);
 /** Drops what is in memory of events before `seq`; they are in the file. */

@@ -47,19 +47,31 @@ async function appendUntilRefused(producer, taken) {
 	}
 }
 
-/** Appends again and again until it is taken. */
-function appendUntilTaken(server, id, event) {
+/** Asks again and again until it is done. */
+function requestUntilDone(server, method, path, options) {
 	const attempt = async () => {
 		for (;;) {
-			const answer = await server.request('POST', `/api/sessions/${id}/events`, { json: event });
-			if (answer.status === 200) {
+			const answer = await server.request(method, path, options);
+			if (answer.status < 300) {
 				return answer.body;
 			}
-			assert.equal(answer.body.code ?? answer.body.error?.code, 'storage_failed', JSON.stringify(answer.body));
+			assert.equal(answer.body.error?.code, 'storage_failed', JSON.stringify(answer.body));
 			await new Promise((resolve) => setTimeout(resolve, 50));
 		}
 	};
-	return within(attempt(), 20_000, () => `the append to be taken\n${server.stderr.slice(-2000)}`);
+	return within(attempt(), 20_000, () => `${method} ${path} to be taken\n${server.stderr.slice(-2000)}`);
+}
+
+function appendUntilTaken(server, id, event) {
+	return requestUntilDone(server, 'POST', `/api/sessions/${id}/events`, { json: event });
+}
+
+/** A data directory that a server has left: `feed` has put something in. */
+async function leaveData(t, feed) {
+	const server = await Server.start(t);
+	await feed(server);
+	await server.stop();
+	return server.dataDir;
 }
 
 mounts && test('a full disk refuses appends, shows nothing of them, and heals by itself', async (t) => {
@@ -124,4 +136,48 @@ mounts && test('what an agent says while the disk is full is not lost', async (t
 	assert.equal(textOf(observer.events()), textOf(calm.events()));
 	assert.deepEqual(observer.events().map((e) => e.seq), observer.events().map((e, i) => i + 1));
 	assert.deepEqual(observer.events(), readLog({ dataDir: server.seenDir }, id));
+});
+
+mounts && test('a refused DELETE of a session that nobody has written to since the start stops nothing', async (t) => {
+	const diskFrom = await leaveData(t, async (before) => {
+		for (const id of ['gone', 'stays']) {
+			await before.createSession({ id });
+			await post(before, id, [input.text('Hello.'), input.end()]);
+		}
+	});
+	const server = await Server.start(t, { diskSize: '4m', diskFrom, args: ['--limit', 'journal_ahead=16K'] });
+	const empty = fill(server);
+	const refused = await server.request('DELETE', '/api/sessions/gone');
+	assert.equal(refused.status, 503, JSON.stringify(refused.body));
+	assert.equal((await server.request('GET', '/api/sessions/gone/events')).status, 200);
+	empty();
+	await appendUntilTaken(server, 'stays', input.note({ after: 1 }));
+	await requestUntilDone(server, 'DELETE', '/api/sessions/gone');
+	assert.equal((await server.request('GET', '/api/sessions/gone')).status, 404);
+});
+
+mounts && test('a server starts on a full disk, serves what is there, and heals by itself', async (t) => {
+	const diskFrom = await leaveData(t, async (before) => {
+		await before.createSession({ id: 'open' });
+		await post(before, 'open', [input.text('Before.\n\n- open\n- list'), input.tool('held')]);
+		await before.createSession({ id: 'idle' });
+		await post(before, 'idle', [input.text('Hello.'), input.end()]);
+	});
+	const server = await Server.start(t, { diskSize: '4m', diskFrom, diskIsFull: true, args: ['--limit', 'journal_ahead=16K'] });
+	assert.equal(statfsSync(server.seenDir).bavail, 0);
+	for (const id of ['open', 'idle']) {
+		const read = await server.request('GET', `/api/sessions/${id}/events?after_seq=0&format=markdown`);
+		assert.equal(read.status, 200, JSON.stringify(read.body));
+		assert.ok(read.body.events.length > 0);
+		const refused = await server.request('POST', `/api/sessions/${id}/events`, { json: input.note({ a: 1 }) });
+		assert.equal(refused.status, 503, JSON.stringify(refused.body));
+	}
+	assert.match(server.stderr, /cannot be written: No space left on device/);
+	rmSync(join(server.seenDir, 'ballast'));
+	await appendUntilTaken(server, 'open', input.text(' goes on\n'));
+	await post(server, 'open', input.end());
+	const { body } = await server.request('GET', '/api/sessions/open/events?after_seq=0&format=markdown');
+	assert.deepEqual(body.events.map((e) => e.seq), body.events.map((e, i) => i + 1));
+	assert.ok(textOf(body.events).startsWith('Before.\n\n- open\n- list'), textOf(body.events));
+	assert.match(server.stderr, /can be written again/);
 });

@@ -79,7 +79,8 @@ export class Server {
 	/**
 	 * `agent`: the command (null: none). `cwd`: its directory. `env`, `args`: added to the server's own.
 	 * `dataDir`: an existing data directory. `diskSize`: it is a file system of its own, so large, in a mount
-	 * namespace of the server's (see canMount()), and gone with it.
+	 * namespace of the server's (see canMount()), and gone with it. `diskFrom`: a data directory that is copied onto
+	 * it first. `diskIsFull`: then `ballast` takes all of the rest.
 	 */
 	constructor(options) {
 		this.#options = options;
@@ -128,13 +129,16 @@ export class Server {
 	}
 
 	#command(argv) {
-		const { diskSize } = this.#options;
+		const { diskSize, diskFrom = '', diskIsFull = false } = this.#options;
 		if (!diskSize) {
 			return [binary(), argv];
 		}
 		mkdirSync(this.dataDir, { recursive: true });
-		const mount = 'mount -t tmpfs -o "size=$0" tmpfs "$1" && shift && exec "$@"';
-		return ['unshare', ['--map-root-user', '--mount', 'sh', '-c', mount, diskSize, this.dataDir, binary(), ...argv]];
+		const mount = 'mount -t tmpfs -o "size=$0" tmpfs "$1" && ' +
+			'{ [ -z "$2" ] || cp -a "$2/." "$1/"; } && ' +
+			'{ [ -z "$3" ] || ! cat /dev/zero > "$1/ballast" 2> /dev/null; } && shift 3 && exec "$@"';
+		const disk = [diskSize, this.dataDir, diskFrom, diskIsFull ? 'full' : ''];
+		return ['unshare', ['--map-root-user', '--mount', 'sh', '-c', mount, ...disk, binary(), ...argv]];
 	}
 
 	/** The data directory as the server sees it. */
