@@ -81,6 +81,8 @@
 		"room on disk that is taken ahead of the journal's end")                          \
 	LIMIT(int64_t, journal_retry_ms, MS, 1000, 1, 600000,                                     \
 		"after a failed write, the journal is tried again after so long")                 \
+	LIMIT(int64_t, stop_wait_ms, MS, 5000, 1, 600000,                                         \
+		"a stop waits so long for work on the disk that does not come back")              \
 	LIMIT(int64_t, keep_events, COUNT, 0, 0, INT64_MAX,                                       \
 		"events kept in a session at least; older ones are pruned; 0: all")               \
 	LIMIT(int64_t, keep_days, COUNT, 0, 0, 36500,                                             \

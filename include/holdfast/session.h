@@ -58,8 +58,11 @@ struct session_table_config {
 /** Opens the data directory and recovers every session in it. See store_open() for errors. */
 int session_table_open(const struct session_table_config *config, struct session_table **ret_table,
 	char **ret_why);
-/** Closes the store and frees all sessions; observers must be gone. Blocks. Accepts NULL. */
-void session_table_close(struct session_table *table);
+/**
+ * Closes the store and frees all sessions; observers must be gone. Blocks. Accepts NULL. Returns
+ * false if something still uses the table: see store_close().
+ */
+bool session_table_close(struct session_table *table);
 /**
  * The session of this name, or NULL. A session that is idle leaves memory after a while
  * (limits->evict_ms) and comes back here. So a pointer to it is good until the loop's turn ends;

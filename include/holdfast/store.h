@@ -12,8 +12,8 @@
  *   DIR/set-aside/, DIR/trash/       damaged sessions; deleted ones until their files are gone
  *
  * Data goes one way: record -> gathered batch -> disk -> synced() -> the session appends the events
- * that the record completed to its log. All functions run on the loop's thread; syncs, cold reads
- * and checkpoints run on libuv's thread pool.
+ * that the record completed to its log. All functions run on the loop's thread; the journal is
+ * written and synced on a thread of its own, cold reads and checkpoints run on libuv's thread pool.
  */
 #ifndef HOLDFAST_STORE_H
 #define HOLDFAST_STORE_H
@@ -103,8 +103,11 @@ int store_open(uv_loop_t *loop, const char *dir, enum store_durability durabilit
 /**
  * Writes and syncs what is gathered, checkpoints, gives the lock back and frees the store with all
  * its logs. Blocks; calls synced() for the last time. No read may be under way. Accepts NULL.
+ *
+ * Where work on the thread pool does not come back within limits->stop_wait_ms it returns false:
+ * all is synced, but nothing is freed, as that work may still use it. The process should end.
  */
-void store_close(struct store *store);
+bool store_close(struct store *store);
 
 /**
  * Gathers a record for the next batch. Returns its lsn (> 0, growing) or a negative errno once the

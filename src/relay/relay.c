@@ -2,6 +2,7 @@
 
 #include "holdfast/agent_host.h"
 #include "holdfast/diag.h"
+#include "holdfast/loop.h"
 #include "holdfast/server.h"
 #include "holdfast/session.h"
 
@@ -10,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 /* How long a shutdown waits for sockets to take their close frames (ms). */
 #define DRAIN_MS 300
@@ -27,6 +29,7 @@ struct relay {
 	uv_signal_t sigterm;
 	uv_signal_t sigint;
 	uv_timer_t drain;
+	uv_timer_t give_up;
 	bool agents_gone;
 	bool drained;
 	bool stopping;
@@ -130,6 +133,13 @@ static void handle_drained(uv_timer_t *timer)
 	stop_if_done(relay);
 }
 
+/** An agent that does not end, or its work on the disk, is left behind. */
+static void handle_give_up(uv_timer_t *timer)
+{
+	struct relay *relay = timer->data;
+	uv_stop(&relay->loop);
+}
+
 static void handle_signal(uv_signal_t *handle, int number)
 {
 	struct relay *relay = handle->data;
@@ -141,6 +151,8 @@ static void handle_signal(uv_signal_t *handle, int number)
 	agent_host_destroy(relay->agents, handle_agents_gone, relay);
 	server_drain(relay->server);
 	uv_timer_start(&relay->drain, handle_drained, DRAIN_MS, 0);
+	uv_timer_start(&relay->give_up, handle_give_up,
+		(uint64_t)(relay->limits->agent_stop_ms + relay->limits->stop_wait_ms), 0);
 }
 
 /* --- building --- */
@@ -152,8 +164,9 @@ static void start_handles(struct relay *relay)
 	uv_signal_init(&relay->loop, &relay->sigterm);
 	uv_signal_init(&relay->loop, &relay->sigint);
 	uv_timer_init(&relay->loop, &relay->drain);
+	uv_timer_init(&relay->loop, &relay->give_up);
 	relay->prepare.data = relay->check.data = relay;
-	relay->sigterm.data = relay->sigint.data = relay->drain.data = relay;
+	relay->sigterm.data = relay->sigint.data = relay->drain.data = relay->give_up.data = relay;
 	uv_prepare_start(&relay->prepare, handle_prepare);
 	uv_check_start(&relay->check, handle_check);
 	uv_signal_start(&relay->sigterm, handle_signal, SIGTERM);
@@ -243,6 +256,22 @@ static void close_handles(struct relay *relay)
 	uv_close((uv_handle_t *)&relay->sigterm, NULL);
 	uv_close((uv_handle_t *)&relay->sigint, NULL);
 	uv_close((uv_handle_t *)&relay->drain, NULL);
+	uv_close((uv_handle_t *)&relay->give_up, NULL);
+}
+
+static bool is_over(void *arg)
+{
+	return !uv_loop_alive(arg);
+}
+
+/**
+ * Whether all is closed. A read from a disk that does not answer can keep a thread for ever: then
+ * what it uses must stay, and so must the thread, which the end of a process waits for.
+ */
+static bool close_rooms(struct relay *relay)
+{
+	return session_table_close(relay->sessions) &&
+	       loop_run_until(&relay->loop, is_over, &relay->loop, relay->limits->stop_wait_ms);
 }
 
 int relay_run(const struct config *config)
@@ -265,7 +294,10 @@ int relay_run(const struct config *config)
 		agent_host_destroy(relay.agents, ignore_gone, NULL);
 	}
 	server_close(relay.server);
-	session_table_close(relay.sessions);
+	if (!close_rooms(&relay)) {
+		diag(DIAG_WARN, "work on a disk that does not answer is left behind");
+		_exit(code);
+	}
 	uv_run(&relay.loop, UV_RUN_DEFAULT);
 	server_destroy(relay.server);
 	if (uv_loop_close(&relay.loop) < 0) {

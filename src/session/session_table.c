@@ -256,10 +256,10 @@ static void free_timer(uv_handle_t *handle)
 	free(handle);
 }
 
-void session_table_close(struct session_table *table)
+bool session_table_close(struct session_table *table)
 {
 	if (!table) {
-		return;
+		return true;
 	}
 	table->closing = true;
 	if (table->store) {
@@ -267,9 +267,12 @@ void session_table_close(struct session_table *table)
 		end_ready_waits(table);
 	}
 	session_table_each(table, free_session, NULL);
-	store_close(table->store);
+	if (!store_close(table->store)) {
+		return false;
+	}
 	uv_close((uv_handle_t *)table->evict_timer, free_timer);
 	free(table);
+	return true;
 }
 
 /** Brings an idle session back: it is what its log tells. */

@@ -38,6 +38,8 @@ static void segment_name(uint64_t segment, char name[32])
 }
 
 static void handle_revive(uv_timer_t *timer);
+static void batch_work(void *arg);
+static void batch_done(void *arg);
 
 void journal_init(struct journal *journal, struct store *store)
 {
@@ -46,6 +48,7 @@ void journal_init(struct journal *journal, struct store *store)
 	uv_timer_init(store->loop, journal->revive_timer);
 	uv_unref((uv_handle_t *)journal->revive_timer);
 	journal->revive_timer->data = journal;
+	journal->writer = worker_create(store->loop, batch_work, batch_done, journal);
 }
 
 static void free_handle(uv_handle_t *handle)
@@ -56,6 +59,7 @@ static void free_handle(uv_handle_t *handle)
 void journal_finish(struct journal *journal)
 {
 	uv_close((uv_handle_t *)journal->revive_timer, free_handle);
+	worker_destroy(journal->writer);
 	if (journal->fd >= 0) {
 		close(journal->fd);
 	}
@@ -234,7 +238,7 @@ void journal_give_room_back(struct journal *journal)
 	}
 }
 
-/** Runs on the thread pool: puts the batch in flight on disk. */
+/** Runs on the journal's own thread: puts the batch in flight on disk. */
 static int write_batch(struct journal *journal)
 {
 	bool sync = journal->store->durability == DURABILITY_FSYNC;
@@ -342,23 +346,17 @@ static void land(struct journal *journal)
 	}
 }
 
-static void batch_work(uv_work_t *work)
+static void batch_work(void *arg)
 {
-	struct journal *journal = work->data;
+	struct journal *journal = arg;
 	journal->result = write_batch(journal);
 }
 
-static void batch_done(uv_work_t *work, int status)
+static void batch_done(void *arg)
 {
-	land(work->data);
-	store_kick(((struct journal *)work->data)->store);
-}
-
-static void send_batch(struct journal *journal)
-{
-	journal->work.data = journal;
-	int r = uv_queue_work(journal->store->loop, &journal->work, batch_work, batch_done);
-	assert(r == 0);
+	struct journal *journal = arg;
+	land(journal);
+	store_kick(journal->store);
 }
 
 /**
@@ -384,7 +382,7 @@ void store_kick(struct store *store)
 	}
 	launch(journal);
 	rotate_if_full(journal);
-	send_batch(journal);
+	worker_start(journal->writer);
 }
 
 /** Tries to begin anew, with a snapshot of every session that is not idle. */
@@ -406,12 +404,13 @@ static void handle_revive(uv_timer_t *timer)
 		begin_batch(journal); /* all are idle: an empty batch tells whether it works */
 	}
 	launch(journal);
-	send_batch(journal);
+	worker_start(journal->writer);
 }
 
 int journal_sync_now(struct journal *journal)
 {
-	while (journal->in_flight && uv_run(journal->store->loop, UV_RUN_ONCE)) {
+	while (journal->in_flight) {
+		worker_wait(journal->writer);
 	}
 	while (journal->gather.len && !journal->error) {
 		launch(journal);

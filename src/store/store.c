@@ -2,6 +2,7 @@
 #include "store_internal.h"
 
 #include "holdfast/diag.h"
+#include "holdfast/loop.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -216,22 +217,30 @@ void session_log_want_rewind(struct session_log *log)
 	log->rewind = true;
 }
 
-void store_close(struct store *store)
+static bool has_no_jobs(void *arg)
+{
+	return !((struct store *)arg)->jobs;
+}
+
+bool store_close(struct store *store)
 {
 	if (!store) {
-		return;
+		return true;
 	}
 	store->closing = true;
 	journal_sync_now(&store->journal);
 	/* What runs on the thread pool ends before the files are closed under it. */
-	while (store->jobs) {
-		uv_run(store->loop, UV_RUN_ONCE);
+	bool is_idle = loop_run_until(store->loop, has_no_jobs, store, store->limits->stop_wait_ms);
+	if (is_idle) {
+		checkpoint_now(store);
 	}
-	checkpoint_now(store);
 	journal_give_room_back(&store->journal);
 	/* Who is refused from now on (holdfast verify holds the lock too) is not told of us. */
 	(void)!disk->ftruncate(store->lock_fd, 0);
-	store_free(store);
+	if (is_idle) {
+		store_free(store);
+	}
+	return is_idle;
 }
 
 /** The folder of a session that was deleted, and could not be moved away then. */
@@ -313,9 +322,9 @@ void store_remove_session(struct session_log *log)
 	removal->store = store;
 	snprintf(removal->path, sizeof(removal->path), "trash/%s.%016llx", log->id,
 		(unsigned long long)log->epoch);
-	int r = log->lacks_folder ? 0
-				  : disk->renameat(store->sessions_fd, log->id, store->dir_fd,
-					    removal->path);
+	int r = log->lacks_folder
+			? 0
+			: disk->renameat(store->sessions_fd, log->id, store->dir_fd, removal->path);
 	if (r < 0) {
 		diag(DIAG_WARN,
 			"session %s: its folder cannot be taken away: %s; that is done with the "

@@ -8,6 +8,7 @@
 #include "holdfast/list.h"
 #include "holdfast/pool.h"
 #include "holdfast/store.h"
+#include "holdfast/worker.h"
 
 #define JOURNAL_MAGIC       "HFJRNL2\n"
 #define JOURNAL_HEADER_SIZE 48
@@ -50,7 +51,7 @@ struct journal {
 	uv_timer_t *revive_timer;
 	int result; /* of the batch in flight */
 	bool rotated; /* the batch in flight is the first of its segment */
-	uv_work_t work;
+	struct worker *writer; /* a thread of its own: nothing else may keep it from the disk */
 };
 
 /** What is written of events.index, and what is not yet. */

@@ -55,6 +55,14 @@ export function canMount() {
 	return spawnSync('unshare', ['--map-root-user', '--mount', 'mount', '-t', 'tmpfs', 'tmpfs', '/mnt']).status === 0;
 }
 
+// Nobody answers what the kernel asks the file system whose device is open here.
+const hang = 'exec 3<>/dev/fuse && mount -i -t fuse -o fd=3,rootmode=40000,user_id=0,group_id=0 fuse "$0"';
+
+/** Whether this machine lets us mount one that never answers. */
+export function canHang() {
+	return spawnSync('unshare', ['--map-root-user', '--mount', 'sh', '-c', hang, '/mnt']).status === 0;
+}
+
 /** Runs the binary to its end; gives {code, signal, stdout, stderr}. */
 export async function runToEnd(args, { env = {}, timeoutMs = 20_000 } = {}) {
 	const child = spawn(binary(), args, { env: { ...process.env, ...env }, stdio: ['ignore', 'pipe', 'pipe'] });
@@ -80,7 +88,8 @@ export class Server {
 	 * `agent`: the command (null: none). `cwd`: its directory. `env`, `args`: added to the server's own.
 	 * `dataDir`: an existing data directory. `diskSize`: it is a file system of its own, so large, in a mount
 	 * namespace of the server's (see canMount()), and gone with it. `diskFrom`: a data directory that is copied onto
-	 * it first. `diskIsFull`: then `ballast` takes all of the rest.
+	 * it first. `diskIsFull`: then `ballast` takes all of the rest. `hungDir`: a directory of which the server never
+	 * gets an answer (see canHang()).
 	 */
 	constructor(options) {
 		this.#options = options;
@@ -129,7 +138,10 @@ export class Server {
 	}
 
 	#command(argv) {
-		const { diskSize, diskFrom = '', diskIsFull = false } = this.#options;
+		const { diskSize, diskFrom = '', diskIsFull = false, hungDir } = this.#options;
+		if (hungDir) {
+			return ['unshare', ['--map-root-user', '--mount', 'sh', '-c', `${hang} && exec "$@"`, hungDir, binary(), ...argv]];
+		}
 		if (!diskSize) {
 			return [binary(), argv];
 		}

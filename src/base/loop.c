@@ -1,0 +1,36 @@
+#include "holdfast/loop.h"
+
+#include "holdfast/buffer.h"
+
+#include <stdlib.h>
+
+struct deadline {
+	uv_timer_t timer; /* first */
+	bool is_past;
+};
+
+static void handle_timer(uv_timer_t *timer)
+{
+	((struct deadline *)timer)->is_past = true;
+}
+
+static void free_handle(uv_handle_t *handle)
+{
+	free(handle);
+}
+
+bool loop_run_until(uv_loop_t *loop, bool (*is_over)(void *arg), void *arg, int64_t ms)
+{
+	struct deadline *deadline = xcalloc(1, sizeof(*deadline));
+	uv_timer_init(loop, &deadline->timer);
+	uv_update_time(loop);
+	uv_timer_start(&deadline->timer, handle_timer, (uint64_t)ms, 0);
+	uv_unref((uv_handle_t *)&deadline->timer); /* it is not what is waited for */
+	bool over = is_over(arg);
+	while (!over && !deadline->is_past) {
+		uv_run(loop, UV_RUN_ONCE);
+		over = is_over(arg);
+	}
+	uv_close((uv_handle_t *)&deadline->timer, free_handle);
+	return over;
+}
