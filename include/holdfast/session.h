@@ -14,6 +14,7 @@
 #include "holdfast/store.h"
 #include "holdfast/stream_buffer.h"
 
+#include <errno.h>
 #include <uv.h>
 
 struct session;
@@ -92,6 +93,8 @@ void session_table_end_turn(struct session_table *table);
 /** Bytes that wait for the disk: producers are paused above limits->journal_backlog. */
 size_t session_table_backlog(const struct session_table *table);
 
+#define DURABLE_IN_DOUBT (-EINPROGRESS)
+
 /**
  * Something that waits until what has been journaled so far is durable. Embedded in the waiter's
  * struct.
@@ -101,7 +104,8 @@ struct durable_wait {
 	int64_t lsn;
 	/**
 	 * status is 0, or a negative errno: then the input is not stored. Called once; the wait is
-	 * unlinked.
+	 * unlinked. DURABLE_IN_DOUBT: it could not be stored, but if the server dies soon the next
+	 * start may find it; so it is not known whether it is there, until the store is revived.
 	 */
 	void (*done)(struct durable_wait *wait, int status);
 };

@@ -59,9 +59,11 @@ struct store_ops {
 	void (*synced)(void *owner, uint64_t lsn);
 	/**
 	 * The journal cannot be written: records after the last synced() are lost, and more are
-	 * refused until revived(). The owner takes back what they did: store_rewind().
+	 * refused until revived(). The owner takes back what they did: store_rewind(). If the
+	 * server dies before that, those up to `in_doubt_lsn` may come back with the next start; 0:
+	 * none.
 	 */
-	void (*failed)(void *owner, int error);
+	void (*failed)(void *owner, int error, uint64_t in_doubt_lsn);
 	/** It is about to be tried again: a negative errno if not all is taken back yet. */
 	int (*rewind)(void *owner);
 	/** The journal can be written again. */

@@ -416,7 +416,7 @@ void session_commit(struct session *session, uint64_t lsn)
 	event_unref(prompt);
 }
 
-void session_fail(struct session *session, int error)
+void session_fail(struct session *session, int error, uint64_t in_doubt_lsn)
 {
 	list_for_each_safe(link, tmp, &session->pending) {
 		struct pending_event *pending = list_entry(link, struct pending_event, link);
@@ -429,6 +429,7 @@ void session_fail(struct session *session, int error)
 	session_ledger_drop(session);
 	session->open_mark_count = 0;
 	list_remove(&session->dirty_link);
+	end_waits(session, in_doubt_lsn, DURABLE_IN_DOUBT);
 	end_waits(session, UINT64_MAX, error);
 }
 
@@ -532,7 +533,7 @@ static void handle_closed(uv_handle_t *handle)
 
 void session_free(struct session *session)
 {
-	session_fail(session, -ECANCELED);
+	session_fail(session, -ECANCELED, 0);
 	list_remove(&session->touched_link);
 	list_remove(&session->dirty_link);
 	list_remove(&session->live_link);

@@ -258,8 +258,11 @@ void session_free(struct session *session);
 /** After recovery: what is in the log is what is shown. */
 void session_show_recovered(struct session *session);
 void session_commit(struct session *session, uint64_t lsn);
-/** What is not on disk is given up: nobody hears of it, waiters hear the error. */
-void session_fail(struct session *session, int error);
+/**
+ * What is not on disk is given up: nobody hears of it, waiters hear the error, or that what they
+ * wait for is in doubt.
+ */
+void session_fail(struct session *session, int error, uint64_t in_doubt_lsn);
 /** After that: makes the state ready to be what the disk has. True if the journal must tell it. */
 bool session_rewind_begin(struct session *session);
 void session_rewind_end(struct session *session);

@@ -74,12 +74,12 @@ static int take_back(struct session_table *table)
 	return r;
 }
 
-static void handle_failed(void *owner, int error)
+static void handle_failed(void *owner, int error, uint64_t in_doubt_lsn)
 {
 	struct session_table *table = owner;
 	list_for_each_safe(link, tmp, &table->dirty) {
 		struct session *session = list_entry(link, struct session, dirty_link);
-		session_fail(session, error);
+		session_fail(session, error, in_doubt_lsn);
 		list_append(&table->lost, &session->dirty_link);
 	}
 	int r = take_back(table);

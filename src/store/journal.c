@@ -186,23 +186,32 @@ static int open_segment(struct journal *journal)
 	return 0;
 }
 
-/**
- * Takes back what a failed batch has left, as far as that can be done: it is about to be refused,
- * and must not come back with a restart. The next segment's header says so too.
- */
-static void take_back(struct journal *journal, bool opened)
+/** Cuts the open segment's file; whether that is as good as a batch on disk. */
+static bool cut_file(const struct journal *journal, size_t len)
 {
+	bool synced = journal->store->durability == DURABILITY_FSYNC;
+	return disk->ftruncate(journal->fd, (off_t)len) == 0 &&
+	       (!synced || disk->fdatasync(journal->fd) == 0);
+}
+
+/**
+ * Takes back what a failed batch has left: it is about to be refused, and must not come back with a
+ * restart. Whether that is certain. If not, it is once the next segment's header says so, too.
+ */
+static bool take_back(const struct journal *journal, bool opened)
+{
+	bool synced = journal->store->durability == DURABILITY_FSYNC;
 	if (!journal->rotated) {
-		if (disk->ftruncate(journal->fd, (off_t)journal->segment_len) == 0) {
-			(void)!disk->fdatasync(journal->fd);
-		}
-	} else if (opened) {
-		char name[32];
-		segment_name(journal->fd_segment, name);
-		if (disk->unlinkat(journal->dir_fd, name, 0) == 0) {
-			(void)!disk->fsync(journal->dir_fd);
-		}
+		return cut_file(journal, journal->segment_len);
 	}
+	if (!opened) {
+		return true;
+	}
+	char name[32];
+	segment_name(journal->fd_segment, name);
+	bool gone = disk->unlinkat(journal->dir_fd, name, 0) == 0 &&
+		    (!synced || disk->fsync(journal->dir_fd) == 0);
+	return gone || cut_file(journal, 0);
 }
 
 /**
@@ -256,9 +265,7 @@ static int write_batch(struct journal *journal)
 	if (r == 0 && sync && journal->rotated && disk->fsync(journal->dir_fd) < 0) {
 		r = -errno;
 	}
-	if (r < 0) {
-		take_back(journal, opened);
-	}
+	journal->is_in_doubt = r < 0 && !take_back(journal, opened);
 	return r;
 }
 
@@ -315,7 +322,8 @@ static void fail(struct journal *journal)
 		journal->rotated ? journal->open_before_segment : journal->fd_segment;
 	journal->before_len = journal->rotated ? journal->open_before_len : journal->segment_len;
 	if (!was_failing) {
-		store->ops->failed(store->owner, journal->result);
+		store->ops->failed(store->owner, journal->result,
+			journal->is_in_doubt ? journal->flight_lsn : 0);
 	}
 	journal_revive_later(journal);
 }

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* Logs kept open at once; beyond it the one that was not used for longest is closed. */
@@ -211,11 +212,31 @@ void session_log_append(struct session_log *log, struct event *event, int64_t ts
 	log->updated_at = ts;
 }
 
+/**
+ * An append has failed: what the file ends with is not known, and some file systems write a part
+ * and say that they have written nothing. It ends again where the lines end that are in it.
+ */
+static int cut_torn_end(struct session_log *log, int fd)
+{
+	struct stat st;
+	uint64_t written = log->size - log->unwritten.len;
+	int r = fstat(fd, &st) < 0 ? -errno : 0;
+	if (r == 0 && (uint64_t)st.st_size > written && disk->ftruncate(fd, (off_t)written) < 0) {
+		r = -errno;
+	}
+	log->has_torn_end = r < 0;
+	return r;
+}
+
 static int flush_lines(struct session_log *log)
 {
 	int fd = log->unwritten.len ? session_log_fd(log) : 0;
 	if (fd < 0) {
 		return fd;
+	}
+	int r = log->unwritten.len && log->has_torn_end ? cut_torn_end(log, fd) : 0;
+	if (r < 0) {
+		return r;
 	}
 	while (log->unwritten.len) {
 		ssize_t n = disk->write(fd, log->unwritten.data, log->unwritten.len);
@@ -223,7 +244,9 @@ static int flush_lines(struct session_log *log)
 			continue;
 		}
 		if (n < 0) {
-			return -errno;
+			r = -errno;
+			(void)!cut_torn_end(log, fd); /* else in front of the next append */
+			return r;
 		}
 		buffer_consume(&log->unwritten, (size_t)n);
 	}

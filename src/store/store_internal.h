@@ -50,6 +50,7 @@ struct journal {
 	bool takes_snapshots; /* they are being gathered for that batch; inputs are refused */
 	uv_timer_t *revive_timer;
 	int result; /* of the batch in flight */
+	bool is_in_doubt; /* it has failed, and what it wrote could not be taken back */
 	bool rotated; /* the batch in flight is the first of its segment */
 	struct worker *writer; /* a thread of its own: nothing else may keep it from the disk */
 };
@@ -105,6 +106,7 @@ struct session_log {
 	bool rewind; /* see recover_rewind() */
 	bool is_unconfirmed; /* the journal has no record of it on disk yet: it has no metadata */
 	bool dirty; /* changed since its last checkpoint */
+	bool has_torn_end; /* its file may have more than it should: an append has failed */
 	bool lacks_folder; /* there was no room for it when the server started */
 	bool has_new_files; /* since then: its folder has to be synced, too */
 

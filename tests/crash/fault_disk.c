@@ -17,7 +17,7 @@ static struct {
 	struct buffer kinds; /* one byte a call */
 } now = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-enum verdict { PASS, FAIL, SHORT };
+enum verdict { PASS, FAIL, SHORT, TORN };
 
 static bool can_be_short(enum disk_call kind)
 {
@@ -44,7 +44,7 @@ static enum verdict decide(enum disk_call kind, size_t nth)
 		now.fails_next = fault->error != 0;
 		return SHORT;
 	}
-	return fault->error ? FAIL : PASS;
+	return !fault->error ? PASS : fault->tears && kind == CALL_WRITE ? TORN : FAIL;
 }
 
 static enum verdict enter(enum disk_call kind)
@@ -88,6 +88,12 @@ static ssize_t fault_pread(int fd, void *bytes, size_t len, off_t offset)
 static ssize_t fault_write(int fd, const void *bytes, size_t len)
 {
 	enum verdict verdict = enter(CALL_WRITE);
+	if (verdict == TORN) {
+		int error = errno;
+		(void)!now.below->write(fd, bytes, cut(SHORT, len));
+		errno = error;
+		return -1;
+	}
 	return verdict == FAIL ? -1 : now.below->write(fd, bytes, cut(verdict, len));
 }
 

@@ -32,6 +32,7 @@ struct fault {
 	size_t nth; /* from 0; those before it pass */
 	int error; /* errno; 0: none, the call is only cut short */
 	bool is_short; /* a read or write: half of its bytes, and what follows fails with `error` */
+	bool tears; /* a write that fails: half of its bytes are there all the same */
 	bool lasts; /* until fault_disk_mend(), else once */
 	void (*sync_failed)(int fd); /* told of every fdatasync() that fails; may be NULL */
 };

@@ -27,6 +27,9 @@
 
 #define WRONG_SHOWN 8
 
+/* There is no power disk: everything that is noted happened at 0. */
+#define AFTER_ALL 1
+
 struct outcome {
 	size_t runs;
 	size_t hits; /* runs in which the fault came */
@@ -39,35 +42,37 @@ struct way {
 	int error;
 	bool is_short;
 	bool only_once; /* no file system does it for ever */
+	bool tears;
 };
 
 static const struct way ways[] = {
-	{CALL_OPENAT, EMFILE, false, false},
-	{CALL_OPENAT, ENOSPC, false, false},
-	{CALL_OPENAT, EIO, false, false},
-	{CALL_READ, EIO, false, false},
-	{CALL_READ, EINTR, false, true},
-	{CALL_READ, 0, true, false},
-	{CALL_PREAD, EIO, false, false},
-	{CALL_PREAD, 0, true, false},
-	{CALL_WRITE, ENOSPC, false, false},
-	{CALL_WRITE, EIO, false, false},
-	{CALL_WRITE, EDQUOT, true, false},
-	{CALL_WRITE, EINTR, false, true},
-	{CALL_WRITE, 0, true, false},
-	{CALL_FDATASYNC, EIO, false, false},
-	{CALL_FDATASYNC, ENOSPC, false, false},
-	{CALL_FSYNC, EIO, false, false},
-	{CALL_FTRUNCATE, EIO, false, false},
-	{CALL_FALLOCATE, ENOSPC, false, false},
-	{CALL_FALLOCATE, EOPNOTSUPP, false, false},
-	{CALL_RENAMEAT, ENOSPC, false, false},
-	{CALL_RENAMEAT, EIO, false, false},
-	{CALL_UNLINKAT, EIO, false, false},
-	{CALL_MKDIRAT, ENOSPC, false, false},
-	{CALL_MKDIRAT, EMFILE, false, false},
-	{CALL_ANY, EIO, false, false},
-	{CALL_ANY, ENOSPC, true, false},
+	{CALL_OPENAT, EMFILE, false, false, false},
+	{CALL_OPENAT, ENOSPC, false, false, false},
+	{CALL_OPENAT, EIO, false, false, false},
+	{CALL_READ, EIO, false, false, false},
+	{CALL_READ, EINTR, false, true, false},
+	{CALL_READ, 0, true, false, false},
+	{CALL_PREAD, EIO, false, false, false},
+	{CALL_PREAD, 0, true, false, false},
+	{CALL_WRITE, ENOSPC, false, false, false},
+	{CALL_WRITE, EIO, false, false, false},
+	{CALL_WRITE, EDQUOT, true, false, false},
+	{CALL_WRITE, EIO, false, false, true},
+	{CALL_WRITE, EINTR, false, true, false},
+	{CALL_WRITE, 0, true, false, false},
+	{CALL_FDATASYNC, EIO, false, false, false},
+	{CALL_FDATASYNC, ENOSPC, false, false, false},
+	{CALL_FSYNC, EIO, false, false, false},
+	{CALL_FTRUNCATE, EIO, false, false, false},
+	{CALL_FALLOCATE, ENOSPC, false, false, false},
+	{CALL_FALLOCATE, EOPNOTSUPP, false, false, false},
+	{CALL_RENAMEAT, ENOSPC, false, false, false},
+	{CALL_RENAMEAT, EIO, false, false, false},
+	{CALL_UNLINKAT, EIO, false, false, false},
+	{CALL_MKDIRAT, ENOSPC, false, false, false},
+	{CALL_MKDIRAT, EMFILE, false, false, false},
+	{CALL_ANY, EIO, false, false, false},
+	{CALL_ANY, ENOSPC, true, false, false},
 };
 #define WAYS (sizeof(ways) / sizeof(ways[0]))
 
@@ -78,7 +83,9 @@ static void name_run(const char *when, const struct fault *fault)
 {
 	snprintf(now, sizeof(now), "%s, %s %zu %s: %s%s", when, fault_disk_name(fault->kind),
 		fault->nth, fault->lasts ? "and all after it" : "once",
-		fault->is_short ? "cut short, then " : "",
+		fault->is_short ? "cut short, then "
+		: fault->tears  ? "torn, and "
+				: "",
 		fault->error ? strerror(fault->error) : "-");
 }
 
@@ -114,8 +121,8 @@ static void check_restart(const struct witness *w, const char *dir, struct buffe
 	limit(&rig);
 	if (rig_open(&rig) < 0) {
 		buffer_printf(why, "it does not open: %s", rig.why ? rig.why : "?");
-	} else if (witness_check(w, 0, &rig, why)) {
-		witness_goes_on(w, 0, &rig, why);
+	} else if (witness_check(w, AFTER_ALL, &rig, why)) {
+		witness_goes_on(w, AFTER_ALL, &rig, why);
 	}
 	rig_finish(&rig);
 }
@@ -132,6 +139,22 @@ static void expect_resumed(struct witness *w, struct buffer *why)
 	if (w->refused != refused) {
 		buffer_append_str(why, "appends are refused when the fault is over; ");
 	}
+}
+
+/** What was refused for good does not come back, what is in doubt may. Takes over `dir`. */
+static void kill_it(const struct witness *w, char *dir, struct buffer *why)
+{
+	struct rig rig;
+	rig_init_on(&rig, dir);
+	limit(&rig);
+	if (rig_open(&rig) < 0) {
+		buffer_printf(why, "killed, it does not open: %s; ", rig.why ? rig.why : "?");
+	} else if (!witness_check(w, AFTER_ALL, &rig, why)) {
+		buffer_append_str(why, "(when it is killed) ");
+	}
+	rig_finish(&rig);
+	rig_remove_dir(dir);
+	free(dir);
 }
 
 static void run_fault(const struct storm *storm, const struct fault *fault, struct outcome *outcome)
@@ -151,7 +174,12 @@ static void run_fault(const struct storm *storm, const struct fault *fault, stru
 	storm_run(storm, &w);
 	outcome->runs++;
 	outcome->hits += fault_disk_hits() > 0;
+	/* Whoever kills it now finds what the disk has of it by then. */
+	char *killed = fault->lasts && rig.is_failing ? rig_copy_dir(rig.dir) : NULL;
 	fault_disk_mend();
+	if (killed) {
+		kill_it(&w, killed, &why);
+	}
 	witness_settle(&w);
 	witness_reload(&w);
 	if (STORE_RESUMES) {
@@ -197,6 +225,7 @@ static struct fault fault_of(const struct way *way, size_t nth, bool lasts)
 		.nth = nth,
 		.error = way->error,
 		.is_short = way->is_short,
+		.tears = way->tears,
 		.lasts = lasts};
 }
 
@@ -287,7 +316,7 @@ static void run_start(
 	w->may_miss = fault->error == EIO;
 	w->is_unreadable = true;
 	if (rig_open(&rig) == 0) {
-		witness_check(w, 0, &rig, &why);
+		witness_check(w, AFTER_ALL, &rig, &why);
 	} else if (!rig.why || !*rig.why) {
 		buffer_append_str(&why, "it does not say why; ");
 	}

@@ -286,7 +286,7 @@ static void handle_lsn(void *owner, uint64_t lsn)
 {
 }
 
-static void handle_error(void *owner, int error)
+static void handle_error(void *owner, int error, uint64_t in_doubt_lsn)
 {
 }
 

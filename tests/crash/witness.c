@@ -79,6 +79,7 @@ static void handle_durable(struct durable_wait *wait, int status)
 		life->states[i].is_refused = true;
 		life->states[i].refused = now(life->witness);
 	}
+	state->is_in_doubt = status == DURABLE_IN_DOUBT;
 	if (status == 0) {
 		state->acked = now(life->witness);
 	}

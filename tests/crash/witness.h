@@ -21,6 +21,7 @@ struct witness_state {
 	size_t acked;
 	bool is_refused;
 	size_t refused; /* when that was told */
+	bool is_in_doubt; /* so it may be there after a restart */
 	bool has_key; /* witness_key() */
 	uint64_t seq; /* that it got */
 };

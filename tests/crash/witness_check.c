@@ -171,7 +171,7 @@ static size_t acked_before(const struct life *life, size_t cut)
 static bool may_be_left(const struct life *life, const struct witness_state *state, size_t cut)
 {
 	const struct witness *w = life->witness;
-	return !state->is_refused || cut <= state->refused || w->is_helpless;
+	return !state->is_refused || cut <= state->refused || w->is_helpless || state->is_in_doubt;
 }
 
 /** Its state is one that an input led to: acknowledged or later, and sent by then. */
@@ -234,7 +234,8 @@ static void check_life(struct check *check, const struct life *life, struct sess
 	const struct witness *w = check->witness;
 	uint64_t max_seq = session_channel(session)->max_seq;
 	uint64_t shown = shown_before(life, check->cut);
-	if (life->delete_acked != NEVER && life->delete_acked <= check->cut) {
+	bool is_in_doubt = life->delete_sent == NEVER && life->states[0].is_in_doubt;
+	if (life->delete_acked != NEVER && life->delete_acked <= check->cut && !is_in_doubt) {
 		if (!w->may_end_early) {
 			find_fault(check, life->id, "%s, and is back",
 				life->delete_sent == NEVER ? "its creation was refused"
