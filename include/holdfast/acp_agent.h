@@ -39,6 +39,7 @@ struct acp_agent_config {
 	int resumable_idle_ms; /* the same for one that can go on with its session later */
 	int lull_ms; /* see lull(); 0: 1 s */
 	int start_timeout_ms; /* for initialize and session/new together; 0: 120 s */
+	struct json_numbers *numbers; /* takes those of the agent; NULL: they are not kept */
 };
 
 /** A setting that somebody wishes for: a mode, or the value of an option. */

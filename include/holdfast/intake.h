@@ -34,15 +34,18 @@ int intake_snapshot(struct session *session, const json_t *data, const struct li
 /** One piece of text of the session's agent; valid UTF-8. Returns -EIO if the store has failed. */
 int intake_text(struct session *session, bool thought, const char *text, size_t len,
 	const char *message_id);
-/** Another event of the session's agent; -EINVAL if its data is not what its type asks for. */
-int intake_event(struct session *session, const char *type, const json_t *data);
+/**
+ * Another event of the session's agent; `text` is `data` as JSON. -EINVAL if its data is not what
+ * its type asks for.
+ */
+int intake_event(struct session *session, const char *type, const json_t *data, const char *text);
 
 /**
  * An input event that the agent told when it went on with its session, and that the log lacks: the
  * events that it becomes have `recovered` in their data. Text, as a chunk, is a whole message.
  */
-int intake_recovered(
-	struct session *session, const char *type, const json_t *data, const char *message_id);
+int intake_recovered(struct session *session, const char *type, const json_t *data,
+	const char *text, const char *message_id);
 
 /** A prompt of a controller. *ret_seq 0: it waits in the queue. */
 int intake_prompt(struct session *session, const struct request *request, const char *client_id,

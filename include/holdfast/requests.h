@@ -6,6 +6,7 @@
 #define HOLDFAST_REQUESTS_H
 
 #include "holdfast/event.h"
+#include "holdfast/json_text.h"
 #include "holdfast/limits.h"
 
 #include <jansson.h>
@@ -96,7 +97,7 @@ enum request_side { SIDE_OBSERVER, SIDE_PRODUCER, SIDE_FEED };
  * finish.
  */
 int request_parse(const char *text, size_t len, const struct limits *limits, enum request_side side,
-	struct request *ret, struct refusal *refusal);
+	struct json_numbers *numbers, struct request *ret, struct refusal *refusal);
 void request_finish(struct request *request);
 
 /** The same checks for the query of `GET …/events`; NULL where the query has no such part. */
@@ -134,8 +135,8 @@ struct input_event {
 };
 
 /** text_complete and session_idle come out as turn_end. */
-int input_event_parse(const json_t *json, const struct limits *limits, struct input_event *ret,
-	struct refusal *refusal);
+int input_event_parse(const json_t *json, const struct limits *limits,
+	const struct json_numbers *numbers, struct input_event *ret, struct refusal *refusal);
 /** The check of `data` alone, for a type; what the agent's events go through too. */
 int input_data_check(enum event_type type, const json_t *data, struct refusal *refusal);
 void input_event_finish(struct input_event *event);
@@ -152,6 +153,7 @@ bool json_is_deep(const char *text, size_t len);
  * Loads JSON from outside: one value of any kind, valid UTF-8, no NUL in strings, at most
  * JSON_DEPTH_MAX levels deep. Refused with bad_utf8 or bad_json.
  */
-json_t *json_parse(const char *text, size_t len, struct refusal *refusal);
+json_t *json_parse(
+	const char *text, size_t len, struct json_numbers *numbers, struct refusal *refusal);
 
 #endif

@@ -90,6 +90,8 @@ void session_table_each(
  * disk.
  */
 void session_table_end_turn(struct session_table *table);
+/** How numbers of what came in during this turn of the loop were written. */
+struct json_numbers *session_table_numbers(struct session_table *table);
 /** Bytes that wait for the disk: producers are paused above limits->journal_backlog. */
 size_t session_table_backlog(const struct session_table *table);
 

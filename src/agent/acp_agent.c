@@ -394,6 +394,7 @@ struct acp_agent *acp_agent_create(uv_loop_t *loop, const struct acp_agent_confi
 	agent->terminals_max = config->terminals_max;
 	agent->guard = config->guard ? xstrdup(config->guard) : NULL;
 	agent->idle_ms = config->idle_ms;
+	agent->numbers = config->numbers;
 	agent->resumable_idle_ms = config->resumable_idle_ms;
 	agent->lull_ms = config->lull_ms ? config->lull_ms : LULL_MS;
 	agent->restart_delay_ms =

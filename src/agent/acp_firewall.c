@@ -509,8 +509,8 @@ static void handle_event(void *owner, const char *type, const json_t *data)
 	bool is_known = is_call ? is_known_call(fw, type, data)
 				: !strcmp(type, "usage") || acp_known_has(&fw->known, type, data);
 	if (!is_known) {
-		char *text = json_dumps(data, JSON_COMPACT);
-		add_fresh(fw, type, json_deep_copy(data), text ? strlen(text) : 0, NULL);
+		char *text = json_text(data, NULL);
+		add_fresh(fw, type, json_incref((json_t *)data), strlen(text), NULL);
 		free(text);
 	}
 }

@@ -12,6 +12,7 @@
 
 #include "holdfast/buffer.h"
 #include "holdfast/hash.h"
+#include "holdfast/json_text.h"
 
 #include <jansson.h>
 #include <stdbool.h>

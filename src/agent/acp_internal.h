@@ -9,6 +9,7 @@
 
 #include "holdfast/acp_agent.h"
 #include "holdfast/buffer.h"
+#include "holdfast/json_text.h"
 #include "holdfast/list.h"
 
 #include <stdint.h>
@@ -74,12 +75,12 @@ size_t acp_utf8_length(const char *text, size_t len);
 /** The longest prefix of valid UTF-8 that is no longer than `max` and cuts no character. */
 size_t acp_utf8_prefix(const char *text, size_t len, size_t max);
 /**
- * Parses a line, which may be changed by it. What C strings or jansson cannot hold is replaced
- * rather than losing the message: the escape of NUL and of a lone surrogate and invalid UTF-8 by
- * U+FFFD, integers over 64 bits by reals, reals out of range by null. NULL if it is no JSON object
- * or array, with the reason in ret_error.
+ * Parses a line, which may be changed by it. What C strings cannot hold is replaced rather than
+ * losing the message: the escape of NUL and of a lone surrogate and invalid UTF-8 by U+FFFD.
+ * `numbers` as in json_read(). NULL if it is no JSON object or array, with the reason in ret_error.
  */
-json_t *acp_rpc_parse(char *line, size_t len, json_error_t *ret_error);
+json_t *acp_rpc_parse(
+	char *line, size_t len, struct json_numbers *numbers, json_error_t *ret_error);
 enum acp_message acp_rpc_classify(const json_t *message);
 /** Append a whole message with its newline; `params` and `result` are taken, `id` is borrowed. */
 void acp_rpc_request(struct buffer *out, json_int_t id, const char *method, json_t *params);
@@ -312,6 +313,7 @@ struct acp_agent {
 	int idle_ms;
 	int resumable_idle_ms;
 	int lull_ms;
+	struct json_numbers *numbers; /* the owner's; may be NULL */
 	const struct acp_agent_ops *ops;
 	void *owner;
 

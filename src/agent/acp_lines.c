@@ -1,5 +1,6 @@
 #include "acp_internal.h"
 
+#include "holdfast/json_text.h"
 #include "holdfast/requests.h"
 
 #include <string.h>
@@ -158,7 +159,7 @@ static void take_member(
 {
 	bool is_id = key_len == 4 && !memcmp(key, "\"id\"", 4);
 	if (is_id || (key_len == 8 && !memcmp(key, "\"method\"", 8))) {
-		json_t *json = json_loadb(value, value_len, JSON_DECODE_ANY, NULL);
+		json_t *json = json_read(value, value_len, JSON_DECODE_ANY, NULL, NULL);
 		if (json && !json_is_object(json) && !json_is_array(json)) {
 			json_object_set(out, is_id ? "id" : "method", json);
 		}

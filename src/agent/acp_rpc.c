@@ -88,48 +88,13 @@ static void fix_escapes(char *line, size_t len)
 	}
 }
 
-static void repair_number(struct buffer *out, const char *token, size_t len)
-{
-	char *copy = xstrndup(token, len);
-	bool integer = !strpbrk(copy, ".eE");
-	if (isinf(strtod(copy, NULL))) {
-		buffer_append_str(out, "null");
-	} else {
-		buffer_append(out, token, len);
-		/*
-		 * Nineteen digits and more may be over 64 bits; with an exponent they are a real.
-		 */
-		buffer_append_str(out, integer && len >= 19 ? "e0" : "");
-	}
-	free(copy);
-}
-
-/** The length of the number at `text`, or 0 if there is none. */
-static size_t number_length(const char *text, size_t len)
-{
-	if (len == 0 || (*text != '-' && (*text < '0' || *text > '9'))) {
-		return 0;
-	}
-	size_t n = 1;
-	while (n < len && text[n] && strchr("+-.eE0123456789", text[n])) {
-		n++;
-	}
-	return n;
-}
-
-/** Copies a line with invalid UTF-8 replaced and with numbers that fit. */
+/** Copies a line with invalid UTF-8 replaced. */
 static void repair_line(struct buffer *out, const char *line, size_t len)
 {
 	bool in_string = false;
 	size_t i = 0;
 	while (i < len) {
-		size_t n = in_string ? 0 : number_length(line + i, len - i);
-		if (n > 0) {
-			repair_number(out, line + i, n);
-			i += n;
-			continue;
-		}
-		n = acp_utf8_length(line + i, len - i);
+		size_t n = acp_utf8_length(line + i, len - i);
 		if (n == 0) {
 			buffer_append_str(out, REPLACEMENT);
 			i++;
@@ -144,22 +109,18 @@ static void repair_line(struct buffer *out, const char *line, size_t len)
 	}
 }
 
-json_t *acp_rpc_parse(char *line, size_t len, json_error_t *ret_error)
+json_t *acp_rpc_parse(char *line, size_t len, struct json_numbers *numbers, json_error_t *ret_error)
 {
 	if (memmem(line, len, "\\u", 2)) {
 		fix_escapes(line, len);
 	}
-	json_t *message = json_loadb(line, len, 0, ret_error);
-	if (message) {
+	json_t *message = json_read(line, len, 0, numbers, ret_error);
+	if (message || json_error_code(ret_error) != json_error_invalid_utf8) {
 		return message;
-	}
-	enum json_error_code code = json_error_code(ret_error);
-	if (code != json_error_invalid_utf8 && code != json_error_numeric_overflow) {
-		return NULL;
 	}
 	struct buffer repaired = {0};
 	repair_line(&repaired, line, len);
-	message = json_loadb(repaired.data, repaired.len, 0, ret_error);
+	message = json_read(repaired.data, repaired.len, 0, numbers, ret_error);
 	buffer_finish(&repaired);
 	return message;
 }

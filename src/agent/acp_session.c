@@ -359,7 +359,7 @@ static void handle_notification(struct acp_agent *agent, const json_t *message, 
 void acp_agent_handle_line(struct acp_agent *agent, char *line, size_t len)
 {
 	json_error_t error;
-	json_t *message = acp_rpc_parse(line, len, &error);
+	json_t *message = acp_rpc_parse(line, len, agent->numbers, &error);
 	switch (acp_rpc_classify(message)) {
 	case ACP_MESSAGE_REQUEST:
 		acp_agent_handle_request(agent,

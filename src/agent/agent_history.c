@@ -1,6 +1,7 @@
 #include "agent_history.h"
 
 #include "holdfast/buffer.h"
+#include "holdfast/json_text.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -36,7 +37,7 @@ static void give_event(struct agent_history *history, const struct event *event)
 	}
 	char *type = xstrndup(view.type_name, view.type_len);
 	char *message_id = view.message_id ? xstrndup(view.message_id, view.message_id_len) : NULL;
-	json_t *data = json_loadb(view.data, view.data_len, 0, NULL);
+	json_t *data = json_read(view.data, view.data_len, 0, NULL, NULL);
 	if (data) {
 		acp_agent_know(history->agent, type, data, message_id);
 	}

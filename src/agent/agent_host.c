@@ -314,6 +314,7 @@ static struct hosted *hosted_of(struct agent_host *host, struct session *session
 		&(struct acp_agent_config){.command = host->command ? host->command : "",
 			.cwd = host->cwd,
 			.session_id = session_id(session),
+			.numbers = session_table_numbers(session_table_of(session)),
 			.line_max = host->limits->agent_line_size,
 			.file_max = host->limits->agent_file_size,
 			.file_names_max = host->limits->agent_file_names,

@@ -44,9 +44,10 @@ static int hand_over(struct agent_inputs *inputs, const struct agent_input *inpu
 		return intake_text(
 			session, input->kind == THOUGHT, input->text, input->len, input->name);
 	case EVENT:
-		return intake_event(session, input->name, input->data);
+		return intake_event(session, input->name, input->data, input->text);
 	case RECOVERED:
-		return intake_recovered(session, input->name, input->data, input->message_id);
+		return intake_recovered(
+			session, input->name, input->data, input->text, input->message_id);
 	default:
 		return intake_cancel_permission(session, input->name);
 	}
@@ -91,9 +92,8 @@ static void handle_stored(struct durable_wait *wait, int status);
 static void await(struct agent_inputs *inputs)
 {
 	const struct agent_input *first =
-		list_empty(&inputs->kept)
-			? NULL
-			: list_entry(inputs->kept.next, struct agent_input, link);
+		list_empty(&inputs->kept) ? NULL
+					  : list_entry(inputs->kept.next, struct agent_input, link);
 	if (!inputs->is_waiting && first && first->lsn != NOT_GIVEN) {
 		inputs->is_waiting = true;
 		inputs->wait.done = handle_stored;
@@ -168,10 +168,17 @@ int agent_inputs_text(struct agent_inputs *inputs, bool thought, const char *tex
 	return take(inputs, input);
 }
 
+static void take_data(struct agent_inputs *inputs, struct agent_input *input, const json_t *data)
+{
+	struct session_table *table = session_table_of(inputs->session);
+	input->text = json_text(data, session_table_numbers(table));
+	input->data = json_deep_copy(data);
+}
+
 int agent_inputs_event(struct agent_inputs *inputs, const char *type, const json_t *data)
 {
 	struct agent_input *input = input_new(EVENT, type);
-	input->data = json_deep_copy(data);
+	take_data(inputs, input, data);
 	return take(inputs, input);
 }
 
@@ -179,7 +186,7 @@ int agent_inputs_recovered(
 	struct agent_inputs *inputs, const char *type, const json_t *data, const char *message_id)
 {
 	struct agent_input *input = input_new(RECOVERED, type);
-	input->data = json_deep_copy(data);
+	take_data(inputs, input, data);
 	input->message_id = message_id ? xstrdup(message_id) : NULL;
 	return take(inputs, input);
 }

@@ -54,15 +54,15 @@ static int check_permission(struct session *session, const struct input_event *i
 }
 
 /** An end of a turn that does not say why is an ordinary one. */
-static void complete_turn_end(struct input_event *in)
+static void complete_turn_end(struct input_event *in, const struct json_numbers *numbers)
 {
 	if (in->type != EVENT_TURN_END || json_object_get(in->object, "stop_reason")) {
 		return;
 	}
-	json_t *data = json_deep_copy(in->object);
+	json_t *data = json_copy((json_t *)in->object);
 	json_object_set_new(data, "stop_reason", json_string("end_turn"));
 	free(in->data_json);
-	in->data_json = json_dumps(data, JSON_COMPACT);
+	in->data_json = json_text(data, numbers);
 	in->data = in->data_json;
 	in->data_len = strlen(in->data_json);
 	json_decref(data);
@@ -72,11 +72,13 @@ static int check_entry(struct batch *batch, size_t i, const json_t *event,
 	const struct limits *limits, struct refusal *refusal)
 {
 	struct batch_entry *entry = &batch->entries[i];
-	int r = input_event_parse(event, limits, &entry->in, refusal);
+	const struct json_numbers *numbers =
+		session_table_numbers(session_table_of(batch->session));
+	int r = input_event_parse(event, limits, numbers, &entry->in, refusal);
 	if (r < 0) {
 		return r;
 	}
-	complete_turn_end(&entry->in);
+	complete_turn_end(&entry->in, numbers);
 	r = batch_check_key(batch, i, refusal);
 	if (r == 0 && !entry->is_known) {
 		r = batch_check_run(batch, i, refusal);
@@ -173,7 +175,8 @@ int intake_text(
 		message_id, false);
 }
 
-static int put_event(struct session *session, const char *type, const json_t *data, bool recovered)
+static int put_event(struct session *session, const char *type, const json_t *data,
+	const char *text, bool recovered)
 {
 	struct refusal refusal;
 	struct input_event in = {.type = event_type_of(type, strlen(type)),
@@ -189,34 +192,28 @@ static int put_event(struct session *session, const char *type, const json_t *da
 	if (!good) {
 		return -EINVAL;
 	}
-	in.data_json = json_dumps(data, JSON_COMPACT);
-	if (!in.data_json) {
-		return -EINVAL;
-	}
-	in.data = in.data_json;
-	in.data_len = strlen(in.data_json);
+	in.data = text;
+	in.data_len = strlen(text);
 	uint64_t seq;
 	bool duplicate;
-	int r = session_input(session, &in, &seq, &duplicate);
-	input_event_finish(&in);
-	return r;
+	return session_input(session, &in, &seq, &duplicate);
 }
 
-int intake_event(struct session *session, const char *type, const json_t *data)
+int intake_event(struct session *session, const char *type, const json_t *data, const char *text)
 {
-	return put_event(session, type, data, false);
+	return put_event(session, type, data, text, false);
 }
 
-int intake_recovered(
-	struct session *session, const char *type, const json_t *data, const char *message_id)
+int intake_recovered(struct session *session, const char *type, const json_t *data,
+	const char *text, const char *message_id)
 {
 	enum event_type kind = event_type_of(type, strlen(type));
 	if (kind != EVENT_MESSAGE_CHUNK && kind != EVENT_THOUGHT_CHUNK) {
-		return put_event(session, type, data, true);
+		return put_event(session, type, data, text, true);
 	}
-	const json_t *text = json_object_get(data, "text");
+	const json_t *said = json_object_get(data, "text");
 	return put_text(
-		session, kind, json_string_value(text), json_string_length(text), message_id, true);
+		session, kind, json_string_value(said), json_string_length(said), message_id, true);
 }
 
 /* --- controllers --- */
@@ -278,7 +275,9 @@ static int append_resolution(
 	if (by) {
 		json_object_set_new(data, "by", json_string(by));
 	}
-	int r = intake_event(session, "permission_resolved", data);
+	char *text = json_text(data, NULL);
+	int r = intake_event(session, "permission_resolved", data, text);
+	free(text);
 	json_decref(data);
 	return r;
 }

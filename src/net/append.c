@@ -16,7 +16,8 @@ static int check_events(
 	json_t *event;
 	json_array_foreach((json_t *)events, i, event) {
 		struct input_event in = {0};
-		int r = input_event_parse(event, conn->server->limits, &in, refusal);
+		int r = input_event_parse(event, conn->server->limits,
+			session_table_numbers(conn->server->sessions), &in, refusal);
 		input_event_finish(&in);
 		if (r < 0) {
 			*ret_bad = i;

@@ -124,7 +124,8 @@ static bool looks_like_lines(const char *text, size_t len)
 static json_t *parse_events(struct conn *conn, struct refusal *refusal)
 {
 	size_t most = conn->server->limits->batch_events;
-	json_t *json = json_parse(conn->rx.data, conn->rx.len, refusal);
+	json_t *json = json_parse(conn->rx.data, conn->rx.len,
+		session_table_numbers(conn->server->sessions), refusal);
 	if (!json) {
 		if (looks_like_lines(conn->rx.data, conn->rx.len)) {
 			refuse(refusal, "bad_json",
@@ -204,7 +205,8 @@ void http_post_snapshot(struct conn *conn, struct session *session)
 		refuse_no_session(conn);
 		return;
 	}
-	json_t *data = json_parse(conn->rx.data, conn->rx.len, &refusal);
+	json_t *data = json_parse(conn->rx.data, conn->rx.len,
+		session_table_numbers(conn->server->sessions), &refusal);
 	if (data && conn_append_snapshot(conn, data, &result, &bad, &refusal) == 0) {
 		struct conn_wait *wait = conn_wait_create(conn, conn->session, answer_appended);
 		conn_wait_take_snapshot(wait, &result);

@@ -173,7 +173,8 @@ static void take_line(struct conn *conn, const char *text, size_t len)
 	if (!len) {
 		return; /* a blank line is none */
 	}
-	json_t *event = json_parse(text, len, &refusal);
+	json_t *event =
+		json_parse(text, len, session_table_numbers(conn->server->sessions), &refusal);
 	json_t *events = event ? json_pack("[o]", event) : NULL;
 	if (events && conn_append(conn, events, &ack, &bad, &refusal) == 0) {
 		keep_ack(conn, &ack);

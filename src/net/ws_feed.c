@@ -166,7 +166,8 @@ static void feed_message(struct conn *conn, const char *text, size_t len)
 {
 	struct refusal refusal;
 	struct request request;
-	if (request_parse(text, len, conn->server->limits, SIDE_FEED, &request, &refusal) == 0) {
+	if (request_parse(text, len, conn->server->limits, SIDE_FEED,
+		    session_table_numbers(conn->server->sessions), &request, &refusal) == 0) {
 		conn_send(conn, conn_keepalive_ack(conn, &request));
 		request_finish(&request);
 	}

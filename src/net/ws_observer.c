@@ -123,8 +123,8 @@ static void observer_message(struct conn *conn, const char *text, size_t len)
 	if (!conn->observer || !conn->session) {
 		return;
 	}
-	if (request_parse(text, len, conn->server->limits, SIDE_OBSERVER, &request, &refusal) ==
-		0) {
+	if (request_parse(text, len, conn->server->limits, SIDE_OBSERVER,
+		    session_table_numbers(conn->server->sessions), &request, &refusal) == 0) {
 		handle_request(conn, &request, &refusal);
 		request_finish(&request);
 	}

@@ -81,8 +81,8 @@ static void producer_message(struct conn *conn, const char *text, size_t len)
 	if (!conn->session && !conn->may_create) {
 		return;
 	}
-	if (request_parse(text, len, conn->server->limits, SIDE_PRODUCER, &request, &refusal) ==
-		0) {
+	if (request_parse(text, len, conn->server->limits, SIDE_PRODUCER,
+		    session_table_numbers(conn->server->sessions), &request, &refusal) == 0) {
 		if (request.type == REQUEST_APPEND) {
 			handle_append(conn, &request, &refusal);
 		} else if (request.type == REQUEST_APPEND_SNAPSHOT) {

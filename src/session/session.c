@@ -2,6 +2,7 @@
 #include "session_internal.h"
 
 #include "holdfast/diag.h"
+#include "holdfast/json_text.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -54,7 +55,7 @@ static void append_activity(const struct stream_input *input, struct buffer *out
 	static const char *const names[] = {"tool_call_id", "title", "kind", "status", "path"};
 	json_t *json = input->type == EVENT_THOUGHT_CHUNK
 			       ? NULL
-			       : json_loadb(input->data, input->data_len, 0, NULL);
+			       : json_read(input->data, input->data_len, 0, NULL, NULL);
 	buffer_append_char(out, '{');
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
 		const json_t *value = json_object_get(json, names[i]);
@@ -318,7 +319,7 @@ static void tell_prompt(struct session *session, struct event *event)
 {
 	size_t len;
 	const char *text = event_json(event, FORMAT_MARKDOWN, &len);
-	json_t *json = json_loadb(text, len, 0, NULL);
+	json_t *json = json_read(text, len, 0, NULL, NULL);
 	const json_t *message = json_object_get(json_object_get(json, "data"), "message");
 	session->table->ops->prompt_due(session->table->owner, session, event->seq,
 		json_string_value(message), json_string_length(message));

@@ -138,6 +138,7 @@ struct session_table {
 	struct list dirty;
 	struct list lost; /* by dirty_link: not yet what the disk has of them, after a failure */
 	struct list touched;
+	struct json_numbers *numbers;
 	struct list ready; /* struct durable_wait: on disk already, told at the end of the turn */
 	bool recovering; /* also while sessions are taken back to what is on disk */
 	bool closing; /* nobody is told any more */

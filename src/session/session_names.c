@@ -6,6 +6,8 @@
  */
 #include "session_internal.h"
 
+#include "holdfast/json_text.h"
+
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
@@ -144,7 +146,7 @@ static const char *text_of(const json_t *object, const char *name)
 
 static void note_data(struct session *session, const struct input_event *in, uint64_t seq)
 {
-	json_t *json = json_loadb(in->data, in->data_len, 0, NULL);
+	json_t *json = json_read(in->data, in->data_len, 0, NULL, NULL);
 	const char *tool = text_of(json, "tool_call_id");
 	const char *status = text_of(json, "status");
 	const char *prompt = text_of(json, "prompt_id");

@@ -4,6 +4,8 @@
  */
 #include "session_internal.h"
 
+#include "holdfast/json_text.h"
+
 #include <assert.h>
 #include <errno.h>
 #include <jansson.h>
@@ -62,7 +64,7 @@ bool session_state_is_in_log(const struct session *session)
 
 json_t *session_read_object(const char *data, size_t len)
 {
-	json_t *json = json_loadb(data, len, 0, NULL);
+	json_t *json = json_read(data, len, 0, NULL, NULL);
 	return json ? json : json_object();
 }
 

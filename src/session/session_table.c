@@ -222,6 +222,7 @@ int session_table_open(
 	list_init(&table->lost);
 	list_init(&table->touched);
 	list_init(&table->ready);
+	table->numbers = json_numbers_create();
 	table->evict_timer = xmalloc(sizeof(*table->evict_timer));
 	uv_timer_init(config->loop, table->evict_timer);
 	uv_unref((uv_handle_t *)table->evict_timer);
@@ -270,6 +271,7 @@ bool session_table_close(struct session_table *table)
 	if (!store_close(table->store)) {
 		return false;
 	}
+	json_numbers_destroy(table->numbers);
 	uv_close((uv_handle_t *)table->evict_timer, free_timer);
 	free(table);
 	return true;
@@ -369,7 +371,13 @@ void session_table_end_turn(struct session_table *table)
 		session_publish(session);
 	}
 	session_table_evict(table);
+	json_numbers_sweep(table->numbers);
 	store_kick(table->store);
+}
+
+struct json_numbers *session_table_numbers(struct session_table *table)
+{
+	return table->numbers;
 }
 
 size_t session_table_backlog(const struct session_table *table)

@@ -5,6 +5,8 @@
  */
 #include "session_internal.h"
 
+#include "holdfast/json_text.h"
+
 #include <errno.h>
 #include <jansson.h>
 #include <stdlib.h>
@@ -48,7 +50,7 @@ bool session_usage_add(
 	struct session_state *state = &session->state;
 	struct usage_report report;
 	struct refusal refusal; /* intake has let it through */
-	json_t *json = json_loadb(in->data, in->data_len, 0, NULL);
+	json_t *json = json_read(in->data, in->data_len, 0, NULL, NULL);
 	char *message_id = in->message_id ? xstrndup(in->message_id, in->message_id_len) : NULL;
 	bool changed = usage_report_parse(json, message_id, &report, &refusal) == 0 &&
 		       usage_total_add(state->usage, &report) > 0;

@@ -6,6 +6,7 @@
 #include "store_internal.h"
 
 #include "holdfast/diag.h"
+#include "holdfast/json_text.h"
 #include "holdfast/pack.h"
 #include "holdfast/sealed_line.h"
 
@@ -232,7 +233,7 @@ static void add_missing_names(struct session_log *log, const struct event_view *
 	if (!is_call && view->type != EVENT_TOOL_CALL_UPDATE && !is_prompt) {
 		return;
 	}
-	json_t *json = json_loadb(view->data, view->data_len, 0, NULL);
+	json_t *json = json_read(view->data, view->data_len, 0, NULL, NULL);
 	const char *status = text_of(json, "status");
 	if (is_prompt && !view->message_id) {
 		add_missing(log, LOG_KEY_MESSAGE, text_of(json, "prompt_id"), view->seq);
@@ -520,7 +521,7 @@ static int visit_message(
 		return 0;
 	}
 	/* With the quotes around it, it is JSON. */
-	json_t *text = json_loadb(name->key - 1, name->key_len + 2, JSON_DECODE_ANY, NULL);
+	json_t *text = json_read(name->key - 1, name->key_len + 2, JSON_DECODE_ANY, NULL, NULL);
 	if (text) {
 		messages->visit(messages->arg, json_string_value(text));
 	}

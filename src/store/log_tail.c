@@ -1,6 +1,8 @@
 /* What a log's events say of the state of the session at its end, and of what is found by name. */
 #include "store_internal.h"
 
+#include "holdfast/json_text.h"
+
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,7 +30,7 @@ static const char *text_of(const json_t *object, const char *name)
 
 static void see_prompt(struct log_tail *tail, const struct event_view *view)
 {
-	json_t *json = json_loadb(view->data, view->data_len, 0, NULL);
+	json_t *json = json_read(view->data, view->data_len, 0, NULL, NULL);
 	const char *prompt_id = text_of(json, "prompt_id");
 	if (*prompt_id) {
 		free(tail->prompt_id);
@@ -51,7 +53,7 @@ static void see_agent_state(struct log_tail *tail, const struct event_view *view
 /** An agent that goes on with the session it had leaves that session's beginning where it was. */
 static void see_agent(struct log_tail *tail, const struct event_view *view)
 {
-	json_t *json = json_loadb(view->data, view->data_len, 0, NULL);
+	json_t *json = json_read(view->data, view->data_len, 0, NULL, NULL);
 	const char *id = text_of(json, "agent_session_id");
 	bool goes_on = tail->agent_session_id && strcmp(tail->agent_session_id, id) == 0 &&
 		       json_is_true(json_object_get(json, "resumed"));
@@ -107,7 +109,7 @@ bool log_name_of_event(const struct event_view *view, struct log_name *ret_name)
 	if (view->type != EVENT_USER_PROMPT && view->type != EVENT_PERMISSION_RESOLVED) {
 		return false;
 	}
-	json_t *json = json_loadb(view->data, view->data_len, 0, NULL);
+	json_t *json = json_read(view->data, view->data_len, 0, NULL, NULL);
 	bool is_prompt = view->type == EVENT_USER_PROMPT;
 	const char *key = text_of(json, is_prompt ? "prompt_id" : "request_id");
 	if (!*key) {

@@ -11,10 +11,7 @@
 
 static int give(struct recording *recording, double t, const json_t *input)
 {
-	char *text = json_dumps(input, JSON_COMPACT);
-	if (!text) {
-		return -ENOMEM;
-	}
+	char *text = json_text(input, recording->numbers);
 	int r = recording->input(recording->owner, t, text, strlen(text));
 	free(text);
 	return r;
@@ -107,12 +104,15 @@ static int read_event(struct recording *recording, json_t *line, const char **re
 int recording_read_line(
 	struct recording *recording, const char *line, size_t len, const char **ret_why)
 {
-	json_t *json = json_loadb(line, len, JSON_REJECT_DUPLICATES, NULL);
+	recording->numbers = json_numbers_create();
+	json_t *json = json_read(line, len, JSON_REJECT_DUPLICATES, recording->numbers, NULL);
 	int r = -EBADMSG;
 	*ret_why = "it is not a JSON object";
 	if (json_is_object(json)) {
 		r = read_event(recording, json, ret_why);
 	}
 	json_decref(json);
+	json_numbers_destroy(recording->numbers);
+	recording->numbers = NULL;
 	return r;
 }

@@ -6,7 +6,8 @@
 #ifndef HOLDFAST_RECORDING_H
 #define HOLDFAST_RECORDING_H
 
-#include <jansson.h>
+#include "holdfast/json_text.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -19,6 +20,7 @@ struct recording {
 	 */
 	int (*input)(void *owner, double t, const char *json, size_t len);
 	void *owner;
+	struct json_numbers *numbers; /* of the line that is being read */
 };
 
 /**

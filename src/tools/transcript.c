@@ -3,6 +3,7 @@
 #include "sheet.h"
 
 #include "holdfast/hash.h"
+#include "holdfast/json_text.h"
 
 #include <jansson.h>
 #include <stdio.h>
@@ -169,7 +170,7 @@ void transcript_look(struct transcript *t, const struct event_view *view)
 	if (!tells_an_end(view->type)) {
 		return;
 	}
-	json_t *data = json_loadb(view->data, view->data_len, 0, NULL);
+	json_t *data = json_read(view->data, view->data_len, 0, NULL, NULL);
 	if (!data) {
 		return;
 	}
@@ -469,7 +470,7 @@ void transcript_begin(struct transcript *t, const char *title, const char *id)
 
 void transcript_add(struct transcript *t, const struct event_view *view)
 {
-	json_t *data = json_loadb(view->data, view->data_len, 0, NULL);
+	json_t *data = json_read(view->data, view->data_len, 0, NULL, NULL);
 	struct sheet *sheet = t->unfinished ? &t->waiting : &t->sheet;
 	if (!data) {
 		return;

@@ -1,5 +1,7 @@
 #include "holdfast/agent_state.h"
 
+#include "holdfast/json_text.h"
+
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,7 +41,7 @@ bool agent_state_needs_data(enum event_type type)
 
 static bool is_resumed(const struct event_view *view)
 {
-	json_t *json = json_loadb(view->data, view->data_len, 0, NULL);
+	json_t *json = json_read(view->data, view->data_len, 0, NULL, NULL);
 	bool is = json_is_true(json_object_get(json, "resumed"));
 	json_decref(json);
 	return is;
@@ -89,7 +91,7 @@ bool agent_state_title(const struct event_view *view, char **ret_title)
 	if (!is_of_kind(view, INFO)) {
 		return false;
 	}
-	json_t *json = json_loadb(view->data, view->data_len, 0, NULL);
+	json_t *json = json_read(view->data, view->data_len, 0, NULL, NULL);
 	const json_t *title = json_object_get(json, "title");
 	bool tells = json_is_string(title) || json_is_null(title);
 	if (tells) {

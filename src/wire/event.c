@@ -1,5 +1,6 @@
 #include "holdfast/event.h"
 
+#include "holdfast/json_text.h"
 #include "holdfast/markdown_html.h"
 #include "holdfast/sealed_line.h"
 
@@ -116,8 +117,8 @@ void event_unref(struct event *event)
 /** Replaces (or joins, for FORMAT_BOTH) data.markdown by data.html. */
 static void render(const struct event *event, enum event_format format, struct buffer *out)
 {
-	json_t *root =
-		json_loadb(event->json[FORMAT_MARKDOWN], event->json_len[FORMAT_MARKDOWN], 0, NULL);
+	json_t *root = json_read(
+		event->json[FORMAT_MARKDOWN], event->json_len[FORMAT_MARKDOWN], 0, NULL, NULL);
 	json_t *data = json_object_get(root, "data");
 	json_t *markdown = json_object_get(data, "markdown");
 	json_t *context = json_object_get(data, "context");

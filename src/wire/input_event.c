@@ -210,8 +210,8 @@ static int find_event_type(const json_t *type, struct input_event *ret, struct r
 }
 
 /** The event's bytes: the text itself of a chunk, else the object as compact JSON. */
-static int take_data(const json_t *data, const struct limits *limits, struct input_event *ret,
-	struct refusal *refusal)
+static int take_data(const json_t *data, const struct limits *limits,
+	const struct json_numbers *numbers, struct input_event *ret, struct refusal *refusal)
 {
 	bool is_run = ret->type == EVENT_RUN_START || ret->type == EVENT_RUN_END;
 	if (is_run || ret->type == EVENT_MESSAGE_CHUNK || ret->type == EVENT_THOUGHT_CHUNK) {
@@ -219,18 +219,21 @@ static int take_data(const json_t *data, const struct limits *limits, struct inp
 		ret->data = json_string_value(text);
 		ret->data_len = json_string_length(text);
 	} else {
-		ret->data_json = json_dumps(data, JSON_COMPACT);
+		ret->data_json = json_text(data, numbers);
 		ret->data = ret->data_json;
-		ret->data_len = ret->data_json ? strlen(ret->data_json) : 0;
+		ret->data_len = strlen(ret->data_json);
 	}
 	if (ret->data_len > limits->event_size) {
 		return refuse(refusal, "too_large",
 			"the data of an event may have at most %zu bytes", limits->event_size);
 	}
-	return ret->data ? 0 : refuse(refusal, "bad_json", "the data cannot be written as JSON");
+	return 0;
 }
 
-/** The same content gives the same sum, in whatever order its members stand. */
+/**
+ * The same content gives the same sum, in whatever order its members stand and however its numbers
+ * are written.
+ */
 static uint64_t sum_of(const struct input_event *in, const json_t *data)
 {
 	struct buffer content = {0};
@@ -277,8 +280,8 @@ static int check_usage(const struct input_event *in, struct refusal *refusal)
 		       : 0;
 }
 
-int input_event_parse(const json_t *json, const struct limits *limits, struct input_event *ret,
-	struct refusal *refusal)
+int input_event_parse(const json_t *json, const struct limits *limits,
+	const struct json_numbers *numbers, struct input_event *ret, struct refusal *refusal)
 {
 	*ret = (struct input_event){0};
 	const json_t *type = json_object_get(json, "type");
@@ -303,7 +306,7 @@ int input_event_parse(const json_t *json, const struct limits *limits, struct in
 	r = take_key(json, ret, refusal);
 	r = r < 0 ? r : input_data_check(ret->type, ret->object, refusal);
 	r = r < 0 ? r : check_usage(ret, refusal);
-	r = r < 0 ? r : take_data(ret->object, limits, ret, refusal);
+	r = r < 0 ? r : take_data(ret->object, limits, numbers, ret, refusal);
 	if (r < 0) {
 		input_event_finish(ret);
 	} else if (ret->key) {

@@ -1,5 +1,7 @@
 #include "holdfast/prompt_queue.h"
 
+#include "holdfast/json_text.h"
+
 #include <assert.h>
 #include <jansson.h>
 #include <stdbool.h>
@@ -73,7 +75,7 @@ static struct queued_prompt *make_prompt(struct prompt_text text, const char *da
 struct queued_prompt *queued_prompt_create(const char *data, size_t len)
 {
 	struct prompt_text text;
-	json_t *json = json_loadb(data, len, 0, NULL);
+	json_t *json = json_read(data, len, 0, NULL, NULL);
 	struct queued_prompt *prompt = read_text(json, &text) ? make_prompt(text, data, len) : NULL;
 	json_decref(json);
 	return prompt;
@@ -84,7 +86,7 @@ struct queued_prompt *queued_prompt_edit(
 {
 	struct prompt_text text;
 	struct buffer data = {0};
-	json_t *json = json_loadb(prompt->data.data, prompt->data.len, 0, NULL);
+	json_t *json = json_read(prompt->data.data, prompt->data.len, 0, NULL, NULL);
 	bool is_prompt = read_text(json, &text);
 	assert(is_prompt); /* queued_prompt_create() has seen it */
 	text.message = message;

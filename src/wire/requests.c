@@ -117,7 +117,8 @@ bool json_is_deep(const char *text, size_t len)
 	return deepest > JSON_DEPTH_MAX;
 }
 
-json_t *json_parse(const char *text, size_t len, struct refusal *refusal)
+json_t *json_parse(
+	const char *text, size_t len, struct json_numbers *numbers, struct refusal *refusal)
 {
 	if (!utf8_is_valid((const unsigned char *)text, len)) {
 		refuse(refusal, "bad_utf8", "the text is not valid UTF-8");
@@ -128,7 +129,8 @@ json_t *json_parse(const char *text, size_t len, struct refusal *refusal)
 		return NULL;
 	}
 	json_error_t error;
-	json_t *json = json_loadb(text, len, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &error);
+	json_t *json =
+		json_read(text, len, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, numbers, &error);
 	if (!json) {
 		refuse(refusal, "bad_json", "not valid JSON: %.120s (line %d, column %d)",
 			error.text, error.line, error.column);
@@ -233,7 +235,8 @@ static int parse_load(const json_t *data, const struct limits *limits, struct lo
 	return 0;
 }
 
-static int parse_keepalive(const json_t *data, struct request *ret, struct refusal *refusal)
+static int parse_keepalive(const json_t *data, const struct json_numbers *numbers,
+	struct request *ret, struct refusal *refusal)
 {
 	const json_t *time = json_object_get(data, "client_time");
 	const json_t *seen = json_object_get(data, "last_seen_seq");
@@ -244,7 +247,7 @@ static int parse_keepalive(const json_t *data, struct request *ret, struct refus
 	}
 	ret->keepalive.client_time[0] = '\0';
 	if (time) {
-		char *text = json_dumps(time, JSON_ENCODE_ANY);
+		char *text = json_text(time, numbers);
 		snprintf(ret->keepalive.client_time, sizeof(ret->keepalive.client_time), "%s",
 			text && strlen(text) < sizeof(ret->keepalive.client_time) ? text : "");
 		free(text);
@@ -392,7 +395,7 @@ static int parse_append(const json_t *data, const struct limits *limits, struct 
 }
 
 static int parse_data(struct request *ret, const json_t *data, const struct limits *limits,
-	struct refusal *refusal)
+	const struct json_numbers *numbers, struct refusal *refusal)
 {
 	static const char *const names[][6] = {
 		[REQUEST_LOAD_EVENTS] = {"after_seq", "before_seq", "epoch", "limit", "follow",
@@ -417,7 +420,7 @@ static int parse_data(struct request *ret, const json_t *data, const struct limi
 	case REQUEST_LOAD_EVENTS:
 		return parse_load(data, limits, &ret->load, refusal);
 	case REQUEST_KEEPALIVE:
-		return parse_keepalive(data, ret, refusal);
+		return parse_keepalive(data, numbers, ret, refusal);
 	case REQUEST_PROMPT:
 	case REQUEST_EDIT_PROMPT:
 		return parse_prompt(data, limits, ret, refusal);
@@ -479,10 +482,10 @@ static int find_type(const char *name, enum request_side side, enum request_type
 }
 
 int request_parse(const char *text, size_t len, const struct limits *limits, enum request_side side,
-	struct request *ret, struct refusal *refusal)
+	struct json_numbers *numbers, struct request *ret, struct refusal *refusal)
 {
 	*refusal = (struct refusal){0};
-	json_t *json = json_parse(text, len, refusal);
+	json_t *json = json_parse(text, len, numbers, refusal);
 	if (!json) {
 		return -EINVAL;
 	}
@@ -504,7 +507,7 @@ int request_parse(const char *text, size_t len, const struct limits *limits, enu
 	}
 	ret->json = json;
 	if (r == 0) {
-		r = parse_data(ret, data, limits, refusal);
+		r = parse_data(ret, data, limits, numbers, refusal);
 	}
 	if (r < 0) {
 		json_decref(json);
@@ -555,7 +558,7 @@ int session_request_parse(const char *text, size_t len, const struct limits *lim
 	json_t **ret_json, const char **ret_id, const char **ret_title, struct refusal *refusal)
 {
 	*refusal = (struct refusal){0};
-	json_t *json = len ? json_parse(text, len, refusal) : json_object();
+	json_t *json = len ? json_parse(text, len, NULL, refusal) : json_object();
 	if (!json) {
 		return -EINVAL;
 	}

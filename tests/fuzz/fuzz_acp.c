@@ -81,7 +81,7 @@ static void take_line(struct buffer *out, char *line, size_t len)
 	buffer_append(out, line, len);
 	buffer_append_char(out, '\n');
 	json_error_t error;
-	json_t *message = acp_rpc_parse(line, len, &error);
+	json_t *message = acp_rpc_parse(line, len, NULL, &error);
 	acp_rpc_classify(message);
 	if (message) {
 		check_message(message);

@@ -114,7 +114,7 @@ static void take_event(struct producers *p, const json_t *event)
 {
 	struct input_event in;
 	struct refusal refusal;
-	fuzz_check(input_event_parse(event, limits_default(), &in, &refusal) == 0,
+	fuzz_check(input_event_parse(event, limits_default(), NULL, &in, &refusal) == 0,
 		"what comes out is good to come in");
 	const json_t *id = json_object_get(json_object_get(event, "data"), "tool_call_id");
 	hold(p, SNAPSHOT_MESSAGE, json_object_get(event, "message_id"));
@@ -152,7 +152,7 @@ static void put_snapshot(struct producers *p, const json_t *data)
 static void put_line(struct producers *p, const char *text, size_t len)
 {
 	struct refusal refusal;
-	json_t *json = json_parse(text, len, &refusal);
+	json_t *json = json_parse(text, len, NULL, &refusal);
 	if (json_is_boolean(json)) {
 		usage_total_new_source(p->total, json_is_true(json));
 	} else if (json_object_get(json, "messages") && json_object_get(json, "counters")) {

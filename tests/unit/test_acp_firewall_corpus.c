@@ -179,7 +179,7 @@ static void see_line(struct recording *r, json_t *entry)
 	json_error_t error;
 	const char *line = member(entry, "line");
 	char *copy = line ? strdup(line) : NULL;
-	json_t *message = copy ? acp_rpc_parse(copy, strlen(copy), &error) : NULL;
+	json_t *message = copy ? acp_rpc_parse(copy, strlen(copy), NULL, &error) : NULL;
 	const char *dir = member(entry, "dir");
 	if (message && !strcmp(dir, "c2a")) {
 		see_request(r, message);

@@ -366,7 +366,8 @@ static void bad_reports_are_refused(void **state)
 			"b", N3) "]",
 		"too_large");
 	json_t *data = json_pack("{s:s, s:i}", "mode", "delta", "n", -1);
-	assert_int_equal(intake_event(st->session, "usage", data), -EINVAL);
+	assert_int_equal(
+		intake_event(st->session, "usage", data, "{\"mode\":\"delta\",\"n\":-1}"), -EINVAL);
 	json_decref(data);
 	/* An event's own message_id counts. */
 	struct append_ack acks[ACKS_MAX];

@@ -124,7 +124,7 @@ static json_t *hand_over(struct log *log, json_t *data)
 	json_t *event;
 	json_array_foreach(found.events, i, event) {
 		struct input_event in;
-		if (input_event_parse(event, &log->limits, &in, &refusal) < 0) {
+		if (input_event_parse(event, &log->limits, NULL, &in, &refusal) < 0) {
 			fail_msg("%s", refusal.message);
 		}
 		input_event_finish(&in);

@@ -1,0 +1,375 @@
+#include "holdfast/json_text.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define CAP_MIN ((size_t)64)
+
+struct number {
+	json_t *node; /* a reference; NULL: a free place */
+	char *text;
+};
+
+struct json_numbers {
+	struct number *places; /* an open hash table, at most half full */
+	size_t cap; /* a power of two */
+	size_t count;
+	bool is_new; /* something came since the last sweep */
+};
+
+/* --- the table --- */
+
+struct json_numbers *json_numbers_create(void)
+{
+	struct json_numbers *numbers = xcalloc(1, sizeof(*numbers));
+	numbers->cap = CAP_MIN;
+	numbers->places = xcalloc(numbers->cap, sizeof(*numbers->places));
+	return numbers;
+}
+
+static struct number *place_of(const struct json_numbers *numbers, const json_t *node)
+{
+	size_t at = ((uintptr_t)node >> 4) * 0x9e3779b97f4a7c15u;
+	for (at ^= at >> 32;; at++) {
+		struct number *place = &numbers->places[at & (numbers->cap - 1)];
+		if (!place->node || place->node == node) {
+			return place;
+		}
+	}
+}
+
+/** Moves what is in use to a table for `count` numbers. */
+static void resize(struct json_numbers *numbers, size_t count)
+{
+	struct json_numbers old = *numbers;
+	for (numbers->cap = CAP_MIN; numbers->cap < 2 * count;) {
+		numbers->cap *= 2;
+	}
+	numbers->places = xcalloc(numbers->cap, sizeof(*numbers->places));
+	for (size_t i = 0; i < old.cap; i++) {
+		if (old.places[i].node) {
+			*place_of(numbers, old.places[i].node) = old.places[i];
+		}
+	}
+	free(old.places);
+}
+
+static void drop(struct json_numbers *numbers, struct number *place)
+{
+	json_decref(place->node);
+	free(place->text);
+	*place = (struct number){0};
+	numbers->count--;
+}
+
+static void put(struct json_numbers *numbers, json_t *node, const char *text, size_t len)
+{
+	if (2 * (numbers->count + 1) > numbers->cap) {
+		resize(numbers, 2 * (numbers->count + 1));
+	}
+	*place_of(numbers, node) = (struct number){json_incref(node), xstrndup(text, len)};
+	numbers->count++;
+	numbers->is_new = true;
+}
+
+void json_numbers_sweep(struct json_numbers *numbers)
+{
+	if (!numbers->is_new) {
+		return;
+	}
+	for (size_t i = 0; i < numbers->cap; i++) {
+		if (numbers->places[i].node && numbers->places[i].node->refcount == 1) {
+			drop(numbers, &numbers->places[i]);
+		}
+	}
+	resize(numbers, numbers->count);
+	numbers->is_new = numbers->count > 0;
+}
+
+void json_numbers_destroy(struct json_numbers *numbers)
+{
+	for (size_t i = 0; numbers && i < numbers->cap; i++) {
+		if (numbers->places[i].node) {
+			drop(numbers, &numbers->places[i]);
+		}
+	}
+	free(numbers ? numbers->places : NULL);
+	free(numbers);
+}
+
+/* --- writing --- */
+
+/* A double needs 17 digits at most, a sign, a point and e-308. */
+#define NUMBER_TEXT_MAX 40
+
+/** The shortest of the texts with 15 to 17 digits that is the same value; 1.0 has its point. */
+static void real_text(double value, char text[NUMBER_TEXT_MAX])
+{
+	for (int digits = 15; digits <= 17; digits++) {
+		snprintf(text, NUMBER_TEXT_MAX, "%.*g", digits, value);
+		if (strtod(text, NULL) == value) {
+			break;
+		}
+	}
+	if (!strpbrk(text, ".e")) {
+		strcat(text, ".0");
+	}
+}
+
+static void write_number(
+	struct buffer *out, const json_t *value, const struct json_numbers *numbers)
+{
+	const struct number *number = numbers ? place_of(numbers, value) : NULL;
+	char text[NUMBER_TEXT_MAX];
+	if (number && number->node) {
+		buffer_append_str(out, number->text);
+	} else if (json_is_integer(value)) {
+		buffer_printf(out, "%" JSON_INTEGER_FORMAT, json_integer_value(value));
+	} else {
+		real_text(json_real_value(value), text);
+		buffer_append_str(out, text);
+	}
+}
+
+static void write_object(
+	struct buffer *out, const json_t *object, const struct json_numbers *numbers)
+{
+	char before = '{';
+	for (void *at = json_object_iter((json_t *)object); at;
+		at = json_object_iter_next((json_t *)object, at)) {
+		const char *key = json_object_iter_key(at);
+		buffer_append_char(out, before);
+		buffer_append_json(out, key, strlen(key));
+		buffer_append_char(out, ':');
+		json_write(out, json_object_iter_value(at), numbers);
+		before = ',';
+	}
+	buffer_append_str(out, before == '{' ? "{}" : "}");
+}
+
+static void write_array(struct buffer *out, const json_t *array, const struct json_numbers *numbers)
+{
+	buffer_append_char(out, '[');
+	for (size_t i = 0; i < json_array_size(array); i++) {
+		buffer_append_str(out, i ? "," : "");
+		json_write(out, json_array_get(array, i), numbers);
+	}
+	buffer_append_char(out, ']');
+}
+
+void json_write(struct buffer *out, const json_t *value, const struct json_numbers *numbers)
+{
+	switch (json_typeof(value)) {
+	case JSON_OBJECT:
+		write_object(out, value, numbers);
+		break;
+	case JSON_ARRAY:
+		write_array(out, value, numbers);
+		break;
+	case JSON_STRING:
+		buffer_append_json(out, json_string_value(value), json_string_length(value));
+		break;
+	case JSON_INTEGER:
+	case JSON_REAL:
+		write_number(out, value, numbers);
+		break;
+	default:
+		buffer_append_str(out, json_is_true(value)    ? "true"
+				       : json_is_false(value) ? "false"
+							      : "null");
+	}
+}
+
+char *json_text(const json_t *value, const struct json_numbers *numbers)
+{
+	struct buffer out = {0};
+	json_write(&out, value, numbers);
+	buffer_cstr(&out);
+	return out.data;
+}
+
+/* --- reading --- */
+
+struct token {
+	const char *text;
+	size_t len; /* 0: there are no more */
+};
+
+/** The quote that ends the string which begins at `from`, or the end of the text. */
+static const char *end_of_string(const char *from, const char *end)
+{
+	const char *quote = from;
+	while ((quote = memchr(quote + 1, '"', (size_t)(end - quote - 1)))) {
+		size_t backslashes = 0;
+		while (quote[-1 - (ptrdiff_t)backslashes] == '\\') {
+			backslashes++;
+		}
+		if (backslashes % 2 == 0) {
+			return quote;
+		}
+	}
+	return end - 1;
+}
+
+/** The next number of a JSON text, from *at on. */
+static struct token next_number(const char **at, const char *end)
+{
+	for (const char *c = *at; c < end; c++) {
+		if (*c == '"') {
+			c = end_of_string(c, end);
+		} else if (*c == '-' || (*c >= '0' && *c <= '9')) {
+			const char *from = c;
+			while (c < end && *c && strchr("+-.eE0123456789", *c)) {
+				c++;
+			}
+			*at = c;
+			return (struct token){from, (size_t)(c - from)};
+		}
+	}
+	*at = end;
+	return (struct token){0};
+}
+
+/** What jansson makes of a number, or what is put in its place. */
+struct value {
+	bool is_integer;
+	bool does_not_fit; /* jansson refuses it */
+	json_int_t integer;
+	double real;
+};
+
+static struct value value_of(struct token token)
+{
+	char small[64];
+	char *text = token.len < sizeof(small) ? small : xmalloc(token.len + 1);
+	memcpy(text, token.text, token.len);
+	text[token.len] = '\0';
+	struct value value = {.is_integer = !strpbrk(text, ".eE")};
+	errno = 0;
+	value.integer = value.is_integer ? strtoll(text, NULL, 10) : 0;
+	if (!value.is_integer || errno == ERANGE) {
+		value.real = strtod(text, NULL);
+		value.does_not_fit = value.is_integer || isinf(value.real);
+		value.is_integer = false;
+	}
+	if (isinf(value.real)) {
+		value.real = value.real > 0 ? 1.7976931348623157e308 : -1.7976931348623157e308;
+	}
+	if (text != small) {
+		free(text);
+	}
+	return value;
+}
+
+/** Whether the number is written in another way than json_write() writes its value. */
+static bool is_odd(struct token token, const struct value *value)
+{
+	char text[NUMBER_TEXT_MAX];
+	if (value->is_integer) {
+		return token.len == 2 && memcmp(token.text, "-0", 2) == 0;
+	}
+	real_text(value->real, text);
+	return strlen(text) != token.len || memcmp(text, token.text, token.len) != 0;
+}
+
+/** A text with numbers that jansson takes. */
+static json_t *read_large(const char *text, size_t len, size_t flags, json_error_t *error)
+{
+	struct buffer fitting = {0};
+	const char *at = text;
+	const char *from = text;
+	struct token token;
+	while ((token = next_number(&at, text + len)).len) {
+		struct value value = value_of(token);
+		if (value.does_not_fit) {
+			buffer_append(&fitting, from, (size_t)(token.text - from));
+			buffer_printf(&fitting, "%.17e", value.real);
+			from = at;
+		}
+	}
+	buffer_append(&fitting, from, (size_t)(text + len - from));
+	json_t *json = json_loadb(fitting.data, fitting.len, flags, error);
+	buffer_finish(&fitting);
+	return json;
+}
+
+/** Walks through a tree and its text side by side. */
+struct walk {
+	const char *at;
+	const char *end;
+	struct json_numbers *numbers; /* NULL: it is only looked whether they agree */
+};
+
+static bool walk_number(struct walk *walk, json_t *node)
+{
+	struct token token = next_number(&walk->at, walk->end);
+	struct value value = token.len ? value_of(token) : (struct value){0};
+	bool agrees = token.len && value.is_integer == json_is_integer(node) &&
+		      (value.is_integer ? value.integer == json_integer_value(node)
+					: value.real == json_real_value(node));
+	if (agrees && walk->numbers && is_odd(token, &value)) {
+		put(walk->numbers, node, token.text, token.len);
+	}
+	return agrees;
+}
+
+static bool walk_value(struct walk *walk, json_t *node)
+{
+	bool agrees = true;
+	if (json_is_object(node)) {
+		for (void *at = json_object_iter(node); at && agrees;
+			at = json_object_iter_next(node, at)) {
+			agrees = walk_value(walk, json_object_iter_value(at));
+		}
+	} else if (json_is_array(node)) {
+		for (size_t i = 0; i < json_array_size(node) && agrees; i++) {
+			agrees = walk_value(walk, json_array_get(node, i));
+		}
+	} else if (json_is_number(node)) {
+		agrees = walk_number(walk, node);
+	}
+	return agrees;
+}
+
+static bool has_odd(const char *text, size_t len)
+{
+	const char *at = text;
+	struct token token;
+	while ((token = next_number(&at, text + len)).len) {
+		struct value value = value_of(token);
+		if (is_odd(token, &value)) {
+			return true;
+		}
+	}
+	return false;
+}
+
+/** Where a member came twice the numbers of the tree are not those of the text: none is noted. */
+static void note(json_t *json, const char *text, size_t len, struct json_numbers *numbers)
+{
+	struct walk look = {text, text + len, NULL};
+	struct walk keep = {text, text + len, numbers};
+	if (has_odd(text, len) && walk_value(&look, json) && !next_number(&look.at, look.end).len) {
+		walk_value(&keep, json);
+	}
+}
+
+json_t *json_read(const char *text, size_t len, size_t flags, struct json_numbers *numbers,
+	json_error_t *error)
+{
+	json_error_t why;
+	error = error ? error : &why;
+	json_t *json = json_loadb(text, len, flags, error);
+	if (!json && json_error_code(error) == json_error_numeric_overflow) {
+		json = read_large(text, len, flags, error);
+	}
+	if (json && numbers) {
+		note(json, text, len, numbers);
+	}
+	return json;
+}
