@@ -7,6 +7,7 @@
 
 #include "holdfast/event.h"
 #include "holdfast/json_text.h"
+#include "holdfast/key_sum.h"
 #include "holdfast/limits.h"
 
 #include <jansson.h>
@@ -125,7 +126,7 @@ struct input_event {
 	size_t message_id_len;
 	const char *key; /* idempotency key; NULL: none */
 	size_t key_len;
-	uint64_t sum; /* with a key: what type, message_id and data hash to */
+	struct key_sum sum; /* with a key: of type, message_id and data */
 	const char *run_id; /* NULL: it names none */
 	bool recovered; /* an agent told it when it went on with its session: it comes late */
 	const char *data; /* text of a chunk, run_id of a run_start or run_end, else JSON */

@@ -20,6 +20,7 @@
 
 #include "holdfast/agent_state.h"
 #include "holdfast/event.h"
+#include "holdfast/key_sum.h"
 #include "holdfast/limits.h"
 
 #include <stdbool.h>
@@ -41,12 +42,15 @@ enum record_kind {
 	RECORD_PROMPT_EDIT = 7, /* a prompt that waits has another message */
 	RECORD_PROMPT_REMOVE = 8, /* it waits no more, and will not begin */
 	RECORD_RECOVERED = 9, /* an input event out of an agent's history, late */
+	RECORD_NEWEST = RECORD_RECOVERED,
+	/* A kind with this bit may be left out by those who do not know it; another one may not. */
+	RECORD_MAY_BE_LEFT_OUT = 0x8000,
 };
 
 /** One journal record; bytes are borrowed. */
 struct record {
 	enum record_kind kind;
-	const char *id; /* session */
+	const char *id; /* session; of a kind that is of none: empty */
 	size_t id_len; /* at most 128 */
 	uint64_t epoch;
 	int64_t ts; /* ms since 1970 */
@@ -81,6 +85,12 @@ struct store_ops {
 	/* Recovery, inside store_open(). */
 	/** The journal speaks of a session: it is needed in memory. Returns its owner. */
 	void *(*found)(void *owner, struct session_log *log);
+	/**
+	 * Whether a snapshot is of a version that cannot be read: of a later program, as a rule.
+	 * Then *ret_has is that version, and *ret_from and *ret_to are those that can be.
+	 */
+	bool (*is_foreign)(const struct record *snapshot, unsigned *ret_has, unsigned *ret_from,
+		unsigned *ret_to);
 	/** One journal record of it, also by store_rewind(). -EBADMSG sets the session aside. */
 	int (*replay)(void *session, const struct record *record);
 	/** A session that was found turned out to be damaged and is set aside: forget it. */
@@ -95,9 +105,10 @@ enum store_durability {
 /**
  * Opens (and makes) a data directory, takes its lock and recovers what is in it. Blocks. Returns
  * -EBUSY when another server holds the lock, -EBADMSG when the journal is damaged where no crash
- * can damage it, or another negative errno; *ret_store is set before the first of the ops is
- * called; *ret_why (caller frees) says what and what to do. A directory that can be read but not
- * written (the disk is full) is opened: failed() says so, and revived() follows once it can.
+ * can damage it, -ENOTSUP when something is of a format that this program does not read (then
+ * nothing has been changed), or another negative errno; *ret_store is set before the first of the
+ * ops is called; *ret_why (caller frees) says what and what to do. A directory that can be read but
+ * not written (the disk is full) is opened: failed() says so, and revived() follows once it can.
  */
 int store_open(uv_loop_t *loop, const char *dir, enum store_durability durability,
 	const struct limits *limits, const struct store_ops *ops, void *owner,
@@ -237,14 +248,15 @@ enum log_key_kind {
 struct log_key {
 	uint64_t seq; /* 0: the input had none */
 	const char *by; /* of an answer, "" if nobody gave it; borrowed until the next call */
-	uint64_t sum; /* of LOG_KEY_INPUT: what the input's content hashes to */
+	struct key_sum sum; /* of LOG_KEY_INPUT */
 };
 /**
  * Takes a name that an input gave, when the input is durable. `nth` counts such names from 0 over
- * the session's life, so that one that recovery tells again is not taken twice.
+ * the session's life, so that one that recovery tells again is not taken twice. `sum` counts
+ * with LOG_KEY_INPUT only.
  */
 void session_log_note_input(struct session_log *log, uint64_t nth, enum log_key_kind kind,
-	const char *key, uint64_t seq, uint64_t sum);
+	const char *key, uint64_t seq, const struct key_sum *sum);
 /** How many of them there are: the `nth` of the next one. */
 uint64_t session_log_input_names(const struct session_log *log);
 /**

@@ -118,6 +118,8 @@ void usage_total_new_source(struct usage_total *total, bool resumed);
  */
 json_t *usage_total_json(const struct usage_total *total);
 
+/* Of what usage_total_save() makes; older ones are read, the one before at least. */
+#define USAGE_SAVE_VERSION 1
 /** Everything, for the session's saved state; a new reference. */
 json_t *usage_total_save(const struct usage_total *total);
 /** Reads it back; -EBADMSG if it is not what usage_total_save() can have made. */

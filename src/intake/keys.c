@@ -14,6 +14,20 @@ static int conflict(const struct input_event *in, struct refusal *refusal)
 		in->key);
 }
 
+/** Whether a key that was stored before, by whatever rule, is that of this input. */
+static int compare(const struct input_event *in, const struct key_sum *had, struct refusal *refusal)
+{
+	struct key_sum sum;
+	if (key_sum_make(in, had->rule, &sum) < 0) {
+		return refuse(refusal, "storage_failed",
+			"the key \"%.80s\" was stored by a later version of the server, which this "
+			"one "
+			"cannot compare; nothing was stored",
+			in->key);
+	}
+	return sum.value == had->value ? 0 : conflict(in, refusal);
+}
+
 int batch_check_key(struct batch *batch, size_t i, struct refusal *refusal)
 {
 	struct batch_entry *entry = &batch->entries[i];
@@ -25,7 +39,7 @@ int batch_check_key(struct batch *batch, size_t i, struct refusal *refusal)
 	if (first) {
 		entry->is_known = true;
 		entry->same_as = (size_t)first;
-		return batch->entries[first - 1].in.sum == in->sum ? 0 : conflict(in, refusal);
+		return compare(in, &batch->entries[first - 1].in.sum, refusal);
 	}
 	struct log_key had = {0};
 	int r = session_find_name(batch->session, LOG_KEY_INPUT, in->key, &had);
@@ -40,5 +54,5 @@ int batch_check_key(struct batch *batch, size_t i, struct refusal *refusal)
 	}
 	entry->is_known = true;
 	batch->acks[i] = (struct append_ack){.seq = had.seq, .duplicate = true};
-	return had.sum == in->sum ? 0 : conflict(in, refusal);
+	return compare(in, &had.sum, refusal);
 }

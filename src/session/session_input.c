@@ -1,4 +1,4 @@
-/* How an input stands in the journal (proto/store-format.md, "Input record"). */
+/* How an input stands in the journal (proto/store-format.md, kind 3). */
 #include "session_internal.h"
 
 #include "holdfast/pack.h"
@@ -10,14 +10,16 @@ void session_input_pack(const struct input_event *input, struct buffer *out)
 	const char *name =
 		input->type == EVENT_CUSTOM ? input->type_name : event_type_name(input->type);
 	size_t len = input->type == EVENT_CUSTOM ? input->type_len : strlen(name);
-	pack_le(out, len, 2);
+	/* The name of a type has at most 64 bytes; rule 0 is that of format 2, where this was 0. */
+	pack_le(out, len, 1);
+	pack_le(out, input->key ? input->sum.rule : 0, 1);
 	pack_le(out, input->message_id_len, 2);
 	pack_le(out, input->key_len, 2);
 	buffer_append(out, name, len);
 	buffer_append(out, input->message_id, input->message_id ? input->message_id_len : 0);
 	if (input->key) {
 		buffer_append(out, input->key, input->key_len);
-		pack_le(out, input->sum, 8);
+		pack_le(out, input->sum.value, 8);
 	}
 	buffer_append(out, input->data, input->data_len);
 }
@@ -25,7 +27,8 @@ void session_input_pack(const struct input_event *input, struct buffer *out)
 int session_input_unpack(const char *bytes, size_t len, struct input_event *ret)
 {
 	struct unpack in = {.bytes = bytes, .len = len};
-	size_t type_len = (size_t)unpack_le(&in, 2);
+	size_t type_len = (size_t)unpack_le(&in, 1);
+	unsigned rule = (unsigned)unpack_le(&in, 1);
 	size_t id_len = (size_t)unpack_le(&in, 2);
 	size_t key_len = (size_t)unpack_le(&in, 2);
 	size_t head = type_len + id_len + (key_len ? key_len + 8 : 0);
@@ -42,7 +45,7 @@ int session_input_unpack(const char *bytes, size_t len, struct input_event *ret)
 		.message_id_len = id_len,
 		.key = key_len ? key : NULL,
 		.key_len = key_len,
-		.sum = key_len ? unpack_le(&sum, 8) : 0,
+		.sum = {.value = key_len ? unpack_le(&sum, 8) : 0, .rule = rule},
 		.data = in.bytes + head,
 		.data_len = in.len - head,
 	};

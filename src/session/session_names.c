@@ -18,7 +18,7 @@ struct pending_name {
 	uint64_t nth;
 	enum log_key_kind kind; /* 0: the end of the run, which has no name of its own */
 	uint64_t seq;
-	uint64_t sum;
+	struct key_sum sum;
 	char key[];
 };
 
@@ -33,7 +33,7 @@ static void keep(struct session *session, const struct pending_name *name)
 {
 	if (name->kind) {
 		session_log_note_input(
-			session->log, name->nth, name->kind, name->key, name->seq, name->sum);
+			session->log, name->nth, name->kind, name->key, name->seq, &name->sum);
 	}
 	if (!name->kind || name->kind == LOG_KEY_RUN) {
 		session_log_set_run(session->log, name->kind ? name->key : NULL);
@@ -53,13 +53,13 @@ static void drop(struct session *session, struct pending_name *name)
 }
 
 static void add(struct session *session, enum log_key_kind kind, const char *key, size_t len,
-	uint64_t seq, uint64_t sum)
+	uint64_t seq, const struct key_sum *sum)
 {
 	struct pending_name *name = xcalloc(1, sizeof(*name) + len + 1);
 	name->lsn = session->applying_lsn;
 	name->kind = kind;
 	name->seq = seq;
-	name->sum = sum;
+	name->sum = sum ? *sum : (struct key_sum){0};
 	memcpy(name->key, key, len);
 	if (kind) {
 		name->nth = session->state.input_names++;
@@ -135,7 +135,7 @@ static void note_message(struct session *session, const char *id, size_t len, ui
 	}
 	free(*last);
 	*last = xstrndup(id, len);
-	add(session, LOG_KEY_MESSAGE, id, len, seq, 0);
+	add(session, LOG_KEY_MESSAGE, id, len, seq, NULL);
 }
 
 static const char *text_of(const json_t *object, const char *name)
@@ -154,11 +154,11 @@ static void note_data(struct session *session, const struct input_event *in, uin
 	/* No snapshot can name a longer one. */
 	bool is_tool = in->type != EVENT_USER_PROMPT && len && len <= MESSAGE_ID_MAX;
 	if (is_tool && in->type == EVENT_TOOL_CALL) {
-		add(session, LOG_KEY_TOOL_CALL, tool, len, seq, 0);
+		add(session, LOG_KEY_TOOL_CALL, tool, len, seq, NULL);
 	}
 	/* A call may come with its result. */
 	if (is_tool && (strcmp(status, "completed") == 0 || strcmp(status, "failed") == 0)) {
-		add(session, LOG_KEY_TOOL_RESULT, tool, len, seq, 0);
+		add(session, LOG_KEY_TOOL_RESULT, tool, len, seq, NULL);
 	}
 	if (in->type == EVENT_USER_PROMPT && *prompt && !in->message_id) {
 		note_message(session, prompt, strlen(prompt), seq);
@@ -169,7 +169,7 @@ static void note_data(struct session *session, const struct input_event *in, uin
 void session_names_note(struct session *session, const struct input_event *in, uint64_t seq)
 {
 	if (in->key) {
-		add(session, LOG_KEY_INPUT, in->key, in->key_len, seq, in->sum);
+		add(session, LOG_KEY_INPUT, in->key, in->key_len, seq, &in->sum);
 	}
 	if (in->message_id) {
 		note_message(session, in->message_id, in->message_id_len, seq);
@@ -187,7 +187,7 @@ void session_names_note_prompt(struct session *session, const char *prompt_id, u
 
 void session_names_note_removed(struct session *session, const char *prompt_id)
 {
-	add(session, LOG_KEY_REMOVED, prompt_id, strlen(prompt_id), 0, 0);
+	add(session, LOG_KEY_REMOVED, prompt_id, strlen(prompt_id), 0, NULL);
 }
 
 /* --- runs --- */
@@ -197,7 +197,7 @@ void session_run_begin(struct session *session, const char *run_id, size_t len)
 	struct session_state *state = &session->state;
 	free(state->run_id);
 	state->run_id = xstrndup(run_id, len);
-	add(session, LOG_KEY_RUN, run_id, len, 0, 0);
+	add(session, LOG_KEY_RUN, run_id, len, 0, NULL);
 }
 
 void session_run_end(struct session *session)
@@ -205,7 +205,7 @@ void session_run_end(struct session *session)
 	struct session_state *state = &session->state;
 	free(state->run_id);
 	state->run_id = NULL;
-	add(session, (enum log_key_kind)0, "", 0, 0, 0);
+	add(session, (enum log_key_kind)0, "", 0, 0, NULL);
 }
 
 const char *session_run(const struct session *session)

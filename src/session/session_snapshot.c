@@ -7,7 +7,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+/*
+ * Of all that stands in a snapshot, that of the stream buffer and of what it consists of included.
+ * Raise it when any of it changes, and read the older ones with what was in them, from
+ * SNAPSHOT_OLDEST on: the one before at least.
+ */
 #define SNAPSHOT_VERSION 3
+#define SNAPSHOT_OLDEST  3
+/* The usage in it has a version of its own, which the older program does not look at before it. */
+_Static_assert(USAGE_SAVE_VERSION == 1, "raise SNAPSHOT_VERSION and FOLDER_FORMAT with it");
 
 static void save_text(struct buffer *out, const char *text)
 {
@@ -140,13 +148,23 @@ static void load_answers(struct session_state *state, struct unpack *in)
 	}
 }
 
+bool session_snapshot_is_foreign(
+	const struct record *snapshot, unsigned *ret_has, unsigned *ret_from, unsigned *ret_to)
+{
+	*ret_has = snapshot->data_len ? (unsigned char)snapshot->data[0] : 0;
+	*ret_from = SNAPSHOT_OLDEST;
+	*ret_to = SNAPSHOT_VERSION;
+	return *ret_has < SNAPSHOT_OLDEST || *ret_has > SNAPSHOT_VERSION;
+}
+
 int session_snapshot_load(struct session *session, const char *bytes, size_t len)
 {
 	struct unpack in = {.bytes = bytes, .len = len};
 	session_state_finish(&session->state);
 	session_state_init(session, 1);
 	struct session_state *state = &session->state;
-	if (unpack_le(&in, 1) != SNAPSHOT_VERSION) {
+	uint64_t version = unpack_le(&in, 1);
+	if (version < SNAPSHOT_OLDEST || version > SNAPSHOT_VERSION) {
 		return -EBADMSG;
 	}
 	state->turn = unpack_le(&in, 8);

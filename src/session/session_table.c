@@ -206,6 +206,7 @@ int session_table_open(
 		.rotated = handle_rotated,
 		.now = handle_now,
 		.may_prune = handle_may_prune,
+		.is_foreign = session_snapshot_is_foreign,
 		.found = handle_found,
 		.replay = handle_replay,
 		.lost = handle_lost,

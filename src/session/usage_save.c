@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SAVE_VERSION 1
-#define HEX_DIGITS   16
+#define SAVE_OLDEST 1
+#define HEX_DIGITS  16
 
 /* --- save --- */
 
@@ -94,7 +94,7 @@ json_t *usage_total_save(const struct usage_total *total)
 	json_t *gauges = json_array();
 	put_amount(gauges, total->used);
 	put_amount(gauges, total->size);
-	return json_pack("{s:i, s:o, s:b, s:o, s:o, s:o, s:o, s:o}", "version", SAVE_VERSION,
+	return json_pack("{s:i, s:o, s:b, s:o, s:o, s:o, s:o, s:o}", "version", USAGE_SAVE_VERSION,
 		"gauges", gauges, "partial", total->partial, "counters", counters, "whole",
 		save_cells(total->whole, total->counter_count), "models", save_models(total),
 		"messages", save_messages(total), "settled", save_settled(total));
@@ -285,9 +285,10 @@ int usage_total_load(const json_t *saved, struct usage_total **ret_total)
 	const json_t *partial = json_object_get(saved, "partial");
 	total->partial = json_is_true(partial);
 	bool good =
-		json_is_integer(version) && json_integer_value(version) == SAVE_VERSION &&
-		is_list(gauges, 4) && get_amount(gauges, 0, &total->used) &&
-		get_amount(gauges, 1, &total->size) && json_is_boolean(partial) &&
+		json_is_integer(version) && json_integer_value(version) >= SAVE_OLDEST &&
+		json_integer_value(version) <= USAGE_SAVE_VERSION && is_list(gauges, 4) &&
+		get_amount(gauges, 0, &total->used) && get_amount(gauges, 1, &total->size) &&
+		json_is_boolean(partial) &&
 		load_counters(json_object_get(saved, "counters"), total) &&
 		load_cells(json_object_get(saved, "whole"), total->whole, total->counter_count) &&
 		load_models(json_object_get(saved, "models"), total) &&

@@ -62,7 +62,10 @@ static void check_record(struct walk *walk, const struct record *record)
 {
 	char place[96];
 	place_at(walk, walk->record, place);
-	if (record->kind < RECORD_CREATE || record->kind > RECORD_RECOVERED) {
+	if (record_may_be_left_out(record)) {
+		return; /* of a later program, which does not need it read */
+	}
+	if (!record_is_known(record)) {
 		check_problem(
 			walk->check, place, "a record of the unknown kind %d", (int)record->kind);
 	}
@@ -283,6 +286,11 @@ static int check_segment(struct check *check, struct link link, struct link *ret
 		*ret_before = (struct link){reader->before_segment, reader->before_len, false};
 	} else if (r == -EBADMSG) {
 		tell_headless(&walk);
+	} else if (r == -ENOTSUP) {
+		struct buffer what = {0};
+		versions_tell_segment(reader, &what);
+		check_problem(check, walk.file, "%s", buffer_cstr(&what));
+		buffer_finish(&what);
 	} else if (r != -ENOENT || !check->files->in_use) {
 		check_problem(check, walk.file, "%s", strerror(-r));
 	}

@@ -320,7 +320,7 @@ static struct checkpoint *checkpoint_new(struct store *store)
 	return cp;
 }
 
-void checkpoint_drop_before(struct store *store, uint64_t segment)
+void checkpoint_drop_before(struct store *store, uint64_t segment, bool sync_last)
 {
 	struct journal *journal = &store->journal;
 	bool good = true;
@@ -331,7 +331,7 @@ void checkpoint_drop_before(struct store *store, uint64_t segment)
 	}
 	while (good && journal->oldest_segment < segment) {
 		bool is_last = journal->oldest_segment + 1 == segment;
-		good = journal_drop_oldest(journal, !is_last) == 0;
+		good = journal_drop_oldest(journal, sync_last || !is_last) == 0;
 	}
 }
 
@@ -353,7 +353,7 @@ static void work_done(uv_work_t *work_req, int status)
 		store->round_is_good = store->round_is_good && good;
 		if (!cp->more) {
 			if (store->round_is_good && !store->has_leftover) {
-				checkpoint_drop_before(store, store->round_segment);
+				checkpoint_drop_before(store, store->round_segment, false);
 			}
 			store->round_segment = 0;
 		}

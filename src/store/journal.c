@@ -82,7 +82,7 @@ static void append_segment_header(struct journal *journal)
 {
 	struct buffer *out = &journal->gather;
 	size_t start = out->len;
-	buffer_append(out, JOURNAL_MAGIC, 8);
+	buffer_printf(out, "%s%d\n", JOURNAL_MAGIC_FAMILY, JOURNAL_FORMAT);
 	pack_le(out, journal->segment, 8);
 	pack_le(out, journal->before_segment, 8);
 	pack_le(out, journal->before_len, 8);

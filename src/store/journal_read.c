@@ -15,14 +15,15 @@
 #include <string.h>
 #include <unistd.h>
 
-static int read_file(int dir_fd, const char *name, struct buffer *out)
+/** Reads a file, or its first `most` bytes and maybe more. */
+static int read_file(int dir_fd, const char *name, size_t most, struct buffer *out)
 {
 	int fd = disk->openat(dir_fd, name, O_RDONLY | O_CLOEXEC, 0);
 	if (fd < 0) {
 		return -errno;
 	}
 	int r = 0;
-	for (;;) {
+	while (out->len < most) {
 		buffer_reserve(out, 1 << 16);
 		ssize_t n = disk->read(fd, out->data + out->len, out->cap - out->len);
 		if (n < 0 && errno == EINTR) {
@@ -97,10 +98,18 @@ static bool has_first_batch(struct journal_reader *reader)
 	return read_header(reader, JOURNAL_HEADER_SIZE, 0, &length, &count);
 }
 
-int journal_reader_open(struct journal_reader *reader, int dir_fd, const char *name)
+/** The header of every format has the magic in front, and its checksum in the same place. */
+static unsigned format_of(const char *magic)
+{
+	size_t len = strlen(JOURNAL_MAGIC_FAMILY);
+	bool is_ours = memcmp(magic, JOURNAL_MAGIC_FAMILY, len) == 0 && magic[len + 1] == '\n';
+	return is_ours && magic[len] > '0' ? (unsigned)(magic[len] - '0') : 0;
+}
+
+static int open_reader(struct journal_reader *reader, int dir_fd, const char *name, size_t most)
 {
 	*reader = (struct journal_reader){0};
-	int r = read_file(dir_fd, name, &reader->bytes);
+	int r = read_file(dir_fd, name, most, &reader->bytes);
 	if (r < 0) {
 		return r;
 	}
@@ -110,18 +119,31 @@ int journal_reader_open(struct journal_reader *reader, int dir_fd, const char *n
 		return -EBADMSG;
 	}
 	reader->valid = JOURNAL_HEADER_SIZE;
-	bool is_ours = memcmp(in.bytes, JOURNAL_MAGIC, 8) == 0;
 	uint64_t sum = journal_checksum(in.bytes, JOURNAL_HEADER_SIZE - 8);
+	unsigned format = format_of(in.bytes);
 	unpack_le(&in, 8); /* magic */
 	unpack_le(&in, 8); /* number, as in the name */
 	reader->before_segment = unpack_le(&in, 8);
 	reader->before_len = (size_t)unpack_le(&in, 8);
 	uint64_t flags = unpack_le(&in, 8);
-	if (is_ours && unpack_le(&in, 8) == sum && !flags) {
-		return 0;
+	if (unpack_le(&in, 8) == sum) {
+		reader->format = format;
+		reader->flags = flags;
+		bool is_ours = format >= JOURNAL_FORMAT_OLDEST && format <= JOURNAL_FORMAT;
+		return is_ours && !(flags & ~JOURNAL_FLAGS_MAY_SKIP) ? 0 : -ENOTSUP;
 	}
 	reader->before_segment = JOURNAL_BEFORE_UNKNOWN;
 	return has_first_batch(reader) ? 0 : -EBADMSG;
+}
+
+int journal_reader_open(struct journal_reader *reader, int dir_fd, const char *name)
+{
+	return open_reader(reader, dir_fd, name, SIZE_MAX);
+}
+
+bool journal_header_is_foreign(struct journal_reader *reader, int dir_fd, const char *name)
+{
+	return open_reader(reader, dir_fd, name, JOURNAL_HEADER_SIZE) == -ENOTSUP;
 }
 
 static bool read_trailer(const struct journal_reader *reader, struct batch *batch)
@@ -273,6 +295,7 @@ static enum journal_found next_batch(struct journal_reader *reader)
 	reader->at = batch.records;
 	reader->entry = batch.entries;
 	reader->left = batch.count;
+	reader->last_batch = reader->valid;
 	reader->valid = batch.end;
 	reader->batch_number++;
 	return JOURNAL_RECORD;

@@ -110,7 +110,10 @@ void log_keys_add(struct session_log *log, const struct log_name *name)
 		buffer_append_json(out, name->by, strlen(name->by));
 	}
 	if (name->kind == LOG_KEY_INPUT) {
-		buffer_printf(out, ",\"sum\":\"%016llx\"", (unsigned long long)name->sum);
+		buffer_printf(out, ",\"sum\":\"%016llx\"", (unsigned long long)name->sum.value);
+	}
+	if (name->sum.rule) {
+		buffer_printf(out, ",\"rule\":%u", name->sum.rule);
 	}
 	sealed_line_end(out, start);
 	if (keys->slots) {
@@ -122,14 +125,14 @@ void log_keys_add(struct session_log *log, const struct log_name *name)
 }
 
 void session_log_note_input(struct session_log *log, uint64_t nth, enum log_key_kind kind,
-	const char *key, uint64_t seq, uint64_t sum)
+	const char *key, uint64_t seq, const struct key_sum *sum)
 {
 	if (nth < log->keys.input_names) {
 		return; /* the journal tells again what is there */
 	}
 	log->keys.input_names = nth + 1;
 	log_keys_add(log,
-		&(struct log_name){.kind = kind, .seq = seq, .key = key, .by = "", .sum = sum});
+		&(struct log_name){.kind = kind, .seq = seq, .key = key, .by = "", .sum = *sum});
 }
 
 uint64_t session_log_input_names(const struct session_log *log)

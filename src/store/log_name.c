@@ -50,12 +50,13 @@ int log_name_parse(const char *line, size_t len, struct log_name *ret_name)
 	const char *key = json_string_value(json_object_get(json, "key"));
 	const char *by = json_string_value(json_object_get(json, "by"));
 	const char *sum = json_string_value(json_object_get(json, "sum"));
+	json_int_t rule = json_integer_value(json_object_get(json, "rule"));
 	json_int_t seq = json_integer_value(json_object_get(json, "seq"));
 	struct log_name name = {.kind = kind ? find_kind(kind) : LOG_KEY_UNKNOWN,
 		.seq = (uint64_t)seq,
 		.key = key,
 		.by = by ? by : "",
-		.sum = sum ? strtoull(sum, NULL, 16) : 0,
+		.sum = {.value = sum ? strtoull(sum, NULL, 16) : 0, .rule = (unsigned)rule},
 		.json = json};
 	bool has_event = name.kind != LOG_KEY_UNKNOWN && name.kind < LOG_KEY_INPUT;
 	if (!kind || (name.kind != LOG_KEY_UNKNOWN && !key) || seq < has_event) {

@@ -29,7 +29,8 @@ static char *copy_or_null(const char *text)
 
 void metadata_take(const struct session_log *log, struct metadata *ret)
 {
-	*ret = (struct metadata){.epoch = log->epoch,
+	*ret = (struct metadata){.format = FOLDER_FORMAT,
+		.epoch = log->epoch,
 		.first_seq = log->first_seq,
 		.first_at = log->first_at,
 		.first_ts = log->first_ts,
@@ -53,7 +54,7 @@ void metadata_append(const char *id, const struct metadata *meta, struct buffer 
 {
 	const struct log_tail *tail = &meta->tail;
 	size_t start = out->len;
-	buffer_append_str(out, "{\"id\":");
+	buffer_printf(out, METADATA_FRONT "%d,\"id\":", FOLDER_FORMAT);
 	buffer_append_json(out, id, strlen(id));
 	buffer_printf(out, ",\"epoch\":\"%016llx\"", (unsigned long long)meta->epoch);
 	append_number(out, "first_seq", meta->first_seq);
@@ -183,6 +184,15 @@ static bool take_agent_state(const json_t *json, struct metadata *meta)
 	return good;
 }
 
+/** That of the first one is not told. */
+static bool take_format(const json_t *json, struct metadata *meta)
+{
+	meta->format = 1;
+	bool is_told = json_object_get(json, "format") != NULL;
+	return (!is_told || take_number(json, "format", &meta->format)) &&
+	       meta->format >= FOLDER_FORMAT_OLDEST && meta->format <= FOLDER_FORMAT;
+}
+
 /** Returns what is wrong with it, or NULL. */
 static const char *parse(const json_t *json, const char *id, struct metadata *meta)
 {
@@ -231,14 +241,21 @@ int metadata_read(int sessions_fd, const char *id, struct metadata *meta, const 
 		*ret_why = "its checksum does not fit";
 	} else if (r == 0) {
 		json_t *json = json_loadb(bytes.data, bytes.len, JSON_REJECT_DUPLICATES, NULL);
-		*ret_why = parse(json, id, meta);
+		if (json && !take_format(json, meta)) {
+			*ret_why = "it is of a format that this program does not read";
+			r = -ENOTSUP;
+		} else {
+			*ret_why = parse(json, id, meta);
+		}
 		json_decref(json);
 	}
 	buffer_finish(&bytes);
-	r = *ret_why ? -EBADMSG : r;
+	r = r == 0 && *ret_why ? -EBADMSG : r;
 	if (r < 0) {
+		uint64_t format = meta->format;
 		*ret_why = *ret_why ? *ret_why : strerror(-r);
 		metadata_finish(meta);
+		meta->format = format;
 	}
 	return r;
 }

@@ -2,6 +2,8 @@
  * Recovery: what is in a data directory becomes the running state again.
  *
  *   found                                   decision
+ *   a segment, record or folder of a format   the server does not start, and has changed nothing
+ *   that we do not read
  *   journal: torn batch at the end            cut, noted; nothing of it was acknowledged
  *   journal: newest segment without a header  taken away; kept in set-aside/ if there is more in it
  *   journal: segment that no later one names  taken away: its batches were refused, or are in the
@@ -118,6 +120,9 @@ static int replay(struct recovery *rec, const struct record *record)
 	struct session_log *log = log_table_get(&store->by_id, record->id, record->id_len);
 	if (!log || log->epoch != record->epoch) {
 		return 0;
+	}
+	if (!record_is_known(record)) {
+		return 0; /* it may be left out, or we had not begun */
 	}
 	/* The journal may go only when all that it speaks of is on disk by itself. */
 	log->dirty = true;
@@ -239,12 +244,13 @@ static bool id_is_valid(const char *id)
 	return len && len <= 128 && !id[len] && id[0] != '.';
 }
 
-static int load_sessions(struct recovery *rec)
+static int each_folder(struct recovery *rec, int (*visit)(struct recovery *rec, const char *id))
 {
 	DIR *dir = fdopendir(dup(rec->store->sessions_fd));
 	if (!dir) {
 		return -errno;
 	}
+	rewinddir(dir); /* the place in it is that of all duplicates */
 	/* Names first: loading renames folders. */
 	char **ids = NULL;
 	size_t count = 0;
@@ -258,7 +264,7 @@ static int load_sessions(struct recovery *rec)
 	int r = -errno;
 	closedir(dir);
 	for (size_t i = 0; i < count; i++) {
-		r = r < 0 ? r : load_session(rec, ids[i]);
+		r = r < 0 ? r : visit(rec, ids[i]);
 		free(ids[i]);
 	}
 	free(ids);
@@ -320,6 +326,56 @@ static void free_fate(void *value, void *arg)
 	free(fate);
 }
 
+/* --- the first look --- */
+
+static int look_at_record(struct recovery *rec, const struct record *record)
+{
+	struct buffer what = {0};
+	char name[32];
+	int r = 0;
+	if (versions_tell_record(rec->store->ops, record, &what)) {
+		snprintf(name, sizeof(name), "%016llx.journal",
+			(unsigned long long)rec->walked_segment);
+		r = recover_refuse_foreign(rec, "journal", name, &what);
+	}
+	buffer_finish(&what);
+	return r < 0 ? r : note_fate(rec, record);
+}
+
+static int look_at_folder(struct recovery *rec, const char *id)
+{
+	struct buffer what = {0};
+	char name[192];
+	int r = 0;
+	if (versions_tell_folder(rec->store->sessions_fd, id, &what)) {
+		snprintf(name, sizeof(name), "%s/metadata.json", id);
+		r = recover_refuse_foreign(rec, "sessions", name, &what);
+	}
+	buffer_finish(&what);
+	return r;
+}
+
+/**
+ * Reads all that has a version before anything is changed. What a later program wrote is left as it
+ * is then, for that one.
+ */
+static int look_around(struct recovery *rec)
+{
+	rec->only_looks = true;
+	int r = recover_list_segments(rec);
+	if (r == 0) {
+		r = recover_look_at_segments(rec);
+	}
+	if (r == 0) {
+		r = recover_walk_journal(rec, look_at_record);
+	}
+	if (r == 0) {
+		r = each_folder(rec, look_at_folder);
+	}
+	rec->only_looks = false;
+	return r;
+}
+
 int recover(struct store *store, char **ret_why)
 {
 	struct recovery rec = {.store = store,
@@ -327,13 +383,16 @@ int recover(struct store *store, char **ret_why)
 		.deleted = hash_create(),
 		.damaged = hash_create(),
 		.ret_why = ret_why};
-	empty_trash(store);
-	int r = recover_list_segments(&rec);
+	int r = look_around(&rec);
 	if (r == 0) {
-		r = recover_walk_journal(&rec, note_fate);
+		r = store_settle(store, ret_why);
 	}
 	if (r == 0) {
-		r = load_sessions(&rec);
+		r = recover_sync_journal(&rec);
+	}
+	if (r == 0) {
+		empty_trash(store);
+		r = each_folder(&rec, load_session);
 	}
 	if (r == 0) {
 		hash_each(rec.fates, make_missing, &rec);
@@ -361,7 +420,8 @@ static int replay_marked(struct recovery *rec, const struct record *record)
 {
 	struct session_log *log = log_table_get(&rec->store->by_id, record->id, record->id_len);
 	bool wanted = log && log->rewind && log->epoch == record->epoch &&
-		      record->kind != RECORD_CREATE && record->kind != RECORD_DELETE;
+		      record_is_known(record) && record->kind != RECORD_CREATE &&
+		      record->kind != RECORD_DELETE;
 	return wanted ? rec->store->ops->replay(log->owner, record) : 0;
 }
 

@@ -24,6 +24,15 @@ int recover_refuse(struct recovery *rec, int error, const char *fmt, ...)
 	return error;
 }
 
+int recover_refuse_foreign(
+	struct recovery *rec, const char *dir, const char *name, const struct buffer *what)
+{
+	return recover_refuse(rec, -ENOTSUP,
+		"%s/%s cannot be read: %.*s. Nothing has been changed: start the program that is "
+		"needed, or restore the data directory from a copy of this program's time",
+		dir, name, (int)what->len, what->data);
+}
+
 static int compare_u64(const void *a, const void *b)
 {
 	uint64_t x = *(const uint64_t *)a;
@@ -117,6 +126,24 @@ static void forget_segment(struct recovery *rec, size_t i)
 		(rec->segment_count - i) * sizeof(*rec->segments));
 }
 
+int recover_look_at_segments(struct recovery *rec)
+{
+	int r = 0;
+	for (size_t i = 0; r == 0 && i < rec->segment_count; i++) {
+		char name[32];
+		struct journal_reader reader;
+		segment_path(rec->segments[i], name);
+		if (journal_header_is_foreign(&reader, rec->store->journal.dir_fd, name)) {
+			struct buffer what = {0};
+			versions_tell_segment(&reader, &what);
+			r = recover_refuse_foreign(rec, "journal", name, &what);
+			buffer_finish(&what);
+		}
+		journal_reader_close(&reader);
+	}
+	return r;
+}
+
 /** Reads the header of a segment, and what it tells of the one before it. */
 static int read_before(struct recovery *rec, uint64_t number, struct link_of_chain *ret_before)
 {
@@ -124,7 +151,7 @@ static int read_before(struct recovery *rec, uint64_t number, struct link_of_cha
 	struct journal_reader reader;
 	segment_path(number, name);
 	int r = journal_reader_open(&reader, rec->store->journal.dir_fd, name);
-	if (r == -EBADMSG && !rec->last_segment) {
+	if (r == -EBADMSG && !rec->last_segment && !rec->only_looks) {
 		drop_headless(rec, name, &reader);
 	}
 	*ret_before = (struct link_of_chain){reader.before_segment, reader.before_len};
@@ -146,6 +173,9 @@ static int find_chain(struct recovery *rec, struct link_of_chain **ret_chain, si
 		uint64_t number = rec->segments[i];
 		struct link_of_chain before;
 		if (count && number != wanted.number) {
+			if (number > wanted.number && rec->only_looks) {
+				continue;
+			}
 			if (number > wanted.number) {
 				char name[32];
 				segment_path(number, name);
@@ -157,7 +187,9 @@ static int find_chain(struct recovery *rec, struct link_of_chain **ret_chain, si
 		}
 		int r = read_before(rec, number, &before);
 		if (r == -EBADMSG && !count) {
-			forget_segment(rec, i);
+			if (!rec->only_looks) {
+				forget_segment(rec, i);
+			}
 			continue;
 		}
 		if (r == -EBADMSG) {
@@ -210,6 +242,7 @@ int recover_walk_segment(struct recovery *rec, struct link_of_chain link, bool m
 	char name[32];
 	struct journal_reader reader;
 	segment_path(link.number, name);
+	rec->walked_segment = link.number;
 	int r = journal_reader_open(&reader, rec->store->journal.dir_fd, name);
 	bool too_short = link.end != SIZE_MAX && link.end > reader.end;
 	reader.may_be_torn = may_be_torn;
@@ -227,10 +260,11 @@ int recover_walk_segment(struct recovery *rec, struct link_of_chain link, bool m
 		}
 	}
 	*ret_valid = reader.valid;
+	rec->last_batch = reader.last_batch;
 	bool torn = reader.valid < reader.end;
 	journal_reader_close(&reader);
 	if (r == 0 && may_be_torn && torn && found == JOURNAL_END) {
-		return cut_segment(rec->store, name, *ret_valid);
+		return rec->only_looks ? 0 : cut_segment(rec->store, name, *ret_valid);
 	}
 	if (r == -EBADMSG || (r == 0 && (torn || too_short || found == JOURNAL_LOST))) {
 		return recover_refuse(rec, -EBADMSG,
@@ -255,4 +289,53 @@ int recover_walk_journal(struct recovery *rec, visit_record visit)
 	}
 	free(chain);
 	return r;
+}
+
+/**
+ * The last batch is written once more: if its sync has failed in an earlier life of the server, the
+ * next one would not write it. That it cannot be (on a disk without room, say) is no harm
+ * otherwise.
+ */
+static int sync_segment(struct recovery *rec, struct link_of_chain link, bool is_newest)
+{
+	int dir_fd = rec->store->journal.dir_fd;
+	char name[32];
+	segment_path(link.number, name);
+	if (is_newest && rec->last_batch) {
+		int r = journal_rewrite(dir_fd, name, rec->last_batch, rec->last_len);
+		if (r < 0) {
+			diag(DIAG_WARN, "journal segment %s: its end cannot be written again: %s",
+				name, strerror(-r));
+		}
+	}
+	int fd = disk->openat(dir_fd, name, O_RDONLY | O_CLOEXEC, 0);
+	if (fd < 0) {
+		return -errno;
+	}
+	int r = disk->fdatasync(fd) < 0 ? -errno : 0;
+	close(fd);
+	return r;
+}
+
+int recover_sync_journal(struct recovery *rec)
+{
+	struct link_of_chain *chain = NULL;
+	size_t count = 0;
+	rec->last_segment = 0;
+	int r = find_chain(rec, &chain, &count);
+	for (size_t i = count; r == 0 && i-- > 0;) {
+		r = sync_segment(rec, chain[i], i == 0);
+	}
+	free(chain);
+	if (r == 0 && disk->fsync(rec->store->journal.dir_fd) < 0) {
+		r = -errno;
+	}
+	if (r == -ENOSPC || r == -EDQUOT) {
+		diag(DIAG_WARN, "the journal's end cannot be put on disk: %s", strerror(-r));
+		return 0;
+	}
+	return r < 0 && !*rec->ret_why
+		       ? recover_refuse(rec, r, "the journal's end cannot be put on disk: %s",
+				 strerror(-r))
+		       : r;
 }

@@ -68,6 +68,11 @@ static int rewrite(int dir_fd, const char *name, uint64_t from, uint64_t to, is_
 	return r;
 }
 
+int journal_rewrite(int dir_fd, const char *name, uint64_t from, uint64_t to)
+{
+	return rewrite(dir_fd, name, from, to, NULL);
+}
+
 int log_rewrite(int dir_fd, uint64_t from, uint64_t to)
 {
 	return rewrite(dir_fd, "events.jsonl", from, to, is_event);

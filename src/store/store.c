@@ -33,18 +33,42 @@ static int open_subdir(int dir_fd, const char *name)
 	return fd < 0 ? -errno : fd;
 }
 
-/** Makes a directory with its parents. */
+/** Puts the name of a new directory on disk. */
+static int sync_parent(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	char *parent = !slash          ? xstrdup(".")
+		       : slash == path ? xstrdup("/")
+				       : xstrndup(path, (size_t)(slash - path));
+	int fd = disk->openat(AT_FDCWD, parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+	int r = fd < 0 || disk->fsync(fd) < 0 ? -errno : 0;
+	if (fd >= 0) {
+		close(fd);
+	}
+	free(parent);
+	return r;
+}
+
+static int make_dir(const char *path)
+{
+	if (mkdir(path, 0700) < 0) {
+		return errno == EEXIST ? 0 : -errno;
+	}
+	return sync_parent(path);
+}
+
+/** Makes a directory with its parents, for good. */
 static int make_dirs(const char *path)
 {
 	char *copy = xstrdup(path);
 	for (char *at = copy + 1; *at; at++) {
 		if (*at == '/') {
 			*at = '\0';
-			mkdir(copy, 0700);
+			(void)!make_dir(copy); /* what it lacks, the last one will tell */
 			*at = '/';
 		}
 	}
-	int r = mkdir(copy, 0700) < 0 && errno != EEXIST ? -errno : 0;
+	int r = make_dir(copy);
 	free(copy);
 	return r;
 }
@@ -68,13 +92,18 @@ static int take_lock(struct store *store, const char *dir, char **ret_why)
 			dir, pid[0] ? pid : "unknown");
 		return -EBUSY;
 	}
+	return 0;
+}
+
+/** Tells others who holds the lock. */
+static void sign_lock(struct store *store)
+{
 	char pid[16];
 	int len = snprintf(pid, sizeof(pid), "%d\n", (int)getpid());
 	if (disk->ftruncate(store->lock_fd, 0) < 0 ||
 		pwrite(store->lock_fd, pid, (size_t)len, 0) < 0) {
 		diag(DIAG_DEBUG, "cannot note the process in the lock file: %s", strerror(errno));
 	}
-	return 0;
 }
 
 static int open_dirs(struct store *store, const char *dir, char **ret_why)
@@ -92,12 +121,21 @@ static int open_dirs(struct store *store, const char *dir, char **ret_why)
 	}
 	store->sessions_fd = open_subdir(store->dir_fd, "sessions");
 	store->journal.dir_fd = open_subdir(store->dir_fd, "journal");
-	if (store->sessions_fd < 0 || store->journal.dir_fd < 0 ||
-		(disk->mkdirat(store->dir_fd, "trash", 0700) < 0 && errno != EEXIST) ||
-		(disk->mkdirat(store->dir_fd, "set-aside", 0700) < 0 && errno != EEXIST)) {
+	if (store->sessions_fd < 0 || store->journal.dir_fd < 0) {
 		say(ret_why, "cannot make the folders of %s: %s", dir, strerror(errno));
 		return -EIO;
 	}
+	return 0;
+}
+
+int store_settle(struct store *store, char **ret_why)
+{
+	if ((disk->mkdirat(store->dir_fd, "trash", 0700) < 0 && errno != EEXIST) ||
+		(disk->mkdirat(store->dir_fd, "set-aside", 0700) < 0 && errno != EEXIST)) {
+		say(ret_why, "cannot make the folders of the data directory: %s", strerror(errno));
+		return -EIO;
+	}
+	sign_lock(store);
 	return disk->fsync(store->dir_fd) < 0 ? -errno : 0;
 }
 
@@ -152,7 +190,7 @@ int store_open(uv_loop_t *loop, const char *dir, enum store_durability durabilit
 		uint64_t fresh = store->journal.segment;
 		bool good = journal_sync_now(&store->journal) == 0;
 		if (good && checkpoint_now(store) == 0 && !store->has_leftover) {
-			checkpoint_drop_before(store, fresh);
+			checkpoint_drop_before(store, fresh, true);
 		}
 		store->opening = false;
 		if (!good) {

@@ -10,13 +10,23 @@
 #include "holdfast/store.h"
 #include "holdfast/worker.h"
 
-#define JOURNAL_MAGIC       "HFJRNL2\n"
-#define JOURNAL_HEADER_SIZE 48
-#define BATCH_MAGIC         0x54424648u /* "HFBT" */
-#define BATCH_HEADER_SIZE   32 /* magic 4, count 4, length 8, number 8, checksum 8 */
-#define BATCH_ENTRY_SIZE    12 /* session 8, length 4: one for each record, in the trailer */
-#define BATCH_TRAILER_SIZE  12 /* behind the entries: count 4, checksum 8 */
-#define RECORD_HEADER_SIZE  16 /* checksum 8, body length 4, kind 2, id length 2 */
+/*
+ * The format of a journal segment, a digit in its magic, and that of a session's folder. Each is
+ * raised when what is written changes in a way that a reader has to know; the one before is always
+ * read. proto/store-format.md, "Versions", says how.
+ */
+#define JOURNAL_FORMAT         3
+#define JOURNAL_FORMAT_OLDEST  2
+#define FOLDER_FORMAT          2
+#define FOLDER_FORMAT_OLDEST   1
+#define JOURNAL_MAGIC_FAMILY   "HFJRNL" /* a digit and a newline follow */
+#define JOURNAL_FLAGS_MAY_SKIP 0xffffffff00000000u /* the others, a reader has to know */
+#define JOURNAL_HEADER_SIZE    48
+#define BATCH_MAGIC            0x54424648u /* "HFBT" */
+#define BATCH_HEADER_SIZE      32 /* magic 4, count 4, length 8, number 8, checksum 8 */
+#define BATCH_ENTRY_SIZE       12 /* session 8, length 4: one for each record, in the trailer */
+#define BATCH_TRAILER_SIZE     12 /* behind the entries: count 4, checksum 8 */
+#define RECORD_HEADER_SIZE     16 /* checksum 8, body length 4, kind 2, id length 2 */
 
 /** The write side of the journal: one segment open, one batch in flight, one gathering. */
 struct journal {
@@ -191,6 +201,10 @@ struct store {
 	bool closing;
 };
 
+/* store.c */
+/** Makes what a data directory needs besides journal and sessions, once it is known to be ours. */
+int store_settle(struct store *store, char **ret_why);
+
 /* journal.c */
 void journal_init(struct journal *journal, struct store *store);
 void journal_finish(struct journal *journal);
@@ -212,10 +226,13 @@ struct journal_reader {
 	uint64_t before_segment; /* what its header tells of the one before it; 0: none; or */
 #define JOURNAL_BEFORE_UNKNOWN UINT64_MAX /* the header is damaged */
 	size_t before_len;
+	unsigned format; /* as the magic says; 0: not known */
+	uint64_t flags;
 	size_t end; /* bytes that belong to it */
 	bool may_be_torn; /* the newest: its last batch may be incomplete */
 	bool is_end_told; /* by the next segment: zeros are no end, but damage */
 	size_t valid; /* up to where batches are good */
+	size_t last_batch; /* where the last of them begins; 0: none */
 	uint64_t batch_number; /* the next one's */
 	size_t damaged_batch; /* the last one that had to do without its header or trailer; 0: none
 			       */
@@ -231,8 +248,13 @@ enum journal_found {
 	JOURNAL_DAMAGED, /* a record of a session cannot be read */
 	JOURNAL_LOST, /* damage so large that it does not tell which sessions it concerns */
 };
-/** Reads a segment; -EBADMSG if its header is not ours. The reader is to be closed in any case. */
+/**
+ * Reads a segment. -EBADMSG if it has no good header; -ENOTSUP if that is good, and of a format or
+ * with flags that we do not know. The reader is to be closed in any case.
+ */
 int journal_reader_open(struct journal_reader *reader, int dir_fd, const char *name);
+/** Reads the header alone: whether that is good, and not ours to read. Closed in any case, too. */
+bool journal_header_is_foreign(struct journal_reader *reader, int dir_fd, const char *name);
 void journal_reader_close(struct journal_reader *reader);
 /** *ret_session is journal_session_hash() of the session that a damaged record is of. */
 enum journal_found journal_reader_next(
@@ -241,6 +263,18 @@ enum journal_found journal_reader_next(
 bool journal_reader_is_blank(const struct journal_reader *reader, size_t from);
 /** The XXH3_64 that guards what is in a segment. */
 uint64_t journal_checksum(const char *bytes, size_t len);
+
+/* versions.c */
+/** Whether we know what such records say. Of the others, some may be left out. */
+bool record_is_known(const struct record *record);
+bool record_may_be_left_out(const struct record *record);
+/** What is not ours to read in a segment whose reader says -ENOTSUP, in words. */
+void versions_tell_segment(const struct journal_reader *reader, struct buffer *out);
+/** The same of one of its records. Returns false, and tells nothing, if we can read that. */
+bool versions_tell_record(
+	const struct store_ops *ops, const struct record *record, struct buffer *out);
+/** The same of a session's folder. */
+bool versions_tell_folder(int sessions_fd, const char *id, struct buffer *out);
 
 /* disk_io.c */
 /** Reads all of it; -EBADMSG if the file ends before. */
@@ -346,7 +380,7 @@ struct log_name {
 	uint64_t seq;
 	const char *key;
 	const char *by; /* of an answer, "" if nobody gave it */
-	uint64_t sum; /* of an input: its content */
+	struct key_sum sum; /* of an input: its content */
 	struct json_t *json; /* that these are borrowed from */
 };
 /** Reads a line without its newline; -EBADMSG if its checksum is wrong, or it is no name. */
@@ -381,8 +415,10 @@ bool log_name_of_event(const struct event_view *view, struct log_name *ret_name)
 void log_note_key(struct session_log *log, const struct event_view *view);
 
 /* metadata.c */
-#define METADATA_MAX (256 * LIMIT_MIB)
+#define METADATA_MAX   (256 * LIMIT_MIB)
+#define METADATA_FRONT "{\"format\":"
 struct metadata {
+	uint64_t format; /* of the whole folder; the older one does not say it */
 	uint64_t epoch;
 	uint64_t first_seq;
 	uint64_t first_at;
@@ -398,8 +434,9 @@ struct metadata {
 	struct log_tail tail;
 };
 /**
- * Reads a session's metadata.json. -ENOENT if there is none, -EBADMSG if it is damaged, other
- * errors if that is not known; *ret_why (static text) says more.
+ * Reads a session's metadata.json. -ENOENT if there is none, -EBADMSG if it is damaged, -ENOTSUP if
+ * it is of a format that we do not read (then only `format` is set), other errors if that is not
+ * known; *ret_why (static text) says more.
  */
 int metadata_read(int sessions_fd, const char *id, struct metadata *meta, const char **ret_why);
 void metadata_finish(struct metadata *meta);
@@ -441,10 +478,11 @@ void checkpoint_all(struct store *store, uint64_t segment);
 int checkpoint_now(struct store *store);
 /**
  * Forgets segments before `segment`, the oldest one for good before the next: a journal without its
- * middle would bring deleted sessions back. Where one cannot be deleted, the next checkpoint of all
- * logs tries again.
+ * middle would bring deleted sessions back. The last one too, if `sync_last`; else the sync of the
+ * next new segment does that, and until then it may come back, whole. Where one cannot be deleted,
+ * the next checkpoint of all logs tries again.
  */
-void checkpoint_drop_before(struct store *store, uint64_t segment);
+void checkpoint_drop_before(struct store *store, uint64_t segment, bool sync_last);
 /** Writes metadata.json of a log into its folder (not synced). */
 int metadata_write(struct session_log *log, bool sync);
 
@@ -454,6 +492,8 @@ int metadata_write(struct session_log *log, bool sync);
  * back are not the lines that were written. For the thread pool.
  */
 int log_rewrite(int dir_fd, uint64_t from, uint64_t to);
+/** The same with some bytes of a journal segment, which have been checked. */
+int journal_rewrite(int dir_fd, const char *name, uint64_t from, uint64_t to);
 /** The same with the two files beside it. */
 int log_keys_rewrite(int dir_fd, uint64_t from, uint64_t to);
 int log_index_rewrite(int dir_fd, uint64_t from, uint64_t to);

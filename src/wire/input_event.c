@@ -7,9 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define XXH_INLINE_ALL
-#include <xxhash.h>
-
 /** A member that an event's data must or may have. */
 struct field {
 	const char *name;
@@ -230,29 +227,6 @@ static int take_data(const json_t *data, const struct limits *limits,
 	return 0;
 }
 
-/**
- * The same content gives the same sum, in whatever order its members stand and however its numbers
- * are written.
- */
-static uint64_t sum_of(const struct input_event *in, const json_t *data)
-{
-	struct buffer content = {0};
-	char *sorted = json_dumps(data, JSON_COMPACT | JSON_SORT_KEYS);
-	if (in->type == EVENT_CUSTOM) {
-		buffer_append(&content, in->type_name, in->type_len);
-	} else {
-		buffer_append_str(&content, event_type_name(in->type));
-	}
-	buffer_append_char(&content, '\0');
-	buffer_append(&content, in->message_id ? in->message_id : "", in->message_id_len);
-	buffer_append_char(&content, '\0');
-	buffer_append_str(&content, sorted ? sorted : "");
-	uint64_t sum = XXH3_64bits(content.data, content.len);
-	free(sorted);
-	buffer_finish(&content);
-	return sum;
-}
-
 static int take_key(const json_t *json, struct input_event *ret, struct refusal *refusal)
 {
 	const json_t *key = json_object_get(json, "key");
@@ -310,7 +284,7 @@ int input_event_parse(const json_t *json, const struct limits *limits,
 	if (r < 0) {
 		input_event_finish(ret);
 	} else if (ret->key) {
-		ret->sum = sum_of(ret, ret->object);
+		key_sum_make(ret, KEY_SUM_NEWEST, &ret->sum);
 	}
 	return r;
 }

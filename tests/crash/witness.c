@@ -419,7 +419,7 @@ static int input(struct witness *w, const char *id, const struct input_event *in
 	bool duplicate;
 	char name[WITNESS_KEY];
 	struct input_event keyed = *in;
-	keyed.sum = witness_key(life->state_count, name);
+	keyed.sum.value = witness_key(life->state_count, name);
 	keyed.key = name;
 	keyed.key_len = strlen(name);
 	r = session_input(life->session, &keyed, &seq, &duplicate);

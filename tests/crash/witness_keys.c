@@ -23,7 +23,7 @@ static int find(const struct life *life, size_t state, struct session *session)
 	struct log_key key;
 	uint64_t sum = witness_key(state, name);
 	int r = session_find_name(session, LOG_KEY_INPUT, name, &key);
-	bool same = r > 0 && key.sum == sum && key.seq == life->states[state].seq;
+	bool same = r > 0 && key.sum.value == sum && key.seq == life->states[state].seq;
 	return r > 0 && !same ? 2 : r;
 }
 
