@@ -86,7 +86,8 @@ static void append_segment_header(struct journal *journal)
 	pack_le(out, journal->segment, 8);
 	pack_le(out, journal->before_segment, 8);
 	pack_le(out, journal->before_len, 8);
-	pack_le(out, 0, 8); /* flags: none yet */
+	bool is_relaxed = journal->store->durability == DURABILITY_WRITE;
+	pack_le(out, is_relaxed ? JOURNAL_FLAG_RELAXED : 0, 8);
 	seal(out, start);
 }
 

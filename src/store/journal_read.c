@@ -278,6 +278,12 @@ static bool batch_is_whole(const struct journal_reader *reader, const struct bat
 	return true;
 }
 
+/** Then the power may have taken any of the newest segment's batches, and left later ones. */
+static bool was_relaxed(const struct journal_reader *reader)
+{
+	return reader->flags & JOURNAL_FLAG_RELAXED;
+}
+
 static enum journal_found next_batch(struct journal_reader *reader)
 {
 	struct batch batch;
@@ -287,7 +293,7 @@ static enum journal_found next_batch(struct journal_reader *reader)
 		return JOURNAL_END;
 	}
 	if (!found || (!batch.entries && !is_whole)) {
-		return JOURNAL_LOST;
+		return reader->may_be_torn && was_relaxed(reader) ? JOURNAL_END : JOURNAL_LOST;
 	}
 	if (!batch.has_header || !batch.entries) {
 		reader->damaged_batch = reader->valid;

@@ -21,6 +21,7 @@
 #define FOLDER_FORMAT_OLDEST   1
 #define JOURNAL_MAGIC_FAMILY   "HFJRNL" /* a digit and a newline follow */
 #define JOURNAL_FLAGS_MAY_SKIP 0xffffffff00000000u /* the others, a reader has to know */
+#define JOURNAL_FLAG_RELAXED   0x100000000u /* its batches are not synced one by one */
 #define JOURNAL_HEADER_SIZE    48
 #define BATCH_MAGIC            0x54424648u /* "HFBT" */
 #define BATCH_HEADER_SIZE      32 /* magic 4, count 4, length 8, number 8, checksum 8 */

@@ -135,10 +135,24 @@ static void add_child(int dir_fd, const char *path, bool is_dir)
 	add_change(CHANGE_LINK, parent, name)->target = child;
 }
 
+/** Whether nothing may be changed any more; gives the lock back then. */
+static bool is_held(void)
+{
+	bool held = traced->is_held;
+	if (held) {
+		pthread_mutex_unlock(&lock);
+		errno = EIO;
+	}
+	return held;
+}
+
 static int power_openat(int dir_fd, const char *path, int flags, mode_t mode)
 {
 	struct stat st;
 	pthread_mutex_lock(&lock);
+	if ((flags & (O_CREAT | O_TRUNC)) && is_held()) {
+		return -1;
+	}
 	bool was_there = fstatat(dir_fd, path, &st, AT_SYMLINK_NOFOLLOW) == 0;
 	int fd = traced->below->openat(dir_fd, path, flags, mode);
 	int error = errno;
@@ -165,6 +179,9 @@ static ssize_t power_pread(int fd, void *bytes, size_t len, off_t offset)
 static ssize_t power_write(int fd, const void *bytes, size_t len)
 {
 	pthread_mutex_lock(&lock);
+	if (is_held()) {
+		return -1;
+	}
 	ssize_t n = traced->below->write(fd, bytes, len);
 	int error = errno;
 	struct node *node = n > 0 ? node_of_fd(fd) : NULL;
@@ -193,18 +210,27 @@ static int note_sync(int fd, int r)
 static int power_fdatasync(int fd)
 {
 	pthread_mutex_lock(&lock);
+	if (is_held()) {
+		return -1;
+	}
 	return note_sync(fd, traced->below->fdatasync(fd));
 }
 
 static int power_fsync(int fd)
 {
 	pthread_mutex_lock(&lock);
+	if (is_held()) {
+		return -1;
+	}
 	return note_sync(fd, traced->below->fsync(fd));
 }
 
 static int power_ftruncate(int fd, off_t len)
 {
 	pthread_mutex_lock(&lock);
+	if (is_held()) {
+		return -1;
+	}
 	int r = traced->below->ftruncate(fd, len);
 	int error = errno;
 	struct node *node = r == 0 ? node_of_fd(fd) : NULL;
@@ -221,6 +247,9 @@ static int power_fallocate(int fd, int mode, off_t offset, off_t len)
 {
 	struct stat st;
 	pthread_mutex_lock(&lock);
+	if (is_held()) {
+		return -1;
+	}
 	assert_int_equal(mode, 0);
 	assert_int_equal(fstat(fd, &st), 0);
 	int r = traced->below->fallocate(fd, mode, offset, len);
@@ -239,6 +268,9 @@ static int power_renameat(int from_fd, const char *from, int to_fd, const char *
 	const char *from_name;
 	const char *to_name;
 	pthread_mutex_lock(&lock);
+	if (is_held()) {
+		return -1;
+	}
 	struct node *node = node_at(from_fd, from);
 	struct node *from_dir = parent_of(from_fd, from, &from_name);
 	struct node *to_dir = parent_of(to_fd, to, &to_name);
@@ -262,6 +294,9 @@ static int power_unlinkat(int dir_fd, const char *path, int flags)
 {
 	const char *name;
 	pthread_mutex_lock(&lock);
+	if (is_held()) {
+		return -1;
+	}
 	struct node *parent = parent_of(dir_fd, path, &name);
 	int r = traced->below->unlinkat(dir_fd, path, flags);
 	int error = errno;
@@ -276,6 +311,9 @@ static int power_unlinkat(int dir_fd, const char *path, int flags)
 static int power_mkdirat(int dir_fd, const char *path, mode_t mode)
 {
 	pthread_mutex_lock(&lock);
+	if (is_held()) {
+		return -1;
+	}
 	int r = traced->below->mkdirat(dir_fd, path, mode);
 	int error = errno;
 	if (r == 0) {
@@ -284,6 +322,13 @@ static int power_mkdirat(int dir_fd, const char *path, mode_t mode)
 	errno = error;
 	pthread_mutex_unlock(&lock);
 	return r;
+}
+
+void power_disk_hold(bool held)
+{
+	pthread_mutex_lock(&lock);
+	traced->is_held = held;
+	pthread_mutex_unlock(&lock);
 }
 
 void power_disk_lose(int fd)

@@ -44,6 +44,11 @@ size_t power_disk_count(const struct power_disk *power);
 /** The n-th change in words, `write 120 bytes at 32 of journal/…`. */
 void power_disk_tell(const struct power_disk *power, size_t nth, struct buffer *out);
 /**
+ * While it is held, every change and every sync fails and is not made: a server that is closed then
+ * leaves the disk as it does when it is killed. What it had not synced, still is not.
+ */
+void power_disk_hold(bool held);
+/**
  * A failed fdatasync(): what was not synced of this file is lost with the power whatever comes
  * after, as the kernel takes it for written.
  */

@@ -56,6 +56,7 @@ struct power_disk {
 	struct change *changes;
 	size_t change_count;
 	size_t at; /* the nodes are as after so many changes */
+	bool is_held; /* see power_disk_hold() */
 };
 
 void entries_put(struct entries *entries, const char *name, struct node *node);

@@ -14,6 +14,8 @@ struct storm {
 	bool is_calm; /* no bursts, no large inputs, no changes of prompts */
 	bool prunes; /* now and then, as limits.keep_events has it */
 	bool restarts; /* in good order, after each third of the steps */
+	bool kills; /* the same, killed */
+	bool relaxed; /* until the first of them, nothing is synced: --durability write */
 };
 
 /** Opens the server unless it runs, goes through all steps and leaves it running. */

@@ -5,6 +5,7 @@
 #include "point.h"
 
 #include "holdfast/diag.h"
+#include "holdfast/disk.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -304,6 +305,44 @@ static void a_segment_off_the_chain_counts_for_nothing(void **state)
 	(void)state;
 }
 
+/* --- a new data directory --- */
+
+static struct stat parent;
+static bool is_parent_synced;
+
+static int watched_fsync(int fd)
+{
+	struct stat st;
+	if (fstat(fd, &st) == 0 && st.st_dev == parent.st_dev && st.st_ino == parent.st_ino) {
+		is_parent_synced = true;
+	}
+	return disk_kernel.fsync(fd);
+}
+
+/** Its name is on disk before anything in it is acknowledged. */
+static void a_new_data_directory_has_a_name_for_good(void **state)
+{
+	struct rig outer;
+	struct rig rig;
+	struct disk_ops ops = disk_kernel;
+	char dir[300];
+	rig_init(&outer);
+	assert_int_equal(stat(outer.dir, &parent), 0);
+	ops.fsync = watched_fsync;
+	disk = &ops;
+	for (int i = 0; i < 2; i++) {
+		snprintf(dir, sizeof(dir), "%s/data-%d%s", outer.dir, i, i ? "/" : "");
+		is_parent_synced = false;
+		rig_init_on(&rig, dir);
+		assert_int_equal(rig_open(&rig), 0);
+		assert_true(is_parent_synced);
+		rig_finish(&rig);
+	}
+	disk = &disk_kernel;
+	rig_finish(&outer);
+	(void)state;
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -314,6 +353,7 @@ int main(void)
 		cmocka_unit_test(more_sessions_than_open_files),
 		cmocka_unit_test(damage_that_hides_whose_it_is_is_refused),
 		cmocka_unit_test(a_segment_off_the_chain_counts_for_nothing),
+		cmocka_unit_test(a_new_data_directory_has_a_name_for_good),
 	};
 	point_use_memory();
 	diag_set_level(DIAG_SILENT);

@@ -363,6 +363,14 @@ void witness_close(struct witness *w)
 	}
 }
 
+void witness_kill(struct witness *w)
+{
+	witness_settle(w);
+	power_disk_hold(true);
+	witness_close(w);
+	power_disk_hold(false);
+}
+
 static int find_life(struct witness *w, const char *id, struct life **ret_life)
 {
 	struct session *session = session_table_get(w->rig->table, id, strlen(id));

@@ -67,6 +67,7 @@ struct witness {
 	bool is_rotten; /* so may be damaged ones, which are in set-aside/ then */
 	bool may_end_early; /* the journal's end was cut off: what it alone told is lost */
 	bool is_helpless; /* the disk let nothing be undone: what was refused may be there */
+	size_t certain_from; /* before, nothing was promised to be there after a power cut */
 	struct buffer wrong; /* what was broken while the server ran; must stay empty */
 };
 
@@ -78,6 +79,8 @@ void witness_finish(struct witness *w);
 int witness_open(struct witness *w);
 /** Stops the server in good order. */
 void witness_close(struct witness *w);
+/** Kills it when everything has been acknowledged; on a power disk. */
+void witness_kill(struct witness *w);
 
 /*
  * Inputs to a session, which is made if there is none. Errors are the session's; then nothing must
