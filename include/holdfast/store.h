@@ -275,6 +275,7 @@ struct log_page {
 	uint64_t to;
 	size_t max_bytes;
 	bool is_fixed_at_end; /* what does not fit is left out at the older end */
+	enum event_format format; /* that events which have to be read are made ready in */
 };
 /**
  * The events of a page, if it can be made of what is in memory: puts them with a reference each
@@ -283,7 +284,8 @@ struct log_page {
 size_t session_log_get_hot(
 	struct session_log *log, const struct log_page *page, struct event **events);
 /**
- * Reads the same from disk, on the thread pool, and then calls `done` with the events (whose
+ * Reads the same from disk, on the thread pool, renders them, a few in each turn of the loop and in
+ * turn with other pages, and then calls `done` with the events (whose
  * references it takes over; the array is freed after it returns) or status < 0. Returns NULL only
  * if there is no such page, or it is in memory.
  */

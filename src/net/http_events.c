@@ -48,6 +48,7 @@ static void load_page(struct conn *conn, const struct load_request *load)
 	conn->plan = load_plan_make(
 		load, session_log_epoch(log), session_log_first_seq(log), channel->max_seq);
 	struct log_page page = load_plan_page(&conn->plan, load->limit, channel);
+	page.format = conn->format;
 	size_t want = page.to >= page.from ? (size_t)(page.to - page.from + 1) : 0;
 	struct event **hot = xcalloc(want, sizeof(struct event *));
 	size_t n = want ? session_log_get_hot(log, &page, hot) : 0;

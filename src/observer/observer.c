@@ -354,6 +354,7 @@ static void step_load(struct observer *o)
 		plan->from = session_log_first_seq(o->channel->log); /* less than was there */
 	}
 	struct log_page page = load_plan_page(&o->load.plan, o->load.limit, o->channel);
+	page.format = o->format;
 	fetch(o, &page);
 }
 
@@ -366,7 +367,8 @@ static void step_live(struct observer *o)
 	uint64_t left = o->channel->max_seq - o->cursor;
 	struct log_page page = {.from = o->cursor + 1,
 		.to = o->cursor + (left < LIVE_BATCH ? left : LIVE_BATCH),
-		.max_bytes = o->channel->limits->page_size};
+		.max_bytes = o->channel->limits->page_size,
+		.format = o->format};
 	fetch(o, &page);
 }
 

@@ -1,12 +1,14 @@
 /*
  * Reads of pages that are not in memory: the index gives the place, the lines are read and checked,
- * all on the thread pool. The part of a page that is in memory is taken from there.
+ * all on the thread pool; then they are rendered, if the page is asked for in another format. The
+ * part of a page that is in memory is taken from there.
  */
 #include "store_internal.h"
 
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -33,6 +35,7 @@ struct log_read {
 	int status;
 	bool is_second; /* the index was made again since the first try */
 
+	struct page_render render;
 	struct event **events; /* what was read, and then what was in memory */
 	size_t got;
 	struct event **hot;
@@ -153,13 +156,8 @@ static void add_hot(struct log_read *read)
 	}
 }
 
-static void finish(struct log_read *read)
+static void tell(struct log_read *read)
 {
-	if (read->status == 0) {
-		add_hot(read);
-	} else {
-		drop_events(read);
-	}
 	if (read->done && read->status == 0) {
 		read->done(read->arg, 0, read->events, read->got);
 	} else if (read->done) {
@@ -175,6 +173,30 @@ static void finish(struct log_read *read)
 	free(read->offsets);
 	free(read->id);
 	free(read);
+}
+
+static void handle_rendered(struct page_render *render)
+{
+	tell((struct log_read *)((char *)render - offsetof(struct log_read, render)));
+}
+
+static void finish(struct log_read *read)
+{
+	if (read->status == 0) {
+		add_hot(read);
+	} else {
+		drop_events(read);
+	}
+	if (read->status < 0 || !read->done || read->page.format == FORMAT_MARKDOWN) {
+		tell(read);
+		return;
+	}
+	read->render = (struct page_render){.events = read->events,
+		.count = read->got,
+		.format = read->page.format,
+		.done = handle_rendered};
+	list_init(&read->render.link);
+	page_render_start(read->store, &read->render);
 }
 
 static void start(struct session_log *log, struct log_read *read);
@@ -327,4 +349,5 @@ struct log_read *session_log_read(
 void log_read_cancel(struct log_read *read)
 {
 	read->done = NULL;
+	page_render_cancel(&read->render); /* it may not have begun: then it never will */
 }

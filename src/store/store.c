@@ -146,6 +146,7 @@ static void store_free(struct store *store)
 	}
 	journal_finish(&store->journal);
 	prune_finish(store);
+	page_render_finish(store);
 	close(store->sessions_fd);
 	close(store->lock_fd);
 	close(store->dir_fd);
@@ -174,6 +175,7 @@ int store_open(uv_loop_t *loop, const char *dir, enum store_durability durabilit
 	list_init(&store->wanted);
 	journal_init(&store->journal, store);
 	prune_init(store);
+	page_render_init(store);
 	*ret_why = NULL;
 	*ret_store = store;
 	store->opening = true;

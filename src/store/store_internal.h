@@ -197,7 +197,10 @@ struct store {
 	bool has_leftover;
 	struct hash *leftovers; /* the store itself, by the id of each session deleted in vain */
 	uv_timer_t *prune_timer;
-	unsigned jobs; /* on the thread pool, but for the journal's batch */
+	unsigned jobs; /* on the thread pool, but for the journal's batch; and pages to be rendered
+			*/
+	struct list renders; /* struct page_render: the page that is next is the first */
+	uv_idle_t *render_idle;
 	bool opening; /* recovery is under way: nothing is left to the thread pool */
 	bool closing;
 };
@@ -205,6 +208,24 @@ struct store {
 /* store.c */
 /** Makes what a data directory needs besides journal and sessions, once it is known to be ours. */
 int store_settle(struct store *store, char **ret_why);
+
+/* page_render.c */
+/** Events of a page that are made ready in a format, a few in each turn of the loop. */
+struct page_render {
+	struct list link;
+	struct event **events; /* borrowed until `done` is called */
+	size_t count;
+	enum event_format format;
+	void (*done)(struct page_render *render);
+	size_t next; /* the first one that is not ready */
+};
+
+void page_render_init(struct store *store);
+/** Nothing may be under way. */
+void page_render_finish(struct store *store);
+void page_render_start(struct store *store, struct page_render *render);
+/** The rest is not rendered; `done` is called all the same, in the next turn. */
+void page_render_cancel(struct page_render *render);
 
 /* journal.c */
 void journal_init(struct journal *journal, struct store *store);
