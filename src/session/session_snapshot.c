@@ -12,8 +12,10 @@
  * Raise it when any of it changes, and read the older ones with what was in them, from
  * SNAPSHOT_OLDEST on: the one before at least.
  */
+#ifndef SNAPSHOT_VERSION /* tests/crash/test_next_version.c has one of its own */
 #define SNAPSHOT_VERSION 3
-#define SNAPSHOT_OLDEST  3
+#endif
+#define SNAPSHOT_OLDEST 3
 /* The usage in it has a version of its own, which the older program does not look at before it. */
 _Static_assert(USAGE_SAVE_VERSION == 1, "raise SNAPSHOT_VERSION and FOLDER_FORMAT with it");
 

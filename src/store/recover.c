@@ -376,6 +376,20 @@ static int look_around(struct recovery *rec)
 	return r;
 }
 
+/**
+ * A folder that was set aside, and one that was taken away, must not come back in the place of one
+ * that is made under its name from now on.
+ */
+static int sync_folders(struct store *store)
+{
+	int fd = disk->openat(store->dir_fd, "set-aside", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+	int r = fd < 0 || disk->fsync(fd) < 0 || disk->fsync(store->sessions_fd) < 0 ? -errno : 0;
+	if (fd >= 0) {
+		close(fd);
+	}
+	return r == -ENOSPC || r == -EDQUOT ? 0 : r;
+}
+
 int recover(struct store *store, char **ret_why)
 {
 	struct recovery rec = {.store = store,
@@ -400,6 +414,9 @@ int recover(struct store *store, char **ret_why)
 	}
 	if (r == 0) {
 		r = recover_walk_journal(&rec, replay);
+	}
+	if (r == 0) {
+		r = sync_folders(store);
 	}
 	struct journal *journal = &store->journal;
 	journal->segment = rec.next_segment ? rec.next_segment : journal->segment;

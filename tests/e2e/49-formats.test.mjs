@@ -2,7 +2,7 @@
 // served as they were, and what a later program wrote is refused by name and left as it is.
 
 import assert from 'node:assert/strict';
-import { cpSync, readFileSync } from 'node:fs';
+import { cpSync, readFileSync, readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
@@ -122,3 +122,22 @@ for (const name of ['data-v1/killed', 'data-v1/stopped']) {
 		assert.equal(clean.code, 0, clean.stdout + clean.stderr);
 	});
 }
+
+/** All files below a directory, as name -> bytes in hex. */
+function readTree(dir) {
+	const names = readdirSync(dir, { recursive: true }).sort().map((name) => join(dir, name));
+	return names.map((name) => [name, statSync(name).isFile() ? readFileSync(name, 'hex') : null]);
+}
+
+test('what a later program left is refused by name, and left as it is', async (t) => {
+	const dir = join(scratchDir(t), 'data');
+	cpSync(join(fixtures, 'data-later'), dir, { recursive: true });
+	const before = readTree(dir);
+	for (const args of [['serve', '--listen', '127.0.0.1:0', '--data', dir], ['new-epoch', dir]]) {
+		const { code, stderr } = await runToEnd(args);
+		assert.notEqual(code, 0);
+		assert.match(stderr, /journal\/[0-9a-f]{16}\.journal cannot be read: session \w+ has a snapshot there of version 255/);
+		assert.match(stderr, /this program \(holdfast [0-9.]+\) reads .*: a newer holdfast is needed/);
+		assert.deepEqual(readTree(dir), before);
+	}
+});
