@@ -10,6 +10,7 @@
 
 struct disk_ops {
 	int (*openat)(int dir_fd, const char *path, int flags, mode_t mode);
+	int (*dup)(int fd); /* closed in programs that are started, as all that openat() opens */
 	ssize_t (*read)(int fd, void *bytes, size_t len);
 	ssize_t (*pread)(int fd, void *bytes, size_t len, off_t offset);
 	ssize_t (*write)(int fd, const void *bytes, size_t len);

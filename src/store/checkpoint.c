@@ -181,7 +181,7 @@ static bool take_log(struct session_log *log, struct item *item)
 	}
 	int fd = session_log_fd(log);
 	item->dir_fd = session_log_dir(log);
-	item->fd = fd < 0 ? -1 : dup(fd);
+	item->fd = fd < 0 ? -1 : disk->dup(fd);
 	if (item->fd < 0 || item->dir_fd < 0) {
 		close(item->fd);
 		close(item->dir_fd);

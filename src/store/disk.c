@@ -11,8 +11,14 @@ static int kernel_openat(int dir_fd, const char *path, int flags, mode_t mode)
 	return openat(dir_fd, path, flags, mode);
 }
 
+static int kernel_dup(int fd)
+{
+	return fcntl(fd, F_DUPFD_CLOEXEC, 0);
+}
+
 const struct disk_ops disk_kernel = {
 	.openat = kernel_openat,
+	.dup = kernel_dup,
 	.read = read,
 	.pread = pread,
 	.write = write,

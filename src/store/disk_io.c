@@ -2,6 +2,20 @@
 #include "store_internal.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+DIR *disk_open_dir(int dir_fd, const char *name)
+{
+	int fd = disk->openat(dir_fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	if (fd >= 0 && !dir) {
+		int err = errno;
+		close(fd);
+		errno = err;
+	}
+	return dir;
+}
 
 int disk_read_at(int fd, uint64_t offset, void *bytes, size_t len)
 {

@@ -334,7 +334,7 @@ int log_index_build(struct session_log *log)
 	}
 	int fd = session_log_fd(log);
 	int dir_fd = fd < 0 ? fd : session_log_dir(log);
-	int copy = dir_fd < 0 ? -1 : dup(fd);
+	int copy = dir_fd < 0 ? -1 : disk->dup(fd);
 	if (copy < 0) {
 		int r = dir_fd < 0 ? dir_fd : -errno;
 		close(dir_fd);

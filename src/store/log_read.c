@@ -262,7 +262,7 @@ static void take_offsets(struct session_log *log, struct log_read *read)
 static void start(struct session_log *log, struct log_read *read)
 {
 	int fd = session_log_fd(log);
-	read->fd = fd < 0 ? -1 : dup(fd);
+	read->fd = fd < 0 ? -1 : disk->dup(fd);
 	read->index_fd = -1;
 	read->status = read->fd >= 0 ? 0 : fd < 0 ? fd : -errno;
 	read->first_seq = log->base_seq;

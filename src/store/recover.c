@@ -246,7 +246,7 @@ static bool id_is_valid(const char *id)
 
 static int each_folder(struct recovery *rec, int (*visit)(struct recovery *rec, const char *id))
 {
-	DIR *dir = fdopendir(dup(rec->store->sessions_fd));
+	DIR *dir = disk_open_dir(rec->store->sessions_fd, ".");
 	if (!dir) {
 		return -errno;
 	}
@@ -305,12 +305,11 @@ static void make_missing(void *value, void *arg)
 /** What a deletion left when the server was stopped in the middle of it. */
 static void empty_trash(struct store *store)
 {
-	int fd = disk->openat(store->dir_fd, "trash", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
-	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	DIR *dir = disk_open_dir(store->dir_fd, "trash");
 	struct dirent *entry;
 	while (dir && (entry = readdir(dir))) {
 		if (entry->d_name[0] != '.') {
-			remove_folder(fd, entry->d_name);
+			remove_folder(dirfd(dir), entry->d_name);
 		}
 	}
 	if (dir) {

@@ -42,7 +42,7 @@ static int compare_u64(const void *a, const void *b)
 
 int recover_list_segments(struct recovery *rec)
 {
-	DIR *dir = fdopendir(dup(rec->store->journal.dir_fd));
+	DIR *dir = disk_open_dir(rec->store->journal.dir_fd, ".");
 	if (!dir) {
 		return -errno;
 	}

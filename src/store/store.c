@@ -374,7 +374,7 @@ void store_remove_session(struct session_log *log)
 		hash_put(store->leftovers, log->id, strlen(log->id), store);
 	}
 	session_log_free(log);
-	removal->dir_fd = r < 0 ? -1 : dup(store->dir_fd);
+	removal->dir_fd = r < 0 ? -1 : disk->dup(store->dir_fd);
 	if (removal->dir_fd < 0) {
 		free(removal);
 		return;

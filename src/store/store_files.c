@@ -79,16 +79,6 @@ static bool session_path(const char *id, const char *file, char path[192])
 	return session_id_is_valid(id, strlen(id));
 }
 
-static DIR *read_dir(int dir_fd)
-{
-	int fd = open_dir(dir_fd, ".");
-	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
-	if (!dir) {
-		close_fd(fd);
-	}
-	return dir;
-}
-
 static int compare_texts(const void *a, const void *b)
 {
 	return strcmp(*(char *const *)a, *(char *const *)b);
@@ -96,7 +86,7 @@ static int compare_texts(const void *a, const void *b)
 
 int store_files_list_sessions(const struct store_files *files, char ***ret_ids, size_t *ret_count)
 {
-	DIR *dir = read_dir(files->sessions_fd);
+	DIR *dir = disk_open_dir(files->sessions_fd, ".");
 	if (!dir) {
 		return -errno;
 	}
@@ -128,7 +118,7 @@ static int compare_numbers(const void *a, const void *b)
 int store_files_list_segments(
 	const struct store_files *files, uint64_t **ret_segments, size_t *ret_count)
 {
-	DIR *dir = read_dir(files->journal_fd);
+	DIR *dir = disk_open_dir(files->journal_fd, ".");
 	if (!dir) {
 		return -errno;
 	}

@@ -10,6 +10,8 @@
 #include "holdfast/store.h"
 #include "holdfast/worker.h"
 
+#include <dirent.h>
+
 /*
  * The format of a journal segment, a digit in its magic, and that of a session's folder. Each is
  * raised when what is written changes in a way that a reader has to know; the one before is always
@@ -299,6 +301,8 @@ bool versions_tell_record(
 bool versions_tell_folder(int sessions_fd, const char *id, struct buffer *out);
 
 /* disk_io.c */
+/** Opens a directory to be listed; NULL and errno. To be closed with closedir(). */
+DIR *disk_open_dir(int dir_fd, const char *name);
 /** Reads all of it; -EBADMSG if the file ends before. */
 int disk_read_at(int fd, uint64_t offset, void *bytes, size_t len);
 int disk_write_all(int fd, const void *bytes, size_t len);

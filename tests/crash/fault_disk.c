@@ -73,6 +73,11 @@ static int fault_openat(int dir_fd, const char *path, int flags, mode_t mode)
 	return enter(CALL_OPENAT) == FAIL ? -1 : now.below->openat(dir_fd, path, flags, mode);
 }
 
+static int fault_dup(int fd)
+{
+	return enter(CALL_DUP) == FAIL ? -1 : now.below->dup(fd);
+}
+
 static ssize_t fault_read(int fd, void *bytes, size_t len)
 {
 	enum verdict verdict = enter(CALL_READ);
@@ -143,6 +148,7 @@ void fault_disk_put(const struct fault *fault)
 {
 	static const struct disk_ops ops = {
 		.openat = fault_openat,
+		.dup = fault_dup,
 		.read = fault_read,
 		.pread = fault_pread,
 		.write = fault_write,
@@ -199,7 +205,7 @@ size_t fault_disk_hits(void)
 
 const char *fault_disk_name(enum disk_call kind)
 {
-	static const char *const names[] = {"openat", "read", "pread", "write", "fdatasync",
+	static const char *const names[] = {"openat", "dup", "read", "pread", "write", "fdatasync",
 		"fsync", "ftruncate", "fallocate", "renameat", "unlinkat", "mkdirat", "any"};
 	return names[kind];
 }

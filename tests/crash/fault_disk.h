@@ -13,6 +13,7 @@
 
 enum disk_call {
 	CALL_OPENAT,
+	CALL_DUP,
 	CALL_READ,
 	CALL_PREAD,
 	CALL_WRITE,

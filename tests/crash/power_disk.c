@@ -345,7 +345,7 @@ void power_disk_lose(int fd)
 
 struct power_disk *power_disk_begin(const char *dir)
 {
-	static const struct disk_ops ops = {
+	static struct disk_ops ops = {
 		.openat = power_openat,
 		.read = power_read,
 		.pread = power_pread,
@@ -364,6 +364,7 @@ struct power_disk *power_disk_begin(const char *dir)
 	scan(power, fd, ".");
 	close(fd);
 	power->below = disk;
+	ops.dup = disk->dup;
 	traced = power;
 	disk = &ops;
 	return power;
