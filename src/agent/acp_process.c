@@ -29,6 +29,7 @@ struct acp_process {
 	uv_pipe_t err;
 	uv_pipe_t lifeline; /* of its guard, if it has one */
 	uv_timer_t timer;
+	bool has_child; /* uv_spawn() was called, and made `child` a handle, whatever it returned */
 	unsigned open_handles;
 	const struct acp_process_ops *ops;
 	void *owner;
@@ -74,7 +75,9 @@ static void close_once(uv_handle_t *handle)
 static void process_close(struct acp_process *p)
 {
 	p->closing = true;
-	close_once((uv_handle_t *)&p->child);
+	if (p->has_child) {
+		close_once((uv_handle_t *)&p->child);
+	}
 	close_once((uv_handle_t *)&p->in);
 	close_once((uv_handle_t *)&p->out);
 	close_once((uv_handle_t *)&p->err);
@@ -295,7 +298,11 @@ static int process_exec(
 		.stdio = stdio,
 		.stdio_count = config->guard ? AGENT_GUARD_LIFELINE + 1 : AGENT_GUARD_LIFELINE,
 	};
-	err = err < 0 ? err : uv_spawn(loop, &p->child, &options);
+	if (err == 0) {
+		p->has_child = true;
+		p->open_handles++;
+		err = uv_spawn(loop, &p->child, &options);
+	}
 	free(args);
 	if (output >= 0) {
 		close(output);
@@ -318,14 +325,16 @@ int acp_process_spawn(uv_loop_t *loop, const struct acp_process_config *config,
 	uv_pipe_init(loop, &p->lifeline, 0);
 	uv_timer_init(loop, &p->timer);
 	p->in.data = p->out.data = p->err.data = p->lifeline.data = p->timer.data = p;
-	p->open_handles = 6;
+	p->open_handles = 5;
 	int err = process_exec(p, loop, config);
 	p->child.data = p;
+	/* It runs also if, behind that, one of its pipes could not be opened. */
+	p->pid = uv_is_active((uv_handle_t *)&p->child) ? uv_process_get_pid(&p->child) : 0;
 	if (err < 0) {
+		signal_group(p, SIGKILL);
 		process_close(p);
 		return err;
 	}
-	p->pid = uv_process_get_pid(&p->child);
 	uv_read_start((uv_stream_t *)&p->out, handle_alloc, handle_output);
 	if (!p->one_output) {
 		uv_read_start((uv_stream_t *)&p->err, handle_alloc, handle_errors);
