@@ -30,8 +30,10 @@ struct acp_agent_config {
 	size_t file_max; /* bytes; fs requests for a larger file are refused */
 	size_t file_names_max; /* hard links; those for a file with more are refused; 0: 1 */
 	size_t terminals_max; /* that it may have at once; 0: it is offered none */
+	size_t questions_max; /* that it may have open at once; 0: 64 */
 	int stop_grace_ms; /* from SIGTERM to SIGKILL */
 	int cancel_grace_ms; /* for the answer to session/cancel; 0: 10 s */
+	char **env; /* of the child and its commands; borrowed while the agent lives; NULL: ours */
 	const char *guard; /* this program (agent_guard.h), to watch over the child; NULL: nobody */
 	int restart_delay_ms; /* after two failures in a row, then twice as long each time; 0: 500
 			       */

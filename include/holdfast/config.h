@@ -10,6 +10,8 @@ struct config {
 	int port;
 	const char *data_dir;
 	const char *agent; /* NULL: none */
+	char **agent_env; /* entries for agent_env_make(); NULL: none; owned */
+	size_t agent_env_count;
 	char *cwd; /* absolute; owned */
 	char *web_dir; /* absolute, NULL: none; owned */
 	char *highlight_dir; /* the same */

@@ -13,6 +13,7 @@
 #define RESTART_DELAY_MS 500
 #define DELAY_MAX_MS     30000
 #define LULL_MS          1000
+#define QUESTIONS_MAX    64
 
 static void start_child(struct acp_agent *agent);
 static void handle_wake(uv_timer_t *timer);
@@ -284,6 +285,7 @@ static void start_child(struct acp_agent *agent)
 	agent->rested = false;
 	struct acp_process_config config = {
 		.command = agent->command,
+		.env = agent->env,
 		.cwd = agent->cwd,
 		.stop_grace_ms = agent->stop_grace_ms,
 		.guard = agent->guard,
@@ -392,6 +394,8 @@ struct acp_agent *acp_agent_create(uv_loop_t *loop, const struct acp_agent_confi
 	agent->owner = owner;
 	acp_lines_init(&agent->lines, config->line_max);
 	agent->terminals_max = config->terminals_max;
+	agent->questions_max = config->questions_max ? config->questions_max : QUESTIONS_MAX;
+	agent->env = config->env;
 	agent->guard = config->guard ? xstrdup(config->guard) : NULL;
 	agent->idle_ms = config->idle_ms;
 	agent->numbers = config->numbers;

@@ -305,6 +305,7 @@ struct acp_agent {
 	char *session_id;
 	size_t file_max;
 	size_t file_names_max;
+	char **env; /* borrowed; NULL: ours */
 	char *guard;
 	int stop_grace_ms;
 	int cancel_grace_ms;
@@ -343,6 +344,7 @@ struct acp_agent {
 	size_t wish_count;
 	struct list questions;
 	size_t question_count;
+	size_t questions_max;
 	unsigned long start_id; /* counts the children */
 	uint64_t start_ms; /* since 1970 */
 	bool exited; /* and all its output was pushed into `lines` */

@@ -1,5 +1,7 @@
 #include "acp_internal.h"
 
+#include "holdfast/agent_env.h"
+
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -290,18 +292,19 @@ static bool is_set_by(const json_t *variables, const char *entry)
 	return false;
 }
 
-/** Our variables, and the agent's, which go before ours. To be freed with free_env(). */
-static char **make_env(const json_t *variables)
+/** The variables of agents, and those of the request, which go first. To be freed with
+ * agent_env_free(). */
+static char **make_env(char **base, const json_t *variables)
 {
 	size_t count = 0;
-	while (environ[count]) {
+	while (base[count]) {
 		count++;
 	}
 	char **out = xcalloc(count + json_array_size(variables) + 1, sizeof(*out));
 	size_t n = 0;
 	for (size_t i = 0; i < count; i++) {
-		if (!is_set_by(variables, environ[i])) {
-			out[n++] = xstrdup(environ[i]);
+		if (!is_set_by(variables, base[i])) {
+			out[n++] = xstrdup(base[i]);
 		}
 	}
 	for (size_t i = 0; i < json_array_size(variables); i++) {
@@ -315,14 +318,6 @@ static char **make_env(const json_t *variables)
 	return out;
 }
 
-static void free_env(char **env)
-{
-	for (char **entry = env; *entry; entry++) {
-		free(*entry);
-	}
-	free(env);
-}
-
 static int start_command(struct terminal *t, const json_t *params)
 {
 	static const struct acp_process_ops ops = {
@@ -333,7 +328,8 @@ static int start_command(struct terminal *t, const json_t *params)
 	};
 	const json_t *cwd = json_object_get(params, "cwd");
 	char **args = make_args(params);
-	char **env = make_env(json_object_get(params, "env"));
+	char **base = t->agent->env ? t->agent->env : environ;
+	char **env = make_env(base, json_object_get(params, "env"));
 	struct acp_process_config config = {
 		.command = json_string_value(json_object_get(params, "command")),
 		.args = args,
@@ -344,7 +340,7 @@ static int start_command(struct terminal *t, const json_t *params)
 		.guard = t->agent->guard,
 	};
 	int err = acp_process_spawn(t->agent->loop, &config, &ops, t, &t->process);
-	free_env(env);
+	agent_env_free(env);
 	free(args);
 	return err;
 }

@@ -160,6 +160,8 @@ static _Noreturn void run_agent(char **args, pid_t guard, const sigset_t *mask)
 		_exit(127);
 	}
 	sigprocmask(SIG_SETMASK, mask, NULL);
+	/* Ours are closed anyway. These are what whoever started the server left open for it. */
+	close_range(STDERR_FILENO + 1, ~0U, CLOSE_RANGE_CLOEXEC);
 	execvp(args[0], args);
 	dprintf(STDERR_FILENO, "%s: %s\n", args[0], strerror(errno));
 	_exit(127);

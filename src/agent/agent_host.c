@@ -4,6 +4,7 @@
 #include "agent_inputs.h"
 
 #include "holdfast/acp_agent.h"
+#include "holdfast/agent_env.h"
 #include "holdfast/diag.h"
 #include "holdfast/intake.h"
 
@@ -36,6 +37,7 @@ struct agent_host {
 	const struct limits *limits;
 	char *command;
 	char *cwd;
+	char **env;
 	struct list agents;
 	size_t count; /* with those that are on their way out */
 	bool has_over; /* some of them are over */
@@ -224,6 +226,7 @@ struct agent_host *agent_host_create(const struct agent_host_config *config)
 	host->limits = config->limits;
 	host->command = config->command ? xstrdup(config->command) : NULL;
 	host->cwd = xstrdup(config->cwd);
+	host->env = agent_env_make(environ, config->env);
 	list_init(&host->agents);
 	return host;
 }
@@ -242,6 +245,7 @@ static void finish_if_empty(struct agent_host *host)
 	void *arg = host->done_arg;
 	free(host->command);
 	free(host->cwd);
+	agent_env_free(host->env);
 	free(host);
 	done(arg);
 }
@@ -313,6 +317,7 @@ static struct hosted *hosted_of(struct agent_host *host, struct session *session
 	hosted->agent = acp_agent_create(host->loop,
 		&(struct acp_agent_config){.command = host->command ? host->command : "",
 			.cwd = host->cwd,
+			.env = host->env,
 			.session_id = session_id(session),
 			.numbers = session_table_numbers(session_table_of(session)),
 			.line_max = host->limits->agent_line_size,

@@ -1,5 +1,6 @@
 #include "holdfast/config.h"
 
+#include "holdfast/agent_env.h"
 #include "holdfast/buffer.h"
 #include "holdfast/diag.h"
 
@@ -14,6 +15,7 @@ enum option {
 	LISTEN,
 	DATA,
 	AGENT,
+	AGENT_ENV,
 	CWD,
 	WEB,
 	HIGHLIGHT,
@@ -39,6 +41,10 @@ static const struct {
 	[AGENT] = {"--agent", "HOLDFAST_AGENT", "CMD", NULL,
 		"command that runs an ACP agent on its stdin and stdout; started with a session's "
 		"first prompt"},
+	[AGENT_ENV] = {"--agent-env", "HOLDFAST_AGENT_ENV", "NAME|NAME=VALUE|*", NULL,
+		"a variable for agents and their commands, from our environment or as given; may "
+		"be repeated, in ours with commas between them; * is all of it. Without it they "
+		"get PATH HOME USER LOGNAME SHELL LANG LC_* TZ TERM TMPDIR"},
 	[CWD] = {"--cwd", "HOLDFAST_CWD", "DIR", ".",
 		"the agent's working directory, the only one in which it may read and write "
 		"through us"},
@@ -99,12 +105,42 @@ static int take_limits(struct limits *limits, const char *list, char **ret_why)
 	return 0;
 }
 
-/** An option that was given; all but --limit keep their last value. */
+/** One entry; `list`: several, with commas between them. */
+static int take_agent_env(struct config *config, const char *text, bool list, char **ret_why)
+{
+	while (*text || !list) {
+		size_t len = list ? strcspn(text, ",") : strlen(text);
+		char *entry = xstrndup(text, len);
+		const char *fault = agent_env_fault(entry);
+		if (fault) {
+			int r = fail(ret_why, "--agent-env", entry, fault);
+			free(entry);
+			return r;
+		}
+		if (!strpbrk(entry, "=*") && !getenv(entry)) {
+			diag(DIAG_WARN, "--agent-env %s: there is no such variable to give", entry);
+		}
+		config->agent_env = xrealloc(config->agent_env,
+			(config->agent_env_count + 2) * sizeof(*config->agent_env));
+		config->agent_env[config->agent_env_count++] = entry;
+		config->agent_env[config->agent_env_count] = NULL;
+		if (!list) {
+			return 0;
+		}
+		text += len + (text[len] == ',');
+	}
+	return 0;
+}
+
+/** An option that was given; all but --limit and --agent-env keep their last value. */
 static int take_value(
 	struct config *config, const char *values[], int option, const char *text, char **ret_why)
 {
 	if (option == LIMIT) {
 		return take_limits(&config->limits, text, ret_why);
+	}
+	if (option == AGENT_ENV) {
+		return take_agent_env(config, text, false, ret_why);
 	}
 	values[option] = text;
 	return 0;
@@ -245,17 +281,24 @@ int config_parse(struct config *config, int argc, char **argv, char **ret_why)
 	*ret_why = NULL;
 	/* The environment first, so that an option on the command line wins. */
 	const char *limits = getenv(options[LIMIT].env);
+	const char *agent_env = getenv(options[AGENT_ENV].env);
 	int r = limits ? take_limits(&config->limits, limits, ret_why) : 0;
+	if (r == 0 && agent_env) {
+		r = take_agent_env(config, agent_env, true, ret_why);
+	}
 	if (r < 0) {
+		config_finish(config);
 		return r;
 	}
 	for (int i = 0; i < argc;) {
 		if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
 			print_help();
+			config_finish(config);
 			return 1;
 		}
 		int used = take_flag(config, argv + i, argc - i, values, ret_why);
 		if (used < 0) {
+			config_finish(config);
 			return used;
 		}
 		i += used;
@@ -273,6 +316,8 @@ int config_parse(struct config *config, int argc, char **argv, char **ret_why)
 
 void config_finish(struct config *config)
 {
+	agent_env_free(config->agent_env);
+	config->agent_env = NULL;
 	free(config->cwd);
 	free(config->web_dir);
 	free(config->highlight_dir);

@@ -194,7 +194,8 @@ static int open_rooms(struct relay *relay)
 	relay->agents = agent_host_create(&(struct agent_host_config){.loop = &relay->loop,
 		.limits = relay->limits,
 		.command = config->agent,
-		.cwd = config->cwd});
+		.cwd = config->cwd,
+		.env = config->agent_env});
 	if (session_table_open(&(struct session_table_config){.loop = &relay->loop,
 				       .limits = relay->limits,
 				       .clock = &relay->clock,

@@ -134,9 +134,9 @@ async function play(name, dir) {
 		writeFileSync(join(base, 'home', file), text);
 	}
 	mkdirSync(join(base, 'home'), { recursive: true });
+	const given = { ...env, HOME: join(base, 'home'), XDG_CONFIG_HOME: join(base, 'home/.config'), XDG_DATA_HOME: join(base, 'home/.local/share') };
 	const server = await Server.start(t, {
-		agent: `exec ${command(join(dir, name))}`, cwd,
-		env: { ...env, HOME: join(base, 'home'), XDG_CONFIG_HOME: join(base, 'home/.config'), XDG_DATA_HOME: join(base, 'home/.local/share') },
+		agent: `exec ${command(join(dir, name))}`, cwd, env: given, args: Object.keys(given).map((variable) => `--agent-env=${variable}`),
 	});
 	const { id } = await server.createSession();
 	const observer = await Observer.connect(t, server, id, { query: { format: 'markdown' } });

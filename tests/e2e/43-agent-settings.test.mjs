@@ -12,8 +12,8 @@ import { TestSocket } from '../support/socket.mjs';
 
 const AGENT = `exec ${process.execPath} ${fileURLToPath(new URL('../support/settings_agent.mjs', import.meta.url))}`;
 
-async function start(t, { agent = AGENT, title, env } = {}) {
-	const server = await Server.start(t, { agent, env });
+async function start(t, { agent = AGENT, title, args } = {}) {
+	const server = await Server.start(t, { agent, args });
 	const { id } = await server.createSession({ title });
 	return { server, id, observer: await watch(t, server, id) };
 }
@@ -127,7 +127,7 @@ test('a wish for an agent that is not running waits for its next start', async (
 });
 
 test('an agent that goes on with its session keeps what it told, and says anew what it is set to', async (t) => {
-	const { server, id, observer } = await start(t, { env: { RESUME: '1' } });
+	const { server, id, observer } = await start(t, { args: ['--agent-env', 'RESUME=1'] });
 	await run(observer, 'one');
 	const { seq: commands } = await observer.waitForEvent('x-acp-available_commands_update');
 	await observer.send('set_mode', { mode_id: 'code' });

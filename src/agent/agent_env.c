@@ -1,0 +1,113 @@
+#include "holdfast/agent_env.h"
+
+#include "holdfast/buffer.h"
+
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A name, or with a star its beginning. */
+static const char *const given[] = {
+	"PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_*", "TZ", "TERM", "TMPDIR", NULL};
+/* These speak of the server itself, to its own process. */
+static const char *const never[] = {"HOLDFAST_*", "NOTIFY_SOCKET", "WATCHDOG_*", "LISTEN_*", NULL};
+
+static size_t name_length(const char *variable)
+{
+	return strcspn(variable, "=");
+}
+
+static bool is_one_of(const char *variable, const char *const *patterns)
+{
+	size_t len = name_length(variable);
+	for (; *patterns; patterns++) {
+		size_t fixed = strcspn(*patterns, "*");
+		bool fits = (*patterns)[fixed] ? len >= fixed : len == fixed;
+		if (fits && strncmp(variable, *patterns, fixed) == 0) {
+			return true;
+		}
+	}
+	return false;
+}
+
+const char *agent_env_fault(const char *entry)
+{
+	static const char letters[] =
+		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_0123456789";
+	size_t len = name_length(entry);
+	if (strcmp(entry, "*") == 0) {
+		return NULL;
+	}
+	if (!len || strspn(entry, letters) < len || (*entry >= '0' && *entry <= '9')) {
+		return "give NAME, NAME=VALUE, or * for the server's whole environment";
+	}
+	if (is_one_of(entry, never)) {
+		return "agents never get this one: it is for the server alone";
+	}
+	return NULL;
+}
+
+/** Where the variable of this name stands, or where the next one goes. */
+static char **find(char **env, const char *variable)
+{
+	size_t len = name_length(variable);
+	while (*env && (name_length(*env) != len || memcmp(*env, variable, len) != 0)) {
+		env++;
+	}
+	return env;
+}
+
+static void set(char **env, const char *variable)
+{
+	char **at = find(env, variable);
+	free(*at);
+	*at = xstrdup(variable);
+}
+
+static void set_from(char **env, char *const *from, const char *entry)
+{
+	bool whole = strcmp(entry, "*") == 0;
+	size_t len = strlen(entry);
+	for (; *from; from++) {
+		bool named = name_length(*from) == len && memcmp(*from, entry, len) == 0;
+		if ((named || whole) && strchr(*from, '=') && !is_one_of(*from, never)) {
+			set(env, *from);
+		}
+	}
+}
+
+static size_t count_of(char *const *list)
+{
+	size_t count = 0;
+	while (list && list[count]) {
+		count++;
+	}
+	return count;
+}
+
+char **agent_env_make(char *const *from, char *const *entries)
+{
+	size_t room = count_of(from) + count_of(entries) + 1;
+	char **env = xcalloc(room, sizeof(*env));
+	for (char *const *variable = from; *variable; variable++) {
+		if (strchr(*variable, '=') && is_one_of(*variable, given)) {
+			set(env, *variable);
+		}
+	}
+	for (; entries && *entries; entries++) {
+		if (strchr(*entries, '=')) {
+			set(env, *entries);
+		} else {
+			set_from(env, from, *entries);
+		}
+	}
+	return env;
+}
+
+void agent_env_free(char **env)
+{
+	for (char **variable = env; variable && *variable; variable++) {
+		free(*variable);
+	}
+	free(env);
+}
