@@ -48,6 +48,8 @@
 	LIMIT(size_t, prompt_size, BYTES, 512 * LIMIT_KIB, 1 * LIMIT_KIB, 16 * LIMIT_MIB,         \
 		"one prompt")                                                                     \
 	LIMIT(size_t, prompt_queue, COUNT, 100, 1, 10000, "prompts waiting in one session")       \
+	LIMIT(size_t, open_permissions, COUNT, 64, 1, 100000,                                     \
+		"permission requests that wait for an answer in one session")                     \
 	LIMIT(size_t, agent_line_size, BYTES, 16 * LIMIT_MIB, 64 * LIMIT_KIB, 256 * LIMIT_MIB,    \
 		"one JSON-RPC line of an agent")                                                  \
 	LIMIT(size_t, agent_file_size, BYTES, 8 * LIMIT_MIB, 1 * LIMIT_KIB, 256 * LIMIT_MIB,      \

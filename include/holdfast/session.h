@@ -191,6 +191,11 @@ struct permission_view {
 	uint64_t seq; /* of permission_resolved */
 };
 struct permission_view session_permission(const struct session *session, const char *request_id);
+struct permission_count {
+	size_t open; /* pending requests */
+	size_t most; /* that may be: the limit open_permissions */
+};
+struct permission_count session_count_permissions(const struct session *session);
 /** Whether a pending request has such an option. */
 bool session_permission_has_option(
 	const struct session *session, const char *request_id, const char *option_id);

@@ -6,9 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* An agent asks one question at a time, or a few; this many are an attack on our memory. */
-#define QUESTIONS_MAX 64
-
 void acp_agent_send_error(struct acp_agent *agent, const json_t *id, int code, const char *why)
 {
 	struct buffer out = {0};
@@ -69,7 +66,7 @@ static void handle_question(struct acp_agent *agent, const json_t *id, const jso
 		send_outcome(agent, id, NULL);
 		return;
 	}
-	if (agent->question_count >= QUESTIONS_MAX) {
+	if (agent->question_count >= agent->questions_max) {
 		acp_agent_send_error(agent, id, ACP_ERROR_INTERNAL, "too many open questions");
 		return;
 	}

@@ -324,6 +324,7 @@ static struct hosted *hosted_of(struct agent_host *host, struct session *session
 			.file_max = host->limits->agent_file_size,
 			.file_names_max = host->limits->agent_file_names,
 			.terminals_max = host->limits->agent_terminals,
+			.questions_max = host->limits->open_permissions,
 			.guard = access(SELF, X_OK) == 0 ? SELF : NULL,
 			.idle_ms = host->limits->agent_idle_ms,
 			.resumable_idle_ms = host->limits->agent_resumable_idle_ms,

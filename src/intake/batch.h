@@ -14,12 +14,18 @@ struct batch_entry {
 	size_t same_as; /* index + 1 of the event in front that has its key; 0: none */
 };
 
+/** What is asked at this place of the batch. */
+struct questions {
+	struct hash *states; /* enum permission_state, by request_id, of the events in front */
+	struct permission_count count;
+};
+
 struct batch {
 	struct session *session;
 	struct batch_entry *entries;
 	size_t count;
 	struct append_ack *acks;
-	struct hash *permissions; /* enum permission_state, by request_id */
+	struct questions questions;
 	struct hash *keys; /* index + 1 of each event of the batch, by its key */
 	char *run_id; /* of the run that is under way at this place of the batch; NULL: none */
 	struct hash *runs; /* the batch itself, by run_id of each run_start in it */

@@ -19,13 +19,23 @@ static int refuse_storage(struct refusal *refusal, int error)
 
 /* --- producers --- */
 
+static struct questions questions_of(const struct session *session)
+{
+	return (struct questions){
+		.states = hash_create(), .count = session_count_permissions(session)};
+}
+
 /**
  * A permission request must not ask what has been asked, nor an answer answer what has not: in the
- * session, and in the events of the same batch that stand in front, whose requests are in `seen`.
+ * session, and in the events of the same batch that stand in front.
  */
 static int check_permission(struct session *session, const struct input_event *in,
-	struct hash *seen, struct refusal *refusal)
+	struct questions *questions, struct refusal *refusal)
 {
+	struct hash *seen = questions->states;
+	if (in->type == EVENT_TURN_END || in->type == EVENT_AGENT_STOPPED) {
+		questions->count.open = 0; /* those that are open end with their turn */
+	}
 	if (in->type != EVENT_PERMISSION_REQUEST && in->type != EVENT_PERMISSION_RESOLVED) {
 		return 0;
 	}
@@ -48,6 +58,16 @@ static int check_permission(struct session *session, const struct input_event *i
 		return refuse(refusal, "unknown_request",
 			"no permission request has the id \"%.100s\"", id);
 	}
+	struct permission_count *count = &questions->count;
+	if (asks && count->open >= count->most) {
+		refuse(refusal, "permissions_full",
+			"%zu permission requests of this session wait for an answer already; "
+			"resolve some, or end the turn",
+			count->open);
+		return -ENOBUFS;
+	}
+	count->open += asks ? 1 : 0;
+	count->open -= !asks && count->open > 0 ? 1 : 0;
 	uintptr_t next = asks ? PERMISSION_PENDING : PERMISSION_RESOLVED;
 	hash_put(seen, id, strlen(id), (void *)next);
 	return 0;
@@ -84,7 +104,7 @@ static int check_entry(struct batch *batch, size_t i, const json_t *event,
 		r = batch_check_run(batch, i, refusal);
 	}
 	if (r == 0 && !entry->is_known) {
-		r = check_permission(batch->session, &entry->in, batch->permissions, refusal);
+		r = check_permission(batch->session, &entry->in, &batch->questions, refusal);
 	}
 	if (r == 0 && !entry->is_known) {
 		r = batch_check_usage(batch, i, refusal);
@@ -114,7 +134,7 @@ static void batch_finish(struct batch *batch)
 		input_event_finish(&batch->entries[i].in);
 	}
 	free(batch->entries);
-	hash_destroy(batch->permissions);
+	hash_destroy(batch->questions.states);
 	hash_destroy(batch->keys);
 	hash_destroy(batch->runs);
 	free(batch->run_id);
@@ -128,7 +148,7 @@ int intake_append(struct session *session, const json_t *events, const struct li
 	struct batch batch = {.session = session,
 		.count = json_array_size(events),
 		.acks = acks,
-		.permissions = hash_create(),
+		.questions = questions_of(session),
 		.keys = hash_create(),
 		.runs = hash_create(),
 		.run_id = run_id ? xstrdup(run_id) : NULL};
@@ -184,13 +204,13 @@ static int put_event(struct session *session, const char *type, const json_t *da
 		.type_len = strlen(type),
 		.object = data,
 		.recovered = recovered};
-	struct hash *seen = hash_create();
-	bool good = in.type != EVENT_UNKNOWN && input_data_check(in.type, data, &refusal) == 0 &&
-		    check_permission(session, &in, seen, &refusal) == 0 &&
-		    intake_check_usage(session_usage(session), &in, &refusal) == 0;
-	hash_destroy(seen);
-	if (!good) {
-		return -EINVAL;
+	struct questions questions = questions_of(session);
+	int r = in.type != EVENT_UNKNOWN ? input_data_check(in.type, data, &refusal) : -EINVAL;
+	r = r == 0 ? check_permission(session, &in, &questions, &refusal) : r;
+	r = r == 0 ? intake_check_usage(session_usage(session), &in, &refusal) : r;
+	hash_destroy(questions.states);
+	if (r < 0) {
+		return r;
 	}
 	in.data = text;
 	in.data_len = strlen(text);

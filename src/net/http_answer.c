@@ -91,6 +91,7 @@ static unsigned status_of(const char *code)
 		{"too_large", 413},
 		{"not_queued", 404},
 		{"queue_full", 429},
+		{"permissions_full", 429},
 		{"storage_failed", 503},
 		{"shutting_down", 503},
 	};

@@ -51,7 +51,8 @@ struct session_state {
 	char *last_message_id; /* the name that was noted last, NULL: none */
 	uint64_t input_names; /* how many names inputs have given */
 	struct prompt_queue *queue; /* prompts that wait for their turn */
-	struct list permissions; /* struct permission */
+	struct list permissions; /* struct permission, in seq order */
+	struct hash *permissions_by_id; /* the same; NULL while there are none */
 	struct list answers; /* struct given_answer, in seq order */
 	size_t answer_count;
 };
@@ -189,7 +190,8 @@ void session_ledger_note_call(struct session_state *state, const char *data, siz
  */
 void session_ledger_end_turn(struct session_state *state, bool carries);
 void session_ledger_follow_log(struct session *session);
-/** For the snapshot; takes over `answer`. */
+/** For the snapshot; takes over `permission`, or `answer`. */
+void session_ledger_add_permission(struct session_state *state, struct permission *permission);
 void session_ledger_add_answer(struct session_state *state, struct given_answer *answer);
 /** The agent hears what is durable. */
 void session_ledger_tell(struct session *session, uint64_t lsn);

@@ -23,9 +23,25 @@ struct pending_answer {
 	char *option_id; /* NULL: cancelled */
 };
 
-static void free_permission(struct permission *permission)
+void session_ledger_add_permission(struct session_state *state, struct permission *permission)
 {
+	const char *id = permission->request_id;
+	if (!state->permissions_by_id) {
+		state->permissions_by_id = hash_create();
+	}
+	hash_put(state->permissions_by_id, id, strlen(id), permission);
+	list_append(&state->permissions, &permission->link);
+}
+
+static void free_permission(struct session_state *state, struct permission *permission)
+{
+	hash_remove(
+		state->permissions_by_id, permission->request_id, strlen(permission->request_id));
 	list_remove(&permission->link);
+	if (list_empty(&state->permissions)) {
+		hash_destroy(state->permissions_by_id);
+		state->permissions_by_id = NULL;
+	}
 	free(permission->request_id);
 	free(permission->data);
 	free(permission);
@@ -63,7 +79,7 @@ void session_ledger_init(struct session_state *state)
 void session_ledger_finish(struct session_state *state)
 {
 	list_for_each_safe(link, tmp, &state->permissions) {
-		free_permission(list_entry(link, struct permission, link));
+		free_permission(state, list_entry(link, struct permission, link));
 	}
 	forget_answers(state);
 }
@@ -75,13 +91,8 @@ bool session_ledger_is_empty(const struct session_state *state)
 
 static struct permission *find_permission(const struct session_state *state, const char *request_id)
 {
-	list_for_each(link, &state->permissions) {
-		struct permission *permission = list_entry(link, struct permission, link);
-		if (strcmp(permission->request_id, request_id) == 0) {
-			return permission;
-		}
-	}
-	return NULL;
+	const struct hash *by_id = state->permissions_by_id;
+	return by_id ? hash_get(by_id, request_id, strlen(request_id)) : NULL;
 }
 
 static bool has_option(const json_t *request, const char *option_id)
@@ -223,7 +234,7 @@ void session_ledger_resolve(struct session *session, const char *data, size_t le
 	struct permission *permission = find_permission(&session->state, request_id);
 	if (permission) {
 		note_answer(&session->state, permission, resolved, seq);
-		free_permission(permission);
+		free_permission(&session->state, permission);
 	}
 	session_remember_resolution(session, request_id, session_text_of(resolved, "by"), seq);
 	tell_later(session, request_id, resolved);
@@ -287,7 +298,7 @@ void session_ledger_ask(struct session *session, const char *data, size_t len, i
 	struct permission *permission = xcalloc(1, sizeof(*permission));
 	permission->request_id = xstrdup(request_id);
 	permission->data = xstrndup(data, len);
-	list_append(&state->permissions, &permission->link);
+	session_ledger_add_permission(state, permission);
 	struct given_answer *bound = find_carried(state, request);
 	if (bound) {
 		put_resolved(session, request_id, "selected", bound, ts);
@@ -343,7 +354,7 @@ void session_ledger_follow_log(struct session *session)
 	list_for_each_safe(link, tmp, &state->permissions) {
 		struct permission *permission = list_entry(link, struct permission, link);
 		if (!state->in_turn || session_find_answer(session, permission->request_id, NULL)) {
-			free_permission(permission);
+			free_permission(state, permission);
 		}
 	}
 	/* What became of the calls since then, nobody knows: they are asked for again. */
@@ -399,6 +410,13 @@ struct permission_view session_permission(const struct session *session, const c
 		.state = PERMISSION_RESOLVED, .by = answer.by, .seq = answer.seq};
 }
 
+struct permission_count session_count_permissions(const struct session *session)
+{
+	const struct hash *by_id = session->state.permissions_by_id;
+	return (struct permission_count){.open = by_id ? hash_count(by_id) : 0,
+		.most = session->table->limits->open_permissions};
+}
+
 bool session_permission_has_option(
 	const struct session *session, const char *request_id, const char *option_id)
 {
@@ -415,10 +433,10 @@ bool session_permission_has_option(
 void session_each_permission(
 	struct session *session, void (*visit)(void *arg, const char *request_id), void *arg)
 {
+	const struct hash *by_id = session->state.permissions_by_id;
 	size_t count = 0;
-	char **ids = NULL;
+	char **ids = by_id ? xcalloc(hash_count(by_id), sizeof(*ids)) : NULL;
 	list_for_each(link, &session->state.permissions) {
-		ids = xrealloc(ids, (count + 1) * sizeof(*ids));
 		ids[count++] = xstrdup(list_entry(link, struct permission, link)->request_id);
 	}
 	for (size_t i = 0; i < count; i++) {

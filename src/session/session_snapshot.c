@@ -125,8 +125,12 @@ static void load_permissions(struct session_state *state, struct unpack *in)
 		struct permission *permission = xcalloc(1, sizeof(*permission));
 		permission->request_id = load_text(in);
 		permission->data = load_text(in);
-		list_append(&state->permissions, &permission->link);
-		if (!permission->request_id || !permission->data) {
+		if (permission->request_id && permission->data) {
+			session_ledger_add_permission(state, permission);
+		} else {
+			free(permission->request_id);
+			free(permission->data);
+			free(permission);
 			in->failed = true;
 		}
 	}

@@ -377,3 +377,43 @@ test('the answer is on disk and the server is killed before the agent heard: it 
 	assert.deepEqual(story.answers(), ['q2 once']);
 	await story.end({ deaf: ['q1'] });
 });
+
+/** Requests `from` to `to` of a producer, each of which waits for an answer. */
+const asking = (from, to) => Array.from({ length: to - from }, (_, i) => ({
+	type: 'permission_request', data: { request_id: `q${from + i}`, tool_call: { tool_call_id: 'c', title: 'Run it' }, options: [{ option_id: 'yes', name: 'Yes' }] },
+}));
+const resolving = (n) => ({ type: 'permission_resolved', data: { request_id: `q${n}`, outcome: 'cancelled' } });
+
+test('no more requests wait in a session than open_permissions, whoever asks', async (t) => {
+	const server = await Server.start(t);
+	const { id } = await server.createSession();
+	const path = `/api/sessions/${id}/events`;
+	const refused = async (events) => {
+		const { status, body } = await server.request('POST', path, { json: events });
+		assert.deepEqual([status, body.error?.code], [429, 'permissions_full'], JSON.stringify(body).slice(0, 300));
+	};
+	await refused(asking(0, 10_000));
+	assert.equal((await server.request('GET', `/api/sessions/${id}`)).body.max_seq, 0, 'nothing of it was added');
+	await post(server, id, asking(0, 64));
+	await refused(asking(64, 65));
+	await post(server, id, [resolving(7), ...asking(64, 65)]);
+	await refused([resolving(8), ...asking(65, 67)]);
+	// The end of the turn closes them all; each turn may have as many again.
+	await post(server, id, [{ type: 'turn_end', data: {} }, ...asking(100, 164), { type: 'turn_end', data: {} }, ...asking(200, 264)]);
+	await refused(asking(300, 301));
+	await server.kill9();
+	await server.restart();
+	await refused(asking(300, 301));
+});
+
+test('twenty thousand requests that wait, where the limit allows them, are closed with their turn', async (t) => {
+	const server = await Server.start(t, { args: ['--limit', 'open_permissions=20000'] });
+	const { id } = await server.createSession();
+	for (let from = 0; from < 20_000; from += 10_000) {
+		await post(server, id, asking(from, from + 10_000));
+	}
+	await post(server, id, resolving(19_999));
+	const { max_seq: last } = await post(server, id, { type: 'turn_end', data: {} });
+	assert.equal(last, 20_000 + 20_000 + 1);
+	assert.deepEqual(readLog(server, id).slice(20_001, 20_003).map((e) => e.data.request_id), ['q0', 'q1']);
+});
