@@ -2,7 +2,8 @@
  * The guard of an agent: a process between the server and the agent (or a command that the agent
  * has us run), which sees to it that nothing of the agent is left when the agent or the server is
  * gone, also if the server was killed. It is this program, started again as
- * `holdfast agent-guard GRACE_MS PROGRAM ARGUMENT…`.
+ * `holdfast agent-guard GRACE_MS DIR PROGRAM ARGUMENT…`. The program runs in DIR, which the guard
+ * itself does not enter: it may be on a file system that does not answer.
  *
  * Descriptor 3 is the lifeline: a pipe whose other end only the server has. When that is closed, or
  * on SIGTERM, the agent's process group gets SIGTERM, and what is left of the agent after GRACE_MS,

@@ -256,13 +256,14 @@ static char **make_args(const struct acp_process_config *config, char grace[16])
 	while (args[count]) {
 		count++;
 	}
-	char **out = xcalloc(count + 4, sizeof(*out));
+	char **out = xcalloc(count + 5, sizeof(*out));
 	size_t n = 0;
 	if (config->guard) {
 		snprintf(grace, 16, "%d", config->stop_grace_ms);
 		out[n++] = (char *)"holdfast";
 		out[n++] = (char *)AGENT_GUARD_COMMAND;
 		out[n++] = grace;
+		out[n++] = (char *)config->cwd;
 	}
 	memcpy(out + n, args, count * sizeof(*out));
 	return out;
@@ -292,7 +293,8 @@ static int process_exec(
 		.file = config->guard ? config->guard : args[0],
 		.args = args,
 		.env = config->env,
-		.cwd = config->cwd,
+		/* The loop waits until the child is there: the guard has its own child go. */
+		.cwd = config->guard ? "/" : config->cwd,
 		.exit_cb = handle_exit,
 		.flags = UV_PROCESS_DETACHED,
 		.stdio = stdio,
@@ -409,4 +411,12 @@ void acp_process_end(struct acp_process *p)
 	} else {
 		terminate(p);
 	}
+}
+
+void acp_process_kill(struct acp_process *p)
+{
+	if (!p->exited) {
+		signal_group(p, SIGKILL);
+	}
+	acp_process_end(p);
 }

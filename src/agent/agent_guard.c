@@ -23,6 +23,7 @@ struct guard {
 	pid_t agent; /* also its process group */
 	int signals;
 	int grace_ms;
+	const char *cwd;
 	bool ending; /* the agent was asked to end */
 	int64_t kill_at_ms;
 	bool exited;
@@ -151,7 +152,14 @@ static int end_alike(const struct guard *g)
 	return 128 + number;
 }
 
-static _Noreturn void run_agent(char **args, pid_t guard, const sigset_t *mask)
+static _Noreturn void fail_start(const char *what)
+{
+	dprintf(STDERR_FILENO, "%s: %s\n", what, strerror(errno));
+	_exit(127);
+}
+
+static _Noreturn void run_agent(
+	const struct guard *g, char **args, pid_t guard, const sigset_t *mask)
 {
 	setpgid(0, 0);
 	/* Should the guard itself be killed. */
@@ -162,9 +170,11 @@ static _Noreturn void run_agent(char **args, pid_t guard, const sigset_t *mask)
 	sigprocmask(SIG_SETMASK, mask, NULL);
 	/* Ours are closed anyway. These are what whoever started the server left open for it. */
 	close_range(STDERR_FILENO + 1, ~0U, CLOSE_RANGE_CLOEXEC);
+	if (chdir(g->cwd) < 0) {
+		fail_start(g->cwd);
+	}
 	execvp(args[0], args);
-	dprintf(STDERR_FILENO, "%s: %s\n", args[0], strerror(errno));
-	_exit(127);
+	fail_start(args[0]);
 }
 
 /** The pipes are the agent's alone; and who lists processes sees the agent once. */
@@ -194,19 +204,20 @@ static int open_signals(sigset_t *ret_mask)
 int agent_guard_run(int argc, char **argv)
 {
 	sigset_t mask;
-	struct guard g = {.grace_ms = argc > 0 ? atoi(argv[0]) : 0};
-	if (argc < 2 || fcntl(AGENT_GUARD_LIFELINE, F_SETFD, FD_CLOEXEC) < 0) {
+	struct guard g = {
+		.grace_ms = argc > 0 ? atoi(argv[0]) : 0, .cwd = argc > 1 ? argv[1] : NULL};
+	if (argc < 3 || fcntl(AGENT_GUARD_LIFELINE, F_SETFD, FD_CLOEXEC) < 0) {
 		fprintf(stderr, "holdfast " AGENT_GUARD_COMMAND " is for the server alone\n");
 		return 2;
 	}
 	g.signals = open_signals(&mask);
 	pid_t self = getpid();
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
-	g.agent = fork();
+	g.agent = g.signals < 0 ? -1 : fork();
 	if (g.agent == 0) {
-		run_agent(argv + 1, self, &mask);
+		run_agent(&g, argv + 2, self, &mask);
 	}
-	if (g.agent < 0 || g.signals < 0) {
+	if (g.agent < 0) {
 		fprintf(stderr, "holdfast " AGENT_GUARD_COMMAND ": %s\n", strerror(errno));
 		return 127;
 	}
