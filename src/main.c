@@ -1,3 +1,4 @@
+#include "holdfast/agent_files.h"
 #include "holdfast/agent_guard.h"
 #include "holdfast/config.h"
 #include "holdfast/diag.h"
@@ -46,6 +47,7 @@ static const struct {
 	{"acp-record", "run an agent and write down what it and its client say", tool_acp_record},
 	{"limits", "list the thresholds and bounds that serve --limit sets", print_limits},
 	{AGENT_GUARD_COMMAND, NULL, agent_guard_run},
+	{AGENT_FILES_COMMAND, NULL, agent_files_run},
 };
 
 #define COMMAND_COUNT (sizeof(commands) / sizeof(commands[0]))

@@ -34,6 +34,8 @@ struct acp_agent_config {
 	int stop_grace_ms; /* from SIGTERM to SIGKILL */
 	int cancel_grace_ms; /* for the answer to session/cancel; 0: 10 s */
 	char **env; /* of the child and its commands; borrowed while the agent lives; NULL: ours */
+	const char *files_program; /* this program (agent_files.h); NULL: files are refused */
+	int file_ms; /* for one file request; 0: 20 s */
 	const char *guard; /* this program (agent_guard.h), to watch over the child; NULL: nobody */
 	int restart_delay_ms; /* after two failures in a row, then twice as long each time; 0: 500
 			       */

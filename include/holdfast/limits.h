@@ -56,6 +56,8 @@
 		"one file read or written for an agent")                                          \
 	LIMIT(size_t, agent_file_names, COUNT, 1, 1, 1000000,                                     \
 		"names (hard links) of such a file, of which some may be elsewhere")              \
+	LIMIT(int, agent_file_ms, MS, 20000, 10, 3600000,                                         \
+		"a file that does not answer an agent's request is given up after this")          \
 	LIMIT(size_t, agent_terminals, COUNT, 16, 0, 1024,                                        \
 		"commands that one agent may have the server run at once; 0: none")               \
 	LIMIT(int, agent_stop_ms, MS, 3000, 1, 60000,                                             \

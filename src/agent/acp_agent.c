@@ -14,6 +14,7 @@
 #define DELAY_MAX_MS     30000
 #define LULL_MS          1000
 #define QUESTIONS_MAX    64
+#define FILE_MS          20000
 
 static void start_child(struct acp_agent *agent);
 static void handle_wake(uv_timer_t *timer);
@@ -396,6 +397,8 @@ struct acp_agent *acp_agent_create(uv_loop_t *loop, const struct acp_agent_confi
 	agent->terminals_max = config->terminals_max;
 	agent->questions_max = config->questions_max ? config->questions_max : QUESTIONS_MAX;
 	agent->env = config->env;
+	agent->files_program = config->files_program ? xstrdup(config->files_program) : NULL;
+	agent->file_ms = config->file_ms ? config->file_ms : FILE_MS;
 	agent->guard = config->guard ? xstrdup(config->guard) : NULL;
 	agent->idle_ms = config->idle_ms;
 	agent->numbers = config->numbers;
@@ -410,14 +413,17 @@ struct acp_agent *acp_agent_create(uv_loop_t *loop, const struct acp_agent_confi
 	uv_timer_init(loop, &agent->deadline);
 	uv_timer_init(loop, &agent->tell);
 	uv_timer_init(loop, &agent->rest);
+	uv_timer_init(loop, &agent->file_timer);
 	agent->wake.data = agent->deadline.data = agent->tell.data = agent->rest.data = agent;
-	agent->open_timers = 4;
+	agent->file_timer.data = agent;
+	agent->open_timers = 5;
 	return agent;
 }
 
 void acp_agent_free_if_done(struct acp_agent *agent)
 {
-	bool busy = agent->processes > 0 || agent->terminal_count > 0 || agent->job;
+	bool busy = agent->processes > 0 || agent->terminal_count > 0 || agent->job ||
+		    agent->file_process_open;
 	if (!agent->destroying || busy || agent->open_timers > 0) {
 		return;
 	}
@@ -428,6 +434,7 @@ void acp_agent_free_if_done(struct acp_agent *agent)
 	free(agent->command);
 	free(agent->cwd);
 	free(agent->guard);
+	free(agent->files_program);
 	free(agent->session_id);
 	free(agent);
 	if (freed) {
@@ -454,6 +461,8 @@ void acp_agent_destroy(struct acp_agent *agent, void (*freed)(void *arg), void *
 	agent->freed = freed;
 	agent->freed_arg = arg;
 	drop_child(agent);
+	acp_agent_stop_files(agent);
+	uv_close((uv_handle_t *)&agent->file_timer, handle_timer_closed);
 	uv_close((uv_handle_t *)&agent->wake, handle_timer_closed);
 	uv_close((uv_handle_t *)&agent->deadline, handle_timer_closed);
 	uv_close((uv_handle_t *)&agent->tell, handle_timer_closed);

@@ -299,9 +299,8 @@ static void job_write(struct acp_file_job *job, int root)
 	close(dir);
 }
 
-static void job_work(uv_work_t *work)
+void acp_file_job_work(struct acp_file_job *job)
 {
-	struct acp_file_job *job = work->data;
 	if (job->write && json_string_length(job->content) > job->file_max) {
 		job_fail(job, ACP_ERROR_INVALID_PARAMS, "the content is too large");
 		return;
@@ -316,21 +315,6 @@ static void job_work(uv_work_t *work)
 		job_read(job, root);
 	}
 	close(root);
-}
-
-static void handle_worked(uv_work_t *work, int status)
-{
-	struct acp_file_job *job = work->data;
-	job->done(job);
-}
-
-void acp_file_job_run(struct acp_file_job *job, uv_loop_t *loop)
-{
-	job->work.data = job;
-	if (uv_queue_work(loop, &job->work, job_work, handle_worked) < 0) {
-		job_fail(job, ACP_ERROR_INTERNAL, "out of resources");
-		job->done(job);
-	}
 }
 
 /** Takes an optional line number; false if it is something else. */

@@ -186,6 +186,8 @@ void acp_process_terminate(struct acp_process *p);
  * follow.
  */
 void acp_process_end(struct acp_process *p);
+/** The same with SIGKILL at once. */
+void acp_process_kill(struct acp_process *p);
 
 /* acp_paths.c: what an agent names, opened so that it cannot lead out of its directory */
 
@@ -213,9 +215,8 @@ bool acp_diff(struct buffer *out, const struct buffer *old, const struct buffer 
 
 /* acp_files.c */
 
-/* One fs/read_text_file or fs/write_text_file, done on the thread pool. */
+/* One fs/read_text_file or fs/write_text_file. */
 struct acp_file_job {
-	uv_work_t work;
 	bool write;
 	char *root;
 	char *path; /* as the agent named it */
@@ -225,7 +226,7 @@ struct acp_file_job {
 	size_t names_max; /* a file with more hard links is refused: one may be outside of root */
 	json_t *id; /* of the request */
 	unsigned long start_id; /* which child asked */
-	json_t *content; /* write: a string; only its bytes are touched off the loop */
+	json_t *content; /* write: a string */
 	/* The outcome: */
 	int code; /* 0, or a JSON-RPC error code */
 	struct buffer text; /* why it was refused, or (read) the content as a JSON string */
@@ -243,8 +244,19 @@ struct acp_file_job {
 struct acp_file_job *acp_file_job_create(bool write, const json_t *params, const char **ret_why);
 /** Accepts NULL. */
 void acp_file_job_destroy(struct acp_file_job *job);
-/** Does the work; done() is called on the loop, even if it could not be queued (then from here). */
-void acp_file_job_run(struct acp_file_job *job, uv_loop_t *loop);
+/** Does the work, however long that takes: in the process of agent_files.h. */
+void acp_file_job_work(struct acp_file_job *job);
+
+/* acp_worker.c: has it done there */
+
+#define ACP_FILE_FRAME_HEAD 8
+
+/** The length of the frame behind its head. */
+size_t acp_file_frame_len(const char head[ACP_FILE_FRAME_HEAD]);
+/** The job of a frame without its head; NULL if it is none. */
+struct acp_file_job *acp_file_job_unpack(const char *bytes, size_t len);
+/** Appends a frame with the outcome. */
+void acp_file_job_pack_outcome(const struct acp_file_job *job, struct buffer *out);
 
 /* acp_output.c: what a terminal's command has put out */
 
@@ -367,7 +379,14 @@ struct acp_agent {
 
 	unsigned processes; /* that are not closed yet, the one above among them */
 	unsigned long asked; /* questions ever, for their names */
+	/* Its file request, and the process that does it: see acp_worker.c. */
 	struct acp_file_job *job;
+	char *files_program; /* NULL: none can be done */
+	int file_ms;
+	struct acp_process *file_process;
+	bool file_process_open; /* that one, or one before it, is not gone yet */
+	struct buffer file_reply;
+	uv_timer_t file_timer;
 	bool paused;
 	bool draining;
 	/* Starts, and how they went. */
@@ -474,6 +493,10 @@ void acp_resume_finish(struct acp_agent *agent);
 void acp_agent_keep_early(struct acp_agent *agent, const json_t *params, size_t line_len);
 /** The answer to our request, with an error instead of what it brought. */
 void acp_agent_handle_response(struct acp_agent *agent, const json_t *message);
+/** Has a job done, which is the agent's until its done() is called, some time or from in here. */
+void acp_agent_do_file(struct acp_agent *agent, struct acp_file_job *job);
+/** Lets go of the process; it finishes the job that it has. */
+void acp_agent_stop_files(struct acp_agent *agent);
 void acp_agent_handle_request(
 	struct acp_agent *agent, const char *method, const json_t *id, const json_t *params);
 /** $/cancel_request */

@@ -219,8 +219,7 @@ static void handle_file(struct acp_agent *agent, bool write, const json_t *id, c
 	job->start_id = agent->start_id;
 	job->owner = agent;
 	job->done = handle_file_done;
-	agent->job = job;
-	acp_file_job_run(job, agent->loop);
+	acp_agent_do_file(agent, job);
 }
 
 void acp_agent_handle_request(

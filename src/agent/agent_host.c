@@ -325,6 +325,8 @@ static struct hosted *hosted_of(struct agent_host *host, struct session *session
 			.file_names_max = host->limits->agent_file_names,
 			.terminals_max = host->limits->agent_terminals,
 			.questions_max = host->limits->open_permissions,
+			.files_program = SELF,
+			.file_ms = host->limits->agent_file_ms,
 			.guard = access(SELF, X_OK) == 0 ? SELF : NULL,
 			.idle_ms = host->limits->agent_idle_ms,
 			.resumable_idle_ms = host->limits->agent_resumable_idle_ms,

@@ -6,6 +6,7 @@
 #define HOLDFAST_ACP_AGENT_FIXTURE_H
 
 #include "holdfast/acp_agent.h"
+#include "holdfast/agent_files.h"
 #include "holdfast/buffer.h"
 #include "holdfast/diag.h"
 
@@ -198,6 +199,14 @@ static const struct acp_agent_ops ops = {
 	.stopped = handle_stopped,
 };
 
+/** The process for files of an agent under test is this program. */
+__attribute__((constructor)) static void be_files_process(int argc, char **argv)
+{
+	if (argc == 2 && !strcmp(argv[1], AGENT_FILES_COMMAND)) {
+		exit(agent_files_run(0, NULL));
+	}
+}
+
 static inline struct acp_agent_config default_config(const struct fixture *f)
 {
 	return (struct acp_agent_config){
@@ -205,6 +214,7 @@ static inline struct acp_agent_config default_config(const struct fixture *f)
 		.session_id = "test",
 		.line_max = LINE_MAX_BYTES,
 		.file_max = 1000,
+		.files_program = "/proc/self/exe",
 		.terminals_max = 2,
 		.stop_grace_ms = 20,
 		.restart_delay_ms = 1,

@@ -97,11 +97,6 @@ static int teardown(void **state)
 	return 0;
 }
 
-static void handle_done(struct acp_file_job *job)
-{
-	*(bool *)job->owner = true;
-}
-
 /** Does a job as an agent would ask for it; the caller destroys it. */
 static struct acp_file_job *do_job(struct place *p, const char *path, const char *content)
 {
@@ -110,15 +105,10 @@ static struct acp_file_job *do_job(struct place *p, const char *path, const char
 	struct acp_file_job *job = acp_file_job_create(content != NULL, params, &why);
 	assert_non_null(job);
 	json_decref(params);
-	bool done = false;
 	job->root = xstrdup(p->in);
 	job->file_max = 1000;
 	job->names_max = 1;
-	job->done = handle_done;
-	job->owner = &done;
-	acp_file_job_run(job, &p->loop);
-	uv_run(&p->loop, UV_RUN_DEFAULT);
-	assert_true(done);
+	acp_file_job_work(job);
 	return job;
 }
 
