@@ -17,11 +17,13 @@ enum key_sum_rule {
 	 * as 64-bit integers.
 	 */
 	KEY_SUM_DOUBLES = 0,
+	/* The same, but a number is its exact value, however it is written. */
+	KEY_SUM_EXACT = 1,
 	KEY_SUM_RULES, /* how many there are */
 };
 
 /** The rule that new sums are made by. */
-#define KEY_SUM_NEWEST KEY_SUM_DOUBLES
+#define KEY_SUM_NEWEST KEY_SUM_EXACT
 
 struct key_sum {
 	uint64_t value;

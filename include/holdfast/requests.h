@@ -133,6 +133,7 @@ struct input_event {
 	size_t data_len;
 	char *data_json; /* owned; NULL for chunks */
 	const json_t *object; /* data, borrowed */
+	const struct json_numbers *numbers; /* how those in it were written; may be NULL */
 };
 
 /** text_complete and session_idle come out as turn_end. */

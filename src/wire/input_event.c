@@ -277,6 +277,7 @@ int input_event_parse(const json_t *json, const struct limits *limits,
 	ret->message_id = json_string_value(message_id);
 	ret->message_id_len = message_id ? json_string_length(message_id) : 0;
 	ret->object = json_object_get(json, "data");
+	ret->numbers = numbers;
 	r = take_key(json, ret, refusal);
 	r = r < 0 ? r : input_data_check(ret->type, ret->object, refusal);
 	r = r < 0 ? r : check_usage(ret, refusal);

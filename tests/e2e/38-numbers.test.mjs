@@ -113,6 +113,21 @@ test('a key is of the values, not of how their numbers are written', async (t) =
 	const first = await postRaw(server, id, '{"type":"x-n","key":"k","data":{"n":0.10,"big":12345678901234567890}}');
 	const again = await postRaw(server, id, '{"type":"x-n","key":"k","data":{"big":12345678901234567890,"n":1e-1}}');
 	assert.deepEqual(again.acks, [{ seq: first.acks[0].seq, duplicate: true }]);
+	const numbers = '[0.10,12345678901234567890,1e400,-100,0.0,120,1e99999999999999999999,[-0.5e-7]]';
+	await postRaw(server, id, `{"type":"x-n","key":"l","data":{"n":${numbers}}}`);
+	for (const end of [null, () => server.kill9(), () => server.stop()]) {
+		await end?.();
+		if (end) {
+			await server.restart();
+		}
+		const same = '[1e-1,1234567890123456789e1,0.010E+402,-1.00e2,-0,12e1,1e99999999999999999999,[-5e-8]]';
+		assert.deepEqual((await postRaw(server, id, `{"type":"x-n","key":"l","data":{"n":${same}}}`)).acks, [{ seq: 2, duplicate: true }]);
+		for (const [was, other] of [['0.10', '0.1000000000000000055'], ['7890,', '7891,'], ['1e400', '1e401'], ['-100', '100'], ['120', '12'], ['0.0', '1e-400']]) {
+			const body = `{"type":"x-n","key":"l","data":{"n":${numbers.replace(was, other)}}}`;
+			const refused = await server.request('POST', `/api/sessions/${id}/events`, { body, headers: { 'content-type': 'application/json' } });
+			assert.deepEqual([refused.status, refused.body.error?.code], [409, 'key_conflict'], other);
+		}
+	}
 });
 
 test('a number is never what it is not', async (t) => {
