@@ -44,6 +44,13 @@ test('clang builds everything without a warning', () => {
 	assert.equal(build.status, 0, build.stdout.slice(-4000));
 });
 
+test('each number of a test file is used once', () => {
+	for (const suite of ['e2e', 'browser', 'style']) {
+		const numbers = readdirSync(join(root, 'tests', suite)).filter((name) => name.endsWith('.test.mjs')).map((name) => /^(\d\d)-/.exec(name)?.[1] ?? name);
+		assert.deepEqual(numbers.filter((n, i) => numbers.indexOf(n) < i || n.length > 2), [], suite);
+	}
+});
+
 test('nothing is left over in the code', () => {
 	const files = filesIn(['include', 'src', 'web', 'tests', 'bench', 'scripts'], ['.c', '.h', '.js', '.mjs', '.css', '.html', '.sh', 'run', 'test', 'fuzz']);
 	const left = files.filter((file) => !file.startsWith(join('tests', 'style')) && /\b(TODO|FIXME|XXX|HACK)\b/.test(readFileSync(join(root, file), 'utf8')));
