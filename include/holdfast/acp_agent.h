@@ -36,6 +36,7 @@ struct acp_agent_config {
 	char **env; /* of the child and its commands; borrowed while the agent lives; NULL: ours */
 	const char *files_program; /* this program (agent_files.h); NULL: files are refused */
 	int file_ms; /* for one file request; 0: 20 s */
+	size_t descriptors_kept; /* nothing is started that would leave us fewer; 0: whatever */
 	const char *guard; /* this program (agent_guard.h), to watch over the child; NULL: nobody */
 	int restart_delay_ms; /* after two failures in a row, then twice as long each time; 0: 500
 			       */

@@ -290,6 +290,7 @@ static void start_child(struct acp_agent *agent)
 		.cwd = agent->cwd,
 		.stop_grace_ms = agent->stop_grace_ms,
 		.guard = agent->guard,
+		.descriptors_kept = agent->descriptors_kept,
 	};
 	struct clock clock;
 	clock_init(&clock);
@@ -397,6 +398,7 @@ struct acp_agent *acp_agent_create(uv_loop_t *loop, const struct acp_agent_confi
 	agent->terminals_max = config->terminals_max;
 	agent->questions_max = config->questions_max ? config->questions_max : QUESTIONS_MAX;
 	agent->env = config->env;
+	agent->descriptors_kept = config->descriptors_kept;
 	agent->files_program = config->files_program ? xstrdup(config->files_program) : NULL;
 	agent->file_ms = config->file_ms ? config->file_ms : FILE_MS;
 	agent->guard = config->guard ? xstrdup(config->guard) : NULL;

@@ -169,6 +169,7 @@ struct acp_process_config {
 	const char *cwd;
 	int stop_grace_ms;
 	const char *guard; /* the program of agent_guard.h; NULL: none */
+	size_t descriptors_kept; /* it is not started if it would leave fewer: -EMFILE */
 };
 
 int acp_process_spawn(uv_loop_t *loop, const struct acp_process_config *config,
@@ -318,6 +319,7 @@ struct acp_agent {
 	size_t file_max;
 	size_t file_names_max;
 	char **env; /* borrowed; NULL: ours */
+	size_t descriptors_kept;
 	char *guard;
 	int stop_grace_ms;
 	int cancel_grace_ms;

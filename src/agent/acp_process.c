@@ -1,6 +1,7 @@
 #include "acp_internal.h"
 
 #include "holdfast/agent_guard.h"
+#include "holdfast/descriptors.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -328,7 +329,8 @@ int acp_process_spawn(uv_loop_t *loop, const struct acp_process_config *config,
 	uv_timer_init(loop, &p->timer);
 	p->in.data = p->out.data = p->err.data = p->lifeline.data = p->timer.data = p;
 	p->open_handles = 5;
-	int err = process_exec(p, loop, config);
+	int err = config->descriptors_kept ? descriptors_check(config->descriptors_kept) : 0;
+	err = err < 0 ? err : process_exec(p, loop, config);
 	p->child.data = p;
 	/* It runs also if, behind that, one of its pipes could not be opened. */
 	p->pid = uv_is_active((uv_handle_t *)&p->child) ? uv_process_get_pid(&p->child) : 0;

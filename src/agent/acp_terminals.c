@@ -338,6 +338,7 @@ static int start_command(struct terminal *t, const json_t *params)
 		.cwd = json_is_string(cwd) ? json_string_value(cwd) : t->agent->cwd,
 		.stop_grace_ms = t->agent->stop_grace_ms,
 		.guard = t->agent->guard,
+		.descriptors_kept = t->agent->descriptors_kept,
 	};
 	int err = acp_process_spawn(t->agent->loop, &config, &ops, t, &t->process);
 	agent_env_free(env);

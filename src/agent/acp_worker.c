@@ -221,6 +221,7 @@ static int start(struct acp_agent *agent)
 		.args = args,
 		.cwd = "/", /* the agent's own may be what hangs */
 		.stop_grace_ms = agent->stop_grace_ms,
+		.descriptors_kept = agent->descriptors_kept,
 	};
 	agent->file_process_open = true;
 	return acp_process_spawn(agent->loop, &config, &ops, agent, &agent->file_process);

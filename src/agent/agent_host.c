@@ -5,6 +5,7 @@
 
 #include "holdfast/acp_agent.h"
 #include "holdfast/agent_env.h"
+#include "holdfast/descriptors.h"
 #include "holdfast/diag.h"
 #include "holdfast/intake.h"
 
@@ -326,6 +327,7 @@ static struct hosted *hosted_of(struct agent_host *host, struct session *session
 			.terminals_max = host->limits->agent_terminals,
 			.questions_max = host->limits->open_permissions,
 			.files_program = SELF,
+			.descriptors_kept = DESCRIPTORS_FOR_STORE,
 			.file_ms = host->limits->agent_file_ms,
 			.guard = access(SELF, X_OK) == 0 ? SELF : NULL,
 			.idle_ms = host->limits->agent_idle_ms,

@@ -4,6 +4,8 @@
  */
 #include "store_internal.h"
 
+#include "holdfast/descriptors.h"
+
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -132,7 +134,8 @@ int session_log_fd(struct session_log *log)
 	if (r < 0) {
 		return r;
 	}
-	if (store->open_count >= OPEN_LOGS_MAX) {
+	while (store->open_count > 0 && (store->open_count >= OPEN_LOGS_MAX ||
+						descriptors_check(DESCRIPTORS_FOR_WORK) < 0)) {
 		session_log_close(list_entry(store->open_logs.next, struct session_log, fd_link));
 	}
 	char path[160];

@@ -1,0 +1,18 @@
+/*
+ * File descriptors, of which a process has only so many. Connections and agents leave some to the
+ * store, and the store keeps few files open when there are not many left.
+ */
+#ifndef HOLDFAST_DESCRIPTORS_H
+#define HOLDFAST_DESCRIPTORS_H
+
+#include <stddef.h>
+
+/* What agents and their commands leave of them, or a quarter of all if that is less. */
+#define DESCRIPTORS_FOR_STORE ((size_t)128)
+/* What the logs that the store has open only to have them at hand leave, in the same way. */
+#define DESCRIPTORS_FOR_WORK ((size_t)64)
+
+/** 0 while more than `kept`, or a quarter of all if that is less, can be opened; else -EMFILE. */
+int descriptors_check(size_t kept);
+
+#endif

@@ -1,0 +1,23 @@
+#include "holdfast/descriptors.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+int descriptors_check(size_t kept)
+{
+	struct rlimit limit;
+	if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur == RLIM_INFINITY) {
+		return 0;
+	}
+	size_t all = (size_t)limit.rlim_cur;
+	kept = kept < all / 4 ? kept : all / 4;
+	/* The kernel gives the lowest number that is free: all below it are taken. */
+	int fd = open("/", O_PATH | O_CLOEXEC);
+	if (fd < 0) {
+		return errno == ENFILE ? -EMFILE : -errno;
+	}
+	close(fd);
+	return (size_t)fd < all - kept ? 0 : -EMFILE;
+}
