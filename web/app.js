@@ -199,11 +199,11 @@ function listen(from) {
 
 /** @param {any} error */
 function handleError(error) {
-	const { request, prompt, request_id } = error.detail;
+	const { request, prompt, request_id, retrying } = error.detail;
 	if (prompt) {
 		composer.restore(prompt.message);
 	}
-	if (request === 'permission_answer' && request_id) {
+	if (request === 'permission_answer' && request_id && !retrying) {
 		transcript.setAnswering(request_id, null);
 	}
 	if (request === 'set_mode' || request === 'set_config_option') {

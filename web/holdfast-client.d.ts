@@ -302,7 +302,7 @@ export class HoldfastClient extends EventTarget {
 	setMode(modeId: string): boolean;
 	/** The same with one of its options. */
 	setConfigOption(configId: string, value: string | boolean): boolean;
-	/** Answers a permission request, as often as it takes. */
+	/** Answers a permission request, as often as it takes, also while the server cannot store it (`error` has `retrying` then). */
 	answerPermission(requestId: string, optionId: string): void;
 	/** Asks for the page before the first event held. True if a request went out. */
 	loadOlder(limit?: number): boolean;

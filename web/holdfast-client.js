@@ -94,6 +94,7 @@ export class HoldfastClient extends Emitter {
 		this.#participant = new Participant(this.clientId, {
 			say: (type, data) => this.#connected && this.#connection.send(type, data),
 			send: (type, data) => this.#connected && !this.#isReading && this.#connection.send(type, data),
+			timers: around.timers,
 			isOver: () => this.#isOver,
 			changed: () => this.emit('prompts', { prompts: this.prompts }),
 		});
@@ -224,7 +225,10 @@ export class HoldfastClient extends Emitter {
 		return this.#participant.setConfigOption(configId, value);
 	}
 
-	/** Answers a permission request, again after a reconnect until the answer shows in the log. */
+	/**
+	 * Answers a permission request; again after a reconnect, and while the server cannot store it (`error` says
+	 * so once, with `retrying` in its detail), until an answer shows in the log.
+	 */
 	answerPermission(/** @type {string} */ requestId, /** @type {string} */ optionId) {
 		this.#participant.answerPermission(requestId, optionId);
 	}

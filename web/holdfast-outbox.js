@@ -17,6 +17,8 @@ export class Outbox {
 	#prompts = [];
 	/** @type {Map<string, string>} request_id to option_id: answers not yet confirmed */
 	#answers = new Map();
+	/** @type {Set<string>} request_ids of answers that the server could not store, and shall hear again */
+	#refused = new Set();
 	/** @type {Set<string>} queued ones whose event may be among those that we have not loaded */
 	#doubted = new Set();
 	#changed;
@@ -58,6 +60,18 @@ export class Outbox {
 
 	addAnswer(/** @type {string} */ requestId, /** @type {string} */ optionId) {
 		this.#answers.set(requestId, optionId);
+		this.#refused.delete(requestId);
+	}
+
+	/**
+	 * The server could not store an answer, which is not to be forgotten for that. True if this is new.
+	 * @param {string | undefined} requestId all of them, if the server did not say
+	 */
+	keepAnswer(requestId) {
+		const ids = requestId === undefined ? [...this.#answers.keys()] : [requestId];
+		const fresh = ids.filter((id) => this.#answers.has(id) && !this.#refused.has(id));
+		fresh.forEach((id) => this.#refused.add(id));
+		return fresh.length > 0;
 	}
 
 	/**
@@ -115,6 +129,7 @@ export class Outbox {
 	endAnswer(/** @type {string | undefined} */ requestId) {
 		if (requestId) {
 			this.#answers.delete(requestId);
+			this.#refused.delete(requestId);
 		} else {
 			this.#answers.clear(); // refused, and we do not know which: none may come back for ever
 		}
@@ -124,7 +139,7 @@ export class Outbox {
 	settle(/** @type {import('./holdfast-log.js').HoldfastEvent[]} */ events) {
 		for (const { type, data } of events) {
 			if (type === 'permission_resolved') {
-				this.#answers.delete(data?.request_id);
+				this.endAnswer(data?.request_id);
 			}
 		}
 		const shown = new Set(

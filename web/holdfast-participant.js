@@ -6,6 +6,9 @@ import { HoldfastError } from './holdfast-base.js';
 import { Outbox } from './holdfast-outbox.js';
 import { Requests } from './holdfast-requests.js';
 
+/* What the server could not store is said to it again after so long, if the connection lasts. */
+const AGAIN_MS = 2_000;
+
 /** @typedef {import('./holdfast-log.js').HoldfastEvent} HoldfastEvent */
 /** @typedef {import('./holdfast-outbox.js').PendingPrompt} PendingPrompt */
 
@@ -14,6 +17,7 @@ import { Requests } from './holdfast-requests.js';
  * @property {(type: string, data: any) => boolean} say now or never: false if not connected
  * @property {(type: string, data: any) => void} send once begin() was called on this connection, which says all
  *   that was to be sent before
+ * @property {NonNullable<import('./holdfast-base.js').Surroundings['timers']>} timers
  * @property {() => boolean} isOver there will be no other connection
  * @property {() => void} changed the prompts are others now
  */
@@ -23,6 +27,7 @@ export class Participant {
 	#link;
 	#outbox;
 	#requests;
+	#again = null;
 
 	/** @param {string} clientId @param {Link} link */
 	constructor(clientId, link) {
@@ -42,6 +47,7 @@ export class Participant {
 
 	/** What the server may not have heard, at the beginning of a connection. */
 	begin() {
+		this.#stopAgain();
 		this.#outbox.unsent.forEach((prompt) => this.#sendPrompt(prompt));
 		this.#requests.sendAll();
 		this.#outbox.answers.forEach((answer) => this.#sendAnswer(...answer));
@@ -121,13 +127,24 @@ export class Participant {
 
 	/** An error frame. Gives what is to be said of it to all; null if it is no error, or who asked hears of it. */
 	refuse(/** @type {any} */ data) {
+		if (data.outcome === 'unknown' && data.request === 'prompt') {
+			this.#sayAgain(); // it may be there: under the same id it is not there twice
+			return new HoldfastError(data.code, data.message, { ...data, retrying: true });
+		}
 		if (data.request === 'prompt' && data.code !== 'shutting_down') {
 			return this.#refusePrompt(data.prompt_id, data.code, data.message);
 		}
 		if (this.#requests.refuse(data)) {
 			return null;
 		}
-		if (data.request === 'permission_answer') {
+		if (data.request === 'permission_answer' && data.code === 'storage_failed') {
+			this.#sayAgain();
+			const detail = { ...data, retrying: true };
+			return this.#outbox.keepAnswer(data.request_id)
+				? new HoldfastError(data.code, data.message, detail)
+				: null;
+		}
+		if (data.request === 'permission_answer' && data.code !== 'shutting_down') {
 			this.#outbox.endAnswer(data.request_id);
 			if (data.code === 'already_resolved' && data.by === this.#clientId) {
 				return null; // by what we said on an earlier connection
@@ -147,7 +164,21 @@ export class Participant {
 
 	/** There will be no answer any more. */
 	end() {
+		this.#stopAgain();
 		this.#requests.end();
+	}
+
+	#sayAgain() {
+		this.#again ??= this.#link.timers.setTimeout(() => {
+			this.#again = null;
+			this.#outbox.unsent.forEach((prompt) => this.#sendPrompt(prompt));
+			this.#outbox.answers.forEach((answer) => this.#sendAnswer(...answer));
+		}, AGAIN_MS);
+	}
+
+	#stopAgain() {
+		this.#link.timers.clearTimeout(this.#again);
+		this.#again = null;
 	}
 
 	/** @param {string | undefined} promptId @param {string} code @param {string} message */

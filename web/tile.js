@@ -133,7 +133,11 @@ export class Tile {
 		on('status', ({ status }) =>
 			this.#transcript.setHasOlder(status === 'live' && client.hasOlder),
 		);
-		on('error', ({ error }) => this.#transcript.setAnswering(error.detail.request_id, null));
+		on('error', ({ error }) => {
+			if (!error.detail.retrying) {
+				this.#transcript.setAnswering(error.detail.request_id, null);
+			}
+		});
 		client.connect();
 	}
 

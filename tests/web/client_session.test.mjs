@@ -110,6 +110,77 @@ test('an answer to a permission request is sent again until it is in the log', (
 	assert.equal(server.sent('permission_answer').length, 1);
 });
 
+/** The server refuses an answer or a prompt, because it cannot write to its disk. */
+function refuseStorage(server, data) {
+	server.socket.queue('error', { code: 'storage_failed', message: 'The disk is full.', ...data });
+	server.socket.deliver();
+}
+
+test('an answer that the server could not store is said again until it is in the log', () => {
+	const server = new FakeServer();
+	const { client, view } = observe(server);
+	server.pump();
+	client.answerPermission('r1', 'allow');
+	client.answerPermission('r2', 'no');
+	server.pump();
+	refuseStorage(server, { request: 'permission_answer', request_id: 'r1' });
+	refuseStorage(server, { request: 'permission_answer', request_id: 'r1' });
+	assert.deepEqual(view.errors.map(({ code, detail }) => [code, detail.request_id, detail.retrying]), [['storage_failed', 'r1', true]]);
+	server.emit({ type: 'permission_resolved', data: { request_id: 'r2', outcome: 'selected', option_id: 'no' } });
+	server.pump();
+	server.advance(2_000);
+	const r1 = { request_id: 'r1', option_id: 'allow' };
+	assert.deepEqual(server.sent('permission_answer'), [r1, { request_id: 'r2', option_id: 'no' }, r1]);
+	refuseStorage(server, { request: 'permission_answer', request_id: 'r1' });
+	assert.equal(view.errors.length, 1, 'it is told once');
+	server.socket.break();
+	server.advance(1_000);
+	assert.equal(server.sent('permission_answer').length, 4, 'with the next connection at once');
+	server.emit({ type: 'permission_resolved', data: { request_id: 'r1', outcome: 'selected', option_id: 'allow' } });
+	server.pump();
+	server.advance(4_000);
+	assert.equal(server.sent('permission_answer').length, 4);
+});
+
+test('who is asked to choose again while an answer is on its way says the new one', () => {
+	const server = new FakeServer();
+	const { client, view } = observe(server);
+	server.pump();
+	client.answerPermission('r1', 'allow');
+	server.pump();
+	refuseStorage(server, { request: 'permission_answer' }); // an older server: of which, it does not say
+	client.answerPermission('r1', 'no');
+	server.pump();
+	refuseStorage(server, { request: 'permission_answer', request_id: 'r1' });
+	server.advance(2_000);
+	assert.deepEqual(server.sent('permission_answer').map(({ option_id }) => option_id), ['allow', 'no', 'no']);
+	assert.equal(view.errors.length, 2, 'each answer of the user has its error');
+});
+
+test('a prompt of which nobody knows whether it is stored is sent again under its id', () => {
+	const server = new FakeServer();
+	const { client, view } = observe(server);
+	server.pump();
+	client.prompt('go', { promptId: 'p1' });
+	refuseStorage(server, { request: 'prompt', prompt_id: 'p1', outcome: 'unknown' });
+	assert.deepEqual(view.errors.map(({ code, detail }) => [code, detail.retrying, detail.prompt]), [['storage_failed', true, undefined]]);
+	assert.equal(client.prompts.length, 1);
+	server.advance(2_000);
+	assert.deepEqual(server.sent('prompt').map(({ prompt_id }) => prompt_id), ['p1', 'p1']);
+});
+
+test('nothing is said again once the client is closed', () => {
+	const server = new FakeServer();
+	const { client } = observe(server);
+	server.pump();
+	client.answerPermission('r1', 'allow');
+	server.pump();
+	refuseStorage(server, { request: 'permission_answer', request_id: 'r1' });
+	client.close();
+	server.advance(10_000);
+	assert.equal(server.received.filter(({ type }) => type === 'permission_answer').length, 1);
+});
+
 test('an answer that came too late is not sent again', () => {
 	const server = new FakeServer();
 	const { client, view } = observe(server);
