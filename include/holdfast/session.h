@@ -76,7 +76,7 @@ void session_drop(struct session *session);
 size_t session_table_count(const struct session_table *table);
 /** Sessions that are in memory. */
 size_t session_table_count_live(const struct session_table *table);
-/** Calls `visit` for every session that is not being deleted, wherever it is. */
+/** Calls `visit` for every session that there is, wherever it is. */
 void session_table_each_object(struct session_table *table,
 	void (*visit)(const struct session_object *object, void *arg), void *arg);
 /** The object of one; false if there is none. */
@@ -118,7 +118,11 @@ struct durable_wait {
  */
 int session_create(struct session_table *table, const char *id, const char *title,
 	struct session **ret_session);
-/** Begins the deletion: ops->deleted follows when it is durable. -EALREADY if one is under way. */
+/**
+ * Begins the deletion: ops->deleted follows when it is durable. Until then the session is there for
+ * all who read; it takes no inputs (-ENOENT), and goes on if the deletion fails. -EALREADY if one
+ * is under way.
+ */
 int session_delete(struct session *session);
 /**
  * Gives the session a new epoch: its history is not the one its clients know (CONTRACT.md, section
@@ -126,6 +130,10 @@ int session_delete(struct session *session);
  * leaves it with the old epoch or the new one. On failure it keeps the old one.
  */
 int session_change_epoch(struct session *session, uint64_t *ret_old, uint64_t *ret_new);
+/**
+ * Waits until all that the session's state rests on now is on disk; with an error if the state
+ * will not stay so, because a write fails or has failed.
+ */
 void session_wait_durable(struct session *session, struct durable_wait *wait);
 /** The number in the journal of its newest input; 0: all that it is, is on disk. */
 int64_t session_last_lsn(const struct session *session);
@@ -218,6 +226,9 @@ bool session_is_turn_of_prompt(const struct session *session);
 bool session_agent_is_running(const struct session *session);
 /** Prompts that wait for their turn. */
 size_t session_queue_length(const struct session *session);
+/** Its creation is on disk: only what is there is told of. What is appended to it may be sooner. */
+bool session_is_there(const struct session *session);
+/** A deletion is under way. */
 bool session_is_deleted(const struct session *session);
 struct session_table *session_table_of(struct session *session);
 /** A place for the floor above to hang its own state on the session (the agent). */

@@ -65,14 +65,23 @@ static void note_turn(struct hosted *hosted, bool was_in_turn)
 	}
 }
 
+/** After an input: what cannot be given on is kept, so it may not become more. */
+static void note_input(struct hosted *hosted, const char *what, int r)
+{
+	if (r < 0) {
+		complain(hosted, what);
+	}
+	if (hosted->inputs.failed) {
+		acp_agent_pause(hosted->agent, true);
+	}
+}
+
 static void append_event(struct hosted *hosted, const char *type, const json_t *data)
 {
 	bool was_in_turn = session_is_prompting(hosted->session);
 	int r = agent_inputs_event(&hosted->inputs, type, data);
 	note_turn(hosted, was_in_turn);
-	if (r < 0) {
-		complain(hosted, type);
-	}
+	note_input(hosted, type, r);
 }
 
 static struct session_log *log_of(const struct hosted *hosted)
@@ -108,9 +117,7 @@ static void handle_recovered(
 {
 	struct hosted *hosted = owner;
 	int r = agent_inputs_recovered(&hosted->inputs, type, data, message_id);
-	if (r < 0) {
-		complain(hosted, type);
-	}
+	note_input(hosted, type, r);
 }
 
 static void handle_text(
@@ -120,9 +127,7 @@ static void handle_text(
 	bool was_in_turn = session_is_prompting(hosted->session);
 	int r = agent_inputs_text(&hosted->inputs, thought, text, len, message_id);
 	note_turn(hosted, was_in_turn);
-	if (r < 0) {
-		complain(hosted, "text");
-	}
+	note_input(hosted, "text", r);
 }
 
 static void handle_event(void *owner, const char *type, const json_t *data)
@@ -136,8 +141,8 @@ static void handle_permission(void *owner, const char *request_id, const json_t 
 	bool was_in_turn = session_is_prompting(hosted->session);
 	int r = agent_inputs_event(&hosted->inputs, "permission_request", data);
 	note_turn(hosted, was_in_turn);
+	note_input(hosted, "permission_request", r);
 	if (r < 0) {
-		complain(hosted, "permission_request");
 		acp_agent_answer(hosted->agent, request_id, NULL);
 	}
 }
@@ -449,7 +454,9 @@ void agent_host_end_turn(struct agent_host *host)
 void agent_host_retry(struct agent_host *host)
 {
 	list_for_each(link, &host->agents) {
-		agent_inputs_retry(&list_entry(link, struct hosted, link)->inputs);
+		struct hosted *hosted = list_entry(link, struct hosted, link);
+		agent_inputs_retry(&hosted->inputs);
+		acp_agent_pause(hosted->agent, host->paused || hosted->inputs.failed);
 	}
 }
 
@@ -460,6 +467,7 @@ void agent_host_pause(struct agent_host *host, bool paused)
 	}
 	host->paused = paused;
 	list_for_each(link, &host->agents) {
-		acp_agent_pause(list_entry(link, struct hosted, link)->agent, paused);
+		struct hosted *hosted = list_entry(link, struct hosted, link);
+		acp_agent_pause(hosted->agent, paused || hosted->inputs.failed);
 	}
 }

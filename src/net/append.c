@@ -51,10 +51,8 @@ static int find_session(struct conn *conn, struct refusal *refusal)
 	}
 	struct session *session = session_table_get(
 		conn->server->sessions, conn->session_id, strlen(conn->session_id));
-	if (session && session_is_deleted(session)) {
-		return refuse(refusal, "not_found", "the session has just been deleted");
-	}
-	if (session) {
+	if (session) { /* one that is being deleted takes nothing; it says so once that is certain
+			*/
 		conn_hold_session(conn, session);
 		return 0;
 	}

@@ -275,9 +275,8 @@ struct session *conn_find_session(struct conn *conn)
 		conn_close(conn, 1008, "bad_request");
 		return NULL;
 	}
-	if (!session || session_is_deleted(session)) {
-		conn_send(conn,
-			frame_session_gone(conn->session_id, session ? "deleted" : "unknown"));
+	if (!session || !session_is_there(session)) {
+		conn_send(conn, frame_session_gone(conn->session_id, "unknown"));
 		conn_close(conn, 4404, "no such session");
 		return NULL;
 	}

@@ -89,6 +89,17 @@ static void answer_created(struct conn_wait *wait, int status)
 	buffer_finish(&object);
 }
 
+static void refuse_exists(struct conn *conn, const char *id)
+{
+	struct refusal refusal = {0};
+	struct session *session =
+		id ? session_table_get(conn->server->sessions, id, strlen(id)) : NULL;
+	/* One that is being deleted is there now, and would not be later. */
+	bool stays = session && !session_is_deleted(session);
+	refuse(&refusal, "session_exists", "there is a session with this id already");
+	http_refuse_later(conn, stays ? session : NULL, &refusal, "");
+}
+
 static void post_session(struct conn *conn)
 {
 	struct refusal refusal;
@@ -103,7 +114,7 @@ static void post_session(struct conn *conn)
 	struct session *session;
 	int r = session_create(conn->server->sessions, id, title, &session);
 	if (r == -EEXIST) {
-		http_refuse(conn, "session_exists", "there is a session with this id already");
+		refuse_exists(conn, id);
 	} else if (r < 0) {
 		http_refuse_storage(conn);
 	} else {
@@ -133,7 +144,8 @@ static void answer_deleted(struct conn_wait *wait, int status)
 
 static void delete_session(struct conn *conn, struct session *session)
 {
-	if (session_delete(session) < 0) {
+	int r = session_delete(session);
+	if (r < 0 && r != -EALREADY) {
 		http_refuse_storage(conn);
 	} else {
 		conn_wait_create(conn, session, answer_deleted);
@@ -149,6 +161,12 @@ static void refuse_no_session(struct conn *conn)
 		"?create=1 with the first events");
 }
 
+/** What is not on disk yet is not told of. */
+static bool is_there(const struct session *session)
+{
+	return session && session_is_there(session);
+}
+
 static void route_events(struct conn *conn, struct session *session)
 {
 	bool is_get = conn->method == LWSHUMETH_GET || conn->method == LWSHUMETH_HEAD;
@@ -156,7 +174,7 @@ static void route_events(struct conn *conn, struct session *session)
 		http_post_events(conn, session);
 	} else if (!is_get) {
 		http_refuse_method(conn, "GET, POST");
-	} else if (!session) {
+	} else if (!is_there(session)) {
 		refuse_no_session(conn);
 	} else {
 		http_get_events(conn, session);
@@ -168,7 +186,7 @@ static void route_session(struct conn *conn, struct session *session)
 	bool is_get = conn->method == LWSHUMETH_GET || conn->method == LWSHUMETH_HEAD;
 	if (!is_get && conn->method != LWSHUMETH_DELETE) {
 		http_refuse_method(conn, "GET, DELETE");
-	} else if (!session) {
+	} else if (is_get ? !is_there(session) : !session) {
 		refuse_no_session(conn);
 	} else if (is_get) {
 		get_session(conn, session);
@@ -181,7 +199,7 @@ static void route_queue(struct conn *conn, struct session *session)
 {
 	if (conn->method != LWSHUMETH_GET && conn->method != LWSHUMETH_HEAD) {
 		http_refuse_method(conn, "GET");
-	} else if (!session) {
+	} else if (!is_there(session)) {
 		refuse_no_session(conn);
 	} else {
 		http_get_queue(conn, session);
@@ -198,7 +216,6 @@ static void route_id(struct conn *conn, const char *id, size_t len, const char *
 	memcpy(conn->session_id, id, len);
 	conn->session_id[len] = '\0';
 	struct session *session = session_table_get(conn->server->sessions, id, len);
-	session = session && !session_is_deleted(session) ? session : NULL;
 	if (strcmp(rest, "/events") == 0) {
 		route_events(conn, session);
 	} else if (strcmp(rest, "/snapshot") == 0) {

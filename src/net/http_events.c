@@ -164,7 +164,7 @@ static void refuse_events(struct conn *conn, struct refusal *refusal, size_t bad
 			refusal->message);
 		snprintf(extra, sizeof(extra), ",\"index\":%zu", bad);
 	}
-	http_refuse_event(conn, &told, extra);
+	http_refuse_later(conn, conn->session, &told, extra);
 }
 
 static void refuse_no_session(struct conn *conn)
@@ -216,7 +216,7 @@ void http_post_snapshot(struct conn *conn, struct session *session)
 		if (data && bad != SNAPSHOT_NO_INDEX) {
 			snprintf(extra, sizeof(extra), ",\"index\":%zu", bad);
 		}
-		http_refuse_event(conn, &refusal, extra);
+		http_refuse_later(conn, conn->session, &refusal, extra);
 	}
 	json_decref(data);
 }

@@ -9,12 +9,16 @@ static void refuse_not_queued(struct conn *conn, struct session *session, const 
 	struct prompt_view had;
 	struct refusal refusal = {0};
 	char extra[40] = "";
-	session_find_prompt(session, prompt_id, &had);
+	if (session_find_prompt(session, prompt_id, &had) < 0) {
+		http_refuse(conn, "storage_failed",
+			"the server cannot read its prompts from its disk; its messages say why");
+		return;
+	}
 	intake_refuse_not_queued(&had, &refusal);
-	if (had.seq && had.seq <= session_channel(session)->max_seq) {
+	if (had.seq) {
 		snprintf(extra, sizeof(extra), ",\"seq\":%llu", (unsigned long long)had.seq);
 	}
-	http_refuse_event(conn, &refusal, extra);
+	http_refuse_later(conn, session, &refusal, extra);
 }
 
 void http_get_queue(struct conn *conn, struct session *session)

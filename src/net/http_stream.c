@@ -13,6 +13,7 @@ struct event_stream {
 	size_t line; /* lines that are whole, so far */
 	size_t count; /* events taken, so far */
 	size_t stored; /* of them, on disk */
+	size_t waits; /* for the disk: for them, or for what a refusal rests on */
 	struct append_ack *acks; /* of the first of them, up to limits->batch_events */
 	uint64_t last_seq;
 	bool is_over; /* its end has come, or its refusal */
@@ -90,7 +91,7 @@ static void answer_stored(struct conn *conn, const struct event_stream *stream)
 static void answer_if_done(struct conn *conn)
 {
 	struct event_stream *stream = conn->stream;
-	if (!stream->is_over || (stream->stored < stream->count && conn->session)) {
+	if (!stream->is_over || (stream->waits && conn->session)) {
 		return;
 	}
 	if (stream->refusal.code) {
@@ -130,6 +131,7 @@ static void handle_stored(struct conn_wait *wait, int status)
 	if (!stream) {
 		return;
 	}
+	stream->waits--;
 	if (status < 0) {
 		struct refusal refusal = {0};
 		refuse_storage(&refusal);
@@ -232,20 +234,24 @@ static void take_lines(struct conn *conn, const char *bytes, size_t len)
 	}
 }
 
-/** Waits for the disk, if there is something new that has to get there. */
-static void wait_for_disk(struct conn *conn, size_t before)
+/** Waits for the disk, if there is something new that has to get there, or a refusal. */
+static void wait_for_disk(struct conn *conn, size_t before, bool was_refused)
 {
-	if (conn->stream->count > before && conn->session) {
+	const struct event_stream *stream = conn->stream;
+	bool is_refused = !was_refused && stream->refusal.code;
+	if ((stream->count > before || is_refused) && conn->session) {
 		struct conn_wait *wait = conn_wait_create(conn, conn->session, handle_stored);
 		wait->ack_count = conn->stream->count;
+		conn->stream->waits++;
 	}
 }
 
 void http_stream_take(struct conn *conn, const char *bytes, size_t len)
 {
 	size_t before = conn->stream->count;
+	bool was_refused = conn->stream->refusal.code != NULL;
 	take_lines(conn, bytes, len);
-	wait_for_disk(conn, before);
+	wait_for_disk(conn, before, was_refused);
 	conn_at_end_of_turn(conn);
 	answer_if_done(conn);
 }
@@ -254,6 +260,7 @@ void http_stream_end(struct conn *conn)
 {
 	struct event_stream *stream = conn->stream;
 	size_t before = stream->count;
+	bool was_refused = stream->refusal.code != NULL;
 	if (!stream->is_over && conn->rx.len) {
 		take_line(conn, conn->rx.data, conn->rx.len); /* the last one needs no newline */
 	}
@@ -262,6 +269,6 @@ void http_stream_end(struct conn *conn)
 			"the body has no event; send one on each line");
 	}
 	stream->is_over = true;
-	wait_for_disk(conn, before);
+	wait_for_disk(conn, before, was_refused);
 	answer_if_done(conn);
 }

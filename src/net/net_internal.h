@@ -122,7 +122,7 @@ struct conn_wait {
 	struct append_ack *acks;
 	size_t ack_count;
 	struct snapshot_counts *counts; /* of a snapshot; NULL: it is none */
-	struct refusal *refusal; /* what is told once its reason is on disk; NULL: no refusal */
+	struct refusal *refusal; /* see refuse_later.c; NULL: it is none */
 };
 
 /**
@@ -186,6 +186,20 @@ int conn_append_snapshot(struct conn *conn, const json_t *data, struct snapshot_
 /** What the answer to a snapshot tells. */
 void conn_wait_take_snapshot(struct conn_wait *wait, const struct snapshot_result *result);
 
+/* refuse_later.c */
+/**
+ * Refuses a request of a socket when what the refusal rests on is on disk; if that fails, with
+ * storage_failed. Of its members (`"name":value,…`, may be NULL) `names` say which request it was,
+ * and are told in any case; `why` belongs to the refusal.
+ */
+void conn_refuse_later(
+	struct conn *conn, const struct refusal *refusal, const char *names, const char *why);
+/** With storage_failed, now; `extra` may be NULL. */
+void conn_refuse_storage(struct conn *conn, const char *request, const char *extra);
+/** The same over HTTP; `extra` is that of http_refuse_event(), `session` NULL: now. */
+void http_refuse_later(struct conn *conn, struct session *session, const struct refusal *refusal,
+	const char *extra);
+
 /* http_body.c */
 /** A request's headers are in. Returns lws's verdict for the callback, as all of these do. */
 int http_handle_request(struct conn *conn);
@@ -248,14 +262,9 @@ const char *query_append(struct conn *conn);
 void query_read_socket(struct conn *conn);
 
 /* ws_prompts.c */
-/** Refuses a request; the client learns which prompt it was about, and its seq if it has begun. */
-void ws_refuse_prompt(
-	struct conn *conn, const char *prompt_id, uint64_t seq, struct refusal *refusal);
-/**
- * Requests of an observer that are about prompts. What is refused at once is in `refusal`, unless
- * it is told already.
- */
-void ws_handle_prompts(struct conn *conn, const struct request *request, struct refusal *refusal);
+/** Requests of an observer that are about prompts. `why`: see conn_refuse_later(). */
+void ws_handle_prompts(struct conn *conn, const struct request *request, struct refusal *refusal,
+	struct buffer *why);
 
 /* ws_feed.c */
 void feed_flush(struct server *server);

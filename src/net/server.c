@@ -436,11 +436,14 @@ int server_port(const struct server *server)
 
 void server_session_deleted(struct server *server, struct session *session)
 {
+	bool was_there = session_is_there(session);
 	struct buffer data = {0};
 	buffer_append_str(&data, "{\"session_id\":");
 	buffer_append_json(&data, session_id(session), strlen(session_id(session)));
 	buffer_append_char(&data, '}');
-	feed_broadcast(server, "session_deleted", data.data, data.len);
+	if (was_there) {
+		feed_broadcast(server, "session_deleted", data.data, data.len);
+	}
 	buffer_finish(&data);
 	list_for_each_safe(link, tmp, &server->conns) {
 		struct conn *conn = list_entry(link, struct conn, link);
@@ -448,6 +451,9 @@ void server_session_deleted(struct server *server, struct session *session)
 			continue;
 		}
 		conn->session = NULL;
+		if (conn->ops && conn->ops->is_producer && !was_there && conn->may_create) {
+			continue; /* it could not be made: the next append tries it again */
+		}
 		if (conn->ops && conn->ops->is_producer) {
 			conn_send(conn, frame_session_gone(session_id(session), "deleted"));
 			conn_close(conn, 4404, "deleted");

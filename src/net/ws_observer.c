@@ -42,24 +42,30 @@ static const struct observer_socket_ops socket_ops = {
 
 /* --- requests --- */
 
-static void handle_answer(struct conn *conn, const struct request *request, struct refusal *refusal)
+static void answer_answer(struct conn_wait *wait, int status)
+{
+	/* What is stored comes to all as an event. */
+	if (status < 0 && wait->conn->session) {
+		conn_refuse_storage(wait->conn, "permission_answer", wait->text);
+	}
+}
+
+static void handle_answer(struct conn *conn, const struct request *request, struct refusal *refusal,
+	const struct buffer *names, struct buffer *why)
 {
 	struct answer_refusal first;
-	if (intake_answer(conn->session, request, conn->client_id, &first, refusal) == 0 ||
-		!first.already_resolved) {
+	if (intake_answer(conn->session, request, conn->client_id, &first, refusal) == 0) {
+		struct conn_wait *wait = conn_wait_create(conn, conn->session, answer_answer);
+		wait->text = xstrndup(names->data, names->len);
 		return;
 	}
-	struct buffer extra = {0};
-	buffer_append_str(&extra, "\"request_id\":");
-	buffer_append_json(&extra, request->answer.request_id, strlen(request->answer.request_id));
-	if (first.by[0]) {
-		buffer_append_str(&extra, ",\"by\":");
-		buffer_append_json(&extra, first.by, strlen(first.by));
+	if (first.already_resolved) {
+		buffer_printf(why, "\"seq\":%llu", (unsigned long long)first.seq);
 	}
-	buffer_printf(&extra, ",\"seq\":%llu", (unsigned long long)first.seq);
-	conn_send_refusal(conn, refusal, buffer_cstr(&extra));
-	buffer_finish(&extra);
-	refusal->code = NULL; /* told */
+	if (first.by[0]) {
+		buffer_append_str(why, ",\"by\":");
+		buffer_append_json(why, first.by, strlen(first.by));
+	}
 }
 
 static void handle_setting(
@@ -87,8 +93,39 @@ static void handle_cancel(struct conn *conn, const struct request *request, stru
 	}
 }
 
-static void handle_request(
-	struct conn *conn, const struct request *request, struct refusal *refusal)
+/** Which request it is, for whoever is told that it was refused. */
+static void append_names(const struct request *request, struct buffer *out)
+{
+	const char *name = NULL;
+	const char *value = NULL;
+	switch (request->type) {
+	case REQUEST_PROMPT:
+	case REQUEST_LIST_PROMPTS:
+	case REQUEST_EDIT_PROMPT:
+	case REQUEST_REMOVE_PROMPT:
+		name = "prompt_id";
+		value = request->prompt.prompt_id;
+		break;
+	case REQUEST_PERMISSION_ANSWER:
+		name = "request_id";
+		value = request->answer.request_id;
+		break;
+	case REQUEST_SET_MODE:
+	case REQUEST_SET_CONFIG_OPTION:
+		name = request->type == REQUEST_SET_MODE ? "mode_id" : "config_id";
+		value = request->setting.id;
+		break;
+	default:
+		break;
+	}
+	if (value) {
+		buffer_printf(out, "\"%s\":", name);
+		buffer_append_json(out, value, strlen(value));
+	}
+}
+
+static void handle_request(struct conn *conn, const struct request *request,
+	struct refusal *refusal, const struct buffer *names, struct buffer *why)
 {
 	switch (request->type) {
 	case REQUEST_LOAD_EVENTS:
@@ -101,10 +138,10 @@ static void handle_request(
 	case REQUEST_LIST_PROMPTS:
 	case REQUEST_EDIT_PROMPT:
 	case REQUEST_REMOVE_PROMPT:
-		ws_handle_prompts(conn, request, refusal);
+		ws_handle_prompts(conn, request, refusal, why);
 		break;
 	case REQUEST_PERMISSION_ANSWER:
-		handle_answer(conn, request, refusal);
+		handle_answer(conn, request, refusal, names, why);
 		break;
 	case REQUEST_SET_MODE:
 	case REQUEST_SET_CONFIG_OPTION:
@@ -116,6 +153,32 @@ static void handle_request(
 	}
 }
 
+/** One that cannot be read, but for the prompt that it is about, perhaps. */
+static void refuse_frame(struct conn *conn, const struct refusal *refusal)
+{
+	struct buffer extra = {0};
+	if (refusal->prompt_id[0]) {
+		buffer_append_str(&extra, "\"prompt_id\":");
+		buffer_append_json(&extra, refusal->prompt_id, strlen(refusal->prompt_id));
+	}
+	conn_send_refusal(conn, refusal, extra.len ? buffer_cstr(&extra) : NULL);
+	buffer_finish(&extra);
+}
+
+static void take_request(struct conn *conn, const struct request *request, struct refusal *refusal)
+{
+	struct buffer names = {0};
+	struct buffer why = {0};
+	append_names(request, &names);
+	handle_request(conn, request, refusal, &names, &why);
+	if (refusal->code) {
+		conn_refuse_later(conn, refusal, names.len ? buffer_cstr(&names) : NULL,
+			why.len ? buffer_cstr(&why) : NULL);
+	}
+	buffer_finish(&names);
+	buffer_finish(&why);
+}
+
 static void observer_message(struct conn *conn, const char *text, size_t len)
 {
 	struct refusal refusal;
@@ -125,13 +188,10 @@ static void observer_message(struct conn *conn, const char *text, size_t len)
 	}
 	if (request_parse(text, len, conn->server->limits, SIDE_OBSERVER,
 		    session_table_numbers(conn->server->sessions), &request, &refusal) == 0) {
-		handle_request(conn, &request, &refusal);
+		take_request(conn, &request, &refusal);
 		request_finish(&request);
-	}
-	if (refusal.code && refusal.prompt_id[0]) {
-		ws_refuse_prompt(conn, refusal.prompt_id, 0, &refusal);
-	} else if (refusal.code) {
-		conn_send_refusal(conn, &refusal, NULL);
+	} else {
+		refuse_frame(conn, &refusal);
 	}
 }
 

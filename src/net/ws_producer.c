@@ -12,15 +12,10 @@ static void answer_append(struct conn_wait *wait, int status)
 		return; /* deleted meanwhile: session_gone has said so */
 	}
 	if (status < 0) {
-		struct refusal refusal = {0};
-		snprintf(refusal.request, sizeof(refusal.request), "%s",
-			wait->counts ? "append_snapshot" : "append");
-		refuse(&refusal, "storage_failed",
-			"the server could not write to its disk; nothing was stored, its messages "
-			"say why");
 		char ref[200];
 		snprintf(ref, sizeof(ref), "\"ref\":%s", wait->text ? wait->text : "");
-		conn_send_refusal(conn, &refusal, wait->text ? ref : NULL);
+		conn_refuse_storage(
+			conn, wait->counts ? "append_snapshot" : "append", wait->text ? ref : NULL);
 		return;
 	}
 	const struct channel *channel = session_channel(conn->session);
@@ -30,15 +25,15 @@ static void answer_append(struct conn_wait *wait, int status)
 
 static void refuse_append(struct conn *conn, struct refusal *refusal, size_t index, const char *ref)
 {
-	struct buffer extra = {0};
+	char at[40] = "";
+	char name[200] = "";
 	if (index != SNAPSHOT_NO_INDEX) {
-		buffer_printf(&extra, "\"index\":%zu", index);
+		snprintf(at, sizeof(at), "\"index\":%zu", index);
 	}
 	if (ref) {
-		buffer_printf(&extra, "%s\"ref\":%s", extra.len ? "," : "", ref);
+		snprintf(name, sizeof(name), "\"ref\":%s", ref);
 	}
-	conn_send_refusal(conn, refusal, extra.len ? buffer_cstr(&extra) : NULL);
-	buffer_finish(&extra);
+	conn_refuse_later(conn, refusal, name, at);
 	refusal->code = NULL; /* told */
 }
 
@@ -116,8 +111,9 @@ static void send_connected(struct conn *conn)
 
 static void producer_open(struct conn *conn)
 {
-	bool is_there = session_table_get(
+	const struct session *had = session_table_get(
 		conn->server->sessions, conn->session_id, strlen(conn->session_id));
+	bool is_there = had && session_is_there(had);
 	if (conn->refused || is_there || !conn->may_create) {
 		struct session *session = conn_find_session(conn);
 		if (!session) {

@@ -4,20 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-void ws_refuse_prompt(
-	struct conn *conn, const char *prompt_id, uint64_t seq, struct refusal *refusal)
-{
-	struct buffer extra = {0};
-	buffer_append_str(&extra, "\"prompt_id\":");
-	buffer_append_json(&extra, prompt_id, strlen(prompt_id));
-	if (seq) {
-		buffer_printf(&extra, ",\"seq\":%llu", (unsigned long long)seq);
-	}
-	conn_send_refusal(conn, refusal, buffer_cstr(&extra));
-	buffer_finish(&extra);
-	refusal->code = NULL; /* told */
-}
-
 /** Answers when what is journaled so far is on disk: nothing is told before. */
 static struct conn_wait *answer_later(struct conn *conn, const struct request *request,
 	void (*answer)(struct conn_wait *wait, int status))
@@ -30,20 +16,14 @@ static struct conn_wait *answer_later(struct conn *conn, const struct request *r
 /** Whether the answer may be given; else the client is told why not. */
 static bool is_good(struct conn_wait *wait, int status, const char *request)
 {
-	struct refusal refusal = {0};
-	if (status == 0 && !wait->refusal) {
-		return true;
+	if (status < 0 && wait->conn->session) {
+		struct buffer name = {0};
+		buffer_append_str(&name, "\"prompt_id\":");
+		buffer_append_json(&name, wait->text, strlen(wait->text));
+		conn_refuse_storage(wait->conn, request, buffer_cstr(&name));
+		buffer_finish(&name);
 	}
-	if (status == 0) {
-		refusal = *wait->refusal;
-	} else {
-		refuse(&refusal, "storage_failed",
-			"the server could not write to its disk; nothing was stored, its messages "
-			"say why");
-		strcpy(refusal.request, request);
-	}
-	ws_refuse_prompt(wait->conn, wait->text, status == 0 ? wait->seq : 0, &refusal);
-	return false;
+	return status == 0;
 }
 
 /* --- sending one --- */
@@ -87,7 +67,15 @@ static void handle_prompt(struct conn *conn, const struct request *request, stru
 
 /* --- those that wait --- */
 
-static void handle_list(struct conn *conn, const struct request *request, struct refusal *refusal)
+static void tell_seq(const struct prompt_view *had, struct buffer *why)
+{
+	if (had->seq) {
+		buffer_printf(why, "\"seq\":%llu", (unsigned long long)had->seq);
+	}
+}
+
+static void handle_list(struct conn *conn, const struct request *request, struct refusal *refusal,
+	struct buffer *why)
 {
 	const struct channel *channel = session_channel(conn->session);
 	const struct prompt_queue *queue = channel->status.queue;
@@ -99,9 +87,13 @@ static void handle_list(struct conn *conn, const struct request *request, struct
 		observer_send(conn->observer, frame_prompts(queue, at, channel->limits->page_size));
 		return;
 	}
-	session_find_prompt(conn->session, prompt_id, &had);
+	if (session_find_prompt(conn->session, prompt_id, &had) < 0) {
+		refuse(refusal, "storage_failed",
+			"the server cannot read its prompts from its disk; its messages say why");
+		return;
+	}
 	intake_refuse_not_queued(&had, refusal);
-	ws_refuse_prompt(conn, prompt_id, had.seq <= channel->max_seq ? had.seq : 0, refusal);
+	tell_seq(&had, why);
 }
 
 static void answer_edited(struct conn_wait *wait, int status)
@@ -119,38 +111,34 @@ static void answer_removed(struct conn_wait *wait, int status)
 	}
 }
 
-/** That a prompt has begun, or was removed, is true once that is on disk: refused then. */
-static void handle_change(struct conn *conn, const struct request *request, struct refusal *refusal)
+static void handle_change(struct conn *conn, const struct request *request, struct refusal *refusal,
+	struct buffer *why)
 {
 	struct prompt_view had;
 	bool edits = request->type == REQUEST_EDIT_PROMPT;
 	int r = edits ? intake_edit_prompt(conn->session, request, &had, refusal)
 		      : intake_remove_prompt(conn->session, request, &had, refusal);
-	if (r < 0 && strcmp(refusal->code, "not_queued") != 0) {
+	if (r < 0) {
+		tell_seq(&had, why);
 		return;
 	}
 	struct conn_wait *wait =
 		answer_later(conn, request, edits ? answer_edited : answer_removed);
-	wait->seq = had.seq;
 	wait->duplicate = had.place == PROMPT_REMOVED;
-	if (r < 0) {
-		wait->refusal = xmalloc(sizeof(*refusal));
-		*wait->refusal = *refusal;
-		refusal->code = NULL;
-	}
 }
 
-void ws_handle_prompts(struct conn *conn, const struct request *request, struct refusal *refusal)
+void ws_handle_prompts(struct conn *conn, const struct request *request, struct refusal *refusal,
+	struct buffer *why)
 {
 	switch (request->type) {
 	case REQUEST_PROMPT:
 		handle_prompt(conn, request, refusal);
 		break;
 	case REQUEST_LIST_PROMPTS:
-		handle_list(conn, request, refusal);
+		handle_list(conn, request, refusal, why);
 		break;
 	default:
-		handle_change(conn, request, refusal);
+		handle_change(conn, request, refusal, why);
 		break;
 	}
 }

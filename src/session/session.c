@@ -49,48 +49,10 @@ static void handle_emit(void *owner, const struct event_view *view)
 	buffer_finish(&data);
 }
 
-/** What an activity notice may tell: enough to show that something waits, never the content. */
-static void append_activity(const struct stream_input *input, struct buffer *out)
-{
-	static const char *const names[] = {"tool_call_id", "title", "kind", "status", "path"};
-	json_t *json = input->type == EVENT_THOUGHT_CHUNK
-			       ? NULL
-			       : json_read(input->data, input->data_len, 0, NULL, NULL);
-	buffer_append_char(out, '{');
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-		const json_t *value = json_object_get(json, names[i]);
-		if (json_is_string(value)) {
-			buffer_printf(out, "%s\"%s\":", out->len > 1 ? "," : "", names[i]);
-			buffer_append_json(
-				out, json_string_value(value), json_string_length(value));
-		}
-	}
-	buffer_append_char(out, '}');
-	json_decref(json);
-}
-
-static void handle_held(void *owner, uint64_t seq, const struct stream_input *input)
-{
-	struct session *session = owner;
-	if (session->table->recovering || list_empty(&session->channel.observers)) {
-		return;
-	}
-	bool thought = input->type == EVENT_THOUGHT_CHUNK;
-	const char *type = input->type == EVENT_CUSTOM ? input->type_name
-			   : thought                   ? event_type_name(EVENT_AGENT_THOUGHT)
-						       : event_type_name(input->type);
-	size_t type_len = input->type == EVENT_CUSTOM ? input->type_len : strlen(type);
-	struct buffer data = {0};
-	append_activity(input, &data);
-	struct frame *frame = frame_activity(seq, type, type_len, data.data, data.len);
-	channel_send(&session->channel, DELTAS_NONE, seq, frame);
-	frame_unref(frame);
-	buffer_finish(&data);
-}
-
 const struct stream_buffer_ops *session_stream_ops(void)
 {
-	static const struct stream_buffer_ops ops = {.emit = handle_emit, .held = handle_held};
+	static const struct stream_buffer_ops ops = {
+		.emit = handle_emit, .held = session_activity_note};
 	return &ops;
 }
 
@@ -262,8 +224,8 @@ void session_remember_resolution(
 void session_wait_durable(struct session *session, struct durable_wait *wait)
 {
 	struct session_table *table = session->table;
-	wait->lsn = session->last_lsn;
-	if ((uint64_t)wait->lsn <= store_synced_lsn(table->store)) {
+	wait->lsn = session->is_lost ? WAIT_REFUSED : session->last_lsn;
+	if (wait->lsn == WAIT_REFUSED || session_is_stored(session, wait->lsn)) {
 		list_append(&table->ready, &wait->link);
 	} else {
 		list_append(&session->waits, &wait->link);
@@ -395,6 +357,7 @@ void session_commit(struct session *session, uint64_t lsn)
 		list_remove(&session->dirty_link);
 	}
 	end_waits(session, lsn, 0);
+	session_activity_tell(session, lsn);
 	if (session->channel.max_seq != had && !session->has_ended) {
 		channel_wake(&session->channel);
 	}
@@ -428,6 +391,7 @@ void session_fail(struct session *session, int error, uint64_t in_doubt_lsn)
 	session_status_drop(session);
 	session_names_drop(session);
 	session_ledger_drop(session);
+	session_activity_drop(session);
 	session->open_mark_count = 0;
 	list_remove(&session->dirty_link);
 	end_waits(session, in_doubt_lsn, DURABLE_IN_DOUBT);
@@ -464,6 +428,7 @@ bool session_rewind_begin(struct session *session)
 	if (!has_base) {
 		buffer_finish(&session->base);
 		session->has_snapshot = false;
+		session->is_lost = true;
 		return true;
 	}
 	int r = session_snapshot_load(session, session->base.data, session->base.len);
@@ -474,6 +439,7 @@ bool session_rewind_begin(struct session *session)
 
 void session_rewind_end(struct session *session)
 {
+	session->is_lost = false;
 	end_waits(session, UINT64_MAX, -EIO);
 	struct stream_open open;
 	stream_buffer_get_open(session->state.stream, &open);
@@ -494,6 +460,7 @@ struct session *session_new(struct session_table *table, struct session_log *log
 	list_init(&session->pending);
 	list_init(&session->pending_states);
 	list_init(&session->pending_answers);
+	list_init(&session->pending_activity);
 	list_init(&session->pending_names);
 	session->fresh_names = hash_create();
 	list_init(&session->waits);

@@ -100,6 +100,7 @@ struct session {
 	bool emitting_recovered;
 	struct list pending; /* struct pending_event, in seq order */
 	struct list pending_answers; /* what its agent has to be told, in lsn order */
+	struct list pending_activity; /* struct pending_activity, in lsn order */
 	struct list pending_names; /* struct pending_name, in lsn order */
 	struct hash *fresh_names; /* the same by kind and name, the first of each */
 	struct list pending_states; /* what the state became by inputs that wait for the disk */
@@ -120,10 +121,14 @@ struct session {
 	bool preview_wanted; /* somebody new is waiting for one */
 	uv_timer_t timer;
 	int64_t timer_at; /* INT64_MAX: not armed */
-	bool is_deleted;
+	bool is_lost; /* a write has failed, and what the disk has of it cannot be read yet */
+	bool is_deleted; /* that may be on its way to the disk, and may fail */
 	bool has_ended; /* deleted durably; freed when the timer is closed */
 	struct durable_wait delete_wait;
 };
+
+/* The lsn of a wait for what will not come; of struct durable_wait. */
+#define WAIT_REFUSED INT64_MIN
 
 struct session_table {
 	uv_loop_t *loop;
@@ -140,7 +145,8 @@ struct session_table {
 	struct list lost; /* by dirty_link: not yet what the disk has of them, after a failure */
 	struct list touched;
 	struct json_numbers *numbers;
-	struct list ready; /* struct durable_wait: on disk already, told at the end of the turn */
+	struct list
+		ready; /* struct durable_wait: on disk or refused, told at the end of the turn */
 	bool recovering; /* also while sessions are taken back to what is on disk */
 	bool closing; /* nobody is told any more */
 };
@@ -197,6 +203,14 @@ void session_ledger_add_answer(struct session_state *state, struct given_answer 
 void session_ledger_tell(struct session *session, uint64_t lsn);
 /** Forgets what waits to be told. */
 void session_ledger_drop(struct session *session);
+
+/* session_activity.c */
+/** stream_buffer_ops.held */
+void session_activity_note(void *owner, uint64_t seq, const struct stream_input *input);
+/** Observers hear of what is durable, before they get its events. */
+void session_activity_tell(struct session *session, uint64_t lsn);
+/** Forgets what waits to be told. */
+void session_activity_drop(struct session *session);
 
 /* session_names.c */
 /** An input has been applied: its names wait for the disk. */

@@ -31,7 +31,7 @@ static void forget(struct session *session)
 {
 	struct session_table *table = session->table;
 	struct session_log *log = session->log;
-	channel_gone(&session->channel, "storage_failed");
+	channel_gone(&session->channel, "unknown");
 	if (!table->closing) {
 		table->ops->deleted(table->owner, session);
 	}
@@ -237,14 +237,14 @@ int session_table_open(
 	return 0;
 }
 
-/** Tells waiters whose input was on disk before they asked. */
+/** Tells waiters whose input was on disk before they asked, or cannot get there. */
 static void end_ready_waits(struct session_table *table)
 {
 	while (!list_empty(&table->ready)) {
 		struct durable_wait *wait =
 			list_entry(table->ready.next, struct durable_wait, link);
 		list_remove(&wait->link);
-		wait->done(wait, 0);
+		wait->done(wait, wait->lsn == WAIT_REFUSED ? -EIO : 0);
 	}
 }
 
@@ -323,13 +323,13 @@ void session_table_each(
 	}
 }
 
-/** False if the session is being deleted. */
+/** False if the session is gone, or not on disk yet. */
 static bool object_of(const struct session_log *log, struct session_object *ret)
 {
 	const struct session *session = session_log_owner(log);
 	if (session) {
 		session_get_object(session, ret);
-		return !session->is_deleted;
+		return session_is_there(session);
 	}
 	session_log_object(log, ret);
 	return true;

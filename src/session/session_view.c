@@ -65,6 +65,11 @@ size_t session_queue_length(const struct session *session)
 	return prompt_queue_count(session->state.queue);
 }
 
+bool session_is_there(const struct session *session)
+{
+	return session_is_stored(session, session->created_lsn) && !session->has_ended;
+}
+
 bool session_is_deleted(const struct session *session)
 {
 	return session->is_deleted;

@@ -64,8 +64,8 @@ static void end_turn(struct talk *talk)
 /** The syncs from the nth on fail. */
 static void break_disk(size_t nth)
 {
-	fault_disk_put(&(struct fault){
-		.kind = CALL_FDATASYNC, .nth = nth, .error = EIO, .lasts = true});
+	fault_disk_put(
+		&(struct fault){.kind = CALL_FDATASYNC, .nth = nth, .error = EIO, .lasts = true});
 }
 
 static void fail_and_mend(struct talk *talk)
