@@ -18,8 +18,13 @@ struct agent_host_config {
 };
 
 struct agent_host *agent_host_create(const struct agent_host_config *config);
-/** Ends all agents; `done(arg)` is called when the last one is gone, then the host is freed. */
+/**
+ * Ends all agents; `done(arg)` is called when the last one is gone. What sessions and clients still
+ * want of the host has no effect then; it is theirs until agent_host_free().
+ */
 void agent_host_destroy(struct agent_host *host, void (*done)(void *arg), void *arg);
+/** When the agents, the sessions and the clients are gone. */
+void agent_host_free(struct agent_host *host);
 bool agent_host_has_agent(const struct agent_host *host);
 
 /** session_ops.prompt_due: the prompt is durable, its agent gets it (and is started if need be). */

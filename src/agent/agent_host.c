@@ -247,13 +247,15 @@ static void finish_if_empty(struct agent_host *host)
 	if (!host->closing || host->count) {
 		return;
 	}
-	void (*done)(void *arg) = host->done;
-	void *arg = host->done_arg;
+	host->done(host->done_arg);
+}
+
+void agent_host_free(struct agent_host *host)
+{
 	free(host->command);
 	free(host->cwd);
 	agent_env_free(host->env);
 	free(host);
-	done(arg);
 }
 
 static void handle_freed(void *arg)
@@ -376,9 +378,8 @@ static void cancel_request(void *arg, const char *request_id)
 
 int agent_host_cancel(struct agent_host *host, struct session *session)
 {
-	struct hosted *hosted = session_is_turn_of_prompt(session) && host->command
-					? hosted_of(host, session)
-					: session_host(session);
+	bool starts = session_is_turn_of_prompt(session) && host->command && !host->closing;
+	struct hosted *hosted = starts ? hosted_of(host, session) : session_host(session);
 	if (!hosted || !(session_is_turn_of_prompt(session) || hosted->late_turn)) {
 		return -ESRCH;
 	}

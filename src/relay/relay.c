@@ -301,6 +301,7 @@ int relay_run(const struct config *config)
 	}
 	uv_run(&relay.loop, UV_RUN_DEFAULT);
 	server_destroy(relay.server);
+	agent_host_free(relay.agents);
 	if (uv_loop_close(&relay.loop) < 0) {
 		diag(DIAG_DEBUG, "something was left open on the loop");
 	}

@@ -304,3 +304,18 @@ can && test('while nothing can be stored, every refusal says what it is of', asy
 	await observer.send(...answerOf('q1'));
 	await observer.waitForEvent('permission_resolved');
 });
+
+can && test('a server that is stopped while it waits for its disk ends well, though the disk comes back meanwhile', async (t) => {
+	const stage = await start(t, { agent: demoAgent('--rate 0') });
+	const { server, disk } = stage;
+	const observer = await watch(stage);
+	await observer.prompt('long rate=1', 'running');
+	await observer.waitForEvent('agent_started');
+	await observer.prompt('one', 'waiting');
+	disk.fail();
+	await observer.refused('remove_prompt', { prompt_id: 'waiting' });
+	const stopped = server.stop(); // the store is tried again every 20 ms, while sockets and agents are told
+	await eventually(() => /stopping/.test(server.stderr), 'the server to stop');
+	disk.pass();
+	await stopped; // which says that it ended with 0
+});
