@@ -76,17 +76,33 @@ static void check_message(const json_t *message)
 
 /* --- lines --- */
 
+/** What is written is read as the same, and then written as the same, with its numbers. */
+static void check_numbers(const json_t *message, struct json_numbers *numbers)
+{
+	char *text = json_text(message, numbers);
+	json_t *again = json_read(text, strlen(text), JSON_REJECT_DUPLICATES, numbers, NULL);
+	fuzz_check(again && json_equal(message, again), "JSON that is written is the same");
+	char *second = json_text(again, numbers);
+	fuzz_check(strcmp(text, second) == 0, "numbers stay as they are written");
+	free(second);
+	free(text);
+	json_decref(again);
+}
+
 static void take_line(struct buffer *out, char *line, size_t len)
 {
 	buffer_append(out, line, len);
 	buffer_append_char(out, '\n');
 	json_error_t error;
-	json_t *message = acp_rpc_parse(line, len, NULL, &error);
+	struct json_numbers *numbers = json_numbers_create();
+	json_t *message = acp_rpc_parse(line, len, numbers, &error);
 	acp_rpc_classify(message);
 	if (message) {
 		check_message(message);
+		check_numbers(message, numbers);
 	}
 	json_decref(message);
+	json_numbers_destroy(numbers);
 }
 
 static void take_skipped(const struct acp_lines *lines)
