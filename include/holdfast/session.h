@@ -44,6 +44,8 @@ struct session_ops {
 	void (*store_failed)(void *owner, int error);
 	/** Inputs are taken again. */
 	void (*store_revived)(void *owner);
+	/** A session that could not be read when the table was opened is there now. */
+	void (*returned)(void *owner, struct session *session);
 };
 
 struct session_table_config {
@@ -70,6 +72,8 @@ bool session_table_close(struct session_table *table);
  * longer for one who holds it, watches it (an observer), waits for it, or is its host.
  */
 struct session *session_table_get(struct session_table *table, const char *id, size_t len);
+/** Whether there is one of this name that cannot be read now; it comes back by itself. */
+bool session_table_is_unreadable(const struct session_table *table, const char *id, size_t len);
 void session_hold(struct session *session);
 void session_drop(struct session *session);
 /** All sessions that there are. */

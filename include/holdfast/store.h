@@ -93,6 +93,8 @@ struct store_ops {
 		unsigned *ret_to);
 	/** One journal record of it, also by store_rewind(). -EBADMSG sets the session aside. */
 	int (*replay)(void *session, const struct record *record);
+	/** Later: a session that was left out is about to be tried again: store_bring_back(). */
+	void (*returning)(void *owner, const char *id);
 	/** A session that was found turned out to be damaged and is set aside: forget it. */
 	void (*lost)(void *session);
 };
@@ -159,6 +161,13 @@ int store_create_session(struct store *store, const char *id, uint64_t epoch, co
 	int64_t created_at, struct session_log **ret_log);
 /** The session of this name, or NULL. */
 struct session_log *store_get_session(const struct store *store, const char *id, size_t len);
+/** There is one of this name, but it cannot be read; that is tried again by itself. */
+bool store_is_left_out(const struct store *store, const char *id, size_t len);
+/**
+ * Reads such a session as store_open() does, with found() and replay(). A negative errno: it is
+ * left out still. *ret_log is NULL if it is set aside, or was deleted.
+ */
+int store_bring_back(struct store *store, const char *id, struct session_log **ret_log);
 size_t store_count_sessions(const struct store *store);
 /** Calls `visit` for every session, in no order; it must not add or remove any. */
 void store_each_session(

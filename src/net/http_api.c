@@ -215,6 +215,10 @@ static void route_id(struct conn *conn, const char *id, size_t len, const char *
 	}
 	memcpy(conn->session_id, id, len);
 	conn->session_id[len] = '\0';
+	if (session_table_is_unreadable(conn->server->sessions, id, len)) {
+		http_refuse(conn, "storage_failed", SESSION_UNREADABLE);
+		return;
+	}
 	struct session *session = session_table_get(conn->server->sessions, id, len);
 	if (strcmp(rest, "/events") == 0) {
 		route_events(conn, session);

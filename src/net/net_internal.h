@@ -261,6 +261,12 @@ const char *query_append(struct conn *conn);
 /** Reads a WebSocket's query into the connection, or sets conn->refused. */
 void query_read_socket(struct conn *conn);
 
+/* ws_observer.c */
+#define SESSION_UNREADABLE \
+	"the session cannot be read from the server's disk; it is tried again, come back later"
+/** If so, says that and closes: it is there, and who asks may have it when they come back. */
+bool ws_refuse_unreadable(struct conn *conn);
+
 /* ws_prompts.c */
 /** Requests of an observer that are about prompts. `why`: see conn_refuse_later(). */
 void ws_handle_prompts(struct conn *conn, const struct request *request, struct refusal *refusal,

@@ -197,8 +197,22 @@ static void observer_message(struct conn *conn, const char *text, size_t len)
 
 /* --- life --- */
 
+bool ws_refuse_unreadable(struct conn *conn)
+{
+	bool is_unreadable = !conn->refused && session_table_is_unreadable(conn->server->sessions,
+						       conn->session_id, strlen(conn->session_id));
+	if (is_unreadable) {
+		conn_send(conn, frame_error("storage_failed", SESSION_UNREADABLE, NULL, NULL));
+		conn_close(conn, 1011, "storage_failed");
+	}
+	return is_unreadable;
+}
+
 static void observer_open(struct conn *conn)
 {
+	if (ws_refuse_unreadable(conn)) {
+		return;
+	}
 	struct session *session = conn_find_session(conn);
 	if (!session) {
 		return;

@@ -111,6 +111,9 @@ static void send_connected(struct conn *conn)
 
 static void producer_open(struct conn *conn)
 {
+	if (ws_refuse_unreadable(conn)) {
+		return;
+	}
 	const struct session *had = session_table_get(
 		conn->server->sessions, conn->session_id, strlen(conn->session_id));
 	bool is_there = had && session_is_there(had);

@@ -86,6 +86,12 @@ static void handle_store_revived(void *owner)
 	agent_host_retry(relay->agents);
 }
 
+static void handle_returned(void *owner, struct session *session)
+{
+	struct relay *relay = owner;
+	agent_host_recover(relay->agents, session);
+}
+
 /* --- the loop's turn --- */
 
 /** After everything that came in has been placed, and before the loop sleeps. */
@@ -188,6 +194,7 @@ static int open_rooms(struct relay *relay)
 		.deleted = handle_deleted,
 		.store_failed = handle_store_failed,
 		.store_revived = handle_store_revived,
+		.returned = handle_returned,
 	};
 	const struct config *config = relay->config;
 	char *why = NULL;

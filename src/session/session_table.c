@@ -153,6 +153,36 @@ static void snapshot(struct session *session, void *arg)
 	}
 }
 
+static struct session *wake(struct session_table *table, struct session_log *log);
+
+/** A session that could not be read when the server started is there like any other. */
+static void welcome(struct session_table *table, struct session_log *log)
+{
+	find_busy(log, table);
+	struct session *session = session_log_owner(log);
+	if (!session) {
+		session = wake(table, log);
+	} else {
+		settle(session, NULL);
+		snapshot(session, NULL);
+	}
+	session_log_checkpoint(log);
+	session->object_changed = true;
+	table->ops->returned(table->owner, session);
+}
+
+static void handle_returning(void *owner, const char *id)
+{
+	struct session_table *table = owner;
+	struct session_log *log;
+	table->recovering = true;
+	int r = store_bring_back(table->store, id, &log);
+	table->recovering = false;
+	if (r == 0 && log) {
+		welcome(table, log);
+	}
+}
+
 static void handle_rotated(void *owner)
 {
 	struct session_table *table = owner;
@@ -209,6 +239,7 @@ int session_table_open(
 		.is_foreign = session_snapshot_is_foreign,
 		.found = handle_found,
 		.replay = handle_replay,
+		.returning = handle_returning,
 		.lost = handle_lost,
 	};
 	struct session_table *table = xcalloc(1, sizeof(*table));
@@ -296,6 +327,11 @@ struct session *session_table_get(struct session_table *table, const char *id, s
 		return NULL;
 	}
 	return session ? session : log ? wake(table, log) : NULL;
+}
+
+bool session_table_is_unreadable(const struct session_table *table, const char *id, size_t len)
+{
+	return store_is_left_out(table->store, id, len);
 }
 
 size_t session_table_count(const struct session_table *table)

@@ -352,7 +352,7 @@ static void work_done(uv_work_t *work_req, int status)
 	if (cp->in_round) {
 		store->round_is_good = store->round_is_good && good;
 		if (!cp->more) {
-			if (store->round_is_good && !store->has_leftover) {
+			if (store->round_is_good && !store_keeps_segments(store)) {
 				checkpoint_drop_before(store, store->round_segment, false);
 			}
 			store->round_segment = 0;

@@ -28,7 +28,8 @@
  *   log: begins with first_seq, not base_seq  its pruned lines are gone; metadata is written again
  *   log: goes on behind the journal's end     the log is right (the session sees to that)
  *   anything else that does not fit           that session is set aside, the server goes on
- *   a session's file gives EIO                it stays as it is, unread, and so does the journal
+ *   a session's file gives EIO                it stays as it is, unread, and so does the journal;
+ *                                             it is tried again
  *   any other call fails                      the server does not start; the next start finds all
  */
 #include "recover_internal.h"
@@ -80,8 +81,18 @@ static bool was_deleted(const struct recovery *rec, const char *id, uint64_t epo
 	return was;
 }
 
+/** Whether a record is of the session that alone is wanted, if it is only one. */
+static bool is_wanted(const struct recovery *rec, const struct record *record)
+{
+	return !rec->only || (strlen(rec->only) == record->id_len &&
+				     memcmp(rec->only, record->id, record->id_len) == 0);
+}
+
 static int note_fate(struct recovery *rec, const struct record *record)
 {
+	if (!is_wanted(rec, record)) {
+		return 0;
+	}
 	if (record->kind != RECORD_CREATE && record->kind != RECORD_DELETE) {
 		return 0;
 	}
@@ -118,7 +129,7 @@ static int replay(struct recovery *rec, const struct record *record)
 {
 	struct store *store = rec->store;
 	struct session_log *log = log_table_get(&store->by_id, record->id, record->id_len);
-	if (!log || log->epoch != record->epoch) {
+	if (!log || log->epoch != record->epoch || !is_wanted(rec, record)) {
 		return 0;
 	}
 	if (!record_is_known(record)) {
@@ -152,9 +163,11 @@ static int leave_out(struct recovery *rec, const char *id, int error)
 		return recover_refuse(
 			rec, error, "session %s cannot be read: %s", id, strerror(-error));
 	}
-	diag(DIAG_ERROR, "session %s cannot be read: %s; it is left out until the next start", id,
-		strerror(-error));
-	rec->store->has_leftover = true;
+	if (!rec->only) {
+		diag(DIAG_ERROR, "session %s cannot be read: %s; it is tried again", id,
+			strerror(-error));
+	}
+	left_out_add(rec->store, id);
 	return 0;
 }
 
@@ -389,13 +402,29 @@ static int sync_folders(struct store *store)
 	return r == -ENOSPC || r == -EDQUOT ? 0 : r;
 }
 
-int recover(struct store *store, char **ret_why)
+/* --- the whole --- */
+
+static struct recovery begin(struct store *store, char **ret_why)
 {
-	struct recovery rec = {.store = store,
+	return (struct recovery){.store = store,
 		.fates = hash_create(),
 		.deleted = hash_create(),
 		.damaged = hash_create(),
 		.ret_why = ret_why};
+}
+
+static void finish(struct recovery *rec)
+{
+	hash_each(rec->fates, free_fate, NULL);
+	hash_destroy(rec->fates);
+	hash_destroy(rec->deleted);
+	hash_destroy(rec->damaged);
+	free(rec->segments);
+}
+
+int recover(struct store *store, char **ret_why)
+{
+	struct recovery rec = begin(store, ret_why);
 	int r = look_around(&rec);
 	if (r == 0) {
 		r = store_settle(store, ret_why);
@@ -420,13 +449,78 @@ int recover(struct store *store, char **ret_why)
 	struct journal *journal = &store->journal;
 	journal->segment = rec.next_segment ? rec.next_segment : journal->segment;
 	journal->oldest_segment = rec.segment_count ? rec.segments[0] : journal->segment;
-	journal->before_segment = rec.last_segment;
+	store->found_segment = journal->before_segment = rec.last_segment;
 	journal->before_len = rec.last_segment ? rec.last_len : 0;
-	hash_each(rec.fates, free_fate, NULL);
-	hash_destroy(rec.fates);
-	hash_destroy(rec.deleted);
-	hash_destroy(rec.damaged);
-	free(rec.segments);
+	finish(&rec);
+	return r;
+}
+
+/* --- one that was left out --- */
+
+/** Whether its files can be read again, before the journal is. */
+static int probe(struct store *store, const char *id)
+{
+	struct metadata meta = {0};
+	struct session_log *log = NULL;
+	const char *why;
+	int r = metadata_read(store->sessions_fd, id, &meta, &why);
+	if (r == 0) {
+		r = recover_session(store, id, &meta, &log, &why);
+		metadata_finish(&meta);
+	}
+	if (log) {
+		session_log_free(log);
+	}
+	return r == -ENOENT || r == -EBADMSG ? 0 : r;
+}
+
+/** The journal as it was at the start: nothing that came later is of the session. */
+static int list_found_segments(struct recovery *rec)
+{
+	int r = recover_list_segments(rec);
+	while (rec->segment_count &&
+		rec->segments[rec->segment_count - 1] > rec->store->found_segment) {
+		rec->segment_count--;
+	}
+	return r;
+}
+
+int recover_left_out(struct store *store, const char *id, struct session_log **ret_log)
+{
+	char *why = NULL;
+	struct recovery rec = begin(store, &why);
+	int r = probe(store, id);
+	rec.only = id;
+	rec.only_looks = true; /* the journal is in use, and was put in order at the start */
+	if (r == 0) {
+		r = list_found_segments(&rec);
+	}
+	if (r == 0) {
+		r = recover_walk_journal(&rec, note_fate);
+	}
+	if (r == 0) {
+		left_out_remove(store, id);
+		r = load_session(&rec, id);
+	}
+	if (r == 0 && store_is_left_out(store, id, strlen(id))) {
+		r = -EIO;
+	}
+	if (r == 0) {
+		r = recover_walk_journal(&rec, replay);
+	}
+	struct session_log *log = log_table_get(&store->by_id, id, strlen(id));
+	if (r < 0 && log) {
+		if (log->owner) {
+			store->ops->lost(log->owner);
+		}
+		session_log_free(log);
+	}
+	if (r < 0) {
+		left_out_add(store, id);
+	}
+	*ret_log = r < 0 ? NULL : log;
+	finish(&rec);
+	free(why);
 	return r;
 }
 

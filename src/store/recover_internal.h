@@ -6,6 +6,7 @@
 
 struct recovery {
 	struct store *store;
+	const char *only; /* of this session alone; NULL: of all */
 	struct hash *fates; /* by id */
 	struct hash
 		*deleted; /* the store itself, by epoch and id of each session that was deleted */

@@ -46,6 +46,7 @@ int recover_list_segments(struct recovery *rec)
 	if (!dir) {
 		return -errno;
 	}
+	rewinddir(dir); /* the place in it is that of all duplicates */
 	struct dirent *entry;
 	while ((errno = 0, entry = readdir(dir))) {
 		char *end;

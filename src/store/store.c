@@ -147,6 +147,7 @@ static void store_free(struct store *store)
 	journal_finish(&store->journal);
 	prune_finish(store);
 	page_render_finish(store);
+	left_out_finish(store);
 	close(store->sessions_fd);
 	close(store->lock_fd);
 	close(store->dir_fd);
@@ -176,6 +177,7 @@ int store_open(uv_loop_t *loop, const char *dir, enum store_durability durabilit
 	journal_init(&store->journal, store);
 	prune_init(store);
 	page_render_init(store);
+	left_out_init(store);
 	*ret_why = NULL;
 	*ret_store = store;
 	store->opening = true;
@@ -191,10 +193,11 @@ int store_open(uv_loop_t *loop, const char *dir, enum store_durability durabilit
 		ops->rotated(owner);
 		uint64_t fresh = store->journal.segment;
 		bool good = journal_sync_now(&store->journal) == 0;
-		if (good && checkpoint_now(store) == 0 && !store->has_leftover) {
+		if (good && checkpoint_now(store) == 0 && !store_keeps_segments(store)) {
 			checkpoint_drop_before(store, fresh, true);
 		}
 		store->opening = false;
+		left_out_try_later(store);
 		if (!good) {
 			journal_revive_later(&store->journal);
 		}

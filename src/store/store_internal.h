@@ -198,6 +198,14 @@ struct store {
 	 */
 	bool has_leftover;
 	struct hash *leftovers; /* the store itself, by the id of each session deleted in vain */
+	/*
+	 * Sessions that could not be read, and are tried again: char * by id. The journal keeps
+	 * what it has of them.
+	 */
+	struct hash *left_out;
+	uv_timer_t *left_out_timer;
+	int64_t left_out_ms; /* until then */
+	uint64_t found_segment; /* where the journal ended at the start; 0: there was none */
 	uv_timer_t *prune_timer;
 	unsigned jobs; /* on the thread pool, but for the journal's batch; and pages to be rendered
 			*/
@@ -534,8 +542,24 @@ int recover_session(struct store *store, const char *id, struct metadata *meta,
 /** Takes a session's files away, and its folder; returns whether that is gone. */
 bool remove_folder(int dir_fd, const char *name);
 
+/* left_out.c */
+void left_out_init(struct store *store);
+void left_out_finish(struct store *store);
+/** A session stays as it is on disk, and is tried again. */
+void left_out_add(struct store *store, const char *id);
+void left_out_remove(struct store *store, const char *id);
+/** Tries them when that is due. */
+void left_out_try_later(struct store *store);
+/** Whether the journal's older segments are needed beyond the checkpoints of all logs. */
+bool store_keeps_segments(const struct store *store);
+
 /* recover.c */
 int recover(struct store *store, char **ret_why);
+/**
+ * Tries a session that was left out once more: 0 if it is not left out any more, with the log
+ * in *ret_log, or NULL if it was damaged or deleted. The journal gives its records to the owner.
+ */
+int recover_left_out(struct store *store, const char *id, struct session_log **ret_log);
 /**
  * Gives the owner of each log whose `rewind` is set the journal's records of it again, up to the
  * last good batch.

@@ -78,6 +78,7 @@ static int open_sessions(struct opened *opened, const char *dir)
 		.deleted = handle_session,
 		.store_failed = handle_store_failed,
 		.store_revived = handle_store_revived,
+		.returned = handle_session,
 	};
 	char *why = NULL;
 	*opened = (struct opened){0};

@@ -299,9 +299,22 @@ static char *take_copy(const struct storm *storm, struct rig *rig, struct witnes
 	return dir;
 }
 
+/** Sessions that could not be read are there once they can be. */
+static void check_return(const struct witness *w, struct rig *rig, struct buffer *why)
+{
+	uv_timer_again(&rig->guard);
+	while (witness_missing(w, rig)) {
+		uv_run(&rig->loop, UV_RUN_ONCE);
+	}
+	rig_wait_for_store(rig);
+	if (!witness_check(w, AFTER_ALL, rig, why)) {
+		buffer_append_str(why, "(when the disk works again) ");
+	}
+}
+
 /**
- * A start either fails, and says why, or is whole, but for sessions whose files give EIO; and it
- * has spoilt nothing for the next one.
+ * A start either fails, and says why, or is whole, but for sessions whose files give EIO, which
+ * come back later; and it has spoilt nothing for the next one.
  */
 static void run_start(
 	struct witness *w, const char *from, const struct fault *fault, struct outcome *outcome)
@@ -317,6 +330,9 @@ static void run_start(
 	w->is_unreadable = true;
 	if (rig_open(&rig) == 0) {
 		witness_check(w, AFTER_ALL, &rig, &why);
+		fault_disk_mend();
+		w->may_miss = w->is_unreadable = false;
+		check_return(w, &rig, &why);
 	} else if (!rig.why || !*rig.why) {
 		buffer_append_str(&why, "it does not say why; ");
 	}

@@ -290,6 +290,10 @@ static void handle_store_revived(void *owner)
 	((struct witness *)owner)->rig->is_failing = false;
 }
 
+static void handle_returned(void *owner, struct session *session)
+{
+}
+
 void witness_init(struct witness *w, struct rig *rig, const struct power_disk *power)
 {
 	*w = (struct witness){.rig = rig, .power = power};
@@ -328,6 +332,7 @@ int witness_open(struct witness *w)
 		.deleted = handle_deleted,
 		.store_failed = handle_store_failed,
 		.store_revived = handle_store_revived,
+		.returned = handle_returned,
 	};
 	struct rig *rig = w->rig;
 	free(rig->why);

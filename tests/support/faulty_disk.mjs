@@ -44,6 +44,16 @@ export class FaultyDisk {
 		this.#say('fail');
 	}
 
+	/** They fail, and what was written cannot be taken back. */
+	stick() {
+		this.#say('stuck');
+	}
+
+	/** Files with this in their paths cannot be opened; '' ends that. */
+	hide(text) {
+		writeFileSync(`${this.#control}.unreadable`, text);
+	}
+
 	/** So many more go through, and then they fail. */
 	failAfter(count) {
 		this.#say(String(this.seen.passed + count));

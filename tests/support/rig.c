@@ -129,6 +129,11 @@ static void handle_store_revived(void *owner)
 	tell(owner, "store revived");
 }
 
+static void handle_returned(void *owner, struct session *session)
+{
+	tell(owner, "returned %s", session_id(session));
+}
+
 void rig_wait_for_store(struct rig *rig)
 {
 	uv_timer_again(&rig->guard);
@@ -204,6 +209,7 @@ int rig_open(struct rig *rig)
 		.deleted = handle_deleted,
 		.store_failed = handle_store_failed,
 		.store_revived = handle_store_revived,
+		.returned = handle_returned,
 	};
 	free(rig->why);
 	rig->why = NULL;

@@ -6,7 +6,11 @@
  *   pass    they go through; so they do while there is no such file
  *   fail    they fail with EIO
  *   hold    they wait until the file says something else
+ *   stuck   they fail with EIO, and so do ftruncate() and unlinkat(): nothing can be taken back
  *   a number   so many go through, counted from the start of the process, and the others fail
+ *
+ * Files whose paths have what stands in HOLDFAST_SYNC_FAULT with .unreadable behind it cannot be
+ * opened (EIO).
  *
  * HOLDFAST_SYNC_FAULT with .seen behind it tells how many have gone through, and `held` while one
  * waits.
@@ -14,6 +18,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -74,8 +79,7 @@ static int decide(const char *control)
 		is_held = 1;
 		usleep(500);
 	}
-	int passes = !*text || strcmp(text, "pass") == 0 ||
-		     (strcmp(text, "fail") != 0 && passed < atol(text));
+	int passes = !*text || strcmp(text, "pass") == 0 || passed < atol(text);
 	passed += passes;
 	tell(control, "");
 	return passes;
@@ -94,4 +98,49 @@ int fdatasync(int fd)
 		}
 	}
 	return (int)syscall(SYS_fdatasync, fd);
+}
+
+static int is_stuck(void)
+{
+	const char *control = getenv("HOLDFAST_SYNC_FAULT");
+	char text[64] = "";
+	if (control) {
+		read_file(control, text, sizeof(text));
+	}
+	errno = EIO;
+	return strcmp(text, "stuck") == 0;
+}
+
+int ftruncate64(int fd, off_t len)
+{
+	return is_journal(fd) && is_stuck() ? -1 : (int)syscall(SYS_ftruncate, fd, len);
+}
+
+int unlinkat(int dir_fd, const char *path, int flags)
+{
+	return strstr(path, ".journal") && is_stuck()
+		       ? -1
+		       : (int)syscall(SYS_unlinkat, dir_fd, path, flags);
+}
+
+static int is_unreadable(const char *path)
+{
+	const char *control = getenv("HOLDFAST_SYNC_FAULT");
+	char name[4096];
+	char text[256] = "";
+	if (control) {
+		snprintf(name, sizeof(name), "%s.unreadable", control);
+		read_file(name, text, sizeof(text));
+	}
+	errno = EIO;
+	return *text && strstr(path, text) != NULL;
+}
+
+int openat64(int dir_fd, const char *path, int flags, ...)
+{
+	va_list args;
+	va_start(args, flags);
+	mode_t mode = flags & O_CREAT ? va_arg(args, mode_t) : 0;
+	va_end(args);
+	return is_unreadable(path) ? -1 : (int)syscall(SYS_openat, dir_fd, path, flags, mode);
 }

@@ -1,0 +1,112 @@
+/*
+ * Sessions that could not be read when the server started: they stay as they are on disk, and are
+ * tried again, less and less often. The journal keeps what it has of them.
+ */
+#include "store_internal.h"
+
+#include "holdfast/diag.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* The longest pause between two attempts (ms). */
+#define RETRY_MAX 60000
+
+static void handle_timer(uv_timer_t *timer);
+
+void left_out_init(struct store *store)
+{
+	store->left_out = hash_create();
+	store->left_out_ms = store->limits->journal_retry_ms;
+	store->left_out_timer = xmalloc(sizeof(*store->left_out_timer));
+	uv_timer_init(store->loop, store->left_out_timer);
+	uv_unref((uv_handle_t *)store->left_out_timer);
+	store->left_out_timer->data = store;
+}
+
+static void free_handle(uv_handle_t *handle)
+{
+	free(handle);
+}
+
+static void free_id(void *id, void *arg)
+{
+	free(id);
+}
+
+void left_out_finish(struct store *store)
+{
+	uv_close((uv_handle_t *)store->left_out_timer, free_handle);
+	hash_each(store->left_out, free_id, NULL);
+	hash_destroy(store->left_out);
+}
+
+void left_out_add(struct store *store, const char *id)
+{
+	free(hash_put(store->left_out, id, strlen(id), xstrdup(id)));
+}
+
+void left_out_remove(struct store *store, const char *id)
+{
+	free(hash_remove(store->left_out, id, strlen(id)));
+}
+
+bool store_is_left_out(const struct store *store, const char *id, size_t len)
+{
+	return hash_get(store->left_out, id, len) != NULL;
+}
+
+bool store_keeps_segments(const struct store *store)
+{
+	return store->has_leftover || hash_count(store->left_out) > 0;
+}
+
+void left_out_try_later(struct store *store)
+{
+	if (hash_count(store->left_out) && !store->closing) {
+		uv_timer_start(
+			store->left_out_timer, handle_timer, (uint64_t)store->left_out_ms, 0);
+		store->left_out_ms *= 2;
+		store->left_out_ms =
+			store->left_out_ms < RETRY_MAX ? store->left_out_ms : RETRY_MAX;
+	}
+}
+
+struct ids {
+	char **at;
+	size_t count;
+};
+
+static void collect(void *id, void *arg)
+{
+	struct ids *ids = arg;
+	ids->at = xrealloc(ids->at, (ids->count + 1) * sizeof(*ids->at));
+	ids->at[ids->count++] = xstrdup(id);
+}
+
+static void handle_timer(uv_timer_t *timer)
+{
+	struct store *store = timer->data;
+	struct ids ids = {0};
+	if (store->closing) {
+		return;
+	}
+	hash_each(store->left_out, collect, &ids);
+	for (size_t i = 0; i < ids.count; i++) {
+		store->ops->returning(store->owner, ids.at[i]);
+		free(ids.at[i]);
+	}
+	free(ids.at);
+	left_out_try_later(store);
+}
+
+int store_bring_back(struct store *store, const char *id, struct session_log **ret_log)
+{
+	int r = recover_left_out(store, id, ret_log);
+	if (r == 0 && *ret_log) {
+		diag(DIAG_INFO, "session %s can be read again", id);
+		/* What it has in older segments is on disk with the next round of checkpoints. */
+		store->round_is_good = false;
+	}
+	return r;
+}

@@ -1,0 +1,89 @@
+// What the disk does not give back at once: sessions that cannot be read when the server starts, and appends of which
+// nobody knows whether they are on disk.
+
+import assert from 'node:assert/strict';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import WebSocket from 'ws';
+import { HoldfastClient } from '../../web/holdfast-client.js';
+import { FaultyDisk, hasFaultyDisk } from '../support/faulty_disk.mjs';
+import { readLog } from '../support/log.mjs';
+import { Observer } from '../support/observer.mjs';
+import { Producer, input, post } from '../support/producer.mjs';
+import { check, assertValid } from '../support/schema.mjs';
+import { Server, scratchDir } from '../support/server.mjs';
+import { eventually } from '../support/wait.mjs';
+
+const can = hasFaultyDisk();
+if (!can) {
+	console.log('the tests in C are not built here: no disk fails');
+	test('no disk can fail here', () => assert.equal(hasFaultyDisk(), false));
+}
+
+async function start(t, args = []) {
+	const disk = new FaultyDisk(scratchDir(t));
+	const server = await Server.start(t, { env: disk.env, args: ['--limit', 'journal_retry_ms=20', ...args] });
+	return { disk, server };
+}
+
+const path = (id, rest = '') => `/api/sessions/${id}${rest}`;
+
+/** Asserts that a request is refused with storage_failed; gives the error. */
+async function refused(server, method, url, options) {
+	const { status, body } = await server.request(method, url, options);
+	assert.equal(status, 503, JSON.stringify(body));
+	assertValid(check.rest('error')(body));
+	assert.equal(body.error.code, 'storage_failed');
+	return body.error;
+}
+
+/** The socket is told that it cannot be read now, and to come back. */
+async function isSentAway(socket) {
+	await socket.waitUntil(() => socket.closed, 'the socket to be closed');
+	assert.deepEqual(socket.frames.map((f) => [f.type, f.data.code]), [['error', 'storage_failed']]);
+	assert.equal(socket.closed.code, 1011);
+}
+
+can && test('a session that cannot be read at the start is not gone, and comes back by itself', async (t) => {
+	// So that old segments of the journal go, unless something needs them.
+	const { disk, server } = await start(t, ['--limit', 'segment_size=64K', '--limit', 'hold_ms=60s']);
+	const { epoch } = await server.createSession({ id: 'lost' });
+	await post(server, 'lost', [input.text('Before.\n\n- open\n- list'), input.tool('held')]);
+	await server.createSession({ id: 'fine' });
+	await server.kill9();
+	disk.hide('lost/');
+	await server.up();
+	const statuses = [];
+	const client = new HoldfastClient({ base: server.url, sessionId: 'lost', format: 'markdown', WebSocket });
+	t.after(() => client.close());
+	client.on('status', ({ status }) => statuses.push(status));
+	client.connect();
+	await refused(server, 'GET', path('lost'));
+	await refused(server, 'GET', path('lost', '/events'));
+	await refused(server, 'DELETE', path('lost'));
+	await refused(server, 'POST', path('lost', '/events?create=1'), { json: input.note({}) });
+	assert.equal((await server.request('POST', '/api/sessions', { json: { id: 'lost' } })).body.error.code, 'session_exists');
+	await isSentAway(await Observer.connect(t, server, 'lost'));
+	await isSentAway(await Producer.connect(t, server, 'lost', { query: { create: '1' } }));
+	for (let i = 0; i < 6; i++) {
+		await post(server, 'fine', [input.note({ text: 'x'.repeat(40000) }), input.end()]);
+	}
+	disk.hide('');
+	await eventually(async () => (await server.request('GET', path('lost'))).status === 200, 'the session to come back');
+	const observer = await Observer.connect(t, server, 'lost', { query: { format: 'markdown', deltas: 'text' } });
+	await observer.loadAll();
+	assert.equal(observer.hello.epoch, epoch);
+	assert.deepEqual(observer.events().map((e) => e.type), ['agent_message']);
+	await post(server, 'lost', [input.text(' goes on\n')]);
+	for (let i = 0; i < 6; i++) {
+		await post(server, 'fine', [input.note({ text: 'x'.repeat(40000) }), input.end()]);
+	}
+	await server.kill9();
+	await server.up();
+	await post(server, 'lost', [input.end()]);
+	const { body } = await server.request('GET', path('lost', '/events?after_seq=0&format=markdown'));
+	assert.deepEqual(body.events.map((e) => e.type), ['agent_message', 'agent_message', 'tool_call', 'turn_end']);
+	assert.equal(body.events[1].data.markdown, '- open\n- list goes on\n');
+	assert.deepEqual(body.events, readLog(server, 'lost'));
+	assert.ok(!statuses.includes('gone'), statuses.join(' '));
+});
