@@ -239,4 +239,7 @@ struct session_table *session_table_of(struct session *session);
 void session_set_host(struct session *session, void *host);
 void *session_host(const struct session *session);
 
+/** For whoever opens or checks a store. */
+snapshot_is_foreign session_snapshot_is_foreign;
+
 #endif

@@ -58,6 +58,13 @@ struct record {
 	size_t data_len;
 };
 
+/**
+ * Whether a snapshot is of a version that cannot be read: of a later program, as a rule. Then
+ * *ret_has is that version, and *ret_from and *ret_to are those that can be.
+ */
+typedef bool snapshot_is_foreign(
+	const struct record *snapshot, unsigned *ret_has, unsigned *ret_from, unsigned *ret_to);
+
 struct store_ops {
 	/** All records up to `lsn` are on disk. */
 	void (*synced)(void *owner, uint64_t lsn);
@@ -85,12 +92,7 @@ struct store_ops {
 	/* Recovery, inside store_open(). */
 	/** The journal speaks of a session: it is needed in memory. Returns its owner. */
 	void *(*found)(void *owner, struct session_log *log);
-	/**
-	 * Whether a snapshot is of a version that cannot be read: of a later program, as a rule.
-	 * Then *ret_has is that version, and *ret_from and *ret_to are those that can be.
-	 */
-	bool (*is_foreign)(const struct record *snapshot, unsigned *ret_has, unsigned *ret_from,
-		unsigned *ret_to);
+	snapshot_is_foreign *is_foreign;
 	/** One journal record of it, also by store_rewind(). -EBADMSG sets the session aside. */
 	int (*replay)(void *session, const struct record *record);
 	/** Later: a session that was left out is about to be tried again: store_bring_back(). */

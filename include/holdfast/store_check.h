@@ -13,6 +13,7 @@
 #ifndef HOLDFAST_STORE_CHECK_H
 #define HOLDFAST_STORE_CHECK_H
 
+#include "holdfast/store.h"
 #include "holdfast/store_files.h"
 
 struct store_check_ops {
@@ -21,6 +22,7 @@ struct store_check_ops {
 	void (*note)(void *owner, const char *place, const char *what);
 	/** So many bytes more have been read, of store_check_size(). */
 	void (*progress)(void *owner, uint64_t bytes);
+	snapshot_is_foreign *is_foreign; /* NULL: the versions of snapshots are not looked at */
 };
 
 struct store_check_counts {

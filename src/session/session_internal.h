@@ -227,9 +227,6 @@ void session_run_end(struct session *session);
 /* session_snapshot.c */
 void session_snapshot_save(const struct session *session, struct buffer *out);
 int session_snapshot_load(struct session *session, const char *bytes, size_t len);
-/** For store_ops. */
-bool session_snapshot_is_foreign(
-	const struct record *snapshot, unsigned *ret_has, unsigned *ret_from, unsigned *ret_to);
 
 /* session_usage.c */
 /**

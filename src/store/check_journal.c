@@ -65,10 +65,11 @@ static void check_record(struct walk *walk, const struct record *record)
 	if (record_may_be_left_out(record)) {
 		return; /* of a later program, which does not need it read */
 	}
-	if (!record_is_known(record)) {
-		check_problem(
-			walk->check, place, "a record of the unknown kind %d", (int)record->kind);
+	struct buffer what = {0};
+	if (versions_tell_record(walk->check->ops->is_foreign, record, &what)) {
+		check_problem(walk->check, place, "%s", buffer_cstr(&what));
 	}
+	buffer_finish(&what);
 	if (!session_id_is_valid(record->id, record->id_len)) {
 		check_problem(walk->check, place, "a record names a session as none can be named");
 		return;

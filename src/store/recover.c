@@ -345,7 +345,7 @@ static int look_at_record(struct recovery *rec, const struct record *record)
 	struct buffer what = {0};
 	char name[32];
 	int r = 0;
-	if (versions_tell_record(rec->store->ops, record, &what)) {
+	if (versions_tell_record(rec->store->ops->is_foreign, record, &what)) {
 		snprintf(name, sizeof(name), "%016llx.journal",
 			(unsigned long long)rec->walked_segment);
 		r = recover_refuse_foreign(rec, "journal", name, &what);

@@ -302,9 +302,12 @@ bool record_is_known(const struct record *record);
 bool record_may_be_left_out(const struct record *record);
 /** What is not ours to read in a segment whose reader says -ENOTSUP, in words. */
 void versions_tell_segment(const struct journal_reader *reader, struct buffer *out);
-/** The same of one of its records. Returns false, and tells nothing, if we can read that. */
+/**
+ * The same of one of its records; `is_foreign` NULL: no snapshot is. Returns false, and tells
+ * nothing, if we can read that.
+ */
 bool versions_tell_record(
-	const struct store_ops *ops, const struct record *record, struct buffer *out);
+	snapshot_is_foreign *is_foreign, const struct record *record, struct buffer *out);
 /** The same of a session's folder. */
 bool versions_tell_folder(int sessions_fd, const char *id, struct buffer *out);
 

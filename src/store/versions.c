@@ -56,7 +56,7 @@ void versions_tell_segment(const struct journal_reader *reader, struct buffer *o
 }
 
 bool versions_tell_record(
-	const struct store_ops *ops, const struct record *record, struct buffer *out)
+	snapshot_is_foreign *is_foreign, const struct record *record, struct buffer *out)
 {
 	unsigned has;
 	unsigned from;
@@ -68,7 +68,7 @@ bool versions_tell_record(
 			(unsigned)record->kind, HOLDFAST_VERSION);
 		return true;
 	}
-	if (record->kind == RECORD_SNAPSHOT && ops->is_foreign(record, &has, &from, &to)) {
+	if (record->kind == RECORD_SNAPSHOT && is_foreign && is_foreign(record, &has, &from, &to)) {
 		buffer_printf(out, "session %.*s has a snapshot there of", (int)record->id_len,
 			record->id);
 		tell_formats(out, " version", has, from, to);

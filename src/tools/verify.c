@@ -2,6 +2,7 @@
 #include "tools_internal.h"
 
 #include "holdfast/diag.h"
+#include "holdfast/session.h"
 #include "holdfast/store_check.h"
 
 #include <errno.h>
@@ -75,8 +76,10 @@ static void print_summary(const struct store_check_counts *counts)
 
 static int verify(const struct store_files *files, const char *dir, const char *session)
 {
-	static const struct store_check_ops ops = {
-		.problem = handle_problem, .note = handle_note, .progress = handle_progress};
+	static const struct store_check_ops ops = {.problem = handle_problem,
+		.note = handle_note,
+		.progress = handle_progress,
+		.is_foreign = session_snapshot_is_foreign};
 	struct store_check_counts counts;
 	struct progress progress;
 	if (files->in_use) {

@@ -35,7 +35,8 @@ static void handle_progress(void *owner, uint64_t bytes)
 
 struct found look_in(const struct store_files *files)
 {
-	static const struct store_check_ops ops = {handle_problem, handle_note, handle_progress};
+	static const struct store_check_ops ops = {
+		handle_problem, handle_note, handle_progress, NULL};
 	struct found found = {0};
 	struct store_check_counts counts;
 	assert_int_equal(store_check(files, NULL, &ops, &found, &counts), 0);

@@ -308,7 +308,8 @@ static void tell_records(const struct record *records, size_t count, struct buff
 {
 	static const struct store_ops ops = {
 		.synced = handle_lsn, .failed = handle_error, .rotated = handle_owner};
-	static const struct store_check_ops check_ops = {handle_all, handle_all, handle_progress};
+	static const struct store_check_ops check_ops = {
+		handle_all, handle_all, handle_progress, NULL};
 	struct rig rig;
 	struct store *store;
 	struct store_files files;
@@ -351,7 +352,8 @@ static void records_that_do_not_stand_are_told(void **state)
 	assert_string_equal(told.data,
 		"the first record of session ghost in this segment is no snapshot of it\n"
 		"a record names a session as none can be named\n"
-		"a record of the unknown kind 200\n"
+		"it has a record of kind 200, which this program (holdfast " HOLDFAST_VERSION
+		") does not know: a newer holdfast is needed\n"
 		"the first record of session c in this segment is no snapshot of it\n"
 		"the record is of session ghost, which is not there\n");
 	buffer_finish(&told);

@@ -140,4 +140,7 @@ test('what a later program left is refused by name, and left as it is', async (t
 		assert.match(stderr, /this program \(holdfast [0-9.]+\) reads .*: a newer holdfast is needed/);
 		assert.deepEqual(readTree(dir), before);
 	}
+	const { code, stdout } = await runToEnd(['verify', dir]);
+	assert.equal(code, 1);
+	assert.match(stdout, /^journal\/[0-9a-f]{16}\.journal: byte \d+: session \w+ has a snapshot there of version 255.* a newer holdfast is needed$/m);
 });
