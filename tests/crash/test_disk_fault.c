@@ -47,8 +47,10 @@ struct way {
 
 static const struct way ways[] = {
 	{CALL_OPENAT, EMFILE, false, false, false},
+	{CALL_OPENAT, ENOMEM, false, false, false},
 	{CALL_OPENAT, ENOSPC, false, false, false},
 	{CALL_OPENAT, EIO, false, false, false},
+	{CALL_DUP, EMFILE, false, false, false},
 	{CALL_READ, EIO, false, false, false},
 	{CALL_READ, EINTR, false, true, false},
 	{CALL_READ, 0, true, false, false},
