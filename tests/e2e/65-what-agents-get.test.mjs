@@ -87,7 +87,7 @@ test('the server has no descriptor that a program would get, at whatever moment 
 			await new Promise(setImmediate);
 		}
 	})();
-	for (let round = 0; round < 60; round++) {
+	for (let round = 0; round < 60 || looks < 60; round++) {
 		await Promise.all(ids.flatMap((id) => [
 			server.request('POST', url(id), { json: [say(`${'text '.repeat(400)}\n\n`), { type: 'text_complete', data: {} }] }),
 			server.request('GET', `${url(id)}?after_seq=0&limit=5`), server.request('GET', `${url(id)}?after_seq=0&limit=5`),
@@ -95,7 +95,6 @@ test('the server has no descriptor that a program would get, at whatever moment 
 	}
 	over = true;
 	await looking;
-	assert.ok(looks > 60, `${looks} looks`);
 	assert.deepEqual([...found], []);
 });
 
