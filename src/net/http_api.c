@@ -80,7 +80,7 @@ static void answer_created(struct conn_wait *wait, int status)
 	struct session *session =
 		session_table_get(conn->server->sessions, wait->text, strlen(wait->text));
 	if (status < 0 || !session) {
-		http_refuse_storage(conn);
+		http_refuse_failed(conn, status);
 		return;
 	}
 	struct buffer object = {0};
@@ -136,7 +136,7 @@ static void get_session(struct conn *conn, struct session *session)
 static void answer_deleted(struct conn_wait *wait, int status)
 {
 	if (status < 0) {
-		http_refuse_storage(wait->conn);
+		http_refuse_failed(wait->conn, status);
 	} else {
 		http_respond_with(wait->conn, 204, "", NULL, 0);
 	}

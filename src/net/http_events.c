@@ -104,7 +104,7 @@ static void answer_appended(struct conn_wait *wait, int status)
 		return;
 	}
 	if (status < 0) {
-		http_refuse_storage(conn);
+		http_refuse_failed(conn, status);
 		return;
 	}
 	const struct channel *channel = session_channel(conn->session);

@@ -16,6 +16,7 @@ struct event_stream {
 	size_t waits; /* for the disk: for them, or for what a refusal rests on */
 	struct append_ack *acks; /* of the first of them, up to limits->batch_events */
 	uint64_t last_seq;
+	bool is_in_doubt; /* what is behind `stored` may be on disk after a crash */
 	bool is_over; /* its end has come, or its refusal */
 	struct refusal refusal; /* code NULL: none */
 };
@@ -65,6 +66,7 @@ static void answer_refused(struct conn *conn, const struct event_stream *stream)
 {
 	struct buffer extra = {0};
 	buffer_printf(&extra, ",\"index\":%zu,\"stored\":%zu", stream->count, stream->stored);
+	buffer_append_str(&extra, stream->is_in_doubt ? ",\"outcome\":\"unknown\"" : "");
 	http_refuse_event(conn, &stream->refusal, buffer_cstr(&extra));
 	buffer_finish(&extra);
 }
@@ -134,6 +136,7 @@ static void handle_stored(struct conn_wait *wait, int status)
 	stream->waits--;
 	if (status < 0) {
 		struct refusal refusal = {0};
+		stream->is_in_doubt = stream->is_in_doubt || status == DURABLE_IN_DOUBT;
 		refuse_storage(&refusal);
 		stream->refusal.code = NULL;
 		stream->count = stream->stored;

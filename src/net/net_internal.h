@@ -194,8 +194,9 @@ void conn_wait_take_snapshot(struct conn_wait *wait, const struct snapshot_resul
  */
 void conn_refuse_later(
 	struct conn *conn, const struct refusal *refusal, const char *names, const char *why);
-/** With storage_failed, now; `extra` may be NULL. */
-void conn_refuse_storage(struct conn *conn, const char *request, const char *extra);
+/** With storage_failed, now; `status` is that of a durable_wait, `names` may be NULL. */
+void conn_refuse_storage(struct conn *conn, const char *request, const char *names, int status);
+void http_refuse_failed(struct conn *conn, int status);
 /** The same over HTTP; `extra` is that of http_refuse_event(), `session` NULL: now. */
 void http_refuse_later(struct conn *conn, struct session *session, const struct refusal *refusal,
 	const char *extra);

@@ -4,6 +4,8 @@
  */
 #include "net_internal.h"
 
+#include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,13 +16,41 @@ static void keep(struct conn_wait *wait, const struct refusal *refusal, const ch
 	wait->more = extra && *extra ? xstrdup(extra) : NULL;
 }
 
-void conn_refuse_storage(struct conn *conn, const char *request, const char *extra)
+/** Members that belong to a failed write, "" or `"name":value`. */
+static const char *explain(struct refusal *refusal, int status)
+{
+	bool is_known = status != DURABLE_IN_DOUBT;
+	refuse(refusal, "storage_failed",
+		is_known ? "the server could not write to its disk; nothing was stored, its "
+			   "messages say why"
+			 : "the server could not write to its disk, nor take back what may have "
+			   "got there: it is not stored, unless the server dies before it can; "
+			   "its messages say why");
+	return is_known ? "" : "\"outcome\":\"unknown\"";
+}
+
+void conn_refuse_storage(struct conn *conn, const char *request, const char *names, int status)
 {
 	struct refusal refusal = {0};
-	refuse(&refusal, "storage_failed",
-		"the server could not write to its disk; nothing was stored, its messages say why");
+	struct buffer extra = {0};
+	const char *outcome = explain(&refusal, status);
 	strcpy(refusal.request, request);
-	conn_send_refusal(conn, &refusal, extra);
+	buffer_append_str(&extra, names ? names : "");
+	buffer_append_str(&extra, extra.len && *outcome ? "," : "");
+	buffer_append_str(&extra, outcome);
+	conn_send_refusal(conn, &refusal, extra.len ? buffer_cstr(&extra) : NULL);
+	buffer_finish(&extra);
+}
+
+void http_refuse_failed(struct conn *conn, int status)
+{
+	struct refusal refusal = {0};
+	char extra[40] = "";
+	const char *outcome = explain(&refusal, status);
+	if (*outcome) {
+		snprintf(extra, sizeof(extra), ",%s", outcome);
+	}
+	http_refuse_event(conn, &refusal, extra);
 }
 
 static void answer_socket(struct conn_wait *wait, int status)
@@ -30,7 +60,7 @@ static void answer_socket(struct conn_wait *wait, int status)
 		return; /* deleted meanwhile: session_gone has said so */
 	}
 	if (status < 0) {
-		conn_refuse_storage(conn, wait->refusal->request, wait->text);
+		conn_refuse_storage(conn, wait->refusal->request, wait->text, -EIO);
 	} else {
 		conn_send_refusal(conn, wait->refusal, wait->more);
 	}
@@ -56,7 +86,7 @@ void conn_refuse_later(
 static void answer_http(struct conn_wait *wait, int status)
 {
 	if (status < 0) {
-		http_refuse_storage(wait->conn);
+		http_refuse_failed(wait->conn, -EIO);
 	} else {
 		http_refuse_event(wait->conn, wait->refusal, wait->more ? wait->more : "");
 	}

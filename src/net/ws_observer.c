@@ -46,7 +46,7 @@ static void answer_answer(struct conn_wait *wait, int status)
 {
 	/* What is stored comes to all as an event. */
 	if (status < 0 && wait->conn->session) {
-		conn_refuse_storage(wait->conn, "permission_answer", wait->text);
+		conn_refuse_storage(wait->conn, "permission_answer", wait->text, status);
 	}
 }
 

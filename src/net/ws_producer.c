@@ -14,8 +14,8 @@ static void answer_append(struct conn_wait *wait, int status)
 	if (status < 0) {
 		char ref[200];
 		snprintf(ref, sizeof(ref), "\"ref\":%s", wait->text ? wait->text : "");
-		conn_refuse_storage(
-			conn, wait->counts ? "append_snapshot" : "append", wait->text ? ref : NULL);
+		conn_refuse_storage(conn, wait->counts ? "append_snapshot" : "append",
+			wait->text ? ref : NULL, status);
 		return;
 	}
 	const struct channel *channel = session_channel(conn->session);

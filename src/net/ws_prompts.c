@@ -20,7 +20,7 @@ static bool is_good(struct conn_wait *wait, int status, const char *request)
 		struct buffer name = {0};
 		buffer_append_str(&name, "\"prompt_id\":");
 		buffer_append_json(&name, wait->text, strlen(wait->text));
-		conn_refuse_storage(wait->conn, request, buffer_cstr(&name));
+		conn_refuse_storage(wait->conn, request, buffer_cstr(&name), status);
 		buffer_finish(&name);
 	}
 	return status == 0;

@@ -97,6 +97,8 @@ for (const fails of [false, true]) {
 		const statuses = (await Promise.all([deleted, again, posted, lines, created])).map((a) => a.status);
 		if (fails) {
 			assert.deepEqual(statuses, [503, 503, 503, 503, 503]);
+			assert.equal((await deleted).body.error.outcome, 'unknown');
+			assert.equal((await posted).body.error.outcome, undefined);
 			assert.equal((await producer.waitFor('error')).data.code, 'storage_failed');
 			await mend(stage);
 			await producer.append(input.note({ n: 6 }));
@@ -170,6 +172,8 @@ for (const fails of [false, true]) {
 			for (const { code, request, request_id } of [told, first]) {
 				assert.deepEqual({ code, request, request_id }, { code: 'storage_failed', request: 'permission_answer', request_id: 'q1' });
 			}
+			// What the failed sync was of may have got there, as the disk does not say; what came behind it has not.
+			assert.deepEqual([first.outcome, told.outcome], ['unknown', undefined]);
 			assert.equal((await producer.waitFor('error')).data.code, 'storage_failed');
 			await mend(stage);
 			assert.equal((await server.request('GET', `/api/sessions/${id}`)).body.status, 'waiting');
