@@ -87,3 +87,36 @@ can && test('a session that cannot be read at the start is not gone, and comes b
 	assert.deepEqual(body.events, readLog(server, 'lost'));
 	assert.ok(!statuses.includes('gone'), statuses.join(' '));
 });
+
+can && test('a refused append that may come back is told as one, and its key makes a retry safe', async (t) => {
+	const { disk, server } = await start(t);
+	const { id } = await server.createSession();
+	const producer = await Producer.connect(t, server, id);
+	await producer.append(input.note({ n: 1 }));
+	disk.stick();
+	const event = { ...input.note({ n: 2 }), key: 'k-2' };
+	const { code, outcome } = await producer.refused('append', { events: [event] });
+	assert.deepEqual({ code, outcome }, { code: 'storage_failed', outcome: 'unknown' });
+	// Of what is not even tried it is known.
+	assert.equal((await refused(server, 'POST', path(id, '/events'), { json: input.note({ n: 3 }) })).outcome, undefined);
+	await server.kill9();
+	disk.pass();
+	await server.up();
+	const { body } = await server.request('GET', path(id, '/events?after_seq=0'));
+	// It depends on whether the journal has got around to cancelling it.
+	const came = body.events.length === 2;
+	assert.deepEqual(body.events.map((e) => e.data.n), came ? [1, 2] : [1]);
+	const { acks } = await post(server, id, [event]);
+	assert.deepEqual(acks, [{ seq: 2, duplicate: came }]);
+	// And over HTTP, where nothing dies: it is cancelled, and then taken.
+	disk.stick();
+	const other = { ...input.note({ n: 3 }), key: 'k-3' };
+	assert.equal((await refused(server, 'POST', path(id, '/events'), { json: other })).outcome, 'unknown');
+	disk.pass();
+	await eventually(async () => (await server.request('POST', path(id, '/events'), { json: other })).status === 200, 'the retry to be taken');
+	assert.deepEqual((await post(server, id, [other])).acks, [{ seq: 3, duplicate: true }]);
+	// A deletion, too.
+	disk.stick();
+	assert.equal((await refused(server, 'DELETE', path(id))).outcome, 'unknown');
+	disk.pass();
+});
