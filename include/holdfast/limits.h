@@ -91,6 +91,8 @@
 		"events kept in a session at least; older ones are pruned; 0: all")               \
 	LIMIT(int64_t, keep_days, COUNT, 0, 0, 36500,                                             \
 		"days that events are kept; older ones are pruned; 0: for ever")                  \
+	LIMIT(int64_t, clock_trust_ms, MS, 3600000, 0, 86400000,                                  \
+		"nothing is pruned by age until the wall clock was not set for so long")          \
 	LIMIT(int64_t, prune_ms, MS, 60000, 10, 86400000,                                         \
 		"so often it is looked for events to prune")                                      \
 	LIMIT(size_t, prune_size, BYTES, 64 * LIMIT_KIB, 1, 1024 * LIMIT_MIB,                     \

@@ -19,6 +19,7 @@
 #define HOLDFAST_STORE_H
 
 #include "holdfast/agent_state.h"
+#include "holdfast/clock.h"
 #include "holdfast/event.h"
 #include "holdfast/key_sum.h"
 #include "holdfast/limits.h"
@@ -84,8 +85,8 @@ struct store_ops {
 	 */
 	void (*rotated)(void *owner);
 
-	/** The time, in ms since 1970. */
-	int64_t (*now)(void *owner);
+	/** What tells the time. */
+	const struct clock *(*clock)(void *owner);
 	/** Whether older events of a session in memory may be pruned now. */
 	bool (*may_prune)(void *session);
 
@@ -150,6 +151,11 @@ uint64_t store_flight_lsn(const struct store *store);
 int store_sync(struct store *store);
 /** The number of the segment that records go to now: grows when the journal is rotated. */
 uint64_t store_segment(const struct store *store);
+/**
+ * Reads the wall clock, for every input, and looks whether it was set: then what it told before
+ * counts as so much younger, or older, when events are pruned for their age.
+ */
+int64_t store_see_clock(struct store *store);
 /** Looks for events that need not be kept (limits keep_events, keep_days); a timer does it too. */
 void store_prune(struct store *store);
 /** Bytes that wait for the disk. */

@@ -29,7 +29,8 @@ struct stream_input {
 	size_t message_id_len;
 	const char *data; /* text of a chunk (valid UTF-8), else a JSON object */
 	size_t data_len;
-	int64_t ts;
+	int64_t ts; /* its event's */
+	int64_t at; /* when it came, on a clock that nobody sets: what timers count from */
 	uint64_t turn;
 };
 
@@ -78,7 +79,7 @@ uint64_t stream_buffer_put(struct stream_buffer *sb, const struct stream_input *
 void stream_buffer_finish_turn(struct stream_buffer *sb);
 /** Carries out a flush whose time has come. */
 void stream_buffer_flush(struct stream_buffer *sb, enum stream_flush flush);
-/** When the next flush is due (ms, as in the inputs' ts); INT64_MAX if none is. Cheap. */
+/** When the next flush is due (ms, as in the inputs' at); INT64_MAX if none is. Cheap. */
 int64_t stream_buffer_deadline(const struct stream_buffer *sb);
 /**
  * The flush to carry out at `now`. NONE also when its time has come but an inline marker is
@@ -100,7 +101,10 @@ void stream_buffer_get_open(const struct stream_buffer *sb, struct stream_open *
 
 /** Appends the whole state for the journal's snapshots (proto/store-format.md). */
 void stream_buffer_save(const struct stream_buffer *sb, struct buffer *out);
-/** Takes over a saved state; -EBADMSG if the bytes are no such state (the buffer is empty then). */
+/**
+ * Takes over a saved state; -EBADMSG if the bytes are no such state (the buffer is empty then). Its
+ * inputs' ts count as their at.
+ */
 int stream_buffer_load(struct stream_buffer *sb, struct unpack *in);
 
 #endif

@@ -103,7 +103,7 @@ int session_journal_snapshot(struct session *session)
 	bool is_clean = (uint64_t)session->last_lsn <= store_synced_lsn(table->store) ||
 			session->last_lsn == session->created_lsn;
 	int64_t lsn = append_record(
-		session, RECORD_SNAPSHOT, clock_now_ms(table->clock), data.data, data.len);
+		session, RECORD_SNAPSHOT, session_next_ts(session), data.data, data.len);
 	if (lsn >= 0 && is_clean) {
 		buffer_clear(&session->base);
 		buffer_append(&session->base, data.data, data.len);
@@ -146,11 +146,10 @@ static void show_open(struct session *session, uint64_t lsn)
 int session_journal(struct session *session, enum record_kind kind, const char *data, size_t len,
 	uint64_t *ret_seq)
 {
-	struct session_table *table = session->table;
 	if (session->is_deleted) {
 		return -ENOENT;
 	}
-	int64_t ts = clock_now_ms(table->clock);
+	int64_t ts = session_next_ts(session);
 	int r = session_journal_snapshot(session);
 	int64_t lsn = r < 0 ? r : append_record(session, kind, ts, data, len);
 	if (lsn < 0) {
@@ -268,6 +267,7 @@ static void refresh_prompt(struct session *session)
 void session_show_recovered(struct session *session)
 {
 	struct stream_open open;
+	session_time_resume(session);
 	stream_buffer_get_open(session->state.stream, &open);
 	session->shown_open = (struct open_mark){0, open.seq, open.len};
 	session->channel.max_seq = session_log_last_seq(session->log);
@@ -441,6 +441,7 @@ void session_rewind_end(struct session *session)
 {
 	session->is_lost = false;
 	end_waits(session, UINT64_MAX, -EIO);
+	session_time_resume(session);
 	struct stream_open open;
 	stream_buffer_get_open(session->state.stream, &open);
 	session->shown_open = (struct open_mark){0, open.seq, open.len};
@@ -457,6 +458,8 @@ struct session *session_new(struct session_table *table, struct session_log *log
 	session->prompt_ids = hash_create();
 	session->resolved = hash_create();
 	session->timer_at = INT64_MAX;
+	session->last_ts = session_log_updated_at(log);
+	session_time_resume(session);
 	list_init(&session->pending);
 	list_init(&session->pending_states);
 	list_init(&session->pending_answers);

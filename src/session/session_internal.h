@@ -95,6 +95,9 @@ struct session {
 	bool has_snapshot; /* recovery has seen one */
 	bool usage_in_log; /* what state.usage is, the log has been given */
 	int64_t applying_lsn; /* of the record being applied */
+	int64_t applying_at; /* and when it came, on the session's clock */
+	int64_t last_ts; /* the newest that an input or event of it was given */
+	int64_t time_shift; /* of the session's clock against clock_elapsed_ms() */
 	int64_t last_lsn; /* of its newest record */
 	bool emitting_prompt;
 	bool emitting_recovered;
@@ -120,7 +123,7 @@ struct session {
 	size_t preview_len; /* and how much of it */
 	bool preview_wanted; /* somebody new is waiting for one */
 	uv_timer_t timer;
-	int64_t timer_at; /* INT64_MAX: not armed */
+	int64_t timer_at; /* by clock_elapsed_ms(); INT64_MAX: not armed */
 	bool is_lost; /* a write has failed, and what the disk has of it cannot be read yet */
 	bool is_deleted; /* that may be on its way to the disk, and may fail */
 	bool has_ended; /* deleted durably; freed when the timer is closed */
@@ -140,6 +143,8 @@ struct session_table {
 	struct list live; /* all that are in memory, the one that was active last at the end */
 	size_t live_count;
 	size_t evicted; /* since memory was given back to the system last */
+	uv_poll_t *watch; /* of the clock; NULL: the system has none */
+	int watch_fd;
 	uv_timer_t *evict_timer; /* armed for when the first of them may be idle for long enough */
 	struct list dirty;
 	struct list lost; /* by dirty_link: not yet what the disk has of them, after a failure */
@@ -263,6 +268,19 @@ void session_status_show(struct session *session);
 /** Forgets what waits. */
 void session_status_drop(struct session *session);
 
+/* session_time.c */
+/** What the next input gets: the wall clock's time, but never less than the input before it. */
+int64_t session_next_ts(struct session *session);
+void session_note_ts(struct session *session, int64_t ts);
+/** The session's clock. */
+int64_t session_time(const struct session *session);
+/** The session is what the disk has of it: its clock goes on from its newest input. */
+void session_time_resume(struct session *session);
+void session_watch_clock(struct session_table *table);
+void session_unwatch_clock(struct session_table *table);
+/** The wall clock was set, or the machine has woken up: timers look when they are due. */
+void session_table_clock_changed(struct session_table *table);
+
 /* session_evict.c */
 /** Notes that something happened to it. */
 void session_note_activity(struct session *session);
@@ -306,6 +324,8 @@ void session_log_object(const struct session_log *log, struct session_object *re
 /* session_publish.c */
 /** Deltas and previews: what the end of a loop turn sends; arms the timer. */
 void session_publish(struct session *session);
+/** The time until the timer is due has changed. */
+void session_rearm(struct session *session);
 /** An observer has become live: one with previews must not wait for the next text. */
 void session_handle_joined(void *arg);
 

@@ -58,8 +58,7 @@ static void handle_timer(uv_timer_t *timer)
 	if (session->is_deleted) {
 		return;
 	}
-	int64_t now = clock_now_ms(session->table->clock);
-	char flush = (char)stream_buffer_due(session->state.stream, now);
+	char flush = (char)stream_buffer_due(session->state.stream, session_time(session));
 	uint64_t seq;
 	if (flush != STREAM_FLUSH_NONE &&
 		session_journal(session, RECORD_FLUSH, &flush, 1, &seq) < 0) {
@@ -78,11 +77,19 @@ static void arm_timer(struct session *session, int64_t at, int64_t now)
 	uv_timer_start(&session->timer, handle_timer, at > now ? (uint64_t)(at - now) : 1, 0);
 }
 
+void session_rearm(struct session *session)
+{
+	int64_t at = session->timer_at;
+	session->timer_at = INT64_MAX;
+	arm_timer(session, at, clock_elapsed_ms(session->table->clock));
+}
+
 void session_publish(struct session *session)
 {
 	struct session_table *table = session->table;
 	struct stream_open open;
-	int64_t now = clock_now_ms(table->clock);
+	int64_t now = clock_elapsed_ms(table->clock);
+	int64_t time = session_time(session);
 	stream_buffer_get_open(session->state.stream, &open);
 	int64_t preview_at = INT64_MAX;
 	/* Like events, text is shown once it is on disk. */
@@ -93,9 +100,11 @@ void session_publish(struct session *session)
 		preview_at = publish_preview(session, &open, now);
 	}
 	int64_t flush_at = stream_buffer_deadline(session->state.stream);
-	if (flush_at <= now && stream_buffer_due(session->state.stream, now) == STREAM_FLUSH_NONE) {
+	if (flush_at <= time &&
+		stream_buffer_due(session->state.stream, time) == STREAM_FLUSH_NONE) {
 		flush_at = INT64_MAX; /* an unmatched marker: only more text changes that */
 	}
+	flush_at -= flush_at == INT64_MAX ? 0 : session->time_shift;
 	arm_timer(session, flush_at < preview_at ? flush_at : preview_at, now);
 	channel_end_turn(&session->channel);
 	if (session->object_changed) {

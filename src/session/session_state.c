@@ -88,6 +88,7 @@ uint64_t session_put(
 			.data = data,
 			.data_len = len,
 			.ts = ts,
+			.at = session->applying_at,
 			.turn = session->state.in_turn ? session->state.turn : 0});
 }
 
@@ -181,6 +182,7 @@ static uint64_t end_turn(
 							 .data = data,
 							 .data_len = len,
 							 .ts = ts,
+							 .at = session->applying_at,
 							 .turn = turn});
 	uint64_t seq = state->last_turn_end_seq;
 	start_next_prompt(session, ts);
@@ -220,6 +222,7 @@ static uint64_t put_input(struct session *session, const struct input_event *in,
 							.data = in->data,
 							.data_len = in->data_len,
 							.ts = ts,
+							.at = session->applying_at,
 							.turn = state->in_turn ? state->turn : 0});
 }
 
@@ -366,6 +369,9 @@ int session_apply(struct session *session, const struct record *record, uint64_t
 {
 	struct input_event in;
 	*ret_seq = 0;
+	session_note_ts(session, record->ts);
+	session->applying_at =
+		session->table->recovering ? session->last_ts : session_time(session);
 	switch (record->kind) {
 	case RECORD_INPUT:
 		if (session_input_unpack(record->data, record->data_len, &in) < 0) {

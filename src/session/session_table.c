@@ -194,9 +194,9 @@ static void handle_rotated(void *owner)
 	session_table_each(table, snapshot, NULL);
 }
 
-static int64_t handle_now(void *owner)
+static const struct clock *handle_clock(void *owner)
 {
-	return clock_now_ms(((struct session_table *)owner)->clock);
+	return ((struct session_table *)owner)->clock;
 }
 
 /** A permission request is in the log for whoever comes to answer it. */
@@ -234,7 +234,7 @@ int session_table_open(
 		.rewind = handle_rewind,
 		.revived = handle_revived,
 		.rotated = handle_rotated,
-		.now = handle_now,
+		.clock = handle_clock,
 		.may_prune = handle_may_prune,
 		.is_foreign = session_snapshot_is_foreign,
 		.found = handle_found,
@@ -264,6 +264,7 @@ int session_table_open(
 		session_table_close(table);
 		return r;
 	}
+	session_watch_clock(table);
 	*ret_table = table;
 	return 0;
 }
@@ -295,6 +296,7 @@ bool session_table_close(struct session_table *table)
 		return true;
 	}
 	table->closing = true;
+	session_unwatch_clock(table);
 	if (table->store) {
 		store_sync(table->store);
 		end_ready_waits(table);
@@ -516,7 +518,7 @@ int session_delete(struct session *session)
 					       .id = id,
 					       .id_len = strlen(id),
 					       .epoch = session_log_epoch(session->log),
-					       .ts = clock_now_ms(session->table->clock)});
+					       .ts = session_next_ts(session)});
 	if (lsn < 0) {
 		return -EIO;
 	}

@@ -23,10 +23,16 @@
 
 /* --- when --- */
 
-static int64_t oldest_ts(const struct store *store)
+static int64_t now_ms(const struct store *store)
+{
+	return clock_now_ms(store->ops->clock(store->owner));
+}
+
+/** Nothing is too old while the wall clock is not to be believed. */
+static int64_t oldest_ts(struct store *store)
 {
 	int64_t days = store->limits->keep_days;
-	return days ? store->ops->now(store->owner) - days * DAY_MS : INT64_MIN;
+	return days && store_clock_is_trusted(store) ? now_ms(store) - days * DAY_MS : INT64_MIN;
 }
 
 static uint64_t oldest_seq(const struct session_log *log)
@@ -38,9 +44,11 @@ static uint64_t oldest_seq(const struct session_log *log)
 void store_prune(struct store *store)
 {
 	int64_t ts = oldest_ts(store);
+	int64_t now = now_ms(store);
 	list_for_each_safe(link, tmp, &store->logs) {
 		struct session_log *log = list_entry(link, struct session_log, link);
-		bool is_due = log->first_seq < oldest_seq(log) || log->first_ts < ts;
+		bool is_due = log->first_seq < oldest_seq(log) ||
+			      ages_true_ts(&store->ages, log->first_ts, now) < ts;
 		if (is_due && log->first_seq <= log->last_seq && !log->wants_prune) {
 			log->wants_prune = true;
 			session_log_checkpoint(log);
@@ -90,6 +98,8 @@ void prune_begin(struct session_log *log, struct prune *ret)
 	*ret = (struct prune){.wanted = true,
 		.keep_seq = oldest_seq(log),
 		.keep_ts = oldest_ts(store),
+		.ages = store->ages,
+		.now = now_ms(store),
 		.rewrite_size = store->limits->prune_size};
 }
 
@@ -153,7 +163,8 @@ void prune_end(struct session_log *log, const struct metadata *meta, bool has_ne
 struct search {
 	const struct prune *prune;
 	struct metadata *meta;
-	bool found;
+	bool found; /* meta has the first that stays */
+	bool may_be_younger; /* as far as is known: it goes if one with a later ts follows */
 };
 
 /** A line that cannot be read goes with those around it. */
@@ -164,14 +175,22 @@ static int see_line(void *arg, const struct event_view *view, uint64_t offset, s
 	if (!view) {
 		return 0;
 	}
-	if (view->seq >= search->prune->keep_seq && view->ts >= search->prune->keep_ts) {
+	const struct prune *prune = search->prune;
+	int64_t true_ts = ages_true_ts(&prune->ages, view->ts, prune->now);
+	bool is_kept = view->seq >= prune->keep_seq && true_ts >= prune->keep_ts;
+	/*
+	 * The clock was ahead, and has been set back. The last ts that a session was given then, it
+	 * has been given ever since: how old those events are is not known.
+	 */
+	bool may_be_younger = true_ts < view->ts && view->seq >= prune->keep_seq;
+	if (!search->may_be_younger || view->ts > meta->first_ts) {
 		meta->first_seq = view->seq;
 		meta->first_at = offset;
 		meta->first_ts = view->ts;
-		search->found = true;
-		return 1;
+		search->may_be_younger = may_be_younger;
 	}
-	return 0;
+	search->found = is_kept || may_be_younger;
+	return is_kept;
 }
 
 int prune_find(const struct prune *prune, int fd, struct metadata *meta)

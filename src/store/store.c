@@ -183,6 +183,7 @@ int store_open(uv_loop_t *loop, const char *dir, enum store_durability durabilit
 	store->opening = true;
 	int r = open_dirs(store, dir, ret_why);
 	if (r == 0) {
+		store_clock_begin(store);
 		r = recover(store, ret_why);
 	}
 	if (r == 0) {
@@ -196,6 +197,7 @@ int store_open(uv_loop_t *loop, const char *dir, enum store_durability durabilit
 		if (good && checkpoint_now(store) == 0 && !store_keeps_segments(store)) {
 			checkpoint_drop_before(store, fresh, true);
 		}
+		store_clock_write(store);
 		store->opening = false;
 		left_out_try_later(store);
 		if (!good) {
@@ -276,6 +278,7 @@ bool store_close(struct store *store)
 	bool is_idle = loop_run_until(store->loop, has_no_jobs, store, store->limits->stop_wait_ms);
 	if (is_idle) {
 		checkpoint_now(store);
+		store_clock_write(store);
 	}
 	journal_give_room_back(&store->journal);
 	/* Who is refused from now on (holdfast verify holds the lock too) is not told of us. */

@@ -2,6 +2,8 @@
 #ifndef HOLDFAST_STORE_INTERNAL_H
 #define HOLDFAST_STORE_INTERNAL_H
 
+#include "ages.h"
+
 #include "holdfast/buffer.h"
 #include "holdfast/disk.h"
 #include "holdfast/hash.h"
@@ -211,6 +213,10 @@ struct store {
 			*/
 	struct list renders; /* struct page_render: the page that is next is the first */
 	uv_idle_t *render_idle;
+	struct ages ages;
+	bool ages_unwritten; /* clock.json does not have them yet */
+	bool ages_writing; /* that is under way */
+	bool ages_unknown; /* clock.json could not be read: it is left alone */
 	bool opening; /* recovery is under way: nothing is left to the thread pool */
 	bool closing;
 };
@@ -487,6 +493,8 @@ struct prune {
 	bool wanted;
 	uint64_t keep_seq; /* events before it */
 	int64_t keep_ts; /* and events older than this, in ms since 1970 */
+	struct ages ages; /* by which events may be younger than they tell */
+	int64_t now;
 	uint64_t rewrite_size; /* so many bytes of pruned lines are worth a new file */
 };
 void prune_init(struct store *store);
@@ -507,6 +515,14 @@ int prune_rewrite(int dir_fd, int fd, struct metadata *meta);
  * is a new file in place.
  */
 void prune_end(struct session_log *log, const struct metadata *meta, bool has_new_file);
+
+/* store_clock.c */
+/** Reads clock.json; at the start. */
+void store_clock_begin(struct store *store);
+/** Writes it if that is due. Blocks: at the start and in the end. */
+void store_clock_write(struct store *store);
+/** Whether the wall clock is to be believed: events may be pruned by their age. */
+bool store_clock_is_trusted(struct store *store);
 
 /* checkpoint.c */
 /** Checkpoints all logs that have changed, and then drops the segments before `segment`. */

@@ -291,6 +291,7 @@ static uint64_t put_text(struct stream_buffer *sb, const struct stream_input *in
 	uint64_t first = open->seq; /* of the event that the chunk's first byte is in */
 	size_t start = open->text.len; /* where that byte stands in the open text */
 	open->last_ts = in->ts;
+	open->last_at = in->at;
 	size_t used;
 	for (size_t at = 0; at < in->data_len; at += used) {
 		size_t step = feed_size(sb, in->data + at, in->data_len - at);
@@ -329,6 +330,7 @@ static struct held *hold(struct stream_buffer *sb, const struct stream_input *in
 	struct held *held = held_create(sb->next_seq++, in);
 	if (list_empty(&sb->held)) {
 		sb->held_ts = in->ts;
+		sb->held_at = in->at;
 	}
 	list_append(&sb->held, &held->link);
 	sb->ops->held(sb->owner, held->seq, in);
@@ -358,6 +360,7 @@ static struct held *add_thought(struct stream_buffer *sb, const struct stream_in
 		thought = sb->thought = held_create(sb->next_seq++, in);
 	}
 	sb->thought_ts = in->ts;
+	sb->thought_at = in->at;
 	sb->thought_is_newest = true;
 	return thought;
 }

@@ -27,6 +27,7 @@ struct open_text {
 	bool has_message_id;
 	int64_t ts; /* of the input that opened it */
 	int64_t last_ts; /* of the newest chunk */
+	int64_t last_at;
 	uint64_t turn;
 	uint64_t continues; /* seq of the piece before a cut, if the block goes on */
 	size_t guard_checked; /* text length at the last look for unmatched markers */
@@ -52,8 +53,10 @@ struct stream_buffer {
 	bool has_message_id;
 	struct list held; /* struct held, in seq order */
 	int64_t held_ts; /* when the first of them came */
+	int64_t held_at;
 	struct held *thought; /* the open thought, when none is held */
 	int64_t thought_ts; /* of its newest chunk */
+	int64_t thought_at;
 	bool thought_is_newest; /* the newest received input was a chunk of the open or last held
 				   thought */
 };

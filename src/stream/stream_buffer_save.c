@@ -1,6 +1,7 @@
 /*
  * The stream buffer's state as bytes, for the journal's snapshots. What is read back is not
- * trusted.
+ * trusted. Times on the session's clock (..._at) are not written: by the inputs' own times, those
+ * of the snapshot and of the records behind it, it is known how long each timer had run.
  */
 #include "stream_buffer_internal.h"
 
@@ -104,7 +105,7 @@ static void load_open(struct open_text *open, struct unpack *in)
 {
 	open->seq = unpack_le(in, 8);
 	open->ts = (int64_t)unpack_le(in, 8);
-	open->last_ts = (int64_t)unpack_le(in, 8);
+	open->last_ts = open->last_at = (int64_t)unpack_le(in, 8);
 	open->turn = unpack_le(in, 8);
 	open->continues = unpack_le(in, 8);
 	open->guard_checked = (size_t)unpack_le(in, 8);
@@ -187,8 +188,8 @@ int stream_buffer_load(struct stream_buffer *sb, struct unpack *in)
 	if (!in->failed && block_scanner_load(sb->scanner, scanner, len) < 0) {
 		in->failed = true;
 	}
-	sb->held_ts = (int64_t)unpack_le(in, 8);
-	sb->thought_ts = (int64_t)unpack_le(in, 8);
+	sb->held_ts = sb->held_at = (int64_t)unpack_le(in, 8);
+	sb->thought_ts = sb->thought_at = (int64_t)unpack_le(in, 8);
 	sb->thought_is_newest = unpack_le(in, 1) != 0;
 	if (unpack_le(in, 1)) {
 		sb->thought = load_held(in);

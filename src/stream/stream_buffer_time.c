@@ -15,25 +15,25 @@ static int64_t block_deadline(const struct stream_buffer *sb)
 	const struct open_text *open = &sb->open;
 	enum block_kind kind = block_scanner_kind(sb->scanner);
 	if (block_scanner_closable(sb->scanner)) {
-		return open->last_ts + limits->soft_flush_ms;
+		return open->last_at + limits->soft_flush_ms;
 	}
 	if (!list_empty(&sb->held)) {
-		int64_t since = open->last_ts > sb->held_ts ? open->last_ts : sb->held_ts;
+		int64_t since = open->last_at > sb->held_at ? open->last_at : sb->held_at;
 		return since + (kind == BLOCK_FENCE ? limits->hold_fence_ms : limits->hold_ms);
 	}
 	if (block_kind_holds(kind)) {
-		return open->last_ts + limits->idle_block_flush_ms;
+		return open->last_at + limits->idle_block_flush_ms;
 	}
 	/* A pause below what may be the header row must not cost the table. */
 	bool soft = kind == BLOCK_PARAGRAPH && block_scanner_at_line_start(sb->scanner) &&
 		    !block_scanner_may_be_table(sb->scanner);
-	return open->last_ts + (soft ? limits->soft_flush_ms : limits->idle_flush_ms);
+	return open->last_at + (soft ? limits->soft_flush_ms : limits->idle_flush_ms);
 }
 
 int64_t stream_buffer_deadline(const struct stream_buffer *sb)
 {
 	if (sb->thought) {
-		return sb->thought_ts + sb->limits->thought_flush_ms;
+		return sb->thought_at + sb->limits->thought_flush_ms;
 	}
 	return sb->open.seq ? block_deadline(sb) : INT64_MAX;
 }

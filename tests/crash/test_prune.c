@@ -181,16 +181,16 @@ static void old_ones_go(void **state)
 	struct session *session = rig_session(rig, "s");
 	put_notes(session, 1, 20);
 	rig_settle(rig);
-	rig->clock.wall_at_start_ms += 4 * DAY_MS;
+	rig_pass(rig, 4 * DAY_MS);
 	put_notes(session, 21, 30);
 	prune(rig);
 	assert_int_equal(first_seq(session), 1);
-	rig->clock.wall_at_start_ms += 4 * DAY_MS;
+	rig_pass(rig, 4 * DAY_MS);
 	prune(rig);
 	assert_int_equal(first_seq(session), 21);
 	expect_notes(rig, session, 21, 30);
 	/* All of it is old: the session stays, and goes on with its numbers. */
-	rig->clock.wall_at_start_ms += 4 * DAY_MS;
+	rig_pass(rig, 4 * DAY_MS);
 	prune(rig);
 	assert_int_equal(first_seq(session), 31);
 	assert_int_equal(log_size(rig, "s"), 0);
@@ -305,7 +305,7 @@ static void new_file_is_known(struct rig *rig, uint64_t keep, bool has_more)
 	assert_int_equal(rig_open(rig), 0);
 	put_notes(rig_session(rig, "s"), 1, 40);
 	rig_settle(rig);
-	rig->clock.wall_at_start_ms += 2 * DAY_MS;
+	rig_pass(rig, 2 * DAY_MS);
 	prune(rig);
 	if (has_more) { /* and events came after it that metadata.json does not know either */
 		put_notes(rig_session(rig, "s"), 41, 43);

@@ -294,6 +294,12 @@ static void handle_owner(void *owner)
 {
 }
 
+static const struct clock *handle_clock(void *owner)
+{
+	static const struct clock clock;
+	return &clock;
+}
+
 static void handle_progress(void *owner, uint64_t bytes)
 {
 }
@@ -306,8 +312,10 @@ static void handle_all(void *owner, const char *place, const char *what)
 /** Puts records into a journal of its own; gives what is told of them. */
 static void tell_records(const struct record *records, size_t count, struct buffer *told)
 {
-	static const struct store_ops ops = {
-		.synced = handle_lsn, .failed = handle_error, .rotated = handle_owner};
+	static const struct store_ops ops = {.synced = handle_lsn,
+		.failed = handle_error,
+		.rotated = handle_owner,
+		.clock = handle_clock};
 	static const struct store_check_ops check_ops = {
 		handle_all, handle_all, handle_progress, NULL};
 	struct rig rig;

@@ -564,7 +564,7 @@ static bool is_anything_due(const struct witness *w)
 	for (size_t i = 0; i < w->life_count; i++) {
 		const struct session *session = w->lives[i]->session;
 		if (session && !session->is_deleted && session->timer_at != INT64_MAX &&
-			session->timer_at < clock_now_ms(&w->rig->clock) + 1000) {
+			session->timer_at < clock_elapsed_ms(&w->rig->clock) + 1000) {
 			return true;
 		}
 	}

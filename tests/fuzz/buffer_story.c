@@ -150,6 +150,7 @@ static uint64_t put(
 							.data = copy,
 							.data_len = len,
 							.ts = s->now,
+							.at = s->now,
 							.turn = s->turn,
 						});
 	free(copy);

@@ -169,6 +169,7 @@ void rig_init_on(struct rig *rig, const char *dir)
 	rig->limits.journal_ahead = 100; /* so that every byte of it can be spoilt */
 	rig_set_timeouts(rig, RIG_NEVER);
 	clock_init(&rig->clock);
+	rig->clock.sync = CLOCK_SYNC_YES;
 	assert_int_equal(uv_loop_init(&rig->loop), 0);
 	uv_prepare_init(&rig->loop, &rig->prepare);
 	uv_timer_init(&rig->loop, &rig->guard);
@@ -231,6 +232,17 @@ void rig_close(struct rig *rig)
 }
 
 /* --- time --- */
+
+void rig_pass(struct rig *rig, int64_t ms)
+{
+	rig->clock.wall_shift_ms += ms;
+	rig->clock.elapsed_shift_ms += ms;
+}
+
+void rig_set_clock(struct rig *rig, int64_t ms)
+{
+	rig->clock.wall_shift_ms += ms;
+}
 
 void rig_turn(struct rig *rig)
 {

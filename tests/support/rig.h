@@ -36,6 +36,10 @@ int rig_open(struct rig *rig);
 /** As a server that is told to stop. */
 void rig_close(struct rig *rig);
 
+/** Time goes by, as in a suspend: timers of the loop know nothing of it. */
+void rig_pass(struct rig *rig, int64_t ms);
+/** Somebody sets the wall clock. */
+void rig_set_clock(struct rig *rig, int64_t ms);
 /** Runs the loop until the journal is synced and no work is left on the thread pool. */
 void rig_settle(struct rig *rig);
 /** One turn of the loop, which does not wait. */

@@ -123,6 +123,7 @@ static uint64_t put(struct stream_bench *b, enum event_type type, const char *me
 			       .data = data,
 			       .data_len = len,
 			       .ts = b->now,
+			       .at = b->now,
 			       .turn = b->turn});
 }
 

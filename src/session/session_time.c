@@ -1,0 +1,89 @@
+/*
+ * What time it is for a session. The `ts` of its inputs comes from the wall clock, which may be
+ * set; it never goes back within the session, in this life of the server or another. Its timers go
+ * by the session's clock, which nobody sets: it counts while the session is in memory, also while
+ * the machine is suspended. When the session is made again from the disk, that clock goes on where
+ * the newest input stood, so a timer has left what it had left there.
+ */
+#include "session_internal.h"
+
+#include "holdfast/diag.h"
+
+#include <string.h>
+#include <unistd.h>
+
+int64_t session_next_ts(struct session *session)
+{
+	int64_t now = store_see_clock(session->table->store);
+	return now > session->last_ts ? now : session->last_ts;
+}
+
+void session_note_ts(struct session *session, int64_t ts)
+{
+	session->last_ts = ts > session->last_ts ? ts : session->last_ts;
+}
+
+int64_t session_time(const struct session *session)
+{
+	return clock_elapsed_ms(session->table->clock) + session->time_shift;
+}
+
+void session_time_resume(struct session *session)
+{
+	session->time_shift = session->last_ts - clock_elapsed_ms(session->table->clock);
+}
+
+/* --- when the wall clock is set, or the machine wakes up --- */
+
+static void rearm(struct session *session, void *arg)
+{
+	session_rearm(session);
+}
+
+void session_table_clock_changed(struct session_table *table)
+{
+	store_see_clock(table->store);
+	session_table_each(table, rearm, NULL);
+}
+
+static void handle_watch(uv_poll_t *poll, int status, int events)
+{
+	struct session_table *table = poll->data;
+	clock_watch_take(table->watch_fd);
+	session_table_clock_changed(table);
+}
+
+void session_watch_clock(struct session_table *table)
+{
+	table->watch_fd = clock_watch_open();
+	if (table->watch_fd < 0) {
+		diag(DIAG_DEBUG, "nothing tells when the machine wakes up: %s",
+			strerror(-table->watch_fd));
+		return;
+	}
+	table->watch = xmalloc(sizeof(*table->watch));
+	table->watch->data = table;
+	if (uv_poll_init(table->loop, table->watch, table->watch_fd) == 0) {
+		uv_poll_start(table->watch, UV_READABLE, handle_watch);
+		uv_unref((uv_handle_t *)table->watch);
+		return;
+	}
+	free(table->watch);
+	close(table->watch_fd);
+	table->watch = NULL;
+}
+
+static void free_watch(uv_handle_t *handle)
+{
+	free(handle);
+}
+
+void session_unwatch_clock(struct session_table *table)
+{
+	if (table->watch) {
+		uv_poll_stop(table->watch);
+		close(table->watch_fd);
+		uv_close((uv_handle_t *)table->watch, free_watch);
+		table->watch = NULL;
+	}
+}

@@ -1,0 +1,196 @@
+/*
+ * clock.json: what is known of the wall clock (ages.h), kept over restarts; and whether it is
+ * trusted enough to prune by age.
+ */
+#include "store_internal.h"
+
+#include "holdfast/diag.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define NAME       "clock.json"
+#define FRESH      "clock.json.new"
+#define LENGTH_MAX ((size_t)1 << 16)
+
+static const struct clock *clock_of(const struct store *store)
+{
+	return store->ops->clock(store->owner);
+}
+
+/* --- the file --- */
+
+/** Writes it beside the old one and puts it in its place. Any thread. */
+static int write_file(int dir_fd, const struct buffer *bytes)
+{
+	int fd = disk->openat(dir_fd, FRESH, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	if (fd < 0) {
+		return -errno;
+	}
+	int r = disk_write_all(fd, bytes->data, bytes->len);
+	if (r == 0 && disk->fdatasync(fd) < 0) {
+		r = -errno;
+	}
+	close(fd);
+	if (r == 0 && disk->renameat(dir_fd, FRESH, dir_fd, NAME) < 0) {
+		r = -errno;
+	}
+	return r == 0 && disk->fsync(dir_fd) < 0 ? -errno : r;
+}
+
+static int read_file(int dir_fd, struct buffer *out)
+{
+	int fd = disk->openat(dir_fd, NAME, O_RDONLY | O_CLOEXEC, 0);
+	if (fd < 0) {
+		return -errno;
+	}
+	ssize_t n = 1;
+	while (n > 0 && out->len < LENGTH_MAX) {
+		buffer_reserve(out, 4096);
+		n = disk->read(fd, out->data + out->len, 4096);
+		out->len += n > 0 ? (size_t)n : 0;
+	}
+	int r = n < 0 ? -errno : 0;
+	close(fd);
+	return r;
+}
+
+/** -ENOENT if there is none, or another negative errno. */
+static int read_ages(const struct store *store, struct ages *ret)
+{
+	struct buffer bytes = {0};
+	int r = read_file(store->dir_fd, &bytes);
+	if (r == 0) {
+		r = ages_parse(bytes.data, bytes.len, ret);
+	}
+	buffer_finish(&bytes);
+	return r;
+}
+
+static void take_written(struct store *store, int r)
+{
+	store->ages_unwritten = store->ages_unwritten || r < 0;
+	if (r < 0) {
+		diag(DIAG_WARN,
+			"clock.json cannot be written: %s; nothing is pruned for its age until it "
+			"can",
+			strerror(-r));
+	}
+}
+
+/** Blocks. */
+static void write_now(struct store *store)
+{
+	struct buffer bytes = {0};
+	ages_append(&store->ages, &bytes);
+	store->ages_unwritten = false;
+	take_written(store, write_file(store->dir_fd, &bytes));
+	buffer_finish(&bytes);
+}
+
+void store_clock_begin(struct store *store)
+{
+	int r = read_ages(store, &store->ages);
+	bool changed = true;
+	if (r == 0) {
+		changed = ages_resume(&store->ages, clock_of(store));
+	} else {
+		ages_init(&store->ages, clock_of(store));
+	}
+	/* One that cannot be read, or is of a newer program's format, stays as it is. */
+	store->ages_unknown = r < 0 && r != -ENOENT && r != -EBADMSG;
+	if (r == -EBADMSG) {
+		diag(DIAG_WARN, "clock.json is damaged: when the clock was set is not known any "
+				"more");
+	} else if (store->ages_unknown) {
+		diag(DIAG_WARN,
+			"clock.json cannot be read: %s; nothing is pruned for its age until the "
+			"next "
+			"start",
+			strerror(-r));
+	}
+	store->ages_unwritten = changed;
+}
+
+void store_clock_write(struct store *store)
+{
+	if (store->ages_unwritten && !store->ages_unknown) {
+		write_now(store);
+	}
+}
+
+/* --- while the server runs --- */
+
+struct clock_job {
+	uv_work_t work;
+	struct store *store;
+	struct buffer bytes;
+	int result;
+};
+
+static void job_work(uv_work_t *work)
+{
+	struct clock_job *job = work->data;
+	job->result = write_file(job->store->dir_fd, &job->bytes);
+}
+
+static void write_if_due(struct store *store);
+
+static void job_done(uv_work_t *work, int status)
+{
+	struct clock_job *job = work->data;
+	struct store *store = job->store;
+	store->jobs--;
+	store->ages_writing = false;
+	take_written(store, job->result);
+	if (job->result == 0) {
+		write_if_due(store);
+	}
+	buffer_finish(&job->bytes);
+	free(job);
+}
+
+static void write_if_due(struct store *store)
+{
+	if (!store->ages_unwritten || store->ages_writing || store->ages_unknown ||
+		store->opening || store->closing) {
+		return;
+	}
+	struct clock_job *job = xcalloc(1, sizeof(*job));
+	job->work.data = job;
+	job->store = store;
+	ages_append(&store->ages, &job->bytes);
+	store->ages_unwritten = false;
+	store->ages_writing = true;
+	store->jobs++;
+	int r = uv_queue_work(store->loop, &job->work, job_work, job_done);
+	assert(r == 0);
+}
+
+int64_t store_see_clock(struct store *store)
+{
+	const struct clock *clock = clock_of(store);
+	int64_t now = clock_now_ms(clock);
+	int64_t shift = ages_see(&store->ages, now, clock_elapsed_ms(clock));
+	if (shift) {
+		diag(DIAG_INFO, "the wall clock was set by %lld seconds", (long long)shift / 1000);
+		store->ages_unwritten = true;
+		write_if_due(store);
+	}
+	return now;
+}
+
+bool store_clock_is_trusted(struct store *store)
+{
+	const struct clock *clock = clock_of(store);
+	store_see_clock(store);
+	write_if_due(store);
+	int64_t agreed = clock_elapsed_ms(clock) - store->ages.agreed_at;
+	return !store->ages_unknown && !store->ages_unwritten && !store->ages_writing &&
+	       (agreed >= store->limits->clock_trust_ms || clock_is_synchronised(clock));
+}
