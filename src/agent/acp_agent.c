@@ -136,8 +136,6 @@ static void drop_child(struct acp_agent *agent)
 	acp_resume_finish(agent);
 	free(agent->agent_session_id);
 	agent->agent_session_id = NULL;
-	json_decref(agent->last_usage);
-	agent->last_usage = NULL;
 }
 
 /** Says how often this has happened now, and appends to the detail what comes of it. */

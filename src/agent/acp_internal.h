@@ -342,7 +342,6 @@ struct acp_agent {
 	json_int_t awaited_id; /* of the one for the stage or the prompt */
 	json_t *info; /* what started() will say */
 	char *agent_session_id;
-	json_t *last_usage; /* data of the last usage event of a prompt's result */
 	json_t *early; /* params of updates that came before session/new was answered */
 	size_t early_bytes;
 	json_t *auth_methods; /* of initialize */

@@ -226,16 +226,16 @@ static const char *known_stop_reason(const char *reason)
 	return NULL;
 }
 
-/** A turn that used nothing is reported with the figures of the one before it, by some agents. */
+/**
+ * Each result is of a prompt of its own and counts, also with the figures of the one before: it is
+ * what two equal questions cost.
+ */
 static void report_usage(struct acp_agent *agent, const json_t *figures)
 {
 	json_t *usage = acp_update_usage(figures);
-	if (usage && json_equal(usage, agent->last_usage)) {
-		json_decref(usage);
-	} else if (usage) {
-		json_decref(agent->last_usage);
-		agent->last_usage = usage;
+	if (usage) {
 		agent->ops->event(agent->owner, "usage", usage);
+		json_decref(usage);
 	}
 }
 
