@@ -1,4 +1,4 @@
-#include "acp_firewall.h"
+#include "acp_known.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -6,69 +6,15 @@
 #include <string.h>
 #include <xxhash.h>
 
-/* Half a second or so, of the loop: only a history that is made for it takes that. */
-#define WORK_MAX ((size_t)256 << 20)
-/* What each search costs besides the bytes that it looks through. */
-#define WORK_MIN ((size_t)64)
-/* glibc's memmem() is linear only for what is longer. */
-#define SHORT_MAX ((size_t)256)
 /* Of the bytes that texts may take; a name takes about a hundred. */
 #define NAMES_MAX(known) ((known)->size_max / 128)
+/* Of prompts, as far as one is looked for in the middle of what is told. */
+#define PROMPT_LENS_MAX 256
 
-static void begin_turn(struct acp_known *known)
+void *acp_grow(void *list, size_t count, size_t size)
 {
-	size_t count = known->turn_count;
-	if ((count & (count - 1)) == 0) { /* there is room for the next power of two */
-		known->turns =
-			xrealloc(known->turns, (count ? 2 * count : 1) * sizeof(*known->turns));
-	}
-	for (int said = 0; said < ACP_SAID_COUNT; said++) {
-		known->turns[known->turn_count].begin[said] = known->texts[said].len;
-	}
-	known->turn_count++;
-}
-
-void acp_known_init(struct acp_known *known, size_t size_max)
-{
-	*known = (struct acp_known){.size_max = size_max};
-	known->names = hash_create();
-	known->others = hash_create();
-	begin_turn(known);
-}
-
-static void forget_texts(struct acp_known *known)
-{
-	for (int said = 0; said < ACP_SAID_COUNT; said++) {
-		buffer_finish(&known->texts[said]);
-		buffer_finish(&known->recovered[said]);
-	}
-	free(known->turns);
-	known->turns = NULL;
-	known->turn_count = 0;
-}
-
-void acp_known_finish(struct acp_known *known)
-{
-	forget_texts(known);
-	hash_destroy(known->names);
-	hash_destroy(known->others);
-}
-
-/** So long a history is forgotten from its beginning on; all at once, which is seldom enough. */
-static void cut_if_long(struct acp_known *known)
-{
-	size_t size = 0;
-	for (int said = 0; said < ACP_SAID_COUNT; said++) {
-		size += known->texts[said].len + known->recovered[said].len;
-	}
-	bool has_many_names =
-		hash_count(known->names) + hash_count(known->others) > NAMES_MAX(known);
-	if (size > known->size_max || has_many_names) {
-		size_t size_max = known->size_max;
-		acp_known_finish(known);
-		acp_known_init(known, size_max);
-		known->is_cut = true;
-	}
+	bool is_full = (count & (count - 1)) == 0; /* there is room for the next power of two */
+	return is_full ? xrealloc(list, (count ? 2 * count : 1) * size) : list;
 }
 
 /* --- texts --- */
@@ -81,156 +27,258 @@ static bool is_compared(enum acp_said said, char c)
 	return said == ACP_SAID_THOUGHT ? is_letter : !strchr(" \t\n\v\f\r", c) && c;
 }
 
-size_t acp_known_normalize(
-	struct buffer *out, enum acp_said said, const char *text, size_t len, size_t max)
+void acp_text_append(struct acp_text *out, enum acp_said said, const char *text, size_t len)
+{
+	enum acp_start start = ACP_START_LINE;
+	for (size_t at = 0; at < len; at++) {
+		if (is_compared(said, text[at])) {
+			buffer_append_char(&out->bytes, text[at]);
+			buffer_append_char(&out->starts, (char)start);
+			start = ACP_START_NONE;
+		} else if (text[at] == '\n') {
+			start = ACP_START_LINE;
+		} else if (start == ACP_START_NONE) {
+			start = ACP_START_WORD;
+		}
+	}
+}
+
+size_t acp_text_skip(enum acp_said said, const char *text, size_t len, size_t bare)
 {
 	size_t at = 0;
-	for (size_t had = out->len; at < len && out->len - had < max; at++) {
-		if (is_compared(said, text[at])) {
-			buffer_append_char(out, text[at]);
-		}
+	for (; at < len && bare > 0; at++) {
+		bare -= is_compared(said, text[at]);
 	}
 	return at;
 }
 
-size_t acp_known_turn_end(const struct acp_known *known, size_t turn, enum acp_said said)
+void acp_text_finish(struct acp_text *text)
 {
-	return turn + 1 < known->turn_count ? known->turns[turn + 1].begin[said]
-					    : known->texts[said].len;
+	buffer_finish(&text->bytes);
+	buffer_finish(&text->starts);
 }
 
-size_t acp_known_turn_of(const struct acp_known *known, enum acp_said said, size_t at)
+/* --- tracks --- */
+
+struct acp_track *acp_track_create(void)
 {
-	size_t low = 0;
-	size_t high = known->turn_count;
-	while (high - low > 1) {
-		size_t middle = low + (high - low) / 2;
-		if (known->turns[middle].begin[said] <= at) {
-			low = middle;
-		} else {
-			high = middle;
-		}
+	struct acp_track *track = xcalloc(1, sizeof(*track));
+	track->call_ids = hash_create();
+	track->turn_count = 1;
+	return track;
+}
+
+void acp_track_destroy(struct acp_track *track)
+{
+	if (!track) {
+		return;
 	}
-	return low;
+	acp_text_finish(&track->text);
+	free(track->units);
+	free(track->calls);
+	hash_destroy(track->call_ids);
+	free(track);
 }
 
-static void add_text(
-	struct acp_known *known, enum acp_said said, const json_t *data, const char *member)
+static struct acp_unit *add_unit(
+	struct acp_track *track, enum acp_said said, const char *text, size_t len)
 {
-	const json_t *text = json_object_get(data, member);
-	bool was_recovered = json_is_true(json_object_get(data, "recovered"));
-	if (said == ACP_SAID_PROMPT && !was_recovered) {
-		begin_turn(known);
+	size_t at = track->text.bytes.len;
+	acp_text_append(&track->text, said, text, len);
+	size_t bare = track->text.bytes.len - at;
+	if (!bare) {
+		return NULL;
 	}
-	if (json_is_string(text)) {
-		acp_known_normalize(was_recovered ? &known->recovered[said] : &known->texts[said],
-			said, json_string_value(text), json_string_length(text), SIZE_MAX);
-	}
+	track->units = acp_grow(track->units, track->unit_count, sizeof(*track->units));
+	struct acp_unit *unit = &track->units[track->unit_count++];
+	*unit = (struct acp_unit){.said = said,
+		.at = at,
+		.len = bare,
+		.turn = track->turn_count - 1,
+		.seq = track->seq_count++};
+	return unit;
 }
 
-/** memmem() for at most SHORT_MAX bytes, in linear time (Knuth, Morris, Pratt). */
-static const char *find_short(const char *in, size_t in_len, const char *text, size_t len)
+/* --- calls --- */
+
+size_t acp_track_find_call(const struct acp_track *track, const char *id)
 {
-	uint16_t back[SHORT_MAX + 1]; /* how much is still found when the byte there is another */
-	size_t had = 0;
-	back[0] = back[1] = 0;
-	for (size_t i = 1; i < len; i++) {
-		while (had && text[i] != text[had]) {
-			had = back[had];
-		}
-		had += text[i] == text[had];
-		back[i + 1] = (uint16_t)had;
-	}
-	had = 0;
-	for (size_t i = 0; i < in_len; i++) {
-		while (had && in[i] != text[had]) {
-			had = back[had];
-		}
-		had += in[i] == text[had];
-		if (had == len) {
-			return in + i + 1 - len;
-		}
-	}
-	return NULL;
+	return (size_t)(uintptr_t)hash_get(track->call_ids, id, strlen(id)) - 1;
 }
 
-size_t acp_known_find(struct acp_known *known, const struct buffer *in, size_t from, size_t to,
-	const struct buffer *text)
-{
-	if (from >= to || !text->len || acp_known_is_exhausted(known)) {
-		return SIZE_MAX;
-	}
-	const char *begin = in->data + from;
-	const char *found = text->len <= SHORT_MAX
-				    ? find_short(begin, to - from, text->data, text->len)
-				    : memmem(begin, to - from, text->data, text->len);
-	size_t at = found ? (size_t)(found - in->data) : SIZE_MAX;
-	known->work += (found ? at : to) - from + text->len + WORK_MIN;
-	return at;
-}
-
-bool acp_known_is_exhausted(const struct acp_known *known)
-{
-	return known->work > WORK_MAX;
-}
-
-/* --- names --- */
-
-static void place_of(char kind, const char *name, struct buffer *out)
-{
-	buffer_append_char(out, kind);
-	buffer_append_str(out, name);
-}
-
-static struct acp_known_name find(const struct acp_known *known, char kind, const char *name)
-{
-	struct buffer place = {0};
-	place_of(kind, name, &place);
-	uintptr_t value = (uintptr_t)hash_get(known->names, place.data, place.len);
-	buffer_finish(&place);
-	return (struct acp_known_name){
-		.found = value != 0, .is_done = value & 1, .turn = value ? value / 2 - 1 : 0};
-}
-
-static void note(
-	struct acp_known *known, char kind, const char *name, bool is_done, bool was_recovered)
-{
-	struct acp_known_name had = find(known, kind, name);
-	/* What was recovered stands in a later turn than the one that it is of. */
-	size_t here = was_recovered ? ACP_NO_TURN : known->turn_count - 1;
-	size_t turn = had.found ? had.turn : here;
-	uintptr_t value = (turn + 1) * 2 + (is_done || had.is_done);
-	struct buffer place = {0};
-	place_of(kind, name, &place);
-	hash_put(known->names, place.data, place.len, (void *)value);
-	buffer_finish(&place);
-}
-
-struct acp_known_name acp_known_tool(const struct acp_known *known, const char *tool_call_id)
-{
-	return find(known, 't', tool_call_id);
-}
-
-struct acp_known_name acp_known_message(const struct acp_known *known, const char *message_id)
-{
-	return find(known, 'm', message_id);
-}
-
-bool acp_known_call_is_done(const json_t *call)
+bool acp_call_is_done(const json_t *call)
 {
 	const char *status = json_string_value(json_object_get(call, "status"));
 	return status && (!strcmp(status, "completed") || !strcmp(status, "failed"));
 }
 
-static void add_call(struct acp_known *known, const json_t *call, bool was_recovered)
+static uint64_t sum_of(const json_t *value)
+{
+	char *text = json_dumps(value, JSON_COMPACT | JSON_SORT_KEYS | JSON_ENCODE_ANY);
+	uint64_t sum = text ? XXH3_64bits(text, strlen(text)) | 1 : 0;
+	free(text);
+	return sum;
+}
+
+static void note_sum(uint64_t sums[2], uint64_t sum)
+{
+	sums[0] = sums[0] ? sums[0] : sum;
+	sums[1] = sum;
+}
+
+static bool have_sum(const uint64_t a[2], const uint64_t b[2])
+{
+	return a[0] && b[0] && (a[0] == b[0] || a[0] == b[1] || a[1] == b[0] || a[1] == b[1]);
+}
+
+bool acp_call_fits(const struct acp_call *call, const struct acp_call *other)
+{
+	return call->has_long_id || !call->titles[0] || !other->titles[0] ||
+	       have_sum(call->titles, other->titles) || have_sum(call->inputs, other->inputs);
+}
+
+/** A new one with this id, behind those that have it. */
+static size_t begin_call(struct acp_track *track, const char *id, size_t first, size_t turn)
+{
+	size_t place = track->call_count;
+	track->calls = acp_grow(track->calls, place, sizeof(*track->calls));
+	track->calls[place] = (struct acp_call){.turn = turn,
+		.seq = track->seq_count++,
+		.first = first == SIZE_MAX ? place : first,
+		.newest = place,
+		.has_long_id = strlen(id) >= ACP_TELLING_LEN,
+		.taken_by = SIZE_MAX};
+	track->call_count++;
+	if (first == SIZE_MAX) {
+		hash_put(track->call_ids, id, strlen(id), (void *)(uintptr_t)(place + 1));
+	} else {
+		track->calls[first].newest = place;
+	}
+	return place;
+}
+
+size_t acp_track_add_call(
+	struct acp_track *track, size_t turn, const char *type, const json_t *call)
 {
 	const char *id = json_string_value(json_object_get(call, "tool_call_id"));
-	if (id) {
-		note(known, 't', id, acp_known_call_is_done(call), was_recovered);
+	const json_t *title = json_object_get(call, "title");
+	const json_t *input = json_object_get(call, "raw_input");
+	if (!id) {
+		return SIZE_MAX;
+	}
+	size_t first = acp_track_find_call(track, id);
+	size_t place = first == SIZE_MAX ? SIZE_MAX : track->calls[first].newest;
+	/* An update is of the call before, in whatever turn it comes. */
+	bool begins = place == SIZE_MAX ||
+		      (!strcmp(type, "tool_call") &&
+			      (track->calls[place].turn != turn || track->calls[place].is_done));
+	if (begins) {
+		place = begin_call(track, id, first, turn);
+	}
+	struct acp_call *known = &track->calls[place];
+	known->is_done = known->is_done || acp_call_is_done(call);
+	if (json_string_length(title)) {
+		note_sum(known->titles, sum_of(title));
+	}
+	if (json_object_size(input)) {
+		note_sum(known->inputs, sum_of(input));
+	}
+	return place;
+}
+
+/* --- what the log has --- */
+
+static void add_track(struct acp_known *known)
+{
+	known->tracks = acp_grow(known->tracks, known->track_count, sizeof(struct acp_track *));
+	known->tracks[known->track_count++] = acp_track_create();
+}
+
+void acp_known_init(struct acp_known *known, size_t size_max)
+{
+	*known = (struct acp_known){.size_max = size_max};
+	known->names = hash_create();
+	known->prompts = hash_create();
+	known->others = hash_create();
+	add_track(known);
+}
+
+void acp_known_finish(struct acp_known *known)
+{
+	for (size_t i = 0; i < known->track_count; i++) {
+		acp_track_destroy(known->tracks[i]);
+	}
+	free(known->tracks);
+	hash_destroy(known->names);
+	hash_destroy(known->prompts);
+	hash_destroy(known->others);
+	buffer_finish(&known->prompt_lens);
+}
+
+/** So long a history is forgotten from its beginning on; all at once, which is seldom enough. */
+static void cut_if_long(struct acp_known *known)
+{
+	if (known->size > known->size_max || known->name_count > NAMES_MAX(known)) {
+		size_t size_max = known->size_max;
+		acp_known_finish(known);
+		acp_known_init(known, size_max);
+		known->is_cut = true;
 	}
 }
 
-/* --- others --- */
+uint32_t acp_known_name(const struct acp_known *known, const char *message_id)
+{
+	return (uint32_t)(uintptr_t)hash_get(known->names, message_id, strlen(message_id));
+}
+
+static uint32_t name_of(struct acp_known *known, const char *message_id)
+{
+	uint32_t name = message_id ? acp_known_name(known, message_id) : 0;
+	if (message_id && !name) {
+		name = (uint32_t)hash_count(known->names) + 1;
+		hash_put(known->names, message_id, strlen(message_id), (void *)(uintptr_t)name);
+		known->name_count++;
+	}
+	return name;
+}
+
+bool acp_known_has_prompt(const struct acp_known *known, const char *bare, size_t len)
+{
+	return hash_get(known->prompts, bare, len) != NULL;
+}
+
+static void note_prompt(struct acp_known *known, const char *bare, size_t len)
+{
+	const size_t *lens = (const size_t *)known->prompt_lens.data;
+	size_t count = known->prompt_lens.len / sizeof(len);
+	size_t i = 0;
+	hash_put(known->prompts, bare, len, known);
+	while (i < count && lens[i] != len) {
+		i++;
+	}
+	if (i == count && count < PROMPT_LENS_MAX) {
+		buffer_append(&known->prompt_lens, &len, sizeof(len));
+	}
+}
+
+static void add_text(struct acp_known *known, struct acp_track *track, enum acp_said said,
+	const json_t *text, const char *message_id)
+{
+	if (said == ACP_SAID_PROMPT && track == known->tracks[0]) {
+		track->turn_count++;
+	}
+	struct acp_unit *unit =
+		add_unit(track, said, json_string_value(text), json_string_length(text));
+	if (!unit) {
+		return;
+	}
+	/* Thoughts of several names are one event, with the first of them. */
+	unit->name = said == ACP_SAID_MESSAGE ? name_of(known, message_id) : 0;
+	known->size += unit->len;
+	if (said == ACP_SAID_PROMPT) {
+		note_prompt(known, track->text.bytes.data + unit->at, unit->len);
+	}
+}
 
 static void fingerprint(const char *type, const json_t *data, char out[17])
 {
@@ -255,28 +303,39 @@ static void add_other(struct acp_known *known, const char *type, const json_t *d
 {
 	char sum[17];
 	fingerprint(type, data, sum);
-	hash_put(known->others, sum, 16, known);
+	known->name_count += !hash_put(known->others, sum, 16, known);
+}
+
+/** What was recovered at one time is a track of its own: it belongs to other places of the log. */
+static struct acp_track *track_of(struct acp_known *known, bool is_recovered)
+{
+	if (is_recovered && !known->was_recovered) {
+		add_track(known);
+	}
+	known->was_recovered = is_recovered;
+	return known->tracks[is_recovered ? known->track_count - 1 : 0];
 }
 
 void acp_known_add(
 	struct acp_known *known, const char *type, const json_t *data, const char *message_id)
 {
-	bool was_recovered = json_is_true(json_object_get(data, "recovered"));
 	cut_if_long(known);
+	struct acp_track *track = track_of(known, json_is_true(json_object_get(data, "recovered")));
+	size_t turn = track->turn_count - 1;
+	size_t calls = track->call_count;
 	if (!strcmp(type, "user_prompt")) {
-		add_text(known, ACP_SAID_PROMPT, data, "message");
+		add_text(known, track, ACP_SAID_PROMPT, json_object_get(data, "message"), NULL);
 	} else if (!strcmp(type, "agent_message")) {
-		add_text(known, ACP_SAID_MESSAGE, data, "markdown");
+		add_text(known, track, ACP_SAID_MESSAGE, json_object_get(data, "markdown"),
+			message_id);
 	} else if (!strcmp(type, "agent_thought")) {
-		add_text(known, ACP_SAID_THOUGHT, data, "text");
+		add_text(known, track, ACP_SAID_THOUGHT, json_object_get(data, "text"), message_id);
 	} else if (!strcmp(type, "tool_call") || !strcmp(type, "tool_call_update")) {
-		add_call(known, data, was_recovered);
+		acp_track_add_call(track, turn, type, data);
 	} else if (!strcmp(type, "permission_request")) {
-		add_call(known, json_object_get(data, "tool_call"), was_recovered);
+		acp_track_add_call(track, turn, type, json_object_get(data, "tool_call"));
 	} else if (!strcmp(type, "plan") || !strncmp(type, "x-acp-", 6)) {
 		add_other(known, type, data);
 	}
-	if (message_id) {
-		note(known, 'm', message_id, false, was_recovered);
-	}
+	known->name_count += track->call_count - calls;
 }

@@ -17,11 +17,14 @@
 #define HISTORY_SIZE_MAX ((size_t)16 << 20)
 /*
  * The answer to session/load is not the end of the history for all (gemini sends most of it up to
- * 5 ms later): it has ended when nothing came for so long, and so long after the answer.
+ * 5 ms later). It has ended when nothing came for so long, and so long after the answer; but while
+ * the newest turn of the log has not been told, a pause in it may be longer. Once the prompt is
+ * sent nobody could tell the rest of it from the answer.
  */
 #define QUIET_MS      20
 #define SETTLE_MS     50
-#define SETTLE_MAX_MS 500
+#define LONG_QUIET_MS 1500
+#define SETTLE_MAX_MS 15000
 #define FILES_MAX_MS  10000
 /* In a row, of children that did not survive going on with their session. */
 #define FAILURES_MAX 2
@@ -190,13 +193,13 @@ bool acp_resume_take(
 	}
 	const char *kind = json_string_value(json_object_get(update, "sessionUpdate"));
 	const char *session = json_string_value(json_object_get(params, "sessionId"));
-	agent->replayed_at = uv_now(agent->loop);
 	if (session && strcmp(session, agent->agent_session_id) != 0) {
 		acp_agent_report_noise(
 			agent, "an update of another session", session, strlen(session));
 	} else if (kind && acp_agent_is_state(kind)) {
 		acp_agent_keep_early(agent, params, line_len);
 	} else if (kind) {
+		agent->replayed_at = uv_now(agent->loop);
 		acp_firewall_take(agent->firewall, update, line_len);
 	}
 	return true;
@@ -237,7 +240,9 @@ void acp_resume_settle(struct acp_agent *agent)
 {
 	uint64_t now = uv_now(agent->loop);
 	uint64_t since = now - agent->loaded_at;
-	bool is_over = since >= SETTLE_MS && now - agent->replayed_at >= QUIET_MS;
+	uint64_t quiet = now - agent->replayed_at;
+	bool is_over = since >= SETTLE_MS && quiet >= QUIET_MS &&
+		       (quiet >= LONG_QUIET_MS || acp_firewall_is_complete(agent->firewall));
 	/*
 	 * While it is not read from, more of it may be in the pipe; who asks for file after file
 	 * would keep it so for ever.

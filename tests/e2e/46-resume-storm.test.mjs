@@ -13,6 +13,7 @@ import { Server, runToEnd, scratchDir } from '../support/server.mjs';
 
 const AGENT = fileURLToPath(new URL('../support/remembering_agent.mjs', import.meta.url));
 const ROUNDS = Number(process.env.HOLDFAST_RESUME_ROUNDS ?? 8);
+const SEEDS = (process.env.HOLDFAST_RESUME_SEEDS ?? '1 2 3 4').split(' ').map(Number);
 const SAYING = ['agent_message', 'agent_thought', 'tool_call', 'turn_end'];
 const SOON = ['--limit', 'agent_stop_ms=300', '--limit', 'agent_resumable_idle_ms=400'];
 
@@ -64,7 +65,7 @@ function remembered(dir) {
 	return sessions.map((name) => readFileSync(join(dir, name), 'utf8').split('\n').filter(Boolean).map(JSON.parse));
 }
 
-for (const seed of [1, 2, 3, 4]) {
+for (const seed of SEEDS) {
 	test(`seed ${seed}: killed ${ROUNDS} times, an agent ${seed % 2 ? 'without' : 'with'} names for its messages repeats nothing and loses nothing`, async (t) => {
 		const dir = scratchDir(t);
 		const random = randomNumbers(seed);

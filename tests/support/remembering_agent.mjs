@@ -1,6 +1,7 @@
 // An ACP agent that keeps its sessions on disk and goes on with them: node remembering_agent.mjs DIR [seed]. It says
 // words that it never says twice, writes down each message before or after it has said it, and is made to be killed
-// at any moment. What it tells of its history comes in one piece or in many, and at times behind the answer.
+// at any moment. What it tells of its history comes in one piece or in many, and at times behind the answer,
+// with pauses.
 
 import { appendFileSync, existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -58,7 +59,7 @@ async function prompt(id, { sessionId, prompt: blocks }) {
 	appendFileSync(fileOf(sessionId), `${JSON.stringify({ kind: 'user_message_chunk', text: blocks.map((b) => b.text).join('') })}\n`);
 	for (let count = 1 + random(4); count > 0 && !cancelled; count--) {
 		const n = next(sessionId);
-		const text = Array.from({ length: 4 + random(12) }, (_, i) => `w${n}.${i}`).join(' ');
+		const text = Array.from({ length: 1 + random(15) }, (_, i) => `w${n}.${i}`).join(' ');
 		const kind = random(4) === 0 ? 'agent_thought_chunk' : 'agent_message_chunk';
 		await say(sessionId, { kind, text: `${text}\n\n`, messageId: Number(seed) % 2 === 0 ? `m${n}` : undefined });
 		if (random(2) === 0) {
@@ -75,19 +76,22 @@ async function load(id, { sessionId }) {
 	}
 	const entries = readFileSync(fileOf(sessionId), 'utf8').split('\n').filter(Boolean).map(JSON.parse);
 	const answerAt = random(4) === 0 ? random(entries.length + 1) : entries.length;
-	entries.forEach(({ kind, text, messageId, toolCallId }, i) => {
+	for (const [i, { kind, text, messageId, toolCallId }] of entries.entries()) {
 		if (i === answerAt) {
 			send({ id, result: null });
 		}
+		if (i >= answerAt && random(4) === 0) {
+			await pause([120, 600][random(2)]);
+		}
 		if (toolCallId) {
 			update(sessionId, 'tool_call', { toolCallId, title: 'Looking', status: 'completed' });
-			return;
+			continue;
 		}
 		const trimmed = random(2) === 0 ? text.trimEnd() : text;
 		// Without names only whole messages can be told from each other.
 		const pieces = messageId && random(3) === 0 ? trimmed.split(/(?<=\s)/) : [trimmed];
 		pieces.forEach((piece) => chunk(sessionId, kind, piece, messageId));
-	});
+	}
 	if (answerAt === entries.length) {
 		send({ id, result: null });
 	}

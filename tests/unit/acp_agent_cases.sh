@@ -104,6 +104,20 @@ load-late)
 	update '{"sessionUpdate":"available_commands_update","availableCommands":[]}'
 	serve_prompts
 	;;
+load-trickle)
+	# The history comes behind the answer, with pauses, and the state of the session in between.
+	begin_again '{"loadSession":true}'
+	answer '{}'
+	sleep 0.6
+	user 'Is it green?'
+	sleep 0.12
+	update '{"sessionUpdate":"available_commands_update","availableCommands":[]}'
+	say 'The tests will tell.'
+	update '{"sessionUpdate":"tool_call","toolCallId":"c1","title":"T","status":"completed"}'
+	sleep 0.6
+	say 'It is green.'
+	serve_prompts
+	;;
 once)
 	# Answers one prompt, and is gone.
 	begin
@@ -212,7 +226,7 @@ turn)
 	until_stdin_ends
 	;;
 usage_again)
-	# The third turn used nothing and repeats the second.
+	# The third turn used as much as the second.
 	begin
 	for tokens in 5 3 3 5; do
 		get

@@ -103,4 +103,89 @@ static inline json_t *replay(
 	return fresh;
 }
 
+static inline void expect_fresh(
+	const json_t *events, const json_t *updates, size_t piece, const char *json)
+{
+	json_t *fresh = replay(events, updates, piece, NULL);
+	char *text = json_dumps(fresh, JSON_COMPACT | JSON_SORT_KEYS);
+	assert_string_equal(text, json);
+	free(text);
+	json_decref(fresh);
+}
+
+static inline void said(json_t *events, const char *text)
+{
+	log_append(events, "agent_message", json_pack("{s:s}", "markdown", text), NULL);
+}
+
+static inline void recovered(json_t *events, const char *type, const char *name, const char *text)
+{
+	json_t *data = json_pack("{s:s, s:b}", name, text, "recovered", 1);
+	log_append(events, type, data, NULL);
+}
+
+static inline void tell(json_t *updates, const char *kind, const char *text, const char *message_id)
+{
+	json_t *update = json_pack("{s:s, s:{s:s, s:s}}", "sessionUpdate", kind, "content", "type",
+		"text", "text", text);
+	if (message_id) {
+		json_object_set_new(update, "messageId", json_string(message_id));
+	}
+	json_array_append_new(updates, update);
+}
+
+static inline void tell_user(json_t *updates, const char *text)
+{
+	tell(updates, "user_message_chunk", text, NULL);
+}
+
+static inline void tell_agent(json_t *updates, const char *text)
+{
+	tell(updates, "agent_message_chunk", text, NULL);
+}
+
+#define MESSAGE(text) "{\"data\":{\"text\":\"" text "\"},\"type\":\"agent_message_chunk\"}"
+
+struct story {
+	json_t *log;
+	json_t *told;
+};
+
+static inline struct story *story_new(void)
+{
+	struct story *story = malloc(sizeof(*story));
+	*story = (struct story){json_array(), json_array()};
+	return story;
+}
+
+static inline void story_end(struct story *story, size_t piece, const char *expected)
+{
+	expect_fresh(story->log, story->told, piece, expected);
+	json_decref(story->log);
+	json_decref(story->told);
+	free(story);
+}
+
+/** Appends to the log, as `recovered`, what the replay adds; the same replay adds nothing then. */
+static inline void expect_nothing_more(struct story *story)
+{
+	json_t *fresh = replay(story->log, story->told, 0, NULL);
+	for (size_t i = 0; i < json_array_size(fresh); i++) {
+		const json_t *item = json_array_get(fresh, i);
+		const char *type = member(item, "type");
+		json_t *data = json_deep_copy(json_object_get(item, "data"));
+		json_object_set_new(data, "recovered", json_true());
+		if (!strcmp(type, "agent_message_chunk")) {
+			json_object_set(data, "markdown", json_object_get(data, "text"));
+		}
+		log_append(story->log,
+			!strcmp(type, "agent_message_chunk")   ? "agent_message"
+			: !strcmp(type, "agent_thought_chunk") ? "agent_thought"
+							       : type,
+			data, member(item, "message_id"));
+	}
+	json_decref(fresh);
+	expect_fresh(story->log, story->told, 0, "[]");
+}
+
 #endif

@@ -17,6 +17,7 @@ struct recording {
 	json_t *logs; /* by ACP session: events */
 	json_t *updates; /* of the load under way, NULL: none is */
 	char loaded[256];
+	bool has_attachments; /* a prompt was more than its text, which is all that we ever send */
 };
 
 static json_t *log_of(struct recording *r, const char *session)
@@ -31,26 +32,27 @@ static json_t *log_of(struct recording *r, const char *session)
 
 static size_t bare_len(const char *text)
 {
-	struct buffer bare = {0};
-	acp_known_normalize(&bare, ACP_SAID_MESSAGE, text, strlen(text), SIZE_MAX);
-	size_t len = bare.len;
-	buffer_finish(&bare);
+	struct acp_text bare = {0};
+	acp_text_append(&bare, ACP_SAID_MESSAGE, text, strlen(text));
+	size_t len = bare.bytes.len;
+	acp_text_finish(&bare);
 	return len;
 }
 
 /** All that was said of one kind, with the texts `from` to `to` left out. */
 static char *all_text(const json_t *events, size_t from, size_t to)
 {
-	struct buffer all = {0};
+	struct acp_text all = {0};
 	for (size_t i = 0; i < json_array_size(events); i++) {
 		const char *text =
 			member(json_object_get(json_array_get(events, i), "data"), "markdown");
 		if (text && (i < from || i >= to)) {
-			acp_known_normalize(&all, ACP_SAID_MESSAGE, text, strlen(text), SIZE_MAX);
+			acp_text_append(&all, ACP_SAID_MESSAGE, text, strlen(text));
 		}
 	}
-	buffer_append_char(&all, '\0');
-	return all.data;
+	buffer_append_char(&all.bytes, '\0');
+	buffer_finish(&all.starts);
+	return all.bytes.data;
 }
 
 static bool is_message_of(const json_t *event, const char *message_id)
@@ -58,6 +60,16 @@ static bool is_message_of(const json_t *event, const char *message_id)
 	const char *id = member(event, "message_id");
 	return !strcmp(member(event, "type"), "agent_message") &&
 	       (id ? message_id && !strcmp(id, message_id) : !message_id);
+}
+
+/** Without its answer, what was put to a prompt may be another one, and is told. */
+static void drop_prompts(json_t *fresh)
+{
+	for (size_t i = json_array_size(fresh); i > 0; i--) {
+		if (!strcmp(member(json_array_get(fresh, i - 1), "type"), "user_prompt")) {
+			json_array_remove(fresh, i - 1);
+		}
+	}
 }
 
 /**
@@ -71,14 +83,14 @@ static void try_without_each(struct recording *r, const json_t *events)
 		const json_t *first = json_array_get(events, from);
 		const char *id = member(first, "message_id");
 		size_t to = from;
-		struct buffer text = {0};
+		struct acp_text text = {0};
 		while (to < count && is_message_of(json_array_get(events, to), id)) {
 			const char *part = member(
 				json_object_get(json_array_get(events, to++), "data"), "markdown");
-			acp_known_normalize(&text, ACP_SAID_MESSAGE, part, strlen(part), SIZE_MAX);
+			acp_text_append(&text, ACP_SAID_MESSAGE, part, strlen(part));
 		}
 		char *others = all_text(events, from, to);
-		bool is_alone = text.len >= 16 && !strstr(others, buffer_cstr(&text));
+		bool is_alone = text.bytes.len >= 16 && !strstr(others, buffer_cstr(&text.bytes));
 		free(others);
 		json_t *without = json_copy((json_t *)events);
 		for (size_t i = from; i < to; i++) {
@@ -87,14 +99,21 @@ static void try_without_each(struct recording *r, const json_t *events)
 		json_t *fresh = replay(without, r->updates, 0, NULL);
 		json_t *told =
 			replay(json_array_get(events, 0) ? without : NULL, r->updates, 7, NULL);
+		if (r->has_attachments) {
+			drop_prompts(fresh);
+			drop_prompts(told);
+		}
 		/* A turn that was cut is not in the replay, and nothing is added then. */
 		if (is_alone && json_array_size(fresh) > 0) {
-			assert_int_equal(json_array_size(fresh), 1);
-			assert_int_equal(json_array_size(told), 1);
+			if (json_array_size(fresh) != 1 || json_array_size(told) != 1) {
+				fail_msg("%s: instead of %s: %s or %s", r->name,
+					buffer_cstr(&text.bytes), json_dumps(fresh, JSON_INDENT(1)),
+					json_dumps(told, JSON_INDENT(1)));
+			}
 			const json_t *data = json_object_get(json_array_get(fresh, 0), "data");
 			const char *added = member(data, "text");
-			if (bare_len(added ? added : "") != text.len) {
-				fail_msg("%s: instead of %s: %s", r->name, buffer_cstr(&text),
+			if (bare_len(added ? added : "") != text.bytes.len) {
+				fail_msg("%s: instead of %s: %s", r->name, buffer_cstr(&text.bytes),
 					json_dumps(fresh, JSON_INDENT(1)));
 			}
 			r->tally->removed++;
@@ -102,7 +121,7 @@ static void try_without_each(struct recording *r, const json_t *events)
 		json_decref(fresh);
 		json_decref(told);
 		json_decref(without);
-		buffer_finish(&text);
+		acp_text_finish(&text);
 		from = to > from ? to : from + 1;
 	}
 }
@@ -148,6 +167,7 @@ static void see_request(struct recording *r, const json_t *message)
 		for (size_t i = 0; i < json_array_size(blocks); i++) {
 			const char *block = member(json_array_get(blocks, i), "text");
 			buffer_append_str(&text, block ? block : "");
+			r->has_attachments = r->has_attachments || !block;
 		}
 		log_prompt(log_of(r, session), buffer_cstr(&text));
 		buffer_finish(&text);

@@ -123,6 +123,19 @@ static void test_load_goes_on_behind_its_answer(void **state)
 	json_decref(events);
 }
 
+/** Some tell it long after the answer: until the log's newest turn was told, it is waited for. */
+static void test_load_that_trickles(void **state)
+{
+	struct fixture *f = *state;
+	json_t *events = whole_log();
+	go_on(f, "load-trickle", events);
+	run_until(f, "turn_end");
+	assert_true(log_has_line(f, "history\n" STARTED " resumed\n"
+				    "x-acp-available_commands_update {\"available_commands\":[]}\n"
+				    "text {'jsonrpc':'2.0','id':3,'method':'session/prompt'"));
+	json_decref(events);
+}
+
 static void test_load_refused(void **state)
 {
 	struct fixture *f = *state;
@@ -252,6 +265,7 @@ int main(void)
 		AGENT_TEST(test_load_adds_nothing),
 		AGENT_TEST(test_load_adds_what_is_missing),
 		AGENT_TEST(test_load_goes_on_behind_its_answer),
+		AGENT_TEST(test_load_that_trickles),
 		AGENT_TEST(test_load_refused),
 		AGENT_TEST(test_load_of_another_history),
 		AGENT_TEST(test_load_of_other_sessions_updates),

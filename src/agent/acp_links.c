@@ -1,0 +1,391 @@
+#include "acp_align.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <xxhash.h>
+
+/*
+ * The places of the log that something told may be: found by the first bytes of a text, by all of
+ * it if it is short or a prompt, by a call's id, and by a message's name.
+ */
+
+/* Of many places with the same words so many before and behind the likely ones. */
+#define NEAR ((size_t)8)
+/* And so many, if there are very many of them. */
+#define NEAR_OF_MANY ((size_t)1)
+#define MANY         ((size_t)1 << 14)
+/* What has more places than a long history has is made for it. */
+#define HITS_MAX  ((size_t)1 << 18)
+#define LINKS_MAX ((size_t)1 << 19)
+/* What else than words weighs as much as so many bytes of them. */
+#define NAME_WEIGHT   ((size_t)128)
+#define PROMPT_WEIGHT ((size_t)32)
+
+enum key_kind { KEY_LONG, KEY_SHORT, KEY_PROMPT, KEY_CALL, KEY_NAME };
+
+struct key {
+	uint64_t sum;
+	size_t place; /* a unit, or a call */
+};
+
+/* Keys with one sum. */
+struct bunch {
+	size_t from; /* in `keys` */
+	size_t count;
+	size_t told; /* how often it is told */
+	size_t seen; /* so often it was, up to here */
+};
+
+struct index {
+	struct key *keys; /* by their sums, and of one sum in the log's order */
+	size_t count;
+	struct bunch *bunches;
+	size_t bunch_count;
+	size_t *slots; /* a bunch's place + 1; 0: free */
+	size_t slot_mask;
+};
+
+/* Something told that has places. */
+struct hit {
+	enum acp_link_kind kind;
+	size_t part; /* of a text */
+	size_t item;
+	size_t at;
+	size_t to; /* of the text that it may be; what is behind it may go on */
+	size_t bunch;
+};
+
+struct search {
+	struct acp_align *align;
+	struct index index;
+	struct hit *hits;
+	size_t hit_count;
+};
+
+static uint64_t sum_of_text(enum acp_said said, const char *bytes, size_t len)
+{
+	enum key_kind kind = said == ACP_SAID_PROMPT ? KEY_PROMPT
+			     : len < ACP_TELLING_LEN ? KEY_SHORT
+						     : KEY_LONG;
+	size_t n = kind == KEY_LONG ? ACP_TELLING_LEN : len;
+	return XXH3_64bits_withSeed(bytes, n, kind * 8 + said);
+}
+
+static uint64_t sum_of_number(enum key_kind kind, size_t number)
+{
+	return XXH3_64bits_withSeed(&number, sizeof(number), kind * 8);
+}
+
+/**
+ * The last of the units that are long enough together, one behind the other: one by itself may be
+ * short, where a timer has cut the text.
+ */
+static size_t last_of_span(const struct acp_track *track, size_t first)
+{
+	const struct acp_unit *unit = &track->units[first];
+	size_t last = first;
+	size_t end = unit->at + unit->len;
+	while (unit->said != ACP_SAID_PROMPT && end - unit->at < ACP_TELLING_LEN &&
+		last + 1 < track->unit_count) {
+		const struct acp_unit *next = &track->units[last + 1];
+		bool is_one = next->said == unit->said && next->name == unit->name &&
+			      next->turn == unit->turn && next->seq == track->units[last].seq + 1;
+		if (!is_one) {
+			break;
+		}
+		last++;
+		end = next->at + next->len;
+	}
+	return end - unit->at < ACP_TELLING_LEN ? first : last;
+}
+
+static size_t end_of(const struct acp_track *track, size_t unit)
+{
+	return track->units[unit].at + track->units[unit].len;
+}
+
+/* --- the index --- */
+
+static void add_key(struct index *index, uint64_t sum, size_t place)
+{
+	index->keys = acp_grow(index->keys, index->count, sizeof(*index->keys));
+	index->keys[index->count++] = (struct key){sum, place};
+}
+
+static int compare_keys(const void *a, const void *b)
+{
+	const struct key *x = a;
+	const struct key *y = b;
+	if (x->sum != y->sum) {
+		return x->sum < y->sum ? -1 : 1;
+	}
+	return x->place < y->place ? -1 : x->place > y->place;
+}
+
+static size_t *slot_of(const struct index *index, uint64_t sum)
+{
+	size_t i = sum & index->slot_mask;
+	while (index->slots[i] &&
+		index->keys[index->bunches[index->slots[i] - 1].from].sum != sum) {
+		i = (i + 1) & index->slot_mask;
+	}
+	return &index->slots[i];
+}
+
+static void make_bunches(struct index *index)
+{
+	size_t size = 2;
+	while (size < 2 * index->count) {
+		size *= 2;
+	}
+	index->slots = xcalloc(size, sizeof(*index->slots));
+	index->slot_mask = size - 1;
+	index->bunches = xcalloc(index->count + 1, sizeof(*index->bunches));
+	if (index->count) {
+		qsort(index->keys, index->count, sizeof(*index->keys), compare_keys);
+	}
+	for (size_t i = 0; i < index->count; i++) {
+		size_t *slot = slot_of(index, index->keys[i].sum);
+		if (!*slot) {
+			index->bunches[index->bunch_count++].from = i;
+			*slot = index->bunch_count;
+		}
+		index->bunches[*slot - 1].count++;
+	}
+}
+
+static void make_index(struct search *search)
+{
+	const struct acp_align *align = search->align;
+	const struct acp_track *track = align->track;
+	struct index *index = &search->index;
+	bool *had_name = xcalloc(hash_count(align->known->names) + 1, sizeof(*had_name));
+	for (size_t i = 0; i < track->unit_count; i++) {
+		const struct acp_unit *unit = &track->units[i];
+		const char *bytes = track->text.bytes.data + unit->at;
+		size_t len = end_of(track, last_of_span(track, i)) - unit->at;
+		add_key(index, sum_of_text(unit->said, bytes, unit->len), i);
+		if (len > unit->len) {
+			add_key(index, sum_of_text(unit->said, bytes, len), i);
+		}
+		if (unit->name && !had_name[unit->name]) {
+			had_name[unit->name] = true;
+			add_key(index, sum_of_number(KEY_NAME, unit->name), i);
+		}
+	}
+	for (size_t i = 0; i < track->call_count; i++) {
+		add_key(index, sum_of_number(KEY_CALL, track->calls[i].first), i);
+	}
+	free(had_name);
+	make_bunches(index);
+}
+
+/* --- what is told --- */
+
+static void look_up(struct search *search, uint64_t sum, struct hit hit)
+{
+	size_t bunch = *slot_of(&search->index, sum);
+	search->align->work += ACP_LOOK_WORK;
+	if (bunch && search->hit_count == HITS_MAX) {
+		acp_align_exhaust(search->align);
+	}
+	if (!bunch || search->hit_count == HITS_MAX) {
+		return;
+	}
+	hit.bunch = bunch - 1;
+	search->index.bunches[hit.bunch].told++;
+	search->hits = acp_grow(search->hits, search->hit_count, sizeof(*search->hits));
+	search->hits[search->hit_count++] = hit;
+}
+
+/** The whole lines from there on that are short together. */
+static void look_up_lines(struct search *search, struct hit hit)
+{
+	const struct acp_align *align = search->align;
+	const struct acp_part *part = &align->parts.list[hit.part];
+	const struct acp_text *text = &align->items.text;
+	enum acp_said said = align->items.list[hit.item].run->said;
+	for (hit.to = hit.at + 1; hit.to <= part->to && hit.to - hit.at < ACP_TELLING_LEN;
+		hit.to++) {
+		if (hit.to == part->to || text->starts.data[hit.to] == ACP_START_LINE) {
+			look_up(search,
+				sum_of_text(said, text->bytes.data + hit.at, hit.to - hit.at), hit);
+		}
+	}
+}
+
+/** A text of the log begins where a line or at least a word does, or where a text was cut. */
+static void look_up_part(struct search *search, size_t place)
+{
+	struct acp_align *align = search->align;
+	const struct acp_part *part = &align->parts.list[place];
+	const struct acp_text *text = &align->items.text;
+	enum acp_said said = align->items.list[part->item].run->said;
+	struct hit hit = {.part = place, .item = part->item, .at = part->from, .to = part->to};
+	if (said == ACP_SAID_PROMPT) {
+		look_up(search,
+			sum_of_text(said, text->bytes.data + part->from, part->to - part->from),
+			hit);
+		return;
+	}
+	for (; hit.at < part->to && !acp_align_is_exhausted(align); hit.at++) {
+		char start = hit.at == part->from ? ACP_START_LINE : text->starts.data[hit.at];
+		if (start && hit.at + ACP_TELLING_LEN <= part->to) {
+			hit.to = part->to;
+			look_up(search,
+				sum_of_text(said, text->bytes.data + hit.at, ACP_TELLING_LEN), hit);
+		}
+		if (start == ACP_START_LINE) {
+			look_up_lines(search, hit);
+		}
+	}
+}
+
+static void look_up_item(struct search *search, size_t place)
+{
+	const struct acp_items *items = &search->align->items;
+	const struct acp_item *item = &items->list[place];
+	if (item->name) {
+		struct hit hit = {.kind = ACP_LINK_NAME, .item = place};
+		look_up(search, sum_of_number(KEY_NAME, item->name), hit);
+	}
+	if (item->call == SIZE_MAX || items->first_of_call[item->call] != place ||
+		items->calls->calls[item->call].is_known) {
+		return;
+	}
+	const char *id = json_string_value(json_object_get(item->run->data, "tool_call_id"));
+	size_t first = acp_track_find_call(search->align->track, id);
+	if (first != SIZE_MAX) {
+		struct hit hit = {.kind = ACP_LINK_CALL, .item = place};
+		look_up(search, sum_of_number(KEY_CALL, first), hit);
+	}
+}
+
+static void look_up_all(struct search *search)
+{
+	const struct acp_parts *parts = &search->align->parts;
+	size_t part = 0;
+	for (size_t i = 0; i < search->align->items.count; i++) {
+		look_up_item(search, i);
+		for (; part < parts->count && parts->list[part].item == i; part++) {
+			look_up_part(search, part);
+		}
+	}
+}
+
+/* --- links --- */
+
+static void add_link(struct acp_align *align, struct acp_link link)
+{
+	struct acp_links *links = &align->links;
+	const struct acp_item *item = &align->items.list[link.item];
+	bool is_text = link.kind == ACP_LINK_TEXT;
+	/* Each item has a place of its own, before its text. */
+	link.told_from = 2 * link.item + (is_text ? link.at + 1 : item->from);
+	link.told_to = link.told_from + (is_text ? link.len : 1);
+	if (links->count == LINKS_MAX) {
+		acp_align_exhaust(align);
+		return;
+	}
+	links->list = acp_grow(links->list, links->count, sizeof(*links->list));
+	links->list[links->count++] = link;
+}
+
+/** What tells where it is counts twice. */
+static size_t weight_of(size_t len, bool is_prompt)
+{
+	return is_prompt ? 2 * len + PROMPT_WEIGHT : len < ACP_TELLING_LEN ? len : 2 * len;
+}
+
+static void try_text(struct acp_align *align, const struct hit *hit, size_t place)
+{
+	const struct acp_unit *unit = &align->track->units[place];
+	const struct acp_item *item = &align->items.list[hit->item];
+	size_t to = hit->to;
+	bool is_short = to - hit->at < ACP_TELLING_LEN;
+	size_t last = is_short ? place : last_of_span(align->track, place);
+	size_t end = end_of(align->track, last);
+	if (unit->said != item->run->said || !acp_align_fits(align, item, unit)) {
+		return;
+	}
+	size_t len = acp_align_common(align, hit->at, to, unit->at, end);
+	bool is_prompt = unit->said == ACP_SAID_PROMPT;
+	bool is_end = hit->at + len == to && (is_prompt || len >= ACP_TELLING_LEN);
+	/* One of the two ends there, of prompts both. */
+	if (is_prompt ? is_end && len == end - unit->at : is_end || len == end - unit->at) {
+		add_link(align, (struct acp_link){.item = hit->item,
+					.at = hit->at,
+					.len = len,
+					.place = place,
+					.last = last,
+					.turn = unit->turn,
+					.weight = weight_of(len, is_prompt)});
+	}
+}
+
+static void try_place(struct acp_align *align, const struct hit *hit, size_t place)
+{
+	const struct acp_track *track = align->track;
+	align->work += ACP_LOOK_WORK;
+	if (hit->kind == ACP_LINK_TEXT) {
+		try_text(align, hit, place);
+		return;
+	}
+	bool is_call = hit->kind == ACP_LINK_CALL;
+	const struct acp_items *items = &align->items;
+	if (is_call && !acp_call_fits(&items->calls->calls[items->list[hit->item].call],
+			       &track->calls[place])) {
+		return;
+	}
+	add_link(align,
+		(struct acp_link){.kind = hit->kind,
+			.item = hit->item,
+			.place = place,
+			.turn = is_call ? track->calls[place].turn : track->units[place].turn,
+			.weight = NAME_WEIGHT});
+}
+
+/**
+ * What is told for the third time is likely the third of the log, or, counted from the end, what is
+ * the third from there: those are tried, and some around them.
+ */
+static void try_hit(struct search *search, const struct hit *hit)
+{
+	struct bunch *bunch = &search->index.bunches[hit->bunch];
+	const struct key *keys = search->index.keys + bunch->from;
+	size_t rank = bunch->seen++;
+	size_t from_end = bunch->told - rank; /* 1: the last one */
+	size_t back = bunch->count > from_end ? bunch->count - from_end : 0;
+	size_t near = search->hit_count > MANY ? NEAR_OF_MANY : NEAR;
+	size_t last = 0; /* behind the one that was tried last */
+	const size_t likely[2] = {rank < back ? rank : back, rank < back ? back : rank};
+	for (int i = 0; i < 2; i++) {
+		size_t from = likely[i] > near ? likely[i] - near : 0;
+		size_t to =
+			likely[i] + near + 1 < bunch->count ? likely[i] + near + 1 : bunch->count;
+		for (size_t k = from > last ? from : last; k < to; k++) {
+			try_place(search->align, hit, keys[k].place);
+			last = k + 1;
+		}
+	}
+}
+
+void acp_links_find(struct acp_align *align)
+{
+	struct search search = {.align = align};
+	make_index(&search);
+	look_up_all(&search);
+	for (size_t i = 0; i < search.hit_count && !acp_align_is_exhausted(align); i++) {
+		try_hit(&search, &search.hits[i]);
+	}
+	free(search.index.keys);
+	free(search.index.bunches);
+	free(search.index.slots);
+	free(search.hits);
+}
+
+void acp_links_finish(struct acp_links *links)
+{
+	free(links->list);
+	*links = (struct acp_links){0};
+}

@@ -1,0 +1,72 @@
+/*
+ * Private to src/agent: what an agent tells of its history, gathered into whole texts, prompts and
+ * calls, whatever the pieces it comes in.
+ */
+#ifndef HOLDFAST_ACP_TOLD_H
+#define HOLDFAST_ACP_TOLD_H
+
+#include "acp_known.h"
+
+enum acp_told_kind { ACP_TOLD_TEXT, ACP_TOLD_CALL, ACP_TOLD_OTHER };
+
+/* Chunks of one text, one after the other; or an event. */
+struct acp_run {
+	enum acp_told_kind kind;
+	enum acp_said said;
+	char *message_id; /* NULL: none */
+	size_t from; /* in `raw` */
+	size_t to;
+	size_t piece_from; /* in `ends`: where each piece ends in `raw` */
+	size_t piece_to;
+	char *type; /* of an event */
+	json_t *data;
+};
+
+struct acp_told {
+	struct buffer raw;
+	struct buffer ends; /* size_t */
+	struct acp_run *runs;
+	size_t run_count;
+	bool is_open; /* the last run may go on */
+	size_t size;
+	size_t size_max;
+	bool is_full; /* there was more */
+};
+
+void acp_told_finish(struct acp_told *told);
+/** One update (params.update of session/update), and the bytes that it came in. */
+void acp_told_take(struct acp_told *told, const json_t *update, size_t size);
+
+/* One thing that is told: a text, or a part of one that is a prompt by itself; or an event. */
+struct acp_item {
+	const struct acp_run *run;
+	size_t raw_from;
+	size_t raw_to;
+	size_t from; /* in the list's text, as compared */
+	size_t to;
+	size_t turn; /* of what is told; 0: before the first prompt */
+	uint32_t name; /* of its message, if the log has it; 0: none */
+	bool is_new_name; /* the log does not have it */
+	bool is_behind_ours; /* a prompt, right behind one of the log's: it may be a part of it */
+	size_t call; /* of a call: which of the list's */
+	bool is_known; /* the log has it; of texts: see the parts */
+	bool has_call; /* the log has at least the call that it is of */
+};
+
+struct acp_items {
+	struct acp_text text;
+	struct acp_item *list;
+	size_t count;
+	size_t turn_count;
+	bool has_prompts;
+	bool has_known_names; /* the agent's names for messages are those that the log has */
+	struct acp_track *calls;
+	size_t *first_of_call; /* for each call the item that is told first */
+};
+
+/** What was told so far; lent until more is told. */
+void acp_items_make(
+	struct acp_items *items, const struct acp_told *told, const struct acp_known *known);
+void acp_items_finish(struct acp_items *items);
+
+#endif

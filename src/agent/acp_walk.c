@@ -1,0 +1,394 @@
+#include "acp_align.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/*
+ * What lies between two links of the chain is the log's if it stands at its place: it goes on where
+ * the log goes on behind what was told before, or is one of the whole texts that follow there in
+ * the same turn. Only where the log was cut off is the beginning of a text enough.
+ */
+
+/* Whether a text goes on in the next one is looked for in so many of them. */
+#define NEXT_PARTS 8
+
+/* A place of a group: in the unit with that rank. */
+struct place {
+	size_t rank;
+	size_t off; /* bytes into it */
+};
+
+struct walk {
+	struct acp_align *align;
+	struct place *cursors; /* for each group: behind what was told last */
+	size_t *limits; /* for each part: the rank that the next link behind it has in its group */
+	size_t link; /* the next one */
+	struct acp_parts left;
+	bool *is_answered; /* for each turn: something of its answer is told */
+};
+
+/* What is compared now: told from `at` to `to`, the log's up to the rank and turn. */
+struct gap {
+	size_t part;
+	size_t group;
+	size_t at;
+	size_t to;
+	size_t limit;
+	struct acp_turns turns;
+};
+
+struct walked {
+	struct place place;
+	size_t len; /* so much was the same */
+	bool is_all; /* of what is told */
+};
+
+static struct acp_unit *unit_at(const struct walk *walk, size_t rank)
+{
+	return &walk->align->track->units[walk->align->order[rank]];
+}
+
+/** Follows both as far as they are the same: whole units, or a part of one at the end. */
+static struct walked go_from(struct walk *walk, const struct gap *gap, struct place place)
+{
+	struct walked walked = {.place = place};
+	size_t at = gap->at;
+	while (at < gap->to && walked.place.rank < gap->limit) {
+		const struct acp_unit *unit = unit_at(walk, walked.place.rank);
+		size_t rest = unit->len - walked.place.off;
+		size_t end = unit->at + unit->len;
+		size_t len = unit->turn > gap->turns.to
+				     ? 0
+				     : acp_align_common(walk->align, at, gap->to, end - rest, end);
+		if (len < rest && at + len < gap->to) {
+			return walked;
+		}
+		at += len;
+		walked.len += len;
+		walked.place = len < rest
+				       ? (struct place){walked.place.rank, unit->len - rest + len}
+				       : (struct place){walked.place.rank + 1, 0};
+	}
+	walked.is_all = at == gap->to;
+	return walked;
+}
+
+/** Whether the rest of the unit is told by the next text of the group. */
+static bool goes_on(const struct walk *walk, const struct gap *gap, struct place place)
+{
+	const struct acp_parts *parts = &walk->align->parts;
+	const struct acp_unit *unit = unit_at(walk, place.rank);
+	size_t end = unit->at + unit->len;
+	size_t rest = unit->len - place.off;
+	if (gap->to < parts->list[gap->part].to) {
+		return false;
+	}
+	for (size_t i = gap->part + 1; i < parts->count && i <= gap->part + NEXT_PARTS; i++) {
+		const struct acp_part *next = &parts->list[i];
+		if (acp_align_group_of(&walk->align->items.list[next->item]) == gap->group) {
+			size_t len = acp_align_common(
+				walk->align, next->from, next->to, end - rest, end);
+			return len == rest || next->from + len == next->to;
+		}
+	}
+	return false;
+}
+
+/** Whether all that is told was found: a short text is whole in the log, too. */
+static bool is_found(
+	const struct walk *walk, const struct gap *gap, struct place from, struct walked walked)
+{
+	return walked.is_all && (!walked.place.off || from.off || walked.len >= ACP_TELLING_LEN ||
+					goes_on(walk, gap, walked.place));
+}
+
+/** Goes on behind it. */
+static void take(struct walk *walk, struct gap *gap, struct place from, struct walked walked)
+{
+	for (size_t rank = from.rank; rank < walked.place.rank + (walked.place.off > 0); rank++) {
+		unit_at(walk, rank)->is_told = true;
+	}
+	walk->cursors[gap->group] = walked.place;
+	gap->at += walked.len;
+}
+
+/** Whether the log has nothing of its group behind it in this turn, where it may be cut off. */
+static bool is_last_of_turn(const struct walk *walk, const struct gap *gap, size_t rank)
+{
+	return rank + 1 >= walk->align->group_from[gap->group + 1] ||
+	       unit_at(walk, rank)->turn != unit_at(walk, rank + 1)->turn;
+}
+
+/** In the middle of a unit, which may be of two messages without names. */
+static bool find_inside(struct walk *walk, struct gap *gap, size_t rank, size_t off)
+{
+	const struct acp_unit *unit = unit_at(walk, rank);
+	const char *bytes = walk->align->track->text.bytes.data + unit->at;
+	const char *told = walk->align->items.text.bytes.data + gap->at;
+	if (gap->to - gap->at < ACP_TELLING_LEN || unit->len < off + ACP_TELLING_LEN) {
+		return false;
+	}
+	walk->align->work += unit->len;
+	const char *found = memmem(bytes + off, unit->len - off, told, ACP_TELLING_LEN);
+	if (!found) {
+		return false;
+	}
+	struct place place = {rank, (size_t)(found - bytes)};
+	struct walked walked = go_from(walk, gap, place);
+	if (walked.is_all) {
+		take(walk, gap, place, walked);
+	}
+	return walked.is_all;
+}
+
+/** All of what is told, further on in the log. */
+static bool find_later(struct walk *walk, struct gap *gap)
+{
+	struct place cursor = walk->cursors[gap->group];
+	for (size_t rank = cursor.rank; rank < gap->limit && !acp_align_is_exhausted(walk->align) &&
+					unit_at(walk, rank)->turn <= gap->turns.to;
+		rank++) {
+		struct place place = {rank, 0};
+		struct walked walked = go_from(walk, gap, place);
+		if ((rank > cursor.rank || !cursor.off) && is_found(walk, gap, place, walked)) {
+			take(walk, gap, place, walked);
+			return true;
+		}
+		if (find_inside(walk, gap, rank, rank == cursor.rank ? cursor.off : 0)) {
+			return true;
+		}
+	}
+	return false;
+}
+
+/** The beginning of what is told, with which the log of a turn ends. */
+static bool find_cut_off(struct walk *walk, struct gap *gap)
+{
+	struct place cursor = walk->cursors[gap->group];
+	struct place place = cursor;
+	for (; place.rank < gap->limit && unit_at(walk, place.rank)->turn <= gap->turns.to;
+		place = (struct place){place.rank + 1, 0}) {
+		struct walked walked = go_from(walk, gap, place);
+		bool is_word =
+			walked.len && !walked.place.off && place.rank == cursor.rank &&
+			(place.off || walk->align->items.text.starts.data[gap->at + walked.len]);
+		bool is_cut = walked.len && is_last_of_turn(walk, gap, walked.place.rank - 1);
+		if (!walked.is_all && (is_word || is_cut)) {
+			take(walk, gap, place, walked);
+			return true;
+		}
+	}
+	return false;
+}
+
+static void skip_earlier_turns(struct walk *walk, const struct gap *gap)
+{
+	struct place *cursor = &walk->cursors[gap->group];
+	while (cursor->rank < gap->limit && unit_at(walk, cursor->rank)->turn < gap->turns.from) {
+		*cursor = (struct place){cursor->rank + 1, 0};
+	}
+}
+
+static void walk_gap(struct walk *walk, struct gap gap)
+{
+	bool is_placed = gap.turns.from <= gap.turns.to;
+	if (is_placed) {
+		skip_earlier_turns(walk, &gap);
+	}
+	while (is_placed && gap.at < gap.to && !acp_align_is_exhausted(walk->align)) {
+		struct place cursor = walk->cursors[gap.group];
+		struct walked walked = go_from(walk, &gap, cursor);
+		if (is_found(walk, &gap, cursor, walked)) {
+			take(walk, &gap, cursor, walked);
+		} else if (!find_later(walk, &gap) && !find_cut_off(walk, &gap)) {
+			break;
+		}
+	}
+	if (gap.at < gap.to) {
+		acp_parts_add(&walk->left, walk->align->parts.list[gap.part].item, gap.at, gap.to);
+	}
+}
+
+/** The next link of the part's text; NULL: it has no more. */
+static const struct acp_link *next_link(struct walk *walk, size_t part)
+{
+	const struct acp_links *links = &walk->align->links;
+	const struct acp_part *of = &walk->align->parts.list[part];
+	for (; walk->link < links->count; walk->link++) {
+		const struct acp_link *link = &links->list[walk->link];
+		bool is_text = link->kind == ACP_LINK_TEXT;
+		if (link->item > of->item ||
+			(is_text && link->item == of->item && link->at >= of->to)) {
+			return NULL;
+		}
+		if (is_text && link->item == of->item && link->at >= of->from) {
+			walk->link++;
+			return link;
+		}
+	}
+	return NULL;
+}
+
+static void walk_text(struct walk *walk, size_t part, size_t group)
+{
+	struct acp_align *align = walk->align;
+	const struct acp_part *of = &align->parts.list[part];
+	struct gap gap = {.part = part,
+		.group = group,
+		.at = of->from,
+		.turns = align->turns[align->items.list[of->item].turn]};
+	const struct acp_link *link;
+	while ((link = next_link(walk, part)) != NULL) {
+		struct place place = {align->rank[link->place], 0};
+		gap.to = link->at;
+		gap.limit = place.rank;
+		walk_gap(walk, gap);
+		gap.at = link->at;
+		gap.to = link->at + link->len;
+		gap.limit = align->rank[link->last] + 1;
+		take(walk, &gap, place, go_from(walk, &gap, place));
+	}
+	gap.to = of->to;
+	gap.limit = walk->limits[part];
+	walk_gap(walk, gap);
+}
+
+/* --- prompts --- */
+
+static bool is_inside(
+	struct acp_align *align, const char *in, size_t in_len, const char *text, size_t len)
+{
+	align->work += in_len;
+	return len >= ACP_TELLING_LEN && memmem(in, in_len, text, len) != NULL;
+}
+
+static bool has_in_common(struct acp_align *align, const struct acp_item *item, size_t prompt)
+{
+	const struct acp_unit *unit = &align->track->units[prompt];
+	const char *bytes = align->track->text.bytes.data + unit->at;
+	const char *told = align->items.text.bytes.data + item->from;
+	size_t len = item->to - item->from;
+	return is_inside(align, told, len, bytes, unit->len) ||
+	       is_inside(align, bytes, unit->len, told, len);
+}
+
+/**
+ * Agents put things around a prompt, or tell a part of it, or put pieces to it. It is the log's if
+ * something of its answer is, too.
+ */
+static bool is_in_frame(const struct walk *walk, const struct acp_item *item)
+{
+	struct acp_align *align = walk->align;
+	struct acp_turns turns = align->turns[item->turn];
+	for (size_t turn = turns.from; align->is_live && turn <= turns.to; turn++) {
+		size_t prompt = align->prompts[turn];
+		if (prompt == SIZE_MAX || !walk->is_answered[turn]) {
+			continue;
+		}
+		bool is_told = align->track->units[prompt].is_told;
+		if (is_told ? item->is_behind_ours : has_in_common(align, item, prompt)) {
+			align->track->units[prompt].is_told = true;
+			return true;
+		}
+	}
+	return false;
+}
+
+static void walk_prompt(struct walk *walk, size_t part)
+{
+	const struct acp_part *of = &walk->align->parts.list[part];
+	bool is_known = next_link(walk, part) != NULL ||
+			is_in_frame(walk, &walk->align->items.list[of->item]);
+	if (!is_known) {
+		acp_parts_add(&walk->left, of->item, of->from, of->to);
+	}
+}
+
+static void find_answered(struct walk *walk)
+{
+	const struct acp_track *track = walk->align->track;
+	walk->is_answered = xcalloc(track->turn_count, sizeof(bool));
+	for (size_t i = 0; i < track->unit_count; i++) {
+		const struct acp_unit *unit = &track->units[i];
+		if (unit->is_told && unit->said != ACP_SAID_PROMPT) {
+			walk->is_answered[unit->turn] = true;
+		}
+	}
+	for (size_t i = 0; i < track->call_count; i++) {
+		if (track->calls[i].taken_by != SIZE_MAX) {
+			walk->is_answered[track->calls[i].turn] = true;
+		}
+	}
+}
+
+/* --- all of it --- */
+
+static void find_limits(struct walk *walk)
+{
+	const struct acp_align *align = walk->align;
+	size_t *next = xcalloc(align->group_count, sizeof(*next));
+	size_t link = align->links.count;
+	memcpy(next, align->group_from + 1, align->group_count * sizeof(*next));
+	for (size_t i = align->parts.count; i > 0; i--) {
+		const struct acp_part *part = &align->parts.list[i - 1];
+		size_t group = acp_align_group_of(&align->items.list[part->item]);
+		walk->limits[i - 1] = next[group];
+		for (; link > 0; link--) {
+			const struct acp_link *at = &align->links.list[link - 1];
+			bool is_text = at->kind == ACP_LINK_TEXT;
+			if (at->item < part->item ||
+				(is_text && at->item == part->item && at->at < part->from)) {
+				break;
+			}
+			if (is_text) {
+				next[group] = align->rank[at->place];
+			}
+		}
+	}
+	free(next);
+}
+
+static int compare_parts(const void *a, const void *b)
+{
+	const struct acp_part *x = a;
+	const struct acp_part *y = b;
+	return x->from < y->from ? -1 : x->from > y->from;
+}
+
+/** The texts, or the prompts, which are judged by what is known of their answers. */
+static void walk_parts(struct walk *walk, bool prompts)
+{
+	const struct acp_align *align = walk->align;
+	walk->link = 0;
+	for (size_t i = 0; i < align->parts.count; i++) {
+		const struct acp_item *item = &align->items.list[align->parts.list[i].item];
+		bool is_prompt = item->run->said == ACP_SAID_PROMPT;
+		if (is_prompt && prompts) {
+			walk_prompt(walk, i);
+		} else if (!is_prompt && !prompts) {
+			walk_text(walk, i, acp_align_group_of(item));
+		}
+	}
+}
+
+void acp_walk(struct acp_align *align)
+{
+	struct walk walk = {.align = align,
+		.cursors = xcalloc(align->group_count, sizeof(struct place)),
+		.limits = xcalloc(align->parts.count + 1, sizeof(size_t))};
+	for (size_t i = 0; i < align->group_count; i++) {
+		walk.cursors[i].rank = align->group_from[i];
+	}
+	find_limits(&walk);
+	walk_parts(&walk, false);
+	find_answered(&walk);
+	walk_parts(&walk, true);
+	if (walk.left.count) {
+		qsort(walk.left.list, walk.left.count, sizeof(*walk.left.list), compare_parts);
+	}
+	free(walk.cursors);
+	free(walk.limits);
+	free(walk.is_answered);
+	free(align->parts.list);
+	align->parts = walk.left;
+}
