@@ -35,6 +35,27 @@
 		"any block of this size is cut")                                                  \
 	LIMIT(int64_t, preview_ms, MS, 80, 10, 60000,                                             \
 		"least time between two previews of one session")                                 \
+	/* Connections. */                                                                        \
+	LIMIT(size_t, connections, COUNT, 50000, 1, 10000000,                                     \
+		"connections at once; fewer if the system's limit of open files says so")         \
+	LIMIT(size_t, descriptor_reserve, COUNT, 256, 0, 1000000,                                 \
+		"open files that connections leave to the store and the agents")                  \
+	LIMIT(size_t, head_size, BYTES, 16 * LIMIT_KIB, 1 * LIMIT_KIB, 1 * LIMIT_MIB,             \
+		"the head of one HTTP request")                                                   \
+	LIMIT(int64_t, head_ms, MS, 10000, 100, 3600000,                                          \
+		"the head of a request comes within this")                                        \
+	LIMIT(int64_t, keepalive_ms, MS, 60000, 100, 86400000,                                    \
+		"a connection without a request is closed after this")                            \
+	LIMIT(int64_t, receive_ms, MS, 30000, 100, 3600000,                                       \
+		"an unfinished body or message may pause for so long, and may take so long")      \
+	LIMIT(size_t, receive_rate, BYTES, 1 * LIMIT_KIB, 1, 1024 * LIMIT_MIB,                    \
+		"and a second more for each so many bytes of it")                                 \
+	LIMIT(size_t, receive_size, BYTES, 256 * LIMIT_MIB, 1 * LIMIT_MIB, 65536 * LIMIT_MIB,     \
+		"unfinished bodies and messages of all connections together")                     \
+	LIMIT(int64_t, ping_ms, MS, 25000, 100, 86400000,                                         \
+		"a WebSocket that was silent for so long is sent a ping")                         \
+	LIMIT(int64_t, pong_ms, MS, 20000, 100, 86400000,                                         \
+		"and is closed if nothing comes for so long after it")                            \
 	/* What comes from outside. */                                                            \
 	LIMIT(size_t, frame_size, BYTES, 1 * LIMIT_MIB, 1 * LIMIT_KIB, 64 * LIMIT_MIB,            \
 		"one WebSocket message of a client")                                              \

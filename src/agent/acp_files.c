@@ -1,5 +1,7 @@
 #include "acp_internal.h"
 
+#include "holdfast/beneath.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -160,7 +162,7 @@ static int read_text(struct acp_file_job *job, int fd, struct buffer *text)
  */
 static int open_to_read(struct acp_file_job *job, int root)
 {
-	int fd = acp_open_beneath(root, job->relative, O_PATH);
+	int fd = open_beneath(root, job->relative, O_PATH);
 	if (fd < 0) {
 		return job_fail_errno(job, errno);
 	}
@@ -170,7 +172,7 @@ static int open_to_read(struct acp_file_job *job, int root)
 		return -1;
 	}
 	/* O_NONBLOCK, because a FIFO without a writer would not even open. */
-	fd = acp_open_beneath(root, job->relative, O_RDONLY | O_NONBLOCK | O_NOCTTY);
+	fd = open_beneath(root, job->relative, O_RDONLY | O_NONBLOCK | O_NOCTTY);
 	return fd < 0 ? job_fail_errno(job, errno) : fd;
 }
 

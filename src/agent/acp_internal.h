@@ -193,13 +193,6 @@ void acp_process_kill(struct acp_process *p);
 /* acp_paths.c: what an agent names, opened so that it cannot lead out of its directory */
 
 /**
- * Opens a path below the directory `root` as open() does, with O_CLOEXEC. -1 and errno EXDEV if it
- * leads out of there, by whatever means and at whatever moment.
- */
-int acp_open_beneath(int root, const char *path, int flags);
-/** The same where the kernel has no openat2: follows no symlink and takes no "..". */
-int acp_open_by_steps(int root, const char *path, int flags);
-/**
  * Opens the directory that holds, or shall hold, the file `path` below root (directories are made
  * where they are missing), with the file's name there (caller frees). A symlink that stays below
  * root is followed. -1 and errno; EXDEV as above, EISDIR if `path` can be no file's.

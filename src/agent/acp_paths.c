@@ -1,13 +1,13 @@
 #include "acp_internal.h"
 
+#include "holdfast/beneath.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <linux/openat2.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 /*
@@ -17,60 +17,11 @@
  */
 
 #define LINKS_MAX 8
-/* The kernel gives up with EAGAIN where somebody renames what lies on a path with "..". */
-#define TRIES_MAX 64
-
-int acp_open_by_steps(int root, const char *path, int flags)
-{
-	int dir = openat(root, ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	while (dir >= 0) {
-		path += strspn(path, "/");
-		size_t len = strcspn(path, "/");
-		char name[NAME_MAX + 1];
-		if (len > NAME_MAX || (len == 2 && memcmp(path, "..", 2) == 0)) {
-			close(dir);
-			errno = len > NAME_MAX ? ENAMETOOLONG : EXDEV;
-			return -1;
-		}
-		memcpy(name, len ? path : ".", len ? len : 1);
-		name[len ? len : 1] = '\0';
-		path += len;
-		bool last = path[strspn(path, "/")] == '\0';
-		int next = openat(
-			dir, name, (last ? flags : O_PATH | O_DIRECTORY) | O_NOFOLLOW | O_CLOEXEC);
-		int err = errno;
-		close(dir);
-		errno = err;
-		if (last) {
-			return next;
-		}
-		dir = next;
-	}
-	return -1;
-}
-
-int acp_open_beneath(int root, const char *path, int flags)
-{
-	struct open_how how = {
-		.flags = (uint64_t)(flags | O_CLOEXEC),
-		.resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS,
-	};
-	int fd = -1;
-	errno = EAGAIN;
-	for (int i = 0; i < TRIES_MAX && fd < 0 && errno == EAGAIN; i++) {
-		fd = (int)syscall(SYS_openat2, root, path, &how, sizeof(how));
-	}
-	/* EPERM is what some containers say to a call that they do not know. */
-	if (fd < 0 && (errno == ENOSYS || errno == EPERM)) {
-		return acp_open_by_steps(root, path, flags);
-	}
-	return fd;
-}
 
 /** Opens the directory `path` below root; it and those above it are made where they are missing. */
 static int open_directory(int root, const char *path)
 {
-	int dir = acp_open_beneath(root, *path ? path : ".", O_PATH | O_DIRECTORY);
+	int dir = open_beneath(root, *path ? path : ".", O_PATH | O_DIRECTORY);
 	if (dir >= 0 || errno != ENOENT) {
 		return dir;
 	}
@@ -89,7 +40,7 @@ static int open_directory(int root, const char *path)
 		errno = err;
 		return -1;
 	}
-	return acp_open_beneath(root, path, O_PATH | O_DIRECTORY);
+	return open_beneath(root, path, O_PATH | O_DIRECTORY);
 }
 
 /** Where a symlink in the directory `parent` leads, from root on; NULL and errno if out of it. */

@@ -5,42 +5,70 @@
  */
 #include "net_internal.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
-/** Cuts ":port" off; [::1] keeps its brackets. */
-static size_t host_len(const char *authority)
+/* Longer than any host with its port. */
+#define AUTHORITY_MAX 300
+
+/** Whether the text is a port with its colon, or nothing. */
+static bool is_port(const char *text)
 {
-	const char *bracket = authority[0] == '[' ? strchr(authority, ']') : NULL;
-	return bracket ? (size_t)(bracket - authority) + 1 : strcspn(authority, ":");
+	size_t digits = text[0] == ':' ? strspn(text + 1, "0123456789") : 0;
+	return !text[0] ||
+	       (digits >= 1 && digits <= 5 && !text[1 + digits] && atoi(text + 1) <= 65535);
 }
 
+/** A loopback name, alone or with a port, and nothing else. */
 static bool is_loopback_name(const char *authority)
 {
 	static const char *const names[] = {"localhost", "127.0.0.1", "[::1]"};
-	size_t len = host_len(authority);
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-		if (strlen(names[i]) == len && strncasecmp(names[i], authority, len) == 0) {
+		size_t len = strlen(names[i]);
+		if (strncasecmp(names[i], authority, len) == 0 && is_port(authority + len)) {
 			return true;
 		}
 	}
 	return false;
 }
 
-const char *auth_check(const struct server *server, struct lws *wsi)
+static bool copy_host(const struct http_head *head, char host[AUTHORITY_MAX])
 {
-	char host[256] = "";
-	char origin[256] = "";
-	int host_size = lws_hdr_copy(wsi, host, sizeof(host), WSI_TOKEN_HOST);
-	int origin_size = lws_hdr_copy(wsi, origin, sizeof(origin), WSI_TOKEN_ORIGIN);
-	if (host_size < 0 || (server->is_loopback && (host_size == 0 || !is_loopback_name(host)))) {
+	if (head->host.len >= AUTHORITY_MAX) {
+		return false;
+	}
+	memcpy(host, head->text + head->host.at, head->host.len);
+	host[head->host.len] = '\0';
+	return true;
+}
+
+/** Two authorities of http; port 80 may be left out. */
+static bool is_same_authority(const char *a, const char *b)
+{
+	size_t a_len = strlen(a);
+	size_t b_len = strlen(b);
+	a_len -= a_len > 3 && strcmp(a + a_len - 3, ":80") == 0 ? 3 : 0;
+	b_len -= b_len > 3 && strcmp(b + b_len - 3, ":80") == 0 ? 3 : 0;
+	return a_len == b_len && strncasecmp(a, b, a_len) == 0;
+}
+
+const char *auth_check(
+	const struct server *server, const struct http_head *head, const char **ret_why)
+{
+	char host[AUTHORITY_MAX];
+	char origin[AUTHORITY_MAX];
+	bool has_host = copy_host(head, host);
+	if (!has_host || (server->is_loopback && !is_loopback_name(host))) {
+		*ret_why = "this server answers to localhost, 127.0.0.1 and [::1] only";
 		return "forbidden_host";
 	}
-	if (origin_size == 0) {
+	if (!http_head_field(head, "origin")) {
 		return NULL; /* not a browser, or a page of ours that only reads */
 	}
-	const char *authority = origin_size > 0 ? strstr(origin, "://") : NULL;
-	if (!authority || strcasecmp(authority + 3, host) != 0) {
+	*ret_why = "a page of another site may not use this server";
+	if (!http_head_copy(head, "origin", origin, sizeof(origin)) ||
+		strncasecmp(origin, "http://", 7) != 0 || !is_same_authority(origin + 7, host)) {
 		return "forbidden_origin";
 	}
 	return NULL;

@@ -1,29 +1,45 @@
-/* One connection: what all kinds of WebSocket have in common. */
+/*
+ * One connection: what HTTP and all kinds of WebSocket have in common. It is closed at the end of a
+ * loop turn only, so that nothing has to expect it to be gone in the middle of its work.
+ */
 #include "net_internal.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 
-/* What is gathered for a producer may grow to about this before it is not read from any more. */
-#define GATHERED_MAX ((size_t)64 * 1024)
+/* So much of an unfinished message every connection may have, however much the others have. */
+#define RECEIVE_FREE ((size_t)64 * 1024)
 
-struct queued_frame {
-	struct list link;
-	struct frame *frame;
-};
+static struct conn *conn_of(struct sock *sock)
+{
+	return list_entry(sock, struct conn, sock);
+}
 
-struct conn *conn_create(struct server *server, struct lws *wsi)
+static int64_t now_ms(const struct conn *conn)
+{
+	return (int64_t)uv_now(conn->server->loop);
+}
+
+/* --- life --- */
+
+void conn_create(struct server *server, int fd)
 {
 	struct conn *conn = xcalloc(1, sizeof(*conn));
 	conn->server = server;
-	conn->wsi = wsi;
 	list_init(&conn->kind_link);
 	list_init(&conn->turn_link);
 	list_init(&conn->waits);
 	list_init(&conn->outbox);
+	if (transport_adopt(server->transport, &conn->sock, fd) < 0) {
+		free(conn);
+		return;
+	}
 	list_append(&server->conns, &conn->link);
-	return conn;
+	server->conn_count++;
+	conn->received_ms = now_ms(conn);
+	conn_set_deadline(conn, DEADLINE_HEAD, server->limits->head_ms);
 }
 
 static void free_wait(struct conn_wait *wait)
@@ -36,14 +52,6 @@ static void free_wait(struct conn_wait *wait)
 	free(wait->counts);
 	free(wait->refusal);
 	free(wait);
-}
-
-static void drop_queued(struct conn *conn, struct queued_frame *queued)
-{
-	list_remove(&queued->link);
-	conn->outbox_count--;
-	frame_unref(queued->frame);
-	free(queued);
 }
 
 void conn_hold_session(struct conn *conn, struct session *session)
@@ -61,7 +69,7 @@ void conn_drop_session(struct conn *conn)
 	}
 }
 
-void conn_destroy(struct conn *conn)
+static void destroy(struct conn *conn)
 {
 	if (conn->ops && conn->ops->closed) {
 		conn->ops->closed(conn);
@@ -69,20 +77,25 @@ void conn_destroy(struct conn *conn)
 	if (conn->read) {
 		log_read_cancel(conn->read);
 	}
+	http_cancel_file(conn);
 	list_for_each_safe(link, tmp, &conn->waits) {
 		free_wait(list_entry(link, struct conn_wait, link));
 	}
-	list_for_each_safe(link, tmp, &conn->outbox) {
-		drop_queued(conn, list_entry(link, struct queued_frame, link));
-	}
-	conn_drop_session(conn);
+	conn_drop_outbox(conn);
 	http_stream_finish(conn);
+	http_forget_request(conn);
+	conn_drop_session(conn);
 	list_remove(&conn->kind_link);
 	list_remove(&conn->turn_link);
 	list_remove(&conn->link);
-	buffer_finish(&conn->rx);
+	conn->server->conn_count--;
+	conn_keep_nothing(conn);
+	buffer_finish(&conn->in);
 	buffer_finish(&conn->response);
 	buffer_finish(&conn->gathered);
+	buffer_finish(&conn->control);
+	buffer_finish(&conn->pong);
+	free(conn->close_reason);
 	free(conn->title);
 	free(conn);
 }
@@ -106,84 +119,90 @@ struct conn_wait *conn_wait_create(struct conn *conn, struct session *session,
 	return wait;
 }
 
-/**
- * A socket with nothing of ours left in lws's queue takes a whole frame: what the kernel does not
- * take is kept there, and until it has left we ask for no more.
- */
-bool conn_is_writable(struct conn *conn)
-{
-	return !conn->is_closing && !lws_partial_buffered(conn->wsi);
-}
+/* --- the socket --- */
 
-static void fail_write(struct conn *conn)
+static void handle_received(struct sock *sock, char *bytes, size_t len)
 {
-	conn->is_closing = true; /* the close callback follows */
-	lws_set_timeout(conn->wsi, PENDING_TIMEOUT_CLOSE_SEND, LWS_TO_KILL_ASYNC);
-}
-
-void conn_write(struct conn *conn, struct frame *frame)
-{
-	/* lws writes its header into the headroom, the same bytes for every receiver. */
-	unsigned char *text = (unsigned char *)frame->buf.data + FRAME_HEADROOM;
-	if (lws_write(conn->wsi, text, frame_len(frame), LWS_WRITE_TEXT) < 0) {
-		fail_write(conn);
-	}
-}
-
-/** Adds a frame as it is on the wire (RFC 6455, section 5.2): from us, so nothing is masked. */
-static void gather(struct conn *conn, const struct frame *frame)
-{
-	struct buffer *out = &conn->gathered;
-	size_t len = frame_len(frame);
-	unsigned wide = len < 126 ? 0 : len < 65536 ? 2 : 8;
-	if (!out->len) {
-		buffer_reserve(out, LWS_PRE + len + 16);
-		out->len = LWS_PRE;
-	}
-	buffer_append_char(out, (char)0x81); /* text, whole */
-	buffer_append_char(out, (char)(wide == 0 ? len : wide == 2 ? 126 : 127));
-	for (unsigned i = wide; i > 0; i--) {
-		buffer_append_char(out, (char)(len >> (8 * (i - 1))));
-	}
-	buffer_append(out, frame_text(frame), len);
-	conn->is_held = conn->is_held || out->len > GATHERED_MAX;
-	conn_at_end_of_turn(conn);
-}
-
-/** Writes all that is gathered with one call; what the kernel does not take, lws keeps. */
-static void flush_gathered(struct conn *conn)
-{
-	struct buffer *out = &conn->gathered;
-	if (out->len && conn_is_writable(conn)) {
-		int n = lws_write(conn->wsi, (unsigned char *)out->data + LWS_PRE,
-			out->len - LWS_PRE, LWS_WRITE_HTTP);
-		if (out->cap > GATHERED_MAX) {
-			buffer_finish(out);
-		}
-		buffer_clear(out);
-		if (n < 0) {
-			fail_write(conn);
-		}
-	}
-	if (conn->is_closing) {
+	struct conn *conn = conn_of(sock);
+	conn->received_ms = now_ms(conn);
+	conn->pinged = false;
+	if (conn->is_dead || conn->phase == PHASE_LINGER) {
 		return;
 	}
-	if (out->len || lws_partial_buffered(conn->wsi)) {
-		lws_callback_on_writable(conn->wsi);
+	if (conn->ops) {
+		ws_receive(conn, bytes, len);
 	} else {
-		conn->is_held = false;
+		http_receive(conn, bytes, len);
 	}
 	conn_update_flow(conn);
 }
 
-void conn_update_flow(struct conn *conn)
+static void handle_writable(struct sock *sock)
 {
-	bool is_stopped = conn->server->is_paused || conn->is_held;
-	if (is_stopped != conn->is_stopped) { /* it costs system calls */
-		conn->is_stopped = is_stopped;
-		lws_rx_flow_control(conn->wsi, !is_stopped);
+	struct conn *conn = conn_of(sock);
+	if (conn->is_dead) {
+		return;
+	}
+	if (conn->ops) {
+		ws_writable(conn);
+	} else {
+		conn_at_end_of_turn(conn);
 	}
 }
+
+static void handle_closed(struct sock *sock)
+{
+	destroy(conn_of(sock));
+}
+
+const struct transport_ops conn_transport_ops = {
+	.received = handle_received,
+	.writable = handle_writable,
+	.closed = handle_closed,
+};
+
+void conn_put(struct conn *conn, const void *bytes, size_t len)
+{
+	if (!conn->is_dead && sock_write(&conn->sock, bytes, len) < 0) {
+		conn_kill(conn);
+	}
+}
+
+void conn_kill(struct conn *conn)
+{
+	conn->is_dead = true;
+	conn->is_closing = true;
+	conn_at_end_of_turn(conn);
+}
+
+void conn_send_fin(struct conn *conn)
+{
+	if (conn->fin_sent || conn->is_dead) {
+		return;
+	}
+	if (sock_is_choked(&conn->sock)) {
+		sock_want_writable(&conn->sock); /* behind what is kept */
+		return;
+	}
+	conn->fin_sent = true;
+	sock_shutdown(&conn->sock);
+}
+
+void conn_update_flow(struct conn *conn)
+{
+	bool feeds = conn->stream || (conn->ops && conn->ops->is_producer);
+	/*
+	 * While a request is served nothing is read: what comes next waits in the kernel, and the
+	 * peer's FIN too, behind which it may still want the answer.
+	 */
+	bool paused = (feeds && conn->server->is_paused) || conn->is_held ||
+		      (conn->phase == PHASE_ANSWER && !conn->must_close);
+	if (!conn->is_dead) {
+		sock_pause(&conn->sock, paused);
+	}
+}
+
+/* --- the loop's turn --- */
 
 void conn_at_end_of_turn(struct conn *conn)
 {
@@ -194,94 +213,93 @@ void conn_at_end_of_turn(struct conn *conn)
 
 void conn_end_turn(struct conn *conn)
 {
-	if (conn->ops) {
+	if (conn->is_dead) {
+		sock_close(&conn->sock);
+	} else if (conn->ops) {
 		conn_flush(conn);
-	} else if (conn->stream) {
-		/* lws would not wait for long; an endless body may be silent as a socket may. */
-		lws_set_timeout(conn->wsi, NO_PENDING_TIMEOUT, 0);
+	} else {
+		http_end_turn(conn);
 	}
 }
 
-void conn_flush(struct conn *conn)
+/* --- what is unfinished --- */
+
+static void count_received(struct conn *conn)
 {
-	if (conn->ops->is_producer) {
-		flush_gathered(conn);
-		return;
+	conn->server->received += conn->rx.cap;
+	conn->server->received -= conn->rx_counted;
+	conn->rx_counted = conn->rx.cap;
+}
+
+bool conn_keep(struct conn *conn, const char *bytes, size_t len)
+{
+	count_received(conn); /* others may have used it */
+	size_t wanted = conn->rx.len + len;
+	if (wanted > RECEIVE_FREE && conn->server->received - conn->rx_counted + wanted >
+					     conn->server->limits->receive_size) {
+		return false;
 	}
-	while (conn->outbox_count && conn_is_writable(conn)) {
-		struct queued_frame *queued =
-			list_entry(conn->outbox.next, struct queued_frame, link);
-		conn_write(conn, queued->frame);
-		drop_queued(conn, queued);
+	buffer_append(&conn->rx, bytes, len);
+	count_received(conn);
+	return true;
+}
+
+void conn_keep_nothing(struct conn *conn)
+{
+	buffer_finish(&conn->rx);
+	count_received(conn);
+}
+
+bool conn_is_too_slow(const struct conn *conn, uint64_t taken)
+{
+	const struct limits *limits = conn->server->limits;
+	int64_t now = now_ms(conn);
+	int64_t most =
+		limits->receive_ms + (int64_t)(taken * 1000 / (uint64_t)limits->receive_rate);
+	return now - conn->received_ms > limits->receive_ms || now - conn->message_ms > most;
+}
+
+/* --- deadlines --- */
+
+void conn_set_deadline(struct conn *conn, enum conn_deadline deadline, int64_t ms)
+{
+	conn->deadline = deadline;
+	conn->deadline_ms = now_ms(conn) + ms;
+}
+
+static void sweep_socket(struct conn *conn)
+{
+	const struct limits *limits = conn->server->limits;
+	int64_t silent = now_ms(conn) - conn->received_ms;
+	if (conn->server->is_paused && conn->ops->is_producer) {
+		conn->received_ms = now_ms(conn); /* nothing is read: nobody knows */
+	} else if (silent > limits->ping_ms + limits->pong_ms) {
+		conn_kill(conn);
+	} else if (silent > limits->ping_ms && !conn->pinged) {
+		conn->pinged = true;
+		ws_ping(conn);
 	}
-	if (conn->outbox_count && !conn->is_closing) {
-		lws_callback_on_writable(conn->wsi);
+	if (ws_is_unfinished(conn) && conn_is_too_slow(conn, conn->rx.len)) {
+		conn_close(conn, WS_CLOSE_POLICY, "a message came too slowly");
 	}
 }
 
-void conn_send(struct conn *conn, struct frame *frame)
+void conn_sweep(struct conn *conn)
 {
-	if (conn->is_closing) {
-		frame_unref(frame);
+	if (conn->is_dead) {
 		return;
 	}
-	if (conn->ops->is_producer) {
-		gather(conn, frame);
-		frame_unref(frame);
-		return;
+	if (conn->deadline != DEADLINE_NONE && now_ms(conn) >= conn->deadline_ms) {
+		http_time_out(conn);
+	} else if (conn->ops && !conn->is_closing) {
+		sweep_socket(conn);
+	} else if (conn->phase == PHASE_BODY && !conn->stream && !conn->sock.is_paused &&
+		   conn_is_too_slow(conn, conn->body_taken)) {
+		http_time_out(conn);
 	}
-	if (!conn->outbox_count && conn_is_writable(conn)) {
-		conn_write(conn, frame);
-		frame_unref(frame);
-		return;
-	}
-	if (conn->outbox_count >= conn->server->limits->outbox_frames) {
-		frame_unref(frame);
-		conn_close(conn, 1008, "too many requests without reading the answers");
-		return;
-	}
-	struct queued_frame *queued = xcalloc(1, sizeof(*queued));
-	queued->frame = frame;
-	list_append(&conn->outbox, &queued->link);
-	conn->outbox_count++;
-	lws_callback_on_writable(conn->wsi);
 }
 
-void conn_close(struct conn *conn, unsigned code, const char *reason)
-{
-	if (conn->is_closing) {
-		return;
-	}
-	if (conn->ops->is_producer) {
-		flush_gathered(conn);
-	}
-	conn->is_closing = true;
-	conn->close_code = code;
-	snprintf(conn->close_reason, sizeof(conn->close_reason), "%s", reason);
-	/*
-	 * The close frame goes out when the socket takes it, and a peer that reads nothing is cut
-	 * off.
-	 */
-	lws_set_timeout(conn->wsi, PENDING_TIMEOUT_CLOSE_SEND, 5);
-	lws_callback_on_writable(conn->wsi);
-}
-
-struct session *conn_find_session(struct conn *conn)
-{
-	struct session *session = session_table_get(
-		conn->server->sessions, conn->session_id, strlen(conn->session_id));
-	if (conn->refused) {
-		conn_send(conn, frame_error("bad_request", conn->refused, NULL, NULL));
-		conn_close(conn, 1008, "bad_request");
-		return NULL;
-	}
-	if (!session || !session_is_there(session)) {
-		conn_send(conn, frame_session_gone(conn->session_id, "unknown"));
-		conn_close(conn, 4404, "no such session");
-		return NULL;
-	}
-	return session;
-}
+/* --- what all of them say --- */
 
 struct frame *conn_keepalive_ack(const struct conn *conn, const struct request *request)
 {

@@ -1,68 +1,82 @@
 /* Answers over HTTP: every one is a JSON text, whole, with its length. */
 #include "net_internal.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/socket.h>
-
-/*
- * A peer that is still sending its body when it is answered gets so long, and may send so much, to
- * see the answer. Without that the kernel cuts it off for the bytes that nobody read, and the
- * answer with it.
- */
-#define LINGER_SECS 5
 
 static const char *status_text(unsigned status)
 {
-	switch (status) {
-	case 200:
-		return "OK";
-	case 201:
-		return "Created";
-	case 204:
-		return "No Content";
-	case 400:
-		return "Bad Request";
-	case 403:
-		return "Forbidden";
-	case 404:
-		return "Not Found";
-	case 405:
-		return "Method Not Allowed";
-	case 409:
-		return "Conflict";
-	case 413:
-		return "Content Too Large";
-	case 429:
-		return "Too Many Requests";
-	default:
-		return "Service Unavailable";
+	static const struct {
+		unsigned status;
+		const char *text;
+	} table[] = {
+		{200, "OK"},
+		{201, "Created"},
+		{204, "No Content"},
+		{304, "Not Modified"},
+		{400, "Bad Request"},
+		{403, "Forbidden"},
+		{404, "Not Found"},
+		{405, "Method Not Allowed"},
+		{408, "Request Timeout"},
+		{409, "Conflict"},
+		{413, "Content Too Large"},
+		{414, "URI Too Long"},
+		{426, "Upgrade Required"},
+		{429, "Too Many Requests"},
+		{431, "Request Header Fields Too Large"},
+		{501, "Not Implemented"},
+		{503, "Service Unavailable"},
+		{505, "HTTP Version Not Supported"},
+	};
+	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+		if (table[i].status == status) {
+			return table[i].text;
+		}
 	}
+	return "Error";
 }
 
-/** Prepares the whole answer; it leaves when the socket is writable. */
-void http_respond_with(
-	struct conn *conn, unsigned status, const char *headers, const char *body, size_t len)
+/** Prepares the whole answer; it leaves at the end of the loop's turn. */
+static void respond(struct conn *conn, unsigned status, const char *headers, const char *body,
+	size_t len, uint64_t size)
 {
 	struct buffer *out = &conn->response;
 	conn->must_close = conn->must_close || http_body_must_close(conn);
 	buffer_clear(out);
-	buffer_reserve(out, LWS_PRE + len + 512);
-	out->len = LWS_PRE;
+	buffer_reserve(out, len + 512);
 	buffer_printf(out,
-		"HTTP/1.1 %u %s\r\nserver: holdfast\r\ncache-control: no-store\r\n"
-		"x-content-type-options: nosniff\r\n%s%s",
+		"HTTP/1.1 %u %s\r\nserver: holdfast\r\nx-content-type-options: nosniff\r\n"
+		"%s%s",
 		status, status_text(status), headers,
-		conn->must_close ? "connection: close\r\n" : "");
-	if (status != 204) {
-		buffer_printf(
-			out, "content-type: application/json\r\ncontent-length: %zu\r\n", len);
+		conn->must_close                        ? "connection: close\r\n"
+		: conn->head && conn->head->is_http_1_0 ? "connection: keep-alive\r\n"
+							: "");
+	if (status != 204 && status != 304) {
+		buffer_printf(out, "content-length: %" PRIu64 "\r\n", size);
 	}
 	buffer_append_str(out, "\r\n");
-	if (conn->method != LWSHUMETH_HEAD) {
+	if (conn->method != HTTP_HEAD && status != 304) {
 		buffer_append(out, body, len);
 	}
-	lws_callback_on_writable(conn->wsi);
+	conn_at_end_of_turn(conn);
+}
+
+void http_respond_with(
+	struct conn *conn, unsigned status, const char *headers, const char *body, size_t len)
+{
+	struct buffer all = {0};
+	buffer_printf(&all, "cache-control: no-store\r\n%s%s",
+		status == 204 ? "" : "content-type: application/json\r\n", headers);
+	respond(conn, status, buffer_cstr(&all), body, len, len);
+	buffer_finish(&all);
+}
+
+void http_respond_file(struct conn *conn, unsigned status, const char *headers, const char *body,
+	size_t len, uint64_t size)
+{
+	respond(conn, status, headers, body, len, size);
 }
 
 void http_respond(struct conn *conn, unsigned status, const char *json, size_t len)
@@ -94,6 +108,7 @@ static unsigned status_of(const char *code)
 		{"permissions_full", 429},
 		{"storage_failed", 503},
 		{"shutting_down", 503},
+		{"server_busy", 503},
 	};
 	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
 		if (strcmp(table[i].code, code) == 0) {
@@ -113,6 +128,12 @@ static void refuse_with(struct conn *conn, unsigned status, const char *headers,
 	buffer_append_str(&body, "}}");
 	http_respond_with(conn, status, headers, body.data, body.len);
 	buffer_finish(&body);
+}
+
+void http_refuse_with(struct conn *conn, unsigned status, const char *headers, const char *code,
+	const char *message)
+{
+	refuse_with(conn, status, headers, code, message, "");
 }
 
 void http_refuse(struct conn *conn, const char *code, const char *message)
@@ -138,35 +159,4 @@ void http_refuse_storage(struct conn *conn)
 {
 	http_refuse(conn, "storage_failed",
 		"the server cannot write to its disk; nothing was stored, its messages say why");
-}
-
-/** The answer is out, the body is still coming in: it is read and dropped for a while. */
-static int begin_linger(struct conn *conn)
-{
-	if (!lws_partial_buffered(conn->wsi)) {
-		shutdown(lws_get_socket_fd(conn->wsi), SHUT_WR);
-	}
-	conn->linger_end = clock_now_ms(conn->server->clock) + LINGER_SECS * 1000;
-	lws_set_timeout(conn->wsi, PENDING_TIMEOUT_HTTP_CONTENT, LINGER_SECS);
-	return 0;
-}
-
-int http_handle_writable(struct conn *conn)
-{
-	if (!conn->response.len) {
-		return 0;
-	}
-	int n = lws_write(conn->wsi, (unsigned char *)conn->response.data + LWS_PRE,
-		conn->response.len - LWS_PRE, LWS_WRITE_HTTP);
-	buffer_finish(&conn->response);
-	buffer_finish(&conn->rx);
-	conn_drop_session(conn);
-	conn->is_answered = true;
-	if (n >= 0 && conn->must_close && http_body_is_coming(conn)) {
-		return begin_linger(conn);
-	}
-	if (n < 0 || conn->must_close) {
-		return -1;
-	}
-	return lws_http_transaction_completed(conn->wsi) ? -1 : 0;
 }

@@ -169,8 +169,8 @@ static bool is_there(const struct session *session)
 
 static void route_events(struct conn *conn, struct session *session)
 {
-	bool is_get = conn->method == LWSHUMETH_GET || conn->method == LWSHUMETH_HEAD;
-	if (conn->method == LWSHUMETH_POST) {
+	bool is_get = conn->method == HTTP_GET || conn->method == HTTP_HEAD;
+	if (conn->method == HTTP_POST) {
 		http_post_events(conn, session);
 	} else if (!is_get) {
 		http_refuse_method(conn, "GET, POST");
@@ -183,8 +183,8 @@ static void route_events(struct conn *conn, struct session *session)
 
 static void route_session(struct conn *conn, struct session *session)
 {
-	bool is_get = conn->method == LWSHUMETH_GET || conn->method == LWSHUMETH_HEAD;
-	if (!is_get && conn->method != LWSHUMETH_DELETE) {
+	bool is_get = conn->method == HTTP_GET || conn->method == HTTP_HEAD;
+	if (!is_get && conn->method != HTTP_DELETE) {
 		http_refuse_method(conn, "GET, DELETE");
 	} else if (is_get ? !is_there(session) : !session) {
 		refuse_no_session(conn);
@@ -197,7 +197,7 @@ static void route_session(struct conn *conn, struct session *session)
 
 static void route_queue(struct conn *conn, struct session *session)
 {
-	if (conn->method != LWSHUMETH_GET && conn->method != LWSHUMETH_HEAD) {
+	if (conn->method != HTTP_GET && conn->method != HTTP_HEAD) {
 		http_refuse_method(conn, "GET");
 	} else if (!is_there(session)) {
 		refuse_no_session(conn);
@@ -223,8 +223,8 @@ static void route_id(struct conn *conn, const char *id, size_t len, const char *
 	if (strcmp(rest, "/events") == 0) {
 		route_events(conn, session);
 	} else if (strcmp(rest, "/snapshot") == 0) {
-		conn->method == LWSHUMETH_POST ? http_post_snapshot(conn, session)
-					       : http_refuse_method(conn, "POST");
+		conn->method == HTTP_POST ? http_post_snapshot(conn, session)
+					  : http_refuse_method(conn, "POST");
 	} else if (strcmp(rest, "/queue") == 0) {
 		route_queue(conn, session);
 	} else if (!*rest) {
@@ -240,10 +240,32 @@ static void get_health(struct conn *conn)
 	http_respond(conn, 200, body, sizeof(body) - 1);
 }
 
+bool http_wants_body(struct conn *conn)
+{
+	static const char prefix[] = "/api/sessions/";
+	char create[QUERY_VALUE_MAX];
+	if (conn->method != HTTP_POST) {
+		return false;
+	}
+	if (strcmp(conn->path, "/api/sessions") == 0) {
+		return true;
+	}
+	if (strncmp(conn->path, prefix, sizeof(prefix) - 1) != 0) {
+		return false;
+	}
+	const char *id = conn->path + sizeof(prefix) - 1;
+	size_t len = strcspn(id, "/");
+	if (strcmp(id + len, "/events") != 0 && strcmp(id + len, "/snapshot") != 0) {
+		return false;
+	}
+	return query_get(conn, "create", create, sizeof(create)) ||
+	       session_table_get(conn->server->sessions, id, len);
+}
+
 void http_route(struct conn *conn)
 {
 	static const char sessions[] = "/api/sessions";
-	bool is_get = conn->method == LWSHUMETH_GET || conn->method == LWSHUMETH_HEAD;
+	bool is_get = conn->method == HTTP_GET || conn->method == HTTP_HEAD;
 	size_t prefix = sizeof(sessions) - 1;
 	const char *path = conn->path;
 	if (conn->server->is_draining) {
@@ -254,8 +276,8 @@ void http_route(struct conn *conn)
 	} else if (strcmp(path, sessions) == 0 && is_get) {
 		get_sessions(conn);
 	} else if (strcmp(path, sessions) == 0) {
-		conn->method == LWSHUMETH_POST ? post_session(conn)
-					       : http_refuse_method(conn, "GET, POST");
+		conn->method == HTTP_POST ? post_session(conn)
+					  : http_refuse_method(conn, "GET, POST");
 	} else if (strncmp(path, sessions, prefix) == 0 && path[prefix] == '/' &&
 		   path[prefix + 1]) {
 		const char *id = path + prefix + 1;

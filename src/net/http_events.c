@@ -65,11 +65,11 @@ static void load_page(struct conn *conn, const struct load_request *load)
 
 void http_get_events(struct conn *conn, struct session *session)
 {
-	char after[64];
-	char before[64];
-	char limit[64];
-	char epoch[64];
-	char format[64];
+	char after[QUERY_VALUE_MAX];
+	char before[QUERY_VALUE_MAX];
+	char limit[QUERY_VALUE_MAX];
+	char epoch[QUERY_VALUE_MAX];
+	char format[QUERY_VALUE_MAX];
 	struct load_request load;
 	struct refusal refusal = {0};
 	const char *bad = query_check(conn,

@@ -23,14 +23,14 @@ struct event_stream {
 
 bool http_is_stream(struct conn *conn)
 {
-	char type[64] = "";
+	char type[64];
 	size_t len = strlen(conn->path);
 	static const char end[] = "/events";
-	if (conn->method != LWSHUMETH_POST || conn->body == BODY_NONE || len < sizeof(end) ||
+	if (conn->method != HTTP_POST || conn->framing.body == HTTP_NO_BODY || len < sizeof(end) ||
 		strcmp(conn->path + len - (sizeof(end) - 1), end) != 0) {
 		return false;
 	}
-	lws_hdr_copy(conn->wsi, type, sizeof(type), WSI_TOKEN_HTTP_CONTENT_TYPE);
+	http_head_copy(conn->head, "content-type", type, sizeof(type));
 	type[strcspn(type, "; \t")] = '\0';
 	return strcasecmp(type, "application/x-ndjson") == 0 ||
 	       strcasecmp(type, "application/ndjson") == 0 ||
@@ -53,10 +53,7 @@ void http_stream_finish(struct conn *conn)
 		free(conn->stream->acks);
 		free(conn->stream);
 		conn->stream = NULL;
-		if (conn->is_stopped) {
-			conn->is_stopped = false;
-			lws_rx_flow_control(conn->wsi, 1);
-		}
+		conn_update_flow(conn);
 	}
 }
 
@@ -227,7 +224,7 @@ static void take_lines(struct conn *conn, const char *bytes, size_t len)
 		}
 		if (newline && conn->rx.len) {
 			take_line(conn, conn->rx.data, conn->rx.len);
-			buffer_finish(&conn->rx);
+			conn_keep_nothing(conn);
 		} else if (newline) {
 			take_line(conn, bytes, n);
 		}

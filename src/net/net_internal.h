@@ -4,15 +4,19 @@
 
 #include "holdfast/server.h"
 
+#include "listen.h"
+#include "transport.h"
+
 #include "holdfast/chunked.h"
 #include "holdfast/hash.h"
+#include "holdfast/http_head.h"
 #include "holdfast/intake.h"
+#include "holdfast/ws_frame.h"
 
-#include <libwebsockets.h>
-
-_Static_assert(FRAME_HEADROOM >= LWS_PRE, "a frame has room for the socket layer's header");
+_Static_assert(FRAME_HEADROOM >= WS_HEADER_MAX, "a frame has room for its header on the wire");
 
 struct conn;
+struct file_job;
 struct event_stream;
 
 /** What a kind of WebSocket does; one table a kind. */
@@ -28,12 +32,32 @@ struct conn_ops {
 	bool is_producer;
 };
 
+/** What a connection is doing. */
+enum conn_phase {
+	PHASE_HEAD, /* a request's head is coming, or nothing */
+	PHASE_BODY, /* its body is coming */
+	PHASE_ANSWER, /* it is whole, and its answer is on its way */
+	PHASE_SOCKET, /* it has become a WebSocket */
+	PHASE_LINGER, /* all is said: the peer may read it, and what it sends is dropped */
+};
+
+/** Why a connection ends when its deadline has come. */
+enum conn_deadline {
+	DEADLINE_NONE,
+	DEADLINE_IDLE, /* between two requests */
+	DEADLINE_HEAD,
+	DEADLINE_BODY,
+	DEADLINE_ANSWER, /* the peer does not read it */
+	DEADLINE_END, /* lingering, or closing */
+};
+
 struct conn {
 	struct list link; /* server.conns */
 	struct list kind_link; /* server.feeds or .producers; self otherwise */
 	struct list turn_link; /* server.turn; self otherwise */
 	struct server *server;
-	struct lws *wsi;
+	struct sock sock;
+	enum conn_phase phase;
 	const struct conn_ops *ops; /* NULL: HTTP */
 	struct session *session; /* NULL: none, or it is gone */
 	char session_id[129];
@@ -42,15 +66,21 @@ struct conn {
 	struct observer *observer;
 	const char *refused; /* the query made no sense: told when the socket is open */
 
+	enum conn_deadline deadline;
+	int64_t deadline_ms; /* on the loop's clock */
+	int64_t received_ms; /* when the peer was last heard, the same */
+	int64_t message_ms; /* when the unfinished message or body began, the same */
+	bool pinged; /* and not heard since */
+
+	struct buffer in; /* what came and is not used yet */
+	size_t in_scanned; /* of it, in search of the end of a head */
 	struct buffer rx; /* of a message or a body that is coming in */
-	bool rx_too_large;
+	size_t rx_counted; /* of server.received */
 	struct list waits; /* struct conn_wait: answers that wait for the disk */
 	struct list outbox; /* struct queued_frame, of feeds */
 	size_t outbox_count;
-	struct buffer
-		gathered; /* of producers: LWS_PRE bytes, then frames as they are on the wire */
+	struct buffer gathered; /* of producers: frames as they are on the wire */
 	bool is_held; /* too much is gathered: nothing is read until the peer takes it */
-	bool is_stopped; /* lws does not read */
 	bool feed_behind; /* a feed frame was left out: the whole list comes next */
 	bool feed_lists; /* of a feed: more of the list comes, behind the session `session_id` */
 
@@ -58,26 +88,35 @@ struct conn {
 	bool may_create;
 	char *title; /* NULL: none */
 
-	bool is_closing;
+	bool is_dead; /* it is closed at the end of the loop's turn */
+	bool fin_sent; /* nothing can be sent any more */
+	bool is_closing; /* of a WebSocket: nothing but its close frame goes out any more */
 	bool close_sent;
-	unsigned close_code;
-	char close_reason[100];
+	bool is_deaf; /* what comes cannot be read as frames any more */
+	unsigned close_code; /* 0: a close frame without a code */
+	char *close_reason;
+
+	/* WebSocket */
+	struct ws_reader reader;
+	struct utf8_state utf8;
+	struct buffer control; /* payload of a control frame that is coming in */
+	struct buffer pong; /* the newest ping that could not be answered yet, as an answer */
 
 	/* HTTP */
-	int method; /* LWSHUMETH_… */
-	char path[300];
-	enum { BODY_NONE, BODY_LENGTH, BODY_CHUNKED } body;
-	uint64_t body_length; /* as announced */
+	struct http_head *head; /* of the request that is served; NULL: none */
+	enum http_method method;
+	char *path; /* decoded; NULL: none */
+	struct http_framing framing;
 	uint64_t body_taken; /* bytes of it, as they are on the wire */
 	struct chunked chunked;
 	bool body_is_whole;
 	bool expects_continue; /* and has not been told to */
 	bool must_close;
 	bool is_answered;
-	int64_t linger_end;
 	struct event_stream *stream; /* NULL: none */
-	struct buffer response; /* LWS_PRE bytes, then the bytes to send */
+	struct buffer response; /* that goes out at the end of the loop's turn */
 	struct log_read *read;
+	struct file_job *file;
 	struct load_plan plan;
 	enum event_format format;
 };
@@ -88,8 +127,8 @@ struct server {
 	const struct clock *clock;
 	struct session_table *sessions;
 	struct agent_host *agents;
-	struct lws_context *context;
-	struct lws_vhost *vhost;
+	struct transport *transport;
+	struct listeners *listeners;
 	bool is_loopback; /* only loopback names may be asked for */
 	bool is_draining;
 	bool is_paused;
@@ -102,11 +141,13 @@ struct server {
 				 key's copy) */
 	uv_timer_t *feed_timer;
 	bool feed_armed;
-	char web_dir[4096];
-	char highlight_dir[4096];
-	struct lws_protocols protocols[2];
-	struct lws_http_mount mounts[4];
-	struct lws_protocol_vhost_options headers[5];
+	uv_timer_t *sweep; /* looks for deadlines */
+	uv_async_t *again; /* the turn has more to do than it may */
+	size_t conn_count;
+	size_t conn_max;
+	size_t received; /* bytes of bodies and messages that are unfinished, over all */
+	char *web_dir; /* NULL: none */
+	char *highlight_dir; /* NULL: none */
 };
 
 /** An answer that may be given once the input is durable. */
@@ -133,11 +174,50 @@ struct conn_wait *conn_wait_create(struct conn *conn, struct session *session,
 	void (*answer)(struct conn_wait *wait, int status));
 
 /* conn.c */
-struct conn *conn_create(struct server *server, struct lws *wsi);
-void conn_destroy(struct conn *conn);
+/** A connection of its own for `fd`, which is taken; it lives until its socket is closed. */
+void conn_create(struct server *server, int fd);
+extern const struct transport_ops conn_transport_ops;
 /** The connection is about this session until it is gone, or the connection is done with it. */
 void conn_hold_session(struct conn *conn, struct session *session);
 void conn_drop_session(struct conn *conn);
+/** conn_end_turn() is called when the loop's turn ends. */
+void conn_at_end_of_turn(struct conn *conn);
+void conn_end_turn(struct conn *conn);
+/** Sends bytes as they are; the connection dies if that fails. */
+void conn_put(struct conn *conn, const void *bytes, size_t len);
+/** Closes the socket at the end of the loop's turn: nothing more is said. */
+void conn_kill(struct conn *conn);
+/** Ends our side of the connection, behind what was sent; again when the socket is writable. */
+void conn_send_fin(struct conn *conn);
+/** Reads from the peer, or not: see server.is_paused and conn.is_held. */
+void conn_update_flow(struct conn *conn);
+/** The connection ends in `ms`, unless a later call changes that. DEADLINE_NONE: it does not. */
+void conn_set_deadline(struct conn *conn, enum conn_deadline deadline, int64_t ms);
+/**
+ * Adds to conn.rx, the unfinished body or message. False if there is no room for it, because other
+ * connections have used up what all may have.
+ */
+bool conn_keep(struct conn *conn, const char *bytes, size_t len);
+/** Gives back the memory of conn.rx. */
+void conn_keep_nothing(struct conn *conn);
+/** Whether the message or body that is coming in is slower than it may be. */
+bool conn_is_too_slow(const struct conn *conn, uint64_t taken);
+/** Looks after deadlines, pings and slow messages; once a second. */
+void conn_sweep(struct conn *conn);
+/** A keepalive's answer, with what belongs to the session (NULL: none). */
+struct frame *conn_keepalive_ack(const struct conn *conn, const struct request *request);
+void conn_send_refusal(struct conn *conn, const struct refusal *refusal, const char *extra);
+
+/* ws_socket.c */
+/** Whether a request asks to become a WebSocket. */
+bool ws_is_asked_for(const struct http_head *head);
+/** Whether there is a WebSocket at a path. */
+bool ws_is_path(const char *path);
+/** Makes the connection one, or refuses. */
+void ws_upgrade(struct conn *conn);
+void ws_receive(struct conn *conn, char *bytes, size_t len);
+/** Whether a frame or message is under way. */
+bool ws_is_unfinished(const struct conn *conn);
 bool conn_is_writable(struct conn *conn);
 /** Writes a frame now. */
 void conn_write(struct conn *conn, struct frame *frame);
@@ -145,20 +225,21 @@ void conn_write(struct conn *conn, struct frame *frame);
 void conn_send(struct conn *conn, struct frame *frame);
 /** Sends what is queued. */
 void conn_flush(struct conn *conn);
-/** conn_end_turn() is called when the loop's turn ends. */
-void conn_at_end_of_turn(struct conn *conn);
-void conn_end_turn(struct conn *conn);
-/** Reads from the peer, or not: see server.is_paused and conn.is_held. */
-void conn_update_flow(struct conn *conn);
+/** Gives back what is queued. */
+void conn_drop_outbox(struct conn *conn);
+/** `code` 0: a close frame without a code. */
 void conn_close(struct conn *conn, unsigned code, const char *reason);
+/** The socket takes more. */
+void ws_writable(struct conn *conn);
+/** Asks a peer that has been silent for long whether it is there. */
+void ws_ping(struct conn *conn);
+/** False if the socket's query made no sense: the peer is told and closed. */
+bool conn_check_query(struct conn *conn);
 /**
  * The session of the socket's address; NULL if there is none, or the query made no sense: the peer
  * is told and closed.
  */
 struct session *conn_find_session(struct conn *conn);
-/** A keepalive's answer, with what belongs to the session (NULL: none). */
-struct frame *conn_keepalive_ack(const struct conn *conn, const struct request *request);
-void conn_send_refusal(struct conn *conn, const struct refusal *refusal, const char *extra);
 
 /* the three kinds of WebSocket */
 extern const struct conn_ops observer_conn_ops;
@@ -167,9 +248,11 @@ extern const struct conn_ops feed_conn_ops;
 
 /* auth.c */
 /**
- * NULL if the request may pass, else the code to refuse it with (forbidden_host, forbidden_origin).
+ * NULL if the request may pass, else the code to refuse it with (forbidden_host, forbidden_origin);
+ * *ret_why says why.
  */
-const char *auth_check(const struct server *server, struct lws *wsi);
+const char *auth_check(
+	const struct server *server, const struct http_head *head, const char **ret_why);
 
 /* append.c */
 /**
@@ -201,29 +284,47 @@ void http_refuse_failed(struct conn *conn, int status);
 void http_refuse_later(struct conn *conn, struct session *session, const struct refusal *refusal,
 	const char *extra);
 
-/* http_body.c */
-/** A request's headers are in. Returns lws's verdict for the callback, as all of these do. */
-int http_handle_request(struct conn *conn);
-int http_handle_body(struct conn *conn, const char *bytes, size_t len);
-int http_handle_body_end(struct conn *conn);
-/** More of it is on its way. */
+/* http_request.c */
+/** Bytes from the peer. */
+void http_receive(struct conn *conn, char *bytes, size_t len);
+/** Sends the answer, if there is one, and goes on with what waits behind it. */
+void http_end_turn(struct conn *conn);
+/** More of the request's body is on its way. */
 bool http_body_is_coming(const struct conn *conn);
 /** The next request could not be told from what is left of this one. */
 bool http_body_must_close(const struct conn *conn);
+/** The deadline has come. */
+void http_time_out(struct conn *conn);
+/** Forgets the request, which is answered or becomes a WebSocket. */
+void http_forget_request(struct conn *conn);
 
 /* http_answer.c */
-int http_handle_writable(struct conn *conn);
 /** The answer; `headers` are lines of their own. */
 void http_respond_with(
 	struct conn *conn, unsigned status, const char *headers, const char *body, size_t len);
 void http_respond(struct conn *conn, unsigned status, const char *json, size_t len);
+/** The beginning of a file of `size` bytes, whose rest conn.file sends; `headers` has its type. */
+void http_respond_file(struct conn *conn, unsigned status, const char *headers, const char *body,
+	size_t len, uint64_t size);
 void http_refuse(struct conn *conn, const char *code, const char *message);
+void http_refuse_with(struct conn *conn, unsigned status, const char *headers, const char *code,
+	const char *message);
 /** `extra` is "" or more members of the error, `,"name":value…`. */
 void http_refuse_event(struct conn *conn, const struct refusal *refusal, const char *extra);
 void http_refuse_method(struct conn *conn, const char *allow);
 void http_refuse_storage(struct conn *conn);
 
+/* files.c */
+/** Static files, at every address that is not of the API. */
+void http_get_file(struct conn *conn);
+/** More of conn.file may be sent. */
+void http_send_more_file(struct conn *conn);
+/** The connection is gone. Nothing if there is none. */
+void http_cancel_file(struct conn *conn);
+
 /* http_api.c */
+/** Whether a body is looked at: the request is not refused in any case. */
+bool http_wants_body(struct conn *conn);
 /** The request is whole, or its body is a stream. */
 void http_route(struct conn *conn);
 
@@ -249,11 +350,19 @@ void http_stream_fail(struct conn *conn, const struct refusal *refusal);
 void http_stream_finish(struct conn *conn);
 
 /* query.c */
-/* More bytes than a query has: all headers together may not have as many. */
-#define QUERY_MAX 8192
-/** NULL, or what is wrong: the query has a name that is not among `names` (NULL-terminated). */
+/* More bytes than a query has. */
+#define QUERY_MAX (HTTP_TARGET_MAX + 1)
+/*
+ * More bytes than any value has but a title, a prompt_id and a cursor, which have at most
+ * QUERY_MAX.
+ */
+#define QUERY_VALUE_MAX 128
+/**
+ * NULL, or what is wrong: a name that is not among `names` (NULL-terminated) or is there twice, or
+ * a value that is too long or wrongly escaped.
+ */
 const char *query_check(struct conn *conn, const char *const names[]);
-/** A value, in `buf`, or NULL. */
+/** A value, in `buf` of at least QUERY_VALUE_MAX bytes, or NULL. The query was checked before. */
 const char *query_get(struct conn *conn, const char *name, char *buf, size_t size);
 /** -1 if `text` (may be NULL: the fallback) is no format. */
 int query_format(const char *text, enum event_format fallback, enum event_format *ret);

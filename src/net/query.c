@@ -6,20 +6,72 @@
 #include <stdlib.h>
 #include <string.h>
 
+/** The next part of a query, `name=value`; false: there is none. */
+static bool next_part(const struct conn *conn, size_t *at, const char **ret_part, size_t *ret_len)
+{
+	const struct http_span query = conn->head->query;
+	const char *text = conn->head->text + query.at;
+	if (*at >= query.len) {
+		return false;
+	}
+	const char *end = memchr(text + *at, '&', query.len - *at);
+	*ret_part = text + *at;
+	*ret_len = (end ? (size_t)(end - text) : query.len) - *at;
+	*at += *ret_len + 1;
+	return true;
+}
+
+static bool has_name(const char *part, size_t len, const char *name)
+{
+	size_t n = strlen(name);
+	return len > n && memcmp(part, name, n) == 0 && part[n] == '=';
+}
+
+/** The value of the n-th part (from 0) of this name, as sent. */
+static const char *find_value(
+	const struct conn *conn, const char *name, unsigned n, size_t *ret_len)
+{
+	const char *part;
+	size_t len;
+	for (size_t at = 0; next_part(conn, &at, &part, &len);) {
+		if (has_name(part, len, name) && n-- == 0) {
+			*ret_len = len - strlen(name) - 1;
+			return part + strlen(name) + 1;
+		}
+	}
+	return NULL;
+}
+
+static size_t value_max(const char *name)
+{
+	bool is_long = strcmp(name, "title") == 0 || strcmp(name, "prompt_id") == 0 ||
+		       strcmp(name, "cursor") == 0;
+	return is_long ? QUERY_MAX : QUERY_VALUE_MAX;
+}
+
 const char *query_check(struct conn *conn, const char *const names[])
 {
-	char part[QUERY_MAX];
-	for (int i = 0; lws_hdr_copy_fragment(
-				conn->wsi, part, sizeof(part), WSI_TOKEN_HTTP_URI_ARGS, i) >= 0;
-		i++) {
-		size_t len = strcspn(part, "=");
-		bool known = false;
-		for (const char *const *name = names; *name; name++) {
-			known = known || (strlen(*name) == len && memcmp(*name, part, len) == 0);
+	char value[QUERY_MAX];
+	const char *part;
+	size_t len;
+	for (size_t at = 0; next_part(conn, &at, &part, &len);) {
+		const char *const *name = names;
+		while (*name && !has_name(part, len, *name)) {
+			name++;
 		}
-		if (!known || part[len] != '=') {
+		if (!*name && len) {
 			return "the query has a part that this address does not know; each is "
 			       "name=value";
+		}
+	}
+	for (const char *const *name = names; *name; name++) {
+		size_t value_len;
+		const char *text = find_value(conn, *name, 0, &value_len);
+		if (text && http_decode(text, value_len, true, value, value_max(*name)) < 0) {
+			return "a value of the query is too long, or an escape in it is wrong";
+		}
+		if (text && find_value(conn, *name, 1, &value_len)) {
+			return "the query has a name twice";
 		}
 	}
 	return NULL;
@@ -27,9 +79,9 @@ const char *query_check(struct conn *conn, const char *const names[])
 
 const char *query_get(struct conn *conn, const char *name, char *buf, size_t size)
 {
-	char key[32];
-	snprintf(key, sizeof(key), "%s=", name);
-	return lws_get_urlarg_by_name(conn->wsi, key, buf, (int)size);
+	size_t len;
+	const char *text = find_value(conn, name, 0, &len);
+	return text && http_decode(text, len, true, buf, size) >= 0 ? buf : NULL;
 }
 
 int query_format(const char *text, enum event_format fallback, enum event_format *ret)
@@ -52,7 +104,7 @@ int query_format(const char *text, enum event_format fallback, enum event_format
 /** `format`, `deltas` and `client_id` of an observer's socket; NULL, or what is wrong with them. */
 static const char *read_observer(struct conn *conn)
 {
-	char buf[128];
+	char buf[QUERY_VALUE_MAX];
 	static const char *const names[] = {"format", "deltas", "client_id", NULL};
 	const char *bad = query_check(conn, names);
 	if (bad) {

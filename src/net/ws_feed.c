@@ -32,7 +32,7 @@ static void send_page(struct conn *conn)
 	buffer_finish(&data);
 	session_page_finish(&page);
 	if (conn->feed_lists) {
-		lws_callback_on_writable(conn->wsi);
+		sock_want_writable(&conn->sock);
 	}
 }
 
@@ -56,7 +56,7 @@ void feed_broadcast(struct server *server, const char *type, const char *data, s
 			conn_write(conn, frame);
 		} else if (!conn->is_closing) {
 			conn->feed_behind = true;
-			lws_callback_on_writable(conn->wsi);
+			sock_want_writable(&conn->sock);
 		}
 	}
 	frame_unref(frame);
@@ -158,6 +158,9 @@ void server_session_changed(struct server *server, struct session *session)
 
 static void feed_open(struct conn *conn)
 {
+	if (!conn_check_query(conn)) {
+		return;
+	}
 	list_append(&conn->server->feeds, &conn->kind_link);
 	send_list(conn);
 }
@@ -183,7 +186,7 @@ static void feed_writable(struct conn *conn)
 		return;
 	}
 	if (!conn_is_writable(conn) || conn->outbox_count) {
-		lws_callback_on_writable(conn->wsi);
+		sock_want_writable(&conn->sock);
 	} else if (conn->feed_lists) {
 		send_page(conn);
 	} else {

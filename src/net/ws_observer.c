@@ -24,7 +24,7 @@ static void socket_want_writable(void *socket)
 {
 	struct conn *conn = socket;
 	if (!conn->is_closing) {
-		lws_callback_on_writable(conn->wsi);
+		sock_want_writable(&conn->sock);
 	}
 }
 

@@ -102,8 +102,8 @@ static void end_turn(struct relay *relay)
 	if (!relay->stopping) {
 		agent_host_pause(relay->agents, behind || relay->store_failing);
 		agent_host_end_turn(relay->agents);
-		server_end_turn(relay->server, behind);
 	}
+	server_end_turn(relay->server, behind);
 }
 
 static void handle_prepare(uv_prepare_t *handle)

@@ -1,5 +1,7 @@
 #include "holdfast/chunked.h"
 
+#include <string.h>
+
 static int hex_digit(char c)
 {
 	if (c >= '0' && c <= '9') {
@@ -47,6 +49,17 @@ static enum chunked_state end_size(struct chunked *chunked)
 	return chunked->left ? CHUNKED_DATA : CHUNKED_TRAILER_START;
 }
 
+/** A trailer is a header field; what it says is dropped. */
+static enum chunked_state take_trailer_name(struct chunked *chunked, char c)
+{
+	bool is_name = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+		       (c && strchr("!#$%&'*+-.^_`|~", c));
+	if (!is_name || ++chunked->line >= CHUNKED_TRAILER_MAX) {
+		return CHUNKED_BAD;
+	}
+	return CHUNKED_TRAILER_NAME;
+}
+
 static enum chunked_state take_trailer(struct chunked *chunked, char c)
 {
 	if (c == '\r') {
@@ -70,7 +83,9 @@ static enum chunked_state step(struct chunked *chunked, char c)
 	case CHUNKED_DATA_LF:
 		return c == '\n' ? CHUNKED_SIZE : CHUNKED_BAD;
 	case CHUNKED_TRAILER_START:
-		return c == '\r' ? CHUNKED_LAST_LF : take_trailer(chunked, c);
+		return c == '\r' ? CHUNKED_LAST_LF : take_trailer_name(chunked, c);
+	case CHUNKED_TRAILER_NAME:
+		return c == ':' ? CHUNKED_TRAILER : take_trailer_name(chunked, c);
 	case CHUNKED_TRAILER:
 		return take_trailer(chunked, c);
 	case CHUNKED_TRAILER_LF:

@@ -3,6 +3,7 @@
  * openat2 and without it, also while somebody swaps what lies on the path.
  */
 #include "../../src/agent/acp_internal.h"
+#include "holdfast/beneath.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -313,7 +314,7 @@ static void test_swapped_during_the_call(void **state)
 
 static void expect_steps(struct place *p, int root, const char *path, int error)
 {
-	int fd = acp_open_by_steps(root, path, O_RDONLY | O_NONBLOCK);
+	int fd = open_by_steps(root, path, O_RDONLY | O_NONBLOCK);
 	int err = fd < 0 ? errno : 0;
 	if (fd >= 0) {
 		close(fd);

@@ -1,0 +1,61 @@
+#include "holdfast/beneath.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/openat2.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* The kernel gives up with EAGAIN where somebody renames what lies on a path with "..". */
+#define TRIES_MAX 64
+
+int open_by_steps(int root, const char *path, int flags)
+{
+	int dir = openat(root, ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	while (dir >= 0) {
+		path += strspn(path, "/");
+		size_t len = strcspn(path, "/");
+		char name[NAME_MAX + 1];
+		if (len > NAME_MAX || (len == 2 && memcmp(path, "..", 2) == 0)) {
+			close(dir);
+			errno = len > NAME_MAX ? ENAMETOOLONG : EXDEV;
+			return -1;
+		}
+		memcpy(name, len ? path : ".", len ? len : 1);
+		name[len ? len : 1] = '\0';
+		path += len;
+		bool last = path[strspn(path, "/")] == '\0';
+		int next = openat(
+			dir, name, (last ? flags : O_PATH | O_DIRECTORY) | O_NOFOLLOW | O_CLOEXEC);
+		int err = errno;
+		close(dir);
+		errno = err;
+		if (last) {
+			return next;
+		}
+		dir = next;
+	}
+	return -1;
+}
+
+int open_beneath(int root, const char *path, int flags)
+{
+	struct open_how how = {
+		.flags = (uint64_t)(flags | O_CLOEXEC),
+		.resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS,
+	};
+	int fd = -1;
+	errno = EAGAIN;
+	for (int i = 0; i < TRIES_MAX && fd < 0 && errno == EAGAIN; i++) {
+		fd = (int)syscall(SYS_openat2, root, path, &how, sizeof(how));
+	}
+	/* EPERM is what some containers say to a call that they do not know. */
+	if (fd < 0 && (errno == ENOSYS || errno == EPERM)) {
+		return open_by_steps(root, path, flags);
+	}
+	return fd;
+}

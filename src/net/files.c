@@ -1,0 +1,283 @@
+/*
+ * The page's files: whatever lies in one of two directories, and nothing that a link or a dot leads
+ * to elsewhere. Reading is done on the thread pool.
+ */
+#include "net_internal.h"
+
+#include "holdfast/beneath.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* So much of a file is in memory at a time. */
+#define PIECE_MAX ((size_t)256 * 1024)
+
+static const char highlight_path[] = "/javascript/highlight.js/";
+
+static const char page_headers[] =
+	"content-security-policy: default-src 'none'; script-src 'self'; style-src 'self'; "
+	"connect-src 'self'; img-src 'self' data:; worker-src 'self'; base-uri 'none'; "
+	"form-action 'none'; frame-ancestors 'none'\r\nreferrer-policy: no-referrer\r\n"
+	"cache-control: no-cache\r\n";
+
+struct file_job {
+	uv_work_t work;
+	struct conn *conn; /* NULL: it is gone */
+	char *dir;
+	char *path; /* below it */
+	char etag[64];
+	int fd; /* -1: it is not open yet */
+	uint64_t size;
+	uint64_t left; /* of it, to read */
+	struct buffer bytes; /* the piece that was read */
+	bool is_working; /* on the thread pool */
+	int error; /* a negative errno */
+};
+
+/* --- on the thread pool --- */
+
+/** Follows no link: a link could lead out of the directory, or to what is hidden in it. */
+static int open_file(struct file_job *job)
+{
+	struct stat st;
+	int root = open(job->dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (root < 0) {
+		return -errno;
+	}
+	job->fd = open_by_steps(root, job->path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
+	int error = job->fd < 0 ? -errno : 0;
+	close(root);
+	if (error || fstat(job->fd, &st) < 0) {
+		return error ? error : -errno;
+	}
+	if (!S_ISREG(st.st_mode)) {
+		return -ENOENT;
+	}
+	job->size = job->left = (uint64_t)st.st_size;
+	snprintf(job->etag, sizeof(job->etag), "\"%llx-%llx-%llx\"", (unsigned long long)st.st_ino,
+		(unsigned long long)st.st_size,
+		(unsigned long long)st.st_mtim.tv_sec * 1000000000ULL +
+			(unsigned long long)st.st_mtim.tv_nsec);
+	return 0;
+}
+
+static int read_piece(struct file_job *job)
+{
+	size_t want = job->left < PIECE_MAX ? (size_t)job->left : PIECE_MAX;
+	buffer_clear(&job->bytes);
+	buffer_reserve(&job->bytes, want);
+	while (job->bytes.len < want) {
+		ssize_t n = read(job->fd, job->bytes.data + job->bytes.len, want - job->bytes.len);
+		if (n < 0 && errno == EINTR) {
+			continue;
+		}
+		if (n <= 0) {
+			return n < 0 ? -errno : -EIO;
+		}
+		job->bytes.len += (size_t)n;
+	}
+	job->left -= want;
+	return 0;
+}
+
+static void work(uv_work_t *req)
+{
+	struct file_job *job = req->data;
+	job->error = job->fd < 0 ? open_file(job) : 0;
+	if (!job->error) {
+		job->error = read_piece(job);
+	}
+}
+
+/* --- on the loop --- */
+
+static void free_job(struct file_job *job)
+{
+	if (job->fd >= 0) {
+		close(job->fd);
+	}
+	buffer_finish(&job->bytes);
+	free(job->dir);
+	free(job->path);
+	free(job);
+}
+
+static const char *type_of(const char *path)
+{
+	static const struct {
+		const char *end;
+		const char *type;
+	} table[] = {
+		{".html", "text/html; charset=utf-8"},
+		{".css", "text/css; charset=utf-8"},
+		{".js", "text/javascript; charset=utf-8"},
+		{".mjs", "text/javascript; charset=utf-8"},
+		{".json", "application/json"},
+		{".map", "application/json"},
+		{".webmanifest", "application/manifest+json"},
+		{".svg", "image/svg+xml"},
+		{".png", "image/png"},
+		{".ico", "image/x-icon"},
+		{".woff2", "font/woff2"},
+		{".txt", "text/plain; charset=utf-8"},
+		{".md", "text/plain; charset=utf-8"},
+	};
+	size_t len = strlen(path);
+	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+		size_t n = strlen(table[i].end);
+		if (len > n && strcasecmp(path + len - n, table[i].end) == 0) {
+			return table[i].type;
+		}
+	}
+	return "application/octet-stream";
+}
+
+static void refuse_missing(struct conn *conn)
+{
+	http_refuse(conn, "not_found", "there is nothing at this address");
+}
+
+/** Whether one of the tags of If-None-Match is this one (RFC 9110, section 13.1.2). */
+static bool has_tag(const struct http_head *head, const char *etag)
+{
+	char weak[80];
+	snprintf(weak, sizeof(weak), "W/%s", etag);
+	return http_head_has_word(head, "if-none-match", etag) ||
+	       http_head_has_word(head, "if-none-match", weak) ||
+	       http_head_has_word(head, "if-none-match", "*");
+}
+
+static void end_file(struct conn *conn)
+{
+	free_job(conn->file);
+	conn->file = NULL;
+}
+
+static void begin_answer(struct conn *conn)
+{
+	struct file_job *job = conn->file;
+	struct buffer headers = {0};
+	bool is_known = has_tag(conn->head, job->etag);
+	buffer_printf(&headers, "%setag: %s\r\n", page_headers, job->etag);
+	if (!is_known) {
+		buffer_printf(&headers, "content-type: %s\r\n", type_of(job->path));
+	}
+	http_respond_file(conn, is_known ? 304 : 200, buffer_cstr(&headers), job->bytes.data,
+		job->bytes.len, job->size);
+	buffer_finish(&headers);
+	if (is_known || !job->left || conn->method == HTTP_HEAD) {
+		end_file(conn);
+	}
+}
+
+static void continue_answer(struct conn *conn)
+{
+	struct file_job *job = conn->file;
+	conn_put(conn, job->bytes.data, job->bytes.len);
+	conn_set_deadline(conn, DEADLINE_ANSWER, conn->server->limits->receive_ms);
+	if (!job->left) {
+		conn->is_answered = true;
+		end_file(conn);
+	}
+	conn_at_end_of_turn(conn);
+}
+
+static void work_done(uv_work_t *req, int status)
+{
+	struct file_job *job = req->data;
+	struct conn *conn = job->conn;
+	bool has_begun = job->size - job->left > job->bytes.len;
+	job->is_working = false;
+	if (!conn) {
+		free_job(job);
+	} else if (job->error && has_begun) {
+		conn_kill(conn); /* it has become shorter: the answer cannot be ended well */
+	} else if (job->error) {
+		end_file(conn);
+		refuse_missing(conn);
+	} else if (has_begun) {
+		continue_answer(conn);
+	} else {
+		begin_answer(conn);
+	}
+}
+
+void http_cancel_file(struct conn *conn)
+{
+	struct file_job *job = conn->file;
+	conn->file = NULL;
+	if (job && job->is_working) {
+		job->conn = NULL;
+	} else if (job) {
+		free_job(job);
+	}
+}
+
+static void start_work(struct file_job *job)
+{
+	job->is_working = true;
+	uv_queue_work(job->conn->server->loop, &job->work, work, work_done);
+}
+
+void http_send_more_file(struct conn *conn)
+{
+	if (!conn->file->is_working) {
+		start_work(conn->file);
+	}
+}
+
+/** No part of a path is empty or begins with a dot. */
+static bool is_plain(const char *path)
+{
+	for (;;) {
+		size_t len = strcspn(path, "/");
+		if (!len || path[0] == '.') {
+			return false;
+		}
+		if (!path[len]) {
+			return true;
+		}
+		path += len + 1;
+	}
+}
+
+static void start(struct conn *conn, const char *dir, const char *path)
+{
+	struct file_job *job = xcalloc(1, sizeof(*job));
+	job->work.data = job;
+	job->conn = conn;
+	job->dir = xstrdup(dir);
+	job->path = xstrdup(path);
+	job->fd = -1;
+	conn->file = job;
+	start_work(job);
+}
+
+void http_get_file(struct conn *conn)
+{
+	const struct server *server = conn->server;
+	const char *path = conn->path + 1;
+	const char *dir = server->web_dir;
+	size_t highlight_len = sizeof(highlight_path) - 1;
+	if (conn->method != HTTP_GET && conn->method != HTTP_HEAD) {
+		http_refuse_method(conn, "GET");
+		return;
+	}
+	if (server->highlight_dir && strncmp(conn->path, highlight_path, highlight_len) == 0) {
+		dir = server->highlight_dir;
+		path = conn->path + highlight_len;
+	} else if (!*path) {
+		path = "index.html";
+	}
+	if (!dir || !is_plain(path)) {
+		refuse_missing(conn);
+		return;
+	}
+	start(conn, dir, path);
+}

@@ -1,0 +1,472 @@
+/*
+ * Requests, one after the other on a connection (RFC 9112): head, body, answer, and only then the
+ * next one, however many have come at once. A body that is a stream of lines goes on as it comes
+ * (http_stream.c), any other is gathered, and the request routed when it is whole.
+ */
+#include "net_internal.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+/* A refused body up to this size is read and dropped; beyond it the connection ends. */
+#define DISCARD_MAX (256ULL * 1024)
+/* Requests of one connection that are served in one loop turn. */
+#define REQUESTS_MAX 16
+/*
+ * A peer has so long to see the answer that ends its connection, and longer if it is still sending:
+ * closed at once, the bytes that nobody read would make the kernel drop the answer (ms).
+ */
+#define LINGER_MS      2000
+#define LINGER_BODY_MS 5000
+
+bool http_body_is_coming(const struct conn *conn)
+{
+	return conn->phase == PHASE_BODY && !conn->expects_continue;
+}
+
+bool http_body_must_close(const struct conn *conn)
+{
+	if (conn->phase != PHASE_BODY) {
+		return false;
+	}
+	return conn->expects_continue || conn->framing.body == HTTP_BODY_CHUNKED ||
+	       conn->framing.length - conn->body_taken > DISCARD_MAX;
+}
+
+static bool is_refused(const struct conn *conn)
+{
+	return conn->response.len || conn->is_answered;
+}
+
+/* --- the request is whole --- */
+
+/** An escaped slash is no slash, and no name here has one. */
+static bool has_escaped_slash(const struct http_head *head)
+{
+	const char *text = head->text + head->path.at;
+	for (uint32_t i = 0; i + 2 < head->path.len; i++) {
+		if (text[i] == '%' && text[i + 1] == '2' && (text[i + 2] | 0x20) == 'f') {
+			return true;
+		}
+	}
+	return false;
+}
+
+static bool is_api(const char *path)
+{
+	return strcmp(path, "/healthz") == 0 || strcmp(path, "/api") == 0 ||
+	       strncmp(path, "/api/", 5) == 0;
+}
+
+/** "." and ".." are no names: a path with them leads nowhere. */
+static bool has_dots(const char *path)
+{
+	for (const char *at = path; at; at = strchr(at, '/')) {
+		at++;
+		size_t len = strcspn(at, "/");
+		if ((len == 1 || len == 2) && strncmp(at, "..", len) == 0) {
+			return true;
+		}
+	}
+	return false;
+}
+
+static void route(struct conn *conn)
+{
+	if (has_dots(conn->path) || has_escaped_slash(conn->head)) {
+		http_refuse(conn, "not_found", "there is nothing at this address");
+	} else if (ws_is_path(conn->path) && conn->method == HTTP_GET) {
+		conn->must_close = true;
+		http_refuse_with(conn, 426, "upgrade: websocket\r\nsec-websocket-version: 13\r\n",
+			"bad_request",
+			"at this address is a WebSocket: the request has to ask for the upgrade");
+	} else if (is_api(conn->path)) {
+		http_route(conn);
+	} else {
+		http_get_file(conn);
+	}
+}
+
+static void end_body(struct conn *conn)
+{
+	conn->phase = PHASE_ANSWER;
+	conn_set_deadline(conn, DEADLINE_NONE, 0);
+	if (is_refused(conn)) {
+		conn_at_end_of_turn(conn);
+	} else if (conn->stream) {
+		http_stream_end(conn);
+	} else {
+		route(conn);
+	}
+}
+
+/* --- the head --- */
+
+static void refuse_size(struct conn *conn)
+{
+	struct refusal refusal = {0};
+	refuse(&refusal, "too_large",
+		"the body of a request may have at most %zu bytes; events may be more, as lines "
+		"with "
+		"the content-type application/x-ndjson",
+		conn->server->limits->body_size);
+	http_refuse(conn, refusal.code, refusal.message);
+}
+
+/** Nobody can tell where the next request would begin. */
+static void refuse_for_good(struct conn *conn, unsigned status, const char *why)
+{
+	conn->must_close = true;
+	conn->phase = PHASE_ANSWER;
+	http_refuse_with(conn, status, "", status == 501 ? "not_implemented" : "bad_request", why);
+}
+
+static void reset(struct conn *conn)
+{
+	conn->must_close = conn->is_answered = conn->expects_continue = false;
+	conn->body_taken = 0;
+	conn->chunked = (struct chunked){0};
+	conn->may_create = false;
+	conn->framing = (struct http_framing){.body = HTTP_NO_BODY};
+	conn->method = HTTP_OTHER;
+	free(conn->title);
+	conn->title = NULL;
+	buffer_clear(&conn->rx);
+}
+
+/** A head with the text that it points into, in one piece of memory. */
+static unsigned parse(struct conn *conn, const char *text, size_t len, const char **ret_why)
+{
+	struct http_head *head = xmalloc(sizeof(*head) + len);
+	char *copy = (char *)(head + 1);
+	memcpy(copy, text, len);
+	conn->head = head;
+	return http_head_parse(head, copy, len, ret_why);
+}
+
+static int read_path(struct conn *conn)
+{
+	struct http_span path = conn->head->path;
+	conn->path = xmalloc(path.len + 1);
+	return http_decode(conn->head->text + path.at, path.len, false, conn->path, path.len + 1);
+}
+
+/** What can be refused before the body has come; 0: it is not, or the connection goes on. */
+static void refuse_early(struct conn *conn)
+{
+	const char *why = NULL;
+	char expect[24];
+	const char *code = auth_check(conn->server, conn->head, &why);
+	bool is_large =
+		!http_is_stream(conn) && conn->framing.length > conn->server->limits->body_size;
+	if (http_head_copy(conn->head, "expect", expect, sizeof(expect))) {
+		conn->expects_continue = conn->framing.body != HTTP_NO_BODY &&
+					 strcasecmp(expect, "100-continue") == 0;
+	}
+	if (code) {
+		http_refuse(conn, code, why);
+	} else if (conn->method == HTTP_OTHER) {
+		http_refuse_with(conn, 501, "", "not_implemented",
+			"this server does not know the method of the request");
+	} else if (is_large) {
+		refuse_size(conn);
+	}
+}
+
+/** The client waits for this before it sends its body. */
+static void send_continue(struct conn *conn)
+{
+	static const char text[] = "HTTP/1.1 100 Continue\r\n\r\n";
+	conn->expects_continue = false;
+	conn_put(conn, text, sizeof(text) - 1);
+}
+
+static void begin_body(struct conn *conn)
+{
+	conn->phase = PHASE_BODY;
+	conn->message_ms = conn->received_ms;
+	conn_set_deadline(conn, DEADLINE_NONE, 0);
+	if (is_refused(conn)) {
+		return;
+	}
+	if (http_is_stream(conn) || (conn->expects_continue && !http_wants_body(conn))) {
+		route(conn);
+	}
+	if (conn->expects_continue && !is_refused(conn)) {
+		send_continue(conn);
+	}
+}
+
+static void begin_request(struct conn *conn, const char *text, size_t len)
+{
+	const char *why = NULL;
+	reset(conn);
+	unsigned status = parse(conn, text, len, &why);
+	conn->method = status ? HTTP_OTHER : conn->head->method;
+	if (!status) {
+		status = http_head_framing(conn->head, &conn->framing, &why);
+	}
+	if (!status && read_path(conn) < 0) {
+		status = 400;
+		why = "the path has an escape that is wrong";
+	}
+	if (status) {
+		refuse_for_good(conn, status, why);
+		return;
+	}
+	conn->must_close = !http_head_keeps_alive(conn->head);
+	conn->phase = conn->framing.body == HTTP_NO_BODY ? PHASE_ANSWER : PHASE_BODY;
+	refuse_early(conn);
+	if (!is_refused(conn) && ws_is_asked_for(conn->head)) {
+		ws_upgrade(conn);
+	} else if (conn->framing.body == HTTP_NO_BODY) {
+		end_body(conn);
+	} else {
+		begin_body(conn);
+	}
+}
+
+/** Takes a head, if it is whole: its length, or 0. */
+static size_t take_head(struct conn *conn, const char *at, size_t len)
+{
+	size_t most = conn->server->limits->head_size;
+	size_t n = http_head_find_end(at, len, &conn->in_scanned);
+	if (n > most || (!n && len > most)) {
+		bool is_target = !memchr(at, '\n', n ? n : len);
+		reset(conn);
+		refuse_for_good(conn, is_target ? 414 : 431,
+			is_target ? "the address is too long"
+				  : "the head of the request is too long");
+		return len;
+	}
+	if (n) {
+		conn->in_scanned = 0;
+		begin_request(conn, at, n);
+	} else if (conn->deadline != DEADLINE_HEAD) {
+		conn_set_deadline(conn, DEADLINE_HEAD, conn->server->limits->head_ms);
+	}
+	return n;
+}
+
+/* --- the body --- */
+
+static void take_bytes(struct conn *conn, const char *bytes, size_t len)
+{
+	if (is_refused(conn)) {
+		return; /* the rest is dropped */
+	}
+	if (conn->stream) {
+		http_stream_take(conn, bytes, len);
+	} else if (conn->rx.len + len > conn->server->limits->body_size) {
+		refuse_size(conn);
+	} else if (!conn_keep(conn, bytes, len)) {
+		http_refuse(conn, "server_busy",
+			"too many large requests are on their way; send it again in a moment");
+	}
+}
+
+static size_t take_length(struct conn *conn, const char *at, size_t len)
+{
+	uint64_t left = conn->framing.length - conn->body_taken;
+	size_t n = len < left ? len : (size_t)left;
+	conn->body_taken += n;
+	take_bytes(conn, at, n);
+	if (conn->body_taken == conn->framing.length) {
+		end_body(conn);
+	}
+	return n;
+}
+
+static size_t take_chunks(struct conn *conn, const char *at, size_t len)
+{
+	const char *from = at;
+	const char *bytes;
+	size_t n;
+	while ((n = chunked_take(&conn->chunked, &at, &len, &bytes))) {
+		take_bytes(conn, bytes, n);
+	}
+	conn->body_taken += (size_t)(at - from);
+	if (!conn->stream && !is_refused(conn) && conn->chunked.state == CHUNKED_DATA &&
+		conn->chunked.left > conn->server->limits->body_size) {
+		refuse_size(conn);
+	}
+	if (conn->chunked.state == CHUNKED_DONE) {
+		end_body(conn);
+	} else if (conn->chunked.state == CHUNKED_BAD) {
+		struct refusal refusal = {0};
+		refuse(&refusal, "bad_request",
+			"the body is not in the chunks that were announced");
+		conn->must_close = true;
+		if (conn->stream) {
+			http_stream_fail(conn, &refusal);
+		} else if (!is_refused(conn)) {
+			http_refuse(conn, refusal.code, refusal.message);
+		}
+		conn->phase = PHASE_ANSWER;
+		conn_at_end_of_turn(conn);
+	}
+	return (size_t)(at - from);
+}
+
+static size_t take_body(struct conn *conn, const char *at, size_t len)
+{
+	return conn->framing.body == HTTP_BODY_CHUNKED ? take_chunks(conn, at, len)
+						       : take_length(conn, at, len);
+}
+
+/* --- bytes --- */
+
+/** Uses bytes as far as it can now; how many. */
+static size_t consume(struct conn *conn, char *at, size_t len)
+{
+	size_t used = 0;
+	while (used < len && !conn->is_dead) {
+		size_t n;
+		switch (conn->phase) {
+		case PHASE_HEAD:
+			n = take_head(conn, at + used, len - used);
+			break;
+		case PHASE_BODY:
+			n = take_body(conn, at + used, len - used);
+			break;
+		case PHASE_SOCKET:
+			ws_receive(conn, at + used, len - used);
+			return len;
+		case PHASE_LINGER:
+			return len;
+		default:
+			return used;
+		}
+		if (!n) {
+			break;
+		}
+		used += n;
+	}
+	return used;
+}
+
+void http_receive(struct conn *conn, char *bytes, size_t len)
+{
+	if (conn->in.len) {
+		buffer_append(&conn->in, bytes, len);
+		buffer_consume(&conn->in, consume(conn, conn->in.data, conn->in.len));
+	} else {
+		size_t used = consume(conn, bytes, len);
+		if (used < len) {
+			buffer_append(&conn->in, bytes + used, len - used);
+		}
+	}
+	if (!conn->in.len) {
+		buffer_finish(&conn->in);
+	}
+}
+
+/* --- the answer, and the next request --- */
+
+void http_forget_request(struct conn *conn)
+{
+	free(conn->head);
+	free(conn->path);
+	conn->head = NULL;
+	conn->path = NULL;
+}
+
+static void begin_linger(struct conn *conn)
+{
+	bool is_sending = conn->phase == PHASE_BODY;
+	conn->phase = PHASE_LINGER;
+	buffer_finish(&conn->in);
+	conn_set_deadline(conn, DEADLINE_END, is_sending ? LINGER_BODY_MS : LINGER_MS);
+	conn_send_fin(conn);
+}
+
+/** The answer is out. */
+static void end_request(struct conn *conn)
+{
+	if (conn->must_close) {
+		begin_linger(conn);
+	} else if (conn->phase == PHASE_ANSWER) {
+		http_forget_request(conn);
+		conn->is_answered = false;
+		conn->phase = PHASE_HEAD;
+		conn_set_deadline(conn, DEADLINE_IDLE, conn->server->limits->keepalive_ms);
+	}
+}
+
+static void send_response(struct conn *conn)
+{
+	uint64_t size = conn->response.len;
+	conn_put(conn, conn->response.data, conn->response.len);
+	buffer_finish(&conn->response);
+	conn_keep_nothing(conn);
+	conn_drop_session(conn);
+	if (conn->file) {
+		conn_set_deadline(conn, DEADLINE_ANSWER, conn->server->limits->receive_ms);
+		return; /* there is more of it */
+	}
+	conn->is_answered = true;
+	if (sock_is_choked(&conn->sock) && conn->phase == PHASE_ANSWER) {
+		const struct limits *limits = conn->server->limits;
+		conn_set_deadline(conn, DEADLINE_ANSWER,
+			limits->receive_ms +
+				(int64_t)(size * 1000 / (uint64_t)limits->receive_rate));
+	}
+}
+
+void http_end_turn(struct conn *conn)
+{
+	for (int i = 0; i < REQUESTS_MAX && !conn->is_dead; i++) {
+		if (sock_is_choked(&conn->sock)) {
+			sock_want_writable(&conn->sock);
+			return;
+		}
+		if (conn->phase == PHASE_LINGER) {
+			conn_send_fin(conn);
+			return;
+		}
+		if (conn->response.len) {
+			send_response(conn);
+			if (sock_is_choked(&conn->sock)) {
+				continue; /* the next request waits until this has left */
+			}
+		}
+		if (conn->file) {
+			http_send_more_file(conn);
+			break;
+		}
+		if (conn->is_answered && conn->phase != PHASE_HEAD) {
+			end_request(conn);
+		}
+		if (conn->phase != PHASE_HEAD || !conn->in.len) {
+			break;
+		}
+		buffer_consume(&conn->in, consume(conn, conn->in.data, conn->in.len));
+		if (!conn->response.len) {
+			break;
+		}
+	}
+	if (!conn->is_dead && conn->response.len) {
+		conn_at_end_of_turn(conn);
+	}
+	conn_update_flow(conn);
+}
+
+void http_time_out(struct conn *conn)
+{
+	bool has_begun =
+		conn->deadline == DEADLINE_HEAD ? conn->in.len > 0 : conn->phase == PHASE_BODY;
+	if (conn->deadline == DEADLINE_END || conn->deadline == DEADLINE_ANSWER || !has_begun ||
+		is_refused(conn)) {
+		conn_kill(conn);
+		return;
+	}
+	if (conn->phase == PHASE_HEAD) {
+		reset(conn);
+	}
+	conn->must_close = true;
+	conn->phase = PHASE_ANSWER;
+	conn_set_deadline(conn, DEADLINE_END, LINGER_MS);
+	http_refuse_with(conn, 408, "", "timeout", "the request came too slowly");
+}

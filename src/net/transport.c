@@ -1,0 +1,190 @@
+#include "transport.h"
+
+#include "holdfast/buffer.h"
+#include "holdfast/diag.h"
+
+#include <errno.h>
+#include <libwebsockets.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+/* One write of ours is one write of lws's up to this size; what is larger it would copy first. */
+#define WRITE_MAX ((size_t)8 * 1024 * 1024)
+/* So much is read from a socket at a time. */
+#define READ_MAX ((size_t)64 * 1024)
+
+static const char protocol_name[] = "holdfast";
+
+struct transport {
+	const struct transport_ops *ops;
+	struct lws_context *context;
+	struct lws_vhost *vhost;
+	struct lws_protocols protocols[2];
+};
+
+static void apply_flow(struct sock *sock)
+{
+	bool is_stopped = sock->is_paused || lws_partial_buffered(sock->wsi);
+	if (is_stopped != sock->is_stopped) { /* it costs system calls */
+		sock->is_stopped = is_stopped;
+		lws_rx_flow_control(sock->wsi, !is_stopped);
+	}
+}
+
+static void handle_writable(struct sock *sock)
+{
+	apply_flow(sock);
+	sock->transport->ops->writable(sock);
+}
+
+static void handle_closed(struct sock *sock)
+{
+	sock->wsi = NULL;
+	if (!sock->is_adopting) {
+		sock->transport->ops->closed(sock);
+	}
+}
+
+/** Each case is one call. lws calls for a few things before a socket has its owner. */
+static int callback(
+	struct lws *wsi, enum lws_callback_reasons reason, void *user, void *in, size_t len)
+{
+	struct sock *sock = wsi ? lws_get_opaque_user_data(wsi) : NULL;
+	if (!sock) {
+		return 0;
+	}
+	switch (reason) {
+	case LWS_CALLBACK_RAW_RX:
+		sock->transport->ops->received(sock, in, len);
+		return 0;
+	case LWS_CALLBACK_RAW_WRITEABLE:
+		handle_writable(sock);
+		return 0;
+	case LWS_CALLBACK_RAW_CLOSE:
+		lws_set_opaque_user_data(wsi, NULL);
+		handle_closed(sock);
+		return 0;
+	default:
+		return 0;
+	}
+}
+
+/** What fails is told by the call that failed; lws's own words help only whoever looks for why. */
+static void handle_lws_log(int level, const char *line)
+{
+	int len = (int)strcspn(line, "\n");
+	diag(DIAG_DEBUG, "libwebsockets: %.*s", len, line);
+}
+
+struct transport *transport_create(uv_loop_t *loop, const struct transport_ops *ops)
+{
+	struct transport *transport = xcalloc(1, sizeof(*transport));
+	transport->ops = ops;
+	transport->protocols[0] = (struct lws_protocols){
+		.name = protocol_name, .callback = callback, .tx_packet_size = WRITE_MAX};
+	lws_set_log_level(LLL_ERR | LLL_WARN, handle_lws_log);
+	struct lws_context_creation_info info = {
+		.port = CONTEXT_PORT_NO_LISTEN,
+		.options = LWS_SERVER_OPTION_LIBUV | LWS_SERVER_OPTION_EXPLICIT_VHOSTS |
+			   LWS_SERVER_OPTION_UV_NO_SIGSEGV_SIGFPE_SPIN,
+		.foreign_loops = (void *[]){loop},
+		.pt_serv_buf_size = READ_MAX,
+		.gid = (gid_t)-1,
+		.uid = (uid_t)-1,
+	};
+	transport->context = lws_create_context(&info);
+	info.vhost_name = protocol_name;
+	info.protocols = transport->protocols;
+	info.options = LWS_SERVER_OPTION_LIBUV;
+	info.port = CONTEXT_PORT_NO_LISTEN_SERVER;
+	transport->vhost = transport->context ? lws_create_vhost(transport->context, &info) : NULL;
+	if (!transport->vhost) {
+		transport_close(transport);
+		uv_run(loop, UV_RUN_NOWAIT);
+		transport_destroy(transport);
+		return NULL;
+	}
+	return transport;
+}
+
+void transport_close(struct transport *transport)
+{
+	if (transport && transport->context) {
+		lws_context_destroy(transport->context);
+	}
+}
+
+void transport_destroy(struct transport *transport)
+{
+	if (!transport) {
+		return;
+	}
+	if (transport->context) {
+		/*
+		 * On a foreign loop lws frees the context with the second call, once its handles
+		 * are closed.
+		 */
+		lws_context_destroy(transport->context);
+	}
+	free(transport);
+}
+
+int transport_adopt(struct transport *transport, struct sock *sock, int fd)
+{
+	*sock = (struct sock){.transport = transport, .is_adopting = true};
+	lws_adopt_desc_t desc = {
+		.vh = transport->vhost,
+		.type = LWS_ADOPT_SOCKET,
+		.fd = {.sockfd = fd},
+		.vh_prot_name = protocol_name,
+		.opaque = sock,
+	};
+	sock->wsi = lws_adopt_descriptor_vhost_via_info(&desc);
+	sock->is_adopting = false;
+	return sock->wsi ? 0 : -EIO;
+}
+
+int sock_write(struct sock *sock, const void *bytes, size_t len)
+{
+	/* It is not const for lws, which does not change what a raw socket sends. */
+	if (!sock->wsi || lws_write(sock->wsi, (unsigned char *)bytes, len, LWS_WRITE_RAW) < 0) {
+		return -EIO;
+	}
+	apply_flow(sock);
+	return 0;
+}
+
+bool sock_is_choked(const struct sock *sock)
+{
+	return sock->wsi && lws_partial_buffered(sock->wsi);
+}
+
+void sock_want_writable(struct sock *sock)
+{
+	if (sock->wsi) {
+		lws_callback_on_writable(sock->wsi);
+	}
+}
+
+void sock_pause(struct sock *sock, bool paused)
+{
+	sock->is_paused = paused;
+	if (sock->wsi) {
+		apply_flow(sock);
+	}
+}
+
+void sock_shutdown(struct sock *sock)
+{
+	if (sock->wsi) {
+		shutdown(lws_get_socket_fd(sock->wsi), SHUT_WR);
+	}
+}
+
+void sock_close(struct sock *sock)
+{
+	if (sock->wsi) {
+		lws_set_timeout(sock->wsi, PENDING_TIMEOUT_USER_OK, LWS_TO_KILL_SYNC);
+	}
+}

@@ -1,0 +1,58 @@
+/*
+ * Sockets, on libwebsockets. This is the only file pair that knows it: lws reads, writes and polls
+ * them as raw sockets, and HTTP and WebSocket frames are read by wire/. docs/libwebsockets.md says
+ * why, and what of lws is relied on.
+ */
+#ifndef HOLDFAST_TRANSPORT_H
+#define HOLDFAST_TRANSPORT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <uv.h>
+
+struct transport;
+
+/** One connected socket; part of its owner's struct. Zeroed, it is none. */
+struct sock {
+	struct transport *transport;
+	void *wsi; /* NULL: none, or it is closed */
+	bool is_adopting;
+	bool is_paused; /* its owner wants to read nothing now */
+	bool is_stopped; /* nothing is read: it is paused or choked */
+};
+
+/** What a socket tells its owner, always from the loop; none of them may call sock_close(). */
+struct transport_ops {
+	/** Bytes from the peer, lent for the call; they may be changed in place. */
+	void (*received)(struct sock *sock, char *bytes, size_t len);
+	/** What was asked for with sock_want_writable(), and it is not choked. */
+	void (*writable)(struct sock *sock);
+	/** It is closed: by the peer, by an error, or by sock_close(). */
+	void (*closed)(struct sock *sock);
+};
+
+/** NULL if lws cannot be started. `ops` must outlive it. */
+struct transport *transport_create(uv_loop_t *loop, const struct transport_ops *ops);
+/** Its sockets must be closed. Its handles are closed when the loop has run. Accepts NULL. */
+void transport_close(struct transport *transport);
+/** Frees it, after transport_close() and a run of the loop. Accepts NULL. */
+void transport_destroy(struct transport *transport);
+
+/** Takes `fd`, also when it fails (-EIO; `closed` is not called then). */
+int transport_adopt(struct transport *transport, struct sock *sock, int fd);
+/**
+ * Sends bytes; what the kernel does not take is kept, and the socket is choked until it has left. A
+ * choked socket may be written to, but that costs a copy. While it is choked nothing is read from
+ * it. Returns -EIO if the socket is broken: `closed` follows, at the latest after sock_close().
+ */
+int sock_write(struct sock *sock, const void *bytes, size_t len);
+bool sock_is_choked(const struct sock *sock);
+void sock_want_writable(struct sock *sock);
+/** Reads no more, or again. */
+void sock_pause(struct sock *sock, bool paused);
+/** Sends FIN, behind what was written; the peer may go on sending. */
+void sock_shutdown(struct sock *sock);
+/** Closes it at once. */
+void sock_close(struct sock *sock);
+
+#endif

@@ -1,0 +1,521 @@
+/*
+ * A connection that has become a WebSocket (RFC 6455): the handshake, messages, control frames and
+ * the close. What the messages say is for the three kinds of socket (ws_observer.c, ws_producer.c,
+ * ws_feed.c).
+ */
+#include "net_internal.h"
+
+#include <openssl/evp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+/* What is gathered for a producer may grow to about this before it is not read from any more. */
+#define GATHERED_MAX ((size_t)64 * 1024)
+/* A peer has so long to take our close frame, and to answer it (ms). */
+#define CLOSE_SEND_MS 5000
+#define CLOSE_WAIT_MS 2000
+
+struct queued_frame {
+	struct list link;
+	struct frame *frame;
+};
+
+/* --- the handshake --- */
+
+bool ws_is_asked_for(const struct http_head *head)
+{
+	return http_head_has_word(head, "upgrade", "websocket") &&
+	       http_head_has_word(head, "connection", "upgrade");
+}
+
+/** The kind of socket at a path; its session id is copied. NULL: there is none. */
+static const struct conn_ops *find_socket(const char *path, char id[129])
+{
+	static const char prefix[] = "/api/sessions/";
+	id[0] = '\0';
+	if (strcmp(path, "/api/events") == 0) {
+		return &feed_conn_ops;
+	}
+	if (strncmp(path, prefix, sizeof(prefix) - 1) != 0) {
+		return NULL;
+	}
+	const char *name = path + sizeof(prefix) - 1;
+	size_t len = strcspn(name, "/");
+	if (!session_id_is_valid(name, len)) {
+		return NULL;
+	}
+	memcpy(id, name, len);
+	id[len] = '\0';
+	if (strcmp(name + len, "/ws") == 0) {
+		return &observer_conn_ops;
+	}
+	return strcmp(name + len, "/produce") == 0 ? &producer_conn_ops : NULL;
+}
+
+bool ws_is_path(const char *path)
+{
+	char id[129];
+	return find_socket(path, id);
+}
+
+/** A Sec-WebSocket-Key is 16 bytes in base64. */
+static bool is_key(const char *key, size_t len)
+{
+	static const char digits[] =
+		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+	return len == 24 && strspn(key, digits) == 22 && memcmp(key + 22, "==", 2) == 0;
+}
+
+/** Section 4.2.2, step 5.4. */
+static void accept_key(const char *key, char out[29])
+{
+	static const char guid[] = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
+	char text[24 + sizeof(guid)];
+	unsigned char digest[EVP_MAX_MD_SIZE];
+	memcpy(text, key, 24);
+	memcpy(text + 24, guid, sizeof(guid));
+	EVP_Digest(text, 24 + sizeof(guid) - 1, digest, NULL, EVP_sha1(), NULL);
+	EVP_EncodeBlock((unsigned char *)out, digest, 20);
+}
+
+/** Refuses the handshake if it is wrong. Sections 4.2.1 and 4.4. */
+static bool check_handshake(struct conn *conn, char key[25])
+{
+	char version[8];
+	if (conn->method != HTTP_GET || conn->head->is_http_1_0 ||
+		conn->framing.body != HTTP_NO_BODY) {
+		http_refuse(conn, "bad_request",
+			"a WebSocket is opened with GET, HTTP/1.1 and no body");
+		return false;
+	}
+	if (!http_head_copy(conn->head, "sec-websocket-version", version, sizeof(version)) ||
+		strcmp(version, "13") != 0) {
+		http_refuse_with(conn, 426, "upgrade: websocket\r\nsec-websocket-version: 13\r\n",
+			"bad_request", "this server speaks version 13 of the WebSocket protocol");
+		return false;
+	}
+	if (!http_head_copy(conn->head, "sec-websocket-key", key, 25) ||
+		!is_key(key, strlen(key))) {
+		http_refuse(conn, "bad_request", "the Sec-WebSocket-Key is not 16 bytes in base64");
+		return false;
+	}
+	return true;
+}
+
+static void make_client_id(struct conn *conn)
+{
+	unsigned char bytes[8];
+	if (getrandom(bytes, sizeof(bytes), 0) != (ssize_t)sizeof(bytes)) {
+		memcpy(bytes, &conn, sizeof(bytes));
+	}
+	for (size_t i = 0; i < sizeof(bytes); i++) {
+		snprintf(conn->client_id + 2 * i, 3, "%02x", bytes[i]);
+	}
+}
+
+void ws_upgrade(struct conn *conn)
+{
+	char key[25];
+	char accept[29];
+	struct buffer answer = {0};
+	const struct conn_ops *ops = find_socket(conn->path, conn->session_id);
+	conn->must_close = true; /* if it is refused, what follows are no requests */
+	if (!ops) {
+		http_refuse(conn, "not_found", "there is no WebSocket at this address");
+		return;
+	}
+	if (conn->server->is_draining) {
+		http_refuse(conn, "shutting_down", "the server is shutting down");
+		return;
+	}
+	if (!check_handshake(conn, key)) {
+		return;
+	}
+	make_client_id(conn);
+	conn->ops = ops;
+	query_read_socket(conn);
+	accept_key(key, accept);
+	buffer_printf(&answer,
+		"HTTP/1.1 101 Switching Protocols\r\nupgrade: websocket\r\n"
+		"connection: Upgrade\r\nsec-websocket-accept: %s\r\n\r\n",
+		accept);
+	conn_put(conn, answer.data, answer.len);
+	buffer_finish(&answer);
+	http_forget_request(conn);
+	conn->phase = PHASE_SOCKET;
+	conn_set_deadline(conn, DEADLINE_NONE, 0);
+	conn->ops->open(conn);
+}
+
+/* --- sending --- */
+
+/** A socket with nothing left to send takes a whole frame; what the kernel does not take is kept.
+ */
+bool conn_is_writable(struct conn *conn)
+{
+	return !conn->is_closing && !sock_is_choked(&conn->sock);
+}
+
+void conn_write(struct conn *conn, struct frame *frame)
+{
+	/* The header goes into the headroom: the same bytes for every receiver. */
+	unsigned char header[WS_HEADER_MAX];
+	size_t len = frame_len(frame);
+	size_t n = ws_header(WS_TEXT, len, header);
+	char *begin = frame->buf.data + FRAME_HEADROOM - n;
+	memcpy(begin, header, n);
+	conn_put(conn, begin, n + len);
+}
+
+static void append_frame(struct buffer *out, enum ws_opcode opcode, const char *bytes, size_t len)
+{
+	unsigned char header[WS_HEADER_MAX];
+	buffer_append(out, header, ws_header(opcode, len, header));
+	buffer_append(out, bytes, len);
+}
+
+static void gather(struct conn *conn, const struct frame *frame)
+{
+	append_frame(&conn->gathered, WS_TEXT, frame_text(frame), frame_len(frame));
+	conn->is_held = conn->is_held || conn->gathered.len > GATHERED_MAX;
+	conn_at_end_of_turn(conn);
+}
+
+/** Writes all that is gathered with one call. */
+static void flush_gathered(struct conn *conn)
+{
+	struct buffer *out = &conn->gathered;
+	if (out->len && conn_is_writable(conn)) {
+		conn_put(conn, out->data, out->len);
+		if (out->cap > GATHERED_MAX) {
+			buffer_finish(out);
+		}
+		buffer_clear(out);
+	}
+	if (conn->is_closing) {
+		return;
+	}
+	if (out->len || sock_is_choked(&conn->sock)) {
+		sock_want_writable(&conn->sock);
+	} else {
+		conn->is_held = false;
+	}
+	conn_update_flow(conn);
+}
+
+static void drop_queued(struct conn *conn, struct queued_frame *queued)
+{
+	list_remove(&queued->link);
+	conn->outbox_count--;
+	frame_unref(queued->frame);
+	free(queued);
+}
+
+void conn_drop_outbox(struct conn *conn)
+{
+	list_for_each_safe(link, tmp, &conn->outbox) {
+		drop_queued(conn, list_entry(link, struct queued_frame, link));
+	}
+}
+
+void conn_flush(struct conn *conn)
+{
+	if (conn->ops->is_producer) {
+		flush_gathered(conn);
+		return;
+	}
+	while (conn->outbox_count && conn_is_writable(conn)) {
+		struct queued_frame *queued =
+			list_entry(conn->outbox.next, struct queued_frame, link);
+		conn_write(conn, queued->frame);
+		drop_queued(conn, queued);
+	}
+	if (conn->outbox_count && !conn->is_closing) {
+		sock_want_writable(&conn->sock);
+	}
+}
+
+void conn_send(struct conn *conn, struct frame *frame)
+{
+	if (conn->is_closing) {
+		frame_unref(frame);
+		return;
+	}
+	if (conn->ops->is_producer) {
+		gather(conn, frame);
+		frame_unref(frame);
+		return;
+	}
+	if (!conn->outbox_count && conn_is_writable(conn)) {
+		conn_write(conn, frame);
+		frame_unref(frame);
+		return;
+	}
+	if (conn->outbox_count >= conn->server->limits->outbox_frames) {
+		frame_unref(frame);
+		conn_close(conn, WS_CLOSE_POLICY, "too many requests without reading the answers");
+		return;
+	}
+	struct queued_frame *queued = xcalloc(1, sizeof(*queued));
+	queued->frame = frame;
+	list_append(&conn->outbox, &queued->link);
+	conn->outbox_count++;
+	sock_want_writable(&conn->sock);
+}
+
+/* --- closing --- */
+
+/** Sends the close frame, if the socket takes it, and waits for the peer's. */
+static void send_close(struct conn *conn)
+{
+	struct buffer frame = {0};
+	char payload[WS_CONTROL_MAX];
+	const char *reason = conn->close_reason ? conn->close_reason : "";
+	size_t len = strlen(reason);
+	if (conn->close_sent || conn->is_dead) {
+		return;
+	}
+	if (sock_is_choked(&conn->sock)) {
+		sock_want_writable(&conn->sock);
+		return;
+	}
+	len = len < sizeof(payload) - 2 ? len : sizeof(payload) - 2;
+	payload[0] = (char)(conn->close_code >> 8);
+	payload[1] = (char)conn->close_code;
+	memcpy(payload + 2, reason, len);
+	append_frame(&frame, WS_CLOSE, payload, conn->close_code ? len + 2 : 0);
+	conn->close_sent = true;
+	conn_put(conn, frame.data, frame.len);
+	buffer_finish(&frame);
+	if (conn->is_deaf) {
+		conn_send_fin(conn); /* no answer can be read: the peer sees the end */
+	}
+	conn_set_deadline(conn, DEADLINE_END, CLOSE_WAIT_MS);
+}
+
+void conn_close(struct conn *conn, unsigned code, const char *reason)
+{
+	if (conn->is_closing) {
+		return;
+	}
+	if (conn->ops->is_producer) {
+		flush_gathered(conn);
+	}
+	if (conn->is_dead) {
+		return;
+	}
+	conn->is_closing = true;
+	conn->close_code = code;
+	conn->close_reason = xstrdup(reason);
+	/* A peer that reads nothing is cut off. */
+	conn_set_deadline(conn, DEADLINE_END, CLOSE_SEND_MS);
+	send_close(conn);
+}
+
+/** What the peer sends breaks the protocol: nothing behind it can be read. */
+static void fail(struct conn *conn, unsigned code, const char *reason)
+{
+	conn->is_deaf = true;
+	conn_keep_nothing(conn);
+	conn_close(conn, code, reason);
+}
+
+/** The peer's close frame: it is answered, or is the answer to ours. */
+static void handle_close(struct conn *conn, const char *payload, size_t len)
+{
+	int code = ws_close_code(payload, len);
+	if (!conn->is_closing) {
+		conn_close(conn, (unsigned)(code < 0 ? -code : code),
+			code == -WS_CLOSE_NOT_UTF8 ? "the reason is not UTF-8"
+			: code < 0                 ? "a wrong close frame"
+						   : "");
+	}
+	if (conn->is_dead) {
+		return;
+	}
+	conn->is_deaf = true;
+	if (conn->close_sent) {
+		conn_send_fin(conn);
+		conn->phase = PHASE_LINGER;
+	}
+}
+
+/* --- receiving --- */
+
+bool ws_is_unfinished(const struct conn *conn)
+{
+	return conn->reader.message || conn->reader.header_len;
+}
+
+static void handle_ping(struct conn *conn, const char *payload, size_t len)
+{
+	if (conn->is_closing) {
+		return;
+	}
+	if (conn->gathered.len) {
+		append_frame(&conn->gathered, WS_PONG, payload, len); /* in its turn */
+		return;
+	}
+	buffer_clear(&conn->pong);
+	append_frame(&conn->pong, WS_PONG, payload, len);
+	if (sock_is_choked(&conn->sock)) {
+		sock_want_writable(&conn->sock); /* then the newest ping is answered */
+		return;
+	}
+	conn_put(conn, conn->pong.data, conn->pong.len);
+	buffer_finish(&conn->pong);
+}
+
+void ws_ping(struct conn *conn)
+{
+	static const unsigned char ping[] = {0x80 | WS_PING, 0};
+	if (conn_is_writable(conn)) {
+		conn_put(conn, ping, sizeof(ping));
+	}
+}
+
+/** A control frame may be cut, and lie between two pieces of a message. */
+static void take_control(struct conn *conn, const struct ws_piece *piece)
+{
+	struct buffer *control = &conn->control;
+	buffer_append(control, piece->bytes, piece->len);
+	if (!piece->is_last) {
+		return;
+	}
+	if (piece->opcode == WS_PING) {
+		handle_ping(conn, control->data, control->len);
+	} else if (piece->opcode == WS_CLOSE) {
+		handle_close(conn, control->data, control->len);
+	}
+	buffer_finish(control);
+}
+
+static void refuse_binary(struct conn *conn)
+{
+	struct refusal refusal = {.request = ""};
+	refuse(&refusal, "bad_request", "frames are text, not binary");
+	conn_send_refusal(conn, &refusal, NULL);
+}
+
+static void end_message(struct conn *conn, const struct ws_piece *piece)
+{
+	if (piece->opcode == WS_BINARY) {
+		refuse_binary(conn);
+	} else if (!utf8_is_whole(&conn->utf8)) {
+		fail(conn, WS_CLOSE_NOT_UTF8, "a message is not UTF-8");
+	} else if (piece->is_first) {
+		conn->ops->message(conn, piece->bytes, piece->len); /* in one piece: no copy */
+	} else {
+		conn->ops->message(conn, buffer_cstr(&conn->rx), conn->rx.len);
+	}
+	if (conn->rx.cap > 4096) {
+		conn_keep_nothing(conn); /* an idle connection keeps no large buffer */
+	}
+	buffer_clear(&conn->rx);
+}
+
+static void refuse_busy(struct conn *conn)
+{
+	struct refusal refusal = {.request = ""};
+	refuse(&refusal, "server_busy",
+		"too many large messages are on their way; send it again in a moment");
+	conn_send_refusal(conn, &refusal, NULL);
+	fail(conn, WS_CLOSE_TRY_LATER, "server_busy");
+}
+
+static void take_data(struct conn *conn, const struct ws_piece *piece)
+{
+	if (piece->is_first) {
+		conn->utf8 = (struct utf8_state){0};
+		buffer_clear(&conn->rx);
+	}
+	if (piece->opcode == WS_TEXT && !utf8_check(&conn->utf8, piece->bytes, piece->len)) {
+		fail(conn, WS_CLOSE_NOT_UTF8, "a message is not UTF-8");
+		return;
+	}
+	bool is_whole = piece->is_first && piece->is_last;
+	if (!is_whole && piece->opcode == WS_TEXT && !conn_keep(conn, piece->bytes, piece->len)) {
+		refuse_busy(conn);
+		return;
+	}
+	if (piece->is_last) {
+		end_message(conn, piece);
+	}
+}
+
+static void refuse_frame(struct conn *conn, int error, size_t max)
+{
+	if (error == -WS_CLOSE_TOO_LARGE && !conn->is_closing) {
+		struct refusal refusal = {.request = ""};
+		refuse(&refusal, "too_large", "a frame may have at most %zu bytes", max);
+		conn_send_refusal(conn, &refusal, NULL);
+		fail(conn, WS_CLOSE_TOO_LARGE, "too_large");
+	} else {
+		fail(conn, WS_CLOSE_PROTOCOL_ERROR, "not a WebSocket frame (RFC 6455)");
+	}
+}
+
+void ws_receive(struct conn *conn, char *bytes, size_t len)
+{
+	if (!ws_is_unfinished(conn)) {
+		conn->message_ms = conn->received_ms;
+	}
+	size_t max = conn->ops->is_producer ? conn->server->limits->body_size
+					    : conn->server->limits->frame_size;
+	struct ws_piece piece;
+	while (!conn->is_deaf && !conn->is_dead) {
+		int r = ws_read(&conn->reader, &bytes, &len, max, &piece);
+		if (r == 0) {
+			return;
+		}
+		if (r < 0) {
+			refuse_frame(conn, r, max);
+		} else if (piece.opcode >= WS_CLOSE) {
+			take_control(conn, &piece);
+		} else if (!conn->is_closing) {
+			take_data(conn, &piece);
+		}
+	}
+}
+
+void ws_writable(struct conn *conn)
+{
+	if (conn->is_closing) {
+		send_close(conn);
+		if (conn->is_deaf) {
+			conn_send_fin(conn);
+		}
+		return;
+	}
+	if (conn->pong.len && conn_is_writable(conn)) {
+		conn_put(conn, conn->pong.data, conn->pong.len);
+		buffer_finish(&conn->pong);
+	}
+	conn->ops->writable(conn);
+}
+
+bool conn_check_query(struct conn *conn)
+{
+	if (conn->refused) {
+		conn_send(conn, frame_error("bad_request", conn->refused, NULL, NULL));
+		conn_close(conn, WS_CLOSE_POLICY, "bad_request");
+	}
+	return !conn->refused;
+}
+
+struct session *conn_find_session(struct conn *conn)
+{
+	struct session *session = session_table_get(
+		conn->server->sessions, conn->session_id, strlen(conn->session_id));
+	if (!conn_check_query(conn)) {
+		return NULL;
+	}
+	if (!session || !session_is_there(session)) {
+		conn_send(conn, frame_session_gone(conn->session_id, "unknown"));
+		conn_close(conn, 4404, "no such session");
+		return NULL;
+	}
+	return session;
+}

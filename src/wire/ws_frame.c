@@ -1,0 +1,253 @@
+#include "holdfast/ws_frame.h"
+
+#include <string.h>
+
+/* --- reading --- */
+
+/** How long the header is, as far as its first two bytes tell. */
+static size_t header_size(const uint8_t header[2])
+{
+	unsigned len = header[1] & 0x7f;
+	return 2 + (len == 126 ? 2 : len == 127 ? 8 : 0) + 4;
+}
+
+static bool is_control(unsigned opcode)
+{
+	return opcode & 8;
+}
+
+/** What the first two bytes alone make wrong: it is said before more has to come. */
+static bool is_wrong(const struct ws_reader *reader)
+{
+	unsigned opcode = reader->header[0] & 0x0f;
+	bool fin = reader->header[0] & 0x80;
+	if (reader->header[0] & 0x70) {
+		return true; /* no extension gave these bits a meaning */
+	}
+	if (!(reader->header[1] & 0x80)) {
+		return true; /* a client masks */
+	}
+	switch (opcode) {
+	case WS_TEXT:
+	case WS_BINARY:
+		return reader->message != 0;
+	case WS_CONTINUATION:
+		return reader->message == 0;
+	case WS_CLOSE:
+	case WS_PING:
+	case WS_PONG:
+		return !fin || (reader->header[1] & 0x7f) > WS_CONTROL_MAX;
+	default:
+		return true;
+	}
+}
+
+static uint64_t big_endian(const uint8_t *bytes, unsigned count)
+{
+	uint64_t value = 0;
+	for (unsigned i = 0; i < count; i++) {
+		value = value << 8 | bytes[i];
+	}
+	return value;
+}
+
+/** The header is whole: 0, or the close code. */
+static int begin_payload(struct ws_reader *reader, size_t max)
+{
+	unsigned opcode = reader->header[0] & 0x0f;
+	unsigned len = reader->header[1] & 0x7f;
+	reader->left = len == 126   ? big_endian(reader->header + 2, 2)
+		       : len == 127 ? big_endian(reader->header + 2, 8)
+				    : len;
+	if ((len == 126 && reader->left < 126) || (len == 127 && reader->left < 65536) ||
+		reader->left >> 63) {
+		return -WS_CLOSE_PROTOCOL_ERROR; /* the shortest form is the only one */
+	}
+	if (!is_control(opcode)) {
+		if (opcode != WS_CONTINUATION) {
+			reader->size = 0;
+		}
+		if (reader->left > max || reader->size > max - reader->left) {
+			return -WS_CLOSE_TOO_LARGE;
+		}
+		reader->size += reader->left;
+	}
+	reader->in_payload = true;
+	reader->mask_at = 0;
+	return 0;
+}
+
+/** Takes bytes of the header; 1: it is whole, 0: more has to come, or the close code. */
+static int take_header(struct ws_reader *reader, char **at, size_t *len, size_t max)
+{
+	while (*len) {
+		reader->header[reader->header_len++] = (uint8_t) * (*at)++;
+		(*len)--;
+		if (reader->header_len == 2 && is_wrong(reader)) {
+			return -WS_CLOSE_PROTOCOL_ERROR;
+		}
+		if (reader->header_len >= 2 && reader->header_len == header_size(reader->header)) {
+			int r = begin_payload(reader, max);
+			return r < 0 ? r : 1;
+		}
+	}
+	return 0;
+}
+
+static void unmask(struct ws_reader *reader, char *bytes, size_t len)
+{
+	const uint8_t *mask = reader->header + reader->header_len - 4;
+	uint8_t turned[8];
+	for (unsigned i = 0; i < 8; i++) {
+		turned[i] = mask[(reader->mask_at + i) & 3];
+	}
+	uint64_t wide;
+	memcpy(&wide, turned, sizeof(wide));
+	size_t i = 0;
+	for (; i + 8 <= len; i += 8) {
+		uint64_t word;
+		memcpy(&word, bytes + i, sizeof(word));
+		word ^= wide;
+		memcpy(bytes + i, &word, sizeof(word));
+	}
+	for (; i < len; i++) {
+		bytes[i] = (char)((uint8_t)bytes[i] ^ turned[i & 7]);
+	}
+	reader->mask_at = (uint8_t)((reader->mask_at + len) & 3);
+}
+
+static void end_frame(struct ws_reader *reader)
+{
+	reader->in_payload = false;
+	reader->header_len = 0;
+}
+
+/** Takes bytes of the payload; the frame may be without any. */
+static void take_payload(struct ws_reader *reader, char **at, size_t *len, struct ws_piece *ret)
+{
+	unsigned opcode = reader->header[0] & 0x0f;
+	bool fin = reader->header[0] & 0x80;
+	size_t n = reader->left < *len ? (size_t)reader->left : *len;
+	bool is_control_frame = is_control(opcode);
+	bool begins = !is_control_frame && opcode != WS_CONTINUATION && !reader->message;
+	if (begins) {
+		reader->message = (uint8_t)opcode;
+	}
+	unmask(reader, *at, n);
+	reader->left -= n;
+	*ret = (struct ws_piece){
+		.opcode =
+			is_control_frame ? (enum ws_opcode)opcode : (enum ws_opcode)reader->message,
+		.is_first = begins,
+		.is_last = fin && !reader->left,
+		.bytes = *at,
+		.len = n,
+	};
+	*at += n;
+	*len -= n;
+	if (!reader->left) {
+		if (ret->is_last && !is_control_frame) {
+			reader->message = 0;
+		}
+		end_frame(reader);
+	}
+}
+
+int ws_read(struct ws_reader *reader, char **at, size_t *len, size_t max, struct ws_piece *ret)
+{
+	if (!reader->in_payload) {
+		int r = take_header(reader, at, len, max);
+		if (r <= 0) {
+			return r;
+		}
+	} else if (!*len) {
+		return 0;
+	}
+	take_payload(reader, at, len, ret);
+	return 1;
+}
+
+/* --- writing --- */
+
+size_t ws_header(enum ws_opcode opcode, size_t len, unsigned char out[WS_HEADER_MAX])
+{
+	unsigned wide = len < 126 ? 0 : len < 65536 ? 2 : 8;
+	out[0] = (unsigned char)(0x80 | opcode);
+	out[1] = (unsigned char)(wide == 0 ? len : wide == 2 ? 126 : 127);
+	for (unsigned i = 0; i < wide; i++) {
+		out[2 + i] = (unsigned char)((uint64_t)len >> (8 * (wide - 1 - i)));
+	}
+	return 2 + wide;
+}
+
+/* --- closing --- */
+
+int ws_close_code(const char *payload, size_t len)
+{
+	struct utf8_state state = {0};
+	if (!len) {
+		return 0;
+	}
+	if (len == 1) {
+		return -WS_CLOSE_PROTOCOL_ERROR;
+	}
+	unsigned code = (unsigned)(uint8_t)payload[0] << 8 | (uint8_t)payload[1];
+	bool is_known =
+		(code >= 1000 && code <= 1014 && code != 1004 && code != 1005 && code != 1006) ||
+		(code >= 3000 && code <= 4999);
+	if (!is_known) {
+		return -WS_CLOSE_PROTOCOL_ERROR;
+	}
+	if (!utf8_check(&state, payload + 2, len - 2) || !utf8_is_whole(&state)) {
+		return -WS_CLOSE_NOT_UTF8;
+	}
+	return (int)code;
+}
+
+/* --- UTF-8 --- */
+
+/** The first byte of a character: how many follow, and the bounds of the next one. */
+static bool begin_character(struct utf8_state *state, uint8_t c)
+{
+	if (c < 0xc2 || c > 0xf4) {
+		return false;
+	}
+	state->left = c < 0xe0 ? 1 : c < 0xf0 ? 2 : 3;
+	state->low = c == 0xe0 ? 0xa0 : c == 0xf0 ? 0x90 : 0x80;
+	state->high = c == 0xed ? 0x9f : c == 0xf4 ? 0x8f : 0xbf;
+	return true;
+}
+
+bool utf8_check(struct utf8_state *state, const char *bytes, size_t len)
+{
+	size_t i = 0;
+	while (i < len) {
+		uint8_t c = (uint8_t)bytes[i];
+		if (state->left) {
+			if (c < state->low || c > state->high) {
+				return false;
+			}
+			state->left--;
+			state->low = 0x80;
+			state->high = 0xbf;
+			i++;
+			continue;
+		}
+		uint64_t word;
+		while (len - i >= 8) { /* most text is ASCII */
+			memcpy(&word, bytes + i, sizeof(word));
+			if (word & 0x8080808080808080ULL) {
+				break;
+			}
+			i += 8;
+		}
+		if (i == len) {
+			break;
+		}
+		c = (uint8_t)bytes[i++];
+		if (c >= 0x80 && !begin_character(state, c)) {
+			return false;
+		}
+	}
+	return true;
+}

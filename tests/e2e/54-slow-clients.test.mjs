@@ -1,0 +1,98 @@
+// Clients that begin something and do not go on. Each is ended after its limit, which is short here; whoever does go on, however
+// slowly, within what proto/ allows, is not.
+
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { RawSocket, head, upgrade } from '../support/raw_socket.mjs';
+import { SOCKETS, TEXT, frame, keepalive, open } from '../support/raw_ws.mjs';
+import { Server } from '../support/server.mjs';
+
+const EVENTS = '/api/sessions/one/events';
+const NOTE = '{"type":"x-note","data":{}}';
+
+/** The limits of time for what a client has begun, all set to `ms`. */
+const shortLimits = (ms) => ['head_ms', 'keepalive_ms', 'receive_ms'].flatMap((name) => ['--limit', `${name}=${ms}`]);
+
+async function start(t) {
+	const server = await Server.start(t, { args: shortLimits(300) });
+	await server.createSession({ id: 'one' });
+	return server;
+}
+
+const post = (fields, body = '') => head('POST', EVENTS, { 'Content-Type': 'application/json', ...fields }) + body;
+/** name, what comes before the silence; the answer may be 408 or none. */
+const UNFINISHED = [
+	['nothing at all', ''],
+	['half a method', 'GE'],
+	['half a request line', 'GET /healthz HTT'],
+	['half a head', 'GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n'],
+	['all but the last octet of a head', head('GET', '/healthz').slice(0, -1)],
+	['half a body', post({ 'Content-Length': NOTE.length }, NOTE.slice(0, 9))],
+	['a body that does not begin', post({ 'Content-Length': NOTE.length })],
+	['half a chunk', post({ 'Transfer-Encoding': 'chunked' }, 'ff\r\n{')],
+	['chunks without an end', post({ 'Transfer-Encoding': 'chunked' }, '1\r\n{\r\n')],
+	['half a trailer', post({ 'Transfer-Encoding': 'chunked' }, `${NOTE.length.toString(16)}\r\n${NOTE}\r\n0\r\nX-A: b\r\n`)],
+	['half an upgrade', upgrade(SOCKETS[0].path).slice(0, -9)],
+];
+
+test('what is begun over HTTP and does not go on is ended', async (t) => {
+	const server = await start(t);
+	await Promise.all(UNFINISHED.map(async ([name, bytes]) => {
+		const socket = await RawSocket.connect(t, server);
+		await socket.send(bytes);
+		const rest = await socket.waitEnd();
+		assert.match(rest, /^($|HTTP\/1\.1 408 )/, name);
+	}));
+	assert.equal((await server.request('GET', '/api/sessions/one')).body.max_seq, 0);
+});
+
+test('a head that comes an octet at a time for ever is ended', async (t) => {
+	const server = await start(t);
+	const socket = await RawSocket.connect(t, server);
+	await socket.send('GET /healthz HTTP/1.1\r\n');
+	while (!socket.ended) {
+		await socket.send('X');
+		await new Promise((resolve) => setTimeout(resolve, 20));
+	}
+	assert.match(await socket.waitEnd(), /^($|HTTP\/1\.1 408 )/);
+});
+
+test('a frame that is begun and does not go on is ended, a message between two fragments too', async (t) => {
+	const server = await start(t);
+	await Promise.all(SOCKETS.flatMap(({ path }) => [frame(TEXT, keepalive(1)).subarray(0, 1), frame(TEXT, keepalive(1)).subarray(0, 20), frame(TEXT, '{', { fin: false })].map(async (bytes) => {
+		const socket = await open(t, server, path);
+		await socket.send(bytes);
+		await socket.waitEnd();
+	})));
+});
+
+test('who reads and writes nothing, between requests or messages, may wait', async (t) => {
+	const server = await start(t);
+	const sockets = await Promise.all(SOCKETS.map(({ path }) => open(t, server, path)));
+	const busy = await RawSocket.connect(t, server); // all limits of the others have passed when its own, of a whole request, has
+	await busy.send('GE');
+	await busy.waitEnd();
+	const again = await RawSocket.connect(t, server);
+	await again.send('GE');
+	await again.waitEnd();
+	for (const socket of sockets) {
+		await socket.send(frame(TEXT, keepalive(5)));
+		const ack = () => socket.frame().then(({ opcode, payload }) => (opcode === TEXT ? JSON.parse(payload).data.client_time : ack()));
+		assert.equal(await ack(), 5);
+	}
+});
+
+test('a body of lines may be silent as long as it likes', async (t) => {
+	const server = await start(t);
+	const lines = await RawSocket.connect(t, server);
+	await lines.send(head('POST', EVENTS, { 'Content-Type': 'application/x-ndjson', 'Transfer-Encoding': 'chunked' }));
+	const line = `${(NOTE.length + 1).toString(16)}\r\n${NOTE}\n\r\n`;
+	await lines.send(line);
+	for (let n = 0; n < 2; n++) {
+		const other = await RawSocket.connect(t, server);
+		await other.send('GE');
+		await other.waitEnd();
+	}
+	await lines.send(`${line}0\r\n\r\n`);
+	assert.equal(JSON.parse((await lines.answer()).body).acks.length, 2);
+});

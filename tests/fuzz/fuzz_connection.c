@@ -1,0 +1,268 @@
+/*
+ * Whole connections to the server, through libwebsockets and a socket: the text is what a client
+ * sends, the plan says where it is cut and whether the client ends its side. What comes back is
+ * well-formed: HTTP answers, and behind a 101 WebSocket frames. When the client is gone, so is all
+ * that the connection held.
+ */
+#include "fuzz.h"
+
+#include "holdfast/agent_host.h"
+#include "holdfast/diag.h"
+#include "holdfast/server.h"
+
+#include <errno.h>
+#include <ftw.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+/* Turns of the loop in which something has to come of what was sent. */
+#define TURNS 4
+/* Turns in which a connection has to be gone. */
+#define TURNS_MAX 100000
+
+struct stage {
+	uv_loop_t loop;
+	struct clock clock;
+	struct limits limits;
+	struct session_table *sessions;
+	struct agent_host *agents;
+	struct server *server;
+	char dir[64];
+};
+
+static struct stage *the_stage;
+
+/* --- the server --- */
+
+static void handle_changed(void *owner, struct session *session)
+{
+	struct stage *stage = owner;
+	if (stage->server) {
+		server_session_changed(stage->server, session);
+	}
+}
+
+static void handle_deleted(void *owner, struct session *session)
+{
+	server_session_deleted(((struct stage *)owner)->server, session);
+}
+
+static void handle_prompt(
+	void *owner, struct session *session, uint64_t seq, const char *message, size_t len)
+{
+}
+
+static void handle_answered(
+	void *owner, struct session *session, const char *request_id, const char *option_id)
+{
+}
+
+static void handle_store(void *owner, int error)
+{
+}
+
+static void handle_revived(void *owner)
+{
+}
+
+static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
+{
+	return remove(path);
+}
+
+static void remove_stage(void)
+{
+	nftw(the_stage->dir, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+static struct stage *make_stage(void)
+{
+	static const struct session_ops ops = {
+		.prompt_due = handle_prompt,
+		.answered = handle_answered,
+		.changed = handle_changed,
+		.deleted = handle_deleted,
+		.store_failed = handle_store,
+		.store_revived = handle_revived,
+	};
+	struct stage *stage = xcalloc(1, sizeof(*stage));
+	char *why = NULL;
+	diag_set_level(DIAG_SILENT);
+	uv_loop_init(&stage->loop);
+	clock_init(&stage->clock);
+	stage->limits = *limits_default();
+	strcpy(stage->dir, "/dev/shm/holdfast-fuzz-XXXXXX");
+	fuzz_check(mkdtemp(stage->dir) != NULL, "there is a directory for the sessions");
+	stage->agents = agent_host_create(
+		&(struct agent_host_config){.loop = &stage->loop, .limits = &stage->limits, .cwd = "/"});
+	int r = session_table_open(&(struct session_table_config){.loop = &stage->loop,
+					   .limits = &stage->limits,
+					   .clock = &stage->clock,
+					   .data_dir = stage->dir,
+					   .durability = DURABILITY_WRITE,
+					   .ops = &ops,
+					   .owner = stage},
+		&stage->sessions, &why);
+	fuzz_check(r == 0, "the sessions can be opened");
+	stage->server = server_create(&(struct server_config){.loop = &stage->loop,
+					      .limits = &stage->limits,
+					      .clock = &stage->clock,
+					      .host = "127.0.0.1",
+					      .web_dir = stage->dir,
+					      .sessions = stage->sessions,
+					      .agents = stage->agents},
+		&why);
+	fuzz_check(stage->server != NULL, "the server starts");
+	the_stage = stage;
+	atexit(remove_stage);
+	return stage;
+}
+
+static void turn(struct stage *stage)
+{
+	session_table_end_turn(stage->sessions);
+	server_end_turn(stage->server, false);
+	uv_run(&stage->loop, UV_RUN_NOWAIT);
+	session_table_end_turn(stage->sessions);
+	server_end_turn(stage->server, false);
+}
+
+/* --- what comes back --- */
+
+static size_t read_number(const char *text, const char *end)
+{
+	size_t n = 0;
+	while (text < end && *text >= '0' && *text <= '9') {
+		n = n * 10 + (size_t)(*text++ - '0');
+	}
+	return n;
+}
+
+/** The length of the HTTP answer at the front, or 0 if it is not whole; *ret_status is its status. */
+static size_t answer_length(const char *text, size_t len, bool is_head, size_t *ret_status)
+{
+	static const char begin[] = "HTTP/1.1 ";
+	static const char field[] = "\r\ncontent-length: ";
+	const char *end = memmem(text, len, "\r\n\r\n", 4);
+	if (!end) {
+		return 0;
+	}
+	fuzz_check(memcmp(text, begin, 9) == 0, "an answer begins with its version");
+	*ret_status = read_number(text + 9, end);
+	fuzz_check(*ret_status >= 100 && *ret_status < 600, "an answer has a status");
+	const char *length = memmem(text, (size_t)(end - text), field, sizeof(field) - 1);
+	bool has_body = !is_head && *ret_status >= 200 && *ret_status != 204 && *ret_status != 304;
+	fuzz_check(!has_body || length, "an answer with a body tells its length");
+	size_t body = has_body ? read_number(length + sizeof(field) - 1, end) : 0;
+	size_t all = (size_t)(end - text) + 4 + body;
+	return all <= len ? all : 0;
+}
+
+/** The frames behind a 101, up to one that is not whole. */
+static void check_frames(const unsigned char *bytes, size_t len)
+{
+	bool is_closed = false;
+	while (len >= 2) {
+		unsigned opcode = bytes[0] & 0x0f;
+		size_t size = bytes[1];
+		size_t head = size == 126 ? 4 : size == 127 ? 10 : 2;
+		fuzz_check((bytes[0] & 0xf0) == 0x80, "a frame of the server is whole and plain");
+		fuzz_check(opcode == 1 || (opcode >= 8 && opcode <= 10), "it has a known opcode");
+		fuzz_check(!(bytes[1] & 0x80), "it is not masked");
+		fuzz_check(opcode < 8 || size <= 125, "control frames are short");
+		fuzz_check(!is_closed, "nothing comes behind a close frame");
+		if (len < head) {
+			return;
+		}
+		size = head == 4 ? (size_t)bytes[2] << 8 | bytes[3] : size;
+		if (head == 10) {
+			size = 0;
+			for (int i = 0; i < 8; i++) {
+				size = size << 8 | bytes[2 + i];
+			}
+		}
+		is_closed = opcode == 8;
+		if (len - head < size) {
+			return;
+		}
+		bytes += head + size;
+		len -= head + size;
+	}
+}
+
+static void check_output(const struct buffer *out, bool may_be_head)
+{
+	size_t at = 0;
+	size_t status = 0;
+	while (at < out->len) {
+		size_t n = answer_length(out->data + at, out->len - at, may_be_head, &status);
+		if (!n) {
+			return;
+		}
+		at += n;
+		if (status == 101) {
+			check_frames((const unsigned char *)out->data + at, out->len - at);
+			return;
+		}
+	}
+}
+
+/* --- a connection --- */
+
+static void take_output(int fd, struct buffer *out)
+{
+	char piece[16384];
+	ssize_t n;
+	while ((n = recv(fd, piece, sizeof(piece), MSG_DONTWAIT)) > 0) {
+		buffer_append(out, piece, (size_t)n);
+	}
+}
+
+static void play(struct stage *stage, struct fuzz_input *in, int fd, struct buffer *out)
+{
+	size_t at = 0;
+	while (at < in->len) {
+		size_t most = in->len - at;
+		size_t n = in->plan_len ? fuzz_take_up_to(in, most - 1) + 1 : most;
+		ssize_t sent = send(fd, in->text + at, n, MSG_DONTWAIT | MSG_NOSIGNAL);
+		if (sent < 0 && errno != EAGAIN) {
+			return;
+		}
+		at += sent > 0 ? (size_t)sent : 0;
+		for (int i = 0; i < TURNS; i++) {
+			turn(stage);
+		}
+		take_output(fd, out);
+	}
+	if (fuzz_take(in) & 1) {
+		shutdown(fd, SHUT_WR);
+	}
+	for (int i = 0; i < TURNS * 4; i++) {
+		turn(stage);
+		take_output(fd, out);
+	}
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct stage *stage = the_stage ? the_stage : make_stage();
+	struct fuzz_input in = fuzz_split(data, size);
+	struct buffer out = {0};
+	int pair[2];
+	bool may_be_head = memmem(in.text, in.len, "HEAD ", 5) != NULL;
+	fuzz_check(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) == 0,
+		"there is a pair of sockets");
+	server_adopt(stage->server, pair[1]);
+	play(stage, &in, pair[0], &out);
+	if (!may_be_head) { /* else nobody knows here which answers have a body */
+		check_output(&out, false);
+	}
+	close(pair[0]);
+	int turns = 0;
+	while (server_connections(stage->server) && turns++ < TURNS_MAX) {
+		turn(stage);
+	}
+	fuzz_check(!server_connections(stage->server), "a client that is gone leaves nothing");
+	buffer_finish(&out);
+	return 0;
+}
