@@ -1,5 +1,5 @@
 /*
- * The net room: HTTP and WebSocket on libwebsockets, on the program's own libuv loop. It carries
+ * The net room: HTTP and WebSocket, on libwebsockets and the program's own libuv loop. It carries
  * bytes, keeps strangers out (Host and Origin), and knows no rule of sessions.
  */
 #ifndef HOLDFAST_SERVER_H
@@ -25,6 +25,10 @@ struct server_config {
 /** Binds and listens. NULL if that fails; *ret_why (caller frees) says why. */
 struct server *server_create(const struct server_config *config, char **ret_why);
 int server_port(const struct server *server);
+/** Serves a connected socket, which is taken: one that it has accepted itself, or somebody else. */
+void server_adopt(struct server *server, int fd);
+/** Connections that are not closed yet. */
+size_t server_connections(const struct server *server);
 /** session_ops.changed and .deleted: for the feed. */
 void server_session_changed(struct server *server, struct session *session);
 void server_session_deleted(struct server *server, struct session *session);

@@ -121,6 +121,16 @@ int server_port(const struct server *server)
 	return listeners_port(server->listeners);
 }
 
+void server_adopt(struct server *server, int fd)
+{
+	conn_create(server, fd);
+}
+
+size_t server_connections(const struct server *server)
+{
+	return server->conn_count;
+}
+
 void server_session_deleted(struct server *server, struct session *session)
 {
 	bool was_there = session_is_there(session);

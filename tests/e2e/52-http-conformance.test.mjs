@@ -132,18 +132,21 @@ test('a client that sends requests and does not read', async (t) => {
 test('a client that leaves behind its requests', async (t) => {
 	const cases = [1, 2, 50].flatMap((n) => ['finish', 'drop'].map((how) => ({ name: `${n} POSTs, ${how}`, n, how })));
 	await runCases(t, await start(t), cases, async (sub, server, { n, how }) => {
+		// What a client that dropped its connection had sent may come while a later case runs: each number tells whose it is.
+		const number = (i) => (how === 'finish' ? i : -1000 * n - i);
+		const mine = (numbers) => numbers.filter((m) => (how === 'finish' ? m > 0 : m < -1000 * n && m >= -1001 * n));
 		const socket = await RawSocket.connect(sub, server);
-		await socket.send(times(n, (i) => post(note(i))).join(''));
+		await socket.send(times(n, (i) => post(note(number(i)))).join(''));
 		socket[how]();
 		if (how === 'finish') {
 			for (let i = 0; i < n; i++) { // RFC 9112, 9.6: half of a connection may be closed, and the answers are still read
 				assert.equal((await socket.answer()).status, 200);
 			}
 			await socket.waitEnd();
-			assert.deepEqual(await takenSince(server), times(n, (i) => i));
+			assert.deepEqual(mine(await takenSince(server)), times(n, (i) => i));
 		} else {
-			const numbers = await takenSince(server); // any number of them, from the first, each once; the rest may come later
-			assert.deepEqual(numbers, times(numbers.length, (i) => i));
+			const numbers = mine(await takenSince(server)); // any number of them, from the first, each once; the rest may come later
+			assert.deepEqual(numbers, times(numbers.length, number));
 		}
 	});
 });
