@@ -93,8 +93,8 @@ static struct stage *make_stage(void)
 	stage->limits = *limits_default();
 	strcpy(stage->dir, "/dev/shm/holdfast-fuzz-XXXXXX");
 	fuzz_check(mkdtemp(stage->dir) != NULL, "there is a directory for the sessions");
-	stage->agents = agent_host_create(
-		&(struct agent_host_config){.loop = &stage->loop, .limits = &stage->limits, .cwd = "/"});
+	stage->agents = agent_host_create(&(struct agent_host_config){
+		.loop = &stage->loop, .limits = &stage->limits, .cwd = "/"});
 	int r = session_table_open(&(struct session_table_config){.loop = &stage->loop,
 					   .limits = &stage->limits,
 					   .clock = &stage->clock,
@@ -138,7 +138,8 @@ static size_t read_number(const char *text, const char *end)
 	return n;
 }
 
-/** The length of the HTTP answer at the front, or 0 if it is not whole; *ret_status is its status. */
+/** The length of the HTTP answer at the front, or 0 if it is not whole; *ret_status is its status.
+ */
 static size_t answer_length(const char *text, size_t len, size_t *ret_status)
 {
 	static const char begin[] = "HTTP/1.1 ";
