@@ -13,7 +13,8 @@ export const TEXT = 1, BINARY = 2, CONTINUATION = 0, CLOSE = 8, PING = 9, PONG =
 export class RawSocket {
 	#waiters = new Waiters();
 	#socket;
-	#unread = Buffer.alloc(0);
+	#parts = [];
+	#size = 0;
 	/** Whether the server has ended its side (or all of it, with `error`). */
 	ended = false;
 	error = null;
@@ -22,10 +23,19 @@ export class RawSocket {
 		this.#socket = socket.setNoDelay(true);
 		socket.on('connect', () => this.#waiters.wake());
 		socket.on('drain', () => this.#waiters.wake());
-		socket.on('data', (d) => this.#wake(() => (this.#unread = Buffer.concat([this.#unread, d]))));
+		socket.on('data', (d) => this.#wake(() => {
+			this.#parts.push(d);
+			this.#size += d.length;
+		}));
 		socket.on('end', () => this.#wake(() => (this.ended = true)));
 		socket.on('close', () => this.#wake(() => (this.ended = true)));
 		socket.on('error', (e) => this.#wake(() => (this.error = e)));
+	}
+
+	/** What came and was not read. */
+	get #unread() {
+		this.#parts = this.#parts.length > 1 ? [Buffer.concat(this.#parts)] : this.#parts;
+		return this.#parts[0] ?? Buffer.alloc(0);
 	}
 
 	#wake(change) {
@@ -91,17 +101,29 @@ export class RawSocket {
 		return this.#unread.toString('latin1');
 	}
 
-	/** What `parse` makes of the unread octets: {value, used}, or null as long as it needs more (`atEnd`: no more will come). */
+	/**
+	 * What `parse` makes of the unread octets: {value, used}; as long as it needs more (`atEnd`: no more will come), null or how
+	 * many there must be in all.
+	 */
 	async read(parse, what) {
 		let found;
+		let least = 0;
 		await this.until(() => {
-			found = parse(this.#unread, this.ended);
-			if (!found && this.ended) {
-				throw new Error(`the connection ended (${this.error?.code ?? 'FIN'}) before ${what}; ${this.#heard()}`);
+			if (this.#size < least && !this.ended) {
+				return false;
 			}
-			return found;
+			found = parse(this.#unread, this.ended);
+			if (typeof found !== 'object' || !found) {
+				if (this.ended) {
+					throw new Error(`the connection ended (${this.error?.code ?? 'FIN'}) before ${what}; ${this.#heard()}`);
+				}
+				least = found ?? 0;
+				return false;
+			}
+			return true;
 		}, what);
-		this.#unread = this.#unread.subarray(found.used);
+		this.#parts = [this.#unread.subarray(found.used)];
+		this.#size -= found.used;
 		return found.value;
 	}
 
@@ -113,11 +135,6 @@ export class RawSocket {
 	/** The next frame: {fin, rsv, opcode, masked, payload}. */
 	frame() {
 		return this.read(parseFrame, 'a frame');
-	}
-
-	/** Whether something is there that was not read. */
-	get pending() {
-		return this.#unread.length > 0;
 	}
 }
 
@@ -152,7 +169,7 @@ function parseAnswer(bytes, atEnd, bodyless) {
 		return atEnd ? value(bytes.subarray(from), bytes.length) : null;
 	}
 	const to = from + Number(headers['content-length']);
-	return bytes.length < to ? null : value(bytes.subarray(from, to), to);
+	return bytes.length < to ? to : value(bytes.subarray(from, to), to);
 }
 
 function parseChunks(bytes, from, value) {
@@ -182,7 +199,7 @@ function parseFrame(bytes) {
 	}
 	const size = short === 126 ? bytes.readUInt16BE(2) : short === 127 ? Number(bytes.readBigUInt64BE(2)) : short;
 	if (bytes.length < from + size) {
-		return null;
+		return from + size;
 	}
 	const payload = Buffer.from(bytes.subarray(from, from + size));
 	return { value: { fin: bytes[0] >> 7 === 1, rsv: (bytes[0] >> 4) & 7, opcode: bytes[0] & 15, masked: bytes[1] > 127, payload }, used: from + size };
