@@ -75,7 +75,12 @@ void stream_buffer_destroy(struct stream_buffer *sb);
  * chunk that opened nothing yet (blank lines only), 0.
  */
 uint64_t stream_buffer_put(struct stream_buffer *sb, const struct stream_input *input);
-/** Emits everything open and held, whatever its state, and begins a new text. */
+/**
+ * Emits everything open and held, whatever its state. What text comes next is of another message;
+ * blanks that belong to no block yet stay for it.
+ */
+void stream_buffer_end_message(struct stream_buffer *sb);
+/** The same at the end of a turn: such blanks belong to no event. */
 void stream_buffer_finish_turn(struct stream_buffer *sb);
 /** Carries out a flush whose time has come. */
 void stream_buffer_flush(struct stream_buffer *sb, enum stream_flush flush);

@@ -260,12 +260,12 @@ static uint64_t apply_input(struct session *session, const struct input_event *i
 		return state->in_turn ? end_turn(session, in->data, in->data_len, false, ts)
 				      : state->last_turn_end_seq;
 	case EVENT_RUN_START:
-		stream_buffer_finish_turn(state->stream);
+		stream_buffer_end_message(state->stream);
 		session_run_begin(session, in->data, in->data_len);
 		session_usage_begin_source(session, false);
 		return 0;
 	case EVENT_RUN_END:
-		stream_buffer_finish_turn(state->stream);
+		stream_buffer_end_message(state->stream);
 		session_run_end(session);
 		return 0;
 	case EVENT_AGENT_STOPPED:

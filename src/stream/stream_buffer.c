@@ -431,16 +431,21 @@ uint64_t stream_buffer_put(struct stream_buffer *sb, const struct stream_input *
 	return hold(sb, in)->seq;
 }
 
-void stream_buffer_finish_turn(struct stream_buffer *sb)
+void stream_buffer_end_message(struct stream_buffer *sb)
 {
 	stream_emit_thought(sb);
 	end_block(sb);
-	/* Blank lines that come after the last block of a turn belong to no event. */
-	open_reset(&sb->open);
-	block_scanner_reset(sb->scanner);
 	sb->has_message_id = false;
 	buffer_clear(&sb->message_id);
 	sb->thought_is_newest = false;
+}
+
+void stream_buffer_finish_turn(struct stream_buffer *sb)
+{
+	stream_buffer_end_message(sb);
+	/* Blank lines that come after the last block of a turn belong to no event. */
+	open_reset(&sb->open);
+	block_scanner_reset(sb->scanner);
 }
 
 /* --- time --- */

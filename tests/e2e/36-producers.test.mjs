@@ -227,3 +227,16 @@ for (const { name, batch, keyed } of [
 		}));
 	});
 }
+
+test('a run that begins or ends in the middle of a turn loses no blank of its text', async (t) => {
+	const server = await Server.start(t);
+	const say = (text, run) => ({ type: 'agent_message_chunk', data: { text }, ...(run && { run_id: run }) });
+	for (const between of [[{ type: 'run_start', data: { run_id: 'r' } }], [{ type: 'run_start', data: { run_id: 'r' } }, { type: 'run_end', data: { run_id: 'r' } }]]) {
+		const { id } = await server.createSession();
+		const run = between.length === 1 ? 'r' : undefined;
+		const { status, body } = await server.request('POST', `/api/sessions/${id}/events`,
+			{ json: [say('one\n\n    '), ...between, say('two\n', run), { type: 'turn_end', data: {}, ...(run && { run_id: run }) }] });
+		assert.equal(status, 200, JSON.stringify(body));
+		assert.equal(textOf(readLog(server, id)), 'one\n\n    two\n');
+	}
+});
