@@ -224,14 +224,21 @@ static const char *text_of(const json_t *object, const char *name)
 	return text ? text : "";
 }
 
+/** A string as it stands in a line, without its quotes but escaped; NULL if it is none. */
+static json_t *read_string(const char *text, size_t len)
+{
+	/* With the quotes around it, it is JSON. */
+	return json_read(text - 1, len + 2, JSON_DECODE_ANY, NULL, NULL);
+}
+
 static void add_missing_names(struct session_log *log, const struct event_view *view)
 {
 	bool is_call = view->type == EVENT_TOOL_CALL;
 	bool is_prompt = view->type == EVENT_USER_PROMPT;
 	if (view->message_id) {
-		char *id = xstrndup(view->message_id, view->message_id_len);
-		add_missing(log, LOG_KEY_MESSAGE, id, view->seq);
-		free(id);
+		json_t *id = read_string(view->message_id, view->message_id_len);
+		add_missing(log, LOG_KEY_MESSAGE, id ? json_string_value(id) : "", view->seq);
+		json_decref(id);
 	}
 	if (!is_call && view->type != EVENT_TOOL_CALL_UPDATE && !is_prompt) {
 		return;
@@ -240,9 +247,13 @@ static void add_missing_names(struct session_log *log, const struct event_view *
 	const char *status = text_of(json, "status");
 	if (is_prompt && !view->message_id) {
 		add_missing(log, LOG_KEY_MESSAGE, text_of(json, "prompt_id"), view->seq);
-	} else if (is_call) {
+	}
+	if (is_call) {
 		add_missing(log, LOG_KEY_TOOL_CALL, text_of(json, "tool_call_id"), view->seq);
-	} else if (strcmp(status, "completed") == 0 || strcmp(status, "failed") == 0) {
+	}
+	/* A call may come with its result. */
+	bool has_ended = strcmp(status, "completed") == 0 || strcmp(status, "failed") == 0;
+	if (!is_prompt && has_ended) {
 		add_missing(log, LOG_KEY_TOOL_RESULT, text_of(json, "tool_call_id"), view->seq);
 	}
 	json_decref(json);
@@ -523,8 +534,7 @@ static int visit_message(
 	if (name->kind != LOG_KEY_MESSAGE) {
 		return 0;
 	}
-	/* With the quotes around it, it is JSON. */
-	json_t *text = json_read(name->key - 1, name->key_len + 2, JSON_DECODE_ANY, NULL, NULL);
+	json_t *text = read_string(name->key, name->key_len);
 	if (text) {
 		messages->visit(messages->arg, json_string_value(text));
 	}

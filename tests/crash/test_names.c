@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 /* cmocka wants the ones above first. */
 #include <cmocka.h>
 
@@ -330,6 +331,44 @@ static void a_damaged_line_costs_its_own_name(void **state)
 	buffer_finish(&file);
 }
 
+/** What stands escaped in the log is the same name when it is read from there. */
+static void names_with_escapes_are_made_again(void **state)
+{
+	static const char *const names[] = {
+		"say \"hi\"", "C:\\dir\\", "\\", "a\nb\x01", "caf\u00e9/\u2028", "plain"};
+	const size_t count = sizeof(names) / sizeof(names[0]);
+	struct rig *rig = *state;
+	struct buffer path = {0};
+	assert_int_equal(rig_open(rig), 0);
+	struct session *session = rig_session(rig, "s");
+	for (size_t i = 0; i < count; i++) {
+		json_t *events = json_pack("[{s:s,s:s,s:{s:i}},{s:s,s:{s:s,s:s,s:s}}]", "type",
+			"x-note", "message_id", names[i], "data", "n", (int)i, "type", "tool_call",
+			"data", "tool_call_id", names[i], "title", "t", "status", "completed");
+		char *text = json_dumps(events, 0);
+		append(session, text);
+		free(text);
+		json_decref(events);
+	}
+	rig_settle(rig);
+	rig_close(rig);
+	log_path(&path, rig->dir, "s", "keys.jsonl");
+	assert_int_equal(truncate(path.data, 0), 0);
+	for (int starts = 0; starts < 2; starts++) {
+		assert_int_equal(rig_open(rig), 0);
+		session = rig_session(rig, "s");
+		for (size_t i = 0; i < count; i++) {
+			assert_int_equal(find(session, LOG_KEY_MESSAGE, names[i]), 1);
+			assert_int_equal(find(session, LOG_KEY_TOOL_CALL, names[i]), 1);
+			assert_int_equal(find(session, LOG_KEY_TOOL_RESULT, names[i]), 1);
+		}
+		rig_settle(rig);
+		rig_close(rig);
+		assert_int_equal(count_lines(rig->dir, "s", "\"kind\":\"message\""), count);
+	}
+	buffer_finish(&path);
+}
+
 /** The server dies while it makes a damaged file again: the good lines are still there. */
 static void a_crash_while_it_is_made_again_loses_no_more(void **state)
 {
@@ -424,6 +463,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(
 			names_go_on_behind_those_of_the_log, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_damaged_line_costs_its_own_name, setup, teardown),
+		cmocka_unit_test_setup_teardown(names_with_escapes_are_made_again, setup, teardown),
 		cmocka_unit_test_setup_teardown(
 			a_crash_while_it_is_made_again_loses_no_more, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_hundred_thousand_keys_are_small, setup, teardown),
