@@ -356,6 +356,64 @@ static void a_page_of_older_events_interrupts_a_load(void **state)
 					"events_loaded 16-20; state idle");
 }
 
+/** Spoils the line of an event in the file. */
+static void spoil(const struct stage *st, uint64_t seq)
+{
+	char path[256];
+	char name[32];
+	char *line = NULL;
+	size_t size = 0;
+	long at = 0;
+	ssize_t len;
+	snprintf(path, sizeof(path), "%s/sessions/s/events.jsonl", st->rig.dir);
+	snprintf(name, sizeof(name), "{\"seq\":%llu,", (unsigned long long)seq);
+	FILE *file = fopen(path, "r+");
+	assert_non_null(file);
+	while ((len = getline(&line, &size, file)) > 0 && strncmp(line, name, strlen(name)) != 0) {
+		at += len;
+	}
+	assert_true(len > 0);
+	assert_int_equal(fseek(file, at + len / 2, SEEK_SET), 0);
+	fputc('#', file);
+	assert_int_equal(fclose(file), 0);
+	free(line);
+}
+
+/** The load goes on at once, and not with the next event. */
+static void a_page_that_cannot_be_read_interrupts_a_load(void **state)
+{
+	struct stage *st = *state;
+	stage_fill(st, 20);
+	stage_open_socket(st, DELTAS_NONE);
+	spoil(st, 9);
+	struct load_request load = load_after(10, 5, true);
+	fake_socket_load(&st->socket, &load);
+	load = load_before(11, 3);
+	fake_socket_load(&st->socket, &load);
+	rig_settle(&st->rig);
+	fake_socket_expect(
+		&st->socket, "error; events_loaded 11-15 more; events_loaded 16-20; state idle");
+}
+
+/** What was committed while the page was being read comes behind the error. */
+static void live_events_come_during_a_page_that_cannot_be_read(void **state)
+{
+	struct stage *st = *state;
+	stage_fill(st, 20);
+	stage_open_socket(st, DELTAS_NONE);
+	struct load_request load = load_newest(3);
+	fake_socket_load(&st->socket, &load);
+	rig_settle(&st->rig);
+	fake_socket_expect(&st->socket, "events_loaded 18-20 more; state idle");
+	spoil(st, 16);
+	stage_append(st, 2);
+	session_table_end_turn(st->rig.table);
+	load = load_before(18, 5);
+	fake_socket_load(&st->socket, &load);
+	rig_settle(&st->rig);
+	fake_socket_expect(&st->socket, "error; events 21-22");
+}
+
 /* --- slow sockets --- */
 
 static void a_full_socket_costs_a_cursor(void **state)
@@ -494,6 +552,8 @@ int main(void)
 		TEST(a_closed_observer_forgets_its_read),
 		TEST(a_new_load_takes_the_place_of_the_old),
 		TEST(a_page_of_older_events_interrupts_a_load),
+		TEST(a_page_that_cannot_be_read_interrupts_a_load),
+		TEST(live_events_come_during_a_page_that_cannot_be_read),
 		TEST(a_full_socket_costs_a_cursor),
 		TEST(a_socket_that_fills_during_the_read),
 		TEST(a_full_socket_is_not_filled_further),
