@@ -24,25 +24,37 @@ static void respond_page(struct conn *conn, struct event **events, size_t count)
 	}
 }
 
+static void load_page(struct conn *conn);
+
+/** What was to be read has been pruned meanwhile. */
+static bool is_behind(const struct conn *conn)
+{
+	const struct channel *channel = session_channel(conn->session);
+	return conn->plan.from < session_log_first_seq(channel->log);
+}
+
 static void handle_read(void *arg, int status, struct event **events, size_t count)
 {
 	struct conn *conn = arg;
 	conn->read = NULL;
-	if (status < 0) {
-		http_refuse(conn, "storage_failed",
-			"the events cannot be read from disk; the server's messages say why");
-	} else if (!conn->session) {
+	if (!conn->session) {
 		http_refuse(conn, "not_found", "the session has been deleted");
 		for (size_t i = 0; i < count; i++) {
 			event_unref(events[i]);
 		}
+	} else if (status < 0 && is_behind(conn)) {
+		load_page(conn); /* as if it had been asked for now */
+	} else if (status < 0) {
+		http_refuse(conn, "storage_failed",
+			"the events cannot be read from disk; the server's messages say why");
 	} else {
 		respond_page(conn, events, count);
 	}
 }
 
-static void load_page(struct conn *conn, const struct load_request *load)
+static void load_page(struct conn *conn)
 {
+	const struct load_request *load = &conn->load;
 	struct channel *channel = session_channel(conn->session);
 	struct session_log *log = channel->log;
 	conn->plan = load_plan_make(
@@ -70,7 +82,6 @@ void http_get_events(struct conn *conn, struct session *session)
 	char limit[QUERY_VALUE_MAX];
 	char epoch[QUERY_VALUE_MAX];
 	char format[QUERY_VALUE_MAX];
-	struct load_request load;
 	struct refusal refusal = {0};
 	const char *bad = query_check(conn,
 		(const char *const[]){"after_seq", "before_seq", "limit", "epoch", "format", NULL});
@@ -85,13 +96,13 @@ void http_get_events(struct conn *conn, struct session *session)
 	if (load_request_from_query(query_get(conn, "after_seq", after, sizeof(after)),
 		    query_get(conn, "before_seq", before, sizeof(before)),
 		    query_get(conn, "limit", limit, sizeof(limit)),
-		    query_get(conn, "epoch", epoch, sizeof(epoch)), conn->server->limits, &load,
-		    &refusal) < 0) {
+		    query_get(conn, "epoch", epoch, sizeof(epoch)), conn->server->limits,
+		    &conn->load, &refusal) < 0) {
 		http_refuse(conn, refusal.code, refusal.message);
 		return;
 	}
 	conn_hold_session(conn, session);
-	load_page(conn, &load);
+	load_page(conn);
 }
 
 /* --- appending --- */

@@ -117,6 +117,7 @@ struct conn {
 	struct buffer response; /* that goes out at the end of the loop's turn */
 	struct log_read *read;
 	struct file_job *file;
+	struct load_request load;
 	struct load_plan plan;
 	enum event_format format;
 };

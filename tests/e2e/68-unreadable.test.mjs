@@ -2,6 +2,7 @@
 // nobody knows whether they are on disk.
 
 import assert from 'node:assert/strict';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import WebSocket from 'ws';
@@ -119,4 +120,34 @@ can && test('a refused append that may come back is told as one, and its key mak
 	disk.stick();
 	assert.equal((await refused(server, 'DELETE', path(id))).outcome, 'unknown');
 	disk.pass();
+});
+
+can && test('what is pruned while a read waits for the index is told as pruned', async (t) => {
+	const dataDir = join(scratchDir(t), 'data');
+	const first = await Server.start(t, { dataDir });
+	const { id } = await first.createSession();
+	await post(first, id, Array.from({ length: 100 }, (_, n) => input.note({ n: n + 1, text: 'x'.repeat(100) })));
+	await first.stop();
+	const disk = new FaultyDisk(scratchDir(t));
+	disk.slow('events.jsonl.new');
+	const args = ['--keep-events', '5', '--limit', 'prune_ms=10', '--limit', 'prune_size=1', '--limit', 'hot_tail_size=1K'];
+	const server = await Server.start(t, { dataDir, env: disk.env, args });
+	await disk.isSlow();
+	// The index that is there does not fit, and cannot be made again while the log is being replaced.
+	const at = join(dataDir, 'sessions', id, 'events.index');
+	writeFileSync(at, Buffer.alloc(readFileSync(at).length));
+	const ask = (query) => server.request('GET', path(id, `/events?${query}`));
+	const waiting = [ask('after_seq=0&limit=10'), ask('before_seq=11&limit=10'), ask('before_seq=100&limit=50'), ask('limit=50')];
+	for (let i = 0; i < 5; i++) {
+		await server.request('GET', '/healthz');
+	}
+	assert.equal((await server.request('GET', path(id))).body.first_seq, 1);
+	disk.slow('');
+	const told = (await Promise.all(waiting)).map(({ status, body }) => [status, body.reset?.reason, body.has_more, body.events?.map((e) => e.seq)]);
+	assert.deepEqual(told, [
+		[200, 'pruned', false, [96, 97, 98, 99, 100]],
+		[200, undefined, false, []],
+		[200, undefined, false, [96, 97, 98, 99]],
+		[200, undefined, false, [96, 97, 98, 99, 100]],
+	]);
 });

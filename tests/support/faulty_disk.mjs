@@ -54,6 +54,16 @@ export class FaultyDisk {
 		writeFileSync(`${this.#control}.unreadable`, text);
 	}
 
+	/** Syncs of files with this in their paths, which are not the journal's, wait; '' ends that. */
+	slow(text) {
+		writeFileSync(`${this.#control}.slow`, text);
+	}
+
+	/** Until one waits. */
+	async isSlow() {
+		await eventually(() => existsSync(`${this.#control}.slow.held`), 'a sync to wait');
+	}
+
 	/** So many more go through, and then they fail. */
 	failAfter(count) {
 		this.#say(String(this.seen.passed + count));

@@ -12,6 +12,9 @@
  * Files whose paths have what stands in HOLDFAST_SYNC_FAULT with .unreadable behind it cannot be
  * opened (EIO).
  *
+ * Syncs of other files whose paths have what stands in HOLDFAST_SYNC_FAULT with .slow behind it
+ * wait until it says something else; meanwhile there is one with .slow.held behind it.
+ *
  * HOLDFAST_SYNC_FAULT with .seen behind it tells how many have gone through, and `held` while one
  * waits.
  */
@@ -85,9 +88,35 @@ static int decide(const char *control)
 	return passes;
 }
 
+static int is_slow(const char *control, int fd)
+{
+	char link[64];
+	char path[4096] = "";
+	char name[4096];
+	char text[256];
+	snprintf(name, sizeof(name), "%s.slow", control);
+	read_file(name, text, sizeof(text));
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	return *text && readlink(link, path, sizeof(path) - 1) > 0 && strstr(path, text);
+}
+
+static void wait_if_slow(const char *control, int fd)
+{
+	char held[4096];
+	snprintf(held, sizeof(held), "%s.slow.held", control);
+	while (is_slow(control, fd)) {
+		close(open(held, O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+		usleep(500);
+	}
+	unlink(held);
+}
+
 int fdatasync(int fd)
 {
 	const char *control = getenv("HOLDFAST_SYNC_FAULT");
+	if (control && !is_journal(fd)) {
+		wait_if_slow(control, fd);
+	}
 	if (control && is_journal(fd)) {
 		pthread_mutex_lock(&lock);
 		int passes = decide(control);
