@@ -76,6 +76,8 @@ void channel_set_status(struct channel *channel, const struct session_status *st
 void channel_send_state(struct channel *channel);
 /** The session is no more: every observer gets session_gone and is closed. */
 void channel_gone(struct channel *channel, const char *reason);
+/** Its making failed, perhaps not for good: everyone gets storage_failed, and may come back. */
+void channel_taken_back(struct channel *channel);
 
 /** The socket under an observer; all four are called on the loop. */
 struct observer_socket_ops {

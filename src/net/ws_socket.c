@@ -512,7 +512,16 @@ struct session *conn_find_session(struct conn *conn)
 	if (!conn_check_query(conn)) {
 		return NULL;
 	}
-	if (!session || !session_is_there(session)) {
+	if (session && !session_is_there(session)) { /* it is being made: nothing is certain yet */
+		conn_send(
+			conn, frame_error("storage_failed",
+				      "the session is not on the server's disk yet; come back in a "
+				      "moment",
+				      NULL, NULL));
+		conn_close(conn, 1011, "storage_failed");
+		return NULL;
+	}
+	if (!session) {
 		conn_send(conn, frame_session_gone(conn->session_id, "unknown"));
 		conn_close(conn, 4404, "no such session");
 		return NULL;

@@ -136,11 +136,25 @@ void channel_send_state(struct channel *channel)
 	}
 }
 
-void channel_gone(struct channel *channel, const char *reason)
+static void dismiss_all(
+	struct channel *channel, struct frame *frame, unsigned code, const char *reason)
 {
-	struct frame *frame = frame_session_gone(session_log_id(channel->log), reason);
 	list_for_each_safe(link, tmp, &channel->observers) {
-		observer_dismiss(list_entry(link, struct observer, link), frame, 4404, reason);
+		observer_dismiss(list_entry(link, struct observer, link), frame, code, reason);
 	}
 	frame_unref(frame);
+}
+
+void channel_gone(struct channel *channel, const char *reason)
+{
+	dismiss_all(
+		channel, frame_session_gone(session_log_id(channel->log), reason), 4404, reason);
+}
+
+void channel_taken_back(struct channel *channel)
+{
+	struct frame *frame = frame_error("storage_failed",
+		"the session could not be written to the server's disk; come back later", NULL,
+		NULL);
+	dismiss_all(channel, frame, 1011, "storage_failed");
 }

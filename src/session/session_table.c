@@ -31,7 +31,7 @@ static void forget(struct session *session)
 {
 	struct session_table *table = session->table;
 	struct session_log *log = session->log;
-	channel_gone(&session->channel, "unknown");
+	channel_taken_back(&session->channel);
 	if (!table->closing) {
 		table->ops->deleted(table->owner, session);
 	}

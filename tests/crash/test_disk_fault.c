@@ -4,6 +4,7 @@
  * a restart. And the same while it starts.
  */
 #include "fault_disk.h"
+#include "fake_socket.h"
 #include "point.h"
 #include "storm.h"
 
@@ -443,9 +444,33 @@ static void a_segment_that_stays_goes_with_the_next_ones(void **state)
 	(void)state;
 }
 
+/** Its making is refused, but a copy of it may be on disk: nobody hears that it is gone for good.
+ */
+static void a_making_that_fails_is_not_final(void **state)
+{
+	struct rig rig;
+	struct fake_socket socket;
+	rig_init(&rig);
+	rig.limits.journal_retry_ms = 1;
+	assert_int_equal(rig_open(&rig), 0);
+	fault_disk_put(&(struct fault){.kind = CALL_FDATASYNC, .error = EIO});
+	struct session *session = rig_session(&rig, "s");
+	fake_socket_open(&socket, session_channel(session), DELTAS_NONE);
+	rig_settle(&rig);
+	rig_wait_for_store(&rig);
+	fault_disk_take_away();
+	fake_socket_expect(&socket, "connected; error");
+	assert_int_equal(socket.closed, 1011);
+	assert_int_equal(session_table_count(rig.table), 0);
+	fake_socket_finish(&socket);
+	rig_finish(&rig);
+	(void)state;
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_making_that_fails_is_not_final),
 		cmocka_unit_test(a_segment_that_stays_goes_with_the_next_ones),
 		cmocka_unit_test_teardown(what_is_refused_is_not_shown, teardown),
 		cmocka_unit_test_teardown(what_cannot_be_pruned_stays, teardown),

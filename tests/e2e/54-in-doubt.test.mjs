@@ -126,6 +126,12 @@ for (const fails of [false, true]) {
 		await disk.isHolding();
 		assert.equal((await server.request('GET', '/api/sessions/new')).status, 404);
 		assert.equal((await server.request('GET', '/api/sessions')).body.sessions.length, 1);
+		// Who comes early is not told that it is gone, which would be final.
+		for (const early of [await Observer.connect(t, server, 'new'), await Producer.connect(t, server, 'new')]) {
+			await early.waitUntil(() => early.closed, 'the socket to be closed');
+			assert.deepEqual(early.frames.map((f) => [f.type, f.data.code]), [['error', 'storage_failed']]);
+			assert.equal(early.closed.code, 1011);
+		}
 		const again = server.request('POST', '/api/sessions', { json: { id: 'new' } });
 		const producer = await Producer.connect(t, server, 'new', { query: { create: '1' } });
 		assert.equal(producer.frames[0].data.epoch, null);
