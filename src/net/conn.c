@@ -193,10 +193,10 @@ void conn_update_flow(struct conn *conn)
 	bool feeds = conn->stream || (conn->ops && conn->ops->is_producer);
 	/*
 	 * While a request is served nothing is read: what comes next waits in the kernel, and the
-	 * peer's FIN too, behind which it may still want the answer.
+	 * peer's FIN too, behind which it may still want the answer, also to its last request.
 	 */
-	bool paused = (feeds && conn->server->is_paused) || conn->is_held ||
-		      (conn->phase == PHASE_ANSWER && !conn->must_close);
+	bool paused =
+		(feeds && conn->server->is_paused) || conn->is_held || conn->phase == PHASE_ANSWER;
 	if (!conn->is_dead) {
 		sock_pause(&conn->sock, paused);
 	}
@@ -267,12 +267,24 @@ void conn_set_deadline(struct conn *conn, enum conn_deadline deadline, int64_t m
 	conn->deadline_ms = now_ms(conn) + ms;
 }
 
+/** Whether a choked peer goes on taking what was sent, however slowly: a ping would come behind. */
+static bool is_taking(struct conn *conn)
+{
+	if (!sock_is_choked(&conn->sock)) {
+		return false;
+	}
+	uint64_t before = conn->taken;
+	conn->taken = sock_taken(&conn->sock);
+	return conn->taken != before;
+}
+
 static void sweep_socket(struct conn *conn)
 {
 	const struct limits *limits = conn->server->limits;
 	int64_t silent = now_ms(conn) - conn->received_ms;
-	if (conn->server->is_paused && conn->ops->is_producer) {
-		conn->received_ms = now_ms(conn); /* nothing is read: nobody knows */
+	if ((conn->server->is_paused && conn->ops->is_producer) || is_taking(conn)) {
+		/* Nothing is read: nobody knows whether it is silent, or slow. */
+		conn->received_ms = conn->message_ms = now_ms(conn);
 	} else if (silent > limits->ping_ms + limits->pong_ms) {
 		conn_kill(conn);
 	} else if (silent > limits->ping_ms && !conn->pinged) {
@@ -281,6 +293,24 @@ static void sweep_socket(struct conn *conn)
 	}
 	if (ws_is_unfinished(conn) && conn_is_too_slow(conn, conn->rx.len)) {
 		conn_close(conn, WS_CLOSE_POLICY, "a message came too slowly");
+	}
+}
+
+/**
+ * Of a stream, a line that is not whole may stay, as the program that writes it may be at rest;
+ * but not so much that others have no room.
+ */
+static void sweep_body(struct conn *conn)
+{
+	if (conn->stream) {
+		if (conn->rx.len > RECEIVE_FREE && conn_is_too_slow(conn, conn->rx.len)) {
+			struct refusal refusal = {0};
+			refuse(&refusal, "timeout", "a line came too slowly");
+			http_stream_fail(conn, &refusal);
+		}
+	} else if ((!conn->is_routed || conn->is_answered) &&
+		   conn_is_too_slow(conn, conn->body_taken)) {
+		http_time_out(conn);
 	}
 }
 
@@ -293,9 +323,8 @@ void conn_sweep(struct conn *conn)
 		http_time_out(conn);
 	} else if (conn->ops && !conn->is_closing) {
 		sweep_socket(conn);
-	} else if (conn->phase == PHASE_BODY && !conn->stream && !conn->sock.is_paused &&
-		   conn_is_too_slow(conn, conn->body_taken)) {
-		http_time_out(conn);
+	} else if (conn->phase == PHASE_BODY && !conn->sock.is_paused) {
+		sweep_body(conn);
 	}
 }
 

@@ -180,7 +180,7 @@ static void continue_answer(struct conn *conn)
 {
 	struct file_job *job = conn->file;
 	conn_put(conn, job->bytes.data, job->bytes.len);
-	conn_set_deadline(conn, DEADLINE_ANSWER, conn->server->limits->receive_ms);
+	http_expect_taken(conn, job->bytes.len);
 	if (!job->left) {
 		conn->is_answered = true;
 		end_file(conn);

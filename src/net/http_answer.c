@@ -94,6 +94,7 @@ static unsigned status_of(const char *code)
 		{"forbidden_host", 403},
 		{"not_found", 404},
 		{"method_not_allowed", 405},
+		{"timeout", 408},
 		{"session_exists", 409},
 		{"already_resolved", 409},
 		{"unknown_request", 409},

@@ -97,7 +97,7 @@ static void end_body(struct conn *conn)
 		conn_at_end_of_turn(conn);
 	} else if (conn->stream) {
 		http_stream_end(conn);
-	} else {
+	} else if (!conn->is_routed) {
 		route(conn);
 	}
 }
@@ -125,7 +125,7 @@ static void refuse_for_good(struct conn *conn, unsigned status, const char *why)
 
 static void reset(struct conn *conn)
 {
-	conn->must_close = conn->is_answered = conn->expects_continue = false;
+	conn->must_close = conn->is_answered = conn->expects_continue = conn->is_routed = false;
 	conn->body_taken = 0;
 	conn->chunked = (struct chunked){0};
 	conn->may_create = false;
@@ -191,10 +191,12 @@ static void begin_body(struct conn *conn)
 	if (is_refused(conn)) {
 		return;
 	}
-	if (http_is_stream(conn) || (conn->expects_continue && !http_wants_body(conn))) {
+	conn->is_routed =
+		http_is_stream(conn) || (conn->expects_continue && !http_wants_body(conn));
+	if (conn->is_routed) {
 		route(conn);
 	}
-	if (conn->expects_continue && !is_refused(conn)) {
+	if (conn->expects_continue && (conn->stream || !conn->is_routed)) {
 		send_continue(conn);
 	}
 }
@@ -259,6 +261,8 @@ static void take_bytes(struct conn *conn, const char *bytes, size_t len)
 	}
 	if (conn->stream) {
 		http_stream_take(conn, bytes, len);
+	} else if (conn->is_routed) {
+		return; /* its answer is on its way, and rests on no body */
 	} else if (conn->rx.len + len > conn->server->limits->body_size) {
 		refuse_size(conn);
 	} else if (!conn_keep(conn, bytes, len)) {
@@ -288,7 +292,7 @@ static size_t take_chunks(struct conn *conn, const char *at, size_t len)
 		take_bytes(conn, bytes, n);
 	}
 	conn->body_taken += (size_t)(at - from);
-	if (!conn->stream && !is_refused(conn) && conn->chunked.state == CHUNKED_DATA &&
+	if (!conn->is_routed && !is_refused(conn) && conn->chunked.state == CHUNKED_DATA &&
 		conn->chunked.left > conn->server->limits->body_size) {
 		refuse_size(conn);
 	}
@@ -301,7 +305,7 @@ static size_t take_chunks(struct conn *conn, const char *at, size_t len)
 		conn->must_close = true;
 		if (conn->stream) {
 			http_stream_fail(conn, &refusal);
-		} else if (!is_refused(conn)) {
+		} else if (!is_refused(conn) && !conn->is_routed) {
 			http_refuse(conn, refusal.code, refusal.message);
 		}
 		conn->phase = PHASE_ANSWER;
@@ -395,6 +399,13 @@ static void end_request(struct conn *conn)
 	}
 }
 
+void http_expect_taken(struct conn *conn, uint64_t size)
+{
+	const struct limits *limits = conn->server->limits;
+	conn_set_deadline(conn, DEADLINE_ANSWER,
+		limits->receive_ms + (int64_t)(size * 1000 / (uint64_t)limits->receive_rate));
+}
+
 static void send_response(struct conn *conn)
 {
 	uint64_t size = conn->response.len;
@@ -403,15 +414,12 @@ static void send_response(struct conn *conn)
 	conn_keep_nothing(conn);
 	conn_drop_session(conn);
 	if (conn->file) {
-		conn_set_deadline(conn, DEADLINE_ANSWER, conn->server->limits->receive_ms);
+		http_expect_taken(conn, size);
 		return; /* there is more of it */
 	}
 	conn->is_answered = true;
 	if (sock_is_choked(&conn->sock) && conn->phase == PHASE_ANSWER) {
-		const struct limits *limits = conn->server->limits;
-		conn_set_deadline(conn, DEADLINE_ANSWER,
-			limits->receive_ms +
-				(int64_t)(size * 1000 / (uint64_t)limits->receive_rate));
+		http_expect_taken(conn, size);
 	}
 }
 

@@ -211,6 +211,20 @@ static bool has_room(struct conn *conn, size_t more)
 	return false;
 }
 
+/** Keeps a piece of a line that is not whole yet; false: all connections keep too much. */
+static bool keep(struct conn *conn, const char *bytes, size_t len)
+{
+	struct refusal refusal = {0};
+	if (conn_keep(conn, bytes, len)) {
+		return true;
+	}
+	refuse(&refusal, "server_busy",
+		"line %zu: too many large requests are on their way; send it again in a moment",
+		conn->stream->line + 1);
+	set_refusal(conn->stream, &refusal);
+	return false;
+}
+
 static void take_lines(struct conn *conn, const char *bytes, size_t len)
 {
 	while (len && !conn->stream->is_over) {
@@ -219,8 +233,11 @@ static void take_lines(struct conn *conn, const char *bytes, size_t len)
 		if (!has_room(conn, n)) {
 			return;
 		}
-		if (conn->rx.len || !newline) {
-			buffer_append(&conn->rx, bytes, n);
+		if (!conn->rx.len) {
+			conn->message_ms = conn->received_ms; /* a line begins */
+		}
+		if ((conn->rx.len || !newline) && !keep(conn, bytes, n)) {
+			return;
 		}
 		if (newline && conn->rx.len) {
 			take_line(conn, conn->rx.data, conn->rx.len);

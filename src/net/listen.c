@@ -23,6 +23,19 @@
 /* A free port at one address may be taken at another: it is tried again so often. */
 #define FREE_PORT_TRIES 20
 
+/*
+ * Connections that were turned away and may read why: closed at once, the request that nobody read
+ * would make the kernel drop the answer. As many of the reserve of descriptors at most, and so long
+ * (ms).
+ */
+#define LEAVING_MAX 32
+#define LEAVING_MS  1000
+
+struct leaving {
+	int fd;
+	uint64_t until; /* on the loop's clock */
+};
+
 struct listener {
 	struct listeners *all;
 	int fd;
@@ -36,6 +49,9 @@ struct listeners {
 	int port;
 	bool are_loopback;
 	uv_timer_t rest;
+	struct leaving leaving[LEAVING_MAX]; /* the oldest first */
+	size_t leaving_count;
+	uv_timer_t leave;
 	bool is_warned; /* that descriptors ran out; until one was accepted again */
 	size_t open; /* handles that are not closed yet */
 };
@@ -80,8 +96,36 @@ static void rest(struct listeners *all, int error)
 	uv_timer_start(&all->rest, handle_rested, REST_MS, 0);
 }
 
+/** Closes the oldest of those that were turned away. */
+static void let_go(struct listeners *all, size_t count)
+{
+	char dropped[4096];
+	for (size_t i = 0; i < count; i++) {
+		int fd = all->leaving[i].fd;
+		for (int n = 0; n < 4 && recv(fd, dropped, sizeof(dropped), MSG_DONTWAIT) > 0;
+			n++) {
+		}
+		close(fd);
+	}
+	all->leaving_count -= count;
+	memmove(all->leaving, all->leaving + count, all->leaving_count * sizeof(*all->leaving));
+}
+
+static void handle_leave(uv_timer_t *timer)
+{
+	struct listeners *all = timer->data;
+	size_t count = 0;
+	while (count < all->leaving_count && all->leaving[count].until <= uv_now(timer->loop)) {
+		count++;
+	}
+	let_go(all, count);
+	if (!all->leaving_count) {
+		uv_timer_stop(timer);
+	}
+}
+
 /** Says why, as far as the socket takes it at once. */
-static void turn_away(int fd)
+static void turn_away(struct listeners *all, int fd)
 {
 	static const char answer[] =
 		"HTTP/1.1 503 Service Unavailable\r\nserver: holdfast\r\nretry-after: 1\r\n"
@@ -89,10 +133,19 @@ static void turn_away(int fd)
 		"{\"error\":{\"code\":\"too_many_connections\",\"message\":"
 		"\"the server has no room for another connection\"}}";
 	ssize_t sent = send(fd, answer, sizeof(answer) - 1, MSG_DONTWAIT | MSG_NOSIGNAL);
-	if (sent > 0) {
-		shutdown(fd, SHUT_WR);
+	if (sent < 0) {
+		close(fd);
+		return;
 	}
-	close(fd);
+	shutdown(fd, SHUT_WR);
+	if (all->leaving_count == LEAVING_MAX) {
+		let_go(all, 1);
+	}
+	if (!all->leaving_count) {
+		uv_timer_start(&all->leave, handle_leave, LEAVING_MS, LEAVING_MS / 4);
+	}
+	all->leaving[all->leaving_count++] =
+		(struct leaving){.fd = fd, .until = uv_now(all->config.loop) + LEAVING_MS};
 }
 
 /** A peer that is gone without a word is noticed, also while nothing is sent to it. */
@@ -139,7 +192,7 @@ static void handle_readable(uv_poll_t *poll, int status, int events)
 		}
 		all->is_warned = false;
 		if (!all->config.has_room(all->config.owner)) {
-			turn_away(fd);
+			turn_away(all, fd);
 			continue;
 		}
 		set_options(fd);
@@ -301,8 +354,9 @@ static size_t drop_missing(union address *addresses, size_t count)
 static void start_polling(struct listeners *all)
 {
 	uv_timer_init(all->config.loop, &all->rest);
-	all->rest.data = all;
-	all->open = 1;
+	uv_timer_init(all->config.loop, &all->leave);
+	all->rest.data = all->leave.data = all;
+	all->open = 2;
 	for (size_t i = 0; i < all->count; i++) {
 		uv_poll_init(all->config.loop, &all->list[i].poll, all->list[i].fd);
 		all->list[i].poll.data = &all->list[i];
@@ -373,5 +427,7 @@ void listeners_close(struct listeners *listeners)
 	for (size_t i = 0; i < listeners->count; i++) {
 		uv_close((uv_handle_t *)&listeners->list[i].poll, handle_poll_closed);
 	}
+	let_go(listeners, listeners->leaving_count);
 	uv_close((uv_handle_t *)&listeners->rest, handle_timer_closed);
+	uv_close((uv_handle_t *)&listeners->leave, handle_timer_closed);
 }

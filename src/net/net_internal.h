@@ -71,6 +71,7 @@ struct conn {
 	int64_t received_ms; /* when the peer was last heard, the same */
 	int64_t message_ms; /* when the unfinished message or body began, the same */
 	bool pinged; /* and not heard since */
+	uint64_t taken; /* sock_taken() when it was looked at last */
 
 	struct buffer in; /* what came and is not used yet */
 	size_t in_scanned; /* of it, in search of the end of a head */
@@ -109,7 +110,7 @@ struct conn {
 	struct http_framing framing;
 	uint64_t body_taken; /* bytes of it, as they are on the wire */
 	struct chunked chunked;
-	bool body_is_whole;
+	bool is_routed; /* before its body has come, which nobody looks at, or which is a stream */
 	bool expects_continue; /* and has not been told to */
 	bool must_close;
 	bool is_answered;
@@ -195,8 +196,8 @@ void conn_update_flow(struct conn *conn);
 /** The connection ends in `ms`, unless a later call changes that. DEADLINE_NONE: it does not. */
 void conn_set_deadline(struct conn *conn, enum conn_deadline deadline, int64_t ms);
 /**
- * Adds to conn.rx, the unfinished body or message. False if there is no room for it, because other
- * connections have used up what all may have.
+ * Adds to conn.rx, the unfinished body, message or line. False if there is no room for it, because
+ * other connections have used up what all may have.
  */
 bool conn_keep(struct conn *conn, const char *bytes, size_t len);
 /** Gives back the memory of conn.rx. */
@@ -296,6 +297,8 @@ bool http_body_is_coming(const struct conn *conn);
 bool http_body_must_close(const struct conn *conn);
 /** The deadline has come. */
 void http_time_out(struct conn *conn);
+/** The connection ends if the peer does not take so many bytes of an answer in time. */
+void http_expect_taken(struct conn *conn, uint64_t size);
 /** Forgets the request, which is answered or becomes a WebSocket. */
 void http_forget_request(struct conn *conn);
 

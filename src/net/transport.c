@@ -1,5 +1,7 @@
 #include "transport.h"
 
+#include "peer.h"
+
 #include "holdfast/buffer.h"
 #include "holdfast/diag.h"
 
@@ -158,6 +160,11 @@ int sock_write(struct sock *sock, const void *bytes, size_t len)
 bool sock_is_choked(const struct sock *sock)
 {
 	return sock->wsi && lws_partial_buffered(sock->wsi);
+}
+
+uint64_t sock_taken(const struct sock *sock)
+{
+	return sock->wsi ? peer_bytes_taken(lws_get_socket_fd(sock->wsi)) : 0;
 }
 
 void sock_want_writable(struct sock *sock)

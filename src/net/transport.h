@@ -8,6 +8,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <uv.h>
 
 struct transport;
@@ -47,6 +48,8 @@ int transport_adopt(struct transport *transport, struct sock *sock, int fd);
  */
 int sock_write(struct sock *sock, const void *bytes, size_t len);
 bool sock_is_choked(const struct sock *sock);
+/** How many bytes the peer's system has taken so far; 0 if that is not known. */
+uint64_t sock_taken(const struct sock *sock);
 void sock_want_writable(struct sock *sock);
 /** Reads no more, or again. */
 void sock_pause(struct sock *sock, bool paused);

@@ -459,13 +459,13 @@ static void refuse_frame(struct conn *conn, int error, size_t max)
 
 void ws_receive(struct conn *conn, char *bytes, size_t len)
 {
-	if (!ws_is_unfinished(conn)) {
-		conn->message_ms = conn->received_ms;
-	}
 	size_t max = conn->ops->is_producer ? conn->server->limits->body_size
 					    : conn->server->limits->frame_size;
 	struct ws_piece piece;
 	while (!conn->is_deaf && !conn->is_dead) {
+		if (!ws_is_unfinished(conn)) {
+			conn->message_ms = conn->received_ms; /* of the next one */
+		}
 		int r = ws_read(&conn->reader, &bytes, &len, max, &piece);
 		if (r == 0) {
 			return;

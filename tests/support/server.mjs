@@ -89,7 +89,7 @@ export class Server {
 	 * `dataDir`: an existing data directory. `diskSize`: it is a file system of its own, so large, in a mount
 	 * namespace of the server's (see canMount()), and gone with it. `diskFrom`: a data directory that is copied onto
 	 * it first. `diskIsFull`: then `ballast` takes all of the rest. `hungDir`: a directory of which the server never
-	 * gets an answer (see canHang()).
+	 * gets an answer (see canHang()). `prefix`: words that run the server as their last arguments.
 	 */
 	constructor(options) {
 		this.#options = options;
@@ -138,12 +138,13 @@ export class Server {
 	}
 
 	#command(argv) {
-		const { diskSize, diskFrom = '', diskIsFull = false, hungDir } = this.#options;
+		const { diskSize, diskFrom = '', diskIsFull = false, hungDir, prefix = [] } = this.#options;
 		if (hungDir) {
 			return ['unshare', ['--map-root-user', '--mount', 'sh', '-c', `${hang} && exec "$@"`, hungDir, binary(), ...argv]];
 		}
 		if (!diskSize) {
-			return [binary(), argv];
+			const [command, ...rest] = [...prefix, binary(), ...argv];
+			return [command, rest];
 		}
 		mkdirSync(this.dataDir, { recursive: true });
 		const mount = 'mount -t tmpfs -o "size=$0" tmpfs "$1" && ' +
