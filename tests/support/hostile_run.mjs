@@ -10,16 +10,63 @@ import { input } from './producer.mjs';
 import { makeRecording, randomNumbers } from './recording.mjs';
 import { Waiters } from './wait.mjs';
 
-const SPEED = 40; // the client's clock: a wait of 1 s takes 25 ms
-const LIMIT_MS = 60_000;
+const SPEED = 40; // the client's clock, on a machine that is not busy: a wait of 1 s takes 25 ms
+const ROUND_TRIPS = 1000; // and no faster than that a request is answered so often in a second of it
+const LIMIT_MS = 240_000;
 const PROMPTS = ['hello', 'list', 'table', 'permission', 'plan', 'code'];
+
+/**
+ * How fast the clients' clock runs. It follows the machine: where an answer takes long because the machine is busy, a client
+ * whose patience ran out sooner than any answer can come would never get one.
+ */
+class Pace {
+	#speed = SPEED;
+	#real = performance.now();
+	#fast = 0;
+	#answerMs = 0;
+	#isAsking = false;
+
+	now() {
+		const real = performance.now();
+		this.#fast += (real - this.#real) * this.#speed;
+		this.#real = real;
+		return this.#fast;
+	}
+
+	toReal(ms) {
+		return ms / this.#speed;
+	}
+
+	/** Asks the server now and then how long an answer takes, as long as `isWanted()`. */
+	async follow(server, isWanted) {
+		if (this.#isAsking) {
+			return;
+		}
+		this.#isAsking = true;
+		while (isWanted()) {
+			const start = performance.now();
+			const isAnswer = await server.request('GET', '/healthz').then(() => true, () => false);
+			if (isAnswer) {
+				const took = performance.now() - start;
+				this.#answerMs = took > this.#answerMs ? took : this.#answerMs * 0.8 + took * 0.2;
+				this.now();
+				this.#speed = Math.min(SPEED, Math.max(1, ROUND_TRIPS / this.#answerMs));
+			}
+			await new Promise((resolve) => setTimeout(resolve, 50));
+		}
+		this.#isAsking = false;
+	}
+}
+
+const pace = new Pace();
+let underWay = 0; // runs
 
 /** The client's clock, faster than ours. A killed tab's timers do nothing any more. */
 class FastTimers {
 	isDead = false;
-	setTimeout = (fn, ms) => setTimeout(() => this.isDead || fn(), ms / SPEED);
+	setTimeout = (fn, ms) => setTimeout(() => this.isDead || fn(), pace.toReal(ms));
 	clearTimeout = (id) => clearTimeout(id);
-	now = () => Math.round(performance.now() * SPEED);
+	now = () => Math.round(pace.now());
 }
 
 /** What a page would show, built from what the client says; keeps what must never happen. */
@@ -317,9 +364,12 @@ class HostileRun {
 /** Runs a seed; resolves with {connects, story, failure}: null, or what went wrong, with the seed. */
 export async function hostileRun(server, seed, killer) {
 	const run = new HostileRun(server, seed, killer);
+	underWay += 1;
+	void pace.follow(server, () => underWay > 0);
 	const failure = await run.run().then(
 		() => null,
 		(error) => `seed ${seed}: ${error.stack}\nthe network: ${run.proxy.story.join(', ')}`,
 	);
+	underWay -= 1;
 	return { connects: run.connects, story: run.proxy.story, failure };
 }
