@@ -335,7 +335,7 @@ test('our own page shows their HTML, while it grows and whole, with nothing in i
 });
 
 test('our own page shows them as text at every other place', async (t) => {
-	const server = await startServer(t);
+	const server = await startServer(t, { args: ['--limit', 'open_permissions=1000'] });
 	const { id } = await server.createSession();
 	const { page, asked } = await openWatched(t, server, id);
 	const before = await marksOn(page);

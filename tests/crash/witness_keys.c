@@ -46,11 +46,15 @@ static size_t count_lines(const struct buffer *file, size_t state)
 	return count;
 }
 
-/** Before its refusal was told, an input was on its way like any other. */
+/**
+ * Before its refusal was told, an input was on its way like any other; one that was refused in doubt
+ * may be there.
+ */
 static bool was_taken_back(const struct life *life, size_t state, size_t cut)
 {
 	const struct witness_state *input = &life->states[state];
-	return input->is_refused && cut > input->refused && !life->witness->is_helpless;
+	return input->is_refused && !input->is_in_doubt && cut > input->refused &&
+	       !life->witness->is_helpless;
 }
 
 static const char *check_key(
