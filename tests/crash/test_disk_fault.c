@@ -145,9 +145,10 @@ static void expect_resumed(struct witness *w, struct buffer *why)
 }
 
 /** What was refused for good does not come back, what is in doubt may. Takes over `dir`. */
-static void kill_it(const struct witness *w, char *dir, struct buffer *why)
+static void kill_it(struct witness *w, char *dir, struct buffer *why)
 {
 	struct rig rig;
+	w->is_killed = true;
 	rig_init_on(&rig, dir);
 	limit(&rig);
 	if (rig_open(&rig) < 0) {
@@ -155,6 +156,7 @@ static void kill_it(const struct witness *w, char *dir, struct buffer *why)
 	} else if (!witness_check(w, AFTER_ALL, &rig, why)) {
 		buffer_append_str(why, "(when it is killed) ");
 	}
+	w->is_killed = false;
 	rig_finish(&rig);
 	rig_remove_dir(dir);
 	free(dir);

@@ -66,6 +66,9 @@ struct witness {
 	bool is_unreadable; /* the disk fails: names may not be told */
 	bool is_rotten; /* so may be damaged ones, which are in set-aside/ then */
 	bool may_end_early; /* the journal's end was cut off: what it alone told is lost */
+	/* Looked at as a kill in the middle of a fault leaves it: a timer's flush has no state
+	 * here. */
+	bool is_killed;
 	bool is_helpless; /* the disk let nothing be undone: what was refused may be there */
 	size_t certain_from; /* before, nothing was promised to be there after a power cut */
 	struct buffer wrong; /* what was broken while the server ran; must stay empty */

@@ -47,8 +47,8 @@ static size_t count_lines(const struct buffer *file, size_t state)
 }
 
 /**
- * Before its refusal was told, an input was on its way like any other; one that was refused in doubt
- * may be there.
+ * Before its refusal was told, an input was on its way like any other; one that was refused in
+ * doubt may be there.
  */
 static bool was_taken_back(const struct life *life, size_t state, size_t cut)
 {
