@@ -5,6 +5,7 @@
  */
 #include "store_internal.h"
 
+#include "holdfast/descriptors.h"
 #include "holdfast/diag.h"
 
 #include <assert.h>
@@ -285,6 +286,13 @@ static void add_log(struct checkpoint *cp, struct session_log *log)
 	}
 }
 
+/** Also with few descriptors left, which others need to work; but it has one log at least. */
+static bool portion_is_full(const struct checkpoint *cp)
+{
+	return cp->count == PORTION ||
+	       (cp->count > 0 && descriptors_check(DESCRIPTORS_FOR_WORK) < 0);
+}
+
 /** The next portion of the round: what has changed and was not in it yet. */
 static void collect_round(struct checkpoint *cp)
 {
@@ -295,7 +303,7 @@ static void collect_round(struct checkpoint *cp)
 		if (!log->dirty || log->round == store->round) {
 			continue;
 		}
-		if (cp->count == PORTION) {
+		if (portion_is_full(cp)) {
 			cp->more = true;
 			return;
 		}
@@ -306,7 +314,7 @@ static void collect_round(struct checkpoint *cp)
 
 static void collect_wanted(struct checkpoint *cp)
 {
-	while (cp->count < PORTION && !list_empty(&cp->store->wanted)) {
+	while (!list_empty(&cp->store->wanted) && !portion_is_full(cp)) {
 		add_log(cp, list_entry(cp->store->wanted.next, struct session_log, wanted_link));
 	}
 }
