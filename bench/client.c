@@ -58,8 +58,10 @@ void client_open(struct client *client, int epoll, unsigned port, unsigned index
 	client->epoll = epoll;
 	client->fd = connect_from(index, port, SOCK_STREAM | SOCK_NONBLOCK);
 	buffer_printf(&client->tx,
-		"GET %s HTTP/1.1\r\nHost: 127.0.0.1:%u\r\nConnection: Upgrade\r\nUpgrade: "
-		"websocket\r\n"
+		"GET %s HTTP/1.1\r\n"
+		"Host: 127.0.0.1:%u\r\n"
+		"Connection: Upgrade\r\n"
+		"Upgrade: websocket\r\n"
 		"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: " WS_KEY "\r\n\r\n",
 		path, port);
 	watch(client, EPOLL_CTL_ADD, true);

@@ -152,8 +152,7 @@ static void drain(struct fanout *f)
 	uint64_t deadline = now_ns() + DRAIN_SECONDS * NS_PER_SECOND;
 	while (has_room(f), f->done < f->sent) {
 		if (now_ns() >= deadline) {
-			die("%llu of %llu appends were not acknowledged and delivered to all %d s "
-			    "after the last",
+			die("%llu of %llu appends were not acknowledged and delivered to all %d s after the last",
 				(unsigned long long)(f->sent - f->done),
 				(unsigned long long)f->sent, DRAIN_SECONDS);
 		}

@@ -34,8 +34,7 @@ static const char usage_text[] =
 	"  --seconds S    how long to measure; default 3, after 0.5 s of warming up\n"
 	"  --dir DIR      where sync puts its file; default the current directory\n"
 	"\n"
-	"The result is one line of name=value on stdout, times in microseconds. The exit status is "
-	"0 only if\n"
+	"The result is one line of name=value on stdout, times in microseconds. The exit status is 0 only if\n"
 	"every observer got every event once, in order and byte for byte.\n";
 
 struct options {
@@ -132,8 +131,7 @@ static void run_idle(const struct options *options)
 	uint64_t joined = process_rss(in->pid);
 	send_one(&crowd);
 	uint64_t after = process_rss(in->pid);
-	printf("mode=idle observers=%zu rss_before=%llu rss_joined=%llu rss_after_event=%llu"
-	       " bytes_per_observer=%.0f bytes_per_observer_after_event=%.0f\n",
+	printf("mode=idle observers=%zu rss_before=%llu rss_joined=%llu rss_after_event=%llu bytes_per_observer=%.0f bytes_per_observer_after_event=%.0f\n",
 		in->observers, (unsigned long long)before, (unsigned long long)joined,
 		(unsigned long long)after,
 		((double)joined - (double)before) / (double)in->observers,

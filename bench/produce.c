@@ -29,8 +29,7 @@ static const char usage_text[] =
 	"  --events N        lines: default 300000\n"
 	"  --seconds S       ws, http: default 3, after 0.5 s of warming up\n"
 	"\n"
-	"Before and after, appends of 256 bytes to a file are made and synced one by one: raw_… "
-	"tells\n"
+	"Before and after, appends of 256 bytes to a file are made and synced one by one: raw_… tells\n"
 	"what the disk does without us. The result is one line of name=value on stdout.\n";
 
 struct options {
@@ -94,8 +93,7 @@ static void run(struct options *options)
 	double cpu_percent = 100 * (double)cpu / (double)(now_ns() - start);
 	server_stop(&server);
 	time_raw_syncs(dir, NS_PER_SECOND, &raw);
-	printf("mode=%s sockets=%zu window=%zu inputs_per_s=%.0f ack_p50_us=%.0f ack_p99_us=%.0f "
-	       "raw_per_s=%.0f raw_p50_us=%.0f raw_p99_us=%.0f cpu_percent=%.0f\n",
+	printf("mode=%s sockets=%zu window=%zu inputs_per_s=%.0f ack_p50_us=%.0f ack_p99_us=%.0f raw_per_s=%.0f raw_p50_us=%.0f raw_p99_us=%.0f cpu_percent=%.0f\n",
 		options->mode, options->load.sockets, options->load.window,
 		(double)result.inputs * 1e9 / (double)result.took_ns,
 		micros(histogram_quantile(&result.acks, 0.5)),

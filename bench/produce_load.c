@@ -189,8 +189,9 @@ void produce_over_http(const struct produce_options *options, struct produce_res
 		payload_append(&event, &(struct payload){.n = 1, .sent = 1}, PAD);
 		make_path(path, "http", i, "events");
 		buffer_printf(&list[i].request,
-			"POST %s HTTP/1.1\r\nHost: 127.0.0.1:%u\r\nContent-Type: "
-			"application/json\r\n"
+			"POST %s HTTP/1.1\r\n"
+			"Host: 127.0.0.1:%u\r\n"
+			"Content-Type: application/json\r\n"
 			"Content-Length: %zu\r\n\r\n",
 			path, options->port, event.len);
 		buffer_append(&list[i].request, event.data, event.len);

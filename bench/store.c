@@ -16,8 +16,7 @@ static const char usage_text[] =
 	"Usage: holdfast-bench-store MODE --server PROGRAM --dir DIR [OPTION...]\n"
 	"\n"
 	"  restart  the start of a server with N idle sessions, and its memory for each\n"
-	"  load     load_events {after_seq} near the end of a session of N events, from a cold "
-	"disk\n"
+	"  load     load_events {after_seq} near the end of a session of N events, from a cold disk\n"
 	"  catchup  a session of N events, loaded from its beginning\n"
 	"  append   N producers, each with one append in flight to a session of its own\n"
 	"\n"
@@ -109,8 +108,7 @@ static void run_restart(const struct options *options)
 	uint64_t cold = server.start_ns;
 	server_stop(&server);
 	uint64_t used = rss_after_use(options, dir);
-	printf("mode=restart sessions=%llu events=%llu start_ms=%.0f start_cold_ms=%.0f "
-	       "stop_ms=%.0f bytes_per_session=%.0f bytes_per_session_after_use=%.0f\n",
+	printf("mode=restart sessions=%llu events=%llu start_ms=%.0f start_cold_ms=%.0f stop_ms=%.0f bytes_per_session=%.0f bytes_per_session_after_use=%.0f\n",
 		(unsigned long long)options->sessions, (unsigned long long)options->events,
 		millis(warm), millis(cold), millis(stop),
 		((double)rss - (double)empty) / (double)options->sessions,
@@ -203,8 +201,7 @@ static void run_append(const struct options *options)
 	own = process_cpu_ns(server.pid) - own;
 	server_stop(&server);
 	raw = (raw + raw_rate(dir, options->seconds * NS_PER_SECOND / 2)) / 2;
-	printf("mode=append producers=%llu batch=%llu appends_per_s=%.0f events_per_s=%.0f "
-	       "raw_per_s=%.0f cpu_percent=%.0f\n",
+	printf("mode=append producers=%llu batch=%llu appends_per_s=%.0f events_per_s=%.0f raw_per_s=%.0f cpu_percent=%.0f\n",
 		(unsigned long long)options->producers, (unsigned long long)options->batch,
 		(double)result.events / (double)options->batch / result.seconds,
 		(double)result.events / result.seconds, raw,

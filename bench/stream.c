@@ -333,8 +333,7 @@ static void bench_ordinary(size_t size, size_t rounds)
 		}
 		ratios[round] = ns[CMARK][round] / ns[RENDERED][round];
 	}
-	printf("%zu bytes in %zu turns: %zu blocks of %zu bytes, lines of %zu bytes on "
-	       "average.\n\n",
+	printf("%zu bytes in %zu turns: %zu blocks of %zu bytes, lines of %zu bytes on average.\n\n",
 		o.turns.text.len, o.turns.count, o.blocks, o.turns.text.len / o.blocks,
 		o.turns.text.len / o.lines);
 	puts("| ordinary text | chunks | rate | ns per byte | blocks/s |\n|---|---|---|---|---|");
@@ -463,8 +462,7 @@ static void bench_hostile(void)
 
 static const char usage[] =
 	"Usage: holdfast-bench-stream ordinary|hostile|all [--mib N] [--rounds N]\n\n"
-	"ordinary: N MiB (default 16) of markdown as agents write it, through the block scanner, "
-	"the\n"
+	"ordinary: N MiB (default 16) of markdown as agents write it, through the block scanner, the\n"
 	"stream buffer and the renderer, and through cmark-gfm; medians of N rounds (default 5).\n"
 	"hostile: texts made to hurt, from 1 KiB to 16 MiB.\n";
 

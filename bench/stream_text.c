@@ -25,40 +25,28 @@ static void put(struct mix *m, const char *text)
 }
 
 static const char *const sentences[] = {
-	"The reader stops one byte short, so the **last record** is dropped whenever the file ends "
-	"without a newline. ",
+	"The reader stops one byte short, so the **last record** is dropped whenever the file ends without a newline. ",
 	"I looked at `src/parser/lexer.c` first, because that is where the offsets are counted. ",
-	"This is the same race we saw last week: the timer fires *after* the socket has been "
-	"closed. ",
+	"This is the same race we saw last week: the timer fires *after* the socket has been closed. ",
 	"Nothing else calls it. ",
 	"All 214 tests pass, and the two that were flaky ran a hundred times without a failure. ",
 	"You can find the details in the [release notes](https://example.org/notes/2.4#breaking). ",
-	"The cache is keyed by path only; a file that is replaced within the same second (and has "
-	"the "
-	"same size) is taken for the old one. ",
+	"The cache is keyed by path only; a file that is replaced within the same second (and has the same size) is taken for the old one. ",
 	"I kept the old name as an alias, so that callers outside this repository do not break. ",
 	"Here is what happens, step by step. ",
-	"It's worth noting that `read()` may return less than was asked for, which the loop above "
-	"does "
-	"not expect. ",
+	"It's worth noting that `read()` may return less than was asked for, which the loop above does not expect. ",
 	"**Important:** the migration is not reversible once the old column has been dropped. ",
-	"If you would rather keep the synchronous version, set `\"mode\": \"sync\"` in the "
-	"config. ",
+	"If you would rather keep the synchronous version, set `\"mode\": \"sync\"` in the config. ",
 	"Die Änderung betrifft auch die Größe der Tabelle — siehe unten. ",
 	"With that in place the request takes about 40 ms instead of 1.2 s on my machine. ",
 	"Let me know if you want the *second* half of this in a separate commit. ",
-	"The `--watch` flag, the `HOLDFAST_DIR` variable and the old `_internal_state` field are "
-	"gone. ",
+	"The `--watch` flag, the `HOLDFAST_DIR` variable and the old `_internal_state` field are gone. ",
 	"Two things stand out: the lock is held for the whole loop, and the list is copied twice. ",
 	"Done. ",
 	"It does **not** handle symbolic links, nor files larger than 2 GiB on 32-bit systems. ",
 	"See https://example.org/issues/1234 for the discussion. ",
-	"The error comes from a missing `await`, so the promise is never waited for and its "
-	"failure is "
-	"swallowed ~~silently~~ by the handler. ",
-	"I'd suggest that we first write a test which fails, then change the code, and only then "
-	"touch "
-	"the documentation. ",
+	"The error comes from a missing `await`, so the promise is never waited for and its failure is swallowed ~~silently~~ by the handler. ",
+	"I'd suggest that we first write a test which fails, then change the code, and only then touch the documentation. ",
 };
 
 static const char *const titles[] = {"Summary", "What I changed", "Root cause", "Next steps",
@@ -71,9 +59,7 @@ static const char *const items[] = {
 	"`src/net/server.c` — close the socket before the timer is stopped\n",
 	"Removed the unused import\n",
 	"The new option `--max-depth` is documented in the README and has a default of 100\n",
-	"A file that ends in the middle of a record is reported with its name and the position at "
-	"which "
-	"reading stopped, instead of being skipped\n",
+	"A file that ends in the middle of a record is reported with its name and the position at which reading stopped, instead of being skipped\n",
 	"Rename `get()` to `find()` (it may return *nothing*)\n",
 	"Run `npm run lint -- --fix`\n",
 	"Check that [the guide](docs/guide.md) still says what the code does\n",
@@ -92,8 +78,7 @@ static const char *const code[][12] = {
 		"        async with self.connection() as conn:\n",
 		"            return await conn.fetch(query, *args)\n", "\n"},
 	{"ts", "export async function load(url: string, signal?: AbortSignal): Promise<Page> {\n",
-		"  const response = await fetch(url, { signal, headers: { accept: "
-		"'application/json' } });\n",
+		"  const response = await fetch(url, { signal, headers: { accept: 'application/json' } });\n",
 		"  if (!response.ok) {\n",
 		"    throw new HttpError(response.status, `${url}: ${response.statusText}`);\n",
 		"  }\n", "  const body = await response.json();\n", "  return {\n",

@@ -368,8 +368,7 @@ static void handle_deadline(uv_timer_t *timer)
 		acp_agent_stop_child(agent, "stopped", "did not answer session/cancel");
 	} else {
 		acp_agent_stop_child(agent, "protocol",
-			"did not answer initialize and session/new (or what goes on with an "
-			"earlier session) in time");
+			"did not answer initialize and session/new (or what goes on with an earlier session) in time");
 	}
 }
 

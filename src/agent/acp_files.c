@@ -96,8 +96,7 @@ static int check_stat(struct acp_file_job *job, const struct stat *st)
 	}
 	if (st->st_nlink > job->names_max) {
 		return job_fail(job, ACP_ERROR_INVALID_PARAMS,
-			"the file has other names (hard links), which may be outside of the "
-			"session's directory; the server's limit agent_file_names allows more");
+			"the file has other names (hard links), which may be outside of the session's directory; the server's limit agent_file_names allows more");
 	}
 	return 0;
 }

@@ -216,8 +216,7 @@ static void end_history(struct acp_agent *agent)
 	}
 	if (acp_firewall_is_cut(agent->firewall)) {
 		diag(DIAG_WARN,
-			"session %s: the agent's history is too long to be compared with the log: "
-			"what is new in its later part is not taken",
+			"session %s: the agent's history is too long to be compared with the log: what is new in its later part is not taken",
 			agent->session_id);
 	}
 	json_t *loaded = agent->loaded;

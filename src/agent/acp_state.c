@@ -168,9 +168,8 @@ void acp_agent_advise(struct acp_agent *agent, struct buffer *words, const json_
 	if (json_integer_value(json_object_get(error, "code")) != ACP_ERROR_AUTH_REQUIRED) {
 		return;
 	}
-	buffer_append_str(words, ". If this is about a login: log in with the agent's own program, "
-				 "in a terminal, as "
-				 "the user that runs this server, and prompt again.");
+	buffer_append_str(words,
+		". If this is about a login: log in with the agent's own program, in a terminal, as the user that runs this server, and prompt again.");
 	size_t count = 0;
 	for (size_t i = 0; i < json_array_size(agent->auth_methods); i++) {
 		append_method(words, json_array_get(agent->auth_methods, i), &count);
@@ -199,8 +198,7 @@ void acp_agent_handle_skipped(struct acp_agent *agent)
 			JSON_DEPTH_MAX);
 	} else {
 		buffer_printf(&words,
-			"the agent sent a line of more than %zu bytes (the limit agent_line_size), "
-			"which was skipped",
+			"the agent sent a line of more than %zu bytes (the limit agent_line_size), which was skipped",
 			agent->lines.line_max);
 	}
 	tell_skipped(agent, buffer_cstr(&words), method);

@@ -61,8 +61,7 @@ static int check_permission(struct session *session, const struct input_event *i
 	struct permission_count *count = &questions->count;
 	if (asks && count->open >= count->most) {
 		refuse(refusal, "permissions_full",
-			"%zu permission requests of this session wait for an answer already; "
-			"resolve some, or end the turn",
+			"%zu permission requests of this session wait for an answer already; resolve some, or end the turn",
 			count->open);
 		return -ENOBUFS;
 	}
@@ -245,8 +244,7 @@ int intake_prompt(struct session *session, const struct request *request, const 
 		request->prompt.prompt_id, client_id, ret_seq, ret_duplicate);
 	if (r == -ENOBUFS) {
 		return refuse(refusal, "queue_full",
-			"too many prompts wait in this session already; send it again when one has "
-			"begun");
+			"too many prompts wait in this session already; send it again when one has begun");
 	}
 	return r < 0 ? refuse_storage(refusal, r) : 0;
 }

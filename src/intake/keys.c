@@ -9,8 +9,7 @@
 static int conflict(const struct input_event *in, struct refusal *refusal)
 {
 	return refuse(refusal, "key_conflict",
-		"the key \"%.80s\" was used before, for an event with other content; a retry "
-		"sends the same type, message_id and data, a new event has a new key",
+		"the key \"%.80s\" was used before, for an event with other content; a retry sends the same type, message_id and data, a new event has a new key",
 		in->key);
 }
 
@@ -20,9 +19,7 @@ static int compare(const struct input_event *in, const struct key_sum *had, stru
 	struct key_sum sum;
 	if (key_sum_make(in, had->rule, &sum) < 0) {
 		return refuse(refusal, "storage_failed",
-			"the key \"%.80s\" was stored by a later version of the server, which this "
-			"one "
-			"cannot compare; nothing was stored",
+			"the key \"%.80s\" was stored by a later version of the server, which this one cannot compare; nothing was stored",
 			in->key);
 	}
 	return sum.value == had->value ? 0 : conflict(in, refusal);
@@ -45,8 +42,7 @@ int batch_check_key(struct batch *batch, size_t i, struct refusal *refusal)
 	int r = session_find_name(batch->session, LOG_KEY_INPUT, in->key, &had);
 	if (r < 0) {
 		return refuse(refusal, "storage_failed",
-			"the server cannot read the session's keys from its disk; nothing was "
-			"stored, its messages say why");
+			"the server cannot read the session's keys from its disk; nothing was stored, its messages say why");
 	}
 	if (r == 0) {
 		hash_put(batch->keys, in->key, in->key_len, (void *)(uintptr_t)(i + 1));

@@ -36,8 +36,7 @@ static int refuse_run(
 static int refuse_storage(struct refusal *refusal)
 {
 	return refuse(refusal, "storage_failed",
-		"the server cannot read the session's runs from its disk; nothing was stored, its "
-		"messages say why");
+		"the server cannot read the session's runs from its disk; nothing was stored, its messages say why");
 }
 
 static bool is_current(const struct batch *batch, const char *run_id)
@@ -98,8 +97,7 @@ int batch_check_run(struct batch *batch, size_t i, struct refusal *refusal)
 	}
 	if (!in->run_id && batch->run_id) {
 		return refuse(refusal, "run_active",
-			"the run \"%.60s\" is under way: only events that name it as their run_id "
-			"are taken until its run_end, or the run_start of another",
+			"the run \"%.60s\" is under way: only events that name it as their run_id are taken until its run_end, or the run_start of another",
 			batch->run_id);
 	}
 	if (!in->run_id || is_current(batch, in->run_id)) {

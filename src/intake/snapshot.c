@@ -114,8 +114,7 @@ static int put_tool_use(struct matching *m, const json_t *block)
 	}
 	if (!set_add(m->calls, id)) {
 		return refuse(m->refusal, "duplicate_tool_use_id",
-			"the tool_use id \"%.100s\" is in the snapshot twice; each call has its "
-			"own",
+			"the tool_use id \"%.100s\" is in the snapshot twice; each call has its own",
 			id);
 	}
 	if (log_knows(m, SNAPSHOT_TOOL_CALL, id)) {
@@ -164,21 +163,18 @@ static int put_tool_result(struct matching *m, const json_t *block)
 	}
 	if (!set_add(m->results, id)) {
 		return refuse(m->refusal, "duplicate_tool_use_id",
-			"the tool call \"%.100s\" has two results in the snapshot; hand over the "
-			"last one",
+			"the tool call \"%.100s\" has two results in the snapshot; hand over the last one",
 			id);
 	}
 	if (!set_has(m->calls, id) && !log_knows(m, SNAPSHOT_TOOL_CALL, id)) {
 		return refuse(m->refusal, "unknown_tool_use",
-			"a tool_result is of \"%.100s\", but no tool_use with this id comes before "
-			"it, in the snapshot or in the log",
+			"a tool_result is of \"%.100s\", but no tool_use with this id comes before it, in the snapshot or in the log",
 			id);
 	}
 	json_t *content = result_content(json_object_get(block, "content"));
 	if (!content) {
 		return refuse(m->refusal, "bad_request",
-			"the content of a tool_result is a string, or an array of blocks with a "
-			"type");
+			"the content of a tool_result is a string, or an array of blocks with a type");
 	}
 	if (log_knows(m, SNAPSHOT_TOOL_RESULT, id)) {
 		json_decref(content);
@@ -320,9 +316,7 @@ static int read_role(struct matching *m, const json_t *message)
 	m->is_user = role && strcmp(role, "user") == 0;
 	if (!m->is_user && (!role || strcmp(role, "assistant") != 0)) {
 		return refuse(m->refusal, "unknown_role",
-			"a message needs \"role\", \"user\" or \"assistant\"; leave system "
-			"messages "
-			"out");
+			"a message needs \"role\", \"user\" or \"assistant\"; leave system messages out");
 	}
 	return 0;
 }
@@ -352,14 +346,12 @@ static int check_ids(struct matching *m, const json_t *messages, size_t *ret_bad
 		}
 		if (!len || len > MESSAGE_ID_MAX) {
 			return refuse(m->refusal, "missing_message_id",
-				"a message needs \"message_id\", a string of 1 to %d bytes that "
-				"stays the same in every snapshot",
+				"a message needs \"message_id\", a string of 1 to %d bytes that stays the same in every snapshot",
 				MESSAGE_ID_MAX);
 		}
 		if (!set_add(m->messages, json_string_value(id))) {
 			return refuse(m->refusal, "duplicate_message_id",
-				"the message_id \"%.100s\" is in the snapshot twice; each message "
-				"has its own",
+				"the message_id \"%.100s\" is in the snapshot twice; each message has its own",
 				json_string_value(id));
 		}
 	}
@@ -392,8 +384,7 @@ static int match_first(struct matching *m, const json_t *messages, size_t count,
 			continue;
 		}
 		return refuse(m->refusal, "history_mismatch",
-			"skip_first does not fit: here the log has \"%.60s\", the snapshot "
-			"\"%.60s\"; hand it over without skip_first",
+			"skip_first does not fit: here the log has \"%.60s\", the snapshot \"%.60s\"; hand it over without skip_first",
 			held ? held : "no message", m->message_id);
 	}
 	return 0;

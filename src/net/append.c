@@ -35,8 +35,7 @@ int conn_make_session(struct conn *conn, struct refusal *refusal)
 		server->sessions, conn->session_id, conn->title ? conn->title : "", &session);
 	if (r < 0) {
 		return refuse(refusal, "storage_failed",
-			"the server cannot write to its disk; nothing was stored, its messages say "
-			"why");
+			"the server cannot write to its disk; nothing was stored, its messages say why");
 	}
 	feed_announce(server, session);
 	conn_hold_session(conn, session);
@@ -58,8 +57,7 @@ static int find_session(struct conn *conn, struct refusal *refusal)
 	}
 	if (!conn->may_create) {
 		return refuse(refusal, "not_found",
-			"there is no session with this id; ?create=1 makes it, or POST "
-			"/api/sessions");
+			"there is no session with this id; ?create=1 makes it, or POST /api/sessions");
 	}
 	return 0;
 }

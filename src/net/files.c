@@ -21,9 +21,8 @@
 static const char highlight_path[] = "/javascript/highlight.js/";
 
 static const char page_headers[] =
-	"content-security-policy: default-src 'none'; script-src 'self'; style-src 'self'; "
-	"connect-src 'self'; img-src 'self' data:; worker-src 'self'; base-uri 'none'; "
-	"form-action 'none'; frame-ancestors 'none'\r\nreferrer-policy: no-referrer\r\n"
+	"content-security-policy: default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; worker-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'\r\n"
+	"referrer-policy: no-referrer\r\n"
 	"cache-control: no-cache\r\n";
 
 struct file_job {

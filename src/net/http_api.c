@@ -31,8 +31,7 @@ static const char *read_list_query(struct conn *conn, size_t *ret_limit, struct 
 		bool is_number = len > 0 && len < 10 && strspn(limit, "0123456789") == len;
 		*ret_limit = is_number ? strtoul(limit, NULL, 10) : 0;
 		if (*ret_limit < 1 || *ret_limit > conn->server->limits->list_max) {
-			return "limit is a whole number from 1 to what a page of sessions may have "
-			       "(see holdfast limits)";
+			return "limit is a whole number from 1 to what a page of sessions may have (see holdfast limits)";
 		}
 	}
 	*ret = (struct session_cursor){0};
@@ -157,8 +156,7 @@ static void delete_session(struct conn *conn, struct session *session)
 static void refuse_no_session(struct conn *conn)
 {
 	http_refuse(conn, "not_found",
-		"there is no session with this id; POST /api/sessions makes one, and so does "
-		"?create=1 with the first events");
+		"there is no session with this id; POST /api/sessions makes one, and so does ?create=1 with the first events");
 }
 
 /** What is not on disk yet is not told of. */

@@ -141,9 +141,7 @@ static json_t *parse_events(struct conn *conn, struct refusal *refusal)
 	if (!json) {
 		if (looks_like_lines(conn->rx.data, conn->rx.len)) {
 			refuse(refusal, "bad_json",
-				"the body is not one JSON text; events on a line each come with "
-				"the "
-				"content-type application/x-ndjson");
+				"the body is not one JSON text; events on a line each come with the content-type application/x-ndjson");
 		}
 		return NULL;
 	}
@@ -155,8 +153,7 @@ static json_t *parse_events(struct conn *conn, struct refusal *refusal)
 			most);
 	} else if (json_array_size(json) > most) {
 		refuse(refusal, "too_large",
-			"an array holds at most %zu events; send more as lines, with the "
-			"content-type application/x-ndjson",
+			"an array holds at most %zu events; send more as lines, with the content-type application/x-ndjson",
 			most);
 	}
 	if (refusal->code) {

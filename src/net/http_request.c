@@ -108,9 +108,7 @@ static void refuse_size(struct conn *conn)
 {
 	struct refusal refusal = {0};
 	refuse(&refusal, "too_large",
-		"the body of a request may have at most %zu bytes; events may be more, as lines "
-		"with "
-		"the content-type application/x-ndjson",
+		"the body of a request may have at most %zu bytes; events may be more, as lines with the content-type application/x-ndjson",
 		conn->server->limits->body_size);
 	http_refuse(conn, refusal.code, refusal.message);
 }

@@ -106,8 +106,7 @@ static void answer_if_done(struct conn *conn)
 static int refuse_storage(struct refusal *refusal)
 {
 	return refuse(refusal, "storage_failed",
-		"the server cannot write to its disk, its messages say why; what \"stored\" counts "
-		"is there, send the rest again later");
+		"the server cannot write to its disk, its messages say why; what \"stored\" counts is there, send the rest again later");
 }
 
 static void set_refusal(struct event_stream *stream, const struct refusal *refusal)

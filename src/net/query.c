@@ -60,8 +60,7 @@ const char *query_check(struct conn *conn, const char *const names[])
 			name++;
 		}
 		if (!*name && len) {
-			return "the query has a part that this address does not know; each is "
-			       "name=value";
+			return "the query has a part that this address does not know; each is name=value";
 		}
 	}
 	for (const char *const *name = names; *name; name++) {

@@ -513,11 +513,10 @@ struct session *conn_find_session(struct conn *conn)
 		return NULL;
 	}
 	if (session && !session_is_there(session)) { /* it is being made: nothing is certain yet */
-		conn_send(
-			conn, frame_error("storage_failed",
-				      "the session is not on the server's disk yet; come back in a "
-				      "moment",
-				      NULL, NULL));
+		conn_send(conn,
+			frame_error("storage_failed",
+				"the session is not on the server's disk yet; come back in a moment",
+				NULL, NULL));
 		conn_close(conn, 1011, "storage_failed");
 		return NULL;
 	}

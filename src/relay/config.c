@@ -39,32 +39,24 @@ static const struct {
 	[DATA] = {"--data", "HOLDFAST_DATA", "DIR", "./data",
 		"where sessions are kept; made if missing"},
 	[AGENT] = {"--agent", "HOLDFAST_AGENT", "CMD", NULL,
-		"command that runs an ACP agent on its stdin and stdout; started with a session's "
-		"first prompt"},
+		"command that runs an ACP agent on its stdin and stdout; started with a session's first prompt"},
 	[AGENT_ENV] = {"--agent-env", "HOLDFAST_AGENT_ENV", "NAME|NAME=VALUE|*", NULL,
-		"a variable for agents and their commands, from our environment or as given; may "
-		"be repeated, in ours with commas between them; * is all of it. Without it they "
-		"get PATH HOME USER LOGNAME SHELL LANG LC_* TZ TERM TMPDIR"},
+		"a variable for agents and their commands, from our environment or as given; may be repeated, in ours with commas between them; * is all of it. Without it they get PATH HOME USER LOGNAME SHELL LANG LC_* TZ TERM TMPDIR"},
 	[CWD] = {"--cwd", "HOLDFAST_CWD", "DIR", ".",
-		"the agent's working directory, the only one in which it may read and write "
-		"through us"},
+		"the agent's working directory, the only one in which it may read and write through us"},
 	[WEB] = {"--web", "HOLDFAST_WEB", "DIR", NULL,
 		"static files to serve at /, such as the bundled page"},
 	[HIGHLIGHT] = {"--highlight", "HOLDFAST_HIGHLIGHT", "DIR",
 		"/usr/share/javascript/highlight.js",
 		"highlight.js, which colours the page's code; where there is none, code is plain"},
 	[DURABILITY] = {"--durability", "HOLDFAST_DURABILITY", "fsync|write", "fsync",
-		"fsync: acknowledged and shown means on disk; write: survives a crash of the "
-		"process only"},
+		"fsync: acknowledged and shown means on disk; write: survives a crash of the process only"},
 	[KEEP_EVENTS] = {"--keep-events", "HOLDFAST_KEEP_EVENTS", "N", NULL,
-		"keep the newest N events of each session and prune older ones, from the front; "
-		"none are renumbered"},
+		"keep the newest N events of each session and prune older ones, from the front; none are renumbered"},
 	[KEEP_DAYS] = {"--keep-days", "HOLDFAST_KEEP_DAYS", "N", NULL,
-		"prune events that are older than N days; with both options an event goes when "
-		"either says so"},
+		"prune events that are older than N days; with both options an event goes when either says so"},
 	[LIMIT] = {"--limit", "HOLDFAST_LIMIT", "NAME=VALUE[,NAME=VALUE]...", NULL,
-		"sets a threshold or bound, such as soft_flush_ms=500,block_size=128K; may be "
-		"repeated; holdfast limits lists them with their defaults"},
+		"sets a threshold or bound, such as soft_flush_ms=500,block_size=128K; may be repeated; holdfast limits lists them with their defaults"},
 	[LOG_LEVEL] = {"--log-level", "HOLDFAST_LOG_LEVEL", "error|warn|info|debug", "info",
 		"how much to say on stderr"},
 };

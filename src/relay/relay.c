@@ -70,10 +70,7 @@ static void handle_deleted(void *owner, struct session *session)
 static void handle_store_failed(void *owner, int error)
 {
 	diag(DIAG_ERROR,
-		"the journal cannot be written: %s. Nothing new is taken until it can, what was "
-		"acknowledged can still be read. It is tried again by itself: make room, or "
-		"mend "
-		"the disk",
+		"the journal cannot be written: %s. Nothing new is taken until it can, what was acknowledged can still be read. It is tried again by itself: make room, or mend the disk",
 		strerror(-error));
 	((struct relay *)owner)->store_failing = true;
 }
@@ -245,9 +242,8 @@ static void announce(const struct relay *relay)
 	const struct config *config = relay->config;
 	bool is_v6 = strchr(config->host, ':') != NULL;
 	if (config->durability == DURABILITY_WRITE) {
-		diag(DIAG_WARN, "--durability=write: what is acknowledged survives a crash of "
-				"holdfast, but not "
-				"of the machine");
+		diag(DIAG_WARN,
+			"--durability=write: what is acknowledged survives a crash of holdfast, but not of the machine");
 	}
 	fprintf(stderr, "holdfast: listening on http://%s%s%s:%d\n", is_v6 ? "[" : "", config->host,
 		is_v6 ? "]" : "", server_port(relay->server));

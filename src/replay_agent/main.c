@@ -13,8 +13,7 @@
 static const char usage[] =
 	"Usage: holdfast-replay-agent [--speed N] [--proc N] [--wait SECONDS] [--commands] FILE\n"
 	"\n"
-	"An agent that speaks the Agent Client Protocol, version 1, over stdin and stdout: it "
-	"says\n"
+	"An agent that speaks the Agent Client Protocol, version 1, over stdin and stdout: it says\n"
 	"what the agent of a recording said, for tests and bug reports. A line of FILE is\n"
 	"{\"t\": ms, \"dir\": \"c2a\" or \"a2c\", \"proc\": n, \"line\": the raw line}.\n"
 	"\n"
@@ -25,8 +24,7 @@ static const char usage[] =
 	"  --speed N       so many times as fast (default 1; 0: without pauses)\n"
 	"  --proc N        which of the recorded processes (default: the first with a prompt)\n"
 	"  --wait SECONDS  how long to wait for an answer of the client (default 60)\n"
-	"  --commands      also have the client run the commands that the recorded one was asked "
-	"to\n"
+	"  --commands      also have the client run the commands that the recorded one was asked to\n"
 	"                  run: without this they are left out, for who knows what they do here\n"
 	"  --help          this text\n"
 	"  --version       the version\n";

@@ -134,8 +134,7 @@ void check_index_end(struct index_check *index, bool log_is_good)
 			(unsigned long long)index->wrong);
 	}
 	check_problem(index->check, place,
-		"the entry of seq %llu says that its line starts at byte %llu, and it is byte "
-		"%llu%s",
+		"the entry of seq %llu says that its line starts at byte %llu, and it is byte %llu%s",
 		(unsigned long long)index->wrong_seq, (unsigned long long)index->wrong_offset,
 		(unsigned long long)index->right_offset, more);
 }

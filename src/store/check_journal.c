@@ -80,8 +80,7 @@ static void check_record(struct walk *walk, const struct record *record)
 		memcpy(life->place, place, sizeof(place));
 		if (!may_be_first(record->kind)) {
 			check_problem(walk->check, place,
-				"the first record of session %s in this segment is no snapshot of "
-				"it",
+				"the first record of session %s in this segment is no snapshot of it",
 				life->id);
 		}
 	}
@@ -167,14 +166,12 @@ static void tell_torn(struct walk *walk)
 	if (has_magic && ends_early) {
 		if (!walk->check->files->in_use) {
 			check_note(walk->check, place,
-				"a batch was not written to its end: nothing of it was "
-				"acknowledged, the next start of the server cuts it off");
+				"a batch was not written to its end: nothing of it was acknowledged, the next start of the server cuts it off");
 		}
 		return;
 	}
 	check_problem(walk->check, place,
-		"the last batch is damaged. If the power went while it was written, it was never "
-		"acknowledged; else inputs are lost. The next start of the server cuts it off");
+		"the last batch is damaged. If the power went while it was written, it was never acknowledged; else inputs are lost. The next start of the server cuts it off");
 }
 
 static void tell_end(struct walk *walk, enum journal_found found)
@@ -184,14 +181,12 @@ static void tell_end(struct walk *walk, enum journal_found found)
 	place_at(walk, reader->valid, place);
 	if (found == JOURNAL_LOST) {
 		check_problem(walk->check, place,
-			"damage that does not tell which sessions it concerns; the server will not "
-			"start with it");
+			"damage that does not tell which sessions it concerns; the server will not start with it");
 	} else if (reader->valid < reader->end) {
 		tell_torn(walk);
 	} else if (walk->link.end != SIZE_MAX && walk->link.end > reader->end) {
 		check_problem(walk->check, place,
-			"the segment ends here, but the one behind it says that it has %zu bytes; "
-			"the server will not start with it",
+			"the segment ends here, but the one behind it says that it has %zu bytes; the server will not start with it",
 			walk->link.end);
 	}
 }
@@ -250,8 +245,7 @@ static void tell_headless(struct walk *walk)
 		check_problem(walk->check, walk->file, "the segment has no good header");
 	} else if (!walk->check->files->in_use) {
 		check_note(walk->check, walk->file,
-			"a segment that was being begun; the next start of the server takes it "
-			"away");
+			"a segment that was being begun; the next start of the server takes it away");
 	}
 }
 
@@ -308,8 +302,7 @@ static void note_left_over(struct check *check, uint64_t number)
 	}
 	snprintf(place, sizeof(place), "journal/%016llx.journal", (unsigned long long)number);
 	check_note(check, place,
-		"a segment that no later one leads to: what it holds was refused or is in the "
-		"logs; it is not checked");
+		"a segment that no later one leads to: what it holds was refused or is in the logs; it is not checked");
 }
 
 /**
@@ -357,19 +350,15 @@ static void check_one_life(void *value, void *arg)
 	}
 	if (r == 0 && !life->created && check_life(check, life->id, strlen(life->id), meta.epoch)) {
 		check_note(check, life->place,
-			"the record is of epoch %016llx of session %s, which has another: holdfast "
-			"new-epoch was stopped in the middle of it; the next start of the server "
-			"takes it away",
+			"the record is of epoch %016llx of session %s, which has another: holdfast new-epoch was stopped in the middle of it; the next start of the server takes it away",
 			(unsigned long long)life->epoch, life->id);
 	} else if (r == 0) {
 		check_problem(check, life->place,
-			"the record is of epoch %016llx of session %s, whose metadata.json says "
-			"%016llx",
+			"the record is of epoch %016llx of session %s, whose metadata.json says %016llx",
 			(unsigned long long)life->epoch, life->id, (unsigned long long)meta.epoch);
 	} else if (life->created) {
 		check_note(check, life->place,
-			"session %s has no folder; the next start of the server makes it from the "
-			"journal",
+			"session %s has no folder; the next start of the server makes it from the journal",
 			life->id);
 	} else {
 		check_problem(check, life->place, "the record is of session %s, which is not there",

@@ -60,8 +60,7 @@ static void check_metadata(struct session_check *sc)
 			"%s; the next start of the server writes it anew from the journal", why);
 	} else {
 		check_note(sc->check, place,
-			"a session that was being made and was never acknowledged; the next start "
-			"of the server takes it away");
+			"a session that was being made and was never acknowledged; the next start of the server takes it away");
 	}
 }
 
@@ -158,8 +157,7 @@ static void check_certain(struct session_check *sc)
 	}
 	if (sc->is_shortened) {
 		check_note(sc->check, place,
-			"its pruned lines are gone and metadata.json does not say so yet; the next "
-			"start of the server writes it anew");
+			"its pruned lines are gone and metadata.json does not say so yet; the next start of the server writes it anew");
 	}
 	if (sc->next_seq <= meta->max_seq) {
 		check_problem(sc->check, place,
@@ -189,8 +187,7 @@ static void check_end(struct session_check *sc, const struct log_lines *lines, i
 		sc->is_damaged = true;
 	} else if (rest && !sc->check->files->in_use) {
 		check_note(sc->check, place,
-			"the last line was not written to its end; the next start of the server "
-			"cuts these %zu bytes off",
+			"the last line was not written to its end; the next start of the server cuts these %zu bytes off",
 			rest);
 	}
 	check_certain(sc);

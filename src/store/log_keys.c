@@ -347,8 +347,7 @@ static int remake_file(struct session_log *log)
 	struct log_keys *keys = &log->keys;
 	struct buffer old = {0};
 	diag(DIAG_WARN,
-		"session %s: keys.jsonl is damaged; it is made again from the log. Keys and runs "
-		"of producers whose lines cannot be read are forgotten",
+		"session %s: keys.jsonl is damaged; it is made again from the log. Keys and runs of producers whose lines cannot be read are forgotten",
 		log->id);
 	int fd = session_log_fd(log);
 	if (fd < 0) {

@@ -1,20 +1,21 @@
 /*
  * Recovery: what is in a data directory becomes the running state again.
  *
- *   found                                   decision
+ *   found                                     decision
  *   a segment, record or folder of a format   the server does not start, and has changed nothing
- *   that we do not read
+ *     that we do not read
  *   journal: torn batch at the end            cut, noted; nothing of it was acknowledged
- *   journal: newest segment without a header  taken away; kept in set-aside/ if there is more in it
- *   journal: segment that no later one names  taken away: its batches were refused, or are in the
- * logs journal: a damaged record before the end  that session is set aside, the server goes on
+ *   journal: newest segment without a header  removed; kept in set-aside/ if there is more in it
+ *   journal: segment that no later one names  removed: its batches were refused, or are in the logs
+ *   journal: a damaged record before the end  that session is set aside, the server goes on
  *   journal: damage that hides whose it is    the server does not start: two things broke at once
- *   session deleted in the journal            a folder of that epoch is taken away
- *   session created in the journal, no folder made again from the journal
+ *   session deleted in the journal            a folder of that epoch is removed
+ *   session created in the journal, no        the folder is made again from the journal
+ *     folder
  *   folder without metadata, in the journal   metadata is written again from the CREATE record
- *   the same, and its name was deleted before whose log it holds is not known: made again from the
- *                                             journal, which has all of it
- *   folder without metadata, empty log        half-made or refused, never acknowledged: taken away
+ *   the same, and its name was deleted        made again from the journal, which has all of it: whose
+ *     before                                  log the folder holds is not known
+ *   folder without metadata, empty log        half-made or refused, never acknowledged: removed
  *   metadata is damaged, not in the journal   set aside, also when the log is empty
  *   log: goes on behind its metadata          those lines are read; a torn tail is cut, noted; the
  *                                             journal's replay appends it again

@@ -28,8 +28,7 @@ int recover_refuse_foreign(
 	struct recovery *rec, const char *dir, const char *name, const struct buffer *what)
 {
 	return recover_refuse(rec, -ENOTSUP,
-		"%s/%s cannot be read: %.*s. Nothing has been changed: start the program that is "
-		"needed, or restore the data directory from a copy of this program's time",
+		"%s/%s cannot be read: %.*s. Nothing has been changed: start the program that is needed, or restore the data directory from a copy of this program's time",
 		dir, name, (int)what->len, what->data);
 }
 
@@ -196,11 +195,7 @@ static int find_chain(struct recovery *rec, struct link_of_chain **ret_chain, si
 		if (r == -EBADMSG) {
 			free(chain);
 			return recover_refuse(rec, -EBADMSG,
-				"journal segment %016llx has no good header, which no crash does "
-				"to "
-				"one that others follow; restore the data directory from a copy, "
-				"or "
-				"move that file away to go on without what it holds",
+				"journal segment %016llx has no good header, which no crash does to one that others follow; restore the data directory from a copy, or move that file away to go on without what it holds",
 				(unsigned long long)number);
 		}
 		if (r < 0) {
@@ -212,8 +207,7 @@ static int find_chain(struct recovery *rec, struct link_of_chain **ret_chain, si
 		wanted = before;
 		if (before.number == JOURNAL_BEFORE_UNKNOWN) {
 			diag(DIAG_ERROR,
-				"journal segment %016llx has a damaged header; its batches are "
-				"good",
+				"journal segment %016llx has a damaged header; its batches are good",
 				(unsigned long long)number);
 			wanted = (struct link_of_chain){i ? rec->segments[i - 1] : 0, SIZE_MAX};
 		}
@@ -269,11 +263,7 @@ int recover_walk_segment(struct recovery *rec, struct link_of_chain link, bool m
 	}
 	if (r == -EBADMSG || (r == 0 && (torn || too_short || found == JOURNAL_LOST))) {
 		return recover_refuse(rec, -EBADMSG,
-			"journal segment %s is damaged at byte %zu, in a place where no crash can "
-			"do "
-			"that, and does not tell which sessions that concerns; restore the data "
-			"directory from a copy, or move that file away to go on without what it "
-			"holds",
+			"journal segment %s is damaged at byte %zu, in a place where no crash can do that, and does not tell which sessions that concerns; restore the data directory from a copy, or move that file away to go on without what it holds",
 			name, *ret_valid);
 	}
 	return r;

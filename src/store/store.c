@@ -86,9 +86,7 @@ static int take_lock(struct store *store, const char *dir, char **ret_why)
 		ssize_t n = disk->pread(store->lock_fd, pid, sizeof(pid) - 1, 0);
 		pid[n > 0 ? strcspn(pid, "\n") : 0] = '\0';
 		say(ret_why,
-			"the data directory %s is in use by another holdfast (process %s); stop "
-			"that one, or "
-			"give this one another --data directory",
+			"the data directory %s is in use by another holdfast (process %s); stop that one, or give this one another --data directory",
 			dir, pid[0] ? pid : "unknown");
 		return -EBUSY;
 	}
@@ -373,8 +371,7 @@ void store_remove_session(struct session_log *log)
 			: disk->renameat(store->sessions_fd, log->id, store->dir_fd, removal->path);
 	if (r < 0) {
 		diag(DIAG_WARN,
-			"session %s: its folder cannot be taken away: %s; that is done with the "
-			"next start",
+			"session %s: its folder cannot be taken away: %s; that is done with the next start",
 			log->id, strerror(errno));
 		store->has_leftover = true;
 		hash_put(store->leftovers, log->id, strlen(log->id), store);

@@ -77,8 +77,7 @@ static void take_written(struct store *store, int r)
 	store->ages_unwritten = store->ages_unwritten || r < 0;
 	if (r < 0) {
 		diag(DIAG_WARN,
-			"clock.json cannot be written: %s; nothing is pruned for its age until it "
-			"can",
+			"clock.json cannot be written: %s; nothing is pruned for its age until it can",
 			strerror(-r));
 	}
 }
@@ -105,13 +104,11 @@ void store_clock_begin(struct store *store)
 	/* One that cannot be read, or is of a newer program's format, stays as it is. */
 	store->ages_unknown = r < 0 && r != -ENOENT && r != -EBADMSG;
 	if (r == -EBADMSG) {
-		diag(DIAG_WARN, "clock.json is damaged: when the clock was set is not known any "
-				"more");
+		diag(DIAG_WARN,
+			"clock.json is damaged: when the clock was set is not known any more");
 	} else if (store->ages_unknown) {
 		diag(DIAG_WARN,
-			"clock.json cannot be read: %s; nothing is pruned for its age until the "
-			"next "
-			"start",
+			"clock.json cannot be read: %s; nothing is pruned for its age until the next start",
 			strerror(-r));
 	}
 	store->ages_unwritten = changed;

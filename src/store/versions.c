@@ -40,16 +40,14 @@ void versions_tell_segment(const struct journal_reader *reader, struct buffer *o
 	bool is_ours = reader->format >= JOURNAL_FORMAT_OLDEST && reader->format <= JOURNAL_FORMAT;
 	if (!reader->format) {
 		buffer_printf(out,
-			"its format is none that this program (holdfast %s) knows: a newer "
-			"holdfast is needed",
+			"its format is none that this program (holdfast %s) knows: a newer holdfast is needed",
 			HOLDFAST_VERSION);
 	} else if (!is_ours) {
 		tell_formats(out, "it is of format", reader->format, JOURNAL_FORMAT_OLDEST,
 			JOURNAL_FORMAT);
 	} else {
 		buffer_printf(out,
-			"it has the flags 0x%llx, which this program (holdfast %s) does not know: "
-			"a newer holdfast is needed",
+			"it has the flags 0x%llx, which this program (holdfast %s) does not know: a newer holdfast is needed",
 			(unsigned long long)(reader->flags & ~JOURNAL_FLAGS_MAY_SKIP),
 			HOLDFAST_VERSION);
 	}
@@ -63,8 +61,7 @@ bool versions_tell_record(
 	unsigned to;
 	if (!record_is_known(record) && !record_may_be_left_out(record)) {
 		buffer_printf(out,
-			"it has a record of kind %u, which this program (holdfast %s) does not "
-			"know: a newer holdfast is needed",
+			"it has a record of kind %u, which this program (holdfast %s) does not know: a newer holdfast is needed",
 			(unsigned)record->kind, HOLDFAST_VERSION);
 		return true;
 	}

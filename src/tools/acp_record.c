@@ -25,20 +25,17 @@ enum { OUT };
 
 static const struct tool_option options[] = {
 	[OUT] = {"--out", "FILE",
-		"where to write; a file that is there gets one more process. Default: "
-		"acp-TIME-PID.jsonl in this directory"},
+		"where to write; a file that is there gets one more process. Default: acp-TIME-PID.jsonl in this directory"},
 	{NULL, NULL, NULL},
 };
 
 static const struct tool tool = {
 	.usage = "acp-record [--out FILE] -- COMMAND [ARGUMENT …]",
-	.help = "Runs an agent that speaks ACP and passes on all that is said between it and the "
-		"client on stdin and\nstdout, while it writes each line to a file. Put it before "
-		"the agent's command:\n\n"
-		"  holdfast serve --agent 'holdfast acp-record --out talk.jsonl -- opencode "
-		"acp'\n\n"
-		"holdfast-replay-agent plays the file. It holds prompts, files and answers as they "
-		"were: look through it\nbefore you give it away.\n",
+	.help = "Runs an agent that speaks ACP and passes on all that is said between it and the client on stdin and\n"
+		"stdout, while it writes each line to a file. Put it before the agent's command:\n\n"
+		"  holdfast serve --agent 'holdfast acp-record --out talk.jsonl -- opencode acp'\n\n"
+		"holdfast-replay-agent plays the file. It holds prompts, files and answers as they were: look through it\n"
+		"before you give it away.\n",
 	.options = options,
 };
 

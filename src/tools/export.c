@@ -16,26 +16,19 @@ enum { FORMAT, AFTER };
 
 static const struct tool_option options[] = {
 	[FORMAT] = {"--format", "jsonl|markdown",
-		"jsonl: one event a line, as the protocol has them with format=markdown; markdown: "
-		"a transcript to read. Default: jsonl"},
+		"jsonl: one event a line, as the protocol has them with format=markdown; markdown: a transcript to read. Default: jsonl"},
 	[AFTER] = {"--after", "SEQ", "only the events after this seq"},
 	{NULL, NULL, NULL},
 };
 
 static const struct tool tool = {
 	.usage = "export DIR SESSION [OPTIONS]",
-	.help = "Writes the events of a session to stdout. It reads the session's log and nothing "
-		"else, "
-		"also while a\nserver runs: what observers have been shown is in it. After a crash "
-		"the "
-		"journal may have more that was\nacknowledged; the next start of the server puts "
-		"that "
-		"into the log.\n\n"
-		"In a transcript a tool call and a plan stand where they began, in their last "
-		"state.\n\n"
-		"The exit code is 0 if all went well, 1 if lines were damaged and have been left "
-		"out, 2 "
-		"if it could not\nbe done.\n",
+	.help = "Writes the events of a session to stdout. It reads the session's log and nothing else, also while a\n"
+		"server runs: what observers have been shown is in it. After a crash the journal may have more that was\n"
+		"acknowledged; the next start of the server puts that into the log.\n\n"
+		"In a transcript a tool call and a plan stand where they began, in their last state.\n\n"
+		"The exit code is 0 if all went well, 1 if lines were damaged and have been left out, 2 if it could not\n"
+		"be done.\n",
 	.options = options,
 	.words_min = 2,
 	.words_max = 2,

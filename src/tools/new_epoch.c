@@ -18,18 +18,11 @@ static const struct tool_option options[] = {{NULL, NULL, NULL}};
 
 static const struct tool tool = {
 	.usage = "new-epoch DIR [SESSION]",
-	.help = "Gives a session, or all of them, a new epoch. Run it after a data directory has "
-		"been "
-		"restored from\nan older copy and before the server is started: clients that saw "
-		"more "
-		"than the copy has are then told\nto start afresh, and none takes new events for "
-		"old "
-		"ones.\n\n"
-		"No server may be running. What the journal holds is recovered first, as the "
-		"server "
-		"does it. If it is\ninterrupted, run it again. It prints a line for each session: "
-		"its "
-		"id, the old epoch, the new one.\n\n"
+	.help = "Gives a session, or all of them, a new epoch. Run it after a data directory has been restored from\n"
+		"an older copy and before the server is started: clients that saw more than the copy has are then told\n"
+		"to start afresh, and none takes new events for old ones.\n\n"
+		"No server may be running. What the journal holds is recovered first, as the server does it. If it is\n"
+		"interrupted, run it again. It prints a line for each session: its id, the old epoch, the new one.\n\n"
 		"The exit code is 0, or 2 if it could not be done.\n",
 	.options = options,
 	.words_min = 1,
@@ -139,8 +132,7 @@ static int change_one(struct session_table *sessions, const char *id)
 		printf("%s %016" PRIx64 " %016" PRIx64 "\n", id, old, fresh);
 	} else {
 		diag(DIAG_ERROR,
-			"session %s keeps its epoch: %s. Those above have new ones; run this again "
-			"when it can be written",
+			"session %s keeps its epoch: %s. Those above have new ones; run this again when it can be written",
 			id, strerror(-r));
 	}
 	return r;

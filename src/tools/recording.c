@@ -96,8 +96,8 @@ static int read_event(struct recording *recording, json_t *line, const char **re
 		recording->has_begun = true;
 		return give_event(recording, at - recording->begin, line);
 	}
-	*ret_why = "it has neither \"t\" as a recorded input has, nor \"seq\" and \"ts\" as an "
-		   "exported event has";
+	*ret_why =
+		"it has neither \"t\" as a recorded input has, nor \"seq\" and \"ts\" as an exported event has";
 	return -EBADMSG;
 }
 

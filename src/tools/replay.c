@@ -26,27 +26,19 @@ static const struct tool_option options[] = {
 	[URL] = {"--url", "http://HOST:PORT", "the server; needed"},
 	[SESSION] = {"--session", "ID", "the session to play into"},
 	[SPEED] = {"--speed", "N|max",
-		"1: as fast as it was recorded (the default), 2: twice as fast, and so on; max: "
-		"without waiting"},
+		"1: as fast as it was recorded (the default), 2: twice as fast, and so on; max: without waiting"},
 	[CREATE] = {"--create", NULL,
-		"makes the session first, with the name of the file as its title; without "
-		"--session "
-		"under an id that the server makes up"},
+		"makes the session first, with the name of the file as its title; without --session under an id that the server makes up"},
 	{NULL, NULL, NULL},
 };
 
 static const struct tool tool = {
 	.usage = "replay FILE --url http://HOST:PORT [--session ID] [--create] [--speed N|max]",
-	.help = "Plays a recording into a session of a running server, and prints the session's "
-		"id. "
-		"FILE is a stream\nas a producer sends it, {\"t\": ms since the start, \"type\", "
-		"\"data\"} a "
-		"line, or what holdfast export wrote:\nthen messages and thoughts come in pieces "
-		"again, "
-		"and the rest as it was. The whole file is read\nonce before anything is sent.\n\n"
-		"The exit code is 0, or 2 if it could not be played to its end; what was sent "
-		"before "
-		"stays.\n",
+	.help = "Plays a recording into a session of a running server, and prints the session's id. FILE is a stream\n"
+		"as a producer sends it, {\"t\": ms since the start, \"type\", \"data\"} a line, or what holdfast export wrote:\n"
+		"then messages and thoughts come in pieces again, and the rest as it was. The whole file is read\n"
+		"once before anything is sent.\n\n"
+		"The exit code is 0, or 2 if it could not be played to its end; what was sent before stays.\n",
 	.options = options,
 	.words_min = 1,
 	.words_max = 1,

@@ -14,20 +14,13 @@ static const struct tool_option options[] = {{NULL, NULL, NULL}};
 
 static const struct tool tool = {
 	.usage = "verify DIR [SESSION]",
-	.help = "Checks a data directory, or one session of it and the journal: every checksum, "
-		"that "
-		"the events\nare numbered without a gap, and that what one file says of another is "
-		"so: where each event\nstarts, and by which names prompts and answers are found. "
-		"Nothing is changed.\n\n"
-		"Each problem is a line on stdout: where, and what. A line that begins with "
-		"\"note:\" "
-		"is what a crash\nor new-epoch ordinarily leaves, and what the server puts in "
-		"order "
-		"by itself; it is no problem.\n"
-		"It works beside a running server too; if none runs, none can start before it has "
-		"ended.\n\n"
-		"The exit code is 0 if all is well, 1 if there are problems, 2 if it could not be "
-		"checked.\n",
+	.help = "Checks a data directory, or one session of it and the journal: every checksum, that the events\n"
+		"are numbered without a gap, and that what one file says of another is so: where each event\n"
+		"starts, and by which names prompts and answers are found. Nothing is changed.\n\n"
+		"Each problem is a line on stdout: where, and what. A line that begins with \"note:\" is what a crash\n"
+		"or new-epoch ordinarily leaves, and what the server puts in order by itself; it is no problem.\n"
+		"It works beside a running server too; if none runs, none can start before it has ended.\n\n"
+		"The exit code is 0 if all is well, 1 if there are problems, 2 if it could not be checked.\n",
 	.options = options,
 	.words_min = 1,
 	.words_max = 2,

@@ -234,8 +234,7 @@ static unsigned check_single(const struct http_head *head, const char **why)
 		"authorization"};
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
 		if (count_fields(head, names[i]) > 1) {
-			*why = "the request has two Host, Origin, Content-Length or other fields "
-			       "that must be there once";
+			*why = "the request has two Host, Origin, Content-Length or other fields that must be there once";
 			return 400;
 		}
 	}

@@ -126,8 +126,7 @@ static int check_elements(enum event_type type, const json_t *data, struct refus
 		!elements_have(
 			json_object_get(data, "locations"), (const char *const[]){"path", NULL})) {
 		return refuse(refusal, "bad_request",
-			"each element of content needs a type, and each of locations a path, "
-			"strings");
+			"each element of content needs a type, and each of locations a path, strings");
 	}
 	const char *outcome = json_string_value(json_object_get(data, "outcome"));
 	bool selected = outcome && strcmp(outcome, "selected") == 0;
@@ -198,9 +197,7 @@ static int find_event_type(const json_t *type, struct input_event *ret, struct r
 	} else if (ret->type == EVENT_UNKNOWN || ret->type == EVENT_AGENT_MESSAGE ||
 		   ret->type == EVENT_AGENT_THOUGHT) {
 		return refuse(refusal, "unknown_type",
-			"no input event has the type \"%.40s\"; text comes as agent_message_chunk "
-			"or "
-			"agent_thought_chunk, events of your own as x-…",
+			"no input event has the type \"%.40s\"; text comes as agent_message_chunk or agent_thought_chunk, events of your own as x-…",
 			name);
 	}
 	return 0;

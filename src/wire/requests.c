@@ -242,8 +242,7 @@ static int parse_keepalive(const json_t *data, const struct json_numbers *number
 	const json_t *seen = json_object_get(data, "last_seen_seq");
 	if ((time && !json_is_number(time)) || (seen && !is_count(seen, 0))) {
 		return refuse(refusal, "bad_request",
-			"keepalive takes client_time, a number, and last_seen_seq, a whole number "
-			"from 0 on");
+			"keepalive takes client_time, a number, and last_seen_seq, a whole number from 0 on");
 	}
 	ret->keepalive.client_time[0] = '\0';
 	if (time) {
@@ -351,8 +350,7 @@ static int parse_setting(const json_t *data, struct request *ret, struct refusal
 	if (!is_mode && !json_is_boolean(value) &&
 		!(json_is_string(value) && json_string_length(value) <= SETTING_MAX)) {
 		return refuse(refusal, "bad_request",
-			"the value of set_config_option is a string of at most %d bytes, or true "
-			"or false",
+			"the value of set_config_option is a string of at most %d bytes, or true or false",
 			SETTING_MAX);
 	}
 	ret->setting.id = json_string_value(json_object_get(data, name));
@@ -462,9 +460,8 @@ static int find_type(const char *name, enum request_side side, enum request_type
 		[REQUEST_APPEND_SNAPSHOT] = "append_snapshot",
 	};
 	static const char *const takes[] = {
-		[SIDE_OBSERVER] = ("load_events, keepalive, prompt, list_prompts, edit_prompt, "
-				   "remove_prompt, cancel, permission_answer, set_mode and "
-				   "set_config_option"),
+		[SIDE_OBSERVER] =
+			("load_events, keepalive, prompt, list_prompts, edit_prompt, remove_prompt, cancel, permission_answer, set_mode and set_config_option"),
 		[SIDE_PRODUCER] = "append, append_snapshot and keepalive",
 		[SIDE_FEED] = "keepalive and nothing else",
 	};

@@ -93,8 +93,7 @@ static int add_cost(struct usage_report *ret, const json_t *cost, struct refusal
 	if (!json_is_number(amount) || !code || strchr(code, ':') ||
 		!token_is_valid(code, json_string_length(currency), 16)) {
 		return refuse(refusal, "bad_request",
-			"the cost of usage is {\"amount\": number, \"currency\": a code such as "
-			"\"USD\"}");
+			"the cost of usage is {\"amount\": number, \"currency\": a code such as \"USD\"}");
 	}
 	char name[USAGE_NAME_MAX + 1];
 	snprintf(name, sizeof(name), "cost:%s", code);
@@ -124,8 +123,7 @@ static int read_member(
 	if (!token_is_valid(name, strlen(name), USAGE_NAME_MAX) || strchr(name, ':') ||
 		is_reserved(name)) {
 		return refuse(refusal, "bad_request",
-			"a figure of usage may not be named \"%.64s\"; names match "
-			"[A-Za-z0-9._-]{1,%d}",
+			"a figure of usage may not be named \"%.64s\"; names match [A-Za-z0-9._-]{1,%d}",
 			name, USAGE_NAME_MAX);
 	}
 	return add_figure(ret, name, value, refusal);
@@ -151,13 +149,11 @@ int usage_report_parse(const json_t *data, const char *message_id, struct usage_
 	}
 	if (ret->count && !json_object_get(data, "mode")) {
 		return refuse(refusal, "bad_request",
-			"usage needs a \"mode\": \"delta\", \"cumulative\" or "
-			"\"cumulative_in_message\"");
+			"usage needs a \"mode\": \"delta\", \"cumulative\" or \"cumulative_in_message\"");
 	}
 	if (ret->mode == USAGE_CUMULATIVE_IN_MESSAGE && !ret->message_id) {
 		return refuse(refusal, "bad_request",
-			"usage that is cumulative_in_message needs the \"message_id\" of the "
-			"message");
+			"usage that is cumulative_in_message needs the \"message_id\" of the message");
 	}
 	return 0;
 }

@@ -193,8 +193,8 @@ static void damage_all(struct witness *w, const char *dir, const char *what, siz
 
 static void print_outcome(const char *what, const struct outcome *outcome)
 {
-	print_message("%s: %zu damages, %zu starts refused, %zu times a session set aside, %zu "
-		      "without harm, %zu wrong\n",
+	print_message(
+		"%s: %zu damages, %zu starts refused, %zu times a session set aside, %zu without harm, %zu wrong\n",
 		what, outcome->cases, outcome->refused, outcome->aside, outcome->whole,
 		outcome->wrong);
 	assert_int_equal(outcome->wrong, 0);

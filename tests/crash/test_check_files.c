@@ -290,8 +290,7 @@ static void metadata_that_does_not_fit_is_told(void **state)
 	log_path(&path, dir, "s", "events.index");
 	file_append(path.data, "three entries more, up to 9", 24);
 	assert_first(dir,
-		"sessions/s/events.jsonl: it ends with seq 6; metadata.json says that 9 is "
-		"certain");
+		"sessions/s/events.jsonl: it ends with seq 6; metadata.json says that 9 is certain");
 	set_metadata(dir, "s", "agent_state", json_pack("{s:i}", "modes", 10));
 	assert_first(dir,
 		"sessions/s/metadata.json: agent_state names an event that the log does not have");
@@ -327,8 +326,7 @@ static void an_index_that_is_missing_is_noted(void **state)
 	assert_int_equal(found.problems, 0);
 	assert_int_equal(found.notes, 1);
 	assert_string_equal(found.first,
-		"sessions/s/events.index: it is missing; it is made again from the log when it is "
-		"needed");
+		"sessions/s/events.index: it is missing; it is made again from the log when it is needed");
 	struct store_files files;
 	char *why;
 	assert_int_equal(store_files_open(dir, &files, &why), 0);

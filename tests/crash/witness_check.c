@@ -220,8 +220,7 @@ static void check_state(struct check *check, const struct life *life, struct ses
 	}
 	if (!state) {
 		find_fault(check, life->id,
-			"max_seq %llu, its state is that after input %zd; %zd of %zu were "
-			"acknowledged",
+			"max_seq %llu, its state is that after input %zd; %zd of %zu were acknowledged",
 			(unsigned long long)max_seq, (ssize_t)any_state(life, session),
 			(ssize_t)acked_before(life, check->cut), life->state_count);
 	} else if (state->emitted_seq != max_seq) {

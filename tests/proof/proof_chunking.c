@@ -26,8 +26,8 @@ static void blocks_do_not_depend_on_the_bytes_of_a_call(void **state)
 	for (size_t i = 0; i < texts->count; i++) {
 		chunks_check_scanner(&texts->items[i], &count);
 	}
-	print_message("the scanner alone, %zu texts cut in %zu ways: each time the same %zu "
-		      "blocks\n",
+	print_message(
+		"the scanner alone, %zu texts cut in %zu ways: each time the same %zu blocks\n",
 		count.texts, count.cuts, count.events);
 	assert_true(count.texts == texts->count);
 }

@@ -25,8 +25,8 @@ static void check_sizes(const struct texts *texts, size_t block_size, size_t lon
 			chunks_check_buffer(&texts->items[i], &limits, &count);
 		}
 	}
-	print_message("blocks of %zu bytes: %zu texts cut in %zu ways: each time the same %zu "
-		      "events, of which %zu continue\n",
+	print_message(
+		"blocks of %zu bytes: %zu texts cut in %zu ways: each time the same %zu events, of which %zu continue\n",
 		block_size, count.texts, count.cuts, count.events, count.continued);
 	assert_true(count.continued > count.texts);
 }
@@ -70,8 +70,8 @@ static void long_paragraphs_do_not_depend_on_the_chunks(void **state)
 		}
 		buffer_finish(&paragraph.markdown);
 	}
-	print_message("long paragraphs: %zu texts cut in %zu ways: each time the same %zu events, "
-		      "of which %zu continue\n",
+	print_message(
+		"long paragraphs: %zu texts cut in %zu ways: each time the same %zu events, of which %zu continue\n",
 		count.texts, count.cuts, count.events, count.continued);
 	assert_true(count.continued > count.texts / 2 || !texts->of[TEXT_SPEC]);
 }

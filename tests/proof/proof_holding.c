@@ -15,8 +15,8 @@
 
 static void print_count(const char *what, const struct story_count *count)
 {
-	print_message("%s at %zu places of %zu texts: held at %zu, in a list below a blank line at "
-		      "%zu, in a table's header row before its first | at %zu\n",
+	print_message(
+		"%s at %zu places of %zu texts: held at %zu, in a list below a blank line at %zu, in a table's header row before its first | at %zu\n",
 		what, count->places, count->texts, count->held, count->in_closable,
 		count->in_header);
 }
@@ -138,8 +138,7 @@ static void a_question_cuts_what_is_open(void **state)
 		}
 	}
 	print_message(
-		"a question at %zu places of %zu texts: at %zu it cuts a block, which goes on "
-		"behind it; at %zu the block has only its first marks, at %zu a blank line\n",
+		"a question at %zu places of %zu texts: at %zu it cuts a block, which goes on behind it; at %zu the block has only its first marks, at %zu a blank line\n",
 		count.places, texts->count, count.cuts, count.undecided, count.closable);
 	assert_true(count.cuts > texts->count);
 }

@@ -132,8 +132,8 @@ int texts_setup(void **state)
 	join_neighbours(texts, JOINED_LONG);
 	join_at_random(texts, JOINED_RANDOM);
 	texts_add_corpus(texts);
-	print_message("texts: %zu of the specification, %zu of GFM, %zu of the corpus, %zu of "
-		      "several examples\n",
+	print_message(
+		"texts: %zu of the specification, %zu of GFM, %zu of the corpus, %zu of several examples\n",
 		texts->of[TEXT_SPEC], texts->of[TEXT_GFM], texts->of[TEXT_CORPUS],
 		texts->of[TEXT_JOINED]);
 	bool has_spec = texts->of[TEXT_SPEC] >= 600 || !getenv("HOLDFAST_SPEC_TXT");

@@ -21,8 +21,7 @@ static void test_requests(void **state)
 		"true,'session':{'configOptions':{'boolean':{}}}},"
 		"'clientInfo':{'name':'holdfast','title':'Holdfast','version':'" HOLDFAST_VERSION
 		"'}}}\n"
-		"text "
-		"{'jsonrpc':'2.0','id':2,'method':'session/"
+		"text {'jsonrpc':'2.0','id':2,'method':'session/"
 		"new','params':{'cwd':'%s','mcpServers':[]}}\n"
 		"text {'jsonrpc':'2.0','id':3,'method':'session/prompt','params':{'sessionId':'s1',"
 		"'prompt':[{'type':'text','text':'go'}]}}\n"
@@ -50,8 +49,7 @@ static void test_turn(void **state)
 		      "text one\n"
 		      "tool_call {\"title\":\"T\",\"tool_call_id\":\"c\"}\n"
 		      "usage {\"mode\":\"cumulative\",\"size\":2,\"used\":1}\n"
-		      "usage "
-		      "{\"input_tokens\":2,\"mode\":\"delta\",\"output_tokens\":1,\"total_"
+		      "usage {\"input_tokens\":2,\"mode\":\"delta\",\"output_tokens\":1,\"total_"
 		      "tokens\":3}\n"
 		      "turn_end max_tokens -\n");
 }
@@ -156,9 +154,7 @@ static void test_protocol(void **state)
 	struct fixture *f = *state;
 	expect_refused(f, "version", "the agent does not speak version 1 of the protocol");
 	expect_refused(f, "auth",
-		"session/new: Authentication required. If this is about a login: log in with the "
-		"agent's own program, in a terminal, as the user that runs this server, and prompt "
-		"again. It offers: Log in (run `agent login`); Key");
+		"session/new: Authentication required. If this is about a login: log in with the agent's own program, in a terminal, as the user that runs this server, and prompt again. It offers: Log in (run `agent login`); Key");
 	expect_refused(f, "no_session", "the agent's answer to session/new names no session");
 }
 
@@ -170,8 +166,8 @@ static void test_start_timeout(void **state)
 	create_agent(f, "silent", config);
 	prompt(f, "go");
 	run_until(f, "stopped");
-	expect_log(f, "stopped protocol did not answer initialize and session/new (or what goes on "
-		      "with an earlier session) in time\n");
+	expect_log(f,
+		"stopped protocol did not answer initialize and session/new (or what goes on with an earlier session) in time\n");
 }
 
 static void test_noise(void **state)
@@ -179,14 +175,14 @@ static void test_noise(void **state)
 	struct fixture *f = *state;
 	start(f, "noise");
 	run_until(f, "turn_end");
-	expect_log(f, "started sh 1 1 s1\n"
-		      "x-acp-notification {\"method\":\"_ext/notice\",\"params\":7}\n"
-		      "x-acp-line_too_long {\"message\":\"the agent sent a line of more than 4096 "
-		      "bytes (the limit agent_line_size), which was skipped\",\"method\":"
-		      "\"session/update\"}\n"
-		      "text nul \xef\xbf\xbd lone \xef\xbf\xbd.\n"
-		      "text after\n"
-		      "turn_end end_turn -\n");
+	expect_log(f,
+		"started sh 1 1 s1\n"
+		"x-acp-notification {\"method\":\"_ext/notice\",\"params\":7}\n"
+		"x-acp-line_too_long {\"message\":\"the agent sent a line of more than 4096 bytes (the limit agent_line_size), which was skipped\",\"method\":"
+		"\"session/update\"}\n"
+		"text nul \xef\xbf\xbd lone \xef\xbf\xbd.\n"
+		"text after\n"
+		"turn_end end_turn -\n");
 }
 
 static void test_prompt_error(void **state)
@@ -213,8 +209,7 @@ static void test_questions(void **state)
 	expect_log(f, "started sh 1 1 s1\n"
 		      "question 1 of 2 options\n"
 		      "question 2 of 2 options\n"
-		      "text "
-		      "{'jsonrpc':'2.0','id':'0','result':{'outcome':{'outcome':'selected','"
+		      "text {'jsonrpc':'2.0','id':'0','result':{'outcome':{'outcome':'selected','"
 		      "optionId':'no'}}}\n"
 		      "text {'jsonrpc':'2.0','id':0,'result':{'outcome':{'outcome':'cancelled'}}}\n"
 		      "turn_end end_turn -\n");
@@ -236,10 +231,10 @@ static void test_question_malformed(void **state)
 	struct fixture *f = *state;
 	start(f, "ask_badly");
 	run_until(f, "turn_end");
-	expect_log(f, "started sh 1 1 s1\n"
-		      "text {'jsonrpc':'2.0','id':1,'error':{'code':-32602,'message':'a tool call "
-		      "without toolCallId'}}\n"
-		      "turn_end end_turn -\n");
+	expect_log(f,
+		"started sh 1 1 s1\n"
+		"text {'jsonrpc':'2.0','id':1,'error':{'code':-32602,'message':'a tool call without toolCallId'}}\n"
+		"turn_end end_turn -\n");
 }
 
 static void test_question_withdrawn(void **state)
@@ -319,12 +314,11 @@ static void test_unknown_requests(void **state)
 	create_agent(f, "unknown", config);
 	prompt(f, "go");
 	run_until(f, "turn_end");
-	expect_log(f, "started sh 1 1 s1\n"
-		      "text {'jsonrpc':'2.0','id':5,'error':{'code':-32601,'message':'Method not "
-		      "found'}}\n"
-		      "text {'jsonrpc':'2.0','id':null,'error':{'code':-32601,'message':'Method "
-		      "not found'}}\n"
-		      "turn_end end_turn -\n");
+	expect_log(f,
+		"started sh 1 1 s1\n"
+		"text {'jsonrpc':'2.0','id':5,'error':{'code':-32601,'message':'Method not found'}}\n"
+		"text {'jsonrpc':'2.0','id':null,'error':{'code':-32601,'message':'Method not found'}}\n"
+		"turn_end end_turn -\n");
 }
 
 static void test_pause(void **state)

@@ -61,8 +61,7 @@ static void test_turns_that_are_not_told(void **state)
 		}
 	}
 	story_end(story, 0,
-		"[{\"data\":{\"message\":\"something else "
-		"altogether\"},\"type\":\"user_prompt\"}]");
+		"[{\"data\":{\"message\":\"something else altogether\"},\"type\":\"user_prompt\"}]");
 }
 
 /**
@@ -280,9 +279,8 @@ static void test_pruned(void **state)
 	json_decref(fresh);
 	acp_firewall_destroy(fw);
 	story_end(story, 0,
-		"[{\"data\":{\"message\":\"the first "
-		"question\"},\"type\":\"user_prompt\"}," MESSAGE("An old answer.") "," MESSAGE(
-			"A new answer.") "]");
+		"[{\"data\":{\"message\":\"the first question\"},\"type\":\"user_prompt\"}," MESSAGE(
+			"An old answer.") "," MESSAGE("A new answer.") "]");
 }
 
 /** What is kept of the log, and what is new, is bounded. */

@@ -122,8 +122,8 @@ static void test_not_idle(void **state)
 	struct acp_agent_config config = default_config(f);
 	config.idle_ms = 5;
 	create_agent(f, "terminal", config);
-	write_requests(f, "{'id':7,'method':'terminal/create','params':{'command':'read x <fifo; "
-			  "echo $x'}}\n");
+	write_requests(f,
+		"{'id':7,'method':'terminal/create','params':{'command':'read x <fifo; echo $x'}}\n");
 	char fifo[PATH_MAX + 8];
 	snprintf(fifo, sizeof(fifo), "%s/fifo", f->cwd);
 	assert_int_equal(mkfifo(fifo, 0600), 0);
@@ -218,8 +218,7 @@ static void test_settings(void **state)
 		"started - - 1 s1\n"
 		"x-acp-modes {\"available_modes\":[],\"current_mode_id\":\"ask\"}\n" SENT(
 			"3", "set_mode", "'modeId':'code'") SENT("4", "prompt",
-			"'prompt':[{'type':'text','text':'go'}]") "x-acp-current_mode_update "
-								  "{\"current_mode_id\":\"code\"}"
+			"'prompt':[{'type':'text','text':'go'}]") "x-acp-current_mode_update {\"current_mode_id\":\"code\"}"
 								  "\n" SENT("5",
 									  "set_config_option",
 									  "'configId':'model','"
@@ -238,8 +237,7 @@ static void test_settings(void **state)
 											      "opti"
 											      "on_"
 											      "upda"
-											      "te "
-											      "{\"c"
+											      "te {\"c"
 											      "onfi"
 											      "g_"
 											      "opti"
@@ -260,16 +258,10 @@ static void test_settings(void **state)
 											      "\"}]"
 											      "}\n"
 											      "refu"
-											      "sed "
-											      "me "
-											      "fast"
-											      ": "
-											      "Inva"
-											      "lid "
-											      "para"
-											      "ms: "
-											      "no "
-											      "such"
+											      "sed me fast"
+											      ": Inva"
+											      "lid para"
+											      "ms: no such"
 											      " opt"
 											      "ion"
 											      "\n"
@@ -277,8 +269,7 @@ static void test_settings(void **state)
 											      "_end"
 											      " end"
 											      "_tur"
-											      "n "
-											      "-"
+											      "n -"
 											      "\n");
 	/* What was told is not told again, and the prompt still has its own answer. */
 	buffer_clear(&f->log);
@@ -311,15 +302,15 @@ static void test_metas(void **state)
 	struct fixture *f = *state;
 	start(f, "metas");
 	run_until(f, "turn_end");
-	expect_log(f, "started sh 1 1 s1\n"
-		      "text one \ntext two\n"
-		      "x-acp-meta "
-		      "{\"_meta\":{\"a\":1},\"message_id\":\"m\",\"of\":\"agent_message_chunk\"}\n"
-		      "x-acp-meta {\"_meta\":{\"a\":2},\"of\":\"agent_message_chunk\"}\n"
-		      "tool_call {\"title\":\"T\",\"tool_call_id\":\"c\"}\n"
-		      "usage {\"_meta\":{\"b\":3},\"mode\":\"cumulative\",\"size\":2,\"used\":1}\n"
-		      "x-acp-meta {\"_meta\":{\"quota\":5},\"of\":\"session/prompt\"}\n"
-		      "turn_end end_turn -\n");
+	expect_log(f,
+		"started sh 1 1 s1\n"
+		"text one \ntext two\n"
+		"x-acp-meta {\"_meta\":{\"a\":1},\"message_id\":\"m\",\"of\":\"agent_message_chunk\"}\n"
+		"x-acp-meta {\"_meta\":{\"a\":2},\"of\":\"agent_message_chunk\"}\n"
+		"tool_call {\"title\":\"T\",\"tool_call_id\":\"c\"}\n"
+		"usage {\"_meta\":{\"b\":3},\"mode\":\"cumulative\",\"size\":2,\"used\":1}\n"
+		"x-acp-meta {\"_meta\":{\"quota\":5},\"of\":\"session/prompt\"}\n"
+		"turn_end end_turn -\n");
 }
 
 static void test_no_terminals_offered(void **state)

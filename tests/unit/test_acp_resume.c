@@ -6,8 +6,8 @@
 /** What the log has of the session: a question, a tool, an answer. */
 static json_t *whole_log(void)
 {
-	return json_pack("[{s:s, s:{s:s}}, {s:s, s:{s:s}}, {s:s, s:{s:s}}, {s:s, s:{s:s, s:s}}, "
-			 "{s:s, s:{s:s}}]",
+	return json_pack(
+		"[{s:s, s:{s:s}}, {s:s, s:{s:s}}, {s:s, s:{s:s}}, {s:s, s:{s:s, s:s}}, {s:s, s:{s:s}}]",
 		"type", "user_prompt", "data", "message", "Is it green?", "type", "agent_message",
 		"data", "markdown", "The tests will tell.\n\n", "type", "tool_call", "data",
 		"tool_call_id", "c1", "type", "tool_call_update", "data", "tool_call_id", "c1",
@@ -143,8 +143,9 @@ static void test_load_refused(void **state)
 	go_on(f, "load-refused", events);
 	run_until(f, "turn_end");
 	assert_true(log_has_line(f,
-		"history\n" STARTED " not resumed, because it did not go on with the one before: "
-		"Session not found\ntext {'jsonrpc':'2.0','id':4,'method':"
+		"history\n" STARTED
+		" not resumed, because it did not go on with the one before: Session not found\n"
+		"text {'jsonrpc':'2.0','id':4,'method':"
 		"'session/prompt'"));
 	assert_null(strstr(f->log.data, "never to be seen"));
 	json_decref(events);
@@ -158,8 +159,9 @@ static void test_load_of_another_history(void **state)
 	go_on(f, "load-foreign", events);
 	run_until(f, "turn_end");
 	assert_true(log_has_line(f,
-		"history\n" STARTED " not resumed, because the history that it brought for the "
-		"one before is another one\ntext "));
+		"history\n" STARTED
+		" not resumed, because the history that it brought for the one before is another one\n"
+		"text "));
 	assert_null(strstr(f->log.data, "sea"));
 	json_decref(events);
 }
@@ -197,9 +199,8 @@ static void expect_given_up(struct fixture *f, const char *name)
 		prompt(f, "again");
 	}
 	run_until(f, "turn_end");
-	assert_true(log_has_line(f,
-		STARTED " not resumed, because it stopped each time that it was to go on with the "
-			"one before\n"));
+	assert_true(log_has_line(f, STARTED
+		" not resumed, because it stopped each time that it was to go on with the one before\n"));
 	json_decref(events);
 }
 
@@ -220,8 +221,8 @@ static void test_agents_that_lose_history_are_not_asked(void **state)
 	go_on(f, "load-loses", events);
 	run_until(f, "turn_end");
 	assert_true(log_has_line(f,
-		"started gemini-cli 0.61.0 1 s1 not resumed, because it cannot go on with an "
-		"earlier one\ntext {'jsonrpc':'2.0','id':2,'method':'session/new'"));
+		"started gemini-cli 0.61.0 1 s1 not resumed, because it cannot go on with an earlier one\n"
+		"text {'jsonrpc':'2.0','id':2,'method':'session/new'"));
 	json_decref(events);
 }
 

@@ -54,18 +54,14 @@ static void test_life(void **state)
 				ASK("output") ASK("wait_for_exit") ASK("release") ASK("output"));
 	expect_lines(f, false,
 		STARTED RESULT("'terminalId':'t-1'") RESULT(
-			"'exitCode':3,'signal':null") "text "
-						      "{'jsonrpc':'2.0','id':7,'result':{'output':'"
+			"'exitCode':3,'signal':null") "text {'jsonrpc':'2.0','id':7,'result':{'output':'"
 						      "one\n"
 						      "two\n','truncated':false,'exitStatus':{'"
 						      "exitCode':3,'signal':null}}}\n" RESULT(
 							      "'exitCode':3,'signal':null")
-							      RESULT("") "text "
-									 "{'jsonrpc':'2.0','id':7,'"
+							      RESULT("") "text {'jsonrpc':'2.0','id':7,'"
 									 "error':{'code':-32002,'"
-									 "message':'there is no "
-									 "such "
-									 "terminal'}}\n" DONE);
+									 "message':'there is no such terminal'}}\n" DONE);
 	expect_lines(f, true,
 		EVENT("\"command\":\"echo one; echo two >&2; exit 3\",") EVENT(
 			"\"offset\":0,\"output\":\"one\\ntwo\\n\",") EXITED("3", "8", "null"));

@@ -104,8 +104,7 @@ static void test_chunks(void **state)
 		1);
 	expect_report("{\"sessionUpdate\":\"agent_thought_chunk\",\"messageId\":\"m\",\"content\":"
 		      "{\"type\":\"image\",\"mimeType\":\"image/png\",\"data\":\"AA==\"}}",
-		"x-acp-content "
-		"{\"content\":{\"data\":\"AA==\",\"mime_type\":\"image/png\",\"type\":\"image\"},"
+		"x-acp-content {\"content\":{\"data\":\"AA==\",\"mime_type\":\"image/png\",\"type\":\"image\"},"
 		"\"message_id\":\"m\",\"thought\":true}\n");
 }
 
@@ -162,8 +161,7 @@ static void test_tool_calls(void **state)
 		"\"path\":\"/p\","
 		"\"oldText\":null,\"newText\":\"n\"},{\"type\":\"terminal\",\"terminalId\":\"t\"}],"
 		"\"locations\":[{\"path\":\"/p\",\"line\":3}]}",
-		"tool_call "
-		"{\"_meta\":{\"toolCallId\":{\"rawInput\":3}},\"content\":[{\"new_text\":\"n\","
+		"tool_call {\"_meta\":{\"toolCallId\":{\"rawInput\":3}},\"content\":[{\"new_text\":\"n\","
 		"\"old_text\":null,\"path\":\"/"
 		"p\",\"type\":\"diff\"},{\"terminal_id\":\"t\",\"type\":\"terminal\"}],"
 		"\"kind\":\"edit\",\"locations\":[{\"line\":3,\"path\":\"/p\"}],"
@@ -185,8 +183,7 @@ static void test_tool_calls(void **state)
 		"\"content\":[7,{\"type\":\"diff\"},{\"type\":\"content\",\"content\":{\"type\":"
 		"\"text\","
 		"\"text\":\"x\"}},{\"type\":\"new\"}],\"locations\":{},\"tool_call_id\":{}}",
-		"tool_call "
-		"{\"content\":[{\"content\":{\"text\":\"x\",\"type\":\"text\"},\"type\":"
+		"tool_call {\"content\":[{\"content\":{\"text\":\"x\",\"type\":\"text\"},\"type\":"
 		"\"content\"},"
 		"{\"type\":\"new\"}],\"title\":\"T\",\"tool_call_id\":\"c\"}\n");
 }
@@ -196,13 +193,11 @@ static void test_other_kinds(void **state)
 	expect_report(
 		"{\"sessionUpdate\":\"plan\",\"entries\":[{\"content\":\"a\",\"priority\":\"high\","
 		"\"status\":\"pending\"},{\"content\":1}]}",
-		"plan "
-		"{\"entries\":[{\"content\":\"a\",\"priority\":\"high\",\"status\":\"pending\"}]}"
+		"plan {\"entries\":[{\"content\":\"a\",\"priority\":\"high\",\"status\":\"pending\"}]}"
 		"\n");
 	expect_report("{\"sessionUpdate\":\"usage_update\",\"used\":5,\"size\":9,"
 		      "\"cost\":{\"amount\":0.5,\"currency\":\"USD\"}}",
-		"usage "
-		"{\"cost\":{\"amount\":0.5,\"currency\":\"USD\"},\"mode\":\"cumulative\",\"size\":"
+		"usage {\"cost\":{\"amount\":0.5,\"currency\":\"USD\"},\"mode\":\"cumulative\",\"size\":"
 		"9,\"used\":5}\n");
 	expect_report("{\"sessionUpdate\":\"current_mode_update\",\"currentModeId\":\"code\"}",
 		"x-acp-current_mode_update {\"current_mode_id\":\"code\"}\n");

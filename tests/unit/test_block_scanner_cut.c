@@ -101,8 +101,18 @@ static const struct cut_case cases[] = {
 	/* tables */
 	{"|a|b|\n|-|-|\n|1", "|2|\n|3|4|\n", "|a|b|\n|-|-|\n&#32;",
 		"<table>\n<thead>\n<tr>\n<th>a</th>\n<th>b</th>\n</tr>\n</"
-		"thead>\n<tbody>\n<tr>\n<td> "
-		"</td>\n<td>2</td>\n</tr>\n<tr>\n<td>3</td>\n<td>4</td>\n</tr>\n</tbody>\n</"
+		"thead>\n"
+		"<tbody>\n"
+		"<tr>\n"
+		"<td> </td>\n"
+		"<td>2</td>\n"
+		"</tr>\n"
+		"<tr>\n"
+		"<td>3</td>\n"
+		"<td>4</td>\n"
+		"</tr>\n"
+		"</tbody>\n"
+		"</"
 		"table>\n"},
 	{"|a|\n|-|\n|1|", "\n|2|\n", "|a|\n|-|",
 		"<table>\n<thead>\n<tr>\n<th>a</th>\n</tr>\n</thead>\n<tbody>\n<tr>\n<td>2</td>\n</"
@@ -142,11 +152,21 @@ static const struct cut_case cases[] = {
 	{"- a\n  - b\n", "- c\n", "", "<ul>\n<li>c</li>\n</ul>\n"},
 	{"  -   a\n", "      b\n", " -    &#32;\n", "<ul>\n<li> \nb</li>\n</ul>\n"},
 	{"- a\n  ```js\n  b", "c\n  ```\n- d\n", "- ```js\n  ",
-		"<ul>\n<li>\n<pre><code "
-		"class=\"language-js\">c\n</code></pre>\n</li>\n<li>d</li>\n</ul>\n"},
+		"<ul>\n"
+		"<li>\n"
+		"<pre><code class=\"language-js\">c\n"
+		"</code></pre>\n"
+		"</li>\n"
+		"<li>d</li>\n"
+		"</ul>\n"},
 	{"- a\n  ```js\n", "  c\n  ```\n- d\n", "- ```js\n",
-		"<ul>\n<li>\n<pre><code "
-		"class=\"language-js\">c\n</code></pre>\n</li>\n<li>d</li>\n</ul>\n"},
+		"<ul>\n"
+		"<li>\n"
+		"<pre><code class=\"language-js\">c\n"
+		"</code></pre>\n"
+		"</li>\n"
+		"<li>d</li>\n"
+		"</ul>\n"},
 	{"- ```js", "\n  c\n", "- ```js",
 		"<ul>\n<li>\n<pre><code class=\"language-js\">c\n</code></pre>\n</li>\n</ul>\n"},
 	/* quotes */

@@ -47,8 +47,8 @@ static void what_is_left_out_is_counted(void **state)
 	assert_true(pread(fd, text, sizeof(text) - 1, 0) > 0);
 	close(fd);
 	unlink(path);
-	assert_string_equal(text, "holdfast: warning: number 0\nholdfast: warning: the last (and 2 "
-				  "more like this before it)\n");
+	assert_string_equal(text, "holdfast: warning: number 0\n"
+				  "holdfast: warning: the last (and 2 more like this before it)\n");
 }
 
 int main(void)

@@ -341,10 +341,17 @@ static void test_prefixes(void **state)
 	static const char text[] =
 		"Here is **bold**, *it*, ***both***, **bold with `code` and *it***, ~~gone~~ and\n"
 		"**bold across\nlines** with [a **link**](https://a.b/c_d \"t\") and ![i](j).\n\n"
-		"1. **Step one**: do `a ** b`\n2. **Step *two***\n   - [x] **done**\n   - "
-		"~~no~~\n\n"
-		"| **a** | b |\n|---|---|\n| 1 | **2** |\n| ~~x~~ | y\n\n> **quote**\n> more "
-		"**of\n> it**\n\n"
+		"1. **Step one**: do `a ** b`\n"
+		"2. **Step *two***\n"
+		"   - [x] **done**\n"
+		"   - ~~no~~\n\n"
+		"| **a** | b |\n"
+		"|---|---|\n"
+		"| 1 | **2** |\n"
+		"| ~~x~~ | y\n\n"
+		"> **quote**\n"
+		"> more **of\n"
+		"> it**\n\n"
 		"* **bullet**\n* *it* and **b**\n\n### **Heading**\n```\n** ~~\n```\n**end**\n";
 	assert_prefixes_look_finished(text, strlen(text));
 }

@@ -189,15 +189,18 @@ static void test_constructs(void **state)
 		{"1. a\n   - b\n", "<ol>\n<li>a\n<ul>\n<li>b</li>\n</ul>\n</li>\n</ol>\n"},
 		{"- [ ] a\n- [x] b\n",
 			"<ul>\n<li><input type=\"checkbox\" disabled=\"\" /> a</li>\n"
-			"<li><input type=\"checkbox\" checked=\"\" disabled=\"\" /> "
-			"b</li>\n</ul>\n"},
+			"<li><input type=\"checkbox\" checked=\"\" disabled=\"\" /> b</li>\n"
+			"</ul>\n"},
 		{"> a\n", "<blockquote>\n<p>a</p>\n</blockquote>\n"},
 		{"    a\n", "<pre><code>a\n</code></pre>\n"},
 		{"```c\na < b\n```\n", "<pre><code class=\"language-c\">a &lt; b\n</code></pre>\n"},
 		{"```\na", "<pre><code>a\n</code></pre>\n"},
 		{"| a | b |\n|:-:|--:|\n| 1 |\n",
-			"<table>\n<thead>\n<tr>\n<th align=\"center\">a</th>\n<th "
-			"align=\"right\">b</th>\n"
+			"<table>\n"
+			"<thead>\n"
+			"<tr>\n"
+			"<th align=\"center\">a</th>\n"
+			"<th align=\"right\">b</th>\n"
 			"</tr>\n</thead>\n<tbody>\n<tr>\n<td align=\"center\">1</td>\n"
 			"<td align=\"right\"></td>\n</tr>\n</tbody>\n</table>\n"},
 		{"[a](b \"c\")", "<p><a href=\"b\" title=\"c\">a</a></p>\n"},
@@ -489,8 +492,8 @@ static void assert_same_as_plain(const char *text, size_t len)
 }
 
 static const char ordinary[] =
-	"# Title with `code` and *emphasis*\n\nText with a [link](https://a.b/c?d=e&f='g' \"t\"), "
-	"an\n"
+	"# Title with `code` and *emphasis*\n\n"
+	"Text with a [link](https://a.b/c?d=e&f='g' \"t\"), an\n"
 	"![image *alt*](i.png), www.a.b, a@b.c, <https://x.y/å> and a\\*b.  \nHard break.\n\n"
 	"1. one\n2. two\n\n   more\n   - [ ] open\n   - [x] done\n\n10) ten\n\n* tight\n* list\n\n"
 	"> quote\n> > deeper\n> - list\n>\n>   | a | b |\n>   |:-:|---|\n>   | 1 |\n\n"

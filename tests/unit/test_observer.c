@@ -243,11 +243,10 @@ static void who_was_overtaken_gets_no_half_text(void **state)
 	bool has_all = strstr(got, "delta 24 - a") && strstr(got, "delta 24 - b");
 	bool was_live = strstr(got, "state idle"); /* before the sync */
 	fake_socket_expect(&st->socket,
-		has_all && was_live ? "events_loaded 18-20 more; state idle; delta 24 - a\n; "
-				      "events 21-23; state running; delta 24 - b\n"
+		has_all && was_live
+			? "events_loaded 18-20 more; state idle; delta 24 - a\n; events 21-23; state running; delta 24 - b\n"
 		: has_all
-			? "events_loaded 18-20 more; delta 24 - a\n; events 21-23; state running; "
-			  "delta 24 - b\n"
+			? "events_loaded 18-20 more; delta 24 - a\n; events 21-23; state running; delta 24 - b\n"
 			: "events_loaded 18-20 more; events 21-23; state running");
 	rig_say(st->session, "\nText");
 	rig_settle(&st->rig);
@@ -352,8 +351,8 @@ static void a_page_of_older_events_interrupts_a_load(void **state)
 	load = load_before(8, 2);
 	fake_socket_load(&st->socket, &load);
 	rig_settle(&st->rig);
-	fake_socket_expect(&st->socket, "events_loaded 6-7 more; events_loaded 11-15 more; "
-					"events_loaded 16-20; state idle");
+	fake_socket_expect(&st->socket,
+		"events_loaded 6-7 more; events_loaded 11-15 more; events_loaded 16-20; state idle");
 }
 
 /** Spoils the line of an event in the file. */
@@ -456,8 +455,8 @@ static void a_socket_that_fills_during_the_read(void **state)
 		rig_settle(&st->rig);
 	}
 	fake_socket_drain(&st->socket, 1);
-	fake_socket_expect(&st->socket, "events_loaded 1-8 more; events_loaded 9-16 more; "
-					"events_loaded 17-23; state idle");
+	fake_socket_expect(&st->socket,
+		"events_loaded 1-8 more; events_loaded 9-16 more; events_loaded 17-23; state idle");
 }
 
 static void answers_are_bounded(void **state)

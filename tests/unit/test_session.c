@@ -185,8 +185,7 @@ static void prompts_wait_in_line(void **state)
 	rig_settle(&st->rig);
 	assert_status(st, "idle", false, 0);
 	fake_socket_expect(&st->socket,
-		"events 1-1; state running; events 2-4; "
-		"state running; events 5-7; state running; events 8-8; state idle");
+		"events 1-1; state running; events 2-4; state running; events 5-7; state running; events 8-8; state idle");
 }
 
 static void the_line_is_bounded(void **state)
@@ -281,8 +280,8 @@ static void the_stop_of_the_agent_ends_the_turn(void **state)
 	assert_status(st, "idle", false, 0);
 	assert_false(json_is_true(json_object_get(status(st), "is_running")));
 	fake_socket_expect(&st->socket,
-		"activity 3 tool_call; events 1-1; state running; delta 2 - a\n; "
-		"events 2-5; state idle");
+		"activity 3 tool_call; events 1-1; state running; delta 2 - a\n"
+		"; events 2-5; state idle");
 	rig_put(st->session, "agent_stopped", "{\"reason\":\"again\"}");
 	rig_settle(&st->rig);
 	fake_socket_expect(&st->socket, "events 6-6");

@@ -108,8 +108,8 @@ static void thoughts_coalesce_while_held(void **state)
 	assert_int_equal(stream_bench_think(b, "four"), 5);
 	stream_bench_expect(b, "(2 thought); (3 tool_call); (4 thought); (5 thought)");
 	stream_bench_end_turn(b);
-	stream_bench_expect(b, "1 message [- a¶- b¶]; 2 thought [one two]; 3 tool_call; "
-			       "4 thought [three]; 5 thought [four]; 6 turn_end");
+	stream_bench_expect(b,
+		"1 message [- a¶- b¶]; 2 thought [one two]; 3 tool_call; 4 thought [three]; 5 thought [four]; 6 turn_end");
 }
 
 static void another_message_id_begins_a_block(void **state)
@@ -135,9 +135,8 @@ static void text_without_an_id_is_of_the_message_before_it(void **state)
 	stream_bench_say(b, "- d\n");
 	stream_bench_say_as(b, "m3", "- e\n");
 	stream_bench_end_turn(b);
-	stream_bench_expect(b, "1 message [- a¶]; 2 message [- b¶] of m1; 3 message [- c¶] of m2; "
-			       "4 permission_request; 5 message [- d¶] continues 3 of m2; "
-			       "6 message [- e¶] of m3; 7 turn_end");
+	stream_bench_expect(b,
+		"1 message [- a¶]; 2 message [- b¶] of m1; 3 message [- c¶] of m2; 4 permission_request; 5 message [- d¶] continues 3 of m2; 6 message [- e¶] of m3; 7 turn_end");
 }
 
 static void indentation_below_a_complete_block_is_of_the_next_one(void **state)
@@ -151,9 +150,8 @@ static void indentation_below_a_complete_block_is_of_the_next_one(void **state)
 	stream_bench_put(b, EVENT_TOOL_CALL);
 	stream_bench_say(b, "```\n  c\n  ```\n");
 	stream_bench_end_turn(b);
-	stream_bench_expect(b, "1 message [a¶¶]; 2 tool_call; 3 message [    code¶]; 4 tool_call; "
-			       "5 message [# b¶]; 6 tool_call; 7 message [  ```¶  c¶  ```¶]; "
-			       "8 turn_end");
+	stream_bench_expect(b,
+		"1 message [a¶¶]; 2 tool_call; 3 message [    code¶]; 4 tool_call; 5 message [# b¶]; 6 tool_call; 7 message [  ```¶  c¶  ```¶]; 8 turn_end");
 }
 
 /* In a list it would be that of an item, which the list's end leaves without a place. */
@@ -313,8 +311,8 @@ static void a_permission_request_forces_everything_out(void **state)
 	stream_bench_put(b, EVENT_TOOL_CALL);
 	stream_bench_think(b, "may I");
 	assert_int_equal(stream_bench_put(b, EVENT_PERMISSION_REQUEST), 4);
-	stream_bench_expect(b, "(2 tool_call); (3 thought); 1 message [```c¶int a;¶]; 2 tool_call; "
-			       "3 thought [may I]; 4 permission_request");
+	stream_bench_expect(b,
+		"(2 tool_call); (3 thought); 1 message [```c¶int a;¶]; 2 tool_call; 3 thought [may I]; 4 permission_request");
 	assert_int_equal(stream_bench_put(b, EVENT_PERMISSION_RESOLVED), 5);
 	assert_int_equal(stream_bench_say(b, "int b;\n```\n"), 6);
 	assert_int_equal(stream_bench_say(b, "Done"), 7);

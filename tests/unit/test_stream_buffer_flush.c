@@ -136,8 +136,8 @@ static void a_list_that_goes_on_after_a_cut_continues(void **state)
 	assert_int_equal(stream_bench_say(b, "- b\n"), 2);
 	assert_int_equal(stream_bench_put(b, EVENT_TOOL_CALL), 3);
 	stream_bench_end_turn(b);
-	stream_bench_expect(b, "1 message [- a¶¶]; (3 tool_call); 2 message [- b¶] continues 1; "
-			       "3 tool_call; 4 turn_end");
+	stream_bench_expect(b,
+		"1 message [- a¶¶]; (3 tool_call); 2 message [- b¶] continues 1; 3 tool_call; 4 turn_end");
 }
 
 static void a_pause_below_a_header_row_does_not_cost_the_table(void **state)
@@ -159,8 +159,8 @@ static void a_table_is_continued_with_its_header(void **state)
 	stream_bench_say(b, "| a |\n|---|\n| 1 |\n");
 	wait_until(b, 31000, STREAM_FLUSH_BLOCK);
 	stream_bench_say(b, "| 2 |\n\nText");
-	stream_bench_expect(b, "1 message [| a |¶|---|¶| 1 |¶]; "
-			       "2 message [| 2 |¶¶] continues 1 context [| a |¶|---|¶]");
+	stream_bench_expect(b,
+		"1 message [| a |¶|---|¶| 1 |¶]; 2 message [| 2 |¶¶] continues 1 context [| a |¶|---|¶]");
 }
 
 static void a_thought_goes_out_after_a_while(void **state)

@@ -192,8 +192,7 @@ static struct event *make_event(
 static void make_three(struct event *events[3])
 {
 	events[0] = make_event(1, EVENT_USER_PROMPT, 1763620000040, NULL,
-		"{\"message\":\"Show me the "
-		"tour\",\"prompt_id\":\"p-1\",\"client_id\":\"a1b2c3d4e5f60718\"}");
+		"{\"message\":\"Show me the tour\",\"prompt_id\":\"p-1\",\"client_id\":\"a1b2c3d4e5f60718\"}");
 	events[1] = make_event(2, EVENT_AGENT_THOUGHT, 1763620000080, "m-1",
 		"{\"text\":\"The user wants to see everything.\"}");
 	events[2] = make_event(3, EVENT_AGENT_MESSAGE, 1763620000120, "m-1",
