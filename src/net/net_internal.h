@@ -211,6 +211,8 @@ struct frame *conn_keepalive_ack(const struct conn *conn, const struct request *
 void conn_send_refusal(struct conn *conn, const struct refusal *refusal, const char *extra);
 
 /* ws_socket.c */
+/** Once, before the first client: OpenSSL takes a millisecond for the first digest of a process. */
+void ws_prepare(void);
 /** Whether a request asks to become a WebSocket. */
 bool ws_is_asked_for(const struct http_head *head);
 /** Whether there is a WebSocket at a path. */

@@ -60,6 +60,7 @@ static char *copy_dir(const char *dir)
 static struct server *server_new(const struct server_config *config)
 {
 	struct server *server = xcalloc(1, sizeof(*server));
+	ws_prepare();
 	server->loop = config->loop;
 	server->limits = config->limits;
 	server->clock = config->clock;

@@ -80,6 +80,12 @@ static void accept_key(const char *key, char out[29])
 	EVP_EncodeBlock((unsigned char *)out, digest, 20);
 }
 
+void ws_prepare(void)
+{
+	char out[29];
+	accept_key("AAAAAAAAAAAAAAAAAAAAAA==", out);
+}
+
 /** Refuses the handshake if it is wrong. Sections 4.2.1 and 4.4. */
 static bool check_handshake(struct conn *conn, char key[25])
 {
