@@ -6,6 +6,7 @@
  * cut off.
  */
 #include "fault_disk.h"
+#include "part.h"
 #include "point.h"
 #include "storm.h"
 
@@ -155,6 +156,9 @@ static void damage(struct witness *w, const char *from, const struct files *file
 {
 	struct buffer path = {0};
 	char name[200];
+	if (!part_has_next()) {
+		return;
+	}
 	char *dir = rig_copy_dir(from);
 	buffer_printf(&path, "%s%s", dir, files->paths[file]);
 	if (bit == 8) {

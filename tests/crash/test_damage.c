@@ -2,6 +2,7 @@
  * Damage: a data directory is copied as kill -9 would leave it, cut or spoilt at every byte, and
  * opened again. HOLDFAST_CRASH_CASE, with the words that a failure prints, runs that case alone.
  */
+#include "part.h"
 #include "point.h"
 #include "reading.h"
 
@@ -286,7 +287,7 @@ static void every_byte(const struct point *p, const char *name, size_t size,
 				: damage == BLANK ? "blank"
 						  : "flip",
 				at);
-			if (!only || strcmp(only, now) == 0) {
+			if (only ? strcmp(only, now) == 0 : part_has_next()) {
 				check(p, damage, at);
 			}
 		}

@@ -4,6 +4,7 @@
  * The disks of the first failures are kept. HOLDFAST_CRASH_STORMS: how many servers' lives.
  */
 #include "fault_disk.h"
+#include "part.h"
 #include "point.h"
 #include "session_internal.h"
 #include "storm.h"
@@ -210,6 +211,7 @@ static void cut_recovery(struct cutter *cutter, size_t cut, struct buffer *image
 	struct buffer inner_image = {0};
 	struct buffer dir = {0};
 	buffer_printf(&dir, "%s-again", cutter->outcome->dir);
+	power_disk_seek(cutter->power, cut);
 	power_disk_image(cutter->power, SURVIVE_RANDOM, cut, image);
 	power_disk_write_image(image, buffer_cstr(&dir));
 	struct power_disk *power = power_disk_begin(buffer_cstr(&dir));
@@ -229,7 +231,9 @@ static void cut_recovery(struct cutter *cutter, size_t cut, struct buffer *image
 	inner.seen = NULL;
 	inner.seen_count = 0;
 	for (size_t at = 1; at <= power_disk_count(power); at++) {
-		cut_at(&inner, at, 1, &inner_image);
+		if (part_has_next()) {
+			cut_at(&inner, at, 1, &inner_image);
+		}
 	}
 	cutter->outcome->recoveries++;
 	free(inner.seen);
@@ -262,7 +266,9 @@ static void run_storm(const struct storm *storm, const char *name, struct outcom
 		if (cut < w.certain_from && cut % 4) {
 			continue; /* all that can be asked there is that the server starts */
 		}
-		cut_at(&cutter, cut, RANDOM_SURVIVALS, &image);
+		if (part_has_next()) {
+			cut_at(&cutter, cut, RANDOM_SURVIVALS, &image);
+		}
 		if (cut % AGAIN_EVERY == AGAIN_EVERY / 2) {
 			cut_recovery(&cutter, cut, &image);
 		}
@@ -406,7 +412,7 @@ static void fail_each_sync(const struct failed_sync *how)
 	struct outcome outcome = {0};
 	name_dir(&outcome);
 	size_t syncs = 0;
-	while (run_failed_sync(how, syncs, &outcome)) {
+	while (!part_has_next() || run_failed_sync(how, syncs, &outcome)) {
 		syncs++;
 	}
 	print_message("%zu syncs failed, %zu cuts, %zu disks, %zu of them wrong\n", syncs,

@@ -8,12 +8,13 @@ import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { readLog } from '../support/log.mjs';
 import { Observer } from '../support/observer.mjs';
+import { partOf } from '../support/part.mjs';
 import { randomNumbers } from '../support/recording.mjs';
 import { Server, runToEnd, scratchDir } from '../support/server.mjs';
 
 const AGENT = fileURLToPath(new URL('../support/remembering_agent.mjs', import.meta.url));
 const ROUNDS = Number(process.env.HOLDFAST_RESUME_ROUNDS ?? 8);
-const SEEDS = (process.env.HOLDFAST_RESUME_SEEDS ?? '1 2 3 4').split(' ').map(Number);
+const SEEDS = process.env.HOLDFAST_RESUME_SEEDS?.split(' ').map(Number) ?? partOf([1, 2, 3, 4, 5, 6, 7]);
 const SAYING = ['agent_message', 'agent_thought', 'tool_call', 'turn_end'];
 const SOON = ['--limit', 'agent_stop_ms=300', '--limit', 'agent_resumable_idle_ms=400'];
 

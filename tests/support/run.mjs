@@ -1,8 +1,9 @@
 // Runs test files, two at a time, each in a process of its own; sums up with what meson runs meanwhile.
 //
-//   node tests/support/run.mjs [--jobs N] [--c-log] [web] [e2e] [browser] [style] [part of a file's name ...]
+//   node tests/support/run.mjs [--jobs N] [--c-log] [--add PASSED,FAILED] [web] [e2e] [browser] [style] [part of a file's name ...]
 //
 // With --c-log the name of meson's log and its exit code come over stdin, when meson is done. --only-c runs no files.
+// --add PASSED,FAILED is counted too.
 //
 // The last line is `N passed, N failed`. A file that ends badly, runs into the time limit, holds no test or skips one has failed.
 
@@ -95,7 +96,7 @@ async function cResults() {
 async function main() {
 	const { values, positionals } = parseArgs({
 		allowPositionals: true,
-		options: { jobs: { type: 'string', default: '2' }, 'c-log': { type: 'boolean' }, 'only-c': { type: 'boolean' } },
+		options: { jobs: { type: 'string', default: '2' }, 'c-log': { type: 'boolean' }, 'only-c': { type: 'boolean' }, add: { type: 'string' } },
 	});
 	const sum = { passed: 0, failed: 0 };
 	const add = ({ passed, failed }) => {
@@ -118,6 +119,10 @@ async function main() {
 	rmSync(scratch, { recursive: true, force: true });
 	if (values['c-log']) {
 		add(await cResults());
+	}
+	if (values.add) {
+		const [passed, failed] = values.add.split(',').map(Number);
+		add({ passed, failed });
 	}
 	console.log(`${sum.passed} passed, ${sum.failed} failed`);
 	process.exitCode = sum.failed > 0 || sum.passed === 0 ? 1 : 0;

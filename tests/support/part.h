@@ -1,0 +1,14 @@
+/*
+ * A part of a long series of cases, so that a run of all tests takes minutes: HOLDFAST_PART=3/8 is
+ * every eighth case, beginning with the third. Without it: all of them. scripts/test chooses a part
+ * by the commit, so that each commit tries another one.
+ */
+#ifndef HOLDFAST_TESTS_PART_H
+#define HOLDFAST_TESTS_PART_H
+
+#include <stdbool.h>
+
+/** Whether the next case of a series is in the part; call it once a case, in one thread. */
+bool part_has_next(void);
+
+#endif

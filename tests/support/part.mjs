@@ -1,0 +1,12 @@
+// A part of a long series of cases, so that a run of all tests takes minutes: HOLDFAST_PART=3/8 is every eighth case, beginning
+// with the third. Without it: all of them. scripts/test chooses a part by the commit, so that each commit tries another one.
+
+import assert from 'node:assert/strict';
+
+const [which, of] = (process.env.HOLDFAST_PART ?? '1/1').split('/').map(Number);
+assert.ok(which >= 1 && which <= of, `HOLDFAST_PART=${process.env.HOLDFAST_PART} is no part, such as 3/8`);
+
+/** Those of the cases that are in the part. */
+export function partOf(cases) {
+	return cases.filter((_, i) => i % of === which - 1);
+}
