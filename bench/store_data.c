@@ -70,10 +70,10 @@ static void put_event(struct session *session, uint64_t i, uint64_t count)
 
 static void settle(uv_loop_t *loop, struct session_table *table, size_t most)
 {
-	session_table_end_turn(table);
+	session_table_end_tick(table);
 	while (session_table_backlog(table) > most) {
 		uv_run(loop, UV_RUN_ONCE);
-		session_table_end_turn(table);
+		session_table_end_tick(table);
 	}
 }
 

@@ -39,7 +39,7 @@ struct channel {
 	void (*joined)(void *arg);
 	void *joined_arg;
 
-	/* Frames of this loop turn, shared by all observers that are due the same events. */
+	/* Frames of this loop tick, shared by all observers that are due the same events. */
 	struct {
 		struct frame *frame;
 		uint64_t from;
@@ -55,8 +55,8 @@ void channel_init(struct channel *channel, const struct limits *limits, struct s
 void channel_finish(struct channel *channel);
 /** New events are committed (max_seq has grown): every live observer gets them. */
 void channel_wake(struct channel *channel);
-/** The end of a loop turn: frames made in it are not kept. */
-void channel_end_turn(struct channel *channel);
+/** The end of a loop tick: frames made in it are not kept. */
+void channel_end_tick(struct channel *channel);
 /**
  * Offers a provisional frame to the live observers that asked for such deltas (DELTAS_NONE: to
  * all).

@@ -33,10 +33,10 @@ size_t server_connections(const struct server *server);
 void server_session_changed(struct server *server, struct session *session);
 void server_session_deleted(struct server *server, struct session *session);
 /**
- * The end of a loop turn: what is gathered for producers goes out. Nothing is read from them while
+ * The end of a loop tick: what is gathered for producers goes out. Nothing is read from them while
  * the disk is behind.
  */
-void server_end_turn(struct server *server, bool is_behind);
+void server_end_tick(struct server *server, bool is_behind);
 /**
  * New requests are refused with shutting_down; observers are closed with 1001, so that they come
  * back.

@@ -34,7 +34,7 @@ struct session_ops {
 	 */
 	void (*answered)(void *owner, struct session *session, const char *request_id,
 		const char *option_id);
-	/** The session's object (max_seq, status, …) has changed; at most once a loop turn. */
+	/** The session's object (max_seq, status, …) has changed; at most once a loop tick. */
 	void (*changed)(void *owner, struct session *session);
 	/** It is durably gone and about to be freed. */
 	void (*deleted)(void *owner, struct session *session);
@@ -68,7 +68,7 @@ int session_table_open(const struct session_table_config *config, struct session
 bool session_table_close(struct session_table *table);
 /**
  * The session of this name, or NULL. A session that is idle leaves memory after a while
- * (limits->evict_ms) and comes back here. So a pointer to it is good until the loop's turn ends;
+ * (limits->evict_ms) and comes back here. So a pointer to it is good until the tick ends;
  * longer for one who holds it, watches it (an observer), waits for it, or is its host.
  */
 struct session *session_table_get(struct session_table *table, const char *id, size_t len);
@@ -90,10 +90,10 @@ bool session_table_get_object(
 void session_table_each(
 	struct session_table *table, void (*visit)(struct session *session, void *arg), void *arg);
 /**
- * The end of a loop turn: deltas and states go out, the gathered batch starts on its way to the
+ * The end of a loop tick: deltas and states go out, the gathered batch starts on its way to the
  * disk.
  */
-void session_table_end_turn(struct session_table *table);
+void session_table_end_tick(struct session_table *table);
 /** How numbers of what came in during this turn of the loop were written. */
 struct json_numbers *session_table_numbers(struct session_table *table);
 /** Bytes that wait for the disk: producers are paused above limits->journal_backlog. */

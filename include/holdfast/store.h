@@ -138,7 +138,7 @@ int64_t store_append(struct store *store, const struct record *record);
  */
 int store_rewind(struct store *store);
 void session_log_want_rewind(struct session_log *log);
-/** Starts the sync of what is gathered unless one is in flight. Called once a loop turn. */
+/** Starts the sync of what is gathered unless one is in flight. Called once a loop tick. */
 void store_kick(struct store *store);
 /** All records up to this one are on disk. */
 uint64_t store_synced_lsn(const struct store *store);

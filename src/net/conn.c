@@ -1,6 +1,6 @@
 /*
  * One connection: what HTTP and all kinds of WebSocket have in common. It is closed at the end of a
- * loop turn only, so that nothing has to expect it to be gone in the middle of its work.
+ * loop tick only, so that nothing has to expect it to be gone in the middle of its work.
  */
 #include "net_internal.h"
 
@@ -29,7 +29,7 @@ void conn_create(struct server *server, int fd)
 	struct conn *conn = xcalloc(1, sizeof(*conn));
 	conn->server = server;
 	list_init(&conn->kind_link);
-	list_init(&conn->turn_link);
+	list_init(&conn->tick_link);
 	list_init(&conn->waits);
 	list_init(&conn->outbox);
 	if (transport_adopt(server->transport, &conn->sock, fd) < 0) {
@@ -86,7 +86,7 @@ static void destroy(struct conn *conn)
 	http_forget_request(conn);
 	conn_drop_session(conn);
 	list_remove(&conn->kind_link);
-	list_remove(&conn->turn_link);
+	list_remove(&conn->tick_link);
 	list_remove(&conn->link);
 	conn->server->conn_count--;
 	conn_keep_nothing(conn);
@@ -202,23 +202,23 @@ void conn_update_flow(struct conn *conn)
 	}
 }
 
-/* --- the loop's turn --- */
+/* --- the end of a tick --- */
 
 void conn_at_end_of_turn(struct conn *conn)
 {
-	if (list_empty(&conn->turn_link)) {
-		list_append(&conn->server->turn, &conn->turn_link);
+	if (list_empty(&conn->tick_link)) {
+		list_append(&conn->server->in_tick, &conn->tick_link);
 	}
 }
 
-void conn_end_turn(struct conn *conn)
+void conn_end_tick(struct conn *conn)
 {
 	if (conn->is_dead) {
 		sock_close(&conn->sock);
 	} else if (conn->ops) {
 		conn_flush(conn);
 	} else {
-		http_end_turn(conn);
+		http_end_tick(conn);
 	}
 }
 

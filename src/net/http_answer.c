@@ -38,7 +38,7 @@ static const char *status_text(unsigned status)
 	return "Error";
 }
 
-/** Prepares the whole answer; it leaves at the end of the loop's turn. */
+/** Prepares the whole answer; it leaves at the end of the tick. */
 static void respond(struct conn *conn, unsigned status, const char *headers, const char *body,
 	size_t len, uint64_t size)
 {

@@ -12,7 +12,7 @@
 
 /* A refused body up to this size is read and dropped; beyond it the connection ends. */
 #define DISCARD_MAX (256ULL * 1024)
-/* Requests of one connection that are served in one loop turn. */
+/* Requests of one connection that are served in one loop tick. */
 #define REQUESTS_MAX 16
 /*
  * A peer has so long to see the answer that ends its connection, and longer if it is still sending:
@@ -421,7 +421,7 @@ static void send_response(struct conn *conn)
 	}
 }
 
-void http_end_turn(struct conn *conn)
+void http_end_tick(struct conn *conn)
 {
 	for (int i = 0; i < REQUESTS_MAX && !conn->is_dead; i++) {
 		if (sock_is_choked(&conn->sock)) {

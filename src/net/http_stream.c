@@ -1,7 +1,7 @@
 /*
  * POST of events as lines (application/x-ndjson). A line is taken when it is there, so the body may
  * be endless: what is in memory of it is a line, and what waits for the disk, which holds the
- * reading (server_end_turn). The first line that is refused ends the stream; what is before it
+ * reading (server_end_tick). The first line that is refused ends the stream; what is before it
  * stays. The one answer comes at the end of the body, when everything in it is on disk.
  */
 #include "net_internal.h"

@@ -16,7 +16,7 @@
 
 /* A name may stand for so many addresses. */
 #define ADDRESSES_MAX 16
-/* Connections taken in one loop turn; others have their turn then too. */
+/* Connections taken in one loop tick; others have their turn then too. */
 #define ACCEPTS_MAX 64
 /* How long accepting rests when there is no descriptor left (ms). */
 #define REST_MS 100

@@ -54,7 +54,7 @@ enum conn_deadline {
 struct conn {
 	struct list link; /* server.conns */
 	struct list kind_link; /* server.feeds or .producers; self otherwise */
-	struct list turn_link; /* server.turn; self otherwise */
+	struct list tick_link; /* server.in_tick; self otherwise */
 	struct server *server;
 	struct sock sock;
 	enum conn_phase phase;
@@ -89,7 +89,7 @@ struct conn {
 	bool may_create;
 	char *title; /* NULL: none */
 
-	bool is_dead; /* it is closed at the end of the loop's turn */
+	bool is_dead; /* it is closed at the end of the tick */
 	bool fin_sent; /* nothing can be sent any more */
 	bool is_closing; /* of a WebSocket: nothing but its close frame goes out any more */
 	bool close_sent;
@@ -115,7 +115,7 @@ struct conn {
 	bool must_close;
 	bool is_answered;
 	struct event_stream *stream; /* NULL: none */
-	struct buffer response; /* that goes out at the end of the loop's turn */
+	struct buffer response; /* that goes out at the end of the tick */
 	struct log_read *read;
 	struct file_job *file;
 	struct load_request load;
@@ -137,14 +137,14 @@ struct server {
 	struct list conns;
 	struct list feeds;
 	struct list producers; /* that are held while the disk is behind */
-	struct list turn; /* connections that have something to do at the end of the turn */
+	struct list in_tick; /* connections that have something to do at the end of the tick */
 	struct list announced; /* struct announcement: sessions that the feed is to be told of */
 	struct hash *changed; /* ids of sessions that the feed is to be told of (the value is the
 				 key's copy) */
 	uv_timer_t *feed_timer;
 	bool feed_armed;
 	uv_timer_t *sweep; /* looks for deadlines */
-	uv_async_t *again; /* the turn has more to do than it may */
+	uv_async_t *again; /* the tick has more to do than it may */
 	size_t conn_count;
 	size_t conn_max;
 	size_t received; /* bytes of bodies and messages that are unfinished, over all */
@@ -182,12 +182,12 @@ extern const struct transport_ops conn_transport_ops;
 /** The connection is about this session until it is gone, or the connection is done with it. */
 void conn_hold_session(struct conn *conn, struct session *session);
 void conn_drop_session(struct conn *conn);
-/** conn_end_turn() is called when the loop's turn ends. */
+/** conn_end_tick() is called when the tick ends. */
 void conn_at_end_of_turn(struct conn *conn);
-void conn_end_turn(struct conn *conn);
+void conn_end_tick(struct conn *conn);
 /** Sends bytes as they are; the connection dies if that fails. */
 void conn_put(struct conn *conn, const void *bytes, size_t len);
-/** Closes the socket at the end of the loop's turn: nothing more is said. */
+/** Closes the socket at the end of the tick: nothing more is said. */
 void conn_kill(struct conn *conn);
 /** Ends our side of the connection, behind what was sent; again when the socket is writable. */
 void conn_send_fin(struct conn *conn);
@@ -292,7 +292,7 @@ void http_refuse_later(struct conn *conn, struct session *session, const struct 
 /** Bytes from the peer. */
 void http_receive(struct conn *conn, char *bytes, size_t len);
 /** Sends the answer, if there is one, and goes on with what waits behind it. */
-void http_end_turn(struct conn *conn);
+void http_end_tick(struct conn *conn);
 /** More of the request's body is on its way. */
 bool http_body_is_coming(const struct conn *conn);
 /** The next request could not be told from what is left of this one. */

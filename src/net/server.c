@@ -1,4 +1,4 @@
-/* The server: what it listens on, its connections, and what they do together in a loop turn. */
+/* The server: what it listens on, its connections, and what they do together in a loop tick. */
 #include "net_internal.h"
 
 #include "holdfast/diag.h"
@@ -19,7 +19,7 @@ static void handle_sweep(uv_timer_t *timer)
 	}
 }
 
-/** It only wakes the loop: the turn's end does the rest. */
+/** It only wakes the loop: the end of the tick does the rest. */
 static void handle_again(uv_async_t *async)
 {
 }
@@ -72,7 +72,7 @@ static struct server *server_new(const struct server_config *config)
 	list_init(&server->conns);
 	list_init(&server->feeds);
 	list_init(&server->producers);
-	list_init(&server->turn);
+	list_init(&server->in_tick);
 	list_init(&server->announced);
 	server->changed = hash_create();
 	server->feed_timer = xcalloc(1, sizeof(*server->feed_timer));
@@ -174,18 +174,18 @@ static void pause_producers(struct server *server, bool paused)
 	}
 }
 
-void server_end_turn(struct server *server, bool is_behind)
+void server_end_tick(struct server *server, bool is_behind)
 {
 	struct list due;
 	pause_producers(server, is_behind);
 	list_init(&due);
-	list_move_all(&due, &server->turn);
+	list_move_all(&due, &server->in_tick);
 	while (!list_empty(&due)) {
-		struct conn *conn = list_entry(due.next, struct conn, turn_link);
-		list_remove(&conn->turn_link);
-		conn_end_turn(conn);
+		struct conn *conn = list_entry(due.next, struct conn, tick_link);
+		list_remove(&conn->tick_link);
+		conn_end_tick(conn);
 	}
-	if (!list_empty(&server->turn)) {
+	if (!list_empty(&server->in_tick)) {
 		uv_async_send(server->again); /* the others come first */
 	}
 }

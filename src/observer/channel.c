@@ -11,12 +11,12 @@ void channel_init(struct channel *channel, const struct limits *limits, struct s
 
 void channel_finish(struct channel *channel)
 {
-	channel_end_turn(channel);
+	channel_end_tick(channel);
 	buffer_finish(&channel->open_text);
 	buffer_finish(&channel->open_html);
 }
 
-void channel_end_turn(struct channel *channel)
+void channel_end_tick(struct channel *channel)
 {
 	for (size_t i = 0; i < sizeof(channel->shared) / sizeof(channel->shared[0]); i++) {
 		frame_unref(channel->shared[i].frame);

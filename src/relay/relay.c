@@ -89,28 +89,28 @@ static void handle_returned(void *owner, struct session *session)
 	agent_host_recover(relay->agents, session);
 }
 
-/* --- the loop's turn --- */
+/* --- the end of a tick --- */
 
 /** After everything that came in has been placed, and before the loop sleeps. */
-static void end_turn(struct relay *relay)
+static void end_tick(struct relay *relay)
 {
-	session_table_end_turn(relay->sessions);
+	session_table_end_tick(relay->sessions);
 	bool behind = session_table_backlog(relay->sessions) > relay->limits->journal_backlog;
 	if (!relay->stopping) {
 		agent_host_pause(relay->agents, behind || relay->store_failing);
 		agent_host_end_turn(relay->agents);
 	}
-	server_end_turn(relay->server, behind);
+	server_end_tick(relay->server, behind);
 }
 
 static void handle_prepare(uv_prepare_t *handle)
 {
-	end_turn(handle->data);
+	end_tick(handle->data);
 }
 
 static void handle_check(uv_check_t *handle)
 {
-	end_turn(handle->data);
+	end_tick(handle->data);
 }
 
 /* --- shutdown --- */

@@ -64,7 +64,7 @@ static void trim_if_due(struct session_table *table)
 	}
 }
 
-/** The end of the turn does what is due. */
+/** The end of the tick does what is due. */
 static void handle_timer(uv_timer_t *timer)
 {
 }

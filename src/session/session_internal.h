@@ -113,7 +113,7 @@ struct session {
 	int64_t active_at; /* uv_now() when something happened to it last, or nearly so */
 	size_t holds; /* session_hold() */
 	struct list dirty_link; /* table.dirty: has pending events or waits */
-	struct list touched_link; /* table.touched: has something to tell at the end of the turn */
+	struct list touched_link; /* table.touched: has something to tell at the end of the tick */
 	bool object_changed; /* the feed wants to know */
 	char *shown_usage; /* what channel.status.usage points at */
 	struct prompt_queue *shown_queue; /* and channel.status.queue */
@@ -151,7 +151,7 @@ struct session_table {
 	struct list touched;
 	struct json_numbers *numbers;
 	struct list
-		ready; /* struct durable_wait: on disk or refused, told at the end of the turn */
+		ready; /* struct durable_wait: on disk or refused, told at the end of the tick */
 	bool recovering; /* also while sessions are taken back to what is on disk */
 	bool closing; /* nobody is told any more */
 };
@@ -284,7 +284,7 @@ void session_table_clock_changed(struct session_table *table);
 /* session_evict.c */
 /** Notes that something happened to it. */
 void session_note_activity(struct session *session);
-/** Lets go of sessions that have been idle for long enough; at the end of a loop turn. */
+/** Lets go of sessions that have been idle for long enough; at the end of a loop tick. */
 void session_table_evict(struct session_table *table);
 
 /* session.c */
@@ -322,7 +322,7 @@ void session_forget_prompt(struct session *session, const char *prompt_id);
 void session_log_object(const struct session_log *log, struct session_object *ret);
 
 /* session_publish.c */
-/** Deltas and previews: what the end of a loop turn sends; arms the timer. */
+/** Deltas and previews: what the end of a loop tick sends; arms the timer. */
 void session_publish(struct session *session);
 /** The time until the timer is due has changed. */
 void session_rearm(struct session *session);

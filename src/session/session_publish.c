@@ -1,4 +1,4 @@
-/* The end of a loop turn: deltas, previews, and the timer for what the clock has to decide. */
+/* The end of a loop tick: deltas, previews, and the timer for what the clock has to decide. */
 #include "session_internal.h"
 
 #include "holdfast/inline_guard.h"
@@ -106,7 +106,7 @@ void session_publish(struct session *session)
 	}
 	flush_at -= flush_at == INT64_MAX ? 0 : session->time_shift;
 	arm_timer(session, flush_at < preview_at ? flush_at : preview_at, now);
-	channel_end_turn(&session->channel);
+	channel_end_tick(&session->channel);
 	if (session->object_changed) {
 		session->object_changed = false;
 		table->ops->changed(table->owner, session);

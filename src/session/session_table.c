@@ -399,7 +399,7 @@ void session_table_each_object(struct session_table *table,
 	store_each_session(table->store, visit_object, &(struct visit){.visit = visit, .arg = arg});
 }
 
-void session_table_end_turn(struct session_table *table)
+void session_table_end_tick(struct session_table *table)
 {
 	end_ready_waits(table);
 	while (!list_empty(&table->touched)) {

@@ -141,7 +141,7 @@ void point_open(struct rig *rig, const char *dir)
 	rig_init_on(rig, dir);
 	rig->durability = DURABILITY_WRITE;
 	assert_int_equal(rig_open(rig), 0);
-	session_table_end_turn(rig->table);
+	session_table_end_tick(rig->table);
 }
 
 void point_use_memory(void)

@@ -113,7 +113,7 @@ static void what_has_landed_is_not_given_again(void **state)
 	break_disk(1);
 	say(talk, "a");
 	say(talk, "b");
-	session_table_end_turn(talk->rig.table); /* a and b are on their way */
+	session_table_end_tick(talk->rig.table); /* a and b are on their way */
 	say(talk, "c");
 	fail_and_mend(talk);
 	expect_log(talk, "x-said:a x-said:b x-said:c");
@@ -131,7 +131,7 @@ static void a_turn_is_ended_once(void **state)
 	break_disk(1);
 	say(talk, "a");
 	end_turn(talk);
-	session_table_end_turn(talk->rig.table);
+	session_table_end_tick(talk->rig.table);
 	say(talk, "b");
 	fail_and_mend(talk);
 	expect_log(talk, "user_prompt x-said:a turn_end user_prompt x-said:b");
@@ -151,7 +151,7 @@ static void whichever_batch_fails(void **state)
 				snprintf(text, sizeof(text), "%zu.%d.%d", nth, batch, i);
 				buffer_printf(&all, "%sx-said:%s", all.len ? " " : "", text);
 				say(talk, text);
-				session_table_end_turn(talk->rig.table);
+				session_table_end_tick(talk->rig.table);
 				uv_run(&talk->rig.loop, i ? UV_RUN_NOWAIT : UV_RUN_ONCE);
 			}
 		}
@@ -169,7 +169,7 @@ static void a_deletion_that_fails_takes_nothing_along(void **state)
 	struct talk *talk = *state;
 	break_disk(1);
 	say(talk, "a");
-	session_table_end_turn(talk->rig.table);
+	session_table_end_tick(talk->rig.table);
 	say(talk, "b");
 	assert_int_equal(session_delete(session_of(talk)), 0);
 	say(talk, "c");
@@ -184,7 +184,7 @@ static void what_landed_before_such_a_deletion_is_not_given_again(void **state)
 	struct talk *talk = *state;
 	break_disk(2);
 	say(talk, "a");
-	session_table_end_turn(talk->rig.table);
+	session_table_end_tick(talk->rig.table);
 	say(talk, "b");
 	uint64_t had = session_channel(session_of(talk))->max_seq;
 	while (session_channel(session_of(talk))->max_seq == had) {

@@ -172,7 +172,7 @@ static void a_retry_waits_for_the_first(void **state)
 	struct ack_wait ack = {.wait = {.done = handle_done}};
 	expect_new(append_key(session, 1), 1);
 	expect_known(append_key(session, 1), 1);
-	session_table_end_turn(rig->table); /* it is in flight now */
+	session_table_end_tick(rig->table); /* it is in flight now */
 	expect_known(append_key(session, 1), 1);
 	session_wait_durable(session, &ack.wait);
 	assert_false(ack.is_done);
@@ -446,7 +446,7 @@ static void a_hundred_thousand_keys_are_small(void **state)
 	uv_timer_again(&rig->guard);
 	while (session_table_count_live(rig->table)) {
 		uv_run(&rig->loop, UV_RUN_ONCE);
-		session_table_end_turn(rig->table);
+		session_table_end_tick(rig->table);
 	}
 	assert_null(keys->slots);
 	assert_int_equal(keys->unwritten.cap, 0);

@@ -38,7 +38,7 @@ static void assert_nothing_set_aside(const char *dir)
 static void open_fixture(struct rig *rig, const char *open_text, size_t queue)
 {
 	assert_int_equal(rig_open(rig), 0);
-	session_table_end_turn(rig->table);
+	session_table_end_tick(rig->table);
 	assert_int_equal(store_count_sessions(rig->table->store), 12);
 	assert_nothing_set_aside(rig->dir);
 	const struct channel *open = session_channel(get(rig, "open"));

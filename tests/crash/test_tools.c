@@ -454,7 +454,7 @@ static void check_sessions(const struct point *p, const char *dir, uint64_t epoc
 	struct rig rig;
 	rig_init_on(&rig, dir);
 	assert_int_equal(rig_open(&rig), 0);
-	session_table_end_turn(rig.table);
+	session_table_end_tick(rig.table);
 	for (size_t i = 0; i < WORKLOAD_SESSIONS; i++) {
 		const struct session_mark *want = &p->marks[p->step].sessions[i];
 		struct session_mark got;

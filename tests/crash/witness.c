@@ -579,13 +579,13 @@ void witness_flush(struct witness *w)
 			session_touch(w->lives[i]->session);
 		}
 	}
-	session_table_end_turn(w->rig->table);
+	session_table_end_tick(w->rig->table);
 	while (is_anything_due(w)) {
 		size_t sent = now(w);
 		uv_timer_again(&w->rig->guard);
 		uv_run(&w->rig->loop, UV_RUN_NOWAIT);
 		see_timers(w, sent);
-		session_table_end_turn(w->rig->table);
+		session_table_end_tick(w->rig->table);
 	}
 	rig_set_timeouts(w->rig, RIG_NEVER);
 	witness_settle(w);
@@ -598,7 +598,7 @@ void witness_prune(struct witness *w)
 
 void witness_turn(struct witness *w)
 {
-	session_table_end_turn(w->rig->table);
+	session_table_end_tick(w->rig->table);
 }
 
 void witness_settle(struct witness *w)

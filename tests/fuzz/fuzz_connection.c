@@ -120,11 +120,11 @@ static struct stage *make_stage(void)
 
 static void turn(struct stage *stage)
 {
-	session_table_end_turn(stage->sessions);
-	server_end_turn(stage->server, false);
+	session_table_end_tick(stage->sessions);
+	server_end_tick(stage->server, false);
 	uv_run(&stage->loop, UV_RUN_NOWAIT);
-	session_table_end_turn(stage->sessions);
-	server_end_turn(stage->server, false);
+	session_table_end_tick(stage->sessions);
+	server_end_tick(stage->server, false);
 }
 
 /* --- what comes back --- */

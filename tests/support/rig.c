@@ -154,7 +154,7 @@ static void handle_prepare(uv_prepare_t *prepare)
 {
 	struct rig *rig = prepare->data;
 	if (rig->table) {
-		session_table_end_turn(rig->table);
+		session_table_end_tick(rig->table);
 	}
 }
 
@@ -253,11 +253,11 @@ void rig_turn(struct rig *rig)
 void rig_settle(struct rig *rig)
 {
 	uv_timer_again(&rig->guard);
-	session_table_end_turn(rig->table);
+	session_table_end_tick(rig->table);
 	while (session_table_backlog(rig->table) || rig->loop.active_reqs.count) {
 		uv_run(&rig->loop, UV_RUN_ONCE);
 	}
-	session_table_end_turn(rig->table);
+	session_table_end_tick(rig->table);
 }
 
 void rig_set_timeouts(struct rig *rig, int64_t ms)
@@ -271,7 +271,7 @@ void rig_wait_for_seq(struct rig *rig, struct session *session, uint64_t seq)
 {
 	uv_timer_again(&rig->guard);
 	while (session_channel(session)->max_seq < seq) {
-		session_table_end_turn(rig->table);
+		session_table_end_tick(rig->table);
 		uv_run(&rig->loop, UV_RUN_ONCE);
 	}
 }

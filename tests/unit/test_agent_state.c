@@ -39,7 +39,7 @@ static void wait_until_away(struct rig *rig)
 	uv_timer_again(&rig->guard);
 	while (session_table_count_live(rig->table)) {
 		uv_run(&rig->loop, UV_RUN_ONCE);
-		session_table_end_turn(rig->table);
+		session_table_end_tick(rig->table);
 	}
 }
 

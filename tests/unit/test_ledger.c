@@ -349,7 +349,7 @@ static void wait_for_another(struct stage *st, size_t stay)
 	uv_timer_again(&st->rig.guard);
 	while (session_table_count_live(st->rig.table) != stay) {
 		uv_run(&st->rig.loop, UV_RUN_ONCE);
-		session_table_end_turn(st->rig.table);
+		session_table_end_tick(st->rig.table);
 	}
 }
 

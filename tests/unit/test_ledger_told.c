@@ -15,7 +15,7 @@ static void the_agent_hears_each_answer_once(void **state)
 	ask(st, "q2", CALL("c2", "two"));
 	ask(st, "q3", CALL("c3", "three"));
 	answer(st, "q2", "once");
-	session_table_end_turn(st->rig.table); /* on its way, and the next one is not */
+	session_table_end_tick(st->rig.table); /* on its way, and the next one is not */
 	rig_put(session_of(st), "permission_resolved",
 		"{\"request_id\":\"q1\",\"outcome\":\"cancelled\"}");
 	rig_expect_told(&st->rig, "");

@@ -140,12 +140,12 @@ static void race(struct stage *st, const struct load_request *load, enum moment 
 {
 	if (moment != READ_FIRST) {
 		stage_append(st, 3);
-		session_table_end_turn(st->rig.table);
+		session_table_end_tick(st->rig.table);
 	}
 	fake_socket_load(&st->socket, load);
 	if (moment != COMMIT_FIRST) {
 		stage_append(st, 3);
-		session_table_end_turn(st->rig.table);
+		session_table_end_tick(st->rig.table);
 	}
 	rig_settle(&st->rig);
 }
@@ -231,7 +231,7 @@ static void who_was_overtaken_gets_no_half_text(void **state)
 	stage_open_socket(st, DELTAS_TEXT);
 	stage_append(st, 3);
 	rig_say(st->session, "- a\n");
-	session_table_end_turn(st->rig.table);
+	session_table_end_tick(st->rig.table);
 	struct load_request load = load_newest(3);
 	fake_socket_load(&st->socket, &load);
 	rig_settle(&st->rig);
@@ -267,7 +267,7 @@ static void live_events_come_during_a_page_of_older_ones(void **state)
 	fake_socket_expect(&st->socket, "events_loaded 18-20 more; state idle");
 	load = load_before(18, 5);
 	stage_append(st, 2);
-	session_table_end_turn(st->rig.table);
+	session_table_end_tick(st->rig.table);
 	fake_socket_load(&st->socket, &load);
 	stage_append(st, 2);
 	rig_settle(&st->rig);
@@ -298,7 +298,7 @@ static void a_deleted_session_ends_its_loads(void **state)
 	stage_open_socket(st, DELTAS_NONE);
 	struct load_request load = load_after(0, 50, false);
 	session_delete(st->session);
-	session_table_end_turn(st->rig.table);
+	session_table_end_tick(st->rig.table);
 	fake_socket_load(&st->socket, &load);
 	rig_settle(&st->rig);
 	/* Its read may come before the deletion is on disk, and never after. */
@@ -406,7 +406,7 @@ static void live_events_come_during_a_page_that_cannot_be_read(void **state)
 	fake_socket_expect(&st->socket, "events_loaded 18-20 more; state idle");
 	spoil(st, 16);
 	stage_append(st, 2);
-	session_table_end_turn(st->rig.table);
+	session_table_end_tick(st->rig.table);
 	load = load_before(18, 5);
 	fake_socket_load(&st->socket, &load);
 	rig_settle(&st->rig);

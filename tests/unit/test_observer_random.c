@@ -45,7 +45,7 @@ static void do_something(struct stage *st, struct fake_socket *crowd, struct ran
 		rig_put(st->session, "turn_end", "{}");
 		break;
 	case 5:
-		session_table_end_turn(st->rig.table);
+		session_table_end_tick(st->rig.table);
 		break;
 	case 6:
 		rig_say(st->session, random_below(r, 3) ? "- é\n" : "\n\ntext");

@@ -312,7 +312,7 @@ static void a_removed_prompt_is_known_when_its_session_comes_back(void **state)
 	uv_timer_again(&st->rig.guard);
 	while (session_table_count_live(st->rig.table)) {
 		uv_run(&st->rig.loop, UV_RUN_ONCE);
-		session_table_end_turn(st->rig.table);
+		session_table_end_tick(st->rig.table);
 	}
 	st->rig.limits.evict_ms = RIG_NEVER;
 	st->session = rig_session(&st->rig, "s");

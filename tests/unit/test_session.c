@@ -51,7 +51,7 @@ static void nothing_is_shown_before_it_is_synced(void **state)
 	assert_int_equal(
 		rig_put(st->session, "tool_call", "{\"tool_call_id\":\"t\",\"title\":\"T\"}"), 1);
 	fake_socket_expect(&st->socket, "");
-	session_table_end_turn(st->rig.table); /* on its way to the disk */
+	session_table_end_tick(st->rig.table); /* on its way to the disk */
 	assert_int_equal(session_channel(st->session)->max_seq, 0);
 	fake_socket_expect(&st->socket, "");
 	rig_settle(&st->rig);
@@ -87,7 +87,7 @@ static void acknowledged_when_synced(void **state)
 	struct waiter second;
 	rig_put(st->session, "x-a", "{}");
 	wait_durable(st, &first);
-	session_table_end_turn(st->rig.table);
+	session_table_end_tick(st->rig.table);
 	rig_put(st->session, "x-b", "{}");
 	wait_durable(st, &second);
 	assert_int_equal(first.status, 1);
@@ -99,7 +99,7 @@ static void acknowledged_when_synced(void **state)
 	/* What adds nothing is durable already, but nobody is called back from within. */
 	wait_durable(st, &first);
 	assert_int_equal(first.status, 1);
-	session_table_end_turn(st->rig.table);
+	session_table_end_tick(st->rig.table);
 	assert_int_equal(first.status, 0);
 	wait_durable(st, &second);
 	durable_wait_cancel(&second.wait);
@@ -119,7 +119,7 @@ static void the_state_is_shown_when_its_record_is_synced(void **state)
 	assert_status(st, "running", true, 0);
 	rig_put(st->session, "x-a", "{}");
 	wait_durable(st, &first);
-	session_table_end_turn(st->rig.table); /* on its way */
+	session_table_end_tick(st->rig.table); /* on its way */
 	prompt(st, "p2", "two", &duplicate);
 	rig_put(st->session, "usage", "{\"used\":1}");
 	size_t count = fake_socket_count(&st->socket, "state");
@@ -349,7 +349,7 @@ static void open_text_outlives_a_restart(void **state)
 	rig_set_timeouts(&st->rig, 50);
 	assert_int_equal(rig_open(&st->rig), 0);
 	st->session = rig_session(&st->rig, "s");
-	session_table_end_turn(st->rig.table);
+	session_table_end_tick(st->rig.table);
 	fake_socket_open(&st->socket, session_channel(st->session), DELTAS_TEXT);
 	fake_socket_load(&st->socket, &(struct load_request){.from = LOAD_AFTER, .limit = 50});
 	const json_t *open =

@@ -90,7 +90,7 @@ static void let_come(struct stage *st, enum meanwhile meanwhile)
 	}
 	while (meanwhile == LEAVES_MEMORY && session_table_count_live(st->rig.table)) {
 		uv_run(&st->rig.loop, UV_RUN_ONCE);
-		session_table_end_turn(st->rig.table);
+		session_table_end_tick(st->rig.table);
 	}
 }
 
