@@ -42,9 +42,9 @@ static const struct {
 	{"serve", "run the relay", serve},
 	{"verify", "check a data directory for damage", tool_verify},
 	{"export", "write the events of a session to stdout", tool_export},
-	{"new-epoch", "tell clients that a restored session is another one", tool_new_epoch},
+	{"new-epoch", "give a restored session a new epoch, so that clients load it again", tool_new_epoch},
 	{"replay", "play a recorded session into a running server", tool_replay},
-	{"acp-record", "run an agent and write down what it and its client say", tool_acp_record},
+	{"acp-record", "run an agent and record what it and its client say", tool_acp_record},
 	{"limits", "list the thresholds and bounds that serve --limit sets", print_limits},
 	{AGENT_GUARD_COMMAND, NULL, agent_guard_run},
 	{AGENT_FILES_COMMAND, NULL, agent_files_run},
@@ -62,7 +62,7 @@ static void print_help(void)
 			printf("  %-10s  %s\n", commands[i].name, commands[i].help);
 		}
 	}
-	printf("\nholdfast COMMAND --help tells more; holdfast --version is what its name says.\n");
+	printf("\nholdfast COMMAND --help says more; holdfast --version prints the version.\n");
 }
 
 int main(int argc, char **argv)

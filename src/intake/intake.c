@@ -14,7 +14,7 @@ static int refuse_storage(struct refusal *refusal, int error)
 		return refuse(refusal, "not_found", "the session has been deleted");
 	}
 	return refuse(refusal, "storage_failed",
-		"the server cannot write to its disk; nothing was stored, its messages say why");
+		"the server cannot write to its disk; nothing was stored (see the server's log)");
 }
 
 /* --- producers --- */
@@ -61,7 +61,7 @@ static int check_permission(struct session *session, const struct input_event *i
 	struct permission_count *count = &questions->count;
 	if (asks && count->open >= count->most) {
 		refuse(refusal, "permissions_full",
-			"%zu permission requests of this session wait for an answer already; resolve some, or end the turn",
+			"%zu permission requests of this session are already open; resolve some, or end the turn",
 			count->open);
 		return -ENOBUFS;
 	}
@@ -244,7 +244,7 @@ int intake_prompt(struct session *session, const struct request *request, const 
 		request->prompt.prompt_id, client_id, ret_seq, ret_duplicate);
 	if (r == -ENOBUFS) {
 		return refuse(refusal, "queue_full",
-			"too many prompts wait in this session already; send it again when one has begun");
+			"too many prompts are queued in this session; send it again when one has begun");
 	}
 	return r < 0 ? refuse_storage(refusal, r) : 0;
 }
@@ -252,9 +252,9 @@ int intake_prompt(struct session *session, const struct request *request, const 
 int intake_refuse_not_queued(const struct prompt_view *had, struct refusal *refusal)
 {
 	static const char *const why[] = {
-		[PROMPT_UNKNOWN] = "no prompt with this id waits in this session",
+		[PROMPT_UNKNOWN] = "no prompt with this id is queued in this session",
 		[PROMPT_QUEUED] = "this prompt is not on disk yet; wait for its prompt_received",
-		[PROMPT_BEGUN] = "this prompt does not wait any more: its turn has begun",
+		[PROMPT_BEGUN] = "this prompt is no longer queued: its turn has begun",
 		[PROMPT_REMOVED] = "this prompt has been removed",
 	};
 	return refuse(refusal, "not_queued", "%s", why[had->place]);

@@ -42,7 +42,7 @@ int batch_check_key(struct batch *batch, size_t i, struct refusal *refusal)
 	int r = session_find_name(batch->session, LOG_KEY_INPUT, in->key, &had);
 	if (r < 0) {
 		return refuse(refusal, "storage_failed",
-			"the server cannot read the session's keys from its disk; nothing was stored, its messages say why");
+			"the server cannot read the session's keys from its disk; nothing was stored (see the server's log)");
 	}
 	if (r == 0) {
 		hash_put(batch->keys, in->key, in->key_len, (void *)(uintptr_t)(i + 1));

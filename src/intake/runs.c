@@ -28,7 +28,7 @@ static int refuse_run(
 			run_id);
 	}
 	return refuse(refusal, "stale_run",
-		"the run \"%.60s\" is over%s%.60s; its late events are not taken", run_id,
+		"the run \"%.60s\" is over%s%.60s; its late events are refused", run_id,
 		batch->run_id ? ", since then there is the run " : "",
 		batch->run_id ? batch->run_id : "");
 }
@@ -36,7 +36,7 @@ static int refuse_run(
 static int refuse_storage(struct refusal *refusal)
 {
 	return refuse(refusal, "storage_failed",
-		"the server cannot read the session's runs from its disk; nothing was stored, its messages say why");
+		"the server cannot read the session's runs from its disk; nothing was stored (see the server's log)");
 }
 
 static bool is_current(const struct batch *batch, const char *run_id)

@@ -86,7 +86,7 @@ static int append(struct session *session, const json_t *data, const struct limi
 	ret->ack_count = json_array_size(events);
 	if (ret->ack_count > limits->batch_events) {
 		return refuse(refusal, "too_large",
-			"what is new in the snapshot is %zu events, and an append takes at most %zu; hand fewer messages over at once",
+			"the snapshot adds %zu events, and an append takes at most %zu; send fewer messages at once",
 			ret->ack_count, limits->batch_events);
 	}
 	if (name_run(data, events, refusal) < 0) {
@@ -118,7 +118,7 @@ int intake_snapshot(struct session *session, const json_t *data, const struct li
 			json_decref(match.events);
 		}
 		return refuse(refusal, "storage_failed",
-			"the server cannot read the session's names from its disk; nothing was stored, its messages say why");
+			"the server cannot read the session's names from its disk; nothing was stored (see the server's log)");
 	}
 	if (r < 0) {
 		return r;

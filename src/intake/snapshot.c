@@ -47,7 +47,7 @@ static int emit(struct matching *m, const char *type, json_t *data)
 	json_array_append_new(m->events, event);
 	if (json_array_size(m->events) > m->limits->batch_events) {
 		return refuse(m->refusal, "too_large",
-			"a snapshot may add at most %zu events; hand the first messages over alone",
+			"a snapshot may add at most %zu events; send the first messages alone",
 			m->limits->batch_events);
 	}
 	return 0;
@@ -163,7 +163,7 @@ static int put_tool_result(struct matching *m, const json_t *block)
 	}
 	if (!set_add(m->results, id)) {
 		return refuse(m->refusal, "duplicate_tool_use_id",
-			"the tool call \"%.100s\" has two results in the snapshot; hand over the last one",
+			"the tool call \"%.100s\" has two results in the snapshot; send only the last one",
 			id);
 	}
 	if (!set_has(m->calls, id) && !log_knows(m, SNAPSHOT_TOOL_CALL, id)) {
@@ -384,7 +384,7 @@ static int match_first(struct matching *m, const json_t *messages, size_t count,
 			continue;
 		}
 		return refuse(m->refusal, "history_mismatch",
-			"skip_first does not fit: here the log has \"%.60s\", the snapshot \"%.60s\"; hand it over without skip_first",
+			"skip_first does not fit: here the log has \"%.60s\", the snapshot \"%.60s\"; send it without skip_first",
 			held ? held : "no message", m->message_id);
 	}
 	return 0;

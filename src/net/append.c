@@ -35,7 +35,7 @@ int conn_make_session(struct conn *conn, struct refusal *refusal)
 		server->sessions, conn->session_id, conn->title ? conn->title : "", &session);
 	if (r < 0) {
 		return refuse(refusal, "storage_failed",
-			"the server cannot write to its disk; nothing was stored, its messages say why");
+			"the server cannot write to its disk; nothing was stored (see the server's log)");
 	}
 	feed_announce(server, session);
 	conn_hold_session(conn, session);

@@ -31,13 +31,13 @@ static const char *read_list_query(struct conn *conn, size_t *ret_limit, struct 
 		bool is_number = len > 0 && len < 10 && strspn(limit, "0123456789") == len;
 		*ret_limit = is_number ? strtoul(limit, NULL, 10) : 0;
 		if (*ret_limit < 1 || *ret_limit > conn->server->limits->list_max) {
-			return "limit is a whole number from 1 to what a page of sessions may have (see holdfast limits)";
+			return "limit must be a whole number from 1 to list_max (see holdfast limits)";
 		}
 	}
 	*ret = (struct session_cursor){0};
 	const char *cursor = query_get(conn, "cursor", buf, sizeof(buf));
 	if (cursor && !session_cursor_read(cursor, ret)) {
-		return "cursor is the \"next\" of an earlier page";
+		return "cursor must be the \"next\" of an earlier page";
 	}
 	return NULL;
 }

@@ -46,7 +46,7 @@ static void handle_read(void *arg, int status, struct event **events, size_t cou
 		load_page(conn); /* as if it had been asked for now */
 	} else if (status < 0) {
 		http_refuse(conn, "storage_failed",
-			"the events cannot be read from disk; the server's messages say why");
+			"the events cannot be read from disk (see the server's log)");
 	} else {
 		respond_page(conn, events, count);
 	}
@@ -87,7 +87,7 @@ void http_get_events(struct conn *conn, struct session *session)
 		(const char *const[]){"after_seq", "before_seq", "limit", "epoch", "format", NULL});
 	const char *wanted = query_get(conn, "format", format, sizeof(format));
 	if (!bad && query_format(wanted, FORMAT_HTML, &conn->format) < 0) {
-		bad = "format is html, markdown or both";
+		bad = "format must be html, markdown or both";
 	}
 	if (bad) {
 		http_refuse(conn, "bad_request", bad);

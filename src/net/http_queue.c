@@ -11,7 +11,7 @@ static void refuse_not_queued(struct conn *conn, struct session *session, const 
 	char extra[40] = "";
 	if (session_find_prompt(session, prompt_id, &had) < 0) {
 		http_refuse(conn, "storage_failed",
-			"the server cannot read its prompts from its disk; its messages say why");
+			"the server cannot read its prompts from its disk (see the server's log)");
 		return;
 	}
 	intake_refuse_not_queued(&had, &refusal);

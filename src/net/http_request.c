@@ -81,7 +81,7 @@ static void route(struct conn *conn)
 		conn->must_close = true;
 		http_refuse_with(conn, 426, "upgrade: websocket\r\nsec-websocket-version: 13\r\n",
 			"bad_request",
-			"at this address is a WebSocket: the request has to ask for the upgrade");
+			"this is the address of a WebSocket; the request must ask for the upgrade");
 	} else if (is_api(conn->path)) {
 		http_route(conn);
 	} else {
@@ -108,7 +108,7 @@ static void refuse_size(struct conn *conn)
 {
 	struct refusal refusal = {0};
 	refuse(&refusal, "too_large",
-		"the body of a request may have at most %zu bytes; events may be more, as lines with the content-type application/x-ndjson",
+		"the body of a request may have at most %zu bytes; send more events as lines, with the content-type application/x-ndjson",
 		conn->server->limits->body_size);
 	http_refuse(conn, refusal.code, refusal.message);
 }
@@ -210,7 +210,7 @@ static void begin_request(struct conn *conn, const char *text, size_t len)
 	}
 	if (!status && read_path(conn) < 0) {
 		status = 400;
-		why = "the path has an escape that is wrong";
+		why = "the path has an invalid escape";
 	}
 	if (status) {
 		refuse_for_good(conn, status, why);
@@ -265,7 +265,7 @@ static void take_bytes(struct conn *conn, const char *bytes, size_t len)
 		refuse_size(conn);
 	} else if (!conn_keep(conn, bytes, len)) {
 		http_refuse(conn, "server_busy",
-			"too many large requests are on their way; send it again in a moment");
+			"too many large requests are being received; send it again in a moment");
 	}
 }
 
@@ -298,8 +298,7 @@ static size_t take_chunks(struct conn *conn, const char *at, size_t len)
 		end_body(conn);
 	} else if (conn->chunked.state == CHUNKED_BAD) {
 		struct refusal refusal = {0};
-		refuse(&refusal, "bad_request",
-			"the body is not in the chunks that were announced");
+		refuse(&refusal, "bad_request", "the chunked encoding of the body is not valid");
 		conn->must_close = true;
 		if (conn->stream) {
 			http_stream_fail(conn, &refusal);

@@ -106,7 +106,7 @@ static void answer_if_done(struct conn *conn)
 static int refuse_storage(struct refusal *refusal)
 {
 	return refuse(refusal, "storage_failed",
-		"the server cannot write to its disk, its messages say why; what \"stored\" counts is there, send the rest again later");
+		"the server cannot write to its disk (see its log); the events that \"stored\" counts are stored, send the rest again later");
 }
 
 static void set_refusal(struct event_stream *stream, const struct refusal *refusal)
@@ -218,7 +218,7 @@ static bool keep(struct conn *conn, const char *bytes, size_t len)
 		return true;
 	}
 	refuse(&refusal, "server_busy",
-		"line %zu: too many large requests are on their way; send it again in a moment",
+		"line %zu: too many large requests are being received; send it again in a moment",
 		conn->stream->line + 1);
 	set_refusal(conn->stream, &refusal);
 	return false;

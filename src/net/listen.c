@@ -87,7 +87,7 @@ static void rest(struct listeners *all, int error)
 {
 	if (!all->is_warned) {
 		diag(DIAG_WARN,
-			"a connection cannot be accepted: %s. New ones wait until it can; raise the limit of open files, or lower --limit connections",
+			"cannot accept a connection: %s. New connections wait; raise the limit of open files, or lower --limit connections",
 			strerror(error));
 		all->is_warned = true;
 	}

@@ -60,14 +60,14 @@ const char *query_check(struct conn *conn, const char *const names[])
 			name++;
 		}
 		if (!*name && len) {
-			return "the query has a part that this address does not know; each is name=value";
+			return "the query has a parameter that this address does not take; each is name=value";
 		}
 	}
 	for (const char *const *name = names; *name; name++) {
 		size_t value_len;
 		const char *text = find_value(conn, *name, 0, &value_len);
 		if (text && http_decode(text, value_len, true, value, value_max(*name)) < 0) {
-			return "a value of the query is too long, or an escape in it is wrong";
+			return "a value of the query is too long, or has an invalid escape";
 		}
 		if (text && find_value(conn, *name, 1, &value_len)) {
 			return "the query has a name twice";
@@ -111,11 +111,11 @@ static const char *read_observer(struct conn *conn)
 	}
 	if (query_format(query_get(conn, "format", buf, sizeof(buf)), FORMAT_HTML,
 		    &conn->config.format) < 0) {
-		return "format is html, markdown or both";
+		return "format must be html, markdown or both";
 	}
 	const char *deltas = query_get(conn, "deltas", buf, sizeof(buf));
 	if (deltas && strcmp(deltas, "text") != 0 && strcmp(deltas, "html") != 0) {
-		return "deltas is text or html";
+		return "deltas must be text or html";
 	}
 	conn->config.deltas = !deltas                       ? DELTAS_NONE
 			      : strcmp(deltas, "text") == 0 ? DELTAS_TEXT
@@ -141,7 +141,7 @@ const char *query_append(struct conn *conn)
 		return bad;
 	}
 	if (create && strcmp(create, "1") != 0) {
-		return "create is 1, or it is left out";
+		return "create must be 1, or be left out";
 	}
 	conn->may_create = create != NULL;
 	const char *title = query_get(conn, "title", buf, sizeof(buf));
@@ -153,7 +153,7 @@ const char *query_append(struct conn *conn)
 	if (!conn->may_create || !utf8 || strlen(title) > most) {
 		return !utf8              ? "the title is not valid UTF-8"
 		       : conn->may_create ? "the title is too long (see holdfast limits)"
-					  : "a title is for a session that is made: create=1";
+					  : "title needs create=1";
 	}
 	free(conn->title);
 	conn->title = xstrdup(title);

@@ -22,8 +22,8 @@ static const char *explain(struct refusal *refusal, int status)
 	bool is_known = status != DURABLE_IN_DOUBT;
 	refuse(refusal, "storage_failed",
 		is_known
-			? "the server could not write to its disk; nothing was stored, its messages say why"
-			: "the server could not write to its disk, nor take back what may have got there: it is not stored, unless the server dies before it can; its messages say why");
+			? "the server could not write to its disk; nothing was stored (see the server's log)"
+			: "the server could not write to its disk and could not undo the write yet: it will be undone, unless the server is killed first (see the server's log)");
 	return is_known ? "" : "\"outcome\":\"unknown\"";
 }
 

@@ -200,7 +200,7 @@ void server_drain(struct server *server)
 		} else if (conn->stream) {
 			struct refusal refusal = {0};
 			refuse(&refusal, "shutting_down",
-				"the server is shutting down; send what follows again in a moment");
+				"the server is shutting down; send everything from here on again in a moment");
 			http_stream_fail(conn, &refusal);
 		}
 	}

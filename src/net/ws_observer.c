@@ -77,7 +77,7 @@ static void handle_setting(
 			"this server runs without an agent; start it with --agent \"COMMAND\"");
 	} else if (agent_host_set(agents, conn->session, request, conn->client_id) < 0) {
 		refuse(refusal, "queue_full",
-			"the agent has not answered what it was asked to set before");
+			"the agent has not answered the previous setting yet");
 	}
 }
 

@@ -89,7 +89,7 @@ static void handle_list(struct conn *conn, const struct request *request, struct
 	}
 	if (session_find_prompt(conn->session, prompt_id, &had) < 0) {
 		refuse(refusal, "storage_failed",
-			"the server cannot read its prompts from its disk; its messages say why");
+			"the server cannot read its prompts from its disk (see the server's log)");
 		return;
 	}
 	intake_refuse_not_queued(&had, refusal);

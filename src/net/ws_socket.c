@@ -426,7 +426,7 @@ static void refuse_busy(struct conn *conn)
 {
 	struct refusal refusal = {.request = ""};
 	refuse(&refusal, "server_busy",
-		"too many large messages are on their way; send it again in a moment");
+		"too many large messages are being received; send it again in a moment");
 	conn_send_refusal(conn, &refusal, NULL);
 	fail(conn, WS_CLOSE_TRY_LATER, "server_busy");
 }
@@ -521,7 +521,7 @@ struct session *conn_find_session(struct conn *conn)
 	if (session && !session_is_there(session)) { /* it is being made: nothing is certain yet */
 		conn_send(conn,
 			frame_error("storage_failed",
-				"the session is not on the server's disk yet; come back in a moment",
+				"the session is not on the server's disk yet; try again in a moment",
 				NULL, NULL));
 		conn_close(conn, 1011, "storage_failed");
 		return NULL;

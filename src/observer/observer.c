@@ -302,7 +302,7 @@ static void handle_read(void *arg, int status, struct event **events, size_t cou
 		end_load(o);
 		observer_send(o,
 			frame_error("storage_failed",
-				"the events cannot be read from disk; the server's messages say why",
+				"the events cannot be read from disk (see the server's log)",
 				"load_events", NULL));
 		observer_pump(o); /* what the load interrupted, and live events since then */
 	} else {

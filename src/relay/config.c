@@ -41,20 +41,22 @@ static const struct {
 	[AGENT] = {"--agent", "HOLDFAST_AGENT", "CMD", NULL,
 		"command that runs an ACP agent on its stdin and stdout; started with a session's first prompt"},
 	[AGENT_ENV] = {"--agent-env", "HOLDFAST_AGENT_ENV", "NAME|NAME=VALUE|*", NULL,
-		"a variable for agents and their commands, from our environment or as given; may be repeated, in ours with commas between them; * is all of it. Without it they get PATH HOME USER LOGNAME SHELL LANG LC_* TZ TERM TMPDIR"},
+		"a variable that agents and their commands get, from Holdfast's environment or with this value; may\n"
+		"      be repeated (in HOLDFAST_AGENT_ENV: with commas between them); * passes all. Default: PATH HOME\n"
+		"      USER LOGNAME SHELL LANG LC_* TZ TERM TMPDIR"},
 	[CWD] = {"--cwd", "HOLDFAST_CWD", "DIR", ".",
-		"the agent's working directory, the only one in which it may read and write through us"},
+		"the agent's working directory; through Holdfast it can read and write only there"},
 	[WEB] = {"--web", "HOLDFAST_WEB", "DIR", NULL,
 		"static files to serve at /, such as the bundled page"},
 	[HIGHLIGHT] = {"--highlight", "HOLDFAST_HIGHLIGHT", "DIR",
 		"/usr/share/javascript/highlight.js",
-		"highlight.js, which colours the page's code; where there is none, code is plain"},
+		"highlight.js, which colours the page's code; without it code is plain"},
 	[DURABILITY] = {"--durability", "HOLDFAST_DURABILITY", "fsync|write", "fsync",
 		"fsync: acknowledged and shown means on disk; write: survives a crash of the process only"},
 	[KEEP_EVENTS] = {"--keep-events", "HOLDFAST_KEEP_EVENTS", "N", NULL,
 		"keep the newest N events of each session and prune older ones, from the front; none are renumbered"},
 	[KEEP_DAYS] = {"--keep-days", "HOLDFAST_KEEP_DAYS", "N", NULL,
-		"prune events that are older than N days; with both options an event goes when either says so"},
+		"prune events that are older than N days; with both options an event is pruned when either applies"},
 	[LIMIT] = {"--limit", "HOLDFAST_LIMIT", "NAME=VALUE[,NAME=VALUE]...", NULL,
 		"sets a threshold or bound, such as soft_flush_ms=500,block_size=128K; may be repeated; holdfast limits lists them with their defaults"},
 	[LOG_LEVEL] = {"--log-level", "HOLDFAST_LOG_LEVEL", "error|warn|info|debug", "info",
@@ -110,7 +112,9 @@ static int take_agent_env(struct config *config, const char *text, bool list, ch
 			return r;
 		}
 		if (!strpbrk(entry, "=*") && !getenv(entry)) {
-			diag(DIAG_WARN, "--agent-env %s: there is no such variable to give", entry);
+			diag(DIAG_WARN,
+				"--agent-env %s: there is no such variable in the environment",
+				entry);
 		}
 		config->agent_env = xrealloc(config->agent_env,
 			(config->agent_env_count + 2) * sizeof(*config->agent_env));
@@ -232,7 +236,7 @@ static int take_values(struct config *config, const char *values[], char **ret_w
 	config->agent = values[AGENT];
 	if (config->agent && !config->agent[strspn(config->agent, " \t\r\n")]) {
 		return fail(ret_why, "--agent", config->agent,
-			"give a command, or leave it out: without it sessions take no prompts");
+			"give a command, or leave the option out; then sessions take no prompts");
 	}
 	r = parse_dir("--cwd", values[CWD], &config->cwd, ret_why);
 	if (r == 0 && values[WEB] && *values[WEB]) {

@@ -70,7 +70,7 @@ static void handle_deleted(void *owner, struct session *session)
 static void handle_store_failed(void *owner, int error)
 {
 	diag(DIAG_ERROR,
-		"the journal cannot be written: %s. Nothing new is taken until it can, what was acknowledged can still be read. It is tried again by itself: make room, or mend the disk",
+		"the journal cannot be written: %s. New events are refused until it can; everything acknowledged can still be read. It is tried again by itself: make room, or fix the disk",
 		strerror(-error));
 	((struct relay *)owner)->store_failing = true;
 }
@@ -243,7 +243,7 @@ static void announce(const struct relay *relay)
 	bool is_v6 = strchr(config->host, ':') != NULL;
 	if (config->durability == DURABILITY_WRITE) {
 		diag(DIAG_WARN,
-			"--durability=write: what is acknowledged survives a crash of holdfast, but not of the machine");
+			"--durability=write: acknowledged events survive a crash of holdfast, but not of the machine");
 	}
 	fprintf(stderr, "holdfast: listening on http://%s%s%s:%d\n", is_v6 ? "[" : "", config->host,
 		is_v6 ? "]" : "", server_port(relay->server));
@@ -299,14 +299,14 @@ int relay_run(const struct config *config)
 	}
 	server_close(relay.server);
 	if (!close_rooms(&relay)) {
-		diag(DIAG_WARN, "work on a disk that does not answer is left behind");
+		diag(DIAG_WARN, "a disk does not answer; work on it is abandoned");
 		_exit(code);
 	}
 	uv_run(&relay.loop, UV_RUN_DEFAULT);
 	server_destroy(relay.server);
 	agent_host_free(relay.agents);
 	if (uv_loop_close(&relay.loop) < 0) {
-		diag(DIAG_DEBUG, "something was left open on the loop");
+		diag(DIAG_DEBUG, "a handle was left open on the loop");
 	}
 	return code;
 }

@@ -339,7 +339,7 @@ void session_commit(struct session *session, uint64_t lsn)
 	int r = session_log_flush(session->log);
 	if (r < 0) {
 		diag(DIAG_WARN,
-			"session %s: events.jsonl cannot be written: %s; the journal has its events, and the file is tried again",
+			"session %s: events.jsonl cannot be written: %s; the journal has its events; the file is tried again",
 			session_log_id(session->log), strerror(-r));
 	}
 	if (turn_ended) {

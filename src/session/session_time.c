@@ -57,7 +57,7 @@ void session_watch_clock(struct session_table *table)
 {
 	table->watch_fd = clock_watch_open();
 	if (table->watch_fd < 0) {
-		diag(DIAG_DEBUG, "nothing tells when the machine wakes up: %s",
+		diag(DIAG_DEBUG, "there is no way to tell when the machine wakes up: %s",
 			strerror(-table->watch_fd));
 		return;
 	}

@@ -26,7 +26,7 @@ static const struct tool tool = {
 	.help = "Writes the events of a session to stdout. It reads the session's log and nothing else, also while a\n"
 		"server runs: what observers have been shown is in it. After a crash the journal may have more that was\n"
 		"acknowledged; the next start of the server puts that into the log.\n\n"
-		"In a transcript a tool call and a plan stand where they began, in their last state.\n\n"
+		"In a transcript a tool call and a plan are where they began, in their last state.\n\n"
 		"The exit code is 0 if all went well, 1 if lines were damaged and have been left out, 2 if it could not\n"
 		"be done.\n",
 	.options = options,

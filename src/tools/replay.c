@@ -35,10 +35,10 @@ static const struct tool_option options[] = {
 static const struct tool tool = {
 	.usage = "replay FILE --url http://HOST:PORT [--session ID] [--create] [--speed N|max]",
 	.help = "Plays a recording into a session of a running server, and prints the session's id. FILE is a stream\n"
-		"as a producer sends it, {\"t\": ms since the start, \"type\", \"data\"} a line, or what holdfast export wrote:\n"
+		"as a producer sends it, {\"t\": ms since the start, \"type\", \"data\"} a line, or the output of holdfast export:\n"
 		"then messages and thoughts come in pieces again, and the rest as it was. The whole file is read\n"
 		"once before anything is sent.\n\n"
-		"The exit code is 0, or 2 if it could not be played to its end; what was sent before stays.\n",
+		"The exit code is 0, or 2 if it could not be played to its end; events sent before that stay.\n",
 	.options = options,
 	.words_min = 1,
 	.words_max = 1,

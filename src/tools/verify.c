@@ -15,10 +15,10 @@ static const struct tool_option options[] = {{NULL, NULL, NULL}};
 static const struct tool tool = {
 	.usage = "verify DIR [SESSION]",
 	.help = "Checks a data directory, or one session of it and the journal: every checksum, that the events\n"
-		"are numbered without a gap, and that what one file says of another is so: where each event\n"
-		"starts, and by which names prompts and answers are found. Nothing is changed.\n\n"
-		"Each problem is a line on stdout: where, and what. A line that begins with \"note:\" is what a crash\n"
-		"or new-epoch ordinarily leaves, and what the server puts in order by itself; it is no problem.\n"
+		"are numbered without a gap, and that files agree with each other: where each event starts, and\n"
+		"by which names prompts and answers are found. Nothing is changed.\n\n"
+		"Each problem is a line on stdout. A line that begins with \"note:\" is no problem: a crash or\n"
+		"new-epoch leaves it so, and the server's next start puts it in order.\n"
 		"It works beside a running server too; if none runs, none can start before it has ended.\n\n"
 		"The exit code is 0 if all is well, 1 if there are problems, 2 if it could not be checked.\n",
 	.options = options,
@@ -76,8 +76,8 @@ static int verify(const struct store_files *files, const char *dir, const char *
 	struct store_check_counts counts;
 	struct progress progress;
 	if (files->in_use) {
-		diag(DIAG_INFO, "a server is at work in %s: what it writes meanwhile is left out",
-			dir);
+		diag(DIAG_INFO,
+			"a server is using %s: events that it writes meanwhile are left out", dir);
 	}
 	progress_begin(&progress, "B", store_check_size(files, session));
 	int r = store_check(files, session, &ops, &progress, &counts);

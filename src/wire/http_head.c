@@ -157,7 +157,7 @@ static unsigned read_request_line(struct http_head *head, size_t at, size_t len,
 	const char *line = head->text + at;
 	size_t method = token_len(line, len);
 	if (!method || method == len || line[method] != ' ') {
-		*why = "this is no HTTP request";
+		*why = "this is not an HTTP request";
 		return 400;
 	}
 	const char *target = line + method + 1;
@@ -389,7 +389,7 @@ unsigned http_head_framing(
 		return 0;
 	}
 	if (head->is_http_1_0 || !span_is(head->text, coding->value, "chunked")) {
-		*ret_why = "the only transfer-encoding that is taken is chunked";
+		*ret_why = "the only supported transfer-encoding is chunked";
 		return 400;
 	}
 	if (head->method == HTTP_GET || head->method == HTTP_HEAD) {

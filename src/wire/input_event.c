@@ -170,7 +170,7 @@ static int check_members(const json_t *json, struct refusal *refusal)
 		if (strcmp(name, "seq") == 0 || strcmp(name, "ts") == 0 ||
 			strcmp(name, "turn") == 0) {
 			return refuse(refusal, "bad_request",
-				"\"%s\" is given by the server; leave it out", name);
+				"\"%s\" is set by the server; leave it out", name);
 		}
 		if (strcmp(name, "type") != 0 && strcmp(name, "data") != 0 &&
 			strcmp(name, "message_id") != 0 && strcmp(name, "key") != 0 &&
@@ -231,7 +231,7 @@ static int take_key(const json_t *json, struct input_event *ret, struct refusal 
 	size_t len = json_string_length(key);
 	if (key && (!len || len > KEY_MAX)) {
 		return refuse(refusal, "bad_key",
-			"a key is a string of 1 to %d bytes; hash what is longer", KEY_MAX);
+			"a key is a string of 1 to %d bytes; hash a longer one", KEY_MAX);
 	}
 	if (run_id && !is_of_kind(run_id, 't')) {
 		return refuse(refusal, "bad_request", "run_id must be %s", kind_words('t'));

@@ -112,7 +112,7 @@ static int read_member(
 {
 	if (strcmp(name, "total") == 0) {
 		return refuse(refusal, "bad_request",
-			"the \"total\" of usage is given by the server; leave it out");
+			"the \"total\" of usage is set by the server; leave it out");
 	}
 	if (strcmp(name, "cost") == 0 && !json_is_null(value)) {
 		return add_cost(ret, value, refusal);

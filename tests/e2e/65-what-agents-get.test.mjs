@@ -135,5 +135,5 @@ test('what --agent-env cannot give is refused, and what is not there is said', a
 	}
 	assert.equal((await runToEnd(args, { env: { HOLDFAST_AGENT_ENV: 'GOOD=1,1BAD' } })).code, 2);
 	const { server } = await start(t, { args: ['--agent-env', 'NOT_THERE'] });
-	assert.match(server.stderr, /warning: --agent-env NOT_THERE: there is no such variable to give/);
+	assert.match(server.stderr, /warning: --agent-env NOT_THERE: there is no such variable in the environment/);
 });
