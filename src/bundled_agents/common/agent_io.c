@@ -1,4 +1,4 @@
-#include "holdfast/agent_io.h"
+#include "agent_io.h"
 
 #include <errno.h>
 #include <string.h>

@@ -2,7 +2,7 @@
 
 #include "token.h"
 
-#include "holdfast/agent_rpc.h"
+#include "common/agent_rpc.h"
 
 #include <stdlib.h>
 #include <string.h>

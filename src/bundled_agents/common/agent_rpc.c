@@ -1,4 +1,4 @@
-#include "holdfast/agent_rpc.h"
+#include "agent_rpc.h"
 
 #include <stdlib.h>
 

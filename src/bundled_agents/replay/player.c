@@ -1,6 +1,6 @@
 #include "player.h"
 
-#include "holdfast/agent_rpc.h"
+#include "common/agent_rpc.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -19,7 +19,7 @@
 
 #include "recording.h"
 
-#include "holdfast/agent_io.h"
+#include "common/agent_io.h"
 
 struct replay_player {
 	uv_loop_t *loop;

@@ -14,8 +14,8 @@
 #include "messages.h"
 #include "script.h"
 
-#include "holdfast/agent_io.h"
-#include "holdfast/agent_rpc.h"
+#include "common/agent_io.h"
+#include "common/agent_rpc.h"
 #include "holdfast/list.h"
 
 #include <signal.h>
