@@ -71,8 +71,8 @@ static json_t *text_content(const char *text, size_t len)
 
 static json_t *diff_content(const struct demo_call *call, const char *path)
 {
-	return need(json_pack("{s:s, s:s, s:s?, s:s}", "type", "diff", "path", path, "oldText",
-		call->old_text, "newText", call->new_text));
+	return need(json_pack("{s:s, s:s, s:n, s:s}", "type", "diff", "path", path, "oldText",
+		"newText", call->new_text));
 }
 
 static json_t *raw_input(const struct demo_call *call, const char *path)

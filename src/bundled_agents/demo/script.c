@@ -2,40 +2,7 @@
 
 #include <string.h>
 
-enum { WORD_SCRIPTS_MAX = 16, WORD_LENGTH_MAX = 16, RATE_SLOW = 10 };
-
-struct word {
-	const char *word;
-	const struct demo_step *scripts[WORD_SCRIPTS_MAX];
-};
-
-static const struct word words[] = {
-	{"tour", {demo_script_tour_open, demo_script_list, demo_script_tour_try, demo_script_nested,
-			 demo_script_tour_lists_done, demo_script_table, demo_script_fence,
-			 demo_script_tour_blocks_done, demo_script_tool, demo_script_read,
-			 demo_script_tour_tools_done, demo_script_permission,
-			 demo_script_tour_close, demo_script_usage}},
-	{"list", {demo_script_list}},
-	{"nested", {demo_script_nested}},
-	{"table", {demo_script_table}},
-	{"fence", {demo_script_fence}},
-	{"code", {demo_script_fence}},
-	{"thought", {demo_script_thought}},
-	{"think", {demo_script_thought}},
-	{"plan", {demo_script_plan}},
-	{"tool", {demo_script_tool}},
-	{"read", {demo_script_read}},
-	{"write", {demo_script_write}},
-	{"permission", {demo_script_permission}},
-	{"usage", {demo_script_usage}},
-	{"long", {demo_script_long}},
-	{"noise", {demo_script_noise}},
-	{"hang", {demo_script_hang}},
-	{"crash", {demo_script_crash}},
-	{"exit", {demo_script_exit}},
-	{"refuse", {demo_script_refuse}},
-	{"error", {demo_script_error}},
-};
+enum { WORD_LENGTH_MAX = 16, RATE_SLOW = 10 };
 
 static bool is_word_byte(char c)
 {
@@ -84,14 +51,13 @@ static bool is_same_word(const char *known, const char *word)
 
 static void add_scripts(struct demo_reply *reply, const char *word)
 {
-	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
-		if (!is_same_word(words[i].word, word)) {
+	for (size_t i = 0; i < demo_word_count; i++) {
+		if (!is_same_word(demo_words[i].word, word)) {
 			continue;
 		}
-		for (size_t k = 0; k < WORD_SCRIPTS_MAX && words[i].scripts[k]; k++) {
-			if (reply->count < DEMO_SCRIPTS_MAX) {
-				reply->scripts[reply->count++] = words[i].scripts[k];
-			}
+		const struct demo_step *const *script = demo_words[i].scripts;
+		for (; *script && reply->count < DEMO_SCRIPTS_MAX; script++) {
+			reply->scripts[reply->count++] = *script;
 		}
 	}
 }

@@ -1,6 +1,6 @@
 /*
- * What the demo agent says: scripts of steps, fixed at compile time, and the words of a prompt that
- * choose them. Everything here is data; turn.c plays it.
+ * What the demo agent says: scripts of steps, which the build makes of scripts/(name).md, and the
+ * words of a prompt that choose them. Everything here is data; turn.c plays it.
  */
 #ifndef HOLDFAST_DEMO_AGENT_SCRIPT_H
 #define HOLDFAST_DEMO_AGENT_SCRIPT_H
@@ -26,8 +26,7 @@ struct demo_call {
 	int line; /* in that file, from 1; 0 if none */
 	const char *query; /* for the raw input, or NULL */
 	const char *result; /* text shown when it ends, or NULL */
-	const char *old_text; /* of the diff; NULL: the file is new */
-	const char *new_text; /* of the diff and of the file; NULL: no diff */
+	const char *new_text; /* of the file and of the diff that makes it; NULL: no diff */
 };
 
 struct demo_plan {
@@ -66,47 +65,6 @@ struct demo_step {
 	const struct demo_plan *plan;
 };
 
-#define SAY(words)                                \
-	{                                         \
-		.kind = DEMO_SAY, .text = (words) \
-	}
-#define SAY_IF(outcomes, words)                                       \
-	{                                                             \
-		.kind = DEMO_SAY, .when = (outcomes), .text = (words) \
-	}
-#define THINK(words)                                \
-	{                                           \
-		.kind = DEMO_THINK, .text = (words) \
-	}
-#define PAUSE(tokens)                                  \
-	{                                              \
-		.kind = DEMO_PAUSE, .number = (tokens) \
-	}
-#define PLAN(which, done)                                             \
-	{                                                             \
-		.kind = DEMO_PLAN, .plan = &(which), .number = (done) \
-	}
-#define CALL(which, status)                                           \
-	{                                                             \
-		.kind = DEMO_CALL, .call = &(which), .text = (status) \
-	}
-#define CALL_UPDATE(which, status)                                           \
-	{                                                                    \
-		.kind = DEMO_CALL_UPDATE, .call = &(which), .text = (status) \
-	}
-#define QUOTE_IF(outcomes)                             \
-	{                                              \
-		.kind = DEMO_QUOTE, .when = (outcomes) \
-	}
-#define STEP(what)             \
-	{                      \
-		.kind = (what) \
-	}
-#define STEP_CALL(what, which)                   \
-	{                                        \
-		.kind = (what), .call = &(which) \
-	}
-
 enum {
 	DEMO_SCRIPTS_MAX = 64, /* a reply has no more; further words of the prompt are not heard */
 	DEMO_RATE_MAX = 1000000,
@@ -125,32 +83,17 @@ struct demo_reply {
 /** Chooses what to reply by the words of the prompt, in their order. Any bytes will do. */
 void demo_reply_compose(struct demo_reply *reply, const char *prompt, size_t len);
 
-/* The scripts, by the word that chooses them. */
-extern const struct demo_step demo_script_hello[];
-extern const struct demo_step demo_script_tour_open[];
-extern const struct demo_step demo_script_tour_try[];
-extern const struct demo_step demo_script_tour_lists_done[];
-extern const struct demo_step demo_script_tour_blocks_done[];
-extern const struct demo_step demo_script_tour_tools_done[];
-extern const struct demo_step demo_script_tour_close[];
-extern const struct demo_step demo_script_list[];
-extern const struct demo_step demo_script_nested[];
-extern const struct demo_step demo_script_table[];
-extern const struct demo_step demo_script_fence[];
-extern const struct demo_step demo_script_thought[];
-extern const struct demo_step demo_script_plan[];
-extern const struct demo_step demo_script_tool[];
-extern const struct demo_step demo_script_read[];
-extern const struct demo_step demo_script_write[];
-extern const struct demo_step demo_script_permission[];
-extern const struct demo_step demo_script_usage[];
-extern const struct demo_step demo_script_long[];
-extern const struct demo_step demo_script_noise[];
-extern const struct demo_step demo_script_hang[];
-extern const struct demo_step demo_script_crash[];
-extern const struct demo_step demo_script_exit[];
-extern const struct demo_step demo_script_refuse[];
-extern const struct demo_step demo_script_error[];
+/* The scripts: embed_scripts.py makes them of scripts/(name).md. */
+
+struct demo_word {
+	const char *word; /* of a prompt */
+	const struct demo_step *const *scripts; /* that it chooses; NULL ends them */
+};
+
+extern const struct demo_word demo_words[];
+extern const size_t demo_word_count;
+/* The reply to a prompt without any of the words. */
+extern const struct demo_step *const demo_script_hello;
 
 /* What DEMO_FILL says, over and over; the last one is a paragraph, which may be cut anywhere. */
 extern const char *const demo_fill_texts[];
