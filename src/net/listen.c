@@ -18,8 +18,8 @@
 #define ADDRESSES_MAX 16
 /* Connections taken in one loop tick; others have their turn then too. */
 #define ACCEPTS_MAX 64
-/* How long accepting rests when there is no descriptor left (ms). */
-#define REST_MS 100
+/* How long accepting pauses when there is no descriptor left (ms). */
+#define PAUSE_MS 100
 /* A free port at one address may be taken at another: it is tried again so often. */
 #define FREE_PORT_TRIES 20
 
@@ -48,11 +48,11 @@ struct listeners {
 	size_t count;
 	int port;
 	bool are_loopback;
-	uv_timer_t rest;
+	uv_timer_t pause;
 	struct leaving leaving[LEAVING_MAX]; /* the oldest first */
 	size_t leaving_count;
 	uv_timer_t leave;
-	bool is_warned; /* that descriptors ran out; until one was accepted again */
+	struct diag_limit warned;
 	size_t open; /* handles that are not closed yet */
 };
 
@@ -77,22 +77,19 @@ static void poll_all(struct listeners *all, bool on)
 	}
 }
 
-static void handle_rested(uv_timer_t *timer)
+static void handle_pause_end(uv_timer_t *timer)
 {
 	poll_all(timer->data, true);
 }
 
 /** Without this the loop would spin: the connection stays in the queue, and so readable. */
-static void rest(struct listeners *all, int error)
+static void pause_accepting(struct listeners *all, int error)
 {
-	if (!all->is_warned) {
-		diag(DIAG_WARN,
-			"cannot accept a connection: %s. New connections wait; raise the limit of open files, or lower --limit connections",
-			strerror(error));
-		all->is_warned = true;
-	}
+	diag_limited(&all->warned, DIAG_WARN,
+		"cannot accept a connection: %s. New connections wait; raise the limit of open files, or lower --limit connections",
+		strerror(error));
 	poll_all(all, false);
-	uv_timer_start(&all->rest, handle_rested, REST_MS, 0);
+	uv_timer_start(&all->pause, handle_pause_end, PAUSE_MS, 0);
 }
 
 /** Closes the oldest of those that were turned away. */
@@ -185,11 +182,10 @@ static void handle_readable(uv_poll_t *poll, int status, int events)
 		}
 		if (fd < 0) {
 			if (errno != EAGAIN && errno != EWOULDBLOCK) {
-				rest(all, errno);
+				pause_accepting(all, errno);
 			}
 			return;
 		}
-		all->is_warned = false;
 		if (!all->config.has_room(all->config.owner)) {
 			turn_away(all, fd);
 			continue;
@@ -352,9 +348,9 @@ static size_t drop_missing(union address *addresses, size_t count)
 
 static void start_polling(struct listeners *all)
 {
-	uv_timer_init(all->config.loop, &all->rest);
+	uv_timer_init(all->config.loop, &all->pause);
 	uv_timer_init(all->config.loop, &all->leave);
-	all->rest.data = all->leave.data = all;
+	all->pause.data = all->leave.data = all;
 	all->open = 2;
 	for (size_t i = 0; i < all->count; i++) {
 		uv_poll_init(all->config.loop, &all->list[i].poll, all->list[i].fd);
@@ -427,6 +423,6 @@ void listeners_close(struct listeners *listeners)
 		uv_close((uv_handle_t *)&listeners->list[i].poll, handle_poll_closed);
 	}
 	let_go(listeners, listeners->leaving_count);
-	uv_close((uv_handle_t *)&listeners->rest, handle_timer_closed);
+	uv_close((uv_handle_t *)&listeners->pause, handle_timer_closed);
 	uv_close((uv_handle_t *)&listeners->leave, handle_timer_closed);
 }

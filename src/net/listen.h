@@ -1,6 +1,6 @@
 /*
  * Listening: names and addresses to bind, and the connections that come in, up to a cap. At the cap
- * a connection is told so and closed; when the system has no descriptor left, accepting rests for a
+ * a connection is told so and closed; when the system has no descriptor left, accepting pauses for a
  * moment instead of spinning.
  */
 #ifndef HOLDFAST_LISTEN_H
