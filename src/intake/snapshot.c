@@ -1,7 +1,7 @@
 #include "holdfast/snapshot.h"
 
 #include "holdfast/hash.h"
-#include "holdfast/usage.h"
+#include "holdfast/usage_total.h"
 
 #include <errno.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* What producers and agents report of usage, before it is counted. */
 #include "batch.h"
 
-#include "holdfast/usage.h"
+#include "holdfast/usage_total.h"
 
 int intake_check_usage(
 	const struct usage_total *total, const struct input_event *in, struct refusal *refusal)

@@ -3,7 +3,7 @@
 
 #include "holdfast/hash.h"
 #include "holdfast/session.h"
-#include "holdfast/usage.h"
+#include "holdfast/usage_total.h"
 
 #include <jansson.h>
 

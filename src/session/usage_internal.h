@@ -2,7 +2,7 @@
 #ifndef HOLDFAST_USAGE_INTERNAL_H
 #define HOLDFAST_USAGE_INTERNAL_H
 
-#include "holdfast/usage.h"
+#include "holdfast/usage_total.h"
 
 #define USAGE_NANO 1000000000
 

@@ -1,7 +1,7 @@
 /*
- * Input events: what producers append and what an agent's updates become (CONTRACT.md, section 5).
+ * Input events: what producers append and what an agent's updates become (proto/protocol.md#producers).
  */
-#include "holdfast/usage.h"
+#include "holdfast/usage_report.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* The data of a usage event: its mode, whose it is, and its figures. */
-#include "holdfast/usage.h"
+#include "holdfast/usage_report.h"
 
 #include <stdio.h>
 #include <string.h>

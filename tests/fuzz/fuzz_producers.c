@@ -8,7 +8,7 @@
 
 #include "holdfast/hash.h"
 #include "holdfast/snapshot.h"
-#include "holdfast/usage.h"
+#include "holdfast/usage_total.h"
 
 struct producers {
 	struct usage_total *total;

@@ -2,7 +2,7 @@
 #ifndef HOLDFAST_TESTS_USAGE_FIXTURE_H
 #define HOLDFAST_TESTS_USAGE_FIXTURE_H
 
-#include "holdfast/usage.h"
+#include "holdfast/usage_total.h"
 
 #include <errno.h>
 #include <setjmp.h>
