@@ -8,7 +8,7 @@
  * again. Of that only what the log lacks comes out of here. It runs in a process group of its own,
  * which is ended with it. Everything it says is hostile: bounded, validated, and skipped with a
  * diagnostic if it is not JSON-RPC. The program must ignore SIGPIPE. What it reports comes out of
- * here in Holdfast's names (CONTRACT.md, section 6: snake_case), in the order in which it was said,
+ * here in Holdfast's names (snake_case, proto/protocol.md), in the order in which it was said,
  * through one table of functions.
  */
 #ifndef HOLDFAST_ACP_AGENT_H
@@ -172,7 +172,7 @@ bool acp_agent_is_running(const struct acp_agent *agent);
 /** Nothing runs, waits or is remembered: another agent, made anew, would do just the same. */
 bool acp_agent_is_as_new(const struct acp_agent *agent);
 
-/** An event of the log, of any type (CONTRACT.md, section 6), in its order; see history(). */
+/** An event of the log, of any type, in its order; see history(). */
 void acp_agent_know(
 	struct acp_agent *agent, const char *type, const json_t *data, const char *message_id);
 /** That was all. `is_cut`: the session's first events are not among them. */

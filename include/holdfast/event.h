@@ -1,7 +1,7 @@
 /*
  * An event: one seq, one line of events.jsonl, immutable from the moment it is made and shared by
  * reference count. It is kept as the JSON object that observers of format=markdown get; the other
- * formats are made from it once, when first asked for (CONTRACT.md, section 4).
+ * formats are made from it once, when first asked for.
  *
  * A line of events.jsonl is that object with one more member at its end, "xxh": 16 hex digits,
  * XXH3_64 over the bytes of the object before its closing brace (proto/store-format.md).

@@ -1,5 +1,5 @@
 /*
- * Frames to clients (CONTRACT.md, section 4): one JSON text each, made once and shared by reference
+ * Frames to clients (proto/protocol.md): one JSON text each, made once and shared by reference
  * count. Together with requests.h the only place that knows JSON field names. Pure.
  */
 #ifndef HOLDFAST_FRAMES_H
@@ -121,7 +121,7 @@ struct frame *frame_session_gone(const char *session_id, const char *reason);
 struct frame *frame_error(
 	const char *code, const char *message, const char *request, const char *extra);
 
-/** A session object (CONTRACT.md, section 6). */
+/** A session object (proto/protocol.md#rest). */
 struct session_object {
 	const char *id;
 	const char *title;

@@ -13,7 +13,7 @@
 
 /* LIMIT(type, name, unit, default, least, most, what it bounds) */
 #define LIMITS_TABLE(LIMIT)                                                                       \
-	/* The stream buffer (CONTRACT.md, section 3). */                                         \
+	/* The stream buffer (docs/blocks.md). */                                                 \
 	LIMIT(int64_t, soft_flush_ms, MS, 200, 1, 60000,                                          \
 		"a paragraph at the end of a line, or any block that is complete, goes out when " \
 		"no text came for so long")                                                       \

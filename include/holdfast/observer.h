@@ -1,5 +1,5 @@
 /*
- * Observers: clients that watch a session (CONTRACT.md, section 4). An observer is a cursor into
+ * Observers: clients that watch a session (proto/protocol.md). An observer is a cursor into
  * the session's log and nothing more: being live only means that the cursor stands at the end.
  * Loading and live are the same code, and one that does not keep up costs an integer.
  *
@@ -125,7 +125,7 @@ struct load_plan {
 	bool to_end; /* the load leads to the end of the log: the observer becomes live */
 	bool is_newest; /* one page, of the newest events */
 };
-/** Pure: the rules of CONTRACT.md, section 4, "Loading". */
+/** Pure: the rules of proto/protocol.md#loading-step-by-step. */
 struct load_plan load_plan_make(
 	const struct load_request *load, uint64_t epoch, uint64_t first_seq, uint64_t max_seq);
 /** The events of the next answer; none if `to` is before `from`. */

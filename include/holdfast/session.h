@@ -129,8 +129,8 @@ int session_create(struct session_table *table, const char *id, const char *titl
  */
 int session_delete(struct session *session);
 /**
- * Gives the session a new epoch: its history is not the one its clients know (CONTRACT.md, section
- * 1). Blocks until that is on disk; for `holdfast new-epoch`, while nothing else goes on. A crash
+ * Gives the session a new epoch: its history is not the one its clients know
+ * (proto/protocol.md#the-idea-in-one-minute). Blocks until that is on disk; for `holdfast new-epoch`, while nothing else goes on. A crash
  * leaves it with the old epoch or the new one. On failure it keeps the old one.
  */
 int session_change_epoch(struct session *session, uint64_t *ret_old, uint64_t *ret_new);

@@ -1,7 +1,7 @@
 /*
  * Snapshots: a producer that can only hand over its whole state, history and new, says so with
  * `append_snapshot {messages, skip_first?}`, and what the log holds already adds nothing
- * (CONTRACT.md, section 5; the shape of messages is in proto/protocol.md). Pure: what the log holds
+ * (proto/protocol.md#producers). Pure: what the log holds
  * is asked through callbacks, and what is new comes back as ordinary input events.
  *
  * A message that the log holds (by its message_id) adds no text, thought, prompt or usage. Tool

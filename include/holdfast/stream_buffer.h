@@ -1,5 +1,5 @@
 /*
- * The stream buffer (CONTRACT.md, sections 1 and 3): places each received input, gives it its seq,
+ * The stream buffer (docs/blocks.md): places each received input, gives it its seq,
  * holds what arrives while a list, table, fence or quote is open or may be beginning, and emits
  * events in seq order.
  *

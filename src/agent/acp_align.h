@@ -1,6 +1,6 @@
 /*
  * Private to src/agent: holds what an agent tells of its history against a track of the log, as two
- * sequences that go on in the same order (proto/protocol.md, "How the two are compared"). What is
+ * sequences that go on in the same order (proto/protocol.md#how-a-replay-is-compared). What is
  * found of it is dropped; parts are left of what is not. Three steps:
  *
  * - links: each text of some length, each prompt, each call and each message's name, with the

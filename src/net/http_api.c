@@ -1,4 +1,4 @@
-/* The REST side (CONTRACT.md, section 6): sessions, and the way to what else there is. */
+/* The REST side (proto/protocol.md#rest): sessions, and the way to what else there is. */
 #include "net_internal.h"
 
 #include "holdfast/session_list.h"

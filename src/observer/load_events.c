@@ -1,4 +1,4 @@
-/* Where a load starts, and when the client's position does not fit (CONTRACT.md, section 4). */
+/* Where a load starts, and what does not fit (proto/protocol.md#loading-step-by-step). */
 #include "holdfast/observer.h"
 
 static struct load_plan newest_page(const struct load_request *load, uint64_t first, uint64_t max)

@@ -3,8 +3,8 @@
 //   node tests/agents/real.mjs DIR [AGENT ...]
 //
 // DIR holds a folder for each agent with its npm package installed: goose (@aaif/goose-binary-linux-x64@0.20.1),
-// opencode (opencode-linux-x64@1.18.33), claude (@zed-industries/claude-code-acp@0.16.2). The stub is mockllm.mjs
-// (HOLDFAST_MOCKLLM is its path). The binaries are found as the tests find them.
+// opencode (opencode-linux-x64@1.18.33), claude (@zed-industries/claude-code-acp@0.16.2). The stub of their
+// model is a program of its own (HOLDFAST_MOCKLLM is its path). The binaries are found as the tests find them.
 // Each agent is killed twice, between two turns and in the middle of one, and prompted again: it goes on with its session,
 // and what it tells of its history adds nothing.
 // It prints what came. The exit code is 0 if all was as it should be.

@@ -1,4 +1,4 @@
-// The REST surface: what it gives, and what it refuses (CONTRACT.md, sections 6 and 7).
+// The REST surface: what it gives, and what it refuses (proto/protocol.md#rest and proto/protocol.md#error-codes).
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';

@@ -1,4 +1,4 @@
-// What the sockets refuse: each with its code, in words, and without a change (CONTRACT.md, section 7).
+// What the sockets refuse: each with its code, in words, and without a change (proto/protocol.md#error-codes).
 
 import assert from 'node:assert/strict';
 import { readFileSync, readdirSync } from 'node:fs';

@@ -1,4 +1,4 @@
-// The contract tests of CONTRACT.md, sections 1 and 4, by the names that the project knows them by.
+// The main promises of proto/protocol.md, each by its name.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';

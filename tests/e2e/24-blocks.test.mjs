@@ -1,4 +1,4 @@
-// Blocks of text and what comes in the middle of them (CONTRACT.md, section 3), seen from outside.
+// Blocks of text and what comes in the middle of them (docs/blocks.md), seen from outside.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';

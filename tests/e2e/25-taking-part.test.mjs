@@ -1,4 +1,4 @@
-// Prompts, answers, cancelling, and the end of a session (CONTRACT.md, sections 4 and 6).
+// Prompts, answers, cancelling, and the end of a session (proto/protocol.md#taking-part-prompts-cancel-permissions).
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';

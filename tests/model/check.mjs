@@ -1,4 +1,4 @@
-// The model of a log: what it must have, by what was sent and acknowledged (CONTRACT.md, sections 1, 2, 3 and 5).
+// The model of a log: what it must have, by what was sent and acknowledged (proto/protocol.md, docs/blocks.md).
 
 import { isDeepStrictEqual } from 'node:util';
 import { Finding } from './rig.mjs';

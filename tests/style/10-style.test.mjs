@@ -1,26 +1,12 @@
-// What STYLE asks for and a machine can see: the second compiler, the formatter, leftovers.
+// What a machine can see of the style: the second compiler, the formatter, leftovers.
 
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { fileURLToPath } from 'node:url';
 
-const root = fileURLToPath(new URL('../../', import.meta.url));
-
-/** Files below the folders with one of the endings; what npm and meson put there is left out. */
-function filesIn(folders, endings) {
-	return folders.flatMap((folder) =>
-		readdirSync(join(root, folder), { withFileTypes: true }).flatMap((entry) => {
-			const path = join(folder, entry.name);
-			if (entry.isDirectory()) {
-				return entry.name === 'node_modules' ? [] : filesIn([path], endings);
-			}
-			return endings.some((ending) => entry.name.endsWith(ending)) ? [path] : [];
-		}),
-	);
-}
+import { filesIn, root } from './files.mjs';
 
 function run(command, args, env = {}) {
 	const done = spawnSync(command, args, { cwd: root, encoding: 'utf8', env: { ...process.env, ...env }, maxBuffer: 1 << 26 });

@@ -76,7 +76,7 @@ function linesOf(text) {
 
 /**
  * What is cut in two at `offset` of the text: 'list', 'table', 'fence', or null. A list that has just seen a
- * blank line may end where it is (CONTRACT.md, section 3), even if it happens to go on; a table's header is a
+ * blank line may end where it is (docs/blocks.md#where-a-block-ends), even if it happens to go on; a table's header is a
  * paragraph up to the end of the row below it; and a line with nothing but a marker is no block yet.
  */
 export function interruptedAt(text, offset) {

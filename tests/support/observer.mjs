@@ -1,5 +1,5 @@
 // An observer that knows the protocol and nothing more: it keeps what it is sent and checks each promise
-// of CONTRACT.md, section 4, as the frames come in.
+// of proto/protocol.md, as the frames come in.
 
 import assert from 'node:assert/strict';
 import { check } from './schema.mjs';

@@ -1,5 +1,5 @@
 /*
- * Observers: pages, live events, and above all the moment between the two (CONTRACT.md, section 4).
+ * Observers: pages, live events, and above all the moment between the two (proto/protocol.md).
  * The client in fake_socket.c checks every frame; these tests see to it that the moments come.
  */
 #include "stage.h"

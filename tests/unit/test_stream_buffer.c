@@ -1,6 +1,5 @@
 /*
- * Which input gets which seq, and what is held until when: CONTRACT.md, sections 1 and 3, line by
- * line.
+ * Which input gets which seq, and what is held until when: docs/blocks.md, line by line.
  */
 #include "stream_bench.h"
 

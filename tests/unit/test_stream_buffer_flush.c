@@ -1,4 +1,4 @@
-/* What the clock and the size decide: CONTRACT.md, section 3, the flush rules. */
+/* What the clock and the size decide: docs/blocks.md#what-the-clock-and-the-size-decide. */
 #include "stream_bench.h"
 
 #include <setjmp.h>

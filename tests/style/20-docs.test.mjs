@@ -1,0 +1,120 @@
+// What comments and pages cite is there: files, headings, and the functions that docs/architecture.md names.
+
+import assert from 'node:assert/strict';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { basename, dirname, join, normalize } from 'node:path';
+import { test } from 'node:test';
+
+import { filesIn, root } from './files.mjs';
+
+const folders = ['.ci', 'bench', 'docs', 'examples', 'include', 'proto', 'scripts', 'src', 'tests', 'web'].filter((folder) => existsSync(join(root, folder)));
+const rootFiles = readdirSync(root, { withFileTypes: true }).filter((entry) => entry.isFile()).map((entry) => entry.name);
+const allFiles = [...rootFiles, ...filesIn(folders, [''])];
+const names = new Set(allFiles.map((file) => basename(file)));
+const read = (file) => readFileSync(join(root, file), 'utf8');
+
+/** Cited, but not ours: what the build makes, what readers of the README write, and the header of a library. */
+const elsewhere = new Set(['bench/holdfast-bench', 'bench/holdfast-bench-produce', 'watch.mjs', 'libwebsockets.h']);
+
+/** Texts that are input for tests or for the examples are no pages. */
+const pages = allFiles.filter((file) => file.endsWith('.md') && !/^tests\/(corpus\/markdown|fuzz\/seeds)\//.test(file) && file !== 'examples/answer.md');
+const code = allFiles.filter((file) => /\.(c|h|mjs|js|ts|css|py|build|sh|awk)$/.test(file) || /^(scripts|\.ci)\//.test(file));
+
+/** The anchors of a page's headings, as GitHub makes them. */
+function anchorsOf(page) {
+	const outside = read(page).replace(/^ *```[^]*?^ *```$/gm, '');
+	return new Set([...outside.matchAll(/^#+ (.*)$/gm)].map(([, heading]) => heading.toLowerCase().replace(/[^\p{L}\p{N}\s_-]/gu, '').trim().replace(/\s/g, '-')));
+}
+
+const cache = new Map();
+function hasAnchor(page, anchor) {
+	if (!cache.has(page)) {
+		cache.set(page, anchorsOf(page));
+	}
+	return cache.get(page).has(anchor);
+}
+
+/** The comments of a source file, one text each; what stands in one row of lines is one. */
+function commentsOf(file) {
+	const marks = /\.(c|h|mjs|js|ts|css)$/.test(file) ? /^\s*(?:\/\/|\/\*+|\*(?=[\s/]|$))(.*)$/ : /^\s*#(.*)$/;
+	const found = [];
+	let open = '';
+	for (const line of read(file).split('\n')) {
+		const own = marks.exec(line)?.[1];
+		const trailing = /\s(?:\/\/|\/\*)\s(.*)$/.exec(line)?.[1];
+		if (own === undefined && open) {
+			found.push(open);
+			open = '';
+		}
+		if (own !== undefined) {
+			open += ` ${own.trim()}`;
+		} else if (trailing && marks.source.includes('\\/\\/')) {
+			found.push(trailing);
+		}
+	}
+	return open ? [...found, open] : found;
+}
+
+/** What a text cites that is not there. `base` is the folder that relative paths start in; `page`: the text is that of a page, with links. */
+function missingIn(text, base, page) {
+	const missing = [];
+	const rooted = new RegExp(`(?<![\\w./-])((?:${folders.join('|').replace('.', '\\.')})/[\\w./-]*\\w)(?:#([\\w-]+))?`, 'g');
+	for (const [cited, path, anchor] of text.matchAll(rooted)) {
+		const found = [path, join(base, path)].find((at) => existsSync(join(root, at)));
+		if (!elsewhere.has(path) && (!found || (anchor && !hasAnchor(found, anchor)))) {
+			missing.push(cited);
+		}
+	}
+	for (const [, name] of text.matchAll(/(?<![\w./*{}<>@-])([a-z][\w-]+\.(?:c|h|mjs|md))\b(?![\w(/])/g)) {
+		if (!names.has(name) && !elsewhere.has(name)) {
+			missing.push(name);
+		}
+	}
+	for (const [, link, anchor] of page ? text.matchAll(/\]\(([^)#\s]*)(?:#([^)\s]*))?\)/g) : []) {
+		const path = link ? normalize(join(base, link)) : page;
+		if (!/^\w+:/.test(link) && (!existsSync(join(root, path)) || (anchor && !hasAnchor(path, anchor)))) {
+			missing.push(`(${link}${anchor ? `#${anchor}` : ''})`);
+		}
+	}
+	return missing;
+}
+
+test('every file and heading that a page cites is there', () => {
+	assert.ok(pages.length >= 10, 'the pages were found');
+	const wrong = [];
+	for (const page of pages) {
+		const links = read(page).replace(/^ *```[^]*?^ *```$/gm, '');
+		const prose = [...links.matchAll(/`([^`\n]+)`/g)].map(([, quoted]) => quoted).join('\n');
+		const base = dirname(page) === '.' ? '' : dirname(page);
+		for (const cited of [...missingIn(prose, base), ...missingIn(links.replace(/`[^`\n]+`/g, ''), base, page)]) {
+			wrong.push(`${page}: ${cited}`);
+		}
+	}
+	assert.deepEqual(wrong, []);
+});
+
+test('every file and heading that a comment cites is there', () => {
+	assert.ok(code.length > 300, 'the source files were found');
+	const wrong = [];
+	for (const file of code) {
+		for (const cited of commentsOf(file).flatMap((comment) => missingIn(comment, dirname(file)))) {
+			wrong.push(`${file}: ${cited}`);
+		}
+	}
+	assert.deepEqual(wrong, []);
+});
+
+test('nothing cites a page that is not in the repository', () => {
+	const left = [...pages, ...code].filter((file) => !file.startsWith(join('tests', 'style')) && /\b(CONTRACT|ARCHITECTURE|STYLE|ASKS)(-\d)?(\.md)?\b/.test(read(file)));
+	assert.deepEqual(left, []);
+});
+
+test('docs/architecture.md names functions and files that exist', () => {
+	const page = read('docs/architecture.md');
+	const sources = filesIn(['src', 'include'], ['.c', '.h']).map(read).join('\n');
+	const functions = [...new Set([...page.matchAll(/`(\w+)\(\)`/g)].map(([, name]) => name))];
+	assert.ok(functions.length > 40, 'the functions were found');
+	assert.deepEqual(functions.filter((name) => !new RegExp(`\\b${name}\\(`).test(sources)), []);
+	const rooms = [...new Set(filesIn(['src'], ['.c']).map(dirname))].filter((folder) => folder !== 'src');
+	assert.deepEqual(rooms.filter((room) => !page.includes(`\`${room}\``)), [], 'folders that the tree does not name');
+});

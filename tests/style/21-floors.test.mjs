@@ -1,0 +1,131 @@
+// The floors: which room may include which. The one table is in docs/architecture.md, and the code has to agree with it.
+
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { basename, dirname, join } from 'node:path';
+import { test } from 'node:test';
+
+import { filesIn, root } from './files.mjs';
+
+/** The code block named `floors`: rooms in their order, headers that are exceptions, and the other lines by name. */
+function readTable() {
+	const page = readFileSync(join(root, 'docs/architecture.md'), 'utf8');
+	const [, block] = /^```floors\n([^]*?)^```$/m.exec(page);
+	const rooms = new Map();
+	const headers = new Map();
+	const others = new Map();
+	for (const line of block.split('\n').filter(Boolean)) {
+		const [, name, value] = /^(.*?):(.*)$/.exec(line);
+		const words = value.split(/\s+/).filter(Boolean);
+		if (name.startsWith('header ')) {
+			for (const header of name.split(/\s+/).slice(1)) {
+				headers.set(`holdfast/${header}`, words[0]);
+			}
+		} else if (name.includes(' ') || name.endsWith('.h')) {
+			others.set(name, words);
+		} else {
+			rooms.set(name, words);
+		}
+	}
+	return { rooms, headers, others };
+}
+
+const table = readTable();
+const sources = filesIn(['src', 'include'], ['.c', '.h']);
+const text = new Map(sources.map((file) => [file, readFileSync(join(root, file), 'utf8')]));
+
+/** The room of a file below src/: the folder with the longest name in the table. */
+function roomOfSource(file) {
+	for (let folder = dirname(file).slice('src/'.length); folder && folder !== '.'; folder = dirname(folder)) {
+		if (table.rooms.has(folder)) {
+			return folder;
+		}
+	}
+	return dirname(file) === 'src' ? basename(file, '.c') : `(none: ${file})`;
+}
+
+/** The room of a public header: that of the .c file with its name, or what the table says. */
+function roomOfHeader(header) {
+	const name = basename(header, '.h');
+	const rooms = [...new Set(sources.filter((file) => file.startsWith('src/') && basename(file) === `${name}.c`).map(roomOfSource))];
+	return table.headers.get(header) ?? (rooms.length === 1 ? rooms[0] : `(none: ${header}, see the "header" lines of the table)`);
+}
+
+const publicHeaders = new Map(sources.filter((file) => file.startsWith('include/')).map((file) => [file.slice('include/'.length), roomOfHeader(file.slice('include/'.length))]));
+
+function roomOf(file) {
+	return file.startsWith('include/') ? publicHeaders.get(file.slice('include/'.length)) : roomOfSource(file);
+}
+
+/** What a file includes of ours: paths from the root of the repository. */
+function includesOf(file) {
+	return [...text.get(file).matchAll(/^\s*#\s*include\s+"([^"]+)"/gm)].map(([, name]) => (publicHeaders.has(name) ? `include/${name}` : join(dirname(file), name)));
+}
+
+/** All headers that come with a file, directly or through others. */
+function reach(file, seen = new Set()) {
+	for (const header of includesOf(file)) {
+		if (text.has(header) && !seen.has(header)) {
+			seen.add(header);
+			reach(header, seen);
+		}
+	}
+	return seen;
+}
+
+test('every source file and every public header belongs to a room of the table', () => {
+	assert.ok(sources.length > 200, 'the source files were found');
+	assert.deepEqual(sources.filter((file) => !table.rooms.has(roomOf(file))).map((file) => `${file}: ${roomOf(file)}`), []);
+	assert.deepEqual([...table.headers.keys()].filter((header) => !publicHeaders.has(header)), [], 'exceptions for headers that do not exist');
+});
+
+test('a room includes only its own headers and those of the rooms that the table gives it', () => {
+	const wrong = [];
+	for (const file of sources) {
+		for (const header of includesOf(file)) {
+			const [from, to] = [roomOf(file), text.has(header) ? roomOf(header) : `(no such file: ${header})`];
+			if (from !== to && !table.rooms.get(from)?.includes(to)) {
+				wrong.push(`${file} (${from}) includes ${header} (${to})`);
+			} else if (from !== to && !header.startsWith('include/')) {
+				wrong.push(`${file} (${from}) includes ${header}, which is of another room (${to}) and not public`);
+			}
+		}
+	}
+	assert.deepEqual(wrong, []);
+});
+
+test('the table has no circle and nothing that the code does not need', () => {
+	const names = [...table.rooms.keys()];
+	const used = new Map(names.map((name) => [name, new Set()]));
+	for (const file of sources) {
+		for (const header of reach(file)) {
+			used.get(roomOf(file)).add(roomOf(header));
+		}
+	}
+	const wrong = [];
+	for (const [name, uses] of table.rooms) {
+		for (const other of uses) {
+			if (names.indexOf(other) <= names.indexOf(name)) {
+				wrong.push(`${name} uses ${other}, which does not stand below it`);
+			} else if (!used.get(name).has(other)) {
+				wrong.push(`${name} does not use ${other}`);
+			}
+		}
+	}
+	assert.deepEqual(wrong, []);
+});
+
+test('libwebsockets is included by one file, and linked by the rooms outside of the core library only', () => {
+	const including = sources.filter((file) => /^\s*#\s*include\s+<libwebsockets\.h>/m.test(text.get(file)));
+	assert.deepEqual(including, table.others.get('libwebsockets.h'));
+
+	const outside = new Set(['main']); // src/main.c is named in the first meson.build
+	for (const file of filesIn(['src'], ['meson.build'])) {
+		for (const [, list, files] of readFileSync(join(root, file), 'utf8').matchAll(/^(\w+_files)\s*\+?=\s*files\(([^)]*)\)/gm)) {
+			for (const [, name] of list === 'core_files' ? [] : files.matchAll(/'([^']+)'/g)) {
+				outside.add(roomOfSource(join(dirname(file), name)));
+			}
+		}
+	}
+	assert.deepEqual([...outside].sort(), [...table.others.get('outside the core library')].sort());
+});
