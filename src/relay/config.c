@@ -11,6 +11,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+/* Where the page is installed, seen from the program's folder; the build knows better. */
+#ifndef HOLDFAST_WEB_DIR
+#define HOLDFAST_WEB_DIR "../share/holdfast/web"
+#endif
+
 enum option {
 	LISTEN,
 	DATA,
@@ -46,8 +51,8 @@ static const struct {
 		"      USER LOGNAME SHELL LANG LC_* TZ TERM TMPDIR"},
 	[CWD] = {"--cwd", "HOLDFAST_CWD", "DIR", ".",
 		"the agent's working directory; through Holdfast it can read and write only there"},
-	[WEB] = {"--web", "HOLDFAST_WEB", "DIR", NULL,
-		"static files to serve at /, such as the bundled page"},
+	[WEB] = {"--web", "HOLDFAST_WEB", "DIR", HOLDFAST_WEB_DIR,
+		"static files to serve at /; by default the installed page, which is looked for beside the program's folder"},
 	[HIGHLIGHT] = {"--highlight", "HOLDFAST_HIGHLIGHT", "DIR",
 		"/usr/share/javascript/highlight.js",
 		"highlight.js, which colours the page's code; without it code is plain"},
@@ -205,6 +210,22 @@ static int parse_highlight(const char *text, char **ret_path, char **ret_why)
 	return parse_dir("--highlight", text, ret_path, ret_why);
 }
 
+/** The page that was installed with this program; NULL: there is none. */
+static char *installed_page(void)
+{
+	char *self = realpath("/proc/self/exe", NULL);
+	char *slash = self ? strrchr(self, '/') : NULL;
+	struct buffer path = {0};
+	if (slash && *HOLDFAST_WEB_DIR != '/') {
+		buffer_append(&path, self, (size_t)(slash + 1 - self));
+	}
+	buffer_append_str(&path, HOLDFAST_WEB_DIR);
+	char *page = realpath(buffer_cstr(&path), NULL);
+	buffer_finish(&path);
+	free(self);
+	return page;
+}
+
 static int parse_word(const char *flag, const char *text, const char *const words[], char **ret_why)
 {
 	for (int i = 0; words[i]; i++) {
@@ -239,7 +260,9 @@ static int take_values(struct config *config, const char *values[], char **ret_w
 			"give a command, or leave the option out; then sessions take no prompts");
 	}
 	r = parse_dir("--cwd", values[CWD], &config->cwd, ret_why);
-	if (r == 0 && values[WEB] && *values[WEB]) {
+	if (r == 0 && values[WEB] == options[WEB].fallback) {
+		config->web_dir = installed_page();
+	} else if (r == 0 && *values[WEB]) {
 		r = parse_dir("--web", values[WEB], &config->web_dir, ret_why);
 	}
 	if (r == 0) {

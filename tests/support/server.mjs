@@ -89,7 +89,8 @@ export class Server {
 	 * `dataDir`: an existing data directory. `diskSize`: it is a file system of its own, so large, in a mount
 	 * namespace of the server's (see canMount()), and gone with it. `diskFrom`: a data directory that is copied onto
 	 * it first. `diskIsFull`: then `ballast` takes all of the rest. `hungDir`: a directory of which the server never
-	 * gets an answer (see canHang()). `prefix`: words that run the server as their last arguments.
+	 * gets an answer (see canHang()). `prefix`: words that run the server as their last arguments. `program`: the
+	 * server's binary (default: the one that was built).
 	 */
 	constructor(options) {
 		this.#options = options;
@@ -138,12 +139,12 @@ export class Server {
 	}
 
 	#command(argv) {
-		const { diskSize, diskFrom = '', diskIsFull = false, hungDir, prefix = [] } = this.#options;
+		const { diskSize, diskFrom = '', diskIsFull = false, hungDir, prefix = [], program = binary() } = this.#options;
 		if (hungDir) {
 			return ['unshare', ['--map-root-user', '--mount', 'sh', '-c', `${hang} && exec "$@"`, hungDir, binary(), ...argv]];
 		}
 		if (!diskSize) {
-			const [command, ...rest] = [...prefix, binary(), ...argv];
+			const [command, ...rest] = [...prefix, program, ...argv];
 			return [command, rest];
 		}
 		mkdirSync(this.dataDir, { recursive: true });
