@@ -1,4 +1,4 @@
-// What the README tells people to type works.
+// What README.md and docs/operating.md tell people to type works.
 
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
@@ -12,6 +12,7 @@ import { defer, within } from '../support/wait.mjs';
 
 const root = fileURLToPath(new URL('../../', import.meta.url));
 const readme = readFileSync(join(root, 'README.md'), 'utf8');
+const operating = readFileSync(join(root, 'docs/operating.md'), 'utf8');
 
 /** The code blocks of a language that mention something. */
 function block(language, about) {
@@ -59,9 +60,9 @@ test('the client example shows what was fed', async (t) => {
 	assert.match(watch.output, /^1 agent_message Hello, \*\*world\*\*\.$/m);
 });
 
-test('the options in the README are those of --help', async () => {
+test('the options in docs/operating.md are those of --help', async () => {
 	const { stdout } = await runToEnd(['serve', '--help']);
 	const names = (text, pattern) => [...new Set([...text.matchAll(pattern)].map((m) => m[1]))].sort();
-	const table = readme.slice(readme.indexOf('## Options'), readme.indexOf('There is no login'));
+	const table = operating.slice(operating.indexOf('## Options'), operating.indexOf('There is no login'));
 	assert.deepEqual(names(table, /^\| `(--[a-z-]+)/gm), names(stdout, /^\s+(--[a-z-]+)/gm).filter((n) => n !== '--help'));
 });
