@@ -59,7 +59,18 @@ function roomOf(file) {
 
 /** What a file includes of ours: paths from the root of the repository. */
 function includesOf(file) {
-	return [...text.get(file).matchAll(/^\s*#\s*include\s+"([^"]+)"/gm)].map(([, name]) => (publicHeaders.has(name) ? `include/${name}` : join(dirname(file), name)));
+	return [...text.get(file).matchAll(/^\s*#\s*include\s+"([^"]+)"/gm)].map(([, name]) => (publicHeaders.has(name) ? `include/${name}` : findPrivate(file, name)));
+}
+
+/** A header that is not public: beside the file, or below one of the folders above it. */
+function findPrivate(file, name) {
+	for (let folder = dirname(file); folder !== '.'; folder = dirname(folder)) {
+		const found = sources.find((path) => path === join(folder, name)) ?? sources.find((path) => path.startsWith(`${folder}/`) && folder !== 'src' && path.endsWith(`/${name}`));
+		if (found) {
+			return found;
+		}
+	}
+	return join(dirname(file), name);
 }
 
 /** All headers that come with a file, directly or through others. */
@@ -120,8 +131,9 @@ test('libwebsockets is included by one file, and linked by the rooms outside of 
 	assert.deepEqual(including, table.others.get('libwebsockets.h'));
 
 	const outside = new Set(['main']); // src/main.c is named in the first meson.build
+	// Lists of files that end up in no library are programs of their own, whatever their names are.
 	for (const file of filesIn(['src'], ['meson.build'])) {
-		for (const [, list, files] of readFileSync(join(root, file), 'utf8').matchAll(/^(\w+_files)\s*\+?=\s*files\(([^)]*)\)/gm)) {
+		for (const [, list, files] of readFileSync(join(root, file), 'utf8').matchAll(/^(\w+)\s*\+?=\s*files\(([^)]*)\)/gm)) {
 			for (const [, name] of list === 'core_files' ? [] : files.matchAll(/'([^']+)'/g)) {
 				outside.add(roomOfSource(join(dirname(file), name)));
 			}
