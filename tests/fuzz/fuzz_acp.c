@@ -4,7 +4,7 @@
  */
 #include "fuzz.h"
 
-#include "../../src/agent/acp_internal.h"
+#include "../../src/acp/acp_internal.h"
 
 #define LINE_MAX_BYTES 200
 #define DIFF_MAX_BYTES 4096

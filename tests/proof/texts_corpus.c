@@ -2,7 +2,7 @@
  * What agents said, out of the recordings: of a stream all its text, of an ACP session the text of
  * each turn, live and as it was loaded again.
  */
-#include "../../src/agent/acp_internal.h"
+#include "../../src/acp/acp_internal.h"
 #include "corpus.h"
 #include "texts.h"
 

@@ -5,8 +5,8 @@
 #ifndef HOLDFAST_ACP_FIREWALL_FIXTURE_H
 #define HOLDFAST_ACP_FIREWALL_FIXTURE_H
 
-#include "../../src/agent/acp_firewall.h"
-#include "../../src/agent/acp_internal.h"
+#include "../../src/reconcile/acp_firewall.h"
+#include "../../src/acp/acp_internal.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 /* The diff of a write: applied to the old text it gives the new one, and people can read it. */
-#include "../../src/agent/acp_internal.h"
+#include "../../src/acp/acp_internal.h"
 
 #include "random.h"
 

@@ -1,5 +1,5 @@
 /* How an agent's output is cut into lines, and what is seen of one that is too long. */
-#include "../../src/agent/acp_internal.h"
+#include "../../src/acp/acp_internal.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

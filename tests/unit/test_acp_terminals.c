@@ -1,7 +1,7 @@
 /* terminal/… asked by an agent: real commands, their output and their end. */
 #include "acp_agent_fixture.h"
 
-#include "../../src/agent/acp_internal.h"
+#include "../../src/acp/acp_internal.h"
 
 #include <errno.h>
 

@@ -1,5 +1,5 @@
 /* Lines, JSON-RPC parsing and the translation of updates: bytes in, calls out, no process. */
-#include "../../src/agent/acp_internal.h"
+#include "../../src/acp/acp_internal.h"
 #include "corpus.h"
 
 #include <errno.h>

@@ -13,7 +13,7 @@
 #ifndef HOLDFAST_ACP_ALIGN_H
 #define HOLDFAST_ACP_ALIGN_H
 
-#include "acp_told.h"
+#include "told.h"
 
 /* What a look costs, about, in bytes that are looked through. */
 #define ACP_LOOK_WORK ((size_t)16)

@@ -5,7 +5,7 @@
 #ifndef HOLDFAST_ACP_TOLD_H
 #define HOLDFAST_ACP_TOLD_H
 
-#include "acp_known.h"
+#include "known.h"
 
 enum acp_told_kind { ACP_TOLD_TEXT, ACP_TOLD_CALL, ACP_TOLD_OTHER };
 

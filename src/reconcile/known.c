@@ -1,4 +1,4 @@
-#include "acp_known.h"
+#include "known.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-#include "acp_align.h"
+#include "align.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 #include "acp_firewall.h"
 
-#include "acp_align.h"
+#include "align.h"
 
 #include "holdfast/json_text.h"
 

@@ -1,7 +1,7 @@
 /* The process of agent_files.h: one job after the other, until stdin ends. */
 #include "holdfast/agent_files.h"
 
-#include "acp_internal.h"
+#include "../acp/acp_internal.h"
 
 #include <errno.h>
 #include <signal.h>

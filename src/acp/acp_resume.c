@@ -1,4 +1,4 @@
-#include "acp_firewall.h"
+#include "../reconcile/acp_firewall.h"
 #include "acp_internal.h"
 
 #include "holdfast/diag.h"

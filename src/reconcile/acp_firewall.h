@@ -7,7 +7,7 @@
 #ifndef HOLDFAST_ACP_FIREWALL_H
 #define HOLDFAST_ACP_FIREWALL_H
 
-#include "acp_known.h"
+#include "known.h"
 
 struct acp_firewall;
 

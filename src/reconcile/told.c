@@ -1,6 +1,6 @@
-#include "acp_told.h"
+#include "told.h"
 
-#include "acp_internal.h"
+#include "../acp/acp_internal.h"
 
 #include <stdlib.h>
 #include <string.h>

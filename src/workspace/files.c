@@ -1,4 +1,4 @@
-#include "acp_internal.h"
+#include "../acp/acp_internal.h"
 
 #include "holdfast/beneath.h"
 
