@@ -7,7 +7,10 @@
 #define HOLDFAST_DIAG_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
+
+struct buffer;
 
 enum diag_level { DIAG_SILENT = -1, DIAG_ERROR, DIAG_WARN, DIAG_INFO, DIAG_DEBUG };
 
@@ -15,6 +18,13 @@ enum diag_level { DIAG_SILENT = -1, DIAG_ERROR, DIAG_WARN, DIAG_INFO, DIAG_DEBUG
 struct diag_limit {
 	int64_t next_ms; /* CLOCK_MONOTONIC: before this no line goes out */
 	uint64_t left_out; /* since the last line */
+};
+
+/* How many messages of one kind were let through in the current minute; all zero at first. */
+struct diag_rate {
+	uint64_t window_ms;
+	unsigned count;
+	unsigned dropped;
 };
 
 /** Messages above this level are dropped (DIAG_SILENT: all of them); DIAG_INFO at start. */
@@ -29,5 +39,12 @@ __attribute__((format(printf, 3, 4))) void diag_limited(
 	struct diag_limit *limit, enum diag_level level, const char *fmt, ...);
 /** Whether a line may go out at `now_ms`, and how many were left out before it. */
 bool diag_limit_take(struct diag_limit *limit, int64_t now_ms, uint64_t *ret_left_out);
+/** Whether one more may go out; *ret_dropped is how many were dropped in the minute before. */
+bool diag_rate_take(
+	struct diag_rate *r, unsigned per_minute, uint64_t now_ms, unsigned *ret_dropped);
+/**
+ * Appends text made fit for a terminal: no escape sequences, no control characters, valid UTF-8.
+ */
+void diag_clean(struct buffer *out, const char *text, size_t len);
 
 #endif

@@ -1,4 +1,3 @@
-#include "../reconcile/acp_firewall.h"
 #include "acp_internal.h"
 
 #include "holdfast/diag.h"
@@ -9,8 +8,8 @@
 
 /*
  * Going on with the session that the child before had. The order of preference: session/resume,
- * which tells nothing; session/load, which tells the whole history, so that a firewall stands in
- * front; session/new, if the agent cannot, or will not, or if it brings another history than ours.
+ * which tells nothing; session/load, which tells the whole history, so that it is reconciled with
+ * the log; session/new, if the agent cannot, or will not, or if it brings another history than ours.
  */
 
 /* Of what the log has, and of what is new. */
@@ -46,9 +45,9 @@ void acp_resume_read(struct acp_agent *agent, const json_t *result)
 	const json_t *can = json_object_get(result, "agentCapabilities");
 	const json_t *resume =
 		json_object_get(json_object_get(can, "sessionCapabilities"), "resume");
-	agent->can_resume = json_is_object(resume) || json_is_true(resume);
-	agent->can_load = json_is_true(json_object_get(can, "loadSession")) &&
-			  !loses_history(json_object_get(result, "agentInfo"));
+	agent->resume.can_resume = json_is_object(resume) || json_is_true(resume);
+	agent->resume.can_load = json_is_true(json_object_get(can, "loadSession")) &&
+				 !loses_history(json_object_get(result, "agentInfo"));
 }
 
 /* --- asking --- */
@@ -57,19 +56,19 @@ void acp_resume_read(struct acp_agent *agent, const json_t *result)
 static void give_up(struct acp_agent *agent, const char *why)
 {
 	struct buffer clean = {0};
-	acp_diag_clean(&clean, why, strlen(why));
-	diag(DIAG_INFO, "session %s: the agent begins a new session, %s", agent->session_id,
+	diag_clean(&clean, why, strlen(why));
+	diag(DIAG_INFO, "session %s: the agent begins a new session, %s", agent->config.session_id,
 		buffer_cstr(&clean));
 	buffer_finish(&clean);
 	acp_resume_finish(agent);
-	free(agent->agent_session_id);
-	agent->agent_session_id = NULL;
-	json_decref(agent->early);
-	agent->early = NULL;
-	agent->early_bytes = 0;
-	json_object_set_new(agent->info, "resumed", json_false());
-	json_object_set_new(agent->info, "resume_error", json_string(why));
-	acp_agent_await(agent, agent->start_timeout_ms);
+	free(agent->session.id);
+	agent->session.id = NULL;
+	json_decref(agent->session.early);
+	agent->session.early = NULL;
+	agent->session.early_bytes = 0;
+	json_object_set_new(agent->session.info, "resumed", json_false());
+	json_object_set_new(agent->session.info, "resume_error", json_string(why));
+	acp_agent_await(agent, agent->config.start_timeout_ms);
 	acp_agent_send_new_session(agent);
 }
 
@@ -80,26 +79,27 @@ static void ask(struct acp_agent *agent, enum acp_stage stage, const char *metho
 		give_up(agent, "because the log names no earlier one any more");
 		return;
 	}
-	agent->stage = stage;
+	agent->session.stage = stage;
 	/* What it tells while it loads is of this session. */
-	agent->agent_session_id = stage == ACP_LOADING ? xstrdup(id) : NULL;
+	agent->session.id = stage == ACP_LOADING ? xstrdup(id) : NULL;
 	acp_agent_send_request(agent, method,
-		json_pack("{s:s, s:s, s:[]}", "sessionId", id, "cwd", agent->cwd, "mcpServers"));
+		json_pack("{s:s, s:s, s:[]}", "sessionId", id, "cwd", agent->config.cwd,
+			"mcpServers"));
 }
 
 void acp_resume_begin(struct acp_agent *agent)
 {
 	if (!agent->ops->earlier_session(agent->owner)) {
 		acp_agent_send_new_session(agent);
-	} else if (agent->resume_failures >= FAILURES_MAX) {
+	} else if (agent->resume.failures >= FAILURES_MAX) {
 		give_up(agent,
 			"because it stopped each time that it was to go on with the one before");
-	} else if (agent->can_resume) {
-		agent->stage = ACP_RECALLING;
+	} else if (agent->resume.can_resume) {
+		agent->session.stage = ACP_RECALLING;
 		agent->ops->history(agent->owner, true);
-	} else if (agent->can_load) {
-		agent->stage = ACP_RECALLING;
-		agent->firewall = acp_firewall_create(HISTORY_SIZE_MAX);
+	} else if (agent->resume.can_load) {
+		agent->session.stage = ACP_RECALLING;
+		agent->resume.replay = reconcile_create(HISTORY_SIZE_MAX);
 		agent->ops->history(agent->owner, false);
 	} else {
 		give_up(agent, "because it cannot go on with an earlier one");
@@ -109,50 +109,51 @@ void acp_resume_begin(struct acp_agent *agent)
 void acp_agent_know(
 	struct acp_agent *agent, const char *type, const json_t *data, const char *message_id)
 {
-	if (agent->stage != ACP_RECALLING) {
+	if (agent->session.stage != ACP_RECALLING) {
 		return;
 	}
-	if (agent->firewall) {
-		acp_known_add(acp_firewall_known(agent->firewall), type, data, message_id);
+	if (agent->resume.replay) {
+		reconcile_log(agent->resume.replay, type, data, message_id);
 	}
 	acp_agent_is_known_state(agent, type, data);
 }
 
 void acp_agent_known(struct acp_agent *agent, bool is_cut)
 {
-	if (agent->stage == ACP_RECALLING && agent->firewall) {
-		struct acp_known *known = acp_firewall_known(agent->firewall);
-		known->is_cut = known->is_cut || is_cut;
+	if (agent->session.stage == ACP_RECALLING && agent->resume.replay) {
+		if (is_cut) {
+			reconcile_log_is_cut(agent->resume.replay);
+		}
 		ask(agent, ACP_LOADING, "session/load");
-	} else if (agent->stage == ACP_RECALLING) {
+	} else if (agent->session.stage == ACP_RECALLING) {
 		ask(agent, ACP_RESUMING, "session/resume");
 	}
 }
 
 void acp_agent_unknown(struct acp_agent *agent)
 {
-	if (agent->stage == ACP_RECALLING && !agent->firewall) {
+	if (agent->session.stage == ACP_RECALLING && !agent->resume.replay) {
 		acp_agent_known(agent, true); /* what is known already may be told again */
-	} else if (agent->stage == ACP_RECALLING) {
+	} else if (agent->session.stage == ACP_RECALLING) {
 		give_up(agent, "because the log of the one before cannot be read");
 	}
 }
 
 void acp_resume_finish(struct acp_agent *agent)
 {
-	acp_firewall_destroy(agent->firewall);
-	agent->firewall = NULL;
-	json_decref(agent->loaded);
-	agent->loaded = NULL;
+	reconcile_destroy(agent->resume.replay);
+	agent->resume.replay = NULL;
+	json_decref(agent->resume.loaded);
+	agent->resume.loaded = NULL;
 }
 
 /* --- the answer --- */
 
 static void go_on(struct acp_agent *agent, const json_t *result)
 {
-	char *id = agent->agent_session_id;
-	agent->agent_session_id = NULL;
-	json_object_set_new(agent->info, "resumed", json_true());
+	char *id = agent->session.id;
+	agent->session.id = NULL;
+	json_object_set_new(agent->session.info, "resumed", json_true());
 	acp_agent_begin(agent, id ? id : agent->ops->earlier_session(agent->owner), result);
 	free(id);
 }
@@ -161,7 +162,7 @@ static void handle_refusal(struct acp_agent *agent, const json_t *error)
 {
 	struct buffer words = {0};
 	buffer_append_str(&words, "because it did not go on with the one before: ");
-	acp_rpc_describe_error(&words, error);
+	json_rpc_describe_error(&words, error);
 	give_up(agent, buffer_cstr(&words));
 	buffer_finish(&words);
 }
@@ -170,57 +171,89 @@ void acp_resume_handle_answer(struct acp_agent *agent, const json_t *result, con
 {
 	if (error) {
 		handle_refusal(agent, error);
-	} else if (agent->stage == ACP_RESUMING && !agent->ops->earlier_session(agent->owner)) {
+	} else if (agent->session.stage == ACP_RESUMING &&
+		   !agent->ops->earlier_session(agent->owner)) {
 		give_up(agent, "because the log names no earlier one any more");
-	} else if (agent->stage == ACP_RESUMING) {
+	} else if (agent->session.stage == ACP_RESUMING) {
 		go_on(agent, result);
 		acp_agent_begun(agent);
 	} else {
-		agent->stage = ACP_SETTLING;
-		agent->loaded = json_incref((json_t *)result);
-		agent->loaded_at = agent->replayed_at = uv_now(agent->loop);
+		agent->session.stage = ACP_SETTLING;
+		agent->resume.loaded = json_incref((json_t *)result);
+		agent->resume.loaded_at = agent->resume.replayed_at = uv_now(agent->loop);
 		acp_agent_await(agent, LOOK_MS);
 	}
 }
 
 /* --- the history --- */
 
+static void replay_text(
+	void *owner, bool thought, const char *text, size_t len, const char *message_id)
+{
+	reconcile_text(owner, thought ? SAID_THOUGHT : SAID_MESSAGE, text, len, message_id);
+}
+
+static void replay_event(void *owner, const char *type, const json_t *data)
+{
+	reconcile_event(owner, type, data);
+}
+
+void acp_resume_replay(struct reconcile *replay, const json_t *update, size_t size)
+{
+	static const struct acp_agent_ops ops = {.text = replay_text, .event = replay_event};
+	const char *kind = json_string_value(json_object_get(update, "sessionUpdate"));
+	const char *why;
+	if (!kind || !reconcile_begin_update(replay, size)) {
+		return;
+	}
+	if (strcmp(kind, "user_message_chunk") != 0) {
+		acp_update_report(update, &ops, replay, &why);
+		return;
+	}
+	const json_t *text = json_object_get(json_object_get(update, "content"), "text");
+	if (json_string_length(text)) {
+		reconcile_text(replay, SAID_PROMPT, json_string_value(text),
+			json_string_length(text),
+			json_string_value(json_object_get(update, "messageId")));
+	}
+}
+
 bool acp_resume_take(
 	struct acp_agent *agent, const json_t *update, const json_t *params, size_t line_len)
 {
-	if (agent->stage != ACP_LOADING && agent->stage != ACP_SETTLING) {
+	if (agent->session.stage != ACP_LOADING && agent->session.stage != ACP_SETTLING) {
 		return false;
 	}
 	const char *kind = json_string_value(json_object_get(update, "sessionUpdate"));
 	const char *session = json_string_value(json_object_get(params, "sessionId"));
-	if (session && strcmp(session, agent->agent_session_id) != 0) {
+	if (session && strcmp(session, agent->session.id) != 0) {
 		acp_agent_report_noise(
 			agent, "an update of another session", session, strlen(session));
 	} else if (kind && acp_agent_is_state(kind)) {
 		acp_agent_keep_early(agent, params, line_len);
 	} else if (kind) {
-		agent->replayed_at = uv_now(agent->loop);
-		acp_firewall_take(agent->firewall, update, line_len);
+		agent->resume.replayed_at = uv_now(agent->loop);
+		acp_resume_replay(agent->resume.replay, update, line_len);
 	}
 	return true;
 }
 
 static void end_history(struct acp_agent *agent)
 {
-	json_t *fresh = acp_firewall_finish(agent->firewall);
-	if (acp_firewall_is_foreign(agent->firewall)) {
+	json_t *fresh = reconcile_finish(agent->resume.replay);
+	if (reconcile_is_foreign(agent->resume.replay)) {
 		give_up(agent,
 			"because the history that it brought for the one before is another one");
 		json_decref(fresh);
 		return;
 	}
-	if (acp_firewall_is_cut(agent->firewall)) {
+	if (reconcile_is_cut(agent->resume.replay)) {
 		diag(DIAG_WARN,
 			"session %s: the agent's history is too long to be compared with the log: what is new in its later part is not taken",
-			agent->session_id);
+			agent->config.session_id);
 	}
-	json_t *loaded = agent->loaded;
-	agent->loaded = NULL;
+	json_t *loaded = agent->resume.loaded;
+	agent->resume.loaded = NULL;
 	acp_resume_finish(agent);
 	go_on(agent, loaded);
 	json_decref(loaded);
@@ -238,15 +271,16 @@ static void end_history(struct acp_agent *agent)
 void acp_resume_settle(struct acp_agent *agent)
 {
 	uint64_t now = uv_now(agent->loop);
-	uint64_t since = now - agent->loaded_at;
-	uint64_t quiet = now - agent->replayed_at;
+	uint64_t since = now - agent->resume.loaded_at;
+	uint64_t quiet = now - agent->resume.replayed_at;
 	bool is_over = since >= SETTLE_MS && quiet >= QUIET_MS &&
-		       (quiet >= LONG_QUIET_MS || acp_firewall_is_complete(agent->firewall));
+		       (quiet >= LONG_QUIET_MS || reconcile_is_complete(agent->resume.replay));
 	/*
 	 * While it is not read from, more of it may be in the pipe; who asks for file after file
 	 * would keep it so for ever.
 	 */
-	bool is_read = !agent->paused && (!agent->job || since >= FILES_MAX_MS);
+	bool is_read = !agent->paused &&
+		       (!workspace_is_at_file(agent->workspace) || since >= FILES_MAX_MS);
 	if (is_read && (is_over || since >= SETTLE_MAX_MS)) {
 		end_history(agent);
 	} else {

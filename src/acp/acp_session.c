@@ -16,59 +16,60 @@
 void acp_agent_send_request(struct acp_agent *agent, const char *method, json_t *params)
 {
 	struct buffer out = {0};
-	agent->awaited_id = ++agent->last_id;
-	acp_rpc_request(&out, agent->awaited_id, method, params);
+	agent->session.awaited_id = ++agent->session.last_id;
+	json_rpc_request(&out, agent->session.awaited_id, method, params);
 	acp_agent_send(agent, &out);
 }
 
 void acp_agent_send_initialize(struct acp_agent *agent)
 {
-	agent->stage = ACP_INITIALIZING;
+	agent->session.stage = ACP_INITIALIZING;
 	acp_agent_send_request(agent, "initialize",
 		json_pack("{s:i, s:{s:{s:b, s:b}, s:b, s:{s:{s:{}}}}, s:{s:s, s:s, s:s}}",
 			"protocolVersion", 1, "clientCapabilities", "fs", "readTextFile", 1,
-			"writeTextFile", 1, "terminal", agent->terminals_max > 0, "session",
+			"writeTextFile", 1, "terminal", agent->config.terminals_max > 0, "session",
 			"configOptions", "boolean", "clientInfo", "name", "holdfast", "title",
 			"Holdfast", "version", HOLDFAST_VERSION));
 }
 
 void acp_agent_send_new_session(struct acp_agent *agent)
 {
-	agent->stage = ACP_NEW_SESSION;
-	acp_agent_send_request(
-		agent, "session/new", json_pack("{s:s, s:[]}", "cwd", agent->cwd, "mcpServers"));
+	agent->session.stage = ACP_NEW_SESSION;
+	acp_agent_send_request(agent, "session/new",
+		json_pack("{s:s, s:[]}", "cwd", agent->config.cwd, "mcpServers"));
 }
 
 void acp_agent_send_prompt(struct acp_agent *agent)
 {
-	json_t *text = agent->prompt;
-	agent->prompt = NULL;
+	json_t *text = agent->turn.prompt;
+	agent->turn.prompt = NULL;
 	acp_agent_send_request(agent, "session/prompt",
-		json_pack("{s:s, s:[{s:s, s:o}]}", "sessionId", agent->agent_session_id, "prompt",
-			"type", "text", "text", text));
+		json_pack("{s:s, s:[{s:s, s:o}]}", "sessionId", agent->session.id, "prompt", "type",
+			"text", "text", text));
 }
 
 void acp_agent_send_cancel(struct acp_agent *agent)
 {
 	struct buffer out = {0};
-	acp_rpc_notification(
-		&out, "session/cancel", json_pack("{s:s}", "sessionId", agent->agent_session_id));
+	json_rpc_notification(
+		&out, "session/cancel", json_pack("{s:s}", "sessionId", agent->session.id));
 	acp_agent_send(agent, &out);
 }
 
 void acp_agent_report_noise(struct acp_agent *agent, const char *what, const char *text, size_t len)
 {
 	unsigned dropped = 0;
-	if (!acp_rate_take(&agent->noise, NOISE_PER_MINUTE, uv_now(agent->loop), &dropped)) {
+	if (!diag_rate_take(
+		    &agent->session.noise, NOISE_PER_MINUTE, uv_now(agent->loop), &dropped)) {
 		return;
 	}
 	struct buffer clean = {0};
-	acp_diag_clean(&clean, text, len < NOISE_SHOWN ? len : NOISE_SHOWN);
-	diag(DIAG_WARN, "session %s: the agent sent %s: %s", agent->session_id, what,
+	diag_clean(&clean, text, len < NOISE_SHOWN ? len : NOISE_SHOWN);
+	diag(DIAG_WARN, "session %s: the agent sent %s: %s", agent->config.session_id, what,
 		buffer_cstr(&clean));
 	if (dropped > 0) {
-		diag(DIAG_WARN, "session %s: (%u reports like this dropped)", agent->session_id,
-			dropped);
+		diag(DIAG_WARN, "session %s: (%u reports like this dropped)",
+			agent->config.session_id, dropped);
 	}
 	buffer_finish(&clean);
 }
@@ -97,14 +98,15 @@ static void report_update(struct acp_agent *agent, const json_t *update)
 	} else if (err == 0) {
 		acp_agent_note_late(agent);
 	} else {
-		diag(DIAG_DEBUG, "session %s: an update with nothing to report", agent->session_id);
+		diag(DIAG_DEBUG, "session %s: an update with nothing to report",
+			agent->config.session_id);
 	}
 }
 
 static void handle_own_update(struct acp_agent *agent, const json_t *params)
 {
 	const char *id = json_string_value(json_object_get(params, "sessionId"));
-	if (!id || !strcmp(id, agent->agent_session_id)) {
+	if (!id || !strcmp(id, agent->session.id)) {
 		report_update(agent, json_object_get(params, "update"));
 	} else {
 		acp_agent_report_noise(agent, "an update of another session", id, strlen(id));
@@ -113,16 +115,16 @@ static void handle_own_update(struct acp_agent *agent, const json_t *params)
 
 void acp_agent_keep_early(struct acp_agent *agent, const json_t *params, size_t line_len)
 {
-	agent->early_bytes += line_len;
-	if (json_array_size(agent->early) >= EARLY_MAX ||
-		agent->early_bytes > agent->lines.line_max) {
+	agent->session.early_bytes += line_len;
+	if (json_array_size(agent->session.early) >= EARLY_MAX ||
+		agent->session.early_bytes > agent->process.lines.line_max) {
 		acp_agent_report_noise(agent, "too many updates before its session", "", 0);
 		return;
 	}
-	if (!agent->early) {
-		agent->early = json_array();
+	if (!agent->session.early) {
+		agent->session.early = json_array();
 	}
-	json_array_append(agent->early, (json_t *)params);
+	json_array_append(agent->session.early, (json_t *)params);
 }
 
 static void handle_update(struct acp_agent *agent, const json_t *params, size_t line_len)
@@ -131,7 +133,7 @@ static void handle_update(struct acp_agent *agent, const json_t *params, size_t 
 		acp_agent_report_noise(agent, "an update that cannot be used", "no params", 9);
 	} else if (acp_resume_take(agent, json_object_get(params, "update"), params, line_len)) {
 		return;
-	} else if (agent->agent_session_id) {
+	} else if (agent->session.id) {
 		handle_own_update(agent, params);
 	} else {
 		acp_agent_keep_early(agent, params, line_len);
@@ -140,8 +142,8 @@ static void handle_update(struct acp_agent *agent, const json_t *params, size_t 
 
 static void report_early_updates(struct acp_agent *agent)
 {
-	json_t *early = agent->early;
-	agent->early = NULL;
+	json_t *early = agent->session.early;
+	agent->session.early = NULL;
 	for (size_t i = 0; i < json_array_size(early); i++) {
 		handle_own_update(agent, json_array_get(early, i));
 	}
@@ -164,26 +166,26 @@ static void handle_initialized(struct acp_agent *agent, const json_t *result)
 		return;
 	}
 	const json_t *agent_info = json_object_get(result, "agentInfo");
-	agent->info = json_pack("{s:i}", "protocol_version", 1);
-	set_info(agent->info, agent_info, "name");
-	set_info(agent->info, agent_info, "title");
-	set_info(agent->info, agent_info, "version");
-	json_decref(agent->auth_methods);
-	agent->auth_methods = json_incref(json_object_get(result, "authMethods"));
+	agent->session.info = json_pack("{s:i}", "protocol_version", 1);
+	set_info(agent->session.info, agent_info, "name");
+	set_info(agent->session.info, agent_info, "title");
+	set_info(agent->session.info, agent_info, "version");
+	json_decref(agent->session.auth_methods);
+	agent->session.auth_methods = json_incref(json_object_get(result, "authMethods"));
 	acp_resume_read(agent, result);
 	acp_resume_begin(agent);
 }
 
 void acp_agent_begin(struct acp_agent *agent, const char *agent_session_id, const json_t *result)
 {
-	agent->agent_session_id = xstrdup(agent_session_id);
-	agent->stage = ACP_READY;
-	agent->resume_failures = 0;
+	agent->session.id = xstrdup(agent_session_id);
+	agent->session.stage = ACP_READY;
+	agent->resume.failures = 0;
 	uv_timer_stop(&agent->deadline);
-	json_t *info = agent->info;
-	agent->info = NULL;
+	json_t *info = agent->session.info;
+	agent->session.info = NULL;
 	if (!json_is_true(json_object_get(info, "resumed"))) {
-		memset(agent->told_states, 0, sizeof(agent->told_states));
+		memset(agent->state.told, 0, sizeof(agent->state.told));
 	}
 	json_object_set_new(info, "agent_session_id", json_string(agent_session_id));
 	agent->ops->started(agent->owner, info);
@@ -195,7 +197,7 @@ void acp_agent_begun(struct acp_agent *agent)
 {
 	report_early_updates(agent);
 	acp_agent_send_wishes(agent);
-	if (agent->prompt) {
+	if (agent->turn.prompt) {
 		acp_agent_send_prompt(agent);
 	} else {
 		acp_agent_await_idle(agent); /* it was cancelled meanwhile */
@@ -269,19 +271,21 @@ static void handle_error(struct acp_agent *agent, const json_t *error)
 {
 	struct buffer words = {0};
 	json_int_t code = json_integer_value(json_object_get(error, "code"));
-	if (agent->stage == ACP_READY && agent->cancelling && code == ACP_ERROR_REQUEST_CANCELLED) {
+	if (agent->session.stage == ACP_READY && agent->turn.cancelling &&
+		code == JSON_RPC_REQUEST_CANCELLED) {
 		acp_agent_end_turn(agent, "cancelled", NULL);
-	} else if (agent->stage == ACP_RESUMING || agent->stage == ACP_LOADING) {
+	} else if (agent->session.stage == ACP_RESUMING || agent->session.stage == ACP_LOADING) {
 		acp_resume_handle_answer(agent, NULL, error);
-	} else if (agent->stage == ACP_READY) {
-		acp_rpc_describe_error(&words, error);
+	} else if (agent->session.stage == ACP_READY) {
+		json_rpc_describe_error(&words, error);
 		acp_agent_advise(agent, &words, error);
 		acp_agent_end_turn(agent, "error", buffer_cstr(&words));
 	} else {
-		buffer_append_str(&words,
-			agent->stage == ACP_INITIALIZING ? "initialize: " : "session/new: ");
+		buffer_append_str(&words, agent->session.stage == ACP_INITIALIZING
+						  ? "initialize: "
+						  : "session/new: ");
 		struct buffer why = {0};
-		acp_rpc_describe_error(&why, error);
+		json_rpc_describe_error(&why, error);
 		buffer_append(&words, why.data, why.len);
 		buffer_finish(&why);
 		acp_agent_advise(agent, &words, error);
@@ -293,12 +297,13 @@ static void handle_error(struct acp_agent *agent, const json_t *error)
 /** Whether this answers the request for the stage or the prompt, if one is open. */
 static bool is_awaited(const struct acp_agent *agent, const json_t *id)
 {
-	bool sent = agent->stage == ACP_READY && agent->prompting && !agent->prompt &&
-		    !agent->cancelled_unsent;
-	bool starting = agent->stage != ACP_READY && agent->stage != ACP_RECALLING &&
-			agent->stage != ACP_SETTLING;
+	bool sent = agent->session.stage == ACP_READY && agent->turn.prompting &&
+		    !agent->turn.prompt && !agent->turn.cancelled_unsent;
+	bool starting = agent->session.stage != ACP_READY &&
+			agent->session.stage != ACP_RECALLING &&
+			agent->session.stage != ACP_SETTLING;
 	bool open = starting || sent;
-	return open && json_is_integer(id) && json_integer_value(id) == agent->awaited_id;
+	return open && json_is_integer(id) && json_integer_value(id) == agent->session.awaited_id;
 }
 
 void acp_agent_handle_response(struct acp_agent *agent, const json_t *message)
@@ -310,19 +315,19 @@ void acp_agent_handle_response(struct acp_agent *agent, const json_t *message)
 	}
 	if (!is_awaited(agent, json_object_get(message, "id"))) {
 		struct buffer words = {0};
-		acp_rpc_describe_error(&words, error);
+		json_rpc_describe_error(&words, error);
 		diag(DIAG_DEBUG, "session %s: the agent answered nothing that was asked: %s",
-			agent->session_id, error ? buffer_cstr(&words) : "a result");
+			agent->config.session_id, error ? buffer_cstr(&words) : "a result");
 		buffer_finish(&words);
 		return;
 	}
 	if (error && !json_is_null(error)) {
 		handle_error(agent, error);
-	} else if (agent->stage == ACP_INITIALIZING) {
+	} else if (agent->session.stage == ACP_INITIALIZING) {
 		handle_initialized(agent, result);
-	} else if (agent->stage == ACP_NEW_SESSION) {
+	} else if (agent->session.stage == ACP_NEW_SESSION) {
 		handle_session(agent, result);
-	} else if (agent->stage == ACP_RESUMING || agent->stage == ACP_LOADING) {
+	} else if (agent->session.stage == ACP_RESUMING || agent->session.stage == ACP_LOADING) {
 		acp_resume_handle_answer(agent, result, NULL);
 	} else {
 		handle_prompt_result(agent, result);
@@ -348,31 +353,31 @@ static void handle_notification(struct acp_agent *agent, const json_t *message, 
 		handle_update(agent, params, line_len);
 	} else if (!strcmp(method, "$/cancel_request")) {
 		acp_agent_handle_withdrawal(agent, params);
-	} else if (agent->stage == ACP_READY && method[0] != '$') {
+	} else if (agent->session.stage == ACP_READY && method[0] != '$') {
 		report_notification(agent, method, params);
 	} else {
 		diag(DIAG_DEBUG, "session %s: the agent sent an unknown notification",
-			agent->session_id);
+			agent->config.session_id);
 	}
 }
 
 void acp_agent_handle_line(struct acp_agent *agent, char *line, size_t len)
 {
 	json_error_t error;
-	json_t *message = acp_rpc_parse(line, len, agent->numbers, &error);
-	switch (acp_rpc_classify(message)) {
-	case ACP_MESSAGE_REQUEST:
+	json_t *message = json_rpc_parse(line, len, agent->config.numbers, &error);
+	switch (json_rpc_classify(message)) {
+	case JSON_RPC_REQUEST:
 		acp_agent_handle_request(agent,
 			json_string_value(json_object_get(message, "method")),
 			json_object_get(message, "id"), json_object_get(message, "params"));
 		break;
-	case ACP_MESSAGE_NOTIFICATION:
+	case JSON_RPC_NOTIFICATION:
 		handle_notification(agent, message, len);
 		break;
-	case ACP_MESSAGE_RESPONSE:
+	case JSON_RPC_RESPONSE:
 		acp_agent_handle_response(agent, message);
 		break;
-	case ACP_MESSAGE_INVALID:
+	case JSON_RPC_INVALID:
 		acp_agent_report_noise(agent, "a line that is not JSON-RPC", line, len);
 		break;
 	}

@@ -21,7 +21,7 @@ struct wish {
 static void wish_free(struct acp_agent *agent, struct wish *wish)
 {
 	list_remove(&wish->link);
-	agent->wish_count--;
+	agent->wishes.count--;
 	free((char *)wish->what.mode_id);
 	free((char *)wish->what.config_id);
 	free((char *)wish->what.by);
@@ -43,7 +43,7 @@ static bool is_same_setting(const struct acp_wish *a, const struct acp_wish *b)
 /** Of what was not sent yet, the newest wish counts. */
 static void drop_unsent(struct acp_agent *agent, const struct acp_wish *what)
 {
-	list_for_each_safe(link, tmp, &agent->wishes) {
+	list_for_each_safe(link, tmp, &agent->wishes.list) {
 		struct wish *wish = list_entry(link, struct wish, link);
 		if (!wish->id && is_same_setting(&wish->what, what)) {
 			wish_free(agent, wish);
@@ -54,7 +54,7 @@ static void drop_unsent(struct acp_agent *agent, const struct acp_wish *what)
 static void send_wish(struct acp_agent *agent, struct wish *wish)
 {
 	const struct acp_wish *what = &wish->what;
-	json_t *params = json_pack("{s:s}", "sessionId", agent->agent_session_id);
+	json_t *params = json_pack("{s:s}", "sessionId", agent->session.id);
 	if (what->mode_id) {
 		json_object_set_new(params, "modeId", json_string(what->mode_id));
 	} else {
@@ -65,8 +65,8 @@ static void send_wish(struct acp_agent *agent, struct wish *wish)
 		json_object_set_new(params, "type", json_string("boolean"));
 	}
 	struct buffer out = {0};
-	wish->id = ++agent->last_id;
-	acp_rpc_request(&out, wish->id,
+	wish->id = ++agent->session.last_id;
+	json_rpc_request(&out, wish->id,
 		what->mode_id ? "session/set_mode" : "session/set_config_option", params);
 	acp_agent_send(agent, &out);
 }
@@ -74,7 +74,7 @@ static void send_wish(struct acp_agent *agent, struct wish *wish)
 int acp_agent_set(struct acp_agent *agent, const struct acp_wish *what)
 {
 	drop_unsent(agent, what);
-	if (agent->wish_count == WISHES_MAX) {
+	if (agent->wishes.count == WISHES_MAX) {
 		return -ENOBUFS;
 	}
 	struct wish *wish = xcalloc(1, sizeof(*wish));
@@ -82,9 +82,9 @@ int acp_agent_set(struct acp_agent *agent, const struct acp_wish *what)
 		.config_id = copy(what->config_id),
 		.value = what->value ? json_deep_copy(what->value) : NULL,
 		.by = xstrdup(what->by)};
-	list_append(&agent->wishes, &wish->link);
-	agent->wish_count++;
-	if (agent->stage == ACP_READY) {
+	list_append(&agent->wishes.list, &wish->link);
+	agent->wishes.count++;
+	if (agent->session.stage == ACP_READY) {
 		send_wish(agent, wish);
 	}
 	return 0;
@@ -92,7 +92,7 @@ int acp_agent_set(struct acp_agent *agent, const struct acp_wish *what)
 
 void acp_agent_send_wishes(struct acp_agent *agent)
 {
-	list_for_each(link, &agent->wishes) {
+	list_for_each(link, &agent->wishes.list) {
 		struct wish *wish = list_entry(link, struct wish, link);
 		if (!wish->id) {
 			send_wish(agent, wish);
@@ -109,7 +109,7 @@ static void refuse(struct acp_agent *agent, struct wish *wish, const char *why)
 
 void acp_agent_drop_wishes(struct acp_agent *agent)
 {
-	list_for_each_safe(link, tmp, &agent->wishes) {
+	list_for_each_safe(link, tmp, &agent->wishes.list) {
 		struct wish *wish = list_entry(link, struct wish, link);
 		if (agent->destroying) {
 			wish_free(agent, wish);
@@ -134,14 +134,14 @@ bool acp_agent_handle_set(struct acp_agent *agent, const json_t *message)
 {
 	const json_t *id = json_object_get(message, "id");
 	const json_t *error = json_object_get(message, "error");
-	list_for_each(link, &agent->wishes) {
+	list_for_each(link, &agent->wishes.list) {
 		struct wish *wish = list_entry(link, struct wish, link);
 		if (!wish->id || !json_is_integer(id) || json_integer_value(id) != wish->id) {
 			continue;
 		}
 		if (error && !json_is_null(error)) {
 			struct buffer words = {0};
-			acp_rpc_describe_error(&words, error);
+			json_rpc_describe_error(&words, error);
 			refuse(agent, wish, buffer_cstr(&words));
 			buffer_finish(&words);
 			return true;

@@ -1,6 +1,7 @@
 #include "acp_internal.h"
 
 #include "holdfast/requests.h"
+#include "holdfast/utf8.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -55,13 +56,13 @@ bool acp_agent_is_known_state(struct acp_agent *agent, const char *type, const j
 	char *text = json_dumps(data, JSON_COMPACT | JSON_SORT_KEYS);
 	uint64_t hash = text ? XXH3_64bits(text, strlen(text)) : 0;
 	free(text);
-	if (text && agent->told_states[i] == hash) {
+	if (text && agent->state.told[i] == hash) {
 		return true;
 	}
-	agent->told_states[i] = hash;
+	agent->state.told[i] = hash;
 	if (i == STATE_MODES || i == STATE_CURRENT_MODE) {
 		/* Each of the two says which mode it is: the newer one stands. */
-		agent->told_states[i == STATE_MODES ? STATE_CURRENT_MODE : STATE_MODES] = 0;
+		agent->state.told[i == STATE_MODES ? STATE_CURRENT_MODE : STATE_MODES] = 0;
 	}
 	return false;
 }
@@ -121,23 +122,23 @@ void acp_agent_keep_meta(struct acp_agent *agent, const char *of, const json_t *
 	if (json_is_string(message_id)) {
 		json_object_set(data, "message_id", (json_t *)message_id);
 	}
-	if (!agent->metas) {
-		agent->metas = json_array();
+	if (!agent->state.metas) {
+		agent->state.metas = json_array();
 	}
-	size_t count = json_array_size(agent->metas);
-	if (count == 0 || !json_equal(json_array_get(agent->metas, count - 1), data)) {
-		json_array_append(agent->metas, data);
+	size_t count = json_array_size(agent->state.metas);
+	if (count == 0 || !json_equal(json_array_get(agent->state.metas, count - 1), data)) {
+		json_array_append(agent->state.metas, data);
 	}
 	if (count == METAS_MAX) {
-		json_array_remove(agent->metas, 0);
+		json_array_remove(agent->state.metas, 0);
 	}
 	json_decref(data);
 }
 
 void acp_agent_tell_metas(struct acp_agent *agent)
 {
-	json_t *metas = agent->metas;
-	agent->metas = NULL;
+	json_t *metas = agent->state.metas;
+	agent->state.metas = NULL;
 	for (size_t i = 0; i < json_array_size(metas); i++) {
 		agent->ops->event(agent->owner, "x-acp-meta", json_array_get(metas, i));
 	}
@@ -153,11 +154,11 @@ static void append_method(struct buffer *words, const json_t *method, size_t *co
 	}
 	buffer_append_str(words, (*count)++ == 0 ? " It offers: " : "; ");
 	buffer_append(words, json_string_value(name),
-		acp_utf8_prefix(json_string_value(name), json_string_length(name), ADVICE_MAX / 4));
+		utf8_prefix(json_string_value(name), json_string_length(name), ADVICE_MAX / 4));
 	if (json_string_length(more) > 0) {
 		buffer_append_str(words, " (");
 		buffer_append(words, json_string_value(more),
-			acp_utf8_prefix(
+			utf8_prefix(
 				json_string_value(more), json_string_length(more), ADVICE_MAX / 4));
 		buffer_append_char(words, ')');
 	}
@@ -165,14 +166,14 @@ static void append_method(struct buffer *words, const json_t *method, size_t *co
 
 void acp_agent_advise(struct acp_agent *agent, struct buffer *words, const json_t *error)
 {
-	if (json_integer_value(json_object_get(error, "code")) != ACP_ERROR_AUTH_REQUIRED) {
+	if (json_integer_value(json_object_get(error, "code")) != JSON_RPC_AUTH_REQUIRED) {
 		return;
 	}
 	buffer_append_str(words,
 		". If this is about a login: log in with the agent's own program, in a terminal, as the user that runs this server, and prompt again.");
 	size_t count = 0;
-	for (size_t i = 0; i < json_array_size(agent->auth_methods); i++) {
-		append_method(words, json_array_get(agent->auth_methods, i), &count);
+	for (size_t i = 0; i < json_array_size(agent->session.auth_methods); i++) {
+		append_method(words, json_array_get(agent->session.auth_methods, i), &count);
 	}
 }
 
@@ -188,25 +189,25 @@ static void tell_skipped(struct acp_agent *agent, const char *message, const jso
 
 void acp_agent_handle_skipped(struct acp_agent *agent)
 {
-	json_t *seen = acp_lines_peek(&agent->lines);
+	json_t *seen = json_rpc_peek(&agent->process.lines);
 	json_t *id = json_object_get(seen, "id");
 	json_t *method = json_object_get(seen, "method");
 	struct buffer words = {0};
-	if (agent->lines.too_deep) {
+	if (agent->process.lines.too_deep) {
 		buffer_printf(&words,
 			"the agent sent JSON that nests deeper than %d levels, which was skipped",
 			JSON_DEPTH_MAX);
 	} else {
 		buffer_printf(&words,
 			"the agent sent a line of more than %zu bytes (the limit agent_line_size), which was skipped",
-			agent->lines.line_max);
+			agent->process.lines.line_max);
 	}
 	tell_skipped(agent, buffer_cstr(&words), method);
 	if (id && method) {
-		acp_agent_send_error(agent, id, ACP_ERROR_INVALID_REQUEST, buffer_cstr(&words));
+		acp_agent_send_error(agent, id, JSON_RPC_INVALID_REQUEST, buffer_cstr(&words));
 	} else if (id) {
 		json_t *answer = json_pack("{s:O, s:{s:i, s:s}}", "id", id, "error", "code",
-			ACP_ERROR_INVALID_REQUEST, "message", buffer_cstr(&words));
+			JSON_RPC_INVALID_REQUEST, "message", buffer_cstr(&words));
 		acp_agent_handle_response(agent, answer);
 		json_decref(answer);
 	}

@@ -1,4 +1,4 @@
-#include "acp_internal.h"
+#include "acp_updates.h"
 
 #include <errno.h>
 #include <string.h>

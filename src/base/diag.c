@@ -5,7 +5,8 @@
 #include <stdio.h>
 #include <time.h>
 
-#define LIMIT_MS 10000
+#define LIMIT_MS       10000
+#define RATE_WINDOW_MS 60000
 
 static enum diag_level diag_max = DIAG_INFO;
 
@@ -63,4 +64,20 @@ void diag_limited(struct diag_limit *limit, enum diag_level level, const char *f
 	va_start(args, fmt);
 	print_line(level, left_out, fmt, args);
 	va_end(args);
+}
+
+bool diag_rate_take(
+	struct diag_rate *r, unsigned per_minute, uint64_t now_ms, unsigned *ret_dropped)
+{
+	*ret_dropped = 0;
+	if (now_ms - r->window_ms >= RATE_WINDOW_MS) {
+		*ret_dropped = r->dropped;
+		*r = (struct diag_rate){.window_ms = now_ms};
+	}
+	if (r->count >= per_minute) {
+		r->dropped++;
+		return false;
+	}
+	r->count++;
+	return true;
 }

@@ -1,4 +1,4 @@
-#include "../acp/acp_internal.h"
+#include "holdfast/child.h"
 
 #include "holdfast/agent_guard.h"
 #include "holdfast/descriptors.h"
@@ -23,16 +23,16 @@
 
 enum stop_stage { STOP_NONE, STOP_HUNG_UP, STOP_TERMINATED, STOP_KILLED };
 
-struct acp_process {
-	uv_process_t child;
+struct child {
+	uv_process_t process;
 	uv_pipe_t in;
 	uv_pipe_t out;
 	uv_pipe_t err;
 	uv_pipe_t lifeline; /* of its guard, if it has one */
 	uv_timer_t timer;
-	bool has_child; /* uv_spawn() was called, and made `child` a handle, whatever it returned */
+	bool has_child; /* uv_spawn() was called, and made `process` a handle, whatever it returned */
 	unsigned open_handles;
-	const struct acp_process_ops *ops;
+	const struct child_ops *ops;
 	void *owner;
 	int grace_ms;
 	bool one_output;
@@ -40,7 +40,7 @@ struct acp_process {
 	int pid; /* its own or its guard's, also the process group; 0 if it never came to be */
 	enum stop_stage stage;
 	uint64_t kill_at_ms; /* while it is being ended */
-	bool ending; /* acp_process_end() */
+	bool ending; /* child_end() */
 	bool closing;
 	bool exited;
 	bool output_ended;
@@ -50,15 +50,15 @@ struct acp_process {
 	char read_buf[64 * 1024]; /* for both pipes: each read is consumed before the next */
 };
 
-struct acp_write {
+struct pending_write {
 	uv_write_t req;
-	struct acp_process *process;
+	struct child *child;
 	struct buffer bytes;
 };
 
 static void handle_closed(uv_handle_t *handle)
 {
-	struct acp_process *p = handle->data;
+	struct child *p = handle->data;
 	assert(p->open_handles > 0);
 	if (--p->open_handles == 0) {
 		p->ops->closed(p->owner);
@@ -73,11 +73,11 @@ static void close_once(uv_handle_t *handle)
 	}
 }
 
-static void process_close(struct acp_process *p)
+static void close_all(struct child *p)
 {
 	p->closing = true;
 	if (p->has_child) {
-		close_once((uv_handle_t *)&p->child);
+		close_once((uv_handle_t *)&p->process);
 	}
 	close_once((uv_handle_t *)&p->in);
 	close_once((uv_handle_t *)&p->out);
@@ -87,12 +87,12 @@ static void process_close(struct acp_process *p)
 }
 
 /** A guard keeps to the grace itself, and then needs a while to see everybody dead. */
-static uint64_t patience_ms(const struct acp_process *p)
+static uint64_t patience_ms(const struct child *p)
 {
 	return (uint64_t)p->grace_ms + (p->guarded ? GUARD_MS : 0);
 }
 
-static void signal_group(const struct acp_process *p, int signal_number)
+static void signal_group(const struct child *p, int signal_number)
 {
 	/*
 	 * An id is not given away while a group has it, so at worst this finds nobody. A guard is
@@ -105,19 +105,19 @@ static void signal_group(const struct acp_process *p, int signal_number)
 
 static void handle_timer(uv_timer_t *timer);
 
-static void wait_grace(struct acp_process *p)
+static void wait_grace(struct child *p)
 {
 	uv_timer_start(&p->timer, handle_timer, patience_ms(p), 0);
 }
 
-static void terminate(struct acp_process *p)
+static void terminate(struct child *p)
 {
 	p->stage = STOP_TERMINATED;
 	signal_group(p, SIGTERM);
 	wait_grace(p);
 }
 
-static void escalate(struct acp_process *p)
+static void escalate(struct child *p)
 {
 	if (p->stage == STOP_HUNG_UP) {
 		terminate(p);
@@ -128,18 +128,18 @@ static void escalate(struct acp_process *p)
 }
 
 /** The leader is gone; the rest of the group has what is left of the grace to follow. */
-static void await_group(struct acp_process *p)
+static void await_group(struct child *p)
 {
 	bool empty = p->guarded || (kill(-p->pid, 0) < 0 && errno == ESRCH);
 	if (empty || p->stage == STOP_KILLED || uv_now(p->timer.loop) >= p->kill_at_ms) {
 		signal_group(p, SIGKILL);
-		process_close(p);
+		close_all(p);
 		return;
 	}
 	uv_timer_start(&p->timer, handle_timer, POLL_MS, 0);
 }
 
-static void finish_if_drained(struct acp_process *p)
+static void finish_if_drained(struct child *p)
 {
 	if (p->exited && p->output_ended && !p->ending && !p->closing) {
 		uv_timer_stop(&p->timer);
@@ -149,7 +149,7 @@ static void finish_if_drained(struct acp_process *p)
 
 static void handle_timer(uv_timer_t *timer)
 {
-	struct acp_process *p = timer->data;
+	struct child *p = timer->data;
 	if (!p->exited) {
 		escalate(p);
 	} else if (p->ending) {
@@ -163,9 +163,9 @@ static void handle_timer(uv_timer_t *timer)
 	}
 }
 
-static void handle_exit(uv_process_t *child, int64_t exit_status, int term_signal)
+static void handle_exit(uv_process_t *process, int64_t exit_status, int term_signal)
 {
-	struct acp_process *p = child->data;
+	struct child *p = process->data;
 	p->exited = true;
 	p->exit_status = exit_status;
 	p->term_signal = term_signal;
@@ -179,7 +179,7 @@ static void handle_exit(uv_process_t *child, int64_t exit_status, int term_signa
 }
 
 /** It can never answer again, or never be asked. Most end by themselves when stdin is closed. */
-static void hang_up(struct acp_process *p)
+static void hang_up(struct child *p)
 {
 	if (!p->exited && !p->ending && p->stage == STOP_NONE) {
 		p->stage = STOP_HUNG_UP;
@@ -188,7 +188,7 @@ static void hang_up(struct acp_process *p)
 	}
 }
 
-static void handle_output_end(struct acp_process *p)
+static void handle_output_end(struct child *p)
 {
 	uv_read_stop((uv_stream_t *)&p->out);
 	p->output_ended = true;
@@ -201,13 +201,13 @@ static void handle_output_end(struct acp_process *p)
 
 static void handle_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *ret_buf)
 {
-	struct acp_process *p = handle->data;
+	struct child *p = handle->data;
 	*ret_buf = uv_buf_init(p->read_buf, sizeof(p->read_buf));
 }
 
 static void handle_output(uv_stream_t *stream, ssize_t len, const uv_buf_t *buf)
 {
-	struct acp_process *p = stream->data;
+	struct child *p = stream->data;
 	if (len > 0) {
 		p->ops->output(p->owner, buf->base, (size_t)len);
 	} else if (len < 0) {
@@ -217,7 +217,7 @@ static void handle_output(uv_stream_t *stream, ssize_t len, const uv_buf_t *buf)
 
 static void handle_errors(uv_stream_t *stream, ssize_t len, const uv_buf_t *buf)
 {
-	struct acp_process *p = stream->data;
+	struct child *p = stream->data;
 	if (len > 0) {
 		p->ops->errors(p->owner, buf->base, (size_t)len);
 	} else if (len < 0) {
@@ -228,7 +228,7 @@ static void handle_errors(uv_stream_t *stream, ssize_t len, const uv_buf_t *buf)
 /**
  * Makes the one pipe that stdout and stderr share; *ret_end, to be closed here, is the child's end.
  */
-static int open_one_output(struct acp_process *p, int *ret_end)
+static int open_one_output(struct child *p, int *ret_end)
 {
 	uv_file ends[2];
 	int err = uv_pipe(ends, UV_NONBLOCK_PIPE, 0);
@@ -249,7 +249,7 @@ static int open_one_output(struct acp_process *p, int *ret_end)
  * The program with its arguments, behind those of the guard if there is one; ended by NULL. The
  * strings are borrowed but for the grace, which is in `grace`.
  */
-static char **make_args(const struct acp_process_config *config, char grace[16])
+static char **make_args(const struct child_config *config, char grace[16])
 {
 	char *shell[] = {(char *)"/bin/sh", (char *)"-c", (char *)config->command, NULL};
 	char **args = config->args ? config->args : shell;
@@ -270,8 +270,7 @@ static char **make_args(const struct acp_process_config *config, char grace[16])
 	return out;
 }
 
-static int process_exec(
-	struct acp_process *p, uv_loop_t *loop, const struct acp_process_config *config)
+static int exec_child(struct child *p, uv_loop_t *loop, const struct child_config *config)
 {
 	int output = -1;
 	int err = config->one_output ? open_one_output(p, &output) : 0;
@@ -304,7 +303,7 @@ static int process_exec(
 	if (err == 0) {
 		p->has_child = true;
 		p->open_handles++;
-		err = uv_spawn(loop, &p->child, &options);
+		err = uv_spawn(loop, &p->process, &options);
 	}
 	free(args);
 	if (output >= 0) {
@@ -313,10 +312,10 @@ static int process_exec(
 	return err;
 }
 
-int acp_process_spawn(uv_loop_t *loop, const struct acp_process_config *config,
-	const struct acp_process_ops *ops, void *owner, struct acp_process **ret_process)
+int child_spawn(uv_loop_t *loop, const struct child_config *config, const struct child_ops *ops,
+	void *owner, struct child **ret_process)
 {
-	struct acp_process *p = xcalloc(1, sizeof(*p));
+	struct child *p = xcalloc(1, sizeof(*p));
 	p->ops = ops;
 	p->owner = owner;
 	p->grace_ms = config->stop_grace_ms;
@@ -330,13 +329,13 @@ int acp_process_spawn(uv_loop_t *loop, const struct acp_process_config *config,
 	p->in.data = p->out.data = p->err.data = p->lifeline.data = p->timer.data = p;
 	p->open_handles = 5;
 	int err = config->descriptors_kept ? descriptors_check(config->descriptors_kept) : 0;
-	err = err < 0 ? err : process_exec(p, loop, config);
-	p->child.data = p;
+	err = err < 0 ? err : exec_child(p, loop, config);
+	p->process.data = p;
 	/* It runs also if, behind that, one of its pipes could not be opened. */
-	p->pid = uv_is_active((uv_handle_t *)&p->child) ? uv_process_get_pid(&p->child) : 0;
+	p->pid = uv_is_active((uv_handle_t *)&p->process) ? uv_process_get_pid(&p->process) : 0;
 	if (err < 0) {
 		signal_group(p, SIGKILL);
-		process_close(p);
+		close_all(p);
 		return err;
 	}
 	uv_read_start((uv_stream_t *)&p->out, handle_alloc, handle_output);
@@ -349,22 +348,22 @@ int acp_process_spawn(uv_loop_t *loop, const struct acp_process_config *config,
 
 static void handle_written(uv_write_t *req, int status)
 {
-	struct acp_write *w = req->data;
+	struct pending_write *w = req->data;
 	if (status < 0 && status != UV_ECANCELED) {
-		hang_up(w->process);
+		hang_up(w->child);
 	}
 	buffer_finish(&w->bytes);
 	free(w);
 }
 
-int acp_process_write(struct acp_process *p, struct buffer *bytes)
+int child_write(struct child *p, struct buffer *bytes)
 {
 	int err = 0;
 	if (uv_stream_get_write_queue_size((uv_stream_t *)&p->in) > WRITE_QUEUE_MAX) {
 		err = -ENOBUFS;
 	} else if (!uv_is_closing((uv_handle_t *)&p->in)) {
-		struct acp_write *w = xmalloc(sizeof(*w));
-		w->process = p;
+		struct pending_write *w = xmalloc(sizeof(*w));
+		w->child = p;
 		w->bytes = *bytes;
 		buffer_init(bytes);
 		w->req.data = w;
@@ -378,7 +377,7 @@ int acp_process_write(struct acp_process *p, struct buffer *bytes)
 	return err;
 }
 
-void acp_process_pause(struct acp_process *p, bool paused)
+void child_pause(struct child *p, bool paused)
 {
 	if (p->paused == paused || p->ending || p->closing) {
 		return;
@@ -391,14 +390,14 @@ void acp_process_pause(struct acp_process *p, bool paused)
 	}
 }
 
-void acp_process_terminate(struct acp_process *p)
+void child_terminate(struct child *p)
 {
 	if (!p->exited && !p->ending && !p->closing && p->stage < STOP_TERMINATED) {
 		terminate(p);
 	}
 }
 
-void acp_process_end(struct acp_process *p)
+void child_end(struct child *p)
 {
 	if (p->ending || p->closing) {
 		return;
@@ -409,16 +408,16 @@ void acp_process_end(struct acp_process *p)
 	close_once((uv_handle_t *)&p->lifeline);
 	uv_read_stop((uv_stream_t *)&p->out);
 	if (p->exited) {
-		process_close(p);
+		close_all(p);
 	} else {
 		terminate(p);
 	}
 }
 
-void acp_process_kill(struct acp_process *p)
+void child_kill(struct child *p)
 {
 	if (!p->exited) {
 		signal_group(p, SIGKILL);
 	}
-	acp_process_end(p);
+	child_end(p);
 }

@@ -8,23 +8,23 @@
 /* So often the turns are chosen anew when a short text was counted where it is not told. */
 #define TRIES 4
 
-bool acp_align_is_exhausted(const struct acp_align *align)
+bool align_is_exhausted(const struct align *align)
 {
 	return align->work > WORK_MAX;
 }
 
-void acp_align_exhaust(struct acp_align *align)
+void align_exhaust(struct align *align)
 {
 	align->work = WORK_MAX + 1;
 }
 
-void acp_parts_add(struct acp_parts *parts, size_t item, size_t from, size_t to)
+void parts_add(struct parts *parts, size_t item, size_t from, size_t to)
 {
-	parts->list = acp_grow(parts->list, parts->count, sizeof(*parts->list));
-	parts->list[parts->count++] = (struct acp_part){item, from, to};
+	parts->list = list_grow(parts->list, parts->count, sizeof(*parts->list));
+	parts->list[parts->count++] = (struct part){item, from, to};
 }
 
-size_t acp_align_common(struct acp_align *align, size_t at, size_t to, size_t log_at, size_t log_to)
+size_t align_common(struct align *align, size_t at, size_t to, size_t log_at, size_t log_to)
 {
 	const char *told = align->items.text.bytes.data + at;
 	const char *log = align->track->text.bytes.data + log_at;
@@ -33,7 +33,7 @@ size_t acp_align_common(struct acp_align *align, size_t at, size_t to, size_t lo
 	while (len < max && told[len] == log[len]) {
 		len++;
 	}
-	align->work += len + ACP_LOOK_WORK;
+	align->work += len + LOOK_WORK;
 	return len;
 }
 
@@ -41,16 +41,15 @@ size_t acp_align_common(struct acp_align *align, size_t at, size_t to, size_t lo
 
 static size_t group_of_name(uint32_t name)
 {
-	return ACP_SAID_COUNT + (size_t)name - 1;
+	return SAID_COUNT + (size_t)name - 1;
 }
 
-size_t acp_align_group_of(const struct acp_item *item)
+size_t align_group_of(const struct item *item)
 {
 	return item->name ? group_of_name(item->name) : item->run->said;
 }
 
-bool acp_align_fits(
-	const struct acp_align *align, const struct acp_item *item, const struct acp_unit *unit)
+bool align_fits(const struct align *align, const struct item *item, const struct unit *unit)
 {
 	if (item->name) {
 		return unit->name == item->name;
@@ -59,21 +58,21 @@ bool acp_align_fits(
 	return !item->is_new_name || !align->items.has_known_names || !unit->name;
 }
 
-static size_t unit_group(const struct acp_unit *unit, const bool *is_told)
+static size_t unit_group(const struct unit *unit, const bool *is_told)
 {
 	return unit->name && is_told[unit->name] ? group_of_name(unit->name) : unit->said;
 }
 
 /** Puts the units in the order of their groups. */
-static void make_groups(struct acp_align *align)
+static void make_groups(struct align *align)
 {
-	const struct acp_track *track = align->track;
+	const struct track *track = align->track;
 	size_t names = hash_count(align->known->names);
 	bool *is_told = xcalloc(names + 1, sizeof(*is_told));
 	for (size_t i = 0; i < align->items.count; i++) {
 		is_told[align->items.list[i].name] = true;
 	}
-	align->group_count = ACP_SAID_COUNT + names;
+	align->group_count = SAID_COUNT + names;
 	align->order = xcalloc(track->unit_count + 1, sizeof(size_t));
 	align->rank = xcalloc(track->unit_count + 1, sizeof(size_t));
 	size_t *from = align->group_from = xcalloc(align->group_count + 2, sizeof(size_t));
@@ -93,20 +92,18 @@ static void make_groups(struct acp_align *align)
 
 /* --- the chain --- */
 
-static bool is_prompt(const struct acp_align *align, const struct acp_link *link)
+static bool is_prompt(const struct align *align, const struct link *link)
 {
-	return link->kind == ACP_LINK_TEXT &&
-	       align->items.list[link->item].run->said == ACP_SAID_PROMPT;
+	return link->kind == LINK_TEXT && align->items.list[link->item].run->said == SAID_PROMPT;
 }
 
 /** What does not stand there by chance, by itself. */
-static bool is_telling(const struct acp_align *align, const struct acp_link *link)
+static bool is_telling(const struct align *align, const struct link *link)
 {
-	return link->kind != ACP_LINK_TEXT || link->len >= ACP_TELLING_LEN ||
-	       is_prompt(align, link);
+	return link->kind != LINK_TEXT || link->len >= TELLING_LEN || is_prompt(align, link);
 }
 
-static void drop_unchosen(struct acp_links *links)
+static void drop_unchosen(struct links *links)
 {
 	size_t count = 0;
 	for (size_t i = 0; i < links->count; i++) {
@@ -117,34 +114,34 @@ static void drop_unchosen(struct acp_links *links)
 	links->count = count;
 }
 
-static size_t seq_of(const struct acp_align *align, const struct acp_link *link)
+static size_t seq_of(const struct align *align, const struct link *link)
 {
-	const struct acp_track *track = align->track;
-	return link->kind == ACP_LINK_CALL ? track->calls[link->place].seq
-					   : track->units[link->place].seq;
+	const struct track *track = align->track;
+	return link->kind == LINK_CALL ? track->calls[link->place].seq
+				       : track->units[link->place].seq;
 }
 
 /**
  * Of all kinds in one. In a turn the log may have the kinds in another order (a tool that was
  * called in the middle of a list stands behind the list): then some are not in this chain.
  */
-static void choose_turns(struct acp_align *align)
+static void choose_turns(struct align *align)
 {
-	struct acp_links *links = &align->links;
+	struct links *links = &align->links;
 	for (size_t i = 0; i < links->count; i++) {
-		struct acp_link *link = &links->list[i];
+		struct link *link = &links->list[i];
 		link->log_from = seq_of(align, link);
-		link->log_to = link->log_from + (link->kind == ACP_LINK_NAME ? 0
-							: link->kind == ACP_LINK_CALL
+		link->log_to = link->log_from + (link->kind == LINK_NAME ? 0
+							: link->kind == LINK_CALL
 								? 1
 								: link->last - link->place + 1);
 	}
-	acp_chain_choose(links->list, links->count, align->track->seq_count + 2, true);
+	chain_choose(links->list, links->count, align->track->seq_count + 2, true);
 }
 
 struct grouped {
 	size_t group;
-	struct acp_link link;
+	struct link link;
 };
 
 static int compare_grouped(const void *a, const void *b)
@@ -159,21 +156,21 @@ static int compare_grouped(const void *a, const void *b)
 
 static int compare_links(const void *a, const void *b)
 {
-	const struct acp_link *x = a;
-	const struct acp_link *y = b;
+	const struct link *x = a;
+	const struct link *y = b;
 	return x->told_from < y->told_from ? -1 : x->told_from > y->told_from;
 }
 
 /** In each group, of texts: word by word. */
-static void choose_texts(struct acp_align *align)
+static void choose_texts(struct align *align)
 {
-	struct acp_links *links = &align->links;
+	struct links *links = &align->links;
 	struct grouped *sorted = xcalloc(links->count + 1, sizeof(*sorted));
 	for (size_t i = 0; i < links->count; i++) {
-		const struct acp_link *link = &links->list[i];
+		const struct link *link = &links->list[i];
 		sorted[i].link = *link;
-		sorted[i].group = link->kind == ACP_LINK_TEXT
-					  ? acp_align_group_of(&align->items.list[link->item])
+		sorted[i].group = link->kind == LINK_TEXT
+					  ? align_group_of(&align->items.list[link->item])
 					  : SIZE_MAX;
 	}
 	if (links->count) {
@@ -182,7 +179,7 @@ static void choose_texts(struct acp_align *align)
 	for (size_t i = 0, next; i < links->count; i = next) {
 		size_t group = sorted[i].group;
 		for (next = i; next < links->count && sorted[next].group == group; next++) {
-			struct acp_link *link = &links->list[next];
+			struct link *link = &links->list[next];
 			*link = sorted[next].link;
 			link->is_chosen = true;
 			if (group != SIZE_MAX) {
@@ -192,7 +189,7 @@ static void choose_texts(struct acp_align *align)
 			}
 		}
 		if (group != SIZE_MAX) {
-			acp_chain_choose(links->list + i, next - i,
+			chain_choose(links->list + i, next - i,
 				align->group_from[group + 1] - align->group_from[group] + 1, false);
 		}
 	}
@@ -204,18 +201,18 @@ static void choose_texts(struct acp_align *align)
 }
 
 /** Each call of the log is one of those that are told. */
-static void choose_calls(struct acp_align *align)
+static void choose_calls(struct align *align)
 {
-	const struct acp_items *items = &align->items;
+	const struct items *items = &align->items;
 	for (size_t i = 0; i < align->links.count; i++) {
-		struct acp_link *link = &align->links.list[i];
+		struct link *link = &align->links.list[i];
 		link->is_chosen = true;
-		if (link->kind != ACP_LINK_CALL) {
+		if (link->kind != LINK_CALL) {
 			continue;
 		}
 		size_t call = items->list[link->item].call;
-		struct acp_call *told = &items->calls->calls[call];
-		struct acp_call *known = &align->track->calls[link->place];
+		struct call *told = &items->calls->calls[call];
+		struct call *known = &align->track->calls[link->place];
 		link->is_chosen = told->taken_by == SIZE_MAX && known->taken_by == SIZE_MAX;
 		if (link->is_chosen) {
 			known->taken_by = call;
@@ -227,15 +224,15 @@ static void choose_calls(struct acp_align *align)
 
 /* --- turns --- */
 
-static void widen(struct acp_turns *turns, size_t turn)
+static void widen(struct turns *turns, size_t turn)
 {
 	turns->from = turn < turns->from ? turn : turns->from;
 	turns->to = turn > turns->to ? turn : turns->to;
 }
 
-static bool is_same_prompt(const struct acp_align *align, size_t turn, size_t other)
+static bool is_same_prompt(const struct align *align, size_t turn, size_t other)
 {
-	const struct acp_track *track = align->track;
+	const struct track *track = align->track;
 	size_t a = turn < track->turn_count ? align->prompts[turn] : SIZE_MAX;
 	size_t b = align->prompts[other];
 	if (a == SIZE_MAX || b == SIZE_MAX || track->units[a].is_told) {
@@ -250,14 +247,14 @@ static bool is_same_prompt(const struct acp_align *align, size_t turn, size_t ot
  * Who asks again what a crash has left unanswered gives several turns the same prompt, of which the
  * agent may tell one only.
  */
-static void widen_to_equal_turns(struct acp_align *align)
+static void widen_to_equal_turns(struct align *align)
 {
 	for (size_t i = 0; i < align->links.count; i++) {
-		const struct acp_link *link = &align->links.list[i];
+		const struct link *link = &align->links.list[i];
 		if (!link->is_chosen || !is_prompt(align, link)) {
 			continue;
 		}
-		struct acp_turns *turns = &align->turns[align->items.list[link->item].turn];
+		struct turns *turns = &align->turns[align->items.list[link->item].turn];
 		while (turns->from > 0 && is_same_prompt(align, turns->from - 1, link->turn)) {
 			turns->from--;
 			align->work++;
@@ -270,27 +267,27 @@ static void widen_to_equal_turns(struct acp_align *align)
 }
 
 /** What is told before the first prompt is of the first turns, or, without any, of all. */
-static void place_first_turn(struct acp_align *align)
+static void place_first_turn(struct align *align)
 {
-	struct acp_turns *first = &align->turns[0];
+	struct turns *first = &align->turns[0];
 	if (!align->items.has_prompts) {
-		*first = (struct acp_turns){0, align->track->turn_count - 1};
+		*first = (struct turns){0, align->track->turn_count - 1};
 		return;
 	}
 	for (size_t i = 0; i < align->items.turn_count; i++) {
 		if (align->turns[i].from <= align->turns[i].to) {
-			*first = (struct acp_turns){0, i ? align->turns[i].from : first->to};
+			*first = (struct turns){0, i ? align->turns[i].from : first->to};
 			return;
 		}
 	}
 }
 
 /** Which turns of the log the turns that are told are. */
-static void place_turns(struct acp_align *align)
+static void place_turns(struct align *align)
 {
-	struct acp_track *track = align->track;
+	struct track *track = align->track;
 	for (size_t i = 0; i < align->items.turn_count; i++) {
-		align->turns[i] = (struct acp_turns){align->is_live ? SIZE_MAX : 0, 0};
+		align->turns[i] = (struct turns){align->is_live ? SIZE_MAX : 0, 0};
 	}
 	if (!align->is_live) {
 		return;
@@ -299,7 +296,7 @@ static void place_turns(struct acp_align *align)
 		track->units[i].is_told = false;
 	}
 	for (size_t i = 0; i < align->links.count; i++) {
-		const struct acp_link *link = &align->links.list[i];
+		const struct link *link = &align->links.list[i];
 		if (!link->is_chosen) {
 			continue;
 		}
@@ -314,17 +311,17 @@ static void place_turns(struct acp_align *align)
 	place_first_turn(align);
 }
 
-static bool is_misplaced(const struct acp_align *align, const struct acp_link *link)
+static bool is_misplaced(const struct align *align, const struct link *link)
 {
-	const struct acp_turns *turns = &align->turns[align->items.list[link->item].turn];
+	const struct turns *turns = &align->turns[align->items.list[link->item].turn];
 	return link->turn < turns->from || link->turn > turns->to;
 }
 
 /** Keeps what is of the turn that it is told in, chosen or not; of prompts, what was chosen. */
-static void drop_misplaced(struct acp_align *align)
+static void drop_misplaced(struct align *align)
 {
 	for (size_t i = 0; i < align->links.count; i++) {
-		struct acp_link *link = &align->links.list[i];
+		struct link *link = &align->links.list[i];
 		link->is_chosen =
 			is_prompt(align, link) ? link->is_chosen : !is_misplaced(align, link);
 	}
@@ -332,12 +329,12 @@ static void drop_misplaced(struct acp_align *align)
 }
 
 /** Short texts that were chosen, but not in the turn that they are told in, count for nothing. */
-static bool drop_chosen_misplaced(struct acp_align *align)
+static bool drop_chosen_misplaced(struct align *align)
 {
-	struct acp_links *links = &align->links;
+	struct links *links = &align->links;
 	size_t count = 0;
 	for (size_t i = 0; i < links->count; i++) {
-		const struct acp_link *link = &links->list[i];
+		const struct link *link = &links->list[i];
 		if (!link->is_chosen || is_telling(align, link) || !is_misplaced(align, link)) {
 			links->list[count++] = *link;
 		}
@@ -347,15 +344,15 @@ static bool drop_chosen_misplaced(struct acp_align *align)
 	return had_some;
 }
 
-static void find_prompts(struct acp_align *align)
+static void find_prompts(struct align *align)
 {
-	const struct acp_track *track = align->track;
+	const struct track *track = align->track;
 	align->prompts = xmalloc(track->turn_count * sizeof(size_t));
 	for (size_t i = 0; i < track->turn_count; i++) {
 		align->prompts[i] = SIZE_MAX;
 	}
 	for (size_t i = 0; i < track->unit_count; i++) {
-		if (track->units[i].said == ACP_SAID_PROMPT) {
+		if (track->units[i].said == SAID_PROMPT) {
 			align->prompts[track->units[i].turn] = i;
 		}
 	}
@@ -364,23 +361,22 @@ static void find_prompts(struct acp_align *align)
 /* --- calls --- */
 
 /** A call that the log has without its result may have got one that nobody heard of. */
-static void judge_calls(struct acp_align *align)
+static void judge_calls(struct align *align)
 {
-	struct acp_items *items = &align->items;
+	struct items *items = &align->items;
 	for (size_t i = 0; i < items->count; i++) {
-		struct acp_item *item = &items->list[i];
+		struct item *item = &items->list[i];
 		if (item->call == SIZE_MAX || item->is_known) {
 			continue;
 		}
 		size_t taken_by = items->calls->calls[item->call].taken_by;
 		item->has_call = item->has_call || taken_by != SIZE_MAX;
-		item->is_known =
-			taken_by != SIZE_MAX && (align->track->calls[taken_by].is_done ||
-							!acp_call_is_done(item->run->data));
+		item->is_known = taken_by != SIZE_MAX && (align->track->calls[taken_by].is_done ||
+								 !call_is_done(item->run->data));
 	}
 }
 
-static void release_calls(struct acp_align *align)
+static void release_calls(struct align *align)
 {
 	for (size_t i = 0; i < align->items.calls->call_count; i++) {
 		align->items.calls->calls[i].taken_by = SIZE_MAX;
@@ -393,24 +389,24 @@ static void release_calls(struct acp_align *align)
 /* --- all of it --- */
 
 /** Whether the log's newest turn is told to its end. */
-static bool is_complete(const struct acp_align *align)
+static bool is_complete(const struct align *align)
 {
-	const struct acp_track *track = align->track;
+	const struct track *track = align->track;
 	size_t turn = track->turn_count - 1;
 	size_t last = SIZE_MAX;
 	for (size_t i = track->unit_count; i > 0 && track->units[i - 1].turn == turn; i--) {
-		const struct acp_unit *unit = &track->units[i - 1];
-		if (unit->said == ACP_SAID_PROMPT && !unit->is_told) {
+		const struct unit *unit = &track->units[i - 1];
+		if (unit->said == SAID_PROMPT && !unit->is_told) {
 			return false;
 		}
-		last = last == SIZE_MAX && unit->said == ACP_SAID_MESSAGE ? i - 1 : last;
+		last = last == SIZE_MAX && unit->said == SAID_MESSAGE ? i - 1 : last;
 	}
 	bool has_calls = track->call_count > 0 && track->calls[track->call_count - 1].turn == turn;
 	return (last == SIZE_MAX || track->units[last].is_told) &&
 	       (!has_calls || track->calls[track->call_count - 1].taken_by != SIZE_MAX);
 }
 
-static void note_met(struct acp_align *align)
+static void note_met(struct align *align)
 {
 	for (size_t i = 0; i < align->links.count && align->first_met == SIZE_MAX; i++) {
 		if (is_telling(align, &align->links.list[i])) {
@@ -419,7 +415,7 @@ static void note_met(struct acp_align *align)
 	}
 }
 
-static void align_track(struct acp_align *align, struct acp_track *track, bool is_live)
+static void align_track(struct align *align, struct track *track, bool is_live)
 {
 	align->track = track;
 	align->is_live = is_live;
@@ -428,11 +424,11 @@ static void align_track(struct acp_align *align, struct acp_track *track, bool i
 	release_calls(align);
 	make_groups(align);
 	find_prompts(align);
-	acp_links_find(align);
+	links_find(align);
 	if (is_live) {
 		bool is_settled = false;
 		for (int i = 0; i < TRIES && !is_settled; i++) {
-			align->work += ACP_LOOK_WORK * align->links.count;
+			align->work += LOOK_WORK * align->links.count;
 			choose_turns(align);
 			place_turns(align);
 			is_settled = !drop_chosen_misplaced(align);
@@ -443,10 +439,10 @@ static void align_track(struct acp_align *align, struct acp_track *track, bool i
 	choose_calls(align);
 	place_turns(align);
 	note_met(align);
-	acp_walk(align);
+	align_walk(align);
 	judge_calls(align);
 	align->is_complete = is_live ? is_complete(align) : align->is_complete;
-	acp_links_finish(&align->links);
+	links_finish(&align->links);
 	free(align->turns);
 	free(align->prompts);
 	free(align->order);
@@ -454,9 +450,9 @@ static void align_track(struct acp_align *align, struct acp_track *track, bool i
 	free(align->group_from);
 }
 
-static bool has_calls_left(struct acp_align *align)
+static bool has_calls_left(struct align *align)
 {
-	struct acp_items *items = &align->items;
+	struct items *items = &align->items;
 	bool has_left = false;
 	for (size_t i = 0; i < items->calls->call_count; i++) {
 		items->calls->calls[i].is_known = true;
@@ -471,19 +467,19 @@ static bool has_calls_left(struct acp_align *align)
 	return has_left;
 }
 
-void acp_align_run(struct acp_align *align, const struct acp_told *told, struct acp_known *known)
+void align_run(struct align *align, const struct told *told, struct known *known)
 {
-	*align = (struct acp_align){.known = known, .first_met = SIZE_MAX};
-	acp_items_make(&align->items, told, known);
+	*align = (struct align){.known = known, .first_met = SIZE_MAX};
+	items_make(&align->items, told, known);
 	for (size_t i = 0; i < align->items.count; i++) {
-		struct acp_item *item = &align->items.list[i];
-		if (item->run->kind == ACP_TOLD_TEXT) {
-			acp_parts_add(&align->parts, i, item->from, item->to);
-		} else if (item->run->kind == ACP_TOLD_OTHER) {
-			item->is_known = acp_known_has(known, item->run->type, item->run->data);
+		struct item *item = &align->items.list[i];
+		if (item->run->kind == TOLD_TEXT) {
+			parts_add(&align->parts, i, item->from, item->to);
+		} else if (item->run->kind == TOLD_OTHER) {
+			item->is_known = known_has(known, item->run->type, item->run->data);
 		}
 	}
-	for (size_t i = 0; i < known->track_count && !acp_align_is_exhausted(align); i++) {
+	for (size_t i = 0; i < known->track_count && !align_is_exhausted(align); i++) {
 		bool has_calls = has_calls_left(align);
 		if (i == 0 || align->parts.count || has_calls) {
 			align_track(align, known->tracks[i], i == 0);
@@ -491,8 +487,8 @@ void acp_align_run(struct acp_align *align, const struct acp_told *told, struct 
 	}
 }
 
-void acp_align_finish(struct acp_align *align)
+void align_finish(struct align *align)
 {
-	acp_items_finish(&align->items);
+	items_finish(&align->items);
 	free(align->parts.list);
 }

@@ -4,7 +4,7 @@
 
 /* The best end of a chain for each place of the log, or any before it (a Fenwick tree). */
 struct ends {
-	struct acp_link *links;
+	struct link *links;
 	size_t *best; /* a link's place + 1; 0: none */
 	size_t size;
 	bool later;
@@ -15,8 +15,8 @@ static bool is_better(const struct ends *ends, size_t a, size_t b)
 	if (!a || !b) {
 		return a != 0;
 	}
-	const struct acp_link *x = &ends->links[a - 1];
-	const struct acp_link *y = &ends->links[b - 1];
+	const struct link *x = &ends->links[a - 1];
+	const struct link *y = &ends->links[b - 1];
 	if (x->best != y->best) {
 		return x->best > y->best;
 	}
@@ -67,7 +67,7 @@ static void choose_back(struct ends *ends, size_t last)
 	}
 }
 
-void acp_chain_choose(struct acp_link *links, size_t count, size_t log_size, bool later)
+void chain_choose(struct link *links, size_t count, size_t log_size, bool later)
 {
 	if (!count) {
 		return;

@@ -11,7 +11,7 @@
 /* Of prompts, as far as one is looked for in the middle of what is told. */
 #define PROMPT_LENS_MAX 256
 
-void *acp_grow(void *list, size_t count, size_t size)
+void *list_grow(void *list, size_t count, size_t size)
 {
 	bool is_full = (count & (count - 1)) == 0; /* there is room for the next power of two */
 	return is_full ? xrealloc(list, (count ? 2 * count : 1) * size) : list;
@@ -19,31 +19,31 @@ void *acp_grow(void *list, size_t count, size_t size)
 
 /* --- texts --- */
 
-static bool is_compared(enum acp_said said, char c)
+static bool is_compared(enum said said, char c)
 {
 	bool is_letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
 			 (c >= '0' && c <= '9') || (unsigned char)c >= 0x80;
 	/* Some put marks between the pieces of a thought. */
-	return said == ACP_SAID_THOUGHT ? is_letter : !strchr(" \t\n\v\f\r", c) && c;
+	return said == SAID_THOUGHT ? is_letter : !strchr(" \t\n\v\f\r", c) && c;
 }
 
-void acp_text_append(struct acp_text *out, enum acp_said said, const char *text, size_t len)
+void bare_text_append(struct bare_text *out, enum said said, const char *text, size_t len)
 {
-	enum acp_start start = ACP_START_LINE;
+	enum start start = START_LINE;
 	for (size_t at = 0; at < len; at++) {
 		if (is_compared(said, text[at])) {
 			buffer_append_char(&out->bytes, text[at]);
 			buffer_append_char(&out->starts, (char)start);
-			start = ACP_START_NONE;
+			start = START_NONE;
 		} else if (text[at] == '\n') {
-			start = ACP_START_LINE;
-		} else if (start == ACP_START_NONE) {
-			start = ACP_START_WORD;
+			start = START_LINE;
+		} else if (start == START_NONE) {
+			start = START_WORD;
 		}
 	}
 }
 
-size_t acp_text_skip(enum acp_said said, const char *text, size_t len, size_t bare)
+size_t bare_text_skip(enum said said, const char *text, size_t len, size_t bare)
 {
 	size_t at = 0;
 	for (; at < len && bare > 0; at++) {
@@ -52,7 +52,7 @@ size_t acp_text_skip(enum acp_said said, const char *text, size_t len, size_t ba
 	return at;
 }
 
-void acp_text_finish(struct acp_text *text)
+void bare_text_finish(struct bare_text *text)
 {
 	buffer_finish(&text->bytes);
 	buffer_finish(&text->starts);
@@ -60,38 +60,37 @@ void acp_text_finish(struct acp_text *text)
 
 /* --- tracks --- */
 
-struct acp_track *acp_track_create(void)
+struct track *track_create(void)
 {
-	struct acp_track *track = xcalloc(1, sizeof(*track));
+	struct track *track = xcalloc(1, sizeof(*track));
 	track->call_ids = hash_create();
 	track->turn_count = 1;
 	return track;
 }
 
-void acp_track_destroy(struct acp_track *track)
+void track_destroy(struct track *track)
 {
 	if (!track) {
 		return;
 	}
-	acp_text_finish(&track->text);
+	bare_text_finish(&track->text);
 	free(track->units);
 	free(track->calls);
 	hash_destroy(track->call_ids);
 	free(track);
 }
 
-static struct acp_unit *add_unit(
-	struct acp_track *track, enum acp_said said, const char *text, size_t len)
+static struct unit *add_unit(struct track *track, enum said said, const char *text, size_t len)
 {
 	size_t at = track->text.bytes.len;
-	acp_text_append(&track->text, said, text, len);
+	bare_text_append(&track->text, said, text, len);
 	size_t bare = track->text.bytes.len - at;
 	if (!bare) {
 		return NULL;
 	}
-	track->units = acp_grow(track->units, track->unit_count, sizeof(*track->units));
-	struct acp_unit *unit = &track->units[track->unit_count++];
-	*unit = (struct acp_unit){.said = said,
+	track->units = list_grow(track->units, track->unit_count, sizeof(*track->units));
+	struct unit *unit = &track->units[track->unit_count++];
+	*unit = (struct unit){.said = said,
 		.at = at,
 		.len = bare,
 		.turn = track->turn_count - 1,
@@ -101,12 +100,12 @@ static struct acp_unit *add_unit(
 
 /* --- calls --- */
 
-size_t acp_track_find_call(const struct acp_track *track, const char *id)
+size_t track_find_call(const struct track *track, const char *id)
 {
 	return (size_t)(uintptr_t)hash_get(track->call_ids, id, strlen(id)) - 1;
 }
 
-bool acp_call_is_done(const json_t *call)
+bool call_is_done(const json_t *call)
 {
 	const char *status = json_string_value(json_object_get(call, "status"));
 	return status && (!strcmp(status, "completed") || !strcmp(status, "failed"));
@@ -131,22 +130,22 @@ static bool have_sum(const uint64_t a[2], const uint64_t b[2])
 	return a[0] && b[0] && (a[0] == b[0] || a[0] == b[1] || a[1] == b[0] || a[1] == b[1]);
 }
 
-bool acp_call_fits(const struct acp_call *call, const struct acp_call *other)
+bool call_fits(const struct call *call, const struct call *other)
 {
 	return call->has_long_id || !call->titles[0] || !other->titles[0] ||
 	       have_sum(call->titles, other->titles) || have_sum(call->inputs, other->inputs);
 }
 
 /** A new one with this id, behind those that have it. */
-static size_t begin_call(struct acp_track *track, const char *id, size_t first, size_t turn)
+static size_t begin_call(struct track *track, const char *id, size_t first, size_t turn)
 {
 	size_t place = track->call_count;
-	track->calls = acp_grow(track->calls, place, sizeof(*track->calls));
-	track->calls[place] = (struct acp_call){.turn = turn,
+	track->calls = list_grow(track->calls, place, sizeof(*track->calls));
+	track->calls[place] = (struct call){.turn = turn,
 		.seq = track->seq_count++,
 		.first = first == SIZE_MAX ? place : first,
 		.newest = place,
-		.has_long_id = strlen(id) >= ACP_TELLING_LEN,
+		.has_long_id = strlen(id) >= TELLING_LEN,
 		.taken_by = SIZE_MAX};
 	track->call_count++;
 	if (first == SIZE_MAX) {
@@ -157,8 +156,7 @@ static size_t begin_call(struct acp_track *track, const char *id, size_t first, 
 	return place;
 }
 
-size_t acp_track_add_call(
-	struct acp_track *track, size_t turn, const char *type, const json_t *call)
+size_t track_add_call(struct track *track, size_t turn, const char *type, const json_t *call)
 {
 	const char *id = json_string_value(json_object_get(call, "tool_call_id"));
 	const json_t *title = json_object_get(call, "title");
@@ -166,7 +164,7 @@ size_t acp_track_add_call(
 	if (!id) {
 		return SIZE_MAX;
 	}
-	size_t first = acp_track_find_call(track, id);
+	size_t first = track_find_call(track, id);
 	size_t place = first == SIZE_MAX ? SIZE_MAX : track->calls[first].newest;
 	/* An update is of the call before, in whatever turn it comes. */
 	bool begins = place == SIZE_MAX ||
@@ -175,8 +173,8 @@ size_t acp_track_add_call(
 	if (begins) {
 		place = begin_call(track, id, first, turn);
 	}
-	struct acp_call *known = &track->calls[place];
-	known->is_done = known->is_done || acp_call_is_done(call);
+	struct call *known = &track->calls[place];
+	known->is_done = known->is_done || call_is_done(call);
 	if (json_string_length(title)) {
 		note_sum(known->titles, sum_of(title));
 	}
@@ -188,25 +186,25 @@ size_t acp_track_add_call(
 
 /* --- what the log has --- */
 
-static void add_track(struct acp_known *known)
+static void add_track(struct known *known)
 {
-	known->tracks = acp_grow(known->tracks, known->track_count, sizeof(struct acp_track *));
-	known->tracks[known->track_count++] = acp_track_create();
+	known->tracks = list_grow(known->tracks, known->track_count, sizeof(struct track *));
+	known->tracks[known->track_count++] = track_create();
 }
 
-void acp_known_init(struct acp_known *known, size_t size_max)
+void known_init(struct known *known, size_t size_max)
 {
-	*known = (struct acp_known){.size_max = size_max};
+	*known = (struct known){.size_max = size_max};
 	known->names = hash_create();
 	known->prompts = hash_create();
 	known->others = hash_create();
 	add_track(known);
 }
 
-void acp_known_finish(struct acp_known *known)
+void known_finish(struct known *known)
 {
 	for (size_t i = 0; i < known->track_count; i++) {
-		acp_track_destroy(known->tracks[i]);
+		track_destroy(known->tracks[i]);
 	}
 	free(known->tracks);
 	hash_destroy(known->names);
@@ -216,24 +214,24 @@ void acp_known_finish(struct acp_known *known)
 }
 
 /** So long a history is forgotten from its beginning on; all at once, which is seldom enough. */
-static void cut_if_long(struct acp_known *known)
+static void cut_if_long(struct known *known)
 {
 	if (known->size > known->size_max || known->name_count > NAMES_MAX(known)) {
 		size_t size_max = known->size_max;
-		acp_known_finish(known);
-		acp_known_init(known, size_max);
+		known_finish(known);
+		known_init(known, size_max);
 		known->is_cut = true;
 	}
 }
 
-uint32_t acp_known_name(const struct acp_known *known, const char *message_id)
+uint32_t known_name(const struct known *known, const char *message_id)
 {
 	return (uint32_t)(uintptr_t)hash_get(known->names, message_id, strlen(message_id));
 }
 
-static uint32_t name_of(struct acp_known *known, const char *message_id)
+static uint32_t name_of(struct known *known, const char *message_id)
 {
-	uint32_t name = message_id ? acp_known_name(known, message_id) : 0;
+	uint32_t name = message_id ? known_name(known, message_id) : 0;
 	if (message_id && !name) {
 		name = (uint32_t)hash_count(known->names) + 1;
 		hash_put(known->names, message_id, strlen(message_id), (void *)(uintptr_t)name);
@@ -242,12 +240,12 @@ static uint32_t name_of(struct acp_known *known, const char *message_id)
 	return name;
 }
 
-bool acp_known_has_prompt(const struct acp_known *known, const char *bare, size_t len)
+bool known_has_prompt(const struct known *known, const char *bare, size_t len)
 {
 	return hash_get(known->prompts, bare, len) != NULL;
 }
 
-static void note_prompt(struct acp_known *known, const char *bare, size_t len)
+static void note_prompt(struct known *known, const char *bare, size_t len)
 {
 	const size_t *lens = (const size_t *)known->prompt_lens.data;
 	size_t count = known->prompt_lens.len / sizeof(len);
@@ -261,21 +259,21 @@ static void note_prompt(struct acp_known *known, const char *bare, size_t len)
 	}
 }
 
-static void add_text(struct acp_known *known, struct acp_track *track, enum acp_said said,
-	const json_t *text, const char *message_id)
+static void add_text(struct known *known, struct track *track, enum said said, const json_t *text,
+	const char *message_id)
 {
-	if (said == ACP_SAID_PROMPT && track == known->tracks[0]) {
+	if (said == SAID_PROMPT && track == known->tracks[0]) {
 		track->turn_count++;
 	}
-	struct acp_unit *unit =
+	struct unit *unit =
 		add_unit(track, said, json_string_value(text), json_string_length(text));
 	if (!unit) {
 		return;
 	}
 	/* Thoughts of several names are one event, with the first of them. */
-	unit->name = said == ACP_SAID_MESSAGE ? name_of(known, message_id) : 0;
+	unit->name = said == SAID_MESSAGE ? name_of(known, message_id) : 0;
 	known->size += unit->len;
-	if (said == ACP_SAID_PROMPT) {
+	if (said == SAID_PROMPT) {
 		note_prompt(known, track->text.bytes.data + unit->at, unit->len);
 	}
 }
@@ -292,14 +290,14 @@ static void fingerprint(const char *type, const json_t *data, char out[17])
 	json_decref(bare);
 }
 
-bool acp_known_has(const struct acp_known *known, const char *type, const json_t *data)
+bool known_has(const struct known *known, const char *type, const json_t *data)
 {
 	char sum[17];
 	fingerprint(type, data, sum);
 	return hash_get(known->others, sum, 16) != NULL;
 }
 
-static void add_other(struct acp_known *known, const char *type, const json_t *data)
+static void add_other(struct known *known, const char *type, const json_t *data)
 {
 	char sum[17];
 	fingerprint(type, data, sum);
@@ -307,7 +305,7 @@ static void add_other(struct acp_known *known, const char *type, const json_t *d
 }
 
 /** What was recovered at one time is a track of its own: it belongs to other places of the log. */
-static struct acp_track *track_of(struct acp_known *known, bool is_recovered)
+static struct track *track_of(struct known *known, bool is_recovered)
 {
 	if (is_recovered && !known->was_recovered) {
 		add_track(known);
@@ -316,24 +314,22 @@ static struct acp_track *track_of(struct acp_known *known, bool is_recovered)
 	return known->tracks[is_recovered ? known->track_count - 1 : 0];
 }
 
-void acp_known_add(
-	struct acp_known *known, const char *type, const json_t *data, const char *message_id)
+void known_add(struct known *known, const char *type, const json_t *data, const char *message_id)
 {
 	cut_if_long(known);
-	struct acp_track *track = track_of(known, json_is_true(json_object_get(data, "recovered")));
+	struct track *track = track_of(known, json_is_true(json_object_get(data, "recovered")));
 	size_t turn = track->turn_count - 1;
 	size_t calls = track->call_count;
 	if (!strcmp(type, "user_prompt")) {
-		add_text(known, track, ACP_SAID_PROMPT, json_object_get(data, "message"), NULL);
+		add_text(known, track, SAID_PROMPT, json_object_get(data, "message"), NULL);
 	} else if (!strcmp(type, "agent_message")) {
-		add_text(known, track, ACP_SAID_MESSAGE, json_object_get(data, "markdown"),
-			message_id);
+		add_text(known, track, SAID_MESSAGE, json_object_get(data, "markdown"), message_id);
 	} else if (!strcmp(type, "agent_thought")) {
-		add_text(known, track, ACP_SAID_THOUGHT, json_object_get(data, "text"), message_id);
+		add_text(known, track, SAID_THOUGHT, json_object_get(data, "text"), message_id);
 	} else if (!strcmp(type, "tool_call") || !strcmp(type, "tool_call_update")) {
-		acp_track_add_call(track, turn, type, data);
+		track_add_call(track, turn, type, data);
 	} else if (!strcmp(type, "permission_request")) {
-		acp_track_add_call(track, turn, type, json_object_get(data, "tool_call"));
+		track_add_call(track, turn, type, json_object_get(data, "tool_call"));
 	} else if (!strcmp(type, "plan") || !strncmp(type, "x-acp-", 6)) {
 		add_other(known, type, data);
 	}

@@ -1,34 +1,31 @@
 /*
- * Private to src/agent: what the log has of an agent's session, in the form in which it is compared
+ * Private to src/reconcile: what the log has of an agent's session, in the form in which it is compared
  * with what the agent tells of it. Texts are compared without white space, thoughts by their
  * letters alone: agents tell them again in a form of their own.
  */
-#ifndef HOLDFAST_ACP_KNOWN_H
-#define HOLDFAST_ACP_KNOWN_H
+#ifndef HOLDFAST_RECONCILE_KNOWN_H
+#define HOLDFAST_RECONCILE_KNOWN_H
 
 #include "holdfast/buffer.h"
 #include "holdfast/hash.h"
+#include "holdfast/reconcile.h"
 
-#include <jansson.h>
-#include <stdbool.h>
 #include <stdint.h>
 
-enum acp_said { ACP_SAID_MESSAGE, ACP_SAID_THOUGHT, ACP_SAID_PROMPT, ACP_SAID_COUNT };
-
 /* A shorter text stands somewhere by chance. Bytes, as compared. */
-#define ACP_TELLING_LEN ((size_t)16)
+#define TELLING_LEN ((size_t)16)
 
 /* Text as it is compared. */
-struct acp_text {
+struct bare_text {
 	struct buffer bytes;
-	struct buffer starts; /* for each byte, what begins there: enum acp_start */
+	struct buffer starts; /* for each byte, what begins there: enum start */
 };
 
-enum acp_start { ACP_START_NONE, ACP_START_WORD, ACP_START_LINE }; /* a line, or a piece */
+enum start { START_NONE, START_WORD, START_LINE }; /* a line, or a piece */
 
 /* One text of the log: a block of a message, a thought, a prompt. */
-struct acp_unit {
-	enum acp_said said;
+struct unit {
+	enum said said;
 	uint32_t name; /* of its message; 0: none */
 	size_t at; /* in the track's text */
 	size_t len; /* never 0 */
@@ -38,7 +35,7 @@ struct acp_unit {
 };
 
 /* One tool call. Another one may have the same id: agents count theirs anew after a restart. */
-struct acp_call {
+struct call {
 	size_t turn;
 	size_t seq; /* as a unit's */
 	bool is_done; /* it has its result */
@@ -52,19 +49,19 @@ struct acp_call {
 };
 
 /* Events in their order: those that were heard live, or what was recovered at one time. */
-struct acp_track {
-	struct acp_text text;
-	struct acp_unit *units;
+struct track {
+	struct bare_text text;
+	struct unit *units;
 	size_t unit_count;
-	struct acp_call *calls;
+	struct call *calls;
 	size_t call_count;
 	struct hash *call_ids; /* of the first call of each id, its place + 1 */
 	size_t seq_count;
 	size_t turn_count; /* turn 0 is what came before the first prompt */
 };
 
-struct acp_known {
-	struct acp_track **tracks; /* the first one is what was heard live */
+struct known {
+	struct track **tracks; /* the first one is what was heard live */
 	size_t track_count;
 	bool was_recovered; /* the newest event */
 	struct hash *names; /* of messages, each a number from 1 on */
@@ -77,40 +74,41 @@ struct acp_known {
 	bool is_cut; /* the oldest part is not here */
 };
 
-void acp_known_init(struct acp_known *known, size_t size_max);
-void acp_known_finish(struct acp_known *known);
+/** What it has of the log, for tests. */
+struct known *reconcile_known(struct reconcile *r);
+
+void known_init(struct known *known, size_t size_max);
+void known_finish(struct known *known);
 /** The next event of the log. `data` is borrowed; message_id may be NULL. */
-void acp_known_add(
-	struct acp_known *known, const char *type, const json_t *data, const char *message_id);
+void known_add(struct known *known, const char *type, const json_t *data, const char *message_id);
 /** The number of a message's name; 0: the log does not have it. */
-uint32_t acp_known_name(const struct acp_known *known, const char *message_id);
-bool acp_known_has_prompt(const struct acp_known *known, const char *bare, size_t len);
+uint32_t known_name(const struct known *known, const char *message_id);
+bool known_has_prompt(const struct known *known, const char *bare, size_t len);
 /** Whether the log has an event of this type and data, for types that are neither of the above. */
-bool acp_known_has(const struct acp_known *known, const char *type, const json_t *data);
+bool known_has(const struct known *known, const char *type, const json_t *data);
 
 /** Appends a text as it is compared. */
-void acp_text_append(struct acp_text *out, enum acp_said said, const char *text, size_t len);
+void bare_text_append(struct bare_text *out, enum said said, const char *text, size_t len);
 /** How many bytes of a text are so many of it as it is compared. */
-size_t acp_text_skip(enum acp_said said, const char *text, size_t len, size_t bare);
-void acp_text_finish(struct acp_text *text);
+size_t bare_text_skip(enum said said, const char *text, size_t len, size_t bare);
+void bare_text_finish(struct bare_text *text);
 
-struct acp_track *acp_track_create(void);
+struct track *track_create(void);
 /** Accepts NULL. */
-void acp_track_destroy(struct acp_track *track);
+void track_destroy(struct track *track);
 /**
  * A tool_call, an update of one, or what a permission_request has of it. Returns the call's place,
  * SIZE_MAX: it has no id.
  */
-size_t acp_track_add_call(
-	struct acp_track *track, size_t turn, const char *type, const json_t *call);
+size_t track_add_call(struct track *track, size_t turn, const char *type, const json_t *call);
 /** The first call with this id; SIZE_MAX: none. */
-size_t acp_track_find_call(const struct acp_track *track, const char *id);
+size_t track_find_call(const struct track *track, const char *id);
 /** Whether two with an id in common may be one: with a short id ("call_1"), if they do the same. */
-bool acp_call_fits(const struct acp_call *call, const struct acp_call *other);
+bool call_fits(const struct call *call, const struct call *other);
 /** Whether a tool_call, or an update of one, says that it has its result. */
-bool acp_call_is_done(const json_t *call);
+bool call_is_done(const json_t *call);
 
 /** Room for one more behind `count`. */
-void *acp_grow(void *list, size_t count, size_t size);
+void *list_grow(void *list, size_t count, size_t size);
 
 #endif

@@ -47,7 +47,7 @@ struct index {
 
 /* Something told that has places. */
 struct hit {
-	enum acp_link_kind kind;
+	enum link_kind kind;
 	size_t part; /* of a text */
 	size_t item;
 	size_t at;
@@ -56,18 +56,18 @@ struct hit {
 };
 
 struct search {
-	struct acp_align *align;
+	struct align *align;
 	struct index index;
 	struct hit *hits;
 	size_t hit_count;
 };
 
-static uint64_t sum_of_text(enum acp_said said, const char *bytes, size_t len)
+static uint64_t sum_of_text(enum said said, const char *bytes, size_t len)
 {
-	enum key_kind kind = said == ACP_SAID_PROMPT ? KEY_PROMPT
-			     : len < ACP_TELLING_LEN ? KEY_SHORT
-						     : KEY_LONG;
-	size_t n = kind == KEY_LONG ? ACP_TELLING_LEN : len;
+	enum key_kind kind = said == SAID_PROMPT ? KEY_PROMPT
+			     : len < TELLING_LEN ? KEY_SHORT
+						 : KEY_LONG;
+	size_t n = kind == KEY_LONG ? TELLING_LEN : len;
 	return XXH3_64bits_withSeed(bytes, n, kind * 8 + said);
 }
 
@@ -80,14 +80,14 @@ static uint64_t sum_of_number(enum key_kind kind, size_t number)
  * The last of the units that are long enough together, one behind the other: one by itself may be
  * short, where a timer has cut the text.
  */
-static size_t last_of_span(const struct acp_track *track, size_t first)
+static size_t last_of_span(const struct track *track, size_t first)
 {
-	const struct acp_unit *unit = &track->units[first];
+	const struct unit *unit = &track->units[first];
 	size_t last = first;
 	size_t end = unit->at + unit->len;
-	while (unit->said != ACP_SAID_PROMPT && end - unit->at < ACP_TELLING_LEN &&
+	while (unit->said != SAID_PROMPT && end - unit->at < TELLING_LEN &&
 		last + 1 < track->unit_count) {
-		const struct acp_unit *next = &track->units[last + 1];
+		const struct unit *next = &track->units[last + 1];
 		bool is_one = next->said == unit->said && next->name == unit->name &&
 			      next->turn == unit->turn && next->seq == track->units[last].seq + 1;
 		if (!is_one) {
@@ -96,10 +96,10 @@ static size_t last_of_span(const struct acp_track *track, size_t first)
 		last++;
 		end = next->at + next->len;
 	}
-	return end - unit->at < ACP_TELLING_LEN ? first : last;
+	return end - unit->at < TELLING_LEN ? first : last;
 }
 
-static size_t end_of(const struct acp_track *track, size_t unit)
+static size_t end_of(const struct track *track, size_t unit)
 {
 	return track->units[unit].at + track->units[unit].len;
 }
@@ -108,7 +108,7 @@ static size_t end_of(const struct acp_track *track, size_t unit)
 
 static void add_key(struct index *index, uint64_t sum, size_t place)
 {
-	index->keys = acp_grow(index->keys, index->count, sizeof(*index->keys));
+	index->keys = list_grow(index->keys, index->count, sizeof(*index->keys));
 	index->keys[index->count++] = (struct key){sum, place};
 }
 
@@ -156,12 +156,12 @@ static void make_bunches(struct index *index)
 
 static void make_index(struct search *search)
 {
-	const struct acp_align *align = search->align;
-	const struct acp_track *track = align->track;
+	const struct align *align = search->align;
+	const struct track *track = align->track;
 	struct index *index = &search->index;
 	bool *had_name = xcalloc(hash_count(align->known->names) + 1, sizeof(*had_name));
 	for (size_t i = 0; i < track->unit_count; i++) {
-		const struct acp_unit *unit = &track->units[i];
+		const struct unit *unit = &track->units[i];
 		const char *bytes = track->text.bytes.data + unit->at;
 		size_t len = end_of(track, last_of_span(track, i)) - unit->at;
 		add_key(index, sum_of_text(unit->said, bytes, unit->len), i);
@@ -185,29 +185,28 @@ static void make_index(struct search *search)
 static void look_up(struct search *search, uint64_t sum, struct hit hit)
 {
 	size_t bunch = *slot_of(&search->index, sum);
-	search->align->work += ACP_LOOK_WORK;
+	search->align->work += LOOK_WORK;
 	if (bunch && search->hit_count == HITS_MAX) {
-		acp_align_exhaust(search->align);
+		align_exhaust(search->align);
 	}
 	if (!bunch || search->hit_count == HITS_MAX) {
 		return;
 	}
 	hit.bunch = bunch - 1;
 	search->index.bunches[hit.bunch].told++;
-	search->hits = acp_grow(search->hits, search->hit_count, sizeof(*search->hits));
+	search->hits = list_grow(search->hits, search->hit_count, sizeof(*search->hits));
 	search->hits[search->hit_count++] = hit;
 }
 
 /** The whole lines from there on that are short together. */
 static void look_up_lines(struct search *search, struct hit hit)
 {
-	const struct acp_align *align = search->align;
-	const struct acp_part *part = &align->parts.list[hit.part];
-	const struct acp_text *text = &align->items.text;
-	enum acp_said said = align->items.list[hit.item].run->said;
-	for (hit.to = hit.at + 1; hit.to <= part->to && hit.to - hit.at < ACP_TELLING_LEN;
-		hit.to++) {
-		if (hit.to == part->to || text->starts.data[hit.to] == ACP_START_LINE) {
+	const struct align *align = search->align;
+	const struct part *part = &align->parts.list[hit.part];
+	const struct bare_text *text = &align->items.text;
+	enum said said = align->items.list[hit.item].run->said;
+	for (hit.to = hit.at + 1; hit.to <= part->to && hit.to - hit.at < TELLING_LEN; hit.to++) {
+		if (hit.to == part->to || text->starts.data[hit.to] == START_LINE) {
 			look_up(search,
 				sum_of_text(said, text->bytes.data + hit.at, hit.to - hit.at), hit);
 		}
@@ -217,25 +216,25 @@ static void look_up_lines(struct search *search, struct hit hit)
 /** A text of the log begins where a line or at least a word does, or where a text was cut. */
 static void look_up_part(struct search *search, size_t place)
 {
-	struct acp_align *align = search->align;
-	const struct acp_part *part = &align->parts.list[place];
-	const struct acp_text *text = &align->items.text;
-	enum acp_said said = align->items.list[part->item].run->said;
+	struct align *align = search->align;
+	const struct part *part = &align->parts.list[place];
+	const struct bare_text *text = &align->items.text;
+	enum said said = align->items.list[part->item].run->said;
 	struct hit hit = {.part = place, .item = part->item, .at = part->from, .to = part->to};
-	if (said == ACP_SAID_PROMPT) {
+	if (said == SAID_PROMPT) {
 		look_up(search,
 			sum_of_text(said, text->bytes.data + part->from, part->to - part->from),
 			hit);
 		return;
 	}
-	for (; hit.at < part->to && !acp_align_is_exhausted(align); hit.at++) {
-		char start = hit.at == part->from ? ACP_START_LINE : text->starts.data[hit.at];
-		if (start && hit.at + ACP_TELLING_LEN <= part->to) {
+	for (; hit.at < part->to && !align_is_exhausted(align); hit.at++) {
+		char start = hit.at == part->from ? START_LINE : text->starts.data[hit.at];
+		if (start && hit.at + TELLING_LEN <= part->to) {
 			hit.to = part->to;
-			look_up(search,
-				sum_of_text(said, text->bytes.data + hit.at, ACP_TELLING_LEN), hit);
+			look_up(search, sum_of_text(said, text->bytes.data + hit.at, TELLING_LEN),
+				hit);
 		}
-		if (start == ACP_START_LINE) {
+		if (start == START_LINE) {
 			look_up_lines(search, hit);
 		}
 	}
@@ -243,10 +242,10 @@ static void look_up_part(struct search *search, size_t place)
 
 static void look_up_item(struct search *search, size_t place)
 {
-	const struct acp_items *items = &search->align->items;
-	const struct acp_item *item = &items->list[place];
+	const struct items *items = &search->align->items;
+	const struct item *item = &items->list[place];
 	if (item->name) {
-		struct hit hit = {.kind = ACP_LINK_NAME, .item = place};
+		struct hit hit = {.kind = LINK_NAME, .item = place};
 		look_up(search, sum_of_number(KEY_NAME, item->name), hit);
 	}
 	if (item->call == SIZE_MAX || items->first_of_call[item->call] != place ||
@@ -254,16 +253,16 @@ static void look_up_item(struct search *search, size_t place)
 		return;
 	}
 	const char *id = json_string_value(json_object_get(item->run->data, "tool_call_id"));
-	size_t first = acp_track_find_call(search->align->track, id);
+	size_t first = track_find_call(search->align->track, id);
 	if (first != SIZE_MAX) {
-		struct hit hit = {.kind = ACP_LINK_CALL, .item = place};
+		struct hit hit = {.kind = LINK_CALL, .item = place};
 		look_up(search, sum_of_number(KEY_CALL, first), hit);
 	}
 }
 
 static void look_up_all(struct search *search)
 {
-	const struct acp_parts *parts = &search->align->parts;
+	const struct parts *parts = &search->align->parts;
 	size_t part = 0;
 	for (size_t i = 0; i < search->align->items.count; i++) {
 		look_up_item(search, i);
@@ -275,45 +274,45 @@ static void look_up_all(struct search *search)
 
 /* --- links --- */
 
-static void add_link(struct acp_align *align, struct acp_link link)
+static void add_link(struct align *align, struct link link)
 {
-	struct acp_links *links = &align->links;
-	const struct acp_item *item = &align->items.list[link.item];
-	bool is_text = link.kind == ACP_LINK_TEXT;
+	struct links *links = &align->links;
+	const struct item *item = &align->items.list[link.item];
+	bool is_text = link.kind == LINK_TEXT;
 	/* Each item has a place of its own, before its text. */
 	link.told_from = 2 * link.item + (is_text ? link.at + 1 : item->from);
 	link.told_to = link.told_from + (is_text ? link.len : 1);
 	if (links->count == LINKS_MAX) {
-		acp_align_exhaust(align);
+		align_exhaust(align);
 		return;
 	}
-	links->list = acp_grow(links->list, links->count, sizeof(*links->list));
+	links->list = list_grow(links->list, links->count, sizeof(*links->list));
 	links->list[links->count++] = link;
 }
 
 /** What tells where it is counts twice. */
 static size_t weight_of(size_t len, bool is_prompt)
 {
-	return is_prompt ? 2 * len + PROMPT_WEIGHT : len < ACP_TELLING_LEN ? len : 2 * len;
+	return is_prompt ? 2 * len + PROMPT_WEIGHT : len < TELLING_LEN ? len : 2 * len;
 }
 
-static void try_text(struct acp_align *align, const struct hit *hit, size_t place)
+static void try_text(struct align *align, const struct hit *hit, size_t place)
 {
-	const struct acp_unit *unit = &align->track->units[place];
-	const struct acp_item *item = &align->items.list[hit->item];
+	const struct unit *unit = &align->track->units[place];
+	const struct item *item = &align->items.list[hit->item];
 	size_t to = hit->to;
-	bool is_short = to - hit->at < ACP_TELLING_LEN;
+	bool is_short = to - hit->at < TELLING_LEN;
 	size_t last = is_short ? place : last_of_span(align->track, place);
 	size_t end = end_of(align->track, last);
-	if (unit->said != item->run->said || !acp_align_fits(align, item, unit)) {
+	if (unit->said != item->run->said || !align_fits(align, item, unit)) {
 		return;
 	}
-	size_t len = acp_align_common(align, hit->at, to, unit->at, end);
-	bool is_prompt = unit->said == ACP_SAID_PROMPT;
-	bool is_end = hit->at + len == to && (is_prompt || len >= ACP_TELLING_LEN);
+	size_t len = align_common(align, hit->at, to, unit->at, end);
+	bool is_prompt = unit->said == SAID_PROMPT;
+	bool is_end = hit->at + len == to && (is_prompt || len >= TELLING_LEN);
 	/* One of the two ends there, of prompts both. */
 	if (is_prompt ? is_end && len == end - unit->at : is_end || len == end - unit->at) {
-		add_link(align, (struct acp_link){.item = hit->item,
+		add_link(align, (struct link){.item = hit->item,
 					.at = hit->at,
 					.len = len,
 					.place = place,
@@ -323,22 +322,22 @@ static void try_text(struct acp_align *align, const struct hit *hit, size_t plac
 	}
 }
 
-static void try_place(struct acp_align *align, const struct hit *hit, size_t place)
+static void try_place(struct align *align, const struct hit *hit, size_t place)
 {
-	const struct acp_track *track = align->track;
-	align->work += ACP_LOOK_WORK;
-	if (hit->kind == ACP_LINK_TEXT) {
+	const struct track *track = align->track;
+	align->work += LOOK_WORK;
+	if (hit->kind == LINK_TEXT) {
 		try_text(align, hit, place);
 		return;
 	}
-	bool is_call = hit->kind == ACP_LINK_CALL;
-	const struct acp_items *items = &align->items;
-	if (is_call && !acp_call_fits(&items->calls->calls[items->list[hit->item].call],
+	bool is_call = hit->kind == LINK_CALL;
+	const struct items *items = &align->items;
+	if (is_call && !call_fits(&items->calls->calls[items->list[hit->item].call],
 			       &track->calls[place])) {
 		return;
 	}
 	add_link(align,
-		(struct acp_link){.kind = hit->kind,
+		(struct link){.kind = hit->kind,
 			.item = hit->item,
 			.place = place,
 			.turn = is_call ? track->calls[place].turn : track->units[place].turn,
@@ -370,12 +369,12 @@ static void try_hit(struct search *search, const struct hit *hit)
 	}
 }
 
-void acp_links_find(struct acp_align *align)
+void links_find(struct align *align)
 {
 	struct search search = {.align = align};
 	make_index(&search);
 	look_up_all(&search);
-	for (size_t i = 0; i < search.hit_count && !acp_align_is_exhausted(align); i++) {
+	for (size_t i = 0; i < search.hit_count && !align_is_exhausted(align); i++) {
 		try_hit(&search, &search.hits[i]);
 	}
 	free(search.index.keys);
@@ -384,8 +383,8 @@ void acp_links_find(struct acp_align *align)
 	free(search.hits);
 }
 
-void acp_links_finish(struct acp_links *links)
+void links_finish(struct links *links)
 {
 	free(links->list);
-	*links = (struct acp_links){0};
+	*links = (struct links){0};
 }

@@ -1,7 +1,5 @@
 #include "told.h"
 
-#include "../acp/acp_internal.h"
-
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,7 +11,7 @@
 
 /* --- gathering --- */
 
-void acp_told_finish(struct acp_told *told)
+void told_finish(struct told *told)
 {
 	for (size_t i = 0; i < told->run_count; i++) {
 		free(told->runs[i].message_id);
@@ -25,12 +23,12 @@ void acp_told_finish(struct acp_told *told)
 	buffer_finish(&told->ends);
 }
 
-static struct acp_run *add_run(struct acp_told *told, enum acp_told_kind kind)
+static struct run *add_run(struct told *told, enum told_kind kind)
 {
 	size_t pieces = told->ends.len / sizeof(size_t);
-	told->runs = acp_grow(told->runs, told->run_count, sizeof(*told->runs));
-	struct acp_run *run = &told->runs[told->run_count++];
-	*run = (struct acp_run){.kind = kind,
+	told->runs = list_grow(told->runs, told->run_count, sizeof(*told->runs));
+	struct run *run = &told->runs[told->run_count++];
+	*run = (struct run){.kind = kind,
 		.from = told->raw.len,
 		.to = told->raw.len,
 		.piece_from = pieces,
@@ -43,12 +41,19 @@ static bool is_same(const char *a, const char *b)
 	return a ? b && strcmp(a, b) == 0 : !b;
 }
 
-static void gather(struct acp_told *told, enum acp_said said, const char *text, size_t len,
-	const char *message_id)
+bool told_begin_update(struct told *told, size_t size)
 {
-	struct acp_run *run = told->is_open ? &told->runs[told->run_count - 1] : NULL;
+	told->is_full = told->is_full || told->size + size + UPDATE_SIZE > told->size_max;
+	told->size += told->is_full ? 0 : size + UPDATE_SIZE;
+	return !told->is_full;
+}
+
+void told_text(
+	struct told *told, enum said said, const char *text, size_t len, const char *message_id)
+{
+	struct run *run = told->is_open ? &told->runs[told->run_count - 1] : NULL;
 	if (!run || run->said != said || !is_same(run->message_id, message_id)) {
-		run = add_run(told, ACP_TOLD_TEXT);
+		run = add_run(told, TOLD_TEXT);
 		run->said = said;
 		run->message_id = message_id ? xstrdup(message_id) : NULL;
 		told->is_open = true;
@@ -59,65 +64,37 @@ static void gather(struct acp_told *told, enum acp_said said, const char *text, 
 	run->piece_to++;
 }
 
-static void handle_text(
-	void *owner, bool thought, const char *text, size_t len, const char *message_id)
+void told_event(struct told *told, const char *type, const json_t *data)
 {
-	gather(owner, thought ? ACP_SAID_THOUGHT : ACP_SAID_MESSAGE, text, len, message_id);
-}
-
-static void handle_event(void *owner, const char *type, const json_t *data)
-{
-	struct acp_told *told = owner;
 	bool is_call = !strcmp(type, "tool_call") || !strcmp(type, "tool_call_update");
 	if (!strcmp(type, "usage")) {
 		return; /* what an earlier turn has used was counted then */
 	}
-	struct acp_run *run = add_run(told, is_call ? ACP_TOLD_CALL : ACP_TOLD_OTHER);
+	struct run *run = add_run(told, is_call ? TOLD_CALL : TOLD_OTHER);
 	run->type = xstrdup(type);
 	run->data =
 		json_incref((json_t *)data); /* a copy would not have its numbers as they came */
 	told->is_open = false;
 }
 
-void acp_told_take(struct acp_told *told, const json_t *update, size_t size)
-{
-	static const struct acp_agent_ops ops = {.text = handle_text, .event = handle_event};
-	const char *kind = json_string_value(json_object_get(update, "sessionUpdate"));
-	const char *why;
-	told->is_full = told->is_full || told->size + size + UPDATE_SIZE > told->size_max;
-	if (!kind || told->is_full) {
-		return;
-	}
-	told->size += size + UPDATE_SIZE;
-	if (strcmp(kind, "user_message_chunk") != 0) {
-		acp_update_report(update, &ops, told, &why);
-		return;
-	}
-	const json_t *text = json_object_get(json_object_get(update, "content"), "text");
-	if (json_string_length(text)) {
-		gather(told, ACP_SAID_PROMPT, json_string_value(text), json_string_length(text),
-			json_string_value(json_object_get(update, "messageId")));
-	}
-}
-
 /* --- things that are told --- */
 
 struct making {
-	struct acp_items *items;
-	const struct acp_told *told;
-	const struct acp_known *known;
-	const struct acp_run *run;
+	struct items *items;
+	const struct told *told;
+	const struct known *known;
+	const struct run *run;
 	size_t work; /* bytes that prompts were looked for in */
 	bool behind_ours; /* a prompt of the log's has come in this run */
 };
 
-static struct acp_item *add_item(struct making *making)
+static struct item *add_item(struct making *making)
 {
-	struct acp_items *items = making->items;
-	items->list = acp_grow(items->list, items->count, sizeof(*items->list));
-	struct acp_item *item = &items->list[items->count++];
+	struct items *items = making->items;
+	items->list = list_grow(items->list, items->count, sizeof(*items->list));
+	struct item *item = &items->list[items->count++];
 	size_t len = items->text.bytes.len;
-	*item = (struct acp_item){.run = making->run,
+	*item = (struct item){.run = making->run,
 		.from = len,
 		.to = len,
 		.turn = items->turn_count - 1,
@@ -145,18 +122,18 @@ static size_t piece_at(const struct making *making, size_t at)
 /** The run's text from `from` to `to`, each of its pieces with a beginning of its own. */
 static void append_text(struct making *making, size_t from, size_t to)
 {
-	const struct acp_told *told = making->told;
+	const struct told *told = making->told;
 	const size_t *ends = (const size_t *)told->ends.data;
 	for (size_t piece = piece_at(making, from); from < to; from = ends[piece++]) {
 		size_t end = ends[piece] < to ? ends[piece] : to;
-		acp_text_append(
+		bare_text_append(
 			&making->items->text, making->run->said, told->raw.data + from, end - from);
 	}
 }
 
-static struct acp_item *add_text(struct making *making, size_t from, size_t to)
+static struct item *add_text(struct making *making, size_t from, size_t to)
 {
-	struct acp_item *item = add_item(making);
+	struct item *item = add_item(making);
 	const char *message_id = making->run->message_id;
 	item->raw_from = from;
 	item->raw_to = to;
@@ -166,8 +143,8 @@ static struct acp_item *add_text(struct making *making, size_t from, size_t to)
 		making->items->count--;
 		return NULL;
 	}
-	if (message_id && making->run->said == ACP_SAID_MESSAGE) {
-		item->name = acp_known_name(making->known, message_id);
+	if (message_id && making->run->said == SAID_MESSAGE) {
+		item->name = known_name(making->known, message_id);
 		item->is_new_name = !item->name;
 		making->items->has_known_names = making->items->has_known_names || item->name;
 	}
@@ -178,8 +155,8 @@ static struct acp_item *add_text(struct making *making, size_t from, size_t to)
 
 static void add_prompt(struct making *making, size_t from, size_t to, bool is_ours)
 {
-	struct acp_items *items = making->items;
-	struct acp_item *item = add_text(making, from, to);
+	struct items *items = making->items;
+	struct item *item = add_text(making, from, to);
 	if (!item) {
 		return;
 	}
@@ -204,7 +181,7 @@ static size_t mark_of_cancel(const char *bare, size_t len)
 /** The longest prompt of the log, or mark, that the text begins with; 0: none. */
 static size_t first_prompt(struct making *making, const char *bare, size_t len)
 {
-	const struct acp_known *known = making->known;
+	const struct known *known = making->known;
 	const size_t *lens = (const size_t *)known->prompt_lens.data;
 	size_t best = mark_of_cancel(bare, len);
 	for (size_t i = 0; i < known->prompt_lens.len / sizeof(*lens); i++) {
@@ -212,13 +189,13 @@ static size_t first_prompt(struct making *making, const char *bare, size_t len)
 			continue;
 		}
 		making->work += PROMPT_WORK + lens[i];
-		best = acp_known_has_prompt(known, bare, lens[i]) ? lens[i] : best;
+		best = known_has_prompt(known, bare, lens[i]) ? lens[i] : best;
 	}
 	return best;
 }
 
 /** Whether it is made of prompts of the log alone: then each is one. */
-static bool take_tiles(struct making *making, const struct acp_text *bare)
+static bool take_tiles(struct making *making, const struct bare_text *bare)
 {
 	const char *bytes = bare->bytes.data;
 	size_t len = bare->bytes.len;
@@ -235,7 +212,7 @@ static bool take_tiles(struct making *making, const struct acp_text *bare)
 	for (at = 0; at < len; at += n) {
 		n = first_prompt(making, bytes + at, len - at);
 		size_t taken =
-			acp_text_skip(ACP_SAID_PROMPT, raw + raw_at, making->run->to - raw_at, n);
+			bare_text_skip(SAID_PROMPT, raw + raw_at, making->run->to - raw_at, n);
 		if (mark_of_cancel(bytes + at, n) != n) {
 			add_prompt(making, raw_at, raw_at + taken, true);
 		}
@@ -248,18 +225,18 @@ static bool take_tiles(struct making *making, const struct acp_text *bare)
 static void take_pieces(struct making *making)
 {
 	const size_t *ends = (const size_t *)making->told->ends.data;
-	const struct acp_run *run = making->run;
+	const struct run *run = making->run;
 	size_t begin = run->from;
 	size_t other_from = begin;
 	for (size_t i = run->piece_from; i < run->piece_to; begin = ends[i++]) {
-		struct acp_text bare = {0};
-		acp_text_append(
-			&bare, ACP_SAID_PROMPT, making->told->raw.data + begin, ends[i] - begin);
+		struct bare_text bare = {0};
+		bare_text_append(
+			&bare, SAID_PROMPT, making->told->raw.data + begin, ends[i] - begin);
 		bool is_mark = bare.bytes.len &&
 			       mark_of_cancel(bare.bytes.data, bare.bytes.len) == bare.bytes.len;
 		bool is_ours = bare.bytes.len &&
-			       acp_known_has_prompt(making->known, bare.bytes.data, bare.bytes.len);
-		acp_text_finish(&bare);
+			       known_has_prompt(making->known, bare.bytes.data, bare.bytes.len);
+		bare_text_finish(&bare);
 		if (!is_mark && !is_ours) {
 			continue;
 		}
@@ -278,46 +255,44 @@ static void take_pieces(struct making *making)
 
 static void take_prompts(struct making *making)
 {
-	const struct acp_run *run = making->run;
-	struct acp_text bare = {0};
-	acp_text_append(
-		&bare, ACP_SAID_PROMPT, making->told->raw.data + run->from, run->to - run->from);
+	const struct run *run = making->run;
+	struct bare_text bare = {0};
+	bare_text_append(
+		&bare, SAID_PROMPT, making->told->raw.data + run->from, run->to - run->from);
 	making->behind_ours = false;
-	if (bare.bytes.len &&
-		acp_known_has_prompt(making->known, bare.bytes.data, bare.bytes.len)) {
+	if (bare.bytes.len && known_has_prompt(making->known, bare.bytes.data, bare.bytes.len)) {
 		add_prompt(making, run->from, run->to, true);
 	} else if (bare.bytes.len && !take_tiles(making, &bare)) {
 		take_pieces(making);
 	}
-	acp_text_finish(&bare);
+	bare_text_finish(&bare);
 }
 
 static void take_call(struct making *making)
 {
-	struct acp_items *items = making->items;
+	struct items *items = making->items;
 	size_t count = items->calls->call_count;
-	size_t call = acp_track_add_call(
+	size_t call = track_add_call(
 		items->calls, items->turn_count - 1, making->run->type, making->run->data);
 	add_item(making)->call = call;
 	if (items->calls->call_count > count) {
 		items->first_of_call =
-			acp_grow(items->first_of_call, count, sizeof(*items->first_of_call));
+			list_grow(items->first_of_call, count, sizeof(*items->first_of_call));
 		items->first_of_call[count] = items->count - 1;
 	}
 }
 
-void acp_items_make(
-	struct acp_items *items, const struct acp_told *told, const struct acp_known *known)
+void items_make(struct items *items, const struct told *told, const struct known *known)
 {
-	*items = (struct acp_items){.turn_count = 1, .calls = acp_track_create()};
+	*items = (struct items){.turn_count = 1, .calls = track_create()};
 	struct making making = {.items = items, .told = told, .known = known};
 	for (size_t i = 0; i < told->run_count; i++) {
 		making.run = &told->runs[i];
-		if (making.run->kind == ACP_TOLD_CALL) {
+		if (making.run->kind == TOLD_CALL) {
 			take_call(&making);
-		} else if (making.run->kind == ACP_TOLD_OTHER) {
+		} else if (making.run->kind == TOLD_OTHER) {
 			add_item(&making);
-		} else if (making.run->said == ACP_SAID_PROMPT) {
+		} else if (making.run->said == SAID_PROMPT) {
 			take_prompts(&making);
 		} else {
 			add_text(&making, making.run->from, making.run->to);
@@ -325,10 +300,10 @@ void acp_items_make(
 	}
 }
 
-void acp_items_finish(struct acp_items *items)
+void items_finish(struct items *items)
 {
-	acp_text_finish(&items->text);
+	bare_text_finish(&items->text);
 	free(items->list);
 	free(items->first_of_call);
-	acp_track_destroy(items->calls);
+	track_destroy(items->calls);
 }

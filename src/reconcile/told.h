@@ -1,18 +1,18 @@
 /*
- * Private to src/agent: what an agent tells of its history, gathered into whole texts, prompts and
+ * Private to src/reconcile: what an agent tells of its history, gathered into whole texts, prompts and
  * calls, whatever the pieces it comes in.
  */
-#ifndef HOLDFAST_ACP_TOLD_H
-#define HOLDFAST_ACP_TOLD_H
+#ifndef HOLDFAST_RECONCILE_TOLD_H
+#define HOLDFAST_RECONCILE_TOLD_H
 
 #include "known.h"
 
-enum acp_told_kind { ACP_TOLD_TEXT, ACP_TOLD_CALL, ACP_TOLD_OTHER };
+enum told_kind { TOLD_TEXT, TOLD_CALL, TOLD_OTHER };
 
 /* Chunks of one text, one after the other; or an event. */
-struct acp_run {
-	enum acp_told_kind kind;
-	enum acp_said said;
+struct run {
+	enum told_kind kind;
+	enum said said;
 	char *message_id; /* NULL: none */
 	size_t from; /* in `raw` */
 	size_t to;
@@ -22,10 +22,10 @@ struct acp_run {
 	json_t *data;
 };
 
-struct acp_told {
+struct told {
 	struct buffer raw;
 	struct buffer ends; /* size_t */
-	struct acp_run *runs;
+	struct run *runs;
 	size_t run_count;
 	bool is_open; /* the last run may go on */
 	size_t size;
@@ -33,13 +33,16 @@ struct acp_told {
 	bool is_full; /* there was more */
 };
 
-void acp_told_finish(struct acp_told *told);
-/** One update (params.update of session/update), and the bytes that it came in. */
-void acp_told_take(struct acp_told *told, const json_t *update, size_t size);
+void told_finish(struct told *told);
+/** One more update, and the bytes that it came in; false: it is too much. */
+bool told_begin_update(struct told *told, size_t size);
+void told_text(
+	struct told *told, enum said said, const char *text, size_t len, const char *message_id);
+void told_event(struct told *told, const char *type, const json_t *data);
 
 /* One thing that is told: a text, or a part of one that is a prompt by itself; or an event. */
-struct acp_item {
-	const struct acp_run *run;
+struct item {
+	const struct run *run;
 	size_t raw_from;
 	size_t raw_to;
 	size_t from; /* in the list's text, as compared */
@@ -53,20 +56,19 @@ struct acp_item {
 	bool has_call; /* the log has at least the call that it is of */
 };
 
-struct acp_items {
-	struct acp_text text;
-	struct acp_item *list;
+struct items {
+	struct bare_text text;
+	struct item *list;
 	size_t count;
 	size_t turn_count;
 	bool has_prompts;
 	bool has_known_names; /* the agent's names for messages are those that the log has */
-	struct acp_track *calls;
+	struct track *calls;
 	size_t *first_of_call; /* for each call the item that is told first */
 };
 
 /** What was told so far; lent until more is told. */
-void acp_items_make(
-	struct acp_items *items, const struct acp_told *told, const struct acp_known *known);
-void acp_items_finish(struct acp_items *items);
+void items_make(struct items *items, const struct told *told, const struct known *known);
+void items_finish(struct items *items);
 
 #endif

@@ -19,11 +19,11 @@ struct place {
 };
 
 struct walk {
-	struct acp_align *align;
+	struct align *align;
 	struct place *cursors; /* for each group: behind what was told last */
 	size_t *limits; /* for each part: the rank that the next link behind it has in its group */
 	size_t link; /* the next one */
-	struct acp_parts left;
+	struct parts left;
 	bool *is_answered; /* for each turn: something of its answer is told */
 };
 
@@ -34,7 +34,7 @@ struct gap {
 	size_t at;
 	size_t to;
 	size_t limit;
-	struct acp_turns turns;
+	struct turns turns;
 };
 
 struct walked {
@@ -43,7 +43,7 @@ struct walked {
 	bool is_all; /* of what is told */
 };
 
-static struct acp_unit *unit_at(const struct walk *walk, size_t rank)
+static struct unit *unit_at(const struct walk *walk, size_t rank)
 {
 	return &walk->align->track->units[walk->align->order[rank]];
 }
@@ -54,12 +54,12 @@ static struct walked go_from(struct walk *walk, const struct gap *gap, struct pl
 	struct walked walked = {.place = place};
 	size_t at = gap->at;
 	while (at < gap->to && walked.place.rank < gap->limit) {
-		const struct acp_unit *unit = unit_at(walk, walked.place.rank);
+		const struct unit *unit = unit_at(walk, walked.place.rank);
 		size_t rest = unit->len - walked.place.off;
 		size_t end = unit->at + unit->len;
 		size_t len = unit->turn > gap->turns.to
 				     ? 0
-				     : acp_align_common(walk->align, at, gap->to, end - rest, end);
+				     : align_common(walk->align, at, gap->to, end - rest, end);
 		if (len < rest && at + len < gap->to) {
 			return walked;
 		}
@@ -76,18 +76,18 @@ static struct walked go_from(struct walk *walk, const struct gap *gap, struct pl
 /** Whether the rest of the unit is told by the next text of the group. */
 static bool goes_on(const struct walk *walk, const struct gap *gap, struct place place)
 {
-	const struct acp_parts *parts = &walk->align->parts;
-	const struct acp_unit *unit = unit_at(walk, place.rank);
+	const struct parts *parts = &walk->align->parts;
+	const struct unit *unit = unit_at(walk, place.rank);
 	size_t end = unit->at + unit->len;
 	size_t rest = unit->len - place.off;
 	if (gap->to < parts->list[gap->part].to) {
 		return false;
 	}
 	for (size_t i = gap->part + 1; i < parts->count && i <= gap->part + NEXT_PARTS; i++) {
-		const struct acp_part *next = &parts->list[i];
-		if (acp_align_group_of(&walk->align->items.list[next->item]) == gap->group) {
-			size_t len = acp_align_common(
-				walk->align, next->from, next->to, end - rest, end);
+		const struct part *next = &parts->list[i];
+		if (align_group_of(&walk->align->items.list[next->item]) == gap->group) {
+			size_t len =
+				align_common(walk->align, next->from, next->to, end - rest, end);
 			return len == rest || next->from + len == next->to;
 		}
 	}
@@ -98,7 +98,7 @@ static bool goes_on(const struct walk *walk, const struct gap *gap, struct place
 static bool is_found(
 	const struct walk *walk, const struct gap *gap, struct place from, struct walked walked)
 {
-	return walked.is_all && (!walked.place.off || from.off || walked.len >= ACP_TELLING_LEN ||
+	return walked.is_all && (!walked.place.off || from.off || walked.len >= TELLING_LEN ||
 					goes_on(walk, gap, walked.place));
 }
 
@@ -122,14 +122,14 @@ static bool is_last_of_turn(const struct walk *walk, const struct gap *gap, size
 /** In the middle of a unit, which may be of two messages without names. */
 static bool find_inside(struct walk *walk, struct gap *gap, size_t rank, size_t off)
 {
-	const struct acp_unit *unit = unit_at(walk, rank);
+	const struct unit *unit = unit_at(walk, rank);
 	const char *bytes = walk->align->track->text.bytes.data + unit->at;
 	const char *told = walk->align->items.text.bytes.data + gap->at;
-	if (gap->to - gap->at < ACP_TELLING_LEN || unit->len < off + ACP_TELLING_LEN) {
+	if (gap->to - gap->at < TELLING_LEN || unit->len < off + TELLING_LEN) {
 		return false;
 	}
 	walk->align->work += unit->len;
-	const char *found = memmem(bytes + off, unit->len - off, told, ACP_TELLING_LEN);
+	const char *found = memmem(bytes + off, unit->len - off, told, TELLING_LEN);
 	if (!found) {
 		return false;
 	}
@@ -145,7 +145,7 @@ static bool find_inside(struct walk *walk, struct gap *gap, size_t rank, size_t 
 static bool find_later(struct walk *walk, struct gap *gap)
 {
 	struct place cursor = walk->cursors[gap->group];
-	for (size_t rank = cursor.rank; rank < gap->limit && !acp_align_is_exhausted(walk->align) &&
+	for (size_t rank = cursor.rank; rank < gap->limit && !align_is_exhausted(walk->align) &&
 					unit_at(walk, rank)->turn <= gap->turns.to;
 		rank++) {
 		struct place place = {rank, 0};
@@ -195,7 +195,7 @@ static void walk_gap(struct walk *walk, struct gap gap)
 	if (is_placed) {
 		skip_earlier_turns(walk, &gap);
 	}
-	while (is_placed && gap.at < gap.to && !acp_align_is_exhausted(walk->align)) {
+	while (is_placed && gap.at < gap.to && !align_is_exhausted(walk->align)) {
 		struct place cursor = walk->cursors[gap.group];
 		struct walked walked = go_from(walk, &gap, cursor);
 		if (is_found(walk, &gap, cursor, walked)) {
@@ -205,18 +205,18 @@ static void walk_gap(struct walk *walk, struct gap gap)
 		}
 	}
 	if (gap.at < gap.to) {
-		acp_parts_add(&walk->left, walk->align->parts.list[gap.part].item, gap.at, gap.to);
+		parts_add(&walk->left, walk->align->parts.list[gap.part].item, gap.at, gap.to);
 	}
 }
 
 /** The next link of the part's text; NULL: it has no more. */
-static const struct acp_link *next_link(struct walk *walk, size_t part)
+static const struct link *next_link(struct walk *walk, size_t part)
 {
-	const struct acp_links *links = &walk->align->links;
-	const struct acp_part *of = &walk->align->parts.list[part];
+	const struct links *links = &walk->align->links;
+	const struct part *of = &walk->align->parts.list[part];
 	for (; walk->link < links->count; walk->link++) {
-		const struct acp_link *link = &links->list[walk->link];
-		bool is_text = link->kind == ACP_LINK_TEXT;
+		const struct link *link = &links->list[walk->link];
+		bool is_text = link->kind == LINK_TEXT;
 		if (link->item > of->item ||
 			(is_text && link->item == of->item && link->at >= of->to)) {
 			return NULL;
@@ -231,13 +231,13 @@ static const struct acp_link *next_link(struct walk *walk, size_t part)
 
 static void walk_text(struct walk *walk, size_t part, size_t group)
 {
-	struct acp_align *align = walk->align;
-	const struct acp_part *of = &align->parts.list[part];
+	struct align *align = walk->align;
+	const struct part *of = &align->parts.list[part];
 	struct gap gap = {.part = part,
 		.group = group,
 		.at = of->from,
 		.turns = align->turns[align->items.list[of->item].turn]};
-	const struct acp_link *link;
+	const struct link *link;
 	while ((link = next_link(walk, part)) != NULL) {
 		struct place place = {align->rank[link->place], 0};
 		gap.to = link->at;
@@ -256,15 +256,15 @@ static void walk_text(struct walk *walk, size_t part, size_t group)
 /* --- prompts --- */
 
 static bool is_inside(
-	struct acp_align *align, const char *in, size_t in_len, const char *text, size_t len)
+	struct align *align, const char *in, size_t in_len, const char *text, size_t len)
 {
 	align->work += in_len;
-	return len >= ACP_TELLING_LEN && memmem(in, in_len, text, len) != NULL;
+	return len >= TELLING_LEN && memmem(in, in_len, text, len) != NULL;
 }
 
-static bool has_in_common(struct acp_align *align, const struct acp_item *item, size_t prompt)
+static bool has_in_common(struct align *align, const struct item *item, size_t prompt)
 {
-	const struct acp_unit *unit = &align->track->units[prompt];
+	const struct unit *unit = &align->track->units[prompt];
 	const char *bytes = align->track->text.bytes.data + unit->at;
 	const char *told = align->items.text.bytes.data + item->from;
 	size_t len = item->to - item->from;
@@ -276,10 +276,10 @@ static bool has_in_common(struct acp_align *align, const struct acp_item *item, 
  * Agents put things around a prompt, or tell a part of it, or put pieces to it. It is the log's if
  * something of its answer is, too.
  */
-static bool is_in_frame(const struct walk *walk, const struct acp_item *item)
+static bool is_in_frame(const struct walk *walk, const struct item *item)
 {
-	struct acp_align *align = walk->align;
-	struct acp_turns turns = align->turns[item->turn];
+	struct align *align = walk->align;
+	struct turns turns = align->turns[item->turn];
 	for (size_t turn = turns.from; align->is_live && turn <= turns.to; turn++) {
 		size_t prompt = align->prompts[turn];
 		if (prompt == SIZE_MAX || !walk->is_answered[turn]) {
@@ -296,21 +296,21 @@ static bool is_in_frame(const struct walk *walk, const struct acp_item *item)
 
 static void walk_prompt(struct walk *walk, size_t part)
 {
-	const struct acp_part *of = &walk->align->parts.list[part];
+	const struct part *of = &walk->align->parts.list[part];
 	bool is_known = next_link(walk, part) != NULL ||
 			is_in_frame(walk, &walk->align->items.list[of->item]);
 	if (!is_known) {
-		acp_parts_add(&walk->left, of->item, of->from, of->to);
+		parts_add(&walk->left, of->item, of->from, of->to);
 	}
 }
 
 static void find_answered(struct walk *walk)
 {
-	const struct acp_track *track = walk->align->track;
+	const struct track *track = walk->align->track;
 	walk->is_answered = xcalloc(track->turn_count, sizeof(bool));
 	for (size_t i = 0; i < track->unit_count; i++) {
-		const struct acp_unit *unit = &track->units[i];
-		if (unit->is_told && unit->said != ACP_SAID_PROMPT) {
+		const struct unit *unit = &track->units[i];
+		if (unit->is_told && unit->said != SAID_PROMPT) {
 			walk->is_answered[unit->turn] = true;
 		}
 	}
@@ -325,17 +325,17 @@ static void find_answered(struct walk *walk)
 
 static void find_limits(struct walk *walk)
 {
-	const struct acp_align *align = walk->align;
+	const struct align *align = walk->align;
 	size_t *next = xcalloc(align->group_count, sizeof(*next));
 	size_t link = align->links.count;
 	memcpy(next, align->group_from + 1, align->group_count * sizeof(*next));
 	for (size_t i = align->parts.count; i > 0; i--) {
-		const struct acp_part *part = &align->parts.list[i - 1];
-		size_t group = acp_align_group_of(&align->items.list[part->item]);
+		const struct part *part = &align->parts.list[i - 1];
+		size_t group = align_group_of(&align->items.list[part->item]);
 		walk->limits[i - 1] = next[group];
 		for (; link > 0; link--) {
-			const struct acp_link *at = &align->links.list[link - 1];
-			bool is_text = at->kind == ACP_LINK_TEXT;
+			const struct link *at = &align->links.list[link - 1];
+			bool is_text = at->kind == LINK_TEXT;
 			if (at->item < part->item ||
 				(is_text && at->item == part->item && at->at < part->from)) {
 				break;
@@ -350,28 +350,28 @@ static void find_limits(struct walk *walk)
 
 static int compare_parts(const void *a, const void *b)
 {
-	const struct acp_part *x = a;
-	const struct acp_part *y = b;
+	const struct part *x = a;
+	const struct part *y = b;
 	return x->from < y->from ? -1 : x->from > y->from;
 }
 
 /** The texts, or the prompts, which are judged by what is known of their answers. */
 static void walk_parts(struct walk *walk, bool prompts)
 {
-	const struct acp_align *align = walk->align;
+	const struct align *align = walk->align;
 	walk->link = 0;
 	for (size_t i = 0; i < align->parts.count; i++) {
-		const struct acp_item *item = &align->items.list[align->parts.list[i].item];
-		bool is_prompt = item->run->said == ACP_SAID_PROMPT;
+		const struct item *item = &align->items.list[align->parts.list[i].item];
+		bool is_prompt = item->run->said == SAID_PROMPT;
 		if (is_prompt && prompts) {
 			walk_prompt(walk, i);
 		} else if (!is_prompt && !prompts) {
-			walk_text(walk, i, acp_align_group_of(item));
+			walk_text(walk, i, align_group_of(item));
 		}
 	}
 }
 
-void acp_walk(struct acp_align *align)
+void align_walk(struct align *align)
 {
 	struct walk walk = {.align = align,
 		.cursors = xcalloc(align->group_count, sizeof(struct place)),

@@ -1,5 +1,7 @@
 #include "holdfast/requests.h"
 
+#include "holdfast/utf8.h"
+
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -39,43 +41,15 @@ bool token_is_valid(const char *text, size_t len, size_t max)
 	return true;
 }
 
-/** RFC 3629: no overlong forms, no surrogates, nothing beyond U+10FFFF. */
-static bool utf8_is_valid(const unsigned char *at, size_t len)
-{
-	const unsigned char *end = at + len;
-	while (at < end) {
-		unsigned char c = *at++;
-		if (c < 0x80) {
-			continue;
-		}
-		int more = c >= 0xf0 ? 3 : c >= 0xe0 ? 2 : 1;
-		uint32_t point = c & (0x3f >> more);
-		if (c < 0xc2 || c > 0xf4 || end - at < more) {
-			return false;
-		}
-		for (int i = 0; i < more; i++, at++) {
-			if ((*at & 0xc0) != 0x80) {
-				return false;
-			}
-			point = point << 6 | (*at & 0x3f);
-		}
-		if ((more == 2 && point < 0x800) || (more == 3 && point < 0x10000) ||
-			point > 0x10ffff || (point >= 0xd800 && point <= 0xdfff)) {
-			return false;
-		}
-	}
-	return true;
-}
-
 void utf8_mend(char *text)
 {
 	while (*text) {
 		size_t len = 1;
 		size_t left = strnlen(text, 4);
-		while (len < left && !utf8_is_valid((const unsigned char *)text, len)) {
+		while (len < left && !utf8_is_valid(text, len)) {
 			len++;
 		}
-		if (!utf8_is_valid((const unsigned char *)text, len)) {
+		if (!utf8_is_valid(text, len)) {
 			*text = '?';
 			len = 1;
 		}
@@ -120,7 +94,7 @@ bool json_is_deep(const char *text, size_t len)
 json_t *json_parse(
 	const char *text, size_t len, struct json_numbers *numbers, struct refusal *refusal)
 {
-	if (!utf8_is_valid((const unsigned char *)text, len)) {
+	if (!utf8_is_valid(text, len)) {
 		refuse(refusal, "bad_utf8", "the text is not valid UTF-8");
 		return NULL;
 	}

@@ -1,7 +1,7 @@
 /* The process of agent_files.h: one job after the other, until stdin ends. */
 #include "holdfast/agent_files.h"
 
-#include "../acp/acp_internal.h"
+#include "workspace_internal.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -42,23 +42,23 @@ static bool write_whole(const char *bytes, size_t len)
 /** False when there is nothing more to do. */
 static bool do_one(struct buffer *frame)
 {
-	char head[ACP_FILE_FRAME_HEAD];
+	char head[FILE_FRAME_HEAD];
 	if (!read_whole(head, sizeof(head))) {
 		return false;
 	}
-	size_t len = acp_file_frame_len(head);
+	size_t len = file_frame_len(head);
 	buffer_reserve(frame, len);
 	if (!read_whole(frame->data, len)) {
 		return false;
 	}
-	struct acp_file_job *job = acp_file_job_unpack(frame->data, len);
+	struct file_job *job = file_job_unpack(frame->data, len);
 	if (!job) {
 		return false;
 	}
-	acp_file_job_work(job);
+	file_job_work(job);
 	buffer_clear(frame);
-	acp_file_job_pack_outcome(job, frame);
-	acp_file_job_destroy(job);
+	file_job_pack_outcome(job, frame);
+	file_job_destroy(job);
 	bool written = write_whole(frame->data, frame->len);
 	buffer_finish(frame);
 	return written;

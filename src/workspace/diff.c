@@ -1,4 +1,4 @@
-#include "../acp/acp_internal.h"
+#include "workspace_internal.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -244,7 +244,7 @@ static bool put_hunk(struct buffer *out, const struct lines *old, const struct l
 	return fits;
 }
 
-bool acp_diff(struct buffer *out, const struct buffer *old, const struct buffer *new, size_t max)
+bool diff_append(struct buffer *out, const struct buffer *old, const struct buffer *new, size_t max)
 {
 	struct lines a = {0};
 	struct lines b = {0};

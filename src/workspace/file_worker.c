@@ -1,4 +1,4 @@
-#include "../acp/acp_internal.h"
+#include "workspace_internal.h"
 
 #include "holdfast/agent_files.h"
 #include "holdfast/diag.h"
@@ -24,20 +24,20 @@
 static void end_frame(struct buffer *out)
 {
 	struct buffer head = {0};
-	pack_le(&head, out->len - ACP_FILE_FRAME_HEAD, ACP_FILE_FRAME_HEAD);
-	memcpy(out->data, head.data, ACP_FILE_FRAME_HEAD);
+	pack_le(&head, out->len - FILE_FRAME_HEAD, FILE_FRAME_HEAD);
+	memcpy(out->data, head.data, FILE_FRAME_HEAD);
 	buffer_finish(&head);
 }
 
-size_t acp_file_frame_len(const char head[ACP_FILE_FRAME_HEAD])
+size_t file_frame_len(const char head[FILE_FRAME_HEAD])
 {
-	struct unpack in = {.bytes = head, .len = ACP_FILE_FRAME_HEAD};
-	return (size_t)unpack_le(&in, ACP_FILE_FRAME_HEAD);
+	struct unpack in = {.bytes = head, .len = FILE_FRAME_HEAD};
+	return (size_t)unpack_le(&in, FILE_FRAME_HEAD);
 }
 
-static void pack_job(const struct acp_file_job *job, struct buffer *out)
+static void pack_job(const struct file_job *job, struct buffer *out)
 {
-	pack_le(out, 0, ACP_FILE_FRAME_HEAD);
+	pack_le(out, 0, FILE_FRAME_HEAD);
 	pack_le(out, job->write, 1);
 	pack_bytes(out, job->root, strlen(job->root));
 	pack_bytes(out, job->path, strlen(job->path));
@@ -57,10 +57,10 @@ static char *unpack_text(struct unpack *in)
 	return xstrndup(bytes, len);
 }
 
-struct acp_file_job *acp_file_job_unpack(const char *bytes, size_t len)
+struct file_job *file_job_unpack(const char *bytes, size_t len)
 {
 	struct unpack in = {.bytes = bytes, .len = len};
-	struct acp_file_job *job = xcalloc(1, sizeof(*job));
+	struct file_job *job = xcalloc(1, sizeof(*job));
 	job->write = unpack_le(&in, 1);
 	job->root = unpack_text(&in);
 	job->path = unpack_text(&in);
@@ -72,16 +72,16 @@ struct acp_file_job *acp_file_job_unpack(const char *bytes, size_t len)
 	const char *content = unpack_bytes(&in, &content_len);
 	job->content = json_stringn_nocheck(content, content_len);
 	if (in.failed) {
-		acp_file_job_destroy(job);
+		file_job_destroy(job);
 		return NULL;
 	}
 	return job;
 }
 
-void acp_file_job_pack_outcome(const struct acp_file_job *job, struct buffer *out)
+void file_job_pack_outcome(const struct file_job *job, struct buffer *out)
 {
 	const char *relative = job->relative ? job->relative : "";
-	pack_le(out, 0, ACP_FILE_FRAME_HEAD);
+	pack_le(out, 0, FILE_FRAME_HEAD);
 	pack_le(out, (uint64_t)(int64_t)job->code, 8);
 	pack_le(out, job->size, 8);
 	pack_le(out, job->created, 1);
@@ -101,7 +101,7 @@ static void take_text(struct unpack *in, struct buffer *out)
 	buffer_append(out, bytes, len);
 }
 
-static bool take_outcome(struct acp_file_job *job, const char *bytes, size_t len)
+static bool take_outcome(struct file_job *job, const char *bytes, size_t len)
 {
 	struct unpack in = {.bytes = bytes, .len = len};
 	job->code = (int)(int64_t)unpack_le(&in, 8);
@@ -118,137 +118,126 @@ static bool take_outcome(struct acp_file_job *job, const char *bytes, size_t len
 
 /* Its life. */
 
-static void stop(struct acp_agent *agent)
+void workspace_stop_files(struct workspace *ws)
 {
-	uv_timer_stop(&agent->file_timer);
-	buffer_finish(&agent->file_reply);
-	if (agent->file_process) {
-		acp_process_end(agent->file_process);
-		agent->file_process = NULL;
+	uv_timer_stop(&ws->file_timer);
+	buffer_finish(&ws->file_reply);
+	if (ws->file_process) {
+		child_end(ws->file_process);
+		ws->file_process = NULL;
 	}
 }
 
-static void end_job(struct acp_agent *agent)
-{
-	struct acp_file_job *job = agent->job;
-	job->done(job);
-}
-
 /** The job came to nothing: `why` is what its agent is told. */
-static void fail_job(struct acp_agent *agent, const char *why)
+static void fail_job(struct workspace *ws, const char *why)
 {
-	struct acp_file_job *job = agent->job;
-	job->code = ACP_ERROR_INTERNAL;
+	struct file_job *job = ws->job;
+	job->code = JSON_RPC_INTERNAL_ERROR;
 	buffer_clear(&job->text);
 	buffer_printf(&job->text, "%s%s: %s", why,
 		job->write ? "; it may have been written or not" : "", job->path);
-	end_job(agent);
+	workspace_file_done(ws);
 }
 
 static void handle_timer(uv_timer_t *timer)
 {
-	struct acp_agent *agent = timer->data;
-	if (!agent->job) {
-		stop(agent);
+	struct workspace *ws = timer->data;
+	if (!ws->job) {
+		workspace_stop_files(ws);
 		return;
 	}
-	diag(DIAG_WARN, "session %s: a file of the agent does not answer", agent->session_id);
-	acp_process_kill(agent->file_process);
-	stop(agent);
-	fail_job(agent, "the file does not answer");
+	diag(DIAG_WARN, "session %s: a file of the agent does not answer", ws->config.session_id);
+	child_kill(ws->file_process);
+	workspace_stop_files(ws);
+	fail_job(ws, "the file does not answer");
 }
 
 static void handle_output(void *owner, const char *bytes, size_t len)
 {
-	struct acp_agent *agent = owner;
-	struct buffer *reply = &agent->file_reply;
+	struct workspace *ws = owner;
+	struct buffer *reply = &ws->file_reply;
 	buffer_append(reply, bytes, len);
-	if (!agent->job || reply->len < ACP_FILE_FRAME_HEAD) {
+	if (!ws->job || reply->len < FILE_FRAME_HEAD) {
 		return;
 	}
-	size_t want = acp_file_frame_len(reply->data);
-	if (reply->len - ACP_FILE_FRAME_HEAD < want) {
+	size_t want = file_frame_len(reply->data);
+	if (reply->len - FILE_FRAME_HEAD < want) {
 		return;
 	}
-	bool good = take_outcome(agent->job, reply->data + ACP_FILE_FRAME_HEAD, want);
+	bool good = take_outcome(ws->job, reply->data + FILE_FRAME_HEAD, want);
 	buffer_finish(reply);
-	uv_timer_start(&agent->file_timer, handle_timer, REST_MS, 0);
+	uv_timer_start(&ws->file_timer, handle_timer, REST_MS, 0);
 	if (good) {
-		end_job(agent);
+		workspace_file_done(ws);
 	} else {
-		stop(agent);
-		fail_job(agent, "the answer cannot be read");
+		workspace_stop_files(ws);
+		fail_job(ws, "the answer cannot be read");
 	}
 }
 
 static void handle_errors(void *owner, const char *bytes, size_t len)
 {
-	struct acp_agent *agent = owner;
-	diag(DIAG_WARN, "session %s: the process for files: %.*s", agent->session_id, (int)len,
+	struct workspace *ws = owner;
+	diag(DIAG_WARN, "session %s: the process for files: %.*s", ws->config.session_id, (int)len,
 		bytes);
 }
 
 static void handle_finished(void *owner, int64_t status, int term_signal)
 {
-	struct acp_agent *agent = owner;
-	stop(agent);
-	if (agent->job) {
-		fail_job(agent, "the process that does this has ended");
+	struct workspace *ws = owner;
+	workspace_stop_files(ws);
+	if (ws->job) {
+		fail_job(ws, "the process that does this has ended");
 	}
 }
 
 static void handle_closed(void *owner)
 {
-	struct acp_agent *agent = owner;
-	agent->file_process_open = false;
-	if (agent->job && !agent->file_process && agent->destroying) {
-		fail_job(agent, "the server stops");
+	struct workspace *ws = owner;
+	ws->file_process_open = false;
+	if (ws->job && !ws->file_process && ws->closing) {
+		fail_job(ws, "the server stops");
 		return;
 	}
-	acp_agent_free_if_done(agent);
+	workspace_free_if_done(ws);
 }
 
-static int start(struct acp_agent *agent)
+static int start(struct workspace *ws)
 {
-	static const struct acp_process_ops ops = {
+	static const struct child_ops ops = {
 		.output = handle_output,
 		.errors = handle_errors,
 		.finished = handle_finished,
 		.closed = handle_closed,
 	};
-	char *args[] = {agent->files_program, (char *)AGENT_FILES_COMMAND, NULL};
-	struct acp_process_config config = {
+	char *args[] = {(char *)ws->config.files_program, (char *)AGENT_FILES_COMMAND, NULL};
+	struct child_config config = {
 		.args = args,
 		.cwd = "/", /* the agent's own may be what hangs */
-		.stop_grace_ms = agent->stop_grace_ms,
-		.descriptors_kept = agent->descriptors_kept,
+		.stop_grace_ms = ws->config.commands.stop_grace_ms,
+		.descriptors_kept = ws->config.commands.descriptors_kept,
 	};
-	agent->file_process_open = true;
-	return acp_process_spawn(agent->loop, &config, &ops, agent, &agent->file_process);
+	ws->file_process_open = true;
+	return child_spawn(ws->loop, &config, &ops, ws, &ws->file_process);
 }
 
-void acp_agent_do_file(struct acp_agent *agent, struct acp_file_job *job)
+void workspace_do_file(struct workspace *ws, struct file_job *job)
 {
 	struct buffer frame = {0};
-	agent->job = job;
-	if (!agent->file_process && agent->file_process_open) {
-		fail_job(agent, "an earlier file still does not answer");
+	ws->job = job;
+	if (!ws->file_process && ws->file_process_open) {
+		fail_job(ws, "an earlier file still does not answer");
 		return;
 	}
-	int err = agent->file_process ? 0 : start(agent);
+	int err = ws->file_process ? 0 : start(ws);
 	if (err < 0) {
 		char why[128];
 		snprintf(why, sizeof(why), "no process can be started for it (%s)",
 			uv_strerror(err));
-		fail_job(agent, why);
+		fail_job(ws, why);
 		return;
 	}
 	pack_job(job, &frame);
-	acp_process_write(agent->file_process, &frame);
-	uv_timer_start(&agent->file_timer, handle_timer, (uint64_t)agent->file_ms, 0);
-}
-
-void acp_agent_stop_files(struct acp_agent *agent)
-{
-	stop(agent);
+	child_write(ws->file_process, &frame);
+	uv_timer_start(&ws->file_timer, handle_timer, (uint64_t)ws->config.file_ms, 0);
 }

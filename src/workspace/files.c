@@ -1,6 +1,7 @@
-#include "../acp/acp_internal.h"
+#include "workspace_internal.h"
 
 #include "holdfast/beneath.h"
+#include "holdfast/utf8.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,7 +15,7 @@
 /* What of a change is told to those who watch. */
 #define DIFF_MAX ((size_t)64 * 1024)
 
-static int job_fail(struct acp_file_job *job, int code, const char *why)
+static int job_fail(struct file_job *job, int code, const char *why)
 {
 	job->code = code;
 	buffer_clear(&job->text);
@@ -22,18 +23,18 @@ static int job_fail(struct acp_file_job *job, int code, const char *why)
 	return -1;
 }
 
-static int job_fail_errno(struct acp_file_job *job, int err)
+static int job_fail_errno(struct file_job *job, int err)
 {
 	if (err == EXDEV) {
-		return job_fail(job, ACP_ERROR_INVALID_PARAMS,
+		return job_fail(job, JSON_RPC_INVALID_PARAMS,
 			"the path leads out of the session's directory");
 	}
 	if (err == EISDIR) {
-		return job_fail(job, ACP_ERROR_INVALID_PARAMS, "not the name of a file");
+		return job_fail(job, JSON_RPC_INVALID_PARAMS, "not the name of a file");
 	}
 	char why[128];
 	snprintf(why, sizeof(why), "%s", strerror(err));
-	return job_fail(job, err == ENOENT ? ACP_ERROR_NOT_FOUND : ACP_ERROR_INTERNAL, why);
+	return job_fail(job, err == ENOENT ? JSON_RPC_NOT_FOUND : JSON_RPC_INTERNAL_ERROR, why);
 }
 
 /** What follows `root` in `path`, or NULL if the path is not below it. */
@@ -54,7 +55,7 @@ static const char *below(const char *path, const char *root)
  * Opens the root and finds the path below it. Agents name the root as it was given to them or as it
  * really is.
  */
-static int open_root(struct acp_file_job *job)
+static int open_root(struct file_job *job)
 {
 	char *real = realpath(job->root, NULL);
 	const char *relative = below(job->path, job->root);
@@ -63,7 +64,7 @@ static int open_root(struct acp_file_job *job)
 	}
 	free(real);
 	if (!relative || !*relative) {
-		return job_fail(job, ACP_ERROR_INVALID_PARAMS,
+		return job_fail(job, JSON_RPC_INVALID_PARAMS,
 			"only absolute paths below the session's directory may be used");
 	}
 	job->relative = xstrdup(relative);
@@ -73,7 +74,7 @@ static int open_root(struct acp_file_job *job)
 
 /** Where the lines that were asked for begin and end in the text. */
 static void select_lines(
-	const struct acp_file_job *job, const struct buffer *text, size_t *ret_from, size_t *ret_to)
+	const struct file_job *job, const struct buffer *text, size_t *ret_from, size_t *ret_to)
 {
 	size_t from = 0;
 	for (json_int_t line = 1; line < job->line && from < text->len; line++) {
@@ -89,19 +90,19 @@ static void select_lines(
 	*ret_to = to;
 }
 
-static int check_stat(struct acp_file_job *job, const struct stat *st)
+static int check_stat(struct file_job *job, const struct stat *st)
 {
 	if (!S_ISREG(st->st_mode)) {
-		return job_fail(job, ACP_ERROR_INVALID_PARAMS, "not a regular file");
+		return job_fail(job, JSON_RPC_INVALID_PARAMS, "not a regular file");
 	}
 	if (st->st_nlink > job->names_max) {
-		return job_fail(job, ACP_ERROR_INVALID_PARAMS,
+		return job_fail(job, JSON_RPC_INVALID_PARAMS,
 			"the file has other names (hard links), which may be outside of the session's directory; the server's limit agent_file_names allows more");
 	}
 	return 0;
 }
 
-static int check_file(struct acp_file_job *job, int fd)
+static int check_file(struct file_job *job, int fd)
 {
 	struct stat st;
 	if (fstat(fd, &st) < 0) {
@@ -111,12 +112,12 @@ static int check_file(struct acp_file_job *job, int fd)
 		return -1;
 	}
 	if ((uint64_t)st.st_size > job->file_max) {
-		return job_fail(job, ACP_ERROR_INVALID_PARAMS, "the file is too large");
+		return job_fail(job, JSON_RPC_INVALID_PARAMS, "the file is too large");
 	}
 	return 0;
 }
 
-static int read_all(struct acp_file_job *job, int fd, struct buffer *text)
+static int read_all(struct file_job *job, int fd, struct buffer *text)
 {
 	for (;;) {
 		buffer_reserve(text, 64 * 1024);
@@ -132,19 +133,19 @@ static int read_all(struct acp_file_job *job, int fd, struct buffer *text)
 		}
 		text->len += (size_t)n;
 		if (text->len > job->file_max) {
-			return job_fail(job, ACP_ERROR_INVALID_PARAMS, "the file is too large");
+			return job_fail(job, JSON_RPC_INVALID_PARAMS, "the file is too large");
 		}
 	}
 }
 
-static int read_text(struct acp_file_job *job, int fd, struct buffer *text)
+static int read_text(struct file_job *job, int fd, struct buffer *text)
 {
 	if (check_file(job, fd) < 0 || read_all(job, fd, text) < 0) {
 		return -1;
 	}
 	/* With replaced characters the agent would write a damaged file back. */
-	if (acp_utf8_prefix(text->data, text->len, text->len) != text->len) {
-		return job_fail(job, ACP_ERROR_INTERNAL, "the file is not UTF-8 text");
+	if (!utf8_is_valid(text->data, text->len)) {
+		return job_fail(job, JSON_RPC_INTERNAL_ERROR, "the file is not UTF-8 text");
 	}
 	size_t from;
 	size_t to;
@@ -159,7 +160,7 @@ static int read_text(struct acp_file_job *job, int fd, struct buffer *text)
  * Looks at the file before it is opened, because opening a device can do something; and again
  * afterwards, because it may be another one by then.
  */
-static int open_to_read(struct acp_file_job *job, int root)
+static int open_to_read(struct file_job *job, int root)
 {
 	int fd = open_beneath(root, job->relative, O_PATH);
 	if (fd < 0) {
@@ -175,7 +176,7 @@ static int open_to_read(struct acp_file_job *job, int root)
 	return fd < 0 ? job_fail_errno(job, errno) : fd;
 }
 
-static void job_read(struct acp_file_job *job, int root)
+static void job_read(struct file_job *job, int root)
 {
 	int fd = open_to_read(job, root);
 	if (fd < 0) {
@@ -240,11 +241,11 @@ static int replace_file(int dir, const char *name, const struct stat *old, const
 }
 
 /** Reads what will be replaced, for the diff; false if it is no text of a size that we take. */
-static bool read_old(struct acp_file_job *job, int dir, const char *name, struct buffer *text)
+static bool read_old(struct file_job *job, int dir, const char *name, struct buffer *text)
 {
 	int fd = openat(dir, name, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW | O_CLOEXEC);
 	bool good = fd >= 0 && check_file(job, fd) == 0 && read_all(job, fd, text) == 0 &&
-		    acp_utf8_prefix(text->data, text->len, text->len) == text->len;
+		    utf8_is_valid(text->data, text->len);
 	if (fd >= 0) {
 		close(fd);
 	}
@@ -254,18 +255,18 @@ static bool read_old(struct acp_file_job *job, int dir, const char *name, struct
 	return good;
 }
 
-static void make_diff(struct acp_file_job *job, const struct buffer *old)
+static void make_diff(struct file_job *job, const struct buffer *old)
 {
 	struct buffer new = {0};
 	buffer_append(&new, json_string_value(job->content), json_string_length(job->content));
-	job->diff_cut = !acp_diff(&job->diff, old, &new, DIFF_MAX);
+	job->diff_cut = !diff_append(&job->diff, old, &new, DIFF_MAX);
 	/* NUL is a character that a file may have and an event's text may not. */
 	job->has_diff = !job->diff.len || !memchr(job->diff.data, '\0', job->diff.len);
 	job->diff_cut = job->diff_cut && job->has_diff;
 	buffer_finish(&new);
 }
 
-static int write_in(struct acp_file_job *job, int dir, const char *name)
+static int write_in(struct file_job *job, int dir, const char *name)
 {
 	struct stat st = {0};
 	bool exists = fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0;
@@ -287,10 +288,10 @@ static int write_in(struct acp_file_job *job, int dir, const char *name)
 	return 0;
 }
 
-static void job_write(struct acp_file_job *job, int root)
+static void job_write(struct file_job *job, int root)
 {
 	char *name = NULL;
-	int dir = acp_open_parent(root, job->relative, &name);
+	int dir = open_parent(root, job->relative, &name);
 	if (dir < 0) {
 		job_fail_errno(job, errno);
 		return;
@@ -300,10 +301,10 @@ static void job_write(struct acp_file_job *job, int root)
 	close(dir);
 }
 
-void acp_file_job_work(struct acp_file_job *job)
+void file_job_work(struct file_job *job)
 {
 	if (job->write && json_string_length(job->content) > job->file_max) {
-		job_fail(job, ACP_ERROR_INVALID_PARAMS, "the content is too large");
+		job_fail(job, JSON_RPC_INVALID_PARAMS, "the content is too large");
 		return;
 	}
 	int root = open_root(job);
@@ -326,7 +327,7 @@ static bool take_count(const json_t *params, const char *key, json_int_t *ret_co
 	return !value || json_is_null(value) || (json_is_integer(value) && *ret_count >= 0);
 }
 
-struct acp_file_job *acp_file_job_create(bool write, const json_t *params, const char **ret_why)
+struct file_job *file_job_create(bool write, const json_t *params, const char **ret_why)
 {
 	const json_t *path = json_object_get(params, "path");
 	json_t *content = write ? json_object_get(params, "content") : NULL;
@@ -345,7 +346,7 @@ struct acp_file_job *acp_file_job_create(bool write, const json_t *params, const
 		*ret_why = "line and limit must be numbers from 0";
 		return NULL;
 	}
-	struct acp_file_job *job = xcalloc(1, sizeof(*job));
+	struct file_job *job = xcalloc(1, sizeof(*job));
 	job->write = write;
 	job->path = xstrdup(json_string_value(path));
 	job->line = line;
@@ -354,7 +355,7 @@ struct acp_file_job *acp_file_job_create(bool write, const json_t *params, const
 	return job;
 }
 
-void acp_file_job_destroy(struct acp_file_job *job)
+void file_job_destroy(struct file_job *job)
 {
 	if (!job) {
 		return;

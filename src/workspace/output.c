@@ -1,4 +1,6 @@
-#include "../acp/acp_internal.h"
+#include "workspace_internal.h"
+
+#include "holdfast/utf8.h"
 
 #include <string.h>
 
@@ -7,7 +9,6 @@
  * any time, and the oldest of it piece by piece for those who watch.
  */
 
-#define REPLACEMENT "\xef\xbf\xbd"
 /* Told of one command; behind that only its last words are. */
 #define TOLD_MAX ((size_t)256 * 1024)
 #define TAIL_MAX ((size_t)4 * 1024)
@@ -28,17 +29,17 @@ static bool is_cut(const char *bytes, size_t len)
 	return true;
 }
 
-size_t acp_text_fit(struct buffer *out, const char *bytes, size_t len, bool last)
+size_t output_fit(struct buffer *out, const char *bytes, size_t len, bool last)
 {
 	size_t at = 0;
 	while (at < len) {
-		size_t n = bytes[at] ? acp_utf8_length(bytes + at, len - at) : 0;
+		size_t n = bytes[at] ? utf8_length(bytes + at, len - at) : 0;
 		if (n > 0) {
 			buffer_append(out, bytes + at, n);
 		} else if (!last && is_cut(bytes + at, len - at)) {
 			return at;
 		} else {
-			buffer_append_str(out, REPLACEMENT);
+			buffer_append_str(out, UTF8_REPLACEMENT);
 			n = 1;
 		}
 		at += n;
@@ -49,24 +50,24 @@ size_t acp_text_fit(struct buffer *out, const char *bytes, size_t len, bool last
 static json_t *fit_string(const char *bytes, size_t len, bool last, size_t *ret_used)
 {
 	struct buffer text = {0};
-	*ret_used = len > 0 ? acp_text_fit(&text, bytes, len, last) : 0;
+	*ret_used = len > 0 ? output_fit(&text, bytes, len, last) : 0;
 	json_t *string = json_stringn(text.len ? text.data : "", text.len);
 	buffer_finish(&text);
 	return string;
 }
 
-void acp_output_init(struct acp_output *o, size_t kept_max)
+void output_init(struct output *o, size_t kept_max)
 {
-	*o = (struct acp_output){.kept_max = kept_max};
+	*o = (struct output){.kept_max = kept_max};
 }
 
-void acp_output_finish(struct acp_output *o)
+void output_finish(struct output *o)
 {
 	buffer_finish(&o->kept);
 	buffer_finish(&o->untold);
 }
 
-static void trim(struct acp_output *o)
+static void trim(struct output *o)
 {
 	if (o->kept.len > o->kept_max) {
 		buffer_consume(&o->kept, o->kept.len - o->kept_max);
@@ -74,7 +75,7 @@ static void trim(struct acp_output *o)
 	}
 }
 
-void acp_output_push(struct acp_output *o, const char *bytes, size_t len)
+void output_push(struct output *o, const char *bytes, size_t len)
 {
 	buffer_append(&o->kept, bytes, len);
 	/* Not each time: what is kept would be moved for every byte that comes. */
@@ -87,7 +88,7 @@ void acp_output_push(struct acp_output *o, const char *bytes, size_t len)
 	o->total += len;
 }
 
-json_t *acp_output_kept(struct acp_output *o)
+json_t *output_kept(struct output *o)
 {
 	trim(o);
 	size_t begin = 0;
@@ -101,7 +102,7 @@ json_t *acp_output_kept(struct acp_output *o)
 		o->kept.len ? o->kept.data + begin : "", o->kept.len - begin, true, &used);
 }
 
-json_t *acp_output_tell(struct acp_output *o, bool last, uint64_t *ret_offset)
+json_t *output_tell(struct output *o, bool last, uint64_t *ret_offset)
 {
 	size_t room = TOLD_MAX - o->told;
 	size_t len = o->untold.len < room ? o->untold.len : room;
@@ -121,7 +122,7 @@ json_t *acp_output_tell(struct acp_output *o, bool last, uint64_t *ret_offset)
 	return text;
 }
 
-json_t *acp_output_tail(struct acp_output *o, uint64_t *ret_offset)
+json_t *output_tail(struct output *o, uint64_t *ret_offset)
 {
 	uint64_t missing = o->total - o->told;
 	size_t len = o->kept.len < TAIL_MAX ? o->kept.len : TAIL_MAX;

@@ -1,4 +1,4 @@
-#include "../acp/acp_internal.h"
+#include "workspace_internal.h"
 
 #include "holdfast/beneath.h"
 
@@ -64,7 +64,7 @@ static char *link_target(int dir, const char *parent, const char *name)
 }
 
 /**
- * One step of acp_open_parent(). If the name is a symlink's, *ret_dir is -1 and *ret_next is where
+ * One step of open_parent(). If the name is a symlink's, *ret_dir is -1 and *ret_next is where
  * it leads.
  */
 static int open_parent_once(
@@ -95,7 +95,7 @@ static int open_parent_once(
 	return err;
 }
 
-int acp_open_parent(int root, const char *path, char **ret_name)
+int open_parent(int root, const char *path, char **ret_name)
 {
 	int dir = -1;
 	int err = 0;

@@ -1,4 +1,4 @@
-#include "../acp/acp_internal.h"
+#include "workspace_internal.h"
 
 #include "holdfast/agent_env.h"
 
@@ -23,10 +23,10 @@
 
 struct terminal {
 	struct list link;
-	struct acp_agent *agent;
-	struct acp_process *process; /* NULL: it did not start, or is gone */
+	struct workspace *ws;
+	struct child *process; /* NULL: it did not start, or is gone */
 	char *id;
-	struct acp_output output;
+	struct output output;
 	unsigned tells;
 	uint64_t tell_at_ms;
 	json_t *waiters; /* ids of the requests that wait for its exit */
@@ -46,7 +46,7 @@ static json_t *about(const struct terminal *t, const char *status)
 
 static void tell(struct terminal *t, json_t *data)
 {
-	t->agent->ops->event(t->agent->owner, "x-acp-terminal", data);
+	t->ws->ops->event(t->ws->owner, "x-acp-terminal", data);
 	json_decref(data);
 }
 
@@ -61,28 +61,28 @@ static void tell_text(struct terminal *t, json_t *text, uint64_t offset)
 static void tell_output(struct terminal *t, bool last)
 {
 	uint64_t offset;
-	json_t *text = acp_output_tell(&t->output, last, &offset);
+	json_t *text = output_tell(&t->output, last, &offset);
 	if (text) {
 		tell_text(t, text, offset);
 	}
-	text = last ? acp_output_tail(&t->output, &offset) : NULL;
+	text = last ? output_tail(&t->output, &offset) : NULL;
 	if (text) {
 		tell_text(t, text, offset);
 	}
 	unsigned steps = ++t->tells / TELLS_A_STEP;
 	uint64_t pause = steps < 5 ? (uint64_t)TELL_MS << steps : TELL_MS_MAX;
-	t->tell_at_ms = uv_now(t->agent->loop) + pause;
+	t->tell_at_ms = uv_now(t->ws->loop) + pause;
 }
 
 static void handle_tell(uv_timer_t *timer)
 {
-	struct acp_agent *agent = timer->data;
-	uint64_t now = uv_now(agent->loop);
-	if (agent->paused) {
+	struct workspace *ws = timer->data;
+	uint64_t now = uv_now(ws->loop);
+	if (ws->paused) {
 		uv_timer_start(timer, handle_tell, TELL_MS, 0);
 		return;
 	}
-	list_for_each_safe(link, next, &agent->terminals) {
+	list_for_each_safe(link, next, &ws->terminals) {
 		struct terminal *t = list_entry(link, struct terminal, link);
 		if (t->output.untold.len > 0 && now >= t->tell_at_ms) {
 			tell_output(t, false);
@@ -111,10 +111,8 @@ static json_t *exit_status(const struct terminal *t, const char *code, const cha
 static void answer_waiters(struct terminal *t)
 {
 	for (size_t i = 0; i < json_array_size(t->waiters); i++) {
-		struct buffer out = {0};
-		acp_rpc_result(
-			&out, json_array_get(t->waiters, i), exit_status(t, "exitCode", "signal"));
-		acp_agent_send(t->agent, &out);
+		workspace_answer(
+			t->ws, json_array_get(t->waiters, i), exit_status(t, "exitCode", "signal"));
 	}
 	json_array_clear(t->waiters);
 }
@@ -126,24 +124,24 @@ static void free_if_done(struct terminal *t)
 	if (!t->released || !t->closed) {
 		return;
 	}
-	struct acp_agent *agent = t->agent;
+	struct workspace *ws = t->ws;
 	list_remove(&t->link);
-	agent->terminal_count--;
-	acp_output_finish(&t->output);
+	ws->terminal_count--;
+	output_finish(&t->output);
 	json_decref(t->waiters);
 	free(t->id);
 	free(t);
-	acp_agent_free_if_done(agent);
+	workspace_free_if_done(ws);
 }
 
 static void handle_output(void *owner, const char *bytes, size_t len)
 {
 	struct terminal *t = owner;
-	acp_output_push(&t->output, bytes, len);
+	output_push(&t->output, bytes, len);
 	if (t->output.untold.len >= TELL_BYTES) {
 		tell_output(t, false);
-	} else if (t->output.untold.len > 0 && !uv_is_active((uv_handle_t *)&t->agent->tell)) {
-		uv_timer_start(&t->agent->tell, handle_tell, TELL_MS, 0);
+	} else if (t->output.untold.len > 0 && !uv_is_active((uv_handle_t *)&t->ws->tell)) {
+		uv_timer_start(&t->ws->tell, handle_tell, TELL_MS, 0);
 	}
 }
 
@@ -166,7 +164,7 @@ static void handle_finished(void *owner, int64_t status, int term_signal)
 	json_object_set_new(data, "output_bytes", json_integer((json_int_t)t->output.total));
 	tell(t, data);
 	answer_waiters(t);
-	acp_process_end(t->process);
+	child_end(t->process);
 	t->process = NULL;
 }
 
@@ -182,18 +180,18 @@ static void handle_closed(void *owner)
 static void release(struct terminal *t)
 {
 	t->released = true;
-	t->agent->terminals_open--;
+	t->ws->terminals_open--;
 	if (t->process) {
-		acp_process_end(t->process);
+		child_end(t->process);
 		t->process = NULL;
 	}
 	free_if_done(t);
 }
 
-void acp_agent_release_terminals(struct acp_agent *agent)
+void workspace_release_terminals(struct workspace *ws)
 {
-	uv_timer_stop(&agent->tell);
-	list_for_each_safe(link, next, &agent->terminals) {
+	uv_timer_stop(&ws->tell);
+	list_for_each_safe(link, next, &ws->terminals) {
 		struct terminal *t = list_entry(link, struct terminal, link);
 		json_array_clear(t->waiters);
 		if (!t->released) {
@@ -202,12 +200,12 @@ void acp_agent_release_terminals(struct acp_agent *agent)
 	}
 }
 
-void acp_agent_pause_terminals(struct acp_agent *agent, bool paused)
+void workspace_pause_terminals(struct workspace *ws, bool paused)
 {
-	list_for_each(link, &agent->terminals) {
+	list_for_each(link, &ws->terminals) {
 		struct terminal *t = list_entry(link, struct terminal, link);
 		if (t->process) {
-			acp_process_pause(t->process, paused);
+			child_pause(t->process, paused);
 		}
 	}
 }
@@ -320,7 +318,7 @@ static char **make_env(char **base, const json_t *variables)
 
 static int start_command(struct terminal *t, const json_t *params)
 {
-	static const struct acp_process_ops ops = {
+	static const struct child_ops ops = {
 		.output = handle_output,
 		.errors = handle_errors,
 		.finished = handle_finished,
@@ -328,41 +326,36 @@ static int start_command(struct terminal *t, const json_t *params)
 	};
 	const json_t *cwd = json_object_get(params, "cwd");
 	char **args = make_args(params);
-	char **base = t->agent->env ? t->agent->env : environ;
+	char **base = t->ws->config.commands.env ? t->ws->config.commands.env : environ;
 	char **env = make_env(base, json_object_get(params, "env"));
-	struct acp_process_config config = {
-		.command = json_string_value(json_object_get(params, "command")),
-		.args = args,
-		.env = env,
-		.one_output = true,
-		.cwd = json_is_string(cwd) ? json_string_value(cwd) : t->agent->cwd,
-		.stop_grace_ms = t->agent->stop_grace_ms,
-		.guard = t->agent->guard,
-		.descriptors_kept = t->agent->descriptors_kept,
-	};
-	int err = acp_process_spawn(t->agent->loop, &config, &ops, t, &t->process);
+	struct child_config config = t->ws->config.commands;
+	config.command = json_string_value(json_object_get(params, "command"));
+	config.args = args;
+	config.env = env;
+	config.one_output = true;
+	config.cwd = json_is_string(cwd) ? json_string_value(cwd) : t->ws->config.cwd;
+	int err = child_spawn(t->ws->loop, &config, &ops, t, &t->process);
 	agent_env_free(env);
 	free(args);
 	return err;
 }
 
-static struct terminal *terminal_new(struct acp_agent *agent, const json_t *limit)
+static struct terminal *terminal_new(struct workspace *ws, const json_t *limit)
 {
 	struct terminal *t = xcalloc(1, sizeof(*t));
 	struct buffer name = {0};
 	/* As with questions: the log outlives this process. */
-	buffer_printf(
-		&name, "t%llx-%lu", (unsigned long long)agent->start_ms, ++agent->terminals_made);
+	buffer_printf(&name, "t%llx-%lu", (unsigned long long)ws->made_ms, ++ws->terminals_made);
 	t->id = xstrdup(buffer_cstr(&name));
 	buffer_finish(&name);
-	t->agent = agent;
+	t->ws = ws;
 	t->waiters = json_array();
 	json_int_t wanted = json_integer_value(limit);
 	bool given = json_is_integer(limit) && (size_t)wanted < KEPT_MAX;
-	acp_output_init(&t->output, given ? (size_t)wanted : KEPT_MAX);
-	list_append(&agent->terminals, &t->link);
-	agent->terminal_count++;
-	agent->terminals_open++;
+	output_init(&t->output, given ? (size_t)wanted : KEPT_MAX);
+	list_append(&ws->terminals, &t->link);
+	ws->terminal_count++;
+	ws->terminals_open++;
 	return t;
 }
 
@@ -379,51 +372,47 @@ static void tell_start(struct terminal *t, const json_t *params)
 	tell(t, data);
 }
 
-static void handle_create(struct acp_agent *agent, const json_t *id, const json_t *params)
+static void handle_create(struct workspace *ws, const json_t *id, const json_t *params)
 {
 	const char *fault = find_fault(params);
 	if (fault) {
-		acp_agent_send_error(agent, id, ACP_ERROR_INVALID_PARAMS, fault);
+		workspace_refuse(ws, id, JSON_RPC_INVALID_PARAMS, fault);
 		return;
 	}
-	if (agent->terminals_open >= agent->terminals_max) {
-		acp_agent_send_error(agent, id, ACP_ERROR_INTERNAL,
+	if (ws->terminals_open >= ws->config.terminals_max) {
+		workspace_refuse(ws, id, JSON_RPC_INTERNAL_ERROR,
 			"too many terminals are open; release one first");
 		return;
 	}
-	struct terminal *t = terminal_new(agent, json_object_get(params, "outputByteLimit"));
+	struct terminal *t = terminal_new(ws, json_object_get(params, "outputByteLimit"));
 	int err = start_command(t, params);
 	if (err < 0) {
 		struct buffer why = {0};
 		buffer_printf(&why, "the command cannot be started: %s", uv_strerror(err));
-		acp_agent_send_error(agent, id, ACP_ERROR_INTERNAL, buffer_cstr(&why));
+		workspace_refuse(ws, id, JSON_RPC_INTERNAL_ERROR, buffer_cstr(&why));
 		buffer_finish(&why);
 		release(t);
 		return;
 	}
-	struct buffer out = {0};
-	acp_rpc_result(&out, id, json_pack("{s:s}", "terminalId", t->id));
-	acp_agent_send(agent, &out);
+	workspace_answer(ws, id, json_pack("{s:s}", "terminalId", t->id));
 	tell_start(t, params);
 }
 
 static void handle_output_request(struct terminal *t, const json_t *id, const json_t *params)
 {
-	struct buffer out = {0};
-	json_t *text = acp_output_kept(&t->output);
+	json_t *text = output_kept(&t->output);
 	json_t *result = json_pack("{s:o, s:b}", "output", text, "truncated", t->output.truncated);
 	if (t->exited) {
 		json_object_set_new(result, "exitStatus", exit_status(t, "exitCode", "signal"));
 	}
-	acp_rpc_result(&out, id, result);
-	acp_agent_send(t->agent, &out);
+	workspace_answer(t->ws, id, result);
 }
 
 static void handle_wait(struct terminal *t, const json_t *id, const json_t *params)
 {
 	if (json_array_size(t->waiters) >= WAITERS_MAX) {
-		acp_agent_send_error(
-			t->agent, id, ACP_ERROR_INTERNAL, "too many requests wait for this exit");
+		workspace_refuse(
+			t->ws, id, JSON_RPC_INTERNAL_ERROR, "too many requests wait for this exit");
 		return;
 	}
 	json_array_append(t->waiters, (json_t *)id);
@@ -432,15 +421,14 @@ static void handle_wait(struct terminal *t, const json_t *id, const json_t *para
 	}
 }
 
-bool acp_agent_withdraw_wait(struct acp_agent *agent, const json_t *id)
+bool workspace_withdraw(struct workspace *ws, const json_t *id)
 {
-	list_for_each(link, &agent->terminals) {
+	list_for_each(link, &ws->terminals) {
 		struct terminal *t = list_entry(link, struct terminal, link);
 		for (size_t i = 0; i < json_array_size(t->waiters); i++) {
 			if (json_equal(json_array_get(t->waiters, i), id)) {
 				json_array_remove(t->waiters, i);
-				acp_agent_send_error(
-					agent, id, ACP_ERROR_REQUEST_CANCELLED, "cancelled");
+				workspace_refuse(ws, id, JSON_RPC_REQUEST_CANCELLED, "cancelled");
 				return true;
 			}
 		}
@@ -451,11 +439,9 @@ bool acp_agent_withdraw_wait(struct acp_agent *agent, const json_t *id)
 static void handle_kill(struct terminal *t, const json_t *id, const json_t *params)
 {
 	if (t->process) {
-		acp_process_terminate(t->process);
+		child_terminate(t->process);
 	}
-	struct buffer out = {0};
-	acp_rpc_result(&out, id, json_object());
-	acp_agent_send(t->agent, &out);
+	workspace_answer(t->ws, id, json_object());
 }
 
 static void handle_release(struct terminal *t, const json_t *id, const json_t *params)
@@ -465,16 +451,14 @@ static void handle_release(struct terminal *t, const json_t *id, const json_t *p
 		tell(t, about(t, "released"));
 	}
 	answer_waiters(t);
-	struct buffer out = {0};
-	acp_rpc_result(&out, id, json_object());
-	acp_agent_send(t->agent, &out);
+	workspace_answer(t->ws, id, json_object());
 	release(t);
 }
 
-static struct terminal *find_terminal(struct acp_agent *agent, const json_t *params)
+static struct terminal *find_terminal(struct workspace *ws, const json_t *params)
 {
 	const char *id = json_string_value(json_object_get(params, "terminalId"));
-	list_for_each(link, &agent->terminals) {
+	list_for_each(link, &ws->terminals) {
 		struct terminal *t = list_entry(link, struct terminal, link);
 		if (id && !t->released && !strcmp(t->id, id)) {
 			return t;
@@ -483,8 +467,8 @@ static struct terminal *find_terminal(struct acp_agent *agent, const json_t *par
 	return NULL;
 }
 
-bool acp_agent_handle_terminal(
-	struct acp_agent *agent, const char *method, const json_t *id, const json_t *params)
+bool workspace_handle_terminal(
+	struct workspace *ws, const char *method, const json_t *id, const json_t *params)
 {
 	static const struct {
 		const char *method;
@@ -495,19 +479,19 @@ bool acp_agent_handle_terminal(
 		{"terminal/kill", handle_kill},
 		{"terminal/release", handle_release},
 	};
-	if (agent->terminals_max > 0 && !strcmp(method, "terminal/create")) {
-		handle_create(agent, id, params);
+	if (ws->config.terminals_max > 0 && !strcmp(method, "terminal/create")) {
+		handle_create(ws, id, params);
 		return true;
 	}
-	for (size_t i = 0; agent->terminals_max > 0 && i < sizeof(methods) / sizeof(*methods);
+	for (size_t i = 0; ws->config.terminals_max > 0 && i < sizeof(methods) / sizeof(*methods);
 		i++) {
 		if (!strcmp(method, methods[i].method)) {
-			struct terminal *t = find_terminal(agent, params);
+			struct terminal *t = find_terminal(ws, params);
 			if (t) {
 				methods[i].handle(t, id, params);
 			} else {
-				acp_agent_send_error(agent, id, ACP_ERROR_NOT_FOUND,
-					"there is no such terminal");
+				workspace_refuse(
+					ws, id, JSON_RPC_NOT_FOUND, "there is no such terminal");
 			}
 			return true;
 		}

@@ -4,7 +4,11 @@
  */
 #include "fuzz.h"
 
-#include "../../src/acp/acp_internal.h"
+#include "../../src/acp/acp_updates.h"
+#include "../../src/workspace/workspace_internal.h"
+#include "holdfast/diag.h"
+#include "holdfast/json_lines.h"
+#include "holdfast/utf8.h"
 
 #define LINE_MAX_BYTES 200
 #define DIFF_MAX_BYTES 4096
@@ -63,10 +67,10 @@ static void check_message(const json_t *message)
 	check_json(quota);
 	json_decref(quota);
 	struct buffer words = {0};
-	acp_rpc_describe_error(&words, json_object_get(message, "error"));
+	json_rpc_describe_error(&words, json_object_get(message, "error"));
 	check_text(words.data, words.len);
 	buffer_clear(&words);
-	acp_rpc_encode(&words, message);
+	json_rpc_encode(&words, message);
 	for (size_t i = 0; i < words.len; i++) {
 		unsigned char c = (unsigned char)words.data[i];
 		fuzz_check(c > 0x1f && c < 0x80, "a line is one, in ASCII");
@@ -95,8 +99,8 @@ static void take_line(struct buffer *out, char *line, size_t len)
 	buffer_append_char(out, '\n');
 	json_error_t error;
 	struct json_numbers *numbers = json_numbers_create();
-	json_t *message = acp_rpc_parse(line, len, numbers, &error);
-	acp_rpc_classify(message);
+	json_t *message = json_rpc_parse(line, len, numbers, &error);
+	json_rpc_classify(message);
 	if (message) {
 		check_message(message);
 		check_numbers(message, numbers);
@@ -105,9 +109,9 @@ static void take_line(struct buffer *out, char *line, size_t len)
 	json_numbers_destroy(numbers);
 }
 
-static void take_skipped(const struct acp_lines *lines)
+static void take_skipped(const struct json_lines *lines)
 {
-	json_t *seen = acp_lines_peek(lines);
+	json_t *seen = json_rpc_peek(lines);
 	fuzz_check(json_object_size(seen) <= 2, "of a long line its id and its method are seen");
 	check_json(seen);
 	json_decref(seen);
@@ -117,26 +121,26 @@ static void take_skipped(const struct acp_lines *lines)
 static struct buffer cut(const struct fuzz_input *in, size_t step)
 {
 	struct buffer out = {0};
-	struct acp_lines lines;
-	acp_lines_init(&lines, LINE_MAX_BYTES);
+	struct json_lines lines;
+	json_lines_init(&lines, LINE_MAX_BYTES);
 	for (size_t at = 0; at < in->len; at += step) {
-		acp_lines_push(&lines, in->text + at, in->len - at < step ? in->len - at : step);
+		json_lines_push(&lines, in->text + at, in->len - at < step ? in->len - at : step);
 		fuzz_check(lines.bytes.len <= LINE_MAX_BYTES + step, "what is kept is bounded");
 		char *line;
 		size_t len;
-		enum acp_line found;
-		while ((found = acp_lines_next(&lines, &line, &len)) != ACP_LINE_NONE) {
-			if (found == ACP_LINE_READY) {
+		enum json_line found;
+		while ((found = json_lines_next(&lines, &line, &len)) != JSON_LINE_NONE) {
+			if (found == JSON_LINE_READY) {
 				fuzz_check(len <= LINE_MAX_BYTES, "a line is within its limit");
 				take_line(&out, line, len);
-			} else if (found == ACP_LINE_SKIPPED) {
+			} else if (found == JSON_LINE_SKIPPED) {
 				take_skipped(&lines);
 			} else {
 				buffer_append_str(&out, "!\n");
 			}
 		}
 	}
-	acp_lines_finish(&lines);
+	json_lines_finish(&lines);
 	return out;
 }
 
@@ -156,12 +160,12 @@ static void check_lines(struct fuzz_input *in)
 static void check_output(struct fuzz_input *in)
 {
 	struct buffer text = {0};
-	size_t used = acp_text_fit(&text, in->text, in->len, false);
+	size_t used = output_fit(&text, in->text, in->len, false);
 	fuzz_check(used <= in->len && in->len - used < 4, "only a character's beginning is left");
-	acp_text_fit(&text, in->text + used, in->len - used, true);
+	output_fit(&text, in->text + used, in->len - used, true);
 	check_text(text.data, text.len);
 	buffer_clear(&text);
-	acp_diag_clean(&text, in->text, in->len);
+	diag_clean(&text, in->text, in->len);
 	for (size_t i = 0; i < text.len; i++) {
 		unsigned char c = (unsigned char)text.data[i];
 		fuzz_check(c >= 0x20 && c != 0x7f, "a terminal is shown no control character");
@@ -177,7 +181,7 @@ static void check_diff(struct fuzz_input *in)
 	size_t middle = fuzz_take_up_to(in, in->len);
 	buffer_append(&old, in->text, middle);
 	buffer_append(&new, in->text + middle, in->len - middle);
-	acp_diff(&diff, &old, &new, DIFF_MAX_BYTES);
+	diff_append(&diff, &old, &new, DIFF_MAX_BYTES);
 	bool same = old.len == new.len && (!old.len || !memcmp(old.data, new.data, old.len));
 	fuzz_check(same == (diff.len == 0), "there is a diff where there is a difference");
 	fuzz_check(diff.len <= DIFF_MAX_BYTES + 100, "a diff is bounded");

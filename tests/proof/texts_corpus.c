@@ -2,7 +2,7 @@
  * What agents said, out of the recordings: of a stream all its text, of an ACP session the text of
  * each turn, live and as it was loaded again.
  */
-#include "../../src/acp/acp_internal.h"
+#include "holdfast/json_rpc.h"
 #include "corpus.h"
 #include "texts.h"
 
@@ -83,7 +83,7 @@ static void read_acp_line(struct recording *r, const char *line, size_t len)
 	json_t *inner = json_object_get(record, "line");
 	char *text = json_is_string(inner) ? xstrdup(json_string_value(inner)) : NULL;
 	json_error_t error;
-	json_t *message = text ? acp_rpc_parse(text, strlen(text), NULL, &error) : NULL;
+	json_t *message = text ? json_rpc_parse(text, strlen(text), NULL, &error) : NULL;
 	read_message(r, json_integer_value(json_object_get(record, "proc")), message);
 	json_decref(message);
 	free(text);

@@ -5,8 +5,9 @@
 #ifndef HOLDFAST_ACP_FIREWALL_FIXTURE_H
 #define HOLDFAST_ACP_FIREWALL_FIXTURE_H
 
-#include "../../src/reconcile/acp_firewall.h"
 #include "../../src/acp/acp_internal.h"
+#include "../../src/reconcile/known.h"
+#include "holdfast/utf8.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -54,21 +55,21 @@ static const char *member(const json_t *object, const char *name)
 	return json_string_value(json_object_get(object, name));
 }
 
-static inline struct acp_firewall *firewall_of(const json_t *events)
+static inline struct reconcile *firewall_of(const json_t *events)
 {
-	struct acp_firewall *fw = acp_firewall_create(SIZE_LIMIT);
+	struct reconcile *fw = reconcile_create(SIZE_LIMIT);
 	for (size_t i = 0; i < json_array_size(events); i++) {
 		const json_t *event = json_array_get(events, i);
-		acp_known_add(acp_firewall_known(fw), member(event, "type"),
-			json_object_get(event, "data"), member(event, "message_id"));
+		reconcile_log(fw, member(event, "type"), json_object_get(event, "data"),
+			member(event, "message_id"));
 	}
 	return fw;
 }
 
-static inline void take(struct acp_firewall *fw, const json_t *update)
+static inline void take(struct reconcile *fw, const json_t *update)
 {
 	char *line = json_dumps(update, JSON_COMPACT);
-	acp_firewall_take(fw, update, strlen(line));
+	acp_resume_replay(fw, update, strlen(line));
 	free(line);
 }
 
@@ -76,7 +77,7 @@ static inline void take(struct acp_firewall *fw, const json_t *update)
 static inline json_t *replay(
 	const json_t *events, const json_t *updates, size_t piece, bool *ret_foreign)
 {
-	struct acp_firewall *fw = firewall_of(events);
+	struct reconcile *fw = firewall_of(events);
 	for (size_t i = 0; i < json_array_size(updates); i++) {
 		json_t *update = json_array_get(updates, i);
 		const json_t *text = json_object_get(json_object_get(update, "content"), "text");
@@ -86,7 +87,7 @@ static inline json_t *replay(
 			continue;
 		}
 		for (size_t at = 0; at < len;) {
-			size_t n = acp_utf8_prefix(json_string_value(text) + at, len - at, piece);
+			size_t n = utf8_prefix(json_string_value(text) + at, len - at, piece);
 			json_t *cut = json_deep_copy(update);
 			json_object_set_new(json_object_get(cut, "content"), "text",
 				json_stringn(json_string_value(text) + at, n));
@@ -95,11 +96,11 @@ static inline json_t *replay(
 			at += n;
 		}
 	}
-	json_t *fresh = acp_firewall_finish(fw);
+	json_t *fresh = reconcile_finish(fw);
 	if (ret_foreign) {
-		*ret_foreign = acp_firewall_is_foreign(fw);
+		*ret_foreign = reconcile_is_foreign(fw);
 	}
-	acp_firewall_destroy(fw);
+	reconcile_destroy(fw);
 	return fresh;
 }
 

@@ -1,5 +1,5 @@
 /* The diff of a write: applied to the old text it gives the new one, and people can read it. */
-#include "../../src/acp/acp_internal.h"
+#include "../../src/workspace/workspace_internal.h"
 
 #include "random.h"
 
@@ -26,7 +26,7 @@ static void expect_diff(const char *before, const char *after, const char *expec
 	struct buffer out = {0};
 	put(&old, before);
 	put(&new, after);
-	assert_true(acp_diff(&out, &old, &new, 10000));
+	assert_true(diff_append(&out, &old, &new, 10000));
 	assert_string_equal(buffer_cstr(&out), expected);
 	buffer_finish(&old);
 	buffer_finish(&new);
@@ -112,7 +112,7 @@ static void test_random(void **state)
 		random_text(&new, &seed, lines, 2 + round % 7);
 		buffer_clear(&diff);
 		buffer_clear(&back);
-		assert_true(acp_diff(&diff, &old, &new, 1000000));
+		assert_true(diff_append(&diff, &old, &new, 1000000));
 		apply(&back, &old, &diff);
 		assert_string_equal(buffer_cstr(&back), buffer_cstr(&new));
 	}
@@ -130,7 +130,7 @@ static void test_limits(void **state)
 	for (int i = 0; i < 1000; i++) {
 		buffer_printf(&new, "line %d\n", i);
 	}
-	assert_false(acp_diff(&out, &old, &new, 200));
+	assert_false(diff_append(&out, &old, &new, 200));
 	assert_true(out.len <= 200 && out.len > 150);
 	assert_int_equal(out.data[out.len - 1], '\n');
 	/* One line that is too long is left out whole. */
@@ -139,7 +139,7 @@ static void test_limits(void **state)
 	for (int i = 0; i < 300; i++) {
 		buffer_append_char(&new, 'x');
 	}
-	assert_false(acp_diff(&out, &old, &new, 200));
+	assert_false(diff_append(&out, &old, &new, 200));
 	assert_string_equal(buffer_cstr(&out), "@@ -0,0 +1,1 @@\n");
 	/* Too many lines are not even looked at. */
 	buffer_clear(&new);
@@ -147,7 +147,7 @@ static void test_limits(void **state)
 	for (int i = 0; i < 100001; i++) {
 		buffer_append_char(&new, '\n');
 	}
-	assert_false(acp_diff(&out, &old, &new, 10000));
+	assert_false(diff_append(&out, &old, &new, 10000));
 	assert_int_equal(out.len, 0);
 	buffer_finish(&new);
 	buffer_finish(&out);

@@ -261,11 +261,11 @@ static void test_neighbours_without_names(void **state)
 static void test_pruned(void **state)
 {
 	struct story *story = story_new();
-	struct acp_firewall *fw = acp_firewall_create(SIZE_LIMIT);
+	struct reconcile *fw = reconcile_create(SIZE_LIMIT);
 	log_prompt(story->log, "the second question");
-	acp_known_add(acp_firewall_known(fw), "user_prompt",
-		json_object_get(json_array_get(story->log, 0), "data"), NULL);
-	acp_firewall_known(fw)->is_cut = true;
+	reconcile_log(
+		fw, "user_prompt", json_object_get(json_array_get(story->log, 0), "data"), NULL);
+	reconcile_log_is_cut(fw);
 	tell_user(story->told, "the first question");
 	tell_agent(story->told, "An old answer.");
 	tell_user(story->told, "the second question");
@@ -273,11 +273,11 @@ static void test_pruned(void **state)
 	for (size_t i = 0; i < json_array_size(story->told); i++) {
 		take(fw, json_array_get(story->told, i));
 	}
-	json_t *fresh = acp_firewall_finish(fw);
+	json_t *fresh = reconcile_finish(fw);
 	assert_int_equal(json_array_size(fresh), 1);
-	assert_false(acp_firewall_is_foreign(fw));
+	assert_false(reconcile_is_foreign(fw));
 	json_decref(fresh);
-	acp_firewall_destroy(fw);
+	reconcile_destroy(fw);
 	story_end(story, 0,
 		"[{\"data\":{\"message\":\"the first question\"},\"type\":\"user_prompt\"}," MESSAGE(
 			"An old answer.") "," MESSAGE("A new answer.") "]");
@@ -286,19 +286,19 @@ static void test_pruned(void **state)
 /** What is kept of the log, and what is new, is bounded. */
 static void test_bounded(void **state)
 {
-	struct acp_firewall *fw = acp_firewall_create(10000);
+	struct reconcile *fw = reconcile_create(10000);
 	json_t *updates = json_array();
 	char text[101] = {0};
 	memset(text, 'x', 100);
 	for (int i = 0; i < 1000; i++) {
 		json_t *data = json_pack("{s:s}", "markdown", text);
-		acp_known_add(acp_firewall_known(fw), "agent_message", data, NULL);
+		reconcile_log(fw, "agent_message", data, NULL);
 		json_decref(data);
 	}
-	assert_true(acp_firewall_known(fw)->is_cut);
-	assert_true(acp_firewall_known(fw)->size <= 10100);
-	acp_firewall_destroy(fw);
-	fw = acp_firewall_create(100000);
+	assert_true(reconcile_known(fw)->is_cut);
+	assert_true(reconcile_known(fw)->size <= 10100);
+	reconcile_destroy(fw);
+	fw = reconcile_create(100000);
 	for (int i = 0; i < 1000; i++) {
 		char id[16];
 		snprintf(id, sizeof(id), "m%d", i);
@@ -307,18 +307,18 @@ static void test_bounded(void **state)
 	for (size_t i = 0; i < json_array_size(updates); i++) {
 		take(fw, json_array_get(updates, i));
 	}
-	json_t *fresh = acp_firewall_finish(fw);
+	json_t *fresh = reconcile_finish(fw);
 	assert_in_range(json_array_size(fresh), 100, 200);
-	assert_true(acp_firewall_is_cut(fw));
+	assert_true(reconcile_is_cut(fw));
 	json_decref(fresh);
-	acp_firewall_destroy(fw);
+	reconcile_destroy(fw);
 	json_decref(updates);
 }
 
 /** What an update has besides its text is counted, too: a tool's input is as large as it likes. */
 static void test_large_updates(void **state)
 {
-	struct acp_firewall *fw = acp_firewall_create(10000);
+	struct reconcile *fw = reconcile_create(10000);
 	char text[1001] = {0};
 	memset(text, 'x', 1000);
 	for (int i = 0; i < 100; i++) {
@@ -328,15 +328,15 @@ static void test_large_updates(void **state)
 		assert_true(update->refcount == 1 || i < 10);
 		json_decref(update);
 	}
-	json_decref(acp_firewall_finish(fw));
-	assert_true(acp_firewall_is_cut(fw));
-	acp_firewall_destroy(fw);
+	json_decref(reconcile_finish(fw));
+	assert_true(reconcile_is_cut(fw));
+	reconcile_destroy(fw);
 }
 
 /** A replay that costs hours, or gigabytes, ends while the test's time limit lasts. */
 static void expect_affordable(json_t *events, const char *kind, const char *form)
 {
-	struct acp_firewall *fw = firewall_of(events);
+	struct reconcile *fw = firewall_of(events);
 	for (int i = 0; i < 20000; i++) {
 		char text[100];
 		json_t *updates = json_array();
@@ -345,8 +345,8 @@ static void expect_affordable(json_t *events, const char *kind, const char *form
 		take(fw, json_array_get(updates, 0));
 		json_decref(updates);
 	}
-	json_decref(acp_firewall_finish(fw));
-	acp_firewall_destroy(fw);
+	json_decref(reconcile_finish(fw));
+	reconcile_destroy(fw);
 	json_decref(events);
 }
 

@@ -32,22 +32,22 @@ static json_t *log_of(struct recording *r, const char *session)
 
 static size_t bare_len(const char *text)
 {
-	struct acp_text bare = {0};
-	acp_text_append(&bare, ACP_SAID_MESSAGE, text, strlen(text));
+	struct bare_text bare = {0};
+	bare_text_append(&bare, SAID_MESSAGE, text, strlen(text));
 	size_t len = bare.bytes.len;
-	acp_text_finish(&bare);
+	bare_text_finish(&bare);
 	return len;
 }
 
 /** All that was said of one kind, with the texts `from` to `to` left out. */
 static char *all_text(const json_t *events, size_t from, size_t to)
 {
-	struct acp_text all = {0};
+	struct bare_text all = {0};
 	for (size_t i = 0; i < json_array_size(events); i++) {
 		const char *text =
 			member(json_object_get(json_array_get(events, i), "data"), "markdown");
 		if (text && (i < from || i >= to)) {
-			acp_text_append(&all, ACP_SAID_MESSAGE, text, strlen(text));
+			bare_text_append(&all, SAID_MESSAGE, text, strlen(text));
 		}
 	}
 	buffer_append_char(&all.bytes, '\0');
@@ -83,11 +83,11 @@ static void try_without_each(struct recording *r, const json_t *events)
 		const json_t *first = json_array_get(events, from);
 		const char *id = member(first, "message_id");
 		size_t to = from;
-		struct acp_text text = {0};
+		struct bare_text text = {0};
 		while (to < count && is_message_of(json_array_get(events, to), id)) {
 			const char *part = member(
 				json_object_get(json_array_get(events, to++), "data"), "markdown");
-			acp_text_append(&text, ACP_SAID_MESSAGE, part, strlen(part));
+			bare_text_append(&text, SAID_MESSAGE, part, strlen(part));
 		}
 		char *others = all_text(events, from, to);
 		bool is_alone = text.bytes.len >= 16 && !strstr(others, buffer_cstr(&text.bytes));
@@ -121,7 +121,7 @@ static void try_without_each(struct recording *r, const json_t *events)
 		json_decref(fresh);
 		json_decref(told);
 		json_decref(without);
-		acp_text_finish(&text);
+		bare_text_finish(&text);
 		from = to > from ? to : from + 1;
 	}
 }
@@ -199,7 +199,7 @@ static void see_line(struct recording *r, json_t *entry)
 	json_error_t error;
 	const char *line = member(entry, "line");
 	char *copy = line ? strdup(line) : NULL;
-	json_t *message = copy ? acp_rpc_parse(copy, strlen(copy), NULL, &error) : NULL;
+	json_t *message = copy ? json_rpc_parse(copy, strlen(copy), NULL, &error) : NULL;
 	const char *dir = member(entry, "dir");
 	if (message && !strcmp(dir, "c2a")) {
 		see_request(r, message);

@@ -404,13 +404,13 @@ static void test_complete(void **state)
 	}
 	log_prompt(story->log, "go on");
 	tell_user(story->told, "go on");
-	struct acp_firewall *fw = firewall_of(story->log);
+	struct reconcile *fw = firewall_of(story->log);
 	for (size_t i = 0; i < json_array_size(story->told); i++) {
-		assert_false(acp_firewall_is_complete(fw));
+		assert_false(reconcile_is_complete(fw));
 		take(fw, json_array_get(story->told, i));
 	}
-	assert_true(acp_firewall_is_complete(fw));
-	acp_firewall_destroy(fw);
+	assert_true(reconcile_is_complete(fw));
+	reconcile_destroy(fw);
 	story_end(story, 0, "[]");
 }
 

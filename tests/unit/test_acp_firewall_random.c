@@ -36,10 +36,10 @@ static void add_message(struct making *m)
 	snprintf(id, sizeof(id), "m%d", m->names++);
 	tell(m->story->told, "agent_message_chunk", text, m->has_names ? id : NULL);
 	if (m->is_lost || random_below(m->random, 6) == 0) {
-		struct acp_text bare = {0};
-		acp_text_append(&bare, ACP_SAID_MESSAGE, text, strlen(text));
+		struct bare_text bare = {0};
+		bare_text_append(&bare, SAID_MESSAGE, text, strlen(text));
 		m->bytes += bare.bytes.len;
-		acp_text_finish(&bare);
+		bare_text_finish(&bare);
 	} else {
 		log_append(m->story->log, "agent_message", json_pack("{s:s}", "markdown", text),
 			m->has_names ? id : NULL);
@@ -95,13 +95,13 @@ static void expect_missing(const struct making *m, const json_t *fresh, int run)
 {
 	size_t new_prompts = 0;
 	size_t new_events = 0;
-	struct acp_text bare = {0};
+	struct bare_text bare = {0};
 	for (size_t i = 0; i < json_array_size(fresh); i++) {
 		const json_t *item = json_array_get(fresh, i);
 		const char *text = member(json_object_get(item, "data"), "text");
 		new_prompts += !strcmp(member(item, "type"), "user_prompt");
 		new_events += !strcmp(member(item, "type"), "tool_call");
-		acp_text_append(&bare, ACP_SAID_MESSAGE, text ? text : "", text ? strlen(text) : 0);
+		bare_text_append(&bare, SAID_MESSAGE, text ? text : "", text ? strlen(text) : 0);
 	}
 	if (new_prompts != m->prompts || new_events != m->events || bare.bytes.len != m->bytes) {
 		print_error("run %d: %zu of %zu prompts, %zu of %zu calls, %zu of %zu bytes\n", run,
@@ -111,7 +111,7 @@ static void expect_missing(const struct making *m, const json_t *fresh, int run)
 		print_list("added", fresh);
 		fail();
 	}
-	acp_text_finish(&bare);
+	bare_text_finish(&bare);
 }
 
 static void try_histories(bool has_names)

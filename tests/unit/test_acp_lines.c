@@ -1,5 +1,6 @@
 /* How an agent's output is cut into lines, and what is seen of one that is too long. */
-#include "../../src/acp/acp_internal.h"
+#include "holdfast/json_lines.h"
+#include "holdfast/json_rpc.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,22 +12,22 @@
 /** The lines of a text, joined with "|", given to the reader in pieces of `step` bytes. */
 static void cut(const char *text, size_t line_max, size_t step, struct buffer *out)
 {
-	struct acp_lines lines;
-	acp_lines_init(&lines, line_max);
+	struct json_lines lines;
+	json_lines_init(&lines, line_max);
 	size_t len = strlen(text);
 	for (size_t at = 0; at < len; at += step) {
-		acp_lines_push(&lines, text + at, len - at < step ? len - at : step);
+		json_lines_push(&lines, text + at, len - at < step ? len - at : step);
 		assert_true(lines.bytes.len <= line_max + step);
 		for (;;) {
 			char *line;
 			size_t line_len;
-			enum acp_line found = acp_lines_next(&lines, &line, &line_len);
-			if (found == ACP_LINE_NONE) {
+			enum json_line found = json_lines_next(&lines, &line, &line_len);
+			if (found == JSON_LINE_NONE) {
 				break;
 			}
-			if (found == ACP_LINE_TOO_LONG) {
+			if (found == JSON_LINE_TOO_LONG) {
 				buffer_append_str(out, "!|");
-			} else if (found == ACP_LINE_SKIPPED) {
+			} else if (found == JSON_LINE_SKIPPED) {
 				buffer_append_str(out, "~|");
 			} else {
 				buffer_append(out, line, line_len);
@@ -34,7 +35,7 @@ static void cut(const char *text, size_t line_max, size_t step, struct buffer *o
 			}
 		}
 	}
-	acp_lines_finish(&lines);
+	json_lines_finish(&lines);
 }
 
 static void test_lines(void **state)
@@ -53,26 +54,26 @@ static void test_lines(void **state)
 static void expect_peek(const char *line, const char *expected)
 {
 	for (size_t step = 1; step <= 7000; step += 997) {
-		struct acp_lines lines;
-		acp_lines_init(&lines, 100);
+		struct json_lines lines;
+		json_lines_init(&lines, 100);
 		size_t len = strlen(line);
-		enum acp_line found = ACP_LINE_NONE;
-		for (size_t at = 0; at < len && found != ACP_LINE_SKIPPED; at += step) {
+		enum json_line found = JSON_LINE_NONE;
+		for (size_t at = 0; at < len && found != JSON_LINE_SKIPPED; at += step) {
 			char *none;
 			size_t none_len;
-			acp_lines_push(&lines, line + at, len - at < step ? len - at : step);
-			found = acp_lines_next(&lines, &none, &none_len);
-			if (found == ACP_LINE_TOO_LONG) {
-				found = acp_lines_next(&lines, &none, &none_len);
+			json_lines_push(&lines, line + at, len - at < step ? len - at : step);
+			found = json_lines_next(&lines, &none, &none_len);
+			if (found == JSON_LINE_TOO_LONG) {
+				found = json_lines_next(&lines, &none, &none_len);
 			}
 		}
-		assert_int_equal(found, ACP_LINE_SKIPPED);
-		json_t *seen = acp_lines_peek(&lines);
+		assert_int_equal(found, JSON_LINE_SKIPPED);
+		json_t *seen = json_rpc_peek(&lines);
 		char *json = json_dumps(seen, JSON_COMPACT | JSON_SORT_KEYS);
 		assert_string_equal(json, expected);
 		free(json);
 		json_decref(seen);
-		acp_lines_finish(&lines);
+		json_lines_finish(&lines);
 	}
 }
 
@@ -128,23 +129,23 @@ static void test_deep(void **state)
 	static const size_t depths[] = {64, 65, 1500};
 	for (size_t i = 0; i < sizeof(depths) / sizeof(depths[0]); i++) {
 		struct buffer text = {0};
-		struct acp_lines lines;
+		struct json_lines lines;
 		char *line;
 		size_t len;
 		put_deep(&text, depths[i]);
-		acp_lines_init(&lines, 100000);
-		acp_lines_push(&lines, text.data, text.len);
-		enum acp_line found = acp_lines_next(&lines, &line, &len);
-		assert_int_equal(found, depths[i] > 64 ? ACP_LINE_TOO_LONG : ACP_LINE_READY);
-		if (found == ACP_LINE_TOO_LONG) {
-			assert_int_equal(acp_lines_next(&lines, &line, &len), ACP_LINE_SKIPPED);
+		json_lines_init(&lines, 100000);
+		json_lines_push(&lines, text.data, text.len);
+		enum json_line found = json_lines_next(&lines, &line, &len);
+		assert_int_equal(found, depths[i] > 64 ? JSON_LINE_TOO_LONG : JSON_LINE_READY);
+		if (found == JSON_LINE_TOO_LONG) {
+			assert_int_equal(json_lines_next(&lines, &line, &len), JSON_LINE_SKIPPED);
 			assert_true(lines.too_deep);
-			json_t *seen = acp_lines_peek(&lines);
+			json_t *seen = json_rpc_peek(&lines);
 			assert_int_equal(json_integer_value(json_object_get(seen, "id")), 3);
 			json_decref(seen);
 		}
-		assert_int_equal(acp_lines_next(&lines, &line, &len), ACP_LINE_NONE);
-		acp_lines_finish(&lines);
+		assert_int_equal(json_lines_next(&lines, &line, &len), JSON_LINE_NONE);
+		json_lines_finish(&lines);
 		buffer_finish(&text);
 	}
 }

@@ -2,7 +2,7 @@
  * Where the paths that an agent names can lead: each way out of its directory, with the kernel's
  * openat2 and without it, also while somebody swaps what lies on the path.
  */
-#include "../../src/acp/acp_internal.h"
+#include "../../src/workspace/workspace_internal.h"
 #include "holdfast/beneath.h"
 
 #include <errno.h>
@@ -99,17 +99,17 @@ static int teardown(void **state)
 }
 
 /** Does a job as an agent would ask for it; the caller destroys it. */
-static struct acp_file_job *do_job(struct place *p, const char *path, const char *content)
+static struct file_job *do_job(struct place *p, const char *path, const char *content)
 {
 	json_t *params = json_pack("{s:s, s:s*}", "path", path, "content", content);
 	const char *why;
-	struct acp_file_job *job = acp_file_job_create(content != NULL, params, &why);
+	struct file_job *job = file_job_create(content != NULL, params, &why);
 	assert_non_null(job);
 	json_decref(params);
 	job->root = xstrdup(p->in);
 	job->file_max = 1000;
 	job->names_max = 1;
-	acp_file_job_work(job);
+	file_job_work(job);
 	return job;
 }
 
@@ -117,12 +117,12 @@ static struct acp_file_job *do_job(struct place *p, const char *path, const char
 static void expect(struct place *p, const char *name, const char *content, const char *words)
 {
 	const char *path = name[0] == '/' ? name : path_of(p->in, name);
-	struct acp_file_job *job = do_job(p, path, content);
+	struct file_job *job = do_job(p, path, content);
 	const char *outcome = job->code == 0 && content ? "written" : buffer_cstr(&job->text);
 	if (strncmp(outcome, words, strlen(words)) != 0) {
 		fail_msg("%s %s: %s, not %s", content ? "write" : "read", name, outcome, words);
 	}
-	acp_file_job_destroy(job);
+	file_job_destroy(job);
 }
 
 static void expect_both(struct place *p, const char *name, const char *words)
@@ -273,7 +273,7 @@ static void expect_no_way_out(struct place *p, const char *name)
 				 seen[1][0] < SEEN_ENOUGH || seen[1][1] < SEEN_ENOUGH;
 		round++) {
 		bool write = round % 2;
-		struct acp_file_job *job =
+		struct file_job *job =
 			do_job(p, path_of(p->in, name), write ? "overwritten" : NULL);
 		bool refused = job->code != 0;
 		seen[write][refused]++;
@@ -283,7 +283,7 @@ static void expect_no_way_out(struct place *p, const char *name)
 			!strstr(text, "Too many levels") && !strstr(text, NO_REG)) {
 			fail_msg("%s", text);
 		}
-		acp_file_job_destroy(job);
+		file_job_destroy(job);
 	}
 	expect_file(p->out, "f", "secret\n");
 }

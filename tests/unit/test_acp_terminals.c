@@ -1,7 +1,7 @@
 /* terminal/… asked by an agent: real commands, their output and their end. */
 #include "acp_agent_fixture.h"
 
-#include "../../src/acp/acp_internal.h"
+#include "../../src/workspace/workspace_internal.h"
 
 #include <errno.h>
 
@@ -206,57 +206,57 @@ static void expect_text(json_t *text, const char *expected)
 
 static void test_output_characters(void **state)
 {
-	struct acp_output o;
+	struct output o;
 	uint64_t offset;
-	acp_output_init(&o, 5);
-	acp_output_push(&o, "a\xe2\x82", 3);
-	expect_text(acp_output_tell(&o, false, &offset), "a");
-	assert_null(acp_output_tell(&o, false, &offset));
-	acp_output_push(&o, "\xac\xff\0\xe2", 4);
-	expect_text(acp_output_tell(&o, false, &offset), "\xe2\x82\xac\xef\xbf\xbd\xef\xbf\xbd");
+	output_init(&o, 5);
+	output_push(&o, "a\xe2\x82", 3);
+	expect_text(output_tell(&o, false, &offset), "a");
+	assert_null(output_tell(&o, false, &offset));
+	output_push(&o, "\xac\xff\0\xe2", 4);
+	expect_text(output_tell(&o, false, &offset), "\xe2\x82\xac\xef\xbf\xbd\xef\xbf\xbd");
 	assert_int_equal(offset, 1);
-	expect_text(acp_output_tell(&o, true, &offset), "\xef\xbf\xbd");
+	expect_text(output_tell(&o, true, &offset), "\xef\xbf\xbd");
 	assert_int_equal(offset, 6);
-	assert_null(acp_output_tail(&o, &offset));
+	assert_null(output_tail(&o, &offset));
 	/* The last five bytes begin in the middle of the euro sign. */
-	expect_text(acp_output_kept(&o), "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd");
+	expect_text(output_kept(&o), "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd");
 	assert_true(o.truncated);
-	acp_output_finish(&o);
+	output_finish(&o);
 }
 
 static void test_output_bounds(void **state)
 {
-	struct acp_output o;
+	struct output o;
 	uint64_t offset;
 	size_t told = 0;
 	char block[1000];
-	acp_output_init(&o, 10000);
+	output_init(&o, 10000);
 	for (int i = 0; i < 3000; i++) {
 		memset(block, 'a' + i % 26, sizeof(block));
-		acp_output_push(&o, block, sizeof(block));
+		output_push(&o, block, sizeof(block));
 		assert_true(o.kept.len <= 30000);
-		json_t *text = acp_output_tell(&o, false, &offset);
+		json_t *text = output_tell(&o, false, &offset);
 		assert_true(!text || offset == told);
 		told += json_string_length(text);
 		json_decref(text);
 	}
 	assert_int_equal(told, 256 * 1024);
 	assert_int_equal(o.untold.cap, 0);
-	json_t *tail = acp_output_tail(&o, &offset);
+	json_t *tail = output_tail(&o, &offset);
 	assert_int_equal(json_string_length(tail), 4096);
 	assert_int_equal(offset, 3000 * 1000 - 4096);
 	assert_int_equal(json_string_value(tail)[4095], 'a' + 2999 % 26);
 	json_decref(tail);
-	json_t *kept = acp_output_kept(&o);
+	json_t *kept = output_kept(&o);
 	assert_int_equal(json_string_length(kept), 10000);
 	json_decref(kept);
-	acp_output_finish(&o);
+	output_finish(&o);
 	/* Nothing is kept for an agent that wants nothing. */
-	acp_output_init(&o, 0);
-	acp_output_push(&o, "abc", 3);
-	expect_text(acp_output_kept(&o), "");
+	output_init(&o, 0);
+	output_push(&o, "abc", 3);
+	expect_text(output_kept(&o), "");
 	assert_true(o.truncated);
-	acp_output_finish(&o);
+	output_finish(&o);
 }
 
 int main(void)

@@ -1,5 +1,8 @@
 /* Lines, JSON-RPC parsing and the translation of updates: bytes in, calls out, no process. */
-#include "../../src/acp/acp_internal.h"
+#include "../../src/acp/acp_updates.h"
+#include "holdfast/diag.h"
+#include "holdfast/json_rpc.h"
+#include "holdfast/utf8.h"
 #include "corpus.h"
 
 #include <errno.h>
@@ -24,7 +27,7 @@ static void record_text(
 {
 	struct record *r = owner;
 	assert_true(len > 0);
-	assert_int_equal(acp_utf8_prefix(text, len, len), len);
+	assert_int_equal(utf8_prefix(text, len, len), len);
 	buffer_printf(&r->lines, "%s[%s] %.*s\n", thought ? "thought" : "text",
 		message_id ? message_id : "", (int)len, text);
 	buffer_append(&r->text, text, len);
@@ -53,7 +56,7 @@ static json_t *parse(const char *text)
 {
 	char *line = strdup(text);
 	json_error_t error;
-	json_t *value = acp_rpc_parse(line, strlen(line), NULL, &error);
+	json_t *value = json_rpc_parse(line, strlen(line), NULL, &error);
 	free(line);
 	return value;
 }
@@ -310,7 +313,7 @@ static void expect_parsed(const char *text, const char *expected)
 	json_error_t error;
 	struct json_numbers *numbers = json_numbers_create();
 	char *line = xstrdup(text);
-	json_t *value = acp_rpc_parse(line, strlen(line), numbers, &error);
+	json_t *value = json_rpc_parse(line, strlen(line), numbers, &error);
 	assert_non_null(value);
 	char *json = json_text(value, numbers);
 	assert_string_equal(json, expected);
@@ -344,31 +347,31 @@ static void test_odd_json(void **state)
 	}
 }
 
-static enum acp_message classify(const char *text)
+static enum json_rpc_message classify(const char *text)
 {
 	json_t *value = parse(text);
-	enum acp_message kind = acp_rpc_classify(value);
+	enum json_rpc_message kind = json_rpc_classify(value);
 	json_decref(value);
 	return kind;
 }
 
 static void test_classify(void **state)
 {
-	assert_int_equal(classify("{\"method\":\"m\",\"id\":0}"), ACP_MESSAGE_REQUEST);
-	assert_int_equal(classify("{\"method\":\"m\",\"id\":null}"), ACP_MESSAGE_REQUEST);
-	assert_int_equal(classify("{\"method\":\"m\"}"), ACP_MESSAGE_NOTIFICATION);
-	assert_int_equal(classify("{\"result\":null,\"id\":1}"), ACP_MESSAGE_RESPONSE);
-	assert_int_equal(classify("{\"error\":{}}"), ACP_MESSAGE_RESPONSE);
-	assert_int_equal(classify("{\"id\":1}"), ACP_MESSAGE_INVALID);
-	assert_int_equal(classify("{\"method\":1,\"result\":1}"), ACP_MESSAGE_INVALID);
-	assert_int_equal(classify("[{\"method\":\"m\"}]"), ACP_MESSAGE_INVALID);
+	assert_int_equal(classify("{\"method\":\"m\",\"id\":0}"), JSON_RPC_REQUEST);
+	assert_int_equal(classify("{\"method\":\"m\",\"id\":null}"), JSON_RPC_REQUEST);
+	assert_int_equal(classify("{\"method\":\"m\"}"), JSON_RPC_NOTIFICATION);
+	assert_int_equal(classify("{\"result\":null,\"id\":1}"), JSON_RPC_RESPONSE);
+	assert_int_equal(classify("{\"error\":{}}"), JSON_RPC_RESPONSE);
+	assert_int_equal(classify("{\"id\":1}"), JSON_RPC_INVALID);
+	assert_int_equal(classify("{\"method\":1,\"result\":1}"), JSON_RPC_INVALID);
+	assert_int_equal(classify("[{\"method\":\"m\"}]"), JSON_RPC_INVALID);
 }
 
 static void test_encode(void **state)
 {
 	json_t *id = json_string("7");
 	struct buffer out = {0};
-	acp_rpc_result(&out, id, json_pack("{s:s}", "t", "\xe2\x80\xa8\n"));
+	json_rpc_result(&out, id, json_pack("{s:s}", "t", "\xe2\x80\xa8\n"));
 	assert_string_equal(buffer_cstr(&out),
 		"{\"jsonrpc\":\"2.0\",\"id\":\"7\",\"result\":{\"t\":\"\\u2028\\n\"}}\n");
 	buffer_finish(&out);
@@ -379,7 +382,7 @@ static void expect_described(const char *error, const char *expected)
 {
 	json_t *value = parse(error);
 	struct buffer words = {0};
-	acp_rpc_describe_error(&words, value);
+	json_rpc_describe_error(&words, value);
 	assert_string_equal(buffer_cstr(&words), expected);
 	buffer_finish(&words);
 	json_decref(value);
@@ -401,20 +404,20 @@ static void test_clean(void **state)
 	static const char dirty[] = "a\x1b[31mred\x1b[0m\x1b]0;title\x07 b\tc\x7f\xff\xc2\x9b"
 				    "d\xc3\xa9\x1b";
 	struct buffer out = {0};
-	acp_diag_clean(&out, dirty, sizeof(dirty) - 1);
+	diag_clean(&out, dirty, sizeof(dirty) - 1);
 	assert_string_equal(buffer_cstr(&out), "ared b c ?d\xc3\xa9");
 	buffer_finish(&out);
 }
 
 static void test_rate(void **state)
 {
-	struct acp_rate rate = {0};
+	struct diag_rate rate = {0};
 	unsigned dropped = 0;
 	for (unsigned i = 0; i < 5; i++) {
-		assert_int_equal(acp_rate_take(&rate, 3, 100000 + i, &dropped), i < 3);
+		assert_int_equal(diag_rate_take(&rate, 3, 100000 + i, &dropped), i < 3);
 		assert_int_equal(dropped, 0);
 	}
-	assert_true(acp_rate_take(&rate, 3, 160000, &dropped));
+	assert_true(diag_rate_take(&rate, 3, 160000, &dropped));
 	assert_int_equal(dropped, 2);
 }
 
@@ -451,7 +454,7 @@ static void check_message(const json_t *message, struct corpus_sums *sums)
 {
 	const char *method = json_string_value(json_object_get(message, "method"));
 	const json_t *params = json_object_get(message, "params");
-	assert_int_not_equal(acp_rpc_classify(message), ACP_MESSAGE_INVALID);
+	assert_int_not_equal(json_rpc_classify(message), JSON_RPC_INVALID);
 	if (method && !strcmp(method, "session/update")) {
 		check_update(json_object_get(params, "update"), sums);
 	} else if (method && !strcmp(method, "session/request_permission")) {
@@ -474,7 +477,7 @@ static void check_damaged(const char *line, size_t len, uint64_t *seed, struct c
 		copy[(*seed >> 20) % len] = bytes[(*seed >> 50) % (sizeof(bytes) - 1)];
 	}
 	json_error_t error;
-	json_t *message = acp_rpc_parse(copy, len, NULL, &error);
+	json_t *message = json_rpc_parse(copy, len, NULL, &error);
 	const json_t *params = json_object_get(message, "params");
 	struct record r = {0};
 	const char *why = NULL;

@@ -1,45 +1,12 @@
-#include "acp_internal.h"
+#include "holdfast/json_rpc.h"
+
+#include "holdfast/utf8.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define DESCRIPTION_MAX ((size_t)1024)
-#define REPLACEMENT     "\xef\xbf\xbd"
-
-size_t acp_utf8_length(const char *text, size_t len)
-{
-	const unsigned char *s = (const unsigned char *)text;
-	if (len == 0 || s[0] < 0x80) {
-		return len > 0;
-	}
-	size_t need = s[0] >= 0xf0 ? 4 : s[0] >= 0xe0 ? 3 : 2;
-	if (s[0] < 0xc2 || s[0] > 0xf4 || need > len) {
-		return 0;
-	}
-	for (size_t i = 1; i < need; i++) {
-		if ((s[i] & 0xc0) != 0x80) {
-			return 0;
-		}
-	}
-	/* Overlong forms, surrogates, and what lies beyond U+10FFFF. */
-	bool bad = (s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xed && s[1] > 0x9f) ||
-		   (s[0] == 0xf0 && s[1] < 0x90) || (s[0] == 0xf4 && s[1] > 0x8f);
-	return bad ? 0 : need;
-}
-
-size_t acp_utf8_prefix(const char *text, size_t len, size_t max)
-{
-	size_t at = 0;
-	while (at < len) {
-		size_t n = acp_utf8_length(text + at, len - at);
-		if (n == 0 || at + n > max) {
-			break;
-		}
-		at += n;
-	}
-	return at;
-}
 
 /** The four hexadecimal digits of a \u escape, or -1. */
 static int hex_unit(const char *s, size_t len)
@@ -94,9 +61,9 @@ static void repair_line(struct buffer *out, const char *line, size_t len)
 	bool in_string = false;
 	size_t i = 0;
 	while (i < len) {
-		size_t n = acp_utf8_length(line + i, len - i);
+		size_t n = utf8_length(line + i, len - i);
 		if (n == 0) {
-			buffer_append_str(out, REPLACEMENT);
+			buffer_append_str(out, UTF8_REPLACEMENT);
 			i++;
 			continue;
 		}
@@ -109,7 +76,8 @@ static void repair_line(struct buffer *out, const char *line, size_t len)
 	}
 }
 
-json_t *acp_rpc_parse(char *line, size_t len, struct json_numbers *numbers, json_error_t *ret_error)
+json_t *json_rpc_parse(
+	char *line, size_t len, struct json_numbers *numbers, json_error_t *ret_error)
 {
 	if (memmem(line, len, "\\u", 2)) {
 		fix_escapes(line, len);
@@ -125,15 +93,14 @@ json_t *acp_rpc_parse(char *line, size_t len, struct json_numbers *numbers, json
 	return message;
 }
 
-enum acp_message acp_rpc_classify(const json_t *message)
+enum json_rpc_message json_rpc_classify(const json_t *message)
 {
 	const json_t *method = json_object_get(message, "method");
 	if (json_is_string(method)) {
-		return json_object_get(message, "id") ? ACP_MESSAGE_REQUEST
-						      : ACP_MESSAGE_NOTIFICATION;
+		return json_object_get(message, "id") ? JSON_RPC_REQUEST : JSON_RPC_NOTIFICATION;
 	}
 	bool answers = json_object_get(message, "result") || json_object_get(message, "error");
-	return !method && answers ? ACP_MESSAGE_RESPONSE : ACP_MESSAGE_INVALID;
+	return !method && answers ? JSON_RPC_RESPONSE : JSON_RPC_INVALID;
 }
 
 static int append_chunk(const char *bytes, size_t len, void *out)
@@ -142,42 +109,43 @@ static int append_chunk(const char *bytes, size_t len, void *out)
 	return 0;
 }
 
-void acp_rpc_encode(struct buffer *out, const json_t *value)
+void json_rpc_encode(struct buffer *out, const json_t *value)
 {
 	/* In ASCII, because some agents' readers take U+2028 for the end of a line. */
 	json_dump_callback(
 		value, append_chunk, out, JSON_COMPACT | JSON_ENSURE_ASCII | JSON_ENCODE_ANY);
 }
 
-static void encode_line(struct buffer *out, json_t *message)
+void json_rpc_put(struct buffer *out, json_t *message)
 {
-	acp_rpc_encode(out, message);
+	json_rpc_encode(out, message);
 	buffer_append_char(out, '\n');
 	json_decref(message);
 }
 
-void acp_rpc_request(struct buffer *out, json_int_t id, const char *method, json_t *params)
+void json_rpc_request(struct buffer *out, json_int_t id, const char *method, json_t *params)
 {
-	encode_line(out, json_pack("{s:s, s:I, s:s, s:o}", "jsonrpc", "2.0", "id", id, "method",
-				 method, "params", params));
+	json_rpc_put(out, json_pack("{s:s, s:I, s:s, s:o}", "jsonrpc", "2.0", "id", id, "method",
+				  method, "params", params));
 }
 
-void acp_rpc_notification(struct buffer *out, const char *method, json_t *params)
+void json_rpc_notification(struct buffer *out, const char *method, json_t *params)
 {
-	encode_line(out,
+	json_rpc_put(out,
 		json_pack("{s:s, s:s, s:o}", "jsonrpc", "2.0", "method", method, "params", params));
 }
 
-void acp_rpc_result(struct buffer *out, const json_t *id, json_t *result)
+void json_rpc_result(struct buffer *out, const json_t *id, json_t *result)
 {
-	encode_line(
+	json_rpc_put(
 		out, json_pack("{s:s, s:O, s:o}", "jsonrpc", "2.0", "id", id, "result", result));
 }
 
-void acp_rpc_error(struct buffer *out, const json_t *id, int code, const char *message)
+void json_rpc_error(struct buffer *out, const json_t *id, int code, const char *message)
 {
-	encode_line(out, json_pack("{s:s, s:O, s:{s:i, s:s}}", "jsonrpc", "2.0", "id", id, "error",
-				 "code", code, "message", message));
+	json_rpc_put(out, json_pack("{s:s, s:o, s:{s:i, s:s}}", "jsonrpc", "2.0", "id",
+				  id ? json_incref((json_t *)id) : json_null(), "error", "code",
+				  code, "message", message));
 }
 
 static void describe_part(struct buffer *out, const char *before, const json_t *text)
@@ -185,12 +153,12 @@ static void describe_part(struct buffer *out, const char *before, const json_t *
 	const char *words = json_string_value(text);
 	if (words && *words) {
 		buffer_append_str(out, out->len ? before : "");
-		buffer_append(out, words,
-			acp_utf8_prefix(words, json_string_length(text), DESCRIPTION_MAX));
+		buffer_append(
+			out, words, utf8_prefix(words, json_string_length(text), DESCRIPTION_MAX));
 	}
 }
 
-void acp_rpc_describe_error(struct buffer *out, const json_t *error)
+void json_rpc_describe_error(struct buffer *out, const json_t *error)
 {
 	/* The message is often just "Internal error"; what happened is in one of these. */
 	const json_t *data = json_object_get(error, "data");

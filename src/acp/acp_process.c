@@ -1,0 +1,386 @@
+#include "acp_internal.h"
+
+#include "holdfast/clock.h"
+#include "holdfast/diag.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The agent's process: when it is started, read, waited for and stopped. */
+
+#define DELAY_MAX_MS 30000
+
+static void handle_wake(uv_timer_t *timer);
+static void handle_deadline(uv_timer_t *timer);
+
+void acp_agent_wake(struct acp_agent *agent)
+{
+	if (!agent->destroying) {
+		uv_timer_start(&agent->wake, handle_wake, 0, 0);
+	}
+}
+
+void acp_agent_send(struct acp_agent *agent, struct buffer *message)
+{
+	if (!agent->process.child) {
+		buffer_finish(message);
+	} else if (child_write(agent->process.child, message) == -ENOBUFS) {
+		agent->process.overflowed = true;
+		acp_agent_wake(agent);
+	}
+}
+
+/* Between starts, and with nothing to do. */
+
+/** How long the next start waits: an agent that fails each time must not keep the machine busy. */
+static int delay_ms(const struct acp_agent *agent)
+{
+	int delay = agent->process.failures >= 2 ? agent->config.restart_delay_ms : 0;
+	for (unsigned i = 2; i < agent->process.failures && delay < DELAY_MAX_MS; i++) {
+		delay *= 2;
+	}
+	return delay < DELAY_MAX_MS ? delay : DELAY_MAX_MS;
+}
+
+static void handle_rested(uv_timer_t *timer)
+{
+	struct acp_agent *agent = timer->data;
+	agent->process.rested = true;
+	if (agent->turn.prompt && !agent->process.child) {
+		acp_process_start(agent);
+	}
+}
+
+static void tell_delay(struct acp_agent *agent)
+{
+	json_t *data = json_pack("{s:i, s:i}", "failures", (int)agent->process.failures, "delay_ms",
+		delay_ms(agent));
+	agent->ops->event(agent->owner, "x-acp-start_delayed", data);
+	json_decref(data);
+}
+
+/** How long this child may have nothing to do; 0: for ever. */
+static int idle_ms(const struct acp_agent *agent)
+{
+	bool goes_on = agent->resume.can_resume || agent->resume.can_load;
+	int sooner = goes_on ? agent->config.resumable_idle_ms : 0;
+	return sooner && (!agent->config.idle_ms || sooner < agent->config.idle_ms)
+		       ? sooner
+		       : agent->config.idle_ms;
+}
+
+static void handle_idle(uv_timer_t *timer)
+{
+	struct acp_agent *agent = timer->data;
+	bool busy = agent->turn.prompting || agent->paused || agent->questions.count > 0 ||
+		    workspace_is_at_file(agent->workspace) ||
+		    workspace_has_terminals(agent->workspace);
+	if (busy) {
+		uv_timer_start(timer, handle_idle, (uint64_t)idle_ms(agent), 0);
+	} else if (agent->process.child) {
+		acp_agent_stop_child(agent, "idle", "there was nothing to do");
+	}
+}
+
+void acp_agent_await_idle(struct acp_agent *agent)
+{
+	if (idle_ms(agent) > 0 && agent->process.child) {
+		uv_timer_start(&agent->process.rest, handle_idle, (uint64_t)idle_ms(agent), 0);
+	}
+}
+
+/* The end of a child and of a turn. */
+
+void acp_agent_end_turn(struct acp_agent *agent, const char *stop_reason, const char *message)
+{
+	agent->turn.prompting = false;
+	agent->turn.cancelling = false;
+	agent->turn.cancelled_unsent = false;
+	uv_timer_stop(&agent->deadline);
+	agent->process.failures = 0;
+	acp_agent_await_idle(agent);
+	acp_agent_tell_metas(agent);
+	agent->ops->turn_end(agent->owner, stop_reason, message);
+}
+
+void acp_process_drop(struct acp_agent *agent)
+{
+	if (agent->process.child) {
+		child_end(agent->process.child);
+		agent->process.child = NULL;
+	}
+	agent->session.stage = ACP_IDLE;
+	agent->turn.late = false;
+	agent->process.exited = false;
+	agent->process.overflowed = false;
+	agent->process.spawn_error = 0;
+	uv_timer_stop(&agent->deadline);
+	uv_timer_stop(&agent->process.rest);
+	acp_agent_forget_questions(agent);
+	workspace_abandon(agent->workspace);
+	acp_agent_drop_wishes(agent);
+	json_decref(agent->session.info);
+	agent->session.info = NULL;
+	json_decref(agent->session.auth_methods);
+	agent->session.auth_methods = NULL;
+	json_decref(agent->state.metas);
+	agent->state.metas = NULL;
+	json_decref(agent->session.early);
+	agent->session.early = NULL;
+	agent->session.early_bytes = 0;
+	acp_resume_finish(agent);
+	free(agent->session.id);
+	agent->session.id = NULL;
+}
+
+/** Says how often this has happened now, and appends to the detail what comes of it. */
+static void count_failure(struct acp_agent *agent, const char *reason, struct buffer *detail)
+{
+	if (!strcmp(reason, "stopped") || !strcmp(reason, "idle")) {
+		return;
+	}
+	agent->process.failures++;
+	if (delay_ms(agent) > 0) {
+		buffer_printf(detail,
+			"; it has failed %u times in a row, the next start waits %g s",
+			agent->process.failures, delay_ms(agent) / 1000.0);
+	}
+}
+
+void acp_agent_stop_child(struct acp_agent *agent, const char *reason, const char *why)
+{
+	struct buffer clean = {0};
+	struct buffer detail = {0};
+	buffer_append_str(&detail, why);
+	count_failure(agent, reason, &detail);
+	if (agent->session.stage >= ACP_RESUMING && agent->session.stage <= ACP_SETTLING) {
+		agent->resume.failures++;
+	}
+	diag_clean(&clean, detail.data ? detail.data : "", detail.len);
+	diag(DIAG_INFO, "session %s: the agent stopped: %s: %s", agent->config.session_id, reason,
+		buffer_cstr(&clean));
+	buffer_finish(&clean);
+	acp_process_drop(agent);
+	json_decref(agent->turn.prompt);
+	agent->turn.prompt = NULL;
+	agent->turn.prompting = false;
+	agent->ops->stopped(agent->owner, reason, buffer_cstr(&detail));
+	agent->turn.cancelling = false;
+	agent->turn.cancelled_unsent = false;
+	buffer_finish(&detail);
+}
+
+static void handle_child_exit(struct acp_agent *agent)
+{
+	char detail[64];
+	if (agent->process.term_signal != 0) {
+		const char *name = sigabbrev_np(agent->process.term_signal);
+		snprintf(detail, sizeof(detail), "killed by signal %d (SIG%s)",
+			agent->process.term_signal, name ? name : "?");
+	} else {
+		snprintf(detail, sizeof(detail), "exit status %lld",
+			(long long)agent->process.exit_status);
+	}
+	acp_agent_stop_child(agent, agent->process.term_signal != 0 ? "signal" : "exit", detail);
+}
+
+/**
+ * One line at a time, and none while a file request is being done: so the order stays the agent's.
+ */
+static bool may_read(const struct acp_agent *agent)
+{
+	return agent->process.child && !agent->paused && !agent->process.overflowed &&
+	       !workspace_is_at_file(agent->workspace);
+}
+
+void acp_process_read(struct acp_agent *agent)
+{
+	if (agent->process.child) {
+		child_pause(agent->process.child, !may_read(agent));
+	}
+}
+
+static void drain(struct acp_agent *agent)
+{
+	if (agent->draining || agent->destroying) {
+		return;
+	}
+	agent->draining = true;
+	enum json_line found = JSON_LINE_READY;
+	while (may_read(agent) && found != JSON_LINE_NONE) {
+		char *line;
+		size_t len;
+		found = json_lines_next(&agent->process.lines, &line, &len);
+		if (found == JSON_LINE_TOO_LONG) {
+			const char *what = agent->process.lines.too_deep
+						   ? "JSON that nests too deep"
+						   : "a line that is too long";
+			acp_agent_report_noise(agent, what, "skipped", strlen("skipped"));
+		} else if (found == JSON_LINE_SKIPPED) {
+			acp_agent_handle_skipped(agent);
+		} else if (found == JSON_LINE_READY && len > 0) {
+			acp_agent_handle_line(agent, line, len);
+		}
+	}
+	acp_process_read(agent);
+	if (agent->process.exited && may_read(agent)) {
+		handle_child_exit(agent);
+	}
+	agent->draining = false;
+}
+
+/* The child. */
+
+static void handle_output(void *owner, const char *bytes, size_t len)
+{
+	struct acp_agent *agent = owner;
+	json_lines_push(&agent->process.lines, bytes, len);
+	drain(agent);
+}
+
+static void handle_errors(void *owner, const char *bytes, size_t len)
+{
+	struct acp_agent *agent = owner;
+	child_stderr_push(
+		&agent->process.errors, agent->config.session_id, bytes, len, uv_now(agent->loop));
+}
+
+static void handle_finished(void *owner, int64_t exit_status, int term_signal)
+{
+	struct acp_agent *agent = owner;
+	agent->process.exited = true;
+	agent->process.exit_status = exit_status;
+	agent->process.term_signal = term_signal;
+	drain(agent);
+}
+
+static void handle_closed(void *owner)
+{
+	struct acp_agent *agent = owner;
+	agent->process.open--;
+	child_stderr_finish(&agent->process.errors, agent->config.session_id);
+	if (agent->turn.prompt && !agent->process.child && !agent->process.spawn_error &&
+		!agent->destroying) {
+		acp_process_start(agent);
+	}
+	acp_agent_free_if_done(agent);
+}
+
+static const struct child_ops child_ops = {
+	.output = handle_output,
+	.errors = handle_errors,
+	.finished = handle_finished,
+	.closed = handle_closed,
+};
+
+struct child_config acp_process_config(const struct acp_agent_config *config)
+{
+	return (struct child_config){
+		.env = config->env,
+		.stop_grace_ms = config->stop_grace_ms,
+		.guard = config->guard,
+		.descriptors_kept = config->descriptors_kept,
+	};
+}
+
+void acp_process_start(struct acp_agent *agent)
+{
+	if (agent->process.open > 0) {
+		return; /* the child before is still ending: handle_closed() comes back here */
+	}
+	if (delay_ms(agent) > 0 && !agent->process.rested) {
+		if (!uv_is_active((uv_handle_t *)&agent->process.rest)) {
+			uv_timer_start(
+				&agent->process.rest, handle_rested, (uint64_t)delay_ms(agent), 0);
+			agent->process.delay_untold = true;
+			acp_agent_wake(agent);
+		}
+		return;
+	}
+	agent->process.rested = false;
+	struct child_config config = acp_process_config(&agent->config);
+	config.command = agent->config.command;
+	config.cwd = agent->config.cwd;
+	struct clock clock;
+	clock_init(&clock);
+	agent->process.start_ms = (uint64_t)clock_now_ms(&clock);
+	agent->session.last_id = 0;
+	json_lines_finish(&agent->process.lines);
+	agent->process.open++;
+	int err = child_spawn(agent->loop, &config, &child_ops, agent, &agent->process.child);
+	if (err < 0) {
+		agent->process.spawn_error = err;
+		acp_agent_wake(agent);
+		return;
+	}
+	child_pause(agent->process.child, agent->paused);
+	acp_agent_await(agent, agent->config.start_timeout_ms);
+	acp_agent_send_initialize(agent);
+}
+
+static void handle_wake(uv_timer_t *timer)
+{
+	struct acp_agent *agent = timer->data;
+	if (agent->process.spawn_error < 0) {
+		acp_agent_stop_child(
+			agent, "spawn_failed", uv_strerror(agent->process.spawn_error));
+	} else if (agent->process.overflowed) {
+		acp_agent_stop_child(agent, "protocol", "the agent does not read what it is sent");
+	}
+	if (agent->process.delay_untold) {
+		agent->process.delay_untold = false;
+		tell_delay(agent);
+	}
+	if (agent->turn.cancelled_unsent) {
+		agent->turn.cancelled_unsent = false;
+		agent->turn.prompting = false;
+		agent->ops->turn_end(agent->owner, "cancelled", NULL);
+	}
+	drain(agent);
+}
+
+void acp_agent_await(struct acp_agent *agent, int ms)
+{
+	uv_timer_start(&agent->deadline, handle_deadline, (uint64_t)ms, 0);
+}
+
+void acp_agent_note_late(struct acp_agent *agent)
+{
+	if (!agent->turn.prompting && agent->session.stage == ACP_READY) {
+		agent->turn.late = true;
+		acp_agent_await(agent, agent->config.lull_ms);
+	}
+}
+
+static void handle_lull(struct acp_agent *agent)
+{
+	if (agent->questions.count > 0) {
+		acp_agent_note_late(agent);
+		return;
+	}
+	agent->turn.late = false;
+	agent->ops->lull(agent->owner);
+}
+
+static void handle_deadline(uv_timer_t *timer)
+{
+	struct acp_agent *agent = timer->data;
+	if (agent->session.stage == ACP_SETTLING) {
+		acp_resume_settle(agent);
+	} else if (agent->paused || workspace_is_at_file(agent->workspace)) {
+		/* The answer may be here already, unread by our own fault. */
+		acp_agent_await(agent, agent->config.cancel_grace_ms);
+	} else if (agent->turn.late) {
+		handle_lull(agent);
+	} else if (agent->session.stage == ACP_READY) {
+		/* It may still answer, and nobody could tell that from the next prompt's work. */
+		agent->process.failures = 0;
+		acp_agent_tell_metas(agent);
+		acp_agent_stop_child(agent, "stopped", "did not answer session/cancel");
+	} else {
+		acp_agent_stop_child(agent, "protocol",
+			"did not answer initialize and session/new (or what goes on with an earlier session) in time");
+	}
+}

@@ -1,0 +1,30 @@
+/*
+ * Private to src/acp: what an agent says in ACP's names, in ours. Pure.
+ */
+#ifndef HOLDFAST_ACP_UPDATES_H
+#define HOLDFAST_ACP_UPDATES_H
+
+#include "holdfast/acp_agent.h"
+
+/**
+ * Reports one update (params.update of session/update) through ops->text or ops->event. Returns 0,
+ * or 1 if there was nothing to report (an empty chunk, the echo of a prompt), or -EINVAL with the
+ * reason in *ret_why.
+ */
+int acp_update_report(
+	const json_t *update, const struct acp_agent_ops *ops, void *owner, const char **ret_why);
+/** A copy with our names; shares what needs no renaming. New reference. */
+json_t *acp_update_rename(const json_t *value);
+/** The data of a permission_request, a new reference; NULL with the reason in *ret_why. */
+json_t *acp_update_permission(const json_t *params, const char *request_id, const char **ret_why);
+/**
+ * The data of a usage event from a prompt's result, a new reference; NULL if it holds no number.
+ */
+json_t *acp_update_usage(const json_t *usage);
+/**
+ * The data of usage events, for each model one, that gemini's quota in the _meta of a prompt's
+ * result makes: an array, empty if there is none. New reference.
+ */
+json_t *acp_update_quota(const json_t *result);
+
+#endif
