@@ -1,6 +1,7 @@
 #include "stream_buffer_internal.h"
 
 #include "holdfast/inline_guard.h"
+#include "holdfast/utf8.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -28,31 +29,6 @@ bool text_is_blank(const char *text, size_t len)
 		at++;
 	}
 	return at == len;
-}
-
-/** Whether a UTF-8 character begins with this byte. */
-static bool is_char_start(char byte)
-{
-	return ((unsigned char)byte & 0xc0) != 0x80;
-}
-
-/** The longest prefix of at most `len` bytes that ends between two characters. */
-static size_t utf8_floor(const char *text, size_t text_len, size_t len)
-{
-	while (len > 0 && len < text_len && !is_char_start(text[len])) {
-		len--;
-	}
-	return len;
-}
-
-/** The shortest piece of at least `len` bytes (and at least a character) that ends between two. */
-static size_t utf8_ceil(const char *text, size_t text_len, size_t len)
-{
-	len = len ? len : 1;
-	while (len < text_len && !is_char_start(text[len])) {
-		len++;
-	}
-	return len < text_len ? len : text_len;
 }
 
 /** Whether the open block is one that inputs wait for, or may become one, and not yet complete. */
@@ -314,7 +290,7 @@ static uint64_t put_text(struct stream_buffer *sb, const struct stream_input *in
 		}
 		open_if_needed(sb, in);
 		first = first ? first : open->seq;
-		if (at + used == in->data_len || is_char_start(in->data[at + used])) {
+		if (at + used == in->data_len || utf8_is_start(in->data[at + used])) {
 			flush_by_size(sb);
 			start = open->seq ? start : 0; /* after a cut, the first byte is out */
 		}

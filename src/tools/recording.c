@@ -1,5 +1,7 @@
 #include "recording.h"
 
+#include "holdfast/utf8.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,11 +22,7 @@ static int give(struct recording *recording, double t, const json_t *input)
 /** Bytes of the next piece: a whole number of characters. */
 static size_t piece_length(const char *text, size_t len)
 {
-	size_t end = len < PIECE_SIZE ? len : PIECE_SIZE;
-	while (end < len && ((unsigned char)text[end] & 0xc0) == 0x80) {
-		end++;
-	}
-	return end;
+	return utf8_ceil(text, len, PIECE_SIZE);
 }
 
 /** An input with the message_id of the event, if it has one. Takes `data` over. */

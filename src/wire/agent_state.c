@@ -1,6 +1,7 @@
 #include "holdfast/agent_state.h"
 
 #include "holdfast/json_text.h"
+#include "holdfast/utf8.h"
 
 #include <jansson.h>
 #include <stdlib.h>
@@ -73,19 +74,6 @@ void agent_state_append(const struct agent_state *state, uint64_t first_seq, str
 	buffer_append_char(out, '}');
 }
 
-/** A copy of at most TITLE_MAX bytes that ends with a whole character. */
-static char *cut_title(const char *title)
-{
-	size_t len = strlen(title);
-	if (len > TITLE_MAX) {
-		len = TITLE_MAX;
-		while (len && ((unsigned char)title[len] & 0xc0) == 0x80) {
-			len--;
-		}
-	}
-	return xstrndup(title, len);
-}
-
 bool agent_state_title(const struct event_view *view, char **ret_title)
 {
 	if (!is_of_kind(view, INFO)) {
@@ -96,7 +84,9 @@ bool agent_state_title(const struct event_view *view, char **ret_title)
 	bool tells = json_is_string(title) || json_is_null(title);
 	if (tells) {
 		bool is_text = json_string_length(title) > 0;
-		*ret_title = is_text ? cut_title(json_string_value(title)) : NULL;
+		const char *text = json_string_value(title);
+		*ret_title =
+			is_text ? xstrndup(text, utf8_floor(text, strlen(text), TITLE_MAX)) : NULL;
 	}
 	json_decref(json);
 	return tells;

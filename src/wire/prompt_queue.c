@@ -1,6 +1,7 @@
 #include "holdfast/prompt_queue.h"
 
 #include "holdfast/json_text.h"
+#include "holdfast/utf8.h"
 
 #include <assert.h>
 #include <jansson.h>
@@ -37,11 +38,7 @@ static void append_text(struct buffer *out, const struct prompt_text *text)
 /** The message's first bytes, up to the end of a character. */
 static void cut(struct prompt_text *text)
 {
-	size_t len = PROMPT_BRIEF_MAX;
-	while (len && ((unsigned char)text->message[len] & 0xc0) == 0x80) {
-		len--;
-	}
-	text->len = len;
+	text->len = utf8_floor(text->message, text->len, PROMPT_BRIEF_MAX);
 	text->truncated = true;
 }
 

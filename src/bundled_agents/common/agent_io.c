@@ -1,10 +1,8 @@
 #include "agent_io.h"
 
 #include <errno.h>
-#include <string.h>
 
 enum {
-	READ_SIZE = 64 * 1024,
 	LINE_MAX_BYTES = 16 * 1024 * 1024,
 	/* Tokens wait above the first mark. Only answers to requests can pass it, and above the
 	 * second no more requests are taken: a client may ask without end and never read. */
@@ -27,55 +25,25 @@ static void end(struct agent_io *io)
 /* Hands on the complete lines; stops early when the answers pile up or the owner closes. */
 static void take_lines(struct agent_io *io)
 {
-	struct buffer *in = &io->received;
-	size_t start = 0;
+	enum json_line found = JSON_LINE_READY;
 	io->held = false;
-	while (!io->is_closed) {
-		const char *newline = NULL;
-		if (in->len > io->searched) {
-			newline = memchr(in->data + io->searched, '\n', in->len - io->searched);
+	while (!io->is_closed && !io->held && found != JSON_LINE_NONE) {
+		char *line;
+		size_t len;
+		found = json_lines_next(&io->lines, &line, &len);
+		if (found == JSON_LINE_READY) {
+			io->ops->line(io->owner, line, len);
+		} else if (found == JSON_LINE_TOO_LONG) {
+			io->ops->line_too_long(io->owner);
 		}
-		if (!newline) {
-			io->searched = in->len;
-			break;
-		}
-		if (out_size(io) > OUT_LIMIT) {
-			io->held = true;
-			break;
-		}
-		size_t stop = (size_t)(newline - in->data);
-		if (!io->skipping) {
-			io->ops->line(io->owner, in->data + start, stop - start);
-		}
-		io->skipping = false;
-		start = stop + 1;
-		io->searched = start;
-	}
-	buffer_consume(in, start);
-	io->searched -= start;
-}
-
-/* What is kept of a line never grows beyond the limit. */
-static void check_line_length(struct agent_io *io)
-{
-	if (io->held || io->is_closed) {
-		return;
-	}
-	if (io->received.len > LINE_MAX_BYTES && !io->skipping) {
-		io->skipping = true;
-		io->ops->line_too_long(io->owner);
-	}
-	if (io->skipping) {
-		buffer_clear(&io->received);
-		io->searched = 0;
+		io->held = out_size(io) > OUT_LIMIT;
 	}
 }
 
 static void lend_room(uv_handle_t *handle, size_t suggested, uv_buf_t *ret_buf)
 {
 	struct agent_io *io = handle->data;
-	buffer_reserve(&io->received, READ_SIZE);
-	*ret_buf = uv_buf_init(io->received.data + io->received.len, READ_SIZE);
+	*ret_buf = uv_buf_init(io->read_buf, sizeof(io->read_buf));
 }
 
 static void on_read(uv_stream_t *stream, ssize_t len, const uv_buf_t *buf)
@@ -85,9 +53,8 @@ static void on_read(uv_stream_t *stream, ssize_t len, const uv_buf_t *buf)
 		end(io);
 		return;
 	}
-	io->received.len += (size_t)len;
+	json_lines_push(&io->lines, buf->base, (size_t)len);
 	take_lines(io);
-	check_line_length(io);
 	if (io->held) {
 		uv_read_stop(stream);
 	}
@@ -107,7 +74,6 @@ static void on_written(uv_write_t *request, int status)
 	}
 	if (io->held) {
 		take_lines(io);
-		check_line_length(io);
 		if (!io->held && !io->is_closed) {
 			uv_read_start(&io->in.stream, lend_room, on_read);
 		}
@@ -152,6 +118,7 @@ static int open_stream(union agent_stream *s, uv_loop_t *loop, int fd)
 int agent_io_open(struct agent_io *io, uv_loop_t *loop, const struct agent_io_ops *ops, void *owner)
 {
 	*io = (struct agent_io){.ops = ops, .owner = owner};
+	json_lines_init(&io->lines, LINE_MAX_BYTES);
 	int r = open_stream(&io->in, loop, 0);
 	if (!r) {
 		r = open_stream(&io->out, loop, 1);
@@ -180,7 +147,7 @@ void agent_io_close(struct agent_io *io)
 
 void agent_io_finish(struct agent_io *io)
 {
-	buffer_finish(&io->received);
+	json_lines_finish(&io->lines);
 	buffer_finish(&io->queued);
 	buffer_finish(&io->writing);
 }

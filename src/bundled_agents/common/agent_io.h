@@ -7,14 +7,17 @@
 #define HOLDFAST_AGENT_IO_H
 
 #include "holdfast/buffer.h"
+#include "holdfast/json_lines.h"
 
+#include <jansson.h>
 #include <stdbool.h>
+#include <string.h>
 #include <uv.h>
 
 struct agent_io_ops {
 	/** One line without its newline; borrowed. */
 	void (*line)(void *owner, const char *line, size_t len);
-	/** A line was longer than this program takes; it is skipped up to its end. */
+	/** A line was longer, or its JSON deeper, than this program takes; it is skipped. */
 	void (*line_too_long)(void *owner);
 	/** Bytes have gone out, and the queue is not full. */
 	void (*drained)(void *owner);
@@ -36,15 +39,21 @@ struct agent_io {
 	union agent_stream out;
 	uv_prepare_t flush; /* writes what was queued in this turn of the loop, before it sleeps */
 	uv_write_t request;
-	struct buffer received; /* stdin, from the start of a line that is not complete */
-	size_t searched; /* bytes of `received` known to hold no newline */
-	bool skipping; /* inside a line that is too long */
-	bool held; /* lines wait in `received` until stdout has room */
+	struct json_lines lines; /* of stdin */
+	char read_buf[64 * 1024];
+	bool held; /* lines wait until stdout has room */
 	struct buffer queued; /* for the next write */
 	struct buffer writing; /* lent to libuv while `is_writing` */
 	bool is_writing;
 	bool is_closed;
 };
+
+/** A string that is one for C too, or NULL. */
+static inline const char *plain_string(const json_t *json)
+{
+	const char *text = json_string_value(json);
+	return text && strlen(text) == json_string_length(json) ? text : NULL;
+}
 
 /** Opens both ends and starts to read; `ops` and `owner` must outlive it. Returns 0 or an error. */
 int agent_io_open(

@@ -8,13 +8,6 @@ static struct buffer *out(struct demo_agent *agent)
 	return agent_io_out(&agent->io);
 }
 
-/* A string that is one for C too, or NULL. */
-static const char *plain_string(const json_t *json)
-{
-	const char *text = json_string_value(json);
-	return text && strlen(text) == json_string_length(json) ? text : NULL;
-}
-
 /* An answer to a request of ours. One that nobody waits for any more is no error: it may have
  * crossed the cancellation on its way. */
 static void on_response(struct demo_agent *agent, const json_t *message)
@@ -48,7 +41,7 @@ static void on_message(struct demo_agent *agent, const json_t *message)
 	bool has_good_id = !id || json_is_string(id) || json_is_number(id) || json_is_null(id);
 	if (!version || strcmp(version, "2.0") != 0 || !has_good_id ||
 		(!name && !is_response(message))) {
-		agent_rpc_put_error(out(agent), has_good_id ? id : NULL, AGENT_RPC_INVALID_REQUEST,
+		json_rpc_error(out(agent), has_good_id ? id : NULL, JSON_RPC_INVALID_REQUEST,
 			"not a JSON-RPC 2.0 message");
 	} else if (!name) {
 		on_response(agent, message);
@@ -65,14 +58,14 @@ static void on_line(void *owner, const char *line, size_t len)
 {
 	struct demo_agent *agent = owner;
 	/* Blank lines are nothing. The newline behind the line stops the span. */
-	if (agent->is_exiting || strspn(line, " \t\r") == len) {
+	if (agent->is_exiting || strspn(line, " \t\r") >= len) {
 		return;
 	}
 	json_t *message = json_loadb(line, len, JSON_ALLOW_NUL, NULL);
 	if (message) {
 		on_message(agent, message);
 	} else {
-		agent_rpc_put_error(out(agent), NULL, AGENT_RPC_PARSE_ERROR, "parse error");
+		json_rpc_error(out(agent), NULL, JSON_RPC_PARSE_ERROR, "parse error");
 	}
 	json_decref(message);
 }
@@ -80,7 +73,8 @@ static void on_line(void *owner, const char *line, size_t len)
 static void on_line_too_long(void *owner)
 {
 	struct demo_agent *agent = owner;
-	agent_rpc_put_error(out(agent), NULL, AGENT_RPC_PARSE_ERROR, "line too long");
+	json_rpc_error(
+		out(agent), NULL, JSON_RPC_PARSE_ERROR, "the line is too long, or nests too deep");
 }
 
 static void close_all(struct demo_agent *agent)

@@ -15,7 +15,7 @@
 #include "script.h"
 
 #include "common/agent_io.h"
-#include "common/agent_rpc.h"
+#include "holdfast/json_rpc.h"
 #include "holdfast/list.h"
 
 #include <signal.h>
@@ -120,8 +120,6 @@ void demo_turn_start(
 void demo_turn_resume(struct demo_session *session);
 /** Answers the prompt. Calls that are still open are reported as failed. */
 void demo_turn_end(struct demo_session *session, const char *stop_reason);
-/** Ends the turn with an error for an answer. */
-void demo_turn_fail(struct demo_session *session, const char *message);
 /** Frees the turn without a word. */
 void demo_turn_drop(struct demo_session *session);
 bool demo_turn_is_on(const struct demo_session *session);

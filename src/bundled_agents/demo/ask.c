@@ -1,5 +1,6 @@
 #include "agent.h"
-#include "token.h"
+
+#include "holdfast/utf8.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -145,7 +146,7 @@ static void quote_first_line(struct demo_turn *turn, const char *text, size_t le
 	size_t stop = newline ? (size_t)(newline - text) : len;
 	buffer_clear(&turn->quote);
 	buffer_append(
-		&turn->quote, text + start, demo_text_clip(text + start, stop - start, QUOTE_MAX));
+		&turn->quote, text + start, utf8_floor(text + start, stop - start, QUOTE_MAX));
 	if (!turn->quote.len) {
 		buffer_append_str(&turn->quote, "(an empty file)");
 	}

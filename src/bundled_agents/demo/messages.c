@@ -1,8 +1,7 @@
 #include "messages.h"
 
-#include "token.h"
-
-#include "common/agent_rpc.h"
+#include "holdfast/json_rpc.h"
+#include "holdfast/utf8.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -20,19 +19,19 @@ static json_t *need(json_t *json)
 
 void demo_put_request(struct buffer *out, int64_t id, const char *method, json_t *params)
 {
-	agent_rpc_put(out, json_pack("{s:s, s:I, s:s, s:o}", "jsonrpc", "2.0", "id", (json_int_t)id,
-				   "method", method, "params", need(params)));
+	json_rpc_put(out, json_pack("{s:s, s:I, s:s, s:o}", "jsonrpc", "2.0", "id", (json_int_t)id,
+				  "method", method, "params", need(params)));
 }
 
 void demo_put_cancel_request(struct buffer *out, int64_t id)
 {
-	agent_rpc_put(out, json_pack("{s:s, s:s, s:{s:I}}", "jsonrpc", "2.0", "method",
-				   "$/cancel_request", "params", "requestId", (json_int_t)id));
+	json_rpc_put(out, json_pack("{s:s, s:s, s:{s:I}}", "jsonrpc", "2.0", "method",
+				  "$/cancel_request", "params", "requestId", (json_int_t)id));
 }
 
 void demo_put_update(struct buffer *out, const char *session_id, json_t *update)
 {
-	agent_rpc_put(out,
+	json_rpc_put(out,
 		json_pack("{s:s, s:s, s:{s:s, s:o}}", "jsonrpc", "2.0", "method", "session/update",
 			"params", "sessionId", session_id, "update", need(update)));
 }
@@ -66,7 +65,7 @@ char *demo_call_path(const struct demo_call *call, const char *cwd)
 static json_t *text_content(const char *text, size_t len)
 {
 	return need(json_pack("{s:s, s:{s:s, s:s%}}", "type", "content", "content", "type", "text",
-		"text", text, demo_text_clip(text, len, CONTENT_MAX)));
+		"text", text, utf8_floor(text, len, CONTENT_MAX)));
 }
 
 static json_t *diff_content(const struct demo_call *call, const char *path)

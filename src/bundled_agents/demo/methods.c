@@ -17,14 +17,7 @@ static struct buffer *out(struct demo_agent *agent)
 
 static void refuse_params(struct demo_agent *agent, json_t *id, const char *why)
 {
-	agent_rpc_put_error(out(agent), id, AGENT_RPC_INVALID_PARAMS, why);
-}
-
-/* A string that is one for C too, or NULL. */
-static const char *plain_string(const json_t *json)
-{
-	const char *text = json_string_value(json);
-	return text && strlen(text) == json_string_length(json) ? text : NULL;
+	json_rpc_error(out(agent), id, JSON_RPC_INVALID_PARAMS, why);
 }
 
 static struct demo_session *find_session(struct demo_agent *agent, const json_t *params)
@@ -55,7 +48,7 @@ static void do_initialize(struct demo_agent *agent, json_t *id, const json_t *pa
 		"Holdfast demo agent", "version", HOLDFAST_VERSION);
 	json_t *capabilities = json_pack("{s:b, s:{s:b, s:b, s:b}}", "loadSession", 0,
 		"promptCapabilities", "image", 0, "audio", 0, "embeddedContext", 0);
-	agent_rpc_put_result(out(agent), id,
+	json_rpc_result(out(agent), id,
 		json_pack("{s:i, s:o, s:o, s:[]}", "protocolVersion", PROTOCOL_VERSION, "agentInfo",
 			info, "agentCapabilities", capabilities, "authMethods"));
 }
@@ -66,7 +59,7 @@ static void do_authenticate(struct demo_agent *agent, json_t *id, const json_t *
 		refuse_params(agent, id, "methodId must be a string");
 		return;
 	}
-	agent_rpc_put_result(out(agent), id, json_object());
+	json_rpc_result(out(agent), id, json_object());
 }
 
 static struct demo_session *create_session(struct demo_agent *agent, const char *cwd)
@@ -90,10 +83,10 @@ static void do_new_session(struct demo_agent *agent, json_t *id, const json_t *p
 	} else if (!json_is_array(json_object_get(params, "mcpServers"))) {
 		refuse_params(agent, id, "mcpServers must be an array");
 	} else if (agent->session_count == DEMO_SESSIONS_MAX) {
-		agent_rpc_put_error(out(agent), id, AGENT_RPC_INTERNAL_ERROR, "too many sessions");
+		json_rpc_error(out(agent), id, JSON_RPC_INTERNAL_ERROR, "too many sessions");
 	} else {
 		struct demo_session *session = create_session(agent, cwd);
-		agent_rpc_put_result(out(agent), id, demo_settings_answer(session));
+		json_rpc_result(out(agent), id, demo_settings_answer(session));
 		demo_settings_tell_commands(session);
 	}
 }
@@ -107,7 +100,7 @@ static void do_set_mode(struct demo_agent *agent, json_t *id, const json_t *para
 			   session, plain_string(json_object_get(params, "modeId")))) {
 		refuse_params(agent, id, "modeId must be talk or quick");
 	} else {
-		agent_rpc_put_result(out(agent), id, json_object());
+		json_rpc_result(out(agent), id, json_object());
 	}
 }
 
@@ -122,7 +115,7 @@ static void do_set_config_option(struct demo_agent *agent, json_t *id, const jso
 		plain_string(json_object_get(params, "configId")),
 		plain_string(json_object_get(params, "value")));
 	if (answer) {
-		agent_rpc_put_result(out(agent), id, answer);
+		json_rpc_result(out(agent), id, answer);
 	} else {
 		refuse_params(agent, id, "configId must be thoughts, its value shown or hidden");
 	}
@@ -159,7 +152,7 @@ static void do_prompt(struct demo_agent *agent, json_t *id, const json_t *params
 	} else if (!take_prompt(json_object_get(params, "prompt"), &text)) {
 		refuse_params(agent, id, "prompt must be an array of content blocks");
 	} else if (demo_turn_is_on(session)) {
-		agent_rpc_put_error(out(agent), id, AGENT_RPC_INVALID_REQUEST,
+		json_rpc_error(out(agent), id, JSON_RPC_INVALID_REQUEST,
 			"a prompt is running in this session");
 	} else {
 		demo_turn_start(session, id, text.data, text.len);
@@ -198,10 +191,9 @@ void demo_methods_run(struct demo_agent *agent, const char *name, json_t *id, co
 		}
 	}
 	if (!method) {
-		agent_rpc_put_error(out(agent), id, AGENT_RPC_METHOD_NOT_FOUND, "method not found");
+		json_rpc_error(out(agent), id, JSON_RPC_METHOD_NOT_FOUND, "method not found");
 	} else if (method->needs_initialize && !agent->is_initialized) {
-		agent_rpc_put_error(
-			out(agent), id, AGENT_RPC_INVALID_REQUEST, "initialize comes first");
+		json_rpc_error(out(agent), id, JSON_RPC_INVALID_REQUEST, "initialize comes first");
 	} else if (!json_is_object(params)) {
 		refuse_params(agent, id, "params must be an object");
 	} else {

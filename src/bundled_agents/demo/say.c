@@ -2,6 +2,8 @@
 #include "agent.h"
 #include "token.h"
 
+#include "holdfast/utf8.h"
+
 #include <string.h>
 
 enum {
@@ -34,7 +36,7 @@ static void make_quote(struct demo_turn *turn)
 	if (!turn->quote.len) {
 		buffer_append_str(&turn->quote, "(nothing)");
 	}
-	size_t len = demo_text_clip(turn->quote.data, turn->quote.len, QUOTE_MAX);
+	size_t len = utf8_floor(turn->quote.data, turn->quote.len, QUOTE_MAX);
 	size_t ticks = longest_backtick_run(turn->quote.data, len) + 1;
 	struct buffer *made = &turn->made;
 	buffer_clear(made);

@@ -1,7 +1,8 @@
 /* What a person can choose: how the agent replies, whether it shows its thoughts, and the commands
  * that stand for its words. */
 #include "agent.h"
-#include "token.h"
+
+#include "holdfast/utf8.h"
 
 #include <string.h>
 
@@ -84,7 +85,7 @@ void demo_settings_tell_title(struct demo_session *session, const char *prompt, 
 	session->has_title = true;
 	const char *newline = memchr(prompt, '\n', len);
 	size_t line_len = newline ? (size_t)(newline - prompt) : len;
-	size_t kept = demo_text_clip(prompt, line_len, TITLE_MAX);
+	size_t kept = utf8_floor(prompt, line_len, TITLE_MAX);
 	demo_turn_update(session, "session_info_update",
 		json_pack("{s:s+%}", "title", "Demo: ", prompt, kept));
 }

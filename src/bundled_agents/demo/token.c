@@ -129,14 +129,3 @@ size_t demo_token_length(const char *text, size_t len, size_t offset)
 	}
 	return r.at - offset;
 }
-
-size_t demo_text_clip(const char *text, size_t len, size_t max)
-{
-	if (len <= max) {
-		return len;
-	}
-	while (max && ((unsigned char)text[max] & 0xc0) == 0x80) {
-		max--;
-	}
-	return max;
-}

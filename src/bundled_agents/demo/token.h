@@ -13,7 +13,5 @@
  * must be valid).
  */
 size_t demo_token_length(const char *text, size_t len, size_t offset);
-/** The longest prefix of `text` of at most `max` bytes that ends between two characters. */
-size_t demo_text_clip(const char *text, size_t len, size_t max);
 
 #endif

@@ -46,16 +46,16 @@ void demo_turn_drop(struct demo_session *session)
 void demo_turn_end(struct demo_session *session, const char *stop_reason)
 {
 	demo_calls_fail_open(session);
-	agent_rpc_put_result(out(session), session->turn.prompt_id,
+	json_rpc_result(out(session), session->turn.prompt_id,
 		json_pack("{s:s}", "stopReason", stop_reason));
 	demo_turn_drop(session);
 }
 
-void demo_turn_fail(struct demo_session *session, const char *message)
+/* Ends the turn with an error for an answer. */
+static void fail_turn(struct demo_session *session, const char *message)
 {
 	demo_calls_fail_open(session);
-	agent_rpc_put_error(
-		out(session), session->turn.prompt_id, AGENT_RPC_INTERNAL_ERROR, message);
+	json_rpc_error(out(session), session->turn.prompt_id, JSON_RPC_INTERNAL_ERROR, message);
 	demo_turn_drop(session);
 }
 
@@ -136,7 +136,7 @@ static void do_step(struct demo_session *session, const struct demo_step *step)
 		demo_turn_end(session, step->text);
 		break;
 	case DEMO_FAIL:
-		demo_turn_fail(session, step->text);
+		fail_turn(session, step->text);
 		break;
 	default:
 		break;

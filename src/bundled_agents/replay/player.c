@@ -1,6 +1,6 @@
 #include "player.h"
 
-#include "common/agent_rpc.h"
+#include "holdfast/json_rpc.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,13 +14,6 @@ static void play(struct replay_player *p);
 static double now_ms(void)
 {
 	return (double)uv_hrtime() / 1e6;
-}
-
-/* A string that is one for C too, or NULL. */
-static const char *plain_string(const json_t *json)
-{
-	const char *text = json_string_value(json);
-	return text && strlen(text) == json_string_length(json) ? text : NULL;
 }
 
 static size_t index_of(const struct replay_player *p, const struct replay_step *step)
@@ -93,7 +86,7 @@ static void answer(struct replay_player *p, struct replay_step *request)
 	}
 	json_t *message = json_loadb(recorded->line, recorded->len, JSON_ALLOW_NUL, NULL);
 	json_object_set(message, "id", request->client_id);
-	agent_rpc_put(agent_io_out(&p->io), message);
+	json_rpc_put(agent_io_out(&p->io), message);
 }
 
 static bool is_cancel(const struct replay_step *step, const char *session)
@@ -290,7 +283,7 @@ static void answer_new_session(struct replay_player *p, json_t *id)
 		}
 	}
 	open_session(p, session);
-	agent_rpc_put_result(agent_io_out(&p->io), id, json_pack("{s:s}", "sessionId", session));
+	json_rpc_result(agent_io_out(&p->io), id, json_pack("{s:s}", "sessionId", session));
 }
 
 static void on_request(struct replay_player *p, const char *method, json_t *id, const char *session)
@@ -307,7 +300,7 @@ static void on_request(struct replay_player *p, const char *method, json_t *id, 
 		answer_new_session(p, id);
 	} else {
 		fprintf(stderr, "holdfast-replay-agent: the recording has no (more) %s\n", method);
-		agent_rpc_put_error(agent_io_out(&p->io), id, AGENT_RPC_METHOD_NOT_FOUND,
+		json_rpc_error(agent_io_out(&p->io), id, JSON_RPC_METHOD_NOT_FOUND,
 			"the recording has no (more) request like this");
 	}
 }
@@ -365,7 +358,7 @@ static void on_cancel(struct replay_player *p, const char *session)
 	struct replay_step *prompt = find_open_prompt(p, session);
 	if (prompt && !drop_turn(p, prompt, session)) {
 		prompt->is_answered = true;
-		agent_rpc_put_result(agent_io_out(&p->io), prompt->client_id,
+		json_rpc_result(agent_io_out(&p->io), prompt->client_id,
 			json_pack("{s:s}", "stopReason", "cancelled"));
 	}
 }
@@ -390,15 +383,14 @@ static void on_line(void *owner, const char *line, size_t len)
 {
 	struct replay_player *p = owner;
 	/* Blank lines are nothing. The newline behind the line stops the span. */
-	if (p->is_exiting || strspn(line, " \t\r") == len) {
+	if (p->is_exiting || strspn(line, " \t\r") >= len) {
 		return;
 	}
 	json_t *message = json_loadb(line, len, JSON_ALLOW_NUL, NULL);
 	if (json_is_object(message)) {
 		on_message(p, message);
 	} else {
-		agent_rpc_put_error(
-			agent_io_out(&p->io), NULL, AGENT_RPC_PARSE_ERROR, "parse error");
+		json_rpc_error(agent_io_out(&p->io), NULL, JSON_RPC_PARSE_ERROR, "parse error");
 	}
 	json_decref(message);
 }
@@ -406,7 +398,8 @@ static void on_line(void *owner, const char *line, size_t len)
 static void on_line_too_long(void *owner)
 {
 	struct replay_player *p = owner;
-	agent_rpc_put_error(agent_io_out(&p->io), NULL, AGENT_RPC_PARSE_ERROR, "line too long");
+	json_rpc_error(agent_io_out(&p->io), NULL, JSON_RPC_PARSE_ERROR,
+		"the line is too long, or nests too deep");
 }
 
 static void on_drained(void *owner)

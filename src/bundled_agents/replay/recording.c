@@ -1,6 +1,6 @@
 #include "recording.h"
 
-#include "holdfast/buffer.h"
+#include "common/agent_io.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -10,13 +10,6 @@
 #include <sys/stat.h>
 
 #define FILE_MAX ((off_t)1024 * 1024 * 1024)
-
-/* A string that is one for C too, or NULL. */
-static const char *plain_string(const json_t *json)
-{
-	const char *text = json_string_value(json);
-	return text && strlen(text) == json_string_length(json) ? text : NULL;
-}
 
 static char *copy_string(const json_t *json)
 {
