@@ -4,7 +4,7 @@
  * waits for it hangs in the kernel, where not even SIGKILL may reach. That is this process and not
  * the server, nor its threads.
  *
- * Requests come over stdin and answers go over stdout, one after the other, packed as acp_worker.c
+ * Requests come over stdin and answers go over stdout, one after the other, packed as file_worker.c
  * says. It ends when stdin is closed.
  */
 #ifndef HOLDFAST_AGENT_FILES_H

@@ -53,7 +53,7 @@ void workspace_free_if_done(struct workspace *ws);
  */
 int open_parent(int root, const char *path, char **ret_name);
 
-/* diff_append.c */
+/* diff.c */
 
 /**
  * Appends hunks of a unified diff, of at most about `max` bytes. False if that is not all of it:
