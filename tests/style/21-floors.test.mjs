@@ -126,6 +126,20 @@ test('the table has no circle and nothing that the code does not need', () => {
 	assert.deepEqual(wrong, []);
 });
 
+test('the build has the rooms in their order, from below', () => {
+	const order = [...readFileSync(join(root, 'src/meson.build'), 'utf8').matchAll(/^(?:subdir\('([^']+)'\)|core_files \+= files\(\s*'([^/']+)\/)/gm)].map(([, folder, first]) => folder ?? first);
+	const wrong = [];
+	for (const [name, uses] of table.rooms) {
+		for (const other of order.includes(name) ? uses : []) {
+			if (order.indexOf(other) > order.indexOf(name)) {
+				wrong.push(`${other} comes after ${name}, which uses it`);
+			}
+		}
+	}
+	assert.ok(order.length > 10 && order.every((name) => table.rooms.has(name)), order.join(' '));
+	assert.deepEqual(wrong, []);
+});
+
 test('libwebsockets is included by one file, and linked by the rooms outside of the core library only', () => {
 	const including = sources.filter((file) => /^\s*#\s*include\s+<libwebsockets\.h>/m.test(text.get(file)));
 	assert.deepEqual(including, table.others.get('libwebsockets.h'));
