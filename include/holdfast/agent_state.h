@@ -8,13 +8,23 @@
 
 #include "holdfast/event.h"
 
-#define AGENT_STATE_COUNT 6
+enum agent_state_kind {
+	AGENT_STATE_MODES,
+	AGENT_STATE_MODELS,
+	AGENT_STATE_MODE,
+	AGENT_STATE_OPTIONS,
+	AGENT_STATE_COMMANDS,
+	AGENT_STATE_INFO,
+	AGENT_STATE_COUNT,
+};
 
 /** By kind: the seq of the newest event of it, 0 if there is none. */
 struct agent_state {
 	uint64_t seqs[AGENT_STATE_COUNT];
 };
 
+/** The kind that events of this type (x-acp-…) are of; AGENT_STATE_COUNT: none. */
+enum agent_state_kind agent_state_kind(const char *type, size_t len);
 /** What clients call a kind: "modes", "mode", … */
 const char *agent_state_name(size_t kind);
 /** Whether log_tail_see() has to know the data of such an event, to fold it in. */

@@ -14,6 +14,7 @@
 #include "acp_updates.h"
 
 #include "holdfast/acp_agent.h"
+#include "holdfast/agent_state.h"
 #include "holdfast/child.h"
 #include "holdfast/child_stderr.h"
 #include "holdfast/json_lines.h"
@@ -21,8 +22,6 @@
 #include "holdfast/list.h"
 #include "holdfast/reconcile.h"
 #include "holdfast/workspace.h"
-
-#define ACP_STATE_COUNT 6 /* kinds of state, see acp_state.c */
 
 enum acp_stage {
 	ACP_IDLE,
@@ -90,7 +89,8 @@ struct acp_resume {
 /* What is told beside the conversation. acp_state.c */
 struct acp_state {
 	json_t *metas; /* of chunks, to be told behind the text that they came with */
-	uint64_t told[ACP_STATE_COUNT]; /* what the newest of each kind hashes to */
+	/* By kind, what the newest hashes to: some agents send half a megabyte again and again. */
+	uint64_t told[AGENT_STATE_COUNT];
 };
 
 /* Settings that were asked for. acp_settings.c */

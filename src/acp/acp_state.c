@@ -3,6 +3,7 @@
 #include "holdfast/requests.h"
 #include "holdfast/utf8.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <xxhash.h>
@@ -15,42 +16,25 @@
 #define METAS_MAX  32
 #define ADVICE_MAX ((size_t)2000)
 
-/* Each is the whole of a state; some agents send half a megabyte of it again and again. */
-static const char *const state_types[ACP_STATE_COUNT] = {
-	"x-acp-modes",
-	"x-acp-current_mode_update",
-	"x-acp-models",
-	"x-acp-config_option_update",
-	"x-acp-available_commands_update",
-	"x-acp-session_info_update",
-};
-enum { STATE_MODES, STATE_CURRENT_MODE };
-
 #define TYPE_PREFIX "x-acp-"
 
-static size_t state_of(const char *type)
+/* An agent's kind of update as the type of its event; longer ones are of none that we know. */
+static void make_type(char type[64], const char *kind)
 {
-	size_t i = 0;
-	while (i < ACP_STATE_COUNT && strcmp(state_types[i], type) != 0) {
-		i++;
-	}
-	return i;
+	snprintf(type, 64, TYPE_PREFIX "%s", kind);
 }
 
 bool acp_agent_is_state(const char *kind)
 {
-	for (size_t i = 0; i < ACP_STATE_COUNT; i++) {
-		if (!strcmp(state_types[i] + strlen(TYPE_PREFIX), kind)) {
-			return true;
-		}
-	}
-	return false;
+	char type[64];
+	make_type(type, kind);
+	return agent_state_kind(type, strlen(type)) < AGENT_STATE_COUNT;
 }
 
 bool acp_agent_is_known_state(struct acp_agent *agent, const char *type, const json_t *data)
 {
-	size_t i = state_of(type);
-	if (i == ACP_STATE_COUNT) {
+	enum agent_state_kind i = agent_state_kind(type, strlen(type));
+	if (i == AGENT_STATE_COUNT) {
 		return false;
 	}
 	char *text = json_dumps(data, JSON_COMPACT | JSON_SORT_KEYS);
@@ -60,9 +44,10 @@ bool acp_agent_is_known_state(struct acp_agent *agent, const char *type, const j
 		return true;
 	}
 	agent->state.told[i] = hash;
-	if (i == STATE_MODES || i == STATE_CURRENT_MODE) {
+	if (i == AGENT_STATE_MODES || i == AGENT_STATE_MODE) {
 		/* Each of the two says which mode it is: the newer one stands. */
-		agent->state.told[i == STATE_MODES ? STATE_CURRENT_MODE : STATE_MODES] = 0;
+		agent->state.told[i == AGENT_STATE_MODES ? AGENT_STATE_MODE : AGENT_STATE_MODES] =
+			0;
 	}
 	return false;
 }
@@ -101,13 +86,12 @@ bool acp_agent_tell_state(struct acp_agent *agent, const json_t *update)
 	if (!kind || !acp_agent_is_state(kind)) {
 		return false;
 	}
-	struct buffer type = {0};
+	char type[64];
+	make_type(type, kind);
 	json_t *part = json_copy((json_t *)update);
 	json_object_del(part, "sessionUpdate");
-	buffer_printf(&type, TYPE_PREFIX "%s", kind);
-	tell_part(agent, buffer_cstr(&type), part);
+	tell_part(agent, type, part);
 	json_decref(part);
-	buffer_finish(&type);
 	return true;
 }
 

@@ -14,25 +14,33 @@ static const struct {
 	const char *type;
 	const char *name;
 } kinds[AGENT_STATE_COUNT] = {
-	{"x-acp-modes", "modes"},
-	{"x-acp-models", "models"},
-	{"x-acp-current_mode_update", "mode"},
-	{"x-acp-config_option_update", "config_options"},
-	{"x-acp-available_commands_update", "commands"},
-	{"x-acp-session_info_update", "info"},
+	[AGENT_STATE_MODES] = {"x-acp-modes", "modes"},
+	[AGENT_STATE_MODELS] = {"x-acp-models", "models"},
+	[AGENT_STATE_MODE] = {"x-acp-current_mode_update", "mode"},
+	[AGENT_STATE_OPTIONS] = {"x-acp-config_option_update", "config_options"},
+	[AGENT_STATE_COMMANDS] = {"x-acp-available_commands_update", "commands"},
+	[AGENT_STATE_INFO] = {"x-acp-session_info_update", "info"},
 };
 
-#define INFO 5
+enum agent_state_kind agent_state_kind(const char *type, size_t len)
+{
+	size_t i = 0;
+	while (i < AGENT_STATE_COUNT &&
+		(strlen(kinds[i].type) != len || memcmp(kinds[i].type, type, len) != 0)) {
+		i++;
+	}
+	return i;
+}
 
 const char *agent_state_name(size_t kind)
 {
 	return kinds[kind].name;
 }
 
-static bool is_of_kind(const struct event_view *view, size_t kind)
+static enum agent_state_kind kind_of(const struct event_view *view)
 {
-	return view->type == EVENT_CUSTOM && strlen(kinds[kind].type) == view->type_len &&
-	       memcmp(kinds[kind].type, view->type_name, view->type_len) == 0;
+	return view->type == EVENT_CUSTOM ? agent_state_kind(view->type_name, view->type_len)
+					  : AGENT_STATE_COUNT;
 }
 
 bool agent_state_needs_data(enum event_type type)
@@ -53,10 +61,9 @@ void agent_state_see(struct agent_state *state, const struct event_view *view)
 	if (view->type == EVENT_AGENT_STARTED && !is_resumed(view)) {
 		*state = (struct agent_state){0};
 	}
-	for (size_t i = 0; i < AGENT_STATE_COUNT; i++) {
-		if (is_of_kind(view, i)) {
-			state->seqs[i] = view->seq;
-		}
+	enum agent_state_kind kind = kind_of(view);
+	if (kind < AGENT_STATE_COUNT) {
+		state->seqs[kind] = view->seq;
 	}
 }
 
@@ -76,7 +83,7 @@ void agent_state_append(const struct agent_state *state, uint64_t first_seq, str
 
 bool agent_state_title(const struct event_view *view, char **ret_title)
 {
-	if (!is_of_kind(view, INFO)) {
+	if (kind_of(view) != AGENT_STATE_INFO) {
 		return false;
 	}
 	json_t *json = json_read(view->data, view->data_len, 0, NULL, NULL);
