@@ -1,6 +1,7 @@
 #include "agent_io.h"
 
 #include <errno.h>
+#include <signal.h>
 
 enum {
 	LINE_MAX_BYTES = 16 * 1024 * 1024,
@@ -101,6 +102,11 @@ static void on_flush(uv_prepare_t *prepare)
 	io->is_writing = true;
 }
 
+static void on_signal(uv_signal_t *handle, int number)
+{
+	end(handle->data);
+}
+
 static int open_stream(union agent_stream *s, uv_loop_t *loop, int fd)
 {
 	int r;
@@ -131,7 +137,13 @@ int agent_io_open(struct agent_io *io, uv_loop_t *loop, const struct agent_io_op
 	uv_prepare_init(loop, &io->flush);
 	io->flush.data = io;
 	uv_prepare_start(&io->flush, on_flush);
-	return uv_read_start(&io->in.stream, lend_room, on_read);
+	static const int numbers[] = {SIGTERM, SIGINT};
+	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]) && !r; i++) {
+		r = uv_signal_init(loop, &io->signals[i]);
+		io->signals[i].data = io;
+		r = r ? r : uv_signal_start(&io->signals[i], on_signal, numbers[i]);
+	}
+	return r ? r : uv_read_start(&io->in.stream, lend_room, on_read);
 }
 
 void agent_io_close(struct agent_io *io)
@@ -143,6 +155,9 @@ void agent_io_close(struct agent_io *io)
 	uv_close(&io->in.handle, NULL);
 	uv_close(&io->out.handle, NULL);
 	uv_close((uv_handle_t *)&io->flush, NULL);
+	for (size_t i = 0; i < sizeof(io->signals) / sizeof(io->signals[0]); i++) {
+		uv_close((uv_handle_t *)&io->signals[i], NULL);
+	}
 }
 
 void agent_io_finish(struct agent_io *io)

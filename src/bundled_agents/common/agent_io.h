@@ -21,7 +21,7 @@ struct agent_io_ops {
 	void (*line_too_long)(void *owner);
 	/** Bytes have gone out, and the queue is not full. */
 	void (*drained)(void *owner);
-	/** The other side is gone: end of stdin, or nobody reads stdout any more. */
+	/** End of stdin, nobody reads stdout any more, or SIGTERM or SIGINT came. */
 	void (*ended)(void *owner);
 };
 
@@ -37,6 +37,7 @@ struct agent_io {
 	void *owner;
 	union agent_stream in;
 	union agent_stream out;
+	uv_signal_t signals[2]; /* SIGTERM, SIGINT */
 	uv_prepare_t flush; /* writes what was queued in this turn of the loop, before it sleeps */
 	uv_write_t request;
 	struct json_lines lines; /* of stdin */

@@ -84,9 +84,6 @@ static void close_all(struct demo_agent *agent)
 	}
 	agent->is_closed = true;
 	agent_io_close(&agent->io);
-	for (size_t i = 0; i < sizeof(agent->signals) / sizeof(agent->signals[0]); i++) {
-		uv_close((uv_handle_t *)&agent->signals[i], NULL);
-	}
 	list_for_each(link, &agent->sessions) {
 		struct demo_session *session = list_entry(link, struct demo_session, link);
 		uv_close((uv_handle_t *)&session->timer, NULL);
@@ -112,11 +109,6 @@ static void on_ended(void *owner)
 	close_all(owner);
 }
 
-static void on_signal(uv_signal_t *handle, int number)
-{
-	close_all(handle->data);
-}
-
 static const struct agent_io_ops io_ops = {
 	.line = on_line,
 	.line_too_long = on_line_too_long,
@@ -126,18 +118,9 @@ static const struct agent_io_ops io_ops = {
 
 int demo_agent_start(struct demo_agent *agent, uv_loop_t *loop, long rate)
 {
-	static const int numbers[] = {SIGTERM, SIGINT};
 	*agent = (struct demo_agent){.loop = loop, .rate = rate};
 	list_init(&agent->sessions);
-	int r = agent_io_open(&agent->io, loop, &io_ops, agent);
-	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]) && !r; i++) {
-		r = uv_signal_init(loop, &agent->signals[i]);
-		agent->signals[i].data = agent;
-		if (!r) {
-			r = uv_signal_start(&agent->signals[i], on_signal, numbers[i]);
-		}
-	}
-	return r;
+	return agent_io_open(&agent->io, loop, &io_ops, agent);
 }
 
 void demo_agent_finish(struct demo_agent *agent)

@@ -18,7 +18,6 @@
 #include "holdfast/json_rpc.h"
 #include "holdfast/list.h"
 
-#include <signal.h>
 #include <stdint.h>
 
 enum {
@@ -73,7 +72,6 @@ struct demo_session {
 struct demo_agent {
 	uv_loop_t *loop;
 	struct agent_io io;
-	uv_signal_t signals[2];
 	struct list sessions;
 	unsigned session_count;
 	int64_t next_request_id; /* counts from 0, as real agents do */

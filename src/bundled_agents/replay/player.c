@@ -235,9 +235,6 @@ static void close_all(struct replay_player *p)
 	p->is_closed = true;
 	agent_io_close(&p->io);
 	uv_close((uv_handle_t *)&p->timer, NULL);
-	for (size_t i = 0; i < sizeof(p->signals) / sizeof(p->signals[0]); i++) {
-		uv_close((uv_handle_t *)&p->signals[i], NULL);
-	}
 }
 
 static void play(struct replay_player *p)
@@ -412,15 +409,9 @@ static void on_ended(void *owner)
 	close_all(owner);
 }
 
-static void on_signal(uv_signal_t *handle, int number)
-{
-	close_all(handle->data);
-}
-
 int replay_player_start(struct replay_player *p, uv_loop_t *loop,
 	struct replay_recording *recording, double speed, double wait_ms)
 {
-	static const int numbers[] = {SIGTERM, SIGINT};
 	static const struct agent_io_ops ops = {
 		.line = on_line,
 		.line_too_long = on_line_too_long,
@@ -437,15 +428,7 @@ int replay_player_start(struct replay_player *p, uv_loop_t *loop,
 	};
 	uv_timer_init(loop, &p->timer);
 	p->timer.data = p;
-	int r = agent_io_open(&p->io, loop, &ops, p);
-	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]) && !r; i++) {
-		r = uv_signal_init(loop, &p->signals[i]);
-		p->signals[i].data = p;
-		if (!r) {
-			r = uv_signal_start(&p->signals[i], on_signal, numbers[i]);
-		}
-	}
-	return r;
+	return agent_io_open(&p->io, loop, &ops, p);
 }
 
 void replay_player_finish(struct replay_player *p)

@@ -24,7 +24,6 @@
 struct replay_player {
 	uv_loop_t *loop;
 	struct agent_io io;
-	uv_signal_t signals[2];
 	uv_timer_t timer; /* until the next step is due, or the answer waited for is given up */
 	struct replay_recording *recording;
 	double speed; /* 0: without pauses */
