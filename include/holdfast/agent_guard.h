@@ -16,7 +16,7 @@
 #define AGENT_GUARD_COMMAND  "agent-guard"
 #define AGENT_GUARD_LIFELINE 3
 
-/** Gets what stands behind the command; returns the exit code if it could not start. */
+/** Gets the arguments after the command; returns the exit code if it could not start. */
 int agent_guard_run(int argc, char **argv);
 
 #endif

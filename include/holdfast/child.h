@@ -1,10 +1,10 @@
 /*
- * The process room: programs that run beside the server, in a process group of their own, with pipes
- * to them and a guard (agent_guard.h) that leaves nobody behind. It carries bytes and knows nothing
- * of what they say: not of ACP, sessions or files.
+ * The process room: programs that run beside the server, in a process group of their own, with
+ * pipes to them and a guard (agent_guard.h) that leaves nobody behind. It carries bytes and knows
+ * nothing of what they say: not of ACP, sessions or files.
  *
- * A child frees itself after closed(), which comes exactly once for each child_spawn(), also for one
- * that failed. The program must ignore SIGPIPE.
+ * A child frees itself after closed(), which comes exactly once for each child_spawn(), also for
+ * one that failed. The program must ignore SIGPIPE.
  */
 #ifndef HOLDFAST_CHILD_H
 #define HOLDFAST_CHILD_H

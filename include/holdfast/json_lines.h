@@ -1,7 +1,7 @@
 /*
  * Cuts a stream of bytes into lines of JSON. Holds at most line_max bytes of an unfinished line and
- * what one push brought. A line that is longer, or nests deeper than JSON_DEPTH_MAX, is skipped; only
- * its two ends are kept, which tell what it was.
+ * what one push brought. A line that is longer, or nests deeper than JSON_DEPTH_MAX, is skipped;
+ * only its two ends are kept, which tell what it was.
  */
 #ifndef HOLDFAST_JSON_LINES_H
 #define HOLDFAST_JSON_LINES_H

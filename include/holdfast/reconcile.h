@@ -1,9 +1,9 @@
 /*
- * The reconcile room: the history that an agent tells again when it goes on with an earlier session,
- * held against what the log has of it. What the log has adds nothing, whatever the pieces it comes
- * in; the rest is given out, to be appended as `recovered`. How the two are compared: see
- * proto/protocol.md and align.h. It knows nothing of ACP, processes or the store, and reads no clock
- * and no file.
+ * The reconcile room: the history that an agent tells again when it goes on with an earlier
+ * session, held against what the log has of it. What the log has adds nothing, whatever the pieces
+ * it comes in; the rest is given out, to be appended as `recovered`. How the two are compared: see
+ * proto/protocol.md and align.h. It knows nothing of ACP, processes or the store, and reads no
+ * clock and no file.
  */
 #ifndef HOLDFAST_RECONCILE_H
 #define HOLDFAST_RECONCILE_H
@@ -31,8 +31,8 @@ void reconcile_log(
 void reconcile_log_is_cut(struct reconcile *r);
 
 /**
- * The next update of the replay, and the bytes that it came in: false if that is too much, and it is
- * not to be taken. Else what it tells follows.
+ * The next update of the replay, and the bytes that it came in: false if that is too much, and it
+ * is not to be taken. Else what it tells follows.
  */
 bool reconcile_begin_update(struct reconcile *r, size_t size);
 /** A piece of a text; message_id may be NULL. */

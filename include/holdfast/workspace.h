@@ -1,11 +1,11 @@
 /*
- * The workspace room: the directory that an agent works in, as we serve it: files that the agent has
- * us read and write (fs/…), commands that it has us run (terminal/…). Requests come in as JSON-RPC;
- * answers, and events for those who watch, go out through one table of functions. It knows nothing
- * of sessions, prompts or of the process that asks.
+ * The workspace room: the directory that an agent works in, as we serve it: files that the agent
+ * has us read and write (fs/…), commands that it has us run (terminal/…). Requests come in as
+ * JSON-RPC; answers, and events for those who watch, go out through one table of functions. It
+ * knows nothing of sessions, prompts or of the process that asks.
  *
- * What an agent asks for is hostile: nothing outside of the directory is read or written, and nothing
- * of it is done on the loop, where a file system that does not answer would stop everyone.
+ * What an agent asks for is hostile: nothing outside of the directory is read or written, and
+ * nothing of it is done on the loop, where a file system that does not answer would stop everyone.
  */
 #ifndef HOLDFAST_WORKSPACE_H
 #define HOLDFAST_WORKSPACE_H

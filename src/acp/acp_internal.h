@@ -1,12 +1,12 @@
 /*
  * Private to src/acp, the room that speaks ACP with one agent: acp_process.c starts and stops its
- * process, acp_session.c talks with it, acp_requests.c hears what it asks, acp_resume.c has it go on
- * with an earlier session, acp_settings.c sets what clients wish, acp_state.c tells what is beside
- * the conversation, acp_updates.c translates.
+ * process, acp_session.c talks with it, acp_requests.c hears what it asks, acp_resume.c has it go
+ * on with an earlier session, acp_settings.c sets what clients wish, acp_state.c tells what is
+ * beside the conversation, acp_updates.c translates.
  *
- * Files and commands are the workspace's, pipes and processes the process room's, comparing a replay
- * with the log is reconcile's: each is used through its header alone. What a log, a store or an
- * observer is, nobody here knows.
+ * Files and commands are the workspace's, pipes and processes the process room's, comparing a
+ * replay with the log is reconcile's: each is used through its header alone. What a log, a store or
+ * an observer is, nobody here knows.
  */
 #ifndef HOLDFAST_ACP_INTERNAL_H
 #define HOLDFAST_ACP_INTERNAL_H
@@ -172,7 +172,7 @@ void acp_agent_report_noise(
 
 /* acp_state.c: what is told beside the conversation itself */
 
-/** Whether an update of this kind tells the state of the session: the newest one stands. */
+/** Whether an update of this kind tells the state of the session: the newest one counts. */
 bool acp_agent_is_state(const char *kind);
 /**
  * Whether the newest state of the type (x-acp-…) was told just so, by this child or one before it;

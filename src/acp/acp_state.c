@@ -45,7 +45,7 @@ bool acp_agent_is_known_state(struct acp_agent *agent, const char *type, const j
 	}
 	agent->state.told[i] = hash;
 	if (i == AGENT_STATE_MODES || i == AGENT_STATE_MODE) {
-		/* Each of the two says which mode it is: the newer one stands. */
+		/* Each of the two says which mode it is: the newer one counts. */
 		agent->state.told[i == AGENT_STATE_MODES ? AGENT_STATE_MODE : AGENT_STATE_MODES] =
 			0;
 	}

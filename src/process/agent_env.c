@@ -47,7 +47,7 @@ const char *agent_env_fault(const char *entry)
 	return NULL;
 }
 
-/** Where the variable of this name stands, or where the next one goes. */
+/** Where the variable of this name is, or where the next one goes. */
 static char **find(char **env, const char *variable)
 {
 	size_t len = name_length(variable);

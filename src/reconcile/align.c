@@ -123,7 +123,7 @@ static size_t seq_of(const struct align *align, const struct link *link)
 
 /**
  * Of all kinds in one. In a turn the log may have the kinds in another order (a tool that was
- * called in the middle of a list stands behind the list): then some are not in this chain.
+ * called in the middle of a list comes after the list): then some are not in this chain.
  */
 static void choose_turns(struct align *align)
 {

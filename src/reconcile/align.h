@@ -7,7 +7,7 @@
  *   places where the log has it (links.c);
  * - of these the heaviest chain that goes on in both, first from turn to turn, then in each turn
  *   (chain.c);
- * - what lies between two links of the chain is compared where it stands, however short it is
+ * - what lies between two links of the chain is compared where it is, however short it is
  *   (walk.c).
  */
 #ifndef HOLDFAST_RECONCILE_ALIGN_H

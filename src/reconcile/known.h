@@ -1,7 +1,7 @@
 /*
- * Private to src/reconcile: what the log has of an agent's session, in the form in which it is compared
- * with what the agent tells of it. Texts are compared without white space, thoughts by their
- * letters alone: agents tell them again in a form of their own.
+ * Private to src/reconcile: what the log has of an agent's session, in the form in which it is
+ * compared with what the agent tells of it. Texts are compared without white space, thoughts by
+ * their letters alone: agents tell them again in a form of their own.
  */
 #ifndef HOLDFAST_RECONCILE_KNOWN_H
 #define HOLDFAST_RECONCILE_KNOWN_H
@@ -12,7 +12,7 @@
 
 #include <stdint.h>
 
-/* A shorter text stands somewhere by chance. Bytes, as compared. */
+/* A shorter text is found somewhere by chance. Bytes, as compared. */
 #define TELLING_LEN ((size_t)16)
 
 /* Text as it is compared. */

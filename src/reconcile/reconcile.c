@@ -114,7 +114,7 @@ static void add_fresh(
 	json_array_append_new(r->fresh, item);
 }
 
-/* Where a byte of an item's text as it is compared stands in the text as it came. */
+/* Where a byte of an item's text as it is compared is in the text as it came. */
 struct cursor {
 	size_t bare;
 	size_t raw;

@@ -160,7 +160,7 @@ static void add_prompt(struct making *making, size_t from, size_t to, bool is_ou
 	if (!item) {
 		return;
 	}
-	/* What stands behind a prompt of ours may have been put to it, and has no turn then. */
+	/* What comes after a prompt of ours may have been put to it, and has no turn then. */
 	item->is_behind_ours = making->behind_ours && !is_ours;
 	items->turn_count += !item->is_behind_ours;
 	item->turn = items->turn_count - 1;
@@ -221,7 +221,7 @@ static bool take_tiles(struct making *making, const struct bare_text *bare)
 	return true;
 }
 
-/** Piece by piece: what is a prompt by itself is one, and what stands between two is another. */
+/** Piece by piece: what is a prompt by itself is one, and what is between two is another. */
 static void take_pieces(struct making *making)
 {
 	const size_t *ends = (const size_t *)making->told->ends.data;

@@ -1,6 +1,6 @@
 /*
- * Private to src/reconcile: what an agent tells of its history, gathered into whole texts, prompts and
- * calls, whatever the pieces it comes in.
+ * Private to src/reconcile: what an agent tells of its history, gathered into whole texts, prompts
+ * and calls, whatever the pieces it comes in.
  */
 #ifndef HOLDFAST_RECONCILE_TOLD_H
 #define HOLDFAST_RECONCILE_TOLD_H

@@ -4,7 +4,7 @@
 #include <string.h>
 
 /*
- * What lies between two links of the chain is the log's if it stands at its place: it goes on where
+ * What lies between two links of the chain is the log's if it is at its place: it goes on where
  * the log goes on behind what was told before, or is one of the whole texts that follow there in
  * the same turn. Only where the log was cut off is the beginning of a text enough.
  */

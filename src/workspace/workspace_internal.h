@@ -1,7 +1,7 @@
 /*
- * Private to src/workspace: the parts a workspace is made of. files.c does one file request (paths.c
- * finds the file, diff.c says what has changed) in the process that file_worker.c keeps for it;
- * terminals.c runs commands, whose words output.c holds.
+ * Private to src/workspace: the parts a workspace is made of. files.c does one file request
+ * (paths.c finds the file, diff.c says what has changed) in the process that file_worker.c keeps
+ * for it; terminals.c runs commands, whose words output.c holds.
  */
 #ifndef HOLDFAST_WORKSPACE_INTERNAL_H
 #define HOLDFAST_WORKSPACE_INTERNAL_H
@@ -104,7 +104,9 @@ struct file_job *file_job_unpack(const char *bytes, size_t len);
 /** Appends a frame with the outcome. */
 void file_job_pack_outcome(const struct file_job *job, struct buffer *out);
 
-/** Has a job done, which is the workspace's until workspace_file_done(), some time or from in here. */
+/**
+ * Has a job done, which is the workspace's until workspace_file_done(), some time or from in here.
+ */
 void workspace_do_file(struct workspace *ws, struct file_job *job);
 /** The workspace's job is done: answers, tells, and forgets it. */
 void workspace_file_done(struct workspace *ws);

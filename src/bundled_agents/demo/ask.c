@@ -37,7 +37,7 @@ static void end_call_saying(struct demo_session *session, const struct demo_call
 	end_call(session, call, status, text, strlen(text));
 }
 
-/* The step we wait in: the turn stands behind it already. */
+/* The step we wait in: the turn is behind it already. */
 static const struct demo_step *asking_step(const struct demo_session *session)
 {
 	return session->turn.step - 1;

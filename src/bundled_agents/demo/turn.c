@@ -210,7 +210,7 @@ static void on_tick(uv_timer_t *timer)
 		}
 		turn->credit -= play(session) * TOKEN_PRICE;
 	}
-	/* The timer stands still while the client has to do something first. */
+	/* The timer is stopped while the client has to do something first. */
 	if (turn->is_waiting || agent->is_exiting || agent_io_is_full(&agent->io)) {
 		uv_timer_stop(timer);
 	}

@@ -254,7 +254,7 @@ static void play(struct replay_player *p)
 
 /* What the client says. */
 
-/* The recorded request that this one stands for; of those passed over, one that has its answer. */
+/* The recorded request that this one is; of those passed over, one that has its answer. */
 static struct replay_step *find_request(
 	struct replay_player *p, const char *method, const char *session)
 {
