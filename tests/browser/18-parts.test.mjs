@@ -278,7 +278,7 @@ test('what comes live is said to those who hear the page; what is loaded or scro
 
 test('the policy allows nothing but our own files, and the page has no script or style of its own', async (t) => {
 	const server = await startServer(t);
-	for (const path of ['/', '/observe.html', '/app.js', '/javascript/highlight.js/highlight.min.js']) {
+	for (const path of ['/', '/observe.html', '/page/app.js', '/javascript/highlight.js/highlight.min.js']) {
 		const { status, headers } = await server.request('GET', path);
 		assert.equal(status, 200, path);
 		const policy = headers.get('content-security-policy');

@@ -14,7 +14,7 @@ const WEB = fileURLToPath(new URL('../../web', import.meta.url));
 const mayReport = (text) => /WebSocket connection to .* failed/.test(text);
 
 const WORKER = `
-import { HoldfastClient } from './holdfast-client.js';
+import { HoldfastClient } from './client/holdfast-client.js';
 const client = new HoldfastClient({ sessionId: 'worked', format: 'markdown', cache: true });
 for (const type of ['events', 'older', 'reset']) {
 	client.on(type, () => postMessage({ events: client.events }));
@@ -26,7 +26,7 @@ onmessage = ({ data: [method, ...args] }) => client[method](...args);
 client.connect();
 `;
 
-const PAGE = `<!doctype html><title>A worker</title><link rel="icon" href="icon.svg"><script type="module" src="at-work.js"></script>`;
+const PAGE = `<!doctype html><title>A worker</title><link rel="icon" href="page/icon.svg"><script type="module" src="at-work.js"></script>`;
 
 const AT_WORK = `
 window.seen = { statuses: [] };

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { HoldfastFeed, listSessions } from '../../web/holdfast-client.js';
+import { HoldfastFeed, listSessions } from '../../web/client/holdfast-client.js';
 import WebSocket from 'ws';
 import { input, post } from '../support/producer.mjs';
 import { assertValid, check } from '../support/schema.mjs';

@@ -16,7 +16,7 @@ import { Waiters, defer, within } from '../support/wait.mjs';
 test("the example of the package's README runs", async (t) => {
 	const server = await Server.start(t, { agent: demoAgent('--rate 0') });
 	const { dir } = makeProject(t);
-	const readme = readFileSync(new URL('../../web/README.md', import.meta.url), 'utf8');
+	const readme = readFileSync(new URL('../../web/client/README.md', import.meta.url), 'utf8');
 	const [, code] = /^```js\n([\s\S]*?)^```$/m.exec(readme);
 	assert.equal(code.split('\n').filter(Boolean).length, 10);
 	assert.ok(code.includes('http://127.0.0.1:8080'));

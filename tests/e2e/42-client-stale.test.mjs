@@ -5,7 +5,7 @@ import { cpSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import WebSocket from 'ws';
-import { HoldfastClient } from '../../web/holdfast-client.js';
+import { HoldfastClient } from '../../web/client/holdfast-client.js';
 import { HostileProxy } from '../support/hostile_proxy.mjs';
 import { input, post } from '../support/producer.mjs';
 import { Server, runToEnd, scratchDir } from '../support/server.mjs';

@@ -6,7 +6,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import WebSocket from 'ws';
-import { HoldfastClient } from '../../web/holdfast-client.js';
+import { HoldfastClient } from '../../web/client/holdfast-client.js';
 import { FaultyDisk, hasFaultyDisk } from '../support/faulty_disk.mjs';
 import { readLog } from '../support/log.mjs';
 import { Observer } from '../support/observer.mjs';

@@ -9,7 +9,7 @@ globalThis.location = { href: workerData.base };
 globalThis.addEventListener = scope.addEventListener.bind(scope);
 globalThis.removeEventListener = scope.removeEventListener.bind(scope);
 
-const { HoldfastClient } = await import('../../web/holdfast-client.js');
+const { HoldfastClient } = await import('../../web/client/holdfast-client.js');
 // No timer of it ever fires: what it does, it does because the worker was told something.
 const timers = { setTimeout: () => 0, clearTimeout: () => {}, now: Date.now };
 const client = new HoldfastClient({ sessionId: workerData.sessionId, timers });

@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict';
 import { IDBFactory, IDBKeyRange } from 'fake-indexeddb';
 import WebSocket from 'ws';
-import { HoldfastClient } from '../../web/holdfast-client.js';
+import { HoldfastClient } from '../../web/client/holdfast-client.js';
 import { HostileProxy } from './hostile_proxy.mjs';
 import { input } from './producer.mjs';
 import { makeRecording, randomNumbers } from './recording.mjs';

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { scratchDir } from './server.mjs';
 
-const web = fileURLToPath(new URL('../../web/', import.meta.url));
+const client = fileURLToPath(new URL('../../web/client/', import.meta.url));
 const tests = fileURLToPath(new URL('../', import.meta.url));
 
 /**
@@ -16,7 +16,7 @@ const tests = fileURLToPath(new URL('../', import.meta.url));
 export function makeProject(t) {
 	const dir = scratchDir(t);
 	const [{ filename, files }] = JSON.parse(
-		execFileSync('npm', ['pack', '--json', '--offline', '--pack-destination', dir, web], { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] }),
+		execFileSync('npm', ['pack', '--json', '--offline', '--pack-destination', dir, client], { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] }),
 	);
 	const modules = join(dir, 'node_modules');
 	mkdirSync(join(modules, 'holdfast-client'), { recursive: true });

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { IDBFactory, IDBKeyRange } from 'fake-indexeddb';
 
-import { EventCache } from '../../web/holdfast-cache.js';
+import { EventCache } from '../../web/client/cache.js';
 import { FakeServer } from './fake_server.mjs';
 import { observe, range, seqs } from './observe.mjs';
 

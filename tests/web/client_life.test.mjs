@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
-import { HoldfastClient, HoldfastFeed } from '../../web/holdfast-client.js';
+import { HoldfastClient, HoldfastFeed } from '../../web/client/holdfast-client.js';
 import { FakeServer } from './fake_server.mjs';
 import { observe, range, seqs } from './observe.mjs';
 

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
-import { HoldfastFeed } from '../../web/holdfast-client.js';
+import { HoldfastFeed } from '../../web/client/holdfast-client.js';
 import { FakeServer } from './fake_server.mjs';
 import { observe, seqs } from './observe.mjs';
 

@@ -1,5 +1,5 @@
 /** A client and what it has said: the view a page would have. */
-import { HoldfastClient } from '../../web/holdfast-client.js';
+import { HoldfastClient } from '../../web/client/holdfast-client.js';
 
 /** A client of this server, with a view that follows its events as a page would. */
 export function observe(server, options = {}) {

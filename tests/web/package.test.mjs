@@ -6,21 +6,29 @@ import { readFileSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import * as library from '../../web/holdfast-client.js';
+import * as library from '../../web/client/holdfast-client.js';
 import { makeProject } from '../support/package.mjs';
 
-const web = fileURLToPath(new URL('../../web/', import.meta.url));
+const client = fileURLToPath(new URL('../../web/client/', import.meta.url));
 const tests = fileURLToPath(new URL('../', import.meta.url));
 
 test('the package has the library, its types and its words, and nothing of the page', (t) => {
 	const { dir, files } = makeProject(t);
-	const { exports } = JSON.parse(readFileSync(join(web, 'package.json'), 'utf8'));
+	const { exports } = JSON.parse(readFileSync(join(client, 'package.json'), 'utf8'));
 	assert.ok(Object.values(exports['.']).every((path) => files.includes(path.slice(2))));
 	assert.ok(files.includes('README.md'));
-	assert.deepEqual(files.filter((path) => !/^(holdfast-[a-z]+\.(js|d\.ts)|README\.md|package\.json)$/.test(path)), []);
+	assert.deepEqual(files.filter((path) => !/^([a-z-]+\.js|holdfast-client\.d\.ts|README\.md|package\.json)$/.test(path)), []);
+	assert.deepEqual([...files].sort(), readdirSync(client).sort());
 	writeFileSync(join(dir, 'use.mjs'), "import * as all from 'holdfast-client';\nconsole.log(Object.keys(all).sort().join());\n");
 	const names = execFileSync(process.execPath, [join(dir, 'use.mjs')], { encoding: 'utf8' });
 	assert.equal(names.trim(), Object.keys(library).sort().join());
+});
+
+test('the page uses the library by its entry alone', () => {
+	const page = fileURLToPath(new URL('../../web/page/', import.meta.url));
+	const modules = readdirSync(page).filter((name) => name.endsWith('.js'));
+	const imported = modules.flatMap((name) => readFileSync(join(page, name), 'utf8').match(/(?<=['"])[^'"]*client\/[^'"]*(?=['"])/g) ?? []);
+	assert.deepEqual([...new Set(imported)], ['../client/holdfast-client.js']);
 });
 
 const STRICT = ['--noEmit', '--strict', '--target', 'es2022', '--module', 'nodenext', '--lib', 'es2023,dom,dom.iterable'];
@@ -42,9 +50,9 @@ test('a strict TypeScript program uses all of it', (t) => {
 });
 
 test('the types in the comments of the library itself are right', () => {
-	const files = readdirSync(web).filter((name) => /^holdfast-.*\.js$/.test(name));
+	const files = readdirSync(client).filter((name) => name.endsWith('.js'));
 	assert.ok(files.length > 5);
-	assert.deepEqual(compile(web, '--allowJs', '--checkJs', ...files), { status: 0, stdout: '' });
+	assert.deepEqual(compile(client, '--allowJs', '--checkJs', ...files), { status: 0, stdout: '' });
 });
 
 /** The public members of a class, also those of an instance. */
@@ -54,7 +62,7 @@ function membersOf(object) {
 }
 
 test('the declarations name what there is, and the sample uses it', () => {
-	const declared = readFileSync(join(web, 'holdfast-client.d.ts'), 'utf8');
+	const declared = readFileSync(join(client, 'holdfast-client.d.ts'), 'utf8');
 	const sample = readFileSync(join(tests, 'web/types/sample.ts'), 'utf8');
 	const bodyOf = (name) => new RegExp(`^export (?:class|function) ${name}\\b[^]*?^\\}?(?=\\n|$)`, 'm').exec(declared)?.[0] ?? '';
 	const options = { base: 'http://localhost', sessionId: 's', WebSocket: class {} };
@@ -68,7 +76,7 @@ test('the declarations name what there is, and the sample uses it', () => {
 		assert.deepEqual(members.sort(), membersOf(instance).sort(), name);
 		members.forEach((member) => assert.match(sample, new RegExp(`\\.${member}\\b|\\b${member}\\b.* = client\\.`), `${name}.${member} in the sample`));
 	}
-	const emitted = readFileSync(join(web, 'holdfast-client.js'), 'utf8').matchAll(/this\.emit\('(\w+)'/g);
+	const emitted = readFileSync(join(client, 'holdfast-client.js'), 'utf8').matchAll(/this\.emit\('(\w+)'/g);
 	const events = /interface ClientEvents \{([^]*?)^\}/m.exec(declared)[1].match(/(?<=^\t)\w+(?=:)/gm);
 	assert.deepEqual([...new Set([...emitted].map(([, name]) => name))].sort(), events.sort());
 });

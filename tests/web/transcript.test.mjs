@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
-import { diffLines } from '../../web/diff.js';
-import { TranscriptModel, toolState } from '../../web/transcript-model.js';
+import { diffLines } from '../../web/page/diff.js';
+import { TranscriptModel, toolState } from '../../web/page/transcript-model.js';
 
 function event(seq, type, data = {}, turn = 1) {
 	return { seq, type, ts: 0, turn, data };

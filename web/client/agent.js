@@ -2,9 +2,9 @@
  * What the session's agent says of itself: its modes, models, options and commands. Each piece is an
  * event; the server says where the newest of each stands, and those that are not held are loaded.
  */
-import { deepFreeze } from './holdfast-base.js';
+import { deepFreeze } from './base.js';
 
-/** @typedef {import('./holdfast-log.js').HoldfastEvent} HoldfastEvent */
+/** @typedef {import('./log.js').HoldfastEvent} HoldfastEvent */
 
 /** @type {Map<string, string>} */
 const KINDS = new Map([

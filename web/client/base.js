@@ -21,7 +21,7 @@
  * @property {string} [clientId]
  * @property {number} [maxEvents] how many to hold in memory
  * @property {number} [catchUpMax] further behind, it starts over with the newest page
- * @property {boolean | import('./holdfast-cache.js').CacheOptions} [cache] keep the newest events in IndexedDB
+ * @property {boolean | import('./cache.js').CacheOptions} [cache] keep the newest events in IndexedDB
  * @property {any} [indexedDB]
  * @property {any} [IDBKeyRange]
  */

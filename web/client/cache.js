@@ -3,9 +3,9 @@
  * transcript before it has a connection. It holds no truth: whatever is wrong with it, the client does
  * without, and what the server says replaces it.
  */
-import { listenTo } from './holdfast-base.js';
+import { listenTo } from './base.js';
 
-/** @typedef {import('./holdfast-log.js').HoldfastEvent} HoldfastEvent */
+/** @typedef {import('./log.js').HoldfastEvent} HoldfastEvent */
 
 /**
  * @typedef {object} CacheOptions

@@ -2,15 +2,7 @@
  * One WebSocket that is kept going: opened, found dead, opened again. Knows frames, but not what they
  * mean.
  */
-import { listenTo } from './holdfast-base.js';
-
-export {
-	Emitter,
-	HoldfastError,
-	randomId,
-	socketUrl,
-	surroundings,
-} from './holdfast-base.js';
+import { listenTo } from './base.js';
 
 const KEEPALIVE_MS = 10_000;
 const MISSED_MAX = 2;
@@ -22,7 +14,7 @@ const RETRY_MAX_MS = 30_000;
 const PATIENCE_MAX = 8;
 
 /**
- * @typedef {import('./holdfast-base.js').Surroundings} Surroundings
+ * @typedef {import('./base.js').Surroundings} Surroundings
  *
  * @typedef {'closed' | 'connecting' | 'loading' | 'live' | 'retrying' | 'offline' | 'gone'} Status
  *
@@ -70,7 +62,7 @@ export class Connection {
 	figures = { connects: 0, losses: 0, framesIn: 0, framesOut: 0, roundTripMs: 0 };
 
 	/**
-	 * @param {ReturnType<typeof import('./holdfast-base.js').surroundings>} around
+	 * @param {ReturnType<typeof import('./base.js').surroundings>} around
 	 * @param {string} url
 	 * @param {{frame: (type: string, data: any) => void, status: (detail: StatusDetail) => void,
 	 *   lost: (code: number) => void, keepalive: () => object}} owner

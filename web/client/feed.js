@@ -1,9 +1,9 @@
 /** The list of sessions, live and on request. */
-import { Emitter, HoldfastError, socketUrl, surroundings } from './holdfast-base.js';
-import { Connection } from './holdfast-connection.js';
+import { Emitter, HoldfastError, socketUrl, surroundings } from './base.js';
+import { Connection } from './connection.js';
 
-/** @typedef {import('./holdfast-connection.js').StatusDetail} StatusDetail */
-/** @typedef {import('./holdfast-base.js').Surroundings} Surroundings */
+/** @typedef {import('./connection.js').StatusDetail} StatusDetail */
+/** @typedef {import('./base.js').Surroundings} Surroundings */
 
 /** @param {Map<string, any>} sessions */
 function newestFirst(sessions) {

@@ -10,7 +10,7 @@ export class Gap {
 	#load;
 
 	/**
-	 * @param {NonNullable<import('./holdfast-base.js').Surroundings['timers']>} timers
+	 * @param {NonNullable<import('./base.js').Surroundings['timers']>} timers
 	 * @param {() => number} seq of the newest event held @param {() => void} load what is missing
 	 */
 	constructor(timers, seq, load) {

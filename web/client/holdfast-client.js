@@ -6,26 +6,27 @@
  * The whole of its recovery rests on one value: the position, computed from the events it holds.
  * Nothing else is remembered about where it stands, so nothing can disagree with what it shows.
  */
-import { AgentState } from './holdfast-agent.js';
-import { Emitter, randomId, socketUrl, surroundings } from './holdfast-base.js';
-import { makeCache } from './holdfast-cache.js';
-import { Connection } from './holdfast-connection.js';
-import { Gap } from './holdfast-gap.js';
-import { iterate } from './holdfast-iterator.js';
-import { EventLog } from './holdfast-log.js';
-import { Participant } from './holdfast-participant.js';
-import { Provisional } from './holdfast-provisional.js';
-import { SessionState } from './holdfast-state.js';
+import { AgentState } from './agent.js';
+import { Emitter, randomId, socketUrl, surroundings } from './base.js';
+import { makeCache } from './cache.js';
+import { Connection } from './connection.js';
+import { Gap } from './gap.js';
+import { iterate } from './iterator.js';
+import { EventLog } from './log.js';
+import { Participant } from './participant.js';
+import { Provisional } from './provisional.js';
+import { SessionState } from './state.js';
 
-export { HoldfastError } from './holdfast-base.js';
-export { HoldfastFeed, createSession, deleteSession, listSessions } from './holdfast-feed.js';
+// This file is the library's only entry: HoldfastClient below, and these. holdfast-client.d.ts declares them.
+export { HoldfastError } from './base.js';
+export { HoldfastFeed, createSession, deleteSession, listSessions } from './feed.js';
 
-/** @typedef {import('./holdfast-connection.js').StatusDetail} StatusDetail */
-/** @typedef {import('./holdfast-base.js').Surroundings} Surroundings */
-/** @typedef {import('./holdfast-base.js').ClientOptions} ClientOptions */
-/** @typedef {import('./holdfast-log.js').HoldfastEvent} HoldfastEvent */
-/** @typedef {import('./holdfast-outbox.js').PendingPrompt} PendingPrompt */
-/** @typedef {import('./holdfast-provisional.js').OpenBlock} OpenBlock */
+/** @typedef {import('./connection.js').StatusDetail} StatusDetail */
+/** @typedef {import('./base.js').Surroundings} Surroundings */
+/** @typedef {import('./base.js').ClientOptions} ClientOptions */
+/** @typedef {import('./log.js').HoldfastEvent} HoldfastEvent */
+/** @typedef {import('./outbox.js').PendingPrompt} PendingPrompt */
+/** @typedef {import('./provisional.js').OpenBlock} OpenBlock */
 
 const NEWEST_LIMIT = 50;
 const CATCH_UP_LIMIT = 500;
@@ -57,7 +58,7 @@ export class HoldfastClient extends Emitter {
 	#keepsOlder = false;
 	#maxEvents;
 	#catchUpMax;
-	/** @type {import('./holdfast-cache.js').EventCache | null} */
+	/** @type {import('./cache.js').EventCache | null} */
 	#cache;
 	/** Whether the cache may still answer. */
 	#isReading = false;
@@ -258,7 +259,7 @@ export class HoldfastClient extends Emitter {
 		return count;
 	}
 
-	/** The events held, then those that come; see holdfast-iterator.js. */
+	/** The events held, then those that come; see iterator.js. */
 	[Symbol.asyncIterator]() {
 		return iterate(this);
 	}
@@ -544,7 +545,7 @@ export class HoldfastClient extends Emitter {
 		this.#emitError(this.#participant.refuse(data));
 	}
 
-	#emitError(/** @type {import('./holdfast-base.js').HoldfastError | null} */ error) {
+	#emitError(/** @type {import('./base.js').HoldfastError | null} */ error) {
 		if (error) {
 			this.emit('error', { error });
 		}

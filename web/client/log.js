@@ -2,7 +2,7 @@
  * The events a client holds, and the epoch they belong to. All arithmetic of positions is here: what
  * follows, what is a repetition, what is a gap.
  */
-import { deepFreeze } from './holdfast-base.js';
+import { deepFreeze } from './base.js';
 
 /**
  * @typedef {object} HoldfastEvent One numbered event; deeply frozen.

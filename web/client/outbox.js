@@ -136,7 +136,7 @@ export class Outbox {
 	}
 
 	/** These events are held now: what they confirm is over. */
-	settle(/** @type {import('./holdfast-log.js').HoldfastEvent[]} */ events) {
+	settle(/** @type {import('./log.js').HoldfastEvent[]} */ events) {
 		for (const { type, data } of events) {
 			if (type === 'permission_resolved') {
 				this.endAnswer(data?.request_id);

@@ -2,22 +2,22 @@
  * What this client says in its session: prompts, what is to become of those that wait, answers, settings.
  * What must not be lost is said again with each connection until the server has confirmed it.
  */
-import { HoldfastError } from './holdfast-base.js';
-import { Outbox } from './holdfast-outbox.js';
-import { Requests } from './holdfast-requests.js';
+import { HoldfastError } from './base.js';
+import { Outbox } from './outbox.js';
+import { Requests } from './requests.js';
 
 /* What the server could not store is said to it again after so long, if the connection lasts. */
 const AGAIN_MS = 2_000;
 
-/** @typedef {import('./holdfast-log.js').HoldfastEvent} HoldfastEvent */
-/** @typedef {import('./holdfast-outbox.js').PendingPrompt} PendingPrompt */
+/** @typedef {import('./log.js').HoldfastEvent} HoldfastEvent */
+/** @typedef {import('./outbox.js').PendingPrompt} PendingPrompt */
 
 /**
  * @typedef {object} Link
  * @property {(type: string, data: any) => boolean} say now or never: false if not connected
  * @property {(type: string, data: any) => void} send once begin() was called on this connection, which says all
  *   that was to be sent before
- * @property {NonNullable<import('./holdfast-base.js').Surroundings['timers']>} timers
+ * @property {NonNullable<import('./base.js').Surroundings['timers']>} timers
  * @property {() => boolean} isOver there will be no other connection
  * @property {() => void} changed the prompts are others now
  */

@@ -2,7 +2,7 @@
  * What this client has asked about waiting prompts and has no answer to: it is asked again with each
  * connection, behind the prompts themselves, until there is one.
  */
-import { HoldfastError } from './holdfast-base.js';
+import { HoldfastError } from './base.js';
 
 /**
  * @typedef {object} QueuedPrompt A prompt that waits for its turn.

@@ -1,6 +1,6 @@
 /** What is true of a session now and is not worth an event. */
 
-/** @typedef {import('./holdfast-requests.js').QueuedPrompt} QueuedPrompt */
+/** @typedef {import('./requests.js').QueuedPrompt} QueuedPrompt */
 
 export class SessionState {
 	/** @type {Record<string, any>} */

@@ -1,6 +1,5 @@
 /** The demo page: one session at a time, beside the list of all. Wires the parts, holds no protocol. */
-import { HoldfastClient, HoldfastFeed, createSession, deleteSession } from './holdfast-client.js';
-import { randomId } from './holdfast-connection.js';
+import { HoldfastClient, HoldfastFeed, createSession, deleteSession } from '../client/holdfast-client.js';
 import { AgentSettings } from './agent-settings.js';
 import { CommandMenu } from './command-menu.js';
 import { Composer } from './composer.js';
@@ -15,6 +14,7 @@ import { Transcript } from './transcript.js';
 import { showUsage } from './usage.js';
 import { errorText, hintText, lostText, spokenText } from './words.js';
 
+const TAB_ID = 'holdfast-client-id';
 const TITLE_MAX = 60;
 const TOAST_MS = 7_000;
 const OLDER_PAGE = 200;
@@ -75,15 +75,21 @@ const inspector = new Inspector({ pane: $('#inspector'), button: $('#inspect') }
 	client?.dropConnection(),
 );
 
-/** One for each tab, so that after a reload what was answered here is still answered by "you". */
+/** The client id of this tab: after a reload, what was answered here is still answered by "you". */
 function tabId() {
-	const key = 'holdfast-client-id';
 	try {
-		const id = sessionStorage.getItem(key) ?? randomId();
-		sessionStorage.setItem(key, id);
-		return id;
+		return sessionStorage.getItem(TAB_ID) ?? undefined;
 	} catch {
-		return randomId(); // some browsers refuse to keep anything
+		return undefined; // some browsers refuse to keep anything
+	}
+}
+
+/** @param {string} id */
+function keepTabId(id) {
+	try {
+		sessionStorage.setItem(TAB_ID, id);
+	} catch {
+		// the next session has another id
 	}
 }
 
@@ -135,6 +141,7 @@ function openSession(id) {
 	inspector.reset();
 	connectionBar.reset();
 	if (client) {
+		keepTabId(client.clientId);
 		listen(client);
 		client.connect();
 	}

@@ -2,7 +2,7 @@
 import { h, icon, lookUp, visible } from './dom.js';
 
 /** @typedef {import('./transcript-model.js').Item} Item */
-/** @typedef {import('./holdfast-client.js').HoldfastEvent} HoldfastEvent */
+/** @typedef {import('../client/holdfast-client.js').HoldfastEvent} HoldfastEvent */
 
 /** @param {HoldfastEvent} event */
 export const hooks = ({ seq, type }) => ({ 'data-seq': seq, 'data-type': type });

@@ -15,7 +15,7 @@ import { renderTerminal } from './terminal-card.js';
 import { renderTool } from './tool-card.js';
 
 /** @typedef {import('./transcript-model.js').Item} Item */
-/** @typedef {import('./holdfast-client.js').HoldfastEvent} HoldfastEvent */
+/** @typedef {import('../client/holdfast-client.js').HoldfastEvent} HoldfastEvent */
 /**
  * @typedef {object} CardContext
  * @property {string} clientId

@@ -1,7 +1,7 @@
 /** How the connection is: a word that is always there, and a line across the page while it is lost. */
 import { icon } from './dom.js';
 
-/** @typedef {import('./holdfast-client.js').StatusDetail} StatusDetail */
+/** @typedef {import('../client/holdfast-client.js').StatusDetail} StatusDetail */
 
 const STATUS_WORDS = {
 	closed: 'Not connected',

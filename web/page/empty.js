@@ -17,7 +17,7 @@ const GONE = () => [
 
 /** @param {(prompt: string, title: string) => void} send */
 const INVITATION = (send) => [
-	h('img', { src: 'icon.svg', alt: '', width: '44', height: '44' }),
+	h('img', { src: 'page/icon.svg', alt: '', width: '44', height: '44' }),
 	h('h2', {}, 'What should the agent do?'),
 	h(
 		'p',

@@ -3,7 +3,7 @@
  * the library slow makes nothing else slow; highlight.js is a script of the old kind, and so is this.
  */
 
-const LIBRARY = 'javascript/highlight.js/highlight.min.js';
+const LIBRARY = '../javascript/highlight.js/highlight.min.js';
 const ENTITIES = { '&amp;': '&', '&lt;': '<', '&gt;': '>', '&quot;': '"', '&#x27;': "'" };
 
 let library = null;

@@ -1,13 +1,11 @@
 /** The wall: many sessions at once, live. Each has a tile; only those that can be seen are connected. */
-import { HoldfastFeed } from './holdfast-client.js';
-import { randomId } from './holdfast-connection.js';
+import { HoldfastFeed } from '../client/holdfast-client.js';
 import { $, handleCopies, icon } from './dom.js';
 import { Tile } from './tile.js';
 import { sessionTitle } from './sessions.js';
 
 const TILES_MAX = 60; // the newest; a browser opens no more than some 200 sockets to one server
 
-const clientId = randomId();
 const feed = new HoldfastFeed();
 /** @type {Map<string, Tile>} */
 const tiles = new Map();
@@ -55,7 +53,7 @@ function show() {
 function place(session, at) {
 	const wall = $('#wall');
 	const known = tiles.get(session.id);
-	const tile = known ?? new Tile(session, clientId);
+	const tile = known ?? new Tile(session);
 	tiles.set(session.id, tile);
 	if (wall.children[at] !== tile.element) {
 		wall.insertBefore(tile.element, wall.children[at] ?? null);

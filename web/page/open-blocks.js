@@ -3,7 +3,7 @@ import { thoughtElement } from './cards.js';
 import { h, lookUp, morph, renderHtml } from './dom.js';
 import { highlightIn } from './highlight.js';
 
-/** @typedef {import('./holdfast-client.js').OpenBlock} OpenBlock */
+/** @typedef {import('../client/holdfast-client.js').OpenBlock} OpenBlock */
 
 export class OpenBlocks {
 	#list;

@@ -5,7 +5,7 @@ import { toolBody } from './tool-card.js';
 import { toolState } from './transcript-model.js';
 
 /** @typedef {import('./transcript-model.js').Item} Item */
-/** @typedef {import('./holdfast-client.js').HoldfastEvent} HoldfastEvent */
+/** @typedef {import('../client/holdfast-client.js').HoldfastEvent} HoldfastEvent */
 /** @typedef {import('./cards.js').CardContext} CardContext */
 
 /** @param {Item} item @param {CardContext} context */

@@ -3,7 +3,7 @@ import { h, icon, morph, visible } from './dom.js';
 
 const NAME_MAX = 60;
 
-/** @typedef {import('./holdfast-requests.js').QueuedPrompt} QueuedPrompt */
+/** @typedef {import('../client/holdfast-client.js').QueuedPrompt} QueuedPrompt */
 
 /**
  * @typedef {object} Draft The one prompt that is being edited here.

@@ -1,5 +1,5 @@
 /** One session on the wall: its name, how it is, and its transcript, live. It connects while it can be seen. */
-import { HoldfastClient } from './holdfast-client.js';
+import { HoldfastClient } from '../client/holdfast-client.js';
 import { h, icon, lookUp } from './dom.js';
 import { sessionTitle } from './sessions.js';
 import { Transcript } from './transcript.js';
@@ -34,10 +34,11 @@ export class Tile {
 	#leaving = 0;
 	/** @type {any[]} */
 	#held = [];
+	/** The same for each of its connections, so that what was answered here stays answered by "you". @type {string | undefined} */
 	#clientId;
 
-	/** @param {any} session @param {string} clientId */
-	constructor(session, clientId) {
+	/** @param {any} session */
+	constructor(session) {
 		lastTile += 1;
 		const scroller = h('div', { class: 'tile-scroller', tabindex: '0', role: 'region' });
 		const tail = h('div', { class: 'tail' });
@@ -49,7 +50,6 @@ export class Tile {
 		);
 		const heading = h('h2', { id: `tile-${lastTile}` }, this.#link);
 		scroller.append(h('div', { class: 'column' }, this.#list, tail));
-		this.#clientId = clientId;
 		this.element = h(
 			'article',
 			{
@@ -120,6 +120,7 @@ export class Tile {
 				}
 			});
 		this.#client = client;
+		this.#clientId = client.clientId;
 		this.#transcript.clear(client.clientId);
 		on('events', ({ events }) => this.#transcript.append(events));
 		on('older', () => this.#transcript.replace(client.events));
@@ -145,7 +146,7 @@ export class Tile {
 		const client = this.#client;
 		this.#client = null; // what it still says is not heard
 		client?.close();
-		this.#transcript.clear(this.#clientId);
+		this.#transcript.clear(this.#clientId ?? '');
 		this.#update();
 	}
 

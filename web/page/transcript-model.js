@@ -4,7 +4,7 @@
  * adjacent thoughts join the item they belong to.
  */
 
-/** @typedef {import('./holdfast-client.js').HoldfastEvent} HoldfastEvent */
+/** @typedef {import('../client/holdfast-client.js').HoldfastEvent} HoldfastEvent */
 /**
  * @typedef {object} Item
  * @property {'prompt' | 'message' | 'thought' | 'tool' | 'terminal' | 'plan' | 'file' | 'permission' | 'turn_end' |

@@ -9,8 +9,8 @@ import { ItemWindow } from './item-window.js';
 import { OpenBlocks, isHeld } from './open-blocks.js';
 import { TranscriptModel } from './transcript-model.js';
 
-/** @typedef {import('./holdfast-client.js').HoldfastEvent} HoldfastEvent */
-/** @typedef {import('./holdfast-client.js').OpenBlock} OpenBlock */
+/** @typedef {import('../client/holdfast-client.js').HoldfastEvent} HoldfastEvent */
+/** @typedef {import('../client/holdfast-client.js').OpenBlock} OpenBlock */
 /** @typedef {import('./transcript-model.js').Item} Item */
 
 const AT_END_PX = 56;
