@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { input, post } from '../support/producer.mjs';
-import { byTestId, openPage, sessionUrl, startServer, waitForEnd, waitForSeq, waitForStatus } from './page.mjs';
+import { byTestId, openPage, sessionUrl, startServer, waitForEnd, waitForSeq, waitForStatus, walkOn } from './page.mjs';
 
 const COUNT = 20_000;
 const AT_ONCE = 2_000;
@@ -36,29 +36,30 @@ async function longSession(server, count) {
 	return { id, last };
 }
 
-/** What stands on the page: how much, from where to where, whether in order, and whether it fills the view. */
-function standing(page) {
-	return page.evaluate(async () => {
-		const frame = () => new Promise((done) => requestAnimationFrame(done));
-		await frame();
-		await frame();
-		const scroller = document.querySelector('#scroller').getBoundingClientRect();
-		const list = document.querySelector('#transcript');
-		const { top, bottom } = list.getBoundingClientRect();
-		const numbers = [...list.children].map((e) => Number(e.dataset.no));
-		return {
-			mounted: numbers.length,
-			nodes: document.querySelectorAll('*').length,
-			first: numbers[0],
-			last: numbers.at(-1),
-			isInOrder: numbers.every((no, i) => i === 0 || no > numbers[i - 1]),
-			isFull: top <= scroller.top + 30 && bottom >= scroller.bottom - 60,
-			seqs: [...list.querySelectorAll('[data-seq]'), ...list.children]
-				.map((e) => Number(e.dataset.seq))
-				.filter(Boolean),
-		};
-	});
+/** In the page, see standing(). */
+async function standingHere() {
+	const frame = () => new Promise((done) => requestAnimationFrame(done));
+	await frame();
+	await frame();
+	const scroller = document.querySelector('#scroller').getBoundingClientRect();
+	const list = document.querySelector('#transcript');
+	const { top, bottom } = list.getBoundingClientRect();
+	const numbers = [...list.children].map((e) => Number(e.dataset.no));
+	return {
+		mounted: numbers.length,
+		nodes: document.querySelectorAll('*').length,
+		first: numbers[0],
+		last: numbers.at(-1),
+		isInOrder: numbers.every((no, i) => i === 0 || no > numbers[i - 1]),
+		isFull: top <= scroller.top + 30 && bottom >= scroller.bottom - 60,
+		seqs: [...list.querySelectorAll('[data-seq]'), ...list.children]
+			.map((e) => Number(e.dataset.seq))
+			.filter(Boolean),
+	};
 }
+
+/** What stands on the page: how much, from where to where, whether in order, and whether it fills the view. */
+const standing = (page) => page.evaluate(standingHere);
 
 function assertBounded({ mounted, nodes, isInOrder, isFull, first, last }) {
 	const where = `from ${first} to ${last}`;
@@ -89,16 +90,10 @@ test('20,000 events: bounded at every place, from the end to the beginning and b
 	assert.ok(start.mounted <= 50, `${start.mounted}: the newest page is what an opened session begins with`);
 
 	// Up to the beginning: every event is there on the way, and what was on the screen stays where it was.
-	const seen = new Set(start.seqs);
-	for (let now = start; now.first > 1; now = await standing(page)) {
-		assertBounded(now);
-		now.seqs.forEach((seq) => seen.add(seq));
-		const { first } = now;
-		await scrollOn(page);
-		await page.waitForFunction((no) => Number(document.querySelector('#transcript > *').dataset.no) < no, first);
-	}
-	(await standing(page)).seqs.forEach((seq) => seen.add(seq));
-	assert.equal(seen.size, last, 'every event was on the page');
+	const stops = await walkOn(page, standingHere);
+	stops.forEach(assertBounded);
+	assert.equal(stops[0].first, 1);
+	assert.equal(new Set(stops.flatMap(({ seqs }) => seqs)).size, last, 'every event was on the page');
 
 	// Dragging the scrollbar to anywhere finds something there.
 	for (const share of JUMPS) {

@@ -191,35 +191,44 @@ export async function showAll(page) {
 	});
 }
 
+/** In the page, see walk(): all stops in one call, since a call for each of them takes longer than the stop. */
+async function walkHere(look, argument) {
+	const WAIT_MS = 30_000;
+	const frame = () => new Promise((done) => requestAnimationFrame(done));
+	const list = document.querySelector('[data-testid="transcript"]');
+	const scroller = document.querySelector('#scroller');
+	const first = () => Number(list.firstElementChild?.dataset.no);
+	const found = [];
+	for (;;) {
+		await frame();
+		await frame();
+		const no = first();
+		found.unshift(await look(argument));
+		if (document.querySelector('[data-seq="1"]')) {
+			return found;
+		}
+		for (const since = performance.now(); !(first() < no); await frame()) {
+			scroller.scrollTop += list.getBoundingClientRect().top - scroller.getBoundingClientRect().top;
+			if (performance.now() - since > WAIT_MS) {
+				throw new Error(`nothing comes before item ${no}`);
+			}
+		}
+	}
+}
+
 /**
  * Goes through the whole transcript, of which the page keeps a part at a time, from its end to its beginning: calls
  * `look` in the page at each stop. Gives what it found, the beginning first; what stands on the page at two stops is
  * found twice.
  */
-export async function walk(page, look, argument) {
-	const found = [];
+export async function walk(page, look, argument = null) {
 	await page.evaluate(() => document.querySelector('#jump').click());
-	for (;;) {
-		const first = await page.evaluate(async () => {
-			const frame = () => new Promise((done) => requestAnimationFrame(done));
-			await frame();
-			await frame();
-			return Number(document.querySelector('[data-testid="transcript"] > *')?.dataset.no);
-		});
-		found.unshift(await page.evaluate(look, argument));
-		if (await page.locator(`[data-seq="1"]`).count()) {
-			return found;
-		}
-		await page.waitForFunction((no) => {
-			const list = document.querySelector('[data-testid="transcript"]');
-			const scroller = document.querySelector('#scroller');
-			const isFurther = Number(list.firstElementChild?.dataset.no) < no;
-			scroller.scrollTop += isFurther
-				? 0
-				: list.getBoundingClientRect().top - scroller.getBoundingClientRect().top;
-			return isFurther;
-		}, first);
-	}
+	return walkOn(page, look, argument);
+}
+
+/** The same, from where the page is. */
+export function walkOn(page, look, argument = null) {
+	return page.evaluate(`(${walkHere})(${look}, ${JSON.stringify(argument)})`);
 }
 
 /** Each event of the log is on the page once, as what it is, and what is shown stands in order. */
