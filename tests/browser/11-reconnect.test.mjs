@@ -54,7 +54,7 @@ test('"drop the connection", again and again in the middle of a turn', async (t)
 		await page.waitForFunction(() => {
 			const lost = document.querySelector('[data-testid="lost"]');
 			return (
-				document.querySelector('[data-status="retrying"]') && /goes on after event \d+/.test(lost?.textContent)
+				document.querySelector('[data-status="retrying"]') && /continues after event \d+/.test(lost?.textContent)
 			);
 		});
 		if (seq !== 9) {

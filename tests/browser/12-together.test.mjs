@@ -84,7 +84,7 @@ test('an answer that comes too late, since the connection was down, leaves the f
 	await byTestId(second, 'connection').click();
 	await waitForTurns(second);
 	// The one who came too late is told so; that may come after the end of the turn.
-	await second.locator('#toasts').getByText('The question had been answered already.', { exact: true }).waitFor();
+	await second.locator('#toasts').getByText('The question has already been answered.', { exact: true }).waitFor();
 	for (const page of [first, second]) {
 		assert.match(await page.locator('[data-resolved="selected"]').innerText(), /: Allow once, answered by/);
 		await assertShowsLog(page, server, id);

@@ -75,7 +75,7 @@ test('asleep with a socket that is dead and does not say so: 200 events later al
 	await setVisible(page, true);
 	await waitForSeq(page, readLog(server, id).at(-1).seq);
 	await waitForStatus(page, 'live');
-	assert.match(await byTestId(page, 'banner').innerText(), /^Back, with \d+ events that came meanwhile\.$/);
+	assert.match(await byTestId(page, 'banner').innerText(), /^Reconnected\. \d+ events arrived in the meantime\.$/);
 	await showAll(page);
 	await assertShowsLog(page, server, id);
 	await assertNothingLost(page);

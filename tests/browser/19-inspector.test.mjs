@@ -78,7 +78,7 @@ test('frames are shown as they went over the wire, newest first, with the figure
 	await waitForFigure(page, 'seq', String(next));
 	await page.waitForFunction(() => /^\d+ ms$/.test(document.querySelector('[data-figure="round_trip"]').textContent));
 	assert.equal(await page.locator('[data-frame-type="keepalive"]').count(), 0, 'left out unless asked for');
-	await page.getByLabel('without previews').uncheck();
+	await page.getByLabel('Hide previews').uncheck();
 	assert.ok((await page.locator('[data-frame-type="keepalive"]').count()) > 0);
 	await page.getByRole('button', { name: 'Clear' }).click();
 	assert.equal(await page.locator('.frame').count(), 0);

@@ -84,7 +84,7 @@ test('found by name, and by what they are doing', async (t) => {
 	await byTestId(page, 'filter-words').fill('LIG');
 	assert.deepEqual(await shown(), [ids[1]]);
 	await byTestId(page, 'filter-words').fill('nobody');
-	assert.equal(await page.locator('#nothing').innerText(), 'No session fits.');
+	assert.equal(await page.locator('#nothing').innerText(), 'No matching sessions.');
 	await byTestId(page, 'filter-words').fill('');
 	await page.getByLabel('Busy').check();
 	await page.waitForFunction(() => document.querySelectorAll('[data-testid="tile"]').length === 0);

@@ -67,9 +67,9 @@ async function assertShowsTruth({ server, page, id }, lost) {
 for (const { isTold, more, words } of [
 	{ isTold: false, more: 0, words: /The server has an older history/ },
 	{ isTold: false, more: 3, words: /The server has an older history/ },
-	{ isTold: true, more: 0, words: /This is another history now/ },
-	{ isTold: true, more: 3, words: /This is another history now/ },
-	{ isTold: true, more: 40, words: /This is another history now/ },
+	{ isTold: true, more: 0, words: /The session has another history now/ },
+	{ isTold: true, more: 3, words: /The session has another history now/ },
+	{ isTold: true, more: 40, words: /The session has another history now/ },
 ]) {
 	const how = `${isTold ? 'with' : 'without'} new-epoch, ${more} events later`;
 	test(`an older copy of the server's data, ${how}: the page shows what the server has`, async (t) => {
@@ -107,7 +107,7 @@ for (const count of [4, 40]) {
 				await post(server, id, [...story('New', count - 1), input.end()]);
 			},
 		);
-		assert.match(await page.locator('#toasts').innerText(), /This is another history now/);
+		assert.match(await page.locator('#toasts').innerText(), /The session has another history now/);
 		await assertShowsTruth(all, /^Then \d/);
 	});
 }
@@ -124,6 +124,6 @@ test('a session that is deleted and made again under its name, longer than it wa
 	proxy.isDown = false;
 	await byTestId(page, 'connection').click();
 	await waitForStatus(page, 'live');
-	assert.match(await page.locator('#toasts').innerText(), /This is another history now/);
+	assert.match(await page.locator('#toasts').innerText(), /The session has another history now/);
 	await assertShowsTruth(all, /^Then \d/);
 });

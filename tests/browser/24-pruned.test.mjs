@@ -8,7 +8,7 @@ import { byTestId, openPage, sessionUrl, shownEvents, startServer, waitForSeq, w
 import { Proxy } from './proxy.mjs';
 
 const KEPT = 300;
-const NOT_KEPT = 'Earlier events are not kept any more';
+const NOT_KEPT = 'Earlier events are no longer kept';
 const mayReport = (text) => /WebSocket connection to .* failed|Failed to load resource: net::/.test(text);
 
 const paragraphs = (from, count) =>
@@ -73,7 +73,7 @@ test('what a page missed is not kept any more: it begins anew, and says so', asy
 	await byTestId(page, 'connection').click();
 	await waitForSeq(page, last);
 	await waitForStatus(page, 'live');
-	assert.match(await page.locator('#toasts').innerText(), /^What you missed is not kept any more/);
+	assert.match(await page.locator('#toasts').innerText(), /^The events that you missed are no longer kept/);
 	assert.equal(await page.getByText('Paragraph 1.', { exact: true }).count(), 0);
 	await readToTheBeginning(page, first);
 	const { max_seq: next } = await post(server, id, [input.text('One more.'), input.end()]);

@@ -51,7 +51,7 @@ test('what waits is seen by all, in order, and changed by anyone, live', async (
 	const other = await openPage(t, sessionUrl(server.url, id));
 	for (const watcher of [page, other]) {
 		await waitForQueue(watcher, ['list', 'table', 'plan']);
-		assert.equal(await byTestId(watcher, 'queue-head').innerText(), '3 prompts wait, the next one first');
+		assert.equal(await byTestId(watcher, 'queue-head').innerText(), '3 prompts waiting, the next one first');
 		assert.equal(await watcher.locator('#tail [data-prompt-id]').count(), 0, 'each is shown once');
 	}
 	await byTestId(other, 'edit-queued').nth(1).click();
@@ -62,7 +62,7 @@ test('what waits is seen by all, in order, and changed by anyone, live', async (
 	for (const watcher of [page, other]) {
 		await waitForQueue(watcher, ['thought', 'plan']);
 		assert.match(await byTestId(watcher, 'queued').first().innerText(), /edited/);
-		assert.equal(await byTestId(watcher, 'queue-head').innerText(), '2 prompts wait, the next one first');
+		assert.equal(await byTestId(watcher, 'queue-head').innerText(), '2 prompts waiting, the next one first');
 	}
 	await page.reload();
 	await waitForQueue(page, ['thought', 'plan']);
@@ -85,7 +85,7 @@ test('by keyboard alone, and with the focus where it is expected', async (t) => 
 	await page.keyboard.press('Shift+Tab');
 	await page.keyboard.press('Enter');
 	await byTestId(page, 'queued-text').waitFor();
-	assert.equal(await focused(page), 'The prompt’s new text');
+	assert.equal(await focused(page), 'New text of the prompt');
 	await page.keyboard.type(' and a plan');
 	await page.keyboard.press('Escape');
 	await waitForQueue(page, ['list', 'table']);
@@ -115,7 +115,7 @@ test('what was written for a prompt that has begun meanwhile is not lost', async
 	await other.send('cancel');
 	await waitForQueue(page, []);
 	await page.locator('.toast').waitFor();
-	assert.match(await page.locator('.toast').innerText(), /does not wait any more/);
+	assert.match(await page.locator('.toast').innerText(), /is no longer in the queue/);
 	assert.equal(await byTestId(page, 'prompt').inputValue(), 'list, and then some more');
 	await byTestId(page, 'cancel').click();
 	await waitForTurns(page, 3);

@@ -1,6 +1,6 @@
 /**
- * What the session's agent says of itself: its modes, models, options and commands. Each piece is an
- * event; the server says where the newest of each stands, and those that are not held are loaded.
+ * The agent's state: its modes, models, options and commands. Each piece is an event. The server gives
+ * the seq of the newest event of each kind; those that are not held are loaded.
  */
 import { deepFreeze } from './base.js';
 
@@ -34,7 +34,7 @@ function named(list, name) {
 }
 
 export class AgentState {
-	/** @type {string | null} the history that the numbers are of */
+	/** @type {string | null} the history that the seqs belong to */
 	epoch = null;
 	#around;
 	#sessionId;
@@ -60,7 +60,7 @@ export class AgentState {
 		return this.#value;
 	}
 
-	/** The events that tell it. */
+	/** The events that hold it. */
 	get events() {
 		return [...this.#pieces.values()].flatMap(({ event }) => event ?? []);
 	}
@@ -110,7 +110,7 @@ export class AgentState {
 		}
 	}
 
-	/** What is known may be of another history with the same numbers: it is loaded again. */
+	/** Forgets everything: it may belong to another history with the same seqs. It is loaded again. */
 	doubt() {
 		for (const [kind, { seq }] of this.#pieces) {
 			this.#pieces.set(kind, { seq, event: null });
@@ -118,7 +118,7 @@ export class AgentState {
 		this.#touch();
 	}
 
-	/** Loads what is not there yet, now that all the events that come by themselves are. */
+	/** Loads the missing pieces, once the session's own events are here. */
 	fill() {
 		for (const piece of this.#pieces.values()) {
 			if (piece.event?.seq !== piece.seq && !piece.isLoading) {
@@ -138,7 +138,7 @@ export class AgentState {
 		}
 	}
 
-	/** One event of the session, if the server has it and its history is still this one. */
+	/** One event of the session, if the server has it and the history is the same. */
 	async #load(/** @type {number} */ seq) {
 		const path = `/api/sessions/${encodeURIComponent(this.#sessionId)}/events`;
 		const url = new URL(path, this.#around.base);

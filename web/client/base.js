@@ -1,9 +1,9 @@
 /**
- * What every part of the client stands on: where it runs, words for errors, events with a detail.
+ * The basis of all other files: the environment, errors, and events with a detail.
  */
 
 /**
- * @typedef {object} Surroundings What a test replaces; the defaults are the real ones.
+ * @typedef {object} Surroundings The environment. Tests replace it; the defaults are the real one.
  * @property {typeof WebSocket} [WebSocket]
  * @property {string | URL} [base] the server's address; in a browser, the page's own by default
  * @property {{setTimeout: Function, clearTimeout: Function, now: () => number}} [timers]
@@ -26,7 +26,7 @@
  * @property {any} [IDBKeyRange]
  */
 
-/** An error that the server has put into words. */
+/** An error reported by the server. */
 export class HoldfastError extends Error {
 	/** @param {string} code @param {string} message @param {Record<string, any>} [detail] */
 	constructor(code, message, detail = {}) {
@@ -53,11 +53,11 @@ function ownPage() {
 export function surroundings(options) {
 	const base = options.base ?? globalThis.location?.href;
 	if (!base) {
-		throw new TypeError('outside a browser, `base` must say where the server is');
+		throw new TypeError('outside a browser, `base` must be the address of the server');
 	}
 	const Socket = options.WebSocket ?? globalThis.WebSocket;
 	if (!Socket) {
-		throw new TypeError('there is no WebSocket here: pass a constructor, such as that of `ws`');
+		throw new TypeError('no WebSocket in this environment: pass a constructor, such as that of `ws`');
 	}
 	return {
 		WebSocket: Socket,
@@ -84,7 +84,7 @@ export function socketUrl(base, path, query = {}) {
 }
 
 /**
- * 32 hex digits that nobody else has; not a secret. Works on plain http pages, where
+ * 32 unique hex digits; not a secret. Works on plain http pages, where
  * crypto.randomUUID does not exist, and in Node 18, where crypto is behind a flag.
  */
 export function randomId() {
@@ -118,7 +118,7 @@ class DetailEvent extends Event {
 /** An EventTarget for events with a detail. */
 export class Emitter extends EventTarget {
 	/**
-	 * Like addEventListener, but hands over the detail, and returns the function that ends it.
+	 * Like addEventListener, but hands over the detail, and returns a function that removes the listener.
 	 * @param {string} type @param {(detail: any) => void} listener @returns {() => void}
 	 */
 	on(type, listener) {

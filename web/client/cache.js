@@ -1,7 +1,7 @@
 /**
  * The newest events of some sessions, kept in IndexedDB, so that a page that was killed shows its
- * transcript before it has a connection. It holds no truth: whatever is wrong with it, the client does
- * without, and what the server says replaces it.
+ * transcript before it has a connection. It is never authoritative: the client works without it, and the
+ * server's answer replaces it.
  */
 import { listenTo } from './base.js';
 
@@ -74,12 +74,12 @@ export class EventCache {
 	#timer = null;
 	#failures = 0;
 	#unlisten;
-	/** @type {Error | null} why it does without, or had to for a moment */
+	/** @type {Error | null} why IndexedDB is not used, or was not for a moment */
 	failure = null;
 
 	/**
 	 * @param {{indexedDB: any, IDBKeyRange: any, timers: any, page: any}} around
-	 * @param {string} key what tells the session, its server and its format from all others
+	 * @param {string} key identifies the session, its server and its format
 	 * @param {CacheOptions} [options]
 	 */
 	constructor(around, key, options = {}) {
@@ -95,7 +95,7 @@ export class EventCache {
 	}
 
 	/**
-	 * What it has of this session; null if nothing, or nothing that makes sense, or not in time.
+	 * The cached events of this session; null if there are none, they are damaged, or they come too late.
 	 * @returns {Promise<{epoch: string, events: HoldfastEvent[], agent: HoldfastEvent[]} | null>}
 	 */
 	async read() {
@@ -111,27 +111,27 @@ export class EventCache {
 		return Promise.race([found, late]).finally(() => this.#around.timers.clearTimeout(timer));
 	}
 
-	/** Another history, or none: what is there is dropped, with the next write. */
+	/** Another history, or none: the next write drops the cached one. */
 	reset(/** @type {string | null} */ epoch) {
 		this.#pending = { isNew: true, epoch, events: [] };
 		this.#schedule();
 	}
 
-	/** These follow on what is held. */
+	/** Appends these events. */
 	add(/** @type {string | null} */ epoch, /** @type {HoldfastEvent[]} */ events) {
 		this.#pending ??= { isNew: false, epoch, events: [] };
 		this.#pending.events = [...this.#pending.events, ...events].slice(-this.#limits.maxEvents);
 		this.#schedule();
 	}
 
-	/** What tells the agent's state now, however long ago. */
+	/** Replaces the events that hold the agent's state. */
 	keepAgent(/** @type {string | null} */ epoch, /** @type {readonly HoldfastEvent[]} */ events) {
 		this.#pending ??= { isNew: false, epoch, events: [] };
 		this.#pending.agent = events;
 		this.#schedule();
 	}
 
-	/** Writes what is not written yet. */
+	/** Writes everything that is pending. */
 	flush() {
 		this.#around.timers.clearTimeout(this.#timer);
 		this.#timer = null;
@@ -235,7 +235,7 @@ export class EventCache {
 	async #write({ isNew, epoch, events, agent }) {
 		const transaction = await this.#begin('readwrite');
 		const done = completed(transaction);
-		done.catch(() => {}); // heard below, unless something before it fails
+		done.catch(() => {}); // handled below, unless something before it fails
 		const sessions = transaction.objectStore('sessions');
 		const rows = transaction.objectStore('events');
 		let session = await settled(sessions.get(this.#key));
@@ -301,7 +301,7 @@ export class EventCache {
 	}
 }
 
-/** Null where there is no IndexedDB; a browser that forbids it may throw at the mere mention. */
+/** Null where there is no IndexedDB; browsers that forbid it may throw when it is accessed. */
 export function makeCache(/** @type {any} */ options, /** @type {string} */ key) {
 	try {
 		const indexedDB = options.indexedDB ?? globalThis.indexedDB;

@@ -1,13 +1,13 @@
 /**
- * One WebSocket that is kept going: opened, found dead, opened again. Knows frames, but not what they
- * mean.
+ * One WebSocket that is kept alive: opened, found dead, opened again. It knows frames, but not their
+ * meaning.
  */
 import { listenTo } from './base.js';
 
 const KEEPALIVE_MS = 10_000;
 const MISSED_MAX = 2;
-const PROBE_MS = 3_000; // how long the answer may take after the page has woken up
-const SPARE_MS = 400; // and when a second socket is opened beside the one that has not answered
+const PROBE_MS = 3_000; // how long the answer may take after the page wakes up
+const SPARE_MS = 400; // and when a second socket is opened next to one that has not answered
 const ANSWER_MS = 20_000; // how long `connected` or the answer to load_events may take
 const RETRY_MIN_MS = 1_000;
 const RETRY_MAX_MS = 30_000;
@@ -25,7 +25,7 @@ const PATIENCE_MAX = 8;
  * @property {string} [reason] why the connection was lost, or why the session is gone
  */
 
-/** Closes a socket, of which nobody wants to hear any more. */
+/** Closes a socket and ignores its later events. */
 function discard(/** @type {WebSocket | null} */ socket) {
 	if (socket) {
 		socket.onopen = socket.onmessage = socket.onclose = null;
@@ -46,19 +46,19 @@ export class Connection {
 	#missed = 0;
 	#unsent = 0; // bytes that the socket had not taken at the last beat
 	#started = false;
-	/** Whether the page was told that it will be frozen: its connection has most likely died meanwhile. */
+	/** Whether the page was frozen: the connection has probably died in the meantime. */
 	#isSuspect = false;
 	#heardAt = 0;
 	#beatAt = 0;
 	/** @type {number | null} the client_time whose answer ends the probe */
 	#probedAt = null;
-	/** Times as long as usual: a slow network must not look dead again and again. */
+	/** A factor for timeouts, so that a slow network does not look dead again and again. */
 	#patience = 1;
 	#isProved = false;
 	/** @type {Map<string, any>} one timer a purpose */
 	#timers = new Map();
 	#unlisten = () => {};
-	/** What an inspector shows. */
+	/** Figures for an inspector. */
 	figures = { connects: 0, losses: 0, framesIn: 0, framesOut: 0, roundTripMs: 0 };
 
 	/**
@@ -100,7 +100,7 @@ export class Connection {
 		return true;
 	}
 
-	/** Breaks the socket as a network would: nothing else is told, the usual recovery follows. */
+	/** Breaks the socket as a network would; the usual recovery follows. */
 	drop() {
 		this.#socket?.close();
 	}
@@ -152,7 +152,7 @@ export class Connection {
 		this.figures.connects += 1;
 		this.#owner.status({ status: 'connecting' });
 		if (!this.#started || this.#socket) {
-			return; // whoever heard of the status has closed us, and perhaps started us again
+			return; // a listener has closed this connection, and perhaps started it again
 		}
 		let socket;
 		try {
@@ -183,15 +183,15 @@ export class Connection {
 	}
 
 	/**
-	 * A slow network and a dead one look the same for a while. So nothing is given up yet: the same is
-	 * asked on a second socket, and whichever answers first is the connection.
+	 * A slow network and a dead one look the same for a while. So the socket is kept, and a second one asks
+	 * the same: the first to answer becomes the connection.
 	 */
 	#openSpare() {
 		let socket;
 		try {
 			socket = new this.#around.WebSocket(this.#url);
 		} catch {
-			return; // the probe goes on
+			return; // the probe continues
 		}
 		this.#spare = socket;
 		socket.onerror = () => {};
@@ -214,22 +214,22 @@ export class Connection {
 		try {
 			const { type, data } = JSON.parse(text);
 			if (typeof type !== 'string' || typeof data !== 'object' || !data) {
-				throw new TypeError('a frame that is not one');
+				throw new TypeError('not a frame');
 			}
 			if (type === 'keepalive_ack') {
 				this.#heard(data.client_time);
 			} else if (type === 'connected') {
-				this.#endProbe(); // it was sent because we asked for it after we woke up
+				this.#endProbe(); // the answer to a request sent after waking up
 			}
 			this.#owner.frame(type, data);
 		} catch (error) {
-			this.abandon(`a frame that cannot be understood: ${error}`);
+			this.abandon(`an invalid frame: ${error}`);
 		}
 	}
 
 	/**
-	 * Only an answer to what was sent after waking up ends the probe: frames that came before the
-	 * network died may have waited in the machine until now.
+	 * Only an answer to a frame sent after waking up ends the probe: frames that arrived before the
+	 * network died may have been buffered until now.
 	 */
 	#heard(/** @type {unknown} */ clientTime) {
 		if (typeof clientTime === 'number') {
@@ -267,14 +267,14 @@ export class Connection {
 	#beat() {
 		const left = this.#socket?.bufferedAmount ?? 0;
 		if (left < this.#unsent) {
-			this.#missed = 0; // it takes what we say, a long prompt perhaps: slow, not dead
+			this.#missed = 0; // it still accepts data, perhaps a long prompt: slow, not dead
 		}
 		this.#unsent = left;
 		if (this.#missed >= MISSED_MAX * this.#patience) {
 			this.#giveUp('keepalives unanswered');
 			return;
 		}
-		// The machine has slept: as if the page had told us so, which workers and Node cannot.
+		// The machine has slept. Pages get an event for that, workers and Node do not.
 		const hasSlept = this.#around.timers.now() - this.#beatAt > KEEPALIVE_MS;
 		this.#missed += 1;
 		this.#planBeat();
@@ -285,7 +285,7 @@ export class Connection {
 		}
 	}
 
-	/** Silence is a dead connection, or one too slow for what we ask of it. */
+	/** Silence: the connection is dead, or too slow for the pages requested. */
 	#giveUp(/** @type {string} */ reason) {
 		if (!this.#isProved) {
 			this.#patience = Math.min(PATIENCE_MAX, this.#patience * 2);
@@ -294,9 +294,9 @@ export class Connection {
 	}
 
 	/**
-	 * The connection is lost. If a second socket is under way already, it goes on with that one; at
-	 * once, too, if nobody has closed it, since then somebody looks at the page.
-	 * @param {number} code 0: nobody has closed it @param {string} reason
+	 * The connection is lost. If a second socket is being opened, that one takes over. If no close
+	 * was received, it retries at once, because the user is looking at the page.
+	 * @param {number} code 0: no close was received @param {string} reason
 	 */
 	#replace(code, reason) {
 		const spare = this.#spare;
@@ -307,7 +307,7 @@ export class Connection {
 			return;
 		}
 		if (!this.#timers.has('retry')) {
-			discard(spare); // whoever heard of the loss has closed us, or opened another
+			discard(spare); // a listener has closed this connection, or opened another
 			return;
 		}
 		this.#disarm('retry');
@@ -328,7 +328,7 @@ export class Connection {
 		const delayMs = waitMs ?? Math.round(RETRY_MIN_MS + this.#around.random() * range);
 		this.#attempt = Math.min(this.#attempt + 1, 10);
 		this.#arm('retry', delayMs, () => this.#open());
-		// Offline is only a word for the user: a server on this machine can be reached all the same.
+		// `offline` is only for display: a server on this machine can still be reached.
 		const status = this.#around.page?.navigator?.onLine === false ? 'offline' : 'retrying';
 		this.#owner.status({
 			status,

@@ -122,7 +122,7 @@ export async function listSessions(base) {
 	let path = '/api/sessions';
 	for (;;) {
 		const page = await request('GET', path, undefined, base);
-		// One that comes again has changed in the meantime.
+		// A session on a later page again has changed in the meantime.
 		page.sessions.forEach((/** @type {any} */ session) => sessions.set(session.id, session));
 		if (!page.next) {
 			return newestFirst(sessions);

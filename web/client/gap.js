@@ -1,6 +1,6 @@
-/** Notices that events are missing behind the ones that are held. */
+/** Notices that events after the newest one held are missing. */
 
-const BEHIND_MS = 1_000; // max_seq may run ahead of events that are on their way
+const BEHIND_MS = 1_000; // max_seq may be ahead of events that are still on their way
 
 export class Gap {
 	#timer = null;
@@ -11,7 +11,7 @@ export class Gap {
 
 	/**
 	 * @param {NonNullable<import('./base.js').Surroundings['timers']>} timers
-	 * @param {() => number} seq of the newest event held @param {() => void} load what is missing
+	 * @param {() => number} seq of the newest event held @param {() => void} load the missing events
 	 */
 	constructor(timers, seq, load) {
 		this.#timers = timers;
@@ -19,7 +19,7 @@ export class Gap {
 		this.#load = load;
 	}
 
-	/** The server has told of this one: it is here, or comes in a moment, or is missing. */
+	/** The server has this event: it is held, about to arrive, or missing. */
 	check(/** @type {number} */ maxSeq) {
 		const seq = this.#seq();
 		this.#maxSeq = maxSeq;
@@ -29,7 +29,7 @@ export class Gap {
 			this.#timer = this.#timers.setTimeout(() => {
 				this.#timer = null;
 				if (this.#seq() > seq) {
-					this.check(this.#maxSeq); // they do come
+					this.check(this.#maxSeq); // events are arriving
 				} else {
 					this.#load();
 				}

@@ -1,4 +1,4 @@
-/** Holdfast client library. What each thing does in detail: README.md beside this file. */
+/** The public surface of the Holdfast client library; README.md in this folder explains the behaviour. */
 
 /** One numbered event of the log; deeply frozen. */
 export interface HoldfastEvent {
@@ -8,11 +8,11 @@ export interface HoldfastEvent {
 	readonly ts: number;
 	readonly turn?: number;
 	readonly message_id?: string;
-	/** What the type says; see proto/protocol.md. */
+	/** Depends on the type; see proto/protocol.md. */
 	readonly data: Readonly<Record<string, any>>;
 }
 
-/** A later server may know more of them, and producers have their own, `x-…`. */
+/** A newer server may have more types, and producers have their own, `x-…`. */
 export type EventType =
 	| 'user_prompt'
 	| 'agent_message'
@@ -31,7 +31,7 @@ export type EventType =
 	| 'session_end'
 	| (string & {});
 
-/** Only from the iterator: what came before is void, what follows begins anew. */
+/** Only from the iterator: the events before it are void, a new history follows. */
 export interface ResetNotice {
 	readonly type: 'reset';
 	readonly seq: 0;
@@ -41,14 +41,14 @@ export interface ResetNotice {
 /** `behind`: too much was missed (`catchUpMax`); the others are the server's. */
 export type ResetReason = 'epoch' | 'ahead' | 'pruned' | 'behind' | (string & {});
 
-/** Where a client stands. */
+/** A client's position in a session. */
 export interface Position {
 	readonly epoch: string | null;
-	/** That of the last event held; 0 if none is. */
+	/** The seq of the last event held; 0 if there is none. */
 	readonly seq: number;
 }
 
-/** The provisional content of an event that is not there yet. */
+/** The provisional content of an event that does not exist yet. */
 export interface OpenBlock {
 	seq: number;
 	type: string;
@@ -58,7 +58,7 @@ export interface OpenBlock {
 	text?: string;
 }
 
-/** Something that waits for an open block to end; its event will have this seq. */
+/** An input held until the open block ends; its event will have this seq. */
 export interface Activity {
 	seq: number;
 	type: string;
@@ -73,13 +73,13 @@ export interface PendingPrompt {
 	seq: number | null;
 }
 
-/** A prompt that waits for its turn, whoever sent it. */
+/** A queued prompt of any client. */
 export interface QueuedPrompt {
 	prompt_id: string;
-	/** Who sent it. */
+	/** The client that sent it. */
 	client_id: string;
 	message: string;
-	/** Its message was changed since it was sent. */
+	/** Whether its message was edited. */
 	edited?: true;
 	/** The message is only the beginning; `listPrompts({ promptId })` gives the whole. */
 	truncated?: true;
@@ -96,7 +96,7 @@ export type Status =
 
 export interface StatusDetail {
 	readonly status: Status;
-	/** retrying, offline: the whole wait. */
+	/** retrying, offline: the length of the wait. */
 	readonly delayMs?: number;
 	/** retrying, offline: when it is over, in milliseconds since 1970. */
 	readonly retryAt?: number;
@@ -104,19 +104,19 @@ export interface StatusDetail {
 	readonly reason?: string;
 }
 
-/** What is true now and is not worth an event. */
+/** The session's current state, which has no events of its own. */
 export interface SessionState {
 	is_prompting: boolean;
 	is_running: boolean;
 	queue_length: number;
-	/** Prompts that wait for their turn: the first 100. */
+	/** The queued prompts: the first 100. */
 	queue: QueuedPrompt[];
 	usage: Record<string, any> | null;
 	status: 'idle' | 'running' | 'waiting' | (string & {});
 	role: string | null;
 }
 
-/** What the agent says of itself: ACP's modes, options and commands, in snake_case. Frozen. */
+/** The agent's state: ACP's modes, options and commands, in snake_case. Frozen. */
 export interface Agent {
 	readonly modes: readonly { id: string; name: string; description?: string | null }[];
 	readonly current_mode: string | null;
@@ -129,7 +129,7 @@ export interface Agent {
 		description?: string;
 		input?: { hint?: string } | null;
 	}[];
-	/** What it said last of its session: `title`, `updated_at`. */
+	/** The newest information about its session: `title`, `updated_at`. */
 	readonly info: Readonly<Record<string, any>> | null;
 }
 
@@ -144,7 +144,7 @@ export interface ConfigOption {
 	options?: any[];
 }
 
-/** Figures for people who look after the connection. */
+/** Figures about the connection, for monitoring. */
 export interface ConnectionStats {
 	/** Attempts to connect, and connections and attempts that ended. */
 	connects: number;
@@ -153,14 +153,14 @@ export interface ConnectionStats {
 	framesOut: number;
 	/** Of the last keepalive that was answered. */
 	roundTripMs: number;
-	/** The highest seq the server has told of, and how far the events held are behind it. */
+	/** The highest seq reported by the server, and how far the events held are behind it. */
 	maxSeq: number;
 	lag: number;
-	/** Why the cache does without IndexedDB; null if it does not. */
+	/** Why IndexedDB is not used; null if it is. */
 	cacheFailure: string | null;
 }
 
-/** What a WebSocket constructor must give; the browser's, Node's and that of `ws` do. */
+/** The parts of a WebSocket that are used; those of browsers, Node and `ws` have them. */
 export interface WebSocketLike {
 	readonly readyState: number;
 	readonly bufferedAmount?: number;
@@ -172,7 +172,7 @@ export interface WebSocketLike {
 	close(): void;
 }
 
-/** What the client takes from where it runs; give others for tests, or where something is missing. */
+/** The client's environment; replace parts for tests, or where something is missing. */
 export interface Surroundings {
 	/** Needed in Node before version 22. */
 	WebSocket?: new (url: string) => WebSocketLike;
@@ -188,7 +188,7 @@ export interface Surroundings {
 	random?: () => number;
 	/** The `window` or a worker's `self`, whose events wake the client. */
 	page?: any;
-	/** Sees every frame as it is. */
+	/** Called with every frame. */
 	inspect?: ((direction: 'in' | 'out', text: string) => void) | null;
 }
 
@@ -199,7 +199,7 @@ export interface CacheOptions {
 	maxEvents?: number;
 	/** Of one session, as JSON; default 4,000,000. */
 	maxChars?: number;
-	/** Default 20; the ones that were not used for longest go. */
+	/** Default 20; the least recently used are dropped. */
 	maxSessions?: number;
 }
 
@@ -207,7 +207,7 @@ export interface ClientOptions extends Surroundings {
 	sessionId: string;
 	/** What `agent_message` events carry; default `html`. */
 	format?: 'html' | 'markdown' | 'both';
-	/** Whether, and how, to see text that still grows; by default not. */
+	/** Whether, and how, to receive text that is still growing; by default not. */
 	deltas?: 'text' | 'html';
 	/** 1 to 64 of `A-Z a-z 0-9 _ -`; random by default. Keep it for a tab, not for a user. */
 	clientId?: string;
@@ -224,28 +224,28 @@ export interface ClientOptions extends Surroundings {
 export interface ClientEvents {
 	/** Appended, in order, each once. `cached`: from the cache, before there is a connection. */
 	events: { events: readonly HoldfastEvent[]; cached?: true };
-	/** Put in front. */
+	/** Prepended. */
 	older: { events: readonly HoldfastEvent[]; hasOlder: boolean };
-	/** So many of the oldest are not held any more. */
+	/** This many of the oldest are no longer held. */
 	trimmed: { count: number };
-	/** Everything held is void; what follows comes as `events`. */
+	/** Everything held is void; the new history follows as `events`. */
 	reset: { reason: ResetReason };
-	/** All provisional blocks; said when one grows or is void, not when its event takes its place. */
+	/** All provisional blocks. Dispatched when one grows or is void, not when its event replaces it. */
 	open: { blocks: OpenBlock[] };
 	activity: { held: Activity[] };
-	/** What the agent says of itself has changed. */
+	/** The agent's state has changed. */
 	agent: { agent: Agent };
 	state: SessionState;
-	/** All prompts of this client whose event is not there yet. */
+	/** All prompts of this client without an event yet. */
 	prompts: { prompts: PendingPrompt[] };
-	/** Everybody's prompts that wait for their turn. */
+	/** The queued prompts of all clients. */
 	queue: { queue: QueuedPrompt[] };
 	status: StatusDetail;
-	/** `error.detail.prompt` is a refused prompt: it is not sent again by itself. */
+	/** `error.detail.prompt` is a refused prompt: it is not sent again automatically. */
 	error: { error: HoldfastError };
 }
 
-/** An error that the server has put into words. */
+/** An error reported by the server. */
 export class HoldfastError extends Error {
 	constructor(code: string, message: string, detail?: Record<string, any>);
 	/** Stable; see "Error codes" in proto/protocol.md. */
@@ -253,12 +253,12 @@ export class HoldfastError extends Error {
 	detail: Record<string, any>;
 }
 
-/** One session: watches it and takes part in it, over a connection that may break at any byte. */
+/** One session: observes it and takes part in it, over a connection that may break at any byte. */
 export class HoldfastClient extends EventTarget {
 	constructor(options: ClientOptions);
 	readonly sessionId: string;
 	readonly clientId: string;
-	/** Where it stands: computed from the events it holds. */
+	/** Computed from the events held. */
 	readonly position: Position;
 	/** The events held, in order and without a gap. */
 	readonly events: readonly HoldfastEvent[];
@@ -266,49 +266,49 @@ export class HoldfastClient extends EventTarget {
 	readonly hasOlder: boolean;
 	readonly open: OpenBlock[];
 	readonly prompts: PendingPrompt[];
-	/** What the agent says of itself, however long ago. */
+	/** The agent's newest state, even if its events are no longer held. */
 	readonly agent: Agent;
 	readonly queue: QueuedPrompt[];
 	readonly state: SessionState;
 	readonly status: StatusDetail;
 	readonly stats: ConnectionStats;
-	/** Like addEventListener, but hands over the detail; returns the function that ends it. */
+	/** Like addEventListener, but passes the detail; returns a function that removes the listener. */
 	on<K extends keyof ClientEvents>(
 		type: K,
 		listener: (detail: ClientEvents[K]) => void,
 	): () => void;
-	/** Connects and stays connected until close(). After close() it goes on from where it was. */
+	/** Connects and stays connected until close(). After close() it continues from its position. */
 	connect(): this;
 	close(): void;
-	/** Retries at once if it waits, else makes sure that the connection is alive. */
+	/** Retries at once if a retry is pending, else checks that the connection is alive. */
 	retryNow(): void;
 	/** For demonstrations: breaks the socket as a network would. */
 	dropConnection(): void;
-	/** Sends a prompt, as often as it takes, under one id, so that it runs once. Gives the id. */
+	/** Sends a prompt until it is confirmed, always under the same id, so that it runs once. Returns the id. */
 	prompt(message: string, options?: { promptId?: string }): string;
 	/**
-	 * Gives a prompt that waits another message. Like the two below it is asked again with each connection
-	 * until it is answered, and rejects with a HoldfastError: `not_queued` if the prompt does not wait any
-	 * more (`detail.seq`: it has begun), `closed` if the client ends first.
+	 * Changes the message of a queued prompt. Like the two below it is sent again on each connection until it
+	 * is answered, and rejects with a HoldfastError: `not_queued` if the prompt is no longer queued
+	 * (`detail.seq`: it has started), `closed` if the client is closed first.
 	 */
 	editPrompt(promptId: string, message: string): Promise<void>;
-	/** Takes a prompt that waits out of the queue, for good. `duplicate`: it was taken out before. */
+	/** Removes a prompt from the queue, for good. `duplicate`: it was already removed. */
 	removePrompt(promptId: string): Promise<{ duplicate: boolean }>;
-	/** The prompts that wait, with their whole messages, up to about 1 MiB; with `promptId` that one. */
+	/** The queued prompts with complete messages, up to about 1 MiB; with `promptId` only that one. */
 	listPrompts(options?: { promptId?: string }): Promise<QueuedPrompt[]>;
-	/** Stops the turn. Never kept for later: false if there is no connection. */
+	/** Stops the turn. Never stored for later: false if there is no connection. */
 	cancel(): boolean;
-	/** Asks the agent for another mode; `agent` tells when it is set, `error` when it is refused. False if there is no connection. */
+	/** Asks the agent for another mode; the result comes as `agent` or `error`. False if there is no connection. */
 	setMode(modeId: string): boolean;
 	/** The same with one of its options. */
 	setConfigOption(configId: string, value: string | boolean): boolean;
-	/** Answers a permission request, as often as it takes, also while the server cannot store it (`error` has `retrying` then). */
+	/** Answers a permission request; sent again until it is in the log, also while the server cannot store it (`error` has `retrying` then). */
 	answerPermission(requestId: string, optionId: string): void;
 	/** Asks for the page before the first event held. True if a request went out. */
 	loadOlder(limit?: number): boolean;
-	/** Forgets all but the newest events; loadOlder() brings the others back. Gives how many went. */
+	/** Drops all but the newest events; loadOlder() brings the others back. Returns how many were dropped. */
 	dropOlder(keepCount: number): number;
-	/** The events held, then each that comes. Ends when the client is closed or the session is gone. */
+	/** The events held, then each new one. Ends when the client is closed or the session is deleted. */
 	[Symbol.asyncIterator](): AsyncIterableIterator<HoldfastEvent | ResetNotice>;
 }
 
@@ -322,12 +322,12 @@ export interface SessionInfo {
 	updated_at: number;
 	status: 'idle' | 'running' | 'waiting' | (string & {});
 	is_prompting: boolean;
-	/** By kind, the seq of the newest event that tells a piece of the agent's state. */
+	/** By kind, the seq of the newest event with a piece of the agent's state. */
 	agent_state: Record<string, number>;
 }
 
 export interface FeedEvents {
-	/** All of them, the newest update first; for the first time when the last page of them is here. */
+	/** All sessions, the newest update first. First dispatched when the last page is here. */
 	sessions: { sessions: SessionInfo[] };
 	status: StatusDetail;
 }
@@ -347,5 +347,5 @@ export function createSession(
 	base?: string | URL,
 ): Promise<SessionInfo>;
 export function deleteSession(id: string, base?: string | URL): Promise<void>;
-/** All of them, the newest update first; gets as many pages as there are. */
+/** All sessions, the newest update first; loads every page. */
 export function listSessions(base?: string | URL): Promise<SessionInfo[]>;

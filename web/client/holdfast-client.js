@@ -1,10 +1,10 @@
 /**
- * The Holdfast client: watches a session, and takes part in it, over a connection that may break at
+ * The Holdfast client: observes a session, and takes part in it, over a connection that may break at
  * any byte. ES module, no dependencies. Runs in browsers, in workers, and in Node (before version 22
  * with a WebSocket constructor passed in).
  *
- * The whole of its recovery rests on one value: the position, computed from the events it holds.
- * Nothing else is remembered about where it stands, so nothing can disagree with what it shows.
+ * Recovery depends on one value: the position, computed from the events held. No other state records
+ * the progress, so none can disagree with the events shown.
  */
 import { AgentState } from './agent.js';
 import { Emitter, randomId, socketUrl, surroundings } from './base.js';
@@ -30,22 +30,22 @@ export { HoldfastFeed, createSession, deleteSession, listSessions } from './feed
 
 const NEWEST_LIMIT = 50;
 const CATCH_UP_LIMIT = 500;
-const CACHE_BEHIND_MAX = 2_000; // further behind than this, what is cached is no help
+const CACHE_BEHIND_MAX = 2_000; // further behind than this, the cache is no help
 const CLOSE_GONE = 4404;
 const CLOSE_TOO_LARGE = 1009;
 
 /**
  * One session. Events it dispatches (`on(type, listener)` hands over the detail):
  * - `events` {events, cached?}: appended, in order, each once · `older` {events, hasOlder}: put in
- *   front · `trimmed` {count}: so many of the oldest are not held any more
- * - `reset` {reason}: everything held is void; what follows comes as `events`
+ *   front · `trimmed` {count}: this many of the oldest are no longer held
+ * - `reset` {reason}: everything held is void; the new history follows as `events`
  * - `open` {blocks}: the provisional blocks behind the last event, all of them, usually one; said
  *   when one grows or is void, not when its event takes its place
- * - `agent` {agent}: what the agent says of itself has changed
+ * - `agent` {agent}: the agent's modes, options or commands have changed
  * - `activity` {held}: inputs that wait for an open block to end · `state`: the session's state
  * - `prompts` {prompts}: our prompts whose event is not there yet · `queue` {queue}: everybody's that wait
  * - `status`: see StatusDetail
- * - `error` {error}: a HoldfastError; the connection goes on unless `status` says otherwise
+ * - `error` {error}: a HoldfastError; the connection continues unless `status` says otherwise
  */
 export class HoldfastClient extends Emitter {
 	#log = new EventLog();
@@ -108,7 +108,7 @@ export class HoldfastClient extends Emitter {
 		});
 	}
 
-	/** Where this client stands: what the last event it holds says, and nothing else. */
+	/** The epoch and seq of the last event held. */
 	get position() {
 		return this.#log.position;
 	}
@@ -132,12 +132,12 @@ export class HoldfastClient extends Emitter {
 		return this.#participant.prompts;
 	}
 
-	/** What the agent says of itself: modes, current_mode, models, config_options, commands, info. */
+	/** The agent's state: modes, current_mode, models, config_options, commands, info. */
 	get agent() {
 		return this.#agent.value;
 	}
 
-	/** Prompts that wait for their turn, whoever sent them; the first 100. */
+	/** The queued prompts of all clients; the first 100. */
 	get queue() {
 		return this.#state.queue;
 	}
@@ -150,7 +150,7 @@ export class HoldfastClient extends Emitter {
 		return this.#status;
 	}
 
-	/** Figures for people who look after the connection. */
+	/** Figures about the connection, for monitoring. */
 	get stats() {
 		const lag = Math.max(0, this.#maxSeq - this.position.seq);
 		const cacheFailure = this.#cache?.failure?.message ?? null;
@@ -175,7 +175,7 @@ export class HoldfastClient extends Emitter {
 		this.#connection.wake();
 	}
 
-	/** For demonstrations: the socket breaks, and nothing here is told beforehand. */
+	/** For demonstrations: breaks the socket as a network would. */
 	dropConnection() {
 		this.#connection.drop();
 	}
@@ -190,32 +190,32 @@ export class HoldfastClient extends Emitter {
 		return promptId;
 	}
 
-	/** Gives a prompt that waits another message. Rejects with `not_queued` if it has begun (`detail.seq`). */
+	/** Changes the message of a queued prompt. Rejects with `not_queued` if it has started (`detail.seq`). */
 	editPrompt(/** @type {string} */ promptId, /** @type {string} */ message) {
 		return this.#participant.editPrompt(promptId, message);
 	}
 
-	/** Takes a prompt that waits out of the queue, for good. */
+	/** Removes a prompt from the queue, for good. */
 	removePrompt(/** @type {string} */ promptId) {
 		return this.#participant.removePrompt(promptId);
 	}
 
-	/** The whole messages of those that wait, or of one. */
+	/** The complete messages of all queued prompts, or of one. */
 	listPrompts(/** @type {{promptId?: string}} */ options = {}) {
 		return this.#participant.listPrompts(options.promptId);
 	}
 
 	/**
-	 * Stops the turn that the newest event is of, or, if that is over, the one that runs now. Never kept for
-	 * later: false if not connected.
+	 * Stops the turn of the newest event or, if that is over, the current one. Never stored for later: false
+	 * if not connected.
 	 */
 	cancel() {
 		return this.#participant.cancel(this.events.at(-1));
 	}
 
 	/**
-	 * Asks the agent to work in another mode: `agent` tells it, if the agent agrees, else `error`. Never
-	 * kept for later: false if not connected.
+	 * Asks the agent to switch modes; the result comes as `agent`, or as `error`. Never
+	 * stored for later: false if not connected.
 	 */
 	setMode(/** @type {string} */ modeId) {
 		return this.#participant.setMode(modeId);
@@ -248,7 +248,7 @@ export class HoldfastClient extends Emitter {
 		return this.#loadingOlder;
 	}
 
-	/** Forgets all but the newest events; loadOlder() brings the others back. Gives how many went. */
+	/** Forgets all but the newest events; loadOlder() brings the others back. Returns how many were dropped. */
 	dropOlder(/** @type {number} */ keepCount) {
 		this.#keepsOlder = false;
 		const count = this.#log.trim(keepCount);
@@ -315,13 +315,13 @@ export class HoldfastClient extends Emitter {
 		}
 	}
 
-	/** The first that is said on a connection: what is missing here, and what may be missing there. */
+	/** Begins a connection: loads missing events, and sends everything unconfirmed. */
 	#begin() {
 		this.#load();
 		this.#participant.begin();
 	}
 
-	/** Asks for what is missing: all that follows our position, or the newest page if that is too far. */
+	/** Requests everything after the position, or the newest page if that is too far back. */
 	#load() {
 		const { epoch, seq } = this.position;
 		const follows = seq > 0 && !(this.#maxSeq - seq > this.#catchUpMax);
@@ -346,7 +346,7 @@ export class HoldfastClient extends Emitter {
 		this.#connection.answered();
 		const fresh = Boolean(page.reset) || this.#loading === 'newest';
 		if (fresh) {
-			// Before the events: none of the new history may ever stand behind some of the old one.
+			// Before the events: the new history must never follow events of the old one.
 			this.#startOver(page);
 		} else if (page.epoch !== this.position.epoch) {
 			this.#connection.abandon('a page of another epoch without a reset');
@@ -393,11 +393,11 @@ export class HoldfastClient extends Emitter {
 
 	#handleEvents(/** @type {any} */ data) {
 		if (this.#loading === 'newest') {
-			return; // the page that is on its way decides where we start
+			return; // the requested page decides where to start
 		}
 		this.#setState(data);
 		if (!this.#connected) {
-			return; // closed by somebody who heard of the state
+			return; // closed by a listener to `state`
 		}
 		if (!this.#append(data.events, false) && !this.#loading) {
 			this.#load();
@@ -429,7 +429,7 @@ export class HoldfastClient extends Emitter {
 		return whole;
 	}
 
-	/** Says that these are held now; what was provisional about them is over. */
+	/** Announces events that are now held, and ends their provisional versions. */
 	#announce(/** @type {{events: HoldfastEvent[], cached?: true}} */ detail) {
 		const { seq } = this.position;
 		if (this.#provisional.endUpTo(seq)) {
@@ -454,7 +454,7 @@ export class HoldfastClient extends Emitter {
 		}
 	}
 
-	/** Drops what is held for what this page begins. It is a reset if anything was known before. */
+	/** Drops everything held; this page starts anew. It is a reset if there was anything before. */
 	#startOver(/** @type {any} */ page) {
 		const { epoch, seq } = this.position;
 		const isOther = epoch !== null && epoch !== page.epoch;
@@ -531,7 +531,7 @@ export class HoldfastClient extends Emitter {
 		this.emit('activity', { held: this.#provisional.held });
 	}
 
-	/** What waited and waits no more has begun, or somebody has removed it: the server says which. */
+	/** Prompts that left the queue have started or were removed: asks the server which. */
 	#askForMissing() {
 		if (this.#connected && !this.#loading && this.#state.hasWholeQueue) {
 			this.#participant.doubt(this.queue);

@@ -1,8 +1,8 @@
 /**
  * `for await (const event of client)`: the events held, then each that comes, in order, once.
  *
- * A reset comes as `{ type: 'reset', seq: 0, reason }`: what was given out before it is void, and what
- * follows begins anew. It ends when the client is closed or the session is gone.
+ * A reset comes as `{ type: 'reset', seq: 0, reason }`: the events before it are void, and a
+ * new history follows. It ends when the client is closed or the session is gone.
  * @param {any} client
  */
 export function iterate(client) {

@@ -1,6 +1,6 @@
 /**
- * The events a client holds, and the epoch they belong to. All arithmetic of positions is here: what
- * follows, what is a repetition, what is a gap.
+ * The events a client holds, and the epoch they belong to. All arithmetic of positions is here:
+ * the next event, repetitions, gaps.
  */
 import { deepFreeze } from './base.js';
 
@@ -14,13 +14,13 @@ import { deepFreeze } from './base.js';
  * @property {Record<string, any>} data
  */
 
-/** Asserts the shape that the arithmetic rests on; whoever sends anything else is no server of ours. */
+/** Asserts the shape that the arithmetic depends on; a Holdfast server sends no other. */
 function checkEvents(/** @type {any} */ events) {
 	const good =
 		Array.isArray(events) &&
 		events.every((event) => Number.isSafeInteger(event?.seq) && event.seq > 0 && event.type);
 	if (!good) {
-		throw new TypeError('events that are none');
+		throw new TypeError('invalid events');
 	}
 }
 
@@ -30,7 +30,7 @@ export class EventLog {
 	/** @type {HoldfastEvent[]} */
 	#events = [];
 
-	/** Where this client stands: what the last event it holds says, and nothing else. */
+	/** The epoch and seq of the last event held. */
 	get position() {
 		return { epoch: this.#epoch, seq: this.#events.at(-1)?.seq ?? 0 };
 	}
@@ -47,8 +47,8 @@ export class EventLog {
 	}
 
 	/**
-	 * Takes the events that follow on what is held and skips those it has. Not whole: there is a gap,
-	 * and nothing behind the gap was taken.
+	 * Takes the events that follow those held and skips repetitions. If it is not whole there is a gap,
+	 * and nothing after the gap was taken.
 	 * @param {HoldfastEvent[]} events
 	 * @param {boolean} anyStart the first one may have any seq, if nothing is held
 	 */
@@ -93,7 +93,7 @@ export class EventLog {
 		return events;
 	}
 
-	/** Forgets all but the newest; gives how many. */
+	/** Drops all but the newest events; returns how many were dropped. */
 	trim(/** @type {number} */ keep) {
 		const count = Math.max(0, this.#events.length - Math.max(1, keep));
 		this.#events.splice(0, count);

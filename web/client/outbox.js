@@ -1,6 +1,6 @@
 /**
- * What this client has said and must not lose: prompts until their event is held, answers until they
- * show in the log.
+ * Keeps what this client sends and must not lose: prompts until their event is held, answers until they
+ * appear in the log.
  */
 
 /**
@@ -17,9 +17,9 @@ export class Outbox {
 	#prompts = [];
 	/** @type {Map<string, string>} request_id to option_id: answers not yet confirmed */
 	#answers = new Map();
-	/** @type {Set<string>} request_ids of answers that the server could not store, and shall hear again */
+	/** @type {Set<string>} request_ids of answers that the server could not store, and that are sent again */
 	#refused = new Set();
-	/** @type {Set<string>} queued ones whose event may be among those that we have not loaded */
+	/** @type {Set<string>} queued prompts whose event may not be loaded yet */
 	#doubted = new Set();
 	#changed;
 
@@ -33,7 +33,7 @@ export class Outbox {
 		return this.#prompts.map((prompt) => ({ ...prompt }));
 	}
 
-	/** What the server must be asked about, with each connection until it answers. */
+	/** The prompts and answers to send on each connection until they are confirmed. */
 	get unsent() {
 		return this.prompts.filter(
 			({ prompt_id, state }) => state === 'sending' || this.#doubted.has(prompt_id),
@@ -64,7 +64,7 @@ export class Outbox {
 	}
 
 	/**
-	 * The server could not store an answer, which is not to be forgotten for that. True if this is new.
+	 * The server could not store an answer, so it is kept. True if this is new.
 	 * @param {string | undefined} requestId all of them, if the server did not say
 	 */
 	keepAnswer(requestId) {
@@ -75,7 +75,7 @@ export class Outbox {
 	}
 
 	/**
-	 * The server has it on disk; with a seq if its turn has come.
+	 * The server has it on disk; with a seq if its turn has started.
 	 * @param {string} promptId @param {number | null} seq @param {boolean} [isRemoved]
 	 */
 	confirmPrompt(promptId, seq, isRemoved = false) {
@@ -92,14 +92,14 @@ export class Outbox {
 		}
 	}
 
-	/** It was taken out of the queue and will not run: nothing is to be waited for. */
+	/** It was removed from the queue and will not run: nothing more is expected. */
 	dropPrompt(/** @type {string} */ promptId) {
 		this.#keep(({ prompt_id }) => prompt_id !== promptId);
 	}
 
 	/**
-	 * Queued ones that may have begun, or have been removed, without our knowledge: all, or those that the
-	 * queue does not have. Gives those that were not in doubt before.
+	 * Marks queued prompts that may have started or been removed unnoticed: all, or those that are missing
+	 * from the queue. Returns those that were not in doubt before.
 	 * @param {{prompt_id: string}[]} [queue]
 	 */
 	doubt(queue = []) {
@@ -113,7 +113,7 @@ export class Outbox {
 	}
 
 	/**
-	 * A refused prompt must not be sent again by itself: its text goes back to the user.
+	 * A refused prompt is not sent again automatically: its text goes back to the user.
 	 * @param {string | undefined} promptId the oldest unconfirmed one, if the server did not say
 	 * @returns {PendingPrompt | null}
 	 */
@@ -131,11 +131,11 @@ export class Outbox {
 			this.#answers.delete(requestId);
 			this.#refused.delete(requestId);
 		} else {
-			this.#answers.clear(); // refused, and we do not know which: none may come back for ever
+			this.#answers.clear(); // refused, but it is unknown which: none may be retried for ever
 		}
 	}
 
-	/** These events are held now: what they confirm is over. */
+	/** These events are held now: everything that they confirm is done. */
 	settle(/** @type {import('./log.js').HoldfastEvent[]} */ events) {
 		for (const { type, data } of events) {
 			if (type === 'permission_resolved') {
@@ -153,7 +153,7 @@ export class Outbox {
 		this.#keep(({ seq }) => seq === null || seq > last);
 	}
 
-	/** Another history: what the old one had confirmed is gone with it. */
+	/** Another history: everything confirmed in the old one is unconfirmed again. */
 	reset() {
 		this.#answers.clear();
 		this.#keep(({ state }) => state === 'sending');

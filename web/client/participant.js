@@ -1,12 +1,12 @@
 /**
- * What this client says in its session: prompts, what is to become of those that wait, answers, settings.
- * What must not be lost is said again with each connection until the server has confirmed it.
+ * Everything that this client sends in its session: prompts, changes to queued prompts, answers, settings.
+ * Frames that must not be lost are sent again on each connection until the server has confirmed them.
  */
 import { HoldfastError } from './base.js';
 import { Outbox } from './outbox.js';
 import { Requests } from './requests.js';
 
-/* What the server could not store is said to it again after so long, if the connection lasts. */
+/* The delay before resending an answer that the server could not store. */
 const AGAIN_MS = 2_000;
 
 /** @typedef {import('./log.js').HoldfastEvent} HoldfastEvent */
@@ -45,7 +45,7 @@ export class Participant {
 		return this.#outbox.prompts;
 	}
 
-	/** What the server may not have heard, at the beginning of a connection. */
+	/** A new connection: sends everything that the server may not have. */
 	begin() {
 		this.#stopAgain();
 		this.#outbox.unsent.forEach((prompt) => this.#sendPrompt(prompt));
@@ -76,7 +76,7 @@ export class Participant {
 		this.#sendAnswer(requestId, optionId);
 	}
 
-	/* The next three are about what is so now, and are never kept for later. */
+	/* The next three concern the present moment and are never stored for later. */
 
 	/** @param {HoldfastEvent} [newest] the turn that it is of is the one that is meant, if it is not over */
 	cancel(newest) {
@@ -111,7 +111,7 @@ export class Participant {
 		this.#outbox.doubt(queue).forEach((prompt) => this.#sendPrompt(prompt));
 	}
 
-	/** These events are held now: what they confirm is over. */
+	/** These events are held now: everything that they confirm is done. */
 	settle(/** @type {HoldfastEvent[]} */ events) {
 		this.#outbox.settle(events);
 	}
@@ -120,15 +120,15 @@ export class Participant {
 		this.#outbox.settleUpTo(last);
 	}
 
-	/** Another history: what the old one had confirmed is gone with it. */
+	/** Another history: everything confirmed in the old one is unconfirmed again. */
 	reset() {
 		this.#outbox.reset();
 	}
 
-	/** An error frame. Gives what is to be said of it to all; null if it is no error, or who asked hears of it. */
+	/** An error frame. Returns the error to emit; null if there is none, or if it rejects a promise. */
 	refuse(/** @type {any} */ data) {
 		if (data.outcome === 'unknown' && data.request === 'prompt') {
-			this.#sayAgain(); // it may be there: under the same id it is not there twice
+			this.#sayAgain(); // it may have been stored: the same id never counts twice
 			return new HoldfastError(data.code, data.message, { ...data, retrying: true });
 		}
 		if (data.request === 'prompt' && data.code !== 'shutting_down') {
@@ -147,13 +147,13 @@ export class Participant {
 		if (data.request === 'permission_answer' && data.code !== 'shutting_down') {
 			this.#outbox.endAnswer(data.request_id);
 			if (data.code === 'already_resolved' && data.by === this.#clientId) {
-				return null; // by what we said on an earlier connection
+				return null; // the answer that was sent on an earlier connection
 			}
 		}
 		return new HoldfastError(data.code, data.message, data);
 	}
 
-	/** The connection broke over something of ours that was too long: the longest. Gives the error, as above. */
+	/** The connection broke because a frame was too long: refuses the longest. Returns the error, as above. */
 	refuseLongest() {
 		const words = 'The message is too long for the server.';
 		const longest = this.#outbox.longestUnsent;
@@ -162,7 +162,7 @@ export class Participant {
 			: this.#refusePrompt(longest?.prompt_id, 'too_large', words);
 	}
 
-	/** There will be no answer any more. */
+	/** No more answers will come. */
 	end() {
 		this.#stopAgain();
 		this.#requests.end();

@@ -1,6 +1,6 @@
 /**
- * What is shown before its event is there: blocks that still grow, and notices of what is held up.
- * None of it has a place in a position; the event with the same seq ends it.
+ * Shown before the event exists: blocks that are still growing, and notices of held inputs. None of it
+ * counts for the position; the event with the same seq replaces it.
  */
 
 /**
@@ -37,7 +37,7 @@ export class Provisional {
 	}
 
 	/**
-	 * The block with this piece of text in its place; null if what comes before the piece is not here.
+	 * The block with this piece of text inserted; null if the text before the piece is missing.
 	 * @param {{seq: number, type: string, offset: number, text: string}} delta
 	 * @returns {OpenBlock | null}
 	 */
@@ -55,7 +55,7 @@ export class Provisional {
 		this.#held.set(notice.seq, notice);
 	}
 
-	/** Events up to this one are held. True if notices have gone. */
+	/** Events up to this one are held. True if notices were removed. */
 	endUpTo(/** @type {number} */ last) {
 		const waiting = this.#held.size;
 		for (const map of [this.#blocks, this.#held]) {
@@ -65,9 +65,9 @@ export class Provisional {
 	}
 
 	/**
-	 * What the end of a load says about the open block. A block that has just been closed is neither in
-	 * the page nor open until it is on disk. While the turn goes on its event is on the way, so what
-	 * was shown of it stays. True if there is or was anything to show.
+	 * Takes the open block from the end of a load. A block that has just been closed is neither in the page
+	 * nor open until it is on disk. While the turn continues its event is on the way, so it stays on
+	 * screen. True if there is or was anything to show.
 	 * @param {{open?: OpenBlock, is_prompting?: boolean}} page
 	 */
 	replace({ open, is_prompting }) {

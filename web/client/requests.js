@@ -1,11 +1,11 @@
 /**
- * What this client has asked about waiting prompts and has no answer to: it is asked again with each
- * connection, behind the prompts themselves, until there is one.
+ * Unanswered requests about queued prompts. Each is sent again on every connection, after the prompts
+ * themselves, until it is answered.
  */
 import { HoldfastError } from './base.js';
 
 /**
- * @typedef {object} QueuedPrompt A prompt that waits for its turn.
+ * @typedef {object} QueuedPrompt A prompt waiting for its turn.
  * @property {string} prompt_id
  * @property {string} client_id who sent it
  * @property {string} message
@@ -20,7 +20,7 @@ import { HoldfastError } from './base.js';
  * @property {(answer: any) => void} resolve @property {(error: HoldfastError) => void} reject
  */
 
-const NO_ANSWER = 'The client was closed, or the session is gone, before there was an answer.';
+const NO_ANSWER = 'The client was closed, or the session was deleted, before the answer came.';
 
 /** The answer to each. @type {Record<string, Request['type']>} */
 const ANSWERS = {
@@ -30,7 +30,7 @@ const ANSWERS = {
 };
 
 export class Requests {
-	/** @type {Request[]} in the order in which they are sent, which is that of the answers */
+	/** @type {Request[]} in the order sent, which is the order of the answers */
 	#pending = [];
 	#send;
 
@@ -61,7 +61,7 @@ export class Requests {
 		this.#pending.forEach(({ type, data }) => this.#send(type, data));
 	}
 
-	/** A frame that may be an answer. Gives the request, if it is one. */
+	/** A frame that may be an answer. Returns the request, if it is one. */
 	answer(/** @type {string} */ frameType, /** @type {any} */ data) {
 		const type = Object.hasOwn(ANSWERS, frameType) ? ANSWERS[frameType] : null;
 		const request = this.#take(
@@ -74,14 +74,14 @@ export class Requests {
 	/** An error frame. True if one of these was refused. */
 	refuse(/** @type {any} */ data) {
 		if (data.code === 'shutting_down') {
-			return false; // the next server hears of it
+			return false; // it is sent to the next server
 		}
 		const request = this.#take((one) => one.type === data.request && isAbout(one, data.prompt_id));
 		request?.reject(new HoldfastError(data.code, data.message, data));
 		return Boolean(request);
 	}
 
-	/** The connection broke over a frame that was too large: the longest edit, if it is longer than this. */
+	/** The connection broke because a frame was too long: refuses the longest edit, if it is longer than this. */
 	refuseLongerThan(/** @type {number} */ length, /** @type {string} */ message) {
 		const lengthOf = (/** @type {Request} */ { data }) => data.message?.length ?? 0;
 		const longest = Math.max(...this.#pending.map(lengthOf));
@@ -90,7 +90,7 @@ export class Requests {
 		return Boolean(request);
 	}
 
-	/** There will be no answer. */
+	/** No more answers will come. */
 	end() {
 		const ended = this.#pending;
 		this.#pending = [];

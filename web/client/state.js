@@ -1,4 +1,4 @@
-/** What is true of a session now and is not worth an event. */
+/** The session's current state, which has no events of its own. */
 
 /** @typedef {import('./requests.js').QueuedPrompt} QueuedPrompt */
 
@@ -23,12 +23,12 @@ export class SessionState {
 		return this.#values.queue.map((/** @type {QueuedPrompt} */ prompt) => ({ ...prompt }));
 	}
 
-	/** The server names the first ones only. */
+	/** The server lists the first ones only. */
 	get hasWholeQueue() {
 		return this.#values.queue.length === this.#values.queue_length;
 	}
 
-	/** Takes what a frame says of it. Gives the names of what is new. */
+	/** Takes the fields of a frame. Returns the names of those that changed. */
 	take(/** @type {any} */ data) {
 		const changed = Object.keys(this.#values).filter(
 			(name) =>

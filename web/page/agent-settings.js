@@ -1,10 +1,10 @@
-/** The agent's mode and options, below the prompt: what is set, and a choice of what else there is. */
+/** The agent's mode and options, below the prompt: the current values and the choices. */
 import { h, visible } from './dom.js';
 
 const SETTINGS_MAX = 6;
 const CHOICES_MAX = 200;
 const NAME_MAX = 80;
-const SPEAKING = ['mode', 'model']; // what is chosen says what it is
+const SPEAKING = ['mode', 'model']; // these need no label: the value is enough
 
 /** @typedef {{label: string, isNamed?: boolean, about: string, value: any, choices: [string, string][] | null, choose: (value: any) => void}} Setting choices: null if it is on or off */
 
@@ -23,7 +23,7 @@ function choicesOf(options) {
 export class AgentSettings {
 	#element;
 	#handlers;
-	/** @type {any} what is shown */
+	/** @type {any} the settings shown */
 	#agent = null;
 
 	/**
@@ -46,7 +46,7 @@ export class AgentSettings {
 		});
 	}
 
-	/** Shows what is set, and not what was asked for. */
+	/** Shows the current values, not the requested ones. */
 	restore() {
 		const had = /** @type {HTMLElement | null} */ (document.activeElement);
 		const name = this.#element.contains(had) ? had?.getAttribute('name') : null;

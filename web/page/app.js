@@ -1,4 +1,4 @@
-/** The demo page: one session at a time, beside the list of all. Wires the parts, holds no protocol. */
+/** The page: one session at a time, next to the list of all. Connects the parts; knows nothing of the protocol. */
 import { HoldfastClient, HoldfastFeed, createSession, deleteSession } from '../client/holdfast-client.js';
 import { AgentSettings } from './agent-settings.js';
 import { CommandMenu } from './command-menu.js';
@@ -19,17 +19,17 @@ const TITLE_MAX = 60;
 const TOAST_MS = 7_000;
 const OLDER_PAGE = 200;
 const EVENTS_MAX = 5_000; // held in memory, unless the reader has asked for older ones
-const EVENTS_AT_END = 1_000; // held once he is back at the end
-const SPOKEN_AT_ONCE = 10; // more than these is catching up, which nobody wants to hear
+const EVENTS_AT_END = 1_000; // held once the reader is back at the end
+const SPOKEN_AT_ONCE = 10; // more than this is catching up, and is not read aloud
 const NARROW = matchMedia('(max-width: 760px)');
 
 /** @type {HoldfastClient | null} */
 let client = null;
 /** @type {{seq: number, type: string, data: any}[]} */
 let held = [];
-/** @type {any} the newest total that came with an event: what a page shows that has no connection */
+/** @type {any} the newest total in an event: shown while there is no connection */
 let lastUsage = null;
-/** @type {{id: string | null, title: string}} what the list last said about the session on the page */
+/** @type {{id: string | null, title: string}} the selected session, as the list last described it */
 let heading = { id: null, title: '' };
 let isBadId = false;
 
@@ -57,7 +57,7 @@ const queue = new PromptQueue($('#queue'), {
 	remove: (promptId) => aboutQueue(async (from) => void (await from.removePrompt(promptId))),
 	orphaned: (message) => {
 		composer.restore(message);
-		toast('The prompt does not wait any more. What you wrote is in the prompt box, if that was empty.');
+		toast('This prompt is no longer in the queue. Your text is in the prompt box if that was empty.');
 	},
 	leave: () => composer.focus(),
 });
@@ -75,12 +75,12 @@ const inspector = new Inspector({ pane: $('#inspector'), button: $('#inspect') }
 	client?.dropConnection(),
 );
 
-/** The client id of this tab: after a reload, what was answered here is still answered by "you". */
+/** The client id of this tab: answers given here stay marked "you" after a reload. */
 function tabId() {
 	try {
 		return sessionStorage.getItem(TAB_ID) ?? undefined;
 	} catch {
-		return undefined; // some browsers refuse to keep anything
+		return undefined; // some browsers have storage disabled
 	}
 }
 
@@ -99,11 +99,11 @@ function selectedId() {
 	try {
 		return written && decodeURIComponent(written);
 	} catch {
-		return written; // no id at all, and said to be gone as such
+		return written; // not a valid id: shown as not found
 	}
 }
 
-/** No session can have another id, so there is nobody to ask for it. @param {string} id */
+/** The server accepts no other ids, so others are not asked for. @param {string} id */
 function isSessionId(id) {
 	return /^(?!\.)[A-Za-z0-9._-]{1,128}$/.test(id);
 }
@@ -154,7 +154,7 @@ function openSession(id) {
 
 /** @param {HoldfastClient} from */
 function listen(from) {
-	/** Nothing that a session said may reach the page after another one was chosen. */
+	/** Ignores a session once another one is selected. */
 	const on = (/** @type {any} */ type, /** @type {(detail: any) => void} */ fn) =>
 		from.on(type, (detail) => {
 			if (client === from) {
@@ -182,12 +182,12 @@ function listen(from) {
 		$('#spoken').replaceChildren();
 		lastUsage = null;
 		const words = {
-			epoch: 'This is another history now',
+			epoch: 'The session has another history now',
 			ahead: 'The server has an older history',
-			pruned: 'What you missed is not kept any more',
-			behind: 'More was missed than is worth catching up on',
+			pruned: 'The events that you missed are no longer kept',
+			behind: 'Too many events were missed',
 		};
-		toast(`${lookUp(words, reason, 'Loaded anew')}: the transcript was loaded again.`);
+		toast(`${lookUp(words, reason, 'The connection was reset')}: the transcript was reloaded.`);
 	});
 	on('open', ({ blocks }) => transcript.setOpen(blocks));
 	on('activity', (detail) => {
@@ -221,7 +221,7 @@ function handleError(error) {
 	}
 }
 
-/** The list of items is not read aloud as it changes, since it changes by scrolling too. @param {any[]} events */
+/** Reads new events aloud. The transcript is not a live region, because scrolling changes it too. @param {any[]} events */
 function speak(events) {
 	if (client?.status.status !== 'live' || events.length > SPOKEN_AT_ONCE) {
 		return;
@@ -244,11 +244,11 @@ async function sendPrompt(message, title = message.split('\n')[0]) {
 			title: title.length > TITLE_MAX ? `${title.slice(0, TITLE_MAX - 1)}…` : title,
 		});
 		location.hash = `#/s/${encodeURIComponent(session.id)}`;
-		route(); // now, so that the prompt goes to this session whatever comes next
+		route(); // at once, so that the prompt goes to this session
 		promptHere(message);
 	} catch (error) {
 		composer.restore(message);
-		toast(`The session could not be made. ${error instanceof Error ? error.message : ''}`);
+		toast(`The session could not be created. ${error instanceof Error ? error.message : ''}`);
 	}
 }
 
@@ -263,7 +263,7 @@ async function wholeMessage(from, promptId) {
 	return message;
 }
 
-/** Says what goes wrong. @template T @param {(from: HoldfastClient) => Promise<T>} ask @returns {Promise<T>} */
+/** Shows errors as a toast. @template T @param {(from: HoldfastClient) => Promise<T>} ask @returns {Promise<T>} */
 async function aboutQueue(ask) {
 	const from = /** @type {HoldfastClient} */ (client);
 	try {
@@ -305,7 +305,7 @@ function confirmDelete(session) {
 	dialog.showModal();
 }
 
-/** Brings all that depends on several things at once up to date. */
+/** Updates everything that depends on more than one event type. */
 function update() {
 	const status = isBadId ? 'gone' : (client?.status.status ?? 'closed');
 	const {
@@ -333,7 +333,7 @@ function update() {
 		canStop: live,
 	});
 	settings.show(gone ? null : (client?.agent ?? null), live);
-	$('#jump span').textContent = doing === 'waiting' ? 'A question waits for you' : 'Latest';
+	$('#jump span').textContent = doing === 'waiting' ? 'A question is waiting for you' : 'Latest';
 	$('#jump').classList.toggle('asks', doing === 'waiting');
 	showUsage(
 		{ text: $('#usage'), meter: $('#meter'), detail: $('#usage-detail') },
@@ -347,7 +347,7 @@ function update() {
 function updateHeading() {
 	const id = selectedId();
 	const session = sessions.find(id);
-	heading = session ? { id, title: session.title } : heading; // a deleted session keeps its name on the page
+	heading = session ? { id, title: session.title } : heading; // a deleted session keeps its name
 	const title = id
 		? sessionTitle(heading.id === id ? heading : { id, title: '' })
 		: 'New session';
@@ -362,7 +362,7 @@ function showConnection() {
 	connectionBar.show(bad ?? client?.status ?? null, client?.position.seq ?? 0);
 }
 
-/** What the inspector shows of the client. */
+/** The client's figures, for the inspector. */
 function facts() {
 	const { items, mounted } = transcript.size;
 	return {
@@ -375,7 +375,7 @@ function facts() {
 	};
 }
 
-/** What stands above the first item. @param {boolean} loading */
+/** The line above the first item. @param {boolean} loading */
 function showLoadingOlder(loading) {
 	const live = client?.status.status === 'live' ? client : null;
 	const hasOlder = live !== null && live.hasOlder;
@@ -383,7 +383,7 @@ function showLoadingOlder(loading) {
 	$('#older').hidden = !loading && !isPruned;
 	$('#older').textContent = loading
 		? 'Loading earlier events'
-		: 'Earlier events are not kept any more';
+		: 'Earlier events are no longer kept';
 	transcript.setHasOlder(!loading && hasOlder);
 }
 
@@ -394,7 +394,7 @@ function toast(message) {
 	setTimeout(() => element.remove(), TOAST_MS);
 }
 
-/** @param {boolean} show only matters where the sidebar is a drawer */
+/** @param {boolean} show has an effect only where the sidebar is a drawer */
 function showSidebar(show) {
 	const narrow = NARROW.matches;
 	const hadFocus = $('#sidebar').contains(document.activeElement);
@@ -424,11 +424,11 @@ function handleSidebar() {
 	);
 }
 
-/** The prompt stands in the column of the transcript, whose scrollbar it does not have. */
+/** Aligns the prompt with the transcript, which has a scrollbar. */
 function watchScrollbar() {
 	new ResizeObserver(([{ target }]) => {
 		const { offsetWidth, clientWidth } = /** @type {HTMLElement} */ (target);
-		const sides = 2; // scrollbar-gutter keeps the room on both
+		const sides = 2; // scrollbar-gutter reserves space on both
 		document.documentElement.style.setProperty(
 			'--scrollbar',
 			`${(offsetWidth - clientWidth) / sides}px`,
@@ -458,7 +458,7 @@ function start() {
 		$('#feed-status').textContent =
 			status === 'live' || status === 'connecting'
 				? ''
-				: 'The list is not live at the moment.';
+				: 'The list is not being updated at the moment.';
 	});
 	window.addEventListener('hashchange', route);
 	openSession(selectedId());

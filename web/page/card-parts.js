@@ -1,4 +1,4 @@
-/** What the cards have in common. */
+/** Parts shared by the cards. */
 import { h, icon, lookUp, visible } from './dom.js';
 
 /** @typedef {import('./transcript-model.js').Item} Item */

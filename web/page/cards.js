@@ -19,17 +19,17 @@ import { renderTool } from './tool-card.js';
 /**
  * @typedef {object} CardContext
  * @property {string} clientId
- * @property {Map<string, string>} answering request_id to option_id: answers that are on their way
- * @property {(item: Item) => Item | null} before what is shown right before an item
+ * @property {Map<string, string>} answering request_id to option_id: answers being sent
+ * @property {(item: Item) => Item | null} before the item shown right before this one
  */
 
 const STOP_WORDS = {
 	cancelled: 'Stopped',
 	max_tokens: 'The answer reached its length limit',
 	max_turn_requests: 'The turn reached its limit of requests',
-	refusal: 'The agent declined to go on',
+	refusal: 'The agent declined to continue',
 	error: 'The turn ended with an error',
-	agent_stopped: 'The agent stopped before the turn was over',
+	agent_stopped: 'The agent stopped before the turn ended',
 };
 
 /** @type {Record<Item['kind'], (item: Item, context: CardContext) => HTMLElement>} */
@@ -64,13 +64,13 @@ function isRecovered(item) {
 }
 
 /**
- * What the agent told only when it went on with its session stands later than it was said.
+ * Marks an item that the agent reported only after a restart: it happened earlier than its place shows.
  * @param {HTMLElement} element @param {Item} item @param {CardContext} context
  */
 function markRecovered(element, item, context) {
 	element.classList.add('recovered');
 	if (!isRecovered(context.before(item))) {
-		const words = h('span', { class: 'recovered-mark' }, 'Recovered: said before the restart');
+		const words = h('span', { class: 'recovered-mark' }, 'Recovered from before the restart');
 		(element.querySelector(':scope > summary') ?? element).prepend(words);
 	}
 }
@@ -80,7 +80,7 @@ function draw(item, context) {
 	try {
 		return RENDER[item.kind](item, context);
 	} catch {
-		return renderOther(item); // agents invent shapes: one that we cannot draw must not stop the page
+		return renderOther(item); // agents invent shapes: one that cannot be rendered must not stop the page
 	}
 }
 
@@ -198,7 +198,7 @@ function renderFile({ events: [event] }) {
 		),
 		h('div', { class: 'diff' }, h('pre', { tabindex: '0' }, ...change.lines.map(diffLine))),
 		diff_truncated
-			? h('p', { class: 'muted' }, 'The change is longer than what is kept of it.')
+			? h('p', { class: 'muted' }, 'Only the beginning of this change is kept.')
 			: null,
 	);
 }
@@ -229,7 +229,7 @@ function renderTurnEnd({ events: [event] }) {
 /** @param {Item} item */
 function renderNotice({ events: [event] }) {
 	const { title, name, version, reason, detail, resumed, resume_error } = event.data;
-	const how = { true: ' again, and goes on', false: ' anew: it does not know what is above' };
+	const how = { true: ' again and continues the conversation', false: ' without the conversation above' };
 	const words = {
 		agent_started: `${title ?? name ?? 'Agent'}${version ? ` ${version}` : ''} started${lookUp(how, String(resumed), '')}${resume_error ? ` (${resume_error})` : ''}`,
 		agent_stopped: `Agent stopped${reason ? ` (${String(reason).replaceAll('_', ' ')})` : ''}${detail ? `: ${detail}` : ''}`,

@@ -1,6 +1,6 @@
 /**
  * The agent's slash commands, offered while a prompt begins with "/": arrows choose, Enter or Tab takes,
- * Escape closes. It stands beside the prompt box and needs nothing of it but its text.
+ * Escape closes. It reads the prompt box's text and nothing else of it.
  */
 import { h, visible } from './dom.js';
 
@@ -24,12 +24,12 @@ export class CommandMenu {
 		id: 'commands',
 		class: 'commands',
 		role: 'listbox',
-		'aria-label': 'Commands of the agent',
+		'aria-label': 'Agent commands',
 		'data-testid': 'commands',
 		hidden: true,
 	});
 	#count = h('p', { class: 'sr-only', role: 'status' });
-	/** @type {any[]} what is offered */
+	/** @type {any[]} the commands offered */
 	#offered = [];
 	#active = 0;
 	/** Closed by hand: until another text is begun. */
@@ -60,7 +60,7 @@ export class CommandMenu {
 		});
 	}
 
-	/** Offers what fits the text as it is now. */
+	/** Offers the commands that match the text. */
 	update() {
 		const typed = /^\/(\S*)$/.exec(this.#box.value)?.[1];
 		this.#isDismissed = this.#isDismissed && typed !== undefined;

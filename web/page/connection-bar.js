@@ -1,4 +1,4 @@
-/** How the connection is: a word that is always there, and a line across the page while it is lost. */
+/** The state of the connection: always as a word, and as a banner while it is lost. */
 import { icon } from './dom.js';
 
 /** @typedef {import('../client/holdfast-client.js').StatusDetail} StatusDetail */
@@ -30,7 +30,7 @@ export class ConnectionBar {
 	#announcement;
 	#countdown = 0;
 	#back = 0;
-	/** @type {number | null} the last event that was held when the connection broke */
+	/** @type {number | null} the newest event held when the connection broke */
 	#lostAt = null;
 
 	/**
@@ -54,7 +54,7 @@ export class ConnectionBar {
 		this.#hideBanner();
 	}
 
-	/** @param {StatusDetail | null} detail null: there is no session @param {number} seq the last event that is held */
+	/** @param {StatusDetail | null} detail null: there is no session @param {number} seq the newest event held */
 	show(detail, seq) {
 		this.#pill.hidden = this.#drop.hidden = !detail;
 		clearInterval(this.#countdown);
@@ -80,7 +80,7 @@ export class ConnectionBar {
 			wordOf(detail);
 		if (detail.status === 'retrying' || detail.status === 'offline') {
 			const lost =
-				detail.status === 'offline' ? 'You are offline.' : 'The connection is lost.';
+				detail.status === 'offline' ? 'You are offline.' : 'Connection lost.';
 			this.#showBanner(
 				'lost',
 				`${lost} Trying again in ${secondsLeft(detail.retryAt)}\u00a0s.`,
@@ -94,12 +94,12 @@ export class ConnectionBar {
 		} else if (status === 'live' && this.#lostAt !== null) {
 			const missed = seq - this.#lostAt;
 			this.#lostAt = null;
-			const what = missed === 1 ? 'one event' : `${missed} events`;
+			const what = missed === 1 ? 'One event' : `${missed} events`;
 			this.#showBanner(
 				'back',
 				missed > 0
-					? `Back, with ${what} that came meanwhile.`
-					: 'Back. Nothing was missed.',
+					? `Reconnected. ${what} arrived in the meantime.`
+					: 'Reconnected. Nothing was missed.',
 			);
 			this.#back = window.setTimeout(() => this.#hideBanner(), BACK_MS);
 		} else if (status === 'gone' || status === 'closed') {

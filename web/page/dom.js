@@ -55,7 +55,7 @@ export function h(name, attributes = {}, ...children) {
 }
 
 /**
- * Looks a word up that came from outside: only what the table itself has is found.
+ * Looks up a word from outside: finds only the table's own keys.
  * @template T @param {Record<string, T>} table @param {unknown} key @param {T} fallback @returns {T}
  */
 export function lookUp(table, key, fallback) {
@@ -89,7 +89,7 @@ export function icon(name) {
 }
 
 /**
- * The server's HTML, with what reading it needs: code can be copied, wide tables scroll by themselves,
+ * The server's HTML, made readable: code can be copied, wide tables scroll by themselves,
  * links leave the page alone, and no image is fetched. @param {string} html safe by the server's construction
  */
 export function renderHtml(html) {
@@ -124,7 +124,7 @@ export function renderHtml(html) {
 	return template.content;
 }
 
-/** The page loads nothing from elsewhere: whoever is named in a text must not learn who reads it. */
+/** The page loads nothing from other servers: a text must not be able to report its readers. */
 function replaceImage(/** @type {HTMLImageElement} */ image) {
 	const src = image.getAttribute('src') ?? ''; // `image.src` is resolved against the template, which is nowhere
 	if (src.startsWith('data:')) {

@@ -1,4 +1,4 @@
-/** What stands where there is no transcript: an invitation, or that the session is gone. */
+/** Shown instead of an empty transcript: an invitation, or a note that the session is gone. */
 import { h } from './dom.js';
 
 const EXAMPLES = [
@@ -11,7 +11,7 @@ const EXAMPLES = [
 
 const GONE = () => [
 	h('h2', {}, 'This session does not exist'),
-	h('p', {}, 'It was deleted, or never was.'),
+	h('p', {}, 'It was deleted or never existed.'),
 	h('a', { class: 'button primary', href: '#/' }, 'New session'),
 ];
 
@@ -22,7 +22,7 @@ const INVITATION = (send) => [
 	h(
 		'p',
 		{},
-		'Every line is kept on the server. Drop the connection, close the page, come back on your phone: it goes on exactly where you were.',
+		'Everything is kept on the server. Drop the connection, close the page or switch to your phone: the session continues exactly where you left off.',
 	),
 	h(
 		'button',
@@ -53,7 +53,7 @@ const INVITATION = (send) => [
 ];
 
 /**
- * @param {HTMLElement} empty @param {'' | 'new' | 'gone'} what nothing: there is a transcript
+ * @param {HTMLElement} empty @param {'' | 'new' | 'gone'} what empty: there is a transcript
  * @param {(prompt: string, title: string) => void} send
  */
 export function showEmpty(empty, what, send) {

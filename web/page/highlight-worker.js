@@ -1,5 +1,5 @@
 /**
- * Finds what is a keyword, a string, a comment in a piece of code. A worker, so that code which makes
+ * Finds the keywords, strings and comments in a piece of code. A worker, so that code which makes
  * the library slow makes nothing else slow; highlight.js is a script of the old kind, and so is this.
  */
 

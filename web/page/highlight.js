@@ -1,5 +1,5 @@
 /**
- * Colours code where it stands: the browser paints ranges of the text (CSS Custom Highlight API), and
+ * Colours code in place: the browser paints ranges of the text (CSS Custom Highlight API), and
  * not one element is added or changed. Without that, or without the library, code is plain.
  */
 
@@ -7,7 +7,7 @@ const CODE_MAX = 100_000; // characters
 const SLOW_MS = 2_000; // a piece of code that takes longer is left plain
 const SETTLE_MS = 120; // code that still grows is coloured when it rests
 
-/** What the library calls it, and which colour it has (styles/code.css). @type {Record<string, string[]>} */
+/** Each colour of styles/code.css, with the library's names for it. @type {Record<string, string[]>} */
 const COLOURS = {
 	keyword: ['keyword', 'built_in', 'selector-tag', 'name', 'meta-keyword'],
 	string: ['string', 'regexp', 'meta-string', 'symbol', 'bullet', 'link', 'code'],
@@ -24,7 +24,7 @@ const COLOUR_OF = new Map(
 
 /** @type {Map<string, any>} one Highlight a colour */
 const highlights = new Map();
-/** @type {Map<Element, {text: string, language: string, ranges: [any, any][]}>} what is coloured, and as what */
+/** @type {Map<Element, {text: string, language: string, ranges: [any, any][]}>} the coloured elements */
 const done = new Map();
 /** @type {Map<number, {code: Element, text: string, language: string}>} */
 const asked = new Map();

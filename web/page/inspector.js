@@ -1,4 +1,4 @@
-/** The pane for developers: where the client stands, every frame as it went over the wire, and ways to break it. */
+/** The developer pane: the client's position, every frame on the wire, and buttons that break the connection. */
 import { h, icon, visible } from './dom.js';
 
 const ROWS_MAX = 200;
@@ -11,8 +11,8 @@ const QUIET = ['keepalive', 'keepalive_ack', 'preview', 'delta'];
 const FIGURES = [
 	['status', 'Status'],
 	['epoch', 'Epoch'],
-	['seq', 'Last event (seq)'],
-	['max_seq', 'Server’s last (max_seq)'],
+	['seq', 'Newest event (seq)'],
+	['max_seq', 'Server’s newest (max_seq)'],
 	['lag', 'Lag'],
 	['round_trip', 'Round trip'],
 	['reconnects', 'Reconnects'],
@@ -22,7 +22,7 @@ const FIGURES = [
 	['bytes', 'Bytes in, out'],
 ];
 
-/** What a frame is, without parsing more of it than one must. @param {Frame} frame */
+/** The type and seqs of a frame, without parsing all of it. @param {Frame} frame */
 function summaryOf({ text }) {
 	const type = text.match(/^\{\s*"type":\s*"([\w-]+)"/)?.[1] ?? '';
 	const seqs = [...text.matchAll(/"seq":\s*(\d+),\s*"type"/g)].map((match) => match[1]);
@@ -58,7 +58,7 @@ export class Inspector {
 
 	/**
 	 * @param {{pane: HTMLElement, button: HTMLElement}} places @param {Tap} tap
-	 * @param {() => Record<string, string>} facts what the page knows: status, epoch, seq, reconnects, held, on_page
+	 * @param {() => Record<string, string>} facts of the page: status, epoch, seq, reconnects, held, on_page
 	 * @param {() => void} drop
 	 */
 	constructor({ pane, button }, tap, facts, drop) {
@@ -95,7 +95,7 @@ export class Inspector {
 		}
 	}
 
-	/** Another session: its numbers begin anew. */
+	/** Another session: the figures start again. */
 	reset() {
 		this.#maxSeq = 0;
 		this.#roundTrip = null;
@@ -106,23 +106,23 @@ export class Inspector {
 	#build(/** @type {() => void} */ drop) {
 		/** @type {[string, string, string, () => void][]} */
 		const ways = [
-			['drop', 'Drop', 'Closes it, as a proxy does', drop],
+			['drop', 'Drop', 'Closes the socket, as a proxy would', drop],
 			[
 				'freeze',
 				'Freeze',
-				'Nothing comes through any more, and nobody says so; the keepalive has to find out',
+				'Stops all frames without an error; the keepalive has to notice',
 				() => this.#tap.freeze(),
 			],
 			[
 				'stale',
 				'Go stale',
-				'Reconnects with an epoch that the server does not know',
+				'Reconnects with an epoch that the server does not have',
 				() => this.#tap.goStale(),
 			],
 			[
 				'lose',
 				'Lose a frame',
-				'The next events do not arrive; the gap has to be seen',
+				'Drops the next events; the client has to notice the gap',
 				() => this.#tap.loseOne(),
 			],
 		];
@@ -170,7 +170,7 @@ export class Inspector {
 				'div',
 				{ class: 'frames-head' },
 				h('h3', {}, 'Frames'),
-				h('label', {}, this.#quiet, 'without previews'),
+				h('label', {}, this.#quiet, 'Hide previews'),
 				h(
 					'button',
 					{ type: 'button', class: 'button small', onclick: () => this.#clear() },

@@ -1,8 +1,8 @@
 /**
  * Which items have an element on the page: those that can be seen and some on both sides, however many
- * there are in all. What is left out above and below is room of its height, or of a guess at it.
+ * there are in all. Empty space above and below has the height of the rest, or a guess at it.
  *
- * Nothing that the reader sees moves: whatever changes above the view is made up for in the room above,
+ * Nothing that the reader sees moves: a change above the view is compensated in the space above,
  * and only where that cannot be, by scrolling.
  */
 import { h } from './dom.js';
@@ -39,7 +39,7 @@ export class ItemWindow {
 	/**
 	 * @param {{scroller: HTMLElement, list: HTMLElement}} places
 	 * @param {(item: Item) => HTMLElement} render
-	 * @param {() => Element | null} end the element that stands behind the last item, if there is one
+	 * @param {() => Element | null} end the element after the last item, if there is one
 	 */
 	constructor({ scroller, list }, render, end) {
 		this.#scroller = scroller;
@@ -63,7 +63,7 @@ export class ItemWindow {
 		this.#setBelow(0);
 	}
 
-	/** True if the last item is on the page, so that what is open may stand behind it. */
+	/** True if the last item is on the page, so that open blocks may follow it. */
 	get isAtEnd() {
 		return this.#to === this.#items.length;
 	}
@@ -108,7 +108,7 @@ export class ItemWindow {
 	}
 
 	/**
-	 * All items anew, older ones in front of those there were; an element stays with what it shows.
+	 * Takes a new list, with older items in front. Items that were mounted keep their elements.
 	 * @param {Item[]} items
 	 */
 	replace(items) {
@@ -141,7 +141,7 @@ export class ItemWindow {
 		});
 	}
 
-	/** Changes what stands on the page, and leaves what the reader sees where it is. @param {() => void} change */
+	/** Changes the page without moving anything that the reader sees. @param {() => void} change */
 	keepPlace(change) {
 		const seen = this.#firstSeen();
 		change();
@@ -158,12 +158,12 @@ export class ItemWindow {
 		}
 	}
 
-	/** Remembers what the reader sees now, for when the page has another width and all lines break elsewhere. */
+	/** Notes the first visible element, for when the page's width changes and lines break elsewhere. */
 	notePlace() {
 		[this.#place] = this.#firstSeen();
 	}
 
-	/** Back to what was noted. */
+	/** Scrolls back to the element noted. */
 	backToPlace() {
 		if (this.#place?.element.isConnected) {
 			this.#scroller.scrollTop +=
@@ -198,7 +198,7 @@ export class ItemWindow {
 		return seen;
 	}
 
-	/** Puts on the page what has come near, and takes from it what is far away. */
+	/** Mounts items that are near the view and unmounts those far away. */
 	update() {
 		const view = this.#scroller.getBoundingClientRect();
 		const ahead = Math.max(AHEAD_PX, view.height);
@@ -219,7 +219,7 @@ export class ItemWindow {
 		this.#trim(view, ahead);
 	}
 
-	/** Only the end stands on the page, as if the rest had never been seen. */
+	/** Mounts the end only. */
 	showEnd() {
 		if (!this.isAtEnd || this.mounted > MOUNTED_MAX) {
 			this.clear(this.#items);
@@ -227,7 +227,7 @@ export class ItemWindow {
 		}
 	}
 
-	/** The reader has dragged the scrollbar to where nothing is. */
+	/** The reader has dragged the scrollbar to a place without elements. */
 	#jump() {
 		const view = this.#scroller.getBoundingClientRect();
 		const list = this.#list.getBoundingClientRect();
@@ -326,7 +326,7 @@ export class ItemWindow {
 		element.remove();
 	}
 
-	/** How high an item is, as far as can be told. */
+	/** The height of an item, estimated from the mounted ones. */
 	#guess() {
 		return this.mounted > 0
 			? Math.max(LEAST_PX, this.#list.offsetHeight / this.mounted)

@@ -1,10 +1,10 @@
-/** The wall: many sessions at once, live. Each has a tile; only those that can be seen are connected. */
+/** The wall: many sessions at once, live. Each has a tile; only visible tiles are connected. */
 import { HoldfastFeed } from '../client/holdfast-client.js';
 import { $, handleCopies, icon } from './dom.js';
 import { Tile } from './tile.js';
 import { sessionTitle } from './sessions.js';
 
-const TILES_MAX = 60; // the newest; a browser opens no more than some 200 sockets to one server
+const TILES_MAX = 60; // the newest; browsers open at most about 200 sockets to one server
 
 const feed = new HoldfastFeed();
 /** @type {Map<string, Tile>} */
@@ -31,7 +31,7 @@ function isWanted(session) {
 	return fits && sessionTitle(session).toLowerCase().includes(filter.words);
 }
 
-/** A tile keeps its place as long as it is there: the newest session comes first, whatever happens in the others. */
+/** The newest session comes first. Activity never moves a tile. */
 function show() {
 	const wanted = sessions
 		.filter(isWanted)
@@ -81,8 +81,8 @@ function sayHowMany(shown) {
 	$('#nothing').hidden = shown > 0;
 	$('#nothing').textContent =
 		sessions.length === 0
-			? 'No sessions yet. They turn up here as they begin.'
-			: 'No session fits.';
+			? 'No sessions yet. They appear here when they start.'
+			: 'No matching sessions.';
 }
 
 function start() {
@@ -106,7 +106,7 @@ function start() {
 	});
 	feed.on('status', ({ status }) => {
 		const lost = status === 'retrying' || status === 'offline';
-		$('#feed-status').textContent = lost ? 'The list is not live at the moment.' : '';
+		$('#feed-status').textContent = lost ? 'The list is not being updated at the moment.' : '';
 	});
 	feed.connect();
 }

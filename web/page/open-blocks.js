@@ -21,20 +21,20 @@ export class OpenBlocks {
 		return this.#blocks.length;
 	}
 
-	/** The kind of block that is growing, for words about what waits for it. */
+	/** The kind of block that is growing, for the hint below the transcript. */
 	get kind() {
 		const names = { UL: 'list', OL: 'list', TABLE: 'table', PRE: 'code block' };
 		const last = [...this.#elements.values()].at(-1)?.querySelector('pre, table, ul, ol');
 		return lookUp(names, last?.nodeName, 'block');
 	}
 
-	/** The first element that stands behind all events; null at the end. @returns {Element | null} */
+	/** The first element after all events; null at the end. @returns {Element | null} */
 	get first() {
 		const items = [...this.#elements.values()].map((element) => element.closest('.item'));
 		return items.find((item) => item && !isHeld(item)) ?? null;
 	}
 
-	/** @param {OpenBlock[]} blocks all that are open @param {boolean} show they stand on the page */
+	/** @param {OpenBlock[]} blocks all that are open @param {boolean} show whether they are on the page */
 	set(blocks, show) {
 		this.#blocks = blocks;
 		for (const seq of [...this.#elements.keys()]) {
@@ -47,7 +47,7 @@ export class OpenBlocks {
 		}
 	}
 
-	/** The end of the transcript is on the page again, and what is open with it. */
+	/** The end of the transcript is on the page again, with its open blocks. */
 	show() {
 		this.set(this.#blocks, true);
 	}

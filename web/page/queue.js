@@ -1,4 +1,4 @@
-/** The prompts that wait for their turn, above the prompt box: anyone who watches may edit and remove them. */
+/** The queued prompts, above the prompt box. Every observer may edit and remove them. */
 import { h, icon, morph, visible } from './dom.js';
 
 const NAME_MAX = 60;
@@ -29,7 +29,7 @@ export class PromptQueue {
 	 * @param {HTMLElement} section
 	 * @param {{whole: (promptId: string) => Promise<string>, edit: (promptId: string, message: string) => Promise<void>,
 	 *   remove: (promptId: string) => Promise<void>, orphaned: (message: string) => void, leave: () => void}} handlers
-	 *   `whole` gives the uncut message; `orphaned` takes what was written for a prompt that does not wait any more;
+	 *   `whole` gives the uncut message; `orphaned` takes the text written for a prompt that is no longer queued;
 	 *   `leave` takes the focus when there is nothing left here to have it
 	 */
 	constructor(section, handlers) {
@@ -41,7 +41,7 @@ export class PromptQueue {
 		section.addEventListener('click', (event) => this.#handleClick(event));
 	}
 
-	/** Another session: what is written here belongs to the one before. @param {string} clientId */
+	/** Another session: drops the draft. @param {string} clientId */
 	clear(clientId) {
 		this.#clientId = clientId;
 		this.#draft = null;
@@ -81,7 +81,7 @@ export class PromptQueue {
 	#tell(/** @type {number} */ shown, /** @type {number} */ length) {
 		this.#section.hidden = shown === 0;
 		const words =
-			length === 1 ? '1 prompt waits' : `${length} prompts wait, the next one first`;
+			length === 1 ? '1 prompt waiting' : `${length} prompts waiting, the next one first`;
 		const text = shown === 0 ? '' : shown < length ? `${words}; the first ${shown}` : words;
 		if (this.#head.textContent !== text) {
 			this.#head.textContent = text;
@@ -143,14 +143,14 @@ export class PromptQueue {
 		const before = await this.#busy(promptId, whole);
 		const row = this.#rows.get(promptId);
 		if (before === null || !row) {
-			return; // it has begun, or is gone: that has been said
+			return; // it has started or was removed: the user was told
 		}
 		if (this.#draft) {
 			this.#close(this.#draft.promptId);
 		}
 		const box = h('textarea', {
 			rows: 1,
-			'aria-label': 'The prompt’s new text',
+			'aria-label': 'New text of the prompt',
 			'data-testid': 'queued-text',
 		});
 		const form = h(
@@ -189,7 +189,7 @@ export class PromptQueue {
 		const draft = this.#draft;
 		const message = draft?.box.value.trim();
 		if (!draft || !message) {
-			return; // to remove it there is a button
+			return; // removing it has a button
 		}
 		if (message === draft.before) {
 			this.#close(draft.promptId);
@@ -214,7 +214,7 @@ export class PromptQueue {
 		}
 	}
 
-	/** The prompt that is being edited has begun, or somebody has removed it: its text is not lost. */
+	/** The prompt being edited has started or was removed: keeps the text. */
 	#closeOrphan() {
 		const draft = this.#draft;
 		if (draft && !this.#prompts.some(({ prompt_id }) => prompt_id === draft.promptId)) {
@@ -226,7 +226,7 @@ export class PromptQueue {
 	}
 
 	/**
-	 * Marks the prompt while something is asked about it; whoever asks says what goes wrong.
+	 * Marks the prompt while a request about it is pending. The handlers report errors.
 	 * @template T @param {string} promptId @param {Promise<T>} asked @returns {Promise<T | null>} null: refused
 	 */
 	async #busy(promptId, asked) {

@@ -1,6 +1,6 @@
 /**
- * A WebSocket for those who want to see and to break things: it keeps the last frames, and does what
- * networks do. The client that uses it knows nothing of it, so what it survives here it survives.
+ * A WebSocket for the inspector: it keeps the newest frames and can fail as networks do. The client does
+ * not know about it, so it recovers here exactly as it would from a real failure.
  */
 
 const FRAMES_MAX = 300;
@@ -49,15 +49,15 @@ export class Tap {
 		return this.#current !== null && this.#frozen.has(this.#current);
 	}
 
-	/** Nothing comes through any more in either direction, and nobody says so: a dead network. */
+	/** A dead network: no more frames in either direction, and no error. */
 	freeze() {
 		if (this.#current) {
 			this.#frozen.add(this.#current);
-			this.#note('frozen: from here on nothing comes through');
+			this.#note('frozen: no more frames in either direction');
 		}
 	}
 
-	/** The next load of events names an epoch that never was, as after a restore of the server's data. */
+	/** The next load of events names an epoch that does not exist, as after a restore of the server's data. */
 	goStale() {
 		this.#isStale = true;
 		this.#current?.close();
@@ -99,7 +99,7 @@ export class Tap {
 		return true;
 	}
 
-	/** @returns {string | null} what goes out; null: nothing does */
+	/** @returns {string | null} the text to send; null: none */
 	#sent(/** @type {WebSocket} */ socket, /** @type {string} */ text) {
 		this.#current = socket;
 		if (this.#frozen.has(socket)) {

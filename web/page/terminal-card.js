@@ -1,4 +1,4 @@
-/** A command that the agent runs through the server, with what it says, as it says it. */
+/** A command that the agent runs through the server, with its output as it comes. */
 import { chevron, hooks, marks, output, statusChip } from './card-parts.js';
 import { h, icon, visible } from './dom.js';
 
@@ -7,7 +7,7 @@ import { h, icon, visible } from './dom.js';
 const encoder = new TextEncoder();
 
 /**
- * What the command has said, as far as it was told: where something is left out stands a line that says so.
+ * The command's output. A line marks each part that was omitted.
  * @param {Item} item
  */
 function outputOf({ events }) {
@@ -16,7 +16,7 @@ function outputOf({ events }) {
 	for (const { data } of events) {
 		if (typeof data.output === 'string') {
 			const offset = Number.isFinite(data.offset) ? data.offset : end;
-			text += offset > end ? `\n… ${offset - end} bytes left out …\n` : '';
+			text += offset > end ? `\n… ${offset - end} bytes omitted …\n` : '';
 			text += data.output;
 			end = offset + encoder.encode(data.output).length;
 		}

@@ -3,7 +3,7 @@
 	const key = 'holdfast-theme';
 	const root = document.documentElement;
 	const words = {
-		auto: 'Colours: as the system',
+		auto: 'Colours: system',
 		light: 'Colours: light',
 		dark: 'Colours: dark',
 	};
@@ -14,7 +14,7 @@
 			const theme = localStorage.getItem(key);
 			return theme in next ? theme : 'auto';
 		} catch {
-			return 'auto'; // some browsers refuse to keep anything
+			return 'auto'; // some browsers have storage disabled
 		}
 	};
 
@@ -31,7 +31,7 @@
 		try {
 			localStorage.setItem(key, theme);
 		} catch {
-			// then it holds until the page is left
+			// then the choice lasts until the page is closed
 		}
 	};
 

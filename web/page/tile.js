@@ -1,4 +1,4 @@
-/** One session on the wall: its name, how it is, and its transcript, live. It connects while it can be seen. */
+/** One session on the wall: title, status and live transcript. It is connected while it is visible. */
 import { HoldfastClient } from '../client/holdfast-client.js';
 import { h, icon, lookUp } from './dom.js';
 import { sessionTitle } from './sessions.js';
@@ -34,7 +34,7 @@ export class Tile {
 	#leaving = 0;
 	/** @type {any[]} */
 	#held = [];
-	/** The same for each of its connections, so that what was answered here stays answered by "you". @type {string | undefined} */
+	/** The same for each of its connections, so that answers given here stay marked "you". @type {string | undefined} */
 	#clientId;
 
 	/** @param {any} session */
@@ -79,7 +79,7 @@ export class Tile {
 		scroller.setAttribute('aria-label', `Transcript of ${sessionTitle(session)}`);
 	}
 
-	/** @param {any} session what the list says of it now */
+	/** @param {any} session its newest entry in the list */
 	show(session) {
 		this.session = session;
 		this.#link.href = `./#/s/${encodeURIComponent(session.id)}`;
@@ -98,7 +98,7 @@ export class Tile {
 		}
 	}
 
-	/** The session is gone, or the tile is not wanted any more. */
+	/** The session is gone, or filtered out. */
 	close() {
 		clearTimeout(this.#leaving);
 		this.#disconnect();
@@ -144,7 +144,7 @@ export class Tile {
 
 	#disconnect() {
 		const client = this.#client;
-		this.#client = null; // what it still says is not heard
+		this.#client = null; // its later events are ignored
 		client?.close();
 		this.#transcript.clear(this.#clientId ?? '');
 		this.#update();
@@ -171,7 +171,7 @@ export class Tile {
 		this.#transcript.setTail({
 			lost:
 				link === 'retrying' || link === 'offline'
-					? 'The connection is lost; it goes on where it was.'
+					? 'Connection lost. The session will continue where it left off.'
 					: '',
 			hint:
 				live && this.#transcript.isGrowing

@@ -1,4 +1,4 @@
-/** A tool call: what it is, how it goes, what came of it. */
+/** A tool call: title, status and result. */
 import {
 	changeCount,
 	chevron,
@@ -115,7 +115,7 @@ function contentPart(part, isWhole) {
 		: null;
 }
 
-/** Agents put a tool's output into a fence; here it stands in a frame already. @param {string} text */
+/** Agents put a tool's output into a fence; here it is already in a frame. @param {string} text */
 function stripFence(text) {
 	return text.match(/^\s*(`{3,})[^\n`]*\n([\s\S]*?)\n?\1\s*$/)?.[2] ?? text;
 }

@@ -1,6 +1,5 @@
 /**
- * What the transcript shows, folded from the events. Pure: an item is a list of events that are shown
- * as one thing. Most items have one event; a tool's updates, a turn's plans, a question's answer and
+ * Folds events into items. Pure: an item is a list of events that are shown as one thing. Most items have one event; a tool's updates, a turn's plans, a question's answer and
  * adjacent thoughts join the item they belong to.
  */
 
@@ -50,7 +49,7 @@ function kindOf(event) {
 export class TranscriptModel {
 	/** @type {Item[]} */
 	items = [];
-	/** @type {Map<string, Item>} what a later event may still join */
+	/** @type {Map<string, Item>} items that a later event may join */
 	#joinable = new Map();
 
 	/** @param {readonly HoldfastEvent[]} events */

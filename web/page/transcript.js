@@ -60,7 +60,7 @@ export class Transcript {
 			}
 			width = scroller.clientWidth;
 			this.#follow();
-			requestAnimationFrame(() => this.#settle()); // here it would change the sizes that are being told
+			requestAnimationFrame(() => this.#settle()); // a change here would change the observed sizes
 		});
 		[scroller, list, tail].forEach((element) => observer.observe(element));
 	}
@@ -107,7 +107,7 @@ export class Transcript {
 		this.#settle();
 	}
 
-	/** All events after older ones were put in front, or taken away there. @param {readonly HoldfastEvent[]} events */
+	/** Takes all events again, after older ones were added or dropped at the front. @param {readonly HoldfastEvent[]} events */
 	replace(events) {
 		const unfolded = new Map(
 			this.#model.items.map(({ events: [{ seq }], isOpen }) => [seq, isOpen]),
@@ -148,7 +148,7 @@ export class Transcript {
 	}
 
 	/**
-	 * What stands below the last block.
+	 * The lines below the last block.
 	 * @param {{lost: string, hint: string, working: boolean, prompts: any[]}} content
 	 */
 	setTail({ lost, hint, working, prompts }) {
@@ -196,7 +196,7 @@ export class Transcript {
 		}
 	}
 
-	/** Nobody reads what rushes by: only the end of it gets elements. */
+	/** Too many at once to be read: only the end gets elements. */
 	#appendBurst(/** @type {readonly HoldfastEvent[]} */ events) {
 		this.#open.set([], true);
 		events.forEach((event) => this.#model.add(event));
@@ -270,7 +270,7 @@ export class Transcript {
 		}
 	}
 
-	/** After whatever has changed: what is near stands on the page, and the end is followed. */
+	/** After every change: mounts the items near the view and follows the end. */
 	#settle() {
 		this.#follow();
 		this.#mountNear();

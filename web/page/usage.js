@@ -1,4 +1,4 @@
-/** What the session has used: words, and how much of the agent's window is full. */
+/** The session's usage: tokens, cost, and how full the agent's context window is. */
 import { h, visible } from './dom.js';
 
 const FULL = 0.8; // from here on the meter warns
@@ -41,7 +41,7 @@ export function usageText(usage) {
 	return words && all.partial ? `at least ${words}` : words;
 }
 
-/** @param {any} usage @returns {number | null} from 0 to 1; null if nobody has said how much there is */
+/** @param {any} usage @returns {number | null} from 0 to 1; null if the size is unknown */
 export function usageShare(usage) {
 	return Number.isFinite(usage?.used) && usage.size > 0
 		? Math.min(1, Math.max(0, usage.used / usage.size))
@@ -52,7 +52,7 @@ const NOT_COUNTED = ['used', 'size'];
 const MODELS_MAX = 64; // the server counts no more by name
 
 /**
- * Every counter that a total has, whatever it is called.
+ * Every counter of a total, whatever its name.
  * @param {any} total @returns {[string, string][]}
  */
 function countersOf(total) {
@@ -73,14 +73,14 @@ function section(title, rows) {
 }
 
 /**
- * All of it: the window, the counters, what it has cost, and each model.
+ * In full: the window, the counters, the cost, and each model.
  * @param {any} usage @returns {HTMLElement[]}
  */
 function detailOf(usage) {
 	const costs = [usage.cost, ...(Array.isArray(usage.more_costs) ? usage.more_costs : [])];
 	/** @type {[string, string][]} */
 	const all = [
-		['in its window', windowText(usage)],
+		['context window', windowText(usage)],
 		...countersOf(usage),
 		.../** @type {[string, string][]} */ (costs.map((cost) => ['cost', costText(cost)])),
 	];

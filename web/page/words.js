@@ -1,4 +1,4 @@
-/** Sentences about what goes on: below the transcript, and for those who hear the page. */
+/** Texts below the transcript, in toasts and for screen readers. */
 import { lookUp } from './dom.js';
 
 const SAID_MAX = 600;
@@ -15,7 +15,7 @@ const HELD = {
 /** @param {{code: string, message: string}} error */
 export function errorText({ code, message }) {
 	if (code === 'already_resolved') {
-		return 'The question had been answered already.';
+		return 'The question has already been answered.';
 	}
 	const sentence = `${message.charAt(0).toUpperCase()}${message.slice(1)}`;
 	return /[.!?]$/.test(sentence) ? sentence : `${sentence}.`;
@@ -23,12 +23,12 @@ export function errorText({ code, message }) {
 
 /** @param {number} seq the last event that is held */
 export function lostText(seq) {
-	return seq > 0 ? `The connection is lost. Once it is back, it goes on after event ${seq}.` : '';
+	return seq > 0 ? `Connection lost. After reconnecting, the session continues after event ${seq}.` : '';
 }
 
-/** @param {readonly any[]} held inputs that wait for a block to end @param {string} what kind of block it is */
+/** @param {readonly any[]} held inputs that wait for a block to end @param {string} what the kind of block */
 export function hintText(held, what) {
-	/** What becomes of one tool call is one thing. @type {Map<any, any>} */
+	/** All notices about one tool call count as one. @type {Map<any, any>} */
 	const waiting = new Map();
 	for (const notice of held) {
 		const key = notice.data?.tool_call_id ?? notice.seq;
@@ -51,7 +51,7 @@ function textOf(html) {
 	return (body.textContent ?? '').trim();
 }
 
-/** What a screen reader says of an event that has just come; nothing for most. @param {any} event */
+/** The text that a screen reader speaks for a new event; empty for most. @param {any} event */
 export function spokenText({ type, data }) {
 	switch (type) {
 		case 'agent_message':
@@ -65,12 +65,12 @@ export function spokenText({ type, data }) {
 				return 'The question was withdrawn';
 			}
 			return data.bound_to === undefined
-				? 'The question is answered'
-				: 'The question is answered as before';
+				? 'The question was answered'
+				: 'The question got the same answer as before';
 		case 'tool_call':
 			return `Tool: ${data.title ?? 'a call'}`;
 		case 'turn_end':
-			return data.stop_reason === 'end_turn' ? 'The agent is done' : 'The turn has ended';
+			return data.stop_reason === 'end_turn' ? 'The agent has finished' : 'The turn has ended';
 		default:
 			return '';
 	}
