@@ -42,17 +42,17 @@ struct acp_agent_config {
 			       */
 	int idle_ms; /* the child is stopped when there was nothing to do for so long; 0: never */
 	int resumable_idle_ms; /* the same for one that can go on with its session later */
-	int lull_ms; /* see lull(); 0: 1 s */
+	int quiet_ms; /* see quiet(); 0: 1 s */
 	int start_timeout_ms; /* for initialize and session/new together; 0: 120 s */
 	struct json_numbers *numbers; /* takes those of the agent; NULL: they are not kept */
 };
 
-/** A setting that somebody wishes for: a mode, or the value of an option. */
-struct acp_wish {
+/** A setting that a client asks for: a mode, or the value of an option. */
+struct acp_setting {
 	const char *mode_id; /* or, if it is NULL: */
 	const char *config_id;
 	const json_t *value; /* a string or a boolean */
-	const char *by; /* who wishes it, as refused() says it again */
+	const char *by; /* who asked for it; refused() repeats it */
 };
 
 /** What the agent tells its owner, on the loop. None may call acp_agent_destroy(). */
@@ -63,8 +63,8 @@ struct acp_agent_ops {
 	 */
 	const char *(*earlier_session)(void *owner);
 	/**
-	 * What the log has of that session is wanted: acp_agent_know() for each of its events, or
-	 * for those alone that its agent_state names, then acp_agent_known(), now or later. Forget
+	 * What the log has of that session is wanted: acp_agent_log_event() for each of its events, or
+	 * for those alone that its agent_state names, then acp_agent_log_end(), now or later. Forget
 	 * it at stopped().
 	 */
 	void (*history)(void *owner, bool state_only);
@@ -115,11 +115,11 @@ struct acp_agent_ops {
 	void (*turn_end)(void *owner, const char *stop_reason, const char *message);
 	/**
 	 * The agent said something outside of a prompt, waits for no answer, and has said nothing
-	 * more for lull_ms.
+	 * more for quiet_ms.
 	 */
-	void (*lull)(void *owner);
-	/** The agent does not set what was wished for: why, in its words. */
-	void (*refused)(void *owner, const struct acp_wish *wish, const char *why);
+	void (*quiet)(void *owner);
+	/** The agent does not set what was asked for: why, in its words. */
+	void (*refused)(void *owner, const struct acp_setting *setting, const char *why);
 	/**
 	 * The child is gone: `reason` is "exit", "signal", "spawn_failed", "protocol", or, our own
 	 * doing, "idle" or "stopped"; `detail` says more in words. If a prompt was running it ends
@@ -150,11 +150,11 @@ int acp_agent_prompt(struct acp_agent *agent, const char *message, size_t len);
  */
 void acp_agent_cancel(struct acp_agent *agent);
 /**
- * Asks the agent to set something; copied. It is not started for that: what is wished for while it
+ * Asks the agent to set something; copied. It is not started for that: what is asked for while it
  * is not running waits for its next start, before the prompt. What is set comes as event(), else
  * refused() is called. -ENOBUFS if too much is asked for already.
  */
-int acp_agent_set(struct acp_agent *agent, const struct acp_wish *wish);
+int acp_agent_set(struct acp_agent *agent, const struct acp_setting *setting);
 /**
  * Answers a question; option_id NULL means cancelled. -ENOENT if no such question is open: it was
  * another start's, or somebody else's.
@@ -173,11 +173,11 @@ bool acp_agent_is_running(const struct acp_agent *agent);
 bool acp_agent_is_as_new(const struct acp_agent *agent);
 
 /** An event of the log, of any type, in its order; see history(). */
-void acp_agent_know(
+void acp_agent_log_event(
 	struct acp_agent *agent, const char *type, const json_t *data, const char *message_id);
 /** That was all. `is_cut`: the session's first events are not among them. */
-void acp_agent_known(struct acp_agent *agent, bool is_cut);
+void acp_agent_log_end(struct acp_agent *agent, bool is_cut);
 /** The log cannot be read: the child gets a new session. */
-void acp_agent_unknown(struct acp_agent *agent);
+void acp_agent_log_failed(struct acp_agent *agent);
 
 #endif

@@ -39,7 +39,7 @@ int agent_host_cancel(struct agent_host *host, struct session *session);
 void agent_host_answer(struct agent_host *host, struct session *session, const char *request_id,
 	const char *option_id);
 /**
- * A client (client_id) wishes for a setting of the agent: `request` is a set_mode or a
+ * A client (client_id) asks for a setting of the agent: `request` is a set_mode or a
  * set_config_option. If the agent refuses, the client is sent an error. -ENOBUFS if too many wait
  * for the agent.
  */

@@ -27,7 +27,7 @@ __attribute__((format(printf, 3, 4))) int refuse(
 	struct refusal *refusal, const char *code, const char *fmt, ...);
 
 /** Makes what is no whole UTF-8 character into `?`: for texts that were cut to fit. */
-void utf8_mend(char *text);
+void utf8_repair(char *text);
 
 enum request_type {
 	REQUEST_LOAD_EVENTS,

@@ -9,7 +9,7 @@
 #define CANCEL_GRACE_MS  10000
 #define START_TIMEOUT_MS 120000
 #define RESTART_DELAY_MS 500
-#define LULL_MS          1000
+#define QUIET_MS         1000
 #define QUESTIONS_MAX    64
 #define FILE_MS          20000
 
@@ -75,7 +75,7 @@ static void copy_config(struct acp_agent_config *c, const struct acp_agent_confi
 	set_default(&c->cancel_grace_ms, CANCEL_GRACE_MS);
 	set_default(&c->start_timeout_ms, START_TIMEOUT_MS);
 	set_default(&c->restart_delay_ms, RESTART_DELAY_MS);
-	set_default(&c->lull_ms, LULL_MS);
+	set_default(&c->quiet_ms, QUIET_MS);
 	set_default(&c->file_ms, FILE_MS);
 }
 
@@ -89,11 +89,11 @@ struct acp_agent *acp_agent_create(uv_loop_t *loop, const struct acp_agent_confi
 	copy_config(&agent->config, config);
 	json_lines_init(&agent->process.lines, config->line_max);
 	list_init(&agent->questions.list);
-	list_init(&agent->wishes.list);
+	list_init(&agent->settings.list);
 	uv_timer_init(loop, &agent->wake);
 	uv_timer_init(loop, &agent->deadline);
-	uv_timer_init(loop, &agent->process.rest);
-	agent->wake.data = agent->deadline.data = agent->process.rest.data = agent;
+	uv_timer_init(loop, &agent->process.pause);
+	agent->wake.data = agent->deadline.data = agent->process.pause.data = agent;
 	agent->open_timers = 3;
 	agent->workspace = create_workspace(agent);
 	return agent;
@@ -142,7 +142,7 @@ void acp_agent_destroy(struct acp_agent *agent, void (*freed)(void *arg), void *
 	workspace_close(agent->workspace);
 	uv_close((uv_handle_t *)&agent->wake, handle_timer_closed);
 	uv_close((uv_handle_t *)&agent->deadline, handle_timer_closed);
-	uv_close((uv_handle_t *)&agent->process.rest, handle_timer_closed);
+	uv_close((uv_handle_t *)&agent->process.pause, handle_timer_closed);
 }
 
 int acp_agent_prompt(struct acp_agent *agent, const char *message, size_t len)
@@ -161,7 +161,7 @@ int acp_agent_prompt(struct acp_agent *agent, const char *message, size_t len)
 		uv_timer_stop(&agent->deadline);
 	}
 	if (agent->session.stage == ACP_READY) {
-		uv_timer_stop(&agent->process.rest);
+		uv_timer_stop(&agent->process.pause);
 		acp_agent_send_prompt(agent);
 	} else if (agent->session.stage == ACP_IDLE) {
 		acp_process_start(agent);
@@ -207,5 +207,5 @@ bool acp_agent_is_as_new(const struct acp_agent *agent)
 {
 	return !agent->process.open && !agent->turn.prompting &&
 	       workspace_is_empty(agent->workspace) && !agent->process.failures &&
-	       !agent->resume.failures && !agent->wishes.count;
+	       !agent->resume.failures && !agent->settings.count;
 }

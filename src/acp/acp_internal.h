@@ -1,7 +1,7 @@
 /*
  * Private to src/acp, the room that speaks ACP with one agent: acp_process.c starts and stops its
  * process, acp_session.c talks with it, acp_requests.c hears what it asks, acp_resume.c has it go
- * on with an earlier session, acp_settings.c sets what clients wish, acp_state.c tells what is
+ * on with an earlier session, acp_settings.c sets what clients ask for, acp_state.c tells what is
  * beside the conversation, acp_updates.c translates.
  *
  * Files and commands are the workspace's, pipes and processes the process room's, comparing a
@@ -50,7 +50,7 @@ struct acp_process {
 	bool delay_untold;
 	unsigned failures; /* in a row, without a turn that was answered */
 	bool rested; /* the delay before the next start is over */
-	uv_timer_t rest; /* before a start; or, with nothing to do, until the child is stopped */
+	uv_timer_t pause; /* before a start; or, with nothing to do, until the child is stopped */
 };
 
 /* What is between the child and us. acp_session.c */
@@ -94,7 +94,7 @@ struct acp_state {
 };
 
 /* Settings that were asked for. acp_settings.c */
-struct acp_wishes {
+struct acp_settings {
 	struct list list;
 	size_t count;
 };
@@ -116,13 +116,13 @@ struct acp_agent {
 	struct acp_turn turn;
 	struct acp_resume resume;
 	struct acp_state state;
-	struct acp_wishes wishes;
+	struct acp_settings settings;
 	struct acp_questions questions;
 	struct workspace *workspace; /* NULL once it is freed */
 	bool paused;
 	bool draining;
 	uv_timer_t wake;
-	uv_timer_t deadline; /* of the start, of a cancelled turn, or of a lull */
+	uv_timer_t deadline; /* of the start, of a cancelled turn, or of a quiet time */
 	bool destroying;
 	unsigned open_timers;
 	void (*freed)(void *arg);
@@ -138,7 +138,7 @@ void acp_agent_wake(struct acp_agent *agent);
 /** Frees the agent if it is being destroyed and nothing is left open. */
 void acp_agent_free_if_done(struct acp_agent *agent);
 void acp_agent_end_turn(struct acp_agent *agent, const char *stop_reason, const char *message);
-/** The deadline is in so many ms: of the start, of a cancelled turn, of history, or of a lull. */
+/** The deadline is in so many ms: of the start, of a cancelled turn, of history, or of a quiet time. */
 void acp_agent_await(struct acp_agent *agent, int ms);
 /** There is nothing to do now: after a while the child is stopped, if it is to be. */
 void acp_agent_await_idle(struct acp_agent *agent);
@@ -193,12 +193,12 @@ void acp_agent_advise(struct acp_agent *agent, struct buffer *words, const json_
 /** A line that was too long has ended: who waits for it hears why nothing comes. */
 void acp_agent_handle_skipped(struct acp_agent *agent);
 
-/* acp_settings.c: what clients wish to be set */
+/* acp_settings.c: what clients ask to be set */
 
 /** The session has begun: what waited for it is asked for. */
-void acp_agent_send_wishes(struct acp_agent *agent);
+void acp_agent_send_settings(struct acp_agent *agent);
 /** The child is gone: what it was asked for is refused; of a destroyed agent all is forgotten. */
-void acp_agent_drop_wishes(struct acp_agent *agent);
+void acp_agent_drop_settings(struct acp_agent *agent);
 /** Whether this answers one of them. */
 bool acp_agent_handle_set(struct acp_agent *agent, const json_t *message);
 

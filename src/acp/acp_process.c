@@ -87,7 +87,7 @@ static void handle_idle(uv_timer_t *timer)
 void acp_agent_await_idle(struct acp_agent *agent)
 {
 	if (idle_ms(agent) > 0 && agent->process.child) {
-		uv_timer_start(&agent->process.rest, handle_idle, (uint64_t)idle_ms(agent), 0);
+		uv_timer_start(&agent->process.pause, handle_idle, (uint64_t)idle_ms(agent), 0);
 	}
 }
 
@@ -117,10 +117,10 @@ void acp_process_drop(struct acp_agent *agent)
 	agent->process.overflowed = false;
 	agent->process.spawn_error = 0;
 	uv_timer_stop(&agent->deadline);
-	uv_timer_stop(&agent->process.rest);
+	uv_timer_stop(&agent->process.pause);
 	acp_agent_forget_questions(agent);
 	workspace_abandon(agent->workspace);
-	acp_agent_drop_wishes(agent);
+	acp_agent_drop_settings(agent);
 	json_decref(agent->session.info);
 	agent->session.info = NULL;
 	json_decref(agent->session.auth_methods);
@@ -138,7 +138,7 @@ void acp_process_drop(struct acp_agent *agent)
 /** Says how often this has happened now, and appends to the detail what comes of it. */
 static void count_failure(struct acp_agent *agent, const char *reason, struct buffer *detail)
 {
-	if (!strcmp(reason, "stopped") || !strcmp(reason, "idle")) {
+	if (strcmp(reason, "stopped") == 0 || strcmp(reason, "idle") == 0) {
 		return;
 	}
 	agent->process.failures++;
@@ -291,9 +291,9 @@ void acp_process_start(struct acp_agent *agent)
 		return; /* the child before is still ending: handle_closed() comes back here */
 	}
 	if (delay_ms(agent) > 0 && !agent->process.rested) {
-		if (!uv_is_active((uv_handle_t *)&agent->process.rest)) {
+		if (!uv_is_active((uv_handle_t *)&agent->process.pause)) {
 			uv_timer_start(
-				&agent->process.rest, handle_rested, (uint64_t)delay_ms(agent), 0);
+				&agent->process.pause, handle_rested, (uint64_t)delay_ms(agent), 0);
 			agent->process.delay_untold = true;
 			acp_agent_wake(agent);
 		}
@@ -350,18 +350,18 @@ void acp_agent_note_late(struct acp_agent *agent)
 {
 	if (!agent->turn.prompting && agent->session.stage == ACP_READY) {
 		agent->turn.late = true;
-		acp_agent_await(agent, agent->config.lull_ms);
+		acp_agent_await(agent, agent->config.quiet_ms);
 	}
 }
 
-static void handle_lull(struct acp_agent *agent)
+static void handle_quiet(struct acp_agent *agent)
 {
 	if (agent->questions.count > 0) {
 		acp_agent_note_late(agent);
 		return;
 	}
 	agent->turn.late = false;
-	agent->ops->lull(agent->owner);
+	agent->ops->quiet(agent->owner);
 }
 
 static void handle_deadline(uv_timer_t *timer)
@@ -373,7 +373,7 @@ static void handle_deadline(uv_timer_t *timer)
 		/* The answer may be here already, unread by our own fault. */
 		acp_agent_await(agent, agent->config.cancel_grace_ms);
 	} else if (agent->turn.late) {
-		handle_lull(agent);
+		handle_quiet(agent);
 	} else if (agent->session.stage == ACP_READY) {
 		/* It may still answer, and nobody could tell that from the next prompt's work. */
 		agent->process.failures = 0;

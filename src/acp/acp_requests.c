@@ -60,7 +60,7 @@ static struct question *find_question(struct acp_agent *agent, const char *reque
 {
 	list_for_each(link, &agent->questions.list) {
 		struct question *q = list_entry(link, struct question, link);
-		if (!strcmp(q->request_id, request_id)) {
+		if (strcmp(q->request_id, request_id) == 0) {
 			return q;
 		}
 	}
@@ -158,7 +158,7 @@ void acp_agent_forget_questions(struct acp_agent *agent)
 void acp_agent_handle_request(
 	struct acp_agent *agent, const char *method, const json_t *id, const json_t *params)
 {
-	if (!strcmp(method, "session/request_permission")) {
+	if (strcmp(method, "session/request_permission") == 0) {
 		handle_question(agent, id, params);
 	} else if (!workspace_handle(agent->workspace, method, id, params)) {
 		acp_agent_send_error(agent, id, JSON_RPC_METHOD_NOT_FOUND, "Method not found");

@@ -36,7 +36,7 @@ static bool loses_history(const json_t *agent_info)
 	const char *version = json_string_value(json_object_get(agent_info, "version"));
 	int major = 0;
 	int minor = 0;
-	return name && version && !strcmp(name, "gemini-cli") &&
+	return name && version && strcmp(name, "gemini-cli") == 0 &&
 	       sscanf(version, "%d.%d", &major, &minor) == 2 && (major > 0 || minor >= 43);
 }
 
@@ -106,7 +106,7 @@ void acp_resume_begin(struct acp_agent *agent)
 	}
 }
 
-void acp_agent_know(
+void acp_agent_log_event(
 	struct acp_agent *agent, const char *type, const json_t *data, const char *message_id)
 {
 	if (agent->session.stage != ACP_RECALLING) {
@@ -118,7 +118,7 @@ void acp_agent_know(
 	acp_agent_is_known_state(agent, type, data);
 }
 
-void acp_agent_known(struct acp_agent *agent, bool is_cut)
+void acp_agent_log_end(struct acp_agent *agent, bool is_cut)
 {
 	if (agent->session.stage == ACP_RECALLING && agent->resume.replay) {
 		if (is_cut) {
@@ -130,10 +130,10 @@ void acp_agent_known(struct acp_agent *agent, bool is_cut)
 	}
 }
 
-void acp_agent_unknown(struct acp_agent *agent)
+void acp_agent_log_failed(struct acp_agent *agent)
 {
 	if (agent->session.stage == ACP_RECALLING && !agent->resume.replay) {
-		acp_agent_known(agent, true); /* what is known already may be told again */
+		acp_agent_log_end(agent, true); /* what is known already may be told again */
 	} else if (agent->session.stage == ACP_RECALLING) {
 		give_up(agent, "because the log of the one before cannot be read");
 	}

@@ -76,7 +76,7 @@ void acp_agent_report_noise(struct acp_agent *agent, const char *what, const cha
 
 static bool is_chunk(const char *kind)
 {
-	return !strcmp(kind, "agent_message_chunk") || !strcmp(kind, "agent_thought_chunk");
+	return strcmp(kind, "agent_message_chunk") == 0 || strcmp(kind, "agent_thought_chunk") == 0;
 }
 
 static void report_update(struct acp_agent *agent, const json_t *update)
@@ -106,7 +106,7 @@ static void report_update(struct acp_agent *agent, const json_t *update)
 static void handle_own_update(struct acp_agent *agent, const json_t *params)
 {
 	const char *id = json_string_value(json_object_get(params, "sessionId"));
-	if (!id || !strcmp(id, agent->session.id)) {
+	if (!id || strcmp(id, agent->session.id) == 0) {
 		report_update(agent, json_object_get(params, "update"));
 	} else {
 		acp_agent_report_noise(agent, "an update of another session", id, strlen(id));
@@ -196,7 +196,7 @@ void acp_agent_begin(struct acp_agent *agent, const char *agent_session_id, cons
 void acp_agent_begun(struct acp_agent *agent)
 {
 	report_early_updates(agent);
-	acp_agent_send_wishes(agent);
+	acp_agent_send_settings(agent);
 	if (agent->turn.prompt) {
 		acp_agent_send_prompt(agent);
 	} else {
@@ -221,7 +221,7 @@ static const char *known_stop_reason(const char *reason)
 	static const char *const known[] = {
 		"end_turn", "max_tokens", "max_turn_requests", "refusal", "cancelled"};
 	for (size_t i = 0; reason && i < sizeof(known) / sizeof(known[0]); i++) {
-		if (!strcmp(known[i], reason)) {
+		if (strcmp(known[i], reason) == 0) {
 			return known[i];
 		}
 	}
@@ -349,9 +349,9 @@ static void handle_notification(struct acp_agent *agent, const json_t *message, 
 {
 	const char *method = json_string_value(json_object_get(message, "method"));
 	const json_t *params = json_object_get(message, "params");
-	if (!strcmp(method, "session/update")) {
+	if (strcmp(method, "session/update") == 0) {
 		handle_update(agent, params, line_len);
-	} else if (!strcmp(method, "$/cancel_request")) {
+	} else if (strcmp(method, "$/cancel_request") == 0) {
 		acp_agent_handle_withdrawal(agent, params);
 	} else if (agent->session.stage == ACP_READY && method[0] != '$') {
 		report_notification(agent, method, params);

@@ -5,28 +5,28 @@
 #include <string.h>
 
 /*
- * Settings that clients wish for: the agent's mode, and its options. They are asked for beside the
+ * Settings that clients ask for: the agent's mode, and its options. They are asked for beside the
  * prompt, and what comes of them is told as if the agent had said it by itself. While its session
- * has not begun a wish waits, so that it is set when the next prompt comes.
+ * has not begun a setting waits, so that it is set when the next prompt comes.
  */
 
-#define WISHES_MAX 16
+#define SETTINGS_MAX 16
 
-struct wish {
-	struct list link; /* acp_agent.wishes */
-	struct acp_wish what; /* its strings are ours */
+struct setting {
+	struct list link; /* acp_agent.settings */
+	struct acp_setting what; /* its strings are ours */
 	json_int_t id; /* of our request; 0: it was not sent */
 };
 
-static void wish_free(struct acp_agent *agent, struct wish *wish)
+static void setting_free(struct acp_agent *agent, struct setting *setting)
 {
-	list_remove(&wish->link);
-	agent->wishes.count--;
-	free((char *)wish->what.mode_id);
-	free((char *)wish->what.config_id);
-	free((char *)wish->what.by);
-	json_decref((json_t *)wish->what.value);
-	free(wish);
+	list_remove(&setting->link);
+	agent->settings.count--;
+	free((char *)setting->what.mode_id);
+	free((char *)setting->what.config_id);
+	free((char *)setting->what.by);
+	json_decref((json_t *)setting->what.value);
+	free(setting);
 }
 
 static char *copy(const char *text)
@@ -34,26 +34,26 @@ static char *copy(const char *text)
 	return text ? xstrdup(text) : NULL;
 }
 
-static bool is_same_setting(const struct acp_wish *a, const struct acp_wish *b)
+static bool is_same_setting(const struct acp_setting *a, const struct acp_setting *b)
 {
 	return a->mode_id ? b->mode_id != NULL
-			  : b->config_id && !strcmp(a->config_id, b->config_id);
+			  : b->config_id && strcmp(a->config_id, b->config_id) == 0;
 }
 
-/** Of what was not sent yet, the newest wish counts. */
-static void drop_unsent(struct acp_agent *agent, const struct acp_wish *what)
+/** Of what was not sent yet, the newest setting counts. */
+static void drop_unsent(struct acp_agent *agent, const struct acp_setting *what)
 {
-	list_for_each_safe(link, tmp, &agent->wishes.list) {
-		struct wish *wish = list_entry(link, struct wish, link);
-		if (!wish->id && is_same_setting(&wish->what, what)) {
-			wish_free(agent, wish);
+	list_for_each_safe(link, tmp, &agent->settings.list) {
+		struct setting *setting = list_entry(link, struct setting, link);
+		if (!setting->id && is_same_setting(&setting->what, what)) {
+			setting_free(agent, setting);
 		}
 	}
 }
 
-static void send_wish(struct acp_agent *agent, struct wish *wish)
+static void send_setting(struct acp_agent *agent, struct setting *setting)
 {
-	const struct acp_wish *what = &wish->what;
+	const struct acp_setting *what = &setting->what;
 	json_t *params = json_pack("{s:s}", "sessionId", agent->session.id);
 	if (what->mode_id) {
 		json_object_set_new(params, "modeId", json_string(what->mode_id));
@@ -65,56 +65,56 @@ static void send_wish(struct acp_agent *agent, struct wish *wish)
 		json_object_set_new(params, "type", json_string("boolean"));
 	}
 	struct buffer out = {0};
-	wish->id = ++agent->session.last_id;
-	json_rpc_request(&out, wish->id,
+	setting->id = ++agent->session.last_id;
+	json_rpc_request(&out, setting->id,
 		what->mode_id ? "session/set_mode" : "session/set_config_option", params);
 	acp_agent_send(agent, &out);
 }
 
-int acp_agent_set(struct acp_agent *agent, const struct acp_wish *what)
+int acp_agent_set(struct acp_agent *agent, const struct acp_setting *what)
 {
 	drop_unsent(agent, what);
-	if (agent->wishes.count == WISHES_MAX) {
+	if (agent->settings.count == SETTINGS_MAX) {
 		return -ENOBUFS;
 	}
-	struct wish *wish = xcalloc(1, sizeof(*wish));
-	wish->what = (struct acp_wish){.mode_id = copy(what->mode_id),
+	struct setting *setting = xcalloc(1, sizeof(*setting));
+	setting->what = (struct acp_setting){.mode_id = copy(what->mode_id),
 		.config_id = copy(what->config_id),
 		.value = what->value ? json_deep_copy(what->value) : NULL,
 		.by = xstrdup(what->by)};
-	list_append(&agent->wishes.list, &wish->link);
-	agent->wishes.count++;
+	list_append(&agent->settings.list, &setting->link);
+	agent->settings.count++;
 	if (agent->session.stage == ACP_READY) {
-		send_wish(agent, wish);
+		send_setting(agent, setting);
 	}
 	return 0;
 }
 
-void acp_agent_send_wishes(struct acp_agent *agent)
+void acp_agent_send_settings(struct acp_agent *agent)
 {
-	list_for_each(link, &agent->wishes.list) {
-		struct wish *wish = list_entry(link, struct wish, link);
-		if (!wish->id) {
-			send_wish(agent, wish);
+	list_for_each(link, &agent->settings.list) {
+		struct setting *setting = list_entry(link, struct setting, link);
+		if (!setting->id) {
+			send_setting(agent, setting);
 		}
 	}
 }
 
-/** Gives the wish up, and tells whose it was. */
-static void refuse(struct acp_agent *agent, struct wish *wish, const char *why)
+/** Gives the setting up, and tells whose it was. */
+static void refuse(struct acp_agent *agent, struct setting *setting, const char *why)
 {
-	agent->ops->refused(agent->owner, &wish->what, why);
-	wish_free(agent, wish);
+	agent->ops->refused(agent->owner, &setting->what, why);
+	setting_free(agent, setting);
 }
 
-void acp_agent_drop_wishes(struct acp_agent *agent)
+void acp_agent_drop_settings(struct acp_agent *agent)
 {
-	list_for_each_safe(link, tmp, &agent->wishes.list) {
-		struct wish *wish = list_entry(link, struct wish, link);
+	list_for_each_safe(link, tmp, &agent->settings.list) {
+		struct setting *setting = list_entry(link, struct setting, link);
 		if (agent->destroying) {
-			wish_free(agent, wish);
-		} else if (wish->id) {
-			refuse(agent, wish, "the agent stopped before it had answered");
+			setting_free(agent, setting);
+		} else if (setting->id) {
+			refuse(agent, setting, "the agent stopped before it had answered");
 		}
 	}
 }
@@ -134,23 +134,23 @@ bool acp_agent_handle_set(struct acp_agent *agent, const json_t *message)
 {
 	const json_t *id = json_object_get(message, "id");
 	const json_t *error = json_object_get(message, "error");
-	list_for_each(link, &agent->wishes.list) {
-		struct wish *wish = list_entry(link, struct wish, link);
-		if (!wish->id || !json_is_integer(id) || json_integer_value(id) != wish->id) {
+	list_for_each(link, &agent->settings.list) {
+		struct setting *setting = list_entry(link, struct setting, link);
+		if (!setting->id || !json_is_integer(id) || json_integer_value(id) != setting->id) {
 			continue;
 		}
 		if (error && !json_is_null(error)) {
 			struct buffer words = {0};
 			json_rpc_describe_error(&words, error);
-			refuse(agent, wish, buffer_cstr(&words));
+			refuse(agent, setting, buffer_cstr(&words));
 			buffer_finish(&words);
 			return true;
 		}
-		if (wish->what.mode_id) {
-			tell_mode(agent, wish->what.mode_id);
+		if (setting->what.mode_id) {
+			tell_mode(agent, setting->what.mode_id);
 		}
 		acp_agent_tell_options(agent, json_object_get(message, "result"));
-		wish_free(agent, wish);
+		setting_free(agent, setting);
 		return true;
 	}
 	return false;

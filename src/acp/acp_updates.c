@@ -51,7 +51,7 @@ static const struct {
 static const char *our_name(const char *acp)
 {
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-		if (!strcmp(names[i].acp, acp)) {
+		if (strcmp(names[i].acp, acp) == 0) {
 			return names[i].ours;
 		}
 	}
@@ -61,7 +61,8 @@ static const char *our_name(const char *acp)
 /** What is behind these keys is the agent's or the tool's own and is passed on as it is. */
 static bool is_opaque(const char *acp)
 {
-	return !strcmp(acp, "rawInput") || !strcmp(acp, "rawOutput") || !strcmp(acp, "_meta");
+	return strcmp(acp, "rawInput") == 0 || strcmp(acp, "rawOutput") == 0 ||
+	       strcmp(acp, "_meta") == 0;
 }
 
 static json_t *share(const json_t *value)
@@ -121,10 +122,10 @@ static bool is_content(const json_t *item)
 	if (!type) {
 		return false;
 	}
-	if (!strcmp(type, "content")) {
+	if (strcmp(type, "content") == 0) {
 		return has_string(json_object_get(item, "content"), "type");
 	}
-	if (!strcmp(type, "diff")) {
+	if (strcmp(type, "diff") == 0) {
 		return has_string(item, "path") && has_string(item, "newText");
 	}
 	return strcmp(type, "terminal") != 0 || has_name(item, "terminalId");
@@ -374,23 +375,23 @@ int acp_update_report(
 		*ret_why = "an update without sessionUpdate";
 		return -EINVAL;
 	}
-	if (!strcmp(kind, "agent_message_chunk") || !strcmp(kind, "agent_thought_chunk")) {
+	if (strcmp(kind, "agent_message_chunk") == 0 || strcmp(kind, "agent_thought_chunk") == 0) {
 		return report_chunk(
-			update, !strcmp(kind, "agent_thought_chunk"), ops, owner, ret_why);
+			update, strcmp(kind, "agent_thought_chunk") == 0, ops, owner, ret_why);
 	}
-	if (!strcmp(kind, "user_message_chunk")) {
+	if (strcmp(kind, "user_message_chunk") == 0) {
 		return 1;
 	}
-	if (!strcmp(kind, "tool_call")) {
+	if (strcmp(kind, "tool_call") == 0) {
 		return report_event(kind, tool_call(update, true, ret_why), ops, owner);
 	}
-	if (!strcmp(kind, "tool_call_update")) {
+	if (strcmp(kind, "tool_call_update") == 0) {
 		return report_event(kind, tool_call(update, false, ret_why), ops, owner);
 	}
-	if (!strcmp(kind, "plan")) {
+	if (strcmp(kind, "plan") == 0) {
 		return report_event(kind, plan(update, ret_why), ops, owner);
 	}
-	if (!strcmp(kind, "usage_update")) {
+	if (strcmp(kind, "usage_update") == 0) {
 		return report_event("usage", usage_update(update, ret_why), ops, owner);
 	}
 	return report_other(update, kind, ops, owner, ret_why);

@@ -39,7 +39,7 @@ static void give_event(struct agent_history *history, const struct event *event)
 	char *message_id = view.message_id ? xstrndup(view.message_id, view.message_id_len) : NULL;
 	json_t *data = json_read(view.data, view.data_len, 0, NULL, NULL);
 	if (data) {
-		acp_agent_know(history->agent, type, data, message_id);
+		acp_agent_log_event(history->agent, type, data, message_id);
 	}
 	json_decref(data);
 	free(message_id);
@@ -63,7 +63,7 @@ static void handle_read(void *arg, int status, struct event **events, size_t cou
 	history->read = NULL;
 	give_page(history, events, count);
 	if (status < 0 || !count) {
-		acp_agent_unknown(history->agent);
+		acp_agent_log_failed(history->agent);
 	} else {
 		read_on(history);
 	}
@@ -95,13 +95,13 @@ static void read_on(struct agent_history *history)
 		if (!count) {
 			history->read = session_log_read(history->log, &page, handle_read, history);
 			if (!history->read) {
-				acp_agent_unknown(history->agent);
+				acp_agent_log_failed(history->agent);
 			}
 			return;
 		}
 		give_page(history, hot, count);
 	}
-	acp_agent_known(history->agent, history->is_cut);
+	acp_agent_log_end(history->agent, history->is_cut);
 }
 
 /** The turn that is running now is not history: its prompt is what the agent was started for. */

@@ -1,6 +1,6 @@
 /*
  * Reads a session's log from one event on, for an agent that goes on with its session: each event
- * is given to acp_agent_know(), in order, then acp_agent_known() or acp_agent_unknown() is called.
+ * is given to acp_agent_log_event(), in order, then acp_agent_log_end() or acp_agent_log_failed() is called.
  */
 #ifndef HOLDFAST_AGENT_HISTORY_H
 #define HOLDFAST_AGENT_HISTORY_H

@@ -172,7 +172,7 @@ static void handle_turn_end(void *owner, const char *stop_reason, const char *me
 }
 
 /** Without this its turn would never end, and the next prompt would wait for ever. */
-static void handle_lull(void *owner)
+static void handle_quiet(void *owner)
 {
 	struct hosted *hosted = owner;
 	bool is_late = hosted->late_turn && session_is_prompting(hosted->session) &&
@@ -183,17 +183,17 @@ static void handle_lull(void *owner)
 	}
 }
 
-/** Whoever wished for it, and is there still, hears why it is not set. */
-static void handle_refused(void *owner, const struct acp_wish *wish, const char *why)
+/** The client that asked for it, if it is still there, hears why it is not set. */
+static void handle_refused(void *owner, const struct acp_setting *setting, const char *why)
 {
 	struct hosted *hosted = owner;
 	struct buffer extra = {0};
-	const char *id = wish->mode_id ? wish->mode_id : wish->config_id;
-	buffer_append_str(&extra, wish->mode_id ? "\"mode_id\":" : "\"config_id\":");
+	const char *id = setting->mode_id ? setting->mode_id : setting->config_id;
+	buffer_append_str(&extra, setting->mode_id ? "\"mode_id\":" : "\"config_id\":");
 	buffer_append_json(&extra, id, strlen(id));
-	channel_answer(session_channel(hosted->session), wish->by,
+	channel_answer(session_channel(hosted->session), setting->by,
 		frame_error("setting_refused", why,
-			wish->mode_id ? "set_mode" : "set_config_option", buffer_cstr(&extra)));
+			setting->mode_id ? "set_mode" : "set_config_option", buffer_cstr(&extra)));
 	buffer_finish(&extra);
 }
 
@@ -310,7 +310,7 @@ static struct hosted *hosted_of(struct agent_host *host, struct session *session
 		.permission_withdrawn = handle_withdrawn,
 		.permission_is_resolved = handle_is_resolved,
 		.turn_end = handle_turn_end,
-		.lull = handle_lull,
+		.quiet = handle_quiet,
 		.refused = handle_refused,
 		.stopped = handle_stopped,
 	};
@@ -406,10 +406,10 @@ int agent_host_set(struct agent_host *host, struct session *session, const struc
 {
 	bool is_mode = request->type == REQUEST_SET_MODE;
 	if (host->closing) {
-		return 0; /* it ends, and so does whoever wishes */
+		return 0; /* it ends, and so does the client */
 	}
 	return acp_agent_set(hosted_of(host, session)->agent,
-		&(struct acp_wish){.mode_id = is_mode ? request->setting.id : NULL,
+		&(struct acp_setting){.mode_id = is_mode ? request->setting.id : NULL,
 			.config_id = is_mode ? NULL : request->setting.id,
 			.value = is_mode ? NULL : request->setting.value,
 			.by = client_id});

@@ -314,7 +314,7 @@ int intake_answer(struct session *session, const struct request *request, const 
 		ret_first->already_resolved = true;
 		ret_first->seq = permission.seq;
 		snprintf(ret_first->by, sizeof(ret_first->by), "%s", permission.by);
-		utf8_mend(ret_first->by);
+		utf8_repair(ret_first->by);
 		return refuse(refusal, "already_resolved", "this request has been answered before");
 	}
 	if (!session_permission_has_option(session, id, request->answer.option_id)) {

@@ -55,7 +55,7 @@ bool align_fits(const struct align *align, const struct item *item, const struct
 		return unit->name == item->name;
 	}
 	/* A new name is that of a new message, if the log has others of this agent's names. */
-	return !item->is_new_name || !align->items.has_known_names || !unit->name;
+	return !item->is_new_name || !align->items.has_logged_names || !unit->name;
 }
 
 static size_t unit_group(const struct unit *unit, const bool *is_told)
@@ -67,7 +67,7 @@ static size_t unit_group(const struct unit *unit, const bool *is_told)
 static void make_groups(struct align *align)
 {
 	const struct track *track = align->track;
-	size_t names = hash_count(align->known->names);
+	size_t names = hash_count(align->logged->names);
 	bool *is_told = xcalloc(names + 1, sizeof(*is_told));
 	for (size_t i = 0; i < align->items.count; i++) {
 		is_told[align->items.list[i].name] = true;
@@ -212,10 +212,10 @@ static void choose_calls(struct align *align)
 		}
 		size_t call = items->list[link->item].call;
 		struct call *told = &items->calls->calls[call];
-		struct call *known = &align->track->calls[link->place];
-		link->is_chosen = told->taken_by == SIZE_MAX && known->taken_by == SIZE_MAX;
+		struct call *logged = &align->track->calls[link->place];
+		link->is_chosen = told->taken_by == SIZE_MAX && logged->taken_by == SIZE_MAX;
 		if (link->is_chosen) {
-			known->taken_by = call;
+			logged->taken_by = call;
 			told->taken_by = link->place;
 		}
 	}
@@ -240,7 +240,8 @@ static bool is_same_prompt(const struct align *align, size_t turn, size_t other)
 	}
 	const char *bytes = track->text.bytes.data;
 	return track->units[a].len == track->units[b].len &&
-	       !memcmp(bytes + track->units[a].at, bytes + track->units[b].at, track->units[a].len);
+	       memcmp(bytes + track->units[a].at, bytes + track->units[b].at,
+		       track->units[a].len) == 0;
 }
 
 /**
@@ -366,13 +367,13 @@ static void judge_calls(struct align *align)
 	struct items *items = &align->items;
 	for (size_t i = 0; i < items->count; i++) {
 		struct item *item = &items->list[i];
-		if (item->call == SIZE_MAX || item->is_known) {
+		if (item->call == SIZE_MAX || item->is_logged) {
 			continue;
 		}
 		size_t taken_by = items->calls->calls[item->call].taken_by;
 		item->has_call = item->has_call || taken_by != SIZE_MAX;
-		item->is_known = taken_by != SIZE_MAX && (align->track->calls[taken_by].is_done ||
-								 !call_is_done(item->run->data));
+		item->is_logged = taken_by != SIZE_MAX && (align->track->calls[taken_by].is_done ||
+								  !call_is_done(item->run->data));
 	}
 }
 
@@ -420,7 +421,7 @@ static void align_track(struct align *align, struct track *track, bool is_live)
 	align->track = track;
 	align->is_live = is_live;
 	align->turns = xcalloc(align->items.turn_count, sizeof(*align->turns));
-	align->work += align->items.count + track->unit_count + hash_count(align->known->names);
+	align->work += align->items.count + track->unit_count + hash_count(align->logged->names);
 	release_calls(align);
 	make_groups(align);
 	find_prompts(align);
@@ -455,34 +456,34 @@ static bool has_calls_left(struct align *align)
 	struct items *items = &align->items;
 	bool has_left = false;
 	for (size_t i = 0; i < items->calls->call_count; i++) {
-		items->calls->calls[i].is_known = true;
+		items->calls->calls[i].is_logged = true;
 	}
 	for (size_t i = 0; i < items->count; i++) {
-		bool is_left = items->list[i].call != SIZE_MAX && !items->list[i].is_known;
+		bool is_left = items->list[i].call != SIZE_MAX && !items->list[i].is_logged;
 		has_left = has_left || is_left;
 		if (is_left) {
-			items->calls->calls[items->list[i].call].is_known = false;
+			items->calls->calls[items->list[i].call].is_logged = false;
 		}
 	}
 	return has_left;
 }
 
-void align_run(struct align *align, const struct told *told, struct known *known)
+void align_run(struct align *align, const struct told *told, struct logged *logged)
 {
-	*align = (struct align){.known = known, .first_met = SIZE_MAX};
-	items_make(&align->items, told, known);
+	*align = (struct align){.logged = logged, .first_met = SIZE_MAX};
+	items_make(&align->items, told, logged);
 	for (size_t i = 0; i < align->items.count; i++) {
 		struct item *item = &align->items.list[i];
 		if (item->run->kind == TOLD_TEXT) {
 			parts_add(&align->parts, i, item->from, item->to);
 		} else if (item->run->kind == TOLD_OTHER) {
-			item->is_known = known_has(known, item->run->type, item->run->data);
+			item->is_logged = logged_has(logged, item->run->type, item->run->data);
 		}
 	}
-	for (size_t i = 0; i < known->track_count && !align_is_exhausted(align); i++) {
+	for (size_t i = 0; i < logged->track_count && !align_is_exhausted(align); i++) {
 		bool has_calls = has_calls_left(align);
 		if (i == 0 || align->parts.count || has_calls) {
-			align_track(align, known->tracks[i], i == 0);
+			align_track(align, logged->tracks[i], i == 0);
 		}
 	}
 }

@@ -65,7 +65,7 @@ struct turns {
 };
 
 struct align {
-	struct known *known;
+	struct logged *logged;
 	struct items items;
 	struct parts parts;
 	bool is_complete; /* the newest turn of the log was told to its end */
@@ -85,7 +85,7 @@ struct align {
 };
 
 /** Compares all that was told so far. */
-void align_run(struct align *align, const struct told *told, struct known *known);
+void align_run(struct align *align, const struct told *told, struct logged *logged);
 void align_finish(struct align *align);
 /** So much was looked through that the rest was not: what is left of it need not be new. */
 bool align_is_exhausted(const struct align *align);

@@ -159,7 +159,7 @@ static void make_index(struct search *search)
 	const struct align *align = search->align;
 	const struct track *track = align->track;
 	struct index *index = &search->index;
-	bool *had_name = xcalloc(hash_count(align->known->names) + 1, sizeof(*had_name));
+	bool *had_name = xcalloc(hash_count(align->logged->names) + 1, sizeof(*had_name));
 	for (size_t i = 0; i < track->unit_count; i++) {
 		const struct unit *unit = &track->units[i];
 		const char *bytes = track->text.bytes.data + unit->at;
@@ -249,7 +249,7 @@ static void look_up_item(struct search *search, size_t place)
 		look_up(search, sum_of_number(KEY_NAME, item->name), hit);
 	}
 	if (item->call == SIZE_MAX || items->first_of_call[item->call] != place ||
-		items->calls->calls[item->call].is_known) {
+		items->calls->calls[item->call].is_logged) {
 		return;
 	}
 	const char *id = json_string_value(json_object_get(item->run->data, "tool_call_id"));

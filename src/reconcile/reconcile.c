@@ -13,7 +13,7 @@
 #define LOOK_WORK_MAX ((size_t)64 << 20)
 
 struct reconcile {
-	struct known known;
+	struct logged logged;
 	struct told told;
 	size_t size_max;
 	size_t look_work;
@@ -31,7 +31,7 @@ struct reconcile *reconcile_create(size_t size_max)
 	r->size_max = size_max;
 	r->told.size_max = size_max;
 	r->fresh = json_array();
-	known_init(&r->known, size_max);
+	logged_init(&r->logged, size_max);
 	return r;
 }
 
@@ -40,26 +40,26 @@ void reconcile_destroy(struct reconcile *r)
 	if (!r) {
 		return;
 	}
-	known_finish(&r->known);
+	logged_finish(&r->logged);
 	told_finish(&r->told);
 	json_decref(r->fresh);
 	free(r);
 }
 
-struct known *reconcile_known(struct reconcile *r)
+struct logged *reconcile_logged(struct reconcile *r)
 {
-	return &r->known;
+	return &r->logged;
 }
 
 void reconcile_log(
 	struct reconcile *r, const char *type, const json_t *data, const char *message_id)
 {
-	known_add(&r->known, type, data, message_id);
+	logged_add(&r->logged, type, data, message_id);
 }
 
 void reconcile_log_is_cut(struct reconcile *r)
 {
-	r->known.is_cut = true;
+	r->logged.is_cut = true;
 }
 
 bool reconcile_begin_update(struct reconcile *r, size_t size)
@@ -87,7 +87,7 @@ bool reconcile_is_complete(struct reconcile *r)
 	r->looked_at = r->told.size;
 	r->is_complete = false;
 	if (r->look_work < LOOK_WORK_MAX) {
-		align_run(&align, &r->told, &r->known);
+		align_run(&align, &r->told, &r->logged);
 		r->look_work += align.work + 1;
 		r->is_complete = align.is_complete;
 		align_finish(&align);
@@ -172,14 +172,14 @@ static void add_all(struct reconcile *r, const struct align *align)
 	for (size_t i = 0; i < align->items.count; i++) {
 		const struct item *item = &align->items.list[i];
 		/* Of a history whose beginning the log does not have, the beginning is not new. */
-		bool is_older = r->known.is_cut && i < align->first_met;
+		bool is_older = r->logged.is_cut && i < align->first_met;
 		struct cursor cursor = {item->from, item->raw_from};
 		for (; part < parts->count && parts->list[part].item == i; part++) {
 			if (!is_older) {
 				add_part(r, item, &parts->list[part], &cursor);
 			}
 		}
-		if (item->run->kind != TOLD_TEXT && !item->is_known && !is_older) {
+		if (item->run->kind != TOLD_TEXT && !item->is_logged && !is_older) {
 			add_event(r, align, i);
 		}
 	}
@@ -188,10 +188,10 @@ static void add_all(struct reconcile *r, const struct align *align)
 json_t *reconcile_finish(struct reconcile *r)
 {
 	struct align align;
-	align_run(&align, &r->told, &r->known);
+	align_run(&align, &r->told, &r->logged);
 	bool is_exhausted = align_is_exhausted(&align);
-	r->is_foreign = r->known.tracks[0]->turn_count > 1 && align.items.has_prompts &&
-			align.first_met == SIZE_MAX && !r->known.is_cut && !is_exhausted;
+	r->is_foreign = r->logged.tracks[0]->turn_count > 1 && align.items.has_prompts &&
+			align.first_met == SIZE_MAX && !r->logged.is_cut && !is_exhausted;
 	if (!is_exhausted) {
 		add_all(r, &align);
 	}

@@ -66,8 +66,8 @@ void told_text(
 
 void told_event(struct told *told, const char *type, const json_t *data)
 {
-	bool is_call = !strcmp(type, "tool_call") || !strcmp(type, "tool_call_update");
-	if (!strcmp(type, "usage")) {
+	bool is_call = strcmp(type, "tool_call") == 0 || strcmp(type, "tool_call_update") == 0;
+	if (strcmp(type, "usage") == 0) {
 		return; /* what an earlier turn has used was counted then */
 	}
 	struct run *run = add_run(told, is_call ? TOLD_CALL : TOLD_OTHER);
@@ -82,7 +82,7 @@ void told_event(struct told *told, const char *type, const json_t *data)
 struct making {
 	struct items *items;
 	const struct told *told;
-	const struct known *known;
+	const struct logged *logged;
 	const struct run *run;
 	size_t work; /* bytes that prompts were looked for in */
 	bool behind_ours; /* a prompt of the log's has come in this run */
@@ -144,9 +144,9 @@ static struct item *add_text(struct making *making, size_t from, size_t to)
 		return NULL;
 	}
 	if (message_id && making->run->said == SAID_MESSAGE) {
-		item->name = known_name(making->known, message_id);
+		item->name = logged_name(making->logged, message_id);
 		item->is_new_name = !item->name;
-		making->items->has_known_names = making->items->has_known_names || item->name;
+		making->items->has_logged_names = making->items->has_logged_names || item->name;
 	}
 	return item;
 }
@@ -172,7 +172,7 @@ static void add_prompt(struct making *making, size_t from, size_t to, bool is_ou
 static size_t mark_of_cancel(const char *bare, size_t len)
 {
 	static const char mark[] = "[Requestinterruptedbyuser";
-	const char *end = len >= sizeof(mark) - 1 && !memcmp(bare, mark, sizeof(mark) - 1)
+	const char *end = len >= sizeof(mark) - 1 && memcmp(bare, mark, sizeof(mark) - 1) == 0
 				  ? memchr(bare, ']', len)
 				  : NULL;
 	return end ? (size_t)(end - bare) + 1 : 0;
@@ -181,15 +181,15 @@ static size_t mark_of_cancel(const char *bare, size_t len)
 /** The longest prompt of the log, or mark, that the text begins with; 0: none. */
 static size_t first_prompt(struct making *making, const char *bare, size_t len)
 {
-	const struct known *known = making->known;
-	const size_t *lens = (const size_t *)known->prompt_lens.data;
+	const struct logged *logged = making->logged;
+	const size_t *lens = (const size_t *)logged->prompt_lens.data;
 	size_t best = mark_of_cancel(bare, len);
-	for (size_t i = 0; i < known->prompt_lens.len / sizeof(*lens); i++) {
+	for (size_t i = 0; i < logged->prompt_lens.len / sizeof(*lens); i++) {
 		if (lens[i] <= best || lens[i] > len || making->work > PROMPT_WORK_MAX) {
 			continue;
 		}
 		making->work += PROMPT_WORK + lens[i];
-		best = known_has_prompt(known, bare, lens[i]) ? lens[i] : best;
+		best = logged_has_prompt(logged, bare, lens[i]) ? lens[i] : best;
 	}
 	return best;
 }
@@ -235,7 +235,7 @@ static void take_pieces(struct making *making)
 		bool is_mark = bare.bytes.len &&
 			       mark_of_cancel(bare.bytes.data, bare.bytes.len) == bare.bytes.len;
 		bool is_ours = bare.bytes.len &&
-			       known_has_prompt(making->known, bare.bytes.data, bare.bytes.len);
+			       logged_has_prompt(making->logged, bare.bytes.data, bare.bytes.len);
 		bare_text_finish(&bare);
 		if (!is_mark && !is_ours) {
 			continue;
@@ -260,7 +260,7 @@ static void take_prompts(struct making *making)
 	bare_text_append(
 		&bare, SAID_PROMPT, making->told->raw.data + run->from, run->to - run->from);
 	making->behind_ours = false;
-	if (bare.bytes.len && known_has_prompt(making->known, bare.bytes.data, bare.bytes.len)) {
+	if (bare.bytes.len && logged_has_prompt(making->logged, bare.bytes.data, bare.bytes.len)) {
 		add_prompt(making, run->from, run->to, true);
 	} else if (bare.bytes.len && !take_tiles(making, &bare)) {
 		take_pieces(making);
@@ -282,10 +282,10 @@ static void take_call(struct making *making)
 	}
 }
 
-void items_make(struct items *items, const struct told *told, const struct known *known)
+void items_make(struct items *items, const struct told *told, const struct logged *logged)
 {
 	*items = (struct items){.turn_count = 1, .calls = track_create()};
-	struct making making = {.items = items, .told = told, .known = known};
+	struct making making = {.items = items, .told = told, .logged = logged};
 	for (size_t i = 0; i < told->run_count; i++) {
 		making.run = &told->runs[i];
 		if (making.run->kind == TOLD_CALL) {

@@ -5,7 +5,7 @@
 #ifndef HOLDFAST_RECONCILE_TOLD_H
 #define HOLDFAST_RECONCILE_TOLD_H
 
-#include "known.h"
+#include "logged.h"
 
 enum told_kind { TOLD_TEXT, TOLD_CALL, TOLD_OTHER };
 
@@ -52,7 +52,7 @@ struct item {
 	bool is_new_name; /* the log does not have it */
 	bool is_behind_ours; /* a prompt, right behind one of the log's: it may be a part of it */
 	size_t call; /* of a call: which of the list's */
-	bool is_known; /* the log has it; of texts: see the parts */
+	bool is_logged; /* the log has it; of texts: see the parts */
 	bool has_call; /* the log has at least the call that it is of */
 };
 
@@ -62,13 +62,13 @@ struct items {
 	size_t count;
 	size_t turn_count;
 	bool has_prompts;
-	bool has_known_names; /* the agent's names for messages are those that the log has */
+	bool has_logged_names; /* the agent's names for messages are those that the log has */
 	struct track *calls;
 	size_t *first_of_call; /* for each call the item that is told first */
 };
 
 /** What was told so far; lent until more is told. */
-void items_make(struct items *items, const struct told *told, const struct known *known);
+void items_make(struct items *items, const struct told *told, const struct logged *logged);
 void items_finish(struct items *items);
 
 #endif

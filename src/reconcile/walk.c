@@ -297,9 +297,9 @@ static bool is_in_frame(const struct walk *walk, const struct item *item)
 static void walk_prompt(struct walk *walk, size_t part)
 {
 	const struct part *of = &walk->align->parts.list[part];
-	bool is_known = next_link(walk, part) != NULL ||
-			is_in_frame(walk, &walk->align->items.list[of->item]);
-	if (!is_known) {
+	bool is_logged = next_link(walk, part) != NULL ||
+			 is_in_frame(walk, &walk->align->items.list[of->item]);
+	if (!is_logged) {
 		parts_add(&walk->left, of->item, of->from, of->to);
 	}
 }

@@ -65,7 +65,8 @@ static bool is_block_name(const char *name)
 
 static bool is_raw_name(const char *name)
 {
-	return !strcmp(name, "script") || !strcmp(name, "pre") || !strcmp(name, "style");
+	return strcmp(name, "script") == 0 || strcmp(name, "pre") == 0 ||
+	       strcmp(name, "style") == 0;
 }
 
 void html_start_begin(struct html_start *h)

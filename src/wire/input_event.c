@@ -160,7 +160,7 @@ int input_data_check(enum event_type type, const json_t *data, struct refusal *r
 }
 
 /**
- * Members of the event itself: what is not known is refused, so that no wish is silently dropped.
+ * Members of the event itself: what is not known is refused, so that nothing is silently dropped.
  */
 static int check_members(const json_t *json, struct refusal *refusal)
 {

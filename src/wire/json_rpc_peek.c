@@ -51,8 +51,8 @@ static size_t value_length(const char *text, size_t len)
 static void take_member(
 	json_t *out, const char *key, size_t key_len, const char *value, size_t value_len)
 {
-	bool is_id = key_len == 4 && !memcmp(key, "\"id\"", 4);
-	if (is_id || (key_len == 8 && !memcmp(key, "\"method\"", 8))) {
+	bool is_id = key_len == 4 && memcmp(key, "\"id\"", 4) == 0;
+	if (is_id || (key_len == 8 && memcmp(key, "\"method\"", 8) == 0)) {
 		json_t *json = json_read(value, value_len, JSON_DECODE_ANY, NULL, NULL);
 		if (json && !json_is_object(json) && !json_is_array(json)) {
 			json_object_set(out, is_id ? "id" : "method", json);

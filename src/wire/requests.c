@@ -41,7 +41,7 @@ bool token_is_valid(const char *text, size_t len, size_t max)
 	return true;
 }
 
-void utf8_mend(char *text)
+void utf8_repair(char *text)
 {
 	while (*text) {
 		size_t len = 1;
@@ -64,7 +64,7 @@ int refuse(struct refusal *refusal, const char *code, const char *fmt, ...)
 	va_start(args, fmt);
 	vsnprintf(refusal->message, sizeof(refusal->message), fmt, args);
 	va_end(args);
-	utf8_mend(refusal->message); /* what it repeats may have been cut in the middle of a
+	utf8_repair(refusal->message); /* what it repeats may have been cut in the middle of a
 					character */
 	return -EINVAL;
 }
@@ -465,7 +465,7 @@ int request_parse(const char *text, size_t len, const struct limits *limits, enu
 	int r = 0;
 	if (json_is_string(type)) {
 		snprintf(refusal->request, sizeof(refusal->request), "%s", json_string_value(type));
-		utf8_mend(refusal->request);
+		utf8_repair(refusal->request);
 	}
 	if (!json_is_string(type) || !json_is_object(data)) {
 		r = refuse(refusal, "bad_request",

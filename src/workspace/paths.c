@@ -72,7 +72,7 @@ static int open_parent_once(
 {
 	const char *slash = strrchr(path, '/');
 	const char *name = slash ? slash + 1 : path;
-	if (!*name || !strcmp(name, ".") || !strcmp(name, "..")) {
+	if (!*name || strcmp(name, ".") == 0 || strcmp(name, "..") == 0) {
 		return -EISDIR;
 	}
 	char *parent = xstrndup(path, slash ? (size_t)(slash - path) : 0);

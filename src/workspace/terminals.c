@@ -283,7 +283,7 @@ static bool is_set_by(const json_t *variables, const char *entry)
 	for (size_t i = 0; i < json_array_size(variables); i++) {
 		const json_t *name = json_object_get(json_array_get(variables, i), "name");
 		if (json_string_length(name) == len &&
-			!strncmp(json_string_value(name), entry, len)) {
+			strncmp(json_string_value(name), entry, len) == 0) {
 			return true;
 		}
 	}
@@ -460,7 +460,7 @@ static struct terminal *find_terminal(struct workspace *ws, const json_t *params
 	const char *id = json_string_value(json_object_get(params, "terminalId"));
 	list_for_each(link, &ws->terminals) {
 		struct terminal *t = list_entry(link, struct terminal, link);
-		if (id && !t->released && !strcmp(t->id, id)) {
+		if (id && !t->released && strcmp(t->id, id) == 0) {
 			return t;
 		}
 	}
@@ -479,13 +479,13 @@ bool workspace_handle_terminal(
 		{"terminal/kill", handle_kill},
 		{"terminal/release", handle_release},
 	};
-	if (ws->config.terminals_max > 0 && !strcmp(method, "terminal/create")) {
+	if (ws->config.terminals_max > 0 && strcmp(method, "terminal/create") == 0) {
 		handle_create(ws, id, params);
 		return true;
 	}
 	for (size_t i = 0; ws->config.terminals_max > 0 && i < sizeof(methods) / sizeof(*methods);
 		i++) {
-		if (!strcmp(method, methods[i].method)) {
+		if (strcmp(method, methods[i].method) == 0) {
 			struct terminal *t = find_terminal(ws, params);
 			if (t) {
 				methods[i].handle(t, id, params);

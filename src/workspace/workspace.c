@@ -96,8 +96,8 @@ static void handle_file(struct workspace *ws, bool write, const json_t *id, cons
 bool workspace_handle(
 	struct workspace *ws, const char *method, const json_t *id, const json_t *params)
 {
-	bool write = !strcmp(method, "fs/write_text_file");
-	if (write || !strcmp(method, "fs/read_text_file")) {
+	bool write = strcmp(method, "fs/write_text_file") == 0;
+	if (write || strcmp(method, "fs/read_text_file") == 0) {
 		handle_file(ws, write, id, params);
 		return true;
 	}

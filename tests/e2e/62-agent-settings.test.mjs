@@ -1,4 +1,4 @@
-// The agent's own state, through the real server: found by those who come late, set by those who wish,
+// The agent's own state, through the real server: found by those who come late, set by those who ask,
 // and there again after a restart.
 
 import assert from 'node:assert/strict';
@@ -87,7 +87,7 @@ test('a title that was given stays', async (t) => {
 	assert.equal((await server.request('GET', `/api/sessions/${id}`)).body.title, 'Mine');
 });
 
-test('a mode that is set is told to all, one that is refused to who wished it', async (t) => {
+test('a mode that is set is told to all, one that is refused to the client that asked', async (t) => {
 	const { server, id, observer } = await start(t);
 	await run(observer, 'one');
 	const me = await watch(t, server, id, 'me');
@@ -109,7 +109,7 @@ test('a mode that is set is told to all, one that is refused to who wished it', 
 	assert.equal((await loadState(server, id)).config_options.data.config_options[0].current_value, 'large');
 });
 
-test('a wish for an agent that is not running waits for its next start', async (t) => {
+test('a setting for an agent that is not running waits for its next start', async (t) => {
 	const { server, id, observer } = await start(t);
 	await observer.send('set_mode', { mode_id: 'never' });
 	await observer.send('set_mode', { mode_id: 'code' });

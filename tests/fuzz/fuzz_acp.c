@@ -182,7 +182,7 @@ static void check_diff(struct fuzz_input *in)
 	buffer_append(&old, in->text, middle);
 	buffer_append(&new, in->text + middle, in->len - middle);
 	diff_append(&diff, &old, &new, DIFF_MAX_BYTES);
-	bool same = old.len == new.len && (!old.len || !memcmp(old.data, new.data, old.len));
+	bool same = old.len == new.len && (!old.len || memcmp(old.data, new.data, old.len) == 0);
 	fuzz_check(same == (diff.len == 0), "there is a diff where there is a difference");
 	fuzz_check(diff.len <= DIFF_MAX_BYTES + 100, "a diff is bounded");
 	buffer_finish(&old);

@@ -69,9 +69,10 @@ static void read_message(struct recording *r, json_int_t process, const json_t *
 	if (!speaker) {
 		return;
 	}
-	if (!strcmp(method, "session/prompt") || (kind && !strcmp(kind, "user_message_chunk"))) {
+	if (strcmp(method, "session/prompt") == 0 ||
+		(kind && strcmp(kind, "user_message_chunk") == 0)) {
 		end_turn(r, speaker);
-	} else if (kind && !strcmp(kind, "agent_message_chunk")) {
+	} else if (kind && strcmp(kind, "agent_message_chunk") == 0) {
 		const json_t *text = json_object_get(json_object_get(update, "content"), "text");
 		buffer_append(&speaker->said, json_string_value(text), json_string_length(text));
 	}
@@ -94,7 +95,7 @@ static void read_stream_line(struct recording *r, const char *line, size_t len)
 {
 	json_t *record = json_loadb(line, len, 0, NULL);
 	const char *type = json_string_value(json_object_get(record, "type"));
-	if (type && !strcmp(type, "agent_message_chunk")) {
+	if (type && strcmp(type, "agent_message_chunk") == 0) {
 		const json_t *text = json_object_get(json_object_get(record, "data"), "text");
 		buffer_append(&find_speaker(r, 0, "")->said, json_string_value(text),
 			json_string_length(text));
@@ -123,7 +124,7 @@ static void read_recording(struct texts *texts, const char *name, const char *te
 static bool is_recording(const char *name)
 {
 	const char *dot = strrchr(name, '.');
-	return dot && !strcmp(dot, ".jsonl");
+	return dot && strcmp(dot, ".jsonl") == 0;
 }
 
 static void visit_acp(void *arg, const char *name, const char *text, size_t len)

@@ -72,14 +72,14 @@ static inline void handle_history(void *owner, bool state_only)
 	buffer_append_str(&f->log, state_only ? "state\n" : "history\n");
 	for (size_t i = 0; i < json_array_size(f->events); i++) {
 		const json_t *event = json_array_get(f->events, i);
-		acp_agent_know(f->agent, json_string_value(json_object_get(event, "type")),
+		acp_agent_log_event(f->agent, json_string_value(json_object_get(event, "type")),
 			json_object_get(event, "data"),
 			json_string_value(json_object_get(event, "message_id")));
 	}
 	if (f->events) {
-		acp_agent_known(f->agent, false);
+		acp_agent_log_end(f->agent, false);
 	} else {
-		acp_agent_unknown(f->agent);
+		acp_agent_log_failed(f->agent);
 	}
 	told(f);
 }
@@ -99,7 +99,7 @@ static inline void handle_text(
 {
 	struct fixture *f = owner;
 	buffer_printf(&f->log, "%s %.*s\n", thought ? "thought" : "text", (int)len, text);
-	if (f->pause_at && strlen(f->pause_at) == len && !memcmp(f->pause_at, text, len)) {
+	if (f->pause_at && strlen(f->pause_at) == len && memcmp(f->pause_at, text, len) == 0) {
 		acp_agent_pause(f->agent, true);
 	}
 	told(f);
@@ -169,18 +169,18 @@ static inline void handle_stopped(void *owner, const char *reason, const char *d
 	told_end(f);
 }
 
-static inline void handle_lull(void *owner)
+static inline void handle_quiet(void *owner)
 {
 	struct fixture *f = owner;
-	buffer_append_str(&f->log, "lull\n");
+	buffer_append_str(&f->log, "quiet\n");
 	told(f);
 }
 
-static inline void handle_refused(void *owner, const struct acp_wish *wish, const char *why)
+static inline void handle_refused(void *owner, const struct acp_setting *setting, const char *why)
 {
 	struct fixture *f = owner;
-	buffer_printf(&f->log, "refused %s %s: %s\n", wish->by,
-		wish->mode_id ? wish->mode_id : wish->config_id, why);
+	buffer_printf(&f->log, "refused %s %s: %s\n", setting->by,
+		setting->mode_id ? setting->mode_id : setting->config_id, why);
 	told(f);
 }
 
@@ -194,7 +194,7 @@ static const struct acp_agent_ops ops = {
 	.permission_request = handle_question,
 	.permission_withdrawn = handle_withdrawn,
 	.turn_end = handle_turn_end,
-	.lull = handle_lull,
+	.quiet = handle_quiet,
 	.refused = handle_refused,
 	.stopped = handle_stopped,
 };
@@ -202,7 +202,7 @@ static const struct acp_agent_ops ops = {
 /** The process for files of an agent under test is this program. */
 __attribute__((constructor)) static void be_files_process(int argc, char **argv)
 {
-	if (argc == 2 && !strcmp(argv[1], AGENT_FILES_COMMAND)) {
+	if (argc == 2 && strcmp(argv[1], AGENT_FILES_COMMAND) == 0) {
 		exit(agent_files_run(0, NULL));
 	}
 }
@@ -218,7 +218,7 @@ static inline struct acp_agent_config default_config(const struct fixture *f)
 		.terminals_max = 2,
 		.stop_grace_ms = 20,
 		.restart_delay_ms = 1,
-		.lull_ms = 5,
+		.quiet_ms = 5,
 	};
 }
 

@@ -186,13 +186,13 @@ static void test_session_state(void **state)
 
 static int set_mode(struct fixture *f, const char *mode_id)
 {
-	return acp_agent_set(f->agent, &(struct acp_wish){.mode_id = mode_id, .by = "me"});
+	return acp_agent_set(f->agent, &(struct acp_setting){.mode_id = mode_id, .by = "me"});
 }
 
 static int set_option(struct fixture *f, const char *config_id, json_t *value)
 {
-	int r = acp_agent_set(
-		f->agent, &(struct acp_wish){.config_id = config_id, .value = value, .by = "me"});
+	int r = acp_agent_set(f->agent,
+		&(struct acp_setting){.config_id = config_id, .value = value, .by = "me"});
 	json_decref(value);
 	return r;
 }
@@ -328,12 +328,12 @@ static void test_late_words(void **state)
 {
 	struct fixture *f = *state;
 	struct acp_agent_config config = default_config(f);
-	config.lull_ms =
+	config.quiet_ms =
 		200; /* a busy machine must not make one between the text and the question */
 	create_agent(f, "late", config);
 	prompt(f, "go");
 	run_until(f, "question");
-	/* While it waits for an answer there is no lull. */
+	/* While it waits for an answer there is no quiet. */
 	uint64_t until = uv_now(&f->loop) + 500;
 	while (uv_now(&f->loop) < until) {
 		uv_run(&f->loop, UV_RUN_ONCE);
@@ -341,8 +341,8 @@ static void test_late_words(void **state)
 	expect_log(
 		f, "started sh 1 1 s1\nturn_end end_turn -\ntext late\nquestion 1 of 2 options\n");
 	assert_int_equal(acp_agent_answer(f->agent, f->request_id, "yes"), 0);
-	run_until(f, "lull");
-	expect_log(f, "text answered\nlull\n");
+	run_until(f, "quiet");
+	expect_log(f, "text answered\nquiet\n");
 	prompt(f, "again");
 	run_until(f, "turn_end");
 	expect_log(f, "turn_end end_turn -\n");

@@ -437,7 +437,7 @@ static void check_update(const json_t *update, struct corpus_sums *sums)
 	const json_t *content = json_object_get(update, "content");
 	const char *text = json_string_value(json_object_get(content, "text"));
 	bool chunk = strstr(kind, "_chunk");
-	bool silent = !strcmp(kind, "user_message_chunk") || (chunk && text && !*text);
+	bool silent = strcmp(kind, "user_message_chunk") == 0 || (chunk && text && !*text);
 	struct record r = {0};
 	const char *why = NULL;
 	assert_int_equal(acp_update_report(update, &record_ops, &r, &why), silent ? 1 : 0);
@@ -455,9 +455,9 @@ static void check_message(const json_t *message, struct corpus_sums *sums)
 	const char *method = json_string_value(json_object_get(message, "method"));
 	const json_t *params = json_object_get(message, "params");
 	assert_int_not_equal(json_rpc_classify(message), JSON_RPC_INVALID);
-	if (method && !strcmp(method, "session/update")) {
+	if (method && strcmp(method, "session/update") == 0) {
 		check_update(json_object_get(params, "update"), sums);
-	} else if (method && !strcmp(method, "session/request_permission")) {
+	} else if (method && strcmp(method, "session/request_permission") == 0) {
 		const char *why = NULL;
 		json_t *data = acp_update_permission(params, "p", &why);
 		assert_int_equal(json_array_size(json_object_get(data, "options")),
@@ -494,7 +494,7 @@ static void check_row(const char *row, size_t len, uint64_t *seed, struct corpus
 	json_t *record = json_loadb(row, len, 0, NULL);
 	const char *dir = json_string_value(json_object_get(record, "dir"));
 	const char *line = json_string_value(json_object_get(record, "line"));
-	if (dir && !strcmp(dir, "a2c") && line && *line) {
+	if (dir && strcmp(dir, "a2c") == 0 && line && *line) {
 		json_t *message = parse(line);
 		assert_non_null(message);
 		check_message(message, sums);

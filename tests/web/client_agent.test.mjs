@@ -264,7 +264,7 @@ test('a session that goes from the cache leaves nothing of its agent', async () 
 	assert.deepEqual(keys.filter((key) => key.includes('first')), []);
 });
 
-test('a wish goes out only while connected', () => {
+test('a setting goes out only while connected', () => {
 	const server = new FakeServer();
 	const { client } = watch(server);
 	assert.equal(client.setMode('code'), false);

@@ -47,7 +47,7 @@ static void lend_room(uv_handle_t *handle, size_t suggested, uv_buf_t *ret_buf)
 	*ret_buf = uv_buf_init(io->read_buf, sizeof(io->read_buf));
 }
 
-static void on_read(uv_stream_t *stream, ssize_t len, const uv_buf_t *buf)
+static void handle_read(uv_stream_t *stream, ssize_t len, const uv_buf_t *buf)
 {
 	struct agent_io *io = stream->data;
 	if (len < 0) {
@@ -61,7 +61,7 @@ static void on_read(uv_stream_t *stream, ssize_t len, const uv_buf_t *buf)
 	}
 }
 
-static void on_written(uv_write_t *request, int status)
+static void handle_written(uv_write_t *request, int status)
 {
 	struct agent_io *io = request->data;
 	io->is_writing = false;
@@ -76,7 +76,7 @@ static void on_written(uv_write_t *request, int status)
 	if (io->held) {
 		take_lines(io);
 		if (!io->held && !io->is_closed) {
-			uv_read_start(&io->in.stream, lend_room, on_read);
+			uv_read_start(&io->in.stream, lend_room, handle_read);
 		}
 	}
 	if (!io->is_closed && !agent_io_is_full(io)) {
@@ -84,7 +84,7 @@ static void on_written(uv_write_t *request, int status)
 	}
 }
 
-static void on_flush(uv_prepare_t *prepare)
+static void handle_flush(uv_prepare_t *prepare)
 {
 	struct agent_io *io = prepare->data;
 	if (io->is_writing || !io->queued.len) {
@@ -95,14 +95,14 @@ static void on_flush(uv_prepare_t *prepare)
 	io->writing = next;
 	uv_buf_t buf = uv_buf_init(next.data, (unsigned)next.len);
 	io->request.data = io;
-	if (uv_write(&io->request, &io->out.stream, &buf, 1, on_written) < 0) {
+	if (uv_write(&io->request, &io->out.stream, &buf, 1, handle_written) < 0) {
 		end(io);
 		return;
 	}
 	io->is_writing = true;
 }
 
-static void on_signal(uv_signal_t *handle, int number)
+static void handle_signal(uv_signal_t *handle, int number)
 {
 	end(handle->data);
 }
@@ -136,14 +136,14 @@ int agent_io_open(struct agent_io *io, uv_loop_t *loop, const struct agent_io_op
 	io->out.handle.data = io;
 	uv_prepare_init(loop, &io->flush);
 	io->flush.data = io;
-	uv_prepare_start(&io->flush, on_flush);
+	uv_prepare_start(&io->flush, handle_flush);
 	static const int numbers[] = {SIGTERM, SIGINT};
 	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]) && !r; i++) {
 		r = uv_signal_init(loop, &io->signals[i]);
 		io->signals[i].data = io;
-		r = r ? r : uv_signal_start(&io->signals[i], on_signal, numbers[i]);
+		r = r ? r : uv_signal_start(&io->signals[i], handle_signal, numbers[i]);
 	}
-	return r ? r : uv_read_start(&io->in.stream, lend_room, on_read);
+	return r ? r : uv_read_start(&io->in.stream, lend_room, handle_read);
 }
 
 void agent_io_close(struct agent_io *io)

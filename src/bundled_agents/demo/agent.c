@@ -10,7 +10,7 @@ static struct buffer *out(struct demo_agent *agent)
 
 /* An answer to a request of ours. One that nobody waits for any more is no error: it may have
  * crossed the cancellation on its way. */
-static void on_response(struct demo_agent *agent, const json_t *message)
+static void handle_response(struct demo_agent *agent, const json_t *message)
 {
 	json_t *id = json_object_get(message, "id");
 	if (!json_is_integer(id)) {
@@ -33,7 +33,7 @@ static bool is_response(const json_t *message)
 	       (json_object_get(message, "result") || json_object_get(message, "error"));
 }
 
-static void on_message(struct demo_agent *agent, const json_t *message)
+static void handle_message(struct demo_agent *agent, const json_t *message)
 {
 	const char *version = plain_string(json_object_get(message, "jsonrpc"));
 	const char *name = plain_string(json_object_get(message, "method"));
@@ -44,7 +44,7 @@ static void on_message(struct demo_agent *agent, const json_t *message)
 		json_rpc_error(out(agent), has_good_id ? id : NULL, JSON_RPC_INVALID_REQUEST,
 			"not a JSON-RPC 2.0 message");
 	} else if (!name) {
-		on_response(agent, message);
+		handle_response(agent, message);
 	} else if (id) {
 		demo_methods_run(agent, name, id, json_object_get(message, "params"));
 	} else if (strcmp(name, "session/cancel") == 0) {
@@ -54,7 +54,7 @@ static void on_message(struct demo_agent *agent, const json_t *message)
 
 /* What the pipe tells us. */
 
-static void on_line(void *owner, const char *line, size_t len)
+static void handle_line(void *owner, const char *line, size_t len)
 {
 	struct demo_agent *agent = owner;
 	/* Blank lines are nothing. The newline behind the line stops the span. */
@@ -63,14 +63,14 @@ static void on_line(void *owner, const char *line, size_t len)
 	}
 	json_t *message = json_loadb(line, len, JSON_ALLOW_NUL, NULL);
 	if (message) {
-		on_message(agent, message);
+		handle_message(agent, message);
 	} else {
 		json_rpc_error(out(agent), NULL, JSON_RPC_PARSE_ERROR, "parse error");
 	}
 	json_decref(message);
 }
 
-static void on_line_too_long(void *owner)
+static void handle_line_too_long(void *owner)
 {
 	struct demo_agent *agent = owner;
 	json_rpc_error(
@@ -90,7 +90,7 @@ static void close_all(struct demo_agent *agent)
 	}
 }
 
-static void on_drained(void *owner)
+static void handle_drained(void *owner)
 {
 	struct demo_agent *agent = owner;
 	if (agent->is_exiting) {
@@ -104,16 +104,16 @@ static void on_drained(void *owner)
 	}
 }
 
-static void on_ended(void *owner)
+static void handle_ended(void *owner)
 {
 	close_all(owner);
 }
 
 static const struct agent_io_ops io_ops = {
-	.line = on_line,
-	.line_too_long = on_line_too_long,
-	.drained = on_drained,
-	.ended = on_ended,
+	.line = handle_line,
+	.line_too_long = handle_line_too_long,
+	.drained = handle_drained,
+	.ended = handle_ended,
 };
 
 int demo_agent_start(struct demo_agent *agent, uv_loop_t *loop, long rate)

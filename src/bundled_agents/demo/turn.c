@@ -197,7 +197,7 @@ static void earn_credit(struct demo_session *session)
 	turn->credit += (long)(elapsed < CREDIT_MAX_MS ? elapsed : CREDIT_MAX_MS) * rate;
 }
 
-static void on_tick(uv_timer_t *timer)
+static void handle_tick(uv_timer_t *timer)
 {
 	struct demo_session *session = timer->data;
 	struct demo_turn *turn = &session->turn;
@@ -227,7 +227,7 @@ void demo_turn_resume(struct demo_session *session)
 	uint64_t interval = rate > 0 && rate < 1000 ? (uint64_t)(1000 / rate) : 1;
 	turn->played_at = uv_now(session->agent->loop);
 	turn->credit = 0;
-	uv_timer_start(&session->timer, on_tick, interval, interval);
+	uv_timer_start(&session->timer, handle_tick, interval, interval);
 }
 
 void demo_turn_start(

@@ -45,7 +45,7 @@ static void keep_time(struct replay_player *p, const struct replay_step *step)
 	p->base_now_ms = now_ms();
 }
 
-static void on_timer(uv_timer_t *timer)
+static void handle_timer(uv_timer_t *timer)
 {
 	play(timer->data);
 }
@@ -57,7 +57,7 @@ static bool is_over(struct replay_player *p, double left_ms)
 		return true;
 	}
 	double ms = left_ms < TIMER_MAX_MS ? left_ms : TIMER_MAX_MS;
-	uv_timer_start(&p->timer, on_timer, (uint64_t)ms + 1, 0);
+	uv_timer_start(&p->timer, handle_timer, (uint64_t)ms + 1, 0);
 	return false;
 }
 
@@ -283,7 +283,8 @@ static void answer_new_session(struct replay_player *p, json_t *id)
 	json_rpc_result(agent_io_out(&p->io), id, json_pack("{s:s}", "sessionId", session));
 }
 
-static void on_request(struct replay_player *p, const char *method, json_t *id, const char *session)
+static void handle_request(
+	struct replay_player *p, const char *method, json_t *id, const char *session)
 {
 	struct replay_step *step = find_request(p, method, session);
 	if (step) {
@@ -302,7 +303,7 @@ static void on_request(struct replay_player *p, const char *method, json_t *id, 
 	}
 }
 
-static void on_answer(struct replay_player *p, const json_t *id)
+static void handle_answer(struct replay_player *p, const json_t *id)
 {
 	for (size_t i = 0; i < p->next; i++) {
 		struct replay_step *step = &p->recording->steps[i];
@@ -350,7 +351,7 @@ static bool drop_turn(
 	return !prompt->peer;
 }
 
-static void on_cancel(struct replay_player *p, const char *session)
+static void handle_cancel(struct replay_player *p, const char *session)
 {
 	struct replay_step *prompt = find_open_prompt(p, session);
 	if (prompt && !drop_turn(p, prompt, session)) {
@@ -360,23 +361,23 @@ static void on_cancel(struct replay_player *p, const char *session)
 	}
 }
 
-static void on_message(struct replay_player *p, const json_t *message)
+static void handle_message(struct replay_player *p, const json_t *message)
 {
 	const char *method = plain_string(json_object_get(message, "method"));
 	json_t *id = json_object_get(message, "id");
 	const char *session =
 		plain_string(json_object_get(json_object_get(message, "params"), "sessionId"));
 	if (method && id) {
-		on_request(p, method, id, session);
+		handle_request(p, method, id, session);
 	} else if (!method && id) {
-		on_answer(p, id);
+		handle_answer(p, id);
 	} else if (method && strcmp(method, "session/cancel") == 0) {
-		on_cancel(p, session);
+		handle_cancel(p, session);
 	}
 	play(p);
 }
 
-static void on_line(void *owner, const char *line, size_t len)
+static void handle_line(void *owner, const char *line, size_t len)
 {
 	struct replay_player *p = owner;
 	/* Blank lines are nothing. The newline behind the line stops the span. */
@@ -385,26 +386,26 @@ static void on_line(void *owner, const char *line, size_t len)
 	}
 	json_t *message = json_loadb(line, len, JSON_ALLOW_NUL, NULL);
 	if (json_is_object(message)) {
-		on_message(p, message);
+		handle_message(p, message);
 	} else {
 		json_rpc_error(agent_io_out(&p->io), NULL, JSON_RPC_PARSE_ERROR, "parse error");
 	}
 	json_decref(message);
 }
 
-static void on_line_too_long(void *owner)
+static void handle_line_too_long(void *owner)
 {
 	struct replay_player *p = owner;
 	json_rpc_error(agent_io_out(&p->io), NULL, JSON_RPC_PARSE_ERROR,
 		"the line is too long, or nests too deep");
 }
 
-static void on_drained(void *owner)
+static void handle_drained(void *owner)
 {
 	play(owner);
 }
 
-static void on_ended(void *owner)
+static void handle_ended(void *owner)
 {
 	close_all(owner);
 }
@@ -413,10 +414,10 @@ int replay_player_start(struct replay_player *p, uv_loop_t *loop,
 	struct replay_recording *recording, double speed, double wait_ms)
 {
 	static const struct agent_io_ops ops = {
-		.line = on_line,
-		.line_too_long = on_line_too_long,
-		.drained = on_drained,
-		.ended = on_ended,
+		.line = handle_line,
+		.line_too_long = handle_line_too_long,
+		.drained = handle_drained,
+		.ended = handle_ended,
 	};
 	*p = (struct replay_player){
 		.loop = loop,

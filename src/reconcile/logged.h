@@ -44,7 +44,7 @@ struct call {
 	size_t newest; /* of the first one with this id: the last one */
 	uint64_t titles[2]; /* the first and the last, as sums; 0: none */
 	uint64_t inputs[2];
-	bool is_known; /* of a call that is told: the log has all of it */
+	bool is_logged; /* of a call that is told: the log has all of it */
 	size_t taken_by; /* the call that is told for it; SIZE_MAX: none */
 };
 
@@ -60,7 +60,7 @@ struct track {
 	size_t turn_count; /* turn 0 is what came before the first prompt */
 };
 
-struct known {
+struct logged {
 	struct track **tracks; /* the first one is what was heard live */
 	size_t track_count;
 	bool was_recovered; /* the newest event */
@@ -75,17 +75,18 @@ struct known {
 };
 
 /** What it has of the log, for tests. */
-struct known *reconcile_known(struct reconcile *r);
+struct logged *reconcile_logged(struct reconcile *r);
 
-void known_init(struct known *known, size_t size_max);
-void known_finish(struct known *known);
+void logged_init(struct logged *logged, size_t size_max);
+void logged_finish(struct logged *logged);
 /** The next event of the log. `data` is borrowed; message_id may be NULL. */
-void known_add(struct known *known, const char *type, const json_t *data, const char *message_id);
+void logged_add(
+	struct logged *logged, const char *type, const json_t *data, const char *message_id);
 /** The number of a message's name; 0: the log does not have it. */
-uint32_t known_name(const struct known *known, const char *message_id);
-bool known_has_prompt(const struct known *known, const char *bare, size_t len);
+uint32_t logged_name(const struct logged *logged, const char *message_id);
+bool logged_has_prompt(const struct logged *logged, const char *bare, size_t len);
 /** Whether the log has an event of this type and data, for types that are neither of the above. */
-bool known_has(const struct known *known, const char *type, const json_t *data);
+bool logged_has(const struct logged *logged, const char *type, const json_t *data);
 
 /** Appends a text as it is compared. */
 void bare_text_append(struct bare_text *out, enum said said, const char *text, size_t len);

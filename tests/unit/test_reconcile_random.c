@@ -2,7 +2,7 @@
  * Random histories in few words, said again and again, of which the log lacks some: what a replay
  * adds is as much as is missing, neither more nor less, and the next replay adds nothing.
  */
-#include "acp_firewall_fixture.h"
+#include "reconcile_fixture.h"
 #include "random.h"
 
 static const char *const prompts[] = {
@@ -99,8 +99,8 @@ static void expect_missing(const struct making *m, const json_t *fresh, int run)
 	for (size_t i = 0; i < json_array_size(fresh); i++) {
 		const json_t *item = json_array_get(fresh, i);
 		const char *text = member(json_object_get(item, "data"), "text");
-		new_prompts += !strcmp(member(item, "type"), "user_prompt");
-		new_events += !strcmp(member(item, "type"), "tool_call");
+		new_prompts += strcmp(member(item, "type"), "user_prompt") == 0;
+		new_events += strcmp(member(item, "type"), "tool_call") == 0;
 		bare_text_append(&bare, SAID_MESSAGE, text ? text : "", text ? strlen(text) : 0);
 	}
 	if (new_prompts != m->prompts || new_events != m->events || bare.bytes.len != m->bytes) {

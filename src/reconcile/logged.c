@@ -1,4 +1,4 @@
-#include "known.h"
+#include "logged.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -7,7 +7,7 @@
 #include <xxhash.h>
 
 /* Of the bytes that texts may take; a name takes about a hundred. */
-#define NAMES_MAX(known) ((known)->size_max / 128)
+#define NAMES_MAX(logged) ((logged)->size_max / 128)
 /* Of prompts, as far as one is looked for in the middle of what is told. */
 #define PROMPT_LENS_MAX 256
 
@@ -108,7 +108,7 @@ size_t track_find_call(const struct track *track, const char *id)
 bool call_is_done(const json_t *call)
 {
 	const char *status = json_string_value(json_object_get(call, "status"));
-	return status && (!strcmp(status, "completed") || !strcmp(status, "failed"));
+	return status && (strcmp(status, "completed") == 0 || strcmp(status, "failed") == 0);
 }
 
 static uint64_t sum_of(const json_t *value)
@@ -168,101 +168,101 @@ size_t track_add_call(struct track *track, size_t turn, const char *type, const 
 	size_t place = first == SIZE_MAX ? SIZE_MAX : track->calls[first].newest;
 	/* An update is of the call before, in whatever turn it comes. */
 	bool begins = place == SIZE_MAX ||
-		      (!strcmp(type, "tool_call") &&
+		      (strcmp(type, "tool_call") == 0 &&
 			      (track->calls[place].turn != turn || track->calls[place].is_done));
 	if (begins) {
 		place = begin_call(track, id, first, turn);
 	}
-	struct call *known = &track->calls[place];
-	known->is_done = known->is_done || call_is_done(call);
+	struct call *logged = &track->calls[place];
+	logged->is_done = logged->is_done || call_is_done(call);
 	if (json_string_length(title)) {
-		note_sum(known->titles, sum_of(title));
+		note_sum(logged->titles, sum_of(title));
 	}
 	if (json_object_size(input)) {
-		note_sum(known->inputs, sum_of(input));
+		note_sum(logged->inputs, sum_of(input));
 	}
 	return place;
 }
 
 /* --- what the log has --- */
 
-static void add_track(struct known *known)
+static void add_track(struct logged *logged)
 {
-	known->tracks = list_grow(known->tracks, known->track_count, sizeof(struct track *));
-	known->tracks[known->track_count++] = track_create();
+	logged->tracks = list_grow(logged->tracks, logged->track_count, sizeof(struct track *));
+	logged->tracks[logged->track_count++] = track_create();
 }
 
-void known_init(struct known *known, size_t size_max)
+void logged_init(struct logged *logged, size_t size_max)
 {
-	*known = (struct known){.size_max = size_max};
-	known->names = hash_create();
-	known->prompts = hash_create();
-	known->others = hash_create();
-	add_track(known);
+	*logged = (struct logged){.size_max = size_max};
+	logged->names = hash_create();
+	logged->prompts = hash_create();
+	logged->others = hash_create();
+	add_track(logged);
 }
 
-void known_finish(struct known *known)
+void logged_finish(struct logged *logged)
 {
-	for (size_t i = 0; i < known->track_count; i++) {
-		track_destroy(known->tracks[i]);
+	for (size_t i = 0; i < logged->track_count; i++) {
+		track_destroy(logged->tracks[i]);
 	}
-	free(known->tracks);
-	hash_destroy(known->names);
-	hash_destroy(known->prompts);
-	hash_destroy(known->others);
-	buffer_finish(&known->prompt_lens);
+	free(logged->tracks);
+	hash_destroy(logged->names);
+	hash_destroy(logged->prompts);
+	hash_destroy(logged->others);
+	buffer_finish(&logged->prompt_lens);
 }
 
 /** So long a history is forgotten from its beginning on; all at once, which is seldom enough. */
-static void cut_if_long(struct known *known)
+static void cut_if_long(struct logged *logged)
 {
-	if (known->size > known->size_max || known->name_count > NAMES_MAX(known)) {
-		size_t size_max = known->size_max;
-		known_finish(known);
-		known_init(known, size_max);
-		known->is_cut = true;
+	if (logged->size > logged->size_max || logged->name_count > NAMES_MAX(logged)) {
+		size_t size_max = logged->size_max;
+		logged_finish(logged);
+		logged_init(logged, size_max);
+		logged->is_cut = true;
 	}
 }
 
-uint32_t known_name(const struct known *known, const char *message_id)
+uint32_t logged_name(const struct logged *logged, const char *message_id)
 {
-	return (uint32_t)(uintptr_t)hash_get(known->names, message_id, strlen(message_id));
+	return (uint32_t)(uintptr_t)hash_get(logged->names, message_id, strlen(message_id));
 }
 
-static uint32_t name_of(struct known *known, const char *message_id)
+static uint32_t name_of(struct logged *logged, const char *message_id)
 {
-	uint32_t name = message_id ? known_name(known, message_id) : 0;
+	uint32_t name = message_id ? logged_name(logged, message_id) : 0;
 	if (message_id && !name) {
-		name = (uint32_t)hash_count(known->names) + 1;
-		hash_put(known->names, message_id, strlen(message_id), (void *)(uintptr_t)name);
-		known->name_count++;
+		name = (uint32_t)hash_count(logged->names) + 1;
+		hash_put(logged->names, message_id, strlen(message_id), (void *)(uintptr_t)name);
+		logged->name_count++;
 	}
 	return name;
 }
 
-bool known_has_prompt(const struct known *known, const char *bare, size_t len)
+bool logged_has_prompt(const struct logged *logged, const char *bare, size_t len)
 {
-	return hash_get(known->prompts, bare, len) != NULL;
+	return hash_get(logged->prompts, bare, len) != NULL;
 }
 
-static void note_prompt(struct known *known, const char *bare, size_t len)
+static void note_prompt(struct logged *logged, const char *bare, size_t len)
 {
-	const size_t *lens = (const size_t *)known->prompt_lens.data;
-	size_t count = known->prompt_lens.len / sizeof(len);
+	const size_t *lens = (const size_t *)logged->prompt_lens.data;
+	size_t count = logged->prompt_lens.len / sizeof(len);
 	size_t i = 0;
-	hash_put(known->prompts, bare, len, known);
+	hash_put(logged->prompts, bare, len, logged);
 	while (i < count && lens[i] != len) {
 		i++;
 	}
 	if (i == count && count < PROMPT_LENS_MAX) {
-		buffer_append(&known->prompt_lens, &len, sizeof(len));
+		buffer_append(&logged->prompt_lens, &len, sizeof(len));
 	}
 }
 
-static void add_text(struct known *known, struct track *track, enum said said, const json_t *text,
+static void add_text(struct logged *logged, struct track *track, enum said said, const json_t *text,
 	const char *message_id)
 {
-	if (said == SAID_PROMPT && track == known->tracks[0]) {
+	if (said == SAID_PROMPT && track == logged->tracks[0]) {
 		track->turn_count++;
 	}
 	struct unit *unit =
@@ -271,10 +271,10 @@ static void add_text(struct known *known, struct track *track, enum said said, c
 		return;
 	}
 	/* Thoughts of several names are one event, with the first of them. */
-	unit->name = said == SAID_MESSAGE ? name_of(known, message_id) : 0;
-	known->size += unit->len;
+	unit->name = said == SAID_MESSAGE ? name_of(logged, message_id) : 0;
+	logged->size += unit->len;
 	if (said == SAID_PROMPT) {
-		note_prompt(known, track->text.bytes.data + unit->at, unit->len);
+		note_prompt(logged, track->text.bytes.data + unit->at, unit->len);
 	}
 }
 
@@ -290,48 +290,49 @@ static void fingerprint(const char *type, const json_t *data, char out[17])
 	json_decref(bare);
 }
 
-bool known_has(const struct known *known, const char *type, const json_t *data)
+bool logged_has(const struct logged *logged, const char *type, const json_t *data)
 {
 	char sum[17];
 	fingerprint(type, data, sum);
-	return hash_get(known->others, sum, 16) != NULL;
+	return hash_get(logged->others, sum, 16) != NULL;
 }
 
-static void add_other(struct known *known, const char *type, const json_t *data)
+static void add_other(struct logged *logged, const char *type, const json_t *data)
 {
 	char sum[17];
 	fingerprint(type, data, sum);
-	known->name_count += !hash_put(known->others, sum, 16, known);
+	logged->name_count += !hash_put(logged->others, sum, 16, logged);
 }
 
 /** What was recovered at one time is a track of its own: it belongs to other places of the log. */
-static struct track *track_of(struct known *known, bool is_recovered)
+static struct track *track_of(struct logged *logged, bool is_recovered)
 {
-	if (is_recovered && !known->was_recovered) {
-		add_track(known);
+	if (is_recovered && !logged->was_recovered) {
+		add_track(logged);
 	}
-	known->was_recovered = is_recovered;
-	return known->tracks[is_recovered ? known->track_count - 1 : 0];
+	logged->was_recovered = is_recovered;
+	return logged->tracks[is_recovered ? logged->track_count - 1 : 0];
 }
 
-void known_add(struct known *known, const char *type, const json_t *data, const char *message_id)
+void logged_add(struct logged *logged, const char *type, const json_t *data, const char *message_id)
 {
-	cut_if_long(known);
-	struct track *track = track_of(known, json_is_true(json_object_get(data, "recovered")));
+	cut_if_long(logged);
+	struct track *track = track_of(logged, json_is_true(json_object_get(data, "recovered")));
 	size_t turn = track->turn_count - 1;
 	size_t calls = track->call_count;
-	if (!strcmp(type, "user_prompt")) {
-		add_text(known, track, SAID_PROMPT, json_object_get(data, "message"), NULL);
-	} else if (!strcmp(type, "agent_message")) {
-		add_text(known, track, SAID_MESSAGE, json_object_get(data, "markdown"), message_id);
-	} else if (!strcmp(type, "agent_thought")) {
-		add_text(known, track, SAID_THOUGHT, json_object_get(data, "text"), message_id);
-	} else if (!strcmp(type, "tool_call") || !strcmp(type, "tool_call_update")) {
+	if (strcmp(type, "user_prompt") == 0) {
+		add_text(logged, track, SAID_PROMPT, json_object_get(data, "message"), NULL);
+	} else if (strcmp(type, "agent_message") == 0) {
+		add_text(
+			logged, track, SAID_MESSAGE, json_object_get(data, "markdown"), message_id);
+	} else if (strcmp(type, "agent_thought") == 0) {
+		add_text(logged, track, SAID_THOUGHT, json_object_get(data, "text"), message_id);
+	} else if (strcmp(type, "tool_call") == 0 || strcmp(type, "tool_call_update") == 0) {
 		track_add_call(track, turn, type, data);
-	} else if (!strcmp(type, "permission_request")) {
+	} else if (strcmp(type, "permission_request") == 0) {
 		track_add_call(track, turn, type, json_object_get(data, "tool_call"));
-	} else if (!strcmp(type, "plan") || !strncmp(type, "x-acp-", 6)) {
-		add_other(known, type, data);
+	} else if (strcmp(type, "plan") == 0 || strncmp(type, "x-acp-", 6) == 0) {
+		add_other(logged, type, data);
 	}
-	known->name_count += track->call_count - calls;
+	logged->name_count += track->call_count - calls;
 }

@@ -2,7 +2,7 @@
  * What a replay tells that the log lacks, although the log has the same words elsewhere: the place
  * decides, and where no rule can know, it is shown. And none of it comes twice.
  */
-#include "acp_firewall_fixture.h"
+#include "reconcile_fixture.h"
 
 #define PROMPT(text) "{\"data\":{\"message\":\"" text "\"},\"type\":\"user_prompt\"}"
 #define NAMED(id, text)                                          \
@@ -363,7 +363,7 @@ static size_t count_type(const json_t *fresh, const char *type)
 {
 	size_t count = 0;
 	for (size_t i = 0; i < json_array_size(fresh); i++) {
-		count += !strcmp(member(json_array_get(fresh, i), "type"), type);
+		count += strcmp(member(json_array_get(fresh, i), "type"), type) == 0;
 	}
 	return count;
 }
@@ -404,7 +404,7 @@ static void test_complete(void **state)
 	}
 	log_prompt(story->log, "go on");
 	tell_user(story->told, "go on");
-	struct reconcile *fw = firewall_of(story->log);
+	struct reconcile *fw = reconcile_of(story->log);
 	for (size_t i = 0; i < json_array_size(story->told); i++) {
 		assert_false(reconcile_is_complete(fw));
 		take(fw, json_array_get(story->told, i));

@@ -2,7 +2,7 @@
  * Every session/load of the corpus, held against what the same session said live: it adds nothing,
  * whatever pieces it comes in, and with one message taken out of the log it adds just that one.
  */
-#include "acp_firewall_fixture.h"
+#include "reconcile_fixture.h"
 #include "corpus.h"
 
 struct tally {
@@ -58,15 +58,15 @@ static char *all_text(const json_t *events, size_t from, size_t to)
 static bool is_message_of(const json_t *event, const char *message_id)
 {
 	const char *id = member(event, "message_id");
-	return !strcmp(member(event, "type"), "agent_message") &&
-	       (id ? message_id && !strcmp(id, message_id) : !message_id);
+	return strcmp(member(event, "type"), "agent_message") == 0 &&
+	       (id ? message_id && strcmp(id, message_id) == 0 : !message_id);
 }
 
 /** Without its answer, what was put to a prompt may be another one, and is told. */
 static void drop_prompts(json_t *fresh)
 {
 	for (size_t i = json_array_size(fresh); i > 0; i--) {
-		if (!strcmp(member(json_array_get(fresh, i - 1), "type"), "user_prompt")) {
+		if (strcmp(member(json_array_get(fresh, i - 1), "type"), "user_prompt") == 0) {
 			json_array_remove(fresh, i - 1);
 		}
 	}
@@ -158,10 +158,10 @@ static void see_request(struct recording *r, const json_t *message)
 	}
 	end_load(r);
 	const char *session = member(params, "sessionId");
-	if (!strcmp(method, "session/load") || !strcmp(method, "session/resume")) {
+	if (strcmp(method, "session/load") == 0 || strcmp(method, "session/resume") == 0) {
 		r->updates = json_array();
 		snprintf(r->loaded, sizeof(r->loaded), "%s", session);
-	} else if (!strcmp(method, "session/prompt")) {
+	} else if (strcmp(method, "session/prompt") == 0) {
 		struct buffer text = {0};
 		const json_t *blocks = json_object_get(params, "prompt");
 		for (size_t i = 0; i < json_array_size(blocks); i++) {
@@ -184,7 +184,7 @@ static void see_update(struct recording *r, const json_t *message)
 	if (!session || !kind) {
 		return;
 	}
-	if (r->updates && !strcmp(session, r->loaded)) {
+	if (r->updates && strcmp(session, r->loaded) == 0) {
 		/* The state of the session is told in another way (acp_state.c). */
 		if (!acp_agent_is_state(kind)) {
 			json_array_append(r->updates, update);
@@ -201,9 +201,9 @@ static void see_line(struct recording *r, json_t *entry)
 	char *copy = line ? strdup(line) : NULL;
 	json_t *message = copy ? json_rpc_parse(copy, strlen(copy), NULL, &error) : NULL;
 	const char *dir = member(entry, "dir");
-	if (message && !strcmp(dir, "c2a")) {
+	if (message && strcmp(dir, "c2a") == 0) {
 		see_request(r, message);
-	} else if (message && !strcmp(dir, "a2c")) {
+	} else if (message && strcmp(dir, "a2c") == 0) {
 		see_update(r, message);
 	}
 	json_decref(message);

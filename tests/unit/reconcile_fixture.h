@@ -1,12 +1,12 @@
 /*
- * What the tests of the firewall share: a log as far as it sees one, and a replay of updates
+ * What the tests of reconciling share: a log as far as it matters, and a replay of updates
  * against it, in pieces.
  */
-#ifndef HOLDFAST_ACP_FIREWALL_FIXTURE_H
-#define HOLDFAST_ACP_FIREWALL_FIXTURE_H
+#ifndef HOLDFAST_RECONCILE_FIXTURE_H
+#define HOLDFAST_RECONCILE_FIXTURE_H
 
 #include "../../src/acp/acp_internal.h"
-#include "../../src/reconcile/known.h"
+#include "../../src/reconcile/logged.h"
 #include "holdfast/utf8.h"
 
 #include <setjmp.h>
@@ -55,7 +55,7 @@ static const char *member(const json_t *object, const char *name)
 	return json_string_value(json_object_get(object, name));
 }
 
-static inline struct reconcile *firewall_of(const json_t *events)
+static inline struct reconcile *reconcile_of(const json_t *events)
 {
 	struct reconcile *fw = reconcile_create(SIZE_LIMIT);
 	for (size_t i = 0; i < json_array_size(events); i++) {
@@ -77,7 +77,7 @@ static inline void take(struct reconcile *fw, const json_t *update)
 static inline json_t *replay(
 	const json_t *events, const json_t *updates, size_t piece, bool *ret_foreign)
 {
-	struct reconcile *fw = firewall_of(events);
+	struct reconcile *fw = reconcile_of(events);
 	for (size_t i = 0; i < json_array_size(updates); i++) {
 		json_t *update = json_array_get(updates, i);
 		const json_t *text = json_object_get(json_object_get(update, "content"), "text");
@@ -176,13 +176,13 @@ static inline void expect_nothing_more(struct story *story)
 		const char *type = member(item, "type");
 		json_t *data = json_deep_copy(json_object_get(item, "data"));
 		json_object_set_new(data, "recovered", json_true());
-		if (!strcmp(type, "agent_message_chunk")) {
+		if (strcmp(type, "agent_message_chunk") == 0) {
 			json_object_set(data, "markdown", json_object_get(data, "text"));
 		}
 		log_append(story->log,
-			!strcmp(type, "agent_message_chunk")   ? "agent_message"
-			: !strcmp(type, "agent_thought_chunk") ? "agent_thought"
-							       : type,
+			strcmp(type, "agent_message_chunk") == 0   ? "agent_message"
+			: strcmp(type, "agent_thought_chunk") == 0 ? "agent_thought"
+								   : type,
 			data, member(item, "message_id"));
 	}
 	json_decref(fresh);

@@ -1,5 +1,5 @@
 /* What a replay of an agent's history adds to the log, by hand: nothing, but what the log lacks. */
-#include "acp_firewall_fixture.h"
+#include "reconcile_fixture.h"
 #include "random.h"
 
 /** The same words in each turn: those of the turn that the log lacks are new all the same. */
@@ -295,8 +295,8 @@ static void test_bounded(void **state)
 		reconcile_log(fw, "agent_message", data, NULL);
 		json_decref(data);
 	}
-	assert_true(reconcile_known(fw)->is_cut);
-	assert_true(reconcile_known(fw)->size <= 10100);
+	assert_true(reconcile_logged(fw)->is_cut);
+	assert_true(reconcile_logged(fw)->size <= 10100);
 	reconcile_destroy(fw);
 	fw = reconcile_create(100000);
 	for (int i = 0; i < 1000; i++) {
@@ -336,7 +336,7 @@ static void test_large_updates(void **state)
 /** A replay that costs hours, or gigabytes, ends while the test's time limit lasts. */
 static void expect_affordable(json_t *events, const char *kind, const char *form)
 {
-	struct reconcile *fw = firewall_of(events);
+	struct reconcile *fw = reconcile_of(events);
 	for (int i = 0; i < 20000; i++) {
 		char text[100];
 		json_t *updates = json_array();
