@@ -167,6 +167,12 @@ int session_find_name(
 /** Gives all message ids, in the order of their first input; an id may come again. */
 int session_each_message(
 	struct session *session, void (*visit)(void *arg, const char *message_id), void *arg);
+/**
+ * Whether names and prompts can be looked up at once. Where they cannot, whoever has an input for a
+ * session that has come back into memory waits first, and holds the session meanwhile.
+ */
+bool session_has_names(const struct session *session);
+void session_load_names(struct session *session, struct names_wait *wait);
 /** The id of the run that alone may append now; NULL: none is under way. Borrowed. */
 const char *session_run(const struct session *session);
 

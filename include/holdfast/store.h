@@ -23,6 +23,7 @@
 #include "holdfast/event.h"
 #include "holdfast/key_sum.h"
 #include "holdfast/limits.h"
+#include "holdfast/list.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -282,7 +283,28 @@ uint64_t session_log_input_names(const struct session_log *log);
  */
 int session_log_each_message(
 	struct session_log *log, void (*visit)(void *arg, const char *message_id), void *arg);
-/** Returns 1 if there is that name, 0 if there is not, or a negative errno. */
+/**
+ * Names are looked up in memory. A log that was at rest has them on disk alone, and takes as long
+ * to bring them as the disk does: whoever is about to look a name up waits for that first.
+ */
+bool session_log_has_names(const struct session_log *log);
+/** Embedded in the waiter's struct. */
+struct names_wait {
+	struct list link;
+	/** The names are there, or cannot be read (a look says why), or the log goes. Once. */
+	void (*done)(struct names_wait *wait);
+};
+/**
+ * Reads them on the thread pool, if they are not there. While the store is being opened it blocks;
+ * later, `wait` NULL does nothing.
+ */
+void session_log_load_names(struct session_log *log, struct names_wait *wait);
+/** Accepts a wait that is not in use (zeroed, or done). */
+void names_wait_cancel(struct names_wait *wait);
+/**
+ * Returns 1 if there is that name, 0 if there is not, or a negative errno. Blocks if nobody has
+ * waited for the names.
+ */
 int session_log_find_key(
 	struct session_log *log, enum log_key_kind kind, const char *key, struct log_key *ret_key);
 

@@ -69,8 +69,50 @@ void conn_drop_session(struct conn *conn)
 	}
 }
 
+/* --- what waits for names --- */
+
+static void handle_names(struct names_wait *wait)
+{
+	struct conn *conn = list_entry(wait, struct conn, names_wait);
+	struct buffer text = conn->parked;
+	conn->parked = (struct buffer){0};
+	conn->is_parked = false;
+	conn->was_parked = true;
+	if (conn->is_dead || conn->is_closing) {
+		/* Nobody wants to know. */
+	} else if (conn->ops) {
+		conn->ops->message(conn, buffer_cstr(&text), text.len);
+	} else {
+		http_route_again(conn);
+	}
+	conn->was_parked = false;
+	buffer_finish(&text);
+	http_receive(conn, NULL, 0); /* what came behind it */
+	conn_update_flow(conn);
+}
+
+bool conn_waits_for_names(struct conn *conn, struct session *session, const char *text, size_t len)
+{
+	if (!session || session_has_names(session) || conn->was_parked) {
+		return false;
+	}
+	if (conn->session != session) {
+		conn_hold_session(conn, session);
+	}
+	if (len) {
+		buffer_append(&conn->parked, text, len);
+	}
+	conn->is_parked = true;
+	conn->names_wait.done = handle_names;
+	session_load_names(session, &conn->names_wait);
+	conn_update_flow(conn);
+	return true;
+}
+
 static void destroy(struct conn *conn)
 {
+	names_wait_cancel(&conn->names_wait);
+	buffer_finish(&conn->parked);
 	if (conn->ops && conn->ops->closed) {
 		conn->ops->closed(conn);
 	}
@@ -129,11 +171,7 @@ static void handle_received(struct sock *sock, char *bytes, size_t len)
 	if (conn->is_dead || conn->phase == PHASE_LINGER) {
 		return;
 	}
-	if (conn->ops) {
-		ws_receive(conn, bytes, len);
-	} else {
-		http_receive(conn, bytes, len);
-	}
+	http_receive(conn, bytes, len);
 	conn_update_flow(conn);
 }
 
@@ -195,8 +233,8 @@ void conn_update_flow(struct conn *conn)
 	 * While a request is served nothing is read: what comes next waits in the kernel, and the
 	 * peer's FIN too, behind which it may still want the answer, also to its last request.
 	 */
-	bool paused =
-		(feeds && conn->server->is_paused) || conn->is_held || conn->phase == PHASE_ANSWER;
+	bool paused = (feeds && conn->server->is_paused) || conn->is_held || conn->is_parked ||
+		      conn->phase == PHASE_ANSWER;
 	if (!conn->is_dead) {
 		sock_pause(&conn->sock, paused);
 	}
@@ -282,7 +320,8 @@ static void sweep_socket(struct conn *conn)
 {
 	const struct limits *limits = conn->server->limits;
 	int64_t silent = now_ms(conn) - conn->received_ms;
-	if ((conn->server->is_paused && conn->ops->is_producer) || is_taking(conn)) {
+	if ((conn->server->is_paused && conn->ops->is_producer) || conn->is_parked ||
+		is_taking(conn)) {
 		/* Nothing is read: nobody knows whether it is silent, or slow. */
 		conn->received_ms = conn->message_ms = now_ms(conn);
 	} else if (silent > limits->ping_ms + limits->pong_ms) {

@@ -218,6 +218,10 @@ static void route_id(struct conn *conn, const char *id, size_t len, const char *
 		return;
 	}
 	struct session *session = session_table_get(conn->server->sessions, id, len);
+	bool needs_names = conn->method == HTTP_POST || strcmp(rest, "/queue") == 0;
+	if (needs_names && conn_waits_for_names(conn, session, NULL, 0)) {
+		return;
+	}
 	if (strcmp(rest, "/events") == 0) {
 		route_events(conn, session);
 	} else if (strcmp(rest, "/snapshot") == 0) {

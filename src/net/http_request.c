@@ -181,6 +181,21 @@ static void send_continue(struct conn *conn)
 	conn_put(conn, text, sizeof(text) - 1);
 }
 
+static void continue_body(struct conn *conn)
+{
+	if (conn->expects_continue && (conn->stream || !conn->is_routed)) {
+		send_continue(conn);
+	}
+}
+
+void http_route_again(struct conn *conn)
+{
+	route(conn);
+	if (conn->phase == PHASE_BODY) {
+		continue_body(conn);
+	}
+}
+
 static void begin_body(struct conn *conn)
 {
 	conn->phase = PHASE_BODY;
@@ -194,9 +209,7 @@ static void begin_body(struct conn *conn)
 	if (conn->is_routed) {
 		route(conn);
 	}
-	if (conn->expects_continue && (conn->stream || !conn->is_routed)) {
-		send_continue(conn);
-	}
+	continue_body(conn);
 }
 
 static void begin_request(struct conn *conn, const char *text, size_t len)
@@ -323,7 +336,7 @@ static size_t take_body(struct conn *conn, const char *at, size_t len)
 static size_t consume(struct conn *conn, char *at, size_t len)
 {
 	size_t used = 0;
-	while (used < len && !conn->is_dead) {
+	while (used < len && !conn->is_dead && !conn->is_parked) {
 		size_t n;
 		switch (conn->phase) {
 		case PHASE_HEAD:
@@ -333,8 +346,7 @@ static size_t consume(struct conn *conn, char *at, size_t len)
 			n = take_body(conn, at + used, len - used);
 			break;
 		case PHASE_SOCKET:
-			ws_receive(conn, at + used, len - used);
-			return len;
+			return used + ws_receive(conn, at + used, len - used);
 		case PHASE_LINGER:
 			return len;
 		default:
@@ -351,7 +363,9 @@ static size_t consume(struct conn *conn, char *at, size_t len)
 void http_receive(struct conn *conn, char *bytes, size_t len)
 {
 	if (conn->in.len) {
-		buffer_append(&conn->in, bytes, len);
+		if (len) {
+			buffer_append(&conn->in, bytes, len);
+		}
 		buffer_consume(&conn->in, consume(conn, conn->in.data, conn->in.len));
 	} else {
 		size_t used = consume(conn, bytes, len);

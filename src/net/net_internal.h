@@ -82,6 +82,11 @@ struct conn {
 	size_t outbox_count;
 	struct buffer gathered; /* of producers: frames as they are on the wire */
 	bool is_held; /* too much is gathered: nothing is read until the peer takes it */
+	/* A request that needs the session's names waits for them, and nothing is read meanwhile. */
+	struct names_wait names_wait;
+	struct buffer parked; /* the message, of a WebSocket */
+	bool is_parked;
+	bool was_parked; /* it has waited, and does not wait again */
 	bool feed_behind; /* a feed frame was left out: the whole list comes next */
 	bool feed_lists; /* of a feed: more of the list comes, behind the session `session_id` */
 
@@ -182,6 +187,11 @@ extern const struct transport_ops conn_transport_ops;
 /** The connection is about this session until it is gone, or the connection is done with it. */
 void conn_hold_session(struct conn *conn, struct session *session);
 void conn_drop_session(struct conn *conn);
+/**
+ * Whether a request about the session has to wait for its names, which are not in memory: it is
+ * taken again, as it is now, when they are there. `text` is that of a WebSocket's message.
+ */
+bool conn_waits_for_names(struct conn *conn, struct session *session, const char *text, size_t len);
 /** conn_end_tick() is called when the tick ends. */
 void conn_at_end_of_turn(struct conn *conn);
 void conn_end_tick(struct conn *conn);
@@ -219,7 +229,8 @@ bool ws_is_asked_for(const struct http_head *head);
 bool ws_is_path(const char *path);
 /** Makes the connection one, or refuses. */
 void ws_upgrade(struct conn *conn);
-void ws_receive(struct conn *conn, char *bytes, size_t len);
+/** Returns how many bytes it has used: not all when a message has to wait. */
+size_t ws_receive(struct conn *conn, char *bytes, size_t len);
 /** Whether a frame or message is under way. */
 bool ws_is_unfinished(const struct conn *conn);
 bool conn_is_writable(struct conn *conn);
@@ -289,8 +300,10 @@ void http_refuse_later(struct conn *conn, struct session *session, const struct 
 	const char *extra);
 
 /* http_request.c */
-/** Bytes from the peer. */
+/** Bytes from the peer, also of a WebSocket. */
 void http_receive(struct conn *conn, char *bytes, size_t len);
+/** Takes the request again that has waited. */
+void http_route_again(struct conn *conn);
 /** Sends the answer, if there is one, and goes on with what waits behind it. */
 void http_end_tick(struct conn *conn);
 /** More of the request's body is on its way. */

@@ -188,7 +188,11 @@ static void observer_message(struct conn *conn, const char *text, size_t len)
 	}
 	if (request_parse(text, len, conn->server->limits, SIDE_OBSERVER,
 		    session_table_numbers(conn->server->sessions), &request, &refusal) == 0) {
-		take_request(conn, &request, &refusal);
+		bool needs_names =
+			request.type != REQUEST_LOAD_EVENTS && request.type != REQUEST_KEEPALIVE;
+		if (!needs_names || !conn_waits_for_names(conn, conn->session, text, len)) {
+			take_request(conn, &request, &refusal);
+		}
 		request_finish(&request);
 	} else {
 		refuse_frame(conn, &refusal);

@@ -69,6 +69,14 @@ static void handle_snapshot(
 	conn_wait_take_snapshot(wait, &result);
 }
 
+/** The session of what is to be appended; NULL: there is none yet. */
+static struct session *session_of(const struct conn *conn)
+{
+	return conn->session ? conn->session
+			     : session_table_get(conn->server->sessions, conn->session_id,
+				       strlen(conn->session_id));
+}
+
 static void producer_message(struct conn *conn, const char *text, size_t len)
 {
 	struct refusal refusal;
@@ -78,7 +86,10 @@ static void producer_message(struct conn *conn, const char *text, size_t len)
 	}
 	if (request_parse(text, len, conn->server->limits, SIDE_PRODUCER,
 		    session_table_numbers(conn->server->sessions), &request, &refusal) == 0) {
-		if (request.type == REQUEST_APPEND) {
+		bool needs_names = request.type != REQUEST_KEEPALIVE;
+		if (needs_names && conn_waits_for_names(conn, session_of(conn), text, len)) {
+			/* It is taken again. */
+		} else if (request.type == REQUEST_APPEND) {
 			handle_append(conn, &request, &refusal);
 		} else if (request.type == REQUEST_APPEND_SNAPSHOT) {
 			handle_snapshot(conn, &request, &refusal);

@@ -463,18 +463,19 @@ static void refuse_frame(struct conn *conn, int error, size_t max)
 	}
 }
 
-void ws_receive(struct conn *conn, char *bytes, size_t len)
+size_t ws_receive(struct conn *conn, char *bytes, size_t len)
 {
+	size_t had = len;
 	size_t max = conn->ops->is_producer ? conn->server->limits->body_size
 					    : conn->server->limits->frame_size;
 	struct ws_piece piece;
-	while (!conn->is_deaf && !conn->is_dead) {
+	while (!conn->is_deaf && !conn->is_dead && !conn->is_parked) {
 		if (!ws_is_unfinished(conn)) {
 			conn->message_ms = conn->received_ms; /* of the next one */
 		}
 		int r = ws_read(&conn->reader, &bytes, &len, max, &piece);
 		if (r == 0) {
-			return;
+			break;
 		}
 		if (r < 0) {
 			refuse_frame(conn, r, max);
@@ -484,6 +485,7 @@ void ws_receive(struct conn *conn, char *bytes, size_t len)
 			take_data(conn, &piece);
 		}
 	}
+	return conn->is_parked ? had - len : had;
 }
 
 void ws_writable(struct conn *conn)

@@ -111,6 +111,16 @@ int session_find_name(
 	return 1;
 }
 
+bool session_has_names(const struct session *session)
+{
+	return session_log_has_names(session->log);
+}
+
+void session_load_names(struct session *session, struct names_wait *wait)
+{
+	session_log_load_names(session->log, wait);
+}
+
 int session_each_message(
 	struct session *session, void (*visit)(void *arg, const char *message_id), void *arg)
 {

@@ -126,6 +126,7 @@ static void settle(struct session *session, void *arg)
 	if (session->state.input_names < names) {
 		session->state.input_names = names;
 	}
+	session_log_load_names(session->log, NULL); /* its agent's inputs do not wait for them */
 	session_show_recovered(session);
 }
 

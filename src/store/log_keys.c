@@ -1,7 +1,8 @@
 /*
  * What must be found by name for as long as a log lives: prompts by their id, answers to permission
- * requests by the request's. keys.jsonl has a line for each, is written with the log, and is read
- * only when a name has to be looked up.
+ * requests by the request's, what inputs gave. keys.jsonl has a line for each and is written with
+ * the log. It is read as a whole, on the thread pool, before the first name is looked up: whoever
+ * is about to look waits for that. If it is damaged it is made again then.
  */
 #include "store_internal.h"
 
@@ -10,6 +11,7 @@
 #include "holdfast/pack.h"
 #include "holdfast/sealed_line.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <jansson.h>
@@ -22,93 +24,63 @@
 /* Lines gather in memory up to this many bytes; the journal has what they come from. */
 #define UNWRITTEN_MAX ((size_t)16 << 10)
 
-/*
- * In memory a name is 16 bytes: its digest, and where its line starts in the file, or behind it in
- * what is unwritten. The line says the rest.
- */
-struct key_slot {
-	uint64_t digest;
-	uint64_t at; /* + 1; 0: free */
+/** Names on their way into memory. The thread pool knows no log. */
+struct names_job {
+	uv_work_t work;
+	struct store *store;
+	char *id;
+	uint64_t epoch;
+	uint64_t size; /* of the file: the bytes that count */
+	uint64_t log_size; /* of events.jsonl, which a damaged file is made again from */
+	struct name_table names;
+	struct buffer lines; /* what it is made of then */
+	bool is_remade;
+	int status;
 };
 
 void log_keys_rest(struct log_keys *keys)
 {
-	free(keys->slots);
-	keys->slots = NULL;
-	keys->slot_count = keys->used = 0;
+	name_table_finish(&keys->names);
 	buffer_finish(&keys->found);
+}
+
+static void end_waits(struct log_keys *keys)
+{
+	struct list due;
+	list_init(&due);
+	list_move_all(&due, &keys->waits);
+	while (!list_empty(&due)) {
+		struct names_wait *wait = list_entry(due.next, struct names_wait, link);
+		list_remove(&wait->link);
+		wait->done(wait);
+	}
 }
 
 void log_keys_finish(struct log_keys *keys)
 {
+	end_waits(keys);
 	log_keys_rest(keys);
 	buffer_finish(&keys->unwritten);
 }
 
-/* --- in memory --- */
+/* --- lines --- */
 
-/** `key` as it stands in the line, escaped. Nobody outside knows the seed. */
-static uint64_t digest_of(
-	const struct session_log *log, enum log_key_kind kind, const char *key, size_t len)
+/** Appends the line of a name; *ret is what it says, borrowed from `out`. */
+static void append_line(struct buffer *out, const struct log_name *name, struct raw_name *ret)
 {
-	return journal_session_hash(key, len, log->store->by_id.seed + (uint64_t)kind);
-}
-
-static struct key_slot *find_slot(const struct log_keys *keys, uint64_t digest)
-{
-	size_t mask = keys->slot_count - 1;
-	size_t i = (size_t)digest & mask;
-	while (keys->slots[i].at && keys->slots[i].digest != digest) {
-		i = (i + 1) & mask;
-	}
-	return &keys->slots[i];
-}
-
-static void make_room(struct log_keys *keys)
-{
-	if (keys->slot_count && keys->used < keys->slot_count / 4 * 3) {
-		return;
-	}
-	struct log_keys grown = *keys;
-	grown.slot_count = keys->slot_count ? keys->slot_count * 2 : 16;
-	grown.slots = xcalloc(grown.slot_count, sizeof(struct key_slot));
-	for (size_t i = 0; i < keys->slot_count; i++) {
-		if (keys->slots[i].at) {
-			*find_slot(&grown, keys->slots[i].digest) = keys->slots[i];
-		}
-	}
-	free(keys->slots);
-	keys->slots = grown.slots;
-	keys->slot_count = grown.slot_count;
-}
-
-/** Of names that inputs gave the first line counts, of those that events tell the last. */
-static void put_slot(struct log_keys *keys, enum log_key_kind kind, uint64_t digest, uint64_t at)
-{
-	make_room(keys);
-	struct key_slot *slot = find_slot(keys, digest);
-	if (!slot->at) {
-		keys->used++;
-	} else if (kind >= LOG_KEY_INPUT) {
-		return;
-	}
-	*slot = (struct key_slot){.digest = digest, .at = at + 1};
-}
-
-void log_keys_add(struct session_log *log, const struct log_name *name)
-{
-	struct log_keys *keys = &log->keys;
-	struct buffer *out = &keys->unwritten;
 	size_t start = out->len;
 	buffer_printf(out, "{\"kind\":\"%s\",\"seq\":%llu,\"key\":", log_key_kind_name(name->kind),
 		(unsigned long long)name->seq);
 	size_t key = out->len;
 	buffer_append_json(out, name->key, strlen(name->key));
 	size_t key_end = out->len;
+	size_t by = 0;
 	if (*name->by) {
 		buffer_append_str(out, ",\"by\":");
+		by = out->len;
 		buffer_append_json(out, name->by, strlen(name->by));
 	}
+	size_t by_end = out->len;
 	if (name->kind == LOG_KEY_INPUT) {
 		buffer_printf(out, ",\"sum\":\"%016llx\"", (unsigned long long)name->sum.value);
 	}
@@ -116,12 +88,42 @@ void log_keys_add(struct session_log *log, const struct log_name *name)
 		buffer_printf(out, ",\"rule\":%u", name->sum.rule);
 	}
 	sealed_line_end(out, start);
-	if (keys->slots) {
-		uint64_t digest =
-			digest_of(log, name->kind, out->data + key + 1, key_end - key - 2);
-		put_slot(keys, name->kind, digest, keys->size + start);
+	*ret = (struct raw_name){.kind = name->kind,
+		.key = out->data + key + 1,
+		.key_len = key_end - key - 2,
+		.by = by ? out->data + by + 1 : "",
+		.by_len = by ? by_end - by - 2 : 0,
+		.seq = name->seq,
+		.sum = name->sum};
+}
+
+void log_keys_add(struct session_log *log, const struct log_name *name)
+{
+	struct log_keys *keys = &log->keys;
+	struct raw_name raw;
+	append_line(&keys->unwritten, name, &raw);
+	if (keys->names.slots) {
+		name_table_put(&keys->names, &raw);
 	}
 	log->dirty = true;
+}
+
+/** Puts the names of some lines into memory; -EBADMSG if one of them is damaged. */
+static int take_lines(struct name_table *names, const char *bytes, size_t len)
+{
+	const char *end = bytes + len;
+	for (const char *at = bytes; at < end;) {
+		const char *newline = memchr(at, '\n', (size_t)(end - at));
+		struct raw_name name;
+		if (!newline || log_name_scan(at, (size_t)(newline - at), &name) < 0) {
+			return -EBADMSG;
+		}
+		if (name.kind != LOG_KEY_UNKNOWN) {
+			name_table_put(names, &name);
+		}
+		at = newline + 1;
+	}
+	return 0;
 }
 
 void session_log_note_input(struct session_log *log, uint64_t nth, enum log_key_kind kind,
@@ -138,35 +140,6 @@ void session_log_note_input(struct session_log *log, uint64_t nth, enum log_key_
 uint64_t session_log_input_names(const struct session_log *log)
 {
 	return log->keys.input_names;
-}
-
-/* --- the lines --- */
-
-typedef int (*see_name)(
-	struct session_log *log, const struct raw_name *name, uint64_t at, void *arg);
-
-/** Shows the names of some lines, the first of which starts at `from` in the file. */
-static int see_lines(struct session_log *log, const char *bytes, size_t len, uint64_t from,
-	see_name see, void *arg)
-{
-	const char *end = bytes + len;
-	int r = 0;
-	for (const char *at = bytes; r == 0 && at < end;) {
-		const char *newline = memchr(at, '\n', (size_t)(end - at));
-		struct raw_name name;
-		r = newline ? log_name_scan(at, (size_t)(newline - at), &name) : -EBADMSG;
-		if (r == 0 && name.kind != LOG_KEY_UNKNOWN) {
-			r = see(log, &name, from + (uint64_t)(at - bytes), arg);
-		}
-		at = newline ? newline + 1 : end;
-	}
-	return r;
-}
-
-static int take_name(struct session_log *log, const struct raw_name *name, uint64_t at, void *arg)
-{
-	put_slot(&log->keys, name->kind, digest_of(log, name->kind, name->key, name->key_len), at);
-	return 0;
 }
 
 /* --- the file --- */
@@ -202,18 +175,19 @@ static int open_file(struct session_log *log)
 	return fd;
 }
 
+/* --- made again: thread pool --- */
+
 /** What an input named, as far as its event still tells; unless that has a line. */
 static void add_missing(
-	struct session_log *log, enum log_key_kind kind, const char *key, uint64_t seq)
+	struct names_job *job, enum log_key_kind kind, const char *key, uint64_t seq)
 {
 	struct buffer escaped = {0};
-	if (*key) {
-		buffer_append_json(&escaped, key, strlen(key));
-		uint64_t digest = digest_of(log, kind, escaped.data + 1, escaped.len - 2);
-		if (!find_slot(&log->keys, digest)->at) {
-			log_keys_add(log,
-				&(struct log_name){.kind = kind, .seq = seq, .key = key, .by = ""});
-		}
+	struct raw_name raw;
+	buffer_append_json(&escaped, key, strlen(key));
+	if (*key && !name_table_get(&job->names, kind, escaped.data + 1, escaped.len - 2)) {
+		append_line(&job->lines,
+			&(struct log_name){.kind = kind, .seq = seq, .key = key, .by = ""}, &raw);
+		name_table_put(&job->names, &raw);
 	}
 	buffer_finish(&escaped);
 }
@@ -231,13 +205,13 @@ static json_t *read_string(const char *text, size_t len)
 	return json_read(text - 1, len + 2, JSON_DECODE_ANY, NULL, NULL);
 }
 
-static void add_missing_names(struct session_log *log, const struct event_view *view)
+static void add_missing_names(struct names_job *job, const struct event_view *view)
 {
 	bool is_call = view->type == EVENT_TOOL_CALL;
 	bool is_prompt = view->type == EVENT_USER_PROMPT;
 	if (view->message_id) {
 		json_t *id = read_string(view->message_id, view->message_id_len);
-		add_missing(log, LOG_KEY_MESSAGE, id ? json_string_value(id) : "", view->seq);
+		add_missing(job, LOG_KEY_MESSAGE, id ? json_string_value(id) : "", view->seq);
 		json_decref(id);
 	}
 	if (!is_call && view->type != EVENT_TOOL_CALL_UPDATE && !is_prompt) {
@@ -246,30 +220,38 @@ static void add_missing_names(struct session_log *log, const struct event_view *
 	json_t *json = json_read(view->data, view->data_len, 0, NULL, NULL);
 	const char *status = text_of(json, "status");
 	if (is_prompt && !view->message_id) {
-		add_missing(log, LOG_KEY_MESSAGE, text_of(json, "prompt_id"), view->seq);
+		add_missing(job, LOG_KEY_MESSAGE, text_of(json, "prompt_id"), view->seq);
 	}
 	if (is_call) {
-		add_missing(log, LOG_KEY_TOOL_CALL, text_of(json, "tool_call_id"), view->seq);
+		add_missing(job, LOG_KEY_TOOL_CALL, text_of(json, "tool_call_id"), view->seq);
 	}
 	/* A call may come with its result. */
 	bool has_ended = strcmp(status, "completed") == 0 || strcmp(status, "failed") == 0;
 	if (!is_prompt && has_ended) {
-		add_missing(log, LOG_KEY_TOOL_RESULT, text_of(json, "tool_call_id"), view->seq);
+		add_missing(job, LOG_KEY_TOOL_RESULT, text_of(json, "tool_call_id"), view->seq);
 	}
 	json_decref(json);
 }
 
 static int remake_line(void *arg, const struct event_view *view, uint64_t offset, size_t len)
 {
-	if (view) {
-		log_note_key(arg, view);
-		add_missing_names(arg, view);
+	struct names_job *job = arg;
+	struct log_name name;
+	struct raw_name raw;
+	if (!view) {
+		return 0;
 	}
+	if (log_name_of_event(view, &name)) {
+		append_line(&job->lines, &name, &raw);
+		name_table_put(&job->names, &raw);
+	}
+	log_name_finish(&name);
+	add_missing_names(job, view);
 	return 0;
 }
 
 /** Keeps the lines of names that only inputs gave, as far as they are good. */
-static void salvage(struct buffer *bytes, struct buffer *out)
+static void salvage(struct names_job *job, const struct buffer *bytes)
 {
 	const char *at = bytes->data;
 	const char *end = at + bytes->len;
@@ -278,44 +260,19 @@ static void salvage(struct buffer *bytes, struct buffer *out)
 		struct raw_name name;
 		if (log_name_scan(at, (size_t)(newline - at), &name) == 0 &&
 			name.kind >= LOG_KEY_INPUT) {
-			buffer_append(out, at, (size_t)(newline + 1 - at));
+			buffer_append(&job->lines, at, (size_t)(newline + 1 - at));
+			name_table_put(&job->names, &name);
 		}
 		at = newline + 1;
 	}
 }
 
-/** What is there of the file, however long it is. */
-static void read_rest(const struct session_log *log, struct buffer *out)
-{
-	char path[160];
-	struct stat st;
-	snprintf(path, sizeof(path), "%s/keys.jsonl", log->id);
-	int fd = disk->openat(log->store->sessions_fd, path, O_RDONLY | O_CLOEXEC, 0);
-	if (fd < 0) {
-		return;
-	}
-	if (fstat(fd, &st) == 0) {
-		size_t len = (uint64_t)st.st_size < log->keys.size ? (size_t)st.st_size
-								   : (size_t)log->keys.size;
-		buffer_reserve(out, len);
-		out->len = disk_read_at(fd, 0, out->data, len) < 0 ? 0 : len;
-	}
-	close(fd);
-}
-
-/**
- * Puts the unwritten lines beside the file and then in its place, so that a crash loses neither.
- */
-static int replace_file(struct session_log *log)
+/** Puts the lines beside the file and then in its place, so that a crash loses neither. */
+static int replace_file(int dir_fd, const struct buffer *lines)
 {
 	static const char fresh[] = "keys.jsonl.new";
-	struct log_keys *keys = &log->keys;
-	int dir_fd = session_log_dir(log);
-	if (dir_fd < 0) {
-		return dir_fd;
-	}
 	int fd = disk->openat(dir_fd, fresh, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-	int r = fd < 0 ? -errno : disk_write_all(fd, keys->unwritten.data, keys->unwritten.len);
+	int r = fd < 0 ? -errno : disk_write_all(fd, lines->data, lines->len);
 	if (r == 0 && disk->fdatasync(fd) < 0) {
 		r = -errno;
 	}
@@ -325,58 +282,206 @@ static int replace_file(struct session_log *log)
 	if (r == 0 && disk->renameat(dir_fd, fresh, dir_fd, "keys.jsonl") < 0) {
 		r = -errno;
 	}
-	if (r == 0 && disk->fsync(dir_fd) < 0) {
-		r = -errno;
+	return r == 0 && disk->fsync(dir_fd) < 0 ? -errno : r;
+}
+
+/**
+ * Opens the session's folder, unless it is that of another session of the same name by now: what
+ * the handle is of then stays what it is.
+ */
+static int open_folder(const struct names_job *job)
+{
+	struct metadata meta;
+	const char *why;
+	int fd = disk->openat(
+		job->store->sessions_fd, job->id, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+	if (fd < 0) {
+		return -errno;
 	}
-	close(dir_fd);
-	if (r == 0) {
-		keys->size = keys->unwritten.len;
-		keys->disk = (struct durable_part){.certain = keys->size};
-		keys->is_seen = true;
-		buffer_finish(&keys->unwritten);
+	int r = metadata_read(job->store->sessions_fd, job->id, &meta, &why);
+	if (r == 0 && meta.epoch != job->epoch) {
+		r = -ENOENT;
 	}
-	return r;
+	if (r < 0) {
+		close(fd);
+	}
+	metadata_finish(&meta);
+	return r < 0 ? r : fd;
 }
 
 /**
  * Makes the file again: from the log, which is right, and with what can still be read of names that
- * the log does not know.
+ * the log does not know. These come first: a metadata.json that still has the old file's size may
+ * cut off what is behind them.
  */
-static int remake_file(struct session_log *log)
+static int remake(struct names_job *job, const struct buffer *old)
 {
-	struct log_keys *keys = &log->keys;
-	struct buffer old = {0};
 	diag(DIAG_WARN,
 		"session %s: keys.jsonl is damaged; it is made again from the log. Keys and runs of producers whose lines cannot be read are forgotten",
-		log->id);
-	int fd = session_log_fd(log);
-	if (fd < 0) {
-		return fd;
+		job->id);
+	int dir_fd = open_folder(job);
+	if (dir_fd < 0) {
+		return dir_fd;
 	}
-	read_rest(log, &old);
-	log_keys_rest(keys);
-	struct buffer newest = keys->unwritten;
-	keys->unwritten = (struct buffer){0};
-	salvage(&old, &keys->unwritten);
-	buffer_finish(&old);
-	make_room(keys);
-	see_lines(log, keys->unwritten.data, keys->unwritten.len, 0, take_name, NULL);
-	int r = log_scan(fd, 0, log->size - log->unwritten.len, remake_line, log);
-	if (r == 0) {
-		buffer_append(&keys->unwritten, newest.data, newest.len);
-		r = replace_file(log);
+	uint64_t seed = job->names.seed;
+	name_table_finish(&job->names);
+	name_table_begin(&job->names, seed);
+	salvage(job, old);
+	int fd = disk->openat(dir_fd, "events.jsonl", O_RDONLY | O_CLOEXEC, 0);
+	int r = fd >= 0 ? log_scan(fd, 0, job->log_size, remake_line, job)
+		: errno == ENOENT && !job->log_size ? 0
+						    : -errno;
+	if (fd >= 0) {
+		close(fd);
 	}
-	if (r < 0) { /* the old one stands there still, and what is new waits */
-		buffer_finish(&keys->unwritten);
-		keys->unwritten = newest;
-		return r;
-	}
-	/* Metadata that counts on another size sends the next start here again. */
-	log->dirty = true;
-	buffer_finish(&newest);
-	log_keys_rest(keys);
-	return 0;
+	r = r < 0 ? r : replace_file(dir_fd, &job->lines);
+	close(dir_fd);
+	job->is_remade = r == 0;
+	return r;
 }
+
+/* --- into memory --- */
+
+/** What there is of the file, up to its size; -EBADMSG if that is less. */
+static int read_file(const struct names_job *job, struct buffer *out)
+{
+	char path[160];
+	struct stat st;
+	snprintf(path, sizeof(path), "%s/keys.jsonl", job->id);
+	int fd = disk->openat(job->store->sessions_fd, path, O_RDONLY | O_CLOEXEC, 0);
+	if (fd < 0) {
+		return errno == ENOENT ? -EBADMSG : -errno;
+	}
+	int r = fstat(fd, &st) < 0 ? -errno : 0;
+	if (r == 0) {
+		bool is_short = (uint64_t)st.st_size < job->size;
+		size_t len = is_short ? (size_t)st.st_size : (size_t)job->size;
+		buffer_reserve(out, len);
+		r = disk_read_at(fd, 0, out->data, len);
+		out->len = r < 0 ? 0 : len;
+		r = r == 0 && is_short ? -EBADMSG : r;
+	}
+	close(fd);
+	return r;
+}
+
+static void work(uv_work_t *work_req)
+{
+	struct names_job *job = work_req->data;
+	struct buffer bytes = {0};
+	int r = job->size ? read_file(job, &bytes) : 0;
+	if (r == 0) {
+		r = take_lines(&job->names, bytes.data, bytes.len);
+	}
+	job->status = r == -EBADMSG ? remake(job, &bytes) : r;
+	buffer_finish(&bytes);
+}
+
+static void take_job(struct session_log *log, struct names_job *job)
+{
+	struct log_keys *keys = &log->keys;
+	keys->job = NULL;
+	keys->error = job->status;
+	if (job->is_remade) {
+		keys->size = job->lines.len;
+		keys->disk = (struct durable_part){.certain = keys->size};
+		keys->is_seen = true;
+		/* Metadata that counts on another size sends the next start here again. */
+		log->dirty = true;
+	}
+	if (job->status == 0) {
+		log_keys_rest(keys);
+		keys->names = job->names;
+		job->names = (struct name_table){0};
+		int r = take_lines(&keys->names, keys->unwritten.data, keys->unwritten.len);
+		assert(r == 0); /* our own */
+	} else {
+		diag(DIAG_ERROR, "session %s: keys.jsonl cannot be read: %s", log->id,
+			strerror(-job->status));
+	}
+}
+
+static void end_job(struct names_job *job)
+{
+	struct session_log *log = session_log_of(job->store, job->id, job->epoch);
+	if (log && log->keys.job == job) {
+		take_job(log, job);
+		end_waits(&log->keys);
+	}
+	name_table_finish(&job->names);
+	buffer_finish(&job->lines);
+	free(job->id);
+	free(job);
+}
+
+static void work_done(uv_work_t *work_req, int status)
+{
+	struct names_job *job = work_req->data;
+	job->store->jobs--;
+	end_job(job);
+}
+
+static struct names_job *begin_job(struct session_log *log)
+{
+	struct names_job *job = xcalloc(1, sizeof(*job));
+	*job = (struct names_job){.store = log->store,
+		.id = xstrdup(log->id),
+		.epoch = log->epoch,
+		.size = log->keys.size,
+		.log_size = log->size - log->unwritten.len};
+	job->work.data = job;
+	name_table_begin(&job->names, log->store->by_id.seed);
+	log->keys.job = job;
+	return job;
+}
+
+/** Blocks, unless there is nothing on disk. */
+static int load_now(struct session_log *log)
+{
+	struct names_job *job = begin_job(log);
+	work(&job->work);
+	end_job(job);
+	int r = log->keys.error;
+	log->keys.error = 0;
+	return r;
+}
+
+static void load_later(struct session_log *log)
+{
+	struct names_job *job = begin_job(log);
+	log->store->jobs++;
+	int r = uv_queue_work(log->store->loop, &job->work, work, work_done);
+	assert(r == 0);
+}
+
+bool session_log_has_names(const struct session_log *log)
+{
+	return log->keys.names.slots || (!log->keys.job && !log->keys.size);
+}
+
+void session_log_load_names(struct session_log *log, struct names_wait *wait)
+{
+	struct log_keys *keys = &log->keys;
+	if (wait) {
+		list_append(&keys->waits, &wait->link);
+	}
+	if (session_log_has_names(log)) {
+		end_waits(keys);
+	} else if (log->store->opening) {
+		load_now(log);
+	} else if (!keys->job && wait) {
+		load_later(log);
+	}
+}
+
+void names_wait_cancel(struct names_wait *wait)
+{
+	if (wait->link.next) {
+		list_remove(&wait->link);
+	}
+}
+
+/* --- writing --- */
 
 int log_keys_flush(struct session_log *log)
 {
@@ -384,9 +489,18 @@ int log_keys_flush(struct session_log *log)
 	if (!keys->unwritten.len) {
 		return 0;
 	}
+	if (keys->job) {
+		return -EBUSY; /* it is not known how long the file will be */
+	}
 	int fd = open_file(log);
+	if (fd == -EBADMSG && !log->store->opening && !log->store->closing) {
+		log_keys_rest(keys);
+		load_later(log);
+		return -EBUSY;
+	}
 	if (fd == -EBADMSG) {
-		return remake_file(log);
+		int r = load_now(log);
+		fd = r < 0 ? r : open_file(log);
 	}
 	if (fd < 0) {
 		return fd;
@@ -405,89 +519,34 @@ int log_keys_flush(struct session_log *log)
 
 int log_keys_flush_if_full(struct session_log *log)
 {
-	return log->keys.unwritten.len >= UNWRITTEN_MAX ? log_keys_flush(log) : 0;
+	bool is_due = log->keys.unwritten.len >= UNWRITTEN_MAX && !log->keys.job;
+	int r = is_due ? log_keys_flush(log) : 0;
+	return r == -EBUSY ? 0 : r;
 }
 
-/** Shows the names in the file, and then the others. */
-static int each_name(struct session_log *log, see_name see, void *arg)
+/* --- looking --- */
+
+/**
+ * Whoever has not waited for the names waits here: recovery, tools and tests. What the thread pool
+ * could not read is not tried again before somebody waits.
+ */
+static int need_names(struct session_log *log)
 {
-	struct log_keys *keys = &log->keys;
-	struct buffer bytes = {0};
-	int fd = keys->size ? open_file(log) : -1;
-	if (keys->size && fd < 0) {
-		return fd;
-	}
-	buffer_reserve(&bytes, (size_t)keys->size + 1);
-	int r = fd < 0 ? 0 : disk_read_at(fd, 0, bytes.data, (size_t)keys->size);
-	if (fd >= 0) {
-		close(fd);
-	}
-	if (r == 0) {
-		r = see_lines(log, bytes.data, (size_t)keys->size, 0, see, arg);
-	}
-	buffer_finish(&bytes);
-	return r < 0 ? r
-		     : see_lines(log, keys->unwritten.data, keys->unwritten.len, keys->size, see,
-			       arg);
+	const struct log_keys *keys = &log->keys;
+	return keys->names.slots ? 0
+	       : keys->job       ? -EBUSY
+	       : keys->error     ? keys->error
+				 : load_now(log);
 }
 
-static int load_names(struct session_log *log)
+/** The value of a string of ours, in place. */
+static const char *unescape(struct buffer *found, const char *string)
 {
-	struct log_keys *keys = &log->keys;
-	make_room(keys);
-	int r = each_name(log, take_name, NULL);
-	if (r == -EBADMSG) {
-		r = remake_file(log);
-		log_keys_rest(keys);
-		make_room(keys);
-		r = r < 0 ? r : each_name(log, take_name, NULL);
-	}
-	if (r < 0) {
-		log_keys_rest(keys);
-		diag(DIAG_ERROR, "session %s: keys.jsonl cannot be read: %s", log->id,
-			strerror(-r));
-	}
-	return r;
-}
-
-/** Puts the line that starts at `at`, without its newline, into keys->found. */
-static int read_line_at(struct session_log *log, uint64_t at)
-{
-	struct log_keys *keys = &log->keys;
-	buffer_clear(&keys->found);
-	if (at >= keys->size) {
-		const char *line = keys->unwritten.data + (at - keys->size);
-		size_t len = keys->unwritten.len - (size_t)(at - keys->size);
-		buffer_append(
-			&keys->found, line, (size_t)((const char *)memchr(line, '\n', len) - line));
-		return 0;
-	}
-	int fd = open_file(log);
-	const char *newline = NULL;
-	int r = fd < 0 ? fd : 0;
-	for (size_t len = 256; r == 0 && !newline; len *= 8) {
-		uint64_t left = keys->size - at;
-		len = len < left ? len : (size_t)left;
-		buffer_reserve(&keys->found, len);
-		r = disk_read_at(fd, at, keys->found.data, len);
-		newline = r < 0 ? NULL : memchr(keys->found.data, '\n', len);
-		if (r == 0 && !newline && len == left) {
-			r = -EBADMSG;
-		}
-	}
-	if (fd >= 0) {
-		close(fd);
-	}
-	keys->found.len = newline ? (size_t)(newline - keys->found.data) : 0;
-	return r;
-}
-
-/** The value of a string member of our own lines, unescaped, in place. */
-static const char *unescape(struct buffer *found, const struct log_name *name)
-{
+	json_t *json = json_read(string, strlen(string), JSON_DECODE_ANY, NULL, NULL);
 	buffer_clear(found);
-	buffer_append(found, name->by, strlen(name->by) + 1);
-	return found->data;
+	buffer_append_str(found, json ? json_string_value(json) : "");
+	json_decref(json);
+	return buffer_cstr(found);
 }
 
 int session_log_find_key(
@@ -495,56 +554,34 @@ int session_log_find_key(
 {
 	struct log_keys *keys = &log->keys;
 	struct buffer escaped = {0};
-	struct log_name name = {0};
-	int r = keys->slots ? 0 : load_names(log);
+	int r = need_names(log);
 	if (r < 0) {
 		return r;
 	}
 	buffer_append_json(&escaped, key, strlen(key));
-	uint64_t digest = digest_of(log, kind, escaped.data + 1, escaped.len - 2);
+	const struct name_slot *slot =
+		name_table_get(&keys->names, kind, escaped.data + 1, escaped.len - 2);
 	buffer_finish(&escaped);
-	const struct key_slot *slot = find_slot(keys, digest);
-	if (!slot->at) {
-		return 0;
+	if (slot) {
+		bool is_answer = kind == LOG_KEY_ANSWER;
+		*ret_key = (struct log_key){.seq = slot->seq,
+			.by = is_answer ? unescape(&keys->found,
+						  keys->names.answerers.data + slot->value)
+					: "",
+			.sum = {.value = is_answer ? 0 : slot->value, .rule = slot->rule}};
 	}
-	r = read_line_at(log, slot->at - 1);
-	if (r == 0) {
-		r = log_name_parse(keys->found.data, keys->found.len, &name);
-	}
-	bool is_it = r == 0 && name.kind == kind && strcmp(name.key, key) == 0;
-	if (is_it) {
-		ret_key->seq = name.seq;
-		ret_key->sum = name.sum;
-		ret_key->by = unescape(&keys->found, &name);
-	}
-	log_name_finish(&name);
-	return r < 0 ? r : is_it;
-}
-
-struct messages {
-	void (*visit)(void *arg, const char *message_id);
-	void *arg;
-};
-
-static int visit_message(
-	struct session_log *log, const struct raw_name *name, uint64_t at, void *arg)
-{
-	const struct messages *messages = arg;
-	if (name->kind != LOG_KEY_MESSAGE) {
-		return 0;
-	}
-	json_t *text = read_string(name->key, name->key_len);
-	if (text) {
-		messages->visit(messages->arg, json_string_value(text));
-	}
-	json_decref(text);
-	return 0;
+	return slot != NULL;
 }
 
 int session_log_each_message(
 	struct session_log *log, void (*visit)(void *arg, const char *message_id), void *arg)
 {
-	struct messages messages = {.visit = visit, .arg = arg};
-	int r = log->keys.slots ? 0 : load_names(log); /* which mends the file if need be */
-	return r < 0 ? r : each_name(log, visit_message, &messages);
+	int r = need_names(log);
+	const struct buffer *messages = &log->keys.names.messages;
+	for (size_t at = 0; r == 0 && at < messages->len;) {
+		const char *message = messages->data + at;
+		visit(arg, unescape(&log->keys.found, message));
+		at += strlen(message) + 1;
+	}
+	return r;
 }

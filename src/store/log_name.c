@@ -77,12 +77,44 @@ static bool skip(const char **at, const char *end, const char *text)
 	return true;
 }
 
+/** Skips a JSON string up to its closing quote, and that; false if there is none. */
+static bool skip_string(const char **at, const char *end, size_t *ret_len)
+{
+	const char *start = *at;
+	while (*at < end && **at != '"') {
+		*at += **at == '\\' ? 2 : 1;
+	}
+	*ret_len = (size_t)(*at - start);
+	return *at < end && skip(at, end, "\"");
+}
+
+/** What may stand behind the key. */
+static void scan_rest(const char *at, const char *end, struct raw_name *ret)
+{
+	if (skip(&at, end, ",\"by\":\"")) {
+		ret->by = at;
+		if (!skip_string(&at, end, &ret->by_len)) {
+			ret->by_len = 0;
+			return;
+		}
+	}
+	/* The line's seal ends every number. */
+	if (skip(&at, end, ",\"sum\":\"")) {
+		ret->sum.value = strtoull(at, NULL, 16);
+		at += strspn(at, "0123456789abcdef");
+		skip(&at, end, "\"");
+	}
+	if (skip(&at, end, ",\"rule\":")) {
+		ret->sum.rule = (unsigned)strtoul(at, NULL, 10);
+	}
+}
+
 int log_name_scan(const char *line, size_t len, struct raw_name *ret)
 {
 	size_t body;
 	const char *end = line + len;
 	char kind[16];
-	*ret = (struct raw_name){0};
+	*ret = (struct raw_name){.by = ""};
 	if (!sealed_line_check(line, len, &body)) {
 		return -EBADMSG;
 	}
@@ -97,15 +129,15 @@ int log_name_scan(const char *line, size_t len, struct raw_name *ret)
 	if (!skip(&at, end, "\",\"seq\":")) {
 		return 0;
 	}
+	ret->seq = strtoull(at, NULL, 10);
 	at += strspn(at, "0123456789");
 	if (!skip(&at, end, ",\"key\":\"")) {
 		return 0;
 	}
 	ret->key = at;
-	while (at < end && *at != '"') {
-		at += *at == '\\' ? 2 : 1;
+	if (skip_string(&at, end, &ret->key_len)) {
+		ret->kind = find_kind(kind);
+		scan_rest(at, end, ret);
 	}
-	ret->key_len = (size_t)(at - ret->key);
-	ret->kind = at < end ? find_kind(kind) : LOG_KEY_UNKNOWN;
 	return 0;
 }

@@ -33,6 +33,7 @@ struct session_log *session_log_new(
 	list_init(&log->fd_link);
 	list_init(&log->wanted_link);
 	list_init(&log->waiting);
+	list_init(&log->keys.waits);
 	list_append(&store->logs, &log->link);
 	log_table_put(&store->by_id, log);
 	return log;
@@ -271,7 +272,7 @@ int session_log_flush(struct session_log *log)
 
 int session_log_rest(struct session_log *log)
 {
-	int r = log->is_frozen ? -EBUSY : session_log_flush(log);
+	int r = log->is_frozen || log->keys.job ? -EBUSY : session_log_flush(log);
 	if (r == 0) {
 		r = log_keys_flush(log);
 	}

@@ -94,6 +94,23 @@ struct log_index {
 	struct buffer fresh; /* those behind them */
 };
 
+/** A name in memory. */
+struct name_slot {
+	uint64_t digest; /* of its kind and key; 0: the slot is free */
+	uint64_t seq : 56;
+	uint64_t rule : 8; /* of the sum */
+	uint64_t value; /* of an input: its sum; of an answer: a place in name_table.answerers */
+};
+
+struct name_table {
+	struct name_slot *slots; /* a power of two of them; NULL: the names are not in memory */
+	size_t slot_count;
+	size_t used;
+	uint64_t seed;
+	struct buffer answerers; /* JSON strings, each with a NUL: who gave the answers */
+	struct buffer messages; /* the same: message ids, in the order of their first input */
+};
+
 /** Names: keys.jsonl. */
 struct log_keys {
 	bool is_seen; /* the file has been looked at: it is `size` bytes long */
@@ -101,9 +118,10 @@ struct log_keys {
 	uint64_t size; /* bytes of the file that count */
 	uint64_t input_names; /* lines of names that inputs gave, ever */
 	struct buffer unwritten; /* lines behind them */
-	struct key_slot *slots; /* all of them, a power of two of slots; NULL: not loaded */
-	size_t slot_count;
-	size_t used;
+	struct name_table names; /* all of them, or nothing */
+	struct names_job *job; /* that is reading them; NULL: none */
+	int error; /* why the last one could not; 0: it could */
+	struct list waits; /* struct names_wait */
 	struct buffer found; /* what was looked up last */
 };
 
@@ -429,20 +447,34 @@ struct log_name {
 /** Reads a line without its newline; -EBADMSG if its checksum is wrong, or it is no name. */
 int log_name_parse(const char *line, size_t len, struct log_name *ret_name);
 void log_name_finish(struct log_name *name);
-/** What the lines that we write begin with, read without JSON: there may be very many. */
+/** What the lines that we write say, read without JSON: there may be very many. */
 struct raw_name {
 	enum log_key_kind kind;
 	const char *key; /* escaped */
 	size_t key_len;
+	const char *by; /* of an answer: escaped */
+	size_t by_len;
+	uint64_t seq;
+	struct key_sum sum; /* of an input */
 };
 /** -EBADMSG if the checksum is wrong; of a line of a later version the kind is unknown. */
 int log_name_scan(const char *line, size_t len, struct raw_name *ret);
 const char *log_key_kind_name(enum log_key_kind kind);
 
+/* name_table.c: any thread */
+void name_table_begin(struct name_table *table, uint64_t seed);
+void name_table_finish(struct name_table *table);
+void name_table_put(struct name_table *table, const struct raw_name *name);
+/** The name of this key, escaped; NULL if there is none. */
+const struct name_slot *name_table_get(
+	const struct name_table *table, enum log_key_kind kind, const char *key, size_t len);
+
 /* log_keys.c */
 void log_keys_add(struct session_log *log, const struct log_name *name);
+/** -EBUSY if there is something to write while the file is being read or made again. */
 int log_keys_flush(struct session_log *log);
 int log_keys_flush_if_full(struct session_log *log);
+/** The log goes: whoever waits for its names is told. */
 void log_keys_finish(struct log_keys *keys);
 /** Forgets the names; they are read again when one is looked up. */
 void log_keys_rest(struct log_keys *keys);

@@ -59,9 +59,14 @@ export class FaultyDisk {
 		writeFileSync(`${this.#control}.slow`, text);
 	}
 
+	/** What opens files with this in their paths waits; '' ends that. */
+	slowOpen(text) {
+		writeFileSync(`${this.#control}.slow_open`, text);
+	}
+
 	/** Until one waits. */
 	async isSlow() {
-		await eventually(() => existsSync(`${this.#control}.slow.held`), 'a sync to wait');
+		await eventually(() => existsSync(`${this.#control}.slow.held`), 'a call to wait');
 	}
 
 	/** So many more go through, and then they fail. */

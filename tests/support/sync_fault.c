@@ -13,7 +13,8 @@
  * opened (EIO).
  *
  * Syncs of other files whose paths have what stands in HOLDFAST_SYNC_FAULT with .slow behind it
- * wait until it says something else; meanwhile there is one with .slow.held behind it.
+ * wait until it says something else; meanwhile there is one with .slow.held behind it. So does
+ * what opens files whose paths have what stands in the one with .slow_open behind it.
  *
  * HOLDFAST_SYNC_FAULT with .seen behind it tells how many have gone through, and `held` while one
  * waits.
@@ -88,34 +89,45 @@ static int decide(const char *control)
 	return passes;
 }
 
-static int is_slow(const char *control, int fd)
+static int is_slow(const char *control, const char *which, const char *path)
+{
+	char name[4096];
+	char text[256];
+	snprintf(name, sizeof(name), "%s.%s", control, which);
+	read_file(name, text, sizeof(text));
+	return *text && strstr(path, text);
+}
+
+static void wait_if_slow(const char *control, const char *which, const char *path)
+{
+	char held[4096];
+	int was_held = 0;
+	snprintf(held, sizeof(held), "%s.slow.held", control);
+	while (is_slow(control, which, path)) {
+		close(open(held, O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+		was_held = 1;
+		usleep(500);
+	}
+	if (was_held) {
+		unlink(held);
+	}
+}
+
+static void wait_if_sync_is_slow(const char *control, int fd)
 {
 	char link[64];
 	char path[4096] = "";
-	char name[4096];
-	char text[256];
-	snprintf(name, sizeof(name), "%s.slow", control);
-	read_file(name, text, sizeof(text));
 	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
-	return *text && readlink(link, path, sizeof(path) - 1) > 0 && strstr(path, text);
-}
-
-static void wait_if_slow(const char *control, int fd)
-{
-	char held[4096];
-	snprintf(held, sizeof(held), "%s.slow.held", control);
-	while (is_slow(control, fd)) {
-		close(open(held, O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
-		usleep(500);
+	if (readlink(link, path, sizeof(path) - 1) > 0) {
+		wait_if_slow(control, "slow", path);
 	}
-	unlink(held);
 }
 
 int fdatasync(int fd)
 {
 	const char *control = getenv("HOLDFAST_SYNC_FAULT");
 	if (control && !is_journal(fd)) {
-		wait_if_slow(control, fd);
+		wait_if_sync_is_slow(control, fd);
 	}
 	if (control && is_journal(fd)) {
 		pthread_mutex_lock(&lock);
@@ -171,5 +183,9 @@ int openat64(int dir_fd, const char *path, int flags, ...)
 	va_start(args, flags);
 	mode_t mode = flags & O_CREAT ? va_arg(args, mode_t) : 0;
 	va_end(args);
+	const char *control = getenv("HOLDFAST_SYNC_FAULT");
+	if (control) {
+		wait_if_slow(control, "slow_open", path);
+	}
 	return is_unreadable(path) ? -1 : (int)syscall(SYS_openat, dir_fd, path, flags, mode);
 }

@@ -1,0 +1,97 @@
+/*
+ * The names of a session in memory: a slot of 24 bytes for each has the digest of its kind and key,
+ * and what its line says. So a name is looked up without the disk.
+ */
+#include "store_internal.h"
+
+#include <stdlib.h>
+
+void name_table_begin(struct name_table *table, uint64_t seed)
+{
+	*table = (struct name_table){.seed = seed, .slot_count = 16};
+	table->slots = xcalloc(table->slot_count, sizeof(*table->slots));
+}
+
+void name_table_finish(struct name_table *table)
+{
+	free(table->slots);
+	buffer_finish(&table->answerers);
+	buffer_finish(&table->messages);
+	*table = (struct name_table){0};
+}
+
+/**
+ * Nobody outside knows the seed. The kind is hashed, too, and not added to the seed: of keys of a
+ * few bytes such a hash is their exclusive or with the seed, and short names of two kinds would be
+ * the same.
+ */
+static uint64_t digest_of(
+	const struct name_table *table, enum log_key_kind kind, const char *key, size_t len)
+{
+	const uint64_t both[] = {journal_session_hash(key, len, table->seed), (uint64_t)kind};
+	uint64_t digest = journal_session_hash((const char *)both, sizeof(both), table->seed);
+	return digest ? digest : 1;
+}
+
+static struct name_slot *find_slot(const struct name_table *table, uint64_t digest)
+{
+	size_t mask = table->slot_count - 1;
+	size_t i = (size_t)digest & mask;
+	while (table->slots[i].digest && table->slots[i].digest != digest) {
+		i = (i + 1) & mask;
+	}
+	return &table->slots[i];
+}
+
+static void make_room(struct name_table *table)
+{
+	if (table->used < table->slot_count / 4 * 3) {
+		return;
+	}
+	struct name_table grown = *table;
+	grown.slot_count = table->slot_count * 2;
+	grown.slots = xcalloc(grown.slot_count, sizeof(*grown.slots));
+	for (size_t i = 0; i < table->slot_count; i++) {
+		if (table->slots[i].digest) {
+			*find_slot(&grown, table->slots[i].digest) = table->slots[i];
+		}
+	}
+	free(table->slots);
+	*table = grown;
+}
+
+/** A JSON string with a NUL behind it; `text` is what stands between its quotes. */
+static void append_string(struct buffer *out, const char *text, size_t len)
+{
+	buffer_append_char(out, '"');
+	buffer_append(out, text, len);
+	buffer_append(out, "\"", 2);
+}
+
+void name_table_put(struct name_table *table, const struct raw_name *name)
+{
+	make_room(table);
+	uint64_t digest = digest_of(table, name->kind, name->key, name->key_len);
+	struct name_slot *slot = find_slot(table, digest);
+	if (slot->digest && name->kind >= LOG_KEY_INPUT) {
+		return; /* of names that inputs gave the first line counts */
+	}
+	table->used += !slot->digest;
+	*slot = (struct name_slot){.digest = digest,
+		.seq = name->seq,
+		.rule = name->sum.rule < UINT8_MAX ? name->sum.rule : UINT8_MAX,
+		.value = name->sum.value};
+	if (name->kind == LOG_KEY_ANSWER) {
+		slot->value = table->answerers.len;
+		append_string(&table->answerers, name->by, name->by_len);
+	} else if (name->kind == LOG_KEY_MESSAGE) {
+		append_string(&table->messages, name->key, name->key_len);
+	}
+}
+
+const struct name_slot *name_table_get(
+	const struct name_table *table, enum log_key_kind kind, const char *key, size_t len)
+{
+	const struct name_slot *slot = find_slot(table, digest_of(table, kind, key, len));
+	return slot->digest ? slot : NULL;
+}
