@@ -61,9 +61,12 @@ struct log_lines {
 	struct buffer bytes;
 	size_t at; /* in `bytes`: where the next line begins */
 	uint64_t offset; /* the same in the file */
+	uint64_t end; /* nothing behind it is read */
 	uint64_t number; /* of the line that was given last, from 1 */
 };
 
+/** Begins to read what is between two offsets; the file stays the caller's. */
+void log_lines_begin(struct log_lines *lines, int fd, uint64_t from, uint64_t to);
 /** Opens events.jsonl. */
 int log_lines_open(const struct store_files *files, const char *id, struct log_lines *lines);
 /** The same with another of the session's files. */

@@ -31,6 +31,20 @@ bool loop_run_until(uv_loop_t *loop, bool (*is_over)(void *arg), void *arg, int6
 		uv_run(loop, UV_RUN_ONCE);
 		over = is_over(arg);
 	}
-	uv_close((uv_handle_t *)&deadline->timer, free_handle);
+	loop_close(deadline);
 	return over;
+}
+
+uv_timer_t *loop_timer(uv_loop_t *loop, void *data)
+{
+	uv_timer_t *timer = xmalloc(sizeof(*timer));
+	uv_timer_init(loop, timer);
+	uv_unref((uv_handle_t *)timer);
+	timer->data = data;
+	return timer;
+}
+
+void loop_close(void *handle)
+{
+	uv_close(handle, free_handle);
 }

@@ -1,6 +1,7 @@
 #include "session_internal.h"
 
 #include "holdfast/diag.h"
+#include "holdfast/loop.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -255,9 +256,7 @@ int session_table_open(
 	list_init(&table->touched);
 	list_init(&table->ready);
 	table->numbers = json_numbers_create();
-	table->evict_timer = xmalloc(sizeof(*table->evict_timer));
-	uv_timer_init(config->loop, table->evict_timer);
-	uv_unref((uv_handle_t *)table->evict_timer);
+	table->evict_timer = loop_timer(config->loop, table);
 	int r = store_open(config->loop, config->data_dir, config->durability, config->limits,
 		&store_ops, table, &table->store, ret_why);
 	if (r < 0) {
@@ -285,11 +284,6 @@ static void free_session(struct session *session, void *arg)
 	session_free(session);
 }
 
-static void free_timer(uv_handle_t *handle)
-{
-	free(handle);
-}
-
 bool session_table_close(struct session_table *table)
 {
 	if (!table) {
@@ -306,7 +300,7 @@ bool session_table_close(struct session_table *table)
 		return false;
 	}
 	json_numbers_destroy(table->numbers);
-	uv_close((uv_handle_t *)table->evict_timer, free_timer);
+	loop_close(table->evict_timer);
 	free(table);
 	return true;
 }

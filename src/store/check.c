@@ -88,7 +88,7 @@ uint64_t store_check_size(const struct store_files *files, const char *session)
 	store_files_list_segments(files, &segments, &count);
 	for (size_t i = 0; i < count; i++) {
 		char name[32];
-		snprintf(name, sizeof(name), "%016llx.journal", (unsigned long long)segments[i]);
+		journal_segment_name(segments[i], name);
 		size += store_files_size(files->journal_fd, name);
 	}
 	free(segments);

@@ -50,31 +50,12 @@ struct checkpoint {
 	int status; /* of what they have in common */
 };
 
-/**
- * Writes a file beside the old one and puts it in its place, so that a reader sees one or the
- * other.
- */
 static int replace_metadata(int dir_fd, const char *id, const struct metadata *meta, bool sync)
 {
-	static const char fresh[] = "metadata.json.new";
-	int fd = disk->openat(dir_fd, fresh, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-	if (fd < 0) {
-		return -errno;
-	}
 	struct buffer json = {0};
 	metadata_append(id, meta, &json);
-	int r = disk_write_all(fd, json.data, json.len);
+	int r = disk_replace(dir_fd, "metadata.json", &json, sync);
 	buffer_finish(&json);
-	if (r == 0 && sync && disk->fdatasync(fd) < 0) {
-		r = -errno;
-	}
-	close(fd);
-	if (r == 0 && disk->renameat(dir_fd, fresh, dir_fd, "metadata.json") < 0) {
-		r = -errno;
-	}
-	if (r == 0 && sync && disk->fsync(dir_fd) < 0) {
-		r = -errno;
-	}
 	return r;
 }
 
@@ -103,17 +84,6 @@ int session_log_save_epoch(struct session_log *log)
 	return r < 0 ? r : metadata_write(log, true);
 }
 
-static int sync_file(int dir_fd, const char *name)
-{
-	int fd = disk->openat(dir_fd, name, O_RDWR | O_CLOEXEC, 0);
-	if (fd < 0) {
-		return -errno;
-	}
-	int r = disk->fdatasync(fd) < 0 ? -errno : 0;
-	close(fd);
-	return r;
-}
-
 /**
  * Metadata comes last: what it says of the other files is on disk by then, and so are their names.
  */
@@ -127,13 +97,13 @@ static int checkpoint_item(struct item *item)
 		r = log_keys_rewrite(item->dir_fd, item->keys.certain, item->keys_size);
 	}
 	if (r == 0 && item->keys.is_unsynced) {
-		r = sync_file(item->dir_fd, "keys.jsonl");
+		r = disk_sync(item->dir_fd, "keys.jsonl", O_RDWR);
 	}
 	if (r == 0 && item->index.is_suspect) {
 		r = log_index_rewrite(item->dir_fd, item->index.certain, item->index_size);
 	}
 	if (r == 0 && item->index.is_unsynced) {
-		r = sync_file(item->dir_fd, "events.index");
+		r = disk_sync(item->dir_fd, "events.index", O_RDWR);
 	}
 	if (r == 0 && item->has_new_files && disk->fsync(item->dir_fd) < 0) {
 		r = -errno;

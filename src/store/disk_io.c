@@ -1,11 +1,14 @@
-/* Whole reads and whole appends, made of the system calls of disk.h. */
+/* Whole reads, appends, files and lists, made of the system calls of disk.h. */
 #include "store_internal.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
-DIR *disk_open_dir(int dir_fd, const char *name)
+static DIR *open_dir(int dir_fd, const char *name)
 {
 	int fd = disk->openat(dir_fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
 	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
@@ -15,6 +18,74 @@ DIR *disk_open_dir(int dir_fd, const char *name)
 		errno = err;
 	}
 	return dir;
+}
+
+static int compare_names(const void *a, const void *b)
+{
+	return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+int disk_list(int dir_fd, const char *name, bool (*is_wanted)(const char *name), char ***ret_names,
+	size_t *ret_count)
+{
+	char **names = NULL;
+	size_t count = 0;
+	struct dirent *entry;
+	DIR *dir = open_dir(dir_fd, name);
+	*ret_names = NULL;
+	*ret_count = 0;
+	if (!dir) {
+		return -errno;
+	}
+	while ((errno = 0, entry = readdir(dir))) {
+		if (entry->d_name[0] != '.' && (!is_wanted || is_wanted(entry->d_name))) {
+			names = xrealloc(names, (count + 1) * sizeof(*names));
+			names[count++] = xstrdup(entry->d_name);
+		}
+	}
+	int r = -errno;
+	closedir(dir);
+	if (count) {
+		qsort(names, count, sizeof(*names), compare_names);
+	}
+	if (r < 0) {
+		disk_list_free(names, count);
+		return r;
+	}
+	*ret_names = names;
+	*ret_count = count;
+	return 0;
+}
+
+void disk_list_free(char **names, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		free(names[i]);
+	}
+	free(names);
+}
+
+int disk_read_file(int dir_fd, const char *name, size_t most, struct buffer *out)
+{
+	int fd = disk->openat(dir_fd, name, O_RDONLY | O_CLOEXEC, 0);
+	if (fd < 0) {
+		return -errno;
+	}
+	int r = 0;
+	while (out->len < most) {
+		buffer_reserve(out, 1 << 16);
+		ssize_t n = disk->read(fd, out->data + out->len, out->cap - out->len);
+		if (n < 0 && errno == EINTR) {
+			continue;
+		}
+		if (n <= 0) {
+			r = n < 0 ? -errno : 0;
+			break;
+		}
+		out->len += (size_t)n;
+	}
+	close(fd);
+	return r;
 }
 
 int disk_read_at(int fd, uint64_t offset, void *bytes, size_t len)
@@ -54,4 +125,34 @@ int disk_append(int fd, uint64_t size, const void *bytes, size_t len)
 		(void)!disk->ftruncate(fd, (off_t)size);
 	}
 	return r;
+}
+
+int disk_sync(int dir_fd, const char *name, int flags)
+{
+	int fd = disk->openat(dir_fd, name, flags | O_CLOEXEC, 0);
+	if (fd < 0) {
+		return -errno;
+	}
+	int r = (flags & O_DIRECTORY ? disk->fsync(fd) : disk->fdatasync(fd)) < 0 ? -errno : 0;
+	close(fd);
+	return r;
+}
+
+int disk_replace(int dir_fd, const char *name, const struct buffer *bytes, bool sync)
+{
+	char fresh[64];
+	snprintf(fresh, sizeof(fresh), "%s.new", name);
+	int fd = disk->openat(dir_fd, fresh, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	if (fd < 0) {
+		return -errno;
+	}
+	int r = disk_write_all(fd, bytes->data, bytes->len);
+	if (r == 0 && sync && disk->fdatasync(fd) < 0) {
+		r = -errno;
+	}
+	close(fd);
+	if (r == 0 && disk->renameat(dir_fd, fresh, dir_fd, name) < 0) {
+		r = -errno;
+	}
+	return r == 0 && sync && disk->fsync(dir_fd) < 0 ? -errno : r;
 }

@@ -9,6 +9,7 @@
  */
 #include "store_internal.h"
 
+#include "holdfast/loop.h"
 #include "holdfast/pack.h"
 
 #include <assert.h>
@@ -32,11 +33,6 @@ uint64_t journal_session_hash(const char *id, size_t id_len, uint64_t epoch)
 	return XXH3_64bits_withSeed(id, id_len, epoch);
 }
 
-static void segment_name(uint64_t segment, char name[32])
-{
-	snprintf(name, 32, "%016llx.journal", (unsigned long long)segment);
-}
-
 static void handle_revive(uv_timer_t *timer);
 static void batch_work(void *arg);
 static void batch_done(void *arg);
@@ -44,21 +40,13 @@ static void batch_done(void *arg);
 void journal_init(struct journal *journal, struct store *store)
 {
 	*journal = (struct journal){.store = store, .dir_fd = -1, .fd = -1, .segment = 1};
-	journal->revive_timer = xmalloc(sizeof(*journal->revive_timer));
-	uv_timer_init(store->loop, journal->revive_timer);
-	uv_unref((uv_handle_t *)journal->revive_timer);
-	journal->revive_timer->data = journal;
+	journal->revive_timer = loop_timer(store->loop, journal);
 	journal->writer = worker_create(store->loop, batch_work, batch_done, journal);
-}
-
-static void free_handle(uv_handle_t *handle)
-{
-	free(handle);
 }
 
 void journal_finish(struct journal *journal)
 {
-	uv_close((uv_handle_t *)journal->revive_timer, free_handle);
+	loop_close(journal->revive_timer);
 	worker_destroy(journal->writer);
 	if (journal->fd >= 0) {
 		close(journal->fd);
@@ -173,7 +161,7 @@ static int open_segment(struct journal *journal)
 	if (journal->fd >= 0 && !synced && disk->fdatasync(journal->fd) < 0) {
 		return -errno;
 	}
-	segment_name(journal->fd_segment, name);
+	journal_segment_name(journal->fd_segment, name);
 	int fd = disk->openat(journal->dir_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	if (fd < 0) {
 		return -errno;
@@ -209,7 +197,7 @@ static bool take_back(const struct journal *journal, bool opened)
 		return true;
 	}
 	char name[32];
-	segment_name(journal->fd_segment, name);
+	journal_segment_name(journal->fd_segment, name);
 	bool gone = disk->unlinkat(journal->dir_fd, name, 0) == 0 &&
 		    (!synced || disk->fsync(journal->dir_fd) == 0);
 	return gone || cut_file(journal, 0);
@@ -432,7 +420,7 @@ int journal_sync_now(struct journal *journal)
 int journal_drop_oldest(struct journal *journal, bool sync)
 {
 	char name[32];
-	segment_name(journal->oldest_segment, name);
+	journal_segment_name(journal->oldest_segment, name);
 	/* Numbers of segments that were refused have no file. */
 	if (disk->unlinkat(journal->dir_fd, name, 0) < 0 && errno != ENOENT) {
 		return -errno;

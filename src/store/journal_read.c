@@ -11,31 +11,29 @@
 #include "holdfast/pack.h"
 
 #include <errno.h>
-#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-/** Reads a file, or its first `most` bytes and maybe more. */
-static int read_file(int dir_fd, const char *name, size_t most, struct buffer *out)
+void journal_segment_name(uint64_t segment, char name[32])
 {
-	int fd = disk->openat(dir_fd, name, O_RDONLY | O_CLOEXEC, 0);
-	if (fd < 0) {
-		return -errno;
+	snprintf(name, 32, "%016llx.journal", (unsigned long long)segment);
+}
+
+static bool is_segment(const char *name)
+{
+	return strspn(name, "0123456789abcdef") == 16 && strcmp(name + 16, ".journal") == 0;
+}
+
+int journal_list(int dir_fd, uint64_t **ret_segments, size_t *ret_count)
+{
+	char **names;
+	int r = disk_list(dir_fd, ".", is_segment, &names, ret_count);
+	*ret_segments = xcalloc(*ret_count, sizeof(**ret_segments));
+	for (size_t i = 0; i < *ret_count; i++) {
+		(*ret_segments)[i] = strtoull(names[i], NULL, 16);
 	}
-	int r = 0;
-	while (out->len < most) {
-		buffer_reserve(out, 1 << 16);
-		ssize_t n = disk->read(fd, out->data + out->len, out->cap - out->len);
-		if (n < 0 && errno == EINTR) {
-			continue;
-		}
-		if (n <= 0) {
-			r = n < 0 ? -errno : 0;
-			break;
-		}
-		out->len += (size_t)n;
-	}
-	close(fd);
+	disk_list_free(names, *ret_count);
 	return r;
 }
 
@@ -109,7 +107,7 @@ static unsigned format_of(const char *magic)
 static int open_reader(struct journal_reader *reader, int dir_fd, const char *name, size_t most)
 {
 	*reader = (struct journal_reader){0};
-	int r = read_file(dir_fd, name, most, &reader->bytes);
+	int r = disk_read_file(dir_fd, name, most, &reader->bytes);
 	if (r < 0) {
 		return r;
 	}

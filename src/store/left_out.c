@@ -5,6 +5,7 @@
 #include "store_internal.h"
 
 #include "holdfast/diag.h"
+#include "holdfast/loop.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -18,15 +19,7 @@ void left_out_init(struct store *store)
 {
 	store->left_out = hash_create();
 	store->left_out_ms = store->limits->journal_retry_ms;
-	store->left_out_timer = xmalloc(sizeof(*store->left_out_timer));
-	uv_timer_init(store->loop, store->left_out_timer);
-	uv_unref((uv_handle_t *)store->left_out_timer);
-	store->left_out_timer->data = store;
-}
-
-static void free_handle(uv_handle_t *handle)
-{
-	free(handle);
+	store->left_out_timer = loop_timer(store->loop, store);
 }
 
 static void free_id(void *id, void *arg)
@@ -36,7 +29,7 @@ static void free_id(void *id, void *arg)
 
 void left_out_finish(struct store *store)
 {
-	uv_close((uv_handle_t *)store->left_out_timer, free_handle);
+	loop_close(store->left_out_timer);
 	hash_each(store->left_out, free_id, NULL);
 	hash_destroy(store->left_out);
 }

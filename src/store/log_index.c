@@ -229,26 +229,6 @@ static int build_line(void *arg, const struct event_view *view, uint64_t offset,
 	return 0;
 }
 
-static int write_file(const struct build *build)
-{
-	static const char fresh[] = "events.index.new";
-	int flags = O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC;
-	int fd = disk->openat(build->source->dir_fd, fresh, flags, 0600);
-	if (fd < 0) {
-		return -errno;
-	}
-	int r = disk_write_all(fd, build->entries.data, build->entries.len);
-	if (r == 0 && disk->fdatasync(fd) < 0) {
-		r = -errno;
-	}
-	close(fd);
-	if (r == 0 && disk->renameat(build->source->dir_fd, fresh, build->source->dir_fd,
-			      "events.index") < 0) {
-		r = -errno;
-	}
-	return r;
-}
-
 int log_index_make(const struct index_source *source, struct index_damage *ret_damage)
 {
 	struct build build = {.source = source, .next_seq = source->first_seq, .bad = UINT64_MAX};
@@ -256,7 +236,7 @@ int log_index_make(const struct index_source *source, struct index_damage *ret_d
 	int r = log_scan(source->fd, 0, source->end, build_line, &build);
 	skip_to(&build, source->last_seq + 1, source->end);
 	if (r == 0) {
-		r = write_file(&build);
+		r = disk_replace(source->dir_fd, "events.index", &build.entries, true);
 	}
 	buffer_finish(&build.entries);
 	*ret_damage = build.damage;

@@ -267,24 +267,6 @@ static void salvage(struct names_job *job, const struct buffer *bytes)
 	}
 }
 
-/** Puts the lines beside the file and then in its place, so that a crash loses neither. */
-static int replace_file(int dir_fd, const struct buffer *lines)
-{
-	static const char fresh[] = "keys.jsonl.new";
-	int fd = disk->openat(dir_fd, fresh, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-	int r = fd < 0 ? -errno : disk_write_all(fd, lines->data, lines->len);
-	if (r == 0 && disk->fdatasync(fd) < 0) {
-		r = -errno;
-	}
-	if (fd >= 0) {
-		close(fd);
-	}
-	if (r == 0 && disk->renameat(dir_fd, fresh, dir_fd, "keys.jsonl") < 0) {
-		r = -errno;
-	}
-	return r == 0 && disk->fsync(dir_fd) < 0 ? -errno : r;
-}
-
 /**
  * Opens the session's folder, unless it is that of another session of the same name by now: what
  * the handle is of then stays what it is.
@@ -334,7 +316,7 @@ static int remake(struct names_job *job, const struct buffer *old)
 	if (fd >= 0) {
 		close(fd);
 	}
-	r = r < 0 ? r : replace_file(dir_fd, &job->lines);
+	r = r < 0 ? r : disk_replace(dir_fd, "keys.jsonl", &job->lines, true);
 	close(dir_fd);
 	job->is_remade = r == 0;
 	return r;
@@ -346,23 +328,10 @@ static int remake(struct names_job *job, const struct buffer *old)
 static int read_file(const struct names_job *job, struct buffer *out)
 {
 	char path[160];
-	struct stat st;
 	snprintf(path, sizeof(path), "%s/keys.jsonl", job->id);
-	int fd = disk->openat(job->store->sessions_fd, path, O_RDONLY | O_CLOEXEC, 0);
-	if (fd < 0) {
-		return errno == ENOENT ? -EBADMSG : -errno;
-	}
-	int r = fstat(fd, &st) < 0 ? -errno : 0;
-	if (r == 0) {
-		bool is_short = (uint64_t)st.st_size < job->size;
-		size_t len = is_short ? (size_t)st.st_size : (size_t)job->size;
-		buffer_reserve(out, len);
-		r = disk_read_at(fd, 0, out->data, len);
-		out->len = r < 0 ? 0 : len;
-		r = r == 0 && is_short ? -EBADMSG : r;
-	}
-	close(fd);
-	return r;
+	int r = disk_read_file(job->store->sessions_fd, path, (size_t)job->size, out);
+	out->len = out->len < job->size ? out->len : (size_t)job->size;
+	return r == -ENOENT || (r == 0 && out->len < job->size) ? -EBADMSG : r;
 }
 
 static void work(uv_work_t *work_req)

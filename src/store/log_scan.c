@@ -1,51 +1,89 @@
-/* Reading a log line by line, from disk: what recovery and the makers of indexes do. */
+/* Reading files of lines, line by line and in pieces. Any thread. */
 #include "store_internal.h"
+
+#include "holdfast/store_files.h"
 
 #include <errno.h>
 #include <string.h>
 
-#define CHUNK (256 * 1024)
+#define READ_SIZE ((size_t)256 * 1024)
+/* The largest event that can be allowed is 64 MiB, and JSON may make six bytes of one. */
+#define LINE_MAX_SIZE ((size_t)512 << 20)
 
-/** Shows the whole lines in `bytes` to `see`, and leaves the rest of them. */
-static int see_lines(struct buffer *bytes, uint64_t *offset, log_scan_line see, void *arg)
+void log_lines_begin(struct log_lines *lines, int fd, uint64_t from, uint64_t to)
 {
-	size_t at = 0;
-	int r = 0;
-	const char *newline;
-	while (r == 0 && (newline = memchr(bytes->data + at, '\n', bytes->len - at))) {
-		size_t len = (size_t)(newline - bytes->data) - at;
-		struct event_view view;
-		bool good = event_parse_line(bytes->data + at, len, &view) == 0;
-		r = see(arg, good ? &view : NULL, *offset, len + 1);
-		at += len + 1;
-		*offset += len + 1;
+	*lines = (struct log_lines){.fd = fd, .offset = from, .end = to};
+}
+
+/** Reads more behind what there is. Returns how much, 0 at the end. */
+static ssize_t read_more(struct log_lines *lines)
+{
+	struct buffer *bytes = &lines->bytes;
+	buffer_consume(bytes, lines->at);
+	lines->at = 0;
+	if (bytes->len > LINE_MAX_SIZE) {
+		return -EMSGSIZE;
 	}
-	buffer_consume(bytes, at);
-	return r;
+	uint64_t at = lines->offset + bytes->len;
+	uint64_t left = at < lines->end ? lines->end - at : 0;
+	buffer_reserve(bytes, READ_SIZE);
+	ssize_t n;
+	do {
+		n = disk->pread(lines->fd, bytes->data + bytes->len,
+			left < READ_SIZE ? (size_t)left : READ_SIZE, (off_t)at);
+	} while (n < 0 && errno == EINTR);
+	if (n > 0) {
+		bytes->len += (size_t)n;
+	}
+	return n < 0 ? -errno : n;
+}
+
+int log_lines_next(struct log_lines *lines, const char **ret_line, size_t *ret_len)
+{
+	struct buffer *bytes = &lines->bytes;
+	size_t searched = 0; /* bytes of the line that have no newline in them */
+	for (;;) {
+		const char *line = bytes->data + lines->at;
+		size_t have = bytes->len - lines->at;
+		const char *newline =
+			have > searched ? memchr(line + searched, '\n', have - searched) : NULL;
+		if (newline) {
+			*ret_line = line;
+			*ret_len = (size_t)(newline - line);
+			lines->at += *ret_len + 1;
+			lines->offset += *ret_len + 1;
+			lines->number++;
+			return 1;
+		}
+		searched = have;
+		ssize_t n = read_more(lines);
+		if (n <= 0) {
+			return (int)n;
+		}
+	}
+}
+
+size_t log_lines_rest(const struct log_lines *lines)
+{
+	return lines->bytes.len - lines->at;
 }
 
 int log_scan(int fd, uint64_t from, uint64_t to, log_scan_line see, void *arg)
 {
-	struct buffer bytes = {0};
-	uint64_t offset = from; /* of what stands first in `bytes` */
+	struct log_lines lines;
+	const char *line;
+	size_t len;
+	int found = 0;
 	int r = 0;
-	while (r == 0 && offset + bytes.len < to) {
-		uint64_t left = to - offset - bytes.len;
-		buffer_reserve(&bytes, CHUNK);
-		ssize_t n = disk->pread(fd, bytes.data + bytes.len, left < CHUNK ? left : CHUNK,
-			(off_t)(offset + bytes.len));
-		if (n < 0 && errno == EINTR) {
-			continue;
-		}
-		if (n <= 0) {
-			r = n < 0 ? -errno : 0;
-			break;
-		}
-		bytes.len += (size_t)n;
-		r = see_lines(&bytes, &offset, see, arg);
+	log_lines_begin(&lines, fd, from, to);
+	while (r == 0 && (found = log_lines_next(&lines, &line, &len)) > 0) {
+		struct event_view view;
+		bool good = event_parse_line(line, len, &view) == 0;
+		r = see(arg, good ? &view : NULL, lines.offset - len - 1, len + 1);
 	}
-	buffer_finish(&bytes);
-	return r;
+	buffer_finish(&lines.bytes);
+	/* What goes on for so long without a newline is no event, nor is what is behind it. */
+	return r == 0 && found < 0 && found != -EMSGSIZE ? found : r;
 }
 
 /** How far back the last line is looked for at first. */

@@ -4,12 +4,9 @@
 #include "holdfast/sealed_line.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 static void append_number(struct buffer *out, const char *name, uint64_t value)
 {
@@ -99,20 +96,10 @@ void metadata_append(const char *id, const struct metadata *meta, struct buffer 
 static int read_file(int sessions_fd, const char *id, struct buffer *out)
 {
 	char path[192];
-	struct stat st;
 	snprintf(path, sizeof(path), "%s/metadata.json", id);
-	int fd = disk->openat(sessions_fd, path, O_RDONLY | O_CLOEXEC, 0);
-	if (fd < 0) {
-		return errno == ENOTDIR ? -ENOENT : -errno; /* a file stands there: no session */
-	}
-	int r = fstat(fd, &st) < 0 ? -errno : st.st_size > METADATA_MAX ? -EBADMSG : 0;
-	if (r == 0) {
-		buffer_reserve(out, (size_t)st.st_size + 1);
-		r = disk_read_at(fd, 0, out->data, (size_t)st.st_size);
-		out->len = (size_t)st.st_size;
-	}
-	close(fd);
-	return r;
+	int r = disk_read_file(sessions_fd, path, METADATA_MAX + 1, out);
+	/* Where a file stands in the folder's place there is no session. */
+	return r == -ENOTDIR ? -ENOENT : r == 0 && out->len > METADATA_MAX ? -EBADMSG : r;
 }
 
 static bool take_number(const json_t *json, const char *name, uint64_t *ret)

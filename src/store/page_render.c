@@ -5,7 +5,7 @@
  */
 #include "store_internal.h"
 
-#include <stdlib.h>
+#include "holdfast/loop.h"
 
 /* In one turn of the loop, for all pages: until either is used up. An event is not divided. */
 #define TURN_EVENTS 64
@@ -62,14 +62,9 @@ void page_render_init(struct store *store)
 	store->render_idle->data = store;
 }
 
-static void free_idle(uv_handle_t *idle)
-{
-	free(idle);
-}
-
 void page_render_finish(struct store *store)
 {
-	uv_close((uv_handle_t *)store->render_idle, free_idle);
+	loop_close(store->render_idle);
 }
 
 void page_render_start(struct store *store, struct page_render *render)

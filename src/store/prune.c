@@ -9,6 +9,7 @@
 #include "store_internal.h"
 
 #include "holdfast/diag.h"
+#include "holdfast/loop.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -64,24 +65,16 @@ static void handle_timer(uv_timer_t *timer)
 void prune_init(struct store *store)
 {
 	const struct limits *limits = store->limits;
-	store->prune_timer = xmalloc(sizeof(*store->prune_timer));
-	uv_timer_init(store->loop, store->prune_timer);
-	uv_unref((uv_handle_t *)store->prune_timer);
-	store->prune_timer->data = store;
+	store->prune_timer = loop_timer(store->loop, store);
 	if (limits->keep_events || limits->keep_days) {
 		uint64_t ms = (uint64_t)limits->prune_ms;
 		uv_timer_start(store->prune_timer, handle_timer, ms, ms);
 	}
 }
 
-static void free_timer(uv_handle_t *handle)
-{
-	free(handle);
-}
-
 void prune_finish(struct store *store)
 {
-	uv_close((uv_handle_t *)store->prune_timer, free_timer);
+	loop_close(store->prune_timer);
 }
 
 /* --- the loop's side --- */

@@ -38,7 +38,6 @@
 #include "holdfast/diag.h"
 #include "holdfast/pack.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <jansson.h>
@@ -251,37 +250,15 @@ static int load_session(struct recovery *rec, const char *id)
 	return r;
 }
 
-static bool id_is_valid(const char *id)
-{
-	size_t len =
-		strspn(id, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-");
-	return len && len <= 128 && !id[len] && id[0] != '.';
-}
-
 static int each_folder(struct recovery *rec, int (*visit)(struct recovery *rec, const char *id))
 {
-	DIR *dir = disk_open_dir(rec->store->sessions_fd, ".");
-	if (!dir) {
-		return -errno;
+	char **ids;
+	size_t count;
+	int r = store_list_ids(rec->store->sessions_fd, &ids, &count);
+	for (size_t i = 0; r == 0 && i < count; i++) {
+		r = visit(rec, ids[i]);
 	}
-	rewinddir(dir); /* the place in it is that of all duplicates */
-	/* Names first: loading renames folders. */
-	char **ids = NULL;
-	size_t count = 0;
-	struct dirent *entry;
-	while ((errno = 0, entry = readdir(dir))) {
-		if (id_is_valid(entry->d_name)) {
-			ids = xrealloc(ids, (count + 1) * sizeof(*ids));
-			ids[count++] = xstrdup(entry->d_name);
-		}
-	}
-	int r = -errno;
-	closedir(dir);
-	for (size_t i = 0; i < count; i++) {
-		r = r < 0 ? r : visit(rec, ids[i]);
-		free(ids[i]);
-	}
-	free(ids);
+	disk_list_free(ids, count);
 	return r;
 }
 
@@ -319,16 +296,15 @@ static void make_missing(void *value, void *arg)
 /** What a deletion left when the server was stopped in the middle of it. */
 static void empty_trash(struct store *store)
 {
-	DIR *dir = disk_open_dir(store->dir_fd, "trash");
-	struct dirent *entry;
-	while (dir && (entry = readdir(dir))) {
-		if (entry->d_name[0] != '.') {
-			remove_folder(dirfd(dir), entry->d_name);
-		}
+	char **names;
+	size_t count;
+	disk_list(store->dir_fd, "trash", NULL, &names, &count);
+	for (size_t i = 0; i < count; i++) {
+		char path[320];
+		snprintf(path, sizeof(path), "trash/%s", names[i]);
+		remove_folder(store->dir_fd, path);
 	}
-	if (dir) {
-		closedir(dir);
-	}
+	disk_list_free(names, count);
 }
 
 static void free_fate(void *value, void *arg)
@@ -347,8 +323,7 @@ static int look_at_record(struct recovery *rec, const struct record *record)
 	char name[32];
 	int r = 0;
 	if (versions_tell_record(rec->store->ops->is_foreign, record, &what)) {
-		snprintf(name, sizeof(name), "%016llx.journal",
-			(unsigned long long)rec->walked_segment);
+		journal_segment_name(rec->walked_segment, name);
 		r = recover_refuse_foreign(rec, "journal", name, &what);
 	}
 	buffer_finish(&what);
@@ -395,10 +370,9 @@ static int look_around(struct recovery *rec)
  */
 static int sync_folders(struct store *store)
 {
-	int fd = disk->openat(store->dir_fd, "set-aside", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
-	int r = fd < 0 || disk->fsync(fd) < 0 || disk->fsync(store->sessions_fd) < 0 ? -errno : 0;
-	if (fd >= 0) {
-		close(fd);
+	int r = disk_sync(store->dir_fd, "set-aside", O_RDONLY | O_DIRECTORY);
+	if (r == 0 && disk->fsync(store->sessions_fd) < 0) {
+		r = -errno;
 	}
 	return r == -ENOSPC || r == -EDQUOT ? 0 : r;
 }

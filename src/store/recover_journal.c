@@ -3,7 +3,6 @@
 
 #include "holdfast/diag.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
@@ -32,35 +31,10 @@ int recover_refuse_foreign(
 		dir, name, (int)what->len, what->data);
 }
 
-static int compare_u64(const void *a, const void *b)
-{
-	uint64_t x = *(const uint64_t *)a;
-	uint64_t y = *(const uint64_t *)b;
-	return x < y ? -1 : x > y;
-}
-
 int recover_list_segments(struct recovery *rec)
 {
-	DIR *dir = disk_open_dir(rec->store->journal.dir_fd, ".");
-	if (!dir) {
-		return -errno;
-	}
-	rewinddir(dir); /* the place in it is that of all duplicates */
-	struct dirent *entry;
-	while ((errno = 0, entry = readdir(dir))) {
-		char *end;
-		uint64_t number = strtoull(entry->d_name, &end, 16);
-		if (end != entry->d_name + 16 || strcmp(end, ".journal") != 0) {
-			continue;
-		}
-		rec->segments =
-			xrealloc(rec->segments, (rec->segment_count + 1) * sizeof(*rec->segments));
-		rec->segments[rec->segment_count++] = number;
-	}
-	int r = -errno;
-	closedir(dir);
+	int r = journal_list(rec->store->journal.dir_fd, &rec->segments, &rec->segment_count);
 	if (rec->segment_count) {
-		qsort(rec->segments, rec->segment_count, sizeof(*rec->segments), compare_u64);
 		rec->next_segment = rec->segments[rec->segment_count - 1] + 1;
 	}
 	return r;
@@ -96,11 +70,6 @@ bool recover_set_aside(struct store *store, int from_fd, const char *name, const
 	return true;
 }
 
-static void segment_path(uint64_t number, char name[32])
-{
-	snprintf(name, 32, "%016llx.journal", (unsigned long long)number);
-}
-
 /**
  * The newest segment has no good header: the power went before it was on disk, and nothing in it
  * was acknowledged. If there is more in it than such a beginning, it is kept for a human to look
@@ -132,7 +101,7 @@ int recover_look_at_segments(struct recovery *rec)
 	for (size_t i = 0; r == 0 && i < rec->segment_count; i++) {
 		char name[32];
 		struct journal_reader reader;
-		segment_path(rec->segments[i], name);
+		journal_segment_name(rec->segments[i], name);
 		if (journal_header_is_foreign(&reader, rec->store->journal.dir_fd, name)) {
 			struct buffer what = {0};
 			versions_tell_segment(&reader, &what);
@@ -149,7 +118,7 @@ static int read_before(struct recovery *rec, uint64_t number, struct link_of_cha
 {
 	char name[32];
 	struct journal_reader reader;
-	segment_path(number, name);
+	journal_segment_name(number, name);
 	int r = journal_reader_open(&reader, rec->store->journal.dir_fd, name);
 	if (r == -EBADMSG && !rec->last_segment && !rec->only_looks) {
 		drop_headless(rec, name, &reader);
@@ -178,7 +147,7 @@ static int find_chain(struct recovery *rec, struct link_of_chain **ret_chain, si
 			}
 			if (number > wanted.number) {
 				char name[32];
-				segment_path(number, name);
+				journal_segment_name(number, name);
 				disk->unlinkat(rec->store->journal.dir_fd, name, 0);
 				forget_segment(rec, i);
 				continue;
@@ -236,7 +205,7 @@ int recover_walk_segment(struct recovery *rec, struct link_of_chain link, bool m
 {
 	char name[32];
 	struct journal_reader reader;
-	segment_path(link.number, name);
+	journal_segment_name(link.number, name);
 	rec->walked_segment = link.number;
 	int r = journal_reader_open(&reader, rec->store->journal.dir_fd, name);
 	bool too_short = link.end != SIZE_MAX && link.end > reader.end;
@@ -291,7 +260,7 @@ static int sync_segment(struct recovery *rec, struct link_of_chain link, bool is
 {
 	int dir_fd = rec->store->journal.dir_fd;
 	char name[32];
-	segment_path(link.number, name);
+	journal_segment_name(link.number, name);
 	if (is_newest && rec->last_batch) {
 		int r = journal_rewrite(dir_fd, name, rec->last_batch, rec->last_len);
 		if (r < 0) {
@@ -299,13 +268,7 @@ static int sync_segment(struct recovery *rec, struct link_of_chain link, bool is
 				name, strerror(-r));
 		}
 	}
-	int fd = disk->openat(dir_fd, name, O_RDONLY | O_CLOEXEC, 0);
-	if (fd < 0) {
-		return -errno;
-	}
-	int r = disk->fdatasync(fd) < 0 ? -errno : 0;
-	close(fd);
-	return r;
+	return disk_sync(dir_fd, name, O_RDONLY);
 }
 
 int recover_sync_journal(struct recovery *rec)

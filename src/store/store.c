@@ -40,11 +40,7 @@ static int sync_parent(const char *path)
 	char *parent = !slash          ? xstrdup(".")
 		       : slash == path ? xstrdup("/")
 				       : xstrndup(path, (size_t)(slash - path));
-	int fd = disk->openat(AT_FDCWD, parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
-	int r = fd < 0 || disk->fsync(fd) < 0 ? -errno : 0;
-	if (fd >= 0) {
-		close(fd);
-	}
+	int r = disk_sync(AT_FDCWD, parent, O_RDONLY | O_DIRECTORY);
 	free(parent);
 	return r;
 }

@@ -8,14 +8,10 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #define NAME       "clock.json"
-#define FRESH      "clock.json.new"
 #define LENGTH_MAX ((size_t)1 << 16)
 
 static const struct clock *clock_of(const struct store *store)
@@ -25,46 +21,11 @@ static const struct clock *clock_of(const struct store *store)
 
 /* --- the file --- */
 
-/** Writes it beside the old one and puts it in its place. Any thread. */
-static int write_file(int dir_fd, const struct buffer *bytes)
-{
-	int fd = disk->openat(dir_fd, FRESH, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-	if (fd < 0) {
-		return -errno;
-	}
-	int r = disk_write_all(fd, bytes->data, bytes->len);
-	if (r == 0 && disk->fdatasync(fd) < 0) {
-		r = -errno;
-	}
-	close(fd);
-	if (r == 0 && disk->renameat(dir_fd, FRESH, dir_fd, NAME) < 0) {
-		r = -errno;
-	}
-	return r == 0 && disk->fsync(dir_fd) < 0 ? -errno : r;
-}
-
-static int read_file(int dir_fd, struct buffer *out)
-{
-	int fd = disk->openat(dir_fd, NAME, O_RDONLY | O_CLOEXEC, 0);
-	if (fd < 0) {
-		return -errno;
-	}
-	ssize_t n = 1;
-	while (n > 0 && out->len < LENGTH_MAX) {
-		buffer_reserve(out, 4096);
-		n = disk->read(fd, out->data + out->len, 4096);
-		out->len += n > 0 ? (size_t)n : 0;
-	}
-	int r = n < 0 ? -errno : 0;
-	close(fd);
-	return r;
-}
-
 /** -ENOENT if there is none, or another negative errno. */
 static int read_ages(const struct store *store, struct ages *ret)
 {
 	struct buffer bytes = {0};
-	int r = read_file(store->dir_fd, &bytes);
+	int r = disk_read_file(store->dir_fd, NAME, LENGTH_MAX, &bytes);
 	if (r == 0) {
 		r = ages_parse(bytes.data, bytes.len, ret);
 	}
@@ -88,7 +49,7 @@ static void write_now(struct store *store)
 	struct buffer bytes = {0};
 	ages_append(&store->ages, &bytes);
 	store->ages_unwritten = false;
-	take_written(store, write_file(store->dir_fd, &bytes));
+	take_written(store, disk_replace(store->dir_fd, NAME, &bytes, true));
 	buffer_finish(&bytes);
 }
 
@@ -133,7 +94,7 @@ struct clock_job {
 static void job_work(uv_work_t *work)
 {
 	struct clock_job *job = work->data;
-	job->result = write_file(job->store->dir_fd, &job->bytes);
+	job->result = disk_replace(job->store->dir_fd, NAME, &job->bytes, true);
 }
 
 static void write_if_due(struct store *store);

@@ -4,7 +4,6 @@
 
 #include "holdfast/requests.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <jansson.h>
@@ -14,10 +13,6 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#define READ_SIZE ((size_t)1 << 18)
-/* The largest event that can be allowed is 64 MiB, and JSON may make six bytes of one. */
-#define LINE_MAX_SIZE ((size_t)512 << 20)
 
 static int open_dir(int dir_fd, const char *name)
 {
@@ -79,67 +74,25 @@ static bool session_path(const char *id, const char *file, char path[192])
 	return session_id_is_valid(id, strlen(id));
 }
 
-static int compare_texts(const void *a, const void *b)
+static bool is_id(const char *name)
 {
-	return strcmp(*(char *const *)a, *(char *const *)b);
+	return session_id_is_valid(name, strlen(name));
+}
+
+int store_list_ids(int sessions_fd, char ***ret_ids, size_t *ret_count)
+{
+	return disk_list(sessions_fd, ".", is_id, ret_ids, ret_count);
 }
 
 int store_files_list_sessions(const struct store_files *files, char ***ret_ids, size_t *ret_count)
 {
-	DIR *dir = disk_open_dir(files->sessions_fd, ".");
-	if (!dir) {
-		return -errno;
-	}
-	char **ids = NULL;
-	size_t count = 0;
-	struct dirent *entry;
-	while ((entry = readdir(dir))) {
-		if (session_id_is_valid(entry->d_name, strlen(entry->d_name))) {
-			ids = xrealloc(ids, (count + 1) * sizeof(*ids));
-			ids[count++] = xstrdup(entry->d_name);
-		}
-	}
-	closedir(dir);
-	if (count) {
-		qsort(ids, count, sizeof(*ids), compare_texts);
-	}
-	*ret_ids = ids;
-	*ret_count = count;
-	return 0;
-}
-
-static int compare_numbers(const void *a, const void *b)
-{
-	uint64_t x = *(const uint64_t *)a;
-	uint64_t y = *(const uint64_t *)b;
-	return x < y ? -1 : x > y;
+	return store_list_ids(files->sessions_fd, ret_ids, ret_count);
 }
 
 int store_files_list_segments(
 	const struct store_files *files, uint64_t **ret_segments, size_t *ret_count)
 {
-	DIR *dir = disk_open_dir(files->journal_fd, ".");
-	if (!dir) {
-		return -errno;
-	}
-	uint64_t *segments = NULL;
-	size_t count = 0;
-	struct dirent *entry;
-	while ((entry = readdir(dir))) {
-		char *end;
-		uint64_t number = strtoull(entry->d_name, &end, 16);
-		if (end == entry->d_name + 16 && strcmp(end, ".journal") == 0) {
-			segments = xrealloc(segments, (count + 1) * sizeof(*segments));
-			segments[count++] = number;
-		}
-	}
-	closedir(dir);
-	if (count) {
-		qsort(segments, count, sizeof(*segments), compare_numbers);
-	}
-	*ret_segments = segments;
-	*ret_count = count;
-	return 0;
+	return journal_list(files->journal_fd, ret_segments, ret_count);
 }
 
 uint64_t store_files_size(int dir_fd, const char *path)
@@ -194,11 +147,11 @@ int log_lines_open_file(
 	if (!session_path(id, file, path)) {
 		return -ENOENT;
 	}
-	lines->fd = disk->openat(files->sessions_fd, path, O_RDONLY | O_CLOEXEC, 0);
-	if (lines->fd < 0) {
+	int fd = disk->openat(files->sessions_fd, path, O_RDONLY | O_CLOEXEC, 0);
+	if (fd < 0) {
 		return -errno;
 	}
-	buffer_reserve(&lines->bytes, READ_SIZE);
+	log_lines_begin(lines, fd, 0, UINT64_MAX);
 	return 0;
 }
 
@@ -206,54 +159,4 @@ void log_lines_close(struct log_lines *lines)
 {
 	close_fd(lines->fd);
 	buffer_finish(&lines->bytes);
-}
-
-/** Reads more behind what there is. Returns how much, 0 at the end of the file. */
-static ssize_t read_more(struct log_lines *lines)
-{
-	struct buffer *bytes = &lines->bytes;
-	buffer_consume(bytes, lines->at);
-	lines->at = 0;
-	if (bytes->len > LINE_MAX_SIZE) {
-		return -EMSGSIZE;
-	}
-	buffer_reserve(bytes, READ_SIZE);
-	ssize_t n;
-	do {
-		n = disk->read(lines->fd, bytes->data + bytes->len, READ_SIZE);
-	} while (n < 0 && errno == EINTR);
-	if (n > 0) {
-		bytes->len += (size_t)n;
-	}
-	return n < 0 ? -errno : n;
-}
-
-int log_lines_next(struct log_lines *lines, const char **ret_line, size_t *ret_len)
-{
-	struct buffer *bytes = &lines->bytes;
-	size_t searched = 0; /* bytes of the line that have no newline in them */
-	for (;;) {
-		const char *line = bytes->data + lines->at;
-		size_t have = bytes->len - lines->at;
-		const char *newline =
-			have > searched ? memchr(line + searched, '\n', have - searched) : NULL;
-		if (newline) {
-			*ret_line = line;
-			*ret_len = (size_t)(newline - line);
-			lines->at += *ret_len + 1;
-			lines->offset += *ret_len + 1;
-			lines->number++;
-			return 1;
-		}
-		searched = have;
-		ssize_t n = read_more(lines);
-		if (n <= 0) {
-			return (int)n;
-		}
-	}
-}
-
-size_t log_lines_rest(const struct log_lines *lines)
-{
-	return lines->bytes.len - lines->at;
 }

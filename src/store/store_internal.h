@@ -12,8 +12,6 @@
 #include "holdfast/store.h"
 #include "holdfast/worker.h"
 
-#include <dirent.h>
-
 /*
  * The format of a journal segment, a digit in its magic, and that of a session's folder. Each is
  * raised when what is written changes in a way that a reader has to know; the one before is always
@@ -277,6 +275,9 @@ int journal_drop_oldest(struct journal *journal, bool sync);
 uint64_t journal_session_hash(const char *id, size_t id_len, uint64_t epoch);
 
 /* journal_read.c */
+void journal_segment_name(uint64_t segment, char name[32]);
+/** The numbers of the segments in the journal's directory, ascending; the caller frees them. */
+int journal_list(int dir_fd, uint64_t **ret_segments, size_t *ret_count);
 struct journal_reader {
 	struct buffer bytes; /* the whole segment */
 	uint64_t before_segment; /* what its header tells of the one before it; 0: none; or */
@@ -320,6 +321,10 @@ bool journal_reader_is_blank(const struct journal_reader *reader, size_t from);
 /** The XXH3_64 that guards what is in a segment. */
 uint64_t journal_checksum(const char *bytes, size_t len);
 
+/* store_files.c */
+/** The ids of the sessions that have a folder, sorted; disk_list_free() frees them. */
+int store_list_ids(int sessions_fd, char ***ret_ids, size_t *ret_count);
+
 /* versions.c */
 /** Whether we know what such records say. Of the others, some may be left out. */
 bool record_is_known(const struct record *record);
@@ -336,8 +341,12 @@ bool versions_tell_record(
 bool versions_tell_folder(int sessions_fd, const char *id, struct buffer *out);
 
 /* disk_io.c */
-/** Opens a directory to be listed; NULL and errno. To be closed with closedir(). */
-DIR *disk_open_dir(int dir_fd, const char *name);
+/** The names in a directory that are wanted (NULL: all), sorted; hidden ones are not there. */
+int disk_list(int dir_fd, const char *name, bool (*is_wanted)(const char *name), char ***ret_names,
+	size_t *ret_count);
+void disk_list_free(char **names, size_t count);
+/** Reads a file, or its first `most` bytes and maybe more. */
+int disk_read_file(int dir_fd, const char *name, size_t most, struct buffer *out);
 /** Reads all of it; -EBADMSG if the file ends before. */
 int disk_read_at(int fd, uint64_t offset, void *bytes, size_t len);
 int disk_write_all(int fd, const void *bytes, size_t len);
@@ -345,6 +354,13 @@ int disk_write_all(int fd, const void *bytes, size_t len);
  * The same at the end of a file of this size; when it fails the file is cut back, if that works.
  */
 int disk_append(int fd, uint64_t size, const void *bytes, size_t len);
+/** Syncs a file, or with O_DIRECTORY a directory, that is not open. `flags` are openat()'s. */
+int disk_sync(int dir_fd, const char *name, int flags);
+/**
+ * Writes a file beside the one of that name and puts it in its place: a reader sees one or the
+ * other, and with `sync` so does whoever comes after a power cut.
+ */
+int disk_replace(int dir_fd, const char *name, const struct buffer *bytes, bool sync);
 
 /* session_log.c */
 struct session_log *session_log_new(
