@@ -26,6 +26,17 @@ struct refusal {
 __attribute__((format(printf, 3, 4))) int refuse(
 	struct refusal *refusal, const char *code, const char *fmt, ...);
 
+/** What the disk does not do. */
+enum storage_trouble {
+	STORAGE_WRITE, /* nothing of the request is stored */
+	STORAGE_IN_DOUBT, /* it may be there after a crash */
+	STORAGE_NAMES, /* what a request names cannot be looked up */
+	STORAGE_EVENTS, /* events cannot be read */
+};
+const char *storage_text(enum storage_trouble trouble);
+/** refuse() with storage_failed. */
+int refuse_storage(struct refusal *refusal, enum storage_trouble trouble);
+
 /** Makes what is no whole UTF-8 character into `?`: for texts that were cut to fit. */
 void utf8_repair(char *text);
 

@@ -8,13 +8,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int refuse_storage(struct refusal *refusal, int error)
+static int refuse_input(struct refusal *refusal, int error)
 {
 	if (error == -ENOENT) {
 		return refuse(refusal, "not_found", "the session has been deleted");
 	}
-	return refuse(refusal, "storage_failed",
-		"the server cannot write to its disk; nothing was stored (see the server's log)");
+	return refuse_storage(refusal, STORAGE_WRITE);
 }
 
 /* --- producers --- */
@@ -160,7 +159,7 @@ int intake_append(struct session *session, const json_t *events, const struct li
 	if (r == 0) {
 		*ret_bad = 0;
 		r = append_entries(&batch);
-		r = r < 0 ? refuse_storage(refusal, r) : 0;
+		r = r < 0 ? refuse_input(refusal, r) : 0;
 	}
 	batch_finish(&batch);
 	return r;
@@ -246,7 +245,7 @@ int intake_prompt(struct session *session, const struct request *request, const 
 		return refuse(refusal, "queue_full",
 			"too many prompts are queued in this session; send it again when one has begun");
 	}
-	return r < 0 ? refuse_storage(refusal, r) : 0;
+	return r < 0 ? refuse_input(refusal, r) : 0;
 }
 
 int intake_refuse_not_queued(const struct prompt_view *had, struct refusal *refusal)
@@ -268,7 +267,7 @@ int intake_edit_prompt(struct session *session, const struct request *request,
 	if (r == -ESRCH) {
 		return intake_refuse_not_queued(ret_had, refusal);
 	}
-	return r < 0 ? refuse_storage(refusal, r) : 0;
+	return r < 0 ? refuse_input(refusal, r) : 0;
 }
 
 int intake_remove_prompt(struct session *session, const struct request *request,
@@ -278,7 +277,7 @@ int intake_remove_prompt(struct session *session, const struct request *request,
 	if (r == -ESRCH) {
 		return intake_refuse_not_queued(ret_had, refusal);
 	}
-	return r < 0 ? refuse_storage(refusal, r) : 0;
+	return r < 0 ? refuse_input(refusal, r) : 0;
 }
 
 static int append_resolution(
@@ -322,7 +321,7 @@ int intake_answer(struct session *session, const struct request *request, const 
 			request->answer.option_id);
 	}
 	int r = append_resolution(session, id, request->answer.option_id, client_id);
-	return r < 0 ? refuse_storage(refusal, r) : 0;
+	return r < 0 ? refuse_input(refusal, r) : 0;
 }
 
 int intake_cancel_permission(struct session *session, const char *request_id)

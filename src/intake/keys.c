@@ -41,8 +41,7 @@ int batch_check_key(struct batch *batch, size_t i, struct refusal *refusal)
 	struct log_key had = {0};
 	int r = session_find_name(batch->session, LOG_KEY_INPUT, in->key, &had);
 	if (r < 0) {
-		return refuse(refusal, "storage_failed",
-			"the server cannot read the session's keys from its disk; nothing was stored (see the server's log)");
+		return refuse_storage(refusal, STORAGE_NAMES);
 	}
 	if (r == 0) {
 		hash_put(batch->keys, in->key, in->key_len, (void *)(uintptr_t)(i + 1));

@@ -33,12 +33,6 @@ static int refuse_run(
 		batch->run_id ? batch->run_id : "");
 }
 
-static int refuse_storage(struct refusal *refusal)
-{
-	return refuse(refusal, "storage_failed",
-		"the server cannot read the session's runs from its disk; nothing was stored (see the server's log)");
-}
-
 static bool is_current(const struct batch *batch, const char *run_id)
 {
 	return batch->run_id && strcmp(batch->run_id, run_id) == 0;
@@ -60,7 +54,8 @@ static int start(struct batch *batch, struct batch_entry *entry, struct refusal 
 	}
 	int was = was_started(batch, run_id);
 	if (was != 0) {
-		return was < 0 ? refuse_storage(refusal) : refuse_run(batch, run_id, true, refusal);
+		return was < 0 ? refuse_storage(refusal, STORAGE_NAMES)
+			       : refuse_run(batch, run_id, true, refusal);
 	}
 	hash_put(batch->runs, run_id, strlen(run_id), batch);
 	set_run(batch, run_id);
@@ -77,7 +72,7 @@ static int end(struct batch *batch, struct batch_entry *entry, struct refusal *r
 	int was = was_started(batch, run_id);
 	entry->is_known = true; /* it is over already */
 	return was > 0   ? 0
-	       : was < 0 ? refuse_storage(refusal)
+	       : was < 0 ? refuse_storage(refusal, STORAGE_NAMES)
 			 : refuse_run(batch, run_id, false, refusal);
 }
 
@@ -104,5 +99,6 @@ int batch_check_run(struct batch *batch, size_t i, struct refusal *refusal)
 		return 0;
 	}
 	int was = was_started(batch, in->run_id);
-	return was < 0 ? refuse_storage(refusal) : refuse_run(batch, in->run_id, was > 0, refusal);
+	return was < 0 ? refuse_storage(refusal, STORAGE_NAMES)
+		       : refuse_run(batch, in->run_id, was > 0, refusal);
 }

@@ -117,8 +117,7 @@ int intake_snapshot(struct session *session, const json_t *data, const struct li
 		if (r == 0) {
 			json_decref(match.events);
 		}
-		return refuse(refusal, "storage_failed",
-			"the server cannot read the session's names from its disk; nothing was stored (see the server's log)");
+		return refuse_storage(refusal, STORAGE_NAMES);
 	}
 	if (r < 0) {
 		return r;

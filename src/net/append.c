@@ -34,8 +34,7 @@ int conn_make_session(struct conn *conn, struct refusal *refusal)
 	int r = session_create(
 		server->sessions, conn->session_id, conn->title ? conn->title : "", &session);
 	if (r < 0) {
-		return refuse(refusal, "storage_failed",
-			"the server cannot write to its disk; nothing was stored (see the server's log)");
+		return refuse_storage(refusal, STORAGE_WRITE);
 	}
 	feed_announce(server, session);
 	conn_hold_session(conn, session);

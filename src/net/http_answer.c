@@ -158,6 +158,5 @@ void http_refuse_method(struct conn *conn, const char *allow)
 
 void http_refuse_storage(struct conn *conn)
 {
-	http_refuse(conn, "storage_failed",
-		"the server cannot write to its disk; nothing was stored (see the server's log)");
+	http_refuse(conn, "storage_failed", storage_text(STORAGE_WRITE));
 }

@@ -45,8 +45,7 @@ static void handle_read(void *arg, int status, struct event **events, size_t cou
 	} else if (status < 0 && is_behind(conn)) {
 		load_page(conn); /* as if it had been asked for now */
 	} else if (status < 0) {
-		http_refuse(conn, "storage_failed",
-			"the events cannot be read from disk (see the server's log)");
+		http_refuse(conn, "storage_failed", storage_text(STORAGE_EVENTS));
 	} else {
 		respond_page(conn, events, count);
 	}

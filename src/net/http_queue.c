@@ -10,8 +10,7 @@ static void refuse_not_queued(struct conn *conn, struct session *session, const 
 	struct refusal refusal = {0};
 	char extra[40] = "";
 	if (session_find_prompt(session, prompt_id, &had) < 0) {
-		http_refuse(conn, "storage_failed",
-			"the server cannot read its prompts from its disk (see the server's log)");
+		http_refuse(conn, "storage_failed", storage_text(STORAGE_NAMES));
 		return;
 	}
 	intake_refuse_not_queued(&had, &refusal);

@@ -20,10 +20,7 @@ static void keep(struct conn_wait *wait, const struct refusal *refusal, const ch
 static const char *explain(struct refusal *refusal, int status)
 {
 	bool is_known = status != DURABLE_IN_DOUBT;
-	refuse(refusal, "storage_failed",
-		is_known
-			? "the server could not write to its disk; nothing was stored (see the server's log)"
-			: "the server could not write to its disk and could not undo the write yet: it will be undone, unless the server is killed first (see the server's log)");
+	refuse_storage(refusal, is_known ? STORAGE_WRITE : STORAGE_IN_DOUBT);
 	return is_known ? "" : "\"outcome\":\"unknown\"";
 }
 

@@ -88,8 +88,7 @@ static void handle_list(struct conn *conn, const struct request *request, struct
 		return;
 	}
 	if (session_find_prompt(conn->session, prompt_id, &had) < 0) {
-		refuse(refusal, "storage_failed",
-			"the server cannot read its prompts from its disk (see the server's log)");
+		refuse_storage(refusal, STORAGE_NAMES);
 		return;
 	}
 	intake_refuse_not_queued(&had, refusal);

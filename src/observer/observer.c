@@ -300,10 +300,8 @@ static void handle_read(void *arg, int status, struct event **events, size_t cou
 		observer_pump(o);
 	} else if (o->is_loading) {
 		end_load(o);
-		observer_send(
-			o, frame_error("storage_failed",
-				   "the events cannot be read from disk (see the server's log)",
-				   "load_events", NULL));
+		observer_send(o, frame_error("storage_failed", storage_text(STORAGE_EVENTS),
+					 "load_events", NULL));
 		observer_pump(o); /* what the load interrupted, and live events since then */
 	} else {
 		observer_dismiss(o, NULL, 1011, "the events cannot be read from disk");

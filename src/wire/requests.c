@@ -69,6 +69,25 @@ int refuse(struct refusal *refusal, const char *code, const char *fmt, ...)
 	return -EINVAL;
 }
 
+const char *storage_text(enum storage_trouble trouble)
+{
+	static const char *const texts[] = {
+		[STORAGE_WRITE] =
+			"the server cannot write to its disk; nothing was stored (see the server's log)",
+		[STORAGE_IN_DOUBT] =
+			"the server could not write to its disk and could not undo the write yet: it will be undone, unless the server is killed first (see the server's log)",
+		[STORAGE_NAMES] =
+			"the server cannot read the session's names from its disk; nothing was stored (see the server's log)",
+		[STORAGE_EVENTS] = "the events cannot be read from disk (see the server's log)",
+	};
+	return texts[trouble];
+}
+
+int refuse_storage(struct refusal *refusal, enum storage_trouble trouble)
+{
+	return refuse(refusal, "storage_failed", "%s", storage_text(trouble));
+}
+
 bool json_is_deep(const char *text, size_t len)
 {
 	int depth = 0;
