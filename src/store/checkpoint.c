@@ -48,6 +48,8 @@ struct checkpoint {
 	struct item items[PORTION];
 	size_t count;
 	int status; /* of what they have in common */
+	uint64_t oldest_segment; /* if all goes well, the segments from here on … */
+	uint64_t drop_before; /* … up to this one go; 0: none does */
 };
 
 static int replace_metadata(int dir_fd, const char *id, const struct metadata *meta, bool sync)
@@ -134,14 +136,20 @@ static int shorten_item(struct item *item)
 
 static void checkpoint_run(struct checkpoint *cp)
 {
+	bool good = true;
 	for (size_t i = 0; i < cp->count; i++) {
 		struct item *item = &cp->items[i];
 		item->status = checkpoint_item(item);
 		if (item->status == 0 && prune_is_due(&item->prune, &item->meta)) {
 			item->status = shorten_item(item);
 		}
+		good = good && item->status == 0;
 	}
 	cp->status = cp->in_round && disk->fsync(cp->store->sessions_fd) < 0 ? -errno : 0;
+	if (good && cp->status == 0 && cp->drop_before) {
+		cp->oldest_segment = journal_drop(
+			cp->store->journal.dir_fd, cp->oldest_segment, cp->drop_before, false);
+	}
 }
 
 /** Fills an item; false if the log's lines could not all be written to its file. */
@@ -298,21 +306,6 @@ static struct checkpoint *checkpoint_new(struct store *store)
 	return cp;
 }
 
-void checkpoint_drop_before(struct store *store, uint64_t segment, bool sync_last)
-{
-	struct journal *journal = &store->journal;
-	bool good = true;
-	if (journal->before_segment < segment) {
-		/* What comes next must not lead back to one that is gone. */
-		journal->before_segment = 0;
-		journal->before_len = 0;
-	}
-	while (good && journal->oldest_segment < segment) {
-		bool is_last = journal->oldest_segment + 1 == segment;
-		good = journal_drop_oldest(journal, sync_last || !is_last) == 0;
-	}
-}
-
 static void work(uv_work_t *work_req)
 {
 	checkpoint_run(work_req->data);
@@ -329,12 +322,10 @@ static void work_done(uv_work_t *work_req, int status)
 	store->checkpointing = false;
 	if (cp->in_round) {
 		store->round_is_good = store->round_is_good && good;
-		if (!cp->more) {
-			if (store->round_is_good && !store_keeps_segments(store)) {
-				checkpoint_drop_before(store, store->round_segment, false);
-			}
-			store->round_segment = 0;
-		}
+		store->round_segment = cp->more ? store->round_segment : 0;
+	}
+	if (cp->drop_before) {
+		journal_dropped(&store->journal, cp->oldest_segment);
 	}
 	free(cp);
 	start_if_due(store);
@@ -359,6 +350,10 @@ static void start_if_due(struct store *store)
 	struct checkpoint *cp = checkpoint_new(store);
 	if (store->round_segment) {
 		collect_round(cp);
+		bool may_drop = !cp->more && cp->all && store->round_is_good;
+		cp->drop_before =
+			may_drop && !store_keeps_segments(store) ? store->round_segment : 0;
+		cp->oldest_segment = store->journal.oldest_segment;
 	} else {
 		collect_wanted(cp);
 	}

@@ -417,19 +417,31 @@ int journal_sync_now(struct journal *journal)
 	return journal->error;
 }
 
-int journal_drop_oldest(struct journal *journal, bool sync)
+uint64_t journal_drop(int dir_fd, uint64_t from, uint64_t to, bool sync_last)
 {
-	char name[32];
-	journal_segment_name(journal->oldest_segment, name);
-	/* Numbers of segments that were refused have no file. */
-	if (disk->unlinkat(journal->dir_fd, name, 0) < 0 && errno != ENOENT) {
-		return -errno;
+	for (uint64_t segment = from; segment < to; segment++) {
+		char name[32];
+		bool is_last = segment + 1 == to;
+		journal_segment_name(segment, name);
+		/* Numbers of segments that were refused have no file. */
+		if ((disk->unlinkat(dir_fd, name, 0) < 0 && errno != ENOENT) ||
+			((sync_last || !is_last) && disk->fsync(dir_fd) < 0)) {
+			return segment;
+		}
 	}
-	if (sync && disk->fsync(journal->dir_fd) < 0) {
-		return -errno;
+	return to;
+}
+
+void journal_dropped(struct journal *journal, uint64_t oldest)
+{
+	if (oldest > journal->oldest_segment) {
+		journal->oldest_segment = oldest;
 	}
-	journal->oldest_segment++;
-	return 0;
+	if (journal->before_segment < oldest) {
+		/* What comes next must not lead back to one that is gone. */
+		journal->before_segment = 0;
+		journal->before_len = 0;
+	}
 }
 
 uint64_t store_segment(const struct store *store)

@@ -91,7 +91,8 @@ static int look_at_file(struct session_log *log, int fd)
 	return 0;
 }
 
-int log_index_open(struct session_log *log)
+/** Opens the file to append to it; -ESTALE if it cannot be used. */
+static int open_file(struct session_log *log)
 {
 	struct log_index *index = &log->index;
 	char path[160];
@@ -123,7 +124,7 @@ int log_index_flush(struct session_log *log)
 	if (!index->fresh.len || index->state == INDEX_BUILDING) {
 		return 0;
 	}
-	int fd = log_index_open(log);
+	int fd = open_file(log);
 	int r = fd < 0 ? fd : 0;
 	if (r == 0) {
 		struct buffer bytes = {0};
@@ -257,7 +258,16 @@ struct job {
 static void build_work(uv_work_t *work)
 {
 	struct job *job = work->data;
-	job->status = log_index_make(&job->source, &job->damage);
+	struct index_source *source = &job->source;
+	source->dir_fd = metadata_open_folder(job->store->sessions_fd, job->id, source->epoch);
+	source->fd = source->dir_fd < 0 ? source->dir_fd
+					: disk->openat(source->dir_fd, "events.jsonl",
+						  O_RDONLY | O_CLOEXEC, 0);
+	job->status = source->dir_fd < 0 ? source->dir_fd
+		      : source->fd < 0   ? -errno
+					 : log_index_make(source, &job->damage);
+	close(source->fd);
+	close(source->dir_fd);
 }
 
 static void report(const struct job *job)
@@ -293,38 +303,25 @@ static void build_done(uv_work_t *work, int status)
 	if (log) {
 		log_reads_resume(log, job->status);
 	}
-	close(source->fd);
-	close(source->dir_fd);
 	free(job->id);
 	free(job);
 }
 
-int log_index_build(struct session_log *log)
+void log_index_build(struct session_log *log)
 {
 	struct log_index *index = &log->index;
 	if (index->state == INDEX_BUILDING) {
-		return 0;
+		return;
 	}
 	if (log->is_frozen) {
 		index->state = INDEX_BUILDING;
 		index->build_is_due = true;
-		return 0;
-	}
-	int fd = session_log_fd(log);
-	int dir_fd = fd < 0 ? fd : session_log_dir(log);
-	int copy = dir_fd < 0 ? -1 : disk->dup(fd);
-	if (copy < 0) {
-		int r = dir_fd < 0 ? dir_fd : -errno;
-		close(dir_fd);
-		return r;
+		return;
 	}
 	struct job *job = xcalloc(1, sizeof(*job));
 	*job = (struct job){.store = log->store,
 		.id = xstrdup(log->id),
-		.source = {.epoch = log->epoch,
-			.first_seq = log->base_seq,
-			.fd = copy,
-			.dir_fd = dir_fd}};
+		.source = {.epoch = log->epoch, .first_seq = log->base_seq}};
 	job->work.data = job;
 	job->source.last_seq = session_log_last_written(log, &job->source.end);
 	log_index_lose(index);
@@ -334,5 +331,4 @@ int log_index_build(struct session_log *log)
 	log->store->jobs++;
 	int r = uv_queue_work(log->store->loop, &job->work, build_work, build_done);
 	assert(r == 0);
-	return 0;
 }

@@ -268,30 +268,6 @@ static void salvage(struct names_job *job, const struct buffer *bytes)
 }
 
 /**
- * Opens the session's folder, unless it is that of another session of the same name by now: what
- * the handle is of then stays what it is.
- */
-static int open_folder(const struct names_job *job)
-{
-	struct metadata meta;
-	const char *why;
-	int fd = disk->openat(
-		job->store->sessions_fd, job->id, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
-	if (fd < 0) {
-		return -errno;
-	}
-	int r = metadata_read(job->store->sessions_fd, job->id, &meta, &why);
-	if (r == 0 && meta.epoch != job->epoch) {
-		r = -ENOENT;
-	}
-	if (r < 0) {
-		close(fd);
-	}
-	metadata_finish(&meta);
-	return r < 0 ? r : fd;
-}
-
-/**
  * Makes the file again: from the log, which is right, and with what can still be read of names that
  * the log does not know. These come first: a metadata.json that still has the old file's size may
  * cut off what is behind them.
@@ -301,7 +277,7 @@ static int remake(struct names_job *job, const struct buffer *old)
 	diag(DIAG_WARN,
 		"session %s: keys.jsonl is damaged; it is made again from the log. Keys and runs of producers whose lines cannot be read are forgotten",
 		job->id);
-	int dir_fd = open_folder(job);
+	int dir_fd = metadata_open_folder(job->store->sessions_fd, job->id, job->epoch);
 	if (dir_fd < 0) {
 		return dir_fd;
 	}

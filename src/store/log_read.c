@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -24,8 +25,6 @@ struct log_read {
 	void *arg;
 
 	/* The part that is read. */
-	int fd; /* a duplicate: the log may be closed or removed meanwhile */
-	int index_fd; /* -1: nothing has to be read from the index */
 	uint64_t first_seq; /* of the file */
 	uint64_t log_size;
 	size_t count; /* events */
@@ -92,7 +91,7 @@ static int parse_lines(struct log_read *read, const char *bytes, size_t first, s
 	return 0;
 }
 
-static int read_lines(struct log_read *read)
+static int read_lines(struct log_read *read, int fd)
 {
 	size_t first;
 	size_t count;
@@ -105,7 +104,7 @@ static int read_lines(struct log_read *read)
 	if (!bytes) {
 		return -ENOMEM;
 	}
-	r = disk_read_at(read->fd, read->offsets[first], bytes, len);
+	r = disk_read_at(fd, read->offsets[first], bytes, len);
 	if (r == 0) {
 		r = parse_lines(read, bytes, first, count);
 	}
@@ -121,21 +120,37 @@ static void drop_events(struct log_read *read)
 	read->got = 0;
 }
 
+static int open_file(const struct log_read *read, const char *name)
+{
+	char path[160];
+	snprintf(path, sizeof(path), "%s/%s", read->id, name);
+	int fd = disk->openat(read->store->sessions_fd, path, O_RDONLY | O_CLOEXEC, 0);
+	return fd < 0 ? -errno : fd;
+}
+
+static int read_index(struct log_read *read)
+{
+	int fd = open_file(read, "events.index");
+	if (fd < 0) {
+		return fd == -ENOENT ? -ESTALE : fd;
+	}
+	int r = log_index_read(fd, read->first_seq, read->page.from, read->offsets, read->indexed);
+	close(fd);
+	return r;
+}
+
 static void read_work(uv_work_t *work)
 {
 	struct log_read *read = work->data;
 	if (read->status == 0 && read->indexed) {
-		read->status = log_index_read(read->index_fd, read->first_seq, read->page.from,
-			read->offsets, read->indexed);
+		read->status = read_index(read);
 	}
+	int fd = read->status < 0 ? -1 : open_file(read, "events.jsonl");
 	if (read->status == 0) {
-		read->status = read_lines(read);
+		read->status = fd < 0 ? fd : read_lines(read, fd);
 	}
-	if (read->fd >= 0) {
-		close(read->fd);
-	}
-	if (read->index_fd >= 0) {
-		close(read->index_fd);
+	if (fd >= 0) {
+		close(fd);
 	}
 }
 
@@ -206,17 +221,20 @@ static void retry(struct log_read *read)
 {
 	struct session_log *log = session_log_of(read->store, read->id, read->epoch);
 	drop_events(read);
+	if (log && read->done && log->base_seq != read->first_seq) {
+		start(log, read); /* another file has been put in the log's place */
+		return;
+	}
 	bool is_first = !read->is_second && log && read->done;
 	read->status = -EBADMSG;
 	if (is_first && log->index.was_built && log->index.state == INDEX_GOOD) {
 		is_first = false;
 	}
-	int r = is_first ? log_index_build(log) : 0;
-	if (!is_first || r < 0) {
-		read->status = r < 0 ? r : -EBADMSG;
+	if (!is_first) {
 		finish(read);
 		return;
 	}
+	log_index_build(log);
 	list_append(&log->waiting, &read->link);
 }
 
@@ -224,6 +242,9 @@ static void read_done(uv_work_t *work, int status)
 {
 	struct log_read *read = work->data;
 	read->store->jobs--;
+	if (read->status == 0 && !session_log_of(read->store, read->id, read->epoch)) {
+		read->status = -ENOENT; /* what has been read may be of another of its name */
+	}
 	if (read->status == -ESTALE) {
 		retry(read);
 	} else {
@@ -261,28 +282,18 @@ static void take_offsets(struct session_log *log, struct log_read *read)
 
 static void start(struct session_log *log, struct log_read *read)
 {
-	int fd = session_log_fd(log);
-	read->fd = fd < 0 ? -1 : disk->dup(fd);
-	read->index_fd = -1;
-	read->status = read->fd >= 0 ? 0 : fd < 0 ? fd : -errno;
 	read->first_seq = log->base_seq;
-	if (read->status == 0 && read->page.from < log->first_seq) {
+	read->status = 0;
+	if (read->page.from < log->first_seq) {
 		read->status = -ENOENT; /* pruned while it waited */
-	}
-	if (read->status == 0 && log->index.state != INDEX_BUILDING) {
-		int index_fd = log->index.state == INDEX_LOST ? -ESTALE : log_index_open(log);
-		read->index_fd = index_fd;
-		read->status = index_fd < 0 ? index_fd : 0;
-	}
-	if (log->index.state == INDEX_BUILDING) {
-		close(read->fd);
+	} else if (log->index.state == INDEX_BUILDING) {
 		list_append(&log->waiting, &read->link);
 		return;
-	}
-	if (read->status == 0) {
+	} else if (log->index.state == INDEX_LOST) {
+		read->status = -ESTALE;
+	} else {
 		take_offsets(log, read);
 	}
-	/* What could not be opened shows as a failed read, in the callback. */
 	queue(read);
 }
 
@@ -296,7 +307,6 @@ void log_reads_resume(struct session_log *log, int status)
 		list_remove(&read->link);
 		read->is_second = true;
 		read->status = status;
-		read->fd = read->index_fd = -1;
 		if (status == 0) {
 			start(log, read);
 		} else {

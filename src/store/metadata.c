@@ -4,9 +4,11 @@
 #include "holdfast/sealed_line.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static void append_number(struct buffer *out, const char *name, uint64_t value)
 {
@@ -252,4 +254,23 @@ void metadata_finish(struct metadata *meta)
 	log_tail_finish(&meta->tail);
 	free(meta->title);
 	*meta = (struct metadata){0};
+}
+
+int metadata_open_folder(int sessions_fd, const char *id, uint64_t epoch)
+{
+	struct metadata meta;
+	const char *why;
+	int fd = disk->openat(sessions_fd, id, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+	if (fd < 0) {
+		return -errno;
+	}
+	int r = metadata_read(sessions_fd, id, &meta, &why);
+	if (r == 0 && meta.epoch != epoch) {
+		r = -ENOENT;
+	}
+	metadata_finish(&meta);
+	if (r < 0) {
+		close(fd);
+	}
+	return r < 0 ? r : fd;
 }

@@ -126,14 +126,12 @@ static void take_start(struct session_log *log, const struct metadata *meta)
 /** Reads wait for an index. */
 static void resume_build(struct session_log *log, bool has_new_one)
 {
-	int r = 0;
 	log->index.build_is_due = false;
-	if (!has_new_one) {
+	if (has_new_one) {
+		log_reads_resume(log, 0);
+	} else {
 		log_index_lose(&log->index);
-		r = log_index_build(log);
-	}
-	if (has_new_one || r < 0) {
-		log_reads_resume(log, r);
+		log_index_build(log);
 	}
 }
 

@@ -189,7 +189,9 @@ int store_open(uv_loop_t *loop, const char *dir, enum store_durability durabilit
 		uint64_t fresh = store->journal.segment;
 		bool good = journal_sync_now(&store->journal) == 0;
 		if (good && checkpoint_now(store) == 0 && !store_keeps_segments(store)) {
-			checkpoint_drop_before(store, fresh, true);
+			journal_dropped(&store->journal,
+				journal_drop(store->journal.dir_fd, store->journal.oldest_segment,
+					fresh, true));
 		}
 		store_clock_write(store);
 		store->opening = false;

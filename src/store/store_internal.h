@@ -268,8 +268,15 @@ int journal_sync_now(struct journal *journal);
 void journal_revive_later(struct journal *journal);
 /** Cuts off what the open segment's file has behind its last batch. At the end. */
 void journal_give_room_back(struct journal *journal);
-/** Deletes the oldest segment; `sync`: for good. If that fails, it is the oldest still. */
-int journal_drop_oldest(struct journal *journal, bool sync);
+/**
+ * Deletes the segments from one to another, each for good before the next: a journal without its
+ * middle would bring deleted sessions back. The last one too, if `sync_last`; else the sync of the
+ * next new segment does that, and until then it may come back, whole. Returns the oldest that is
+ * left: where one cannot be deleted, the next checkpoint of all logs tries again. Any thread.
+ */
+uint64_t journal_drop(int dir_fd, uint64_t from, uint64_t to, bool sync_last);
+/** The oldest segment that is left is this one. */
+void journal_dropped(struct journal *journal, uint64_t oldest);
 
 /** Names a session within a journal: XXH3_64 of its id, seeded with its epoch. */
 uint64_t journal_session_hash(const char *id, size_t id_len, uint64_t epoch);
@@ -411,8 +418,6 @@ int log_check_last(int fd, uint64_t size, uint64_t seq);
 void log_index_add(struct session_log *log, uint64_t offset);
 int log_index_flush(struct session_log *log);
 int log_index_flush_if_full(struct session_log *log);
-/** Opens the file; -ESTALE if it cannot be used. */
-int log_index_open(struct session_log *log);
 /** Bytes that the file has by now. */
 uint64_t log_index_size(const struct log_index *index);
 /** It cannot be gone on with: the next cold read makes it again. */
@@ -436,7 +441,7 @@ struct index_damage {
 /** Writes events.index of a log, synced. Any thread. */
 int log_index_make(const struct index_source *source, struct index_damage *ret_damage);
 /** Begins to make it again; log_reads_resume() follows. */
-int log_index_build(struct session_log *log);
+void log_index_build(struct session_log *log);
 /** The first seq whose entry is in memory, and the entries from there on. */
 uint64_t log_index_first_fresh(const struct session_log *log);
 uint64_t log_index_fresh_at(const struct session_log *log, uint64_t seq);
@@ -531,6 +536,11 @@ struct metadata {
  */
 int metadata_read(int sessions_fd, const char *id, struct metadata *meta, const char **ret_why);
 void metadata_finish(struct metadata *meta);
+/**
+ * Opens a session's folder, unless it is that of another session of the same name by now: what the
+ * handle is of stays what it is. Any thread; the caller closes it.
+ */
+int metadata_open_folder(int sessions_fd, const char *id, uint64_t epoch);
 /** As the log's files are now; metadata_finish() frees what it copies. */
 void metadata_take(const struct session_log *log, struct metadata *ret);
 void metadata_append(const char *id, const struct metadata *meta, struct buffer *out);
@@ -577,13 +587,6 @@ bool store_clock_is_trusted(struct store *store);
 void checkpoint_all(struct store *store, uint64_t segment);
 /** The same for all dirty logs, at once. */
 int checkpoint_now(struct store *store);
-/**
- * Forgets segments before `segment`, the oldest one for good before the next: a journal without its
- * middle would bring deleted sessions back. The last one too, if `sync_last`; else the sync of the
- * next new segment does that, and until then it may come back, whole. Where one cannot be deleted,
- * the next checkpoint of all logs tries again.
- */
-void checkpoint_drop_before(struct store *store, uint64_t segment, bool sync_last);
 /** Writes metadata.json of a log into its folder (not synced). */
 int metadata_write(struct session_log *log, bool sync);
 
