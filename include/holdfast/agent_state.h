@@ -27,7 +27,7 @@ struct agent_state {
 enum agent_state_kind agent_state_kind(const char *type, size_t len);
 /** What clients call a kind: "modes", "mode", … */
 const char *agent_state_name(size_t kind);
-/** Whether log_tail_see() has to know the data of such an event, to fold it in. */
+/** Whether whoever folds it in has to know the data of such an event. */
 bool agent_state_needs_data(enum event_type type);
 /**
  * Takes the next event of the log. An agent that starts with a session of its own, and does not go

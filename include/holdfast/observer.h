@@ -23,6 +23,7 @@ struct channel {
 	const struct limits *limits;
 	struct session_log *log;
 	uint64_t max_seq; /* the highest seq that may be shown */
+	const struct agent_state *agent_state; /* as of the log's end; never NULL */
 	struct session_status status; /* as of max_seq; strings owned by the session */
 	const char *last_prompt_id; /* NULL: none */
 	uint64_t last_prompt_seq;

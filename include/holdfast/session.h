@@ -11,6 +11,7 @@
 
 #include "holdfast/clock.h"
 #include "holdfast/observer.h"
+#include "holdfast/session_facts.h"
 #include "holdfast/store.h"
 #include "holdfast/stream_buffer.h"
 

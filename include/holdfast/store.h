@@ -18,7 +18,6 @@
 #ifndef HOLDFAST_STORE_H
 #define HOLDFAST_STORE_H
 
-#include "holdfast/agent_state.h"
 #include "holdfast/clock.h"
 #include "holdfast/event.h"
 #include "holdfast/key_sum.h"
@@ -67,7 +66,27 @@ struct record {
 typedef bool snapshot_is_foreign(
 	const struct record *snapshot, unsigned *ret_has, unsigned *ret_from, unsigned *ret_to);
 
+struct json_t;
+/**
+ * What the owner keeps of each session beside its log, in memory and in metadata.json, and what is
+ * all there is of a session at rest. The store has it folded, written and read; what it says is the
+ * owner's affair. What it says must be on disk in the journal, or told by events.
+ */
+struct store_facts {
+	/** Those of a log without events. */
+	void *(*create)(void);
+	void (*destroy)(void *facts);
+	/** Takes the log's next event; needs_data(): whether it looks at the data of such ones. */
+	void (*fold)(void *facts, const struct event_view *view);
+	bool (*needs_data)(enum event_type type);
+	/** Appends them as members of a JSON object, each with a comma in front. */
+	void (*write)(const void *facts, struct buffer *out);
+	/** Reads them; NULL and *ret_why (static text) if they are none, or say of more events. */
+	void *(*read)(const struct json_t *object, uint64_t max_seq, const char **ret_why);
+};
+
 struct store_ops {
+	const struct store_facts *facts;
 	/** All records up to `lsn` are on disk. */
 	void (*synced)(void *owner, uint64_t lsn);
 	/**
@@ -204,7 +223,7 @@ int session_log_save_epoch(struct session_log *log);
 
 const char *session_log_id(const struct session_log *log);
 uint64_t session_log_epoch(const struct session_log *log);
-/** What it was made with; if that is nothing, what its agent calls it. */
+/** What it was made with. */
 const char *session_log_title(const struct session_log *log);
 int64_t session_log_created_at(const struct session_log *log);
 int64_t session_log_updated_at(const struct session_log *log);
@@ -225,30 +244,10 @@ int session_log_flush(struct session_log *log);
 /** Syncs events.jsonl and writes metadata.json, on the thread pool; at the end of a turn. */
 void session_log_checkpoint(struct session_log *log);
 
-/** What the log's events say of the session at its end; strings are borrowed until an append. */
-struct log_tail {
-	uint64_t turn;
-	uint64_t turn_end_seq;
-	bool in_turn;
-	bool agent_running;
-	char *prompt_id; /* NULL: none */
-	uint64_t prompt_seq;
-	char *agent_session_id; /* what the newest agent_started says; NULL: nothing */
-	uint64_t
-		agent_session_seq; /* where that began: the prompt that the agent was started for */
-	char *usage; /* what session_log_set_usage() was given last; NULL: nothing */
-	char *run_id; /* of the producer's run under way; NULL: none. No event tells it */
-	struct agent_state agent_state;
-	char *agent_title; /* what the agent calls the session; NULL: nothing */
-};
-/** A run has begun or ended (NULL), durably. */
-void session_log_set_run(struct session_log *log, const char *run_id);
-const struct log_tail *session_log_tail(const struct session_log *log);
-/**
- * Keeps what the session has used with what the events tell: in metadata.json, from the log's next
- * checkpoint on. All that it counts must be on disk in the journal.
- */
-void session_log_set_usage(struct session_log *log, const char *usage);
+/** What the owner keeps with the log: see struct store_facts. */
+void *session_log_facts(const struct session_log *log);
+/** They are others now, without an event: metadata.json has them from the next checkpoint on. */
+void session_log_facts_changed(struct session_log *log);
 
 /** What is found by name for as long as the session lives, pruned or not. */
 enum log_key_kind {

@@ -23,6 +23,7 @@ struct store_check_ops {
 	/** So many bytes more have been read, of store_check_size(). */
 	void (*progress)(void *owner, uint64_t bytes);
 	snapshot_is_foreign *is_foreign; /* NULL: the versions of snapshots are not looked at */
+	const struct store_facts *facts; /* NULL: nor is what these say in metadata.json */
 };
 
 struct store_check_counts {

@@ -107,9 +107,9 @@ static void read_on(struct agent_history *history)
 /** The turn that is running now is not history: its prompt is what the agent was started for. */
 static uint64_t end_of_history(const struct session_log *log)
 {
-	const struct log_tail *tail = session_log_tail(log);
-	bool has_prompt = tail->in_turn && tail->prompt_seq > tail->turn_end_seq;
-	return has_prompt ? tail->prompt_seq - 1 : session_log_last_seq(log);
+	const struct session_facts *facts = session_facts(log);
+	bool has_prompt = facts->in_turn && facts->prompt_seq > facts->turn_end_seq;
+	return has_prompt ? facts->prompt_seq - 1 : session_log_last_seq(log);
 }
 
 void agent_history_give(struct agent_history *history, struct session_log *log, uint64_t from,
@@ -144,7 +144,7 @@ void agent_history_give_state(struct agent_history *history, struct session_log 
 	agent_history_stop(history);
 	*history = (struct agent_history){
 		.log = log, .agent = agent, .page_size = page_size, .next = 1};
-	const struct agent_state *state = &session_log_tail(log)->agent_state;
+	const struct agent_state *state = &session_facts(log)->agent_state;
 	for (size_t i = 0; i < AGENT_STATE_COUNT; i++) {
 		if (state->seqs[i] && state->seqs[i] >= session_log_first_seq(log)) {
 			history->others[history->other_count++] = state->seqs[i];

@@ -6,7 +6,7 @@
 #define HOLDFAST_AGENT_HISTORY_H
 
 #include "holdfast/acp_agent.h"
-#include "holdfast/store.h"
+#include "holdfast/session_facts.h"
 
 /* Zeroed: nothing is being read. */
 struct agent_history {

@@ -91,7 +91,7 @@ static struct session_log *log_of(const struct hosted *hosted)
 
 static const char *earlier_session(void *owner)
 {
-	return session_log_tail(log_of(owner))->agent_session_id;
+	return session_facts(log_of(owner))->agent_session_id;
 }
 
 static void handle_history(void *owner, bool state_only)
@@ -102,7 +102,7 @@ static void handle_history(void *owner, bool state_only)
 	if (state_only) {
 		agent_history_give_state(&hosted->history, log, page_size, hosted->agent);
 	} else {
-		agent_history_give(&hosted->history, log, session_log_tail(log)->agent_session_seq,
+		agent_history_give(&hosted->history, log, session_facts(log)->agent_session_seq,
 			page_size, hosted->agent);
 	}
 }

@@ -37,7 +37,7 @@ struct observer *observer_create(struct channel *channel, const struct observer_
 				 .status = channel->status,
 				 .last_prompt_id = channel->last_prompt_id,
 				 .last_prompt_seq = channel->last_prompt_seq,
-				 .agent_state = session_log_tail(channel->log)->agent_state,
+				 .agent_state = *channel->agent_state,
 				 .first_seq = session_log_first_seq(channel->log),
 			 }));
 	return o;

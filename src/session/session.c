@@ -474,6 +474,7 @@ struct session *session_new(struct session_table *table, struct session_log *log
 	session->usage_in_log = true;
 	session_state_init(session, 1);
 	channel_init(&session->channel, table->limits, log);
+	session->channel.agent_state = &session_facts(log)->agent_state;
 	session->channel.joined = session_handle_joined;
 	session->channel.joined_arg = session;
 	uv_timer_init(table->loop, &session->timer);

@@ -36,7 +36,7 @@ static void keep(struct session *session, const struct pending_name *name)
 			session->log, name->nth, name->kind, name->key, name->seq, &name->sum);
 	}
 	if (!name->kind || name->kind == LOG_KEY_RUN) {
-		session_log_set_run(session->log, name->kind ? name->key : NULL);
+		session_facts_set_run(session->log, name->kind ? name->key : NULL);
 	}
 }
 

@@ -48,15 +48,15 @@ static bool same_text(const char *a, const char *b)
 bool session_state_is_in_log(const struct session *session)
 {
 	const struct session_state *state = &session->state;
-	const struct log_tail *tail = session_log_tail(session->log);
-	return session_state_is_idle(state) && !tail->in_turn &&
+	const struct session_facts *facts = session_facts(session->log);
+	return session_state_is_idle(state) && !facts->in_turn &&
 	       stream_buffer_is_fresh(state->stream) &&
 	       stream_buffer_emitted_seq(state->stream) == session_log_last_seq(session->log) &&
-	       state->turn == tail->turn && state->agent_running == tail->agent_running &&
-	       state->last_turn_end_seq == tail->turn_end_seq &&
-	       state->last_prompt_seq == tail->prompt_seq &&
-	       same_text(state->last_prompt_id, tail->prompt_id) && session->usage_in_log &&
-	       same_text(state->run_id, tail->run_id) &&
+	       state->turn == facts->turn && state->agent_running == facts->agent_running &&
+	       state->last_turn_end_seq == facts->turn_end_seq &&
+	       state->last_prompt_seq == facts->prompt_seq &&
+	       same_text(state->last_prompt_id, facts->prompt_id) && session->usage_in_log &&
+	       same_text(state->run_id, facts->run_id) &&
 	       state->input_names == session_log_input_names(session->log);
 }
 
@@ -425,21 +425,21 @@ static void drop_queued(struct session *session)
 void session_state_follow_log(struct session *session)
 {
 	struct session_state *state = &session->state;
-	const struct log_tail *tail = session_log_tail(session->log);
+	const struct session_facts *facts = session_facts(session->log);
 	stream_buffer_destroy(state->stream);
 	state->stream = stream_buffer_create(session->table->limits,
 		session_log_last_seq(session->log) + 1, session_stream_ops(), session);
-	state->turn = tail->turn;
-	state->in_turn = tail->in_turn;
-	state->turn_of_prompt = state->turn_of_prompt && tail->in_turn;
-	state->agent_running = tail->agent_running;
-	state->last_turn_end_seq = tail->turn_end_seq;
-	state->last_prompt_seq = tail->prompt_seq;
+	state->turn = facts->turn;
+	state->in_turn = facts->in_turn;
+	state->turn_of_prompt = state->turn_of_prompt && facts->in_turn;
+	state->agent_running = facts->agent_running;
+	state->last_turn_end_seq = facts->turn_end_seq;
+	state->last_prompt_seq = facts->prompt_seq;
 	free(state->last_prompt_id);
-	state->last_prompt_id = tail->prompt_id ? xstrdup(tail->prompt_id) : NULL;
+	state->last_prompt_id = facts->prompt_id ? xstrdup(facts->prompt_id) : NULL;
 	session_usage_follow_log(session);
 	free(state->run_id);
-	state->run_id = tail->run_id ? xstrdup(tail->run_id) : NULL;
+	state->run_id = facts->run_id ? xstrdup(facts->run_id) : NULL;
 	state->input_names = session_log_input_names(session->log);
 	session_ledger_follow_log(session);
 	drop_queued(session);

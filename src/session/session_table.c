@@ -141,8 +141,8 @@ static void *handle_found(void *owner, struct session_log *log)
  */
 static void find_busy(struct session_log *log, void *arg)
 {
-	const struct log_tail *tail = session_log_tail(log);
-	if (!session_log_owner(log) && (tail->in_turn || tail->agent_running)) {
+	const struct session_facts *facts = session_facts(log);
+	if (!session_log_owner(log) && (facts->in_turn || facts->agent_running)) {
 		session_log_set_owner(log, handle_found(arg, log));
 	}
 }
@@ -230,6 +230,7 @@ int session_table_open(
 	const struct session_table_config *config, struct session_table **ret_table, char **ret_why)
 {
 	static const struct store_ops store_ops = {
+		.facts = &session_facts_ops,
 		.synced = handle_synced,
 		.failed = handle_failed,
 		.rewind = handle_rewind,

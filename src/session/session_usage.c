@@ -117,7 +117,7 @@ void session_usage_follow_log(struct session *session)
 {
 	struct session_state *state = &session->state;
 	struct usage_total *total;
-	if (read_total(session_log_tail(session->log)->usage, &total) < 0) {
+	if (read_total(session_facts(session->log)->usage, &total) < 0) {
 		total = usage_total_create();
 	}
 	/* Where the end of the journal is lost, either may be the later one. */
@@ -136,7 +136,7 @@ bool session_usage_give_log(struct session *session)
 	bool is_on_disk = (uint64_t)session->last_lsn <= store_synced_lsn(session->table->store);
 	if (!session->usage_in_log && is_on_disk) {
 		char *text = session_usage_save(&session->state);
-		session_log_set_usage(session->log, text);
+		session_facts_set_usage(session->log, text);
 		free(text);
 		session->usage_in_log = true;
 	}

@@ -17,18 +17,19 @@ const char *session_id(const struct session *session)
 
 void session_log_object(const struct session_log *log, struct session_object *ret)
 {
-	const struct log_tail *tail = session_log_tail(log);
+	const struct session_facts *facts = session_facts(log);
+	const char *title = session_log_title(log);
 	*ret = (struct session_object){
 		.id = session_log_id(log),
-		.title = session_log_title(log),
+		.title = *title || !facts->agent_title ? title : facts->agent_title,
 		.epoch = session_log_epoch(log),
 		.first_seq = session_log_first_seq(log),
 		.max_seq = session_log_last_seq(log),
 		.created_at = session_log_created_at(log),
 		.updated_at = session_log_updated_at(log),
-		.status = tail->in_turn ? "running" : "idle",
-		.is_prompting = tail->in_turn,
-		.agent_state = tail->agent_state,
+		.status = facts->in_turn ? "running" : "idle",
+		.is_prompting = facts->in_turn,
+		.agent_state = facts->agent_state,
 	};
 }
 

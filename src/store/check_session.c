@@ -44,7 +44,8 @@ static void check_metadata(struct session_check *sc)
 	const char *why;
 	snprintf(place, sizeof(place), "sessions/%s/metadata.json", sc->id);
 	snprintf(path, sizeof(path), "%s/events.jsonl", sc->id);
-	int r = store_files_read_metadata(sc->check->files, sc->id, &sc->meta, &why);
+	int r = store_files_read_all(
+		sc->check->files, sc->id, sc->check->ops->facts, &sc->meta, &why);
 	sc->has_metadata = r == 0;
 	if (r == 0) {
 		return;

@@ -33,6 +33,7 @@ struct names_job {
 	uint64_t size; /* of the file: the bytes that count */
 	uint64_t log_size; /* of events.jsonl, which a damaged file is made again from */
 	struct name_table names;
+	bool is_unseen; /* nobody has looked at it in this life: it may be longer */
 	struct buffer lines; /* what it is made of then */
 	bool is_remade;
 	int status;
@@ -300,12 +301,29 @@ static int remake(struct names_job *job, const struct buffer *old)
 
 /* --- into memory --- */
 
+/** Cuts off what is behind the bytes that count: nobody writes to the file meanwhile. */
+static int cut_file(const struct names_job *job)
+{
+	int dir_fd = metadata_open_folder(job->store->sessions_fd, job->id, job->epoch);
+	if (dir_fd < 0) {
+		return dir_fd;
+	}
+	int fd = disk->openat(dir_fd, "keys.jsonl", O_RDWR | O_CLOEXEC, 0);
+	int r = fd < 0 || disk->ftruncate(fd, (off_t)job->size) < 0 ? -errno : 0;
+	close(fd);
+	close(dir_fd);
+	return r;
+}
+
 /** What there is of the file, up to its size; -EBADMSG if that is less. */
 static int read_file(const struct names_job *job, struct buffer *out)
 {
 	char path[160];
 	snprintf(path, sizeof(path), "%s/keys.jsonl", job->id);
-	int r = disk_read_file(job->store->sessions_fd, path, (size_t)job->size, out);
+	int r = disk_read_file(job->store->sessions_fd, path, (size_t)job->size + 1, out);
+	if (job->is_unseen && r == 0 && out->len > job->size) {
+		r = cut_file(job);
+	}
 	out->len = out->len < job->size ? out->len : (size_t)job->size;
 	return r == -ENOENT || (r == 0 && out->len < job->size) ? -EBADMSG : r;
 }
@@ -335,6 +353,7 @@ static void take_job(struct session_log *log, struct names_job *job)
 		log->dirty = true;
 	}
 	if (job->status == 0) {
+		keys->is_seen = keys->is_seen || job->size;
 		log_keys_rest(keys);
 		keys->names = job->names;
 		job->names = (struct name_table){0};
@@ -373,6 +392,7 @@ static struct names_job *begin_job(struct session_log *log)
 		.id = xstrdup(log->id),
 		.epoch = log->epoch,
 		.size = log->keys.size,
+		.is_unseen = !log->keys.is_seen,
 		.log_size = log->size - log->unwritten.len};
 	job->work.data = job;
 	name_table_begin(&job->names, log->store->by_id.seed);

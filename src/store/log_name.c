@@ -1,6 +1,7 @@
 /* The lines of keys.jsonl: what a name looks like. Pure. */
 #include "store_internal.h"
 
+#include "holdfast/json_text.h"
 #include "holdfast/sealed_line.h"
 
 #include <errno.h>
@@ -140,4 +141,47 @@ int log_name_scan(const char *line, size_t len, struct raw_name *ret)
 		scan_rest(at, end, ret);
 	}
 	return 0;
+}
+
+/* --- events --- */
+
+bool log_name_needs_data(enum event_type type)
+{
+	return type == EVENT_USER_PROMPT || type == EVENT_PERMISSION_RESOLVED;
+}
+
+static const char *text_of(const json_t *object, const char *name)
+{
+	const char *text = json_string_value(json_object_get(object, name));
+	return text ? text : "";
+}
+
+bool log_name_of_event(const struct event_view *view, struct log_name *ret_name)
+{
+	*ret_name = (struct log_name){0};
+	if (!log_name_needs_data(view->type)) {
+		return false;
+	}
+	json_t *json = json_read(view->data, view->data_len, 0, NULL, NULL);
+	bool is_prompt = view->type == EVENT_USER_PROMPT;
+	const char *key = text_of(json, is_prompt ? "prompt_id" : "request_id");
+	if (!*key) {
+		json_decref(json);
+		return false;
+	}
+	*ret_name = (struct log_name){.kind = is_prompt ? LOG_KEY_PROMPT : LOG_KEY_ANSWER,
+		.seq = view->seq,
+		.key = key,
+		.by = is_prompt ? "" : text_of(json, "by"),
+		.json = json};
+	return true;
+}
+
+void log_note_key(struct session_log *log, const struct event_view *view)
+{
+	struct log_name name;
+	if (log_name_of_event(view, &name)) {
+		log_keys_add(log, &name);
+	}
+	log_name_finish(&name);
 }

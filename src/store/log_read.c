@@ -30,6 +30,7 @@ struct log_read {
 	size_t count; /* events */
 	uint64_t *offsets; /* where they start, and where the last of them ends */
 	size_t indexed; /* how many of the offsets are in the index file */
+	bool is_unseen; /* nobody has looked at that in this life */
 	size_t max_bytes;
 	int status;
 	bool is_second; /* the index was made again since the first try */
@@ -134,7 +135,15 @@ static int read_index(struct log_read *read)
 	if (fd < 0) {
 		return fd == -ENOENT ? -ESTALE : fd;
 	}
-	int r = log_index_read(fd, read->first_seq, read->page.from, read->offsets, read->indexed);
+	uint64_t epoch = read->epoch;
+	uint64_t first_seq = read->first_seq;
+	int r = read->is_unseen ? log_index_read_header(fd, &epoch, &first_seq) : 0;
+	if (r == -EBADMSG || epoch != read->epoch || first_seq != read->first_seq) {
+		r = -ESTALE;
+	}
+	r = r < 0 ? r
+		  : log_index_read(
+			    fd, read->first_seq, read->page.from, read->offsets, read->indexed);
 	close(fd);
 	return r;
 }
@@ -267,6 +276,7 @@ static void take_offsets(struct session_log *log, struct log_read *read)
 {
 	uint64_t fresh = log_index_first_fresh(log);
 	read->indexed = 0;
+	read->is_unseen = log->index.state == INDEX_UNSEEN;
 	read->log_size = log->size;
 	for (size_t i = 0; i <= read->count; i++) {
 		uint64_t seq = read->page.from + i;

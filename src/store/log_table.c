@@ -109,39 +109,3 @@ void log_text_free(struct session_log *log, char *text)
 		free(text);
 	}
 }
-
-static void pack(struct session_log *log, char **text)
-{
-	char *had = *text;
-	*text = had ? log_text_copy(log, had) : NULL;
-	free(had);
-}
-
-/** Strings outside of the room are made to take as little as they can. */
-void log_tail_pack(struct session_log *log)
-{
-	struct log_tail *tail = &log->tail;
-	log_tail_unpack(log);
-	pack(log, &tail->prompt_id);
-	pack(log, &tail->agent_session_id);
-	pack(log, &tail->usage);
-	pack(log, &tail->run_id);
-	pack(log, &tail->agent_title);
-}
-
-static void unpack_text(struct session_log *log, char **text)
-{
-	if (is_inside(log, *text)) {
-		*text = xstrdup(*text);
-	}
-}
-
-void log_tail_unpack(struct session_log *log)
-{
-	unpack_text(log, &log->tail.prompt_id);
-	unpack_text(log, &log->tail.agent_session_id);
-	unpack_text(log, &log->tail.usage);
-	unpack_text(log, &log->tail.run_id);
-	unpack_text(log, &log->tail.agent_title);
-	log->room_used = log->room_names;
-}

@@ -21,11 +21,6 @@ static void append_text(struct buffer *out, const char *name, const char *text)
 	buffer_append_json(out, text, strlen(text));
 }
 
-static char *copy_or_null(const char *text)
-{
-	return text ? xstrdup(text) : NULL;
-}
-
 void metadata_take(const struct session_log *log, struct metadata *ret)
 {
 	*ret = (struct metadata){.format = FOLDER_FORMAT,
@@ -40,18 +35,12 @@ void metadata_take(const struct session_log *log, struct metadata *ret)
 		.input_names = log->keys.input_names,
 		.created_at = log->created_at,
 		.updated_at = log->updated_at,
-		.title = xstrdup(log->title),
-		.tail = log->tail};
-	ret->tail.prompt_id = copy_or_null(log->tail.prompt_id);
-	ret->tail.agent_session_id = copy_or_null(log->tail.agent_session_id);
-	ret->tail.usage = copy_or_null(log->tail.usage);
-	ret->tail.run_id = copy_or_null(log->tail.run_id);
-	ret->tail.agent_title = copy_or_null(log->tail.agent_title);
+		.title = xstrdup(log->title)};
+	log->store->ops->facts->write(log->facts, &ret->facts_text);
 }
 
 void metadata_append(const char *id, const struct metadata *meta, struct buffer *out)
 {
-	const struct log_tail *tail = &meta->tail;
 	size_t start = out->len;
 	buffer_printf(out, METADATA_FRONT "%d,\"id\":", FOLDER_FORMAT);
 	buffer_append_json(out, id, strlen(id));
@@ -67,29 +56,7 @@ void metadata_append(const char *id, const struct metadata *meta, struct buffer 
 	append_number(out, "created_at", (uint64_t)meta->created_at);
 	append_number(out, "updated_at", (uint64_t)meta->updated_at);
 	append_text(out, "title", meta->title);
-	append_number(out, "turn", tail->turn);
-	buffer_printf(out, ",\"in_turn\":%s,\"agent_running\":%s", tail->in_turn ? "true" : "false",
-		tail->agent_running ? "true" : "false");
-	append_number(out, "turn_end_seq", tail->turn_end_seq);
-	if (tail->prompt_id) {
-		append_text(out, "prompt_id", tail->prompt_id);
-		append_number(out, "prompt_seq", tail->prompt_seq);
-	}
-	if (tail->agent_session_id) {
-		append_text(out, "agent_session_id", tail->agent_session_id);
-		append_number(out, "agent_session_seq", tail->agent_session_seq);
-	}
-	if (tail->usage) {
-		append_text(out, "usage", tail->usage);
-	}
-	if (tail->run_id) {
-		append_text(out, "run_id", tail->run_id);
-	}
-	buffer_append_str(out, ",\"agent_state\":");
-	agent_state_append(&tail->agent_state, 0, out);
-	if (tail->agent_title) {
-		append_text(out, "agent_title", tail->agent_title);
-	}
+	buffer_append(out, meta->facts_text.data, meta->facts_text.len);
 	sealed_line_end(out, start);
 }
 
@@ -130,7 +97,6 @@ static bool take_numbers(const json_t *json, struct metadata *meta)
 	uint64_t created_at;
 	uint64_t updated_at;
 	uint64_t first_ts;
-	struct log_tail *tail = &meta->tail;
 	bool good = take_number(json, "first_seq", &meta->first_seq) &&
 		    take_number(json, "first_at", &meta->first_at) &&
 		    take_number(json, "first_ts", &first_ts) &&
@@ -140,9 +106,7 @@ static bool take_numbers(const json_t *json, struct metadata *meta)
 		    take_number(json, "keys_size", &meta->keys_size) &&
 		    take_number(json, "input_names", &meta->input_names) &&
 		    take_number(json, "created_at", &created_at) &&
-		    take_number(json, "updated_at", &updated_at) &&
-		    take_number(json, "turn", &tail->turn) &&
-		    take_number(json, "turn_end_seq", &tail->turn_end_seq);
+		    take_number(json, "updated_at", &updated_at);
 	if (good) {
 		meta->first_ts = (int64_t)first_ts;
 		meta->created_at = (int64_t)created_at;
@@ -159,20 +123,6 @@ static bool numbers_fit(const struct metadata *meta)
 	       (meta->base_seq <= meta->max_seq) == (meta->log_size > 0);
 }
 
-/** One of an older version has none. */
-static bool take_agent_state(const json_t *json, struct metadata *meta)
-{
-	const json_t *state = json_object_get(json, "agent_state");
-	bool good = !state || json_is_object(state);
-	for (size_t i = 0; good && i < AGENT_STATE_COUNT; i++) {
-		uint64_t *seq = &meta->tail.agent_state.seqs[i];
-		const char *name = agent_state_name(i);
-		good = !json_object_get(state, name) ||
-		       (take_number(state, name, seq) && *seq && *seq <= meta->max_seq);
-	}
-	return good;
-}
-
 /** That of the first one is not told. */
 static bool take_format(const json_t *json, struct metadata *meta)
 {
@@ -183,10 +133,10 @@ static bool take_format(const json_t *json, struct metadata *meta)
 }
 
 /** Returns what is wrong with it, or NULL. */
-static const char *parse(const json_t *json, const char *id, struct metadata *meta)
+static const char *parse(
+	const json_t *json, const char *id, const struct store_facts *facts, struct metadata *meta)
 {
 	const char *named = json_string_value(json_object_get(json, "id"));
-	struct log_tail *tail = &meta->tail;
 	if (!json) {
 		return "it is not JSON";
 	}
@@ -202,27 +152,21 @@ static const char *parse(const json_t *json, const char *id, struct metadata *me
 	if (!numbers_fit(meta)) {
 		return "base_seq, first_seq, first_at, max_seq and log_size do not fit together";
 	}
-	if (!take_agent_state(json, meta)) {
-		return "agent_state names an event that the log does not have";
+	const char *why = NULL;
+	meta->facts = facts ? facts->read(json, meta->max_seq, &why) : NULL;
+	if (why) {
+		return why;
 	}
-	tail->in_turn = json_is_true(json_object_get(json, "in_turn"));
-	tail->agent_running = json_is_true(json_object_get(json, "agent_running"));
-	take_number(json, "prompt_seq", &tail->prompt_seq);
-	tail->prompt_id = copy_text(json, "prompt_id");
-	take_number(json, "agent_session_seq", &tail->agent_session_seq);
-	tail->agent_session_id = copy_text(json, "agent_session_id");
-	tail->usage = copy_text(json, "usage");
-	tail->run_id = copy_text(json, "run_id");
-	tail->agent_title = copy_text(json, "agent_title");
 	meta->title = copy_text(json, "title");
 	return meta->title ? NULL : "the title is not a text";
 }
 
-int metadata_read(int sessions_fd, const char *id, struct metadata *meta, const char **ret_why)
+int metadata_read(int sessions_fd, const char *id, const struct store_facts *facts,
+	struct metadata *meta, const char **ret_why)
 {
 	struct buffer bytes = {0};
 	size_t body;
-	*meta = (struct metadata){0};
+	*meta = (struct metadata){.facts_ops = facts};
 	*ret_why = NULL;
 	int r = read_file(sessions_fd, id, &bytes);
 	if (r == 0 && (!bytes.len || bytes.data[bytes.len - 1] != '\n' ||
@@ -234,7 +178,7 @@ int metadata_read(int sessions_fd, const char *id, struct metadata *meta, const 
 			*ret_why = "it is of a format that this program does not read";
 			r = -ENOTSUP;
 		} else {
-			*ret_why = parse(json, id, meta);
+			*ret_why = parse(json, id, facts, meta);
 		}
 		json_decref(json);
 	}
@@ -251,7 +195,10 @@ int metadata_read(int sessions_fd, const char *id, struct metadata *meta, const 
 
 void metadata_finish(struct metadata *meta)
 {
-	log_tail_finish(&meta->tail);
+	if (meta->facts) {
+		meta->facts_ops->destroy(meta->facts);
+	}
+	buffer_finish(&meta->facts_text);
 	free(meta->title);
 	*meta = (struct metadata){0};
 }
@@ -264,7 +211,7 @@ int metadata_open_folder(int sessions_fd, const char *id, uint64_t epoch)
 	if (fd < 0) {
 		return -errno;
 	}
-	int r = metadata_read(sessions_fd, id, &meta, &why);
+	int r = metadata_read(sessions_fd, id, NULL, &meta, &why);
 	if (r == 0 && meta.epoch != epoch) {
 		r = -ENOENT;
 	}

@@ -216,7 +216,7 @@ static int load_session(struct recovery *rec, const char *id)
 	struct fate *fate = hash_get(rec->fates, id, strlen(id));
 	struct metadata meta = {0};
 	const char *why;
-	int r = metadata_read(store->sessions_fd, id, &meta, &why);
+	int r = metadata_read(store->sessions_fd, id, store->ops->facts, &meta, &why);
 	bool has_meta = r == 0;
 	if (r < 0 && r != -ENOENT && r != -EBADMSG) {
 		return leave_out(rec, id, r);
@@ -288,7 +288,7 @@ static void make_missing(void *value, void *arg)
 		has_folder = false;
 	}
 	struct session_log *log =
-		session_log_new(store, fate->id, fate->epoch, fate->title, fate->ts);
+		session_log_new(store, fate->id, fate->epoch, fate->title, fate->ts, NULL);
 	log->dirty = true;
 	log->lacks_folder = !has_folder;
 }
@@ -438,7 +438,7 @@ static int probe(struct store *store, const char *id)
 	struct metadata meta = {0};
 	struct session_log *log = NULL;
 	const char *why;
-	int r = metadata_read(store->sessions_fd, id, &meta, &why);
+	int r = metadata_read(store->sessions_fd, id, store->ops->facts, &meta, &why);
 	if (r == 0) {
 		r = recover_session(store, id, &meta, &log, &why);
 		metadata_finish(&meta);

@@ -97,7 +97,8 @@ int recover_session(struct store *store, const char *id, struct metadata *meta,
 	struct session_log **ret_log, const char **ret_why)
 {
 	struct session_log *log =
-		session_log_new(store, id, meta->epoch, meta->title, meta->created_at);
+		session_log_new(store, id, meta->epoch, meta->title, meta->created_at, meta->facts);
+	meta->facts = NULL;
 	log->updated_at = meta->updated_at;
 	log->first_seq = meta->first_seq;
 	log->first_at = meta->first_at;
@@ -111,9 +112,6 @@ int recover_session(struct store *store, const char *id, struct metadata *meta,
 	log->index.disk.certain = log_index_size(&log->index);
 	log->keys.size = log->keys.disk.certain = meta->keys_size;
 	log->keys.input_names = meta->input_names;
-	log->tail = meta->tail;
-	meta->tail = (struct log_tail){0};
-	log_tail_pack(log);
 	int r = check_log(log);
 	if (r < 0) {
 		*ret_why = "its log does not have what its metadata says is certain";

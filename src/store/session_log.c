@@ -18,14 +18,14 @@
 /* Logs kept open at once; beyond it the one that was not used for longest is closed. */
 #define OPEN_LOGS_MAX 512
 
-struct session_log *session_log_new(
-	struct store *store, const char *id, uint64_t epoch, const char *title, int64_t created_at)
+struct session_log *session_log_new(struct store *store, const char *id, uint64_t epoch,
+	const char *title, int64_t created_at, void *facts)
 {
 	struct session_log *log = pool_take(&store->by_id.pool);
 	log->store = store;
 	log->id = log_text_copy(log, id);
 	log->title = log_text_copy(log, title);
-	log->room_names = log->room_used;
+	log->facts = facts ? facts : store->ops->facts->create();
 	log->epoch = epoch;
 	log->created_at = log->updated_at = created_at;
 	log->first_seq = log->base_seq = 1;
@@ -90,12 +90,11 @@ void session_log_free(struct session_log *log)
 	list_remove(&log->link);
 	list_remove(&log->wanted_link);
 	log_table_remove(&log->store->by_id, log);
-	log_tail_unpack(log);
 	free(log->hot);
 	buffer_finish(&log->unwritten);
 	buffer_finish(&log->index.fresh);
 	log_keys_finish(&log->keys);
-	log_tail_finish(&log->tail);
+	log->store->ops->facts->destroy(log->facts);
 	log_text_free(log, log->id);
 	log_text_free(log, log->title);
 	pool_give(&log->store->by_id.pool, log);
@@ -190,8 +189,7 @@ void session_log_count(struct session_log *log, const struct event_view *view, s
 {
 	assert(view->seq == log->last_seq + 1);
 	log_index_add(log, log->size);
-	log_tail_unpack(log);
-	log_tail_see(&log->tail, view);
+	log->store->ops->facts->fold(log->facts, view);
 	log_note_key(log, view);
 	if (log->first_seq > log->last_seq) {
 		log->first_ts = view->ts;
@@ -204,7 +202,7 @@ void session_log_count(struct session_log *log, const struct event_view *view, s
 void session_log_append(struct session_log *log, struct event *event, int64_t ts)
 {
 	struct event_view view = {.seq = event->seq, .type = event->type, .turn = event->turn};
-	if (log_tail_needs_data(event->type)) {
+	if (log_name_needs_data(event->type) || log->store->ops->facts->needs_data(event->type)) {
 		event_get_view(event, &view);
 	}
 	if (!log->hot_count) {
@@ -290,7 +288,6 @@ int session_log_rest(struct session_log *log)
 	log->hot_capacity = log->hot_head = 0;
 	buffer_finish(&log->unwritten);
 	log_keys_rest(&log->keys);
-	log_tail_pack(log);
 	session_log_close(log);
 	return 0;
 }
@@ -375,7 +372,7 @@ uint64_t session_log_epoch(const struct session_log *log)
 
 const char *session_log_title(const struct session_log *log)
 {
-	return *log->title || !log->tail.agent_title ? log->title : log->tail.agent_title;
+	return log->title;
 }
 
 int64_t session_log_created_at(const struct session_log *log)
@@ -398,15 +395,12 @@ uint64_t session_log_last_seq(const struct session_log *log)
 	return log->last_seq;
 }
 
-void session_log_set_run(struct session_log *log, const char *run_id)
+void *session_log_facts(const struct session_log *log)
 {
-	log_tail_unpack(log);
-	free(log->tail.run_id);
-	log->tail.run_id = run_id ? xstrdup(run_id) : NULL;
-	log->dirty = true;
+	return log->facts;
 }
 
-const struct log_tail *session_log_tail(const struct session_log *log)
+void session_log_facts_changed(struct session_log *log)
 {
-	return &log->tail;
+	log->dirty = true;
 }

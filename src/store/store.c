@@ -310,7 +310,7 @@ int store_create_session(struct store *store, const char *id, uint64_t epoch, co
 	if (r < 0) {
 		return r;
 	}
-	struct session_log *log = session_log_new(store, id, epoch, title, created_at);
+	struct session_log *log = session_log_new(store, id, epoch, title, created_at, NULL);
 	log->dirty = log->has_new_files = log->is_unconfirmed = true;
 	r = session_log_fd(log);
 	if (r < 0) {

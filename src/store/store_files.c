@@ -106,11 +106,17 @@ uint64_t store_files_size(int dir_fd, const char *path)
 int store_files_read_metadata(const struct store_files *files, const char *id,
 	struct store_metadata *ret, const char **ret_why)
 {
+	return store_files_read_all(files, id, NULL, ret, ret_why);
+}
+
+int store_files_read_all(const struct store_files *files, const char *id,
+	const struct store_facts *facts, struct store_metadata *ret, const char **ret_why)
+{
 	struct metadata meta;
 	*ret = (struct store_metadata){0};
 	*ret_why = "no session can have this name";
 	int r = session_id_is_valid(id, strlen(id))
-			? metadata_read(files->sessions_fd, id, &meta, ret_why)
+			? metadata_read(files->sessions_fd, id, facts, &meta, ret_why)
 			: -ENOENT;
 	if (r == 0) {
 		*ret = (struct store_metadata){.epoch = meta.epoch,

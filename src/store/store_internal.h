@@ -10,6 +10,7 @@
 #include "holdfast/list.h"
 #include "holdfast/pool.h"
 #include "holdfast/store.h"
+#include "holdfast/store_files.h"
 #include "holdfast/worker.h"
 
 /*
@@ -150,7 +151,7 @@ struct session_log {
 	bool wants_prune; /* with its next checkpoint */
 	bool is_frozen; /* that is under way, and may put another file in the log's place */
 	struct buffer unwritten; /* lines that are not in the file yet */
-	struct log_tail tail;
+	void *facts; /* store.ops->facts */
 	struct log_index index;
 	struct log_keys keys;
 	struct list waiting; /* struct log_read: for the index */
@@ -174,10 +175,9 @@ struct session_log {
 	struct list wanted_link; /* store.wanted: a checkpoint of its own is due */
 	uint64_t round; /* the last round of checkpoints that it was in */
 
-	/* Strings, as far as they fit: id and title, and at rest those of the tail. */
+	/* Id and title, as far as they fit. */
 	size_t room_used;
-	size_t room_names; /* bytes of id and title */
-	char room[160];
+	char room[64];
 };
 
 /** Logs by their names. */
@@ -329,6 +329,9 @@ bool journal_reader_is_blank(const struct journal_reader *reader, size_t from);
 uint64_t journal_checksum(const char *bytes, size_t len);
 
 /* store_files.c */
+/** store_files_read_metadata(), with a look at the facts too. */
+int store_files_read_all(const struct store_files *files, const char *id,
+	const struct store_facts *facts, struct store_metadata *ret, const char **ret_why);
 /** The ids of the sessions that have a folder, sorted; disk_list_free() frees them. */
 int store_list_ids(int sessions_fd, char ***ret_ids, size_t *ret_count);
 
@@ -370,8 +373,9 @@ int disk_sync(int dir_fd, const char *name, int flags);
 int disk_replace(int dir_fd, const char *name, const struct buffer *bytes, bool sync);
 
 /* session_log.c */
-struct session_log *session_log_new(
-	struct store *store, const char *id, uint64_t epoch, const char *title, int64_t created_at);
+/** Takes the facts; NULL: those of a log without events. */
+struct session_log *session_log_new(struct store *store, const char *id, uint64_t epoch,
+	const char *title, int64_t created_at, void *facts);
 void session_log_free(struct session_log *log);
 /** The log of this name and epoch, if it is still there. */
 struct session_log *session_log_of(struct store *store, const char *id, uint64_t epoch);
@@ -402,9 +406,6 @@ void log_table_remove(struct log_table *table, struct session_log *log);
 /** A copy of a string that lives as long as the log, inside it if there is room. */
 char *log_text_copy(struct session_log *log, const char *text);
 void log_text_free(struct session_log *log, char *text);
-/** The tail's strings go inside, as far as they fit, until log_tail_unpack(). */
-void log_tail_pack(struct session_log *log);
-void log_tail_unpack(struct session_log *log);
 
 /* log_scan.c */
 /** A line, `len` bytes with its newline; view is NULL if it is not whole. Not 0: that is enough. */
@@ -500,13 +501,10 @@ void log_keys_finish(struct log_keys *keys);
 /** Forgets the names; they are read again when one is looked up. */
 void log_keys_rest(struct log_keys *keys);
 
-/* log_tail.c */
-void log_tail_see(struct log_tail *tail, const struct event_view *view);
-/** Whether log_tail_see() and log_note_key() look at the data of such events. */
-bool log_tail_needs_data(enum event_type type);
-void log_tail_finish(struct log_tail *tail);
 /** Whether the event is one that is found by name, and by which. */
 bool log_name_of_event(const struct event_view *view, struct log_name *ret_name);
+/** Whether that looks at the data of such events. */
+bool log_name_needs_data(enum event_type type);
 /** If it is, adds its key. */
 void log_note_key(struct session_log *log, const struct event_view *view);
 
@@ -527,14 +525,17 @@ struct metadata {
 	int64_t created_at;
 	int64_t updated_at;
 	char *title;
-	struct log_tail tail;
+	const struct store_facts *facts_ops; /* NULL: nobody has looked at the facts */
+	void *facts; /* what was read */
+	struct buffer facts_text; /* what is to be written */
 };
 /**
  * Reads a session's metadata.json. -ENOENT if there is none, -EBADMSG if it is damaged, -ENOTSUP if
  * it is of a format that we do not read (then only `format` is set), other errors if that is not
- * known; *ret_why (static text) says more.
+ * known; *ret_why (static text) says more. `facts` NULL: they are not looked at.
  */
-int metadata_read(int sessions_fd, const char *id, struct metadata *meta, const char **ret_why);
+int metadata_read(int sessions_fd, const char *id, const struct store_facts *facts,
+	struct metadata *meta, const char **ret_why);
 void metadata_finish(struct metadata *meta);
 /**
  * Opens a session's folder, unless it is that of another session of the same name by now: what the

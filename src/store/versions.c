@@ -99,7 +99,7 @@ bool versions_tell_folder(int sessions_fd, const char *id, struct buffer *out)
 	if (!may_be_foreign(sessions_fd, id)) {
 		return false;
 	}
-	int r = metadata_read(sessions_fd, id, &meta, &why);
+	int r = metadata_read(sessions_fd, id, NULL, &meta, &why);
 	if (r == -ENOTSUP) {
 		tell_formats(
 			out, "it is of format", meta.format, FOLDER_FORMAT_OLDEST, FOLDER_FORMAT);

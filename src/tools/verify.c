@@ -72,7 +72,8 @@ static int verify(const struct store_files *files, const char *dir, const char *
 	static const struct store_check_ops ops = {.problem = handle_problem,
 		.note = handle_note,
 		.progress = handle_progress,
-		.is_foreign = session_snapshot_is_foreign};
+		.is_foreign = session_snapshot_is_foreign,
+		.facts = &session_facts_ops};
 	struct store_check_counts counts;
 	struct progress progress;
 	if (files->in_use) {

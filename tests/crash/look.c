@@ -1,5 +1,6 @@
 #include "look.h"
 
+#include "holdfast/session_facts.h"
 #include "holdfast/store_check.h"
 
 #include <setjmp.h>
@@ -36,7 +37,7 @@ static void handle_progress(void *owner, uint64_t bytes)
 struct found look_in(const struct store_files *files)
 {
 	static const struct store_check_ops ops = {
-		handle_problem, handle_note, handle_progress, NULL};
+		handle_problem, handle_note, handle_progress, NULL, &session_facts_ops};
 	struct found found = {0};
 	struct store_check_counts counts;
 	assert_int_equal(store_check(files, NULL, &ops, &found, &counts), 0);

@@ -112,7 +112,7 @@ static void handle_progress(void *owner, uint64_t bytes)
 static void verify(const char *dir, struct buffer *why)
 {
 	static const struct store_check_ops ops = {
-		handle_problem, handle_note, handle_progress, NULL};
+		handle_problem, handle_note, handle_progress, NULL, &session_facts_ops};
 	struct store_check_counts counts;
 	struct store_files files;
 	char *no;

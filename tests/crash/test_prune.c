@@ -101,8 +101,10 @@ static void ignore_progress(void *owner, uint64_t bytes)
 /** Neither problems nor notes. */
 static void expect_clean(const char *dir)
 {
-	static const struct store_check_ops ops = {
-		.problem = fail_on_problem, .note = fail_on_problem, .progress = ignore_progress};
+	static const struct store_check_ops ops = {.problem = fail_on_problem,
+		.note = fail_on_problem,
+		.progress = ignore_progress,
+		.facts = &session_facts_ops};
 	struct store_files files;
 	struct store_check_counts counts;
 	unsigned found = 0;

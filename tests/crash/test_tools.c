@@ -317,7 +317,7 @@ static void tell_records(const struct record *records, size_t count, struct buff
 		.rotated = handle_owner,
 		.clock = handle_clock};
 	static const struct store_check_ops check_ops = {
-		handle_all, handle_all, handle_progress, NULL};
+		handle_all, handle_all, handle_progress, NULL, NULL};
 	struct rig rig;
 	struct store *store;
 	struct store_files files;

@@ -25,6 +25,8 @@ async function start(t) {
 		await post(server, id, [keyed(1), { ...input.text('Hello.'), message_id: 'm-1' }, input.end()]);
 	}
 	await server.stop();
+	await server.up(); // of those whose inputs the journal has, the names are read with the start
+	await server.stop();
 	disk.slowOpen('slow/keys.jsonl');
 	await server.up();
 	return { disk, server };
