@@ -132,7 +132,7 @@ test('bad reports are refused with a code, and nothing is stored', async (t) => 
 		[{ mode: 'sum', input_tokens: 5 }, /the mode of usage is "delta", "cumulative" or/],
 		[{ mode: 'delta', input_tokens: -5 }, /"input_tokens": it must be a number from 0/],
 		[{ mode: 'cumulative_in_message', input_tokens: 5 }, /needs the "message_id"/],
-		[{ mode: 'delta', total: { input_tokens: 5 } }, /"total" of usage is given by the server/],
+		[{ mode: 'delta', total: { input_tokens: 5 } }, /"total" of usage is set by the server/],
 	]) {
 		const { status, body } = await server.request('POST', `/api/sessions/${id}/events`, { json: [call(1, 1), { type: 'usage', data }] });
 		assert.equal(status, 400);
