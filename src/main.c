@@ -36,7 +36,7 @@ static int print_limits(int argc, char **argv)
 static const struct {
 	const char *name;
 	const char *help; /* NULL: it is not for people */
-	/** Gets what stands behind its name; returns the exit code. */
+	/** Gets what follows its name; returns the exit code. */
 	int (*run)(int argc, char **argv);
 } commands[] = {
 	{"serve", "run the relay", serve},

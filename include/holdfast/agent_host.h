@@ -52,8 +52,8 @@ void agent_host_forget(struct agent_host *host, struct session *session);
  * server, so the turn is ended with agent_stopped {reason: "server_restart"}.
  */
 void agent_host_recover(struct agent_host *host, struct session *session);
-/** The end of a loop turn: lets go of agents that have stopped, so that their sessions can rest. */
-void agent_host_end_turn(struct agent_host *host);
+/** The end of a loop tick: releases agents that have stopped, so that their sessions can rest. */
+void agent_host_end_tick(struct agent_host *host);
 /** The store takes inputs again: what agents have said meanwhile is given to it. */
 void agent_host_retry(struct agent_host *host);
 /** The store is behind (true) or has caught up: agents are read from no more, or again. */

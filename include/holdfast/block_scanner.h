@@ -88,7 +88,7 @@ size_t block_scanner_decided(const struct block_scanner *s);
  */
 void block_scanner_cut(struct block_scanner *s);
 /**
- * The markdown that must stand before the text after the last cut so that, rendered alone, it reads
+ * The markdown that must come before the text after the last cut so that, rendered alone, it reads
  * as the same kind of block: the opening line of a fence, the header and delimiter row of a table,
  * the marks of the list items or quotes that it goes on in, `&#32;` (an empty place that is
  * certainly text) in a paragraph. Empty if nothing is needed, or if that line is too long to keep

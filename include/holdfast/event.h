@@ -64,7 +64,7 @@ struct event {
 	size_t json_len[FORMAT_COUNT];
 };
 
-/** The name of a type as it stands in JSON; "" for EVENT_CUSTOM and EVENT_UNKNOWN. */
+/** The name of a type as it is in JSON; "" for EVENT_CUSTOM and EVENT_UNKNOWN. */
 const char *event_type_name(enum event_type type);
 /** The type of a name (input names too); EVENT_CUSTOM for x-…, else EVENT_UNKNOWN. */
 enum event_type event_type_of(const char *name, size_t len);

@@ -137,7 +137,7 @@ struct session_object {
 
 void frames_append_session(struct buffer *out, const struct session_object *session);
 
-/** Where a producer's input event stands after an append: its seq (0: null). */
+/** Where a producer's input event is after an append: its seq (0: null). */
 struct append_ack {
 	uint64_t seq;
 	bool duplicate;

@@ -21,7 +21,7 @@
  */
 bool inline_guard_is_open(const char *text, size_t len);
 /**
- * Appends to `out` the text as a preview may show it: a dangling marker at its very end taken away,
+ * Appends to `out` the text as a preview may show it: a dangling marker at its very end removed,
  * the open ones closed, an unfinished `[text](http…` shown as its text. Only the last paragraph,
  * list item, heading or table cell is looked at. An unended last line of which one cannot tell
  * whether it underlines the paragraph above it, or begins a list below it, is left out. `text` and

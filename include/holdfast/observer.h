@@ -1,6 +1,6 @@
 /*
  * Observers: clients that watch a session (proto/protocol.md). An observer is a cursor into
- * the session's log and nothing more: being live only means that the cursor stands at the end.
+ * the session's log and nothing more: being live only means that the cursor is at the end.
  * Loading and live are the same code, and one that does not keep up costs an integer.
  *
  * A channel is what the observers of one session see of it: only what is committed. The session

@@ -14,12 +14,12 @@
 #define SEAL_LEN 26
 
 /**
- * Ends the line that began at `start`: what stands there is an object without its closing brace.
+ * Ends the line that began at `start`: what is there is an object without its closing brace.
  * Appends the checksum, the brace and a newline.
  */
 void sealed_line_end(struct buffer *out, size_t start);
 /**
- * Checks a line without its newline. *ret_body is the length of what stands in front of the
+ * Checks a line without its newline. *ret_body is the length of what precedes the
  * checksum: the object without its closing brace.
  */
 bool sealed_line_check(const char *line, size_t len, size_t *ret_body);

@@ -5,7 +5,7 @@
  * does not grow with the logs (one segment of the journal is held at a time).
  *
  * A problem is something that no ordinary crash leaves. What one does leave, and the next start of
- * the server takes away by itself, is told as a note: a line or batch at the very end that was not
+ * the server removes by itself, is told as a note: a line or batch at the very end that was not
  * written whole, a session that was being made. So is an index that is missing, too short or of
  * another epoch: it is made again when it is needed. Beside a running server, what that one changes
  * meanwhile is neither.

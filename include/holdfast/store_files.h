@@ -1,5 +1,5 @@
 /*
- * The files of a data directory as they stand, read without opening it as a store: nothing is
+ * The files of a data directory as they are, read without opening it as a store: nothing is
  * written, nothing is recovered. For the tools that look at one, also beside a running server.
  */
 #ifndef HOLDFAST_STORE_FILES_H

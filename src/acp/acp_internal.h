@@ -148,7 +148,7 @@ void acp_agent_note_late(struct acp_agent *agent);
 void acp_process_start(struct acp_agent *agent);
 /** Reads from it, or not, as may be now. */
 void acp_process_read(struct acp_agent *agent);
-/** Lets go of the child, which ends by itself now, and forgets all that was between us. */
+/** Releases the child, which ends by itself now, and forgets all that was between us. */
 void acp_process_drop(struct acp_agent *agent);
 /** How whatever is started for the agent is run. */
 struct child_config acp_process_config(const struct acp_agent_config *config);

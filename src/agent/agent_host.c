@@ -435,7 +435,7 @@ void agent_host_recover(struct agent_host *host, struct session *session)
 		"the server was restarted; the next prompt starts the agent again");
 }
 
-void agent_host_end_turn(struct agent_host *host)
+void agent_host_end_tick(struct agent_host *host)
 {
 	if (!host->has_over || host->closing) {
 		return;

@@ -1,4 +1,4 @@
-/* What one append is checked against: the session, and the events that stand in front of each. */
+/* What one append is checked against: the session, and the events that precede each. */
 #ifndef HOLDFAST_BATCH_H
 #define HOLDFAST_BATCH_H
 

@@ -26,7 +26,7 @@ static struct questions questions_of(const struct session *session)
 
 /**
  * A permission request must not ask what has been asked, nor an answer answer what has not: in the
- * session, and in the events of the same batch that stand in front.
+ * session, and in the events of the same batch that come before.
  */
 static int check_permission(struct session *session, const struct input_event *in,
 	struct questions *questions, struct refusal *refusal)

@@ -360,7 +360,7 @@ static int check_ids(struct matching *m, const json_t *messages, size_t *ret_bad
 
 /**
  * The first `count` messages must be the log's first. One that leaves no event (it is empty, or all
- * it has came before by its tool ids) is not in the log's order, and may stand anywhere.
+ * it has came before by its tool ids) is not in the log's order, and may be anywhere.
  */
 static int match_first(struct matching *m, const json_t *messages, size_t count, size_t *ret_bad)
 {

@@ -14,7 +14,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* A name may stand for so many addresses. */
+/* A name may have so many addresses. */
 #define ADDRESSES_MAX 16
 /* Connections taken in one loop tick; others have their turn then too. */
 #define ACCEPTS_MAX 64

@@ -5,7 +5,7 @@
 
 /* What an update takes of memory besides its text, about. */
 #define UPDATE_SIZE ((size_t)200)
-/* How much prompts that stand side by side are looked for: bytes, and what each look costs. */
+/* How much prompts that are side by side are looked for: bytes, and what each look costs. */
 #define PROMPT_WORK_MAX ((size_t)256 << 20)
 #define PROMPT_WORK     ((size_t)64)
 
@@ -151,7 +151,7 @@ static struct item *add_text(struct making *making, size_t from, size_t to)
 	return item;
 }
 
-/* --- prompts, of which several may stand side by side --- */
+/* --- prompts, of which several may be side by side --- */
 
 static void add_prompt(struct making *making, size_t from, size_t to, bool is_ours)
 {

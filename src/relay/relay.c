@@ -98,7 +98,7 @@ static void end_tick(struct relay *relay)
 	bool behind = session_table_backlog(relay->sessions) > relay->limits->journal_backlog;
 	if (!relay->stopping) {
 		agent_host_pause(relay->agents, behind || relay->store_failing);
-		agent_host_end_turn(relay->agents);
+		agent_host_end_tick(relay->agents);
 	}
 	server_end_tick(relay->server, behind);
 }

@@ -223,7 +223,7 @@ static void put_title(struct writer *w, cmark_node *node)
 }
 
 /*
- * In HTML no link stands in another; in what the parser gives, an address in a link's text may be
+ * In HTML no link is in another; in what the parser gives, an address in a link's text may be
  * one (`[<a@b.c>](d)`). The outer one is written.
  */
 static void write_link(struct writer *w, cmark_node *link, bool entering)

@@ -1,4 +1,4 @@
-/* How an input stands in the journal (proto/store-format.md, kind 3). */
+/* How an input is written in the journal (proto/store-format.md, kind 3). */
 #include "session_internal.h"
 
 #include "holdfast/pack.h"

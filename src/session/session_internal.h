@@ -284,7 +284,7 @@ void session_table_clock_changed(struct session_table *table);
 /* session_evict.c */
 /** Notes that something happened to it. */
 void session_note_activity(struct session *session);
-/** Lets go of sessions that have been idle for long enough; at the end of a loop tick. */
+/** Releases sessions that have been idle for long enough; at the end of a loop tick. */
 void session_table_evict(struct session_table *table);
 
 /* session.c */

@@ -8,7 +8,7 @@
 #include <string.h>
 
 /*
- * Of all that stands in a snapshot, that of the stream buffer and of what it consists of included.
+ * Of all that is in a snapshot, that of the stream buffer and of what it consists of included.
  * Raise it when any of it changes, and read the older ones with what was in them, from
  * SNAPSHOT_OLDEST on: the one before at least.
  */

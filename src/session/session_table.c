@@ -137,7 +137,7 @@ static void *handle_found(void *owner, struct session_log *log)
 }
 
 /**
- * Sessions that stand in the middle of something are in memory, also if the journal has nothing.
+ * Sessions that are in the middle of something are in memory, also if the journal has nothing.
  */
 static void find_busy(struct session_log *log, void *arg)
 {

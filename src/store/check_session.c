@@ -224,7 +224,7 @@ static void check_log(struct session_check *sc)
 
 /* --- the session --- */
 
-/** The log, and with it what stands in the other files for its events. */
+/** The log, and with it what is in the other files for its events. */
 static void check_events(struct session_check *sc)
 {
 	const struct store_metadata *meta = sc->has_metadata ? &sc->meta : NULL;

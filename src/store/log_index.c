@@ -144,7 +144,7 @@ int log_index_flush(struct session_log *log)
 		log_index_lose(index);
 		r = 0;
 	} else if (index->state == INDEX_GOOD) {
-		index->state = INDEX_UNSEEN; /* part of it may stand there */
+		index->state = INDEX_UNSEEN; /* part of it may be there */
 	}
 	return r;
 }

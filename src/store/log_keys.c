@@ -199,7 +199,7 @@ static const char *text_of(const json_t *object, const char *name)
 	return text ? text : "";
 }
 
-/** A string as it stands in a line, without its quotes but escaped; NULL if it is none. */
+/** A string as it is in a line, without its quotes but escaped; NULL if it is none. */
 static json_t *read_string(const char *text, size_t len)
 {
 	/* With the quotes around it, it is JSON. */
@@ -473,7 +473,7 @@ int log_keys_flush(struct session_log *log)
 	int r = disk_append(fd, keys->size, keys->unwritten.data, keys->unwritten.len);
 	close(fd);
 	if (r < 0) {
-		keys->is_seen = false; /* part of it may stand there */
+		keys->is_seen = false; /* part of it may be there */
 		return r;
 	}
 	keys->size += keys->unwritten.len;

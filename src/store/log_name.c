@@ -89,7 +89,7 @@ static bool skip_string(const char **at, const char *end, size_t *ret_len)
 	return *at < end && skip(at, end, "\"");
 }
 
-/** What may stand behind the key. */
+/** What may follow the key. */
 static void scan_rest(const char *at, const char *end, struct raw_name *ret)
 {
 	if (skip(&at, end, ",\"by\":\"")) {

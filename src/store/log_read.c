@@ -271,7 +271,7 @@ static void queue(struct log_read *read)
 	assert(r == 0);
 }
 
-/** Fills in the offsets that are in memory; the others stand in front of them. */
+/** Fills in the offsets that are in memory; the others precede them. */
 static void take_offsets(struct session_log *log, struct log_read *read)
 {
 	uint64_t fresh = log_index_first_fresh(log);

@@ -67,7 +67,7 @@ static int read_file(int sessions_fd, const char *id, struct buffer *out)
 	char path[192];
 	snprintf(path, sizeof(path), "%s/metadata.json", id);
 	int r = disk_read_file(sessions_fd, path, METADATA_MAX + 1, out);
-	/* Where a file stands in the folder's place there is no session. */
+	/* Where a file is in the folder's place there is no session. */
 	return r == -ENOTDIR ? -ENOENT : r == 0 && out->len > METADATA_MAX ? -EBADMSG : r;
 }
 

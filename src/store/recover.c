@@ -187,10 +187,9 @@ static int remove_old(struct recovery *rec, const char *id, const struct fate *f
 	}
 	int r = -errno;
 	rec->store->has_leftover = true;
-	return fate && !fate->deleted
-		       ? recover_refuse(
-				 rec, r, "sessions/%s cannot be taken away: %s", id, strerror(-r))
-		       : 0;
+	return fate && !fate->deleted ? recover_refuse(rec, r, "sessions/%s cannot be removed: %s",
+						id, strerror(-r))
+				      : 0;
 }
 
 /** Reads what the folder holds, now that it is known whose it is. */
@@ -233,7 +232,7 @@ static int load_session(struct recovery *rec, const char *id)
 			.updated_at = fate->ts,
 			.title = xstrdup(fate->title)};
 	} else if (r == -ENOENT && log_is_empty(store, id)) {
-		diag(DIAG_WARN, "session %s was half-made and never acknowledged: taken away", id);
+		diag(DIAG_WARN, "session %s was half-made and never acknowledged: removed", id);
 		remove_folder(store->sessions_fd, id);
 		return 0;
 	} else if (!has_meta) {
@@ -365,7 +364,7 @@ static int look_around(struct recovery *rec)
 }
 
 /**
- * A folder that was set aside, and one that was taken away, must not come back in the place of one
+ * A folder that was set aside, and one that was removed, must not come back in the place of one
  * that is made under its name from now on.
  */
 static int sync_folders(struct store *store)

@@ -51,7 +51,7 @@ int recover_list_segments(struct recovery *rec);
 int recover_walk_journal(struct recovery *rec, visit_record visit);
 /**
  * Puts on disk, for good, what the journal was seen to have: whoever wrote it may have been stopped
- * before that. What follows from it (a folder taken away, the next segment's header) relies on it.
+ * before that. What follows from it (a folder removed, the next segment's header) relies on it.
  */
 int recover_sync_journal(struct recovery *rec);
 /** Visits the records of one segment; *ret_valid is how many bytes of it are good. */

@@ -1,6 +1,6 @@
 /*
  * One session's folder becomes a log again. What metadata.json says is certain is not read, but for
- * the line it ends with; what stands behind it is.
+ * the line it ends with; what follows it is.
  */
 #include "store_internal.h"
 

@@ -369,7 +369,7 @@ void store_remove_session(struct session_log *log)
 			: disk->renameat(store->sessions_fd, log->id, store->dir_fd, removal->path);
 	if (r < 0) {
 		diag(DIAG_WARN,
-			"session %s: its folder cannot be taken away: %s; that is done with the next start",
+			"session %s: its folder cannot be removed: %s; that is done with the next start",
 			log->id, strerror(errno));
 		store->has_leftover = true;
 		hash_put(store->leftovers, log->id, strlen(log->id), store);

@@ -167,7 +167,7 @@ struct session_log {
 
 	uint64_t certain_size; /* bytes of the file that are on disk */
 	/*
-	 * What stands behind them may be in memory only though no sync would write it: one has
+	 * What follows them may be in memory only though no sync would write it: one has
 	 * failed, in this run of the server or in the last one.
 	 */
 	bool is_suspect;
@@ -339,7 +339,7 @@ int session_log_fd(struct session_log *log);
 void session_log_close(struct session_log *log);
 /** Opens its folder; the caller closes it. */
 int session_log_dir(struct session_log *log);
-/** The next event stands at the log's end, in a line of `len` bytes: everything but the line. */
+/** The next event is at the log's end, in a line of `len` bytes: everything but the line. */
 void session_log_count(struct session_log *log, const struct event_view *view, size_t len);
 /** Drops what is in memory of events before `seq`; they are in the file. */
 void session_log_forget_before(struct session_log *log, uint64_t seq);

@@ -1,5 +1,5 @@
 /*
- * The versions of what stands on disk. A program reads its own formats and those before them; what
+ * The versions of what is on disk. A program reads its own formats and those before them; what
  * is of another one is found before anything is changed, and named.
  */
 #include "store_internal.h"
@@ -76,7 +76,7 @@ bool versions_tell_record(
 
 /* --- folders --- */
 
-/** The format stands in front, so that a look is enough at those that are ours. */
+/** The format comes first, so that a look is enough at those that are ours. */
 static bool may_be_foreign(int sessions_fd, const char *id)
 {
 	char path[192];

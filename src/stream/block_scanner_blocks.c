@@ -73,7 +73,7 @@ void blocks_open_leaf(struct block_scanner *s, enum block_kind kind, enum leaf l
 	s->line.phase = PHASE_REST;
 }
 
-/* What follows in this line stands in the container just opened. */
+/* What follows in this line is in the container just opened. */
 static void enter_container(struct block_scanner *s, struct container container)
 {
 	assert(s->depth < SCANNER_DEPTH_MAX);

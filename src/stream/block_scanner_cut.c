@@ -1,5 +1,5 @@
 /*
- * What must stand in front of the text after a cut so that it reads as the same kind of block: the
+ * What must precede the text after a cut so that it reads as the same kind of block: the
  * "lead". It depends on where the cut was, and for lists and quotes also on the first line after it
  * (which of the open containers does it go on in?), so it is found anew until that line has ended.
  *
@@ -12,7 +12,7 @@
 
 #define BLANK_ENTITY "&#32;"
 
-/* ---- Blocks that stand in no list or quote ---- */
+/* ---- Blocks that are in no list or quote ---- */
 
 /* The kept lines; their last line end is the text's own if the text begins with one. */
 static void add_kept(const struct block_scanner *s, struct buffer *out)

@@ -17,7 +17,7 @@
 #define SCANNER_DEPTH_MAX 100
 /**
  * Bytes kept of the current line. They are needed to read `- - - x` again as nested lists when it
- * turns out not to be a thematic break, and for what stands in front of a cut piece. A line that is
+ * turns out not to be a thematic break, and for what precedes a cut piece. A line that is
  * still undecided between the two when it is this long is a thematic break if it has three marks.
  */
 #define SCANNER_LINE_MAX    4096
@@ -101,7 +101,7 @@ struct list_mark {
 	uint8_t state;
 	uint8_t mark; /* as in struct container; 0 until it is known */
 	uint8_t width; /* bytes of the mark */
-	uint8_t interrupts; /* it stands in a paragraph, where the rules are stricter */
+	uint8_t interrupts; /* it is in a paragraph, where the rules are stricter */
 	uint32_t number;
 	size_t column; /* of the end of the mark, and then of the blanks behind it */
 	size_t end_column; /* of the end of the mark */
@@ -155,7 +155,7 @@ struct marker {
 	struct list_mark list;
 	struct html_start html;
 	uint8_t html_tag; /* state of the kind 7 reader */
-	uint32_t at; /* where in the kept line the first byte stands */
+	uint32_t at; /* where in the kept line the first byte is */
 	struct row_delimiter delimiter;
 };
 
@@ -220,7 +220,7 @@ struct block_scanner {
 	uint8_t fence_len;
 	uint8_t header_first; /* the header row would be the paragraph's first line */
 	uint8_t last_odd; /* the paragraph's last line has an escaped pipe */
-	uint8_t above_odd; /* a line above it cannot stand without it: see can_split() */
+	uint8_t above_odd; /* a line above it needs it: see can_split() */
 	uint8_t only_refs; /* the open paragraph is nothing but link reference definitions */
 	uint32_t header_cells; /* of the paragraph's last line; 0 if it cannot be a header row */
 	struct ref_scan refs; /* at the end of that line */
@@ -291,7 +291,7 @@ void line_end(struct block_scanner *s);
 /* block_scanner_blocks.c: the stack of open blocks. */
 void blocks_settle_new(struct block_scanner *s);
 void blocks_settle_same(struct block_scanner *s);
-/** Closes what the line did not match, so that a new block can stand at the seat. */
+/** Closes what the line did not match, so that a new block can be at the seat. */
 void blocks_take_seat(struct block_scanner *s, enum block_kind kind);
 void blocks_close_leaf(struct block_scanner *s);
 void blocks_open_leaf(struct block_scanner *s, enum block_kind kind, enum leaf leaf);

@@ -17,7 +17,7 @@ void row_cells_begin(struct row_cells *r, bool indented)
 	*r = (struct row_cells){.first = !indented, .tail = indented};
 }
 
-/* For cmark-gfm every pipe behind a backslash is escaped, whatever stands before that. */
+/* For cmark-gfm every pipe behind a backslash is escaped, whatever is before that. */
 void row_cells_byte(struct row_cells *r, unsigned char c)
 {
 	if (c == '|' && !r->escaped) {

@@ -341,7 +341,7 @@ static size_t trim(const struct guard *g, size_t end)
 	return end;
 }
 
-/* Takes away the open code span if there is nothing in it yet, and a piece of its closing
+/* Removes the open code span if there is nothing in it yet, and a piece of its closing
  * backticks. */
 static void heal_code(struct guard *g)
 {
@@ -355,7 +355,7 @@ static void heal_code(struct guard *g)
 	}
 }
 
-/* Takes away the openers with nothing behind them; returns where the text that is not blank ends.
+/* Removes the openers with nothing behind them; returns where the text that is not blank ends.
  */
 static size_t drop_empty_openers(struct guard *g)
 {

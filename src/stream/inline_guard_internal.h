@@ -24,7 +24,7 @@ struct inline_run {
 struct inline_run inline_run_find(const char *text, size_t len);
 
 /**
- * What stands in the parentheses of a link whose `(` is at `at`: returns where the text goes on
+ * What is in the parentheses of a link whose `(` is at `at`: returns where the text goes on
  * behind the `)`, `end` + 1 if the text ends before it, or 0 if this is no link.
  */
 size_t inline_link_skip_destination(const char *text, size_t at, size_t end);

@@ -265,7 +265,7 @@ static uint64_t put_text(struct stream_buffer *sb, const struct stream_input *in
 	}
 	take_message_id(sb, in);
 	uint64_t first = open->seq; /* of the event that the chunk's first byte is in */
-	size_t start = open->text.len; /* where that byte stands in the open text */
+	size_t start = open->text.len; /* where that byte is in the open text */
 	open->last_ts = in->ts;
 	open->last_at = in->at;
 	size_t used;

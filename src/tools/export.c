@@ -153,7 +153,7 @@ static int take_values(struct export *ex, const char *values[], bool *ret_markdo
 	return 0;
 }
 
-/** Pruned events may still stand in the file. */
+/** Pruned events may still be in the file. */
 static void skip_pruned(struct export *ex)
 {
 	struct store_metadata meta;

@@ -23,7 +23,7 @@ void sheet_begin(struct sheet *sheet, enum sheet_kind kind);
 void sheet_text(struct sheet *sheet, const char *text, size_t len);
 /** Literal markdown of ours. */
 void sheet_mark(struct sheet *sheet, const char *markdown);
-/** A text that is to be read as it stands, on one line. */
+/** A text that is to be read as it is, on one line. */
 void sheet_plain(struct sheet *sheet, const char *text);
 /** The text in a quote; goes on in the last one if that is open. */
 void sheet_quote(struct sheet *sheet, const char *text, size_t len);

@@ -408,7 +408,7 @@ static void stop_waiting(struct transcript *t)
 	t->unfinished = 0;
 }
 
-/** Whether a message stands right behind the last one, in the text that the agent sent. */
+/** Whether a message is right behind the last one, in the text that the agent sent. */
 static bool follows(const struct transcript *t, const struct event_view *view)
 {
 	size_t len = view->message_id_len;

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A longer title of an agent's is cut: it stands in lists, and in memory for every session. */
+/* A longer title of an agent is cut: it is shown in lists, and kept in memory for every session. */
 #define TITLE_MAX ((size_t)256)
 
 static const struct {

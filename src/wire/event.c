@@ -194,7 +194,7 @@ static bool take_u64(const char **at, const char *end, uint64_t *ret_value)
 	return *at > start;
 }
 
-/** A JSON string; gives its bytes as they stand, without the quotes. */
+/** A JSON string; gives its bytes as they are, without the quotes. */
 static bool take_string(const char **at, const char *end, const char **ret_text, size_t *ret_len)
 {
 	if (!take(at, end, "\"")) {

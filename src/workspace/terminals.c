@@ -176,7 +176,7 @@ static void handle_closed(void *owner)
 	free_if_done(t);
 }
 
-/** Lets go of it: nothing is heard of it any more. */
+/** Releases it: nothing is heard of it any more. */
 static void release(struct terminal *t)
 {
 	t->released = true;

@@ -110,7 +110,7 @@ void file_job_pack_outcome(const struct file_job *job, struct buffer *out);
 void workspace_do_file(struct workspace *ws, struct file_job *job);
 /** The workspace's job is done: answers, tells, and forgets it. */
 void workspace_file_done(struct workspace *ws);
-/** Lets go of the process; it finishes the job that it has. */
+/** Releases the process; it finishes the job that it has. */
 void workspace_stop_files(struct workspace *ws);
 
 /* output.c: what a terminal's command has put out */
