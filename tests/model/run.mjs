@@ -18,8 +18,15 @@ const root = fileURLToPath(new URL('../../', import.meta.url));
 
 const { values } = parseArgs({ options: {
 	seconds: { type: 'string', default: '600' }, seed: { type: 'string' }, stories: { type: 'string', default: '1000000' }, steps: { type: 'string' }, only: { type: 'string' }, without: { type: 'string', default: '' },
-	binary: { type: 'string', default: process.env.HOLDFAST_BIN ?? ['build-test', 'build'].map((d) => join(root, d, 'holdfast')).find(existsSync) }, 'in-namespace': { type: 'boolean', default: false }, keep: { type: 'boolean', default: false },
+	binary: { type: 'string', default: process.env.HOLDFAST_BIN ?? ['build-test', 'build'].map((d) => join(root, d, 'holdfast')).find(existsSync) }, 'in-namespace': { type: 'boolean', default: false }, help: { type: 'boolean', short: 'h', default: false },
 } });
+if (values.help) {
+	console.log(`Usage: scripts/test model [--seconds 600] [--seed N] [--stories N] [--steps N] [--only KIND,…] [--without KIND,…] [--binary FILE]
+
+Tells random stories on the real server and compares them with a model of the log. KIND is one of: ${KINDS.join(', ')}.
+--seed N --stories 1 tells one story again. The exit status is 1 if there was a finding.`);
+	process.exit(0);
+}
 
 /** Disks to fill are mounted in a namespace of our own; with us they are gone. */
 function enterNamespace() {
