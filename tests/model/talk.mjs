@@ -159,7 +159,7 @@ export class Talk {
 
 	#prompt(observer) {
 		const n = ++this.#numbers;
-		const prompt = { id: `prompt-${n}`, messages: [`say ${n}`], senders: [], refused: 0, taken: false, removed: false, mayBeRemoved: false, edited: false, seq: null };
+		const prompt = { id: `prompt-${n}`, messages: [`say ${n}`], senders: [], refused: 0, taken: false, firsts: 0, removed: false, mayBeRemoved: false, edited: false, seq: null };
 		this.#prompts.push(prompt);
 		this.#send(observer, prompt);
 	}
@@ -178,7 +178,9 @@ export class Talk {
 			if ((data.duplicate && prompt.senders.length === 1) || (data.removed && !prompt.mayBeRemoved) || (prompt.seq !== null && data.seq !== prompt.seq)) {
 				throw bad('an answer that does not fit');
 			}
-			if (!data.duplicate && prompt.taken) {
+			// On another socket the answer to a later one may be read first.
+			prompt.firsts += data.duplicate ? 0 : 1;
+			if (prompt.firsts > 1) {
 				throw bad('taken twice');
 			}
 			prompt.taken = true;
