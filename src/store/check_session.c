@@ -52,7 +52,8 @@ static void check_metadata(struct session_check *sc)
 	}
 	bool is_empty = !store_files_size(sc->check->files->sessions_fd, path);
 	bool is_made_again = journal_creates(sc->check, sc->id);
-	if (r == -ENOTSUP || (!is_made_again && (r != -ENOENT || !is_empty))) {
+	bool is_unread = r != -ENOENT && r != -EBADMSG; /* the server would not start either */
+	if (is_unread || (!is_made_again && (r != -ENOENT || !is_empty))) {
 		check_problem(sc->check, place, "%s", why);
 	} else if (sc->check->files->in_use) {
 		return; /* the server is making it */

@@ -153,16 +153,21 @@ static int take_values(struct export *ex, const char *values[], bool *ret_markdo
 	return 0;
 }
 
-/** Pruned events may still be in the file. */
-static void skip_pruned(struct export *ex)
+/** Pruned events may still be in the file. Without good metadata none are known to be pruned. */
+static int skip_pruned(struct export *ex)
 {
 	struct store_metadata meta;
 	const char *why;
-	if (store_files_read_metadata(ex->files, ex->id, &meta, &why) == 0 &&
-		ex->after + 1 < meta.first_seq) {
+	int r = store_files_read_metadata(ex->files, ex->id, &meta, &why);
+	if (r == 0 && ex->after + 1 < meta.first_seq) {
 		ex->after = meta.first_seq - 1;
 	}
 	store_metadata_finish(&meta);
+	if (r == 0 || r == -ENOENT || r == -EBADMSG) {
+		return 0;
+	}
+	diag(DIAG_ERROR, "cannot read sessions/%s/metadata.json: %s", ex->id, why);
+	return r;
 }
 
 int tool_export(int argc, char **argv)
@@ -183,8 +188,7 @@ int tool_export(int argc, char **argv)
 	ex.id = words[1];
 	int code = TOOL_FAILED;
 	if (store_files_open(words[0], &files, &why) == 0) {
-		skip_pruned(&ex);
-		code = export(&ex, markdown);
+		code = skip_pruned(&ex) < 0 ? TOOL_FAILED : export(&ex, markdown);
 	} else {
 		diag(DIAG_ERROR, "%s", why ? why : "cannot read the data directory");
 	}

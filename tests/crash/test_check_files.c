@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 /* cmocka wants the ones above first. */
 #include <cmocka.h>
@@ -303,6 +304,22 @@ static void metadata_that_does_not_fit_is_told(void **state)
 	(void)state;
 }
 
+/** The server would not start with it: it is no file that a crash has left out. */
+static void metadata_that_cannot_be_read_is_a_problem(void **state)
+{
+	struct point p;
+	struct buffer path = {0};
+	point_take(&p, 14, 1 << 20);
+	log_path(&path, p.dir, workload_ids[0], "metadata.json");
+	assert_int_equal(unlink(path.data), 0);
+	assert_int_equal(look(p.dir).problems, 0); /* the journal has it */
+	assert_int_equal(mkdir(path.data, 0700), 0);
+	assert_true(look(p.dir).problems > 0);
+	buffer_finish(&path);
+	point_free(&p);
+	(void)state;
+}
+
 static void another_epoch_than_the_journal_is_told(void **state)
 {
 	struct point p;
@@ -347,6 +364,7 @@ int main(void)
 		cmocka_unit_test(names_of_old_events_are_left_alone),
 		cmocka_unit_test(only_the_log_is_told),
 		cmocka_unit_test(metadata_that_does_not_fit_is_told),
+		cmocka_unit_test(metadata_that_cannot_be_read_is_a_problem),
 		cmocka_unit_test(another_epoch_than_the_journal_is_told),
 		cmocka_unit_test(an_index_that_is_missing_is_noted),
 	};
