@@ -270,6 +270,9 @@ static int write_in(struct file_job *job, int dir, const char *name)
 {
 	struct stat st = {0};
 	bool exists = fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0;
+	if (!exists && errno != ENOENT) {
+		return job_fail_errno(job, errno);
+	}
 	if (exists && check_stat(job, &st) < 0) {
 		return -1;
 	}
