@@ -5,32 +5,9 @@ import { checkSession } from './check.mjs';
 import { Observer, Shown } from './observer.mjs';
 import { Producer } from './producer.mjs';
 import { Finding, Lost, Machine, Random, pause, until } from './rig.mjs';
+import { Session } from './session.mjs';
 
 const NDJSON = 'application/x-ndjson';
-const PIECES = [' word', ' and more of it', '\n', '\n', '\n\n', '\n\n\n', '\n- ', '\n- ', '\n  - ', '\n1. ', '\n\n```js\n', '\n```\n\n', '\n~~~\n', '\n| a | b |\n|---|---|\n| ', ' | ', ' |\n', ' **bold** ', ' **open', ' `code', '` ', '\n> ', '\n\n# ',
-	' é€😀', ' <b>x</b>', '\n<div>\n', '\n\n</div>\n\n', ' [a](b "c") ', ' \\', '\n---\n', '\n===\n', '    ', '\n\n    ', '\t', ' &amp; ', ' http://example.org/a_b_c ', '\n[x]: /y\n', '*', '_', '\n\n1) ', '\n* * *\n'];
-
-/** One session as the model has it. An incarnation lasts until the session is deleted. */
-class Session {
-	constructor(id) {
-		this.id = id;
-		this.begin(null);
-	}
-
-	begin(epoch) {
-		this.epoch = epoch;
-		this.exists = epoch !== null;
-		/** All inputs, in the order in which they were sent: see Story.#input(). */
-		this.inputs = [];
-		/** Batches of which nobody knows whether they were taken: all of it or nothing. */
-		this.unknown = [];
-		this.run = null;
-		this.pastRuns = [];
-		this.messages = [];
-		this.openTurn = false;
-	}
-}
-
 export class Story {
 	#random;
 	#tokens = 0;
@@ -55,7 +32,7 @@ export class Story {
 			disk: kinds.includes('disk') ? '12m' : null,
 			args: limits.flatMap(([name, value]) => ['--limit', `${name}=${value}`]),
 		});
-		this.sessions = Array.from({ length: 1 + random.below(3) }, (_, n) => new Session(`s${n}`));
+		this.sessions = Array.from({ length: 1 + random.below(3) }, (_, n) => new Session(`s${n}`, random, () => `t${++this.#tokens}.`));
 	}
 
 	/** What happened in it, in short. */
@@ -114,10 +91,10 @@ export class Story {
 		]);
 		this.#say(`${session.id}: ${action}`);
 		switch (action) {
-		case 'text': return this.#text(session, this.#chunks(session));
-		case 'end': return this.#text(session, [this.#input(session, random.pick(['turn_end', 'text_complete', 'session_idle']), {})]);
+		case 'text': return this.#text(session, session.chunks());
+		case 'end': return this.#text(session, [session.input(random.pick(['turn_end', 'text_complete', 'session_idle']), {})]);
 		case 'others': return this.#others(session);
-		case 'usage': return this.#append(session, [this.#usage(session)]);
+		case 'usage': return this.#append(session, [session.usage()]);
 		case 'retry': return this.#retry(session);
 		case 'conflict': return this.#conflict(session);
 		case 'wrong': return this.#wrong(session);
@@ -157,68 +134,6 @@ export class Story {
 		this.#under.add(kept);
 	}
 
-	// Inputs
-
-	/**
-	 * An input and what is known of it: `seq` once it was acknowledged, `sends` and `unknown` (sends of which the outcome is not
-	 * known), `news` (acks that said that it was new).
-	 */
-	#input(session, type, data, { keyed = this.#random.oneIn(3), messageId } = {}) {
-		const token = `t${++this.#tokens}.`;
-		const text = type.endsWith('_chunk');
-		const event = { type, data: text ? { text: `${token}${data.text}` } : type === 'text_complete' || type === 'session_idle' ? {} : { ...data, tok: token } };
-		if (keyed) {
-			event.key = `k-${token}`;
-		}
-		if (messageId) {
-			event.message_id = messageId;
-		}
-		const input = { token, event, sends: 0, unknown: 0, news: 0, seq: undefined, refused: false };
-		session.inputs.push(input);
-		return input;
-	}
-
-	/** As it goes out now: of the run that is under way. */
-	#event(session, input) {
-		return session.run ? { ...input.event, run_id: session.run } : input.event;
-	}
-
-	#chunks(session) {
-		const random = this.#random;
-		return Array.from({ length: 1 + random.below(4) }, () => {
-			if (random.oneIn(6)) {
-				return random.oneIn(2) ? this.#note(session) : this.#tool(session);
-			}
-			if (random.oneIn(8)) {
-				return this.#input(session, 'agent_thought_chunk', { text: random.pick([' thinking ', ' so ', ' hm\n']) });
-			}
-			session.messageId = random.oneIn(12) ? random.pick([undefined, `m${random.below(1000)}`]) : session.messageId;
-			const text = Array.from({ length: random.below(4) }, () => random.pick(PIECES)).join('');
-			return this.#input(session, 'agent_message_chunk', { text }, { messageId: session.messageId });
-		});
-	}
-
-	#note(session, options) {
-		const random = this.#random;
-		const data = random.pick([{}, { n: random.below(1e9) }, { n: 0.1, deep: { list: [1, 'zwei', null, { '"': '\\' }] } }, { text: 'x'.repeat(random.below(3000)) }]);
-		return this.#input(session, `x-${random.pick(['note', 'a.b:c', 'N-1_2'])}`, data, options);
-	}
-
-	#tool(session) {
-		const random = this.#random;
-		const id = `call-${random.below(5)}`;
-		return random.oneIn(2)
-			? this.#input(session, 'tool_call', { tool_call_id: id, title: `Calling ${id}`, kind: 'other', status: 'pending', raw_input: { a: [1] } })
-			: this.#input(session, 'tool_call_update', { tool_call_id: id, status: random.pick(['in_progress', 'completed', 'failed']) });
-	}
-
-	#usage(session) {
-		const random = this.#random;
-		const figures = { input_tokens: random.below(1000), output_tokens: random.below(100) };
-		const how = random.oneIn(2) ? { mode: 'delta', ...figures } : { mode: 'cumulative_in_message', ...figures };
-		return this.#input(session, 'usage', how, { messageId: how.mode === 'delta' ? undefined : `u${random.below(4)}` });
-	}
-
 	// Sending
 
 	/** The session's own text, one append behind the other over its writer's socket: their order is that of `inputs`. */
@@ -230,7 +145,7 @@ export class Story {
 
 	#others(session) {
 		const random = this.#random;
-		const inputs = Array.from({ length: 1 + random.below(random.oneIn(10) ? 60 : 4) }, () => random.weighted([[3, () => this.#note(session)], [1, () => this.#tool(session)]])());
+		const inputs = Array.from({ length: 1 + random.below(random.oneIn(10) ? 60 : 4) }, () => random.weighted([[3, () => session.note()], [1, () => session.tool()]])());
 		if (random.oneIn(8)) {
 			const twice = inputs.find((i) => i.event.key);
 			twice && inputs.push(twice);
@@ -261,7 +176,7 @@ export class Story {
 	}
 
 	#begin(session, inputs, how) {
-		const batch = { inputs, how, events: inputs.map((i) => this.#event(session, i)), incarnation: session.inputs };
+		const batch = { inputs, how, events: inputs.map((i) => session.event(i)), incarnation: session.inputs };
 		inputs.forEach((i) => i.sends++);
 		return batch;
 	}
