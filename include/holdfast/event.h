@@ -60,6 +60,7 @@ struct event {
 	uint64_t seq;
 	enum event_type type;
 	uint64_t turn;
+	size_t data_at; /* where the value of "data" begins in json[FORMAT_MARKDOWN] */
 	char *json[FORMAT_COUNT]; /* [FORMAT_MARKDOWN] always, the others once asked for */
 	size_t json_len[FORMAT_COUNT];
 };

@@ -1,12 +1,10 @@
 #include "holdfast/event.h"
 
-#include "holdfast/json_text.h"
 #include "holdfast/markdown_html.h"
 #include "holdfast/sealed_line.h"
 
 #include <assert.h>
 #include <errno.h>
-#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -51,6 +49,8 @@ enum event_type event_type_of(const char *name, size_t len)
 	return len > 2 && memcmp(name, "x-", 2) == 0 ? EVENT_CUSTOM : EVENT_UNKNOWN;
 }
 
+/* --- writing --- */
+
 /** Writes the JSON object up to, and without, the value of "data". */
 static void append_head(struct buffer *out, const struct event_view *view)
 {
@@ -75,13 +75,15 @@ static void append_head(struct buffer *out, const struct event_view *view)
 	buffer_append_str(out, ",\"data\":");
 }
 
-static struct event *event_wrap(const struct event_view *view, struct buffer *json)
+/** Takes over `json`, in which the value of "data" begins at `data_at`. */
+static struct event *event_wrap(const struct event_view *view, struct buffer *json, size_t data_at)
 {
 	struct event *event = xcalloc(1, sizeof(*event));
 	event->refs = 1;
 	event->seq = view->seq;
 	event->type = view->type;
 	event->turn = view->turn;
+	event->data_at = data_at;
 	event->json[FORMAT_MARKDOWN] = json->data;
 	event->json_len[FORMAT_MARKDOWN] = json->len;
 	return event;
@@ -92,9 +94,10 @@ struct event *event_create(const struct event_view *view)
 	struct buffer json = {0};
 	buffer_reserve(&json, view->data_len + view->message_id_len + 128);
 	append_head(&json, view);
+	size_t data_at = json.len;
 	buffer_append(&json, view->data, view->data_len);
 	buffer_append_char(&json, '}');
-	return event_wrap(view, &json);
+	return event_wrap(view, &json, data_at);
 }
 
 struct event *event_ref(struct event *event)
@@ -114,50 +117,6 @@ void event_unref(struct event *event)
 	free(event);
 }
 
-/** Replaces (or joins, for FORMAT_BOTH) data.markdown by data.html. */
-static void render(const struct event *event, enum event_format format, struct buffer *out)
-{
-	json_t *root = json_read(
-		event->json[FORMAT_MARKDOWN], event->json_len[FORMAT_MARKDOWN], 0, NULL, NULL);
-	json_t *data = json_object_get(root, "data");
-	json_t *markdown = json_object_get(data, "markdown");
-	json_t *context = json_object_get(data, "context");
-	struct buffer html = {0};
-	if (json_is_string(markdown)) {
-		markdown_to_html(context ? json_string_value(context) : "",
-			json_string_length(context), json_string_value(markdown),
-			json_string_length(markdown), &html);
-		json_object_set_new(
-			data, "html", json_stringn(html.data ? html.data : "", html.len));
-		if (format == FORMAT_HTML) {
-			json_object_del(data, "markdown");
-			json_object_del(data, "context");
-		}
-	}
-	char *text = json_dumps(root, JSON_COMPACT);
-	if (text) {
-		buffer_append_str(out, text);
-		free(text);
-	}
-	buffer_finish(&html);
-	json_decref(root);
-}
-
-const char *event_json(struct event *event, enum event_format format, size_t *ret_len)
-{
-	if (event->type != EVENT_AGENT_MESSAGE) {
-		format = FORMAT_MARKDOWN;
-	}
-	if (!event->json[format]) {
-		struct buffer json = {0};
-		render(event, format, &json);
-		event->json[format] = json.data;
-		event->json_len[format] = json.len;
-	}
-	*ret_len = event->json_len[format];
-	return event->json[format];
-}
-
 void event_append_line(const struct event *event, struct buffer *out)
 {
 	size_t start = out->len;
@@ -171,6 +130,8 @@ size_t event_line_len(const struct event *event)
 {
 	return event->json_len[FORMAT_MARKDOWN] - 1 + SEAL_LEN + 1;
 }
+
+/* --- reading --- */
 
 /** Steps over `text`, if it is next. */
 static bool take(const char **at, const char *end, const char *text)
@@ -268,6 +229,137 @@ int event_from_line(const char *line, size_t len, struct event **ret_event)
 	struct buffer json = {0};
 	buffer_append(&json, line, len - SEAL_LEN);
 	buffer_append_char(&json, '}');
-	*ret_event = event_wrap(&view, &json);
+	*ret_event = event_wrap(&view, &json, (size_t)(view.data - line));
 	return 0;
+}
+
+/* --- formats --- */
+
+/** A piece of the event's JSON. */
+struct piece {
+	const char *at;
+	size_t len;
+};
+
+/** Steps over a value and gives it; `end` is behind the object that it is in. */
+static struct piece take_value(const char **at, const char *end)
+{
+	struct piece text;
+	const char *start = *at;
+	int depth = 0;
+	while (*at < end && (depth || (**at != ',' && **at != '}'))) {
+		if (take_string(at, end, &text.at, &text.len)) {
+			continue;
+		}
+		depth += **at == '{' || **at == '[';
+		depth -= **at == '}' || **at == ']';
+		(*at)++;
+	}
+	return (struct piece){start, (size_t)(*at - start)};
+}
+
+static bool piece_is(struct piece piece, const char *text)
+{
+	return piece.len == strlen(text) && memcmp(piece.at, text, piece.len) == 0;
+}
+
+static bool is_text(struct piece value)
+{
+	return value.len >= 2 && value.at[0] == '"';
+}
+
+/** The text of a JSON string that buffer_append_json() has written. */
+static void append_unescaped(struct buffer *out, struct piece string)
+{
+	static const char from[] = "nrtbf";
+	static const char to[] = "\n\r\t\b\f";
+	const char *at = string.at + 1;
+	const char *end = string.at + string.len - 1;
+	while (at < end) {
+		const char *escape = memchr(at, '\\', (size_t)(end - at));
+		buffer_append(out, at, (size_t)((escape ? escape : end) - at));
+		if (!escape || end - escape < 2) {
+			break;
+		}
+		const char *found = strchr(from, escape[1]);
+		if (escape[1] == 'u' && end - escape >= 6) {
+			char digits[] = {
+				escape[4], escape[5], '\0'}; /* none beyond 7f is escaped */
+			buffer_append_char(out, (char)strtoul(digits, NULL, 16));
+			escape += 4;
+		} else {
+			buffer_append_char(out, found ? to[found - from] : escape[1]);
+		}
+		at = escape + 2;
+	}
+}
+
+static void append_html(struct buffer *out, struct piece context, struct piece markdown)
+{
+	struct buffer text = {0};
+	struct buffer html = {0};
+	buffer_reserve(&text, context.len + markdown.len + 1);
+	if (is_text(context)) {
+		append_unescaped(&text, context);
+	}
+	size_t context_len = text.len;
+	append_unescaped(&text, markdown);
+	markdown_to_html(
+		text.data, context_len, text.data + context_len, text.len - context_len, &html);
+	buffer_append_json(out, html.data ? html.data : "", html.len);
+	buffer_finish(&text);
+	buffer_finish(&html);
+}
+
+/**
+ * Copies the object with data.html behind its other members; FORMAT_HTML leaves out what that was
+ * made of.
+ */
+static void render(const struct event *event, enum event_format format, struct buffer *out)
+{
+	const char *json = event->json[FORMAT_MARKDOWN];
+	const char *end = json + event->json_len[FORMAT_MARKDOWN];
+	const char *at = json + event->data_at + 1;
+	struct piece markdown = {0};
+	struct piece context = {0};
+	struct piece name;
+	buffer_reserve(out, 2 * event->json_len[FORMAT_MARKDOWN]);
+	buffer_append(out, json, (size_t)(at - json));
+	const char *comma = "";
+	while (take_string(&at, end, &name.at, &name.len) && take(&at, end, ":")) {
+		struct piece value = take_value(&at, end);
+		struct piece *part = piece_is(name, "markdown")  ? &markdown
+				     : piece_is(name, "context") ? &context
+								 : NULL;
+		if (part) {
+			*part = value;
+		}
+		if (!part || format == FORMAT_BOTH) {
+			buffer_append_str(out, comma);
+			buffer_append(out, name.at - 1, (size_t)(at - name.at) + 1);
+			comma = ",";
+		}
+		take(&at, end, ",");
+	}
+	if (is_text(markdown)) {
+		buffer_append_str(out, comma);
+		buffer_append_str(out, "\"html\":");
+		append_html(out, context, markdown);
+	}
+	buffer_append_str(out, "}}");
+}
+
+const char *event_json(struct event *event, enum event_format format, size_t *ret_len)
+{
+	if (event->type != EVENT_AGENT_MESSAGE) {
+		format = FORMAT_MARKDOWN;
+	}
+	if (!event->json[format]) {
+		struct buffer json = {0};
+		render(event, format, &json);
+		event->json[format] = json.data;
+		event->json_len[format] = json.len;
+	}
+	*ret_len = event->json_len[format];
+	return event->json[format];
 }

@@ -1,6 +1,10 @@
 /* Events: their line in events.jsonl, which must be told from every other, and their formats. */
 #include "holdfast/event.h"
 
+#include "holdfast/markdown_html.h"
+#include "holdfast/utf8.h"
+
+#include "corpus.h"
 #include "random.h"
 
 #include <errno.h>
@@ -156,6 +160,122 @@ static void messages_have_three_formats(void **state)
 	(void)state;
 }
 
+/* --- the formats are made from bytes: the same as from a tree --- */
+
+static char *from_tree(struct event *event, enum event_format format)
+{
+	size_t len;
+	const char *json = event_json(event, FORMAT_MARKDOWN, &len);
+	json_t *root = json_loadb(json, len, 0, NULL);
+	json_t *data = json_object_get(root, "data");
+	const json_t *markdown = json_object_get(data, "markdown");
+	const json_t *context = json_object_get(data, "context");
+	struct buffer html = {0};
+	markdown_to_html(context ? json_string_value(context) : "", json_string_length(context),
+		json_string_value(markdown), json_string_length(markdown), &html);
+	json_object_set_new(data, "html", json_stringn(html.data ? html.data : "", html.len));
+	if (format == FORMAT_HTML) {
+		json_object_del(data, "markdown");
+		json_object_del(data, "context");
+	}
+	char *text = json_dumps(root, JSON_COMPACT);
+	buffer_finish(&html);
+	json_decref(root);
+	return text;
+}
+
+/** jansson writes some control characters in another way: \\b for \\u0008, 7f as it is. */
+static bool has_controls(const char *text, size_t len)
+{
+	for (size_t i = 0; i < len; i++) {
+		if (((unsigned char)text[i] < 0x20 && !strchr("\n\r\t", text[i])) ||
+			text[i] == 0x7f) {
+			return true;
+		}
+	}
+	return false;
+}
+
+static void compare_formats(const char *text, size_t len, const char *context, const char *more)
+{
+	struct buffer data = {0};
+	buffer_append_str(&data, "{\"markdown\":");
+	buffer_append_json(&data, text, len);
+	if (context) {
+		buffer_append_str(&data, ",\"continues\":4,\"context\":");
+		buffer_append_json(&data, context, strlen(context));
+	}
+	buffer_append_str(&data, more);
+	struct event *event =
+		make(EVENT_AGENT_MESSAGE, NULL, "m \"1\" \\ \xc3\xa9", buffer_cstr(&data));
+	for (enum event_format format = FORMAT_HTML; format <= FORMAT_BOTH; format++) {
+		size_t json_len;
+		const char *json = event_json(event, format, &json_len);
+		char *want = from_tree(event, format);
+		if (has_controls(text, len)) {
+			json_t *a = json_loadb(json, json_len, 0, NULL);
+			json_t *b = json_loads(want, 0, NULL);
+			assert_true(a && json_equal(a, b));
+			json_decref(a);
+			json_decref(b);
+		} else {
+			assert_int_equal(json_len, strlen(want));
+			assert_memory_equal(json, want, json_len);
+		}
+		free(want);
+	}
+	event_unref(event);
+	buffer_finish(&data);
+}
+
+/** Whole, and in pieces of every kind that may be cut out of it. */
+static void compare_text(void *arg, const char *name, const char *text, size_t len)
+{
+	size_t *pieces = arg;
+	(void)name;
+	if (!utf8_is_valid(text, len) || memchr(text, 0, len)) {
+		return;
+	}
+	compare_formats(text, len < 65536 ? utf8_floor(text, len, len) : 0, NULL, "}");
+	for (size_t at = 0; at < len && *pieces < 20000; (*pieces)++) {
+		const char *blank = memmem(text + at, len - at, "\n\n", 2);
+		size_t end = blank ? (size_t)(blank - text) + 1 : len;
+		size_t n = end - at < 8192 ? end - at : utf8_floor(text + at, len - at, 8192);
+		compare_formats(text + at, n, *pieces % 3 ? NULL : "```c\n",
+			*pieces % 2 ? "}" : ",\"recovered\":true}");
+		at += n;
+	}
+}
+
+static void formats_of_the_corpus_are_those_of_a_tree(void **state)
+{
+	size_t pieces = 0;
+	assert_true(corpus_each("markdown", compare_text, &pieces) > 0);
+	assert_true(corpus_each("streams", compare_text, &pieces) > 0);
+	assert_true(corpus_each("acp", compare_text, &pieces) > 0);
+	assert_true(pieces > 100);
+	(void)state;
+}
+
+static void formats_of_hostile_text_are_those_of_a_tree(void **state)
+{
+	static const char *const parts[] = {"\"", "\\", "\\u0041", "\b", "\f", "\x01", "\x1f",
+		"\x7f", "\r\n", "\n\n", "\t", "/", "</script>", "**", "`", "\xe2\x80\xa8",
+		"\xf0\x9f\x98\x80", "\",\"context\":\"", "{", "}}", "[", "a", " ", "<b>", "&amp;"};
+	struct random r = {23};
+	for (int round = 0; round < 5000; round++) {
+		struct buffer text = {0};
+		for (uint32_t n = random_below(&r, 12); n; n--) {
+			buffer_append_str(
+				&text, parts[random_below(&r, sizeof(parts) / sizeof(parts[0]))]);
+		}
+		const char *context = round % 2 ? NULL : round % 3 ? "" : "~~~ \"x\\\n";
+		compare_formats(buffer_cstr(&text), text.len, context, "}");
+		buffer_finish(&text);
+	}
+	(void)state;
+}
+
 static void names_and_types_fit(void **state)
 {
 	for (enum event_type type = 0; type < EVENT_UNKNOWN; type++) {
@@ -177,6 +297,8 @@ int main(void)
 		cmocka_unit_test(a_spoilt_line_is_refused),
 		cmocka_unit_test(odd_shapes_do_no_harm),
 		cmocka_unit_test(messages_have_three_formats),
+		cmocka_unit_test(formats_of_the_corpus_are_those_of_a_tree),
+		cmocka_unit_test(formats_of_hostile_text_are_those_of_a_tree),
 		cmocka_unit_test(names_and_types_fit),
 	};
 	return cmocka_run_group_tests_name("event", tests, NULL, NULL);
