@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <threads.h>
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
@@ -20,17 +21,25 @@ struct hash {
 	struct node **chains; /* a power of two of them */
 	size_t chain_count;
 	size_t count;
-	uint64_t seed;
 };
+
+/* One for all tables of the process: nobody outside can choose keys that meet in one chain. */
+static uint64_t seed;
+static once_flag seed_once = ONCE_FLAG_INIT;
+
+static void make_seed(void)
+{
+	if (getrandom(&seed, sizeof(seed), GRND_NONBLOCK) != (ssize_t)sizeof(seed)) {
+		seed = (uint64_t)(uintptr_t)&make_seed;
+	}
+}
 
 struct hash *hash_create(void)
 {
 	struct hash *h = xcalloc(1, sizeof(*h));
+	call_once(&seed_once, make_seed);
 	h->chain_count = 16;
 	h->chains = xcalloc(h->chain_count, sizeof(*h->chains));
-	if (getrandom(&h->seed, sizeof(h->seed), GRND_NONBLOCK) != (ssize_t)sizeof(h->seed)) {
-		h->seed = (uint64_t)(uintptr_t)h;
-	}
 	return h;
 }
 
@@ -80,13 +89,13 @@ static void grow(struct hash *h)
 
 void *hash_get(const struct hash *h, const char *key, size_t len)
 {
-	struct node *node = *find(h, key, len, XXH3_64bits_withSeed(key, len, h->seed));
+	struct node *node = *find(h, key, len, XXH3_64bits_withSeed(key, len, seed));
 	return node ? node->value : NULL;
 }
 
 void *hash_put(struct hash *h, const char *key, size_t len, void *value)
 {
-	uint64_t digest = XXH3_64bits_withSeed(key, len, h->seed);
+	uint64_t digest = XXH3_64bits_withSeed(key, len, seed);
 	struct node **at = find(h, key, len, digest);
 	if (*at) {
 		void *had = (*at)->value;
@@ -105,7 +114,7 @@ void *hash_put(struct hash *h, const char *key, size_t len, void *value)
 
 void *hash_remove(struct hash *h, const char *key, size_t len)
 {
-	struct node **at = find(h, key, len, XXH3_64bits_withSeed(key, len, h->seed));
+	struct node **at = find(h, key, len, XXH3_64bits_withSeed(key, len, seed));
 	struct node *node = *at;
 	if (!node) {
 		return NULL;

@@ -18,32 +18,70 @@ static int refuse_input(struct refusal *refusal, int error)
 
 /* --- producers --- */
 
-static struct questions questions_of(const struct session *session)
+/* Of so few events each is looked at; more get a table. */
+#define FEW_EVENTS 16
+
+static void place_of(enum batch_name kind, const char *name, struct buffer *out)
 {
-	return (struct questions){
-		.states = hash_create(), .count = session_count_permissions(session)};
+	buffer_append_char(out, (char)kind);
+	buffer_append(out, name, strlen(name));
+}
+
+struct batch_entry *batch_find(
+	const struct batch *batch, size_t i, enum batch_name kind, const char *name)
+{
+	if (batch->names) {
+		struct buffer place = {0};
+		place_of(kind, name, &place);
+		uintptr_t had = (uintptr_t)hash_get(batch->names, place.data, place.len);
+		buffer_finish(&place);
+		return had ? &batch->entries[had - 1] : NULL;
+	}
+	while (i-- > 0) {
+		const char *noted = batch->entries[i].names[kind];
+		if (noted && strcmp(noted, name) == 0) {
+			return &batch->entries[i];
+		}
+	}
+	return NULL;
+}
+
+void batch_note(struct batch *batch, size_t i, enum batch_name kind, const char *name)
+{
+	batch->entries[i].names[kind] = name;
+	if (batch->names) {
+		struct buffer place = {0};
+		place_of(kind, name, &place);
+		hash_put(batch->names, place.data, place.len, (void *)(uintptr_t)(i + 1));
+		buffer_finish(&place);
+	}
+}
+
+static enum permission_state state_of_question(
+	const struct batch *batch, size_t i, const char *request_id)
+{
+	const struct batch_entry *newest = batch_find(batch, i, NAME_QUESTION, request_id);
+	return !newest ? session_permission(batch->session, request_id).state
+	       : newest->in.type == EVENT_PERMISSION_REQUEST ? PERMISSION_PENDING
+							     : PERMISSION_RESOLVED;
 }
 
 /**
  * A permission request must not ask what has been asked, nor an answer answer what has not: in the
  * session, and in the events of the same batch that come before.
  */
-static int check_permission(struct session *session, const struct input_event *in,
-	struct questions *questions, struct refusal *refusal)
+static int check_permission(struct batch *batch, size_t i, struct refusal *refusal)
 {
-	struct hash *seen = questions->states;
+	const struct input_event *in = &batch->entries[i].in;
+	struct permission_count *count = &batch->questions;
 	if (in->type == EVENT_TURN_END || in->type == EVENT_AGENT_STOPPED) {
-		questions->count.open = 0; /* those that are open end with their turn */
+		count->open = 0; /* those that are open end with their turn */
 	}
 	if (in->type != EVENT_PERMISSION_REQUEST && in->type != EVENT_PERMISSION_RESOLVED) {
 		return 0;
 	}
 	const char *id = json_string_value(json_object_get(in->object, "request_id"));
-	enum permission_state state =
-		(enum permission_state)(uintptr_t)hash_get(seen, id, strlen(id));
-	if (state == PERMISSION_UNKNOWN) {
-		state = session_permission(session, id).state;
-	}
+	enum permission_state state = state_of_question(batch, i, id);
 	bool asks = in->type == EVENT_PERMISSION_REQUEST;
 	if (asks && state != PERMISSION_UNKNOWN) {
 		return refuse(refusal, "bad_request",
@@ -57,7 +95,6 @@ static int check_permission(struct session *session, const struct input_event *i
 		return refuse(refusal, "unknown_request",
 			"no permission request has the id \"%.100s\"", id);
 	}
-	struct permission_count *count = &questions->count;
 	if (asks && count->open >= count->most) {
 		refuse(refusal, "permissions_full",
 			"%zu permission requests of this session are already open; resolve some, or end the turn",
@@ -66,8 +103,7 @@ static int check_permission(struct session *session, const struct input_event *i
 	}
 	count->open += asks ? 1 : 0;
 	count->open -= !asks && count->open > 0 ? 1 : 0;
-	uintptr_t next = asks ? PERMISSION_PENDING : PERMISSION_RESOLVED;
-	hash_put(seen, id, strlen(id), (void *)next);
+	batch_note(batch, i, NAME_QUESTION, id);
 	return 0;
 }
 
@@ -102,7 +138,7 @@ static int check_entry(struct batch *batch, size_t i, const json_t *event,
 		r = batch_check_run(batch, i, refusal);
 	}
 	if (r == 0 && !entry->is_known) {
-		r = check_permission(batch->session, &entry->in, &batch->questions, refusal);
+		r = check_permission(batch, i, refusal);
 	}
 	if (r == 0 && !entry->is_known) {
 		r = batch_check_usage(batch, i, refusal);
@@ -132,9 +168,7 @@ static void batch_finish(struct batch *batch)
 		input_event_finish(&batch->entries[i].in);
 	}
 	free(batch->entries);
-	hash_destroy(batch->questions.states);
-	hash_destroy(batch->keys);
-	hash_destroy(batch->runs);
+	hash_destroy(batch->names);
 	free(batch->run_id);
 	usage_total_destroy(batch->usage);
 }
@@ -146,11 +180,10 @@ int intake_append(struct session *session, const json_t *events, const struct li
 	struct batch batch = {.session = session,
 		.count = json_array_size(events),
 		.acks = acks,
-		.questions = questions_of(session),
-		.keys = hash_create(),
-		.runs = hash_create(),
+		.questions = session_count_permissions(session),
 		.run_id = run_id ? xstrdup(run_id) : NULL};
 	batch.entries = xcalloc(batch.count, sizeof(*batch.entries));
+	batch.names = batch.count > FEW_EVENTS ? hash_create() : NULL;
 	int r = 0;
 	for (size_t i = 0; i < batch.count && r == 0; i++) {
 		*ret_bad = i;
@@ -197,24 +230,24 @@ static int put_event(struct session *session, const char *type, const json_t *da
 	const char *text, bool recovered)
 {
 	struct refusal refusal;
-	struct input_event in = {.type = event_type_of(type, strlen(type)),
-		.type_name = type,
-		.type_len = strlen(type),
-		.object = data,
-		.recovered = recovered};
-	struct questions questions = questions_of(session);
-	int r = in.type != EVENT_UNKNOWN ? input_data_check(in.type, data, &refusal) : -EINVAL;
-	r = r == 0 ? check_permission(session, &in, &questions, &refusal) : r;
-	r = r == 0 ? intake_check_usage(session_usage(session), &in, &refusal) : r;
-	hash_destroy(questions.states);
-	if (r < 0) {
-		return r;
-	}
-	in.data = text;
-	in.data_len = strlen(text);
+	struct batch_entry entry = {.in = {.type = event_type_of(type, strlen(type)),
+					    .type_name = type,
+					    .type_len = strlen(type),
+					    .data = text,
+					    .data_len = strlen(text),
+					    .object = data,
+					    .recovered = recovered}};
+	struct batch batch = {.session = session,
+		.entries = &entry,
+		.count = 1,
+		.questions = session_count_permissions(session)};
+	int r = entry.in.type != EVENT_UNKNOWN ? input_data_check(entry.in.type, data, &refusal)
+					       : -EINVAL;
+	r = r == 0 ? check_permission(&batch, 0, &refusal) : r;
+	r = r == 0 ? batch_check_usage(&batch, 0, &refusal) : r;
 	uint64_t seq;
 	bool duplicate;
-	return session_input(session, &in, &seq, &duplicate);
+	return r == 0 ? session_input(session, &entry.in, &seq, &duplicate) : r;
 }
 
 int intake_event(struct session *session, const char *type, const json_t *data, const char *text)

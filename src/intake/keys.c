@@ -4,8 +4,6 @@
  */
 #include "batch.h"
 
-#include "holdfast/hash.h"
-
 static int conflict(const struct input_event *in, struct refusal *refusal)
 {
 	return refuse(refusal, "key_conflict",
@@ -32,11 +30,11 @@ int batch_check_key(struct batch *batch, size_t i, struct refusal *refusal)
 	if (!in->key) {
 		return 0;
 	}
-	uintptr_t first = (uintptr_t)hash_get(batch->keys, in->key, in->key_len);
+	const struct batch_entry *first = batch_find(batch, i, NAME_KEY, in->key);
 	if (first) {
 		entry->is_known = true;
-		entry->same_as = (size_t)first;
-		return compare(in, &batch->entries[first - 1].in.sum, refusal);
+		entry->same_as = (size_t)(first - batch->entries) + 1;
+		return compare(in, &first->in.sum, refusal);
 	}
 	struct log_key had = {0};
 	int r = session_find_name(batch->session, LOG_KEY_INPUT, in->key, &had);
@@ -44,7 +42,7 @@ int batch_check_key(struct batch *batch, size_t i, struct refusal *refusal)
 		return refuse_storage(refusal, STORAGE_NAMES);
 	}
 	if (r == 0) {
-		hash_put(batch->keys, in->key, in->key_len, (void *)(uintptr_t)(i + 1));
+		batch_note(batch, i, NAME_KEY, in->key);
 		return 0;
 	}
 	entry->is_known = true;

@@ -4,16 +4,14 @@
  */
 #include "batch.h"
 
-#include "holdfast/hash.h"
-
 #include <stdlib.h>
 #include <string.h>
 
 /** Whether a run of this name was started, here or before; a negative errno. */
-static int was_started(const struct batch *batch, const char *run_id)
+static int was_started(const struct batch *batch, size_t i, const char *run_id)
 {
 	struct log_key had;
-	if (hash_get(batch->runs, run_id, strlen(run_id))) {
+	if (batch_find(batch, i, NAME_RUN, run_id)) {
 		return 1;
 	}
 	return session_find_name(batch->session, LOG_KEY_RUN, run_id, &had);
@@ -45,31 +43,33 @@ static void set_run(struct batch *batch, const char *run_id)
 }
 
 /** The same run_start again is that of a producer which has come back. */
-static int start(struct batch *batch, struct batch_entry *entry, struct refusal *refusal)
+static int start(struct batch *batch, size_t i, struct refusal *refusal)
 {
+	struct batch_entry *entry = &batch->entries[i];
 	const char *run_id = entry->in.data;
 	if (is_current(batch, run_id)) {
 		entry->is_known = true;
 		return 0;
 	}
-	int was = was_started(batch, run_id);
+	int was = was_started(batch, i, run_id);
 	if (was != 0) {
 		return was < 0 ? refuse_storage(refusal, STORAGE_NAMES)
 			       : refuse_run(batch, run_id, true, refusal);
 	}
-	hash_put(batch->runs, run_id, strlen(run_id), batch);
+	batch_note(batch, i, NAME_RUN, run_id);
 	set_run(batch, run_id);
 	return 0;
 }
 
-static int end(struct batch *batch, struct batch_entry *entry, struct refusal *refusal)
+static int end(struct batch *batch, size_t i, struct refusal *refusal)
 {
+	struct batch_entry *entry = &batch->entries[i];
 	const char *run_id = entry->in.data;
 	if (is_current(batch, run_id)) {
 		set_run(batch, NULL);
 		return 0;
 	}
-	int was = was_started(batch, run_id);
+	int was = was_started(batch, i, run_id);
 	entry->is_known = true; /* it is over already */
 	return was > 0   ? 0
 	       : was < 0 ? refuse_storage(refusal, STORAGE_NAMES)
@@ -78,8 +78,7 @@ static int end(struct batch *batch, struct batch_entry *entry, struct refusal *r
 
 int batch_check_run(struct batch *batch, size_t i, struct refusal *refusal)
 {
-	struct batch_entry *entry = &batch->entries[i];
-	const struct input_event *in = &entry->in;
+	const struct input_event *in = &batch->entries[i].in;
 	bool is_run = in->type == EVENT_RUN_START || in->type == EVENT_RUN_END;
 	if (is_run && in->run_id && strcmp(in->run_id, in->data) != 0) {
 		return refuse(refusal, "bad_request",
@@ -87,8 +86,8 @@ int batch_check_run(struct batch *batch, size_t i, struct refusal *refusal)
 	}
 	if (is_run) {
 		batch->acks[i] = (struct append_ack){.duplicate = true};
-		return in->type == EVENT_RUN_START ? start(batch, entry, refusal)
-						   : end(batch, entry, refusal);
+		return in->type == EVENT_RUN_START ? start(batch, i, refusal)
+						   : end(batch, i, refusal);
 	}
 	if (!in->run_id && batch->run_id) {
 		return refuse(refusal, "run_active",
@@ -98,7 +97,7 @@ int batch_check_run(struct batch *batch, size_t i, struct refusal *refusal)
 	if (!in->run_id || is_current(batch, in->run_id)) {
 		return 0;
 	}
-	int was = was_started(batch, in->run_id);
+	int was = was_started(batch, i, in->run_id);
 	return was < 0 ? refuse_storage(refusal, STORAGE_NAMES)
 		       : refuse_run(batch, in->run_id, was > 0, refusal);
 }

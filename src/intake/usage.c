@@ -3,7 +3,7 @@
 
 #include "holdfast/usage_total.h"
 
-int intake_check_usage(
+static int check(
 	const struct usage_total *total, const struct input_event *in, struct refusal *refusal)
 {
 	struct usage_report report;
@@ -37,7 +37,7 @@ int batch_check_usage(struct batch *batch, size_t i, struct refusal *refusal)
 		in->type != EVENT_RUN_START) {
 		return 0;
 	}
-	int r = intake_check_usage(batch->usage ? batch->usage : total, in, refusal);
+	int r = check(batch->usage ? batch->usage : total, in, refusal);
 	if (r == 0 && i + 1 < batch->count) {
 		batch->usage = batch->usage ? batch->usage : usage_total_copy(total);
 		count(batch->usage, in);

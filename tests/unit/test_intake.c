@@ -144,6 +144,57 @@ static void questions_and_answers_in_one_batch(void **state)
 	assert_int_equal(session_channel(st->session)->max_seq, 2);
 }
 
+#define NOTE(members) "{\"type\":\"x-n\",\"data\":{}," members "}"
+#define RUN(type, id) "{\"type\":\"run_" type "\",\"data\":{\"run_id\":\"" id "\"}}"
+
+/** Few events are looked through, many are looked up: both refuse the same. */
+static void a_large_batch_is_checked_like_a_small_one(void **state)
+{
+	static const struct {
+		const char *events;
+		size_t bad;
+		const char *code; /* NULL: the last one is known */
+	} cases[] = {
+		{NOTE("\"key\":\"a\"") "," NOTE("\"key\":\"a\""), 1, NULL},
+		{NOTE("\"key\":\"b\"") "," NOTE("\"key\":\"b\",\"message_id\":\"m\""), 1,
+			"key_conflict"},
+		{RUN("start", "b") "," RUN("end", "b") "," RUN("start", "b"), 2, "stale_run"},
+		{RUN("start", "b") "," NOTE("\"run_id\":\"c\""), 1, "unknown_run"},
+		{RUN("start", "b") "," RUN("start", "c") "," NOTE("\"run_id\":\"b\""), 2,
+			"stale_run"},
+		{ASK_EVENT("a") "," ASK_EVENT("a"), 1, "bad_request"},
+		{ASK_EVENT("a") "," ANSWER_EVENT("a") "," ANSWER_EVENT("a"), 2, "already_resolved"},
+		/* A name of one kind is none of another. */
+		{NOTE("\"key\":\"b\"") "," RUN("end", "b"), 1, "unknown_run"},
+	};
+	struct stage *st = *state;
+	for (size_t padding = 0; padding < 100; padding += 33) {
+		for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+			struct append_ack acks[128];
+			struct refusal refusal;
+			size_t bad;
+			struct buffer events = {0};
+			buffer_append_char(&events, '[');
+			for (size_t n = 0; n < padding; n++) {
+				buffer_printf(&events, NOTE("\"key\":\"%zu-%zu-%zu\"") ",", padding,
+					i, n);
+			}
+			buffer_append_str(&events, cases[i].events);
+			buffer_append_char(&events, ']');
+			int r = append_json(st, buffer_cstr(&events), acks, &bad, &refusal);
+			buffer_finish(&events);
+			if (!cases[i].code) {
+				assert_int_equal(r, 0);
+				assert_true(acks[padding + cases[i].bad].duplicate);
+				continue;
+			}
+			assert_int_equal(r, -EINVAL);
+			assert_int_equal(bad, padding + cases[i].bad);
+			assert_string_equal(refusal.code, cases[i].code);
+		}
+	}
+}
+
 static void bad_events_refuse_the_batch(void **state)
 {
 	static const char *const bad[] = {"[{\"type\":\"turn_end\"}]",
@@ -188,6 +239,7 @@ int main(void)
 		TEST(the_first_answer_wins),
 		TEST(open_questions_end_with_the_turn),
 		TEST(questions_and_answers_in_one_batch),
+		TEST(a_large_batch_is_checked_like_a_small_one),
 		TEST(bad_events_refuse_the_batch),
 		TEST(an_endless_message_id_does_no_harm),
 	};
