@@ -3,6 +3,7 @@
  * `holdfast verify`, and `holdfast new-epoch` may be killed before any of its system calls.
  */
 #include "look.h"
+#include "part.h"
 #include "point.h"
 
 #include "holdfast/diag.h"
@@ -46,6 +47,9 @@ static size_t spoil_everywhere(
 	struct buffer bytes = {0};
 	assert_true(file_read(path, &bytes));
 	for (size_t at = 0; at < bytes.len && at < end; at++) {
+		if (!part_has_next()) {
+			continue;
+		}
 		file_spoil(path, FLIP, at);
 		struct found found = look(dir);
 		if (!found.problems && !found.notes) {

@@ -84,5 +84,5 @@ int main(void)
 		cmocka_unit_test(long_paragraphs_do_not_depend_on_the_chunks),
 	};
 	return cmocka_run_group_tests_name(
-		"proof_chunking_sizes", tests, texts_setup, texts_teardown);
+		"proof_chunking_sizes", tests, texts_setup_part, texts_teardown);
 }

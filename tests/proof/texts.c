@@ -1,6 +1,7 @@
 #include "texts.h"
 
 #include "examples.h"
+#include "part.h"
 #include "random.h"
 
 #include <setjmp.h>
@@ -138,6 +139,27 @@ int texts_setup(void **state)
 		texts->of[TEXT_JOINED]);
 	bool has_spec = texts->of[TEXT_SPEC] >= 600 || !getenv("HOLDFAST_SPEC_TXT");
 	return has_spec && texts->of[TEXT_GFM] >= 55 ? 0 : -1;
+}
+
+int texts_setup_part(void **state)
+{
+	if (texts_setup(state) < 0) {
+		return -1;
+	}
+	struct texts *texts = *state;
+	size_t kept = 0;
+	for (size_t i = 0; i < texts->count; i++) {
+		struct text *text = &texts->items[i];
+		if (part_has_next()) {
+			texts->items[kept++] = *text;
+		} else {
+			texts->of[text->source]--;
+			buffer_finish(&text->name);
+			buffer_finish(&text->markdown);
+		}
+	}
+	texts->count = kept;
+	return 0;
 }
 
 int texts_teardown(void **state)

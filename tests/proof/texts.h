@@ -34,6 +34,8 @@ struct texts {
 
 /** Fixtures of cmocka for a group: *state is a struct texts. */
 int texts_setup(void **state);
+/** Only those in the part of this run: see part.h. */
+int texts_setup_part(void **state);
 int texts_teardown(void **state);
 
 /** Adds a text unless it is empty or there already. */
