@@ -31,8 +31,9 @@ void conn_create(struct server *server, int fd)
 	list_init(&conn->kind_link);
 	list_init(&conn->tick_link);
 	list_init(&conn->waits);
-	list_init(&conn->outbox);
+	conn->http = xcalloc(1, sizeof(*conn->http));
 	if (transport_adopt(server->transport, &conn->sock, fd) < 0) {
+		free(conn->http);
 		free(conn);
 		return;
 	}
@@ -116,16 +117,11 @@ static void destroy(struct conn *conn)
 	if (conn->ops && conn->ops->closed) {
 		conn->ops->closed(conn);
 	}
-	if (conn->read) {
-		log_read_cancel(conn->read);
-	}
-	http_cancel_file(conn);
 	list_for_each_safe(link, tmp, &conn->waits) {
 		free_wait(list_entry(link, struct conn_wait, link));
 	}
-	conn_drop_outbox(conn);
-	http_stream_finish(conn);
-	http_forget_request(conn);
+	http_finish(conn);
+	ws_finish(conn);
 	conn_drop_session(conn);
 	list_remove(&conn->kind_link);
 	list_remove(&conn->tick_link);
@@ -133,11 +129,6 @@ static void destroy(struct conn *conn)
 	conn->server->conn_count--;
 	conn_keep_nothing(conn);
 	buffer_finish(&conn->in);
-	buffer_finish(&conn->response);
-	buffer_finish(&conn->gathered);
-	buffer_finish(&conn->control);
-	buffer_finish(&conn->pong);
-	free(conn->close_reason);
 	free(conn->title);
 	free(conn);
 }
@@ -167,7 +158,9 @@ static void handle_received(struct sock *sock, char *bytes, size_t len)
 {
 	struct conn *conn = conn_of(sock);
 	conn->received_ms = now_ms(conn);
-	conn->pinged = false;
+	if (conn->ws) {
+		conn->ws->pinged = false;
+	}
 	if (conn->is_dead || conn->phase == PHASE_LINGER) {
 		return;
 	}
@@ -228,12 +221,13 @@ void conn_send_fin(struct conn *conn)
 
 void conn_update_flow(struct conn *conn)
 {
-	bool feeds = conn->stream || (conn->ops && conn->ops->is_producer);
+	bool feeds = conn->ws ? conn->ops->is_producer : conn->http->stream != NULL;
+	bool is_held = conn->ws && conn->ws->is_held;
 	/*
 	 * While a request is served nothing is read: what comes next waits in the kernel, and the
 	 * peer's FIN too, behind which it may still want the answer, also to its last request.
 	 */
-	bool paused = (feeds && conn->server->is_paused) || conn->is_held || conn->is_parked ||
+	bool paused = (feeds && conn->server->is_paused) || is_held || conn->is_parked ||
 		      conn->phase == PHASE_ANSWER;
 	if (!conn->is_dead) {
 		sock_pause(&conn->sock, paused);
@@ -326,8 +320,8 @@ static void sweep_socket(struct conn *conn)
 		conn->received_ms = conn->message_ms = now_ms(conn);
 	} else if (silent > limits->ping_ms + limits->pong_ms) {
 		conn_kill(conn);
-	} else if (silent > limits->ping_ms && !conn->pinged) {
-		conn->pinged = true;
+	} else if (silent > limits->ping_ms && !conn->ws->pinged) {
+		conn->ws->pinged = true;
 		ws_ping(conn);
 	}
 	if (ws_is_unfinished(conn) && conn_is_too_slow(conn, conn->rx.len)) {
@@ -341,14 +335,14 @@ static void sweep_socket(struct conn *conn)
  */
 static void sweep_body(struct conn *conn)
 {
-	if (conn->stream) {
+	if (conn->http->stream) {
 		if (conn->rx.len > RECEIVE_FREE && conn_is_too_slow(conn, conn->rx.len)) {
 			struct refusal refusal = {0};
 			refuse(&refusal, "timeout", "a line came too slowly");
 			http_stream_fail(conn, &refusal);
 		}
-	} else if ((!conn->is_routed || conn->is_answered) &&
-		   conn_is_too_slow(conn, conn->body_taken)) {
+	} else if ((!conn->http->is_routed || conn->http->is_answered) &&
+		   conn_is_too_slow(conn, conn->http->body_taken)) {
 		http_time_out(conn);
 	}
 }
@@ -386,8 +380,8 @@ void conn_send_refusal(struct conn *conn, const struct refusal *refusal, const c
 {
 	const char *request = refusal->request[0] ? refusal->request : NULL;
 	struct frame *frame = frame_error(refusal->code, refusal->message, request, extra);
-	if (conn->observer) {
-		observer_send(conn->observer, frame);
+	if (conn->ws->observer) {
+		observer_send(conn->ws->observer, frame);
 	} else {
 		conn_send(conn, frame);
 	}

@@ -154,15 +154,15 @@ static bool has_tag(const struct http_head *head, const char *etag)
 
 static void end_file(struct conn *conn)
 {
-	free_job(conn->file);
-	conn->file = NULL;
+	free_job(conn->http->file);
+	conn->http->file = NULL;
 }
 
 static void begin_answer(struct conn *conn)
 {
-	struct file_job *job = conn->file;
+	struct file_job *job = conn->http->file;
 	struct buffer headers = {0};
-	bool is_known = has_tag(conn->head, job->etag);
+	bool is_known = has_tag(conn->http->head, job->etag);
 	buffer_printf(&headers, "%setag: %s\r\n", page_headers, job->etag);
 	if (!is_known) {
 		buffer_printf(&headers, "content-type: %s\r\n", type_of(job->path));
@@ -170,18 +170,18 @@ static void begin_answer(struct conn *conn)
 	http_respond_file(conn, is_known ? 304 : 200, buffer_cstr(&headers), job->bytes.data,
 		job->bytes.len, job->size);
 	buffer_finish(&headers);
-	if (is_known || !job->left || conn->method == HTTP_HEAD) {
+	if (is_known || !job->left || conn->http->method == HTTP_HEAD) {
 		end_file(conn);
 	}
 }
 
 static void continue_answer(struct conn *conn)
 {
-	struct file_job *job = conn->file;
+	struct file_job *job = conn->http->file;
 	conn_put(conn, job->bytes.data, job->bytes.len);
 	http_expect_taken(conn, job->bytes.len);
 	if (!job->left) {
-		conn->is_answered = true;
+		conn->http->is_answered = true;
 		end_file(conn);
 	}
 	conn_at_end_of_turn(conn);
@@ -209,8 +209,8 @@ static void work_done(uv_work_t *req, int status)
 
 void http_cancel_file(struct conn *conn)
 {
-	struct file_job *job = conn->file;
-	conn->file = NULL;
+	struct file_job *job = conn->http->file;
+	conn->http->file = NULL;
 	if (job && job->is_working) {
 		job->conn = NULL;
 	} else if (job) {
@@ -226,8 +226,8 @@ static void start_work(struct file_job *job)
 
 void http_send_more_file(struct conn *conn)
 {
-	if (!conn->file->is_working) {
-		start_work(conn->file);
+	if (!conn->http->file->is_working) {
+		start_work(conn->http->file);
 	}
 }
 
@@ -254,23 +254,24 @@ static void start(struct conn *conn, const char *dir, const char *path)
 	job->dir = xstrdup(dir);
 	job->path = xstrdup(path);
 	job->fd = -1;
-	conn->file = job;
+	conn->http->file = job;
 	start_work(job);
 }
 
 void http_get_file(struct conn *conn)
 {
 	const struct server *server = conn->server;
-	const char *path = conn->path + 1;
+	const char *path = conn->http->path + 1;
 	const char *dir = server->web_dir;
 	size_t highlight_len = sizeof(highlight_path) - 1;
-	if (conn->method != HTTP_GET && conn->method != HTTP_HEAD) {
+	if (conn->http->method != HTTP_GET && conn->http->method != HTTP_HEAD) {
 		http_refuse_method(conn, "GET");
 		return;
 	}
-	if (server->highlight_dir && strncmp(conn->path, highlight_path, highlight_len) == 0) {
+	if (server->highlight_dir &&
+		strncmp(conn->http->path, highlight_path, highlight_len) == 0) {
 		dir = server->highlight_dir;
-		path = conn->path + highlight_len;
+		path = conn->http->path + highlight_len;
 	} else if (!*path) {
 		path = "index.html";
 	}

@@ -42,22 +42,22 @@ static const char *status_text(unsigned status)
 static void respond(struct conn *conn, unsigned status, const char *headers, const char *body,
 	size_t len, uint64_t size)
 {
-	struct buffer *out = &conn->response;
-	conn->must_close = conn->must_close || http_body_must_close(conn);
+	struct buffer *out = &conn->http->response;
+	conn->http->must_close = conn->http->must_close || http_body_must_close(conn);
 	buffer_clear(out);
 	buffer_reserve(out, len + 512);
 	buffer_printf(out,
 		"HTTP/1.1 %u %s\r\nserver: holdfast\r\nx-content-type-options: nosniff\r\n"
 		"%s%s",
 		status, status_text(status), headers,
-		conn->must_close                        ? "connection: close\r\n"
-		: conn->head && conn->head->is_http_1_0 ? "connection: keep-alive\r\n"
-							: "");
+		conn->http->must_close                              ? "connection: close\r\n"
+		: conn->http->head && conn->http->head->is_http_1_0 ? "connection: keep-alive\r\n"
+								    : "");
 	if (status != 204 && status != 304) {
 		buffer_printf(out, "content-length: %" PRIu64 "\r\n", size);
 	}
 	buffer_append_str(out, "\r\n");
-	if (conn->method != HTTP_HEAD && status != 304) {
+	if (conn->http->method != HTTP_HEAD && status != 304) {
 		buffer_append(out, body, len);
 	}
 	conn_at_end_of_turn(conn);

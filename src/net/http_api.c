@@ -167,8 +167,8 @@ static bool is_there(const struct session *session)
 
 static void route_events(struct conn *conn, struct session *session)
 {
-	bool is_get = conn->method == HTTP_GET || conn->method == HTTP_HEAD;
-	if (conn->method == HTTP_POST) {
+	bool is_get = conn->http->method == HTTP_GET || conn->http->method == HTTP_HEAD;
+	if (conn->http->method == HTTP_POST) {
 		http_post_events(conn, session);
 	} else if (!is_get) {
 		http_refuse_method(conn, "GET, POST");
@@ -181,8 +181,8 @@ static void route_events(struct conn *conn, struct session *session)
 
 static void route_session(struct conn *conn, struct session *session)
 {
-	bool is_get = conn->method == HTTP_GET || conn->method == HTTP_HEAD;
-	if (!is_get && conn->method != HTTP_DELETE) {
+	bool is_get = conn->http->method == HTTP_GET || conn->http->method == HTTP_HEAD;
+	if (!is_get && conn->http->method != HTTP_DELETE) {
 		http_refuse_method(conn, "GET, DELETE");
 	} else if (is_get ? !is_there(session) : !session) {
 		refuse_no_session(conn);
@@ -195,7 +195,7 @@ static void route_session(struct conn *conn, struct session *session)
 
 static void route_queue(struct conn *conn, struct session *session)
 {
-	if (conn->method != HTTP_GET && conn->method != HTTP_HEAD) {
+	if (conn->http->method != HTTP_GET && conn->http->method != HTTP_HEAD) {
 		http_refuse_method(conn, "GET");
 	} else if (!is_there(session)) {
 		refuse_no_session(conn);
@@ -218,15 +218,15 @@ static void route_id(struct conn *conn, const char *id, size_t len, const char *
 		return;
 	}
 	struct session *session = session_table_get(conn->server->sessions, id, len);
-	bool needs_names = conn->method == HTTP_POST || strcmp(rest, "/queue") == 0;
+	bool needs_names = conn->http->method == HTTP_POST || strcmp(rest, "/queue") == 0;
 	if (needs_names && conn_waits_for_names(conn, session, NULL, 0)) {
 		return;
 	}
 	if (strcmp(rest, "/events") == 0) {
 		route_events(conn, session);
 	} else if (strcmp(rest, "/snapshot") == 0) {
-		conn->method == HTTP_POST ? http_post_snapshot(conn, session)
-					  : http_refuse_method(conn, "POST");
+		conn->http->method == HTTP_POST ? http_post_snapshot(conn, session)
+						: http_refuse_method(conn, "POST");
 	} else if (strcmp(rest, "/queue") == 0) {
 		route_queue(conn, session);
 	} else if (!*rest) {
@@ -246,16 +246,16 @@ bool http_wants_body(struct conn *conn)
 {
 	static const char prefix[] = "/api/sessions/";
 	char create[QUERY_VALUE_MAX];
-	if (conn->method != HTTP_POST) {
+	if (conn->http->method != HTTP_POST) {
 		return false;
 	}
-	if (strcmp(conn->path, "/api/sessions") == 0) {
+	if (strcmp(conn->http->path, "/api/sessions") == 0) {
 		return true;
 	}
-	if (strncmp(conn->path, prefix, sizeof(prefix) - 1) != 0) {
+	if (strncmp(conn->http->path, prefix, sizeof(prefix) - 1) != 0) {
 		return false;
 	}
-	const char *id = conn->path + sizeof(prefix) - 1;
+	const char *id = conn->http->path + sizeof(prefix) - 1;
 	size_t len = strcspn(id, "/");
 	if (strcmp(id + len, "/events") != 0 && strcmp(id + len, "/snapshot") != 0) {
 		return false;
@@ -267,9 +267,9 @@ bool http_wants_body(struct conn *conn)
 void http_route(struct conn *conn)
 {
 	static const char sessions[] = "/api/sessions";
-	bool is_get = conn->method == HTTP_GET || conn->method == HTTP_HEAD;
+	bool is_get = conn->http->method == HTTP_GET || conn->http->method == HTTP_HEAD;
 	size_t prefix = sizeof(sessions) - 1;
-	const char *path = conn->path;
+	const char *path = conn->http->path;
 	if (conn->server->is_draining) {
 		http_refuse(conn, "shutting_down",
 			"the server is shutting down; try again in a moment");
@@ -278,8 +278,8 @@ void http_route(struct conn *conn)
 	} else if (strcmp(path, sessions) == 0 && is_get) {
 		get_sessions(conn);
 	} else if (strcmp(path, sessions) == 0) {
-		conn->method == HTTP_POST ? post_session(conn)
-					  : http_refuse_method(conn, "GET, POST");
+		conn->http->method == HTTP_POST ? post_session(conn)
+						: http_refuse_method(conn, "GET, POST");
 	} else if (strncmp(path, sessions, prefix) == 0 && path[prefix] == '/' &&
 		   path[prefix + 1]) {
 		const char *id = path + prefix + 1;

@@ -13,8 +13,8 @@
 static void respond_page(struct conn *conn, struct event **events, size_t count)
 {
 	struct loaded_frame page;
-	load_page_fill(session_channel(conn->session), &conn->plan, events, count, &page);
-	page.format = conn->format;
+	load_page_fill(session_channel(conn->session), &conn->http->plan, events, count, &page);
+	page.format = conn->http->format;
 	struct buffer body = {0};
 	frames_append_loaded(&body, &page);
 	http_respond(conn, 200, body.data, body.len);
@@ -30,13 +30,13 @@ static void load_page(struct conn *conn);
 static bool is_behind(const struct conn *conn)
 {
 	const struct channel *channel = session_channel(conn->session);
-	return conn->plan.from < session_log_first_seq(channel->log);
+	return conn->http->plan.from < session_log_first_seq(channel->log);
 }
 
 static void handle_read(void *arg, int status, struct event **events, size_t count)
 {
 	struct conn *conn = arg;
-	conn->read = NULL;
+	conn->http->read = NULL;
 	if (!conn->session) {
 		http_refuse(conn, "not_found", "the session has been deleted");
 		for (size_t i = 0; i < count; i++) {
@@ -53,21 +53,21 @@ static void handle_read(void *arg, int status, struct event **events, size_t cou
 
 static void load_page(struct conn *conn)
 {
-	const struct load_request *load = &conn->load;
+	const struct load_request *load = &conn->http->load;
 	struct channel *channel = session_channel(conn->session);
 	struct session_log *log = channel->log;
-	conn->plan = load_plan_make(
+	conn->http->plan = load_plan_make(
 		load, session_log_epoch(log), session_log_first_seq(log), channel->max_seq);
-	struct log_page page = load_plan_page(&conn->plan, load->limit, channel);
-	page.format = conn->format;
+	struct log_page page = load_plan_page(&conn->http->plan, load->limit, channel);
+	page.format = conn->http->format;
 	size_t want = page.to >= page.from ? (size_t)(page.to - page.from + 1) : 0;
 	struct event **hot = xcalloc(want, sizeof(struct event *));
 	size_t n = want ? session_log_get_hot(log, &page, hot) : 0;
 	if (n || !want) {
 		respond_page(conn, hot, n);
 	} else {
-		conn->read = session_log_read(log, &page, handle_read, conn);
-		if (!conn->read) {
+		conn->http->read = session_log_read(log, &page, handle_read, conn);
+		if (!conn->http->read) {
 			handle_read(conn, -EBADMSG, NULL, 0);
 		}
 	}
@@ -85,7 +85,7 @@ void http_get_events(struct conn *conn, struct session *session)
 	const char *bad = query_check(conn,
 		(const char *const[]){"after_seq", "before_seq", "limit", "epoch", "format", NULL});
 	const char *wanted = query_get(conn, "format", format, sizeof(format));
-	if (!bad && query_format(wanted, FORMAT_HTML, &conn->format) < 0) {
+	if (!bad && query_format(wanted, FORMAT_HTML, &conn->http->format) < 0) {
 		bad = "format must be html, markdown or both";
 	}
 	if (bad) {
@@ -96,7 +96,7 @@ void http_get_events(struct conn *conn, struct session *session)
 		    query_get(conn, "before_seq", before, sizeof(before)),
 		    query_get(conn, "limit", limit, sizeof(limit)),
 		    query_get(conn, "epoch", epoch, sizeof(epoch)), conn->server->limits,
-		    &conn->load, &refusal) < 0) {
+		    &conn->http->load, &refusal) < 0) {
 		http_refuse(conn, refusal.code, refusal.message);
 		return;
 	}

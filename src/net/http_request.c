@@ -23,7 +23,7 @@
 
 bool http_body_is_coming(const struct conn *conn)
 {
-	return conn->phase == PHASE_BODY && !conn->expects_continue;
+	return conn->phase == PHASE_BODY && !conn->http->expects_continue;
 }
 
 bool http_body_must_close(const struct conn *conn)
@@ -31,13 +31,13 @@ bool http_body_must_close(const struct conn *conn)
 	if (conn->phase != PHASE_BODY) {
 		return false;
 	}
-	return conn->expects_continue || conn->framing.body == HTTP_BODY_CHUNKED ||
-	       conn->framing.length - conn->body_taken > DISCARD_MAX;
+	return conn->http->expects_continue || conn->http->framing.body == HTTP_BODY_CHUNKED ||
+	       conn->http->framing.length - conn->http->body_taken > DISCARD_MAX;
 }
 
 static bool is_refused(const struct conn *conn)
 {
-	return conn->response.len || conn->is_answered;
+	return conn->http->response.len || conn->http->is_answered;
 }
 
 /* --- the request is whole --- */
@@ -75,14 +75,14 @@ static bool has_dots(const char *path)
 
 static void route(struct conn *conn)
 {
-	if (has_dots(conn->path) || has_escaped_slash(conn->head)) {
+	if (has_dots(conn->http->path) || has_escaped_slash(conn->http->head)) {
 		http_refuse(conn, "not_found", "there is nothing at this address");
-	} else if (ws_is_path(conn->path) && conn->method == HTTP_GET) {
-		conn->must_close = true;
+	} else if (ws_is_path(conn->http->path) && conn->http->method == HTTP_GET) {
+		conn->http->must_close = true;
 		http_refuse_with(conn, 426, "upgrade: websocket\r\nsec-websocket-version: 13\r\n",
 			"bad_request",
 			"this is the address of a WebSocket; the request must ask for the upgrade");
-	} else if (is_api(conn->path)) {
+	} else if (is_api(conn->http->path)) {
 		http_route(conn);
 	} else {
 		http_get_file(conn);
@@ -95,9 +95,9 @@ static void end_body(struct conn *conn)
 	conn_set_deadline(conn, DEADLINE_NONE, 0);
 	if (is_refused(conn)) {
 		conn_at_end_of_turn(conn);
-	} else if (conn->stream) {
+	} else if (conn->http->stream) {
 		http_stream_end(conn);
-	} else if (!conn->is_routed) {
+	} else if (!conn->http->is_routed) {
 		route(conn);
 	}
 }
@@ -116,19 +116,20 @@ static void refuse_size(struct conn *conn)
 /** Nobody can tell where the next request would begin. */
 static void refuse_for_good(struct conn *conn, unsigned status, const char *why)
 {
-	conn->must_close = true;
+	conn->http->must_close = true;
 	conn->phase = PHASE_ANSWER;
 	http_refuse_with(conn, status, "", status == 501 ? "not_implemented" : "bad_request", why);
 }
 
 static void reset(struct conn *conn)
 {
-	conn->must_close = conn->is_answered = conn->expects_continue = conn->is_routed = false;
-	conn->body_taken = 0;
-	conn->chunked = (struct chunked){0};
+	struct http_exchange *http = conn->http;
+	http->must_close = http->is_answered = http->expects_continue = http->is_routed = false;
+	http->body_taken = 0;
+	http->chunked = (struct chunked){0};
+	http->framing = (struct http_framing){.body = HTTP_NO_BODY};
+	http->method = HTTP_OTHER;
 	conn->may_create = false;
-	conn->framing = (struct http_framing){.body = HTTP_NO_BODY};
-	conn->method = HTTP_OTHER;
 	free(conn->title);
 	conn->title = NULL;
 	buffer_clear(&conn->rx);
@@ -140,15 +141,16 @@ static unsigned parse(struct conn *conn, const char *text, size_t len, const cha
 	struct http_head *head = xmalloc(sizeof(*head) + len);
 	char *copy = (char *)(head + 1);
 	memcpy(copy, text, len);
-	conn->head = head;
+	conn->http->head = head;
 	return http_head_parse(head, copy, len, ret_why);
 }
 
 static int read_path(struct conn *conn)
 {
-	struct http_span path = conn->head->path;
-	conn->path = xmalloc(path.len + 1);
-	return http_decode(conn->head->text + path.at, path.len, false, conn->path, path.len + 1);
+	struct http_span path = conn->http->head->path;
+	conn->http->path = xmalloc(path.len + 1);
+	return http_decode(
+		conn->http->head->text + path.at, path.len, false, conn->http->path, path.len + 1);
 }
 
 /** What can be refused before the body has come; 0: it is not, or the connection goes on. */
@@ -156,16 +158,16 @@ static void refuse_early(struct conn *conn)
 {
 	const char *why = NULL;
 	char expect[24];
-	const char *code = auth_check(conn->server, conn->head, &why);
-	bool is_large =
-		!http_is_stream(conn) && conn->framing.length > conn->server->limits->body_size;
-	if (http_head_copy(conn->head, "expect", expect, sizeof(expect))) {
-		conn->expects_continue = conn->framing.body != HTTP_NO_BODY &&
-					 strcasecmp(expect, "100-continue") == 0;
+	const char *code = auth_check(conn->server, conn->http->head, &why);
+	bool is_large = !http_is_stream(conn) &&
+			conn->http->framing.length > conn->server->limits->body_size;
+	if (http_head_copy(conn->http->head, "expect", expect, sizeof(expect))) {
+		conn->http->expects_continue = conn->http->framing.body != HTTP_NO_BODY &&
+					       strcasecmp(expect, "100-continue") == 0;
 	}
 	if (code) {
 		http_refuse(conn, code, why);
-	} else if (conn->method == HTTP_OTHER) {
+	} else if (conn->http->method == HTTP_OTHER) {
 		http_refuse_with(conn, 501, "", "not_implemented",
 			"this server does not know the method of the request");
 	} else if (is_large) {
@@ -177,13 +179,13 @@ static void refuse_early(struct conn *conn)
 static void send_continue(struct conn *conn)
 {
 	static const char text[] = "HTTP/1.1 100 Continue\r\n\r\n";
-	conn->expects_continue = false;
+	conn->http->expects_continue = false;
 	conn_put(conn, text, sizeof(text) - 1);
 }
 
 static void continue_body(struct conn *conn)
 {
-	if (conn->expects_continue && (conn->stream || !conn->is_routed)) {
+	if (conn->http->expects_continue && (conn->http->stream || !conn->http->is_routed)) {
 		send_continue(conn);
 	}
 }
@@ -204,9 +206,9 @@ static void begin_body(struct conn *conn)
 	if (is_refused(conn)) {
 		return;
 	}
-	conn->is_routed =
-		http_is_stream(conn) || (conn->expects_continue && !http_wants_body(conn));
-	if (conn->is_routed) {
+	conn->http->is_routed =
+		http_is_stream(conn) || (conn->http->expects_continue && !http_wants_body(conn));
+	if (conn->http->is_routed) {
 		route(conn);
 	}
 	continue_body(conn);
@@ -217,9 +219,9 @@ static void begin_request(struct conn *conn, const char *text, size_t len)
 	const char *why = NULL;
 	reset(conn);
 	unsigned status = parse(conn, text, len, &why);
-	conn->method = status ? HTTP_OTHER : conn->head->method;
+	conn->http->method = status ? HTTP_OTHER : conn->http->head->method;
 	if (!status) {
-		status = http_head_framing(conn->head, &conn->framing, &why);
+		status = http_head_framing(conn->http->head, &conn->http->framing, &why);
 	}
 	if (!status && read_path(conn) < 0) {
 		status = 400;
@@ -229,12 +231,12 @@ static void begin_request(struct conn *conn, const char *text, size_t len)
 		refuse_for_good(conn, status, why);
 		return;
 	}
-	conn->must_close = !http_head_keeps_alive(conn->head);
-	conn->phase = conn->framing.body == HTTP_NO_BODY ? PHASE_ANSWER : PHASE_BODY;
+	conn->http->must_close = !http_head_keeps_alive(conn->http->head);
+	conn->phase = conn->http->framing.body == HTTP_NO_BODY ? PHASE_ANSWER : PHASE_BODY;
 	refuse_early(conn);
-	if (!is_refused(conn) && ws_is_asked_for(conn->head)) {
+	if (!is_refused(conn) && ws_is_asked_for(conn->http->head)) {
 		ws_upgrade(conn);
-	} else if (conn->framing.body == HTTP_NO_BODY) {
+	} else if (conn->http->framing.body == HTTP_NO_BODY) {
 		end_body(conn);
 	} else {
 		begin_body(conn);
@@ -245,7 +247,7 @@ static void begin_request(struct conn *conn, const char *text, size_t len)
 static size_t take_head(struct conn *conn, const char *at, size_t len)
 {
 	size_t most = conn->server->limits->head_size;
-	size_t n = http_head_find_end(at, len, &conn->in_scanned);
+	size_t n = http_head_find_end(at, len, &conn->http->in_scanned);
 	if (n > most || (!n && len > most)) {
 		bool is_target = !memchr(at, '\n', n ? n : len);
 		reset(conn);
@@ -255,7 +257,7 @@ static size_t take_head(struct conn *conn, const char *at, size_t len)
 		return len;
 	}
 	if (n) {
-		conn->in_scanned = 0;
+		conn->http->in_scanned = 0;
 		begin_request(conn, at, n);
 	} else if (conn->deadline != DEADLINE_HEAD) {
 		conn_set_deadline(conn, DEADLINE_HEAD, conn->server->limits->head_ms);
@@ -270,9 +272,9 @@ static void take_bytes(struct conn *conn, const char *bytes, size_t len)
 	if (is_refused(conn)) {
 		return; /* the rest is dropped */
 	}
-	if (conn->stream) {
+	if (conn->http->stream) {
 		http_stream_take(conn, bytes, len);
-	} else if (conn->is_routed) {
+	} else if (conn->http->is_routed) {
 		return; /* its answer is on its way, and rests on no body */
 	} else if (conn->rx.len + len > conn->server->limits->body_size) {
 		refuse_size(conn);
@@ -284,11 +286,11 @@ static void take_bytes(struct conn *conn, const char *bytes, size_t len)
 
 static size_t take_length(struct conn *conn, const char *at, size_t len)
 {
-	uint64_t left = conn->framing.length - conn->body_taken;
+	uint64_t left = conn->http->framing.length - conn->http->body_taken;
 	size_t n = len < left ? len : (size_t)left;
-	conn->body_taken += n;
+	conn->http->body_taken += n;
 	take_bytes(conn, at, n);
-	if (conn->body_taken == conn->framing.length) {
+	if (conn->http->body_taken == conn->http->framing.length) {
 		end_body(conn);
 	}
 	return n;
@@ -299,23 +301,24 @@ static size_t take_chunks(struct conn *conn, const char *at, size_t len)
 	const char *from = at;
 	const char *bytes;
 	size_t n;
-	while ((n = chunked_take(&conn->chunked, &at, &len, &bytes))) {
+	while ((n = chunked_take(&conn->http->chunked, &at, &len, &bytes))) {
 		take_bytes(conn, bytes, n);
 	}
-	conn->body_taken += (size_t)(at - from);
-	if (!conn->is_routed && !is_refused(conn) && conn->chunked.state == CHUNKED_DATA &&
-		conn->chunked.left > conn->server->limits->body_size) {
+	conn->http->body_taken += (size_t)(at - from);
+	if (!conn->http->is_routed && !is_refused(conn) &&
+		conn->http->chunked.state == CHUNKED_DATA &&
+		conn->http->chunked.left > conn->server->limits->body_size) {
 		refuse_size(conn);
 	}
-	if (conn->chunked.state == CHUNKED_DONE) {
+	if (conn->http->chunked.state == CHUNKED_DONE) {
 		end_body(conn);
-	} else if (conn->chunked.state == CHUNKED_BAD) {
+	} else if (conn->http->chunked.state == CHUNKED_BAD) {
 		struct refusal refusal = {0};
 		refuse(&refusal, "bad_request", "the chunked encoding of the body is not valid");
-		conn->must_close = true;
-		if (conn->stream) {
+		conn->http->must_close = true;
+		if (conn->http->stream) {
 			http_stream_fail(conn, &refusal);
-		} else if (!is_refused(conn) && !conn->is_routed) {
+		} else if (!is_refused(conn) && !conn->http->is_routed) {
 			http_refuse(conn, refusal.code, refusal.message);
 		}
 		conn->phase = PHASE_ANSWER;
@@ -326,8 +329,8 @@ static size_t take_chunks(struct conn *conn, const char *at, size_t len)
 
 static size_t take_body(struct conn *conn, const char *at, size_t len)
 {
-	return conn->framing.body == HTTP_BODY_CHUNKED ? take_chunks(conn, at, len)
-						       : take_length(conn, at, len);
+	return conn->http->framing.body == HTTP_BODY_CHUNKED ? take_chunks(conn, at, len)
+							     : take_length(conn, at, len);
 }
 
 /* --- bytes --- */
@@ -380,12 +383,28 @@ void http_receive(struct conn *conn, char *bytes, size_t len)
 
 /* --- the answer, and the next request --- */
 
-void http_forget_request(struct conn *conn)
+static void forget_request(struct conn *conn)
 {
-	free(conn->head);
-	free(conn->path);
-	conn->head = NULL;
-	conn->path = NULL;
+	free(conn->http->head);
+	free(conn->http->path);
+	conn->http->head = NULL;
+	conn->http->path = NULL;
+}
+
+void http_finish(struct conn *conn)
+{
+	if (!conn->http) {
+		return;
+	}
+	if (conn->http->read) {
+		log_read_cancel(conn->http->read);
+	}
+	http_cancel_file(conn);
+	http_stream_finish(conn);
+	forget_request(conn);
+	buffer_finish(&conn->http->response);
+	free(conn->http);
+	conn->http = NULL;
 }
 
 static void begin_linger(struct conn *conn)
@@ -400,11 +419,11 @@ static void begin_linger(struct conn *conn)
 /** The answer is out. */
 static void end_request(struct conn *conn)
 {
-	if (conn->must_close) {
+	if (conn->http->must_close) {
 		begin_linger(conn);
 	} else if (conn->phase == PHASE_ANSWER) {
-		http_forget_request(conn);
-		conn->is_answered = false;
+		forget_request(conn);
+		conn->http->is_answered = false;
 		conn->phase = PHASE_HEAD;
 		conn_set_deadline(conn, DEADLINE_IDLE, conn->server->limits->keepalive_ms);
 	}
@@ -419,16 +438,16 @@ void http_expect_taken(struct conn *conn, uint64_t size)
 
 static void send_response(struct conn *conn)
 {
-	uint64_t size = conn->response.len;
-	conn_put(conn, conn->response.data, conn->response.len);
-	buffer_finish(&conn->response);
+	uint64_t size = conn->http->response.len;
+	conn_put(conn, conn->http->response.data, conn->http->response.len);
+	buffer_finish(&conn->http->response);
 	conn_keep_nothing(conn);
 	conn_drop_session(conn);
-	if (conn->file) {
+	if (conn->http->file) {
 		http_expect_taken(conn, size);
 		return; /* there is more of it */
 	}
-	conn->is_answered = true;
+	conn->http->is_answered = true;
 	if (sock_is_choked(&conn->sock) && conn->phase == PHASE_ANSWER) {
 		http_expect_taken(conn, size);
 	}
@@ -445,28 +464,28 @@ void http_end_tick(struct conn *conn)
 			conn_send_fin(conn);
 			return;
 		}
-		if (conn->response.len) {
+		if (conn->http->response.len) {
 			send_response(conn);
 			if (sock_is_choked(&conn->sock)) {
 				continue; /* the next request waits until this has left */
 			}
 		}
-		if (conn->file) {
+		if (conn->http->file) {
 			http_send_more_file(conn);
 			break;
 		}
-		if (conn->is_answered && conn->phase != PHASE_HEAD) {
+		if (conn->http->is_answered && conn->phase != PHASE_HEAD) {
 			end_request(conn);
 		}
 		if (conn->phase != PHASE_HEAD || !conn->in.len) {
 			break;
 		}
 		buffer_consume(&conn->in, consume(conn, conn->in.data, conn->in.len));
-		if (!conn->response.len) {
+		if (!conn->http || !conn->http->response.len) {
 			break;
 		}
 	}
-	if (!conn->is_dead && conn->response.len) {
+	if (!conn->is_dead && conn->http && conn->http->response.len) {
 		conn_at_end_of_turn(conn);
 	}
 	conn_update_flow(conn);
@@ -484,7 +503,7 @@ void http_time_out(struct conn *conn)
 	if (conn->phase == PHASE_HEAD) {
 		reset(conn);
 	}
-	conn->must_close = true;
+	conn->http->must_close = true;
 	conn->phase = PHASE_ANSWER;
 	conn_set_deadline(conn, DEADLINE_END, LINGER_MS);
 	http_refuse_with(conn, 408, "", "timeout", "the request came too slowly");

@@ -24,13 +24,13 @@ struct event_stream {
 bool http_is_stream(struct conn *conn)
 {
 	char type[64];
-	size_t len = strlen(conn->path);
+	size_t len = strlen(conn->http->path);
 	static const char end[] = "/events";
-	if (conn->method != HTTP_POST || conn->framing.body == HTTP_NO_BODY || len < sizeof(end) ||
-		strcmp(conn->path + len - (sizeof(end) - 1), end) != 0) {
+	if (conn->http->method != HTTP_POST || conn->http->framing.body == HTTP_NO_BODY ||
+		len < sizeof(end) || strcmp(conn->http->path + len - (sizeof(end) - 1), end) != 0) {
 		return false;
 	}
-	http_head_copy(conn->head, "content-type", type, sizeof(type));
+	http_head_copy(conn->http->head, "content-type", type, sizeof(type));
 	type[strcspn(type, "; \t")] = '\0';
 	return strcasecmp(type, "application/x-ndjson") == 0 ||
 	       strcasecmp(type, "application/ndjson") == 0 ||
@@ -39,7 +39,7 @@ bool http_is_stream(struct conn *conn)
 
 void http_stream_begin(struct conn *conn)
 {
-	conn->stream = xcalloc(1, sizeof(*conn->stream));
+	conn->http->stream = xcalloc(1, sizeof(*conn->http->stream));
 	list_append(&conn->server->producers, &conn->kind_link);
 	conn_update_flow(conn);
 	conn_at_end_of_turn(conn);
@@ -47,12 +47,12 @@ void http_stream_begin(struct conn *conn)
 
 void http_stream_finish(struct conn *conn)
 {
-	if (conn->stream) {
+	if (conn->http->stream) {
 		list_remove(&conn->kind_link);
 		list_init(&conn->kind_link);
-		free(conn->stream->acks);
-		free(conn->stream);
-		conn->stream = NULL;
+		free(conn->http->stream->acks);
+		free(conn->http->stream);
+		conn->http->stream = NULL;
 		conn_update_flow(conn);
 	}
 }
@@ -89,7 +89,7 @@ static void answer_stored(struct conn *conn, const struct event_stream *stream)
 /** Answers, if everything that came before the end is on disk. */
 static void answer_if_done(struct conn *conn)
 {
-	struct event_stream *stream = conn->stream;
+	struct event_stream *stream = conn->http->stream;
 	if (!stream->is_over || (stream->waits && conn->session)) {
 		return;
 	}
@@ -119,13 +119,13 @@ static void set_refusal(struct event_stream *stream, const struct refusal *refus
 
 void http_stream_fail(struct conn *conn, const struct refusal *refusal)
 {
-	set_refusal(conn->stream, refusal);
+	set_refusal(conn->http->stream, refusal);
 	answer_if_done(conn);
 }
 
 static void handle_stored(struct conn_wait *wait, int status)
 {
-	struct event_stream *stream = wait->conn->stream;
+	struct event_stream *stream = wait->conn->http->stream;
 	if (!stream) {
 		return;
 	}
@@ -147,7 +147,7 @@ static void handle_stored(struct conn_wait *wait, int status)
 
 static void keep_ack(struct conn *conn, const struct append_ack *ack)
 {
-	struct event_stream *stream = conn->stream;
+	struct event_stream *stream = conn->http->stream;
 	size_t n = stream->count++;
 	stream->last_seq = ack->seq ? ack->seq : stream->last_seq;
 	if (n >= conn->server->limits->batch_events) {
@@ -163,7 +163,7 @@ static void keep_ack(struct conn *conn, const struct append_ack *ack)
 
 static void take_line(struct conn *conn, const char *text, size_t len)
 {
-	struct event_stream *stream = conn->stream;
+	struct event_stream *stream = conn->http->stream;
 	struct refusal refusal = {0};
 	struct append_ack ack = {0};
 	size_t bad;
@@ -205,8 +205,8 @@ static bool has_room(struct conn *conn, size_t more)
 		return true;
 	}
 	refuse(&refusal, "too_large", "line %zu: a line may have at most %zu bytes",
-		conn->stream->line + 1, most);
-	set_refusal(conn->stream, &refusal);
+		conn->http->stream->line + 1, most);
+	set_refusal(conn->http->stream, &refusal);
 	return false;
 }
 
@@ -219,14 +219,14 @@ static bool keep(struct conn *conn, const char *bytes, size_t len)
 	}
 	refuse(&refusal, "server_busy",
 		"line %zu: too many large requests are being received; send it again in a moment",
-		conn->stream->line + 1);
-	set_refusal(conn->stream, &refusal);
+		conn->http->stream->line + 1);
+	set_refusal(conn->http->stream, &refusal);
 	return false;
 }
 
 static void take_lines(struct conn *conn, const char *bytes, size_t len)
 {
-	while (len && !conn->stream->is_over) {
+	while (len && !conn->http->stream->is_over) {
 		const char *newline = memchr(bytes, '\n', len);
 		size_t n = newline ? (size_t)(newline - bytes) : len;
 		if (!has_room(conn, n)) {
@@ -253,19 +253,19 @@ static void take_lines(struct conn *conn, const char *bytes, size_t len)
 /** Waits for the disk, if there is something new that has to get there, or a refusal. */
 static void wait_for_disk(struct conn *conn, size_t before, bool was_refused)
 {
-	const struct event_stream *stream = conn->stream;
+	const struct event_stream *stream = conn->http->stream;
 	bool is_refused = !was_refused && stream->refusal.code;
 	if ((stream->count > before || is_refused) && conn->session) {
 		struct conn_wait *wait = conn_wait_create(conn, conn->session, handle_stored);
-		wait->ack_count = conn->stream->count;
-		conn->stream->waits++;
+		wait->ack_count = conn->http->stream->count;
+		conn->http->stream->waits++;
 	}
 }
 
 void http_stream_take(struct conn *conn, const char *bytes, size_t len)
 {
-	size_t before = conn->stream->count;
-	bool was_refused = conn->stream->refusal.code != NULL;
+	size_t before = conn->http->stream->count;
+	bool was_refused = conn->http->stream->refusal.code != NULL;
 	take_lines(conn, bytes, len);
 	wait_for_disk(conn, before, was_refused);
 	conn_at_end_of_turn(conn);
@@ -274,7 +274,7 @@ void http_stream_take(struct conn *conn, const char *bytes, size_t len)
 
 void http_stream_end(struct conn *conn)
 {
-	struct event_stream *stream = conn->stream;
+	struct event_stream *stream = conn->http->stream;
 	size_t before = stream->count;
 	bool was_refused = stream->refusal.code != NULL;
 	if (!stream->is_over && conn->rx.len) {

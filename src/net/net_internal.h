@@ -51,67 +51,12 @@ enum conn_deadline {
 	DEADLINE_END, /* lingering, or closing */
 };
 
-struct conn {
-	struct list link; /* server.conns */
-	struct list kind_link; /* server.feeds or .producers; self otherwise */
-	struct list tick_link; /* server.in_tick; self otherwise */
-	struct server *server;
-	struct sock sock;
-	enum conn_phase phase;
-	const struct conn_ops *ops; /* NULL: HTTP */
-	struct session *session; /* NULL: none, or it is gone */
-	char session_id[129];
-	char client_id[68];
-	struct observer_config config;
-	struct observer *observer;
-	const char *refused; /* the query made no sense: told when the socket is open */
-
-	enum conn_deadline deadline;
-	int64_t deadline_ms; /* on the loop's clock */
-	int64_t received_ms; /* when the peer was last heard, the same */
-	int64_t message_ms; /* when the unfinished message or body began, the same */
-	bool pinged; /* and not heard since */
-	uint64_t taken; /* sock_taken() when it was looked at last */
-
-	struct buffer in; /* what came and is not used yet */
-	size_t in_scanned; /* of it, in search of the end of a head */
-	struct buffer rx; /* of a message or a body that is coming in */
-	size_t rx_counted; /* of server.received */
-	struct list waits; /* struct conn_wait: answers that wait for the disk */
-	struct list outbox; /* struct queued_frame, of feeds */
-	size_t outbox_count;
-	struct buffer gathered; /* of producers: frames as they are on the wire */
-	bool is_held; /* too much is gathered: nothing is read until the peer takes it */
-	/* A request that needs the session's names waits for them, and nothing is read meanwhile. */
-	struct names_wait names_wait;
-	struct buffer parked; /* the message, of a WebSocket */
-	bool is_parked;
-	bool was_parked; /* it has waited, and does not wait again */
-	bool feed_behind; /* a feed frame was left out: the whole list comes next */
-	bool feed_lists; /* of a feed: more of the list comes, behind the session `session_id` */
-
-	/* Of producers, whose session may be made with its first events (?create=1&title=). */
-	bool may_create;
-	char *title; /* NULL: none */
-
-	bool is_dead; /* it is closed at the end of the tick */
-	bool fin_sent; /* nothing can be sent any more */
-	bool is_closing; /* of a WebSocket: nothing but its close frame goes out any more */
-	bool close_sent;
-	bool is_deaf; /* what comes cannot be read as frames any more */
-	unsigned close_code; /* 0: a close frame without a code */
-	char *close_reason;
-
-	/* WebSocket */
-	struct ws_reader reader;
-	struct utf8_state utf8;
-	struct buffer control; /* payload of a control frame that is coming in */
-	struct buffer pong; /* the newest ping that could not be answered yet, as an answer */
-
-	/* HTTP */
-	struct http_head *head; /* of the request that is served; NULL: none */
+/** What a connection has while it speaks HTTP: the request that is served, and its answer. */
+struct http_exchange {
+	struct http_head *head; /* NULL: none */
 	enum http_method method;
 	char *path; /* decoded; NULL: none */
+	size_t in_scanned; /* of conn.in, in search of the end of a head */
 	struct http_framing framing;
 	uint64_t body_taken; /* bytes of it, as they are on the wire */
 	struct chunked chunked;
@@ -126,6 +71,67 @@ struct conn {
 	struct load_request load;
 	struct load_plan plan;
 	enum event_format format;
+};
+
+/** What it has once it is a WebSocket. */
+struct ws_socket {
+	char client_id[68];
+	struct observer_config config;
+	struct observer *observer;
+	const char *refused; /* the query made no sense: told when the socket is open */
+	struct ws_reader reader;
+	struct utf8_state utf8;
+	struct buffer control; /* payload of a control frame that is coming in */
+	struct buffer pong; /* the newest ping that could not be answered yet, as an answer */
+	struct list outbox; /* struct queued_frame, of feeds */
+	size_t outbox_count;
+	struct buffer gathered; /* of producers: frames as they are on the wire */
+	bool is_held; /* too much is gathered: nothing is read until the peer takes it */
+	bool feed_behind; /* a feed frame was left out: the whole list comes next */
+	bool feed_lists; /* of a feed: more of the list comes, behind the session `session_id` */
+	bool pinged; /* and not heard since */
+	bool close_sent;
+	bool is_deaf; /* what comes cannot be read as frames any more */
+	unsigned close_code; /* 0: a close frame without a code */
+	char *close_reason;
+};
+
+struct conn {
+	struct list link; /* server.conns */
+	struct list kind_link; /* server.feeds or .producers; self otherwise */
+	struct list tick_link; /* server.in_tick; self otherwise */
+	struct server *server;
+	struct sock sock;
+	enum conn_phase phase;
+	struct http_exchange *http; /* NULL: it is a WebSocket */
+	struct ws_socket *ws; /* NULL: it is not */
+	const struct conn_ops *ops; /* of the WebSocket's kind; NULL: HTTP */
+	struct session *session; /* NULL: none, or it is gone */
+	char session_id[129];
+
+	enum conn_deadline deadline;
+	int64_t deadline_ms; /* on the loop's clock */
+	int64_t received_ms; /* when the peer was last heard, the same */
+	int64_t message_ms; /* when the unfinished message or body began, the same */
+	uint64_t taken; /* sock_taken() when it was looked at last */
+
+	struct buffer in; /* what came and is not used yet */
+	struct buffer rx; /* of a message or a body that is coming in */
+	size_t rx_counted; /* of server.received */
+	struct list waits; /* struct conn_wait: answers that wait for the disk */
+	/* A request that needs the session's names waits for them, and nothing is read meanwhile. */
+	struct names_wait names_wait;
+	struct buffer parked; /* the message, of a WebSocket */
+	bool is_parked;
+	bool was_parked; /* it has waited, and does not wait again */
+
+	/* Of producers, whose session may be made with its first events (?create=1&title=). */
+	bool may_create;
+	char *title; /* NULL: none */
+
+	bool is_dead; /* it is closed at the end of the tick */
+	bool fin_sent; /* nothing can be sent any more */
+	bool is_closing; /* of a WebSocket: nothing but its close frame goes out any more */
 };
 
 struct server {
@@ -240,8 +246,8 @@ void conn_write(struct conn *conn, struct frame *frame);
 void conn_send(struct conn *conn, struct frame *frame);
 /** Sends what is queued. */
 void conn_flush(struct conn *conn);
-/** Gives back what is queued. */
-void conn_drop_outbox(struct conn *conn);
+/** The connection is gone: gives back conn.ws. */
+void ws_finish(struct conn *conn);
 /** `code` 0: a close frame without a code. */
 void conn_close(struct conn *conn, unsigned code, const char *reason);
 /** The socket takes more. */
@@ -314,15 +320,15 @@ bool http_body_must_close(const struct conn *conn);
 void http_time_out(struct conn *conn);
 /** The connection ends if the peer does not take so many bytes of an answer in time. */
 void http_expect_taken(struct conn *conn, uint64_t size);
-/** Forgets the request, which is answered or becomes a WebSocket. */
-void http_forget_request(struct conn *conn);
+/** The connection is gone, or becomes a WebSocket: gives back conn.http. */
+void http_finish(struct conn *conn);
 
 /* http_answer.c */
 /** The answer; `headers` are lines of their own. */
 void http_respond_with(
 	struct conn *conn, unsigned status, const char *headers, const char *body, size_t len);
 void http_respond(struct conn *conn, unsigned status, const char *json, size_t len);
-/** The beginning of a file of `size` bytes, whose rest conn.file sends; `headers` has its type. */
+/** The beginning of a file of `size` bytes, whose rest is sent from the file; `headers` has its type. */
 void http_respond_file(struct conn *conn, unsigned status, const char *headers, const char *body,
 	size_t len, uint64_t size);
 void http_refuse(struct conn *conn, const char *code, const char *message);
@@ -336,9 +342,9 @@ void http_refuse_storage(struct conn *conn);
 /* files.c */
 /** Static files, at every address that is not of the API. */
 void http_get_file(struct conn *conn);
-/** More of conn.file may be sent. */
+/** More of the answer's file may be sent. */
 void http_send_more_file(struct conn *conn);
-/** The connection is gone. Nothing if there is none. */
+/** Nobody waits for it any more. Nothing if there is none. */
 void http_cancel_file(struct conn *conn);
 
 /* http_api.c */

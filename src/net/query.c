@@ -9,8 +9,8 @@
 /** The next part of a query, `name=value`; false: there is none. */
 static bool next_part(const struct conn *conn, size_t *at, const char **ret_part, size_t *ret_len)
 {
-	const struct http_span query = conn->head->query;
-	const char *text = conn->head->text + query.at;
+	const struct http_span query = conn->http->head->query;
+	const char *text = conn->http->head->text + query.at;
 	if (*at >= query.len) {
 		return false;
 	}
@@ -110,23 +110,23 @@ static const char *read_observer(struct conn *conn)
 		return bad;
 	}
 	if (query_format(query_get(conn, "format", buf, sizeof(buf)), FORMAT_HTML,
-		    &conn->config.format) < 0) {
+		    &conn->ws->config.format) < 0) {
 		return "format must be html, markdown or both";
 	}
 	const char *deltas = query_get(conn, "deltas", buf, sizeof(buf));
 	if (deltas && strcmp(deltas, "text") != 0 && strcmp(deltas, "html") != 0) {
 		return "deltas must be text or html";
 	}
-	conn->config.deltas = !deltas                       ? DELTAS_NONE
-			      : strcmp(deltas, "text") == 0 ? DELTAS_TEXT
-							    : DELTAS_HTML;
+	conn->ws->config.deltas = !deltas                       ? DELTAS_NONE
+				  : strcmp(deltas, "text") == 0 ? DELTAS_TEXT
+								: DELTAS_HTML;
 	const char *client = query_get(conn, "client_id", buf, sizeof(buf));
 	size_t len = client ? strlen(client) : 0;
 	if (client && (!token_is_valid(client, len, 64) || strpbrk(client, ".:"))) {
 		return "client_id matches [A-Za-z0-9_-]{1,64}";
 	}
 	if (client) {
-		memcpy(conn->client_id, client, len + 1);
+		memcpy(conn->ws->client_id, client, len + 1);
 	}
 	return NULL;
 }
@@ -163,10 +163,10 @@ const char *query_append(struct conn *conn)
 void query_read_socket(struct conn *conn)
 {
 	if (conn->ops == &observer_conn_ops) {
-		conn->refused = read_observer(conn);
+		conn->ws->refused = read_observer(conn);
 	} else if (conn->ops == &producer_conn_ops) {
-		conn->refused = query_append(conn);
+		conn->ws->refused = query_append(conn);
 	} else {
-		conn->refused = query_check(conn, (const char *const[]){NULL});
+		conn->ws->refused = query_check(conn, (const char *const[]){NULL});
 	}
 }

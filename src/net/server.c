@@ -155,7 +155,7 @@ void server_session_deleted(struct server *server, struct session *session)
 		if (conn->ops && conn->ops->is_producer) {
 			conn_send(conn, frame_session_gone(session_id(session), "deleted"));
 			conn_close(conn, 4404, "deleted");
-		} else if (conn->stream) {
+		} else if (conn->http && conn->http->stream) {
 			struct refusal refusal = {0};
 			refuse(&refusal, "not_found", "the session has been deleted");
 			http_stream_fail(conn, &refusal);
@@ -197,7 +197,7 @@ void server_drain(struct server *server)
 		struct conn *conn = list_entry(link, struct conn, link);
 		if (conn->ops) {
 			conn_close(conn, 1001, "the server is shutting down");
-		} else if (conn->stream) {
+		} else if (conn->http->stream) {
 			struct refusal refusal = {0};
 			refuse(&refusal, "shutting_down",
 				"the server is shutting down; send everything from here on again in a moment");

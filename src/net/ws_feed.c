@@ -26,12 +26,12 @@ static void send_page(struct conn *conn)
 		frames_append_session(&data, &page.objects[i]);
 		snprintf(conn->session_id, sizeof(conn->session_id), "%s", page.objects[i].id);
 	}
-	conn->feed_lists = i < page.count || page.has_more;
-	buffer_append_str(&data, conn->feed_lists ? "],\"more\":true}" : "],\"more\":false}");
+	conn->ws->feed_lists = i < page.count || page.has_more;
+	buffer_append_str(&data, conn->ws->feed_lists ? "],\"more\":true}" : "],\"more\":false}");
 	conn_send(conn, frame_make("sessions", data.data, data.len));
 	buffer_finish(&data);
 	session_page_finish(&page);
-	if (conn->feed_lists) {
+	if (conn->ws->feed_lists) {
 		sock_want_writable(&conn->sock);
 	}
 }
@@ -39,7 +39,7 @@ static void send_page(struct conn *conn)
 static void send_list(struct conn *conn)
 {
 	conn->session_id[0] = '\0';
-	conn->feed_behind = false;
+	conn->ws->feed_behind = false;
 	send_page(conn);
 }
 
@@ -52,10 +52,10 @@ void feed_broadcast(struct server *server, const char *type, const char *data, s
 	struct frame *frame = frame_make(type, data, len);
 	list_for_each_safe(link, tmp, &server->feeds) {
 		struct conn *conn = list_entry(link, struct conn, kind_link);
-		if (!conn->feed_behind && conn_is_writable(conn) && !conn->outbox_count) {
+		if (!conn->ws->feed_behind && conn_is_writable(conn) && !conn->ws->outbox_count) {
 			conn_write(conn, frame);
 		} else if (!conn->is_closing) {
-			conn->feed_behind = true;
+			conn->ws->feed_behind = true;
 			sock_want_writable(&conn->sock);
 		}
 	}
@@ -182,12 +182,12 @@ static void feed_message(struct conn *conn, const char *text, size_t len)
 static void feed_writable(struct conn *conn)
 {
 	conn_flush(conn);
-	if (conn->is_closing || (!conn->feed_lists && !conn->feed_behind)) {
+	if (conn->is_closing || (!conn->ws->feed_lists && !conn->ws->feed_behind)) {
 		return;
 	}
-	if (!conn_is_writable(conn) || conn->outbox_count) {
+	if (!conn_is_writable(conn) || conn->ws->outbox_count) {
 		sock_want_writable(&conn->sock);
-	} else if (conn->feed_lists) {
+	} else if (conn->ws->feed_lists) {
 		send_page(conn);
 	} else {
 		send_list(conn);

@@ -54,7 +54,7 @@ static void handle_answer(struct conn *conn, const struct request *request, stru
 	const struct buffer *names, struct buffer *why)
 {
 	struct answer_refusal first;
-	if (intake_answer(conn->session, request, conn->client_id, &first, refusal) == 0) {
+	if (intake_answer(conn->session, request, conn->ws->client_id, &first, refusal) == 0) {
 		struct conn_wait *wait = conn_wait_create(conn, conn->session, answer_answer);
 		wait->text = xstrndup(names->data, names->len);
 		return;
@@ -75,7 +75,7 @@ static void handle_setting(
 	if (!agent_host_has_agent(agents)) {
 		refuse(refusal, "no_agent",
 			"this server runs without an agent; start it with --agent \"COMMAND\"");
-	} else if (agent_host_set(agents, conn->session, request, conn->client_id) < 0) {
+	} else if (agent_host_set(agents, conn->session, request, conn->ws->client_id) < 0) {
 		refuse(refusal, "queue_full",
 			"the agent has not answered the previous setting yet");
 	}
@@ -129,10 +129,10 @@ static void handle_request(struct conn *conn, const struct request *request,
 {
 	switch (request->type) {
 	case REQUEST_LOAD_EVENTS:
-		observer_load(conn->observer, &request->load);
+		observer_load(conn->ws->observer, &request->load);
 		break;
 	case REQUEST_KEEPALIVE:
-		observer_send(conn->observer, conn_keepalive_ack(conn, request));
+		observer_send(conn->ws->observer, conn_keepalive_ack(conn, request));
 		break;
 	case REQUEST_PROMPT:
 	case REQUEST_LIST_PROMPTS:
@@ -183,7 +183,7 @@ static void observer_message(struct conn *conn, const char *text, size_t len)
 {
 	struct refusal refusal;
 	struct request request;
-	if (!conn->observer || !conn->session) {
+	if (!conn->ws->observer || !conn->session) {
 		return;
 	}
 	if (request_parse(text, len, conn->server->limits, SIDE_OBSERVER,
@@ -203,8 +203,9 @@ static void observer_message(struct conn *conn, const char *text, size_t len)
 
 bool ws_refuse_unreadable(struct conn *conn)
 {
-	bool is_unreadable = !conn->refused && session_table_is_unreadable(conn->server->sessions,
-						       conn->session_id, strlen(conn->session_id));
+	bool is_unreadable =
+		!conn->ws->refused && session_table_is_unreadable(conn->server->sessions,
+					      conn->session_id, strlen(conn->session_id));
 	if (is_unreadable) {
 		conn_send(conn, frame_error("storage_failed", SESSION_UNREADABLE, NULL, NULL));
 		conn_close(conn, 1011, "storage_failed");
@@ -222,15 +223,15 @@ static void observer_open(struct conn *conn)
 		return;
 	}
 	conn_hold_session(conn, session);
-	conn->config.client_id = conn->client_id;
-	conn->observer =
-		observer_create(session_channel(session), &conn->config, &socket_ops, conn);
+	conn->ws->config.client_id = conn->ws->client_id;
+	conn->ws->observer =
+		observer_create(session_channel(session), &conn->ws->config, &socket_ops, conn);
 }
 
 static void observer_writable(struct conn *conn)
 {
-	if (conn->observer) {
-		observer_pump(conn->observer);
+	if (conn->ws->observer) {
+		observer_pump(conn->ws->observer);
 	} else {
 		conn_flush(conn);
 	}
@@ -238,8 +239,8 @@ static void observer_writable(struct conn *conn)
 
 static void observer_closed(struct conn *conn)
 {
-	observer_destroy(conn->observer);
-	conn->observer = NULL;
+	observer_destroy(conn->ws->observer);
+	conn->ws->observer = NULL;
 }
 
 const struct conn_ops observer_conn_ops = {

@@ -128,7 +128,7 @@ static void producer_open(struct conn *conn)
 	const struct session *had = session_table_get(
 		conn->server->sessions, conn->session_id, strlen(conn->session_id));
 	bool is_there = had && session_is_there(had);
-	if (conn->refused || is_there || !conn->may_create) {
+	if (conn->ws->refused || is_there || !conn->may_create) {
 		struct session *session = conn_find_session(conn);
 		if (!session) {
 			return;

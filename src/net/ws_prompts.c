@@ -31,7 +31,7 @@ static bool is_good(struct conn_wait *wait, int status, const char *request)
 static void answer_prompt(struct conn_wait *wait, int status)
 {
 	if (is_good(wait, status, "prompt")) {
-		observer_send(wait->conn->observer,
+		observer_send(wait->conn->ws->observer,
 			frame_prompt_received(wait->text, wait->seq, wait->duplicate));
 	}
 }
@@ -39,7 +39,7 @@ static void answer_prompt(struct conn_wait *wait, int status)
 static void answer_was_removed(struct conn_wait *wait, int status)
 {
 	if (is_good(wait, status, "prompt")) {
-		observer_send(wait->conn->observer, frame_prompt_was_removed(wait->text));
+		observer_send(wait->conn->ws->observer, frame_prompt_was_removed(wait->text));
 	}
 }
 
@@ -53,7 +53,8 @@ static void handle_prompt(struct conn *conn, const struct request *request, stru
 			"this server runs without an agent; start it with --agent \"COMMAND\"");
 		return;
 	}
-	if (intake_prompt(conn->session, request, conn->client_id, &seq, &duplicate, refusal) < 0) {
+	if (intake_prompt(conn->session, request, conn->ws->client_id, &seq, &duplicate, refusal) <
+		0) {
 		return;
 	}
 	if (duplicate) {
@@ -84,7 +85,8 @@ static void handle_list(struct conn *conn, const struct request *request, struct
 	size_t at = prompt_id ? prompt_queue_find(queue, prompt_id) : count;
 	struct prompt_view had;
 	if (!prompt_id || at < count) {
-		observer_send(conn->observer, frame_prompts(queue, at, channel->limits->page_size));
+		observer_send(
+			conn->ws->observer, frame_prompts(queue, at, channel->limits->page_size));
 		return;
 	}
 	if (session_find_prompt(conn->session, prompt_id, &had) < 0) {
@@ -98,15 +100,15 @@ static void handle_list(struct conn *conn, const struct request *request, struct
 static void answer_edited(struct conn_wait *wait, int status)
 {
 	if (is_good(wait, status, "edit_prompt")) {
-		observer_send(wait->conn->observer, frame_prompt_edited(wait->text));
+		observer_send(wait->conn->ws->observer, frame_prompt_edited(wait->text));
 	}
 }
 
 static void answer_removed(struct conn_wait *wait, int status)
 {
 	if (is_good(wait, status, "remove_prompt")) {
-		observer_send(
-			wait->conn->observer, frame_prompt_removed(wait->text, wait->duplicate));
+		observer_send(wait->conn->ws->observer,
+			frame_prompt_removed(wait->text, wait->duplicate));
 	}
 }
 

@@ -90,19 +90,19 @@ void ws_prepare(void)
 static bool check_handshake(struct conn *conn, char key[25])
 {
 	char version[8];
-	if (conn->method != HTTP_GET || conn->head->is_http_1_0 ||
-		conn->framing.body != HTTP_NO_BODY) {
+	if (conn->http->method != HTTP_GET || conn->http->head->is_http_1_0 ||
+		conn->http->framing.body != HTTP_NO_BODY) {
 		http_refuse(conn, "bad_request",
 			"a WebSocket is opened with GET, HTTP/1.1 and no body");
 		return false;
 	}
-	if (!http_head_copy(conn->head, "sec-websocket-version", version, sizeof(version)) ||
+	if (!http_head_copy(conn->http->head, "sec-websocket-version", version, sizeof(version)) ||
 		strcmp(version, "13") != 0) {
 		http_refuse_with(conn, 426, "upgrade: websocket\r\nsec-websocket-version: 13\r\n",
 			"bad_request", "this server speaks version 13 of the WebSocket protocol");
 		return false;
 	}
-	if (!http_head_copy(conn->head, "sec-websocket-key", key, 25) ||
+	if (!http_head_copy(conn->http->head, "sec-websocket-key", key, 25) ||
 		!is_key(key, strlen(key))) {
 		http_refuse(conn, "bad_request", "the Sec-WebSocket-Key is not 16 bytes in base64");
 		return false;
@@ -117,7 +117,7 @@ static void make_client_id(struct conn *conn)
 		memcpy(bytes, &conn, sizeof(bytes));
 	}
 	for (size_t i = 0; i < sizeof(bytes); i++) {
-		snprintf(conn->client_id + 2 * i, 3, "%02x", bytes[i]);
+		snprintf(conn->ws->client_id + 2 * i, 3, "%02x", bytes[i]);
 	}
 }
 
@@ -126,8 +126,8 @@ void ws_upgrade(struct conn *conn)
 	char key[25];
 	char accept[29];
 	struct buffer answer = {0};
-	const struct conn_ops *ops = find_socket(conn->path, conn->session_id);
-	conn->must_close = true; /* if it is refused, what follows are no requests */
+	const struct conn_ops *ops = find_socket(conn->http->path, conn->session_id);
+	conn->http->must_close = true; /* if it is refused, what follows are no requests */
 	if (!ops) {
 		http_refuse(conn, "not_found", "there is no WebSocket at this address");
 		return;
@@ -139,6 +139,8 @@ void ws_upgrade(struct conn *conn)
 	if (!check_handshake(conn, key)) {
 		return;
 	}
+	conn->ws = xcalloc(1, sizeof(*conn->ws));
+	list_init(&conn->ws->outbox);
 	make_client_id(conn);
 	conn->ops = ops;
 	query_read_socket(conn);
@@ -149,7 +151,7 @@ void ws_upgrade(struct conn *conn)
 		accept);
 	conn_put(conn, answer.data, answer.len);
 	buffer_finish(&answer);
-	http_forget_request(conn);
+	http_finish(conn);
 	conn->phase = PHASE_SOCKET;
 	conn_set_deadline(conn, DEADLINE_NONE, 0);
 	conn->ops->open(conn);
@@ -184,15 +186,15 @@ static void append_frame(struct buffer *out, enum ws_opcode opcode, const char *
 
 static void gather(struct conn *conn, const struct frame *frame)
 {
-	append_frame(&conn->gathered, WS_TEXT, frame_text(frame), frame_len(frame));
-	conn->is_held = conn->is_held || conn->gathered.len > GATHERED_MAX;
+	append_frame(&conn->ws->gathered, WS_TEXT, frame_text(frame), frame_len(frame));
+	conn->ws->is_held = conn->ws->is_held || conn->ws->gathered.len > GATHERED_MAX;
 	conn_at_end_of_turn(conn);
 }
 
 /** Writes all that is gathered with one call. */
 static void flush_gathered(struct conn *conn)
 {
-	struct buffer *out = &conn->gathered;
+	struct buffer *out = &conn->ws->gathered;
 	if (out->len && conn_is_writable(conn)) {
 		conn_put(conn, out->data, out->len);
 		if (out->cap > GATHERED_MAX) {
@@ -206,7 +208,7 @@ static void flush_gathered(struct conn *conn)
 	if (out->len || sock_is_choked(&conn->sock)) {
 		sock_want_writable(&conn->sock);
 	} else {
-		conn->is_held = false;
+		conn->ws->is_held = false;
 	}
 	conn_update_flow(conn);
 }
@@ -214,16 +216,26 @@ static void flush_gathered(struct conn *conn)
 static void drop_queued(struct conn *conn, struct queued_frame *queued)
 {
 	list_remove(&queued->link);
-	conn->outbox_count--;
+	conn->ws->outbox_count--;
 	frame_unref(queued->frame);
 	free(queued);
 }
 
-void conn_drop_outbox(struct conn *conn)
+void ws_finish(struct conn *conn)
 {
-	list_for_each_safe(link, tmp, &conn->outbox) {
+	struct ws_socket *ws = conn->ws;
+	if (!ws) {
+		return;
+	}
+	list_for_each_safe(link, tmp, &ws->outbox) {
 		drop_queued(conn, list_entry(link, struct queued_frame, link));
 	}
+	buffer_finish(&ws->gathered);
+	buffer_finish(&ws->control);
+	buffer_finish(&ws->pong);
+	free(ws->close_reason);
+	free(ws);
+	conn->ws = NULL;
 }
 
 void conn_flush(struct conn *conn)
@@ -232,13 +244,13 @@ void conn_flush(struct conn *conn)
 		flush_gathered(conn);
 		return;
 	}
-	while (conn->outbox_count && conn_is_writable(conn)) {
+	while (conn->ws->outbox_count && conn_is_writable(conn)) {
 		struct queued_frame *queued =
-			list_entry(conn->outbox.next, struct queued_frame, link);
+			list_entry(conn->ws->outbox.next, struct queued_frame, link);
 		conn_write(conn, queued->frame);
 		drop_queued(conn, queued);
 	}
-	if (conn->outbox_count && !conn->is_closing) {
+	if (conn->ws->outbox_count && !conn->is_closing) {
 		sock_want_writable(&conn->sock);
 	}
 }
@@ -254,20 +266,20 @@ void conn_send(struct conn *conn, struct frame *frame)
 		frame_unref(frame);
 		return;
 	}
-	if (!conn->outbox_count && conn_is_writable(conn)) {
+	if (!conn->ws->outbox_count && conn_is_writable(conn)) {
 		conn_write(conn, frame);
 		frame_unref(frame);
 		return;
 	}
-	if (conn->outbox_count >= conn->server->limits->outbox_frames) {
+	if (conn->ws->outbox_count >= conn->server->limits->outbox_frames) {
 		frame_unref(frame);
 		conn_close(conn, WS_CLOSE_POLICY, "too many requests without reading the answers");
 		return;
 	}
 	struct queued_frame *queued = xcalloc(1, sizeof(*queued));
 	queued->frame = frame;
-	list_append(&conn->outbox, &queued->link);
-	conn->outbox_count++;
+	list_append(&conn->ws->outbox, &queued->link);
+	conn->ws->outbox_count++;
 	sock_want_writable(&conn->sock);
 }
 
@@ -278,9 +290,9 @@ static void send_close(struct conn *conn)
 {
 	struct buffer frame = {0};
 	char payload[WS_CONTROL_MAX];
-	const char *reason = conn->close_reason ? conn->close_reason : "";
+	const char *reason = conn->ws->close_reason ? conn->ws->close_reason : "";
 	size_t len = strlen(reason);
-	if (conn->close_sent || conn->is_dead) {
+	if (conn->ws->close_sent || conn->is_dead) {
 		return;
 	}
 	if (sock_is_choked(&conn->sock)) {
@@ -288,14 +300,14 @@ static void send_close(struct conn *conn)
 		return;
 	}
 	len = len < sizeof(payload) - 2 ? len : sizeof(payload) - 2;
-	payload[0] = (char)(conn->close_code >> 8);
-	payload[1] = (char)conn->close_code;
+	payload[0] = (char)(conn->ws->close_code >> 8);
+	payload[1] = (char)conn->ws->close_code;
 	memcpy(payload + 2, reason, len);
-	append_frame(&frame, WS_CLOSE, payload, conn->close_code ? len + 2 : 0);
-	conn->close_sent = true;
+	append_frame(&frame, WS_CLOSE, payload, conn->ws->close_code ? len + 2 : 0);
+	conn->ws->close_sent = true;
 	conn_put(conn, frame.data, frame.len);
 	buffer_finish(&frame);
-	if (conn->is_deaf) {
+	if (conn->ws->is_deaf) {
 		conn_send_fin(conn); /* no answer can be read: the peer sees the end */
 	}
 	conn_set_deadline(conn, DEADLINE_END, CLOSE_WAIT_MS);
@@ -313,8 +325,8 @@ void conn_close(struct conn *conn, unsigned code, const char *reason)
 		return;
 	}
 	conn->is_closing = true;
-	conn->close_code = code;
-	conn->close_reason = xstrdup(reason);
+	conn->ws->close_code = code;
+	conn->ws->close_reason = xstrdup(reason);
 	/* A peer that reads nothing is cut off. */
 	conn_set_deadline(conn, DEADLINE_END, CLOSE_SEND_MS);
 	send_close(conn);
@@ -323,7 +335,7 @@ void conn_close(struct conn *conn, unsigned code, const char *reason)
 /** What the peer sends breaks the protocol: nothing behind it can be read. */
 static void fail(struct conn *conn, unsigned code, const char *reason)
 {
-	conn->is_deaf = true;
+	conn->ws->is_deaf = true;
 	conn_keep_nothing(conn);
 	conn_close(conn, code, reason);
 }
@@ -341,8 +353,8 @@ static void handle_close(struct conn *conn, const char *payload, size_t len)
 	if (conn->is_dead) {
 		return;
 	}
-	conn->is_deaf = true;
-	if (conn->close_sent) {
+	conn->ws->is_deaf = true;
+	if (conn->ws->close_sent) {
 		conn_send_fin(conn);
 		conn->phase = PHASE_LINGER;
 	}
@@ -352,7 +364,7 @@ static void handle_close(struct conn *conn, const char *payload, size_t len)
 
 bool ws_is_unfinished(const struct conn *conn)
 {
-	return conn->reader.message || conn->reader.header_len;
+	return conn->ws->reader.message || conn->ws->reader.header_len;
 }
 
 static void handle_ping(struct conn *conn, const char *payload, size_t len)
@@ -360,18 +372,18 @@ static void handle_ping(struct conn *conn, const char *payload, size_t len)
 	if (conn->is_closing) {
 		return;
 	}
-	if (conn->gathered.len) {
-		append_frame(&conn->gathered, WS_PONG, payload, len); /* in its turn */
+	if (conn->ws->gathered.len) {
+		append_frame(&conn->ws->gathered, WS_PONG, payload, len); /* in its turn */
 		return;
 	}
-	buffer_clear(&conn->pong);
-	append_frame(&conn->pong, WS_PONG, payload, len);
+	buffer_clear(&conn->ws->pong);
+	append_frame(&conn->ws->pong, WS_PONG, payload, len);
 	if (sock_is_choked(&conn->sock)) {
 		sock_want_writable(&conn->sock); /* then the newest ping is answered */
 		return;
 	}
-	conn_put(conn, conn->pong.data, conn->pong.len);
-	buffer_finish(&conn->pong);
+	conn_put(conn, conn->ws->pong.data, conn->ws->pong.len);
+	buffer_finish(&conn->ws->pong);
 }
 
 void ws_ping(struct conn *conn)
@@ -385,7 +397,7 @@ void ws_ping(struct conn *conn)
 /** A control frame may be cut, and lie between two pieces of a message. */
 static void take_control(struct conn *conn, const struct ws_piece *piece)
 {
-	struct buffer *control = &conn->control;
+	struct buffer *control = &conn->ws->control;
 	buffer_append(control, piece->bytes, piece->len);
 	if (!piece->is_last) {
 		return;
@@ -409,7 +421,7 @@ static void end_message(struct conn *conn, const struct ws_piece *piece)
 {
 	if (piece->opcode == WS_BINARY) {
 		refuse_binary(conn);
-	} else if (!utf8_is_whole(&conn->utf8)) {
+	} else if (!utf8_is_whole(&conn->ws->utf8)) {
 		fail(conn, WS_CLOSE_NOT_UTF8, "a message is not UTF-8");
 	} else if (piece->is_first) {
 		conn->ops->message(conn, piece->bytes, piece->len); /* in one piece: no copy */
@@ -434,10 +446,10 @@ static void refuse_busy(struct conn *conn)
 static void take_data(struct conn *conn, const struct ws_piece *piece)
 {
 	if (piece->is_first) {
-		conn->utf8 = (struct utf8_state){0};
+		conn->ws->utf8 = (struct utf8_state){0};
 		buffer_clear(&conn->rx);
 	}
-	if (piece->opcode == WS_TEXT && !utf8_check(&conn->utf8, piece->bytes, piece->len)) {
+	if (piece->opcode == WS_TEXT && !utf8_check(&conn->ws->utf8, piece->bytes, piece->len)) {
 		fail(conn, WS_CLOSE_NOT_UTF8, "a message is not UTF-8");
 		return;
 	}
@@ -469,11 +481,11 @@ size_t ws_receive(struct conn *conn, char *bytes, size_t len)
 	size_t max = conn->ops->is_producer ? conn->server->limits->body_size
 					    : conn->server->limits->frame_size;
 	struct ws_piece piece;
-	while (!conn->is_deaf && !conn->is_dead && !conn->is_parked) {
+	while (!conn->ws->is_deaf && !conn->is_dead && !conn->is_parked) {
 		if (!ws_is_unfinished(conn)) {
 			conn->message_ms = conn->received_ms; /* of the next one */
 		}
-		int r = ws_read(&conn->reader, &bytes, &len, max, &piece);
+		int r = ws_read(&conn->ws->reader, &bytes, &len, max, &piece);
 		if (r == 0) {
 			break;
 		}
@@ -492,25 +504,25 @@ void ws_writable(struct conn *conn)
 {
 	if (conn->is_closing) {
 		send_close(conn);
-		if (conn->is_deaf) {
+		if (conn->ws->is_deaf) {
 			conn_send_fin(conn);
 		}
 		return;
 	}
-	if (conn->pong.len && conn_is_writable(conn)) {
-		conn_put(conn, conn->pong.data, conn->pong.len);
-		buffer_finish(&conn->pong);
+	if (conn->ws->pong.len && conn_is_writable(conn)) {
+		conn_put(conn, conn->ws->pong.data, conn->ws->pong.len);
+		buffer_finish(&conn->ws->pong);
 	}
 	conn->ops->writable(conn);
 }
 
 bool conn_check_query(struct conn *conn)
 {
-	if (conn->refused) {
-		conn_send(conn, frame_error("bad_request", conn->refused, NULL, NULL));
+	if (conn->ws->refused) {
+		conn_send(conn, frame_error("bad_request", conn->ws->refused, NULL, NULL));
 		conn_close(conn, WS_CLOSE_POLICY, "bad_request");
 	}
-	return !conn->refused;
+	return !conn->ws->refused;
 }
 
 struct session *conn_find_session(struct conn *conn)
