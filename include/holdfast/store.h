@@ -11,9 +11,9 @@
  *   DIR/sessions/<id>/metadata.json  epoch, title, and what of the other three is certain
  *   DIR/set-aside/, DIR/trash/       damaged sessions; deleted ones until their files are gone
  *
- * Data goes one way: record -> gathered batch -> disk -> synced() -> the session appends the events
- * that the record completed to its log. All functions run on the loop's thread; the journal is
- * written and synced on a thread of its own, cold reads and checkpoints run on libuv's thread pool.
+ * Data goes one way: a record and the events that it completes -> gathered batch -> the journal on
+ * disk -> the logs -> synced(). All functions run on the loop's thread; the journal is written and
+ * synced on a thread of its own, cold reads and checkpoints run on libuv's thread pool.
  */
 #ifndef HOLDFAST_STORE_H
 #define HOLDFAST_STORE_H
@@ -200,11 +200,6 @@ size_t store_count_sessions(const struct store *store);
 /** Calls `visit` for every session, in no order; it must not add or remove any. */
 void store_each_session(
 	struct store *store, void (*visit)(struct session_log *log, void *arg), void *arg);
-/**
- * The session's RECORD_CREATE is on disk: from now on its folder says whose it is. Until then it
- * tells nothing that a refused creation could leave behind.
- */
-void session_log_confirm(struct session_log *log);
 /** Whom replay() is called for; NULL while the session is not in memory. */
 void session_log_set_owner(struct session_log *log, void *owner);
 void *session_log_owner(const struct session_log *log);
@@ -234,13 +229,15 @@ int64_t session_log_updated_at(const struct session_log *log);
 uint64_t session_log_first_seq(const struct session_log *log);
 uint64_t session_log_last_seq(const struct session_log *log);
 
-/** Takes the next event (its seq must be last + 1) with a reference of its own. */
-void session_log_append(struct session_log *log, struct event *event, int64_t ts);
 /**
- * Writes appended events to events.jsonl. Returns a negative errno if the file could not take them:
- * they stay in memory (and in the journal) and are tried again with the next flush.
+ * Takes an event that the newest record has completed, with a reference of its own. It goes the way
+ * of that record: it is in the log when synced() tells of the record, and nowhere if that fails. If
+ * only events.jsonl cannot take it, it stays in memory (and in the journal) and is tried again with
+ * the next one.
  */
-int session_log_flush(struct session_log *log);
+void session_log_complete(struct session_log *log, struct event *event, int64_t ts);
+/** Takes the next event at once: what replay() completes is in the journal already. */
+void session_log_append(struct session_log *log, struct event *event, int64_t ts);
 /** Syncs events.jsonl and writes metadata.json, on the thread pool; at the end of a turn. */
 void session_log_checkpoint(struct session_log *log);
 

@@ -1,7 +1,6 @@
 /* A session's life: inputs in, commits out, deltas and timers. */
 #include "session_internal.h"
 
-#include "holdfast/diag.h"
 #include "holdfast/json_text.h"
 
 #include <assert.h>
@@ -14,21 +13,23 @@
 
 static void emit(struct session *session, const struct event_view *view)
 {
-	struct session_table *table = session->table;
-	if (table->recovering) {
-		if (view->seq == session_log_last_seq(session->log) + 1) {
-			struct event *event = event_create(view);
-			session_log_append(session->log, event, view->ts);
-			event_unref(event);
-		}
+	bool recovering = session->table->recovering;
+	if (recovering && view->seq != session_log_last_seq(session->log) + 1) {
 		return;
 	}
-	struct pending_event *pending = xcalloc(1, sizeof(*pending));
-	pending->lsn = session->applying_lsn;
-	pending->event = event_create(view);
-	pending->ts = view->ts;
-	pending->is_prompt = session->emitting_prompt && view->type == EVENT_USER_PROMPT;
-	list_append(&session->pending, &pending->link);
+	struct event *event = event_create(view);
+	if (recovering) {
+		session_log_append(session->log, event, view->ts);
+	} else {
+		session_log_complete(session->log, event, view->ts);
+	}
+	if (!recovering && session->emitting_prompt && view->type == EVENT_USER_PROMPT) {
+		struct pending_prompt *pending = xcalloc(1, sizeof(*pending));
+		pending->lsn = session->applying_lsn;
+		pending->event = event_ref(event);
+		list_append(&session->pending_prompts, &pending->link);
+	}
+	event_unref(event);
 }
 
 static void handle_emit(void *owner, const struct event_view *view)
@@ -288,28 +289,25 @@ static void tell_prompt(struct session *session, struct event *event)
 	json_decref(json);
 }
 
-/** Appends what is confirmed to the log. Returns the last prompt among it, with a reference. */
-static struct event *commit_events(struct session *session, uint64_t lsn, bool *ret_turn_ended)
+static void drop_prompt(struct pending_prompt *pending)
+{
+	list_remove(&pending->link);
+	event_unref(pending->event);
+	free(pending);
+}
+
+/** The newest prompt that is confirmed, with a reference; NULL if there is none. */
+static struct event *take_prompt(struct session *session, uint64_t lsn)
 {
 	struct event *prompt = NULL;
-	*ret_turn_ended = false;
-	list_for_each_safe(link, tmp, &session->pending) {
-		struct pending_event *pending = list_entry(link, struct pending_event, link);
+	list_for_each_safe(link, tmp, &session->pending_prompts) {
+		struct pending_prompt *pending = list_entry(link, struct pending_prompt, link);
 		if ((uint64_t)pending->lsn > lsn) {
 			break;
 		}
-		struct event *event = pending->event;
-		session_log_append(session->log, event, pending->ts);
-		session->channel.max_seq = event->seq;
-		*ret_turn_ended = *ret_turn_ended || event->type == EVENT_TURN_END;
-		if (pending->is_prompt) {
-			event_unref(prompt);
-			prompt = event_ref(event);
-		}
-		session->object_changed = true;
-		event_unref(event);
-		list_remove(&pending->link);
-		free(pending);
+		event_unref(prompt);
+		prompt = event_ref(pending->event);
+		drop_prompt(pending);
 	}
 	return prompt;
 }
@@ -330,19 +328,11 @@ static void end_waits(struct session *session, uint64_t lsn, int status)
 void session_commit(struct session *session, uint64_t lsn)
 {
 	uint64_t had = session->channel.max_seq;
-	bool turn_ended;
-	if ((uint64_t)session->created_lsn <= lsn) {
-		session_log_confirm(session->log);
-	}
-	struct event *prompt = commit_events(session, lsn, &turn_ended);
+	struct event *prompt = take_prompt(session, lsn);
+	session->channel.max_seq = session_log_last_seq(session->log);
+	session->object_changed = session->object_changed || session->channel.max_seq != had;
 	session_names_commit(session, lsn);
-	int r = session_log_flush(session->log);
-	if (r < 0) {
-		diag(DIAG_WARN,
-			"session %s: events.jsonl cannot be written: %s; the journal has its events; the file is tried again",
-			session_log_id(session->log), strerror(-r));
-	}
-	if (turn_ended) {
+	if (session_facts(session->log)->turn_end_seq > had) {
 		session_usage_give_log(session);
 		session_log_checkpoint(session->log);
 	}
@@ -381,11 +371,8 @@ void session_commit(struct session *session, uint64_t lsn)
 
 void session_fail(struct session *session, int error, uint64_t in_doubt_lsn)
 {
-	list_for_each_safe(link, tmp, &session->pending) {
-		struct pending_event *pending = list_entry(link, struct pending_event, link);
-		list_remove(&pending->link);
-		event_unref(pending->event);
-		free(pending);
+	list_for_each_safe(link, tmp, &session->pending_prompts) {
+		drop_prompt(list_entry(link, struct pending_prompt, link));
 	}
 	session_status_drop(session);
 	session_names_drop(session);
@@ -459,7 +446,7 @@ struct session *session_new(struct session_table *table, struct session_log *log
 	session->timer_at = INT64_MAX;
 	session->last_ts = session_log_updated_at(log);
 	session_time_resume(session);
-	list_init(&session->pending);
+	list_init(&session->pending_prompts);
 	list_init(&session->pending_states);
 	list_init(&session->pending_answers);
 	list_init(&session->pending_activity);

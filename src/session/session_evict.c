@@ -36,7 +36,7 @@ static bool is_needed(const struct session *session)
 	return session->holds || session->host || session->is_deleted ||
 	       !list_empty(&session->channel.observers) || !list_empty(&session->dirty_link) ||
 	       !list_empty(&session->touched_link) || !list_empty(&session->waits) ||
-	       !list_empty(&session->pending) || !list_empty(&session->pending_states) ||
+	       !list_empty(&session->pending_prompts) || !list_empty(&session->pending_states) ||
 	       (uint64_t)session->last_lsn > synced;
 }
 

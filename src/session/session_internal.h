@@ -57,13 +57,11 @@ struct session_state {
 	size_t answer_count;
 };
 
-/** An event that the state machine has completed and the disk has not confirmed. */
-struct pending_event {
+/** A user_prompt that the session's agent has to be given, when it is on disk. */
+struct pending_prompt {
 	struct list link;
 	int64_t lsn;
 	struct event *event;
-	int64_t ts;
-	bool is_prompt; /* a user_prompt that the session's agent has to be given */
 };
 
 /** How much of the open event is told when the disk has confirmed a record. */
@@ -101,7 +99,7 @@ struct session {
 	int64_t last_lsn; /* of its newest record */
 	bool emitting_prompt;
 	bool emitting_recovered;
-	struct list pending; /* struct pending_event, in seq order */
+	struct list pending_prompts; /* struct pending_prompt, in lsn order */
 	struct list pending_answers; /* what its agent has to be told, in lsn order */
 	struct list pending_activity; /* struct pending_activity, in lsn order */
 	struct list pending_names; /* struct pending_name, in lsn order */
@@ -112,7 +110,7 @@ struct session {
 	struct list live_link; /* table.live */
 	int64_t active_at; /* uv_now() when something happened to it last, or nearly so */
 	size_t holds; /* session_hold() */
-	struct list dirty_link; /* table.dirty: has pending events or waits */
+	struct list dirty_link; /* table.dirty: has records that are not on disk yet, or waits */
 	struct list touched_link; /* table.touched: has something to tell at the end of the tick */
 	bool object_changed; /* the feed wants to know */
 	char *shown_usage; /* what channel.status.usage points at */

@@ -40,6 +40,8 @@ static void batch_done(void *arg);
 void journal_init(struct journal *journal, struct store *store)
 {
 	*journal = (struct journal){.store = store, .dir_fd = -1, .fd = -1, .segment = 1};
+	list_init(&journal->gather_writes);
+	list_init(&journal->flight_writes);
 	journal->revive_timer = loop_timer(store->loop, journal);
 	journal->writer = worker_create(store->loop, batch_work, batch_done, journal);
 }
@@ -116,6 +118,7 @@ static void forget_gathered(struct journal *journal)
 	buffer_clear(&journal->gather);
 	buffer_clear(&journal->entries);
 	journal->gather_count = 0;
+	log_writes_forget(&journal->gather_writes);
 }
 
 int64_t store_append(struct store *store, const struct record *record)
@@ -266,6 +269,7 @@ static void launch(struct journal *journal)
 	journal->flight = journal->gather;
 	journal->gather = empty;
 	buffer_clear(&journal->gather);
+	log_writes_launch(journal);
 	journal->flight_lsn = journal->gather_lsn;
 	journal->rotated = journal->fd_segment != journal->segment;
 	journal->in_flight = true;
@@ -303,6 +307,7 @@ static void fail(struct journal *journal)
 	bool was_failing = journal->error != 0;
 	journal->error = journal->result;
 	journal->reviving = false;
+	log_writes_forget(&journal->flight_writes);
 	forget_gathered(journal);
 	/*
 	 * The segment of the batch ends in front of it; if it began with it, it counts for nothing.
@@ -333,6 +338,7 @@ static void land(struct journal *journal)
 	journal->error = 0;
 	journal->segment_len += journal->flight.len;
 	journal->synced_lsn = journal->flight_lsn;
+	log_writes_land(&journal->flight_writes);
 	store->ops->synced(store->owner, journal->synced_lsn);
 	if (revived) {
 		store->ops->revived(store->owner);

@@ -136,6 +136,9 @@ void session_log_note_input(struct session_log *log, uint64_t nth, enum log_key_
 	log->keys.input_names = nth + 1;
 	log_keys_add(log,
 		&(struct log_name){.kind = kind, .seq = seq, .key = key, .by = "", .sum = *sum});
+	if (!log->store->opening) {
+		(void)!log_keys_flush_if_full(log); /* else with the next events */
+	}
 }
 
 uint64_t session_log_input_names(const struct session_log *log)

@@ -82,6 +82,7 @@ void session_log_forget_before(struct session_log *log, uint64_t seq)
 
 void session_log_free(struct session_log *log)
 {
+	log_write_drop(log);
 	log_reads_resume(log, -ECANCELED);
 	session_log_close(log);
 	while (log->hot_count) {

@@ -312,6 +312,7 @@ int store_create_session(struct store *store, const char *id, uint64_t epoch, co
 	}
 	struct session_log *log = session_log_new(store, id, epoch, title, created_at, NULL);
 	log->dirty = log->has_new_files = log->is_unconfirmed = true;
+	log_write_create(log);
 	r = session_log_fd(log);
 	if (r < 0) {
 		store_remove_session(log);

@@ -56,6 +56,8 @@ struct journal {
 	struct buffer entries; /* of the gathering batch's trailer */
 	uint32_t gather_count;
 	struct buffer flight;
+	struct list gather_writes; /* struct log_write: what the two batches do to the logs */
+	struct list flight_writes;
 	uint64_t gather_lsn; /* of the newest record */
 	uint64_t flight_lsn;
 	uint64_t synced_lsn;
@@ -152,6 +154,7 @@ struct session_log {
 	bool wants_prune; /* with its next checkpoint */
 	bool is_frozen; /* that is under way, and may put another file in the log's place */
 	struct buffer unwritten; /* lines that are not in the file yet */
+	struct log_write *write; /* what the gathering batch adds; NULL: nothing */
 	void *facts; /* store.ops->facts */
 	struct log_index index;
 	struct log_keys keys;
@@ -337,6 +340,16 @@ struct session_log *session_log_of(struct store *store, const char *id, uint64_t
 int session_log_fd(struct session_log *log);
 /** Closes the file until it is needed again. */
 void session_log_close(struct session_log *log);
+/**
+ * Writes appended events to events.jsonl. Returns a negative errno if the file could not take them:
+ * they stay in memory (and in the journal) and are tried again with the next flush.
+ */
+int session_log_flush(struct session_log *log);
+/**
+ * The session's RECORD_CREATE is on disk: from now on its folder says whose it is. Until then it
+ * tells nothing that a refused creation could leave behind.
+ */
+void session_log_confirm(struct session_log *log);
 /** Opens its folder; the caller closes it. */
 int session_log_dir(struct session_log *log);
 /** The next event is at the log's end, in a line of `len` bytes: everything but the line. */
@@ -349,6 +362,18 @@ uint64_t session_log_hot_first(const struct session_log *log);
 uint64_t session_log_last_written(const struct session_log *log, uint64_t *ret_end);
 /** Adds what is behind that to an index that has just been begun. */
 void session_log_index_unwritten(struct session_log *log);
+
+/* log_write.c */
+/** The gathering batch has the log's RECORD_CREATE. */
+void log_write_create(struct session_log *log);
+/** The log goes. */
+void log_write_drop(struct session_log *log);
+/** What has gathered goes with the batch that is launched. */
+void log_writes_launch(struct journal *journal);
+/** The batch is lost. */
+void log_writes_forget(struct list *writes);
+/** The batch is on disk: the logs get their events. */
+void log_writes_land(struct list *writes);
 
 /* log_table.c */
 void log_table_init(struct log_table *table);
