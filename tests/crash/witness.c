@@ -1,5 +1,5 @@
 /* Watching the server while it runs. What is made of it is in witness_check.c. */
-#include "witness.h"
+#include "witness_internal.h"
 
 #include "point.h"
 #include "session_internal.h"
@@ -17,7 +17,7 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-static size_t now(const struct witness *w)
+size_t witness_now(const struct witness *w)
 {
 	return w->power ? power_disk_count(w->power) : 0;
 }
@@ -77,17 +77,16 @@ static void handle_durable(struct durable_wait *wait, int status)
 	for (size_t i = note->state; status < 0 && i < life->state_count; i++) {
 		life->witness->refused += !life->states[i].is_refused;
 		life->states[i].is_refused = true;
-		life->states[i].refused = now(life->witness);
+		life->states[i].refused = witness_now(life->witness);
 	}
 	state->is_in_doubt = status == DURABLE_IN_DOUBT;
 	if (status == 0) {
-		state->acked = now(life->witness);
+		state->acked = witness_now(life->witness);
 	}
 	free(note);
 }
 
-/** Notes what the session has become by an input that was sent at `sent`. */
-static void add_state(struct life *life, size_t sent)
+void witness_add_state(struct life *life, size_t sent)
 {
 	struct session *session = life->session;
 	life->states = xrealloc(life->states, (life->state_count + 1) * sizeof(*life->states));
@@ -114,8 +113,7 @@ static uint64_t last_hash(const struct life *life)
 	return life->states[i].hash;
 }
 
-/** What was refused is in nobody's way. */
-static void check_taken_back(struct life *life)
+void witness_check_taken_back(struct life *life)
 {
 	bool was_refused = life->states[life->state_count - 1].is_refused;
 	if (life->session && !list_empty(&life->session->table->lost)) {
@@ -172,7 +170,7 @@ static void see_event(struct life *life, const json_t *event)
 	}
 	life->shown_count = seq;
 	if (life->shown[seq - 1] == NEVER) {
-		life->shown[seq - 1] = now(life->witness);
+		life->shown[seq - 1] = witness_now(life->witness);
 	}
 	struct event_view view;
 	const char *line = life->lines.data;
@@ -222,7 +220,7 @@ static void close_socket(void *socket, unsigned code, const char *reason)
 {
 }
 
-static void watch(struct life *life)
+void witness_watch(struct life *life)
 {
 	static const struct observer_socket_ops ops = {
 		.is_writable = is_writable,
@@ -248,7 +246,7 @@ static void leave(struct life *life)
 
 /* --- life --- */
 
-static struct life *life_of(const struct witness *w, const struct session *session)
+struct life *witness_life_of(const struct witness *w, const struct session *session)
 {
 	for (size_t i = 0; i < w->life_count; i++) {
 		if (w->lives[i]->session == session) {
@@ -274,9 +272,9 @@ static void handle_changed(void *owner, struct session *session)
 
 static void handle_deleted(void *owner, struct session *session)
 {
-	struct life *life = life_of(owner, session);
+	struct life *life = witness_life_of(owner, session);
 	pull_lines(life);
-	life->delete_acked = now(owner);
+	life->delete_acked = witness_now(owner);
 	leave(life);
 }
 
@@ -319,7 +317,7 @@ static void rejoin(struct life *life)
 		session_table_get(life->witness->rig->table, life->id, strlen(life->id));
 	if (session && session_log_epoch(session->log) == life->epoch) {
 		life->session = session;
-		watch(life);
+		witness_watch(life);
 	}
 }
 
@@ -376,154 +374,6 @@ void witness_kill(struct witness *w)
 	power_disk_hold(false);
 }
 
-static int find_life(struct witness *w, const char *id, struct life **ret_life)
-{
-	struct session *session = session_table_get(w->rig->table, id, strlen(id));
-	if (session) {
-		*ret_life = life_of(w, session);
-		return *ret_life ? 0 : -ENOENT;
-	}
-	size_t sent = now(w);
-	int r = session_create(w->rig->table, id, id, &session);
-	if (r < 0) {
-		w->refused++;
-		return r;
-	}
-	struct life *life = xcalloc(1, sizeof(*life));
-	*life = (struct life){.witness = w,
-		.epoch = session_log_epoch(session->log),
-		.created_at = session_log_created_at(session->log),
-		.delete_sent = NEVER,
-		.delete_acked = NEVER,
-		.session = session};
-	snprintf(life->id, sizeof(life->id), "%s", id);
-	w->lives = xrealloc(w->lives, (w->life_count + 1) * sizeof(struct life *));
-	w->lives[w->life_count++] = life;
-	add_state(life, sent);
-	watch(life);
-	*ret_life = life;
-	return 0;
-}
-
-/* --- inputs --- */
-
-/** Whatever the outcome: the session is what it was, or it is noted what it is. */
-static int note_outcome(struct life *life, size_t sent, int r)
-{
-	if (r == 0) {
-		life->witness->inputs++;
-		add_state(life, sent);
-		return 0;
-	}
-	life->witness->refused++;
-	check_taken_back(life);
-	return r;
-}
-
-static int input(struct witness *w, const char *id, const struct input_event *in)
-{
-	struct life *life;
-	int r = find_life(w, id, &life);
-	if (r < 0 || session_is_deleted(life->session)) {
-		return r < 0 ? r : -ENOENT;
-	}
-	size_t sent = now(w);
-	uint64_t seq;
-	bool duplicate;
-	char name[WITNESS_KEY];
-	struct input_event keyed = *in;
-	keyed.sum.value = witness_key(life->state_count, name);
-	keyed.key = name;
-	keyed.key_len = strlen(name);
-	r = session_input(life->session, &keyed, &seq, &duplicate);
-	r = note_outcome(life, sent, r);
-	if (r == 0) {
-		life->states[life->state_count - 1].has_key = true;
-		life->states[life->state_count - 1].seq = seq;
-	}
-	return r;
-}
-
-int witness_say(struct witness *w, const char *id, const char *text)
-{
-	return input(w, id,
-		&(struct input_event){
-			.type = EVENT_MESSAGE_CHUNK, .data = text, .data_len = strlen(text)});
-}
-
-int witness_think(struct witness *w, const char *id, const char *text)
-{
-	return input(w, id,
-		&(struct input_event){
-			.type = EVENT_THOUGHT_CHUNK, .data = text, .data_len = strlen(text)});
-}
-
-int witness_put(struct witness *w, const char *id, const char *type, const char *data)
-{
-	return input(w, id,
-		&(struct input_event){.type = event_type_of(type, strlen(type)),
-			.type_name = type,
-			.type_len = strlen(type),
-			.data = data,
-			.data_len = strlen(data)});
-}
-
-int witness_prompt(struct witness *w, const char *id, const char *prompt_id)
-{
-	struct life *life;
-	int r = find_life(w, id, &life);
-	if (r < 0 || session_is_deleted(life->session)) {
-		return r < 0 ? r : -ENOENT;
-	}
-	size_t sent = now(w);
-	uint64_t seq;
-	bool duplicate;
-	r = session_prompt(life->session, "please", 6, prompt_id, "client", &seq, &duplicate);
-	if (r == 0 && duplicate) {
-		return 0;
-	}
-	r = note_outcome(life, sent, r);
-	if (r == 0) {
-		life->prompts =
-			xrealloc(life->prompts, (life->prompt_count + 1) * sizeof(*life->prompts));
-		struct witness_prompt *prompt = &life->prompts[life->prompt_count++];
-		*prompt = (struct witness_prompt){.state = life->state_count - 1};
-		snprintf(prompt->id, sizeof(prompt->id), "%s", prompt_id);
-	}
-	return r;
-}
-
-int witness_change_prompt(
-	struct witness *w, const char *id, const char *prompt_id, const char *message)
-{
-	struct life *life;
-	int r = find_life(w, id, &life);
-	if (r < 0 || session_is_deleted(life->session)) {
-		return r < 0 ? r : -ENOENT;
-	}
-	size_t sent = now(w);
-	struct prompt_view had;
-	r = message ? session_edit_prompt(life->session, prompt_id, message, strlen(message), &had)
-		    : session_remove_prompt(life->session, prompt_id, &had);
-	bool changes_nothing = r == -ESRCH || (r == 0 && had.place == PROMPT_REMOVED);
-	return changes_nothing ? r : note_outcome(life, sent, r);
-}
-
-int witness_delete(struct witness *w, const char *id)
-{
-	struct session *session = session_table_get(w->rig->table, id, strlen(id));
-	struct life *life = session ? life_of(w, session) : NULL;
-	if (!life || session_is_deleted(session)) {
-		return -ENOENT;
-	}
-	size_t sent = now(w);
-	int r = session_delete(session);
-	if (r == 0) {
-		life->delete_sent = sent;
-	}
-	return r;
-}
-
 void witness_reload(struct witness *w)
 {
 	for (size_t i = 0; i < w->life_count; i++) {
@@ -532,10 +382,10 @@ void witness_reload(struct witness *w)
 		if (!life->session) {
 			continue;
 		}
-		check_taken_back(life);
+		witness_check_taken_back(life);
 		observer_destroy(life->observer);
 		life->shown_count = session_log_first_seq(life->session->log) - 1;
-		watch(life);
+		witness_watch(life);
 		rig_settle(w->rig);
 		if (life->session && life->shown_count != shown) {
 			say_wrong(life, "%llu events were shown, and %llu when asked again",
@@ -554,7 +404,7 @@ static void see_timers(struct witness *w, size_t sent)
 		/* What was refused may be in its state until that is taken back. */
 		bool is_known = life->session && list_empty(&life->session->table->lost);
 		if (is_known && witness_hash(life->session) != last_hash(life)) {
-			add_state(life, sent);
+			witness_add_state(life, sent);
 		}
 	}
 }
@@ -581,7 +431,7 @@ void witness_flush(struct witness *w)
 	}
 	session_table_end_tick(w->rig->table);
 	while (is_anything_due(w)) {
-		size_t sent = now(w);
+		size_t sent = witness_now(w);
 		uv_timer_again(&w->rig->guard);
 		uv_run(&w->rig->loop, UV_RUN_NOWAIT);
 		see_timers(w, sent);
