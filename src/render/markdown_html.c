@@ -31,7 +31,11 @@ static void render(const char *text, size_t len, size_t skip, struct buffer *out
 	cmark_parser_feed(parser, text, len);
 	cmark_node *document = cmark_parser_finish(parser);
 	cmark_parser_free(parser);
-	html_write_document(document, skip, out);
+	safe_tree_make(document, skip);
+	char *html =
+		cmark_render_html_with_mem(document, CMARK_OPT_DEFAULT, NULL, scratch_memory());
+	buffer_append_str(out, html);
+	scratch_memory()->free(html);
 	cmark_node_free(document);
 	scratch_reset();
 }

@@ -1,6 +1,6 @@
 /*
  * Private to render/: what stands around cmark-gfm's parser. In front of it, what it may be given;
- * behind it, what is written of the tree it gives back; below it, the memory.
+ * behind it, what becomes of the tree it gives back; below it, the memory.
  */
 #ifndef HOLDFAST_RENDER_INTERNAL_H
 #define HOLDFAST_RENDER_INTERNAL_H
@@ -21,12 +21,12 @@
 bool markdown_cost_is_fair(const char *text, size_t len);
 
 /**
- * Appends the HTML of a parsed document: byte for byte what cmark-gfm's own renderer writes, but
- * raw HTML comes out as text, a link or image with a refused address as its text, and a code
- * block's language holds only [A-Za-z0-9_+#.-]. There is no other way from the text into a tag or
- * an attribute. `skip` bytes of a first block of raw HTML are not the text's own and are left out.
+ * Makes of a parsed document one that is written as safe HTML: raw HTML becomes text, a link or
+ * image with a refused address its content, and a code block's language holds only
+ * [A-Za-z0-9_+#.-]. There is no other way from the text into a tag or an attribute. `skip` bytes of
+ * a first block of raw HTML are not the text's own and are left out.
  */
-void html_write_document(cmark_node *document, size_t skip, struct buffer *out);
+void safe_tree_make(cmark_node *document, size_t skip);
 
 /** Memory for the parsing of one document: all of it is freed, and then scratch_reset() called. */
 cmark_mem *scratch_memory(void);
