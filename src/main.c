@@ -6,21 +6,14 @@
 #include "holdfast/tools.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 static int serve(int argc, char **argv)
 {
 	struct config config;
-	char *why;
-	int r = config_parse(&config, argc, argv, &why);
-	if (r > 0) {
-		return 0;
-	}
-	if (r < 0) {
-		diag(DIAG_ERROR, "%s", why ? why : "bad options");
-		free(why);
-		return 2;
+	int r = config_parse(&config, argc, argv);
+	if (r != 0) {
+		return r > 0 ? 0 : 2;
 	}
 	int code = relay_run(&config);
 	config_finish(&config);

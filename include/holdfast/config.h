@@ -21,10 +21,10 @@ struct config {
 
 /**
  * Reads the arguments after `serve`, then what they leave open from the environment, then defaults.
- * Returns 0, 1 if --help was asked for and has been answered, or -EINVAL with *ret_why (caller
- * frees).
+ * Returns 0, 1 if --help was asked for and has been answered, or a negative errno after
+ * saying what is wrong.
  */
-int config_parse(struct config *config, int argc, char **argv, char **ret_why);
+int config_parse(struct config *config, int argc, char **argv);
 void config_finish(struct config *config);
 
 #endif

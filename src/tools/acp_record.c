@@ -23,13 +23,13 @@
 
 enum { OUT };
 
-static const struct tool_option options[] = {
-	[OUT] = {"--out", "FILE",
+static const struct option options[] = {
+	[OUT] = {"--out", "FILE", NULL, NULL,
 		"where to write; a file that is there gets one more process. Default: acp-TIME-PID.jsonl in this directory"},
-	{NULL, NULL, NULL},
+	{0},
 };
 
-static const struct tool tool = {
+static const struct command command = {
 	.usage = "acp-record [--out FILE] -- COMMAND [ARGUMENT …]",
 	.help = "Runs an agent that speaks ACP and passes on all that is said between it and the client on stdin and\n"
 		"stdout, while it writes each line to a file. Put it before the agent's command:\n\n"
@@ -261,12 +261,12 @@ int tool_acp_record(int argc, char **argv)
 	while (own < argc && strcmp(argv[own], "--") != 0) {
 		own++;
 	}
-	int r = tool_parse(&tool, own, argv, NULL, values);
+	int r = options_parse(&command, own, argv, NULL, values, NULL);
 	if (r != 0) {
 		return r > 0 ? 0 : TOOL_FAILED;
 	}
 	if (own + 1 >= argc) {
-		diag(DIAG_ERROR, "which agent? usage: holdfast %s", tool.usage);
+		diag(DIAG_ERROR, "which agent? usage: holdfast %s", command.usage);
 		return TOOL_FAILED;
 	}
 	struct recorder recorder = {0};

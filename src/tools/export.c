@@ -14,14 +14,14 @@
 
 enum { FORMAT, AFTER };
 
-static const struct tool_option options[] = {
-	[FORMAT] = {"--format", "jsonl|markdown",
+static const struct option options[] = {
+	[FORMAT] = {"--format", "jsonl|markdown", NULL, "jsonl",
 		"jsonl: one event a line, as the protocol has them with format=markdown; markdown: a transcript to read. Default: jsonl"},
-	[AFTER] = {"--after", "SEQ", "only the events after this seq"},
-	{NULL, NULL, NULL},
+	[AFTER] = {"--after", "SEQ", NULL, "0", "only the events after this seq"},
+	{0},
 };
 
-static const struct tool tool = {
+static const struct command command = {
 	.usage = "export DIR SESSION [OPTIONS]",
 	.help = "Writes the events of a session to stdout. It reads the session's log and nothing else, also while a\n"
 		"server runs: what observers have been shown is in it. After a crash the journal may have more that was\n"
@@ -142,13 +142,14 @@ static int export(struct export *ex, bool markdown)
 
 static int take_values(struct export *ex, const char *values[], bool *ret_markdown)
 {
-	const char *format = values[FORMAT] ? values[FORMAT] : "jsonl";
-	*ret_markdown = strcmp(format, "markdown") == 0;
-	if (!*ret_markdown && strcmp(format, "jsonl") != 0) {
-		return tool_bad_value(&options[FORMAT], format);
+	*ret_markdown = strcmp(values[FORMAT], "markdown") == 0;
+	if (!*ret_markdown && strcmp(values[FORMAT], "jsonl") != 0) {
+		return options_refuse(&options[FORMAT], values[FORMAT], NULL);
 	}
-	if (values[AFTER] && !tool_parse_u64(values[AFTER], &ex->after)) {
-		return tool_bad_value(&options[AFTER], values[AFTER]);
+	size_t digits = strspn(values[AFTER], "0123456789");
+	ex->after = strtoull(values[AFTER], NULL, 10);
+	if (!digits || digits > 18 || values[AFTER][digits]) {
+		return options_refuse(&options[AFTER], values[AFTER], NULL);
 	}
 	return 0;
 }
@@ -178,7 +179,7 @@ int tool_export(int argc, char **argv)
 	struct store_files files;
 	struct export ex = {.files = &files};
 	bool markdown;
-	int r = tool_parse(&tool, argc, argv, words, values);
+	int r = options_parse(&command, argc, argv, words, values, NULL);
 	if (r != 0) {
 		return r < 0 ? TOOL_FAILED : 0;
 	}

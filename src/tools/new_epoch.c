@@ -14,9 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const struct tool_option options[] = {{NULL, NULL, NULL}};
-
-static const struct tool tool = {
+static const struct command command = {
 	.usage = "new-epoch DIR [SESSION]",
 	.help = "Gives a session, or all of them, a new epoch. Run it after a data directory has been restored from\n"
 		"an older copy and before the server is started: clients that saw more than the copy has are then told\n"
@@ -24,7 +22,6 @@ static const struct tool tool = {
 		"No server may be running. What the journal holds is recovered first, as the server does it. If it is\n"
 		"interrupted, run it again. It prints a line for each session: its id, the old epoch, the new one.\n\n"
 		"The exit code is 0, or 2 if it could not be done.\n",
-	.options = options,
 	.words_min = 1,
 	.words_max = 2,
 };
@@ -189,7 +186,7 @@ int tool_new_epoch(int argc, char **argv)
 {
 	const char *words[2] = {0};
 	struct opened opened;
-	int r = tool_parse(&tool, argc, argv, words, NULL);
+	int r = options_parse(&command, argc, argv, words, NULL, NULL);
 	if (r != 0) {
 		return r < 0 ? TOOL_FAILED : 0;
 	}

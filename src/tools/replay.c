@@ -22,17 +22,17 @@
 
 enum { URL, SESSION, SPEED, CREATE };
 
-static const struct tool_option options[] = {
-	[URL] = {"--url", "http://HOST:PORT", "the server; needed"},
-	[SESSION] = {"--session", "ID", "the session to play into"},
-	[SPEED] = {"--speed", "N|max",
+static const struct option options[] = {
+	[URL] = {"--url", "http://HOST:PORT", NULL, NULL, "the server; needed"},
+	[SESSION] = {"--session", "ID", NULL, NULL, "the session to play into"},
+	[SPEED] = {"--speed", "N|max", NULL, "1",
 		"1: as fast as it was recorded (the default), 2: twice as fast, and so on; max: without waiting"},
-	[CREATE] = {"--create", NULL,
+	[CREATE] = {"--create", NULL, NULL, NULL,
 		"makes the session first, with the name of the file as its title; without --session under an id that the server makes up"},
-	{NULL, NULL, NULL},
+	{0},
 };
 
-static const struct tool tool = {
+static const struct command command = {
 	.usage = "replay FILE --url http://HOST:PORT [--session ID] [--create] [--speed N|max]",
 	.help = "Plays a recording into a session of a running server, and prints the session's id. FILE is a stream\n"
 		"as a producer sends it, {\"t\": ms since the start, \"type\", \"data\"} a line, or the output of holdfast export:\n"
@@ -258,7 +258,7 @@ static int play(struct player *player, const char *session, bool create)
 
 static int take_values(struct player *player, const char *values[])
 {
-	const char *speed = values[SPEED] ? values[SPEED] : "1";
+	const char *speed = values[SPEED];
 	const char *session = values[SESSION];
 	char *end;
 	if (!values[URL] || (!session && !values[CREATE])) {
@@ -267,16 +267,16 @@ static int take_values(struct player *player, const char *values[])
 		return -EINVAL;
 	}
 	if (http_parse_url(values[URL], &player->url) < 0) {
-		return tool_bad_value(&options[URL], values[URL]);
+		return options_refuse(&options[URL], values[URL], NULL);
 	}
 	if (session && !session_id_is_valid(session, strlen(session))) {
-		return tool_bad_value(&options[SESSION], session);
+		return options_refuse(&options[SESSION], session, NULL);
 	}
 	player->speed = strtod(speed, &end);
 	if (strcmp(speed, "max") == 0) {
 		player->speed = 0;
 	} else if (*end || !(player->speed >= 0.001 && player->speed <= 1e6)) {
-		return tool_bad_value(&options[SPEED], speed);
+		return options_refuse(&options[SPEED], speed, NULL);
 	}
 	snprintf(player->session, sizeof(player->session), "%s", session ? session : "");
 	return 0;
@@ -286,7 +286,7 @@ int tool_replay(int argc, char **argv)
 {
 	const char *words[1] = {0};
 	const char *values[4] = {0};
-	int r = tool_parse(&tool, argc, argv, words, values);
+	int r = options_parse(&command, argc, argv, words, values, NULL);
 	if (r != 0) {
 		return r < 0 ? TOOL_FAILED : 0;
 	}

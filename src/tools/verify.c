@@ -10,9 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const struct tool_option options[] = {{NULL, NULL, NULL}};
-
-static const struct tool tool = {
+static const struct command command = {
 	.usage = "verify DIR [SESSION]",
 	.help = "Checks a data directory, or one session of it and the journal: every checksum, that the events\n"
 		"are numbered without a gap, and that files agree with each other: where each event starts, and\n"
@@ -21,7 +19,6 @@ static const struct tool tool = {
 		"new-epoch leaves it so, and the server's next start puts it in order.\n"
 		"It works beside a running server too; if none runs, none can start before it has ended.\n\n"
 		"The exit code is 0 if all is well, 1 if there are problems, 2 if it could not be checked.\n",
-	.options = options,
 	.words_min = 1,
 	.words_max = 2,
 };
@@ -100,7 +97,7 @@ int tool_verify(int argc, char **argv)
 	const char *words[2] = {0};
 	char *why = NULL;
 	struct store_files files;
-	int r = tool_parse(&tool, argc, argv, words, NULL);
+	int r = options_parse(&command, argc, argv, words, NULL, NULL);
 	if (r != 0) {
 		return r < 0 ? TOOL_FAILED : 0;
 	}

@@ -1,0 +1,41 @@
+/*
+ * The arguments of a command of the program: its words, and its options as "--flag value" or
+ * "--flag=value". --help is answered from the same table.
+ */
+#ifndef HOLDFAST_OPTIONS_H
+#define HOLDFAST_OPTIONS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct option {
+	const char *flag;
+	const char *argument; /* NULL: it takes none */
+	/* Where its value comes from if it is not given; NULL: from nowhere. */
+	const char *env; /* a variable that is set and not empty */
+	const char *fallback;
+	const char *help;
+	bool repeats; /* each of its values counts; what `env` has is the command's affair */
+};
+
+struct command {
+	const char *usage; /* behind "holdfast " */
+	const char *help;
+	const struct option *options; /* ended by one without a flag; NULL: none */
+	size_t words_min;
+	size_t words_max;
+	/** For options that repeat; 0, or a negative errno after saying what is wrong. */
+	int (*take)(void *owner, const char *value, const struct option *option);
+};
+
+/**
+ * Sorts arguments into `words` (room for words_max, NULL where there is none) and `values` (one for
+ * each option; of one without an argument its flag). Returns 0; 1 if --help has been answered; or
+ * -EINVAL after saying what is wrong.
+ */
+int options_parse(const struct command *command, int argc, char **argv, const char *words[],
+	const char *values[], void *owner);
+/** Says that a value is not good, and why (NULL: the table tells); returns -EINVAL. */
+int options_refuse(const struct option *option, const char *value, const char *why);
+
+#endif
