@@ -5,7 +5,6 @@
 #ifndef HOLDFAST_OPTIONS_H
 #define HOLDFAST_OPTIONS_H
 
-#include <stdbool.h>
 #include <stddef.h>
 
 struct option {
@@ -15,7 +14,6 @@ struct option {
 	const char *env; /* a variable that is set and not empty */
 	const char *fallback;
 	const char *help;
-	bool repeats; /* each of its values counts; what `env` has is the command's affair */
 };
 
 struct command {
@@ -24,8 +22,11 @@ struct command {
 	const struct option *options; /* ended by one without a flag; NULL: none */
 	size_t words_min;
 	size_t words_max;
-	/** For options that repeat; 0, or a negative errno after saying what is wrong. */
-	int (*take)(void *owner, const char *value, const struct option *option);
+	/**
+	 * NULL, or for options of which each value counts: whether it took this one, or a negative
+	 * errno after saying what is wrong.
+	 */
+	int (*take)(void *owner, size_t option, const char *value);
 };
 
 /**

@@ -3,6 +3,7 @@
 #include "holdfast/diag.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -56,12 +57,11 @@ static int take_option(
 	const char *value = !option->argument ? option->flag
 			    : is_joined       ? argv[0] + len + 1
 					      : argv[1];
-	if (option->repeats) {
-		int r = command->take(owner, value, option);
-		if (r < 0) {
-			return r;
-		}
-	} else {
+	int taken = command->take ? command->take(owner, i, value) : 0;
+	if (taken < 0) {
+		return taken;
+	}
+	if (!taken) {
 		values[i] = value;
 	}
 	return option->argument && !is_joined ? 2 : 1;
@@ -72,7 +72,7 @@ static void take_rest(const struct command *command, const char *values[])
 	const struct option *options = options_of(command);
 	for (size_t i = 0; options[i].flag; i++) {
 		const char *env = options[i].env ? getenv(options[i].env) : NULL;
-		if (!values[i] && !options[i].repeats) {
+		if (!values[i]) {
 			values[i] = env && *env ? env : options[i].fallback;
 		}
 	}

@@ -43,8 +43,7 @@ static const struct option options[OPTION_COUNT + 1] = {
 	[AGENT_ENV] = {"--agent-env", "NAME|NAME=VALUE|*", "HOLDFAST_AGENT_ENV", NULL,
 		"a variable that agents and their commands get, from Holdfast's environment or with this value; may\n"
 		"      be repeated (in HOLDFAST_AGENT_ENV: with commas between them); * passes all. Default: PATH HOME\n"
-		"      USER LOGNAME SHELL LANG LC_* TZ TERM TMPDIR",
-		.repeats = true},
+		"      USER LOGNAME SHELL LANG LC_* TZ TERM TMPDIR"},
 	[CWD] = {"--cwd", "DIR", "HOLDFAST_CWD", ".",
 		"the agent's working directory; through Holdfast it can read and write only there"},
 	[WEB] = {"--web", "DIR", "HOLDFAST_WEB", HOLDFAST_WEB_DIR,
@@ -59,8 +58,7 @@ static const struct option options[OPTION_COUNT + 1] = {
 	[KEEP_DAYS] = {"--keep-days", "N", "HOLDFAST_KEEP_DAYS", NULL,
 		"prune events that are older than N days; with both options an event is pruned when either applies"},
 	[LIMIT] = {"--limit", "NAME=VALUE[,NAME=VALUE]...", "HOLDFAST_LIMIT", NULL,
-		"sets a threshold or bound, such as soft_flush_ms=500,block_size=128K; may be repeated; holdfast limits lists them with their defaults",
-		.repeats = true},
+		"sets a threshold or bound, such as soft_flush_ms=500,block_size=128K; may be repeated; holdfast limits lists them with their defaults"},
 	[LOG_LEVEL] = {"--log-level", "error|warn|info|debug", "HOLDFAST_LOG_LEVEL", "info",
 		"how much to say on stderr"},
 };
@@ -108,10 +106,14 @@ static int take_list(struct config *config, const char *list,
 	return r;
 }
 
-static int take_each(void *owner, const char *value, const struct option *option)
+static int take_each(void *owner, size_t option, const char *value)
 {
-	return option == &options[LIMIT] ? take_list(owner, value, take_limit)
-					 : take_agent_env(owner, value);
+	if (option != LIMIT && option != AGENT_ENV) {
+		return 0;
+	}
+	int r = option == LIMIT ? take_list(owner, value, take_limit)
+				: take_agent_env(owner, value);
+	return r < 0 ? r : 1;
 }
 
 static const struct command command = {
