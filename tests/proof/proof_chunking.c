@@ -38,5 +38,6 @@ int main(void)
 		cmocka_unit_test(events_do_not_depend_on_the_chunks),
 		cmocka_unit_test(blocks_do_not_depend_on_the_bytes_of_a_call),
 	};
-	return cmocka_run_group_tests_name("proof_chunking", tests, texts_setup_part, texts_teardown);
+	return cmocka_run_group_tests_name(
+		"proof_chunking", tests, texts_setup_part, texts_teardown);
 }

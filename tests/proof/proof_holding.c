@@ -203,5 +203,6 @@ int main(void)
 		cmocka_unit_test(a_question_cuts_what_is_open),
 		cmocka_unit_test(an_update_never_overtakes_its_tool_call),
 	};
-	return cmocka_run_group_tests_name("proof_holding", tests, texts_setup_part, texts_teardown);
+	return cmocka_run_group_tests_name(
+		"proof_holding", tests, texts_setup_part, texts_teardown);
 }
