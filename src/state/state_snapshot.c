@@ -1,5 +1,5 @@
 /* A session's whole state as bytes: its first record in every journal segment. */
-#include "session_internal.h"
+#include "../session/session_internal.h"
 
 #include "holdfast/pack.h"
 

@@ -3,7 +3,7 @@
  * is kept. While the journal has records of the session it has a snapshot of it in front of them;
  * when it has none any more, metadata.json has what the log was given.
  */
-#include "session_internal.h"
+#include "../session/session_internal.h"
 
 #include "holdfast/json_text.h"
 

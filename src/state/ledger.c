@@ -3,7 +3,7 @@
  * has its one answer. An answer that an agent died with, before it had done what it asked for, is
  * carried into the next turn: the same question, asked again there, has it at once.
  */
-#include "session_internal.h"
+#include "../session/session_internal.h"
 
 #include <jansson.h>
 #include <stdlib.h>

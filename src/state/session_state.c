@@ -2,7 +2,7 @@
  * The deterministic part of a session. Nothing here reads a clock, a file or a random number: times
  * come in with the records, so the same journal gives the same events, always.
  */
-#include "session_internal.h"
+#include "../session/session_internal.h"
 
 #include "holdfast/json_text.h"
 
