@@ -246,7 +246,9 @@ struct session_table *session_table_of(struct session *session);
 void session_set_host(struct session *session, void *host);
 void *session_host(const struct session *session);
 
+/** The facts of a log; strings are borrowed until an append. */
+struct session_facts *session_facts(const struct session_log *log);
 /** For whoever opens or checks a store. */
-snapshot_is_foreign session_snapshot_is_foreign;
+extern const struct store_facts session_facts_ops;
 
 #endif

@@ -1,35 +1,68 @@
 /*
- * What a log's events tell of its session at its end: kept by the store with each log, also of
- * sessions that are not in memory.
+ * The facts of a session: what lasts of it besides its events. One struct for two places: the state
+ * machine has the facts as of the newest input, and the log those as of its end, which is all that
+ * there is of a session at rest. The table in session_facts.c says of each fact what it is called
+ * and where it is kept; docs/architecture.md says how one is added.
  */
 #ifndef HOLDFAST_SESSION_FACTS_H
 #define HOLDFAST_SESSION_FACTS_H
 
 #include "holdfast/agent_state.h"
-#include "holdfast/store.h"
+#include "holdfast/pack.h"
 
+#include <jansson.h>
+
+/*
+ * Of all that is in a snapshot, that of the stream buffer and of what it consists of included.
+ * Raise it when any of it changes, and read the older ones with what was in them, from
+ * SNAPSHOT_OLDEST on: the one before at least.
+ */
+#ifndef SNAPSHOT_VERSION /* tests/crash/test_next_version.c has one of its own */
+#define SNAPSHOT_VERSION 3
+#endif
+#define SNAPSHOT_OLDEST 3
+
+/** Strings are owned; NULL: there is none. */
 struct session_facts {
-	uint64_t turn;
-	uint64_t turn_end_seq;
+	uint64_t turn; /* number of the running or the last one */
 	bool in_turn;
+	bool turn_of_prompt; /* a prompt began it, so the session's agent is at work on it */
 	bool agent_running;
-	char *prompt_id; /* NULL: none */
+	uint64_t turn_end_seq;
 	uint64_t prompt_seq;
-	char *agent_session_id; /* what the newest agent_started says; NULL: nothing */
+	char *prompt_id;
+	char *usage; /* a saved total; of a log: the one that it was given last */
+	char *run_id; /* of the producer's run that alone may append. No event tells it */
+	char *last_message_id; /* the name that was noted last */
+	uint64_t input_names; /* how many names inputs have given */
+	char *agent_session_id; /* what the newest agent_started says */
 	uint64_t agent_session_seq; /* where it began: the prompt that the agent was started for */
-	char *usage; /* what session_facts_set_usage() was given last; NULL: nothing */
-	char *run_id; /* of the producer's run under way; NULL: none. No event tells it */
+	char *agent_title; /* what the agent calls the session */
 	struct agent_state agent_state;
-	char *agent_title; /* what the agent calls the session; NULL: nothing */
 };
 
-extern const struct store_facts session_facts_ops;
+void session_facts_finish(struct session_facts *facts);
+/** Sets one of the strings to a copy; `text` may be NULL. */
+void session_facts_set(char **fact, const char *text);
+/** `facts` become what those of the log's end tell. */
+void session_facts_follow(struct session_facts *facts, const struct session_facts *log);
+/** Whether session_facts_follow() would change nothing. */
+bool session_facts_agree(const struct session_facts *facts, const struct session_facts *log);
+/** As the head of a snapshot. */
+void session_facts_save(const struct session_facts *facts, struct buffer *out);
+void session_facts_load(struct session_facts *facts, unsigned version, struct unpack *in);
+/** A string that may be NULL, in a snapshot. */
+void session_facts_save_text(const char *text, struct buffer *out);
+char *session_facts_load_text(struct unpack *in);
 
-/** Those of a log; strings are borrowed until an append. */
-struct session_facts *session_facts(const struct session_log *log);
-/** A run has begun or ended (NULL), durably. */
-void session_facts_set_run(struct session_log *log, const char *run_id);
-/** What the session has used. All that it counts must be on disk in the journal. */
-void session_facts_set_usage(struct session_log *log, const char *usage);
+/* Those of a log, as the store asks for them: `facts` is a struct session_facts. */
+void *session_facts_create(void);
+void session_facts_destroy(void *facts);
+/** Takes the log's next event. */
+void session_facts_fold(void *facts, const struct event_view *view);
+bool session_facts_needs_data(enum event_type type);
+/** As members of metadata.json, each with a comma in front. */
+void session_facts_write(const void *facts, struct buffer *out);
+void *session_facts_read(const json_t *json, uint64_t max_seq, const char **ret_why);
 
 #endif

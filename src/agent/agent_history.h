@@ -6,7 +6,7 @@
 #define HOLDFAST_AGENT_HISTORY_H
 
 #include "holdfast/acp_agent.h"
-#include "holdfast/session_facts.h"
+#include "holdfast/session.h"
 
 /* Zeroed: nothing is being read. */
 struct agent_history {

@@ -313,20 +313,21 @@ int intake_remove_prompt(struct session *session, const struct request *request,
 	return r < 0 ? refuse_input(refusal, r) : 0;
 }
 
+/** Resolves an open request. Its data is ours: it is not checked, and not read again. */
 static int append_resolution(
 	struct session *session, const char *request_id, const char *option_id, const char *by)
 {
-	json_t *data = json_object();
-	json_object_set_new(data, "request_id", json_string(request_id));
-	json_object_set_new(data, "outcome", json_string(option_id ? "selected" : "cancelled"));
-	if (option_id) {
-		json_object_set_new(data, "option_id", json_string(option_id));
-	}
-	if (by) {
-		json_object_set_new(data, "by", json_string(by));
-	}
+	uint64_t seq;
+	bool duplicate;
+	json_t *data = json_pack("{s:s, s:s, s:s*, s:s*}", "request_id", request_id, "outcome",
+		option_id ? "selected" : "cancelled", "option_id", option_id, "by", by);
 	char *text = json_text(data, NULL);
-	int r = intake_event(session, "permission_resolved", data, text);
+	int r = session_input(session,
+		&(struct input_event){.type = EVENT_PERMISSION_RESOLVED,
+			.data = text,
+			.data_len = strlen(text),
+			.object = data},
+		&seq, &duplicate);
 	free(text);
 	json_decref(data);
 	return r;

@@ -9,10 +9,30 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* --- what the state machine emits --- */
+/* --- what comes of an input --- */
 
-static void emit(struct session *session, const struct event_view *view)
+/** A user_prompt that the session's agent has to be given, when it is on disk. */
+struct pending_prompt {
+	struct pending pending;
+	struct event *event;
+};
+
+void *session_take_pending(struct list *list, uint64_t lsn)
 {
+	if (list_empty(list)) {
+		return NULL;
+	}
+	struct pending *first = list_entry(list->next, struct pending, link);
+	if ((uint64_t)first->lsn > lsn) {
+		return NULL;
+	}
+	list_remove(&first->link);
+	return first;
+}
+
+static void handle_emit(void *owner, const struct event_view *view, bool is_due)
+{
+	struct session *session = owner;
 	bool recovering = session->table->recovering;
 	if (recovering && view->seq != session_log_last_seq(session->log) + 1) {
 		return;
@@ -23,38 +43,48 @@ static void emit(struct session *session, const struct event_view *view)
 	} else {
 		session_log_complete(session->log, event, view->ts);
 	}
-	if (!recovering && session->emitting_prompt && view->type == EVENT_USER_PROMPT) {
+	if (!recovering && is_due) {
 		struct pending_prompt *pending = xcalloc(1, sizeof(*pending));
-		pending->lsn = session->applying_lsn;
+		pending->pending.lsn = session->applying_lsn;
 		pending->event = event_ref(event);
-		list_append(&session->pending_prompts, &pending->link);
+		list_append(&session->pending_prompts, &pending->pending.link);
 	}
 	event_unref(event);
 }
 
-static void handle_emit(void *owner, const struct event_view *view)
+static bool handle_find(void *owner, enum log_key_kind kind, const char *key, uint64_t *ret_seq)
 {
-	struct session *session = owner;
-	if (!session->emitting_recovered) {
-		emit(session, view);
-		return;
+	struct log_key answer = {0};
+	struct prompt_view prompt;
+	if (kind == LOG_KEY_ANSWER) {
+		bool found = session_find_answer(owner, key, &answer);
+		*ret_seq = answer.seq;
+		return found;
 	}
-	struct buffer data = {0};
-	struct event_view marked = *view;
-	buffer_append(&data, view->data, view->data_len - 1);
-	buffer_append_str(
-		&data, view->data_len > 2 ? ",\"recovered\":true}" : "\"recovered\":true}");
-	marked.data = data.data;
-	marked.data_len = data.len;
-	emit(session, &marked);
-	buffer_finish(&data);
+	int r = session_find_prompt(owner, key, &prompt);
+	*ret_seq = prompt.seq;
+	return r == 0 && (prompt.place == PROMPT_BEGUN || prompt.place == PROMPT_REMOVED);
 }
 
-const struct stream_buffer_ops *session_stream_ops(void)
+static const struct session_state_ops state_ops = {
+	.emit = handle_emit,
+	.held = session_activity_note,
+	.name = session_names_add,
+	.answer = session_take_answer,
+	.find = handle_find,
+};
+
+int session_apply(struct session *session, const struct record *record,
+	const struct input_event *input, uint64_t *ret_seq)
 {
-	static const struct stream_buffer_ops ops = {
-		.emit = handle_emit, .held = session_activity_note};
-	return &ops;
+	session_note_ts(session, record->ts);
+	int64_t at = session->table->recovering ? session->last_ts : session_time(session);
+	int r = session_state_apply(&session->state, record, at, input, ret_seq);
+	/* What was emitted before a snapshot must be in the log: nothing else has it any more. */
+	bool is_lost = record->kind == RECORD_SNAPSHOT &&
+		       stream_buffer_emitted_seq(session->state.stream) >
+			       session_log_last_seq(session->log);
+	return r == 0 && is_lost ? -EBADMSG : r;
 }
 
 /* --- journaling --- */
@@ -99,7 +129,7 @@ int session_journal_snapshot(struct session *session)
 	 * Whatever is replayed from this snapshot on goes by the sizes of this run of the server.
 	 */
 	stream_buffer_take_sizes(session->state.stream);
-	session_snapshot_save(session, &data);
+	session_state_save(&session->state, &data);
 	/* Without its creation a session is forgotten: that need not be on disk. */
 	bool is_clean = (uint64_t)session->last_lsn <= store_synced_lsn(table->store) ||
 			session->last_lsn == session->created_lsn;
@@ -145,7 +175,7 @@ static void show_open(struct session *session, uint64_t lsn)
 }
 
 int session_journal(struct session *session, enum record_kind kind, const char *data, size_t len,
-	uint64_t *ret_seq)
+	const struct input_event *input, uint64_t *ret_seq)
 {
 	if (session->is_deleted) {
 		return -ENOENT;
@@ -158,7 +188,7 @@ int session_journal(struct session *session, enum record_kind kind, const char *
 	}
 	struct record record = {.kind = kind, .ts = ts, .data = data, .data_len = len};
 	session->applying_lsn = lsn;
-	r = session_apply(session, &record, ret_seq);
+	r = session_apply(session, &record, input, ret_seq);
 	assert(r == 0); /* our own record */
 	session->last_lsn = lsn;
 	session_status_note(session, lsn);
@@ -168,21 +198,10 @@ int session_journal(struct session *session, enum record_kind kind, const char *
 	return 0;
 }
 
-/** Whether it ends a turn that has ended, or answers what has its answer: by *ret_seq. */
-static bool is_over(
-	const struct session *session, const struct input_event *input, uint64_t *ret_seq)
-{
-	if (input->type == EVENT_PERMISSION_RESOLVED) {
-		return !session_ledger_is_open(session, input->data, input->data_len, ret_seq);
-	}
-	*ret_seq = session->state.last_turn_end_seq;
-	return input->type == EVENT_TURN_END && !session->state.in_turn;
-}
-
 int session_input(struct session *session, const struct input_event *input, uint64_t *ret_seq,
 	bool *ret_duplicate)
 {
-	*ret_duplicate = is_over(session, input, ret_seq);
+	*ret_duplicate = session_state_is_over(&session->state, input, ret_seq);
 	/* One with a key is journaled all the same: the key must be known. */
 	if (*ret_duplicate && !input->key) {
 		return session->is_deleted ? -ENOENT : 0;
@@ -190,35 +209,9 @@ int session_input(struct session *session, const struct input_event *input, uint
 	struct buffer data = {0};
 	session_input_pack(input, &data);
 	enum record_kind kind = input->recovered ? RECORD_RECOVERED : RECORD_INPUT;
-	int r = session_journal(session, kind, data.data, data.len, ret_seq);
+	int r = session_journal(session, kind, data.data, data.len, input, ret_seq);
 	buffer_finish(&data);
 	return r;
-}
-
-bool session_find_answer(
-	const struct session *session, const char *request_id, struct log_key *ret_answer)
-{
-	const struct resolution *resolution =
-		hash_get(session->resolved, request_id, strlen(request_id));
-	struct log_key key = {0};
-	if (resolution) {
-		key = (struct log_key){.seq = resolution->seq, .by = resolution->by};
-	}
-	bool found = resolution ||
-		     session_log_find_key(session->log, LOG_KEY_ANSWER, request_id, &key) > 0;
-	if (found && ret_answer) {
-		*ret_answer = key;
-	}
-	return found;
-}
-
-void session_remember_resolution(
-	struct session *session, const char *request_id, const char *by, uint64_t seq)
-{
-	struct resolution *resolution = xmalloc(sizeof(*resolution) + strlen(by) + 1);
-	resolution->seq = seq;
-	strcpy(resolution->by, by);
-	free(hash_put(session->resolved, request_id, strlen(request_id), resolution));
 }
 
 void session_wait_durable(struct session *session, struct durable_wait *wait)
@@ -255,13 +248,12 @@ void durable_wait_cancel(struct durable_wait *wait)
 static void refresh_prompt(struct session *session)
 {
 	struct channel *channel = &session->channel;
-	const struct session_state *state = &session->state;
-	if (state->last_prompt_id && state->last_prompt_seq != channel->last_prompt_seq &&
-		state->last_prompt_seq <= channel->max_seq) {
-		free(session->shown_prompt_id);
-		session->shown_prompt_id = xstrdup(state->last_prompt_id);
+	const struct session_facts *facts = &session->state.facts;
+	if (facts->prompt_id && facts->prompt_seq != channel->last_prompt_seq &&
+		facts->prompt_seq <= channel->max_seq) {
+		session_facts_set(&session->shown_prompt_id, facts->prompt_id);
 		channel->last_prompt_id = session->shown_prompt_id;
-		channel->last_prompt_seq = state->last_prompt_seq;
+		channel->last_prompt_seq = facts->prompt_seq;
 	}
 }
 
@@ -289,25 +281,15 @@ static void tell_prompt(struct session *session, struct event *event)
 	json_decref(json);
 }
 
-static void drop_prompt(struct pending_prompt *pending)
-{
-	list_remove(&pending->link);
-	event_unref(pending->event);
-	free(pending);
-}
-
 /** The newest prompt that is confirmed, with a reference; NULL if there is none. */
 static struct event *take_prompt(struct session *session, uint64_t lsn)
 {
 	struct event *prompt = NULL;
-	list_for_each_safe(link, tmp, &session->pending_prompts) {
-		struct pending_prompt *pending = list_entry(link, struct pending_prompt, link);
-		if ((uint64_t)pending->lsn > lsn) {
-			break;
-		}
+	struct pending_prompt *pending;
+	while ((pending = session_take_pending(&session->pending_prompts, lsn))) {
 		event_unref(prompt);
-		prompt = event_ref(pending->event);
-		drop_prompt(pending);
+		prompt = pending->event;
+		free(pending);
 	}
 	return prompt;
 }
@@ -362,7 +344,7 @@ void session_commit(struct session *session, uint64_t lsn)
 		channel_send_state(&session->channel);
 	}
 	session_touch(session);
-	session_ledger_tell(session, lsn);
+	session_answers_tell(session, lsn);
 	if (prompt && !session->table->closing) {
 		tell_prompt(session, prompt);
 	}
@@ -371,12 +353,10 @@ void session_commit(struct session *session, uint64_t lsn)
 
 void session_fail(struct session *session, int error, uint64_t in_doubt_lsn)
 {
-	list_for_each_safe(link, tmp, &session->pending_prompts) {
-		drop_prompt(list_entry(link, struct pending_prompt, link));
-	}
+	event_unref(take_prompt(session, UINT64_MAX));
 	session_status_drop(session);
 	session_names_drop(session);
-	session_ledger_drop(session);
+	session_answers_drop(session);
 	session_activity_drop(session);
 	session->open_mark_count = 0;
 	list_remove(&session->dirty_link);
@@ -391,24 +371,13 @@ static bool prompt_is_in_log(void *value, void *arg)
 	return seq != 0 && seq <= session_log_last_seq(session->log);
 }
 
-static bool resolution_is_in_log(void *value, void *arg)
-{
-	const struct session *session = arg;
-	struct resolution *resolution = value;
-	bool is = resolution->seq <= session_log_last_seq(session->log);
-	if (!is) {
-		free(resolution);
-	}
-	return is;
-}
-
 bool session_rewind_begin(struct session *session)
 {
 	session->is_deleted = false;
 	session->segment = 0;
 	session->last_lsn = 0;
 	hash_filter(session->prompt_ids, prompt_is_in_log, session);
-	hash_filter(session->resolved, resolution_is_in_log, session);
+	session_answers_rewind(session);
 	bool has_base = session->base.len &&
 			(uint64_t)session->base_lsn > store_synced_lsn(session->table->store);
 	if (!has_base) {
@@ -417,7 +386,7 @@ bool session_rewind_begin(struct session *session)
 		session->is_lost = true;
 		return true;
 	}
-	int r = session_snapshot_load(session, session->base.data, session->base.len);
+	int r = session_state_load(&session->state, session->base.data, session->base.len);
 	assert(r == 0); /* our own snapshot, of a state that was on disk */
 	buffer_finish(&session->base);
 	return false;
@@ -458,8 +427,7 @@ struct session *session_new(struct session_table *table, struct session_log *log
 	list_init(&session->live_link);
 	session_note_activity(session);
 	table->live_count++;
-	session->usage_in_log = true;
-	session_state_init(session, 1);
+	session_state_init(&session->state, table->limits, &state_ops, session);
 	channel_init(&session->channel, table->limits, log);
 	session->channel.agent_state = &session_facts(log)->agent_state;
 	session->channel.joined = session_handle_joined;
@@ -469,18 +437,12 @@ struct session *session_new(struct session_table *table, struct session_log *log
 	return session;
 }
 
-static void free_value(void *value, void *arg)
-{
-	free(value);
-}
-
 static void handle_closed(uv_handle_t *handle)
 {
 	struct session *session = handle->data;
 	session_state_finish(&session->state);
 	hash_destroy(session->prompt_ids);
-	hash_each(session->resolved, free_value, NULL);
-	hash_destroy(session->resolved);
+	session_answers_finish(session);
 	hash_destroy(session->fresh_names);
 	free(session->shown_usage);
 	prompt_queue_unref(session->shown_queue);

@@ -5,25 +5,19 @@
  */
 #include "session_internal.h"
 
-#include "holdfast/json_text.h"
-
 #include <stdlib.h>
 #include <string.h>
 
 struct pending_activity {
-	struct list link; /* session.pending_activity */
-	int64_t lsn;
+	struct pending pending;
 	uint64_t seq;
 	struct frame *frame;
 };
 
 /** What an activity notice may tell: enough to show that something waits, never the content. */
-static void append_activity(const struct stream_input *input, struct buffer *out)
+static void append_activity(const json_t *json, struct buffer *out)
 {
 	static const char *const names[] = {"tool_call_id", "title", "kind", "status", "path"};
-	json_t *json = input->type == EVENT_THOUGHT_CHUNK
-			       ? NULL
-			       : json_read(input->data, input->data_len, 0, NULL, NULL);
 	buffer_append_char(out, '{');
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
 		const json_t *value = json_object_get(json, names[i]);
@@ -34,7 +28,6 @@ static void append_activity(const struct stream_input *input, struct buffer *out
 		}
 	}
 	buffer_append_char(out, '}');
-	json_decref(json);
 }
 
 void session_activity_note(void *owner, uint64_t seq, const struct stream_input *input)
@@ -49,30 +42,25 @@ void session_activity_note(void *owner, uint64_t seq, const struct stream_input 
 						       : event_type_name(input->type);
 	size_t type_len = input->type == EVENT_CUSTOM ? input->type_len : strlen(type);
 	struct buffer data = {0};
-	append_activity(input, &data);
+	append_activity(thought ? NULL : session_state_data(&session->state), &data);
 	struct pending_activity *pending = xcalloc(1, sizeof(*pending));
-	pending->lsn = session->applying_lsn;
+	pending->pending.lsn = session->applying_lsn;
 	pending->seq = seq;
 	pending->frame = frame_activity(seq, type, type_len, data.data, data.len);
-	list_append(&session->pending_activity, &pending->link);
+	list_append(&session->pending_activity, &pending->pending.link);
 	buffer_finish(&data);
 }
 
 static void free_pending(struct pending_activity *pending)
 {
-	list_remove(&pending->link);
 	frame_unref(pending->frame);
 	free(pending);
 }
 
 void session_activity_tell(struct session *session, uint64_t lsn)
 {
-	while (!list_empty(&session->pending_activity)) {
-		struct pending_activity *pending =
-			list_entry(session->pending_activity.next, struct pending_activity, link);
-		if ((uint64_t)pending->lsn > lsn) {
-			break;
-		}
+	struct pending_activity *pending;
+	while ((pending = session_take_pending(&session->pending_activity, lsn))) {
 		if (!session->has_ended) {
 			channel_send(&session->channel, DELTAS_NONE, pending->seq, pending->frame);
 		}
@@ -82,7 +70,8 @@ void session_activity_tell(struct session *session, uint64_t lsn)
 
 void session_activity_drop(struct session *session)
 {
-	list_for_each_safe(link, tmp, &session->pending_activity) {
-		free_pending(list_entry(link, struct pending_activity, link));
+	struct pending_activity *pending;
+	while ((pending = session_take_pending(&session->pending_activity, UINT64_MAX))) {
+		free_pending(pending);
 	}
 }

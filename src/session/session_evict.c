@@ -43,8 +43,8 @@ static bool is_needed(const struct session *session)
 static void consider(struct session *session)
 {
 	struct session_log *log = session->log;
-	if (is_needed(session) || !session_usage_give_log(session) ||
-		!session_state_is_in_log(session) || session_log_rest(log) < 0) {
+	if (is_needed(session) || !session_usage_give_log(session) || !session_is_in_log(session) ||
+		session_log_rest(log) < 0) {
 		session_note_activity(session);
 		return;
 	}

@@ -3,65 +3,14 @@
 
 #include "holdfast/hash.h"
 #include "holdfast/session.h"
-#include "holdfast/usage_total.h"
+#include "holdfast/session_state.h"
 
 #include <jansson.h>
 
-/** A permission request that nobody has answered yet. */
-struct permission {
-	struct list link;
-	char *request_id;
-	char *data; /* JSON of permission_request */
-};
-
-struct ledger_sum {
-	uint64_t low;
-	uint64_t high;
-};
-
-/** A person's answer, while what was asked for is not done. */
-struct given_answer {
-	struct list link;
-	bool is_carried; /* the agent is gone with it; else it is of the running turn */
-	uint64_t seq; /* of its permission_resolved */
-	struct ledger_sum subject; /* what the question was about */
-	char *tool_call_id;
-	char *option_id;
-	char *by;
-};
-
-struct resolution {
-	uint64_t seq;
-	char by[]; /* client id, "" if cancelled */
-};
-
-/** The deterministic part: changed by session_apply() and by nothing else. */
-struct session_state {
-	struct stream_buffer *stream;
-	uint64_t turn; /* number of the running or the last one */
-	bool in_turn;
-	bool turn_of_prompt;
-	bool agent_running;
-	uint64_t last_turn_end_seq;
-	char *last_prompt_id;
-	uint64_t last_prompt_seq;
-	struct usage_total *usage;
-	char *usage_text; /* what observers are told of it, JSON; NULL: nothing was reported */
-	char *run_id; /* of the run that alone may append; NULL: none is under way */
-	char *last_message_id; /* the name that was noted last, NULL: none */
-	uint64_t input_names; /* how many names inputs have given */
-	struct prompt_queue *queue; /* prompts that wait for their turn */
-	struct list permissions; /* struct permission, in seq order */
-	struct hash *permissions_by_id; /* the same; NULL while there are none */
-	struct list answers; /* struct given_answer, in seq order */
-	size_t answer_count;
-};
-
-/** A user_prompt that the session's agent has to be given, when it is on disk. */
-struct pending_prompt {
+/** What the state machine has done and the disk has not confirmed: the head of such structs. */
+struct pending {
 	struct list link;
 	int64_t lsn;
-	struct event *event;
 };
 
 /** How much of the open event is told when the disk has confirmed a record. */
@@ -80,7 +29,7 @@ struct session {
 
 	/* Names that the log may not have yet; it has all others. */
 	struct hash *prompt_ids; /* seq + 1 of each prompt taken, as a pointer; 1: in the queue */
-	struct hash *resolved; /* struct resolution, by request id */
+	struct hash *resolved; /* struct resolution of session_answers.c, by request id */
 
 	uint64_t segment; /* journal segment that has this session's snapshot */
 	struct buffer
@@ -91,20 +40,17 @@ struct session {
 	size_t open_mark_count;
 	int64_t created_lsn; /* of its RECORD_CREATE; 0: it was there when the server started */
 	bool has_snapshot; /* recovery has seen one */
-	bool usage_in_log; /* what state.usage is, the log has been given */
 	int64_t applying_lsn; /* of the record being applied */
-	int64_t applying_at; /* and when it came, on the session's clock */
 	int64_t last_ts; /* the newest that an input or event of it was given */
 	int64_t time_shift; /* of the session's clock against clock_elapsed_ms() */
 	int64_t last_lsn; /* of its newest record */
-	bool emitting_prompt;
-	bool emitting_recovered;
-	struct list pending_prompts; /* struct pending_prompt, in lsn order */
-	struct list pending_answers; /* what its agent has to be told, in lsn order */
-	struct list pending_activity; /* struct pending_activity, in lsn order */
-	struct list pending_names; /* struct pending_name, in lsn order */
-	struct hash *fresh_names; /* the same by kind and name, the first of each */
-	struct list pending_states; /* what the state became by inputs that wait for the disk */
+	/* Lists of structs that begin with struct pending, in lsn order. */
+	struct list pending_prompts; /* what its agent has to be given */
+	struct list pending_answers; /* what its agent has to be told */
+	struct list pending_activity; /* notices of what is held */
+	struct list pending_names; /* names that inputs gave */
+	struct list pending_states; /* what the status became */
+	struct hash *fresh_names; /* pending_names by kind and name, the first of each */
 	struct list waits; /* struct durable_wait, in lsn order */
 
 	struct list live_link; /* table.live */
@@ -154,107 +100,51 @@ struct session_table {
 	bool closing; /* nobody is told any more */
 };
 
-/* session_state.c */
-void session_state_init(struct session *session, uint64_t next_seq);
-void session_state_finish(struct session_state *state);
-/** Applies a journal record: the one way in which the state changes. Returns the seq it got. */
-int session_apply(struct session *session, const struct record *record, uint64_t *ret_seq);
-/** The log goes on behind what the journal tells: the state becomes what the log tells. */
-void session_state_follow_log(struct session *session);
-/** Takes the reference. */
-void session_queue_append(struct session_state *state, struct queued_prompt *prompt);
-bool session_state_is_idle(const struct session_state *state);
-/** Whether session_state_follow_log() would make the very same state. */
-bool session_state_is_in_log(const struct session *session);
-const struct stream_buffer_ops *session_stream_ops(void);
-/** Appends an event of our own. Returns its seq. */
-uint64_t session_put(
-	struct session *session, enum event_type type, const char *data, size_t len, int64_t ts);
-/** A JSON object from its text; an empty one if it is none. Freed by json_decref(). */
-json_t *session_read_object(const char *data, size_t len);
-/** A member of it, "" if there is none; borrowed. */
-const char *session_text_of(const json_t *object, const char *name);
+/** Takes the first of a list off it, if the record of this number is on disk; else NULL. */
+void *session_take_pending(struct list *list, uint64_t lsn);
 
-/* session_ledger.c */
-void session_ledger_init(struct session_state *state);
-void session_ledger_finish(struct session_state *state);
-/** Nothing is asked, and no answer is remembered. */
-bool session_ledger_is_empty(const struct session_state *state);
-/**
- * A permission_request has been appended: it is open, or has at once the answer that it had before
- * its agent died.
- */
-void session_ledger_ask(struct session *session, const char *data, size_t len, int64_t ts);
-/** A permission_resolved, `seq`, has been appended. */
-void session_ledger_resolve(struct session *session, const char *data, size_t len, uint64_t seq);
-/** Whether the request of a permission_resolved is open; *ret_seq is what resolved it if not. */
-bool session_ledger_is_open(
-	const struct session *session, const char *data, size_t len, uint64_t *ret_seq);
-/** Questions that are still open when the turn ends are closed with it. */
-void session_ledger_cancel_all(struct session *session, int64_t ts);
-/** A tool_call or a tool_call_update: what is done needs no answer any more. */
-void session_ledger_note_call(struct session_state *state, const char *data, size_t len);
-/**
- * After that: what is remembered is carried over if the agent died in the middle, else forgotten.
- */
-void session_ledger_end_turn(struct session_state *state, bool carries);
-void session_ledger_follow_log(struct session *session);
-/** For the snapshot; takes over `permission`, or `answer`. */
-void session_ledger_add_permission(struct session_state *state, struct permission *permission);
-void session_ledger_add_answer(struct session_state *state, struct given_answer *answer);
+/* session_answers.c */
+/** Of session_state_ops: it is known from now on, and the agent hears of it when it is durable. */
+void session_take_answer(void *session, const struct session_answer *answer);
+/** Whether a request of this id was answered; ret_answer may be NULL. */
+bool session_find_answer(
+	const struct session *session, const char *request_id, struct log_key *ret_answer);
 /** The agent hears what is durable. */
-void session_ledger_tell(struct session *session, uint64_t lsn);
+void session_answers_tell(struct session *session, uint64_t lsn);
 /** Forgets what waits to be told. */
-void session_ledger_drop(struct session *session);
+void session_answers_drop(struct session *session);
+/** Forgets the answers that the log does not have. */
+void session_answers_rewind(struct session *session);
+void session_answers_finish(struct session *session);
 
 /* session_activity.c */
-/** stream_buffer_ops.held */
-void session_activity_note(void *owner, uint64_t seq, const struct stream_input *input);
+/** Of session_state_ops: observers hear of it. */
+void session_activity_note(void *session, uint64_t seq, const struct stream_input *input);
 /** Observers hear of what is durable, before they get its events. */
 void session_activity_tell(struct session *session, uint64_t lsn);
 /** Forgets what waits to be told. */
 void session_activity_drop(struct session *session);
 
 /* session_names.c */
-/** An input has been applied: its names wait for the disk. */
-void session_names_note(struct session *session, const struct input_event *in, uint64_t seq);
-void session_names_note_prompt(struct session *session, const char *prompt_id, uint64_t seq);
-void session_names_note_removed(struct session *session, const char *prompt_id);
+/** Of session_state_ops: it waits for the disk. */
+void session_names_add(void *session, const struct session_name *name);
 /** The log takes what is durable. */
 void session_names_commit(struct session *session, uint64_t lsn);
 /** Forgets what waits. */
 void session_names_drop(struct session *session);
-void session_run_begin(struct session *session, const char *run_id, size_t len);
-void session_run_end(struct session *session);
 
-/* session_snapshot.c */
-void session_snapshot_save(const struct session *session, struct buffer *out);
-int session_snapshot_load(struct session *session, const char *bytes, size_t len);
-
-/* session_usage.c */
-/**
- * Counts what a usage input reports. Returns whether that changed what observers are told; then
- * *ret_data is the data of its event: the report, and the total.
- */
-bool session_usage_add(
-	struct session *session, const struct input_event *in, struct buffer *ret_data);
-/** An agent's process or a run begins: see usage_total_new_source(). */
-void session_usage_begin_source(struct session *session, bool resumed);
-/** All of it, to be kept; NULL if there is nothing. The caller frees it. */
-char *session_usage_save(const struct session_state *state);
-/** Takes what was kept; accepts NULL. -EBADMSG if it is not that. */
-int session_usage_load(struct session_state *state, const char *text);
-/** Takes what the log was given last. */
-void session_usage_follow_log(struct session *session);
+/* session_follow.c */
+/** A run has begun or ended (NULL), durably. */
+void session_follow_run(struct session *session, const char *run_id);
+/** The state becomes what the log tells. */
+void session_follow_log(struct session *session);
+/** Whether session_follow_log() would make the very same state. */
+bool session_is_in_log(const struct session *session);
 /**
  * Gives the log what is to be kept, unless some of it is not on disk yet. Returns whether the log
  * has it: where it has not, the journal's newest segment needs a snapshot of the session.
  */
 bool session_usage_give_log(struct session *session);
-
-/* session_input.c: the payload of RECORD_INPUT */
-void session_input_pack(const struct input_event *input, struct buffer *out);
-int session_input_unpack(const char *bytes, size_t len, struct input_event *ret);
 
 /* session_status.c: the part of the state that observers are told, when it is durable */
 /** After a record has been applied: if it changed the status, the change waits for its lsn. */
@@ -300,14 +190,13 @@ void session_fail(struct session *session, int error, uint64_t in_doubt_lsn);
 bool session_rewind_begin(struct session *session);
 void session_rewind_end(struct session *session);
 void session_touch(struct session *session);
+/** `input` is what an input's record was made of, else NULL. */
 int session_journal(struct session *session, enum record_kind kind, const char *data, size_t len,
-	uint64_t *ret_seq);
+	const struct input_event *input, uint64_t *ret_seq);
 int session_journal_snapshot(struct session *session);
-/** Whether a request of this id was answered; ret_answer may be NULL. */
-bool session_find_answer(
-	const struct session *session, const char *request_id, struct log_key *ret_answer);
-void session_remember_resolution(
-	struct session *session, const char *request_id, const char *by, uint64_t seq);
+/** Applies a record of the journal. */
+int session_apply(struct session *session, const struct record *record,
+	const struct input_event *input, uint64_t *ret_seq);
 
 /* session_prompts.c: what is known of prompts by their ids */
 /** It has begun with this seq, or (0) waits in the queue. */

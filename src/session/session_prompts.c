@@ -56,7 +56,7 @@ static int journal_json(
 	struct session *session, enum record_kind kind, struct buffer *data, uint64_t *ret_seq)
 {
 	buffer_append_char(data, '}');
-	int r = session_journal(session, kind, data->data, data->len, ret_seq);
+	int r = session_journal(session, kind, data->data, data->len, NULL, ret_seq);
 	buffer_finish(data);
 	return r;
 }

@@ -61,7 +61,7 @@ static void handle_timer(uv_timer_t *timer)
 	char flush = (char)stream_buffer_due(session->state.stream, session_time(session));
 	uint64_t seq;
 	if (flush != STREAM_FLUSH_NONE &&
-		session_journal(session, RECORD_FLUSH, &flush, 1, &seq) < 0) {
+		session_journal(session, RECORD_FLUSH, &flush, 1, NULL, &seq) < 0) {
 		return; /* the store has failed: what is open stays so until it is revived */
 	}
 	session_touch(session);

@@ -8,8 +8,7 @@
 #include <string.h>
 
 struct pending_state {
-	struct list link;
-	int64_t lsn;
+	struct pending pending;
 	struct session_status status;
 	char *usage; /* what status.usage points at */
 	struct prompt_queue *queue; /* and status.queue */
@@ -25,10 +24,10 @@ static bool status_equals(const struct session_status *a, const struct session_s
 /** As the machine has it now; usage and queue are borrowed. */
 static struct session_status status_now(const struct session_state *state)
 {
-	const char *word = state->in_turn ? "running" : "idle";
+	const char *word = state->facts.in_turn ? "running" : "idle";
 	return (struct session_status){
-		.is_prompting = state->in_turn,
-		.is_running = state->agent_running,
+		.is_prompting = state->facts.in_turn,
+		.is_running = state->facts.agent_running,
 		.queue_length = prompt_queue_count(state->queue),
 		.queue = state->queue,
 		.status = list_empty(&state->permissions) ? word : "waiting",
@@ -51,7 +50,6 @@ static void show(struct session *session, const struct session_status *status, c
 
 static void free_pending(struct pending_state *pending)
 {
-	list_remove(&pending->link);
 	free(pending->usage);
 	prompt_queue_unref(pending->queue);
 	free(pending);
@@ -62,33 +60,29 @@ void session_status_note(struct session *session, int64_t lsn)
 	struct session_status now = status_now(&session->state);
 	const struct session_status *newest = &session->channel.status;
 	if (!list_empty(&session->pending_states)) {
-		newest = &list_entry(session->pending_states.prev, struct pending_state, link)
+		newest = &list_entry(
+			session->pending_states.prev, struct pending_state, pending.link)
 				  ->status;
 	}
 	if (status_equals(&now, newest)) {
 		return;
 	}
 	struct pending_state *pending = xcalloc(1, sizeof(*pending));
-	pending->lsn = lsn;
+	pending->pending.lsn = lsn;
 	pending->usage = now.usage ? xstrdup(now.usage) : NULL;
 	pending->queue = prompt_queue_ref(session->state.queue);
 	pending->status = now;
 	pending->status.usage = pending->usage;
-	list_append(&session->pending_states, &pending->link);
+	list_append(&session->pending_states, &pending->pending.link);
 }
 
 bool session_status_commit(struct session *session, uint64_t lsn)
 {
 	bool changed = false;
-	list_for_each_safe(link, tmp, &session->pending_states) {
-		struct pending_state *pending = list_entry(link, struct pending_state, link);
-		if ((uint64_t)pending->lsn > lsn) {
-			break;
-		}
+	struct pending_state *pending;
+	while ((pending = session_take_pending(&session->pending_states, lsn))) {
 		show(session, &pending->status, pending->usage, pending->queue);
-		pending->usage = NULL;
-		pending->queue = NULL;
-		free_pending(pending);
+		free(pending);
 		changed = true;
 	}
 	return changed;
@@ -103,7 +97,8 @@ void session_status_show(struct session *session)
 
 void session_status_drop(struct session *session)
 {
-	list_for_each_safe(link, tmp, &session->pending_states) {
-		free_pending(list_entry(link, struct pending_state, link));
+	struct pending_state *pending;
+	while ((pending = session_take_pending(&session->pending_states, UINT64_MAX))) {
+		free_pending(pending);
 	}
 }

@@ -120,12 +120,12 @@ static void settle(struct session *session, void *arg)
 				"session %s: the journal ends before seq %llu, where its log ends; what was open or held there is lost",
 				session_id(session), (unsigned long long)last);
 		}
-		session_state_follow_log(session);
+		session_follow_log(session);
 	}
 	/* Else the next names would be taken for some that the log has. */
 	uint64_t names = session_log_input_names(session->log);
-	if (session->state.input_names < names) {
-		session->state.input_names = names;
+	if (session->state.facts.input_names < names) {
+		session->state.facts.input_names = names;
 	}
 	session_log_load_names(session->log, NULL); /* its agent's inputs do not wait for them */
 	session_show_recovered(session);
@@ -204,7 +204,7 @@ static const struct clock *handle_clock(void *owner)
 static bool handle_may_prune(void *owner)
 {
 	const struct session *session = owner;
-	return list_empty(&session->state.permissions);
+	return !session_state_count_asked(&session->state);
 }
 
 static int handle_replay(void *owner, const struct record *record)
@@ -216,7 +216,7 @@ static int handle_replay(void *owner, const struct record *record)
 		return -EBADMSG;
 	}
 	uint64_t seq;
-	return session_apply(session, record, &seq);
+	return session_apply(session, record, NULL, &seq);
 }
 
 static void handle_lost(void *owner)
@@ -311,7 +311,7 @@ static struct session *wake(struct session_table *table, struct session_log *log
 {
 	struct session *session = session_new(table, log);
 	session_log_set_owner(log, session);
-	session_state_follow_log(session);
+	session_follow_log(session);
 	session_show_recovered(session);
 	return session;
 }

@@ -43,22 +43,32 @@ void session_get_object(const struct session *session, struct session_object *re
 
 bool session_is_prompting(const struct session *session)
 {
-	return session->state.in_turn;
+	return session->state.facts.in_turn;
 }
 
 uint64_t session_turn(const struct session *session)
 {
-	return session->state.turn;
+	return session->state.facts.turn;
 }
 
 bool session_is_turn_of_prompt(const struct session *session)
 {
-	return session->state.in_turn && session->state.turn_of_prompt;
+	return session->state.facts.in_turn && session->state.facts.turn_of_prompt;
 }
 
 bool session_agent_is_running(const struct session *session)
 {
-	return session->state.agent_running;
+	return session->state.facts.agent_running;
+}
+
+const char *session_run(const struct session *session)
+{
+	return session->state.facts.run_id;
+}
+
+const struct usage_total *session_usage(const struct session *session)
+{
+	return session->state.usage;
 }
 
 size_t session_queue_length(const struct session *session)

@@ -1,5 +1,5 @@
 /* How an input is written in the journal (proto/store-format.md, kind 3). */
-#include "../session/session_internal.h"
+#include "state_internal.h"
 
 #include "holdfast/pack.h"
 

@@ -3,9 +3,8 @@
  * has its one answer. An answer that an agent died with, before it had done what it asked for, is
  * carried into the next turn: the same question, asked again there, has it at once.
  */
-#include "../session/session_internal.h"
+#include "state_internal.h"
 
-#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 #include <xxhash.h>
@@ -15,33 +14,17 @@
 /* One with longer names than this is not remembered: it will be asked for again. */
 #define NAMES_MAX ((size_t)2048)
 
-/** An answer that is on its way to the disk, and then to the session's agent. */
-struct pending_answer {
-	struct list link; /* session.pending_answers */
-	int64_t lsn;
-	char *request_id;
-	char *option_id; /* NULL: cancelled */
-};
-
-void session_ledger_add_permission(struct session_state *state, struct permission *permission)
-{
-	const char *id = permission->request_id;
-	if (!state->permissions_by_id) {
-		state->permissions_by_id = hash_create();
-	}
-	hash_put(state->permissions_by_id, id, strlen(id), permission);
-	list_append(&state->permissions, &permission->link);
-}
-
 static void free_permission(struct session_state *state, struct permission *permission)
 {
-	hash_remove(
-		state->permissions_by_id, permission->request_id, strlen(permission->request_id));
+	const char *id = permission->request_id;
+	hash_remove(state->permissions_by_id, id, strlen(id));
 	list_remove(&permission->link);
 	if (list_empty(&state->permissions)) {
 		hash_destroy(state->permissions_by_id);
 		state->permissions_by_id = NULL;
 	}
+	json_decref(permission->options);
+	free(permission->tool_call_id);
 	free(permission->request_id);
 	free(permission->data);
 	free(permission);
@@ -95,11 +78,11 @@ static struct permission *find_permission(const struct session_state *state, con
 	return by_id ? hash_get(by_id, request_id, strlen(request_id)) : NULL;
 }
 
-static bool has_option(const json_t *request, const char *option_id)
+static bool has_option(const json_t *options, const char *option_id)
 {
 	size_t i;
 	json_t *option;
-	json_array_foreach(json_object_get(request, "options"), i, option) {
+	json_array_foreach(options, i, option) {
 		if (strcmp(session_text_of(option, "option_id"), option_id) == 0) {
 			return true;
 		}
@@ -182,73 +165,86 @@ static bool sum_subject(const json_t *request, struct ledger_sum *ret)
 	return true;
 }
 
+/** Takes over `request_id` and `data`, whose JSON is `request`. */
+static struct permission *open_permission(
+	struct session_state *state, char *request_id, char *data, const json_t *request)
+{
+	const json_t *call = json_object_get(request, "tool_call");
+	struct permission *permission = xcalloc(1, sizeof(*permission));
+	permission->request_id = request_id;
+	permission->data = data;
+	permission->tool_call_id = xstrdup(session_text_of(call, "tool_call_id"));
+	permission->options = json_incref(json_object_get(request, "options"));
+	permission->has_subject = sum_subject(request, &permission->subject);
+	if (!state->permissions_by_id) {
+		state->permissions_by_id = hash_create();
+	}
+	hash_put(state->permissions_by_id, request_id, strlen(request_id), permission);
+	list_append(&state->permissions, &permission->link);
+	return permission;
+}
+
+bool session_ledger_add_permission(struct session_state *state, char *request_id, char *data)
+{
+	if (!request_id || !data) {
+		free(request_id);
+		free(data);
+		return false;
+	}
+	json_t *request = session_read_object(data, strlen(data));
+	open_permission(state, request_id, data, request);
+	json_decref(request);
+	return true;
+}
+
 /* --- answers --- */
 
 /** Remembers a person's answer until what was asked for is done. */
 static void note_answer(struct session_state *state, const struct permission *permission,
-	const json_t *resolved, uint64_t seq)
+	const struct session_answer *given)
 {
-	const char *by = session_text_of(resolved, "by");
-	const char *option_id = session_text_of(resolved, "option_id");
-	if (strcmp(session_text_of(resolved, "outcome"), "selected") != 0 || !*by ||
-		json_object_get(resolved, "bound_to")) {
-		return;
-	}
-	json_t *request = session_read_object(permission->data, strlen(permission->data));
-	const char *call = session_text_of(json_object_get(request, "tool_call"), "tool_call_id");
-	struct ledger_sum sum;
-	if (strlen(by) + strlen(option_id) + strlen(call) <= NAMES_MAX &&
-		sum_subject(request, &sum)) {
+	const char *call = permission->tool_call_id;
+	if (permission->has_subject &&
+		strlen(given->by) + strlen(given->option_id) + strlen(call) <= NAMES_MAX) {
 		struct given_answer *answer = xcalloc(1, sizeof(*answer));
-		answer->seq = seq;
-		answer->subject = sum;
+		answer->seq = given->seq;
+		answer->subject = permission->subject;
 		answer->tool_call_id = xstrdup(call);
-		answer->option_id = xstrdup(option_id);
-		answer->by = xstrdup(by);
+		answer->option_id = xstrdup(given->option_id);
+		answer->by = xstrdup(given->by);
 		session_ledger_add_answer(state, answer);
 	}
-	json_decref(request);
 	if (state->answer_count > ANSWERS_MAX) {
 		free_answer(state, list_entry(state->answers.next, struct given_answer, link));
 	}
 }
 
-/** When it is durable, the session's agent hears of it. */
-static void tell_later(struct session *session, const char *request_id, const json_t *resolved)
+void session_ledger_resolve(struct session_state *state, const json_t *resolved, uint64_t seq)
 {
-	if (session->table->recovering) {
-		return; /* whoever asked is gone */
-	}
 	bool is_selected = strcmp(session_text_of(resolved, "outcome"), "selected") == 0;
-	struct pending_answer *pending = xcalloc(1, sizeof(*pending));
-	pending->lsn = session->applying_lsn;
-	pending->request_id = xstrdup(request_id);
-	pending->option_id = is_selected ? xstrdup(session_text_of(resolved, "option_id")) : NULL;
-	list_append(&session->pending_answers, &pending->link);
-}
-
-void session_ledger_resolve(struct session *session, const char *data, size_t len, uint64_t seq)
-{
-	json_t *resolved = session_read_object(data, len);
-	const char *request_id = session_text_of(resolved, "request_id");
-	struct permission *permission = find_permission(&session->state, request_id);
-	if (permission) {
-		note_answer(&session->state, permission, resolved, seq);
-		free_permission(&session->state, permission);
+	const struct session_answer answer = {
+		.request_id = session_text_of(resolved, "request_id"),
+		.option_id = is_selected ? session_text_of(resolved, "option_id") : NULL,
+		.by = session_text_of(resolved, "by"),
+		.seq = seq,
+	};
+	struct permission *permission = find_permission(state, answer.request_id);
+	if (is_selected && *answer.by && !json_object_get(resolved, "bound_to")) {
+		note_answer(state, permission, &answer);
 	}
-	session_remember_resolution(session, request_id, session_text_of(resolved, "by"), seq);
-	tell_later(session, request_id, resolved);
-	json_decref(resolved);
+	free_permission(state, permission);
+	state->ops->answer(state->owner, &answer);
 }
 
 /** Appends a permission_resolved of our own. */
-static void put_resolved(struct session *session, const char *request_id, const char *outcome,
+static void put_resolved(struct session_state *state, struct permission *permission,
 	const struct given_answer *bound, int64_t ts)
 {
+	const char *id = permission->request_id;
 	struct buffer data = {0};
 	buffer_append_str(&data, "{\"request_id\":");
-	buffer_append_json(&data, request_id, strlen(request_id));
-	buffer_printf(&data, ",\"outcome\":\"%s\"", outcome);
+	buffer_append_json(&data, id, strlen(id));
+	buffer_printf(&data, ",\"outcome\":\"%s\"", bound ? "selected" : "cancelled");
 	if (bound) {
 		buffer_append_str(&data, ",\"option_id\":");
 		buffer_append_json(&data, bound->option_id, strlen(bound->option_id));
@@ -257,74 +253,59 @@ static void put_resolved(struct session *session, const char *request_id, const 
 		buffer_printf(&data, ",\"bound_to\":%llu", (unsigned long long)bound->seq);
 	}
 	buffer_append_char(&data, '}');
-	uint64_t seq = session_put(session, EVENT_PERMISSION_RESOLVED, data.data, data.len, ts);
-	session_ledger_resolve(session, data.data, data.len, seq);
+	struct session_answer answer = {.request_id = id,
+		.option_id = bound ? bound->option_id : NULL,
+		.by = bound ? bound->by : ""};
+	answer.seq = session_put(state, EVENT_PERMISSION_RESOLVED, data.data, data.len, ts);
 	buffer_finish(&data);
+	state->ops->answer(state->owner, &answer);
+	free_permission(state, permission);
 }
 
-void session_ledger_cancel_all(struct session *session, int64_t ts)
+void session_ledger_cancel_all(struct session_state *state, int64_t ts)
 {
-	list_for_each_safe(link, tmp, &session->state.permissions) {
-		struct permission *permission = list_entry(link, struct permission, link);
-		put_resolved(session, permission->request_id, "cancelled", NULL, ts);
+	list_for_each_safe(link, tmp, &state->permissions) {
+		put_resolved(state, list_entry(link, struct permission, link), NULL, ts);
 	}
 }
 
 /* --- questions --- */
 
 /** The answer that this question had before its agent died, the first one if there are more. */
-static struct given_answer *find_carried(const struct session_state *state, const json_t *request)
+static struct given_answer *find_carried(
+	const struct session_state *state, const struct permission *permission)
 {
-	struct ledger_sum sum;
-	if (list_empty(&state->answers) || !sum_subject(request, &sum)) {
-		return NULL;
-	}
 	list_for_each(link, &state->answers) {
 		struct given_answer *answer = list_entry(link, struct given_answer, link);
-		if (answer->is_carried && answer->subject.low == sum.low &&
-			answer->subject.high == sum.high &&
-			has_option(request, answer->option_id)) {
+		if (permission->has_subject && answer->is_carried &&
+			answer->subject.low == permission->subject.low &&
+			answer->subject.high == permission->subject.high &&
+			has_option(permission->options, answer->option_id)) {
 			return answer;
 		}
 	}
 	return NULL;
 }
 
-void session_ledger_ask(struct session *session, const char *data, size_t len, int64_t ts)
+void session_ledger_ask(struct session_state *state, const struct input_event *in, int64_t ts)
 {
-	struct session_state *state = &session->state;
-	json_t *request = session_read_object(data, len);
-	const char *request_id = session_text_of(request, "request_id");
-	struct permission *permission = xcalloc(1, sizeof(*permission));
-	permission->request_id = xstrdup(request_id);
-	permission->data = xstrndup(data, len);
-	session_ledger_add_permission(state, permission);
-	struct given_answer *bound = find_carried(state, request);
+	const json_t *request = session_state_data(state);
+	struct permission *permission =
+		open_permission(state, xstrdup(session_text_of(request, "request_id")),
+			xstrndup(in->data, in->data_len), request);
+	struct given_answer *bound = find_carried(state, permission);
 	if (bound) {
-		put_resolved(session, request_id, "selected", bound, ts);
+		put_resolved(state, permission, bound, ts);
 		free_answer(state, bound); /* "once" was said once */
 	}
-	json_decref(request);
 }
 
-bool session_ledger_is_open(
-	const struct session *session, const char *data, size_t len, uint64_t *ret_seq)
-{
-	json_t *resolved = session_read_object(data, len);
-	const char *request_id = session_text_of(resolved, "request_id");
-	bool is_open = find_permission(&session->state, request_id) != NULL;
-	struct log_key answer;
-	*ret_seq = !is_open && session_find_answer(session, request_id, &answer) ? answer.seq : 0;
-	json_decref(resolved);
-	return is_open;
-}
-
-void session_ledger_note_call(struct session_state *state, const char *data, size_t len)
+void session_ledger_note_call(struct session_state *state)
 {
 	if (list_empty(&state->answers)) {
 		return;
 	}
-	json_t *call = session_read_object(data, len);
+	const json_t *call = session_state_data(state);
 	const char *status = session_text_of(call, "status");
 	const char *id = session_text_of(call, "tool_call_id");
 	bool is_over = strcmp(status, "completed") == 0 || strcmp(status, "failed") == 0;
@@ -334,7 +315,6 @@ void session_ledger_note_call(struct session_state *state, const char *data, siz
 			free_answer(state, answer);
 		}
 	}
-	json_decref(call);
 }
 
 void session_ledger_end_turn(struct session_state *state, bool carries)
@@ -348,12 +328,13 @@ void session_ledger_end_turn(struct session_state *state, bool carries)
 	}
 }
 
-void session_ledger_follow_log(struct session *session)
+void session_ledger_follow_log(struct session_state *state)
 {
-	struct session_state *state = &session->state;
 	list_for_each_safe(link, tmp, &state->permissions) {
 		struct permission *permission = list_entry(link, struct permission, link);
-		if (!state->in_turn || session_find_answer(session, permission->request_id, NULL)) {
+		uint64_t seq;
+		if (!state->facts.in_turn || state->ops->find(state->owner, LOG_KEY_ANSWER,
+						     permission->request_id, &seq)) {
 			free_permission(state, permission);
 		}
 	}
@@ -361,82 +342,26 @@ void session_ledger_follow_log(struct session *session)
 	forget_answers(state);
 }
 
-/* --- what the agent hears --- */
-
-static void free_pending(struct pending_answer *pending)
-{
-	list_remove(&pending->link);
-	free(pending->request_id);
-	free(pending->option_id);
-	free(pending);
-}
-
-void session_ledger_tell(struct session *session, uint64_t lsn)
-{
-	struct session_table *table = session->table;
-	while (!list_empty(&session->pending_answers)) {
-		struct pending_answer *pending =
-			list_entry(session->pending_answers.next, struct pending_answer, link);
-		if ((uint64_t)pending->lsn > lsn) {
-			break;
-		}
-		if (!table->closing) {
-			table->ops->answered(
-				table->owner, session, pending->request_id, pending->option_id);
-		}
-		free_pending(pending);
-	}
-}
-
-void session_ledger_drop(struct session *session)
-{
-	list_for_each_safe(link, tmp, &session->pending_answers) {
-		free_pending(list_entry(link, struct pending_answer, link));
-	}
-}
-
 /* --- looking --- */
 
-struct permission_view session_permission(const struct session *session, const char *request_id)
+bool session_state_asks(
+	const struct session_state *state, const char *request_id, const char *option_id)
 {
-	if (find_permission(&session->state, request_id)) {
-		return (struct permission_view){.state = PERMISSION_PENDING, .by = ""};
-	}
-	struct log_key answer;
-	if (!session_find_answer(session, request_id, &answer)) {
-		return (struct permission_view){.state = PERMISSION_UNKNOWN, .by = ""};
-	}
-	return (struct permission_view){
-		.state = PERMISSION_RESOLVED, .by = answer.by, .seq = answer.seq};
+	const struct permission *permission = find_permission(state, request_id);
+	return permission && (!option_id || has_option(permission->options, option_id));
 }
 
-struct permission_count session_count_permissions(const struct session *session)
+size_t session_state_count_asked(const struct session_state *state)
 {
-	const struct hash *by_id = session->state.permissions_by_id;
-	return (struct permission_count){.open = by_id ? hash_count(by_id) : 0,
-		.most = session->table->limits->open_permissions};
+	return state->permissions_by_id ? hash_count(state->permissions_by_id) : 0;
 }
 
-bool session_permission_has_option(
-	const struct session *session, const char *request_id, const char *option_id)
+void session_state_each_asked(const struct session_state *state,
+	void (*visit)(void *arg, const char *request_id), void *arg)
 {
-	const struct permission *permission = find_permission(&session->state, request_id);
-	if (!permission) {
-		return false;
-	}
-	json_t *request = session_read_object(permission->data, strlen(permission->data));
-	bool has = has_option(request, option_id);
-	json_decref(request);
-	return has;
-}
-
-void session_each_permission(
-	struct session *session, void (*visit)(void *arg, const char *request_id), void *arg)
-{
-	const struct hash *by_id = session->state.permissions_by_id;
 	size_t count = 0;
-	char **ids = by_id ? xcalloc(hash_count(by_id), sizeof(*ids)) : NULL;
-	list_for_each(link, &session->state.permissions) {
+	char **ids = xcalloc(session_state_count_asked(state), sizeof(*ids));
+	list_for_each(link, &state->permissions) {
 		ids[count++] = xstrdup(list_entry(link, struct permission, link)->request_id);
 	}
 	for (size_t i = 0; i < count; i++) {

@@ -1,56 +1,182 @@
-/*
- * What a log's events tell of its session at its end, and what the session has the log keep beside
- * them: all that is left of a session that is not in memory.
- */
 #include "holdfast/session_facts.h"
 
 #include "holdfast/json_text.h"
 
-#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 
-struct session_facts *session_facts(const struct session_log *log)
+enum kind {
+	NUMBER,
+	FLAG,
+	TEXT,
+	OTHER_TEXT, /* the state machine has it in another form: it is neither compared nor followed */
+};
+
+enum place {
+	IN_SNAPSHOT = 1, /* the state machine has it */
+	IN_LOG = 2, /* the log's events tell it, or the log is given it; kept in metadata.json */
+	IN_BOTH = IN_SNAPSHOT | IN_LOG,
+	IS_NEEDED = 4, /* metadata.json without it is none */
+};
+
+#define AT(member) offsetof(struct session_facts, member)
+
+/* In the order in which a snapshot has them. */
+static const struct fact {
+	const char *name; /* in metadata.json */
+	enum kind kind;
+	size_t at;
+	unsigned places;
+	unsigned since; /* the SNAPSHOT_VERSION that has it; 0: all that are read */
+} table[] = {
+	{"turn", NUMBER, AT(turn), IN_BOTH | IS_NEEDED, 0},
+	{"in_turn", FLAG, AT(in_turn), IN_BOTH, 0},
+	{"turn_of_prompt", FLAG, AT(turn_of_prompt), IN_SNAPSHOT, 0},
+	{"agent_running", FLAG, AT(agent_running), IN_BOTH, 0},
+	{"turn_end_seq", NUMBER, AT(turn_end_seq), IN_BOTH | IS_NEEDED, 0},
+	{"prompt_seq", NUMBER, AT(prompt_seq), IN_BOTH, 0},
+	{"prompt_id", TEXT, AT(prompt_id), IN_BOTH, 0},
+	{"usage", OTHER_TEXT, AT(usage), IN_BOTH, 0},
+	{"run_id", TEXT, AT(run_id), IN_BOTH, 0},
+	{"last_message_id", TEXT, AT(last_message_id), IN_SNAPSHOT, 0},
+	{"input_names", NUMBER, AT(input_names), IN_SNAPSHOT, 0},
+	{"agent_session_id", TEXT, AT(agent_session_id), IN_LOG, 0},
+	{"agent_session_seq", NUMBER, AT(agent_session_seq), IN_LOG, 0},
+	{"agent_title", TEXT, AT(agent_title), IN_LOG, 0},
+};
+
+#define TABLE_END (table + sizeof(table) / sizeof(table[0]))
+/** Those of all these places. */
+#define for_each_fact(fact, where)                                      \
+	for (const struct fact *fact = table; fact < TABLE_END; fact++) \
+		if ((fact->places & (where)) == (where))
+
+static bool is_text(const struct fact *fact)
 {
-	return session_log_facts(log);
+	return fact->kind == TEXT || fact->kind == OTHER_TEXT;
 }
 
-static void *create(void)
+static char **text_at(const struct session_facts *facts, const struct fact *fact)
+{
+	return (char **)((char *)facts + fact->at);
+}
+
+/** A number; a flag is 0 or 1. */
+static uint64_t number_of(const struct session_facts *facts, const struct fact *fact)
+{
+	const char *at = (const char *)facts + fact->at;
+	return fact->kind == FLAG ? *(const bool *)at : *(const uint64_t *)at;
+}
+
+static void set_number(struct session_facts *facts, const struct fact *fact, uint64_t number)
+{
+	char *at = (char *)facts + fact->at;
+	if (fact->kind == FLAG) {
+		*(bool *)at = number != 0;
+	} else {
+		*(uint64_t *)at = number;
+	}
+}
+
+void session_facts_finish(struct session_facts *facts)
+{
+	for_each_fact(fact, 0) {
+		if (is_text(fact)) {
+			free(*text_at(facts, fact));
+		}
+	}
+	*facts = (struct session_facts){0};
+}
+
+void *session_facts_create(void)
 {
 	return xcalloc(1, sizeof(struct session_facts));
 }
 
-static void destroy(void *arg)
+void session_facts_destroy(void *facts)
 {
-	struct session_facts *facts = arg;
-	free(facts->prompt_id);
-	free(facts->agent_session_id);
-	free(facts->usage);
-	free(facts->run_id);
-	free(facts->agent_title);
+	session_facts_finish(facts);
 	free(facts);
 }
 
-static void set_text(struct session_log *log, char **at, const char *text)
+void session_facts_set(char **fact, const char *text)
 {
-	free(*at);
-	*at = text ? xstrdup(text) : NULL;
-	session_log_facts_changed(log);
+	char *copy = text ? xstrdup(text) : NULL;
+	free(*fact);
+	*fact = copy;
 }
 
-void session_facts_set_run(struct session_log *log, const char *run_id)
+/* --- the state machine's and the log's --- */
+
+void session_facts_follow(struct session_facts *facts, const struct session_facts *log)
 {
-	set_text(log, &session_facts(log)->run_id, run_id);
+	for_each_fact(fact, IN_BOTH) {
+		if (!is_text(fact)) {
+			set_number(facts, fact, number_of(log, fact));
+		} else if (fact->kind == TEXT) {
+			session_facts_set(text_at(facts, fact), *text_at(log, fact));
+		}
+	}
 }
 
-void session_facts_set_usage(struct session_log *log, const char *usage)
+static bool same_text(const char *a, const char *b)
 {
-	set_text(log, &session_facts(log)->usage, usage);
+	return a ? b && strcmp(a, b) == 0 : !b;
+}
+
+bool session_facts_agree(const struct session_facts *facts, const struct session_facts *log)
+{
+	for_each_fact(fact, IN_BOTH) {
+		bool same = is_text(fact) ? same_text(*text_at(facts, fact), *text_at(log, fact))
+					  : number_of(facts, fact) == number_of(log, fact);
+		if (!same && fact->kind != OTHER_TEXT) {
+			return false;
+		}
+	}
+	return true;
+}
+
+/* --- in a snapshot --- */
+
+void session_facts_save_text(const char *text, struct buffer *out)
+{
+	pack_le(out, text != NULL, 1);
+	pack_bytes(out, text, text ? strlen(text) : 0);
+}
+
+char *session_facts_load_text(struct unpack *in)
+{
+	bool is_set = unpack_le(in, 1) != 0;
+	size_t len;
+	const char *bytes = unpack_bytes(in, &len);
+	return is_set ? xstrndup(bytes, len) : NULL;
+}
+
+void session_facts_save(const struct session_facts *facts, struct buffer *out)
+{
+	for_each_fact(fact, IN_SNAPSHOT) {
+		if (is_text(fact)) {
+			session_facts_save_text(*text_at(facts, fact), out);
+		} else {
+			pack_le(out, number_of(facts, fact), fact->kind == FLAG ? 1 : 8);
+		}
+	}
+}
+
+void session_facts_load(struct session_facts *facts, unsigned version, struct unpack *in)
+{
+	for_each_fact(fact, IN_SNAPSHOT) {
+		if (is_text(fact) && fact->since <= version) {
+			*text_at(facts, fact) = session_facts_load_text(in);
+		} else if (fact->since <= version) {
+			set_number(facts, fact, unpack_le(in, fact->kind == FLAG ? 1 : 8));
+		}
+	}
 }
 
 /* --- events --- */
 
-static bool needs_data(enum event_type type)
+bool session_facts_needs_data(enum event_type type)
 {
 	return type == EVENT_USER_PROMPT || agent_state_needs_data(type);
 }
@@ -66,8 +192,7 @@ static void see_prompt(struct session_facts *facts, const struct event_view *vie
 	json_t *json = json_read(view->data, view->data_len, 0, NULL, NULL);
 	const char *prompt_id = text_of(json, "prompt_id");
 	if (*prompt_id) {
-		free(facts->prompt_id);
-		facts->prompt_id = xstrdup(prompt_id);
+		session_facts_set(&facts->prompt_id, prompt_id);
 		facts->prompt_seq = view->seq;
 	}
 	json_decref(json);
@@ -91,8 +216,7 @@ static void see_agent(struct session_facts *facts, const struct event_view *view
 	bool goes_on = facts->agent_session_id && strcmp(facts->agent_session_id, id) == 0 &&
 		       json_is_true(json_object_get(json, "resumed"));
 	if (!goes_on) {
-		free(facts->agent_session_id);
-		facts->agent_session_id = *id ? xstrdup(id) : NULL;
+		session_facts_set(&facts->agent_session_id, *id ? id : NULL);
 		/* The prompt that it was started for is the first thing that it hears. */
 		bool has_prompt = view->turn && facts->prompt_seq > facts->turn_end_seq;
 		uint64_t begin = has_prompt ? facts->prompt_seq : view->seq;
@@ -101,7 +225,7 @@ static void see_agent(struct session_facts *facts, const struct event_view *view
 	json_decref(json);
 }
 
-static void fold(void *arg, const struct event_view *view)
+void session_facts_fold(void *arg, const struct event_view *view)
 {
 	struct session_facts *facts = arg;
 	facts->turn = view->turn ? view->turn : facts->turn;
@@ -131,39 +255,23 @@ static void fold(void *arg, const struct event_view *view)
 
 /* --- as members of metadata.json --- */
 
-static void append_number(struct buffer *out, const char *name, uint64_t value)
-{
-	buffer_printf(out, ",\"%s\":%llu", name, (unsigned long long)value);
-}
-
-static void append_text(struct buffer *out, const char *name, const char *text)
-{
-	if (text) {
-		buffer_printf(out, ",\"%s\":", name);
-		buffer_append_json(out, text, strlen(text));
-	}
-}
-
-static void write_facts(const void *arg, struct buffer *out)
+void session_facts_write(const void *arg, struct buffer *out)
 {
 	const struct session_facts *facts = arg;
-	append_number(out, "turn", facts->turn);
-	buffer_printf(out, ",\"in_turn\":%s,\"agent_running\":%s",
-		facts->in_turn ? "true" : "false", facts->agent_running ? "true" : "false");
-	append_number(out, "turn_end_seq", facts->turn_end_seq);
-	if (facts->prompt_id) {
-		append_text(out, "prompt_id", facts->prompt_id);
-		append_number(out, "prompt_seq", facts->prompt_seq);
+	for_each_fact(fact, IN_LOG) {
+		const char *text = is_text(fact) ? *text_at(facts, fact) : NULL;
+		uint64_t number = is_text(fact) ? 0 : number_of(facts, fact);
+		if (text) {
+			buffer_printf(out, ",\"%s\":", fact->name);
+			buffer_append_json(out, text, strlen(text));
+		} else if (fact->kind == FLAG) {
+			buffer_printf(out, ",\"%s\":%s", fact->name, number ? "true" : "false");
+		} else if (number || (fact->places & IS_NEEDED)) {
+			buffer_printf(out, ",\"%s\":%llu", fact->name, (unsigned long long)number);
+		}
 	}
-	if (facts->agent_session_id) {
-		append_text(out, "agent_session_id", facts->agent_session_id);
-		append_number(out, "agent_session_seq", facts->agent_session_seq);
-	}
-	append_text(out, "usage", facts->usage);
-	append_text(out, "run_id", facts->run_id);
 	buffer_append_str(out, ",\"agent_state\":");
 	agent_state_append(&facts->agent_state, 0, out);
-	append_text(out, "agent_title", facts->agent_title);
 }
 
 static bool take_number(const json_t *json, const char *name, uint64_t *ret)
@@ -171,12 +279,6 @@ static bool take_number(const json_t *json, const char *name, uint64_t *ret)
 	const json_t *value = json_object_get(json, name);
 	*ret = (uint64_t)json_integer_value(value);
 	return json_is_integer(value) && json_integer_value(value) >= 0;
-}
-
-static char *copy_text(const json_t *json, const char *name)
-{
-	const char *text = json_string_value(json_object_get(json, name));
-	return text ? xstrdup(text) : NULL;
 }
 
 /** One of an older version has none. */
@@ -193,37 +295,29 @@ static bool take_agent_state(const json_t *json, uint64_t max_seq, struct agent_
 	return good;
 }
 
-static void *read_facts(const json_t *json, uint64_t max_seq, const char **ret_why)
+void *session_facts_read(const json_t *json, uint64_t max_seq, const char **ret_why)
 {
-	struct session_facts *facts = create();
+	struct session_facts *facts = session_facts_create();
 	*ret_why = NULL;
-	if (!take_number(json, "turn", &facts->turn) ||
-		!take_number(json, "turn_end_seq", &facts->turn_end_seq)) {
-		*ret_why = "one of its numbers is missing, or is none";
-	} else if (!take_agent_state(json, max_seq, &facts->agent_state)) {
+	for_each_fact(fact, IN_LOG) {
+		const json_t *value = json_object_get(json, fact->name);
+		uint64_t number;
+		if (is_text(fact)) {
+			session_facts_set(text_at(facts, fact), json_string_value(value));
+		} else if (fact->kind == FLAG) {
+			set_number(facts, fact, json_is_true(value));
+		} else if (take_number(json, fact->name, &number)) {
+			set_number(facts, fact, number);
+		} else if (fact->places & IS_NEEDED) {
+			*ret_why = "one of its numbers is missing, or is none";
+		}
+	}
+	if (!*ret_why && !take_agent_state(json, max_seq, &facts->agent_state)) {
 		*ret_why = "agent_state names an event that the log does not have";
 	}
 	if (*ret_why) {
-		destroy(facts);
+		session_facts_destroy(facts);
 		return NULL;
 	}
-	facts->in_turn = json_is_true(json_object_get(json, "in_turn"));
-	facts->agent_running = json_is_true(json_object_get(json, "agent_running"));
-	take_number(json, "prompt_seq", &facts->prompt_seq);
-	facts->prompt_id = copy_text(json, "prompt_id");
-	take_number(json, "agent_session_seq", &facts->agent_session_seq);
-	facts->agent_session_id = copy_text(json, "agent_session_id");
-	facts->usage = copy_text(json, "usage");
-	facts->run_id = copy_text(json, "run_id");
-	facts->agent_title = copy_text(json, "agent_title");
 	return facts;
 }
-
-const struct store_facts session_facts_ops = {
-	.create = create,
-	.destroy = destroy,
-	.needs_data = needs_data,
-	.fold = fold,
-	.write = write_facts,
-	.read = read_facts,
-};

@@ -3,9 +3,7 @@
  * is kept. While the journal has records of the session it has a snapshot of it in front of them;
  * when it has none any more, metadata.json has what the log was given.
  */
-#include "../session/session_internal.h"
-
-#include "holdfast/json_text.h"
+#include "state_internal.h"
 
 #include <errno.h>
 #include <jansson.h>
@@ -45,18 +43,16 @@ static void append_event_data(
 }
 
 bool session_usage_add(
-	struct session *session, const struct input_event *in, struct buffer *ret_data)
+	struct session_state *state, const struct input_event *in, struct buffer *ret_data)
 {
-	struct session_state *state = &session->state;
 	struct usage_report report;
 	struct refusal refusal; /* intake has let it through */
-	json_t *json = json_read(in->data, in->data_len, 0, NULL, NULL);
 	char *message_id = in->message_id ? xstrndup(in->message_id, in->message_id_len) : NULL;
-	bool changed = usage_report_parse(json, message_id, &report, &refusal) == 0 &&
-		       usage_total_add(state->usage, &report) > 0;
+	bool changed =
+		usage_report_parse(session_state_data(state), message_id, &report, &refusal) == 0 &&
+		usage_total_add(state->usage, &report) > 0;
 	free(message_id);
-	json_decref(json);
-	session->usage_in_log = false; /* also what shows nothing may be remembered */
+	state->usage_is_new = true; /* also what shows nothing may be remembered */
 	if (changed) {
 		set_total(state, state->usage);
 		append_event_data(state, in, ret_data);
@@ -64,17 +60,12 @@ bool session_usage_add(
 	return changed;
 }
 
-void session_usage_begin_source(struct session *session, bool resumed)
+void session_usage_begin_source(struct session_state *state, bool resumed)
 {
-	if (!usage_total_is_empty(session->state.usage)) {
-		usage_total_new_source(session->state.usage, resumed);
-		session->usage_in_log = false;
+	if (!usage_total_is_empty(state->usage)) {
+		usage_total_new_source(state->usage, resumed);
+		state->usage_is_new = true;
 	}
-}
-
-const struct usage_total *session_usage(const struct session *session)
-{
-	return session->state.usage;
 }
 
 /* --- keeping it --- */
@@ -113,32 +104,17 @@ int session_usage_load(struct session_state *state, const char *text)
 }
 
 /** metadata.json is sealed: what cannot be read is of another version, which counted otherwise. */
-void session_usage_follow_log(struct session *session)
+void session_usage_follow_log(struct session_state *state, const char *text, bool has_usage)
 {
-	struct session_state *state = &session->state;
 	struct usage_total *total;
-	if (read_total(session_facts(session->log)->usage, &total) < 0) {
+	if (read_total(text, &total) < 0) {
 		total = usage_total_create();
 	}
 	/* Where the end of the journal is lost, either may be the later one. */
-	session->usage_in_log =
-		!session->has_snapshot || usage_total_is_behind(state->usage, total);
-	if (session->usage_in_log) {
-		set_total(state, total);
-	} else {
+	state->usage_is_new = has_usage && !usage_total_is_behind(state->usage, total);
+	if (state->usage_is_new) {
 		usage_total_destroy(total);
-		session_usage_give_log(session);
+	} else {
+		set_total(state, total);
 	}
-}
-
-bool session_usage_give_log(struct session *session)
-{
-	bool is_on_disk = (uint64_t)session->last_lsn <= store_synced_lsn(session->table->store);
-	if (!session->usage_in_log && is_on_disk) {
-		char *text = session_usage_save(&session->state);
-		session_facts_set_usage(session->log, text);
-		free(text);
-		session->usage_in_log = true;
-	}
-	return session->usage_in_log;
 }

@@ -3,6 +3,7 @@
 
 #include "holdfast/diag.h"
 #include "holdfast/session.h"
+#include "holdfast/session_state.h"
 #include "holdfast/store_check.h"
 
 #include <errno.h>

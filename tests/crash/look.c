@@ -1,6 +1,6 @@
 #include "look.h"
 
-#include "holdfast/session_facts.h"
+#include "holdfast/session.h"
 #include "holdfast/store_check.h"
 
 #include <setjmp.h>

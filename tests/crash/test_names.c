@@ -151,7 +151,7 @@ static void a_refused_input_gives_no_name(void **state)
 		assert_int_equal(find(session, LOG_KEY_RUN, "a"), 0);
 		expect_new(append(session, refused), (uint64_t)round + 1);
 		expect_known(append(session, refused), (uint64_t)round + 1);
-		assert_int_equal(session->state.input_names, 3 + round);
+		assert_int_equal(session->state.facts.input_names, 3 + round);
 		rig_settle(rig);
 		expect_known(append(session, refused), (uint64_t)round + 1);
 	}
@@ -181,7 +181,7 @@ static void a_retry_waits_for_the_first(void **state)
 	assert_true(ack.is_done);
 	assert_int_equal(ack.status, 0);
 	assert_int_equal(session_channel(session)->max_seq, 1);
-	assert_int_equal(session->state.input_names, 1);
+	assert_int_equal(session->state.facts.input_names, 1);
 }
 
 /* --- crashes --- */
@@ -197,11 +197,11 @@ static void check_copy(struct rig *live, int count)
 	for (int starts = 0; starts < 2; starts++) {
 		assert_int_equal(rig_open(&rig), 0);
 		struct session *session = rig_session(&rig, "s");
-		assert_int_equal(session->state.input_names, count);
+		assert_int_equal(session->state.facts.input_names, count);
 		for (int i = 1; i <= count; i++) {
 			expect_known(append_key(session, i), (uint64_t)i);
 		}
-		assert_int_equal(session->state.input_names, count);
+		assert_int_equal(session->state.facts.input_names, count);
 		rig_close(&rig);
 	}
 	for (int i = 1; i <= count; i++) {
@@ -265,7 +265,7 @@ static void names_go_on_behind_those_of_the_log(void **state)
 	rig_close(&copy);
 	assert_int_equal(rig_open(&copy), 0);
 	expect_known(append_key(rig_session(&copy, "s"), 3), 2);
-	assert_int_equal(rig_session(&copy, "s")->state.input_names, 3);
+	assert_int_equal(rig_session(&copy, "s")->state.facts.input_names, 3);
 	rig_finish(&copy);
 	rig_remove_dir(dir);
 	free(dir);
@@ -287,7 +287,7 @@ static void expect_all_but(struct session *session, int lost)
 	assert_int_equal(find(session, LOG_KEY_MESSAGE, "p1"), 1);
 	session_prompt(session, "again", 5, "p1", "me", &seq, &duplicate);
 	assert_true(duplicate);
-	assert_int_equal(session->state.input_names, 9);
+	assert_int_equal(session->state.facts.input_names, 9);
 }
 
 /** One flipped bit costs the name of its line, if only an input gave it, and nothing else. */
@@ -466,7 +466,7 @@ static void a_hundred_thousand_keys_are_small(void **state)
 	}
 	assert_int_equal(find(session, LOG_KEY_INPUT, "cp1000:e0"), 0);
 	struct log_keys *keys = &session->log->keys;
-	assert_int_equal(session->state.input_names, MANY);
+	assert_int_equal(session->state.facts.input_names, MANY);
 	assert_int_equal(keys->names.used, MANY);
 	assert_in_range(keys->names.slot_count, MANY, (size_t)43 * MANY / 16);
 	assert_int_equal(sizeof(*keys->names.slots), 24);

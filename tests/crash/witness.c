@@ -37,13 +37,13 @@ __attribute__((format(printf, 2, 3))) static void say_wrong(struct life *life, c
 /** An idle session writes no snapshot: what counts is what its log tells, too. */
 static void save_idle(const struct session_state *state, struct buffer *out)
 {
+	const struct session_facts *facts = &state->facts;
 	char *usage = session_usage_save(state);
 	buffer_printf(out, "idle %llu %llu %d %llu %llu %s %s %llu",
-		(unsigned long long)state->input_names, (unsigned long long)state->turn,
-		state->agent_running, (unsigned long long)state->last_turn_end_seq,
-		(unsigned long long)state->last_prompt_seq,
-		state->last_prompt_id ? state->last_prompt_id : "-", usage ? usage : "-",
-		(unsigned long long)stream_buffer_emitted_seq(state->stream));
+		(unsigned long long)facts->input_names, (unsigned long long)facts->turn,
+		facts->agent_running, (unsigned long long)facts->turn_end_seq,
+		(unsigned long long)facts->prompt_seq, facts->prompt_id ? facts->prompt_id : "-",
+		usage ? usage : "-", (unsigned long long)stream_buffer_emitted_seq(state->stream));
 	free(usage);
 }
 
@@ -53,7 +53,7 @@ uint64_t witness_hash(struct session *session)
 	if (session_state_is_idle(&session->state)) {
 		save_idle(&session->state, &bytes);
 	} else {
-		session_snapshot_save(session, &bytes);
+		session_state_save(&session->state, &bytes);
 	}
 	uint64_t hash = XXH3_64bits(bytes.data, bytes.len);
 	buffer_finish(&bytes);
