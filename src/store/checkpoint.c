@@ -20,7 +20,7 @@
 #define PORTION 64
 
 /** What the thread pool needs of one log; nothing in it is shared with the loop. */
-struct item {
+struct checkpoint_item {
 	char *id;
 	uint64_t epoch;
 	int dir_fd; /* its folder: by handle, so that a new session of the same name is not meant */
@@ -45,7 +45,7 @@ struct checkpoint {
 	bool in_round; /* of the logs of all sessions, after which old segments may go */
 	bool more; /* the round goes on with another portion */
 	bool all; /* every log could be taken */
-	struct item items[PORTION];
+	struct checkpoint_item items[PORTION];
 	size_t count;
 	int status; /* of what they have in common */
 	uint64_t oldest_segment; /* if all goes well, the segments from here on … */
@@ -61,20 +61,6 @@ static int replace_metadata(int dir_fd, const char *id, const struct metadata *m
 	return r;
 }
 
-int metadata_write(struct session_log *log, bool sync)
-{
-	int dir_fd = session_log_dir(log);
-	if (dir_fd < 0) {
-		return dir_fd;
-	}
-	struct metadata meta;
-	metadata_take(log, &meta);
-	int r = replace_metadata(dir_fd, log->id, &meta, sync);
-	metadata_finish(&meta);
-	close(dir_fd);
-	return r;
-}
-
 void session_log_set_epoch(struct session_log *log, uint64_t epoch)
 {
 	log->epoch = epoch;
@@ -82,14 +68,28 @@ void session_log_set_epoch(struct session_log *log, uint64_t epoch)
 
 int session_log_save_epoch(struct session_log *log)
 {
-	int r = session_log_flush(log);
-	return r < 0 ? r : metadata_write(log, true);
+	log_write_whole(log, NULL);
+	int r = journal_sync_now(&log->store->journal);
+	if (r < 0 || log->unwritten.len) {
+		return r < 0 ? r : -EIO;
+	}
+	int dir_fd = disk->openat(
+		log->store->sessions_fd, log->id, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+	if (dir_fd < 0) {
+		return -errno;
+	}
+	struct metadata meta;
+	metadata_take(log, &meta);
+	r = replace_metadata(dir_fd, log->id, &meta, true);
+	metadata_finish(&meta);
+	close(dir_fd);
+	return r;
 }
 
 /**
  * Metadata comes last: what it says of the other files is on disk by then, and so are their names.
  */
-static int checkpoint_item(struct item *item)
+static int checkpoint_item(struct checkpoint_item *item)
 {
 	int r = item->is_suspect ? log_rewrite(item->dir_fd, item->certain_size, item->size) : 0;
 	if (r == 0 && disk->fdatasync(item->fd) < 0) {
@@ -119,7 +119,7 @@ static int checkpoint_item(struct item *item)
 /**
  * A log that has become much shorter gets a file of its size. That it cannot have one is no harm.
  */
-static int shorten_item(struct item *item)
+static int shorten_item(struct checkpoint_item *item)
 {
 	int r = prune_rewrite(item->dir_fd, item->fd, &item->meta);
 	if (r < 0) {
@@ -138,12 +138,14 @@ static void checkpoint_run(struct checkpoint *cp)
 {
 	bool good = true;
 	for (size_t i = 0; i < cp->count; i++) {
-		struct item *item = &cp->items[i];
+		struct checkpoint_item *item = &cp->items[i];
 		item->status = checkpoint_item(item);
 		if (item->status == 0 && prune_is_due(&item->prune, &item->meta)) {
 			item->status = shorten_item(item);
 		}
 		good = good && item->status == 0;
+		close(item->fd);
+		close(item->dir_fd);
 	}
 	cp->status = cp->in_round && disk->fsync(cp->store->sessions_fd) < 0 ? -errno : 0;
 	if (good && cp->status == 0 && cp->drop_before) {
@@ -152,36 +154,42 @@ static void checkpoint_run(struct checkpoint *cp)
 	}
 }
 
-/** Fills an item; false if the log's lines could not all be written to its file. */
-static bool take_log(struct session_log *log, struct item *item)
+/** Fills an item with what the log is once it has been written. */
+static void take_log(struct session_log *log, struct checkpoint_item *item)
 {
-	if (session_log_flush(log) < 0 || log_keys_flush(log) < 0 || log_index_flush(log) < 0) {
-		return false;
-	}
-	int fd = session_log_fd(log);
-	item->dir_fd = session_log_dir(log);
-	item->fd = fd < 0 ? -1 : disk->dup(fd);
-	if (item->fd < 0 || item->dir_fd < 0) {
-		close(item->fd);
-		close(item->dir_fd);
-		return false;
-	}
 	item->id = xstrdup(log->id);
 	item->epoch = log->epoch;
-	item->is_suspect = log->is_suspect && log->size > log->certain_size;
-	item->certain_size = log->certain_size;
 	item->size = log->size;
 	metadata_take(log, &item->meta);
 	prune_begin(log, &item->prune);
 	log->wants_prune = false;
+	log->dirty = false;
+	log_write_whole(log, item);
+}
+
+void checkpoint_item_written(
+	struct checkpoint_item *item, struct session_log *log, int status, int dir_fd, int fd)
+{
+	item->dir_fd = dir_fd;
+	item->fd = fd;
+	item->status = status;
+	if (status < 0) {
+		log->dirty = true;
+		log->wants_prune = item->prune.wanted;
+		if (item->prune.wanted) {
+			prune_end(log, NULL, false);
+		}
+		return;
+	}
+	item->is_suspect = log->is_suspect && item->size > log->certain_size;
+	item->certain_size = log->certain_size;
 	item->keys = log->keys.disk;
-	item->keys_size = log->keys.size;
+	item->meta.keys_size = item->keys_size = log->keys.size;
 	item->index = log->index.disk;
 	item->index_size = log_index_size(&log->index);
 	item->has_new_files = log->has_new_files;
-	log->dirty = log->has_new_files = false;
+	log->has_new_files = false;
 	log->index.disk.is_unsynced = log->keys.disk.is_unsynced = false;
-	return true;
 }
 
 /** What a failed checkpoint was to sync may not be there, whatever a later sync says. */
@@ -199,7 +207,7 @@ static void confirm(struct durable_part *part, uint64_t taken, uint64_t size)
 }
 
 /** A log whose checkpoint failed has still changed. */
-static void give_back(struct session_log *log, const struct item *item)
+static void give_back(struct session_log *log, const struct checkpoint_item *item)
 {
 	log->dirty = log->is_suspect = true;
 	log->has_new_files = log->has_new_files || item->has_new_files;
@@ -208,7 +216,7 @@ static void give_back(struct session_log *log, const struct item *item)
 }
 
 /** The log hears how its checkpoint went. Returns whether it went well. */
-static bool item_end(struct item *item, struct session_log *log)
+static bool item_end(struct checkpoint_item *item, struct session_log *log)
 {
 	bool good = item->status == 0;
 	if (item->prune.wanted) {
@@ -230,20 +238,38 @@ static bool item_end(struct item *item, struct session_log *log)
 	return false;
 }
 
+static void free_item(struct checkpoint_item *item)
+{
+	free(item->id);
+	metadata_finish(&item->meta);
+}
+
+/** Those whose files could not be written are left out. */
+static void drop_unwritten(struct checkpoint *cp)
+{
+	size_t kept = 0;
+	for (size_t i = 0; i < cp->count; i++) {
+		if (cp->items[i].status < 0) {
+			cp->all = false;
+			free_item(&cp->items[i]);
+		} else {
+			cp->items[kept++] = cp->items[i];
+		}
+	}
+	cp->count = kept;
+}
+
 /** Returns whether all is well. */
 static bool checkpoint_end(struct checkpoint *cp)
 {
 	bool good = cp->status == 0;
 	for (size_t i = 0; i < cp->count; i++) {
-		struct item *item = &cp->items[i];
+		struct checkpoint_item *item = &cp->items[i];
 		struct session_log *log = session_log_of(cp->store, item->id, item->epoch);
 		if (log && !item_end(item, log)) {
 			good = false;
 		}
-		close(item->fd);
-		close(item->dir_fd);
-		free(item->id);
-		metadata_finish(&item->meta);
+		free_item(item);
 	}
 	return good;
 }
@@ -256,12 +282,9 @@ static void add_log(struct checkpoint *cp, struct session_log *log)
 	if (!log->dirty || log->is_unconfirmed) {
 		return;
 	}
-	cp->items[cp->count] = (struct item){0};
-	if (take_log(log, &cp->items[cp->count])) {
-		cp->count++;
-	} else {
-		cp->all = false;
-	}
+	struct checkpoint_item *item = &cp->items[cp->count++];
+	*item = (struct checkpoint_item){0};
+	take_log(log, item);
 }
 
 /** Also with few descriptors left, which others need to work; but it has one log at least. */
@@ -297,6 +320,13 @@ static void collect_wanted(struct checkpoint *cp)
 	}
 }
 
+/** Something is to be checkpointed, and nothing is on its way. */
+static bool is_due(const struct store *store)
+{
+	return !store->checkpointing &&
+	       (store->round_segment || store->drop_before || !list_empty(&store->wanted));
+}
+
 static struct checkpoint *checkpoint_new(struct store *store)
 {
 	struct checkpoint *cp = xcalloc(1, sizeof(*cp));
@@ -311,14 +341,10 @@ static void work(uv_work_t *work_req)
 	checkpoint_run(work_req->data);
 }
 
-static void start_if_due(struct store *store);
-
-static void work_done(uv_work_t *work_req, int status)
+static void end(struct checkpoint *cp)
 {
-	struct checkpoint *cp = work_req->data;
 	struct store *store = cp->store;
 	bool good = checkpoint_end(cp) && cp->all;
-	store->jobs--;
 	store->checkpointing = false;
 	if (cp->in_round) {
 		store->round_is_good = store->round_is_good && good;
@@ -328,7 +354,14 @@ static void work_done(uv_work_t *work_req, int status)
 		journal_dropped(&store->journal, cp->oldest_segment);
 	}
 	free(cp);
-	start_if_due(store);
+	store->journal.wants_run = store->journal.wants_run || is_due(store);
+}
+
+static void work_done(uv_work_t *work_req, int status)
+{
+	struct checkpoint *cp = work_req->data;
+	cp->store->jobs--;
+	end(cp);
 }
 
 /**
@@ -336,10 +369,10 @@ static void work_done(uv_work_t *work_req, int status)
  * segments do not go while a log that counts as clean is not on disk yet, and the journal's own
  * syncs find room on the thread pool, however many sessions end their turn at once.
  */
-static void start_if_due(struct store *store)
+struct checkpoint *checkpoint_begin(struct store *store)
 {
-	if (store->checkpointing || store->closing) {
-		return;
+	if (!is_due(store) || store->opening || store->closing) {
+		return NULL;
 	}
 	if (!store->round_segment && store->drop_before) {
 		store->round_segment = store->drop_before;
@@ -350,18 +383,27 @@ static void start_if_due(struct store *store)
 	struct checkpoint *cp = checkpoint_new(store);
 	if (store->round_segment) {
 		collect_round(cp);
-		bool may_drop = !cp->more && cp->all && store->round_is_good;
-		cp->drop_before =
-			may_drop && !store_keeps_segments(store) ? store->round_segment : 0;
-		cp->oldest_segment = store->journal.oldest_segment;
 	} else {
 		collect_wanted(cp);
 	}
-	if (!cp->count && !cp->in_round) {
-		free(cp);
+	store->checkpointing = true;
+	return cp;
+}
+
+void checkpoint_go(struct checkpoint *cp)
+{
+	if (!cp) {
 		return;
 	}
-	store->checkpointing = true;
+	struct store *store = cp->store;
+	drop_unwritten(cp);
+	if (!cp->count && !cp->in_round) {
+		end(cp);
+		return;
+	}
+	bool may_drop = cp->in_round && !cp->more && cp->all && store->round_is_good;
+	cp->drop_before = may_drop && !store_keeps_segments(store) ? store->round_segment : 0;
+	cp->oldest_segment = store->journal.oldest_segment;
 	store->jobs++;
 	int r = uv_queue_work(store->loop, &cp->work, work, work_done);
 	assert(r == 0);
@@ -370,7 +412,7 @@ static void start_if_due(struct store *store)
 void checkpoint_all(struct store *store, uint64_t segment)
 {
 	store->drop_before = segment;
-	start_if_due(store);
+	store->journal.wants_run = true;
 }
 
 void session_log_checkpoint(struct session_log *log)
@@ -379,7 +421,7 @@ void session_log_checkpoint(struct session_log *log)
 	if (list_empty(&log->wanted_link)) {
 		list_append(&log->store->wanted, &log->wanted_link);
 	}
-	start_if_due(log->store);
+	log->store->journal.wants_run = true;
 }
 
 int checkpoint_now(struct store *store)
@@ -390,6 +432,8 @@ int checkpoint_now(struct store *store)
 	while (more) {
 		struct checkpoint *cp = checkpoint_new(store);
 		collect_round(cp);
+		journal_run_now(&store->journal);
+		drop_unwritten(cp);
 		checkpoint_run(cp);
 		good = checkpoint_end(cp) && cp->all && good;
 		more = cp->more;

@@ -42,6 +42,8 @@ void journal_init(struct journal *journal, struct store *store)
 	*journal = (struct journal){.store = store, .dir_fd = -1, .fd = -1, .segment = 1};
 	list_init(&journal->gather_writes);
 	list_init(&journal->flight_writes);
+	list_init(&journal->gather_removals);
+	list_init(&journal->flight_removals);
 	journal->revive_timer = loop_timer(store->loop, journal);
 	journal->writer = worker_create(store->loop, batch_work, batch_done, journal);
 }
@@ -118,7 +120,7 @@ static void forget_gathered(struct journal *journal)
 	buffer_clear(&journal->gather);
 	buffer_clear(&journal->entries);
 	journal->gather_count = 0;
-	log_writes_forget(&journal->gather_writes);
+	log_writes_forget_events(journal);
 }
 
 int64_t store_append(struct store *store, const struct record *record)
@@ -262,23 +264,34 @@ static int write_batch(struct journal *journal)
 }
 
 /** Takes the gathered bytes into flight. */
-static void launch(struct journal *journal)
+static void launch_batch(struct journal *journal)
 {
 	end_batch(journal);
 	struct buffer empty = journal->flight;
 	journal->flight = journal->gather;
 	journal->gather = empty;
 	buffer_clear(&journal->gather);
-	log_writes_launch(journal);
 	journal->flight_lsn = journal->gather_lsn;
 	journal->rotated = journal->fd_segment != journal->segment;
-	journal->in_flight = true;
 	journal->fd_segment = journal->segment;
 	if (journal->rotated) {
 		journal->segment_len = 0;
 		journal->open_before_segment = journal->before_segment;
 		journal->open_before_len = journal->before_len;
 	}
+}
+
+/** The next run: what there is to do for the logs, and the gathered batch if there is one. */
+static void launch(struct journal *journal)
+{
+	journal->wants_run = false;
+	journal->checkpoint = checkpoint_begin(journal->store);
+	log_writes_launch(journal);
+	journal->has_batch = journal->gather.len > 0;
+	if (journal->has_batch) {
+		launch_batch(journal);
+	}
+	journal->in_flight = true;
 }
 
 /**
@@ -307,7 +320,6 @@ static void fail(struct journal *journal)
 	bool was_failing = journal->error != 0;
 	journal->error = journal->result;
 	journal->reviving = false;
-	log_writes_forget(&journal->flight_writes);
 	forget_gathered(journal);
 	/*
 	 * The segment of the batch ends in front of it; if it began with it, it counts for nothing.
@@ -322,23 +334,15 @@ static void fail(struct journal *journal)
 	journal_revive_later(journal);
 }
 
-/**
- * The batch is back: the store's owner hears of it, and old segments go when a new one has begun.
- */
-static void land(struct journal *journal)
+/** The batch is on disk: the store's owner hears of it, and old segments go if it begins a new one. */
+static void succeed(struct journal *journal)
 {
 	struct store *store = journal->store;
-	journal->in_flight = false;
-	if (journal->result < 0) {
-		fail(journal);
-		return;
-	}
 	bool revived = journal->reviving;
 	journal->reviving = false;
 	journal->error = 0;
 	journal->segment_len += journal->flight.len;
 	journal->synced_lsn = journal->flight_lsn;
-	log_writes_land(&journal->flight_writes);
 	store->ops->synced(store->owner, journal->synced_lsn);
 	if (revived) {
 		store->ops->revived(store->owner);
@@ -349,10 +353,30 @@ static void land(struct journal *journal)
 	}
 }
 
+/** A run is over. */
+static void land(struct journal *journal)
+{
+	bool is_good = !journal->has_batch || journal->result == 0;
+	journal->in_flight = false;
+	log_writes_land(journal, is_good);
+	checkpoint_go(journal->checkpoint);
+	if (!is_good) {
+		fail(journal);
+	} else if (journal->has_batch) {
+		succeed(journal);
+	}
+}
+
 static void batch_work(void *arg)
 {
 	struct journal *journal = arg;
-	journal->result = write_batch(journal);
+	log_writes_before(journal);
+	if (journal->has_batch) {
+		journal->result = write_batch(journal);
+	}
+	if (!journal->has_batch || journal->result == 0) {
+		log_writes_after(journal);
+	}
 }
 
 static void batch_done(void *arg)
@@ -380,11 +404,13 @@ static void rotate_if_full(struct journal *journal)
 void store_kick(struct store *store)
 {
 	struct journal *journal = &store->journal;
-	if (journal->in_flight || !journal->gather.len || journal->error) {
+	if (journal->in_flight || (!journal->gather.len && !journal->wants_run)) {
 		return;
 	}
 	launch(journal);
-	rotate_if_full(journal);
+	if (journal->has_batch) {
+		rotate_if_full(journal);
+	}
 	worker_start(journal->writer);
 }
 
@@ -392,10 +418,10 @@ void store_kick(struct store *store)
 static void handle_revive(uv_timer_t *timer)
 {
 	struct journal *journal = timer->data;
-	if (journal->in_flight || !journal->error) {
+	if (!journal->error) {
 		return;
 	}
-	if (journal->store->ops->rewind(journal->store->owner) < 0) {
+	if (journal->in_flight || journal->store->ops->rewind(journal->store->owner) < 0) {
 		journal_revive_later(journal);
 		return;
 	}
@@ -410,15 +436,20 @@ static void handle_revive(uv_timer_t *timer)
 	worker_start(journal->writer);
 }
 
+void journal_run_now(struct journal *journal)
+{
+	launch(journal);
+	batch_work(journal);
+	land(journal);
+}
+
 int journal_sync_now(struct journal *journal)
 {
 	while (journal->in_flight) {
 		worker_wait(journal->writer);
 	}
-	while (journal->gather.len && !journal->error) {
-		launch(journal);
-		journal->result = write_batch(journal);
-		land(journal);
+	while (journal->gather.len || journal->wants_run) {
+		journal_run_now(journal);
 	}
 	return journal->error;
 }

@@ -62,10 +62,9 @@ void log_index_take(struct session_log *log, uint64_t count)
 }
 
 /** Looks at the file for the first time: what is too long is cut off. -ESTALE: it does not fit. */
-static int look_at_file(struct session_log *log, int fd)
+static int look_at_file(const struct index_write *write, int fd)
 {
-	struct log_index *index = &log->index;
-	uint64_t want = file_size(index->count);
+	uint64_t want = file_size(write->count);
 	struct stat st;
 	if (fstat(fd, &st) < 0) {
 		return -errno;
@@ -79,7 +78,7 @@ static int look_at_file(struct session_log *log, int fd)
 	if (want) {
 		char header[HEADER_SIZE];
 		struct buffer good = {0};
-		append_header(&good, log->epoch, log->base_seq);
+		append_header(&good, write->epoch, write->base_seq);
 		int r = disk_read_at(fd, 0, header, sizeof(header));
 		bool same = r == 0 && memcmp(header, good.data, sizeof(header)) == 0;
 		buffer_finish(&good);
@@ -87,27 +86,26 @@ static int look_at_file(struct session_log *log, int fd)
 			return r < 0 ? r : -ESTALE;
 		}
 	}
-	index->state = INDEX_GOOD;
 	return 0;
 }
 
 /** Opens the file to append to it; -ESTALE if it cannot be used. */
-static int open_file(struct session_log *log)
+static int open_file(const struct store *store, const char *id, struct index_write *write)
 {
-	struct log_index *index = &log->index;
 	char path[160];
-	snprintf(path, sizeof(path), "%s/events.index", log->id);
-	int flags = O_RDWR | O_APPEND | O_CLOEXEC | (index->count ? 0 : O_CREAT);
-	int fd = disk->openat(log->store->sessions_fd, path, flags, 0600);
+	snprintf(path, sizeof(path), "%s/events.index", id);
+	int flags = O_RDWR | O_APPEND | O_CLOEXEC | (write->count ? 0 : O_CREAT);
+	int fd = disk->openat(store->sessions_fd, path, flags, 0600);
 	if (fd < 0) {
 		return errno == ENOENT ? -ESTALE : -errno;
 	}
-	log->has_new_files = log->has_new_files || !index->count;
-	int r = index->state == INDEX_UNSEEN ? look_at_file(log, fd) : 0;
+	write->is_new = !write->count;
+	int r = write->state == INDEX_UNSEEN ? look_at_file(write, fd) : 0;
 	if (r < 0) {
 		close(fd);
 		return r;
 	}
+	write->state = INDEX_GOOD;
 	return fd;
 }
 
@@ -118,40 +116,60 @@ void log_index_add(struct session_log *log, uint64_t offset)
 	}
 }
 
-int log_index_flush(struct session_log *log)
+void log_index_launch(struct session_log *log, bool all, struct index_write *ret)
 {
-	struct log_index *index = &log->index;
-	if (!index->fresh.len || index->state == INDEX_BUILDING) {
-		return 0;
+	const struct log_index *index = &log->index;
+	*ret = (struct index_write){.state = index->state,
+		.epoch = log->epoch,
+		.base_seq = log->base_seq,
+		.count = index->count,
+		.status = -ECANCELED};
+	if (index->fresh.len >= (all ? 1 : FRESH_MAX) && index->state != INDEX_BUILDING) {
+		buffer_append(&ret->entries, index->fresh.data, index->fresh.len);
 	}
-	int fd = open_file(log);
-	int r = fd < 0 ? fd : 0;
-	if (r == 0) {
-		struct buffer bytes = {0};
-		if (!index->count) {
-			append_header(&bytes, log->epoch, log->base_seq);
-		}
-		buffer_append(&bytes, index->fresh.data, index->fresh.len);
-		r = disk_append(fd, file_size(index->count), bytes.data, bytes.len);
-		buffer_finish(&bytes);
-		close(fd);
-	}
-	if (r == 0) {
-		index->count += index->fresh.len / ENTRY_SIZE;
-		index->disk.is_unsynced = true;
-		buffer_finish(&index->fresh);
-	} else if (r == -ESTALE) {
-		log_index_lose(index);
-		r = 0;
-	} else if (index->state == INDEX_GOOD) {
-		index->state = INDEX_UNSEEN; /* part of it may be there */
-	}
-	return r;
 }
 
-int log_index_flush_if_full(struct session_log *log)
+void log_index_write(const struct store *store, const char *id, struct index_write *write)
 {
-	return log->index.fresh.len >= FRESH_MAX ? log_index_flush(log) : 0;
+	if (!write->entries.len) {
+		return;
+	}
+	int fd = open_file(store, id, write);
+	write->status = fd < 0 ? fd : 0;
+	if (fd < 0) {
+		return;
+	}
+	struct buffer bytes = {0};
+	if (!write->count) {
+		append_header(&bytes, write->epoch, write->base_seq);
+	}
+	buffer_append(&bytes, write->entries.data, write->entries.len);
+	write->status = disk_append(fd, file_size(write->count), bytes.data, bytes.len);
+	buffer_finish(&bytes);
+	close(fd);
+}
+
+int log_index_land(struct session_log *log, const struct index_write *write)
+{
+	struct log_index *index = &log->index;
+	if (!write->entries.len || write->status == -ECANCELED || index->state == INDEX_BUILDING) {
+		return 0;
+	}
+	index->state = write->state;
+	if (write->status == 0) {
+		index->count += write->entries.len / ENTRY_SIZE;
+		index->disk.is_unsynced = true;
+		buffer_consume(&index->fresh, write->entries.len);
+		if (!index->fresh.len) {
+			buffer_finish(&index->fresh);
+		}
+	} else if (write->status == -ESTALE) {
+		log_index_lose(index);
+		return 0;
+	} else {
+		index->state = INDEX_UNSEEN; /* part of it may be there */
+	}
+	return write->status;
 }
 
 uint64_t log_index_first_fresh(const struct session_log *log)
@@ -313,7 +331,7 @@ void log_index_build(struct session_log *log)
 	if (index->state == INDEX_BUILDING) {
 		return;
 	}
-	if (log->is_frozen) {
+	if (log->is_frozen || log->is_writing) {
 		index->state = INDEX_BUILDING;
 		index->build_is_due = true;
 		return;
@@ -331,4 +349,18 @@ void log_index_build(struct session_log *log)
 	log->store->jobs++;
 	int r = uv_queue_work(log->store->loop, &job->work, build_work, build_done);
 	assert(r == 0);
+}
+
+void log_index_resume(struct session_log *log)
+{
+	if (!log->index.build_is_due || log->is_frozen || log->is_writing) {
+		return;
+	}
+	log->index.build_is_due = false;
+	if (log->index.state == INDEX_BUILDING) {
+		log_index_lose(&log->index);
+		log_index_build(log);
+	} else {
+		log_reads_resume(log, 0); /* there is a new one by now */
+	}
 }

@@ -136,47 +136,14 @@ void session_log_note_input(struct session_log *log, uint64_t nth, enum log_key_
 	log->keys.input_names = nth + 1;
 	log_keys_add(log,
 		&(struct log_name){.kind = kind, .seq = seq, .key = key, .by = "", .sum = *sum});
-	if (!log->store->opening) {
-		(void)!log_keys_flush_if_full(log); /* else with the next events */
+	if (log->keys.unwritten.len >= UNWRITTEN_MAX && !log->is_writing) {
+		log_write_whole(log, NULL);
 	}
 }
 
 uint64_t session_log_input_names(const struct session_log *log)
 {
 	return log->keys.input_names;
-}
-
-/* --- the file --- */
-
-/** Opens keys.jsonl; -EBADMSG if it is shorter than it must be. What is behind that is cut off. */
-static int open_file(struct session_log *log)
-{
-	struct log_keys *keys = &log->keys;
-	char path[160];
-	snprintf(path, sizeof(path), "%s/keys.jsonl", log->id);
-	int flags = O_RDWR | O_APPEND | O_CLOEXEC | (keys->size ? 0 : O_CREAT);
-	int fd = disk->openat(log->store->sessions_fd, path, flags, 0600);
-	if (fd < 0) {
-		return errno == ENOENT ? -EBADMSG : -errno;
-	}
-	log->has_new_files = log->has_new_files || !keys->size;
-	struct stat st;
-	int r = 0;
-	if (!keys->is_seen) {
-		r = fstat(fd, &st) < 0 ? -errno : 0;
-		if (r == 0 && (uint64_t)st.st_size < keys->size) {
-			r = -EBADMSG;
-		} else if (r == 0 && (uint64_t)st.st_size > keys->size &&
-			   disk->ftruncate(fd, (off_t)keys->size) < 0) {
-			r = -errno;
-		}
-		keys->is_seen = r == 0;
-	}
-	if (r < 0) {
-		close(fd);
-		return r;
-	}
-	return fd;
 }
 
 /* --- made again: thread pool --- */
@@ -395,8 +362,8 @@ static struct names_job *begin_job(struct session_log *log)
 		.id = xstrdup(log->id),
 		.epoch = log->epoch,
 		.size = log->keys.size,
-		.is_unseen = !log->keys.is_seen,
-		.log_size = log->size - log->unwritten.len};
+		.is_unseen = !log->keys.is_seen && !log->is_writing,
+		.log_size = log->written};
 	job->work.data = job;
 	name_table_begin(&job->names, log->store->by_id.seed);
 	log->keys.job = job;
@@ -437,7 +404,14 @@ void session_log_load_names(struct session_log *log, struct names_wait *wait)
 		end_waits(keys);
 	} else if (log->store->opening) {
 		load_now(log);
-	} else if (!keys->job && wait) {
+	} else if (!keys->job && wait && !log->is_writing) {
+		load_later(log);
+	}
+}
+
+void log_keys_resume(struct session_log *log)
+{
+	if (!list_empty(&log->keys.waits) && !log->keys.job && !log->is_writing) {
 		load_later(log);
 	}
 }
@@ -451,45 +425,96 @@ void names_wait_cancel(struct names_wait *wait)
 
 /* --- writing --- */
 
-int log_keys_flush(struct session_log *log)
+/** Opens keys.jsonl; -EBADMSG if it is shorter than it must be. What is behind that is cut off. */
+static int open_file(const struct store *store, const char *id, struct keys_write *write)
 {
-	struct log_keys *keys = &log->keys;
-	if (!keys->unwritten.len) {
-		return 0;
+	char path[160];
+	snprintf(path, sizeof(path), "%s/keys.jsonl", id);
+	int flags = O_RDWR | O_APPEND | O_CLOEXEC | (write->size ? 0 : O_CREAT);
+	int fd = disk->openat(store->sessions_fd, path, flags, 0600);
+	if (fd < 0) {
+		return errno == ENOENT ? -EBADMSG : -errno;
+	}
+	write->is_new = !write->size;
+	struct stat st;
+	int r = 0;
+	if (!write->is_seen) {
+		r = fstat(fd, &st) < 0 ? -errno : 0;
+		if (r == 0 && (uint64_t)st.st_size < write->size) {
+			r = -EBADMSG;
+		} else if (r == 0 && (uint64_t)st.st_size > write->size &&
+			   disk->ftruncate(fd, (off_t)write->size) < 0) {
+			r = -errno;
+		}
+		write->is_seen = r == 0;
+	}
+	if (r < 0) {
+		close(fd);
+		return r;
+	}
+	return fd;
+}
+
+void log_keys_launch(struct session_log *log, bool all, struct keys_write *ret)
+{
+	const struct log_keys *keys = &log->keys;
+	*ret = (struct keys_write){
+		.size = keys->size, .is_seen = keys->is_seen, .status = -ECANCELED};
+	if (keys->unwritten.len < (all ? 1 : UNWRITTEN_MAX)) {
+		return;
 	}
 	if (keys->job) {
-		return -EBUSY; /* it is not known how long the file will be */
+		ret->status = all ? -EBUSY : 0; /* it is not known how long the file will be */
+		return;
 	}
-	int fd = open_file(log);
-	if (fd == -EBADMSG && !log->store->opening && !log->store->closing) {
+	buffer_append(&ret->lines, keys->unwritten.data, keys->unwritten.len);
+}
+
+void log_keys_write(const struct store *store, const char *id, struct keys_write *write)
+{
+	if (!write->lines.len) {
+		return;
+	}
+	int fd = open_file(store, id, write);
+	write->status =
+		fd < 0 ? fd : disk_append(fd, write->size, write->lines.data, write->lines.len);
+	if (fd >= 0) {
+		close(fd);
+	}
+}
+
+int log_keys_land(struct session_log *log, struct keys_write *write)
+{
+	struct log_keys *keys = &log->keys;
+	if (!write->lines.len) {
+		return write->status == -EBUSY ? -EBUSY : 0;
+	}
+	if (write->status == -EBADMSG && (log->store->opening || log->store->closing)) {
+		int r = load_now(log);
+		write->size = keys->size;
+		write->status = -ECANCELED;
+		if (r < 0) {
+			return r;
+		}
+		log_keys_write(log->store, log->id, write);
+	} else if (write->status == -EBADMSG) {
 		log_keys_rest(keys);
 		load_later(log);
 		return -EBUSY;
 	}
-	if (fd == -EBADMSG) {
-		int r = load_now(log);
-		fd = r < 0 ? r : open_file(log);
+	if (write->status == -ECANCELED) {
+		return 0;
 	}
-	if (fd < 0) {
-		return fd;
+	keys->is_seen = write->status == 0; /* else part of it may be there */
+	if (write->status == 0) {
+		keys->size += write->lines.len;
+		keys->disk.is_unsynced = true;
+		buffer_consume(&keys->unwritten, write->lines.len);
+		if (!keys->unwritten.len) {
+			buffer_finish(&keys->unwritten);
+		}
 	}
-	int r = disk_append(fd, keys->size, keys->unwritten.data, keys->unwritten.len);
-	close(fd);
-	if (r < 0) {
-		keys->is_seen = false; /* part of it may be there */
-		return r;
-	}
-	keys->size += keys->unwritten.len;
-	keys->disk.is_unsynced = true;
-	buffer_finish(&keys->unwritten);
-	return 0;
-}
-
-int log_keys_flush_if_full(struct session_log *log)
-{
-	bool is_due = log->keys.unwritten.len >= UNWRITTEN_MAX && !log->keys.job;
-	int r = is_due ? log_keys_flush(log) : 0;
-	return r == -EBUSY ? 0 : r;
+	return write->status;
 }
 
 /* --- looking --- */

@@ -1,17 +1,38 @@
 /*
- * What a batch of the journal does to the logs: the events that its records complete wait here
- * until it is on disk.
+ * What one run of the journal's thread does to the logs. That thread alone makes and moves the
+ * folders of sessions and appends to their files, so nobody else can be in its way:
+ *
+ *   1. folders of deleted sessions go to the trash;
+ *   2. what was left over is written: lines that a file did not take, names, entries of the index;
+ *   3. the journal's batch is written and synced;
+ *   4. only then, and only if that went well, new sessions get their folder and logs the events
+ *      that the batch's records complete.
+ *
+ * The loop fills in what there is to do, and takes what has been done. Between the two a log has
+ * is_writing set, and whoever else would touch its files (to read names that are not in memory, to
+ * make the index again) waits. What is being pruned is left alone until it is known which file is
+ * the log.
  */
 #include "store_internal.h"
 
+#include "holdfast/descriptors.h"
 #include "holdfast/diag.h"
 
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* Logs kept open at once; beyond it the one that was not used for longest is closed. */
+#define OPEN_LOGS_MAX 512
 
 /** An event on its way. */
 struct coming {
-	struct event *event;
+	struct event *event; /* the journal's thread reads its bytes, and holds no reference */
 	int64_t ts;
 };
 
@@ -19,12 +40,43 @@ struct log_write {
 	struct list link; /* journal.gather_writes, or flight_writes */
 	struct session_log *log;
 	bool creates; /* the batch has its RECORD_CREATE */
+	bool is_whole; /* also what could wait until there is more of it */
+	bool closes; /* the file is not needed for now */
 	struct coming *events;
 	size_t count;
 	size_t capacity;
+	struct checkpoint_item *item; /* that waits for this; NULL: none */
+
+	/* From the launch on the journal's thread has these. */
+	bool is_held; /* no file is touched */
+	bool holds_events; /* not by the events */
+	bool lacks_folder;
+	bool may_move_old; /* what is in its place is a deleted session's */
+	bool reopens; /* another file is the log now */
+	bool has_new_files;
+	struct buffer metadata; /* of a new folder */
+	struct buffer lines; /* that the file lacks */
+	uint64_t written; /* bytes that it has */
+	struct keys_write keys;
+	struct index_write index;
+	int status;
+	int dir_fd; /* for the checkpoint */
+	int fd;
 };
 
-/** What the batch that gathers does to this log. */
+struct removal {
+	struct list link; /* journal.gather_removals, or flight_removals */
+	struct session_log *log;
+	uv_work_t work;
+	struct store *store;
+	bool has_folder;
+	int status;
+	char path[320];
+};
+
+/* --- what there is to do --- */
+
+/** What the next run does to this log. */
 static struct log_write *write_of(struct session_log *log)
 {
 	if (!log->write) {
@@ -40,6 +92,19 @@ void log_write_create(struct session_log *log)
 	write_of(log)->creates = true;
 }
 
+void log_write_whole(struct session_log *log, struct checkpoint_item *item)
+{
+	write_of(log)->is_whole = true;
+	log->write->item = item;
+	log->store->journal.wants_run = true;
+}
+
+void log_write_close(struct session_log *log)
+{
+	write_of(log)->closes = true;
+	log->store->journal.wants_run = true;
+}
+
 void session_log_complete(struct session_log *log, struct event *event, int64_t ts)
 {
 	struct log_write *write = write_of(log);
@@ -50,56 +115,30 @@ void session_log_complete(struct session_log *log, struct event *event, int64_t 
 	write->events[write->count++] = (struct coming){event_ref(event), ts};
 }
 
+static void forget_events(struct log_write *write)
+{
+	while (write->count) {
+		event_unref(write->events[--write->count].event);
+	}
+	write->creates = false;
+}
+
 static void finish(struct log_write *write)
 {
-	for (size_t i = 0; i < write->count; i++) {
-		event_unref(write->events[i].event);
-	}
+	forget_events(write);
 	list_remove(&write->link);
+	buffer_finish(&write->metadata);
+	buffer_finish(&write->lines);
+	buffer_finish(&write->keys.lines);
+	buffer_finish(&write->index.entries);
 	free(write->events);
 	free(write);
 }
 
-void log_writes_launch(struct journal *journal)
+void log_writes_forget_events(struct journal *journal)
 {
 	list_for_each(link, &journal->gather_writes) {
-		list_entry(link, struct log_write, link)->log->write = NULL;
-	}
-	list_move_all(&journal->flight_writes, &journal->gather_writes);
-}
-
-void log_writes_forget(struct list *writes)
-{
-	list_for_each_safe(link, tmp, writes) {
-		struct log_write *write = list_entry(link, struct log_write, link);
-		write->log->write = NULL;
-		finish(write);
-	}
-}
-
-static void land(struct log_write *write)
-{
-	struct session_log *log = write->log;
-	if (write->creates) {
-		session_log_confirm(log);
-	}
-	for (size_t i = 0; i < write->count; i++) {
-		session_log_append(log, write->events[i].event, write->events[i].ts);
-	}
-	int r = session_log_flush(log);
-	if (r < 0) {
-		diag(DIAG_WARN,
-			"session %s: events.jsonl cannot be written: %s; the journal has its events; the file is tried again",
-			log->id, strerror(-r));
-	}
-}
-
-void log_writes_land(struct list *writes)
-{
-	list_for_each_safe(link, tmp, writes) {
-		struct log_write *write = list_entry(link, struct log_write, link);
-		land(write);
-		finish(write);
+		forget_events(list_entry(link, struct log_write, link));
 	}
 }
 
@@ -109,4 +148,353 @@ void log_write_drop(struct session_log *log)
 		finish(log->write);
 		log->write = NULL;
 	}
+}
+
+static void launch(struct log_write *write)
+{
+	struct session_log *log = write->log;
+	log->write = NULL;
+	log->is_writing = true;
+	write->is_held = log->is_frozen && !write->item;
+	write->holds_events = log->is_frozen;
+	write->dir_fd = write->fd = -1;
+	write->written = log->written;
+	write->lines = log->unwritten;
+	log->unwritten = (struct buffer){0};
+	write->lacks_folder = log->lacks_folder;
+	if (write->is_held) {
+		return;
+	}
+	if (write->creates) {
+		struct metadata meta;
+		metadata_take(log, &meta);
+		metadata_append(log->id, &meta, &write->metadata);
+		metadata_finish(&meta);
+	}
+	write->may_move_old =
+		hash_get(log->store->leftovers, log->id, strlen(log->id)) == log->store;
+	write->reopens = log->is_moved;
+	log->is_moved = false;
+	log_keys_launch(log, write->is_whole, &write->keys);
+	log_index_launch(log, write->is_whole, &write->index);
+}
+
+void log_writes_launch(struct journal *journal)
+{
+	list_move_all(&journal->flight_removals, &journal->gather_removals);
+	list_for_each(link, &journal->flight_removals) {
+		struct removal *removal = list_entry(link, struct removal, link);
+		removal->has_folder = !removal->log->lacks_folder;
+	}
+	list_move_all(&journal->flight_writes, &journal->gather_writes);
+	list_for_each(link, &journal->flight_writes) {
+		launch(list_entry(link, struct log_write, link));
+	}
+}
+
+/* --- on the journal's thread --- */
+
+void log_file_close(struct session_log *log)
+{
+	if (log->fd >= 0) {
+		close(log->fd);
+		log->fd = -1;
+		list_remove(&log->fd_link);
+		log->store->open_count--;
+	}
+}
+
+/** The log's file, opened if need be; a negative errno if that fails. */
+static int open_file(struct session_log *log)
+{
+	struct store *store = log->store;
+	if (log->fd >= 0) {
+		list_remove(&log->fd_link);
+		list_append(&store->open_logs, &log->fd_link);
+		return log->fd;
+	}
+	while (store->open_count > 0 && (store->open_count >= OPEN_LOGS_MAX ||
+						descriptors_check(DESCRIPTORS_FOR_WORK) < 0)) {
+		log_file_close(list_entry(store->open_logs.next, struct session_log, fd_link));
+	}
+	char path[160];
+	snprintf(path, sizeof(path), "%s/events.jsonl", log->id);
+	int fd = disk->openat(
+		store->sessions_fd, path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+	if (fd < 0) {
+		return -errno;
+	}
+	log->fd = fd;
+	list_append(&store->open_logs, &log->fd_link);
+	store->open_count++;
+	return fd;
+}
+
+/**
+ * An append has failed: what the file ends with is not known, and some file systems write a part
+ * and say that they have written nothing. It ends again where the lines end that are in it.
+ */
+static int cut_torn_end(struct session_log *log, uint64_t written)
+{
+	struct stat st;
+	int r = fstat(log->fd, &st) < 0 ? -errno : 0;
+	if (r == 0 && (uint64_t)st.st_size > written &&
+		disk->ftruncate(log->fd, (off_t)written) < 0) {
+		r = -errno;
+	}
+	log->has_torn_end = r < 0;
+	return r;
+}
+
+static int write_lines(struct log_write *write)
+{
+	struct session_log *log = write->log;
+	int fd = write->lines.len ? open_file(log) : 0;
+	int r = fd < 0                                  ? fd
+		: write->lines.len && log->has_torn_end ? cut_torn_end(log, write->written)
+							: 0;
+	while (r == 0 && write->lines.len) {
+		ssize_t n = disk->write(fd, write->lines.data, write->lines.len);
+		if (n >= 0) {
+			buffer_consume(&write->lines, (size_t)n);
+			write->written += (uint64_t)n;
+		} else if (errno != EINTR) {
+			r = -errno;
+			(void)!cut_torn_end(
+				log, write->written); /* else in front of the next append */
+		}
+	}
+	return r;
+}
+
+static int move_old(struct session_log *log)
+{
+	char path[320];
+	snprintf(path, sizeof(path), "trash/%s.before.%016llx", log->id,
+		(unsigned long long)log->epoch);
+	return disk->renameat(log->store->sessions_fd, log->id, log->store->dir_fd, path) < 0
+		       ? -errno
+		       : 0;
+}
+
+/** A new folder says at once whose it is; if it cannot, a checkpoint does. */
+static int make_folder(struct log_write *write)
+{
+	struct session_log *log = write->log;
+	int sessions_fd = log->store->sessions_fd;
+	int r = disk->mkdirat(sessions_fd, log->id, 0700) < 0 ? -errno : 0;
+	if (r == -EEXIST && write->may_move_old && move_old(log) == 0) {
+		r = disk->mkdirat(sessions_fd, log->id, 0700) < 0 ? -errno : 0;
+	}
+	if (r < 0) {
+		return r;
+	}
+	write->lacks_folder = false;
+	write->has_new_files = true;
+	int dir_fd = disk->openat(sessions_fd, log->id, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+	if (dir_fd >= 0 && write->metadata.len) {
+		(void)!disk_replace(dir_fd, "metadata.json", &write->metadata, false);
+	}
+	if (dir_fd >= 0) {
+		close(dir_fd);
+	}
+	(void)!open_file(log);
+	return 0;
+}
+
+/** Opens for a checkpoint what it is to sync: by handle, as there may be another of its name soon. */
+static int open_for_item(struct log_write *write)
+{
+	struct session_log *log = write->log;
+	int fd = open_file(log);
+	if (fd < 0) {
+		return fd;
+	}
+	write->dir_fd = disk->openat(
+		log->store->sessions_fd, log->id, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+	write->fd = write->dir_fd < 0 ? -1 : disk->dup(fd);
+	if (write->fd >= 0) {
+		return 0;
+	}
+	int r = -errno;
+	close(write->dir_fd);
+	return r;
+}
+
+static void run_before(struct log_write *write)
+{
+	struct session_log *log = write->log;
+	if (write->is_held || write->creates) {
+		return;
+	}
+	if (write->reopens) {
+		log_file_close(log);
+	}
+	int r = write->lacks_folder ? make_folder(write) : 0;
+	r = r < 0 ? r : write_lines(write);
+	if (r == 0) {
+		log_keys_write(log->store, log->id, &write->keys);
+		log_index_write(log->store, log->id, &write->index);
+	}
+	write->status = r < 0 || !write->item ? r : open_for_item(write);
+	if (write->closes && !write->item) {
+		log_file_close(log);
+	}
+}
+
+static void run_after(struct log_write *write)
+{
+	if (write->creates) {
+		write->status = make_folder(write);
+	}
+	for (size_t i = 0; i < write->count; i++) {
+		event_append_line(write->events[i].event, &write->lines);
+	}
+	if (write->count && !write->holds_events && write->status == 0) {
+		write->status = write_lines(write);
+	}
+}
+
+static void run_removal(struct removal *removal)
+{
+	const struct store *store = removal->store;
+	log_file_close(removal->log);
+	if (removal->has_folder && disk->renameat(store->sessions_fd, removal->log->id,
+					   store->dir_fd, removal->path) < 0) {
+		removal->status = -errno;
+	}
+}
+
+void log_writes_before(struct journal *journal)
+{
+	list_for_each(link, &journal->flight_removals) {
+		run_removal(list_entry(link, struct removal, link));
+	}
+	list_for_each(link, &journal->flight_writes) {
+		run_before(list_entry(link, struct log_write, link));
+	}
+}
+
+void log_writes_after(struct journal *journal)
+{
+	list_for_each(link, &journal->flight_writes) {
+		run_after(list_entry(link, struct log_write, link));
+	}
+}
+
+/* --- what has been done --- */
+
+static void take_folder(struct session_log *log, const struct log_write *write)
+{
+	if (log->lacks_folder && !write->lacks_folder) {
+		hash_remove(log->store->leftovers, log->id, strlen(log->id));
+		log->lacks_folder = false;
+	}
+	log->has_new_files = log->has_new_files || write->has_new_files || write->keys.is_new ||
+			     write->index.is_new;
+}
+
+/** The lines that the file did not take precede those that have come since. */
+static void take_lines(struct session_log *log, struct log_write *write)
+{
+	buffer_append(&write->lines, log->unwritten.data, log->unwritten.len);
+	buffer_finish(&log->unwritten);
+	log->unwritten = write->lines;
+	write->lines = (struct buffer){0};
+	log->written = write->written;
+	if (!log->unwritten.len) {
+		buffer_finish(&log->unwritten);
+	}
+}
+
+static int first_error(int a, int b)
+{
+	return a < 0 ? a : b;
+}
+
+static void land(struct log_write *write, bool is_synced)
+{
+	struct session_log *log = write->log;
+	log->is_writing = false;
+	log->is_unconfirmed = log->is_unconfirmed && !(write->creates && is_synced);
+	take_folder(log, write);
+	take_lines(log, write);
+	for (size_t i = 0; is_synced && i < write->count; i++) {
+		session_log_take(log, write->events[i].event, write->events[i].ts);
+	}
+	int r = first_error(log_keys_land(log, &write->keys), log_index_land(log, &write->index));
+	r = first_error(write->status, r);
+	if (write->item) {
+		checkpoint_item_written(write->item, log, r, write->dir_fd, write->fd);
+	}
+	if (r < 0 && r != -EBUSY) {
+		diag(DIAG_WARN,
+			"session %s: events.jsonl cannot be written: %s; the journal has its events; the file is tried again",
+			log->id, strerror(-r));
+	}
+	session_log_trim(log);
+	log_index_resume(log);
+	log_keys_resume(log);
+}
+
+static void removal_work(uv_work_t *work)
+{
+	struct removal *removal = work->data;
+	remove_folder(removal->store->dir_fd, removal->path);
+}
+
+static void removal_done(uv_work_t *work, int status)
+{
+	struct removal *removal = work->data;
+	removal->store->jobs--;
+	free(removal);
+}
+
+static void land_removal(struct removal *removal)
+{
+	struct store *store = removal->store;
+	struct session_log *log = removal->log;
+	bool is_moved = removal->has_folder && removal->status == 0;
+	list_remove(&removal->link);
+	if (removal->status < 0) {
+		diag(DIAG_WARN,
+			"session %s: its folder cannot be removed: %s; that is done with the next start",
+			log->id, strerror(-removal->status));
+		store->has_leftover = true;
+		hash_put(store->leftovers, log->id, strlen(log->id), store);
+	}
+	session_log_free(log);
+	if (!is_moved) {
+		free(removal);
+		return;
+	}
+	store->jobs++;
+	int r = uv_queue_work(store->loop, &removal->work, removal_work, removal_done);
+	assert(r == 0);
+}
+
+void log_writes_land(struct journal *journal, bool is_synced)
+{
+	list_for_each_safe(link, tmp, &journal->flight_writes) {
+		struct log_write *write = list_entry(link, struct log_write, link);
+		land(write, is_synced);
+		finish(write);
+	}
+	list_for_each_safe(link, tmp, &journal->flight_removals) {
+		land_removal(list_entry(link, struct removal, link));
+	}
+}
+
+void store_remove_session(struct session_log *log)
+{
+	struct store *store = log->store;
+	struct removal *removal = xcalloc(1, sizeof(*removal));
+	removal->work.data = removal;
+	removal->store = store;
+	removal->log = log;
+	snprintf(removal->path, sizeof(removal->path), "trash/%s.%016llx", log->id,
+		(unsigned long long)log->epoch);
+	session_log_unlist(log);
+	list_append(&store->journal.gather_removals, &removal->link);
+	store->journal.wants_run = true;
 }

@@ -30,7 +30,7 @@ void metadata_take(const struct session_log *log, struct metadata *ret)
 		.first_ts = log->first_ts,
 		.base_seq = log->base_seq,
 		.max_seq = log->last_seq,
-		.log_size = log->size - log->unwritten.len,
+		.log_size = log->size,
 		.keys_size = log->keys.size,
 		.input_names = log->keys.input_names,
 		.created_at = log->created_at,

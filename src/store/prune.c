@@ -99,8 +99,9 @@ void prune_begin(struct session_log *log, struct prune *ret)
 /** The log is another file now: what is known of places in it is moved or forgotten. */
 static void move_log(struct session_log *log, const struct metadata *meta)
 {
-	uint64_t cut = log->size - log->unwritten.len - meta->log_size;
-	session_log_close(log);
+	uint64_t cut = log->written - meta->log_size;
+	log->is_moved = true;
+	log->written = meta->log_size;
 	session_log_forget_before(log, meta->base_seq);
 	log->base_seq = meta->base_seq;
 	log->size -= cut;
@@ -123,18 +124,6 @@ static void take_start(struct session_log *log, const struct metadata *meta)
 	}
 }
 
-/** Reads wait for an index. */
-static void resume_build(struct session_log *log, bool has_new_one)
-{
-	log->index.build_is_due = false;
-	if (has_new_one) {
-		log_reads_resume(log, 0);
-	} else {
-		log_index_lose(&log->index);
-		log_index_build(log);
-	}
-}
-
 void prune_end(struct session_log *log, const struct metadata *meta, bool has_new_file)
 {
 	if (meta) {
@@ -144,8 +133,9 @@ void prune_end(struct session_log *log, const struct metadata *meta, bool has_ne
 		move_log(log, meta);
 	}
 	log->is_frozen = false;
-	if (log->index.build_is_due) {
-		resume_build(log, has_new_file);
+	log_index_resume(log);
+	if (log->unwritten.len) {
+		log_write_whole(log, NULL);
 	}
 }
 

@@ -122,6 +122,7 @@ static void set_aside(struct store *store, const char *id, const char *why)
 {
 	if (!recover_set_aside(store, store->sessions_fd, id, why)) {
 		store->has_leftover = true;
+		hash_put(store->leftovers, id, strlen(id), &store->leftovers);
 	}
 }
 
@@ -187,6 +188,7 @@ static int remove_old(struct recovery *rec, const char *id, const struct fate *f
 	}
 	int r = -errno;
 	rec->store->has_leftover = true;
+	hash_put(rec->store->leftovers, id, strlen(id), rec->store);
 	return fate && !fate->deleted ? recover_refuse(rec, r, "sessions/%s cannot be removed: %s",
 						id, strerror(-r))
 				      : 0;

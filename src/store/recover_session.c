@@ -21,6 +21,7 @@ static int take_line(void *arg, const struct event_view *view, uint64_t offset, 
 	}
 	log->updated_at = view->ts;
 	session_log_count(log, view, len);
+	log->written = log->size;
 	return 0;
 }
 
@@ -58,7 +59,7 @@ static int look_for_new_file(struct session_log *log, int fd, uint64_t size)
 	}
 	log->base_seq = log->first_seq;
 	log->size -= log->first_at;
-	log->certain_size = log->size;
+	log->certain_size = log->written = log->size;
 	log->first_at = 0;
 	log->index.count = log->last_seq - log->base_seq + 1;
 	log->index.disk.certain = log_index_size(&log->index);
@@ -106,7 +107,7 @@ int recover_session(struct store *store, const char *id, struct metadata *meta,
 	log->base_seq = meta->base_seq;
 	log->last_seq = meta->max_seq;
 	log->size = meta->log_size;
-	log->certain_size = log->size;
+	log->certain_size = log->written = log->size;
 	log->is_suspect = true;
 	log->index.count = log->last_seq - log->base_seq + 1;
 	log->index.disk.certain = log_index_size(&log->index);

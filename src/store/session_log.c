@@ -4,19 +4,10 @@
  */
 #include "store_internal.h"
 
-#include "holdfast/descriptors.h"
-
 #include <assert.h>
 #include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-/* Logs kept open at once; beyond it the one that was not used for longest is closed. */
-#define OPEN_LOGS_MAX 512
 
 struct session_log *session_log_new(struct store *store, const char *id, uint64_t epoch,
 	const char *title, int64_t created_at, void *facts)
@@ -45,16 +36,6 @@ struct session_log *session_log_of(struct store *store, const char *id, uint64_t
 	return log && log->epoch == epoch ? log : NULL;
 }
 
-void session_log_close(struct session_log *log)
-{
-	if (log->fd >= 0) {
-		close(log->fd);
-		log->fd = -1;
-		list_remove(&log->fd_link);
-		log->store->open_count--;
-	}
-}
-
 static struct event *hot_at(const struct session_log *log, uint64_t seq)
 {
 	size_t i = log->hot_head + (size_t)(seq - session_log_hot_first(log));
@@ -80,76 +61,32 @@ void session_log_forget_before(struct session_log *log, uint64_t seq)
 	}
 }
 
-void session_log_free(struct session_log *log)
+void session_log_unlist(struct session_log *log)
 {
+	assert(!log->is_writing && !log->is_removed);
+	log->is_removed = true;
 	log_write_drop(log);
 	log_reads_resume(log, -ECANCELED);
-	session_log_close(log);
-	while (log->hot_count) {
-		drop_hot(log);
-	}
+	log_keys_finish(&log->keys);
 	list_remove(&log->link);
 	list_remove(&log->wanted_link);
 	log_table_remove(&log->store->by_id, log);
+}
+
+void session_log_free(struct session_log *log)
+{
+	if (!log->is_removed) {
+		session_log_unlist(log);
+	}
+	log_file_close(log);
+	session_log_forget_before(log, UINT64_MAX);
 	free(log->hot);
 	buffer_finish(&log->unwritten);
 	buffer_finish(&log->index.fresh);
-	log_keys_finish(&log->keys);
 	log->store->ops->facts->destroy(log->facts);
 	log_text_free(log, log->id);
 	log_text_free(log, log->title);
 	pool_give(&log->store->by_id.pool, log);
-}
-
-/** The folder that could not be made at the start. */
-static int make_folder(struct session_log *log)
-{
-	if (log->lacks_folder && disk->mkdirat(log->store->sessions_fd, log->id, 0700) < 0) {
-		return -errno;
-	}
-	log->has_new_files = log->has_new_files || log->lacks_folder;
-	log->lacks_folder = false;
-	return 0;
-}
-
-int session_log_dir(struct session_log *log)
-{
-	int r = make_folder(log);
-	if (r < 0) {
-		return r;
-	}
-	int fd = disk->openat(
-		log->store->sessions_fd, log->id, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
-	return fd < 0 ? -errno : fd;
-}
-
-int session_log_fd(struct session_log *log)
-{
-	struct store *store = log->store;
-	if (log->fd >= 0) {
-		list_remove(&log->fd_link);
-		list_append(&store->open_logs, &log->fd_link);
-		return log->fd;
-	}
-	int r = make_folder(log);
-	if (r < 0) {
-		return r;
-	}
-	while (store->open_count > 0 && (store->open_count >= OPEN_LOGS_MAX ||
-						descriptors_check(DESCRIPTORS_FOR_WORK) < 0)) {
-		session_log_close(list_entry(store->open_logs.next, struct session_log, fd_link));
-	}
-	char path[160];
-	snprintf(path, sizeof(path), "%s/events.jsonl", log->id);
-	int fd = disk->openat(
-		store->sessions_fd, path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
-	if (fd < 0) {
-		return -errno;
-	}
-	log->fd = fd;
-	list_append(&store->open_logs, &log->fd_link);
-	store->open_count++;
-	return fd;
 }
 
 /* --- appending --- */
@@ -176,12 +113,10 @@ static void add_hot(struct session_log *log, struct event *event)
 	log->hot_size += event->json_len[FORMAT_MARKDOWN];
 }
 
-/** Drops the oldest of the hot tail beyond its size; what is not in the file yet stays. */
-static void trim_hot(struct session_log *log)
+void session_log_trim(struct session_log *log)
 {
-	uint64_t written = log->size - log->unwritten.len;
 	while (log->hot_count && log->hot_size > log->store->limits->hot_tail_size &&
-		log->hot_offset + event_line_len(log->hot[log->hot_head]) <= written) {
+		log->hot_offset + event_line_len(log->hot[log->hot_head]) <= log->written) {
 		drop_hot(log);
 	}
 }
@@ -200,7 +135,7 @@ void session_log_count(struct session_log *log, const struct event_view *view, s
 	log->dirty = true;
 }
 
-void session_log_append(struct session_log *log, struct event *event, int64_t ts)
+void session_log_take(struct session_log *log, struct event *event, int64_t ts)
 {
 	struct event_view view = {.seq = event->seq, .type = event->type, .turn = event->turn};
 	if (log_name_needs_data(event->type) || log->store->ops->facts->needs_data(event->type)) {
@@ -209,96 +144,41 @@ void session_log_append(struct session_log *log, struct event *event, int64_t ts
 	if (!log->hot_count) {
 		log->hot_offset = log->size;
 	}
-	event_append_line(event, &log->unwritten);
 	session_log_count(log, &view, event_line_len(event));
 	add_hot(log, event);
 	log->updated_at = ts;
 }
 
-/**
- * An append has failed: what the file ends with is not known, and some file systems write a part
- * and say that they have written nothing. It ends again where the lines end that are in it.
- */
-static int cut_torn_end(struct session_log *log, int fd)
+void session_log_append(struct session_log *log, struct event *event, int64_t ts)
 {
-	struct stat st;
-	uint64_t written = log->size - log->unwritten.len;
-	int r = fstat(fd, &st) < 0 ? -errno : 0;
-	if (r == 0 && (uint64_t)st.st_size > written && disk->ftruncate(fd, (off_t)written) < 0) {
-		r = -errno;
-	}
-	log->has_torn_end = r < 0;
-	return r;
-}
-
-static int flush_lines(struct session_log *log)
-{
-	int fd = log->unwritten.len ? session_log_fd(log) : 0;
-	if (fd < 0) {
-		return fd;
-	}
-	int r = log->unwritten.len && log->has_torn_end ? cut_torn_end(log, fd) : 0;
-	if (r < 0) {
-		return r;
-	}
-	while (log->unwritten.len) {
-		ssize_t n = disk->write(fd, log->unwritten.data, log->unwritten.len);
-		if (n < 0 && errno == EINTR) {
-			continue;
-		}
-		if (n < 0) {
-			r = -errno;
-			(void)!cut_torn_end(log, fd); /* else in front of the next append */
-			return r;
-		}
-		buffer_consume(&log->unwritten, (size_t)n);
-	}
-	trim_hot(log);
-	return 0;
-}
-
-int session_log_flush(struct session_log *log)
-{
-	if (log->is_frozen) {
-		return 0; /* the lines stay in memory until it is known which file is the log */
-	}
-	int r = flush_lines(log);
-	if (r == 0) {
-		r = log_keys_flush_if_full(log);
-	}
-	return r < 0 ? r : log_index_flush_if_full(log);
+	event_append_line(event, &log->unwritten);
+	session_log_take(log, event, ts);
 }
 
 int session_log_rest(struct session_log *log)
 {
-	int r = log->is_frozen || log->keys.job ? -EBUSY : session_log_flush(log);
-	if (r == 0) {
-		r = log_keys_flush(log);
+	if (log->is_frozen || log->keys.job || log->is_writing || log->write) {
+		return -EBUSY;
 	}
-	if (r == 0) {
-		r = log_index_flush(log);
+	if (log->unwritten.len || log->keys.unwritten.len ||
+		(log->index.fresh.len && log->index.state != INDEX_BUILDING)) {
+		log_write_whole(log, NULL);
+		return -EBUSY;
 	}
-	if (r < 0) {
-		return r;
-	}
-	while (log->hot_count) {
-		drop_hot(log);
-	}
+	session_log_forget_before(log, UINT64_MAX);
 	free(log->hot);
 	log->hot = NULL;
 	log->hot_capacity = log->hot_head = 0;
-	buffer_finish(&log->unwritten);
 	log_keys_rest(&log->keys);
-	session_log_close(log);
+	log_write_close(log);
 	return 0;
 }
 
 uint64_t session_log_last_written(const struct session_log *log, uint64_t *ret_end)
 {
-	uint64_t written = log->size - log->unwritten.len;
 	uint64_t seq = log->last_seq;
 	uint64_t end = log->size;
-	while (end > written) {
+	while (end > log->written) {
 		end -= event_line_len(hot_at(log, seq--));
 	}
 	*ret_end = end;

@@ -195,6 +195,7 @@ int store_open(uv_loop_t *loop, const char *dir, enum store_durability durabilit
 		}
 		store_clock_write(store);
 		store->opening = false;
+		store->journal.wants_run = true;
 		left_out_try_later(store);
 		if (!good) {
 			journal_revive_later(&store->journal);
@@ -285,103 +286,15 @@ bool store_close(struct store *store)
 	return is_idle;
 }
 
-/** The folder of a session that was deleted, and could not be moved away then. */
-static bool take_leftover(struct store *store, const char *id, uint64_t epoch)
-{
-	char path[320];
-	if (!hash_get(store->leftovers, id, strlen(id))) {
-		return false;
-	}
-	snprintf(path, sizeof(path), "trash/%s.before.%016llx", id, (unsigned long long)epoch);
-	if (disk->renameat(store->sessions_fd, id, store->dir_fd, path) < 0) {
-		return false;
-	}
-	hash_remove(store->leftovers, id, strlen(id));
-	return true;
-}
-
 int store_create_session(struct store *store, const char *id, uint64_t epoch, const char *title,
 	int64_t created_at, struct session_log **ret_log)
 {
-	int r = disk->mkdirat(store->sessions_fd, id, 0700) < 0 ? -errno : 0;
-	if (r == -EEXIST && take_leftover(store, id, epoch)) {
-		r = disk->mkdirat(store->sessions_fd, id, 0700) < 0 ? -errno : 0;
+	if (store_is_left_out(store, id, strlen(id)) ||
+		hash_get(store->leftovers, id, strlen(id)) == &store->leftovers) {
+		return -EEXIST; /* its folder is there, and stays */
 	}
-	if (r < 0) {
-		return r;
-	}
-	struct session_log *log = session_log_new(store, id, epoch, title, created_at, NULL);
-	log->dirty = log->has_new_files = log->is_unconfirmed = true;
-	log_write_create(log);
-	r = session_log_fd(log);
-	if (r < 0) {
-		store_remove_session(log);
-		return r;
-	}
-	*ret_log = log;
+	*ret_log = session_log_new(store, id, epoch, title, created_at, NULL);
+	(*ret_log)->dirty = (*ret_log)->is_unconfirmed = (*ret_log)->lacks_folder = true;
+	log_write_create(*ret_log);
 	return 0;
-}
-
-/**
- * Not before: the folder of a creation that was refused goes to the trash, which the power can
- * undo. With metadata it would be a session then that nobody made, or stand in the place of the
- * one that was made under its name later.
- */
-void session_log_confirm(struct session_log *log)
-{
-	if (log->is_unconfirmed) {
-		log->is_unconfirmed = false;
-		/* If it fails, the journal knows the session until a checkpoint has written it. */
-		(void)!metadata_write(log, false);
-	}
-}
-
-struct removal {
-	uv_work_t work;
-	struct store *store;
-	int dir_fd;
-	char path[320];
-};
-
-static void removal_work(uv_work_t *work)
-{
-	struct removal *removal = work->data;
-	remove_folder(removal->dir_fd, removal->path);
-	close(removal->dir_fd);
-}
-
-static void removal_done(uv_work_t *work, int status)
-{
-	struct removal *removal = work->data;
-	removal->store->jobs--;
-	free(removal);
-}
-
-void store_remove_session(struct session_log *log)
-{
-	struct store *store = log->store;
-	struct removal *removal = xcalloc(1, sizeof(*removal));
-	removal->work.data = removal;
-	removal->store = store;
-	snprintf(removal->path, sizeof(removal->path), "trash/%s.%016llx", log->id,
-		(unsigned long long)log->epoch);
-	int r = log->lacks_folder
-			? 0
-			: disk->renameat(store->sessions_fd, log->id, store->dir_fd, removal->path);
-	if (r < 0) {
-		diag(DIAG_WARN,
-			"session %s: its folder cannot be removed: %s; that is done with the next start",
-			log->id, strerror(errno));
-		store->has_leftover = true;
-		hash_put(store->leftovers, log->id, strlen(log->id), store);
-	}
-	session_log_free(log);
-	removal->dir_fd = r < 0 ? -1 : disk->dup(store->dir_fd);
-	if (removal->dir_fd < 0) {
-		free(removal);
-		return;
-	}
-	store->jobs++;
-	r = uv_queue_work(store->loop, &removal->work, removal_work, removal_done);
-	assert(r == 0);
 }

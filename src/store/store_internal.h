@@ -56,12 +56,18 @@ struct journal {
 	struct buffer entries; /* of the gathering batch's trailer */
 	uint32_t gather_count;
 	struct buffer flight;
-	struct list gather_writes; /* struct log_write: what the two batches do to the logs */
+	/* What else the thread does: log_write.c. */
+	struct list gather_writes; /* struct log_write */
 	struct list flight_writes;
+	struct list gather_removals; /* struct removal */
+	struct list flight_removals;
+	bool wants_run; /* also without a batch */
+	bool has_batch; /* the run under way */
+	struct checkpoint *checkpoint; /* that the run under way writes for; NULL: none */
 	uint64_t gather_lsn; /* of the newest record */
 	uint64_t flight_lsn;
 	uint64_t synced_lsn;
-	bool in_flight;
+	bool in_flight; /* the thread is at work */
 	int error; /* negative errno while it cannot be written */
 	bool reviving; /* the batch in flight is to end that */
 	bool takes_snapshots; /* they are being gathered for that batch; inputs are refused */
@@ -137,12 +143,17 @@ struct session_log {
 	uint64_t epoch;
 	int64_t created_at;
 	int64_t updated_at;
-	int fd;
+	/* The journal's thread has these two. */
+	int fd; /* of events.jsonl; -1 */
+	bool has_torn_end; /* its file may have more than it should: an append has failed */
+
 	bool rewind; /* see recover_rewind() */
+	bool is_removed; /* it is in no table or list any more */
 	bool is_unconfirmed; /* the journal has no record of it on disk yet: it has no metadata */
 	bool dirty; /* changed since its last checkpoint */
-	bool has_torn_end; /* its file may have more than it should: an append has failed */
-	bool lacks_folder; /* there was no room for it when the server started */
+	bool lacks_folder; /* it is new, or there was no room for it */
+	bool is_moved; /* another file is in its place, and is to be opened */
+	bool is_writing; /* the journal's thread is at its files */
 	bool has_new_files; /* since then: its folder has to be synced, too */
 
 	uint64_t first_seq; /* the first that is not pruned */
@@ -151,10 +162,11 @@ struct session_log {
 	uint64_t base_seq; /* of the first line in the file */
 	uint64_t last_seq;
 	uint64_t size; /* with what is unwritten */
+	uint64_t written; /* bytes that are in the file */
 	bool wants_prune; /* with its next checkpoint */
 	bool is_frozen; /* that is under way, and may put another file in the log's place */
-	struct buffer unwritten; /* lines that are not in the file yet */
-	struct log_write *write; /* what the gathering batch adds; NULL: nothing */
+	struct buffer unwritten; /* lines that the file could not take, or not yet */
+	struct log_write *write; /* what the next run does to it; NULL: nothing */
 	void *facts; /* store.ops->facts */
 	struct log_index index;
 	struct log_keys keys;
@@ -219,7 +231,11 @@ struct store {
 	 * until the next start has done it.
 	 */
 	bool has_leftover;
-	struct hash *leftovers; /* the store itself, by the id of each session deleted in vain */
+	/*
+	 * By the id of each session whose folder could not be moved away: the store itself if it
+	 * was deleted, this pointer's own place if the folder is damaged and to be kept.
+	 */
+	struct hash *leftovers;
 	/*
 	 * Sessions that could not be read, and are tried again: char * by id. The journal keeps
 	 * what it has of them.
@@ -268,6 +284,8 @@ void journal_init(struct journal *journal, struct store *store);
 void journal_finish(struct journal *journal);
 /** Writes what is gathered and waits; for start and shutdown. */
 int journal_sync_now(struct journal *journal);
+/** The same without a batch. */
+void journal_run_now(struct journal *journal);
 /** It cannot be written: that is tried again, after a while. */
 void journal_revive_later(struct journal *journal);
 /** Cuts off what the open segment's file has behind its last batch. At the end. */
@@ -336,22 +354,12 @@ struct session_log *session_log_new(struct store *store, const char *id, uint64_
 void session_log_free(struct session_log *log);
 /** The log of this name and epoch, if it is still there. */
 struct session_log *session_log_of(struct store *store, const char *id, uint64_t epoch);
-/** The file, opened if need be; a negative errno if that fails. */
-int session_log_fd(struct session_log *log);
-/** Closes the file until it is needed again. */
-void session_log_close(struct session_log *log);
-/**
- * Writes appended events to events.jsonl. Returns a negative errno if the file could not take them:
- * they stay in memory (and in the journal) and are tried again with the next flush.
- */
-int session_log_flush(struct session_log *log);
-/**
- * The session's RECORD_CREATE is on disk: from now on its folder says whose it is. Until then it
- * tells nothing that a refused creation could leave behind.
- */
-void session_log_confirm(struct session_log *log);
-/** Opens its folder; the caller closes it. */
-int session_log_dir(struct session_log *log);
+/** It is in no table or list any more: another one may have its name. */
+void session_log_unlist(struct session_log *log);
+/** The next event, whose line the caller sees to. */
+void session_log_take(struct session_log *log, struct event *event, int64_t ts);
+/** Drops the oldest of the hot tail beyond its size; what is not in the file yet stays. */
+void session_log_trim(struct session_log *log);
 /** The next event is at the log's end, in a line of `len` bytes: everything but the line. */
 void session_log_count(struct session_log *log, const struct event_view *view, size_t len);
 /** Drops what is in memory of events before `seq`; they are in the file. */
@@ -364,16 +372,26 @@ uint64_t session_log_last_written(const struct session_log *log, uint64_t *ret_e
 void session_log_index_unwritten(struct session_log *log);
 
 /* log_write.c */
+struct checkpoint_item;
 /** The gathering batch has the log's RECORD_CREATE. */
 void log_write_create(struct session_log *log);
+/** The next run writes all that the log's files lack; `item` (or NULL) hears of it. */
+void log_write_whole(struct session_log *log, struct checkpoint_item *item);
+/** The next run closes the log's file until it is needed again. */
+void log_write_close(struct session_log *log);
 /** The log goes. */
 void log_write_drop(struct session_log *log);
-/** What has gathered goes with the batch that is launched. */
+/** The gathering batch is refused. */
+void log_writes_forget_events(struct journal *journal);
+/** What has gathered is the next run's. */
 void log_writes_launch(struct journal *journal);
-/** The batch is lost. */
-void log_writes_forget(struct list *writes);
-/** The batch is on disk: the logs get their events. */
-void log_writes_land(struct list *writes);
+/** In front of the batch, and behind it if it is on disk: the journal's thread. */
+void log_writes_before(struct journal *journal);
+void log_writes_after(struct journal *journal);
+/** The logs take what has been done. */
+void log_writes_land(struct journal *journal, bool is_synced);
+/** The journal's thread, or the loop while that does nothing. */
+void log_file_close(struct session_log *log);
 
 /* log_table.c */
 void log_table_init(struct log_table *table);
@@ -396,8 +414,21 @@ int log_check_last(int fd, uint64_t size, uint64_t seq);
 
 /* log_index.c */
 void log_index_add(struct session_log *log, uint64_t offset);
-int log_index_flush(struct session_log *log);
-int log_index_flush_if_full(struct session_log *log);
+/** Entries on their way into the file. */
+struct index_write {
+	struct buffer entries;
+	enum index_state state;
+	uint64_t epoch;
+	uint64_t base_seq;
+	uint64_t count; /* that the file has */
+	bool is_new;
+	int status; /* -ECANCELED: nobody has tried */
+};
+/** What there is to write, if it is enough, or all of it. */
+void log_index_launch(struct session_log *log, bool all, struct index_write *ret);
+/** Any thread. */
+void log_index_write(const struct store *store, const char *id, struct index_write *write);
+int log_index_land(struct session_log *log, const struct index_write *write);
 /** Bytes that the file has by now. */
 uint64_t log_index_size(const struct log_index *index);
 /** It cannot be gone on with: the next cold read makes it again. */
@@ -420,8 +451,10 @@ struct index_damage {
 };
 /** Writes events.index of a log, synced. Any thread. */
 int log_index_make(const struct index_source *source, struct index_damage *ret_damage);
-/** Begins to make it again; log_reads_resume() follows. */
+/** Begins to make it again, when nobody is at the log's files; log_reads_resume() follows. */
 void log_index_build(struct session_log *log);
+/** Nobody is any more. */
+void log_index_resume(struct session_log *log);
 /** The first seq whose entry is in memory, and the entries from there on. */
 uint64_t log_index_first_fresh(const struct session_log *log);
 uint64_t log_index_fresh_at(const struct session_log *log, uint64_t seq);
@@ -472,9 +505,22 @@ const struct name_slot *name_table_get(
 
 /* log_keys.c */
 void log_keys_add(struct session_log *log, const struct log_name *name);
-/** -EBUSY if there is something to write while the file is being read or made again. */
-int log_keys_flush(struct session_log *log);
-int log_keys_flush_if_full(struct session_log *log);
+/** Lines on their way into the file. */
+struct keys_write {
+	struct buffer lines;
+	uint64_t size; /* that the file has */
+	bool is_seen;
+	bool is_new;
+	int status; /* -ECANCELED: nobody has tried */
+};
+/** What there is to write, if it is enough, or all of it. */
+void log_keys_launch(struct session_log *log, bool all, struct keys_write *ret);
+/** Any thread. */
+void log_keys_write(const struct store *store, const char *id, struct keys_write *write);
+/** -EBUSY: the file is being read or made again. */
+int log_keys_land(struct session_log *log, struct keys_write *write);
+/** Nobody is at the log's files any more. */
+void log_keys_resume(struct session_log *log);
 /** The log goes: whoever waits for its names is told. */
 void log_keys_finish(struct log_keys *keys);
 /** Forgets the names; they are read again when one is looked up. */
@@ -565,11 +611,15 @@ bool store_clock_is_trusted(struct store *store);
 /* checkpoint.c */
 /** Checkpoints all logs that have changed, and then drops the segments before `segment`. */
 void checkpoint_all(struct store *store, uint64_t segment);
+/** The portion that is due, if none is under way: the run that is launched writes for it. */
+struct checkpoint *checkpoint_begin(struct store *store);
+/** That has been done for one log. */
+void checkpoint_item_written(
+	struct checkpoint_item *item, struct session_log *log, int status, int dir_fd, int fd);
+/** And for all: it goes on, on the thread pool. Accepts NULL. */
+void checkpoint_go(struct checkpoint *cp);
 /** The same for all dirty logs, at once. */
 int checkpoint_now(struct store *store);
-/** Writes metadata.json of a log into its folder (not synced). */
-int metadata_write(struct session_log *log, bool sync);
-
 /* rewrite.c */
 /**
  * Writes the lines of a log between two offsets once more, in their place. -EBADMSG if what is read

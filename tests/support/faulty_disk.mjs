@@ -69,6 +69,21 @@ export class FaultyDisk {
 		await eventually(() => existsSync(`${this.#control}.slow.held`), 'a call to wait');
 	}
 
+	/** Every call about a file below this directory takes 200 ms, and is noted; '' ends that. */
+	slowDown(dir) {
+		writeFileSync(`${this.#control}.all_slow`, dir);
+	}
+
+	/** What was noted: {thread, call, path} of each. */
+	get calls() {
+		const path = `${this.#control}.calls`;
+		const lines = existsSync(path) ? readFileSync(path, 'utf8').split('\n').filter(Boolean) : [];
+		return lines.map((line) => {
+			const [thread, call, ...rest] = line.split(' ');
+			return { thread: Number(thread), call, path: rest.join(' ') };
+		});
+	}
+
 	/** So many more go through, and then they fail. */
 	failAfter(count) {
 		this.#say(String(this.seen.passed + count));

@@ -1,5 +1,8 @@
 #include "rig.h"
 
+#include "session_internal.h"
+#include "store_internal.h"
+
 #include <fcntl.h>
 #include <ftw.h>
 #include <jansson.h>
@@ -250,12 +253,20 @@ void rig_turn(struct rig *rig)
 	uv_run(&rig->loop, UV_RUN_NOWAIT);
 }
 
+static bool is_at_work(const struct rig *rig)
+{
+	const struct journal *journal = &rig->table->store->journal;
+	return session_table_backlog(rig->table) || journal->in_flight || journal->wants_run ||
+	       rig->loop.active_reqs.count;
+}
+
 void rig_settle(struct rig *rig)
 {
 	uv_timer_again(&rig->guard);
 	session_table_end_tick(rig->table);
-	while (session_table_backlog(rig->table) || rig->loop.active_reqs.count) {
+	while (is_at_work(rig)) {
 		uv_run(&rig->loop, UV_RUN_ONCE);
+		store_kick(rig->table->store);
 	}
 	session_table_end_tick(rig->table);
 }

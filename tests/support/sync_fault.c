@@ -18,7 +18,11 @@
  *
  * HOLDFAST_SYNC_FAULT with .seen behind it tells how many have gone through, and `held` while one
  * waits.
+ *
+ * slow_disk.c makes every disk call slow.
  */
+#include "slow_disk.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -126,6 +130,7 @@ static void wait_if_sync_is_slow(const char *control, int fd)
 int fdatasync(int fd)
 {
 	const char *control = getenv("HOLDFAST_SYNC_FAULT");
+	slow_file("fdatasync", fd);
 	if (control && !is_journal(fd)) {
 		wait_if_sync_is_slow(control, fd);
 	}
@@ -154,11 +159,13 @@ static int is_stuck(void)
 
 int ftruncate64(int fd, off_t len)
 {
+	slow_file("ftruncate", fd);
 	return is_journal(fd) && is_stuck() ? -1 : (int)syscall(SYS_ftruncate, fd, len);
 }
 
 int unlinkat(int dir_fd, const char *path, int flags)
 {
+	slow_path("unlink", dir_fd, path);
 	return strstr(path, ".journal") && is_stuck()
 		       ? -1
 		       : (int)syscall(SYS_unlinkat, dir_fd, path, flags);
@@ -184,6 +191,7 @@ int openat64(int dir_fd, const char *path, int flags, ...)
 	mode_t mode = flags & O_CREAT ? va_arg(args, mode_t) : 0;
 	va_end(args);
 	const char *control = getenv("HOLDFAST_SYNC_FAULT");
+	slow_path("open", dir_fd, path);
 	if (control) {
 		wait_if_slow(control, "slow_open", path);
 	}
