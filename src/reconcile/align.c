@@ -5,8 +5,6 @@
 
 /* Half a second or so, of the loop: only a history that is made for it takes that. */
 #define WORK_MAX ((size_t)128 << 20)
-/* So often the turns are chosen anew when a short text was counted where it is not told. */
-#define TRIES 4
 
 bool align_is_exhausted(const struct align *align)
 {
@@ -97,12 +95,6 @@ static bool is_prompt(const struct align *align, const struct link *link)
 	return link->kind == LINK_TEXT && align->items.list[link->item].run->said == SAID_PROMPT;
 }
 
-/** What does not stand there by chance, by itself. */
-static bool is_telling(const struct align *align, const struct link *link)
-{
-	return link->kind != LINK_TEXT || link->len >= TELLING_LEN || is_prompt(align, link);
-}
-
 static void drop_unchosen(struct links *links)
 {
 	size_t count = 0;
@@ -139,19 +131,14 @@ static void choose_turns(struct align *align)
 	chain_choose(links->list, links->count, align->track->seq_count + 2, true);
 }
 
-struct grouped {
-	size_t group;
-	struct link link;
-};
-
 static int compare_grouped(const void *a, const void *b)
 {
-	const struct grouped *x = a;
-	const struct grouped *y = b;
+	const struct link *x = a;
+	const struct link *y = b;
 	if (x->group != y->group) {
 		return x->group < y->group ? -1 : 1;
 	}
-	return x->link.told_from < y->link.told_from ? -1 : x->link.told_from > y->link.told_from;
+	return x->told_from < y->told_from ? -1 : x->told_from > y->told_from;
 }
 
 static int compare_links(const void *a, const void *b)
@@ -161,43 +148,42 @@ static int compare_links(const void *a, const void *b)
 	return x->told_from < y->told_from ? -1 : x->told_from > y->told_from;
 }
 
+static void choose_in_group(struct align *align, struct link *links, size_t count)
+{
+	size_t group = links->group;
+	size_t from = align->group_from[group];
+	for (size_t i = 0; i < count; i++) {
+		links[i].log_from = align->rank[links[i].place] - from;
+		links[i].log_to = links[i].log_from + links[i].last - links[i].place + 1;
+	}
+	chain_choose(links, count, align->group_from[group + 1] - from + 1, false);
+}
+
 /** In each group, of texts: word by word. */
 static void choose_texts(struct align *align)
 {
 	struct links *links = &align->links;
-	struct grouped *sorted = xcalloc(links->count + 1, sizeof(*sorted));
 	for (size_t i = 0; i < links->count; i++) {
-		const struct link *link = &links->list[i];
-		sorted[i].link = *link;
-		sorted[i].group = link->kind == LINK_TEXT
-					  ? align_group_of(&align->items.list[link->item])
-					  : SIZE_MAX;
+		struct link *link = &links->list[i];
+		link->is_chosen = true;
+		link->group = link->kind == LINK_TEXT
+				      ? align_group_of(&align->items.list[link->item])
+				      : SIZE_MAX;
 	}
-	if (links->count) {
-		qsort(sorted, links->count, sizeof(*sorted), compare_grouped);
+	if (!links->count) {
+		return;
 	}
-	for (size_t i = 0, next; i < links->count; i = next) {
-		size_t group = sorted[i].group;
-		for (next = i; next < links->count && sorted[next].group == group; next++) {
-			struct link *link = &links->list[next];
-			*link = sorted[next].link;
-			link->is_chosen = true;
-			if (group != SIZE_MAX) {
-				link->log_from =
-					align->rank[link->place] - align->group_from[group];
-				link->log_to = link->log_from + link->last - link->place + 1;
-			}
+	qsort(links->list, links->count, sizeof(*links->list), compare_grouped);
+	for (size_t i = 0, next = 0; next < links->count; i = next) {
+		while (next < links->count && links->list[next].group == links->list[i].group) {
+			next++;
 		}
-		if (group != SIZE_MAX) {
-			chain_choose(links->list + i, next - i,
-				align->group_from[group + 1] - align->group_from[group] + 1, false);
+		if (links->list[i].group != SIZE_MAX) {
+			choose_in_group(align, links->list + i, next - i);
 		}
 	}
-	free(sorted);
 	drop_unchosen(links);
-	if (links->count) {
-		qsort(links->list, links->count, sizeof(*links->list), compare_links);
-	}
+	qsort(links->list, links->count, sizeof(*links->list), compare_links);
 }
 
 /** Each call of the log is one of those that are told. */
@@ -228,43 +214,6 @@ static void widen(struct turns *turns, size_t turn)
 {
 	turns->from = turn < turns->from ? turn : turns->from;
 	turns->to = turn > turns->to ? turn : turns->to;
-}
-
-static bool is_same_prompt(const struct align *align, size_t turn, size_t other)
-{
-	const struct track *track = align->track;
-	size_t a = turn < track->turn_count ? align->prompts[turn] : SIZE_MAX;
-	size_t b = align->prompts[other];
-	if (a == SIZE_MAX || b == SIZE_MAX || track->units[a].is_told) {
-		return false;
-	}
-	const char *bytes = track->text.bytes.data;
-	return track->units[a].len == track->units[b].len &&
-	       memcmp(bytes + track->units[a].at, bytes + track->units[b].at,
-		       track->units[a].len) == 0;
-}
-
-/**
- * Who asks again what a crash has left unanswered gives several turns the same prompt, of which the
- * agent may tell one only.
- */
-static void widen_to_equal_turns(struct align *align)
-{
-	for (size_t i = 0; i < align->links.count; i++) {
-		const struct link *link = &align->links.list[i];
-		if (!link->is_chosen || !is_prompt(align, link)) {
-			continue;
-		}
-		struct turns *turns = &align->turns[align->items.list[link->item].turn];
-		while (turns->from > 0 && is_same_prompt(align, turns->from - 1, link->turn)) {
-			turns->from--;
-			align->work++;
-		}
-		while (is_same_prompt(align, turns->to + 1, link->turn)) {
-			turns->to++;
-			align->work++;
-		}
-	}
 }
 
 /** What is told before the first prompt is of the first turns, or, without any, of all. */
@@ -301,21 +250,12 @@ static void place_turns(struct align *align)
 		if (!link->is_chosen) {
 			continue;
 		}
-		if (is_telling(align, link)) {
-			widen(&align->turns[align->items.list[link->item].turn], link->turn);
-		}
+		widen(&align->turns[align->items.list[link->item].turn], link->turn);
 		if (is_prompt(align, link)) {
 			track->units[link->place].is_told = true;
 		}
 	}
-	widen_to_equal_turns(align);
 	place_first_turn(align);
-}
-
-static bool is_misplaced(const struct align *align, const struct link *link)
-{
-	const struct turns *turns = &align->turns[align->items.list[link->item].turn];
-	return link->turn < turns->from || link->turn > turns->to;
 }
 
 /** Keeps what is of the turn that it is told in, chosen or not; of prompts, what was chosen. */
@@ -323,26 +263,12 @@ static void drop_misplaced(struct align *align)
 {
 	for (size_t i = 0; i < align->links.count; i++) {
 		struct link *link = &align->links.list[i];
-		link->is_chosen =
-			is_prompt(align, link) ? link->is_chosen : !is_misplaced(align, link);
+		struct turns turns = align->turns[align->items.list[link->item].turn];
+		link->is_chosen = is_prompt(align, link)
+					  ? link->is_chosen
+					  : link->turn >= turns.from && link->turn <= turns.to;
 	}
 	drop_unchosen(&align->links);
-}
-
-/** Short texts that were chosen, but not in the turn that they are told in, count for nothing. */
-static bool drop_chosen_misplaced(struct align *align)
-{
-	struct links *links = &align->links;
-	size_t count = 0;
-	for (size_t i = 0; i < links->count; i++) {
-		const struct link *link = &links->list[i];
-		if (!link->is_chosen || is_telling(align, link) || !is_misplaced(align, link)) {
-			links->list[count++] = *link;
-		}
-	}
-	bool had_some = count < links->count;
-	links->count = count;
-	return had_some;
 }
 
 static void find_prompts(struct align *align)
@@ -367,13 +293,17 @@ static void judge_calls(struct align *align)
 	struct items *items = &align->items;
 	for (size_t i = 0; i < items->count; i++) {
 		struct item *item = &items->list[i];
-		if (item->call == SIZE_MAX || item->is_logged) {
+		if (item->call == SIZE_MAX) {
 			continue;
 		}
-		size_t taken_by = items->calls->calls[item->call].taken_by;
-		item->has_call = item->has_call || taken_by != SIZE_MAX;
-		item->is_logged = taken_by != SIZE_MAX && (align->track->calls[taken_by].is_done ||
-								  !call_is_done(item->run->data));
+		struct call *call = &items->calls->calls[item->call];
+		bool is_first = items->first_of_call[item->call] == i;
+		item->has_call = item->has_call || call->taken_by != SIZE_MAX;
+		item->is_logged =
+			item->is_logged || (call->taken_by != SIZE_MAX &&
+						   (align->track->calls[call->taken_by].is_done ||
+							   !call_is_done(item->run->data)));
+		call->is_logged = item->is_logged && (is_first || call->is_logged);
 	}
 }
 
@@ -407,11 +337,13 @@ static bool is_complete(const struct align *align)
 	       (!has_calls || track->calls[track->call_count - 1].taken_by != SIZE_MAX);
 }
 
+/** A short text may be there by chance. */
 static void note_met(struct align *align)
 {
 	for (size_t i = 0; i < align->links.count && align->first_met == SIZE_MAX; i++) {
-		if (is_telling(align, &align->links.list[i])) {
-			align->first_met = align->links.list[i].item;
+		const struct link *link = &align->links.list[i];
+		if (link->kind != LINK_TEXT || link->len >= TELLING_LEN || is_prompt(align, link)) {
+			align->first_met = link->item;
 		}
 	}
 }
@@ -427,13 +359,9 @@ static void align_track(struct align *align, struct track *track, bool is_live)
 	find_prompts(align);
 	links_find(align);
 	if (is_live) {
-		bool is_settled = false;
-		for (int i = 0; i < TRIES && !is_settled; i++) {
-			align->work += LOOK_WORK * align->links.count;
-			choose_turns(align);
-			place_turns(align);
-			is_settled = !drop_chosen_misplaced(align);
-		}
+		align->work += LOOK_WORK * align->links.count;
+		choose_turns(align);
+		place_turns(align);
 		drop_misplaced(align);
 	}
 	choose_texts(align);
@@ -451,23 +379,6 @@ static void align_track(struct align *align, struct track *track, bool is_live)
 	free(align->group_from);
 }
 
-static bool has_calls_left(struct align *align)
-{
-	struct items *items = &align->items;
-	bool has_left = false;
-	for (size_t i = 0; i < items->calls->call_count; i++) {
-		items->calls->calls[i].is_logged = true;
-	}
-	for (size_t i = 0; i < items->count; i++) {
-		bool is_left = items->list[i].call != SIZE_MAX && !items->list[i].is_logged;
-		has_left = has_left || is_left;
-		if (is_left) {
-			items->calls->calls[items->list[i].call].is_logged = false;
-		}
-	}
-	return has_left;
-}
-
 void align_run(struct align *align, const struct told *told, struct logged *logged)
 {
 	*align = (struct align){.logged = logged, .first_met = SIZE_MAX};
@@ -481,10 +392,7 @@ void align_run(struct align *align, const struct told *told, struct logged *logg
 		}
 	}
 	for (size_t i = 0; i < logged->track_count && !align_is_exhausted(align); i++) {
-		bool has_calls = has_calls_left(align);
-		if (i == 0 || align->parts.count || has_calls) {
-			align_track(align, logged->tracks[i], i == 0);
-		}
+		align_track(align, logged->tracks[i], i == 0);
 	}
 }
 

@@ -30,6 +30,7 @@ struct link {
 	size_t place; /* of a text or a name: the unit; else the call */
 	size_t last; /* of a text: the last unit of it */
 	size_t turn; /* of the log */
+	size_t group; /* of a text, see align_group_of() */
 	/* For the chain: where it begins and ends in what is told, and in the log. */
 	size_t told_from;
 	size_t told_to;

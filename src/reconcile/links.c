@@ -9,11 +9,8 @@
  * it if it is short or a prompt, by a call's id, and by a message's name.
  */
 
-/* Of many places with the same words so many before and behind the likely ones. */
-#define NEAR ((size_t)8)
-/* And so many, if there are very many of them. */
-#define NEAR_OF_MANY ((size_t)1)
-#define MANY         ((size_t)1 << 14)
+/* Of many places with the same words so many before and behind the likely ones, at most. */
+#define NEAR ((size_t)32)
 /* What has more places than a long history has is made for it. */
 #define HITS_MAX  ((size_t)1 << 18)
 #define LINKS_MAX ((size_t)1 << 19)
@@ -40,9 +37,7 @@ struct index {
 	struct key *keys; /* by their sums, and of one sum in the log's order */
 	size_t count;
 	struct bunch *bunches;
-	size_t bunch_count;
-	size_t *slots; /* a bunch's place + 1; 0: free */
-	size_t slot_mask;
+	struct hash *by_sum; /* a bunch's place + 1 */
 };
 
 /* Something told that has places. */
@@ -122,35 +117,28 @@ static int compare_keys(const void *a, const void *b)
 	return x->place < y->place ? -1 : x->place > y->place;
 }
 
-static size_t *slot_of(const struct index *index, uint64_t sum)
+/** SIZE_MAX: none. */
+static size_t find_bunch(const struct index *index, uint64_t sum)
 {
-	size_t i = sum & index->slot_mask;
-	while (index->slots[i] &&
-		index->keys[index->bunches[index->slots[i] - 1].from].sum != sum) {
-		i = (i + 1) & index->slot_mask;
-	}
-	return &index->slots[i];
+	return (size_t)(uintptr_t)hash_get(index->by_sum, (const char *)&sum, sizeof(sum)) - 1;
 }
 
 static void make_bunches(struct index *index)
 {
-	size_t size = 2;
-	while (size < 2 * index->count) {
-		size *= 2;
-	}
-	index->slots = xcalloc(size, sizeof(*index->slots));
-	index->slot_mask = size - 1;
 	index->bunches = xcalloc(index->count + 1, sizeof(*index->bunches));
+	index->by_sum = hash_create();
 	if (index->count) {
 		qsort(index->keys, index->count, sizeof(*index->keys), compare_keys);
 	}
+	size_t bunch = 0;
 	for (size_t i = 0; i < index->count; i++) {
-		size_t *slot = slot_of(index, index->keys[i].sum);
-		if (!*slot) {
-			index->bunches[index->bunch_count++].from = i;
-			*slot = index->bunch_count;
+		const struct key *key = &index->keys[i];
+		if (i == 0 || key->sum != key[-1].sum) {
+			index->bunches[bunch++].from = i;
+			hash_put(index->by_sum, (const char *)&key->sum, sizeof(key->sum),
+				(void *)(uintptr_t)bunch);
 		}
-		index->bunches[*slot - 1].count++;
+		index->bunches[bunch - 1].count++;
 	}
 }
 
@@ -184,15 +172,15 @@ static void make_index(struct search *search)
 
 static void look_up(struct search *search, uint64_t sum, struct hit hit)
 {
-	size_t bunch = *slot_of(&search->index, sum);
+	hit.bunch = find_bunch(&search->index, sum);
 	search->align->work += LOOK_WORK;
-	if (bunch && search->hit_count == HITS_MAX) {
-		align_exhaust(search->align);
-	}
-	if (!bunch || search->hit_count == HITS_MAX) {
+	if (hit.bunch == SIZE_MAX) {
 		return;
 	}
-	hit.bunch = bunch - 1;
+	if (search->hit_count == HITS_MAX) {
+		align_exhaust(search->align);
+		return;
+	}
 	search->index.bunches[hit.bunch].told++;
 	search->hits = list_grow(search->hits, search->hit_count, sizeof(*search->hits));
 	search->hits[search->hit_count++] = hit;
@@ -355,8 +343,9 @@ static void try_hit(struct search *search, const struct hit *hit)
 	size_t rank = bunch->seen++;
 	size_t from_end = bunch->told - rank; /* 1: the last one */
 	size_t back = bunch->count > from_end ? bunch->count - from_end : 0;
-	size_t near = search->hit_count > MANY ? NEAR_OF_MANY : NEAR;
+	size_t near = LINKS_MAX / 4 / search->hit_count;
 	size_t last = 0; /* behind the one that was tried last */
+	near = near > NEAR ? NEAR : near + !near;
 	const size_t likely[2] = {rank < back ? rank : back, rank < back ? back : rank};
 	for (int i = 0; i < 2; i++) {
 		size_t from = likely[i] > near ? likely[i] - near : 0;
@@ -379,7 +368,7 @@ void links_find(struct align *align)
 	}
 	free(search.index.keys);
 	free(search.index.bunches);
-	free(search.index.slots);
+	hash_destroy(search.index.by_sum);
 	free(search.hits);
 }
 

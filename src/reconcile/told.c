@@ -260,9 +260,7 @@ static void take_prompts(struct making *making)
 	bare_text_append(
 		&bare, SAID_PROMPT, making->told->raw.data + run->from, run->to - run->from);
 	making->behind_ours = false;
-	if (bare.bytes.len && logged_has_prompt(making->logged, bare.bytes.data, bare.bytes.len)) {
-		add_prompt(making, run->from, run->to, true);
-	} else if (bare.bytes.len && !take_tiles(making, &bare)) {
+	if (bare.bytes.len && !take_tiles(making, &bare)) {
 		take_pieces(making);
 	}
 	bare_text_finish(&bare);

@@ -4,9 +4,8 @@
 #include <string.h>
 
 /*
- * What lies between two links of the chain is the log's if it is at its place: it goes on where
- * the log goes on behind what was told before, or is one of the whole texts that follow there in
- * the same turn. Only where the log was cut off is the beginning of a text enough.
+ * What lies between two links of the chain is the log's if it goes on where the log goes on behind
+ * what was told before. Only where the log was cut off is the beginning of a text enough.
  */
 
 /* Whether a text goes on in the next one is looked for in so many of them. */
@@ -94,14 +93,6 @@ static bool goes_on(const struct walk *walk, const struct gap *gap, struct place
 	return false;
 }
 
-/** Whether all that is told was found: a short text is whole in the log, too. */
-static bool is_found(
-	const struct walk *walk, const struct gap *gap, struct place from, struct walked walked)
-{
-	return walked.is_all && (!walked.place.off || from.off || walked.len >= TELLING_LEN ||
-					goes_on(walk, gap, walked.place));
-}
-
 /** Goes on behind it. */
 static void take(struct walk *walk, struct gap *gap, struct place from, struct walked walked)
 {
@@ -119,66 +110,17 @@ static bool is_last_of_turn(const struct walk *walk, const struct gap *gap, size
 	       unit_at(walk, rank)->turn != unit_at(walk, rank + 1)->turn;
 }
 
-/** In the middle of a unit, which may be of two messages without names. */
-static bool find_inside(struct walk *walk, struct gap *gap, size_t rank, size_t off)
+/**
+ * Whether it is the log's: it goes on with a text, or ends where one ends or will be gone on with.
+ * If there is more of it than of the log, the log was cut off there.
+ */
+static bool is_found(
+	const struct walk *walk, const struct gap *gap, struct place from, struct walked walked)
 {
-	const struct unit *unit = unit_at(walk, rank);
-	const char *bytes = walk->align->track->text.bytes.data + unit->at;
-	const char *told = walk->align->items.text.bytes.data + gap->at;
-	if (gap->to - gap->at < TELLING_LEN || unit->len < off + TELLING_LEN) {
-		return false;
-	}
-	walk->align->work += unit->len;
-	const char *found = memmem(bytes + off, unit->len - off, told, TELLING_LEN);
-	if (!found) {
-		return false;
-	}
-	struct place place = {rank, (size_t)(found - bytes)};
-	struct walked walked = go_from(walk, gap, place);
 	if (walked.is_all) {
-		take(walk, gap, place, walked);
+		return from.off || !walked.place.off || goes_on(walk, gap, walked.place);
 	}
-	return walked.is_all;
-}
-
-/** All of what is told, further on in the log. */
-static bool find_later(struct walk *walk, struct gap *gap)
-{
-	struct place cursor = walk->cursors[gap->group];
-	for (size_t rank = cursor.rank; rank < gap->limit && !align_is_exhausted(walk->align) &&
-					unit_at(walk, rank)->turn <= gap->turns.to;
-		rank++) {
-		struct place place = {rank, 0};
-		struct walked walked = go_from(walk, gap, place);
-		if ((rank > cursor.rank || !cursor.off) && is_found(walk, gap, place, walked)) {
-			take(walk, gap, place, walked);
-			return true;
-		}
-		if (find_inside(walk, gap, rank, rank == cursor.rank ? cursor.off : 0)) {
-			return true;
-		}
-	}
-	return false;
-}
-
-/** The beginning of what is told, with which the log of a turn ends. */
-static bool find_cut_off(struct walk *walk, struct gap *gap)
-{
-	struct place cursor = walk->cursors[gap->group];
-	struct place place = cursor;
-	for (; place.rank < gap->limit && unit_at(walk, place.rank)->turn <= gap->turns.to;
-		place = (struct place){place.rank + 1, 0}) {
-		struct walked walked = go_from(walk, gap, place);
-		bool is_word =
-			walked.len && !walked.place.off && place.rank == cursor.rank &&
-			(place.off || walk->align->items.text.starts.data[gap->at + walked.len]);
-		bool is_cut = walked.len && is_last_of_turn(walk, gap, walked.place.rank - 1);
-		if (!walked.is_all && (is_word || is_cut)) {
-			take(walk, gap, place, walked);
-			return true;
-		}
-	}
-	return false;
+	return walked.len && is_last_of_turn(walk, gap, walked.place.rank - 1);
 }
 
 static void skip_earlier_turns(struct walk *walk, const struct gap *gap)
@@ -198,11 +140,10 @@ static void walk_gap(struct walk *walk, struct gap gap)
 	while (is_placed && gap.at < gap.to && !align_is_exhausted(walk->align)) {
 		struct place cursor = walk->cursors[gap.group];
 		struct walked walked = go_from(walk, &gap, cursor);
-		if (is_found(walk, &gap, cursor, walked)) {
-			take(walk, &gap, cursor, walked);
-		} else if (!find_later(walk, &gap) && !find_cut_off(walk, &gap)) {
+		if (!is_found(walk, &gap, cursor, walked)) {
 			break;
 		}
+		take(walk, &gap, cursor, walked);
 	}
 	if (gap.at < gap.to) {
 		parts_add(&walk->left, walk->align->parts.list[gap.part].item, gap.at, gap.to);
