@@ -5,6 +5,7 @@
 #ifndef HOLDFAST_DESCRIPTORS_H
 #define HOLDFAST_DESCRIPTORS_H
 
+#include <signal.h>
 #include <stddef.h>
 
 /* What agents and their commands leave of them, or a quarter of all if that is less. */
@@ -14,5 +15,10 @@
 
 /** 0 while more than `kept`, or a quarter of all if that is less, can be opened; else -EMFILE. */
 int descriptors_check(size_t kept);
+/**
+ * For a command that has one child: a signalfd for what ends it and for the child's end. These
+ * signals are blocked; *ret_mask is what was before. To be closed; a negative number: see errno.
+ */
+int descriptors_of_signals(sigset_t *ret_mask);
 
 #endif

@@ -103,7 +103,6 @@ struct observer *observer_create(struct channel *channel, const struct observer_
 	const struct observer_socket_ops *ops, void *socket);
 /** Accepts NULL. */
 void observer_destroy(struct observer *observer);
-const char *observer_client_id(const struct observer *observer);
 /** Puts an answer (frame: takes the reference) in line, in front of events. */
 void observer_send(struct observer *observer, struct frame *frame);
 /**

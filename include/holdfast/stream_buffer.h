@@ -94,8 +94,6 @@ enum stream_flush stream_buffer_due(const struct stream_buffer *sb, int64_t now)
 
 /** The seq that the next new event will get. */
 uint64_t stream_buffer_next_seq(const struct stream_buffer *sb);
-/** Sets that seq; only while nothing is open or held. */
-void stream_buffer_set_next_seq(struct stream_buffer *sb, uint64_t seq);
 /** The seq of the last event emitted. */
 uint64_t stream_buffer_emitted_seq(const struct stream_buffer *sb);
 /** Whether nothing is open and nothing is held. */

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/resource.h>
+#include <sys/signalfd.h>
 #include <unistd.h>
 
 int descriptors_check(size_t kept)
@@ -20,4 +21,16 @@ int descriptors_check(size_t kept)
 	}
 	close(fd);
 	return (size_t)fd < all - kept ? 0 : -EMFILE;
+}
+
+int descriptors_of_signals(sigset_t *ret_mask)
+{
+	sigset_t set;
+	sigemptyset(&set);
+	sigaddset(&set, SIGCHLD);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGHUP);
+	sigprocmask(SIG_BLOCK, &set, ret_mask);
+	return signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
 }

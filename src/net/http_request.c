@@ -21,11 +21,6 @@
 #define LINGER_MS      2000
 #define LINGER_BODY_MS 5000
 
-bool http_body_is_coming(const struct conn *conn)
-{
-	return conn->phase == PHASE_BODY && !conn->http->expects_continue;
-}
-
 bool http_body_must_close(const struct conn *conn)
 {
 	if (conn->phase != PHASE_BODY) {

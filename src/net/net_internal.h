@@ -312,8 +312,6 @@ void http_receive(struct conn *conn, char *bytes, size_t len);
 void http_route_again(struct conn *conn);
 /** Sends the answer, if there is one, and goes on with what waits behind it. */
 void http_end_tick(struct conn *conn);
-/** More of the request's body is on its way. */
-bool http_body_is_coming(const struct conn *conn);
 /** The next request could not be told from what is left of this one. */
 bool http_body_must_close(const struct conn *conn);
 /** The deadline has come. */

@@ -95,11 +95,6 @@ void observer_destroy(struct observer *o)
 	free(o);
 }
 
-const char *observer_client_id(const struct observer *o)
-{
-	return o->client_id;
-}
-
 /** After this the channel may go: the observer does not touch it any more. */
 void observer_dismiss(struct observer *o, struct frame *frame, unsigned code, const char *reason)
 {

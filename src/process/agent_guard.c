@@ -1,5 +1,7 @@
 #include "holdfast/agent_guard.h"
 
+#include "holdfast/descriptors.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -189,18 +191,6 @@ static void step_back(char **args)
 	}
 }
 
-static int open_signals(sigset_t *ret_mask)
-{
-	sigset_t set;
-	sigemptyset(&set);
-	sigaddset(&set, SIGCHLD);
-	sigaddset(&set, SIGTERM);
-	sigaddset(&set, SIGINT);
-	sigaddset(&set, SIGHUP);
-	sigprocmask(SIG_BLOCK, &set, ret_mask);
-	return signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
-}
-
 int agent_guard_run(int argc, char **argv)
 {
 	sigset_t mask;
@@ -210,7 +200,7 @@ int agent_guard_run(int argc, char **argv)
 		fprintf(stderr, "holdfast " AGENT_GUARD_COMMAND " is for the server alone\n");
 		return 2;
 	}
-	g.signals = open_signals(&mask);
+	g.signals = descriptors_of_signals(&mask);
 	pid_t self = getpid();
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
 	g.agent = g.signals < 0 ? -1 : fork();

@@ -13,7 +13,6 @@
  * the worst pattern known of each kind.
  */
 #define BUDGET_NS           (50 * 1000 * 1000)
-#define TABLE_CELLS_MAX     (100 * 1000)
 #define NESTING_MAX         500
 #define REFERENCE_BYTES_MAX (16 * 1024 * 1024)
 #define TEXT_MAX            (4 * 1024 * 1024)

@@ -448,13 +448,6 @@ uint64_t stream_buffer_next_seq(const struct stream_buffer *sb)
 	return sb->next_seq;
 }
 
-void stream_buffer_set_next_seq(struct stream_buffer *sb, uint64_t seq)
-{
-	assert(stream_buffer_is_idle(sb));
-	sb->next_seq = seq;
-	sb->emitted_seq = seq - 1;
-}
-
 uint64_t stream_buffer_emitted_seq(const struct stream_buffer *sb)
 {
 	return sb->emitted_seq;

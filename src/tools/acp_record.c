@@ -4,6 +4,7 @@
 #include "acp_recording.h"
 
 #include "holdfast/buffer.h"
+#include "holdfast/descriptors.h"
 #include "holdfast/diag.h"
 
 #include <errno.h>
@@ -189,19 +190,6 @@ static void pass_on(struct recorder *r)
 	}
 }
 
-static int open_signals(sigset_t *ret_mask)
-{
-	sigset_t set;
-	sigemptyset(&set);
-	sigaddset(&set, SIGCHLD);
-	sigaddset(&set, SIGTERM);
-	sigaddset(&set, SIGINT);
-	sigaddset(&set, SIGHUP);
-	sigprocmask(SIG_BLOCK, &set, ret_mask);
-	signal(SIGPIPE, SIG_IGN);
-	return signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
-}
-
 static _Noreturn void run_agent(char **args, int in, int out, const sigset_t *mask)
 {
 	dup2(in, STDIN_FILENO);
@@ -219,7 +207,8 @@ static int start_agent(struct recorder *r, char **args)
 	sigset_t mask;
 	int in[2];
 	int out[2];
-	r->signals = open_signals(&mask);
+	signal(SIGPIPE, SIG_IGN);
+	r->signals = descriptors_of_signals(&mask);
 	if (r->signals < 0 || pipe2(in, O_CLOEXEC) < 0 || pipe2(out, O_CLOEXEC) < 0) {
 		return -errno;
 	}

@@ -4,7 +4,7 @@ import { AgentSettings } from './agent-settings.js';
 import { CommandMenu } from './command-menu.js';
 import { Composer } from './composer.js';
 import { ConnectionBar } from './connection-bar.js';
-import { $, h, handleCopies, icon, lookUp } from './dom.js';
+import { $, drawIcons, h, handleCopies, icon, lookUp } from './dom.js';
 import { showEmpty } from './empty.js';
 import { Inspector } from './inspector.js';
 import { PromptQueue } from './queue.js';
@@ -437,11 +437,7 @@ function watchScrollbar() {
 }
 
 function start() {
-	document
-		.querySelectorAll('[data-icon]')
-		.forEach((element) =>
-			element.prepend(icon(/** @type {HTMLElement} */ (element).dataset.icon ?? '')),
-		);
+	drawIcons();
 	handleCopies(document.body);
 	handleSidebar();
 	watchScrollbar();

@@ -88,6 +88,15 @@ export function icon(name) {
 	return svg;
 }
 
+/** Draws the icons that the page's markup names. */
+export function drawIcons() {
+	document
+		.querySelectorAll('[data-icon]')
+		.forEach((element) =>
+			element.prepend(icon(/** @type {HTMLElement} */ (element).dataset.icon ?? '')),
+		);
+}
+
 /**
  * The server's HTML, made readable: code can be copied, wide tables scroll by themselves,
  * links leave the page alone, and no image is fetched. @param {string} html safe by the server's construction

@@ -1,6 +1,6 @@
 /** The wall: many sessions at once, live. Each has a tile; only visible tiles are connected. */
 import { HoldfastFeed } from '../client/holdfast-client.js';
-import { $, handleCopies, icon } from './dom.js';
+import { $, drawIcons, handleCopies } from './dom.js';
 import { Tile } from './tile.js';
 import { sessionTitle } from './sessions.js';
 
@@ -86,11 +86,7 @@ function sayHowMany(shown) {
 }
 
 function start() {
-	document
-		.querySelectorAll('[data-icon]')
-		.forEach((element) =>
-			element.prepend(icon(/** @type {HTMLElement} */ (element).dataset.icon ?? '')),
-		);
+	drawIcons();
 	handleCopies(document.body);
 	$('#filter').addEventListener('input', () => {
 		filter = {
