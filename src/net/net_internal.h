@@ -46,7 +46,6 @@ enum conn_deadline {
 	DEADLINE_NONE,
 	DEADLINE_IDLE, /* between two requests */
 	DEADLINE_HEAD,
-	DEADLINE_BODY,
 	DEADLINE_ANSWER, /* the peer does not read it */
 	DEADLINE_END, /* lingering, or closing */
 };
