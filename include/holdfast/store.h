@@ -72,6 +72,8 @@ struct store_ops {
 	void (*failed)(void *owner, int error, uint64_t in_doubt_lsn);
 	/** It is about to be tried again: a negative errno if not all is taken back yet. */
 	int (*rewind)(void *owner);
+	/** What store_rewind() asked for has been given to replay(), or could not be read. */
+	void (*rewound)(void *owner, int status);
 	/** The journal can be written again. */
 	void (*revived)(void *owner);
 	/**
@@ -90,8 +92,11 @@ struct store_ops {
 	snapshot_is_foreign *is_foreign;
 	/** One journal record of it, also by store_rewind(). -EBADMSG sets the session aside. */
 	int (*replay)(void *session, const struct record *record);
-	/** Later: a session that was left out is about to be tried again: store_bring_back(). */
-	void (*returning)(void *owner, const char *id);
+	/**
+	 * Later: a session that was left out can be read again; found() and replay() have been
+	 * called if the journal speaks of it.
+	 */
+	void (*returned)(void *owner, struct session_log *log);
 	/** A session that was found turned out to be damaged and is set aside: forget it. */
 	void (*lost)(void *session);
 };
@@ -127,10 +132,11 @@ bool store_close(struct store *store);
  */
 int64_t store_append(struct store *store, const struct record *record);
 /**
- * After failed(), for the sessions that session_log_want_rewind() was called for: gives the owner
- * of each the records again that are on disk, by replay(). A negative errno if they cannot be read.
+ * After failed(), for the sessions that session_log_want_rewind() was called for: reads the
+ * journal's records of them, up to the last good batch, on the thread pool. replay() of each and
+ * rewound() follow. Does nothing if that is under way.
  */
-int store_rewind(struct store *store);
+void store_rewind(struct store *store);
 void session_log_want_rewind(struct session_log *log);
 /** Starts the sync of what is gathered unless one is in flight. Called once a loop tick. */
 void store_kick(struct store *store);
@@ -165,11 +171,6 @@ int store_create_session(struct store *store, const char *id, uint64_t epoch, co
 struct session_log *store_get_session(const struct store *store, const char *id, size_t len);
 /** There is one of this name, but it cannot be read; that is tried again by itself. */
 bool store_is_left_out(const struct store *store, const char *id, size_t len);
-/**
- * Reads such a session as store_open() does, with found() and replay(). A negative errno: it is
- * left out still. *ret_log is NULL if it is set aside, or was deleted.
- */
-int store_bring_back(struct store *store, const char *id, struct session_log **ret_log);
 size_t store_count_sessions(const struct store *store);
 /** Calls `visit` for every session, in no order; it must not add or remove any. */
 void store_each_session(

@@ -42,14 +42,11 @@ static void forget(struct session *session)
 
 /**
  * Sessions become what the disk has of them: their inputs since then were refused. Those that only
- * the journal can tell of wait in table.lost if it cannot be read now.
+ * the journal can tell of wait in table.lost until it has been read. -EBUSY while there are any.
  */
 static int take_back(struct session_table *table)
 {
-	struct list known;
 	bool must_read = false;
-	list_init(&known);
-	table->recovering = true;
 	list_for_each_safe(link, tmp, &table->lost) {
 		struct session *session = list_entry(link, struct session, dirty_link);
 		if ((uint64_t)session->created_lsn > store_synced_lsn(table->store)) {
@@ -59,20 +56,27 @@ static int take_back(struct session_table *table)
 			must_read = true;
 		} else {
 			list_remove(&session->dirty_link);
-			list_append(&known, &session->dirty_link);
+			session_rewind_end(session);
 		}
 	}
-	int r = must_read ? store_rewind(table->store) : 0;
-	if (r == 0) {
-		list_move_all(&known, &table->lost);
+	if (must_read) {
+		store_rewind(table->store);
 	}
-	while (!list_empty(&known)) {
-		struct session *session = list_entry(known.next, struct session, dirty_link);
+	return must_read ? -EBUSY : 0;
+}
+
+static void handle_rewound(void *owner, int status)
+{
+	struct session_table *table = owner;
+	if (status < 0) {
+		diag(DIAG_ERROR, "the journal cannot be read either: %s", strerror(-status));
+		return;
+	}
+	while (!list_empty(&table->lost)) {
+		struct session *session = list_entry(table->lost.next, struct session, dirty_link);
 		list_remove(&session->dirty_link);
 		session_rewind_end(session);
 	}
-	table->recovering = false;
-	return r;
 }
 
 static void handle_failed(void *owner, int error, uint64_t in_doubt_lsn)
@@ -83,10 +87,7 @@ static void handle_failed(void *owner, int error, uint64_t in_doubt_lsn)
 		session_fail(session, error, in_doubt_lsn);
 		list_append(&table->lost, &session->dirty_link);
 	}
-	int r = take_back(table);
-	if (r < 0) {
-		diag(DIAG_ERROR, "the journal cannot be read either: %s", strerror(-r));
-	}
+	take_back(table);
 	table->ops->store_failed(table->owner, error);
 }
 
@@ -157,8 +158,9 @@ static void snapshot(struct session *session, void *arg)
 static struct session *wake(struct session_table *table, struct session_log *log);
 
 /** A session that could not be read when the server started is there like any other. */
-static void welcome(struct session_table *table, struct session_log *log)
+static void handle_returned(void *owner, struct session_log *log)
 {
+	struct session_table *table = owner;
 	find_busy(log, table);
 	struct session *session = session_log_owner(log);
 	if (!session) {
@@ -170,18 +172,6 @@ static void welcome(struct session_table *table, struct session_log *log)
 	session_log_checkpoint(log);
 	session->object_changed = true;
 	table->ops->returned(table->owner, session);
-}
-
-static void handle_returning(void *owner, const char *id)
-{
-	struct session_table *table = owner;
-	struct session_log *log;
-	table->recovering = true;
-	int r = store_bring_back(table->store, id, &log);
-	table->recovering = false;
-	if (r == 0 && log) {
-		welcome(table, log);
-	}
 }
 
 static void handle_rotated(void *owner)
@@ -215,8 +205,12 @@ static int handle_replay(void *owner, const struct record *record)
 	} else if (!session->has_snapshot) {
 		return -EBADMSG;
 	}
+	bool was_recovering = session->table->recovering;
+	session->table->recovering = true;
 	uint64_t seq;
-	return session_apply(session, record, NULL, &seq);
+	int r = session_apply(session, record, NULL, &seq);
+	session->table->recovering = was_recovering;
+	return r;
 }
 
 static void handle_lost(void *owner)
@@ -234,6 +228,7 @@ int session_table_open(
 		.synced = handle_synced,
 		.failed = handle_failed,
 		.rewind = handle_rewind,
+		.rewound = handle_rewound,
 		.revived = handle_revived,
 		.rotated = handle_rotated,
 		.clock = handle_clock,
@@ -241,7 +236,7 @@ int session_table_open(
 		.is_foreign = session_snapshot_is_foreign,
 		.found = handle_found,
 		.replay = handle_replay,
-		.returning = handle_returning,
+		.returned = handle_returned,
 		.lost = handle_lost,
 	};
 	struct session_table *table = xcalloc(1, sizeof(*table));

@@ -4,7 +4,6 @@
  */
 #include "store_internal.h"
 
-#include "holdfast/diag.h"
 #include "holdfast/loop.h"
 
 #include <stdlib.h>
@@ -27,11 +26,16 @@ static void free_id(void *id, void *arg)
 	free(id);
 }
 
+void left_out_forget(struct store *store)
+{
+	hash_each(store->left_out, free_id, NULL);
+	hash_destroy(store->left_out);
+}
+
 void left_out_finish(struct store *store)
 {
 	loop_close(store->left_out_timer);
-	hash_each(store->left_out, free_id, NULL);
-	hash_destroy(store->left_out);
+	left_out_forget(store);
 }
 
 void left_out_add(struct store *store, const char *id)
@@ -56,7 +60,8 @@ bool store_keeps_segments(const struct store *store)
 
 void left_out_try_later(struct store *store)
 {
-	if (hash_count(store->left_out) && !store->closing) {
+	bool is_armed = uv_is_active((uv_handle_t *)store->left_out_timer);
+	if (hash_count(store->left_out) && !store->closing && !is_armed) {
 		uv_timer_start(
 			store->left_out_timer, handle_timer, (uint64_t)store->left_out_ms, 0);
 		store->left_out_ms *= 2;
@@ -65,41 +70,15 @@ void left_out_try_later(struct store *store)
 	}
 }
 
-struct ids {
-	char **at;
-	size_t count;
-};
-
-static void collect(void *id, void *arg)
+static void look(void *id, void *arg)
 {
-	struct ids *ids = arg;
-	ids->at = xrealloc(ids->at, (ids->count + 1) * sizeof(*ids->at));
-	ids->at[ids->count++] = xstrdup(id);
+	look_back_for(arg, id);
 }
 
 static void handle_timer(uv_timer_t *timer)
 {
 	struct store *store = timer->data;
-	struct ids ids = {0};
-	if (store->closing) {
-		return;
+	if (!store->closing) {
+		hash_each(store->left_out, look, store);
 	}
-	hash_each(store->left_out, collect, &ids);
-	for (size_t i = 0; i < ids.count; i++) {
-		store->ops->returning(store->owner, ids.at[i]);
-		free(ids.at[i]);
-	}
-	free(ids.at);
-	left_out_try_later(store);
-}
-
-int store_bring_back(struct store *store, const char *id, struct session_log **ret_log)
-{
-	int r = recover_left_out(store, id, ret_log);
-	if (r == 0 && *ret_log) {
-		diag(DIAG_INFO, "session %s can be read again", id);
-		/* What it has in older segments is on disk with the next round of checkpoints. */
-		store->round_is_good = false;
-	}
-	return r;
 }

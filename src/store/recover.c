@@ -380,7 +380,7 @@ static int sync_folders(struct store *store)
 
 /* --- the whole --- */
 
-static struct recovery begin(struct store *store, char **ret_why)
+struct recovery recovery_begin(struct store *store, char **ret_why)
 {
 	return (struct recovery){.store = store,
 		.fates = hash_create(),
@@ -389,7 +389,7 @@ static struct recovery begin(struct store *store, char **ret_why)
 		.ret_why = ret_why};
 }
 
-static void finish(struct recovery *rec)
+void recovery_finish(struct recovery *rec)
 {
 	hash_each(rec->fates, free_fate, NULL);
 	hash_destroy(rec->fates);
@@ -400,7 +400,7 @@ static void finish(struct recovery *rec)
 
 int recover(struct store *store, char **ret_why)
 {
-	struct recovery rec = begin(store, ret_why);
+	struct recovery rec = recovery_begin(store, ret_why);
 	int r = look_around(&rec);
 	if (r == 0) {
 		r = store_settle(store, ret_why);
@@ -427,7 +427,7 @@ int recover(struct store *store, char **ret_why)
 	journal->oldest_segment = rec.segment_count ? rec.segments[0] : journal->segment;
 	store->found_segment = journal->before_segment = rec.last_segment;
 	journal->before_len = rec.last_segment ? rec.last_len : 0;
-	finish(&rec);
+	recovery_finish(&rec);
 	return r;
 }
 
@@ -461,71 +461,22 @@ static int list_found_segments(struct recovery *rec)
 	return r;
 }
 
-int recover_left_out(struct store *store, const char *id, struct session_log **ret_log)
+int recover_left_out(struct recovery *rec, const char *id, visit_record visit)
 {
-	char *why = NULL;
-	struct recovery rec = begin(store, &why);
+	struct store *store = rec->store;
 	int r = probe(store, id);
-	rec.only = id;
-	rec.only_looks = true; /* the journal is in use, and was put in order at the start */
+	rec->only_looks = true; /* the journal is in use, and was put in order at the start */
 	if (r == 0) {
-		r = list_found_segments(&rec);
+		r = list_found_segments(rec);
 	}
 	if (r == 0) {
-		r = recover_walk_journal(&rec, note_fate);
+		r = recover_walk_journal(rec, note_fate);
 	}
 	if (r == 0) {
-		left_out_remove(store, id);
-		r = load_session(&rec, id);
+		r = load_session(rec, id);
 	}
 	if (r == 0 && store_is_left_out(store, id, strlen(id))) {
 		r = -EIO;
 	}
-	if (r == 0) {
-		r = recover_walk_journal(&rec, replay);
-	}
-	struct session_log *log = log_table_get(&store->by_id, id, strlen(id));
-	if (r < 0 && log) {
-		if (log->owner) {
-			store->ops->lost(log->owner);
-		}
-		session_log_free(log);
-	}
-	if (r < 0) {
-		left_out_add(store, id);
-	}
-	*ret_log = r < 0 ? NULL : log;
-	finish(&rec);
-	free(why);
-	return r;
-}
-
-/* --- after a failure --- */
-
-static int replay_marked(struct recovery *rec, const struct record *record)
-{
-	struct session_log *log = log_table_get(&rec->store->by_id, record->id, record->id_len);
-	bool wanted = log && log->rewind && log->epoch == record->epoch &&
-		      record_is_known(record) && record->kind != RECORD_CREATE &&
-		      record->kind != RECORD_DELETE;
-	return wanted ? rec->store->ops->replay(log->owner, record) : 0;
-}
-
-int recover_rewind(struct store *store)
-{
-	const struct journal *journal = &store->journal;
-	char *why = NULL;
-	struct recovery rec = {.store = store, .damaged = hash_create(), .ret_why = &why};
-	size_t valid;
-	int r = journal->before_segment ? recover_walk_segment(&rec,
-						  (struct link_of_chain){journal->before_segment,
-							  journal->before_len},
-						  false, replay_marked, &valid)
-					: 0;
-	if (why) {
-		diag(DIAG_ERROR, "%s", why);
-		free(why);
-	}
-	hash_destroy(rec.damaged);
-	return r;
+	return r < 0 ? r : recover_walk_journal(rec, visit);
 }

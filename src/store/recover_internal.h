@@ -31,6 +31,14 @@ struct link_of_chain {
 
 typedef int (*visit_record)(struct recovery *rec, const struct record *record);
 
+struct recovery recovery_begin(struct store *store, char **ret_why);
+void recovery_finish(struct recovery *rec);
+/**
+ * Reads one session that was left out into a store of its own, whose `only` it is, and visits the
+ * records that the journal had at the start. The log is not there if it was damaged or deleted.
+ * Any thread.
+ */
+int recover_left_out(struct recovery *rec, const char *id, visit_record visit);
 /** Says why the server does not start; returns `error`. */
 __attribute__((format(printf, 3, 4))) int recover_refuse(
 	struct recovery *rec, int error, const char *fmt, ...);

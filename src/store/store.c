@@ -217,15 +217,6 @@ int store_sync(struct store *store)
 	return journal_sync_now(&store->journal);
 }
 
-int store_rewind(struct store *store)
-{
-	int r = recover_rewind(store);
-	list_for_each(link, &store->logs) {
-		list_entry(link, struct session_log, link)->rewind = false;
-	}
-	return r;
-}
-
 struct session_log *store_get_session(const struct store *store, const char *id, size_t len)
 {
 	return log_table_get(&store->by_id, id, len);

@@ -147,7 +147,7 @@ struct session_log {
 	int fd; /* of events.jsonl; -1 */
 	bool has_torn_end; /* its file may have more than it should: an append has failed */
 
-	bool rewind; /* see recover_rewind() */
+	bool rewind; /* see store_rewind() */
 	bool is_removed; /* it is in no table or list any more */
 	bool is_unconfirmed; /* the journal has no record of it on disk yet: it has no metadata */
 	bool dirty; /* changed since its last checkpoint */
@@ -253,6 +253,7 @@ struct store {
 	bool ages_unwritten; /* clock.json does not have them yet */
 	bool ages_writing; /* that is under way */
 	bool ages_unknown; /* clock.json could not be read: it is left alone */
+	bool is_rewinding; /* the thread pool reads what store_rewind() asked for */
 	bool opening; /* recovery is under way: nothing is left to the thread pool */
 	bool closing;
 };
@@ -648,6 +649,8 @@ void left_out_finish(struct store *store);
 /** A session stays as it is on disk, and is tried again. */
 void left_out_add(struct store *store, const char *id);
 void left_out_remove(struct store *store, const char *id);
+/** Forgets them all. */
+void left_out_forget(struct store *store);
 /** Tries them when that is due. */
 void left_out_try_later(struct store *store);
 /** Whether the journal's older segments are needed beyond the checkpoints of all logs. */
@@ -655,15 +658,9 @@ bool store_keeps_segments(const struct store *store);
 
 /* recover.c */
 int recover(struct store *store, char **ret_why);
-/**
- * Tries a session that was left out once more: 0 if it is not left out any more, with the log
- * in *ret_log, or NULL if it was damaged or deleted. The journal gives its records to the owner.
- */
-int recover_left_out(struct store *store, const char *id, struct session_log **ret_log);
-/**
- * Gives the owner of each log whose `rewind` is set the journal's records of it again, up to the
- * last good batch.
- */
-int recover_rewind(struct store *store);
+
+/* look_back.c */
+/** Tries to read a session that was left out, on the thread pool; returned() follows if it can. */
+void look_back_for(struct store *store, const char *id);
 
 #endif

@@ -111,3 +111,43 @@ can && test('who needs nothing of the disk waits for nothing', async (t) => {
 	expectNoneOnTheLoop(disk, server, [['mkdir', '/made'], ['write', '/fed/events.jsonl']]);
 	await server.stop();
 });
+
+can && test('a write fails, and the sessions are what the disk has of them', async (t) => {
+	const { disk, server } = await start(t, ['--limit', 'journal_retry_ms=300']);
+	for (const id of ['fed', 'open']) {
+		await server.createSession({ id });
+		await post(server, id, notes(1, 3));
+	}
+	await post(server, 'open', [input.text('An open paragraph')]);
+	const fed = await watch(t, server, 'fed');
+	disk.slowDown(server.dataDir);
+	disk.fail();
+	const answers = await Promise.all(['fed', 'open'].map((id) =>
+		server.request('POST', `/api/sessions/${id}/events`, { json: notes(4, 4) })));
+	answers.forEach(({ status, body }) => assert.equal(status, 503, JSON.stringify(body)));
+	assert.equal((await server.request('GET', '/api/sessions/fed')).body.max_seq, 3);
+	disk.pass();
+	await eventually(async () => (await server.request('POST', '/api/sessions/fed/events', { json: notes(4, 4) })).status === 200, 'an append to be taken', 60_000);
+	await fed.waitForSeq(4);
+	const { acks } = await post(server, 'open', notes(4, 4));
+	assert.equal(acks[0].duplicate, false);
+	expectNoneOnTheLoop(disk, server, [['read', '/journal/']]);
+	await server.stop();
+});
+
+can && test('a session that could not be read comes back', async (t) => {
+	const { disk, server } = await start(t, ['--limit', 'journal_retry_ms=100']);
+	await server.createSession({ id: 'lost' });
+	await post(server, 'lost', [...notes(1, 3), input.text('An open paragraph')]);
+	await server.kill9();
+	disk.hide('lost/');
+	await server.up();
+	disk.slowDown(server.dataDir);
+	assert.equal((await server.request('GET', '/api/sessions/lost')).status, 503);
+	disk.hide('');
+	await eventually(async () => (await server.request('GET', '/api/sessions/lost')).status === 200, 'the session to come back', 60_000);
+	const { acks } = await post(server, 'lost', [input.text(' goes on.'), input.end()]);
+	assert.equal(acks[0].seq, 4);
+	expectNoneOnTheLoop(disk, server, [['read', '/lost/metadata.json'], ['read', '/journal/'], ['write', '/lost/events.jsonl']]);
+	await server.stop();
+});

@@ -1,0 +1,288 @@
+/*
+ * What is read again from the journal while the server runs: the records of sessions whose newest
+ * inputs could not be written, and sessions that could not be read at the start. The thread pool
+ * reads and keeps the records, the loop gives them to the owner.
+ */
+#include "recover_internal.h"
+
+#include "holdfast/diag.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* --- records that are kept --- */
+
+struct kept_record {
+	struct list link;
+	struct record record;
+	char bytes[];
+};
+
+static void keep(struct list *records, const struct record *record)
+{
+	struct kept_record *kept = xmalloc(sizeof(*kept) + record->id_len + record->data_len);
+	memcpy(kept->bytes, record->id, record->id_len);
+	memcpy(kept->bytes + record->id_len, record->data, record->data_len);
+	kept->record = *record;
+	kept->record.id = kept->bytes;
+	kept->record.data = kept->bytes + record->id_len;
+	list_append(records, &kept->link);
+}
+
+static void forget(struct list *records)
+{
+	list_for_each_safe(link, tmp, records) {
+		list_remove(link);
+		free(list_entry(link, struct kept_record, link));
+	}
+}
+
+/** Whether the state of a session comes from such records. */
+static bool is_of_state(const struct record *record)
+{
+	return record_is_known(record) && record->kind != RECORD_CREATE &&
+	       record->kind != RECORD_DELETE;
+}
+
+/* --- after a failure --- */
+
+struct rewind {
+	struct recovery rec; /* the first member: the walk hands it on */
+	uv_work_t work;
+	struct link_of_chain link;
+	struct hash *wanted; /* the store itself, by journal_session_hash() */
+	struct list records;
+	char *why;
+	int status;
+};
+
+static int keep_if_wanted(struct recovery *rec, const struct record *record)
+{
+	struct rewind *rewind = (struct rewind *)rec;
+	uint64_t session = journal_session_hash(record->id, record->id_len, record->epoch);
+	if (is_of_state(record) &&
+		hash_get(rewind->wanted, (const char *)&session, sizeof(session))) {
+		keep(&rewind->records, record);
+	}
+	return 0;
+}
+
+static void rewind_work(uv_work_t *work)
+{
+	struct rewind *rewind = work->data;
+	size_t valid;
+	if (rewind->link.number) {
+		rewind->status = recover_walk_segment(
+			&rewind->rec, rewind->link, false, keep_if_wanted, &valid);
+	}
+}
+
+static int replay_kept(struct store *store, struct list *records)
+{
+	int r = 0;
+	list_for_each(link, records) {
+		const struct record *record = &list_entry(link, struct kept_record, link)->record;
+		struct session_log *log = log_table_get(&store->by_id, record->id, record->id_len);
+		if (r == 0 && log && log->rewind && log->epoch == record->epoch) {
+			r = store->ops->replay(log->owner, record);
+		}
+	}
+	return r;
+}
+
+static void rewind_done(uv_work_t *work, int status)
+{
+	struct rewind *rewind = work->data;
+	struct store *store = rewind->rec.store;
+	store->jobs--;
+	store->is_rewinding = false;
+	if (rewind->why) {
+		diag(DIAG_ERROR, "%s", rewind->why);
+	}
+	if (!store->closing) {
+		int r = rewind->status < 0 ? rewind->status : replay_kept(store, &rewind->records);
+		list_for_each(link, &store->logs) {
+			list_entry(link, struct session_log, link)->rewind = false;
+		}
+		store->ops->rewound(store->owner, r);
+	}
+	forget(&rewind->records);
+	hash_destroy(rewind->wanted);
+	hash_destroy(rewind->rec.damaged);
+	free(rewind->why);
+	free(rewind);
+}
+
+void store_rewind(struct store *store)
+{
+	const struct journal *journal = &store->journal;
+	if (store->is_rewinding || store->closing) {
+		return;
+	}
+	struct rewind *rewind = xcalloc(1, sizeof(*rewind));
+	rewind->rec = (struct recovery){
+		.store = store, .damaged = hash_create(), .ret_why = &rewind->why};
+	rewind->work.data = rewind;
+	rewind->link = (struct link_of_chain){journal->before_segment, journal->before_len};
+	rewind->wanted = hash_create();
+	list_init(&rewind->records);
+	list_for_each(link, &store->logs) {
+		const struct session_log *log = list_entry(link, struct session_log, link);
+		uint64_t session = journal_session_hash(log->id, strlen(log->id), log->epoch);
+		if (log->rewind) {
+			hash_put(rewind->wanted, (const char *)&session, sizeof(session), store);
+		}
+	}
+	store->is_rewinding = true;
+	store->jobs++;
+	int r = uv_queue_work(store->loop, &rewind->work, rewind_work, rewind_done);
+	assert(r == 0);
+}
+
+/* --- one that was left out --- */
+
+struct homecoming {
+	struct recovery rec; /* the first member: the walk hands it on */
+	uv_work_t work;
+	struct store *store;
+	struct store shadow; /* that the thread pool fills: the session's log, and nothing else */
+	char *id;
+	struct list records;
+	char *why;
+	int status;
+};
+
+static int keep_all(struct recovery *rec, const struct record *record)
+{
+	struct homecoming *home = (struct homecoming *)rec;
+	if (is_of_state(record) && strlen(home->id) == record->id_len &&
+		memcmp(home->id, record->id, record->id_len) == 0) {
+		keep(&home->records, record);
+	}
+	return 0;
+}
+
+static void home_work(uv_work_t *work)
+{
+	struct homecoming *home = work->data;
+	home->status = recover_left_out(&home->rec, home->id, keep_all);
+}
+
+/** The log that the thread pool has made is the store's now. */
+static struct session_log *adopt(struct store *store, struct session_log *found)
+{
+	struct session_log *log = session_log_new(
+		store, found->id, found->epoch, found->title, found->created_at, found->facts);
+	found->facts = store->ops->facts->create();
+	log->updated_at = found->updated_at;
+	log->dirty = found->dirty;
+	log->first_seq = found->first_seq;
+	log->first_at = found->first_at;
+	log->first_ts = found->first_ts;
+	log->base_seq = found->base_seq;
+	log->last_seq = found->last_seq;
+	log->size = found->size;
+	log->written = found->written;
+	log->certain_size = found->certain_size;
+	log->is_suspect = found->is_suspect;
+	log->index = found->index;
+	found->index.fresh = (struct buffer){0};
+	log->keys.size = found->keys.size;
+	log->keys.disk = found->keys.disk;
+	log->keys.input_names = found->keys.input_names;
+	log->keys.unwritten = found->keys.unwritten;
+	found->keys.unwritten = (struct buffer){0};
+	return log;
+}
+
+/** Gives the owner the journal's records; NULL if they do not fit: the next start sees to that. */
+static struct session_log *replay_home(struct homecoming *home, struct session_log *log)
+{
+	struct store *store = home->store;
+	list_for_each(link, &home->records) {
+		const struct record *record = &list_entry(link, struct kept_record, link)->record;
+		if (record->epoch != log->epoch) {
+			continue;
+		}
+		log->dirty = true;
+		log->owner = log->owner ? log->owner : store->ops->found(store->owner, log);
+		if (store->ops->replay(log->owner, record) < 0) {
+			store->ops->lost(log->owner);
+			session_log_free(log);
+			return NULL;
+		}
+	}
+	return log;
+}
+
+static void come_home(struct homecoming *home)
+{
+	struct store *store = home->store;
+	struct session_log *found = log_table_get(&home->shadow.by_id, home->id, strlen(home->id));
+	struct session_log *log = found ? replay_home(home, adopt(store, found)) : NULL;
+	if (found && !log) {
+		diag(DIAG_ERROR, "session %s: the journal does not fit its log", home->id);
+		return;
+	}
+	left_out_remove(store, home->id);
+	if (home->shadow.has_leftover) {
+		store->has_leftover = true;
+		hash_put(store->leftovers, home->id, strlen(home->id), &store->leftovers);
+	}
+	if (log) {
+		diag(DIAG_INFO, "session %s can be read again", home->id);
+		/* What it has in older segments is on disk with the next round of checkpoints. */
+		store->round_is_good = false;
+		store->ops->returned(store->owner, log);
+	}
+}
+
+static void home_done(uv_work_t *work, int status)
+{
+	struct homecoming *home = work->data;
+	struct store *store = home->store;
+	store->jobs--;
+	if (home->status == 0 && !store->closing) {
+		come_home(home);
+	}
+	list_for_each_safe(link, tmp, &home->shadow.logs) {
+		session_log_free(list_entry(link, struct session_log, link));
+	}
+	recovery_finish(&home->rec);
+	log_table_finish(&home->shadow.by_id);
+	left_out_forget(&home->shadow);
+	hash_destroy(home->shadow.leftovers);
+	forget(&home->records);
+	free(home->why);
+	free(home->id);
+	free(home);
+	left_out_try_later(store);
+}
+
+void look_back_for(struct store *store, const char *id)
+{
+	struct homecoming *home = xcalloc(1, sizeof(*home));
+	struct store *shadow = &home->shadow;
+	home->work.data = home;
+	home->store = store;
+	home->id = xstrdup(id);
+	list_init(&home->records);
+	*shadow = (struct store){.limits = store->limits,
+		.ops = store->ops,
+		.dir_fd = store->dir_fd,
+		.sessions_fd = store->sessions_fd,
+		.found_segment = store->found_segment,
+		.leftovers = hash_create(),
+		.left_out = hash_create(),
+		.opening = true};
+	shadow->journal.dir_fd = store->journal.dir_fd;
+	log_table_init(&shadow->by_id);
+	list_init(&shadow->logs);
+	home->rec = recovery_begin(shadow, &home->why);
+	home->rec.only = home->id;
+	store->jobs++;
+	int r = uv_queue_work(store->loop, &home->work, home_work, home_done);
+	assert(r == 0);
+}
