@@ -24,6 +24,7 @@
 
 /** Strings are owned; NULL: there is none. */
 struct session_facts {
+	char *title; /* that it was made with */
 	uint64_t turn; /* number of the running or the last one */
 	bool in_turn;
 	bool turn_of_prompt; /* a prompt began it, so the session's agent is at work on it */
@@ -56,7 +57,8 @@ void session_facts_save_text(const char *text, struct buffer *out);
 char *session_facts_load_text(struct unpack *in);
 
 /* Those of a log, as the store asks for them: `facts` is a struct session_facts. */
-void *session_facts_create(void);
+/** Those of a session that this RECORD_CREATE makes. */
+void *session_facts_create(const char *data, size_t len);
 void session_facts_destroy(void *facts);
 /** Takes the log's next event. */
 void session_facts_fold(void *facts, const struct event_view *view);

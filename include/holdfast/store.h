@@ -8,7 +8,7 @@
  *   DIR/sessions/<id>/events.jsonl   events, in seq order
  *   DIR/sessions/<id>/events.index   where the line of each event starts
  *   DIR/sessions/<id>/keys.jsonl     what is found by name: prompts, answers
- *   DIR/sessions/<id>/metadata.json  epoch, title, and what of the other three is certain
+ *   DIR/sessions/<id>/metadata.json  epoch, the owner's facts, and what of the others is certain
  *   DIR/set-aside/, DIR/trash/       damaged sessions; deleted ones until their files are gone
  *
  * Data goes one way: a record and the events that it completes -> gathered batch -> the journal on
@@ -47,8 +47,8 @@ struct json_t;
  * owner's affair. What it says must be on disk in the journal, or told by events.
  */
 struct store_facts {
-	/** Those of a log without events. */
-	void *(*create)(void);
+	/** Those of a log without events, from the data of its RECORD_CREATE. */
+	void *(*create)(const char *data, size_t len);
 	void (*destroy)(void *facts);
 	/** Takes the log's next event; needs_data(): whether it looks at the data of such ones. */
 	void (*fold)(void *facts, const struct event_view *view);
@@ -162,11 +162,12 @@ void store_prune(struct store *store);
 size_t store_backlog(const struct store *store);
 
 /**
- * Makes the folder and files of a new session; not yet durable, a RECORD_CREATE makes it so.
- * Returns -EEXIST if there is such a folder.
+ * Makes a session: gathers its RECORD_CREATE, with this data. Its folder follows when that is on
+ * disk. Returns the record's lsn, -EEXIST if what cannot be read has this name, or another negative
+ * errno.
  */
-int store_create_session(struct store *store, const char *id, uint64_t epoch, const char *title,
-	int64_t created_at, struct session_log **ret_log);
+int64_t store_create_session(struct store *store, const char *id, uint64_t epoch,
+	int64_t created_at, const char *data, size_t len, struct session_log **ret_log);
 /** The session of this name, or NULL. */
 struct session_log *store_get_session(const struct store *store, const char *id, size_t len);
 /** There is one of this name, but it cannot be read; that is tried again by itself. */
@@ -193,8 +194,6 @@ int session_log_save_epoch(struct session_log *log);
 
 const char *session_log_id(const struct session_log *log);
 uint64_t session_log_epoch(const struct session_log *log);
-/** What it was made with. */
-const char *session_log_title(const struct session_log *log);
 int64_t session_log_created_at(const struct session_log *log);
 int64_t session_log_updated_at(const struct session_log *log);
 /**

@@ -47,12 +47,13 @@ struct store_metadata {
 	uint64_t max_seq;
 	uint64_t log_size;
 	uint64_t keys_size;
-	char *title;
+	const struct store_facts *facts_ops;
+	void *facts; /* NULL: nobody has looked at them */
 };
 
-/** Reads it; -EBADMSG if it is not what the format says, with *ret_why set to why (static text). */
+/** Reads it, with the owner's facts unless `facts` is NULL; -EBADMSG if it is not what the format says, with *ret_why set to why (static text). */
 int store_files_read_metadata(const struct store_files *files, const char *id,
-	struct store_metadata *ret, const char **ret_why);
+	const struct store_facts *facts, struct store_metadata *ret, const char **ret_why);
 void store_metadata_finish(struct store_metadata *metadata);
 
 /** Reads a file of a session line by line, in pieces: the memory it takes is a line's. */

@@ -426,26 +426,6 @@ static int random_u64(uint64_t *ret)
 	return 0;
 }
 
-static int journal_create(struct session *session, const char *title, int64_t ts)
-{
-	struct buffer data = {0};
-	buffer_append_str(&data, "{\"title\":");
-	buffer_append_json(&data, title, strlen(title));
-	buffer_append_char(&data, '}');
-	const char *id = session_id(session);
-	int64_t lsn = store_append(
-		session->table->store, &(struct record){.kind = RECORD_CREATE,
-					       .id = id,
-					       .id_len = strlen(id),
-					       .epoch = session_log_epoch(session->log),
-					       .ts = ts,
-					       .data = data.data,
-					       .data_len = data.len});
-	buffer_finish(&data);
-	session->last_lsn = lsn;
-	return lsn < 0 ? -EIO : 0;
-}
-
 int session_create(struct session_table *table, const char *id, const char *title,
 	struct session **ret_session)
 {
@@ -464,19 +444,18 @@ int session_create(struct session_table *table, const char *id, const char *titl
 	}
 	int64_t ts = clock_now_ms(table->clock);
 	struct session_log *log;
-	int r = store_create_session(table->store, id, epoch, title, ts, &log);
-	if (r < 0) {
-		return r;
+	struct buffer data = {0};
+	buffer_append_str(&data, "{\"title\":");
+	buffer_append_json(&data, title, strlen(title));
+	buffer_append_char(&data, '}');
+	int64_t lsn = store_create_session(table->store, id, epoch, ts, data.data, data.len, &log);
+	buffer_finish(&data);
+	if (lsn < 0) {
+		return lsn == -EEXIST ? -EEXIST : -EIO;
 	}
 	struct session *session = session_new(table, log);
 	session_log_set_owner(log, session);
-	r = journal_create(session, title, ts);
-	if (r < 0) {
-		session_free(session);
-		store_remove_session(log);
-		return r;
-	}
-	session->created_lsn = session->last_lsn;
+	session->created_lsn = session->last_lsn = lsn;
 	list_append(&table->dirty, &session->dirty_link);
 	*ret_session = session;
 	return 0;

@@ -18,7 +18,7 @@ const char *session_id(const struct session *session)
 void session_log_object(const struct session_log *log, struct session_object *ret)
 {
 	const struct session_facts *facts = session_facts(log);
-	const char *title = session_log_title(log);
+	const char *title = facts->title ? facts->title : "";
 	*ret = (struct session_object){
 		.id = session_log_id(log),
 		.title = *title || !facts->agent_title ? title : facts->agent_title,

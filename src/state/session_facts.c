@@ -29,6 +29,7 @@ static const struct fact {
 	unsigned places;
 	unsigned since; /* the SNAPSHOT_VERSION that has it; 0: all that are read */
 } table[] = {
+	{"title", TEXT, AT(title), IN_LOG | IS_NEEDED, 0},
 	{"turn", NUMBER, AT(turn), IN_BOTH | IS_NEEDED, 0},
 	{"in_turn", FLAG, AT(in_turn), IN_BOTH, 0},
 	{"turn_of_prompt", FLAG, AT(turn_of_prompt), IN_SNAPSHOT, 0},
@@ -88,9 +89,25 @@ void session_facts_finish(struct session_facts *facts)
 	*facts = (struct session_facts){0};
 }
 
-void *session_facts_create(void)
+static const char *text_of(const json_t *object, const char *name)
 {
-	return xcalloc(1, sizeof(struct session_facts));
+	const char *text = json_string_value(json_object_get(object, name));
+	return text ? text : "";
+}
+
+/** An empty text needs no memory. */
+static const char *or_none(const char *text)
+{
+	return text && *text ? text : NULL;
+}
+
+void *session_facts_create(const char *data, size_t len)
+{
+	struct session_facts *facts = xcalloc(1, sizeof(*facts));
+	json_t *json = json_loadb(data, len, 0, NULL);
+	session_facts_set(&facts->title, or_none(text_of(json, "title")));
+	json_decref(json);
+	return facts;
 }
 
 void session_facts_destroy(void *facts)
@@ -181,12 +198,6 @@ bool session_facts_needs_data(enum event_type type)
 	return type == EVENT_USER_PROMPT || agent_state_needs_data(type);
 }
 
-static const char *text_of(const json_t *object, const char *name)
-{
-	const char *text = json_string_value(json_object_get(object, name));
-	return text ? text : "";
-}
-
 static void see_prompt(struct session_facts *facts, const struct event_view *view)
 {
 	json_t *json = json_read(view->data, view->data_len, 0, NULL, NULL);
@@ -261,6 +272,9 @@ void session_facts_write(const void *arg, struct buffer *out)
 	for_each_fact(fact, IN_LOG) {
 		const char *text = is_text(fact) ? *text_at(facts, fact) : NULL;
 		uint64_t number = is_text(fact) ? 0 : number_of(facts, fact);
+		if (!text && is_text(fact) && (fact->places & IS_NEEDED)) {
+			text = "";
+		}
 		if (text) {
 			buffer_printf(out, ",\"%s\":", fact->name);
 			buffer_append_json(out, text, strlen(text));
@@ -297,13 +311,15 @@ static bool take_agent_state(const json_t *json, uint64_t max_seq, struct agent_
 
 void *session_facts_read(const json_t *json, uint64_t max_seq, const char **ret_why)
 {
-	struct session_facts *facts = session_facts_create();
+	struct session_facts *facts = xcalloc(1, sizeof(*facts));
 	*ret_why = NULL;
 	for_each_fact(fact, IN_LOG) {
 		const json_t *value = json_object_get(json, fact->name);
 		uint64_t number;
-		if (is_text(fact)) {
-			session_facts_set(text_at(facts, fact), json_string_value(value));
+		if (is_text(fact) && (fact->places & IS_NEEDED) && !json_is_string(value)) {
+			*ret_why = "the title is not a text";
+		} else if (is_text(fact)) {
+			session_facts_set(text_at(facts, fact), or_none(json_string_value(value)));
 		} else if (fact->kind == FLAG) {
 			set_number(facts, fact, json_is_true(value));
 		} else if (take_number(json, fact->name, &number)) {

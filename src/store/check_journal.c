@@ -95,7 +95,7 @@ static const char *find_owner(const struct check *check, uint64_t session)
 		struct store_metadata meta;
 		const char *why;
 		const char *id = check->ids[i];
-		if (store_files_read_metadata(check->files, id, &meta, &why) < 0) {
+		if (store_files_read_metadata(check->files, id, NULL, &meta, &why) < 0) {
 			continue;
 		}
 		uint64_t hash = journal_session_hash(id, strlen(id), meta.epoch);
@@ -343,7 +343,7 @@ static void check_one_life(void *value, void *arg)
 	struct check *check = arg;
 	struct store_metadata meta;
 	const char *why;
-	int r = store_files_read_metadata(check->files, life->id, &meta, &why);
+	int r = store_files_read_metadata(check->files, life->id, NULL, &meta, &why);
 	store_metadata_finish(&meta);
 	if (life->deleted || (r == 0 && meta.epoch == life->epoch) || r == -EBADMSG) {
 		return;

@@ -44,7 +44,7 @@ static void check_metadata(struct session_check *sc)
 	const char *why;
 	snprintf(place, sizeof(place), "sessions/%s/metadata.json", sc->id);
 	snprintf(path, sizeof(path), "%s/events.jsonl", sc->id);
-	int r = store_files_read_all(
+	int r = store_files_read_metadata(
 		sc->check->files, sc->id, sc->check->ops->facts, &sc->meta, &why);
 	sc->has_metadata = r == 0;
 	if (r == 0) {
@@ -243,7 +243,7 @@ static bool has_changed(const struct session_check *sc)
 	struct store_metadata now;
 	const char *why;
 	bool had = sc->has_metadata;
-	bool has = store_files_read_metadata(sc->check->files, sc->id, &now, &why) == 0;
+	bool has = store_files_read_metadata(sc->check->files, sc->id, NULL, &now, &why) == 0;
 	bool same = had == has &&
 		    (!has || (now.epoch == sc->meta.epoch && now.first_seq == sc->meta.first_seq &&
 				     now.base_seq == sc->meta.base_seq &&

@@ -1,6 +1,6 @@
 /*
  * The logs of a store by their names, and where they live: what stays of a session that is not in
- * memory is one object of a pool, with its strings inside as far as they fit.
+ * memory is one object of a pool, with its id inside if it fits.
  */
 #include "store_internal.h"
 
@@ -82,30 +82,4 @@ void log_table_remove(struct log_table *table, struct session_log *log)
 	}
 	*at = log->next_in_chain;
 	table->count--;
-}
-
-/* --- strings --- */
-
-static bool is_inside(const struct session_log *log, const char *text)
-{
-	return text >= log->room && text < log->room + sizeof(log->room);
-}
-
-char *log_text_copy(struct session_log *log, const char *text)
-{
-	size_t size = strlen(text) + 1;
-	if (size > sizeof(log->room) - log->room_used) {
-		return xstrdup(text);
-	}
-	char *copy = log->room + log->room_used;
-	memcpy(copy, text, size);
-	log->room_used += size;
-	return copy;
-}
-
-void log_text_free(struct session_log *log, char *text)
-{
-	if (!is_inside(log, text)) {
-		free(text);
-	}
 }

@@ -173,9 +173,9 @@ static void home_work(uv_work_t *work)
 /** The log that the thread pool has made is the store's now. */
 static struct session_log *adopt(struct store *store, struct session_log *found)
 {
-	struct session_log *log = session_log_new(
-		store, found->id, found->epoch, found->title, found->created_at, found->facts);
-	found->facts = store->ops->facts->create();
+	struct session_log *log =
+		session_log_new(store, found->id, found->epoch, found->created_at, found->facts);
+	found->facts = NULL;
 	log->updated_at = found->updated_at;
 	log->dirty = found->dirty;
 	log->first_seq = found->first_seq;

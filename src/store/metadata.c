@@ -15,12 +15,6 @@ static void append_number(struct buffer *out, const char *name, uint64_t value)
 	buffer_printf(out, ",\"%s\":%llu", name, (unsigned long long)value);
 }
 
-static void append_text(struct buffer *out, const char *name, const char *text)
-{
-	buffer_printf(out, ",\"%s\":", name);
-	buffer_append_json(out, text, strlen(text));
-}
-
 void metadata_take(const struct session_log *log, struct metadata *ret)
 {
 	*ret = (struct metadata){.format = FOLDER_FORMAT,
@@ -34,8 +28,7 @@ void metadata_take(const struct session_log *log, struct metadata *ret)
 		.keys_size = log->keys.size,
 		.input_names = log->keys.input_names,
 		.created_at = log->created_at,
-		.updated_at = log->updated_at,
-		.title = xstrdup(log->title)};
+		.updated_at = log->updated_at};
 	log->store->ops->facts->write(log->facts, &ret->facts_text);
 }
 
@@ -55,7 +48,6 @@ void metadata_append(const char *id, const struct metadata *meta, struct buffer 
 	append_number(out, "input_names", meta->input_names);
 	append_number(out, "created_at", (uint64_t)meta->created_at);
 	append_number(out, "updated_at", (uint64_t)meta->updated_at);
-	append_text(out, "title", meta->title);
 	buffer_append(out, meta->facts_text.data, meta->facts_text.len);
 	sealed_line_end(out, start);
 }
@@ -76,12 +68,6 @@ static bool take_number(const json_t *json, const char *name, uint64_t *ret)
 	const json_t *value = json_object_get(json, name);
 	*ret = (uint64_t)json_integer_value(value);
 	return json_is_integer(value) && json_integer_value(value) >= 0;
-}
-
-static char *copy_text(const json_t *json, const char *name)
-{
-	const char *text = json_string_value(json_object_get(json, name));
-	return text ? xstrdup(text) : NULL;
 }
 
 static bool take_epoch(const json_t *json, uint64_t *ret)
@@ -154,11 +140,7 @@ static const char *parse(
 	}
 	const char *why = NULL;
 	meta->facts = facts ? facts->read(json, meta->max_seq, &why) : NULL;
-	if (why) {
-		return why;
-	}
-	meta->title = copy_text(json, "title");
-	return meta->title ? NULL : "the title is not a text";
+	return why;
 }
 
 int metadata_read(int sessions_fd, const char *id, const struct store_facts *facts,
@@ -199,7 +181,6 @@ void metadata_finish(struct metadata *meta)
 		meta->facts_ops->destroy(meta->facts);
 	}
 	buffer_finish(&meta->facts_text);
-	free(meta->title);
 	*meta = (struct metadata){0};
 }
 

@@ -40,7 +40,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -53,7 +52,7 @@ struct fate {
 	bool deleted;
 	bool had_another; /* a session of that name was deleted before */
 	int64_t ts;
-	char *title;
+	struct buffer data; /* of its RECORD_CREATE */
 	char *id;
 };
 
@@ -109,11 +108,8 @@ static int note_fate(struct recovery *rec, const struct record *record)
 	if (fate->deleted) {
 		note_deletion(rec, record);
 	} else {
-		json_t *data = json_loadb(record->data, record->data_len, 0, NULL);
-		const char *title = json_string_value(json_object_get(data, "title"));
-		free(fate->title);
-		fate->title = xstrdup(title ? title : "");
-		json_decref(data);
+		buffer_clear(&fate->data);
+		buffer_append(&fate->data, record->data, record->data_len);
 	}
 	return 0;
 }
@@ -211,6 +207,11 @@ static int load_log(struct recovery *rec, const char *id, struct metadata *meta,
 	return 0;
 }
 
+static void *create_facts(const struct store *store, const struct fate *fate)
+{
+	return store->ops->facts->create(fate->data.data, fate->data.len);
+}
+
 static int load_session(struct recovery *rec, const char *id)
 {
 	struct store *store = rec->store;
@@ -232,7 +233,8 @@ static int load_session(struct recovery *rec, const char *id)
 			.base_seq = 1,
 			.created_at = fate->ts,
 			.updated_at = fate->ts,
-			.title = xstrdup(fate->title)};
+			.facts_ops = store->ops->facts,
+			.facts = create_facts(store, fate)};
 	} else if (r == -ENOENT && log_is_empty(store, id)) {
 		diag(DIAG_WARN, "session %s was half-made and never acknowledged: removed", id);
 		remove_folder(store->sessions_fd, id);
@@ -289,7 +291,7 @@ static void make_missing(void *value, void *arg)
 		has_folder = false;
 	}
 	struct session_log *log =
-		session_log_new(store, fate->id, fate->epoch, fate->title, fate->ts, NULL);
+		session_log_new(store, fate->id, fate->epoch, fate->ts, create_facts(store, fate));
 	log->dirty = true;
 	log->lacks_folder = !has_folder;
 }
@@ -311,7 +313,7 @@ static void empty_trash(struct store *store)
 static void free_fate(void *value, void *arg)
 {
 	struct fate *fate = value;
-	free(fate->title);
+	buffer_finish(&fate->data);
 	free(fate->id);
 	free(fate);
 }

@@ -98,7 +98,7 @@ int recover_session(struct store *store, const char *id, struct metadata *meta,
 	struct session_log **ret_log, const char **ret_why)
 {
 	struct session_log *log =
-		session_log_new(store, id, meta->epoch, meta->title, meta->created_at, meta->facts);
+		session_log_new(store, id, meta->epoch, meta->created_at, meta->facts);
 	meta->facts = NULL;
 	log->updated_at = meta->updated_at;
 	log->first_seq = meta->first_seq;

@@ -9,14 +9,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct session_log *session_log_new(struct store *store, const char *id, uint64_t epoch,
-	const char *title, int64_t created_at, void *facts)
+struct session_log *session_log_new(
+	struct store *store, const char *id, uint64_t epoch, int64_t created_at, void *facts)
 {
 	struct session_log *log = pool_take(&store->by_id.pool);
+	bool has_room = strlen(id) < sizeof(log->room);
 	log->store = store;
-	log->id = log_text_copy(log, id);
-	log->title = log_text_copy(log, title);
-	log->facts = facts ? facts : store->ops->facts->create();
+	log->id = has_room ? strcpy(log->room, id) : xstrdup(id);
+	log->facts = facts;
 	log->epoch = epoch;
 	log->created_at = log->updated_at = created_at;
 	log->first_seq = log->base_seq = 1;
@@ -83,9 +83,12 @@ void session_log_free(struct session_log *log)
 	free(log->hot);
 	buffer_finish(&log->unwritten);
 	buffer_finish(&log->index.fresh);
-	log->store->ops->facts->destroy(log->facts);
-	log_text_free(log, log->id);
-	log_text_free(log, log->title);
+	if (log->facts) {
+		log->store->ops->facts->destroy(log->facts);
+	}
+	if (log->id != log->room) {
+		free(log->id);
+	}
 	pool_give(&log->store->by_id.pool, log);
 }
 
@@ -249,11 +252,6 @@ const char *session_log_id(const struct session_log *log)
 uint64_t session_log_epoch(const struct session_log *log)
 {
 	return log->epoch;
-}
-
-const char *session_log_title(const struct session_log *log)
-{
-	return log->title;
 }
 
 int64_t session_log_created_at(const struct session_log *log)

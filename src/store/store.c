@@ -277,15 +277,27 @@ bool store_close(struct store *store)
 	return is_idle;
 }
 
-int store_create_session(struct store *store, const char *id, uint64_t epoch, const char *title,
-	int64_t created_at, struct session_log **ret_log)
+int64_t store_create_session(struct store *store, const char *id, uint64_t epoch,
+	int64_t created_at, const char *data, size_t len, struct session_log **ret_log)
 {
 	if (store_is_left_out(store, id, strlen(id)) ||
 		hash_get(store->leftovers, id, strlen(id)) == &store->leftovers) {
 		return -EEXIST; /* its folder is there, and stays */
 	}
-	*ret_log = session_log_new(store, id, epoch, title, created_at, NULL);
-	(*ret_log)->dirty = (*ret_log)->is_unconfirmed = (*ret_log)->lacks_folder = true;
-	log_write_create(*ret_log);
-	return 0;
+	int64_t lsn = store_append(store, &(struct record){.kind = RECORD_CREATE,
+						  .id = id,
+						  .id_len = strlen(id),
+						  .epoch = epoch,
+						  .ts = created_at,
+						  .data = data,
+						  .data_len = len});
+	if (lsn < 0) {
+		return lsn;
+	}
+	struct session_log *log =
+		session_log_new(store, id, epoch, created_at, store->ops->facts->create(data, len));
+	log->dirty = log->is_unconfirmed = log->lacks_folder = true;
+	log_write_create(log);
+	*ret_log = log;
+	return lsn;
 }

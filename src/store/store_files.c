@@ -104,12 +104,6 @@ uint64_t store_files_size(int dir_fd, const char *path)
 /* --- metadata.json --- */
 
 int store_files_read_metadata(const struct store_files *files, const char *id,
-	struct store_metadata *ret, const char **ret_why)
-{
-	return store_files_read_all(files, id, NULL, ret, ret_why);
-}
-
-int store_files_read_all(const struct store_files *files, const char *id,
 	const struct store_facts *facts, struct store_metadata *ret, const char **ret_why)
 {
 	struct metadata meta;
@@ -126,7 +120,9 @@ int store_files_read_all(const struct store_files *files, const char *id,
 			.max_seq = meta.max_seq,
 			.log_size = meta.log_size,
 			.keys_size = meta.keys_size,
-			.title = xstrdup(meta.title)};
+			.facts_ops = facts,
+			.facts = meta.facts};
+		meta.facts = NULL;
 		metadata_finish(&meta);
 	}
 	return r;
@@ -134,8 +130,10 @@ int store_files_read_all(const struct store_files *files, const char *id,
 
 void store_metadata_finish(struct store_metadata *metadata)
 {
-	free(metadata->title);
-	metadata->title = NULL;
+	if (metadata->facts) {
+		metadata->facts_ops->destroy(metadata->facts);
+	}
+	metadata->facts = NULL;
 }
 
 /* --- lines --- */

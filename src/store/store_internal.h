@@ -139,7 +139,6 @@ struct session_log {
 	struct list fd_link; /* store.open_logs, newest last; self when fd is -1 */
 	void *owner;
 	char *id;
-	char *title;
 	uint64_t epoch;
 	int64_t created_at;
 	int64_t updated_at;
@@ -191,9 +190,7 @@ struct session_log {
 	struct list wanted_link; /* store.wanted: a checkpoint of its own is due */
 	uint64_t round; /* the last round of checkpoints that it was in */
 
-	/* Id and title, as far as they fit. */
-	size_t room_used;
-	char room[64];
+	char room[40]; /* of the id, if it fits */
 };
 
 /** Logs by their names. */
@@ -305,9 +302,6 @@ void journal_dropped(struct journal *journal, uint64_t oldest);
 uint64_t journal_session_hash(const char *id, size_t id_len, uint64_t epoch);
 
 /* store_files.c */
-/** store_files_read_metadata(), with a look at the facts too. */
-int store_files_read_all(const struct store_files *files, const char *id,
-	const struct store_facts *facts, struct store_metadata *ret, const char **ret_why);
 /** The ids of the sessions that have a folder, sorted; disk_list_free() frees them. */
 int store_list_ids(int sessions_fd, char ***ret_ids, size_t *ret_count);
 
@@ -349,9 +343,9 @@ int disk_sync(int dir_fd, const char *name, int flags);
 int disk_replace(int dir_fd, const char *name, const struct buffer *bytes, bool sync);
 
 /* session_log.c */
-/** Takes the facts; NULL: those of a log without events. */
-struct session_log *session_log_new(struct store *store, const char *id, uint64_t epoch,
-	const char *title, int64_t created_at, void *facts);
+/** Takes the facts. */
+struct session_log *session_log_new(
+	struct store *store, const char *id, uint64_t epoch, int64_t created_at, void *facts);
 void session_log_free(struct session_log *log);
 /** The log of this name and epoch, if it is still there. */
 struct session_log *session_log_of(struct store *store, const char *id, uint64_t epoch);
@@ -401,9 +395,6 @@ void log_table_finish(struct log_table *table);
 struct session_log *log_table_get(const struct log_table *table, const char *id, size_t len);
 void log_table_put(struct log_table *table, struct session_log *log);
 void log_table_remove(struct log_table *table, struct session_log *log);
-/** A copy of a string that lives as long as the log, inside it if there is room. */
-char *log_text_copy(struct session_log *log, const char *text);
-void log_text_free(struct session_log *log, char *text);
 
 /* log_scan.c */
 /** A line, `len` bytes with its newline; view is NULL if it is not whole. Not 0: that is enough. */
@@ -550,7 +541,6 @@ struct metadata {
 	uint64_t input_names;
 	int64_t created_at;
 	int64_t updated_at;
-	char *title;
 	const struct store_facts *facts_ops; /* NULL: nobody has looked at the facts */
 	void *facts; /* what was read */
 	struct buffer facts_text; /* what is to be written */

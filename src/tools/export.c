@@ -4,6 +4,7 @@
 #include "transcript.h"
 
 #include "holdfast/diag.h"
+#include "holdfast/session.h"
 #include "holdfast/store_files.h"
 
 #include <errno.h>
@@ -108,9 +109,11 @@ static int export_markdown(struct export *ex)
 {
 	struct store_metadata meta;
 	const char *why;
-	bool has_title = store_files_read_metadata(ex->files, ex->id, &meta, &why) == 0;
+	bool is_read =
+		store_files_read_metadata(ex->files, ex->id, &session_facts_ops, &meta, &why) == 0;
+	const struct session_facts *facts = is_read ? meta.facts : NULL;
 	ex->transcript = transcript_create(write_bytes, NULL);
-	transcript_begin(ex->transcript, has_title ? meta.title : "", ex->id);
+	transcript_begin(ex->transcript, facts && facts->title ? facts->title : "", ex->id);
 	store_metadata_finish(&meta);
 	int r = each_event(ex, look, true);
 	if (r == 0) {
@@ -159,7 +162,7 @@ static int skip_pruned(struct export *ex)
 {
 	struct store_metadata meta;
 	const char *why;
-	int r = store_files_read_metadata(ex->files, ex->id, &meta, &why);
+	int r = store_files_read_metadata(ex->files, ex->id, NULL, &meta, &why);
 	if (r == 0 && ex->after + 1 < meta.first_seq) {
 		ex->after = meta.first_seq - 1;
 	}

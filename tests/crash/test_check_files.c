@@ -55,7 +55,7 @@ static struct store_metadata read_metadata(const char *dir, const char *id)
 	const char *why;
 	char *text;
 	assert_int_equal(store_files_open(dir, &files, &text), 0);
-	assert_int_equal(store_files_read_metadata(&files, id, &meta, &why), 0);
+	assert_int_equal(store_files_read_metadata(&files, id, NULL, &meta, &why), 0);
 	store_files_close(&files);
 	store_metadata_finish(&meta);
 	return meta;

@@ -253,7 +253,7 @@ static void check_life(struct check *check, const struct life *life, struct sess
 	if (!w->may_end_early) {
 		check_state(check, life, session, state);
 	}
-	if (strcmp(session_log_title(session->log), life->id) != 0 ||
+	if (strcmp(session_facts(session->log)->title, life->id) != 0 ||
 		session_log_created_at(session->log) != life->created_at) {
 		find_fault(check, life->id, "its title or its birthday is another");
 	}
