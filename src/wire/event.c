@@ -40,13 +40,15 @@ const char *event_type_name(enum event_type type)
 
 enum event_type event_type_of(const char *name, size_t len)
 {
-	for (enum event_type type = 0; type < EVENT_UNKNOWN; type++) {
-		if (len && strlen(type_names[type]) == len &&
-			memcmp(type_names[type], name, len) == 0) {
-			return type;
-		}
+	if (len > 2 && memcmp(name, "x-", 2) == 0) {
+		return EVENT_CUSTOM;
 	}
-	return len > 2 && memcmp(name, "x-", 2) == 0 ? EVENT_CUSTOM : EVENT_UNKNOWN;
+	enum event_type type = 0;
+	while (type < EVENT_UNKNOWN &&
+		(!len || strncmp(type_names[type], name, len) != 0 || type_names[type][len])) {
+		type++;
+	}
+	return type;
 }
 
 /* --- writing --- */

@@ -36,9 +36,16 @@ static struct frame *end(struct frame *frame)
 	return frame;
 }
 
+static void put_name(struct buffer *out, const char *name)
+{
+	buffer_append(out, ",\"", 2);
+	buffer_append_str(out, name);
+	buffer_append(out, "\":", 2);
+}
+
 static void put_string(struct buffer *out, const char *name, const char *value)
 {
-	buffer_printf(out, ",\"%s\":", name);
+	put_name(out, name);
 	if (value) {
 		buffer_append_json(out, value, strlen(value));
 	} else {
@@ -48,12 +55,14 @@ static void put_string(struct buffer *out, const char *name, const char *value)
 
 static void put_u64(struct buffer *out, const char *name, uint64_t value)
 {
-	buffer_printf(out, ",\"%s\":%llu", name, (unsigned long long)value);
+	put_name(out, name);
+	buffer_append_u64(out, value);
 }
 
 static void put_bool(struct buffer *out, const char *name, bool value)
 {
-	buffer_printf(out, ",\"%s\":%s", name, value ? "true" : "false");
+	put_name(out, name);
+	buffer_append_str(out, value ? "true" : "false");
 }
 
 static void put_epoch(struct buffer *out, uint64_t epoch)
