@@ -13,6 +13,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct error_detail;
+
 /** Room in front of the text, which the socket layer overwrites with its own header. */
 #define FRAME_HEADROOM 32
 
@@ -114,12 +116,12 @@ struct frame *frame_prompts(const struct prompt_queue *queue, size_t at, size_t 
 struct frame *frame_prompt_edited(const char *prompt_id);
 struct frame *frame_prompt_removed(const char *prompt_id, bool duplicate);
 struct frame *frame_session_gone(const char *session_id, const char *reason);
-/**
- * `request` (may be NULL) is the type of the refused frame; `extra` (may be NULL) more members,
- * `"name":value,…`.
- */
-struct frame *frame_error(
-	const char *code, const char *message, const char *request, const char *extra);
+/** `request` is the type of the refused frame; it and `detail` may be NULL. */
+struct frame *frame_error(const char *code, const char *message, const char *request,
+	const struct error_detail *detail);
+/** Only the data object; `error` of an answer over HTTP is the same. */
+void frames_append_error(struct buffer *out, const char *code, const char *message,
+	const char *request, const struct error_detail *detail);
 
 /** A session object (proto/protocol.md#rest). */
 struct session_object {

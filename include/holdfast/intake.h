@@ -63,15 +63,12 @@ int intake_remove_prompt(struct session *session, const struct request *request,
 /** Sets the refusal for a prompt that does not wait, and returns -EINVAL. */
 int intake_refuse_not_queued(const struct prompt_view *had, struct refusal *refusal);
 
-/** What a refused answer tells besides its code: who was first, and where. */
-struct answer_refusal {
-	bool already_resolved;
-	char by[128];
-	uint64_t seq;
-};
-/** A controller's answer to a permission request: the first one wins. */
+/**
+ * A controller's answer to a permission request: the first one wins. A refusal tells who was first,
+ * and where.
+ */
 int intake_answer(struct session *session, const struct request *request, const char *client_id,
-	struct answer_refusal *ret_first, struct refusal *refusal);
+	struct refusal *refusal);
 /**
  * Closes a pending request without an answer (the agent withdrew it, or the turn is being
  * cancelled).

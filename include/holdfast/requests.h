@@ -14,12 +14,29 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/** Which id says what an error is about. */
+enum error_about { ABOUT_PROMPT, ABOUT_PERMISSION, ABOUT_MODE, ABOUT_OPTION, ABOUT_APPEND };
+
+/** What an error tells besides its code and words; all zero: nothing. */
+struct error_detail {
+	enum error_about about;
+	const char *id; /* of that, borrowed; of ABOUT_APPEND the `ref`, as JSON; NULL: none */
+	uint64_t seq; /* of what stands in the way; 0: nothing does */
+	char by[128]; /* who was first, "" if nobody was */
+	bool has_index;
+	size_t index; /* of the event or message that is refused */
+	bool has_stored;
+	size_t stored; /* how many events in front of it are stored */
+	bool is_in_doubt; /* it may turn out to be stored */
+};
+
 /** Why something is refused. `code` is a constant of proto/protocol.md. */
 struct refusal {
 	const char *code; /* NULL: it is not refused */
 	char message[256];
 	char request[32]; /* type of the refused frame, "" if it could not be read */
 	char prompt_id[129]; /* of the prompt that a refused frame is about, "" if it names none */
+	struct error_detail detail;
 };
 
 /** Sets the refusal and returns -EINVAL. */

@@ -187,14 +187,12 @@ static void handle_quiet(void *owner)
 static void handle_refused(void *owner, const struct acp_setting *setting, const char *why)
 {
 	struct hosted *hosted = owner;
-	struct buffer extra = {0};
-	const char *id = setting->mode_id ? setting->mode_id : setting->config_id;
-	buffer_append_str(&extra, setting->mode_id ? "\"mode_id\":" : "\"config_id\":");
-	buffer_append_json(&extra, id, strlen(id));
+	bool is_mode = setting->mode_id != NULL;
+	const struct error_detail detail = {.about = is_mode ? ABOUT_MODE : ABOUT_OPTION,
+		.id = is_mode ? setting->mode_id : setting->config_id};
 	channel_answer(session_channel(hosted->session), setting->by,
-		frame_error("setting_refused", why,
-			setting->mode_id ? "set_mode" : "set_config_option", buffer_cstr(&extra)));
-	buffer_finish(&extra);
+		frame_error("setting_refused", why, is_mode ? "set_mode" : "set_config_option",
+			&detail));
 }
 
 static void append_stopped(struct hosted *hosted, const char *reason, const char *detail)

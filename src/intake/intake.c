@@ -334,20 +334,19 @@ static int append_resolution(
 }
 
 int intake_answer(struct session *session, const struct request *request, const char *client_id,
-	struct answer_refusal *ret_first, struct refusal *refusal)
+	struct refusal *refusal)
 {
 	const char *id = request->answer.request_id;
 	struct permission_view permission = session_permission(session, id);
-	*ret_first = (struct answer_refusal){0};
 	if (permission.state == PERMISSION_UNKNOWN) {
 		return refuse(refusal, "unknown_request",
 			"no permission request has the id \"%.100s\"", id);
 	}
 	if (permission.state == PERMISSION_RESOLVED) {
-		ret_first->already_resolved = true;
-		ret_first->seq = permission.seq;
-		snprintf(ret_first->by, sizeof(ret_first->by), "%s", permission.by);
-		utf8_repair(ret_first->by);
+		struct error_detail *first = &refusal->detail;
+		first->seq = permission.seq;
+		snprintf(first->by, sizeof(first->by), "%s", permission.by);
+		utf8_repair(first->by);
 		return refuse(refusal, "already_resolved", "this request has been answered before");
 	}
 	if (!session_permission_has_option(session, id, request->answer.option_id)) {

@@ -48,7 +48,6 @@ static void free_wait(struct conn_wait *wait)
 	durable_wait_cancel(&wait->wait);
 	list_remove(&wait->link);
 	free(wait->text);
-	free(wait->more);
 	free(wait->acks);
 	free(wait->counts);
 	free(wait->refusal);
@@ -376,10 +375,15 @@ struct frame *conn_keepalive_ack(const struct conn *conn, const struct request *
 		time, now, channel->max_seq, session_log_epoch(channel->log), &channel->status);
 }
 
-void conn_send_refusal(struct conn *conn, const struct refusal *refusal, const char *extra)
+void conn_send_refusal(struct conn *conn, const struct refusal *refusal)
 {
 	const char *request = refusal->request[0] ? refusal->request : NULL;
-	struct frame *frame = frame_error(refusal->code, refusal->message, request, extra);
+	struct error_detail detail = refusal->detail;
+	if (!detail.id && refusal->prompt_id[0]) {
+		detail.about = ABOUT_PROMPT;
+		detail.id = refusal->prompt_id;
+	}
+	struct frame *frame = frame_error(refusal->code, refusal->message, request, &detail);
 	if (conn->ws->observer) {
 		observer_send(conn->ws->observer, frame);
 	} else {

@@ -120,13 +120,12 @@ static unsigned status_of(const char *code)
 }
 
 static void refuse_with(struct conn *conn, unsigned status, const char *headers, const char *code,
-	const char *message, const char *extra)
+	const char *message, const struct error_detail *detail)
 {
 	struct buffer body = {0};
-	buffer_printf(&body, "{\"error\":{\"code\":\"%s\",\"message\":", code);
-	buffer_append_json(&body, message, strlen(message));
-	buffer_append_str(&body, extra);
-	buffer_append_str(&body, "}}");
+	buffer_append_str(&body, "{\"error\":");
+	frames_append_error(&body, code, message, NULL, detail);
+	buffer_append_char(&body, '}');
 	http_respond_with(conn, status, headers, body.data, body.len);
 	buffer_finish(&body);
 }
@@ -134,17 +133,18 @@ static void refuse_with(struct conn *conn, unsigned status, const char *headers,
 void http_refuse_with(struct conn *conn, unsigned status, const char *headers, const char *code,
 	const char *message)
 {
-	refuse_with(conn, status, headers, code, message, "");
+	refuse_with(conn, status, headers, code, message, NULL);
 }
 
 void http_refuse(struct conn *conn, const char *code, const char *message)
 {
-	refuse_with(conn, status_of(code), "", code, message, "");
+	refuse_with(conn, status_of(code), "", code, message, NULL);
 }
 
-void http_refuse_event(struct conn *conn, const struct refusal *refusal, const char *extra)
+void http_refuse_event(struct conn *conn, const struct refusal *refusal)
 {
-	refuse_with(conn, status_of(refusal->code), "", refusal->code, refusal->message, extra);
+	refuse_with(conn, status_of(refusal->code), "", refusal->code, refusal->message,
+		&refusal->detail);
 }
 
 void http_refuse_method(struct conn *conn, const char *allow)
@@ -153,7 +153,7 @@ void http_refuse_method(struct conn *conn, const char *allow)
 	char message[120];
 	snprintf(headers, sizeof(headers), "allow: %s\r\n", allow);
 	snprintf(message, sizeof(message), "this address takes %s", allow);
-	refuse_with(conn, 405, headers, "method_not_allowed", message, "");
+	refuse_with(conn, 405, headers, "method_not_allowed", message, NULL);
 }
 
 void http_refuse_storage(struct conn *conn)

@@ -96,7 +96,7 @@ static void refuse_exists(struct conn *conn, const char *id)
 	/* One that is being deleted is there now, and would not be later. */
 	bool stays = session && !session_is_deleted(session);
 	refuse(&refusal, "session_exists", "there is a session with this id already");
-	http_refuse_later(conn, stays ? session : NULL, &refusal, "");
+	http_refuse_later(conn, stays ? session : NULL, &refusal);
 }
 
 static void post_session(struct conn *conn)

@@ -4,7 +4,6 @@
 #include "net_internal.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -164,14 +163,14 @@ static json_t *parse_events(struct conn *conn, struct refusal *refusal)
 
 static void refuse_events(struct conn *conn, struct refusal *refusal, size_t bad, size_t count)
 {
-	char extra[40] = "";
 	struct refusal told = *refusal;
 	if (count > 1) {
 		refuse(&told, refusal->code, "event %zu of the batch: %.220s", bad + 1,
 			refusal->message);
-		snprintf(extra, sizeof(extra), ",\"index\":%zu", bad);
+		told.detail.has_index = true;
+		told.detail.index = bad;
 	}
-	http_refuse_later(conn, conn->session, &told, extra);
+	http_refuse_later(conn, conn->session, &told);
 }
 
 static void refuse_no_session(struct conn *conn)
@@ -203,7 +202,7 @@ void http_post_snapshot(struct conn *conn, struct session *session)
 {
 	struct refusal refusal = {0};
 	struct snapshot_result result;
-	size_t bad;
+	size_t bad = SNAPSHOT_NO_INDEX;
 	const char *wrong = query_append(conn);
 	if (wrong) {
 		http_refuse(conn, "bad_request", wrong);
@@ -219,11 +218,9 @@ void http_post_snapshot(struct conn *conn, struct session *session)
 		struct conn_wait *wait = conn_wait_create(conn, conn->session, answer_appended);
 		conn_wait_take_snapshot(wait, &result);
 	} else {
-		char extra[40] = "";
-		if (data && bad != SNAPSHOT_NO_INDEX) {
-			snprintf(extra, sizeof(extra), ",\"index\":%zu", bad);
-		}
-		http_refuse_later(conn, conn->session, &refusal, extra);
+		refusal.detail.has_index = bad != SNAPSHOT_NO_INDEX;
+		refusal.detail.index = bad;
+		http_refuse_later(conn, conn->session, &refusal);
 	}
 	json_decref(data);
 }

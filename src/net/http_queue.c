@@ -1,23 +1,19 @@
 /* GET /api/sessions/{id}/queue: the prompts that wait for their turn. */
 #include "net_internal.h"
 
-#include <stdio.h>
 #include <string.h>
 
 static void refuse_not_queued(struct conn *conn, struct session *session, const char *prompt_id)
 {
 	struct prompt_view had;
 	struct refusal refusal = {0};
-	char extra[40] = "";
 	if (session_find_prompt(session, prompt_id, &had) < 0) {
 		http_refuse(conn, "storage_failed", storage_text(STORAGE_NAMES));
 		return;
 	}
 	intake_refuse_not_queued(&had, &refusal);
-	if (had.seq) {
-		snprintf(extra, sizeof(extra), ",\"seq\":%llu", (unsigned long long)had.seq);
-	}
-	http_refuse_later(conn, session, &refusal, extra);
+	refusal.detail.seq = had.seq;
+	http_refuse_later(conn, session, &refusal);
 }
 
 void http_get_queue(struct conn *conn, struct session *session)

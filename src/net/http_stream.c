@@ -61,11 +61,13 @@ void http_stream_finish(struct conn *conn)
 
 static void answer_refused(struct conn *conn, const struct event_stream *stream)
 {
-	struct buffer extra = {0};
-	buffer_printf(&extra, ",\"index\":%zu,\"stored\":%zu", stream->count, stream->stored);
-	buffer_append_str(&extra, stream->is_in_doubt ? ",\"outcome\":\"unknown\"" : "");
-	http_refuse_event(conn, &stream->refusal, buffer_cstr(&extra));
-	buffer_finish(&extra);
+	struct refusal refusal = stream->refusal;
+	refusal.detail = (struct error_detail){.has_index = true,
+		.index = stream->count,
+		.has_stored = true,
+		.stored = stream->stored,
+		.is_in_doubt = stream->is_in_doubt};
+	http_refuse_event(conn, &refusal);
 }
 
 static void answer_stored(struct conn *conn, const struct event_stream *stream)

@@ -171,7 +171,6 @@ struct conn_wait {
 	uint64_t seq;
 	bool duplicate;
 	char *text; /* prompt_id, request_id, ref, … */
-	char *more;
 	struct append_ack *acks;
 	size_t ack_count;
 	struct snapshot_counts *counts; /* of a snapshot; NULL: it is none */
@@ -223,7 +222,7 @@ bool conn_is_too_slow(const struct conn *conn, uint64_t taken);
 void conn_sweep(struct conn *conn);
 /** A keepalive's answer, with what belongs to the session (NULL: none). */
 struct frame *conn_keepalive_ack(const struct conn *conn, const struct request *request);
-void conn_send_refusal(struct conn *conn, const struct refusal *refusal, const char *extra);
+void conn_send_refusal(struct conn *conn, const struct refusal *refusal);
 
 /* ws_socket.c */
 /** Once, before the first client: OpenSSL takes a millisecond for the first digest of a process. */
@@ -292,17 +291,15 @@ void conn_wait_take_snapshot(struct conn_wait *wait, const struct snapshot_resul
 /* refuse_later.c */
 /**
  * Refuses a request of a socket when what the refusal rests on is on disk; if that fails, with
- * storage_failed. Of its members (`"name":value,…`, may be NULL) `names` say which request it was,
- * and are told in any case; `why` belongs to the refusal.
+ * storage_failed. What it is about is told in any case.
  */
-void conn_refuse_later(
-	struct conn *conn, const struct refusal *refusal, const char *names, const char *why);
-/** With storage_failed, now; `status` is that of a durable_wait, `names` may be NULL. */
-void conn_refuse_storage(struct conn *conn, const char *request, const char *names, int status);
+void conn_refuse_later(struct conn *conn, const struct refusal *refusal);
+/** With storage_failed, now; `status` is that of a durable_wait, `id` may be NULL. */
+void conn_refuse_storage(
+	struct conn *conn, const char *request, enum error_about about, const char *id, int status);
 void http_refuse_failed(struct conn *conn, int status);
-/** The same over HTTP; `extra` is that of http_refuse_event(), `session` NULL: now. */
-void http_refuse_later(struct conn *conn, struct session *session, const struct refusal *refusal,
-	const char *extra);
+/** The same over HTTP; `session` NULL: now. */
+void http_refuse_later(struct conn *conn, struct session *session, const struct refusal *refusal);
 
 /* http_request.c */
 /** Bytes from the peer, also of a WebSocket. */
@@ -331,8 +328,8 @@ void http_respond_file(struct conn *conn, unsigned status, const char *headers, 
 void http_refuse(struct conn *conn, const char *code, const char *message);
 void http_refuse_with(struct conn *conn, unsigned status, const char *headers, const char *code,
 	const char *message);
-/** `extra` is "" or more members of the error, `,"name":value…`. */
-void http_refuse_event(struct conn *conn, const struct refusal *refusal, const char *extra);
+/** With what the refusal tells besides its code and words. */
+void http_refuse_event(struct conn *conn, const struct refusal *refusal);
 void http_refuse_method(struct conn *conn, const char *allow);
 void http_refuse_storage(struct conn *conn);
 
@@ -400,9 +397,8 @@ void query_read_socket(struct conn *conn);
 bool ws_refuse_unreadable(struct conn *conn);
 
 /* ws_prompts.c */
-/** Requests of an observer that are about prompts. `why`: see conn_refuse_later(). */
-void ws_handle_prompts(struct conn *conn, const struct request *request, struct refusal *refusal,
-	struct buffer *why);
+/** Requests of an observer that are about prompts. */
+void ws_handle_prompts(struct conn *conn, const struct request *request, struct refusal *refusal);
 
 /* ws_feed.c */
 void feed_flush(struct server *server);

@@ -175,7 +175,7 @@ static void feed_message(struct conn *conn, const char *text, size_t len)
 		request_finish(&request);
 	}
 	if (refusal.code) {
-		conn_send_refusal(conn, &refusal, NULL);
+		conn_send_refusal(conn, &refusal);
 	}
 }
 

@@ -4,8 +4,6 @@
 #include "holdfast/intake.h"
 
 #include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* --- the socket under an observer --- */
@@ -46,25 +44,16 @@ static void answer_answer(struct conn_wait *wait, int status)
 {
 	/* What is stored comes to all as an event. */
 	if (status < 0 && wait->conn->session) {
-		conn_refuse_storage(wait->conn, "permission_answer", wait->text, status);
+		conn_refuse_storage(
+			wait->conn, "permission_answer", ABOUT_PERMISSION, wait->text, status);
 	}
 }
 
-static void handle_answer(struct conn *conn, const struct request *request, struct refusal *refusal,
-	const struct buffer *names, struct buffer *why)
+static void handle_answer(struct conn *conn, const struct request *request, struct refusal *refusal)
 {
-	struct answer_refusal first;
-	if (intake_answer(conn->session, request, conn->ws->client_id, &first, refusal) == 0) {
+	if (intake_answer(conn->session, request, conn->ws->client_id, refusal) == 0) {
 		struct conn_wait *wait = conn_wait_create(conn, conn->session, answer_answer);
-		wait->text = xstrndup(names->data, names->len);
-		return;
-	}
-	if (first.already_resolved) {
-		buffer_printf(why, "\"seq\":%llu", (unsigned long long)first.seq);
-	}
-	if (first.by[0]) {
-		buffer_append_str(why, ",\"by\":");
-		buffer_append_json(why, first.by, strlen(first.by));
+		wait->text = xstrdup(request->answer.request_id);
 	}
 }
 
@@ -94,38 +83,32 @@ static void handle_cancel(struct conn *conn, const struct request *request, stru
 }
 
 /** Which request it is, for whoever is told that it was refused. */
-static void append_names(const struct request *request, struct buffer *out)
+static void name_request(const struct request *request, struct error_detail *detail)
 {
-	const char *name = NULL;
-	const char *value = NULL;
 	switch (request->type) {
 	case REQUEST_PROMPT:
 	case REQUEST_LIST_PROMPTS:
 	case REQUEST_EDIT_PROMPT:
 	case REQUEST_REMOVE_PROMPT:
-		name = "prompt_id";
-		value = request->prompt.prompt_id;
+		detail->about = ABOUT_PROMPT;
+		detail->id = request->prompt.prompt_id;
 		break;
 	case REQUEST_PERMISSION_ANSWER:
-		name = "request_id";
-		value = request->answer.request_id;
+		detail->about = ABOUT_PERMISSION;
+		detail->id = request->answer.request_id;
 		break;
 	case REQUEST_SET_MODE:
 	case REQUEST_SET_CONFIG_OPTION:
-		name = request->type == REQUEST_SET_MODE ? "mode_id" : "config_id";
-		value = request->setting.id;
+		detail->about = request->type == REQUEST_SET_MODE ? ABOUT_MODE : ABOUT_OPTION;
+		detail->id = request->setting.id;
 		break;
 	default:
 		break;
 	}
-	if (value) {
-		buffer_printf(out, "\"%s\":", name);
-		buffer_append_json(out, value, strlen(value));
-	}
 }
 
-static void handle_request(struct conn *conn, const struct request *request,
-	struct refusal *refusal, const struct buffer *names, struct buffer *why)
+static void handle_request(
+	struct conn *conn, const struct request *request, struct refusal *refusal)
 {
 	switch (request->type) {
 	case REQUEST_LOAD_EVENTS:
@@ -138,10 +121,10 @@ static void handle_request(struct conn *conn, const struct request *request,
 	case REQUEST_LIST_PROMPTS:
 	case REQUEST_EDIT_PROMPT:
 	case REQUEST_REMOVE_PROMPT:
-		ws_handle_prompts(conn, request, refusal, why);
+		ws_handle_prompts(conn, request, refusal);
 		break;
 	case REQUEST_PERMISSION_ANSWER:
-		handle_answer(conn, request, refusal, names, why);
+		handle_answer(conn, request, refusal);
 		break;
 	case REQUEST_SET_MODE:
 	case REQUEST_SET_CONFIG_OPTION:
@@ -153,30 +136,13 @@ static void handle_request(struct conn *conn, const struct request *request,
 	}
 }
 
-/** One that cannot be read, but for the prompt that it is about, perhaps. */
-static void refuse_frame(struct conn *conn, const struct refusal *refusal)
-{
-	struct buffer extra = {0};
-	if (refusal->prompt_id[0]) {
-		buffer_append_str(&extra, "\"prompt_id\":");
-		buffer_append_json(&extra, refusal->prompt_id, strlen(refusal->prompt_id));
-	}
-	conn_send_refusal(conn, refusal, extra.len ? buffer_cstr(&extra) : NULL);
-	buffer_finish(&extra);
-}
-
 static void take_request(struct conn *conn, const struct request *request, struct refusal *refusal)
 {
-	struct buffer names = {0};
-	struct buffer why = {0};
-	append_names(request, &names);
-	handle_request(conn, request, refusal, &names, &why);
+	handle_request(conn, request, refusal);
 	if (refusal->code) {
-		conn_refuse_later(conn, refusal, names.len ? buffer_cstr(&names) : NULL,
-			why.len ? buffer_cstr(&why) : NULL);
+		name_request(request, &refusal->detail);
+		conn_refuse_later(conn, refusal);
 	}
-	buffer_finish(&names);
-	buffer_finish(&why);
 }
 
 static void observer_message(struct conn *conn, const char *text, size_t len)
@@ -195,7 +161,7 @@ static void observer_message(struct conn *conn, const char *text, size_t len)
 		}
 		request_finish(&request);
 	} else {
-		refuse_frame(conn, &refusal);
+		conn_send_refusal(conn, &refusal);
 	}
 }
 

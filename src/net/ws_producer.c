@@ -12,10 +12,8 @@ static void answer_append(struct conn_wait *wait, int status)
 		return; /* deleted meanwhile: session_gone has said so */
 	}
 	if (status < 0) {
-		char ref[200];
-		snprintf(ref, sizeof(ref), "\"ref\":%s", wait->text ? wait->text : "");
-		conn_refuse_storage(conn, wait->counts ? "append_snapshot" : "append",
-			wait->text ? ref : NULL, status);
+		conn_refuse_storage(conn, wait->counts ? "append_snapshot" : "append", ABOUT_APPEND,
+			wait->text, status);
 		return;
 	}
 	const struct channel *channel = session_channel(conn->session);
@@ -25,15 +23,11 @@ static void answer_append(struct conn_wait *wait, int status)
 
 static void refuse_append(struct conn *conn, struct refusal *refusal, size_t index, const char *ref)
 {
-	char at[40] = "";
-	char name[200] = "";
-	if (index != SNAPSHOT_NO_INDEX) {
-		snprintf(at, sizeof(at), "\"index\":%zu", index);
-	}
-	if (ref) {
-		snprintf(name, sizeof(name), "\"ref\":%s", ref);
-	}
-	conn_refuse_later(conn, refusal, name, at);
+	refusal->detail = (struct error_detail){.about = ABOUT_APPEND,
+		.id = ref,
+		.has_index = index != SNAPSHOT_NO_INDEX,
+		.index = index};
+	conn_refuse_later(conn, refusal);
 	refusal->code = NULL; /* told */
 }
 
@@ -99,7 +93,7 @@ static void producer_message(struct conn *conn, const char *text, size_t len)
 		request_finish(&request);
 	}
 	if (refusal.code) {
-		conn_send_refusal(conn, &refusal, NULL);
+		conn_send_refusal(conn, &refusal);
 	}
 }
 

@@ -1,7 +1,6 @@
 /* The observer's requests about prompts: sending them, and changing those that wait. */
 #include "net_internal.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 /** Answers when what is journaled so far is on disk: nothing is told before. */
@@ -17,11 +16,7 @@ static struct conn_wait *answer_later(struct conn *conn, const struct request *r
 static bool is_good(struct conn_wait *wait, int status, const char *request)
 {
 	if (status < 0 && wait->conn->session) {
-		struct buffer name = {0};
-		buffer_append_str(&name, "\"prompt_id\":");
-		buffer_append_json(&name, wait->text, strlen(wait->text));
-		conn_refuse_storage(wait->conn, request, buffer_cstr(&name), status);
-		buffer_finish(&name);
+		conn_refuse_storage(wait->conn, request, ABOUT_PROMPT, wait->text, status);
 	}
 	return status == 0;
 }
@@ -68,15 +63,7 @@ static void handle_prompt(struct conn *conn, const struct request *request, stru
 
 /* --- those that wait --- */
 
-static void tell_seq(const struct prompt_view *had, struct buffer *why)
-{
-	if (had->seq) {
-		buffer_printf(why, "\"seq\":%llu", (unsigned long long)had->seq);
-	}
-}
-
-static void handle_list(struct conn *conn, const struct request *request, struct refusal *refusal,
-	struct buffer *why)
+static void handle_list(struct conn *conn, const struct request *request, struct refusal *refusal)
 {
 	const struct channel *channel = session_channel(conn->session);
 	const struct prompt_queue *queue = channel->status.queue;
@@ -94,7 +81,7 @@ static void handle_list(struct conn *conn, const struct request *request, struct
 		return;
 	}
 	intake_refuse_not_queued(&had, refusal);
-	tell_seq(&had, why);
+	refusal->detail.seq = had.seq;
 }
 
 static void answer_edited(struct conn_wait *wait, int status)
@@ -112,15 +99,14 @@ static void answer_removed(struct conn_wait *wait, int status)
 	}
 }
 
-static void handle_change(struct conn *conn, const struct request *request, struct refusal *refusal,
-	struct buffer *why)
+static void handle_change(struct conn *conn, const struct request *request, struct refusal *refusal)
 {
 	struct prompt_view had;
 	bool edits = request->type == REQUEST_EDIT_PROMPT;
 	int r = edits ? intake_edit_prompt(conn->session, request, &had, refusal)
 		      : intake_remove_prompt(conn->session, request, &had, refusal);
 	if (r < 0) {
-		tell_seq(&had, why);
+		refusal->detail.seq = had.seq;
 		return;
 	}
 	struct conn_wait *wait =
@@ -128,18 +114,17 @@ static void handle_change(struct conn *conn, const struct request *request, stru
 	wait->duplicate = had.place == PROMPT_REMOVED;
 }
 
-void ws_handle_prompts(struct conn *conn, const struct request *request, struct refusal *refusal,
-	struct buffer *why)
+void ws_handle_prompts(struct conn *conn, const struct request *request, struct refusal *refusal)
 {
 	switch (request->type) {
 	case REQUEST_PROMPT:
 		handle_prompt(conn, request, refusal);
 		break;
 	case REQUEST_LIST_PROMPTS:
-		handle_list(conn, request, refusal, why);
+		handle_list(conn, request, refusal);
 		break;
 	default:
-		handle_change(conn, request, refusal, why);
+		handle_change(conn, request, refusal);
 		break;
 	}
 }

@@ -414,7 +414,7 @@ static void refuse_binary(struct conn *conn)
 {
 	struct refusal refusal = {.request = ""};
 	refuse(&refusal, "bad_request", "frames are text, not binary");
-	conn_send_refusal(conn, &refusal, NULL);
+	conn_send_refusal(conn, &refusal);
 }
 
 static void end_message(struct conn *conn, const struct ws_piece *piece)
@@ -439,7 +439,7 @@ static void refuse_busy(struct conn *conn)
 	struct refusal refusal = {.request = ""};
 	refuse(&refusal, "server_busy",
 		"too many large messages are being received; send it again in a moment");
-	conn_send_refusal(conn, &refusal, NULL);
+	conn_send_refusal(conn, &refusal);
 	fail(conn, WS_CLOSE_TRY_LATER, "server_busy");
 }
 
@@ -468,7 +468,7 @@ static void refuse_frame(struct conn *conn, int error, size_t max)
 	if (error == -WS_CLOSE_TOO_LARGE && !conn->is_closing) {
 		struct refusal refusal = {.request = ""};
 		refuse(&refusal, "too_large", "a frame may have at most %zu bytes", max);
-		conn_send_refusal(conn, &refusal, NULL);
+		conn_send_refusal(conn, &refusal);
 		fail(conn, WS_CLOSE_TOO_LARGE, "too_large");
 	} else {
 		fail(conn, WS_CLOSE_PROTOCOL_ERROR, "not a WebSocket frame (RFC 6455)");

@@ -1,5 +1,7 @@
 #include "holdfast/frames.h"
 
+#include "holdfast/requests.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -311,19 +313,54 @@ struct frame *frame_session_gone(const char *session_id, const char *reason)
 	return end(frame);
 }
 
-struct frame *frame_error(
-	const char *code, const char *message, const char *request, const char *extra)
+static void put_detail(struct buffer *out, const struct error_detail *detail)
+{
+	static const char *const names[] = {[ABOUT_PROMPT] = "prompt_id",
+		[ABOUT_PERMISSION] = "request_id",
+		[ABOUT_MODE] = "mode_id",
+		[ABOUT_OPTION] = "config_id"};
+	if (detail->id && detail->about == ABOUT_APPEND) {
+		put_name(out, "ref");
+		buffer_append_str(out, detail->id);
+	} else if (detail->id) {
+		put_string(out, names[detail->about], detail->id);
+	}
+	if (detail->seq) {
+		put_u64(out, "seq", detail->seq);
+	}
+	if (detail->by[0]) {
+		put_string(out, "by", detail->by);
+	}
+	if (detail->has_index) {
+		put_u64(out, "index", detail->index);
+	}
+	if (detail->has_stored) {
+		put_u64(out, "stored", detail->stored);
+	}
+	if (detail->is_in_doubt) {
+		put_string(out, "outcome", "unknown");
+	}
+}
+
+void frames_append_error(struct buffer *out, const char *code, const char *message,
+	const char *request, const struct error_detail *detail)
+{
+	buffer_printf(out, "{\"code\":\"%s\"", code);
+	put_string(out, "message", message);
+	if (request) {
+		put_string(out, "request", request);
+	}
+	if (detail) {
+		put_detail(out, detail);
+	}
+	buffer_append_char(out, '}');
+}
+
+struct frame *frame_error(const char *code, const char *message, const char *request,
+	const struct error_detail *detail)
 {
 	struct frame *frame = begin("error", 256);
-	buffer_printf(&frame->buf, "{\"code\":\"%s\"", code);
-	put_string(&frame->buf, "message", message);
-	if (request) {
-		put_string(&frame->buf, "request", request);
-	}
-	if (extra) {
-		buffer_printf(&frame->buf, ",%s", extra);
-	}
-	buffer_append_char(&frame->buf, '}');
+	frames_append_error(&frame->buf, code, message, request, detail);
 	return end(frame);
 }
 

@@ -35,50 +35,47 @@ static void assert_status(struct stage *st, const char *word, bool prompting)
 	"{\"option_id\":\"yes\",\"name\":\"Yes\",\"kind\":\"allow_once\"}]}"
 
 static int answer(struct stage *st, const char *id, const char *option, const char *client,
-	struct answer_refusal *ret_first, struct refusal *refusal)
+	struct refusal *refusal)
 {
 	struct request request = {.type = REQUEST_PERMISSION_ANSWER};
 	request.answer.request_id = id;
 	request.answer.option_id = option;
 	*refusal = (struct refusal){0};
-	return intake_answer(st->session, &request, client, ret_first, refusal);
+	return intake_answer(st->session, &request, client, refusal);
 }
 
 static void the_first_answer_wins(void **state)
 {
 	struct stage *st = *state;
-	struct answer_refusal first;
 	struct refusal refusal;
 	rig_put(st->session, "permission_request", ASK("q1"));
 	rig_settle(&st->rig);
 	assert_status(st, "waiting", true);
-	assert_int_equal(answer(st, "q2", "yes", "c1", &first, &refusal), -EINVAL);
+	assert_int_equal(answer(st, "q2", "yes", "c1", &refusal), -EINVAL);
 	assert_string_equal(refusal.code, "unknown_request");
-	assert_int_equal(answer(st, "q1", "maybe", "c1", &first, &refusal), -EINVAL);
+	assert_int_equal(answer(st, "q1", "maybe", "c1", &refusal), -EINVAL);
 	assert_string_equal(refusal.code, "bad_request");
-	assert_int_equal(answer(st, "q1", "yes", "c1", &first, &refusal), 0);
+	assert_int_equal(answer(st, "q1", "yes", "c1", &refusal), 0);
 	/* Before the first is even durable. */
-	assert_int_equal(answer(st, "q1", "yes", "c2", &first, &refusal), -EINVAL);
+	assert_int_equal(answer(st, "q1", "yes", "c2", &refusal), -EINVAL);
 	assert_string_equal(refusal.code, "already_resolved");
-	assert_true(first.already_resolved);
-	assert_string_equal(first.by, "c1");
-	assert_int_equal(first.seq, 2);
+	assert_string_equal(refusal.detail.by, "c1");
+	assert_int_equal(refusal.detail.seq, 2);
 	stage_restart(st);
-	assert_int_equal(answer(st, "q1", "yes", "c2", &first, &refusal), -EINVAL);
+	assert_int_equal(answer(st, "q1", "yes", "c2", &refusal), -EINVAL);
 	assert_string_equal(refusal.code, "already_resolved");
-	assert_string_equal(first.by, "c1");
-	assert_int_equal(first.seq, 2);
+	assert_string_equal(refusal.detail.by, "c1");
+	assert_int_equal(refusal.detail.seq, 2);
 	assert_status(st, "running", true);
 }
 
 static void open_questions_end_with_the_turn(void **state)
 {
 	struct stage *st = *state;
-	struct answer_refusal first;
 	struct refusal refusal;
 	rig_put(st->session, "permission_request", ASK("q1"));
 	rig_put(st->session, "permission_request", ASK("q2"));
-	assert_int_equal(answer(st, "q1", "yes", "c1", &first, &refusal), 0);
+	assert_int_equal(answer(st, "q1", "yes", "c1", &refusal), 0);
 	stage_restart(st);
 	assert_status(st, "waiting", true);
 	rig_put(st->session, "turn_end", "{}");
@@ -88,10 +85,10 @@ static void open_questions_end_with_the_turn(void **state)
 	const json_t *resolved = json_object_get(json_array_get(events, 0), "data");
 	assert_string_equal(json_string_value(json_object_get(resolved, "request_id")), "q2");
 	assert_string_equal(json_string_value(json_object_get(resolved, "outcome")), "cancelled");
-	assert_int_equal(answer(st, "q2", "yes", "c1", &first, &refusal), -EINVAL);
+	assert_int_equal(answer(st, "q2", "yes", "c1", &refusal), -EINVAL);
 	assert_string_equal(refusal.code, "already_resolved");
-	assert_string_equal(first.by, "");
-	assert_int_equal(first.seq, 4);
+	assert_string_equal(refusal.detail.by, "");
+	assert_int_equal(refusal.detail.seq, 4);
 }
 
 static int append_json(struct stage *st, const char *events, struct append_ack *acks,
