@@ -39,6 +39,16 @@ static inline size_t bytes_first(uint64_t found)
 	return (size_t)__builtin_ctzll(found) / 8;
 }
 
+/** The value of a hexadecimal digit, or -1. */
+static inline int bytes_hex_digit(char c)
+{
+	if (c >= '0' && c <= '9') {
+		return c - '0';
+	}
+	c = (char)(c | 0x20);
+	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
 /** Where the first `a` or `b` is, or `len`. */
 static inline size_t bytes_find_two(const char *text, size_t len, unsigned char a, unsigned char b)
 {

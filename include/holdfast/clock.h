@@ -28,6 +28,8 @@ void clock_init(struct clock *c);
 int64_t clock_now_ms(const struct clock *c);
 /** Ms since the machine was started, with the time it was suspended. It never runs backwards. */
 int64_t clock_elapsed_ms(const struct clock *c);
+/** Ms of the clock that libuv's timers go by. */
+int64_t clock_steady_ms(void);
 /** Whether the kernel has been told by NTP that the wall clock is right. */
 bool clock_is_synchronised(const struct clock *c);
 /** What names this start of the machine; "" if that cannot be known. */

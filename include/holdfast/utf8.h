@@ -6,6 +6,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 /* U+FFFD, for bytes that are no character. */
 #define UTF8_REPLACEMENT "\xef\xbf\xbd"
@@ -15,6 +16,22 @@ size_t utf8_length(const char *text, size_t len);
 /** The longest prefix of valid UTF-8 that is no longer than `max` and cuts no character. */
 size_t utf8_prefix(const char *text, size_t len, size_t max);
 bool utf8_is_valid(const char *text, size_t len);
+
+/** The state of a text that comes in pieces. Zeroed: between two characters. */
+struct utf8_state {
+	uint8_t left; /* bytes that the character still has */
+	uint8_t low; /* bounds of the next one, if there is any left */
+	uint8_t high;
+};
+
+/** False as soon as the text can be no UTF-8 any more. */
+bool utf8_check(struct utf8_state *state, const char *bytes, size_t len);
+/** Whether the text may end here. */
+static inline bool utf8_is_whole(const struct utf8_state *state)
+{
+	return !state->left;
+}
+
 /** Whether a character begins with this byte. */
 static inline bool utf8_is_start(char byte)
 {

@@ -69,19 +69,4 @@ size_t ws_header(enum ws_opcode opcode, size_t len, unsigned char out[WS_HEADER_
  */
 int ws_close_code(const char *payload, size_t len);
 
-/** The state of a UTF-8 text that comes in pieces. Zeroed: between two characters. */
-struct utf8_state {
-	uint8_t left; /* bytes that the character still has */
-	uint8_t low; /* bounds of the next one, if there is any left */
-	uint8_t high;
-};
-
-/** False as soon as the text can be no UTF-8 any more (RFC 3629). */
-bool utf8_check(struct utf8_state *state, const char *bytes, size_t len);
-/** Whether the text may end here. */
-static inline bool utf8_is_whole(const struct utf8_state *state)
-{
-	return !state->left;
-}
-
 #endif

@@ -232,20 +232,9 @@ static const char *known_stop_reason(const char *reason)
  * Each result is of a prompt of its own and counts, also with the figures of the one before: it is
  * what two equal questions cost.
  */
-static void report_usage(struct acp_agent *agent, const json_t *figures)
+static void report_usages(struct acp_agent *agent, const json_t *result)
 {
-	json_t *usage = acp_update_usage(figures);
-	if (usage) {
-		agent->ops->event(agent->owner, "usage", usage);
-		json_decref(usage);
-	}
-}
-
-/** What a result says in both ways counts once. */
-static void report_quota(struct acp_agent *agent, const json_t *result)
-{
-	bool has_usage = json_is_object(json_object_get(result, "usage"));
-	json_t *usages = has_usage ? NULL : acp_update_quota(result);
+	json_t *usages = acp_update_usages(result);
 	for (size_t i = 0; i < json_array_size(usages); i++) {
 		agent->ops->event(agent->owner, "usage", json_array_get(usages, i));
 	}
@@ -254,8 +243,7 @@ static void report_quota(struct acp_agent *agent, const json_t *result)
 
 static void handle_prompt_result(struct acp_agent *agent, const json_t *result)
 {
-	report_usage(agent, json_object_get(result, "usage"));
-	report_quota(agent, result);
+	report_usages(agent, result);
 	acp_agent_keep_meta(agent, "session/prompt", result);
 	const char *given = json_string_value(json_object_get(result, "stopReason"));
 	const char *reason = known_stop_reason(given);

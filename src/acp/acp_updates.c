@@ -233,19 +233,19 @@ static json_t *usage_update(const json_t *update, const char **ret_why)
 	return out;
 }
 
-json_t *acp_update_usage(const json_t *usage)
+/** What a prompt has used, as far as these counts say; NULL: they say nothing. */
+static json_t *prompt_usage(const json_t *counts, const char *const keys[])
 {
-	static const char *const counts[] = {"totalTokens", "inputTokens", "outputTokens",
-		"thoughtTokens", "cachedReadTokens", "cachedWriteTokens"};
 	/*
 	 * The schema says both "for this turn" and "across all turns"; what agents send is the
 	 * turn's: in one session the figures go up and down from prompt to prompt.
 	 */
 	json_t *out = json_pack("{s:s}", "mode", "delta");
-	for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
-		const json_t *count = json_object_get(usage, counts[i]);
+	for (; *keys; keys++) {
+		const json_t *count = json_object_get(counts, *keys);
+		const char *ours = our_name(*keys);
 		if (is_count(count)) {
-			json_object_set_new(out, our_name(counts[i]), share(count));
+			json_object_set_new(out, ours ? ours : *keys, share(count));
 		}
 	}
 	if (json_object_size(out) == 1) {
@@ -255,40 +255,36 @@ json_t *acp_update_usage(const json_t *usage)
 	return out;
 }
 
-/** One model's figures in gemini's quota; NULL: it has none. */
-static json_t *quota_usage(const json_t *counts, const json_t *model)
+/** What gemini says instead, for each model by itself. */
+static void add_quota(json_t *out, const json_t *quota)
 {
-	static const char *const figures[] = {"input_tokens", "output_tokens"};
-	json_t *out = json_pack("{s:s}", "mode", "delta");
-	for (size_t i = 0; i < sizeof(figures) / sizeof(figures[0]); i++) {
-		const json_t *count = json_object_get(counts, figures[i]);
-		if (is_count(count)) {
-			json_object_set_new(out, figures[i], share(count));
-		}
-	}
-	if (json_object_size(out) == 1) {
-		json_decref(out);
-		return NULL;
-	}
-	if (json_string_length(model) > 0) {
-		json_object_set_new(out, "model", share(model));
-	}
-	return out;
-}
-
-json_t *acp_update_quota(const json_t *result)
-{
-	const json_t *quota = json_object_get(json_object_get(result, "_meta"), "quota");
+	static const char *const keys[] = {"input_tokens", "output_tokens", NULL};
 	const json_t *models = json_object_get(quota, "model_usage");
-	json_t *out = json_array();
 	for (size_t i = 0; i < json_array_size(models) && i < QUOTA_MODELS_MAX; i++) {
-		const json_t *model = json_array_get(models, i);
-		json_array_append_new(out, quota_usage(json_object_get(model, "token_count"),
-						   json_object_get(model, "model")));
+		const json_t *one = json_array_get(models, i);
+		const json_t *model = json_object_get(one, "model");
+		json_t *usage = prompt_usage(json_object_get(one, "token_count"), keys);
+		if (usage && json_string_length(model) > 0) {
+			json_object_set_new(usage, "model", share(model));
+		}
+		json_array_append_new(out, usage);
 	}
 	if (json_array_size(out) == 0) {
 		json_array_append_new(
-			out, quota_usage(json_object_get(quota, "token_count"), NULL));
+			out, prompt_usage(json_object_get(quota, "token_count"), keys));
+	}
+}
+
+json_t *acp_update_usages(const json_t *result)
+{
+	static const char *const keys[] = {"totalTokens", "inputTokens", "outputTokens",
+		"thoughtTokens", "cachedReadTokens", "cachedWriteTokens", NULL};
+	const json_t *usage = json_object_get(result, "usage");
+	json_t *out = json_array();
+	if (json_is_object(usage)) {
+		json_array_append_new(out, prompt_usage(usage, keys));
+	} else {
+		add_quota(out, json_object_get(json_object_get(result, "_meta"), "quota"));
 	}
 	return out;
 }

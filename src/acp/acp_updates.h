@@ -18,13 +18,9 @@ json_t *acp_update_rename(const json_t *value);
 /** The data of a permission_request, a new reference; NULL with the reason in *ret_why. */
 json_t *acp_update_permission(const json_t *params, const char *request_id, const char **ret_why);
 /**
- * The data of a usage event from a prompt's result, a new reference; NULL if it holds no number.
+ * The data of usage events that a prompt's result makes: of its usage, or for each model one of
+ * gemini's quota in its _meta. An array, empty if there is none; new reference.
  */
-json_t *acp_update_usage(const json_t *usage);
-/**
- * The data of usage events, for each model one, that gemini's quota in the _meta of a prompt's
- * result makes: an array, empty if there is none. New reference.
- */
-json_t *acp_update_quota(const json_t *result);
+json_t *acp_update_usages(const json_t *result);
 
 #endif

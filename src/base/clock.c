@@ -34,6 +34,11 @@ int64_t clock_elapsed_ms(const struct clock *c)
 	return read_ms(CLOCK_BOOTTIME) + c->elapsed_shift_ms;
 }
 
+int64_t clock_steady_ms(void)
+{
+	return read_ms(CLOCK_MONOTONIC);
+}
+
 bool clock_is_synchronised(const struct clock *c)
 {
 	if (c->sync != CLOCK_SYNC_ASK) {

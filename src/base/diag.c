@@ -1,9 +1,10 @@
 #include "holdfast/diag.h"
 
+#include "holdfast/clock.h"
+
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <time.h>
 
 #define LIMIT_MS       10000
 #define RATE_WINDOW_MS 60000
@@ -53,11 +54,8 @@ bool diag_limit_take(struct diag_limit *limit, int64_t now_ms, uint64_t *ret_lef
 
 void diag_limited(struct diag_limit *limit, enum diag_level level, const char *fmt, ...)
 {
-	struct timespec now;
 	uint64_t left_out;
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	int64_t now_ms = (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-	if (level > diag_max || !diag_limit_take(limit, now_ms, &left_out)) {
+	if (level > diag_max || !diag_limit_take(limit, clock_steady_ms(), &left_out)) {
 		return;
 	}
 	va_list args;

@@ -1,6 +1,6 @@
 #include "holdfast/utf8.h"
 
-#include <stdint.h>
+#include <string.h>
 
 size_t utf8_length(const char *text, size_t len)
 {
@@ -36,32 +36,56 @@ size_t utf8_prefix(const char *text, size_t len, size_t max)
 	return at;
 }
 
-bool utf8_is_valid(const char *text, size_t len)
+/** The first byte of a character: how many follow, and the bounds of the next one. */
+static bool begin_character(struct utf8_state *state, uint8_t c)
 {
-	const unsigned char *at = (const unsigned char *)text;
-	const unsigned char *end = at + len;
-	while (at < end) {
-		unsigned char c = *at++;
-		if (c < 0x80) {
-			continue;
-		}
-		int more = c >= 0xf0 ? 3 : c >= 0xe0 ? 2 : 1;
-		uint32_t point = c & (0x3f >> more);
-		if (c < 0xc2 || c > 0xf4 || end - at < more) {
-			return false;
-		}
-		for (int i = 0; i < more; i++, at++) {
-			if ((*at & 0xc0) != 0x80) {
+	if (c < 0xc2 || c > 0xf4) {
+		return false;
+	}
+	state->left = c < 0xe0 ? 1 : c < 0xf0 ? 2 : 3;
+	state->low = c == 0xe0 ? 0xa0 : c == 0xf0 ? 0x90 : 0x80;
+	state->high = c == 0xed ? 0x9f : c == 0xf4 ? 0x8f : 0xbf;
+	return true;
+}
+
+bool utf8_check(struct utf8_state *state, const char *bytes, size_t len)
+{
+	size_t i = 0;
+	while (i < len) {
+		uint8_t c = (uint8_t)bytes[i];
+		if (state->left) {
+			if (c < state->low || c > state->high) {
 				return false;
 			}
-			point = point << 6 | (*at & 0x3f);
+			state->left--;
+			state->low = 0x80;
+			state->high = 0xbf;
+			i++;
+			continue;
 		}
-		if ((more == 2 && point < 0x800) || (more == 3 && point < 0x10000) ||
-			point > 0x10ffff || (point >= 0xd800 && point <= 0xdfff)) {
+		uint64_t word;
+		while (len - i >= 8) { /* most text is ASCII */
+			memcpy(&word, bytes + i, sizeof(word));
+			if (word & 0x8080808080808080ULL) {
+				break;
+			}
+			i += 8;
+		}
+		if (i == len) {
+			break;
+		}
+		c = (uint8_t)bytes[i++];
+		if (c >= 0x80 && !begin_character(state, c)) {
 			return false;
 		}
 	}
 	return true;
+}
+
+bool utf8_is_valid(const char *text, size_t len)
+{
+	struct utf8_state state = {0};
+	return utf8_check(&state, text, len) && utf8_is_whole(&state);
 }
 
 size_t utf8_floor(const char *text, size_t text_len, size_t len)

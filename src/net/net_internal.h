@@ -11,6 +11,7 @@
 #include "holdfast/hash.h"
 #include "holdfast/http_head.h"
 #include "holdfast/intake.h"
+#include "holdfast/utf8.h"
 #include "holdfast/ws_frame.h"
 
 _Static_assert(FRAME_HEADROOM >= WS_HEADER_MAX, "a frame has room for its header on the wire");

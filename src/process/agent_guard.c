@@ -1,5 +1,6 @@
 #include "holdfast/agent_guard.h"
 
+#include "holdfast/clock.h"
 #include "holdfast/descriptors.h"
 
 #include <errno.h>
@@ -14,7 +15,6 @@
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 /* A killed process may take a while to be gone; one that hangs in the kernel is not waited for. */
@@ -32,13 +32,6 @@ struct guard {
 	int status; /* of the agent, as waitpid() has it */
 	bool alone; /* no child is left */
 };
-
-static int64_t now_ms(void)
-{
-	struct timespec now;
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
 
 static void reap(struct guard *g)
 {
@@ -87,9 +80,9 @@ static void kill_children(const struct guard *g)
 
 static void sweep(struct guard *g)
 {
-	int64_t give_up_at_ms = now_ms() + SWEEP_MS;
+	int64_t give_up_at_ms = clock_steady_ms() + SWEEP_MS;
 	reap(g);
-	while (!g->alone && now_ms() < give_up_at_ms) {
+	while (!g->alone && clock_steady_ms() < give_up_at_ms) {
 		kill_children(g);
 		struct pollfd wait = {.fd = g->signals, .events = POLLIN};
 		poll(&wait, 1, POLL_MS);
@@ -104,7 +97,7 @@ static void begin_ending(struct guard *g)
 {
 	if (!g->ending) {
 		g->ending = true;
-		g->kill_at_ms = now_ms() + g->grace_ms;
+		g->kill_at_ms = clock_steady_ms() + g->grace_ms;
 		kill(-g->agent, SIGTERM);
 	}
 }
@@ -123,12 +116,12 @@ static void take_signals(struct guard *g)
 /** Until the agent has ended by itself, or was asked to and had its time. */
 static void watch(struct guard *g)
 {
-	while (g->ending ? !g->alone && now_ms() < g->kill_at_ms : !g->exited) {
+	while (g->ending ? !g->alone && clock_steady_ms() < g->kill_at_ms : !g->exited) {
 		struct pollfd fds[] = {
 			{.fd = g->signals, .events = POLLIN},
 			{.fd = g->ending ? -1 : AGENT_GUARD_LIFELINE, .events = POLLIN},
 		};
-		int64_t left = g->kill_at_ms - now_ms();
+		int64_t left = g->kill_at_ms - clock_steady_ms();
 		poll(fds, 2, !g->ending ? -1 : left > 0 ? (int)left : 0);
 		if (fds[1].revents) {
 			begin_ending(g);

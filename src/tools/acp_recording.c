@@ -2,6 +2,7 @@
 
 #include "holdfast/buffer.h"
 #include "holdfast/diag.h"
+#include "holdfast/utf8.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -13,14 +14,11 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
-
-#define REPLACEMENT "\xef\xbf\xbd"
+#include <uv.h>
 
 static int64_t now_us(void)
 {
-	struct timespec now;
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
+	return (int64_t)(uv_hrtime() / 1000);
 }
 
 /** The highest number that a process has in the file; what is no such line has none. */
@@ -117,42 +115,18 @@ void acp_recording_exit(struct acp_recording *r, int status)
 	write_entry(r, &entry);
 }
 
-/** The length of the character at `text`, or 0 if there is none. */
-static size_t char_length(const char *text, size_t len)
-{
-	for (size_t n = 1; n <= 4 && n <= len; n++) {
-		json_t *string = json_stringn(text, n);
-		json_decref(string);
-		if (string) {
-			return n;
-		}
-	}
-	return 0;
-}
-
-static void append_mended(struct buffer *out, const char *text, size_t len)
-{
-	struct buffer mended = {0};
-	for (size_t at = 0; at < len;) {
-		size_t n = char_length(text + at, len - at);
-		buffer_append(&mended, n ? text + at : REPLACEMENT, n ? n : strlen(REPLACEMENT));
-		at += n ? n : 1;
-	}
-	buffer_append_json(out, mended.data, mended.len);
-	buffer_finish(&mended);
-}
-
 void acp_recording_line(struct acp_recording *r, const char *dir, const char *line, size_t len)
 {
 	struct buffer entry = {0};
 	begin_entry(r, &entry, dir);
 	buffer_append_str(&entry, ",\"line\":");
-	json_t *string = len > 0 ? json_stringn(line, len) : json_string("");
-	if (string) {
-		buffer_append_json(&entry, len > 0 ? line : "", len);
-	} else {
-		append_mended(&entry, line, len);
+	struct buffer text = {0};
+	for (size_t at = 0, n; at < len; at += n ? n : 1) {
+		n = utf8_length(line + at, len - at);
+		buffer_append(
+			&text, n ? line + at : UTF8_REPLACEMENT, n ? n : strlen(UTF8_REPLACEMENT));
 	}
-	json_decref(string);
+	buffer_append_json(&entry, buffer_cstr(&text), text.len);
+	buffer_finish(&text);
 	write_entry(r, &entry);
 }

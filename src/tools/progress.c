@@ -1,19 +1,13 @@
 #include "tools_internal.h"
 
+#include "holdfast/clock.h"
+
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #define WIDTH   24
 #define DRAW_MS 100
-
-static int64_t now_ms(void)
-{
-	struct timespec now;
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
 
 /** A count for people: "12.3 MiB" or "1234 events". */
 static void print_count(char *out, size_t size, double count, const char *unit)
@@ -34,7 +28,7 @@ static void draw(struct progress *progress)
 {
 	uint64_t total = progress->total ? progress->total : 1;
 	uint64_t done = progress->done < total ? progress->done : total;
-	int64_t now = now_ms();
+	int64_t now = clock_steady_ms();
 	double seconds = (double)(now - progress->began_ms) / 1000;
 	double rate = seconds > 0 ? (double)done / seconds : 0;
 	long left = rate > 0 ? (long)((double)(total - done) / rate) : 0;
@@ -56,7 +50,7 @@ void progress_begin(struct progress *progress, const char *unit, uint64_t total)
 	*progress = (struct progress){.is_shown = isatty(STDERR_FILENO),
 		.unit = unit,
 		.total = total,
-		.began_ms = now_ms()};
+		.began_ms = clock_steady_ms()};
 	if (progress->is_shown) {
 		draw(progress);
 	}
@@ -65,7 +59,7 @@ void progress_begin(struct progress *progress, const char *unit, uint64_t total)
 void progress_add(struct progress *progress, uint64_t count)
 {
 	progress->done += count;
-	if (progress->is_shown && now_ms() - progress->drawn_ms >= DRAW_MS) {
+	if (progress->is_shown && clock_steady_ms() - progress->drawn_ms >= DRAW_MS) {
 		draw(progress);
 	}
 }

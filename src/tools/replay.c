@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <uv.h>
 
 /* What is due at once goes out together, up to this; a server takes at least as much. */
 #define BATCH_INPUTS  1000
@@ -61,13 +62,6 @@ struct player {
 	json_int_t max_seq;
 	struct progress progress;
 };
-
-static int64_t now_ns(void)
-{
-	struct timespec now;
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-}
 
 static void sleep_until(int64_t ns)
 {
@@ -174,7 +168,7 @@ static int play_input(void *owner, double t, const char *json, size_t len)
 {
 	struct player *player = owner;
 	int64_t due = player->speed > 0 ? player->began_ns + (int64_t)(t * 1e6 / player->speed) : 0;
-	bool waits = due > now_ns();
+	bool waits = due > (int64_t)uv_hrtime();
 	bool is_full = player->batch_count == BATCH_INPUTS || player->batch.len + len > BATCH_SIZE;
 	int r = waits || is_full ? send_batch(player) : 0;
 	if (r < 0) {
@@ -242,7 +236,7 @@ static int play(struct player *player, const char *session, bool create)
 		return r;
 	}
 	progress_begin(&player->progress, "inputs", player->inputs);
-	player->began_ns = now_ns();
+	player->began_ns = (int64_t)uv_hrtime();
 	r = each_input(player, play_input);
 	if (r == 0) {
 		r = send_batch(player);

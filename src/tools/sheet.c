@@ -1,8 +1,8 @@
 #include "sheet.h"
 
-#include <string.h>
+#include "holdfast/utf8.h"
 
-#define REPLACEMENT "\xef\xbf\xbd"
+#include <string.h>
 
 static void put(struct sheet *sheet, const char *bytes, size_t len)
 {
@@ -51,7 +51,7 @@ void sheet_text(struct sheet *sheet, const char *text, size_t len)
 		}
 		put(sheet, text + plain, i - plain);
 		if (text[i] != '\r') {
-			sheet_mark(sheet, REPLACEMENT);
+			sheet_mark(sheet, UTF8_REPLACEMENT);
 		}
 		i += control;
 		plain = i;

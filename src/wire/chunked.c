@@ -1,15 +1,8 @@
 #include "holdfast/chunked.h"
 
-#include <string.h>
+#include "holdfast/bytes.h"
 
-static int hex_digit(char c)
-{
-	if (c >= '0' && c <= '9') {
-		return c - '0';
-	}
-	c = (char)(c | 0x20);
-	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
+#include <string.h>
 
 /** Text of an extension or a trailer: no control character but the tab. */
 static bool is_text(char c)
@@ -19,7 +12,7 @@ static bool is_text(char c)
 
 static enum chunked_state take_size(struct chunked *chunked, char c)
 {
-	int digit = hex_digit(c);
+	int digit = bytes_hex_digit(c);
 	if (digit >= 0) {
 		/* 15 digits, zeros in front included: the number cannot overflow. */
 		chunked->left = chunked->left << 4 | (unsigned)digit;

@@ -1,5 +1,7 @@
 #include "holdfast/http_head.h"
 
+#include "holdfast/bytes.h"
+
 #include <string.h>
 #include <strings.h>
 
@@ -402,23 +404,14 @@ unsigned http_head_framing(
 
 /* --- escapes --- */
 
-static int hex_digit(char c)
-{
-	if (c >= '0' && c <= '9') {
-		return c - '0';
-	}
-	c = (char)(c | 0x20);
-	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 int http_decode(const char *text, size_t len, bool is_query, char *buf, size_t size)
 {
 	size_t n = 0;
 	for (size_t i = 0; i < len; i++) {
 		char c = text[i];
 		if (c == '%') {
-			int high = len - i > 2 ? hex_digit(text[i + 1]) : -1;
-			int low = len - i > 2 ? hex_digit(text[i + 2]) : -1;
+			int high = len - i > 2 ? bytes_hex_digit(text[i + 1]) : -1;
+			int low = len - i > 2 ? bytes_hex_digit(text[i + 2]) : -1;
 			if (high < 0 || low < 0 || (!high && !low)) {
 				return -1; /* cut off, not hexadecimal, or NUL */
 			}

@@ -1,5 +1,6 @@
 #include "holdfast/json_rpc.h"
 
+#include "holdfast/bytes.h"
 #include "holdfast/utf8.h"
 
 #include <math.h>
@@ -13,12 +14,11 @@ static int hex_unit(const char *s, size_t len)
 {
 	int unit = 0;
 	for (size_t i = 0; i < 4; i++) {
-		static const char digits[] = "0123456789abcdef";
-		const char *digit = i < len && s[i] ? strchr(digits, s[i] | 0x20) : NULL;
-		if (!digit) {
+		int digit = i < len ? bytes_hex_digit(s[i]) : -1;
+		if (digit < 0) {
 			return -1;
 		}
-		unit = unit * 16 + (int)(digit - digits);
+		unit = unit * 16 + digit;
 	}
 	return unit;
 }

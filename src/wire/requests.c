@@ -43,17 +43,12 @@ bool token_is_valid(const char *text, size_t len, size_t max)
 
 void utf8_repair(char *text)
 {
-	while (*text) {
-		size_t len = 1;
-		size_t left = strnlen(text, 4);
-		while (len < left && !utf8_is_valid(text, len)) {
-			len++;
-		}
-		if (!utf8_is_valid(text, len)) {
+	for (size_t len; *text; text += len) {
+		len = utf8_length(text, strnlen(text, 4));
+		if (!len) {
 			*text = '?';
 			len = 1;
 		}
-		text += len;
 	}
 }
 

@@ -1,5 +1,7 @@
 #include "holdfast/ws_frame.h"
 
+#include "holdfast/utf8.h"
+
 #include <string.h>
 
 /* --- reading --- */
@@ -184,7 +186,6 @@ size_t ws_header(enum ws_opcode opcode, size_t len, unsigned char out[WS_HEADER_
 
 int ws_close_code(const char *payload, size_t len)
 {
-	struct utf8_state state = {0};
 	if (!len) {
 		return 0;
 	}
@@ -198,56 +199,8 @@ int ws_close_code(const char *payload, size_t len)
 	if (!is_known) {
 		return -WS_CLOSE_PROTOCOL_ERROR;
 	}
-	if (!utf8_check(&state, payload + 2, len - 2) || !utf8_is_whole(&state)) {
+	if (!utf8_is_valid(payload + 2, len - 2)) {
 		return -WS_CLOSE_NOT_UTF8;
 	}
 	return (int)code;
-}
-
-/* --- UTF-8 --- */
-
-/** The first byte of a character: how many follow, and the bounds of the next one. */
-static bool begin_character(struct utf8_state *state, uint8_t c)
-{
-	if (c < 0xc2 || c > 0xf4) {
-		return false;
-	}
-	state->left = c < 0xe0 ? 1 : c < 0xf0 ? 2 : 3;
-	state->low = c == 0xe0 ? 0xa0 : c == 0xf0 ? 0x90 : 0x80;
-	state->high = c == 0xed ? 0x9f : c == 0xf4 ? 0x8f : 0xbf;
-	return true;
-}
-
-bool utf8_check(struct utf8_state *state, const char *bytes, size_t len)
-{
-	size_t i = 0;
-	while (i < len) {
-		uint8_t c = (uint8_t)bytes[i];
-		if (state->left) {
-			if (c < state->low || c > state->high) {
-				return false;
-			}
-			state->left--;
-			state->low = 0x80;
-			state->high = 0xbf;
-			i++;
-			continue;
-		}
-		uint64_t word;
-		while (len - i >= 8) { /* most text is ASCII */
-			memcpy(&word, bytes + i, sizeof(word));
-			if (word & 0x8080808080808080ULL) {
-				break;
-			}
-			i += 8;
-		}
-		if (i == len) {
-			break;
-		}
-		c = (uint8_t)bytes[i++];
-		if (c >= 0x80 && !begin_character(state, c)) {
-			return false;
-		}
-	}
-	return true;
 }

@@ -16,17 +16,8 @@
 /** Whether the bytes begin a character that has not ended yet. */
 static bool is_cut(const char *bytes, size_t len)
 {
-	unsigned char first = (unsigned char)bytes[0];
-	size_t need = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
-	if (first < 0xc2 || first > 0xf4 || len >= need) {
-		return false;
-	}
-	for (size_t i = 1; i < len; i++) {
-		if (((unsigned char)bytes[i] & 0xc0) != 0x80) {
-			return false;
-		}
-	}
-	return true;
+	struct utf8_state state = {0};
+	return *bytes && utf8_check(&state, bytes, len) && !utf8_is_whole(&state);
 }
 
 size_t output_fit(struct buffer *out, const char *bytes, size_t len, bool last)

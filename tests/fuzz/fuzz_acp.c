@@ -62,10 +62,9 @@ static void check_message(const json_t *message)
 		check_json(question);
 		json_decref(question);
 	}
-	json_decref(acp_update_usage(json_object_get(message, "result")));
-	json_t *quota = acp_update_quota(json_object_get(message, "result"));
-	check_json(quota);
-	json_decref(quota);
+	json_t *usages = acp_update_usages(json_object_get(message, "result"));
+	check_json(usages);
+	json_decref(usages);
 	struct buffer words = {0};
 	json_rpc_describe_error(&words, json_object_get(message, "error"));
 	check_text(words.data, words.len);

@@ -261,23 +261,10 @@ static void test_permission(void **state)
 	assert_null(acp_update_permission(NULL, "p-1", &why));
 }
 
-static void test_usage(void **state)
-{
-	json_t *usage = parse(
-		"{\"totalTokens\":5,\"inputTokens\":3,\"thoughtTokens\":null,\"outputTokens\":-2}");
-	json_t *data = acp_update_usage(usage);
-	char *json = json_dumps(data, JSON_COMPACT | JSON_SORT_KEYS);
-	assert_string_equal(json, "{\"input_tokens\":3,\"mode\":\"delta\",\"total_tokens\":5}");
-	free(json);
-	json_decref(data);
-	json_decref(usage);
-	assert_null(acp_update_usage(NULL));
-}
-
-static void expect_quota(const char *result, const char *expected)
+static void expect_usages(const char *result, const char *expected)
 {
 	json_t *value = parse(result);
-	json_t *data = acp_update_quota(value);
+	json_t *data = acp_update_usages(value);
 	char *json = json_dumps(data, JSON_COMPACT | JSON_SORT_KEYS);
 	assert_string_equal(json, expected);
 	free(json);
@@ -285,27 +272,40 @@ static void expect_quota(const char *result, const char *expected)
 	json_decref(value);
 }
 
+static void test_usage(void **state)
+{
+	expect_usages("{\"usage\":{\"totalTokens\":5,\"inputTokens\":3,\"thoughtTokens\":null,"
+		      "\"outputTokens\":-2}}",
+		"[{\"input_tokens\":3,\"mode\":\"delta\",\"total_tokens\":5}]");
+	expect_usages("{\"usage\":{}}", "[]");
+	expect_usages("{\"usage\":7}", "[]");
+	/* What a result says in both ways counts once. */
+	expect_usages("{\"usage\":{\"totalTokens\":5},\"_meta\":{\"quota\":{\"token_count\":"
+		      "{\"input_tokens\":5}}}}",
+		"[{\"mode\":\"delta\",\"total_tokens\":5}]");
+}
+
 static void test_quota(void **state)
 {
 	/* As in the recording gemini-middle. */
-	expect_quota("{\"stopReason\":\"end_turn\",\"_meta\":{\"quota\":{\"token_count\":"
-		     "{\"input_tokens\":46962,\"output_tokens\":72},\"model_usage\":["
-		     "{\"model\":\"gemini-3.8-flash\",\"token_count\":{\"input_tokens\":11580,"
-		     "\"output_tokens\":26}},{\"model\":\"auto\",\"token_count\":"
-		     "{\"input_tokens\":35382,\"output_tokens\":46}}]}}}",
+	expect_usages("{\"stopReason\":\"end_turn\",\"_meta\":{\"quota\":{\"token_count\":"
+		      "{\"input_tokens\":46962,\"output_tokens\":72},\"model_usage\":["
+		      "{\"model\":\"gemini-3.8-flash\",\"token_count\":{\"input_tokens\":11580,"
+		      "\"output_tokens\":26}},{\"model\":\"auto\",\"token_count\":"
+		      "{\"input_tokens\":35382,\"output_tokens\":46}}]}}}",
 		"[{\"input_tokens\":11580,\"mode\":\"delta\",\"model\":\"gemini-3.8-flash\","
 		"\"output_tokens\":26},{\"input_tokens\":35382,\"mode\":\"delta\","
 		"\"model\":\"auto\",\"output_tokens\":46}]");
 	/* Without models, the sum is all there is. */
-	expect_quota("{\"_meta\":{\"quota\":{\"token_count\":{\"input_tokens\":5},"
-		     "\"model_usage\":[{\"model\":\"m\"},7,{\"token_count\":{}}]}}}",
+	expect_usages("{\"_meta\":{\"quota\":{\"token_count\":{\"input_tokens\":5},"
+		      "\"model_usage\":[{\"model\":\"m\"},7,{\"token_count\":{}}]}}}",
 		"[{\"input_tokens\":5,\"mode\":\"delta\"}]");
-	expect_quota("{\"_meta\":{\"quota\":{\"model_usage\":[{\"model\":7,\"token_count\":"
-		     "{\"input_tokens\":-1,\"output_tokens\":3,\"other\":9}}]}}}",
+	expect_usages("{\"_meta\":{\"quota\":{\"model_usage\":[{\"model\":7,\"token_count\":"
+		      "{\"input_tokens\":-1,\"output_tokens\":3,\"other\":9}}]}}}",
 		"[{\"mode\":\"delta\",\"output_tokens\":3}]");
-	expect_quota("{\"_meta\":{\"quota\":5}}", "[]");
-	expect_quota("{\"_meta\":{\"quota\":{\"token_count\":[]}}}", "[]");
-	expect_quota("{}", "[]");
+	expect_usages("{\"_meta\":{\"quota\":5}}", "[]");
+	expect_usages("{\"_meta\":{\"quota\":{\"token_count\":[]}}}", "[]");
+	expect_usages("{}", "[]");
 }
 
 static void expect_parsed(const char *text, const char *expected)
