@@ -1,10 +1,13 @@
 /*
- * What the journal and the names on disk are made of: kinds of records, and kinds of names. The
- * numbers are part of the format (proto/store-format.md).
+ * What the journal and the names on disk are made of. The numbers of kinds of records are part of
+ * the format (proto/store-format.md).
  */
 #ifndef HOLDFAST_RECORD_H
 #define HOLDFAST_RECORD_H
 
+#include "holdfast/key_sum.h"
+
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -35,18 +38,27 @@ struct record {
 	size_t data_len;
 };
 
-/** What is found by name for as long as the session lives, pruned or not. */
-enum log_key_kind {
-	/* The log's events tell these. */
-	LOG_KEY_PROMPT = 1, /* user_prompt, by prompt_id */
-	LOG_KEY_ANSWER = 2, /* permission_resolved, by request_id */
-	/* Inputs gave these: session_log_note_input(). */
-	LOG_KEY_INPUT = 3, /* an idempotency key */
-	LOG_KEY_MESSAGE = 4, /* a message_id */
-	LOG_KEY_TOOL_CALL = 5, /* the tool_call_id of a tool_call */
-	LOG_KEY_TOOL_RESULT = 6, /* that of an update which is completed or failed */
-	LOG_KEY_RUN = 7, /* the run_id of a run_start */
-	LOG_KEY_REMOVED = 8, /* the prompt_id of a prompt that was taken out of the queue */
+/**
+ * A kind of name. By names events and inputs are found for as long as a session lives, pruned or
+ * not; what the kinds are for, their owner knows.
+ */
+struct name_kind {
+	const char *name; /* in keys.jsonl; NULL: there is no such kind */
+	bool is_of_event; /* events tell them, and the last one counts; of those that inputs give,
+			     the first one does */
+	bool has_by; /* each is by somebody */
+	bool has_sum;
+	bool is_listed; /* all of them can be had, in their order; one kind at most */
 };
+
+/** A name; strings are borrowed. */
+struct log_name {
+	unsigned kind; /* a place in the owner's table; 0: one that it does not know */
+	uint64_t seq; /* 0: its input had none */
+	const char *key;
+	const char *by; /* "": nobody */
+	struct key_sum sum;
+};
+typedef void visit_name(void *arg, const struct log_name *name);
 
 #endif

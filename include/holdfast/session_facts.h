@@ -22,6 +22,20 @@
 #endif
 #define SNAPSHOT_OLDEST 3
 
+/** What is found by name for as long as the session lives, pruned or not. */
+enum log_key_kind {
+	/* The log's events tell these. */
+	LOG_KEY_PROMPT = 1, /* user_prompt, by prompt_id */
+	LOG_KEY_ANSWER = 2, /* permission_resolved, by request_id */
+	/* Inputs gave these. */
+	LOG_KEY_INPUT = 3, /* an idempotency key */
+	LOG_KEY_MESSAGE = 4, /* a message_id */
+	LOG_KEY_TOOL_CALL = 5, /* the tool_call_id of a tool_call */
+	LOG_KEY_TOOL_RESULT = 6, /* that of an update which is completed or failed */
+	LOG_KEY_RUN = 7, /* the run_id of a run_start */
+	LOG_KEY_REMOVED = 8, /* the prompt_id of a prompt that was taken out of the queue */
+};
+
 /** Strings are owned; NULL: there is none. */
 struct session_facts {
 	char *title; /* that it was made with */

@@ -132,4 +132,11 @@ size_t session_state_count_asked(const struct session_state *state);
 void session_state_each_asked(const struct session_state *state,
 	void (*visit)(void *arg, const char *request_id), void *arg);
 
+/* The names of a log, as the store asks for them. */
+#define NAME_KIND_COUNT (LOG_KEY_REMOVED + 1)
+extern const struct name_kind session_name_kinds[NAME_KIND_COUNT];
+/** Gives the names that an event tells; `all`: also those that its input gave. */
+void session_names_of(const struct event_view *view, bool all, visit_name *visit, void *arg);
+bool session_names_need_data(enum event_type type);
+
 #endif

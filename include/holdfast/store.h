@@ -57,6 +57,14 @@ struct store_facts {
 	void (*write)(const void *facts, struct buffer *out);
 	/** Reads them; NULL and *ret_why (static text) if they are none, or say of more events. */
 	void *(*read)(const struct json_t *object, uint64_t max_seq, const char **ret_why);
+
+	/** The kinds of names, by their numbers; the 0 is none. */
+	const struct name_kind *name_kinds;
+	unsigned name_kind_count;
+	/** Gives the names that an event tells; `all`: also those that its input gave. */
+	void (*names_of)(const struct event_view *view, bool all, visit_name *visit, void *arg);
+	/** Whether that, not all of them, looks at the data of such events. */
+	bool (*names_need_data)(enum event_type type);
 };
 
 struct store_ops {
@@ -223,24 +231,22 @@ void session_log_facts_changed(struct session_log *log);
 /** What is found by name. */
 struct log_key {
 	uint64_t seq; /* 0: the input had none */
-	const char *by; /* of an answer, "" if nobody gave it; borrowed until the next call */
-	struct key_sum sum; /* of LOG_KEY_INPUT */
+	const char *by; /* "" if nobody; borrowed until the next call */
+	struct key_sum sum;
 };
 /**
  * Takes a name that an input gave, when the input is durable. `nth` counts such names from 0 over
- * the session's life, so that one that recovery tells again is not taken twice. `sum` counts
- * with LOG_KEY_INPUT only.
+ * the session's life, so that one that recovery tells again is not taken twice.
  */
-void session_log_note_input(struct session_log *log, uint64_t nth, enum log_key_kind kind,
-	const char *key, uint64_t seq, const struct key_sum *sum);
+void session_log_note_input(struct session_log *log, uint64_t nth, const struct log_name *name);
 /** How many of them there are: the `nth` of the next one. */
 uint64_t session_log_input_names(const struct session_log *log);
 /**
- * Gives the message ids that inputs gave, in the order of their first input. Returns a negative
- * errno if they cannot be read.
+ * Gives the names of the kind that is listed, in their order. Returns a negative errno if they
+ * cannot be read.
  */
-int session_log_each_message(
-	struct session_log *log, void (*visit)(void *arg, const char *message_id), void *arg);
+int session_log_each_listed(
+	struct session_log *log, void (*visit)(void *arg, const char *key), void *arg);
 /**
  * Names are looked up in memory. A log that was at rest has them on disk alone, and takes as long
  * to bring them as the disk does: whoever is about to look a name up waits for that first.
@@ -264,7 +270,7 @@ void names_wait_cancel(struct names_wait *wait);
  * waited for the names.
  */
 int session_log_find_key(
-	struct session_log *log, enum log_key_kind kind, const char *key, struct log_key *ret_key);
+	struct session_log *log, unsigned kind, const char *key, struct log_key *ret_key);
 
 /** Consecutive events, no more than about `max_bytes` of them but one at least. */
 struct log_page {

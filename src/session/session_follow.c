@@ -13,6 +13,10 @@ const struct store_facts session_facts_ops = {
 	.needs_data = session_facts_needs_data,
 	.write = session_facts_write,
 	.read = session_facts_read,
+	.name_kinds = session_name_kinds,
+	.name_kind_count = NAME_KIND_COUNT,
+	.names_of = session_names_of,
+	.names_need_data = session_names_need_data,
 };
 
 struct session_facts *session_facts(const struct session_log *log)

@@ -27,8 +27,12 @@ static void place_of(enum log_key_kind kind, const char *key, struct buffer *out
 static void keep(struct session *session, const struct pending_name *name)
 {
 	if (name->kind) {
-		session_log_note_input(
-			session->log, name->nth, name->kind, name->key, name->seq, &name->sum);
+		session_log_note_input(session->log, name->nth,
+			&(struct log_name){.kind = name->kind,
+				.seq = name->seq,
+				.key = name->key,
+				.by = "",
+				.sum = name->sum});
 	}
 	if (!name->kind || name->kind == LOG_KEY_RUN) {
 		session_follow_run(session, name->kind ? name->key : NULL);
@@ -126,7 +130,7 @@ void session_load_names(struct session *session, struct names_wait *wait)
 int session_each_message(
 	struct session *session, void (*visit)(void *arg, const char *message_id), void *arg)
 {
-	int r = session_log_each_message(session->log, visit, arg);
+	int r = session_log_each_listed(session->log, visit, arg);
 	list_for_each(link, &session->pending_names) {
 		const struct pending_name *name =
 			list_entry(link, struct pending_name, pending.link);

@@ -4,6 +4,8 @@
  */
 #include "state_internal.h"
 
+#include "holdfast/json_text.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -30,24 +32,49 @@ void session_names_note_message(
 	add(state, LOG_KEY_MESSAGE, id, len, seq, NULL);
 }
 
-static void note_data(struct session_state *state, const struct input_event *in, uint64_t seq)
+typedef void take_name(void *arg, enum log_key_kind kind, const char *key);
+
+/** The names in the data of an input, or of the event that came of it. */
+static void names_in_data(
+	enum event_type type, const json_t *json, bool has_message_id, take_name *take, void *arg)
 {
-	const json_t *json = session_state_data(state);
 	const char *tool = session_text_of(json, "tool_call_id");
 	const char *status = session_text_of(json, "status");
 	const char *prompt = session_text_of(json, "prompt_id");
 	size_t len = strlen(tool);
 	/* No snapshot can name a longer one. */
-	bool is_tool = in->type != EVENT_USER_PROMPT && len && len <= MESSAGE_ID_MAX;
-	if (is_tool && in->type == EVENT_TOOL_CALL) {
-		add(state, LOG_KEY_TOOL_CALL, tool, len, seq, NULL);
+	bool is_tool = type != EVENT_USER_PROMPT && len && len <= MESSAGE_ID_MAX;
+	if (is_tool && type == EVENT_TOOL_CALL) {
+		take(arg, LOG_KEY_TOOL_CALL, tool);
 	}
 	/* A call may come with its result. */
 	if (is_tool && (strcmp(status, "completed") == 0 || strcmp(status, "failed") == 0)) {
-		add(state, LOG_KEY_TOOL_RESULT, tool, len, seq, NULL);
+		take(arg, LOG_KEY_TOOL_RESULT, tool);
 	}
-	if (in->type == EVENT_USER_PROMPT && *prompt && !in->message_id) {
-		session_names_note_message(state, prompt, strlen(prompt), seq);
+	if (type == EVENT_USER_PROMPT && *prompt && !has_message_id) {
+		take(arg, LOG_KEY_MESSAGE, prompt);
+	}
+}
+
+static bool has_names_in_data(enum event_type type)
+{
+	return type == EVENT_TOOL_CALL || type == EVENT_TOOL_CALL_UPDATE ||
+	       type == EVENT_USER_PROMPT;
+}
+
+/** An input whose names are being noted. */
+struct noting {
+	struct session_state *state;
+	uint64_t seq;
+};
+
+static void take_of_input(void *arg, enum log_key_kind kind, const char *key)
+{
+	const struct noting *noting = arg;
+	if (kind == LOG_KEY_MESSAGE) {
+		session_names_note_message(noting->state, key, strlen(key), noting->seq);
+	} else {
+		add(noting->state, kind, key, strlen(key), noting->seq, NULL);
 	}
 }
 
@@ -59,9 +86,10 @@ void session_names_note(struct session_state *state, const struct input_event *i
 	if (in->message_id) {
 		session_names_note_message(state, in->message_id, in->message_id_len, seq);
 	}
-	if (in->type == EVENT_TOOL_CALL || in->type == EVENT_TOOL_CALL_UPDATE ||
-		in->type == EVENT_USER_PROMPT) {
-		note_data(state, in, seq);
+	if (has_names_in_data(in->type)) {
+		struct noting noting = {state, seq};
+		names_in_data(in->type, session_state_data(state), in->message_id != NULL,
+			take_of_input, &noting);
 	}
 }
 
@@ -89,4 +117,72 @@ void session_run_end(struct session_state *state)
 {
 	session_facts_set(&state->facts.run_id, NULL);
 	state->ops->name(state->owner, &(struct session_name){.key = ""});
+}
+
+/* --- what the log's events tell --- */
+
+const struct name_kind session_name_kinds[] = {
+	[LOG_KEY_PROMPT] = {.name = "prompt", .is_of_event = true},
+	[LOG_KEY_ANSWER] = {.name = "answer", .is_of_event = true, .has_by = true},
+	[LOG_KEY_INPUT] = {.name = "input", .has_sum = true},
+	[LOG_KEY_MESSAGE] = {.name = "message", .is_listed = true},
+	[LOG_KEY_TOOL_CALL] = {.name = "tool_call"},
+	[LOG_KEY_TOOL_RESULT] = {.name = "tool_result"},
+	[LOG_KEY_RUN] = {.name = "run"},
+	[LOG_KEY_REMOVED] = {.name = "removed"},
+};
+
+bool session_names_need_data(enum event_type type)
+{
+	return type == EVENT_USER_PROMPT || type == EVENT_PERMISSION_RESOLVED;
+}
+
+/** An event whose names are given. */
+struct telling {
+	uint64_t seq;
+	visit_name *visit;
+	void *arg;
+};
+
+static void take_of_event(void *arg, enum log_key_kind kind, const char *key)
+{
+	const struct telling *telling = arg;
+	if (*key) {
+		telling->visit(telling->arg,
+			&(struct log_name){
+				.kind = kind, .seq = telling->seq, .key = key, .by = ""});
+	}
+}
+
+/** In an event the id is as in JSON, without its quotes: with them, it is JSON. */
+static void tell_message_id(struct telling *telling, const struct event_view *view)
+{
+	json_t *id = json_read(
+		view->message_id - 1, view->message_id_len + 2, JSON_DECODE_ANY, NULL, NULL);
+	take_of_event(telling, LOG_KEY_MESSAGE, id ? json_string_value(id) : "");
+	json_decref(id);
+}
+
+void session_names_of(const struct event_view *view, bool all, visit_name *visit, void *arg)
+{
+	struct telling telling = {view->seq, visit, arg};
+	bool tells = session_names_need_data(view->type);
+	json_t *json = tells || (all && has_names_in_data(view->type))
+			       ? json_read(view->data, view->data_len, 0, NULL, NULL)
+			       : NULL;
+	if (view->type == EVENT_USER_PROMPT) {
+		take_of_event(&telling, LOG_KEY_PROMPT, session_text_of(json, "prompt_id"));
+	} else if (tells && *session_text_of(json, "request_id")) {
+		visit(arg, &(struct log_name){.kind = LOG_KEY_ANSWER,
+				   .seq = view->seq,
+				   .key = session_text_of(json, "request_id"),
+				   .by = session_text_of(json, "by")});
+	}
+	if (all && view->message_id) {
+		tell_message_id(&telling, view);
+	}
+	if (all && has_names_in_data(view->type)) {
+		names_in_data(view->type, json, view->message_id != NULL, take_of_event, &telling);
+	}
+	json_decref(json);
 }

@@ -86,6 +86,7 @@ struct keys_check {
 	bool is_over; /* no more lines, or none that can be read */
 	bool is_damaged; /* a line is: what is missing is not told then */
 	struct log_name next; /* the next name in the file, unless it is over */
+	struct json_t *json; /* that it is borrowed from */
 	uint64_t wrong; /* names; and the first of them in words */
 	char first[160];
 };

@@ -5,6 +5,7 @@
 #include "check_internal.h"
 
 #include <errno.h>
+#include <jansson.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -77,15 +78,15 @@ static void next_name(struct keys_check *keys)
 {
 	const char *line;
 	size_t len;
-	log_name_finish(&keys->next);
+	const struct store_facts *facts = keys->check->ops->facts;
 	while (next_line(keys, &line, &len)) {
-		if (log_name_parse(line, len, &keys->next) < 0) {
+		json_decref(keys->json);
+		if (log_name_parse(facts, line, len, &keys->next, &keys->json) < 0) {
 			tell_line(keys, len);
-		} else if (keys->next.kind != LOG_KEY_UNKNOWN && keys->next.kind < LOG_KEY_INPUT &&
+		} else if (facts->name_kinds[keys->next.kind].is_of_event &&
 			   keys->next.seq >= keys->meta->first_seq) {
 			return;
 		}
-		log_name_finish(&keys->next);
 	}
 }
 
@@ -102,7 +103,7 @@ void check_keys_begin(struct keys_check *keys, struct check *check, const char *
 {
 	char path[192];
 	*keys = (struct keys_check){.check = check, .id = id, .meta = meta, .lines = {.fd = -1}};
-	keys->is_over = !meta || !meta->keys_size;
+	keys->is_over = !meta || !meta->keys_size || !check->ops->facts;
 	if (keys->is_over) {
 		return;
 	}
@@ -123,27 +124,31 @@ static bool is_same(const struct log_name *a, const struct log_name *b)
 	return a->kind == b->kind && strcmp(a->key, b->key) == 0 && strcmp(a->by, b->by) == 0;
 }
 
-void check_keys_event(struct keys_check *keys, const struct event_view *view)
+static void see_name(void *arg, const struct log_name *name)
 {
-	struct log_name name;
-	if (!keys->meta || view->seq < keys->meta->first_seq || view->seq > keys->meta->max_seq ||
-		!log_name_of_event(view, &name)) {
-		return;
-	}
-	while (!keys->is_over && keys->next.seq < name.seq) {
+	struct keys_check *keys = arg;
+	while (!keys->is_over && keys->next.seq < name->seq) {
 		skip_name(keys);
 	}
-	if (keys->is_over || keys->next.seq > name.seq) {
-		note_wrong(keys, "the name of event %llu is missing", (unsigned long long)name.seq);
-	} else {
-		if (!is_same(&keys->next, &name)) {
-			note_wrong(keys, "line %llu is not the name of event %llu",
-				(unsigned long long)keys->lines.number,
-				(unsigned long long)name.seq);
-		}
-		next_name(keys);
+	if (keys->is_over || keys->next.seq > name->seq) {
+		note_wrong(
+			keys, "the name of event %llu is missing", (unsigned long long)name->seq);
+		return;
 	}
-	log_name_finish(&name);
+	if (!is_same(&keys->next, name)) {
+		note_wrong(keys, "line %llu is not the name of event %llu",
+			(unsigned long long)keys->lines.number, (unsigned long long)name->seq);
+	}
+	next_name(keys);
+}
+
+void check_keys_event(struct keys_check *keys, const struct event_view *view)
+{
+	const struct store_facts *facts = keys->check->ops->facts;
+	if (facts && keys->meta && view->seq >= keys->meta->first_seq &&
+		view->seq <= keys->meta->max_seq) {
+		facts->names_of(view, false, see_name, keys);
+	}
 }
 
 void check_keys_end(struct keys_check *keys, bool log_is_good)
@@ -154,6 +159,7 @@ void check_keys_end(struct keys_check *keys, bool log_is_good)
 		skip_name(keys);
 	}
 	log_lines_close(&keys->lines);
+	json_decref(keys->json);
 	if (!keys->wrong || !log_is_good || keys->is_damaged) {
 		return;
 	}

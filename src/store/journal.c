@@ -404,7 +404,8 @@ static void rotate_if_full(struct journal *journal)
 void store_kick(struct store *store)
 {
 	struct journal *journal = &store->journal;
-	if (journal->in_flight || (!journal->gather.len && !journal->wants_run)) {
+	bool has_work = journal->gather.len || journal->wants_run;
+	if (journal->in_flight || !has_work || store->closing) {
 		return;
 	}
 	launch(journal);

@@ -27,6 +27,7 @@
 /** Names on their way into memory. The thread pool knows no log. */
 struct names_job {
 	uv_work_t work;
+	const struct store_facts *facts;
 	struct store *store;
 	char *id;
 	uint64_t epoch;
@@ -67,10 +68,12 @@ void log_keys_finish(struct log_keys *keys)
 /* --- lines --- */
 
 /** Appends the line of a name; *ret is what it says, borrowed from `out`. */
-static void append_line(struct buffer *out, const struct log_name *name, struct raw_name *ret)
+static void append_line(struct buffer *out, const struct name_kind *kinds,
+	const struct log_name *name, struct raw_name *ret)
 {
+	const struct name_kind *kind = &kinds[name->kind];
 	size_t start = out->len;
-	buffer_printf(out, "{\"kind\":\"%s\",\"seq\":%llu,\"key\":", log_key_kind_name(name->kind),
+	buffer_printf(out, "{\"kind\":\"%s\",\"seq\":%llu,\"key\":", kind->name,
 		(unsigned long long)name->seq);
 	size_t key = out->len;
 	buffer_append_json(out, name->key, strlen(name->key));
@@ -82,7 +85,7 @@ static void append_line(struct buffer *out, const struct log_name *name, struct 
 		buffer_append_json(out, name->by, strlen(name->by));
 	}
 	size_t by_end = out->len;
-	if (name->kind == LOG_KEY_INPUT) {
+	if (kind->has_sum) {
 		buffer_printf(out, ",\"sum\":\"%016llx\"", (unsigned long long)name->sum.value);
 	}
 	if (name->sum.rule) {
@@ -98,11 +101,12 @@ static void append_line(struct buffer *out, const struct log_name *name, struct 
 		.sum = name->sum};
 }
 
-void log_keys_add(struct session_log *log, const struct log_name *name)
+void log_keys_add(void *arg, const struct log_name *name)
 {
+	struct session_log *log = arg;
 	struct log_keys *keys = &log->keys;
 	struct raw_name raw;
-	append_line(&keys->unwritten, name, &raw);
+	append_line(&keys->unwritten, log->store->ops->facts->name_kinds, name, &raw);
 	if (keys->names.slots) {
 		name_table_put(&keys->names, &raw);
 	}
@@ -110,16 +114,17 @@ void log_keys_add(struct session_log *log, const struct log_name *name)
 }
 
 /** Puts the names of some lines into memory; -EBADMSG if one of them is damaged. */
-static int take_lines(struct name_table *names, const char *bytes, size_t len)
+static int take_lines(
+	const struct store_facts *facts, struct name_table *names, const char *bytes, size_t len)
 {
 	const char *end = bytes + len;
 	for (const char *at = bytes; at < end;) {
 		const char *newline = memchr(at, '\n', (size_t)(end - at));
 		struct raw_name name;
-		if (!newline || log_name_scan(at, (size_t)(newline - at), &name) < 0) {
+		if (!newline || log_name_scan(facts, at, (size_t)(newline - at), &name) < 0) {
 			return -EBADMSG;
 		}
-		if (name.kind != LOG_KEY_UNKNOWN) {
+		if (name.kind) {
 			name_table_put(names, &name);
 		}
 		at = newline + 1;
@@ -127,15 +132,13 @@ static int take_lines(struct name_table *names, const char *bytes, size_t len)
 	return 0;
 }
 
-void session_log_note_input(struct session_log *log, uint64_t nth, enum log_key_kind kind,
-	const char *key, uint64_t seq, const struct key_sum *sum)
+void session_log_note_input(struct session_log *log, uint64_t nth, const struct log_name *name)
 {
 	if (nth < log->keys.input_names) {
 		return; /* the journal tells again what is there */
 	}
 	log->keys.input_names = nth + 1;
-	log_keys_add(log,
-		&(struct log_name){.kind = kind, .seq = seq, .key = key, .by = "", .sum = *sum});
+	log_keys_add(log, name);
 	if (log->keys.unwritten.len >= UNWRITTEN_MAX && !log->is_writing) {
 		log_write_whole(log, NULL);
 	}
@@ -148,76 +151,28 @@ uint64_t session_log_input_names(const struct session_log *log)
 
 /* --- made again: thread pool --- */
 
-/** What an input named, as far as its event still tells; unless that has a line. */
-static void add_missing(
-	struct names_job *job, enum log_key_kind kind, const char *key, uint64_t seq)
+/** A name that an event tells; what an input gave may have a line already. */
+static void remake_name(void *arg, const struct log_name *name)
 {
+	struct names_job *job = arg;
+	const struct name_kind *kinds = job->names.kinds;
 	struct buffer escaped = {0};
 	struct raw_name raw;
-	buffer_append_json(&escaped, key, strlen(key));
-	if (*key && !name_table_get(&job->names, kind, escaped.data + 1, escaped.len - 2)) {
-		append_line(&job->lines,
-			&(struct log_name){.kind = kind, .seq = seq, .key = key, .by = ""}, &raw);
+	buffer_append_json(&escaped, name->key, strlen(name->key));
+	if (kinds[name->kind].is_of_event ||
+		!name_table_get(&job->names, name->kind, escaped.data + 1, escaped.len - 2)) {
+		append_line(&job->lines, kinds, name, &raw);
 		name_table_put(&job->names, &raw);
 	}
 	buffer_finish(&escaped);
 }
 
-static const char *text_of(const json_t *object, const char *name)
-{
-	const char *text = json_string_value(json_object_get(object, name));
-	return text ? text : "";
-}
-
-/** A string as it is in a line, without its quotes but escaped; NULL if it is none. */
-static json_t *read_string(const char *text, size_t len)
-{
-	/* With the quotes around it, it is JSON. */
-	return json_read(text - 1, len + 2, JSON_DECODE_ANY, NULL, NULL);
-}
-
-static void add_missing_names(struct names_job *job, const struct event_view *view)
-{
-	bool is_call = view->type == EVENT_TOOL_CALL;
-	bool is_prompt = view->type == EVENT_USER_PROMPT;
-	if (view->message_id) {
-		json_t *id = read_string(view->message_id, view->message_id_len);
-		add_missing(job, LOG_KEY_MESSAGE, id ? json_string_value(id) : "", view->seq);
-		json_decref(id);
-	}
-	if (!is_call && view->type != EVENT_TOOL_CALL_UPDATE && !is_prompt) {
-		return;
-	}
-	json_t *json = json_read(view->data, view->data_len, 0, NULL, NULL);
-	const char *status = text_of(json, "status");
-	if (is_prompt && !view->message_id) {
-		add_missing(job, LOG_KEY_MESSAGE, text_of(json, "prompt_id"), view->seq);
-	}
-	if (is_call) {
-		add_missing(job, LOG_KEY_TOOL_CALL, text_of(json, "tool_call_id"), view->seq);
-	}
-	/* A call may come with its result. */
-	bool has_ended = strcmp(status, "completed") == 0 || strcmp(status, "failed") == 0;
-	if (!is_prompt && has_ended) {
-		add_missing(job, LOG_KEY_TOOL_RESULT, text_of(json, "tool_call_id"), view->seq);
-	}
-	json_decref(json);
-}
-
 static int remake_line(void *arg, const struct event_view *view, uint64_t offset, size_t len)
 {
-	struct names_job *job = arg;
-	struct log_name name;
-	struct raw_name raw;
-	if (!view) {
-		return 0;
+	const struct names_job *job = arg;
+	if (view) {
+		job->facts->names_of(view, true, remake_name, arg);
 	}
-	if (log_name_of_event(view, &name)) {
-		append_line(&job->lines, &name, &raw);
-		name_table_put(&job->names, &raw);
-	}
-	log_name_finish(&name);
-	add_missing_names(job, view);
 	return 0;
 }
 
@@ -229,8 +184,8 @@ static void salvage(struct names_job *job, const struct buffer *bytes)
 	const char *newline;
 	while (at < end && (newline = memchr(at, '\n', (size_t)(end - at)))) {
 		struct raw_name name;
-		if (log_name_scan(at, (size_t)(newline - at), &name) == 0 &&
-			name.kind >= LOG_KEY_INPUT) {
+		if (log_name_scan(job->facts, at, (size_t)(newline - at), &name) == 0 &&
+			name.kind && !job->names.kinds[name.kind].is_of_event) {
 			buffer_append(&job->lines, at, (size_t)(newline + 1 - at));
 			name_table_put(&job->names, &name);
 		}
@@ -254,7 +209,7 @@ static int remake(struct names_job *job, const struct buffer *old)
 	}
 	uint64_t seed = job->names.seed;
 	name_table_finish(&job->names);
-	name_table_begin(&job->names, seed);
+	name_table_begin(&job->names, job->facts->name_kinds, seed);
 	salvage(job, old);
 	int fd = disk->openat(dir_fd, "events.jsonl", O_RDONLY | O_CLOEXEC, 0);
 	int r = fd >= 0 ? log_scan(fd, 0, job->log_size, remake_line, job)
@@ -304,7 +259,7 @@ static void work(uv_work_t *work_req)
 	struct buffer bytes = {0};
 	int r = job->size ? read_file(job, &bytes) : 0;
 	if (r == 0) {
-		r = take_lines(&job->names, bytes.data, bytes.len);
+		r = take_lines(job->facts, &job->names, bytes.data, bytes.len);
 	}
 	job->status = r == -EBADMSG ? remake(job, &bytes) : r;
 	buffer_finish(&bytes);
@@ -327,7 +282,8 @@ static void take_job(struct session_log *log, struct names_job *job)
 		log_keys_rest(keys);
 		keys->names = job->names;
 		job->names = (struct name_table){0};
-		int r = take_lines(&keys->names, keys->unwritten.data, keys->unwritten.len);
+		int r = take_lines(
+			job->facts, &keys->names, keys->unwritten.data, keys->unwritten.len);
 		assert(r == 0); /* our own */
 	} else {
 		diag(DIAG_ERROR, "session %s: keys.jsonl cannot be read: %s", log->id,
@@ -359,13 +315,14 @@ static struct names_job *begin_job(struct session_log *log)
 {
 	struct names_job *job = xcalloc(1, sizeof(*job));
 	*job = (struct names_job){.store = log->store,
+		.facts = log->store->ops->facts,
 		.id = xstrdup(log->id),
 		.epoch = log->epoch,
 		.size = log->keys.size,
 		.is_unseen = !log->keys.is_seen && !log->is_writing,
 		.log_size = log->written};
 	job->work.data = job;
-	name_table_begin(&job->names, log->store->by_id.seed);
+	name_table_begin(&job->names, job->facts->name_kinds, log->store->by_id.seed);
 	log->keys.job = job;
 	return job;
 }
@@ -543,7 +500,7 @@ static const char *unescape(struct buffer *found, const char *string)
 }
 
 int session_log_find_key(
-	struct session_log *log, enum log_key_kind kind, const char *key, struct log_key *ret_key)
+	struct session_log *log, unsigned kind, const char *key, struct log_key *ret_key)
 {
 	struct log_keys *keys = &log->keys;
 	struct buffer escaped = {0};
@@ -556,25 +513,24 @@ int session_log_find_key(
 		name_table_get(&keys->names, kind, escaped.data + 1, escaped.len - 2);
 	buffer_finish(&escaped);
 	if (slot) {
-		bool is_answer = kind == LOG_KEY_ANSWER;
+		bool has_by = keys->names.kinds[kind].has_by;
 		*ret_key = (struct log_key){.seq = slot->seq,
-			.by = is_answer ? unescape(&keys->found,
-						  keys->names.answerers.data + slot->value)
-					: "",
-			.sum = {.value = is_answer ? 0 : slot->value, .rule = slot->rule}};
+			.by = has_by ? unescape(&keys->found, keys->names.by.data + slot->value)
+				     : "",
+			.sum = {.value = has_by ? 0 : slot->value, .rule = slot->rule}};
 	}
 	return slot != NULL;
 }
 
-int session_log_each_message(
-	struct session_log *log, void (*visit)(void *arg, const char *message_id), void *arg)
+int session_log_each_listed(
+	struct session_log *log, void (*visit)(void *arg, const char *key), void *arg)
 {
 	int r = need_names(log);
-	const struct buffer *messages = &log->keys.names.messages;
-	for (size_t at = 0; r == 0 && at < messages->len;) {
-		const char *message = messages->data + at;
-		visit(arg, unescape(&log->keys.found, message));
-		at += strlen(message) + 1;
+	const struct buffer *listed = &log->keys.names.listed;
+	for (size_t at = 0; r == 0 && at < listed->len;) {
+		const char *key = listed->data + at;
+		visit(arg, unescape(&log->keys.found, key));
+		at += strlen(key) + 1;
 	}
 	return r;
 }

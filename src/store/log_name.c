@@ -1,7 +1,6 @@
 /* The lines of keys.jsonl: what a name looks like. Pure. */
 #include "store_internal.h"
 
-#include "holdfast/json_text.h"
 #include "holdfast/sealed_line.h"
 
 #include <errno.h>
@@ -9,40 +8,23 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const kind_names[] = {[LOG_KEY_PROMPT] = "prompt",
-	[LOG_KEY_ANSWER] = "answer",
-	[LOG_KEY_INPUT] = "input",
-	[LOG_KEY_MESSAGE] = "message",
-	[LOG_KEY_TOOL_CALL] = "tool_call",
-	[LOG_KEY_TOOL_RESULT] = "tool_result",
-	[LOG_KEY_RUN] = "run",
-	[LOG_KEY_REMOVED] = "removed"};
-
-const char *log_key_kind_name(enum log_key_kind kind)
+/** The number of a kind; 0: a later version has it. */
+static unsigned find_kind(const struct store_facts *facts, const char *name, size_t len)
 {
-	return kind_names[kind];
-}
-
-void log_name_finish(struct log_name *name)
-{
-	json_decref(name->json);
-	*name = (struct log_name){0};
-}
-
-static enum log_key_kind find_kind(const char *name)
-{
-	for (enum log_key_kind i = LOG_KEY_PROMPT; i <= LOG_KEY_REMOVED; i++) {
-		if (strcmp(name, kind_names[i]) == 0) {
+	for (unsigned i = 1; i < facts->name_kind_count; i++) {
+		const char *known = facts->name_kinds[i].name;
+		if (known && strlen(known) == len && memcmp(known, name, len) == 0) {
 			return i;
 		}
 	}
-	return LOG_KEY_UNKNOWN;
+	return 0;
 }
 
-int log_name_parse(const char *line, size_t len, struct log_name *ret_name)
+int log_name_parse(const struct store_facts *facts, const char *line, size_t len,
+	struct log_name *ret_name, json_t **ret_json)
 {
 	size_t body;
-	*ret_name = (struct log_name){0};
+	*ret_json = NULL;
 	if (!sealed_line_check(line, len, &body)) {
 		return -EBADMSG;
 	}
@@ -53,18 +35,17 @@ int log_name_parse(const char *line, size_t len, struct log_name *ret_name)
 	const char *sum = json_string_value(json_object_get(json, "sum"));
 	json_int_t rule = json_integer_value(json_object_get(json, "rule"));
 	json_int_t seq = json_integer_value(json_object_get(json, "seq"));
-	struct log_name name = {.kind = kind ? find_kind(kind) : LOG_KEY_UNKNOWN,
+	*ret_name = (struct log_name){.kind = kind ? find_kind(facts, kind, strlen(kind)) : 0,
 		.seq = (uint64_t)seq,
 		.key = key,
 		.by = by ? by : "",
-		.sum = {.value = sum ? strtoull(sum, NULL, 16) : 0, .rule = (unsigned)rule},
-		.json = json};
-	bool has_event = name.kind != LOG_KEY_UNKNOWN && name.kind < LOG_KEY_INPUT;
-	if (!kind || (name.kind != LOG_KEY_UNKNOWN && !key) || seq < has_event) {
+		.sum = {.value = sum ? strtoull(sum, NULL, 16) : 0, .rule = (unsigned)rule}};
+	bool has_event = facts->name_kinds[ret_name->kind].is_of_event;
+	if (!kind || (ret_name->kind && !key) || seq < has_event) {
 		json_decref(json);
 		return -EBADMSG;
 	}
-	*ret_name = name;
+	*ret_json = json;
 	return 0;
 }
 
@@ -110,22 +91,21 @@ static void scan_rest(const char *at, const char *end, struct raw_name *ret)
 	}
 }
 
-int log_name_scan(const char *line, size_t len, struct raw_name *ret)
+int log_name_scan(
+	const struct store_facts *facts, const char *line, size_t len, struct raw_name *ret)
 {
 	size_t body;
 	const char *end = line + len;
-	char kind[16];
 	*ret = (struct raw_name){.by = ""};
 	if (!sealed_line_check(line, len, &body)) {
 		return -EBADMSG;
 	}
 	const char *at = line;
 	size_t kind_len = skip(&at, end, "{\"kind\":\"") ? strcspn(at, "\"\n") : 0;
-	if (!kind_len || kind_len >= sizeof(kind)) {
+	const char *kind = at;
+	if (!kind_len) {
 		return 0; /* of a later version */
 	}
-	memcpy(kind, at, kind_len);
-	kind[kind_len] = '\0';
 	at += kind_len;
 	if (!skip(&at, end, "\",\"seq\":")) {
 		return 0;
@@ -137,51 +117,8 @@ int log_name_scan(const char *line, size_t len, struct raw_name *ret)
 	}
 	ret->key = at;
 	if (skip_string(&at, end, &ret->key_len)) {
-		ret->kind = find_kind(kind);
+		ret->kind = find_kind(facts, kind, kind_len);
 		scan_rest(at, end, ret);
 	}
 	return 0;
-}
-
-/* --- events --- */
-
-bool log_name_needs_data(enum event_type type)
-{
-	return type == EVENT_USER_PROMPT || type == EVENT_PERMISSION_RESOLVED;
-}
-
-static const char *text_of(const json_t *object, const char *name)
-{
-	const char *text = json_string_value(json_object_get(object, name));
-	return text ? text : "";
-}
-
-bool log_name_of_event(const struct event_view *view, struct log_name *ret_name)
-{
-	*ret_name = (struct log_name){0};
-	if (!log_name_needs_data(view->type)) {
-		return false;
-	}
-	json_t *json = json_read(view->data, view->data_len, 0, NULL, NULL);
-	bool is_prompt = view->type == EVENT_USER_PROMPT;
-	const char *key = text_of(json, is_prompt ? "prompt_id" : "request_id");
-	if (!*key) {
-		json_decref(json);
-		return false;
-	}
-	*ret_name = (struct log_name){.kind = is_prompt ? LOG_KEY_PROMPT : LOG_KEY_ANSWER,
-		.seq = view->seq,
-		.key = key,
-		.by = is_prompt ? "" : text_of(json, "by"),
-		.json = json};
-	return true;
-}
-
-void log_note_key(struct session_log *log, const struct event_view *view)
-{
-	struct log_name name;
-	if (log_name_of_event(view, &name)) {
-		log_keys_add(log, &name);
-	}
-	log_name_finish(&name);
 }

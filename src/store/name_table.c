@@ -6,17 +6,17 @@
 
 #include <stdlib.h>
 
-void name_table_begin(struct name_table *table, uint64_t seed)
+void name_table_begin(struct name_table *table, const struct name_kind *kinds, uint64_t seed)
 {
-	*table = (struct name_table){.seed = seed, .slot_count = 16};
+	*table = (struct name_table){.kinds = kinds, .seed = seed, .slot_count = 16};
 	table->slots = xcalloc(table->slot_count, sizeof(*table->slots));
 }
 
 void name_table_finish(struct name_table *table)
 {
 	free(table->slots);
-	buffer_finish(&table->answerers);
-	buffer_finish(&table->messages);
+	buffer_finish(&table->by);
+	buffer_finish(&table->listed);
 	*table = (struct name_table){0};
 }
 
@@ -26,7 +26,7 @@ void name_table_finish(struct name_table *table)
  * the same.
  */
 static uint64_t digest_of(
-	const struct name_table *table, enum log_key_kind kind, const char *key, size_t len)
+	const struct name_table *table, unsigned kind, const char *key, size_t len)
 {
 	const uint64_t both[] = {journal_session_hash(key, len, table->seed), (uint64_t)kind};
 	uint64_t digest = journal_session_hash((const char *)both, sizeof(both), table->seed);
@@ -70,27 +70,28 @@ static void append_string(struct buffer *out, const char *text, size_t len)
 
 void name_table_put(struct name_table *table, const struct raw_name *name)
 {
+	const struct name_kind *kind = &table->kinds[name->kind];
 	make_room(table);
 	uint64_t digest = digest_of(table, name->kind, name->key, name->key_len);
 	struct name_slot *slot = find_slot(table, digest);
-	if (slot->digest && name->kind >= LOG_KEY_INPUT) {
-		return; /* of names that inputs gave the first line counts */
+	if (slot->digest && !kind->is_of_event) {
+		return; /* the first one counts */
 	}
 	table->used += !slot->digest;
 	*slot = (struct name_slot){.digest = digest,
 		.seq = name->seq,
 		.rule = name->sum.rule < UINT8_MAX ? name->sum.rule : UINT8_MAX,
 		.value = name->sum.value};
-	if (name->kind == LOG_KEY_ANSWER) {
-		slot->value = table->answerers.len;
-		append_string(&table->answerers, name->by, name->by_len);
-	} else if (name->kind == LOG_KEY_MESSAGE) {
-		append_string(&table->messages, name->key, name->key_len);
+	if (kind->has_by) {
+		slot->value = table->by.len;
+		append_string(&table->by, name->by, name->by_len);
+	} else if (kind->is_listed) {
+		append_string(&table->listed, name->key, name->key_len);
 	}
 }
 
 const struct name_slot *name_table_get(
-	const struct name_table *table, enum log_key_kind kind, const char *key, size_t len)
+	const struct name_table *table, unsigned kind, const char *key, size_t len)
 {
 	const struct name_slot *slot = find_slot(table, digest_of(table, kind, key, len));
 	return slot->digest ? slot : NULL;

@@ -129,7 +129,7 @@ void session_log_count(struct session_log *log, const struct event_view *view, s
 	assert(view->seq == log->last_seq + 1);
 	log_index_add(log, log->size);
 	log->store->ops->facts->fold(log->facts, view);
-	log_note_key(log, view);
+	log->store->ops->facts->names_of(view, false, log_keys_add, log);
 	if (log->first_seq > log->last_seq) {
 		log->first_ts = view->ts;
 	}
@@ -141,7 +141,8 @@ void session_log_count(struct session_log *log, const struct event_view *view, s
 void session_log_take(struct session_log *log, struct event *event, int64_t ts)
 {
 	struct event_view view = {.seq = event->seq, .type = event->type, .turn = event->turn};
-	if (log_name_needs_data(event->type) || log->store->ops->facts->needs_data(event->type)) {
+	const struct store_facts *facts = log->store->ops->facts;
+	if (facts->names_need_data(event->type) || facts->needs_data(event->type)) {
 		event_get_view(event, &view);
 	}
 	if (!log->hot_count) {

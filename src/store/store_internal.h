@@ -107,16 +107,17 @@ struct name_slot {
 	uint64_t digest; /* of its kind and key; 0: the slot is free */
 	uint64_t seq : 56;
 	uint64_t rule : 8; /* of the sum */
-	uint64_t value; /* of an input: its sum; of an answer: a place in name_table.answerers */
+	uint64_t value; /* its sum; of a kind that has `by`: a place in name_table.by */
 };
 
 struct name_table {
+	const struct name_kind *kinds;
 	struct name_slot *slots; /* a power of two of them; NULL: the names are not in memory */
 	size_t slot_count;
 	size_t used;
 	uint64_t seed;
-	struct buffer answerers; /* JSON strings, each with a NUL: who gave the answers */
-	struct buffer messages; /* the same: message ids, in the order of their first input */
+	struct buffer by; /* JSON strings, each with a NUL: who gave the names */
+	struct buffer listed; /* the same: the names that are listed, in their order */
 };
 
 /** Names: keys.jsonl. */
@@ -460,43 +461,37 @@ int log_index_read_header(int fd, uint64_t *ret_epoch, uint64_t *ret_first_seq);
 void log_reads_resume(struct session_log *log, int status);
 
 /* log_name.c */
-#define LOG_KEY_UNKNOWN ((enum log_key_kind)0)
-/** A name: a line of keys.jsonl, or what an event says of itself. To be finished in any case. */
-struct log_name {
-	enum log_key_kind kind; /* unknown: of a kind that a later version has */
-	uint64_t seq;
-	const char *key;
-	const char *by; /* of an answer, "" if nobody gave it */
-	struct key_sum sum; /* of an input: its content */
-	struct json_t *json; /* that these are borrowed from */
-};
-/** Reads a line without its newline; -EBADMSG if its checksum is wrong, or it is no name. */
-int log_name_parse(const char *line, size_t len, struct log_name *ret_name);
-void log_name_finish(struct log_name *name);
+/**
+ * Reads a line of keys.jsonl without its newline, borrowed from *ret_json, which the caller gives
+ * back; -EBADMSG if its checksum is wrong, or it is no name.
+ */
+int log_name_parse(const struct store_facts *facts, const char *line, size_t len,
+	struct log_name *ret_name, struct json_t **ret_json);
 /** What the lines that we write say, read without JSON: there may be very many. */
 struct raw_name {
-	enum log_key_kind kind;
+	unsigned kind;
 	const char *key; /* escaped */
 	size_t key_len;
-	const char *by; /* of an answer: escaped */
+	const char *by; /* the same */
 	size_t by_len;
 	uint64_t seq;
-	struct key_sum sum; /* of an input */
+	struct key_sum sum;
 };
-/** -EBADMSG if the checksum is wrong; of a line of a later version the kind is unknown. */
-int log_name_scan(const char *line, size_t len, struct raw_name *ret);
-const char *log_key_kind_name(enum log_key_kind kind);
+/** -EBADMSG if the checksum is wrong; of a line of a later version the kind is 0. */
+int log_name_scan(
+	const struct store_facts *facts, const char *line, size_t len, struct raw_name *ret);
 
 /* name_table.c: any thread */
-void name_table_begin(struct name_table *table, uint64_t seed);
+void name_table_begin(struct name_table *table, const struct name_kind *kinds, uint64_t seed);
 void name_table_finish(struct name_table *table);
 void name_table_put(struct name_table *table, const struct raw_name *name);
 /** The name of this key, escaped; NULL if there is none. */
 const struct name_slot *name_table_get(
-	const struct name_table *table, enum log_key_kind kind, const char *key, size_t len);
+	const struct name_table *table, unsigned kind, const char *key, size_t len);
 
 /* log_keys.c */
-void log_keys_add(struct session_log *log, const struct log_name *name);
+/** Takes a name; `log` is a struct session_log. */
+void log_keys_add(void *log, const struct log_name *name);
 /** Lines on their way into the file. */
 struct keys_write {
 	struct buffer lines;
@@ -517,13 +512,6 @@ void log_keys_resume(struct session_log *log);
 void log_keys_finish(struct log_keys *keys);
 /** Forgets the names; they are read again when one is looked up. */
 void log_keys_rest(struct log_keys *keys);
-
-/** Whether the event is one that is found by name, and by which. */
-bool log_name_of_event(const struct event_view *view, struct log_name *ret_name);
-/** Whether that looks at the data of such events. */
-bool log_name_needs_data(enum event_type type);
-/** If it is, adds its key. */
-void log_note_key(struct session_log *log, const struct event_view *view);
 
 /* metadata.c */
 #define METADATA_MAX   (256 * LIMIT_MIB)

@@ -405,7 +405,7 @@ static void short_names_are_told_apart(void **state)
 	const size_t count = sizeof(keys) / sizeof(keys[0]);
 	for (uint64_t seed = 0; seed < 1000; seed++) {
 		struct name_table table;
-		name_table_begin(&table, seed * 0x9e3779b97f4a7c15u);
+		name_table_begin(&table, session_name_kinds, seed * 0x9e3779b97f4a7c15u);
 		for (size_t i = 0; i < count; i++) {
 			struct raw_name name = {.kind = LOG_KEY_MESSAGE,
 				.key = keys[i],
