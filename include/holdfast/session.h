@@ -3,7 +3,7 @@
  * its open permission requests, and the channel that its observers see.
  *
  * Every input goes one way: journaled (store_append), applied at once (which may complete events),
- * and, when the journal is synced, committed: the completed events go to the log, waiters hear
+ * and, when the journal is synced and the log has the completed events, committed: waiters hear
  * that their input is durable, observers are woken. Recovery applies the same records again.
  */
 #ifndef HOLDFAST_SESSION_H

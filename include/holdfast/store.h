@@ -189,7 +189,7 @@ void session_log_set_owner(struct session_log *log, void *owner);
 void *session_log_owner(const struct session_log *log);
 /**
  * Gives back the memory and the descriptors that the log can do without until it is used again.
- * Returns a negative errno, and does nothing, while it cannot write what only memory has.
+ * -EBUSY while somebody is at its files, or something is in memory only, which is written then.
  */
 int session_log_rest(struct session_log *log);
 /** Takes the session's folder away (after its RECORD_DELETE is synced) and frees the log. */

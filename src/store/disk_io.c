@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static DIR *open_dir(int dir_fd, const char *name)
@@ -118,13 +119,60 @@ int disk_write_all(int fd, const void *bytes, size_t len)
 	return 0;
 }
 
-int disk_append(int fd, uint64_t size, const void *bytes, size_t len)
+/** Whether the file has the bytes that count; cuts off what is behind them. */
+static int look_at_file(const struct file_append *append, int fd)
 {
-	int r = disk_write_all(fd, bytes, len);
+	struct stat st;
+	if (fstat(fd, &st) < 0) {
+		return -errno;
+	}
+	if ((uint64_t)st.st_size < append->size) {
+		return -EBADMSG;
+	}
+	if ((uint64_t)st.st_size > append->size && disk->ftruncate(fd, (off_t)append->size) < 0) {
+		return -errno;
+	}
+	char head[64];
+	size_t len = append->head.len;
+	int r = disk_read_at(fd, 0, head, len);
+	return r == 0 && len && memcmp(head, append->head.data, len) != 0 ? -EBADMSG : r;
+}
+
+static int append_to(struct file_append *append, int fd)
+{
+	int r = append->is_seen ? 0 : look_at_file(append, fd);
 	if (r < 0) {
-		(void)!disk->ftruncate(fd, (off_t)size);
+		return r;
+	}
+	r = disk_write_all(fd, append->bytes.data, append->bytes.len);
+	if (r < 0) {
+		(void)!disk->ftruncate(fd, (off_t)append->size);
 	}
 	return r;
+}
+
+void file_append_run(struct file_append *append, int sessions_fd, const char *id)
+{
+	if (!append->bytes.len) {
+		return;
+	}
+	char path[160];
+	snprintf(path, sizeof(path), "%s/%s", id, append->name);
+	int flags = O_RDWR | O_APPEND | O_CLOEXEC | (append->size ? 0 : O_CREAT);
+	int fd = disk->openat(sessions_fd, path, flags, 0600);
+	if (fd < 0) {
+		append->status = errno == ENOENT ? -EBADMSG : -errno;
+		return;
+	}
+	append->is_new = !append->size;
+	append->status = append_to(append, fd);
+	close(fd);
+}
+
+void file_append_finish(struct file_append *append)
+{
+	buffer_finish(&append->bytes);
+	buffer_finish(&append->head);
 }
 
 int disk_sync(int dir_fd, const char *name, int flags)

@@ -15,7 +15,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #define MAGIC       "HFINDX1\n"
@@ -61,54 +60,6 @@ void log_index_take(struct session_log *log, uint64_t count)
 	session_log_index_unwritten(log);
 }
 
-/** Looks at the file for the first time: what is too long is cut off. -ESTALE: it does not fit. */
-static int look_at_file(const struct index_write *write, int fd)
-{
-	uint64_t want = file_size(write->count);
-	struct stat st;
-	if (fstat(fd, &st) < 0) {
-		return -errno;
-	}
-	if ((uint64_t)st.st_size < want) {
-		return -ESTALE;
-	}
-	if ((uint64_t)st.st_size > want && disk->ftruncate(fd, (off_t)want) < 0) {
-		return -errno;
-	}
-	if (want) {
-		char header[HEADER_SIZE];
-		struct buffer good = {0};
-		append_header(&good, write->epoch, write->base_seq);
-		int r = disk_read_at(fd, 0, header, sizeof(header));
-		bool same = r == 0 && memcmp(header, good.data, sizeof(header)) == 0;
-		buffer_finish(&good);
-		if (!same) {
-			return r < 0 ? r : -ESTALE;
-		}
-	}
-	return 0;
-}
-
-/** Opens the file to append to it; -ESTALE if it cannot be used. */
-static int open_file(const struct store *store, const char *id, struct index_write *write)
-{
-	char path[160];
-	snprintf(path, sizeof(path), "%s/events.index", id);
-	int flags = O_RDWR | O_APPEND | O_CLOEXEC | (write->count ? 0 : O_CREAT);
-	int fd = disk->openat(store->sessions_fd, path, flags, 0600);
-	if (fd < 0) {
-		return errno == ENOENT ? -ESTALE : -errno;
-	}
-	write->is_new = !write->count;
-	int r = write->state == INDEX_UNSEEN ? look_at_file(write, fd) : 0;
-	if (r < 0) {
-		close(fd);
-		return r;
-	}
-	write->state = INDEX_GOOD;
-	return fd;
-}
-
 void log_index_add(struct session_log *log, uint64_t offset)
 {
 	if (log->index.state != INDEX_LOST) {
@@ -116,60 +67,41 @@ void log_index_add(struct session_log *log, uint64_t offset)
 	}
 }
 
-void log_index_launch(struct session_log *log, bool all, struct index_write *ret)
+void log_index_launch(struct session_log *log, bool all, struct file_append *ret)
 {
 	const struct log_index *index = &log->index;
-	*ret = (struct index_write){.state = index->state,
-		.epoch = log->epoch,
-		.base_seq = log->base_seq,
-		.count = index->count,
+	*ret = (struct file_append){.name = "events.index",
+		.size = file_size(index->count),
+		.is_seen = index->state != INDEX_UNSEEN,
 		.status = -ECANCELED};
-	if (index->fresh.len >= (all ? 1 : FRESH_MAX) && index->state != INDEX_BUILDING) {
-		buffer_append(&ret->entries, index->fresh.data, index->fresh.len);
-	}
-}
-
-void log_index_write(const struct store *store, const char *id, struct index_write *write)
-{
-	if (!write->entries.len) {
+	if (index->fresh.len < (all ? 1 : FRESH_MAX) || index->state == INDEX_BUILDING) {
 		return;
 	}
-	int fd = open_file(store, id, write);
-	write->status = fd < 0 ? fd : 0;
-	if (fd < 0) {
-		return;
-	}
-	struct buffer bytes = {0};
-	if (!write->count) {
-		append_header(&bytes, write->epoch, write->base_seq);
-	}
-	buffer_append(&bytes, write->entries.data, write->entries.len);
-	write->status = disk_append(fd, file_size(write->count), bytes.data, bytes.len);
-	buffer_finish(&bytes);
-	close(fd);
+	append_header(index->count ? &ret->head : &ret->bytes, log->epoch, log->base_seq);
+	buffer_append(&ret->bytes, index->fresh.data, index->fresh.len);
 }
 
-int log_index_land(struct session_log *log, const struct index_write *write)
+int log_index_land(struct session_log *log, const struct file_append *append)
 {
 	struct log_index *index = &log->index;
-	if (!write->entries.len || write->status == -ECANCELED || index->state == INDEX_BUILDING) {
+	if (!append->bytes.len || append->status == -ECANCELED || index->state == INDEX_BUILDING) {
 		return 0;
 	}
-	index->state = write->state;
-	if (write->status == 0) {
-		index->count += write->entries.len / ENTRY_SIZE;
+	if (append->status == -EBADMSG) {
+		log_index_lose(index);
+		return 0;
+	}
+	index->state = append->status < 0 ? INDEX_UNSEEN : INDEX_GOOD; /* part may be there */
+	if (append->status == 0) {
+		size_t len = append->bytes.len - (index->count ? 0 : HEADER_SIZE);
+		index->count += len / ENTRY_SIZE;
 		index->disk.is_unsynced = true;
-		buffer_consume(&index->fresh, write->entries.len);
+		buffer_consume(&index->fresh, len);
 		if (!index->fresh.len) {
 			buffer_finish(&index->fresh);
 		}
-	} else if (write->status == -ESTALE) {
-		log_index_lose(index);
-		return 0;
-	} else {
-		index->state = INDEX_UNSEEN; /* part of it may be there */
 	}
-	return write->status;
+	return append->status;
 }
 
 uint64_t log_index_first_fresh(const struct session_log *log)

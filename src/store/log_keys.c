@@ -18,7 +18,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 /* Lines gather in memory up to this many bytes; the journal has what they come from. */
@@ -382,41 +381,13 @@ void names_wait_cancel(struct names_wait *wait)
 
 /* --- writing --- */
 
-/** Opens keys.jsonl; -EBADMSG if it is shorter than it must be. What is behind that is cut off. */
-static int open_file(const struct store *store, const char *id, struct keys_write *write)
-{
-	char path[160];
-	snprintf(path, sizeof(path), "%s/keys.jsonl", id);
-	int flags = O_RDWR | O_APPEND | O_CLOEXEC | (write->size ? 0 : O_CREAT);
-	int fd = disk->openat(store->sessions_fd, path, flags, 0600);
-	if (fd < 0) {
-		return errno == ENOENT ? -EBADMSG : -errno;
-	}
-	write->is_new = !write->size;
-	struct stat st;
-	int r = 0;
-	if (!write->is_seen) {
-		r = fstat(fd, &st) < 0 ? -errno : 0;
-		if (r == 0 && (uint64_t)st.st_size < write->size) {
-			r = -EBADMSG;
-		} else if (r == 0 && (uint64_t)st.st_size > write->size &&
-			   disk->ftruncate(fd, (off_t)write->size) < 0) {
-			r = -errno;
-		}
-		write->is_seen = r == 0;
-	}
-	if (r < 0) {
-		close(fd);
-		return r;
-	}
-	return fd;
-}
-
-void log_keys_launch(struct session_log *log, bool all, struct keys_write *ret)
+void log_keys_launch(struct session_log *log, bool all, struct file_append *ret)
 {
 	const struct log_keys *keys = &log->keys;
-	*ret = (struct keys_write){
-		.size = keys->size, .is_seen = keys->is_seen, .status = -ECANCELED};
+	*ret = (struct file_append){.name = "keys.jsonl",
+		.size = keys->size,
+		.is_seen = keys->is_seen,
+		.status = -ECANCELED};
 	if (keys->unwritten.len < (all ? 1 : UNWRITTEN_MAX)) {
 		return;
 	}
@@ -424,54 +395,41 @@ void log_keys_launch(struct session_log *log, bool all, struct keys_write *ret)
 		ret->status = all ? -EBUSY : 0; /* it is not known how long the file will be */
 		return;
 	}
-	buffer_append(&ret->lines, keys->unwritten.data, keys->unwritten.len);
+	buffer_append(&ret->bytes, keys->unwritten.data, keys->unwritten.len);
 }
 
-void log_keys_write(const struct store *store, const char *id, struct keys_write *write)
-{
-	if (!write->lines.len) {
-		return;
-	}
-	int fd = open_file(store, id, write);
-	write->status =
-		fd < 0 ? fd : disk_append(fd, write->size, write->lines.data, write->lines.len);
-	if (fd >= 0) {
-		close(fd);
-	}
-}
-
-int log_keys_land(struct session_log *log, struct keys_write *write)
+int log_keys_land(struct session_log *log, struct file_append *append)
 {
 	struct log_keys *keys = &log->keys;
-	if (!write->lines.len) {
-		return write->status == -EBUSY ? -EBUSY : 0;
+	struct store *store = log->store;
+	if (!append->bytes.len) {
+		return append->status == -EBUSY ? -EBUSY : 0;
 	}
-	if (write->status == -EBADMSG && (log->store->opening || log->store->closing)) {
+	if (append->status == -EBADMSG && (store->opening || store->closing)) {
 		int r = load_now(log);
-		write->size = keys->size;
-		write->status = -ECANCELED;
-		if (r < 0) {
-			return r;
+		append->size = keys->size;
+		append->status = r;
+		if (r == 0) {
+			file_append_run(append, store->sessions_fd, log->id);
 		}
-		log_keys_write(log->store, log->id, write);
-	} else if (write->status == -EBADMSG) {
+	} else if (append->status == -EBADMSG) {
 		log_keys_rest(keys);
 		load_later(log);
 		return -EBUSY;
 	}
-	if (write->status == -ECANCELED) {
+	if (append->status == -ECANCELED) {
 		return 0;
 	}
-	keys->is_seen = write->status == 0; /* else part of it may be there */
-	if (write->status == 0) {
-		keys->size += write->lines.len;
+	keys->is_seen = append->status == 0; /* else part of it may be there */
+	if (append->status == 0) {
+		keys->size += append->bytes.len;
 		keys->disk.is_unsynced = true;
-		buffer_consume(&keys->unwritten, write->lines.len);
+		buffer_consume(&keys->unwritten, append->bytes.len);
 		if (!keys->unwritten.len) {
 			buffer_finish(&keys->unwritten);
 		}
 	}
-	return write->status;
+	return append->status;
 }
 
 /* --- looking --- */

@@ -57,8 +57,8 @@ struct log_write {
 	struct buffer metadata; /* of a new folder */
 	struct buffer lines; /* that the file lacks */
 	uint64_t written; /* bytes that it has */
-	struct keys_write keys;
-	struct index_write index;
+	struct file_append keys;
+	struct file_append index;
 	int status;
 	int dir_fd; /* for the checkpoint */
 	int fd;
@@ -129,8 +129,8 @@ static void finish(struct log_write *write)
 	list_remove(&write->link);
 	buffer_finish(&write->metadata);
 	buffer_finish(&write->lines);
-	buffer_finish(&write->keys.lines);
-	buffer_finish(&write->index.entries);
+	file_append_finish(&write->keys);
+	file_append_finish(&write->index);
 	free(write->events);
 	free(write);
 }
@@ -333,8 +333,8 @@ static void run_before(struct log_write *write)
 	int r = write->lacks_folder ? make_folder(write) : 0;
 	r = r < 0 ? r : write_lines(write);
 	if (r == 0) {
-		log_keys_write(log->store, log->id, &write->keys);
-		log_index_write(log->store, log->id, &write->index);
+		file_append_run(&write->keys, log->store->sessions_fd, log->id);
+		file_append_run(&write->index, log->store->sessions_fd, log->id);
 	}
 	write->status = r < 0 || !write->item ? r : open_for_item(write);
 	if (write->closes && !write->item) {

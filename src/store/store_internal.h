@@ -331,10 +331,19 @@ int disk_read_file(int dir_fd, const char *name, size_t most, struct buffer *out
 /** Reads all of it; -EBADMSG if the file ends before. */
 int disk_read_at(int fd, uint64_t offset, void *bytes, size_t len);
 int disk_write_all(int fd, const void *bytes, size_t len);
-/**
- * The same at the end of a file of this size; when it fails the file is cut back, if that works.
- */
-int disk_append(int fd, uint64_t size, const void *bytes, size_t len);
+/** An append to a file of which only some bytes count. */
+struct file_append {
+	const char *name;
+	struct buffer bytes;
+	struct buffer head; /* what the file begins with */
+	uint64_t size; /* of the bytes that count */
+	bool is_seen; /* else what is behind them is cut off first */
+	bool is_new;
+	int status; /* -EBADMSG: it is not that file; -ECANCELED: nobody has tried */
+};
+/** Does it in a session's folder, unless there is nothing to append. */
+void file_append_run(struct file_append *append, int sessions_fd, const char *id);
+void file_append_finish(struct file_append *append);
 /** Syncs a file, or with O_DIRECTORY a directory, that is not open. `flags` are openat()'s. */
 int disk_sync(int dir_fd, const char *name, int flags);
 /**
@@ -407,21 +416,9 @@ int log_check_last(int fd, uint64_t size, uint64_t seq);
 
 /* log_index.c */
 void log_index_add(struct session_log *log, uint64_t offset);
-/** Entries on their way into the file. */
-struct index_write {
-	struct buffer entries;
-	enum index_state state;
-	uint64_t epoch;
-	uint64_t base_seq;
-	uint64_t count; /* that the file has */
-	bool is_new;
-	int status; /* -ECANCELED: nobody has tried */
-};
-/** What there is to write, if it is enough, or all of it. */
-void log_index_launch(struct session_log *log, bool all, struct index_write *ret);
-/** Any thread. */
-void log_index_write(const struct store *store, const char *id, struct index_write *write);
-int log_index_land(struct session_log *log, const struct index_write *write);
+/** What there is to write, if it is enough, or all of it; and what has become of that. */
+void log_index_launch(struct session_log *log, bool all, struct file_append *ret);
+int log_index_land(struct session_log *log, const struct file_append *append);
 /** Bytes that the file has by now. */
 uint64_t log_index_size(const struct log_index *index);
 /** It cannot be gone on with: the next cold read makes it again. */
@@ -492,20 +489,10 @@ const struct name_slot *name_table_get(
 /* log_keys.c */
 /** Takes a name; `log` is a struct session_log. */
 void log_keys_add(void *log, const struct log_name *name);
-/** Lines on their way into the file. */
-struct keys_write {
-	struct buffer lines;
-	uint64_t size; /* that the file has */
-	bool is_seen;
-	bool is_new;
-	int status; /* -ECANCELED: nobody has tried */
-};
 /** What there is to write, if it is enough, or all of it. */
-void log_keys_launch(struct session_log *log, bool all, struct keys_write *ret);
-/** Any thread. */
-void log_keys_write(const struct store *store, const char *id, struct keys_write *write);
-/** -EBUSY: the file is being read or made again. */
-int log_keys_land(struct session_log *log, struct keys_write *write);
+void log_keys_launch(struct session_log *log, bool all, struct file_append *ret);
+/** What has become of that; -EBUSY: the file is being read or made again. */
+int log_keys_land(struct session_log *log, struct file_append *append);
 /** Nobody is at the log's files any more. */
 void log_keys_resume(struct session_log *log);
 /** The log goes: whoever waits for its names is told. */

@@ -1,0 +1,181 @@
+/*
+ * What the journal's thread does to logs when a call fails in the middle of it: the journal has the
+ * events, they are shown, and the files get them with the next ones, in order.
+ */
+#include "fault_disk.h"
+#include "rig.h"
+
+#include "holdfast/diag.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+/* cmocka wants the ones above first. */
+#include <cmocka.h>
+
+static int setup(void **state)
+{
+	struct rig *rig = xcalloc(1, sizeof(*rig));
+	rig_init(rig);
+	assert_int_equal(rig_open(rig), 0);
+	*state = rig;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	rig_finish(*state);
+	free(*state);
+	return 0;
+}
+
+static uint64_t put(struct rig *rig)
+{
+	uint64_t seq = rig_put(rig_session(rig, "s"), "x-note", "{}");
+	rig_settle(rig);
+	return seq;
+}
+
+static uint64_t shown(struct rig *rig)
+{
+	return session_channel(rig_session(rig, "s"))->max_seq;
+}
+
+/** How many lines the file has; -1: there is none. Each has the seq that its place tells. */
+static int count_lines(const struct rig *rig, const char *id)
+{
+	struct buffer path = {0};
+	char line[512];
+	int count = 0;
+	buffer_printf(&path, "%s/sessions/%s/events.jsonl", rig->dir, id);
+	FILE *file = fopen(buffer_cstr(&path), "re");
+	while (file && fgets(line, sizeof(line), file)) {
+		char want[32];
+		snprintf(want, sizeof(want), "{\"seq\":%d,", ++count);
+		assert_memory_equal(line, want, strlen(want));
+		assert_int_equal(line[strlen(line) - 1], '\n');
+	}
+	if (file) {
+		fclose(file);
+	}
+	buffer_finish(&path);
+	return file ? count : -1;
+}
+
+/** As after kill -9: what is on disk now is what the next start finds. */
+static void restart(struct rig *rig)
+{
+	char *dir = rig_copy_dir(rig->dir);
+	rig_close(rig);
+	rig_remove_dir(rig->dir);
+	assert_int_equal(rename(dir, rig->dir), 0);
+	free(dir);
+	assert_int_equal(rig_open(rig), 0);
+}
+
+static void a_folder_is_made_later(void **state)
+{
+	struct rig *rig = *state;
+	fault_disk_put(&(struct fault){.kind = CALL_MKDIRAT, .error = ENOSPC, .lasts = true});
+	assert_int_equal(put(rig), 1);
+	assert_int_equal(shown(rig), 1);
+	assert_int_equal(count_lines(rig, "s"), -1);
+	fault_disk_mend();
+	assert_int_equal(put(rig), 2);
+	assert_int_equal(count_lines(rig, "s"), 2);
+	fault_disk_take_away();
+	restart(rig);
+	assert_int_equal(shown(rig), 2);
+}
+
+static void a_folder_that_was_never_made_is_made_by_the_next_start(void **state)
+{
+	struct rig *rig = *state;
+	fault_disk_put(&(struct fault){.kind = CALL_MKDIRAT, .error = ENOSPC, .lasts = true});
+	assert_int_equal(put(rig), 1);
+	assert_int_equal(count_lines(rig, "s"), -1);
+	fault_disk_take_away();
+	restart(rig);
+	assert_int_equal(shown(rig), 1);
+	assert_int_equal(put(rig), 2);
+	assert_int_equal(count_lines(rig, "s"), 2);
+}
+
+/** The write behind the journal's fails. */
+static void lines_come_later(struct rig *rig, bool tears)
+{
+	assert_int_equal(put(rig), 1);
+	fault_disk_put(
+		&(struct fault){.kind = CALL_WRITE, .nth = 1, .error = ENOSPC, .tears = tears});
+	assert_int_equal(put(rig), 2);
+	assert_int_equal(fault_disk_hits(), 1);
+	assert_int_equal(shown(rig), 2);
+	assert_int_equal(count_lines(rig, "s"), 1);
+	assert_int_equal(put(rig), 3);
+	assert_int_equal(count_lines(rig, "s"), 3);
+	fault_disk_take_away();
+	restart(rig);
+	assert_int_equal(shown(rig), 3);
+}
+
+static void lines_that_the_file_does_not_take(void **state)
+{
+	lines_come_later(*state, false);
+}
+
+static void lines_that_the_file_takes_in_part(void **state)
+{
+	lines_come_later(*state, true);
+}
+
+static void a_failed_sync_writes_no_lines(void **state)
+{
+	struct rig *rig = *state;
+	rig->limits.journal_retry_ms = 10;
+	assert_int_equal(put(rig), 1);
+	fault_disk_put(&(struct fault){.kind = CALL_FDATASYNC, .error = EIO});
+	assert_int_equal(put(rig), 2);
+	assert_int_equal(count_lines(rig, "s"), 1);
+	rig_wait_for_store(rig);
+	assert_int_equal(shown(rig), 1);
+	assert_int_equal(put(rig), 2);
+	assert_int_equal(count_lines(rig, "s"), 2);
+	fault_disk_take_away();
+}
+
+/** A folder that cannot be moved away is moved when another session needs its name. */
+static void a_deleted_sessions_folder_is_in_the_way(void **state)
+{
+	struct rig *rig = *state;
+	assert_int_equal(put(rig), 1);
+	assert_int_equal(put(rig), 2);
+	fault_disk_put(&(struct fault){.kind = CALL_RENAMEAT, .error = EIO, .lasts = true});
+	assert_int_equal(session_delete(rig_session(rig, "s")), 0);
+	rig_settle(rig);
+	assert_int_equal(count_lines(rig, "s"), 2);
+	fault_disk_mend();
+	assert_int_equal(put(rig), 1);
+	assert_int_equal(count_lines(rig, "s"), 1);
+	fault_disk_take_away();
+	restart(rig);
+	assert_int_equal(shown(rig), 1);
+}
+
+int main(void)
+{
+#define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		CASE(a_folder_is_made_later),
+		CASE(a_folder_that_was_never_made_is_made_by_the_next_start),
+		CASE(lines_that_the_file_does_not_take),
+		CASE(lines_that_the_file_takes_in_part),
+		CASE(a_failed_sync_writes_no_lines),
+		CASE(a_deleted_sessions_folder_is_in_the_way),
+	};
+	diag_set_level(DIAG_SILENT);
+	return cmocka_run_group_tests_name("log write", tests, NULL, NULL);
+}
