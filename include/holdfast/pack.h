@@ -64,4 +64,28 @@ static inline const char *unpack_bytes(struct unpack *in, size_t *ret_len)
 	return bytes;
 }
 
+/* Writes fields to `out`, or reads them from `in` if that is NULL: one list serves both. */
+struct codec {
+	struct buffer *out;
+	struct unpack in;
+};
+
+/** A number of so many bytes; `field` is an lvalue, which is changed only by reading. */
+#define CODE(codec, field, width)                                         \
+	((codec)->out ? pack_le((codec)->out, (uint64_t)(field), (width)) \
+		      : (void)((field) = (__typeof__(field))unpack_le(&(codec)->in, (width))))
+
+/** What pack_bytes() writes. */
+static inline void code_buffer(struct codec *c, struct buffer *bytes)
+{
+	if (c->out) {
+		pack_bytes(c->out, bytes->data, bytes->len);
+		return;
+	}
+	size_t len;
+	const char *text = unpack_bytes(&c->in, &len);
+	bytes->len = 0;
+	buffer_append(bytes, text, len);
+}
+
 #endif

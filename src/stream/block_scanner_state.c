@@ -4,18 +4,12 @@
  */
 #include "block_scanner_internal.h"
 
+#include "holdfast/pack.h"
+
 #include <errno.h>
 #include <string.h>
 
 static const char magic[4] = {'H', 'F', 'b', '2'};
-
-/* Writes to `out`, or reads from `in` if `out` is NULL. */
-struct codec {
-	struct buffer *out;
-	const unsigned char *in;
-	size_t left;
-	bool failed;
-};
 
 static void code_bytes(struct codec *c, void *bytes, size_t len)
 {
@@ -23,136 +17,97 @@ static void code_bytes(struct codec *c, void *bytes, size_t len)
 		buffer_append(c->out, bytes, len);
 		return;
 	}
-	if (c->failed || c->left < len) {
-		c->failed = true;
+	if (c->in.failed || c->in.len < len) {
+		c->in.failed = true;
 		return;
 	}
-	memcpy(bytes, c->in, len);
-	c->in += len;
-	c->left -= len;
-}
-
-static uint64_t code_number(struct codec *c, uint64_t value, size_t width)
-{
-	unsigned char bytes[8];
-	for (size_t i = 0; i < width; i++) {
-		bytes[i] = (unsigned char)(value >> (8 * i));
-	}
-	code_bytes(c, bytes, width);
-	uint64_t read = 0;
-	for (size_t i = width; i > 0; i--) {
-		read = read << 8 | bytes[i - 1];
-	}
-	return c->failed ? 0 : read;
-}
-
-static void code_u8(struct codec *c, uint8_t *value)
-{
-	*value = (uint8_t)code_number(c, *value, 1);
-}
-
-static void code_u16(struct codec *c, uint16_t *value)
-{
-	*value = (uint16_t)code_number(c, *value, 2);
-}
-
-static void code_u32(struct codec *c, uint32_t *value)
-{
-	*value = (uint32_t)code_number(c, *value, 4);
-}
-
-static void code_u64(struct codec *c, uint64_t *value)
-{
-	*value = code_number(c, *value, 8);
-}
-
-static void code_size(struct codec *c, size_t *value)
-{
-	*value = (size_t)code_number(c, *value, 8);
+	memcpy(bytes, c->in.bytes, len);
+	c->in.bytes += len;
+	c->in.len -= len;
 }
 
 static void code_refs(struct codec *c, struct ref_scan *r)
 {
-	code_u8(c, &r->state);
-	code_u8(c, &r->escaped);
-	code_u8(c, &r->solid);
-	code_u8(c, &r->closer);
-	code_u8(c, &r->parens);
-	code_u16(c, &r->label_len);
+	CODE(c, r->state, 1);
+	CODE(c, r->escaped, 1);
+	CODE(c, r->solid, 1);
+	CODE(c, r->closer, 1);
+	CODE(c, r->parens, 1);
+	CODE(c, r->label_len, 2);
 }
 
 static void code_marker(struct codec *c, struct marker *m)
 {
-	code_u16(c, &m->alive);
-	code_u8(c, &m->first);
-	code_u8(c, &m->gap);
-	code_u32(c, &m->run);
-	code_u32(c, &m->total);
-	code_u8(c, &m->list.state);
-	code_u8(c, &m->list.mark);
-	code_u8(c, &m->list.width);
-	code_u8(c, &m->list.interrupts);
-	code_u32(c, &m->list.number);
-	code_size(c, &m->list.column);
-	code_size(c, &m->list.end_column);
-	code_size(c, &m->list.replay_at);
-	code_u8(c, &m->html.state);
-	code_u8(c, &m->html.closing);
-	code_u8(c, &m->html.name_len);
+	CODE(c, m->alive, 2);
+	CODE(c, m->first, 1);
+	CODE(c, m->gap, 1);
+	CODE(c, m->run, 4);
+	CODE(c, m->total, 4);
+	CODE(c, m->list.state, 1);
+	CODE(c, m->list.mark, 1);
+	CODE(c, m->list.width, 1);
+	CODE(c, m->list.interrupts, 1);
+	CODE(c, m->list.number, 4);
+	CODE(c, m->list.column, 8);
+	CODE(c, m->list.end_column, 8);
+	CODE(c, m->list.replay_at, 8);
+	CODE(c, m->html.state, 1);
+	CODE(c, m->html.closing, 1);
+	CODE(c, m->html.name_len, 1);
 	code_bytes(c, m->html.name, sizeof(m->html.name));
-	code_u8(c, &m->html_tag);
-	code_u32(c, &m->at);
-	code_u8(c, &m->delimiter.state);
-	code_u32(c, &m->delimiter.columns);
+	CODE(c, m->html_tag, 1);
+	CODE(c, m->at, 4);
+	CODE(c, m->delimiter.state, 1);
+	CODE(c, m->delimiter.columns, 4);
 }
 
 static void code_line(struct codec *c, struct line *l)
 {
-	code_u8(c, &l->phase);
-	code_u8(c, &l->seat);
-	code_u8(c, &l->boundary);
-	code_u8(c, &l->matching);
-	code_u8(c, &l->opened);
-	code_u8(c, &l->lazy);
-	code_u8(c, &l->top);
-	code_u8(c, &l->blank);
-	code_u8(c, &l->cut);
-	code_u32(c, &l->matched);
-	code_u32(c, &l->base);
-	code_size(c, &l->column);
-	code_size(c, &l->next_column);
-	code_u64(c, &l->tail.bytes);
-	code_u8(c, &l->tail.ends);
-	code_u32(c, &l->cells.pipes);
-	code_u8(c, &l->cells.first);
-	code_u8(c, &l->cells.escaped);
-	code_u8(c, &l->cells.tail);
-	code_u8(c, &l->cells.escaped_pipe);
+	CODE(c, l->phase, 1);
+	CODE(c, l->seat, 1);
+	CODE(c, l->boundary, 1);
+	CODE(c, l->matching, 1);
+	CODE(c, l->opened, 1);
+	CODE(c, l->lazy, 1);
+	CODE(c, l->top, 1);
+	CODE(c, l->blank, 1);
+	CODE(c, l->cut, 1);
+	CODE(c, l->matched, 4);
+	CODE(c, l->base, 4);
+	CODE(c, l->column, 8);
+	CODE(c, l->next_column, 8);
+	CODE(c, l->tail.bytes, 8);
+	CODE(c, l->tail.ends, 1);
+	CODE(c, l->cells.pipes, 4);
+	CODE(c, l->cells.first, 1);
+	CODE(c, l->cells.escaped, 1);
+	CODE(c, l->cells.tail, 1);
+	CODE(c, l->cells.escaped_pipe, 1);
 	code_refs(c, &l->refs);
 }
 
 static void code_stack(struct codec *c, struct block_scanner *s)
 {
-	code_u32(c, &s->depth);
+	CODE(c, s->depth, 4);
 	if (s->depth > SCANNER_DEPTH_MAX) {
-		c->failed = true;
+		c->in.failed = true;
 		return;
 	}
 	for (size_t i = 0; i < s->depth; i++) {
-		code_u8(c, &s->stack[i].mark);
-		code_u8(c, &s->stack[i].item_open);
-		code_u8(c, &s->stack[i].children);
-		code_u8(c, &s->stack[i].content);
-		code_u32(c, &s->stack[i].number);
+		CODE(c, s->stack[i].mark, 1);
+		CODE(c, s->stack[i].item_open, 1);
+		CODE(c, s->stack[i].children, 1);
+		CODE(c, s->stack[i].content, 1);
+		CODE(c, s->stack[i].number, 4);
 	}
 }
 
 static void code_kept(struct codec *c, uint8_t *over, uint32_t *len, char *bytes, size_t max)
 {
-	code_u8(c, over);
-	code_u32(c, len);
+	CODE(c, *over, 1);
+	CODE(c, *len, 4);
 	if (*len > max) {
-		c->failed = true;
+		c->in.failed = true;
 		return;
 	}
 	code_bytes(c, bytes, *len);
@@ -160,55 +115,37 @@ static void code_kept(struct codec *c, uint8_t *over, uint32_t *len, char *bytes
 
 static void code_cut(struct codec *c, struct cut *cut)
 {
-	code_u8(c, &cut->open);
-	code_u8(c, &cut->place);
-	code_u8(c, &cut->settled);
-	code_u8(c, &cut->leaf);
-	code_u8(c, &cut->level);
-	code_u8(c, &cut->after_blank);
-	code_u8(c, &cut->only_refs);
-	code_u32(c, &cut->depth);
-	code_u32(c, &cut->prefix);
-}
-
-static void code_lead(struct codec *c, struct buffer *lead)
-{
-	uint32_t len = (uint32_t)lead->len;
-	code_u32(c, &len);
-	if (c->out) {
-		code_bytes(c, lead->data, len);
-		return;
-	}
-	if (c->failed || c->left < len) {
-		c->failed = true;
-		return;
-	}
-	buffer_clear(lead);
-	buffer_append(lead, c->in, len);
-	c->in += len;
-	c->left -= len;
+	CODE(c, cut->open, 1);
+	CODE(c, cut->place, 1);
+	CODE(c, cut->settled, 1);
+	CODE(c, cut->leaf, 1);
+	CODE(c, cut->level, 1);
+	CODE(c, cut->after_blank, 1);
+	CODE(c, cut->only_refs, 1);
+	CODE(c, cut->depth, 4);
+	CODE(c, cut->prefix, 4);
 }
 
 static void code_scanner(struct codec *c, struct block_scanner *s)
 {
-	code_size(c, &s->length);
-	code_size(c, &s->line_start);
-	code_size(c, &s->header_start);
-	code_size(c, &s->hold_start);
-	code_u8(c, &s->kind);
-	code_u8(c, &s->started);
-	code_u8(c, &s->after_cr);
-	code_u8(c, &s->at_line_start);
-	code_u8(c, &s->last_blank);
-	code_u8(c, &s->leaf);
-	code_u8(c, &s->html_kind);
-	code_u8(c, &s->fence_char);
-	code_u8(c, &s->fence_len);
-	code_u8(c, &s->header_first);
-	code_u8(c, &s->last_odd);
-	code_u8(c, &s->above_odd);
-	code_u8(c, &s->only_refs);
-	code_u32(c, &s->header_cells);
+	CODE(c, s->length, 8);
+	CODE(c, s->line_start, 8);
+	CODE(c, s->header_start, 8);
+	CODE(c, s->hold_start, 8);
+	CODE(c, s->kind, 1);
+	CODE(c, s->started, 1);
+	CODE(c, s->after_cr, 1);
+	CODE(c, s->at_line_start, 1);
+	CODE(c, s->last_blank, 1);
+	CODE(c, s->leaf, 1);
+	CODE(c, s->html_kind, 1);
+	CODE(c, s->fence_char, 1);
+	CODE(c, s->fence_len, 1);
+	CODE(c, s->header_first, 1);
+	CODE(c, s->last_odd, 1);
+	CODE(c, s->above_odd, 1);
+	CODE(c, s->only_refs, 1);
+	CODE(c, s->header_cells, 4);
 	code_refs(c, &s->refs);
 	code_stack(c, s);
 	code_line(c, &s->line);
@@ -216,15 +153,14 @@ static void code_scanner(struct codec *c, struct block_scanner *s)
 	code_kept(c, &s->text_over, &s->text_len, s->text, SCANNER_LINE_MAX);
 	code_kept(c, &s->context_over, &s->context_len, s->context, SCANNER_CONTEXT_MAX);
 	code_cut(c, &s->cut);
-	code_lead(c, &s->lead);
+	code_buffer(c, &s->lead);
 }
 
 void block_scanner_save(const struct block_scanner *s, struct buffer *out)
 {
-	struct block_scanner copy = *s;
 	struct codec c = {.out = out};
 	buffer_append(out, magic, sizeof(magic));
-	code_scanner(&c, &copy);
+	code_scanner(&c, (struct block_scanner *)s);
 }
 
 static bool stack_is_valid(const struct block_scanner *s)
@@ -283,10 +219,9 @@ int block_scanner_load(struct block_scanner *s, const char *bytes, size_t len)
 	if (len < sizeof(magic) || memcmp(bytes, magic, sizeof(magic)) != 0) {
 		return -EINVAL;
 	}
-	struct codec c = {
-		.in = (const unsigned char *)bytes + sizeof(magic), .left = len - sizeof(magic)};
+	struct codec c = {.in = {.bytes = bytes + sizeof(magic), .len = len - sizeof(magic)}};
 	code_scanner(&c, s);
-	if (c.failed || c.left > 0 || !scanner_is_valid(s)) {
+	if (c.in.failed || c.in.len > 0 || !scanner_is_valid(s)) {
 		block_scanner_reset(s);
 		return -EINVAL;
 	}

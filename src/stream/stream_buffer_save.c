@@ -7,48 +7,79 @@
 
 #include <errno.h>
 
-static void save_held(const struct held *held, struct buffer *out)
+static void code_held(struct codec *c, struct held *held)
 {
-	pack_le(out, held->seq, 8);
-	pack_le(out, (uint64_t)held->type, 1);
-	pack_le(out, (uint64_t)held->ts, 8);
-	pack_le(out, held->turn, 8);
-	pack_le(out, held->has_message_id, 1);
-	pack_bytes(out, held->type_name.data, held->type_name.len);
-	pack_bytes(out, held->message_id.data, held->message_id.len);
-	pack_bytes(out, held->data.data, held->data.len);
+	CODE(c, held->seq, 8);
+	CODE(c, held->type, 1);
+	CODE(c, held->ts, 8);
+	CODE(c, held->turn, 8);
+	CODE(c, held->has_message_id, 1);
+	code_buffer(c, &held->type_name);
+	code_buffer(c, &held->message_id);
+	code_buffer(c, &held->data);
+	if (held->type >= EVENT_UNKNOWN) {
+		c->in.failed = true;
+	}
+}
+
+static struct held *load_held(struct codec *c)
+{
+	struct held *held = xcalloc(1, sizeof(*held));
+	list_init(&held->link);
+	code_held(c, held);
+	return held;
+}
+
+static void code_open(struct codec *c, struct open_text *open)
+{
+	CODE(c, open->seq, 8);
+	CODE(c, open->ts, 8);
+	CODE(c, open->last_ts, 8);
+	CODE(c, open->turn, 8);
+	CODE(c, open->continues, 8);
+	CODE(c, open->guard_checked, 8);
+	CODE(c, open->lead, 8);
+	CODE(c, open->has_message_id, 1);
+	code_buffer(c, &open->text);
+	code_buffer(c, &open->message_id);
+}
+
+static void code_scanner(struct codec *c, struct block_scanner *scanner)
+{
+	struct buffer bytes = {0};
+	if (c->out) {
+		block_scanner_save(scanner, &bytes);
+	}
+	code_buffer(c, &bytes);
+	if (!c->out && !c->in.failed && block_scanner_load(scanner, bytes.data, bytes.len) < 0) {
+		c->in.failed = true;
+	}
+	buffer_finish(&bytes);
+}
+
+static void code_state(struct codec *c, struct stream_buffer *sb)
+{
+	CODE(c, sb->sizes.paragraph, 8);
+	CODE(c, sb->sizes.thought, 8);
+	CODE(c, sb->sizes.block, 8);
+	CODE(c, sb->next_seq, 8);
+	CODE(c, sb->emitted_seq, 8);
+	code_open(c, &sb->open);
+	CODE(c, sb->has_message_id, 1);
+	code_buffer(c, &sb->message_id);
+	code_scanner(c, sb->scanner);
+	CODE(c, sb->held_ts, 8);
+	CODE(c, sb->thought_ts, 8);
+	CODE(c, sb->thought_is_newest, 1);
 }
 
 void stream_buffer_save(const struct stream_buffer *sb, struct buffer *out)
 {
-	const struct open_text *open = &sb->open;
-	pack_le(out, sb->sizes.paragraph, 8);
-	pack_le(out, sb->sizes.thought, 8);
-	pack_le(out, sb->sizes.block, 8);
-	pack_le(out, sb->next_seq, 8);
-	pack_le(out, sb->emitted_seq, 8);
-	pack_le(out, open->seq, 8);
-	pack_le(out, (uint64_t)open->ts, 8);
-	pack_le(out, (uint64_t)open->last_ts, 8);
-	pack_le(out, open->turn, 8);
-	pack_le(out, open->continues, 8);
-	pack_le(out, open->guard_checked, 8);
-	pack_le(out, open->lead, 8);
-	pack_le(out, open->has_message_id, 1);
-	pack_bytes(out, open->text.data, open->text.len);
-	pack_bytes(out, open->message_id.data, open->message_id.len);
-	pack_le(out, sb->has_message_id, 1);
-	pack_bytes(out, sb->message_id.data, sb->message_id.len);
-	struct buffer scanner = {0};
-	block_scanner_save(sb->scanner, &scanner);
-	pack_bytes(out, scanner.data, scanner.len);
-	buffer_finish(&scanner);
-	pack_le(out, (uint64_t)sb->held_ts, 8);
-	pack_le(out, (uint64_t)sb->thought_ts, 8);
-	pack_le(out, sb->thought_is_newest, 1);
+	struct codec c = {.out = out};
+	code_state(&c, (struct stream_buffer *)sb);
 	pack_le(out, sb->thought != NULL, 1);
 	if (sb->thought) {
-		save_held(sb->thought, out);
+		code_held(&c, sb->thought);
 	}
 	uint64_t count = 0;
 	list_for_each(link, &sb->held) {
@@ -56,7 +87,7 @@ void stream_buffer_save(const struct stream_buffer *sb, struct buffer *out)
 	}
 	pack_le(out, count, 4);
 	list_for_each(link, &sb->held) {
-		save_held(list_entry(link, struct held, link), out);
+		code_held(&c, list_entry(link, struct held, link));
 	}
 }
 
@@ -73,47 +104,6 @@ bool stream_buffer_is_fresh(const struct stream_buffer *sb)
 	buffer_finish(&fresh);
 	return same && stream_buffer_is_idle(sb) && !sb->thought_is_newest &&
 	       sb->next_seq == sb->emitted_seq + 1;
-}
-
-static void load_bytes(struct unpack *in, struct buffer *out)
-{
-	size_t len;
-	const char *bytes = unpack_bytes(in, &len);
-	out->len = 0;
-	buffer_append(out, bytes, len);
-}
-
-static struct held *load_held(struct unpack *in)
-{
-	struct held *held = xcalloc(1, sizeof(*held));
-	list_init(&held->link);
-	held->seq = unpack_le(in, 8);
-	held->type = (enum event_type)unpack_le(in, 1);
-	held->ts = (int64_t)unpack_le(in, 8);
-	held->turn = unpack_le(in, 8);
-	held->has_message_id = unpack_le(in, 1) != 0;
-	load_bytes(in, &held->type_name);
-	load_bytes(in, &held->message_id);
-	load_bytes(in, &held->data);
-	if (held->type >= EVENT_UNKNOWN) {
-		in->failed = true;
-	}
-	return held;
-}
-
-static void load_open(struct open_text *open, struct unpack *in)
-{
-	open->seq = unpack_le(in, 8);
-	open->ts = (int64_t)unpack_le(in, 8);
-	open->last_ts = open->last_at = (int64_t)unpack_le(in, 8);
-	open->turn = unpack_le(in, 8);
-	open->continues = unpack_le(in, 8);
-	open->guard_checked = (size_t)unpack_le(in, 8);
-	open->lead = (size_t)unpack_le(in, 8);
-	open->has_message_id = unpack_le(in, 1) != 0;
-	load_bytes(in, &open->text);
-	open->has_ink = !text_is_blank(open->text.data, open->text.len);
-	load_bytes(in, &open->message_id);
 }
 
 /** A time that may be added to without a thought. */
@@ -174,30 +164,21 @@ static bool state_fits(const struct stream_buffer *sb)
 int stream_buffer_load(struct stream_buffer *sb, struct unpack *in)
 {
 	struct sizes before = sb->sizes;
+	struct codec c = {.in = *in};
 	stream_buffer_drop_all(sb);
-	sb->sizes.paragraph = (size_t)unpack_le(in, 8);
-	sb->sizes.thought = (size_t)unpack_le(in, 8);
-	sb->sizes.block = (size_t)unpack_le(in, 8);
-	sb->next_seq = unpack_le(in, 8);
-	sb->emitted_seq = unpack_le(in, 8);
-	load_open(&sb->open, in);
-	sb->has_message_id = unpack_le(in, 1) != 0;
-	load_bytes(in, &sb->message_id);
-	size_t len;
-	const char *scanner = unpack_bytes(in, &len);
-	if (!in->failed && block_scanner_load(sb->scanner, scanner, len) < 0) {
-		in->failed = true;
+	code_state(&c, sb);
+	sb->open.last_at = sb->open.last_ts;
+	sb->open.has_ink = !text_is_blank(sb->open.text.data, sb->open.text.len);
+	sb->held_at = sb->held_ts;
+	sb->thought_at = sb->thought_ts;
+	if (unpack_le(&c.in, 1)) {
+		sb->thought = load_held(&c);
 	}
-	sb->held_ts = sb->held_at = (int64_t)unpack_le(in, 8);
-	sb->thought_ts = sb->thought_at = (int64_t)unpack_le(in, 8);
-	sb->thought_is_newest = unpack_le(in, 1) != 0;
-	if (unpack_le(in, 1)) {
-		sb->thought = load_held(in);
-	}
-	for (uint64_t count = unpack_le(in, 4); count && !in->failed; count--) {
-		struct held *held = load_held(in);
+	for (uint64_t count = unpack_le(&c.in, 4); count && !c.in.failed; count--) {
+		struct held *held = load_held(&c);
 		list_append(&sb->held, &held->link);
 	}
+	*in = c.in;
 	if (in->failed || !state_fits(sb)) {
 		stream_buffer_drop_all(sb);
 		sb->sizes = before;
