@@ -1,5 +1,7 @@
 #include "agent_io.h"
 
+#include "holdfast/json_rpc.h"
+
 #include <errno.h>
 #include <signal.h>
 
@@ -23,6 +25,21 @@ static void end(struct agent_io *io)
 	}
 }
 
+static void take_line(struct agent_io *io, const char *line, size_t len)
+{
+	/* Blank lines are nothing. The newline behind the line stops the span. */
+	if (strspn(line, " \t\r") >= len) {
+		return;
+	}
+	json_t *message = json_loadb(line, len, JSON_ALLOW_NUL, NULL);
+	if (message) {
+		io->ops->message(io->owner, message);
+	} else {
+		json_rpc_error(&io->queued, NULL, JSON_RPC_PARSE_ERROR, "parse error");
+	}
+	json_decref(message);
+}
+
 /* Hands on the complete lines; stops early when the answers pile up or the owner closes. */
 static void take_lines(struct agent_io *io)
 {
@@ -33,9 +50,10 @@ static void take_lines(struct agent_io *io)
 		size_t len;
 		found = json_lines_next(&io->lines, &line, &len);
 		if (found == JSON_LINE_READY) {
-			io->ops->line(io->owner, line, len);
+			take_line(io, line, len);
 		} else if (found == JSON_LINE_TOO_LONG) {
-			io->ops->line_too_long(io->owner);
+			json_rpc_error(&io->queued, NULL, JSON_RPC_PARSE_ERROR,
+				"the line is too long, or nests too deep");
 		}
 		io->held = out_size(io) > OUT_LIMIT;
 	}

@@ -15,10 +15,8 @@
 #include <uv.h>
 
 struct agent_io_ops {
-	/** One line without its newline; borrowed. */
-	void (*line)(void *owner, const char *line, size_t len);
-	/** A line was longer, or its JSON deeper, than this program takes; it is skipped. */
-	void (*line_too_long)(void *owner);
+	/** The JSON value of a line. A line that is none is answered with a parse error. */
+	void (*message)(void *owner, const json_t *message);
 	/** Bytes have gone out, and the queue is not full. */
 	void (*drained)(void *owner);
 	/** End of stdin, nobody reads stdout any more, or SIGTERM or SIGINT came. */

@@ -33,12 +33,16 @@ static bool is_response(const json_t *message)
 	       (json_object_get(message, "result") || json_object_get(message, "error"));
 }
 
-static void handle_message(struct demo_agent *agent, const json_t *message)
+static void handle_message(void *owner, const json_t *message)
 {
+	struct demo_agent *agent = owner;
 	const char *version = plain_string(json_object_get(message, "jsonrpc"));
 	const char *name = plain_string(json_object_get(message, "method"));
 	json_t *id = json_object_get(message, "id");
 	bool has_good_id = !id || json_is_string(id) || json_is_number(id) || json_is_null(id);
+	if (agent->is_exiting) {
+		return;
+	}
 	if (!version || strcmp(version, "2.0") != 0 || !has_good_id ||
 		(!name && !is_response(message))) {
 		json_rpc_error(out(agent), has_good_id ? id : NULL, JSON_RPC_INVALID_REQUEST,
@@ -53,29 +57,6 @@ static void handle_message(struct demo_agent *agent, const json_t *message)
 }
 
 /* What the pipe tells us. */
-
-static void handle_line(void *owner, const char *line, size_t len)
-{
-	struct demo_agent *agent = owner;
-	/* Blank lines are nothing. The newline behind the line stops the span. */
-	if (agent->is_exiting || strspn(line, " \t\r") >= len) {
-		return;
-	}
-	json_t *message = json_loadb(line, len, JSON_ALLOW_NUL, NULL);
-	if (message) {
-		handle_message(agent, message);
-	} else {
-		json_rpc_error(out(agent), NULL, JSON_RPC_PARSE_ERROR, "parse error");
-	}
-	json_decref(message);
-}
-
-static void handle_line_too_long(void *owner)
-{
-	struct demo_agent *agent = owner;
-	json_rpc_error(
-		out(agent), NULL, JSON_RPC_PARSE_ERROR, "the line is too long, or nests too deep");
-}
 
 static void close_all(struct demo_agent *agent)
 {
@@ -110,8 +91,7 @@ static void handle_ended(void *owner)
 }
 
 static const struct agent_io_ops io_ops = {
-	.line = handle_line,
-	.line_too_long = handle_line_too_long,
+	.message = handle_message,
 	.drained = handle_drained,
 	.ended = handle_ended,
 };

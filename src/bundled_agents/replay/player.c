@@ -361,13 +361,19 @@ static void handle_cancel(struct replay_player *p, const char *session)
 	}
 }
 
-static void handle_message(struct replay_player *p, const json_t *message)
+static void handle_message(void *owner, const json_t *message)
 {
+	struct replay_player *p = owner;
 	const char *method = plain_string(json_object_get(message, "method"));
 	json_t *id = json_object_get(message, "id");
 	const char *session =
 		plain_string(json_object_get(json_object_get(message, "params"), "sessionId"));
-	if (method && id) {
+	if (p->is_exiting) {
+		return;
+	}
+	if (!json_is_object(message)) {
+		json_rpc_error(agent_io_out(&p->io), NULL, JSON_RPC_PARSE_ERROR, "parse error");
+	} else if (method && id) {
 		handle_request(p, method, id, session);
 	} else if (!method && id) {
 		handle_answer(p, id);
@@ -375,29 +381,6 @@ static void handle_message(struct replay_player *p, const json_t *message)
 		handle_cancel(p, session);
 	}
 	play(p);
-}
-
-static void handle_line(void *owner, const char *line, size_t len)
-{
-	struct replay_player *p = owner;
-	/* Blank lines are nothing. The newline behind the line stops the span. */
-	if (p->is_exiting || strspn(line, " \t\r") >= len) {
-		return;
-	}
-	json_t *message = json_loadb(line, len, JSON_ALLOW_NUL, NULL);
-	if (json_is_object(message)) {
-		handle_message(p, message);
-	} else {
-		json_rpc_error(agent_io_out(&p->io), NULL, JSON_RPC_PARSE_ERROR, "parse error");
-	}
-	json_decref(message);
-}
-
-static void handle_line_too_long(void *owner)
-{
-	struct replay_player *p = owner;
-	json_rpc_error(agent_io_out(&p->io), NULL, JSON_RPC_PARSE_ERROR,
-		"the line is too long, or nests too deep");
 }
 
 static void handle_drained(void *owner)
@@ -414,8 +397,7 @@ int replay_player_start(struct replay_player *p, uv_loop_t *loop,
 	struct replay_recording *recording, double speed, double wait_ms)
 {
 	static const struct agent_io_ops ops = {
-		.line = handle_line,
-		.line_too_long = handle_line_too_long,
+		.message = handle_message,
 		.drained = handle_drained,
 		.ended = handle_ended,
 	};
