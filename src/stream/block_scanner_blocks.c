@@ -50,7 +50,8 @@ void blocks_close_leaf(struct block_scanner *s)
 	s->hold_start = BLOCK_SCANNER_NO_END;
 }
 
-void blocks_take_seat(struct block_scanner *s, enum block_kind kind)
+/** Closes what the line did not match, so that a new block can be at the seat. */
+static void take_seat(struct block_scanner *s, enum block_kind kind)
 {
 	struct line *l = &s->line;
 	if (l->top) {
@@ -68,7 +69,7 @@ void blocks_take_seat(struct block_scanner *s, enum block_kind kind)
 
 void blocks_open_leaf(struct block_scanner *s, enum block_kind kind, enum leaf leaf)
 {
-	blocks_take_seat(s, kind);
+	take_seat(s, kind);
 	s->leaf = leaf;
 	s->line.phase = PHASE_REST;
 }
@@ -88,7 +89,7 @@ static void enter_container(struct block_scanner *s, struct container container)
 void blocks_open_quote(struct block_scanner *s)
 {
 	struct line *l = &s->line;
-	blocks_take_seat(s, BLOCK_QUOTE);
+	take_seat(s, BLOCK_QUOTE);
 	enter_container(s, (struct container){.mark = '>'});
 	l->column = l->next_column + 1;
 	l->next_column = l->column;
@@ -120,7 +121,7 @@ void blocks_open_item(struct block_scanner *s, const struct list_mark *list, boo
 		blocks_close_leaf(s);
 		s->depth = l->matched;
 	} else {
-		blocks_take_seat(s, BLOCK_LIST);
+		take_seat(s, BLOCK_LIST);
 	}
 	enter_container(s, item);
 	l->column = list->end_column + taken;
@@ -131,7 +132,7 @@ void blocks_open_item(struct block_scanner *s, const struct list_mark *list, boo
 void blocks_begin_paragraph(struct block_scanner *s)
 {
 	s->line.phase = PHASE_TEXT;
-	blocks_take_seat(s, BLOCK_PARAGRAPH);
+	take_seat(s, BLOCK_PARAGRAPH);
 	s->leaf = LEAF_PARAGRAPH;
 	s->header_first = 1;
 	s->last_odd = 0;

@@ -291,8 +291,6 @@ void line_end(struct block_scanner *s);
 /* block_scanner_blocks.c: the stack of open blocks. */
 void blocks_settle_new(struct block_scanner *s);
 void blocks_settle_same(struct block_scanner *s);
-/** Closes what the line did not match, so that a new block can be at the seat. */
-void blocks_take_seat(struct block_scanner *s, enum block_kind kind);
 void blocks_close_leaf(struct block_scanner *s);
 void blocks_open_leaf(struct block_scanner *s, enum block_kind kind, enum leaf leaf);
 void blocks_open_quote(struct block_scanner *s);
