@@ -32,6 +32,11 @@ __attribute__((format(printf, 2, 3))) void buffer_printf(struct buffer *b, const
  * escaped, everything else is copied. `text` must be valid UTF-8.
  */
 void buffer_append_json(struct buffer *b, const char *text, size_t len);
+/**
+ * Appends a member to a JSON object that is being written, `"name":"text"`, with a comma in front
+ * unless it is the first.
+ */
+void buffer_append_member(struct buffer *b, const char *name, const char *text);
 /** Removes the first `len` bytes; the rest moves to the front. */
 void buffer_consume(struct buffer *b, size_t len);
 /** Empties the buffer and keeps its memory. */

@@ -195,6 +195,17 @@ void buffer_append_json(struct buffer *b, const char *text, size_t len)
 	buffer_append_char(b, '"');
 }
 
+void buffer_append_member(struct buffer *b, const char *name, const char *text)
+{
+	if (b->len && b->data[b->len - 1] != '{') {
+		buffer_append_char(b, ',');
+	}
+	buffer_append_char(b, '"');
+	buffer_append_str(b, name);
+	buffer_append(b, "\":", 2);
+	buffer_append_json(b, text, strlen(text));
+}
+
 void buffer_consume(struct buffer *b, size_t len)
 {
 	b->len -= len;

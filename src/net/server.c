@@ -136,8 +136,8 @@ void server_session_deleted(struct server *server, struct session *session)
 {
 	bool was_there = session_is_there(session);
 	struct buffer data = {0};
-	buffer_append_str(&data, "{\"session_id\":");
-	buffer_append_json(&data, session_id(session), strlen(session_id(session)));
+	buffer_append_char(&data, '{');
+	buffer_append_member(&data, "session_id", session_id(session));
 	buffer_append_char(&data, '}');
 	if (was_there) {
 		feed_broadcast(server, "session_deleted", data.data, data.len);

@@ -100,8 +100,8 @@ static void producer_message(struct conn *conn, const char *text, size_t len)
 static void send_connected(struct conn *conn)
 {
 	struct buffer data = {0};
-	buffer_append_str(&data, "{\"protocol\":1,\"session_id\":");
-	buffer_append_json(&data, conn->session_id, strlen(conn->session_id));
+	buffer_append_str(&data, "{\"protocol\":1");
+	buffer_append_member(&data, "session_id", conn->session_id);
 	if (conn->session) {
 		const struct channel *channel = session_channel(conn->session);
 		buffer_printf(&data, ",\"epoch\":\"%016llx\",\"max_seq\":%llu}",

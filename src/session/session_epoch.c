@@ -2,17 +2,6 @@
 #include "session_internal.h"
 
 #include <errno.h>
-#include <sys/random.h>
-
-static int random_epoch(uint64_t *ret)
-{
-	do {
-		if (getrandom(ret, sizeof(*ret), 0) != (ssize_t)sizeof(*ret)) {
-			return -EIO;
-		}
-	} while (!*ret);
-	return 0;
-}
 
 /**
  * What the journal has of the session is of the old epoch. So its state is put there a second time,
@@ -37,7 +26,7 @@ int session_change_epoch(struct session *session, uint64_t *ret_old, uint64_t *r
 {
 	uint64_t old = session_log_epoch(session->log);
 	uint64_t epoch;
-	int r = random_epoch(&epoch);
+	int r = session_random(&epoch);
 	if (r < 0) {
 		return r;
 	}

@@ -156,6 +156,10 @@ void session_status_show(struct session *session);
 /** Forgets what waits. */
 void session_status_drop(struct session *session);
 
+/* session_table.c */
+/** A random number that is not 0; -EIO if the system has none. */
+int session_random(uint64_t *ret);
+
 /* session_time.c */
 /** What the next input gets: the wall clock's time, but never less than the input before it. */
 int64_t session_next_ts(struct session *session);

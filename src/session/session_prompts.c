@@ -46,12 +46,6 @@ void session_forget_prompt(struct session *session, const char *prompt_id)
 	}
 }
 
-static void append_member(struct buffer *out, const char *name, const char *text, size_t len)
-{
-	buffer_printf(out, "%c\"%s\":", out->len ? ',' : '{', name);
-	buffer_append_json(out, text, len);
-}
-
 static int journal_json(
 	struct session *session, enum record_kind kind, struct buffer *data, uint64_t *ret_seq)
 {
@@ -75,9 +69,10 @@ int session_prompt(struct session *session, const char *message, size_t len, con
 		return -ENOBUFS;
 	}
 	struct buffer data = {0};
-	append_member(&data, "message", message, len);
-	append_member(&data, "prompt_id", prompt_id, strlen(prompt_id));
-	append_member(&data, "client_id", client_id, strlen(client_id));
+	buffer_append_str(&data, "{\"message\":");
+	buffer_append_json(&data, message, len);
+	buffer_append_member(&data, "prompt_id", prompt_id);
+	buffer_append_member(&data, "client_id", client_id);
 	return journal_json(session, RECORD_PROMPT, &data, ret_seq);
 }
 
@@ -102,8 +97,10 @@ int session_edit_prompt(struct session *session, const char *prompt_id, const ch
 	}
 	uint64_t seq;
 	struct buffer data = {0};
-	append_member(&data, "prompt_id", prompt_id, strlen(prompt_id));
-	append_member(&data, "message", message, len);
+	buffer_append_char(&data, '{');
+	buffer_append_member(&data, "prompt_id", prompt_id);
+	buffer_append_str(&data, ",\"message\":");
+	buffer_append_json(&data, message, len);
 	return journal_json(session, RECORD_PROMPT_EDIT, &data, &seq);
 }
 
@@ -116,6 +113,7 @@ int session_remove_prompt(
 	}
 	uint64_t seq;
 	struct buffer data = {0};
-	append_member(&data, "prompt_id", prompt_id, strlen(prompt_id));
+	buffer_append_char(&data, '{');
+	buffer_append_member(&data, "prompt_id", prompt_id);
 	return journal_json(session, RECORD_PROMPT_REMOVE, &data, &seq);
 }

@@ -416,7 +416,7 @@ size_t session_table_backlog(const struct session_table *table)
 
 /* --- making and deleting --- */
 
-static int random_u64(uint64_t *ret)
+int session_random(uint64_t *ret)
 {
 	do {
 		if (getrandom(ret, sizeof(*ret), 0) != (ssize_t)sizeof(*ret)) {
@@ -432,7 +432,7 @@ int session_create(struct session_table *table, const char *id, const char *titl
 	uint64_t epoch;
 	uint64_t name;
 	char made_up[24];
-	if (random_u64(&epoch) < 0 || random_u64(&name) < 0) {
+	if (session_random(&epoch) < 0 || session_random(&name) < 0) {
 		return -EIO;
 	}
 	if (!id) {
@@ -445,8 +445,8 @@ int session_create(struct session_table *table, const char *id, const char *titl
 	int64_t ts = clock_now_ms(table->clock);
 	struct session_log *log;
 	struct buffer data = {0};
-	buffer_append_str(&data, "{\"title\":");
-	buffer_append_json(&data, title, strlen(title));
+	buffer_append_char(&data, '{');
+	buffer_append_member(&data, "title", title);
 	buffer_append_char(&data, '}');
 	int64_t lsn = store_create_session(table->store, id, epoch, ts, data.data, data.len, &log);
 	buffer_finish(&data);

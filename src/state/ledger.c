@@ -242,14 +242,12 @@ static void put_resolved(struct session_state *state, struct permission *permiss
 {
 	const char *id = permission->request_id;
 	struct buffer data = {0};
-	buffer_append_str(&data, "{\"request_id\":");
-	buffer_append_json(&data, id, strlen(id));
-	buffer_printf(&data, ",\"outcome\":\"%s\"", bound ? "selected" : "cancelled");
+	buffer_append_char(&data, '{');
+	buffer_append_member(&data, "request_id", id);
+	buffer_append_member(&data, "outcome", bound ? "selected" : "cancelled");
 	if (bound) {
-		buffer_append_str(&data, ",\"option_id\":");
-		buffer_append_json(&data, bound->option_id, strlen(bound->option_id));
-		buffer_append_str(&data, ",\"by\":");
-		buffer_append_json(&data, bound->by, strlen(bound->by));
+		buffer_append_member(&data, "option_id", bound->option_id);
+		buffer_append_member(&data, "by", bound->by);
 		buffer_printf(&data, ",\"bound_to\":%llu", (unsigned long long)bound->seq);
 	}
 	buffer_append_char(&data, '}');

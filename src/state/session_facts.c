@@ -1,6 +1,4 @@
-#include "holdfast/session_facts.h"
-
-#include "holdfast/json_text.h"
+#include "state_internal.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -89,12 +87,6 @@ void session_facts_finish(struct session_facts *facts)
 	*facts = (struct session_facts){0};
 }
 
-static const char *text_of(const json_t *object, const char *name)
-{
-	const char *text = json_string_value(json_object_get(object, name));
-	return text ? text : "";
-}
-
 /** An empty text needs no memory. */
 static const char *or_none(const char *text)
 {
@@ -105,7 +97,7 @@ void *session_facts_create(const char *data, size_t len)
 {
 	struct session_facts *facts = xcalloc(1, sizeof(*facts));
 	json_t *json = json_loadb(data, len, 0, NULL);
-	session_facts_set(&facts->title, or_none(text_of(json, "title")));
+	session_facts_set(&facts->title, or_none(session_text_of(json, "title")));
 	json_decref(json);
 	return facts;
 }
@@ -201,7 +193,7 @@ bool session_facts_needs_data(enum event_type type)
 static void see_prompt(struct session_facts *facts, const struct event_view *view)
 {
 	json_t *json = json_read(view->data, view->data_len, 0, NULL, NULL);
-	const char *prompt_id = text_of(json, "prompt_id");
+	const char *prompt_id = session_text_of(json, "prompt_id");
 	if (*prompt_id) {
 		session_facts_set(&facts->prompt_id, prompt_id);
 		facts->prompt_seq = view->seq;
@@ -223,7 +215,7 @@ static void see_agent_state(struct session_facts *facts, const struct event_view
 static void see_agent(struct session_facts *facts, const struct event_view *view)
 {
 	json_t *json = json_read(view->data, view->data_len, 0, NULL, NULL);
-	const char *id = text_of(json, "agent_session_id");
+	const char *id = session_text_of(json, "agent_session_id");
 	bool goes_on = facts->agent_session_id && strcmp(facts->agent_session_id, id) == 0 &&
 		       json_is_true(json_object_get(json, "resumed"));
 	if (!goes_on) {

@@ -47,10 +47,10 @@ static void put_name(struct buffer *out, const char *name)
 
 static void put_string(struct buffer *out, const char *name, const char *value)
 {
-	put_name(out, name);
 	if (value) {
-		buffer_append_json(out, value, strlen(value));
+		buffer_append_member(out, name, value);
 	} else {
+		put_name(out, name);
 		buffer_append_str(out, "null");
 	}
 }
@@ -248,8 +248,8 @@ struct frame *frame_keepalive_ack(const char *client_time, int64_t server_time, 
 static struct frame *begin_prompt(const char *type, const char *prompt_id)
 {
 	struct frame *frame = begin(type, 256);
-	buffer_append_str(&frame->buf, "{\"prompt_id\":");
-	buffer_append_json(&frame->buf, prompt_id, strlen(prompt_id));
+	buffer_append_char(&frame->buf, '{');
+	put_string(&frame->buf, "prompt_id", prompt_id);
 	return frame;
 }
 
@@ -306,8 +306,8 @@ struct frame *frame_prompt_removed(const char *prompt_id, bool duplicate)
 struct frame *frame_session_gone(const char *session_id, const char *reason)
 {
 	struct frame *frame = begin("session_gone", 256);
-	buffer_append_str(&frame->buf, "{\"session_id\":");
-	buffer_append_json(&frame->buf, session_id, strlen(session_id));
+	buffer_append_char(&frame->buf, '{');
+	put_string(&frame->buf, "session_id", session_id);
 	put_string(&frame->buf, "reason", reason);
 	buffer_append_char(&frame->buf, '}');
 	return end(frame);
@@ -345,7 +345,8 @@ static void put_detail(struct buffer *out, const struct error_detail *detail)
 void frames_append_error(struct buffer *out, const char *code, const char *message,
 	const char *request, const struct error_detail *detail)
 {
-	buffer_printf(out, "{\"code\":\"%s\"", code);
+	buffer_append_char(out, '{');
+	put_string(out, "code", code);
 	put_string(out, "message", message);
 	if (request) {
 		put_string(out, "request", request);
@@ -366,8 +367,8 @@ struct frame *frame_error(const char *code, const char *message, const char *req
 
 void frames_append_session(struct buffer *out, const struct session_object *session)
 {
-	buffer_append_str(out, "{\"id\":");
-	buffer_append_json(out, session->id, strlen(session->id));
+	buffer_append_char(out, '{');
+	put_string(out, "id", session->id);
 	put_string(out, "title", session->title);
 	put_epoch(out, session->epoch);
 	put_u64(out, "first_seq", session->first_seq);

@@ -24,11 +24,9 @@ static void append_text(struct buffer *out, const struct prompt_text *text)
 {
 	buffer_append_str(out, "{\"message\":");
 	buffer_append_json(out, text->message, text->len);
-	buffer_append_str(out, ",\"prompt_id\":");
-	buffer_append_json(out, text->prompt_id, strlen(text->prompt_id));
+	buffer_append_member(out, "prompt_id", text->prompt_id);
 	if (text->client_id) {
-		buffer_append_str(out, ",\"client_id\":");
-		buffer_append_json(out, text->client_id, strlen(text->client_id));
+		buffer_append_member(out, "client_id", text->client_id);
 	}
 	buffer_append_str(out, text->edited ? ",\"edited\":true" : "");
 	buffer_append_str(out, text->truncated ? ",\"truncated\":true" : "");
