@@ -284,9 +284,9 @@ static void launch_batch(struct journal *journal)
 /** The next run: what there is to do for the logs, and the gathered batch if there is one. */
 static void launch(struct journal *journal)
 {
-	journal->wants_run = false;
 	journal->checkpoint = checkpoint_begin(journal->store);
 	log_writes_launch(journal);
+	journal->wants_run = false;
 	journal->has_batch = journal->gather.len > 0;
 	if (journal->has_batch) {
 		launch_batch(journal);
