@@ -44,11 +44,12 @@ void buffer_clear(struct buffer *b);
 /** NUL-terminates (the NUL is not counted in `len`) and lends the bytes until the next change. */
 const char *buffer_cstr(struct buffer *b);
 
-/** malloc, calloc and strndup that abort when there is no memory; the caller frees. */
+/** malloc, calloc and so on that abort when there is no memory; the caller frees. */
 void *xmalloc(size_t size);
 void *xcalloc(size_t count, size_t size);
 void *xrealloc(void *ptr, size_t size);
 char *xstrndup(const char *text, size_t len);
 char *xstrdup(const char *text);
+__attribute__((format(printf, 1, 2))) char *xprintf(const char *fmt, ...);
 
 #endif

@@ -47,6 +47,19 @@ char *xstrdup(const char *text)
 	return xstrndup(text, strlen(text));
 }
 
+char *xprintf(const char *fmt, ...)
+{
+	char *text;
+	va_list args;
+	va_start(args, fmt);
+	int len = vasprintf(&text, fmt, args);
+	va_end(args);
+	if (len < 0) {
+		abort();
+	}
+	return text;
+}
+
 void buffer_init(struct buffer *b)
 {
 	*b = (struct buffer){0};

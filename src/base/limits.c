@@ -1,5 +1,7 @@
 #include "holdfast/limits.h"
 
+#include "holdfast/buffer.h"
+
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -78,10 +80,7 @@ static int64_t read_value(const char *text, enum unit unit)
 
 static int refuse(char **ret_why, int error, const char *text, const char *what)
 {
-	if (asprintf(ret_why, "--limit \"%s\": %s; holdfast limits lists them all", text, what) <
-		0) {
-		*ret_why = NULL;
-	}
+	*ret_why = xprintf("--limit \"%s\": %s; holdfast limits lists them all", text, what);
 	return error;
 }
 

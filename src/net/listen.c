@@ -238,10 +238,8 @@ static void say_why(char **ret_why, const struct listen_config *config, int erro
 				   ? "ports below 1024 need a privilege; choose a higher one"
 			   : error == EADDRNOTAVAIL ? "this machine does not have the address"
 						    : "see --listen in holdfast serve --help";
-	if (asprintf(ret_why, "cannot listen on %s%s%s:%d: %s; %s", is_v6 ? "[" : "", config->host,
-		    is_v6 ? "]" : "", config->port, strerror(error), hint) < 0) {
-		*ret_why = NULL;
-	}
+	*ret_why = xprintf("cannot listen on %s%s%s:%d: %s; %s", is_v6 ? "[" : "", config->host,
+		is_v6 ? "]" : "", config->port, strerror(error), hint);
 }
 
 /**
@@ -316,9 +314,9 @@ static int resolve(const struct listen_config *config, union address *addresses,
 	if (found) {
 		freeaddrinfo(found);
 	}
-	if (!count && asprintf(ret_why, "cannot listen on \"%s\": %s", config->host,
-			      r ? gai_strerror(r) : "it has no address") < 0) {
-		*ret_why = NULL;
+	if (!count) {
+		*ret_why = xprintf("cannot listen on \"%s\": %s", config->host,
+			r ? gai_strerror(r) : "it has no address");
 	}
 	return count ? count : -1;
 }

@@ -68,7 +68,7 @@ static int take_limit(struct config *config, const char *text)
 	char *why;
 	int r = limits_set(&config->limits, text, &why);
 	if (r < 0) {
-		diag(DIAG_ERROR, "%s", why ? why : "a bad --limit");
+		diag(DIAG_ERROR, "%s", why);
 		free(why);
 	}
 	return r;

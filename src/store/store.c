@@ -14,16 +14,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-__attribute__((format(printf, 2, 3))) static void say(char **ret_why, const char *fmt, ...)
-{
-	va_list args;
-	va_start(args, fmt);
-	if (vasprintf(ret_why, fmt, args) < 0) {
-		*ret_why = NULL;
-	}
-	va_end(args);
-}
-
 static int open_subdir(int dir_fd, const char *name)
 {
 	if (disk->mkdirat(dir_fd, name, 0700) < 0 && errno != EEXIST) {
@@ -74,14 +64,14 @@ static int take_lock(struct store *store, const char *dir, char **ret_why)
 	store->lock_fd = disk->openat(store->dir_fd, "lock", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
 	if (store->lock_fd < 0) {
 		int r = -errno;
-		say(ret_why, "cannot open %s/lock: %s", dir, strerror(-r));
+		*ret_why = xprintf("cannot open %s/lock: %s", dir, strerror(-r));
 		return r;
 	}
 	if (flock(store->lock_fd, LOCK_EX | LOCK_NB) < 0) {
 		char pid[16] = "";
 		ssize_t n = disk->pread(store->lock_fd, pid, sizeof(pid) - 1, 0);
 		pid[n > 0 ? strcspn(pid, "\n") : 0] = '\0';
-		say(ret_why,
+		*ret_why = xprintf(
 			"the data directory %s is in use by another holdfast (process %s); stop that one, or give this one another --data directory",
 			dir, pid[0] ? pid : "unknown");
 		return -EBUSY;
@@ -106,7 +96,7 @@ static int open_dirs(struct store *store, const char *dir, char **ret_why)
 	store->dir_fd = r < 0 ? -1 : open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (store->dir_fd < 0) {
 		r = r < 0 ? r : -errno;
-		say(ret_why, "cannot open the data directory %s: %s", dir, strerror(-r));
+		*ret_why = xprintf("cannot open the data directory %s: %s", dir, strerror(-r));
 		return r;
 	}
 	r = take_lock(store, dir, ret_why);
@@ -116,7 +106,7 @@ static int open_dirs(struct store *store, const char *dir, char **ret_why)
 	store->sessions_fd = open_subdir(store->dir_fd, "sessions");
 	store->journal.dir_fd = open_subdir(store->dir_fd, "journal");
 	if (store->sessions_fd < 0 || store->journal.dir_fd < 0) {
-		say(ret_why, "cannot make the folders of %s: %s", dir, strerror(errno));
+		*ret_why = xprintf("cannot make the folders of %s: %s", dir, strerror(errno));
 		return -EIO;
 	}
 	return 0;
@@ -126,7 +116,8 @@ int store_settle(struct store *store, char **ret_why)
 {
 	if ((disk->mkdirat(store->dir_fd, "trash", 0700) < 0 && errno != EEXIST) ||
 		(disk->mkdirat(store->dir_fd, "set-aside", 0700) < 0 && errno != EEXIST)) {
-		say(ret_why, "cannot make the folders of the data directory: %s", strerror(errno));
+		*ret_why = xprintf(
+			"cannot make the folders of the data directory: %s", strerror(errno));
 		return -EIO;
 	}
 	sign_lock(store);
@@ -203,7 +194,8 @@ int store_open(uv_loop_t *loop, const char *dir, enum store_durability durabilit
 	}
 	if (r < 0) {
 		if (!*ret_why) {
-			say(ret_why, "cannot read the data directory %s: %s", dir, strerror(-r));
+			*ret_why =
+				xprintf("cannot read the data directory %s: %s", dir, strerror(-r));
 		}
 		store_free(store);
 		*ret_store = NULL;

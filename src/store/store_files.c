@@ -35,10 +35,7 @@ int store_files_open(const char *dir, struct store_files *files, char **ret_why)
 		return 0;
 	}
 	int r = -errno;
-	if (asprintf(ret_why, "cannot read the data directory %s: %s%s", dir, hint, strerror(-r)) <
-		0) {
-		*ret_why = NULL;
-	}
+	*ret_why = xprintf("cannot read the data directory %s: %s%s", dir, hint, strerror(-r));
 	return r;
 }
 

@@ -194,7 +194,7 @@ int tool_export(int argc, char **argv)
 	if (store_files_open(words[0], &files, &why) == 0) {
 		code = skip_pruned(&ex) < 0 ? TOOL_FAILED : export(&ex, markdown);
 	} else {
-		diag(DIAG_ERROR, "%s", why ? why : "cannot read the data directory");
+		diag(DIAG_ERROR, "%s", why);
 	}
 	free(why);
 	store_files_close(&files);

@@ -12,17 +12,6 @@
 #define ANSWER_MAX ((size_t)64 << 20)
 #define TIMEOUT_S  60
 
-__attribute__((format(printf, 3, 4))) static int fail(int r, char **ret_why, const char *fmt, ...)
-{
-	va_list args;
-	va_start(args, fmt);
-	if (vasprintf(ret_why, fmt, args) < 0) {
-		*ret_why = NULL;
-	}
-	va_end(args);
-	return r;
-}
-
 /* --- the URL --- */
 
 static int copy_part(char *to, size_t size, const char *text, size_t len)
@@ -80,7 +69,8 @@ static int connect_to(const struct http_url *url, char **ret_why)
 	struct addrinfo *found = NULL;
 	int error = getaddrinfo(url->host, url->port, &hints, &found);
 	if (error) {
-		return fail(-EHOSTUNREACH, ret_why, "%s: %s", url->host, gai_strerror(error));
+		*ret_why = xprintf("%s: %s", url->host, gai_strerror(error));
+		return -EHOSTUNREACH;
 	}
 	int fd = -1;
 	int r = -ECONNREFUSED;
@@ -100,9 +90,11 @@ static int connect_to(const struct http_url *url, char **ret_why)
 		}
 	}
 	freeaddrinfo(found);
-	return fd >= 0 ? fd
-		       : fail(r, ret_why, "cannot connect to %s port %s: %s", url->host, url->port,
-				 strerror(-r));
+	if (fd < 0) {
+		*ret_why = xprintf(
+			"cannot connect to %s port %s: %s", url->host, url->port, strerror(-r));
+	}
+	return fd < 0 ? r : fd;
 }
 
 /** A server that refuses early may close before it has read all: its answer tells why. */
@@ -188,6 +180,7 @@ int http_post(const struct http_url *url, const char *path, const char *content_
 		return 0;
 	}
 	r = r < 0 ? r : parsed;
-	return fail(r, ret_why, "no answer from %s port %s: %s", url->host, url->port,
+	*ret_why = xprintf("no answer from %s port %s: %s", url->host, url->port,
 		r == -EAGAIN ? "it takes too long" : strerror(-r));
+	return r;
 }

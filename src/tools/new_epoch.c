@@ -176,7 +176,7 @@ static int check_dir(const char *dir)
 	int r = store_files_open(dir, &files, &why);
 	store_files_close(&files);
 	if (r < 0) {
-		diag(DIAG_ERROR, "%s", why ? why : "cannot read the data directory");
+		diag(DIAG_ERROR, "%s", why);
 	}
 	free(why);
 	return r;

@@ -100,7 +100,7 @@ static json_t *post(struct player *player, const char *path, const char *content
 		progress_hide(&player->progress);
 	}
 	if (r < 0) {
-		diag(DIAG_ERROR, "%s", why ? why : strerror(-r));
+		diag(DIAG_ERROR, "%s", why);
 		free(why);
 	} else if (!good) {
 		tell_refusal(what, status, json);

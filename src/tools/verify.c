@@ -107,7 +107,7 @@ int tool_verify(int argc, char **argv)
 		store_files_hold(&files);
 		code = verify(&files, words[0], words[1]);
 	} else {
-		diag(DIAG_ERROR, "%s", why ? why : "cannot read the data directory");
+		diag(DIAG_ERROR, "%s", why);
 	}
 	free(why);
 	store_files_close(&files);

@@ -35,85 +35,81 @@ size_t file_frame_len(const char head[FILE_FRAME_HEAD])
 	return (size_t)unpack_le(&in, FILE_FRAME_HEAD);
 }
 
-static void pack_job(const struct file_job *job, struct buffer *out)
+static void code_text(struct codec *c, char **text)
 {
+	struct buffer bytes = {0};
+	if (c->out) {
+		const char *given = *text ? *text : "";
+		pack_bytes(c->out, given, strlen(given));
+		return;
+	}
+	code_buffer(c, &bytes);
+	free(*text);
+	*text = xstrdup(buffer_cstr(&bytes));
+	buffer_finish(&bytes);
+}
+
+static void code_job(struct codec *c, struct file_job *job)
+{
+	CODE(c, job->write, 1);
+	code_text(c, &job->root);
+	code_text(c, &job->path);
+	CODE(c, job->line, 8);
+	CODE(c, job->limit, 8);
+	CODE(c, job->file_max, 8);
+	CODE(c, job->names_max, 8);
+}
+
+static void code_outcome(struct codec *c, struct file_job *job)
+{
+	CODE(c, job->code, 8);
+	CODE(c, job->size, 8);
+	CODE(c, job->created, 1);
+	CODE(c, job->has_diff, 1);
+	CODE(c, job->diff_cut, 1);
+	code_text(c, &job->relative);
+	code_buffer(c, &job->text);
+	code_buffer(c, &job->diff);
+}
+
+static void pack_job(struct file_job *job, struct buffer *out)
+{
+	struct codec c = {.out = out};
 	pack_le(out, 0, FILE_FRAME_HEAD);
-	pack_le(out, job->write, 1);
-	pack_bytes(out, job->root, strlen(job->root));
-	pack_bytes(out, job->path, strlen(job->path));
-	pack_le(out, (uint64_t)job->line, 8);
-	pack_le(out, (uint64_t)job->limit, 8);
-	pack_le(out, job->file_max, 8);
-	pack_le(out, job->names_max, 8);
+	code_job(&c, job);
 	pack_bytes(out, job->write ? json_string_value(job->content) : "",
 		json_string_length(job->content));
 	end_frame(out);
 }
 
-static char *unpack_text(struct unpack *in)
-{
-	size_t len;
-	const char *bytes = unpack_bytes(in, &len);
-	return xstrndup(bytes, len);
-}
-
 struct file_job *file_job_unpack(const char *bytes, size_t len)
 {
-	struct unpack in = {.bytes = bytes, .len = len};
+	struct codec c = {.in = {.bytes = bytes, .len = len}};
 	struct file_job *job = xcalloc(1, sizeof(*job));
-	job->write = unpack_le(&in, 1);
-	job->root = unpack_text(&in);
-	job->path = unpack_text(&in);
-	job->line = (json_int_t)unpack_le(&in, 8);
-	job->limit = (json_int_t)unpack_le(&in, 8);
-	job->file_max = (size_t)unpack_le(&in, 8);
-	job->names_max = (size_t)unpack_le(&in, 8);
 	size_t content_len;
-	const char *content = unpack_bytes(&in, &content_len);
+	code_job(&c, job);
+	const char *content = unpack_bytes(&c.in, &content_len);
 	job->content = json_stringn_nocheck(content, content_len);
-	if (in.failed) {
+	if (c.in.failed) {
 		file_job_destroy(job);
 		return NULL;
 	}
 	return job;
 }
 
-void file_job_pack_outcome(const struct file_job *job, struct buffer *out)
+void file_job_pack_outcome(struct file_job *job, struct buffer *out)
 {
-	const char *relative = job->relative ? job->relative : "";
+	struct codec c = {.out = out};
 	pack_le(out, 0, FILE_FRAME_HEAD);
-	pack_le(out, (uint64_t)(int64_t)job->code, 8);
-	pack_le(out, job->size, 8);
-	pack_le(out, job->created, 1);
-	pack_le(out, job->has_diff, 1);
-	pack_le(out, job->diff_cut, 1);
-	pack_bytes(out, relative, strlen(relative));
-	pack_bytes(out, job->text.data ? job->text.data : "", job->text.len);
-	pack_bytes(out, job->diff.data ? job->diff.data : "", job->diff.len);
+	code_outcome(&c, job);
 	end_frame(out);
-}
-
-static void take_text(struct unpack *in, struct buffer *out)
-{
-	size_t len;
-	const char *bytes = unpack_bytes(in, &len);
-	buffer_clear(out);
-	buffer_append(out, bytes, len);
 }
 
 static bool take_outcome(struct file_job *job, const char *bytes, size_t len)
 {
-	struct unpack in = {.bytes = bytes, .len = len};
-	job->code = (int)(int64_t)unpack_le(&in, 8);
-	job->size = (size_t)unpack_le(&in, 8);
-	job->created = unpack_le(&in, 1);
-	job->has_diff = unpack_le(&in, 1);
-	job->diff_cut = unpack_le(&in, 1);
-	free(job->relative);
-	job->relative = unpack_text(&in);
-	take_text(&in, &job->text);
-	take_text(&in, &job->diff);
-	return !in.failed;
+	struct codec c = {.in = {.bytes = bytes, .len = len}};
+	code_outcome(&c, job);
+	return !c.in.failed;
 }
 
 /* Its life. */

@@ -102,7 +102,7 @@ size_t file_frame_len(const char head[FILE_FRAME_HEAD]);
 /** The job of a frame without its head; NULL if it is none. */
 struct file_job *file_job_unpack(const char *bytes, size_t len);
 /** Appends a frame with the outcome. */
-void file_job_pack_outcome(const struct file_job *job, struct buffer *out);
+void file_job_pack_outcome(struct file_job *job, struct buffer *out);
 
 /**
  * Has a job done, which is the workspace's until workspace_file_done(), some time or from in here.
