@@ -60,8 +60,7 @@ bool store_keeps_segments(const struct store *store)
 
 void left_out_try_later(struct store *store)
 {
-	bool is_armed = uv_is_active((uv_handle_t *)store->left_out_timer);
-	if (hash_count(store->left_out) && !store->closing && !is_armed) {
+	if (hash_count(store->left_out) && !store->closing) {
 		uv_timer_start(
 			store->left_out_timer, handle_timer, (uint64_t)store->left_out_ms, 0);
 		store->left_out_ms *= 2;

@@ -258,7 +258,9 @@ static void home_done(uv_work_t *work, int status)
 	free(home->why);
 	free(home->id);
 	free(home);
-	left_out_try_later(store);
+	if (!--store->looking_back) { /* a session is looked for once at a time */
+		left_out_try_later(store);
+	}
 }
 
 void look_back_for(struct store *store, const char *id)
@@ -282,6 +284,7 @@ void look_back_for(struct store *store, const char *id)
 	list_init(&shadow->logs);
 	home->rec = recovery_begin(shadow, &home->why);
 	home->rec.only = home->id;
+	store->looking_back++;
 	store->jobs++;
 	int r = uv_queue_work(store->loop, &home->work, home_work, home_done);
 	assert(r == 0);

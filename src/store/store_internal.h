@@ -251,6 +251,7 @@ struct store {
 	bool ages_unwritten; /* clock.json does not have them yet */
 	bool ages_writing; /* that is under way */
 	bool ages_unknown; /* clock.json could not be read: it is left alone */
+	unsigned looking_back; /* sessions that the thread pool tries to read again */
 	bool is_rewinding; /* the thread pool reads what store_rewind() asked for */
 	bool opening; /* recovery is under way: nothing is left to the thread pool */
 	bool closing;
