@@ -135,19 +135,26 @@ can && test('a write fails, and the sessions are what the disk has of them', asy
 	await server.stop();
 });
 
-can && test('a session that could not be read comes back', async (t) => {
+can && test('sessions that could not be read come back, each once', async (t) => {
 	const { disk, server } = await start(t, ['--limit', 'journal_retry_ms=100']);
-	await server.createSession({ id: 'lost' });
-	await post(server, 'lost', [...notes(1, 3), input.text('An open paragraph')]);
+	const ids = ['lost', 'lost-too', 'lost-as-well'];
+	for (const id of ids) {
+		await server.createSession({ id });
+		await post(server, id, [...notes(1, 3), input.text('An open paragraph')]);
+	}
 	await server.kill9();
-	disk.hide('lost/');
+	disk.hide('lost');
 	await server.up();
 	disk.slowDown(server.dataDir);
 	assert.equal((await server.request('GET', '/api/sessions/lost')).status, 503);
 	disk.hide('');
-	await eventually(async () => (await server.request('GET', '/api/sessions/lost')).status === 200, 'the session to come back', 60_000);
-	const { acks } = await post(server, 'lost', [input.text(' goes on.'), input.end()]);
-	assert.equal(acks[0].seq, 4);
+	for (const id of ids) {
+		await eventually(async () => (await server.request('GET', `/api/sessions/${id}`)).status === 200, `${id} to come back`, 60_000);
+		const { acks } = await post(server, id, [input.text(' goes on.'), input.end()]);
+		assert.equal(acks[0].seq, 4);
+	}
+	const { body } = await server.request('GET', '/api/sessions');
+	assert.deepEqual(body.sessions.map((s) => s.id).sort(), [...ids].sort());
 	expectNoneOnTheLoop(disk, server, [['read', '/lost/metadata.json'], ['read', '/journal/'], ['write', '/lost/events.jsonl']]);
 	await server.stop();
 });
