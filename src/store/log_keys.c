@@ -290,9 +290,9 @@ static void take_job(struct session_log *log, struct names_job *job)
 	}
 }
 
-static void end_job(struct names_job *job)
+/** `log` NULL: it has gone meanwhile. */
+static void end_job(struct names_job *job, struct session_log *log)
 {
-	struct session_log *log = session_log_of(job->store, job->id, job->epoch);
 	if (log && log->keys.job == job) {
 		take_job(log, job);
 		end_waits(&log->keys);
@@ -307,7 +307,7 @@ static void work_done(uv_work_t *work_req, int status)
 {
 	struct names_job *job = work_req->data;
 	job->store->jobs--;
-	end_job(job);
+	end_job(job, session_log_of(job->store, job->id, job->epoch));
 }
 
 static struct names_job *begin_job(struct session_log *log)
@@ -331,7 +331,7 @@ static int load_now(struct session_log *log)
 {
 	struct names_job *job = begin_job(log);
 	work(&job->work);
-	end_job(job);
+	end_job(job, log); /* which may not be in the store's list yet */
 	int r = log->keys.error;
 	log->keys.error = 0;
 	return r;
