@@ -1,0 +1,114 @@
+/*
+ * Who may get in: the tokens of a data directory, and the logins that browsers made with them.
+ *
+ *   DIR/access-token    what opens everything; made with the first start
+ *   DIR/token-secret    signs the tokens that `holdfast token create` makes
+ *   DIR/url             where the server was reached when it started last
+ *   DIR/access.jsonl    tokens that were made, revocations and logins; one sealed line each
+ *
+ * All three are for their owner alone (mode 0600). Functions run on the loop's thread, and none of
+ * them waits for the disk but access_open().
+ */
+#ifndef HOLDFAST_ACCESS_H
+#define HOLDFAST_ACCESS_H
+
+#include "holdfast/clock.h"
+#include "holdfast/grant.h"
+
+#include <stdbool.h>
+#include <uv.h>
+
+struct access;
+
+struct access_config {
+	uv_loop_t *loop;
+	const struct clock *clock;
+	const char *data_dir; /* is there */
+	/* Of an application that makes tokens itself; NULL: none. */
+	const char *secret_file; /* HS256 */
+	const char *public_key_file; /* RS256 or ES256, in PEM */
+	const char *issuer; /* what its tokens must have as "iss"; NULL: anything */
+	const char *audience; /* and as "aud", or in it */
+	/** Of somebody's token or login there is no more: whoever came in with it has to go. */
+	void (*revoked)(void *owner);
+	void *owner;
+};
+
+/**
+ * Reads the files, and makes those that are missing. Blocks. Returns a negative errno; then
+ * *ret_why (caller frees) says what and what to do.
+ */
+int access_open(const struct access_config *config, struct access **ret_access, char **ret_why);
+/** Nothing may be on its way to the disk: the loop has come to its end. Accepts NULL. */
+void access_close(struct access *access);
+
+enum token_verdict {
+	TOKEN_GOOD,
+	TOKEN_WRONG, /* also: not yet valid, or for somebody else */
+	TOKEN_EXPIRED,
+	TOKEN_REVOKED,
+};
+/**
+ * Looks at a token: *ret_grant (a reference) is what it allows. What is wrong with a wrong one is
+ * not told: that would help only those who guess.
+ */
+enum token_verdict access_check(struct access *access, const char *token, struct grant **ret_grant);
+/** The same again for a grant that was given out: whether it still counts. */
+enum token_verdict access_check_grant(const struct access *access, const struct grant *grant);
+
+/** A login's two halves, each a text of its own: neither is worth anything without the other. */
+#define LOGIN_HALF_SIZE 44
+struct login_halves {
+	char cookie[LOGIN_HALF_SIZE];
+	char header[LOGIN_HALF_SIZE];
+};
+/**
+ * Logs in with a token that was checked: makes a login that ends with it. `done` is called once,
+ * when that is on disk (0) or cannot be (a negative errno).
+ */
+void access_login(struct access *access, struct grant *grant, struct login_halves *ret_halves,
+	void (*done)(void *arg, int status), void *arg);
+/** What a login allows (a reference), as access_check(). */
+enum token_verdict access_check_login(
+	struct access *access, const char *cookie, const char *header, struct grant **ret_grant);
+/** Ends a login. Those that came in with it have to go. False if there is none. */
+bool access_logout(struct access *access, const char *cookie, const char *header,
+	void (*done)(void *arg, int status), void *arg);
+
+/** Takes tokens back: the one of this `jti`, or those of `sub` that were made before `before_ms`. */
+struct revocation {
+	const char *jti; /* NULL: by `sub` */
+	const char *sub;
+	int64_t before_ms;
+};
+void access_revoke(struct access *access, const struct revocation *revocation,
+	void (*done)(void *arg, int status), void *arg);
+
+/** 256 random bits in base64url; 43 characters and a NUL. Returns a negative errno if there are none. */
+int access_random(char ret_text[LOGIN_HALF_SIZE]);
+
+/* Without a server, by the commands. They block. */
+/**
+ * Signs a token with the data directory's secret and notes that it was made. `claims` needs sub, jti
+ * and holdfast; exp and iat are set here. The caller frees *ret_token.
+ */
+int access_make_token(
+	const char *data_dir, json_t *claims, int64_t now_ms, char **ret_token, char **ret_why);
+/** Writes a revocation into the file of a data directory; -EBUSY if a server uses it. */
+int access_note_revocation(
+	const char *data_dir, const struct revocation *revocation, int64_t now_ms, char **ret_why);
+/**
+ * Calls `visit` for each line of access.jsonl: {"created": …}, {"revoked": …} and others.
+ */
+int access_each_line(const char *data_dir, void (*visit)(void *arg, const json_t *line), void *arg,
+	char **ret_why);
+/** Notes where the server is reached, for access_read_url(). */
+int access_write_url(const char *data_dir, const char *url);
+/** What access_write_url() noted last (caller frees); NULL: nothing. */
+char *access_read_url(const char *data_dir);
+/** A token or key in a file (caller frees), or NULL and *ret_why as above. */
+char *access_read_file(const char *path, char **ret_why);
+/** The access token of a data directory (caller frees), or NULL and *ret_why as above. */
+char *access_read_token(const char *data_dir, char **ret_why);
+
+#endif

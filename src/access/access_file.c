@@ -1,0 +1,276 @@
+/*
+ * access.jsonl: what is known of tokens and logins. Lines are appended, by the server and by
+ * commands beside it, each with a lock on the file; what a crash left of the last one is cut off by
+ * the next. A start writes the file anew, without what counts no more.
+ */
+#include "access_internal.h"
+
+#include "holdfast/json_text.h"
+#include "holdfast/sealed_line.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define FILE_MAX ((off_t)64 * 1024 * 1024)
+/* A file of more bytes is written anew by a start. */
+#define ANEW_MIN ((size_t)64 * 1024)
+
+/* --- writing --- */
+
+/** Opens the file and locks it, for appending. */
+static int open_locked(const char *path)
+{
+	struct stat here;
+	struct stat there;
+	for (;;) {
+		int fd = open(path, O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
+		if (fd < 0 || flock(fd, LOCK_EX) < 0 || fstat(fd, &here) < 0) {
+			int r = -errno;
+			if (fd >= 0) {
+				close(fd);
+			}
+			return r;
+		}
+		/* A start may have put another file in its place meanwhile. */
+		if (stat(path, &there) == 0 && here.st_ino == there.st_ino &&
+			here.st_dev == there.st_dev) {
+			return fd;
+		}
+		close(fd);
+	}
+}
+
+/** What a crash has left of a line is taken off. */
+static int cut_torn_line(int fd)
+{
+	struct stat st;
+	char last = '\n';
+	if (fstat(fd, &st) < 0) {
+		return -errno;
+	}
+	off_t end = st.st_size;
+	while (end > 0 && pread(fd, &last, 1, end - 1) == 1 && last != '\n') {
+		end--;
+	}
+	return end < st.st_size && ftruncate(fd, end) < 0 ? -errno : 0;
+}
+
+static int write_all(int fd, const char *bytes, size_t len)
+{
+	while (len) {
+		ssize_t n = write(fd, bytes, len);
+		if (n < 0 && errno != EINTR) {
+			return -errno;
+		}
+		bytes += n > 0 ? n : 0;
+		len -= n > 0 ? (size_t)n : 0;
+	}
+	return fdatasync(fd) < 0 ? -errno : 0;
+}
+
+int access_file_write(const char *path, const char *lines, size_t len)
+{
+	int fd = open_locked(path);
+	if (fd < 0) {
+		return fd;
+	}
+	int r = cut_torn_line(fd);
+	off_t end = lseek(fd, 0, SEEK_END);
+	if (r == 0) {
+		r = write_all(fd, lines, len);
+	}
+	if (r < 0 && end >= 0 && ftruncate(fd, end) < 0) {
+		r = -errno; /* a part of it may stay: it is a torn line, or was not acknowledged */
+	}
+	close(fd);
+	return r;
+}
+
+/* --- on the thread pool --- */
+
+static void start_work(struct access *access);
+
+static void handle_work(uv_work_t *work)
+{
+	struct access *access = work->data;
+	access->status = access_file_write(access->path, access->lines.data, access->lines.len);
+}
+
+static void handle_written(uv_work_t *work, int status)
+{
+	struct access *access = work->data;
+	access->is_working = false;
+	buffer_clear(&access->lines);
+	while (!list_empty(&access->writing)) {
+		struct access_write *write =
+			list_entry(access->writing.next, struct access_write, link);
+		list_remove(&write->link);
+		if (write->done) {
+			write->done(write->arg, status < 0 ? status : access->status);
+		}
+		free(write);
+	}
+	start_work(access);
+}
+
+static void start_work(struct access *access)
+{
+	if (access->is_working || list_empty(&access->waiting)) {
+		return;
+	}
+	while (!list_empty(&access->waiting)) {
+		struct access_write *write =
+			list_entry(access->waiting.next, struct access_write, link);
+		list_remove(&write->link);
+		list_append(&access->writing, &write->link);
+		buffer_append(&access->lines, write->line.data, write->line.len);
+		buffer_finish(&write->line);
+	}
+	access->work.data = access;
+	access->is_working = true;
+	uv_queue_work(access->config.loop, &access->work, handle_work, handle_written);
+}
+
+void access_file_append(struct access *access, struct buffer *object,
+	void (*done)(void *arg, int status), void *arg)
+{
+	struct access_write *write = xcalloc(1, sizeof(*write));
+	sealed_line_end(object, 0);
+	write->line = *object;
+	*object = (struct buffer){0};
+	write->done = done;
+	write->arg = arg;
+	list_append(&access->waiting, &write->link);
+	start_work(access);
+}
+
+/* --- reading --- */
+
+static int take_line(struct access *access, const char *line, size_t len)
+{
+	size_t body;
+	if (!sealed_line_check(line, len, &body)) {
+		return -EBADMSG;
+	}
+	json_t *json = json_loadb(line, len, 0, NULL);
+	const json_t *login = json_object_get(json, "login");
+	const json_t *revoked = json_object_get(json, "revoked");
+	const char *logout = json_string_value(json_object_get(json, "logout"));
+	if (login) {
+		access_take_login(access, login);
+	} else if (revoked) {
+		access_take_revocation(access, revoked);
+	} else if (logout) {
+		access_take_logout(access, logout);
+	}
+	json_decref(json); /* what was made is for `holdfast token list` */
+	return json ? 0 : -EBADMSG;
+}
+
+static int take_lines(struct access *access, const char *at, size_t len, size_t *ret_line)
+{
+	const char *end = at + len;
+	const char *newline;
+	for (*ret_line = 1; (newline = memchr(at, '\n', (size_t)(end - at))); ++*ret_line) {
+		int r = take_line(access, at, (size_t)(newline - at));
+		if (r < 0) {
+			return r;
+		}
+		at = newline + 1;
+	}
+	return 0;
+}
+
+int access_file_read(const char *path, struct buffer *ret)
+{
+	struct stat st;
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0) {
+		return errno == ENOENT ? 0 : -errno;
+	}
+	int r = fstat(fd, &st) < 0 ? -errno : st.st_size > FILE_MAX ? -EFBIG : 0;
+	if (r == 0) {
+		buffer_reserve(ret, (size_t)st.st_size + 1);
+		ssize_t n = pread(fd, ret->data, (size_t)st.st_size, 0);
+		r = n < 0 ? -errno : 0;
+		ret->len = n > 0 ? (size_t)n : 0;
+	}
+	close(fd);
+	return r;
+}
+
+/** Whether a line still says something that counts. */
+static bool counts(const struct access *access, const char *line, size_t len)
+{
+	json_t *json = json_loadb(line, len, 0, NULL);
+	const json_t *made = json_object_get(json, "created");
+	const char *cookie =
+		json_string_value(json_object_get(json_object_get(json, "login"), "cookie"));
+	double now = (double)clock_now_ms(access->config.clock) / 1000;
+	bool does = json_object_get(json, "revoked") != NULL;
+	if (made) {
+		does = json_number_value(json_object_get(made, "exp")) > now;
+	} else if (cookie) {
+		const struct login *login = hash_get(access->logins, cookie, strlen(cookie));
+		does = login && access_check_grant(access, login->grant) == TOKEN_GOOD;
+	}
+	json_decref(json);
+	return does;
+}
+
+/** Puts a file in the place of this one that has only the lines that count. */
+static int write_anew(const struct access *access, const char *at, size_t len)
+{
+	struct buffer kept = {0};
+	struct buffer path = {0};
+	const char *end = at + len;
+	const char *newline;
+	for (; at < end && (newline = memchr(at, '\n', (size_t)(end - at))); at = newline + 1) {
+		if (counts(access, at, (size_t)(newline - at))) {
+			buffer_append(&kept, at, (size_t)(newline + 1 - at));
+		}
+	}
+	buffer_printf(&path, "%s.new", access->path);
+	const char *name = buffer_cstr(&path);
+	unlink(name);
+	int r = access_file_write(name, kept.data ? kept.data : "", kept.len);
+	if (r == 0 && rename(name, access->path) < 0) {
+		r = -errno;
+	}
+	buffer_finish(&kept);
+	buffer_finish(&path);
+	return r;
+}
+
+int access_file_load(struct access *access, char **ret_why)
+{
+	struct buffer bytes = {0};
+	size_t line = 0;
+	int r = access_file_read(access->path, &bytes);
+	if (r == 0 && bytes.len) {
+		r = take_lines(access, bytes.data, bytes.len, &line);
+	}
+	if (r == 0 && bytes.len > ANEW_MIN) {
+		r = write_anew(access, bytes.data, bytes.len);
+	}
+	buffer_finish(&bytes);
+	struct buffer why = {0};
+	if (r == -EBADMSG) {
+		buffer_printf(&why,
+			"%s is damaged in line %zu: revocations may be lost. Take the line out if you can tell what it was, or move the file away: then all logins end, and revoked tokens count again",
+			access->path, line);
+	} else if (r < 0) {
+		buffer_printf(&why, "%s cannot be read or written: %s", access->path, strerror(-r));
+	}
+	if (r < 0) {
+		buffer_cstr(&why);
+		*ret_why = why.data;
+	}
+	return r;
+}

@@ -1,0 +1,89 @@
+/* What the files of the access room share. */
+#ifndef HOLDFAST_ACCESS_INTERNAL_H
+#define HOLDFAST_ACCESS_INTERNAL_H
+
+#include "holdfast/access.h"
+
+#include "holdfast/buffer.h"
+#include "holdfast/hash.h"
+#include "holdfast/list.h"
+#include "holdfast/token_key.h"
+
+/* SHA-256 as a text, with a NUL. */
+#define SUM_SIZE 65
+/* Bytes of a file with a key. */
+#define KEY_FILE_MAX ((size_t)64 * 1024)
+
+/** A key that may sign tokens, and what its tokens must say. */
+struct signer {
+	struct token_key *key;
+	uint64_t id; /* of the key: see struct grant */
+	bool is_ours; /* then "iss" and "aud" are nobody's affair */
+};
+
+struct login {
+	struct list link; /* access.login_list */
+	char cookie_sum[SUM_SIZE];
+	char header_sum[SUM_SIZE];
+	struct grant *grant;
+};
+
+struct access {
+	struct access_config config;
+	char *path; /* of access.jsonl */
+	char token_sum[SUM_SIZE]; /* of the access token */
+	struct grant *token_grant;
+	struct signer signers[3];
+	size_t signer_count;
+	struct hash *logins; /* struct login, by cookie_sum */
+	struct list login_list; /* the same, the oldest first */
+	struct hash *verified; /* struct grant of tokens that were checked, by their sums */
+	struct hash *revoked; /* jti: any value that is not NULL */
+	struct hash *revoked_subs; /* int64_t: tokens made before this time count no more */
+	struct list waiting; /* struct access_write: for the next write */
+	struct list writing; /* they are on their way to the disk */
+	uv_work_t work;
+	struct buffer lines; /* of `writing` */
+	int status; /* of the write */
+	bool is_working;
+};
+
+/** A line on its way to the disk. */
+struct access_write {
+	struct list link;
+	struct buffer line;
+	/** Of access.h; may be NULL. */
+	void (*done)(void *arg, int status);
+	void *arg;
+};
+
+/* secrets.c */
+/** SHA-256 of a text. */
+void sum_text(const char *text, size_t len, char ret_sum[SUM_SIZE]);
+/** Whether two sums are the same, in a time that does not tell where they differ. */
+bool sums_equal(const char a[SUM_SIZE], const char b[SUM_SIZE]);
+/** Reads a file of at most KEY_FILE_MAX bytes. */
+int secret_read(const char *path, struct buffer *ret);
+/** The same, of a file of random text that is made if it is missing, durably, with mode 0600. */
+int secret_read_or_make(const char *dir, const char *name, struct buffer *ret);
+
+/* access_file.c */
+/** Reads access.jsonl into the access. *ret_why (caller frees) says what is wrong with it. */
+int access_file_load(struct access *access, char **ret_why);
+/** Puts a line on its way; its object has no closing brace yet. */
+void access_file_append(struct access *access, struct buffer *object,
+	void (*done)(void *arg, int status), void *arg);
+/** All of the file, of at most 64 MiB; nothing if there is none. Blocks. */
+int access_file_read(const char *path, struct buffer *ret);
+/** Appends lines to the file and syncs it. Blocks. */
+int access_file_write(const char *path, const char *lines, size_t len);
+
+/* access.c: what lines tell */
+void access_take_login(struct access *access, const json_t *login);
+void access_take_logout(struct access *access, const char *cookie_sum);
+void access_take_revocation(struct access *access, const json_t *revoked);
+/** Appends `{"login":{…}` and `{"revoked":{…}` without the last brace. */
+void login_write(const struct login *login, struct buffer *out);
+void revocation_write(const struct revocation *revocation, int64_t now_ms, struct buffer *out);
+
+#endif

@@ -1,0 +1,190 @@
+/* What the commands do with a data directory's tokens, without its server. */
+#include "access_internal.h"
+
+#include "holdfast/sealed_line.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+__attribute__((format(printf, 3, 4))) static int fail(int r, char **ret_why, const char *fmt, ...)
+{
+	va_list args;
+	va_start(args, fmt);
+	if (vasprintf(ret_why, fmt, args) < 0) {
+		*ret_why = NULL;
+	}
+	va_end(args);
+	return r;
+}
+
+/* --- secrets --- */
+
+char *access_read_file(const char *path, char **ret_why)
+{
+	struct buffer bytes = {0};
+	int r = secret_read(path, &bytes);
+	if (r < 0) {
+		fail(r, ret_why, "%s cannot be read: %s", path, strerror(-r));
+		buffer_finish(&bytes);
+		return NULL;
+	}
+	while (bytes.len && strchr("\r\n", bytes.data[bytes.len - 1])) {
+		bytes.len--;
+	}
+	buffer_cstr(&bytes);
+	return bytes.data;
+}
+
+char *access_read_token(const char *data_dir, char **ret_why)
+{
+	struct buffer bytes = {0};
+	int r = secret_read_or_make(data_dir, "access-token", &bytes);
+	if (r < 0) {
+		fail(r, ret_why, "%s/access-token cannot be read: %s", data_dir, strerror(-r));
+		buffer_finish(&bytes);
+		return NULL;
+	}
+	buffer_cstr(&bytes);
+	return bytes.data;
+}
+
+/* --- the address --- */
+
+int access_write_url(const char *data_dir, const char *url)
+{
+	struct buffer path = {0};
+	buffer_printf(&path, "%s/url", data_dir);
+	FILE *file = fopen(buffer_cstr(&path), "we");
+	buffer_finish(&path);
+	bool is_written = file && fprintf(file, "%s\n", url) > 0;
+	return file && fclose(file) == 0 && is_written ? 0 : -errno;
+}
+
+char *access_read_url(const char *data_dir)
+{
+	struct buffer path = {0};
+	struct buffer url = {0};
+	buffer_printf(&path, "%s/url", data_dir);
+	int r = secret_read(buffer_cstr(&path), &url);
+	buffer_finish(&path);
+	while (r == 0 && url.len && url.data[url.len - 1] == '\n') {
+		url.len--;
+	}
+	if (r < 0 || !url.len) {
+		buffer_finish(&url);
+		return NULL;
+	}
+	buffer_cstr(&url);
+	return url.data;
+}
+
+/* --- access.jsonl --- */
+
+static int append(const char *data_dir, struct buffer *object, char **ret_why)
+{
+	struct buffer path = {0};
+	buffer_printf(&path, "%s/access.jsonl", data_dir);
+	sealed_line_end(object, 0);
+	int r = access_file_write(buffer_cstr(&path), object->data, object->len);
+	if (r < 0) {
+		fail(r, ret_why, "%s cannot be written: %s", buffer_cstr(&path), strerror(-r));
+	}
+	buffer_finish(&path);
+	return r;
+}
+
+int access_make_token(
+	const char *data_dir, json_t *claims, int64_t now_ms, char **ret_token, char **ret_why)
+{
+	struct buffer bytes = {0};
+	struct buffer line = {0};
+	const char *why = NULL;
+	int r = secret_read_or_make(data_dir, "token-secret", &bytes);
+	if (r < 0) {
+		buffer_finish(&bytes);
+		return fail(
+			r, ret_why, "%s/token-secret cannot be read: %s", data_dir, strerror(-r));
+	}
+	struct token_key *key = token_key_secret(bytes.data, bytes.len, &why);
+	buffer_finish(&bytes);
+	*ret_token = key ? token_key_sign(key, claims) : NULL;
+	token_key_destroy(key);
+	if (!*ret_token) {
+		return fail(-EINVAL, ret_why, "%s/token-secret: %s", data_dir,
+			why ? why : "nothing can be signed with it");
+	}
+	char *text = json_dumps(claims, JSON_COMPACT);
+	buffer_printf(&line, "{\"created\":%s,\"at\":%lld", text, (long long)now_ms);
+	free(text);
+	r = append(data_dir, &line, ret_why);
+	buffer_finish(&line);
+	if (r < 0) {
+		free(*ret_token);
+		*ret_token = NULL;
+	}
+	return r;
+}
+
+/** Whether a server uses the directory: it has the lock. */
+static bool is_in_use(const char *data_dir)
+{
+	struct buffer path = {0};
+	buffer_printf(&path, "%s/lock", data_dir);
+	int fd = open(buffer_cstr(&path), O_RDONLY | O_CLOEXEC);
+	buffer_finish(&path);
+	bool in_use = fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK;
+	if (fd >= 0) {
+		close(fd);
+	}
+	return in_use;
+}
+
+int access_note_revocation(
+	const char *data_dir, const struct revocation *revocation, int64_t now_ms, char **ret_why)
+{
+	struct buffer line = {0};
+	if (is_in_use(data_dir)) {
+		return fail(-EBUSY, ret_why,
+			"a server uses %s, and cannot be reached at the address that it noted in %s/url: stop it first, or run this where it listens",
+			data_dir, data_dir);
+	}
+	revocation_write(revocation, now_ms, &line);
+	int r = append(data_dir, &line, ret_why);
+	buffer_finish(&line);
+	return r;
+}
+
+int access_each_line(const char *data_dir, void (*visit)(void *arg, const json_t *line), void *arg,
+	char **ret_why)
+{
+	struct buffer path = {0};
+	struct buffer bytes = {0};
+	buffer_printf(&path, "%s/access.jsonl", data_dir);
+	int r = access_file_read(buffer_cstr(&path), &bytes);
+	const char *at = bytes.data;
+	const char *end = at + bytes.len;
+	const char *newline;
+	size_t body;
+	while (r == 0 && at < end && (newline = memchr(at, '\n', (size_t)(end - at)))) {
+		size_t len = (size_t)(newline - at);
+		json_t *line =
+			sealed_line_check(at, len, &body) ? json_loadb(at, len, 0, NULL) : NULL;
+		if (line) {
+			visit(arg, line);
+		}
+		json_decref(line);
+		at = newline + 1;
+	}
+	if (r < 0) {
+		fail(r, ret_why, "%s cannot be read: %s", buffer_cstr(&path), strerror(-r));
+	}
+	buffer_finish(&path);
+	buffer_finish(&bytes);
+	return r;
+}

@@ -1,0 +1,110 @@
+/* Random texts, their sums, and the files that keep them. */
+#include "access_internal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <openssl/crypto.h>
+#include <openssl/evp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+void sum_text(const char *text, size_t len, char ret_sum[SUM_SIZE])
+{
+	static const char digits[] = "0123456789abcdef";
+	unsigned char sum[EVP_MAX_MD_SIZE];
+	EVP_Digest(text, len, sum, NULL, EVP_sha256(), NULL);
+	for (size_t i = 0; i < 32; i++) {
+		ret_sum[2 * i] = digits[sum[i] >> 4];
+		ret_sum[2 * i + 1] = digits[sum[i] & 15];
+	}
+	ret_sum[64] = '\0';
+}
+
+bool sums_equal(const char a[SUM_SIZE], const char b[SUM_SIZE])
+{
+	return CRYPTO_memcmp(a, b, SUM_SIZE) == 0;
+}
+
+int access_random(char ret_text[LOGIN_HALF_SIZE])
+{
+	unsigned char bytes[32];
+	char text[48];
+	if (getrandom(bytes, sizeof(bytes), 0) != (ssize_t)sizeof(bytes)) {
+		return -errno;
+	}
+	EVP_EncodeBlock((unsigned char *)text, bytes, sizeof(bytes));
+	for (size_t i = 0; i + 1 < LOGIN_HALF_SIZE; i++) {
+		ret_text[i] = text[i] == '+' ? '-' : text[i] == '/' ? '_' : text[i];
+	}
+	ret_text[LOGIN_HALF_SIZE - 1] = '\0';
+	OPENSSL_cleanse(bytes, sizeof(bytes));
+	OPENSSL_cleanse(text, sizeof(text));
+	return 0;
+}
+
+int secret_read(const char *path, struct buffer *ret)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0) {
+		return -errno;
+	}
+	ssize_t n;
+	buffer_clear(ret);
+	do {
+		buffer_reserve(ret, 4096);
+		n = read(fd, ret->data + ret->len, 4096);
+		ret->len += n > 0 ? (size_t)n : 0;
+	} while (n > 0 && ret->len <= KEY_FILE_MAX);
+	int r = n < 0 ? -errno : ret->len > KEY_FILE_MAX ? -EFBIG : 0;
+	close(fd);
+	return r;
+}
+
+/** Writes a file that is not there under its name, whole or not at all. */
+static int make(int dir_fd, const char *name, const char *text, size_t len)
+{
+	char path[64];
+	snprintf(path, sizeof(path), "%s.%ld.new", name, (long)getpid());
+	int fd = openat(dir_fd, path, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0600);
+	if (fd < 0) {
+		return -errno;
+	}
+	errno = EIO;
+	int r = write(fd, text, len) == (ssize_t)len && fsync(fd) == 0 ? 0 : -errno;
+	close(fd);
+	if (r == 0 && linkat(dir_fd, path, dir_fd, name, 0) < 0) {
+		r = -errno;
+	}
+	unlinkat(dir_fd, path, 0);
+	return r == 0 && fsync(dir_fd) < 0 ? -errno : r;
+}
+
+int secret_read_or_make(const char *dir, const char *name, struct buffer *ret)
+{
+	char text[LOGIN_HALF_SIZE];
+	struct buffer path = {0};
+	buffer_printf(&path, "%s/%s", dir, name);
+	int r = secret_read(buffer_cstr(&path), ret);
+	if (r == -ENOENT) {
+		int dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		r = dir_fd < 0 ? -errno : access_random(text);
+		if (r == 0) {
+			text[LOGIN_HALF_SIZE - 1] = '\n';
+			r = make(dir_fd, name, text, sizeof(text));
+		}
+		if (dir_fd >= 0) {
+			close(dir_fd);
+		}
+		/* Another process may have been faster: its file counts. */
+		r = r == 0 || r == -EEXIST ? secret_read(buffer_cstr(&path), ret) : r;
+	}
+	buffer_finish(&path);
+	while (r == 0 && ret->len && strchr("\r\n", ret->data[ret->len - 1])) {
+		ret->len--;
+	}
+	return r;
+}
