@@ -13,6 +13,12 @@ struct config {
 	char **agent_env; /* entries for agent_env_make(); NULL: none; owned */
 	size_t agent_env_count;
 	char *cwd; /* absolute; owned */
+	bool auth_off; /* everybody may do everything */
+	/* Of an application that makes tokens; NULL: none. */
+	const char *auth_secret;
+	const char *auth_public_key;
+	const char *auth_issuer;
+	const char *auth_audience;
 	char *web_dir; /* absolute, NULL: none; owned */
 	char *highlight_dir; /* the same */
 	enum store_durability durability;

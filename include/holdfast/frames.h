@@ -56,6 +56,8 @@ struct session_status {
 struct connected_frame {
 	const char *session_id;
 	const char *client_id;
+	const char *role;
+	int64_t expires_ms; /* 0: never */
 	uint64_t epoch;
 	uint64_t max_seq;
 	struct session_status status;

@@ -48,8 +48,9 @@ int intake_recovered(struct session *session, const char *type, const json_t *da
 	const char *text, const char *message_id);
 
 /** A prompt of a controller. *ret_seq 0: it waits in the queue. */
-int intake_prompt(struct session *session, const struct request *request, const char *client_id,
-	uint64_t *ret_seq, bool *ret_duplicate, struct refusal *refusal);
+int intake_prompt(struct session *session, const struct request *request,
+	const struct author *author, uint64_t *ret_seq, bool *ret_duplicate,
+	struct refusal *refusal);
 
 /**
  * A controller changes the message of a prompt that waits, or takes it out of the queue. Refused
@@ -67,8 +68,8 @@ int intake_refuse_not_queued(const struct prompt_view *had, struct refusal *refu
  * A controller's answer to a permission request: the first one wins. A refusal tells who was first,
  * and where.
  */
-int intake_answer(struct session *session, const struct request *request, const char *client_id,
-	struct refusal *refusal);
+int intake_answer(struct session *session, const struct request *request,
+	const struct author *author, struct refusal *refusal);
 /**
  * Closes a pending request without an answer (the agent withdrew it, or the turn is being
  * cancelled).

@@ -44,6 +44,10 @@
 		"the head of one HTTP request")                                                   \
 	LIMIT(int64_t, head_ms, MS, 10000, 100, 3600000,                                          \
 		"the head of a request comes within this")                                        \
+	LIMIT(int64_t, token_ms, MS, 5000, 100, 3600000,                                          \
+		"a WebSocket that was opened without a token says it within this")                \
+	LIMIT(size_t, wrong_tokens, COUNT, 10, 1, 1000000,                                        \
+		"wrong tokens of one address in a minute; the next ones are told to wait")        \
 	LIMIT(int64_t, keepalive_ms, MS, 60000, 100, 86400000,                                    \
 		"a connection without a request is closed after this")                            \
 	LIMIT(int64_t, receive_ms, MS, 30000, 100, 3600000,                                       \

@@ -96,6 +96,8 @@ struct observer_config {
 	enum event_format format;
 	enum deltas deltas;
 	const char *client_id; /* copied */
+	const char *role; /* for `connected`, and so is the next one */
+	int64_t expires_ms; /* ms since 1970; 0: never */
 };
 
 /** Makes an observer that holds nothing yet, and sends `connected`. */

@@ -18,6 +18,7 @@
 struct queued_prompt {
 	unsigned refs;
 	char *prompt_id;
+	char *sub; /* whose it is; "" if that was not said */
 	struct buffer data; /* the JSON of its user_prompt */
 	struct buffer brief; /* the same with its message cut; empty: it is short enough */
 };

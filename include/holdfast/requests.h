@@ -57,6 +57,12 @@ int refuse_storage(struct refusal *refusal, enum storage_trouble trouble);
 /** Makes what is no whole UTF-8 character into `?`: for texts that were cut to fit. */
 void utf8_repair(char *text);
 
+/** Who sends something; both are borrowed. */
+struct author {
+	const char *client_id;
+	const char *sub; /* of their token; "" if it has none */
+};
+
 enum request_type {
 	REQUEST_LOAD_EVENTS,
 	REQUEST_KEEPALIVE,
@@ -68,6 +74,7 @@ enum request_type {
 	REQUEST_PERMISSION_ANSWER,
 	REQUEST_SET_MODE,
 	REQUEST_SET_CONFIG_OPTION,
+	REQUEST_TOKEN,
 	REQUEST_APPEND, /* of producers */
 	REQUEST_APPEND_SNAPSHOT, /* the same */
 };
@@ -107,6 +114,10 @@ struct request {
 			const char *id; /* of the mode or the option */
 			const json_t *value; /* of the option: a string or a boolean */
 		} setting;
+		struct {
+			const char *token; /* NULL: it has a login */
+			const char *login;
+		} token;
 		struct {
 			const json_t *events; /* array */
 			char ref[160]; /* JSON text of a string or integer, "" if there was none */

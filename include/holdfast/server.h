@@ -5,6 +5,7 @@
 #ifndef HOLDFAST_SERVER_H
 #define HOLDFAST_SERVER_H
 
+#include "holdfast/access.h"
 #include "holdfast/agent_host.h"
 #include "holdfast/session.h"
 
@@ -20,10 +21,13 @@ struct server_config {
 	const char *highlight_dir; /* highlight.js for those files; NULL: none */
 	struct session_table *sessions;
 	struct agent_host *agents;
+	struct access *access; /* NULL: everybody may do everything */
 };
 
 /** Binds and listens. NULL if that fails; *ret_why (caller frees) says why. */
 struct server *server_create(const struct server_config *config, char **ret_why);
+/** Whether only this machine can reach it. */
+bool server_is_loopback(const struct server *server);
 int server_port(const struct server *server);
 /** Serves a connected socket, which is taken: one that it has accepted itself, or somebody else. */
 void server_adopt(struct server *server, int fd);
@@ -32,6 +36,8 @@ size_t server_connections(const struct server *server);
 /** session_ops.changed and .deleted: for the feed. */
 void server_session_changed(struct server *server, struct session *session);
 void server_session_deleted(struct server *server, struct session *session);
+/** A token or login counts no more: access_config.revoked. */
+void server_grants_changed(struct server *server);
 /**
  * The end of a loop tick: what is gathered for producers goes out. Nothing is read from them while
  * the disk is behind.

@@ -95,7 +95,7 @@ void session_table_each(
  * disk.
  */
 void session_table_end_tick(struct session_table *table);
-/** How numbers of what came in during this turn of the loop were written. */
+/** How numbers of what came in during this tick of the loop were written. */
 struct json_numbers *session_table_numbers(struct session_table *table);
 /** Bytes that wait for the disk: producers are paused above limits->journal_backlog. */
 size_t session_table_backlog(const struct session_table *table);
@@ -183,7 +183,7 @@ const char *session_run(const struct session *session);
  * Errors: -EIO, -ENOBUFS (queue full).
  */
 int session_prompt(struct session *session, const char *message, size_t len, const char *prompt_id,
-	const char *client_id, uint64_t *ret_seq, bool *ret_duplicate);
+	const struct author *author, uint64_t *ret_seq, bool *ret_duplicate);
 /** What has become of a prompt, with what is not yet committed. */
 enum prompt_place { PROMPT_UNKNOWN, PROMPT_QUEUED, PROMPT_BEGUN, PROMPT_REMOVED };
 struct prompt_view {

@@ -10,6 +10,8 @@ int tool_verify(int argc, char **argv);
 int tool_export(int argc, char **argv);
 int tool_new_epoch(int argc, char **argv);
 int tool_replay(int argc, char **argv);
+int tool_url(int argc, char **argv);
+int tool_token(int argc, char **argv);
 /** Ends as the agent that it records does. */
 int tool_acp_record(int argc, char **argv);
 

@@ -15,7 +15,7 @@ struct worker;
  */
 struct worker *worker_create(
 	uv_loop_t *loop, void (*run)(void *arg), void (*done)(void *arg), void *arg);
-/** No work may be under way. Its handle is closed with the next turn of the loop. */
+/** No work may be under way. Its handle is closed with the next tick of the loop. */
 void worker_destroy(struct worker *worker);
 /** Begins a piece of work; none may be under way. Keeps the loop alive until it is done. */
 void worker_start(struct worker *worker);

@@ -269,11 +269,12 @@ int intake_recovered(struct session *session, const char *type, const json_t *da
 
 /* --- controllers --- */
 
-int intake_prompt(struct session *session, const struct request *request, const char *client_id,
-	uint64_t *ret_seq, bool *ret_duplicate, struct refusal *refusal)
+int intake_prompt(struct session *session, const struct request *request,
+	const struct author *author, uint64_t *ret_seq, bool *ret_duplicate,
+	struct refusal *refusal)
 {
 	int r = session_prompt(session, request->prompt.message, request->prompt.message_len,
-		request->prompt.prompt_id, client_id, ret_seq, ret_duplicate);
+		request->prompt.prompt_id, author, ret_seq, ret_duplicate);
 	if (r == -ENOBUFS) {
 		return refuse(refusal, "queue_full",
 			"too many prompts are queued in this session; send it again when one has begun");
@@ -314,13 +315,14 @@ int intake_remove_prompt(struct session *session, const struct request *request,
 }
 
 /** Resolves an open request. Its data is ours: it is not checked, and not read again. */
-static int append_resolution(
-	struct session *session, const char *request_id, const char *option_id, const char *by)
+static int append_resolution(struct session *session, const char *request_id, const char *option_id,
+	const struct author *by)
 {
 	uint64_t seq;
 	bool duplicate;
-	json_t *data = json_pack("{s:s, s:s, s:s*, s:s*}", "request_id", request_id, "outcome",
-		option_id ? "selected" : "cancelled", "option_id", option_id, "by", by);
+	json_t *data = json_pack("{s:s, s:s, s:s*, s:s*, s:s*}", "request_id", request_id,
+		"outcome", option_id ? "selected" : "cancelled", "option_id", option_id, "by",
+		by ? by->client_id : NULL, "sub", by && *by->sub ? by->sub : NULL);
 	char *text = json_text(data, NULL);
 	int r = session_input(session,
 		&(struct input_event){.type = EVENT_PERMISSION_RESOLVED,
@@ -333,8 +335,8 @@ static int append_resolution(
 	return r;
 }
 
-int intake_answer(struct session *session, const struct request *request, const char *client_id,
-	struct refusal *refusal)
+int intake_answer(struct session *session, const struct request *request,
+	const struct author *author, struct refusal *refusal)
 {
 	const char *id = request->answer.request_id;
 	struct permission_view permission = session_permission(session, id);
@@ -353,7 +355,7 @@ int intake_answer(struct session *session, const struct request *request, const 
 		return refuse(refusal, "bad_request", "the request has no option \"%.100s\"",
 			request->answer.option_id);
 	}
-	int r = append_resolution(session, id, request->answer.option_id, client_id);
+	int r = append_resolution(session, id, request->answer.option_id, author);
 	return r < 0 ? refuse_input(refusal, r) : 0;
 }
 

@@ -53,8 +53,26 @@ static bool is_same_authority(const char *a, const char *b)
 	return a_len == b_len && strncasecmp(a, b, a_len) == 0;
 }
 
-const char *auth_check(
-	const struct server *server, const struct http_head *head, const char **ret_why)
+/**
+ * Whether a page of another site makes the browser send this (Fetch Metadata). It may have a link
+ * to our page, and nothing else: not even what it cannot read, since it could measure that.
+ */
+static bool is_of_another_site(const struct http_head *head, bool is_api)
+{
+	char site[16] = "";
+	char mode[16] = "";
+	char dest[16] = "";
+	http_head_copy(head, "sec-fetch-site", site, sizeof(site));
+	http_head_copy(head, "sec-fetch-mode", mode, sizeof(mode));
+	http_head_copy(head, "sec-fetch-dest", dest, sizeof(dest));
+	bool is_foreign = strcmp(site, "cross-site") == 0 || strcmp(site, "same-site") == 0;
+	bool is_link = strcmp(mode, "navigate") == 0 && strcmp(dest, "document") == 0 &&
+		       head->method == HTTP_GET && !is_api;
+	return is_foreign && !is_link;
+}
+
+const char *auth_check(const struct server *server, const struct http_head *head, bool is_api,
+	const char **ret_why)
 {
 	char host[AUTHORITY_MAX];
 	char origin[AUTHORITY_MAX];
@@ -63,10 +81,13 @@ const char *auth_check(
 		*ret_why = "this server answers to localhost, 127.0.0.1 and [::1] only";
 		return "forbidden_host";
 	}
+	*ret_why = "a page of another site may not use this server";
+	if (is_of_another_site(head, is_api)) {
+		return "forbidden_origin";
+	}
 	if (!http_head_field(head, "origin")) {
 		return NULL; /* not a browser, or a page of ours that only reads */
 	}
-	*ret_why = "a page of another site may not use this server";
 	if (!http_head_copy(head, "origin", origin, sizeof(origin)) ||
 		strncasecmp(origin, "http://", 7) != 0 || !is_same_authority(origin + 7, host)) {
 		return "forbidden_origin";

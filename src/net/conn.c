@@ -31,6 +31,7 @@ void conn_create(struct server *server, int fd)
 	list_init(&conn->kind_link);
 	list_init(&conn->tick_link);
 	list_init(&conn->waits);
+	list_init(&conn->denied_link);
 	conn->http = xcalloc(1, sizeof(*conn->http));
 	if (transport_adopt(server->transport, &conn->sock, fd) < 0) {
 		free(conn->http);
@@ -125,6 +126,8 @@ static void destroy(struct conn *conn)
 	list_remove(&conn->kind_link);
 	list_remove(&conn->tick_link);
 	list_remove(&conn->link);
+	list_remove(&conn->denied_link);
+	grant_unref(conn->grant);
 	conn->server->conn_count--;
 	conn_keep_nothing(conn);
 	buffer_finish(&conn->in);
@@ -176,7 +179,7 @@ static void handle_writable(struct sock *sock)
 	if (conn->ops) {
 		ws_writable(conn);
 	} else {
-		conn_at_end_of_turn(conn);
+		conn_at_end_of_tick(conn);
 	}
 }
 
@@ -202,7 +205,7 @@ void conn_kill(struct conn *conn)
 {
 	conn->is_dead = true;
 	conn->is_closing = true;
-	conn_at_end_of_turn(conn);
+	conn_at_end_of_tick(conn);
 }
 
 void conn_send_fin(struct conn *conn)
@@ -235,7 +238,7 @@ void conn_update_flow(struct conn *conn)
 
 /* --- the end of a tick --- */
 
-void conn_at_end_of_turn(struct conn *conn)
+void conn_at_end_of_tick(struct conn *conn)
 {
 	if (list_empty(&conn->tick_link)) {
 		list_append(&conn->server->in_tick, &conn->tick_link);
@@ -351,7 +354,10 @@ void conn_sweep(struct conn *conn)
 	if (conn->is_dead) {
 		return;
 	}
-	if (conn->deadline != DEADLINE_NONE && now_ms(conn) >= conn->deadline_ms) {
+	conn_check_grant(conn);
+	if (conn->deadline == DEADLINE_TOKEN && now_ms(conn) >= conn->deadline_ms) {
+		ws_deny(conn, DENIED_NO_TOKEN);
+	} else if (conn->deadline != DEADLINE_NONE && now_ms(conn) >= conn->deadline_ms) {
 		http_time_out(conn);
 	} else if (conn->ops && !conn->is_closing) {
 		sweep_socket(conn);
@@ -375,6 +381,15 @@ struct frame *conn_keepalive_ack(const struct conn *conn, const struct request *
 		time, now, channel->max_seq, session_log_epoch(channel->log), &channel->status);
 }
 
+void conn_send_frame(struct conn *conn, struct frame *frame)
+{
+	if (conn->ws->observer) {
+		observer_send(conn->ws->observer, frame);
+	} else {
+		conn_send(conn, frame);
+	}
+}
+
 void conn_send_refusal(struct conn *conn, const struct refusal *refusal)
 {
 	const char *request = refusal->request[0] ? refusal->request : NULL;
@@ -383,10 +398,5 @@ void conn_send_refusal(struct conn *conn, const struct refusal *refusal)
 		detail.about = ABOUT_PROMPT;
 		detail.id = refusal->prompt_id;
 	}
-	struct frame *frame = frame_error(refusal->code, refusal->message, request, &detail);
-	if (conn->ws->observer) {
-		observer_send(conn->ws->observer, frame);
-	} else {
-		conn_send(conn, frame);
-	}
+	conn_send_frame(conn, frame_error(refusal->code, refusal->message, request, &detail));
 }

@@ -22,7 +22,8 @@ static const char highlight_path[] = "/javascript/highlight.js/";
 
 static const char page_headers[] =
 	"content-security-policy: default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; worker-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'\r\n"
-	"referrer-policy: no-referrer\r\n"
+	"cross-origin-opener-policy: same-origin\r\n"
+	"permissions-policy: camera=(), geolocation=(), microphone=(), payment=(), usb=()\r\n"
 	"cache-control: no-cache\r\n";
 
 struct file_job {
@@ -184,7 +185,7 @@ static void continue_answer(struct conn *conn)
 		conn->http->is_answered = true;
 		end_file(conn);
 	}
-	conn_at_end_of_turn(conn);
+	conn_at_end_of_tick(conn);
 }
 
 static void work_done(uv_work_t *req, int status)

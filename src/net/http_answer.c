@@ -16,6 +16,7 @@ static const char *status_text(unsigned status)
 		{204, "No Content"},
 		{304, "Not Modified"},
 		{400, "Bad Request"},
+		{401, "Unauthorized"},
 		{403, "Forbidden"},
 		{404, "Not Found"},
 		{405, "Method Not Allowed"},
@@ -48,6 +49,7 @@ static void respond(struct conn *conn, unsigned status, const char *headers, con
 	buffer_reserve(out, len + 512);
 	buffer_printf(out,
 		"HTTP/1.1 %u %s\r\nserver: holdfast\r\nx-content-type-options: nosniff\r\n"
+		"referrer-policy: no-referrer\r\ncross-origin-resource-policy: same-origin\r\n"
 		"%s%s",
 		status, status_text(status), headers,
 		conn->http->must_close                              ? "connection: close\r\n"
@@ -60,14 +62,16 @@ static void respond(struct conn *conn, unsigned status, const char *headers, con
 	if (conn->http->method != HTTP_HEAD && status != 304) {
 		buffer_append(out, body, len);
 	}
-	conn_at_end_of_turn(conn);
+	conn_at_end_of_tick(conn);
 }
 
 void http_respond_with(
 	struct conn *conn, unsigned status, const char *headers, const char *body, size_t len)
 {
 	struct buffer all = {0};
-	buffer_printf(&all, "cache-control: no-store\r\n%s%s",
+	buffer_printf(&all,
+		"cache-control: no-store\r\n"
+		"content-security-policy: default-src 'none'; frame-ancestors 'none'\r\n%s%s",
 		status == 204 ? "" : "content-type: application/json\r\n", headers);
 	respond(conn, status, buffer_cstr(&all), body, len, len);
 	buffer_finish(&all);
@@ -90,6 +94,7 @@ static unsigned status_of(const char *code)
 		const char *code;
 		unsigned status;
 	} table[] = {
+		{"forbidden", 403},
 		{"forbidden_origin", 403},
 		{"forbidden_host", 403},
 		{"not_found", 404},

@@ -7,6 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Pages of the list that are looked through for sessions that a token sees. */
+#define LIST_PAGES_MAX 16
+
 /* --- sessions --- */
 
 static void append_object(struct buffer *out, const struct session *session)
@@ -42,26 +45,50 @@ static const char *read_list_query(struct conn *conn, size_t *ret_limit, struct 
 	return NULL;
 }
 
+/**
+ * Appends up to `limit` sessions that the token sees, and moves the cursor behind them. Returns
+ * whether there are more. It looks at so many at most, so that a page may have fewer, or none.
+ */
+static bool append_page(
+	struct conn *conn, struct session_cursor *cursor, size_t limit, struct buffer *body)
+{
+	struct session_page page;
+	size_t seen = 0;
+	bool has_more = true;
+	buffer_append_str(body, "{\"sessions\":[");
+	for (int pages = 0; pages < LIST_PAGES_MAX && has_more && seen < limit; pages++) {
+		size_t i;
+		session_list_page(
+			conn->server->sessions, SESSIONS_BY_CHANGE, cursor, limit - seen, &page);
+		for (i = 0; i < page.count && body->len < conn->server->limits->page_size; i++) {
+			if (conn_sees(conn, page.objects[i].id)) {
+				buffer_append_str(body, seen++ ? "," : "");
+				frames_append_session(body, &page.objects[i]);
+			}
+			session_cursor_move(cursor, SESSIONS_BY_CHANGE, &page.objects[i]);
+		}
+		has_more = i < page.count || page.has_more;
+		bool is_full = i < page.count;
+		session_page_finish(&page);
+		if (is_full) {
+			break;
+		}
+	}
+	return has_more;
+}
+
 static void get_sessions(struct conn *conn)
 {
 	size_t limit;
 	struct session_cursor cursor;
-	struct session_page page;
 	const char *bad = read_list_query(conn, &limit, &cursor);
 	if (bad) {
 		http_refuse(conn, "bad_request", bad);
 		return;
 	}
-	session_list_page(conn->server->sessions, SESSIONS_BY_CHANGE, &cursor, limit, &page);
 	struct buffer body = {0};
-	size_t i;
-	buffer_append_str(&body, "{\"sessions\":[");
-	for (i = 0; i < page.count && body.len < conn->server->limits->page_size; i++) {
-		buffer_append_str(&body, i ? "," : "");
-		frames_append_session(&body, &page.objects[i]);
-		session_cursor_move(&cursor, SESSIONS_BY_CHANGE, &page.objects[i]);
-	}
-	if (i < page.count || page.has_more) {
+	bool has_more = append_page(conn, &cursor, limit, &body);
+	if (has_more) {
 		buffer_append_str(&body, "],\"next\":\"");
 		session_cursor_write(&cursor, &body);
 		buffer_append_str(&body, "\"}");
@@ -70,7 +97,6 @@ static void get_sessions(struct conn *conn)
 	}
 	http_respond(conn, 200, body.data, body.len);
 	buffer_finish(&body);
-	session_page_finish(&page);
 }
 
 static void answer_created(struct conn_wait *wait, int status)
@@ -99,6 +125,20 @@ static void refuse_exists(struct conn *conn, const char *id)
 	http_refuse_later(conn, stays ? session : NULL, &refusal);
 }
 
+/** An id that the token is for: of its first pattern with a *. */
+static const char *make_id(const struct grant *grant, char id[129])
+{
+	char half[LOGIN_HALF_SIZE];
+	for (char **at = grant->patterns; *at; at++) {
+		size_t len = strlen(*at);
+		if ((*at)[len - 1] == '*' && len <= 100 && access_random(half) == 0) {
+			snprintf(id, 129, "%.*s%.16s", (int)len - 1, *at, half);
+			return id;
+		}
+	}
+	return "-"; /* no token is for this one */
+}
+
 static void post_session(struct conn *conn)
 {
 	struct refusal refusal;
@@ -110,7 +150,21 @@ static void post_session(struct conn *conn)
 		http_refuse(conn, refusal.code, refusal.message);
 		return;
 	}
+	char made[129];
 	struct session *session;
+	if (!http_may(conn, RIGHT_CREATE)) {
+		json_decref(json);
+		return;
+	}
+	if (!id && !conn_sees(conn, "")) {
+		id = make_id(conn->grant, made);
+	}
+	if (id && !conn_sees(conn, id)) {
+		refuse(&refusal, "forbidden", "the token is not for a session of this id");
+		http_refuse(conn, refusal.code, refusal.message);
+		json_decref(json);
+		return;
+	}
 	int r = session_create(conn->server->sessions, id, title, &session);
 	if (r == -EEXIST) {
 		refuse_exists(conn, id);
@@ -169,7 +223,9 @@ static void route_events(struct conn *conn, struct session *session)
 {
 	bool is_get = conn->http->method == HTTP_GET || conn->http->method == HTTP_HEAD;
 	if (conn->http->method == HTTP_POST) {
-		http_post_events(conn, session);
+		if (http_may(conn, RIGHT_APPEND)) {
+			http_post_events(conn, session);
+		}
 	} else if (!is_get) {
 		http_refuse_method(conn, "GET, POST");
 	} else if (!is_there(session)) {
@@ -188,7 +244,7 @@ static void route_session(struct conn *conn, struct session *session)
 		refuse_no_session(conn);
 	} else if (is_get) {
 		get_session(conn, session);
-	} else {
+	} else if (http_may(conn, RIGHT_DELETE)) {
 		delete_session(conn, session);
 	}
 }
@@ -213,6 +269,10 @@ static void route_id(struct conn *conn, const char *id, size_t len, const char *
 	}
 	memcpy(conn->session_id, id, len);
 	conn->session_id[len] = '\0';
+	if (!conn_sees(conn, conn->session_id)) {
+		refuse_no_session(conn);
+		return;
+	}
 	if (session_table_is_unreadable(conn->server->sessions, id, len)) {
 		http_refuse(conn, "storage_failed", SESSION_UNREADABLE);
 		return;
@@ -225,8 +285,11 @@ static void route_id(struct conn *conn, const char *id, size_t len, const char *
 	if (strcmp(rest, "/events") == 0) {
 		route_events(conn, session);
 	} else if (strcmp(rest, "/snapshot") == 0) {
-		conn->http->method == HTTP_POST ? http_post_snapshot(conn, session)
-						: http_refuse_method(conn, "POST");
+		if (conn->http->method != HTTP_POST) {
+			http_refuse_method(conn, "POST");
+		} else if (http_may(conn, RIGHT_APPEND)) {
+			http_post_snapshot(conn, session);
+		}
 	} else if (strcmp(rest, "/queue") == 0) {
 		route_queue(conn, session);
 	} else if (!*rest) {
@@ -249,7 +312,9 @@ bool http_wants_body(struct conn *conn)
 	if (conn->http->method != HTTP_POST) {
 		return false;
 	}
-	if (strcmp(conn->http->path, "/api/sessions") == 0) {
+	if (strcmp(conn->http->path, "/api/sessions") == 0 ||
+		strcmp(conn->http->path, "/api/login") == 0 ||
+		strcmp(conn->http->path, "/api/tokens/revoke") == 0) {
 		return true;
 	}
 	if (strncmp(conn->http->path, prefix, sizeof(prefix) - 1) != 0) {
@@ -275,6 +340,10 @@ void http_route(struct conn *conn)
 			"the server is shutting down; try again in a moment");
 	} else if (strcmp(path, "/healthz") == 0) {
 		is_get ? get_health(conn) : http_refuse_method(conn, "GET");
+	} else if (strcmp(path, "/api/login") == 0) {
+		http_route_login(conn);
+	} else if (strcmp(path, "/api/tokens/revoke") == 0) {
+		http_revoke(conn);
 	} else if (strcmp(path, sessions) == 0 && is_get) {
 		get_sessions(conn);
 	} else if (strcmp(path, sessions) == 0) {

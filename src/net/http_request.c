@@ -32,7 +32,7 @@ bool http_body_must_close(const struct conn *conn)
 
 static bool is_refused(const struct conn *conn)
 {
-	return conn->http->response.len || conn->http->is_answered;
+	return conn->http->response.len || conn->http->is_answered || conn->denial;
 }
 
 /* --- the request is whole --- */
@@ -68,9 +68,14 @@ static bool has_dots(const char *path)
 	return false;
 }
 
+static bool leads_nowhere(const struct conn *conn)
+{
+	return has_dots(conn->http->path) || has_escaped_slash(conn->http->head);
+}
+
 static void route(struct conn *conn)
 {
-	if (has_dots(conn->http->path) || has_escaped_slash(conn->http->head)) {
+	if (leads_nowhere(conn)) {
 		http_refuse(conn, "not_found", "there is nothing at this address");
 	} else if (ws_is_path(conn->http->path) && conn->http->method == HTTP_GET) {
 		conn->http->must_close = true;
@@ -89,7 +94,7 @@ static void end_body(struct conn *conn)
 	conn->phase = PHASE_ANSWER;
 	conn_set_deadline(conn, DEADLINE_NONE, 0);
 	if (is_refused(conn)) {
-		conn_at_end_of_turn(conn);
+		conn_at_end_of_tick(conn);
 	} else if (conn->http->stream) {
 		http_stream_end(conn);
 	} else if (!conn->http->is_routed) {
@@ -151,9 +156,13 @@ static int read_path(struct conn *conn)
 /** What can be refused before the body has come; 0: it is not, or the connection goes on. */
 static void refuse_early(struct conn *conn)
 {
+	bool needs_token = is_api(conn->http->path) && !leads_nowhere(conn) &&
+			   strcmp(conn->http->path, "/healthz") != 0 &&
+			   strcmp(conn->http->path, "/api/login") != 0;
 	const char *why = NULL;
 	char expect[24];
-	const char *code = auth_check(conn->server, conn->http->head, &why);
+	const char *code =
+		auth_check(conn->server, conn->http->head, is_api(conn->http->path), &why);
 	bool is_large = !http_is_stream(conn) &&
 			conn->http->framing.length > conn->server->limits->body_size;
 	if (http_head_copy(conn->http->head, "expect", expect, sizeof(expect))) {
@@ -167,6 +176,11 @@ static void refuse_early(struct conn *conn)
 			"this server does not know the method of the request");
 	} else if (is_large) {
 		refuse_size(conn);
+	} else if (needs_token && !ws_is_asked_for(conn->http->head)) {
+		enum denial denial = identify(conn, conn->http->head);
+		if (denial != DENIED_NOTHING) {
+			deny(conn, denial);
+		}
 	}
 }
 
@@ -317,7 +331,7 @@ static size_t take_chunks(struct conn *conn, const char *at, size_t len)
 			http_refuse(conn, refusal.code, refusal.message);
 		}
 		conn->phase = PHASE_ANSWER;
-		conn_at_end_of_turn(conn);
+		conn_at_end_of_tick(conn);
 	}
 	return (size_t)(at - from);
 }
@@ -395,6 +409,7 @@ void http_finish(struct conn *conn)
 		log_read_cancel(conn->http->read);
 	}
 	http_cancel_file(conn);
+	http_forget_login(conn);
 	http_stream_finish(conn);
 	forget_request(conn);
 	buffer_finish(&conn->http->response);
@@ -481,7 +496,7 @@ void http_end_tick(struct conn *conn)
 		}
 	}
 	if (!conn->is_dead && conn->http && conn->http->response.len) {
-		conn_at_end_of_turn(conn);
+		conn_at_end_of_tick(conn);
 	}
 	conn_update_flow(conn);
 }

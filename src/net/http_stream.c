@@ -42,7 +42,7 @@ void http_stream_begin(struct conn *conn)
 	conn->http->stream = xcalloc(1, sizeof(*conn->http->stream));
 	list_append(&conn->server->producers, &conn->kind_link);
 	conn_update_flow(conn);
-	conn_at_end_of_turn(conn);
+	conn_at_end_of_tick(conn);
 }
 
 void http_stream_finish(struct conn *conn)
@@ -270,7 +270,7 @@ void http_stream_take(struct conn *conn, const char *bytes, size_t len)
 	bool was_refused = conn->http->stream->refusal.code != NULL;
 	take_lines(conn, bytes, len);
 	wait_for_disk(conn, before, was_refused);
-	conn_at_end_of_turn(conn);
+	conn_at_end_of_tick(conn);
 	answer_if_done(conn);
 }
 

@@ -7,6 +7,7 @@
 #include "listen.h"
 #include "transport.h"
 
+#include "holdfast/access.h"
 #include "holdfast/chunked.h"
 #include "holdfast/hash.h"
 #include "holdfast/http_head.h"
@@ -18,6 +19,7 @@ _Static_assert(FRAME_HEADROOM >= WS_HEADER_MAX, "a frame has room for its header
 
 struct conn;
 struct file_job;
+struct login_answer;
 struct event_stream;
 
 /** What a kind of WebSocket does; one table a kind. */
@@ -42,12 +44,23 @@ enum conn_phase {
 	PHASE_LINGER, /* all is said: the peer may read it, and what it sends is dropped */
 };
 
+/** Why nobody is let in. */
+enum denial {
+	DENIED_NOTHING,
+	DENIED_NO_TOKEN,
+	DENIED_WRONG,
+	DENIED_EXPIRED,
+	DENIED_REVOKED,
+	DENIED_TOO_MANY, /* wrong ones, from this address */
+};
+
 /** Why a connection ends when its deadline has come. */
 enum conn_deadline {
 	DEADLINE_NONE,
 	DEADLINE_IDLE, /* between two requests */
 	DEADLINE_HEAD,
 	DEADLINE_ANSWER, /* the peer does not read it */
+	DEADLINE_TOKEN, /* of a WebSocket that has not said whose it is */
 	DEADLINE_END, /* lingering, or closing */
 };
 
@@ -68,6 +81,7 @@ struct http_exchange {
 	struct buffer response; /* that goes out at the end of the tick */
 	struct log_read *read;
 	struct file_job *file;
+	struct login_answer *login; /* that waits for the disk */
 	struct load_request load;
 	struct load_plan plan;
 	enum event_format format;
@@ -76,6 +90,7 @@ struct http_exchange {
 /** What it has once it is a WebSocket. */
 struct ws_socket {
 	char client_id[68];
+	char *cookie; /* half of a login, of the upgrade; NULL: none */
 	struct observer_config config;
 	struct observer *observer;
 	const char *refused; /* the query made no sense: told when the socket is open */
@@ -108,6 +123,10 @@ struct conn {
 	const struct conn_ops *ops; /* of the WebSocket's kind; NULL: HTTP */
 	struct session *session; /* NULL: none, or it is gone */
 	char session_id[129];
+	struct grant *grant; /* what whoever is at the other end may do; NULL: not known yet */
+	enum denial denial; /* that is about to be told */
+	int64_t denied_ms; /* since when, on the loop's clock */
+	struct list denied_link; /* server.denied; self otherwise */
 
 	enum conn_deadline deadline;
 	int64_t deadline_ms; /* on the loop's clock */
@@ -140,6 +159,11 @@ struct server {
 	const struct clock *clock;
 	struct session_table *sessions;
 	struct agent_host *agents;
+	struct access *access; /* NULL: everybody may do everything */
+	struct grant *everyone; /* what everybody then has */
+	struct list denied; /* connections that are about to be told that their token is wrong */
+	uv_timer_t *deny_timer;
+	struct hash *wrong; /* tokens, by the address that they came from */
 	struct transport *transport;
 	struct listeners *listeners;
 	bool is_loopback; /* only loopback names may be asked for */
@@ -198,7 +222,7 @@ void conn_drop_session(struct conn *conn);
  */
 bool conn_waits_for_names(struct conn *conn, struct session *session, const char *text, size_t len);
 /** conn_end_tick() is called when the tick ends. */
-void conn_at_end_of_turn(struct conn *conn);
+void conn_at_end_of_tick(struct conn *conn);
 void conn_end_tick(struct conn *conn);
 /** Sends bytes as they are; the connection dies if that fails. */
 void conn_put(struct conn *conn, const void *bytes, size_t len);
@@ -223,6 +247,8 @@ bool conn_is_too_slow(const struct conn *conn, uint64_t taken);
 void conn_sweep(struct conn *conn);
 /** A keepalive's answer, with what belongs to the session (NULL: none). */
 struct frame *conn_keepalive_ack(const struct conn *conn, const struct request *request);
+/** To an observer in its turn, else conn_send(). */
+void conn_send_frame(struct conn *conn, struct frame *frame);
 void conn_send_refusal(struct conn *conn, const struct refusal *refusal);
 
 /* ws_socket.c */
@@ -261,6 +287,11 @@ bool conn_check_query(struct conn *conn);
  */
 struct session *conn_find_session(struct conn *conn);
 
+/** The socket is open, and whose it is is known. */
+void ws_begin(struct conn *conn);
+/** There is no such session, or it is nobody's affair here; closes. */
+void ws_say_unknown(struct conn *conn);
+
 /* the three kinds of WebSocket */
 extern const struct conn_ops observer_conn_ops;
 extern const struct conn_ops producer_conn_ops;
@@ -271,13 +302,58 @@ extern const struct conn_ops feed_conn_ops;
  * NULL if the request may pass, else the code to refuse it with (forbidden_host, forbidden_origin);
  * *ret_why says why.
  */
-const char *auth_check(
-	const struct server *server, const struct http_head *head, const char **ret_why);
+const char *auth_check(const struct server *server, const struct http_head *head, bool is_api,
+	const char **ret_why);
+
+/* identity.c */
+/** Why a token that is not good opens nothing. */
+enum denial denial_of(enum token_verdict verdict);
+/** Sets conn.grant from what comes with a request. */
+enum denial identify(struct conn *conn, const struct http_head *head);
+/**
+ * Refuses the request, or closes the socket; for a wrong token a little later. Counts wrong tokens.
+ */
+void deny(struct conn *conn, enum denial denial);
+/** Tells a WebSocket at once, and closes it. */
+void ws_deny(struct conn *conn, enum denial denial);
+void identity_handle_timer(uv_timer_t *timer);
+/** The server goes: forgets the addresses of wrong tokens. */
+void identity_finish(struct server *server);
+/** The name of the login's cookie, which has the port that the browser asks. */
+void login_cookie_name(const struct http_head *head, char name[32]);
+/** The login's cookie, if there is exactly one. */
+bool login_read_cookie(const struct http_head *head, char cookie[LOGIN_HALF_SIZE]);
+/** The first message of a WebSocket that has not said whose it is. */
+void ws_take_first(struct conn *conn, const char *text, size_t len);
+/** REQUEST_TOKEN. */
+void ws_take_token(struct conn *conn, const struct request *request);
+/** Ms since 1970, or null. */
+void append_expiry(struct buffer *out, const struct grant *grant);
+/** Of a WebSocket. */
+struct author conn_author(const struct conn *conn);
+bool conn_may(const struct conn *conn, enum right right);
+bool conn_sees(const struct conn *conn, const char *id);
+/** The session of its address; a feed sees what it is told. */
+bool conn_sees_session(const struct conn *conn);
+/** refuse() with forbidden. */
+int refuse_role(const struct conn *conn, struct refusal *refusal);
+/** Whether the request may go on; if not, it is refused. */
+bool http_may(struct conn *conn, enum right right);
+/** Ends it if its token counts no more. */
+void conn_check_grant(struct conn *conn);
+
+/* http_login.c */
+/** POST, GET and DELETE /api/login. */
+void http_route_login(struct conn *conn);
+/** POST /api/tokens/revoke. */
+void http_revoke(struct conn *conn);
+/** Nobody waits for its answer any more. */
+void http_forget_login(struct conn *conn);
 
 /* append.c */
 /**
  * Makes the session conn->session_id, which is not there, and makes it conn->session. It is durable
- * together with what is appended in the same turn.
+ * together with what is appended in the same tick.
  */
 int conn_make_session(struct conn *conn, struct refusal *refusal);
 /** intake_append() to conn->session, which is found or, if it may be, made first. */
@@ -403,7 +479,9 @@ void ws_handle_prompts(struct conn *conn, const struct request *request, struct 
 
 /* ws_feed.c */
 void feed_flush(struct server *server);
-void feed_broadcast(struct server *server, const char *type, const char *data, size_t len);
+/** Tells the feeds that see the session `id`. */
+void feed_broadcast(
+	struct server *server, const char *id, const char *type, const char *data, size_t len);
 /** Tells of a new session, once that is durable. */
 void feed_announce(struct server *server, struct session *session);
 /** Forgets what is not announced yet. */

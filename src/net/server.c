@@ -66,6 +66,13 @@ static struct server *server_new(const struct server_config *config)
 	server->clock = config->clock;
 	server->sessions = config->sessions;
 	server->agents = config->agents;
+	server->access = config->access;
+	server->everyone = config->access ? NULL : grant_create(ROLE_ADMIN, "");
+	server->wrong = hash_create();
+	list_init(&server->denied);
+	server->deny_timer = xcalloc(1, sizeof(*server->deny_timer));
+	uv_timer_init(config->loop, server->deny_timer);
+	server->deny_timer->data = server;
 	server->conn_max = most_connections(config->limits);
 	server->web_dir = copy_dir(config->web_dir);
 	server->highlight_dir = copy_dir(config->web_dir ? config->highlight_dir : NULL);
@@ -117,6 +124,11 @@ struct server *server_create(const struct server_config *config, char **ret_why)
 	return server;
 }
 
+bool server_is_loopback(const struct server *server)
+{
+	return server->is_loopback;
+}
+
 int server_port(const struct server *server)
 {
 	return listeners_port(server->listeners);
@@ -140,7 +152,7 @@ void server_session_deleted(struct server *server, struct session *session)
 	buffer_append_member(&data, "session_id", session_id(session));
 	buffer_append_char(&data, '}');
 	if (was_there) {
-		feed_broadcast(server, "session_deleted", data.data, data.len);
+		feed_broadcast(server, session_id(session), "session_deleted", data.data, data.len);
 	}
 	buffer_finish(&data);
 	list_for_each_safe(link, tmp, &server->conns) {
@@ -229,6 +241,7 @@ void server_close(struct server *server)
 	transport_close(server->transport);
 	uv_close((uv_handle_t *)server->feed_timer, free_handle);
 	uv_close((uv_handle_t *)server->sweep, free_handle);
+	uv_close((uv_handle_t *)server->deny_timer, free_handle);
 	uv_close((uv_handle_t *)server->again, free_handle);
 }
 
@@ -240,6 +253,8 @@ void server_destroy(struct server *server)
 	transport_destroy(server->transport);
 	hash_each(server->changed, free_id, NULL);
 	hash_destroy(server->changed);
+	identity_finish(server);
+	grant_unref(server->everyone);
 	free(server->web_dir);
 	free(server->highlight_dir);
 	free(server);

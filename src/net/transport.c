@@ -162,6 +162,11 @@ bool sock_is_choked(const struct sock *sock)
 	return sock->wsi && lws_partial_buffered(sock->wsi);
 }
 
+int sock_fd(const struct sock *sock)
+{
+	return sock->wsi ? lws_get_socket_fd(sock->wsi) : -1;
+}
+
 uint64_t sock_taken(const struct sock *sock)
 {
 	return sock->wsi ? peer_bytes_taken(lws_get_socket_fd(sock->wsi)) : 0;

@@ -18,13 +18,17 @@ static void send_page(struct conn *conn)
 	struct session_page page;
 	struct buffer data = {0};
 	size_t i;
+	bool is_first = true;
 	snprintf(cursor.id, sizeof(cursor.id), "%s", conn->session_id);
 	session_list_page(conn->server->sessions, SESSIONS_BY_ID, &cursor, limits->list_max, &page);
 	buffer_append_str(&data, "{\"sessions\":[");
 	for (i = 0; i < page.count && data.len < limits->page_size; i++) {
-		buffer_append_str(&data, i ? "," : "");
-		frames_append_session(&data, &page.objects[i]);
 		snprintf(conn->session_id, sizeof(conn->session_id), "%s", page.objects[i].id);
+		if (conn_sees(conn, page.objects[i].id)) {
+			buffer_append_str(&data, is_first ? "" : ",");
+			frames_append_session(&data, &page.objects[i]);
+			is_first = false;
+		}
 	}
 	conn->ws->feed_lists = i < page.count || page.has_more;
 	buffer_append_str(&data, conn->ws->feed_lists ? "],\"more\":true}" : "],\"more\":false}");
@@ -47,11 +51,15 @@ static void send_list(struct conn *conn)
  * A feed that does not keep up is not queued for: it gets the whole list once it takes something
  * again, and has the list that it is getting.
  */
-void feed_broadcast(struct server *server, const char *type, const char *data, size_t len)
+void feed_broadcast(
+	struct server *server, const char *id, const char *type, const char *data, size_t len)
 {
 	struct frame *frame = frame_make(type, data, len);
 	list_for_each_safe(link, tmp, &server->feeds) {
 		struct conn *conn = list_entry(link, struct conn, kind_link);
+		if (!conn_sees(conn, id)) {
+			continue;
+		}
 		if (!conn->ws->feed_behind && conn_is_writable(conn) && !conn->ws->outbox_count) {
 			conn_write(conn, frame);
 		} else if (!conn->is_closing) {
@@ -87,7 +95,7 @@ static void tell(struct server *server, const char *type, const char *id)
 		buffer_append_str(&data, "{\"session\":");
 		frames_append_session(&data, &object);
 		buffer_append_char(&data, '}');
-		feed_broadcast(server, type, data.data, data.len);
+		feed_broadcast(server, id, type, data.data, data.len);
 		buffer_finish(&data);
 	}
 }
@@ -171,7 +179,11 @@ static void feed_message(struct conn *conn, const char *text, size_t len)
 	struct request request;
 	if (request_parse(text, len, conn->server->limits, SIDE_FEED,
 		    session_table_numbers(conn->server->sessions), &request, &refusal) == 0) {
-		conn_send(conn, conn_keepalive_ack(conn, &request));
+		if (request.type == REQUEST_TOKEN) {
+			ws_take_token(conn, &request);
+		} else {
+			conn_send(conn, conn_keepalive_ack(conn, &request));
+		}
 		request_finish(&request);
 	}
 	if (refusal.code) {

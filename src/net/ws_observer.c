@@ -51,7 +51,8 @@ static void answer_answer(struct conn_wait *wait, int status)
 
 static void handle_answer(struct conn *conn, const struct request *request, struct refusal *refusal)
 {
-	if (intake_answer(conn->session, request, conn->ws->client_id, refusal) == 0) {
+	struct author author = conn_author(conn);
+	if (intake_answer(conn->session, request, &author, refusal) == 0) {
 		struct conn_wait *wait = conn_wait_create(conn, conn->session, answer_answer);
 		wait->text = xstrdup(request->answer.request_id);
 	}
@@ -145,6 +146,20 @@ static void take_request(struct conn *conn, const struct request *request, struc
 	}
 }
 
+/** What it takes to send such a frame. */
+static enum right right_of(enum request_type type)
+{
+	switch (type) {
+	case REQUEST_LOAD_EVENTS:
+	case REQUEST_KEEPALIVE:
+	case REQUEST_LIST_PROMPTS:
+	case REQUEST_TOKEN:
+		return RIGHT_WATCH;
+	default:
+		return RIGHT_CONTROL;
+	}
+}
+
 static void observer_message(struct conn *conn, const char *text, size_t len)
 {
 	struct refusal refusal;
@@ -154,9 +169,15 @@ static void observer_message(struct conn *conn, const char *text, size_t len)
 	}
 	if (request_parse(text, len, conn->server->limits, SIDE_OBSERVER,
 		    session_table_numbers(conn->server->sessions), &request, &refusal) == 0) {
-		bool needs_names =
-			request.type != REQUEST_LOAD_EVENTS && request.type != REQUEST_KEEPALIVE;
-		if (!needs_names || !conn_waits_for_names(conn, conn->session, text, len)) {
+		enum right right = right_of(request.type);
+		bool needs_names = right != RIGHT_WATCH || request.type == REQUEST_LIST_PROMPTS;
+		if (request.type == REQUEST_TOKEN) {
+			ws_take_token(conn, &request);
+		} else if (!conn_may(conn, right)) {
+			refuse_role(conn, &refusal);
+			name_request(&request, &refusal.detail);
+			conn_send_refusal(conn, &refusal);
+		} else if (!needs_names || !conn_waits_for_names(conn, conn->session, text, len)) {
 			take_request(conn, &request, &refusal);
 		}
 		request_finish(&request);
@@ -190,6 +211,8 @@ static void observer_open(struct conn *conn)
 	}
 	conn_hold_session(conn, session);
 	conn->ws->config.client_id = conn->ws->client_id;
+	conn->ws->config.role = role_name(conn->grant->role);
+	conn->ws->config.expires_ms = conn->grant->expires_ms;
 	conn->ws->observer =
 		observer_create(session_channel(session), &conn->ws->config, &socket_ops, conn);
 }

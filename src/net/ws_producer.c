@@ -80,9 +80,14 @@ static void producer_message(struct conn *conn, const char *text, size_t len)
 	}
 	if (request_parse(text, len, conn->server->limits, SIDE_PRODUCER,
 		    session_table_numbers(conn->server->sessions), &request, &refusal) == 0) {
-		bool needs_names = request.type != REQUEST_KEEPALIVE;
+		bool needs_names =
+			request.type != REQUEST_KEEPALIVE && request.type != REQUEST_TOKEN;
 		if (needs_names && conn_waits_for_names(conn, session_of(conn), text, len)) {
 			/* It is taken again. */
+		} else if (request.type == REQUEST_TOKEN) {
+			ws_take_token(conn, &request);
+		} else if (needs_names && !conn_may(conn, RIGHT_APPEND)) {
+			refuse_role(conn, &refusal);
 		} else if (request.type == REQUEST_APPEND) {
 			handle_append(conn, &request, &refusal);
 		} else if (request.type == REQUEST_APPEND_SNAPSHOT) {
@@ -116,6 +121,13 @@ static void send_connected(struct conn *conn)
 
 static void producer_open(struct conn *conn)
 {
+	if (!conn_may(conn, RIGHT_APPEND)) {
+		struct refusal refusal = {0};
+		refuse_role(conn, &refusal);
+		conn_send_refusal(conn, &refusal);
+		conn_close(conn, WS_CLOSE_POLICY, "forbidden");
+		return;
+	}
 	if (ws_refuse_unreadable(conn)) {
 		return;
 	}

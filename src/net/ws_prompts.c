@@ -48,8 +48,8 @@ static void handle_prompt(struct conn *conn, const struct request *request, stru
 			"this server runs without an agent; start it with --agent \"COMMAND\"");
 		return;
 	}
-	if (intake_prompt(conn->session, request, conn->ws->client_id, &seq, &duplicate, refusal) <
-		0) {
+	struct author author = conn_author(conn);
+	if (intake_prompt(conn->session, request, &author, &seq, &duplicate, refusal) < 0) {
 		return;
 	}
 	if (duplicate) {
@@ -99,10 +99,23 @@ static void answer_removed(struct conn_wait *wait, int status)
 	}
 }
 
+/** Whether it waits, and is nothing that this client may change. */
+static bool is_of_another(const struct conn *conn, const char *prompt_id)
+{
+	const struct prompt_queue *queue = session_channel(conn->session)->status.queue;
+	size_t at = prompt_queue_find(queue, prompt_id);
+	return at < prompt_queue_count(queue) && !conn_may(conn, RIGHT_ADMINISTER) &&
+	       strcmp(queue->prompts[at]->sub, conn->grant->sub) != 0;
+}
+
 static void handle_change(struct conn *conn, const struct request *request, struct refusal *refusal)
 {
 	struct prompt_view had;
 	bool edits = request->type == REQUEST_EDIT_PROMPT;
+	if (is_of_another(conn, request->prompt.prompt_id)) {
+		refuse(refusal, "forbidden", "this prompt is of somebody else");
+		return;
+	}
 	int r = edits ? intake_edit_prompt(conn->session, request, &had, refusal)
 		      : intake_remove_prompt(conn->session, request, &had, refusal);
 	if (r < 0) {

@@ -110,6 +110,27 @@ static bool check_handshake(struct conn *conn, char key[25])
 	return true;
 }
 
+/** With the protocol that a client who says `token` first offers. */
+static bool offers_protocol(const struct conn *conn)
+{
+	return http_head_has_word(conn->http->head, "sec-websocket-protocol", "holdfast.v1");
+}
+
+/**
+ * Finds out whose it will be. False if it is refused: a program can read that, which a browser
+ * cannot.
+ */
+static bool identify_socket(struct conn *conn, enum denial *ret_denial)
+{
+	bool is_patient = http_head_field(conn->http->head, "origin") || offers_protocol(conn);
+	*ret_denial = identify(conn, conn->http->head);
+	if (*ret_denial == DENIED_NOTHING || is_patient) {
+		return true;
+	}
+	deny(conn, *ret_denial);
+	return false;
+}
+
 static void make_client_id(struct conn *conn)
 {
 	unsigned char bytes[8];
@@ -136,25 +157,50 @@ void ws_upgrade(struct conn *conn)
 		http_refuse(conn, "shutting_down", "the server is shutting down");
 		return;
 	}
-	if (!check_handshake(conn, key)) {
+	enum denial denial;
+	if (!check_handshake(conn, key) || !identify_socket(conn, &denial)) {
 		return;
 	}
+	char cookie[LOGIN_HALF_SIZE];
+	bool has_cookie = !conn->grant && login_read_cookie(conn->http->head, cookie);
 	conn->ws = xcalloc(1, sizeof(*conn->ws));
 	list_init(&conn->ws->outbox);
+	conn->ws->cookie = has_cookie ? xstrdup(cookie) : NULL;
 	make_client_id(conn);
 	conn->ops = ops;
 	query_read_socket(conn);
 	accept_key(key, accept);
 	buffer_printf(&answer,
 		"HTTP/1.1 101 Switching Protocols\r\nupgrade: websocket\r\n"
-		"connection: Upgrade\r\nsec-websocket-accept: %s\r\n\r\n",
-		accept);
+		"connection: Upgrade\r\nsec-websocket-accept: %s\r\n%s\r\n",
+		accept, offers_protocol(conn) ? "sec-websocket-protocol: holdfast.v1\r\n" : "");
 	conn_put(conn, answer.data, answer.len);
 	buffer_finish(&answer);
 	http_finish(conn);
 	conn->phase = PHASE_SOCKET;
 	conn_set_deadline(conn, DEADLINE_NONE, 0);
-	conn->ops->open(conn);
+	if (conn->grant) {
+		ws_begin(conn);
+	} else if (denial == DENIED_NO_TOKEN) {
+		conn_set_deadline(conn, DEADLINE_TOKEN, conn->server->limits->token_ms);
+	} else {
+		deny(conn, denial);
+	}
+}
+
+void ws_say_unknown(struct conn *conn)
+{
+	conn_send_frame(conn, frame_session_gone(conn->session_id, "unknown"));
+	conn_close(conn, 4404, "no such session");
+}
+
+void ws_begin(struct conn *conn)
+{
+	if (!conn_sees_session(conn)) {
+		ws_say_unknown(conn);
+	} else {
+		conn->ops->open(conn);
+	}
 }
 
 /* --- sending --- */
@@ -188,7 +234,7 @@ static void gather(struct conn *conn, const struct frame *frame)
 {
 	append_frame(&conn->ws->gathered, WS_TEXT, frame_text(frame), frame_len(frame));
 	conn->ws->is_held = conn->ws->is_held || conn->ws->gathered.len > GATHERED_MAX;
-	conn_at_end_of_turn(conn);
+	conn_at_end_of_tick(conn);
 }
 
 /** Writes all that is gathered with one call. */
@@ -233,6 +279,7 @@ void ws_finish(struct conn *conn)
 	buffer_finish(&ws->gathered);
 	buffer_finish(&ws->control);
 	buffer_finish(&ws->pong);
+	free(ws->cookie);
 	free(ws->close_reason);
 	free(ws);
 	conn->ws = NULL;
@@ -417,6 +464,18 @@ static void refuse_binary(struct conn *conn)
 	conn_send_refusal(conn, &refusal);
 }
 
+static void take_message(struct conn *conn, const char *text, size_t len)
+{
+	if (conn->denial != DENIED_NOTHING) {
+		return; /* it is about to be closed */
+	}
+	if (conn->grant) {
+		conn->ops->message(conn, text, len);
+	} else {
+		ws_take_first(conn, text, len);
+	}
+}
+
 static void end_message(struct conn *conn, const struct ws_piece *piece)
 {
 	if (piece->opcode == WS_BINARY) {
@@ -424,9 +483,9 @@ static void end_message(struct conn *conn, const struct ws_piece *piece)
 	} else if (!utf8_is_whole(&conn->ws->utf8)) {
 		fail(conn, WS_CLOSE_NOT_UTF8, "a message is not UTF-8");
 	} else if (piece->is_first) {
-		conn->ops->message(conn, piece->bytes, piece->len); /* in one piece: no copy */
+		take_message(conn, piece->bytes, piece->len); /* in one piece: no copy */
 	} else {
-		conn->ops->message(conn, buffer_cstr(&conn->rx), conn->rx.len);
+		take_message(conn, buffer_cstr(&conn->rx), conn->rx.len);
 	}
 	if (conn->rx.cap > 4096) {
 		conn_keep_nothing(conn); /* an idle connection keeps no large buffer */
@@ -541,8 +600,7 @@ struct session *conn_find_session(struct conn *conn)
 		return NULL;
 	}
 	if (!session) {
-		conn_send(conn, frame_session_gone(conn->session_id, "unknown"));
-		conn_close(conn, 4404, "no such session");
+		ws_say_unknown(conn);
 		return NULL;
 	}
 	return session;

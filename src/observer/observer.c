@@ -32,6 +32,8 @@ struct observer *observer_create(struct channel *channel, const struct observer_
 	observer_send(o, frame_connected(&(struct connected_frame){
 				 .session_id = session_log_id(channel->log),
 				 .client_id = o->client_id,
+				 .role = config->role,
+				 .expires_ms = config->expires_ms,
 				 .epoch = session_log_epoch(channel->log),
 				 .max_seq = channel->max_seq,
 				 .status = channel->status,

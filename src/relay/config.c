@@ -23,6 +23,11 @@ enum {
 	AGENT,
 	AGENT_ENV,
 	CWD,
+	AUTH,
+	AUTH_SECRET,
+	AUTH_PUBLIC_KEY,
+	AUTH_ISSUER,
+	AUTH_AUDIENCE,
 	WEB,
 	HIGHLIGHT,
 	DURABILITY,
@@ -46,6 +51,16 @@ static const struct option options[OPTION_COUNT + 1] = {
 		"      USER LOGNAME SHELL LANG LC_* TZ TERM TMPDIR"},
 	[CWD] = {"--cwd", "DIR", "HOLDFAST_CWD", ".",
 		"the agent's working directory; through Holdfast it can read and write only there"},
+	[AUTH] = {"--auth", "on|off", "HOLDFAST_AUTH", "on",
+		"off: whoever can connect may do everything, and have the agent run commands; on loopback only"},
+	[AUTH_SECRET] = {"--auth-secret", "FILE", "HOLDFAST_AUTH_SECRET", NULL,
+		"the secret of an application that makes tokens itself (JWT, HS256); at least 32 bytes"},
+	[AUTH_PUBLIC_KEY] = {"--auth-public-key", "FILE", "HOLDFAST_AUTH_PUBLIC_KEY", NULL,
+		"or its public key in PEM: RSA for RS256, P-256 for ES256"},
+	[AUTH_ISSUER] = {"--auth-issuer", "NAME", "HOLDFAST_AUTH_ISSUER", NULL,
+		"\"iss\" that the application's tokens must have"},
+	[AUTH_AUDIENCE] = {"--auth-audience", "NAME", "HOLDFAST_AUTH_AUDIENCE", NULL,
+		"\"aud\" that they must have"},
 	[WEB] = {"--web", "DIR", "HOLDFAST_WEB", HOLDFAST_WEB_DIR,
 		"static files to serve at /; by default the installed page, which is looked for beside the program's folder"},
 	[HIGHLIGHT] = {"--highlight", "DIR", "HOLDFAST_HIGHLIGHT",
@@ -206,6 +221,10 @@ static int take_values(struct config *config, const char *values[])
 		return r;
 	}
 	config->data_dir = values[DATA];
+	config->auth_secret = values[AUTH_SECRET];
+	config->auth_public_key = values[AUTH_PUBLIC_KEY];
+	config->auth_issuer = values[AUTH_ISSUER];
+	config->auth_audience = values[AUTH_AUDIENCE];
 	config->agent = values[AGENT];
 	if (config->agent && !config->agent[strspn(config->agent, " \t\r\n")]) {
 		return options_refuse(&options[AGENT], config->agent,
@@ -229,6 +248,11 @@ static int take_values(struct config *config, const char *values[])
 		return r;
 	}
 	config->durability = r == 0 ? DURABILITY_FSYNC : DURABILITY_WRITE;
+	r = parse_word(AUTH, values[AUTH], (const char *const[]){"on", "off", NULL});
+	if (r < 0) {
+		return r;
+	}
+	config->auth_off = r == 1;
 	r = take_keep(config, "keep_events", values[KEEP_EVENTS]);
 	if (r == 0) {
 		r = take_keep(config, "keep_days", values[KEEP_DAYS]);

@@ -1,5 +1,6 @@
 #include "holdfast/relay.h"
 
+#include "holdfast/access.h"
 #include "holdfast/agent_host.h"
 #include "holdfast/diag.h"
 #include "holdfast/loop.h"
@@ -23,6 +24,7 @@ struct relay {
 	struct clock clock;
 	struct session_table *sessions;
 	struct agent_host *agents;
+	struct access *access; /* NULL: --auth off */
 	struct server *server;
 	uv_prepare_t prepare;
 	uv_check_t check;
@@ -81,6 +83,11 @@ static void handle_store_revived(void *owner)
 	diag(DIAG_INFO, "the journal can be written again");
 	relay->store_failing = false;
 	agent_host_retry(relay->agents);
+}
+
+static void handle_revoked(void *owner)
+{
+	server_grants_changed(((struct relay *)owner)->server);
 }
 
 static void handle_returned(void *owner, struct session *session)
@@ -182,6 +189,35 @@ static void recover_session(struct session *session, void *arg)
 	agent_host_recover(relay->agents, session);
 }
 
+static int open_access(struct relay *relay, char **ret_why)
+{
+	const struct config *config = relay->config;
+	if (config->auth_off) {
+		return 0;
+	}
+	return access_open(&(struct access_config){.loop = &relay->loop,
+				   .clock = &relay->clock,
+				   .data_dir = config->data_dir,
+				   .secret_file = config->auth_secret,
+				   .public_key_file = config->auth_public_key,
+				   .issuer = config->auth_issuer,
+				   .audience = config->auth_audience,
+				   .revoked = handle_revoked,
+				   .owner = relay},
+		&relay->access, ret_why);
+}
+
+/** Of a directory that may not be there yet. */
+static char *absolute(const char *dir)
+{
+	char *cwd = *dir == '/' ? NULL : getcwd(NULL, 0);
+	struct buffer path = {0};
+	buffer_printf(&path, "%s%s%s", cwd ? cwd : "", cwd ? "/" : "", dir);
+	buffer_cstr(&path);
+	free(cwd);
+	return path.data;
+}
+
 static int open_rooms(struct relay *relay)
 {
 	static const struct session_ops ops = {
@@ -195,11 +231,14 @@ static int open_rooms(struct relay *relay)
 	};
 	const struct config *config = relay->config;
 	char *why = NULL;
+	char *data_dir = absolute(config->data_dir);
 	relay->agents = agent_host_create(&(struct agent_host_config){.loop = &relay->loop,
 		.limits = relay->limits,
 		.command = config->agent,
 		.cwd = config->cwd,
+		.private_dir = data_dir,
 		.env = config->agent_env});
+	free(data_dir);
 	if (session_table_open(&(struct session_table_config){.loop = &relay->loop,
 				       .limits = relay->limits,
 				       .clock = &relay->clock,
@@ -207,7 +246,8 @@ static int open_rooms(struct relay *relay)
 				       .durability = config->durability,
 				       .ops = &ops,
 				       .owner = relay},
-		    &relay->sessions, &why) == 0) {
+		    &relay->sessions, &why) == 0 &&
+		open_access(relay, &why) == 0) {
 		relay->server = server_create(&(struct server_config){.loop = &relay->loop,
 						      .limits = relay->limits,
 						      .clock = &relay->clock,
@@ -215,9 +255,16 @@ static int open_rooms(struct relay *relay)
 						      .port = config->port,
 						      .web_dir = config->web_dir,
 						      .highlight_dir = config->highlight_dir,
+						      .access = relay->access,
 						      .sessions = relay->sessions,
 						      .agents = relay->agents},
 			&why);
+	}
+	if (relay->server && config->auth_off && !server_is_loopback(relay->server)) {
+		diag(DIAG_ERROR,
+			"--auth off is for loopback only: whoever reaches %s could run commands as you. Leave it out, or listen on 127.0.0.1",
+			config->host);
+		return -1;
 	}
 	if (!relay->server) {
 		diag(DIAG_ERROR, "%s", why ? why : "cannot start");
@@ -237,6 +284,25 @@ static void raise_descriptor_limit(void)
 	}
 }
 
+/** The link has a secret in it: it is for a person who looks, and for no log. */
+static void announce_login(const char *data_dir, const char *url)
+{
+	char *why = NULL;
+	if (access_write_url(data_dir, url) < 0) {
+		diag(DIAG_WARN, "%s/url cannot be written: holdfast url will not know the address",
+			data_dir);
+	}
+	char *token = isatty(STDERR_FILENO) ? access_read_token(data_dir, &why) : NULL;
+	if (token) {
+		fprintf(stderr, "holdfast: open %s/#token=%s\n", url, token);
+	} else {
+		fprintf(stderr, "holdfast: holdfast url --data %s prints the link that logs in\n",
+			data_dir);
+	}
+	free(token);
+	free(why);
+}
+
 static void announce(const struct relay *relay)
 {
 	const struct config *config = relay->config;
@@ -245,8 +311,14 @@ static void announce(const struct relay *relay)
 		diag(DIAG_WARN,
 			"--durability=write: acknowledged events survive a crash of holdfast, but not of the machine");
 	}
-	fprintf(stderr, "holdfast: listening on http://%s%s%s:%d\n", is_v6 ? "[" : "", config->host,
-		is_v6 ? "]" : "", server_port(relay->server));
+	struct buffer url = {0};
+	buffer_printf(&url, "http://%s%s%s:%d", is_v6 ? "[" : "", config->host, is_v6 ? "]" : "",
+		server_port(relay->server));
+	fprintf(stderr, "holdfast: listening on %s\n", buffer_cstr(&url));
+	if (relay->access) {
+		announce_login(config->data_dir, buffer_cstr(&url));
+	}
+	buffer_finish(&url);
 }
 
 static void ignore_gone(void *arg)
@@ -304,6 +376,7 @@ int relay_run(const struct config *config)
 	}
 	uv_run(&relay.loop, UV_RUN_DEFAULT);
 	server_destroy(relay.server);
+	access_close(relay.access);
 	agent_host_free(relay.agents);
 	if (uv_loop_close(&relay.loop) < 0) {
 		diag(DIAG_DEBUG, "a handle was left open on the loop");

@@ -6,7 +6,7 @@
 
 #include <malloc.h>
 
-/* Sessions looked at in one turn of the loop. */
+/* Sessions looked at in one tick of the loop. */
 #define EVICT_BATCH 64
 /* So many have to go before the memory they leave is given back to the system. */
 #define TRIM_AFTER 32

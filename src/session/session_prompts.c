@@ -56,7 +56,7 @@ static int journal_json(
 }
 
 int session_prompt(struct session *session, const char *message, size_t len, const char *prompt_id,
-	const char *client_id, uint64_t *ret_seq, bool *ret_duplicate)
+	const struct author *author, uint64_t *ret_seq, bool *ret_duplicate)
 {
 	struct prompt_view had;
 	int r = session_find_prompt(session, prompt_id, &had);
@@ -72,7 +72,10 @@ int session_prompt(struct session *session, const char *message, size_t len, con
 	buffer_append_str(&data, "{\"message\":");
 	buffer_append_json(&data, message, len);
 	buffer_append_member(&data, "prompt_id", prompt_id);
-	buffer_append_member(&data, "client_id", client_id);
+	buffer_append_member(&data, "client_id", author->client_id);
+	if (*author->sub) {
+		buffer_append_member(&data, "sub", author->sub);
+	}
 	return journal_json(session, RECORD_PROMPT, &data, ret_seq);
 }
 

@@ -109,7 +109,12 @@ struct frame *frame_connected(const struct connected_frame *in)
 	buffer_append_str(out, "{\"protocol\":1");
 	put_string(out, "session_id", in->session_id);
 	put_string(out, "client_id", in->client_id);
-	put_string(out, "role", "controller");
+	put_string(out, "role", in->role);
+	if (in->expires_ms) {
+		put_u64(out, "expires_at", (uint64_t)in->expires_ms);
+	} else {
+		buffer_append_str(out, ",\"expires_at\":null");
+	}
 	put_epoch(out, in->epoch);
 	put_u64(out, "max_seq", in->max_seq);
 	put_bool(out, "is_running", in->status.is_running);

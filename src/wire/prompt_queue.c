@@ -14,6 +14,7 @@
 struct prompt_text {
 	const char *prompt_id;
 	const char *client_id; /* NULL: none */
+	const char *sub; /* the same */
 	const char *message;
 	size_t len;
 	bool edited;
@@ -27,6 +28,9 @@ static void append_text(struct buffer *out, const struct prompt_text *text)
 	buffer_append_member(out, "prompt_id", text->prompt_id);
 	if (text->client_id) {
 		buffer_append_member(out, "client_id", text->client_id);
+	}
+	if (text->sub) {
+		buffer_append_member(out, "sub", text->sub);
 	}
 	buffer_append_str(out, text->edited ? ",\"edited\":true" : "");
 	buffer_append_str(out, text->truncated ? ",\"truncated\":true" : "");
@@ -47,6 +51,7 @@ static bool read_text(const json_t *json, struct prompt_text *ret)
 	*ret = (struct prompt_text){
 		.prompt_id = json_string_value(json_object_get(json, "prompt_id")),
 		.client_id = json_string_value(json_object_get(json, "client_id")),
+		.sub = json_string_value(json_object_get(json, "sub")),
 		.message = json_string_value(message),
 		.len = json_string_length(message),
 		.edited = json_is_true(json_object_get(json, "edited")),
@@ -59,6 +64,7 @@ static struct queued_prompt *make_prompt(struct prompt_text text, const char *da
 	struct queued_prompt *prompt = xcalloc(1, sizeof(*prompt));
 	prompt->refs = 1;
 	prompt->prompt_id = xstrdup(text.prompt_id);
+	prompt->sub = xstrdup(text.sub ? text.sub : "");
 	buffer_append(&prompt->data, data, len);
 	if (text.len > PROMPT_BRIEF_MAX) {
 		cut(&text);
@@ -106,6 +112,7 @@ void queued_prompt_unref(struct queued_prompt *prompt)
 		return;
 	}
 	free(prompt->prompt_id);
+	free(prompt->sub);
 	buffer_finish(&prompt->data);
 	buffer_finish(&prompt->brief);
 	free(prompt);

@@ -380,6 +380,16 @@ static int parse_append(const json_t *data, const struct limits *limits, struct 
 	return take_ref(json_object_get(data, "ref"), ret->append.ref, refusal);
 }
 
+static int parse_token(const json_t *data, struct request *ret, struct refusal *refusal)
+{
+	ret->token.token = json_string_value(json_object_get(data, "token"));
+	ret->token.login = json_string_value(json_object_get(data, "login"));
+	if (json_object_size(data) != 1 || (!ret->token.token && !ret->token.login)) {
+		return refuse(refusal, "bad_request", "a token frame has a token or a login");
+	}
+	return 0;
+}
+
 static int parse_data(struct request *ret, const json_t *data, const struct limits *limits,
 	const struct json_numbers *numbers, struct refusal *refusal)
 {
@@ -395,6 +405,7 @@ static int parse_data(struct request *ret, const json_t *data, const struct limi
 		[REQUEST_PERMISSION_ANSWER] = {"request_id", "option_id", NULL},
 		[REQUEST_SET_MODE] = {"mode_id", NULL},
 		[REQUEST_SET_CONFIG_OPTION] = {"config_id", "value", NULL},
+		[REQUEST_TOKEN] = {"token", "login", NULL},
 		[REQUEST_APPEND] = {"events", "ref", NULL},
 		[REQUEST_APPEND_SNAPSHOT] = {"messages", "skip_first", "run_id", "ref", NULL},
 	};
@@ -421,6 +432,8 @@ static int parse_data(struct request *ret, const json_t *data, const struct limi
 	case REQUEST_SET_MODE:
 	case REQUEST_SET_CONFIG_OPTION:
 		return parse_setting(data, ret, refusal);
+	case REQUEST_TOKEN:
+		return parse_token(data, ret, refusal);
 	case REQUEST_APPEND:
 		return parse_append(data, limits, ret, refusal);
 	case REQUEST_APPEND_SNAPSHOT:
@@ -444,17 +457,18 @@ static int find_type(const char *name, enum request_side side, enum request_type
 		[REQUEST_PERMISSION_ANSWER] = "permission_answer",
 		[REQUEST_SET_MODE] = "set_mode",
 		[REQUEST_SET_CONFIG_OPTION] = "set_config_option",
+		[REQUEST_TOKEN] = "token",
 		[REQUEST_APPEND] = "append",
 		[REQUEST_APPEND_SNAPSHOT] = "append_snapshot",
 	};
 	static const char *const takes[] = {
 		[SIDE_OBSERVER] =
-			("load_events, keepalive, prompt, list_prompts, edit_prompt, remove_prompt, cancel, permission_answer, set_mode and set_config_option"),
-		[SIDE_PRODUCER] = "append, append_snapshot and keepalive",
-		[SIDE_FEED] = "keepalive and nothing else",
+			("load_events, keepalive, prompt, list_prompts, edit_prompt, remove_prompt, cancel, permission_answer, set_mode, set_config_option and token"),
+		[SIDE_PRODUCER] = "append, append_snapshot, keepalive and token",
+		[SIDE_FEED] = "keepalive and token",
 	};
 	for (enum request_type type = 0; type <= REQUEST_APPEND_SNAPSHOT; type++) {
-		bool here = type == REQUEST_KEEPALIVE ||
+		bool here = type == REQUEST_KEEPALIVE || type == REQUEST_TOKEN ||
 			    (type >= REQUEST_APPEND && side == SIDE_PRODUCER) ||
 			    (type < REQUEST_APPEND && side == SIDE_OBSERVER);
 		if (here && strcmp(names[type], name) == 0) {

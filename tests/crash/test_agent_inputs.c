@@ -125,8 +125,8 @@ static void a_turn_is_ended_once(void **state)
 	struct talk *talk = *state;
 	uint64_t seq;
 	bool duplicate;
-	session_prompt(session_of(talk), "one", 3, "p1", "me", &seq, &duplicate);
-	session_prompt(session_of(talk), "two", 3, "p2", "me", &seq, &duplicate);
+	session_prompt(session_of(talk), "one", 3, "p1", AUTHOR("me"), &seq, &duplicate);
+	session_prompt(session_of(talk), "two", 3, "p2", AUTHOR("me"), &seq, &duplicate);
 	rig_settle(&talk->rig);
 	break_disk(1);
 	say(talk, "a");

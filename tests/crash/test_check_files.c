@@ -109,8 +109,8 @@ static char *make_session(void)
 	assert_int_equal(rig_open(&rig), 0);
 	struct session *session = rig_session(&rig, "s");
 	for (size_t i = 0; i < 3; i++) {
-		assert_int_equal(session_prompt(session, "please", 6, prompts[i], "client", &seq,
-					 &duplicate),
+		assert_int_equal(session_prompt(session, "please", 6, prompts[i], AUTHOR("client"),
+					 &seq, &duplicate),
 			0);
 		rig_put(session, "turn_end", "{}");
 		rig_settle(&rig);

@@ -34,7 +34,8 @@ static void prompt(struct session *session, const char *prompt_id)
 	uint64_t seq;
 	bool duplicate;
 	assert_int_equal(
-		session_prompt(session, "please", 6, prompt_id, "client", &seq, &duplicate), 0);
+		session_prompt(session, "please", 6, prompt_id, AUTHOR("client"), &seq, &duplicate),
+		0);
 }
 
 static void fill(struct rig *rig)
@@ -97,10 +98,12 @@ static void assert_finds(struct rig *rig)
 	struct session *session = rig_session(rig, "s");
 	uint64_t seq;
 	bool duplicate;
-	assert_int_equal(session_prompt(session, "x", 1, "p1", "other", &seq, &duplicate), 0);
+	assert_int_equal(
+		session_prompt(session, "x", 1, "p1", AUTHOR("other"), &seq, &duplicate), 0);
 	assert_true(duplicate);
 	assert_int_equal(seq, 1);
-	assert_int_equal(session_prompt(session, "x", 1, "p \"2\"", "other", &seq, &duplicate), 0);
+	assert_int_equal(
+		session_prompt(session, "x", 1, "p \"2\"", AUTHOR("other"), &seq, &duplicate), 0);
 	assert_true(duplicate);
 	assert_int_equal(seq, EVENTS);
 	struct permission_view view = session_permission(session, "q1");

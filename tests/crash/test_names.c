@@ -285,7 +285,7 @@ static void expect_all_but(struct session *session, int lost)
 		assert_int_equal(find(session, LOG_KEY_INPUT, name), i != lost);
 	}
 	assert_int_equal(find(session, LOG_KEY_MESSAGE, "p1"), 1);
-	session_prompt(session, "again", 5, "p1", "me", &seq, &duplicate);
+	session_prompt(session, "again", 5, "p1", AUTHOR("me"), &seq, &duplicate);
 	assert_true(duplicate);
 	assert_int_equal(session->state.facts.input_names, 9);
 }
@@ -300,7 +300,7 @@ static void a_damaged_line_costs_its_own_name(void **state)
 	bool duplicate;
 	assert_int_equal(rig_open(rig), 0);
 	struct session *session = rig_session(rig, "s");
-	session_prompt(session, "hello", 5, "p1", "me", &seq, &duplicate);
+	session_prompt(session, "hello", 5, "p1", AUTHOR("me"), &seq, &duplicate);
 	for (int i = 2; i <= 9; i++) {
 		expect_new(append_key(session, i), (uint64_t)i);
 	}

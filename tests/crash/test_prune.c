@@ -254,7 +254,7 @@ static void names_stay(void **state)
 	rig->limits.keep_events = 5;
 	assert_int_equal(rig_open(rig), 0);
 	struct session *session = rig_session(rig, "s");
-	assert_int_equal(session_prompt(session, "go", 2, "p-1", "c", &seq, &duplicate), 0);
+	assert_int_equal(session_prompt(session, "go", 2, "p-1", AUTHOR("c"), &seq, &duplicate), 0);
 	rig_put(session, "turn_end", "{}");
 	put_notes(session, 3, 50);
 	prune(rig);
@@ -263,7 +263,7 @@ static void names_stay(void **state)
 	expect_clean(rig->dir);
 	assert_int_equal(rig_open(rig), 0);
 	session = rig_session(rig, "s");
-	assert_int_equal(session_prompt(session, "go", 2, "p-1", "c", &seq, &duplicate), 0);
+	assert_int_equal(session_prompt(session, "go", 2, "p-1", AUTHOR("c"), &seq, &duplicate), 0);
 	assert_true(duplicate);
 	assert_int_equal(seq, 1);
 }

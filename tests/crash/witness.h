@@ -107,7 +107,7 @@ void witness_flush(struct witness *w);
 /** Events that need not be kept begin to go. */
 void witness_prune(struct witness *w);
 /**
- * The end of a loop turn: a batch starts on its way to the disk, and what comes next is gathered
+ * The end of a tick: a batch starts on its way to the disk, and what comes next is gathered
  * for another one.
  */
 void witness_turn(struct witness *w);

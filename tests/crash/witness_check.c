@@ -430,7 +430,8 @@ static void check_prompts(struct check *check, const struct life *life, struct s
 		uint64_t seq;
 		bool duplicate = true;
 		if (acked != NEVER && acked <= check->cut) {
-			session_prompt(session, "again", 5, prompt->id, "client", &seq, &duplicate);
+			session_prompt(session, "again", 5, prompt->id, AUTHOR("client"), &seq,
+				&duplicate);
 		}
 		if (!duplicate) {
 			find_fault(check, life->id, "prompt %s was taken twice", prompt->id);

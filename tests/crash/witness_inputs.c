@@ -108,7 +108,8 @@ int witness_prompt(struct witness *w, const char *id, const char *prompt_id)
 	size_t sent = witness_now(w);
 	uint64_t seq;
 	bool duplicate;
-	r = session_prompt(life->session, "please", 6, prompt_id, "client", &seq, &duplicate);
+	r = session_prompt(
+		life->session, "please", 6, prompt_id, AUTHOR("client"), &seq, &duplicate);
 	if (r == 0 && duplicate) {
 		return 0;
 	}

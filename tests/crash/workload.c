@@ -91,7 +91,7 @@ static void prompt(struct rig *rig, const struct step *step)
 	uint64_t seq;
 	bool duplicate;
 	assert_int_equal(session_prompt(rig_session(rig, step->id), "please", 6, step->what,
-				 "client", &seq, &duplicate),
+				 AUTHOR("client"), &seq, &duplicate),
 		0);
 	assert_false(duplicate);
 }

@@ -8,6 +8,9 @@
 #include "holdfast/intake.h"
 #include "holdfast/session.h"
 
+/** Somebody who has no token. */
+#define AUTHOR(id) (&(struct author){.client_id = (id), .sub = ""})
+
 struct rig {
 	uv_loop_t loop;
 	struct limits limits; /* a test may change them before rig_open() */
@@ -42,7 +45,7 @@ void rig_pass(struct rig *rig, int64_t ms);
 void rig_set_clock(struct rig *rig, int64_t ms);
 /** Runs the loop until the journal is synced and no work is left on the thread pool. */
 void rig_settle(struct rig *rig);
-/** One turn of the loop, which does not wait. */
+/** One tick of the loop, which does not wait. */
 void rig_turn(struct rig *rig);
 #define RIG_NEVER 100000000
 /** Every timeout of the stream buffer; RIG_NEVER at the start. */

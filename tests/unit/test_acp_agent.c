@@ -328,7 +328,7 @@ static void test_pause(void **state)
 	start(f, "burst");
 	run_until(f, "text 1");
 	/*
-	 * All of the burst is in the pipe or read already: each turn of the loop could tell more.
+	 * All of the burst is in the pipe or read already: each tick of the loop could tell more.
 	 */
 	for (int i = 0; i < 50; i++) {
 		uv_run(&f->loop, UV_RUN_NOWAIT);

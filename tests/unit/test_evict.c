@@ -67,7 +67,7 @@ static void an_idle_session_goes_and_comes_back(void **state)
 	uint64_t seq;
 	bool duplicate;
 	struct session *session = rig_session(rig, "s");
-	session_prompt(session, "hello", 5, "p1", "me", &seq, &duplicate);
+	session_prompt(session, "hello", 5, "p1", AUTHOR("me"), &seq, &duplicate);
 	rig_say(session, "Hello.\n\nWorld");
 	rig_put(session, "usage", "{\"mode\":\"cumulative\",\"used\":7}");
 	rig_put(session, "permission_request", "{\"request_id\":\"q1\",\"options\":[]}");
@@ -84,7 +84,7 @@ static void an_idle_session_goes_and_comes_back(void **state)
 	assert_string_equal(channel->last_prompt_id, "p1");
 	assert_string_equal(channel->status.usage, "{\"used\":7}");
 	/* What was settled for good still is. */
-	assert_int_equal(session_prompt(session, "x", 1, "p1", "you", &seq, &duplicate), 0);
+	assert_int_equal(session_prompt(session, "x", 1, "p1", AUTHOR("you"), &seq, &duplicate), 0);
 	assert_true(duplicate);
 	assert_int_equal(seq, 1);
 	assert_string_equal(session_permission(session, "q1").by, "me");

@@ -41,7 +41,7 @@ static int answer(struct stage *st, const char *id, const char *option, const ch
 	request.answer.request_id = id;
 	request.answer.option_id = option;
 	*refusal = (struct refusal){0};
-	return intake_answer(st->session, &request, client, refusal);
+	return intake_answer(st->session, &request, AUTHOR(client), refusal);
 }
 
 static void the_first_answer_wins(void **state)

@@ -227,8 +227,8 @@ static void a_cancelled_turn_carries_nothing(void **state)
 		end_turn(st);
 	}
 	/* It ends this turn, and not the one that waits. */
-	session_prompt(session_of(st), "one", 3, "p1", "me", &seq, &duplicate);
-	session_prompt(session_of(st), "two", 3, "p2", "me", &seq, &duplicate);
+	session_prompt(session_of(st), "one", 3, "p1", AUTHOR("me"), &seq, &duplicate);
+	session_prompt(session_of(st), "two", 3, "p2", AUTHOR("me"), &seq, &duplicate);
 	rig_put(session_of(st), "agent_stopped", "{\"reason\":\"stopped\",\"cancelled\":true}");
 	assert_true(session_is_turn_of_prompt(session_of(st)));
 }

@@ -40,8 +40,8 @@ static void the_end_of_the_turn_is_heard_before_the_next_one(void **state)
 	struct stage *st = *state;
 	uint64_t seq;
 	bool duplicate;
-	session_prompt(session_of(st), "one", 3, "p1", "me", &seq, &duplicate);
-	session_prompt(session_of(st), "two", 3, "p2", "me", &seq, &duplicate);
+	session_prompt(session_of(st), "one", 3, "p1", AUTHOR("me"), &seq, &duplicate);
+	session_prompt(session_of(st), "two", 3, "p2", AUTHOR("me"), &seq, &duplicate);
 	ask(st, "q1", CALL("c1", "one"));
 	expect_told(st, "prompt s 1 one");
 	rig_put(session_of(st), "agent_stopped", "{\"reason\":\"signal\"}");

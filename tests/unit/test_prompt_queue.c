@@ -25,8 +25,8 @@ static uint64_t prompt(struct session *session, const char *id, const char *mess
 {
 	uint64_t seq;
 	bool duplicate;
-	assert_int_equal(
-		session_prompt(session, message, strlen(message), id, "client", &seq, &duplicate),
+	assert_int_equal(session_prompt(session, message, strlen(message), id, AUTHOR("client"),
+				 &seq, &duplicate),
 		0);
 	assert_false(duplicate);
 	return seq;
@@ -37,7 +37,8 @@ static void expect_duplicate(struct session *session, const char *id, enum promp
 	uint64_t seq;
 	bool duplicate;
 	struct prompt_view had;
-	assert_int_equal(session_prompt(session, "again", 5, id, "other", &seq, &duplicate), 0);
+	assert_int_equal(
+		session_prompt(session, "again", 5, id, AUTHOR("other"), &seq, &duplicate), 0);
 	assert_true(duplicate);
 	assert_int_equal(session_find_prompt(session, id, &had), 0);
 	assert_int_equal(had.place, place);

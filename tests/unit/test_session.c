@@ -24,8 +24,8 @@ static int setup(void **state)
 static uint64_t prompt(struct stage *st, const char *id, const char *message, bool *ret_duplicate)
 {
 	uint64_t seq;
-	assert_int_equal(session_prompt(st->session, message, strlen(message), id, "client", &seq,
-				 ret_duplicate),
+	assert_int_equal(session_prompt(st->session, message, strlen(message), id, AUTHOR("client"),
+				 &seq, ret_duplicate),
 		0);
 	return seq;
 }
@@ -198,7 +198,7 @@ static void the_line_is_bounded(void **state)
 	prompt(st, "p2", "b", &duplicate);
 	prompt(st, "p3", "c", &duplicate);
 	assert_int_equal(
-		session_prompt(st->session, "d", 1, "p4", "c", &seq, &duplicate), -ENOBUFS);
+		session_prompt(st->session, "d", 1, "p4", AUTHOR("c"), &seq, &duplicate), -ENOBUFS);
 	assert_int_equal(prompt(st, "p3", "c", &duplicate), 0);
 	assert_true(duplicate);
 	rig_put(st->session, "turn_end", "{}");
@@ -374,7 +374,8 @@ static void a_deleted_session_takes_nothing(void **state)
 	assert_int_equal(session_delete(st->session), 0);
 	assert_int_equal(session_delete(st->session), -EALREADY);
 	assert_int_equal(session_input(st->session, &note, &seq, &duplicate), -ENOENT);
-	assert_int_equal(session_prompt(st->session, "a", 1, "p", "c", &seq, &duplicate), -ENOENT);
+	assert_int_equal(
+		session_prompt(st->session, "a", 1, "p", AUTHOR("c"), &seq, &duplicate), -ENOENT);
 	assert_int_equal(session_create(st->rig.table, "s", "", &again), -EEXIST);
 	rig_settle(&st->rig);
 	rig_expect_told(&st->rig, "deleted s");
@@ -425,7 +426,8 @@ static void a_failed_write_is_never_shown(void **state)
 	assert_null(memmem(st->socket.log.data, st->socket.log.len, "events", 6));
 	assert_int_equal(session_channel(st->session)->max_seq, 1);
 	assert_int_equal(
-		session_prompt(st->session, "hello", 5, "p1", "me", &seq, &duplicate), -EIO);
+		session_prompt(st->session, "hello", 5, "p1", AUTHOR("me"), &seq, &duplicate),
+		-EIO);
 	setrlimit(RLIMIT_FSIZE, &was);
 	rig_set_timeouts(&st->rig, RIG_NEVER);
 	/* It goes on by itself, and what was refused was never there. */

@@ -1,0 +1,216 @@
+/* The login of a browser: a token becomes a cookie and a second half (proto/access.md). */
+#include "net_internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* A year: browsers keep a cookie for 400 days at most. A login ends with its token in any case. */
+#define COOKIE_S (365 * 24 * 3600)
+
+static void append_grant(struct buffer *out, const struct grant *grant)
+{
+	buffer_printf(out, "\"role\":\"%s\",\"sub\":", role_name(grant->role));
+	buffer_append_json(out, grant->sub, strlen(grant->sub));
+	buffer_append_str(out, ",\"expires_at\":");
+	append_expiry(out, grant);
+	buffer_append_char(out, '}');
+}
+
+/** What is answered once the login is on disk. */
+struct login_answer {
+	struct conn *conn; /* NULL: it is gone */
+	struct grant *grant;
+	struct login_halves halves;
+	char cookie_name[32];
+};
+
+static void answer_login(void *arg, int status)
+{
+	struct login_answer *answer = arg;
+	struct conn *conn = answer->conn;
+	struct buffer headers = {0};
+	struct buffer body = {0};
+	if (conn) {
+		conn->http->login = NULL;
+	}
+	if (conn && status < 0) {
+		http_refuse_storage(conn);
+	} else if (conn) {
+		buffer_printf(&headers,
+			"set-cookie: %s=%s; HttpOnly; SameSite=Strict; Path=/; Max-Age=%d\r\n",
+			answer->cookie_name, answer->halves.cookie, COOKIE_S);
+		buffer_printf(&body, "{\"login\":\"%s\",", answer->halves.header);
+		append_grant(&body, answer->grant);
+		http_respond_with(conn, 200, buffer_cstr(&headers), body.data, body.len);
+	}
+	buffer_finish(&headers);
+	buffer_finish(&body);
+	grant_unref(answer->grant);
+	free(answer);
+}
+
+void http_forget_login(struct conn *conn)
+{
+	if (conn->http->login) {
+		conn->http->login->conn = NULL;
+		conn->http->login = NULL;
+	}
+}
+
+static struct login_answer *begin_answer(struct conn *conn)
+{
+	struct login_answer *answer = xcalloc(1, sizeof(*answer));
+	answer->conn = conn;
+	login_cookie_name(conn->http->head, answer->cookie_name);
+	conn->http->login = answer;
+	return answer;
+}
+
+static void post_login(struct conn *conn)
+{
+	json_t *json = json_loadb(
+		conn->rx.data ? conn->rx.data : "", conn->rx.len, JSON_REJECT_DUPLICATES, NULL);
+	const char *token = json_string_value(json_object_get(json, "token"));
+	struct grant *grant = NULL;
+	if (!http_head_field(conn->http->head, "origin")) {
+		http_refuse(conn, "forbidden_origin",
+			"only a page logs in; a program sends its token with each request");
+	} else if (!token || json_object_size(json) != 1) {
+		http_refuse(conn, "bad_request", "the body is {\"token\": string}");
+	} else if (!conn->server->access) {
+		http_refuse(conn, "bad_request",
+			"this server runs with --auth off: there is nothing to log in to");
+	} else {
+		enum token_verdict verdict = access_check(conn->server->access, token, &grant);
+		if (verdict != TOKEN_GOOD) {
+			deny(conn, denial_of(verdict));
+		}
+	}
+	if (grant) {
+		struct login_answer *answer = begin_answer(conn);
+		answer->grant = grant;
+		access_login(conn->server->access, grant, &answer->halves, answer_login, answer);
+	}
+	json_decref(json);
+}
+
+static void get_login(struct conn *conn)
+{
+	struct buffer body = {0};
+	enum denial denial = identify(conn, conn->http->head);
+	if (denial != DENIED_NOTHING) {
+		deny(conn, denial);
+		return;
+	}
+	buffer_append_char(&body, '{');
+	append_grant(&body, conn->grant);
+	http_respond(conn, 200, body.data, body.len);
+	buffer_finish(&body);
+}
+
+static void answer_logout(void *arg, int status)
+{
+	struct login_answer *answer = arg;
+	struct conn *conn = answer->conn;
+	struct buffer headers = {0};
+	if (conn) {
+		conn->http->login = NULL;
+	}
+	if (conn && status < 0) {
+		http_refuse_storage(conn);
+	} else if (conn) {
+		buffer_printf(&headers,
+			"set-cookie: %s=; HttpOnly; SameSite=Strict; Path=/; Max-Age=0\r\n",
+			answer->cookie_name);
+		http_respond_with(conn, 204, buffer_cstr(&headers), NULL, 0);
+	}
+	buffer_finish(&headers);
+	free(answer);
+}
+
+static void delete_login(struct conn *conn)
+{
+	char cookie[LOGIN_HALF_SIZE];
+	char half[LOGIN_HALF_SIZE];
+	if (!conn->server->access || !login_read_cookie(conn->http->head, cookie) ||
+		!http_head_copy(conn->http->head, "holdfast-login", half, sizeof(half))) {
+		deny(conn, DENIED_NO_TOKEN);
+		return;
+	}
+	struct login_answer *answer = begin_answer(conn);
+	if (!access_logout(conn->server->access, cookie, half, answer_logout, answer)) {
+		conn->http->login = NULL;
+		free(answer);
+		deny(conn, DENIED_WRONG);
+	}
+}
+
+static void answer_revoked(void *arg, int status)
+{
+	struct login_answer *answer = arg;
+	struct conn *conn = answer->conn;
+	if (conn) {
+		conn->http->login = NULL;
+	}
+	if (conn && status < 0) {
+		http_refuse_storage(conn);
+	} else if (conn) {
+		http_respond_with(conn, 204, "", NULL, 0);
+	}
+	free(answer);
+}
+
+static bool is_name(const char *text)
+{
+	return text && *text && strlen(text) <= GRANT_NAME_MAX;
+}
+
+void http_revoke(struct conn *conn)
+{
+	if (conn->http->method != HTTP_POST) {
+		http_refuse_method(conn, "POST");
+		return;
+	}
+	if (!http_may(conn, RIGHT_ADMINISTER)) {
+		return;
+	}
+	json_t *json = json_loadb(
+		conn->rx.data ? conn->rx.data : "", conn->rx.len, JSON_REJECT_DUPLICATES, NULL);
+	struct revocation revocation = {
+		.jti = json_string_value(json_object_get(json, "jti")),
+		.sub = json_string_value(json_object_get(json, "sub")),
+		.before_ms = json_integer_value(json_object_get(json, "before")),
+	};
+	bool is_sub = !revocation.jti && is_name(revocation.sub) && revocation.before_ms > 0 &&
+		      json_object_size(json) == 2;
+	bool is_jti = is_name(revocation.jti) && json_object_size(json) == 1;
+	if (!conn->server->access) {
+		http_refuse(conn, "bad_request",
+			"this server runs with --auth off: there are no tokens");
+	} else if (!is_sub && !is_jti) {
+		http_refuse(conn, "bad_request",
+			"the body is {\"jti\": string} or {\"sub\": string, \"before\": ms since 1970}");
+	} else {
+		access_revoke(
+			conn->server->access, &revocation, answer_revoked, begin_answer(conn));
+	}
+	json_decref(json);
+}
+
+void http_route_login(struct conn *conn)
+{
+	switch (conn->http->method) {
+	case HTTP_POST:
+		post_login(conn);
+		break;
+	case HTTP_GET:
+	case HTTP_HEAD:
+		get_login(conn);
+		break;
+	case HTTP_DELETE:
+		delete_login(conn);
+		break;
+	default:
+		http_refuse_method(conn, "GET, POST, DELETE");
+	}
+}

@@ -1,0 +1,446 @@
+/*
+ * Who is asking (proto/access.md): the token or login of a request or socket, and how it is told
+ * that it is not enough. Host and Origin have been looked at before (auth.c).
+ */
+#include "net_internal.h"
+
+#include "peer.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+/* Longer than a header field with a token, or with several cookies. */
+#define FIELD_MAX 8192
+/* The answer to a wrong token comes so long after it (ms): it must not tell how long we looked. */
+#define DENY_MS 100
+/* Wrong tokens of an address are counted for so long (ms). */
+#define WRONG_WINDOW_MS 60000
+/* Addresses that are counted; when there are more, all are forgotten. */
+#define ADDRESSES_MAX 16384
+
+static const struct {
+	const char *code;
+	const char *message;
+	unsigned close;
+} denials[] = {
+	[DENIED_NO_TOKEN] = {"unauthorized",
+		"this server wants a token: send it as Authorization: Bearer TOKEN, or open the link that holdfast url prints",
+		4401},
+	[DENIED_WRONG] = {"unauthorized", "the token is not valid", 4401},
+	[DENIED_EXPIRED] = {"token_expired", "the token has ended; get a new one", 4401},
+	[DENIED_REVOKED] = {"token_revoked", "the token was taken back, or the login has ended",
+		4403},
+	[DENIED_TOO_MANY] = {"too_many_tokens",
+		"too many wrong tokens came from this address; wait a minute", 4401},
+};
+
+enum denial denial_of(enum token_verdict verdict)
+{
+	return verdict == TOKEN_EXPIRED   ? DENIED_EXPIRED
+	       : verdict == TOKEN_REVOKED ? DENIED_REVOKED
+					  : DENIED_WRONG;
+}
+
+/* --- what comes with a request --- */
+
+static size_t count_fields(const struct http_head *head, const char *name)
+{
+	size_t count = 0;
+	size_t len = strlen(name);
+	for (unsigned i = 0; i < head->field_count; i++) {
+		struct http_span span = head->fields[i].name;
+		count += span.len == len && strncasecmp(head->text + span.at, name, len) == 0;
+	}
+	return count;
+}
+
+void login_cookie_name(const struct http_head *head, char name[32])
+{
+	const char *host = head->text + head->host.at;
+	const char *colon = memrchr(host, ':', head->host.len);
+	size_t digits = colon ? strspn(colon + 1, "0123456789") : 0;
+	bool has_port = colon && digits && colon + 1 + digits == host + head->host.len;
+	snprintf(name, 32, "holdfast_%.*s", has_port ? (int)(digits < 5 ? digits : 5) : 2,
+		has_port ? colon + 1 : "80");
+}
+
+bool login_read_cookie(const struct http_head *head, char cookie[LOGIN_HALF_SIZE])
+{
+	char text[FIELD_MAX];
+	char name[32];
+	char *state;
+	login_cookie_name(head, name);
+	size_t len = strlen(name);
+	bool found = false;
+	if (!http_head_copy(head, "cookie", text, sizeof(text))) {
+		return false;
+	}
+	for (char *at = strtok_r(text, "; ", &state); at; at = strtok_r(NULL, "; ", &state)) {
+		if (strncmp(at, name, len) == 0 && at[len] == '=' &&
+			strlen(at + len + 1) < LOGIN_HALF_SIZE) {
+			if (found) {
+				return false; /* two of them: one is not ours */
+			}
+			strcpy(cookie, at + len + 1);
+			found = true;
+		}
+	}
+	return found;
+}
+
+/** The token of an Authorization field; NULL if it has another form. */
+static char *bearer_of(char *value)
+{
+	if (strncasecmp(value, "bearer ", 7) != 0) {
+		return NULL;
+	}
+	value += 7 + strspn(value + 7, " ");
+	return *value && !strpbrk(value, " ,") ? value : NULL;
+}
+
+/** The subprotocol `bearer.TOKEN`, cut out of `value`; NULL: there is none. */
+static char *bearer_protocol(char *value)
+{
+	char *state;
+	for (char *at = strtok_r(value, ", \t", &state); at; at = strtok_r(NULL, ", \t", &state)) {
+		if (strncmp(at, "bearer.", 7) == 0) {
+			return at + 7;
+		}
+	}
+	return NULL;
+}
+
+static void take_grant(struct conn *conn, struct grant *grant)
+{
+	grant_unref(conn->grant);
+	conn->grant = grant;
+}
+
+static enum denial take_token(struct conn *conn, const char *token)
+{
+	struct grant *grant;
+	enum token_verdict verdict = access_check(conn->server->access, token, &grant);
+	if (verdict != TOKEN_GOOD) {
+		return denial_of(verdict);
+	}
+	take_grant(conn, grant);
+	return DENIED_NOTHING;
+}
+
+static enum denial take_login(struct conn *conn, const char *cookie, const char *header)
+{
+	struct grant *grant;
+	enum token_verdict verdict =
+		access_check_login(conn->server->access, cookie, header, &grant);
+	if (verdict != TOKEN_GOOD) {
+		return denial_of(verdict);
+	}
+	take_grant(conn, grant);
+	return DENIED_NOTHING;
+}
+
+enum denial identify(struct conn *conn, const struct http_head *head)
+{
+	char field[FIELD_MAX];
+	char cookie[LOGIN_HALF_SIZE];
+	char half[LOGIN_HALF_SIZE];
+	size_t bearers = count_fields(head, "authorization");
+	size_t protocols = count_fields(head, "sec-websocket-protocol");
+	size_t logins = count_fields(head, "holdfast-login");
+	take_grant(conn, NULL);
+	if (!conn->server->access) {
+		take_grant(conn, grant_ref(conn->server->everyone));
+		return DENIED_NOTHING;
+	}
+	char *token = NULL;
+	if (protocols == 1 &&
+		http_head_copy(head, "sec-websocket-protocol", field, sizeof(field))) {
+		token = bearer_protocol(field);
+	}
+	if (bearers + logins + (token != NULL) > 1) {
+		return DENIED_WRONG;
+	}
+	if (token) {
+		return take_token(conn, token);
+	}
+	if (bearers) {
+		token = http_head_copy(head, "authorization", field, sizeof(field))
+				? bearer_of(field)
+				: NULL;
+		return token ? take_token(conn, token) : DENIED_WRONG;
+	}
+	if (!logins) {
+		return DENIED_NO_TOKEN;
+	}
+	if (!http_head_copy(head, "holdfast-login", half, sizeof(half)) ||
+		!login_read_cookie(head, cookie)) {
+		return DENIED_WRONG;
+	}
+	return take_login(conn, cookie, half);
+}
+
+/* --- wrong ones --- */
+
+struct wrong_tokens {
+	int64_t since_ms;
+	size_t count;
+};
+
+static void free_value(void *value, void *arg)
+{
+	free(value);
+}
+
+void identity_finish(struct server *server)
+{
+	hash_each(server->wrong, free_value, NULL);
+	hash_destroy(server->wrong);
+	server->wrong = NULL;
+}
+
+/** Counts it; whether the address has had too many. */
+static bool is_too_many(struct conn *conn)
+{
+	struct server *server = conn->server;
+	unsigned char address[PEER_ADDRESS_MAX];
+	size_t len = peer_address(sock_fd(&conn->sock), address);
+	int64_t now = (int64_t)uv_now(server->loop);
+	if (hash_count(server->wrong) >= ADDRESSES_MAX) {
+		identity_finish(server);
+		server->wrong = hash_create();
+	}
+	struct wrong_tokens *wrong = hash_get(server->wrong, (const char *)address, len);
+	if (!wrong) {
+		wrong = xcalloc(1, sizeof(*wrong));
+		hash_put(server->wrong, (const char *)address, len, wrong);
+	}
+	if (!wrong->count || now - wrong->since_ms >= WRONG_WINDOW_MS) {
+		*wrong = (struct wrong_tokens){.since_ms = now};
+	}
+	return ++wrong->count > server->limits->wrong_tokens;
+}
+
+static void refuse_http(struct conn *conn, enum denial denial)
+{
+	if (denial == DENIED_TOO_MANY) {
+		http_refuse_with(conn, 429, "retry-after: 60\r\n", denials[denial].code,
+			denials[denial].message);
+	} else {
+		http_refuse_with(conn, 401, "www-authenticate: Bearer\r\n", denials[denial].code,
+			denials[denial].message);
+	}
+}
+
+void ws_deny(struct conn *conn, enum denial denial)
+{
+	conn_send_frame(
+		conn, frame_error(denials[denial].code, denials[denial].message, NULL, NULL));
+	conn_close(conn, denials[denial].close, denials[denial].code);
+}
+
+static void tell(struct conn *conn)
+{
+	enum denial denial = conn->denial;
+	conn->denial = DENIED_NOTHING;
+	list_remove(&conn->denied_link);
+	if (conn->is_dead || conn->is_closing) {
+		return;
+	}
+	if (conn->ws) {
+		ws_deny(conn, denial);
+	} else {
+		refuse_http(conn, denial);
+	}
+}
+
+static void arm(struct server *server)
+{
+	if (!list_empty(&server->denied)) {
+		struct conn *first = list_entry(server->denied.next, struct conn, denied_link);
+		int64_t left = first->denied_ms + DENY_MS - (int64_t)uv_now(server->loop);
+		uv_timer_start(server->deny_timer, identity_handle_timer,
+			left > 0 ? (uint64_t)left : 0, 0);
+	}
+}
+
+void identity_handle_timer(uv_timer_t *timer)
+{
+	struct server *server = timer->data;
+	while (!list_empty(&server->denied)) {
+		struct conn *conn = list_entry(server->denied.next, struct conn, denied_link);
+		if (conn->denied_ms + DENY_MS > (int64_t)uv_now(server->loop)) {
+			break;
+		}
+		tell(conn);
+	}
+	arm(server);
+}
+
+void deny(struct conn *conn, enum denial denial)
+{
+	bool is_guess = denial == DENIED_WRONG;
+	if (is_guess && is_too_many(conn)) {
+		denial = DENIED_TOO_MANY;
+	}
+	if (!is_guess) {
+		if (conn->ws) {
+			ws_deny(conn, denial);
+		} else {
+			refuse_http(conn, denial);
+		}
+		return;
+	}
+	conn->denial = denial;
+	conn->denied_ms = (int64_t)uv_now(conn->server->loop);
+	list_append(&conn->server->denied, &conn->denied_link);
+	arm(conn->server);
+}
+
+/* --- sockets that say it with their first frame, or say it again --- */
+
+/** Whose token it is must not change; what it allows may. */
+static enum denial renew(struct conn *conn, const struct request *request)
+{
+	struct grant *before = conn->grant ? grant_ref(conn->grant) : NULL;
+	enum denial denial;
+	if (!conn->server->access) {
+		grant_unref(before);
+		take_grant(conn, grant_ref(conn->server->everyone));
+		return DENIED_NOTHING;
+	}
+	if (request->token.token) {
+		denial = take_token(conn, request->token.token);
+	} else if (conn->ws->cookie) {
+		denial = take_login(conn, conn->ws->cookie, request->token.login);
+	} else {
+		denial = DENIED_WRONG;
+	}
+	if (denial == DENIED_NOTHING && before && strcmp(before->sub, conn->grant->sub) != 0) {
+		denial = DENIED_WRONG;
+	}
+	grant_unref(before);
+	return denial;
+}
+
+void ws_take_token(struct conn *conn, const struct request *request)
+{
+	bool is_first = !conn->grant;
+	enum denial denial = renew(conn, request);
+	if (denial != DENIED_NOTHING) {
+		deny(conn, denial);
+	} else if (is_first) {
+		conn_set_deadline(conn, DEADLINE_NONE, 0);
+		ws_begin(conn);
+	} else if (!conn_sees_session(conn)) {
+		ws_say_unknown(conn);
+	} else {
+		struct buffer data = {0};
+		buffer_printf(
+			&data, "{\"role\":\"%s\",\"expires_at\":", role_name(conn->grant->role));
+		append_expiry(&data, conn->grant);
+		buffer_append_char(&data, '}');
+		conn_send_frame(conn, frame_make("token_renewed", data.data, data.len));
+		buffer_finish(&data);
+	}
+}
+
+void ws_take_first(struct conn *conn, const char *text, size_t len)
+{
+	struct refusal refusal;
+	struct request request;
+	if (conn->denial != DENIED_NOTHING) {
+		return;
+	}
+	if (request_parse(text, len, conn->server->limits, SIDE_FEED, NULL, &request, &refusal) <
+		0) {
+		ws_deny(conn, DENIED_NO_TOKEN);
+		return;
+	}
+	if (request.type == REQUEST_TOKEN) {
+		ws_take_token(conn, &request);
+	} else {
+		ws_deny(conn, DENIED_NO_TOKEN);
+	}
+	request_finish(&request);
+}
+
+void append_expiry(struct buffer *out, const struct grant *grant)
+{
+	if (grant->expires_ms) {
+		buffer_printf(out, "%lld", (long long)grant->expires_ms);
+	} else {
+		buffer_append_str(out, "null");
+	}
+}
+
+/* --- what one may do --- */
+
+struct author conn_author(const struct conn *conn)
+{
+	return (struct author){.client_id = conn->ws->client_id, .sub = conn->grant->sub};
+}
+
+bool conn_may(const struct conn *conn, enum right right)
+{
+	return grant_has(conn->grant, right);
+}
+
+bool conn_sees(const struct conn *conn, const char *id)
+{
+	return grant_sees(conn->grant, id, strlen(id));
+}
+
+bool conn_sees_session(const struct conn *conn)
+{
+	return conn->ops == &feed_conn_ops || conn_sees(conn, conn->session_id);
+}
+
+int refuse_role(const struct conn *conn, struct refusal *refusal)
+{
+	return refuse(refusal, "forbidden", "the token's role, %s, may not do this",
+		role_name(conn->grant->role));
+}
+
+bool http_may(struct conn *conn, enum right right)
+{
+	struct refusal refusal = {0};
+	if (conn_may(conn, right)) {
+		return true;
+	}
+	refuse_role(conn, &refusal);
+	http_refuse(conn, refusal.code, refusal.message);
+	return false;
+}
+
+/* --- tokens that end --- */
+
+static void end(struct conn *conn, enum denial denial)
+{
+	struct refusal refusal = {0};
+	if (conn->ws && !conn->is_closing) {
+		ws_deny(conn, denial);
+	} else if (conn->http && conn->http->stream) {
+		refuse(&refusal, denials[denial].code, "%s", denials[denial].message);
+		http_stream_fail(conn, &refusal);
+	}
+}
+
+void conn_check_grant(struct conn *conn)
+{
+	if (!conn->grant || !conn->server->access) {
+		return;
+	}
+	enum token_verdict verdict = access_check_grant(conn->server->access, conn->grant);
+	if (verdict != TOKEN_GOOD) {
+		end(conn, denial_of(verdict));
+	}
+}
+
+void server_grants_changed(struct server *server)
+{
+	list_for_each_safe(link, tmp, &server->conns) {
+		conn_check_grant(list_entry(link, struct conn, link));
+	}
+}
