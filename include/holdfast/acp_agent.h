@@ -25,6 +25,7 @@ struct acp_agent;
 struct acp_agent_config {
 	const char *command; /* run by /bin/sh -c */
 	const char *cwd; /* absolute; the agent's working directory and the root of fs requests */
+	const char *private_dir; /* see struct workspace_config; NULL: none */
 	const char *session_id; /* names the session in diagnostics */
 	size_t line_max; /* bytes; a longer line of the agent's is reported and skipped */
 	size_t file_max; /* bytes; fs requests for a larger file are refused */

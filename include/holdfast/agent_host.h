@@ -14,6 +14,7 @@ struct agent_host_config {
 	const struct limits *limits;
 	const char *command; /* NULL: prompts are refused with no_agent */
 	const char *cwd; /* absolute */
+	const char *private_dir; /* see struct workspace_config; NULL: none */
 	char *const *env; /* what agents get beside the usual: see agent_env.h; NULL: nothing */
 };
 

@@ -21,6 +21,11 @@ struct workspace;
 /* The strings are borrowed until freed(). */
 struct workspace_config {
 	const char *cwd; /* absolute; where commands run, and the root of file requests */
+	/*
+	 * Absolute; of the server: files below it are refused, but for those below its `workspace`.
+	 * NULL: none.
+	 */
+	const char *private_dir;
 	const char *session_id; /* names the session in diagnostics */
 	size_t file_max; /* bytes; requests for a larger file are refused */
 	size_t file_names_max; /* hard links; a file with more is refused */

@@ -47,6 +47,7 @@ static struct workspace *create_workspace(struct acp_agent *agent)
 	const struct acp_agent_config *c = &agent->config;
 	return workspace_create(agent->loop,
 		&(struct workspace_config){.cwd = c->cwd,
+			.private_dir = c->private_dir,
 			.session_id = c->session_id,
 			.file_max = c->file_max,
 			.file_names_max = c->file_names_max,
@@ -67,6 +68,7 @@ static void copy_config(struct acp_agent_config *c, const struct acp_agent_confi
 	*c = *config;
 	c->command = xstrdup(config->command);
 	c->cwd = xstrdup(config->cwd);
+	c->private_dir = config->private_dir ? xstrdup(config->private_dir) : NULL;
 	c->session_id = xstrdup(config->session_id);
 	c->files_program = config->files_program ? xstrdup(config->files_program) : NULL;
 	c->guard = config->guard ? xstrdup(config->guard) : NULL;
@@ -111,6 +113,7 @@ void acp_agent_free_if_done(struct acp_agent *agent)
 	json_decref(agent->turn.prompt);
 	free((char *)agent->config.command);
 	free((char *)agent->config.cwd);
+	free((char *)agent->config.private_dir);
 	free((char *)agent->config.guard);
 	free((char *)agent->config.files_program);
 	free((char *)agent->config.session_id);

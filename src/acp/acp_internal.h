@@ -130,7 +130,7 @@ struct acp_agent {
 };
 
 /**
- * Sends and empties `message`; an agent that does not read is stopped at the next turn of the loop.
+ * Sends and empties `message`; an agent that does not read is stopped at the next tick of the loop.
  */
 void acp_agent_send(struct acp_agent *agent, struct buffer *message);
 /** Lets the loop call again soon, outside of the owner's calls, to say what is left to say. */

@@ -38,6 +38,7 @@ struct agent_host {
 	const struct limits *limits;
 	char *command;
 	char *cwd;
+	char *private_dir;
 	char **env;
 	struct list agents;
 	size_t count; /* with those that are on their way out */
@@ -230,6 +231,7 @@ struct agent_host *agent_host_create(const struct agent_host_config *config)
 	host->limits = config->limits;
 	host->command = config->command ? xstrdup(config->command) : NULL;
 	host->cwd = xstrdup(config->cwd);
+	host->private_dir = config->private_dir ? xstrdup(config->private_dir) : NULL;
 	host->env = agent_env_make(environ, config->env);
 	list_init(&host->agents);
 	return host;
@@ -252,6 +254,7 @@ void agent_host_free(struct agent_host *host)
 {
 	free(host->command);
 	free(host->cwd);
+	free(host->private_dir);
 	agent_env_free(host->env);
 	free(host);
 }
@@ -323,6 +326,7 @@ static struct hosted *hosted_of(struct agent_host *host, struct session *session
 	hosted->agent = acp_agent_create(host->loop,
 		&(struct acp_agent_config){.command = host->command ? host->command : "",
 			.cwd = host->cwd,
+			.private_dir = host->private_dir,
 			.env = host->env,
 			.session_id = session_id(session),
 			.numbers = session_table_numbers(session_table_of(session)),

@@ -53,6 +53,7 @@ static void code_job(struct codec *c, struct file_job *job)
 {
 	CODE(c, job->write, 1);
 	code_text(c, &job->root);
+	code_text(c, &job->private_dir);
 	code_text(c, &job->path);
 	CODE(c, job->line, 8);
 	CODE(c, job->limit, 8);

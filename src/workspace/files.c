@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -117,6 +118,38 @@ static int check_file(struct file_job *job, int fd)
 	return 0;
 }
 
+/** Whether a path is in the server's own directory, and not in the part that agents may use. */
+static bool is_private(const char *path, const char *dir)
+{
+	const char *inside = below(path, dir);
+	bool is_workspace =
+		inside && strncmp(inside, "workspace", 9) == 0 && (inside[9] == '/' || !inside[9]);
+	return *dir && (strcmp(path, dir) == 0 || (inside && !is_workspace));
+}
+
+static int refuse_private(struct file_job *job)
+{
+	return job_fail(
+		job, JSON_RPC_INVALID_PARAMS, "the server's data directory is not for agents");
+}
+
+/** Of what is open, whatever links led there. */
+static int check_place(struct file_job *job, int fd)
+{
+	char link[40];
+	char path[PATH_MAX];
+	if (!job->private_dir || !*job->private_dir) {
+		return 0;
+	}
+	char *dir = realpath(job->private_dir, NULL);
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	ssize_t len = readlink(link, path, sizeof(path) - 1);
+	path[len > 0 ? len : 0] = '\0';
+	bool is_refused = !dir || len <= 0 || is_private(path, dir);
+	free(dir);
+	return is_refused ? refuse_private(job) : 0;
+}
+
 static int read_all(struct file_job *job, int fd, struct buffer *text)
 {
 	for (;;) {
@@ -166,14 +199,21 @@ static int open_to_read(struct file_job *job, int root)
 	if (fd < 0) {
 		return job_fail_errno(job, errno);
 	}
-	int err = check_file(job, fd);
+	int err = check_place(job, fd) < 0 ? -1 : check_file(job, fd);
 	close(fd);
 	if (err < 0) {
 		return -1;
 	}
 	/* O_NONBLOCK, because a FIFO without a writer would not even open. */
 	fd = open_beneath(root, job->relative, O_RDONLY | O_NONBLOCK | O_NOCTTY);
-	return fd < 0 ? job_fail_errno(job, errno) : fd;
+	if (fd < 0) {
+		return job_fail_errno(job, errno);
+	}
+	if (check_place(job, fd) < 0) {
+		close(fd);
+		return -1;
+	}
+	return fd;
 }
 
 static void job_read(struct file_job *job, int root)
@@ -294,12 +334,18 @@ static int write_in(struct file_job *job, int dir, const char *name)
 static void job_write(struct file_job *job, int root)
 {
 	char *name = NULL;
+	if (job->private_dir && is_private(job->path, job->private_dir)) {
+		refuse_private(job); /* before directories are made on the way */
+		return;
+	}
 	int dir = open_parent(root, job->relative, &name);
 	if (dir < 0) {
 		job_fail_errno(job, errno);
 		return;
 	}
-	write_in(job, dir, name);
+	if (check_place(job, dir) == 0) {
+		write_in(job, dir, name);
+	}
 	free(name);
 	close(dir);
 }
@@ -364,6 +410,7 @@ void file_job_destroy(struct file_job *job)
 		return;
 	}
 	free(job->root);
+	free(job->private_dir);
 	free(job->path);
 	free(job->relative);
 	json_decref(job->id);

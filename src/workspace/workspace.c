@@ -87,6 +87,7 @@ static void handle_file(struct workspace *ws, bool write, const json_t *id, cons
 		return;
 	}
 	job->root = xstrdup(ws->config.cwd);
+	job->private_dir = xstrdup(ws->config.private_dir ? ws->config.private_dir : "");
 	job->file_max = ws->config.file_max;
 	job->names_max = ws->config.file_names_max;
 	job->id = json_incref((json_t *)id);

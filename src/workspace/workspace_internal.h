@@ -68,6 +68,7 @@ bool diff_append(
 struct file_job {
 	bool write;
 	char *root;
+	char *private_dir; /* of the server: nothing in it but its `workspace`; "": none */
 	char *path; /* as the agent named it */
 	json_int_t line; /* read: first line, from 1 */
 	json_int_t limit; /* read: number of lines; 0: all */

@@ -35,6 +35,7 @@ struct place {
 	char base[64];
 	char in[80];
 	char out[80];
+	char private_dir[PATH_MAX]; /* of the server; "": none */
 };
 
 static const char *path_of(const char *dir, const char *name)
@@ -107,6 +108,7 @@ static struct file_job *do_job(struct place *p, const char *path, const char *co
 	assert_non_null(job);
 	json_decref(params);
 	job->root = xstrdup(p->in);
+	job->private_dir = p->private_dir[0] ? xstrdup(p->private_dir) : NULL;
 	job->file_max = 1000;
 	job->names_max = 1;
 	file_job_work(job);
@@ -394,9 +396,41 @@ static void test_without_openat2(void **state)
 
 #define PATH_TEST(function) cmocka_unit_test_setup_teardown(function, setup, teardown)
 
+/** The server's data directory lies below the agent's own, and has its token in it. */
+static void the_servers_directory_is_not_for_agents(void **state)
+{
+	static const char refused[] = "the server's data directory is not for agents";
+	struct place *p = *state;
+	assert_int_equal(mkdir(path_of(p->in, "data"), 0700), 0);
+	assert_int_equal(mkdir(path_of(p->in, "data/workspace"), 0700), 0);
+	assert_int_equal(mkdir(path_of(p->in, "database"), 0700), 0);
+	put_file(p->in, "data/access-token", "secret\n");
+	put_file(p->in, "data/workspace-not", "secret\n");
+	put_file(p->in, "data/workspace/f", "inside\n");
+	put_file(p->in, "database/f", "inside\n");
+	put_link(p, "data/access-token", "token");
+	put_link(p, "data", "there");
+	put_link(p, "..", "data/workspace/up");
+	snprintf(p->private_dir, sizeof(p->private_dir), "%s/data", p->in);
+	expect_both(p, "data/access-token", refused);
+	expect_both(p, "data/workspace-not", refused);
+	expect_both(p, "there/access-token", refused);
+	expect_both(p, "data/workspace/up/access-token", refused);
+	expect(p, "token", NULL, refused);
+	expect(p, "data/new/file", "text", refused);
+	assert_int_equal(access(path_of(p->in, "data/new"), F_OK), -1);
+	expect(p, "data/workspace/f", NULL, "\"inside");
+	expect(p, "data/workspace/new", "text", "written");
+	expect(p, "database/f", NULL, "\"inside");
+	expect(p, "f", NULL, "\"inside");
+	p->private_dir[0] = '\0';
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(
+			the_servers_directory_is_not_for_agents, setup, teardown),
 		PATH_TEST(test_paths_out),
 		PATH_TEST(test_links_out),
 		PATH_TEST(test_links_in),
