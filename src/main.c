@@ -38,6 +38,8 @@ static const struct {
 	{"new-epoch", "give a restored session a new epoch, so that clients load it again",
 		tool_new_epoch},
 	{"replay", "play a recorded session into a running server", tool_replay},
+	{"url", "print the link that logs a browser in", tool_url},
+	{"token", "make, list and revoke tokens for others", tool_token},
 	{"acp-record", "run an agent and record what it and its client say", tool_acp_record},
 	{"limits", "list the thresholds and bounds that serve --limit sets", print_limits},
 	{AGENT_GUARD_COMMAND, NULL, agent_guard_run},

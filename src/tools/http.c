@@ -167,8 +167,12 @@ int http_post(const struct http_url *url, const char *path, const char *content_
 	struct buffer request = {0};
 	buffer_printf(&request,
 		"POST %s%s HTTP/1.0\r\nHost: %s:%s\r\nContent-Type: %s\r\nContent-Length: %zu\r\n"
-		"Connection: close\r\n\r\n",
+		"Connection: close\r\n",
 		url->path, path, url->host, url->port, content_type, len);
+	if (url->token) {
+		buffer_printf(&request, "Authorization: Bearer %s\r\n", url->token);
+	}
+	buffer_append_str(&request, "\r\n");
 	buffer_append(&request, body, len);
 	send_all(fd, request.data, request.len);
 	buffer_finish(&request);

@@ -1,4 +1,4 @@
-/* As much of an HTTP client as holdfast replay needs: one POST, one answer, waiting for both. */
+/* As much of an HTTP client as the commands need: one POST, one answer, waiting for both. */
 #ifndef HOLDFAST_HTTP_H
 #define HOLDFAST_HTTP_H
 
@@ -8,9 +8,10 @@ struct http_url {
 	char host[256];
 	char port[8];
 	char path[256]; /* what our paths go behind; no slash at its end */
+	const char *token; /* sent with each request; NULL: none */
 };
 
-/** Takes http://HOST[:PORT][/PATH]; -EINVAL if it is none. */
+/** Takes http://HOST[:PORT][/PATH], with no token; -EINVAL if it is none. */
 int http_parse_url(const char *text, struct http_url *ret);
 /**
  * POSTs a body to a path below the URL, on a connection of its own. Returns 0 with the status and

@@ -21,7 +21,7 @@
 #define BATCH_SIZE    ((size_t)1 << 20)
 #define LINE_MAX_SIZE ((size_t)64 << 20)
 
-enum { URL, SESSION, SPEED, CREATE };
+enum { URL, SESSION, SPEED, CREATE, TOKEN_FILE, DATA, OPTION_COUNT };
 
 static const struct option options[] = {
 	[URL] = {"--url", "http://HOST:PORT", NULL, NULL, "the server; needed"},
@@ -30,11 +30,15 @@ static const struct option options[] = {
 		"1: as fast as it was recorded (the default), 2: twice as fast, and so on; max: without waiting"},
 	[CREATE] = {"--create", NULL, NULL, NULL,
 		"makes the session first, with the name of the file as its title; without --session under an id that the server makes up"},
+	[TOKEN_FILE] = {"--token-file", "FILE", NULL, NULL,
+		"a token for the server, in a file; or set HOLDFAST_TOKEN to the token itself"},
+	[DATA] = {"--data", "DIR", NULL, NULL,
+		"the server's data directory, if it is here: its access token is taken"},
 	{0},
 };
 
 static const struct command command = {
-	.usage = "replay FILE --url http://HOST:PORT [--session ID] [--create] [--speed N|max]",
+	.usage = "replay FILE --url http://HOST:PORT [--session ID] [--create] [OPTIONS]",
 	.help = "Plays a recording into a session of a running server, and prints the session's id. FILE is a stream\n"
 		"as a producer sends it, {\"t\": ms since the start, \"type\", \"data\"} a line, or the output of holdfast export:\n"
 		"then messages and thoughts come in pieces again, and the rest as it was. The whole file is read\n"
@@ -279,22 +283,27 @@ static int take_values(struct player *player, const char *values[])
 int tool_replay(int argc, char **argv)
 {
 	const char *words[1] = {0};
-	const char *values[4] = {0};
+	const char *values[OPTION_COUNT] = {0};
 	int r = options_parse(&command, argc, argv, words, values, NULL);
 	if (r != 0) {
 		return r < 0 ? TOOL_FAILED : 0;
 	}
 	struct player player = {.file_name = words[0]};
-	if (take_values(&player, values) < 0) {
+	char *token = NULL;
+	if (take_values(&player, values) < 0 ||
+		tool_find_token(values[TOKEN_FILE], values[DATA], &token) < 0) {
 		return TOOL_FAILED;
 	}
+	player.url.token = token;
 	player.file = fopen(words[0], "re");
 	if (!player.file) {
 		diag(DIAG_ERROR, "%s cannot be opened: %s", words[0], strerror(errno));
+		free(token);
 		return TOOL_FAILED;
 	}
 	r = play(&player, values[SESSION], values[CREATE] != NULL);
 	fclose(player.file);
 	buffer_finish(&player.batch);
+	free(token);
 	return r < 0 ? TOOL_FAILED : 0;
 }

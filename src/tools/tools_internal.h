@@ -27,4 +27,10 @@ void progress_add(struct progress *progress, uint64_t count);
 void progress_hide(struct progress *progress);
 void progress_end(struct progress *progress);
 
+/**
+ * The token of a command (caller frees): of a file, else of a data directory, else of
+ * HOLDFAST_TOKEN; *ret_token is NULL if there is none. Says what is wrong if it cannot be read.
+ */
+int tool_find_token(const char *token_file, const char *data_dir, char **ret_token);
+
 #endif
