@@ -58,8 +58,10 @@ test('frames are shown as they went over the wire, newest first, with the figure
 	const types = () => page.$$eval('.frame', (all) => all.map((e) => `${e.dataset.way} ${e.dataset.frameType}`));
 	assert.deepEqual(
 		(await types()).filter((type) => !/state/.test(type)),
-		['in events_loaded', 'out load_events', 'in connected'],
+		['in events_loaded', 'out load_events', 'in connected', 'out token'],
 	);
+	await page.locator('[data-frame-type="token"] summary').click();
+	assert.deepEqual(JSON.parse(await page.locator('[data-frame-type="token"] pre').textContent()), { type: 'token', data: {} });
 	await page.locator('[data-frame-type="events_loaded"] summary').click();
 	const loaded = JSON.parse(await page.locator('[data-frame-type="events_loaded"] pre').textContent());
 	assert.deepEqual(

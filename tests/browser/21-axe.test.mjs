@@ -1,10 +1,9 @@
 // axe-core finds no serious fault in what the page can look like; and what it cannot find: the keyboard.
 
 import assert from 'node:assert/strict';
-import { readFileSync } from 'node:fs';
-import { createRequire } from 'node:module';
 import { test } from 'node:test';
 import { post } from '../support/producer.mjs';
+import { assertNoFault } from './axe.mjs';
 import {
 	agentState,
 	allowOnce,
@@ -18,30 +17,7 @@ import {
 	waitForTurns,
 } from './page.mjs';
 
-const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core'), 'utf8');
 const PHONE = { viewport: { width: 360, height: 740 }, isMobile: true, hasTouch: true };
-
-/** What axe-core has to say that is serious, with the elements it says it of. */
-async function assertNoFault(page, where) {
-	// As a debugger does it: the page's own policy would not let it in, and must not.
-	const session = await page.context().newCDPSession(page);
-	await session.send('Runtime.evaluate', { expression: AXE });
-	await session.detach();
-	const faults = await page.evaluate(async () => {
-		const { violations, passes } = await window.axe.run(document, { resultTypes: ['violations'] });
-		return {
-			checked: passes.length,
-			serious: violations
-				.filter(({ impact }) => impact === 'serious' || impact === 'critical')
-				.map(
-					({ id, nodes }) =>
-						`${id}: ${nodes.map(({ html, any }) => `${html.slice(0, 160)} ${any[0]?.message ?? ''}`).join('\n  ')}`,
-				),
-		};
-	});
-	assert.deepEqual(faults.serious, [], where);
-	assert.ok(faults.checked > 10, `${faults.checked} rules were checked`);
-}
 
 for (const [name, options] of Object.entries({ light: {}, dark: { colorScheme: 'dark' }, 'a phone': PHONE })) {
 	test(`no serious fault: ${name}`, async (t) => {

@@ -2,7 +2,7 @@
 // the server has.
 
 import assert from 'node:assert/strict';
-import { cpSync, rmSync } from 'node:fs';
+import { cpSync, mkdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { input, post } from '../support/producer.mjs';
@@ -98,10 +98,15 @@ for (const { isTold, more, words } of [
 for (const count of [4, 40]) {
 	test(`new data with ${count} events in a session of the same name`, async (t) => {
 		const all = await openAndCopy(t);
-		const { server, page, id } = all;
+		const { server, page, id, copy } = all;
 		await comeBackWith(
 			all,
-			() => {},
+			() => {
+				mkdirSync(server.dataDir);
+				['access-token', 'token-secret', 'access.jsonl'].forEach((name) =>
+					cpSync(join(copy, name), join(server.dataDir, name)),
+				);
+			},
 			async () => {
 				await server.createSession({ id });
 				await post(server, id, [...story('New', count - 1), input.end()]);

@@ -15,7 +15,8 @@ const mayReport = (text) => /WebSocket connection to .* failed/.test(text);
 
 const WORKER = `
 import { HoldfastClient } from './client/holdfast-client.js';
-const client = new HoldfastClient({ sessionId: 'worked', format: 'markdown', cache: true });
+const login = self.name; // a worker has no localStorage
+const client = new HoldfastClient({ sessionId: 'worked', format: 'markdown', cache: true, identity: '', login });
 for (const type of ['events', 'older', 'reset']) {
 	client.on(type, () => postMessage({ events: client.events }));
 }
@@ -29,8 +30,10 @@ client.connect();
 const PAGE = `<!doctype html><title>A worker</title><link rel="icon" href="page/icon.svg"><script type="module" src="at-work.js"></script>`;
 
 const AT_WORK = `
+import { login } from './client/holdfast-client.js';
 window.seen = { statuses: [] };
-window.worker = new Worker('worker.js', { type: 'module' });
+const { login: half } = await login(location.hash.slice('#token='.length));
+window.worker = new Worker('worker.js', { type: 'module', name: half });
 worker.onmessage = ({ data: { status, ...rest } }) => {
 	if (status) {
 		seen.statuses.push(status);

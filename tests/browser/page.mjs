@@ -4,6 +4,7 @@ import assert from 'node:assert/strict';
 import { after } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { chromium } from 'playwright-core';
+import { tokenOf } from '../support/auth.mjs';
 import { readLog } from '../support/log.mjs';
 import { Server, demoAgent } from '../support/server.mjs';
 import { defer } from '../support/wait.mjs';
@@ -36,9 +37,10 @@ export function startServer(t, { rate = 600, args = [], ...options } = {}) {
 
 /**
  * A page in a browser context of its own. The test fails if the page reports an error, or breaks the
- * content security policy, unless `mayReport` says that it may.
+ * content security policy, unless `mayReport` says that it may. The first visit to a server logs in, unless `login` is
+ * false.
  */
-export async function openPage(t, url, { mayReport = () => false, ...options } = {}) {
+export async function openPage(t, url, { mayReport = () => false, login = true, ...options } = {}) {
 	const context = await (await browser()).newContext({ viewport: { width: 1280, height: 800 }, ...options });
 	const page = await context.newPage();
 	const reports = [];
@@ -59,8 +61,33 @@ export async function openPage(t, url, { mayReport = () => false, ...options } =
 			'what the page reported',
 		);
 	});
+	if (login) {
+		openLoggedIn(page);
+	}
 	await page.goto(url);
 	return page;
+}
+
+/** The link that logs in, as a user gets it: `holdfast url` prints it, and the session to show is added. */
+export function loginLink(url, token) {
+	const { origin, pathname, hash } = new URL(url);
+	const session = hash.startsWith('#/s/') ? `&session=${hash.slice('#/s/'.length)}` : '';
+	return `${origin}${pathname}#token=${token}${session}`;
+}
+
+/** The first visit to a server is by its link; from then on the browser is logged in. */
+function openLoggedIn(page) {
+	const goto = page.goto.bind(page);
+	const known = new Set();
+	page.goto = (url, options) => {
+		const token = url.startsWith('http') && !url.includes('#token=') ? tokenOf(url) : null;
+		const { origin } = new URL(url);
+		if (token === null || known.has(origin)) {
+			return goto(url, options);
+		}
+		known.add(origin);
+		return goto(loginLink(url, token), options);
+	};
 }
 
 export const byTestId = (page, name) => page.locator(`[data-testid="${name}"]`);

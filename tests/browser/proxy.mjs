@@ -3,6 +3,7 @@
 
 import { once } from 'node:events';
 import net from 'node:net';
+import { noteToken, tokenOf } from '../support/auth.mjs';
 import { defer } from '../support/wait.mjs';
 
 export class Proxy {
@@ -23,6 +24,7 @@ export class Proxy {
 		proxy.#server = server;
 		proxy.#listener.listen(0, '127.0.0.1');
 		await once(proxy.#listener, 'listening');
+		noteToken(proxy.url, tokenOf(server.url));
 		defer(t, () => {
 			proxy.break();
 			proxy.#listener.close();

@@ -41,7 +41,7 @@ async function openLive(server, indexedDB, options) {
 
 function cacheOf(indexedDB, options = {}) {
 	const timers = { setTimeout: () => 0, clearTimeout: () => {}, now: () => 1 };
-	return new EventCache({ indexedDB, IDBKeyRange, timers, page: null }, options.key ?? 'html ws://test/api/sessions/s/ws', options);
+	return new EventCache({ indexedDB, IDBKeyRange, timers, page: null }, options.key ?? 'open html ws://test/api/sessions/s/ws', options);
 }
 
 async function read(indexedDB, options) {
@@ -231,7 +231,7 @@ async function spoil(indexedDB, change) {
 	db.close();
 }
 
-const KEY = 'html ws://test/api/sessions/s/ws';
+const KEY = 'open html ws://test/api/sessions/s/ws';
 for (const [what, change] of [
 	['a hole', (_, events) => events.delete([KEY, 5])],
 	['text that is no JSON', (_, events) => events.put({ key: KEY, seq: 5, text: '{' })],

@@ -83,6 +83,10 @@ export class FakeServer {
 	reachable = true; // false: connections fail
 	silent = false; // true: nothing is answered, as on a dead network path
 	pageMax = 5_000;
+	/** Who gets in: {expires_at, role} of each token or half of a login; null: everybody. @type {Map<string, any> | null} */
+	accepts = null;
+	/** The headers of the requests over HTTP. */
+	headers = [];
 	timers = new FakeTimers();
 	page = new FakePage();
 
@@ -90,8 +94,8 @@ export class FakeServer {
 	get surroundings() {
 		const server = this;
 		class WebSocket extends FakeSocket {
-			constructor(url) {
-				super(url, server);
+			constructor(url, protocols) {
+				super(url, server, protocols);
 			}
 		}
 		return {
@@ -100,7 +104,10 @@ export class FakeServer {
 			timers: this.timers,
 			page: this.page,
 			random: () => 0,
-			fetch: (url) => server.#fetch(new URL(url)),
+			fetch: (url, init) => {
+				server.headers.push(init.headers);
+				return server.#fetch(new URL(url));
+			},
 		};
 	}
 
@@ -182,7 +189,9 @@ export class FakeServer {
 			return;
 		}
 		this.received.push({ type, data });
-		if (type === 'load_events') {
+		if (type === 'token' || (this.accepts && !socket.grant)) {
+			this.#admit(socket, type === 'token' ? (data.token ?? data.login) : null);
+		} else if (type === 'load_events') {
 			this.#load(socket, data);
 		} else if (type === 'keepalive') {
 			socket.queue('keepalive_ack', {
@@ -198,6 +207,19 @@ export class FakeServer {
 			const duplicate = this.prompts.has(data.prompt_id);
 			this.prompts.set(data.prompt_id, data.message);
 			socket.queue('prompt_received', { prompt_id: data.prompt_id, seq: null, duplicate });
+		}
+	}
+
+	/** What the server says of a token frame: access.md. */
+	#admit(socket, token) {
+		const grant = this.accepts ? this.accepts.get(token) : { role: 'admin', expires_at: null };
+		if (!grant || grant.refused) {
+			socket.refuse(grant?.refused ?? 'unauthorized');
+		} else if (socket.grant) {
+			socket.queue('token_renewed', { expires_at: grant.expires_at });
+		} else {
+			socket.grant = grant;
+			socket.welcome();
 		}
 	}
 
@@ -256,8 +278,9 @@ class FakeSocket {
 	#toClient = [];
 	#toServer = [];
 
-	constructor(url, server) {
+	constructor(url, server, protocols) {
 		this.url = url;
+		this.protocols = protocols;
 		this.#server = server;
 		server.sockets.push(this);
 	}
@@ -284,9 +307,19 @@ class FakeSocket {
 		this.#toClient.push(JSON.stringify({ type, data }));
 	}
 
+	/** The token is wrong, or no longer right. */
+	refuse(code) {
+		this.queue('error', { code, message: 'no' });
+		this.#toClient.push(code === 'token_revoked' ? 4403 : 4401);
+	}
+
 	/** Delivers the next frame to the client, if there is one. */
 	deliver() {
 		const text = this.#toClient.shift();
+		if (typeof text === 'number') {
+			this.break(text);
+			return true;
+		}
 		if (text !== undefined && this.readyState === 1) {
 			this.onmessage?.({ data: text });
 		}
@@ -318,20 +351,27 @@ class FakeSocket {
 		}
 		this.readyState = 1;
 		this.onopen?.({});
-		if (!server.silent) {
-			this.queue('connected', {
-				protocol: 1,
-				session_id: 's',
-				client_id: new URL(this.url).searchParams.get('client_id'),
-				role: 'controller',
-				epoch: server.epoch,
-				max_seq: server.log.length,
-				is_running: false,
-				is_prompting: false,
-				last_user_prompt_id: null,
-				last_user_prompt_seq: null,
-				agent_state: server.agentState,
-			});
+		if (!server.silent && !server.accepts) {
+			this.grant = { role: 'controller', expires_at: null };
+			this.welcome();
 		}
+	}
+
+	welcome() {
+		const server = this.#server;
+		this.queue('connected', {
+			protocol: 1,
+			session_id: 's',
+			client_id: new URL(this.url).searchParams.get('client_id'),
+			role: this.grant.role,
+			expires_at: this.grant.expires_at,
+			epoch: server.epoch,
+			max_seq: server.log.length,
+			is_running: false,
+			is_prompting: false,
+			last_user_prompt_id: null,
+			last_user_prompt_seq: null,
+			agent_state: server.agentState,
+		});
 	}
 }

@@ -3,6 +3,7 @@
  * the seq of the newest event of each kind; those that are not held are loaded.
  */
 import { deepFreeze } from './base.js';
+import { fetchAs } from './http.js';
 
 /** @typedef {import('./log.js').HoldfastEvent} HoldfastEvent */
 
@@ -45,7 +46,7 @@ export class AgentState {
 	#value = null;
 
 	/**
-	 * @param {{base: string | URL, fetch: typeof fetch | null}} around @param {string} sessionId
+	 * @param {{base: string | URL, fetch: typeof fetch | null, access: import('./access.js').Access}} around @param {string} sessionId
 	 * @param {() => void} changed
 	 */
 	constructor(around, sessionId, changed) {
@@ -141,10 +142,10 @@ export class AgentState {
 	/** One event of the session, if the server has it and the history is the same. */
 	async #load(/** @type {number} */ seq) {
 		const path = `/api/sessions/${encodeURIComponent(this.#sessionId)}/events`;
-		const url = new URL(path, this.#around.base);
 		const query = { after_seq: String(seq - 1), limit: '1', epoch: this.epoch ?? '' };
-		url.search = String(new URLSearchParams(query));
-		const response = await this.#around.fetch?.(url);
+		const { fetch } = this.#around;
+		const response =
+			fetch && (await fetchAs({ ...this.#around, fetch }, `${path}?${new URLSearchParams(query)}`));
 		const page = response?.ok ? await response.json() : null;
 		return page && !page.reset ? page.events[0] : undefined;
 	}

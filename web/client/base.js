@@ -1,6 +1,7 @@
 /**
  * The basis of all other files: the environment, errors, and events with a detail.
  */
+import { Access } from './access.js';
 
 /**
  * @typedef {object} Surroundings The environment. Tests replace it; the defaults are the real one.
@@ -10,7 +11,10 @@
  * @property {typeof fetch} [fetch]
  * @property {() => number} [random]
  * @property {any} [page] the `window`, or the `self` of a worker, whose events wake the client
- * @property {(direction: 'in' | 'out', text: string) => void} [inspect] sees every frame as it is
+ * @property {(direction: 'in' | 'out', text: string) => void} [inspect] sees every frame, but no token
+ * @property {() => string | Promise<string>} [getToken] asked for each connection, and before a token ends
+ * @property {string} [login] the page's half of its login, in a worker
+ * @property {any} [storage] localStorage
  */
 
 /**
@@ -22,6 +26,7 @@
  * @property {number} [maxEvents] how many to hold in memory
  * @property {number} [catchUpMax] further behind, it starts over with the newest page
  * @property {boolean | import('./cache.js').CacheOptions} [cache] keep the newest events in IndexedDB
+ * @property {string} [identity] whose the token is: the cache is for nobody else
  * @property {any} [indexedDB]
  * @property {any} [IDBKeyRange]
  */
@@ -67,6 +72,7 @@ export function surroundings(options) {
 		random: options.random ?? Math.random,
 		page: options.page ?? ownPage(),
 		inspect: options.inspect ?? null,
+		access: new Access(options),
 	};
 }
 

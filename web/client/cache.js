@@ -60,6 +60,31 @@ function agentKey(key) {
 	return `${key} agent`;
 }
 
+/** All that are in use here. @type {Set<EventCache>} */
+const inUse = new Set();
+
+/**
+ * Deletes everything that is kept for somebody, and sees to it that what is in use here writes no more of it.
+ * Never rejects. @param {string} identity @param {{indexedDB?: any, IDBKeyRange?: any, cache?: any}} [options]
+ */
+export async function wipeCache(identity, options = {}) {
+	const prefix = `${identity} `;
+	try {
+		await Promise.all([...inUse].map((cache) => cache.isOf(prefix) && cache.forget()));
+		const indexedDB = options.indexedDB ?? globalThis.indexedDB;
+		const ranges = options.IDBKeyRange ?? globalThis.IDBKeyRange;
+		const database = await openDatabase(indexedDB, options.cache?.name ?? DEFAULTS.name);
+		const transaction = database.transaction(['sessions', 'events'], 'readwrite');
+		const end = `${prefix}\uffff`;
+		transaction.objectStore('sessions').delete(ranges.bound(prefix, end));
+		transaction.objectStore('events').delete(ranges.bound([prefix], [end]));
+		await completed(transaction);
+		database.close();
+	} catch {
+		// without IndexedDB there is nothing to delete
+	}
+}
+
 /** One session's place in the cache. Nothing here ever throws or rejects: see `failure`. */
 export class EventCache {
 	#around;
@@ -73,19 +98,21 @@ export class EventCache {
 	#writing = Promise.resolve();
 	#timer = null;
 	#failures = 0;
+	#isForgotten = false;
 	#unlisten;
 	/** @type {Error | null} why IndexedDB is not used, or was not for a moment */
 	failure = null;
 
 	/**
 	 * @param {{indexedDB: any, IDBKeyRange: any, timers: any, page: any}} around
-	 * @param {string} key identifies the session, its server and its format
+	 * @param {string} key identifies whose it is, the session, its server and its format
 	 * @param {CacheOptions} [options]
 	 */
 	constructor(around, key, options = {}) {
 		this.#around = around;
 		this.#key = key;
 		this.#limits = { ...DEFAULTS, ...options };
+		inUse.add(this);
 		const flush = () => void this.flush();
 		this.#unlisten = listenTo(
 			around.page,
@@ -138,15 +165,39 @@ export class EventCache {
 		this.#writing = this.#writing.then(async () => {
 			const pending = this.#pending;
 			this.#pending = null;
-			if (pending) {
+			if (pending && !this.#isForgotten) {
 				await this.#attempt(() => this.#write(pending));
 			}
 		});
 		return this.#writing;
 	}
 
+	/** Whether this is what is kept for somebody. */
+	isOf(/** @type {string} */ prefix) {
+		return this.#key.startsWith(prefix);
+	}
+
+	/** Writes no more. */
+	forget() {
+		this.#isForgotten = true;
+		this.#pending = null;
+		return this.#writing;
+	}
+
+	/** The client has ended. @param {string} [reason] */
+	async end(reason) {
+		if (reason === 'deleted') {
+			this.reset(null);
+		} else if (reason === 'token_revoked') {
+			const cache = { name: this.#limits.name };
+			await wipeCache(this.#key.split(' ')[0], { ...this.#around, cache });
+		}
+		await this.close();
+	}
+
 	async close() {
 		this.#unlisten();
+		inUse.delete(this);
 		await this.flush();
 		const database = this.#database;
 		this.#database = null;
@@ -303,11 +354,12 @@ export class EventCache {
 
 /** Null where there is no IndexedDB; browsers that forbid it may throw when it is accessed. */
 export function makeCache(/** @type {any} */ options, /** @type {string} */ key) {
+	const whose = `${options.access.identity(options.identity)} ${key}`;
 	try {
 		const indexedDB = options.indexedDB ?? globalThis.indexedDB;
 		const IDBKeyRange = options.IDBKeyRange ?? globalThis.IDBKeyRange;
 		const limits = options.cache === true ? {} : options.cache;
-		return indexedDB ? new EventCache({ ...options, indexedDB, IDBKeyRange }, key, limits) : null;
+		return indexedDB ? new EventCache({ ...options, indexedDB, IDBKeyRange }, whose, limits) : null;
 	} catch {
 		return null;
 	}

@@ -2,6 +2,7 @@
  * One WebSocket that is kept alive: opened, found dead, opened again. It knows frames, but not their
  * meaning.
  */
+import { PROTOCOLS } from './access.js';
 import { listenTo } from './base.js';
 
 const KEEPALIVE_MS = 10_000;
@@ -12,17 +13,26 @@ const ANSWER_MS = 20_000; // how long `connected` or the answer to load_events m
 const RETRY_MIN_MS = 1_000;
 const RETRY_MAX_MS = 30_000;
 const PATIENCE_MAX = 8;
+const RENEW_BEFORE_MS = 60_000; // a token is renewed so long before it ends, a short one later
+const RENEW_MIN_MS = 10_000; // not more often, even if the clocks differ
+const RENEW_MAX_MS = 24 * 3600_000; // timers cannot wait for months
+/** Why the server closes a socket for want of a right token. @type {Record<number, string>} */
+const REFUSALS = { 4401: 'unauthorized', 4403: 'token_revoked' };
+const REFUSAL_CODES = ['unauthorized', 'token_expired', 'token_revoked', 'too_many_tokens'];
 
 /**
  * @typedef {import('./base.js').Surroundings} Surroundings
  *
- * @typedef {'closed' | 'connecting' | 'loading' | 'live' | 'retrying' | 'offline' | 'gone'} Status
+ * @typedef {'closed' | 'connecting' | 'loading' | 'live' | 'retrying' | 'offline' | 'gone' |
+ *   'unauthorized'} Status
  *
  * @typedef {object} StatusDetail
  * @property {Status} status
  * @property {number} [delayMs] retrying, offline: the whole wait
  * @property {number} [retryAt] retrying, offline: when, in the timers' own milliseconds
- * @property {string} [reason] why the connection was lost, or why the session is gone
+ * @property {string} [reason] why the connection was lost, the session is gone, or the server lets nobody in
+ *
+ * @typedef {import('./access.js').Credentials} Credentials
  */
 
 /** Closes a socket and ignores its later events. */
@@ -58,6 +68,15 @@ export class Connection {
 	/** @type {Map<string, any>} one timer a purpose */
 	#timers = new Map();
 	#unlisten = () => {};
+	/** Another one when all that is under way is void. */
+	#life = {};
+	/** What each socket says first, until it is said. @type {WeakMap<WebSocket, Credentials>} */
+	#unsaid = new WeakMap();
+	/** @type {Credentials | null} those of the newest socket */
+	#credentials = null;
+	/** @type {string | null} the server's word for why it is about to close the socket */
+	#refusal = null;
+	#askedAgain = false;
 	/** Figures for an inspector. */
 	figures = { connects: 0, losses: 0, framesIn: 0, framesOut: 0, roundTripMs: 0 };
 
@@ -65,7 +84,8 @@ export class Connection {
 	 * @param {ReturnType<typeof import('./base.js').surroundings>} around
 	 * @param {string} url
 	 * @param {{frame: (type: string, data: any) => void, status: (detail: StatusDetail) => void,
-	 *   lost: (code: number) => void, keepalive: () => object}} owner
+	 *   lost: (code: number) => void, keepalive: () => object}} owner its status `unauthorized` is the end: there
+	 *   are no more attempts until start()
 	 */
 	constructor(around, url, owner) {
 		this.#around = around;
@@ -76,6 +96,7 @@ export class Connection {
 	start() {
 		if (!this.#started) {
 			this.#started = true;
+			this.#askedAgain = false;
 			this.#attempt = 0;
 			this.#listen();
 			this.#open();
@@ -93,10 +114,7 @@ export class Connection {
 		if (this.#socket?.readyState !== 1) {
 			return false;
 		}
-		const text = JSON.stringify({ type, data });
-		this.figures.framesOut += 1;
-		this.#around.inspect?.('out', text);
-		this.#socket.send(text);
+		this.#say(this.#socket, type, data);
 		return true;
 	}
 
@@ -128,6 +146,7 @@ export class Connection {
 	proved() {
 		this.#attempt = 0;
 		this.#patience = 1;
+		this.#askedAgain = false;
 		this.#isProved = true;
 	}
 
@@ -154,14 +173,63 @@ export class Connection {
 		if (!this.#started || this.#socket) {
 			return; // a listener has closed this connection, and perhaps started it again
 		}
-		let socket;
-		try {
-			socket = new this.#around.WebSocket(this.#url);
-		} catch (error) {
-			this.#lost(0, String(error));
+		// The application may have to ask somebody for its token, who may not answer.
+		this.#arm('answer', ANSWER_MS, () => this.#giveUp('no token'));
+		this.#identify(
+			(credentials) => {
+				this.#disarm('answer');
+				try {
+					this.#attach(this.#dial(credentials));
+				} catch (error) {
+					this.#lost(0, String(error));
+				}
+			},
+			(error) => this.abandon(`no token: ${error}`),
+		);
+	}
+
+	/**
+	 * Finds out who we are: at once, unless the application is asked.
+	 * @param {(credentials: Credentials | null) => void} then @param {(error: unknown) => void} failed
+	 */
+	#identify(then, failed) {
+		const known = this.#around.access.get();
+		if (!(known instanceof Promise)) {
+			then(known);
 			return;
 		}
-		this.#attach(socket);
+		const life = this.#life;
+		const unlessVoid =
+			(/** @type {(value: any) => void} */ fn) => (/** @type {any} */ value) =>
+				life === this.#life && fn(value);
+		known.then(unlessVoid(then), unlessVoid(failed));
+	}
+
+	/** @param {Credentials | null} credentials @returns {WebSocket} */
+	#dial(credentials) {
+		const socket = new this.#around.WebSocket(this.#url, PROTOCOLS);
+		this.#credentials = credentials;
+		if (credentials) {
+			this.#unsaid.set(socket, credentials);
+		}
+		return socket;
+	}
+
+	/** The first frame of a socket: browsers cannot set headers. */
+	#greet(/** @type {WebSocket} */ socket) {
+		const data = this.#unsaid.get(socket);
+		if (data) {
+			this.#unsaid.delete(socket);
+			this.#say(socket, 'token', data);
+		}
+	}
+
+	/** @param {WebSocket} socket @param {string} type @param {object} data */
+	#say(socket, type, data) {
+		const text = JSON.stringify({ type, data });
+		this.figures.framesOut += 1;
+		this.#around.inspect?.('out', type === 'token' ? '{"type":"token","data":{}}' : text);
+		socket.send(text);
 	}
 
 	/** This socket is the connection from now on. */
@@ -171,12 +239,18 @@ export class Connection {
 		this.#isProved = false;
 		this.#isSuspect = false;
 		this.#heardAt = this.#around.timers.now();
+		this.#refusal = null;
 		this.expectAnswer('connect');
-		socket.onopen = () => this.#planBeat();
+		socket.onopen = () => {
+			this.#greet(socket);
+			this.#planBeat();
+		};
 		socket.onmessage = (event) => this.#receive(event.data);
 		socket.onerror = () => {}; // a close always follows
-		socket.onclose = (event) =>
-			this.#replace(event.code, event.reason || `closed (${event.code})`);
+		socket.onclose = ({ code, reason }) =>
+			REFUSALS[code]
+				? this.#refused(code, this.#refusal ?? REFUSALS[code])
+				: this.#replace(code, reason || `closed (${code})`);
 		if (socket.readyState === 1) {
 			this.#planBeat();
 		}
@@ -187,13 +261,25 @@ export class Connection {
 	 * the same: the first to answer becomes the connection.
 	 */
 	#openSpare() {
-		let socket;
-		try {
-			socket = new this.#around.WebSocket(this.#url);
-		} catch {
-			return; // the probe continues
+		this.#identify(
+			(credentials) => {
+				try {
+					this.#watchSpare(this.#dial(credentials));
+				} catch {
+					// the probe continues
+				}
+			},
+			() => {},
+		);
+	}
+
+	#watchSpare(/** @type {WebSocket} */ socket) {
+		if (!this.#timers.has('probe')) {
+			discard(socket); // the answer came while the application was asked
+			return;
 		}
 		this.#spare = socket;
+		socket.onopen = () => this.#greet(socket);
 		socket.onerror = () => {};
 		socket.onclose = () => {
 			this.#spare = null;
@@ -220,6 +306,13 @@ export class Connection {
 				this.#heard(data.client_time);
 			} else if (type === 'connected') {
 				this.#endProbe(); // the answer to a request sent after waking up
+			}
+			if (type === 'error' && REFUSAL_CODES.includes(data.code)) {
+				this.#refusal = data.code; // a close follows
+				return;
+			}
+			if (type === 'connected' || type === 'token_renewed') {
+				this.#planRenewal(data.expires_at);
 			}
 			this.#owner.frame(type, data);
 		} catch (error) {
@@ -338,7 +431,51 @@ export class Connection {
 		});
 	}
 
+	/**
+	 * The server does not let us in, or no longer. The application may have another token: it is asked once.
+	 * @param {number} code @param {string} reason
+	 */
+	#refused(code, reason) {
+		const isRevoked = REFUSALS[code] === 'token_revoked';
+		const again =
+			!this.#askedAgain &&
+			this.#around.access.isWorthAnother(this.#credentials, isRevoked);
+		this.#detach();
+		this.figures.losses += 1;
+		this.#owner.lost(code);
+		if (!this.#started || this.#socket) {
+			return;
+		}
+		if (again) {
+			this.#askedAgain = true;
+			this.#open();
+			return;
+		}
+		this.stop();
+		this.#owner.status({ status: 'unauthorized', reason });
+	}
+
+	#planRenewal(/** @type {number | null | undefined} */ expiresAt) {
+		this.#disarm('renew');
+		if (typeof expiresAt !== 'number' || !this.#around.access.canRenew) {
+			return;
+		}
+		const left = expiresAt - this.#around.timers.now();
+		const wait = Math.max(RENEW_MIN_MS, left - Math.min(RENEW_BEFORE_MS, left / 4));
+		this.#arm('renew', Math.min(wait, RENEW_MAX_MS), () => {
+			this.#planRenewal(expiresAt); // unless the answer says otherwise
+			this.#identify(
+				(credentials) => {
+					this.#credentials = credentials;
+					this.send('token', credentials ?? {});
+				},
+				() => {},
+			);
+		});
+	}
+
 	#detach() {
+		this.#life = {};
 		[...this.#timers.keys()].forEach((name) => this.#disarm(name));
 		this.#probedAt = null;
 		discard(this.#spare);

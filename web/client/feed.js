@@ -1,6 +1,7 @@
 /** The list of sessions, live and on request. */
-import { Emitter, HoldfastError, socketUrl, surroundings } from './base.js';
+import { Emitter, socketUrl, surroundings } from './base.js';
 import { Connection } from './connection.js';
+import { placeOf, request } from './http.js';
 
 /** @typedef {import('./connection.js').StatusDetail} StatusDetail */
 /** @typedef {import('./base.js').Surroundings} Surroundings */
@@ -87,41 +88,28 @@ export class HoldfastFeed extends Emitter {
 	}
 }
 
-/** @param {string} method @param {string} path @param {object | undefined} body @param {string | URL} [base] */
-async function request(method, path, body, base = globalThis.location?.href) {
-	const response = await fetch(new URL(path, base), {
-		method,
-		headers: body ? { 'content-type': 'application/json' } : {},
-		body: body && JSON.stringify(body),
-	});
-	const answer = response.status === 204 ? null : await response.json().catch(() => null);
-	if (!response.ok) {
-		const { code = 'http_error', message = `The server answered ${response.status}.` } =
-			answer?.error ?? {};
-		throw new HoldfastError(code, message, { status: response.status });
-	}
-	return answer;
+/** @typedef {string | URL | import('./http.js').PlaceOptions} Where the server's address, or that and more */
+
+/** @param {{id?: string, title?: string}} [session] @param {Where} [where] @returns {Promise<any>} */
+export function createSession(session = {}, where) {
+	return request(placeOf(where), 'POST', '/api/sessions', session);
 }
 
-/** @param {{id?: string, title?: string}} [session] @param {string | URL} [base] @returns {Promise<any>} */
-export function createSession(session = {}, base) {
-	return request('POST', '/api/sessions', session, base);
-}
-
-/** @param {string} id @param {string | URL} [base] @returns {Promise<void>} */
-export function deleteSession(id, base) {
-	return request('DELETE', `/api/sessions/${encodeURIComponent(id)}`, undefined, base);
+/** @param {string} id @param {Where} [where] @returns {Promise<void>} */
+export function deleteSession(id, where) {
+	return request(placeOf(where), 'DELETE', `/api/sessions/${encodeURIComponent(id)}`);
 }
 
 /**
  * All sessions, newest update first.
- * @param {string | URL} [base] @returns {Promise<any[]>}
+ * @param {Where} [where] @returns {Promise<any[]>}
  */
-export async function listSessions(base) {
+export async function listSessions(where) {
+	const place = placeOf(where);
 	const sessions = new Map();
 	let path = '/api/sessions';
 	for (;;) {
-		const page = await request('GET', path, undefined, base);
+		const page = await request(place, 'GET', path);
 		// A session on a later page again has changed in the meantime.
 		page.sessions.forEach((/** @type {any} */ session) => sessions.set(session.id, session));
 		if (!page.next) {

@@ -76,8 +76,9 @@ export interface PendingPrompt {
 /** A queued prompt of any client. */
 export interface QueuedPrompt {
 	prompt_id: string;
-	/** The client that sent it. */
+	/** The client that sent it, and whose token that client had. */
 	client_id: string;
+	sub?: string;
 	message: string;
 	/** Whether its message was edited. */
 	edited?: true;
@@ -92,7 +93,8 @@ export type Status =
 	| 'live'
 	| 'retrying'
 	| 'offline'
-	| 'gone';
+	| 'gone'
+	| 'unauthorized';
 
 export interface StatusDetail {
 	readonly status: Status;
@@ -100,9 +102,15 @@ export interface StatusDetail {
 	readonly delayMs?: number;
 	/** retrying, offline: when it is over, in milliseconds since 1970. */
 	readonly retryAt?: number;
-	/** Why the connection was lost, or why the session is gone. */
+	/**
+	 * Why the connection was lost, or why the session is gone. unauthorized: `unauthorized`, `token_expired`,
+	 * `token_revoked` or `too_many_tokens`.
+	 */
 	readonly reason?: string;
 }
+
+/** See proto/access.md. */
+export type Role = 'observer' | 'controller' | 'producer' | 'admin' | (string & {});
 
 /** The session's current state, which has no events of its own. */
 export interface SessionState {
@@ -113,7 +121,8 @@ export interface SessionState {
 	queue: QueuedPrompt[];
 	usage: Record<string, any> | null;
 	status: 'idle' | 'running' | 'waiting' | (string & {});
-	role: string | null;
+	/** What this client may do; null before there was a connection. */
+	role: Role | null;
 }
 
 /** The agent's state: ACP's modes, options and commands, in snake_case. Frozen. */
@@ -175,7 +184,7 @@ export interface WebSocketLike {
 /** The client's environment; replace parts for tests, or where something is missing. */
 export interface Surroundings {
 	/** Needed in Node before version 22. */
-	WebSocket?: new (url: string) => WebSocketLike;
+	WebSocket?: new (url: string, protocols: string[]) => WebSocketLike;
 	/** The server's address; in a browser the page's own by default. */
 	base?: string | URL;
 	timers?: {
@@ -183,12 +192,21 @@ export interface Surroundings {
 		clearTimeout(id: any): void;
 		now(): number;
 	};
-	/** Loads single events of the agent's state; by default the global one. */
+	/** For requests over HTTP; by default the global one. */
 	fetch?: typeof fetch;
+	/**
+	 * Gives a token: asked for each connection and request, before the token of a living connection ends, and once
+	 * more if the server refuses one. Without it, the login of the page counts (see `login()`).
+	 */
+	getToken?: () => string | Promise<string>;
+	/** `currentLogin().login` of the page, for a client in a worker, which has no localStorage. */
+	login?: string;
+	/** In place of localStorage. */
+	storage?: Pick<Storage, 'getItem' | 'setItem' | 'removeItem'>;
 	random?: () => number;
 	/** The `window` or a worker's `self`, whose events wake the client. */
 	page?: any;
-	/** Called with every frame. */
+	/** Called with every frame; of a `token` frame it sees no token. */
 	inspect?: ((direction: 'in' | 'out', text: string) => void) | null;
 }
 
@@ -217,6 +235,8 @@ export interface ClientOptions extends Surroundings {
 	catchUpMax?: number;
 	/** Keep the newest events in IndexedDB; by default not. */
 	cache?: boolean | CacheOptions;
+	/** Whose the token is, by its `sub`: needed for `cache` with `getToken`. A login has it. */
+	identity?: string;
 	indexedDB?: any;
 	IDBKeyRange?: any;
 }
@@ -277,7 +297,10 @@ export class HoldfastClient extends EventTarget {
 		type: K,
 		listener: (detail: ClientEvents[K]) => void,
 	): () => void;
-	/** Connects and stays connected until close(). After close() it continues from its position. */
+	/**
+	 * Connects and stays connected until close(). After close(), and after the status `unauthorized`, it continues
+	 * from its position.
+	 */
 	connect(): this;
 	close(): void;
 	/** Retries at once if a retry is pending, else checks that the connection is alive. */
@@ -308,7 +331,10 @@ export class HoldfastClient extends EventTarget {
 	loadOlder(limit?: number): boolean;
 	/** Drops all but the newest events; loadOlder() brings the others back. Returns how many were dropped. */
 	dropOlder(keepCount: number): number;
-	/** The events held, then each new one. Ends when the client is closed or the session is deleted. */
+	/**
+	 * The events held, then each new one. Ends when the client is closed or the session is deleted; throws if the
+	 * status becomes `unauthorized`.
+	 */
 	[Symbol.asyncIterator](): AsyncIterableIterator<HoldfastEvent | ResetNotice>;
 }
 
@@ -342,10 +368,47 @@ export class HoldfastFeed extends EventTarget {
 	close(): void;
 }
 
+/** The server's address, or that and who asks. */
+export type Where =
+	| string
+	| URL
+	| Pick<Surroundings, 'base' | 'fetch' | 'getToken' | 'login' | 'storage'>;
+
 export function createSession(
 	session?: { id?: string; title?: string },
-	base?: string | URL,
+	where?: Where,
 ): Promise<SessionInfo>;
-export function deleteSession(id: string, base?: string | URL): Promise<void>;
+export function deleteSession(id: string, where?: Where): Promise<void>;
 /** All sessions, the newest update first; loads every page. */
-export function listSessions(base?: string | URL): Promise<SessionInfo[]>;
+export function listSessions(where?: Where): Promise<SessionInfo[]>;
+
+/** What a token or a login allows. */
+export interface Access {
+	role: Role;
+	/** Whose it is; empty for the access token. */
+	sub: string;
+	/** In milliseconds since 1970; null: never. */
+	expires_at: number | null;
+}
+
+/** The login of a page, as this browser keeps it. */
+export interface Login extends Readonly<Access> {
+	/** The half that is not the cookie. */
+	readonly login: string;
+}
+
+export type LoginOptions = Pick<Surroundings, 'base' | 'fetch' | 'storage'> &
+	Pick<ClientOptions, 'indexedDB' | 'IDBKeyRange'>;
+
+/** Logs the page in, in place of any login before; throws a HoldfastError if the token is refused. */
+export function login(token: string, options?: LoginOptions): Promise<Login>;
+/** Ends the login and wipes what was cached under it. Never rejects. */
+export function logout(options?: LoginOptions): Promise<void>;
+/** The login that this browser has, whether or not the server still accepts it. */
+export function currentLogin(options?: LoginOptions): Login | null;
+/** Whether it was made with this token, as far as the browser can tell. */
+export function isLoginWith(token: string, options?: LoginOptions): Promise<boolean>;
+/** After the server has refused it: forgets the login in this browser, and what was cached under it. */
+export function forgetLogin(options?: LoginOptions & { keepCache?: boolean }): Promise<void>;
+/** Asks the server what the login, or a token, allows; throws the refusal. Needs neither with `--auth off`. */
+export function checkLogin(options?: LoginOptions & { token?: string }): Promise<Access>;

@@ -20,6 +20,7 @@ import { SessionState } from './state.js';
 // This file is the library's only entry: HoldfastClient below, and these. holdfast-client.d.ts declares them.
 export { HoldfastError } from './base.js';
 export { HoldfastFeed, createSession, deleteSession, listSessions } from './feed.js';
+export { checkLogin, currentLogin, forgetLogin, isLoginWith, login, logout } from './login.js';
 
 /** @typedef {import('./connection.js').StatusDetail} StatusDetail */
 /** @typedef {import('./base.js').Surroundings} Surroundings */
@@ -62,6 +63,7 @@ export class HoldfastClient extends Emitter {
 	#cache;
 	/** Whether the cache may still answer. */
 	#isReading = false;
+	#isLocked;
 	/** @type {'newest' | 'after' | null} the load in progress; null: live, or not connected */
 	#loading = null;
 	/** How much to ask for at once; less after a connection that broke before it had brought a page. */
@@ -92,6 +94,7 @@ export class HoldfastClient extends Emitter {
 		});
 		const key = `${format} ${socketUrl(around.base, path)}`;
 		this.#cache = options.cache ? makeCache({ ...options, ...around }, key) : null;
+		this.#isLocked = () => around.access.hasEnded(around.timers.now());
 		this.#participant = new Participant(this.clientId, {
 			say: (type, data) => this.#connected && this.#connection.send(type, data),
 			send: (type, data) => this.#connected && !this.#isReading && this.#connection.send(type, data),
@@ -102,7 +105,8 @@ export class HoldfastClient extends Emitter {
 		this.#agent = new AgentState(around, this.sessionId, () => this.#handleAgent());
 		this.#connection = new Connection(around, url, {
 			frame: (type, data) => this.#frame(type, data),
-			status: (detail) => this.#setStatus(detail),
+			status: (detail) =>
+				detail.status === 'unauthorized' ? this.#end(detail) : this.#setStatus(detail),
 			lost: (code) => this.#handleLost(code),
 			keepalive: () => ({ last_seen_seq: this.position.seq }),
 		});
@@ -158,7 +162,7 @@ export class HoldfastClient extends Emitter {
 	}
 
 	connect() {
-		if (this.#status.status === 'closed') {
+		if (this.#status.status === 'closed' || this.#status.status === 'unauthorized') {
 			this.#readCache();
 			this.#connection.start();
 		}
@@ -167,7 +171,6 @@ export class HoldfastClient extends Emitter {
 
 	close() {
 		this.#end({ status: 'closed' });
-		void this.#cache?.close();
 	}
 
 	/** Retries at once if it waits, else makes sure that the connection is alive. */
@@ -482,11 +485,11 @@ export class HoldfastClient extends Emitter {
 	}
 
 	get #isOver() {
-		return this.#status.status === 'closed' || this.#status.status === 'gone';
+		return ['closed', 'gone', 'unauthorized'].includes(this.#status.status);
 	}
 
 	#readCache() {
-		if (!this.#cache || this.position.epoch !== null) {
+		if (!this.#cache || this.position.epoch !== null || this.#isLocked()) {
 			return;
 		}
 		this.#isReading = true;
@@ -575,10 +578,7 @@ export class HoldfastClient extends Emitter {
 		this.#loading = null;
 		this.#loadingOlder = false;
 		if (this.#status.status !== 'gone') {
-			if (detail.status === 'gone') {
-				this.#cache?.reset(null);
-				void this.#cache?.close();
-			}
+			void this.#cache?.end(detail.reason);
 			this.#setStatus(detail);
 		}
 	}

@@ -4,10 +4,12 @@ import { AgentSettings } from './agent-settings.js';
 import { CommandMenu } from './command-menu.js';
 import { Composer } from './composer.js';
 import { ConnectionBar } from './connection-bar.js';
-import { $, drawIcons, h, handleCopies, icon, lookUp } from './dom.js';
+import { $, drawIcons, h, icon, lookUp } from './dom.js';
 import { showEmpty } from './empty.js';
+import { Gate } from './gate.js';
 import { Inspector } from './inspector.js';
 import { PromptQueue } from './queue.js';
+import { may, nameMe, setRole } from './rights.js';
 import { SessionList, sessionTitle } from './sessions.js';
 import { Tap } from './tap.js';
 import { Transcript } from './transcript.js';
@@ -110,6 +112,9 @@ function isSessionId(id) {
 
 function route() {
 	const id = selectedId();
+	if (document.body.classList.contains('locked')) {
+		return;
+	}
 	showSidebar(false);
 	if (isBadId || (client?.sessionId ?? null) !== id) {
 		openSession(id);
@@ -193,10 +198,17 @@ function listen(from) {
 	on('activity', (detail) => {
 		held = detail.held;
 	});
-	on('state', () => {});
+	on('state', ({ role }) => {
+		if (setRole(role)) {
+			showRights();
+		}
+	});
 	on('agent', () => {});
 	on('prompts', () => {});
-	on('status', ({ status }) => {
+	on('status', ({ status, reason }) => {
+		if (status === 'unauthorized') {
+			void gate.lock(reason);
+		}
 		$('#transcript').setAttribute('aria-busy', String(status === 'loading'));
 		showConnection();
 		showLoadingOlder(false);
@@ -328,11 +340,11 @@ function update() {
 	});
 	composer.update({
 		placeholder: gone ? 'This session is gone' : 'Ask the agent',
-		disabled: gone,
-		showStop: prompting && !gone,
+		disabled: gone || !may('prompt'),
+		showStop: prompting && !gone && may('prompt'),
 		canStop: live,
 	});
-	settings.show(gone ? null : (client?.agent ?? null), live);
+	settings.show(gone ? null : (client?.agent ?? null), live && may('prompt'));
 	$('#jump span').textContent = doing === 'waiting' ? 'A question is waiting for you' : 'Latest';
 	$('#jump').classList.toggle('asks', doing === 'waiting');
 	showUsage(
@@ -341,7 +353,18 @@ function update() {
 	);
 	const isNew = !client || (live && prompts.length + waiting.length === 0);
 	const what = transcript.isEmpty && gone ? 'gone' : transcript.isEmpty && isNew ? 'new' : '';
-	showEmpty($('#empty'), what, sendPrompt);
+	showEmpty($('#empty'), what, sendPrompt, may('prompt'));
+}
+
+/** Offers what the login allows. */
+function showRights() {
+	$('#new-session').hidden = !may('prompt');
+	$('#composer').hidden = !may('prompt');
+	$('#watching').hidden = may('prompt');
+	$('#watching').textContent = `You are watching. ${nameMe()} does not take part.`;
+	document.body.classList.toggle('watches', !may('prompt'));
+	sessions.select(selectedId());
+	update();
 }
 
 function updateHeading() {
@@ -350,7 +373,9 @@ function updateHeading() {
 	heading = session ? { id, title: session.title } : heading; // a deleted session keeps its name
 	const title = id
 		? sessionTitle(heading.id === id ? heading : { id, title: '' })
-		: 'New session';
+		: may('prompt')
+			? 'New session'
+			: 'Sessions';
 	$('#title').textContent = title;
 	$('#title').title = title;
 	const waits = session?.status === 'waiting' ? 'Waiting for you: ' : '';
@@ -438,7 +463,6 @@ function watchScrollbar() {
 
 function start() {
 	drawIcons();
-	handleCopies(document.body);
 	handleSidebar();
 	watchScrollbar();
 	$('#jump').addEventListener('click', () => client?.dropOlder(EVENTS_AT_END));
@@ -450,16 +474,33 @@ function start() {
 		sessions.show(detail.sessions);
 		updateHeading();
 	});
-	feed.on('status', ({ status }) => {
+	feed.on('status', ({ status, reason }) => {
+		if (status === 'unauthorized') {
+			void gate.lock(reason);
+		}
 		$('#feed-status').textContent =
 			status === 'live' || status === 'connecting'
 				? ''
 				: 'The list is not being updated at the moment.';
 	});
 	window.addEventListener('hashchange', route);
-	openSession(selectedId());
-	route();
-	feed.connect();
 }
 
+const gate = new Gate({
+	start: () => {
+		openSession(selectedId());
+		showRights();
+		route();
+		feed.connect();
+	},
+	resume: () => {
+		route();
+		[client, feed].forEach((one) => {
+			one?.close();
+			one?.connect();
+		});
+	},
+	isLive: () => feed.status.status === 'live',
+	tell: toast,
+});
 start();

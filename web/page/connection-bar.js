@@ -11,8 +11,9 @@ const STATUS_WORDS = {
 	retrying: 'Reconnecting',
 	offline: 'Offline',
 	gone: 'Deleted',
+	unauthorized: 'Signed out',
 };
-const SAID = ['live', 'retrying', 'offline', 'gone'];
+const SAID = ['live', 'retrying', 'offline', 'gone', 'unauthorized'];
 const BACK_MS = 4_000;
 
 /** @param {StatusDetail} detail */

@@ -7,6 +7,7 @@ const ICONS = {
 	menu: 'M2.5 4.5h11M2.5 8h11M2.5 11.5h11',
 	plus: 'M8 3.25v9.5M3.25 8h9.5',
 	close: 'M4 4l8 8M12 4l-8 8',
+	user: 'M8 8a2.75 2.75 0 100-5.5A2.75 2.75 0 008 8zM2.75 13.5c.6-2.4 2.6-3.75 5.25-3.75s4.65 1.35 5.25 3.75',
 	trash: 'M2.75 4.25h10.5M6.25 4V2.75h3.5V4M4 4.5l.6 8.75h6.8L12 4.5M6.75 7v3.75M9.25 7v3.75',
 	send: 'M8 13V3.25M3.75 7.25L8 3l4.25 4.25',
 	stop: 'M4.5 4.5h7v7h-7z',
@@ -143,7 +144,7 @@ function replaceImage(/** @type {HTMLImageElement} */ image) {
 	image.replaceWith(image.closest('a') ? words : h('a', { href: src }, words));
 }
 
-function copyButton() {
+export function copyButton() {
 	return h(
 		'button',
 		{ type: 'button', class: 'copy', 'data-action': 'copy' },

@@ -15,6 +15,12 @@ const GONE = () => [
 	h('a', { class: 'button primary', href: '#/' }, 'New session'),
 ];
 
+const WATCHING = () => [
+	h('img', { src: 'page/icon.svg', alt: '', width: '44', height: '44' }),
+	h('h2', {}, 'Which session do you want to watch?'),
+	h('p', {}, 'Choose one from the list. What happens in it appears here, live.'),
+];
+
 /** @param {(prompt: string, title: string) => void} send */
 const INVITATION = (send) => [
 	h('img', { src: 'page/icon.svg', alt: '', width: '44', height: '44' }),
@@ -54,12 +60,15 @@ const INVITATION = (send) => [
 
 /**
  * @param {HTMLElement} empty @param {'' | 'new' | 'gone'} what empty: there is a transcript
- * @param {(prompt: string, title: string) => void} send
+ * @param {(prompt: string, title: string) => void} send @param {boolean} maySend
  */
-export function showEmpty(empty, what, send) {
+export function showEmpty(empty, what, send, maySend) {
+	const kind = what === 'new' && !maySend ? 'watching' : what;
 	empty.hidden = what === '';
-	if (what !== '' && empty.dataset.what !== what) {
-		empty.dataset.what = what;
-		empty.replaceChildren(...(what === 'gone' ? GONE() : INVITATION(send)));
+	if (what !== '' && empty.dataset.what !== kind) {
+		empty.dataset.what = kind;
+		empty.replaceChildren(
+			...(what === 'gone' ? GONE() : maySend ? INVITATION(send) : WATCHING()),
+		);
 	}
 }

@@ -1,6 +1,7 @@
 /** The wall: many sessions at once, live. Each has a tile; only visible tiles are connected. */
 import { HoldfastFeed } from '../client/holdfast-client.js';
-import { $, drawIcons, handleCopies } from './dom.js';
+import { $, drawIcons } from './dom.js';
+import { Gate } from './gate.js';
 import { Tile } from './tile.js';
 import { sessionTitle } from './sessions.js';
 
@@ -53,7 +54,7 @@ function show() {
 function place(session, at) {
 	const wall = $('#wall');
 	const known = tiles.get(session.id);
-	const tile = known ?? new Tile(session);
+	const tile = known ?? new Tile(session, (reason) => void gate.lock(reason));
 	tiles.set(session.id, tile);
 	if (wall.children[at] !== tile.element) {
 		wall.insertBefore(tile.element, wall.children[at] ?? null);
@@ -87,7 +88,6 @@ function sayHowMany(shown) {
 
 function start() {
 	drawIcons();
-	handleCopies(document.body);
 	$('#filter').addEventListener('input', () => {
 		filter = {
 			words: $('#filter-words').value.trim().toLowerCase(),
@@ -100,11 +100,21 @@ function start() {
 		sessions = detail.sessions;
 		show();
 	});
-	feed.on('status', ({ status }) => {
+	feed.on('status', ({ status, reason }) => {
+		if (status === 'unauthorized') {
+			void gate.lock(reason);
+		}
 		const lost = status === 'retrying' || status === 'offline';
 		$('#feed-status').textContent = lost ? 'The list is not being updated at the moment.' : '';
 	});
-	feed.connect();
 }
 
+const gate = new Gate({
+	start: () => feed.connect(),
+	resume: () => location.reload(),
+	isLive: () => feed.status.status === 'live',
+	tell: (message) => {
+		$('#feed-status').textContent = message;
+	},
+});
 start();

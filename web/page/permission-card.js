@@ -1,6 +1,7 @@
 /** A question to the user, its options, and, once it is answered, by whom. */
 import { hooks, marks } from './card-parts.js';
 import { h, icon, visible } from './dom.js';
+import { isUs, may, nameOf } from './rights.js';
 import { toolBody } from './tool-card.js';
 import { toolState } from './transcript-model.js';
 
@@ -78,6 +79,9 @@ function showsAll(card, tool) {
 /** @param {any} request @param {CardContext} context */
 function permissionOptions({ request_id, options = [] }, { answering }) {
 	const chosen = answering.get(request_id);
+	if (!may('prompt')) {
+		return h('p', { class: 'muted', 'data-testid': 'permission-waits' }, 'It waits for an answer.');
+	}
 	return h(
 		'div',
 		{ class: 'permission-options' },
@@ -123,7 +127,12 @@ function answerWords(asked, resolved, { clientId }) {
 	return [
 		h('b', {}, visible(chosenOption(asked, resolved)?.name ?? data.option_id)),
 		by && ', answered by ',
-		by && h('span', { title: by }, by === clientId ? 'you' : `client ${by.slice(0, 8)}`),
+		by &&
+			h(
+				'span',
+				{ title: by },
+				isUs(by, data.sub, clientId) ? 'you' : visible(nameOf(by, data.sub)),
+			),
 		data.bound_to !== undefined && ' before the agent was restarted',
 	];
 }

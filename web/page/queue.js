@@ -1,5 +1,6 @@
-/** The queued prompts, above the prompt box. Every observer may edit and remove them. */
+/** The queued prompts, above the prompt box. Their senders, and admins, may edit and remove them. */
 import { h, icon, morph, visible } from './dom.js';
+import { isUs, mayChange, nameOf } from './rights.js';
 
 const NAME_MAX = 60;
 
@@ -100,10 +101,11 @@ export class PromptQueue {
 	}
 
 	/** @param {QueuedPrompt} prompt */
-	#render({ prompt_id: id, message, client_id: client, edited, truncated }) {
+	#render({ prompt_id: id, message, client_id: client, sub, edited, truncated }) {
 		const text = visible(message) + (truncated ? '…' : '');
 		const name = text.length > NAME_MAX ? `${text.slice(0, NAME_MAX)}…` : text;
-		const isOurs = client === this.#clientId;
+		const isOurs = isUs(client, sub, this.#clientId);
+		const canChange = mayChange({ client_id: client, sub }, this.#clientId);
 		return h(
 			'li',
 			{},
@@ -114,10 +116,10 @@ export class PromptQueue {
 				: h(
 						'span',
 						{ class: 'queue-note queue-client', title: client },
-						`client ${client.slice(0, 8)}`,
+						visible(nameOf(client, sub)),
 					),
-			button('edit', 'edit', `Edit: ${name}`, 'edit-queued', id),
-			button('remove', 'close', `Remove: ${name}`, 'remove-queued', id),
+			canChange && button('edit', 'edit', `Edit: ${name}`, 'edit-queued', id),
+			canChange && button('remove', 'close', `Remove: ${name}`, 'remove-queued', id),
 		);
 	}
 

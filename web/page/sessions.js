@@ -1,5 +1,6 @@
 /** The list of sessions in the sidebar. */
 import { h, icon, lookUp, morph, visible } from './dom.js';
+import { may } from './rights.js';
 
 const STATUS_WORDS = { running: 'Running', waiting: 'Waiting', idle: '' };
 
@@ -113,17 +114,18 @@ export class SessionList {
 						words || formatAge(session.updated_at, Date.now()),
 					),
 				),
-				h(
-					'button',
-					{
-						type: 'button',
-						class: 'icon-button',
-						'data-action': 'delete',
-						'data-testid': 'delete-session',
-						'aria-label': `Delete ${sessionTitle(session)}`,
-					},
-					icon('trash'),
-				),
+				may('delete') &&
+					h(
+						'button',
+						{
+							type: 'button',
+							class: 'icon-button',
+							'data-action': 'delete',
+							'data-testid': 'delete-session',
+							'aria-label': `Delete ${sessionTitle(session)}`,
+						},
+						icon('trash'),
+					),
 			),
 		);
 		return row;

@@ -7,6 +7,7 @@ const FRAMES_MAX = 300;
 const TEXT_MAX = 64 * 1024; // characters kept of one frame
 const ALL_MAX = 4 * 1024 * 1024; // and of all
 const NOWHERE = '0000000000000000';
+const TOKEN = /^(\{"type":"token","data":).*$/;
 
 /** @typedef {{no: number, at: number, isOut: boolean, text: string, size: number, note?: string}} Frame */
 
@@ -29,9 +30,9 @@ export class Tap {
 	constructor() {
 		const tap = this;
 		this.WebSocket = class extends WebSocket {
-			/** @param {string | URL} url */
-			constructor(url) {
-				super(url);
+			/** @param {string | URL} url @param {string | string[]} [protocols] */
+			constructor(url, protocols) {
+				super(url, protocols);
 				tap.#open(this);
 			}
 
@@ -103,7 +104,7 @@ export class Tap {
 	#sent(/** @type {WebSocket} */ socket, /** @type {string} */ text) {
 		this.#current = socket;
 		if (this.#frozen.has(socket)) {
-			this.#keep(true, text, 'frozen: not sent');
+			this.#keep(true, text.replace(TOKEN, '$1{}}'), 'frozen: not sent');
 			return null;
 		}
 		const frame = this.#isStale ? JSON.parse(text) : null;
@@ -114,7 +115,7 @@ export class Tap {
 			this.#keep(true, changed, 'epoch changed on purpose');
 			return changed;
 		}
-		this.#keep(true, text);
+		this.#keep(true, text.replace(TOKEN, '$1{}}')); // what logs in is not shown
 		return text;
 	}
 

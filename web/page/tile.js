@@ -15,6 +15,7 @@ const LINK_WORDS = {
 	retrying: 'Reconnecting',
 	offline: 'Offline',
 	gone: 'Deleted',
+	unauthorized: 'Signed out',
 };
 
 let lastTile = 0;
@@ -37,9 +38,12 @@ export class Tile {
 	/** The same for each of its connections, so that answers given here stay marked "you". @type {string | undefined} */
 	#clientId;
 
-	/** @param {any} session */
-	constructor(session) {
+	#refused;
+
+	/** @param {any} session @param {(reason?: string) => void} refused the server does not let us in any more */
+	constructor(session, refused) {
 		lastTile += 1;
+		this.#refused = refused;
 		const scroller = h('div', { class: 'tile-scroller', tabindex: '0', role: 'region' });
 		const tail = h('div', { class: 'tail' });
 		const jump = h(
@@ -131,9 +135,12 @@ export class Tile {
 			this.#held = held;
 		});
 		on('state', () => {});
-		on('status', ({ status }) =>
-			this.#transcript.setHasOlder(status === 'live' && client.hasOlder),
-		);
+		on('status', ({ status, reason }) => {
+			this.#transcript.setHasOlder(status === 'live' && client.hasOlder);
+			if (status === 'unauthorized') {
+				this.#refused(reason);
+			}
+		});
 		on('error', ({ error }) => {
 			if (!error.detail.retrying) {
 				this.#transcript.setAnswering(error.detail.request_id, null);

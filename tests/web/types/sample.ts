@@ -4,15 +4,22 @@ import {
 	HoldfastClient,
 	HoldfastError,
 	HoldfastFeed,
+	checkLogin,
 	createSession,
+	currentLogin,
 	deleteSession,
+	forgetLogin,
+	isLoginWith,
 	listSessions,
+	login,
+	logout,
 	type Activity,
 	type Agent,
 	type ClientOptions,
 	type ConfigOption,
 	type ConnectionStats,
 	type HoldfastEvent,
+	type Login,
 	type OpenBlock,
 	type PendingPrompt,
 	type QueuedPrompt,
@@ -31,6 +38,9 @@ const options: ClientOptions = {
 	maxEvents: 1000,
 	catchUpMax: 5000,
 	cache: { name: 'x', maxEvents: 10, maxChars: 1e6, maxSessions: 3 },
+	identity: 'ann',
+	getToken: async () => 'token',
+	storage: localStorage,
 	indexedDB,
 	IDBKeyRange,
 	timers: { setTimeout, clearTimeout, now: Date.now },
@@ -100,3 +110,13 @@ const made: SessionInfo = await createSession({ title: 'x' }, 'http://localhost'
 await deleteSession(made.id);
 const all: SessionInfo[] = await listSessions();
 console.log(all, new HoldfastError('code', 'words', {}));
+
+async function logIn(): Promise<void> {
+	const made: Login = await login('token');
+	const { role, sub, expires_at } = await checkLogin({ token: 'token' });
+	console.log(made.login, role, sub, expires_at, currentLogin()?.sub, await isLoginWith('token'));
+	await createSession({}, { base: 'http://localhost', getToken: () => 'token' });
+	await forgetLogin({ keepCache: true });
+	await logout();
+}
+void logIn;

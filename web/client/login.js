@@ -1,0 +1,87 @@
+/** The login of a page: a token becomes a cookie, which scripts cannot read, and a half that the page keeps. */
+import { endLogin, headersOf, identityOf, keepLogin, readLogin } from './access.js';
+import { HoldfastError } from './base.js';
+import { wipeCache } from './cache.js';
+import { bodyOf, fetchAs, jsonInit, placeOf, request } from './http.js';
+
+/** @typedef {import('./access.js').Login} Login */
+/** @typedef {import('./http.js').PlaceOptions & {indexedDB?: any, IDBKeyRange?: any}} LoginOptions */
+
+/**
+ * A sum of the token tells later whether a link is the one that was used. Null where browsers compute none (plain
+ * http elsewhere than on this machine). @param {string} token
+ */
+async function markOf(token) {
+	const bytes = new TextEncoder().encode(token);
+	const sum = await globalThis.crypto?.subtle?.digest('SHA-256', bytes);
+	return sum ? Array.from(new Uint8Array(sum), (byte) => byte.toString(16).padStart(2, '0')).join('') : null;
+}
+
+/** @param {Login} login */
+function told({ login, role, sub, expires_at }) {
+	return Object.freeze({ login, role, sub, expires_at });
+}
+
+/** Logs in with a token; the login takes the place of any other. @param {string} token @param {LoginOptions} [options] */
+export async function login(token, options = {}) {
+	const place = placeOf(options);
+	const url = new URL('/api/login', place.base);
+	const made = await bodyOf(await place.fetch(url, jsonInit('POST', { token })));
+	if (typeof made?.login !== 'string') {
+		throw new HoldfastError('http_error', 'The server did not answer with a login.');
+	}
+	const kept = { ...made, mark: await markOf(token) };
+	keepLogin(kept, options);
+	return told(kept);
+}
+
+/** The login that this browser has, whether or not the server still accepts it. @param {LoginOptions} [options] */
+export function currentLogin(options = {}) {
+	const kept = readLogin(options);
+	return kept && told(kept);
+}
+
+/** Whether the login was made with this token. @param {string} token @param {LoginOptions} [options] */
+export async function isLoginWith(token, options = {}) {
+	const { mark } = readLogin(options) ?? {};
+	return Boolean(mark) && mark === (await markOf(token));
+}
+
+/**
+ * What the server says of the login, or of a token: {role, sub, expires_at}. Throws the refusal. With `--auth off`
+ * everybody is an admin.
+ * @param {LoginOptions & {token?: string}} [options]
+ */
+export async function checkLogin({ token, ...options } = {}) {
+	const place = placeOf(options);
+	if (token === undefined) {
+		return request(place, 'GET', '/api/login');
+	}
+	const url = new URL('/api/login', place.base);
+	return bodyOf(await place.fetch(url, { headers: headersOf({ token }) }));
+}
+
+/** The server has said that the login has ended: forgets it here, and its cached events unless `keepCache`. @param {LoginOptions & {keepCache?: boolean}} [options] */
+export async function forgetLogin({ keepCache = false, ...options } = {}) {
+	const kept = readLogin(options);
+	if (kept) {
+		endLogin(kept, options);
+		await (keepCache || wipeCache(identityOf(kept.sub), options));
+	}
+}
+
+/** Ends the login on the server, if that can be reached, and here in any case. @param {LoginOptions} [options] */
+export async function logout(options = {}) {
+	const kept = readLogin(options);
+	try {
+		if (kept) {
+			await fetchAs(placeOf(options), '/api/login', jsonInit('DELETE'));
+		}
+	} catch {
+		// without the half that is here, the login opens nothing
+	}
+	keepLogin(null, options);
+	if (kept) {
+		await wipeCache(identityOf(kept.sub), options);
+	}
+}

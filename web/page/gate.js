@@ -1,0 +1,255 @@
+/** Begins the page once somebody is logged in, and covers it when that is over. */
+import {
+	checkLogin,
+	currentLogin,
+	forgetLogin,
+	isLoginWith,
+	login,
+	logout,
+} from '../client/holdfast-client.js';
+import { $, handleCopies, visible } from './dom.js';
+import { setWho, whoWords } from './rights.js';
+import { SignIn, askToReplace, faultText } from './sign-in.js';
+
+/** @typedef {import('./rights.js').Who} Who */
+
+const REASON = 'holdfast-signed-out'; // why the page was loaded again
+const LOOK_MS = 15_000;
+const AGAIN_MS = 2_000;
+
+/** The token that fragment.js has taken out of the address. */
+function takeToken() {
+	const scope = /** @type {any} */ (window);
+	const token = scope.holdfastToken;
+	delete scope.holdfastToken;
+	return typeof token === 'string' && token !== '' ? token : null;
+}
+
+/** @param {Who | null} who */
+function hasEnded(who) {
+	return typeof who?.expires_at === 'number' && who.expires_at <= Date.now();
+}
+
+export class Gate {
+	#page;
+	#screen = new SignIn((token) => this.#signIn(token));
+	/** Whose page it is, once there was somebody. @type {Who | null} */
+	#who = null;
+	#isCovered = true;
+	#isLeaving = false;
+	#title = document.title;
+
+	/**
+	 * @param {{start: () => void, resume: () => void, isLive: () => boolean, tell: (message: string) => void}} page
+	 *   `resume`: the same one is logged in again · `isLive`: the server has not said that the login has ended
+	 */
+	constructor(page) {
+		this.#page = page;
+		document.body.classList.add('locked');
+		handleCopies(document.body);
+		window.addEventListener('storage', () => this.#follow());
+		window.addEventListener('hashchange', () => void this.#useLink());
+		$('#sign-out').addEventListener('click', () => void this.#signOut());
+		setInterval(() => {
+			if (!this.#isCovered && hasEnded(this.#who) && !page.isLive()) {
+				void this.lock('token_expired');
+			}
+		}, LOOK_MS);
+		void this.#enter();
+	}
+
+	/** The server does not let us in any more. @param {string} [reason] */
+	async lock(reason = '') {
+		if (this.#isLeaving || this.#isCovered) {
+			return;
+		}
+		this.#cover(noteOf(reason));
+		const now = currentLogin();
+		if (now && now.login !== this.#who?.login) {
+			this.#follow(); // another tab has logged in
+		} else if (reason === 'token_revoked') {
+			await forgetLogin();
+			this.#reload(reason);
+		} else {
+			await forgetLogin({ keepCache: true });
+		}
+	}
+
+	async #enter() {
+		const kept = currentLogin();
+		if (await this.#useLink()) {
+			return;
+		}
+		if (kept && !hasEnded(kept)) {
+			this.#open(kept); // sockets will say if it has ended
+		} else {
+			await this.#ask(kept);
+		}
+	}
+
+	/** Whether the server lets us in as we are. @param {Who | null} kept */
+	async #ask(kept) {
+		try {
+			const found = await checkLogin();
+			this.#open({ ...found, login: kept?.login });
+		} catch (/** @type {any} */ error) {
+			if (currentLogin()?.login !== kept?.login) {
+				return; // another tab has logged in meanwhile
+			}
+			if (error?.code === undefined) {
+				this.#cover(kept ? 'token_expired' : 'unreachable');
+				if (!kept) {
+					setTimeout(() => this.#isCovered && void this.#ask(currentLogin()), AGAIN_MS);
+				}
+				return;
+			}
+			this.#cover(kept ? noteOf(error.code) : takeReason());
+			if (kept) {
+				await forgetLogin({ keepCache: error.code !== 'token_revoked' });
+			}
+		}
+	}
+
+	/** False: the page was not opened with a token. */
+	async #useLink() {
+		const token = takeToken();
+		if (token === null) {
+			return false;
+		}
+		const kept = currentLogin();
+		try {
+			if (kept && (await this.#keeps(kept, token))) {
+				this.#open(kept);
+			} else {
+				await this.#signIn(token);
+			}
+		} catch (error) {
+			if (currentLogin()) {
+				this.#open(/** @type {Who} */ (currentLogin()));
+				this.#page.tell(`You are signed in as before. ${faultText(error)}`);
+			} else {
+				this.#cover('', faultText(error));
+			}
+		}
+		return true;
+	}
+
+	/** Whether the login that there is stays, in spite of a link with this token. @param {Who} kept @param {string} token */
+	async #keeps(kept, token) {
+		const known = await checkLogin().catch((error) => {
+			if (error.code === undefined) {
+				throw error;
+			}
+			return null;
+		});
+		if (!known || (await isLoginWith(token))) {
+			return Boolean(known);
+		}
+		const other = await checkLogin({ token });
+		if (!(await askToReplace(kept, other))) {
+			return true;
+		}
+		this.#isLeaving = true; // the sockets of the old login are told that it has ended
+		await logout();
+		return false;
+	}
+
+	/** @param {string} token */
+	async #signIn(token) {
+		try {
+			this.#open(await login(token));
+		} catch (/** @type {any} */ error) {
+			if (error?.code !== 'bad_request') {
+				throw error;
+			}
+			this.#open(await checkLogin()); // --auth off: everybody is in
+		} finally {
+			this.#isLeaving = false;
+		}
+	}
+
+	async #signOut() {
+		this.#isLeaving = true;
+		await logout();
+		history.replaceState(null, '', location.pathname);
+		this.#reload('signed_out');
+	}
+
+	/** Another tab has logged in or out. */
+	#follow() {
+		const now = currentLogin();
+		if (this.#isLeaving || (now?.login ?? null) === (this.#who?.login ?? null)) {
+			return;
+		}
+		if (now) {
+			this.#open(now);
+		} else if (this.#who?.login) {
+			// Our own connections say better why, if there are any.
+			setTimeout(() => !this.#isCovered && !currentLogin() && this.#reload('signed_out'), AGAIN_MS);
+		}
+	}
+
+	/** @param {Who} who */
+	#open(who) {
+		const before = this.#who;
+		const goesOn = before?.login === who.login || (before?.login && who.login && this.#isCovered);
+		if (before && !(goesOn && before.sub === who.sub && before.role === who.role)) {
+			location.reload(); // nothing of the other one's stays
+			return;
+		}
+		takeReason();
+		this.#who = who;
+		setWho(who);
+		$('#who').textContent = visible(whoWords(who));
+		$('#account').hidden = !who.login;
+		if (!this.#isCovered) {
+			return;
+		}
+		this.#isCovered = false;
+		document.body.classList.remove('locked');
+		document.title = this.#title;
+		this.#screen.hide();
+		if (before) {
+			this.#page.resume();
+		} else {
+			this.#page.start();
+		}
+	}
+
+	/** @param {string} reason @param {string} [fault] */
+	#cover(reason, fault) {
+		if (!this.#isCovered) {
+			this.#title = document.title;
+		}
+		this.#isCovered = true;
+		document.body.classList.add('locked');
+		this.#screen.show(reason, fault);
+	}
+
+	/** Nothing of the page stays. @param {string} reason */
+	#reload(reason) {
+		this.#isLeaving = true;
+		try {
+			sessionStorage.setItem(REASON, reason);
+		} catch {
+			// then the page does not say why
+		}
+		location.reload();
+	}
+}
+
+/** @param {string} code */
+function noteOf(code) {
+	return code === 'unauthorized' ? 'refused' : code;
+}
+
+/** Why the page was loaded again, once. */
+function takeReason() {
+	try {
+		const reason = sessionStorage.getItem(REASON) ?? '';
+		sessionStorage.removeItem(REASON);
+		return reason;
+	} catch {
+		return '';
+	}
+}
