@@ -80,7 +80,7 @@ start_server() {
 	local command line
 	mkdir "$work/data"
 	case $1 in
-	holdfast) command=("$build/holdfast" serve --listen 127.0.0.1:0 --data "$work/data" --log-level warn) ;;
+	holdfast) command=("$build/holdfast" serve --listen 127.0.0.1:0 --data "$work/data" --auth off --log-level warn) ;;
 	peer-sync) command=("$build/bench/holdfast-bench-peer" "$work/data/log") ;;
 	peer) command=("$build/bench/holdfast-bench-peer") ;;
 	esac

@@ -172,11 +172,11 @@ static void exec_server(const char *program, const char *dir, const char *limit,
 {
 	dup2(err, STDERR_FILENO);
 	if (limit) {
-		execl(program, program, "serve", "--listen", "127.0.0.1:0", "--data", dir,
-			"--log-level", "warn", "--limit", limit, NULL);
+		execl(program, program, "serve", "--listen", "127.0.0.1:0", "--data", dir, "--auth",
+			"off", "--log-level", "warn", "--limit", limit, NULL);
 	} else {
-		execl(program, program, "serve", "--listen", "127.0.0.1:0", "--data", dir,
-			"--log-level", "warn", NULL);
+		execl(program, program, "serve", "--listen", "127.0.0.1:0", "--data", dir, "--auth",
+			"off", "--log-level", "warn", NULL);
 	}
 	_exit(127);
 }

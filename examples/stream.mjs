@@ -14,6 +14,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 
 const BATCH_MAX = 1000;
+const token = process.env.HOLDFAST_TOKEN;
+const auth = token ? { Authorization: `Bearer ${token}` } : {};
 
 /** Appends events to a session, in order, once, whatever happens to the connection. */
 class Producer {
@@ -56,7 +58,7 @@ class Producer {
 			try {
 				const answer = await fetch(this.#url, {
 					method: 'POST',
-					headers: { 'Content-Type': 'application/x-ndjson' },
+					headers: { 'Content-Type': 'application/x-ndjson', ...auth },
 					body,
 					signal: AbortSignal.timeout(30_000),
 				});

@@ -12,6 +12,7 @@ session goes on where it stopped.
 import argparse
 import http.client
 import json
+import os
 import random
 import re
 import secrets
@@ -33,6 +34,9 @@ class Session:
         parts = urlsplit(server)
         connect = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
         self.connection = connect(parts.netloc, timeout=30)
+        self.headers = {"Content-Type": "application/x-ndjson"}
+        if os.environ.get("HOLDFAST_TOKEN"):
+            self.headers["Authorization"] = "Bearer " + os.environ["HOLDFAST_TOKEN"]
         self.path = f"/api/sessions/{quote(session_id, safe='')}/events?create=1"
 
     def append(self, *events):
@@ -49,7 +53,7 @@ class Session:
                 delay = min(2 * delay, 10)
 
     def post(self, body):
-        self.connection.request("POST", self.path, body, {"Content-Type": "application/x-ndjson"})
+        self.connection.request("POST", self.path, body, self.headers)
         response = self.connection.getresponse()
         answer = response.read().decode()
         if response.status == 429 or response.status >= 500:

@@ -22,8 +22,8 @@ function block(language, about) {
 	return found[0][2];
 }
 
-function run(t, command, args) {
-	const child = spawn(command, args, { stdio: ['ignore', 'pipe', 'inherit'] });
+function run(t, server, command, args) {
+	const child = spawn(command, args, { env: { ...process.env, HOLDFAST_TOKEN: server.token }, stdio: ['ignore', 'pipe', 'inherit'] });
 	defer(t, () => child.kill('SIGKILL'));
 	child.output = '';
 	child.stdout.on('data', (d) => (child.output += d));
@@ -32,7 +32,7 @@ function run(t, command, args) {
 
 async function feedWithCurl(t, server) {
 	const script = block('sh', 'curl').replaceAll('http://127.0.0.1:8080', server.url).replaceAll('curl -s', 'curl -fsS');
-	const curl = run(t, 'bash', ['-e', '-c', script]);
+	const curl = run(t, server, 'bash', ['-e', '-c', script]);
 	const [code] = await within(once(curl, 'close'), 30_000, () => 'the curl commands to end');
 	assert.equal(code, 0, curl.output);
 	return curl.output;
@@ -51,7 +51,7 @@ test('the client example shows what was fed', async (t) => {
 		.replaceAll("'./", `'${pathToFileURL(root)}`);
 	const file = join(scratchDir(t), 'watch.mjs');
 	writeFileSync(file, code);
-	const watch = run(t, process.execPath, [...process.execArgv, file, 'hello']);
+	const watch = run(t, server, process.execPath, [...process.execArgv, file, 'hello']);
 	const shown = new Promise((resolve, reject) => {
 		watch.stdout.on('data', () => /^2 turn_end/m.test(watch.output) && resolve());
 		watch.on('close', (c) => reject(new Error(`it ended with ${c}`)));
@@ -63,6 +63,6 @@ test('the client example shows what was fed', async (t) => {
 test('the options in docs/operating.md are those of --help', async () => {
 	const { stdout } = await runToEnd(['serve', '--help']);
 	const names = (text, pattern) => [...new Set([...text.matchAll(pattern)].map((m) => m[1]))].sort();
-	const table = operating.slice(operating.indexOf('## Options'), operating.indexOf('There is no login'));
+	const table = operating.slice(operating.indexOf('## Options'), operating.indexOf('Nobody gets in'));
 	assert.deepEqual(names(table, /^\| `(--[a-z-]+)/gm), names(stdout, /^\s+(--[a-z-]+)/gm).filter((n) => n !== '--help'));
 });

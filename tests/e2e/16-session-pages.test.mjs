@@ -170,10 +170,10 @@ test('the feed of what changes while its pages are on their way ends at the trut
 
 test('the client library gets all pages', async (t) => {
 	const { server, ids } = await startServer(t, 3 * PER_PAGE);
-	const listed = await listSessions(server.url);
+	const listed = await listSessions({ base: server.url, getToken: () => server.token });
 	assert.deepEqual(idsOf(listed).sort(), [...ids].sort());
 	assertNewestFirst(listed);
-	const feed = new HoldfastFeed({ base: server.url, WebSocket });
+	const feed = new HoldfastFeed({ base: server.url, WebSocket, getToken: () => server.token });
 	t.after(() => feed.close());
 	const lists = [];
 	await new Promise((resolve) => {

@@ -38,9 +38,9 @@ async function startServer(t) {
 	return server;
 }
 
-function run(t, program, url, ...options) {
+function run(t, server, program, url, ...options) {
 	const [command, ...args] = [...program.command, 'demo', `${examples}answer.md`, '--server', url, '--pace', '0', ...options];
-	const child = spawn(command, args, { stdio: ['ignore', 'pipe', 'pipe'] });
+	const child = spawn(command, args, { env: { ...process.env, HOLDFAST_TOKEN: server.token }, stdio: ['ignore', 'pipe', 'pipe'] });
 	defer(t, () => child.kill('SIGKILL'));
 	child.output = '';
 	child.stdout.on('data', (d) => (child.output += d));
@@ -67,7 +67,7 @@ for (const program of programs) {
 		}
 		const kinds = [fate.LOST_ANSWER, fate.LOST_REQUEST, fate.BUSY];
 		const proxy = await LossyProxy.start(t, server.url, (n) => (n <= 6 || n % 20 === 0 ? kinds[n % 3] : undefined));
-		const child = run(t, program, proxy.url);
+		const child = run(t, server, program, proxy.url);
 		assert.deepEqual(await child.done, [0, null], child.output);
 		assert.match(child.output, /trying again/);
 		assert.match(child.output, /the whole of .+ its end has seq \d+\n$/);
@@ -87,16 +87,16 @@ for (const program of programs) {
 				return fate.LOST_ANSWER;
 			}
 		});
-		child = run(t, program, proxy.url, '--run', 'same');
+		child = run(t, server, program, proxy.url, '--run', 'same');
 		assert.deepEqual(await child.done, [null, 'SIGKILL']);
-		child = run(t, program, proxy.url, '--run', 'same');
+		child = run(t, server, program, proxy.url, '--run', 'same');
 		assert.deepEqual(await child.done, [0, null], child.output);
 		await assertOnceAndWhole(server);
 	});
 
 	test(`${program.name}: a refusal ends it, with the server's words`, async (t) => {
 		const server = await Server.start(t);
-		const child = run(t, program, server.url, '--run', 'x'.repeat(10_000));
+		const child = run(t, server, program, server.url, '--run', 'x'.repeat(10_000));
 		const [code] = await child.done;
 		assert.equal(code, 1);
 		assert.match(child.output, /"error"/);
@@ -112,7 +112,7 @@ test('the curl line of examples/README.md adds its events once', async (t) => {
 	const [, line] = /^```sh\n(curl[\s\S]+?)^```$/m.exec(readFileSync(`${examples}README.md`, 'utf8'));
 	const answers = [];
 	for (const attempt of ['first', 'second']) {
-		const curl = spawn('bash', ['-c', line.replace('http://127.0.0.1:8080', server.url)], { stdio: ['ignore', 'pipe', 'inherit'] });
+		const curl = spawn('bash', ['-c', line.replace('http://127.0.0.1:8080', server.url)], { env: { ...process.env, HOLDFAST_TOKEN: server.token }, stdio: ['ignore', 'pipe', 'inherit'] });
 		defer(t, () => curl.kill('SIGKILL'));
 		let output = '';
 		curl.stdout.on('data', (d) => (output += d));

@@ -413,7 +413,7 @@ test('new-epoch: one session, and what it cannot do', async (t) => {
 async function replay(t, server, text, ...args) {
 	const file = join(scratchDir(t), 'a recording.jsonl');
 	writeFileSync(file, typeof text === 'string' ? text : text.map((line) => `${JSON.stringify(line)}\n`).join(''));
-	const { stdout, stderr } = await run(0, 'replay', file, '--url', server.url, ...args);
+	const { stdout, stderr } = await run(0, 'replay', file, '--url', server.url, '--data', server.dataDir, ...args);
 	const id = stdout.trim();
 	return { id, stderr, log: readLog(server, id) };
 }
@@ -467,7 +467,7 @@ test('replay: what it cannot play', async (t) => {
 	const file = join(scratchDir(t), 'r.jsonl');
 	const refused = async (text, ...args) => {
 		writeFileSync(file, text);
-		return (await run(2, 'replay', file, '--url', server.url, ...args)).stderr;
+		return (await run(2, 'replay', file, '--url', server.url, '--data', server.dataDir, ...args)).stderr;
 	};
 	const good = '{"t":0,"type":"x-a","data":{}}\n';
 	assert.match(await refused(`${good}nonsense\n`, '--session', 's'), /r\.jsonl: line 2 cannot be played: it is not a JSON object/);

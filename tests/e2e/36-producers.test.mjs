@@ -17,13 +17,13 @@ const textOf = (events) => events.filter((e) => e.type === 'agent_message').map(
 /** A client of web/, which finds the server also when it is on another port. */
 function pageOf(t, server, sessionId) {
 	class Socket extends WebSocket {
-		constructor(url) {
+		constructor(url, protocols) {
 			const { pathname, search } = new URL(url);
-			super(server.ws(pathname + search), { perMessageDeflate: false });
+			super(server.ws(pathname + search), protocols, { perMessageDeflate: false });
 		}
 	}
 	const { client, view } = observe({ surroundings: {} },
-		{ base: 'http://page.test', sessionId, WebSocket: Socket, format: 'markdown', deltas: 'text' });
+		{ base: 'http://page.test', sessionId, WebSocket: Socket, format: 'markdown', deltas: 'text', getToken: () => server.token });
 	const waiters = new Waiters();
 	for (const name of ['events', 'open', 'reset', 'status']) {
 		client.on(name, () => waiters.wake());

@@ -8,6 +8,7 @@ import { test } from 'node:test';
 import WebSocket from 'ws';
 import { Observer } from '../support/observer.mjs';
 import { Producer } from '../support/producer.mjs';
+import { authOf } from '../support/auth.mjs';
 import { Server, runToEnd, scratchDir } from '../support/server.mjs';
 
 const NUMBERS = [
@@ -24,7 +25,7 @@ async function textsOf(t, server, id) {
 	const texts = [readFileSync(join(server.dataDir, 'sessions', id, 'events.jsonl'), 'utf8')];
 	for (const format of ['html', 'markdown', 'both']) {
 		texts.push((await server.rawRequest('GET', `/api/sessions/${id}/events?after_seq=0&format=${format}`)).body);
-		const ws = new WebSocket(server.ws(`/api/sessions/${id}/ws?format=${format}`));
+		const ws = new WebSocket(server.ws(`/api/sessions/${id}/ws?format=${format}`), { headers: authOf(server.url) });
 		t.after(() => ws.terminate());
 		const frames = on(ws, 'message');
 		await once(ws, 'open');
@@ -85,7 +86,7 @@ test('numbers go through export and replay', async (t) => {
 	assert.ok(stdout.includes(`"data":${DATA}`), stdout);
 	const file = join(scratchDir(t), 'exported.jsonl');
 	writeFileSync(file, stdout);
-	const { stdout: played } = await runToEnd(['replay', file, '--url', server.url, '--create', '--speed', 'max']);
+	const { stdout: played } = await runToEnd(['replay', file, '--url', server.url, '--data', server.dataDir, '--create', '--speed', 'max']);
 	await assertHas(t, server, played.trim(), `"data":${DATA}`);
 });
 
@@ -147,7 +148,7 @@ test('a number is never what it is not', async (t) => {
 test('a client\'s time comes back as it was sent', async (t) => {
 	const server = await Server.start(t);
 	const { id } = await server.createSession();
-	const ws = new WebSocket(server.ws(`/api/sessions/${id}/ws`));
+	const ws = new WebSocket(server.ws(`/api/sessions/${id}/ws`), { headers: authOf(server.url) });
 	t.after(() => ws.terminate());
 	await once(ws, 'open');
 	const frames = on(ws, 'message');

@@ -9,6 +9,7 @@ import { test } from 'node:test';
 import { Observer } from '../support/observer.mjs';
 import { Producer, input, post } from '../support/producer.mjs';
 import { assertValid, check } from '../support/schema.mjs';
+import { authOf } from '../support/auth.mjs';
 import { Server } from '../support/server.mjs';
 import { TestSocket } from '../support/socket.mjs';
 import { defer, within } from '../support/wait.mjs';
@@ -21,7 +22,7 @@ const NDJSON = 'application/x-ndjson';
 /** A POST whose body is written piece by piece; `answer` resolves with {status, headers, body}. */
 function open(t, server, path, headers = {}) {
 	const { hostname, port } = new URL(server.url);
-	const request = http.request({ method: 'POST', hostname, port, path, headers: { 'content-type': NDJSON, ...headers } });
+	const request = http.request({ method: 'POST', hostname, port, path, headers: { 'content-type': NDJSON, ...authOf(server.url), ...headers } });
 	defer(t, () => request.destroy());
 	const answer = new Promise((resolve, reject) => {
 		request.on('error', reject);
@@ -144,7 +145,7 @@ test('a body that could be read in two ways is refused, and the connection ends'
 		['a chunk that is too short', 'Transfer-Encoding: chunked\r\n', chunk.replace('\r\n0', '!\r\n0')],
 	]) {
 		// The second request must not be answered: nobody can say where it begins.
-		const text = await raw(t, server, `${method} ${path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n${headers}\r\n${body}`
+		const text = await raw(t, server, `${method} ${path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${server.token}\r\nContent-Type: application/json\r\n${headers}\r\n${body}`
 			+ 'GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n');
 		assert.match(text, /^HTTP\/1\.1 400 [^]*"code":"bad_request"/, what);
 		assert.equal(text.split('HTTP/1.1').length, 2, `${what}: ${text}`);
@@ -292,7 +293,7 @@ test('a producer that never reads its answers is not read from; nothing piles up
 	let text = '';
 	socket.setEncoding('latin1');
 	const upgraded = new Promise((resolve) => socket.on('data', (d) => ((text += d), text.includes('"connected"') && resolve())));
-	socket.write(`GET /api/sessions/${id}/produce HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n`
+	socket.write(`GET /api/sessions/${id}/produce HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${server.token}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n`
 		+ 'Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n');
 	await within(upgraded, 20_000, () => `the upgrade; so far ${text}`);
 	socket.pause();

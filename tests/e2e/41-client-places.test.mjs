@@ -21,7 +21,7 @@ test("the example of the package's README runs", async (t) => {
 	assert.equal(code.split('\n').filter(Boolean).length, 10);
 	assert.ok(code.includes('http://127.0.0.1:8080'));
 	writeFileSync(join(dir, 'example.mjs'), code.replace('http://127.0.0.1:8080', server.url));
-	const child = spawn(process.execPath, [join(dir, 'example.mjs')], { stdio: ['ignore', 'pipe', 'inherit'] });
+	const child = spawn(process.execPath, [join(dir, 'example.mjs')], { env: { ...process.env, HOLDFAST_TOKEN: server.token }, stdio: ['ignore', 'pipe', 'inherit'] });
 	defer(t, () => child.kill('SIGKILL'));
 	let output = '';
 	child.stdout.on('data', (text) => (output += text));
@@ -38,7 +38,7 @@ test('in a worker it needs no page, and goes on at once when the device is onlin
 	defer(t, () => proxy.close());
 	const seen = { seqs: [], statuses: [] };
 	const waiters = new Waiters();
-	const workerData = { base: await proxy.listen(), sessionId: id };
+	const workerData = { base: await proxy.listen(), sessionId: id, token: server.token };
 	const worker = new Worker(new URL('../support/client_worker.mjs', import.meta.url), { workerData });
 	defer(t, () => worker.terminate());
 	worker.on('error', (error) => (seen.error = error));

@@ -27,7 +27,7 @@ async function start(t, options) {
 	const { id } = await server.createSession({ id: 'same' });
 	await post(server, id, notes(1, 20, 'old'));
 	const proxy = new HostileProxy(() => server.url, () => 0, 0, null);
-	const client = new HoldfastClient({ sessionId: id, base: await proxy.listen(), WebSocket, timers: fastTimers });
+	const client = new HoldfastClient({ sessionId: id, base: await proxy.listen(), WebSocket, timers: fastTimers, getToken: () => server.token });
 	defer(t, () => proxy.close());
 	defer(t, () => client.close());
 	const waiters = new Waiters();

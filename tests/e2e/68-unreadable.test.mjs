@@ -55,7 +55,7 @@ can && test('a session that cannot be read at the start is not gone, and comes b
 	disk.hide('lost/');
 	await server.up();
 	const statuses = [];
-	const client = new HoldfastClient({ base: server.url, sessionId: 'lost', format: 'markdown', WebSocket });
+	const client = new HoldfastClient({ base: server.url, sessionId: 'lost', format: 'markdown', WebSocket, getToken: () => server.token });
 	t.after(() => client.close());
 	client.on('status', ({ status }) => statuses.push(status));
 	client.connect();

@@ -63,7 +63,7 @@ const REFUSED = [
 const pathsOf = (cases) => SOCKETS.flatMap(({ name, path }) => cases.map((one) => ({ ...one, name: `${name}: ${one.name}`, path })));
 
 async function start(t) {
-	const server = await Server.start(t);
+	const server = await Server.start(t, { auth: false });
 	await server.createSession({ id: 'one' });
 	return server;
 }

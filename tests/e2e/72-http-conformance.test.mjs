@@ -26,7 +26,7 @@ function chunked(body, fields = {}) {
 const chunk = (text, extension = '') => `${text.length.toString(16)}${extension}\r\n${text}\r\n`;
 
 async function start(t, options) {
-	const server = await Server.start(t, options);
+	const server = await Server.start(t, { auth: false, ...options });
 	await server.createSession({ id: 'one' });
 	server.taken = 0;
 	return server;

@@ -14,7 +14,7 @@ const NOTE = '{"type":"x-note","data":{}}';
 const shortLimits = (ms) => ['head_ms', 'keepalive_ms', 'receive_ms'].flatMap((name) => ['--limit', `${name}=${ms}`]);
 
 async function start(t) {
-	const server = await Server.start(t, { args: shortLimits(300) });
+	const server = await Server.start(t, { auth: false, args: shortLimits(300) });
 	await server.createSession({ id: 'one' });
 	return server;
 }

@@ -19,7 +19,7 @@ const LINES_TYPE = { 'Content-Type': 'application/x-ndjson' };
 const limits = (...pairs) => pairs.flatMap((pair) => ['--limit', pair]);
 
 async function start(t, ...pairs) {
-	const server = await Server.start(t, { args: limits(...pairs) });
+	const server = await Server.start(t, { auth: false, args: limits(...pairs) });
 	await server.createSession({ id: 'one' });
 	return server;
 }
@@ -85,7 +85,7 @@ test('one that is turned away is told so, also if its request was there before',
 });
 
 test('below the limit of open files there is room for the store', async (t) => {
-	const low = await Server.start(t, { prefix: ['prlimit', '--nofile=300:300'] });
+	const low = await Server.start(t, { auth: false, prefix: ['prlimit', '--nofile=300:300'] });
 	await low.createSession({ id: 'one' });
 	const socket = await open(t, low, SOCKETS[0].path);
 	const others = await Promise.all(Array.from({ length: 400 }, () => RawSocket.connect(t, low)));
@@ -210,7 +210,7 @@ test('a client that ends its side behind its request gets the answer', async (t)
 	const web = join(scratchDir(t), 'web');
 	mkdirSync(web);
 	writeFileSync(join(web, 'index.html'), 'x'.repeat(900_000));
-	const server = await Server.start(t, { args: ['--web', web] });
+	const server = await Server.start(t, { auth: false, args: ['--web', web] });
 	await server.createSession({ id: 'one' });
 	for (const [name, request, wanted] of LAST_REQUESTS) {
 		const socket = await RawSocket.connect(t, server);
@@ -230,7 +230,7 @@ test('a request that announces a body nobody wants is served once', async (t) =>
 	const web = join(scratchDir(t), 'web');
 	mkdirSync(web);
 	writeFileSync(join(web, 'index.html'), 'x'.repeat(900_000));
-	const server = await Server.start(t, { args: ['--web', web] });
+	const server = await Server.start(t, { auth: false, args: ['--web', web] });
 	for (let n = 0; n < 20; n++) {
 		await server.createSession({ id: 'one' });
 		await server.request('POST', EVENTS, { json: JSON.parse(NOTE) });
@@ -277,7 +277,7 @@ test('no link is followed and nothing hidden served, below the highlighter too',
 	symlinkSync('a.js', join(code, 'inner.js'));
 	symlinkSync('sub', join(code, 'linked'));
 	symlinkSync('.git', join(code, 'git'));
-	const server = await Server.start(t, { args: ['--web', web, '--highlight', code] });
+	const server = await Server.start(t, { auth: false, args: ['--web', web, '--highlight', code] });
 	const get = async (path) => (await server.rawRequest('GET', `/javascript/highlight.js/${path}`)).status;
 	for (const path of ['a.js', 'sub/b.js']) {
 		assert.equal(await get(path), 200, path);

@@ -78,7 +78,7 @@ export class Observer {
 		}
 		const { machine } = this.#story;
 		const query = new URLSearchParams({ format: this.format, client_id: this.clientId, ...(this.deltas && { deltas: this.deltas }) });
-		const ws = new WebSocket(`${machine.url.replace('http', 'ws')}/api/sessions/${this.sessionId}/ws?${query}`, { perMessageDeflate: false });
+		const ws = new WebSocket(`${machine.url.replace('http', 'ws')}/api/sessions/${this.sessionId}/ws?${query}`, { perMessageDeflate: false, headers: machine.auth });
 		const since = machine.changes;
 		this.#before = this.#story.shown.count(this.sessionId); // what others were shown before we asked
 		this.#ws = ws;

@@ -61,7 +61,7 @@ export class Producer {
 			return null;
 		}
 		const since = machine.changes;
-		const ws = new WebSocket(machine.url.replace('http', 'ws') + this.#path, { perMessageDeflate: false });
+		const ws = new WebSocket(machine.url.replace('http', 'ws') + this.#path, { perMessageDeflate: false, headers: machine.auth });
 		const opened = new Promise((resolve) => {
 			ws.on('error', () => {});
 			ws.on('message', (data) => {

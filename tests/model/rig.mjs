@@ -1,7 +1,7 @@
 // What a run of the model needs of the world: numbers from a seed, findings, a server that can be killed, requests, waiting.
 
 import { spawn, spawnSync } from 'node:child_process';
-import { mkdirSync, mkdtempSync, openSync, rmSync, statfsSync, writeSync, closeSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, openSync, readFileSync, rmSync, statfsSync, writeSync, closeSync } from 'node:fs';
 import http from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -133,6 +133,7 @@ export class Machine {
 			});
 		});
 		this.running = true;
+		this.auth = { authorization: `Bearer ${readFileSync(join(this.data, 'access-token'), 'utf8').trim()}` };
 	}
 
 	/** Ends it: 'SIGKILL' as a power cut of the process, 'SIGTERM' as an administrator. */
@@ -184,7 +185,7 @@ export class Machine {
 			throw new Lost('not running');
 		}
 		return new Promise((resolve, reject) => {
-			const headers = body === undefined && !chunks ? {} : { 'content-type': type };
+			const headers = { ...this.auth, ...(body === undefined && !chunks ? {} : { 'content-type': type }) };
 			if (body !== undefined) {
 				headers['content-length'] = Buffer.byteLength(body);
 			}

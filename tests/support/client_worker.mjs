@@ -12,7 +12,7 @@ globalThis.removeEventListener = scope.removeEventListener.bind(scope);
 const { HoldfastClient } = await import('../../web/client/holdfast-client.js');
 // No timer of it ever fires: what it does, it does because the worker was told something.
 const timers = { setTimeout: () => 0, clearTimeout: () => {}, now: Date.now };
-const client = new HoldfastClient({ sessionId: workerData.sessionId, timers });
+const client = new HoldfastClient({ sessionId: workerData.sessionId, timers, getToken: () => workerData.token });
 client.on('status', ({ status }) => parentPort.postMessage({ status }));
 client.on('events', ({ events }) => parentPort.postMessage({ seqs: events.map(({ seq }) => seq) }));
 client.connect();

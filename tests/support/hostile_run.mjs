@@ -192,6 +192,8 @@ class HostileRun {
 		this.#timers = new FastTimers();
 		this.#client = new HoldfastClient({
 			sessionId: this.#id,
+			getToken: () => this.#server.token,
+			identity: 'tab',
 			clientId: 'tab',
 			base: this.base,
 			WebSocket,

@@ -51,7 +51,7 @@ export class LossyProxy {
 		}
 		const answer = await fetch(this.#upstream + request.url, {
 			method: request.method,
-			headers: { 'Content-Type': request.headers['content-type'] },
+			headers: { 'Content-Type': request.headers['content-type'], Authorization: request.headers.authorization ?? '' },
 			body: Buffer.concat(parts),
 		});
 		const text = await answer.text();

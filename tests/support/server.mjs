@@ -3,11 +3,12 @@
 import assert from 'node:assert/strict';
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import http from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { noteToken, withAuth } from './auth.mjs';
 import { defer, within } from './wait.mjs';
 
 const root = fileURLToPath(new URL('../../', import.meta.url));
@@ -83,6 +84,8 @@ export class Server {
 	#closed = null;
 	stderr = '';
 	url = '';
+	/** The access token of the data directory; null with --auth off. */
+	token = null;
 
 	/**
 	 * `agent`: the command (null: none). `cwd`: its directory. `env`, `args`: added to the server's own.
@@ -90,7 +93,7 @@ export class Server {
 	 * namespace of the server's (see canMount()), and gone with it. `diskFrom`: a data directory that is copied onto
 	 * it first. `diskIsFull`: then `ballast` takes all of the rest. `hungDir`: a directory of which the server never
 	 * gets an answer (see canHang()). `prefix`: words that run the server as their last arguments. `program`: the
-	 * server's binary (default: the one that was built).
+	 * server's binary (default: the one that was built). `auth`: false is --auth off.
 	 */
 	constructor(options) {
 		this.#options = options;
@@ -111,10 +114,13 @@ export class Server {
 
 	/** Starts the process and waits until it listens. */
 	async up() {
-		const { agent, cwd, env = {}, args = [] } = this.#options;
+		const { agent, cwd, env = {}, args = [], auth = true } = this.#options;
 		const argv = ['serve', '--listen', '127.0.0.1:0', '--data', this.dataDir, '--cwd', cwd];
 		if (agent !== null) {
 			argv.push('--agent', agent);
+		}
+		if (!auth) {
+			argv.push('--auth', 'off');
 		}
 		const child = spawn(...this.#command([...argv, ...args]), {
 			env: { ...sanitizerEnv(), ...process.env, ...env },
@@ -136,6 +142,9 @@ export class Server {
 			child.once('close', (code, signal) =>
 				reject(new Error(`holdfast ended (${code ?? signal}) before it listened\n${this.stderr.slice(since)}`)));
 		}), 30_000, () => `the server to listen\n${this.stderr.slice(since)}`);
+		const path = join(this.seenDir, 'access-token');
+		this.token = auth && existsSync(path) ? readFileSync(path, 'utf8').trim() : null;
+		noteToken(this.url, this.token);
 	}
 
 	#command(argv) {
@@ -203,9 +212,9 @@ export class Server {
 		}
 	}
 
-	/** A REST request; gives {status, headers, body}, the body parsed if it is JSON. */
+	/** A REST request, with the access token; gives {status, headers, body}, the body parsed if it is JSON. */
 	async request(method, path, { json, body, headers = {} } = {}) {
-		const init = { method, headers: { ...headers }, body };
+		const init = { method, headers: withAuth(this.url, headers), body };
 		if (json !== undefined) {
 			init.body = JSON.stringify(json);
 			init.headers['content-type'] ??= 'application/json';
@@ -218,11 +227,11 @@ export class Server {
 
 	/**
 	 * The same without fetch(), which sets headers of its own and mends paths: every header, `host`
-	 * included, and the path go out as given. Gives {status, headers, body}.
+	 * included, and the path go out as given, with the access token. Gives {status, headers, body}.
 	 */
 	rawRequest(method, path, headers = {}, body = undefined) {
 		const { hostname, port, host } = new URL(this.url);
-		const request = http.request({ method, path, hostname, port, setHost: false, headers: { host, ...headers } });
+		const request = http.request({ method, path, hostname, port, setHost: false, headers: { host, ...withAuth(this.url, headers) } });
 		const answer = new Promise((resolve, reject) => {
 			request.on('error', reject);
 			request.on('response', (response) => {

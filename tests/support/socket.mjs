@@ -2,6 +2,7 @@
 
 import { once } from 'node:events';
 import WebSocket from 'ws';
+import { withAuth } from './auth.mjs';
 import { Waiters, defer, within } from './wait.mjs';
 
 const DEFAULT_MS = 20_000;
@@ -23,9 +24,10 @@ export class TestSocket {
 	 * @param {import('node:test').TestContext} t ends the socket, and fails if a frame was bad
 	 * @param {string} url @param {(frame: any) => string | null} check
 	 */
-	constructor(t, url, check, { headers = {}, paused = false } = {}) {
+	constructor(t, url, check, { headers = {}, protocols = [], paused = false } = {}) {
 		this.#check = check;
-		this.#ws = new WebSocket(url, { headers, maxPayload: 64 << 20, perMessageDeflate: false });
+		this.#ws = new WebSocket(url, protocols, { headers: withAuth(url, headers), maxPayload: 64 << 20, perMessageDeflate: false });
+		this.#ws.on('open', () => this.#waiters.wake());
 		this.#ws.on('message', (data, isBinary) => this.#take(data, isBinary));
 		this.#ws.on('close', (code, reason) => this.#end(code, String(reason)));
 		// An error is always followed by a close, which is what tests wait for.

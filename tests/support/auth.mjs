@@ -1,0 +1,24 @@
+// Which token lets a test in: each server that is started says it here, and whoever talks to it asks.
+
+const tokens = new Map();
+
+/** The server at `url` (http://…) wants this token; null: none. */
+export function noteToken(url, token) {
+	tokens.set(new URL(url).host, token);
+}
+
+/** The token for a server, by any URL of it; null: none is needed, or nobody knows. */
+export function tokenOf(url) {
+	return tokens.get(new URL(url).host) ?? null;
+}
+
+/** Headers for a request: with the server's token, unless they say otherwise; those that are undefined are left out. */
+export function withAuth(url, headers = {}) {
+	return Object.fromEntries(Object.entries({ ...authOf(url), ...headers }).filter(([, value]) => value !== undefined));
+}
+
+/** The header for it. */
+export function authOf(url) {
+	const token = tokenOf(url);
+	return token ? { authorization: `Bearer ${token}` } : {};
+}
