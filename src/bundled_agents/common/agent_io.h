@@ -1,6 +1,6 @@
 /*
  * An agent's end of the pipe, for the agents that we build: lines from stdin, lines to stdout, both
- * through the loop. What is said in one turn of the loop goes out in one write; the queue is
+ * through the loop. What is said in one tick of the loop goes out in one write; the queue is
  * bounded by the owner, who asks agent_io_is_full() before it says more.
  */
 #ifndef HOLDFAST_AGENT_IO_H
@@ -36,7 +36,7 @@ struct agent_io {
 	union agent_stream in;
 	union agent_stream out;
 	uv_signal_t signals[2]; /* SIGTERM, SIGINT */
-	uv_prepare_t flush; /* writes what was queued in this turn of the loop, before it sleeps */
+	uv_prepare_t flush; /* writes what was queued in this tick of the loop, before it sleeps */
 	uv_write_t request;
 	struct json_lines lines; /* of stdin */
 	char read_buf[64 * 1024];

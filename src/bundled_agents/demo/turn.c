@@ -5,7 +5,7 @@
 enum {
 	TOKEN_PRICE = 1000, /* in thousandths, so that any rate comes out even */
 	CREDIT_MAX_MS = 250, /* after a stall the tokens come at their rate, not all at once */
-	BURST = 256, /* tokens of one turn in one turn of the loop, at rate 0 */
+	BURST = 256, /* tokens of one turn in one tick of the loop, at rate 0 */
 	PAUSE_MAX_S = 2,
 	CONTEXT_SIZE = 200000, /* what a usage update says of the model that is not there */
 };
