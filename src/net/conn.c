@@ -354,7 +354,10 @@ void conn_sweep(struct conn *conn)
 	if (conn->is_dead) {
 		return;
 	}
-	conn_check_grant(conn);
+	/* Those that are revoked are told at once; these end by themselves. */
+	if (conn->grant && conn->grant->expires_ms) {
+		conn_check_grant(conn);
+	}
 	if (conn->deadline == DEADLINE_TOKEN && now_ms(conn) >= conn->deadline_ms) {
 		ws_deny(conn, DENIED_NO_TOKEN);
 	} else if (conn->deadline != DEADLINE_NONE && now_ms(conn) >= conn->deadline_ms) {

@@ -72,7 +72,8 @@ test('by keyboard alone: prompt, answer, scroll, inspect, delete', async (t) => 
 	const server = await startServer(t, { rate: 4000 });
 	const page = await openPage(t, server.url);
 	const focused = () => page.evaluate(() => document.activeElement.dataset.testid ?? document.activeElement.id);
-	assert.equal(await focused(), 'prompt');
+	// It comes when the page has logged in.
+	await page.waitForFunction(() => document.activeElement?.dataset.testid === 'prompt');
 	await page.keyboard.type('list permission');
 	await page.keyboard.press('Enter');
 	await sessionOf(page);
