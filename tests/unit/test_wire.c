@@ -280,6 +280,7 @@ static void frames_are_as_the_golden_ones(void **state)
 		.usage = "{\"used\":1834,\"size\":200000}"};
 	struct connected_frame connected = {.session_id = "demo-1",
 		.client_id = "a1b2c3d4e5f60718",
+		.role = "controller",
 		.epoch = EPOCH,
 		.max_seq = 3,
 		.status = running,
@@ -288,6 +289,7 @@ static void frames_are_as_the_golden_ones(void **state)
 		.agent_state = {.seqs = {2}}};
 	struct connected_frame fresh = {.session_id = "demo-1",
 		.client_id = "a1b2c3d4e5f60718",
+		.role = "controller",
 		.epoch = EPOCH,
 		.status = idle};
 	static const char path[] = "{\"path\":\"README.md\"}";
