@@ -65,6 +65,10 @@ export async function openPage(t, url, { mayReport = () => false, login = true, 
 		openLoggedIn(page);
 	}
 	await page.goto(url);
+	if (login) {
+		// It has logged in, and begun: what is pressed before that has nobody to hear it.
+		await page.waitForFunction(() => document.body && !document.body.classList.contains('locked'));
+	}
 	return page;
 }
 
