@@ -11,4 +11,7 @@
 /** Whether the next case of a series is in the part; call it once a case, in one thread. */
 bool part_has_next(void);
 
+/** Whether all cases run: then each outcome that some of them must have can be expected. */
+bool part_is_whole(void);
+
 #endif

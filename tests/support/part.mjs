@@ -6,7 +6,8 @@ import assert from 'node:assert/strict';
 const [which, of] = (process.env.HOLDFAST_PART ?? '1/1').split('/').map(Number);
 assert.ok(which >= 1 && which <= of, `HOLDFAST_PART=${process.env.HOLDFAST_PART} is no part, such as 3/8`);
 
-/** Those of the cases that are in the part. */
+/** Those of the cases that are in the part; at least one, also where there are fewer cases than parts. */
 export function partOf(cases) {
-	return cases.filter((_, i) => i % of === which - 1);
+	const parts = Math.min(of, cases.length);
+	return cases.filter((_, i) => i % parts === (which - 1) % parts);
 }
