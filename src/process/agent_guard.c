@@ -163,8 +163,6 @@ static _Noreturn void run_agent(
 		_exit(127);
 	}
 	sigprocmask(SIG_SETMASK, mask, NULL);
-	/* Ours are closed anyway. These are what whoever started the server left open for it. */
-	close_range(STDERR_FILENO + 1, ~0U, CLOSE_RANGE_CLOEXEC);
 	if (chdir(g->cwd) < 0) {
 		fail_start(g->cwd);
 	}
@@ -178,6 +176,9 @@ static void step_back(char **args)
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 	for (int fd = 0; fd <= 2 && null >= 0; fd++) {
 		dup2(null, fd);
+	}
+	if (null > STDERR_FILENO) {
+		close(null);
 	}
 	for (; *args; args++) {
 		memset(*args, ' ', strlen(*args));
@@ -193,6 +194,8 @@ int agent_guard_run(int argc, char **argv)
 		fprintf(stderr, "holdfast " AGENT_GUARD_COMMAND " is for the server alone\n");
 		return 2;
 	}
+	/* What whoever started the server left open for it. */
+	close_range(AGENT_GUARD_LIFELINE + 1, ~0U, 0);
 	g.signals = descriptors_of_signals(&mask);
 	pid_t self = getpid();
 	prctl(PR_SET_CHILD_SUBREAPER, 1);

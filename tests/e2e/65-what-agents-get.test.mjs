@@ -71,6 +71,43 @@ test('agents and their commands have their three pipes open and nothing else', a
 	}
 });
 
+/** All that come from a process: [{pid, line, fds: ['3 socket:…']}]. */
+function descendantsOf(pid) {
+	const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim().split(' ').filter(Boolean).map(Number);
+	return children.flatMap((child) => [{
+		pid: child,
+		line: readFileSync(`/proc/${child}/cmdline`, 'utf8').replaceAll('\0', ' ').trim(),
+		fds: readdirSync(`/proc/${child}/fd`).map((fd) => `${fd} ${linkOf(`${child}/fd/${fd}`)}`),
+	}, ...descendantsOf(child)]);
+}
+
+test('what somebody left open for the server reaches neither guards nor agents nor commands nor the process for files', async (t) => {
+	const cwd = scratchDir(t);
+	const request = (method, params) => JSON.stringify({ jsonrpc: '2.0', id: 7, method, params });
+	writeFileSync(join(cwd, 'requests'), [
+		request('fs/read_text_file', { path: join(cwd, 'requests') }), request('terminal/create', { command: 'echo begun; exec sleep 1000' }), '',
+	].join('\n'));
+	const prefix = ['/bin/sh', '-c', 'exec 4</etc/passwd 9</etc/passwd; exec "$@"', 'sh'];
+	const server = await Server.start(t, { cwd, prefix, agent: `exec /bin/sh ${CASES} terminal` });
+	const { id } = await server.createSession();
+	const observer = await Observer.connect(t, server, id, { query: { format: 'markdown' } });
+	await observer.loadAll();
+	await observer.prompt('go');
+	await observer.waitForEvent((e) => e.data.output === 'begun\n');
+	await observer.waitForEvent('turn_end');
+	assert.ok(readdirSync(`/proc/${server.pid}/fd`).some((fd) => linkOf(`${server.pid}/fd/${fd}`) === '/etc/passwd'), 'the server itself has it');
+	const found = descendantsOf(server.pid);
+	const openedByItself = (fd) => fd.endsWith(CASES) || fd.endsWith('/requests');
+	const fdsOf = (pattern) => found.filter(({ line }) => pattern.test(line))
+		.map(({ fds }) => fds.filter((fd) => !openedByItself(fd)).map((fd) => fd.replace(/:.*/, '')).join(', '));
+	const pipes = '0 socket, 1 socket, 2 socket';
+	assert.deepEqual(fdsOf(/acp_agent_cases/), [pipes]);
+	assert.deepEqual(fdsOf(/sleep 1000/), ['0 /dev/null, 1 pipe, 2 pipe']);
+	assert.deepEqual(fdsOf(/agent-files/), [pipes]);
+	assert.deepEqual(fdsOf(/^holdfast agent-guard/), Array(2).fill('0 /dev/null, 1 /dev/null, 2 /dev/null, 3 socket, 4 anon_inode'));
+	assert.equal(found.length, 5, found.map(({ line }) => line).join('\n'));
+});
+
 test('the server has no descriptor that a program would get, at whatever moment it is started', async (t) => {
 	const { server } = await start(t, { args: ['--limit', 'hot_tail_size=1K,segment_size=16K,evict_ms=20'] });
 	const ids = [];
