@@ -3,7 +3,7 @@
  *
  *   DIR/access-token    what opens everything; made with the first start
  *   DIR/token-secret    signs the tokens that `holdfast token create` makes
- *   DIR/url             where the server was reached when it started last
+ *   DIR/url             where people and commands reached the server when it started last
  *   DIR/access.jsonl    tokens that were made, revocations and logins; one sealed line each
  *
  * All three are for their owner alone (mode 0600). Functions run on the loop's thread, and none of
@@ -102,10 +102,12 @@ int access_note_revocation(
  */
 int access_each_line(const char *data_dir, void (*visit)(void *arg, const json_t *line), void *arg,
 	char **ret_why);
-/** Notes where the server is reached, for access_read_url(). */
-int access_write_url(const char *data_dir, const char *url);
-/** What access_write_url() noted last (caller frees); NULL: nothing. */
+/** Notes where people ("": nowhere) and commands of this machine reach the server. */
+int access_write_url(const char *data_dir, const char *people, const char *commands);
+/** What access_write_url() noted last for people (caller frees); NULL: nothing. */
 char *access_read_url(const char *data_dir);
+/** The same for commands. NULL too if no server uses the directory now. */
+char *access_read_command_url(const char *data_dir);
 /** A token or key in a file (caller frees), or NULL and *ret_why as above. */
 char *access_read_file(const char *path, char **ret_why);
 /** The access token of a data directory (caller frees), or NULL and *ret_why as above. */

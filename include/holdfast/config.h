@@ -3,11 +3,13 @@
 #define HOLDFAST_CONFIG_H
 
 #include "holdfast/limits.h"
+#include "holdfast/server.h"
 #include "holdfast/store.h"
 
 struct config {
-	char host[64];
-	int port;
+	struct listen_address *listen; /* at least one; owned */
+	size_t listen_count;
+	const char *url; /* how people reach it; NULL: as it listens */
 	const char *data_dir;
 	const char *agent; /* NULL: none */
 	char **agent_env; /* entries for agent_env_make(); NULL: none; owned */
@@ -32,5 +34,7 @@ struct config {
  */
 int config_parse(struct config *config, int argc, char **argv);
 void config_finish(struct config *config);
+/** A path from the root, of something that may not be there yet. The caller frees it. */
+char *absolute_path(const char *path);
 
 #endif

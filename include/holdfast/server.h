@@ -11,12 +11,24 @@
 
 struct server;
 
+enum listen_scheme {
+	LISTEN_HTTP,
+	LISTEN_UNIX,
+};
+
+/** What is listened on. */
+struct listen_address {
+	enum listen_scheme scheme;
+	char *host; /* an address, or a name whose addresses are all meant; the path of LISTEN_UNIX */
+	int port; /* 0: a free one, the same at all addresses */
+};
+
 struct server_config {
 	uv_loop_t *loop;
 	const struct limits *limits;
 	const struct clock *clock;
-	const char *host; /* address to bind, e.g. "127.0.0.1" */
-	int port; /* 0: a free one */
+	const struct listen_address *listen; /* must outlive the server */
+	size_t listen_count;
 	const char *web_dir; /* static files; NULL: none */
 	const char *highlight_dir; /* highlight.js for those files; NULL: none */
 	struct session_table *sessions;
@@ -28,7 +40,8 @@ struct server_config {
 struct server *server_create(const struct server_config *config, char **ret_why);
 /** Whether only this machine can reach it. */
 bool server_is_loopback(const struct server *server);
-int server_port(const struct server *server);
+/** Appends where it listens, as an address with its port: http://HOST:PORT, or unix:PATH. */
+void server_append_url(const struct server *server, size_t i, struct buffer *out);
 /** Serves a connected socket, which is taken: one that it has accepted itself, or somebody else. */
 void server_adopt(struct server *server, int fd);
 /** Connections that are not closed yet. */

@@ -56,32 +56,59 @@ char *access_read_token(const char *data_dir, char **ret_why)
 
 /* --- the address --- */
 
-int access_write_url(const char *data_dir, const char *url)
+/** Whether a server uses the directory: it has the lock. */
+static bool is_in_use(const char *data_dir)
+{
+	struct buffer path = {0};
+	buffer_printf(&path, "%s/lock", data_dir);
+	int fd = open(buffer_cstr(&path), O_RDONLY | O_CLOEXEC);
+	buffer_finish(&path);
+	bool in_use = fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK;
+	if (fd >= 0) {
+		close(fd);
+	}
+	return in_use;
+}
+
+int access_write_url(const char *data_dir, const char *people, const char *commands)
 {
 	struct buffer path = {0};
 	buffer_printf(&path, "%s/url", data_dir);
 	FILE *file = fopen(buffer_cstr(&path), "we");
 	buffer_finish(&path);
-	bool is_written = file && fprintf(file, "%s\n", url) > 0;
+	bool is_written = file && fprintf(file, "%s\n%s\n", people, commands) > 0;
 	return file && fclose(file) == 0 && is_written ? 0 : -errno;
+}
+
+/** A line of DIR/url; NULL: there is none, or it is empty. */
+static char *read_url(const char *data_dir, int line)
+{
+	struct buffer path = {0};
+	struct buffer bytes = {0};
+	char *url = NULL;
+	buffer_printf(&path, "%s/url", data_dir);
+	if (secret_read(buffer_cstr(&path), &bytes) == 0) {
+		const char *at = buffer_cstr(&bytes);
+		while (line-- > 0 && *at) {
+			at += strcspn(at, "\n");
+			at += *at == '\n';
+		}
+		size_t len = strcspn(at, "\n");
+		url = len ? xstrndup(at, len) : NULL;
+	}
+	buffer_finish(&path);
+	buffer_finish(&bytes);
+	return url;
 }
 
 char *access_read_url(const char *data_dir)
 {
-	struct buffer path = {0};
-	struct buffer url = {0};
-	buffer_printf(&path, "%s/url", data_dir);
-	int r = secret_read(buffer_cstr(&path), &url);
-	buffer_finish(&path);
-	while (r == 0 && url.len && url.data[url.len - 1] == '\n') {
-		url.len--;
-	}
-	if (r < 0 || !url.len) {
-		buffer_finish(&url);
-		return NULL;
-	}
-	buffer_cstr(&url);
-	return url.data;
+	return read_url(data_dir, 0);
+}
+
+char *access_read_command_url(const char *data_dir)
+{
+	return is_in_use(data_dir) ? read_url(data_dir, 1) : NULL;
 }
 
 /* --- access.jsonl --- */
@@ -129,20 +156,6 @@ int access_make_token(
 		*ret_token = NULL;
 	}
 	return r;
-}
-
-/** Whether a server uses the directory: it has the lock. */
-static bool is_in_use(const char *data_dir)
-{
-	struct buffer path = {0};
-	buffer_printf(&path, "%s/lock", data_dir);
-	int fd = open(buffer_cstr(&path), O_RDONLY | O_CLOEXEC);
-	buffer_finish(&path);
-	bool in_use = fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK;
-	if (fd >= 0) {
-		close(fd);
-	}
-	return in_use;
 }
 
 int access_note_revocation(

@@ -71,13 +71,25 @@ static bool is_of_another_site(const struct http_head *head, bool is_api)
 	return is_foreign && !is_link;
 }
 
-const char *auth_check(const struct server *server, const struct http_head *head, bool is_api,
-	const char **ret_why)
+bool auth_is_passed_on(const struct http_head *head)
+{
+	static const char *const names[] = {"origin", "sec-fetch-site", "forwarded", "via",
+		"x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "x-real-ip"};
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		if (http_head_field(head, names[i])) {
+			return true;
+		}
+	}
+	return false;
+}
+
+const char *auth_check(
+	const struct conn *conn, const struct http_head *head, bool is_api, const char **ret_why)
 {
 	char host[AUTHORITY_MAX];
 	char origin[AUTHORITY_MAX];
 	bool has_host = copy_host(head, host);
-	if (!has_host || (server->is_loopback && !is_loopback_name(host))) {
+	if (!has_host || (conn->kind.is_loopback && !is_loopback_name(host))) {
 		*ret_why = "this server answers to localhost, 127.0.0.1 and [::1] only";
 		return "forbidden_host";
 	}

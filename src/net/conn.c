@@ -24,10 +24,11 @@ static int64_t now_ms(const struct conn *conn)
 
 /* --- life --- */
 
-void conn_create(struct server *server, int fd)
+void conn_create(struct server *server, int fd, const struct listen_kind *kind)
 {
 	struct conn *conn = xcalloc(1, sizeof(*conn));
 	conn->server = server;
+	conn->kind = *kind;
 	list_init(&conn->kind_link);
 	list_init(&conn->tick_link);
 	list_init(&conn->waits);

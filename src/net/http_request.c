@@ -161,8 +161,7 @@ static void refuse_early(struct conn *conn)
 			   strcmp(conn->http->path, "/api/login") != 0;
 	const char *why = NULL;
 	char expect[24];
-	const char *code =
-		auth_check(conn->server, conn->http->head, is_api(conn->http->path), &why);
+	const char *code = auth_check(conn, conn->http->head, is_api(conn->http->path), &why);
 	bool is_large = !http_is_stream(conn) &&
 			conn->http->framing.length > conn->server->limits->body_size;
 	if (http_head_copy(conn->http->head, "expect", expect, sizeof(expect))) {

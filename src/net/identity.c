@@ -171,6 +171,10 @@ enum denial identify(struct conn *conn, const struct http_head *head)
 				: NULL;
 		return token ? take_token(conn, token) : DENIED_WRONG;
 	}
+	if (!logins && conn->kind.is_unix && !auth_is_passed_on(head)) {
+		take_grant(conn, grant_ref(conn->server->everyone)); /* the file let it in */
+		return DENIED_NOTHING;
+	}
 	if (!logins) {
 		return DENIED_NO_TOKEN;
 	}

@@ -1,11 +1,11 @@
 #include "listen.h"
 
+#include "bind.h"
+
 #include "holdfast/buffer.h"
 #include "holdfast/diag.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
-#include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdio.h>
@@ -14,14 +14,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* A name may have so many addresses. */
-#define ADDRESSES_MAX 16
 /* Connections taken in one loop tick; others have their turn then too. */
 #define ACCEPTS_MAX 64
 /* How long accepting pauses when there is no descriptor left (ms). */
 #define PAUSE_MS 100
-/* A free port at one address may be taken at another: it is tried again so often. */
-#define FREE_PORT_TRIES 20
 
 /*
  * Connections that were turned away and may read why: closed at once, the request that nobody read
@@ -36,30 +32,25 @@ struct leaving {
 	uint64_t until; /* on the loop's clock */
 };
 
+/** One socket that is listened on. */
 struct listener {
 	struct listeners *all;
 	int fd;
+	struct listen_kind kind;
 	uv_poll_t poll;
 };
 
 struct listeners {
 	struct listen_config config;
-	struct listener list[ADDRESSES_MAX];
+	struct bound *bound; /* one for each address of the config */
+	struct listener *list;
 	size_t count;
-	int port;
-	bool are_loopback;
 	uv_timer_t pause;
 	struct leaving leaving[LEAVING_MAX]; /* the oldest first */
 	size_t leaving_count;
 	uv_timer_t leave;
 	struct diag_limit warned;
 	size_t open; /* handles that are not closed yet */
-};
-
-union address {
-	struct sockaddr any;
-	struct sockaddr_in v4;
-	struct sockaddr_in6 v6;
 };
 
 /* --- accepting --- */
@@ -190,159 +181,14 @@ static void handle_readable(uv_poll_t *poll, int status, int events)
 			turn_away(all, fd);
 			continue;
 		}
-		set_options(fd);
-		all->config.accepted(all->config.owner, fd);
-	}
-}
-
-/* --- binding --- */
-
-static bool is_loopback(const union address *address)
-{
-	if (address->any.sa_family == AF_INET) {
-		return ntohl(address->v4.sin_addr.s_addr) >> 24 == 127;
-	}
-	return IN6_IS_ADDR_LOOPBACK(&address->v6.sin6_addr);
-}
-
-static int get_port(const union address *address)
-{
-	return ntohs(
-		address->any.sa_family == AF_INET ? address->v4.sin_port : address->v6.sin6_port);
-}
-
-static void set_port(union address *address, int port)
-{
-	if (address->any.sa_family == AF_INET) {
-		address->v4.sin_port = htons((uint16_t)port);
-	} else {
-		address->v6.sin6_port = htons((uint16_t)port);
-	}
-}
-
-static bool is_same_host(const union address *a, const union address *b)
-{
-	if (a->any.sa_family != b->any.sa_family) {
-		return false;
-	}
-	return a->any.sa_family == AF_INET
-		       ? a->v4.sin_addr.s_addr == b->v4.sin_addr.s_addr
-		       : memcmp(&a->v6.sin6_addr, &b->v6.sin6_addr, sizeof(struct in6_addr)) == 0;
-}
-
-static void say_why(char **ret_why, const struct listen_config *config, int error)
-{
-	bool is_v6 = strchr(config->host, ':') != NULL;
-	const char *hint = error == EADDRINUSE ? "the port is taken; port 0 takes a free one"
-			   : error == EACCES
-				   ? "ports below 1024 need a privilege; choose a higher one"
-			   : error == EADDRNOTAVAIL ? "this machine does not have the address"
-						    : "see --listen in holdfast serve --help";
-	*ret_why = xprintf("cannot listen on %s%s%s:%d: %s; %s", is_v6 ? "[" : "", config->host,
-		is_v6 ? "]" : "", config->port, strerror(error), hint);
-}
-
-/**
- * What is listened on has to be what was asked for, and nothing more. Returns the socket or a
- * negative errno; the port becomes the one that was given.
- */
-static int bind_one(union address *address)
-{
-	int on = 1;
-	union address bound = {0};
-	socklen_t size = sizeof(bound);
-	socklen_t len =
-		address->any.sa_family == AF_INET ? sizeof(address->v4) : sizeof(address->v6);
-	int fd = socket(address->any.sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-	if (fd < 0) {
-		return -errno;
-	}
-	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
-	if (address->any.sa_family == AF_INET6) {
-		setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof(on));
-	}
-	int error = 0;
-	if (bind(fd, &address->any, len) < 0 || listen(fd, SOMAXCONN) < 0 ||
-		getsockname(fd, &bound.any, &size) < 0) {
-		error = -errno;
-	} else if (!is_same_host(address, &bound)) {
-		error = -EADDRNOTAVAIL;
-	}
-	if (error) {
-		close(fd);
-		return error;
-	}
-	set_port(address, get_port(&bound));
-	return fd;
-}
-
-/** All addresses at one port: those of the config, or at a free one. A negative errno if not. */
-static int bind_all(struct listeners *all, const union address *addresses, size_t count)
-{
-	int port = all->config.port;
-	for (size_t i = 0; i < count; i++) {
-		union address address = addresses[i];
-		set_port(&address, port);
-		int fd = bind_one(&address);
-		if (fd < 0) {
-			while (all->count) {
-				close(all->list[--all->count].fd);
-			}
-			return fd;
+		if (!listener->kind.is_unix) {
+			set_options(fd);
 		}
-		port = get_port(&address);
-		all->list[all->count++] = (struct listener){.all = all, .fd = fd};
-		all->are_loopback = all->are_loopback && is_loopback(&address);
+		all->config.accepted(all->config.owner, fd, &listener->kind);
 	}
-	all->port = port;
-	return 0;
 }
 
-/** The addresses of a host; their number, or -1 with *ret_why set. */
-static int resolve(const struct listen_config *config, union address *addresses, char **ret_why)
-{
-	struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE};
-	struct addrinfo *found = NULL;
-	int count = 0;
-	int r = getaddrinfo(config->host, NULL, &hints, &found);
-	for (struct addrinfo *one = found; one && count < ADDRESSES_MAX; one = one->ai_next) {
-		if ((one->ai_family == AF_INET || one->ai_family == AF_INET6) &&
-			one->ai_addrlen <= sizeof(union address)) {
-			memcpy(&addresses[count++], one->ai_addr, one->ai_addrlen);
-		}
-	}
-	if (found) {
-		freeaddrinfo(found);
-	}
-	if (!count) {
-		*ret_why = xprintf("cannot listen on \"%s\": %s", config->host,
-			r ? gai_strerror(r) : "it has no address");
-	}
-	return count ? count : -1;
-}
-
-/**
- * A name may have the loopback address of a family that this machine has switched off (::1 of
- * localhost): it is left out as long as there is another address.
- */
-static size_t drop_missing(union address *addresses, size_t count)
-{
-	size_t kept = 0;
-	for (size_t i = 0; i < count && count > 1; i++) {
-		union address address = addresses[i];
-		set_port(&address, 0);
-		int fd = bind_one(&address);
-		bool is_off =
-			is_loopback(&address) && (fd == -EADDRNOTAVAIL || fd == -EAFNOSUPPORT);
-		if (fd >= 0) {
-			close(fd);
-		}
-		if (!is_off) {
-			addresses[kept++] = addresses[i];
-		}
-	}
-	return kept ? kept : count;
-}
+/* --- life --- */
 
 static void start_polling(struct listeners *all)
 {
@@ -358,45 +204,84 @@ static void start_polling(struct listeners *all)
 	poll_all(all, true);
 }
 
+static void add(struct listeners *all, const struct bound *bound, enum listen_scheme scheme)
+{
+	size_t size = (all->count + bound->count) * sizeof(*all->list);
+	all->list = xrealloc(all->list, size);
+	for (size_t i = 0; i < bound->count; i++) {
+		all->list[all->count++] = (struct listener){.all = all,
+			.fd = bound->fds[i],
+			.kind = {.is_loopback = bound->is_loopback,
+				.is_unix = scheme == LISTEN_UNIX}};
+	}
+}
+
+static void remove_files(const struct listeners *all)
+{
+	for (size_t i = 0; i < all->config.count; i++) {
+		if (all->config.addresses[i].scheme == LISTEN_UNIX && all->bound[i].count) {
+			bound_unlink(&all->bound[i], &all->config.addresses[i]);
+		}
+	}
+}
+
+static void destroy(struct listeners *all)
+{
+	free(all->bound);
+	free(all->list);
+	free(all);
+}
+
 struct listeners *listeners_create(const struct listen_config *config, char **ret_why)
 {
-	union address addresses[ADDRESSES_MAX] = {0};
-	int found = resolve(config, addresses, ret_why);
-	if (found < 0) {
-		return NULL;
-	}
-	size_t count = drop_missing(addresses, (size_t)found);
 	struct listeners *all = xcalloc(1, sizeof(*all));
-	int r = -EADDRINUSE;
+	int r = 0;
 	all->config = *config;
-	for (int i = 0; r == -EADDRINUSE && i < (config->port || count == 1 ? 1 : FREE_PORT_TRIES);
-		i++) {
-		all->are_loopback = true;
-		r = bind_all(all, addresses, count);
+	all->bound = xcalloc(config->count, sizeof(*all->bound));
+	for (size_t i = 0; r == 0 && i < config->count; i++) {
+		r = bind_address(&config->addresses[i], &all->bound[i], ret_why);
+		if (r == 0) {
+			add(all, &all->bound[i], config->addresses[i].scheme);
+		}
 	}
 	if (r < 0) {
-		say_why(ret_why, config, -r);
-		free(all);
+		remove_files(all);
+		for (size_t i = 0; i < all->count; i++) {
+			close(all->list[i].fd);
+		}
+		destroy(all);
 		return NULL;
 	}
 	start_polling(all);
 	return all;
 }
 
-int listeners_port(const struct listeners *listeners)
-{
-	return listeners->port;
-}
-
 bool listeners_are_loopback(const struct listeners *listeners)
 {
-	return listeners->are_loopback;
+	for (size_t i = 0; i < listeners->count; i++) {
+		if (!listeners->list[i].kind.is_loopback) {
+			return false;
+		}
+	}
+	return true;
+}
+
+void listeners_append_url(const struct listeners *listeners, size_t i, struct buffer *out)
+{
+	const struct listen_address *address = &listeners->config.addresses[i];
+	bool is_v6 = strchr(address->host, ':') != NULL;
+	if (address->scheme == LISTEN_UNIX) {
+		buffer_printf(out, "unix:%s", address->host);
+	} else {
+		buffer_printf(out, "http://%s%s%s:%d", is_v6 ? "[" : "", address->host,
+			is_v6 ? "]" : "", listeners->bound[i].port);
+	}
 }
 
 static void handle_handle_closed(struct listeners *all)
 {
 	if (--all->open == 0) {
-		free(all);
+		destroy(all);
 	}
 }
 
@@ -417,6 +302,7 @@ void listeners_close(struct listeners *listeners)
 	if (!listeners) {
 		return;
 	}
+	remove_files(listeners);
 	for (size_t i = 0; i < listeners->count; i++) {
 		uv_close((uv_handle_t *)&listeners->list[i].poll, handle_poll_closed);
 	}

@@ -6,18 +6,27 @@
 #ifndef HOLDFAST_LISTEN_H
 #define HOLDFAST_LISTEN_H
 
+#include "holdfast/buffer.h"
+#include "holdfast/server.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <uv.h>
 
 struct listeners;
 
+/** Where a connection has come in. */
+struct listen_kind {
+	bool is_loopback; /* only this machine gets there; also by a unix socket */
+	bool is_unix;
+};
+
 struct listen_config {
 	uv_loop_t *loop;
-	const char *host; /* an address, or a name whose addresses are all listened on */
-	int port; /* 0: a free one, the same at all addresses */
+	const struct listen_address *addresses; /* must outlive the listeners */
+	size_t count;
 	/** A connection has come; takes `fd`, which is non-blocking and closed on exec. */
-	void (*accepted)(void *owner, int fd);
+	void (*accepted)(void *owner, int fd, const struct listen_kind *kind);
 	/** Whether one more connection is served. */
 	bool (*has_room)(void *owner);
 	void *owner;
@@ -25,10 +34,11 @@ struct listen_config {
 
 /** Binds and listens. NULL if that fails; *ret_why (caller frees) says why. */
 struct listeners *listeners_create(const struct listen_config *config, char **ret_why);
-int listeners_port(const struct listeners *listeners);
-/** Whether only this machine can reach it. */
+/** Whether only this machine can reach them. */
 bool listeners_are_loopback(const struct listeners *listeners);
-/** Accepts nothing more and closes; freed when the loop has run. Accepts NULL. */
+/** Appends the i-th address with its port: http://HOST:PORT, or unix:PATH. */
+void listeners_append_url(const struct listeners *listeners, size_t i, struct buffer *out);
+/** Accepts nothing more, closes, and removes its files; freed when the loop has run. Accepts NULL. */
 void listeners_close(struct listeners *listeners);
 
 #endif

@@ -117,6 +117,7 @@ struct conn {
 	struct list tick_link; /* server.in_tick; self otherwise */
 	struct server *server;
 	struct sock sock;
+	struct listen_kind kind;
 	enum conn_phase phase;
 	struct http_exchange *http; /* NULL: it is a WebSocket */
 	struct ws_socket *ws; /* NULL: it is not */
@@ -160,13 +161,12 @@ struct server {
 	struct session_table *sessions;
 	struct agent_host *agents;
 	struct access *access; /* NULL: everybody may do everything */
-	struct grant *everyone; /* what everybody then has */
+	struct grant *everyone; /* what everybody then has, and who comes by a unix socket */
 	struct list denied; /* connections that are about to be told that their token is wrong */
 	uv_timer_t *deny_timer;
 	struct hash *wrong; /* tokens, by the address that they came from */
 	struct transport *transport;
 	struct listeners *listeners;
-	bool is_loopback; /* only loopback names may be asked for */
 	bool is_draining;
 	bool is_paused;
 	struct list conns;
@@ -211,7 +211,7 @@ struct conn_wait *conn_wait_create(struct conn *conn, struct session *session,
 
 /* conn.c */
 /** A connection of its own for `fd`, which is taken; it lives until its socket is closed. */
-void conn_create(struct server *server, int fd);
+void conn_create(struct server *server, int fd, const struct listen_kind *kind);
 extern const struct transport_ops conn_transport_ops;
 /** The connection is about this session until it is gone, or the connection is done with it. */
 void conn_hold_session(struct conn *conn, struct session *session);
@@ -302,8 +302,10 @@ extern const struct conn_ops feed_conn_ops;
  * NULL if the request may pass, else the code to refuse it with (forbidden_host, forbidden_origin);
  * *ret_why says why.
  */
-const char *auth_check(const struct server *server, const struct http_head *head, bool is_api,
-	const char **ret_why);
+const char *auth_check(
+	const struct conn *conn, const struct http_head *head, bool is_api, const char **ret_why);
+/** Whether a request was passed on, by a browser or a proxy: its sender is not who has connected. */
+bool auth_is_passed_on(const struct http_head *head);
 
 /* identity.c */
 /** Why a token that is not good opens nothing. */

@@ -1,15 +1,29 @@
 #include "peer.h"
 
+#include <linux/sockios.h>
 #include <linux/tcp.h>
 #include <netinet/in.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
+
+static bool is_unix(int fd)
+{
+	int domain;
+	socklen_t len = sizeof(domain);
+	return getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &len) == 0 && domain == AF_UNIX;
+}
 
 uint64_t peer_bytes_taken(int fd)
 {
 	struct tcp_info info = {0};
 	socklen_t len = sizeof(info);
+	int kept; /* of a unix socket: bytes that its peer has not read */
+	if (is_unix(fd) && ioctl(fd, SIOCOUTQ, &kept) == 0) {
+		return (uint64_t)kept;
+	}
 	if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &len) < 0 ||
 		len < offsetof(struct tcp_info, tcpi_bytes_acked) + sizeof(info.tcpi_bytes_acked)) {
 		return 0;

@@ -1,11 +1,14 @@
-/* What the kernel knows of a TCP peer. (linux/tcp.h and netinet/tcp.h do not go together.) */
+/* What the kernel knows of a peer. (linux/tcp.h and netinet/tcp.h do not go together.) */
 #ifndef HOLDFAST_PEER_H
 #define HOLDFAST_PEER_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-/** How many bytes the peer's system has taken so far; 0 if that is not known. */
+/**
+ * How many bytes the peer's system has taken so far; of a unix socket how many its peer has not
+ * read. It changes as long as the peer takes what was sent. 0 if that is not known.
+ */
 uint64_t peer_bytes_taken(int fd);
 
 #define PEER_ADDRESS_MAX 9

@@ -30,9 +30,9 @@ static bool has_room(void *owner)
 	return server->conn_count < server->conn_max;
 }
 
-static void handle_accepted(void *owner, int fd)
+static void handle_accepted(void *owner, int fd, const struct listen_kind *kind)
 {
-	conn_create(owner, fd);
+	conn_create(owner, fd, kind);
 }
 
 /**
@@ -67,7 +67,7 @@ static struct server *server_new(const struct server_config *config)
 	server->sessions = config->sessions;
 	server->agents = config->agents;
 	server->access = config->access;
-	server->everyone = config->access ? NULL : grant_create(ROLE_ADMIN, "");
+	server->everyone = grant_create(ROLE_ADMIN, "");
 	server->wrong = hash_create();
 	list_init(&server->denied);
 	server->deny_timer = xcalloc(1, sizeof(*server->deny_timer));
@@ -101,8 +101,8 @@ struct server *server_create(const struct server_config *config, char **ret_why)
 		server->listeners = listeners_create(
 			&(struct listen_config){
 				.loop = config->loop,
-				.host = config->host,
-				.port = config->port,
+				.addresses = config->listen,
+				.count = config->listen_count,
 				.accepted = handle_accepted,
 				.has_room = has_room,
 				.owner = server,
@@ -120,23 +120,22 @@ struct server *server_create(const struct server_config *config, char **ret_why)
 		server_destroy(server);
 		return NULL;
 	}
-	server->is_loopback = listeners_are_loopback(server->listeners);
 	return server;
 }
 
 bool server_is_loopback(const struct server *server)
 {
-	return server->is_loopback;
+	return listeners_are_loopback(server->listeners);
 }
 
-int server_port(const struct server *server)
+void server_append_url(const struct server *server, size_t i, struct buffer *out)
 {
-	return listeners_port(server->listeners);
+	listeners_append_url(server->listeners, i, out);
 }
 
 void server_adopt(struct server *server, int fd)
 {
-	conn_create(server, fd);
+	conn_create(server, fd, &(struct listen_kind){.is_loopback = true});
 }
 
 size_t server_connections(const struct server *server)

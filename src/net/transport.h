@@ -48,7 +48,7 @@ int transport_adopt(struct transport *transport, struct sock *sock, int fd);
  */
 int sock_write(struct sock *sock, const void *bytes, size_t len);
 bool sock_is_choked(const struct sock *sock);
-/** How many bytes the peer's system has taken so far; 0 if that is not known. */
+/** A number that changes as long as the peer takes what was sent; 0 if that is not known. */
 uint64_t sock_taken(const struct sock *sock);
 /** The socket itself, to ask the kernel about it; -1: it is closed. */
 int sock_fd(const struct sock *sock);

@@ -16,9 +16,12 @@
 #ifndef HOLDFAST_WEB_DIR
 #define HOLDFAST_WEB_DIR "../share/holdfast/web"
 #endif
+/* So many addresses may be listened on. */
+#define LISTEN_MAX 16
 
 enum {
 	LISTEN,
+	URL,
 	DATA,
 	AGENT,
 	AGENT_ENV,
@@ -39,8 +42,12 @@ enum {
 };
 
 static const struct option options[OPTION_COUNT + 1] = {
-	[LISTEN] = {"--listen", "HOST:PORT", "HOLDFAST_LISTEN", "127.0.0.1:8080",
-		"address to listen on; port 0 takes a free one"},
+	[LISTEN] = {"--listen", "HOST:PORT|unix:PATH", "HOLDFAST_LISTEN", "127.0.0.1:8080",
+		"address to listen on; port 0 takes a free one. unix: makes a socket that only its owner may open, and\n"
+		"      that wants no token. May be repeated (in HOLDFAST_LISTEN: with commas between them)"},
+	[URL] = {"--url", "URL", "HOLDFAST_URL", NULL,
+		"how people reach the server, for the links of holdfast url and holdfast token create; by default as it\n"
+		"      listens"},
 	[DATA] = {"--data", "DIR", "HOLDFAST_DATA", "./data",
 		"where sessions are kept; made if missing"},
 	[AGENT] = {"--agent", "CMD", "HOLDFAST_AGENT", NULL,
@@ -78,6 +85,14 @@ static const struct option options[OPTION_COUNT + 1] = {
 		"how much to say on stderr"},
 };
 
+char *absolute_path(const char *path)
+{
+	char *cwd = *path == '/' ? NULL : getcwd(NULL, 0);
+	char *absolute = xprintf("%s%s%s", cwd ? cwd : "", cwd ? "/" : "", path);
+	free(cwd);
+	return absolute;
+}
+
 static int take_limit(struct config *config, const char *text)
 {
 	char *why;
@@ -106,6 +121,40 @@ static int take_agent_env(struct config *config, const char *entry)
 	return 0;
 }
 
+static bool read_host_port(const char *text, struct listen_address *ret)
+{
+	const char *colon = strrchr(text, ':');
+	size_t len = colon ? (size_t)(colon - text) : 0;
+	size_t digits = colon ? strspn(colon + 1, "0123456789") : 0;
+	bool bracketed = len > 2 && text[0] == '[' && text[len - 1] == ']';
+	if (!len || len >= 256 || !digits || digits > 5 || colon[1 + digits] ||
+		atoi(colon + 1) > 65535) {
+		return false;
+	}
+	ret->host = xstrndup(text + bracketed, len - (bracketed ? 2 : 0));
+	ret->port = atoi(colon + 1);
+	return true;
+}
+
+static int take_listen(struct config *config, const char *text)
+{
+	struct listen_address address = {0};
+	if (config->listen_count == LISTEN_MAX) {
+		return options_refuse(&options[LISTEN], text, "these are too many");
+	}
+	if (strncmp(text, "unix:", 5) == 0 && text[5]) {
+		address.scheme = LISTEN_UNIX;
+		address.host = absolute_path(text + 5);
+	} else if (!read_host_port(text, &address)) {
+		return options_refuse(&options[LISTEN], text,
+			"give HOST:PORT, such as 127.0.0.1:8080, or unix:PATH");
+	}
+	config->listen =
+		xrealloc(config->listen, (config->listen_count + 1) * sizeof(*config->listen));
+	config->listen[config->listen_count++] = address;
+	return 0;
+}
+
 /** Several, with commas between them; NULL: none. */
 static int take_list(struct config *config, const char *list,
 	int (*take)(struct config *config, const char *text))
@@ -123,11 +172,20 @@ static int take_list(struct config *config, const char *list,
 
 static int take_each(void *owner, size_t option, const char *value)
 {
-	if (option != LIMIT && option != AGENT_ENV) {
+	int r;
+	switch (option) {
+	case LIMIT:
+		r = take_list(owner, value, take_limit);
+		break;
+	case AGENT_ENV:
+		r = take_agent_env(owner, value);
+		break;
+	case LISTEN:
+		r = take_listen(owner, value);
+		break;
+	default:
 		return 0;
 	}
-	int r = option == LIMIT ? take_list(owner, value, take_limit)
-				: take_agent_env(owner, value);
 	return r < 0 ? r : 1;
 }
 
@@ -138,22 +196,16 @@ static const struct command command = {
 	.take = take_each,
 };
 
-static int parse_listen(struct config *config, const char *text)
+/** Only scheme, host and port: a page lies at the root of its server. */
+static int parse_url(const char *text)
 {
-	const char *colon = strrchr(text, ':');
-	size_t len = colon ? (size_t)(colon - text) : 0;
-	char *end;
-	long port = colon && colon[1] ? strtol(colon + 1, &end, 10) : -1;
-	bool bracketed = len > 2 && text[0] == '[' && text[len - 1] == ']';
-	const char *host = bracketed ? text + 1 : text;
-	len -= bracketed ? 2 : 0;
-	if (!colon || !len || len >= sizeof(config->host) || port < 0 || port > 65535 || *end) {
-		return options_refuse(
-			&options[LISTEN], text, "give HOST:PORT, such as 127.0.0.1:8080");
+	const char *host = strncmp(text, "http://", 7) == 0    ? text + 7
+			   : strncmp(text, "https://", 8) == 0 ? text + 8
+							       : "";
+	if (!*host || strpbrk(host, "/?#@ \t\r\n\"\\")) {
+		return options_refuse(&options[URL], text,
+			"give http:// or https://, a name and no path, such as https://holdfast.example.org");
 	}
-	memcpy(config->host, host, len);
-	config->host[len] = '\0';
-	config->port = (int)port;
 	return 0;
 }
 
@@ -216,10 +268,14 @@ static int take_keep(struct config *config, const char *name, const char *value)
 
 static int take_values(struct config *config, const char *values[])
 {
-	int r = parse_listen(config, values[LISTEN]);
+	int r = config->listen_count ? 0 : take_list(config, values[LISTEN], take_listen);
+	if (r == 0 && values[URL]) {
+		r = parse_url(values[URL]);
+	}
 	if (r < 0) {
 		return r;
 	}
+	config->url = values[URL];
 	config->data_dir = values[DATA];
 	config->auth_secret = values[AUTH_SECRET];
 	config->auth_public_key = values[AUTH_PUBLIC_KEY];
@@ -294,6 +350,11 @@ void config_finish(struct config *config)
 {
 	agent_env_free(config->agent_env);
 	config->agent_env = NULL;
+	while (config->listen_count) {
+		free(config->listen[--config->listen_count].host);
+	}
+	free(config->listen);
+	config->listen = NULL;
 	free(config->cwd);
 	free(config->web_dir);
 	free(config->highlight_dir);

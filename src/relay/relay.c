@@ -207,17 +207,6 @@ static int open_access(struct relay *relay, char **ret_why)
 		&relay->access, ret_why);
 }
 
-/** Of a directory that may not be there yet. */
-static char *absolute(const char *dir)
-{
-	char *cwd = *dir == '/' ? NULL : getcwd(NULL, 0);
-	struct buffer path = {0};
-	buffer_printf(&path, "%s%s%s", cwd ? cwd : "", cwd ? "/" : "", dir);
-	buffer_cstr(&path);
-	free(cwd);
-	return path.data;
-}
-
 static int open_rooms(struct relay *relay)
 {
 	static const struct session_ops ops = {
@@ -231,7 +220,7 @@ static int open_rooms(struct relay *relay)
 	};
 	const struct config *config = relay->config;
 	char *why = NULL;
-	char *data_dir = absolute(config->data_dir);
+	char *data_dir = absolute_path(config->data_dir);
 	relay->agents = agent_host_create(&(struct agent_host_config){.loop = &relay->loop,
 		.limits = relay->limits,
 		.command = config->agent,
@@ -251,8 +240,8 @@ static int open_rooms(struct relay *relay)
 		relay->server = server_create(&(struct server_config){.loop = &relay->loop,
 						      .limits = relay->limits,
 						      .clock = &relay->clock,
-						      .host = config->host,
-						      .port = config->port,
+						      .listen = config->listen,
+						      .listen_count = config->listen_count,
 						      .web_dir = config->web_dir,
 						      .highlight_dir = config->highlight_dir,
 						      .access = relay->access,
@@ -262,8 +251,7 @@ static int open_rooms(struct relay *relay)
 	}
 	if (relay->server && config->auth_off && !server_is_loopback(relay->server)) {
 		diag(DIAG_ERROR,
-			"--auth off is for loopback only: whoever reaches %s could run commands as you. Leave it out, or listen on 127.0.0.1",
-			config->host);
+			"--auth off is for loopback and unix sockets only: whoever reaches the server could run commands as you. Leave it out, or listen on 127.0.0.1");
 		return -1;
 	}
 	if (!relay->server) {
@@ -284,14 +272,57 @@ static void raise_descriptor_limit(void)
 	}
 }
 
+/** An address of every interface is none to go to. */
+static void replace_wildcard(struct buffer *url)
+{
+	static const char *const names[][2] = {
+		{"://0.0.0.0:", "://127.0.0.1:"}, {"://[::]:", "://[::1]:"}};
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		char *at = strstr(buffer_cstr(url), names[i][0]);
+		if (at) {
+			char *port = xstrdup(at + strlen(names[i][0]));
+			url->len = (size_t)(at - url->data);
+			buffer_printf(url, "%s%s", names[i][1], port);
+			free(port);
+		}
+	}
+}
+
+/** How good an address is for a command on this machine. */
+static int command_rank(const char *url)
+{
+	return strncmp(url, "unix:", 5) == 0 ? 2 : strncmp(url, "http:", 5) == 0 ? 1 : 0;
+}
+
+/** Where people and where commands find the server; `people` stays empty if it has no address. */
+static void choose_urls(const struct relay *relay, struct buffer *people, struct buffer *commands)
+{
+	const struct config *config = relay->config;
+	struct buffer url = {0};
+	if (config->url) {
+		buffer_append_str(people, config->url);
+	}
+	for (size_t i = 0; i < config->listen_count; i++) {
+		buffer_clear(&url);
+		server_append_url(relay->server, i, &url);
+		fprintf(stderr, "holdfast: listening on %s\n", buffer_cstr(&url));
+		replace_wildcard(&url);
+		const char *text = buffer_cstr(&url);
+		if (!people->len && config->listen[i].scheme != LISTEN_UNIX) {
+			buffer_append_str(people, text);
+		}
+		if (!commands->len || command_rank(text) > command_rank(buffer_cstr(commands))) {
+			buffer_clear(commands);
+			buffer_append_str(commands, text);
+		}
+	}
+	buffer_finish(&url);
+}
+
 /** The link has a secret in it: it is for a person who looks, and for no log. */
 static void announce_login(const char *data_dir, const char *url)
 {
 	char *why = NULL;
-	if (access_write_url(data_dir, url) < 0) {
-		diag(DIAG_WARN, "%s/url cannot be written: holdfast url will not know the address",
-			data_dir);
-	}
 	char *token = isatty(STDERR_FILENO) ? access_read_token(data_dir, &why) : NULL;
 	if (token) {
 		fprintf(stderr, "holdfast: open %s/#token=%s\n", url, token);
@@ -306,19 +337,23 @@ static void announce_login(const char *data_dir, const char *url)
 static void announce(const struct relay *relay)
 {
 	const struct config *config = relay->config;
-	bool is_v6 = strchr(config->host, ':') != NULL;
+	struct buffer people = {0};
+	struct buffer commands = {0};
 	if (config->durability == DURABILITY_WRITE) {
 		diag(DIAG_WARN,
 			"--durability=write: acknowledged events survive a crash of holdfast, but not of the machine");
 	}
-	struct buffer url = {0};
-	buffer_printf(&url, "http://%s%s%s:%d", is_v6 ? "[" : "", config->host, is_v6 ? "]" : "",
-		server_port(relay->server));
-	fprintf(stderr, "holdfast: listening on %s\n", buffer_cstr(&url));
-	if (relay->access) {
-		announce_login(config->data_dir, buffer_cstr(&url));
+	choose_urls(relay, &people, &commands);
+	if (relay->access && access_write_url(config->data_dir, buffer_cstr(&people),
+				     buffer_cstr(&commands)) < 0) {
+		diag(DIAG_WARN, "%s/url cannot be written: holdfast url will not know the address",
+			config->data_dir);
 	}
-	buffer_finish(&url);
+	if (relay->access && people.len) {
+		announce_login(config->data_dir, buffer_cstr(&people));
+	}
+	buffer_finish(&people);
+	buffer_finish(&commands);
 }
 
 static void ignore_gone(void *arg)

@@ -2,15 +2,19 @@
 
 #include <errno.h>
 #include <netdb.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #define ANSWER_MAX ((size_t)64 << 20)
 #define TIMEOUT_S  60
+/* With its NUL. */
+#define UNIX_PATH_SIZE sizeof(((struct sockaddr_un *)NULL)->sun_path)
 
 /* --- the URL --- */
 
@@ -27,6 +31,10 @@ static int copy_part(char *to, size_t size, const char *text, size_t len)
 int http_parse_url(const char *text, struct http_url *ret)
 {
 	*ret = (struct http_url){.port = "80"};
+	if (strncmp(text, "unix:", 5) == 0) {
+		ret->kind = HTTP_UNIX;
+		return copy_part(ret->host, UNIX_PATH_SIZE, text + 5, strlen(text + 5));
+	}
 	if (strncasecmp(text, "http://", 7) != 0 || strpbrk(text, " \t\r\n@?#")) {
 		return -EINVAL;
 	}
@@ -63,38 +71,57 @@ int http_parse_url(const char *text, struct http_url *ret)
 
 /* --- the connection --- */
 
+/** A connected socket, or a negative errno. */
+static int connect_one(const struct sockaddr *address, socklen_t len)
+{
+	const struct timeval timeout = {.tv_sec = TIMEOUT_S};
+	int fd = socket(address->sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (fd < 0) {
+		return -errno;
+	}
+	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout));
+	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof(timeout));
+	if (connect(fd, address, len) < 0) {
+		int r = -errno;
+		close(fd);
+		return r;
+	}
+	return fd;
+}
+
+static int connect_unix(const struct http_url *url, char **ret_why)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	memcpy(address.sun_path, url->host, strlen(url->host));
+	int fd = connect_one((const struct sockaddr *)&address, sizeof(address));
+	if (fd < 0) {
+		*ret_why = xprintf("cannot connect to unix:%s: %s", url->host, strerror(-fd));
+	}
+	return fd;
+}
+
 static int connect_to(const struct http_url *url, char **ret_why)
 {
 	struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
 	struct addrinfo *found = NULL;
+	if (url->kind == HTTP_UNIX) {
+		return connect_unix(url, ret_why);
+	}
 	int error = getaddrinfo(url->host, url->port, &hints, &found);
 	if (error) {
 		*ret_why = xprintf("%s: %s", url->host, gai_strerror(error));
 		return -EHOSTUNREACH;
 	}
-	int fd = -1;
-	int r = -ECONNREFUSED;
-	const struct timeval timeout = {.tv_sec = TIMEOUT_S};
+	int fd = -ECONNREFUSED;
 	for (const struct addrinfo *at = found; at && fd < 0; at = at->ai_next) {
-		fd = socket(at->ai_family, at->ai_socktype | SOCK_CLOEXEC, at->ai_protocol);
-		if (fd < 0) {
-			r = -errno;
-			continue;
-		}
-		setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout));
-		setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof(timeout));
-		if (connect(fd, at->ai_addr, at->ai_addrlen) < 0) {
-			r = -errno;
-			close(fd);
-			fd = -1;
-		}
+		fd = connect_one(at->ai_addr, at->ai_addrlen);
 	}
 	freeaddrinfo(found);
 	if (fd < 0) {
 		*ret_why = xprintf(
-			"cannot connect to %s port %s: %s", url->host, url->port, strerror(-r));
+			"cannot connect to %s port %s: %s", url->host, url->port, strerror(-fd));
 	}
-	return fd < 0 ? r : fd;
+	return fd;
 }
 
 /** A server that refuses early may close before it has read all: its answer tells why. */
@@ -164,11 +191,14 @@ int http_post(const struct http_url *url, const char *path, const char *content_
 	if (fd < 0) {
 		return fd;
 	}
+	bool is_v6 = url->kind == HTTP_TCP && strchr(url->host, ':');
+	const char *host = url->kind == HTTP_UNIX ? "localhost" : url->host;
 	struct buffer request = {0};
 	buffer_printf(&request,
-		"POST %s%s HTTP/1.0\r\nHost: %s:%s\r\nContent-Type: %s\r\nContent-Length: %zu\r\n"
+		"POST %s%s HTTP/1.0\r\nHost: %s%s%s:%s\r\nContent-Type: %s\r\nContent-Length: %zu\r\n"
 		"Connection: close\r\n",
-		url->path, path, url->host, url->port, content_type, len);
+		url->path, path, is_v6 ? "[" : "", host, is_v6 ? "]" : "", url->port, content_type,
+		len);
 	if (url->token) {
 		buffer_printf(&request, "Authorization: Bearer %s\r\n", url->token);
 	}

@@ -6,6 +6,7 @@
 #include "http.h"
 #include "recording.h"
 
+#include "holdfast/access.h"
 #include "holdfast/diag.h"
 #include "holdfast/requests.h"
 
@@ -24,7 +25,8 @@
 enum { URL, SESSION, SPEED, CREATE, TOKEN_FILE, DATA, OPTION_COUNT };
 
 static const struct option options[] = {
-	[URL] = {"--url", "http://HOST:PORT", NULL, NULL, "the server; needed"},
+	[URL] = {"--url", "http://HOST:PORT|unix:PATH", NULL, NULL,
+		"the server; by default the one that runs with --data"},
 	[SESSION] = {"--session", "ID", NULL, NULL, "the session to play into"},
 	[SPEED] = {"--speed", "N|max", NULL, "1",
 		"1: as fast as it was recorded (the default), 2: twice as fast, and so on; max: without waiting"},
@@ -38,7 +40,7 @@ static const struct option options[] = {
 };
 
 static const struct command command = {
-	.usage = "replay FILE --url http://HOST:PORT [--session ID] [--create] [OPTIONS]",
+	.usage = "replay FILE --url URL|--data DIR [--session ID] [--create] [OPTIONS]",
 	.help = "Plays a recording into a session of a running server, and prints the session's id. FILE is a stream\n"
 		"as a producer sends it, {\"t\": ms since the start, \"type\", \"data\"} a line, or the output of holdfast export:\n"
 		"then messages and thoughts come in pieces again, and the rest as it was. The whole file is read\n"
@@ -254,18 +256,33 @@ static int play(struct player *player, const char *session, bool create)
 	return r;
 }
 
+static int take_url(struct player *player, const char *values[])
+{
+	char *noted = values[URL] || !values[DATA] ? NULL : access_read_command_url(values[DATA]);
+	const char *url = values[URL] ? values[URL] : noted;
+	int r = 0;
+	if (!url) {
+		diag(DIAG_ERROR, "--url is needed%s; see holdfast replay --help",
+			values[DATA] ? ": no server runs with this data directory" : "");
+		r = -EINVAL;
+	} else if (http_parse_url(url, &player->url) < 0) {
+		r = options_refuse(&options[URL], url, NULL);
+	}
+	free(noted);
+	return r;
+}
+
 static int take_values(struct player *player, const char *values[])
 {
 	const char *speed = values[SPEED];
 	const char *session = values[SESSION];
 	char *end;
-	if (!values[URL] || (!session && !values[CREATE])) {
-		diag(DIAG_ERROR, "%s is needed; see holdfast replay --help",
-			values[URL] ? "--session or --create" : "--url");
+	if (!session && !values[CREATE]) {
+		diag(DIAG_ERROR, "--session or --create is needed; see holdfast replay --help");
 		return -EINVAL;
 	}
-	if (http_parse_url(values[URL], &player->url) < 0) {
-		return options_refuse(&options[URL], values[URL], NULL);
+	if (take_url(player, values) < 0) {
+		return -EINVAL;
 	}
 	if (session && !session_id_is_valid(session, strlen(session))) {
 		return options_refuse(&options[SESSION], session, NULL);

@@ -142,7 +142,7 @@ static int print_token(const char *values[], const json_t *sessions, const char 
 	char *url = values[LINK] ? access_read_url(values[DATA]) : NULL;
 	if (values[LINK] && !url) {
 		return fail(
-			"no server has been started with this directory, so that nobody knows its address");
+			"nobody knows the address: no server has been started with this directory, or only on a unix socket and without --url");
 	}
 	printf("%s%s%s%s%s\n", url ? url : "", url ? "/#token=" : "", token,
 		url && is_one ? "&session=" : "", url && is_one ? first : "");
@@ -311,7 +311,7 @@ static int take_back(const char *values[], const char *jti)
 	if (tool_find_token(NULL, values[DATA], &token) < 0) {
 		return -EIO;
 	}
-	char *url = access_read_url(values[DATA]);
+	char *url = access_read_command_url(values[DATA]);
 	int r = url ? revoke_at(url, token, &revocation, &why) : -ECONNREFUSED;
 	if (r == -ECONNREFUSED) {
 		free(why);

@@ -65,7 +65,7 @@ int tool_url(int argc, char **argv)
 	char *url = values[URL] ? xstrdup(values[URL]) : access_read_url(values[DATA]);
 	if (!url) {
 		diag(DIAG_ERROR,
-			"%s: no server has been started with this directory; name the one that serve --data has",
+			"%s: nobody knows the address. Name the directory that serve --data has; a server that listens on a unix socket only is told with serve --url how people reach it",
 			values[DATA]);
 	} else if (tool_find_token(NULL, values[DATA], &token) == 0) {
 		printf("%s/#token=%s\n", url, token);

@@ -306,7 +306,7 @@ test('--auth off is for loopback only, and then everybody is let in', async (t) 
 	const dir = scratchDir(t);
 	const { code, stderr } = await runToEnd(['serve', '--listen', '0.0.0.0:0', '--data', join(dir, 'data'), '--cwd', dir, '--auth', 'off']);
 	assert.equal(code, 1);
-	assert.match(stderr, /--auth off is for loopback only/);
+	assert.match(stderr, /--auth off is for loopback and unix sockets only/);
 });
 
 test('the commands make, list and revoke tokens, with a server and without one', async (t) => {

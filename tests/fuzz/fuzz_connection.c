@@ -104,10 +104,13 @@ static struct stage *make_stage(void)
 					   .owner = stage},
 		&stage->sessions, &why);
 	fuzz_check(r == 0, "the sessions can be opened");
+	static char host[] = "127.0.0.1";
+	static const struct listen_address listen = {.host = host};
 	stage->server = server_create(&(struct server_config){.loop = &stage->loop,
 					      .limits = &stage->limits,
 					      .clock = &stage->clock,
-					      .host = "127.0.0.1",
+					      .listen = &listen,
+					      .listen_count = 1,
 					      .web_dir = stage->dir,
 					      .sessions = stage->sessions,
 					      .agents = stage->agents},

@@ -4,7 +4,9 @@ const tokens = new Map();
 
 /** The server at `url` (http://…) wants this token; null: none. */
 export function noteToken(url, token) {
-	tokens.set(new URL(url).host, token);
+	if (!url.startsWith('unix:')) {
+		tokens.set(new URL(url).host, token);
+	}
 }
 
 /** The token for a server, by any URL of it; null: none is needed, or nobody knows. */

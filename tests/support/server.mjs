@@ -83,7 +83,10 @@ export class Server {
 	#child = null;
 	#closed = null;
 	stderr = '';
+	/** The first address with HTTP, or the first at all (unix:PATH). */
 	url = '';
+	/** All of them. */
+	urls = [];
 	/** The access token of the data directory; null with --auth off. */
 	token = null;
 
@@ -93,7 +96,7 @@ export class Server {
 	 * namespace of the server's (see canMount()), and gone with it. `diskFrom`: a data directory that is copied onto
 	 * it first. `diskIsFull`: then `ballast` takes all of the rest. `hungDir`: a directory of which the server never
 	 * gets an answer (see canHang()). `prefix`: words that run the server as their last arguments. `program`: the
-	 * server's binary (default: the one that was built). `auth`: false is --auth off.
+	 * server's binary (default: the one that was built). `auth`: false is --auth off. `listen`: the values of --listen.
 	 */
 	constructor(options) {
 		this.#options = options;
@@ -114,8 +117,8 @@ export class Server {
 
 	/** Starts the process and waits until it listens. */
 	async up() {
-		const { agent, cwd, env = {}, args = [], auth = true } = this.#options;
-		const argv = ['serve', '--listen', '127.0.0.1:0', '--data', this.dataDir, '--cwd', cwd];
+		const { agent, cwd, env = {}, args = [], auth = true, listen = ['127.0.0.1:0'] } = this.#options;
+		const argv = ['serve', ...listen.flatMap((address) => ['--listen', address]), '--data', this.dataDir, '--cwd', cwd];
 		if (agent !== null) {
 			argv.push('--agent', agent);
 		}
@@ -133,9 +136,10 @@ export class Server {
 		this.url = await within(new Promise((resolve, reject) => {
 			child.stderr.on('data', (text) => {
 				this.stderr += text;
-				const match = /^holdfast: listening on (http:\/\/\S+)$/m.exec(this.stderr.slice(since));
-				if (match) {
-					resolve(match[1]);
+				const urls = [...this.stderr.slice(since).matchAll(/^holdfast: listening on (\S+)$/mg)].map(([, url]) => url);
+				if (urls.length === listen.length) {
+					this.urls = urls;
+					resolve(urls.find((url) => url.startsWith('http')) ?? urls[0]);
 				}
 			});
 			child.once('error', reject);
