@@ -429,7 +429,7 @@ static void land(struct log_write *write, bool is_synced)
 	}
 	if (r < 0 && r != -EBUSY) {
 		diag(DIAG_WARN,
-			"session %s: events.jsonl cannot be written: %s; the journal has its events; the file is tried again",
+			"session %s: its files cannot be written: %s; the journal has its events; the files are tried again",
 			log->id, strerror(-r));
 	}
 	session_log_trim(log);

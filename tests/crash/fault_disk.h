@@ -30,6 +30,7 @@ enum disk_call {
 
 struct fault {
 	enum disk_call kind; /* which calls are counted, CALL_ANY: all of them */
+	const char *file; /* of CALL_WRITE: only those to files of this name; NULL: to any */
 	size_t nth; /* from 0; those before it pass */
 	int error; /* errno; 0: none, the call is only cut short */
 	bool is_short; /* a read or write: half of its bytes, and what follows fails with `error` */

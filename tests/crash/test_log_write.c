@@ -66,6 +66,17 @@ static int count_lines(const struct rig *rig, const char *id)
 	return file ? count : -1;
 }
 
+/** How long a file of the session `s` is. */
+static size_t size_of(const struct rig *rig, const char *name)
+{
+	struct buffer path = {0};
+	struct stat st;
+	buffer_printf(&path, "%s/sessions/s/%s", rig->dir, name);
+	assert_int_equal(stat(buffer_cstr(&path), &st), 0);
+	buffer_finish(&path);
+	return (size_t)st.st_size;
+}
+
 /** As after kill -9: what is on disk now is what the next start finds. */
 static void restart(struct rig *rig)
 {
@@ -132,6 +143,49 @@ static void lines_that_the_file_takes_in_part(void **state)
 	lines_come_later(*state, true);
 }
 
+/** A turn of two events. A checkpoint follows, which writes all that the files lack. */
+static void take_turn(struct rig *rig)
+{
+	rig_say(rig_session(rig, "s"), "text");
+	rig_put(rig_session(rig, "s"), "turn_end", "{}");
+	rig_settle(rig);
+}
+
+/** No checkpoint says that lines are certain which the file has refused. */
+static void no_checkpoint_is_ahead_of_the_file(void **state)
+{
+	struct rig *rig = *state;
+	take_turn(rig);
+	rig->limits.segment_size = 1; /* each batch is one: the older ones go if they may */
+	fault_disk_put(&(struct fault){
+		.kind = CALL_WRITE, .file = "events.jsonl", .error = ENOSPC, .lasts = true});
+	for (int i = 0; i < 3; i++) {
+		take_turn(rig);
+	}
+	assert_true(fault_disk_hits() >= 3);
+	assert_int_equal(count_lines(rig, "s"), 2);
+	fault_disk_take_away();
+	restart(rig);
+	assert_int_equal(shown(rig), 8);
+	assert_int_equal(count_lines(rig, "s"), 8);
+}
+
+/** Entries that the index has refused are written with the next ones. */
+static void the_index_comes_later(void **state)
+{
+	struct rig *rig = *state;
+	take_turn(rig);
+	size_t size = size_of(rig, "events.index");
+	fault_disk_put(&(struct fault){
+		.kind = CALL_WRITE, .file = "events.index", .error = ENOSPC, .lasts = true});
+	take_turn(rig);
+	assert_true(fault_disk_hits() >= 1);
+	assert_int_equal(size_of(rig, "events.index"), size);
+	fault_disk_take_away();
+	take_turn(rig);
+	assert_int_equal(size_of(rig, "events.index"), size + 4 * sizeof(uint64_t));
+}
+
 static void a_failed_sync_writes_no_lines(void **state)
 {
 	struct rig *rig = *state;
@@ -173,6 +227,8 @@ int main(void)
 		CASE(a_folder_that_was_never_made_is_made_by_the_next_start),
 		CASE(lines_that_the_file_does_not_take),
 		CASE(lines_that_the_file_takes_in_part),
+		CASE(no_checkpoint_is_ahead_of_the_file),
+		CASE(the_index_comes_later),
 		CASE(a_failed_sync_writes_no_lines),
 		CASE(a_deleted_sessions_folder_is_in_the_way),
 	};

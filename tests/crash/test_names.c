@@ -235,6 +235,34 @@ static void no_crash_loses_or_doubles_a_name(void **state)
 	session_drop(session);
 }
 
+/** Names that their file has refused are written with the next checkpoint. */
+static void names_that_the_file_refuses_come_later(void **state)
+{
+	struct rig *rig = *state;
+	assert_int_equal(rig_open(rig), 0);
+	struct session *session = rig_session(rig, "s");
+	session_hold(session);
+	for (int i = 1; i <= 9; i++) {
+		bool refuses = i % 3 == 2;
+		if (refuses) {
+			fault_disk_put(&(struct fault){.kind = CALL_WRITE,
+				.file = "keys.jsonl",
+				.error = ENOSPC,
+				.lasts = true});
+		}
+		expect_new(append_key(session, i), (uint64_t)i);
+		rig_settle(rig);
+		session_log_checkpoint(session->log);
+		rig_settle(rig);
+		if (refuses) {
+			assert_true(fault_disk_hits() > 0);
+			fault_disk_take_away();
+		}
+		check_copy(rig, i);
+	}
+	session_drop(session);
+}
+
 /** Without fdatasync the power may take the journal's end and leave the names. */
 static void names_go_on_behind_those_of_the_log(void **state)
 {
@@ -489,6 +517,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_refused_input_gives_no_name, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_retry_waits_for_the_first, setup, teardown),
 		cmocka_unit_test_setup_teardown(no_crash_loses_or_doubles_a_name, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			names_that_the_file_refuses_come_later, setup, teardown),
 		cmocka_unit_test_setup_teardown(
 			names_go_on_behind_those_of_the_log, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_damaged_line_costs_its_own_name, setup, teardown),
