@@ -33,6 +33,7 @@ struct error_detail {
 /** Why something is refused. `code` is a constant of proto/protocol.md. */
 struct refusal {
 	const char *code; /* NULL: it is not refused */
+	enum limit limit; /* that was reached; LIMIT_NONE: none was */
 	char message[256];
 	char request[32]; /* type of the refused frame, "" if it could not be read */
 	char prompt_id[129]; /* of the prompt that a refused frame is about, "" if it names none */
@@ -42,6 +43,10 @@ struct refusal {
 /** Sets the refusal and returns -EINVAL. */
 __attribute__((format(printf, 3, 4))) int refuse(
 	struct refusal *refusal, const char *code, const char *fmt, ...);
+
+/** The same for a limit that was reached, with its code. */
+__attribute__((format(printf, 3, 4))) int refuse_limit(
+	struct refusal *refusal, enum limit limit, const char *fmt, ...);
 
 /** What the disk does not do. */
 enum storage_trouble {

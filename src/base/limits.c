@@ -17,19 +17,30 @@ static const struct limit_row {
 	size_t width;
 	int64_t least;
 	int64_t most;
+	const char *code;
 	const char *help;
 } rows[] = {
-#define LIMIT_ROW(type, name, unit, fallback, least, most, help) \
-	{#name, unit, offsetof(struct limits, name), sizeof(type), least, most, help},
+#define LIMIT_ROW(type, name, unit, fallback, least, most, code, help) \
+	{#name, unit, offsetof(struct limits, name), sizeof(type), least, most, code, help},
 	LIMITS_TABLE(LIMIT_ROW)
 #undef LIMIT_ROW
 };
 
 #define ROW_COUNT (sizeof(rows) / sizeof(rows[0]))
 
+const char *limit_name(enum limit limit)
+{
+	return rows[limit - 1].name;
+}
+
+const char *limit_code(enum limit limit)
+{
+	return rows[limit - 1].code;
+}
+
 const struct limits *limits_default(void)
 {
-#define LIMIT_VALUE(type, name, unit, fallback, least, most, help) .name = (type)(fallback),
+#define LIMIT_VALUE(type, name, unit, fallback, least, most, code, help) .name = (type)(fallback),
 	static const struct limits defaults = {LIMITS_TABLE(LIMIT_VALUE)};
 #undef LIMIT_VALUE
 	return &defaults;
@@ -140,6 +151,7 @@ void limits_print(const struct limits *limits)
 		write_value(least, sizeof(least), row->least, row->unit);
 		write_value(most, sizeof(most), row->most, row->unit);
 		snprintf(range, sizeof(range), "%s to %s", least, most);
-		printf("%-21s %-9s %-20s %s\n", row->name, value, range, row->help);
+		printf("%-23s %-9s %-20s %-20s %s\n", row->name, value, range,
+			row->code ? row->code : "-", row->help);
 	}
 }

@@ -96,7 +96,7 @@ static int check_permission(struct batch *batch, size_t i, struct refusal *refus
 			"no permission request has the id \"%.100s\"", id);
 	}
 	if (asks && count->open >= count->most) {
-		refuse(refusal, "permissions_full",
+		refuse_limit(refusal, LIMIT_open_permissions,
 			"%zu permission requests of this session are already open; resolve some, or end the turn",
 			count->open);
 		return -ENOBUFS;
@@ -276,7 +276,7 @@ int intake_prompt(struct session *session, const struct request *request,
 	int r = session_prompt(session, request->prompt.message, request->prompt.message_len,
 		request->prompt.prompt_id, author, ret_seq, ret_duplicate);
 	if (r == -ENOBUFS) {
-		return refuse(refusal, "queue_full",
+		return refuse_limit(refusal, LIMIT_prompt_queue,
 			"too many prompts are queued in this session; send it again when one has begun");
 	}
 	return r < 0 ? refuse_input(refusal, r) : 0;

@@ -85,7 +85,7 @@ static int append(struct session *session, const json_t *data, const struct limi
 	size_t bad;
 	ret->ack_count = json_array_size(events);
 	if (ret->ack_count > limits->batch_events) {
-		return refuse(refusal, "too_large",
+		return refuse_limit(refusal, LIMIT_batch_events,
 			"the snapshot adds %zu events, and an append takes at most %zu; send fewer messages at once",
 			ret->ack_count, limits->batch_events);
 	}

@@ -46,7 +46,7 @@ static int emit(struct matching *m, const char *type, json_t *data)
 		"{s:s, s:s, s:o}", "type", type, "message_id", m->message_id, "data", data);
 	json_array_append_new(m->events, event);
 	if (json_array_size(m->events) > m->limits->batch_events) {
-		return refuse(m->refusal, "too_large",
+		return refuse_limit(m->refusal, LIMIT_batch_events,
 			"a snapshot may add at most %zu events; send the first messages alone",
 			m->limits->batch_events);
 	}
@@ -421,8 +421,8 @@ static int check_shape(const json_t *data, const struct limits *limits, size_t *
 			"append_snapshot needs \"messages\", an array of all messages so far");
 	}
 	if (count > limits->batch_events) {
-		return refuse(refusal, "too_large", "a snapshot has at most %zu messages",
-			limits->batch_events);
+		return refuse_limit(refusal, LIMIT_batch_events,
+			"a snapshot has at most %zu messages", limits->batch_events);
 	}
 	if (skip_first && (!json_is_integer(skip_first) || skip < 0 || (size_t)skip > count)) {
 		return refuse(refusal, "bad_request",

@@ -218,7 +218,7 @@ static int take_data(const json_t *data, const struct limits *limits,
 		ret->data_len = strlen(ret->data_json);
 	}
 	if (ret->data_len > limits->event_size) {
-		return refuse(refusal, "too_large",
+		return refuse_limit(refusal, LIMIT_event_size,
 			"the data of an event may have at most %zu bytes", limits->event_size);
 	}
 	return 0;

@@ -52,15 +52,31 @@ void utf8_repair(char *text)
 	}
 }
 
-int refuse(struct refusal *refusal, const char *code, const char *fmt, ...)
+static void set(struct refusal *refusal, const char *code, const char *fmt, va_list args)
 {
 	refusal->code = code;
-	va_list args;
-	va_start(args, fmt);
+	refusal->limit = LIMIT_NONE;
 	vsnprintf(refusal->message, sizeof(refusal->message), fmt, args);
-	va_end(args);
 	utf8_repair(refusal->message); /* what it repeats may have been cut in the middle of a
 					character */
+}
+
+int refuse(struct refusal *refusal, const char *code, const char *fmt, ...)
+{
+	va_list args;
+	va_start(args, fmt);
+	set(refusal, code, fmt, args);
+	va_end(args);
+	return -EINVAL;
+}
+
+int refuse_limit(struct refusal *refusal, enum limit limit, const char *fmt, ...)
+{
+	va_list args;
+	va_start(args, fmt);
+	set(refusal, limit_code(limit), fmt, args);
+	va_end(args);
+	refusal->limit = limit;
 	return -EINVAL;
 }
 
@@ -253,8 +269,8 @@ static int take_message(const json_t *data, const struct limits *limits, struct 
 		return refuse(refusal, "bad_request", "the message of a prompt must not be empty");
 	}
 	if (json_string_length(message) > limits->prompt_size) {
-		return refuse(refusal, "too_large", "a prompt may have at most %zu bytes",
-			limits->prompt_size);
+		return refuse_limit(refusal, LIMIT_prompt_size,
+			"a prompt may have at most %zu bytes", limits->prompt_size);
 	}
 	ret->prompt.message = json_string_value(message);
 	ret->prompt.message_len = json_string_length(message);
@@ -373,8 +389,8 @@ static int parse_append(const json_t *data, const struct limits *limits, struct 
 			"append needs \"events\", an array that is not empty");
 	}
 	if (json_array_size(events) > limits->batch_events) {
-		return refuse(refusal, "too_large", "an append takes at most %zu events",
-			limits->batch_events);
+		return refuse_limit(refusal, LIMIT_batch_events,
+			"an append takes at most %zu events", limits->batch_events);
 	}
 	ret->append.events = events;
 	return take_ref(json_object_get(data, "ref"), ret->append.ref, refusal);
@@ -574,7 +590,7 @@ int session_request_parse(const char *text, size_t len, const struct limits *lim
 		r = refuse(refusal, "bad_session_id",
 			"a session id matches [A-Za-z0-9._-]{1,128} and does not begin with a dot");
 	} else if (title && json_string_length(title) > limits->title_size) {
-		r = refuse(refusal, "too_large", "a title may have at most %zu bytes",
+		r = refuse_limit(refusal, LIMIT_title_size, "a title may have at most %zu bytes",
 			limits->title_size);
 	}
 	if (r < 0) {

@@ -13,14 +13,15 @@ const say = (text) => ({ type: 'agent_message_chunk', data: { text } });
 /** Complete lines of one fence, `size` bytes in all. */
 const fenceLines = (size) => '0123456789abcde\n'.repeat(size / 16);
 
-test('holdfast limits lists each limit with its default and range', async () => {
+test('holdfast limits lists each limit with its default, range and code', async () => {
 	const { code, stdout } = await runToEnd(['limits']);
 	assert.equal(code, 0);
 	const rows = stdout.trim().split('\n');
 	assert.ok(rows.length > 20, stdout);
-	assert.match(stdout, /^soft_flush_ms +200 ms +1 ms to 60000 ms +\S/m);
-	assert.match(stdout, /^block_size +64K +256 to 16M +\S/m);
-	assert.ok(rows.every((row) => /^[a-z_]+ +\d+(K|M| ms)? +\d+(K|M| ms)? to \d+(K|M| ms)? +\S/.test(row)), stdout);
+	assert.match(stdout, /^soft_flush_ms +200 ms +1 ms to 60000 ms +- +\S/m);
+	assert.match(stdout, /^block_size +64K +256 to 16M +- +\S/m);
+	assert.match(stdout, /^frame_size +1M +1K to 64M +too_large +\S/m);
+	assert.ok(rows.every((row) => /^[a-z_]+ +\d+(K|M| ms)? +\d+(K|M| ms)? to \d+(K|M| ms)? +(-|[a-z_]+|\d{4}) +\S/.test(row)), stdout);
 });
 
 test('a wrong limit is refused with what to do', async (t) => {

@@ -1,0 +1,131 @@
+/*
+ * What the server counts of its own work, and how GET /metrics tells it (docs/metrics.md): counters,
+ * gauges and histograms, in base units, all in one table. Only the loop's thread writes, so that to
+ * count costs an addition; what another thread measures, it hands over with its work. No name or
+ * label comes from outside, so there are no more of them with more clients or sessions.
+ */
+#ifndef HOLDFAST_METRICS_H
+#define HOLDFAST_METRICS_H
+
+#include "holdfast/buffer.h"
+#include "holdfast/limits.h"
+
+#include <stdint.h>
+
+/* METRIC(id, kind, name, labels, help); rows of one name stand together. */
+#define METRICS_TABLE(METRIC)                                                                    \
+	METRIC(SESSIONS, gauge, "sessions", "", "Sessions that there are")                       \
+	METRIC(SESSIONS_LOADED, gauge, "sessions_loaded", "", "Sessions that are in memory")     \
+	METRIC(CONNECTIONS, gauge, "connections", "", "Connections that are open")               \
+	METRIC(OBSERVERS, gauge, "observers", "{transport=\"websocket\"}",                       \
+		"Observers that are connected, by what carries their events")                    \
+	METRIC(PRODUCERS, gauge, "producers", "", "Sockets and streams that append")             \
+	METRIC(EVENTS_APPENDED, counter, "events_appended_total", "",                            \
+		"Events that have become durable")                                               \
+	METRIC(EVENTS_DELIVERED, counter, "events_delivered_total", "",                          \
+		"Events that were handed to observers, live and in pages; an event counts once " \
+		"for each observer")                                                             \
+	METRIC(BYTES_SENT, counter, "bytes_sent_total", "", "Bytes sent over all connections")   \
+	METRIC(BYTES_RECEIVED, counter, "bytes_received_total", "",                              \
+		"Bytes received over all connections")                                           \
+	METRIC(LOADS_NEWEST, counter, "loads_total", "{kind=\"newest\"}",                        \
+		"Loads that were asked for, by where they begin")                                \
+	METRIC(LOADS_AFTER, counter, "loads_total", "{kind=\"after\"}", "")                      \
+	METRIC(LOADS_BEFORE, counter, "loads_total", "{kind=\"before\"}", "")                    \
+	METRIC(RESETS_EPOCH, counter, "resets_total", "{reason=\"epoch\"}",                      \
+		"Positions of clients that did not fit")                                         \
+	METRIC(RESETS_AHEAD, counter, "resets_total", "{reason=\"ahead\"}", "")                  \
+	METRIC(RESETS_PRUNED, counter, "resets_total", "{reason=\"pruned\"}", "")                \
+	METRIC(BACKLOG_BYTES, gauge, "store_backlog_bytes", "", "Bytes that wait for the disk")  \
+	METRIC(STORE_FAILED, gauge, "store_failed", "", "1 while the journal cannot be written") \
+	METRIC(RECEIVING_BYTES, gauge, "receiving_bytes", "",                                    \
+		"Memory of messages and bodies that are not whole yet")                          \
+	METRIC(AGENTS_RUNNING, gauge, "agents_running", "", "Agents whose process is up")        \
+	METRIC(PERMISSIONS_PENDING, gauge, "permissions_pending", "",                            \
+		"Permission requests that wait for an answer")
+
+/* HISTOGRAM(id, bounds, name, help) */
+#define HISTOGRAMS_TABLE(HISTOGRAM)                                                              \
+	HISTOGRAM(APPEND_SECONDS, seconds, "append_duration_seconds",                            \
+		"From the receipt of an append until it is durable")                             \
+	HISTOGRAM(SYNC_SECONDS, seconds, "sync_duration_seconds",                                \
+		"Writing and syncing one batch of the journal")                                  \
+	HISTOGRAM(SYNC_RECORDS, counts, "sync_records", "Records in one batch of the journal")   \
+	HISTOGRAM(LOOP_LAG_SECONDS, seconds, "loop_lag_seconds",                                 \
+		"How long one turn of the event loop took, in whole milliseconds; so long what " \
+		"came meanwhile had to wait")
+
+/* WORD(id, name, label, help): one value for each word of a list that grows as they come. */
+#define WORDS_TABLE(WORD)                                                                          \
+	WORD(REFUSALS, "refusals_total", "code", "Refusals that clients were told, by their code") \
+	WORD(CLOSES, "closes_total", "code",                                                       \
+		"WebSockets that have ended, by the close code; 1006: without one")
+
+#define METRIC_ID(id, ...)    METRIC_##id,
+#define HISTOGRAM_ID(id, ...) HISTOGRAM_##id,
+#define WORD_ID(id, ...)      WORDS_##id,
+enum metric { METRICS_TABLE(METRIC_ID) METRIC_COUNT };
+enum histogram_id { HISTOGRAMS_TABLE(HISTOGRAM_ID) HISTOGRAM_COUNT };
+enum words { WORDS_TABLE(WORD_ID) WORDS_COUNT };
+#undef METRIC_ID
+#undef HISTOGRAM_ID
+#undef WORD_ID
+
+#define HISTOGRAM_BUCKETS 15
+
+struct histogram {
+	uint64_t buckets[HISTOGRAM_BUCKETS + 1]; /* not added up; the last: above all bounds */
+	double sum;
+};
+
+struct word_count;
+
+/** Functions accept NULL, for whoever does not count. */
+struct metrics {
+	uint64_t values[METRIC_COUNT];
+	uint64_t limits[LIMIT_COUNT]; /* how often each was reached */
+	struct histogram histograms[HISTOGRAM_COUNT];
+	struct word_count *words[WORDS_COUNT];
+};
+
+struct metrics *metrics_create(void);
+/** Accepts NULL. */
+void metrics_destroy(struct metrics *metrics);
+
+static inline void metrics_add(struct metrics *metrics, enum metric id, uint64_t count)
+{
+	if (metrics) {
+		metrics->values[id] += count;
+	}
+}
+
+/** Of a gauge. */
+static inline void metrics_set(struct metrics *metrics, enum metric id, uint64_t value)
+{
+	if (metrics) {
+		metrics->values[id] = value;
+	}
+}
+
+/** LIMIT_NONE: none was. */
+static inline void metrics_limit(struct metrics *metrics, enum limit limit)
+{
+	if (metrics) {
+		metrics->limits[limit]++;
+	}
+}
+
+void metrics_observe(struct metrics *metrics, enum histogram_id id, double value);
+/** Counts a word, which must be one of the program's own; it is copied. */
+void metrics_count_word(struct metrics *metrics, enum words id, const char *word);
+/** A refusal that a client is told, and the limit that it comes from. */
+void metrics_refused(struct metrics *metrics, const char *code, enum limit limit);
+/** Appends all of them in Prometheus' text format 0.0.4. */
+void metrics_write(const struct metrics *metrics, struct buffer *out);
+/**
+ * Appends what the system knows of the process. Reads /proc, where counting the open files takes as
+ * long as there are many: not for the loop's thread.
+ */
+void metrics_write_process(struct buffer *out);
+
+#endif

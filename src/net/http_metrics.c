@@ -1,0 +1,76 @@
+/* GET /metrics: what was counted as it happened, and what is looked at now. */
+#include "net_internal.h"
+
+#include <stdlib.h>
+
+struct metrics_job {
+	uv_work_t work; /* first */
+	struct conn *conn; /* NULL: it is gone */
+	struct buffer text;
+};
+
+static size_t count_producers(const struct server *server)
+{
+	size_t count = 0;
+	list_for_each(link, &server->producers) {
+		count++;
+	}
+	return count;
+}
+
+/** Gauges that cost nothing to read are read when somebody asks. */
+static void look(struct server *server)
+{
+	struct metrics *metrics = server->metrics;
+	metrics_set(metrics, METRIC_SESSIONS, session_table_count(server->sessions));
+	metrics_set(metrics, METRIC_SESSIONS_LOADED, session_table_count_live(server->sessions));
+	metrics_set(metrics, METRIC_PERMISSIONS_PENDING,
+		session_table_count_permissions(server->sessions));
+	metrics_set(metrics, METRIC_BACKLOG_BYTES, session_table_backlog(server->sessions));
+	metrics_set(metrics, METRIC_AGENTS_RUNNING, agent_host_count_running(server->agents));
+	metrics_set(metrics, METRIC_CONNECTIONS, server->conn_count);
+	metrics_set(metrics, METRIC_PRODUCERS, count_producers(server));
+	metrics_set(metrics, METRIC_RECEIVING_BYTES, server->received);
+}
+
+static void work(uv_work_t *work)
+{
+	metrics_write_process(&((struct metrics_job *)work)->text);
+}
+
+static void done(uv_work_t *work, int status)
+{
+	struct metrics_job *job = (struct metrics_job *)work;
+	if (job->conn) {
+		job->conn->http->metrics = NULL;
+		http_respond_text(job->conn, "text/plain; version=0.0.4; charset=utf-8",
+			job->text.data, job->text.len);
+	}
+	buffer_finish(&job->text);
+	free(job);
+}
+
+void http_get_metrics(struct conn *conn)
+{
+	if (conn->http->method != HTTP_GET && conn->http->method != HTTP_HEAD) {
+		http_refuse_method(conn, "GET");
+		return;
+	}
+	if (!http_may(conn, RIGHT_ADMINISTER)) {
+		return;
+	}
+	struct metrics_job *job = xcalloc(1, sizeof(*job));
+	job->conn = conn;
+	conn->http->metrics = job;
+	look(conn->server);
+	metrics_write(conn->server->metrics, &job->text);
+	uv_queue_work(conn->server->loop, &job->work, work, done);
+}
+
+void http_forget_metrics(struct conn *conn)
+{
+	if (conn->http->metrics) {
+		conn->http->metrics->conn = NULL;
+		conn->http->metrics = NULL;
+	}
+}

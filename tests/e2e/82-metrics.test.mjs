@@ -1,0 +1,128 @@
+// GET /metrics: its text is right, each figure goes up by exactly what was done, and only an admin reads it.
+
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { readFileSync, readdirSync } from 'node:fs';
+import { test } from 'node:test';
+import { parseMetrics, readMetrics } from '../support/metrics.mjs';
+import { Observer } from '../support/observer.mjs';
+import { Producer, input, post } from '../support/producer.mjs';
+import { Server, demoAgent } from '../support/server.mjs';
+import { ownToken } from '../support/tokens.mjs';
+import { eventually } from '../support/wait.mjs';
+
+/** What `names` went up by between two readings. */
+const grown = (before, after, ...names) => names.map((name) => after(name) - before(name));
+
+test('the text is as Prometheus reads it, with every metric from the start', async (t) => {
+	const server = await Server.start(t);
+	const { body } = await server.request('GET', '/metrics');
+	const { samples, types } = parseMetrics(body);
+	const page = readFileSync(new URL('../../docs/metrics.md', import.meta.url), 'utf8');
+	assert.deepEqual([...types.keys()].filter((name) => name.startsWith('holdfast_') && !page.includes(`\`${name}`)), [], 'each is in docs/metrics.md');
+	for (const name of ['build_info', 'sessions', 'sessions_loaded', 'observers', 'events_appended_total', 'events_delivered_total', 'bytes_sent_total',
+		'loads_total', 'resets_total', 'closes_total', 'refusals_total', 'limit_reached_total', 'append_duration_seconds', 'sync_duration_seconds', 'sync_records',
+		'store_backlog_bytes', 'store_failed', 'agents_running', 'permissions_pending', 'loop_lag_seconds']) {
+		assert.ok(types.has(`holdfast_${name}`), name);
+	}
+	assert.equal(samples.get('process_open_fds'), readdirSync(`/proc/${server.pid}/fd`).length);
+	assert.ok(samples.get('process_resident_memory_bytes') > 1 << 20);
+	assert.ok(Math.abs(samples.get('process_start_time_seconds') - Date.now() / 1000) < 600);
+	assert.ok(samples.get('process_max_fds') > 0 && samples.get('process_cpu_seconds_total') > 0);
+	const head = await server.request('HEAD', '/metrics');
+	assert.deepEqual([head.status, head.body], [200, '']);
+	assert.equal((await server.request('POST', '/metrics')).status, 405);
+	const promtool = spawnSync('promtool', ['check', 'metrics'], { input: body });
+	assert.ok(promtool.error || promtool.status === 0, String(promtool.stderr));
+});
+
+test('only an admin reads it', async (t) => {
+	const server = await Server.start(t);
+	for (const role of ['observer', 'controller', 'producer']) {
+		const { status, body } = await server.request('GET', '/metrics', { headers: { authorization: `Bearer ${ownToken(server, role)}` } });
+		assert.deepEqual([status, body.error.code], [403, 'forbidden'], role);
+	}
+	assert.equal((await server.request('GET', '/metrics', { headers: { authorization: undefined } })).status, 401);
+	assert.equal((await server.request('GET', '/metrics', { headers: { authorization: `Bearer ${ownToken(server, 'admin')}` } })).status, 200);
+});
+
+test('events, loads, resets, sessions and observers are counted once each', async (t) => {
+	const server = await Server.start(t);
+	const { id } = await server.createSession({ title: 'a secret title' });
+	await post(server, id, [1, 2, 3].map((n) => input.note({ n })));
+	const watcher = await Observer.connect(t, server, id);
+	await watcher.loadAll();
+	const before = await readMetrics(server);
+	assert.deepEqual(['sessions', 'sessions_loaded', 'observers{transport="websocket"}'].map(before), [1, 1, 1]);
+
+	const producer = await Producer.connect(t, server, id);
+	await producer.append(input.note({ n: 4 }), input.note({ n: 5 }));
+	await post(server, id, input.note({ n: 6 }));
+	await watcher.waitForSeq(6);
+	const late = await Observer.connect(t, server, id);
+	await late.load({ limit: 3 }); // the newest: 3 events
+	await late.load({ before_seq: 4 }); // 3
+	await late.load({ after_seq: 4, epoch: late.epoch }); // 2
+	await late.load({ after_seq: 99, epoch: late.epoch }); // ahead: 6
+	await late.load({ after_seq: 1, epoch: '0123456789abcdef' }); // epoch: 6
+	assert.equal((await server.request('GET', `/api/sessions/${id}/events?after_seq=5`)).body.events.length, 1);
+	const after = await readMetrics(server);
+
+	assert.deepEqual(grown(before, after, 'events_appended_total'), [3]);
+	assert.deepEqual(grown(before, after, 'events_delivered_total'), [3 + 3 + 3 + 2 + 6 + 6 + 1]);
+	assert.deepEqual(grown(before, after, 'loads_total{kind="newest"}', 'loads_total{kind="before"}', 'loads_total{kind="after"}'), [1, 1, 4]);
+	assert.deepEqual(grown(before, after, 'resets_total{reason="ahead"}', 'resets_total{reason="epoch"}', 'resets_total{reason="pruned"}'), [1, 1, 0]);
+	assert.deepEqual(grown(before, after, 'append_duration_seconds_count', 'observers{transport="websocket"}', 'producers'), [2, 1, 1]);
+	assert.deepEqual(grown(before, after, 'sync_records_sum', 'sync_duration_seconds_count'), [3, after('sync_records_count') - before('sync_records_count')]);
+	assert.ok(after('bytes_sent_total') > before('bytes_sent_total') && after('bytes_received_total') > before('bytes_received_total'));
+	assert.ok(after('loop_lag_seconds_count') > before('loop_lag_seconds_count'));
+
+	await late.close();
+	await producer.close();
+	assert.equal((await server.request('DELETE', `/api/sessions/${id}`)).status, 204);
+	await watcher.waitClosed();
+	await eventually(async () => (await readMetrics(server))('closes_total{code="4404"}') === 1, 'the close to be counted');
+	const end = await readMetrics(server);
+	assert.deepEqual(grown(after, end, 'closes_total{code="1000"}'), [2]);
+	assert.deepEqual(['sessions', 'sessions_loaded', 'observers{transport="websocket"}', 'producers'].map(end), [0, 0, 0, 0]);
+	const { body } = await server.request('GET', '/metrics');
+	assert.ok(!body.includes(id) && !body.includes('secret'));
+});
+
+test('refusals are counted by their code, closes by theirs, and codes that a peer makes up as one', async (t) => {
+	const server = await Server.start(t);
+	const { id } = await server.createSession();
+	const observer = await Observer.connect(t, server, id);
+	const before = await readMetrics(server);
+	assert.equal((await server.request('GET', '/api/sessions/nobody')).status, 404);
+	assert.equal((await server.request('POST', '/api/sessions', { json: { id } })).status, 409);
+	await observer.send('nonsense');
+	await observer.waitFor('error');
+	await observer.send('prompt', { message: 'x', prompt_id: 'p' });
+	await observer.waitFor((f) => f.data.code === 'no_agent');
+	observer.drop();
+	for (const code of [3000, 3001, 4999]) {
+		const socket = await Observer.connect(t, server, id);
+		await socket.close(code);
+	}
+	await eventually(async () => (await readMetrics(server))('closes_total{code="1006"}') === 1, 'the broken socket');
+	const after = await readMetrics(server);
+	assert.deepEqual(grown(before, after, 'refusals_total{code="not_found"}', 'refusals_total{code="session_exists"}', 'refusals_total{code="unknown_type"}',
+		'refusals_total{code="no_agent"}', 'closes_total{code="other"}'), [1, 1, 1, 1, 3]);
+});
+
+test('agents and their questions are counted while they are there', async (t) => {
+	const server = await Server.start(t, { agent: demoAgent('--rate 0') });
+	const { id } = await server.createSession();
+	const observer = await Observer.connect(t, server, id);
+	await observer.loadAll();
+	await observer.prompt('permission');
+	const asked = await observer.waitForEvent('permission_request');
+	const during = await readMetrics(server);
+	assert.deepEqual([during('agents_running'), during('permissions_pending')], [1, 1]);
+	await observer.send('permission_answer', { request_id: asked.data.request_id, option_id: asked.data.options[0].option_id });
+	await observer.waitForEvent('turn_end');
+	assert.equal((await readMetrics(server))('permissions_pending'), 0);
+	await server.request('DELETE', `/api/sessions/${id}`);
+	await eventually(async () => (await readMetrics(server))('agents_running') === 0, 'the agent to be gone');
+});
