@@ -27,6 +27,8 @@ void agent_host_destroy(struct agent_host *host, void (*done)(void *arg), void *
 /** When the agents, the sessions and the clients are gone. */
 void agent_host_free(struct agent_host *host);
 bool agent_host_has_agent(const struct agent_host *host);
+/** Agents whose process is up. */
+size_t agent_host_count_running(const struct agent_host *host);
 
 /** session_ops.prompt_due: the prompt is durable, its agent gets it (and is started if need be). */
 void agent_host_prompt(

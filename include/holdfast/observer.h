@@ -12,6 +12,7 @@
 #include "holdfast/frames.h"
 #include "holdfast/limits.h"
 #include "holdfast/list.h"
+#include "holdfast/metrics.h"
 #include "holdfast/requests.h"
 #include "holdfast/store.h"
 
@@ -21,6 +22,7 @@ enum deltas { DELTAS_NONE, DELTAS_TEXT, DELTAS_HTML };
 
 struct channel {
 	const struct limits *limits;
+	struct metrics *metrics; /* NULL: nobody counts; the session sets it */
 	struct session_log *log;
 	uint64_t max_seq; /* the highest seq that may be shown */
 	const struct agent_state *agent_state; /* as of the log's end; never NULL */
@@ -127,6 +129,9 @@ struct load_plan {
 	bool to_end; /* the load leads to the end of the log: the observer becomes live */
 	bool is_newest; /* one page, of the newest events */
 };
+/** Counts a load that is about to be answered. */
+void load_count(
+	struct metrics *metrics, const struct load_request *load, const struct load_plan *plan);
 /** Pure: the rules of proto/protocol.md#loading-step-by-step. */
 struct load_plan load_plan_make(
 	const struct load_request *load, uint64_t epoch, uint64_t first_seq, uint64_t max_seq);

@@ -7,6 +7,7 @@
 
 #include "holdfast/access.h"
 #include "holdfast/agent_host.h"
+#include "holdfast/metrics.h"
 #include "holdfast/session.h"
 
 struct server;
@@ -34,6 +35,7 @@ struct server_config {
 	struct session_table *sessions;
 	struct agent_host *agents;
 	struct access *access; /* NULL: everybody may do everything */
+	struct metrics *metrics; /* NULL: nothing is counted, and there is no /metrics */
 };
 
 /** Binds and listens. NULL if that fails; *ret_why (caller frees) says why. */

@@ -53,6 +53,7 @@ struct session_table_config {
 	uv_loop_t *loop;
 	const struct limits *limits;
 	const struct clock *clock;
+	struct metrics *metrics; /* NULL: nobody counts */
 	const char *data_dir;
 	enum store_durability durability;
 	const struct session_ops *ops;
@@ -81,6 +82,8 @@ void session_drop(struct session *session);
 size_t session_table_count(const struct session_table *table);
 /** Sessions that are in memory. */
 size_t session_table_count_live(const struct session_table *table);
+/** Permission requests that wait for an answer, in all of them. */
+size_t session_table_count_permissions(const struct session_table *table);
 /** Calls `visit` for every session that there is, wherever it is. */
 void session_table_each_object(struct session_table *table,
 	void (*visit)(const struct session_object *object, void *arg), void *arg);

@@ -23,6 +23,7 @@
 #include "holdfast/key_sum.h"
 #include "holdfast/limits.h"
 #include "holdfast/list.h"
+#include "holdfast/metrics.h"
 #include "holdfast/record.h"
 
 #include <stdbool.h>
@@ -133,6 +134,9 @@ int store_open(uv_loop_t *loop, const char *dir, enum store_durability durabilit
  * all is synced, but nothing is freed, as that work may still use it. The process should end.
  */
 bool store_close(struct store *store);
+
+/** Counts batches, and whether they work, from now on; NULL: does not. */
+void store_count(struct store *store, struct metrics *metrics);
 
 /**
  * Gathers a record for the next batch. Returns its lsn (> 0, growing) or a negative errno once the

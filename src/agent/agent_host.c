@@ -191,6 +191,7 @@ static void handle_refused(void *owner, const struct acp_setting *setting, const
 	bool is_mode = setting->mode_id != NULL;
 	const struct error_detail detail = {.about = is_mode ? ABOUT_MODE : ABOUT_OPTION,
 		.id = is_mode ? setting->mode_id : setting->config_id};
+	metrics_refused(session_channel(hosted->session)->metrics, "setting_refused", LIMIT_NONE);
 	channel_answer(session_channel(hosted->session), setting->by,
 		frame_error("setting_refused", why, is_mode ? "set_mode" : "set_config_option",
 			&detail));
@@ -240,6 +241,15 @@ struct agent_host *agent_host_create(const struct agent_host_config *config)
 bool agent_host_has_agent(const struct agent_host *host)
 {
 	return host->command != NULL;
+}
+
+size_t agent_host_count_running(const struct agent_host *host)
+{
+	size_t count = 0;
+	list_for_each(link, &host->agents) {
+		count += acp_agent_is_running(list_entry(link, struct hosted, link)->agent);
+	}
+	return count;
 }
 
 static void finish_if_empty(struct agent_host *host)

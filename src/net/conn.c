@@ -139,6 +139,10 @@ static void destroy(struct conn *conn)
 static void handle_durable(struct durable_wait *durable, int status)
 {
 	struct conn_wait *wait = (struct conn_wait *)durable;
+	if (wait->is_append && status == 0) {
+		metrics_observe(wait->conn->server->metrics, HISTOGRAM_APPEND_SECONDS,
+			(double)(uv_hrtime() - wait->begun_ns) / 1e9);
+	}
 	wait->answer(wait, status);
 	free_wait(wait);
 }
@@ -155,12 +159,22 @@ struct conn_wait *conn_wait_create(struct conn *conn, struct session *session,
 	return wait;
 }
 
+struct conn_wait *conn_wait_append(
+	struct conn *conn, void (*answer)(struct conn_wait *wait, int status))
+{
+	struct conn_wait *wait = conn_wait_create(conn, conn->session, answer);
+	wait->is_append = true;
+	wait->begun_ns = uv_hrtime();
+	return wait;
+}
+
 /* --- the socket --- */
 
 static void handle_received(struct sock *sock, char *bytes, size_t len)
 {
 	struct conn *conn = conn_of(sock);
 	conn->received_ms = now_ms(conn);
+	metrics_add(conn->server->metrics, METRIC_BYTES_RECEIVED, len);
 	if (conn->ws) {
 		conn->ws->pinged = false;
 	}
@@ -199,6 +213,8 @@ void conn_put(struct conn *conn, const void *bytes, size_t len)
 {
 	if (!conn->is_dead && sock_write(&conn->sock, bytes, len) < 0) {
 		conn_kill(conn);
+	} else {
+		metrics_add(conn->server->metrics, METRIC_BYTES_SENT, len);
 	}
 }
 
@@ -328,6 +344,7 @@ static void sweep_socket(struct conn *conn)
 		ws_ping(conn);
 	}
 	if (ws_is_unfinished(conn) && conn_is_too_slow(conn, conn->rx.len)) {
+		metrics_limit(conn->server->metrics, LIMIT_receive_ms);
 		conn_close(conn, WS_CLOSE_POLICY, "a message came too slowly");
 	}
 }
@@ -341,7 +358,7 @@ static void sweep_body(struct conn *conn)
 	if (conn->http->stream) {
 		if (conn->rx.len > RECEIVE_FREE && conn_is_too_slow(conn, conn->rx.len)) {
 			struct refusal refusal = {0};
-			refuse(&refusal, "timeout", "a line came too slowly");
+			refuse_limit(&refusal, LIMIT_receive_ms, "a line came too slowly");
 			http_stream_fail(conn, &refusal);
 		}
 	} else if ((!conn->http->is_routed || conn->http->is_answered) &&
@@ -360,6 +377,7 @@ void conn_sweep(struct conn *conn)
 		conn_check_grant(conn);
 	}
 	if (conn->deadline == DEADLINE_TOKEN && now_ms(conn) >= conn->deadline_ms) {
+		metrics_limit(conn->server->metrics, LIMIT_token_ms);
 		ws_deny(conn, DENIED_NO_TOKEN);
 	} else if (conn->deadline != DEADLINE_NONE && now_ms(conn) >= conn->deadline_ms) {
 		http_time_out(conn);
@@ -394,6 +412,12 @@ void conn_send_frame(struct conn *conn, struct frame *frame)
 	}
 }
 
+void conn_send_error(struct conn *conn, const char *code, const char *message)
+{
+	metrics_refused(conn->server->metrics, code, LIMIT_NONE);
+	conn_send_frame(conn, frame_error(code, message, NULL, NULL));
+}
+
 void conn_send_refusal(struct conn *conn, const struct refusal *refusal)
 {
 	const char *request = refusal->request[0] ? refusal->request : NULL;
@@ -402,5 +426,6 @@ void conn_send_refusal(struct conn *conn, const struct refusal *refusal)
 		detail.about = ABOUT_PROMPT;
 		detail.id = refusal->prompt_id;
 	}
+	metrics_refused(conn->server->metrics, refusal->code, refusal->limit);
 	conn_send_frame(conn, frame_error(refusal->code, refusal->message, request, &detail));
 }

@@ -65,16 +65,28 @@ static void respond(struct conn *conn, unsigned status, const char *headers, con
 	conn_at_end_of_tick(conn);
 }
 
-void http_respond_with(
-	struct conn *conn, unsigned status, const char *headers, const char *body, size_t len)
+/** `type` NULL: there is no body. */
+static void respond_api(struct conn *conn, unsigned status, const char *type, const char *headers,
+	const char *body, size_t len)
 {
 	struct buffer all = {0};
 	buffer_printf(&all,
 		"cache-control: no-store\r\n"
-		"content-security-policy: default-src 'none'; frame-ancestors 'none'\r\n%s%s",
-		status == 204 ? "" : "content-type: application/json\r\n", headers);
+		"content-security-policy: default-src 'none'; frame-ancestors 'none'\r\n%s%s%s%s",
+		type ? "content-type: " : "", type ? type : "", type ? "\r\n" : "", headers);
 	respond(conn, status, buffer_cstr(&all), body, len, len);
 	buffer_finish(&all);
+}
+
+void http_respond_with(
+	struct conn *conn, unsigned status, const char *headers, const char *body, size_t len)
+{
+	respond_api(conn, status, status == 204 ? NULL : "application/json", headers, body, len);
+}
+
+void http_respond_text(struct conn *conn, const char *type, const char *text, size_t len)
+{
+	respond_api(conn, 200, type, "", text, len);
 }
 
 void http_respond_file(struct conn *conn, unsigned status, const char *headers, const char *body,
@@ -128,6 +140,7 @@ static void refuse_with(struct conn *conn, unsigned status, const char *headers,
 	const char *message, const struct error_detail *detail)
 {
 	struct buffer body = {0};
+	metrics_count_word(conn->server->metrics, WORDS_REFUSALS, code);
 	buffer_append_str(&body, "{\"error\":");
 	frames_append_error(&body, code, message, NULL, detail);
 	buffer_append_char(&body, '}');
@@ -146,8 +159,15 @@ void http_refuse(struct conn *conn, const char *code, const char *message)
 	refuse_with(conn, status_of(code), "", code, message, NULL);
 }
 
+void http_refuse_limit(struct conn *conn, unsigned status, enum limit limit, const char *message)
+{
+	metrics_limit(conn->server->metrics, limit);
+	refuse_with(conn, status, "", limit_code(limit), message, NULL);
+}
+
 void http_refuse_event(struct conn *conn, const struct refusal *refusal)
 {
+	metrics_limit(conn->server->metrics, refusal->limit);
 	refuse_with(conn, status_of(refusal->code), "", refusal->code, refusal->message,
 		&refusal->detail);
 }

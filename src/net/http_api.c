@@ -147,7 +147,7 @@ static void post_session(struct conn *conn)
 	const char *title;
 	if (session_request_parse(conn->rx.data, conn->rx.len, conn->server->limits, &json, &id,
 		    &title, &refusal) < 0) {
-		http_refuse(conn, refusal.code, refusal.message);
+		http_refuse_event(conn, &refusal);
 		return;
 	}
 	char made[129];
@@ -161,7 +161,7 @@ static void post_session(struct conn *conn)
 	}
 	if (id && !conn_sees(conn, id)) {
 		refuse(&refusal, "forbidden", "the token is not for a session of this id");
-		http_refuse(conn, refusal.code, refusal.message);
+		http_refuse_event(conn, &refusal);
 		json_decref(json);
 		return;
 	}
@@ -340,6 +340,8 @@ void http_route(struct conn *conn)
 			"the server is shutting down; try again in a moment");
 	} else if (strcmp(path, "/healthz") == 0) {
 		is_get ? get_health(conn) : http_refuse_method(conn, "GET");
+	} else if (strcmp(path, "/metrics") == 0) {
+		http_get_metrics(conn);
 	} else if (strcmp(path, "/api/login") == 0) {
 		http_route_login(conn);
 	} else if (strcmp(path, "/api/tokens/revoke") == 0) {

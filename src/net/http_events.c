@@ -16,6 +16,7 @@ static void respond_page(struct conn *conn, struct event **events, size_t count)
 	page.format = conn->http->format;
 	struct buffer body = {0};
 	frames_append_loaded(&body, &page);
+	metrics_add(conn->server->metrics, METRIC_EVENTS_DELIVERED, count);
 	http_respond(conn, 200, body.data, body.len);
 	buffer_finish(&body);
 	for (size_t i = 0; i < count; i++) {
@@ -96,11 +97,12 @@ void http_get_events(struct conn *conn, struct session *session)
 		    query_get(conn, "limit", limit, sizeof(limit)),
 		    query_get(conn, "epoch", epoch, sizeof(epoch)), conn->server->limits,
 		    &conn->http->load, &refusal) < 0) {
-		http_refuse(conn, refusal.code, refusal.message);
+		http_refuse_event(conn, &refusal);
 		return;
 	}
 	conn_hold_session(conn, session);
 	load_page(conn);
+	load_count(conn->server->metrics, &conn->http->load, &conn->http->plan);
 }
 
 /* --- appending --- */
@@ -150,7 +152,7 @@ static json_t *parse_events(struct conn *conn, struct refusal *refusal)
 		refuse(refusal, "bad_request", "the array is empty; it holds 1 to %zu events",
 			most);
 	} else if (json_array_size(json) > most) {
-		refuse(refusal, "too_large",
+		refuse_limit(refusal, LIMIT_batch_events,
 			"an array holds at most %zu events; send more as lines, with the content-type application/x-ndjson",
 			most);
 	}
@@ -167,6 +169,7 @@ static void refuse_events(struct conn *conn, struct refusal *refusal, size_t bad
 	if (count > 1) {
 		refuse(&told, refusal->code, "event %zu of the batch: %.220s", bad + 1,
 			refusal->message);
+		told.limit = refusal->limit;
 		told.detail.has_index = true;
 		told.detail.index = bad;
 	}
@@ -187,7 +190,7 @@ static void append_body(struct conn *conn)
 	size_t count = json_array_size(events);
 	struct append_ack *acks = xcalloc(count, sizeof(*acks));
 	if (events && conn_append(conn, events, acks, &bad, &refusal) == 0) {
-		struct conn_wait *wait = conn_wait_create(conn, conn->session, answer_appended);
+		struct conn_wait *wait = conn_wait_append(conn, answer_appended);
 		wait->acks = acks;
 		wait->ack_count = count;
 	} else {
@@ -215,7 +218,7 @@ void http_post_snapshot(struct conn *conn, struct session *session)
 	json_t *data = json_parse(conn->rx.data, conn->rx.len,
 		session_table_numbers(conn->server->sessions), &refusal);
 	if (data && conn_append_snapshot(conn, data, &result, &bad, &refusal) == 0) {
-		struct conn_wait *wait = conn_wait_create(conn, conn->session, answer_appended);
+		struct conn_wait *wait = conn_wait_append(conn, answer_appended);
 		conn_wait_take_snapshot(wait, &result);
 	} else {
 		refusal.detail.has_index = bad != SNAPSHOT_NO_INDEX;

@@ -51,8 +51,8 @@ static bool has_escaped_slash(const struct http_head *head)
 
 static bool is_api(const char *path)
 {
-	return strcmp(path, "/healthz") == 0 || strcmp(path, "/api") == 0 ||
-	       strncmp(path, "/api/", 5) == 0;
+	return strcmp(path, "/healthz") == 0 || strcmp(path, "/metrics") == 0 ||
+	       strcmp(path, "/api") == 0 || strncmp(path, "/api/", 5) == 0;
 }
 
 /** "." and ".." are no names: a path with them leads nowhere. */
@@ -107,10 +107,10 @@ static void end_body(struct conn *conn)
 static void refuse_size(struct conn *conn)
 {
 	struct refusal refusal = {0};
-	refuse(&refusal, "too_large",
+	refuse_limit(&refusal, LIMIT_body_size,
 		"the body of a request may have at most %zu bytes; send more events as lines, with the content-type application/x-ndjson",
 		conn->server->limits->body_size);
-	http_refuse(conn, refusal.code, refusal.message);
+	http_refuse_event(conn, &refusal);
 }
 
 /** Nobody can tell where the next request would begin. */
@@ -259,6 +259,7 @@ static size_t take_head(struct conn *conn, const char *at, size_t len)
 	if (n > most || (!n && len > most)) {
 		bool is_target = !memchr(at, '\n', n ? n : len);
 		reset(conn);
+		metrics_limit(conn->server->metrics, LIMIT_head_size);
 		refuse_for_good(conn, is_target ? 414 : 431,
 			is_target ? "the address is too long"
 				  : "the head of the request is too long");
@@ -287,7 +288,7 @@ static void take_bytes(struct conn *conn, const char *bytes, size_t len)
 	} else if (conn->rx.len + len > conn->server->limits->body_size) {
 		refuse_size(conn);
 	} else if (!conn_keep(conn, bytes, len)) {
-		http_refuse(conn, "server_busy",
+		http_refuse_limit(conn, 503, LIMIT_receive_size,
 			"too many large requests are being received; send it again in a moment");
 	}
 }
@@ -327,7 +328,7 @@ static size_t take_chunks(struct conn *conn, const char *at, size_t len)
 		if (conn->http->stream) {
 			http_stream_fail(conn, &refusal);
 		} else if (!is_refused(conn) && !conn->http->is_routed) {
-			http_refuse(conn, refusal.code, refusal.message);
+			http_refuse_event(conn, &refusal);
 		}
 		conn->phase = PHASE_ANSWER;
 		conn_at_end_of_tick(conn);
@@ -409,6 +410,7 @@ void http_finish(struct conn *conn)
 	}
 	http_cancel_file(conn);
 	http_forget_login(conn);
+	http_forget_metrics(conn);
 	http_stream_finish(conn);
 	forget_request(conn);
 	buffer_finish(&conn->http->response);
@@ -514,6 +516,7 @@ void http_time_out(struct conn *conn)
 	}
 	conn->http->must_close = true;
 	conn->phase = PHASE_ANSWER;
+	enum limit limit = conn->deadline == DEADLINE_HEAD ? LIMIT_head_ms : LIMIT_receive_ms;
 	conn_set_deadline(conn, DEADLINE_END, LINGER_MS);
-	http_refuse_with(conn, 408, "", "timeout", "the request came too slowly");
+	http_refuse_limit(conn, 408, limit, "the request came too slowly");
 }

@@ -192,6 +192,7 @@ static void take_line(struct conn *conn, const char *text, size_t len)
 		} else {
 			refuse(&told, refusal.code, "line %zu: %.220s", stream->line,
 				refusal.message);
+			told.limit = refusal.limit;
 		}
 		set_refusal(stream, &told);
 	}
@@ -206,7 +207,7 @@ static bool has_room(struct conn *conn, size_t more)
 	if (conn->rx.len + more <= most) {
 		return true;
 	}
-	refuse(&refusal, "too_large", "line %zu: a line may have at most %zu bytes",
+	refuse_limit(&refusal, LIMIT_body_size, "line %zu: a line may have at most %zu bytes",
 		conn->http->stream->line + 1, most);
 	set_refusal(conn->http->stream, &refusal);
 	return false;
@@ -219,7 +220,7 @@ static bool keep(struct conn *conn, const char *bytes, size_t len)
 	if (conn_keep(conn, bytes, len)) {
 		return true;
 	}
-	refuse(&refusal, "server_busy",
+	refuse_limit(&refusal, LIMIT_receive_size,
 		"line %zu: too many large requests are being received; send it again in a moment",
 		conn->http->stream->line + 1);
 	set_refusal(conn->http->stream, &refusal);
@@ -258,7 +259,10 @@ static void wait_for_disk(struct conn *conn, size_t before, bool was_refused)
 	const struct event_stream *stream = conn->http->stream;
 	bool is_refused = !was_refused && stream->refusal.code;
 	if ((stream->count > before || is_refused) && conn->session) {
-		struct conn_wait *wait = conn_wait_create(conn, conn->session, handle_stored);
+		struct conn_wait *wait =
+			stream->count > before
+				? conn_wait_append(conn, handle_stored)
+				: conn_wait_create(conn, conn->session, handle_stored);
 		wait->ack_count = conn->http->stream->count;
 		conn->http->stream->waits++;
 	}

@@ -229,6 +229,7 @@ static bool is_too_many(struct conn *conn)
 static void refuse_http(struct conn *conn, enum denial denial)
 {
 	if (denial == DENIED_TOO_MANY) {
+		metrics_limit(conn->server->metrics, LIMIT_wrong_tokens);
 		http_refuse_with(conn, 429, "retry-after: 60\r\n", denials[denial].code,
 			denials[denial].message);
 	} else {
@@ -239,8 +240,10 @@ static void refuse_http(struct conn *conn, enum denial denial)
 
 void ws_deny(struct conn *conn, enum denial denial)
 {
-	conn_send_frame(
-		conn, frame_error(denials[denial].code, denials[denial].message, NULL, NULL));
+	if (denial == DENIED_TOO_MANY) {
+		metrics_limit(conn->server->metrics, LIMIT_wrong_tokens);
+	}
+	conn_send_error(conn, denials[denial].code, denials[denial].message);
 	conn_close(conn, denials[denial].close, denials[denial].code);
 }
 
@@ -414,7 +417,7 @@ bool http_may(struct conn *conn, enum right right)
 		return true;
 	}
 	refuse_role(conn, &refusal);
-	http_refuse(conn, refusal.code, refusal.message);
+	http_refuse_event(conn, &refusal);
 	return false;
 }
 

@@ -12,6 +12,7 @@
 #include "holdfast/hash.h"
 #include "holdfast/http_head.h"
 #include "holdfast/intake.h"
+#include "holdfast/metrics.h"
 #include "holdfast/utf8.h"
 #include "holdfast/ws_frame.h"
 
@@ -20,6 +21,7 @@ _Static_assert(FRAME_HEADROOM >= WS_HEADER_MAX, "a frame has room for its header
 struct conn;
 struct file_job;
 struct login_answer;
+struct metrics_job;
 struct event_stream;
 
 /** What a kind of WebSocket does; one table a kind. */
@@ -82,6 +84,7 @@ struct http_exchange {
 	struct log_read *read;
 	struct file_job *file;
 	struct login_answer *login; /* that waits for the disk */
+	struct metrics_job *metrics; /* what the system knows is being asked for */
 	struct load_request load;
 	struct load_plan plan;
 	enum event_format format;
@@ -160,6 +163,7 @@ struct server {
 	const struct clock *clock;
 	struct session_table *sessions;
 	struct agent_host *agents;
+	struct metrics *metrics; /* NULL: nobody counts */
 	struct access *access; /* NULL: everybody may do everything */
 	struct grant *everyone; /* what everybody then has, and who comes by a unix socket */
 	struct list denied; /* connections that are about to be told that their token is wrong */
@@ -200,6 +204,8 @@ struct conn_wait {
 	size_t ack_count;
 	struct snapshot_counts *counts; /* of a snapshot; NULL: it is none */
 	struct refusal *refusal; /* see refuse_later.c; NULL: it is none */
+	bool is_append; /* whose duration is measured */
+	uint64_t begun_ns;
 };
 
 /**
@@ -208,6 +214,10 @@ struct conn_wait {
  */
 struct conn_wait *conn_wait_create(struct conn *conn, struct session *session,
 	void (*answer)(struct conn_wait *wait, int status));
+
+/** The same on an append to conn->session: how long it takes is measured. */
+struct conn_wait *conn_wait_append(
+	struct conn *conn, void (*answer)(struct conn_wait *wait, int status));
 
 /* conn.c */
 /** A connection of its own for `fd`, which is taken; it lives until its socket is closed. */
@@ -250,6 +260,7 @@ struct frame *conn_keepalive_ack(const struct conn *conn, const struct request *
 /** To an observer in its turn, else conn_send(). */
 void conn_send_frame(struct conn *conn, struct frame *frame);
 void conn_send_refusal(struct conn *conn, const struct refusal *refusal);
+void conn_send_error(struct conn *conn, const char *code, const char *message);
 
 /* ws_socket.c */
 /** Once, before the first client: OpenSSL takes a millisecond for the first digest of a process. */
@@ -401,12 +412,16 @@ void http_finish(struct conn *conn);
 void http_respond_with(
 	struct conn *conn, unsigned status, const char *headers, const char *body, size_t len);
 void http_respond(struct conn *conn, unsigned status, const char *json, size_t len);
+/** 200 with text of another type. */
+void http_respond_text(struct conn *conn, const char *type, const char *text, size_t len);
 /** The beginning of a file of `size` bytes, whose rest is sent from the file; `headers` has its type. */
 void http_respond_file(struct conn *conn, unsigned status, const char *headers, const char *body,
 	size_t len, uint64_t size);
 void http_refuse(struct conn *conn, const char *code, const char *message);
 void http_refuse_with(struct conn *conn, unsigned status, const char *headers, const char *code,
 	const char *message);
+/** For a limit that was reached; with its code. */
+void http_refuse_limit(struct conn *conn, unsigned status, enum limit limit, const char *message);
 /** With what the refusal tells besides its code and words. */
 void http_refuse_event(struct conn *conn, const struct refusal *refusal);
 void http_refuse_method(struct conn *conn, const char *allow);
@@ -431,6 +446,12 @@ void http_get_events(struct conn *conn, struct session *session);
 /** `session` NULL: there is none. */
 void http_post_events(struct conn *conn, struct session *session);
 void http_post_snapshot(struct conn *conn, struct session *session);
+
+/* http_metrics.c */
+/** GET /metrics. */
+void http_get_metrics(struct conn *conn);
+/** Nobody waits for them any more. */
+void http_forget_metrics(struct conn *conn);
 
 /* http_queue.c */
 /** The prompts that wait. */

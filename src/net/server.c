@@ -27,7 +27,11 @@ static void handle_again(uv_async_t *async)
 static bool has_room(void *owner)
 {
 	const struct server *server = owner;
-	return server->conn_count < server->conn_max;
+	bool has = server->conn_count < server->conn_max;
+	if (!has) {
+		metrics_refused(server->metrics, limit_code(LIMIT_connections), LIMIT_connections);
+	}
+	return has;
 }
 
 static void handle_accepted(void *owner, int fd, const struct listen_kind *kind)
@@ -67,6 +71,7 @@ static struct server *server_new(const struct server_config *config)
 	server->sessions = config->sessions;
 	server->agents = config->agents;
 	server->access = config->access;
+	server->metrics = config->metrics;
 	server->everyone = grant_create(ROLE_ADMIN, "");
 	server->wrong = hash_create();
 	list_init(&server->denied);

@@ -194,7 +194,7 @@ bool ws_refuse_unreadable(struct conn *conn)
 		!conn->ws->refused && session_table_is_unreadable(conn->server->sessions,
 					      conn->session_id, strlen(conn->session_id));
 	if (is_unreadable) {
-		conn_send(conn, frame_error("storage_failed", SESSION_UNREADABLE, NULL, NULL));
+		conn_send_error(conn, "storage_failed", SESSION_UNREADABLE);
 		conn_close(conn, 1011, "storage_failed");
 	}
 	return is_unreadable;
@@ -215,6 +215,7 @@ static void observer_open(struct conn *conn)
 	conn->ws->config.expires_ms = conn->grant->expires_ms;
 	conn->ws->observer =
 		observer_create(session_channel(session), &conn->ws->config, &socket_ops, conn);
+	metrics_add(conn->server->metrics, METRIC_OBSERVERS, 1);
 }
 
 static void observer_writable(struct conn *conn)
@@ -228,6 +229,9 @@ static void observer_writable(struct conn *conn)
 
 static void observer_closed(struct conn *conn)
 {
+	if (conn->ws->observer) {
+		metrics_add(conn->server->metrics, METRIC_OBSERVERS, (uint64_t)-1);
+	}
 	observer_destroy(conn->ws->observer);
 	conn->ws->observer = NULL;
 }

@@ -42,7 +42,7 @@ static void handle_append(struct conn *conn, const struct request *request, stru
 		free(acks);
 		return;
 	}
-	struct conn_wait *wait = conn_wait_create(conn, conn->session, answer_append);
+	struct conn_wait *wait = conn_wait_append(conn, answer_append);
 	wait->text = ref ? xstrdup(ref) : NULL;
 	wait->acks = acks;
 	wait->ack_count = count;
@@ -58,7 +58,7 @@ static void handle_snapshot(
 		refuse_append(conn, refusal, bad, ref);
 		return;
 	}
-	struct conn_wait *wait = conn_wait_create(conn, conn->session, answer_append);
+	struct conn_wait *wait = conn_wait_append(conn, answer_append);
 	wait->text = ref ? xstrdup(ref) : NULL;
 	conn_wait_take_snapshot(wait, &result);
 }

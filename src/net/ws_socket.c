@@ -267,12 +267,31 @@ static void drop_queued(struct conn *conn, struct queued_frame *queued)
 	free(queued);
 }
 
+/** Codes that a peer may make up are one. */
+static void count_close(const struct conn *conn)
+{
+	static const unsigned known[] = {
+		1000, 1001, 1002, 1003, 1007, 1008, 1009, 1011, 1013, 4401, 4403, 4404};
+	const struct ws_socket *ws = conn->ws;
+	unsigned code = !ws->close_sent ? 1006 : ws->close_code ? ws->close_code : 1005;
+	bool is_known = !ws->close_sent || !ws->close_code;
+	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+		is_known = is_known || known[i] == code;
+	}
+	char text[16] = "other";
+	if (is_known) {
+		snprintf(text, sizeof(text), "%u", code);
+	}
+	metrics_count_word(conn->server->metrics, WORDS_CLOSES, text);
+}
+
 void ws_finish(struct conn *conn)
 {
 	struct ws_socket *ws = conn->ws;
 	if (!ws) {
 		return;
 	}
+	count_close(conn);
 	list_for_each_safe(link, tmp, &ws->outbox) {
 		drop_queued(conn, list_entry(link, struct queued_frame, link));
 	}
@@ -320,6 +339,7 @@ void conn_send(struct conn *conn, struct frame *frame)
 	}
 	if (conn->ws->outbox_count >= conn->server->limits->outbox_frames) {
 		frame_unref(frame);
+		metrics_limit(conn->server->metrics, LIMIT_outbox_frames);
 		conn_close(conn, WS_CLOSE_POLICY, "too many requests without reading the answers");
 		return;
 	}
@@ -496,7 +516,7 @@ static void end_message(struct conn *conn, const struct ws_piece *piece)
 static void refuse_busy(struct conn *conn)
 {
 	struct refusal refusal = {.request = ""};
-	refuse(&refusal, "server_busy",
+	refuse_limit(&refusal, LIMIT_receive_size,
 		"too many large messages are being received; send it again in a moment");
 	conn_send_refusal(conn, &refusal);
 	fail(conn, WS_CLOSE_TRY_LATER, "server_busy");
@@ -526,7 +546,8 @@ static void refuse_frame(struct conn *conn, int error, size_t max)
 {
 	if (error == -WS_CLOSE_TOO_LARGE && !conn->is_closing) {
 		struct refusal refusal = {.request = ""};
-		refuse(&refusal, "too_large", "a frame may have at most %zu bytes", max);
+		refuse_limit(&refusal, conn->ops->is_producer ? LIMIT_body_size : LIMIT_frame_size,
+			"a frame may have at most %zu bytes", max);
 		conn_send_refusal(conn, &refusal);
 		fail(conn, WS_CLOSE_TOO_LARGE, "too_large");
 	} else {
@@ -578,7 +599,7 @@ void ws_writable(struct conn *conn)
 bool conn_check_query(struct conn *conn)
 {
 	if (conn->ws->refused) {
-		conn_send(conn, frame_error("bad_request", conn->ws->refused, NULL, NULL));
+		conn_send_error(conn, "bad_request", conn->ws->refused);
 		conn_close(conn, WS_CLOSE_POLICY, "bad_request");
 	}
 	return !conn->ws->refused;
@@ -592,10 +613,8 @@ struct session *conn_find_session(struct conn *conn)
 		return NULL;
 	}
 	if (session && !session_is_there(session)) { /* it is being made: nothing is certain yet */
-		conn_send(conn,
-			frame_error("storage_failed",
-				"the session is not on the server's disk yet; try again in a moment",
-				NULL, NULL));
+		conn_send_error(conn, "storage_failed",
+			"the session is not on the server's disk yet; try again in a moment");
 		conn_close(conn, 1011, "storage_failed");
 		return NULL;
 	}

@@ -50,6 +50,27 @@ void load_page_fill(const struct channel *channel, const struct load_plan *plan,
 	};
 }
 
+static void count_reset(struct metrics *metrics, const char *reason)
+{
+	metrics_add(metrics,
+		reason[0] == 'e'   ? METRIC_RESETS_EPOCH
+		: reason[0] == 'a' ? METRIC_RESETS_AHEAD
+				   : METRIC_RESETS_PRUNED,
+		1);
+}
+
+void load_count(
+	struct metrics *metrics, const struct load_request *load, const struct load_plan *plan)
+{
+	static const enum metric kinds[] = {[LOAD_NEWEST] = METRIC_LOADS_NEWEST,
+		[LOAD_AFTER] = METRIC_LOADS_AFTER,
+		[LOAD_BEFORE] = METRIC_LOADS_BEFORE};
+	metrics_add(metrics, kinds[load->from], 1);
+	if (plan->reset) {
+		count_reset(metrics, plan->reset);
+	}
+}
+
 struct load_plan load_plan_make(
 	const struct load_request *load, uint64_t epoch, uint64_t first_seq, uint64_t max_seq)
 {

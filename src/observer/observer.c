@@ -128,6 +128,8 @@ void observer_send(struct observer *o, struct frame *frame)
 	if (is_full) {
 		/* It asks and does not read: no memory is spent on that. */
 		frame_unref(frame);
+		metrics_limit(o->channel->metrics,
+			o->outbox_count == size ? LIMIT_outbox_frames : LIMIT_outbox_size);
 		observer_dismiss(o, NULL, 1008, "too many requests without reading the answers");
 		return;
 	}
@@ -175,6 +177,7 @@ static void send_live(struct observer *o, struct event **events, size_t count)
 	uint64_t to = events[count - 1]->seq;
 	check_order(o, events, count);
 	o->cursor = to;
+	metrics_add(ch->metrics, METRIC_EVENTS_DELIVERED, count);
 	struct frame *frame = channel_find_frame(ch, from, to, o->format);
 	if (frame) {
 		o->ops->write(o->socket, frame);
@@ -245,6 +248,7 @@ static void send_page(struct observer *o, struct event **events, size_t count)
 		}
 	}
 	struct frame *frame = frame_events_loaded(&page);
+	metrics_add(o->channel->metrics, METRIC_EVENTS_DELIVERED, count);
 	o->ops->write(o->socket, frame);
 	frame_unref(frame);
 	if (plan->to_end && (plan->is_newest || last == page.max_seq)) {
@@ -297,6 +301,7 @@ static void handle_read(void *arg, int status, struct event **events, size_t cou
 		observer_pump(o);
 	} else if (o->is_loading) {
 		end_load(o);
+		metrics_refused(o->channel->metrics, "storage_failed", LIMIT_NONE);
 		observer_send(o, frame_error("storage_failed", storage_text(STORAGE_EVENTS),
 					 "load_events", NULL));
 		observer_pump(o); /* what the load interrupted, and live events since then */
@@ -337,6 +342,7 @@ static void start_anew(struct observer *o)
 	o->load = (struct load){.plan = load_plan_make(&load, session_log_epoch(ch->log),
 					session_log_first_seq(ch->log), ch->max_seq),
 		.limit = load.limit};
+	metrics_add(ch->metrics, METRIC_RESETS_PRUNED, 1);
 	o->is_loading = true;
 	set_live(o, false);
 }
@@ -434,6 +440,7 @@ void observer_load(struct observer *o, const struct load_request *load)
 		.limit = load->limit,
 		.follow = load->follow,
 	};
+	load_count(ch->metrics, load, &next.plan);
 	if (next.plan.to_end) {
 		o->is_interrupted = false;
 	} else if (o->is_loading && o->load.plan.to_end) {

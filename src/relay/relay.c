@@ -22,6 +22,7 @@ struct relay {
 	const struct limits *limits;
 	uv_loop_t loop;
 	struct clock clock;
+	struct metrics *metrics;
 	struct session_table *sessions;
 	struct agent_host *agents;
 	struct access *access; /* NULL: --auth off */
@@ -110,14 +111,26 @@ static void end_tick(struct relay *relay)
 	server_end_tick(relay->server, behind);
 }
 
+/**
+ * The loop's time is that of the moment at which it had something to do: what came since then has
+ * waited for as long as this took. To the millisecond, so that it costs one look at the clock.
+ */
+static void note_lag(struct relay *relay)
+{
+	uint64_t ms = uv_hrtime() / 1000000 - uv_now(&relay->loop);
+	metrics_observe(relay->metrics, HISTOGRAM_LOOP_LAG_SECONDS, (double)ms / 1000);
+}
+
 static void handle_prepare(uv_prepare_t *handle)
 {
 	end_tick(handle->data);
+	note_lag(handle->data);
 }
 
 static void handle_check(uv_check_t *handle)
 {
 	end_tick(handle->data);
+	note_lag(handle->data);
 }
 
 /* --- shutdown --- */
@@ -221,6 +234,7 @@ static int open_rooms(struct relay *relay)
 	const struct config *config = relay->config;
 	char *why = NULL;
 	char *data_dir = absolute_path(config->data_dir);
+	relay->metrics = metrics_create();
 	relay->agents = agent_host_create(&(struct agent_host_config){.loop = &relay->loop,
 		.limits = relay->limits,
 		.command = config->agent,
@@ -231,6 +245,7 @@ static int open_rooms(struct relay *relay)
 	if (session_table_open(&(struct session_table_config){.loop = &relay->loop,
 				       .limits = relay->limits,
 				       .clock = &relay->clock,
+				       .metrics = relay->metrics,
 				       .data_dir = config->data_dir,
 				       .durability = config->durability,
 				       .ops = &ops,
@@ -245,6 +260,7 @@ static int open_rooms(struct relay *relay)
 						      .web_dir = config->web_dir,
 						      .highlight_dir = config->highlight_dir,
 						      .access = relay->access,
+						      .metrics = relay->metrics,
 						      .sessions = relay->sessions,
 						      .agents = relay->agents},
 			&why);
@@ -413,6 +429,7 @@ int relay_run(const struct config *config)
 	server_destroy(relay.server);
 	access_close(relay.access);
 	agent_host_free(relay.agents);
+	metrics_destroy(relay.metrics);
 	if (uv_loop_close(&relay.loop) < 0) {
 		diag(DIAG_DEBUG, "a handle was left open on the loop");
 	}

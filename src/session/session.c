@@ -313,6 +313,8 @@ void session_commit(struct session *session, uint64_t lsn)
 	struct event *prompt = take_prompt(session, lsn);
 	session->channel.max_seq = session_log_last_seq(session->log);
 	session->object_changed = session->object_changed || session->channel.max_seq != had;
+	metrics_add(
+		session->table->metrics, METRIC_EVENTS_APPENDED, session->channel.max_seq - had);
 	session_names_commit(session, lsn);
 	if (session_facts(session->log)->turn_end_seq > had) {
 		session_usage_give_log(session);
@@ -429,6 +431,7 @@ struct session *session_new(struct session_table *table, struct session_log *log
 	table->live_count++;
 	session_state_init(&session->state, table->limits, &state_ops, session);
 	channel_init(&session->channel, table->limits, log);
+	session->channel.metrics = table->metrics;
 	session->channel.agent_state = &session_facts(log)->agent_state;
 	session->channel.joined = session_handle_joined;
 	session->channel.joined_arg = session;

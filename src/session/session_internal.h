@@ -81,6 +81,7 @@ struct session_table {
 	uv_loop_t *loop;
 	const struct limits *limits;
 	const struct clock *clock;
+	struct metrics *metrics; /* NULL: nobody counts */
 	const struct session_ops *ops;
 	void *owner;
 	struct store *store;

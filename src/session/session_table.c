@@ -243,6 +243,7 @@ int session_table_open(
 	*table = (struct session_table){.loop = config->loop,
 		.limits = config->limits,
 		.clock = config->clock,
+		.metrics = config->metrics,
 		.ops = config->ops,
 		.owner = config->owner,
 		.recovering = true};
@@ -259,6 +260,7 @@ int session_table_open(
 		session_table_close(table);
 		return r;
 	}
+	store_count(table->store, config->metrics);
 	session_watch_clock(table);
 	*ret_table = table;
 	return 0;
@@ -334,6 +336,17 @@ size_t session_table_count(const struct session_table *table)
 size_t session_table_count_live(const struct session_table *table)
 {
 	return table->live_count;
+}
+
+size_t session_table_count_permissions(const struct session_table *table)
+{
+	size_t count = 0;
+	/* One that waits for an answer stays in memory. */
+	list_for_each(link, &table->live) {
+		count += session_state_count_asked(
+			&list_entry(link, struct session, live_link)->state);
+	}
+	return count;
 }
 
 void session_table_each(

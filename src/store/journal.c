@@ -266,6 +266,7 @@ static int write_batch(struct journal *journal)
 /** Takes the gathered bytes into flight. */
 static void launch_batch(struct journal *journal)
 {
+	journal->flight_count = journal->gather_count;
 	end_batch(journal);
 	struct buffer empty = journal->flight;
 	journal->flight = journal->gather;
@@ -320,6 +321,7 @@ static void fail(struct journal *journal)
 	bool was_failing = journal->error != 0;
 	journal->error = journal->result;
 	journal->reviving = false;
+	metrics_set(store->metrics, METRIC_STORE_FAILED, 1);
 	forget_gathered(journal);
 	/*
 	 * The segment of the batch ends in front of it; if it began with it, it counts for nothing.
@@ -343,7 +345,10 @@ static void succeed(struct journal *journal)
 	journal->error = 0;
 	journal->segment_len += journal->flight.len;
 	journal->synced_lsn = journal->flight_lsn;
+	metrics_observe(store->metrics, HISTOGRAM_SYNC_SECONDS, (double)journal->flight_ns / 1e9);
+	metrics_observe(store->metrics, HISTOGRAM_SYNC_RECORDS, journal->flight_count);
 	store->ops->synced(store->owner, journal->synced_lsn);
+	metrics_set(store->metrics, METRIC_STORE_FAILED, 0);
 	if (revived) {
 		store->ops->revived(store->owner);
 	}
@@ -372,7 +377,9 @@ static void batch_work(void *arg)
 	struct journal *journal = arg;
 	log_writes_before(journal);
 	if (journal->has_batch) {
+		uint64_t begun_ns = uv_hrtime();
 		journal->result = write_batch(journal);
+		journal->flight_ns = uv_hrtime() - begun_ns;
 	}
 	if (!journal->has_batch || journal->result == 0) {
 		log_writes_after(journal);

@@ -204,6 +204,12 @@ int store_open(uv_loop_t *loop, const char *dir, enum store_durability durabilit
 	return 0;
 }
 
+void store_count(struct store *store, struct metrics *metrics)
+{
+	store->metrics = metrics;
+	metrics_set(metrics, METRIC_STORE_FAILED, store->journal.error != 0);
+}
+
 int store_sync(struct store *store)
 {
 	return journal_sync_now(&store->journal);

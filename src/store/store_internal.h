@@ -67,6 +67,8 @@ struct journal {
 	struct checkpoint *checkpoint; /* that the run under way writes for; NULL: none */
 	uint64_t gather_lsn; /* of the newest record */
 	uint64_t flight_lsn;
+	uint32_t flight_count;
+	uint64_t flight_ns; /* how long the thread took */
 	uint64_t synced_lsn;
 	bool in_flight; /* the thread is at work */
 	int error; /* negative errno while it cannot be written */
@@ -209,6 +211,7 @@ struct store {
 	const struct limits *limits;
 	const struct store_ops *ops;
 	void *owner;
+	struct metrics *metrics; /* NULL: nobody counts */
 	enum store_durability durability;
 	int dir_fd;
 	int sessions_fd;

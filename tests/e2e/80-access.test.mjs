@@ -27,6 +27,7 @@ const ENDPOINTS = [
 	['POST', '/api/sessions/team-made/events?create=1', [message], ['producer', 'admin'], true],
 	['POST', '/api/sessions/team-one/snapshot', { messages: [] }, ['producer', 'admin'], true],
 	['POST', '/api/tokens/revoke', { jti: 'nobody' }, ['admin'], false],
+	['GET', '/metrics', undefined, ['admin'], false],
 	['DELETE', '/api/sessions/team-two', undefined, ['admin'], true],
 ];
 

@@ -142,10 +142,10 @@ export class TestSocket {
 	}
 
 	/** Closes as a client does that goes away. */
-	async close() {
+	async close(code = 1000) {
 		if (!this.closed) {
 			const gone = once(this.#ws, 'close');
-			this.#ws.close(1000);
+			this.#ws.close(code);
 			await within(gone, DEFAULT_MS, () => 'the closing handshake');
 		}
 	}
