@@ -9,11 +9,11 @@
 struct config {
 	struct listen_address *listen; /* at least one; owned */
 	size_t listen_count;
+	struct server_trust trust; /* owned */
 	const char *url; /* how people reach it; NULL: as it listens */
 	const char *data_dir;
 	const char *agent; /* NULL: none */
 	char **agent_env; /* entries for agent_env_make(); NULL: none; owned */
-	size_t agent_env_count;
 	char *cwd; /* absolute; owned */
 	bool auth_off; /* everybody may do everything */
 	/* Of an application that makes tokens; NULL: none. */

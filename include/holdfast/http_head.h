@@ -71,6 +71,8 @@ unsigned http_head_framing(
 	const struct http_head *head, struct http_framing *ret, const char **ret_why);
 /** The first field of this name, in whatever case; NULL: there is none. */
 const struct http_field *http_head_field(const struct http_head *head, const char *name);
+/** How many fields there are of this name. */
+size_t http_count_fields(const struct http_head *head, const char *name);
 /** Whether one of the comma-separated words of all fields of this name is `word`, in any case. */
 bool http_head_has_word(const struct http_head *head, const char *name, const char *word);
 /** Copies a field's value; false if there is none, or it has no room with its NUL. */

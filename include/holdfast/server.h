@@ -6,6 +6,7 @@
 #define HOLDFAST_SERVER_H
 
 #include "holdfast/access.h"
+#include "holdfast/address.h"
 #include "holdfast/agent_host.h"
 #include "holdfast/metrics.h"
 #include "holdfast/session.h"
@@ -24,12 +25,22 @@ struct listen_address {
 	int port; /* 0: a free one, the same at all addresses */
 };
 
+/** Who else may talk to a server than programs and its own page at its own address. */
+struct server_trust {
+	char **origins; /* of pages elsewhere that may use the API; NULL-terminated; NULL: none */
+	char **hosts; /* names that it is asked for, besides those of loopback; the same */
+	struct address_range *proxies; /* whose X-Forwarded-For and X-Forwarded-Proto count */
+	size_t proxy_count;
+	bool trusts_unix; /* also of whoever comes by a unix socket */
+};
+
 struct server_config {
 	uv_loop_t *loop;
 	const struct limits *limits;
 	const struct clock *clock;
 	const struct listen_address *listen; /* must outlive the server */
 	size_t listen_count;
+	const struct server_trust *trust; /* must outlive the server */
 	const char *web_dir; /* static files; NULL: none */
 	const char *highlight_dir; /* highlight.js for those files; NULL: none */
 	struct session_table *sessions;

@@ -1,7 +1,7 @@
 /*
- * Who may talk to us. A server on loopback has no password, so it must not be reachable from a web
- * page of another site: neither by a page that opens a socket to it (Origin), nor through a
- * name that somebody points at 127.0.0.1 (Host, "DNS rebinding").
+ * Which web pages may talk to us. A page of another site must not, unless the operator allows its
+ * origin: neither by opening a socket to us (Origin), nor through a name that somebody points at
+ * 127.0.0.1 (Host, "DNS rebinding").
  */
 #include "net_internal.h"
 
@@ -20,17 +20,28 @@ static bool is_port(const char *text)
 	       (digits >= 1 && digits <= 5 && !text[1 + digits] && atoi(text + 1) <= 65535);
 }
 
-/** A loopback name, alone or with a port, and nothing else. */
-static bool is_loopback_name(const char *authority)
+/** One of these names, alone or with a port, and nothing else. */
+static bool is_among(const char *authority, const char *const *names)
 {
-	static const char *const names[] = {"localhost", "127.0.0.1", "[::1]"};
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-		size_t len = strlen(names[i]);
-		if (strncasecmp(names[i], authority, len) == 0 && is_port(authority + len)) {
+	for (; names && *names; names++) {
+		size_t len = strlen(*names);
+		if (strncasecmp(*names, authority, len) == 0 && is_port(authority + len)) {
 			return true;
 		}
 	}
 	return false;
+}
+
+/**
+ * Where only this machine gets in, a name has to be one of its own, or be allowed. Elsewhere any
+ * name will do, unless the operator said which.
+ */
+static bool is_our_name(const struct conn *conn, const char *host)
+{
+	static const char *const loopback[] = {"localhost", "127.0.0.1", "[::1]", NULL};
+	const char *const *names = (const char *const *)conn->server->trust->hosts;
+	bool is_local = conn->kind.is_loopback;
+	return is_among(host, names) || (is_local ? is_among(host, loopback) : !names);
 }
 
 static bool copy_host(const struct http_head *head, char host[AUTHORITY_MAX])
@@ -43,14 +54,37 @@ static bool copy_host(const struct http_head *head, char host[AUTHORITY_MAX])
 	return true;
 }
 
-/** Two authorities of http; port 80 may be left out. */
-static bool is_same_authority(const char *a, const char *b)
+/** An authority, without the port that its scheme has anyway. */
+static size_t authority_len(const char *authority, bool is_https)
 {
-	size_t a_len = strlen(a);
-	size_t b_len = strlen(b);
-	a_len -= a_len > 3 && strcmp(a + a_len - 3, ":80") == 0 ? 3 : 0;
-	b_len -= b_len > 3 && strcmp(b + b_len - 3, ":80") == 0 ? 3 : 0;
-	return a_len == b_len && strncasecmp(a, b, a_len) == 0;
+	const char *port = is_https ? ":443" : ":80";
+	size_t len = strlen(authority);
+	size_t port_len = strlen(port);
+	bool has_port = len > port_len && strcmp(authority + len - port_len, port) == 0;
+	return has_port ? len - port_len : len;
+}
+
+/** Whether it is where the request went, by the scheme with which the client sent it. */
+static bool is_own_origin(const struct conn *conn, const char *origin, const char *host)
+{
+	const char *scheme = conn->is_https ? "https://" : "http://";
+	size_t scheme_len = strlen(scheme);
+	if (strncasecmp(origin, scheme, scheme_len) != 0) {
+		return false;
+	}
+	origin += scheme_len;
+	size_t len = authority_len(host, conn->is_https);
+	return authority_len(origin, conn->is_https) == len && strncasecmp(origin, host, len) == 0;
+}
+
+static bool is_allowed_origin(const struct server_trust *trust, const char *origin)
+{
+	for (char **at = trust->origins; at && *at; at++) {
+		if (strcmp(*at, origin) == 0) {
+			return true;
+		}
+	}
+	return false;
 }
 
 /**
@@ -84,25 +118,25 @@ bool auth_is_passed_on(const struct http_head *head)
 }
 
 const char *auth_check(
-	const struct conn *conn, const struct http_head *head, bool is_api, const char **ret_why)
+	struct conn *conn, const struct http_head *head, bool is_api, const char **ret_why)
 {
 	char host[AUTHORITY_MAX];
 	char origin[AUTHORITY_MAX];
-	bool has_host = copy_host(head, host);
-	if (!has_host || (conn->kind.is_loopback && !is_loopback_name(host))) {
-		*ret_why = "this server answers to localhost, 127.0.0.1 and [::1] only";
+	bool has_origin = http_head_field(head, "origin");
+	if (!copy_host(head, host) || !is_our_name(conn, host)) {
+		*ret_why =
+			"this server is not asked for by this name; serve --allow-host adds names to localhost, 127.0.0.1 and [::1]";
 		return "forbidden_host";
 	}
-	*ret_why = "a page of another site may not use this server";
-	if (is_of_another_site(head, is_api)) {
+	*ret_why =
+		"a page of another site may not use this server; serve --allow-origin lets one in";
+	if (has_origin && !http_head_copy(head, "origin", origin, sizeof(origin))) {
 		return "forbidden_origin";
 	}
-	if (!http_head_field(head, "origin")) {
-		return NULL; /* not a browser, or a page of ours that only reads */
+	if (has_origin && !is_own_origin(conn, origin, host)) {
+		conn->http->is_foreign = is_allowed_origin(conn->server->trust, origin);
+		return conn->http->is_foreign ? NULL : "forbidden_origin";
 	}
-	if (!http_head_copy(head, "origin", origin, sizeof(origin)) ||
-		strncasecmp(origin, "http://", 7) != 0 || !is_same_authority(origin + 7, host)) {
-		return "forbidden_origin";
-	}
-	return NULL;
+	/* Without an origin it is not a browser, or a page of ours that only reads. */
+	return is_of_another_site(head, is_api) ? "forbidden_origin" : NULL;
 }

@@ -16,7 +16,7 @@
 /* A free port at one address may be taken at another: it is tried again so often. */
 #define FREE_PORT_TRIES 20
 
-union address {
+union sock_address {
 	struct sockaddr any;
 	struct sockaddr_in v4;
 	struct sockaddr_in6 v6;
@@ -24,7 +24,7 @@ union address {
 
 /* --- addresses --- */
 
-static bool is_loopback(const union address *address)
+static bool is_loopback(const union sock_address *address)
 {
 	if (address->any.sa_family == AF_INET) {
 		return ntohl(address->v4.sin_addr.s_addr) >> 24 == 127;
@@ -32,13 +32,13 @@ static bool is_loopback(const union address *address)
 	return IN6_IS_ADDR_LOOPBACK(&address->v6.sin6_addr);
 }
 
-static int get_port(const union address *address)
+static int get_port(const union sock_address *address)
 {
 	return ntohs(
 		address->any.sa_family == AF_INET ? address->v4.sin_port : address->v6.sin6_port);
 }
 
-static void set_port(union address *address, int port)
+static void set_port(union sock_address *address, int port)
 {
 	if (address->any.sa_family == AF_INET) {
 		address->v4.sin_port = htons((uint16_t)port);
@@ -47,7 +47,7 @@ static void set_port(union address *address, int port)
 	}
 }
 
-static bool is_same_host(const union address *a, const union address *b)
+static bool is_same_host(const union sock_address *a, const union sock_address *b)
 {
 	if (a->any.sa_family != b->any.sa_family) {
 		return false;
@@ -73,10 +73,10 @@ static void say_why(char **ret_why, const struct listen_address *address, int er
  * What is listened on has to be what was asked for, and nothing more. Returns the socket or a
  * negative errno; the port becomes the one that was given.
  */
-static int bind_one(union address *address)
+static int bind_one(union sock_address *address)
 {
 	int on = 1;
-	union address bound = {0};
+	union sock_address bound = {0};
 	socklen_t size = sizeof(bound);
 	socklen_t len =
 		address->any.sa_family == AF_INET ? sizeof(address->v4) : sizeof(address->v6);
@@ -104,11 +104,11 @@ static int bind_one(union address *address)
 }
 
 /** All addresses at one port: `port`, or a free one. A negative errno if not. */
-static int bind_all(const union address *addresses, size_t count, int port, struct bound *ret)
+static int bind_all(const union sock_address *addresses, size_t count, int port, struct bound *ret)
 {
 	*ret = (struct bound){.is_loopback = true};
 	for (size_t i = 0; i < count; i++) {
-		union address address = addresses[i];
+		union sock_address address = addresses[i];
 		set_port(&address, port);
 		int fd = bind_one(&address);
 		if (fd < 0) {
@@ -126,7 +126,7 @@ static int bind_all(const union address *addresses, size_t count, int port, stru
 }
 
 /** The addresses of a host; their number, or -1 with *ret_why set. */
-static int resolve(const char *host, union address *addresses, char **ret_why)
+static int resolve(const char *host, union sock_address *addresses, char **ret_why)
 {
 	struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE};
 	struct addrinfo *found = NULL;
@@ -134,7 +134,7 @@ static int resolve(const char *host, union address *addresses, char **ret_why)
 	int r = getaddrinfo(host, NULL, &hints, &found);
 	for (struct addrinfo *one = found; one && count < BIND_ADDRESSES_MAX; one = one->ai_next) {
 		if ((one->ai_family == AF_INET || one->ai_family == AF_INET6) &&
-			one->ai_addrlen <= sizeof(union address)) {
+			one->ai_addrlen <= sizeof(union sock_address)) {
 			memcpy(&addresses[count++], one->ai_addr, one->ai_addrlen);
 		}
 	}
@@ -152,11 +152,11 @@ static int resolve(const char *host, union address *addresses, char **ret_why)
  * A name may have the loopback address of a family that this machine has switched off (::1 of
  * localhost): it is left out as long as there is another address.
  */
-static size_t drop_missing(union address *addresses, size_t count)
+static size_t drop_missing(union sock_address *addresses, size_t count)
 {
 	size_t kept = 0;
 	for (size_t i = 0; i < count && count > 1; i++) {
-		union address address = addresses[i];
+		union sock_address address = addresses[i];
 		set_port(&address, 0);
 		int fd = bind_one(&address);
 		bool is_off =
@@ -173,7 +173,7 @@ static size_t drop_missing(union address *addresses, size_t count)
 
 static int bind_host(const struct listen_address *address, struct bound *ret, char **ret_why)
 {
-	union address addresses[BIND_ADDRESSES_MAX] = {0};
+	union sock_address addresses[BIND_ADDRESSES_MAX] = {0};
 	int found = resolve(address->host, addresses, ret_why);
 	if (found < 0) {
 		return -EADDRNOTAVAIL;

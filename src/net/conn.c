@@ -4,6 +4,8 @@
  */
 #include "net_internal.h"
 
+#include "peer.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,6 +36,7 @@ void conn_create(struct server *server, int fd, const struct listen_kind *kind)
 	list_init(&conn->waits);
 	list_init(&conn->denied_link);
 	conn->http = xcalloc(1, sizeof(*conn->http));
+	conn->peer = peer_address(fd);
 	if (transport_adopt(server->transport, &conn->sock, fd) < 0) {
 		free(conn->http);
 		free(conn);

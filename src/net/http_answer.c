@@ -39,6 +39,22 @@ static const char *status_text(unsigned status)
 	return "Error";
 }
 
+/** A page elsewhere may read it; never with cookies. */
+static void append_cors(struct conn *conn, struct buffer *out)
+{
+	if (conn->server->trust->origins) {
+		buffer_append_str(out, "vary: Origin\r\n");
+	}
+	if (conn->http->is_foreign) {
+		const struct http_head *head = conn->http->head;
+		struct http_span origin = http_head_field(head, "origin")->value;
+		buffer_printf(out,
+			"access-control-allow-origin: %.*s\r\n"
+			"access-control-expose-headers: Retry-After\r\n",
+			(int)origin.len, head->text + origin.at);
+	}
+}
+
 /** Prepares the whole answer; it leaves at the end of the tick. */
 static void respond(struct conn *conn, unsigned status, const char *headers, const char *body,
 	size_t len, uint64_t size)
@@ -55,6 +71,7 @@ static void respond(struct conn *conn, unsigned status, const char *headers, con
 		conn->http->must_close                              ? "connection: close\r\n"
 		: conn->http->head && conn->http->head->is_http_1_0 ? "connection: keep-alive\r\n"
 								    : "");
+	append_cors(conn, out);
 	if (status != 204 && status != 304) {
 		buffer_printf(out, "content-length: %" PRIu64 "\r\n", size);
 	}
@@ -87,6 +104,15 @@ void http_respond_with(
 void http_respond_text(struct conn *conn, const char *type, const char *text, size_t len)
 {
 	respond_api(conn, 200, type, "", text, len);
+}
+
+void http_answer_preflight(struct conn *conn)
+{
+	http_respond_with(conn, 204,
+		"access-control-allow-methods: GET, HEAD, POST, DELETE\r\n"
+		"access-control-allow-headers: Authorization, Content-Type, Holdfast-Login\r\n"
+		"access-control-max-age: 600\r\n",
+		NULL, 0);
 }
 
 void http_respond_file(struct conn *conn, unsigned status, const char *headers, const char *body,

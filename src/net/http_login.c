@@ -24,6 +24,12 @@ struct login_answer {
 	char cookie_name[32];
 };
 
+/** A browser sends such a cookie over TLS only. */
+static const char *secure(const struct conn *conn)
+{
+	return conn->is_https ? "; Secure" : "";
+}
+
 static void answer_login(void *arg, int status)
 {
 	struct login_answer *answer = arg;
@@ -37,8 +43,8 @@ static void answer_login(void *arg, int status)
 		http_refuse_storage(conn);
 	} else if (conn) {
 		buffer_printf(&headers,
-			"set-cookie: %s=%s; HttpOnly; SameSite=Strict; Path=/; Max-Age=%d\r\n",
-			answer->cookie_name, answer->halves.cookie, COOKIE_S);
+			"set-cookie: %s=%s; HttpOnly; SameSite=Strict; Path=/; Max-Age=%d%s\r\n",
+			answer->cookie_name, answer->halves.cookie, COOKIE_S, secure(conn));
 		buffer_printf(&body, "{\"login\":\"%s\",", answer->halves.header);
 		append_grant(&body, answer->grant);
 		http_respond_with(conn, 200, buffer_cstr(&headers), body.data, body.len);
@@ -61,7 +67,7 @@ static struct login_answer *begin_answer(struct conn *conn)
 {
 	struct login_answer *answer = xcalloc(1, sizeof(*answer));
 	answer->conn = conn;
-	login_cookie_name(conn->http->head, answer->cookie_name);
+	login_cookie_name(conn, conn->http->head, answer->cookie_name);
 	conn->http->login = answer;
 	return answer;
 }
@@ -72,9 +78,9 @@ static void post_login(struct conn *conn)
 		conn->rx.data ? conn->rx.data : "", conn->rx.len, JSON_REJECT_DUPLICATES, NULL);
 	const char *token = json_string_value(json_object_get(json, "token"));
 	struct grant *grant = NULL;
-	if (!http_head_field(conn->http->head, "origin")) {
+	if (!http_head_field(conn->http->head, "origin") || conn->http->is_foreign) {
 		http_refuse(conn, "forbidden_origin",
-			"only a page logs in; a program sends its token with each request");
+			"only the page of this server logs in; others send a token with each request");
 	} else if (!token || json_object_size(json) != 1) {
 		http_refuse(conn, "bad_request", "the body is {\"token\": string}");
 	} else if (!conn->server->access) {
@@ -120,8 +126,8 @@ static void answer_logout(void *arg, int status)
 		http_refuse_storage(conn);
 	} else if (conn) {
 		buffer_printf(&headers,
-			"set-cookie: %s=; HttpOnly; SameSite=Strict; Path=/; Max-Age=0\r\n",
-			answer->cookie_name);
+			"set-cookie: %s=; HttpOnly; SameSite=Strict; Path=/; Max-Age=0%s\r\n",
+			answer->cookie_name, secure(conn));
 		http_respond_with(conn, 204, buffer_cstr(&headers), NULL, 0);
 	}
 	buffer_finish(&headers);
@@ -132,7 +138,7 @@ static void delete_login(struct conn *conn)
 {
 	char cookie[LOGIN_HALF_SIZE];
 	char half[LOGIN_HALF_SIZE];
-	if (!conn->server->access || !login_read_cookie(conn->http->head, cookie) ||
+	if (!conn->server->access || !login_read_cookie(conn, conn->http->head, cookie) ||
 		!http_head_copy(conn->http->head, "holdfast-login", half, sizeof(half))) {
 		deny(conn, DENIED_NO_TOKEN);
 		return;

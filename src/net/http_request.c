@@ -124,7 +124,8 @@ static void refuse_for_good(struct conn *conn, unsigned status, const char *why)
 static void reset(struct conn *conn)
 {
 	struct http_exchange *http = conn->http;
-	http->must_close = http->is_answered = http->expects_continue = http->is_routed = false;
+	http->must_close = http->is_answered = http->is_foreign = http->expects_continue =
+		http->is_routed = false;
 	http->body_taken = 0;
 	http->chunked = (struct chunked){0};
 	http->framing = (struct http_framing){.body = HTTP_NO_BODY};
@@ -153,6 +154,13 @@ static int read_path(struct conn *conn)
 		conn->http->head->text + path.at, path.len, false, conn->http->path, path.len + 1);
 }
 
+/** A browser asks what a page elsewhere may send, without its token. */
+static bool is_preflight(const struct conn *conn)
+{
+	return conn->http->is_foreign && conn->http->method == HTTP_OPTIONS &&
+	       http_head_field(conn->http->head, "access-control-request-method");
+}
+
 /** What can be refused before the body has come; 0: it is not, or the connection goes on. */
 static void refuse_early(struct conn *conn)
 {
@@ -161,6 +169,7 @@ static void refuse_early(struct conn *conn)
 			   strcmp(conn->http->path, "/api/login") != 0;
 	const char *why = NULL;
 	char expect[24];
+	client_find(conn, conn->http->head);
 	const char *code = auth_check(conn, conn->http->head, is_api(conn->http->path), &why);
 	bool is_large = !http_is_stream(conn) &&
 			conn->http->framing.length > conn->server->limits->body_size;
@@ -170,6 +179,8 @@ static void refuse_early(struct conn *conn)
 	}
 	if (code) {
 		http_refuse(conn, code, why);
+	} else if (is_preflight(conn)) {
+		http_answer_preflight(conn);
 	} else if (conn->http->method == HTTP_OTHER) {
 		http_refuse_with(conn, 501, "", "not_implemented",
 			"this server does not know the method of the request");

@@ -4,8 +4,6 @@
  */
 #include "net_internal.h"
 
-#include "peer.h"
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -45,36 +43,28 @@ enum denial denial_of(enum token_verdict verdict)
 
 /* --- what comes with a request --- */
 
-static size_t count_fields(const struct http_head *head, const char *name)
-{
-	size_t count = 0;
-	size_t len = strlen(name);
-	for (unsigned i = 0; i < head->field_count; i++) {
-		struct http_span span = head->fields[i].name;
-		count += span.len == len && strncasecmp(head->text + span.at, name, len) == 0;
-	}
-	return count;
-}
-
-void login_cookie_name(const struct http_head *head, char name[32])
+void login_cookie_name(const struct conn *conn, const struct http_head *head, char name[32])
 {
 	const char *host = head->text + head->host.at;
 	const char *colon = memrchr(host, ':', head->host.len);
 	size_t digits = colon ? strspn(colon + 1, "0123456789") : 0;
 	bool has_port = colon && digits && colon + 1 + digits == host + head->host.len;
-	snprintf(name, 32, "holdfast_%.*s", has_port ? (int)(digits < 5 ? digits : 5) : 2,
-		has_port ? colon + 1 : "80");
+	snprintf(name, 32, "holdfast_%.*s", has_port ? (int)(digits < 5 ? digits : 5) : 3,
+		has_port         ? colon + 1
+		: conn->is_https ? "443"
+				 : "80");
 }
 
-bool login_read_cookie(const struct http_head *head, char cookie[LOGIN_HALF_SIZE])
+bool login_read_cookie(
+	const struct conn *conn, const struct http_head *head, char cookie[LOGIN_HALF_SIZE])
 {
 	char text[FIELD_MAX];
 	char name[32];
 	char *state;
-	login_cookie_name(head, name);
+	login_cookie_name(conn, head, name);
 	size_t len = strlen(name);
 	bool found = false;
-	if (!http_head_copy(head, "cookie", text, sizeof(text))) {
+	if (conn->http->is_foreign || !http_head_copy(head, "cookie", text, sizeof(text))) {
 		return false;
 	}
 	for (char *at = strtok_r(text, "; ", &state); at; at = strtok_r(NULL, "; ", &state)) {
@@ -146,9 +136,9 @@ enum denial identify(struct conn *conn, const struct http_head *head)
 	char field[FIELD_MAX];
 	char cookie[LOGIN_HALF_SIZE];
 	char half[LOGIN_HALF_SIZE];
-	size_t bearers = count_fields(head, "authorization");
-	size_t protocols = count_fields(head, "sec-websocket-protocol");
-	size_t logins = count_fields(head, "holdfast-login");
+	size_t bearers = http_count_fields(head, "authorization");
+	size_t protocols = http_count_fields(head, "sec-websocket-protocol");
+	size_t logins = http_count_fields(head, "holdfast-login");
 	take_grant(conn, NULL);
 	if (!conn->server->access) {
 		take_grant(conn, grant_ref(conn->server->everyone));
@@ -179,7 +169,7 @@ enum denial identify(struct conn *conn, const struct http_head *head)
 		return DENIED_NO_TOKEN;
 	}
 	if (!http_head_copy(head, "holdfast-login", half, sizeof(half)) ||
-		!login_read_cookie(head, cookie)) {
+		!login_read_cookie(conn, head, cookie)) {
 		return DENIED_WRONG;
 	}
 	return take_login(conn, cookie, half);
@@ -208,17 +198,17 @@ void identity_finish(struct server *server)
 static bool is_too_many(struct conn *conn)
 {
 	struct server *server = conn->server;
-	unsigned char address[PEER_ADDRESS_MAX];
-	size_t len = peer_address(sock_fd(&conn->sock), address);
+	const char *address = (const char *)conn->client.bytes;
+	size_t len = sizeof(conn->client.bytes);
 	int64_t now = (int64_t)uv_now(server->loop);
 	if (hash_count(server->wrong) >= ADDRESSES_MAX) {
 		identity_finish(server);
 		server->wrong = hash_create();
 	}
-	struct wrong_tokens *wrong = hash_get(server->wrong, (const char *)address, len);
+	struct wrong_tokens *wrong = hash_get(server->wrong, address, len);
 	if (!wrong) {
 		wrong = xcalloc(1, sizeof(*wrong));
-		hash_put(server->wrong, (const char *)address, len, wrong);
+		hash_put(server->wrong, address, len, wrong);
 	}
 	if (!wrong->count || now - wrong->since_ms >= WRONG_WINDOW_MS) {
 		*wrong = (struct wrong_tokens){.since_ms = now};

@@ -78,6 +78,7 @@ struct http_exchange {
 	bool is_routed; /* before its body has come, which nobody looks at, or which is a stream */
 	bool expects_continue; /* and has not been told to */
 	bool must_close;
+	bool is_foreign; /* it is of a page elsewhere, which may ask (--allow-origin) */
 	bool is_answered;
 	struct event_stream *stream; /* NULL: none */
 	struct buffer response; /* that goes out at the end of the tick */
@@ -121,6 +122,9 @@ struct conn {
 	struct server *server;
 	struct sock sock;
 	struct listen_kind kind;
+	struct address peer; /* of the connection */
+	struct address client; /* who has sent the request: what one person has (client.c) */
+	bool is_https; /* as the client sees it */
 	enum conn_phase phase;
 	struct http_exchange *http; /* NULL: it is a WebSocket */
 	struct ws_socket *ws; /* NULL: it is not */
@@ -169,6 +173,7 @@ struct server {
 	struct list denied; /* connections that are about to be told that their token is wrong */
 	uv_timer_t *deny_timer;
 	struct hash *wrong; /* tokens, by the address that they came from */
+	const struct server_trust *trust;
 	struct transport *transport;
 	struct listeners *listeners;
 	bool is_draining;
@@ -308,13 +313,17 @@ extern const struct conn_ops observer_conn_ops;
 extern const struct conn_ops producer_conn_ops;
 extern const struct conn_ops feed_conn_ops;
 
+/* client.c */
+/** Finds out who has sent a request: sets conn.client and conn.is_https. */
+void client_find(struct conn *conn, const struct http_head *head);
+
 /* auth.c */
 /**
- * NULL if the request may pass, else the code to refuse it with (forbidden_host, forbidden_origin);
+ * Sets conn.http.is_foreign. NULL if the request may pass, else the code to refuse it with (forbidden_host, forbidden_origin);
  * *ret_why says why.
  */
 const char *auth_check(
-	const struct conn *conn, const struct http_head *head, bool is_api, const char **ret_why);
+	struct conn *conn, const struct http_head *head, bool is_api, const char **ret_why);
 /** Whether a request was passed on, by a browser or a proxy: its sender is not who has connected. */
 bool auth_is_passed_on(const struct http_head *head);
 
@@ -333,9 +342,10 @@ void identity_handle_timer(uv_timer_t *timer);
 /** The server goes: forgets the addresses of wrong tokens. */
 void identity_finish(struct server *server);
 /** The name of the login's cookie, which has the port that the browser asks. */
-void login_cookie_name(const struct http_head *head, char name[32]);
-/** The login's cookie, if there is exactly one. */
-bool login_read_cookie(const struct http_head *head, char cookie[LOGIN_HALF_SIZE]);
+void login_cookie_name(const struct conn *conn, const struct http_head *head, char name[32]);
+/** The login's cookie, if there is exactly one; a page elsewhere has none. */
+bool login_read_cookie(
+	const struct conn *conn, const struct http_head *head, char cookie[LOGIN_HALF_SIZE]);
 /** The first message of a WebSocket that has not said whose it is. */
 void ws_take_first(struct conn *conn, const char *text, size_t len);
 /** REQUEST_TOKEN. */
@@ -390,6 +400,10 @@ void conn_refuse_storage(
 void http_refuse_failed(struct conn *conn, int status);
 /** The same over HTTP; `session` NULL: now. */
 void http_refuse_later(struct conn *conn, struct session *session, const struct refusal *refusal);
+
+/* http_answer.c */
+/** Tells a browser what a page elsewhere may send. */
+void http_answer_preflight(struct conn *conn);
 
 /* http_request.c */
 /** Bytes from the peer, also of a WebSocket. */

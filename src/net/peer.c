@@ -31,26 +31,19 @@ uint64_t peer_bytes_taken(int fd)
 	return info.tcpi_bytes_acked;
 }
 
-size_t peer_address(int fd, unsigned char address[PEER_ADDRESS_MAX])
+struct address peer_address(int fd)
 {
 	struct sockaddr_storage peer = {0};
+	struct address address = {{0}};
 	socklen_t len = sizeof(peer);
 	if (getpeername(fd, (struct sockaddr *)&peer, &len) < 0) {
 		peer.ss_family = AF_UNSPEC;
 	}
 	if (peer.ss_family == AF_INET) {
-		memcpy(address, &((struct sockaddr_in *)&peer)->sin_addr, 4);
-		return 4;
+		address.bytes[10] = address.bytes[11] = 0xff;
+		memcpy(address.bytes + 12, &((struct sockaddr_in *)&peer)->sin_addr, 4);
+	} else if (peer.ss_family == AF_INET6) {
+		memcpy(address.bytes, &((struct sockaddr_in6 *)&peer)->sin6_addr, 16);
 	}
-	const struct in6_addr *v6 = &((struct sockaddr_in6 *)&peer)->sin6_addr;
-	if (peer.ss_family == AF_INET6 && IN6_IS_ADDR_V4MAPPED(v6)) {
-		memcpy(address, v6->s6_addr + 12, 4);
-		return 4;
-	}
-	if (peer.ss_family == AF_INET6) {
-		memcpy(address, v6->s6_addr, 8);
-		return 8;
-	}
-	address[0] = 'u';
-	return 1;
+	return address;
 }

@@ -2,7 +2,8 @@
 #ifndef HOLDFAST_PEER_H
 #define HOLDFAST_PEER_H
 
-#include <stddef.h>
+#include "holdfast/address.h"
+
 #include <stdint.h>
 
 /**
@@ -11,11 +12,7 @@
  */
 uint64_t peer_bytes_taken(int fd);
 
-#define PEER_ADDRESS_MAX 9
-/**
- * What names the peer where one of many is to be told from others: an IPv4 address, the /64 of an
- * IPv6 one, or that it is of this machine. Returns the length.
- */
-size_t peer_address(int fd, unsigned char address[PEER_ADDRESS_MAX]);
+/** The address of the peer; all zero if it has none. */
+struct address peer_address(int fd);
 
 #endif

@@ -72,6 +72,7 @@ static struct server *server_new(const struct server_config *config)
 	server->agents = config->agents;
 	server->access = config->access;
 	server->metrics = config->metrics;
+	server->trust = config->trust;
 	server->everyone = grant_create(ROLE_ADMIN, "");
 	server->wrong = hash_create();
 	list_init(&server->denied);

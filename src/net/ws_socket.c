@@ -162,7 +162,7 @@ void ws_upgrade(struct conn *conn)
 		return;
 	}
 	char cookie[LOGIN_HALF_SIZE];
-	bool has_cookie = !conn->grant && login_read_cookie(conn->http->head, cookie);
+	bool has_cookie = !conn->grant && login_read_cookie(conn, conn->http->head, cookie);
 	conn->ws = xcalloc(1, sizeof(*conn->ws));
 	list_init(&conn->ws->outbox);
 	conn->ws->cookie = has_cookie ? xstrdup(cookie) : NULL;

@@ -1,5 +1,7 @@
 #include "holdfast/config.h"
 
+#include "config_trust.h"
+
 #include "holdfast/agent_env.h"
 #include "holdfast/buffer.h"
 #include "holdfast/diag.h"
@@ -22,6 +24,9 @@
 enum {
 	LISTEN,
 	URL,
+	ALLOW_HOST,
+	ALLOW_ORIGIN,
+	TRUST_PROXY,
 	DATA,
 	AGENT,
 	AGENT_ENV,
@@ -48,6 +53,13 @@ static const struct option options[OPTION_COUNT + 1] = {
 	[URL] = {"--url", "URL", "HOLDFAST_URL", NULL,
 		"how people reach the server, for the links of holdfast url and holdfast token create; by default as it\n"
 		"      listens"},
+	[ALLOW_HOST] = {"--allow-host", "NAME", "HOLDFAST_ALLOW_HOST", NULL,
+		"a name that the server is asked for, besides localhost, 127.0.0.1 and [::1]; for a proxy on this machine.\n"
+		"      May be repeated, as the next two (in the environment: with commas between them)"},
+	[ALLOW_ORIGIN] = {"--allow-origin", "ORIGIN", "HOLDFAST_ALLOW_ORIGIN", NULL,
+		"pages of this origin, such as https://app.example.org, may use the API with a token"},
+	[TRUST_PROXY] = {"--trust-proxy", "ADDRESS[/BITS]|unix", "HOLDFAST_TRUST_PROXY", NULL,
+		"a proxy whose X-Forwarded-For and X-Forwarded-Proto count; unix: whoever comes by a unix socket"},
 	[DATA] = {"--data", "DIR", "HOLDFAST_DATA", "./data",
 		"where sessions are kept; made if missing"},
 	[AGENT] = {"--agent", "CMD", "HOLDFAST_AGENT", NULL,
@@ -114,10 +126,7 @@ static int take_agent_env(struct config *config, const char *entry)
 		diag(DIAG_WARN, "--agent-env %s: there is no such variable in the environment",
 			entry);
 	}
-	config->agent_env = xrealloc(
-		config->agent_env, (config->agent_env_count + 2) * sizeof(*config->agent_env));
-	config->agent_env[config->agent_env_count++] = xstrdup(entry);
-	config->agent_env[config->agent_env_count] = NULL;
+	list_add_text(&config->agent_env, entry);
 	return 0;
 }
 
@@ -155,6 +164,24 @@ static int take_listen(struct config *config, const char *text)
 	return 0;
 }
 
+static int take_host(struct config *config, const char *text)
+{
+	const char *fault = trust_take_host(&config->trust, text);
+	return fault ? options_refuse(&options[ALLOW_HOST], text, fault) : 0;
+}
+
+static int take_origin(struct config *config, const char *text)
+{
+	const char *fault = trust_take_origin(&config->trust, text);
+	return fault ? options_refuse(&options[ALLOW_ORIGIN], text, fault) : 0;
+}
+
+static int take_proxy(struct config *config, const char *text)
+{
+	const char *fault = trust_take_proxy(&config->trust, text);
+	return fault ? options_refuse(&options[TRUST_PROXY], text, fault) : 0;
+}
+
 /** Several, with commas between them; NULL: none. */
 static int take_list(struct config *config, const char *list,
 	int (*take)(struct config *config, const char *text))
@@ -182,6 +209,15 @@ static int take_each(void *owner, size_t option, const char *value)
 		break;
 	case LISTEN:
 		r = take_listen(owner, value);
+		break;
+	case ALLOW_HOST:
+		r = take_host(owner, value);
+		break;
+	case ALLOW_ORIGIN:
+		r = take_origin(owner, value);
+		break;
+	case TRUST_PROXY:
+		r = take_proxy(owner, value);
 		break;
 	default:
 		return 0;
@@ -266,16 +302,30 @@ static int take_keep(struct config *config, const char *name, const char *value)
 	return take_limit(config, text);
 }
 
+/** Lists of the environment count as far as the command line has none of them. */
+static int take_network(struct config *config, const char *values[])
+{
+	const struct server_trust given = config->trust;
+	int r = config->listen_count ? 0 : take_list(config, values[LISTEN], take_listen);
+	if (r == 0 && !given.hosts) {
+		r = take_list(config, values[ALLOW_HOST], take_host);
+	}
+	if (r == 0 && !given.origins) {
+		r = take_list(config, values[ALLOW_ORIGIN], take_origin);
+	}
+	if (r == 0 && !given.proxy_count && !given.trusts_unix) {
+		r = take_list(config, values[TRUST_PROXY], take_proxy);
+	}
+	config->url = values[URL];
+	return r == 0 && config->url ? parse_url(config->url) : r;
+}
+
 static int take_values(struct config *config, const char *values[])
 {
-	int r = config->listen_count ? 0 : take_list(config, values[LISTEN], take_listen);
-	if (r == 0 && values[URL]) {
-		r = parse_url(values[URL]);
-	}
+	int r = take_network(config, values);
 	if (r < 0) {
 		return r;
 	}
-	config->url = values[URL];
 	config->data_dir = values[DATA];
 	config->auth_secret = values[AUTH_SECRET];
 	config->auth_public_key = values[AUTH_PUBLIC_KEY];
@@ -348,13 +398,14 @@ int config_parse(struct config *config, int argc, char **argv)
 
 void config_finish(struct config *config)
 {
-	agent_env_free(config->agent_env);
+	list_free_texts(config->agent_env);
 	config->agent_env = NULL;
 	while (config->listen_count) {
 		free(config->listen[--config->listen_count].host);
 	}
 	free(config->listen);
 	config->listen = NULL;
+	trust_finish(&config->trust);
 	free(config->cwd);
 	free(config->web_dir);
 	free(config->highlight_dir);

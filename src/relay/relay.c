@@ -257,6 +257,7 @@ static int open_rooms(struct relay *relay)
 						      .clock = &relay->clock,
 						      .listen = config->listen,
 						      .listen_count = config->listen_count,
+						      .trust = &config->trust,
 						      .web_dir = config->web_dir,
 						      .highlight_dir = config->highlight_dir,
 						      .access = relay->access,

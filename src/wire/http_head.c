@@ -288,6 +288,15 @@ unsigned http_head_parse(struct http_head *head, const char *text, size_t len, c
 
 /* --- looking things up --- */
 
+size_t http_count_fields(const struct http_head *head, const char *name)
+{
+	size_t count = 0;
+	for (unsigned i = 0; i < head->field_count; i++) {
+		count += span_is(head->text, head->fields[i].name, name);
+	}
+	return count;
+}
+
 const struct http_field *http_head_field(const struct http_head *head, const char *name)
 {
 	for (unsigned i = 0; i < head->field_count; i++) {

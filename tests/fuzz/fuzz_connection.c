@@ -105,12 +105,14 @@ static struct stage *make_stage(void)
 		&stage->sessions, &why);
 	fuzz_check(r == 0, "the sessions can be opened");
 	static char host[] = "127.0.0.1";
+	static const struct server_trust trust = {0};
 	static const struct listen_address listen = {.host = host};
 	stage->server = server_create(&(struct server_config){.loop = &stage->loop,
 					      .limits = &stage->limits,
 					      .clock = &stage->clock,
 					      .listen = &listen,
 					      .listen_count = 1,
+					      .trust = &trust,
 					      .web_dir = stage->dir,
 					      .sessions = stage->sessions,
 					      .agents = stage->agents},

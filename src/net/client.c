@@ -1,0 +1,92 @@
+/*
+ * Who has sent a request: the peer of its connection or, if that is a proxy that the operator named
+ * with --trust-proxy, the proxy's client.
+ */
+#include "net_internal.h"
+
+#include <string.h>
+#include <strings.h>
+
+static bool is_trusted(const struct server_trust *trust, const struct address *address)
+{
+	for (size_t i = 0; i < trust->proxy_count; i++) {
+		if (address_is_in(address, &trust->proxies[i])) {
+			return true;
+		}
+	}
+	return false;
+}
+
+/** The last entry of the list, which becomes shorter; without the blanks around it. */
+static struct http_span take_last(const char *text, struct http_span *list)
+{
+	struct http_span entry = {.at = list->at + list->len};
+	while (list->len && text[list->at + list->len - 1] != ',') {
+		list->len--;
+		entry.at--;
+		entry.len++;
+	}
+	list->len -= list->len > 0; /* the comma */
+	while (entry.len && strchr(" \t", text[entry.at])) {
+		entry.at++;
+		entry.len--;
+	}
+	while (entry.len && strchr(" \t", text[entry.at + entry.len - 1])) {
+		entry.len--;
+	}
+	return entry;
+}
+
+/**
+ * Each proxy appends whom it has heard. Those that are trusted are gone through from the right; the
+ * first that is not is the client, and what is left of it anybody may have written. Behind a text
+ * that is no address nothing is believed.
+ */
+static void follow(
+	const struct server_trust *trust, const struct http_head *head, struct address *client)
+{
+	for (unsigned i = head->field_count; i-- > 0;) {
+		const struct http_field *field = &head->fields[i];
+		struct http_span list = field->value;
+		if (field->name.len != 15 ||
+			strncasecmp(head->text + field->name.at, "x-forwarded-for", 15) != 0) {
+			continue;
+		}
+		while (list.len) {
+			struct address address;
+			struct http_span entry = take_last(head->text, &list);
+			if (!address_parse(head->text + entry.at, entry.len, &address)) {
+				return;
+			}
+			*client = address;
+			if (!is_trusted(trust, client)) {
+				return;
+			}
+		}
+	}
+}
+
+/** What the proxy says of its own connection; anything but one word is no answer. */
+static bool is_forwarded_https(const struct http_head *head, bool fallback)
+{
+	char proto[8];
+	if (!http_head_field(head, "x-forwarded-proto")) {
+		return fallback;
+	}
+	return http_count_fields(head, "x-forwarded-proto") == 1 &&
+	       http_head_copy(head, "x-forwarded-proto", proto, sizeof(proto)) &&
+	       strcasecmp(proto, "https") == 0;
+}
+
+void client_find(struct conn *conn, const struct http_head *head)
+{
+	const struct server_trust *trust = conn->server->trust;
+	struct address client = conn->peer;
+	bool is_proxy = conn->kind.is_unix ? trust->trusts_unix : is_trusted(trust, &conn->peer);
+	conn->is_https = false;
+	if (is_proxy) {
+		follow(trust, head, &client);
+		conn->is_https = is_forwarded_https(head, conn->is_https);
+	}
+	conn->client = address_household(&client);
+}
