@@ -14,6 +14,8 @@
 #ifndef HOLDFAST_ACP_AGENT_H
 #define HOLDFAST_ACP_AGENT_H
 
+#include "holdfast/box.h"
+
 #include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -39,6 +41,7 @@ struct acp_agent_config {
 	int file_ms; /* for one file request; 0: 20 s */
 	size_t descriptors_kept; /* nothing is started that would leave us fewer; 0: whatever */
 	const char *guard; /* this program (agent_guard.h), to watch over the child; NULL: nobody */
+	struct box_rules box; /* of the child and its commands; they hold with a guard only */
 	int restart_delay_ms; /* after two failures in a row, then twice as long each time; 0: 500
 			       */
 	int idle_ms; /* the child is stopped when there was nothing to do for so long; 0: never */
@@ -123,7 +126,7 @@ struct acp_agent_ops {
 	void (*refused)(void *owner, const struct acp_setting *setting, const char *why);
 	/**
 	 * The child is gone: `reason` is "exit", "signal", "spawn_failed", "protocol", or, our own
-	 * doing, "idle" or "stopped"; `detail` says more in words. If a prompt was running it ends
+	 * doing, "limit", "idle" or "stopped"; `detail` says more in words. If a prompt was running it ends
 	 * with this; acp_agent_is_cancelling() says if that was asked for. Called once a start.
 	 */
 	void (*stopped)(void *owner, const char *reason, const char *detail);
@@ -170,6 +173,8 @@ void acp_agent_pause(struct acp_agent *agent, bool paused);
 /** A prompt was cancelled, and has not ended yet. */
 bool acp_agent_is_cancelling(const struct acp_agent *agent);
 bool acp_agent_is_running(const struct acp_agent *agent);
+/** That the newest child went over which was stopped because of "limit". */
+enum limit acp_agent_limit(const struct acp_agent *agent);
 /** Nothing runs, waits or is remembered: another agent, made anew, would do just the same. */
 bool acp_agent_is_as_new(const struct acp_agent *agent);
 

@@ -9,6 +9,7 @@
 #ifndef HOLDFAST_CHILD_H
 #define HOLDFAST_CHILD_H
 
+#include "holdfast/box.h"
 #include "holdfast/buffer.h"
 
 #include <stdbool.h>
@@ -35,6 +36,7 @@ struct child_config {
 	bool one_output;
 	const char *cwd;
 	int stop_grace_ms;
+	struct box *box; /* that it is in, with a guard; NULL: none */
 	const char *guard; /* the program of agent_guard.h; NULL: none */
 	size_t descriptors_kept; /* it is not started if it would leave fewer: -EMFILE */
 };
@@ -54,7 +56,7 @@ void child_terminate(struct child *p);
  * follow.
  */
 void child_end(struct child *p);
-/** The same with SIGKILL at once. */
+/** The same with SIGKILL at once; with a guard also for what is out of the group. */
 void child_kill(struct child *p);
 
 #endif

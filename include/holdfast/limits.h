@@ -14,8 +14,8 @@
 
 /*
  * LIMIT(type, name, unit, default, least, most, code, what it bounds). The code is what a client is
- * told that reaches it: one of proto/protocol.md#error-codes, a close code, or "waits": nothing is
- * refused, but read later. NULL: it is no limit that a client reaches.
+ * told that reaches it: one of proto/protocol.md#error-codes, a close code, "limit": the
+ * reason why an agent was stopped, or "waits": nothing is refused, but read later. NULL: it is no limit that a client reaches.
  */
 #define LIMITS_TABLE(LIMIT)                                                                        \
 	/* The stream buffer (docs/blocks.md). */                                                  \
@@ -92,6 +92,11 @@
 		"a file that does not answer an agent's request is given up after this")           \
 	LIMIT(size_t, agent_terminals, COUNT, 16, 0, 1024, NULL,                                   \
 		"commands that one agent may have the server run at once; 0: none")                \
+	/* Not by default: what an agent needs depends on its work. */                             \
+	LIMIT(size_t, agent_memory, BYTES, 0, 0, 16384 * LIMIT_GIB, "limit",                       \
+		"memory of an agent and all that it and its commands have started; 0: any")        \
+	LIMIT(size_t, agent_processes, COUNT, 4096, 0, 4194304, "limit",                           \
+		"processes and threads of the same; 0: any")                                       \
 	LIMIT(int, agent_stop_ms, MS, 3000, 1, 60000, NULL,                                        \
 		"an agent that was asked to stop is killed after this")                            \
 	/* Not by default: what an agent has in mind of the conversation is lost with it. */       \
@@ -157,8 +162,8 @@ const char *limit_code(enum limit limit);
 /** The defaults. */
 const struct limits *limits_default(void);
 /**
- * Sets one by a text `NAME=VALUE`. The value is a whole number; of sizes also with K or M for KiB
- * or MiB, of times with s for seconds. Returns 0; -ENOENT if there is no such limit, -EINVAL if the
+ * Sets one by a text `NAME=VALUE`. The value is a whole number; of sizes also with K, M or G for
+ * KiB, MiB or GiB, of times with s for seconds. Returns 0; -ENOENT if there is no such limit, -EINVAL if the
  * value is none, -ERANGE if it is out of range; *ret_why says what to do then (caller frees).
  */
 int limits_set(struct limits *limits, const char *text, char **ret_why);

@@ -54,7 +54,7 @@ static struct workspace *create_workspace(struct acp_agent *agent)
 			.files_program = c->files_program,
 			.file_ms = c->file_ms,
 			.terminals_max = c->terminals_max,
-			.commands = acp_process_config(c)},
+			.commands = acp_process_config(agent)},
 		&ops, agent);
 }
 
@@ -97,6 +97,7 @@ struct acp_agent *acp_agent_create(uv_loop_t *loop, const struct acp_agent_confi
 	uv_timer_init(loop, &agent->process.pause);
 	agent->wake.data = agent->deadline.data = agent->process.pause.data = agent;
 	agent->open_timers = 3;
+	agent->process.box = box_create(&agent->config.box, acp_process_over, agent);
 	agent->workspace = create_workspace(agent);
 	return agent;
 }
@@ -110,6 +111,8 @@ void acp_agent_free_if_done(struct acp_agent *agent)
 	void (*freed)(void *arg) = agent->freed;
 	void *arg = agent->freed_arg;
 	json_lines_finish(&agent->process.lines);
+	free(agent->process.over);
+	box_destroy(agent->process.box);
 	json_decref(agent->turn.prompt);
 	free((char *)agent->config.command);
 	free((char *)agent->config.cwd);
@@ -199,6 +202,11 @@ void acp_agent_pause(struct acp_agent *agent, bool paused)
 bool acp_agent_is_cancelling(const struct acp_agent *agent)
 {
 	return agent->turn.cancelling || agent->turn.cancelled_unsent;
+}
+
+enum limit acp_agent_limit(const struct acp_agent *agent)
+{
+	return agent->process.limit;
 }
 
 bool acp_agent_is_running(const struct acp_agent *agent)

@@ -37,6 +37,7 @@ enum acp_stage {
 /* The process that is spoken with, if any, and how the starts went. acp_process.c */
 struct acp_process {
 	struct child *child;
+	struct box *box; /* of the child and its commands */
 	unsigned open; /* children that are not closed yet, the one above among them */
 	struct json_lines lines;
 	struct child_stderr errors;
@@ -47,6 +48,8 @@ struct acp_process {
 	/* Found out where no op may be called; told by the wake timer. */
 	int spawn_error;
 	bool overflowed;
+	char *over; /* what was too much for the box; NULL: nothing */
+	enum limit limit; /* that of the newest child that was over one */
 	bool delay_untold;
 	unsigned failures; /* in a row, without a turn that was answered */
 	bool rested; /* the delay before the next start is over */
@@ -144,6 +147,8 @@ void acp_agent_await(struct acp_agent *agent, int ms);
 void acp_agent_await_idle(struct acp_agent *agent);
 /** Something was reported: outside of a prompt, its end is looked out for. */
 void acp_agent_note_late(struct acp_agent *agent);
+/** The box has killed all that is in it, because it was too much. */
+void acp_process_over(void *owner, enum limit limit, const char *why);
 /** Starts the child, now or as soon as that may be. */
 void acp_process_start(struct acp_agent *agent);
 /** Reads from it, or not, as may be now. */
@@ -151,7 +156,7 @@ void acp_process_read(struct acp_agent *agent);
 /** Releases the child, which ends by itself now, and forgets all that was between us. */
 void acp_process_drop(struct acp_agent *agent);
 /** How whatever is started for the agent is run. */
-struct child_config acp_process_config(const struct acp_agent_config *config);
+struct child_config acp_process_config(const struct acp_agent *agent);
 /** Ends the child and with it the prompt, and tells. */
 void acp_agent_stop_child(struct acp_agent *agent, const char *reason, const char *detail);
 

@@ -116,6 +116,8 @@ void acp_process_drop(struct acp_agent *agent)
 	agent->process.exited = false;
 	agent->process.overflowed = false;
 	agent->process.spawn_error = 0;
+	free(agent->process.over);
+	agent->process.over = NULL;
 	uv_timer_stop(&agent->deadline);
 	uv_timer_stop(&agent->process.pause);
 	acp_agent_forget_questions(agent);
@@ -275,12 +277,14 @@ static const struct child_ops child_ops = {
 	.closed = handle_closed,
 };
 
-struct child_config acp_process_config(const struct acp_agent_config *config)
+struct child_config acp_process_config(const struct acp_agent *agent)
 {
+	const struct acp_agent_config *config = &agent->config;
 	return (struct child_config){
 		.env = config->env,
 		.stop_grace_ms = config->stop_grace_ms,
 		.guard = config->guard,
+		.box = agent->process.box,
 		.descriptors_kept = config->descriptors_kept,
 	};
 }
@@ -300,7 +304,7 @@ void acp_process_start(struct acp_agent *agent)
 		return;
 	}
 	agent->process.rested = false;
-	struct child_config config = acp_process_config(&agent->config);
+	struct child_config config = acp_process_config(agent);
 	config.command = agent->config.command;
 	config.cwd = agent->config.cwd;
 	struct clock clock;
@@ -309,6 +313,7 @@ void acp_process_start(struct acp_agent *agent)
 	agent->session.last_id = 0;
 	json_lines_finish(&agent->process.lines);
 	agent->process.open++;
+	box_begin(agent->process.box);
 	int err = child_spawn(agent->loop, &config, &child_ops, agent, &agent->process.child);
 	if (err < 0) {
 		agent->process.spawn_error = err;
@@ -320,12 +325,25 @@ void acp_process_start(struct acp_agent *agent)
 	acp_agent_send_initialize(agent);
 }
 
+void acp_process_over(void *owner, enum limit limit, const char *why)
+{
+	struct acp_agent *agent = owner;
+	if (agent->process.child) {
+		free(agent->process.over);
+		agent->process.over = xstrdup(why);
+		agent->process.limit = limit;
+		acp_agent_wake(agent);
+	}
+}
+
 static void handle_wake(uv_timer_t *timer)
 {
 	struct acp_agent *agent = timer->data;
 	if (agent->process.spawn_error < 0) {
 		acp_agent_stop_child(
 			agent, "spawn_failed", uv_strerror(agent->process.spawn_error));
+	} else if (agent->process.over) {
+		acp_agent_stop_child(agent, "limit", agent->process.over);
 	} else if (agent->process.overflowed) {
 		acp_agent_stop_child(agent, "protocol", "the agent does not read what it is sent");
 	}

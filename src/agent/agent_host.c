@@ -220,6 +220,10 @@ static void handle_stopped(void *owner, const char *reason, const char *detail)
 	struct hosted *hosted = owner;
 	hosted->is_over = hosted->host->has_over = true;
 	agent_history_stop(&hosted->history);
+	if (strcmp(reason, "limit") == 0) {
+		metrics_limit(
+			session_channel(hosted->session)->metrics, acp_agent_limit(hosted->agent));
+	}
 	append_stopped(owner, reason, detail);
 }
 
@@ -348,6 +352,8 @@ static struct hosted *hosted_of(struct agent_host *host, struct session *session
 			.files_program = SELF,
 			.descriptors_kept = DESCRIPTORS_FOR_STORE,
 			.file_ms = host->limits->agent_file_ms,
+			.box = {.memory_max = host->limits->agent_memory,
+				.processes_max = host->limits->agent_processes},
 			.guard = access(SELF, X_OK) == 0 ? SELF : NULL,
 			.idle_ms = host->limits->agent_idle_ms,
 			.resumable_idle_ms = host->limits->agent_resumable_idle_ms,

@@ -80,8 +80,9 @@ static int64_t read_value(const char *text, enum unit unit)
 		return -1;
 	}
 	int64_t factor = 1;
-	if (unit == BYTES && (*end == 'K' || *end == 'M')) {
-		factor = *end++ == 'K' ? LIMIT_KIB : LIMIT_MIB;
+	if (unit == BYTES && *end && strchr("KMG", *end)) {
+		factor = *end == 'K' ? LIMIT_KIB : *end == 'M' ? LIMIT_MIB : 1024 * LIMIT_MIB;
+		end++;
 	} else if (unit == MS && *end == 's') {
 		factor = 1000;
 		end++;
@@ -111,7 +112,7 @@ int limits_set(struct limits *limits, const char *text, char **ret_why)
 		if (value < 0) {
 			static const char *const forms[] = {
 				[MS] = "the value is milliseconds, such as 500, or 2s",
-				[BYTES] = "the value is bytes, such as 4096, 64K or 1M",
+				[BYTES] = "the value is bytes, such as 4096, 64K, 1M or 2G",
 				[COUNT] = "the value is a whole number",
 			};
 			return refuse(ret_why, -EINVAL, text, forms[row->unit]);

@@ -1,5 +1,7 @@
 #include "holdfast/agent_guard.h"
 
+#include "process_internal.h"
+
 #include "holdfast/clock.h"
 #include "holdfast/descriptors.h"
 
@@ -14,18 +16,26 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 /* A killed process may take a while to be gone; one that hangs in the kernel is not waited for. */
 #define SWEEP_MS 2000
 #define POLL_MS  20
+#define LOOK_MS  1000 /* so often it looks what the agent uses */
 
 struct guard {
 	pid_t agent; /* also its process group */
 	int signals;
 	int grace_ms;
-	const char *cwd;
+	const char *dir;
+	uint64_t memory_max; /* bytes; 0: any */
+	uint64_t processes_max; /* 0: any */
+	char **program; /* with its arguments */
+	struct usage reported;
+	int64_t look_at_ms;
+	bool lifeline_over;
 	bool ending; /* the agent was asked to end */
 	int64_t kill_at_ms;
 	bool exited;
@@ -46,36 +56,24 @@ static void reap(struct guard *g)
 	g->alone = pid < 0 && errno == ECHILD;
 }
 
-/** Ends one child of ours and the group that it is in, if that is not ours. */
-static void kill_child(pid_t child)
+/** Ends one process and the group that it is in, if that is not ours. */
+static void kill_one(pid_t pid, void *arg)
 {
-	pid_t group = getpgid(child);
+	pid_t group = getpgid(pid);
 	if (group > 0 && group != getpgrp()) {
 		kill(-group, SIGKILL);
 	}
-	kill(child, SIGKILL);
+	kill(pid, SIGKILL);
 }
 
 /**
- * Kills every child. Whose parent dies becomes a child of ours (we are their subreaper), also one
- * that has left the agent's group, so that after a few rounds nobody is left.
+ * Kills whatever has come from the agent. Whose parent dies becomes a child of ours (we are their
+ * subreaper), also one that has left the agent's group, so that after a few rounds nobody is left.
  */
-static void kill_children(const struct guard *g)
+static void kill_all(const struct guard *g)
 {
-	char path[64];
-	char list[4096];
 	kill(-g->agent, SIGKILL);
-	snprintf(path, sizeof(path), "/proc/self/task/%d/children", (int)getpid());
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	ssize_t len = fd >= 0 ? read(fd, list, sizeof(list) - 1) : -1;
-	if (fd >= 0) {
-		close(fd);
-	}
-	/* A number that is cut off is not taken; the next round has it. */
-	list[len > 0 ? len : 0] = '\0';
-	for (char *at = list, *end; (end = strchr(at, ' ')); at = end + 1) {
-		kill_child((pid_t)strtol(at, NULL, 10));
-	}
+	descendants_each(getpid(), kill_one, NULL);
 }
 
 static void sweep(struct guard *g)
@@ -83,7 +81,7 @@ static void sweep(struct guard *g)
 	int64_t give_up_at_ms = clock_steady_ms() + SWEEP_MS;
 	reap(g);
 	while (!g->alone && clock_steady_ms() < give_up_at_ms) {
-		kill_children(g);
+		kill_all(g);
 		struct pollfd wait = {.fd = g->signals, .events = POLLIN};
 		poll(&wait, 1, POLL_MS);
 		struct signalfd_siginfo info;
@@ -113,20 +111,59 @@ static void take_signals(struct guard *g)
 	reap(g);
 }
 
+/** The server is gone, or wants the agent to end, or to be killed. */
+static void take_order(struct guard *g)
+{
+	char order;
+	ssize_t len = recv(AGENT_GUARD_LIFELINE, &order, 1, MSG_DONTWAIT);
+	if (len < 0 && (errno == EAGAIN || errno == EINTR)) {
+		return;
+	}
+	g->lifeline_over = len <= 0;
+	begin_ending(g);
+	if (len > 0) {
+		g->kill_at_ms = 0;
+	}
+}
+
+static void look(struct guard *g)
+{
+	if (clock_steady_ms() < g->look_at_ms) {
+		return;
+	}
+	g->look_at_ms = clock_steady_ms() + LOOK_MS;
+	/* Half, because the server adds up what several guards report. */
+	struct usage used = descendants_measure(getpid(), g->memory_max / 2);
+	if (memcmp(&used, &g->reported, sizeof(used)) != 0 &&
+		send(AGENT_GUARD_LIFELINE, &used, sizeof(used), MSG_DONTWAIT | MSG_NOSIGNAL) > 0) {
+		g->reported = used;
+	}
+}
+
+/** Until what comes next has its time; -1: for ever. */
+static int patience_ms(const struct guard *g)
+{
+	bool looks = !g->ending && (g->memory_max > 0 || g->processes_max > 0);
+	int64_t left = (looks ? g->look_at_ms : g->kill_at_ms) - clock_steady_ms();
+	return !looks && !g->ending ? -1 : left > 0 ? (int)left : 0;
+}
+
 /** Until the agent has ended by itself, or was asked to and had its time. */
 static void watch(struct guard *g)
 {
 	while (g->ending ? !g->alone && clock_steady_ms() < g->kill_at_ms : !g->exited) {
 		struct pollfd fds[] = {
 			{.fd = g->signals, .events = POLLIN},
-			{.fd = g->ending ? -1 : AGENT_GUARD_LIFELINE, .events = POLLIN},
+			{.fd = g->lifeline_over ? -1 : AGENT_GUARD_LIFELINE, .events = POLLIN},
 		};
-		int64_t left = g->kill_at_ms - clock_steady_ms();
-		poll(fds, 2, !g->ending ? -1 : left > 0 ? (int)left : 0);
+		poll(fds, 2, patience_ms(g));
 		if (fds[1].revents) {
-			begin_ending(g);
+			take_order(g);
 		}
 		take_signals(g);
+		if (!g->ending && (g->memory_max > 0 || g->processes_max > 0)) {
+			look(g);
+		}
 	}
 }
 
@@ -153,8 +190,7 @@ static _Noreturn void fail_start(const char *what)
 	_exit(127);
 }
 
-static _Noreturn void run_agent(
-	const struct guard *g, char **args, pid_t guard, const sigset_t *mask)
+static _Noreturn void run_agent(const struct guard *g, pid_t guard, const sigset_t *mask)
 {
 	setpgid(0, 0);
 	/* Should the guard itself be killed. */
@@ -163,11 +199,11 @@ static _Noreturn void run_agent(
 		_exit(127);
 	}
 	sigprocmask(SIG_SETMASK, mask, NULL);
-	if (chdir(g->cwd) < 0) {
-		fail_start(g->cwd);
+	if (chdir(g->dir) < 0) {
+		fail_start(g->dir);
 	}
-	execvp(args[0], args);
-	fail_start(args[0]);
+	execvp(g->program[0], g->program);
+	fail_start(g->program[0]);
 }
 
 /** The pipes are the agent's alone; and who lists processes sees the agent once. */
@@ -185,12 +221,33 @@ static void step_back(char **args)
 	}
 }
 
+/** False if they are not those of agent_guard.h. */
+static bool take_args(struct guard *g, int argc, char **argv)
+{
+	int i = 0;
+	for (; i + 1 < argc && strcmp(argv[i], AGENT_GUARD_PROGRAM) != 0; i += 2) {
+		const char *value = argv[i + 1];
+		if (strcmp(argv[i], AGENT_GUARD_GRACE) == 0) {
+			g->grace_ms = atoi(value);
+		} else if (strcmp(argv[i], AGENT_GUARD_DIR) == 0) {
+			g->dir = value;
+		} else if (strcmp(argv[i], AGENT_GUARD_MEMORY) == 0) {
+			g->memory_max = strtoull(value, NULL, 10);
+		} else if (strcmp(argv[i], AGENT_GUARD_PROCESSES) == 0) {
+			g->processes_max = strtoull(value, NULL, 10);
+		} else {
+			return false;
+		}
+	}
+	g->program = argv + i + 1;
+	return i + 1 < argc && g->dir;
+}
+
 int agent_guard_run(int argc, char **argv)
 {
 	sigset_t mask;
-	struct guard g = {
-		.grace_ms = argc > 0 ? atoi(argv[0]) : 0, .cwd = argc > 1 ? argv[1] : NULL};
-	if (argc < 3 || fcntl(AGENT_GUARD_LIFELINE, F_SETFD, FD_CLOEXEC) < 0) {
+	struct guard g = {0};
+	if (!take_args(&g, argc, argv) || fcntl(AGENT_GUARD_LIFELINE, F_SETFD, FD_CLOEXEC) < 0) {
 		fprintf(stderr, "holdfast " AGENT_GUARD_COMMAND " is for the server alone\n");
 		return 2;
 	}
@@ -201,14 +258,14 @@ int agent_guard_run(int argc, char **argv)
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
 	g.agent = g.signals < 0 ? -1 : fork();
 	if (g.agent == 0) {
-		run_agent(&g, argv + 2, self, &mask);
+		run_agent(&g, self, &mask);
 	}
 	if (g.agent < 0) {
 		fprintf(stderr, "holdfast " AGENT_GUARD_COMMAND ": %s\n", strerror(errno));
 		return 127;
 	}
 	setpgid(g.agent, g.agent);
-	step_back(argv + 1);
+	step_back(argv);
 	watch(&g);
 	sweep(&g);
 	return end_alike(&g);

@@ -1,12 +1,12 @@
 #include "holdfast/child.h"
 
-#include "holdfast/agent_guard.h"
+#include "process_internal.h"
+
 #include "holdfast/descriptors.h"
 
 #include <assert.h>
 #include <errno.h>
 #include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -28,7 +28,7 @@ struct child {
 	uv_pipe_t in;
 	uv_pipe_t out;
 	uv_pipe_t err;
-	uv_pipe_t lifeline; /* of its guard, if it has one */
+	uv_pipe_t lifeline; /* of its guard, if it has one, which reports here */
 	uv_timer_t timer;
 	bool has_child; /* uv_spawn() was called, and made `process` a handle, whatever it returned */
 	unsigned open_handles;
@@ -47,6 +47,10 @@ struct child {
 	bool paused;
 	int64_t exit_status;
 	int term_signal;
+	struct box *box; /* NULL: none */
+	struct box_part part;
+	struct usage report; /* of the guard, as far as it was read */
+	size_t report_len;
 	char read_buf[64 * 1024]; /* for both pipes: each read is consumed before the next */
 };
 
@@ -61,6 +65,9 @@ static void handle_closed(uv_handle_t *handle)
 	struct child *p = handle->data;
 	assert(p->open_handles > 0);
 	if (--p->open_handles == 0) {
+		if (p->box) {
+			box_leave(p->box, &p->part);
+		}
 		p->ops->closed(p->owner);
 		free(p);
 	}
@@ -225,6 +232,27 @@ static void handle_errors(uv_stream_t *stream, ssize_t len, const uv_buf_t *buf)
 	}
 }
 
+static void handle_report_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *ret_buf)
+{
+	struct child *p = handle->data;
+	*ret_buf = uv_buf_init(
+		(char *)&p->report + p->report_len, (unsigned)(sizeof(p->report) - p->report_len));
+}
+
+static void handle_report(uv_stream_t *stream, ssize_t len, const uv_buf_t *buf)
+{
+	struct child *p = stream->data;
+	if (len < 0) {
+		uv_read_stop(stream);
+		return;
+	}
+	p->report_len += (size_t)len;
+	if (p->report_len == sizeof(p->report)) {
+		p->report_len = 0;
+		box_note(p->box, &p->part, &p->report);
+	}
+}
+
 /**
  * Makes the one pipe that stdout and stderr share; *ret_end, to be closed here, is the child's end.
  */
@@ -245,28 +273,44 @@ static int open_one_output(struct child *p, int *ret_end)
 	return 0;
 }
 
+/** The arguments of the guard, strings that each end with NUL. */
+static void add_orders(const struct child_config *config, struct buffer *out)
+{
+	buffer_printf(out, "holdfast%c" AGENT_GUARD_COMMAND "%c", 0, 0);
+	buffer_printf(out, AGENT_GUARD_GRACE "%c%d%c", 0, config->stop_grace_ms, 0);
+	buffer_printf(out, AGENT_GUARD_DIR "%c%s%c", 0, config->cwd, 0);
+	if (config->box) {
+		box_add_orders(config->box, out);
+	}
+	buffer_printf(out, AGENT_GUARD_PROGRAM "%c", 0);
+}
+
 /**
  * The program with its arguments, behind those of the guard if there is one; ended by NULL. The
- * strings are borrowed but for the grace, which is in `grace`.
+ * strings are borrowed, those of the guard from `orders`.
  */
-static char **make_args(const struct child_config *config, char grace[16])
+static char **make_args(const struct child_config *config, struct buffer *orders)
 {
 	char *shell[] = {(char *)"/bin/sh", (char *)"-c", (char *)config->command, NULL};
 	char **args = config->args ? config->args : shell;
-	size_t count = 0;
-	while (args[count]) {
+	size_t count = 1;
+	if (config->guard) {
+		add_orders(config, orders);
+	}
+	for (size_t i = 0; i < orders->len; i++) {
+		count += !orders->data[i];
+	}
+	for (char **arg = args; *arg; arg++) {
 		count++;
 	}
-	char **out = xcalloc(count + 5, sizeof(*out));
+	char **out = xcalloc(count, sizeof(*out));
 	size_t n = 0;
-	if (config->guard) {
-		snprintf(grace, 16, "%d", config->stop_grace_ms);
-		out[n++] = (char *)"holdfast";
-		out[n++] = (char *)AGENT_GUARD_COMMAND;
-		out[n++] = grace;
-		out[n++] = (char *)config->cwd;
+	for (size_t at = 0; at < orders->len; at += strlen(orders->data + at) + 1) {
+		out[n++] = orders->data + at;
 	}
-	memcpy(out + n, args, count * sizeof(*out));
+	while (*args) {
+		out[n++] = *args++;
+	}
 	return out;
 }
 
@@ -278,7 +322,8 @@ static int exec_child(struct child *p, uv_loop_t *loop, const struct child_confi
 		{.flags = UV_CREATE_PIPE | UV_READABLE_PIPE, .data.stream = (uv_stream_t *)&p->in},
 		{.flags = UV_CREATE_PIPE | UV_WRITABLE_PIPE, .data.stream = (uv_stream_t *)&p->out},
 		{.flags = UV_CREATE_PIPE | UV_WRITABLE_PIPE, .data.stream = (uv_stream_t *)&p->err},
-		[AGENT_GUARD_LIFELINE] = {.flags = UV_CREATE_PIPE | UV_READABLE_PIPE,
+		[AGENT_GUARD_LIFELINE] = {.flags = UV_CREATE_PIPE | UV_READABLE_PIPE |
+						   UV_WRITABLE_PIPE,
 			.data.stream = (uv_stream_t *)&p->lifeline},
 	};
 	if (config->one_output) {
@@ -286,8 +331,8 @@ static int exec_child(struct child *p, uv_loop_t *loop, const struct child_confi
 		stdio[1].flags = stdio[2].flags = UV_INHERIT_FD;
 		stdio[1].data.fd = stdio[2].data.fd = output;
 	}
-	char grace[16];
-	char **args = make_args(config, grace);
+	struct buffer orders = {0};
+	char **args = make_args(config, &orders);
 	/* Detached means a session and so a process group of its own. */
 	uv_process_options_t options = {
 		.file = config->guard ? config->guard : args[0],
@@ -306,6 +351,7 @@ static int exec_child(struct child *p, uv_loop_t *loop, const struct child_confi
 		err = uv_spawn(loop, &p->process, &options);
 	}
 	free(args);
+	buffer_finish(&orders);
 	if (output >= 0) {
 		close(output);
 	}
@@ -321,6 +367,10 @@ int child_spawn(uv_loop_t *loop, const struct child_config *config, const struct
 	p->grace_ms = config->stop_grace_ms;
 	p->one_output = config->one_output;
 	p->guarded = config->guard != NULL;
+	p->box = p->guarded ? config->box : NULL;
+	if (p->box) {
+		box_enter(p->box, &p->part, p);
+	}
 	uv_pipe_init(loop, &p->in, 0);
 	uv_pipe_init(loop, &p->out, 0);
 	uv_pipe_init(loop, &p->err, 0);
@@ -341,6 +391,9 @@ int child_spawn(uv_loop_t *loop, const struct child_config *config, const struct
 	uv_read_start((uv_stream_t *)&p->out, handle_alloc, handle_output);
 	if (!p->one_output) {
 		uv_read_start((uv_stream_t *)&p->err, handle_alloc, handle_errors);
+	}
+	if (p->box) {
+		uv_read_start((uv_stream_t *)&p->lifeline, handle_report_alloc, handle_report);
 	}
 	*ret_process = p;
 	return 0;
@@ -416,7 +469,10 @@ void child_end(struct child *p)
 
 void child_kill(struct child *p)
 {
-	if (!p->exited) {
+	uv_buf_t order = uv_buf_init((char *)AGENT_GUARD_KILL, 1);
+	if (p->guarded && !p->ending && !p->closing) {
+		uv_try_write((uv_stream_t *)&p->lifeline, &order, 1);
+	} else if (!p->guarded && !p->exited) {
 		signal_group(p, SIGKILL);
 	}
 	child_end(p);

@@ -30,6 +30,8 @@ enum {
 	DATA,
 	AGENT,
 	AGENT_ENV,
+	AGENT_MEMORY,
+	AGENT_PROCESSES,
 	CWD,
 	AUTH,
 	AUTH_SECRET,
@@ -68,6 +70,10 @@ static const struct option options[OPTION_COUNT + 1] = {
 		"a variable that agents and their commands get, from Holdfast's environment or with this value; may\n"
 		"      be repeated (in HOLDFAST_AGENT_ENV: with commas between them); * passes all. Default: PATH HOME\n"
 		"      USER LOGNAME SHELL LANG LC_* TZ TERM TMPDIR"},
+	[AGENT_MEMORY] = {"--agent-memory", "SIZE", "HOLDFAST_AGENT_MEMORY", NULL,
+		"memory that an agent may use, with its commands and all that they start, such as 2G; beyond it they are killed"},
+	[AGENT_PROCESSES] = {"--agent-processes", "N", "HOLDFAST_AGENT_PROCESSES", NULL,
+		"processes and threads that they may have at once, 4096 unless it is set; 0: any number"},
 	[CWD] = {"--cwd", "DIR", "HOLDFAST_CWD", ".",
 		"the agent's working directory; through Holdfast it can read and write only there"},
 	[AUTH] = {"--auth", "on|off", "HOLDFAST_AUTH", "on",
@@ -291,15 +297,26 @@ static int parse_word(int option, const char *text, const char *const words[])
 	return options_refuse(&options[option], text, NULL);
 }
 
-/** An option that is a limit of its own. */
-static int take_keep(struct config *config, const char *name, const char *value)
+/** Options that are limits of their own. */
+static int take_own_limits(struct config *config, const char *values[])
 {
-	char text[96];
-	if (!value) {
-		return 0;
+	static const struct {
+		int option;
+		const char *limit;
+	} own[] = {
+		{KEEP_EVENTS, "keep_events"},
+		{KEEP_DAYS, "keep_days"},
+		{AGENT_MEMORY, "agent_memory"},
+		{AGENT_PROCESSES, "agent_processes"},
+	};
+	int r = 0;
+	for (size_t i = 0; i < sizeof(own) / sizeof(own[0]) && r == 0; i++) {
+		char text[96];
+		const char *value = values[own[i].option];
+		snprintf(text, sizeof(text), "%s=%.64s", own[i].limit, value ? value : "");
+		r = value ? take_limit(config, text) : 0;
 	}
-	snprintf(text, sizeof(text), "%s=%.64s", name, value);
-	return take_limit(config, text);
+	return r;
 }
 
 /** Lists of the environment count as far as the command line has none of them. */
@@ -359,10 +376,7 @@ static int take_values(struct config *config, const char *values[])
 		return r;
 	}
 	config->auth_off = r == 1;
-	r = take_keep(config, "keep_events", values[KEEP_EVENTS]);
-	if (r == 0) {
-		r = take_keep(config, "keep_days", values[KEEP_DAYS]);
-	}
+	r = take_own_limits(config, values);
 	if (r < 0) {
 		return r;
 	}

@@ -28,7 +28,7 @@ test('a wrong limit is refused with what to do', async (t) => {
 	const data = join(scratchDir(t), 'data');
 	for (const [limit, why] of [
 		['soft_flush', /NAME=VALUE/], ['soft=1', /no such limit.*holdfast limits/], ['soft_flush_ms=', /milliseconds/],
-		['soft_flush_ms=0', /from 1 to 60000/], ['block_size=1G', /bytes/], ['block_size=-5', /bytes/], ['block_size=99999999999999999999', /bytes/],
+		['soft_flush_ms=0', /from 1 to 60000/], ['block_size=1T', /bytes/], ['block_size=-5', /bytes/], ['block_size=99999999999999999999', /bytes/],
 		['load_max=5s', /whole number/], ['load_max=10,block_size=1', /from 256 to/],
 	]) {
 		const { code, stderr } = await runToEnd(['serve', '--data', data, '--listen', '127.0.0.1:0', '--limit', limit]);

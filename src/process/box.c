@@ -1,0 +1,111 @@
+#include "holdfast/box.h"
+
+#include "process_internal.h"
+
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdlib.h>
+
+struct box {
+	struct box_rules rules;
+	void (*over)(void *owner, enum limit limit, const char *why);
+	void *owner;
+	struct list parts;
+	unsigned long start; /* of the agent, counted */
+	struct usage used; /* by the parts of this start */
+	bool is_over;
+};
+
+struct box *box_create(const struct box_rules *rules,
+	void (*over)(void *owner, enum limit limit, const char *why), void *owner)
+{
+	struct box *box = xcalloc(1, sizeof(*box));
+	box->rules = *rules;
+	box->over = over;
+	box->owner = owner;
+	list_init(&box->parts);
+	return box;
+}
+
+void box_destroy(struct box *box)
+{
+	free(box);
+}
+
+void box_begin(struct box *box)
+{
+	box->start++;
+	box->used = (struct usage){0};
+	box->is_over = false;
+}
+
+void box_enter(struct box *box, struct box_part *part, struct child *child)
+{
+	part->child = child;
+	part->start = box->start;
+	list_append(&box->parts, &part->link);
+}
+
+void box_leave(struct box *box, struct box_part *part)
+{
+	if (part->start == box->start) {
+		box->used.processes -= part->used.processes;
+		box->used.memory -= part->used.memory;
+	}
+	list_remove(&part->link);
+}
+
+void box_add_orders(const struct box *box, struct buffer *out)
+{
+	if (box->rules.memory_max > 0) {
+		buffer_printf(out, AGENT_GUARD_MEMORY "%c%zu%c", 0, box->rules.memory_max, 0);
+	}
+	if (box->rules.processes_max > 0) {
+		buffer_printf(out, AGENT_GUARD_PROCESSES "%c%zu%c", 0, box->rules.processes_max, 0);
+	}
+}
+
+static void kill_all(struct box *box)
+{
+	list_for_each(link, &box->parts) {
+		child_kill(list_entry(link, struct box_part, link)->child);
+	}
+}
+
+static void tell(struct box *box)
+{
+	struct buffer why = {0};
+	enum limit limit = LIMIT_agent_processes;
+	if (box->rules.memory_max > 0 && box->used.memory > box->rules.memory_max) {
+		limit = LIMIT_agent_memory;
+		buffer_printf(&why,
+			"the agent and its commands used %" PRIu64
+			" MiB of memory, more than the %zu MiB of --agent-memory; give it a smaller task, or a higher limit",
+			box->used.memory >> 20, box->rules.memory_max >> 20);
+	} else {
+		buffer_printf(&why,
+			"the agent and its commands had %" PRIu64
+			" processes and threads, more than the %zu of --agent-processes; look for a command that starts itself again, or give it a higher limit",
+			box->used.processes, box->rules.processes_max);
+	}
+	box->over(box->owner, limit, buffer_cstr(&why));
+	buffer_finish(&why);
+}
+
+void box_note(struct box *box, struct box_part *part, const struct usage *used)
+{
+	if (part->start != box->start) {
+		return;
+	}
+	box->used.processes += used->processes - part->used.processes;
+	box->used.memory += used->memory - part->used.memory;
+	part->used = *used;
+	const struct box_rules *most = &box->rules;
+	bool is_over = (most->memory_max > 0 && box->used.memory > most->memory_max) ||
+		       (most->processes_max > 0 && box->used.processes > most->processes_max);
+	if (is_over && !box->is_over) {
+		box->is_over = true;
+		kill_all(box);
+		tell(box);
+	}
+}

@@ -1,0 +1,89 @@
+// The box of an agent: what it and its commands use together is limited, and an agent that is over its limit ends, all of it.
+
+import assert from 'node:assert/strict';
+import { readFileSync, readdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { readMetrics } from '../support/metrics.mjs';
+import { Observer } from '../support/observer.mjs';
+import { Server, runToEnd, scratchDir } from '../support/server.mjs';
+import { eventually } from '../support/wait.mjs';
+
+const CASES = fileURLToPath(new URL('../unit/acp_agent_cases.sh', import.meta.url));
+
+/** The processes that have `marker` in their command line. */
+const processesWith = (marker) => readdirSync('/proc').filter((name) => /^\d+$/.test(name)).filter((pid) => {
+	try {
+		return readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes(marker);
+	} catch {
+		return false; // gone meanwhile
+	}
+});
+
+/** An agent that has the server run these commands, and ends its turn. */
+function order(cwd, commands) {
+	writeFileSync(join(cwd, 'requests'), [
+		...commands.map((command) => JSON.stringify({ jsonrpc: '2.0', id: 7, method: 'terminal/create', params: { command } })), '',
+	].join('\n') + '\n');
+}
+
+async function start(t, commands, args) {
+	const cwd = scratchDir(t);
+	order(cwd, commands.map((command) => command.replaceAll('MARK', `${cwd}-mark`)));
+	const server = await Server.start(t, { cwd, args, agent: `exec /bin/sh ${CASES} terminal` });
+	const { id } = await server.createSession();
+	const observer = await Observer.connect(t, server, id, { query: { format: 'markdown' } });
+	await observer.loadAll();
+	return { cwd, server, observer, marker: `${cwd}-mark` };
+}
+
+/** It goes over its limit, nothing of it is left, and the next prompt starts it again. */
+async function assertLimited({ cwd, server, observer, marker }, detail) {
+	await observer.prompt('go');
+	const { data } = await observer.waitForEvent('agent_stopped');
+	assert.equal(data.reason, 'limit');
+	assert.match(data.detail, detail);
+	await eventually(() => processesWith(marker).length === 0, `nothing with ${marker}`);
+	const [, option] = /--agent-(\w+)/.exec(data.detail);
+	assert.equal((await readMetrics(server))(`limit_reached_total{limit="agent_${option}"}`), 1);
+	order(cwd, []);
+	await observer.prompt('again');
+	const prompt = await observer.waitForEvent((e) => e.type === 'user_prompt' && e.data.message === 'again');
+	const { data: end } = await observer.waitForEvent((e) => e.type === 'turn_end' && e.seq > prompt.seq);
+	assert.equal(end.stop_reason, 'end_turn');
+}
+
+const take = (mib) => `${process.execPath} -e 'const taken = Buffer.alloc(${mib} << 20, 1); setInterval(() => taken, 1000)' MARK`;
+const sleepers = (count) => `i=0; while [ $i -lt ${count} ]; do setsid sh -c 'sleep 1000; :' MARK & i=$((i + 1)); done; wait`;
+
+test('an agent whose command takes too much memory ends, with all it has started', async (t) => {
+	await assertLimited(await start(t, [`(setsid ${take(500)} &); sleep 1000`], ['--agent-memory', '400M']), /used \d+ MiB of memory, more than the 400 MiB of --agent-memory/);
+});
+
+test('an agent with too many processes ends, also those that have left its group', async (t) => {
+	await assertLimited(await start(t, [sleepers(60)], ['--agent-processes', '50']), /had \d+ processes and threads, more than the 50 of --agent-processes/);
+});
+
+test('commands count together', async (t) => {
+	const run = await start(t, [sleepers(20), sleepers(20)], ['--agent-processes', '70']);
+	await assertLimited(run, /more than the 70 of/);
+});
+
+test('what several processes share counts once', async (t) => {
+	const forks = `perl -e '$taken = "x" x (100 << 20); for (1..7) { fork or sleep 1000 } print "begun\\n"; $| = 1; print "."; sleep 1000' MARK`;
+	const { observer, marker } = await start(t, [forks, `sleep 3; echo over`], ['--agent-memory', '400M']);
+	await observer.prompt('go');
+	await observer.waitForEvent((e) => /over/.test(e.data.output)); // the guards have looked meanwhile
+	assert.equal(processesWith(marker).length, 8 + 1); // and the shell
+	assert.deepEqual(observer.events().filter(({ type }) => type === 'agent_stopped'), []);
+});
+
+test('limits of agents that are none are refused', async (t) => {
+	const data = join(scratchDir(t), 'data');
+	for (const [option, value] of [['--agent-memory', 'much'], ['--agent-memory', '-1'], ['--agent-processes', '1K'], ['--agent-processes', '']]) {
+		const { code, stderr } = await runToEnd(['serve', '--data', data, '--listen', '127.0.0.1:0', option, value]);
+		assert.equal(code, 2, `${option} ${value}`);
+		assert.match(stderr, /agent_(memory|processes)/);
+	}
+});
