@@ -2,7 +2,7 @@
  * A session: one deterministic state machine over its journal, with its turn, its queue of prompts,
  * its open permission requests, and the channel that its observers see.
  *
- * Every input goes one way: journaled (store_append), applied at once (which may complete events),
+ * Every input goes one way: journaled (session_log_append), applied at once (which may complete events),
  * and, when the journal is synced and the log has the completed events, committed: waiters hear
  * that their input is durable, observers are woken. Recovery applies the same records again.
  */

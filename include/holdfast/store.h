@@ -74,21 +74,22 @@ struct store_ops {
 	void (*synced)(void *owner, uint64_t lsn);
 	/**
 	 * The journal cannot be written: records after the last synced() are lost, and more are
-	 * refused until revived(). The owner takes back what they did: store_rewind(). If the
+	 * refused until revived(). The owner takes back what they did: session_log_rewind(). If the
 	 * server dies before that, those up to `in_doubt_lsn` may come back with the next start; 0:
 	 * none.
 	 */
 	void (*failed)(void *owner, int error, uint64_t in_doubt_lsn);
 	/** It is about to be tried again: a negative errno if not all is taken back yet. */
 	int (*rewind)(void *owner);
-	/** What store_rewind() asked for has been given to replay(), or could not be read. */
+	/** What session_log_rewind() asked for has been given to replay(), or cannot be read. */
 	void (*rewound)(void *owner, int status);
 	/** The journal can be written again. */
 	void (*revived)(void *owner);
 	/**
-	 * A new segment begins: append a snapshot of every session that is not what its log tells.
+	 * What the engine keeps of a session in memory begins anew: append a snapshot, unless the
+	 * session is what its log tells.
 	 */
-	void (*rotated)(void *owner);
+	void (*snapshot)(void *session);
 
 	/** What tells the time. */
 	const struct clock *(*clock)(void *owner);
@@ -99,7 +100,10 @@ struct store_ops {
 	/** The journal speaks of a session: it is needed in memory. Returns its owner. */
 	void *(*found)(void *owner, struct session_log *log);
 	snapshot_is_foreign *is_foreign;
-	/** One journal record of it, also by store_rewind(). -EBADMSG sets the session aside. */
+	/**
+	 * One record of it, also by session_log_rewind(). -EBADMSG sets the session aside. Events
+	 * and names that the owner gives meanwhile are in the log at once.
+	 */
 	int (*replay)(void *session, const struct record *record);
 	/**
 	 * Later: a session that was left out can be read again; found() and replay() have been
@@ -108,6 +112,8 @@ struct store_ops {
 	void (*returned)(void *owner, struct session_log *log);
 	/** A session that was found turned out to be damaged and is set aside: forget it. */
 	void (*lost)(void *session);
+	/** All is read: snapshot() follows for each session in memory. */
+	void (*recovered)(void *owner);
 };
 
 enum store_durability {
@@ -137,37 +143,20 @@ bool store_close(struct store *store);
 
 /** Counts batches, and whether they work, from now on; NULL: does not. */
 void store_count(struct store *store, struct metrics *metrics);
-
-/**
- * Gathers a record for the next batch. Returns its lsn (> 0, growing) or a negative errno once the
- * store has failed.
- */
-int64_t store_append(struct store *store, const struct record *record);
-/**
- * After failed(), for the sessions that session_log_want_rewind() was called for: reads the
- * journal's records of them, up to the last good batch, on the thread pool. replay() of each and
- * rewound() follow. Does nothing if that is under way.
- */
-void store_rewind(struct store *store);
-void session_log_want_rewind(struct session_log *log);
 /** Starts the sync of what is gathered unless one is in flight. Called once a loop tick. */
 void store_kick(struct store *store);
 /** All records up to this one are on disk. */
 uint64_t store_synced_lsn(const struct store *store);
-/** All records up to this one are on disk or on their way. */
-uint64_t store_flight_lsn(const struct store *store);
 /**
  * Writes and syncs everything gathered, with synced() for it. Blocks; for shutdown. A negative
  * errno if the journal could not be written.
  */
 int store_sync(struct store *store);
-/** The number of the segment that records go to now: grows when the journal is rotated. */
-uint64_t store_segment(const struct store *store);
 /**
- * Reads the wall clock, for every input, and looks whether it was set: then what it told before
- * counts as so much younger, or older, when events are pruned for their age.
+ * The wall clock's time, in ms since 1970, for every input. Looks whether it was set: then what it
+ * told before counts as so much younger, or older, when events are pruned for their age.
  */
-int64_t store_see_clock(struct store *store);
+int64_t store_now(struct store *store);
 /** Looks for events that need not be kept (limits keep_events, keep_days); a timer does it too. */
 void store_prune(struct store *store);
 /** Bytes that wait for the disk. */
@@ -199,10 +188,12 @@ int session_log_rest(struct session_log *log);
 /** Takes the session's folder away (after its RECORD_DELETE is synced) and frees the log. */
 void store_remove_session(struct session_log *log);
 
-/** For records from now on; session_log_save_epoch() makes it the session's on disk. */
-void session_log_set_epoch(struct session_log *log, uint64_t epoch);
-/** Blocks. Afterwards the journal's records of another epoch do not count any more. */
-int session_log_save_epoch(struct session_log *log);
+/**
+ * Gives the session another epoch, for good: its records so far do not count any more. `snapshot`
+ * is its state, for a record of this `ts`; NULL: it is what its log tells. Blocks.
+ */
+int session_log_change_epoch(
+	struct session_log *log, uint64_t epoch, int64_t ts, const struct buffer *snapshot);
 
 const char *session_log_id(const struct session_log *log);
 uint64_t session_log_epoch(const struct session_log *log);
@@ -216,21 +207,39 @@ uint64_t session_log_first_seq(const struct session_log *log);
 uint64_t session_log_last_seq(const struct session_log *log);
 
 /**
+ * Gathers a record for the next group. Returns the group's number, its lsn (> 0, growing), or a
+ * negative errno once the store has failed.
+ */
+int64_t session_log_append(
+	struct session_log *log, enum record_kind kind, int64_t ts, const char *data, size_t len);
+/** Whether a snapshot has to come before the session's next record. */
+bool session_log_wants_snapshot(const struct session_log *log);
+/**
  * Takes an event that the newest record has completed, with a reference of its own. It goes the way
  * of that record: it is in the log when synced() tells of the record, and nowhere if that fails. If
  * only events.jsonl cannot take it, it stays in memory (and in the journal) and is tried again with
  * the next one.
  */
 void session_log_complete(struct session_log *log, struct event *event, int64_t ts);
-/** Takes the next event at once: what replay() completes is in the journal already. */
-void session_log_append(struct session_log *log, struct event *event, int64_t ts);
-/** Syncs events.jsonl and writes metadata.json, on the thread pool; at the end of a turn. */
-void session_log_checkpoint(struct session_log *log);
+/**
+ * Takes a name that the newest record's input gave; it goes the same way. `nth` counts such names
+ * from 0 over the session's life, so that one that recovery tells again is not taken twice.
+ */
+void session_log_name(struct session_log *log, uint64_t nth, const struct log_name *name);
+/** How many of them the log has. */
+uint64_t session_log_input_names(const struct session_log *log);
+/**
+ * After failed(): wants the records that are on disk of the session. When failed() or rewind() has
+ * returned they are read for all that want them; replay() of each and rewound() follow.
+ */
+void session_log_rewind(struct session_log *log);
 
 /** What the owner keeps with the log: see struct store_facts. */
 void *session_log_facts(const struct session_log *log);
-/** They are others now, without an event: metadata.json has them from the next checkpoint on. */
+/** They are others now, without an event: they are on disk with the next save. */
 void session_log_facts_changed(struct session_log *log);
+/** Makes the log and its facts durable by themselves, soon: at the end of a turn. */
+void session_log_save(struct session_log *log);
 
 /** What is found by name. */
 struct log_key {
@@ -238,13 +247,6 @@ struct log_key {
 	const char *by; /* "" if nobody; borrowed until the next call */
 	struct key_sum sum;
 };
-/**
- * Takes a name that an input gave, when the input is durable. `nth` counts such names from 0 over
- * the session's life, so that one that recovery tells again is not taken twice.
- */
-void session_log_note_input(struct session_log *log, uint64_t nth, const struct log_name *name);
-/** How many of them there are: the `nth` of the next one. */
-uint64_t session_log_input_names(const struct session_log *log);
 /**
  * Gives the names of the kind that is listed, in their order. Returns a negative errno if they
  * cannot be read.

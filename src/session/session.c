@@ -38,11 +38,7 @@ static void handle_emit(void *owner, const struct event_view *view, bool is_due)
 		return;
 	}
 	struct event *event = event_create(view);
-	if (recovering) {
-		session_log_append(session->log, event, view->ts);
-	} else {
-		session_log_complete(session->log, event, view->ts);
-	}
+	session_log_complete(session->log, event, view->ts);
 	if (!recovering && is_due) {
 		struct pending_prompt *pending = xcalloc(1, sizeof(*pending));
 		pending->pending.lsn = session->applying_lsn;
@@ -104,48 +100,35 @@ void session_touch(struct session *session)
 	}
 }
 
-static int64_t append_record(
-	struct session *session, enum record_kind kind, int64_t ts, const char *data, size_t len)
+void session_save_state(struct session *session, struct buffer *out)
 {
-	const char *id = session_log_id(session->log);
-	struct record record = {.kind = kind,
-		.id = id,
-		.id_len = strlen(id),
-		.epoch = session_log_epoch(session->log),
-		.ts = ts,
-		.data = data,
-		.data_len = len};
-	return store_append(session->table->store, &record);
+	/*
+	 * Whatever is replayed from this snapshot on goes by the sizes of this run of the server.
+	 */
+	stream_buffer_take_sizes(session->state.stream);
+	session_state_save(&session->state, out);
 }
 
 int session_journal_snapshot(struct session *session)
 {
 	struct session_table *table = session->table;
-	if (session->segment == store_segment(table->store)) {
+	if (!session_log_wants_snapshot(session->log)) {
 		return 0;
 	}
 	struct buffer data = {0};
-	/*
-	 * Whatever is replayed from this snapshot on goes by the sizes of this run of the server.
-	 */
-	stream_buffer_take_sizes(session->state.stream);
-	session_state_save(&session->state, &data);
+	session_save_state(session, &data);
 	/* Without its creation a session is forgotten: that need not be on disk. */
 	bool is_clean = (uint64_t)session->last_lsn <= store_synced_lsn(table->store) ||
 			session->last_lsn == session->created_lsn;
-	int64_t lsn = append_record(
-		session, RECORD_SNAPSHOT, session_next_ts(session), data.data, data.len);
+	int64_t lsn = session_log_append(
+		session->log, RECORD_SNAPSHOT, session_next_ts(session), data.data, data.len);
 	if (lsn >= 0 && is_clean) {
 		buffer_clear(&session->base);
 		buffer_append(&session->base, data.data, data.len);
 		session->base_lsn = lsn;
 	}
 	buffer_finish(&data);
-	if (lsn < 0) {
-		return -EIO;
-	}
-	session->segment = store_segment(table->store);
-	return 0;
+	return lsn < 0 ? -EIO : 0;
 }
 
 /** How much of the open event may be told once `lsn` is on disk. */
@@ -153,10 +136,9 @@ static void mark_open(struct session *session, int64_t lsn)
 {
 	struct stream_open open;
 	stream_buffer_get_open(session->state.stream, &open);
-	uint64_t in_flight = store_flight_lsn(session->table->store);
 	size_t n = session->open_mark_count;
-	if (n && (uint64_t)session->open_marks[n - 1].lsn > in_flight) {
-		n--; /* of the same batch */
+	if (n && session->open_marks[n - 1].lsn == lsn) {
+		n--; /* of the same group */
 	} else if (n == 2) {
 		session->open_marks[0] = session->open_marks[1];
 		n = 1;
@@ -182,7 +164,7 @@ int session_journal(struct session *session, enum record_kind kind, const char *
 	}
 	int64_t ts = session_next_ts(session);
 	int r = session_journal_snapshot(session);
-	int64_t lsn = r < 0 ? r : append_record(session, kind, ts, data, len);
+	int64_t lsn = r < 0 ? r : session_log_append(session->log, kind, ts, data, len);
 	if (lsn < 0) {
 		return -EIO;
 	}
@@ -318,7 +300,7 @@ void session_commit(struct session *session, uint64_t lsn)
 	session_names_commit(session, lsn);
 	if (session_facts(session->log)->turn_end_seq > had) {
 		session_usage_give_log(session);
-		session_log_checkpoint(session->log);
+		session_log_save(session->log);
 	}
 	bool changed = session_status_commit(session, lsn);
 	show_open(session, lsn);
@@ -376,7 +358,6 @@ static bool prompt_is_in_log(void *value, void *arg)
 bool session_rewind_begin(struct session *session)
 {
 	session->is_deleted = false;
-	session->segment = 0;
 	session->last_lsn = 0;
 	hash_filter(session->prompt_ids, prompt_is_in_log, session);
 	session_answers_rewind(session);

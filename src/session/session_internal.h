@@ -31,7 +31,6 @@ struct session {
 	struct hash *prompt_ids; /* seq + 1 of each prompt taken, as a pointer; 1: in the queue */
 	struct hash *resolved; /* struct resolution of session_answers.c, by request id */
 
-	uint64_t segment; /* journal segment that has this session's snapshot */
 	struct buffer
 		base; /* that snapshot, while it is not on disk: what a failure goes back to */
 	int64_t base_lsn;
@@ -129,7 +128,7 @@ void session_activity_drop(struct session *session);
 /* session_names.c */
 /** Of session_state_ops: it waits for the disk. */
 void session_names_add(void *session, const struct session_name *name);
-/** The log takes what is durable. */
+/** What is durable is found in the log from now on. */
 void session_names_commit(struct session *session, uint64_t lsn);
 /** Forgets what waits. */
 void session_names_drop(struct session *session);
@@ -199,6 +198,8 @@ void session_touch(struct session *session);
 int session_journal(struct session *session, enum record_kind kind, const char *data, size_t len,
 	const struct input_event *input, uint64_t *ret_seq);
 int session_journal_snapshot(struct session *session);
+/** The whole state, as a snapshot has it. */
+void session_save_state(struct session *session, struct buffer *out);
 /** Applies a record of the journal. */
 int session_apply(struct session *session, const struct record *record,
 	const struct input_event *input, uint64_t *ret_seq);

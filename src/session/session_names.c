@@ -1,7 +1,7 @@
 /*
- * Names that inputs gave come with their input and are kept by the log from the moment it is
- * durable; until then they are here, so that the same input on another connection finds them at
- * once.
+ * Names that inputs gave go to the log with their input, which has them from the moment it is
+ * durable; until then they are here, too, so that the same input on another connection finds them
+ * at once.
  */
 #include "session_internal.h"
 
@@ -10,7 +10,6 @@
 
 struct pending_name {
 	struct pending pending;
-	uint64_t nth;
 	enum log_key_kind kind; /* 0: the end of the run, which has no name of its own */
 	uint64_t seq;
 	struct key_sum sum;
@@ -24,16 +23,9 @@ static void place_of(enum log_key_kind kind, const char *key, struct buffer *out
 	buffer_append(out, key, strlen(key));
 }
 
-static void keep(struct session *session, const struct pending_name *name)
+/** It is durable. */
+static void follow(struct session *session, const struct pending_name *name)
 {
-	if (name->kind) {
-		session_log_note_input(session->log, name->nth,
-			&(struct log_name){.kind = name->kind,
-				.seq = name->seq,
-				.key = name->key,
-				.by = "",
-				.sum = name->sum});
-	}
 	if (!name->kind || name->kind == LOG_KEY_RUN) {
 		session_follow_run(session, name->kind ? name->key : NULL);
 	}
@@ -54,13 +46,20 @@ static void add(struct session *session, const struct session_name *given)
 {
 	struct pending_name *name = xcalloc(1, sizeof(*name) + given->len + 1);
 	name->pending.lsn = session->applying_lsn;
-	name->nth = given->nth;
 	name->kind = given->kind;
 	name->seq = given->seq;
 	name->sum = given->sum ? *given->sum : (struct key_sum){0};
 	memcpy(name->key, given->key, given->len);
-	if (session->table->recovering) { /* from disk: it is durable */
-		keep(session, name);
+	if (name->kind) {
+		session_log_name(session->log, given->nth,
+			&(struct log_name){.kind = name->kind,
+				.seq = name->seq,
+				.key = name->key,
+				.by = "",
+				.sum = name->sum});
+	}
+	if (session->table->recovering) { /* from disk */
+		follow(session, name);
 		free(name);
 		return;
 	}
@@ -90,7 +89,7 @@ void session_names_commit(struct session *session, uint64_t lsn)
 {
 	struct pending_name *name;
 	while ((name = session_take_pending(&session->pending_names, lsn))) {
-		keep(session, name);
+		follow(session, name);
 		drop(session, name);
 	}
 }

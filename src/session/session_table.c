@@ -52,15 +52,12 @@ static int take_back(struct session_table *table)
 		if ((uint64_t)session->created_lsn > store_synced_lsn(table->store)) {
 			forget(session);
 		} else if (session_rewind_begin(session)) {
-			session_log_want_rewind(session->log);
+			session_log_rewind(session->log);
 			must_read = true;
 		} else {
 			list_remove(&session->dirty_link);
 			session_rewind_end(session);
 		}
-	}
-	if (must_read) {
-		store_rewind(table->store);
 	}
 	return must_read ? -EBUSY : 0;
 }
@@ -148,8 +145,9 @@ static void find_busy(struct session_log *log, void *arg)
 	}
 }
 
-static void snapshot(struct session *session, void *arg)
+static void handle_snapshot(void *owner)
 {
+	struct session *session = owner;
 	if (!session_usage_give_log(session) || !session_state_is_idle(&session->state)) {
 		session_journal_snapshot(session);
 	}
@@ -167,22 +165,19 @@ static void handle_returned(void *owner, struct session_log *log)
 		session = wake(table, log);
 	} else {
 		settle(session, NULL);
-		snapshot(session, NULL);
+		handle_snapshot(session);
 	}
-	session_log_checkpoint(log);
+	session_log_save(log);
 	session->object_changed = true;
 	table->ops->returned(table->owner, session);
 }
 
-static void handle_rotated(void *owner)
+static void handle_recovered(void *owner)
 {
 	struct session_table *table = owner;
-	if (table->recovering) {
-		table->recovering = false;
-		store_each_session(table->store, find_busy, table);
-		session_table_each(table, settle, NULL);
-	}
-	session_table_each(table, snapshot, NULL);
+	table->recovering = false;
+	store_each_session(table->store, find_busy, table);
+	session_table_each(table, settle, NULL);
 }
 
 static const struct clock *handle_clock(void *owner)
@@ -230,7 +225,7 @@ int session_table_open(
 		.rewind = handle_rewind,
 		.rewound = handle_rewound,
 		.revived = handle_revived,
-		.rotated = handle_rotated,
+		.snapshot = handle_snapshot,
 		.clock = handle_clock,
 		.may_prune = handle_may_prune,
 		.is_foreign = session_snapshot_is_foreign,
@@ -238,6 +233,7 @@ int session_table_open(
 		.replay = handle_replay,
 		.returned = handle_returned,
 		.lost = handle_lost,
+		.recovered = handle_recovered,
 	};
 	struct session_table *table = xcalloc(1, sizeof(*table));
 	*table = (struct session_table){.loop = config->loop,
@@ -494,13 +490,8 @@ int session_delete(struct session *session)
 	if (session->is_deleted) {
 		return -EALREADY;
 	}
-	const char *id = session_id(session);
-	int64_t lsn = store_append(
-		session->table->store, &(struct record){.kind = RECORD_DELETE,
-					       .id = id,
-					       .id_len = strlen(id),
-					       .epoch = session_log_epoch(session->log),
-					       .ts = session_next_ts(session)});
+	int64_t lsn =
+		session_log_append(session->log, RECORD_DELETE, session_next_ts(session), NULL, 0);
 	if (lsn < 0) {
 		return -EIO;
 	}

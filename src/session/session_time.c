@@ -14,7 +14,7 @@
 
 int64_t session_next_ts(struct session *session)
 {
-	int64_t now = store_see_clock(session->table->store);
+	int64_t now = store_now(session->table->store);
 	return now > session->last_ts ? now : session->last_ts;
 }
 
@@ -42,7 +42,7 @@ static void rearm(struct session *session, void *arg)
 
 void session_table_clock_changed(struct session_table *table)
 {
-	store_see_clock(table->store);
+	store_now(table->store);
 	session_table_each(table, rearm, NULL);
 }
 

@@ -61,12 +61,8 @@ static int replace_metadata(int dir_fd, const char *id, const struct metadata *m
 	return r;
 }
 
-void session_log_set_epoch(struct session_log *log, uint64_t epoch)
-{
-	log->epoch = epoch;
-}
-
-int session_log_save_epoch(struct session_log *log)
+/** The journal first, then metadata.json: until that is replaced, the old epoch counts. */
+static int save_epoch(struct session_log *log)
 {
 	log_write_whole(log, NULL);
 	int r = journal_sync_now(&log->store->journal);
@@ -83,6 +79,21 @@ int session_log_save_epoch(struct session_log *log)
 	r = replace_metadata(dir_fd, log->id, &meta, true);
 	metadata_finish(&meta);
 	close(dir_fd);
+	return r;
+}
+
+int session_log_change_epoch(
+	struct session_log *log, uint64_t epoch, int64_t ts, const struct buffer *snapshot)
+{
+	uint64_t old = log->epoch;
+	log->epoch = epoch;
+	int64_t lsn = snapshot ? session_log_append(
+					 log, RECORD_SNAPSHOT, ts, snapshot->data, snapshot->len)
+			       : 0;
+	int r = lsn < 0 ? (int)lsn : save_epoch(log);
+	if (r < 0) {
+		log->epoch = old;
+	}
 	return r;
 }
 
@@ -415,7 +426,7 @@ void checkpoint_all(struct store *store, uint64_t segment)
 	store->journal.wants_run = true;
 }
 
-void session_log_checkpoint(struct session_log *log)
+void session_log_save(struct session_log *log)
 {
 	log->dirty = true;
 	if (list_empty(&log->wanted_link)) {

@@ -39,7 +39,8 @@ static void batch_done(void *arg);
 
 void journal_init(struct journal *journal, struct store *store)
 {
-	*journal = (struct journal){.store = store, .dir_fd = -1, .fd = -1, .segment = 1};
+	*journal = (struct journal){
+		.store = store, .dir_fd = -1, .fd = -1, .segment = 1, .gather_lsn = 1};
 	list_init(&journal->gather_writes);
 	list_init(&journal->flight_writes);
 	list_init(&journal->gather_removals);
@@ -120,12 +121,12 @@ static void forget_gathered(struct journal *journal)
 	buffer_clear(&journal->gather);
 	buffer_clear(&journal->entries);
 	journal->gather_count = 0;
+	journal->gather_lsn++; /* nobody takes what comes for what is lost */
 	log_writes_forget_events(journal);
 }
 
-int64_t store_append(struct store *store, const struct record *record)
+int64_t journal_append(struct journal *journal, const struct record *record)
 {
-	struct journal *journal = &store->journal;
 	if (journal->error && !journal->takes_snapshots) {
 		return journal->error;
 	}
@@ -150,7 +151,7 @@ int64_t store_append(struct store *store, const struct record *record)
 		8);
 	pack_le(&journal->entries, out->len - start, 4);
 	journal->gather_count++;
-	return (int64_t)++journal->gather_lsn;
+	return (int64_t)journal->gather_lsn;
 }
 
 /* --- a batch's way to the disk --- */
@@ -272,7 +273,7 @@ static void launch_batch(struct journal *journal)
 	journal->flight = journal->gather;
 	journal->gather = empty;
 	buffer_clear(&journal->gather);
-	journal->flight_lsn = journal->gather_lsn;
+	journal->flight_lsn = journal->gather_lsn++;
 	journal->rotated = journal->fd_segment != journal->segment;
 	journal->fd_segment = journal->segment;
 	if (journal->rotated) {
@@ -302,7 +303,7 @@ static void launch(struct journal *journal)
 static void begin_segment(struct journal *journal)
 {
 	journal->segment++;
-	journal->store->ops->rotated(journal->store->owner);
+	store_take_snapshots(journal->store);
 	journal->snapshot_len = journal->gather.len + journal->entries.len + BATCH_TRAILER_SIZE;
 }
 
@@ -332,6 +333,7 @@ static void fail(struct journal *journal)
 	if (!was_failing) {
 		store->ops->failed(store->owner, journal->result,
 			journal->is_in_doubt ? journal->flight_lsn : 0);
+		look_back_rewind(store);
 	}
 	journal_revive_later(journal);
 }
@@ -430,6 +432,7 @@ static void handle_revive(uv_timer_t *timer)
 		return;
 	}
 	if (journal->in_flight || journal->store->ops->rewind(journal->store->owner) < 0) {
+		look_back_rewind(journal->store);
 		journal_revive_later(journal);
 		return;
 	}
@@ -489,19 +492,9 @@ void journal_dropped(struct journal *journal, uint64_t oldest)
 	}
 }
 
-uint64_t store_segment(const struct store *store)
-{
-	return store->journal.segment;
-}
-
 uint64_t store_synced_lsn(const struct store *store)
 {
 	return store->journal.synced_lsn;
-}
-
-uint64_t store_flight_lsn(const struct store *store)
-{
-	return store->journal.flight_lsn;
 }
 
 size_t store_backlog(const struct store *store)

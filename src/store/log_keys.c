@@ -131,7 +131,7 @@ static int take_lines(
 	return 0;
 }
 
-void session_log_note_input(struct session_log *log, uint64_t nth, const struct log_name *name)
+void log_keys_add_input(struct session_log *log, uint64_t nth, const struct log_name *name)
 {
 	if (nth < log->keys.input_names) {
 		return; /* the journal tells again what is there */

@@ -36,6 +36,15 @@ struct coming {
 	int64_t ts;
 };
 
+/** A name on its way. */
+struct coming_name {
+	uint64_t nth;
+	unsigned kind;
+	uint64_t seq;
+	struct key_sum sum;
+	size_t key; /* where it is in log_write.name_keys */
+};
+
 struct log_write {
 	struct list link; /* journal.gather_writes, or flight_writes */
 	struct session_log *log;
@@ -45,6 +54,8 @@ struct log_write {
 	struct coming *events;
 	size_t count;
 	size_t capacity;
+	struct buffer names; /* struct coming_name */
+	struct buffer name_keys; /* each with a NUL */
 	struct checkpoint_item *item; /* that waits for this; NULL: none */
 
 	/* From the launch on the journal's thread has these. */
@@ -107,6 +118,10 @@ void log_write_close(struct session_log *log)
 
 void session_log_complete(struct session_log *log, struct event *event, int64_t ts)
 {
+	if (log->store->is_replaying) {
+		session_log_add(log, event, ts);
+		return;
+	}
 	struct log_write *write = write_of(log);
 	if (write->count == write->capacity) {
 		write->capacity = write->capacity ? write->capacity * 2 : 4;
@@ -115,8 +130,23 @@ void session_log_complete(struct session_log *log, struct event *event, int64_t 
 	write->events[write->count++] = (struct coming){event_ref(event), ts};
 }
 
+void session_log_name(struct session_log *log, uint64_t nth, const struct log_name *name)
+{
+	if (log->store->is_replaying) {
+		log_keys_add_input(log, nth, name);
+		return;
+	}
+	struct log_write *write = write_of(log);
+	const struct coming_name coming = {
+		nth, name->kind, name->seq, name->sum, write->name_keys.len};
+	buffer_append(&write->names, (const char *)&coming, sizeof(coming));
+	buffer_append(&write->name_keys, name->key, strlen(name->key) + 1);
+}
+
 static void forget_events(struct log_write *write)
 {
+	buffer_finish(&write->names);
+	buffer_finish(&write->name_keys);
 	while (write->count) {
 		event_unref(write->events[--write->count].event);
 	}
@@ -407,6 +437,20 @@ static void take_lines(struct session_log *log, struct log_write *write)
 	}
 }
 
+static void take_names(struct session_log *log, const struct log_write *write)
+{
+	for (size_t at = 0; at < write->names.len; at += sizeof(struct coming_name)) {
+		struct coming_name name;
+		memcpy(&name, write->names.data + at, sizeof(name));
+		log_keys_add_input(log, name.nth,
+			&(struct log_name){.kind = name.kind,
+				.seq = name.seq,
+				.key = write->name_keys.data + name.key,
+				.by = "",
+				.sum = name.sum});
+	}
+}
+
 static int first_error(int a, int b)
 {
 	return a < 0 ? a : b;
@@ -421,6 +465,9 @@ static void land(struct log_write *write, bool is_synced)
 	take_lines(log, write);
 	for (size_t i = 0; is_synced && i < write->count; i++) {
 		session_log_take(log, write->events[i].event, write->events[i].ts);
+	}
+	if (is_synced) {
+		take_names(log, write);
 	}
 	int r = first_error(log_keys_land(log, &write->keys), log_index_land(log, &write->index));
 	r = first_error(write->status, r);

@@ -86,7 +86,7 @@ static int replay_kept(struct store *store, struct list *records)
 		const struct record *record = &list_entry(link, struct kept_record, link)->record;
 		struct session_log *log = log_table_get(&store->by_id, record->id, record->id_len);
 		if (r == 0 && log && log->rewind && log->epoch == record->epoch) {
-			r = store->ops->replay(log->owner, record);
+			r = store_replay(log, record);
 		}
 	}
 	return r;
@@ -115,10 +115,14 @@ static void rewind_done(uv_work_t *work, int status)
 	free(rewind);
 }
 
-void store_rewind(struct store *store)
+void look_back_rewind(struct store *store)
 {
 	const struct journal *journal = &store->journal;
-	if (store->is_rewinding || store->closing) {
+	bool is_wanted = false;
+	list_for_each(link, &store->logs) {
+		is_wanted = is_wanted || list_entry(link, struct session_log, link)->rewind;
+	}
+	if (!is_wanted || store->is_rewinding || store->closing) {
 		return;
 	}
 	struct rewind *rewind = xcalloc(1, sizeof(*rewind));
@@ -208,7 +212,7 @@ static struct session_log *replay_home(struct homecoming *home, struct session_l
 		}
 		log->dirty = true;
 		log->owner = log->owner ? log->owner : store->ops->found(store->owner, log);
-		if (store->ops->replay(log->owner, record) < 0) {
+		if (store_replay(log, record) < 0) {
 			store->ops->lost(log->owner);
 			session_log_free(log);
 			return NULL;

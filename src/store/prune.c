@@ -52,7 +52,7 @@ void store_prune(struct store *store)
 			      ages_true_ts(&store->ages, log->first_ts, now) < ts;
 		if (is_due && log->first_seq <= log->last_seq && !log->wants_prune) {
 			log->wants_prune = true;
-			session_log_checkpoint(log);
+			session_log_save(log);
 		}
 	}
 }

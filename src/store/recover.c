@@ -140,7 +140,7 @@ static int replay(struct recovery *rec, const struct record *record)
 	if (!log->owner) {
 		log->owner = store->ops->found(store->owner, log);
 	}
-	int r = store->ops->replay(log->owner, record);
+	int r = store_replay(log, record);
 	if (r == -EBADMSG) {
 		store->ops->lost(log->owner);
 		set_aside(store, log->id, "the journal does not fit its log");

@@ -153,7 +153,29 @@ void session_log_take(struct session_log *log, struct event *event, int64_t ts)
 	log->updated_at = ts;
 }
 
-void session_log_append(struct session_log *log, struct event *event, int64_t ts)
+int64_t session_log_append(
+	struct session_log *log, enum record_kind kind, int64_t ts, const char *data, size_t len)
+{
+	struct journal *journal = &log->store->journal;
+	int64_t lsn = journal_append(journal, &(struct record){.kind = kind,
+						      .id = log->id,
+						      .id_len = strlen(log->id),
+						      .epoch = log->epoch,
+						      .ts = ts,
+						      .data = data,
+						      .data_len = len});
+	if (lsn > 0 && kind == RECORD_SNAPSHOT) {
+		log->snapshot_segment = journal->segment;
+	}
+	return lsn;
+}
+
+bool session_log_wants_snapshot(const struct session_log *log)
+{
+	return log->snapshot_segment != log->store->journal.segment;
+}
+
+void session_log_add(struct session_log *log, struct event *event, int64_t ts)
 {
 	event_append_line(event, &log->unwritten);
 	session_log_take(log, event, ts);
@@ -173,6 +195,7 @@ int session_log_rest(struct session_log *log)
 	free(log->hot);
 	log->hot = NULL;
 	log->hot_capacity = log->hot_head = 0;
+	log->snapshot_segment = 0;
 	log_keys_rest(&log->keys);
 	log_write_close(log);
 	return 0;

@@ -176,7 +176,8 @@ int store_open(uv_loop_t *loop, const char *dir, enum store_durability durabilit
 		 * The state begins anew in a fresh segment; once the logs are synced, the old ones
 		 * may go.
 		 */
-		ops->rotated(owner);
+		ops->recovered(owner);
+		store_take_snapshots(store);
 		uint64_t fresh = store->journal.segment;
 		bool good = journal_sync_now(&store->journal) == 0;
 		if (good && checkpoint_now(store) == 0 && !store_keeps_segments(store)) {
@@ -243,9 +244,28 @@ void *session_log_owner(const struct session_log *log)
 	return log->owner;
 }
 
-void session_log_want_rewind(struct session_log *log)
+void session_log_rewind(struct session_log *log)
 {
 	log->rewind = true;
+}
+
+int store_replay(struct session_log *log, const struct record *record)
+{
+	struct store *store = log->store;
+	store->is_replaying = true;
+	int r = store->ops->replay(log->owner, record);
+	store->is_replaying = false;
+	return r;
+}
+
+void store_take_snapshots(struct store *store)
+{
+	list_for_each(link, &store->logs) {
+		const struct session_log *log = list_entry(link, struct session_log, link);
+		if (log->owner) {
+			store->ops->snapshot(log->owner);
+		}
+	}
 }
 
 static bool has_no_jobs(void *arg)
@@ -282,18 +302,13 @@ int64_t store_create_session(struct store *store, const char *id, uint64_t epoch
 		hash_get(store->leftovers, id, strlen(id)) == &store->leftovers) {
 		return -EEXIST; /* its folder is there, and stays */
 	}
-	int64_t lsn = store_append(store, &(struct record){.kind = RECORD_CREATE,
-						  .id = id,
-						  .id_len = strlen(id),
-						  .epoch = epoch,
-						  .ts = created_at,
-						  .data = data,
-						  .data_len = len});
-	if (lsn < 0) {
-		return lsn;
-	}
 	struct session_log *log =
 		session_log_new(store, id, epoch, created_at, store->ops->facts->create(data, len));
+	int64_t lsn = session_log_append(log, RECORD_CREATE, created_at, data, len);
+	if (lsn < 0) {
+		session_log_free(log);
+		return lsn;
+	}
 	log->dirty = log->is_unconfirmed = log->lacks_folder = true;
 	log_write_create(log);
 	*ret_log = log;

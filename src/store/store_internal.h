@@ -5,6 +5,7 @@
 #include "ages.h"
 #include "disk_io.h"
 #include "journal_read.h"
+#include "page_render.h"
 
 #include "holdfast/buffer.h"
 #include "holdfast/disk.h"
@@ -65,7 +66,8 @@ struct journal {
 	bool wants_run; /* also without a batch */
 	bool has_batch; /* the run under way */
 	struct checkpoint *checkpoint; /* that the run under way writes for; NULL: none */
-	uint64_t gather_lsn; /* of the newest record */
+	/* Numbers of batches: of the one that gathers, that is or was in flight, is on disk. */
+	uint64_t gather_lsn;
 	uint64_t flight_lsn;
 	uint32_t flight_count;
 	uint64_t flight_ns; /* how long the thread took */
@@ -150,7 +152,8 @@ struct session_log {
 	int fd; /* of events.jsonl; -1 */
 	bool has_torn_end; /* its file may have more than it should: an append has failed */
 
-	bool rewind; /* see store_rewind() */
+	uint64_t snapshot_segment; /* the newest segment that begins with one, for this session */
+	bool rewind; /* see session_log_rewind() */
 	bool is_removed; /* it is in no table or list any more */
 	bool is_unconfirmed; /* the journal has no record of it on disk yet: it has no metadata */
 	bool dirty; /* changed since its last checkpoint */
@@ -256,7 +259,8 @@ struct store {
 	bool ages_writing; /* that is under way */
 	bool ages_unknown; /* clock.json could not be read: it is left alone */
 	unsigned looking_back; /* sessions that the thread pool tries to read again */
-	bool is_rewinding; /* the thread pool reads what store_rewind() asked for */
+	bool is_rewinding; /* the thread pool reads what session_log_rewind() asked for */
+	bool is_replaying; /* what the owner gives is in the journal already */
 	bool opening; /* recovery is under way: nothing is left to the thread pool */
 	bool closing;
 };
@@ -264,26 +268,14 @@ struct store {
 /* store.c */
 /** Makes what a data directory needs besides journal and sessions, once it is known to be ours. */
 int store_settle(struct store *store, char **ret_why);
-
-/* page_render.c */
-/** Events of a page that are made ready in a format, a few in each turn of the loop. */
-struct page_render {
-	struct list link;
-	struct event **events; /* borrowed until `done` is called */
-	size_t count;
-	enum event_format format;
-	void (*done)(struct page_render *render);
-	size_t next; /* the first one that is not ready */
-};
-
-void page_render_init(struct store *store);
-/** Nothing may be under way. */
-void page_render_finish(struct store *store);
-void page_render_start(struct store *store, struct page_render *render);
-/** The rest is not rendered; `done` is called all the same, in the next turn. */
-void page_render_cancel(struct page_render *render);
+/** Gives the owner a record that is on disk. */
+int store_replay(struct session_log *log, const struct record *record);
+/** Has every session in memory append a snapshot, if it needs one. */
+void store_take_snapshots(struct store *store);
 
 /* journal.c */
+/** Gathers a record; see session_log_append(). */
+int64_t journal_append(struct journal *journal, const struct record *record);
 void journal_init(struct journal *journal, struct store *store);
 void journal_finish(struct journal *journal);
 /** Writes what is gathered and waits; for start and shutdown. */
@@ -335,7 +327,9 @@ void session_log_free(struct session_log *log);
 struct session_log *session_log_of(struct store *store, const char *id, uint64_t epoch);
 /** It is in no table or list any more: another one may have its name. */
 void session_log_unlist(struct session_log *log);
-/** The next event, whose line the caller sees to. */
+/** The next event, which is on disk in the journal. */
+void session_log_add(struct session_log *log, struct event *event, int64_t ts);
+/** The same; the caller sees to its line. */
 void session_log_take(struct session_log *log, struct event *event, int64_t ts);
 /** Drops the oldest of the hot tail beyond its size; what is not in the file yet stays. */
 void session_log_trim(struct session_log *log);
@@ -463,6 +457,8 @@ const struct name_slot *name_table_get(
 /* log_keys.c */
 /** Takes a name; `log` is a struct session_log. */
 void log_keys_add(void *log, const struct log_name *name);
+/** Takes the nth name that an input gave, unless it is there; it is on disk in the journal. */
+void log_keys_add_input(struct session_log *log, uint64_t nth, const struct log_name *name);
 /** What there is to write, if it is enough, or all of it. */
 void log_keys_launch(struct session_log *log, bool all, struct file_append *ret);
 /** What has become of that; -EBUSY: the file is being read or made again. */
@@ -587,6 +583,8 @@ bool store_keeps_segments(const struct store *store);
 int recover(struct store *store, char **ret_why);
 
 /* look_back.c */
+/** Reads what session_log_rewind() asked for; nothing, if that is under way. */
+void look_back_rewind(struct store *store);
 /** Tries to read a session that was left out, on the thread pool; returned() follows if it can. */
 void look_back_for(struct store *store, const char *id);
 

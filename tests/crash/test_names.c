@@ -224,14 +224,14 @@ static void no_crash_loses_or_doubles_a_name(void **state)
 		expect_new(append_key(session, i), (uint64_t)i);
 		rig_settle(rig);
 		if (i % 7 == 0) {
-			session_log_checkpoint(session->log);
+			session_log_save(session->log);
 			rig_settle(rig);
 		}
 		if (i % 3 == 0) {
 			check_copy(rig, i);
 		}
 	}
-	assert_true(store_segment(rig->table->store) > 2); /* snapshots were in the way */
+	assert_true(rig->table->store->journal.segment > 2); /* snapshots were in the way */
 	session_drop(session);
 }
 
@@ -252,7 +252,7 @@ static void names_that_the_file_refuses_come_later(void **state)
 		}
 		expect_new(append_key(session, i), (uint64_t)i);
 		rig_settle(rig);
-		session_log_checkpoint(session->log);
+		session_log_save(session->log);
 		rig_settle(rig);
 		if (refuses) {
 			assert_true(fault_disk_hits() > 0);
@@ -279,7 +279,7 @@ static void names_go_on_behind_those_of_the_log(void **state)
 	append(session, "[{\"type\":\"agent_message_chunk\",\"key\":\"k2\","
 			"\"data\":{\"text\":\"open\"}}]");
 	rig_settle(rig);
-	session_log_checkpoint(session->log);
+	session_log_save(session->log);
 	rig_settle(rig);
 	char *dir = rig_copy_dir(rig->dir);
 	struct rig copy;

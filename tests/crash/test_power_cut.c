@@ -437,10 +437,8 @@ static void wait_for_launch(struct witness *w, const char *id)
 {
 	struct rig *rig = w->rig;
 	struct session *session = session_table_get(rig->table, id, strlen(id));
-	uint64_t lsn = session ? (uint64_t)session->last_lsn : 0;
-	uv_timer_again(&rig->guard);
-	while (!rig->is_failing && store_flight_lsn(rig->table->store) < lsn) {
-		uv_run(&rig->loop, UV_RUN_ONCE);
+	if (session) {
+		rig_wait_for_launch(rig, session->last_lsn);
 	}
 }
 

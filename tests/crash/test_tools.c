@@ -5,6 +5,7 @@
 #include "look.h"
 #include "part.h"
 #include "point.h"
+#include "store_internal.h"
 
 #include "holdfast/diag.h"
 #include "holdfast/disk.h"
@@ -318,7 +319,7 @@ static void tell_records(const struct record *records, size_t count, struct buff
 {
 	static const struct store_ops ops = {.synced = handle_lsn,
 		.failed = handle_error,
-		.rotated = handle_owner,
+		.recovered = handle_owner,
 		.clock = handle_clock};
 	static const struct store_check_ops check_ops = {
 		handle_all, handle_all, handle_progress, NULL, NULL};
@@ -332,7 +333,7 @@ static void tell_records(const struct record *records, size_t count, struct buff
 				 &store, &why),
 		0);
 	for (size_t i = 0; i < count; i++) {
-		assert_true(store_append(store, &records[i]) > 0);
+		assert_true(journal_append(&store->journal, &records[i]) > 0);
 	}
 	store_close(store);
 	assert_int_equal(store_files_open(rig.dir, &files, &why), 0);

@@ -214,7 +214,7 @@ static char *with_record(const struct record *record)
 	rig_init_on(&rig, dir);
 	assert_int_equal(rig_open(&rig), 0);
 	session_table_end_tick(rig.table);
-	assert_true(store_append(rig.table->store, record) > 0);
+	assert_true(journal_append(&rig.table->store->journal, record) > 0);
 	rig_finish(&rig);
 	return dir;
 }

@@ -271,6 +271,14 @@ void rig_settle(struct rig *rig)
 	session_table_end_tick(rig->table);
 }
 
+void rig_wait_for_launch(struct rig *rig, int64_t lsn)
+{
+	uv_timer_again(&rig->guard);
+	while (!rig->is_failing && rig->table->store->journal.flight_lsn < (uint64_t)lsn) {
+		uv_run(&rig->loop, UV_RUN_ONCE);
+	}
+}
+
 void rig_set_timeouts(struct rig *rig, int64_t ms)
 {
 	struct limits *limits = &rig->limits;

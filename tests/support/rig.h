@@ -47,6 +47,8 @@ void rig_set_clock(struct rig *rig, int64_t ms);
 void rig_settle(struct rig *rig);
 /** One tick of the loop, which does not wait. */
 void rig_turn(struct rig *rig);
+/** Runs the loop until a record is on its way to the disk, and no further. */
+void rig_wait_for_launch(struct rig *rig, int64_t lsn);
 #define RIG_NEVER 100000000
 /** Every timeout of the stream buffer; RIG_NEVER at the start. */
 void rig_set_timeouts(struct rig *rig, int64_t ms);
