@@ -22,8 +22,6 @@ static const char highlight_path[] = "/javascript/highlight.js/";
 
 static const char page_headers[] =
 	"content-security-policy: default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; worker-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'\r\n"
-	"cross-origin-opener-policy: same-origin\r\n"
-	"permissions-policy: camera=(), geolocation=(), microphone=(), payment=(), usb=()\r\n"
 	"cache-control: no-cache\r\n";
 
 struct file_job {

@@ -55,6 +55,12 @@ static void append_cors(struct conn *conn, struct buffer *out)
 	}
 }
 
+/* What a browser may do with any answer: nothing that the page does not need. */
+#define BROWSER_RULES                                                                              \
+	"x-content-type-options: nosniff\r\nreferrer-policy: no-referrer\r\n"                      \
+	"cross-origin-resource-policy: same-origin\r\ncross-origin-opener-policy: same-origin\r\n" \
+	"permissions-policy: camera=(), geolocation=(), microphone=(), payment=(), usb=()\r\n"
+
 /** Prepares the whole answer; it leaves at the end of the tick. */
 static void respond(struct conn *conn, unsigned status, const char *headers, const char *body,
 	size_t len, uint64_t size)
@@ -63,11 +69,8 @@ static void respond(struct conn *conn, unsigned status, const char *headers, con
 	conn->http->must_close = conn->http->must_close || http_body_must_close(conn);
 	buffer_clear(out);
 	buffer_reserve(out, len + 512);
-	buffer_printf(out,
-		"HTTP/1.1 %u %s\r\nserver: holdfast\r\nx-content-type-options: nosniff\r\n"
-		"referrer-policy: no-referrer\r\ncross-origin-resource-policy: same-origin\r\n"
-		"%s%s",
-		status, status_text(status), headers,
+	buffer_printf(out, "HTTP/1.1 %u %s\r\nserver: holdfast\r\n" BROWSER_RULES "%s%s", status,
+		status_text(status), headers,
 		conn->http->must_close                              ? "connection: close\r\n"
 		: conn->http->head && conn->http->head->is_http_1_0 ? "connection: keep-alive\r\n"
 								    : "");
