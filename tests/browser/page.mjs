@@ -18,6 +18,7 @@ const ARGS = [
 	'--disable-background-networking',
 	'--disable-component-update',
 	'--disable-sync',
+	'--host-resolver-rules=MAP rebound.test 127.0.0.3, MAP *.test 127.0.0.1', // names of other sites
 ];
 const WAIT_MS = 30_000;
 
