@@ -56,7 +56,8 @@ struct acp_setting {
 	const char *mode_id; /* or, if it is NULL: */
 	const char *config_id;
 	const json_t *value; /* a string or a boolean */
-	const char *by; /* who asked for it; refused() repeats it */
+	const char *by; /* who asked for it, and whose token that has: refused() repeats both */
+	const char *sub;
 };
 
 /** What the agent tells its owner, on the loop. None may call acp_agent_destroy(). */

@@ -42,12 +42,12 @@ int agent_host_cancel(struct agent_host *host, struct session *session);
 void agent_host_answer(struct agent_host *host, struct session *session, const char *request_id,
 	const char *option_id);
 /**
- * A client (client_id) asks for a setting of the agent: `request` is a set_mode or a
+ * A client (`author`) asks for a setting of the agent: `request` is a set_mode or a
  * set_config_option. If the agent refuses, the client is sent an error. -ENOBUFS if too many wait
  * for the agent.
  */
 int agent_host_set(struct agent_host *host, struct session *session, const struct request *request,
-	const char *client_id);
+	const struct author *author);
 /** session_ops.deleted: its agent ends. */
 void agent_host_forget(struct agent_host *host, struct session *session);
 /**

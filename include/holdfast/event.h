@@ -10,6 +10,7 @@
 #define HOLDFAST_EVENT_H
 
 #include "holdfast/buffer.h"
+#include "holdfast/hide.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -63,6 +64,10 @@ struct event {
 	size_t data_at; /* where the value of "data" begins in json[FORMAT_MARKDOWN] */
 	char *json[FORMAT_COUNT]; /* [FORMAT_MARKDOWN] always, the others once asked for */
 	size_t json_len[FORMAT_COUNT];
+	char *shown; /* what is shown to those it is hidden from; NULL: nobody has asked for it */
+	size_t shown_len;
+	unsigned char hides; /* event_view_hides(), once that is known */
+	bool hides_known;
 };
 
 /** The name of a type as it is in JSON; "" for EVENT_CUSTOM and EVENT_UNKNOWN. */
@@ -70,6 +75,11 @@ const char *event_type_name(enum event_type type);
 /** The type of a name (input names too); EVENT_CUSTOM for x-…, else EVENT_UNKNOWN. */
 enum event_type event_type_of(const char *name, size_t len);
 
+/**
+ * Appends the JSON object that an event is made of. `is_redacted`: it says that something is left
+ * out.
+ */
+void event_append_json(const struct event_view *view, bool is_redacted, struct buffer *out);
 /** Makes an event with one reference, the caller's. `data` must be a valid JSON object. */
 struct event *event_create(const struct event_view *view);
 struct event *event_ref(struct event *event);
@@ -77,6 +87,17 @@ struct event *event_ref(struct event *event);
 void event_unref(struct event *event);
 /** The JSON object in a format; made and kept on first use. Lent for as long as the event lives. */
 const char *event_json(struct event *event, enum event_format format, size_t *ret_len);
+
+/**
+ * What a token has to hide not to see what this is (proto/access.md#what-a-token-hides). Any one of the
+ * bits is enough. `view->data` may be NULL for types other than x-acp-….
+ */
+unsigned event_view_hides(const struct event_view *view);
+/** The same, among the bits of `hide`. */
+unsigned event_hides(struct event *event, unsigned hide);
+/** event_json(), for a token that hides these; what it hides is shown without its content. */
+const char *event_json_for(
+	struct event *event, enum event_format format, unsigned hide, size_t *ret_len);
 
 /** Appends the event's line of events.jsonl, with its newline. */
 void event_append_line(const struct event *event, struct buffer *out);

@@ -42,8 +42,13 @@ void frame_unref(struct frame *frame);
  * below.
  */
 struct frame *frame_make(const char *type, const char *data, size_t len);
+/** Appends the member `hide`, with a comma in front of it; nothing if nothing is hidden. */
+void frames_append_hide(struct buffer *out, unsigned hide);
 
-/** The state of a session that frames repeat; strings are borrowed. */
+/**
+ * The state of a session that frames repeat; strings are borrowed. A token that hides tools is not told
+ * that a question waits: the status is "running" then.
+ */
 struct session_status {
 	bool is_prompting; /* a turn is running */
 	bool is_running; /* its agent process is alive */
@@ -58,6 +63,7 @@ struct connected_frame {
 	const char *client_id;
 	const char *role;
 	int64_t expires_ms; /* 0: never */
+	unsigned hide; /* what its token does not show (hide.h) */
 	uint64_t epoch;
 	uint64_t max_seq;
 	struct session_status status;
@@ -80,6 +86,7 @@ struct loaded_frame {
 	struct event **events;
 	size_t count;
 	enum event_format format;
+	unsigned hide;
 	bool has_more;
 	bool prepend;
 	uint64_t max_seq;
@@ -95,20 +102,20 @@ struct frame *frame_events_loaded(const struct loaded_frame *in);
 /** Only the data object, for REST; appends to `out`. */
 void frames_append_loaded(struct buffer *out, const struct loaded_frame *in);
 struct frame *frame_events(struct event **events, size_t count, enum event_format format,
-	uint64_t max_seq, bool is_prompting);
+	unsigned hide, uint64_t max_seq, bool is_prompting);
 struct frame *frame_delta(
 	uint64_t seq, enum event_type type, size_t offset, const char *text, size_t len);
 struct frame *frame_preview(uint64_t seq, enum event_type type, const char *html, size_t len);
-/** `data` is a JSON object with what may be told of the held input. */
+/** `data` is a JSON object with what may be told of the held input; NULL: nothing may. */
 struct frame *frame_activity(
 	uint64_t seq, const char *type, size_t type_len, const char *data, size_t len);
-struct frame *frame_state(const struct session_status *status);
+struct frame *frame_state(const struct session_status *status, unsigned hide);
 /**
  * `client_time` is the client's JSON number as it came, or NULL; epoch 0 leaves out what belongs to
  * a session.
  */
 struct frame *frame_keepalive_ack(const char *client_time, int64_t server_time, uint64_t max_seq,
-	uint64_t epoch, const struct session_status *status);
+	uint64_t epoch, const struct session_status *status, unsigned hide);
 /** seq 0: it waits in the queue. */
 struct frame *frame_prompt_received(const char *prompt_id, uint64_t seq, bool duplicate);
 /** A prompt that was taken out of the queue was sent again. */
@@ -139,7 +146,7 @@ struct session_object {
 	struct agent_state agent_state;
 };
 
-void frames_append_session(struct buffer *out, const struct session_object *session);
+void frames_append_session(struct buffer *out, const struct session_object *session, unsigned hide);
 
 /** Where a producer's input event is after an append: its seq (0: null). */
 struct append_ack {

@@ -41,8 +41,7 @@ struct grant {
 	char *jti; /* NULL: it has none */
 	uint64_t key; /* names the key that signed its token */
 	char **patterns; /* ids, or beginnings of ids with a * behind them; NULL-terminated */
-	bool hides_thoughts;
-	bool hides_tools;
+	unsigned hide; /* what it does not show: see hide.h */
 	int64_t issued_ms; /* ms since 1970; 0: not said */
 	int64_t not_before_ms; /* 0: it counts at once */
 	int64_t expires_ms; /* 0: never */

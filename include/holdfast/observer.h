@@ -48,9 +48,11 @@ struct channel {
 		uint64_t from;
 		uint64_t to;
 		enum event_format format;
-	} shared[4];
+		unsigned hides; /* what is left out of it */
+	} shared[8];
 	size_t shared_next;
-	struct frame *state_frame; /* the same for `status`; NULL: not made yet */
+	/* The same for `status`, NULL: not made yet; the second one for those that see no tools. */
+	struct frame *state_frames[2];
 };
 
 void channel_init(struct channel *channel, const struct limits *limits, struct session_log *log);
@@ -60,11 +62,14 @@ void channel_finish(struct channel *channel);
 void channel_wake(struct channel *channel);
 /** The end of a loop tick: frames made in it are not kept. */
 void channel_end_tick(struct channel *channel);
+/** Whether there is an observer that does not see such events (event_view_hides()). */
+bool channel_is_hidden_from_some(const struct channel *channel, unsigned hides);
 /**
- * Offers a provisional frame to the live observers that asked for such deltas (DELTAS_NONE: to
- * all).
+ * Offers a notice of what will be the event `seq` to all live observers. Those that do not see such
+ * events get `redacted`, and nothing if that is NULL.
  */
-void channel_send(struct channel *channel, enum deltas deltas, uint64_t seq, struct frame *frame);
+void channel_send_activity(struct channel *channel, uint64_t seq, unsigned hides,
+	struct frame *frame, struct frame *redacted);
 /** More text of the open event: keeps it for those who come later, and sends it as a delta. */
 void channel_delta(
 	struct channel *channel, uint64_t seq, enum event_type type, const char *text, size_t len);
@@ -72,7 +77,7 @@ void channel_delta(
 void channel_preview(
 	struct channel *channel, uint64_t seq, enum event_type type, const char *html, size_t len);
 /** Puts an answer in line for those who are this client (frame: takes the reference). */
-void channel_answer(struct channel *channel, const char *client_id, struct frame *frame);
+void channel_answer(struct channel *channel, const struct author *author, struct frame *frame);
 /** `status` is another one now. */
 void channel_set_status(struct channel *channel, const struct session_status *status);
 /** Sends `state` to everyone live. */
@@ -97,14 +102,18 @@ struct observer_socket_ops {
 struct observer_config {
 	enum event_format format;
 	enum deltas deltas;
-	const char *client_id; /* copied */
+	const char *client_id; /* copied, and so is the next one */
+	const char *sub; /* whose token it is; "": nobody's */
 	const char *role; /* for `connected`, and so is the next one */
 	int64_t expires_ms; /* ms since 1970; 0: never */
+	unsigned hide; /* what is not shown to it: see hide.h */
 };
 
 /** Makes an observer that holds nothing yet, and sends `connected`. */
 struct observer *observer_create(struct channel *channel, const struct observer_config *config,
 	const struct observer_socket_ops *ops, void *socket);
+/** Something else is hidden from it from now on; what it was sent before stays as it is. */
+void observer_set_hide(struct observer *observer, unsigned hide);
 /** Accepts NULL. */
 void observer_destroy(struct observer *observer);
 /** Puts an answer (frame: takes the reference) in line, in front of events. */

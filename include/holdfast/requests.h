@@ -23,6 +23,7 @@ struct error_detail {
 	const char *id; /* of that, borrowed; of ABOUT_APPEND the `ref`, as JSON; NULL: none */
 	uint64_t seq; /* of what stands in the way; 0: nothing does */
 	char by[128]; /* who was first, "" if nobody was */
+	char sub[129]; /* whose token they have, "" if it has none */
 	bool has_index;
 	size_t index; /* of the event or message that is refused */
 	bool has_stored;

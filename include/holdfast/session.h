@@ -209,7 +209,7 @@ int session_remove_prompt(
 enum permission_state { PERMISSION_UNKNOWN, PERMISSION_PENDING, PERMISSION_RESOLVED };
 struct permission_view {
 	enum permission_state state;
-	const char *by; /* who resolved it, "" if nobody did; borrowed */
+	const char *by; /* the signature of whoever resolved it, "" if nobody did; borrowed */
 	uint64_t seq; /* of permission_resolved */
 };
 struct permission_view session_permission(const struct session *session, const char *request_id);

@@ -23,6 +23,12 @@ struct session_cursor {
 	bool is_again; /* only what has changed since the first page is still to come */
 };
 
+/** Which sessions the reader sees: the others are not in the list, nor in a cursor. NULL: all. */
+struct session_filter {
+	bool (*sees)(const void *arg, const char *id);
+	const void *arg;
+};
+
 /** The objects point into the sessions: they are good until the loop goes on. */
 struct session_page {
 	struct session_object *objects;
@@ -30,9 +36,10 @@ struct session_page {
 	bool has_more;
 };
 
-/** The next sessions behind `cursor`, `limit` at most. To be finished. */
+/** The next sessions behind `cursor` that `filter` (may be NULL) sees, `limit` at most. To be finished. */
 void session_list_page(struct session_table *table, enum session_order order,
-	const struct session_cursor *cursor, size_t limit, struct session_page *ret);
+	const struct session_cursor *cursor, const struct session_filter *filter, size_t limit,
+	struct session_page *ret);
 void session_page_finish(struct session_page *page);
 /** The reader has got this one, which is on the page behind its cursor. */
 void session_cursor_move(struct session_cursor *cursor, enum session_order order,

@@ -28,9 +28,17 @@ struct session_name {
 struct session_answer {
 	const char *request_id;
 	const char *option_id; /* NULL: the request was cancelled */
-	const char *by; /* "" if nobody gave it */
+	const char *by; /* a signature; "" if nobody gave it */
 	uint64_t seq; /* of its permission_resolved */
 };
+
+/**
+ * Who gave an answer, in one text: the client_id and, if they have a token of a `sub`, a US (U+001F) and
+ * that. The caller frees it.
+ */
+char *session_signature(const json_t *resolved);
+/** The parts of one, which is changed: it ends with the client_id then. "" for no `sub`. */
+const char *session_signature_split(char *signature);
 
 /** What comes of an input. All are called inside session_state_apply(). */
 struct session_state_ops {

@@ -1,7 +1,7 @@
 /* What a token allows. */
 #include "holdfast/grant.h"
 
-#include "holdfast/buffer.h"
+#include "holdfast/hide.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -171,18 +171,16 @@ static const char *read_patterns(struct grant *grant, const json_t *list)
 
 static const char *read_hide(struct grant *grant, const json_t *list)
 {
+	static const char why[] = "\"hide\" is a list of \"thoughts\" and \"tools\"";
 	for (size_t i = 0; i < json_array_size(list); i++) {
 		const char *word = json_string_value(json_array_get(list, i));
-		if (word && strcmp(word, "thoughts") == 0) {
-			grant->hides_thoughts = true;
-		} else if (word && strcmp(word, "tools") == 0) {
-			grant->hides_tools = true;
-		} else {
-			return "\"hide\" is a list of \"thoughts\" and \"tools\"";
+		unsigned bit = word ? hide_of(word) : HIDE_NOTHING;
+		if (!bit) {
+			return why;
 		}
+		grant->hide |= bit;
 	}
-	return !list || json_is_array(list) ? NULL
-					    : "\"hide\" is a list of \"thoughts\" and \"tools\"";
+	return !list || json_is_array(list) ? NULL : why;
 }
 
 static const char *read_claims(struct grant *grant, const json_t *claims, bool is_kept)
@@ -231,18 +229,15 @@ static void set_time(json_t *claims, const char *name, int64_t ms)
 json_t *grant_write(const struct grant *grant)
 {
 	json_t *patterns = json_array();
-	json_t *hide = json_array();
+	struct buffer hide = {0};
 	for (char **at = grant->patterns; *at; at++) {
 		json_array_append_new(patterns, json_string(*at));
 	}
-	if (grant->hides_thoughts) {
-		json_array_append_new(hide, json_string("thoughts"));
-	}
-	if (grant->hides_tools) {
-		json_array_append_new(hide, json_string("tools"));
-	}
+	hide_append(&hide, grant->hide);
 	json_t *claims = json_pack("{s:s, s:{s:s, s:o, s:o}}", "sub", grant->sub, "holdfast",
-		"role", role_name(grant->role), "sessions", patterns, "hide", hide);
+		"role", role_name(grant->role), "sessions", patterns, "hide",
+		json_loadb(hide.data, hide.len, 0, NULL));
+	buffer_finish(&hide);
 	if (grant->jti) {
 		json_object_set_new(claims, "jti", json_string(grant->jti));
 	}

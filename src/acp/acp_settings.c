@@ -25,6 +25,7 @@ static void setting_free(struct acp_agent *agent, struct setting *setting)
 	free((char *)setting->what.mode_id);
 	free((char *)setting->what.config_id);
 	free((char *)setting->what.by);
+	free((char *)setting->what.sub);
 	json_decref((json_t *)setting->what.value);
 	free(setting);
 }
@@ -81,7 +82,8 @@ int acp_agent_set(struct acp_agent *agent, const struct acp_setting *what)
 	setting->what = (struct acp_setting){.mode_id = copy(what->mode_id),
 		.config_id = copy(what->config_id),
 		.value = what->value ? json_deep_copy(what->value) : NULL,
-		.by = xstrdup(what->by)};
+		.by = xstrdup(what->by),
+		.sub = xstrdup(what->sub)};
 	list_append(&agent->settings.list, &setting->link);
 	agent->settings.count++;
 	if (agent->session.stage == ACP_READY) {

@@ -191,8 +191,9 @@ static void handle_refused(void *owner, const struct acp_setting *setting, const
 	bool is_mode = setting->mode_id != NULL;
 	const struct error_detail detail = {.about = is_mode ? ABOUT_MODE : ABOUT_OPTION,
 		.id = is_mode ? setting->mode_id : setting->config_id};
+	const struct author author = {.client_id = setting->by, .sub = setting->sub};
 	metrics_refused(session_channel(hosted->session)->metrics, "setting_refused", LIMIT_NONE);
-	channel_answer(session_channel(hosted->session), setting->by,
+	channel_answer(session_channel(hosted->session), &author,
 		frame_error("setting_refused", why, is_mode ? "set_mode" : "set_config_option",
 			&detail));
 }
@@ -420,7 +421,7 @@ void agent_host_answer(struct agent_host *host, struct session *session, const c
 }
 
 int agent_host_set(struct agent_host *host, struct session *session, const struct request *request,
-	const char *client_id)
+	const struct author *author)
 {
 	bool is_mode = request->type == REQUEST_SET_MODE;
 	if (host->closing) {
@@ -430,7 +431,8 @@ int agent_host_set(struct agent_host *host, struct session *session, const struc
 		&(struct acp_setting){.mode_id = is_mode ? request->setting.id : NULL,
 			.config_id = is_mode ? NULL : request->setting.id,
 			.value = is_mode ? NULL : request->setting.value,
-			.by = client_id});
+			.by = author->client_id,
+			.sub = author->sub});
 }
 
 void agent_host_forget(struct agent_host *host, struct session *session)

@@ -1,6 +1,7 @@
 #include "batch.h"
 
 #include "holdfast/hash.h"
+#include "holdfast/session_state.h"
 #include "holdfast/usage_total.h"
 
 #include <errno.h>
@@ -335,6 +336,18 @@ static int append_resolution(struct session *session, const char *request_id, co
 	return r;
 }
 
+static void tell_first(const struct permission_view *permission, struct error_detail *detail)
+{
+	char *by = xstrdup(permission->by);
+	const char *sub = session_signature_split(by);
+	detail->seq = permission->seq;
+	snprintf(detail->by, sizeof(detail->by), "%s", by);
+	snprintf(detail->sub, sizeof(detail->sub), "%s", sub);
+	utf8_repair(detail->by);
+	utf8_repair(detail->sub);
+	free(by);
+}
+
 int intake_answer(struct session *session, const struct request *request,
 	const struct author *author, struct refusal *refusal)
 {
@@ -345,10 +358,7 @@ int intake_answer(struct session *session, const struct request *request,
 			"no permission request has the id \"%.100s\"", id);
 	}
 	if (permission.state == PERMISSION_RESOLVED) {
-		struct error_detail *first = &refusal->detail;
-		first->seq = permission.seq;
-		snprintf(first->by, sizeof(first->by), "%s", permission.by);
-		utf8_repair(first->by);
+		tell_first(&permission, &refusal->detail);
 		return refuse(refusal, "already_resolved", "this request has been answered before");
 	}
 	if (!session_permission_has_option(session, id, request->answer.option_id)) {

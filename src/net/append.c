@@ -55,8 +55,7 @@ static int find_session(struct conn *conn, struct refusal *refusal)
 		return 0;
 	}
 	if (!conn->may_create) {
-		return refuse(refusal, "not_found",
-			"there is no session with this id; ?create=1 makes it, or POST /api/sessions");
+		return refuse(refusal, "not_found", NO_SESSION);
 	}
 	return 0;
 }
@@ -68,11 +67,40 @@ static void unmake_session(struct conn *conn)
 	conn_drop_session(conn);
 }
 
+/**
+ * Whose a prompt or an answer is, the server says; a producer may only name itself. Somebody who may
+ * do everything may also bring events back as they were.
+ */
+static int check_subs(
+	struct conn *conn, const json_t *events, size_t *ret_bad, struct refusal *refusal)
+{
+	size_t i;
+	json_t *event;
+	if (conn_may(conn, RIGHT_ADMINISTER)) {
+		return 0;
+	}
+	json_array_foreach((json_t *)events, i, event) {
+		const json_t *sub = json_object_get(json_object_get(event, "data"), "sub");
+		const char *type = json_string_value(json_object_get(event, "type"));
+		bool tells_whose = type && (strcmp(type, "user_prompt") == 0 ||
+						   strcmp(type, "permission_resolved") == 0);
+		if (sub && tells_whose &&
+			(!json_is_string(sub) ||
+				strcmp(json_string_value(sub), conn->grant->sub) != 0)) {
+			*ret_bad = i;
+			return refuse(refusal, "forbidden",
+				"\"sub\" says whose token it was; this one is of somebody else");
+		}
+	}
+	return 0;
+}
+
 int conn_append(struct conn *conn, const json_t *events, struct append_ack *acks, size_t *ret_bad,
 	struct refusal *refusal)
 {
 	*ret_bad = 0;
-	int r = find_session(conn, refusal);
+	int r = check_subs(conn, events, ret_bad, refusal);
+	r = r < 0 ? r : find_session(conn, refusal);
 	bool is_new = r == 0 && !conn->session;
 	if (is_new) {
 		r = check_events(conn, events, ret_bad, refusal);

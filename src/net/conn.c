@@ -399,11 +399,11 @@ struct frame *conn_keepalive_ack(const struct conn *conn, const struct request *
 		request->keepalive.client_time[0] ? request->keepalive.client_time : NULL;
 	int64_t now = clock_now_ms(conn->server->clock);
 	if (!conn->session) {
-		return frame_keepalive_ack(time, now, 0, 0, NULL);
+		return frame_keepalive_ack(time, now, 0, 0, NULL, HIDE_NOTHING);
 	}
 	const struct channel *channel = session_channel(conn->session);
-	return frame_keepalive_ack(
-		time, now, channel->max_seq, session_log_epoch(channel->log), &channel->status);
+	return frame_keepalive_ack(time, now, channel->max_seq, session_log_epoch(channel->log),
+		&channel->status, conn_hides(conn));
 }
 
 void conn_send_frame(struct conn *conn, struct frame *frame)

@@ -7,16 +7,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Pages of the list that are looked through for sessions that a token sees. */
-#define LIST_PAGES_MAX 16
-
 /* --- sessions --- */
 
-static void append_object(struct buffer *out, const struct session *session)
+static void append_object(
+	const struct conn *conn, struct buffer *out, const struct session *session)
 {
 	struct session_object object;
 	session_get_object(session, &object);
-	frames_append_session(out, &object);
+	frames_append_session(out, &object, conn_hides(conn));
 }
 
 /** `limit` and `cursor` of the query; NULL, or what is wrong with them. */
@@ -47,33 +45,24 @@ static const char *read_list_query(struct conn *conn, size_t *ret_limit, struct 
 
 /**
  * Appends up to `limit` sessions that the token sees, and moves the cursor behind them. Returns
- * whether there are more. It looks at so many at most, so that a page may have fewer, or none.
+ * whether there are more.
  */
 static bool append_page(
 	struct conn *conn, struct session_cursor *cursor, size_t limit, struct buffer *body)
 {
 	struct session_page page;
-	size_t seen = 0;
-	bool has_more = true;
+	struct session_filter filter = conn_filter(conn);
+	size_t i;
 	buffer_append_str(body, "{\"sessions\":[");
-	for (int pages = 0; pages < LIST_PAGES_MAX && has_more && seen < limit; pages++) {
-		size_t i;
-		session_list_page(
-			conn->server->sessions, SESSIONS_BY_CHANGE, cursor, limit - seen, &page);
-		for (i = 0; i < page.count && body->len < conn->server->limits->page_size; i++) {
-			if (conn_sees(conn, page.objects[i].id)) {
-				buffer_append_str(body, seen++ ? "," : "");
-				frames_append_session(body, &page.objects[i]);
-			}
-			session_cursor_move(cursor, SESSIONS_BY_CHANGE, &page.objects[i]);
-		}
-		has_more = i < page.count || page.has_more;
-		bool is_full = i < page.count;
-		session_page_finish(&page);
-		if (is_full) {
-			break;
-		}
+	session_list_page(
+		conn->server->sessions, SESSIONS_BY_CHANGE, cursor, &filter, limit, &page);
+	for (i = 0; i < page.count && body->len < conn->server->limits->page_size; i++) {
+		buffer_append_str(body, i ? "," : "");
+		frames_append_session(body, &page.objects[i], conn_hides(conn));
+		session_cursor_move(cursor, SESSIONS_BY_CHANGE, &page.objects[i]);
 	}
+	bool has_more = i < page.count || page.has_more;
+	session_page_finish(&page);
 	return has_more;
 }
 
@@ -109,7 +98,7 @@ static void answer_created(struct conn_wait *wait, int status)
 		return;
 	}
 	struct buffer object = {0};
-	append_object(&object, session);
+	append_object(conn, &object, session);
 	http_respond(conn, 201, object.data, object.len);
 	buffer_finish(&object);
 }
@@ -181,7 +170,7 @@ static void post_session(struct conn *conn)
 static void get_session(struct conn *conn, struct session *session)
 {
 	struct buffer body = {0};
-	append_object(&body, session);
+	append_object(conn, &body, session);
 	http_respond(conn, 200, body.data, body.len);
 	buffer_finish(&body);
 }
@@ -209,8 +198,7 @@ static void delete_session(struct conn *conn, struct session *session)
 
 static void refuse_no_session(struct conn *conn)
 {
-	http_refuse(conn, "not_found",
-		"there is no session with this id; POST /api/sessions makes one, and so does ?create=1 with the first events");
+	http_refuse(conn, "not_found", NO_SESSION);
 }
 
 /** What is not on disk yet is not told of. */
@@ -325,8 +313,9 @@ bool http_wants_body(struct conn *conn)
 	if (strcmp(id + len, "/events") != 0 && strcmp(id + len, "/snapshot") != 0) {
 		return false;
 	}
-	return query_get(conn, "create", create, sizeof(create)) ||
-	       session_table_get(conn->server->sessions, id, len);
+	return grant_sees(conn->grant, id, len) &&
+	       (query_get(conn, "create", create, sizeof(create)) ||
+		       session_table_get(conn->server->sessions, id, len));
 }
 
 void http_route(struct conn *conn)

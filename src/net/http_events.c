@@ -14,6 +14,7 @@ static void respond_page(struct conn *conn, struct event **events, size_t count)
 	struct loaded_frame page;
 	load_page_fill(session_channel(conn->session), &conn->http->plan, events, count, &page);
 	page.format = conn->http->format;
+	page.hide = conn_hides(conn);
 	struct buffer body = {0};
 	frames_append_loaded(&body, &page);
 	metrics_add(conn->server->metrics, METRIC_EVENTS_DELIVERED, count);
@@ -178,8 +179,7 @@ static void refuse_events(struct conn *conn, struct refusal *refusal, size_t bad
 
 static void refuse_no_session(struct conn *conn)
 {
-	http_refuse(conn, "not_found",
-		"there is no session with this id; ?create=1 makes it, or POST /api/sessions");
+	http_refuse(conn, "not_found", NO_SESSION);
 }
 
 static void append_body(struct conn *conn)

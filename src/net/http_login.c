@@ -13,6 +13,7 @@ static void append_grant(struct buffer *out, const struct grant *grant)
 	buffer_append_json(out, grant->sub, strlen(grant->sub));
 	buffer_append_str(out, ",\"expires_at\":");
 	append_expiry(out, grant);
+	frames_append_hide(out, grant->hide);
 	buffer_append_char(out, '}');
 }
 

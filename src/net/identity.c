@@ -321,6 +321,23 @@ static enum denial renew(struct conn *conn, const struct request *request)
 	return denial;
 }
 
+/** What the new token allows counts from here on. */
+static void tell_renewed(struct conn *conn)
+{
+	struct buffer data = {0};
+	buffer_printf(&data, "{\"role\":\"%s\",\"expires_at\":", role_name(conn->grant->role));
+	append_expiry(&data, conn->grant);
+	frames_append_hide(&data, conn_hides(conn));
+	buffer_append_char(&data, '}');
+	conn_send_frame(conn, frame_make("token_renewed", data.data, data.len));
+	buffer_finish(&data);
+	if (conn->ws->observer) {
+		observer_set_hide(conn->ws->observer, conn_hides(conn));
+	} else if (conn->ops == &feed_conn_ops) {
+		feed_list_again(conn);
+	}
+}
+
 void ws_take_token(struct conn *conn, const struct request *request)
 {
 	bool is_first = !conn->grant;
@@ -333,13 +350,7 @@ void ws_take_token(struct conn *conn, const struct request *request)
 	} else if (!conn_sees_session(conn)) {
 		ws_say_unknown(conn);
 	} else {
-		struct buffer data = {0};
-		buffer_printf(
-			&data, "{\"role\":\"%s\",\"expires_at\":", role_name(conn->grant->role));
-		append_expiry(&data, conn->grant);
-		buffer_append_char(&data, '}');
-		conn_send_frame(conn, frame_make("token_renewed", data.data, data.len));
-		buffer_finish(&data);
+		tell_renewed(conn);
 	}
 }
 
@@ -387,6 +398,26 @@ bool conn_may(const struct conn *conn, enum right right)
 bool conn_sees(const struct conn *conn, const char *id)
 {
 	return grant_sees(conn->grant, id, strlen(id));
+}
+
+static bool filter_sees(const void *arg, const char *id)
+{
+	return conn_sees(arg, id);
+}
+
+struct session_filter conn_filter(const struct conn *conn)
+{
+	return (struct session_filter){.sees = filter_sees, .arg = conn};
+}
+
+unsigned conn_hides(const struct conn *conn)
+{
+	return conn->grant->hide;
+}
+
+bool conn_sees_questions(const struct conn *conn)
+{
+	return !(conn_hides(conn) & HIDE_TOOLS);
 }
 
 bool conn_sees_session(const struct conn *conn)

@@ -13,6 +13,7 @@
 #include "holdfast/http_head.h"
 #include "holdfast/intake.h"
 #include "holdfast/metrics.h"
+#include "holdfast/session_list.h"
 #include "holdfast/utf8.h"
 #include "holdfast/ws_frame.h"
 
@@ -356,6 +357,12 @@ void append_expiry(struct buffer *out, const struct grant *grant);
 struct author conn_author(const struct conn *conn);
 bool conn_may(const struct conn *conn, enum right right);
 bool conn_sees(const struct conn *conn, const char *id);
+/** What its token does not show: see hide.h. */
+unsigned conn_hides(const struct conn *conn);
+/** conn_sees(), for a list. */
+struct session_filter conn_filter(const struct conn *conn);
+/** Whether it sees permission requests, and may answer one if its role may. */
+bool conn_sees_questions(const struct conn *conn);
 /** The session of its address; a feed sees what it is told. */
 bool conn_sees_session(const struct conn *conn);
 /** refuse() with forbidden. */
@@ -450,6 +457,8 @@ void http_send_more_file(struct conn *conn);
 void http_cancel_file(struct conn *conn);
 
 /* http_api.c */
+#define NO_SESSION \
+	"there is no session with this id; POST /api/sessions makes one, and so does ?create=1 with the first events"
 /** Whether a body is looked at: the request is not refused in any case. */
 bool http_wants_body(struct conn *conn);
 /** The request is whole, or its body is a stream. */
@@ -516,9 +525,10 @@ void ws_handle_prompts(struct conn *conn, const struct request *request, struct 
 
 /* ws_feed.c */
 void feed_flush(struct server *server);
-/** Tells the feeds that see the session `id`. */
-void feed_broadcast(
-	struct server *server, const char *id, const char *type, const char *data, size_t len);
+/** Tells the feeds that saw the session `id` that it is gone. */
+void feed_tell_deleted(struct server *server, const char *id);
+/** What the feed's token is for has changed: it gets the list again. */
+void feed_list_again(struct conn *conn);
 /** Tells of a new session, once that is durable. */
 void feed_announce(struct server *server, struct session *session);
 /** Forgets what is not announced yet. */

@@ -152,14 +152,9 @@ size_t server_connections(const struct server *server)
 void server_session_deleted(struct server *server, struct session *session)
 {
 	bool was_there = session_is_there(session);
-	struct buffer data = {0};
-	buffer_append_char(&data, '{');
-	buffer_append_member(&data, "session_id", session_id(session));
-	buffer_append_char(&data, '}');
 	if (was_there) {
-		feed_broadcast(server, session_id(session), "session_deleted", data.data, data.len);
+		feed_tell_deleted(server, session_id(session));
 	}
-	buffer_finish(&data);
 	list_for_each_safe(link, tmp, &server->conns) {
 		struct conn *conn = list_entry(link, struct conn, link);
 		if (conn->session != session) {

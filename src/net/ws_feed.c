@@ -15,20 +15,18 @@ static void send_page(struct conn *conn)
 {
 	const struct limits *limits = conn->server->limits;
 	struct session_cursor cursor = {0};
+	struct session_filter filter = conn_filter(conn);
 	struct session_page page;
 	struct buffer data = {0};
 	size_t i;
-	bool is_first = true;
 	snprintf(cursor.id, sizeof(cursor.id), "%s", conn->session_id);
-	session_list_page(conn->server->sessions, SESSIONS_BY_ID, &cursor, limits->list_max, &page);
+	session_list_page(
+		conn->server->sessions, SESSIONS_BY_ID, &cursor, &filter, limits->list_max, &page);
 	buffer_append_str(&data, "{\"sessions\":[");
 	for (i = 0; i < page.count && data.len < limits->page_size; i++) {
 		snprintf(conn->session_id, sizeof(conn->session_id), "%s", page.objects[i].id);
-		if (conn_sees(conn, page.objects[i].id)) {
-			buffer_append_str(&data, is_first ? "" : ",");
-			frames_append_session(&data, &page.objects[i]);
-			is_first = false;
-		}
+		buffer_append_str(&data, i ? "," : "");
+		frames_append_session(&data, &page.objects[i], conn_hides(conn));
 	}
 	conn->ws->feed_lists = i < page.count || page.has_more;
 	buffer_append_str(&data, conn->ws->feed_lists ? "],\"more\":true}" : "],\"more\":false}");
@@ -51,23 +49,45 @@ static void send_list(struct conn *conn)
  * A feed that does not keep up is not queued for: it gets the whole list once it takes something
  * again, and has the list that it is getting.
  */
-void feed_broadcast(
-	struct server *server, const char *id, const char *type, const char *data, size_t len)
+static void offer(struct conn *conn, struct frame *frame)
 {
-	struct frame *frame = frame_make(type, data, len);
+	if (!conn->ws->feed_behind && conn_is_writable(conn) && !conn->ws->outbox_count) {
+		conn_write(conn, frame);
+	} else if (!conn->is_closing) {
+		conn->ws->feed_behind = true;
+		sock_want_writable(&conn->sock);
+	}
+}
+
+/** Tells the feeds that see the session `id`; those that see no tools are told the other one. */
+static void broadcast(
+	struct server *server, const char *id, struct frame *frame, struct frame *without_tools)
+{
 	list_for_each_safe(link, tmp, &server->feeds) {
 		struct conn *conn = list_entry(link, struct conn, kind_link);
-		if (!conn_sees(conn, id)) {
-			continue;
-		}
-		if (!conn->ws->feed_behind && conn_is_writable(conn) && !conn->ws->outbox_count) {
-			conn_write(conn, frame);
-		} else if (!conn->is_closing) {
-			conn->ws->feed_behind = true;
-			sock_want_writable(&conn->sock);
+		if (conn_sees(conn, id)) {
+			offer(conn, conn_hides(conn) & HIDE_TOOLS ? without_tools : frame);
 		}
 	}
+}
+
+void feed_tell_deleted(struct server *server, const char *id)
+{
+	struct buffer data = {0};
+	buffer_append_str(&data, "{\"session_id\":");
+	buffer_append_json(&data, id, strlen(id));
+	buffer_append_char(&data, '}');
+	struct frame *frame = frame_make("session_deleted", data.data, data.len);
+	broadcast(server, id, frame, frame);
 	frame_unref(frame);
+	buffer_finish(&data);
+}
+
+void feed_list_again(struct conn *conn)
+{
+	conn->ws->feed_lists = false;
+	conn->ws->feed_behind = true;
+	sock_want_writable(&conn->sock);
 }
 
 /* --- what changes --- */
@@ -87,16 +107,29 @@ static void free_announcement(struct announcement *announcement)
 	free(announcement);
 }
 
+static struct frame *make_frame(
+	const char *type, const struct session_object *object, unsigned hide)
+{
+	struct buffer data = {0};
+	buffer_append_str(&data, "{\"session\":");
+	frames_append_session(&data, object, hide);
+	buffer_append_char(&data, '}');
+	struct frame *frame = frame_make(type, data.data, data.len);
+	buffer_finish(&data);
+	return frame;
+}
+
 static void tell(struct server *server, const char *type, const char *id)
 {
 	struct session_object object;
 	if (session_table_get_object(server->sessions, id, strlen(id), &object)) {
-		struct buffer data = {0};
-		buffer_append_str(&data, "{\"session\":");
-		frames_append_session(&data, &object);
-		buffer_append_char(&data, '}');
-		feed_broadcast(server, id, type, data.data, data.len);
-		buffer_finish(&data);
+		struct frame *frame = make_frame(type, &object, HIDE_NOTHING);
+		bool waits = strcmp(object.status, "waiting") == 0;
+		struct frame *without_tools =
+			waits ? make_frame(type, &object, HIDE_TOOLS) : frame_ref(frame);
+		broadcast(server, id, frame, without_tools);
+		frame_unref(frame);
+		frame_unref(without_tools);
 	}
 }
 

@@ -62,10 +62,11 @@ static void handle_setting(
 	struct conn *conn, const struct request *request, struct refusal *refusal)
 {
 	struct agent_host *agents = conn->server->agents;
+	struct author author = conn_author(conn);
 	if (!agent_host_has_agent(agents)) {
 		refuse(refusal, "no_agent",
 			"this server runs without an agent; start it with --agent \"COMMAND\"");
-	} else if (agent_host_set(agents, conn->session, request, conn->ws->client_id) < 0) {
+	} else if (agent_host_set(agents, conn->session, request, &author) < 0) {
 		refuse(refusal, "queue_full",
 			"the agent has not answered the previous setting yet");
 	}
@@ -177,6 +178,12 @@ static void observer_message(struct conn *conn, const char *text, size_t len)
 			refuse_role(conn, &refusal);
 			name_request(&request, &refusal.detail);
 			conn_send_refusal(conn, &refusal);
+		} else if (request.type == REQUEST_PERMISSION_ANSWER &&
+			   !conn_sees_questions(conn)) {
+			refuse(&refusal, "forbidden",
+				"the token hides tools, and so the questions about them");
+			name_request(&request, &refusal.detail);
+			conn_send_refusal(conn, &refusal);
 		} else if (!needs_names || !conn_waits_for_names(conn, conn->session, text, len)) {
 			take_request(conn, &request, &refusal);
 		}
@@ -212,7 +219,9 @@ static void observer_open(struct conn *conn)
 	conn_hold_session(conn, session);
 	conn->ws->config.client_id = conn->ws->client_id;
 	conn->ws->config.role = role_name(conn->grant->role);
+	conn->ws->config.sub = conn->grant->sub;
 	conn->ws->config.expires_ms = conn->grant->expires_ms;
+	conn->ws->config.hide = conn_hides(conn);
 	conn->ws->observer =
 		observer_create(session_channel(session), &conn->ws->config, &socket_ops, conn);
 	metrics_add(conn->server->metrics, METRIC_OBSERVERS, 1);

@@ -16,22 +16,30 @@ void channel_finish(struct channel *channel)
 	buffer_finish(&channel->open_html);
 }
 
+static void drop_state_frames(struct channel *channel)
+{
+	for (int i = 0; i < 2; i++) {
+		frame_unref(channel->state_frames[i]);
+		channel->state_frames[i] = NULL;
+	}
+}
+
 void channel_end_tick(struct channel *channel)
 {
 	for (size_t i = 0; i < sizeof(channel->shared) / sizeof(channel->shared[0]); i++) {
 		frame_unref(channel->shared[i].frame);
 		channel->shared[i].frame = NULL;
 	}
-	frame_unref(channel->state_frame);
-	channel->state_frame = NULL;
+	drop_state_frames(channel);
 }
 
-struct frame *channel_find_frame(
-	const struct channel *channel, uint64_t from, uint64_t to, enum event_format format)
+struct frame *channel_find_frame(const struct channel *channel, uint64_t from, uint64_t to,
+	enum event_format format, unsigned hides)
 {
 	for (size_t i = 0; i < sizeof(channel->shared) / sizeof(channel->shared[0]); i++) {
 		if (channel->shared[i].frame && channel->shared[i].from == from &&
-			channel->shared[i].to == to && channel->shared[i].format == format) {
+			channel->shared[i].to == to && channel->shared[i].format == format &&
+			channel->shared[i].hides == hides) {
 			return channel->shared[i].frame;
 		}
 	}
@@ -39,7 +47,7 @@ struct frame *channel_find_frame(
 }
 
 void channel_keep_frame(struct channel *channel, uint64_t from, uint64_t to,
-	enum event_format format, struct frame *frame)
+	enum event_format format, unsigned hides, struct frame *frame)
 {
 	size_t i = channel->shared_next++ % (sizeof(channel->shared) / sizeof(channel->shared[0]));
 	frame_unref(channel->shared[i].frame);
@@ -47,6 +55,7 @@ void channel_keep_frame(struct channel *channel, uint64_t from, uint64_t to,
 	channel->shared[i].from = from;
 	channel->shared[i].to = to;
 	channel->shared[i].format = format;
+	channel->shared[i].hides = hides;
 }
 
 void channel_wake(struct channel *channel)
@@ -59,11 +68,43 @@ void channel_wake(struct channel *channel)
 	}
 }
 
-void channel_send(struct channel *channel, enum deltas deltas, uint64_t seq, struct frame *frame)
+/** What grows is a message or a thought: `hides` is which tokens do not see it grow. */
+static void send_growing(struct channel *channel, enum deltas deltas, uint64_t seq, unsigned hides,
+	struct frame *frame)
 {
 	list_for_each_safe(link, tmp, &channel->observers) {
-		observer_offer(list_entry(link, struct observer, link), deltas, seq, frame);
+		struct observer *observer = list_entry(link, struct observer, link);
+		if (!(observer->hide & hides)) {
+			observer_offer(observer, deltas, seq, frame);
+		}
 	}
+}
+
+bool channel_is_hidden_from_some(const struct channel *channel, unsigned hides)
+{
+	list_for_each_safe(link, tmp, &channel->observers) {
+		if (list_entry(link, struct observer, link)->hide & hides) {
+			return true;
+		}
+	}
+	return false;
+}
+
+void channel_send_activity(struct channel *channel, uint64_t seq, unsigned hides,
+	struct frame *frame, struct frame *redacted)
+{
+	list_for_each_safe(link, tmp, &channel->observers) {
+		struct observer *observer = list_entry(link, struct observer, link);
+		struct frame *shown = observer->hide & hides ? redacted : frame;
+		if (shown) {
+			observer_offer(observer, DELTAS_NONE, seq, shown);
+		}
+	}
+}
+
+static unsigned type_hides(enum event_type type)
+{
+	return event_view_hides(&(struct event_view){.type = type});
 }
 
 /** The open event is another one now: what was told of the last one is over. */
@@ -85,7 +126,7 @@ void channel_delta(
 	buffer_append(&channel->open_text, text, len);
 	if (channel->delta_observers[DELTAS_TEXT]) {
 		struct frame *frame = frame_delta(seq, type, offset, text, len);
-		channel_send(channel, DELTAS_TEXT, seq, frame);
+		send_growing(channel, DELTAS_TEXT, seq, type_hides(type), frame);
 		frame_unref(frame);
 	}
 }
@@ -98,16 +139,17 @@ void channel_preview(
 	buffer_append(&channel->open_html, html, len);
 	if (channel->delta_observers[DELTAS_HTML]) {
 		struct frame *frame = frame_preview(seq, type, html, len);
-		channel_send(channel, DELTAS_HTML, seq, frame);
+		send_growing(channel, DELTAS_HTML, seq, type_hides(type), frame);
 		frame_unref(frame);
 	}
 }
 
-void channel_answer(struct channel *channel, const char *client_id, struct frame *frame)
+void channel_answer(struct channel *channel, const struct author *author, struct frame *frame)
 {
 	list_for_each_safe(link, tmp, &channel->observers) {
 		struct observer *observer = list_entry(link, struct observer, link);
-		if (strcmp(observer->client_id, client_id) == 0) {
+		if (strcmp(observer->client_id, author->client_id) == 0 &&
+			strcmp(observer->sub, author->sub) == 0) {
 			observer_send(observer, frame_ref(frame));
 		}
 	}
@@ -117,16 +159,16 @@ void channel_answer(struct channel *channel, const char *client_id, struct frame
 void channel_set_status(struct channel *channel, const struct session_status *status)
 {
 	channel->status = *status;
-	frame_unref(channel->state_frame);
-	channel->state_frame = NULL;
+	drop_state_frames(channel);
 }
 
-struct frame *channel_state_frame(struct channel *channel)
+struct frame *channel_state_frame(struct channel *channel, unsigned hide)
 {
-	if (!channel->state_frame) {
-		channel->state_frame = frame_state(&channel->status);
+	struct frame **frame = &channel->state_frames[(hide & HIDE_TOOLS) != 0];
+	if (!*frame) {
+		*frame = frame_state(&channel->status, hide);
 	}
-	return channel->state_frame;
+	return *frame;
 }
 
 void channel_send_state(struct channel *channel)

@@ -26,6 +26,8 @@ struct observer *observer_create(struct channel *channel, const struct observer_
 	o->ops = ops;
 	o->socket = socket;
 	o->client_id = xstrdup(config->client_id);
+	o->sub = xstrdup(config->sub);
+	o->hide = config->hide;
 	o->format = config->format;
 	o->deltas = config->deltas;
 	list_append(&channel->observers, &o->link);
@@ -34,6 +36,7 @@ struct observer *observer_create(struct channel *channel, const struct observer_
 				 .client_id = o->client_id,
 				 .role = config->role,
 				 .expires_ms = config->expires_ms,
+				 .hide = config->hide,
 				 .epoch = session_log_epoch(channel->log),
 				 .max_seq = channel->max_seq,
 				 .status = channel->status,
@@ -43,6 +46,11 @@ struct observer *observer_create(struct channel *channel, const struct observer_
 				 .first_seq = session_log_first_seq(channel->log),
 			 }));
 	return o;
+}
+
+void observer_set_hide(struct observer *o, unsigned hide)
+{
+	o->hide = hide;
 }
 
 static void unref_all(struct event **events, size_t count)
@@ -94,6 +102,7 @@ void observer_destroy(struct observer *o)
 		list_remove(&o->link);
 	}
 	free(o->client_id);
+	free(o->sub);
 	free(o);
 }
 
@@ -170,6 +179,16 @@ static void check_order(const struct observer *o, struct event **events, size_t 
 	}
 }
 
+/** What the observer must not see of these; those who must see the same share a frame. */
+static unsigned hidden_among(const struct observer *o, struct event **events, size_t count)
+{
+	unsigned hides = HIDE_NOTHING;
+	for (size_t i = 0; i < count && hides != o->hide; i++) {
+		hides |= event_hides(events[i], o->hide);
+	}
+	return hides;
+}
+
 static void send_live(struct observer *o, struct event **events, size_t count)
 {
 	struct channel *ch = o->channel;
@@ -178,13 +197,14 @@ static void send_live(struct observer *o, struct event **events, size_t count)
 	check_order(o, events, count);
 	o->cursor = to;
 	metrics_add(ch->metrics, METRIC_EVENTS_DELIVERED, count);
-	struct frame *frame = channel_find_frame(ch, from, to, o->format);
+	unsigned hides = hidden_among(o, events, count);
+	struct frame *frame = channel_find_frame(ch, from, to, o->format, hides);
 	if (frame) {
 		o->ops->write(o->socket, frame);
 		return;
 	}
-	frame = frame_events(events, count, o->format, ch->max_seq, ch->status.is_prompting);
-	channel_keep_frame(ch, from, to, o->format, frame);
+	frame = frame_events(events, count, o->format, hides, ch->max_seq, ch->status.is_prompting);
+	channel_keep_frame(ch, from, to, o->format, hides, frame);
 	o->ops->write(o->socket, frame);
 	frame_unref(frame);
 }
@@ -193,7 +213,9 @@ static struct open_part open_part(const struct observer *o)
 {
 	const struct channel *ch = o->channel;
 	const struct buffer *text = o->deltas == DELTAS_HTML ? &ch->open_html : &ch->open_text;
-	if (o->deltas == DELTAS_NONE || ch->open_seq <= ch->max_seq || !text->len) {
+	struct event_view open = {.type = ch->open_type};
+	if (o->deltas == DELTAS_NONE || ch->open_seq <= ch->max_seq || !text->len ||
+		(event_view_hides(&open) & o->hide)) {
 		return (struct open_part){0};
 	}
 	return (struct open_part){.seq = ch->open_seq,
@@ -238,6 +260,7 @@ static void send_page(struct observer *o, struct event **events, size_t count)
 	}
 	load_page_fill(o->channel, plan, events, count, &page);
 	page.format = o->format;
+	page.hide = o->hide;
 	uint64_t last = count ? events[count - 1]->seq : plan->from - 1;
 	if (plan->to_end) {
 		o->cursor = plan->from - 1;
@@ -391,7 +414,7 @@ static void step_outbox(struct observer *o)
 static void step_state(struct observer *o)
 {
 	o->state_due = false;
-	o->ops->write(o->socket, channel_state_frame(o->channel));
+	o->ops->write(o->socket, channel_state_frame(o->channel, o->hide));
 }
 
 static bool has_work(const struct observer *o)

@@ -16,8 +16,10 @@ struct observer {
 	const struct observer_socket_ops *ops;
 	void *socket;
 	char *client_id;
+	char *sub;
 	enum event_format format;
 	enum deltas deltas;
+	unsigned hide;
 
 	bool is_live; /* its load has reached the end: it gets what is committed from now on */
 	uint64_t cursor; /* the last seq sent */
@@ -42,20 +44,23 @@ struct observer {
 	bool is_dismissed; /* told to go: nothing more is sent */
 };
 
-/** Takes a provisional frame if the observer is live, wants it and its socket is free. */
+/**
+ * Takes a provisional frame if the observer is live, wants it (DELTAS_NONE: all do) and its socket is
+ * free.
+ */
 void observer_offer(
 	struct observer *observer, enum deltas deltas, uint64_t seq, struct frame *frame);
 /** Sends the state, if the observer is live: at once, or when its socket takes it. */
 void observer_tell_state(struct observer *observer);
-/** Lent: `state` as it is now, made once for all. */
-struct frame *channel_state_frame(struct channel *channel);
+/** Lent: `state` as it is now, made once for all that see the same of it. */
+struct frame *channel_state_frame(struct channel *channel, unsigned hide);
 /** Sends a last frame and closes. */
 void observer_dismiss(
 	struct observer *observer, struct frame *frame, unsigned code, const char *reason);
 
-struct frame *channel_find_frame(
-	const struct channel *channel, uint64_t from, uint64_t to, enum event_format format);
+struct frame *channel_find_frame(const struct channel *channel, uint64_t from, uint64_t to,
+	enum event_format format, unsigned hides);
 void channel_keep_frame(struct channel *channel, uint64_t from, uint64_t to,
-	enum event_format format, struct frame *frame);
+	enum event_format format, unsigned hides, struct frame *frame);
 
 #endif

@@ -12,6 +12,8 @@ struct pending_activity {
 	struct pending pending;
 	uint64_t seq;
 	struct frame *frame;
+	unsigned hides; /* which tokens get the other one */
+	struct frame *redacted; /* NULL: nobody was there who would */
 };
 
 /** What an activity notice may tell: enough to show that something waits, never the content. */
@@ -47,6 +49,14 @@ void session_activity_note(void *owner, uint64_t seq, const struct stream_input 
 	pending->pending.lsn = session->applying_lsn;
 	pending->seq = seq;
 	pending->frame = frame_activity(seq, type, type_len, data.data, data.len);
+	pending->hides = event_view_hides(&(struct event_view){.type = input->type,
+		.type_name = type,
+		.type_len = type_len,
+		.data = input->data,
+		.data_len = input->data_len});
+	if (channel_is_hidden_from_some(&session->channel, pending->hides)) {
+		pending->redacted = frame_activity(seq, type, type_len, NULL, 0);
+	}
 	list_append(&session->pending_activity, &pending->pending.link);
 	buffer_finish(&data);
 }
@@ -54,6 +64,7 @@ void session_activity_note(void *owner, uint64_t seq, const struct stream_input 
 static void free_pending(struct pending_activity *pending)
 {
 	frame_unref(pending->frame);
+	frame_unref(pending->redacted);
 	free(pending);
 }
 
@@ -62,7 +73,8 @@ void session_activity_tell(struct session *session, uint64_t lsn)
 	struct pending_activity *pending;
 	while ((pending = session_take_pending(&session->pending_activity, lsn))) {
 		if (!session->has_ended) {
-			channel_send(&session->channel, DELTAS_NONE, pending->seq, pending->frame);
+			channel_send_activity(&session->channel, pending->seq, pending->hides,
+				pending->frame, pending->redacted);
 		}
 		free_pending(pending);
 	}

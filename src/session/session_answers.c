@@ -9,7 +9,7 @@
 
 struct resolution {
 	uint64_t seq;
-	char by[]; /* client id, "" if cancelled */
+	char by[]; /* a signature, "" if cancelled */
 };
 
 /** An answer that is on its way to the disk, and then to the session's agent. */

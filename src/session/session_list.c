@@ -19,6 +19,7 @@ struct listed {
 struct listing {
 	enum session_order order;
 	const struct session_cursor *cursor;
+	const struct session_filter *filter; /* NULL: none */
 	size_t limit;
 	struct listed *items; /* room for twice the limit */
 	size_t count;
@@ -89,6 +90,10 @@ static void cut(struct listing *listing)
 static void collect(const struct session_object *object, void *arg)
 {
 	struct listing *listing = arg;
+	const struct session_filter *filter = listing->filter;
+	if (filter && !filter->sees(filter->arg, object->id)) {
+		return;
+	}
 	struct listed item = {*object, part_of(listing->order, listing->cursor, object)};
 	if (item.part == PART_NONE ||
 		(listing->is_cut && compare_listed(&item, &listing->items[listing->limit - 1],
@@ -102,12 +107,14 @@ static void collect(const struct session_object *object, void *arg)
 }
 
 void session_list_page(struct session_table *table, enum session_order order,
-	const struct session_cursor *cursor, size_t limit, struct session_page *ret)
+	const struct session_cursor *cursor, const struct session_filter *filter, size_t limit,
+	struct session_page *ret)
 {
 	size_t count = session_table_count(table);
 	limit = limit < count ? limit : count + 1;
 	struct listing listing = {.order = order,
 		.cursor = cursor,
+		.filter = filter,
 		.limit = limit,
 		.items = xcalloc(2 * limit, sizeof(*listing.items))};
 	session_table_each_object(table, collect, &listing);

@@ -222,10 +222,11 @@ static void note_answer(struct session_state *state, const struct permission *pe
 void session_ledger_resolve(struct session_state *state, const json_t *resolved, uint64_t seq)
 {
 	bool is_selected = strcmp(session_text_of(resolved, "outcome"), "selected") == 0;
+	char *by = session_signature(resolved);
 	const struct session_answer answer = {
 		.request_id = session_text_of(resolved, "request_id"),
 		.option_id = is_selected ? session_text_of(resolved, "option_id") : NULL,
-		.by = session_text_of(resolved, "by"),
+		.by = by,
 		.seq = seq,
 	};
 	struct permission *permission = find_permission(state, answer.request_id);
@@ -234,6 +235,18 @@ void session_ledger_resolve(struct session_state *state, const json_t *resolved,
 	}
 	free_permission(state, permission);
 	state->ops->answer(state->owner, &answer);
+	free(by);
+}
+
+static void append_signature(struct buffer *data, const char *signature)
+{
+	char *by = xstrdup(signature);
+	const char *sub = session_signature_split(by);
+	buffer_append_member(data, "by", by);
+	if (*sub) {
+		buffer_append_member(data, "sub", sub);
+	}
+	free(by);
 }
 
 /** Appends a permission_resolved of our own. */
@@ -247,7 +260,7 @@ static void put_resolved(struct session_state *state, struct permission *permiss
 	buffer_append_member(&data, "outcome", bound ? "selected" : "cancelled");
 	if (bound) {
 		buffer_append_member(&data, "option_id", bound->option_id);
-		buffer_append_member(&data, "by", bound->by);
+		append_signature(&data, bound->by);
 		buffer_printf(&data, ",\"bound_to\":%llu", (unsigned long long)bound->seq);
 	}
 	buffer_append_char(&data, '}');

@@ -163,6 +163,30 @@ static void tell_message_id(struct telling *telling, const struct event_view *vi
 	json_decref(id);
 }
 
+char *session_signature(const json_t *resolved)
+{
+	struct buffer text = {0};
+	const char *by = session_text_of(resolved, "by");
+	const char *sub = session_text_of(resolved, "sub");
+	buffer_append(&text, by, strcspn(by, "\x1f"));
+	if (text.len && *sub) {
+		buffer_append_char(&text, '\x1f');
+		buffer_append_str(&text, sub);
+	}
+	buffer_cstr(&text);
+	return text.data;
+}
+
+const char *session_signature_split(char *signature)
+{
+	char *end = strchr(signature, '\x1f');
+	if (!end) {
+		return "";
+	}
+	*end = '\0';
+	return end + 1;
+}
+
 void session_names_of(const struct event_view *view, bool all, visit_name *visit, void *arg)
 {
 	struct telling telling = {view->seq, visit, arg};
@@ -173,10 +197,12 @@ void session_names_of(const struct event_view *view, bool all, visit_name *visit
 	if (view->type == EVENT_USER_PROMPT) {
 		take_of_event(&telling, LOG_KEY_PROMPT, session_text_of(json, "prompt_id"));
 	} else if (tells && *session_text_of(json, "request_id")) {
+		char *by = session_signature(json);
 		visit(arg, &(struct log_name){.kind = LOG_KEY_ANSWER,
 				   .seq = view->seq,
 				   .key = session_text_of(json, "request_id"),
-				   .by = session_text_of(json, "by")});
+				   .by = by});
+		free(by);
 	}
 	if (all && view->message_id) {
 		tell_message_id(&telling, view);

@@ -54,7 +54,7 @@ enum event_type event_type_of(const char *name, size_t len)
 /* --- writing --- */
 
 /** Writes the JSON object up to, and without, the value of "data". */
-static void append_head(struct buffer *out, const struct event_view *view)
+static void append_head(struct buffer *out, const struct event_view *view, bool is_redacted)
 {
 	buffer_append_str(out, "{\"seq\":");
 	buffer_append_u64(out, view->seq);
@@ -74,7 +74,14 @@ static void append_head(struct buffer *out, const struct event_view *view)
 		buffer_append_str(out, ",\"message_id\":");
 		buffer_append_json(out, view->message_id, view->message_id_len);
 	}
-	buffer_append_str(out, ",\"data\":");
+	buffer_append_str(out, is_redacted ? ",\"redacted\":true,\"data\":" : ",\"data\":");
+}
+
+void event_append_json(const struct event_view *view, bool is_redacted, struct buffer *out)
+{
+	append_head(out, view, is_redacted);
+	buffer_append(out, view->data, view->data_len);
+	buffer_append_char(out, '}');
 }
 
 /** Takes over `json`, in which the value of "data" begins at `data_at`. */
@@ -95,7 +102,7 @@ struct event *event_create(const struct event_view *view)
 {
 	struct buffer json = {0};
 	buffer_reserve(&json, view->data_len + view->message_id_len + 128);
-	append_head(&json, view);
+	append_head(&json, view, false);
 	size_t data_at = json.len;
 	buffer_append(&json, view->data, view->data_len);
 	buffer_append_char(&json, '}');
@@ -116,6 +123,7 @@ void event_unref(struct event *event)
 	for (int format = 0; format < FORMAT_COUNT; format++) {
 		free(event->json[format]);
 	}
+	free(event->shown);
 	free(event);
 }
 

@@ -78,19 +78,27 @@ static void put_agent_state(struct buffer *out, const struct agent_state *state,
 	agent_state_append(state, first_seq, out);
 }
 
-static void put_events(
-	struct buffer *out, struct event **events, size_t count, enum event_format format)
+static void put_events(struct buffer *out, struct event **events, size_t count,
+	enum event_format format, unsigned hide)
 {
 	buffer_append_str(out, "\"events\":[");
 	for (size_t i = 0; i < count; i++) {
 		size_t len;
-		const char *json = event_json(events[i], format, &len);
+		const char *json = event_json_for(events[i], format, hide, &len);
 		if (i) {
 			buffer_append_char(out, ',');
 		}
 		buffer_append(out, json, len);
 	}
 	buffer_append_char(out, ']');
+}
+
+void frames_append_hide(struct buffer *out, unsigned hide)
+{
+	if (hide) {
+		buffer_append_str(out, ",\"hide\":");
+		hide_append(out, hide);
+	}
 }
 
 struct frame *frame_make(const char *type, const char *data, size_t len)
@@ -115,6 +123,7 @@ struct frame *frame_connected(const struct connected_frame *in)
 	} else {
 		buffer_append_str(out, ",\"expires_at\":null");
 	}
+	frames_append_hide(out, in->hide);
 	put_epoch(out, in->epoch);
 	put_u64(out, "max_seq", in->max_seq);
 	put_bool(out, "is_running", in->status.is_running);
@@ -142,7 +151,7 @@ static void put_open(struct buffer *out, const struct open_part *open)
 void frames_append_loaded(struct buffer *out, const struct loaded_frame *in)
 {
 	buffer_append_char(out, '{');
-	put_events(out, in->events, in->count, in->format);
+	put_events(out, in->events, in->count, in->format, in->hide);
 	put_bool(out, "has_more", in->has_more);
 	put_u64(out, "first_seq", in->count ? in->events[0]->seq : 0);
 	put_u64(out, "last_seq", in->count ? in->events[in->count - 1]->seq : 0);
@@ -168,11 +177,11 @@ struct frame *frame_events_loaded(const struct loaded_frame *in)
 }
 
 struct frame *frame_events(struct event **events, size_t count, enum event_format format,
-	uint64_t max_seq, bool is_prompting)
+	unsigned hide, uint64_t max_seq, bool is_prompting)
 {
 	struct frame *frame = begin("events", 256 * count);
 	buffer_append_char(&frame->buf, '{');
-	put_events(&frame->buf, events, count, format);
+	put_events(&frame->buf, events, count, format, hide);
 	put_u64(&frame->buf, "max_seq", max_seq);
 	put_bool(&frame->buf, "is_prompting", is_prompting);
 	buffer_append_char(&frame->buf, '}');
@@ -208,26 +217,32 @@ struct frame *frame_activity(
 	struct frame *frame = begin("activity", len + 96);
 	buffer_printf(&frame->buf, "{\"seq\":%llu,\"type\":", (unsigned long long)seq);
 	buffer_append_json(&frame->buf, type, type_len);
-	buffer_append_str(&frame->buf, ",\"data\":");
-	buffer_append(&frame->buf, data, len);
-	buffer_append_char(&frame->buf, '}');
+	buffer_append_str(&frame->buf, data ? ",\"data\":" : ",\"redacted\":true,\"data\":{");
+	buffer_append(&frame->buf, data, data ? len : 0);
+	buffer_append_str(&frame->buf, data ? "}" : "}}");
 	return end(frame);
 }
 
+static const char *shown_status(const char *status, bool is_prompting, unsigned hide)
+{
+	bool is_hidden = (hide & HIDE_TOOLS) && strcmp(status, "waiting") == 0;
+	return !is_hidden ? status : is_prompting ? "running" : "idle";
+}
+
 /** is_prompting, is_running, queue_length and status, each with a comma in front. */
-static void put_status(struct buffer *out, const struct session_status *status)
+static void put_status(struct buffer *out, const struct session_status *status, unsigned hide)
 {
 	put_bool(out, "is_prompting", status->is_prompting);
 	put_bool(out, "is_running", status->is_running);
 	put_u64(out, "queue_length", status->queue_length);
-	put_string(out, "status", status->status);
+	put_string(out, "status", shown_status(status->status, status->is_prompting, hide));
 }
 
-struct frame *frame_state(const struct session_status *status)
+struct frame *frame_state(const struct session_status *status, unsigned hide)
 {
 	struct frame *frame = begin("state", 256);
 	buffer_printf(&frame->buf, "{\"usage\":%s", status->usage ? status->usage : "null");
-	put_status(&frame->buf, status);
+	put_status(&frame->buf, status, hide);
 	buffer_append_str(&frame->buf, ",\"queue\":");
 	prompt_queue_append_brief(&frame->buf, status->queue);
 	buffer_append_char(&frame->buf, '}');
@@ -235,7 +250,7 @@ struct frame *frame_state(const struct session_status *status)
 }
 
 struct frame *frame_keepalive_ack(const char *client_time, int64_t server_time, uint64_t max_seq,
-	uint64_t epoch, const struct session_status *status)
+	uint64_t epoch, const struct session_status *status, unsigned hide)
 {
 	struct frame *frame = begin("keepalive_ack", 256);
 	buffer_printf(&frame->buf, "{\"client_time\":%s,\"server_time\":%lld",
@@ -243,7 +258,7 @@ struct frame *frame_keepalive_ack(const char *client_time, int64_t server_time, 
 	if (epoch) {
 		put_u64(&frame->buf, "max_seq", max_seq);
 		put_epoch(&frame->buf, epoch);
-		put_status(&frame->buf, status);
+		put_status(&frame->buf, status, hide);
 	}
 	buffer_append_char(&frame->buf, '}');
 	return end(frame);
@@ -336,6 +351,9 @@ static void put_detail(struct buffer *out, const struct error_detail *detail)
 	if (detail->by[0]) {
 		put_string(out, "by", detail->by);
 	}
+	if (detail->sub[0]) {
+		put_string(out, "sub", detail->sub);
+	}
 	if (detail->has_index) {
 		put_u64(out, "index", detail->index);
 	}
@@ -370,7 +388,7 @@ struct frame *frame_error(const char *code, const char *message, const char *req
 	return end(frame);
 }
 
-void frames_append_session(struct buffer *out, const struct session_object *session)
+void frames_append_session(struct buffer *out, const struct session_object *session, unsigned hide)
 {
 	buffer_append_char(out, '{');
 	put_string(out, "id", session->id);
@@ -380,7 +398,7 @@ void frames_append_session(struct buffer *out, const struct session_object *sess
 	put_u64(out, "max_seq", session->max_seq);
 	put_u64(out, "created_at", (uint64_t)session->created_at);
 	put_u64(out, "updated_at", (uint64_t)session->updated_at);
-	put_string(out, "status", session->status);
+	put_string(out, "status", shown_status(session->status, session->is_prompting, hide));
 	put_bool(out, "is_prompting", session->is_prompting);
 	put_agent_state(out, &session->agent_state, session->first_seq);
 	buffer_append_char(out, '}');

@@ -102,7 +102,7 @@ static inline uint64_t answer(struct stage *st, const char *q, const char *optio
 	struct buffer data = {0};
 	buffer_printf(&data,
 		"{\"request_id\":\"%s\",\"outcome\":\"selected\",\"option_id\":\"%s\","
-		"\"by\":\"anna\"}",
+		"\"by\":\"anna\",\"sub\":\"ann\"}",
 		q, option);
 	uint64_t seq = rig_put(session_of(st), "permission_resolved", buffer_cstr(&data));
 	buffer_finish(&data);
@@ -167,10 +167,12 @@ static inline void expect_bound(
 {
 	struct permission_view view = session_permission(session_of(st), q);
 	assert_int_equal(view.state, PERMISSION_RESOLVED);
-	assert_string_equal(view.by, "anna");
+	assert_string_equal(view.by, "anna\x1f"
+				     "ann");
 	assert_int_equal(view.seq, seq + 1);
-	json_t *expected = json_pack("{s:s, s:s, s:s, s:s, s:I}", "request_id", q, "outcome",
-		"selected", "option_id", option, "by", "anna", "bound_to", (json_int_t)bound_to);
+	json_t *expected = json_pack("{s:s, s:s, s:s, s:s, s:s, s:I}", "request_id", q, "outcome",
+		"selected", "option_id", option, "by", "anna", "sub", "ann", "bound_to",
+		(json_int_t)bound_to);
 	assert_true(json_equal(look(st, seq + 1, "permission_resolved"), expected));
 	json_decref(expected);
 	/* The client must not be what keeps the session in memory. */

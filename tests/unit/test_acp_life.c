@@ -186,13 +186,15 @@ static void test_session_state(void **state)
 
 static int set_mode(struct fixture *f, const char *mode_id)
 {
-	return acp_agent_set(f->agent, &(struct acp_setting){.mode_id = mode_id, .by = "me"});
+	return acp_agent_set(
+		f->agent, &(struct acp_setting){.mode_id = mode_id, .by = "me", .sub = ""});
 }
 
 static int set_option(struct fixture *f, const char *config_id, json_t *value)
 {
-	int r = acp_agent_set(f->agent,
-		&(struct acp_setting){.config_id = config_id, .value = value, .by = "me"});
+	int r = acp_agent_set(
+		f->agent, &(struct acp_setting){
+				  .config_id = config_id, .value = value, .by = "me", .sub = ""});
 	json_decref(value);
 	return r;
 }

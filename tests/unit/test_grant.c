@@ -1,6 +1,8 @@
 /* What tokens claim, which sessions their patterns are for, and what a role may do. */
 #include "holdfast/grant.h"
 
+#include "holdfast/hide.h"
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -32,8 +34,7 @@ static void claims_are_read(void **state)
 	assert_int_equal(grant->expires_ms, 2000000000500);
 	assert_int_equal(grant->not_before_ms, 1000);
 	assert_int_equal(grant->issued_ms, 1700000000000);
-	assert_true(grant->hides_tools);
-	assert_false(grant->hides_thoughts);
+	assert_int_equal(grant->hide, HIDE_TOOLS);
 	assert_true(grant_sees(grant, "team-a.x", 8));
 	assert_true(grant_sees(grant, "team-a.", 7));
 	assert_true(grant_sees(grant, "one", 3));

@@ -55,16 +55,22 @@ static void the_first_answer_wins(void **state)
 	assert_string_equal(refusal.code, "unknown_request");
 	assert_int_equal(answer(st, "q1", "maybe", "c1", &refusal), -EINVAL);
 	assert_string_equal(refusal.code, "bad_request");
-	assert_int_equal(answer(st, "q1", "yes", "c1", &refusal), 0);
+	struct author ann = {.client_id = "c1", .sub = "ann"};
+	struct request request = {.type = REQUEST_PERMISSION_ANSWER};
+	request.answer.request_id = "q1";
+	request.answer.option_id = "yes";
+	assert_int_equal(intake_answer(st->session, &request, &ann, &refusal), 0);
 	/* Before the first is even durable. */
 	assert_int_equal(answer(st, "q1", "yes", "c2", &refusal), -EINVAL);
 	assert_string_equal(refusal.code, "already_resolved");
 	assert_string_equal(refusal.detail.by, "c1");
+	assert_string_equal(refusal.detail.sub, "ann");
 	assert_int_equal(refusal.detail.seq, 2);
 	stage_restart(st);
 	assert_int_equal(answer(st, "q1", "yes", "c2", &refusal), -EINVAL);
 	assert_string_equal(refusal.code, "already_resolved");
 	assert_string_equal(refusal.detail.by, "c1");
+	assert_string_equal(refusal.detail.sub, "ann");
 	assert_int_equal(refusal.detail.seq, 2);
 	assert_status(st, "running", true);
 }

@@ -287,6 +287,9 @@ static void frames_are_as_the_golden_ones(void **state)
 		.last_prompt_id = "p-1",
 		.last_prompt_seq = 1,
 		.agent_state = {.seqs = {2}}};
+	struct connected_frame hiding = connected;
+	hiding.role = "observer";
+	hiding.hide = HIDE_ALL;
 	struct connected_frame fresh = {.session_id = "demo-1",
 		.client_id = "a1b2c3d4e5f60718",
 		.role = "controller",
@@ -301,18 +304,23 @@ static void frames_are_as_the_golden_ones(void **state)
 		{"preview.json", frame_preview(4, EVENT_AGENT_MESSAGE, html, strlen(html)), false},
 		{"activity.file.json", frame_activity(6, "file_read", 9, path, strlen(path)),
 			false},
-		{"state.json", frame_state(&waiting), false},
-		{"state.idle.json", frame_state(&idle), false},
+		{"activity.redacted.json", frame_activity(5, "tool_call", 9, NULL, 0), false},
+		{"connected.hide.json", frame_connected(&hiding), false},
+		{"state.hide.json", frame_state(&waiting, HIDE_TOOLS), false},
+		{"state.json", frame_state(&waiting, HIDE_NOTHING), false},
+		{"state.idle.json", frame_state(&idle, HIDE_NOTHING), false},
 		{"keepalive_ack.json",
-			frame_keepalive_ack("1763620001234.5", 1763620001250, 5, EPOCH, &running),
+			frame_keepalive_ack(
+				"1763620001234.5", 1763620001250, 5, EPOCH, &running, HIDE_NOTHING),
 			false},
 		{"keepalive_ack.no_time.json",
-			frame_keepalive_ack(NULL, 1763620001250, 0, EPOCH, &idle), false},
+			frame_keepalive_ack(NULL, 1763620001250, 0, EPOCH, &idle, HIDE_NOTHING),
+			false},
 		{"prompt_received.json", frame_prompt_received("p-1", 1, false), false},
 		{"prompt_received.duplicate.json", frame_prompt_received("p-1", 1, true), false},
 		{"prompt_received.queued.json", frame_prompt_received("p-2", 0, false), false},
 		{"prompt_received.removed.json", frame_prompt_was_removed("p-2"), false},
-		{"state.queue.json", frame_state(&busy), false},
+		{"state.queue.json", frame_state(&busy, HIDE_NOTHING), false},
 		{"prompts.json", frame_prompts(two, 2, 1000), false},
 		{"prompts.none.json", frame_prompts(NULL, 0, 1000), false},
 		{"prompt_edited.json", frame_prompt_edited("p-2"), false},

@@ -1,0 +1,21 @@
+/*
+ * What a token does not show (proto/access.md#what-a-token-hides): sets of kinds of events, as bits.
+ */
+#ifndef HOLDFAST_HIDE_H
+#define HOLDFAST_HIDE_H
+
+#include "holdfast/buffer.h"
+
+enum {
+	HIDE_NOTHING = 0,
+	HIDE_THOUGHTS = 1,
+	HIDE_TOOLS = 2,
+	HIDE_ALL = HIDE_THOUGHTS | HIDE_TOOLS,
+};
+
+/** The bit of "thoughts" or "tools"; HIDE_NOTHING for any other word. */
+unsigned hide_of(const char *word);
+/** Appends the words as a JSON array. */
+void hide_append(struct buffer *out, unsigned hide);
+
+#endif

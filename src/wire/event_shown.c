@@ -1,0 +1,164 @@
+/*
+ * What is shown of an event to those whose token hides some (proto/access.md#what-a-token-hides): its
+ * place, its type and its time. Made once for all of them, and only when somebody asks for it.
+ */
+#include "holdfast/event.h"
+
+#include "holdfast/agent_state.h"
+#include "holdfast/json_text.h"
+
+#include <string.h>
+
+/** By type. Those of EVENT_CUSTOM and EVENT_AGENT_STOPPED depend on what is in them. */
+static const unsigned char hides[EVENT_UNKNOWN] = {
+	[EVENT_AGENT_THOUGHT] = HIDE_THOUGHTS,
+	[EVENT_THOUGHT_CHUNK] = HIDE_THOUGHTS,
+	[EVENT_TOOL_CALL] = HIDE_TOOLS,
+	[EVENT_TOOL_CALL_UPDATE] = HIDE_TOOLS,
+	[EVENT_PLAN] = HIDE_TOOLS,
+	[EVENT_FILE_READ] = HIDE_TOOLS,
+	[EVENT_FILE_WRITE] = HIDE_TOOLS,
+	[EVENT_PERMISSION_REQUEST] = HIDE_TOOLS,
+	[EVENT_PERMISSION_RESOLVED] = HIDE_TOOLS,
+};
+
+static json_t *read_data(const struct event_view *view, struct json_numbers *numbers)
+{
+	return json_read(view->data, view->data_len, 0, numbers, NULL);
+}
+
+static bool is_type(const struct event_view *view, const char *name)
+{
+	return view->type_len == strlen(name) && memcmp(view->type_name, name, view->type_len) == 0;
+}
+
+/** What cannot be read is hidden, too. */
+static unsigned content_hides(const struct event_view *view)
+{
+	json_t *data = read_data(view, NULL);
+	const json_t *thought = json_object_get(data, "thought");
+	bool is_shown = data && (!thought || json_is_false(thought) || json_is_null(thought));
+	json_decref(data);
+	return is_shown ? HIDE_NOTHING : HIDE_THOUGHTS;
+}
+
+static unsigned meta_hides(const struct event_view *view)
+{
+	json_t *data = read_data(view, NULL);
+	const char *of = json_string_value(json_object_get(data, "of"));
+	unsigned found =
+		!of                                      ? HIDE_ALL
+		: strcmp(of, "agent_thought_chunk") == 0 ? HIDE_THOUGHTS
+		: strcmp(of, "agent_message_chunk") == 0 || strcmp(of, "session/prompt") == 0
+			? HIDE_NOTHING
+			: HIDE_ALL;
+	json_decref(data);
+	return found;
+}
+
+/** What an agent may say besides: kinds that nobody here knows may be thoughts, or tools. */
+static unsigned custom_hides(const struct event_view *view)
+{
+	static const char acp[] = "x-acp-";
+	if (view->type_len < sizeof(acp) - 1 ||
+		memcmp(view->type_name, acp, sizeof(acp) - 1) != 0) {
+		return HIDE_NOTHING; /* a producer's own */
+	}
+	if (is_type(view, "x-acp-terminal")) {
+		return HIDE_TOOLS;
+	}
+	if (is_type(view, "x-acp-content")) {
+		return content_hides(view);
+	}
+	if (is_type(view, "x-acp-meta")) {
+		return meta_hides(view);
+	}
+	bool is_plain = agent_state_kind(view->type_name, view->type_len) < AGENT_STATE_COUNT ||
+			is_type(view, "x-acp-start_delayed") ||
+			is_type(view, "x-acp-line_too_long");
+	return is_plain ? HIDE_NOTHING : HIDE_ALL;
+}
+
+/** Its detail is what the agent's program has said last. */
+static unsigned stopped_hides(const struct event_view *view)
+{
+	json_t *data = read_data(view, NULL);
+	bool is_shown = data && !json_object_get(data, "detail");
+	json_decref(data);
+	return is_shown ? HIDE_NOTHING : HIDE_TOOLS;
+}
+
+unsigned event_view_hides(const struct event_view *view)
+{
+	switch (view->type) {
+	case EVENT_CUSTOM:
+		return custom_hides(view);
+	case EVENT_AGENT_STOPPED:
+		return stopped_hides(view);
+	default:
+		return view->type < EVENT_UNKNOWN ? hides[view->type] : HIDE_ALL;
+	}
+}
+
+unsigned event_hides(struct event *event, unsigned hide)
+{
+	bool is_plain = event->type != EVENT_CUSTOM && event->type != EVENT_AGENT_STOPPED;
+	if (is_plain) {
+		return hide & hides[event->type];
+	}
+	if (!event->hides_known) {
+		struct event_view view;
+		event_get_view(event, &view);
+		event->hides = (unsigned char)event_view_hides(&view);
+		event->hides_known = true;
+	}
+	return hide & event->hides;
+}
+
+/** What may be seen of the data. */
+static void append_data(const struct event_view *view, struct buffer *out)
+{
+	if (view->type != EVENT_AGENT_STOPPED) {
+		buffer_append_str(out, "{}");
+		return;
+	}
+	struct json_numbers *numbers = json_numbers_create();
+	json_t *data = read_data(view, numbers);
+	json_object_del(data, "detail");
+	if (data) {
+		json_write(out, data, numbers);
+	} else {
+		buffer_append_str(out, "{}");
+	}
+	json_decref(data);
+	json_numbers_destroy(numbers);
+}
+
+static void make_shown(struct event *event)
+{
+	struct event_view view;
+	struct buffer json = {0};
+	struct buffer data = {0};
+	event_get_view(event, &view);
+	view.message_id = NULL;
+	append_data(&view, &data);
+	view.data = data.data;
+	view.data_len = data.len;
+	event_append_json(&view, true, &json);
+	buffer_finish(&data);
+	event->shown = json.data;
+	event->shown_len = json.len;
+}
+
+const char *event_json_for(
+	struct event *event, enum event_format format, unsigned hide, size_t *ret_len)
+{
+	if (!hide || !event_hides(event, hide)) {
+		return event_json(event, format, ret_len);
+	}
+	if (!event->shown) {
+		make_shown(event);
+	}
+	*ret_len = event->shown_len;
+	return event->shown;
+}
