@@ -2,7 +2,8 @@
  * The guard of an agent: a process between the server and the agent (or a command that the agent
  * has us run), which sees to it that nothing of the agent is left when the agent or the server is
  * gone, also if the server was killed. It is this program, started again as
- * `holdfast agent-guard --grace MS --dir DIR [--memory BYTES] [--processes N] -- PROGRAM ARGUMENT…`.
+ * `holdfast agent-guard --grace MS --dir DIR [--memory BYTES] [--processes N]
+ * [SANDBOX…] -- PROGRAM ARGUMENT…`; process_internal.h has all of its arguments.
  * The program runs in DIR, which the guard itself does not enter: it may be on a file system that
  * does not answer.
  *

@@ -1,12 +1,14 @@
 /*
  * The box of an agent: what the agent and the commands that it has us run may use, all of them
  * together with what they have started. Their guards (agent_guard.h) look once a second and report;
- * here it is added up. If it is too much, all of them are killed at once.
+ * here it is added up. If it is too much, all of them are killed at once. And what they may touch, if
+ * there is a sandbox (sandbox.h): the guards confine what they start.
  */
 #ifndef HOLDFAST_BOX_H
 #define HOLDFAST_BOX_H
 
 #include "holdfast/limits.h"
+#include "holdfast/sandbox.h"
 
 #include <stddef.h>
 
@@ -15,6 +17,7 @@ struct box;
 struct box_rules {
 	size_t memory_max; /* bytes; 0: any */
 	size_t processes_max; /* and threads; 0: any */
+	const struct sandbox *sandbox; /* NULL: none; must outlive the box */
 };
 
 /**

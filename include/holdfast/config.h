@@ -15,6 +15,11 @@ struct config {
 	const char *agent; /* NULL: none */
 	char **agent_env; /* entries for agent_env_make(); NULL: none; owned */
 	char *cwd; /* absolute; owned */
+	bool sandbox; /* of agents */
+	/* What is granted besides cwd: absolute, NULL-terminated; NULL: nothing; owned. */
+	char **sandbox_reads;
+	char **sandbox_writes;
+	bool sandbox_sockets;
 	bool auth_off; /* everybody may do everything */
 	/* Of an application that makes tokens; NULL: none. */
 	const char *auth_secret;

@@ -176,14 +176,18 @@ void acp_agent_stop_child(struct acp_agent *agent, const char *reason, const cha
 
 static void handle_child_exit(struct acp_agent *agent)
 {
-	char detail[64];
+	char detail[128];
 	if (agent->process.term_signal != 0) {
 		const char *name = sigabbrev_np(agent->process.term_signal);
 		snprintf(detail, sizeof(detail), "killed by signal %d (SIG%s)",
 			agent->process.term_signal, name ? name : "?");
 	} else {
-		snprintf(detail, sizeof(detail), "exit status %lld",
-			(long long)agent->process.exit_status);
+		int64_t status = agent->process.exit_status;
+		bool is_hidden = agent->config.box.sandbox && (status == 126 || status == 127);
+		snprintf(detail, sizeof(detail), "exit status %lld%s", (long long)status,
+			is_hidden
+				? "; in the sandbox it can run only what is below /usr, --cwd and --sandbox-read"
+				: "");
 	}
 	acp_agent_stop_child(agent, agent->process.term_signal != 0 ? "signal" : "exit", detail);
 }

@@ -2,11 +2,13 @@
 
 #include "process_internal.h"
 
+#include "holdfast/agent_env.h"
 #include "holdfast/clock.h"
 #include "holdfast/descriptors.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <ftw.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -17,13 +19,15 @@
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 /* A killed process may take a while to be gone; one that hangs in the kernel is not waited for. */
-#define SWEEP_MS 2000
-#define POLL_MS  20
-#define LOOK_MS  1000 /* so often it looks what the agent uses */
+#define SWEEP_MS   2000
+#define POLL_MS    20
+#define TREE_DEPTH 32 /* of directories that are open while one is removed */
+#define LOOK_MS    1000 /* so often it looks what the agent uses */
 
 struct guard {
 	pid_t agent; /* also its process group */
@@ -32,6 +36,9 @@ struct guard {
 	const char *dir;
 	uint64_t memory_max; /* bytes; 0: any */
 	uint64_t processes_max; /* 0: any */
+	bool is_confined;
+	struct sandbox sandbox; /* its lists and `tmp` are ours */
+	bool removes_tmp;
 	char **program; /* with its arguments */
 	struct usage reported;
 	int64_t look_at_ms;
@@ -190,6 +197,15 @@ static _Noreturn void fail_start(const char *what)
 	_exit(127);
 }
 
+static void confine(const struct guard *g)
+{
+	const char *what;
+	if (sandbox_enter(&g->sandbox, sandbox_version(), &what) < 0) {
+		fail_start(what);
+	}
+	setenv("TMPDIR", g->sandbox.tmp, 1);
+}
+
 static _Noreturn void run_agent(const struct guard *g, pid_t guard, const sigset_t *mask)
 {
 	setpgid(0, 0);
@@ -201,6 +217,9 @@ static _Noreturn void run_agent(const struct guard *g, pid_t guard, const sigset
 	sigprocmask(SIG_SETMASK, mask, NULL);
 	if (chdir(g->dir) < 0) {
 		fail_start(g->dir);
+	}
+	if (g->is_confined) {
+		confine(g);
 	}
 	execvp(g->program[0], g->program);
 	fail_start(g->program[0]);
@@ -221,6 +240,48 @@ static void step_back(char **args)
 	}
 }
 
+static int make_tmp(const char *path)
+{
+	int r = mkdir(path, 0700);
+	return r < 0 && errno == EEXIST ? 0 : r;
+}
+
+static int remove_one(const char *path, const struct stat *st, int kind, struct FTW *at)
+{
+	remove(path);
+	return 0;
+}
+
+static void add_path(char ***list, const char *path)
+{
+	size_t count = 0;
+	while (*list && (*list)[count]) {
+		count++;
+	}
+	*list = xrealloc(*list, (count + 2) * sizeof(**list));
+	(*list)[count] = xstrdup(path);
+	(*list)[count + 1] = NULL;
+}
+
+static bool take_sandbox_arg(struct guard *g, const char *name, const char *value)
+{
+	g->is_confined = true;
+	if (strcmp(name, AGENT_GUARD_READ) == 0) {
+		add_path(&g->sandbox.reads, value);
+	} else if (strcmp(name, AGENT_GUARD_WRITE) == 0) {
+		add_path(&g->sandbox.writes, value);
+	} else if (strcmp(name, AGENT_GUARD_SOCKETS) == 0) {
+		g->sandbox.sockets = true;
+	} else if (strcmp(name, AGENT_GUARD_TMP) == 0 || strcmp(name, AGENT_GUARD_REMOVE) == 0) {
+		g->removes_tmp = strcmp(name, AGENT_GUARD_REMOVE) == 0;
+		g->sandbox.tmp = xstrdup(value);
+		add_path(&g->sandbox.writes, value);
+	} else {
+		return false;
+	}
+	return true;
+}
+
 /** False if they are not those of agent_guard.h. */
 static bool take_args(struct guard *g, int argc, char **argv)
 {
@@ -235,7 +296,7 @@ static bool take_args(struct guard *g, int argc, char **argv)
 			g->memory_max = strtoull(value, NULL, 10);
 		} else if (strcmp(argv[i], AGENT_GUARD_PROCESSES) == 0) {
 			g->processes_max = strtoull(value, NULL, 10);
-		} else {
+		} else if (!take_sandbox_arg(g, argv[i], value)) {
 			return false;
 		}
 	}
@@ -256,7 +317,8 @@ int agent_guard_run(int argc, char **argv)
 	g.signals = descriptors_of_signals(&mask);
 	pid_t self = getpid();
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
-	g.agent = g.signals < 0 ? -1 : fork();
+	bool is_ready = g.signals >= 0 && (!g.sandbox.tmp || make_tmp(g.sandbox.tmp) == 0);
+	g.agent = is_ready ? fork() : -1;
 	if (g.agent == 0) {
 		run_agent(&g, self, &mask);
 	}
@@ -268,5 +330,11 @@ int agent_guard_run(int argc, char **argv)
 	step_back(argv);
 	watch(&g);
 	sweep(&g);
+	if (g.removes_tmp) {
+		nftw(g.sandbox.tmp, remove_one, TREE_DEPTH, FTW_DEPTH | FTW_PHYS);
+	}
+	agent_env_free(g.sandbox.reads);
+	agent_env_free(g.sandbox.writes);
+	free((char *)g.sandbox.tmp);
 	return end_alike(&g);
 }

@@ -14,6 +14,7 @@ struct box {
 	unsigned long start; /* of the agent, counted */
 	struct usage used; /* by the parts of this start */
 	bool is_over;
+	char *tmp; /* of this start, with a sandbox */
 };
 
 struct box *box_create(const struct box_rules *rules,
@@ -29,6 +30,9 @@ struct box *box_create(const struct box_rules *rules,
 
 void box_destroy(struct box *box)
 {
+	if (box) {
+		free(box->tmp);
+	}
 	free(box);
 }
 
@@ -37,6 +41,11 @@ void box_begin(struct box *box)
 	box->start++;
 	box->used = (struct usage){0};
 	box->is_over = false;
+	if (box->rules.sandbox) {
+		free(box->tmp);
+		/* A name that no other start has had in this process, whose directory it is. */
+		box->tmp = xprintf("%s/%" PRIx64, box->rules.sandbox->tmp, uv_hrtime());
+	}
 }
 
 void box_enter(struct box *box, struct box_part *part, struct child *child)
@@ -55,8 +64,31 @@ void box_leave(struct box *box, struct box_part *part)
 	list_remove(&part->link);
 }
 
-void box_add_orders(const struct box *box, struct buffer *out)
+static void add_order(struct buffer *out, const char *name, const char *value)
 {
+	buffer_printf(out, "%s%c%s%c", name, 0, value, 0);
+}
+
+static void add_sandbox(const struct box *box, bool is_agent, struct buffer *out)
+{
+	const struct sandbox *sandbox = box->rules.sandbox;
+	for (char **path = sandbox->reads; path && *path; path++) {
+		add_order(out, AGENT_GUARD_READ, *path);
+	}
+	for (char **path = sandbox->writes; path && *path; path++) {
+		add_order(out, AGENT_GUARD_WRITE, *path);
+	}
+	if (sandbox->sockets) {
+		add_order(out, AGENT_GUARD_SOCKETS, "on");
+	}
+	add_order(out, is_agent ? AGENT_GUARD_REMOVE : AGENT_GUARD_TMP, box->tmp);
+}
+
+void box_add_orders(const struct box *box, bool is_agent, struct buffer *out)
+{
+	if (box->rules.sandbox) {
+		add_sandbox(box, is_agent, out);
+	}
 	if (box->rules.memory_max > 0) {
 		buffer_printf(out, AGENT_GUARD_MEMORY "%c%zu%c", 0, box->rules.memory_max, 0);
 	}

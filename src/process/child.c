@@ -280,7 +280,7 @@ static void add_orders(const struct child_config *config, struct buffer *out)
 	buffer_printf(out, AGENT_GUARD_GRACE "%c%d%c", 0, config->stop_grace_ms, 0);
 	buffer_printf(out, AGENT_GUARD_DIR "%c%s%c", 0, config->cwd, 0);
 	if (config->box) {
-		box_add_orders(config->box, out);
+		box_add_orders(config->box, !config->one_output, out);
 	}
 	buffer_printf(out, AGENT_GUARD_PROGRAM "%c", 0);
 }

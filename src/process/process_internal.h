@@ -1,6 +1,6 @@
 /*
  * Private to src/process: child.c starts a process and carries its bytes, agent_guard.c is the
- * guard between the two, descendants.c finds what has come from a process, box.c adds up what the
+ * guard between the two, sandbox.c confines what the guard starts, descendants.c finds what has come from a process, box.c adds up what the
  * children of one agent use.
  */
 #ifndef HOLDFAST_PROCESS_INTERNAL_H
@@ -37,7 +37,22 @@ struct usage descendants_measure(pid_t root, uint64_t memory_exact);
 #define AGENT_GUARD_DIR       "--dir"
 #define AGENT_GUARD_MEMORY    "--memory"
 #define AGENT_GUARD_PROCESSES "--processes"
-#define AGENT_GUARD_PROGRAM   "--"
+/* A sandbox: */
+#define AGENT_GUARD_READ    "--read" /* a path, may be repeated */
+#define AGENT_GUARD_WRITE   "--write" /* the same */
+#define AGENT_GUARD_TMP     "--tmp" /* TMPDIR, made if it is missing */
+#define AGENT_GUARD_REMOVE  "--remove-tmp" /* and removed with all in it, in the end */
+#define AGENT_GUARD_SOCKETS "--sockets" /* "on" */
+#define AGENT_GUARD_PROGRAM "--"
+
+/* sandbox_filter.c */
+
+/**
+ * Refuses, from now on, the system calls that lead around Landlock; those that use Unix sockets, and
+ * those that truncate files which were not opened for writing, are allowed if that is true. 0; -1
+ * with errno.
+ */
+int sandbox_filter(bool sockets, bool truncating);
 
 /* box.c */
 
@@ -55,7 +70,10 @@ void box_enter(struct box *box, struct box_part *part, struct child *child);
 void box_leave(struct box *box, struct box_part *part);
 /** What its guard reports; may kill all children of the box, this one too. */
 void box_note(struct box *box, struct box_part *part, const struct usage *used);
-/** Appends the arguments of a guard that are the box's: strings, each ended by NUL. */
-void box_add_orders(const struct box *box, struct buffer *out);
+/**
+ * Appends the arguments of a guard that are the box's: strings, each ended by NUL. That of the agent
+ * itself removes what the box has on disk.
+ */
+void box_add_orders(const struct box *box, bool is_agent, struct buffer *out);
 
 #endif

@@ -33,6 +33,10 @@ enum {
 	AGENT_MEMORY,
 	AGENT_PROCESSES,
 	CWD,
+	SANDBOX,
+	SANDBOX_READ,
+	SANDBOX_WRITE,
+	SANDBOX_SOCKETS,
 	AUTH,
 	AUTH_SECRET,
 	AUTH_PUBLIC_KEY,
@@ -76,6 +80,15 @@ static const struct option options[OPTION_COUNT + 1] = {
 		"processes and threads that they may have at once, 4096 unless it is set; 0: any number"},
 	[CWD] = {"--cwd", "DIR", "HOLDFAST_CWD", ".",
 		"the agent's working directory; through Holdfast it can read and write only there"},
+	[SANDBOX] = {"--sandbox", NULL, "HOLDFAST_SANDBOX", NULL,
+		"agents and their commands can use the files below --cwd and a TMPDIR of their own, read the system's programs, and\n"
+		"      reach no other file (Landlock); docs/sandbox.md says what this protects"},
+	[SANDBOX_READ] = {"--sandbox-read", "PATH", "HOLDFAST_SANDBOX_READ", NULL,
+		"what they can read and run besides; may be repeated (in HOLDFAST_SANDBOX_READ: with commas between them)"},
+	[SANDBOX_WRITE] = {"--sandbox-write", "PATH", "HOLDFAST_SANDBOX_WRITE", NULL,
+		"what they can read, run and change besides; the same"},
+	[SANDBOX_SOCKETS] = {"--sandbox-sockets", NULL, "HOLDFAST_SANDBOX_SOCKETS", NULL,
+		"they can use Unix sockets, also of what runs outside of the sandbox, such as D-Bus or Docker"},
 	[AUTH] = {"--auth", "on|off", "HOLDFAST_AUTH", "on",
 		"off: whoever can connect may do everything, and have the agent run commands; on loopback only"},
 	[AUTH_SECRET] = {"--auth-secret", "FILE", "HOLDFAST_AUTH_SECRET", NULL,
@@ -134,6 +147,27 @@ static int take_agent_env(struct config *config, const char *entry)
 	}
 	list_add_text(&config->agent_env, entry);
 	return 0;
+}
+
+static int take_path(int option, char ***list, const char *text)
+{
+	char *path = realpath(text, NULL);
+	if (!path) {
+		return options_refuse(&options[option], text, "there is no such file or directory");
+	}
+	list_add_text(list, path);
+	free(path);
+	return 0;
+}
+
+static int take_sandbox_read(struct config *config, const char *text)
+{
+	return take_path(SANDBOX_READ, &config->sandbox_reads, text);
+}
+
+static int take_sandbox_write(struct config *config, const char *text)
+{
+	return take_path(SANDBOX_WRITE, &config->sandbox_writes, text);
 }
 
 static bool read_host_port(const char *text, struct listen_address *ret)
@@ -221,6 +255,12 @@ static int take_each(void *owner, size_t option, const char *value)
 		break;
 	case ALLOW_ORIGIN:
 		r = take_origin(owner, value);
+		break;
+	case SANDBOX_READ:
+		r = take_sandbox_read(owner, value);
+		break;
+	case SANDBOX_WRITE:
+		r = take_sandbox_write(owner, value);
 		break;
 	case TRUST_PROXY:
 		r = take_proxy(owner, value);
@@ -337,9 +377,32 @@ static int take_network(struct config *config, const char *values[])
 	return r == 0 && config->url ? parse_url(config->url) : r;
 }
 
+static int take_sandbox(struct config *config, const char *values[])
+{
+	int r = 0;
+	if (!config->sandbox_reads) {
+		r = take_list(config, values[SANDBOX_READ], take_sandbox_read);
+	}
+	if (r == 0 && !config->sandbox_writes) {
+		r = take_list(config, values[SANDBOX_WRITE], take_sandbox_write);
+	}
+	config->sandbox = values[SANDBOX] != NULL;
+	config->sandbox_sockets = values[SANDBOX_SOCKETS] != NULL;
+	bool has_more = config->sandbox_reads || config->sandbox_writes || config->sandbox_sockets;
+	if (r == 0 && has_more && !config->sandbox) {
+		diag(DIAG_ERROR,
+			"--sandbox-read, --sandbox-write and --sandbox-sockets need --sandbox");
+		r = -EINVAL;
+	}
+	return r;
+}
+
 static int take_values(struct config *config, const char *values[])
 {
 	int r = take_network(config, values);
+	if (r == 0) {
+		r = take_sandbox(config, values);
+	}
 	if (r < 0) {
 		return r;
 	}
@@ -414,6 +477,9 @@ void config_finish(struct config *config)
 {
 	list_free_texts(config->agent_env);
 	config->agent_env = NULL;
+	list_free_texts(config->sandbox_reads);
+	list_free_texts(config->sandbox_writes);
+	config->sandbox_reads = config->sandbox_writes = NULL;
 	while (config->listen_count) {
 		free(config->listen[--config->listen_count].host);
 	}

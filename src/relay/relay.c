@@ -1,5 +1,7 @@
 #include "holdfast/relay.h"
 
+#include "relay_sandbox.h"
+
 #include "holdfast/access.h"
 #include "holdfast/agent_host.h"
 #include "holdfast/diag.h"
@@ -24,6 +26,7 @@ struct relay {
 	struct clock clock;
 	struct metrics *metrics;
 	struct session_table *sessions;
+	struct sandbox sandbox; /* of agents, if there is one */
 	struct agent_host *agents;
 	struct access *access; /* NULL: --auth off */
 	struct server *server;
@@ -235,22 +238,25 @@ static int open_rooms(struct relay *relay)
 	char *why = NULL;
 	char *data_dir = absolute_path(config->data_dir);
 	relay->metrics = metrics_create();
+	bool is_boxed = relay_make_sandbox(config, &relay->sandbox, &why) == 0;
 	relay->agents = agent_host_create(&(struct agent_host_config){.loop = &relay->loop,
 		.limits = relay->limits,
 		.command = config->agent,
 		.cwd = config->cwd,
 		.private_dir = data_dir,
+		.sandbox = relay->sandbox.tmp ? &relay->sandbox : NULL,
 		.env = config->agent_env});
 	free(data_dir);
-	if (session_table_open(&(struct session_table_config){.loop = &relay->loop,
-				       .limits = relay->limits,
-				       .clock = &relay->clock,
-				       .metrics = relay->metrics,
-				       .data_dir = config->data_dir,
-				       .durability = config->durability,
-				       .ops = &ops,
-				       .owner = relay},
-		    &relay->sessions, &why) == 0 &&
+	if (is_boxed &&
+		session_table_open(&(struct session_table_config){.loop = &relay->loop,
+					   .limits = relay->limits,
+					   .clock = &relay->clock,
+					   .metrics = relay->metrics,
+					   .data_dir = config->data_dir,
+					   .durability = config->durability,
+					   .ops = &ops,
+					   .owner = relay},
+			&relay->sessions, &why) == 0 &&
 		open_access(relay, &why) == 0) {
 		relay->server = server_create(&(struct server_config){.loop = &relay->loop,
 						      .limits = relay->limits,
@@ -430,6 +436,7 @@ int relay_run(const struct config *config)
 	server_destroy(relay.server);
 	access_close(relay.access);
 	agent_host_free(relay.agents);
+	relay_finish_sandbox(&relay.sandbox);
 	metrics_destroy(relay.metrics);
 	if (uv_loop_close(&relay.loop) < 0) {
 		diag(DIAG_DEBUG, "a handle was left open on the loop");

@@ -1,0 +1,112 @@
+#include "process_internal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/audit.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stddef.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+
+/*
+ * The system calls that would lead around Landlock, refused with seccomp: Unix sockets, which it does
+ * not know as files; io_uring, which makes sockets without a system call that could be looked at;
+ * and, where it is too old for it, truncating a file that is not open for writing.
+ */
+
+#if defined(__x86_64__)
+#define ARCH AUDIT_ARCH_X86_64
+#elif defined(__aarch64__)
+#define ARCH AUDIT_ARCH_AARCH64
+#endif
+
+#define X32_BIT 0x40000000U /* of the numbers of x86-64's second set of system calls */
+
+#define LOAD(field)             BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, field))
+#define ANSWER(error)           BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | (error))
+#define ALLOW                   BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)
+#define SKIP_UNLESS(test, k, n) BPF_JUMP(BPF_JMP | (test) | BPF_K, k, 0, n)
+#define SKIP_IF(test, k, n)     BPF_JUMP(BPF_JMP | (test) | BPF_K, k, n, 0)
+
+#ifdef ARCH
+
+static int install(struct sock_filter *filter, size_t count)
+{
+	struct sock_fprog program = {.len = (unsigned short)count, .filter = filter};
+	return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program, 0, 0);
+}
+
+/** The other sets of system calls that this machine has, for 32-bit programs, and io_uring. */
+static int forbid_side_doors(void)
+{
+	struct sock_filter filter[] = {
+		LOAD(arch),
+		SKIP_IF(BPF_JEQ, ARCH, 1),
+		ANSWER(ENOSYS),
+		LOAD(nr),
+		SKIP_UNLESS(BPF_JGE, X32_BIT, 1),
+		ANSWER(ENOSYS),
+		SKIP_UNLESS(BPF_JEQ, SYS_io_uring_setup, 1),
+		ANSWER(ENOSYS),
+		ALLOW,
+	};
+	return install(filter, sizeof(filter) / sizeof(filter[0]));
+}
+
+static int forbid_sockets(void)
+{
+	struct sock_filter filter[] = {
+		LOAD(nr),
+		SKIP_UNLESS(BPF_JEQ, SYS_socket, 3),
+		LOAD(args[0]),
+		SKIP_UNLESS(BPF_JEQ, AF_UNIX, 1),
+		ANSWER(EACCES),
+		ALLOW,
+	};
+	return install(filter, sizeof(filter) / sizeof(filter[0]));
+}
+
+/** Of what is not opened for writing, which Landlock knows from its first version on. */
+static int forbid_truncating(void)
+{
+	struct sock_filter filter[] = {
+		LOAD(nr),
+		SKIP_UNLESS(BPF_JEQ, SYS_truncate, 1),
+		ANSWER(EACCES),
+		SKIP_UNLESS(BPF_JEQ, SYS_openat2, 1), /* its flags cannot be seen */
+		ANSWER(ENOSYS),
+#ifdef SYS_open
+		SKIP_UNLESS(BPF_JEQ, SYS_open, 2),
+		LOAD(args[1]),
+		BPF_STMT(BPF_JMP | BPF_JA, 2), /* to O_TRUNC */
+#endif
+		SKIP_UNLESS(BPF_JEQ, SYS_openat, 6),
+		LOAD(args[2]),
+		SKIP_UNLESS(BPF_JSET, O_TRUNC, 4),
+		BPF_STMT(BPF_ALU | BPF_AND | BPF_K, O_ACCMODE),
+		SKIP_IF(BPF_JEQ, O_WRONLY, 2),
+		SKIP_IF(BPF_JEQ, O_RDWR, 1),
+		ANSWER(EACCES),
+		ALLOW,
+	};
+	return install(filter, sizeof(filter) / sizeof(filter[0]));
+}
+
+int sandbox_filter(bool sockets, bool truncating)
+{
+	int r = forbid_side_doors();
+	r = r == 0 && !sockets ? forbid_sockets() : r;
+	return r == 0 && !truncating ? forbid_truncating() : r;
+}
+
+#else
+
+int sandbox_filter(bool sockets, bool truncating)
+{
+	errno = ENOSYS;
+	return -1;
+}
+
+#endif

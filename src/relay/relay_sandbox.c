@@ -1,0 +1,127 @@
+#include "relay_sandbox.h"
+
+#include "config_trust.h"
+
+#include "holdfast/buffer.h"
+#include "holdfast/diag.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define SIGNALS_SINCE 6 /* the version of Landlock that keeps them in */
+
+/** What the server keeps to itself, the data directory first. */
+static char **list_secrets(const struct config *config)
+{
+	char **secrets = NULL;
+	const char *paths[] = {config->data_dir, config->auth_secret};
+	for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
+		char *path = paths[i] ? absolute_path(paths[i]) : NULL;
+		if (path) {
+			list_add_text(&secrets, path);
+		}
+		free(path);
+	}
+	return secrets;
+}
+
+/** What an agent that could change it would use to get out. */
+static char **list_trusted(const struct config *config)
+{
+	char **trusted = NULL;
+	char *self = realpath("/proc/self/exe", NULL);
+	const char *paths[] = {
+		self, config->web_dir, config->highlight_dir, config->auth_public_key};
+	for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
+		char *path = paths[i] ? absolute_path(paths[i]) : NULL;
+		if (path) {
+			list_add_text(&trusted, path);
+		}
+		free(path);
+	}
+	free(self);
+	return trusted;
+}
+
+static char *find_fault(const struct config *config, const struct sandbox *sandbox)
+{
+	if (access("/proc/self/exe", X_OK) < 0) {
+		return xstrdup("--sandbox needs /proc: the server cannot start itself again");
+	}
+	for (size_t i = 0; i < config->listen_count && sandbox->sockets; i++) {
+		if (config->listen[i].scheme == LISTEN_UNIX) {
+			return xprintf(
+				"--sandbox-sockets would let agents connect to unix:%s, which needs no token",
+				config->listen[i].host);
+		}
+	}
+	char **secrets = list_secrets(config);
+	char **trusted = list_trusted(config);
+	char *fault = sandbox_fault(sandbox, secrets, trusted);
+	list_free_texts(secrets);
+	list_free_texts(trusted);
+	return fault;
+}
+
+static char *make_tmp(void)
+{
+	const char *dir = getenv("TMPDIR");
+	char *given = xprintf("%s/holdfast-XXXXXX", dir && *dir ? dir : "/tmp");
+	char *path = mkdtemp(given) ? realpath(given, NULL) : NULL;
+	free(given);
+	return path;
+}
+
+static void announce(const struct config *config)
+{
+	int version = sandbox_version();
+	diag(DIAG_INFO, "agents are in a sandbox (Landlock %d)", version);
+	if (version < SIGNALS_SINCE) {
+		diag(DIAG_WARN,
+			"this kernel does not keep agents from sending signals to other processes of this user, the server too; Linux 6.12 and newer do");
+	}
+	if (config->auth_off) {
+		diag(DIAG_WARN,
+			"--auth off: agents in the sandbox can connect to this server, too, and prompt others");
+	}
+}
+
+int relay_make_sandbox(const struct config *config, struct sandbox *sandbox, char **ret_why)
+{
+	*sandbox = (struct sandbox){.sockets = config->sandbox_sockets};
+	if (!config->sandbox) {
+		return 0;
+	}
+	for (char **path = config->sandbox_reads; path && *path; path++) {
+		list_add_text(&sandbox->reads, *path);
+	}
+	list_add_text(&sandbox->writes, config->cwd);
+	for (char **path = config->sandbox_writes; path && *path; path++) {
+		list_add_text(&sandbox->writes, *path);
+	}
+	*ret_why = find_fault(config, sandbox);
+	if (*ret_why) {
+		return -1;
+	}
+	sandbox->tmp = make_tmp();
+	if (!sandbox->tmp) {
+		*ret_why = xprintf(
+			"--sandbox: no directory for temporary files can be made in TMPDIR or /tmp: %s",
+			strerror(errno));
+		return -1;
+	}
+	announce(config);
+	return 0;
+}
+
+void relay_finish_sandbox(struct sandbox *sandbox)
+{
+	if (sandbox->tmp) {
+		rmdir(sandbox->tmp);
+	}
+	list_free_texts(sandbox->reads);
+	list_free_texts(sandbox->writes);
+	free((char *)sandbox->tmp);
+}

@@ -1,0 +1,16 @@
+/* Private to src/relay: the sandbox that the options ask for. */
+#ifndef HOLDFAST_RELAY_SANDBOX_H
+#define HOLDFAST_RELAY_SANDBOX_H
+
+#include "holdfast/config.h"
+#include "holdfast/sandbox.h"
+
+/**
+ * Makes the sandbox of agents, with a directory for what is temporary; of one that is not asked for
+ * `tmp` stays NULL. 0, or -1 and *ret_why (caller frees): agents would not be confined.
+ */
+int relay_make_sandbox(const struct config *config, struct sandbox *sandbox, char **ret_why);
+/** When the agents are gone; also of one that could not be made. */
+void relay_finish_sandbox(struct sandbox *sandbox);
+
+#endif
