@@ -43,6 +43,23 @@
 	/* Connections. */                                                                         \
 	LIMIT(size_t, connections, COUNT, 50000, 1, 10000000, "too_many_connections",              \
 		"connections at once; fewer if the system's limit of open files says so")          \
+	LIMIT(size_t, address_connections, COUNT, 10000, 1, 10000000, "too_many_connections",      \
+		"connections of one address (of IPv6, one /64)")                                   \
+	LIMIT(size_t, session_connections, COUNT, 20000, 1, 10000000, "too_many_connections",      \
+		"connections that watch or feed one session")                                      \
+	LIMIT(size_t, half_open, COUNT, 4096, 1, 10000000, "too_many_connections",                 \
+		"connections that have not sent a request, or their token, yet; beyond it "        \
+		"the oldest goes")                                                                 \
+	LIMIT(size_t, client_requests, COUNT, 200, 1, 100000000, "waits",                          \
+		"requests, frames and small pieces of them that one connection is served "         \
+		"in a second")                                                                     \
+	LIMIT(size_t, producer_messages, COUNT, 100000, 1, 100000000, "waits",                     \
+		"the same of messages with which a producer appends")                              \
+	LIMIT(size_t, producer_bytes, BYTES, 64 * LIMIT_MIB, 1 * LIMIT_KIB, 64 * LIMIT_GIB,        \
+		"waits", "and bytes that it appends in a second")                                  \
+	LIMIT(int64_t, pages_ms, MS, 2, 1, 1000, "waits",                                          \
+		"time for pages of events and of the list in one turn of the loop, for all "       \
+		"clients; who comes later waits for the next one")                                 \
 	LIMIT(size_t, descriptor_reserve, COUNT, 256, 0, 1000000, NULL,                            \
 		"open files that connections leave to the store and the agents")                   \
 	LIMIT(size_t, head_size, BYTES, 16 * LIMIT_KIB, 1 * LIMIT_KIB, 1 * LIMIT_MIB,              \

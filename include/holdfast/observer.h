@@ -15,6 +15,7 @@
 #include "holdfast/metrics.h"
 #include "holdfast/requests.h"
 #include "holdfast/store.h"
+#include "holdfast/turns.h"
 
 struct observer;
 
@@ -22,7 +23,8 @@ enum deltas { DELTAS_NONE, DELTAS_TEXT, DELTAS_HTML };
 
 struct channel {
 	const struct limits *limits;
-	struct metrics *metrics; /* NULL: nobody counts; the session sets it */
+	struct metrics *metrics; /* NULL: nobody counts; the session sets it, and the next one */
+	struct turns *turns; /* of loads; NULL: nobody waits */
 	struct session_log *log;
 	uint64_t max_seq; /* the highest seq that may be shown */
 	const struct agent_state *agent_state; /* as of the log's end; never NULL */

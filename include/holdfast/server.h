@@ -10,6 +10,7 @@
 #include "holdfast/agent_host.h"
 #include "holdfast/metrics.h"
 #include "holdfast/session.h"
+#include "holdfast/turns.h"
 
 struct server;
 
@@ -46,6 +47,7 @@ struct server_config {
 	struct session_table *sessions;
 	struct agent_host *agents;
 	struct access *access; /* NULL: everybody may do everything */
+	struct turns *turns; /* of pages; NULL: nobody waits */
 	struct metrics *metrics; /* NULL: nothing is counted, and there is no /metrics */
 };
 

@@ -54,6 +54,7 @@ struct session_table_config {
 	const struct limits *limits;
 	const struct clock *clock;
 	struct metrics *metrics; /* NULL: nobody counts */
+	struct turns *turns; /* of loads; NULL: nobody waits */
 	const char *data_dir;
 	enum store_durability durability;
 	const struct session_ops *ops;
@@ -78,6 +79,8 @@ struct session *session_table_get(struct session_table *table, const char *id, s
 bool session_table_is_unreadable(const struct session_table *table, const char *id, size_t len);
 void session_hold(struct session *session);
 void session_drop(struct session *session);
+/** How many hold it: those that watch and feed it. */
+size_t session_count_holds(const struct session *session);
 /** All sessions that there are. */
 size_t session_table_count(const struct session_table *table);
 /** Sessions that are in memory. */

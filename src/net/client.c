@@ -78,11 +78,18 @@ static bool is_forwarded_https(const struct http_head *head, bool fallback)
 	       strcasecmp(proto, "https") == 0;
 }
 
+bool client_is_proxy(
+	const struct server *server, const struct listen_kind *kind, const struct address *peer)
+{
+	const struct server_trust *trust = server->trust;
+	return trust && (kind->is_unix ? trust->trusts_unix : is_trusted(trust, peer));
+}
+
 void client_find(struct conn *conn, const struct http_head *head)
 {
 	const struct server_trust *trust = conn->server->trust;
 	struct address client = conn->peer;
-	bool is_proxy = conn->kind.is_unix ? trust->trusts_unix : is_trusted(trust, &conn->peer);
+	bool is_proxy = client_is_proxy(conn->server, &conn->kind, &conn->peer);
 	conn->is_https = false;
 	if (is_proxy) {
 		follow(trust, head, &client);

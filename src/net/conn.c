@@ -35,7 +35,10 @@ void conn_create(struct server *server, int fd, const struct listen_kind *kind)
 	list_init(&conn->tick_link);
 	list_init(&conn->waits);
 	list_init(&conn->denied_link);
-	conn->http = xcalloc(1, sizeof(*conn->http));
+	list_init(&conn->half_open_link);
+	list_init(&conn->slow_link);
+	rate_init(conn);
+	conn->http = http_create(conn);
 	conn->peer = peer_address(fd);
 	if (transport_adopt(server->transport, &conn->sock, fd) < 0) {
 		free(conn->http);
@@ -43,9 +46,9 @@ void conn_create(struct server *server, int fd, const struct listen_kind *kind)
 		return;
 	}
 	list_append(&server->conns, &conn->link);
-	server->conn_count++;
 	conn->received_ms = now_ms(conn);
 	conn_set_deadline(conn, DEADLINE_HEAD, server->limits->head_ms);
+	room_take(conn);
 }
 
 static void free_wait(struct conn_wait *wait)
@@ -131,8 +134,9 @@ static void destroy(struct conn *conn)
 	list_remove(&conn->tick_link);
 	list_remove(&conn->link);
 	list_remove(&conn->denied_link);
+	list_remove(&conn->slow_link);
 	grant_unref(conn->grant);
-	conn->server->conn_count--;
+	room_give_back(conn);
 	conn_keep_nothing(conn);
 	buffer_finish(&conn->in);
 	free(conn->title);
@@ -184,8 +188,19 @@ static void handle_received(struct sock *sock, char *bytes, size_t len)
 	if (conn->is_dead || conn->phase == PHASE_LINGER) {
 		return;
 	}
+	rate_take_bytes(conn, len);
 	http_receive(conn, bytes, len);
 	conn_update_flow(conn);
+}
+
+void conn_resume(struct conn *conn)
+{
+	if (conn->is_dead) {
+		return;
+	}
+	http_receive(conn, NULL, 0);
+	conn_update_flow(conn);
+	conn_at_end_of_tick(conn);
 }
 
 static void handle_writable(struct sock *sock)
@@ -250,7 +265,7 @@ void conn_update_flow(struct conn *conn)
 	 * peer's FIN too, behind which it may still want the answer, also to its last request.
 	 */
 	bool paused = (feeds && conn->server->is_paused) || is_held || conn->is_parked ||
-		      conn->phase == PHASE_ANSWER;
+		      conn->is_slowed || conn->phase == PHASE_ANSWER;
 	if (!conn->is_dead) {
 		sock_pause(&conn->sock, paused);
 	}
@@ -337,7 +352,7 @@ static void sweep_socket(struct conn *conn)
 	const struct limits *limits = conn->server->limits;
 	int64_t silent = now_ms(conn) - conn->received_ms;
 	if ((conn->server->is_paused && conn->ops->is_producer) || conn->is_parked ||
-		is_taking(conn)) {
+		conn->is_slowed || is_taking(conn)) {
 		/* Nothing is read: nobody knows whether it is silent, or slow. */
 		conn->received_ms = conn->message_ms = now_ms(conn);
 	} else if (silent > limits->ping_ms + limits->pong_ms) {

@@ -336,7 +336,7 @@ void http_route(struct conn *conn)
 	} else if (strcmp(path, "/api/tokens/revoke") == 0) {
 		http_revoke(conn);
 	} else if (strcmp(path, sessions) == 0 && is_get) {
-		get_sessions(conn);
+		http_in_turn(conn, get_sessions);
 	} else if (strcmp(path, sessions) == 0) {
 		conn->http->method == HTTP_POST ? post_session(conn)
 						: http_refuse_method(conn, "GET, POST");

@@ -20,9 +20,35 @@ static void respond_page(struct conn *conn, struct event **events, size_t count)
 	metrics_add(conn->server->metrics, METRIC_EVENTS_DELIVERED, count);
 	http_respond(conn, 200, body.data, body.len);
 	buffer_finish(&body);
-	for (size_t i = 0; i < count; i++) {
-		event_unref(events[i]);
+}
+
+void http_drop_page(struct conn *conn)
+{
+	struct http_exchange *http = conn->http;
+	for (size_t i = 0; i < http->page_count; i++) {
+		event_unref(http->page[i]);
 	}
+	free(http->page);
+	http->page = NULL;
+	http->page_count = 0;
+}
+
+/** What was read is sent. */
+static void serve_page(struct conn *conn)
+{
+	if (conn->session) {
+		respond_page(conn, conn->http->page, conn->http->page_count);
+	} else {
+		http_refuse(conn, "not_found", "the session has been deleted");
+	}
+	http_drop_page(conn);
+}
+
+static void keep_page(struct conn *conn, struct event **events, size_t count)
+{
+	conn->http->page = xcalloc(count, sizeof(struct event *));
+	conn->http->page_count = count;
+	memcpy(conn->http->page, events, count * sizeof(struct event *));
 }
 
 static void load_page(struct conn *conn);
@@ -38,17 +64,15 @@ static void handle_read(void *arg, int status, struct event **events, size_t cou
 {
 	struct conn *conn = arg;
 	conn->http->read = NULL;
-	if (!conn->session) {
+	if (status == 0) {
+		keep_page(conn, events, count);
+		http_in_turn(conn, serve_page);
+	} else if (!conn->session) {
 		http_refuse(conn, "not_found", "the session has been deleted");
-		for (size_t i = 0; i < count; i++) {
-			event_unref(events[i]);
-		}
-	} else if (status < 0 && is_behind(conn)) {
+	} else if (is_behind(conn)) {
 		load_page(conn); /* as if it had been asked for now */
-	} else if (status < 0) {
-		http_refuse(conn, "storage_failed", storage_text(STORAGE_EVENTS));
 	} else {
-		respond_page(conn, events, count);
+		http_refuse(conn, "storage_failed", storage_text(STORAGE_EVENTS));
 	}
 }
 
@@ -65,7 +89,8 @@ static void load_page(struct conn *conn)
 	struct event **hot = xcalloc(want, sizeof(struct event *));
 	size_t n = want ? session_log_get_hot(log, &page, hot) : 0;
 	if (n || !want) {
-		respond_page(conn, hot, n);
+		keep_page(conn, hot, n);
+		serve_page(conn);
 	} else {
 		conn->http->read = session_log_read(log, &page, handle_read, conn);
 		if (!conn->http->read) {
@@ -73,6 +98,16 @@ static void load_page(struct conn *conn)
 		}
 	}
 	free(hot);
+}
+
+static void serve_events(struct conn *conn)
+{
+	if (!conn->session) {
+		http_refuse(conn, "not_found", "the session has been deleted");
+		return;
+	}
+	load_page(conn);
+	load_count(conn->server->metrics, &conn->http->load, &conn->http->plan);
 }
 
 void http_get_events(struct conn *conn, struct session *session)
@@ -102,8 +137,7 @@ void http_get_events(struct conn *conn, struct session *session)
 		return;
 	}
 	conn_hold_session(conn, session);
-	load_page(conn);
-	load_count(conn->server->metrics, &conn->http->load, &conn->http->plan);
+	http_in_turn(conn, serve_events);
 }
 
 /* --- appending --- */
@@ -235,6 +269,9 @@ void http_post_events(struct conn *conn, struct session *session)
 		http_refuse(conn, "bad_request", bad);
 	} else if (!session && !conn->may_create) {
 		refuse_no_session(conn);
+	} else if (http_is_stream(conn) && session && !room_in_session(conn->server, session)) {
+		http_refuse_limit(conn, 503, LIMIT_session_connections,
+			"too many connections are about this session; try again later");
 	} else if (http_is_stream(conn)) {
 		http_stream_begin(conn);
 	} else if (!conn->rx.len) {

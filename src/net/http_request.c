@@ -177,7 +177,11 @@ static void refuse_early(struct conn *conn)
 		conn->http->expects_continue = conn->http->framing.body != HTTP_NO_BODY &&
 					       strcasecmp(expect, "100-continue") == 0;
 	}
-	if (code) {
+	if (!room_for_client(conn)) {
+		conn->http->must_close = true;
+		http_refuse_limit(conn, 503, LIMIT_address_connections,
+			"too many connections of this address are open");
+	} else if (code) {
 		http_refuse(conn, code, why);
 	} else if (is_preflight(conn)) {
 		http_answer_preflight(conn);
@@ -236,6 +240,7 @@ static void begin_body(struct conn *conn)
 static void begin_request(struct conn *conn, const char *text, size_t len)
 {
 	const char *why = NULL;
+	room_note_known(conn);
 	reset(conn);
 	unsigned status = parse(conn, text, len, &why);
 	conn->http->method = status ? HTTP_OTHER : conn->http->head->method;
@@ -253,6 +258,8 @@ static void begin_request(struct conn *conn, const char *text, size_t len)
 	conn->http->must_close = !http_head_keeps_alive(conn->http->head);
 	conn->phase = conn->http->framing.body == HTTP_NO_BODY ? PHASE_ANSWER : PHASE_BODY;
 	refuse_early(conn);
+	rate_take_message(conn, !is_refused(conn) && conn->http->method == HTTP_POST &&
+					conn->grant && conn_may(conn, RIGHT_APPEND));
 	if (!is_refused(conn) && ws_is_asked_for(conn->http->head)) {
 		ws_upgrade(conn);
 	} else if (conn->http->framing.body == HTTP_NO_BODY) {
@@ -359,7 +366,7 @@ static size_t take_body(struct conn *conn, const char *at, size_t len)
 static size_t consume(struct conn *conn, char *at, size_t len)
 {
 	size_t used = 0;
-	while (used < len && !conn->is_dead && !conn->is_parked) {
+	while (used < len && !conn->is_dead && !conn->is_parked && !conn->is_slowed) {
 		size_t n;
 		switch (conn->phase) {
 		case PHASE_HEAD:
@@ -411,11 +418,38 @@ static void forget_request(struct conn *conn)
 	conn->http->path = NULL;
 }
 
+static void handle_turn(struct turn *turn)
+{
+	struct http_exchange *http = list_entry(turn, struct http_exchange, turn);
+	http->in_turn(http->conn);
+}
+
+void http_in_turn(struct conn *conn, void (*serve)(struct conn *conn))
+{
+	struct turns *turns = conn->server->turns;
+	conn->http->in_turn = serve;
+	if (!turns) {
+		serve(conn);
+	} else if (!turns_take(turns, &conn->http->turn)) {
+		metrics_limit(conn->server->metrics, LIMIT_pages_ms);
+	}
+}
+
+struct http_exchange *http_create(struct conn *conn)
+{
+	struct http_exchange *http = xcalloc(1, sizeof(*http));
+	http->conn = conn;
+	turn_init(&http->turn, handle_turn);
+	return http;
+}
+
 void http_finish(struct conn *conn)
 {
 	if (!conn->http) {
 		return;
 	}
+	turn_cancel(&conn->http->turn);
+	http_drop_page(conn);
 	if (conn->http->read) {
 		log_read_cancel(conn->http->read);
 	}
@@ -513,12 +547,13 @@ void http_end_tick(struct conn *conn)
 	conn_update_flow(conn);
 }
 
-void http_time_out(struct conn *conn)
+void http_end_unfinished(struct conn *conn, unsigned status, enum limit limit, const char *message)
 {
 	bool has_begun =
 		conn->deadline == DEADLINE_HEAD ? conn->in.len > 0 : conn->phase == PHASE_BODY;
 	if (conn->deadline == DEADLINE_END || conn->deadline == DEADLINE_ANSWER || !has_begun ||
 		is_refused(conn)) {
+		metrics_limit(conn->server->metrics, limit);
 		conn_kill(conn);
 		return;
 	}
@@ -527,7 +562,14 @@ void http_time_out(struct conn *conn)
 	}
 	conn->http->must_close = true;
 	conn->phase = PHASE_ANSWER;
-	enum limit limit = conn->deadline == DEADLINE_HEAD ? LIMIT_head_ms : LIMIT_receive_ms;
 	conn_set_deadline(conn, DEADLINE_END, LINGER_MS);
-	http_refuse_limit(conn, 408, limit, "the request came too slowly");
+	http_refuse_limit(conn, status, limit, message);
+}
+
+void http_time_out(struct conn *conn)
+{
+	enum limit limit = conn->deadline == DEADLINE_HEAD   ? LIMIT_head_ms
+			   : conn->deadline == DEADLINE_NONE ? LIMIT_receive_ms
+							     : LIMIT_NONE;
+	http_end_unfinished(conn, 408, limit, "the request came too slowly");
 }

@@ -177,7 +177,7 @@ static void handle_readable(uv_poll_t *poll, int status, int events)
 			}
 			return;
 		}
-		if (!all->config.has_room(all->config.owner)) {
+		if (!all->config.has_room(all->config.owner, fd, &listener->kind)) {
 			turn_away(all, fd);
 			continue;
 		}

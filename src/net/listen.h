@@ -27,8 +27,8 @@ struct listen_config {
 	size_t count;
 	/** A connection has come; takes `fd`, which is non-blocking and closed on exec. */
 	void (*accepted)(void *owner, int fd, const struct listen_kind *kind);
-	/** Whether one more connection is served. */
-	bool (*has_room)(void *owner);
+	/** Whether one more connection is served, which is `fd`. */
+	bool (*has_room)(void *owner, int fd, const struct listen_kind *kind);
 	void *owner;
 };
 

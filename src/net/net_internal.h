@@ -5,6 +5,7 @@
 #include "holdfast/server.h"
 
 #include "listen.h"
+#include "peer.h"
 #include "transport.h"
 
 #include "holdfast/access.h"
@@ -14,6 +15,7 @@
 #include "holdfast/intake.h"
 #include "holdfast/metrics.h"
 #include "holdfast/session_list.h"
+#include "holdfast/turns.h"
 #include "holdfast/utf8.h"
 #include "holdfast/ws_frame.h"
 
@@ -21,6 +23,7 @@ _Static_assert(FRAME_HEADROOM >= WS_HEADER_MAX, "a frame has room for its header
 
 struct conn;
 struct file_job;
+struct household;
 struct login_answer;
 struct metrics_job;
 struct event_stream;
@@ -90,6 +93,11 @@ struct http_exchange {
 	struct load_request load;
 	struct load_plan plan;
 	enum event_format format;
+	struct turn turn; /* for a page, which is work */
+	void (*in_turn)(struct conn *conn);
+	struct event **page; /* what was read for it; NULL: nothing yet */
+	size_t page_count;
+	struct conn *conn; /* whose it is */
 };
 
 /** What it has once it is a WebSocket. */
@@ -136,6 +144,13 @@ struct conn {
 	enum denial denial; /* that is about to be told */
 	int64_t denied_ms; /* since when, on the loop's clock */
 	struct list denied_link; /* server.denied; self otherwise */
+	struct list half_open_link; /* server.half_open; self otherwise */
+	/* What it may still ask for (rate.c), as of this time on the loop's clock. */
+	int64_t credit_us;
+	int64_t credit_ms;
+	bool is_slowed; /* it has used that up: nothing is read */
+	struct list slow_link; /* server.slowed; self otherwise */
+	struct household *household; /* whose it is one of; NULL: a proxy's, of nobody yet */
 
 	enum conn_deadline deadline;
 	int64_t deadline_ms; /* on the loop's clock */
@@ -192,6 +207,12 @@ struct server {
 	uv_async_t *again; /* the tick has more to do than it may */
 	size_t conn_count;
 	size_t conn_max;
+	struct hash *households; /* struct household of room.c, by address */
+	struct list half_open; /* connections; the oldest first */
+	size_t half_open_count;
+	struct list slowed; /* connections */
+	uv_timer_t *slow_timer;
+	struct turns *turns; /* NULL: nobody waits */
 	size_t received; /* bytes of bodies and messages that are unfinished, over all */
 	char *web_dir; /* NULL: none */
 	char *highlight_dir; /* NULL: none */
@@ -246,6 +267,8 @@ void conn_put(struct conn *conn, const void *bytes, size_t len);
 void conn_kill(struct conn *conn);
 /** Ends our side of the connection, behind what was sent; again when the socket is writable. */
 void conn_send_fin(struct conn *conn);
+/** It was slowed, and is not any more: goes on with what has come. */
+void conn_resume(struct conn *conn);
 /** Reads from the peer, or not: see server.is_paused and conn.is_held. */
 void conn_update_flow(struct conn *conn);
 /** The connection ends in `ms`, unless a later call changes that. DEADLINE_NONE: it does not. */
@@ -267,6 +290,33 @@ struct frame *conn_keepalive_ack(const struct conn *conn, const struct request *
 void conn_send_frame(struct conn *conn, struct frame *frame);
 void conn_send_refusal(struct conn *conn, const struct refusal *refusal);
 void conn_send_error(struct conn *conn, const char *code, const char *message);
+
+/* room.c */
+/** Whether one more connection is served, which has just been accepted; counts it if not. */
+bool room_for_connection(struct server *server, int fd, const struct listen_kind *kind);
+/** A new connection, which is half open; and its end. */
+void room_take(struct conn *conn);
+void room_give_back(struct conn *conn);
+/** Counts it among those of conn.client, behind a proxy; false: there are too many. */
+bool room_for_client(struct conn *conn);
+/** It has to say what it wants, or whose it is; and it has. */
+void room_note_half_open(struct conn *conn);
+void room_note_known(struct conn *conn);
+/** Whether one more connection may watch or feed the session. */
+bool room_in_session(const struct server *server, const struct session *session);
+/** The same for a WebSocket: if not, it is told and closed. */
+bool ws_room_in_session(struct conn *conn, const struct session *session);
+
+/* rate.c */
+void rate_init(struct conn *conn);
+/** Bytes have come. */
+void rate_take_bytes(struct conn *conn, size_t len);
+/**
+ * A frame or request has come, or (`is_append`) one that a producer appends with. False: it is the
+ * last one for now.
+ */
+bool rate_take_message(struct conn *conn, bool is_append);
+void rate_handle_timer(uv_timer_t *timer);
 
 /* ws_socket.c */
 /** Once, before the first client: OpenSSL takes a millisecond for the first digest of a process. */
@@ -317,6 +367,9 @@ extern const struct conn_ops feed_conn_ops;
 /* client.c */
 /** Finds out who has sent a request: sets conn.client and conn.is_https. */
 void client_find(struct conn *conn, const struct http_head *head);
+/** Whether a peer is a proxy that is believed. */
+bool client_is_proxy(
+	const struct server *server, const struct listen_kind *kind, const struct address *peer);
 
 /* auth.c */
 /**
@@ -423,8 +476,14 @@ void http_end_tick(struct conn *conn);
 bool http_body_must_close(const struct conn *conn);
 /** The deadline has come. */
 void http_time_out(struct conn *conn);
+/** Serves a request that is work when its turn has come, perhaps now. */
+void http_in_turn(struct conn *conn, void (*serve)(struct conn *conn));
+/** Ends a connection whose request is not whole; if it has begun, with this refusal. */
+void http_end_unfinished(struct conn *conn, unsigned status, enum limit limit, const char *message);
 /** The connection ends if the peer does not take so many bytes of an answer in time. */
 void http_expect_taken(struct conn *conn, uint64_t size);
+/** For a new connection. */
+struct http_exchange *http_create(struct conn *conn);
 /** The connection is gone, or becomes a WebSocket: gives back conn.http. */
 void http_finish(struct conn *conn);
 
@@ -466,6 +525,8 @@ void http_route(struct conn *conn);
 
 /* http_events.c */
 void http_get_events(struct conn *conn, struct session *session);
+/** Forgets what was read for a page. */
+void http_drop_page(struct conn *conn);
 /** `session` NULL: there is none. */
 void http_post_events(struct conn *conn, struct session *session);
 void http_post_snapshot(struct conn *conn, struct session *session);

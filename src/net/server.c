@@ -24,14 +24,9 @@ static void handle_again(uv_async_t *async)
 {
 }
 
-static bool has_room(void *owner)
+static bool has_room(void *owner, int fd, const struct listen_kind *kind)
 {
-	const struct server *server = owner;
-	bool has = server->conn_count < server->conn_max;
-	if (!has) {
-		metrics_refused(server->metrics, limit_code(LIMIT_connections), LIMIT_connections);
-	}
-	return has;
+	return room_for_connection(owner, fd, kind);
 }
 
 static void handle_accepted(void *owner, int fd, const struct listen_kind *kind)
@@ -73,6 +68,7 @@ static struct server *server_new(const struct server_config *config)
 	server->access = config->access;
 	server->metrics = config->metrics;
 	server->trust = config->trust;
+	server->turns = config->turns;
 	server->everyone = grant_create(ROLE_ADMIN, "");
 	server->wrong = hash_create();
 	list_init(&server->denied);
@@ -82,6 +78,12 @@ static struct server *server_new(const struct server_config *config)
 	server->conn_max = most_connections(config->limits);
 	server->web_dir = copy_dir(config->web_dir);
 	server->highlight_dir = copy_dir(config->web_dir ? config->highlight_dir : NULL);
+	server->households = hash_create();
+	list_init(&server->half_open);
+	list_init(&server->slowed);
+	server->slow_timer = xcalloc(1, sizeof(*server->slow_timer));
+	uv_timer_init(config->loop, server->slow_timer);
+	server->slow_timer->data = server;
 	list_init(&server->conns);
 	list_init(&server->feeds);
 	list_init(&server->producers);
@@ -181,6 +183,9 @@ static void pause_producers(struct server *server, bool paused)
 		return;
 	}
 	server->is_paused = paused;
+	if (paused) {
+		metrics_limit(server->metrics, LIMIT_journal_backlog);
+	}
 	list_for_each_safe(link, tmp, &server->producers) {
 		conn_update_flow(list_entry(link, struct conn, kind_link));
 	}
@@ -197,7 +202,8 @@ void server_end_tick(struct server *server, bool is_behind)
 		list_remove(&conn->tick_link);
 		conn_end_tick(conn);
 	}
-	if (!list_empty(&server->in_tick)) {
+	bool has_pages = server->turns && turns_tick(server->turns);
+	if (has_pages || !list_empty(&server->in_tick)) {
 		uv_async_send(server->again); /* the others come first */
 	}
 }
@@ -242,6 +248,7 @@ void server_close(struct server *server)
 	uv_close((uv_handle_t *)server->feed_timer, free_handle);
 	uv_close((uv_handle_t *)server->sweep, free_handle);
 	uv_close((uv_handle_t *)server->deny_timer, free_handle);
+	uv_close((uv_handle_t *)server->slow_timer, free_handle);
 	uv_close((uv_handle_t *)server->again, free_handle);
 }
 
@@ -253,6 +260,7 @@ void server_destroy(struct server *server)
 	transport_destroy(server->transport);
 	hash_each(server->changed, free_id, NULL);
 	hash_destroy(server->changed);
+	hash_destroy(server->households);
 	identity_finish(server);
 	grant_unref(server->everyone);
 	free(server->web_dir);

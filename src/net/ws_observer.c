@@ -213,7 +213,7 @@ static void observer_open(struct conn *conn)
 		return;
 	}
 	struct session *session = conn_find_session(conn);
-	if (!session) {
+	if (!session || !ws_room_in_session(conn, session)) {
 		return;
 	}
 	conn_hold_session(conn, session);

@@ -136,7 +136,7 @@ static void producer_open(struct conn *conn)
 	bool is_there = had && session_is_there(had);
 	if (conn->ws->refused || is_there || !conn->may_create) {
 		struct session *session = conn_find_session(conn);
-		if (!session) {
+		if (!session || !ws_room_in_session(conn, session)) {
 			return;
 		}
 		conn_hold_session(conn, session);

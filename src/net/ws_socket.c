@@ -183,6 +183,7 @@ void ws_upgrade(struct conn *conn)
 		ws_begin(conn);
 	} else if (denial == DENIED_NO_TOKEN) {
 		conn_set_deadline(conn, DEADLINE_TOKEN, conn->server->limits->token_ms);
+		room_note_half_open(conn);
 	} else {
 		deny(conn, denial);
 	}
@@ -196,6 +197,7 @@ void ws_say_unknown(struct conn *conn)
 
 void ws_begin(struct conn *conn)
 {
+	room_note_known(conn);
 	if (!conn_sees_session(conn)) {
 		ws_say_unknown(conn);
 	} else {
@@ -561,13 +563,16 @@ size_t ws_receive(struct conn *conn, char *bytes, size_t len)
 	size_t max = conn->ops->is_producer ? conn->server->limits->body_size
 					    : conn->server->limits->frame_size;
 	struct ws_piece piece;
-	while (!conn->ws->is_deaf && !conn->is_dead && !conn->is_parked) {
+	while (!conn->ws->is_deaf && !conn->is_dead && !conn->is_parked && !conn->is_slowed) {
 		if (!ws_is_unfinished(conn)) {
 			conn->message_ms = conn->received_ms; /* of the next one */
 		}
 		int r = ws_read(&conn->ws->reader, &bytes, &len, max, &piece);
 		if (r == 0) {
 			break;
+		}
+		if (r > 0 && piece.is_last) {
+			rate_take_message(conn, conn->ops->is_producer);
 		}
 		if (r < 0) {
 			refuse_frame(conn, r, max);
@@ -577,7 +582,7 @@ size_t ws_receive(struct conn *conn, char *bytes, size_t len)
 			take_data(conn, &piece);
 		}
 	}
-	return conn->is_parked ? had - len : had;
+	return conn->is_parked || conn->is_slowed ? had - len : had;
 }
 
 void ws_writable(struct conn *conn)

@@ -18,6 +18,8 @@ static void set_live(struct observer *o, bool live)
 	}
 }
 
+static void handle_turn(struct turn *turn);
+
 struct observer *observer_create(struct channel *channel, const struct observer_config *config,
 	const struct observer_socket_ops *ops, void *socket)
 {
@@ -30,6 +32,7 @@ struct observer *observer_create(struct channel *channel, const struct observer_
 	o->hide = config->hide;
 	o->format = config->format;
 	o->deltas = config->deltas;
+	turn_init(&o->turn, handle_turn);
 	list_append(&channel->observers, &o->link);
 	observer_send(o, frame_connected(&(struct connected_frame){
 				 .session_id = session_log_id(channel->log),
@@ -75,6 +78,7 @@ static void stop_loading(struct observer *o)
 		o->read = NULL;
 	}
 	drop_page(o);
+	turn_cancel(&o->turn);
 	o->is_loading = false;
 }
 
@@ -419,8 +423,43 @@ static void step_state(struct observer *o)
 
 static bool has_work(const struct observer *o)
 {
+	bool waits = turn_is_waiting(&o->turn);
 	bool live_work = o->is_live && (o->state_due || o->cursor < o->channel->max_seq);
-	return !o->is_dismissed && (o->outbox_count || (!o->read && (o->is_loading || live_work)));
+	/* Live events do not wait for a page; one that was read for them is none that waits. */
+	bool may_go_on = !o->read && !(waits && o->page);
+	return !o->is_dismissed &&
+	       (o->outbox_count || (may_go_on && ((o->is_loading && !waits) || live_work)));
+}
+
+/** The next page of a load. */
+static void load_more(struct observer *o)
+{
+	if (o->page) {
+		step_page(o);
+	} else {
+		step_load(o);
+	}
+}
+
+static void handle_turn(struct turn *turn)
+{
+	struct observer *o = list_entry(turn, struct observer, turn);
+	if (o->ops->is_writable(o->socket)) {
+		load_more(o);
+	}
+	if (has_work(o)) {
+		o->ops->want_writable(o->socket);
+	}
+}
+
+static void take_turn(struct observer *o)
+{
+	struct turns *turns = o->channel->turns;
+	if (!turns) {
+		load_more(o);
+	} else if (!turns_take(turns, &o->turn)) {
+		metrics_limit(o->channel->metrics, LIMIT_pages_ms);
+	}
 }
 
 void observer_pump(struct observer *o)
@@ -428,10 +467,10 @@ void observer_pump(struct observer *o)
 	for (int i = 0; i < BURST && has_work(o) && o->ops->is_writable(o->socket); i++) {
 		if (o->outbox_count) {
 			step_outbox(o);
+		} else if (o->is_loading && !turn_is_waiting(&o->turn)) {
+			take_turn(o);
 		} else if (o->page) {
 			step_page(o);
-		} else if (o->is_loading) {
-			step_load(o);
 		} else if (o->cursor < o->channel->max_seq) {
 			step_live(o);
 		} else {

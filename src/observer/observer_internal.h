@@ -33,6 +33,7 @@ struct observer {
 				it */
 	struct load interrupted;
 	struct log_read *read; /* a cold read under way */
+	struct turn turn; /* for the next page of the load, which is work */
 	struct event **page; /* what it brought, while the socket takes nothing */
 	size_t page_count;
 

@@ -25,6 +25,7 @@ struct relay {
 	uv_loop_t loop;
 	struct clock clock;
 	struct metrics *metrics;
+	struct turns turns; /* of pages, of all clients */
 	struct session_table *sessions;
 	struct sandbox sandbox; /* of agents, if there is one */
 	struct agent_host *agents;
@@ -239,6 +240,7 @@ static int open_rooms(struct relay *relay)
 	char *data_dir = absolute_path(config->data_dir);
 	relay->metrics = metrics_create();
 	bool is_boxed = relay_make_sandbox(config, &relay->sandbox, &why) == 0;
+	turns_init(&relay->turns, relay->limits->pages_ms);
 	relay->agents = agent_host_create(&(struct agent_host_config){.loop = &relay->loop,
 		.limits = relay->limits,
 		.command = config->agent,
@@ -252,6 +254,7 @@ static int open_rooms(struct relay *relay)
 					   .limits = relay->limits,
 					   .clock = &relay->clock,
 					   .metrics = relay->metrics,
+					   .turns = &relay->turns,
 					   .data_dir = config->data_dir,
 					   .durability = config->durability,
 					   .ops = &ops,
@@ -268,6 +271,7 @@ static int open_rooms(struct relay *relay)
 						      .highlight_dir = config->highlight_dir,
 						      .access = relay->access,
 						      .metrics = relay->metrics,
+						      .turns = &relay->turns,
 						      .sessions = relay->sessions,
 						      .agents = relay->agents},
 			&why);

@@ -413,6 +413,7 @@ struct session *session_new(struct session_table *table, struct session_log *log
 	session_state_init(&session->state, table->limits, &state_ops, session);
 	channel_init(&session->channel, table->limits, log);
 	session->channel.metrics = table->metrics;
+	session->channel.turns = table->turns;
 	session->channel.agent_state = &session_facts(log)->agent_state;
 	session->channel.joined = session_handle_joined;
 	session->channel.joined_arg = session;

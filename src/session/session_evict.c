@@ -30,6 +30,11 @@ void session_drop(struct session *session)
 	session_note_activity(session);
 }
 
+size_t session_count_holds(const struct session *session)
+{
+	return session->holds;
+}
+
 static bool is_needed(const struct session *session)
 {
 	uint64_t synced = store_synced_lsn(session->table->store);

@@ -81,6 +81,7 @@ struct session_table {
 	const struct limits *limits;
 	const struct clock *clock;
 	struct metrics *metrics; /* NULL: nobody counts */
+	struct turns *turns; /* of loads; NULL: nobody waits */
 	const struct session_ops *ops;
 	void *owner;
 	struct store *store;

@@ -240,6 +240,7 @@ int session_table_open(
 		.limits = config->limits,
 		.clock = config->clock,
 		.metrics = config->metrics,
+		.turns = config->turns,
 		.ops = config->ops,
 		.owner = config->owner,
 		.recovering = true};

@@ -1,0 +1,90 @@
+/*
+ * What a connection may ask of the server in a second. Every request and byte takes a part of it;
+ * who has used it up is not read from until it has grown again: what they send waits in the kernel,
+ * theirs or ours, and nothing is lost. Two seconds' worth may be used at once.
+ */
+#include "net_internal.h"
+
+#define SECOND_US 1000000
+/* What may be saved up (µs). */
+#define CREDIT_MAX_US ((int64_t)2 * SECOND_US)
+/* They go on with so much of it, and so often it is looked for who may (ms). */
+#define RESUME_US 50000
+#define SLOW_MS   10
+/* A piece of a message that is smaller than this has its price, as a message has. */
+#define SMALL_PIECE 256
+
+static void grow(struct conn *conn)
+{
+	int64_t now = (int64_t)uv_now(conn->server->loop);
+	int64_t grown = conn->credit_us + (now - conn->credit_ms) * 1000;
+	conn->credit_us = grown < CREDIT_MAX_US ? grown : CREDIT_MAX_US;
+	conn->credit_ms = now;
+}
+
+void rate_init(struct conn *conn)
+{
+	conn->credit_us = CREDIT_MAX_US;
+	conn->credit_ms = (int64_t)uv_now(conn->server->loop);
+}
+
+static void charge(struct conn *conn, enum limit limit, size_t units, size_t rate)
+{
+	conn->credit_us -= (int64_t)(units * SECOND_US / rate);
+	if (conn->credit_us >= 0 || conn->is_slowed) {
+		return;
+	}
+	grow(conn);
+	if (conn->credit_us < 0) {
+		struct server *server = conn->server;
+		conn->is_slowed = true;
+		metrics_limit(server->metrics, limit);
+		if (list_empty(&server->slowed)) {
+			uv_timer_start(server->slow_timer, rate_handle_timer, SLOW_MS, SLOW_MS);
+		}
+		list_append(&server->slowed, &conn->slow_link);
+	}
+}
+
+static bool feeds(const struct conn *conn)
+{
+	return conn->ws ? conn->ops->is_producer : conn->http->stream != NULL;
+}
+
+void rate_take_bytes(struct conn *conn, size_t len)
+{
+	const struct limits *limits = conn->server->limits;
+	if (feeds(conn)) {
+		charge(conn, LIMIT_producer_bytes, len, limits->producer_bytes);
+	} else if (len < SMALL_PIECE) {
+		charge(conn, LIMIT_client_requests, 1, limits->client_requests);
+	}
+}
+
+bool rate_take_message(struct conn *conn, bool is_append)
+{
+	const struct limits *limits = conn->server->limits;
+	if (is_append) {
+		charge(conn, LIMIT_producer_messages, 1, limits->producer_messages);
+	} else {
+		charge(conn, LIMIT_client_requests, 1, limits->client_requests);
+	}
+	return !conn->is_slowed;
+}
+
+void rate_handle_timer(uv_timer_t *timer)
+{
+	struct server *server = timer->data;
+	list_for_each_safe(link, tmp, &server->slowed) {
+		struct conn *conn = list_entry(link, struct conn, slow_link);
+		grow(conn);
+		if (conn->credit_us >= RESUME_US) {
+			conn->is_slowed = false;
+			list_remove(&conn->slow_link);
+			conn_resume(conn);
+		}
+	}
+	if (list_empty(&server->slowed)) {
+		uv_timer_stop(timer);
+	}
+}

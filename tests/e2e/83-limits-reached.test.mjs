@@ -1,0 +1,247 @@
+// Each limit that a client can reach (holdfast limits): somebody reaches it, is told its code, it is counted, and another client goes on.
+
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { test } from 'node:test';
+import { readMetrics } from '../support/metrics.mjs';
+import { Observer } from '../support/observer.mjs';
+import { Producer, input, post } from '../support/producer.mjs';
+import { CLOSE, PING, PONG, RawSocket, TEXT, frame, head, upgrade } from '../support/raw_socket.mjs';
+import { Server, binary, demoAgent } from '../support/server.mjs';
+import { TestSocket } from '../support/socket.mjs';
+import { ownToken } from '../support/tokens.mjs';
+import { eventually } from '../support/wait.mjs';
+
+const JSON_TYPE = { 'Content-Type': 'application/json' };
+const EVENTS = '/api/sessions/one/events';
+const filler = (size) => 'x'.repeat(size);
+const note = (size) => input.note({ text: filler(size) });
+const auth = (server) => ({ Authorization: `Bearer ${server.token}` });
+
+/** The code of an answer over HTTP, or of what a raw connection is told. */
+const codeOf = ({ body }) => (typeof body === 'string' ? JSON.parse(body) : body).error.code;
+
+async function raw(t, server, text) {
+	const socket = await RawSocket.connect(t, server);
+	await socket.send(text);
+	return socket;
+}
+
+const postRaw = (t, server, size) => raw(t, server, head('POST', EVENTS, { ...auth(server), ...JSON_TYPE, 'Content-Length': size }));
+
+/** A raw WebSocket that is open; `path` of the session's two. */
+async function rawSocket(t, server, path = '/api/sessions/one/ws') {
+	const socket = await raw(t, server, upgrade(path, { ...auth(server) }));
+	assert.equal((await socket.answer()).status, 101);
+	await socket.frame();
+	return socket;
+}
+
+/** The next frame of this opcode. */
+async function nextOf(socket, opcode) {
+	for (;;) {
+		const got = await socket.frame();
+		if (got.opcode === opcode) {
+			return got.payload;
+		}
+	}
+}
+
+/** Connections that say nothing, until one is told to go. */
+async function untilTurnedAway(t, server) {
+	const living = [];
+	for (;;) {
+		const socket = await RawSocket.connect(t, server);
+		const answer = await Promise.race([socket.answer().catch(() => null), new Promise((resolve) => setTimeout(resolve, 50))]);
+		if (answer) {
+			living.forEach((s) => s.drop());
+			return codeOf(answer);
+		}
+		living.push(socket);
+	}
+}
+
+/** Sends more than is served in a second; all of it is served, later. */
+async function flood(count, send, seen) {
+	for (let n = 0; n < count; n++) {
+		await send(n);
+	}
+	await seen(count);
+	return 'waits';
+}
+
+/** value, what reaches it (gives the code that came of it), and other limits that have to be out of the way. */
+const CASES = {
+	connections: [12, untilTurnedAway],
+	address_connections: [12, untilTurnedAway],
+	session_connections: [3, async (t, server) => {
+		const { id } = await server.createSession();
+		const sockets = [await Observer.connect(t, server, id), await Producer.connect(t, server, id), await Observer.connect(t, server, id)];
+		const next = await Observer.connect(t, server, id);
+		assert.equal((await next.waitClosed()).code, 1013);
+		const lines = await server.request('POST', `/api/sessions/${id}/events`, { body: '{"type":"x-a","data":{}}\n', headers: { 'content-type': 'application/x-ndjson' } });
+		assert.deepEqual([lines.status, codeOf(lines)], [503, 'too_many_connections']);
+		await sockets[0].close();
+		await eventually(async () => (await Observer.connect(t, server, id)).frames[0].type === 'connected', 'room again');
+		return next.frames[0].data.code;
+	}],
+	half_open: [4, async (t, server) => {
+		const oldest = await raw(t, server, 'GET /healthz HT');
+		const others = await Promise.all(Array.from({ length: 3 }, () => RawSocket.connect(t, server)));
+		await eventually(async () => oldest.ended || others.push(await RawSocket.connect(t, server)) > 9, 'the oldest to go');
+		const answer = await oldest.answer();
+		const living = others.at(-1);
+		await living.send(head('GET', '/healthz', {}));
+		assert.equal((await living.answer()).status, 200);
+		// So is a WebSocket that has not said its token.
+		const socket = await raw(t, server, upgrade('/api/sessions/one/ws', { 'Sec-WebSocket-Protocol': 'holdfast.v1' }));
+		assert.equal((await socket.answer()).status, 101);
+		for (let n = 0; n < 4; n++) {
+			others.push(await RawSocket.connect(t, server));
+		}
+		assert.equal(JSON.parse(await nextOf(socket, TEXT)).data.code, 'too_many_connections');
+		assert.equal((await nextOf(socket, CLOSE)).readUInt16BE(), 1013);
+		return codeOf(answer);
+	}],
+	client_requests: [20, async (t, server) => {
+		const socket = await rawSocket(t, server);
+		let pongs = 0;
+		return flood(60, (n) => socket.send(frame(PING, String(n))), async (count) => {
+			for (; pongs < count; pongs++) {
+				assert.equal(String(await nextOf(socket, PONG)), String(pongs));
+			}
+		});
+	}],
+	producer_messages: [20, async (t, server) => {
+		const producer = await Producer.connect(t, server, 'one');
+		const refs = [];
+		return flood(60, async (n) => refs.push(await producer.push(input.note({ n }))), async () => {
+			const seqs = [];
+			for (const ref of refs) {
+				seqs.push((await producer.acked(ref)).acks[0].seq);
+			}
+			assert.deepEqual(seqs, seqs.map((_, i) => seqs[0] + i));
+		});
+	}],
+	producer_bytes: ['64K', async (t, server) => {
+		const producer = await Producer.connect(t, server, 'one');
+		await producer.append(note(100_000), note(100_000));
+		return 'waits';
+	}],
+	pages_ms: [1, async (t, server) => {
+		await post(server, 'one', Array.from({ length: 100 }, () => note(8_000)));
+		const sockets = await Promise.all(Array.from({ length: 8 }, () => Observer.connect(t, server, 'one')));
+		await Promise.all(sockets.map((socket) => socket.loadAll()));
+		await Promise.all(Array.from({ length: 8 }, async () => {
+			assert.equal((await server.request('GET', `${EVENTS}?after_seq=0&limit=100`)).body.events.length, 100);
+		}));
+		return 'waits';
+	}],
+	head_size: ['1K', async (t, server) => codeOf(await (await raw(t, server, `GET / HTTP/1.1\r\nA: ${filler(2000)}`)).answer())],
+	head_ms: [300, async (t, server) => codeOf(await (await raw(t, server, 'GET /healthz HTTP/1.1\r\nHo')).answer())],
+	token_ms: [300, async (t, server) => {
+		const socket = new TestSocket(t, server.ws('/api/sessions/one/ws'), () => null, { protocols: ['holdfast.v1'], headers: { authorization: undefined } });
+		assert.equal((await socket.waitClosed()).code, 4401);
+		return socket.frames[0].data.code;
+	}],
+	wrong_tokens: [2, async (t, server) => {
+		const ask = () => server.request('GET', '/api/sessions', { headers: { authorization: 'Bearer wrong' } });
+		await ask();
+		await ask();
+		const last = await ask();
+		assert.deepEqual([last.status, last.headers.get('retry-after')], [429, '60']);
+		return codeOf(last);
+	}],
+	receive_ms: [300, async (t, server) => {
+		const socket = await postRaw(t, server, 100);
+		await socket.send('{');
+		return codeOf(await socket.answer());
+	}],
+	receive_size: ['1M', async (t, server) => {
+		const held = await postRaw(t, server, 2_000_000);
+		await held.send(filler(900_000));
+		const refused = await postRaw(t, server, 2_000_000);
+		await refused.send(filler(900_000));
+		const code = codeOf(await Promise.race([held.answer(), refused.answer()]));
+		held.drop();
+		refused.drop();
+		return code;
+	}],
+	frame_size: ['1K', async (t, server) => {
+		const observer = await Observer.connect(t, server, 'one');
+		await observer.send('keepalive', { client_time: null, pad: filler(2000) });
+		assert.equal((await observer.waitClosed()).code, 1009);
+		return observer.frames.at(-1).data.code;
+	}],
+	body_size: ['64K', async (t, server) => codeOf(await server.request('POST', EVENTS, { json: note(70_000) }))],
+	event_size: ['1K', async (t, server) => codeOf(await server.request('POST', EVENTS, { json: [note(10), note(2000)] }))],
+	batch_events: [10, async (t, server) => codeOf(await server.request('POST', EVENTS, { json: Array.from({ length: 11 }, () => note(1)) }))],
+	prompt_size: ['1K', async (t, server) => {
+		const observer = await Observer.connect(t, server, 'one');
+		return (await observer.refused('prompt', { message: filler(2000), prompt_id: 'p' })).code;
+	}],
+	prompt_queue: [1, async (t, server) => {
+		const observer = await Observer.connect(t, server, 'one');
+		await observer.prompt('permission');
+		await observer.prompt('waits');
+		return (await observer.refused('prompt', { message: 'too many', prompt_id: 'p' })).code;
+	}],
+	open_permissions: [1, async (t, server) => {
+		const ask = (id) => ({ type: 'permission_request', data: { request_id: id, tool_call: { tool_call_id: id }, options: [{ option_id: 'a', name: 'A' }] } });
+		await post(server, 'one', ask('first'));
+		return codeOf(await server.request('POST', EVENTS, { json: ask('second') }));
+	}],
+	title_size: [20, async (t, server) => codeOf(await server.request('POST', '/api/sessions', { json: { title: filler(21) } }))],
+	outbox_frames: [8, neverReads, 'client_requests=100000'],
+	outbox_size: ['64K', neverReads, 'client_requests=100000,outbox_frames=100000'],
+	journal_backlog: ['64K', async (t, server) => {
+		await post(server, 'one', Array.from({ length: 40 }, () => note(50_000)));
+		return 'waits';
+	}],
+};
+
+/** Asks for pages and takes none of them: what it asks for behind the one that fills its socket waits, up to the limit. */
+async function neverReads(t, server) {
+	await post(server, 'one', Array.from({ length: 100 }, () => note(9_000)));
+	const socket = await rawSocket(t, server);
+	socket.pause();
+	const ask = [frame(TEXT, '{"type":"load_events","data":{"limit":20}}')];
+	for (let n = 0; n < 600; n++) {
+		ask.push(frame(TEXT, '{"type":"keepalive","data":{}}'));
+	}
+	await eventually(async () => {
+		socket.send(Buffer.concat(ask)).catch(() => {});
+		const now = await readMetrics(server);
+		return now('limit_reached_total{limit="outbox_frames"}') + now('limit_reached_total{limit="outbox_size"}') > 0;
+	}, 'the socket to be cut off');
+	return '1008';
+}
+
+const table = new Map(spawnSync(binary(), ['limits']).stdout.toString().trim().split('\n')
+	.map((row) => /^(\S+) .*? to \d+[KM]?(?: ms)? +(-|[a-z_]+|\d{4}) +\S/.exec(row).slice(1, 3)).filter(([, code]) => code !== '-'));
+
+test('there is a case for each limit with a code', () => {
+	assert.deepEqual(Object.keys(CASES).sort(), [...table.keys()].sort());
+});
+
+for (const [name, [value, reach, others = `${name}=${value}`]] of Object.entries(CASES)) {
+	test(`${name}: its code, its metric, and nobody else is hurt`, async (t) => {
+		const server = await Server.start(t, { agent: demoAgent('--rate 0'), args: ['--limit', `${name}=${value}`, '--limit', others] });
+		await server.createSession({ id: 'one' });
+		await server.createSession({ id: 'calm' });
+		const feeder = await Producer.connect(t, server, 'calm');
+		const watcher = await Observer.connect(t, server, 'calm');
+		await watcher.loadAll();
+		const before = await readMetrics(server);
+		const code = await reach(t, server);
+		assert.equal(code, table.get(name));
+		const { acks } = await feeder.append(input.note({ n: 1 }));
+		await watcher.waitForSeq(acks[0].seq);
+		await eventually(async () => (await server.request('GET', '/healthz')).status === 200, 'room for a request');
+		const after = await readMetrics(server);
+		assert.ok(after(`limit_reached_total{limit="${name}"}`) > before(`limit_reached_total{limit="${name}"}`), 'it is counted');
+		if (!/^(waits|\d+)$/.test(code)) {
+			assert.ok(after(`refusals_total{code="${code}"}`) > before(`refusals_total{code="${code}"}`), `${code} is counted`);
+		}
+	});
+}
