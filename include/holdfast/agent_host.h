@@ -15,6 +15,7 @@ struct agent_host_config {
 	const char *command; /* NULL: prompts are refused with no_agent */
 	const char *cwd; /* absolute */
 	const char *private_dir; /* see struct workspace_config; NULL: none */
+	const char *cgroup; /* of the agents (box.h); must outlive the host; NULL: none */
 	const struct sandbox *sandbox; /* of the agents; must outlive the host; NULL: none */
 	char *const *env; /* what agents get beside the usual: see agent_env.h; NULL: nothing */
 };

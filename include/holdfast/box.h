@@ -17,6 +17,7 @@ struct box;
 struct box_rules {
 	size_t memory_max; /* bytes; 0: any */
 	size_t processes_max; /* and threads; 0: any */
+	const char *cgroup; /* where groups for agents can be made; NULL: nowhere; the same */
 	const struct sandbox *sandbox; /* NULL: none; must outlive the box */
 };
 

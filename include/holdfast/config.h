@@ -15,6 +15,7 @@ struct config {
 	const char *agent; /* NULL: none */
 	char **agent_env; /* entries for agent_env_make(); NULL: none; owned */
 	char *cwd; /* absolute; owned */
+	const char *agent_cgroup; /* "auto", "off", or a directory */
 	bool sandbox; /* of agents */
 	/* What is granted besides cwd: absolute, NULL-terminated; NULL: nothing; owned. */
 	char **sandbox_reads;

@@ -40,6 +40,7 @@ struct agent_host {
 	char *cwd;
 	char *private_dir;
 	char **env;
+	const char *cgroup;
 	const struct sandbox *sandbox;
 	struct list agents;
 	size_t count; /* with those that are on their way out */
@@ -239,6 +240,7 @@ struct agent_host *agent_host_create(const struct agent_host_config *config)
 	host->command = config->command ? xstrdup(config->command) : NULL;
 	host->cwd = xstrdup(config->cwd);
 	host->private_dir = config->private_dir ? xstrdup(config->private_dir) : NULL;
+	host->cgroup = config->cgroup;
 	host->sandbox = config->sandbox;
 	host->env = agent_env_make(environ, config->env);
 	list_init(&host->agents);
@@ -357,6 +359,7 @@ static struct hosted *hosted_of(struct agent_host *host, struct session *session
 			.file_ms = host->limits->agent_file_ms,
 			.box = {.memory_max = host->limits->agent_memory,
 				.processes_max = host->limits->agent_processes,
+				.cgroup = host->cgroup,
 				.sandbox = host->sandbox},
 			.guard = access(SELF, X_OK) == 0 ? SELF : NULL,
 			.idle_ms = host->limits->agent_idle_ms,

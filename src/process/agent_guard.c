@@ -36,6 +36,8 @@ struct guard {
 	const char *dir;
 	uint64_t memory_max; /* bytes; 0: any */
 	uint64_t processes_max; /* 0: any */
+	const char *cgroup_dir; /* NULL: none */
+	struct cgroup cgroup;
 	bool is_confined;
 	struct sandbox sandbox; /* its lists and `tmp` are ours */
 	bool removes_tmp;
@@ -88,6 +90,9 @@ static void sweep(struct guard *g)
 	int64_t give_up_at_ms = clock_steady_ms() + SWEEP_MS;
 	reap(g);
 	while (!g->alone && clock_steady_ms() < give_up_at_ms) {
+		if (g->cgroup_dir) {
+			cgroup_kill(&g->cgroup);
+		}
 		kill_all(g);
 		struct pollfd wait = {.fd = g->signals, .events = POLLIN};
 		poll(&wait, 1, POLL_MS);
@@ -140,7 +145,8 @@ static void look(struct guard *g)
 	}
 	g->look_at_ms = clock_steady_ms() + LOOK_MS;
 	/* Half, because the server adds up what several guards report. */
-	struct usage used = descendants_measure(getpid(), g->memory_max / 2);
+	struct usage used = g->cgroup_dir ? cgroup_look(&g->cgroup, g->memory_max, g->processes_max)
+					  : descendants_measure(getpid(), g->memory_max / 2);
 	if (memcmp(&used, &g->reported, sizeof(used)) != 0 &&
 		send(AGENT_GUARD_LIFELINE, &used, sizeof(used), MSG_DONTWAIT | MSG_NOSIGNAL) > 0) {
 		g->reported = used;
@@ -215,6 +221,9 @@ static _Noreturn void run_agent(const struct guard *g, pid_t guard, const sigset
 		_exit(127);
 	}
 	sigprocmask(SIG_SETMASK, mask, NULL);
+	if (g->cgroup_dir && cgroup_join(&g->cgroup) < 0) {
+		fail_start("the agent's control group");
+	}
 	if (chdir(g->dir) < 0) {
 		fail_start(g->dir);
 	}
@@ -240,10 +249,14 @@ static void step_back(char **args)
 	}
 }
 
-static int make_tmp(const char *path)
+/** 0; -1 with errno. */
+static int prepare(struct guard *g)
 {
-	int r = mkdir(path, 0700);
-	return r < 0 && errno == EEXIST ? 0 : r;
+	int r = g->sandbox.tmp ? mkdir(g->sandbox.tmp, 0700) : 0;
+	r = r < 0 && errno == EEXIST ? 0 : r;
+	return r == 0 && g->cgroup_dir
+		       ? cgroup_make(&g->cgroup, g->cgroup_dir, g->memory_max, g->processes_max)
+		       : r;
 }
 
 static int remove_one(const char *path, const struct stat *st, int kind, struct FTW *at)
@@ -296,6 +309,8 @@ static bool take_args(struct guard *g, int argc, char **argv)
 			g->memory_max = strtoull(value, NULL, 10);
 		} else if (strcmp(argv[i], AGENT_GUARD_PROCESSES) == 0) {
 			g->processes_max = strtoull(value, NULL, 10);
+		} else if (strcmp(argv[i], AGENT_GUARD_CGROUP) == 0) {
+			g->cgroup_dir = value;
 		} else if (!take_sandbox_arg(g, argv[i], value)) {
 			return false;
 		}
@@ -317,7 +332,7 @@ int agent_guard_run(int argc, char **argv)
 	g.signals = descriptors_of_signals(&mask);
 	pid_t self = getpid();
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
-	bool is_ready = g.signals >= 0 && (!g.sandbox.tmp || make_tmp(g.sandbox.tmp) == 0);
+	bool is_ready = g.signals >= 0 && prepare(&g) == 0;
 	g.agent = is_ready ? fork() : -1;
 	if (g.agent == 0) {
 		run_agent(&g, self, &mask);
@@ -329,7 +344,15 @@ int agent_guard_run(int argc, char **argv)
 	setpgid(g.agent, g.agent);
 	step_back(argv);
 	watch(&g);
+	if (g.cgroup_dir) {
+		g.look_at_ms = 0;
+		look(&g); /* the kernel may have ended it */
+		cgroup_kill(&g.cgroup);
+	}
 	sweep(&g);
+	if (g.cgroup_dir) {
+		cgroup_remove(&g.cgroup);
+	}
 	if (g.removes_tmp) {
 		nftw(g.sandbox.tmp, remove_one, TREE_DEPTH, FTW_DEPTH | FTW_PHYS);
 	}

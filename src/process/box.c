@@ -4,7 +4,9 @@
 
 #include <inttypes.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 struct box {
 	struct box_rules rules;
@@ -14,7 +16,7 @@ struct box {
 	unsigned long start; /* of the agent, counted */
 	struct usage used; /* by the parts of this start */
 	bool is_over;
-	char *tmp; /* of this start, with a sandbox */
+	char name[32]; /* of this start, for what it has on disk */
 };
 
 struct box *box_create(const struct box_rules *rules,
@@ -30,9 +32,6 @@ struct box *box_create(const struct box_rules *rules,
 
 void box_destroy(struct box *box)
 {
-	if (box) {
-		free(box->tmp);
-	}
 	free(box);
 }
 
@@ -41,11 +40,8 @@ void box_begin(struct box *box)
 	box->start++;
 	box->used = (struct usage){0};
 	box->is_over = false;
-	if (box->rules.sandbox) {
-		free(box->tmp);
-		/* A name that no other start has had in this process, whose directory it is. */
-		box->tmp = xprintf("%s/%" PRIx64, box->rules.sandbox->tmp, uv_hrtime());
-	}
+	/* No other start has had it, of this process or another one. */
+	snprintf(box->name, sizeof(box->name), "%d-%" PRIx64, (int)getpid(), uv_hrtime());
 }
 
 void box_enter(struct box *box, struct box_part *part, struct child *child)
@@ -81,13 +77,18 @@ static void add_sandbox(const struct box *box, bool is_agent, struct buffer *out
 	if (sandbox->sockets) {
 		add_order(out, AGENT_GUARD_SOCKETS, "on");
 	}
-	add_order(out, is_agent ? AGENT_GUARD_REMOVE : AGENT_GUARD_TMP, box->tmp);
+	buffer_printf(out, "%s%c%s/%s%c", is_agent ? AGENT_GUARD_REMOVE : AGENT_GUARD_TMP, 0,
+		sandbox->tmp, box->name, 0);
 }
 
 void box_add_orders(const struct box *box, bool is_agent, struct buffer *out)
 {
 	if (box->rules.sandbox) {
 		add_sandbox(box, is_agent, out);
+	}
+	if (box->rules.cgroup) {
+		buffer_printf(out, AGENT_GUARD_CGROUP "%c%s/agent-%s%c", 0, box->rules.cgroup,
+			box->name, 0);
 	}
 	if (box->rules.memory_max > 0) {
 		buffer_printf(out, AGENT_GUARD_MEMORY "%c%zu%c", 0, box->rules.memory_max, 0);
@@ -111,14 +112,12 @@ static void tell(struct box *box)
 	if (box->rules.memory_max > 0 && box->used.memory > box->rules.memory_max) {
 		limit = LIMIT_agent_memory;
 		buffer_printf(&why,
-			"the agent and its commands used %" PRIu64
-			" MiB of memory, more than the %zu MiB of --agent-memory; give it a smaller task, or a higher limit",
-			box->used.memory >> 20, box->rules.memory_max >> 20);
+			"the agent and its commands used more than the %zu MiB of memory that --agent-memory allows; give it a smaller task, or a higher limit",
+			box->rules.memory_max >> 20);
 	} else {
 		buffer_printf(&why,
-			"the agent and its commands had %" PRIu64
-			" processes and threads, more than the %zu of --agent-processes; look for a command that starts itself again, or give it a higher limit",
-			box->used.processes, box->rules.processes_max);
+			"the agent and its commands had more than the %zu processes and threads that --agent-processes allows; look for a command that starts itself again, or give it a higher limit",
+			box->rules.processes_max);
 	}
 	box->over(box->owner, limit, buffer_cstr(&why));
 	buffer_finish(&why);

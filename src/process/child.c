@@ -51,6 +51,7 @@ struct child {
 	struct box_part part;
 	struct usage report; /* of the guard, as far as it was read */
 	size_t report_len;
+	bool report_ended;
 	char read_buf[64 * 1024]; /* for both pipes: each read is consumed before the next */
 };
 
@@ -148,7 +149,8 @@ static void await_group(struct child *p)
 
 static void finish_if_drained(struct child *p)
 {
-	if (p->exited && p->output_ended && !p->ending && !p->closing) {
+	bool is_drained = p->output_ended && (!p->box || p->report_ended);
+	if (p->exited && is_drained && !p->ending && !p->closing) {
 		uv_timer_stop(&p->timer);
 		p->ops->finished(p->owner, p->exit_status, p->term_signal);
 	}
@@ -165,7 +167,7 @@ static void handle_timer(uv_timer_t *timer)
 		uv_timer_start(timer, handle_timer, DRAIN_MS, 0);
 	} else {
 		uv_read_stop((uv_stream_t *)&p->out);
-		p->output_ended = true;
+		p->output_ended = p->report_ended = true;
 		finish_if_drained(p);
 	}
 }
@@ -244,6 +246,8 @@ static void handle_report(uv_stream_t *stream, ssize_t len, const uv_buf_t *buf)
 	struct child *p = stream->data;
 	if (len < 0) {
 		uv_read_stop(stream);
+		p->report_ended = true;
+		finish_if_drained(p);
 		return;
 	}
 	p->report_len += (size_t)len;

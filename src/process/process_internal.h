@@ -1,6 +1,6 @@
 /*
  * Private to src/process: child.c starts a process and carries its bytes, agent_guard.c is the
- * guard between the two, sandbox.c confines what the guard starts, descendants.c finds what has come from a process, box.c adds up what the
+ * guard between the two, cgroup.c and sandbox.c bound and confine what the guard starts, descendants.c finds what has come from a process, box.c adds up what the
  * children of one agent use.
  */
 #ifndef HOLDFAST_PROCESS_INTERNAL_H
@@ -37,6 +37,7 @@ struct usage descendants_measure(pid_t root, uint64_t memory_exact);
 #define AGENT_GUARD_DIR       "--dir"
 #define AGENT_GUARD_MEMORY    "--memory"
 #define AGENT_GUARD_PROCESSES "--processes"
+#define AGENT_GUARD_CGROUP    "--cgroup" /* a directory of cgroup.h, made if it is missing */
 /* A sandbox: */
 #define AGENT_GUARD_READ    "--read" /* a path, may be repeated */
 #define AGENT_GUARD_WRITE   "--write" /* the same */
@@ -44,6 +45,24 @@ struct usage descendants_measure(pid_t root, uint64_t memory_exact);
 #define AGENT_GUARD_REMOVE  "--remove-tmp" /* and removed with all in it, in the end */
 #define AGENT_GUARD_SOCKETS "--sockets" /* "on" */
 #define AGENT_GUARD_PROGRAM "--"
+
+/* cgroup.c: what a guard does with them */
+
+struct cgroup {
+	char *dir; /* of one start of an agent, with the limits */
+	char *part; /* in it: what this guard has started */
+};
+
+/** Makes both, or only the second one if the first is there. 0; -1 with errno. */
+int cgroup_make(struct cgroup *group, const char *dir, uint64_t memory_max, uint64_t processes_max);
+/** The calling process goes into the part. 0; -1 with errno. */
+int cgroup_join(const struct cgroup *group);
+/** One more than a limit, if the kernel had to keep the group to it; else 0. */
+struct usage cgroup_look(const struct cgroup *group, uint64_t memory_max, uint64_t processes_max);
+/** Kills all in the part. */
+void cgroup_kill(const struct cgroup *group);
+/** Removes what is empty, and frees. */
+void cgroup_remove(struct cgroup *group);
 
 /* sandbox_filter.c */
 

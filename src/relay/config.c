@@ -32,6 +32,7 @@ enum {
 	AGENT_ENV,
 	AGENT_MEMORY,
 	AGENT_PROCESSES,
+	AGENT_CGROUP,
 	CWD,
 	SANDBOX,
 	SANDBOX_READ,
@@ -78,6 +79,9 @@ static const struct option options[OPTION_COUNT + 1] = {
 		"memory that an agent may use, with its commands and all that they start, such as 2G; beyond it they are killed"},
 	[AGENT_PROCESSES] = {"--agent-processes", "N", "HOLDFAST_AGENT_PROCESSES", NULL,
 		"processes and threads that they may have at once, 4096 unless it is set; 0: any number"},
+	[AGENT_CGROUP] = {"--agent-cgroup", "auto|off|DIR", "HOLDFAST_AGENT_CGROUP", "auto",
+		"how these two are kept: by control groups (version 2) made in DIR, which is delegated to the server; off: the\n"
+		"      server looks once a second; auto: by groups if its own group is delegated to it, else by looking"},
 	[CWD] = {"--cwd", "DIR", "HOLDFAST_CWD", ".",
 		"the agent's working directory; through Holdfast it can read and write only there"},
 	[SANDBOX] = {"--sandbox", NULL, "HOLDFAST_SANDBOX", NULL,
@@ -411,6 +415,7 @@ static int take_values(struct config *config, const char *values[])
 	config->auth_public_key = values[AUTH_PUBLIC_KEY];
 	config->auth_issuer = values[AUTH_ISSUER];
 	config->auth_audience = values[AUTH_AUDIENCE];
+	config->agent_cgroup = values[AGENT_CGROUP];
 	config->agent = values[AGENT];
 	if (config->agent && !config->agent[strspn(config->agent, " \t\r\n")]) {
 		return options_refuse(&options[AGENT], config->agent,

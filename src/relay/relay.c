@@ -28,6 +28,7 @@ struct relay {
 	struct turns turns; /* of pages, of all clients */
 	struct session_table *sessions;
 	struct sandbox sandbox; /* of agents, if there is one */
+	char *cgroup; /* where they get groups; NULL: nowhere */
 	struct agent_host *agents;
 	struct access *access; /* NULL: --auth off */
 	struct server *server;
@@ -239,13 +240,15 @@ static int open_rooms(struct relay *relay)
 	char *why = NULL;
 	char *data_dir = absolute_path(config->data_dir);
 	relay->metrics = metrics_create();
-	bool is_boxed = relay_make_sandbox(config, &relay->sandbox, &why) == 0;
+	bool is_boxed = relay_make_sandbox(config, &relay->sandbox, &why) == 0 &&
+			relay_find_cgroup(config, &relay->cgroup, &why) == 0;
 	turns_init(&relay->turns, relay->limits->pages_ms);
 	relay->agents = agent_host_create(&(struct agent_host_config){.loop = &relay->loop,
 		.limits = relay->limits,
 		.command = config->agent,
 		.cwd = config->cwd,
 		.private_dir = data_dir,
+		.cgroup = relay->cgroup,
 		.sandbox = relay->sandbox.tmp ? &relay->sandbox : NULL,
 		.env = config->agent_env});
 	free(data_dir);
@@ -441,6 +444,7 @@ int relay_run(const struct config *config)
 	access_close(relay.access);
 	agent_host_free(relay.agents);
 	relay_finish_sandbox(&relay.sandbox);
+	free(relay.cgroup);
 	metrics_destroy(relay.metrics);
 	if (uv_loop_close(&relay.loop) < 0) {
 		diag(DIAG_DEBUG, "a handle was left open on the loop");

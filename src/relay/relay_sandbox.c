@@ -3,6 +3,7 @@
 #include "config_trust.h"
 
 #include "holdfast/buffer.h"
+#include "holdfast/cgroup.h"
 #include "holdfast/diag.h"
 
 #include <errno.h>
@@ -86,6 +87,28 @@ static void announce(const struct config *config)
 		diag(DIAG_WARN,
 			"--auth off: agents in the sandbox can connect to this server, too, and prompt others");
 	}
+}
+
+int relay_find_cgroup(const struct config *config, char **ret_dir, char **ret_why)
+{
+	const struct cgroup_wish wish = {.memory = config->limits.agent_memory > 0,
+		.processes = config->limits.agent_processes > 0};
+	bool is_named = strcmp(config->agent_cgroup, "auto") != 0;
+	*ret_dir = NULL;
+	if (strcmp(config->agent_cgroup, "off") == 0 || (!wish.memory && !wish.processes)) {
+		return 0;
+	}
+	char *why = NULL;
+	*ret_dir = cgroup_find(is_named ? config->agent_cgroup : NULL, &wish, NULL, NULL, &why);
+	if (*ret_dir) {
+		diag(DIAG_INFO, "agents get control groups in %s", *ret_dir);
+	} else if (is_named) {
+		*ret_why = xprintf("--agent-cgroup: %s", why);
+	} else {
+		diag(DIAG_DEBUG, "agents get no control groups: %s", why);
+	}
+	free(why);
+	return *ret_dir || !is_named ? 0 : -1;
 }
 
 int relay_make_sandbox(const struct config *config, struct sandbox *sandbox, char **ret_why)

@@ -1,4 +1,4 @@
-/* Private to src/relay: the sandbox that the options ask for. */
+/* Private to src/relay: the box of agents that the options ask for. */
 #ifndef HOLDFAST_RELAY_SANDBOX_H
 #define HOLDFAST_RELAY_SANDBOX_H
 
@@ -10,6 +10,11 @@
  * `tmp` stays NULL. 0, or -1 and *ret_why (caller frees): agents would not be confined.
  */
 int relay_make_sandbox(const struct config *config, struct sandbox *sandbox, char **ret_why);
+/**
+ * Where groups for agents are made (cgroup.h), if they are to be used; the caller frees it. 0, or -1
+ * and *ret_why (caller frees).
+ */
+int relay_find_cgroup(const struct config *config, char **ret_dir, char **ret_why);
 /** When the agents are gone; also of one that could not be made. */
 void relay_finish_sandbox(struct sandbox *sandbox);
 

@@ -1,7 +1,7 @@
 // The box of an agent: what it and its commands use together is limited, and an agent that is over its limit ends, all of it.
 
 import assert from 'node:assert/strict';
-import { readFileSync, readdirSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, readdirSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
@@ -58,16 +58,16 @@ const take = (mib) => `${process.execPath} -e 'const taken = Buffer.alloc(${mib}
 const sleepers = (count) => `i=0; while [ $i -lt ${count} ]; do setsid sh -c 'sleep 1000; :' MARK & i=$((i + 1)); done; wait`;
 
 test('an agent whose command takes too much memory ends, with all it has started', async (t) => {
-	await assertLimited(await start(t, [`(setsid ${take(500)} &); sleep 1000`], ['--agent-memory', '400M']), /used \d+ MiB of memory, more than the 400 MiB of --agent-memory/);
+	await assertLimited(await start(t, [`(setsid ${take(500)} &); sleep 1000`], ['--agent-memory', '400M']), /used more than the 400 MiB of memory that --agent-memory allows/);
 });
 
 test('an agent with too many processes ends, also those that have left its group', async (t) => {
-	await assertLimited(await start(t, [sleepers(60)], ['--agent-processes', '50']), /had \d+ processes and threads, more than the 50 of --agent-processes/);
+	await assertLimited(await start(t, [sleepers(60)], ['--agent-processes', '50']), /had more than the 50 processes and threads that --agent-processes allows/);
 });
 
 test('commands count together', async (t) => {
 	const run = await start(t, [sleepers(20), sleepers(20)], ['--agent-processes', '70']);
-	await assertLimited(run, /more than the 70 of/);
+	await assertLimited(run, /more than the 70 processes and threads that --agent-processes/);
 });
 
 test('what several processes share counts once', async (t) => {
@@ -86,4 +86,73 @@ test('limits of agents that are none are refused', async (t) => {
 		assert.equal(code, 2, `${option} ${value}`);
 		assert.match(stderr, /agent_(memory|processes)/);
 	}
+});
+
+// No kernel stands behind these groups: they are a folder, in which the test plays the kernel. What is seen is what the server writes, reads and does.
+
+/** A server whose agent and a command of it have been started, in groups below `groups`. */
+async function startInGroups(t) {
+	const groups = scratchDir(t);
+	writeFileSync(join(groups, 'cgroup.controllers'), 'cpu memory pids\n');
+	const args = ['--agent-cgroup', groups, '--agent-memory', '400M', '--agent-processes', '50'];
+	const run = await start(t, ['echo begun; exec sleep 1000'], args);
+	await run.observer.prompt('go');
+	await run.observer.waitForEvent((e) => e.data.output === 'begun\n');
+	await run.observer.waitForEvent('turn_end');
+	const [group] = readdirSync(groups).filter((name) => name.startsWith('agent-')).map((name) => join(groups, name));
+	const parts = readdirSync(group).map((name) => join(group, name)).filter((path) => statSync(path).isDirectory());
+	return { ...run, groups, group, parts, read: (...path) => readFileSync(join(...path), 'utf8') };
+}
+
+async function assertStopped({ observer, parts, read }, detail) {
+	const { data } = await observer.waitForEvent('agent_stopped');
+	assert.equal(data.reason, 'limit');
+	assert.match(data.detail, detail);
+	await eventually(() => parts.every((part) => readdirSync(part).includes('cgroup.kill')), 'the groups to be killed');
+	assert.deepEqual(parts.map((part) => read(part, 'cgroup.kill')), ['1', '1']);
+}
+
+test('with --agent-cgroup an agent and its commands are in groups with its limits (faked)', async (t) => {
+	const { server, groups, group, parts, read } = await startInGroups(t);
+	assert.match(server.stderr, /agents get control groups in /);
+	assert.equal(read(groups, 'cgroup.subtree_control'), '+memory +pids');
+	assert.deepEqual(['memory.max', 'memory.swap.max', 'memory.oom.group', 'pids.max'].map((file) => read(group, file)), [String(400 << 20), '0', '1', '50']);
+	const lines = parts.map((part) => read('/proc', read(part, 'cgroup.procs'), 'cmdline').replaceAll('\0', ' ').trim());
+	assert.match(lines.sort().join('\n'), /^\/bin\/sh \S+acp_agent_cases.sh terminal\nsleep 1000$/);
+});
+
+test('an agent that the kernel had to keep to its memory ends (faked)', async (t) => {
+	const run = await startInGroups(t);
+	writeFileSync(join(run.group, 'memory.events'), 'low 0\noom 1\noom_kill 1\n');
+	await assertStopped(run, /more than the 400 MiB of memory/);
+});
+
+test('an agent that the kernel has killed for it is not said to have died of a signal (faked)', async (t) => {
+	const run = await startInGroups(t);
+	writeFileSync(join(run.group, 'memory.events'), 'oom_kill 2\n');
+	const pids = run.parts.map((part) => Number(run.read(part, 'cgroup.procs')));
+	pids.forEach((pid) => process.kill(pid, 'SIGKILL'));
+	await assertStopped(run, /more than the 400 MiB of memory/);
+});
+
+test('an agent that the kernel had to keep to its processes ends (faked)', async (t) => {
+	const run = await startInGroups(t);
+	writeFileSync(join(run.group, 'pids.events'), 'max 3\n');
+	await assertStopped(run, /more than the 50 processes/);
+});
+
+test('groups that cannot be used are refused, or not used, as it was asked for', async (t) => {
+	const dir = scratchDir(t);
+	const refused = async (why, ...args) => {
+		const { code, stderr } = await runToEnd(['serve', '--data', join(dir, 'data'), '--listen', '127.0.0.1:0', ...args]);
+		assert.ok(code > 0);
+		assert.match(stderr, why);
+	};
+	await refused(/--agent-cgroup: \S+ has no controller "pids"/, '--agent-cgroup', join(dir, 'nowhere'));
+	writeFileSync(join(dir, 'cgroup.controllers'), 'cpu pids\n');
+	await refused(/has no controller "memory"/, '--agent-cgroup', dir, '--agent-memory', '1G');
+	mkdirSync(join(dir, 'cgroup.subtree_control'));
+	await refused(/cgroup.subtree_control: Is a directory/, '--agent-cgroup', dir);
+	const server = await Server.start(t, { args: ['--agent-cgroup', 'off'] });
+	await server.stop();
 });
