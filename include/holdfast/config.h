@@ -10,6 +10,9 @@ struct config {
 	struct listen_address *listen; /* at least one; owned */
 	size_t listen_count;
 	struct server_trust trust; /* owned */
+	const char *tls_cert; /* NULL: none */
+	const char *tls_key;
+	bool tls_off; /* a proxy ends TLS */
 	const char *url; /* how people reach it; NULL: as it listens */
 	const char *data_dir;
 	const char *agent; /* NULL: none */

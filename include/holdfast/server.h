@@ -15,7 +15,9 @@
 struct server;
 
 enum listen_scheme {
+	LISTEN_BY_ADDRESS, /* HTTPS where other machines reach it, HTTP on loopback */
 	LISTEN_HTTP,
+	LISTEN_HTTPS,
 	LISTEN_UNIX,
 };
 
@@ -42,6 +44,9 @@ struct server_config {
 	const struct listen_address *listen; /* must outlive the server */
 	size_t listen_count;
 	const struct server_trust *trust; /* must outlive the server */
+	const char *tls_cert; /* PEM files; NULL: none; must outlive the server */
+	const char *tls_key;
+	bool is_tls_off; /* a proxy ends TLS: other machines reach plain HTTP */
 	const char *web_dir; /* static files; NULL: none */
 	const char *highlight_dir; /* highlight.js for those files; NULL: none */
 	struct session_table *sessions;
@@ -55,7 +60,9 @@ struct server_config {
 struct server *server_create(const struct server_config *config, char **ret_why);
 /** Whether only this machine can reach it. */
 bool server_is_loopback(const struct server *server);
-/** Appends where it listens, as an address with its port: http://HOST:PORT, or unix:PATH. */
+/** Reads the certificate and the key again, for connections to come. What is wrong is said. */
+void server_reload_keys(struct server *server);
+/** Appends where it listens, with the port: http:// or https://, HOST:PORT; or unix:PATH. */
 void server_append_url(const struct server *server, size_t i, struct buffer *out);
 /** Serves a connected socket, which is taken: one that it has accepted itself, or somebody else. */
 void server_adopt(struct server *server, int fd);

@@ -90,7 +90,7 @@ void client_find(struct conn *conn, const struct http_head *head)
 	const struct server_trust *trust = conn->server->trust;
 	struct address client = conn->peer;
 	bool is_proxy = client_is_proxy(conn->server, &conn->kind, &conn->peer);
-	conn->is_https = false;
+	conn->is_https = conn->kind.is_tls;
 	if (is_proxy) {
 		follow(trust, head, &client);
 		conn->is_https = is_forwarded_https(head, conn->is_https);

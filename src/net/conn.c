@@ -40,7 +40,7 @@ void conn_create(struct server *server, int fd, const struct listen_kind *kind)
 	rate_init(conn);
 	conn->http = http_create(conn);
 	conn->peer = peer_address(fd);
-	if (transport_adopt(server->transport, &conn->sock, fd) < 0) {
+	if (transport_adopt(server->transport, &conn->sock, fd, kind->is_tls) < 0) {
 		free(conn->http);
 		free(conn);
 		return;
@@ -216,6 +216,11 @@ static void handle_writable(struct sock *sock)
 	}
 }
 
+static void handle_ended(struct sock *sock)
+{
+	conn_kill(conn_of(sock));
+}
+
 static void handle_closed(struct sock *sock)
 {
 	destroy(conn_of(sock));
@@ -224,6 +229,7 @@ static void handle_closed(struct sock *sock)
 const struct transport_ops conn_transport_ops = {
 	.received = handle_received,
 	.writable = handle_writable,
+	.ended = handle_ended,
 	.closed = handle_closed,
 };
 

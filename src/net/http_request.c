@@ -275,7 +275,7 @@ static size_t take_head(struct conn *conn, const char *at, size_t len)
 	size_t most = conn->server->limits->head_size;
 	size_t n = http_head_find_end(at, len, &conn->http->in_scanned);
 	if (n > most || (!n && len > most)) {
-		bool is_target = !memchr(at, '\n', n ? n : len);
+		bool is_target = !memchr(at, '\n', most < len ? most : len);
 		reset(conn);
 		metrics_limit(conn->server->metrics, LIMIT_head_size);
 		refuse_for_good(conn, is_target ? 414 : 431,

@@ -111,15 +111,17 @@ static void handle_leave(uv_timer_t *timer)
 	}
 }
 
-/** Says why, as far as the socket takes it at once. */
-static void turn_away(struct listeners *all, int fd)
+/** Says why, as far as the socket takes it at once; with TLS that there is no handshake to be had. */
+static void turn_away(struct listeners *all, int fd, bool is_tls)
 {
+	static const char alert[] = {21, 3, 3, 0, 2, 2, 80}; /* fatal, internal_error */
 	static const char answer[] =
 		"HTTP/1.1 503 Service Unavailable\r\nserver: holdfast\r\nretry-after: 1\r\n"
 		"content-type: application/json\r\ncontent-length: 99\r\nconnection: close\r\n\r\n"
 		"{\"error\":{\"code\":\"too_many_connections\",\"message\":"
 		"\"the server has no room for another connection\"}}";
-	ssize_t sent = send(fd, answer, sizeof(answer) - 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+	ssize_t sent = send(fd, is_tls ? alert : answer,
+		is_tls ? sizeof(alert) : sizeof(answer) - 1, MSG_DONTWAIT | MSG_NOSIGNAL);
 	if (sent < 0) {
 		close(fd);
 		return;
@@ -178,7 +180,7 @@ static void handle_readable(uv_poll_t *poll, int status, int events)
 			return;
 		}
 		if (!all->config.has_room(all->config.owner, fd, &listener->kind)) {
-			turn_away(all, fd);
+			turn_away(all, fd, listener->kind.is_tls);
 			continue;
 		}
 		if (!listener->kind.is_unix) {
@@ -204,15 +206,61 @@ static void start_polling(struct listeners *all)
 	poll_all(all, true);
 }
 
-static void add(struct listeners *all, const struct bound *bound, enum listen_scheme scheme)
+/** Whether an address may be spoken to as it was asked for; NULL, or why not. */
+static char *check_scheme(
+	const struct listeners *all, const struct listen_address *address, bool is_loopback)
 {
+	bool is_plain = address->scheme == LISTEN_HTTP ||
+			(address->scheme == LISTEN_BY_ADDRESS && all->config.is_tls_off);
+	if (is_loopback && address->scheme != LISTEN_HTTPS) {
+		return NULL;
+	}
+	if (is_plain && !all->config.is_tls_off) {
+		return xprintf(
+			"--listen http://%s:%d: other machines reach this address, and would send their tokens for everyone to read. Listen on https://, or say --tls off if a proxy in front speaks TLS",
+			address->host, address->port);
+	}
+	if (is_loopback && !all->config.has_keys) {
+		return xprintf("--listen https://%s:%d needs --tls-cert and --tls-key",
+			address->host, address->port);
+	}
+	if (!is_plain && !all->config.has_keys) {
+		return xprintf(
+			"--listen %s:%d: other machines reach this address, so it needs TLS: give --tls-cert and --tls-key, or say --tls off if a proxy in front speaks TLS",
+			address->host, address->port);
+	}
+	return NULL;
+}
+
+static bool has_tls(const struct listeners *all)
+{
+	for (size_t i = 0; i < all->count; i++) {
+		if (all->list[i].kind.is_tls) {
+			return true;
+		}
+	}
+	return false;
+}
+
+static bool speaks_tls(const struct listeners *all, size_t i)
+{
+	enum listen_scheme scheme = all->config.addresses[i].scheme;
+	return scheme == LISTEN_HTTPS ||
+	       (scheme == LISTEN_BY_ADDRESS && !all->bound[i].is_loopback &&
+		       !all->config.is_tls_off);
+}
+
+static void add(struct listeners *all, size_t index)
+{
+	const struct bound *bound = &all->bound[index];
 	size_t size = (all->count + bound->count) * sizeof(*all->list);
 	all->list = xrealloc(all->list, size);
 	for (size_t i = 0; i < bound->count; i++) {
 		all->list[all->count++] = (struct listener){.all = all,
 			.fd = bound->fds[i],
 			.kind = {.is_loopback = bound->is_loopback,
-				.is_unix = scheme == LISTEN_UNIX}};
+				.is_unix = all->config.addresses[index].scheme == LISTEN_UNIX,
+				.is_tls = speaks_tls(all, index)}};
 	}
 }
 
@@ -241,8 +289,16 @@ struct listeners *listeners_create(const struct listen_config *config, char **re
 	for (size_t i = 0; r == 0 && i < config->count; i++) {
 		r = bind_address(&config->addresses[i], &all->bound[i], ret_why);
 		if (r == 0) {
-			add(all, &all->bound[i], config->addresses[i].scheme);
+			add(all, i);
+			*ret_why =
+				check_scheme(all, &config->addresses[i], all->bound[i].is_loopback);
 		}
+		r = r == 0 && *ret_why ? -EINVAL : r;
+	}
+	if (r == 0 && config->has_keys && !has_tls(all)) {
+		r = -EINVAL;
+		*ret_why = xstrdup(
+			"--tls-cert is given, but no address speaks TLS: loopback does with --listen https://127.0.0.1:8443, others do without --tls off");
 	}
 	if (r < 0) {
 		remove_files(all);
@@ -273,8 +329,9 @@ void listeners_append_url(const struct listeners *listeners, size_t i, struct bu
 	if (address->scheme == LISTEN_UNIX) {
 		buffer_printf(out, "unix:%s", address->host);
 	} else {
-		buffer_printf(out, "http://%s%s%s:%d", is_v6 ? "[" : "", address->host,
-			is_v6 ? "]" : "", listeners->bound[i].port);
+		buffer_printf(out, "http%s://%s%s%s:%d", speaks_tls(listeners, i) ? "s" : "",
+			is_v6 ? "[" : "", address->host, is_v6 ? "]" : "",
+			listeners->bound[i].port);
 	}
 }
 

@@ -19,12 +19,15 @@ struct listeners;
 struct listen_kind {
 	bool is_loopback; /* only this machine gets there; also by a unix socket */
 	bool is_unix;
+	bool is_tls;
 };
 
 struct listen_config {
 	uv_loop_t *loop;
 	const struct listen_address *addresses; /* must outlive the listeners */
 	size_t count;
+	bool has_keys; /* there is a certificate */
+	bool is_tls_off; /* plain HTTP is spoken wherever the address does not say https:// */
 	/** A connection has come; takes `fd`, which is non-blocking and closed on exec. */
 	void (*accepted)(void *owner, int fd, const struct listen_kind *kind);
 	/** Whether one more connection is served, which is `fd`. */
@@ -36,7 +39,7 @@ struct listen_config {
 struct listeners *listeners_create(const struct listen_config *config, char **ret_why);
 /** Whether only this machine can reach them. */
 bool listeners_are_loopback(const struct listeners *listeners);
-/** Appends the i-th address with its port: http://HOST:PORT, or unix:PATH. */
+/** Appends the i-th address with its port: http:// or https://, HOST:PORT; or unix:PATH. */
 void listeners_append_url(const struct listeners *listeners, size_t i, struct buffer *out);
 /** Accepts nothing more, closes, and removes its files; freed when the loop has run. Accepts NULL. */
 void listeners_close(struct listeners *listeners);

@@ -27,6 +27,7 @@ struct household;
 struct login_answer;
 struct metrics_job;
 struct event_stream;
+struct keys_job;
 
 /** What a kind of WebSocket does; one table a kind. */
 struct conn_ops {
@@ -191,6 +192,10 @@ struct server {
 	struct hash *wrong; /* tokens, by the address that they came from */
 	const struct server_trust *trust;
 	struct transport *transport;
+	const char *tls_cert; /* NULL: none */
+	const char *tls_key;
+	struct keys_job *keys_job; /* that reads them again; NULL: none */
+	bool reloads_again;
 	struct listeners *listeners;
 	bool is_draining;
 	bool is_paused;
@@ -460,6 +465,12 @@ void conn_refuse_storage(
 void http_refuse_failed(struct conn *conn, int status);
 /** The same over HTTP; `session` NULL: now. */
 void http_refuse_later(struct conn *conn, struct session *session, const struct refusal *refusal);
+
+/* server_keys.c */
+/** Reads the certificate and the key, if there are any; false and *ret_why if that fails. */
+bool server_load_keys(struct server *server, char **ret_why);
+/** The server goes. */
+void server_forget_keys(struct server *server);
 
 /* http_answer.c */
 /** Tells a browser what a page elsewhere may send. */

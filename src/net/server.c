@@ -69,6 +69,8 @@ static struct server *server_new(const struct server_config *config)
 	server->metrics = config->metrics;
 	server->trust = config->trust;
 	server->turns = config->turns;
+	server->tls_cert = config->tls_cert;
+	server->tls_key = config->tls_key;
 	server->everyone = grant_create(ROLE_ADMIN, "");
 	server->wrong = hash_create();
 	list_init(&server->denied);
@@ -105,12 +107,14 @@ struct server *server_create(const struct server_config *config, char **ret_why)
 {
 	struct server *server = server_new(config);
 	server->transport = transport_create(config->loop, &conn_transport_ops);
-	if (server->transport) {
+	if (server->transport && server_load_keys(server, ret_why)) {
 		server->listeners = listeners_create(
 			&(struct listen_config){
 				.loop = config->loop,
 				.addresses = config->listen,
 				.count = config->listen_count,
+				.has_keys = config->tls_cert,
+				.is_tls_off = config->is_tls_off,
 				.accepted = handle_accepted,
 				.has_room = has_room,
 				.owner = server,
@@ -240,6 +244,7 @@ void server_close(struct server *server)
 		return;
 	}
 	feed_forget(server);
+	server_forget_keys(server);
 	listeners_close(server->listeners);
 	while (!list_empty(&server->conns)) {
 		sock_close(&list_entry(server->conns.next, struct conn, link)->sock);

@@ -1,6 +1,7 @@
 #include "transport.h"
 
 #include "peer.h"
+#include "tls.h"
 
 #include "holdfast/buffer.h"
 #include "holdfast/diag.h"
@@ -15,6 +16,8 @@
 #define WRITE_MAX ((size_t)8 * 1024 * 1024)
 /* So much is read from a socket at a time. */
 #define READ_MAX ((size_t)64 * 1024)
+/* So much is encrypted at a time, and such buffers are kept. */
+#define TLS_PIECE ((size_t)256 * 1024)
 
 static const char protocol_name[] = "holdfast";
 
@@ -23,6 +26,8 @@ struct transport {
 	struct lws_context *context;
 	struct lws_vhost *vhost;
 	struct lws_protocols protocols[2];
+	struct tls_engine *tls;
+	struct buffer plain; /* what came by TLS, while its owner looks at it */
 };
 
 static void apply_flow(struct sock *sock)
@@ -32,17 +37,108 @@ static void apply_flow(struct sock *sock)
 		sock->is_stopped = is_stopped;
 		lws_rx_flow_control(sock->wsi, !is_stopped);
 	}
+	if (sock->has_ended && !sock->is_paused) {
+		sock->has_ended = false;
+		sock->transport->ops->ended(sock);
+	}
+}
+
+/* --- TLS --- */
+
+static int write_raw(struct sock *sock, const void *bytes, size_t len)
+{
+	/* It is not const for lws, which does not change what a raw socket sends. */
+	return lws_write(sock->wsi, (unsigned char *)bytes, len, LWS_WRITE_RAW) < 0 ? -EIO : 0;
+}
+
+/** Sends what TLS has for the peer. */
+static int flush_tls(struct sock *sock)
+{
+	struct buffer *out = tls_out(sock->transport->tls);
+	int r = out->len ? write_raw(sock, out->data, out->len) : 0;
+	if (out->cap > 2 * TLS_PIECE) {
+		buffer_finish(out);
+	}
+	buffer_clear(out);
+	return r;
+}
+
+static int write_tls(struct sock *sock, const char *bytes, size_t len)
+{
+	int r = 0;
+	while (len && r == 0) {
+		size_t n = len < TLS_PIECE ? len : TLS_PIECE;
+		r = tls_write(sock->tls, bytes, n);
+		r = r < 0 ? r : flush_tls(sock);
+		bytes += n;
+		len -= n;
+	}
+	return r;
+}
+
+/** The browser of whoever forgot the "s" shows this. */
+static void answer_http(struct sock *sock)
+{
+	static const char answer[] =
+		"HTTP/1.1 400 Bad Request\r\nserver: holdfast\r\n"
+		"content-type: application/json\r\ncontent-length: 92\r\nconnection: close\r\n\r\n"
+		"{\"error\":{\"code\":\"bad_request\",\"message\":"
+		"\"this address speaks TLS: use https:// or wss://\"}}";
+	write_raw(sock, answer, sizeof(answer) - 1);
+}
+
+/**
+ * Everything that can be read is read, so that nothing lies in OpenSSL of which the kernel would not
+ * tell. If the peer has ended its side, its owner is told when it wants to read more, as with a FIN.
+ */
+static void receive_tls(struct sock *sock, const char *bytes, size_t len)
+{
+	struct transport *transport = sock->transport;
+	buffer_clear(&transport->plain);
+	int r = tls_take(transport->tls, sock->tls, bytes, len, &transport->plain);
+	if (r == -EPROTONOSUPPORT) {
+		buffer_clear(tls_out(transport->tls)); /* an alert that nobody could read */
+		answer_http(sock);
+	}
+	flush_tls(sock);
+	apply_flow(sock);
+	if (transport->plain.len) {
+		transport->ops->received(sock, transport->plain.data, transport->plain.len);
+	}
+	if (transport->plain.cap > 2 * TLS_PIECE) {
+		buffer_finish(&transport->plain);
+	}
+	if (r < 0) {
+		sock->has_ended = true;
+		sock->is_paused = sock->is_paused && r == -ECONNRESET;
+		apply_flow(sock);
+	}
+}
+
+static void handle_received(struct sock *sock, char *bytes, size_t len)
+{
+	if (sock->tls) {
+		receive_tls(sock, bytes, len);
+	} else {
+		sock->transport->ops->received(sock, bytes, len);
+	}
 }
 
 static void handle_writable(struct sock *sock)
 {
 	apply_flow(sock);
+	if (sock->wants_fin && !lws_partial_buffered(sock->wsi)) {
+		sock->wants_fin = false;
+		shutdown(lws_get_socket_fd(sock->wsi), SHUT_WR);
+	}
 	sock->transport->ops->writable(sock);
 }
 
 static void handle_closed(struct sock *sock)
 {
 	sock->wsi = NULL;
+	tls_destroy(sock->tls);
+	sock->tls = NULL;
 	if (!sock->is_adopting) {
 		sock->transport->ops->closed(sock);
 	}
@@ -58,7 +154,7 @@ static int callback(
 	}
 	switch (reason) {
 	case LWS_CALLBACK_RAW_RX:
-		sock->transport->ops->received(sock, in, len);
+		handle_received(sock, in, len);
 		return 0;
 	case LWS_CALLBACK_RAW_WRITEABLE:
 		handle_writable(sock);
@@ -83,6 +179,7 @@ struct transport *transport_create(uv_loop_t *loop, const struct transport_ops *
 {
 	struct transport *transport = xcalloc(1, sizeof(*transport));
 	transport->ops = ops;
+	transport->tls = tls_engine_create();
 	transport->protocols[0] = (struct lws_protocols){
 		.name = protocol_name, .callback = callback, .tx_packet_size = WRITE_MAX};
 	lws_set_log_level(LLL_ERR | LLL_WARN, handle_lws_log);
@@ -129,10 +226,17 @@ void transport_destroy(struct transport *transport)
 		 */
 		lws_context_destroy(transport->context);
 	}
+	tls_engine_destroy(transport->tls);
+	buffer_finish(&transport->plain);
 	free(transport);
 }
 
-int transport_adopt(struct transport *transport, struct sock *sock, int fd)
+void transport_use_keys(struct transport *transport, struct ssl_ctx_st *keys)
+{
+	tls_engine_use(transport->tls, keys);
+}
+
+int transport_adopt(struct transport *transport, struct sock *sock, int fd, bool is_tls)
 {
 	*sock = (struct sock){.transport = transport, .is_adopting = true};
 	lws_adopt_desc_t desc = {
@@ -144,13 +248,17 @@ int transport_adopt(struct transport *transport, struct sock *sock, int fd)
 	};
 	sock->wsi = lws_adopt_descriptor_vhost_via_info(&desc);
 	sock->is_adopting = false;
+	sock->tls = sock->wsi && is_tls ? tls_create(transport->tls) : NULL;
 	return sock->wsi ? 0 : -EIO;
 }
 
 int sock_write(struct sock *sock, const void *bytes, size_t len)
 {
-	/* It is not const for lws, which does not change what a raw socket sends. */
-	if (!sock->wsi || lws_write(sock->wsi, (unsigned char *)bytes, len, LWS_WRITE_RAW) < 0) {
+	if (!sock->wsi) {
+		return -EIO;
+	}
+	int r = sock->tls ? write_tls(sock, bytes, len) : write_raw(sock, bytes, len);
+	if (r < 0) {
 		return -EIO;
 	}
 	apply_flow(sock);
@@ -189,13 +297,24 @@ void sock_pause(struct sock *sock, bool paused)
 
 void sock_shutdown(struct sock *sock)
 {
-	if (sock->wsi) {
+	if (sock->wsi && sock->tls) {
+		tls_end(sock->tls);
+		flush_tls(sock);
+	}
+	if (sock->wsi && lws_partial_buffered(sock->wsi)) {
+		sock->wants_fin = true;
+		lws_callback_on_writable(sock->wsi);
+	} else if (sock->wsi) {
 		shutdown(lws_get_socket_fd(sock->wsi), SHUT_WR);
 	}
 }
 
 void sock_close(struct sock *sock)
 {
+	if (sock->wsi && sock->tls && !lws_partial_buffered(sock->wsi)) {
+		tls_end(sock->tls);
+		flush_tls(sock);
+	}
 	if (sock->wsi) {
 		lws_set_timeout(sock->wsi, PENDING_TIMEOUT_USER_OK, LWS_TO_KILL_SYNC);
 	}

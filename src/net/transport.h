@@ -12,6 +12,8 @@
 #include <uv.h>
 
 struct transport;
+struct ssl_ctx_st;
+struct ssl_st;
 
 /** One connected socket; part of its owner's struct. Zeroed, it is none. */
 struct sock {
@@ -20,6 +22,9 @@ struct sock {
 	bool is_adopting;
 	bool is_paused; /* its owner wants to read nothing now */
 	bool is_stopped; /* nothing is read: it is paused or choked */
+	struct ssl_st *tls; /* NULL: its bytes are plain */
+	bool has_ended; /* nothing more comes, and its owner has not been told */
+	bool wants_fin; /* behind what is kept */
 };
 
 /** What a socket tells its owner, always from the loop; none of them may call sock_close(). */
@@ -28,6 +33,8 @@ struct transport_ops {
 	void (*received)(struct sock *sock, char *bytes, size_t len);
 	/** What was asked for with sock_want_writable(), and it is not choked. */
 	void (*writable)(struct sock *sock);
+	/** Nothing more can come, and perhaps nothing be sent: it is to be closed. Of TLS only. */
+	void (*ended)(struct sock *sock);
 	/** It is closed: by the peer, by an error, or by sock_close(). */
 	void (*closed)(struct sock *sock);
 };
@@ -39,8 +46,13 @@ void transport_close(struct transport *transport);
 /** Frees it, after transport_close() and a run of the loop. Accepts NULL. */
 void transport_destroy(struct transport *transport);
 
-/** Takes `fd`, also when it fails (-EIO; `closed` is not called then). */
-int transport_adopt(struct transport *transport, struct sock *sock, int fd);
+/** Connections that come from now on have this certificate and key (tls.h), which are taken. */
+void transport_use_keys(struct transport *transport, struct ssl_ctx_st *keys);
+/**
+ * Takes `fd`, also when it fails (-EIO; `closed` is not called then). With `is_tls`, for which keys
+ * are needed, its owner sees what was encrypted, and what it writes is encrypted.
+ */
+int transport_adopt(struct transport *transport, struct sock *sock, int fd, bool is_tls);
 /**
  * Sends bytes; what the kernel does not take is kept, and the socket is choked until it has left. A
  * choked socket may be written to, but that costs a copy. While it is choked nothing is read from

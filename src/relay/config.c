@@ -24,6 +24,9 @@
 enum {
 	LISTEN,
 	URL,
+	TLS_CERT,
+	TLS_KEY,
+	TLS,
 	ALLOW_HOST,
 	ALLOW_ORIGIN,
 	TRUST_PROXY,
@@ -54,9 +57,17 @@ enum {
 };
 
 static const struct option options[OPTION_COUNT + 1] = {
-	[LISTEN] = {"--listen", "HOST:PORT|unix:PATH", "HOLDFAST_LISTEN", "127.0.0.1:8080",
-		"address to listen on; port 0 takes a free one. unix: makes a socket that only its owner may open, and\n"
-		"      that wants no token. May be repeated (in HOLDFAST_LISTEN: with commas between them)"},
+	[LISTEN] = {"--listen", "[https://]HOST:PORT|unix:PATH", "HOLDFAST_LISTEN",
+		"127.0.0.1:8080",
+		"address to listen on; port 0 takes a free one. An address that other machines reach speaks TLS, one of\n"
+		"      loopback only with https:// before it. unix: makes a socket that only its owner may open, and that\n"
+		"      wants no token. May be repeated (in HOLDFAST_LISTEN: with commas between them)"},
+	[TLS_CERT] = {"--tls-cert", "FILE", "HOLDFAST_TLS_CERT", NULL,
+		"the certificate for TLS, with those that lead to its root (PEM); SIGHUP reads it and the key again"},
+	[TLS_KEY] = {"--tls-key", "FILE", "HOLDFAST_TLS_KEY", NULL,
+		"its private key (PEM, without a pass phrase)"},
+	[TLS] = {"--tls", "on|off", "HOLDFAST_TLS", "on",
+		"off: other machines reach plain HTTP, as a proxy in front speaks TLS"},
 	[URL] = {"--url", "URL", "HOLDFAST_URL", NULL,
 		"how people reach the server, for the links of holdfast url and holdfast token create; by default as it\n"
 		"      listens"},
@@ -181,7 +192,7 @@ static bool read_host_port(const char *text, struct listen_address *ret)
 	size_t digits = colon ? strspn(colon + 1, "0123456789") : 0;
 	bool bracketed = len > 2 && text[0] == '[' && text[len - 1] == ']';
 	if (!len || len >= 256 || !digits || digits > 5 || colon[1 + digits] ||
-		atoi(colon + 1) > 65535) {
+		memchr(text, '/', len) || atoi(colon + 1) > 65535) {
 		return false;
 	}
 	ret->host = xstrndup(text + bracketed, len - (bracketed ? 2 : 0));
@@ -192,15 +203,24 @@ static bool read_host_port(const char *text, struct listen_address *ret)
 static int take_listen(struct config *config, const char *text)
 {
 	struct listen_address address = {0};
+	const char *host = text;
 	if (config->listen_count == LISTEN_MAX) {
 		return options_refuse(&options[LISTEN], text, "these are too many");
 	}
 	if (strncmp(text, "unix:", 5) == 0 && text[5]) {
 		address.scheme = LISTEN_UNIX;
 		address.host = absolute_path(text + 5);
-	} else if (!read_host_port(text, &address)) {
+		host = NULL;
+	} else if (strncmp(text, "https://", 8) == 0) {
+		address.scheme = LISTEN_HTTPS;
+		host += 8;
+	} else if (strncmp(text, "http://", 7) == 0) {
+		address.scheme = LISTEN_HTTP;
+		host += 7;
+	}
+	if (host && !read_host_port(host, &address)) {
 		return options_refuse(&options[LISTEN], text,
-			"give HOST:PORT, such as 127.0.0.1:8080, or unix:PATH");
+			"give HOST:PORT, such as 127.0.0.1:8080, with https:// before it or nothing; or unix:PATH");
 	}
 	config->listen =
 		xrealloc(config->listen, (config->listen_count + 1) * sizeof(*config->listen));
@@ -363,6 +383,20 @@ static int take_own_limits(struct config *config, const char *values[])
 	return r;
 }
 
+static int take_tls(struct config *config, const char *values[])
+{
+	int r = parse_word(TLS, values[TLS], (const char *const[]){"on", "off", NULL});
+	if (r >= 0 && !values[TLS_CERT] != !values[TLS_KEY]) {
+		int given = values[TLS_CERT] ? TLS_CERT : TLS_KEY;
+		return options_refuse(
+			&options[given], values[given], "--tls-cert and --tls-key go together");
+	}
+	config->tls_cert = values[TLS_CERT];
+	config->tls_key = values[TLS_KEY];
+	config->tls_off = r == 1;
+	return r < 0 ? r : 0;
+}
+
 /** Lists of the environment count as far as the command line has none of them. */
 static int take_network(struct config *config, const char *values[])
 {
@@ -377,6 +411,7 @@ static int take_network(struct config *config, const char *values[])
 	if (r == 0 && !given.proxy_count && !given.trusts_unix) {
 		r = take_list(config, values[TRUST_PROXY], take_proxy);
 	}
+	r = r < 0 ? r : take_tls(config, values);
 	config->url = values[URL];
 	return r == 0 && config->url ? parse_url(config->url) : r;
 }

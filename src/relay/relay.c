@@ -36,6 +36,7 @@ struct relay {
 	uv_check_t check;
 	uv_signal_t sigterm;
 	uv_signal_t sigint;
+	uv_signal_t sighup; /* with TLS only: without it the default ends the process */
 	uv_timer_t drain;
 	uv_timer_t give_up;
 	bool agents_gone;
@@ -183,6 +184,14 @@ static void handle_signal(uv_signal_t *handle, int number)
 		(uint64_t)(relay->limits->agent_stop_ms + relay->limits->stop_wait_ms), 0);
 }
 
+static void handle_hangup(uv_signal_t *handle, int number)
+{
+	struct relay *relay = handle->data;
+	if (!relay->stopping) {
+		server_reload_keys(relay->server);
+	}
+}
+
 /* --- building --- */
 
 static void start_handles(struct relay *relay)
@@ -191,14 +200,19 @@ static void start_handles(struct relay *relay)
 	uv_check_init(&relay->loop, &relay->check);
 	uv_signal_init(&relay->loop, &relay->sigterm);
 	uv_signal_init(&relay->loop, &relay->sigint);
+	uv_signal_init(&relay->loop, &relay->sighup);
 	uv_timer_init(&relay->loop, &relay->drain);
 	uv_timer_init(&relay->loop, &relay->give_up);
 	relay->prepare.data = relay->check.data = relay;
-	relay->sigterm.data = relay->sigint.data = relay->drain.data = relay->give_up.data = relay;
+	relay->sigterm.data = relay->sigint.data = relay->sighup.data = relay->drain.data =
+		relay->give_up.data = relay;
 	uv_prepare_start(&relay->prepare, handle_prepare);
 	uv_check_start(&relay->check, handle_check);
 	uv_signal_start(&relay->sigterm, handle_signal, SIGTERM);
 	uv_signal_start(&relay->sigint, handle_signal, SIGINT);
+	if (relay->config->tls_cert) {
+		uv_signal_start(&relay->sighup, handle_hangup, SIGHUP);
+	}
 }
 
 static void recover_session(struct session *session, void *arg)
@@ -270,6 +284,9 @@ static int open_rooms(struct relay *relay)
 						      .listen = config->listen,
 						      .listen_count = config->listen_count,
 						      .trust = &config->trust,
+						      .tls_cert = config->tls_cert,
+						      .tls_key = config->tls_key,
+						      .is_tls_off = config->tls_off,
 						      .web_dir = config->web_dir,
 						      .highlight_dir = config->highlight_dir,
 						      .access = relay->access,
@@ -396,6 +413,7 @@ static void close_handles(struct relay *relay)
 	uv_close((uv_handle_t *)&relay->check, NULL);
 	uv_close((uv_handle_t *)&relay->sigterm, NULL);
 	uv_close((uv_handle_t *)&relay->sigint, NULL);
+	uv_close((uv_handle_t *)&relay->sighup, NULL);
 	uv_close((uv_handle_t *)&relay->drain, NULL);
 	uv_close((uv_handle_t *)&relay->give_up, NULL);
 }

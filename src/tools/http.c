@@ -1,5 +1,7 @@
 #include "http.h"
 
+#include "http_tls.h"
+
 #include <errno.h>
 #include <netdb.h>
 #include <stdbool.h>
@@ -35,10 +37,14 @@ int http_parse_url(const char *text, struct http_url *ret)
 		ret->kind = HTTP_UNIX;
 		return copy_part(ret->host, UNIX_PATH_SIZE, text + 5, strlen(text + 5));
 	}
-	if (strncasecmp(text, "http://", 7) != 0 || strpbrk(text, " \t\r\n@?#")) {
+	bool is_tls = strncasecmp(text, "https://", 8) == 0;
+	if ((!is_tls && strncasecmp(text, "http://", 7) != 0) || strpbrk(text, " \t\r\n@?#")) {
 		return -EINVAL;
 	}
-	text += 7;
+	text += is_tls ? 8 : 7;
+	if (is_tls) {
+		*ret = (struct http_url){.kind = HTTP_TLS, .port = "443"};
+	}
 	size_t len = strcspn(text, "/");
 	const char *path = text + len;
 	size_t host = len;
@@ -124,11 +130,37 @@ static int connect_to(const struct http_url *url, char **ret_why)
 	return fd;
 }
 
+/** A connection, with TLS or without. */
+struct wire {
+	int fd;
+	struct tls_client *tls; /* NULL: none */
+};
+
+static int open_wire(const struct http_url *url, struct wire *ret, char **ret_why)
+{
+	*ret = (struct wire){.fd = connect_to(url, ret_why)};
+	if (ret->fd < 0 || url->kind != HTTP_TLS) {
+		return ret->fd < 0 ? ret->fd : 0;
+	}
+	ret->tls = tls_client_create(ret->fd, url->host, url->is_own, ret_why);
+	if (!ret->tls) {
+		close(ret->fd);
+	}
+	return ret->tls ? 0 : -EPROTO;
+}
+
+static void close_wire(struct wire *wire)
+{
+	tls_client_destroy(wire->tls);
+	close(wire->fd);
+}
+
 /** A server that refuses early may close before it has read all: its answer tells why. */
-static void send_all(int fd, const char *bytes, size_t len)
+static void send_all(const struct wire *wire, const char *bytes, size_t len)
 {
 	while (len) {
-		ssize_t n = send(fd, bytes, len, MSG_NOSIGNAL);
+		ssize_t n = wire->tls ? tls_client_write(wire->tls, bytes, len)
+				      : send(wire->fd, bytes, len, MSG_NOSIGNAL);
 		if (n < 0 && errno == EINTR) {
 			continue;
 		}
@@ -140,16 +172,18 @@ static void send_all(int fd, const char *bytes, size_t len)
 	}
 }
 
-static int read_all(int fd, struct buffer *out)
+static int read_all(const struct wire *wire, struct buffer *out)
 {
 	for (;;) {
 		buffer_reserve(out, 1 << 16);
-		ssize_t n = recv(fd, out->data + out->len, 1 << 16, 0);
-		if (n < 0 && errno == EINTR) {
+		char *at = out->data + out->len;
+		ssize_t n = wire->tls ? tls_client_read(wire->tls, at, 1 << 16)
+				      : recv(wire->fd, at, 1 << 16, 0);
+		if (n < 0 && !wire->tls && errno == EINTR) {
 			continue;
 		}
 		if (n <= 0) {
-			return n < 0 ? -errno : 0;
+			return n < 0 && wire->tls ? (int)n : n < 0 ? -errno : 0;
 		}
 		out->len += (size_t)n;
 		if (out->len > ANSWER_MAX) {
@@ -187,11 +221,12 @@ int http_post(const struct http_url *url, const char *path, const char *content_
 	const char *body, size_t len, int *ret_status, struct buffer *ret_answer, char **ret_why)
 {
 	*ret_why = NULL;
-	int fd = connect_to(url, ret_why);
-	if (fd < 0) {
-		return fd;
+	struct wire wire;
+	int r = open_wire(url, &wire, ret_why);
+	if (r < 0) {
+		return r;
 	}
-	bool is_v6 = url->kind == HTTP_TCP && strchr(url->host, ':');
+	bool is_v6 = url->kind != HTTP_UNIX && strchr(url->host, ':');
 	const char *host = url->kind == HTTP_UNIX ? "localhost" : url->host;
 	struct buffer request = {0};
 	buffer_printf(&request,
@@ -204,11 +239,11 @@ int http_post(const struct http_url *url, const char *path, const char *content_
 	}
 	buffer_append_str(&request, "\r\n");
 	buffer_append(&request, body, len);
-	send_all(fd, request.data, request.len);
+	send_all(&wire, request.data, request.len);
 	buffer_finish(&request);
 	buffer_clear(ret_answer);
-	int r = read_all(fd, ret_answer);
-	close(fd);
+	r = read_all(&wire, ret_answer);
+	close_wire(&wire);
 	int parsed = take_answer(ret_answer, ret_status);
 	if (parsed == 0) {
 		return 0;

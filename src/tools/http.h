@@ -4,15 +4,18 @@
 
 #include "holdfast/buffer.h"
 
+#include <stdbool.h>
+
 struct http_url {
-	enum { HTTP_TCP, HTTP_UNIX } kind;
+	enum { HTTP_TCP, HTTP_TLS, HTTP_UNIX } kind;
 	char host[256]; /* of HTTP_UNIX the socket's path */
 	char port[8];
 	char path[256]; /* what our paths go behind; no slash at its end */
 	const char *token; /* sent with each request; NULL: none */
+	bool is_own; /* it is of this machine and of our data directory: any certificate will do */
 };
 
-/** Takes http://HOST[:PORT][/PATH] or unix:PATH, with no token; -EINVAL if it is none. */
+/** Takes http:// or https://, HOST[:PORT][/PATH]; or unix:PATH; with no token; -EINVAL if it is none. */
 int http_parse_url(const char *text, struct http_url *ret);
 /**
  * POSTs a body to a path below the URL, on a connection of its own. Returns 0 with the status and

@@ -25,8 +25,8 @@
 enum { URL, SESSION, SPEED, CREATE, TOKEN_FILE, DATA, OPTION_COUNT };
 
 static const struct option options[] = {
-	[URL] = {"--url", "http://HOST:PORT|unix:PATH", NULL, NULL,
-		"the server; by default the one that runs with --data"},
+	[URL] = {"--url", "URL", NULL, NULL,
+		"the server, as http://HOST:PORT, https://HOST:PORT or unix:PATH; by default the one that runs with --data"},
 	[SESSION] = {"--session", "ID", NULL, NULL, "the session to play into"},
 	[SPEED] = {"--speed", "N|max", NULL, "1",
 		"1: as fast as it was recorded (the default), 2: twice as fast, and so on; max: without waiting"},
@@ -268,6 +268,7 @@ static int take_url(struct player *player, const char *values[])
 	} else if (http_parse_url(url, &player->url) < 0) {
 		r = options_refuse(&options[URL], url, NULL);
 	}
+	player->url.is_own = noted != NULL;
 	free(noted);
 	return r;
 }

@@ -277,6 +277,7 @@ static int revoke_at(
 		return -ECONNREFUSED;
 	}
 	url.token = token;
+	url.is_own = true;
 	json_t *json = revocation->jti ? json_pack("{s:s}", "jti", revocation->jti)
 				       : json_pack("{s:s, s:I}", "sub", revocation->sub, "before",
 						 (json_int_t)revocation->before_ms);

@@ -14,13 +14,13 @@ enum { DATA, URL, OPTION_COUNT };
 
 static const struct option options[] = {
 	[DATA] = {"--data", "DIR", "HOLDFAST_DATA", "./data", "the server's data directory"},
-	[URL] = {"--url", "http://HOST[:PORT]", NULL, NULL,
+	[URL] = {"--url", "URL", NULL, NULL,
 		"how the browser reaches the server, if that is not the address that it listens on"},
 	{0},
 };
 
 static const struct command command = {
-	.usage = "url [--data DIR] [--url http://HOST[:PORT]]",
+	.usage = "url [--data DIR] [--url URL]",
 	.help = "Prints the link that logs a browser in, with the access token in it. Whoever has the link may do\n"
 		"everything, so show it to nobody; holdfast token create makes tokens that may do less.\n",
 	.options = options,

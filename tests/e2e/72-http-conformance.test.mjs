@@ -349,10 +349,11 @@ test('an empty Host', async (t) => {
 
 test('origins', async (t) => {
 	const server = await start(t);
-	const port = new URL(server.url).port;
+	const { port, protocol } = new URL(server.url);
+	const otherProtocol = protocol === 'http:' ? 'https:' : 'http:';
 	const origins = {
-		200: [`http://127.0.0.1:${port}`],
-		403: [`https://127.0.0.1:${port}`, `ws://127.0.0.1:${port}`, `http://127.0.0.1`, `http://127.0.0.1:${Number(port) ^ 1}`, `http://localhost:${port}`, 'null', '', `http://127.0.0.1:${port}/`, `http://127.0.0.1:${port}.evil.example`,
+		200: [`${protocol}//127.0.0.1:${port}`],
+		403: [`${otherProtocol}//127.0.0.1:${port}`, `ws://127.0.0.1:${port}`, `http://127.0.0.1`, `http://127.0.0.1:${Number(port) ^ 1}`, `http://localhost:${port}`, 'null', '', `http://127.0.0.1:${port}/`, `http://127.0.0.1:${port}.evil.example`,
 			`http://evil.example`, `127.0.0.1:${port}`, `//127.0.0.1:${port}`, `http://evil@127.0.0.1:${port}`, `http://127.0.0.1:${port} http://evil.example`, `file://`, `http://127.0.0.1:0${port}`],
 	};
 	const cases = Object.entries(origins).flatMap(([status, all]) => all.map((origin) => ({ name: JSON.stringify(origin), origin, status: Number(status) })));

@@ -16,7 +16,7 @@ const HOSTS = `127.0.0.1 localhost\n::1 localhost\n${HERE} wide.test\n${HERE6} w
 
 /** Starts `holdfast serve --listen ADDRESS`, by `before` (a command that runs it); resolves when it listens or has ended: {pid, code, stderr}. */
 async function serve(t, address, { before = [], dir = scratchDir(t) } = {}) {
-	const [command, ...args] = [...before, binary(), 'serve', '--listen', address, '--data', join(dir, 'data'), '--cwd', dir];
+	const [command, ...args] = [...before, binary(), 'serve', '--tls', 'off', '--listen', address, '--data', join(dir, 'data'), '--cwd', dir];
 	const child = spawn(command, args, { stdio: ['ignore', 'ignore', 'pipe'] });
 	const started = { pid: child.pid, code: null, stderr: '' };
 	const closed = once(child, 'close');

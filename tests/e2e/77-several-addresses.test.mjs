@@ -65,8 +65,9 @@ test('one address that cannot be had ends the start, and nothing of the others s
 		assert.match(told.stderr, /unix|HOST:PORT/, wrong);
 	}
 	assert.equal((await serve(...Array.from({ length: 17 }, () => '127.0.0.1:0'))).code, 2);
-	const off = await serve(`unix:${path}`, '127.0.0.1:0', '0.0.0.0:0', '--auth', 'off');
-	assert.notEqual(off.code, 0);
+	const off = await serve(`unix:${path}`, '127.0.0.1:0', '0.0.0.0:0', '--auth', 'off', '--tls', 'off');
+	assert.equal(off.code, 1);
+	assert.match(off.stderr, /--auth off is for loopback and unix sockets only/);
 });
 
 test('what passes by the socket of a file needs no token; what a browser or a proxy passes on does', async (t) => {
@@ -183,12 +184,12 @@ test('the commands reach a server at whatever it listens on', async (t) => {
 	assert.equal((await ask(path, 'GET', '/api/login', { headers: { authorization: `Bearer ${token}` } })).body.error.code, 'token_revoked');
 	assert.equal((await runToEnd(['replay', file, '--create', '--data', scratchDir(t)])).code, 2);
 
-	const named = await Server.start(t, { listen: ['0.0.0.0:0'], args: ['--url', 'https://holdfast.example.org'] });
+	const named = await Server.start(t, { listen: ['0.0.0.0:0'], args: ['--tls', 'off', '--url', 'https://holdfast.example.org'] });
 	assert.equal(await run(named, 'url'), `https://holdfast.example.org/#token=${named.token}`);
 	assert.match(await run(named, 'token', 'create', '--role', 'observer', '--session', '*', '--link'), /^https:\/\/holdfast\.example\.org\/#token=/);
 	const [jti2] = (await run(named, 'token', 'list')).split(/\s/);
 	await run(named, 'token', 'revoke', jti2);
-	const wild = await Server.start(t, { listen: ['0.0.0.0:0'] });
+	const wild = await Server.start(t, { listen: ['0.0.0.0:0'], args: ['--tls', 'off'] });
 	assert.equal(await run(wild, 'url'), `${wild.url.replace('0.0.0.0', '127.0.0.1')}/#token=${wild.token}`);
 	for (const wrong of ['holdfast.example.org', 'ftp://x', 'https://', 'https://x/path', 'https://a b', 'https://x/#']) {
 		const { code, stderr } = await runToEnd(['serve', '--url', wrong, '--data', scratchDir(t)]);

@@ -305,7 +305,7 @@ test('--auth off is for loopback only, and then everybody is let in', async (t) 
 	assert.equal((await server.request('GET', '/api/sessions')).status, 200);
 	assert.equal((await server.request('GET', '/api/login')).body.role, 'admin');
 	const dir = scratchDir(t);
-	const { code, stderr } = await runToEnd(['serve', '--listen', '0.0.0.0:0', '--data', join(dir, 'data'), '--cwd', dir, '--auth', 'off']);
+	const { code, stderr } = await runToEnd(['serve', '--listen', '0.0.0.0:0', '--data', join(dir, 'data'), '--cwd', dir, '--auth', 'off', '--tls', 'off']);
 	assert.equal(code, 1);
 	assert.match(stderr, /--auth off is for loopback and unix sockets only/);
 });

@@ -1,12 +1,24 @@
 // Which token lets a test in: each server that is started says it here, and whoever talks to it asks.
 
 const tokens = new Map();
+const roots = new Map();
 
 /** The server at `url` (http://…) wants this token; null: none. */
 export function noteToken(url, token) {
 	if (!url.startsWith('unix:')) {
 		tokens.set(new URL(url).host, token);
 	}
+}
+
+/** The server at `url` (https://…) has this certificate. */
+export function noteCa(url, ca) {
+	roots.set(new URL(url).host, ca);
+}
+
+/** What TLS to `url` trusts: an option for node's clients. */
+export function trustOf(url) {
+	const ca = url.startsWith('ws+unix:') || url.startsWith('unix:') ? undefined : roots.get(new URL(url).host);
+	return ca ? { ca } : {};
 }
 
 /** The token for a server, by any URL of it; null: none is needed, or nobody knows. */

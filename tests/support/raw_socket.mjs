@@ -2,6 +2,8 @@
 
 import { createHash } from 'node:crypto';
 import net from 'node:net';
+import tls from 'node:tls';
+import { trustOf } from './auth.mjs';
 import { Waiters, defer } from './wait.mjs';
 
 const DEFAULT_MS = 10_000;
@@ -13,6 +15,7 @@ export const TEXT = 1, BINARY = 2, CONTINUATION = 0, CLOSE = 8, PING = 9, PONG =
 export class RawSocket {
 	#waiters = new Waiters();
 	#socket;
+	#plain; // the same without TLS
 	#parts = [];
 	#size = 0;
 	/** Whether the server has ended its side (or all of it, with `error`). */
@@ -22,6 +25,7 @@ export class RawSocket {
 	constructor(socket) {
 		this.#socket = socket.setNoDelay(true);
 		socket.on('connect', () => this.#waiters.wake());
+		socket.on('secureConnect', () => this.#waiters.wake());
 		socket.on('drain', () => this.#waiters.wake());
 		socket.on('data', (d) => this.#wake(() => {
 			this.#parts.push(d);
@@ -46,10 +50,13 @@ export class RawSocket {
 	/** Connects to the server (`url` http://…); the socket is gone when `t` is over. */
 	static async connect(t, { url }) {
 		const { hostname, port } = new URL(url);
-		const socket = net.connect({ host: hostname.replace(/^\[|\]$/g, ''), port, allowHalfOpen: true });
+		const at = { host: hostname.replace(/^\[|\]$/g, ''), port, allowHalfOpen: true };
+		const plain = net.connect(at);
+		const socket = url.startsWith('https:') ? tls.connect({ socket: plain, host: 'localhost', ...trustOf(url) }) : plain;
 		defer(t, () => socket.destroy());
 		const raw = new RawSocket(socket);
-		await raw.until(() => socket.readyState !== 'opening' || raw.error, 'the connection');
+		raw.#plain = plain.on('error', () => {}); // the other one tells
+		await raw.until(() => (plain.readyState !== 'opening' && !socket.secureConnecting) || raw.error, 'the connection');
 		return raw;
 	}
 
@@ -83,7 +90,11 @@ export class RawSocket {
 	}
 
 	drop() {
-		this.#socket.resetAndDestroy();
+		if (this.#plain === this.#socket) {
+			this.#plain.resetAndDestroy();
+		} else {
+			this.#socket.destroy(); // node cannot reset what carries TLS
+		}
 	}
 
 	/** Stops and goes on reading. */

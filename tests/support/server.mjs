@@ -5,10 +5,11 @@ import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import http from 'node:http';
+import https from 'node:https';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { noteToken, withAuth } from './auth.mjs';
+import { noteCa, noteToken, trustOf, withAuth } from './auth.mjs';
 import { defer, within } from './wait.mjs';
 
 const root = fileURLToPath(new URL('../../', import.meta.url));
@@ -78,6 +79,17 @@ export async function runToEnd(args, { env = {}, timeoutMs = 20_000 } = {}) {
 	}
 }
 
+/** With HOLDFAST_TEST_TLS, a directory with cert.pem and key.pem, servers speak TLS unless they say how they listen. */
+function overTls() {
+	const dir = process.env.HOLDFAST_TEST_TLS;
+	return dir ? { listen: ['https://127.0.0.1:0'], ca: readFileSync(join(dir, 'cert.pem'), 'utf8') } : { listen: ['127.0.0.1:0'] };
+}
+
+function moreOptions(listen) {
+	const dir = process.env.HOLDFAST_TEST_TLS;
+	return dir && !listen ? ['--tls-cert', join(dir, 'cert.pem'), '--tls-key', join(dir, 'key.pem')] : [];
+}
+
 export class Server {
 	#options;
 	#child = null;
@@ -97,6 +109,7 @@ export class Server {
 	 * it first. `diskIsFull`: then `ballast` takes all of the rest. `hungDir`: a directory of which the server never
 	 * gets an answer (see canHang()). `prefix`: words that run the server as their last arguments. `program`: the
 	 * server's binary (default: the one that was built). `auth`: false is --auth off. `listen`: the values of --listen.
+	 * `ca`: the certificate of a server with TLS.
 	 */
 	constructor(options) {
 		this.#options = options;
@@ -117,8 +130,8 @@ export class Server {
 
 	/** Starts the process and waits until it listens. */
 	async up() {
-		const { agent, cwd, env = {}, args = [], auth = true, listen = ['127.0.0.1:0'] } = this.#options;
-		const argv = ['serve', ...listen.flatMap((address) => ['--listen', address]), '--data', this.dataDir, '--cwd', cwd];
+		const { agent, cwd, env = {}, args = [], auth = true, listen, ca } = { ...overTls(), ...this.#options };
+		const argv = ['serve', ...moreOptions(this.#options.listen), ...listen.flatMap((address) => ['--listen', address]), '--data', this.dataDir, '--cwd', cwd];
 		if (agent !== null) {
 			argv.push('--agent', agent);
 		}
@@ -148,7 +161,12 @@ export class Server {
 		}), 30_000, () => `the server to listen\n${this.stderr.slice(since)}`);
 		const path = join(this.seenDir, 'access-token');
 		this.token = auth && existsSync(path) ? readFileSync(path, 'utf8').trim() : null;
-		noteToken(this.url, this.token);
+		for (const url of this.urls) {
+			noteToken(url, this.token);
+			if (url.startsWith('https:')) {
+				noteCa(url, ca);
+			}
+		}
 	}
 
 	#command(argv) {
@@ -223,6 +241,11 @@ export class Server {
 			init.body = JSON.stringify(json);
 			init.headers['content-type'] ??= 'application/json';
 		}
+		if (this.url.startsWith('https:')) {
+			const { status, headers: told, body: text } = await this.rawRequest(method, path, init.headers, init.body);
+			const entries = Object.entries(told).map(([name, value]) => [name, [value].flat().join(', ')]);
+			return { status, headers: new Headers(entries), body: /^application\/json/.test(told['content-type']) && text ? JSON.parse(text) : text };
+		}
 		const answer = await fetch(this.url + path, { ...init, signal: AbortSignal.timeout(30_000) });
 		const text = await answer.text();
 		const isJson = (answer.headers.get('content-type') ?? '').startsWith('application/json');
@@ -235,7 +258,8 @@ export class Server {
 	 */
 	rawRequest(method, path, headers = {}, body = undefined) {
 		const { hostname, port, host } = new URL(this.url);
-		const request = http.request({ method, path, hostname, port, setHost: false, headers: { host, ...withAuth(this.url, headers) } });
+		const { request: send } = this.url.startsWith('https:') ? https : http;
+		const request = send({ ...trustOf(this.url), ...(send === https.request && { agent: false }), method, path, hostname, port, setHost: false, headers: { host, ...withAuth(this.url, headers) } });
 		const answer = new Promise((resolve, reject) => {
 			request.on('error', reject);
 			request.on('response', (response) => {

@@ -2,7 +2,7 @@
 
 import { once } from 'node:events';
 import WebSocket from 'ws';
-import { withAuth } from './auth.mjs';
+import { trustOf, withAuth } from './auth.mjs';
 import { Waiters, defer, within } from './wait.mjs';
 
 const DEFAULT_MS = 20_000;
@@ -26,7 +26,7 @@ export class TestSocket {
 	 */
 	constructor(t, url, check, { headers = {}, protocols = [], paused = false } = {}) {
 		this.#check = check;
-		this.#ws = new WebSocket(url, protocols, { headers: withAuth(url, headers), maxPayload: 64 << 20, perMessageDeflate: false });
+		this.#ws = new WebSocket(url, protocols, { ...trustOf(url), headers: withAuth(url, headers), maxPayload: 64 << 20, perMessageDeflate: false });
 		this.#ws.on('open', () => this.#waiters.wake());
 		this.#ws.on('message', (data, isBinary) => this.#take(data, isBinary));
 		this.#ws.on('close', (code, reason) => this.#end(code, String(reason)));
