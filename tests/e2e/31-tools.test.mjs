@@ -484,7 +484,7 @@ test('replay: what it cannot play', async (t) => {
 	assert.match(await refused(good, '--session', '..'), /--session "\.\." is not ID/);
 	assert.match(await refused(good, '--session', 's', '--speed', 'fast'), /--speed "fast" is not N\|max/);
 	assert.match((await run(2, 'replay', join(file, 'x'), '--url', server.url, '--create')).stderr, /r\.jsonl\/x cannot be opened: /);
-	for (const url of ['https://localhost', 'localhost:80', 'http://', 'http://u:p@h', 'http://h:x', 'http://h:8x', 'http://[::1', 'http://h:123456789']) {
+	for (const url of ['ftp://localhost', 'https://', 'unix:', 'localhost:80', 'http://', 'http://u:p@h', 'http://h:x', 'http://h:8x', 'http://[::1', 'http://h:123456789']) {
 		assert.match((await run(2, 'replay', file, '--url', url, '--create')).stderr, /is not URL/, url);
 	}
 	assert.match((await run(2, 'replay', file, '--url', 'http://127.0.0.1:1/', '--create')).stderr, /cannot connect to 127\.0\.0\.1 port 1: Connection refused/);

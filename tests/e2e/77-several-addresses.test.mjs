@@ -65,7 +65,8 @@ test('one address that cannot be had ends the start, and nothing of the others s
 		assert.match(told.stderr, /unix|HOST:PORT/, wrong);
 	}
 	assert.equal((await serve(...Array.from({ length: 17 }, () => '127.0.0.1:0'))).code, 2);
-	const off = await serve(`unix:${path}`, '127.0.0.1:0', '0.0.0.0:0', '--auth', 'off', '--tls', 'off');
+	const listen = [`unix:${path}`, '127.0.0.1:0', '0.0.0.0:0'].flatMap((address) => ['--listen', address]);
+	const off = await runToEnd(['serve', '--data', join(dir, 'data'), '--cwd', dir, ...listen, '--auth', 'off', '--tls', 'off']);
 	assert.equal(off.code, 1);
 	assert.match(off.stderr, /--auth off is for loopback and unix sockets only/);
 });
