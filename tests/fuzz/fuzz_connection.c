@@ -2,7 +2,8 @@
  * Whole connections to the server, through libwebsockets and a socket: the text is what a client
  * sends, the plan says where it is cut and whether the client ends its side. What comes back is
  * well-formed: HTTP answers, and behind a 101 WebSocket frames. When the client is gone, so is all
- * that the connection held.
+ * that the connection held. A text that begins with ~ is for a server that wants tokens: who has
+ * none of them there learns nothing of its session.
  */
 #include "fuzz.h"
 
@@ -20,6 +21,12 @@
 /* Turns in which a connection has to be gone. */
 #define TURNS_MAX 100000
 
+/* In DIR/access-token and DIR/token-secret. */
+#define OPENER "the-access-token-of-the-fuzzer-is-this-one-0"
+#define SECRET "a-secret-of-the-fuzzer-with-more-than-32-bytes"
+/* Of the session that only a token may see. */
+#define PLANTED "planted-title"
+
 struct stage {
 	uv_loop_t loop;
 	struct clock clock;
@@ -27,10 +34,11 @@ struct stage {
 	struct session_table *sessions;
 	struct agent_host *agents;
 	struct server *server;
+	struct access *access; /* NULL: no token is wanted */
 	char dir[64];
 };
 
-static struct stage *the_stage;
+static struct stage *the_stages[2]; /* [1]: with tokens */
 
 /* --- the server --- */
 
@@ -70,12 +78,43 @@ static int remove_one(const char *path, const struct stat *st, int type, struct 
 	return remove(path);
 }
 
-static void remove_stage(void)
+static void remove_stages(void)
 {
-	nftw(the_stage->dir, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+	for (int i = 0; i < 2; i++) {
+		if (the_stages[i]) {
+			nftw(the_stages[i]->dir, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+		}
+	}
 }
 
-static struct stage *make_stage(void)
+static void handle_revoked(void *owner)
+{
+	server_grants_changed(((struct stage *)owner)->server);
+}
+
+static void write_file(const struct stage *stage, const char *name, const char *text)
+{
+	char path[128];
+	snprintf(path, sizeof(path), "%s/%s", stage->dir, name);
+	FILE *file = fopen(path, "w");
+	fuzz_check(file && fputs(text, file) >= 0 && fclose(file) == 0 && chmod(path, 0600) == 0,
+		"a file can be written");
+}
+
+static void open_access(struct stage *stage)
+{
+	char *why = NULL;
+	write_file(stage, "access-token", OPENER "\n");
+	write_file(stage, "token-secret", SECRET "\n");
+	struct access_config config = {.loop = &stage->loop,
+		.clock = &stage->clock,
+		.data_dir = stage->dir,
+		.revoked = handle_revoked,
+		.owner = stage};
+	fuzz_check(access_open(&config, &stage->access, &why) == 0, "the tokens can be read");
+}
+
+static struct stage *make_stage(bool wants_tokens)
 {
 	static const struct session_ops ops = {
 		.prompt_due = handle_prompt,
@@ -104,6 +143,9 @@ static struct stage *make_stage(void)
 					   .owner = stage},
 		&stage->sessions, &why);
 	fuzz_check(r == 0, "the sessions can be opened");
+	if (wants_tokens) {
+		open_access(stage);
+	}
 	static char host[] = "127.0.0.1";
 	static const struct server_trust trust = {0};
 	static const struct listen_address listen = {.host = host};
@@ -113,13 +155,12 @@ static struct stage *make_stage(void)
 					      .listen = &listen,
 					      .listen_count = 1,
 					      .trust = &trust,
-					      .web_dir = stage->dir,
+					      .web_dir = wants_tokens ? NULL : stage->dir,
+					      .access = stage->access,
 					      .sessions = stage->sessions,
 					      .agents = stage->agents},
 		&why);
 	fuzz_check(stage->server != NULL, "the server starts");
-	the_stage = stage;
-	atexit(remove_stage);
 	return stage;
 }
 
@@ -249,20 +290,14 @@ static void play(struct stage *stage, struct fuzz_input *in, int fd, struct buff
 	}
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+/** What a client sends, and what comes back. */
+static void visit(struct stage *stage, struct fuzz_input *in, struct buffer *out)
 {
-	struct stage *stage = the_stage ? the_stage : make_stage();
-	struct fuzz_input in = fuzz_split(data, size);
-	struct buffer out = {0};
 	int pair[2];
-	bool may_be_head = memmem(in.text, in.len, "HEAD ", 5) != NULL;
 	fuzz_check(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) == 0,
 		"there is a pair of sockets");
 	server_adopt(stage->server, pair[1]);
-	play(stage, &in, pair[0], &out);
-	if (!may_be_head) { /* else nobody knows here which answers have a body */
-		check_output(&out);
-	}
+	play(stage, in, pair[0], out);
 	close(pair[0]);
 	int turns = 0;
 	while (server_connections(stage->server) && turns++ < TURNS_MAX) {
@@ -272,6 +307,60 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		}
 	}
 	fuzz_check(!server_connections(stage->server), "a client that is gone leaves nothing");
+}
+
+/** The server that wants tokens has a session, so that there is something to see. */
+static void plant(struct stage *stage)
+{
+	static const char request[] =
+		"POST /api/sessions HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer " OPENER
+		"\r\nContent-Type: application/json\r\nContent-Length: 39\r\n\r\n"
+		"{\"id\":\"secret\",\"title\":\"" PLANTED "\"}";
+	struct fuzz_input in = {.text = request, .len = sizeof(request) - 1};
+	struct buffer out = {0};
+	bool is_made = false;
+	for (int i = 0; i < 1000 && !is_made; i++) {
+		buffer_clear(&out);
+		visit(stage, &in, &out);
+		/* 409: it was made before, but the disk answered late. */
+		is_made = strstr(buffer_cstr(&out), " 201 ") || strstr(buffer_cstr(&out), " 409 ");
+		usleep(1000);
+	}
+	fuzz_check(is_made, "a session can be made");
+	buffer_finish(&out);
+}
+
+static struct stage *stage_for(bool wants_tokens)
+{
+	struct stage **stage = &the_stages[wants_tokens];
+	if (!*stage) {
+		*stage = make_stage(wants_tokens);
+		if (!the_stages[!wants_tokens]) {
+			atexit(remove_stages);
+		}
+		if (wants_tokens) {
+			plant(*stage);
+		}
+	}
+	return *stage;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct fuzz_input in = fuzz_split(data, size);
+	struct buffer out = {0};
+	bool wants_tokens = in.len && in.text[0] == '~';
+	in.text += wants_tokens;
+	in.len -= wants_tokens;
+	struct stage *stage = stage_for(wants_tokens);
+	visit(stage, &in, &out);
+	if (!memmem(in.text, in.len, "HEAD ", 5)) {
+		check_output(&out); /* else nobody knows here which answers have a body */
+	}
+	bool has_token = memmem(in.text, in.len, OPENER, strlen(OPENER)) != NULL;
+	bool sees = out.len && memmem(out.data, out.len, PLANTED, strlen(PLANTED));
+	fuzz_check(
+		!wants_tokens || has_token || !sees, "who has no token sees nothing of a session");
 	buffer_finish(&out);
 	return 0;
 }
