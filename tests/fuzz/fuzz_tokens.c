@@ -137,8 +137,7 @@ static void check_grant(const struct grant *grant)
 	json_t *claims = grant_write(grant);
 	struct grant *again = grant_read(claims, true, &why);
 	fuzz_check(again && again->role == grant->role && strcmp(again->sub, grant->sub) == 0 &&
-			   again->expires_ms == grant->expires_ms &&
-			   again->hides_tools == grant->hides_tools,
+			   again->expires_ms == grant->expires_ms && again->hide == grant->hide,
 		"what is kept of it says the same");
 	grant_unref(again);
 	json_decref(claims);
