@@ -29,6 +29,8 @@ void agent_host_destroy(struct agent_host *host, void (*done)(void *arg), void *
 /** When the agents, the sessions and the clients are gone. */
 void agent_host_free(struct agent_host *host);
 bool agent_host_has_agent(const struct agent_host *host);
+/** Whether a prompt of this session finds an agent, or room for another one (limit agents). */
+bool agent_host_has_room(const struct agent_host *host, const struct session *session);
 /** Agents whose process is up. */
 size_t agent_host_count_running(const struct agent_host *host);
 

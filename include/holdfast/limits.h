@@ -99,6 +99,15 @@
 		"prompts waiting in one session")                                                  \
 	LIMIT(size_t, open_permissions, COUNT, 64, 1, 100000, "permissions_full",                  \
 		"permission requests that wait for an answer in one session")                      \
+	LIMIT(size_t, sessions, COUNT, 1000000, 1, 100000000, "too_many_sessions",                 \
+		"sessions that there are")                                                         \
+	LIMIT(size_t, sub_sessions, COUNT, 10000, 1, 100000000, "too_many_sessions",               \
+		"sessions that the tokens of one sub have made")                                   \
+	LIMIT(size_t, open_blocks, COUNT, 20000, 1, 100000000, "server_busy",                      \
+		"sessions in which a producer's text is not a whole block yet")                    \
+	LIMIT(size_t, names, COUNT, 5000000, 1, 1000000000, "names_full",                          \
+		"keys, ids of messages, of tool calls and of runs that one session knows")         \
+	LIMIT(size_t, agents, COUNT, 100, 1, 100000, "too_many_agents", "agents that run at once") \
 	LIMIT(size_t, agent_line_size, BYTES, 16 * LIMIT_MIB, 64 * LIMIT_KIB, 256 * LIMIT_MIB,     \
 		NULL, "one JSON-RPC line of an agent")                                             \
 	LIMIT(size_t, agent_file_size, BYTES, 8 * LIMIT_MIB, 1 * LIMIT_KIB, 256 * LIMIT_MIB, NULL, \
@@ -151,6 +160,9 @@
 		"so often it is looked for events to prune")                                       \
 	LIMIT(size_t, prune_size, BYTES, 64 * LIMIT_KIB, 1, 1024 * LIMIT_MIB, NULL,                \
 		"a log is written anew when so much of it, and half of it, is pruned events")      \
+	LIMIT(size_t, max_disk, BYTES, 0, 0, 1048576 * LIMIT_GIB, "disk_full",                     \
+		"bytes of the data directory; beyond it nothing is taken, and all can be "         \
+		"read; 0: any")                                                                    \
 	LIMIT(size_t, journal_backlog, BYTES, 16 * LIMIT_MIB, 64 * LIMIT_KIB, 1024 * LIMIT_MIB,    \
 		"waits", "producers are paused while so much waits for the disk")                  \
 	/* Observers. */                                                                           \

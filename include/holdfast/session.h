@@ -124,11 +124,19 @@ struct durable_wait {
 };
 
 /**
- * Makes a session; `id` NULL makes one up. Returns -EEXIST, -EIO (the store has failed) or another
- * negative errno. It is durable when session_wait_durable() says so.
+ * Makes a session; `id` NULL makes one up, `sub` is whose token makes it (NULL: nobody's). Returns
+ * -EEXIST, -EIO (the store has failed) or another negative errno. It is durable when
+ * session_wait_durable() says so.
  */
-int session_create(struct session_table *table, const char *id, const char *title,
+int session_create(struct session_table *table, const char *id, const char *title, const char *sub,
 	struct session **ret_session);
+/** The limit that stands in the way of one more session of `sub`; LIMIT_NONE: none does. */
+enum limit session_room_for_another(const struct session_table *table, const char *sub);
+/** Whether the data directory may become larger. */
+bool session_table_has_disk(const struct session_table *table);
+/** Whether a producer's text may open another block, and an input give another name. */
+bool session_has_room_for_block(const struct session *session);
+bool session_has_room_for_names(const struct session *session);
 /**
  * Begins the deletion: ops->deleted follows when it is durable. Until then the session is there for
  * all who read; it takes no inputs (-ENOENT), and goes on if the deletion fails. -EALREADY if one

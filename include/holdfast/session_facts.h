@@ -39,6 +39,7 @@ enum log_key_kind {
 /** Strings are owned; NULL: there is none. */
 struct session_facts {
 	char *title; /* that it was made with */
+	char *made_by; /* the sub of the token that made it; NULL: it had none */
 	uint64_t turn; /* number of the running or the last one */
 	bool in_turn;
 	bool turn_of_prompt; /* a prompt began it, so the session's agent is at work on it */

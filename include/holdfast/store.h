@@ -159,6 +159,8 @@ int store_sync(struct store *store);
 int64_t store_now(struct store *store);
 /** Looks for events that need not be kept (limits keep_events, keep_days); a timer does it too. */
 void store_prune(struct store *store);
+/** Whether the data directory is as large as it may be (limit max_disk). */
+bool store_is_full(const struct store *store);
 /** Bytes that wait for the disk. */
 size_t store_backlog(const struct store *store);
 

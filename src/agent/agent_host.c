@@ -261,6 +261,20 @@ size_t agent_host_count_running(const struct agent_host *host)
 	return count;
 }
 
+static bool is_busy(const struct hosted *hosted)
+{
+	return hosted && !acp_agent_is_as_new(hosted->agent);
+}
+
+bool agent_host_has_room(const struct agent_host *host, const struct session *session)
+{
+	size_t count = 0;
+	list_for_each(link, &host->agents) {
+		count += is_busy(list_entry(link, struct hosted, link));
+	}
+	return count < host->limits->agents || is_busy(session_host(session));
+}
+
 static void finish_if_empty(struct agent_host *host)
 {
 	if (!host->closing || host->count) {
@@ -387,12 +401,17 @@ void agent_host_prompt(
 	struct hosted *hosted = hosted_of(host, session);
 	bool is_cancelled = hosted->cancelled_turn == session_turn(session);
 	hosted->late_turn = hosted->is_over = false;
-	int r = is_cancelled ? 0 : acp_agent_prompt(hosted->agent, message, len);
+	bool has_room = agent_host_has_room(host, session);
+	int r = is_cancelled ? 0
+		: !has_room  ? -ENOBUFS
+			     : acp_agent_prompt(hosted->agent, message, len);
 	hosted->is_at_work = !is_cancelled && r == 0;
 	if (is_cancelled) {
 		handle_turn_end(hosted, "cancelled", NULL);
 	} else if (r < 0) {
-		handle_turn_end(hosted, "error", "the agent could not take the prompt");
+		handle_turn_end(hosted, "error",
+			has_room ? "the agent could not take the prompt"
+				 : "as many agents run as may; send the prompt again later");
 	}
 }
 

@@ -123,6 +123,33 @@ static void complete_turn_end(struct input_event *in, const struct json_numbers 
 	json_decref(data);
 }
 
+static int check_disk(struct session *session, struct refusal *refusal)
+{
+	if (session_table_has_disk(session_table_of(session))) {
+		return 0;
+	}
+	return refuse_limit(refusal, LIMIT_max_disk,
+		"the server's data has grown to its limit; it is taken again when there is room");
+}
+
+/** What a producer may not have more of, in this session or in all. */
+static int check_room(
+	const struct session *session, const struct input_event *in, struct refusal *refusal)
+{
+	bool is_text = in->type == EVENT_MESSAGE_CHUNK || in->type == EVENT_THOUGHT_CHUNK;
+	bool names = in->key || in->message_id || in->type == EVENT_TOOL_CALL ||
+		     in->type == EVENT_TOOL_CALL_UPDATE || in->type == EVENT_RUN_START;
+	if (names && !session_has_room_for_names(session)) {
+		return refuse_limit(refusal, LIMIT_names,
+			"this session knows as many keys and ids as it may; go on in another one");
+	}
+	if (is_text && !session_has_room_for_block(session)) {
+		return refuse_limit(refusal, LIMIT_open_blocks,
+			"too many sessions have text that is not a whole block yet; send it again in a moment");
+	}
+	return 0;
+}
+
 static int check_entry(struct batch *batch, size_t i, const json_t *event,
 	const struct limits *limits, struct refusal *refusal)
 {
@@ -135,6 +162,9 @@ static int check_entry(struct batch *batch, size_t i, const json_t *event,
 	}
 	complete_turn_end(&entry->in, numbers);
 	r = batch_check_key(batch, i, refusal);
+	if (r == 0 && !entry->is_known) {
+		r = check_room(batch->session, &entry->in, refusal);
+	}
 	if (r == 0 && !entry->is_known) {
 		r = batch_check_run(batch, i, refusal);
 	}
@@ -177,6 +207,10 @@ static void batch_finish(struct batch *batch)
 int intake_append(struct session *session, const json_t *events, const struct limits *limits,
 	struct append_ack *acks, size_t *ret_bad, struct refusal *refusal)
 {
+	*ret_bad = 0;
+	if (check_disk(session, refusal) < 0) {
+		return -EINVAL;
+	}
 	const char *run_id = session_run(session);
 	struct batch batch = {.session = session,
 		.count = json_array_size(events),
@@ -274,6 +308,9 @@ int intake_prompt(struct session *session, const struct request *request,
 	const struct author *author, uint64_t *ret_seq, bool *ret_duplicate,
 	struct refusal *refusal)
 {
+	if (check_disk(session, refusal) < 0) {
+		return -EINVAL;
+	}
 	int r = session_prompt(session, request->prompt.message, request->prompt.message_len,
 		request->prompt.prompt_id, author, ret_seq, ret_duplicate);
 	if (r == -ENOBUFS) {

@@ -31,8 +31,12 @@ int conn_make_session(struct conn *conn, struct refusal *refusal)
 {
 	struct server *server = conn->server;
 	struct session *session;
-	int r = session_create(
-		server->sessions, conn->session_id, conn->title ? conn->title : "", &session);
+	enum limit limit = session_room_for_another(server->sessions, conn->grant->sub);
+	if (limit != LIMIT_NONE) {
+		return refuse_limit(refusal, limit, TOO_MANY_SESSIONS);
+	}
+	int r = session_create(server->sessions, conn->session_id, conn->title ? conn->title : "",
+		conn->grant->sub, &session);
 	if (r < 0) {
 		return refuse_storage(refusal, STORAGE_WRITE);
 	}

@@ -30,6 +30,7 @@ static const char *status_text(unsigned status)
 		{501, "Not Implemented"},
 		{503, "Service Unavailable"},
 		{505, "HTTP Version Not Supported"},
+		{507, "Insufficient Storage"},
 	};
 	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
 		if (table[i].status == status) {
@@ -152,6 +153,9 @@ static unsigned status_of(const char *code)
 		{"too_large", 413},
 		{"not_queued", 404},
 		{"queue_full", 429},
+		{"too_many_sessions", 429},
+		{"names_full", 429},
+		{"disk_full", 507},
 		{"permissions_full", 429},
 		{"storage_failed", 503},
 		{"shutting_down", 503},

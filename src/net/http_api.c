@@ -154,7 +154,14 @@ static void post_session(struct conn *conn)
 		json_decref(json);
 		return;
 	}
-	int r = session_create(conn->server->sessions, id, title, &session);
+	enum limit limit = session_room_for_another(conn->server->sessions, conn->grant->sub);
+	if (limit != LIMIT_NONE) {
+		http_refuse_limit(
+			conn, limit == LIMIT_max_disk ? 507 : 429, limit, TOO_MANY_SESSIONS);
+		json_decref(json);
+		return;
+	}
+	int r = session_create(conn->server->sessions, id, title, conn->grant->sub, &session);
 	if (r == -EEXIST) {
 		refuse_exists(conn, id);
 	} else if (r < 0) {

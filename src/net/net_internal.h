@@ -439,6 +439,8 @@ void http_revoke(struct conn *conn);
 void http_forget_login(struct conn *conn);
 
 /* append.c */
+#define TOO_MANY_SESSIONS \
+	"there is no room for another session: they are too many, in all or of yours, or too large"
 /**
  * Makes the session conn->session_id, which is not there, and makes it conn->session. It is durable
  * together with what is appended in the same tick.

@@ -48,6 +48,14 @@ static void handle_prompt(struct conn *conn, const struct request *request, stru
 			"this server runs without an agent; start it with --agent \"COMMAND\"");
 		return;
 	}
+	session_find_prompt(conn->session, request->prompt.prompt_id, &had);
+	if (had.place == PROMPT_UNKNOWN &&
+		!agent_host_has_room(conn->server->agents, conn->session)) {
+		refuse_limit(refusal, LIMIT_agents,
+			"as many agents run as may; send it again when one has stopped");
+		return;
+	}
+	had.place = PROMPT_UNKNOWN;
 	struct author author = conn_author(conn);
 	if (intake_prompt(conn->session, request, &author, &seq, &duplicate, refusal) < 0) {
 		return;

@@ -51,6 +51,7 @@ enum {
 	DURABILITY,
 	KEEP_EVENTS,
 	KEEP_DAYS,
+	MAX_DISK,
 	LIMIT,
 	LOG_LEVEL,
 	OPTION_COUNT
@@ -125,6 +126,8 @@ static const struct option options[OPTION_COUNT + 1] = {
 		"keep the newest N events of each session and prune older ones, from the front; none are renumbered"},
 	[KEEP_DAYS] = {"--keep-days", "N", "HOLDFAST_KEEP_DAYS", NULL,
 		"prune events that are older than N days; with both options an event is pruned when either applies"},
+	[MAX_DISK] = {"--max-disk", "SIZE", "HOLDFAST_MAX_DISK", NULL,
+		"how large the data directory may become, such as 500M; then new input is refused with disk_full, and all can still be read"},
 	[LIMIT] = {"--limit", "NAME=VALUE[,NAME=VALUE]...", "HOLDFAST_LIMIT", NULL,
 		"sets a threshold or bound, such as soft_flush_ms=500,block_size=128K; may be repeated; holdfast limits lists them with their defaults"},
 	[LOG_LEVEL] = {"--log-level", "error|warn|info|debug", "HOLDFAST_LOG_LEVEL", "info",
@@ -370,6 +373,7 @@ static int take_own_limits(struct config *config, const char *values[])
 	} own[] = {
 		{KEEP_EVENTS, "keep_events"},
 		{KEEP_DAYS, "keep_days"},
+		{MAX_DISK, "max_disk"},
 		{AGENT_MEMORY, "agent_memory"},
 		{AGENT_PROCESSES, "agent_processes"},
 	};

@@ -111,7 +111,8 @@ static void end_tick(struct relay *relay)
 	session_table_end_tick(relay->sessions);
 	bool behind = session_table_backlog(relay->sessions) > relay->limits->journal_backlog;
 	if (!relay->stopping) {
-		agent_host_pause(relay->agents, behind || relay->store_failing);
+		agent_host_pause(relay->agents,
+			behind || relay->store_failing || !session_table_has_disk(relay->sessions));
 		agent_host_end_tick(relay->agents);
 	}
 	server_end_tick(relay->server, behind);

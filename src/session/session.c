@@ -136,6 +136,7 @@ static void mark_open(struct session *session, int64_t lsn)
 {
 	struct stream_open open;
 	stream_buffer_get_open(session->state.stream, &open);
+	session_room_note_open(session, open.len > 0);
 	size_t n = session->open_mark_count;
 	if (n && session->open_marks[n - 1].lsn == lsn) {
 		n--; /* of the same group */
@@ -244,6 +245,7 @@ void session_show_recovered(struct session *session)
 	struct stream_open open;
 	session_time_resume(session);
 	stream_buffer_get_open(session->state.stream, &open);
+	session_room_note_open(session, open.len > 0);
 	session->shown_open = (struct open_mark){0, open.seq, open.len};
 	session->channel.max_seq = session_log_last_seq(session->log);
 	session_status_show(session);
@@ -319,7 +321,9 @@ void session_commit(struct session *session, uint64_t lsn)
 	if (session->has_ended) {
 		struct session_log *log = session->log;
 		event_unref(prompt);
+		struct session_table *table = session->table;
 		session_free(session);
+		session_room_uncount(table, log);
 		store_remove_session(log);
 		return;
 	}
@@ -382,6 +386,7 @@ void session_rewind_end(struct session *session)
 	session_time_resume(session);
 	struct stream_open open;
 	stream_buffer_get_open(session->state.stream, &open);
+	session_room_note_open(session, open.len > 0);
 	session->shown_open = (struct open_mark){0, open.seq, open.len};
 	session_touch(session);
 }
@@ -439,6 +444,7 @@ static void handle_closed(uv_handle_t *handle)
 void session_free(struct session *session)
 {
 	session_fail(session, -ECANCELED, 0);
+	session_room_note_open(session, false);
 	list_remove(&session->touched_link);
 	list_remove(&session->dirty_link);
 	list_remove(&session->live_link);

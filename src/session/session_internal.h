@@ -64,6 +64,7 @@ struct session {
 	int64_t preview_ts; /* of the last preview */
 	uint64_t preview_seq; /* the event it showed */
 	size_t preview_len; /* and how much of it */
+	bool has_open; /* a block: counted in table.open_blocks */
 	bool preview_wanted; /* somebody new is waiting for one */
 	uv_timer_t timer;
 	int64_t timer_at; /* by clock_elapsed_ms(); INT64_MAX: not armed */
@@ -95,6 +96,8 @@ struct session_table {
 	struct list lost; /* by dirty_link: not yet what the disk has of them, after a failure */
 	struct list touched;
 	struct json_numbers *numbers;
+	struct hash *makers; /* of session_room.c, by sub */
+	size_t open_blocks; /* sessions that have one */
 	struct list
 		ready; /* struct durable_wait: on disk or refused, told at the end of the tick */
 	bool recovering; /* also while sessions are taken back to what is on disk */
@@ -173,6 +176,14 @@ void session_watch_clock(struct session_table *table);
 void session_unwatch_clock(struct session_table *table);
 /** The wall clock was set, or the machine has woken up: timers look when they are due. */
 void session_table_clock_changed(struct session_table *table);
+
+/* session_room.c */
+/** A session is there, and is not any more: for the count of its maker's. */
+void session_room_count(struct session_log *log, void *table);
+void session_room_uncount(struct session_table *table, const struct session_log *log);
+void session_room_finish(struct session_table *table);
+/** Whether its newest text is a block that is not whole. */
+void session_room_note_open(struct session *session, bool is_open);
 
 /* session_evict.c */
 /** Notes that something happened to it. */

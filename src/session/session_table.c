@@ -37,6 +37,7 @@ static void forget(struct session *session)
 		table->ops->deleted(table->owner, session);
 	}
 	session_free(session);
+	session_room_uncount(table, log);
 	store_remove_session(log);
 }
 
@@ -159,6 +160,7 @@ static struct session *wake(struct session_table *table, struct session_log *log
 static void handle_returned(void *owner, struct session_log *log)
 {
 	struct session_table *table = owner;
+	session_room_count(log, table);
 	find_busy(log, table);
 	struct session *session = session_log_owner(log);
 	if (!session) {
@@ -250,6 +252,7 @@ int session_table_open(
 	list_init(&table->touched);
 	list_init(&table->ready);
 	table->numbers = json_numbers_create();
+	table->makers = hash_create();
 	table->evict_timer = loop_timer(config->loop, table);
 	int r = store_open(config->loop, config->data_dir, config->durability, config->limits,
 		&store_ops, table, &table->store, ret_why);
@@ -258,6 +261,7 @@ int session_table_open(
 		return r;
 	}
 	store_count(table->store, config->metrics);
+	store_each_session(table->store, session_room_count, table);
 	session_watch_clock(table);
 	*ret_table = table;
 	return 0;
@@ -295,6 +299,7 @@ bool session_table_close(struct session_table *table)
 		return false;
 	}
 	json_numbers_destroy(table->numbers);
+	session_room_finish(table);
 	loop_close(table->evict_timer);
 	free(table);
 	return true;
@@ -436,7 +441,7 @@ int session_random(uint64_t *ret)
 	return 0;
 }
 
-int session_create(struct session_table *table, const char *id, const char *title,
+int session_create(struct session_table *table, const char *id, const char *title, const char *sub,
 	struct session **ret_session)
 {
 	uint64_t epoch;
@@ -457,6 +462,9 @@ int session_create(struct session_table *table, const char *id, const char *titl
 	struct buffer data = {0};
 	buffer_append_char(&data, '{');
 	buffer_append_member(&data, "title", title);
+	if (sub && *sub) {
+		buffer_append_member(&data, "sub", sub);
+	}
 	buffer_append_char(&data, '}');
 	int64_t lsn = store_create_session(table->store, id, epoch, ts, data.data, data.len, &log);
 	buffer_finish(&data);
@@ -466,6 +474,7 @@ int session_create(struct session_table *table, const char *id, const char *titl
 	struct session *session = session_new(table, log);
 	session_log_set_owner(log, session);
 	session->created_lsn = session->last_lsn = lsn;
+	session_room_count(log, table);
 	list_append(&table->dirty, &session->dirty_link);
 	*ret_session = session;
 	return 0;

@@ -42,6 +42,7 @@ static const struct fact {
 	{"agent_session_id", TEXT, AT(agent_session_id), IN_LOG, 0},
 	{"agent_session_seq", NUMBER, AT(agent_session_seq), IN_LOG, 0},
 	{"agent_title", TEXT, AT(agent_title), IN_LOG, 0},
+	{"made_by", TEXT, AT(made_by), IN_LOG, 0},
 };
 
 #define TABLE_END (table + sizeof(table) / sizeof(table[0]))
@@ -98,6 +99,7 @@ void *session_facts_create(const char *data, size_t len)
 	struct session_facts *facts = xcalloc(1, sizeof(*facts));
 	json_t *json = json_loadb(data, len, 0, NULL);
 	session_facts_set(&facts->title, or_none(session_text_of(json, "title")));
+	session_facts_set(&facts->made_by, or_none(session_text_of(json, "sub")));
 	json_decref(json);
 	return facts;
 }

@@ -346,6 +346,7 @@ static void succeed(struct journal *journal)
 	journal->reviving = false;
 	journal->error = 0;
 	journal->segment_len += journal->flight.len;
+	journal->written += journal->flight.len;
 	journal->synced_lsn = journal->flight_lsn;
 	metrics_observe(store->metrics, HISTOGRAM_SYNC_SECONDS, (double)journal->flight_ns / 1e9);
 	metrics_observe(store->metrics, HISTOGRAM_SYNC_RECORDS, journal->flight_count);

@@ -133,6 +133,7 @@ static void store_free(struct store *store)
 	prune_finish(store);
 	page_render_finish(store);
 	left_out_finish(store);
+	store_room_finish(store);
 	close(store->sessions_fd);
 	close(store->lock_fd);
 	close(store->dir_fd);
@@ -192,6 +193,7 @@ int store_open(uv_loop_t *loop, const char *dir, enum store_durability durabilit
 		if (!good) {
 			journal_revive_later(&store->journal);
 		}
+		store_room_begin(store);
 	}
 	if (r < 0) {
 		if (!*ret_why) {

@@ -71,6 +71,7 @@ struct journal {
 	uint64_t flight_lsn;
 	uint32_t flight_count;
 	uint64_t flight_ns; /* how long the thread took */
+	uint64_t written; /* bytes of batches on disk so far */
 	uint64_t synced_lsn;
 	bool in_flight; /* the thread is at work */
 	int error; /* negative errno while it cannot be written */
@@ -215,6 +216,7 @@ struct store {
 	const struct store_ops *ops;
 	void *owner;
 	struct metrics *metrics; /* NULL: nobody counts */
+	struct store_room *room; /* of store_room.c; NULL: the disk is all there is */
 	enum store_durability durability;
 	int dir_fd;
 	int sessions_fd;
@@ -587,5 +589,10 @@ int recover(struct store *store, char **ret_why);
 void look_back_rewind(struct store *store);
 /** Tries to read a session that was left out, on the thread pool; returned() follows if it can. */
 void look_back_for(struct store *store, const char *id);
+
+/* store_room.c */
+/** Once the store is recovered; measures the data directory, which blocks. */
+void store_room_begin(struct store *store);
+void store_room_finish(struct store *store);
 
 #endif

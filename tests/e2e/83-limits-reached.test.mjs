@@ -61,6 +61,9 @@ async function untilTurnedAway(t, server) {
 	}
 }
 
+/** Bytes that a directory takes on the disk. */
+const sizeOf = (dir) => Number(spawnSync('du', ['-s', '--block-size=1', dir]).stdout.toString().split('\t')[0]);
+
 /** Sends more than is served in a second; all of it is served, later. */
 async function flood(count, send, seen) {
 	for (let n = 0; n < count; n++) {
@@ -193,6 +196,77 @@ const CASES = {
 		return codeOf(await server.request('POST', EVENTS, { json: ask('second') }));
 	}],
 	title_size: [20, async (t, server) => codeOf(await server.request('POST', '/api/sessions', { json: { title: filler(21) } }))],
+	sessions: [4, async (t, server) => {
+		for (const id of ['three', 'four']) {
+			await server.createSession({ id });
+		}
+		assert.equal(codeOf(await server.request('POST', '/api/sessions/five/events?create=1', { json: note(1) })), 'too_many_sessions');
+		const last = await server.request('POST', '/api/sessions', { json: { id: 'five' } });
+		assert.equal(last.status, 429);
+		assert.equal((await server.request('DELETE', '/api/sessions/four')).status, 204);
+		await server.createSession({ id: 'five' });
+		return codeOf(last);
+	}],
+	sub_sessions: [2, async (t, server) => {
+		const make = (id, sub) => server.request('POST', '/api/sessions', { json: { id }, headers: { authorization: `Bearer ${ownToken(server, 'producer', ['*'], { sub })}` } });
+		assert.deepEqual([(await make('a', 'ann')).status, (await make('b', 'ann')).status, (await make('c', 'bob')).status], [201, 201, 201]);
+		assert.equal((await server.request('DELETE', '/api/sessions/b')).status, 204);
+		assert.equal((await make('d', 'ann')).status, 201);
+		const last = await make('e', 'ann');
+		assert.equal((await make('f', 'bob')).status, 201);
+		return codeOf(last);
+	}],
+	open_blocks: [2, async (t, server) => {
+		for (const id of ['a', 'b', 'c']) {
+			await server.createSession({ id });
+		}
+		await post(server, 'a', input.text('not a whole bl'));
+		await post(server, 'b', input.text('not a whole bl'));
+		const third = await server.request('POST', '/api/sessions/c/events', { json: input.text('not a whole bl') });
+		await post(server, 'a', input.text('ock'));
+		await post(server, 'b', input.end());
+		await post(server, 'c', input.text('not a whole bl'));
+		return codeOf(third);
+	}],
+	names: [3, async (t, server) => {
+		for (const key of ['a', 'b', 'c']) {
+			await post(server, 'one', { ...note(1), key });
+		}
+		const last = await server.request('POST', EVENTS, { json: { ...note(1), key: 'd' } });
+		assert.deepEqual((await post(server, 'one', { ...note(1), key: 'c' })).acks, [{ seq: 3, duplicate: true }]);
+		await post(server, 'one', note(1));
+		return codeOf(last);
+	}],
+	agents: [1, async (t, server) => {
+		await server.createSession({ id: 'two' });
+		const first = await Observer.connect(t, server, 'one');
+		await first.loadAll();
+		await first.prompt('permission');
+		await first.waitForEvent('permission_request');
+		const second = await Observer.connect(t, server, 'two');
+		const { code, prompt_id: id } = await second.refused('prompt', { message: 'hello', prompt_id: 'p' });
+		assert.equal(id, 'p');
+		await first.prompt('waits for its own agent');
+		await server.request('DELETE', '/api/sessions/one');
+		await eventually(async () => (await readMetrics(server))('agents_running') === 0, 'the agent to be gone');
+		await second.prompt('hello', 'p');
+		return code;
+	}],
+	max_disk: ['6M', async (t, server) => {
+		await server.createSession({ id: 'large' });
+		let code = '';
+		for (let n = 0; n < 400 && !code; n++) {
+			const { status, body } = await server.request('POST', '/api/sessions/large/events', { json: note(50_000) });
+			code = status === 200 ? '' : codeOf({ body });
+			assert.ok(status === 200 || status === 507, JSON.stringify(body));
+		}
+		assert.ok(sizeOf(server.dataDir) < 6 << 20, `${sizeOf(server.dataDir)}`);
+		assert.equal(codeOf(await server.request('POST', '/api/sessions', { json: { id: 'another' } })), 'disk_full');
+		assert.ok((await server.request('GET', '/api/sessions/large/events?after_seq=0&limit=5')).body.events.length > 0, 'all can be read');
+		assert.equal((await server.request('DELETE', '/api/sessions/large')).status, 204);
+		await eventually(async () => (await server.request('POST', EVENTS, { json: note(1) })).status === 200, 'room again');
+		return code;
+	}, 'segment_size=64K,journal_ahead=0'],
 	outbox_frames: [8, neverReads, 'client_requests=100000'],
 	outbox_size: ['64K', neverReads, 'client_requests=100000,outbox_frames=100000'],
 	journal_backlog: ['64K', async (t, server) => {
@@ -257,4 +331,19 @@ test('behind a trusted proxy, connections count for its clients and not for the 
 	assert.deepEqual([await open('192.0.2.2'), await open('192.0.2.1'), await open('192.0.2.2')], [200, 503, 200]);
 	const counted = await readMetrics(server);
 	assert.equal(counted('limit_reached_total{limit="address_connections"}'), 2);
+});
+
+test('whose a session is, is known after a crash and after a restart', async (t) => {
+	const server = await Server.start(t, { args: ['--limit', 'sub_sessions=2'] });
+	const make = async (id, sub) => {
+		const { status } = await server.request('POST', '/api/sessions', { json: { id }, headers: { authorization: `Bearer ${ownToken(server, 'producer', ['*'], { sub })}` } });
+		return status;
+	};
+	assert.deepEqual([await make('a', 'ann'), await make('b', 'bob')], [201, 201]);
+	await server.kill9();
+	await server.restart();
+	assert.deepEqual([await make('c', 'ann'), await make('d', 'ann'), await make('e', 'bob')], [201, 429, 201]);
+	await server.stop();
+	await server.restart();
+	assert.deepEqual([await make('f', 'ann'), await make('g', 'bob'), await make('h', 'eve')], [429, 429, 201]);
 });

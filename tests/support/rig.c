@@ -301,7 +301,7 @@ struct session *rig_session(struct rig *rig, const char *id)
 {
 	struct session *session = session_table_get(rig->table, id, strlen(id));
 	if (!session) {
-		assert_int_equal(session_create(rig->table, id, id, &session), 0);
+		assert_int_equal(session_create(rig->table, id, id, NULL, &session), 0);
 	}
 	return session;
 }

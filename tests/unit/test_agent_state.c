@@ -209,7 +209,7 @@ static void what_is_pruned_is_not_named(void **state)
 static struct session *make_untitled(struct rig *rig)
 {
 	struct session *session;
-	assert_int_equal(session_create(rig->table, "s", "", &session), 0);
+	assert_int_equal(session_create(rig->table, "s", "", NULL, &session), 0);
 	return session;
 }
 

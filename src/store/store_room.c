@@ -1,0 +1,142 @@
+/*
+ * How much of the disk the data directory takes, for the limit max_disk. It is measured on the
+ * thread pool, which takes as long as there are many sessions; until the next time, what was
+ * journaled since then is added.
+ */
+#include "store_internal.h"
+
+#include "holdfast/loop.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* It is looked so often whether it has to be measured (ms). */
+#define LOOK_MS 250
+/* Measuring takes no more than this part of the time. */
+#define DUTY 20
+/* A byte of the journal becomes about so many, with the logs and what is beside them. */
+#define BYTES_ON_DISK 3
+/* DIR/sessions/ID/FILE */
+#define DEPTH_MAX 3
+
+struct store_room {
+	struct store *store;
+	uv_timer_t *timer;
+	uv_work_t work;
+	bool is_measuring;
+	uint64_t written; /* bytes of the journal so far, when it was measured */
+	uint64_t used; /* bytes, then */
+	uint64_t found; /* by the measuring under way */
+	uint64_t found_written;
+	uint64_t took_ns;
+	uint64_t next_ms; /* on the loop's clock: not before */
+};
+
+/** What is in a directory, which is closed. What goes meanwhile does not count. */
+static uint64_t measure(int fd, int depth)
+{
+	DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+	uint64_t sum = 0;
+	for (struct dirent *entry; dir && (entry = readdir(dir));) {
+		struct stat st;
+		if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0 ||
+			fstatat(dirfd(dir), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0) {
+			continue;
+		}
+		sum += (uint64_t)st.st_blocks * 512;
+		if (S_ISDIR(st.st_mode) && depth < DEPTH_MAX) {
+			sum += measure(openat(dirfd(dir), entry->d_name,
+					       O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC),
+				depth + 1);
+		}
+	}
+	if (dir) {
+		closedir(dir);
+	} else if (fd >= 0) {
+		close(fd);
+	}
+	return sum;
+}
+
+static void work(uv_work_t *work)
+{
+	struct store_room *room = work->data;
+	uint64_t begun = uv_hrtime();
+	room->found =
+		measure(openat(room->store->dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), 1);
+	room->took_ns = uv_hrtime() - begun;
+}
+
+static void done(uv_work_t *work, int status)
+{
+	struct store_room *room = work->data;
+	room->store->jobs--;
+	room->is_measuring = false;
+	room->used = room->found;
+	room->written = room->found_written;
+	room->next_ms = uv_now(room->store->loop) + LOOK_MS + room->took_ns / 1000000 * DUTY;
+}
+
+static void begin(struct store_room *room)
+{
+	room->is_measuring = true;
+	room->found_written = room->store->journal.written;
+	room->work.data = room;
+	room->store->jobs++;
+	uv_queue_work(room->store->loop, &room->work, work, done);
+}
+
+/** At most, since it was measured. */
+static uint64_t grown(const struct store_room *room)
+{
+	return (room->store->journal.written - room->written) * BYTES_ON_DISK;
+}
+
+/** Whether a quarter of what was left may be used up, or there may be room again. */
+static bool is_due(const struct store_room *room)
+{
+	uint64_t most = room->store->limits->max_disk;
+	return room->used >= most || grown(room) >= (most - room->used) / 4;
+}
+
+static void handle_timer(uv_timer_t *timer)
+{
+	struct store_room *room = timer->data;
+	if (!room->is_measuring && !room->store->closing && is_due(room) &&
+		uv_now(room->store->loop) >= room->next_ms) {
+		begin(room);
+	}
+}
+
+void store_room_begin(struct store *store)
+{
+	if (!store->limits->max_disk) {
+		return;
+	}
+	struct store_room *room = xcalloc(1, sizeof(*room));
+	store->room = room;
+	room->store = store;
+	room->timer = loop_timer(store->loop, room);
+	uv_timer_start(room->timer, handle_timer, LOOK_MS, LOOK_MS);
+	room->used = measure(openat(store->dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), 1);
+	room->written = store->journal.written;
+}
+
+void store_room_finish(struct store *store)
+{
+	if (store->room) {
+		loop_close(store->room->timer);
+		free(store->room);
+	}
+}
+
+bool store_is_full(const struct store *store)
+{
+	const struct store_room *room = store->room;
+	return room && room->used + grown(room) >= store->limits->max_disk;
+}
