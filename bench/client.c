@@ -53,17 +53,28 @@ static void watch(struct client *client, int operation, bool wants_write)
 	}
 }
 
+/** A server with --auth on has given its token to whoever starts us. */
+static void append_token(struct buffer *out)
+{
+	const char *token = getenv("HOLDFAST_TOKEN");
+	if (token) {
+		buffer_printf(out, "Authorization: Bearer %s\r\n", token);
+	}
+}
+
 void client_open(struct client *client, int epoll, unsigned port, unsigned index, const char *path)
 {
 	client->epoll = epoll;
 	client->fd = connect_from(index, port, SOCK_STREAM | SOCK_NONBLOCK);
 	buffer_printf(&client->tx,
 		"GET %s HTTP/1.1\r\n"
-		"Host: 127.0.0.1:%u\r\n"
+		"Host: 127.0.0.1:%u\r\n",
+		path, port);
+	append_token(&client->tx);
+	buffer_append_str(&client->tx,
 		"Connection: Upgrade\r\n"
 		"Upgrade: websocket\r\n"
-		"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: " WS_KEY "\r\n\r\n",
-		path, port);
+		"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: " WS_KEY "\r\n\r\n");
 	watch(client, EPOLL_CTL_ADD, true);
 }
 
@@ -269,9 +280,10 @@ void client_post(unsigned port, const char *path, const char *json, unsigned sta
 	char answer[4096];
 	int fd = connect_from(0, port, SOCK_STREAM);
 	buffer_printf(&request,
-		"POST %s HTTP/1.1\r\nHost: 127.0.0.1:%u\r\nContent-Type: application/json\r\n"
-		"Content-Length: %zu\r\n\r\n%s",
-		path, port, strlen(json), json);
+		"POST %s HTTP/1.1\r\nHost: 127.0.0.1:%u\r\nContent-Type: application/json\r\n",
+		path, port);
+	append_token(&request);
+	buffer_printf(&request, "Content-Length: %zu\r\n\r\n%s", strlen(json), json);
 	if (send(fd, request.data, request.len, MSG_NOSIGNAL) != (ssize_t)request.len) {
 		die("POST %s: %s", path, strerror(errno));
 	}
