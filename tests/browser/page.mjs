@@ -10,7 +10,7 @@ import { Server, demoAgent } from '../support/server.mjs';
 import { defer } from '../support/wait.mjs';
 
 const WEB = fileURLToPath(new URL('../../web', import.meta.url));
-const ARGS = [
+export const ARGS = [
 	'--headless',
 	'--no-sandbox',
 	'--disable-gpu',
@@ -39,10 +39,10 @@ export function startServer(t, { rate = 600, args = [], ...options } = {}) {
 /**
  * A page in a browser context of its own. The test fails if the page reports an error, or breaks the
  * content security policy, unless `mayReport` says that it may. The first visit to a server logs in, unless `login` is
- * false.
+ * false. `by`: another browser than the common one.
  */
-export async function openPage(t, url, { mayReport = () => false, login = true, ...options } = {}) {
-	const context = await (await browser()).newContext({ viewport: { width: 1280, height: 800 }, ...options });
+export async function openPage(t, url, { mayReport = () => false, login = true, by = browser(), ...options } = {}) {
+	const context = await (await by).newContext({ viewport: { width: 1280, height: 800 }, ...options });
 	const page = await context.newPage();
 	const reports = [];
 	page.on('console', (m) => ['error', 'warning'].includes(m.type()) && reports.push(m.text()));
