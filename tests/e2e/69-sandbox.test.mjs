@@ -54,7 +54,7 @@ try own_files   sh -c 'mkdir -p d/e && echo x >d/x && mv d/x d/e/y && ln d/e/y z
 try git         sh -c 'git init -q "repo.$$" && cd "repo.$$" && echo x >f && git add f && git -c user.name=n -c user.email=e commit -qm m && git log'
 try node        node -e 'require("child_process").execFileSync("node", ["-e", "require(String.raw\`fs\`).writeFileSync(String.raw\`made\`, String.raw\`x\`)"])'
 try no_new      grep -q 'NoNewPrivs:.1' /proc/self/status
-try no_caps     grep -q 'CapBnd:.0000000000000000' /proc/self/status
+try no_caps     grep -q 'CapEff:.0000000000000000' /proc/self/status
 `;
 const NEVER = ['token', 'data', 'link', 'hard_link', 'outside', 'change', 'truncate', 'truncate_ro', 'remove', 'write_ro', 'shadow', 'tmp', 'environ', 'descriptors', 'mount'];
 const ALWAYS = ['read_ro', 'write_rw', 'passwd', 'null', 'own_tmp', 'own_files', 'git', 'node', 'no_new', 'no_caps'];
