@@ -17,7 +17,7 @@
 static char **list_secrets(const struct config *config)
 {
 	char **secrets = NULL;
-	const char *paths[] = {config->data_dir, config->auth_secret};
+	const char *paths[] = {config->data_dir, config->auth_secret, config->tls_key};
 	for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
 		char *path = paths[i] ? absolute_path(paths[i]) : NULL;
 		if (path) {

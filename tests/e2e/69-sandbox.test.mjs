@@ -171,6 +171,7 @@ test('a sandbox that would not hold is refused', async (t) => {
 	await refused(/would not keep agents from \S+\/data/, ['--sandbox', '--sandbox-read', dir]);
 	await refused(/would not keep agents from \S+\/more\/data/, ['--sandbox', '--data', place('cwd/link/data'), '--sandbox-write', place('more')]);
 	await refused(/would not keep agents from \S+\/more\/secret/, ['--sandbox', '--sandbox-read', place('more'), '--auth-secret', place('more/secret')]);
+	await refused(/would not keep agents from \S+\/more\/secret/, ['--sandbox', '--sandbox-read', place('more'), '--tls-key', place('more/secret'), '--tls-cert', place('more/secret')]);
 	await refused(/could change \S+\/web, which the server itself uses/, ['--sandbox', '--sandbox-write', place('web'), '--web', place('web')]);
 	await refused(/could change \S+\/holdfast, which the server itself uses/, ['--sandbox', '--sandbox-write', dirname(binary())]);
 	await refused(/would let agents connect to unix:/, ['--sandbox', '--sandbox-sockets', '--listen', `unix:${place('s')}`]);
