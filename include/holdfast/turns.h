@@ -29,7 +29,9 @@ bool turns_take(struct turns *turns, struct turn *turn);
 /** It is not run any more. Accepts one that does not wait. */
 void turn_cancel(struct turn *turn);
 bool turn_is_waiting(const struct turn *turn);
-/** A new tick: runs those that wait, as far as its time goes. Returns whether some still wait. */
-bool turns_tick(struct turns *turns);
+/** A new tick of the loop: there is time again. */
+void turns_renew(struct turns *turns);
+/** Runs those that wait, as far as the time goes. Returns whether some still wait. */
+bool turns_go_on(struct turns *turns);
 
 #endif

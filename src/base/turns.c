@@ -46,9 +46,13 @@ bool turn_is_waiting(const struct turn *turn)
 	return !list_empty(&turn->link);
 }
 
-bool turns_tick(struct turns *turns)
+void turns_renew(struct turns *turns)
 {
 	turns->left_ns = turns->budget_ns;
+}
+
+bool turns_go_on(struct turns *turns)
+{
 	while (turns->left_ns && !list_empty(&turns->waiting)) {
 		struct turn *turn = list_entry(turns->waiting.next, struct turn, link);
 		list_remove(&turn->link);

@@ -136,6 +136,7 @@ static void handle_prepare(uv_prepare_t *handle)
 
 static void handle_check(uv_check_t *handle)
 {
+	turns_renew(&((struct relay *)handle->data)->turns); /* once in each turn of the loop */
 	end_tick(handle->data);
 	note_lag(handle->data);
 }
