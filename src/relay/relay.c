@@ -311,6 +311,16 @@ static int open_rooms(struct relay *relay)
 	return 0;
 }
 
+/** A core file would have every token in it that was used. */
+static void forbid_core_files(void)
+{
+	struct rlimit limit;
+	if (getrlimit(RLIMIT_CORE, &limit) == 0) {
+		limit.rlim_cur = 0;
+		setrlimit(RLIMIT_CORE, &limit);
+	}
+}
+
 /** Many observers are many descriptors: take what the system allows. */
 static void raise_descriptor_limit(void)
 {
@@ -439,6 +449,7 @@ int relay_run(const struct config *config)
 {
 	struct relay relay = {.config = config, .limits = &config->limits};
 	signal(SIGPIPE, SIG_IGN);
+	forbid_core_files();
 	raise_descriptor_limit();
 	clock_init(&relay.clock);
 	uv_loop_init(&relay.loop);
