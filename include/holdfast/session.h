@@ -2,9 +2,9 @@
  * A session: one deterministic state machine over its journal, with its turn, its queue of prompts,
  * its open permission requests, and the channel that its observers see.
  *
- * Every input goes one way: journaled (session_log_append), applied at once (which may complete events),
- * and, when the journal is synced and the log has the completed events, committed: waiters hear
- * that their input is durable, observers are woken. Recovery applies the same records again.
+ * Every input goes one way: journaled (session_log_append), applied at once (which may complete
+ * events), and, when the journal is synced and the log has the completed events, committed: waiters
+ * hear that their input is durable, observers are woken. Recovery applies the same records again.
  */
 #ifndef HOLDFAST_SESSION_H
 #define HOLDFAST_SESSION_H
@@ -55,8 +55,7 @@ struct session_table_config {
 	const struct clock *clock;
 	struct metrics *metrics; /* NULL: nobody counts */
 	struct turns *turns; /* of loads; NULL: nobody waits */
-	const char *data_dir;
-	enum store_durability durability;
+	struct store_place place;
 	const struct session_ops *ops;
 	void *owner;
 };

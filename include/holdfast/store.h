@@ -1,7 +1,8 @@
 /*
  * The store: what makes an input durable, and where events stay. This is the one interface; the
- * embedded engine behind it keeps a journal (inputs of all sessions, one fdatasync a batch) and for
- * each session a log (its events, one a line). The formats are in proto/store-format.md.
+ * seam below it, for engines, is src/store/engine.h. The embedded engine keeps a journal (inputs of
+ * all sessions, one fdatasync a batch) and for each session a log (its events, one a line). The
+ * formats are in proto/store-format.md.
  *
  *   DIR/lock                         held by the one server that uses DIR
  *   DIR/journal/<number>.journal     inputs, in the order in which they were received
@@ -112,6 +113,8 @@ struct store_ops {
 	void (*returned)(void *owner, struct session_log *log);
 	/** A session that was found turned out to be damaged and is set aside: forget it. */
 	void (*lost)(void *session);
+	/** Another server has the session now: let go of it. Its log goes. */
+	void (*fenced)(void *session);
 	/** All is read: snapshot() follows for each session in memory. */
 	void (*recovered)(void *owner);
 };
@@ -119,6 +122,15 @@ struct store_ops {
 enum store_durability {
 	DURABILITY_FSYNC, /* synced() means on disk */
 	DURABILITY_WRITE, /* synced() means handed to the kernel: survives us, not the machine */
+};
+
+struct store_engine;
+/** Where a store is. */
+struct store_place {
+	const char *dir; /* a data directory */
+	enum store_durability durability;
+	const struct store_engine *engine; /* NULL: the embedded one, in `dir` */
+	void *engine_arg; /* of another one: where it is */
 };
 
 /**
@@ -129,9 +141,8 @@ enum store_durability {
  * ops is called; *ret_why (caller frees) says what and what to do. A directory that can be read but
  * not written (the disk is full) is opened: failed() says so, and revived() follows once it can.
  */
-int store_open(uv_loop_t *loop, const char *dir, enum store_durability durability,
-	const struct limits *limits, const struct store_ops *ops, void *owner,
-	struct store **ret_store, char **ret_why);
+int store_open(uv_loop_t *loop, const struct store_place *place, const struct limits *limits,
+	const struct store_ops *ops, void *owner, struct store **ret_store, char **ret_why);
 /**
  * Writes and syncs what is gathered, checkpoints, gives the lock back and frees the store with all
  * its logs. Blocks; calls synced() for the last time. No read may be under way. Accepts NULL.

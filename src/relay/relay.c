@@ -274,8 +274,8 @@ static int open_rooms(struct relay *relay)
 					   .clock = &relay->clock,
 					   .metrics = relay->metrics,
 					   .turns = &relay->turns,
-					   .data_dir = config->data_dir,
-					   .durability = config->durability,
+					   .place = {.dir = config->data_dir,
+						   .durability = config->durability},
 					   .ops = &ops,
 					   .owner = relay},
 			&relay->sessions, &why) == 0 &&

@@ -27,8 +27,7 @@ static void handle_synced(void *owner, uint64_t lsn)
 	}
 }
 
-/** A session that was made by what is lost was never there. */
-static void forget(struct session *session)
+static void let_go(struct session *session)
 {
 	struct session_table *table = session->table;
 	struct session_log *log = session->log;
@@ -38,6 +37,13 @@ static void forget(struct session *session)
 	}
 	session_free(session);
 	session_room_uncount(table, log);
+}
+
+/** A session that was made by what is lost was never there. */
+static void forget(struct session *session)
+{
+	struct session_log *log = session->log;
+	let_go(session);
 	store_remove_session(log);
 }
 
@@ -210,6 +216,11 @@ static int handle_replay(void *owner, const struct record *record)
 	return r;
 }
 
+static void handle_fenced(void *owner)
+{
+	let_go(owner);
+}
+
 static void handle_lost(void *owner)
 {
 	session_free(owner);
@@ -235,6 +246,7 @@ int session_table_open(
 		.replay = handle_replay,
 		.returned = handle_returned,
 		.lost = handle_lost,
+		.fenced = handle_fenced,
 		.recovered = handle_recovered,
 	};
 	struct session_table *table = xcalloc(1, sizeof(*table));
@@ -254,8 +266,8 @@ int session_table_open(
 	table->numbers = json_numbers_create();
 	table->makers = hash_create();
 	table->evict_timer = loop_timer(config->loop, table);
-	int r = store_open(config->loop, config->data_dir, config->durability, config->limits,
-		&store_ops, table, &table->store, ret_why);
+	int r = store_open(config->loop, &config->place, config->limits, &store_ops, table,
+		&table->store, ret_why);
 	if (r < 0) {
 		session_table_close(table);
 		return r;

@@ -82,7 +82,7 @@ static int save_epoch(struct session_log *log)
 	return r;
 }
 
-int session_log_change_epoch(
+int checkpoint_epoch(
 	struct session_log *log, uint64_t epoch, int64_t ts, const struct buffer *snapshot)
 {
 	uint64_t old = log->epoch;
@@ -426,7 +426,7 @@ void checkpoint_all(struct store *store, uint64_t segment)
 	store->journal.wants_run = true;
 }
 
-void session_log_save(struct session_log *log)
+void checkpoint_log(struct session_log *log)
 {
 	log->dirty = true;
 	if (list_empty(&log->wanted_link)) {

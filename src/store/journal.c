@@ -127,9 +127,6 @@ static void forget_gathered(struct journal *journal)
 
 int64_t journal_append(struct journal *journal, const struct record *record)
 {
-	if (journal->error && !journal->takes_snapshots) {
-		return journal->error;
-	}
 	if (!journal->gather.len) {
 		begin_batch(journal);
 	}
@@ -236,7 +233,7 @@ static void take_room(struct journal *journal)
 /** What was taken and is not used is given back, so that a stopped server leaves no zeros. */
 void journal_give_room_back(struct journal *journal)
 {
-	if (!journal->error && journal->room > journal->segment_len) {
+	if (!journal->store->error && journal->room > journal->segment_len) {
 		(void)!disk->ftruncate(journal->fd, (off_t)journal->segment_len);
 		journal->room = 0;
 	}
@@ -319,10 +316,6 @@ void journal_revive_later(struct journal *journal)
 static void fail(struct journal *journal)
 {
 	struct store *store = journal->store;
-	bool was_failing = journal->error != 0;
-	journal->error = journal->result;
-	journal->reviving = false;
-	metrics_set(store->metrics, METRIC_STORE_FAILED, 1);
 	forget_gathered(journal);
 	/*
 	 * The segment of the batch ends in front of it; if it began with it, it counts for nothing.
@@ -330,11 +323,7 @@ static void fail(struct journal *journal)
 	journal->before_segment =
 		journal->rotated ? journal->open_before_segment : journal->fd_segment;
 	journal->before_len = journal->rotated ? journal->open_before_len : journal->segment_len;
-	if (!was_failing) {
-		store->ops->failed(store->owner, journal->result,
-			journal->is_in_doubt ? journal->flight_lsn : 0);
-		look_back_rewind(store);
-	}
+	store_failed(store, journal->result, journal->is_in_doubt ? journal->flight_lsn : 0);
 	journal_revive_later(journal);
 }
 
@@ -342,19 +331,11 @@ static void fail(struct journal *journal)
 static void succeed(struct journal *journal)
 {
 	struct store *store = journal->store;
-	bool revived = journal->reviving;
-	journal->reviving = false;
-	journal->error = 0;
 	journal->segment_len += journal->flight.len;
 	journal->written += journal->flight.len;
-	journal->synced_lsn = journal->flight_lsn;
 	metrics_observe(store->metrics, HISTOGRAM_SYNC_SECONDS, (double)journal->flight_ns / 1e9);
 	metrics_observe(store->metrics, HISTOGRAM_SYNC_RECORDS, journal->flight_count);
-	store->ops->synced(store->owner, journal->synced_lsn);
-	metrics_set(store->metrics, METRIC_STORE_FAILED, 0);
-	if (revived) {
-		store->ops->revived(store->owner);
-	}
+	store_synced(store, journal->flight_lsn);
 	if (journal->rotated && journal->oldest_segment < journal->fd_segment && !store->closing &&
 		!store->opening) {
 		checkpoint_all(store, journal->fd_segment);
@@ -411,11 +392,11 @@ static void rotate_if_full(struct journal *journal)
 	begin_segment(journal);
 }
 
-void store_kick(struct store *store)
+void journal_launch(struct store *store)
 {
 	struct journal *journal = &store->journal;
 	bool has_work = journal->gather.len || journal->wants_run;
-	if (journal->in_flight || !has_work || store->closing) {
+	if (journal->in_flight || !has_work) {
 		return;
 	}
 	launch(journal);
@@ -429,18 +410,14 @@ void store_kick(struct store *store)
 static void handle_revive(uv_timer_t *timer)
 {
 	struct journal *journal = timer->data;
-	if (!journal->error) {
+	if (!journal->store->error) {
 		return;
 	}
-	if (journal->in_flight || journal->store->ops->rewind(journal->store->owner) < 0) {
-		look_back_rewind(journal->store);
+	if (journal->in_flight || store_try_again(journal->store) < 0) {
 		journal_revive_later(journal);
 		return;
 	}
-	journal->reviving = true;
-	journal->takes_snapshots = true;
 	begin_segment(journal);
-	journal->takes_snapshots = false;
 	if (!journal->gather.len) {
 		begin_batch(journal); /* all are idle: an empty batch tells whether it works */
 	}
@@ -463,7 +440,7 @@ int journal_sync_now(struct journal *journal)
 	while (journal->gather.len || journal->wants_run) {
 		journal_run_now(journal);
 	}
-	return journal->error;
+	return journal->store->error;
 }
 
 uint64_t journal_drop(int dir_fd, uint64_t from, uint64_t to, bool sync_last)
@@ -493,12 +470,7 @@ void journal_dropped(struct journal *journal, uint64_t oldest)
 	}
 }
 
-uint64_t store_synced_lsn(const struct store *store)
-{
-	return store->journal.synced_lsn;
-}
-
-size_t store_backlog(const struct store *store)
+size_t journal_backlog(const struct store *store)
 {
 	return store->journal.gather.len +
 	       (store->journal.in_flight ? store->journal.flight.len : 0);

@@ -48,7 +48,7 @@ void left_out_remove(struct store *store, const char *id)
 	free(hash_remove(store->left_out, id, strlen(id)));
 }
 
-bool store_is_left_out(const struct store *store, const char *id, size_t len)
+bool left_out_has(const struct store *store, const char *id, size_t len)
 {
 	return hash_get(store->left_out, id, len) != NULL;
 }

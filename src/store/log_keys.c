@@ -112,8 +112,7 @@ void log_keys_add(void *arg, const struct log_name *name)
 	log->dirty = true;
 }
 
-/** Puts the names of some lines into memory; -EBADMSG if one of them is damaged. */
-static int take_lines(
+int name_lines_take(
 	const struct store_facts *facts, struct name_table *names, const char *bytes, size_t len)
 {
 	const char *end = bytes + len;
@@ -138,9 +137,6 @@ void log_keys_add_input(struct session_log *log, uint64_t nth, const struct log_
 	}
 	log->keys.input_names = nth + 1;
 	log_keys_add(log, name);
-	if (log->keys.unwritten.len >= UNWRITTEN_MAX && !log->is_writing) {
-		log_write_whole(log, NULL);
-	}
 }
 
 uint64_t session_log_input_names(const struct session_log *log)
@@ -258,17 +254,34 @@ static void work(uv_work_t *work_req)
 	struct buffer bytes = {0};
 	int r = job->size ? read_file(job, &bytes) : 0;
 	if (r == 0) {
-		r = take_lines(job->facts, &job->names, bytes.data, bytes.len);
+		r = name_lines_take(job->facts, &job->names, bytes.data, bytes.len);
 	}
 	job->status = r == -EBADMSG ? remake(job, &bytes) : r;
 	buffer_finish(&bytes);
+}
+
+void log_keys_loaded(struct session_log *log, struct name_table *names, int status)
+{
+	struct log_keys *keys = &log->keys;
+	keys->error = status;
+	if (status == 0) {
+		log_keys_rest(keys);
+		keys->names = *names;
+		*names = (struct name_table){0};
+		int r = name_lines_take(log->store->ops->facts, &keys->names, keys->unwritten.data,
+			keys->unwritten.len);
+		assert(r == 0); /* our own */
+	} else {
+		diag(DIAG_ERROR, "session %s: the names cannot be read: %s", log->id,
+			strerror(-status));
+	}
+	end_waits(keys);
 }
 
 static void take_job(struct session_log *log, struct names_job *job)
 {
 	struct log_keys *keys = &log->keys;
 	keys->job = NULL;
-	keys->error = job->status;
 	if (job->is_remade) {
 		keys->size = job->lines.len;
 		keys->disk = (struct durable_part){.certain = keys->size};
@@ -276,18 +289,8 @@ static void take_job(struct session_log *log, struct names_job *job)
 		/* Metadata that counts on another size sends the next start here again. */
 		log->dirty = true;
 	}
-	if (job->status == 0) {
-		keys->is_seen = keys->is_seen || job->size;
-		log_keys_rest(keys);
-		keys->names = job->names;
-		job->names = (struct name_table){0};
-		int r = take_lines(
-			job->facts, &keys->names, keys->unwritten.data, keys->unwritten.len);
-		assert(r == 0); /* our own */
-	} else {
-		diag(DIAG_ERROR, "session %s: keys.jsonl cannot be read: %s", log->id,
-			strerror(-job->status));
-	}
+	keys->is_seen = keys->is_seen || (job->status == 0 && job->size);
+	log_keys_loaded(log, &job->names, job->status);
 }
 
 /** `log` NULL: it has gone meanwhile. */
@@ -295,7 +298,6 @@ static void end_job(struct names_job *job, struct session_log *log)
 {
 	if (log && log->keys.job == job) {
 		take_job(log, job);
-		end_waits(&log->keys);
 	}
 	name_table_finish(&job->names);
 	buffer_finish(&job->lines);
@@ -345,6 +347,17 @@ static void load_later(struct session_log *log)
 	assert(r == 0);
 }
 
+int log_keys_load(struct session_log *log, bool now)
+{
+	if (now) {
+		return load_now(log);
+	}
+	if (!log->keys.job && !log->is_writing) {
+		load_later(log);
+	}
+	return 0;
+}
+
 bool session_log_has_names(const struct session_log *log)
 {
 	return log->keys.names.slots || (!log->keys.job && !log->keys.size);
@@ -358,10 +371,8 @@ void session_log_load_names(struct session_log *log, struct names_wait *wait)
 	}
 	if (session_log_has_names(log)) {
 		end_waits(keys);
-	} else if (log->store->opening) {
-		load_now(log);
-	} else if (!keys->job && wait && !log->is_writing) {
-		load_later(log);
+	} else if (log->store->opening || wait) {
+		log->store->engine->load_names(log, log->store->opening);
 	}
 }
 
@@ -380,6 +391,13 @@ void names_wait_cancel(struct names_wait *wait)
 }
 
 /* --- writing --- */
+
+void log_keys_flush(struct session_log *log)
+{
+	if (log->keys.unwritten.len >= UNWRITTEN_MAX) {
+		log_write_whole(log, NULL);
+	}
+}
 
 void log_keys_launch(struct session_log *log, bool all, struct file_append *ret)
 {
@@ -444,7 +462,7 @@ static int need_names(struct session_log *log)
 	return keys->names.slots ? 0
 	       : keys->job       ? -EBUSY
 	       : keys->error     ? keys->error
-				 : load_now(log);
+				 : log->store->engine->load_names(log, true);
 }
 
 /** The value of a string of ours, in place. */

@@ -30,32 +30,11 @@
 /* Logs kept open at once; beyond it the one that was not used for longest is closed. */
 #define OPEN_LOGS_MAX 512
 
-/** An event on its way. */
-struct coming {
-	struct event *event; /* the journal's thread reads its bytes, and holds no reference */
-	int64_t ts;
-};
-
-/** A name on its way. */
-struct coming_name {
-	uint64_t nth;
-	unsigned kind;
-	uint64_t seq;
-	struct key_sum sum;
-	size_t key; /* where it is in log_write.name_keys */
-};
-
 struct log_write {
-	struct list link; /* journal.gather_writes, or flight_writes */
-	struct session_log *log;
+	struct log_part part; /* the first member; in journal.gather_writes, or flight_writes */
 	bool creates; /* the batch has its RECORD_CREATE */
 	bool is_whole; /* also what could wait until there is more of it */
 	bool closes; /* the file is not needed for now */
-	struct coming *events;
-	size_t count;
-	size_t capacity;
-	struct buffer names; /* struct coming_name */
-	struct buffer name_keys; /* each with a NUL */
 	struct checkpoint_item *item; /* that waits for this; NULL: none */
 
 	/* From the launch on the journal's thread has these. */
@@ -87,15 +66,25 @@ struct removal {
 
 /* --- what there is to do --- */
 
+static struct log_write *write_in(struct list *link)
+{
+	return list_entry(link, struct log_write, part.link);
+}
+
 /** What the next run does to this log. */
 static struct log_write *write_of(struct session_log *log)
 {
 	if (!log->write) {
 		log->write = xcalloc(1, sizeof(*log->write));
-		log->write->log = log;
-		list_append(&log->store->journal.gather_writes, &log->write->link);
+		log->write->part.log = log;
+		list_append(&log->store->journal.gather_writes, &log->write->part.link);
 	}
 	return log->write;
+}
+
+struct log_part *log_write_part(struct session_log *log)
+{
+	return &write_of(log)->part;
 }
 
 void log_write_create(struct session_log *log)
@@ -116,60 +105,42 @@ void log_write_close(struct session_log *log)
 	log->store->journal.wants_run = true;
 }
 
-void session_log_complete(struct session_log *log, struct event *event, int64_t ts)
-{
-	if (log->store->is_replaying) {
-		session_log_add(log, event, ts);
-		return;
-	}
-	struct log_write *write = write_of(log);
-	if (write->count == write->capacity) {
-		write->capacity = write->capacity ? write->capacity * 2 : 4;
-		write->events = xrealloc(write->events, write->capacity * sizeof(struct coming));
-	}
-	write->events[write->count++] = (struct coming){event_ref(event), ts};
-}
-
-void session_log_name(struct session_log *log, uint64_t nth, const struct log_name *name)
-{
-	if (log->store->is_replaying) {
-		log_keys_add_input(log, nth, name);
-		return;
-	}
-	struct log_write *write = write_of(log);
-	const struct coming_name coming = {
-		nth, name->kind, name->seq, name->sum, write->name_keys.len};
-	buffer_append(&write->names, (const char *)&coming, sizeof(coming));
-	buffer_append(&write->name_keys, name->key, strlen(name->key) + 1);
-}
-
 static void forget_events(struct log_write *write)
 {
-	buffer_finish(&write->names);
-	buffer_finish(&write->name_keys);
-	while (write->count) {
-		event_unref(write->events[--write->count].event);
-	}
+	log_part_forget(&write->part);
 	write->creates = false;
 }
 
 static void finish(struct log_write *write)
 {
 	forget_events(write);
-	list_remove(&write->link);
+	list_remove(&write->part.link);
 	buffer_finish(&write->metadata);
 	buffer_finish(&write->lines);
 	file_append_finish(&write->keys);
 	file_append_finish(&write->index);
-	free(write->events);
 	free(write);
 }
 
 void log_writes_forget_events(struct journal *journal)
 {
 	list_for_each(link, &journal->gather_writes) {
-		forget_events(list_entry(link, struct log_write, link));
+		forget_events(write_in(link));
 	}
+}
+
+int log_write_rest(struct session_log *log)
+{
+	if (log->is_frozen || log->keys.job || log->is_writing || log->write) {
+		return -EBUSY;
+	}
+	if (log->unwritten.len || log->keys.unwritten.len ||
+		(log->index.fresh.len && log->index.state != INDEX_BUILDING)) {
+		log_write_whole(log, NULL);
+		return -EBUSY;
+	}
+	log_write_close(log);
+	return 0;
 }
 
 void log_write_drop(struct session_log *log)
@@ -178,11 +149,12 @@ void log_write_drop(struct session_log *log)
 		finish(log->write);
 		log->write = NULL;
 	}
+	log_reads_resume(log, -ECANCELED);
 }
 
 static void launch(struct log_write *write)
 {
-	struct session_log *log = write->log;
+	struct session_log *log = write->part.log;
 	log->write = NULL;
 	log->is_writing = true;
 	write->is_held = log->is_frozen && !write->item;
@@ -218,7 +190,7 @@ void log_writes_launch(struct journal *journal)
 	}
 	list_move_all(&journal->flight_writes, &journal->gather_writes);
 	list_for_each(link, &journal->flight_writes) {
-		launch(list_entry(link, struct log_write, link));
+		launch(write_in(link));
 	}
 }
 
@@ -278,7 +250,7 @@ static int cut_torn_end(struct session_log *log, uint64_t written)
 
 static int write_lines(struct log_write *write)
 {
-	struct session_log *log = write->log;
+	struct session_log *log = write->part.log;
 	int fd = write->lines.len ? open_file(log) : 0;
 	int r = fd < 0                                  ? fd
 		: write->lines.len && log->has_torn_end ? cut_torn_end(log, write->written)
@@ -310,7 +282,7 @@ static int move_old(struct session_log *log)
 /** A new folder says at once whose it is; if it cannot, a checkpoint does. */
 static int make_folder(struct log_write *write)
 {
-	struct session_log *log = write->log;
+	struct session_log *log = write->part.log;
 	int sessions_fd = log->store->sessions_fd;
 	int r = disk->mkdirat(sessions_fd, log->id, 0700) < 0 ? -errno : 0;
 	if (r == -EEXIST && write->may_move_old && move_old(log) == 0) {
@@ -335,7 +307,7 @@ static int make_folder(struct log_write *write)
 /** Opens for a checkpoint what it is to sync: by handle, as there may be another of its name soon. */
 static int open_for_item(struct log_write *write)
 {
-	struct session_log *log = write->log;
+	struct session_log *log = write->part.log;
 	int fd = open_file(log);
 	if (fd < 0) {
 		return fd;
@@ -353,7 +325,7 @@ static int open_for_item(struct log_write *write)
 
 static void run_before(struct log_write *write)
 {
-	struct session_log *log = write->log;
+	struct session_log *log = write->part.log;
 	if (write->is_held || write->creates) {
 		return;
 	}
@@ -377,10 +349,10 @@ static void run_after(struct log_write *write)
 	if (write->creates) {
 		write->status = make_folder(write);
 	}
-	for (size_t i = 0; i < write->count; i++) {
-		event_append_line(write->events[i].event, &write->lines);
+	for (size_t i = 0; i < write->part.count; i++) {
+		event_append_line(write->part.events[i].event, &write->lines);
 	}
-	if (write->count && !write->holds_events && write->status == 0) {
+	if (write->part.count && !write->holds_events && write->status == 0) {
 		write->status = write_lines(write);
 	}
 }
@@ -401,14 +373,14 @@ void log_writes_before(struct journal *journal)
 		run_removal(list_entry(link, struct removal, link));
 	}
 	list_for_each(link, &journal->flight_writes) {
-		run_before(list_entry(link, struct log_write, link));
+		run_before(write_in(link));
 	}
 }
 
 void log_writes_after(struct journal *journal)
 {
 	list_for_each(link, &journal->flight_writes) {
-		run_after(list_entry(link, struct log_write, link));
+		run_after(write_in(link));
 	}
 }
 
@@ -437,20 +409,6 @@ static void take_lines(struct session_log *log, struct log_write *write)
 	}
 }
 
-static void take_names(struct session_log *log, const struct log_write *write)
-{
-	for (size_t at = 0; at < write->names.len; at += sizeof(struct coming_name)) {
-		struct coming_name name;
-		memcpy(&name, write->names.data + at, sizeof(name));
-		log_keys_add_input(log, name.nth,
-			&(struct log_name){.kind = name.kind,
-				.seq = name.seq,
-				.key = write->name_keys.data + name.key,
-				.by = "",
-				.sum = name.sum});
-	}
-}
-
 static int first_error(int a, int b)
 {
 	return a < 0 ? a : b;
@@ -458,16 +416,14 @@ static int first_error(int a, int b)
 
 static void land(struct log_write *write, bool is_synced)
 {
-	struct session_log *log = write->log;
+	struct session_log *log = write->part.log;
 	log->is_writing = false;
 	log->is_unconfirmed = log->is_unconfirmed && !(write->creates && is_synced);
 	take_folder(log, write);
 	take_lines(log, write);
-	for (size_t i = 0; is_synced && i < write->count; i++) {
-		session_log_take(log, write->events[i].event, write->events[i].ts);
-	}
 	if (is_synced) {
-		take_names(log, write);
+		log_part_land(&write->part);
+		log_keys_flush(log);
 	}
 	int r = first_error(log_keys_land(log, &write->keys), log_index_land(log, &write->index));
 	r = first_error(write->status, r);
@@ -523,7 +479,7 @@ static void land_removal(struct removal *removal)
 void log_writes_land(struct journal *journal, bool is_synced)
 {
 	list_for_each_safe(link, tmp, &journal->flight_writes) {
-		struct log_write *write = list_entry(link, struct log_write, link);
+		struct log_write *write = write_in(link);
 		land(write, is_synced);
 		finish(write);
 	}
@@ -532,7 +488,7 @@ void log_writes_land(struct journal *journal, bool is_synced)
 	}
 }
 
-void store_remove_session(struct session_log *log)
+void log_write_remove(struct session_log *log)
 {
 	struct store *store = log->store;
 	struct removal *removal = xcalloc(1, sizeof(*removal));

@@ -97,17 +97,14 @@ static void rewind_done(uv_work_t *work, int status)
 	struct rewind *rewind = work->data;
 	struct store *store = rewind->rec.store;
 	store->jobs--;
-	store->is_rewinding = false;
 	if (rewind->why) {
 		diag(DIAG_ERROR, "%s", rewind->why);
 	}
-	if (!store->closing) {
-		int r = rewind->status < 0 ? rewind->status : replay_kept(store, &rewind->records);
-		list_for_each(link, &store->logs) {
-			list_entry(link, struct session_log, link)->rewind = false;
-		}
-		store->ops->rewound(store->owner, r);
+	int r = rewind->status;
+	if (r == 0 && !store->closing) {
+		r = replay_kept(store, &rewind->records);
 	}
+	store_rewound(store, r);
 	forget(&rewind->records);
 	hash_destroy(rewind->wanted);
 	hash_destroy(rewind->rec.damaged);
@@ -118,13 +115,6 @@ static void rewind_done(uv_work_t *work, int status)
 void look_back_rewind(struct store *store)
 {
 	const struct journal *journal = &store->journal;
-	bool is_wanted = false;
-	list_for_each(link, &store->logs) {
-		is_wanted = is_wanted || list_entry(link, struct session_log, link)->rewind;
-	}
-	if (!is_wanted || store->is_rewinding || store->closing) {
-		return;
-	}
 	struct rewind *rewind = xcalloc(1, sizeof(*rewind));
 	rewind->rec = (struct recovery){
 		.store = store, .damaged = hash_create(), .ret_why = &rewind->why};
@@ -139,7 +129,6 @@ void look_back_rewind(struct store *store)
 			hash_put(rewind->wanted, (const char *)&session, sizeof(session), store);
 		}
 	}
-	store->is_rewinding = true;
 	store->jobs++;
 	int r = uv_queue_work(store->loop, &rewind->work, rewind_work, rewind_done);
 	assert(r == 0);
@@ -277,6 +266,7 @@ void look_back_for(struct store *store, const char *id)
 	list_init(&home->records);
 	*shadow = (struct store){.limits = store->limits,
 		.ops = store->ops,
+		.engine = store->engine,
 		.dir_fd = store->dir_fd,
 		.sessions_fd = store->sessions_fd,
 		.found_segment = store->found_segment,

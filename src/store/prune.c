@@ -42,7 +42,7 @@ static uint64_t oldest_seq(const struct session_log *log)
 	return keep && log->last_seq > keep ? log->last_seq - keep + 1 : 0;
 }
 
-void store_prune(struct store *store)
+void prune_look(struct store *store)
 {
 	int64_t ts = oldest_ts(store);
 	int64_t now = now_ms(store);
@@ -52,14 +52,14 @@ void store_prune(struct store *store)
 			      ages_true_ts(&store->ages, log->first_ts, now) < ts;
 		if (is_due && log->first_seq <= log->last_seq && !log->wants_prune) {
 			log->wants_prune = true;
-			session_log_save(log);
+			checkpoint_log(log);
 		}
 	}
 }
 
 static void handle_timer(uv_timer_t *timer)
 {
-	store_prune(timer->data);
+	prune_look(timer->data);
 }
 
 void prune_init(struct store *store)

@@ -65,8 +65,7 @@ void session_log_unlist(struct session_log *log)
 {
 	assert(!log->is_writing && !log->is_removed);
 	log->is_removed = true;
-	log_write_drop(log);
-	log_reads_resume(log, -ECANCELED);
+	log->store->engine->drop(log);
 	log_keys_finish(&log->keys);
 	list_remove(&log->link);
 	list_remove(&log->wanted_link);
@@ -156,23 +155,27 @@ void session_log_take(struct session_log *log, struct event *event, int64_t ts)
 int64_t session_log_append(
 	struct session_log *log, enum record_kind kind, int64_t ts, const char *data, size_t len)
 {
-	struct journal *journal = &log->store->journal;
-	int64_t lsn = journal_append(journal, &(struct record){.kind = kind,
-						      .id = log->id,
-						      .id_len = strlen(log->id),
-						      .epoch = log->epoch,
-						      .ts = ts,
-						      .data = data,
-						      .data_len = len});
+	struct store *store = log->store;
+	if (store->error && !store->takes_snapshots) {
+		return store->error;
+	}
+	int64_t lsn = store->engine->append(log, &(struct record){.kind = kind,
+							 .id = log->id,
+							 .id_len = strlen(log->id),
+							 .epoch = log->epoch,
+							 .ts = ts,
+							 .data = data,
+							 .data_len = len});
+	log->last_record += lsn > 0;
 	if (lsn > 0 && kind == RECORD_SNAPSHOT) {
-		log->snapshot_segment = journal->segment;
+		log->snapshot_round = store->snapshot_round;
 	}
 	return lsn;
 }
 
 bool session_log_wants_snapshot(const struct session_log *log)
 {
-	return log->snapshot_segment != log->store->journal.segment;
+	return log->snapshot_round != log->store->snapshot_round;
 }
 
 void session_log_add(struct session_log *log, struct event *event, int64_t ts)
@@ -183,21 +186,16 @@ void session_log_add(struct session_log *log, struct event *event, int64_t ts)
 
 int session_log_rest(struct session_log *log)
 {
-	if (log->is_frozen || log->keys.job || log->is_writing || log->write) {
-		return -EBUSY;
-	}
-	if (log->unwritten.len || log->keys.unwritten.len ||
-		(log->index.fresh.len && log->index.state != INDEX_BUILDING)) {
-		log_write_whole(log, NULL);
-		return -EBUSY;
+	int r = log->store->engine->rest(log);
+	if (r < 0) {
+		return r;
 	}
 	session_log_forget_before(log, UINT64_MAX);
 	free(log->hot);
 	log->hot = NULL;
 	log->hot_capacity = log->hot_head = 0;
-	log->snapshot_segment = 0;
+	log->snapshot_round = 0;
 	log_keys_rest(&log->keys);
-	log_write_close(log);
 	return 0;
 }
 

@@ -1,221 +1,56 @@
-/* Opening, closing, and the life of sessions on disk. */
+/*
+ * The store above its engine (engine.h): which logs there are, and what the engine tells goes to
+ * the owner.
+ */
 #include "store_internal.h"
 
-#include "holdfast/diag.h"
-#include "holdfast/loop.h"
-
-#include <assert.h>
-#include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-static int open_subdir(int dir_fd, const char *name)
-{
-	if (disk->mkdirat(dir_fd, name, 0700) < 0 && errno != EEXIST) {
-		return -errno;
-	}
-	int fd = disk->openat(dir_fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
-	return fd < 0 ? -errno : fd;
-}
-
-/** Puts the name of a new directory on disk. */
-static int sync_parent(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-	char *parent = !slash          ? xstrdup(".")
-		       : slash == path ? xstrdup("/")
-				       : xstrndup(path, (size_t)(slash - path));
-	int r = disk_sync(AT_FDCWD, parent, O_RDONLY | O_DIRECTORY);
-	free(parent);
-	return r;
-}
-
-static int make_dir(const char *path)
-{
-	if (mkdir(path, 0700) < 0) {
-		return errno == EEXIST ? 0 : -errno;
-	}
-	return sync_parent(path);
-}
-
-/** Makes a directory with its parents, for good. */
-static int make_dirs(const char *path)
-{
-	char *copy = xstrdup(path);
-	for (char *at = copy + 1; *at; at++) {
-		if (*at == '/') {
-			*at = '\0';
-			(void)!make_dir(copy); /* what it lacks, the last one will tell */
-			*at = '/';
-		}
-	}
-	int r = make_dir(copy);
-	free(copy);
-	return r;
-}
-
-static int take_lock(struct store *store, const char *dir, char **ret_why)
-{
-	store->lock_fd = disk->openat(store->dir_fd, "lock", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-	if (store->lock_fd < 0) {
-		int r = -errno;
-		*ret_why = xprintf("cannot open %s/lock: %s", dir, strerror(-r));
-		return r;
-	}
-	if (flock(store->lock_fd, LOCK_EX | LOCK_NB) < 0) {
-		char pid[16] = "";
-		ssize_t n = disk->pread(store->lock_fd, pid, sizeof(pid) - 1, 0);
-		pid[n > 0 ? strcspn(pid, "\n") : 0] = '\0';
-		*ret_why = xprintf(
-			"the data directory %s is in use by another holdfast (process %s); stop that one, or give this one another --data directory",
-			dir, pid[0] ? pid : "unknown");
-		return -EBUSY;
-	}
-	return 0;
-}
-
-/** Tells others who holds the lock. */
-static void sign_lock(struct store *store)
-{
-	char pid[16];
-	int len = snprintf(pid, sizeof(pid), "%d\n", (int)getpid());
-	if (disk->ftruncate(store->lock_fd, 0) < 0 ||
-		pwrite(store->lock_fd, pid, (size_t)len, 0) < 0) {
-		diag(DIAG_DEBUG, "cannot note the process in the lock file: %s", strerror(errno));
-	}
-}
-
-static int open_dirs(struct store *store, const char *dir, char **ret_why)
-{
-	int r = make_dirs(dir);
-	store->dir_fd = r < 0 ? -1 : open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (store->dir_fd < 0) {
-		r = r < 0 ? r : -errno;
-		*ret_why = xprintf("cannot open the data directory %s: %s", dir, strerror(-r));
-		return r;
-	}
-	r = take_lock(store, dir, ret_why);
-	if (r < 0) {
-		return r;
-	}
-	store->sessions_fd = open_subdir(store->dir_fd, "sessions");
-	store->journal.dir_fd = open_subdir(store->dir_fd, "journal");
-	if (store->sessions_fd < 0 || store->journal.dir_fd < 0) {
-		*ret_why = xprintf("cannot make the folders of %s: %s", dir, strerror(errno));
-		return -EIO;
-	}
-	return 0;
-}
-
-int store_settle(struct store *store, char **ret_why)
-{
-	if ((disk->mkdirat(store->dir_fd, "trash", 0700) < 0 && errno != EEXIST) ||
-		(disk->mkdirat(store->dir_fd, "set-aside", 0700) < 0 && errno != EEXIST)) {
-		*ret_why = xprintf(
-			"cannot make the folders of the data directory: %s", strerror(errno));
-		return -EIO;
-	}
-	sign_lock(store);
-	return disk->fsync(store->dir_fd) < 0 ? -errno : 0;
-}
 
 static void store_free(struct store *store)
 {
 	list_for_each_safe(link, tmp, &store->logs) {
 		session_log_free(list_entry(link, struct session_log, link));
 	}
-	journal_finish(&store->journal);
-	prune_finish(store);
+	store->engine->free(store);
 	page_render_finish(store);
-	left_out_finish(store);
-	store_room_finish(store);
-	close(store->sessions_fd);
-	close(store->lock_fd);
-	close(store->dir_fd);
 	log_table_finish(&store->by_id);
-	hash_destroy(store->leftovers);
 	free(store);
 }
 
-int store_open(uv_loop_t *loop, const char *dir, enum store_durability durability,
-	const struct limits *limits, const struct store_ops *ops, void *owner,
-	struct store **ret_store, char **ret_why)
+int store_open(uv_loop_t *loop, const struct store_place *place, const struct limits *limits,
+	const struct store_ops *ops, void *owner, struct store **ret_store, char **ret_why)
 {
 	struct store *store = xcalloc(1, sizeof(*store));
 	*store = (struct store){.loop = loop,
 		.limits = limits,
 		.ops = ops,
 		.owner = owner,
-		.durability = durability,
-		.dir_fd = -1,
-		.sessions_fd = -1,
-		.lock_fd = -1,
-		.leftovers = hash_create()};
+		.engine = place->engine ? place->engine : &store_embedded,
+		.opening = true};
 	log_table_init(&store->by_id);
 	list_init(&store->logs);
-	list_init(&store->open_logs);
-	list_init(&store->wanted);
-	journal_init(&store->journal, store);
-	prune_init(store);
 	page_render_init(store);
-	left_out_init(store);
 	*ret_why = NULL;
 	*ret_store = store;
-	store->opening = true;
-	int r = open_dirs(store, dir, ret_why);
-	if (r == 0) {
-		store_clock_begin(store);
-		r = recover(store, ret_why);
-	}
-	if (r == 0) {
-		/*
-		 * The state begins anew in a fresh segment; once the logs are synced, the old ones
-		 * may go.
-		 */
-		ops->recovered(owner);
-		store_take_snapshots(store);
-		uint64_t fresh = store->journal.segment;
-		bool good = journal_sync_now(&store->journal) == 0;
-		if (good && checkpoint_now(store) == 0 && !store_keeps_segments(store)) {
-			journal_dropped(&store->journal,
-				journal_drop(store->journal.dir_fd, store->journal.oldest_segment,
-					fresh, true));
-		}
-		store_clock_write(store);
-		store->opening = false;
-		store->journal.wants_run = true;
-		left_out_try_later(store);
-		if (!good) {
-			journal_revive_later(&store->journal);
-		}
-		store_room_begin(store);
-	}
+	int r = store->engine->open(store, place, ret_why);
+	store->opening = false;
 	if (r < 0) {
-		if (!*ret_why) {
-			*ret_why =
-				xprintf("cannot read the data directory %s: %s", dir, strerror(-r));
-		}
 		store_free(store);
 		*ret_store = NULL;
-		return r;
 	}
-	return 0;
+	return r;
 }
 
 void store_count(struct store *store, struct metrics *metrics)
 {
 	store->metrics = metrics;
-	metrics_set(metrics, METRIC_STORE_FAILED, store->journal.error != 0);
+	metrics_set(metrics, METRIC_STORE_FAILED, store->error != 0);
 }
 
 int store_sync(struct store *store)
 {
-	return journal_sync_now(&store->journal);
+	return store->engine->sync(store);
 }
 
 struct session_log *store_get_session(const struct store *store, const char *id, size_t len)
@@ -262,17 +97,21 @@ int store_replay(struct session_log *log, const struct record *record)
 
 void store_take_snapshots(struct store *store)
 {
+	store->snapshot_round++;
+	store->takes_snapshots = true;
 	list_for_each(link, &store->logs) {
 		const struct session_log *log = list_entry(link, struct session_log, link);
 		if (log->owner) {
 			store->ops->snapshot(log->owner);
 		}
 	}
+	store->takes_snapshots = false;
 }
 
-static bool has_no_jobs(void *arg)
+void store_recovered(struct store *store)
 {
-	return !((struct store *)arg)->jobs;
+	store->ops->recovered(store->owner);
+	store_take_snapshots(store);
 }
 
 bool store_close(struct store *store)
@@ -281,29 +120,100 @@ bool store_close(struct store *store)
 		return true;
 	}
 	store->closing = true;
-	journal_sync_now(&store->journal);
-	/* What runs on the thread pool ends before the files are closed under it. */
-	bool is_idle = loop_run_until(store->loop, has_no_jobs, store, store->limits->stop_wait_ms);
-	if (is_idle) {
-		checkpoint_now(store);
-		store_clock_write(store);
-	}
-	journal_give_room_back(&store->journal);
-	/* Who is refused from now on (holdfast verify holds the lock too) is not told of us. */
-	(void)!disk->ftruncate(store->lock_fd, 0);
+	bool is_idle = store->engine->close(store);
 	if (is_idle) {
 		store_free(store);
 	}
 	return is_idle;
 }
 
+/* --- groups --- */
+
+void store_kick(struct store *store)
+{
+	if (!store->closing) {
+		store->engine->launch(store);
+	}
+}
+
+size_t store_backlog(const struct store *store)
+{
+	return store->engine->backlog(store);
+}
+
+uint64_t store_synced_lsn(const struct store *store)
+{
+	return store->synced_lsn;
+}
+
+void store_synced(struct store *store, uint64_t lsn)
+{
+	bool revived = store->error != 0;
+	store->error = 0;
+	store->synced_lsn = lsn;
+	store->ops->synced(store->owner, lsn);
+	metrics_set(store->metrics, METRIC_STORE_FAILED, 0);
+	if (revived) {
+		store->ops->revived(store->owner);
+	}
+}
+
+static void begin_rewind(struct store *store)
+{
+	bool is_wanted = false;
+	list_for_each(link, &store->logs) {
+		is_wanted = is_wanted || list_entry(link, struct session_log, link)->rewind;
+	}
+	if (is_wanted && !store->is_rewinding && !store->closing) {
+		store->is_rewinding = true;
+		store->engine->rewind(store);
+	}
+}
+
+void store_failed(struct store *store, int error, uint64_t in_doubt_lsn)
+{
+	bool was_failing = store->error != 0;
+	store->error = error;
+	metrics_set(store->metrics, METRIC_STORE_FAILED, 1);
+	if (!was_failing) {
+		store->ops->failed(store->owner, error, in_doubt_lsn);
+		begin_rewind(store);
+	}
+}
+
+int store_try_again(struct store *store)
+{
+	int r = store->ops->rewind(store->owner);
+	if (r < 0) {
+		begin_rewind(store);
+	}
+	return r;
+}
+
+void store_rewound(struct store *store, int status)
+{
+	store->is_rewinding = false;
+	if (!store->closing) {
+		list_for_each(link, &store->logs) {
+			list_entry(link, struct session_log, link)->rewind = false;
+		}
+		store->ops->rewound(store->owner, status);
+	}
+}
+
+void store_fenced(struct session_log *log)
+{
+	if (log->owner) {
+		log->store->ops->fenced(log->owner);
+	}
+	session_log_free(log);
+}
+
+/* --- sessions --- */
+
 int64_t store_create_session(struct store *store, const char *id, uint64_t epoch,
 	int64_t created_at, const char *data, size_t len, struct session_log **ret_log)
 {
-	if (store_is_left_out(store, id, strlen(id)) ||
-		hash_get(store->leftovers, id, strlen(id)) == &store->leftovers) {
-		return -EEXIST; /* its folder is there, and stays */
-	}
 	struct session_log *log =
 		session_log_new(store, id, epoch, created_at, store->ops->facts->create(data, len));
 	int64_t lsn = session_log_append(log, RECORD_CREATE, created_at, data, len);
@@ -311,8 +221,37 @@ int64_t store_create_session(struct store *store, const char *id, uint64_t epoch
 		session_log_free(log);
 		return lsn;
 	}
-	log->dirty = log->is_unconfirmed = log->lacks_folder = true;
-	log_write_create(log);
 	*ret_log = log;
 	return lsn;
+}
+
+void store_remove_session(struct session_log *log)
+{
+	log->store->engine->remove(log);
+}
+
+int64_t store_now(struct store *store)
+{
+	return store->engine->now(store);
+}
+
+bool store_is_left_out(const struct store *store, const char *id, size_t len)
+{
+	return store->engine->is_left_out(store, id, len);
+}
+
+void store_prune(struct store *store)
+{
+	store->engine->prune(store);
+}
+
+void session_log_save(struct session_log *log)
+{
+	log->store->engine->save(log);
+}
+
+int session_log_change_epoch(
+	struct session_log *log, uint64_t epoch, int64_t ts, const struct buffer *snapshot)
+{
+	return log->store->engine->change_epoch(log, epoch, ts, snapshot);
 }

@@ -130,7 +130,7 @@ static void write_if_due(struct store *store)
 	assert(r == 0);
 }
 
-int64_t store_now(struct store *store)
+int64_t store_clock_now(struct store *store)
 {
 	const struct clock *clock = clock_of(store);
 	int64_t now = clock_now_ms(clock);
@@ -146,7 +146,7 @@ int64_t store_now(struct store *store)
 bool store_clock_is_trusted(struct store *store)
 {
 	const struct clock *clock = clock_of(store);
-	store_now(store);
+	store_clock_now(store);
 	write_if_due(store);
 	int64_t agreed = clock_elapsed_ms(clock) - store->ages.agreed_at;
 	return !store->ages_unknown && !store->ages_unwritten && !store->ages_writing &&

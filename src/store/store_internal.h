@@ -4,8 +4,9 @@
 
 #include "ages.h"
 #include "disk_io.h"
+#include "engine.h"
 #include "journal_read.h"
-#include "page_render.h"
+#include "names.h"
 
 #include "holdfast/buffer.h"
 #include "holdfast/disk.h"
@@ -66,17 +67,12 @@ struct journal {
 	bool wants_run; /* also without a batch */
 	bool has_batch; /* the run under way */
 	struct checkpoint *checkpoint; /* that the run under way writes for; NULL: none */
-	/* Numbers of batches: of the one that gathers, that is or was in flight, is on disk. */
-	uint64_t gather_lsn;
+	uint64_t gather_lsn; /* of the group that gathers, and that is or was in flight */
 	uint64_t flight_lsn;
 	uint32_t flight_count;
 	uint64_t flight_ns; /* how long the thread took */
 	uint64_t written; /* bytes of batches on disk so far */
-	uint64_t synced_lsn;
 	bool in_flight; /* the thread is at work */
-	int error; /* negative errno while it cannot be written */
-	bool reviving; /* the batch in flight is to end that */
-	bool takes_snapshots; /* they are being gathered for that batch; inputs are refused */
 	uv_timer_t *revive_timer;
 	int result; /* of the batch in flight */
 	bool is_in_doubt; /* it has failed, and what it wrote could not be taken back */
@@ -108,24 +104,6 @@ struct log_index {
 	struct buffer fresh; /* those behind them */
 };
 
-/** A name in memory. */
-struct name_slot {
-	uint64_t digest; /* of its kind and key; 0: the slot is free */
-	uint64_t seq : 56;
-	uint64_t rule : 8; /* of the sum */
-	uint64_t value; /* its sum; of a kind that has `by`: a place in name_table.by */
-};
-
-struct name_table {
-	const struct name_kind *kinds;
-	struct name_slot *slots; /* a power of two of them; NULL: the names are not in memory */
-	size_t slot_count;
-	size_t used;
-	uint64_t seed;
-	struct buffer by; /* JSON strings, each with a NUL: who gave the names */
-	struct buffer listed; /* the same: the names that are listed, in their order */
-};
-
 /** Names: keys.jsonl. */
 struct log_keys {
 	bool is_seen; /* the file has been looked at: it is `size` bytes long */
@@ -153,7 +131,9 @@ struct session_log {
 	int fd; /* of events.jsonl; -1 */
 	bool has_torn_end; /* its file may have more than it should: an append has failed */
 
-	uint64_t snapshot_segment; /* the newest segment that begins with one, for this session */
+	uint64_t snapshot_round; /* the newest of store.snapshot_round that it has one of */
+	uint64_t fence; /* grows with each server that takes the session over */
+	uint64_t last_record; /* the number of its newest record, from 1 */
 	bool rewind; /* see session_log_rewind() */
 	bool is_removed; /* it is in no table or list any more */
 	bool is_unconfirmed; /* the journal has no record of it on disk yet: it has no metadata */
@@ -261,22 +241,28 @@ struct store {
 	bool ages_writing; /* that is under way */
 	bool ages_unknown; /* clock.json could not be read: it is left alone */
 	unsigned looking_back; /* sessions that the thread pool tries to read again */
-	bool is_rewinding; /* the thread pool reads what session_log_rewind() asked for */
+	const struct store_engine *engine;
+	void *engine_state; /* of another one than the embedded */
+	uint64_t synced_lsn; /* of the newest group that is durable */
+	int error; /* negative errno while groups cannot be made durable */
+	uint64_t snapshot_round; /* grows when every session needs a snapshot */
+	bool takes_snapshots; /* they are taken also while inputs are refused */
+	bool is_rewinding; /* the engine reads what session_log_rewind() asked for */
 	bool is_replaying; /* what the owner gives is in the journal already */
 	bool opening; /* recovery is under way: nothing is left to the thread pool */
 	bool closing;
 };
 
-/* store.c */
+/* embedded.c */
+extern const struct store_engine store_embedded;
 /** Makes what a data directory needs besides journal and sessions, once it is known to be ours. */
 int store_settle(struct store *store, char **ret_why);
-/** Gives the owner a record that is on disk. */
-int store_replay(struct session_log *log, const struct record *record);
-/** Has every session in memory append a snapshot, if it needs one. */
-void store_take_snapshots(struct store *store);
 
 /* journal.c */
-/** Gathers a record; see session_log_append(). */
+/** Of struct store_engine. */
+void journal_launch(struct store *store);
+size_t journal_backlog(const struct store *store);
+/** Gathers a record, and returns its batch's lsn. */
 int64_t journal_append(struct journal *journal, const struct record *record);
 void journal_init(struct journal *journal, struct store *store);
 void journal_finish(struct journal *journal);
@@ -348,13 +334,17 @@ void session_log_index_unwritten(struct session_log *log);
 
 /* log_write.c */
 struct checkpoint_item;
+/** Of struct store_engine. */
+struct log_part *log_write_part(struct session_log *log);
+void log_write_remove(struct session_log *log);
+int log_write_rest(struct session_log *log);
 /** The gathering batch has the log's RECORD_CREATE. */
 void log_write_create(struct session_log *log);
 /** The next run writes all that the log's files lack; `item` (or NULL) hears of it. */
 void log_write_whole(struct session_log *log, struct checkpoint_item *item);
 /** The next run closes the log's file until it is needed again. */
 void log_write_close(struct session_log *log);
-/** The log goes. */
+/** The same: the log goes. */
 void log_write_drop(struct session_log *log);
 /** The gathering batch is refused. */
 void log_writes_forget_events(struct journal *journal);
@@ -423,48 +413,25 @@ int log_index_read(int fd, uint64_t first_seq, uint64_t from, uint64_t *offsets,
 /** Reads the header; -EBADMSG if it is damaged, -ESTALE if the file ends before. */
 int log_index_read_header(int fd, uint64_t *ret_epoch, uint64_t *ret_first_seq);
 
-/* log_read.c */
+/* cold_read.c */
+/** Of struct store_engine. */
+void cold_read_start(struct session_log *log, struct log_read *read);
 /** Reads that waited for the index go on, or fail. */
 void log_reads_resume(struct session_log *log, int status);
-
-/* log_name.c */
-/**
- * Reads a line of keys.jsonl without its newline, borrowed from *ret_json, which the caller gives
- * back; -EBADMSG if its checksum is wrong, or it is no name.
- */
-int log_name_parse(const struct store_facts *facts, const char *line, size_t len,
-	struct log_name *ret_name, struct json_t **ret_json);
-/** What the lines that we write say, read without JSON: there may be very many. */
-struct raw_name {
-	unsigned kind;
-	const char *key; /* escaped */
-	size_t key_len;
-	const char *by; /* the same */
-	size_t by_len;
-	uint64_t seq;
-	struct key_sum sum;
-};
-/** -EBADMSG if the checksum is wrong; of a line of a later version the kind is 0. */
-int log_name_scan(
-	const struct store_facts *facts, const char *line, size_t len, struct raw_name *ret);
-
-/* name_table.c: any thread */
-void name_table_begin(struct name_table *table, const struct name_kind *kinds, uint64_t seed);
-void name_table_finish(struct name_table *table);
-void name_table_put(struct name_table *table, const struct raw_name *name);
-/** The name of this key, escaped; NULL if there is none. */
-const struct name_slot *name_table_get(
-	const struct name_table *table, unsigned kind, const char *key, size_t len);
 
 /* log_keys.c */
 /** Takes a name; `log` is a struct session_log. */
 void log_keys_add(void *log, const struct log_name *name);
 /** Takes the nth name that an input gave, unless it is there; it is on disk in the journal. */
 void log_keys_add_input(struct session_log *log, uint64_t nth, const struct log_name *name);
+/** Has the names written, if many wait for it. */
+void log_keys_flush(struct session_log *log);
 /** What there is to write, if it is enough, or all of it. */
 void log_keys_launch(struct session_log *log, bool all, struct file_append *ret);
 /** What has become of that; -EBUSY: the file is being read or made again. */
 int log_keys_land(struct session_log *log, struct file_append *append);
+/** Of struct store_engine. */
+int log_keys_load(struct session_log *log, bool now);
 /** Nobody is at the log's files any more. */
 void log_keys_resume(struct session_log *log);
 /** The log goes: whoever waits for its names is told. */
@@ -519,6 +486,8 @@ struct prune {
 	int64_t now;
 	uint64_t rewrite_size; /* so many bytes of pruned lines are worth a new file */
 };
+/** Of struct store_engine. */
+void prune_look(struct store *store);
 void prune_init(struct store *store);
 void prune_finish(struct store *store);
 /** What is to be pruned of a log that is about to be checkpointed; freezes the log then. */
@@ -539,6 +508,8 @@ int prune_rewrite(int dir_fd, int fd, struct metadata *meta);
 void prune_end(struct session_log *log, const struct metadata *meta, bool has_new_file);
 
 /* store_clock.c */
+/** Of struct store_engine. */
+int64_t store_clock_now(struct store *store);
 /** Reads clock.json; at the start. */
 void store_clock_begin(struct store *store);
 /** Writes it if that is due. Blocks: at the start and in the end. */
@@ -547,6 +518,10 @@ void store_clock_write(struct store *store);
 bool store_clock_is_trusted(struct store *store);
 
 /* checkpoint.c */
+/** Of struct store_engine. */
+void checkpoint_log(struct session_log *log);
+int checkpoint_epoch(
+	struct session_log *log, uint64_t epoch, int64_t ts, const struct buffer *snapshot);
 /** Checkpoints all logs that have changed, and then drops the segments before `segment`. */
 void checkpoint_all(struct store *store, uint64_t segment);
 /** The portion that is due, if none is under way: the run that is launched writes for it. */
@@ -569,6 +544,8 @@ int recover_session(struct store *store, const char *id, struct metadata *meta,
 bool remove_folder(int dir_fd, const char *name);
 
 /* left_out.c */
+/** Of struct store_engine. */
+bool left_out_has(const struct store *store, const char *id, size_t len);
 void left_out_init(struct store *store);
 void left_out_finish(struct store *store);
 /** A session stays as it is on disk, and is tried again. */
@@ -585,7 +562,7 @@ bool store_keeps_segments(const struct store *store);
 int recover(struct store *store, char **ret_why);
 
 /* look_back.c */
-/** Reads what session_log_rewind() asked for; nothing, if that is under way. */
+/** Of struct store_engine. */
 void look_back_rewind(struct store *store);
 /** Tries to read a session that was left out, on the thread pool; returned() follows if it can. */
 void look_back_for(struct store *store, const char *id);

@@ -77,8 +77,7 @@ static int open_sessions(struct opened *opened, const char *dir)
 	int r = session_table_open(&(struct session_table_config){.loop = &opened->loop,
 					   .limits = limits_default(),
 					   .clock = &opened->clock,
-					   .data_dir = dir,
-					   .durability = DURABILITY_FSYNC,
+					   .place = {.dir = dir, .durability = DURABILITY_FSYNC},
 					   .ops = &ops,
 					   .owner = opened},
 		&opened->sessions, &why);

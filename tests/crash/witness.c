@@ -337,13 +337,13 @@ int witness_open(struct witness *w)
 	struct rig *rig = w->rig;
 	free(rig->why);
 	rig->why = NULL;
-	int r = session_table_open(&(struct session_table_config){.loop = &rig->loop,
-					   .limits = &rig->limits,
-					   .clock = &rig->clock,
-					   .data_dir = rig->dir,
-					   .durability = rig->durability,
-					   .ops = &ops,
-					   .owner = w},
+	int r = session_table_open(
+		&(struct session_table_config){.loop = &rig->loop,
+			.limits = &rig->limits,
+			.clock = &rig->clock,
+			.place = {.dir = rig->dir, .durability = rig->durability},
+			.ops = &ops,
+			.owner = w},
 		&rig->table, &rig->why);
 	for (size_t i = 0; r == 0 && i < w->life_count; i++) {
 		rejoin(w->lives[i]);

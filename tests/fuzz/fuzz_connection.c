@@ -134,13 +134,13 @@ static struct stage *make_stage(bool wants_tokens)
 	fuzz_check(mkdtemp(stage->dir) != NULL, "there is a directory for the sessions");
 	stage->agents = agent_host_create(&(struct agent_host_config){
 		.loop = &stage->loop, .limits = &stage->limits, .cwd = "/"});
-	int r = session_table_open(&(struct session_table_config){.loop = &stage->loop,
-					   .limits = &stage->limits,
-					   .clock = &stage->clock,
-					   .data_dir = stage->dir,
-					   .durability = DURABILITY_WRITE,
-					   .ops = &ops,
-					   .owner = stage},
+	int r = session_table_open(
+		&(struct session_table_config){.loop = &stage->loop,
+			.limits = &stage->limits,
+			.clock = &stage->clock,
+			.place = {.dir = stage->dir, .durability = DURABILITY_WRITE},
+			.ops = &ops,
+			.owner = stage},
 		&stage->sessions, &why);
 	fuzz_check(r == 0, "the sessions can be opened");
 	if (wants_tokens) {

@@ -1,5 +1,6 @@
 #include "rig.h"
 
+#include "memory_engine.h"
 #include "session_internal.h"
 #include "store_internal.h"
 
@@ -189,9 +190,16 @@ void rig_init(struct rig *rig)
 	rig->owns_dir = true;
 }
 
+void rig_init_in_memory(struct rig *rig)
+{
+	rig_init_on(rig, "");
+	rig->memory = memory_create();
+}
+
 void rig_finish(struct rig *rig)
 {
 	rig_close(rig);
+	memory_destroy(rig->memory);
 	uv_close((uv_handle_t *)&rig->prepare, NULL);
 	uv_close((uv_handle_t *)&rig->guard, NULL);
 	uv_run(&rig->loop, UV_RUN_DEFAULT);
@@ -220,8 +228,10 @@ int rig_open(struct rig *rig)
 	return session_table_open(&(struct session_table_config){.loop = &rig->loop,
 					  .limits = &rig->limits,
 					  .clock = &rig->clock,
-					  .data_dir = rig->dir,
-					  .durability = rig->durability,
+					  .place = {.dir = rig->dir,
+						  .durability = rig->durability,
+						  .engine = rig->memory ? &memory_engine : NULL,
+						  .engine_arg = rig->memory},
 					  .ops = &ops,
 					  .owner = rig},
 		&rig->table, &rig->why);
@@ -255,8 +265,9 @@ void rig_turn(struct rig *rig)
 
 static bool is_at_work(const struct rig *rig)
 {
-	const struct journal *journal = &rig->table->store->journal;
-	return session_table_backlog(rig->table) || journal->in_flight || journal->wants_run ||
+	const struct store *store = rig->table->store;
+	return session_table_backlog(rig->table) || store->journal.in_flight ||
+	       store->journal.wants_run || (rig->memory && store->jobs) ||
 	       rig->loop.active_reqs.count;
 }
 

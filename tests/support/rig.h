@@ -18,6 +18,7 @@ struct rig {
 	struct session_table *table;
 	char *dir;
 	bool owns_dir;
+	struct memory *memory; /* where the store is then, in place of the directory */
 	char *why; /* why rig_open() failed */
 	struct buffer told; /* what the floors above were told, `prompt s 3 hello; deleted s` */
 	bool is_failing; /* the store takes no inputs */
@@ -28,6 +29,8 @@ struct rig {
 
 /** A fresh directory; nothing is opened yet. */
 void rig_init(struct rig *rig);
+/** The same in memory: for tests that need a store, and not its files. */
+void rig_init_in_memory(struct rig *rig);
 /** The same on a directory that is there; it is not removed in the end. */
 void rig_init_on(struct rig *rig, const char *dir);
 /**

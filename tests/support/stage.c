@@ -6,10 +6,10 @@
 /* cmocka wants the ones above first. */
 #include <cmocka.h>
 
-static int set_up(void **state, size_t hot_tail_size)
+static int set_up(void **state, void (*init)(struct rig *rig), size_t hot_tail_size)
 {
 	struct stage *st = xcalloc(1, sizeof(*st));
-	rig_init(&st->rig);
+	init(&st->rig);
 	st->rig.limits.hot_tail_size = hot_tail_size;
 	assert_int_equal(rig_open(&st->rig), 0);
 	st->session = rig_session(&st->rig, "s");
@@ -21,12 +21,22 @@ static int set_up(void **state, size_t hot_tail_size)
 
 int stage_setup(void **state)
 {
-	return set_up(state, limits_default()->hot_tail_size);
+	return set_up(state, rig_init_in_memory, limits_default()->hot_tail_size);
+}
+
+int stage_setup_on_disk(void **state)
+{
+	return set_up(state, rig_init, limits_default()->hot_tail_size);
 }
 
 int stage_setup_cold(void **state)
 {
-	return set_up(state, 1);
+	return set_up(state, rig_init_in_memory, 1);
+}
+
+int stage_setup_cold_on_disk(void **state)
+{
+	return set_up(state, rig_init, 1);
 }
 
 int stage_teardown(void **state)

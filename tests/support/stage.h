@@ -13,9 +13,14 @@ struct stage {
 	struct fake_socket socket; /* opened by a test, or by stage_watch() */
 };
 
-/** Fixtures of cmocka; in the first, every event of the session has to be read from disk. */
-int stage_setup_cold(void **state);
+/**
+ * Fixtures of cmocka. The store is in memory, unless a test wants its files. Cold: every event of
+ * the session has to be read from the engine.
+ */
 int stage_setup(void **state);
+int stage_setup_on_disk(void **state);
+int stage_setup_cold(void **state);
+int stage_setup_cold_on_disk(void **state);
 int stage_teardown(void **state);
 
 /** Puts notes in: a line of some 130 bytes each. */

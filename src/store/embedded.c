@@ -1,0 +1,248 @@
+/* The embedded engine: a data directory. Opening, closing, and what the others find here. */
+#include "store_internal.h"
+
+#include "holdfast/diag.h"
+#include "holdfast/loop.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static int open_subdir(int dir_fd, const char *name)
+{
+	if (disk->mkdirat(dir_fd, name, 0700) < 0 && errno != EEXIST) {
+		return -errno;
+	}
+	int fd = disk->openat(dir_fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+	return fd < 0 ? -errno : fd;
+}
+
+/** Puts the name of a new directory on disk. */
+static int sync_parent(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	char *parent = !slash          ? xstrdup(".")
+		       : slash == path ? xstrdup("/")
+				       : xstrndup(path, (size_t)(slash - path));
+	int r = disk_sync(AT_FDCWD, parent, O_RDONLY | O_DIRECTORY);
+	free(parent);
+	return r;
+}
+
+static int make_dir(const char *path)
+{
+	if (mkdir(path, 0700) < 0) {
+		return errno == EEXIST ? 0 : -errno;
+	}
+	return sync_parent(path);
+}
+
+/** Makes a directory with its parents, for good. */
+static int make_dirs(const char *path)
+{
+	char *copy = xstrdup(path);
+	for (char *at = copy + 1; *at; at++) {
+		if (*at == '/') {
+			*at = '\0';
+			(void)!make_dir(copy); /* what it lacks, the last one will tell */
+			*at = '/';
+		}
+	}
+	int r = make_dir(copy);
+	free(copy);
+	return r;
+}
+
+static int take_lock(struct store *store, const char *dir, char **ret_why)
+{
+	store->lock_fd = disk->openat(store->dir_fd, "lock", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	if (store->lock_fd < 0) {
+		int r = -errno;
+		*ret_why = xprintf("cannot open %s/lock: %s", dir, strerror(-r));
+		return r;
+	}
+	if (flock(store->lock_fd, LOCK_EX | LOCK_NB) < 0) {
+		char pid[16] = "";
+		ssize_t n = disk->pread(store->lock_fd, pid, sizeof(pid) - 1, 0);
+		pid[n > 0 ? strcspn(pid, "\n") : 0] = '\0';
+		*ret_why = xprintf(
+			"the data directory %s is in use by another holdfast (process %s); stop that one, or give this one another --data directory",
+			dir, pid[0] ? pid : "unknown");
+		return -EBUSY;
+	}
+	return 0;
+}
+
+/** Tells others who holds the lock. */
+static void sign_lock(struct store *store)
+{
+	char pid[16];
+	int len = snprintf(pid, sizeof(pid), "%d\n", (int)getpid());
+	if (disk->ftruncate(store->lock_fd, 0) < 0 ||
+		pwrite(store->lock_fd, pid, (size_t)len, 0) < 0) {
+		diag(DIAG_DEBUG, "cannot note the process in the lock file: %s", strerror(errno));
+	}
+}
+
+static int open_dirs(struct store *store, const char *dir, char **ret_why)
+{
+	int r = make_dirs(dir);
+	store->dir_fd = r < 0 ? -1 : open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (store->dir_fd < 0) {
+		r = r < 0 ? r : -errno;
+		*ret_why = xprintf("cannot open the data directory %s: %s", dir, strerror(-r));
+		return r;
+	}
+	r = take_lock(store, dir, ret_why);
+	if (r < 0) {
+		return r;
+	}
+	store->sessions_fd = open_subdir(store->dir_fd, "sessions");
+	store->journal.dir_fd = open_subdir(store->dir_fd, "journal");
+	if (store->sessions_fd < 0 || store->journal.dir_fd < 0) {
+		*ret_why = xprintf("cannot make the folders of %s: %s", dir, strerror(errno));
+		return -EIO;
+	}
+	return 0;
+}
+
+int store_settle(struct store *store, char **ret_why)
+{
+	if ((disk->mkdirat(store->dir_fd, "trash", 0700) < 0 && errno != EEXIST) ||
+		(disk->mkdirat(store->dir_fd, "set-aside", 0700) < 0 && errno != EEXIST)) {
+		*ret_why = xprintf(
+			"cannot make the folders of the data directory: %s", strerror(errno));
+		return -EIO;
+	}
+	sign_lock(store);
+	return disk->fsync(store->dir_fd) < 0 ? -errno : 0;
+}
+
+/**
+ * The state begins anew in a fresh segment; once the logs are synced, the old ones may go.
+ */
+static void begin_anew(struct store *store)
+{
+	store_recovered(store);
+	uint64_t fresh = store->journal.segment;
+	bool good = journal_sync_now(&store->journal) == 0;
+	if (good && checkpoint_now(store) == 0 && !store_keeps_segments(store)) {
+		journal_dropped(
+			&store->journal, journal_drop(store->journal.dir_fd,
+						 store->journal.oldest_segment, fresh, true));
+	}
+	store_clock_write(store);
+	store->opening = false;
+	store->journal.wants_run = true;
+	left_out_try_later(store);
+	if (!good) {
+		journal_revive_later(&store->journal);
+	}
+	store_room_begin(store);
+}
+
+static int embedded_open(struct store *store, const struct store_place *place, char **ret_why)
+{
+	store->durability = place->durability;
+	store->dir_fd = store->sessions_fd = store->lock_fd = -1;
+	store->leftovers = hash_create();
+	list_init(&store->open_logs);
+	list_init(&store->wanted);
+	journal_init(&store->journal, store);
+	prune_init(store);
+	left_out_init(store);
+	int r = open_dirs(store, place->dir, ret_why);
+	if (r == 0) {
+		store_clock_begin(store);
+		r = recover(store, ret_why);
+	}
+	if (r == 0) {
+		begin_anew(store);
+	} else if (!*ret_why) {
+		*ret_why =
+			xprintf("cannot read the data directory %s: %s", place->dir, strerror(-r));
+	}
+	return r;
+}
+
+static void embedded_free(struct store *store)
+{
+	journal_finish(&store->journal);
+	prune_finish(store);
+	left_out_finish(store);
+	store_room_finish(store);
+	close(store->sessions_fd);
+	close(store->lock_fd);
+	close(store->dir_fd);
+	hash_destroy(store->leftovers);
+}
+
+static bool has_no_jobs(void *arg)
+{
+	return !((struct store *)arg)->jobs;
+}
+
+static bool embedded_close(struct store *store)
+{
+	journal_sync_now(&store->journal);
+	/* What runs on the thread pool ends before the files are closed under it. */
+	bool is_idle = loop_run_until(store->loop, has_no_jobs, store, store->limits->stop_wait_ms);
+	if (is_idle) {
+		checkpoint_now(store);
+		store_clock_write(store);
+	}
+	journal_give_room_back(&store->journal);
+	/* Who is refused from now on (holdfast verify holds the lock too) is not told of us. */
+	(void)!disk->ftruncate(store->lock_fd, 0);
+	return is_idle;
+}
+
+static int embedded_sync(struct store *store)
+{
+	return journal_sync_now(&store->journal);
+}
+
+static int64_t embedded_append(struct session_log *log, const struct record *record)
+{
+	/* A data directory has one server, which its lock sees to: no fence is ever old. */
+	const struct store *store = log->store;
+	if (record->kind == RECORD_CREATE &&
+		(left_out_has(store, record->id, record->id_len) ||
+			hash_get(store->leftovers, record->id, record->id_len) ==
+				&store->leftovers)) {
+		return -EEXIST; /* its folder is there, and stays */
+	}
+	int64_t lsn = journal_append(&log->store->journal, record);
+	if (record->kind == RECORD_CREATE && lsn > 0) {
+		log->dirty = log->is_unconfirmed = log->lacks_folder = true;
+		log_write_create(log);
+	}
+	return lsn;
+}
+
+const struct store_engine store_embedded = {
+	.open = embedded_open,
+	.close = embedded_close,
+	.free = embedded_free,
+	.append = embedded_append,
+	.part = log_write_part,
+	.launch = journal_launch,
+	.sync = embedded_sync,
+	.backlog = journal_backlog,
+	.rewind = look_back_rewind,
+	.read = cold_read_start,
+	.load_names = log_keys_load,
+	.save = checkpoint_log,
+	.rest = log_write_rest,
+	.remove = log_write_remove,
+	.drop = log_write_drop,
+	.change_epoch = checkpoint_epoch,
+	.now = store_clock_now,
+	.prune = prune_look,
+	.is_left_out = left_out_has,
+};
