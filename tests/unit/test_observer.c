@@ -536,6 +536,8 @@ int main(void)
 	 */
 	setenv("UV_THREADPOOL_SIZE", "1", 1);
 #define TEST(name) cmocka_unit_test_setup_teardown(name, stage_setup_cold, stage_teardown)
+#define TEST_ON_DISK(name) \
+	cmocka_unit_test_setup_teardown(name, stage_setup_cold_on_disk, stage_teardown)
 	const struct CMUnitTest tests[] = {
 		TEST(pages_of_a_log),
 		TEST(follow_sends_page_after_page),
@@ -551,8 +553,8 @@ int main(void)
 		TEST(a_closed_observer_forgets_its_read),
 		TEST(a_new_load_takes_the_place_of_the_old),
 		TEST(a_page_of_older_events_interrupts_a_load),
-		TEST(a_page_that_cannot_be_read_interrupts_a_load),
-		TEST(live_events_come_during_a_page_that_cannot_be_read),
+		TEST_ON_DISK(a_page_that_cannot_be_read_interrupts_a_load),
+		TEST_ON_DISK(live_events_come_during_a_page_that_cannot_be_read),
 		TEST(a_full_socket_costs_a_cursor),
 		TEST(a_socket_that_fills_during_the_read),
 		TEST(a_full_socket_is_not_filled_further),

@@ -21,6 +21,13 @@ static int setup(void **state)
 	return 0;
 }
 
+static int setup_on_disk(void **state)
+{
+	stage_setup_on_disk(state);
+	stage_watch(*state);
+	return 0;
+}
+
 static uint64_t prompt(struct session *session, const char *id, const char *message)
 {
 	uint64_t seq;
@@ -312,7 +319,7 @@ static void a_removed_prompt_is_known_when_its_session_comes_back(void **state)
 	rig_settle(&st->rig);
 	uv_timer_again(&st->rig.guard);
 	while (session_table_count_live(st->rig.table)) {
-		uv_run(&st->rig.loop, UV_RUN_ONCE);
+		uv_run(&st->rig.loop, UV_RUN_NOWAIT);
 		session_table_end_tick(st->rig.table);
 	}
 	st->rig.limits.evict_ms = RIG_NEVER;
@@ -390,7 +397,8 @@ int main(void)
 		TEST(state_names_the_first_hundred),
 		TEST(changes_outlive_restarts),
 		TEST(a_removed_prompt_is_known_when_its_session_comes_back),
-		TEST(a_failed_write_leaves_the_queue),
+		cmocka_unit_test_setup_teardown(
+			a_failed_write_leaves_the_queue, setup_on_disk, stage_teardown),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -21,6 +21,13 @@ static int setup(void **state)
 	return 0;
 }
 
+static int setup_on_disk(void **state)
+{
+	stage_setup_on_disk(state);
+	stage_watch(*state);
+	return 0;
+}
+
 static uint64_t prompt(struct stage *st, const char *id, const char *message, bool *ret_duplicate)
 {
 	uint64_t seq;
@@ -461,7 +468,8 @@ int main(void)
 		TEST(the_clock_lets_text_out),
 		TEST(open_text_outlives_a_restart),
 		TEST(a_deleted_session_takes_nothing),
-		TEST(a_failed_write_is_never_shown),
+		cmocka_unit_test_setup_teardown(
+			a_failed_write_is_never_shown, setup_on_disk, stage_teardown),
 	};
 	return cmocka_run_group_tests_name("session", tests, NULL, NULL);
 }

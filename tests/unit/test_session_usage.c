@@ -106,7 +106,7 @@ static int setup_unwatched(void **state)
 
 static int setup_watched(void **state)
 {
-	stage_setup(state);
+	stage_setup_on_disk(state);
 	stage_watch(*state);
 	return 0;
 }
