@@ -214,6 +214,19 @@ test('who speaks something else is told or dropped, and the others notice nothin
 	await observer.waitForSeq(max_seq);
 });
 
+test('one that there is no room for is told with an alert', async (t) => {
+	const pair = makeCert(t);
+	const server = await Server.start(t, withTls(pair, { args: ['--limit', 'connections=1'] }));
+	const { hostname, port } = new URL(server.url);
+	const first = tls.connect({ host: hostname, port, ca: pair.ca, servername: 'localhost' });
+	defer(t, () => first.destroy());
+	await once(first, 'secureConnect');
+	assert.deepEqual([...await talk(t, server, Buffer.alloc(0))], [21, 3, 3, 0, 2, 2, 80]);
+	const second = tls.connect({ host: hostname, port, ca: pair.ca, servername: 'localhost' });
+	const [error] = await within(once(second, 'error'), 20_000, () => 'the alert');
+	assert.match(error.message, /internal error/);
+});
+
 test('a handshake and a request a byte at a time', async (t) => {
 	const pair = makeCert(t);
 	const server = await Server.start(t, withTls(pair));
