@@ -137,8 +137,8 @@ static void destroy(struct conn *conn)
 	list_remove(&conn->slow_link);
 	grant_unref(conn->grant);
 	room_give_back(conn);
-	conn_keep_nothing(conn);
 	buffer_finish(&conn->in);
+	conn_keep_nothing(conn);
 	free(conn->title);
 	free(conn);
 }
@@ -177,6 +177,19 @@ struct conn_wait *conn_wait_append(
 
 /* --- the socket --- */
 
+static void count_received(struct conn *conn);
+
+/** What many have sent faster than they are served must not be more than all may have. */
+static void bound_slowed(struct conn *conn)
+{
+	count_received(conn);
+	if (conn->is_slowed && conn->in.len &&
+		conn->server->received > conn->server->limits->receive_size) {
+		metrics_limit(conn->server->metrics, LIMIT_receive_size);
+		conn_kill(conn);
+	}
+}
+
 static void handle_received(struct sock *sock, char *bytes, size_t len)
 {
 	struct conn *conn = conn_of(sock);
@@ -191,6 +204,7 @@ static void handle_received(struct sock *sock, char *bytes, size_t len)
 	rate_take_bytes(conn, len);
 	http_receive(conn, bytes, len);
 	conn_update_flow(conn);
+	bound_slowed(conn);
 }
 
 void conn_resume(struct conn *conn)
@@ -199,6 +213,7 @@ void conn_resume(struct conn *conn)
 		return;
 	}
 	http_receive(conn, NULL, 0);
+	count_received(conn);
 	conn_update_flow(conn);
 	conn_at_end_of_tick(conn);
 }
@@ -299,11 +314,13 @@ void conn_end_tick(struct conn *conn)
 
 /* --- what is unfinished --- */
 
+/** With what has come and waits, because the connection is slowed or has an earlier request. */
 static void count_received(struct conn *conn)
 {
-	conn->server->received += conn->rx.cap;
+	size_t size = conn->rx.cap + conn->in.cap;
+	conn->server->received += size;
 	conn->server->received -= conn->rx_counted;
-	conn->rx_counted = conn->rx.cap;
+	conn->rx_counted = size;
 }
 
 bool conn_keep(struct conn *conn, const char *bytes, size_t len)

@@ -347,3 +347,17 @@ test('whose a session is, is known after a crash and after a restart', async (t)
 	await server.restart();
 	assert.deepEqual([await make('f', 'ann'), await make('g', 'bob'), await make('h', 'eve')], [429, 429, 201]);
 });
+
+test('what many send faster than they are served is bounded over all of them', async (t) => {
+	const server = await Server.start(t, { args: ['--limit', 'receive_size=1M,client_requests=5'] });
+	await server.createSession({ id: 'one' });
+	const calm = await Observer.connect(t, server, 'one');
+	await calm.loadAll();
+	const pings = Buffer.concat(Array.from({ length: 12_000 }, () => frame(PING, 'x')));
+	const sockets = await Promise.all(Array.from({ length: 60 }, () => rawSocket(t, server)));
+	await Promise.all(sockets.map((socket) => Promise.race([socket.send(pings).catch(() => {}), new Promise((resolve) => setTimeout(resolve, 500))])));
+	await eventually(async () => (await readMetrics(server))('limit_reached_total{limit="receive_size"}') > 0, 'some to be cut off');
+	assert.ok((await readMetrics(server))('receiving_bytes') < 2 << 20);
+	await post(server, 'one', note(1));
+	await calm.waitForSeq(1);
+});
