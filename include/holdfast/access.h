@@ -62,6 +62,9 @@ struct login_halves {
 	char cookie[LOGIN_HALF_SIZE];
 	char header[LOGIN_HALF_SIZE];
 };
+/* A short name for a half, which does not tell it. */
+#define LOGIN_TAG_SIZE 9
+void access_tag(const char *half, char ret_tag[LOGIN_TAG_SIZE]);
 /**
  * Logs in with a token that was checked: makes a login that ends with it. `done` is called once,
  * when that is on disk (0) or cannot be (a negative errno).

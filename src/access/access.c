@@ -11,7 +11,7 @@
 /* Tokens whose signature need not be checked again; when there are more, all are forgotten. */
 #define VERIFIED_MAX 4096
 /* Logins of one person; the oldest one ends when there is another. */
-#define LOGINS_MAX 64
+#define LOGINS_MAX 256
 
 /* --- what counts --- */
 
@@ -183,6 +183,13 @@ static void make_room(struct access *access, const struct grant *grant)
 	if (count >= LOGINS_MAX) {
 		end_login(access, oldest, NULL, NULL);
 	}
+}
+
+void access_tag(const char *half, char ret_tag[LOGIN_TAG_SIZE])
+{
+	char sum[SUM_SIZE];
+	sum_text(half, strlen(half), sum);
+	memcpy(ret_tag, sum + SUM_SIZE - LOGIN_TAG_SIZE, LOGIN_TAG_SIZE);
 }
 
 static struct login *find_login(const struct access *access, const char *cookie)

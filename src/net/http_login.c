@@ -22,13 +22,38 @@ struct login_answer {
 	struct conn *conn; /* NULL: it is gone */
 	struct grant *grant;
 	struct login_halves halves;
-	char cookie_name[32];
+	char cookie_name[LOGIN_NAME_SIZE];
+	bool is_share; /* it stands beside other logins, and ends with the browser */
+	char dropped[LOGIN_NAME_SIZE]; /* the cookie that makes room; "": none */
 };
 
 /** A browser sends such a cookie over TLS only. */
 static const char *secure(const struct conn *conn)
 {
 	return conn->is_https ? "; Secure" : "";
+}
+
+static void append_cookie(const struct conn *conn, const char *name, const char *value, int age,
+	struct buffer *headers)
+{
+	buffer_printf(headers, "set-cookie: %s=%s; HttpOnly; SameSite=Strict; Path=/", name, value);
+	if (age >= 0) {
+		buffer_printf(headers, "; Max-Age=%d", age);
+	}
+	buffer_printf(headers, "%s\r\n", secure(conn));
+}
+
+static void append_cookies(
+	const struct conn *conn, struct login_answer *answer, struct buffer *headers)
+{
+	if (answer->is_share) {
+		login_share_name(answer->cookie_name, answer->halves.header);
+	}
+	append_cookie(conn, answer->cookie_name, answer->halves.cookie,
+		answer->is_share ? -1 : COOKIE_S, headers);
+	if (answer->dropped[0]) {
+		append_cookie(conn, answer->dropped, "", 0, headers);
+	}
 }
 
 static void answer_login(void *arg, int status)
@@ -43,9 +68,7 @@ static void answer_login(void *arg, int status)
 	if (conn && status < 0) {
 		http_refuse_storage(conn);
 	} else if (conn) {
-		buffer_printf(&headers,
-			"set-cookie: %s=%s; HttpOnly; SameSite=Strict; Path=/; Max-Age=%d%s\r\n",
-			answer->cookie_name, answer->halves.cookie, COOKIE_S, secure(conn));
+		append_cookies(conn, answer, &headers);
 		buffer_printf(&body, "{\"login\":\"%s\",", answer->halves.header);
 		append_grant(&body, answer->grant);
 		http_respond_with(conn, 200, buffer_cstr(&headers), body.data, body.len);
@@ -73,30 +96,64 @@ static struct login_answer *begin_answer(struct conn *conn)
 	return answer;
 }
 
+/** {"token": string} and, for a share link, "share": true. */
+static const char *read_login(const json_t *json, bool *ret_is_share)
+{
+	const json_t *share = json_object_get(json, "share");
+	const char *token = json_string_value(json_object_get(json, "token"));
+	size_t members = share ? 2 : 1;
+	*ret_is_share = json_is_true(share);
+	return json_object_size(json) == members && (!share || json_is_boolean(share)) ? token
+										       : NULL;
+}
+
+static void make_login(struct conn *conn, struct grant *grant, bool is_share)
+{
+	struct login_answer *answer = begin_answer(conn);
+	answer->grant = grant;
+	answer->is_share = is_share;
+	if (is_share) {
+		struct login_cookies *cookies = login_cookies_of(conn, conn->http->head);
+		if (!login_oldest_share(cookies, answer->dropped)) {
+			answer->dropped[0] = '\0';
+		}
+		free(cookies);
+	}
+	access_login(conn->server->access, grant, &answer->halves, answer_login, answer);
+}
+
+/** With --auth off everybody is in. */
+static void answer_open(struct conn *conn)
+{
+	struct buffer body = {0};
+	buffer_append_str(&body, "{\"login\":null,");
+	append_grant(&body, conn->server->everyone);
+	http_respond(conn, 200, body.data, body.len);
+	buffer_finish(&body);
+}
+
 static void post_login(struct conn *conn)
 {
+	bool is_share;
 	json_t *json = json_loadb(
 		conn->rx.data ? conn->rx.data : "", conn->rx.len, JSON_REJECT_DUPLICATES, NULL);
-	const char *token = json_string_value(json_object_get(json, "token"));
+	const char *token = read_login(json, &is_share);
 	struct grant *grant = NULL;
 	if (!http_head_field(conn->http->head, "origin") || conn->http->is_foreign) {
 		http_refuse(conn, "forbidden_origin",
 			"only the page of this server logs in; others send a token with each request");
-	} else if (!token || json_object_size(json) != 1) {
-		http_refuse(conn, "bad_request", "the body is {\"token\": string}");
-	} else if (!conn->server->access) {
+	} else if (!token) {
 		http_refuse(conn, "bad_request",
-			"this server runs with --auth off: there is nothing to log in to");
+			"the body is {\"token\": string}, for a share link with \"share\": true");
+	} else if (!conn->server->access) {
+		answer_open(conn);
 	} else {
 		enum token_verdict verdict = access_check(conn->server->access, token, &grant);
-		if (verdict != TOKEN_GOOD) {
+		if (verdict == TOKEN_GOOD) {
+			make_login(conn, grant, is_share);
+		} else {
 			deny(conn, denial_of(verdict));
 		}
-	}
-	if (grant) {
-		struct login_answer *answer = begin_answer(conn);
-		answer->grant = grant;
-		access_login(conn->server->access, grant, &answer->halves, answer_login, answer);
 	}
 	json_decref(json);
 }
@@ -126,9 +183,7 @@ static void answer_logout(void *arg, int status)
 	if (conn && status < 0) {
 		http_refuse_storage(conn);
 	} else if (conn) {
-		buffer_printf(&headers,
-			"set-cookie: %s=; HttpOnly; SameSite=Strict; Path=/; Max-Age=0%s\r\n",
-			answer->cookie_name, secure(conn));
+		append_cookie(conn, answer->cookie_name, "", 0, &headers);
 		http_respond_with(conn, 204, buffer_cstr(&headers), NULL, 0);
 	}
 	buffer_finish(&headers);
@@ -137,15 +192,19 @@ static void answer_logout(void *arg, int status)
 
 static void delete_login(struct conn *conn)
 {
-	char cookie[LOGIN_HALF_SIZE];
-	char half[LOGIN_HALF_SIZE];
-	if (!conn->server->access || !login_read_cookie(conn, conn->http->head, cookie) ||
-		!http_head_copy(conn->http->head, "holdfast-login", half, sizeof(half))) {
+	struct login_cookie cookie;
+	char half[LOGIN_HALF_SIZE] = "";
+	bool has_half = http_head_copy(conn->http->head, "holdfast-login", half, sizeof(half));
+	struct login_cookies *cookies = login_cookies_of(conn, conn->http->head);
+	bool has_cookie = has_half && login_find_cookie(cookies, half, &cookie);
+	free(cookies);
+	if (!conn->server->access || !has_cookie) {
 		deny(conn, DENIED_NO_TOKEN);
 		return;
 	}
 	struct login_answer *answer = begin_answer(conn);
-	if (!access_logout(conn->server->access, cookie, half, answer_logout, answer)) {
+	strcpy(answer->cookie_name, cookie.name);
+	if (!access_logout(conn->server->access, cookie.value, half, answer_logout, answer)) {
 		conn->http->login = NULL;
 		free(answer);
 		deny(conn, DENIED_WRONG);

@@ -43,43 +43,6 @@ enum denial denial_of(enum token_verdict verdict)
 
 /* --- what comes with a request --- */
 
-void login_cookie_name(const struct conn *conn, const struct http_head *head, char name[32])
-{
-	const char *host = head->text + head->host.at;
-	const char *colon = memrchr(host, ':', head->host.len);
-	size_t digits = colon ? strspn(colon + 1, "0123456789") : 0;
-	bool has_port = colon && digits && colon + 1 + digits == host + head->host.len;
-	snprintf(name, 32, "holdfast_%.*s", has_port ? (int)(digits < 5 ? digits : 5) : 3,
-		has_port         ? colon + 1
-		: conn->is_https ? "443"
-				 : "80");
-}
-
-bool login_read_cookie(
-	const struct conn *conn, const struct http_head *head, char cookie[LOGIN_HALF_SIZE])
-{
-	char text[FIELD_MAX];
-	char name[32];
-	char *state;
-	login_cookie_name(conn, head, name);
-	size_t len = strlen(name);
-	bool found = false;
-	if (conn->http->is_foreign || !http_head_copy(head, "cookie", text, sizeof(text))) {
-		return false;
-	}
-	for (char *at = strtok_r(text, "; ", &state); at; at = strtok_r(NULL, "; ", &state)) {
-		if (strncmp(at, name, len) == 0 && at[len] == '=' &&
-			strlen(at + len + 1) < LOGIN_HALF_SIZE) {
-			if (found) {
-				return false; /* two of them: one is not ours */
-			}
-			strcpy(cookie, at + len + 1);
-			found = true;
-		}
-	}
-	return found;
-}
-
 /** The token of an Authorization field; NULL if it has another form. */
 static char *bearer_of(char *value)
 {
@@ -119,11 +82,16 @@ static enum denial take_token(struct conn *conn, const char *token)
 	return DENIED_NOTHING;
 }
 
-static enum denial take_login(struct conn *conn, const char *cookie, const char *header)
+static enum denial take_login(
+	struct conn *conn, const struct login_cookies *cookies, const char *header)
 {
 	struct grant *grant;
+	struct login_cookie cookie;
+	if (!login_find_cookie(cookies, header, &cookie)) {
+		return DENIED_WRONG;
+	}
 	enum token_verdict verdict =
-		access_check_login(conn->server->access, cookie, header, &grant);
+		access_check_login(conn->server->access, cookie.value, header, &grant);
 	if (verdict != TOKEN_GOOD) {
 		return denial_of(verdict);
 	}
@@ -134,7 +102,6 @@ static enum denial take_login(struct conn *conn, const char *cookie, const char 
 enum denial identify(struct conn *conn, const struct http_head *head)
 {
 	char field[FIELD_MAX];
-	char cookie[LOGIN_HALF_SIZE];
 	char half[LOGIN_HALF_SIZE];
 	size_t bearers = http_count_fields(head, "authorization");
 	size_t protocols = http_count_fields(head, "sec-websocket-protocol");
@@ -168,11 +135,13 @@ enum denial identify(struct conn *conn, const struct http_head *head)
 	if (!logins) {
 		return DENIED_NO_TOKEN;
 	}
-	if (!http_head_copy(head, "holdfast-login", half, sizeof(half)) ||
-		!login_read_cookie(conn, head, cookie)) {
+	if (!http_head_copy(head, "holdfast-login", half, sizeof(half))) {
 		return DENIED_WRONG;
 	}
-	return take_login(conn, cookie, half);
+	struct login_cookies *cookies = login_cookies_of(conn, head);
+	enum denial denial = take_login(conn, cookies, half);
+	free(cookies);
+	return denial;
 }
 
 /* --- wrong ones --- */
@@ -309,10 +278,8 @@ static enum denial renew(struct conn *conn, const struct request *request)
 	}
 	if (request->token.token) {
 		denial = take_token(conn, request->token.token);
-	} else if (conn->ws->cookie) {
-		denial = take_login(conn, conn->ws->cookie, request->token.login);
 	} else {
-		denial = DENIED_WRONG;
+		denial = take_login(conn, conn->ws->cookies, request->token.login);
 	}
 	if (denial == DENIED_NOTHING && before && strcmp(before->sub, conn->grant->sub) != 0) {
 		denial = DENIED_WRONG;

@@ -28,6 +28,7 @@ struct login_answer;
 struct metrics_job;
 struct event_stream;
 struct keys_job;
+struct login_cookies;
 
 /** What a kind of WebSocket does; one table a kind. */
 struct conn_ops {
@@ -104,7 +105,7 @@ struct http_exchange {
 /** What it has once it is a WebSocket. */
 struct ws_socket {
 	char client_id[68];
-	char *cookie; /* half of a login, of the upgrade; NULL: none */
+	struct login_cookies *cookies; /* of the upgrade; NULL: none */
 	struct observer_config config;
 	struct observer *observer;
 	const char *refused; /* the query made no sense: told when the socket is open */
@@ -400,11 +401,6 @@ void ws_deny(struct conn *conn, enum denial denial);
 void identity_handle_timer(uv_timer_t *timer);
 /** The server goes: forgets the addresses of wrong tokens. */
 void identity_finish(struct server *server);
-/** The name of the login's cookie, which has the port that the browser asks. */
-void login_cookie_name(const struct conn *conn, const struct http_head *head, char name[32]);
-/** The login's cookie, if there is exactly one; a page elsewhere has none. */
-bool login_read_cookie(
-	const struct conn *conn, const struct http_head *head, char cookie[LOGIN_HALF_SIZE]);
 /** The first message of a WebSocket that has not said whose it is. */
 void ws_take_first(struct conn *conn, const char *text, size_t len);
 /** REQUEST_TOKEN. */
@@ -429,6 +425,26 @@ int refuse_role(const struct conn *conn, struct refusal *refusal);
 bool http_may(struct conn *conn, enum right right);
 /** Ends it if its token counts no more. */
 void conn_check_grant(struct conn *conn);
+
+/* login_cookie.c */
+/* Longer than the name of a cookie: "holdfast_PORT", and of a share link's "_TAG" behind it. */
+#define LOGIN_NAME_SIZE 32
+struct login_cookie {
+	char name[LOGIN_NAME_SIZE];
+	char value[LOGIN_HALF_SIZE];
+};
+/** The name of the login's cookie, which has the port that the browser asks. */
+void login_cookie_name(
+	const struct conn *conn, const struct http_head *head, char name[LOGIN_NAME_SIZE]);
+/** Makes it that of a share link's login, whose page keeps this half. */
+void login_share_name(char name[LOGIN_NAME_SIZE], const char *half);
+/** Those of logins (to be freed); NULL: there are none. A page elsewhere has none. */
+struct login_cookies *login_cookies_of(const struct conn *conn, const struct http_head *head);
+/** The cookie that belongs to a page's half, if there is exactly one. `cookies` may be NULL. */
+bool login_find_cookie(
+	const struct login_cookies *cookies, const char *half, struct login_cookie *ret);
+/** If there are as many share links as may be: the name of the oldest one's. `cookies` may be NULL. */
+bool login_oldest_share(const struct login_cookies *cookies, char name[LOGIN_NAME_SIZE]);
 
 /* http_login.c */
 /** POST, GET and DELETE /api/login. */

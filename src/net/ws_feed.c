@@ -29,7 +29,12 @@ static void send_page(struct conn *conn)
 		frames_append_session(&data, &page.objects[i], conn_hides(conn));
 	}
 	conn->ws->feed_lists = i < page.count || page.has_more;
-	buffer_append_str(&data, conn->ws->feed_lists ? "],\"more\":true}" : "],\"more\":false}");
+	buffer_append_str(&data, conn->ws->feed_lists ? "],\"more\":true" : "],\"more\":false");
+	if (conn->grant->expires_ms) {
+		buffer_append_str(&data, ",\"expires_at\":");
+		append_expiry(&data, conn->grant);
+	}
+	buffer_append_char(&data, '}');
 	conn_send(conn, frame_make("sessions", data.data, data.len));
 	buffer_finish(&data);
 	session_page_finish(&page);

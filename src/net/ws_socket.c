@@ -161,11 +161,9 @@ void ws_upgrade(struct conn *conn)
 	if (!check_handshake(conn, key) || !identify_socket(conn, &denial)) {
 		return;
 	}
-	char cookie[LOGIN_HALF_SIZE];
-	bool has_cookie = !conn->grant && login_read_cookie(conn, conn->http->head, cookie);
 	conn->ws = xcalloc(1, sizeof(*conn->ws));
 	list_init(&conn->ws->outbox);
-	conn->ws->cookie = has_cookie ? xstrdup(cookie) : NULL;
+	conn->ws->cookies = conn->grant ? NULL : login_cookies_of(conn, conn->http->head);
 	make_client_id(conn);
 	conn->ops = ops;
 	query_read_socket(conn);
@@ -300,7 +298,7 @@ void ws_finish(struct conn *conn)
 	buffer_finish(&ws->gathered);
 	buffer_finish(&ws->control);
 	buffer_finish(&ws->pong);
-	free(ws->cookie);
+	free(ws->cookies);
 	free(ws->close_reason);
 	free(ws);
 	conn->ws = NULL;

@@ -28,7 +28,7 @@ static const struct option options[] = {
 		"create: whose it is (a made-up name by default); revoke: take back all of theirs"},
 	[HIDE] = {"--hide", "thoughts,tools", NULL, NULL, "create: what the token does not show"},
 	[LINK] = {"--link", NULL, NULL, NULL,
-		"create: print a link for a browser, not the token alone"},
+		"create: print a link for a browser, not the token alone; one for a single session is a share link, whose login stands beside that of the browser"},
 	[BEFORE] = {"--before", "TIME", NULL, NULL,
 		"revoke --sub: only tokens made before then, as 2026-11-22T12:00:00Z; by default all made so far"},
 	{0},
@@ -144,8 +144,11 @@ static int print_token(const char *values[], const json_t *sessions, const char 
 		return fail(
 			"nobody knows the address: no server has been started with this directory, or only on a unix socket and without --url");
 	}
-	printf("%s%s%s%s%s\n", url ? url : "", url ? "/#token=" : "", token,
-		url && is_one ? "&session=" : "", url && is_one ? first : "");
+	printf("%s%s%s%s%s\n", url ? url : "",
+		!url     ? ""
+		: is_one ? "/#share="
+			 : "/#token=",
+		token, url && is_one ? "&session=" : "", url && is_one ? first : "");
 	free(url);
 	return 0;
 }

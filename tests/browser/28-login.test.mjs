@@ -18,10 +18,10 @@ const mayReport = (text) => /status of 4(01|29)|WebSocket connection to .* faile
 const base64 = (value) => Buffer.from(JSON.stringify(value)).toString('base64url');
 
 /** A token as an application makes it, for `seconds`. */
-function tokenFor(server, { role = 'controller', sub = 'ann', sessions = ['*'], seconds = 3600 } = {}) {
+function tokenFor(server, { role = 'controller', sub = 'ann', sessions = ['*'], seconds = 3600, hide } = {}) {
 	const key = readFileSync(join(server.dataDir, 'token-secret'), 'utf8').trim();
 	const exp = Math.floor(Date.now() / 1000) + seconds;
-	const text = `${base64({ alg: 'HS256', typ: 'JWT' })}.${base64({ sub, exp, holdfast: { role, sessions } })}`;
+	const text = `${base64({ alg: 'HS256', typ: 'JWT' })}.${base64({ sub, exp, holdfast: { role, sessions, hide } })}`;
 	return `${text}.${createHmac('sha256', key).update(text).digest('base64url')}`;
 }
 
@@ -252,6 +252,107 @@ test('a second link asks before it replaces a login', async (t) => {
 	await fresh.getByText('You are signed in as before.').waitFor();
 });
 
+const shareLink = (url, token) => loginLink(url, token).replace('#token=', '#share=');
+
+test('a share link stands beside the login of the browser, in its tab, for its sessions, and keeps nothing', async (t) => {
+	const server = await startServer(t);
+	await addSession(server, 'mine');
+	await addSession(server, 'shared');
+	const own = await openPage(t, sessionUrl(server.url, 'mine'), { mayReport });
+	await waitForSeq(own, 1);
+	await eventually(async () => (await kept(own)).keys.length > 0, 'the cache');
+	const { keys } = await kept(own);
+
+	const { stdout } = await runToEnd(['token', 'create', '--role', 'observer', '--session', 'shared', '--link', '--data', server.dataDir]);
+	const link = stdout.trim();
+	assert.ok(link.startsWith(`${server.url}/#share=`), link);
+	const shared = await own.context().newPage();
+	await shared.goto(link);
+	await waitForSeq(shared, 1);
+	assert.equal(shared.url(), sessionUrl(server.url, 'shared'));
+	assert.equal(await byTestId(shared, 'replace-login').count(), 0, 'it replaces nothing, and does not ask');
+	assert.equal(await byTestId(shared, 'who').innerText(), 'Shared link (observer)');
+	assert.match(await byTestId(shared, 'watching').innerText(), /^You are watching\. An observer does not take part\.$/);
+	assert.deepEqual(await shared.locator('[data-testid="session"]').evaluateAll((all) => all.length), 1);
+	await assertNoFault(shared, 'a shared session');
+	await shared.reload();
+	await waitForSeq(shared, 1);
+	assert.deepEqual((await kept(shared)).keys, keys, 'nothing of it is cached');
+	const { localStorage: local, sessionStorage: tab } = await shared.evaluate(() => ({ localStorage: JSON.stringify(localStorage), sessionStorage: JSON.stringify(sessionStorage) }));
+	assert.ok(!local.includes('share') && tab.includes('holdfast-share'));
+	assert.ok(!(local + tab).includes(new URLSearchParams(new URL(link).hash.slice(1)).get('share')), 'the token');
+	assert.equal((await own.context().cookies()).filter(({ expires }) => expires === -1).length, 1, 'it ends with the browser');
+
+	// Another session of the server is not there for it; the first tab has noticed nothing.
+	await shared.goto(sessionUrl(server.url, 'mine'));
+	await waitForStatus(shared, 'gone');
+	assert.doesNotMatch((await kept(shared)).visible, /Only for those/);
+	assert.equal(await byTestId(own, 'who').innerText(), 'Admin');
+	await own.reload();
+	await waitForSeq(own, 1);
+
+	// The same link again, in a tab of its own and in the same one; then it is left.
+	const again = await own.context().newPage();
+	await again.goto(link);
+	await waitForSeq(again, 1);
+	await shared.goto(link);
+	await waitForSeq(shared, 1);
+	assert.equal(await byTestId(shared, 'sign-out').innerText(), 'Leave');
+	await byTestId(shared, 'sign-out').click();
+	await shared.locator('#who', { hasText: 'Admin' }).waitFor();
+	await byTestId(shared, 'session').nth(1).waitFor();
+	await waitForStatus(again, 'live');
+	assert.equal(await byTestId(again, 'who').innerText(), 'Shared link (observer)');
+	assert.deepEqual((await kept(own)).keys.length, keys.length);
+});
+
+test('a share link without any login, and what becomes of it when it ends', async (t) => {
+	const server = await startServer(t);
+	await addSession(server, 'shared');
+	const page = await openBlank(t);
+	await page.goto(shareLink(sessionUrl(server.url, 'shared'), tokenFor(server, { role: 'observer', sessions: ['shared'], seconds: 5 })));
+	await waitForSeq(page, 1);
+	await screen(page).waitFor();
+	assert.doesNotMatch((await kept(page)).visible, /Only for those/);
+	const { storage, keys } = await kept(page);
+	assert.ok(!storage.includes('holdfast-share'));
+	assert.deepEqual(keys, []);
+	await page.goto(shareLink(sessionUrl(server.url, 'shared'), tokenFor(server, { role: 'observer', sessions: ['shared'] })));
+	await waitForSeq(page, 1);
+	await byTestId(page, 'sign-out').click();
+	await page.getByText('You have left the shared session').waitFor();
+});
+
+test('what a token hides is a quiet line, and another login of the same person does not see the cache of the first', async (t) => {
+	const server = await startServer(t);
+	await server.createSession({ id: 'one' });
+	const tool = { type: 'tool_call', data: { tool_call_id: 'c', title: 'secret-title' } };
+	const thought = { type: 'agent_thought_chunk', data: { text: 'secret-thought' } };
+	await post(server, 'one', [input.text('Before.\n\n'), thought, tool, { type: 'plan', data: { entries: [{ content: 'secret-plan', priority: 'high', status: 'pending' }] } },
+		{ type: 'agent_stopped', data: { reason: 'exit', detail: 'secret-detail' } }, input.text('After.\n\n'), input.end()]);
+	const page = await openBlank(t);
+	await page.goto(loginLink(sessionUrl(server.url, 'one'), tokenFor(server, { seconds: 6 })));
+	await page.getByText('secret-title').first().waitFor();
+	await eventually(async () => (await kept(page)).keys.length > 0, 'the cache');
+	await screen(page).waitFor();
+	const hide = ['thoughts', 'tools'];
+	await page.goto('about:blank');
+	await page.goto(loginLink(sessionUrl(server.url, 'one'), tokenFor(server, { hide })));
+	await page.getByText('After.').waitFor();
+	await waitForStatus(page, 'live');
+	assert.equal(await page.locator('.hidden-note').allInnerTexts().then((all) => all.join()), '1 thought and 2 steps are hidden');
+	assert.doesNotMatch(await page.content(), /secret-/);
+	assert.equal(await byTestId(page, 'watching').innerText(), 'Thoughts and tool calls, files and questions are hidden.');
+	await eventually(async () => (await kept(page)).keys.some((key) => key.includes(';hide=thoughts,tools')), 'a cache of its own');
+	await byTestId(page, 'inspect').click();
+	await page.locator('[data-testid="inspector"]').getByText('redacted').first().waitFor();
+	await assertNoFault(page, 'hidden events');
+	assert.doesNotMatch(await page.content(), /secret-/);
+	const wall = await page.context().newPage();
+	await wall.goto(`${server.url}/observe.html`);
+	await wall.locator('.hidden-note').first().waitFor();
+});
+
 test('what the role may not do is not offered', async (t) => {
 	const server = await startServer(t, { rate: 4000 });
 	const admin = await openPage(t, server.url);
@@ -312,7 +413,7 @@ test('the cookie of one server opens nothing at another port of the same host', 
 
 test('with --auth off there is nothing to sign in to', async (t) => {
 	const server = await startServer(t, { args: ['--auth', 'off'] });
-	const page = await openPage(t, server.url, { mayReport: (text) => /status of 400/.test(text) });
+	const page = await openPage(t, server.url);
 	await byTestId(page, 'tour').waitFor();
 	assert.equal(await byTestId(page, 'sign-out').isVisible(), false);
 	assert.equal(await byTestId(page, 'new-session').isVisible(), true);

@@ -2,12 +2,12 @@
 
 import assert from 'node:assert/strict';
 import { generateKeyPairSync } from 'node:crypto';
-import { writeFileSync } from 'node:fs';
+import { readFileSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { Observer } from '../support/observer.mjs';
-import { check } from '../support/schema.mjs';
+import { check, protoDir } from '../support/schema.mjs';
 import { Server, demoAgent, runToEnd, scratchDir } from '../support/server.mjs';
 import { TestSocket } from '../support/socket.mjs';
 import { claims, makeToken, ownToken, secretOf } from '../support/tokens.mjs';
@@ -15,21 +15,68 @@ import { claims, makeToken, ownToken, secretOf } from '../support/tokens.mjs';
 const ROLES = ['observer', 'controller', 'producer', 'admin'];
 const message = { type: 'agent_message_chunk', data: { text: 'x' } };
 
+const doors = JSON.parse(readFileSync(`${protoDir}doors.json`, 'utf8'));
+const rolesOf = (right) => doors.rights[right];
+
+/** What is asked of an endpoint: by method and path as in the table, the paths and bodies. Those without a right are tested below. */
+const ASKED = {
+	'GET /api/login': [['/api/login']],
+	'POST /api/tokens/revoke': [['/api/tokens/revoke', { jti: 'nobody' }]],
+	'GET /metrics': [['/metrics']],
+	'GET /api/sessions': [['/api/sessions']],
+	'POST /api/sessions': [['/api/sessions', { id: 'team-new' }]],
+	'GET /api/sessions/{id}': [['/api/sessions/team-one']],
+	'DELETE /api/sessions/{id}': [['/api/sessions/team-two']],
+	'GET /api/sessions/{id}/events': [['/api/sessions/team-one/events']],
+	'POST /api/sessions/{id}/events': [['/api/sessions/team-one/events', [message]], ['/api/sessions/team-made/events?create=1', [message]]],
+	'POST /api/sessions/{id}/snapshot': [['/api/sessions/team-one/snapshot', { messages: [] }]],
+	'GET /api/sessions/{id}/queue': [['/api/sessions/team-one/queue']],
+};
+
 /** Method, path, body, the roles that may, and whether it is about a session. */
-const ENDPOINTS = [
-	['GET', '/api/sessions', undefined, ROLES, false],
-	['GET', '/api/login', undefined, ROLES, false],
-	['POST', '/api/sessions', { id: 'team-new' }, ['controller', 'producer', 'admin'], false],
-	['GET', '/api/sessions/team-one', undefined, ROLES, true],
-	['GET', '/api/sessions/team-one/events', undefined, ROLES, true],
-	['GET', '/api/sessions/team-one/queue', undefined, ROLES, true],
-	['POST', '/api/sessions/team-one/events', [message], ['producer', 'admin'], true],
-	['POST', '/api/sessions/team-made/events?create=1', [message], ['producer', 'admin'], true],
-	['POST', '/api/sessions/team-one/snapshot', { messages: [] }, ['producer', 'admin'], true],
-	['POST', '/api/tokens/revoke', { jti: 'nobody' }, ['admin'], false],
-	['GET', '/metrics', undefined, ['admin'], false],
-	['DELETE', '/api/sessions/team-two', undefined, ['admin'], true],
-];
+const ENDPOINTS = doors.endpoints.filter(({ right }) => right !== null).flatMap(({ method, path, right }) =>
+	ASKED[`${method} ${path}`].map(([asked, body]) => [method, asked, body, rolesOf(right), path.includes('{id}')]));
+
+/** The types of frames that a schema knows. */
+function typesOf(schema) {
+	const [file, pointer = ''] = schema.split('#/');
+	const read = (name) => JSON.parse(readFileSync(`${protoDir}schema/${name}`, 'utf8'));
+	const follow = (root, path) => path.split('/').filter(Boolean).reduce((at, name) => at[name], root);
+	const whole = read(file);
+	return follow(whole, pointer).oneOf.map(({ $ref }) => {
+		const [other, path] = $ref.split('#/');
+		const found = follow(other ? read(other) : whole, path);
+		return found.properties.type.const;
+	}).sort();
+}
+
+test('the table of doors has every frame of the schemas, and every path that the server and its pages name', () => {
+	for (const { schema, frames } of doors.sockets) {
+		assert.deepEqual(Object.keys(frames).sort(), typesOf(schema), schema);
+	}
+	const paths = new Set([...doors.open, ...[...doors.endpoints, ...doors.sockets].map(({ path }) => path)]);
+	const net = fileURLToPath(new URL('../../src/net/', import.meta.url));
+	const code = readdirSync(net).filter((name) => name.endsWith('.c')).map((name) => readFileSync(net + name, 'utf8')).join('\n');
+	const named = [...code.matchAll(/"(\/(?:api|metrics|healthz)[a-z/]*)"/g)].map((match) => match[1]).filter((path) => !['/api', '/api/', '/api/sessions/'].includes(path));
+	const parts = [...code.matchAll(/strcmp\((?:rest|name \+ len|id \+ len), "(\/[a-z]+)"\)/g)].map((match) => `/api/sessions/{id}${match[1]}`);
+	assert.ok(named.length > 5 && parts.length > 4, 'they are found');
+	assert.deepEqual([...named, ...parts].filter((path) => !paths.has(path)), []);
+	const page = readFileSync(`${protoDir}protocol.md`, 'utf8') + readFileSync(`${protoDir}access.md`, 'utf8');
+	const told = [...page.matchAll(/`(GET|POST|PUT|PATCH|DELETE) (\/(?:api|metrics|healthz)[^`? ]*)/g)].map(([, method, path]) => `${method} ${path}`);
+	const known = new Set([...doors.endpoints, ...doors.sockets.map(({ path }) => ({ method: 'GET', path })), ...doors.open.map((path) => ({ method: 'GET', path }))].map(({ method, path }) => `${method} ${path}`));
+	assert.deepEqual(told.filter((one) => !known.has(one)), []);
+});
+
+test('each path has the methods of the table and no others', async (t) => {
+	const server = await start(t);
+	const paths = new Map();
+	doors.endpoints.forEach(({ method, path }) => paths.set(path, [...(paths.get(path) ?? []), method]));
+	for (const [path, methods] of paths) {
+		const { status, headers } = await server.request('PATCH', path.replace('{id}', 'team-one'));
+		assert.equal(status, 405, path);
+		assert.deepEqual(headers.get('allow').split(', ').sort(), methods.sort(), path);
+	}
+});
 
 const application = generateKeyPairSync('rsa', { modulusLength: 2048, publicKeyEncoding: { type: 'spki', format: 'pem' }, privateKeyEncoding: { type: 'pkcs8', format: 'pem' } });
 
@@ -40,6 +87,7 @@ async function start(t, options = {}) {
 	for (const id of ['team-one', 'team-two']) {
 		await server.createSession({ id });
 	}
+	assert.equal((await server.request('POST', '/api/tokens/revoke', { json: { jti: 'taken-back' } })).status, 204);
 	return server;
 }
 
@@ -59,6 +107,7 @@ function wrongTokens(server, role) {
 		'RS256 in the header, HS256 in truth': [makeToken(good, secret, { header: { alg: 'RS256' } }), 'unauthorized'],
 		'a kid that is a path': [makeToken(good, '', { header: { kid: '/dev/null' } }), 'unauthorized'],
 		'a key in the header': [makeToken(good, 'k'.repeat(32), { header: { jwk: { kty: 'oct', k: 'a2tra2tra2tra2tra2tra2tra2tra2tra2tra2tra2s' } } }), 'unauthorized'],
+		'revoked': [makeToken({ ...good, jti: 'taken-back' }, secret), 'token_revoked'],
 		'no exp': [makeToken({ ...good, exp: undefined }, secret), 'unauthorized'],
 		'no role': [makeToken({ ...good, holdfast: { sessions: ['*'] } }, secret), 'unauthorized'],
 		'no token at all': ['x', 'unauthorized'],
@@ -79,6 +128,11 @@ test('each endpoint lets in the roles of its row, and nobody with a wrong token'
 					assert.deepEqual([status, body.error.code], [401, code], `${name}, ${what}`);
 					assert.match(headers.get('www-authenticate'), /^Bearer/);
 				}));
+				const good = ownToken(server, role, ['team-*']);
+				for (const pair of [[good, good], [good, 'x']]) {
+					const two = await ask(server, endpoint, { 'sec-websocket-protocol': `bearer.${pair[0]}`, ...bearer(pair[1]) });
+					assert.deepEqual([two.status, two.body.error.code], [401, 'unauthorized'], `${name}, two tokens`);
+				}
 				const none = await ask(server, endpoint, { authorization: undefined });
 				assert.deepEqual([none.status, none.body.error.code], [401, 'unauthorized'], name);
 				const elsewhere = await ask(server, endpoint, bearer(ownToken(server, role, ['else-*', 'team'])));
@@ -123,39 +177,86 @@ test('two tokens in one request are none', async (t) => {
 	assert.equal((await server.request('GET', `/api/sessions?token=${server.token}`, { headers: { authorization: undefined } })).status, 401);
 });
 
-/** Frames of the observer's socket, and who may send them. */
-const FRAMES = [
-	['load_events', {}, ROLES],
-	['keepalive', {}, ROLES],
-	['list_prompts', {}, ROLES],
-	['prompt', { message: 'hello', prompt_id: 'p1' }, ['controller', 'admin']],
-	['edit_prompt', { message: 'hello', prompt_id: 'p2' }, ['controller', 'admin']],
-	['remove_prompt', { prompt_id: 'p2' }, ['controller', 'admin']],
-	['cancel', {}, ['controller', 'admin']],
-	['permission_answer', { request_id: 'r', option_id: 'o' }, ['controller', 'admin']],
-	['set_mode', { mode_id: 'm' }, ['controller', 'admin']],
-	['set_config_option', { config_id: 'c', value: 'v' }, ['controller', 'admin']],
-];
+/** What is in a frame of each type; the server may refuse it for other reasons than the role. */
+const DATA = {
+	prompt: { message: 'hello', prompt_id: 'p1' },
+	edit_prompt: { message: 'hello', prompt_id: 'p2' },
+	remove_prompt: { prompt_id: 'p2' },
+	permission_answer: { request_id: 'r', option_id: 'o' },
+	set_mode: { mode_id: 'm' },
+	set_config_option: { config_id: 'c', value: 'v' },
+	append: { events: [message] },
+	append_snapshot: { messages: [] },
+};
+const dataOf = (type, token) => type === 'token' ? { token } : (DATA[type] ?? {});
 
-test('each frame of the observer\'s socket is for the roles of its row; the socket stays', async (t) => {
-	const server = await start(t, { agent: demoAgent('--rate 0') });
-	for (const role of ROLES) {
-		const token = ownToken(server, role, ['team-*']);
-		const observer = await Observer.connect(t, server, 'team-one', { headers: bearer(token) });
-		assert.equal(observer.hello.role, role);
-		assert.ok(observer.hello.expires_at > Date.now());
-		for (const [type, data, roles] of FRAMES) {
-			const from = observer.frames.length;
-			await observer.send(type, data);
-			await observer.send('keepalive', { client_time: from });
-			await observer.waitFor((frame) => frame.type === 'keepalive_ack' && frame.data.client_time === from, { from });
-			const refused = observer.frames.slice(from).find((frame) => frame.type === 'error' && frame.data.code === 'forbidden');
-			assert.equal(refused === undefined, roles.includes(role), `${role}: ${type}`);
-			assert.equal(refused?.data.request ?? type, type);
+for (const { path, right, frames } of doors.sockets) {
+	const address = path.replace('{id}', 'team-one');
+
+	test(`${path}: each frame is for the roles of its right; the socket stays`, async (t) => {
+		const server = await start(t, { agent: demoAgent('--rate 0') });
+		for (const role of ROLES) {
+			const token = ownToken(server, role, ['team-*']);
+			const socket = new TestSocket(t, server.ws(address), () => null, { headers: bearer(token) });
+			const hello = await socket.waitFor(() => true);
+			if (!rolesOf(right).includes(role)) {
+				assert.equal(hello.data.code, 'forbidden', role);
+				assert.deepEqual(await socket.waitClosed(), { code: 1008, reason: 'forbidden' }, role);
+				continue;
+			}
+			if (path.endsWith('/ws')) {
+				assert.equal(hello.data.role, role);
+				assert.ok(hello.data.expires_at > Date.now());
+			}
+			for (const [type, needs] of Object.entries(frames)) {
+				const from = socket.frames.length;
+				await socket.send(type, dataOf(type, token));
+				await socket.send('keepalive', { client_time: from });
+				await socket.waitFor((frame) => frame.type === 'keepalive_ack' && frame.data.client_time === from, { from });
+				const refused = socket.frames.slice(from).find((frame) => frame.type === 'error' && frame.data.code === 'forbidden');
+				assert.equal(refused === undefined, rolesOf(needs).includes(role), `${role}: ${type}`);
+				assert.equal(refused?.data.request ?? type, type);
+			}
+			await socket.close();
 		}
-		await observer.close();
-	}
-});
+	});
+
+	test(`${path}: no frame does anything with a wrong token in front of it, nor without one`, async (t) => {
+		const server = await start(t, { agent: demoAgent('--rate 0'), args: [...(await keyArgs(t)), '--limit', 'wrong_tokens=100000'] });
+		const before = await server.request('GET', '/api/sessions/team-one');
+		const open = () => new TestSocket(t, server.ws(address), () => null, { headers: { origin: server.url, authorization: undefined } });
+		const good = ownToken(server, 'admin', ['team-*']);
+		await Promise.all(Object.entries(wrongTokens(server, 'admin')).map(async ([what, [token, code]]) => {
+			const socket = open();
+			await socket.send('token', { token });
+			for (const type of Object.keys(frames)) {
+				await socket.send(type, dataOf(type, good)).catch(() => {}); // it may be closed by now
+			}
+			assert.deepEqual(await socket.waitClosed(), { code: code === 'token_revoked' ? 4403 : 4401, reason: code }, what);
+			assert.deepEqual(socket.frames.map(({ type, data }) => [type, data.code]), [['error', code]], what);
+		}));
+		await Promise.all(Object.keys(frames).filter((type) => type !== 'token').map(async (type) => {
+			const socket = open();
+			await socket.send(type, dataOf(type));
+			assert.deepEqual(await socket.waitClosed(), { code: 4401, reason: 'unauthorized' }, type);
+			assert.deepEqual(socket.frames.map(({ data }) => data.code), ['unauthorized'], type);
+		}));
+		for (const two of [{ protocols: [`bearer.${good}`], headers: bearer(good) }, { headers: { ...bearer(good), 'holdfast-login': 'x' } }]) {
+			assert.equal((await new TestSocket(t, server.ws(address), () => null, two).waitRefused()).status, 401, 'two tokens');
+		}
+		if (path.includes('{id}')) {
+			for (const role of ROLES) {
+				const elsewhere = new TestSocket(t, server.ws(address), () => null, { headers: bearer(ownToken(server, role, ['else-*', 'team'])) });
+				for (const type of Object.keys(frames)) {
+					await elsewhere.send(type, dataOf(type, good)).catch(() => {});
+				}
+				assert.deepEqual(await elsewhere.waitClosed(), { code: 4404, reason: 'no such session' }, role);
+				assert.deepEqual(elsewhere.frames, [{ type: 'session_gone', data: { session_id: 'team-one', reason: 'unknown' } }], role);
+			}
+		}
+		assert.deepEqual((await server.request('GET', '/api/sessions/team-one')).body, before.body, 'nothing has happened');
+	});
+}
 
 const SOCKETS = ['/api/sessions/team-one/ws', '/api/sessions/team-one/produce', '/api/events'];
 const anything = () => null;
@@ -179,7 +280,7 @@ test('a socket is opened by a token in the head, in a subprotocol or in the firs
 			assert.equal((await connect(path, { headers: bearer(token) }).waitRefused()).status, 401, what);
 			const socket = connect(path, { headers: { origin: server.url, authorization: undefined } });
 			await socket.send('token', { token });
-			assert.deepEqual(await socket.waitClosed(), { code: 4401, reason: code }, what);
+			assert.deepEqual(await socket.waitClosed(), { code: code === 'token_revoked' ? 4403 : 4401, reason: code }, what);
 			assert.deepEqual(socket.frames.map(({ type, data }) => [type, data.code]), [['error', code]], what);
 		}));
 		for (const first of [['keepalive', {}], ['load_events', {}], ['token', {}], ['token', { token: good, login: 'x' }], ['token', { login: 'x' }]]) {
@@ -413,4 +514,105 @@ test('another site can make a browser open the page, and ask for nothing else', 
 		assert.match(page.headers['permissions-policy'], /camera=\(\)/);
 		assert.equal(api.headers['cache-control'], 'no-store');
 	}
+});
+
+test('what is not there and what one may not see is the same, byte for byte, and one is not told of the other', async (t) => {
+	const server = await start(t, { agent: demoAgent('--rate 0') });
+	for (const role of ROLES) {
+		const headers = bearer(ownToken(server, role, ['else-*']));
+		for (const [method, path, json, , isOfSession] of ENDPOINTS) {
+			if (!isOfSession) {
+				continue;
+			}
+			const body = json && JSON.stringify(json);
+			for (const more of [{}, { expect: '100-continue' }, { 'content-type': 'application/x-ndjson' }]) {
+				const answers = [];
+				for (const id of ['team-one', 'team-six']) { // the one is there, the other is not
+					const asked = path.replace(/team-\w+/, id).replace('?create=1', '');
+					const answer = await server.rawRequest(method, asked, { 'content-length': String(body?.length ?? 0), ...headers, ...more }, body);
+					const { date: _, ...head } = answer.headers;
+					answers.push({ ...answer, headers: head });
+				}
+				assert.equal(answers[0].status, 404, `${role}: ${method} ${path} ${JSON.stringify(more)}`);
+				assert.deepEqual(answers[0], answers[1], `${role}: ${method} ${path} ${JSON.stringify(more)}`);
+			}
+		}
+	}
+	const one = bearer(ownToken(server, 'admin', ['team-*']));
+	const [hidden, missing] = await Promise.all([
+		server.rawRequest('POST', '/api/sessions/else-x/events', one, JSON.stringify([message])),
+		server.rawRequest('POST', '/api/sessions/team-six/events', one, JSON.stringify([message])),
+	]);
+	assert.equal(hidden.body, missing.body);
+});
+
+test('a page of the list, and its cursor, has nothing of sessions that the token is not for', async (t) => {
+	const server = await start(t);
+	for (let i = 0; i < 30; i += 1) {
+		await server.createSession({ id: `${i % 10 === 0 ? 'seen' : 'secret'}-${i}` });
+	}
+	const headers = bearer(ownToken(server, 'observer', ['seen-*']));
+	let path = '/api/sessions?limit=1';
+	const seen = [];
+	while (path) {
+		const { body } = await server.request('GET', path, { headers });
+		assert.doesNotMatch(JSON.stringify(body), /secret|team/);
+		assert.equal(body.sessions.length, 1);
+		seen.push(body.sessions[0].id);
+		path = body.next && `/api/sessions?limit=1&cursor=${encodeURIComponent(body.next)}`;
+	}
+	assert.deepEqual(seen, ['seen-20', 'seen-10', 'seen-0']);
+	const limited = await Server.start(t, { args: ['--limit', 'list_max=2'] });
+	for (const id of ['a1', 'a2', 'a3', 'a4', 'a5', 'b1', 'c1', 'c2']) {
+		await limited.createSession({ id });
+	}
+	const feed = new TestSocket(t, limited.ws('/api/events'), check.feed, { headers: bearer(ownToken(limited, 'observer', ['b*'])) });
+	await feed.waitFor('sessions');
+	assert.deepEqual(feed.frames.map(({ data }) => [data.sessions.map(({ id }) => id), data.more]), [[['b1'], false]], 'no pages of nothing');
+	await feed.send('token', { token: ownToken(limited, 'observer', ['c*']) });
+	await feed.waitUntil(() => feed.frames.filter(({ type }) => type === 'sessions').length === 2, 'the list after the renewal');
+	assert.deepEqual(feed.frames.slice(1).map(({ type, data }) => [type, data.sessions?.map(({ id }) => id)]), [['token_renewed', undefined], ['sessions', ['c1', 'c2']]]);
+});
+
+test('a producer does not say that somebody else asked or answered', async (t) => {
+	const server = await start(t);
+	const post = async (sub, role, given) => (await server.request('POST', '/api/sessions/team-one/events', { json: [{ type: 'user_prompt', data: { message: 'x', sub: given } }], headers: bearer(ownToken(server, role, ['team-*'], { sub })) })).body;
+	assert.equal((await post('robot', 'producer', 'ann')).error.code, 'forbidden');
+	assert.equal((await post('robot', 'producer', 1)).error.code, 'forbidden');
+	assert.equal((await post('robot', 'producer', 'robot')).acks.length, 1);
+	assert.equal((await post('boss', 'admin', 'ann')).acks.length, 1);
+});
+
+test('the login of a share link has a cookie of its own, and a browser has eight of them', async (t) => {
+	const server = await start(t);
+	const { cookie, login } = await logIn(server, server.token);
+	const shareOf = async (cookies) => {
+		const token = ownToken(server, 'observer', ['team-one']);
+		const { status, headers, body } = await server.request('POST', '/api/login', { json: { token, share: true }, headers: { origin: server.url, authorization: undefined, cookie: cookies.join('; ') } });
+		assert.equal(status, 200);
+		return { set: headers.getSetCookie(), half: body.login };
+	};
+	const first = await shareOf([cookie]);
+	assert.equal(first.set.length, 1);
+	assert.match(first.set[0], /^holdfast_\d+_[0-9a-f]{8}=[\w-]{43}; HttpOnly; SameSite=Strict; Path=\/$/);
+	const jar = [cookie, first.set[0].split(';')[0]];
+	const get = async (half, cookies = jar) => (await server.request('GET', '/api/login', { headers: { authorization: undefined, cookie: cookies.join('; '), 'holdfast-login': half } })).body.role;
+	assert.deepEqual([await get(login), await get(first.half)], ['admin', 'observer'], 'each half has its cookie');
+	assert.equal(await get(first.half, [cookie]), undefined);
+	assert.equal(await get(login, [jar[1]]), undefined);
+	const socket = new TestSocket(t, server.ws('/api/sessions/team-one/ws'), check.server, { headers: { authorization: undefined, origin: server.url, cookie: jar.join('; ') } });
+	await socket.send('token', { login: first.half });
+	assert.equal((await socket.waitFor('connected')).data.role, 'observer');
+	for (let i = 1; i < 8; i += 1) {
+		const { set } = await shareOf(jar);
+		assert.equal(set.length, 1);
+		jar.push(set[0].split(';')[0]);
+	}
+	const { set } = await shareOf(jar);
+	assert.equal(set.length, 2);
+	assert.equal(set[1], `${first.set[0].split('=')[0]}=; HttpOnly; SameSite=Strict; Path=/; Max-Age=0`);
+	const out = await server.request('DELETE', '/api/login', { headers: { authorization: undefined, origin: server.url, cookie: jar.join('; '), 'holdfast-login': first.half } });
+	assert.deepEqual([out.status, out.headers.getSetCookie()[0].split('=')[0]], [204, first.set[0].split('=')[0]]);
+	assert.deepEqual(await socket.waitClosed(), { code: 4403, reason: 'token_revoked' });
+	assert.equal(await get(login), 'admin');
 });

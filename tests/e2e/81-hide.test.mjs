@@ -7,7 +7,7 @@ import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { Observer } from '../support/observer.mjs';
 import { check, protoDir } from '../support/schema.mjs';
-import { Server, replayAgent } from '../support/server.mjs';
+import { Server, replayAgent, runToEnd } from '../support/server.mjs';
 import { TestSocket } from '../support/socket.mjs';
 import { claims, makeToken, secretOf } from '../support/tokens.mjs';
 
@@ -294,6 +294,16 @@ test('recordings of real agents: what is hidden is every event of its kind, and 
 			}
 		});
 	}
+});
+
+test('holdfast token create --hide', async (t) => {
+	const server = await Server.start(t);
+	await server.request('POST', '/api/sessions/c/events?create=1', { json: [{ type: 'plan', data: { entries: [], words: 'tool-plan' } }] });
+	const make = (hide) => runToEnd(['token', 'create', '--role', 'observer', '--session', 'c', '--hide', hide, '--data', server.dataDir]);
+	const { stdout } = await make('thoughts,tools');
+	const { body } = await server.request('GET', '/api/sessions/c/events', { headers: { authorization: `Bearer ${stdout.trim()}` } });
+	assert.deepEqual(body.events.map(({ redacted, data }) => [redacted, data]), [[true, {}]]);
+	assert.notEqual((await make('secrets')).code, 0);
 });
 
 test('a token that hides something else takes over on a living socket, from there on', async (t) => {

@@ -315,6 +315,61 @@ test('the feed: the same', async () => {
 	assert.equal(feed.status.status, 'live');
 });
 
+test('the feed renews its token, too, and takes the list anew', async () => {
+	const server = locked({});
+	let number = 0;
+	const getToken = () => {
+		const token = `t${(number += 1)}`;
+		server.accepts.set(token, { role: 'controller', expires_at: server.timers.now() + HOUR });
+		return token;
+	};
+	const feed = new HoldfastFeed({ ...server.surroundings, getToken });
+	feed.connect();
+	await settle(server);
+	const session = (id) => ({ id, updated_at: 1 });
+	server.socket.queue('sessions', { sessions: [session('a')], more: true, expires_at: server.timers.now() + HOUR });
+	server.pump();
+	for (let minutes = 0; minutes < 60; minutes += 1) {
+		server.advance(60_000);
+		await settle(server);
+	}
+	assert.deepEqual(server.sent('token').map(({ token }) => token), ['t1', 't2']);
+	server.socket.queue('sessions', { sessions: [session('b')], more: false, expires_at: server.timers.now() + HOUR });
+	server.pump();
+	assert.deepEqual(feed.sessions.map(({ id }) => id), ['b'], 'what came of the list before is void');
+	assert.equal(server.sockets.length, 1);
+});
+
+test('a token that hides something else: what is held is dropped and loaded again', async () => {
+	const server = locked({ all: NEVER, some: { ...NEVER, hide: ['tools'] } });
+	let token = 'all';
+	const { client, view } = observe(server, { getToken: () => token });
+	await settle(server);
+	assert.deepEqual(seqs(client.events), range(1, 3));
+	assert.deepEqual(client.state.hide, []);
+	token = 'some';
+	client.dropConnection();
+	await settle(server);
+	server.advance(5_000);
+	await settle(server);
+	assert.deepEqual(client.state.hide, ['tools']);
+	assert.deepEqual(view.resets, ['access']);
+	assert.deepEqual(seqs(client.events), range(1, 3));
+	client.dropConnection();
+	await settle(server);
+	server.advance(5_000);
+	await settle(server);
+	assert.deepEqual(view.resets, ['access'], 'once');
+});
+
+test('with --auth off a login is none', async () => {
+	const storage = makeStorage();
+	const fetch = async () => ({ ok: true, status: 200, json: async () => ({ login: null, role: 'admin', sub: '', expires_at: null }) });
+	const made = await login('yesterday', { base: 'http://test/', fetch, storage });
+	assert.deepEqual([made.login, made.role], [null, 'admin']);
+	assert.equal(storage.items.size, 0);
+});
+
 test('requests over HTTP say who asks; a token that has ended is asked for once more', async () => {
 	const calls = [];
 	const fetch = async (url, { method = 'GET', headers, body }) => {
@@ -393,9 +448,10 @@ function loginServer(token = 'secret') {
 test('login, currentLogin, logout: the token is not kept, its sum is', async () => {
 	const { calls, options } = loginServer();
 	assert.equal(currentLogin(options), null);
-	assert.deepEqual(await login('secret', options), ANN);
+	const told = { ...ANN, hide: [], share: false };
+	assert.deepEqual(await login('secret', options), told);
 	assert.deepEqual(calls[0], { method: 'POST', headers: { 'content-type': 'application/json' }, body: '{"token":"secret"}' });
-	assert.deepEqual(currentLogin(options), ANN);
+	assert.deepEqual(currentLogin(options), told);
 	assert.ok(!JSON.stringify([...options.storage.items]).includes('secret'));
 	assert.equal(await isLoginWith('secret', options), true);
 	assert.equal(await isLoginWith('other', options), false);

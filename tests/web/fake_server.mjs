@@ -216,7 +216,7 @@ export class FakeServer {
 		if (!grant || grant.refused) {
 			socket.refuse(grant?.refused ?? 'unauthorized');
 		} else if (socket.grant) {
-			socket.queue('token_renewed', { expires_at: grant.expires_at });
+			socket.queue('token_renewed', { role: grant.role, expires_at: grant.expires_at, ...(grant.hide && { hide: grant.hide }) });
 		} else {
 			socket.grant = grant;
 			socket.welcome();
@@ -365,6 +365,7 @@ class FakeSocket {
 			client_id: new URL(this.url).searchParams.get('client_id'),
 			role: this.grant.role,
 			expires_at: this.grant.expires_at,
+			...(this.grant?.hide && { hide: this.grant.hide }),
 			epoch: server.epoch,
 			max_seq: server.log.length,
 			is_running: false,

@@ -7,6 +7,8 @@
 export const PROTOCOLS = ['holdfast.v1'];
 
 const KEY = 'holdfast-login';
+/** The login of a share link is for one tab, and stands beside the browser's own. */
+const SHARE = 'holdfast-share';
 /**
  * The half that the server refused. A tab that is told so must not remove the login: what it reads may be old, and
  * another tab may have put a new one there.
@@ -19,6 +21,8 @@ const ENDED = 'holdfast-login-ended';
  * @typedef {object} Login
  * @property {string} login the second half
  * @property {string} role @property {string} sub @property {number | null} expires_at
+ * @property {string[]} [hide] what it does not show
+ * @property {boolean} [share] of a share link
  * @property {string | null} [mark] a sum of the token it was made with
  *
  * @typedef {object} AccessOptions
@@ -40,6 +44,15 @@ function storageOf({ storage }) {
 	}
 }
 
+/** @param {AccessOptions} options */
+function tabStorage({ storage }) {
+	try {
+		return storage ? null : (globalThis.window?.sessionStorage ?? null);
+	} catch {
+		return null;
+	}
+}
+
 /** A login is for the page's own server. @param {AccessOptions} options */
 function isOwnServer({ base, storage }) {
 	const here = globalThis.location;
@@ -53,7 +66,8 @@ export function readLogin(options) {
 	}
 	try {
 		const storage = storageOf(options);
-		const kept = JSON.parse(storage?.getItem(KEY) ?? 'null') ?? inMemory;
+		const shared = tabStorage(options)?.getItem(SHARE);
+		const kept = JSON.parse(shared ?? storage?.getItem(KEY) ?? 'null') ?? inMemory;
 		const isLogin = typeof kept?.login === 'string' && typeof kept.sub === 'string';
 		return isLogin && kept.login !== storage?.getItem(ENDED) ? kept : null;
 	} catch {
@@ -61,12 +75,20 @@ export function readLogin(options) {
 	}
 }
 
-/** @param {Login | null} login null: none @param {AccessOptions} options */
+/**
+ * Keeps a login, or forgets the one that counts here: a share link's before the browser's own.
+ * @param {Login | null} login @param {AccessOptions} options
+ */
 export function keepLogin(login, options) {
+	const isShare = (login ?? readLogin(options))?.share === true;
 	inMemory = options.storage ? null : login;
 	try {
 		const storage = storageOf(options);
-		if (login) {
+		if (isShare && login) {
+			tabStorage(options)?.setItem(SHARE, JSON.stringify(login));
+		} else if (isShare) {
+			tabStorage(options)?.removeItem(SHARE);
+		} else if (login) {
 			storage?.setItem(KEY, JSON.stringify(login));
 			storage?.removeItem(ENDED);
 		} else {
@@ -81,6 +103,10 @@ export function keepLogin(login, options) {
 export function endLogin(login, options) {
 	inMemory = null;
 	try {
+		if (login.share) {
+			tabStorage(options)?.removeItem(SHARE);
+			return;
+		}
 		storageOf(options)?.setItem(ENDED, login.login);
 	} catch {
 		// storage is disabled
@@ -128,7 +154,10 @@ export class Access {
 		return headersOf(await this.get());
 	}
 
-	/** Whose events a cache keeps: nobody else sees them. @param {string} [given] */
+	/**
+	 * Whose events a cache keeps: nobody else sees them. Null: nothing is kept for a share link.
+	 * @param {string} [given] @returns {string | null}
+	 */
 	identity(given) {
 		if (given !== undefined) {
 			return identityOf(given);
@@ -137,7 +166,15 @@ export class Access {
 			throw new TypeError('`cache` with `getToken` needs `identity`: whose the token is');
 		}
 		const login = readLogin(this.#options);
-		return login ? identityOf(login.sub) : 'open';
+		if (login?.share) {
+			return null;
+		}
+		return login ? identityOf(login.sub, login.hide) : 'open';
+	}
+
+	/** What the login hides, as far as we know. */
+	get hidden() {
+		return (this.canRenew ? null : readLogin(this.#options)?.hide) ?? [];
 	}
 
 	/** Whether the page's login has ended by its clock. */
@@ -147,9 +184,13 @@ export class Access {
 	}
 }
 
-/** @param {string} sub */
-export function identityOf(sub) {
-	return `sub:${encodeURIComponent(sub)}`;
+/**
+ * What one login was shown another of the same person may hide.
+ * @param {string} sub @param {string[]} [hide]
+ */
+export function identityOf(sub, hide = []) {
+	const hidden = hide.length > 0 ? `;hide=${[...hide].sort().join(',')}` : '';
+	return `sub:${encodeURIComponent(sub)}${hidden}`;
 }
 
 /** @param {() => string | Promise<string>} getToken @returns {Promise<Credentials>} */

@@ -100,6 +100,8 @@ export class EventCache {
 	#failures = 0;
 	#isForgotten = false;
 	#unlisten;
+	/** What the token hides: events that were shown under another one's rules do not go on. */
+	hide = '[]';
 	/** @type {Error | null} why IndexedDB is not used, or was not for a moment */
 	failure = null;
 
@@ -272,6 +274,7 @@ export class EventCache {
 		const agent = agentRows.map(parsed);
 		const isWhole =
 			typeof session.epoch === 'string' &&
+			(session.hide ?? '[]') === this.hide &&
 			events.length > 0 &&
 			events.every(
 				(/** @type {any} */ event, /** @type {number} */ i) =>
@@ -294,11 +297,12 @@ export class EventCache {
 			session &&
 			!isNew &&
 			session.epoch === epoch &&
+			(session.hide ?? '[]') === this.hide &&
 			(events[0]?.seq ?? 0) <= session.last + 1;
 		if (!goesOn) {
 			this.#dropSession(transaction, this.#key);
 			const first = events[0]?.seq ?? 1;
-			session = { key: this.#key, epoch, first, last: first - 1, chars: 0 };
+			session = { key: this.#key, epoch, hide: this.hide, first, last: first - 1, chars: 0 };
 		}
 		// Another tab may have written some of these already.
 		for (const event of events.filter(({ seq }) => seq > session.last)) {
@@ -354,7 +358,11 @@ export class EventCache {
 
 /** Null where there is no IndexedDB; browsers that forbid it may throw when it is accessed. */
 export function makeCache(/** @type {any} */ options, /** @type {string} */ key) {
-	const whose = `${options.access.identity(options.identity)} ${key}`;
+	const identity = options.access.identity(options.identity);
+	if (identity === null) {
+		return null;
+	}
+	const whose = `${identity} ${key}`;
 	try {
 		const indexedDB = options.indexedDB ?? globalThis.indexedDB;
 		const IDBKeyRange = options.IDBKeyRange ?? globalThis.IDBKeyRange;

@@ -311,7 +311,7 @@ export class Connection {
 				this.#refusal = data.code; // a close follows
 				return;
 			}
-			if (type === 'connected' || type === 'token_renewed') {
+			if (['connected', 'sessions', 'token_renewed'].includes(type)) {
 				this.#planRenewal(data.expires_at);
 			}
 			this.#owner.frame(type, data);

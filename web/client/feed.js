@@ -55,6 +55,10 @@ export class HoldfastFeed extends Emitter {
 	}
 
 	#frame(/** @type {string} */ type, /** @type {any} */ data) {
+		if (type === 'token_renewed') {
+			this.#coming = null; // the list follows again
+			return;
+		}
 		if (type === 'sessions') {
 			this.#coming ??= new Map();
 			for (const session of data.sessions) {

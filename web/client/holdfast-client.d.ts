@@ -8,6 +8,8 @@ export interface HoldfastEvent {
 	readonly ts: number;
 	readonly turn?: number;
 	readonly message_id?: string;
+	/** The token hides what this is: `data` is empty, or has what may be seen of it. */
+	readonly redacted?: true;
 	/** Depends on the type; see proto/protocol.md. */
 	readonly data: Readonly<Record<string, any>>;
 }
@@ -38,8 +40,8 @@ export interface ResetNotice {
 	readonly reason: ResetReason;
 }
 
-/** `behind`: too much was missed (`catchUpMax`); the others are the server's. */
-export type ResetReason = 'epoch' | 'ahead' | 'pruned' | 'behind' | (string & {});
+/** `behind`: too much was missed (`catchUpMax`); `access`: the token hides something else now; the others are the server's. */
+export type ResetReason = 'epoch' | 'ahead' | 'pruned' | 'behind' | 'access' | (string & {});
 
 /** A client's position in a session. */
 export interface Position {
@@ -62,6 +64,7 @@ export interface OpenBlock {
 export interface Activity {
 	seq: number;
 	type: string;
+	redacted?: true;
 	data: any;
 }
 
@@ -123,6 +126,8 @@ export interface SessionState {
 	status: 'idle' | 'running' | 'waiting' | (string & {});
 	/** What this client may do; null before there was a connection. */
 	role: Role | null;
+	/** What its token does not show: `thoughts`, `tools`. */
+	hide: readonly string[];
 }
 
 /** The agent's state: ACP's modes, options and commands, in snake_case. Frozen. */
@@ -389,19 +394,26 @@ export interface Access {
 	sub: string;
 	/** In milliseconds since 1970; null: never. */
 	expires_at: number | null;
+	/** What it does not show: `thoughts`, `tools`. */
+	hide?: readonly string[];
 }
 
 /** The login of a page, as this browser keeps it. */
 export interface Login extends Readonly<Access> {
-	/** The half that is not the cookie. */
-	readonly login: string;
+	/** The half that is not the cookie; null with `--auth off`, where nothing is kept. */
+	readonly login: string | null;
+	/** Of a share link: it is for this tab alone, and nothing is cached under it. */
+	readonly share: boolean;
 }
 
 export type LoginOptions = Pick<Surroundings, 'base' | 'fetch' | 'storage'> &
 	Pick<ClientOptions, 'indexedDB' | 'IDBKeyRange'>;
 
-/** Logs the page in, in place of any login before; throws a HoldfastError if the token is refused. */
-export function login(token: string, options?: LoginOptions): Promise<Login>;
+/**
+ * Logs the page in, in place of any login before; throws a HoldfastError if the token is refused. `share`: in this tab only,
+ * beside the login that the browser has.
+ */
+export function login(token: string, options?: LoginOptions & { share?: boolean }): Promise<Login>;
 /** Ends the login and wipes what was cached under it. Never rejects. */
 export function logout(options?: LoginOptions): Promise<void>;
 /** The login that this browser has, whether or not the server still accepts it. */

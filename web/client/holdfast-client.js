@@ -66,6 +66,10 @@ export class HoldfastClient extends Emitter {
 	#isLocked;
 	/** @type {'newest' | 'after' | null} the load in progress; null: live, or not connected */
 	#loading = null;
+	/** What the token hides from us, as JSON; null: not known yet. @type {string | null} */
+	#hide = null;
+	/** The events held were shown under other rules. */
+	#isOutdated = false;
 	/** How much to ask for at once; less after a connection that broke before it had brought a page. */
 	#pageLimit = CATCH_UP_LIMIT;
 	#connected = false;
@@ -94,6 +98,9 @@ export class HoldfastClient extends Emitter {
 		});
 		const key = `${format} ${socketUrl(around.base, path)}`;
 		this.#cache = options.cache ? makeCache({ ...options, ...around }, key) : null;
+		if (this.#cache) {
+			this.#cache.hide = JSON.stringify(around.access.hidden);
+		}
 		this.#isLocked = () => around.access.hasEnded(around.timers.now());
 		this.#participant = new Participant(this.clientId, {
 			say: (type, data) => this.#connected && this.#connection.send(type, data),
@@ -294,6 +301,9 @@ export class HoldfastClient extends Emitter {
 			case 'keepalive_ack':
 				this.#handleAck(data);
 				break;
+			case 'token_renewed':
+				this.#handleRenewed(data);
+				break;
 			case 'prompt_received':
 				this.#participant.received(data, this.position.seq);
 				break;
@@ -312,9 +322,29 @@ export class HoldfastClient extends Emitter {
 		this.#connected = true;
 		this.#maxSeq = data.max_seq;
 		this.#agent.tell(data);
-		this.#setState(data);
+		this.#takeHide(data);
+		this.#setState({ ...data, hide: data.hide ?? [] });
 		if (this.#connected && !this.#isReading) {
 			this.#begin();
+		}
+	}
+
+	/** What the token hides may have changed since the events came. */
+	#takeHide(/** @type {{hide?: string[]}} */ { hide = [] }) {
+		const now = JSON.stringify(hide);
+		this.#isOutdated ||= this.#hide !== null && this.#hide !== now && this.position.seq > 0;
+		this.#hide = now;
+		if (this.#cache) {
+			this.#cache.hide = now;
+		}
+	}
+
+	/** The token of this connection was renewed. */
+	#handleRenewed(/** @type {any} */ data) {
+		this.#takeHide(data);
+		this.#setState({ role: data.role, hide: data.hide ?? [] });
+		if (this.#isOutdated && this.#connected && !this.#isReading) {
+			this.#load();
 		}
 	}
 
@@ -327,7 +357,7 @@ export class HoldfastClient extends Emitter {
 	/** Requests everything after the position, or the newest page if that is too far back. */
 	#load() {
 		const { epoch, seq } = this.position;
-		const follows = seq > 0 && !(this.#maxSeq - seq > this.#catchUpMax);
+		const follows = seq > 0 && !this.#isOutdated && !(this.#maxSeq - seq > this.#catchUpMax);
 		this.#loading = follows ? 'after' : 'newest';
 		this.#loadingOlder = false;
 		this.#gap.stop();
@@ -461,7 +491,9 @@ export class HoldfastClient extends Emitter {
 	#startOver(/** @type {any} */ page) {
 		const { epoch, seq } = this.position;
 		const isOther = epoch !== null && epoch !== page.epoch;
-		const reason = page.reset?.reason ?? (isOther ? 'epoch' : seq > 0 ? 'behind' : null);
+		const why = this.#isOutdated ? 'access' : 'behind';
+		const reason = page.reset?.reason ?? (isOther ? 'epoch' : seq > 0 ? why : null);
+		this.#isOutdated = false;
 		this.#log.reset(page.epoch);
 		this.#cache?.reset(page.epoch);
 		this.#cache?.keepAgent(page.epoch, this.#agent.events);
@@ -495,6 +527,7 @@ export class HoldfastClient extends Emitter {
 		this.#isReading = true;
 		this.#cache.read().then((found) => {
 			this.#isReading = false;
+			this.#hide ??= found && this.#cache ? this.#cache.hide : null;
 			if (found && this.position.epoch === null && !this.#isOver) {
 				this.#log.reset(found.epoch);
 				this.#agent.restore(found.epoch, found.agent);

@@ -11,6 +11,7 @@ import { deepFreeze } from './base.js';
  * @property {number} ts milliseconds since 1970
  * @property {number} [turn]
  * @property {string} [message_id]
+ * @property {true} [redacted] the token hides what this is
  * @property {Record<string, any>} data
  */
 

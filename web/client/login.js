@@ -18,19 +18,27 @@ async function markOf(token) {
 }
 
 /** @param {Login} login */
-function told({ login, role, sub, expires_at }) {
-	return Object.freeze({ login, role, sub, expires_at });
+function told({ login, role, sub, expires_at, hide = [], share = false }) {
+	return Object.freeze({ login, role, sub, expires_at, hide: Object.freeze([...hide]), share });
 }
 
-/** Logs in with a token; the login takes the place of any other. @param {string} token @param {LoginOptions} [options] */
-export async function login(token, options = {}) {
+/**
+ * Logs in with a token; the login takes the place of any other. That of a share link is for this tab, and stands beside
+ * the browser's own. With `--auth off` there is none: its `login` is null.
+ * @param {string} token @param {LoginOptions & {share?: boolean}} [options]
+ */
+export async function login(token, { share = false, ...options } = {}) {
 	const place = placeOf(options);
 	const url = new URL('/api/login', place.base);
-	const made = await bodyOf(await place.fetch(url, jsonInit('POST', { token })));
+	const body = share ? { token, share } : { token };
+	const made = await bodyOf(await place.fetch(url, jsonInit('POST', body)));
+	if (made?.login === null) {
+		return told(made);
+	}
 	if (typeof made?.login !== 'string') {
 		throw new HoldfastError('http_error', 'The server did not answer with a login.');
 	}
-	const kept = { ...made, mark: await markOf(token) };
+	const kept = { ...made, mark: await markOf(token), ...(share && { share }) };
 	keepLogin(kept, options);
 	return told(kept);
 }
@@ -48,7 +56,7 @@ export async function isLoginWith(token, options = {}) {
 }
 
 /**
- * What the server says of the login, or of a token: {role, sub, expires_at}. Throws the refusal. With `--auth off`
+ * What the server says of the login, or of a token: {role, sub, expires_at, hide?}. Throws the refusal. With `--auth off`
  * everybody is an admin.
  * @param {LoginOptions & {token?: string}} [options]
  */
@@ -66,7 +74,7 @@ export async function forgetLogin({ keepCache = false, ...options } = {}) {
 	const kept = readLogin(options);
 	if (kept) {
 		endLogin(kept, options);
-		await (keepCache || wipeCache(identityOf(kept.sub), options));
+		await (keepCache || kept.share || wipeCache(identityOf(kept.sub, kept.hide), options));
 	}
 }
 
@@ -81,7 +89,7 @@ export async function logout(options = {}) {
 		// without the half that is here, the login opens nothing
 	}
 	keepLogin(null, options);
-	if (kept) {
-		await wipeCache(identityOf(kept.sub), options);
+	if (kept && !kept.share) {
+		await wipeCache(identityOf(kept.sub, kept.hide), options);
 	}
 }

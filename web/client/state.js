@@ -12,6 +12,7 @@ export class SessionState {
 		usage: null,
 		status: 'idle',
 		role: null,
+		hide: [],
 	};
 
 	get all() {

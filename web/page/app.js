@@ -9,7 +9,7 @@ import { showEmpty } from './empty.js';
 import { Gate } from './gate.js';
 import { Inspector } from './inspector.js';
 import { PromptQueue } from './queue.js';
-import { may, nameMe, setRole } from './rights.js';
+import { hiddenWords, may, nameMe, setRole } from './rights.js';
 import { SessionList, sessionTitle } from './sessions.js';
 import { Tap } from './tap.js';
 import { Transcript } from './transcript.js';
@@ -191,6 +191,7 @@ function listen(from) {
 			ahead: 'The server has an older history',
 			pruned: 'The events that you missed are no longer kept',
 			behind: 'Too many events were missed',
+			access: 'Your access has changed',
 		};
 		toast(`${lookUp(words, reason, 'The connection was reset')}: the transcript was reloaded.`);
 	});
@@ -198,8 +199,8 @@ function listen(from) {
 	on('activity', (detail) => {
 		held = detail.held;
 	});
-	on('state', ({ role }) => {
-		if (setRole(role)) {
+	on('state', ({ role, hide }) => {
+		if (setRole(role, hide)) {
 			showRights();
 		}
 	});
@@ -360,8 +361,9 @@ function update() {
 function showRights() {
 	$('#new-session').hidden = !may('prompt');
 	$('#composer').hidden = !may('prompt');
-	$('#watching').hidden = may('prompt');
-	$('#watching').textContent = `You are watching. ${nameMe()} does not take part.`;
+	const watching = may('prompt') ? '' : `You are watching. ${nameMe()} does not take part.`;
+	$('#watching').textContent = [watching, hiddenWords()].filter(Boolean).join(' ');
+	$('#watching').hidden = $('#watching').textContent === '';
 	document.body.classList.toggle('watches', !may('prompt'));
 	sessions.select(selectedId());
 	update();

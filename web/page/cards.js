@@ -44,6 +44,7 @@ const RENDER = {
 	permission: renderPermission,
 	turn_end: renderTurnEnd,
 	notice: renderNotice,
+	hidden: renderHidden,
 	silent: ({ events }) => h('div', { class: 'item silent', hidden: true, ...hooks(events[0]) }),
 	other: renderOther,
 };
@@ -130,6 +131,24 @@ export function thoughtElement(words) {
 		h('summary', {}, icon('thought'), h('span', {}, words), chevron()),
 		h('div', { class: 'thought-body' }),
 	);
+}
+
+/** What the token does not show: that there was something. @param {Item} item */
+function renderHidden({ events }) {
+	const thoughts = events.filter(({ type }) => type === 'agent_thought').length;
+	const steps = events.length - thoughts;
+	const words = [thoughts && countOf(thoughts, 'thought'), steps && countOf(steps, 'step')];
+	const verb = events.length === 1 ? 'is' : 'are';
+	return h(
+		'div',
+		{ class: 'item hidden-note', ...hooks(events[0]) },
+		h('span', {}, `${words.filter(Boolean).join(' and ')} ${verb} hidden`),
+	);
+}
+
+/** @param {number} count @param {string} name */
+function countOf(count, name) {
+	return `${count} ${name}${count === 1 ? '' : 's'}`;
 }
 
 /** @param {Item} item */

@@ -18,16 +18,21 @@ const LOOK_MS = 15_000;
 const AGAIN_MS = 2_000;
 
 /** The token that fragment.js has taken out of the address. */
-function takeToken() {
+function takeLink() {
 	const scope = /** @type {any} */ (window);
-	const token = scope.holdfastToken;
+	const { holdfastToken: token, holdfastIsShared: share } = scope;
 	delete scope.holdfastToken;
-	return typeof token === 'string' && token !== '' ? token : null;
+	return typeof token === 'string' && token !== '' ? { token, share: share === true } : null;
 }
 
 /** @param {Who | null} who */
 function hasEnded(who) {
 	return typeof who?.expires_at === 'number' && who.expires_at <= Date.now();
+}
+
+/** @param {Who} who */
+function hides({ hide = [] }) {
+	return hide.join();
 }
 
 export class Gate {
@@ -112,16 +117,22 @@ export class Gate {
 
 	/** False: the page was not opened with a token. */
 	async #useLink() {
-		const token = takeToken();
-		if (token === null) {
+		const link = takeLink();
+		if (link === null) {
 			return false;
 		}
-		const kept = currentLogin();
+		let kept = currentLogin();
+		if (kept?.share && !link.share) {
+			this.#isLeaving = this.#who !== null; // then the page is loaded again
+			await logout(); // a link of one's own ends the shared view of this tab
+			kept = currentLogin();
+		}
 		try {
-			if (kept && (await this.#keeps(kept, token))) {
+			const keeps = link.share ? this.#isSame(kept, link.token) : kept && this.#keeps(kept, link.token);
+			if (kept && (await keeps)) {
 				this.#open(kept);
 			} else {
-				await this.#signIn(token);
+				await this.#signIn(link.token, link.share);
 			}
 		} catch (error) {
 			if (currentLogin()) {
@@ -132,6 +143,11 @@ export class Gate {
 			}
 		}
 		return true;
+	}
+
+	/** Whether it is the login of this share link, and counts still. @param {Who | null} kept @param {string} token */
+	async #isSame(kept, token) {
+		return kept?.share === true && (await isLoginWith(token)) && Boolean(await checkLogin().catch(() => null));
 	}
 
 	/** Whether the login that there is stays, in spite of a link with this token. @param {Who} kept @param {string} token */
@@ -154,25 +170,21 @@ export class Gate {
 		return false;
 	}
 
-	/** @param {string} token */
-	async #signIn(token) {
+	/** @param {string} token @param {boolean} [share] */
+	async #signIn(token, share = false) {
 		try {
-			this.#open(await login(token));
-		} catch (/** @type {any} */ error) {
-			if (error?.code !== 'bad_request') {
-				throw error;
-			}
-			this.#open(await checkLogin()); // --auth off: everybody is in
+			this.#open(await login(token, { share }));
 		} finally {
 			this.#isLeaving = false;
 		}
 	}
 
 	async #signOut() {
+		const reason = this.#who?.share ? 'left_share' : 'signed_out';
 		this.#isLeaving = true;
 		await logout();
 		history.replaceState(null, '', location.pathname);
-		this.#reload('signed_out');
+		this.#reload(reason);
 	}
 
 	/** Another tab has logged in or out. */
@@ -192,8 +204,10 @@ export class Gate {
 	/** @param {Who} who */
 	#open(who) {
 		const before = this.#who;
-		const goesOn = before?.login === who.login || (before?.login && who.login && this.#isCovered);
-		if (before && !(goesOn && before.sub === who.sub && before.role === who.role)) {
+		const goesOn = (before?.login ?? null) === (who.login ?? null) || (before?.login && who.login && this.#isCovered);
+		const isSame =
+			before?.sub === who.sub && before.role === who.role && hides(before) === hides(who);
+		if (before && !(goesOn && isSame)) {
 			location.reload(); // nothing of the other one's stays
 			return;
 		}
@@ -202,6 +216,7 @@ export class Gate {
 		setWho(who);
 		$('#who').textContent = visible(whoWords(who));
 		$('#account').hidden = !who.login;
+		$('#sign-out').textContent = who.share ? 'Leave' : 'Sign out';
 		if (!this.#isCovered) {
 			return;
 		}

@@ -28,7 +28,8 @@ function summaryOf({ text }) {
 	const seqs = [...text.matchAll(/"seq":\s*(\d+),\s*"type"/g)].map((match) => match[1]);
 	const one = text.match(/"(?:seq|after_seq|before_seq|last_seen_seq)":\s*(\d+)/)?.[1];
 	const range = seqs.length > 1 ? `${seqs[0]}–${seqs.at(-1)}` : (seqs[0] ?? one ?? '');
-	return { type, range };
+	const redacted = text.match(/"redacted":\s*true/g)?.length ?? 0;
+	return { type, range: redacted > 0 ? `${range}, ${redacted} redacted` : range };
 }
 
 /** @param {string} text */

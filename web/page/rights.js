@@ -1,6 +1,6 @@
 /** Who is logged in here, and what that allows. The server decides; the page only offers nothing that it refuses. */
 
-/** @typedef {{role: string, sub: string, expires_at: number | null, login?: string}} Who */
+/** @typedef {{role: string, sub: string, expires_at: number | null, login?: string | null, hide?: readonly string[], share?: boolean}} Who */
 
 /** @type {Record<string, string[]>} */
 const ROLES = {
@@ -19,11 +19,24 @@ export function setWho(next) {
 	who = next;
 }
 
-/** The server says more exactly, for this session. True: it is news. @param {string | null} role */
-export function setRole(role) {
-	const isNews = role !== null && role !== who.role;
-	who = isNews ? { ...who, role } : who;
+/** The server says more exactly, for this session. True: it is news. @param {string | null} role @param {readonly string[]} hide */
+export function setRole(role, hide) {
+	const isNews = role !== null && (role !== who.role || hide.join() !== hidden().join());
+	who = isNews ? { ...who, role, hide } : who;
 	return isNews;
+}
+
+const HIDE_WORDS = { thoughts: 'thoughts', tools: 'tool calls, files and questions' };
+
+/** What is not shown, as a sentence; empty if all is. */
+export function hiddenWords() {
+	const words = hidden().map((one) => HIDE_WORDS[/** @type {'tools'} */ (one)] ?? one).join(' and ');
+	return words && `${words.charAt(0).toUpperCase()}${words.slice(1)} are hidden.`;
+}
+
+/** What the login hides. */
+function hidden() {
+	return who.hide ?? [];
 }
 
 /** The role, as the subject of a sentence. */
@@ -57,7 +70,10 @@ export function nameOf(client, sub) {
 	return sub || `client ${client.slice(0, 8)}`;
 }
 
-/** @param {{role: string, sub: string}} [of] */
-export function whoWords({ role, sub } = who) {
+/** @param {{role: string, sub: string, share?: boolean}} [of] */
+export function whoWords({ role, sub, share } = who) {
+	if (share) {
+		return `Shared link (${roleWord(role).toLowerCase()})`;
+	}
 	return sub ? `${sub} (${roleWord(role).toLowerCase()})` : roleWord(role);
 }

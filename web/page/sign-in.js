@@ -5,6 +5,7 @@ import { whoWords } from './rights.js';
 const COMMAND = 'holdfast url --data DIR';
 
 const NOTES = {
+	left_share: 'You have left the shared session. Open the link again to come back.',
 	signed_out: 'You are signed out. The transcripts that this browser had stored are deleted.',
 	token_expired: 'Your access has ended. Sign in again to go on where you were.',
 	token_revoked: 'Your access was revoked. The transcripts that this browser had stored are deleted.',
@@ -26,7 +27,8 @@ export function faultText(error) {
 
 /** The token of what was pasted: a link, or the token itself. @param {string} text */
 function tokenOf(text) {
-	return new URLSearchParams(text.match(/#(token=.*)$/)?.[1] ?? '').get('token') ?? text;
+	const given = new URLSearchParams(text.match(/#((?:token|share)=.*)$/)?.[1] ?? '');
+	return given.get('token') ?? given.get('share') ?? text;
 }
 
 export class SignIn {

@@ -1,13 +1,13 @@
 /**
  * Folds events into items. Pure: an item is a list of events that are shown as one thing. Most items have one event; a tool's updates, a turn's plans, a question's answer and
- * adjacent thoughts join the item they belong to.
+ * adjacent thoughts join the item they belong to, and so do adjacent events that the token hides.
  */
 
 /** @typedef {import('../client/holdfast-client.js').HoldfastEvent} HoldfastEvent */
 /**
  * @typedef {object} Item
  * @property {'prompt' | 'message' | 'thought' | 'tool' | 'terminal' | 'plan' | 'file' | 'permission' | 'turn_end' |
- *   'notice' | 'silent' | 'other'} kind
+ *   'notice' | 'silent' | 'hidden' | 'other'} kind
  * @property {HoldfastEvent[]} events in order of seq, never empty
  * @property {boolean} [isWhole] a long diff is shown to its end
  * @property {boolean} [isOpen] whether it was unfolded when it left the page
@@ -34,6 +34,9 @@ const KINDS = {
 
 /** @param {HoldfastEvent} event @returns {Item['kind']} */
 function kindOf(event) {
+	if (event.redacted && event.type !== 'agent_stopped') {
+		return 'hidden';
+	}
 	if (event.type === 'turn_end' && event.data.stop_reason === 'end_turn') {
 		return 'silent';
 	}
@@ -104,6 +107,10 @@ export class TranscriptModel {
 		if (kind === 'thought') {
 			const last = this.items.at(-1);
 			return last?.kind === 'thought' && last.events[0].turn === event.turn ? last : null;
+		}
+		if (kind === 'hidden') {
+			const last = this.items.findLast((item) => item.kind !== 'silent');
+			return last?.kind === 'hidden' && last.events[0].turn === event.turn ? last : null;
 		}
 		const known = key ? this.#joinable.get(key) : null;
 		// Agents number their calls again after a restart: another turn's tool_call is another call.

@@ -52,7 +52,10 @@ function textOf(html) {
 }
 
 /** The text that a screen reader speaks for a new event; empty for most. @param {any} event */
-export function spokenText({ type, data }) {
+export function spokenText({ type, data, redacted }) {
+	if (redacted) {
+		return '';
+	}
 	switch (type) {
 		case 'agent_message':
 			return (
