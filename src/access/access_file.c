@@ -19,7 +19,7 @@
 
 #define FILE_MAX ((off_t)64 * 1024 * 1024)
 /* A file of more bytes is written anew by a start. */
-#define ANEW_MIN ((size_t)64 * 1024)
+#define ANEW_MIN ((size_t)256 * 1024)
 
 /* --- writing --- */
 

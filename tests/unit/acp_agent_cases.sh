@@ -491,7 +491,7 @@ deaf_to_cancel)
 	# Bears no other in its directory.
 	mkdir lock || exit 9
 	trap 'rmdir lock' EXIT
-	trap 'exit 0' TERM
+	trap '' TERM # it ends with its stdin; the signal for the group would hit rmdir
 	begin
 	get
 	say working
