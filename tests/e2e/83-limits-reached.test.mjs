@@ -255,13 +255,22 @@ const CASES = {
 	max_disk: ['6M', async (t, server) => {
 		await server.createSession({ id: 'large' });
 		let code = '';
-		for (let n = 0; n < 400 && !code; n++) {
-			const { status, body } = await server.request('POST', '/api/sessions/large/events', { json: note(50_000) });
-			code = status === 200 ? '' : codeOf({ body });
-			assert.ok(status === 200 || status === 507, JSON.stringify(body));
+		const fill = async () => {
+			for (let n = 0, full = false; n < 400 && !full; n++) {
+				const { status, body } = await server.request('POST', '/api/sessions/large/events', { json: note(50_000) });
+				full = status !== 200;
+				assert.ok(status === 200 || status === 507, JSON.stringify(body));
+				code = full ? codeOf({ body }) : '';
+			}
+		};
+		// What was reckoned full may have room for a little more once it is measured.
+		let answer = { status: 201 };
+		for (let n = 0; n < 50 && answer.status === 201; n++) {
+			await fill();
+			answer = await server.request('POST', '/api/sessions', { json: { id: `another-${n}` } });
 		}
 		assert.ok(sizeOf(server.dataDir) < 6 << 20, `${sizeOf(server.dataDir)}`);
-		assert.equal(codeOf(await server.request('POST', '/api/sessions', { json: { id: 'another' } })), 'disk_full');
+		assert.equal(codeOf(answer), 'disk_full');
 		assert.ok((await server.request('GET', '/api/sessions/large/events?after_seq=0&limit=5')).body.events.length > 0, 'all can be read');
 		assert.equal((await server.request('DELETE', '/api/sessions/large')).status, 204);
 		await eventually(async () => (await server.request('POST', EVENTS, { json: note(1) })).status === 200, 'room again');
