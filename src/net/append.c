@@ -1,5 +1,5 @@
 /* The way of a producer's events to its session, which it may have made for them. */
-#include "net_internal.h"
+#include "http_internal.h"
 
 #include "holdfast/intake.h"
 

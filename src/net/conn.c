@@ -2,7 +2,7 @@
  * One connection: what HTTP and all kinds of WebSocket have in common. It is closed at the end of a
  * loop tick only, so that nothing has to expect it to be gone in the middle of its work.
  */
-#include "net_internal.h"
+#include "http_internal.h"
 
 #include "peer.h"
 

@@ -2,7 +2,7 @@
  * The page's files: whatever lies in one of two directories, and nothing that a link or a dot leads
  * to elsewhere. Reading is done on the thread pool.
  */
-#include "net_internal.h"
+#include "http_internal.h"
 
 #include "holdfast/beneath.h"
 

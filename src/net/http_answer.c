@@ -1,5 +1,5 @@
 /* Answers over HTTP: every one is a JSON text, whole, with its length. */
-#include "net_internal.h"
+#include "http_internal.h"
 
 #include <inttypes.h>
 #include <stdio.h>

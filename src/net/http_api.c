@@ -1,5 +1,5 @@
 /* The REST side (proto/protocol.md#rest): sessions, and the way to what else there is. */
-#include "net_internal.h"
+#include "http_internal.h"
 
 #include "holdfast/session_list.h"
 

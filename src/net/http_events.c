@@ -1,7 +1,7 @@
 /*
  * The events of a session over HTTP: a page of them, and appending, an event or an array at a time.
  */
-#include "net_internal.h"
+#include "http_internal.h"
 
 #include <errno.h>
 #include <stdlib.h>

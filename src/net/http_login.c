@@ -1,5 +1,5 @@
 /* The login of a browser: a token becomes a cookie and a second half (proto/access.md). */
-#include "net_internal.h"
+#include "http_internal.h"
 
 #include <stdlib.h>
 #include <string.h>

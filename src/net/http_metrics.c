@@ -1,5 +1,5 @@
 /* GET /metrics: what was counted as it happened, and what is looked at now. */
-#include "net_internal.h"
+#include "http_internal.h"
 
 #include <stdlib.h>
 

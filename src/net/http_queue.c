@@ -1,5 +1,5 @@
 /* GET /api/sessions/{id}/queue: the prompts that wait for their turn. */
-#include "net_internal.h"
+#include "http_internal.h"
 
 #include <string.h>
 

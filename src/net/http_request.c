@@ -3,7 +3,7 @@
  * next one, however many have come at once. A body that is a stream of lines goes on as it comes
  * (http_stream.c), any other is gathered, and the request routed when it is whole.
  */
-#include "net_internal.h"
+#include "http_internal.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -4,7 +4,7 @@
  * reading (server_end_tick). The first line that is refused ends the stream; what is before it
  * stays. The one answer comes at the end of the body, when everything in it is on disk.
  */
-#include "net_internal.h"
+#include "http_internal.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -2,7 +2,7 @@
  * Who is asking (proto/access.md): the token or login of a request or socket, and how it is told
  * that it is not enough. Host and Origin have been looked at before (auth.c).
  */
-#include "net_internal.h"
+#include "http_internal.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* The query of a request: names that are known, values that make sense, or a refusal. */
-#include "net_internal.h"
+#include "http_internal.h"
 
 #include <jansson.h>
 #include <stdio.h>

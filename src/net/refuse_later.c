@@ -2,7 +2,7 @@
  * Refusals that rest on what the session has become: they are told when that is on disk. A client
  * takes them for the truth, and many are final; if a write fails, what they rest on is taken back.
  */
-#include "net_internal.h"
+#include "http_internal.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -2,7 +2,7 @@
  * Room for connections: how many there may be, of one address, in one session, and of those that
  * have not said yet what they want.
  */
-#include "net_internal.h"
+#include "http_internal.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* The server: what it listens on, its connections, and what they do together in a loop tick. */
-#include "net_internal.h"
+#include "http_internal.h"
 
 #include "holdfast/diag.h"
 

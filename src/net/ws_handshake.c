@@ -1,0 +1,219 @@
+/*
+ * How a connection becomes a WebSocket (RFC 6455, section 4): the handshake, the kind of socket at
+ * its address, and the session that it is for.
+ */
+#include "http_internal.h"
+
+#include <openssl/evp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+bool ws_is_asked_for(const struct http_head *head)
+{
+	return http_head_has_word(head, "upgrade", "websocket") &&
+	       http_head_has_word(head, "connection", "upgrade");
+}
+
+/** The kind of socket at a path; its session id is copied. NULL: there is none. */
+static const struct conn_ops *find_socket(const char *path, char id[129])
+{
+	static const char prefix[] = "/api/sessions/";
+	id[0] = '\0';
+	if (strcmp(path, "/api/events") == 0) {
+		return &feed_conn_ops;
+	}
+	if (strncmp(path, prefix, sizeof(prefix) - 1) != 0) {
+		return NULL;
+	}
+	const char *name = path + sizeof(prefix) - 1;
+	size_t len = strcspn(name, "/");
+	if (!session_id_is_valid(name, len)) {
+		return NULL;
+	}
+	memcpy(id, name, len);
+	id[len] = '\0';
+	if (strcmp(name + len, "/ws") == 0) {
+		return &observer_conn_ops;
+	}
+	return strcmp(name + len, "/produce") == 0 ? &producer_conn_ops : NULL;
+}
+
+bool ws_is_path(const char *path)
+{
+	char id[129];
+	return find_socket(path, id);
+}
+
+/** A Sec-WebSocket-Key is 16 bytes in base64. */
+static bool is_key(const char *key, size_t len)
+{
+	static const char digits[] =
+		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+	return len == 24 && strspn(key, digits) == 22 && memcmp(key + 22, "==", 2) == 0;
+}
+
+/** Section 4.2.2, step 5.4. */
+static void accept_key(const char *key, char out[29])
+{
+	static const char guid[] = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
+	char text[24 + sizeof(guid)];
+	unsigned char digest[EVP_MAX_MD_SIZE];
+	memcpy(text, key, 24);
+	memcpy(text + 24, guid, sizeof(guid));
+	EVP_Digest(text, 24 + sizeof(guid) - 1, digest, NULL, EVP_sha1(), NULL);
+	EVP_EncodeBlock((unsigned char *)out, digest, 20);
+}
+
+void ws_prepare(void)
+{
+	char out[29];
+	accept_key("AAAAAAAAAAAAAAAAAAAAAA==", out);
+}
+
+/** Refuses the handshake if it is wrong. Sections 4.2.1 and 4.4. */
+static bool check_handshake(struct conn *conn, char key[25])
+{
+	char version[8];
+	if (conn->http->method != HTTP_GET || conn->http->head->is_http_1_0 ||
+		conn->http->framing.body != HTTP_NO_BODY) {
+		http_refuse(conn, "bad_request",
+			"a WebSocket is opened with GET, HTTP/1.1 and no body");
+		return false;
+	}
+	if (!http_head_copy(conn->http->head, "sec-websocket-version", version, sizeof(version)) ||
+		strcmp(version, "13") != 0) {
+		http_refuse_with(conn, 426, "upgrade: websocket\r\nsec-websocket-version: 13\r\n",
+			"bad_request", "this server speaks version 13 of the WebSocket protocol");
+		return false;
+	}
+	if (!http_head_copy(conn->http->head, "sec-websocket-key", key, 25) ||
+		!is_key(key, strlen(key))) {
+		http_refuse(conn, "bad_request", "the Sec-WebSocket-Key is not 16 bytes in base64");
+		return false;
+	}
+	return true;
+}
+
+/** With the protocol that a client who says `token` first offers. */
+static bool offers_protocol(const struct conn *conn)
+{
+	return http_head_has_word(conn->http->head, "sec-websocket-protocol", "holdfast.v1");
+}
+
+/**
+ * Finds out whose it will be. False if it is refused: a program can read that, which a browser
+ * cannot.
+ */
+static bool identify_socket(struct conn *conn, enum denial *ret_denial)
+{
+	bool is_patient = http_head_field(conn->http->head, "origin") || offers_protocol(conn);
+	*ret_denial = identify(conn, conn->http->head);
+	if (*ret_denial == DENIED_NOTHING || is_patient) {
+		return true;
+	}
+	deny(conn, *ret_denial);
+	return false;
+}
+
+static void make_client_id(struct conn *conn)
+{
+	unsigned char bytes[8];
+	if (getrandom(bytes, sizeof(bytes), 0) != (ssize_t)sizeof(bytes)) {
+		memcpy(bytes, &conn, sizeof(bytes));
+	}
+	for (size_t i = 0; i < sizeof(bytes); i++) {
+		snprintf(conn->ws->client_id + 2 * i, 3, "%02x", bytes[i]);
+	}
+}
+
+void ws_upgrade(struct conn *conn)
+{
+	char key[25];
+	char accept[29];
+	struct buffer answer = {0};
+	const struct conn_ops *ops = find_socket(conn->http->path, conn->session_id);
+	conn->http->must_close = true; /* if it is refused, what follows are no requests */
+	if (!ops) {
+		http_refuse(conn, "not_found", "there is no WebSocket at this address");
+		return;
+	}
+	if (conn->server->is_draining) {
+		http_refuse(conn, "shutting_down", "the server is shutting down");
+		return;
+	}
+	enum denial denial;
+	if (!check_handshake(conn, key) || !identify_socket(conn, &denial)) {
+		return;
+	}
+	conn->ws = xcalloc(1, sizeof(*conn->ws));
+	list_init(&conn->ws->outbox);
+	conn->ws->cookies = conn->grant ? NULL : login_cookies_of(conn, conn->http->head);
+	make_client_id(conn);
+	conn->ops = ops;
+	query_read_socket(conn);
+	accept_key(key, accept);
+	buffer_printf(&answer,
+		"HTTP/1.1 101 Switching Protocols\r\nupgrade: websocket\r\n"
+		"connection: Upgrade\r\nsec-websocket-accept: %s\r\n%s\r\n",
+		accept, offers_protocol(conn) ? "sec-websocket-protocol: holdfast.v1\r\n" : "");
+	conn_put(conn, answer.data, answer.len);
+	buffer_finish(&answer);
+	http_finish(conn);
+	conn->phase = PHASE_SOCKET;
+	conn_set_deadline(conn, DEADLINE_NONE, 0);
+	if (conn->grant) {
+		ws_begin(conn);
+	} else if (denial == DENIED_NO_TOKEN) {
+		conn_set_deadline(conn, DEADLINE_TOKEN, conn->server->limits->token_ms);
+		room_note_half_open(conn);
+	} else {
+		deny(conn, denial);
+	}
+}
+
+void ws_say_unknown(struct conn *conn)
+{
+	conn_send_frame(conn, frame_session_gone(conn->session_id, "unknown"));
+	conn_close(conn, 4404, "no such session");
+}
+
+void ws_begin(struct conn *conn)
+{
+	room_note_known(conn);
+	if (!conn_sees_session(conn)) {
+		ws_say_unknown(conn);
+	} else {
+		conn->ops->open(conn);
+	}
+}
+
+bool conn_check_query(struct conn *conn)
+{
+	if (conn->ws->refused) {
+		conn_send_error(conn, "bad_request", conn->ws->refused);
+		conn_close(conn, WS_CLOSE_POLICY, "bad_request");
+	}
+	return !conn->ws->refused;
+}
+
+struct session *conn_find_session(struct conn *conn)
+{
+	struct session *session = session_table_get(
+		conn->server->sessions, conn->session_id, strlen(conn->session_id));
+	if (!conn_check_query(conn)) {
+		return NULL;
+	}
+	if (session && !session_is_there(session)) { /* it is being made: nothing is certain yet */
+		conn_send_error(conn, "storage_failed",
+			"the session is not on the server's disk yet; try again in a moment");
+		conn_close(conn, 1011, "storage_failed");
+		return NULL;
+	}
+	if (!session) {
+		ws_say_unknown(conn);
+		return NULL;
+	}
+	return session;
+}

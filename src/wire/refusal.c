@@ -1,0 +1,65 @@
+#include "holdfast/refusal.h"
+
+#include "holdfast/utf8.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+void utf8_repair(char *text)
+{
+	for (size_t len; *text; text += len) {
+		len = utf8_length(text, strnlen(text, 4));
+		if (!len) {
+			*text = '?';
+			len = 1;
+		}
+	}
+}
+
+static void set(struct refusal *refusal, const char *code, const char *fmt, va_list args)
+{
+	refusal->code = code;
+	refusal->limit = LIMIT_NONE;
+	vsnprintf(refusal->message, sizeof(refusal->message), fmt, args);
+	utf8_repair(refusal->message); /* what it repeats may be cut in the middle of a character */
+}
+
+int refuse(struct refusal *refusal, const char *code, const char *fmt, ...)
+{
+	va_list args;
+	va_start(args, fmt);
+	set(refusal, code, fmt, args);
+	va_end(args);
+	return -EINVAL;
+}
+
+int refuse_limit(struct refusal *refusal, enum limit limit, const char *fmt, ...)
+{
+	va_list args;
+	va_start(args, fmt);
+	set(refusal, limit_code(limit), fmt, args);
+	va_end(args);
+	refusal->limit = limit;
+	return -EINVAL;
+}
+
+const char *storage_text(enum storage_trouble trouble)
+{
+	static const char *const texts[] = {
+		[STORAGE_WRITE] =
+			"the server cannot write to its disk; nothing was stored (see the server's log)",
+		[STORAGE_IN_DOUBT] =
+			"the server could not write to its disk and could not undo the write yet: it will be undone, unless the server is killed first (see the server's log)",
+		[STORAGE_NAMES] =
+			"the server cannot read the session's names from its disk; nothing was stored (see the server's log)",
+		[STORAGE_EVENTS] = "the events cannot be read from disk (see the server's log)",
+	};
+	return texts[trouble];
+}
+
+int refuse_storage(struct refusal *refusal, enum storage_trouble trouble)
+{
+	return refuse(refusal, "storage_failed", "%s", storage_text(trouble));
+}
