@@ -245,6 +245,7 @@ const struct transport_ops conn_transport_ops = {
 	.received = handle_received,
 	.writable = handle_writable,
 	.ended = handle_ended,
+	.broken = handle_ended,
 	.closed = handle_closed,
 };
 
@@ -255,6 +256,17 @@ void conn_put(struct conn *conn, const void *bytes, size_t len)
 	} else {
 		metrics_add(conn->server->metrics, METRIC_BYTES_SENT, len);
 	}
+}
+
+void conn_put_later(
+	struct conn *conn, const void *bytes, size_t len, void (*done)(void *arg), void *arg)
+{
+	if (conn->is_dead) {
+		done(arg);
+		return;
+	}
+	metrics_add(conn->server->metrics, METRIC_BYTES_SENT, len);
+	sock_write_later(&conn->sock, bytes, len, done, arg);
 }
 
 void conn_kill(struct conn *conn)

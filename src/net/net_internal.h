@@ -269,6 +269,9 @@ void conn_at_end_of_tick(struct conn *conn);
 void conn_end_tick(struct conn *conn);
 /** Sends bytes as they are; the connection dies if that fails. */
 void conn_put(struct conn *conn, const void *bytes, size_t len);
+/** The same at the end of the tick, together with others': see sock_write_later(). */
+void conn_put_later(
+	struct conn *conn, const void *bytes, size_t len, void (*done)(void *arg), void *arg);
 /** Closes the socket at the end of the tick: nothing more is said. */
 void conn_kill(struct conn *conn);
 /** Ends our side of the connection, behind what was sent; again when the socket is writable. */
@@ -352,7 +355,7 @@ size_t ws_receive(struct conn *conn, char *bytes, size_t len);
 /** Whether a frame or message is under way. */
 bool ws_is_unfinished(const struct conn *conn);
 bool conn_is_writable(struct conn *conn);
-/** Writes a frame now. */
+/** Writes a frame at the end of the tick, or before anything else that is written. */
 void conn_write(struct conn *conn, struct frame *frame);
 /** Writes it or queues it, up to limits->outbox_frames; takes the reference. */
 void conn_send(struct conn *conn, struct frame *frame);

@@ -206,6 +206,7 @@ void server_end_tick(struct server *server, bool is_behind)
 		list_remove(&conn->tick_link);
 		conn_end_tick(conn);
 	}
+	transport_flush(server->transport);
 	bool has_pages = server->turns && turns_go_on(server->turns);
 	if (has_pages || !list_empty(&server->in_tick)) {
 		uv_async_send(server->again); /* the others come first */

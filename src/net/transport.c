@@ -5,6 +5,7 @@
 
 #include "holdfast/buffer.h"
 #include "holdfast/diag.h"
+#include "holdfast/send_ring.h"
 
 #include <errno.h>
 #include <libwebsockets.h>
@@ -21,6 +22,13 @@
 
 static const char protocol_name[] = "holdfast";
 
+/** What waits for transport_flush(), beside its send_job. */
+struct gathered {
+	struct sock *sock;
+	void (*done)(void *arg);
+	void *arg;
+};
+
 struct transport {
 	const struct transport_ops *ops;
 	struct lws_context *context;
@@ -28,6 +36,10 @@ struct transport {
 	struct lws_protocols protocols[2];
 	struct tls_engine *tls;
 	struct buffer plain; /* what came by TLS, while its owner looks at it */
+	struct send_ring *ring; /* NULL: there is none */
+	struct send_job jobs[SEND_RING_SIZE];
+	struct gathered gathered[SEND_RING_SIZE];
+	size_t gathered_count;
 };
 
 static void apply_flow(struct sock *sock)
@@ -134,8 +146,26 @@ static void handle_writable(struct sock *sock)
 	sock->transport->ops->writable(sock);
 }
 
+/** Its owner is going to be gone: what is gathered for it is forgotten. */
+static void forget_gathered(struct sock *sock)
+{
+	struct transport *transport = sock->transport;
+	size_t last = transport->gathered_count - 1;
+	for (size_t i = 0; sock->is_gathered; i++) {
+		struct gathered gathered = transport->gathered[i];
+		if (gathered.sock == sock) {
+			transport->gathered[i] = transport->gathered[last];
+			transport->jobs[i] = transport->jobs[last];
+			transport->gathered_count = last;
+			sock->is_gathered = false;
+			gathered.done(gathered.arg);
+		}
+	}
+}
+
 static void handle_closed(struct sock *sock)
 {
+	forget_gathered(sock);
 	sock->wsi = NULL;
 	tls_destroy(sock->tls);
 	sock->tls = NULL;
@@ -180,6 +210,7 @@ struct transport *transport_create(uv_loop_t *loop, const struct transport_ops *
 	struct transport *transport = xcalloc(1, sizeof(*transport));
 	transport->ops = ops;
 	transport->tls = tls_engine_create();
+	transport->ring = send_ring_create();
 	transport->protocols[0] = (struct lws_protocols){
 		.name = protocol_name, .callback = callback, .tx_packet_size = WRITE_MAX};
 	lws_set_log_level(LLL_ERR | LLL_WARN, handle_lws_log);
@@ -227,6 +258,7 @@ void transport_destroy(struct transport *transport)
 		lws_context_destroy(transport->context);
 	}
 	tls_engine_destroy(transport->tls);
+	send_ring_destroy(transport->ring);
 	buffer_finish(&transport->plain);
 	free(transport);
 }
@@ -252,8 +284,66 @@ int transport_adopt(struct transport *transport, struct sock *sock, int fd, bool
 	return sock->wsi ? 0 : -EIO;
 }
 
+/** What is gathered for one socket goes before all else that is done to it. */
+static void flush_first(struct sock *sock)
+{
+	if (sock->is_gathered) {
+		transport_flush(sock->transport);
+	}
+}
+
+/** lws keeps what the kernel has not taken. */
+static void finish_send(struct sock *sock, const struct send_job *job)
+{
+	size_t sent = job->result > 0 ? (size_t)job->result : 0;
+	bool is_broken = job->result < 0 && job->result != -EAGAIN;
+	sock->is_gathered = false;
+	if (!is_broken && sent < job->len) {
+		is_broken = write_raw(sock, (const char *)job->bytes + sent, job->len - sent) < 0;
+		apply_flow(sock);
+	}
+	if (is_broken) {
+		sock->transport->ops->broken(sock);
+	}
+}
+
+void transport_flush(struct transport *transport)
+{
+	size_t count = transport->gathered_count;
+	transport->gathered_count = 0;
+	send_all(transport->ring, transport->jobs, count);
+	for (size_t i = 0; i < count; i++) {
+		struct gathered *gathered = &transport->gathered[i];
+		finish_send(gathered->sock, &transport->jobs[i]);
+		gathered->done(gathered->arg);
+	}
+}
+
+void sock_write_later(
+	struct sock *sock, const void *bytes, size_t len, void (*done)(void *arg), void *arg)
+{
+	struct transport *transport = sock->transport;
+	flush_first(sock);
+	if (!sock->wsi || sock->tls || lws_partial_buffered(sock->wsi)) {
+		if (sock_write(sock, bytes, len) < 0) {
+			transport->ops->broken(sock);
+		}
+		done(arg);
+		return;
+	}
+	if (transport->gathered_count == SEND_RING_SIZE) {
+		transport_flush(transport);
+	}
+	size_t i = transport->gathered_count++;
+	transport->jobs[i] =
+		(struct send_job){.fd = lws_get_socket_fd(sock->wsi), .bytes = bytes, .len = len};
+	transport->gathered[i] = (struct gathered){.sock = sock, .done = done, .arg = arg};
+	sock->is_gathered = true;
+}
+
 int sock_write(struct sock *sock, const void *bytes, size_t len)
 {
+	flush_first(sock);
 	if (!sock->wsi) {
 		return -EIO;
 	}
@@ -265,8 +355,9 @@ int sock_write(struct sock *sock, const void *bytes, size_t len)
 	return 0;
 }
 
-bool sock_is_choked(const struct sock *sock)
+bool sock_is_choked(struct sock *sock)
 {
+	flush_first(sock);
 	return sock->wsi && lws_partial_buffered(sock->wsi);
 }
 
@@ -297,6 +388,7 @@ void sock_pause(struct sock *sock, bool paused)
 
 void sock_shutdown(struct sock *sock)
 {
+	flush_first(sock);
 	if (sock->wsi && sock->tls) {
 		tls_end(sock->tls);
 		flush_tls(sock);
@@ -311,6 +403,7 @@ void sock_shutdown(struct sock *sock)
 
 void sock_close(struct sock *sock)
 {
+	flush_first(sock);
 	if (sock->wsi && sock->tls && !lws_partial_buffered(sock->wsi)) {
 		tls_end(sock->tls);
 		flush_tls(sock);

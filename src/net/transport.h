@@ -25,6 +25,7 @@ struct sock {
 	struct ssl_st *tls; /* NULL: its bytes are plain */
 	bool has_ended; /* nothing more comes, and its owner has not been told */
 	bool wants_fin; /* behind what is kept */
+	bool is_gathered; /* something waits in its transport for transport_flush() */
 };
 
 /** What a socket tells its owner, always from the loop; none of them may call sock_close(). */
@@ -35,6 +36,8 @@ struct transport_ops {
 	void (*writable)(struct sock *sock);
 	/** Nothing more can come, and perhaps nothing be sent: it is to be closed. Of TLS only. */
 	void (*ended)(struct sock *sock);
+	/** What was written later could not be sent: it is to be closed. */
+	void (*broken)(struct sock *sock);
 	/** It is closed: by the peer, by an error, or by sock_close(). */
 	void (*closed)(struct sock *sock);
 };
@@ -59,7 +62,16 @@ int transport_adopt(struct transport *transport, struct sock *sock, int fd, bool
  * it. Returns -EIO if the socket is broken: `closed` follows, at the latest after sock_close().
  */
 int sock_write(struct sock *sock, const void *bytes, size_t len);
-bool sock_is_choked(const struct sock *sock);
+/**
+ * The same with transport_flush(), which has to come before the loop sleeps: what is sent then to
+ * many sockets costs less. `bytes` stay as they are until `done(arg)` is called, once. If the socket
+ * is broken, its owner is told by transport_ops.broken.
+ */
+void sock_write_later(
+	struct sock *sock, const void *bytes, size_t len, void (*done)(void *arg), void *arg);
+/** Sends what was written later. */
+void transport_flush(struct transport *transport);
+bool sock_is_choked(struct sock *sock);
 /** A number that changes as long as the peer takes what was sent; 0 if that is not known. */
 uint64_t sock_taken(const struct sock *sock);
 /** The socket itself, to ask the kernel about it; -1: it is closed. */

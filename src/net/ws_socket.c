@@ -27,6 +27,11 @@ bool conn_is_writable(struct conn *conn)
 	return !conn->is_closing && !sock_is_choked(&conn->sock);
 }
 
+static void handle_frame_sent(void *frame)
+{
+	frame_unref(frame);
+}
+
 void conn_write(struct conn *conn, struct frame *frame)
 {
 	/* The header goes into the headroom: the same bytes for every receiver. */
@@ -35,7 +40,7 @@ void conn_write(struct conn *conn, struct frame *frame)
 	size_t n = ws_header(WS_TEXT, len, header);
 	char *begin = frame->buf.data + FRAME_HEADROOM - n;
 	memcpy(begin, header, n);
-	conn_put(conn, begin, n + len);
+	conn_put_later(conn, begin, n + len, handle_frame_sent, frame_ref(frame));
 }
 
 static void append_frame(struct buffer *out, enum ws_opcode opcode, const char *bytes, size_t len)
@@ -57,16 +62,14 @@ static void flush_gathered(struct conn *conn)
 {
 	struct buffer *out = &conn->ws->gathered;
 	if (out->len && conn_is_writable(conn)) {
-		conn_put(conn, out->data, out->len);
-		if (out->cap > GATHERED_MAX) {
-			buffer_finish(out);
-		}
-		buffer_clear(out);
+		char *bytes = out->data;
+		conn_put_later(conn, bytes, out->len, free, bytes);
+		buffer_init(out);
 	}
 	if (conn->is_closing) {
 		return;
 	}
-	if (out->len || sock_is_choked(&conn->sock)) {
+	if (out->len) {
 		sock_want_writable(&conn->sock);
 	} else {
 		conn->ws->is_held = false;
