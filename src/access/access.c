@@ -265,9 +265,15 @@ bool access_logout(struct access *access, const char *cookie, const char *header
 	return true;
 }
 
-/** Whether the key is still there that has signed a login's token. */
-static bool is_known_key(const struct access *access, uint64_t key)
+static uint64_t read_key(const json_t *key)
 {
+	const char *text = json_string_value(key);
+	return text ? strtoull(text, NULL, 16) : 0;
+}
+
+bool access_knows_key(const struct access *access, const json_t *id)
+{
+	uint64_t key = read_key(id);
 	bool found = key == access->token_grant->key;
 	for (size_t i = 0; i < access->signer_count; i++) {
 		found = found || access->signers[i].id == key;
@@ -289,21 +295,20 @@ static bool copy_sum(char out[SUM_SIZE], const json_t *value)
 void access_take_login(struct access *access, const json_t *object)
 {
 	const char *why;
-	const char *key = json_string_value(json_object_get(object, "key"));
+	const json_t *key = json_object_get(object, "key");
 	struct login *login = xcalloc(1, sizeof(*login));
 	list_init(&login->link);
 	const json_t *claims = json_object_get(object, "claims");
-	uint64_t id = key ? strtoull(key, NULL, 16) : 0;
 	if (copy_sum(login->cookie_sum, json_object_get(object, "cookie")) &&
 		copy_sum(login->header_sum, json_object_get(object, "header")) &&
-		is_known_key(access, id)) {
+		access_knows_key(access, key)) {
 		login->grant = grant_read(claims, true, &why);
 	}
 	if (!login->grant) {
 		free_login(login);
 		return;
 	}
-	login->grant->key = id;
+	login->grant->key = read_key(key);
 	add_login(access, login);
 }
 

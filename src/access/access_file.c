@@ -1,7 +1,7 @@
 /*
  * access.jsonl: what is known of tokens and logins. Lines are appended, by the server and by
  * commands beside it, each with a lock on the file; what a crash left of the last one is cut off by
- * the next. A start writes the file anew, without what counts no more.
+ * the next. When the file has grown, the server writes it anew, without what counts no more.
  */
 #include "access_internal.h"
 
@@ -17,8 +17,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define FILE_MAX ((off_t)64 * 1024 * 1024)
-/* A file of more bytes is written anew by a start. */
+#define FILE_MAX ((off_t)1024 * 1024 * 1024)
+/* A file of fewer bytes is not written anew, and none before it has become twice as large. */
 #define ANEW_MIN ((size_t)256 * 1024)
 
 /* --- writing --- */
@@ -37,7 +37,7 @@ static int open_locked(const char *path)
 			}
 			return r;
 		}
-		/* A start may have put another file in its place meanwhile. */
+		/* Another file may have been put in its place meanwhile. */
 		if (stat(path, &there) == 0 && here.st_ino == there.st_ino &&
 			here.st_dev == there.st_dev) {
 			return fd;
@@ -92,6 +92,146 @@ int access_file_write(const char *path, const char *lines, size_t len)
 	return r;
 }
 
+/* --- writing it anew --- */
+
+static int read_all(int fd, struct buffer *ret)
+{
+	struct stat st;
+	if (fstat(fd, &st) < 0) {
+		return -errno;
+	}
+	if (st.st_size > FILE_MAX) {
+		return -EFBIG;
+	}
+	buffer_reserve(ret, (size_t)st.st_size + 1);
+	ssize_t n = pread(fd, ret->data, (size_t)st.st_size, 0);
+	ret->len = n > 0 ? (size_t)n : 0;
+	return n < 0 ? -errno : 0;
+}
+
+int access_file_read(const char *path, struct buffer *ret)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0) {
+		return errno == ENOENT ? 0 : -errno;
+	}
+	int r = read_all(fd, ret);
+	close(fd);
+	return r;
+}
+
+/** A line as JSON; NULL if it is damaged. */
+static json_t *read_line(const char *line, size_t len)
+{
+	size_t body;
+	return sealed_line_check(line, len, &body) ? json_loadb(line, len, 0, NULL) : NULL;
+}
+
+/** Notes a line that says that a login has ended. */
+static void note_logout(const char *line, size_t len, struct hash *ended)
+{
+	static const char begin[] = "{\"logout\":";
+	if (len < sizeof(begin) || memcmp(line, begin, sizeof(begin) - 1) != 0) {
+		return;
+	}
+	json_t *json = read_line(line, len);
+	const char *cookie = json_string_value(json_object_get(json, "logout"));
+	if (cookie) {
+		hash_put(ended, cookie, strlen(cookie), ended);
+	}
+	json_decref(json);
+}
+
+/** Whether a line still says something that counts; a damaged one is for the next start to tell. */
+static bool counts(const struct access *access, const char *line, size_t len, struct hash *ended)
+{
+	json_t *json = read_line(line, len);
+	const json_t *made = json_object_get(json, "created");
+	const json_t *login = json_object_get(json, "login");
+	const char *cookie = json_string_value(json_object_get(login, "cookie"));
+	const json_t *claims = made ? made : json_object_get(login, "claims");
+	const json_t *exp = json_object_get(claims, "exp");
+	bool does = !json || !json_object_get(json, "logout");
+	if (cookie) {
+		does = access_knows_key(access, json_object_get(login, "key")) &&
+		       !hash_get(ended, cookie, strlen(cookie));
+	}
+	if (exp) {
+		does = does && json_number_value(exp) * 1000 > (double)access->now_ms;
+	}
+	json_decref(json);
+	return does;
+}
+
+static void keep_what_counts(
+	const struct access *access, const struct buffer *bytes, struct buffer *kept)
+{
+	struct hash *ended = hash_create();
+	const char *end = bytes->data + bytes->len;
+	const char *newline;
+	for (int round = 0; round < 2; round++) {
+		const char *at = bytes->data;
+		while (at < end && (newline = memchr(at, '\n', (size_t)(end - at)))) {
+			size_t len = (size_t)(newline - at);
+			if (round == 0) {
+				note_logout(at, len, ended);
+			} else if (counts(access, at, len, ended)) {
+				buffer_append(kept, at, len + 1);
+			}
+			at = newline + 1;
+		}
+	}
+	hash_destroy(ended);
+}
+
+/** Puts the lines that are kept in the file's place, for good. */
+static int replace(const char *path, const struct buffer *kept)
+{
+	char *name = xprintf("%s.new", path);
+	char *dir = xstrndup(path, (size_t)(strrchr(path, '/') - path));
+	int fd = open(name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	int r = fd < 0 ? -errno : write_all(fd, kept->data, kept->len);
+	if (r == 0 && rename(name, path) < 0) {
+		r = -errno;
+	}
+	if (fd >= 0) {
+		close(fd);
+	}
+	int dir_fd = r == 0 ? open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+	if (dir_fd >= 0) {
+		r = fsync(dir_fd) < 0 ? -errno : 0;
+		close(dir_fd);
+	}
+	free(name);
+	free(dir);
+	return r;
+}
+
+/** If it has grown so much. With the lock: what a command appends meanwhile goes to the new file. */
+static void write_anew(struct access *access)
+{
+	struct stat st;
+	struct buffer bytes = {0};
+	struct buffer kept = {0};
+	int fd = open_locked(access->path);
+	if (fd < 0) {
+		return;
+	}
+	if (fstat(fd, &st) == 0 && (size_t)st.st_size > access->anew_size) {
+		access->anew_size = 2 * (size_t)st.st_size; /* if it fails, later */
+		if (read_all(fd, &bytes) == 0 && bytes.len == (size_t)st.st_size) {
+			keep_what_counts(access, &bytes, &kept);
+			if (replace(access->path, &kept) == 0) {
+				access->anew_size =
+					2 * kept.len > ANEW_MIN ? 2 * kept.len : ANEW_MIN;
+			}
+		}
+	}
+	close(fd);
+	buffer_finish(&bytes);
+	buffer_finish(&kept);
+}
+
 /* --- on the thread pool --- */
 
 static void start_work(struct access *access);
@@ -100,6 +240,7 @@ static void handle_work(uv_work_t *work)
 {
 	struct access *access = work->data;
 	access->status = access_file_write(access->path, access->lines.data, access->lines.len);
+	write_anew(access);
 }
 
 static void handle_written(uv_work_t *work, int status)
@@ -133,6 +274,7 @@ static void start_work(struct access *access)
 		buffer_finish(&write->line);
 	}
 	access->work.data = access;
+	access->now_ms = clock_now_ms(access->config.clock);
 	access->is_working = true;
 	uv_queue_work(access->config.loop, &access->work, handle_work, handle_written);
 }
@@ -154,11 +296,7 @@ void access_file_append(struct access *access, struct buffer *object,
 
 static int take_line(struct access *access, const char *line, size_t len)
 {
-	size_t body;
-	if (!sealed_line_check(line, len, &body)) {
-		return -EBADMSG;
-	}
-	json_t *json = json_loadb(line, len, 0, NULL);
+	json_t *json = read_line(line, len);
 	const json_t *login = json_object_get(json, "login");
 	const json_t *revoked = json_object_get(json, "revoked");
 	const char *logout = json_string_value(json_object_get(json, "logout"));
@@ -187,67 +325,6 @@ static int take_lines(struct access *access, const char *at, size_t len, size_t 
 	return 0;
 }
 
-int access_file_read(const char *path, struct buffer *ret)
-{
-	struct stat st;
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0) {
-		return errno == ENOENT ? 0 : -errno;
-	}
-	int r = fstat(fd, &st) < 0 ? -errno : st.st_size > FILE_MAX ? -EFBIG : 0;
-	if (r == 0) {
-		buffer_reserve(ret, (size_t)st.st_size + 1);
-		ssize_t n = pread(fd, ret->data, (size_t)st.st_size, 0);
-		r = n < 0 ? -errno : 0;
-		ret->len = n > 0 ? (size_t)n : 0;
-	}
-	close(fd);
-	return r;
-}
-
-/** Whether a line still says something that counts. */
-static bool counts(const struct access *access, const char *line, size_t len)
-{
-	json_t *json = json_loadb(line, len, 0, NULL);
-	const json_t *made = json_object_get(json, "created");
-	const char *cookie =
-		json_string_value(json_object_get(json_object_get(json, "login"), "cookie"));
-	double now = (double)clock_now_ms(access->config.clock) / 1000;
-	bool does = json_object_get(json, "revoked") != NULL;
-	if (made) {
-		does = json_number_value(json_object_get(made, "exp")) > now;
-	} else if (cookie) {
-		const struct login *login = hash_get(access->logins, cookie, strlen(cookie));
-		does = login && access_check_grant(access, login->grant) == TOKEN_GOOD;
-	}
-	json_decref(json);
-	return does;
-}
-
-/** Puts a file in the place of this one that has only the lines that count. */
-static int write_anew(const struct access *access, const char *at, size_t len)
-{
-	struct buffer kept = {0};
-	struct buffer path = {0};
-	const char *end = at + len;
-	const char *newline;
-	for (; at < end && (newline = memchr(at, '\n', (size_t)(end - at))); at = newline + 1) {
-		if (counts(access, at, (size_t)(newline - at))) {
-			buffer_append(&kept, at, (size_t)(newline + 1 - at));
-		}
-	}
-	buffer_printf(&path, "%s.new", access->path);
-	const char *name = buffer_cstr(&path);
-	unlink(name);
-	int r = access_file_write(name, kept.data ? kept.data : "", kept.len);
-	if (r == 0 && rename(name, access->path) < 0) {
-		r = -errno;
-	}
-	buffer_finish(&kept);
-	buffer_finish(&path);
-	return r;
-}
-
 int access_file_load(struct access *access, char **ret_why)
 {
 	struct buffer bytes = {0};
@@ -256,8 +333,10 @@ int access_file_load(struct access *access, char **ret_why)
 	if (r == 0 && bytes.len) {
 		r = take_lines(access, bytes.data, bytes.len, &line);
 	}
+	access->anew_size = ANEW_MIN;
+	access->now_ms = clock_now_ms(access->config.clock);
 	if (r == 0 && bytes.len > ANEW_MIN) {
-		r = write_anew(access, bytes.data, bytes.len);
+		write_anew(access);
 	}
 	buffer_finish(&bytes);
 	struct buffer why = {0};

@@ -45,6 +45,8 @@ struct access {
 	uv_work_t work;
 	struct buffer lines; /* of `writing` */
 	int status; /* of the write */
+	int64_t now_ms; /* when it began */
+	size_t anew_size; /* access.jsonl is written anew when it is larger */
 	bool is_working;
 };
 
@@ -73,12 +75,14 @@ int access_file_load(struct access *access, char **ret_why);
 /** Puts a line on its way; its object has no closing brace yet. */
 void access_file_append(struct access *access, struct buffer *object,
 	void (*done)(void *arg, int status), void *arg);
-/** All of the file, of at most 64 MiB; nothing if there is none. Blocks. */
+/** All of the file, of at most 1 GiB; nothing if there is none. Blocks. */
 int access_file_read(const char *path, struct buffer *ret);
 /** Appends lines to the file and syncs it. Blocks. */
 int access_file_write(const char *path, const char *lines, size_t len);
 
 /* access.c: what lines tell */
+/** Whether the key is still there that has signed a login's token. On any thread. */
+bool access_knows_key(const struct access *access, const json_t *key);
 void access_take_login(struct access *access, const json_t *login);
 void access_take_logout(struct access *access, const char *cookie_sum);
 void access_take_revocation(struct access *access, const json_t *revoked);
