@@ -136,6 +136,9 @@ static unsigned status_of(const char *code)
 		const char *code;
 		unsigned status;
 	} table[] = {
+		{"unauthorized", 401},
+		{"token_expired", 401},
+		{"token_revoked", 401},
 		{"forbidden", 403},
 		{"forbidden_origin", 403},
 		{"forbidden_host", 403},
@@ -200,8 +203,9 @@ void http_refuse_limit(struct conn *conn, unsigned status, enum limit limit, con
 
 void http_refuse_event(struct conn *conn, const struct refusal *refusal)
 {
+	unsigned status = status_of(refusal->code);
 	metrics_limit(conn->server->metrics, refusal->limit);
-	refuse_with(conn, status_of(refusal->code), "", refusal->code, refusal->message,
+	refuse_with(conn, status, status == 401 ? WANTS_TOKEN : "", refusal->code, refusal->message,
 		&refusal->detail);
 }
 

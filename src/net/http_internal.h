@@ -39,6 +39,8 @@ void http_respond_text(struct conn *conn, const char *type, const char *text, si
 void http_respond_file(struct conn *conn, unsigned status, const char *headers, const char *body,
 	size_t len, uint64_t size);
 void http_refuse(struct conn *conn, const char *code, const char *message);
+/* A header that every 401 has. */
+#define WANTS_TOKEN "www-authenticate: Bearer\r\n"
 void http_refuse_with(struct conn *conn, unsigned status, const char *headers, const char *code,
 	const char *message);
 /** For a limit that was reached; with its code. */

@@ -192,8 +192,8 @@ static void refuse_http(struct conn *conn, enum denial denial)
 		http_refuse_with(conn, 429, "retry-after: 60\r\n", denials[denial].code,
 			denials[denial].message);
 	} else {
-		http_refuse_with(conn, 401, "www-authenticate: Bearer\r\n", denials[denial].code,
-			denials[denial].message);
+		http_refuse_with(
+			conn, 401, WANTS_TOKEN, denials[denial].code, denials[denial].message);
 	}
 }
 

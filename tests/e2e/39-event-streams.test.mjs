@@ -12,6 +12,7 @@ import { assertValid, check } from '../support/schema.mjs';
 import { authOf } from '../support/auth.mjs';
 import { Server } from '../support/server.mjs';
 import { TestSocket } from '../support/socket.mjs';
+import { ownToken } from '../support/tokens.mjs';
 import { defer, within } from '../support/wait.mjs';
 
 const appendedBody = check.rest('appended');
@@ -335,4 +336,23 @@ test('a producer that never reads its answers is not read from; nothing piles up
 	}));
 	socket.resume();
 	await within(all, 60_000, () => `the answers; so far ${next - 1}`);
+});
+
+test('a stream whose token ends or is revoked is answered as any other request, with what is stored', async (t) => {
+	const { server, id, path } = await start(t);
+	const observer = await Observer.connect(t, server, id);
+	await observer.loadAll();
+	const exp = Math.floor(Date.now() / 1000) + 3;
+	const streams = [['token_expired', { exp, jti: 'ends' }], ['token_revoked', { jti: 'gone' }]].map(([code, claims]) => {
+		const body = open(t, server, path, { authorization: `Bearer ${ownToken(server, 'producer', [id], claims)}` });
+		body.write(line(input.note({ code })));
+		return [code, body];
+	});
+	await observer.waitForSeq(2);
+	assert.equal((await server.request('POST', '/api/tokens/revoke', { json: { jti: 'gone' } })).status, 204);
+	for (const [code, body] of streams) {
+		const { status, headers, body: answer } = await body.answer();
+		assert.deepEqual([status, headers['www-authenticate'], answer.error.code, answer.error.stored], [401, 'Bearer', code, 1]);
+		assert.equal(errorBody(answer), null);
+	}
 });
