@@ -12,6 +12,8 @@
 #define VERIFIED_MAX 4096
 /* Logins of one person; the oldest one ends when there is another. */
 #define LOGINS_MAX 256
+/* One whose token has ended is known for so long, so that its browser is told why (ms). */
+#define ENDED_MS ((int64_t)24 * 3600 * 1000)
 
 /* --- what counts --- */
 
@@ -168,14 +170,22 @@ static void end_login(
 	access_file_append(access, &line, done, arg);
 }
 
-/** Ends the oldest login of the one whose `grant` it is, if there are too many. */
+/**
+ * Ends the oldest login of the one whose `grant` it is, if there are too many; those that
+ * ended long ago are forgotten.
+ */
 static void make_room(struct access *access, const struct grant *grant)
 {
 	struct login *oldest = NULL;
 	size_t count = 0;
+	int64_t now = clock_now_ms(access->config.clock);
 	list_for_each_safe(link, tmp, &access->login_list) {
 		struct login *login = list_entry(link, struct login, link);
-		if (strcmp(login->grant->sub, grant->sub) == 0 && login->grant->key == grant->key) {
+		int64_t expires = login->grant->expires_ms;
+		if (expires && expires + ENDED_MS <= now) {
+			access_take_logout(access, login->cookie_sum);
+		} else if (strcmp(login->grant->sub, grant->sub) == 0 &&
+			   login->grant->key == grant->key) {
 			oldest = oldest ? oldest : login;
 			count++;
 		}

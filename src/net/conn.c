@@ -425,8 +425,8 @@ void conn_sweep(struct conn *conn)
 	if (conn->is_dead) {
 		return;
 	}
-	/* Those that are revoked are told at once; these end by themselves. */
-	if (conn->grant && conn->grant->expires_ms) {
+	/* Those that are revoked are told at once. Others end, or make room for a newer login. */
+	if (conn->grant && (conn->grant->expires_ms || conn->grant->is_over)) {
 		conn_check_grant(conn);
 	}
 	if (conn->deadline == DEADLINE_TOKEN && now_ms(conn) >= conn->deadline_ms) {

@@ -379,6 +379,19 @@ test('a browser logs in, stays so over a restart, and logs out', async (t) => {
 	assert.equal(await get(moved), 200);
 });
 
+test('a login that makes room for a newer one ends, and its sockets too', async (t) => {
+	const server = await start(t, { args: ['--limit', 'client_requests=100000'] });
+	const { cookie, login } = await logIn(server, server.token);
+	const socket = new TestSocket(t, server.ws('/api/events'), check.feed, { headers: { authorization: undefined, origin: server.url, cookie } });
+	await socket.send('token', { login });
+	await socket.waitFor('sessions');
+	for (let i = 0; i < 256; i += 1) {
+		assert.equal(socket.closed, null);
+		await logIn(server, server.token);
+	}
+	assert.deepEqual(await socket.waitClosed(), { code: 4403, reason: 'token_revoked' });
+});
+
 test('logging in is for pages of the server itself', async (t) => {
 	const server = await start(t);
 	const post = (headers, json = { token: server.token }) => server.request('POST', '/api/login', { json, headers: { authorization: undefined, ...headers } });
