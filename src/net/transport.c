@@ -57,8 +57,17 @@ static void apply_flow(struct sock *sock)
 
 /* --- TLS --- */
 
+/** What is gathered for a socket goes before all else that is done to it. */
+static void flush_first(struct sock *sock)
+{
+	if (sock->is_gathered) {
+		transport_flush(sock->transport);
+	}
+}
+
 static int write_raw(struct sock *sock, const void *bytes, size_t len)
 {
+	flush_first(sock);
 	/* It is not const for lws, which does not change what a raw socket sends. */
 	return lws_write(sock->wsi, (unsigned char *)bytes, len, LWS_WRITE_RAW) < 0 ? -EIO : 0;
 }
@@ -284,14 +293,6 @@ int transport_adopt(struct transport *transport, struct sock *sock, int fd, bool
 	return sock->wsi ? 0 : -EIO;
 }
 
-/** What is gathered for one socket goes before all else that is done to it. */
-static void flush_first(struct sock *sock)
-{
-	if (sock->is_gathered) {
-		transport_flush(sock->transport);
-	}
-}
-
 /** lws keeps what the kernel has not taken. */
 static void finish_send(struct sock *sock, const struct send_job *job)
 {
@@ -319,18 +320,10 @@ void transport_flush(struct transport *transport)
 	}
 }
 
-void sock_write_later(
+static void gather(
 	struct sock *sock, const void *bytes, size_t len, void (*done)(void *arg), void *arg)
 {
 	struct transport *transport = sock->transport;
-	flush_first(sock);
-	if (!sock->wsi || sock->tls || lws_partial_buffered(sock->wsi)) {
-		if (sock_write(sock, bytes, len) < 0) {
-			transport->ops->broken(sock);
-		}
-		done(arg);
-		return;
-	}
 	if (transport->gathered_count == SEND_RING_SIZE) {
 		transport_flush(transport);
 	}
@@ -341,9 +334,41 @@ void sock_write_later(
 	sock->is_gathered = true;
 }
 
+/** What was encrypted is gathered in a copy of its own. */
+static int gather_tls(struct sock *sock, const void *bytes, size_t len)
+{
+	struct buffer *out = tls_out(sock->transport->tls);
+	int r = tls_write(sock->tls, bytes, len);
+	if (r == 0) {
+		struct buffer copy = {0};
+		buffer_append(&copy, out->data, out->len);
+		gather(sock, copy.data, copy.len, free, copy.data);
+	}
+	buffer_clear(out);
+	return r;
+}
+
+void sock_write_later(
+	struct sock *sock, const void *bytes, size_t len, void (*done)(void *arg), void *arg)
+{
+	int r = 0;
+	flush_first(sock);
+	if (!sock->wsi || lws_partial_buffered(sock->wsi) || (sock->tls && len > TLS_PIECE)) {
+		r = sock_write(sock, bytes, len);
+	} else if (sock->tls) {
+		r = gather_tls(sock, bytes, len);
+	} else {
+		gather(sock, bytes, len, done, arg);
+		return;
+	}
+	if (r < 0) {
+		sock->transport->ops->broken(sock);
+	}
+	done(arg);
+}
+
 int sock_write(struct sock *sock, const void *bytes, size_t len)
 {
-	flush_first(sock);
 	if (!sock->wsi) {
 		return -EIO;
 	}
