@@ -3,6 +3,7 @@
 #include "holdfast/config.h"
 #include "holdfast/diag.h"
 #include "holdfast/relay.h"
+#include "holdfast/spawner.h"
 #include "holdfast/tools.h"
 
 #include <stdio.h>
@@ -43,6 +44,7 @@ static const struct {
 	{"acp-record", "run an agent and record what it and its client say", tool_acp_record},
 	{"limits", "list the thresholds and bounds that serve --limit sets", print_limits},
 	{AGENT_GUARD_COMMAND, NULL, agent_guard_run},
+	{SPAWNER_COMMAND, NULL, spawner_run},
 	{AGENT_FILES_COMMAND, NULL, agent_files_run},
 };
 

@@ -15,6 +15,7 @@
 #define HOLDFAST_ACP_AGENT_H
 
 #include "holdfast/box.h"
+#include "holdfast/spawner.h"
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -37,11 +38,11 @@ struct acp_agent_config {
 	int stop_grace_ms; /* from SIGTERM to SIGKILL */
 	int cancel_grace_ms; /* for the answer to session/cancel; 0: 10 s */
 	char **env; /* of the child and its commands; borrowed while the agent lives; NULL: ours */
-	const char *files_program; /* this program (agent_files.h); NULL: files are refused */
 	int file_ms; /* for one file request; 0: 20 s */
 	size_t descriptors_kept; /* nothing is started that would leave us fewer; 0: whatever */
-	const char *guard; /* this program (agent_guard.h), to watch over the child; NULL: nobody */
-	struct box_rules box; /* of the child and its commands; they hold with a guard only */
+	struct spawner *
+		spawner; /* that starts the child, its commands and, as its helper, agent_files.h */
+	struct box_rules box; /* of the child and its commands; they hold with guards only */
 	int restart_delay_ms; /* after two failures in a row, then twice as long each time; 0: 500
 			       */
 	int idle_ms; /* the child is stopped when there was nothing to do for so long; 0: never */

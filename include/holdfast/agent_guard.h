@@ -1,11 +1,11 @@
 /*
  * The guard of an agent: a process between the server and the agent (or a command that the agent
  * has us run), which sees to it that nothing of the agent is left when the agent or the server is
- * gone, also if the server was killed. It is this program, started again as
- * `holdfast agent-guard --grace MS --dir DIR [--memory BYTES] [--processes N]
- * [SANDBOX…] -- PROGRAM ARGUMENT…`; process_internal.h has all of its arguments.
- * The program runs in DIR, which the guard itself does not enter: it may be on a file system that
- * does not answer.
+ * gone, also if the server was killed. It is this program, which the spawner (spawner.h) starts again
+ * as `holdfast agent-guard [RULE VALUE]…`; process_internal.h has the rules. What it is to run comes
+ * in a file, descriptor 4, its variables too: the guard itself has those of the server, so that an
+ * agent cannot choose what is loaded into it before the sandbox is there. The program runs in a
+ * directory that the guard itself does not enter: it may be on a file system that does not answer.
  *
  * Descriptor 3 is the lifeline: a socket whose other end only the server has. When that is closed,
  * or on SIGTERM, the agent's process group gets SIGTERM, and what is left of the agent after the
@@ -22,6 +22,7 @@
 
 #define AGENT_GUARD_COMMAND  "agent-guard"
 #define AGENT_GUARD_LIFELINE 3
+#define AGENT_GUARD_ORDERS   4
 #define AGENT_GUARD_KILL     "k"
 
 /** Gets the arguments after the command; returns the exit code if it could not start. */

@@ -5,7 +5,9 @@
 #ifndef HOLDFAST_AGENT_HOST_H
 #define HOLDFAST_AGENT_HOST_H
 
+#include "holdfast/box.h"
 #include "holdfast/session.h"
+#include "holdfast/spawner.h"
 
 struct agent_host;
 
@@ -15,8 +17,8 @@ struct agent_host_config {
 	const char *command; /* NULL: prompts are refused with no_agent */
 	const char *cwd; /* absolute */
 	const char *private_dir; /* see struct workspace_config; NULL: none */
-	const char *cgroup; /* of the agents (box.h); must outlive the host; NULL: none */
-	const struct sandbox *sandbox; /* of the agents; must outlive the host; NULL: none */
+	struct spawner *spawner; /* that starts the agents; NULL: without a command */
+	struct box_rules box; /* of each agent; what it points to must outlive the host */
 	char *const *env; /* what agents get beside the usual: see agent_env.h; NULL: nothing */
 };
 

@@ -1,6 +1,7 @@
 /*
  * The process room: programs that run beside the server, in a process group of their own, with
- * pipes to them and a guard (agent_guard.h) that leaves nobody behind. It carries bytes and knows
+ * pipes to them and a guard (agent_guard.h) that leaves nobody behind. A process beside the server
+ * starts them (spawner.h). It carries bytes and knows
  * nothing of what they say: not of ACP, sessions or files.
  *
  * A child frees itself after closed(), which comes exactly once for each child_spawn(), also for
@@ -11,6 +12,7 @@
 
 #include "holdfast/box.h"
 #include "holdfast/buffer.h"
+#include "holdfast/spawner.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -29,15 +31,16 @@ struct child_ops {
 };
 
 struct child_config {
+	struct spawner *spawner; /* that starts it */
+	bool is_helper; /* it is the spawner's helper, and the next four do not count */
 	const char *command; /* run by /bin/sh -c */
 	char **args; /* or, if not NULL: the program and its arguments, ended by NULL */
 	char **env; /* NULL: ours */
+	const char *cwd;
 	/* It reads nothing, and its stderr comes with its stdout, in order. */
 	bool one_output;
-	const char *cwd;
 	int stop_grace_ms;
-	struct box *box; /* that it is in, with a guard; NULL: none */
-	const char *guard; /* the program of agent_guard.h; NULL: none */
+	struct box *box; /* that it is in, if it has a guard; NULL: none */
 	size_t descriptors_kept; /* it is not started if it would leave fewer: -EMFILE */
 };
 

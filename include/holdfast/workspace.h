@@ -29,11 +29,10 @@ struct workspace_config {
 	const char *session_id; /* names the session in diagnostics */
 	size_t file_max; /* bytes; requests for a larger file are refused */
 	size_t file_names_max; /* hard links; a file with more is refused */
-	const char *files_program; /* this program (agent_files.h); NULL: files are refused */
 	int file_ms; /* for one file request */
 	size_t terminals_max; /* at once; 0: there are none */
 	struct child_config
-		commands; /* how they run: env, stop_grace_ms, guard, descriptors_kept */
+		commands; /* how they run: spawner, env, stop_grace_ms, box, descriptors_kept */
 };
 
 /* None may call workspace_close(). */

@@ -51,7 +51,6 @@ static struct workspace *create_workspace(struct acp_agent *agent)
 			.session_id = c->session_id,
 			.file_max = c->file_max,
 			.file_names_max = c->file_names_max,
-			.files_program = c->files_program,
 			.file_ms = c->file_ms,
 			.terminals_max = c->terminals_max,
 			.commands = acp_process_config(agent)},
@@ -70,8 +69,6 @@ static void copy_config(struct acp_agent_config *c, const struct acp_agent_confi
 	c->cwd = xstrdup(config->cwd);
 	c->private_dir = config->private_dir ? xstrdup(config->private_dir) : NULL;
 	c->session_id = xstrdup(config->session_id);
-	c->files_program = config->files_program ? xstrdup(config->files_program) : NULL;
-	c->guard = config->guard ? xstrdup(config->guard) : NULL;
 	c->file_names_max = config->file_names_max ? config->file_names_max : 1;
 	c->questions_max = config->questions_max ? config->questions_max : QUESTIONS_MAX;
 	set_default(&c->cancel_grace_ms, CANCEL_GRACE_MS);
@@ -117,8 +114,6 @@ void acp_agent_free_if_done(struct acp_agent *agent)
 	free((char *)agent->config.command);
 	free((char *)agent->config.cwd);
 	free((char *)agent->config.private_dir);
-	free((char *)agent->config.guard);
-	free((char *)agent->config.files_program);
 	free((char *)agent->config.session_id);
 	free(agent);
 	if (freed) {

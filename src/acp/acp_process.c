@@ -287,7 +287,7 @@ struct child_config acp_process_config(const struct acp_agent *agent)
 	return (struct child_config){
 		.env = config->env,
 		.stop_grace_ms = config->stop_grace_ms,
-		.guard = config->guard,
+		.spawner = config->spawner,
 		.box = agent->process.box,
 		.descriptors_kept = config->descriptors_kept,
 	};

@@ -14,9 +14,6 @@
 #include <string.h>
 #include <unistd.h>
 
-/* This program, also when its file has been replaced by a newer one. */
-#define SELF "/proc/self/exe"
-
 /**
  * One session's agent. Lives from a prompt until it has stopped and nothing of it is left to do.
  */
@@ -40,8 +37,8 @@ struct agent_host {
 	char *cwd;
 	char *private_dir;
 	char **env;
-	const char *cgroup;
-	const struct sandbox *sandbox;
+	struct spawner *spawner;
+	struct box_rules box;
 	struct list agents;
 	size_t count; /* with those that are on their way out */
 	bool has_over; /* some of them are over */
@@ -240,8 +237,8 @@ struct agent_host *agent_host_create(const struct agent_host_config *config)
 	host->command = config->command ? xstrdup(config->command) : NULL;
 	host->cwd = xstrdup(config->cwd);
 	host->private_dir = config->private_dir ? xstrdup(config->private_dir) : NULL;
-	host->cgroup = config->cgroup;
-	host->sandbox = config->sandbox;
+	host->spawner = config->spawner;
+	host->box = config->box;
 	host->env = agent_env_make(environ, config->env);
 	list_init(&host->agents);
 	return host;
@@ -368,14 +365,10 @@ static struct hosted *hosted_of(struct agent_host *host, struct session *session
 			.file_names_max = host->limits->agent_file_names,
 			.terminals_max = host->limits->agent_terminals,
 			.questions_max = host->limits->open_permissions,
-			.files_program = SELF,
 			.descriptors_kept = DESCRIPTORS_FOR_STORE,
 			.file_ms = host->limits->agent_file_ms,
-			.box = {.memory_max = host->limits->agent_memory,
-				.processes_max = host->limits->agent_processes,
-				.cgroup = host->cgroup,
-				.sandbox = host->sandbox},
-			.guard = access(SELF, X_OK) == 0 ? SELF : NULL,
+			.box = host->box,
+			.spawner = host->spawner,
 			.idle_ms = host->limits->agent_idle_ms,
 			.resumable_idle_ms = host->limits->agent_resumable_idle_ms,
 			.stop_grace_ms = host->limits->agent_stop_ms},

@@ -32,16 +32,13 @@
 struct guard {
 	pid_t agent; /* also its process group */
 	int signals;
-	int grace_ms;
-	const char *dir;
+	struct orders orders;
 	uint64_t memory_max; /* bytes; 0: any */
 	uint64_t processes_max; /* 0: any */
-	const char *cgroup_dir; /* NULL: none */
+	char *cgroup_dir; /* NULL: none; ours */
 	struct cgroup cgroup;
 	bool is_confined;
 	struct sandbox sandbox; /* its lists and `tmp` are ours */
-	bool removes_tmp;
-	char **program; /* with its arguments */
 	struct usage reported;
 	int64_t look_at_ms;
 	bool lifeline_over;
@@ -107,7 +104,7 @@ static void begin_ending(struct guard *g)
 {
 	if (!g->ending) {
 		g->ending = true;
-		g->kill_at_ms = clock_steady_ms() + g->grace_ms;
+		g->kill_at_ms = clock_steady_ms() + g->orders.grace_ms;
 		kill(-g->agent, SIGTERM);
 	}
 }
@@ -203,13 +200,17 @@ static _Noreturn void fail_start(const char *what)
 	_exit(127);
 }
 
+/** Its variables come after the sandbox: HOME says what of it is granted. */
 static void confine(const struct guard *g)
 {
 	const char *what;
-	if (sandbox_enter(&g->sandbox, sandbox_version(), &what) < 0) {
+	if (g->is_confined && sandbox_enter(&g->sandbox, sandbox_version(), &what) < 0) {
 		fail_start(what);
 	}
-	setenv("TMPDIR", g->sandbox.tmp, 1);
+	environ = g->orders.env ? g->orders.env : environ;
+	if (g->is_confined) {
+		setenv("TMPDIR", g->sandbox.tmp, 1);
+	}
 }
 
 static _Noreturn void run_agent(const struct guard *g, pid_t guard, const sigset_t *mask)
@@ -224,14 +225,12 @@ static _Noreturn void run_agent(const struct guard *g, pid_t guard, const sigset
 	if (g->cgroup_dir && cgroup_join(&g->cgroup) < 0) {
 		fail_start("the agent's control group");
 	}
-	if (chdir(g->dir) < 0) {
-		fail_start(g->dir);
+	if (chdir(g->orders.dir) < 0) {
+		fail_start(g->orders.dir);
 	}
-	if (g->is_confined) {
-		confine(g);
-	}
-	execvp(g->program[0], g->program);
-	fail_start(g->program[0]);
+	confine(g);
+	execvp(g->orders.args[0], g->orders.args);
+	fail_start(g->orders.args[0]);
 }
 
 /** The pipes are the agent's alone; and who lists processes sees the agent once. */
@@ -285,50 +284,63 @@ static bool take_sandbox_arg(struct guard *g, const char *name, const char *valu
 		add_path(&g->sandbox.writes, value);
 	} else if (strcmp(name, AGENT_GUARD_SOCKETS) == 0) {
 		g->sandbox.sockets = true;
-	} else if (strcmp(name, AGENT_GUARD_TMP) == 0 || strcmp(name, AGENT_GUARD_REMOVE) == 0) {
-		g->removes_tmp = strcmp(name, AGENT_GUARD_REMOVE) == 0;
-		g->sandbox.tmp = xstrdup(value);
-		add_path(&g->sandbox.writes, value);
+	} else if (strcmp(name, AGENT_GUARD_TMP) == 0) {
+		g->sandbox.tmp = xprintf("%s/%s", value, g->orders.name);
+		add_path(&g->sandbox.writes, g->sandbox.tmp);
 	} else {
 		return false;
 	}
 	return true;
 }
 
-/** False if they are not those of agent_guard.h. */
+/** False if they are not those of process_internal.h. */
 static bool take_args(struct guard *g, int argc, char **argv)
 {
 	int i = 0;
-	for (; i + 1 < argc && strcmp(argv[i], AGENT_GUARD_PROGRAM) != 0; i += 2) {
+	for (; i + 1 < argc; i += 2) {
 		const char *value = argv[i + 1];
-		if (strcmp(argv[i], AGENT_GUARD_GRACE) == 0) {
-			g->grace_ms = atoi(value);
-		} else if (strcmp(argv[i], AGENT_GUARD_DIR) == 0) {
-			g->dir = value;
-		} else if (strcmp(argv[i], AGENT_GUARD_MEMORY) == 0) {
+		if (strcmp(argv[i], AGENT_GUARD_MEMORY) == 0) {
 			g->memory_max = strtoull(value, NULL, 10);
 		} else if (strcmp(argv[i], AGENT_GUARD_PROCESSES) == 0) {
 			g->processes_max = strtoull(value, NULL, 10);
 		} else if (strcmp(argv[i], AGENT_GUARD_CGROUP) == 0) {
-			g->cgroup_dir = value;
+			free(g->cgroup_dir);
+			g->cgroup_dir = xprintf("%s/agent-%s", value, g->orders.name);
 		} else if (!take_sandbox_arg(g, argv[i], value)) {
 			return false;
 		}
 	}
-	g->program = argv + i + 1;
-	return i + 1 < argc && g->dir;
+	return i == argc;
+}
+
+/** What it is told, with its own descriptors alone. */
+static bool take_orders(struct guard *g, int argc, char **argv)
+{
+	return fcntl(AGENT_GUARD_LIFELINE, F_SETFD, FD_CLOEXEC) == 0 &&
+	       orders_read(AGENT_GUARD_ORDERS, &g->orders) == 0 && close(AGENT_GUARD_ORDERS) == 0 &&
+	       take_args(g, argc, argv);
+}
+
+static void finish(struct guard *g)
+{
+	if (g->sandbox.tmp && g->orders.is_agent) {
+		nftw(g->sandbox.tmp, remove_one, TREE_DEPTH, FTW_DEPTH | FTW_PHYS);
+	}
+	agent_env_free(g->sandbox.reads);
+	agent_env_free(g->sandbox.writes);
+	free((char *)g->sandbox.tmp);
+	free(g->cgroup_dir);
+	orders_finish(&g->orders);
 }
 
 int agent_guard_run(int argc, char **argv)
 {
 	sigset_t mask;
 	struct guard g = {0};
-	if (!take_args(&g, argc, argv) || fcntl(AGENT_GUARD_LIFELINE, F_SETFD, FD_CLOEXEC) < 0) {
+	if (!take_orders(&g, argc, argv)) {
 		fprintf(stderr, "holdfast " AGENT_GUARD_COMMAND " is for the server alone\n");
 		return 2;
 	}
-	/* What whoever started the server left open for it. */
-	close_range(AGENT_GUARD_LIFELINE + 1, ~0U, 0);
 	g.signals = descriptors_of_signals(&mask);
 	pid_t self = getpid();
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
@@ -353,11 +365,6 @@ int agent_guard_run(int argc, char **argv)
 	if (g.cgroup_dir) {
 		cgroup_remove(&g.cgroup);
 	}
-	if (g.removes_tmp) {
-		nftw(g.sandbox.tmp, remove_one, TREE_DEPTH, FTW_DEPTH | FTW_PHYS);
-	}
-	agent_env_free(g.sandbox.reads);
-	agent_env_free(g.sandbox.writes);
-	free((char *)g.sandbox.tmp);
+	finish(&g);
 	return end_alike(&g);
 }

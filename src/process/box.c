@@ -16,7 +16,7 @@ struct box {
 	unsigned long start; /* of the agent, counted */
 	struct usage used; /* by the parts of this start */
 	bool is_over;
-	char name[32]; /* of this start, for what it has on disk */
+	char name[ORDERS_NAME_SIZE]; /* of this start, for what it has on disk */
 };
 
 struct box *box_create(const struct box_rules *rules,
@@ -60,41 +60,43 @@ void box_leave(struct box *box, struct box_part *part)
 	list_remove(&part->link);
 }
 
-static void add_order(struct buffer *out, const char *name, const char *value)
+static void add_rule(struct buffer *out, const char *name, const char *value)
 {
 	buffer_printf(out, "%s%c%s%c", name, 0, value, 0);
 }
 
-static void add_sandbox(const struct box *box, bool is_agent, struct buffer *out)
+static void add_sandbox(const struct sandbox *sandbox, struct buffer *out)
 {
-	const struct sandbox *sandbox = box->rules.sandbox;
 	for (char **path = sandbox->reads; path && *path; path++) {
-		add_order(out, AGENT_GUARD_READ, *path);
+		add_rule(out, AGENT_GUARD_READ, *path);
 	}
 	for (char **path = sandbox->writes; path && *path; path++) {
-		add_order(out, AGENT_GUARD_WRITE, *path);
+		add_rule(out, AGENT_GUARD_WRITE, *path);
 	}
 	if (sandbox->sockets) {
-		add_order(out, AGENT_GUARD_SOCKETS, "on");
+		add_rule(out, AGENT_GUARD_SOCKETS, "on");
 	}
-	buffer_printf(out, "%s%c%s/%s%c", is_agent ? AGENT_GUARD_REMOVE : AGENT_GUARD_TMP, 0,
-		sandbox->tmp, box->name, 0);
+	add_rule(out, AGENT_GUARD_TMP, sandbox->tmp);
 }
 
-void box_add_orders(const struct box *box, bool is_agent, struct buffer *out)
+const char *box_name(const struct box *box)
 {
-	if (box->rules.sandbox) {
-		add_sandbox(box, is_agent, out);
+	return box->name;
+}
+
+void box_add_rules(const struct box_rules *rules, struct buffer *out)
+{
+	if (rules->sandbox) {
+		add_sandbox(rules->sandbox, out);
 	}
-	if (box->rules.cgroup) {
-		buffer_printf(out, AGENT_GUARD_CGROUP "%c%s/agent-%s%c", 0, box->rules.cgroup,
-			box->name, 0);
+	if (rules->cgroup) {
+		add_rule(out, AGENT_GUARD_CGROUP, rules->cgroup);
 	}
-	if (box->rules.memory_max > 0) {
-		buffer_printf(out, AGENT_GUARD_MEMORY "%c%zu%c", 0, box->rules.memory_max, 0);
+	if (rules->memory_max > 0) {
+		buffer_printf(out, AGENT_GUARD_MEMORY "%c%zu%c", 0, rules->memory_max, 0);
 	}
-	if (box->rules.processes_max > 0) {
-		buffer_printf(out, AGENT_GUARD_PROCESSES "%c%zu%c", 0, box->rules.processes_max, 0);
+	if (rules->processes_max > 0) {
+		buffer_printf(out, AGENT_GUARD_PROCESSES "%c%zu%c", 0, rules->processes_max, 0);
 	}
 }
 

@@ -8,7 +8,8 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 /* What may wait for a child that does not read its stdin, on top of the message that comes last. */
@@ -24,20 +25,20 @@
 enum stop_stage { STOP_NONE, STOP_HUNG_UP, STOP_TERMINATED, STOP_KILLED };
 
 struct child {
-	uv_process_t process;
+	struct spawned process;
 	uv_pipe_t in;
 	uv_pipe_t out;
 	uv_pipe_t err;
 	uv_pipe_t lifeline; /* of its guard, if it has one, which reports here */
 	uv_timer_t timer;
-	bool has_child; /* uv_spawn() was called, and made `process` a handle, whatever it returned */
+	bool has_child; /* `process` was started, and is not released */
 	unsigned open_handles;
 	const struct child_ops *ops;
 	void *owner;
 	int grace_ms;
 	bool one_output;
 	bool guarded;
-	int pid; /* its own or its guard's, also the process group; 0 if it never came to be */
+	bool is_alone; /* it leaves nobody behind in its group */
 	enum stop_stage stage;
 	uint64_t kill_at_ms; /* while it is being ended */
 	bool ending; /* child_end() */
@@ -85,7 +86,8 @@ static void close_all(struct child *p)
 {
 	p->closing = true;
 	if (p->has_child) {
-		close_once((uv_handle_t *)&p->process);
+		p->has_child = false;
+		spawned_release(&p->process);
 	}
 	close_once((uv_handle_t *)&p->in);
 	close_once((uv_handle_t *)&p->out);
@@ -100,14 +102,14 @@ static uint64_t patience_ms(const struct child *p)
 	return (uint64_t)p->grace_ms + (p->guarded ? GUARD_MS : 0);
 }
 
-static void signal_group(const struct child *p, int signal_number)
+static void signal_group(struct child *p, int signal_number)
 {
 	/*
 	 * An id is not given away while a group has it, so at worst this finds nobody. A guard is
-	 * its whole group, and leaves nobody behind.
+	 * its whole group, and leaves nobody behind; nor does the helper.
 	 */
-	if (p->pid > 0 && !(p->guarded && p->exited)) {
-		kill(-p->pid, signal_number);
+	if (p->has_child && !(p->is_alone && p->exited)) {
+		spawned_signal(&p->process, signal_number);
 	}
 }
 
@@ -138,7 +140,7 @@ static void escalate(struct child *p)
 /** The leader is gone; the rest of the group has what is left of the grace to follow. */
 static void await_group(struct child *p)
 {
-	bool empty = p->guarded || (kill(-p->pid, 0) < 0 && errno == ESRCH);
+	bool empty = p->is_alone || (kill(-p->process.pid, 0) < 0 && errno == ESRCH);
 	if (empty || p->stage == STOP_KILLED || uv_now(p->timer.loop) >= p->kill_at_ms) {
 		signal_group(p, SIGKILL);
 		close_all(p);
@@ -172,12 +174,12 @@ static void handle_timer(uv_timer_t *timer)
 	}
 }
 
-static void handle_exit(uv_process_t *process, int64_t exit_status, int term_signal)
+static void handle_exit(struct spawned *process, int status)
 {
-	struct child *p = process->data;
+	struct child *p = list_entry(process, struct child, process);
 	p->exited = true;
-	p->exit_status = exit_status;
-	p->term_signal = term_signal;
+	p->exit_status = WIFEXITED(status) ? WEXITSTATUS(status) : 0;
+	p->term_signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
 	if (p->ending) {
 		await_group(p);
 		return;
@@ -257,17 +259,16 @@ static void handle_report(uv_stream_t *stream, ssize_t len, const uv_buf_t *buf)
 	}
 }
 
-/**
- * Makes the one pipe that stdout and stderr share; *ret_end, to be closed here, is the child's end.
- */
-static int open_one_output(struct child *p, int *ret_end)
+/** Makes a socket or a pipe of which one end is `ours`; *ret_end, to be closed, is the child's. */
+static int open_pipe(uv_pipe_t *ours, bool is_socket, int *ret_end)
 {
-	uv_file ends[2];
-	int err = uv_pipe(ends, UV_NONBLOCK_PIPE, 0);
+	int ends[2];
+	int err = is_socket ? uv_socketpair(SOCK_STREAM, 0, ends, UV_NONBLOCK_PIPE, 0)
+			    : uv_pipe(ends, UV_NONBLOCK_PIPE, 0);
 	if (err < 0) {
 		return err;
 	}
-	err = uv_pipe_open(&p->out, ends[0]);
+	err = uv_pipe_open(ours, ends[0]);
 	if (err < 0) {
 		close(ends[0]);
 		close(ends[1]);
@@ -277,88 +278,51 @@ static int open_one_output(struct child *p, int *ret_end)
 	return 0;
 }
 
-/** The arguments of the guard, strings that each end with NUL. */
-static void add_orders(const struct child_config *config, struct buffer *out)
+/** 0 or a negative errno; *request has what is open then. */
+static int open_pipes(struct child *p, struct spawn_request *request)
 {
-	buffer_printf(out, "holdfast%c" AGENT_GUARD_COMMAND "%c", 0, 0);
-	buffer_printf(out, AGENT_GUARD_GRACE "%c%d%c", 0, config->stop_grace_ms, 0);
-	buffer_printf(out, AGENT_GUARD_DIR "%c%s%c", 0, config->cwd, 0);
-	if (config->box) {
-		box_add_orders(config->box, !config->one_output, out);
+	int err = 0;
+	if (!p->one_output) {
+		err = open_pipe(&p->in, true, &request->in);
+		err = err < 0 ? err : open_pipe(&p->err, true, &request->err);
 	}
-	buffer_printf(out, AGENT_GUARD_PROGRAM "%c", 0);
+	/* stdout and stderr share a pipe, which programs may open again as /dev/stdout. */
+	err = err < 0 ? err : open_pipe(&p->out, !p->one_output, &request->out);
+	if (err == 0 && p->guarded) {
+		err = open_pipe(&p->lifeline, true, &request->lifeline);
+	}
+	return err;
 }
 
-/**
- * The program with its arguments, behind those of the guard if there is one; ended by NULL. The
- * strings are borrowed, those of the guard from `orders`.
- */
-static char **make_args(const struct child_config *config, struct buffer *orders)
+static void close_ends(const struct spawn_request *request)
+{
+	const int ends[] = {request->in, request->out, request->err, request->lifeline};
+	for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {
+		if (ends[i] >= 0) {
+			close(ends[i]);
+		}
+	}
+}
+
+static int start_child(struct child *p, const struct child_config *config)
 {
 	char *shell[] = {(char *)"/bin/sh", (char *)"-c", (char *)config->command, NULL};
-	char **args = config->args ? config->args : shell;
-	size_t count = 1;
-	if (config->guard) {
-		add_orders(config, orders);
-	}
-	for (size_t i = 0; i < orders->len; i++) {
-		count += !orders->data[i];
-	}
-	for (char **arg = args; *arg; arg++) {
-		count++;
-	}
-	char **out = xcalloc(count, sizeof(*out));
-	size_t n = 0;
-	for (size_t at = 0; at < orders->len; at += strlen(orders->data + at) + 1) {
-		out[n++] = orders->data + at;
-	}
-	while (*args) {
-		out[n++] = *args++;
-	}
-	return out;
-}
-
-static int exec_child(struct child *p, uv_loop_t *loop, const struct child_config *config)
-{
-	int output = -1;
-	int err = config->one_output ? open_one_output(p, &output) : 0;
-	uv_stdio_container_t stdio[] = {
-		{.flags = UV_CREATE_PIPE | UV_READABLE_PIPE, .data.stream = (uv_stream_t *)&p->in},
-		{.flags = UV_CREATE_PIPE | UV_WRITABLE_PIPE, .data.stream = (uv_stream_t *)&p->out},
-		{.flags = UV_CREATE_PIPE | UV_WRITABLE_PIPE, .data.stream = (uv_stream_t *)&p->err},
-		[AGENT_GUARD_LIFELINE] = {.flags = UV_CREATE_PIPE | UV_READABLE_PIPE |
-						   UV_WRITABLE_PIPE,
-			.data.stream = (uv_stream_t *)&p->lifeline},
-	};
-	if (config->one_output) {
-		stdio[0].flags = UV_IGNORE;
-		stdio[1].flags = stdio[2].flags = UV_INHERIT_FD;
-		stdio[1].data.fd = stdio[2].data.fd = output;
-	}
-	struct buffer orders = {0};
-	char **args = make_args(config, &orders);
-	/* Detached means a session and so a process group of its own. */
-	uv_process_options_t options = {
-		.file = config->guard ? config->guard : args[0],
-		.args = args,
-		.env = config->env,
-		/* The loop waits until the child is there: the guard has its own child go. */
-		.cwd = config->guard ? "/" : config->cwd,
-		.exit_cb = handle_exit,
-		.flags = UV_PROCESS_DETACHED,
-		.stdio = stdio,
-		.stdio_count = config->guard ? AGENT_GUARD_LIFELINE + 1 : AGENT_GUARD_LIFELINE,
-	};
-	if (err == 0) {
-		p->has_child = true;
-		p->open_handles++;
-		err = uv_spawn(loop, &p->process, &options);
-	}
-	free(args);
-	buffer_finish(&orders);
-	if (output >= 0) {
-		close(output);
-	}
+	struct orders orders = {.name = (char *)(p->box ? box_name(p->box) : ""),
+		.is_agent = !config->one_output,
+		.grace_ms = config->stop_grace_ms,
+		.dir = (char *)config->cwd,
+		.args = config->args ? config->args : shell,
+		.env = config->env};
+	struct spawn_request request = {.orders = config->is_helper ? NULL : &orders,
+		.one_output = p->one_output,
+		.in = -1,
+		.out = -1,
+		.err = -1,
+		.lifeline = -1};
+	int err = open_pipes(p, &request);
+	err = err < 0 ? err : spawner_start(config->spawner, &request, &p->process);
+	close_ends(&request);
+	p->has_child = err == 0;
 	return err;
 }
 
@@ -370,8 +334,10 @@ int child_spawn(uv_loop_t *loop, const struct child_config *config, const struct
 	p->owner = owner;
 	p->grace_ms = config->stop_grace_ms;
 	p->one_output = config->one_output;
-	p->guarded = config->guard != NULL;
+	p->guarded = !config->is_helper && config->spawner && spawner_has_guards(config->spawner);
+	p->is_alone = p->guarded || config->is_helper;
 	p->box = p->guarded ? config->box : NULL;
+	p->process.exited = handle_exit;
 	if (p->box) {
 		box_enter(p->box, &p->part, p);
 	}
@@ -383,12 +349,8 @@ int child_spawn(uv_loop_t *loop, const struct child_config *config, const struct
 	p->in.data = p->out.data = p->err.data = p->lifeline.data = p->timer.data = p;
 	p->open_handles = 5;
 	int err = config->descriptors_kept ? descriptors_check(config->descriptors_kept) : 0;
-	err = err < 0 ? err : exec_child(p, loop, config);
-	p->process.data = p;
-	/* It runs also if, behind that, one of its pipes could not be opened. */
-	p->pid = uv_is_active((uv_handle_t *)&p->process) ? uv_process_get_pid(&p->process) : 0;
+	err = err < 0 ? err : start_child(p, config);
 	if (err < 0) {
-		signal_group(p, SIGKILL);
 		close_all(p);
 		return err;
 	}

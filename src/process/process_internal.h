@@ -1,7 +1,8 @@
 /*
- * Private to src/process: child.c starts a process and carries its bytes, agent_guard.c is the
- * guard between the two, cgroup.c and sandbox.c bound and confine what the guard starts, descendants.c finds what has come from a process, box.c adds up what the
- * children of one agent use.
+ * Private to src/process: child.c carries the bytes of a process that spawner.c has had started by
+ * spawner_process.c, agent_guard.c is the guard between the two, cgroup.c and sandbox.c bound and
+ * confine what the guard starts, descendants.c finds what has come from a process, box.c adds up
+ * what the children of one agent use.
  */
 #ifndef HOLDFAST_PROCESS_INTERNAL_H
 #define HOLDFAST_PROCESS_INTERNAL_H
@@ -11,6 +12,7 @@
 #include "holdfast/buffer.h"
 #include "holdfast/child.h"
 #include "holdfast/list.h"
+#include "holdfast/spawner.h"
 
 #include <stdint.h>
 #include <sys/types.h>
@@ -30,21 +32,92 @@ void descendants_each(pid_t root, void (*visit)(pid_t pid, void *arg), void *arg
  */
 struct usage descendants_measure(pid_t root, uint64_t memory_exact);
 
+/* orders.c: what is to be started, in a file in memory that goes from hand to hand. */
+
+#define ORDERS_NAME_SIZE ((size_t)32)
+
+struct orders {
+	char *name; /* of this start of an agent, for what its box has on disk; digits, a-f and "-" */
+	bool is_agent; /* and not one of its commands */
+	int grace_ms; /* from SIGTERM to SIGKILL */
+	char *dir;
+	char **args; /* the program and its arguments, ended by NULL */
+	char **env; /* NULL: that of the server */
+};
+
+/** A descriptor of the file, or a negative errno. */
+int orders_write(struct orders *orders);
+/** 0, or a negative errno: they are not as orders_write() makes them. */
+int orders_read(int fd, struct orders *ret_orders);
+/** Of orders_read(). */
+void orders_finish(struct orders *orders);
+
+/* spawner.c and spawner_process.c */
+
+#define SELF_PROGRAM "/proc/self/exe" /* also when its file has been replaced by a newer one */
+
+/* The spawner's arguments: the name of the helper, this or "", and then those of the guards. */
+#define SPAWNER_GUARDED "guarded"
+/* Its descriptors: a socket for orders and answers, and a pipe that tells how children end. */
+#define SPAWNER_SOCKET 3
+#define SPAWNER_EXITS  4
+/* Orders, stdin, stdout, stderr, lifeline. */
+#define SPAWN_FDS_MAX 5
+
+enum { SPAWN_START, SPAWN_SIGNAL, SPAWN_RELEASE };
+
+struct spawn_order {
+	uint64_t id;
+	int32_t kind;
+	int32_t signal;
+	/* Of a start, with the descriptors that come with it in this order: */
+	uint8_t has_orders; /* it is no helper */
+	uint8_t one_output; /* only stdout, which is stderr too */
+	uint8_t guarded; /* it has a lifeline */
+};
+
+struct spawn_answer {
+	uint64_t id;
+	int32_t value; /* of a start: the pid or a negative errno; of an end: as waitpid() has it */
+};
+
+struct spawn_request {
+	struct orders *orders; /* NULL: the helper */
+	bool one_output; /* only `out`, which is stderr too */
+	int in, out, err, lifeline; /* -1: none */
+};
+
+/** A process that was started, the leader of its group. */
+struct spawned {
+	void (*exited)(struct spawned *child, int status); /* once, from the loop */
+	/* Private: */
+	struct list link;
+	struct spawner *spawner;
+	uint64_t id;
+	int pid;
+	bool has_exited;
+};
+
+bool spawner_has_guards(const struct spawner *spawner);
+/** 0, or a negative errno; then there is nothing to be released. Waits until it has started. */
+int spawner_start(
+	struct spawner *spawner, const struct spawn_request *request, struct spawned *child);
+/** To its group, if that is still its own. */
+void spawned_signal(struct spawned *child, int signal_number);
+/** Nothing more is told of it. */
+void spawned_release(struct spawned *child);
+
 /* agent_guard.c: what it is told and what it tells. */
 
-/* The names of its arguments, each before its value; AGENT_GUARD_PROGRAM is the last one. */
-#define AGENT_GUARD_GRACE     "--grace"
-#define AGENT_GUARD_DIR       "--dir"
+/* The names of its arguments, each before its value. */
 #define AGENT_GUARD_MEMORY    "--memory"
 #define AGENT_GUARD_PROCESSES "--processes"
-#define AGENT_GUARD_CGROUP    "--cgroup" /* a directory of cgroup.h, made if it is missing */
+#define AGENT_GUARD_CGROUP    "--cgroup" /* a directory of cgroup.h, for one of each start */
 /* A sandbox: */
 #define AGENT_GUARD_READ    "--read" /* a path, may be repeated */
 #define AGENT_GUARD_WRITE   "--write" /* the same */
-#define AGENT_GUARD_TMP     "--tmp" /* TMPDIR, made if it is missing */
-#define AGENT_GUARD_REMOVE  "--remove-tmp" /* and removed with all in it, in the end */
+#define AGENT_GUARD_TMP     "--tmp" /* a directory, for a TMPDIR of each start */
 #define AGENT_GUARD_SOCKETS "--sockets" /* "on" */
-#define AGENT_GUARD_PROGRAM "--"
 
 /* cgroup.c: what a guard does with them */
 
@@ -89,10 +162,9 @@ void box_enter(struct box *box, struct box_part *part, struct child *child);
 void box_leave(struct box *box, struct box_part *part);
 /** What its guard reports; may kill all children of the box, this one too. */
 void box_note(struct box *box, struct box_part *part, const struct usage *used);
-/**
- * Appends the arguments of a guard that are the box's: strings, each ended by NUL. That of the agent
- * itself removes what the box has on disk.
- */
-void box_add_orders(const struct box *box, bool is_agent, struct buffer *out);
+/** Of this start of the agent, for what it has on disk. */
+const char *box_name(const struct box *box);
+/** Appends the arguments of guards that keep these rules: strings, each ended by NUL. */
+void box_add_rules(const struct box_rules *rules, struct buffer *out);
 
 #endif

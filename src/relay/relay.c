@@ -29,6 +29,7 @@ struct relay {
 	struct session_table *sessions;
 	struct sandbox sandbox; /* of agents, if there is one */
 	char *cgroup; /* where they get groups; NULL: nowhere */
+	struct spawner *spawner; /* NULL: there is no agent to be started */
 	struct agent_host *agents;
 	struct access *access; /* NULL: --auth off */
 	struct server *server;
@@ -42,6 +43,7 @@ struct relay {
 	bool agents_gone;
 	bool drained;
 	bool stopping;
+	bool failed; /* it stops because something is broken */
 	bool store_failing; /* until it is revived */
 };
 
@@ -171,19 +173,35 @@ static void handle_give_up(uv_timer_t *timer)
 	uv_stop(&relay->loop);
 }
 
-static void handle_signal(uv_signal_t *handle, int number)
+static void stop(struct relay *relay)
 {
-	struct relay *relay = handle->data;
-	if (relay->stopping) {
-		return;
-	}
 	relay->stopping = true;
-	diag(DIAG_INFO, "stopping (%s)", number == SIGTERM ? "SIGTERM" : "SIGINT");
 	agent_host_destroy(relay->agents, handle_agents_gone, relay);
 	server_drain(relay->server);
 	uv_timer_start(&relay->drain, handle_drained, DRAIN_MS, 0);
 	uv_timer_start(&relay->give_up, handle_give_up,
 		(uint64_t)(relay->limits->agent_stop_ms + relay->limits->stop_wait_ms), 0);
+}
+
+static void handle_signal(uv_signal_t *handle, int number)
+{
+	struct relay *relay = handle->data;
+	if (!relay->stopping) {
+		diag(DIAG_INFO, "stopping (%s)", number == SIGTERM ? "SIGTERM" : "SIGINT");
+		stop(relay);
+	}
+}
+
+/** No agent could be started any more, or asked to end. */
+static void handle_spawner_lost(void *owner)
+{
+	struct relay *relay = owner;
+	diag(DIAG_ERROR,
+		"the process that starts agents is gone, or does not answer: the server stops, and its agents with it");
+	relay->failed = true;
+	if (!relay->stopping) {
+		stop(relay);
+	}
 }
 
 static void handle_hangup(uv_signal_t *handle, int number)
@@ -241,6 +259,32 @@ static int open_access(struct relay *relay, char **ret_why)
 		&relay->access, ret_why);
 }
 
+/** Before there are threads and secrets, which the spawner is not to have. */
+static int open_agents(struct relay *relay, char **ret_why)
+{
+	const struct config *config = relay->config;
+	int r = relay_make_sandbox(config, &relay->sandbox, ret_why);
+	r = r < 0 ? r : relay_find_cgroup(config, &relay->cgroup, ret_why);
+	const struct box_rules box = {.memory_max = relay->limits->agent_memory,
+		.processes_max = relay->limits->agent_processes,
+		.cgroup = relay->cgroup,
+		.sandbox = relay->sandbox.tmp ? &relay->sandbox : NULL};
+	r = r < 0 ? r
+		  : relay_start_spawner(config, &box, &relay->loop, handle_spawner_lost, relay,
+			    &relay->spawner, ret_why);
+	char *data_dir = absolute_path(config->data_dir);
+	relay->agents = agent_host_create(&(struct agent_host_config){.loop = &relay->loop,
+		.limits = relay->limits,
+		.command = config->agent,
+		.cwd = config->cwd,
+		.private_dir = data_dir,
+		.spawner = relay->spawner,
+		.box = box,
+		.env = config->agent_env});
+	free(data_dir);
+	return r;
+}
+
 static int open_rooms(struct relay *relay)
 {
 	static const struct session_ops ops = {
@@ -254,21 +298,9 @@ static int open_rooms(struct relay *relay)
 	};
 	const struct config *config = relay->config;
 	char *why = NULL;
-	char *data_dir = absolute_path(config->data_dir);
 	relay->metrics = metrics_create();
-	bool is_boxed = relay_make_sandbox(config, &relay->sandbox, &why) == 0 &&
-			relay_find_cgroup(config, &relay->cgroup, &why) == 0;
 	turns_init(&relay->turns, relay->limits->pages_ms);
-	relay->agents = agent_host_create(&(struct agent_host_config){.loop = &relay->loop,
-		.limits = relay->limits,
-		.command = config->agent,
-		.cwd = config->cwd,
-		.private_dir = data_dir,
-		.cgroup = relay->cgroup,
-		.sandbox = relay->sandbox.tmp ? &relay->sandbox : NULL,
-		.env = config->agent_env});
-	free(data_dir);
-	if (is_boxed &&
+	if (open_agents(relay, &why) == 0 &&
 		session_table_open(&(struct session_table_config){.loop = &relay->loop,
 					   .limits = relay->limits,
 					   .clock = &relay->clock,
@@ -461,7 +493,7 @@ int relay_run(const struct config *config)
 		announce(&relay);
 		uv_run(&relay.loop, UV_RUN_DEFAULT);
 		close_handles(&relay);
-		code = 0;
+		code = relay.failed ? 1 : 0;
 	} else {
 		agent_host_destroy(relay.agents, ignore_gone, NULL);
 	}
@@ -470,6 +502,7 @@ int relay_run(const struct config *config)
 		diag(DIAG_WARN, "a disk does not answer; work on it is abandoned");
 		_exit(code);
 	}
+	spawner_close(relay.spawner);
 	uv_run(&relay.loop, UV_RUN_DEFAULT);
 	server_destroy(relay.server);
 	access_close(relay.access);

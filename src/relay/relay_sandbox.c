@@ -2,6 +2,7 @@
 
 #include "config_trust.h"
 
+#include "holdfast/agent_files.h"
 #include "holdfast/buffer.h"
 #include "holdfast/cgroup.h"
 #include "holdfast/diag.h"
@@ -136,6 +137,23 @@ int relay_make_sandbox(const struct config *config, struct sandbox *sandbox, cha
 		return -1;
 	}
 	announce(config);
+	return 0;
+}
+
+int relay_start_spawner(const struct config *config, const struct box_rules *rules, uv_loop_t *loop,
+	void (*lost)(void *owner), void *owner, struct spawner **ret_spawner, char **ret_why)
+{
+	bool has_proc = access("/proc/self/exe", X_OK) == 0;
+	const struct spawner_config wanted = {.is_program = has_proc,
+		.has_guards = has_proc,
+		.rules = rules,
+		.helper = AGENT_FILES_COMMAND};
+	int err = config->agent ? spawner_create(loop, &wanted, lost, owner, ret_spawner) : 0;
+	if (err < 0) {
+		*ret_why = xprintf(
+			"the process that starts agents cannot be started: %s", strerror(-err));
+		return -1;
+	}
 	return 0;
 }
 

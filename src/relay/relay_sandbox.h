@@ -4,6 +4,7 @@
 
 #include "holdfast/config.h"
 #include "holdfast/sandbox.h"
+#include "holdfast/spawner.h"
 
 /**
  * Makes the sandbox of agents, with a directory for what is temporary; of one that is not asked for
@@ -15,6 +16,12 @@ int relay_make_sandbox(const struct config *config, struct sandbox *sandbox, cha
  * and *ret_why (caller frees).
  */
 int relay_find_cgroup(const struct config *config, char **ret_dir, char **ret_why);
+/**
+ * Starts the process that starts agents, which keep `rules` (spawner.h); none if there is no agent.
+ * 0, or -1 and *ret_why (caller frees).
+ */
+int relay_start_spawner(const struct config *config, const struct box_rules *rules, uv_loop_t *loop,
+	void (*lost)(void *owner), void *owner, struct spawner **ret_spawner, char **ret_why);
 /** When the agents are gone; also of one that could not be made. */
 void relay_finish_sandbox(struct sandbox *sandbox);
 

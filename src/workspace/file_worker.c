@@ -207,10 +207,9 @@ static int start(struct workspace *ws)
 		.finished = handle_finished,
 		.closed = handle_closed,
 	};
-	char *args[] = {(char *)ws->config.files_program, (char *)AGENT_FILES_COMMAND, NULL};
 	struct child_config config = {
-		.args = args,
-		.cwd = "/", /* the agent's own may be what hangs */
+		.spawner = ws->config.commands.spawner,
+		.is_helper = true,
 		.stop_grace_ms = ws->config.commands.stop_grace_ms,
 		.descriptors_kept = ws->config.commands.descriptors_kept,
 	};

@@ -1,7 +1,7 @@
 // What is left of agents: nothing, however they or the server end; also of those that do not want to.
 
 import assert from 'node:assert/strict';
-import { chmodSync, readFileSync, readdirSync, readlinkSync, symlinkSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, readFileSync, readdirSync, readlinkSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
@@ -114,6 +114,9 @@ function childrenOf(pid) {
 	});
 }
 
+/** The process that starts agents. */
+const spawnerOf = (server) => childrenOf(server.pid)[0].pid;
+
 /** How many pipes and sockets a process has: agents and clients are known by these. */
 const pipesOf = (pid) => readdirSync(`/proc/${pid}/fd`).filter((fd) => {
 	try {
@@ -123,10 +126,28 @@ const pipesOf = (pid) => readdirSync(`/proc/${pid}/fd`).filter((fd) => {
 	}
 }).length;
 
+test('a server whose spawner is gone says so and ends, with all it has started; and a spawner whose server is gone ends', async (t) => {
+	const { marker, agent } = stubbornAgent(t);
+	const { server, observer } = await start(t, { agent });
+	await observer.prompt('hang');
+	await observer.waitForEvent('agent_started');
+	await eventually(() => `only ${processesWith(marker)}`, () => processesWith(marker).length >= 3);
+	process.kill(spawnerOf(server), 'SIGTERM'); // a service or a terminal that stops all: it goes on until the server is gone
+	process.kill(spawnerOf(server), 'SIGKILL');
+	assert.equal(await server.ends(), 1);
+	assert.match(server.stderr, /error: the process that starts agents is gone, or does not answer: the server stops/);
+	await untilGone(marker);
+	await server.restart();
+	const spawner = spawnerOf(server);
+	await server.kill9();
+	await eventually(() => 'it is still there', () => !existsSync(`/proc/${spawner}`) || /^State:\tZ/m.test(readFileSync(`/proc/${spawner}/status`, 'utf8')));
+});
+
 test(`50 agents, prompted and killed at random for ${STORM_S} s: no process, descriptor or event is lost`, async (t) => {
 	const marker = join(scratchDir(t), 'agent');
 	symlinkSync(demoAgent(), marker);
 	const server = await Server.start(t, { agent: `exec ${marker} --rate 0`, args: [...SOON, '--limit', 'agent_idle_ms=1000'] });
+	const spawner = spawnerOf(server);
 	const before = pipesOf(server.pid);
 	const sessions = await Promise.all(Array.from({ length: 50 }, async () => {
 		const { id } = await server.createSession();
@@ -140,7 +161,7 @@ test(`50 agents, prompted and killed at random for ${STORM_S} s: no process, des
 		let killed = 0;
 		while (Date.now() < end) {
 			// The agents, and now and then a guard.
-			const agents = random(5) > 0 ? processesWith(marker).map(([pid]) => pid) : childrenOf(server.pid).map(({ pid }) => pid);
+			const agents = random(5) > 0 ? processesWith(marker).map(([pid]) => pid) : childrenOf(spawner).map(({ pid }) => pid);
 			if (agents.length > 0) {
 				try {
 					// SIGABRT, not SIGSEGV: AddressSanitizer catches that one, and then may wait for ever for a lock that it interrupted.
@@ -169,7 +190,8 @@ test(`50 agents, prompted and killed at random for ${STORM_S} s: no process, des
 	}
 	// Those that are left have nothing to do, and end of that.
 	await untilGone(marker);
-	await eventually(() => `children: ${JSON.stringify(childrenOf(server.pid))}`, () => childrenOf(server.pid).length === 0);
+	await eventually(() => `children: ${JSON.stringify(childrenOf(spawner))}`, () => childrenOf(spawner).length === 0);
+	assert.deepEqual(childrenOf(server.pid).map(({ pid }) => pid), [spawner]);
 	await eventually(() => `${pipesOf(server.pid)} pipes and sockets, ${before} before`, () => pipesOf(server.pid) <= before);
 	await server.stop();
 	const { code, stdout } = await runToEnd(['verify', server.dataDir]);

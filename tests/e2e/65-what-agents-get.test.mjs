@@ -103,9 +103,11 @@ test('what somebody left open for the server reaches neither guards nor agents n
 	const pipes = '0 socket, 1 socket, 2 socket';
 	assert.deepEqual(fdsOf(/acp_agent_cases/), [pipes]);
 	assert.deepEqual(fdsOf(/sleep 1000/), ['0 /dev/null, 1 pipe, 2 pipe']);
-	assert.deepEqual(fdsOf(/agent-files/), [pipes]);
+	assert.deepEqual(fdsOf(/^holdfast agent-files/), [pipes]);
 	assert.deepEqual(fdsOf(/^holdfast agent-guard/), Array(2).fill('0 /dev/null, 1 /dev/null, 2 /dev/null, 3 socket, 4 anon_inode'));
-	assert.equal(found.length, 5, found.map(({ line }) => line).join('\n'));
+	const [spawner] = fdsOf(/^holdfast agent-spawner/).map((fds) => fds.split(', '));
+	assert.deepEqual([spawner[0], ...spawner.slice(3)], ['0 /dev/null', '3 socket', '4 pipe', '5 anon_inode']);
+	assert.equal(found.length, 6, found.map(({ line }) => line).join('\n'));
 });
 
 test('the server has no descriptor that a program would get, at whatever moment it is started', async (t) => {

@@ -218,6 +218,12 @@ export class Server {
 		assert.equal(signal, 'SIGKILL', `it was gone before (${code}):\n${this.stderr.slice(-8000)}`);
 	}
 
+	/** Waits until it has ended by itself; its exit code, or the signal. */
+	async ends() {
+		const [code, signal] = await this.#end('the server to end by itself');
+		return signal ?? code;
+	}
+
 	/** Starts it again on the same data directory (on another port). */
 	async restart() {
 		assert.equal(this.#child, null, 'stop() or kill9() comes first');

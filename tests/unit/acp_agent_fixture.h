@@ -25,6 +25,8 @@
 
 struct fixture {
 	uv_loop_t loop;
+	struct spawner *spawner;
+	bool lost_spawner;
 	char cwd[PATH_MAX];
 	struct acp_agent *agent;
 	struct buffer log; /* what was told, one line a call */
@@ -199,11 +201,14 @@ static const struct acp_agent_ops ops = {
 	.stopped = handle_stopped,
 };
 
-/** The process for files of an agent under test is this program. */
-__attribute__((constructor)) static void be_files_process(int argc, char **argv)
+/** The process for files of an agent under test is this program, and so is what starts both. */
+__attribute__((constructor)) static void be_another_process(int argc, char **argv)
 {
 	if (argc == 2 && strcmp(argv[1], AGENT_FILES_COMMAND) == 0) {
 		exit(agent_files_run(0, NULL));
+	}
+	if (argc > 2 && strcmp(argv[1], SPAWNER_COMMAND) == 0) {
+		exit(spawner_run(argc - 2, argv + 2));
 	}
 }
 
@@ -214,7 +219,7 @@ static inline struct acp_agent_config default_config(const struct fixture *f)
 		.session_id = "test",
 		.line_max = LINE_MAX_BYTES,
 		.file_max = 1000,
-		.files_program = "/proc/self/exe",
+		.spawner = f->spawner,
 		.terminals_max = 2,
 		.stop_grace_ms = 20,
 		.restart_delay_ms = 1,
@@ -299,12 +304,26 @@ static inline void destroy_agent(struct fixture *f)
 	f->agent = NULL;
 }
 
+static inline void handle_spawner_lost(void *owner)
+{
+	((struct fixture *)owner)->lost_spawner = true;
+}
+
+/** With the spawner as this program, or as a copy of this process. */
+static inline void open_spawner(struct fixture *f, bool is_program)
+{
+	const struct spawner_config config = {
+		.is_program = is_program, .helper = AGENT_FILES_COMMAND};
+	assert_int_equal(spawner_create(&f->loop, &config, handle_spawner_lost, f, &f->spawner), 0);
+}
+
 static inline int setup(void **state)
 {
 	struct fixture *f = calloc(1, sizeof(*f));
 	strcpy(f->cwd, "/tmp/holdfast-acp-XXXXXX");
 	assert_non_null(mkdtemp(f->cwd));
 	assert_int_equal(uv_loop_init(&f->loop), 0);
+	open_spawner(f, true);
 	*state = f;
 	return 0;
 }
@@ -315,6 +334,8 @@ static inline int teardown(void **state)
 	if (f->agent) {
 		destroy_agent(f);
 	}
+	spawner_close(f->spawner);
+	uv_run(&f->loop, UV_RUN_DEFAULT);
 	assert_int_equal(uv_loop_close(&f->loop), 0);
 	char command[PATH_MAX + 16];
 	snprintf(command, sizeof(command), "rm -rf '%s'", f->cwd);

@@ -1,12 +1,13 @@
 /*
  * An agent, a command and a file process whose start fails, at every call of the system that takes
- * part in it: who asked hears why, and nothing is left open.
+ * part in it, of the server or of the spawner: who asked hears why, and nothing is left open.
  */
 #include "acp_agent_fixture.h"
 
 #include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -15,17 +16,25 @@
 	"{'id':7,'method':'terminal/create','params':{'command':'true'}}\n" \
 	"{'id':8,'method':'fs/read_text_file','params':{'path':'/nowhere'}}\n"
 
-/* These stand in front of the system's, also for libuv: the n-th call from now on fails. */
-static int countdown = -1;
-static int error;
-static pid_t self; /* a child that has not become another program yet is not meant */
+/*
+ * What stands here in front of the system's, also for libuv: the n-th call from now on fails. The
+ * spawner is a copy of this process, which shares these.
+ */
+static struct faults {
+	int countdown;
+	int error;
+	pid_t self; /* a child that has not become another program yet is not meant */
+	pid_t spawner;
+} * faults;
 
 static bool fails(void)
 {
-	if (getpid() != self || countdown < 0 || countdown-- > 0) {
+	pid_t self = faults ? getpid() : -1;
+	if (self < 0 || (self != faults->self && self != faults->spawner) ||
+		faults->countdown < 0 || faults->countdown-- > 0) {
 		return false;
 	}
-	errno = error;
+	errno = faults->error;
 	return true;
 }
 
@@ -50,17 +59,37 @@ int pipe2(int fds[2], int flags)
 	return fails() ? -1 : next(fds, flags);
 }
 
+int memfd_create(const char *name, unsigned flags)
+{
+	int (*next)(const char *, unsigned);
+	FIND(next, "memfd_create");
+	return fails() ? -1 : next(name, flags);
+}
+
 pid_t fork(void)
 {
 	pid_t (*next)(void);
 	FIND(next, "fork");
-	return fails() ? -1 : next();
+	pid_t pid = fails() ? -1 : next();
+	if (pid > 0 && getpid() == faults->self) {
+		faults->spawner = pid;
+	}
+	return pid;
 }
 
-static size_t count_open(void)
+static int setup_with_copy(void **state)
+{
+	int r = setup(state);
+	struct fixture *f = *state;
+	spawner_close(f->spawner);
+	open_spawner(f, false);
+	return r;
+}
+
+static size_t count_open(const char *place)
 {
 	size_t count = 0;
-	DIR *dir = opendir("/proc/self/fd");
+	DIR *dir = opendir(place);
 	assert_non_null(dir);
 	while (readdir(dir)) {
 		count++;
@@ -91,11 +120,36 @@ static bool run_turn(struct fixture *f)
 	return good;
 }
 
-static void expect_nothing_left(size_t open)
+/** Of the descriptors of this process and of the spawner, how many there are. */
+struct open {
+	size_t here;
+	size_t there;
+};
+
+static struct open count_all(void)
 {
-	assert_int_equal(count_open(), open);
-	assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
-	assert_int_equal(errno, ECHILD);
+	char place[64];
+	snprintf(place, sizeof(place), "/proc/%d/fd", (int)faults->spawner);
+	return (struct open){.here = count_open("/proc/self/fd"), .there = count_open(place)};
+}
+
+/** The spawner may still be at what it has answered. */
+static void expect_nothing_left(struct open open)
+{
+	char place[64];
+	struct open now = count_all();
+	for (int i = 0; i < 5000 && now.there != open.there; i++) {
+		usleep(1000);
+		now = count_all();
+	}
+	assert_int_equal(now.here, open.here);
+	assert_int_equal(now.there, open.there);
+	snprintf(place, sizeof(place), "/proc/%d/task/%d/children", (int)faults->spawner,
+		(int)faults->spawner);
+	FILE *children = fopen(place, "r");
+	assert_non_null(children);
+	assert_int_equal(fgetc(children), EOF);
+	fclose(children);
 }
 
 static void each_call_may_fail(void **state)
@@ -104,17 +158,17 @@ static void each_call_may_fail(void **state)
 	struct fixture *f = *state;
 	write_requests(f, REQUESTS);
 	assert_true(run_turn(f));
-	size_t open = count_open();
+	struct open open = count_all();
 	for (size_t i = 0; i < sizeof(errors) / sizeof(*errors); i++) {
 		int calls = 0;
 		for (bool good = false; !good; calls++) {
-			error = errors[i];
-			countdown = calls;
-			good = run_turn(f) && countdown >= 0;
-			countdown = -1;
+			faults->error = errors[i];
+			faults->countdown = calls;
+			good = run_turn(f) && faults->countdown >= 0;
+			faults->countdown = -1;
 			expect_nothing_left(open);
 		}
-		assert_true(calls > 8);
+		assert_true(calls > 14);
 	}
 }
 
@@ -124,7 +178,7 @@ static void at_the_descriptor_limit_nothing_breaks(void **state)
 	struct rlimit limit;
 	write_requests(f, REQUESTS);
 	assert_true(run_turn(f));
-	size_t open = count_open();
+	struct open open = count_all();
 	assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
 	bool good = false;
 	for (rlim_t most = 4; !good; most++) {
@@ -137,13 +191,33 @@ static void at_the_descriptor_limit_nothing_breaks(void **state)
 	}
 }
 
+static void a_spawner_that_is_gone_is_told_of(void **state)
+{
+	struct fixture *f = *state;
+	write_requests(
+		f, "{'id':7,'method':'terminal/create','params':{'command':'sleep 1000'}}\n");
+	start(f, "terminal");
+	run_until(f, "x-acp-terminal");
+	assert_int_equal(kill(faults->spawner, SIGKILL), 0);
+	run_until(f, "stopped");
+	assert_true(f->lost_spawner);
+	prompt(f, "again");
+	run_until(f, "stopped spawn_failed");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		AGENT_TEST(each_call_may_fail),
-		AGENT_TEST(at_the_descriptor_limit_nothing_breaks),
+		cmocka_unit_test_setup_teardown(each_call_may_fail, setup_with_copy, teardown),
+		cmocka_unit_test_setup_teardown(
+			at_the_descriptor_limit_nothing_breaks, setup_with_copy, teardown),
+		cmocka_unit_test_setup_teardown(
+			a_spawner_that_is_gone_is_told_of, setup_with_copy, teardown),
 	};
-	self = getpid();
+	faults = mmap(
+		NULL, sizeof(*faults), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	assert_true(faults != MAP_FAILED);
+	*faults = (struct faults){.countdown = -1, .self = getpid()};
 	signal(SIGPIPE, SIG_IGN);
 	diag_set_level(DIAG_SILENT);
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,42 @@
+/*
+ * The spawner: a small process beside the server, which starts everything that the server runs
+ * (child.h). The server can then do without the right to start programs (seccomp), which
+ * agents must have. It is this program, started again as `holdfast agent-spawner` before anything
+ * secret is in memory, and is told once, as its arguments, which guard agents get (agent_guard.h):
+ * a server that was taken over cannot have it start anything without that guard and its sandbox.
+ *
+ * It ends with the server. If it ends before, the server cannot go on, and is told so.
+ */
+#ifndef HOLDFAST_SPAWNER_H
+#define HOLDFAST_SPAWNER_H
+
+#include "holdfast/box.h"
+
+#include <stdbool.h>
+#include <uv.h>
+
+#define SPAWNER_COMMAND "agent-spawner"
+
+struct spawner;
+
+struct spawner_config {
+	/* It is started again as the program that it is; false, or if it cannot be: it goes on as a copy of the process. */
+	bool is_program;
+	bool has_guards; /* for all but the helper; they need /proc */
+	const struct box_rules *rules; /* that the guards keep; NULL: none */
+	const char *helper; /* a command of this program, which may be started without a guard */
+};
+
+/**
+ * Blocks until it is there; call it while the process has one thread. `lost` is called, from the
+ * loop and once, if it is gone; all its children count as gone after that. 0 or a negative errno.
+ */
+int spawner_create(uv_loop_t *loop, const struct spawner_config *config, void (*lost)(void *owner),
+	void *owner, struct spawner **ret_spawner);
+/** When all its children are closed. Its memory is freed with the next turn of the loop. Accepts NULL. */
+void spawner_close(struct spawner *spawner);
+
+/** Gets the arguments after the command; returns the exit code. */
+int spawner_run(int argc, char **argv);
+
+#endif
