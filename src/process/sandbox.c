@@ -7,6 +7,7 @@
 #include <limits.h>
 #include <linux/capability.h>
 #include <linux/landlock.h>
+#include <linux/openat2.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -76,13 +77,21 @@ static uint64_t all_of(int version)
 
 /* What goes beneath a path. */
 
-/** 0; -1 with errno. What is not there is left out, unless it is `needed`. */
-static int grant(int rules, const char *path, uint64_t access, bool needed)
+/* Of a path. */
+enum {
+	NEEDED = 1, /* it must be there */
+	NO_LINKS = 2, /* an agent may have put one there since it was resolved */
+};
+
+/** 0; -1 with errno. What is not there is left out, unless it is NEEDED. */
+static int grant(int rules, const char *path, uint64_t access, int flags)
 {
 	struct stat st;
-	int fd = open(path, O_PATH | O_CLOEXEC);
+	struct open_how how = {
+		.flags = O_PATH | O_CLOEXEC, .resolve = flags & NO_LINKS ? RESOLVE_NO_SYMLINKS : 0};
+	int fd = (int)syscall(SYS_openat2, AT_FDCWD, path, &how, sizeof(how));
 	if (fd < 0) {
-		return needed ? -1 : 0;
+		return flags & NEEDED ? -1 : 0;
 	}
 	struct landlock_path_beneath_attr rule = {.allowed_access = access, .parent_fd = fd};
 	int r = fstat(fd, &st);
@@ -103,7 +112,7 @@ static int grant_each(int rules, char *const *paths, uint64_t access, const char
 {
 	for (; paths && *paths; paths++) {
 		*ret_what = *paths;
-		if (grant(rules, *paths, access, true) < 0) {
+		if (grant(rules, *paths, access, NEEDED | NO_LINKS) < 0) {
 			return -1;
 		}
 	}
@@ -112,20 +121,22 @@ static int grant_each(int rules, char *const *paths, uint64_t access, const char
 
 static int grant_all(int rules, const struct sandbox *sandbox, uint64_t all, const char **ret_what)
 {
-	const char *home = getenv("HOME");
+	const char *given = getenv("HOME");
+	char *home = given ? realpath(given, NULL) : NULL;
 	char path[PATH_MAX];
 	*ret_what = "Landlock";
 	int r = 0;
 	for (const char *const *at = usual; *at && r == 0; at++) {
-		r = grant(rules, *at, READ & all, false);
+		r = grant(rules, *at, READ & all, 0);
 	}
 	for (const char *const *at = devices; *at && r == 0; at++) {
-		r = grant(rules, *at, OF_DEVICES & all, false);
+		r = grant(rules, *at, OF_DEVICES & all, 0);
 	}
 	for (const char *const *at = of_home; home && *at && r == 0; at++) {
 		snprintf(path, sizeof(path), "%s/%s", home, *at);
-		r = grant(rules, path, FS_READ_FILE, false);
+		r = grant(rules, path, FS_READ_FILE, NO_LINKS);
 	}
+	free(home);
 	if (r == 0) {
 		r = grant_each(rules, sandbox->reads, READ & all, ret_what);
 	}

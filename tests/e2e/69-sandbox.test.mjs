@@ -125,6 +125,58 @@ test('an agent in the sandbox, and its commands, can work in their directory and
 	assert.ok(!existsSync(dirname(found.agent.TMPDIR)), 'what was temporary is gone with the server');
 });
 
+/** What a command with these variables says, in a sandbox with what else is there. */
+async function runCommand(t, command, env) {
+	const run = await start(t, { agent: `exec /bin/sh ${CASES} terminal` });
+	const { place, server } = run;
+	const variables = Object.entries(env(place)).map(([name, value]) => ({ name, value }));
+	symlinkSync(place('data/access-token'), place('cwd/.gitconfig'));
+	writeFileSync(place('cwd/requests'), [
+		JSON.stringify({ jsonrpc: '2.0', id: 7, method: 'terminal/create', params: { command, env: variables } }),
+		JSON.stringify({ jsonrpc: '2.0', id: 7, method: 'terminal/wait_for_exit', params: { terminalId: '@' } }), '',
+	].join('\n'));
+	const observer = await prompt(t, server);
+	await observer.waitForEvent('turn_end');
+	return { ...run, said: observer.events().map((e) => (e.type === 'x-acp-terminal' && e.data.output) || '').join('') };
+}
+
+test('the variables of a command are its own: what is loaded before it is in the sandbox is not theirs to choose', async (t) => {
+	if (await landlock(t)) {
+		const { place, said } = await runCommand(t, 'echo "$LD_DEBUG begun"', (at) => ({ LD_DEBUG: 'libs', LD_DEBUG_OUTPUT: at('outside/debug') }));
+		assert.match(said, /libs begun/);
+		assert.deepEqual(readdirSync(place('outside')), ['victim']);
+	}
+});
+
+test('neither HOME nor a link in it grants a command more', async (t) => {
+	if (await landlock(t)) {
+		const { said } = await runCommand(t, 'cat .gitconfig; cd; pwd', (at) => ({ HOME: at('cwd') }));
+		assert.match(said, /gitconfig: Permission denied/);
+		assert.match(said, /\/cwd\n/);
+	}
+});
+
+test('a server in whose home an agent has put a link grants nothing by it', async (t) => {
+	if (await landlock(t)) {
+		const dir = scratchDir(t);
+		mkdirSync(join(dir, 'cwd'));
+		const server = await Server.start(t, {
+			dataDir: join(dir, 'data'), cwd: join(dir, 'cwd'), env: { HOME: join(dir, 'cwd') },
+			args: ['--sandbox', '--sandbox-read', dirname(CASES)],
+			agent: `(ln -s ${join(dir, 'data/access-token')} .gitconfig; cat .gitconfig) >>found 2>&1; exec /bin/sh ${CASES} terminal`,
+		});
+		writeFileSync(join(dir, 'cwd/requests'), [
+			JSON.stringify({ jsonrpc: '2.0', id: 7, method: 'terminal/create', params: { command: 'cat .gitconfig >>found 2>&1' } }),
+			JSON.stringify({ jsonrpc: '2.0', id: 7, method: 'terminal/wait_for_exit', params: { terminalId: '@' } }), '',
+		].join('\n'));
+		const observer = await prompt(t, server);
+		await observer.waitForEvent('turn_end');
+		const lines = readFileSync(join(dir, 'cwd/found'), 'utf8').trim().split('\n');
+		assert.equal(lines.length, 2);
+		lines.forEach((line) => assert.match(line, /gitconfig: Permission denied/));
+	}
+});
+
 test('--sandbox-sockets lets agents connect to Unix sockets', async (t) => {
 	if (await landlock(t)) {
 		const { found } = await probe(t, { args: ['--sandbox-sockets'] });
