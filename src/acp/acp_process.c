@@ -266,8 +266,10 @@ static void handle_closed(void *owner)
 {
 	struct acp_agent *agent = owner;
 	agent->process.open--;
+	/* The box may have ended it, of which handle_wake() tells. */
+	agent->process.child = NULL;
 	child_stderr_finish(&agent->process.errors, agent->config.session_id);
-	if (agent->turn.prompt && !agent->process.child && !agent->process.spawn_error &&
+	if (agent->turn.prompt && !agent->process.spawn_error && !agent->process.over &&
 		!agent->destroying) {
 		acp_process_start(agent);
 	}
