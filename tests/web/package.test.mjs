@@ -76,7 +76,8 @@ test('the declarations name what there is, and the sample uses it', () => {
 		assert.deepEqual(members.sort(), membersOf(instance).sort(), name);
 		members.forEach((member) => assert.match(sample, new RegExp(`\\.${member}\\b|\\b${member}\\b.* = client\\.`), `${name}.${member} in the sample`));
 	}
-	const emitted = readFileSync(join(client, 'holdfast-client.js'), 'utf8').matchAll(/this\.emit\('(\w+)'/g);
+	const sources = ['holdfast-client.js', 'history.js'].map((name) => readFileSync(join(client, name), 'utf8')).join('');
+	const emitted = sources.matchAll(/\bemit\('(\w+)'/g);
 	const events = /interface ClientEvents \{([^]*?)^\}/m.exec(declared)[1].match(/(?<=^\t)\w+(?=:)/gm);
 	assert.deepEqual([...new Set([...emitted].map(([, name]) => name))].sort(), events.sort());
 });
