@@ -86,6 +86,13 @@ void client_open_http(struct client *client, int epoll, unsigned port)
 	watch(client, EPOLL_CTL_ADD, true);
 }
 
+void client_open_plain(struct client *client, int epoll, unsigned port, unsigned index)
+{
+	client->epoll = epoll;
+	client->fd = connect_from(index, port, SOCK_STREAM | SOCK_NONBLOCK);
+	watch(client, EPOLL_CTL_ADD, true);
+}
+
 void client_close(struct client *client)
 {
 	close(client->fd);
@@ -144,6 +151,9 @@ static size_t take_handshake(struct client *client, char *bytes, size_t len)
 		die("the handshake was answered with: %.*s", (int)size, bytes);
 	}
 	client->is_open = true;
+	if (client->opened) {
+		client->opened(client);
+	}
 	return size;
 }
 
@@ -164,10 +174,10 @@ static void take_frame(struct client *client, const struct ws_frame *frame, uint
 	}
 }
 
-/** Answers over HTTP have a content-length, as the server's have. */
+/** Answers over HTTP have a content-length (nginx: Content-Length), as the server's have. */
 static size_t take_answers(struct client *client, char *bytes, size_t len, uint64_t when)
 {
-	static const char name[] = "content-length: ";
+	static const char name[] = "ength: ";
 	size_t used = 0;
 	for (;;) {
 		char *at = bytes + used;
@@ -189,6 +199,9 @@ static size_t take_answers(struct client *client, char *bytes, size_t len, uint6
 /** Returns how many of the bytes were used. */
 static size_t take_bytes(struct client *client, char *bytes, size_t len, uint64_t when)
 {
+	if (client->take) {
+		return client->take(client, bytes, len, when);
+	}
 	if (client->is_http) {
 		return take_answers(client, bytes, len, when);
 	}

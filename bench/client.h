@@ -21,6 +21,13 @@ struct client {
 	/** A text frame, or an answer with its headers, has come, at a time of now_ns(). */
 	void (*text)(struct client *client, const char *text, size_t len, uint64_t when);
 	/**
+	 * Takes bytes of another protocol instead, and returns how many of them it has used. NULL:
+	 * it is a WebSocket, or HTTP.
+	 */
+	size_t (*take)(struct client *client, char *bytes, size_t len, uint64_t when);
+	/** The handshake of a WebSocket is done; may be NULL. */
+	void (*opened)(struct client *client);
+	/**
 	 * What has come is handled, and all that was to be sent has been. NULL: nothing to do then.
 	 */
 	void (*drained)(struct client *client);
@@ -33,6 +40,8 @@ struct client {
  */
 void client_open(struct client *client, int epoll, unsigned port, unsigned index, const char *path);
 void client_open_http(struct client *client, int epoll, unsigned port);
+/** Nothing is sent, and what comes goes to take(). */
+void client_open_plain(struct client *client, int epoll, unsigned port, unsigned index);
 void client_send(struct client *client, const char *text, size_t len);
 /** Bytes as they are on the wire; they go out with client_flush(). */
 void client_queue(struct client *client, const char *bytes, size_t len);

@@ -29,22 +29,33 @@ struct conn {
 	enum kind kind;
 	bool wants_write;
 	struct buffer rx;
+	struct session *session;
 	size_t at; /* observer: how much of the log it has */
-	size_t slot; /* observer: where it is in the peer's list */
+	size_t slot; /* observer: where it is in the session's list */
+	struct buffer acks; /* producer: of this turn */
 };
 
-struct peer {
-	int epoll;
-	int listen_fd;
-	int sync_fd; /* -1: no sync */
+struct session {
+	char name[64];
 	struct conn **observers;
 	size_t count;
 	size_t cap;
 	size_t behind; /* observers that do not have the whole log */
 	struct buffer log; /* frames that not everybody has yet, as they go over the wire */
 	struct buffer batch; /* frames of this turn */
-	struct buffer acks; /* for the producer of this turn */
-	struct conn *producer;
+	bool is_due; /* there is something to do for it at the end of the turn */
+};
+
+struct peer {
+	int epoll;
+	int listen_fd;
+	int sync_fd; /* -1: no sync */
+	struct session **sessions;
+	size_t session_count;
+	struct session **due; /* as many as there are sessions at most */
+	size_t due_count;
+	struct buffer batch; /* frames of this turn, of all sessions: one write and one sync */
+	struct buffer producers; /* struct conn *, those that have acks in this turn */
 };
 
 /* --- connections --- */
@@ -59,31 +70,65 @@ static void watch(struct peer *peer, struct conn *conn, int operation, bool want
 	}
 }
 
-static void add_observer(struct peer *peer, struct conn *conn)
+/** Sessions are never removed. */
+static struct session *find_session(struct peer *peer, const char *name, size_t len)
 {
-	if (peer->count == peer->cap) {
-		peer->cap = peer->cap ? 2 * peer->cap : 64;
-		peer->observers = xrealloc(peer->observers, peer->cap * sizeof(struct conn *));
+	struct session *session;
+	for (size_t i = 0; i < peer->session_count; i++) {
+		session = peer->sessions[i];
+		if (strncmp(session->name, name, len) == 0 && !session->name[len]) {
+			return session;
+		}
+	}
+	session = xcalloc(1, sizeof(*session));
+	memcpy(session->name, name, len);
+	size_t size = (peer->session_count + 1) * sizeof(struct session *);
+	peer->sessions = xrealloc(peer->sessions, size);
+	peer->due = xrealloc(peer->due, size);
+	peer->sessions[peer->session_count++] = session;
+	return session;
+}
+
+static void make_due(struct peer *peer, struct session *session)
+{
+	if (!session->is_due) {
+		session->is_due = true;
+		peer->due[peer->due_count++] = session;
+	}
+}
+
+static void add_observer(struct session *session, struct conn *conn)
+{
+	if (session->count == session->cap) {
+		session->cap = session->cap ? 2 * session->cap : 16;
+		session->observers =
+			xrealloc(session->observers, session->cap * sizeof(struct conn *));
 	}
 	conn->kind = OBSERVER;
-	conn->at = peer->log.len;
-	conn->slot = peer->count;
-	peer->observers[peer->count++] = conn;
+	conn->at = session->log.len;
+	conn->slot = session->count;
+	session->observers[session->count++] = conn;
+}
+
+static void remove_observer(struct session *session, struct conn *conn)
+{
+	session->observers[conn->slot] = session->observers[--session->count];
+	session->observers[conn->slot]->slot = conn->slot;
+	session->behind -= conn->at < session->log.len;
 }
 
 static void close_conn(struct peer *peer, struct conn *conn)
 {
+	struct conn **producers = (struct conn **)peer->producers.data;
 	if (conn->kind == OBSERVER) {
-		peer->observers[conn->slot] = peer->observers[--peer->count];
-		peer->observers[conn->slot]->slot = conn->slot;
-		peer->behind -= conn->at < peer->log.len;
+		remove_observer(conn->session, conn);
 	}
-	if (peer->producer == conn) {
-		peer->producer = NULL;
-		buffer_clear(&peer->acks);
+	for (size_t i = 0; i < peer->producers.len / sizeof(*producers); i++) {
+		producers[i] = producers[i] == conn ? NULL : producers[i];
 	}
 	close(conn->fd);
 	buffer_finish(&conn->rx);
+	buffer_finish(&conn->acks);
 	free(conn);
 }
 
@@ -122,27 +167,28 @@ static bool answer_text(struct conn *conn, const char *text)
 /** Sends what an observer does not have, as far as the socket takes it. */
 static bool feed(struct peer *peer, struct conn *conn)
 {
-	if (conn->at == peer->log.len) {
+	struct session *session = conn->session;
+	if (conn->kind != OBSERVER || conn->at == session->log.len) {
 		return true;
 	}
-	ssize_t n =
-		send(conn->fd, peer->log.data + conn->at, peer->log.len - conn->at, MSG_NOSIGNAL);
+	const char *from = session->log.data + conn->at;
+	ssize_t n = send(conn->fd, from, session->log.len - conn->at, MSG_NOSIGNAL);
 	if (n < 0 && errno != EAGAIN && errno != EINTR) {
 		return false;
 	}
 	conn->at += n > 0 ? (size_t)n : 0;
-	bool is_behind = conn->at < peer->log.len;
-	peer->behind -= !is_behind;
+	bool is_behind = conn->at < session->log.len;
+	session->behind -= !is_behind;
 	if (is_behind != conn->wants_write) {
 		watch(peer, conn, EPOLL_CTL_MOD, is_behind);
 	}
 	return true;
 }
 
-static void feed_all(struct peer *peer)
+static void feed_all(struct peer *peer, struct session *session)
 {
-	for (size_t i = peer->count; i > 0; i--) {
-		struct conn *conn = peer->observers[i - 1];
+	for (size_t i = session->count; i > 0; i--) {
+		struct conn *conn = session->observers[i - 1];
 		if (!conn->wants_write && !feed(peer, conn)) {
 			close_conn(peer, conn);
 		}
@@ -150,13 +196,13 @@ static void feed_all(struct peer *peer)
 }
 
 /** Everybody has everything: the log begins anew. */
-static void trim(struct peer *peer)
+static void trim(struct session *session)
 {
-	if (!peer->behind && peer->log.len) {
-		for (size_t i = 0; i < peer->count; i++) {
-			peer->observers[i]->at = 0;
+	if (!session->behind && session->log.len) {
+		for (size_t i = 0; i < session->count; i++) {
+			session->observers[i]->at = 0;
 		}
-		buffer_clear(&peer->log);
+		buffer_clear(&session->log);
 	}
 }
 
@@ -168,25 +214,46 @@ static void sync_batch(struct peer *peer)
 	}
 }
 
-static void end_turn(struct peer *peer)
+static void end_session_turn(struct peer *peer, struct session *session)
 {
-	if (peer->batch.len) {
-		if (peer->sync_fd >= 0) {
-			sync_batch(peer);
-		}
-		buffer_append(&peer->log, peer->batch.data, peer->batch.len);
-		buffer_clear(&peer->batch);
-		peer->behind = peer->count;
-		if (peer->log.len > LOG_MAX) {
+	session->is_due = false;
+	if (session->batch.len) {
+		buffer_append(&session->log, session->batch.data, session->batch.len);
+		buffer_clear(&session->batch);
+		session->behind = session->count;
+		if (session->log.len > LOG_MAX) {
 			die("an observer is too far behind");
 		}
 	}
-	if (peer->acks.len && !answer(peer->producer, peer->acks.data, peer->acks.len)) {
-		close_conn(peer, peer->producer);
+	feed_all(peer, session);
+	trim(session);
+}
+
+static void send_acks(struct peer *peer)
+{
+	struct conn **producers = (struct conn **)peer->producers.data;
+	for (size_t i = 0; i < peer->producers.len / sizeof(*producers); i++) {
+		struct conn *conn = producers[i];
+		if (conn && !answer(conn, conn->acks.data, conn->acks.len)) {
+			close_conn(peer, conn);
+		} else if (conn) {
+			buffer_clear(&conn->acks);
+		}
 	}
-	buffer_clear(&peer->acks);
-	feed_all(peer);
-	trim(peer);
+	buffer_clear(&peer->producers);
+}
+
+static void end_turn(struct peer *peer)
+{
+	if (peer->batch.len && peer->sync_fd >= 0) {
+		sync_batch(peer);
+	}
+	buffer_clear(&peer->batch);
+	send_acks(peer);
+	for (size_t i = 0; i < peer->due_count; i++) {
+		end_session_turn(peer, peer->due[i]);
+	}
+	peer->due_count = 0;
 }
 
 /* --- what comes in --- */
@@ -202,9 +269,15 @@ static void take_append(struct peer *peer, struct conn *conn, const struct ws_fr
 	char text[96];
 	int len = snprintf(text, sizeof(text), "{\"type\":\"appended\",\"data\":{\"ref\":%llu}}",
 		strtoull(ref, NULL, 10));
-	ws_append(&peer->acks, text, (size_t)len);
-	ws_append(&peer->batch, frame->payload, frame->len);
-	peer->producer = conn;
+	if (!conn->acks.len) {
+		buffer_append(&peer->producers, &conn, sizeof(struct conn *));
+	}
+	ws_append(&conn->acks, text, (size_t)len);
+	struct buffer *batch = &conn->session->batch;
+	size_t from = batch->len;
+	ws_append(batch, frame->payload, frame->len);
+	buffer_append(&peer->batch, batch->data + from, batch->len - from);
+	make_due(peer, conn->session);
 }
 
 static bool take_frame(struct peer *peer, struct conn *conn, const struct ws_frame *frame)
@@ -229,10 +302,18 @@ static bool take_request(struct peer *peer, struct conn *conn, const char *bytes
 	if (memcmp(bytes, "POST", 4) == 0) {
 		return answer(conn, created, sizeof(created) - 1);
 	}
+	static const char head[] = "GET /api/sessions/";
+	const char *name = bytes + sizeof(head) - 1;
+	size_t name_len = len > sizeof(head) ? strcspn(name, "/ ") : 0;
+	if (!name_len || name_len >= sizeof(conn->session->name) ||
+		memcmp(bytes, head, sizeof(head) - 1) != 0) {
+		return false;
+	}
+	conn->session = find_session(peer, name, name_len);
 	if (memmem(bytes, len, "/produce", 8)) {
 		conn->kind = PRODUCER;
 	} else {
-		add_observer(peer, conn);
+		add_observer(conn->session, conn);
 	}
 	return answer(conn, upgraded, sizeof(upgraded) - 1) &&
 	       answer_text(conn, "{\"type\":\"connected\",\"data\":{}}");
@@ -244,7 +325,7 @@ static bool take_http(struct peer *peer, struct conn *conn)
 	if (!memmem(conn->rx.data, conn->rx.len, "\r\n\r\n", 4)) {
 		return conn->rx.len < 8192;
 	}
-	bool ok = take_request(peer, conn, conn->rx.data, conn->rx.len);
+	bool ok = take_request(peer, conn, buffer_cstr(&conn->rx), conn->rx.len);
 	buffer_clear(&conn->rx);
 	return ok;
 }
@@ -284,6 +365,9 @@ static bool read_some(struct peer *peer, struct conn *conn)
 static void handle_conn(struct peer *peer, struct conn *conn, uint32_t events)
 {
 	bool ok = !(events & EPOLLOUT) || feed(peer, conn);
+	if ((events & EPOLLOUT) && conn->session) {
+		make_due(peer, conn->session); /* perhaps everybody has everything now */
+	}
 	if (ok && (events & (EPOLLIN | EPOLLERR | EPOLLHUP))) {
 		ok = read_some(peer, conn);
 	}

@@ -7,6 +7,7 @@ usage() {
 	cat <<'EOT'
 Usage: bench/run.sh [--rounds N] [--seconds S] [--tries N] [--limit S] [--build DIR]
        bench/run.sh --stream [--build DIR]
+       bench/run.sh --peers [OPTION...] [CASE...]
 
 Every case is run against Holdfast and against the two peers, one right after the other, in N rounds (default 3) of S
 seconds (default 1) each. The tables show medians over the rounds.
@@ -15,11 +16,16 @@ A run waits until the machine is quiet, and if other programs took more than a t
 to N tries (default 3). After the limit (default 60 s from the start) it neither waits nor tries again, so that all of it
 takes two to three minutes. A disturbed run counts only if all runs of its case were disturbed.
 
-Then the cases of the store follow, which take as long again. With --stream only the stream buffer is measured, by itself: ordinary text (some seconds) and hostile text (some minutes).
+Then the cases of the store follow, which take as long again. With --peers Holdfast is compared with NATS and Nchan instead (see bench/run.sh --peers --help). With --stream only the stream buffer is measured, by itself: ordinary text (some seconds) and hostile text (some minutes).
 
 The servers keep their data below DIR (default build-bench), which has to be on a real disk, and are stopped again.
 EOT
 }
+
+if [ "${1:-}" = --peers ]; then
+	shift
+	exec "$root/bench/peers.sh" "$@"
+fi
 
 rounds=3
 seconds=1

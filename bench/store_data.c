@@ -96,8 +96,7 @@ static void fill(const char *dir, uint64_t sessions, uint64_t events)
 	if (session_table_open(&(struct session_table_config){.loop = &loop,
 				       .limits = limits_default(),
 				       .clock = &clock,
-				       .data_dir = dir,
-				       .durability = DURABILITY_WRITE,
+				       .place = {.dir = dir, .durability = DURABILITY_WRITE},
 				       .ops = &ops},
 		    &table, &why) < 0) {
 		die("%s", why ? why : "the data directory cannot be opened");
