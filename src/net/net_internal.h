@@ -119,6 +119,8 @@ struct ws_socket {
 	bool is_held; /* too much is gathered: nothing is read until the peer takes it */
 	bool feed_behind; /* a feed frame was left out: the whole list comes next */
 	bool feed_lists; /* of a feed: more of the list comes, behind the session `session_id` */
+	struct turn turn; /* of a feed: for a page of the list, which is work */
+	struct conn *conn; /* whose it is */
 	bool pinged; /* and not heard since */
 	bool close_sent;
 	bool is_deaf; /* what comes cannot be read as frames any more */

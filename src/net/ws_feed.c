@@ -202,13 +202,47 @@ void server_session_changed(struct server *server, struct session *session)
 	}
 }
 
+/** The next page, which is that of a new list if the feed has fallen behind. */
+static void go_on(struct conn *conn)
+{
+	bool lists = conn->ws->feed_lists || conn->ws->feed_behind;
+	if (conn->is_closing || !lists) {
+		return;
+	}
+	if (!conn_is_writable(conn) || conn->ws->outbox_count) {
+		sock_want_writable(&conn->sock);
+	} else if (conn->ws->feed_lists) {
+		send_page(conn);
+	} else {
+		send_list(conn);
+	}
+}
+
+static void handle_turn(struct turn *turn)
+{
+	go_on(list_entry(turn, struct ws_socket, turn)->conn);
+}
+
+static void take_turn(struct conn *conn)
+{
+	struct turns *turns = conn->server->turns;
+	if (!turns) {
+		go_on(conn);
+	} else if (!turns_take(turns, &conn->ws->turn)) {
+		metrics_limit(conn->server->metrics, LIMIT_pages_ms);
+	}
+}
+
 static void feed_open(struct conn *conn)
 {
 	if (!conn_check_query(conn)) {
 		return;
 	}
 	list_append(&conn->server->feeds, &conn->kind_link);
-	send_list(conn);
+	conn->ws->conn = conn;
+	turn_init(&conn->ws->turn, handle_turn);
+	conn->ws->feed_behind = true;
+	take_turn(conn);
 }
 
 static void feed_message(struct conn *conn, const char *text, size_t len)
@@ -232,15 +266,15 @@ static void feed_message(struct conn *conn, const char *text, size_t len)
 static void feed_writable(struct conn *conn)
 {
 	conn_flush(conn);
-	if (conn->is_closing || (!conn->ws->feed_lists && !conn->ws->feed_behind)) {
-		return;
+	if (conn->ws->feed_lists || conn->ws->feed_behind) {
+		take_turn(conn);
 	}
-	if (!conn_is_writable(conn) || conn->ws->outbox_count) {
-		sock_want_writable(&conn->sock);
-	} else if (conn->ws->feed_lists) {
-		send_page(conn);
-	} else {
-		send_list(conn);
+}
+
+static void feed_closed(struct conn *conn)
+{
+	if (conn->ws->turn.run) {
+		turn_cancel(&conn->ws->turn);
 	}
 }
 
@@ -248,4 +282,5 @@ const struct conn_ops feed_conn_ops = {
 	.open = feed_open,
 	.message = feed_message,
 	.writable = feed_writable,
+	.closed = feed_closed,
 };

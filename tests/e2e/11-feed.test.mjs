@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { input, post } from '../support/producer.mjs';
+import { readMetrics } from '../support/metrics.mjs';
 import { check } from '../support/schema.mjs';
 import { Server } from '../support/server.mjs';
 import { TestSocket } from '../support/socket.mjs';
@@ -102,4 +103,18 @@ test('the feed of a restarted server tells the same sessions', async (t) => {
 	assert.equal((await before.waitClosed()).code, 1001);
 	await server.restart();
 	assert.deepEqual(listed(await connect(t, server)), sessions);
+});
+
+test('pages of the list come in turns, as all pages, and then the list is whole', async (t) => {
+	const server = await Server.start(t, { args: ['--limit', 'pages_ms=1', '--limit', 'list_max=1'] });
+	const made = [];
+	for (let n = 0; n < 200; n += 1) {
+		made.push((await server.createSession({ id: `s${n}` })).id);
+	}
+	const feeds = Array.from({ length: 16 }, () => new TestSocket(t, server.ws('/api/events'), check.feed));
+	for (const feed of feeds) {
+		await feed.waitUntil(() => feed.frames.some(({ data }) => data.more === false), 'the end of the list');
+		assert.deepEqual(feed.frames.flatMap(({ data }) => data.sessions.map(({ id }) => id)), made.toSorted());
+	}
+	assert.ok((await readMetrics(server))('limit_reached_total{limit="pages_ms"}') > 0);
 });
