@@ -315,7 +315,7 @@ void ws_take_token(struct conn *conn, const struct request *request)
 		conn_set_deadline(conn, DEADLINE_NONE, 0);
 		ws_begin(conn);
 	} else if (!conn_sees_session(conn)) {
-		ws_say_unknown(conn);
+		ws_say_not_found(conn);
 	} else {
 		tell_renewed(conn);
 	}

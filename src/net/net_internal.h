@@ -349,7 +349,7 @@ struct session *conn_find_session(struct conn *conn);
 /** The socket is open, and whose it is is known. */
 void ws_begin(struct conn *conn);
 /** There is no such session, or it is nobody's affair here; closes. */
-void ws_say_unknown(struct conn *conn);
+void ws_say_not_found(struct conn *conn);
 
 /* ws_socket.c */
 /** Returns how many bytes it has used: not all when a message has to wait. */

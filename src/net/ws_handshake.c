@@ -173,17 +173,17 @@ void ws_upgrade(struct conn *conn)
 	}
 }
 
-void ws_say_unknown(struct conn *conn)
+void ws_say_not_found(struct conn *conn)
 {
-	conn_send_frame(conn, frame_session_gone(conn->session_id, "unknown"));
-	conn_close(conn, 4404, "no such session");
+	conn_send_frame(conn, frame_session_gone(conn->session_id, "not_found"));
+	conn_close(conn, 4404, "not_found");
 }
 
 void ws_begin(struct conn *conn)
 {
 	room_note_known(conn);
 	if (!conn_sees_session(conn)) {
-		ws_say_unknown(conn);
+		ws_say_not_found(conn);
 	} else {
 		conn->ops->open(conn);
 	}
@@ -212,7 +212,7 @@ struct session *conn_find_session(struct conn *conn)
 		return NULL;
 	}
 	if (!session) {
-		ws_say_unknown(conn);
+		ws_say_not_found(conn);
 		return NULL;
 	}
 	return session;

@@ -27,7 +27,7 @@ test('a session that does not exist is gone, for observers and producers', async
 	const { server } = await start(t);
 	for (const role of [Observer, Producer]) {
 		const socket = await role.connect(t, server, 'nobody');
-		assert.deepEqual(socket.frames, [{ type: 'session_gone', data: { session_id: 'nobody', reason: 'unknown' } }]);
+		assert.deepEqual(socket.frames, [{ type: 'session_gone', data: { session_id: 'nobody', reason: 'not_found' } }]);
 		assert.equal((await socket.waitClosed()).code, 4404);
 	}
 });

@@ -171,7 +171,7 @@ test('a deleted session is gone for everyone, and stays so', async (t) => {
 	for (let round = 0; round < 2; round++) {
 		for (const role of [Observer, Producer]) {
 			const back = await role.connect(t, server, id);
-			assert.deepEqual(back.frames, [{ type: 'session_gone', data: { session_id: id, reason: 'unknown' } }]);
+			assert.deepEqual(back.frames, [{ type: 'session_gone', data: { session_id: id, reason: 'not_found' } }]);
 			assert.equal((await back.waitClosed()).code, 4404);
 		}
 		await server.kill9();

@@ -180,12 +180,12 @@ class Story {
 			}
 			if (!this.sees(actor, id)) {
 				assert.equal(observer.frames[0].type, 'session_gone');
-				assert.equal(observer.frames[0].data.reason, 'unknown');
+				assert.equal(observer.frames[0].data.reason, 'not_found');
 				return;
 			}
 			if (observer.frames[0]?.type !== 'connected') {
 				const why = observer.frames[0]?.data;
-				assert.ok(['unknown', 'deleted'].includes(why?.reason) || ['storage_failed', 'token_revoked'].includes(why?.code), JSON.stringify(why));
+				assert.ok(['not_found', 'deleted'].includes(why?.reason) || ['storage_failed', 'token_revoked'].includes(why?.code), JSON.stringify(why));
 				return; // it is being made, is gone, or there is none
 			}
 			actor.sockets.set(id, observer);

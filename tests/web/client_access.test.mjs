@@ -559,8 +559,8 @@ test('logout wipes it, also what a living client was about to write; the end of 
 	assert.deepEqual((await openTab(server, indexedDB, as('ann'))).cached, []);
 });
 
-test('a session that is unknown keeps its cache; a deleted one does not', async () => {
-	for (const [reason, left] of [['unknown', [1, 2, 3]], ['deleted', []]]) {
+test('a session that is not found keeps its cache; a deleted one does not', async () => {
+	for (const [reason, left] of [['not_found', [1, 2, 3]], ['deleted', []]]) {
 		const server = locked({ half: NEVER });
 		const indexedDB = new IDBFactory();
 		const { client } = await openTab(server, indexedDB, as('ann'));

@@ -324,7 +324,7 @@ export class HoldfastClient extends Emitter {
 		this.#connected = false;
 		this.#history.pause();
 		if (code === CLOSE_GONE) {
-			this.#end({ status: 'gone', reason: 'unknown' });
+			this.#end({ status: 'gone', reason: 'not_found' });
 		} else if (code === CLOSE_TOO_LARGE && wasConnected) {
 			this.#emitError(this.#participant.refuseLongest());
 		}

@@ -385,7 +385,7 @@ function updateHeading() {
 }
 
 function showConnection() {
-	const bad = isBadId ? /** @type {const} */ ({ status: 'gone', reason: 'unknown' }) : null;
+	const bad = isBadId ? /** @type {const} */ ({ status: 'gone', reason: 'not_found' }) : null;
 	connectionBar.show(bad ?? client?.status ?? null, client?.position.seq ?? 0);
 }
 

@@ -18,7 +18,7 @@ const BACK_MS = 4_000;
 
 /** @param {StatusDetail} detail */
 function wordOf({ status, reason }) {
-	return status === 'gone' && reason === 'unknown' ? 'Not found' : STATUS_WORDS[status];
+	return status === 'gone' && reason === 'not_found' ? 'Not found' : STATUS_WORDS[status];
 }
 
 /** @param {number} [retryAt] */
