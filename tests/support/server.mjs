@@ -198,7 +198,12 @@ export class Server {
 
 	/** ws://… for a path. */
 	ws(path) {
-		return this.url.replace(/^http/, 'ws') + path;
+		return this.url.startsWith('unix:') ? `ws+${this.url}:${path}` : this.url.replace(/^http/, 'ws') + path;
+	}
+
+	/** The origin of its page. */
+	get origin() {
+		return this.url.startsWith('unix:') ? 'http://localhost' : this.url;
 	}
 
 	/** Ends it as an administrator does, and asserts that it ends well. Nothing if it is not running. */
@@ -247,8 +252,8 @@ export class Server {
 			init.body = JSON.stringify(json);
 			init.headers['content-type'] ??= 'application/json';
 		}
-		if (this.url.startsWith('https:')) {
-			const { status, headers: told, body: text } = await this.rawRequest(method, path, init.headers, init.body);
+		if (!this.url.startsWith('http:')) {
+			const { status, headers: told, body: text } = await this.rawRequest(method, path, { authorization: undefined, ...init.headers }, init.body); // rawRequest() would add it again
 			const entries = Object.entries(told).map(([name, value]) => [name, [value].flat().join(', ')]);
 			return { status, headers: new Headers(entries), body: /^application\/json/.test(told['content-type']) && text ? JSON.parse(text) : text };
 		}
@@ -265,7 +270,8 @@ export class Server {
 	rawRequest(method, path, headers = {}, body = undefined) {
 		const { hostname, port, host } = new URL(this.url);
 		const { request: send } = this.url.startsWith('https:') ? https : http;
-		const request = send({ ...trustOf(this.url), ...(send === https.request && { agent: false }), method, path, hostname, port, setHost: false, headers: { host, ...withAuth(this.url, headers) } });
+		const where = this.url.startsWith('unix:') ? { socketPath: this.url.slice('unix:'.length) } : { hostname, port };
+		const request = send({ ...trustOf(this.url), ...(send === https.request && { agent: false }), method, path, ...where, setHost: false, headers: { host: host || 'localhost', ...withAuth(this.url, headers) } });
 		const answer = new Promise((resolve, reject) => {
 			request.on('error', reject);
 			request.on('response', (response) => {

@@ -26,7 +26,8 @@ export class TestSocket {
 	 */
 	constructor(t, url, check, { headers = {}, protocols = [], paused = false } = {}) {
 		this.#check = check;
-		this.#ws = new WebSocket(url, protocols, { ...trustOf(url), headers: withAuth(url, headers), maxPayload: 64 << 20, perMessageDeflate: false });
+		const host = url.startsWith('ws+unix:') ? { host: 'localhost' } : {};
+		this.#ws = new WebSocket(url, protocols, { ...trustOf(url), headers: withAuth(url, { ...host, ...headers }), maxPayload: 64 << 20, perMessageDeflate: false });
 		this.#ws.on('open', () => this.#waiters.wake());
 		this.#ws.on('message', (data, isBinary) => this.#take(data, isBinary));
 		this.#ws.on('close', (code, reason) => this.#end(code, String(reason)));

@@ -32,3 +32,6 @@ export function secretOf(server) {
 export function ownToken(server, role, sessions = ['*'], more = {}) {
 	return makeToken(claims(role, sessions, more), secretOf(server));
 }
+
+/** The header for a token. */
+export const bearer = (token) => ({ authorization: `Bearer ${token}` });
