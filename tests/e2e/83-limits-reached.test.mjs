@@ -136,9 +136,12 @@ const CASES = {
 		await post(server, 'one', Array.from({ length: 100 }, () => note(8_000)));
 		const sockets = await Promise.all(Array.from({ length: 8 }, () => Observer.connect(t, server, 'one')));
 		await Promise.all(sockets.map((socket) => socket.loadAll()));
-		await Promise.all(Array.from({ length: 8 }, async () => {
-			assert.equal((await server.request('GET', `${EVENTS}?after_seq=0&limit=100`)).body.events.length, 100);
-		}));
+		await eventually(async () => { // until several come in one turn of the loop
+			await Promise.all(Array.from({ length: 8 }, async () => {
+				assert.equal((await server.request('GET', `${EVENTS}?after_seq=0&limit=100`)).body.events.length, 100);
+			}));
+			return (await readMetrics(server))('limit_reached_total{limit="pages_ms"}') > 0;
+		}, 'a page to wait');
 		return 'waits';
 	}],
 	head_size: ['1K', async (t, server) => codeOf(await (await raw(t, server, `GET / HTTP/1.1\r\nA: ${filler(2000)}`)).answer())],

@@ -79,6 +79,11 @@ export async function runToEnd(args, { env = {}, timeoutMs = 20_000 } = {}) {
 	}
 }
 
+/** With HOLDFAST_TEST_UNDER, a program that runs the server (support/valgrind.sh): the words in front of the server's own. */
+function under() {
+	return process.env.HOLDFAST_TEST_UNDER ? [process.env.HOLDFAST_TEST_UNDER] : [];
+}
+
 /** With HOLDFAST_TEST_TLS, a directory with cert.pem and key.pem, servers speak TLS unless they say how they listen. */
 function overTls() {
 	const dir = process.env.HOLDFAST_TEST_TLS;
@@ -171,11 +176,12 @@ export class Server {
 
 	#command(argv) {
 		const { diskSize, diskFrom = '', diskIsFull = false, hungDir, prefix = [], program = binary() } = this.#options;
+		const serve = [...under(), program, ...argv];
 		if (hungDir) {
-			return ['unshare', ['--map-root-user', '--mount', 'sh', '-c', `${hang} && exec "$@"`, hungDir, binary(), ...argv]];
+			return ['unshare', ['--map-root-user', '--mount', 'sh', '-c', `${hang} && exec "$@"`, hungDir, ...serve]];
 		}
 		if (!diskSize) {
-			const [command, ...rest] = [...prefix, program, ...argv];
+			const [command, ...rest] = [...prefix, ...serve];
 			return [command, rest];
 		}
 		mkdirSync(this.dataDir, { recursive: true });
@@ -183,7 +189,7 @@ export class Server {
 			'{ [ -z "$2" ] || cp -a "$2/." "$1/"; } && ' +
 			'{ [ -z "$3" ] || ! cat /dev/zero > "$1/ballast" 2> /dev/null; } && shift 3 && exec "$@"';
 		const disk = [diskSize, this.dataDir, diskFrom, diskIsFull ? 'full' : ''];
-		return ['unshare', ['--map-root-user', '--mount', 'sh', '-c', mount, ...disk, binary(), ...argv]];
+		return ['unshare', ['--map-root-user', '--mount', 'sh', '-c', mount, ...disk, ...serve]];
 	}
 
 	/** The data directory as the server sees it. */
@@ -238,7 +244,9 @@ export class Server {
 	async #end(what) {
 		const child = this.#child;
 		try {
-			return await within(this.#closed, 30_000, () => `${what}\n${this.stderr.slice(-8000)}`);
+			const ended = await within(this.#closed, 30_000, () => `${what}\n${this.stderr.slice(-8000)}`);
+			assert.doesNotMatch(this.stderr, /^==\d+==/m, 'a sanitizer or valgrind reports nothing');
+			return ended;
 		} finally {
 			child.kill('SIGKILL');
 			this.#child = null;

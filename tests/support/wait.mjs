@@ -2,6 +2,9 @@
 
 const undoing = new WeakMap();
 
+/* A server that runs under valgrind is slower: HOLDFAST_TEST_PATIENCE says how many times as long is waited for it. */
+const patience = Number(process.env.HOLDFAST_TEST_PATIENCE ?? 1);
+
 /**
  * Calls `undo` when the test `t` is over, the last one first (t.after() goes the other way, and would take
  * the data directory from under a server that still runs). All are called; the first error fails the test.
@@ -38,7 +41,7 @@ async function unwind(stack) {
 export async function within(promise, ms, what) {
 	let timer;
 	const late = new Promise((_, reject) => {
-		timer = setTimeout(() => reject(new Error(`waited ${ms} ms for ${what()}`)), ms);
+		timer = setTimeout(() => reject(new Error(`waited ${ms * patience} ms for ${what()}`)), ms * patience);
 	});
 	try {
 		return await Promise.race([promise, late]);
@@ -49,10 +52,10 @@ export async function within(promise, ms, what) {
 
 /** Asks again and again until the answer is yes: for what nobody tells of, such as what is on a disk. */
 export async function eventually(isSo, what = String(isSo), ms = 20_000) {
-	const end = Date.now() + ms;
+	const end = Date.now() + ms * patience;
 	while (!(await isSo())) {
 		if (Date.now() > end) {
-			throw new Error(`not within ${ms} ms: ${what}`);
+			throw new Error(`not within ${ms * patience} ms: ${what}`);
 		}
 		await new Promise((done) => setTimeout(done, 20));
 	}
