@@ -39,6 +39,11 @@ void http_respond_text(struct conn *conn, const char *type, const char *text, si
 void http_respond_file(struct conn *conn, unsigned status, const char *headers, const char *body,
 	size_t len, uint64_t size);
 void http_refuse(struct conn *conn, const char *code, const char *message);
+/*
+ * The most bytes of a body or message before its sender has shown a token: strangers take no room
+ * from others.
+ */
+#define WITHOUT_TOKEN_MAX ((size_t)16 * 1024)
 /* A header that every 401 has. */
 #define WANTS_TOKEN "www-authenticate: Bearer\r\n"
 void http_refuse_with(struct conn *conn, unsigned status, const char *headers, const char *code,

@@ -73,6 +73,19 @@ static bool leads_nowhere(const struct conn *conn)
 	return has_dots(conn->http->path) || has_escaped_slash(conn->http->head);
 }
 
+static bool needs_token(const struct conn *conn)
+{
+	return is_api(conn->http->path) && !leads_nowhere(conn) &&
+	       strcmp(conn->http->path, "/healthz") != 0 &&
+	       strcmp(conn->http->path, "/api/login") != 0;
+}
+
+static size_t body_max(const struct conn *conn)
+{
+	size_t most = conn->server->limits->body_size;
+	return needs_token(conn) || most < WITHOUT_TOKEN_MAX ? most : WITHOUT_TOKEN_MAX;
+}
+
 static void route(struct conn *conn)
 {
 	if (leads_nowhere(conn)) {
@@ -108,8 +121,10 @@ static void refuse_size(struct conn *conn)
 {
 	struct refusal refusal = {0};
 	refuse_limit(&refusal, LIMIT_body_size,
-		"the body of a request may have at most %zu bytes; send more events as lines, with the content-type application/x-ndjson",
-		conn->server->limits->body_size);
+		"the body of this request may have at most %zu bytes%s", body_max(conn),
+		needs_token(conn)
+			? "; send more events as lines, with the content-type application/x-ndjson"
+			: "");
 	http_refuse_event(conn, &refusal);
 }
 
@@ -164,15 +179,11 @@ static bool is_preflight(const struct conn *conn)
 /** What can be refused before the body has come; 0: it is not, or the connection goes on. */
 static void refuse_early(struct conn *conn)
 {
-	bool needs_token = is_api(conn->http->path) && !leads_nowhere(conn) &&
-			   strcmp(conn->http->path, "/healthz") != 0 &&
-			   strcmp(conn->http->path, "/api/login") != 0;
 	const char *why = NULL;
 	char expect[24];
 	client_find(conn, conn->http->head);
 	const char *code = auth_check(conn, conn->http->head, is_api(conn->http->path), &why);
-	bool is_large = !http_is_stream(conn) &&
-			conn->http->framing.length > conn->server->limits->body_size;
+	bool is_large = !http_is_stream(conn) && conn->http->framing.length > body_max(conn);
 	if (http_head_copy(conn->http->head, "expect", expect, sizeof(expect))) {
 		conn->http->expects_continue = conn->http->framing.body != HTTP_NO_BODY &&
 					       strcasecmp(expect, "100-continue") == 0;
@@ -190,7 +201,7 @@ static void refuse_early(struct conn *conn)
 			"this server does not know the method of the request");
 	} else if (is_large) {
 		refuse_size(conn);
-	} else if (needs_token && !ws_is_asked_for(conn->http->head)) {
+	} else if (needs_token(conn) && !ws_is_asked_for(conn->http->head)) {
 		enum denial denial = identify(conn, conn->http->head);
 		if (denial != DENIED_NOTHING) {
 			deny(conn, denial);
@@ -303,7 +314,7 @@ static void take_bytes(struct conn *conn, const char *bytes, size_t len)
 		http_stream_take(conn, bytes, len);
 	} else if (conn->http->is_routed) {
 		return; /* its answer is on its way, and rests on no body */
-	} else if (conn->rx.len + len > conn->server->limits->body_size) {
+	} else if (conn->rx.len + len > body_max(conn)) {
 		refuse_size(conn);
 	} else if (!conn_keep(conn, bytes, len)) {
 		http_refuse_limit(conn, 503, LIMIT_receive_size,
@@ -334,7 +345,7 @@ static size_t take_chunks(struct conn *conn, const char *at, size_t len)
 	conn->http->body_taken += (size_t)(at - from);
 	if (!conn->http->is_routed && !is_refused(conn) &&
 		conn->http->chunked.state == CHUNKED_DATA &&
-		conn->http->chunked.left > conn->server->limits->body_size) {
+		conn->http->chunked.left > body_max(conn)) {
 		refuse_size(conn);
 	}
 	if (conn->http->chunked.state == CHUNKED_DONE) {

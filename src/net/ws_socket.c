@@ -373,16 +373,24 @@ static void refuse_frame(struct conn *conn, int error, size_t max)
 	}
 }
 
+/** The most bytes of a message. One that is dropped, because the token was wrong, may be larger. */
+static size_t message_max(const struct conn *conn)
+{
+	const struct limits *limits = conn->server->limits;
+	size_t most = conn->ops->is_producer ? limits->body_size : limits->frame_size;
+	bool is_known = conn->grant || conn->denial != DENIED_NOTHING;
+	return is_known || most < WITHOUT_TOKEN_MAX ? most : WITHOUT_TOKEN_MAX;
+}
+
 size_t ws_receive(struct conn *conn, char *bytes, size_t len)
 {
 	size_t had = len;
-	size_t max = conn->ops->is_producer ? conn->server->limits->body_size
-					    : conn->server->limits->frame_size;
 	struct ws_piece piece;
 	while (!conn->ws->is_deaf && !conn->is_dead && !conn->is_parked && !conn->is_slowed) {
 		if (!ws_is_unfinished(conn)) {
 			conn->message_ms = conn->received_ms; /* of the next one */
 		}
+		size_t max = message_max(conn);
 		int r = ws_read(&conn->ws->reader, &bytes, &len, max, &piece);
 		if (r == 0) {
 			break;

@@ -373,3 +373,31 @@ test('what many send faster than they are served is bounded over all of them', a
 	await post(server, 'one', note(1));
 	await calm.waitForSeq(1);
 });
+
+test('before a token, a body and a message have 16 KiB and take no room from others', async (t) => {
+	const server = await Server.start(t);
+	const most = 16 << 10;
+	for (const path of ['/api/login', '/index.html', '/healthz', '/api/../x']) {
+		const declared = await raw(t, server, head('POST', path, { 'Content-Length': most + 1 }));
+		const chunked = await raw(t, server, `${head('POST', path, { 'Transfer-Encoding': 'chunked' })}${(most + 1).toString(16)}\r\n`);
+		for (const socket of [declared, chunked]) {
+			const answer = await socket.answer();
+			assert.deepEqual([answer.status, codeOf(answer)], [413, 'too_large'], path);
+		}
+	}
+	for (const path of ['/api/events', '/api/sessions/one/ws', '/api/sessions/one/produce']) {
+		const socket = await raw(t, server, upgrade(path, { 'Sec-WebSocket-Protocol': 'holdfast.v1' }));
+		assert.equal((await socket.answer()).status, 101);
+		await socket.send(frame(TEXT, filler(most + 1)));
+		assert.equal(JSON.parse(await nextOf(socket, TEXT)).data.code, 'too_large', path);
+		assert.equal((await nextOf(socket, CLOSE)).readUInt16BE(), 1009, path);
+	}
+	// With the token in the first message, the next one has all its room, although it comes in the same piece.
+	const { id } = await server.createSession();
+	const producer = await raw(t, server, upgrade(`/api/sessions/${id}/produce`, { 'Sec-WebSocket-Protocol': 'holdfast.v1' }));
+	assert.equal((await producer.answer()).status, 101);
+	const append = { type: 'append', data: { events: [note(2 * most)], ref: 'large' } };
+	await producer.send(Buffer.concat([{ type: 'token', data: { token: server.token } }, append].map((message) => frame(TEXT, JSON.stringify(message)))));
+	assert.equal(JSON.parse(await nextOf(producer, TEXT)).type, 'connected');
+	assert.equal(JSON.parse(await nextOf(producer, TEXT)).data.ref, 'large');
+});
