@@ -165,7 +165,7 @@ test('a token that ends covers the page; the same one goes on, with what was wri
 	await byTestId(page, 'prompt').fill('not sent yet');
 	await screen(page).waitFor();
 	const { visible, keys } = await kept(page);
-	assert.match(visible, /Your access has ended/);
+	assert.match(visible, /Your access has expired/);
 	assert.doesNotMatch(visible, /Only for those/);
 	assert.ok(keys.length > 0, 'the cache is kept for the next login');
 	const attempts = await page.evaluate(() => performance.getEntriesByType('resource').length);

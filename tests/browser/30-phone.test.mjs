@@ -13,7 +13,7 @@ import { HERE, makePair, netnsFault } from '../support/netns.mjs';
 import { binary, demoAgent, runToEnd, scratchDir } from '../support/server.mjs';
 import { makeCert } from '../support/tls.mjs';
 import { defer, eventually } from '../support/wait.mjs';
-import { ARGS, byTestId, openPage, say, waitForStatus, waitForTurns } from './page.mjs';
+import { ARGS, byTestId, openPage, say, waitForTurns } from './page.mjs';
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 const NAME = 'holdfast.example.org';
@@ -104,7 +104,6 @@ async function usePhone(t, { server, phone, there, pair }) {
 	assert.match(made, /"epoch"/);
 	const page = await openPage(t, `${link}&session=${id}`, { by, login: false, ...PHONE });
 	await page.waitForFunction(() => !document.body.classList.contains('locked') && !location.hash.includes('token'));
-	await waitForStatus(page, 'live');
 	await say(page, 'list');
 	await waitForTurns(page, 1);
 	const [cookie] = await page.context().cookies();

@@ -1,4 +1,4 @@
-/** Begins the page once somebody is logged in, and covers it when that is over. */
+/** Begins the page, which is covered from its first byte, once somebody is logged in; covers it again when that is over. */
 import {
 	checkLogin,
 	currentLogin,
@@ -50,7 +50,6 @@ export class Gate {
 	 */
 	constructor(page) {
 		this.#page = page;
-		document.body.classList.add('locked');
 		handleCopies(document.body);
 		window.addEventListener('storage', () => this.#follow());
 		window.addEventListener('hashchange', () => void this.#useLink());

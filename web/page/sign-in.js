@@ -6,18 +6,18 @@ const COMMAND = 'holdfast url --data DIR';
 
 const NOTES = {
 	left_share: 'You have left the shared session. Open the link again to come back.',
-	signed_out: 'You are signed out. The transcripts that this browser had stored are deleted.',
-	token_expired: 'Your access has ended. Sign in again to go on where you were.',
-	token_revoked: 'Your access was revoked. The transcripts that this browser had stored are deleted.',
+	signed_out: 'You are signed out. The transcripts stored in this browser were deleted.',
+	token_expired: 'Your access has expired. Sign in again to continue where you were.',
+	token_revoked: 'Your access was revoked. The transcripts stored in this browser were deleted.',
 	unreachable: 'The server does not answer. Trying again.',
 	refused: 'The server does not accept this sign-in any more. Sign in again.',
 };
 
 const FAULTS = {
-	unauthorized: 'This token is not valid. Check that it was copied whole.',
-	token_expired: 'This token has ended. Get a new link.',
+	unauthorized: 'This token is not valid. Check that you copied all of it.',
+	token_expired: 'This token has expired. Get a new link.',
 	token_revoked: 'This token was revoked. Get a new link.',
-	too_many_tokens: 'There were too many wrong tokens. Wait a minute, then try again.',
+	too_many_tokens: 'Too many wrong tokens. Wait a minute, then try again.',
 };
 
 /** @param {any} error */
