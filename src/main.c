@@ -36,13 +36,13 @@ static const struct {
 	{"serve", "run the relay", serve},
 	{"verify", "check a data directory for damage", tool_verify},
 	{"export", "write the events of a session to stdout", tool_export},
-	{"new-epoch", "give a restored session a new epoch, so that clients load it again",
+	{"new-epoch", "give restored sessions a new epoch, so that clients reload them",
 		tool_new_epoch},
 	{"replay", "play a recorded session into a running server", tool_replay},
 	{"url", "print the link that logs a browser in", tool_url},
-	{"token", "make, list and revoke tokens for others", tool_token},
-	{"acp-record", "run an agent and record what it and its client say", tool_acp_record},
-	{"limits", "list the thresholds and bounds that serve --limit sets", print_limits},
+	{"token", "issue, list and revoke tokens", tool_token},
+	{"acp-record", "run an agent and record its conversation with the client", tool_acp_record},
+	{"limits", "list the limits that serve --limit sets", print_limits},
 	{AGENT_GUARD_COMMAND, NULL, agent_guard_run},
 	{SPAWNER_COMMAND, NULL, spawner_run},
 	{AGENT_FILES_COMMAND, NULL, agent_files_run},
@@ -79,7 +79,7 @@ int main(int argc, char **argv)
 		return 0;
 	}
 	diag(DIAG_ERROR, "%s%s%s; see holdfast --help",
-		argc > 1 ? "there is no command \"" : "a command is needed",
+		argc > 1 ? "there is no command \"" : "a command is missing",
 		argc > 1 ? argv[1] : "", argc > 1 ? "\"" : "");
 	return 2;
 }

@@ -90,9 +90,9 @@ static int64_t read_value(const char *text, enum unit unit)
 	return *end || value > INT64_MAX / factor ? -1 : value * factor;
 }
 
-static int refuse(char **ret_why, int error, const char *text, const char *what)
+static int refuse(char **ret_why, int error, const char *what)
 {
-	*ret_why = xprintf("--limit \"%s\": %s; holdfast limits lists them all", text, what);
+	*ret_why = xstrdup(what);
 	return error;
 }
 
@@ -100,7 +100,7 @@ int limits_set(struct limits *limits, const char *text, char **ret_why)
 {
 	const char *equals = strchr(text, '=');
 	if (!equals) {
-		return refuse(ret_why, -EINVAL, text, "give NAME=VALUE");
+		return refuse(ret_why, -EINVAL, "expected NAME=VALUE");
 	}
 	for (size_t i = 0; i < ROW_COUNT; i++) {
 		const struct limit_row *row = &rows[i];
@@ -111,22 +111,22 @@ int limits_set(struct limits *limits, const char *text, char **ret_why)
 		int64_t value = read_value(equals + 1, row->unit);
 		if (value < 0) {
 			static const char *const forms[] = {
-				[MS] = "the value is milliseconds, such as 500, or 2s",
-				[BYTES] = "the value is bytes, such as 4096, 64K, 1M or 2G",
-				[COUNT] = "the value is a whole number",
+				[MS] = "expected milliseconds, such as 500, or seconds, such as 2s",
+				[BYTES] = "expected a size in bytes, such as 4096, 64K, 1M or 2G",
+				[COUNT] = "expected a whole number",
 			};
-			return refuse(ret_why, -EINVAL, text, forms[row->unit]);
+			return refuse(ret_why, -EINVAL, forms[row->unit]);
 		}
 		if (value < row->least || value > row->most) {
 			char range[80];
-			snprintf(range, sizeof(range), "it goes from %" PRId64 " to %" PRId64,
+			snprintf(range, sizeof(range), "it must be from %" PRId64 " to %" PRId64,
 				row->least, row->most);
-			return refuse(ret_why, -ERANGE, text, range);
+			return refuse(ret_why, -ERANGE, range);
 		}
 		put(limits, row, value);
 		return 0;
 	}
-	return refuse(ret_why, -ENOENT, text, "there is no such limit");
+	return refuse(ret_why, -ENOENT, "there is no such limit");
 }
 
 static void write_value(char *out, size_t size, int64_t value, enum unit unit)

@@ -93,7 +93,7 @@ int options_parse(const struct command *command, int argc, char **argv, const ch
 		} else if (count < command->words_max) {
 			words[count++] = argv[i];
 		} else {
-			return refuse(command, "one argument too many: ", argv[i]);
+			return refuse(command, "unexpected argument ", argv[i]);
 		}
 		if (used < 0) {
 			return used;

@@ -60,10 +60,10 @@ static bool is_same_host(const union sock_address *a, const union sock_address *
 static void say_why(char **ret_why, const struct listen_address *address, int error)
 {
 	bool is_v6 = strchr(address->host, ':') != NULL;
-	const char *hint = error == EADDRINUSE ? "the port is taken; port 0 takes a free one"
+	const char *hint = error == EADDRINUSE ? "choose another port, or 0 for a free one"
 			   : error == EACCES
-				   ? "ports below 1024 need a privilege; choose a higher one"
-			   : error == EADDRNOTAVAIL ? "this machine does not have the address"
+				   ? "ports below 1024 need a privilege; choose a higher port"
+			   : error == EADDRNOTAVAIL ? "this machine does not have this address"
 						    : "see --listen in holdfast serve --help";
 	*ret_why = xprintf("cannot listen on %s%s%s:%d: %s; %s", is_v6 ? "[" : "", address->host,
 		is_v6 ? "]" : "", address->port, strerror(error), hint);

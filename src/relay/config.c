@@ -60,78 +60,82 @@ enum {
 static const struct option options[OPTION_COUNT + 1] = {
 	[LISTEN] = {"--listen", "[https://]HOST:PORT|unix:PATH", "HOLDFAST_LISTEN",
 		"127.0.0.1:8080",
-		"address to listen on; port 0 takes a free one. An address that other machines reach speaks TLS, one of\n"
-		"      loopback only with https:// before it. unix: makes a socket that only its owner may open, and that\n"
-		"      wants no token. May be repeated (in HOLDFAST_LISTEN: with commas between them)"},
+		"an address to listen on; port 0 picks a free port. An address that other machines can reach uses TLS; a\n"
+		"      loopback address uses TLS only if it begins with https://. unix: creates a socket that only its owner\n"
+		"      can open and that needs no token. May be repeated; separate addresses in HOLDFAST_LISTEN with commas"},
 	[TLS_CERT] = {"--tls-cert", "FILE", "HOLDFAST_TLS_CERT", NULL,
-		"the certificate for TLS, with those that lead to its root (PEM); SIGHUP reads it and the key again"},
+		"the TLS certificate and its chain (PEM); SIGHUP reloads it and the key"},
 	[TLS_KEY] = {"--tls-key", "FILE", "HOLDFAST_TLS_KEY", NULL,
-		"its private key (PEM, without a pass phrase)"},
+		"the certificate's private key (PEM, no passphrase)"},
 	[TLS] = {"--tls", "on|off", "HOLDFAST_TLS", "on",
-		"off: other machines reach plain HTTP, as a proxy in front speaks TLS"},
+		"off: serve plain HTTP to other machines, for use behind a proxy that handles TLS"},
 	[URL] = {"--url", "URL", "HOLDFAST_URL", NULL,
-		"how people reach the server, for the links of holdfast url and holdfast token create; by default as it\n"
-		"      listens"},
+		"the server's public URL, used in the links of holdfast url and holdfast token create; by default the\n"
+		"      address it listens on"},
 	[ALLOW_HOST] = {"--allow-host", "NAME", "HOLDFAST_ALLOW_HOST", NULL,
-		"a name that the server is asked for, besides localhost, 127.0.0.1 and [::1]; for a proxy on this machine.\n"
-		"      May be repeated, as the next two (in the environment: with commas between them)"},
+		"accept requests for this host name, besides localhost, 127.0.0.1 and [::1]; needed behind a proxy on this\n"
+		"      machine. This and the next two may be repeated; separate values in the variable with commas"},
 	[ALLOW_ORIGIN] = {"--allow-origin", "ORIGIN", "HOLDFAST_ALLOW_ORIGIN", NULL,
-		"pages of this origin, such as https://app.example.org, may use the API with a token"},
+		"let pages of this origin, such as https://app.example.org, use the API with a token"},
 	[TRUST_PROXY] = {"--trust-proxy", "ADDRESS[/BITS]|unix", "HOLDFAST_TRUST_PROXY", NULL,
-		"a proxy whose X-Forwarded-For and X-Forwarded-Proto count; unix: whoever comes by a unix socket"},
+		"trust X-Forwarded-For and X-Forwarded-Proto from this proxy; unix: from clients of a unix socket"},
 	[DATA] = {"--data", "DIR", "HOLDFAST_DATA", "./data",
-		"where sessions are kept; made if missing"},
+		"the directory for sessions; created if it does not exist"},
 	[AGENT] = {"--agent", "CMD", "HOLDFAST_AGENT", NULL,
-		"command that runs an ACP agent on its stdin and stdout; started with a session's first prompt"},
+		"a command that speaks ACP on its stdin and stdout; started with a session's first prompt"},
 	[AGENT_ENV] = {"--agent-env", "NAME|NAME=VALUE|*", "HOLDFAST_AGENT_ENV", NULL,
-		"a variable that agents and their commands get, from Holdfast's environment or with this value; may\n"
-		"      be repeated (in HOLDFAST_AGENT_ENV: with commas between them); * passes all. Default: PATH HOME\n"
-		"      USER LOGNAME SHELL LANG LC_* TZ TERM TMPDIR"},
+		"pass this environment variable to agents, or set it for them; * passes all. May be repeated; separate\n"
+		"      entries in HOLDFAST_AGENT_ENV with commas. Agents always get PATH HOME USER LOGNAME SHELL LANG LC_*\n"
+		"      TZ TERM TMPDIR"},
 	[AGENT_MEMORY] = {"--agent-memory", "SIZE", "HOLDFAST_AGENT_MEMORY", NULL,
-		"memory that an agent may use, with its commands and all that they start, such as 2G; beyond it they are killed"},
+		"the memory that an agent and everything it starts may use together, such as 2G; beyond it they are killed"},
 	[AGENT_PROCESSES] = {"--agent-processes", "N", "HOLDFAST_AGENT_PROCESSES", NULL,
-		"processes and threads that they may have at once, 4096 unless it is set; 0: any number"},
+		"the processes and threads that they may have at once; 0: no limit. 4096 if not set"},
 	[AGENT_CGROUP] = {"--agent-cgroup", "auto|off|DIR", "HOLDFAST_AGENT_CGROUP", "auto",
-		"how these two are kept: by control groups (version 2) made in DIR, which is delegated to the server; off: the\n"
-		"      server looks once a second; auto: by groups if its own group is delegated to it, else by looking"},
+		"how the two limits are enforced. DIR: by control groups (v2) that the server creates in this delegated\n"
+		"      directory; off: by a check once a second; auto: by control groups if the server's own is delegated to\n"
+		"      it, otherwise by the check"},
 	[CWD] = {"--cwd", "DIR", "HOLDFAST_CWD", ".",
-		"the agent's working directory; through Holdfast it can read and write only there"},
+		"the agents' working directory, and the only place where they can read and write files through Holdfast"},
 	[SANDBOX] = {"--sandbox", NULL, "HOLDFAST_SANDBOX", NULL,
-		"agents and their commands can use the files below --cwd and a TMPDIR of their own, read the system's programs, and\n"
-		"      reach no other file (Landlock); docs/sandbox.md says what this protects"},
+		"confine agents and their commands to the files below --cwd, a TMPDIR of their own and the system's programs,\n"
+		"      read-only (Landlock); docs/sandbox.md says what this protects"},
 	[SANDBOX_READ] = {"--sandbox-read", "PATH", "HOLDFAST_SANDBOX_READ", NULL,
-		"what they can read and run besides; may be repeated (in HOLDFAST_SANDBOX_READ: with commas between them)"},
+		"also let them read and run this. May be repeated; separate paths in HOLDFAST_SANDBOX_READ with commas"},
 	[SANDBOX_WRITE] = {"--sandbox-write", "PATH", "HOLDFAST_SANDBOX_WRITE", NULL,
-		"what they can read, run and change besides; the same"},
+		"also let them read, run and change this. May be repeated, in the same way"},
 	[SANDBOX_SOCKETS] = {"--sandbox-sockets", NULL, "HOLDFAST_SANDBOX_SOCKETS", NULL,
-		"they can use Unix sockets, also of what runs outside of the sandbox, such as D-Bus or Docker"},
+		"let them use Unix sockets, including those of programs outside the sandbox, such as D-Bus or Docker"},
 	[AUTH] = {"--auth", "on|off", "HOLDFAST_AUTH", "on",
-		"off: whoever can connect may do everything, and have the agent run commands; on loopback only"},
+		"off: anyone who can connect may do everything, including running commands through the agent; loopback only"},
 	[AUTH_SECRET] = {"--auth-secret", "FILE", "HOLDFAST_AUTH_SECRET", NULL,
-		"the secret of an application that makes tokens itself (JWT, HS256); at least 32 bytes"},
+		"the secret of an application that issues its own tokens (JWT, HS256); at least 32 bytes"},
 	[AUTH_PUBLIC_KEY] = {"--auth-public-key", "FILE", "HOLDFAST_AUTH_PUBLIC_KEY", NULL,
-		"or its public key in PEM: RSA for RS256, P-256 for ES256"},
+		"or the application's public key (PEM): RSA for RS256, P-256 for ES256"},
 	[AUTH_ISSUER] = {"--auth-issuer", "NAME", "HOLDFAST_AUTH_ISSUER", NULL,
-		"\"iss\" that the application's tokens must have"},
+		"the \"iss\" that the application's tokens must have"},
 	[AUTH_AUDIENCE] = {"--auth-audience", "NAME", "HOLDFAST_AUTH_AUDIENCE", NULL,
-		"\"aud\" that they must have"},
+		"the \"aud\" that they must have"},
 	[WEB] = {"--web", "DIR", "HOLDFAST_WEB", HOLDFAST_WEB_DIR,
-		"static files to serve at /; by default the installed page, which is looked for beside the program's folder"},
+		"the static files to serve at /; by default the installed page, found relative to the program. '' serves none"},
 	[HIGHLIGHT] = {"--highlight", "DIR", "HOLDFAST_HIGHLIGHT",
 		"/usr/share/javascript/highlight.js",
-		"highlight.js, which colours the page's code; without it code is plain"},
+		"the directory of highlight.js, which colours code in the page; without it code is plain"},
 	[DURABILITY] = {"--durability", "fsync|write", "HOLDFAST_DURABILITY", "fsync",
-		"fsync: acknowledged and shown means on disk; write: survives a crash of the process only"},
+		"fsync: events are on disk before they are acknowledged or shown; write: they survive a crash of the server, but\n"
+		"      not of the machine"},
 	[KEEP_EVENTS] = {"--keep-events", "N", "HOLDFAST_KEEP_EVENTS", NULL,
-		"keep the newest N events of each session and prune older ones, from the front; none are renumbered"},
+		"keep the newest N events of each session and prune older ones; no event is renumbered"},
 	[KEEP_DAYS] = {"--keep-days", "N", "HOLDFAST_KEEP_DAYS", NULL,
-		"prune events that are older than N days; with both options an event is pruned when either applies"},
+		"prune events older than N days; if both options are given, an event is pruned when either applies"},
 	[MAX_DISK] = {"--max-disk", "SIZE", "HOLDFAST_MAX_DISK", NULL,
-		"how large the data directory may become, such as 500M; then new input is refused with disk_full, and all can still be read"},
+		"the maximum size of the data directory, such as 500M; beyond it new input is refused with disk_full, and\n"
+		"      everything can still be read"},
 	[LIMIT] = {"--limit", "NAME=VALUE[,NAME=VALUE]...", "HOLDFAST_LIMIT", NULL,
-		"sets a threshold or bound, such as soft_flush_ms=500,block_size=128K; may be repeated; holdfast limits lists them with their defaults"},
+		"set a limit, such as soft_flush_ms=500,block_size=128K. May be repeated; holdfast limits lists all limits and\n"
+		"      their defaults"},
 	[LOG_LEVEL] = {"--log-level", "error|warn|info|debug", "HOLDFAST_LOG_LEVEL", "info",
-		"how much to say on stderr"},
+		"how much to log on stderr"},
 };
 
 char *absolute_path(const char *path)
@@ -142,15 +146,22 @@ char *absolute_path(const char *path)
 	return absolute;
 }
 
-static int take_limit(struct config *config, const char *text)
+/** Sets a limit; if that fails, names the option and the value that were given. */
+static int set_limit(struct config *config, const char *text, int option, const char *given)
 {
 	char *why;
 	int r = limits_set(&config->limits, text, &why);
 	if (r < 0) {
-		diag(DIAG_ERROR, "%s", why);
+		diag(DIAG_ERROR, "%s \"%s\": %s%s", options[option].flag, given, why,
+			option == LIMIT ? "; holdfast limits lists them all" : "");
 		free(why);
 	}
 	return r;
+}
+
+static int take_limit(struct config *config, const char *text)
+{
+	return set_limit(config, text, LIMIT, text);
 }
 
 static int take_agent_env(struct config *config, const char *entry)
@@ -208,7 +219,7 @@ static int take_listen(struct config *config, const char *text)
 	struct listen_address address = {0};
 	const char *host = text;
 	if (config->listen_count == LISTEN_MAX) {
-		return options_refuse(&options[LISTEN], text, "these are too many");
+		return options_refuse(&options[LISTEN], text, "too many addresses");
 	}
 	if (strncmp(text, "unix:", 5) == 0 && text[5]) {
 		address.scheme = LISTEN_UNIX;
@@ -223,7 +234,7 @@ static int take_listen(struct config *config, const char *text)
 	}
 	if (host && !read_host_port(host, &address)) {
 		return options_refuse(&options[LISTEN], text,
-			"give HOST:PORT, such as 127.0.0.1:8080, with https:// before it or nothing; or unix:PATH");
+			"expected HOST:PORT, such as 127.0.0.1:8080, optionally after https://; or unix:PATH");
 	}
 	config->listen =
 		xrealloc(config->listen, (config->listen_count + 1) * sizeof(*config->listen));
@@ -300,7 +311,7 @@ static int take_each(void *owner, size_t option, const char *value)
 
 static const struct command command = {
 	.usage = "serve [OPTIONS]",
-	.help = "Runs the relay. Stops cleanly on SIGTERM and SIGINT.\n",
+	.help = "Runs the relay. SIGTERM and SIGINT stop it cleanly.\n",
 	.options = options,
 	.take = take_each,
 };
@@ -313,7 +324,7 @@ static int parse_url(const char *text)
 							       : "";
 	if (!*host || strpbrk(host, "/?#@ \t\r\n\"\\")) {
 		return options_refuse(&options[URL], text,
-			"give http:// or https://, a name and no path, such as https://holdfast.example.org");
+			"expected http:// or https:// and a host without a path, such as https://holdfast.example.org");
 	}
 	return 0;
 }
@@ -382,7 +393,7 @@ static int take_own_limits(struct config *config, const char *values[])
 		char text[96];
 		const char *value = values[own[i].option];
 		snprintf(text, sizeof(text), "%s=%.64s", own[i].limit, value ? value : "");
-		r = value ? take_limit(config, text) : 0;
+		r = value ? set_limit(config, text, own[i].option, value) : 0;
 	}
 	return r;
 }

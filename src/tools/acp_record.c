@@ -26,17 +26,17 @@ enum { OUT };
 
 static const struct option options[] = {
 	[OUT] = {"--out", "FILE", NULL, NULL,
-		"where to write; a file that is there gets one more process. Default: acp-TIME-PID.jsonl in this directory"},
+		"the file to write; an existing file is appended to, as another process. Default: acp-TIME-PID.jsonl in this directory"},
 	{0},
 };
 
 static const struct command command = {
 	.usage = "acp-record [--out FILE] -- COMMAND [ARGUMENT …]",
-	.help = "Runs an agent that speaks ACP and passes on all that is said between it and the client on stdin and\n"
-		"stdout, while it writes each line to a file. Put it before the agent's command:\n\n"
+	.help = "Runs an agent that speaks ACP, relays its stdin and stdout, and writes each line to a file. Put it\n"
+		"before the agent's command:\n\n"
 		"  holdfast serve --agent 'holdfast acp-record --out talk.jsonl -- opencode acp'\n\n"
-		"holdfast-replay-agent plays the file. It holds prompts, files and answers as they were: look through it\n"
-		"before you give it away.\n",
+		"holdfast-replay-agent plays the file. It contains prompts, files and answers verbatim: check it before you\n"
+		"share it.\n",
 	.options = options,
 };
 
@@ -255,7 +255,8 @@ int tool_acp_record(int argc, char **argv)
 		return r > 0 ? 0 : TOOL_FAILED;
 	}
 	if (own + 1 >= argc) {
-		diag(DIAG_ERROR, "which agent? usage: holdfast %s", command.usage);
+		diag(DIAG_ERROR, "the agent's command is missing; usage: holdfast %s",
+			command.usage);
 		return TOOL_FAILED;
 	}
 	struct recorder recorder = {0};

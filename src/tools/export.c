@@ -17,19 +17,18 @@ enum { FORMAT, AFTER };
 
 static const struct option options[] = {
 	[FORMAT] = {"--format", "jsonl|markdown", NULL, "jsonl",
-		"jsonl: one event a line, as the protocol has them with format=markdown; markdown: a transcript to read. Default: jsonl"},
+		"jsonl: one event per line, as in the protocol with format=markdown; markdown: a readable transcript. Default: jsonl"},
 	[AFTER] = {"--after", "SEQ", NULL, "0", "only the events after this seq"},
 	{0},
 };
 
 static const struct command command = {
 	.usage = "export DIR SESSION [OPTIONS]",
-	.help = "Writes the events of a session to stdout. It reads the session's log and nothing else, also while a\n"
-		"server runs: what observers have been shown is in it. After a crash the journal may have more that was\n"
-		"acknowledged; the next start of the server puts that into the log.\n\n"
-		"In a transcript a tool call and a plan are where they began, in their last state.\n\n"
-		"The exit code is 0 if all went well, 1 if lines were damaged and have been left out, 2 if it could not\n"
-		"be done.\n",
+	.help = "Writes the events of a session to stdout. It reads only the session's log, which contains everything that\n"
+		"observers have been shown; a server may be running meanwhile. After a crash the journal may contain\n"
+		"acknowledged events that are not in the log yet: the server moves them there when it starts.\n\n"
+		"In a transcript, each tool call and plan appears where it began, in its final state.\n\n"
+		"Exit codes: 0 complete, 1 damaged lines were left out, 2 failed.\n",
 	.options = options,
 	.words_min = 2,
 	.words_max = 2,

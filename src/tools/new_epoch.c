@@ -16,12 +16,12 @@
 
 static const struct command command = {
 	.usage = "new-epoch DIR [SESSION]",
-	.help = "Gives a session, or all of them, a new epoch. Run it after a data directory has been restored from\n"
-		"an older copy and before the server is started: clients that saw more than the copy has are then told\n"
-		"to start afresh, and none takes new events for old ones.\n\n"
-		"No server may be running. What the journal holds is recovered first, as the server does it. If it is\n"
-		"interrupted, run it again. It prints a line for each session: its id, the old epoch, the new one.\n\n"
-		"The exit code is 0, or 2 if it could not be done.\n",
+	.help = "Gives a session, or all sessions, a new epoch. Run it after you have restored a data directory from an\n"
+		"older copy, before you start the server: clients that have seen more than the copy contains then start\n"
+		"over, and none mistakes new events for old ones.\n\n"
+		"Stop the server first. new-epoch recovers what is in the journal, as a start of the server does. If it is\n"
+		"interrupted, run it again. It prints a line for each session: id, old epoch, new epoch.\n\n"
+		"Exit codes: 0 done, 2 failed.\n",
 	.words_min = 1,
 	.words_max = 2,
 };

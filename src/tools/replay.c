@@ -26,26 +26,26 @@ enum { URL, SESSION, SPEED, CREATE, TOKEN_FILE, DATA, OPTION_COUNT };
 
 static const struct option options[] = {
 	[URL] = {"--url", "URL", NULL, NULL,
-		"the server, as http://HOST:PORT, https://HOST:PORT or unix:PATH; by default the one that runs with --data"},
+		"the server: http://HOST:PORT, https://HOST:PORT or unix:PATH; by default the one that runs with --data"},
 	[SESSION] = {"--session", "ID", NULL, NULL, "the session to play into"},
 	[SPEED] = {"--speed", "N|max", NULL, "1",
-		"1: as fast as it was recorded (the default), 2: twice as fast, and so on; max: without waiting"},
+		"1: as recorded (the default), 2: twice as fast, and so on; max: without pauses"},
 	[CREATE] = {"--create", NULL, NULL, NULL,
-		"makes the session first, with the name of the file as its title; without --session under an id that the server makes up"},
+		"create the session first, with the file's name as its title; without --session the server picks the id"},
 	[TOKEN_FILE] = {"--token-file", "FILE", NULL, NULL,
-		"a token for the server, in a file; or set HOLDFAST_TOKEN to the token itself"},
+		"a file that contains a token for the server; or set HOLDFAST_TOKEN to the token"},
 	[DATA] = {"--data", "DIR", NULL, NULL,
-		"the server's data directory, if it is here: its access token is taken"},
+		"the server's data directory, if it is on this machine: its access token is used"},
 	{0},
 };
 
 static const struct command command = {
 	.usage = "replay FILE --url URL|--data DIR [--session ID] [--create] [OPTIONS]",
-	.help = "Plays a recording into a session of a running server, and prints the session's id. FILE is a stream\n"
-		"as a producer sends it, {\"t\": ms since the start, \"type\", \"data\"} a line, or the output of holdfast export:\n"
-		"then messages and thoughts come in pieces again, and the rest as it was. The whole file is read\n"
-		"once before anything is sent.\n\n"
-		"The exit code is 0, or 2 if it could not be played to its end; events sent before that stay.\n",
+	.help = "Plays a recording into a session of a running server, and prints the session's id. Each line of FILE is an\n"
+		"input as a producer sends it, {\"t\": ms since the start, \"type\", \"data\"}, or an event that holdfast export\n"
+		"wrote; replay cuts the messages and thoughts of an export into pieces again. It checks the whole file\n"
+		"before it sends anything.\n\n"
+		"Exit codes: 0 played to the end, 2 failed; events sent before the failure stay in the session.\n",
 	.options = options,
 	.words_min = 1,
 	.words_max = 1,
@@ -84,8 +84,8 @@ static void tell_refusal(const char *what, int status, const json_t *answer)
 	const json_t *error = json_object_get(answer, "error");
 	const char *code = json_string_value(json_object_get(error, "code"));
 	const char *message = json_string_value(json_object_get(error, "message"));
-	diag(DIAG_ERROR, "the server did not take %s: %s (%d): %s", what, code ? code : "HTTP",
-		status, message ? message : "it does not say why");
+	diag(DIAG_ERROR, "the server refused %s: %s (%d): %s", what, code ? code : "HTTP", status,
+		message ? message : "it does not say why");
 }
 
 /**
@@ -250,7 +250,7 @@ static int play(struct player *player, const char *session, bool create)
 	progress_end(&player->progress);
 	if (r == 0) {
 		printf("%s\n", player->session);
-		diag(DIAG_INFO, "%llu inputs have been played; the session's max_seq is %lld",
+		diag(DIAG_INFO, "played %llu inputs; the session's max_seq is %lld",
 			(unsigned long long)player->inputs, (long long)player->max_seq);
 	}
 	return r;

@@ -19,18 +19,20 @@ enum { DATA, ROLE, SESSION, EXPIRES, SUB, HIDE, LINK, BEFORE, OPTION_COUNT };
 static const struct option options[] = {
 	[DATA] = {"--data", "DIR", "HOLDFAST_DATA", "./data", "the server's data directory"},
 	[ROLE] = {"--role", "ROLE", NULL, NULL,
-		"create: observer, controller, producer or admin (proto/access.md says what they may do)"},
+		"create: observer, controller, producer or admin (see proto/access.md)"},
 	[SESSION] = {"--session", "PATTERN", NULL, NULL,
-		"create: the id of a session, or the beginning of one and a *; may be repeated"},
+		"create: a session id, or a prefix followed by *; may be repeated"},
 	[EXPIRES] = {"--expires", "TIME", NULL, "7d",
-		"create: how long it counts: a number and s, m, h or d"},
+		"create: how long it is valid: a number followed by s, m, h or d. Default: 7d"},
 	[SUB] = {"--sub", "NAME", NULL, NULL,
-		"create: whose it is (a made-up name by default); revoke: take back all of theirs"},
-	[HIDE] = {"--hide", "thoughts,tools", NULL, NULL, "create: what the token does not show"},
+		"create: the subject, a name for the holder (random by default); revoke: all tokens of this subject"},
+	[HIDE] = {"--hide", "thoughts,tools", NULL, NULL,
+		"create: event types that the holder does not see"},
 	[LINK] = {"--link", NULL, NULL, NULL,
-		"create: print a link for a browser, not the token alone; one for a single session is a share link, whose login stands beside that of the browser"},
+		"create: print a link for a browser instead of the token. For a single session it is a share link: it does not\n"
+		"      replace the login that the browser already has"},
 	[BEFORE] = {"--before", "TIME", NULL, NULL,
-		"revoke --sub: only tokens made before then, as 2026-11-22T12:00:00Z; by default all made so far"},
+		"revoke --sub: only tokens issued before this time, such as 2026-11-22T12:00:00Z; by default all issued so far"},
 	{0},
 };
 
@@ -46,7 +48,7 @@ static int take_session(void *owner, size_t option, const char *value)
 	}
 	if (!grant_is_pattern(value) || json_array_size(wishes->sessions) >= SESSIONS_MAX) {
 		return options_refuse(&options[SESSION], value,
-			"give the id of a session, or the beginning of one and a *; 64 at most");
+			"expected a session id, or a prefix followed by *; 64 at most");
 	}
 	json_array_append_new(wishes->sessions, json_string(value));
 	return 1;
@@ -54,10 +56,10 @@ static int take_session(void *owner, size_t option, const char *value)
 
 static const struct command command = {
 	.usage = "token create|list|revoke [JTI] [OPTIONS]",
-	.help = "create  makes a token and prints it: --role and --session say what it opens\n"
-		"list    lists the tokens that create has made, and which were taken back\n"
-		"revoke  takes back the token named by its JTI (as list shows it), or all of --sub; at once, also\n"
-		"        on a running server\n",
+	.help = "create  issues a token and prints it; --role and --session say what it allows\n"
+		"list    lists the tokens issued by create, and which of them are revoked\n"
+		"revoke  revokes a token by its JTI (shown by list), or all tokens of --sub; a running server closes\n"
+		"        their connections at once\n",
 	.options = options,
 	.words_min = 1,
 	.words_max = 2,
@@ -142,7 +144,7 @@ static int print_token(const char *values[], const json_t *sessions, const char 
 	char *url = values[LINK] ? access_read_url(values[DATA]) : NULL;
 	if (values[LINK] && !url) {
 		return fail(
-			"nobody knows the address: no server has been started with this directory, or only on a unix socket and without --url");
+			"the server's address is unknown: no server has been started with this data directory, or it listens on a unix socket only and has no --url");
 	}
 	printf("%s%s%s%s%s\n", url ? url : "",
 		!url     ? ""

@@ -15,14 +15,14 @@ enum { DATA, URL, OPTION_COUNT };
 static const struct option options[] = {
 	[DATA] = {"--data", "DIR", "HOLDFAST_DATA", "./data", "the server's data directory"},
 	[URL] = {"--url", "URL", NULL, NULL,
-		"how the browser reaches the server, if that is not the address that it listens on"},
+		"the address at which the browser reaches the server, if it differs from the one it listens on"},
 	{0},
 };
 
 static const struct command command = {
 	.usage = "url [--data DIR] [--url URL]",
-	.help = "Prints the link that logs a browser in, with the access token in it. Whoever has the link may do\n"
-		"everything, so show it to nobody; holdfast token create makes tokens that may do less.\n",
+	.help = "Prints the link that logs a browser in. It contains the access token, so anyone who has the link can do\n"
+		"everything: keep it secret. holdfast token create issues tokens that allow less.\n",
 	.options = options,
 };
 
@@ -42,7 +42,7 @@ int tool_find_token(const char *token_file, const char *data_dir, char **ret_tok
 	}
 	if (*ret_token && strspn(*ret_token, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 					     "0123456789-_.") != strlen(*ret_token)) {
-		diag(DIAG_ERROR, "%s is no token", token_file ? token_file : "HOLDFAST_TOKEN");
+		diag(DIAG_ERROR, "%s is not a token", token_file ? token_file : "HOLDFAST_TOKEN");
 		free(*ret_token);
 		*ret_token = NULL;
 		return -EINVAL;
@@ -65,7 +65,7 @@ int tool_url(int argc, char **argv)
 	char *url = values[URL] ? xstrdup(values[URL]) : access_read_url(values[DATA]);
 	if (!url) {
 		diag(DIAG_ERROR,
-			"%s: nobody knows the address. Name the directory that serve --data has; a server that listens on a unix socket only is told with serve --url how people reach it",
+			"no server has been started with the data directory %s, or it listens on a unix socket only. Give the directory of serve --data, or --url URL",
 			values[DATA]);
 	} else if (tool_find_token(NULL, values[DATA], &token) == 0) {
 		printf("%s/#token=%s\n", url, token);

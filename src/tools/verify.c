@@ -13,13 +13,12 @@
 
 static const struct command command = {
 	.usage = "verify DIR [SESSION]",
-	.help = "Checks a data directory, or one session of it and the journal: every checksum, that the events\n"
-		"are numbered without a gap, and that files agree with each other: where each event starts, and\n"
-		"by which names prompts and answers are found. Nothing is changed.\n\n"
-		"Each problem is a line on stdout. A line that begins with \"note:\" is no problem: a crash or\n"
-		"new-epoch leaves it so, and the server's next start puts it in order.\n"
-		"It works beside a running server too; if none runs, none can start before it has ended.\n\n"
-		"The exit code is 0 if all is well, 1 if there are problems, 2 if it could not be checked.\n",
+	.help = "Checks a data directory, or the journal and one session: every checksum, that events are numbered\n"
+		"without a gap, and that the log, the index and the keys agree. It changes nothing.\n\n"
+		"It prints one line for each problem. Lines that begin with \"note:\" are not problems: a crash or\n"
+		"new-epoch leaves such files, and the server cleans them up when it starts.\n"
+		"A server may be running meanwhile. If none is running, none can start until verify has finished.\n\n"
+		"Exit codes: 0 clean, 1 problems found, 2 the check could not be made.\n",
 	.words_min = 1,
 	.words_max = 2,
 };
@@ -76,7 +75,8 @@ static int verify(const struct store_files *files, const char *dir, const char *
 	struct progress progress;
 	if (files->in_use) {
 		diag(DIAG_INFO,
-			"a server is using %s: events that it writes meanwhile are left out", dir);
+			"a server is using %s: events that it writes during the check are not checked",
+			dir);
 	}
 	progress_begin(&progress, "B", store_check_size(files, session));
 	int r = store_check(files, session, &ops, &progress, &counts);

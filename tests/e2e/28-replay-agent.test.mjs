@@ -264,7 +264,7 @@ test('what it cannot play it says, and how it is called', async (t) => {
 	}
 	const agent = new Agent(t, good);
 	await agent.end();
-	for (const [args, words] of [[[], /which recording/], [['/nowhere/at/all'], /No such file/], [[scratchDir(t)], /Is a directory|Input\/output/]]) {
+	for (const [args, words] of [[[], /a recording is missing/], [['/nowhere/at/all'], /No such file/], [[scratchDir(t)], /Is a directory|Input\/output/]]) {
 		const child = spawn(replayAgent(), args, { stdio: ['pipe', 'pipe', 'pipe'] });
 		let stderr = '';
 		child.stderr.setEncoding('utf8').on('data', (d) => (stderr += d));

@@ -97,7 +97,7 @@ static int parse_options(int argc, char **argv, struct options *o)
 		}
 	}
 	if (code < 0 && optind == argc) {
-		return complain("which recording? See --help", "");
+		return complain("a recording is missing; see --help", "");
 	}
 	if (code < 0 && optind + 1 < argc) {
 		return complain("unexpected argument: ", argv[optind + 1]);
