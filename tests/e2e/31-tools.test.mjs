@@ -473,13 +473,13 @@ test('replay: what it cannot play', async (t) => {
 	assert.match(await refused(`${good}nonsense\n`, '--session', 's'), /r\.jsonl: line 2 cannot be played: it is not a JSON object/);
 	assert.match(await refused(`${good}\n{"type":"x-a","data":{}}\n`, '--session', 's'), /line 3 cannot be played: it has neither "t" /);
 	assert.match(await refused('{"t":0,"data":{}}', '--session', 's'), /line 1 cannot be played: it has no "type" and "data"/);
-	assert.match(await refused(`${good}{"t":0,"type":"tool","data":{}}\n`, '--session', 's'), /did not take lines 1 to 2: unknown_type \(400\): /);
+	assert.match(await refused(`${good}{"t":0,"type":"tool","data":{}}\n`, '--session', 's'), /refused lines 1 to 2: unknown_type \(400\): /);
 	assert.deepEqual(readLog(server, 's'), [], 'nothing of these was sent or taken');
 	const apart = `${good}{"t":50,"type":"tool","data":{}}\n{"t":100,"type":"x-a","data":{}}\n`;
-	assert.match(await refused(apart, '--session', 's'), /did not take lines 2 to [23]: unknown_type \(400\): /);
+	assert.match(await refused(apart, '--session', 's'), /refused lines 2 to [23]: unknown_type \(400\): /);
 	assert.equal(readLog(server, 's').length, 1, 'what was before it stays, what is behind it was not sent');
-	assert.match(await refused(good, '--session', 'other'), /did not take lines 1 to 1: not_found \(404\): /);
-	assert.match(await refused(good, '--session', 's', '--create'), /did not take the session: session_exists \(409\): /);
+	assert.match(await refused(good, '--session', 'other'), /refused lines 1 to 1: not_found \(404\): /);
+	assert.match(await refused(good, '--session', 's', '--create'), /refused the session: session_exists \(409\): /);
 	assert.match(await refused(good), /--session or --create is needed/);
 	assert.match(await refused(good, '--session', '..'), /--session "\.\." is not ID/);
 	assert.match(await refused(good, '--session', 's', '--speed', 'fast'), /--speed "fast" is not N\|max/);
