@@ -128,7 +128,8 @@ enum denial identify(struct conn *conn, const struct http_head *head)
 				: NULL;
 		return token ? take_token(conn, token) : DENIED_WRONG;
 	}
-	if (!logins && conn->kind.is_unix && !auth_is_passed_on(head)) {
+	bool is_proxy = client_is_proxy(conn->server, &conn->kind, &conn->peer);
+	if (!logins && conn->kind.is_unix && !is_proxy && !auth_is_passed_on(head)) {
 		take_grant(conn, grant_ref(conn->server->everyone)); /* the file let it in */
 		return DENIED_NOTHING;
 	}

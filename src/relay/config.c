@@ -78,7 +78,8 @@ static const struct option options[OPTION_COUNT + 1] = {
 	[ALLOW_ORIGIN] = {"--allow-origin", "ORIGIN", "HOLDFAST_ALLOW_ORIGIN", NULL,
 		"let pages of this origin, such as https://app.example.org, use the API with a token"},
 	[TRUST_PROXY] = {"--trust-proxy", "ADDRESS[/BITS]|unix", "HOLDFAST_TRUST_PROXY", NULL,
-		"trust X-Forwarded-For and X-Forwarded-Proto from this proxy; unix: from clients of a unix socket"},
+		"trust X-Forwarded-For and X-Forwarded-Proto from this proxy; unix: from clients of a unix socket,\n"
+		"      which then need a token"},
 	[DATA] = {"--data", "DIR", "HOLDFAST_DATA", "./data",
 		"the directory for sessions; created if it does not exist"},
 	[AGENT] = {"--agent", "CMD", "HOLDFAST_AGENT", NULL,

@@ -91,6 +91,15 @@ test('what passes by the socket of a file needs no token; what a browser or a pr
 	assert.equal((await ask(path, 'GET', '/api/sessions', { headers: { host: 'evil.example' } })).status, 403);
 });
 
+test('a socket that a proxy uses is no login, also if the proxy says nothing of itself', async (t) => {
+	const { server, path } = await startWithSocket(t, { args: ['--trust-proxy', 'unix'] });
+	assert.equal((await ask(path, 'GET', '/api/sessions')).status, 401);
+	const headers = { authorization: `Bearer ${server.token}` };
+	assert.equal((await ask(path, 'GET', '/api/sessions', { headers })).status, 200);
+	const { code, stderr } = await runToEnd(['token', 'revoke', 'nobody', '--data', server.dataDir]);
+	assert.equal(code, 0, stderr);
+});
+
 test('observers and producers by the socket of a file', async (t) => {
 	const { path } = await startWithSocket(t);
 	await ask(path, 'POST', '/api/sessions', { json: { id: 'one' } });
