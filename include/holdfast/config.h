@@ -6,6 +6,8 @@
 #include "holdfast/server.h"
 #include "holdfast/store.h"
 
+enum seccomp_wish { SECCOMP_AUTO, SECCOMP_ON, SECCOMP_OFF };
+
 struct config {
 	struct listen_address *listen; /* at least one; owned */
 	size_t listen_count;
@@ -24,6 +26,7 @@ struct config {
 	char **sandbox_reads;
 	char **sandbox_writes;
 	bool sandbox_sockets;
+	enum seccomp_wish seccomp; /* of the server itself (server_filter.h) */
 	bool auth_off; /* everybody may do everything */
 	/* Of an application that makes tokens; NULL: none. */
 	const char *auth_secret;

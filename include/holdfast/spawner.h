@@ -1,6 +1,6 @@
 /*
  * The spawner: a small process beside the server, which starts everything that the server runs
- * (child.h). The server can then do without the right to start programs (seccomp), which
+ * (child.h). The server can then do without the right to start programs (server_filter.h), which
  * agents must have. It is this program, started again as `holdfast agent-spawner` before anything
  * secret is in memory, and is told once, as its arguments, which guard agents get (agent_guard.h):
  * a server that was taken over cannot have it start anything without that guard and its sandbox.

@@ -2,7 +2,8 @@
  * Private to src/process: child.c carries the bytes of a process that spawner.c has had started by
  * spawner_process.c, agent_guard.c is the guard between the two, cgroup.c and sandbox.c bound and
  * confine what the guard starts, descendants.c finds what has come from a process, box.c adds up
- * what the children of one agent use.
+ * what the children of one agent use. sandbox_filter.c and server_filter.c are what seccomp refuses
+ * to agents and to the server.
  */
 #ifndef HOLDFAST_PROCESS_INTERNAL_H
 #define HOLDFAST_PROCESS_INTERNAL_H

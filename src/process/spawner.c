@@ -267,7 +267,10 @@ static _Noreturn void become(bool is_program, char **args, int socket, int exits
 	if (dup2(high_socket, SPAWNER_SOCKET) < 0 || dup2(high_exits, SPAWNER_EXITS) < 0) {
 		_exit(127);
 	}
-	if (is_program) {
+	/* By its name first: under valgrind the link leads to that. */
+	char *path = is_program ? realpath(SELF_PROGRAM, NULL) : NULL;
+	if (path) {
+		execv(path, args);
 		execv(SELF_PROGRAM, args);
 	}
 	_exit(spawner_run((int)argc - 2, args + 2));

@@ -41,6 +41,7 @@ enum {
 	SANDBOX_READ,
 	SANDBOX_WRITE,
 	SANDBOX_SOCKETS,
+	SECCOMP,
 	AUTH,
 	AUTH_SECRET,
 	AUTH_PUBLIC_KEY,
@@ -107,6 +108,9 @@ static const struct option options[OPTION_COUNT + 1] = {
 		"also let them read, run and change this. May be repeated, in the same way"},
 	[SANDBOX_SOCKETS] = {"--sandbox-sockets", NULL, "HOLDFAST_SANDBOX_SOCKETS", NULL,
 		"let them use Unix sockets, including those of programs outside the sandbox, such as D-Bus or Docker"},
+	[SECCOMP] = {"--seccomp", "auto|on|off", "HOLDFAST_SECCOMP", "auto",
+		"whether the kernel forbids the server itself to start programs, signal other processes and more, once it has\n"
+		"      started; auto: if the kernel can; on: do not start without it"},
 	[AUTH] = {"--auth", "on|off", "HOLDFAST_AUTH", "on",
 		"off: anyone who can connect may do everything, including running commands through the agent; loopback only"},
 	[AUTH_SECRET] = {"--auth-secret", "FILE", "HOLDFAST_AUTH_SECRET", NULL,
@@ -440,6 +444,12 @@ static int take_sandbox(struct config *config, const char *values[])
 	}
 	if (r == 0 && !config->sandbox_writes) {
 		r = take_list(config, values[SANDBOX_WRITE], take_sandbox_write);
+	}
+	if (r == 0) {
+		r = parse_word(
+			SECCOMP, values[SECCOMP], (const char *const[]){"auto", "on", "off", NULL});
+		config->seccomp = r >= 0 ? (enum seccomp_wish)r : SECCOMP_AUTO;
+		r = r < 0 ? r : 0;
 	}
 	config->sandbox = values[SANDBOX] != NULL;
 	config->sandbox_sockets = values[SANDBOX_SOCKETS] != NULL;

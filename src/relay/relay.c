@@ -335,7 +335,7 @@ static int open_rooms(struct relay *relay)
 			"--auth off is for loopback and unix sockets only: whoever reaches the server could run commands as you. Leave it out, or listen on 127.0.0.1");
 		return -1;
 	}
-	if (!relay->server) {
+	if (!relay->server || relay_confine(config, &why) < 0) {
 		diag(DIAG_ERROR, "%s", why ? why : "cannot start");
 		free(why);
 		return -1;

@@ -6,6 +6,7 @@
 #include "holdfast/buffer.h"
 #include "holdfast/cgroup.h"
 #include "holdfast/diag.h"
+#include "holdfast/server_filter.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -153,6 +154,27 @@ int relay_start_spawner(const struct config *config, const struct box_rules *rul
 		*ret_why = xprintf(
 			"the process that starts agents cannot be started: %s", strerror(-err));
 		return -1;
+	}
+	return 0;
+}
+
+int relay_confine(const struct config *config, char **ret_why)
+{
+	const char *lack = config->seccomp == SECCOMP_OFF ? "--seccomp off" : server_filter_lack();
+	int err = lack ? 0 : server_filter();
+	if (err < 0) {
+		lack = err == -EINVAL || err == -ENOSYS ? "this kernel does not have it"
+							: strerror(-err);
+	}
+	if (lack && config->seccomp == SECCOMP_ON) {
+		*ret_why = xprintf("--seccomp on: %s", lack);
+		return -1;
+	}
+	if (lack) {
+		diag(DIAG_INFO, "the server itself is not under seccomp: %s", lack);
+	} else {
+		diag(DIAG_INFO,
+			"the server itself is under seccomp: it starts no program, and signals no other process");
 	}
 	return 0;
 }

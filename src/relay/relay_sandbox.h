@@ -22,6 +22,11 @@ int relay_find_cgroup(const struct config *config, char **ret_dir, char **ret_wh
  */
 int relay_start_spawner(const struct config *config, const struct box_rules *rules, uv_loop_t *loop,
 	void (*lost)(void *owner), void *owner, struct spawner **ret_spawner, char **ret_why);
+/**
+ * Puts the server itself under its filter, if that is to be, and says what is in force. 0, or -1 and
+ * *ret_why (caller frees): it was asked for, and cannot be.
+ */
+int relay_confine(const struct config *config, char **ret_why);
 /** When the agents are gone; also of one that could not be made. */
 void relay_finish_sandbox(struct sandbox *sandbox);
 
