@@ -5,7 +5,7 @@ set -euo pipefail
 
 usage() {
 	cat <<'EOT'
-Usage: bench/run.sh --peers [--quick] [--rounds N] [--seconds S] [--build DIR] [--raw FILE] [CASE...]
+Usage: bench/run.sh --peers [--quick] [--rounds N] [--seconds S] [--build DIR] [--raw FILE] [--profile DIR] [CASE...]
 
 Runs each case against Holdfast, against the floor (bench/peer_epoll.c), and against NATS and Nchan, one right after the
 other, in N rounds (default 3) of S seconds (default 1), and prints tables in Markdown: medians of the rounds,
@@ -14,6 +14,8 @@ smaller cases only. bench/NOTES.md says how to read them.
 
 CASE: fanout, one, sessions, append, catchup, idle, reconnect, screen. Default: all.
 --raw FILE adds the lines of name=value from which the tables are made to a file, and `LC_ALL=C awk -f bench/peers.awk FILE` makes them again.
+--profile DIR writes a flame graph of Holdfast in each case, DIR/CASE.svg, and costs it about a tenth of its rate (needs perf
+and node).
 
 Every server listens on a free port of 127.0.0.1, keeps its data below DIR (default build-bench), which has to be on a
 real disk, and is ended by its process id. NATS and Nchan are Debian's nats-server and libnginx-mod-nchan: scripts/peers installs
@@ -25,6 +27,7 @@ rounds=3
 seconds=1
 build=$root/build-bench
 raw=
+profile=
 quick=false
 cases=()
 while [ $# -gt 0 ]; do
@@ -38,7 +41,7 @@ while [ $# -gt 0 ]; do
 		rounds=1
 		shift
 		;;
-	--rounds | --seconds | --build | --raw)
+	--rounds | --seconds | --build | --raw | --profile)
 		[ $# -ge 2 ] || die "$1 needs a value"
 		declare "${1#--}=$2"
 		shift 2
@@ -64,9 +67,11 @@ if [ -z "$nginx" ] || [ -z "$nats" ]; then
 	say "left out, as they are not installed:${nats:+ }${nats:- nats-server}${nginx:+ }${nginx:- libnginx-mod-nchan}; scripts/peers installs them"
 fi
 
+[ -z "$profile" ] || { command -v perf >/dev/null && command -v node >/dev/null && mkdir -p "$profile"; } || die "--profile needs perf and node"
 work=$(mktemp -d "$build/peers.XXXXXX")
 pid=
 tool=
+perf=
 failures=0
 
 stop_process() {
@@ -84,6 +89,7 @@ stop_server() {
 
 clean_up() {
 	stop_process "$tool"
+	stop_process "$perf"
 	stop_server
 	rm -rf "$work"
 }
@@ -188,6 +194,25 @@ has() {
 	esac
 }
 
+# start_profile MODE: of what happens when all connections are there.
+start_profile() {
+	while [ "$1" = relay ] && [ ! -e "$work/live" ] && kill -0 "$tool" 2>/dev/null; do
+		sleep 0.1
+	done
+	rm -f "$work/live"
+	perf record -q -e cpu-clock -F 499 --call-graph dwarf,8192 -p "$pid" -o "$work/perf.data" >/dev/null 2>&1 &
+	perf=$!
+}
+
+stop_profile() {
+	kill -INT "$perf" 2>/dev/null || true
+	wait "$perf" 2>/dev/null || true
+	perf=
+	perf script -i "$work/perf.data" --no-inline -F comm,tid,ip,sym,dso 2>/dev/null | "$root/bench/flame.mjs" "Holdfast: $1" >"$profile/$1.svg" || true
+	[ -s "$profile/$1.svg" ] || rm -f "$profile/$1.svg"
+	rm -f "$work/perf.data"
+}
+
 # run KIND CASE MODE OPTION...: adds its lines to the results, or says what went wrong and goes on.
 run() {
 	local kind=$1 name=$2
@@ -198,8 +223,9 @@ run() {
 		say "FAILED: $kind did not start: $(tail -n 3 "$work/data/log")"
 		failures=$((failures + 1))
 	else
-		timeout 180 "$build/bench/holdfast-bench-compare" "$@" --to "$words" --port "$port" --pid "$pid" >"$work/out" 2>"$work/err" &
+		timeout 180 "$build/bench/holdfast-bench-compare" "$@" --to "$words" --port "$port" --pid "$pid" --live "$work/live" >"$work/out" 2>"$work/err" &
 		tool=$!
+		[ -z "$profile" ] || [ "$kind" != holdfast ] || start_profile "$1"
 		if wait "$tool"; then
 			sed "s/^/kind=$kind case=$name round=$round /" "$work/out" >>"$work/results"
 		else
@@ -209,6 +235,7 @@ run() {
 			failures=$((failures + 1))
 		fi
 		tool=
+		[ -z "$perf" ] || stop_profile "$name"
 	fi
 	stop_server
 }
