@@ -72,5 +72,7 @@ void grant_unref(struct grant *grant);
 bool grant_has(const struct grant *grant, enum right right);
 /** Whether a session of this id is among those that the token is for. */
 bool grant_sees(const struct grant *grant, const char *session_id, size_t len);
+/** Whether it is for every session that there may be. */
+bool grant_sees_all(const struct grant *grant);
 
 #endif

@@ -74,6 +74,16 @@ bool grant_sees(const struct grant *grant, const char *session_id, size_t len)
 	return false;
 }
 
+bool grant_sees_all(const struct grant *grant)
+{
+	for (char **at = grant->patterns; *at; at++) {
+		if (strcmp(*at, "*") == 0) {
+			return true;
+		}
+	}
+	return false;
+}
+
 /* --- life --- */
 
 struct grant *grant_create(enum role role, const char *sub)

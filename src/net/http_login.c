@@ -231,6 +231,16 @@ static bool is_name(const char *text)
 	return text && *text && strlen(text) <= GRANT_NAME_MAX;
 }
 
+/**
+ * Nobody knows which sessions a token is for that somebody else has signed: so who is not for all
+ * of them takes back only the own one.
+ */
+static bool may_revoke(const struct grant *grant, const struct revocation *revocation)
+{
+	bool is_own = revocation->jti && grant->jti && strcmp(revocation->jti, grant->jti) == 0;
+	return is_own || grant_sees_all(grant);
+}
+
 void http_revoke(struct conn *conn)
 {
 	if (conn->http->method != HTTP_POST) {
@@ -256,6 +266,9 @@ void http_revoke(struct conn *conn)
 	} else if (!is_sub && !is_jti) {
 		http_refuse(conn, "bad_request",
 			"the body is {\"jti\": string} or {\"sub\": string, \"before\": ms since 1970}");
+	} else if (!may_revoke(conn->grant, &revocation)) {
+		http_refuse(conn, "forbidden",
+			"a token that is not for all sessions takes back only itself");
 	} else {
 		access_revoke(
 			conn->server->access, &revocation, answer_revoked, begin_answer(conn));

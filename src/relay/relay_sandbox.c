@@ -35,8 +35,8 @@ static char **list_trusted(const struct config *config)
 {
 	char **trusted = NULL;
 	char *self = realpath("/proc/self/exe", NULL);
-	const char *paths[] = {
-		self, config->web_dir, config->highlight_dir, config->auth_public_key};
+	const char *paths[] = {self, config->web_dir, config->highlight_dir,
+		config->auth_public_key, config->tls_cert};
 	for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
 		char *path = paths[i] ? absolute_path(paths[i]) : NULL;
 		if (path) {

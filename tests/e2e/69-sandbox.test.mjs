@@ -225,6 +225,7 @@ test('a sandbox that would not hold is refused', async (t) => {
 	await refused(/would not keep agents from \S+\/more\/secret/, ['--sandbox', '--sandbox-read', place('more'), '--auth-secret', place('more/secret')]);
 	await refused(/would not keep agents from \S+\/more\/secret/, ['--sandbox', '--sandbox-read', place('more'), '--tls-key', place('more/secret'), '--tls-cert', place('more/secret')]);
 	await refused(/could change \S+\/web, which the server itself uses/, ['--sandbox', '--sandbox-write', place('web'), '--web', place('web')]);
+	await refused(/could change \S+\/web, which the server itself uses/, ['--sandbox', '--sandbox-write', place('web'), '--tls-cert', place('web'), '--tls-key', place('more/secret')]);
 	await refused(/could change \S+\/holdfast, which the server itself uses/, ['--sandbox', '--sandbox-write', dirname(binary())]);
 	await refused(/would let agents connect to unix:/, ['--sandbox', '--sandbox-sockets', '--listen', `unix:${place('s')}`]);
 	await refused(/need --sandbox/, ['--sandbox-read', place('more')]);

@@ -34,8 +34,8 @@ const ASKED = {
 };
 
 /** Method, path, body, the roles that may, and whether it is about a session. */
-const ENDPOINTS = doors.endpoints.filter(({ right }) => right !== null).flatMap(({ method, path, right }) =>
-	ASKED[`${method} ${path}`].map(([asked, body]) => [method, asked, body, rolesOf(right), path.includes('{id}')]));
+const ENDPOINTS = doors.endpoints.filter(({ right }) => right !== null).flatMap(({ method, path, right, all_sessions: needsAll = false }) =>
+	ASKED[`${method} ${path}`].map(([asked, body]) => [method, asked, body, rolesOf(right), path.includes('{id}'), needsAll]));
 
 /** The types of frames that a schema knows. */
 function typesOf(schema) {
@@ -138,7 +138,7 @@ for (const way of Object.keys(WAYS)) {
 		test(`${way}, ${role}: each endpoint lets in the roles of its row, and nobody with a wrong token`, async (t) => {
 			const server = await start(t, { way });
 			for (const endpoint of ENDPOINTS) {
-				const [method, path, , roles, isOfSession] = endpoint;
+				const [method, path, , roles, isOfSession, needsAll] = endpoint;
 				const name = `${role}: ${method} ${path}`;
 				await Promise.all(Object.entries(wrongTokens(server, role)).map(async ([what, [token, code]]) => {
 					const { status, body, headers } = await ask(server, endpoint, bearer(token));
@@ -155,12 +155,15 @@ for (const way of Object.keys(WAYS)) {
 				const elsewhere = await ask(server, endpoint, bearer(ownToken(server, role, ['else-*', 'team'])));
 				if (isOfSession) {
 					assert.deepEqual([elsewhere.status, elsewhere.body.error.code], [404, 'not_found'], `${name}, of other sessions`);
+				} else if (needsAll) {
+					assert.deepEqual([elsewhere.status, elsewhere.body.error.code], [403, 'forbidden'], `${name}, not for all`);
 				} else if (method === 'GET' && path === '/api/sessions') {
 					assert.deepEqual(elsewhere.body.sessions, []);
 				} else if (path === '/api/sessions') {
 					assert.deepEqual([elsewhere.status, elsewhere.body.error.code], [403, 'forbidden'], name);
 				}
-				const tokens = { own: ownToken(server, role, ['team-*']), application: makeToken(claims(role, ['team-*']), application.privateKey, { alg: 'RS256' }) };
+				const patterns = needsAll ? ['team-*', '*'] : ['team-*'];
+				const tokens = { own: ownToken(server, role, patterns), application: makeToken(claims(role, patterns), application.privateKey, { alg: 'RS256' }) };
 				for (const [whose, token] of Object.entries(tokens)) {
 					const { status, body } = await ask(server, endpoint, bearer(token));
 					if (roles.includes(role)) {

@@ -56,6 +56,23 @@ test('a token that ends, is renewed or is revoked, on living sockets', async (t)
 	assert.deepEqual(await renewed.waitClosed(), { code: 4403, reason: 'token_revoked' });
 });
 
+test('an admin of some sessions takes back only the own token, and reads the metrics, which tell of none', async (t) => {
+	const server = await start(t);
+	const token = ownToken(server, 'admin', ['team-*'], { jti: 'mine', sub: 'ann' });
+	const revoke = (json) => server.request('POST', '/api/tokens/revoke', { json, headers: bearer(token) });
+	const other = ownToken(server, 'admin', ['*'], { jti: 'other', sub: 'ann' });
+	for (const json of [{ jti: 'other' }, { jti: 'nobody' }, { sub: 'ann', before: Date.now() + 60_000 }, { sub: 'bob', before: 1 }]) {
+		const { status, body } = await revoke(json);
+		assert.deepEqual([status, body.error.code], [403, 'forbidden'], JSON.stringify(json));
+	}
+	assert.equal((await server.request('GET', '/api/login', { headers: bearer(other) })).status, 200);
+	const metrics = await server.request('GET', '/metrics', { headers: bearer(token) });
+	assert.equal(metrics.status, 200);
+	assert.doesNotMatch(metrics.body, /team/);
+	assert.equal((await revoke({ jti: 'mine' })).status, 204);
+	assert.equal((await revoke({ jti: 'mine' })).body.error.code, 'token_revoked');
+});
+
 /** Logs in as a page does. */
 async function logIn(server, token) {
 	const { status, headers, body } = await server.request('POST', '/api/login', { json: { token }, headers: { origin: server.url, authorization: undefined } });
