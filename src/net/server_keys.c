@@ -50,6 +50,7 @@ static void work(uv_work_t *req)
 {
 	struct keys_job *job = req->data;
 	job->keys = tls_keys_load(job->cert, job->key, &job->warning, &job->why);
+	tls_forget_thread(); /* it is not a thread of ours, which would end before OpenSSL does */
 }
 
 static void work_done(uv_work_t *req, int status)

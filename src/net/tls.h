@@ -17,6 +17,8 @@ struct ssl_ctx_st;
  */
 struct ssl_ctx_st *tls_keys_load(
 	const char *cert_file, const char *key_file, char **ret_warning, char **ret_why);
+/** What OpenSSL keeps for the thread that calls is freed; it may go on using OpenSSL. */
+void tls_forget_thread(void);
 /** Connections that use them go on. Accepts NULL. */
 void tls_keys_drop(struct ssl_ctx_st *keys);
 

@@ -105,6 +105,11 @@ struct ssl_ctx_st *tls_keys_load(
 	return keys;
 }
 
+void tls_forget_thread(void)
+{
+	OPENSSL_thread_stop();
+}
+
 void tls_keys_drop(struct ssl_ctx_st *keys)
 {
 	SSL_CTX_free(keys);

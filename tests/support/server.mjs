@@ -245,7 +245,8 @@ export class Server {
 		const child = this.#child;
 		try {
 			const ended = await within(this.#closed, 30_000, () => `${what}\n${this.stderr.slice(-8000)}`);
-			assert.doesNotMatch(this.stderr, /^==\d+==/m, 'a sanitizer or valgrind reports nothing');
+			const report = this.stderr.split('\n').filter((line) => /^==\d+==/.test(line)).join('\n');
+			assert.equal(report, '', `a sanitizer or valgrind reports:\n${report}`);
 			return ended;
 		} finally {
 			child.kill('SIGKILL');
