@@ -24,12 +24,11 @@ static const struct {
 	unsigned close;
 } denials[] = {
 	[DENIED_NO_TOKEN] = {"unauthorized",
-		"this server wants a token: send it as Authorization: Bearer TOKEN, or open the link that holdfast url prints",
+		"a token is missing: send Authorization: Bearer TOKEN, or open the link that holdfast url prints",
 		4401},
 	[DENIED_WRONG] = {"unauthorized", "the token is not valid", 4401},
-	[DENIED_EXPIRED] = {"token_expired", "the token has ended; get a new one", 4401},
-	[DENIED_REVOKED] = {"token_revoked", "the token was taken back, or the login has ended",
-		4403},
+	[DENIED_EXPIRED] = {"token_expired", "the token has expired; get a new one", 4401},
+	[DENIED_REVOKED] = {"token_revoked", "the token was revoked, or the login has ended", 4403},
 	[DENIED_TOO_MANY] = {"too_many_tokens",
 		"too many wrong tokens came from this address; wait a minute", 4401},
 };

@@ -121,7 +121,7 @@ static void handle_change(struct conn *conn, const struct request *request, stru
 	struct prompt_view had;
 	bool edits = request->type == REQUEST_EDIT_PROMPT;
 	if (is_of_another(conn, request->prompt.prompt_id)) {
-		refuse(refusal, "forbidden", "this prompt is of somebody else");
+		refuse(refusal, "forbidden", "this prompt was sent by somebody else");
 		return;
 	}
 	int r = edits ? intake_edit_prompt(conn->session, request, &had, refusal)

@@ -272,7 +272,7 @@ test('a share link stands beside the login of the browser, in its tab, for its s
 	assert.equal(shared.url(), sessionUrl(server.url, 'shared'));
 	assert.equal(await byTestId(shared, 'replace-login').count(), 0, 'it replaces nothing, and does not ask');
 	assert.equal(await byTestId(shared, 'who').innerText(), 'Shared link (observer)');
-	assert.match(await byTestId(shared, 'watching').innerText(), /^You are watching\. An observer does not take part\.$/);
+	assert.match(await byTestId(shared, 'watching').innerText(), /^You are watching\. An observer cannot send prompts\.$/);
 	assert.deepEqual(await shared.locator('[data-testid="session"]').evaluateAll((all) => all.length), 1);
 	await assertNoFault(shared, 'a shared session');
 	await shared.reload();

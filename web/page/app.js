@@ -361,7 +361,7 @@ function update() {
 function showRights() {
 	$('#new-session').hidden = !may('prompt');
 	$('#composer').hidden = !may('prompt');
-	const watching = may('prompt') ? '' : `You are watching. ${nameMe()} does not take part.`;
+	const watching = may('prompt') ? '' : `You are watching. ${nameMe()} cannot send prompts.`;
 	$('#watching').textContent = [watching, hiddenWords()].filter(Boolean).join(' ');
 	$('#watching').hidden = $('#watching').textContent === '';
 	document.body.classList.toggle('watches', !may('prompt'));
