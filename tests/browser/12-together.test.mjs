@@ -145,7 +145,7 @@ test('stopping while the agent asks withdraws the question', async (t) => {
 });
 
 test('a prompt that waits for its turn is seen as such, by all', async (t) => {
-	const server = await startServer(t, { rate: 300 });
+	const server = await startServer(t, { rate: 100 });
 	const { first, second, id } = await openTwo(t, server, 'long=100000');
 	await waitForSeq(first, 3);
 	await say(first, 'thought');
