@@ -10,12 +10,13 @@
 #include "holdfast/snapshot.h"
 
 /**
- * Appends a batch of input events of a producer (a JSON array), all or none: the first bad one
- * refuses the batch, with its place in *ret_bad. `acks` has room for every event. They may be told
+ * Appends a batch of input events of a producer, `events` and what follows it, all or none: the
+ * first bad one refuses the batch, with its place in *ret_bad. `acks` has room for every event. They may be told
  * to the producer once session_wait_durable() says so.
  */
-int intake_append(struct session *session, const json_t *events, const struct limits *limits,
-	struct append_ack *acks, size_t *ret_bad, struct refusal *refusal);
+int intake_append(struct session *session, const struct json_span *events, size_t count,
+	const struct limits *limits, struct append_ack *acks, size_t *ret_bad,
+	struct refusal *refusal);
 
 /** What a snapshot has added. */
 struct snapshot_result {

@@ -31,7 +31,7 @@ struct key_sum {
 };
 
 /**
- * The sum of an input's type, message id and data (in->object). The same content gives the same
+ * The sum of an input's type, message id and data (in->span). The same content gives the same
  * sum, in whatever order its members stand. -ENOTSUP if we do not know the rule.
  */
 int key_sum_make(const struct input_event *in, unsigned rule, struct key_sum *ret);

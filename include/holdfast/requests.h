@@ -6,6 +6,7 @@
 #define HOLDFAST_REQUESTS_H
 
 #include "holdfast/event.h"
+#include "holdfast/json_span.h"
 #include "holdfast/json_text.h"
 #include "holdfast/key_sum.h"
 #include "holdfast/limits.h"
@@ -47,10 +48,14 @@ struct load_request {
 	bool follow;
 };
 
-/** A request; strings and JSON are borrowed from `json`, which request_finish() frees. */
+/**
+ * A request; strings and JSON are borrowed from `json`, or from `spans` and the text, and
+ * request_finish() frees both.
+ */
 struct request {
 	enum request_type type;
-	json_t *json;
+	json_t *json; /* NULL: an append */
+	struct json_spans spans; /* of an append */
 	union {
 		struct load_request load;
 		struct {
@@ -77,7 +82,8 @@ struct request {
 			const char *login;
 		} token;
 		struct {
-			const json_t *events; /* array */
+			const struct json_span *events; /* the first of them */
+			size_t count;
 			char ref[160]; /* JSON text of a string or integer, "" if there was none */
 		} append;
 		struct {
@@ -91,7 +97,7 @@ struct request {
 enum request_side { SIDE_OBSERVER, SIDE_PRODUCER, SIDE_FEED };
 
 /**
- * Parses and checks a frame. On refusal returns -EINVAL with `refusal` set, and `ret` needs no
+ * Parses and checks a frame; `ret` may borrow from its text. On refusal returns -EINVAL with `refusal` set, and `ret` needs no
  * finish.
  */
 int request_parse(const char *text, size_t len, const struct limits *limits, enum request_side side,
@@ -112,9 +118,7 @@ bool token_is_valid(const char *text, size_t len, size_t max);
 /* Bytes of an idempotency key. */
 #define KEY_MAX 256
 
-/**
- * An input event of a producer or an agent, checked; `data_json` is made by input_event_parse().
- */
+/** An input event of a producer or an agent, checked. */
 struct input_event {
 	enum event_type type;
 	const char *type_name;
@@ -128,16 +132,17 @@ struct input_event {
 	bool recovered; /* an agent told it when it went on with its session: it comes late */
 	const char *data; /* text of a chunk, run_id of a run_start or run_end, else JSON */
 	size_t data_len;
-	char *data_json; /* owned; NULL for chunks */
-	const json_t *object; /* data, borrowed */
-	const struct json_numbers *numbers; /* how those in it were written; may be NULL */
+	char *data_json; /* owned; NULL: `data` is borrowed */
+	const struct json_span *span; /* data as it came, borrowed; NULL: not from outside */
+	const json_t *object; /* data, if the state reads more of it than its bytes */
+	json_t *read; /* owned: `object`, if it was made for this */
 };
 
-/** text_complete and session_idle come out as turn_end. */
-int input_event_parse(const json_t *json, const struct limits *limits,
-	const struct json_numbers *numbers, struct input_event *ret, struct refusal *refusal);
+/** text_complete and session_idle come out as turn_end. `ret` borrows from the spans. */
+int input_event_parse(const struct json_span *event, const struct limits *limits,
+	struct input_event *ret, struct refusal *refusal);
 /** The check of `data` alone, for a type; what the agent's events go through too. */
-int input_data_check(enum event_type type, const json_t *data, struct refusal *refusal);
+int input_data_check(enum event_type type, const struct json_span *data, struct refusal *refusal);
 void input_event_finish(struct input_event *event);
 
 /** {id?, title?} of POST /api/sessions. */
@@ -154,5 +159,7 @@ bool json_is_deep(const char *text, size_t len);
  */
 json_t *json_parse(
 	const char *text, size_t len, struct json_numbers *numbers, struct refusal *refusal);
+/** The same without a tree. */
+int json_spans_parse(const char *text, size_t len, struct json_spans *ret, struct refusal *refusal);
 
 #endif

@@ -235,6 +235,35 @@ static struct token next_number(const char **at, const char *end)
 	return (struct token){0};
 }
 
+static const char *skip_digits(const char *at, const char *end)
+{
+	while (at < end && *at >= '0' && *at <= '9') {
+		at++;
+	}
+	return at;
+}
+
+/** Whether it is a number as JSON has them: what is put in its place must not make it one. */
+static bool is_number(struct token token)
+{
+	const char *end = token.text + token.len;
+	const char *whole = token.text + (*token.text == '-');
+	const char *at = skip_digits(whole, end);
+	bool good = at > whole && (*whole != '0' || at == whole + 1);
+	if (at < end && *at == '.') {
+		const char *fraction = at + 1;
+		at = skip_digits(fraction, end);
+		good = good && at > fraction;
+	}
+	if (at < end && (*at == 'e' || *at == 'E')) {
+		const char *exponent = at + 1;
+		exponent += exponent < end && (*exponent == '+' || *exponent == '-');
+		at = skip_digits(exponent, end);
+		good = good && at > exponent;
+	}
+	return good && at == end;
+}
+
 /** What jansson makes of a number, or what is put in its place. */
 struct value {
 	bool is_integer;
@@ -286,7 +315,7 @@ static json_t *read_large(const char *text, size_t len, size_t flags, json_error
 	struct token token;
 	while ((token = next_number(&at, text + len)).len) {
 		struct value value = value_of(token);
-		if (value.does_not_fit) {
+		if (value.does_not_fit && is_number(token)) {
 			buffer_append(&fitting, from, (size_t)(token.text - from));
 			buffer_printf(&fitting, "%.17e", value.real);
 			from = at;

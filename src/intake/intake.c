@@ -109,18 +109,18 @@ static int check_permission(struct batch *batch, size_t i, struct refusal *refus
 }
 
 /** An end of a turn that does not say why is an ordinary one. */
-static void complete_turn_end(struct input_event *in, const struct json_numbers *numbers)
+static void complete_turn_end(struct input_event *in)
 {
-	if (in->type != EVENT_TURN_END || json_object_get(in->object, "stop_reason")) {
+	if (in->type != EVENT_TURN_END || json_span_get(in->span, "stop_reason")) {
 		return;
 	}
-	json_t *data = json_copy((json_t *)in->object);
-	json_object_set_new(data, "stop_reason", json_string("end_turn"));
+	struct buffer data = {0};
+	buffer_append(&data, in->data, in->data_len - 1);
+	buffer_append_str(&data, in->data_len > 2 ? "," : "");
+	buffer_append_str(&data, "\"stop_reason\":\"end_turn\"}");
 	free(in->data_json);
-	in->data_json = json_text(data, numbers);
-	in->data = in->data_json;
-	in->data_len = strlen(in->data_json);
-	json_decref(data);
+	in->data = in->data_json = data.data;
+	in->data_len = data.len;
 }
 
 static int check_disk(struct session *session, struct refusal *refusal)
@@ -150,17 +150,15 @@ static int check_room(
 	return 0;
 }
 
-static int check_entry(struct batch *batch, size_t i, const json_t *event,
+static int check_entry(struct batch *batch, size_t i, const struct json_span *event,
 	const struct limits *limits, struct refusal *refusal)
 {
 	struct batch_entry *entry = &batch->entries[i];
-	const struct json_numbers *numbers =
-		session_table_numbers(session_table_of(batch->session));
-	int r = input_event_parse(event, limits, numbers, &entry->in, refusal);
+	int r = input_event_parse(event, limits, &entry->in, refusal);
 	if (r < 0) {
 		return r;
 	}
-	complete_turn_end(&entry->in, numbers);
+	complete_turn_end(&entry->in);
 	r = batch_check_key(batch, i, refusal);
 	if (r == 0 && !entry->is_known) {
 		r = check_room(batch->session, &entry->in, refusal);
@@ -204,8 +202,9 @@ static void batch_finish(struct batch *batch)
 	usage_total_destroy(batch->usage);
 }
 
-int intake_append(struct session *session, const json_t *events, const struct limits *limits,
-	struct append_ack *acks, size_t *ret_bad, struct refusal *refusal)
+int intake_append(struct session *session, const struct json_span *events, size_t count,
+	const struct limits *limits, struct append_ack *acks, size_t *ret_bad,
+	struct refusal *refusal)
 {
 	*ret_bad = 0;
 	if (check_disk(session, refusal) < 0) {
@@ -213,7 +212,7 @@ int intake_append(struct session *session, const json_t *events, const struct li
 	}
 	const char *run_id = session_run(session);
 	struct batch batch = {.session = session,
-		.count = json_array_size(events),
+		.count = count,
 		.acks = acks,
 		.questions = session_count_permissions(session),
 		.run_id = run_id ? xstrdup(run_id) : NULL};
@@ -222,7 +221,8 @@ int intake_append(struct session *session, const json_t *events, const struct li
 	int r = 0;
 	for (size_t i = 0; i < batch.count && r == 0; i++) {
 		*ret_bad = i;
-		r = check_entry(&batch, i, json_array_get(events, i), limits, refusal);
+		r = check_entry(&batch, i, events, limits, refusal);
+		events = json_span_next(events);
 	}
 	if (r == 0) {
 		*ret_bad = 0;
@@ -276,8 +276,11 @@ static int put_event(struct session *session, const char *type, const json_t *da
 		.entries = &entry,
 		.count = 1,
 		.questions = session_count_permissions(session)};
-	int r = entry.in.type != EVENT_UNKNOWN ? input_data_check(entry.in.type, data, &refusal)
+	struct json_spans spans = {0};
+	int r = entry.in.type != EVENT_UNKNOWN ? json_spans_read(text, strlen(text), &spans)
 					       : -EINVAL;
+	r = r == 0 ? input_data_check(entry.in.type, spans.all, &refusal) : r;
+	json_spans_finish(&spans);
 	r = r == 0 ? check_permission(&batch, 0, &refusal) : r;
 	r = r == 0 ? batch_check_usage(&batch, 0, &refusal) : r;
 	uint64_t seq;

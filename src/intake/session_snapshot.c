@@ -92,8 +92,16 @@ static int append(struct session *session, const json_t *data, const struct limi
 	if (name_run(data, events, refusal) < 0) {
 		return -EINVAL;
 	}
+	char *text = json_text(events, session_table_numbers(session_table_of(session)));
+	struct json_spans spans;
 	ret->acks = xcalloc(ret->ack_count + 1, sizeof(*ret->acks));
-	int r = intake_append(session, events, limits, ret->acks, &bad, refusal);
+	int r = json_spans_parse(text, strlen(text), &spans, refusal);
+	if (r == 0) {
+		r = intake_append(
+			session, spans.all + 1, ret->ack_count, limits, ret->acks, &bad, refusal);
+		json_spans_finish(&spans);
+	}
+	free(text);
 	if (r < 0) {
 		free(ret->acks);
 		ret->acks = NULL;

@@ -9,15 +9,12 @@
 /**
  * What can be said of events without a session: those that are wrong in themselves do not make one.
  */
-static int check_events(
-	struct conn *conn, const json_t *events, size_t *ret_bad, struct refusal *refusal)
+static int check_events(struct conn *conn, const struct json_span *events, size_t count,
+	size_t *ret_bad, struct refusal *refusal)
 {
-	size_t i;
-	json_t *event;
-	json_array_foreach((json_t *)events, i, event) {
+	for (size_t i = 0; i < count; i++, events = json_span_next(events)) {
 		struct input_event in = {0};
-		int r = input_event_parse(event, conn->server->limits,
-			session_table_numbers(conn->server->sessions), &in, refusal);
+		int r = input_event_parse(events, conn->server->limits, &in, refusal);
 		input_event_finish(&in);
 		if (r < 0) {
 			*ret_bad = i;
@@ -75,22 +72,18 @@ static void unmake_session(struct conn *conn)
  * Whose a prompt or an answer is, the server says; a producer may only name itself. Somebody who may
  * do everything may also bring events back as they were.
  */
-static int check_subs(
-	struct conn *conn, const json_t *events, size_t *ret_bad, struct refusal *refusal)
+static int check_subs(struct conn *conn, const struct json_span *events, size_t count,
+	size_t *ret_bad, struct refusal *refusal)
 {
-	size_t i;
-	json_t *event;
 	if (conn_may(conn, RIGHT_ADMINISTER)) {
 		return 0;
 	}
-	json_array_foreach((json_t *)events, i, event) {
-		const json_t *sub = json_object_get(json_object_get(event, "data"), "sub");
-		const char *type = json_string_value(json_object_get(event, "type"));
-		bool tells_whose = type && (strcmp(type, "user_prompt") == 0 ||
-						   strcmp(type, "permission_resolved") == 0);
-		if (sub && tells_whose &&
-			(!json_is_string(sub) ||
-				strcmp(json_string_value(sub), conn->grant->sub) != 0)) {
+	for (size_t i = 0; i < count; i++, events = json_span_next(events)) {
+		const struct json_span *type = json_span_get(events, "type");
+		const struct json_span *sub = json_span_get(json_span_get(events, "data"), "sub");
+		bool tells_whose = json_span_says(type, "user_prompt") ||
+				   json_span_says(type, "permission_resolved");
+		if (sub && tells_whose && !json_span_says(sub, conn->grant->sub)) {
 			*ret_bad = i;
 			return refuse(refusal, "forbidden",
 				"\"sub\" says whose token it was; this one is of somebody else");
@@ -99,21 +92,22 @@ static int check_subs(
 	return 0;
 }
 
-int conn_append(struct conn *conn, const json_t *events, struct append_ack *acks, size_t *ret_bad,
-	struct refusal *refusal)
+int conn_append(struct conn *conn, const struct json_span *events, size_t count,
+	struct append_ack *acks, size_t *ret_bad, struct refusal *refusal)
 {
 	*ret_bad = 0;
-	int r = check_subs(conn, events, ret_bad, refusal);
+	int r = check_subs(conn, events, count, ret_bad, refusal);
 	r = r < 0 ? r : find_session(conn, refusal);
 	bool is_new = r == 0 && !conn->session;
 	if (is_new) {
-		r = check_events(conn, events, ret_bad, refusal);
+		r = check_events(conn, events, count, ret_bad, refusal);
 		r = r < 0 ? r : conn_make_session(conn, refusal);
 	}
 	if (r < 0) {
 		return r;
 	}
-	r = intake_append(conn->session, events, conn->server->limits, acks, ret_bad, refusal);
+	r = intake_append(
+		conn->session, events, count, conn->server->limits, acks, ret_bad, refusal);
 	if (r < 0 && is_new) {
 		unmake_session(conn);
 	}

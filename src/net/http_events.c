@@ -167,35 +167,32 @@ static bool looks_like_lines(const char *text, size_t len)
 	return newline && newline + 2 < text + len && newline[2] == '{';
 }
 
-/** One event or an array of them, as an array; NULL with the refusal set. */
-static json_t *parse_events(struct conn *conn, struct refusal *refusal)
+/** One event or an array of them, in `spans`: the first, and how many. */
+static int parse_events(struct conn *conn, struct json_spans *spans,
+	const struct json_span **ret_first, size_t *ret_count, struct refusal *refusal)
 {
 	size_t most = conn->server->limits->batch_events;
-	json_t *json = json_parse(conn->rx.data, conn->rx.len,
-		session_table_numbers(conn->server->sessions), refusal);
-	if (!json) {
+	if (json_spans_parse(conn->rx.data, conn->rx.len, spans, refusal) < 0) {
 		if (looks_like_lines(conn->rx.data, conn->rx.len)) {
 			refuse(refusal, "bad_json",
 				"the body is not one JSON text; events on a line each come with the content-type application/x-ndjson");
 		}
-		return NULL;
+		return -EINVAL;
 	}
-	if (!json_is_array(json)) {
-		return json_pack("[o]", json);
+	bool is_array = spans->all->type == JSON_ARRAY;
+	size_t count = is_array ? json_span_array_size(spans->all) : 1;
+	if (!count) {
+		return refuse(refusal, "bad_request",
+			"the array is empty; it holds 1 to %zu events", most);
 	}
-	if (!json_array_size(json)) {
-		refuse(refusal, "bad_request", "the array is empty; it holds 1 to %zu events",
-			most);
-	} else if (json_array_size(json) > most) {
-		refuse_limit(refusal, LIMIT_batch_events,
+	if (count > most) {
+		return refuse_limit(refusal, LIMIT_batch_events,
 			"an array holds at most %zu events; send more as lines, with the content-type application/x-ndjson",
 			most);
 	}
-	if (refusal->code) {
-		json_decref(json);
-		return NULL;
-	}
-	return json;
+	*ret_first = spans->all + is_array;
+	*ret_count = count;
+	return 0;
 }
 
 static void refuse_events(struct conn *conn, struct refusal *refusal, size_t bad, size_t count)
@@ -219,11 +216,13 @@ static void refuse_no_session(struct conn *conn)
 static void append_body(struct conn *conn)
 {
 	struct refusal refusal = {0};
+	struct json_spans spans = {0};
+	const struct json_span *events = NULL;
+	size_t count = 0;
 	size_t bad = 0;
-	json_t *events = parse_events(conn, &refusal);
-	size_t count = json_array_size(events);
-	struct append_ack *acks = xcalloc(count, sizeof(*acks));
-	if (events && conn_append(conn, events, acks, &bad, &refusal) == 0) {
+	int r = parse_events(conn, &spans, &events, &count, &refusal);
+	struct append_ack *acks = r == 0 ? xcalloc(count, sizeof(*acks)) : NULL;
+	if (r == 0 && conn_append(conn, events, count, acks, &bad, &refusal) == 0) {
 		struct conn_wait *wait = conn_wait_append(conn, answer_appended);
 		wait->acks = acks;
 		wait->ack_count = count;
@@ -231,7 +230,7 @@ static void append_body(struct conn *conn)
 		refuse_events(conn, &refusal, bad, count);
 		free(acks);
 	}
-	json_decref(events);
+	json_spans_finish(&spans);
 }
 
 /** A producer's whole state, as `append_snapshot` brings it. */

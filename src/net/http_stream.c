@@ -176,10 +176,9 @@ static void take_line(struct conn *conn, const char *text, size_t len)
 	if (!len) {
 		return; /* a blank line is none */
 	}
-	json_t *event =
-		json_parse(text, len, session_table_numbers(conn->server->sessions), &refusal);
-	json_t *events = event ? json_pack("[o]", event) : NULL;
-	if (events && conn_append(conn, events, &ack, &bad, &refusal) == 0) {
+	struct json_spans spans = {0};
+	if (json_spans_parse(text, len, &spans, &refusal) == 0 &&
+		conn_append(conn, spans.all, 1, &ack, &bad, &refusal) == 0) {
 		keep_ack(conn, &ack);
 	} else {
 		struct refusal told = {0};
@@ -196,7 +195,7 @@ static void take_line(struct conn *conn, const char *text, size_t len)
 		}
 		set_refusal(stream, &told);
 	}
-	json_decref(events);
+	json_spans_finish(&spans);
 }
 
 /** Whether a line that is not whole may have so many bytes more. */

@@ -462,8 +462,8 @@ bool login_oldest_share(const struct login_cookies *cookies, char name[LOGIN_NAM
  */
 int conn_make_session(struct conn *conn, struct refusal *refusal);
 /** intake_append() to conn->session, which is found or, if it may be, made first. */
-int conn_append(struct conn *conn, const json_t *events, struct append_ack *acks, size_t *ret_bad,
-	struct refusal *refusal);
+int conn_append(struct conn *conn, const struct json_span *events, size_t count,
+	struct append_ack *acks, size_t *ret_bad, struct refusal *refusal);
 /** The same with intake_snapshot(). */
 int conn_append_snapshot(struct conn *conn, const json_t *data, struct snapshot_result *ret,
 	size_t *ret_bad, struct refusal *refusal);

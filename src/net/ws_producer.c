@@ -33,11 +33,11 @@ static void refuse_append(struct conn *conn, struct refusal *refusal, size_t ind
 
 static void handle_append(struct conn *conn, const struct request *request, struct refusal *refusal)
 {
-	size_t count = json_array_size(request->append.events);
+	size_t count = request->append.count;
 	struct append_ack *acks = xcalloc(count, sizeof(*acks));
 	const char *ref = request->append.ref[0] ? request->append.ref : NULL;
 	size_t bad = 0;
-	if (conn_append(conn, request->append.events, acks, &bad, refusal) < 0) {
+	if (conn_append(conn, request->append.events, count, acks, &bad, refusal) < 0) {
 		refuse_append(conn, refusal, bad, ref);
 		free(acks);
 		return;

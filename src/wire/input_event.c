@@ -68,38 +68,39 @@ static const char *kind_words(char kind)
 	}
 }
 
-static bool is_of_kind(const json_t *value, char kind)
+static bool is_of_kind(const struct json_span *value, char kind)
 {
+	uint64_t count;
 	switch (kind) {
 	case 's':
-		return json_is_string(value);
+		return json_span_is(value, JSON_STRING);
 	case 'S':
-		return json_is_string(value) && json_string_length(value);
+		return json_span_is(value, JSON_STRING) && value->len;
 	case 't':
-		return json_is_string(value) &&
-		       token_is_valid(json_string_value(value), json_string_length(value), 128);
+		return json_span_is(value, JSON_STRING) &&
+		       token_is_valid(value->text, value->len, 128);
 	case 'n':
-		return json_is_number(value);
+		return json_span_is(value, JSON_INTEGER) || json_span_is(value, JSON_REAL);
 	case 'i':
-		return json_is_integer(value) && json_integer_value(value) >= 0 &&
-		       json_integer_value(value) <= 9007199254740991;
+		return json_span_count(value, &count);
 	case 'b':
-		return json_is_boolean(value);
+		return json_span_is(value, JSON_TRUE) || json_span_is(value, JSON_FALSE);
 	case 'a':
-		return json_is_array(value);
+		return json_span_is(value, JSON_ARRAY);
 	default:
-		return json_is_object(value);
+		return json_span_is(value, JSON_OBJECT);
 	}
 }
 
-/** Every element of `array` is an object whose `names` are strings. */
-static bool elements_have(const json_t *array, const char *const names[])
+/** Every element of an array, if it is one, is an object whose `names` are strings. */
+static bool elements_have(const struct json_span *array, const char *const names[])
 {
-	size_t i;
-	json_t *element;
-	json_array_foreach(array, i, element) {
+	if (!json_span_is(array, JSON_ARRAY)) {
+		return true;
+	}
+	json_span_each(element, array) {
 		for (const char *const *name = names; *name; name++) {
-			if (!json_is_string(json_object_get(element, *name))) {
+			if (!json_span_is(json_span_get(element, *name), JSON_STRING)) {
 				return false;
 			}
 		}
@@ -107,47 +108,46 @@ static bool elements_have(const json_t *array, const char *const names[])
 	return true;
 }
 
-static int check_elements(enum event_type type, const json_t *data, struct refusal *refusal)
+static int check_elements(
+	enum event_type type, const struct json_span *data, struct refusal *refusal)
 {
 	if (type == EVENT_PLAN &&
-		!elements_have(json_object_get(data, "entries"),
+		!elements_have(json_span_get(data, "entries"),
 			(const char *const[]){"content", "priority", "status", NULL})) {
 		return refuse(refusal, "bad_request",
 			"each of a plan's entries needs content, priority and status, strings");
 	}
 	if (type == EVENT_PERMISSION_REQUEST &&
-		(!json_array_size(json_object_get(data, "options")) ||
-			!elements_have(json_object_get(data, "options"),
+		(!json_span_array_size(json_span_get(data, "options")) ||
+			!elements_have(json_span_get(data, "options"),
 				(const char *const[]){"option_id", "name", NULL}))) {
 		return refuse(refusal, "bad_request",
 			"permission_request needs options, each with option_id and name, strings");
 	}
-	if (!elements_have(json_object_get(data, "content"), (const char *const[]){"type", NULL}) ||
+	if (!elements_have(json_span_get(data, "content"), (const char *const[]){"type", NULL}) ||
 		!elements_have(
-			json_object_get(data, "locations"), (const char *const[]){"path", NULL})) {
+			json_span_get(data, "locations"), (const char *const[]){"path", NULL})) {
 		return refuse(refusal, "bad_request",
 			"each element of content needs a type, and each of locations a path, strings");
 	}
-	const char *outcome = json_string_value(json_object_get(data, "outcome"));
-	bool selected = outcome && strcmp(outcome, "selected") == 0;
-	if (type == EVENT_PERMISSION_RESOLVED &&
-		!(selected && json_object_get(data, "option_id")) &&
-		strcmp(outcome, "cancelled") != 0) {
+	const struct json_span *outcome = json_span_get(data, "outcome");
+	if (type == EVENT_PERMISSION_RESOLVED && !json_span_says(outcome, "cancelled") &&
+		!(json_span_says(outcome, "selected") && json_span_get(data, "option_id"))) {
 		return refuse(refusal, "bad_request",
 			"the outcome is \"selected\", with an option_id, or \"cancelled\"");
 	}
 	return 0;
 }
 
-int input_data_check(enum event_type type, const json_t *data, struct refusal *refusal)
+int input_data_check(enum event_type type, const struct json_span *data, struct refusal *refusal)
 {
 	const char *name = type == EVENT_CUSTOM ? "x-…" : event_type_name(type);
-	if (!json_is_object(data)) {
+	if (!json_span_is(data, JSON_OBJECT)) {
 		return refuse(refusal, "bad_request", "an event needs \"data\", an object");
 	}
 	for (const struct field *field = fields[type];
 		field < fields[type] + FIELDS_MAX && field->name; field++) {
-		const json_t *value = json_object_get(data, field->name);
+		const struct json_span *value = json_span_get(data, field->name);
 		if (!value && !field->needed) {
 			continue;
 		}
@@ -162,11 +162,10 @@ int input_data_check(enum event_type type, const json_t *data, struct refusal *r
 /**
  * Members of the event itself: what is not known is refused, so that nothing is silently dropped.
  */
-static int check_members(const json_t *json, struct refusal *refusal)
+static int check_members(const struct json_span *event, struct refusal *refusal)
 {
-	const char *name;
-	json_t *value;
-	json_object_foreach((json_t *)json, name, value) {
+	json_span_each_name(member, event) {
+		const char *name = member->text;
 		if (strcmp(name, "seq") == 0 || strcmp(name, "ts") == 0 ||
 			strcmp(name, "turn") == 0) {
 			return refuse(refusal, "bad_request",
@@ -182,10 +181,11 @@ static int check_members(const json_t *json, struct refusal *refusal)
 	return 0;
 }
 
-static int find_event_type(const json_t *type, struct input_event *ret, struct refusal *refusal)
+static int find_event_type(
+	const struct json_span *type, struct input_event *ret, struct refusal *refusal)
 {
-	const char *name = json_string_value(type);
-	size_t len = json_string_length(type);
+	const char *name = type->text;
+	size_t len = type->len;
 	ret->type = event_type_of(name, len);
 	ret->type_name = name;
 	ret->type_len = len;
@@ -203,42 +203,66 @@ static int find_event_type(const json_t *type, struct input_event *ret, struct r
 	return 0;
 }
 
+/** What the session's state reads in more than the bytes of it. */
+static bool needs_object(enum event_type type)
+{
+	switch (type) {
+	case EVENT_USER_PROMPT:
+	case EVENT_TOOL_CALL:
+	case EVENT_TOOL_CALL_UPDATE:
+	case EVENT_PERMISSION_REQUEST:
+	case EVENT_PERMISSION_RESOLVED:
+	case EVENT_USAGE:
+	case EVENT_AGENT_STARTED:
+	case EVENT_AGENT_STOPPED:
+		return true;
+	default:
+		return false;
+	}
+}
+
+static void take_json(const struct json_span *data, struct input_event *ret)
+{
+	struct buffer compact = {0};
+	ret->data = data->text;
+	ret->data_len = data->len;
+	if (!data->is_compact) {
+		json_span_write(&compact, data);
+		ret->data = ret->data_json = compact.data;
+		ret->data_len = compact.len;
+	}
+	if (needs_object(ret->type)) {
+		ret->object = ret->read = json_read(ret->data, ret->data_len, 0, NULL, NULL);
+	}
+}
+
 /** The event's bytes: the text itself of a chunk, else the object as compact JSON. */
-static int take_data(const json_t *data, const struct limits *limits,
-	const struct json_numbers *numbers, struct input_event *ret, struct refusal *refusal)
+static void take_data(const struct json_span *data, struct input_event *ret)
 {
 	bool is_run = ret->type == EVENT_RUN_START || ret->type == EVENT_RUN_END;
 	if (is_run || ret->type == EVENT_MESSAGE_CHUNK || ret->type == EVENT_THOUGHT_CHUNK) {
-		const json_t *text = json_object_get(data, is_run ? "run_id" : "text");
-		ret->data = json_string_value(text);
-		ret->data_len = json_string_length(text);
+		const struct json_span *text = json_span_get(data, is_run ? "run_id" : "text");
+		ret->data = text->text;
+		ret->data_len = text->len;
 	} else {
-		ret->data_json = json_text(data, numbers);
-		ret->data = ret->data_json;
-		ret->data_len = strlen(ret->data_json);
+		take_json(data, ret);
 	}
-	if (ret->data_len > limits->event_size) {
-		return refuse_limit(refusal, LIMIT_event_size,
-			"the data of an event may have at most %zu bytes", limits->event_size);
-	}
-	return 0;
 }
 
-static int take_key(const json_t *json, struct input_event *ret, struct refusal *refusal)
+static int take_key(const struct json_span *event, struct input_event *ret, struct refusal *refusal)
 {
-	const json_t *key = json_object_get(json, "key");
-	const json_t *run_id = json_object_get(json, "run_id");
-	size_t len = json_string_length(key);
-	if (key && (!len || len > KEY_MAX)) {
+	const struct json_span *key = json_span_get(event, "key");
+	const struct json_span *run_id = json_span_get(event, "run_id");
+	if (key && (key->type != JSON_STRING || !key->len || key->len > KEY_MAX)) {
 		return refuse(refusal, "bad_key",
 			"a key is a string of 1 to %d bytes; hash a longer one", KEY_MAX);
 	}
 	if (run_id && !is_of_kind(run_id, 't')) {
 		return refuse(refusal, "bad_request", "run_id must be %s", kind_words('t'));
 	}
-	ret->key = json_string_value(key);
-	ret->key_len = len;
-	ret->run_id = json_string_value(run_id);
+	ret->key = key ? key->text : NULL;
+	ret->key_len = key ? key->len : 0;
+	ret->run_id = run_id ? run_id->text : NULL;
 	return 0;
 }
 
@@ -251,34 +275,40 @@ static int check_usage(const struct input_event *in, struct refusal *refusal)
 		       : 0;
 }
 
-int input_event_parse(const json_t *json, const struct limits *limits,
-	const struct json_numbers *numbers, struct input_event *ret, struct refusal *refusal)
+int input_event_parse(const struct json_span *event, const struct limits *limits,
+	struct input_event *ret, struct refusal *refusal)
 {
 	*ret = (struct input_event){0};
-	const json_t *type = json_object_get(json, "type");
-	const json_t *message_id = json_object_get(json, "message_id");
-	if (!json_is_object(json) || !json_is_string(type)) {
+	const struct json_span *type = json_span_get(event, "type");
+	const struct json_span *message_id = json_span_get(event, "message_id");
+	if (!json_span_is(type, JSON_STRING)) {
 		return refuse(refusal, "bad_request",
 			"an event is an object with \"type\", a string, and \"data\"");
 	}
 	int r = find_event_type(type, ret, refusal);
-	r = r < 0 ? r : check_members(json, refusal);
+	r = r < 0 ? r : check_members(event, refusal);
 	if (r < 0) {
 		return r;
 	}
-	if (message_id && (!json_is_string(message_id) || !json_string_length(message_id) ||
-				  json_string_length(message_id) > MESSAGE_ID_MAX)) {
+	if (message_id && (message_id->type != JSON_STRING || !message_id->len ||
+				  message_id->len > MESSAGE_ID_MAX)) {
 		return refuse(
 			refusal, "bad_request", "message_id must be a string of 1 to 256 bytes");
 	}
-	ret->message_id = json_string_value(message_id);
-	ret->message_id_len = message_id ? json_string_length(message_id) : 0;
-	ret->object = json_object_get(json, "data");
-	ret->numbers = numbers;
-	r = take_key(json, ret, refusal);
-	r = r < 0 ? r : input_data_check(ret->type, ret->object, refusal);
-	r = r < 0 ? r : check_usage(ret, refusal);
-	r = r < 0 ? r : take_data(ret->object, limits, numbers, ret, refusal);
+	ret->message_id = message_id ? message_id->text : NULL;
+	ret->message_id_len = message_id ? message_id->len : 0;
+	ret->span = json_span_get(event, "data");
+	r = take_key(event, ret, refusal);
+	r = r < 0 ? r : input_data_check(ret->type, ret->span, refusal);
+	if (r < 0) {
+		return r;
+	}
+	take_data(ret->span, ret);
+	r = check_usage(ret, refusal);
+	if (r == 0 && ret->data_len > limits->event_size) {
+		r = refuse_limit(refusal, LIMIT_event_size,
+			"the data of an event may have at most %zu bytes", limits->event_size);
+	}
 	if (r < 0) {
 		input_event_finish(ret);
 	} else if (ret->key) {
@@ -290,5 +320,7 @@ int input_event_parse(const json_t *json, const struct limits *limits,
 void input_event_finish(struct input_event *event)
 {
 	free(event->data_json);
+	json_decref(event->read);
 	event->data_json = NULL;
+	event->read = NULL;
 }

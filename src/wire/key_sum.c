@@ -15,9 +15,14 @@
 /** KEY_SUM_DOUBLES: as jansson writes numbers. */
 static void append_with_doubles(const struct input_event *in, struct buffer *out)
 {
-	char *sorted = json_dumps(in->object, JSON_COMPACT | JSON_SORT_KEYS);
+	struct buffer text = {0};
+	json_span_write(&text, in->span);
+	json_t *object = json_read(text.data, text.len, 0, NULL, NULL);
+	char *sorted = json_dumps(object, JSON_COMPACT | JSON_SORT_KEYS);
 	buffer_append_str(out, sorted ? sorted : "");
 	free(sorted);
+	json_decref(object);
+	buffer_finish(&text);
 }
 
 /* --- KEY_SUM_EXACT --- */
@@ -58,62 +63,57 @@ static void append_exact_number(const char *text, struct buffer *out)
 	buffer_finish(&digits);
 }
 
-static void append_exact(
-	const json_t *value, const struct json_numbers *numbers, struct buffer *out);
+static void append_exact(const struct json_span *value, struct buffer *out);
 
 static int compare_names(const void *a, const void *b)
 {
-	return strcmp(*(const char *const *)a, *(const char *const *)b);
+	return strcmp((*(const struct json_span *const *)a)->text,
+		(*(const struct json_span *const *)b)->text);
 }
 
-static void append_exact_object(
-	const json_t *object, const struct json_numbers *numbers, struct buffer *out)
+static void append_exact_object(const struct json_span *object, struct buffer *out)
 {
 	size_t count = 0;
-	const char **names = xcalloc(json_object_size(object) + 1, sizeof(*names));
-	void *iter = json_object_iter((json_t *)object);
-	for (; iter; iter = json_object_iter_next((json_t *)object, iter)) {
-		names[count++] = json_object_iter_key(iter);
+	const struct json_span **names = xcalloc(object->size, sizeof(*names));
+	json_span_each_name(name, object) {
+		names[count++] = name;
 	}
-	qsort(names, count, sizeof(*names), compare_names);
+	qsort(names, count, sizeof(struct json_span *), compare_names);
 	buffer_append_char(out, '{');
 	for (size_t i = 0; i < count; i++) {
-		buffer_append_json(out, names[i], strlen(names[i]));
+		json_span_write(out, names[i]);
 		buffer_append_char(out, ':');
-		append_exact(json_object_get(object, names[i]), numbers, out);
+		append_exact(names[i] + 1, out);
 		buffer_append_char(out, ',');
 	}
 	buffer_append_char(out, '}');
 	free(names);
 }
 
-static void append_exact(
-	const json_t *value, const struct json_numbers *numbers, struct buffer *out)
+static void append_exact(const struct json_span *value, struct buffer *out)
 {
-	size_t i;
-	json_t *item;
-	if (json_is_object(value)) {
-		append_exact_object(value, numbers, out);
-	} else if (json_is_array(value)) {
+	if (value->type == JSON_OBJECT) {
+		append_exact_object(value, out);
+	} else if (value->type == JSON_ARRAY) {
 		buffer_append_char(out, '[');
-		json_array_foreach(value, i, item) {
-			append_exact(item, numbers, out);
+		json_span_each(item, value) {
+			append_exact(item, out);
 			buffer_append_char(out, ',');
 		}
 		buffer_append_char(out, ']');
-	} else if (json_is_number(value)) {
+	} else if (value->type == JSON_INTEGER || value->type == JSON_REAL) {
 		struct buffer text = {0};
-		json_write(&text, value, numbers);
+		buffer_append(&text, value->text, value->len);
 		append_exact_number(buffer_cstr(&text), out);
 		buffer_finish(&text);
 	} else {
-		json_write(out, value, NULL);
+		json_span_write(out, value);
 	}
 }
 
 static void append_with_exact_numbers(const struct input_event *in, struct buffer *out)
 {
-	append_exact(in->object, in->numbers, out);
+	append_exact(in->span, out);
 }
 
 /** How each rule writes the data. */

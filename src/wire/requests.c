@@ -1,4 +1,4 @@
-#include "holdfast/requests.h"
+#include "requests_internal.h"
 
 #include "holdfast/utf8.h"
 
@@ -69,6 +69,10 @@ json_t *json_parse(
 		refuse(refusal, "bad_utf8", "the text is not valid UTF-8");
 		return NULL;
 	}
+	if (memchr(text, '\0', len)) { /* jansson loses one behind a number */
+		refuse(refusal, "bad_json", "not valid JSON: it has a NUL byte");
+		return NULL;
+	}
 	if (json_is_deep(text, len)) {
 		refuse(refusal, "bad_json", "the JSON nests deeper than %d levels", JSON_DEPTH_MAX);
 		return NULL;
@@ -81,6 +85,20 @@ json_t *json_parse(
 			error.text, error.line, error.column);
 	}
 	return json;
+}
+
+int json_spans_parse(const char *text, size_t len, struct json_spans *ret, struct refusal *refusal)
+{
+	if (json_spans_read(text, len, ret) == 0) {
+		return 0;
+	}
+	/* What is wrong with it, jansson says, and where. */
+	json_t *json = json_parse(text, len, NULL, refusal);
+	if (json) {
+		json_decref(json);
+		refuse(refusal, "bad_json", "not valid JSON");
+	}
+	return -EINVAL;
 }
 
 /* --- fields --- */
@@ -303,38 +321,21 @@ static int parse_setting(const json_t *data, struct request *ret, struct refusal
 	return 0;
 }
 
-/** The producer's own name for an append: JSON text, "" if there is none. */
-static int take_ref(const json_t *ref, char out[160], struct refusal *refusal)
+static int parse_snapshot(const json_t *data, struct request *ret, struct refusal *refusal)
 {
-	out[0] = '\0';
-	if (!ref) {
-		return 0;
+	const json_t *ref = json_object_get(data, "ref");
+	char *text = ref ? json_text(ref, NULL) : NULL;
+	struct json_spans spans = {0};
+	int r = 0;
+	ret->snapshot.data = data;
+	ret->snapshot.ref[0] = '\0';
+	if (ref) {
+		r = json_spans_parse(text, strlen(text), &spans, refusal);
+		r = r < 0 ? r : request_take_ref(spans.all, ret->snapshot.ref, refusal);
 	}
-	if (!json_is_integer(ref) && !(json_is_string(ref) && json_string_length(ref) <= 64)) {
-		return refuse(refusal, "bad_request",
-			"ref must be a whole number or a string of at most 64 bytes");
-	}
-	char *text = json_dumps(ref, JSON_ENCODE_ANY);
-	bool fits = text && strlen(text) < 160;
-	snprintf(out, 160, "%s", fits ? text : "");
+	json_spans_finish(&spans);
 	free(text);
-	return fits ? 0 : refuse(refusal, "bad_request", "ref is too long");
-}
-
-static int parse_append(const json_t *data, const struct limits *limits, struct request *ret,
-	struct refusal *refusal)
-{
-	const json_t *events = json_object_get(data, "events");
-	if (!json_is_array(events) || !json_array_size(events)) {
-		return refuse(refusal, "bad_request",
-			"append needs \"events\", an array that is not empty");
-	}
-	if (json_array_size(events) > limits->batch_events) {
-		return refuse_limit(refusal, LIMIT_batch_events,
-			"an append takes at most %zu events", limits->batch_events);
-	}
-	ret->append.events = events;
-	return take_ref(json_object_get(data, "ref"), ret->append.ref, refusal);
+	return r;
 }
 
 static int parse_token(const json_t *data, struct request *ret, struct refusal *refusal)
@@ -363,7 +364,6 @@ static int parse_data(struct request *ret, const json_t *data, const struct limi
 		[REQUEST_SET_MODE] = {"mode_id", NULL},
 		[REQUEST_SET_CONFIG_OPTION] = {"config_id", "value", NULL},
 		[REQUEST_TOKEN] = {"token", "login", NULL},
-		[REQUEST_APPEND] = {"events", "ref", NULL},
 		[REQUEST_APPEND_SNAPSHOT] = {"messages", "skip_first", "run_id", "ref", NULL},
 	};
 	int r = check_names(data, refusal->request, names[ret->type], refusal);
@@ -391,11 +391,10 @@ static int parse_data(struct request *ret, const json_t *data, const struct limi
 		return parse_setting(data, ret, refusal);
 	case REQUEST_TOKEN:
 		return parse_token(data, ret, refusal);
-	case REQUEST_APPEND:
-		return parse_append(data, limits, ret, refusal);
+	case REQUEST_APPEND: /* request_parse() takes it */
+		break;
 	case REQUEST_APPEND_SNAPSHOT:
-		ret->snapshot.data = data;
-		return take_ref(json_object_get(data, "ref"), ret->snapshot.ref, refusal);
+		return parse_snapshot(data, ret, refusal);
 	}
 	return -EINVAL;
 }
@@ -441,20 +440,23 @@ int request_parse(const char *text, size_t len, const struct limits *limits, enu
 	struct json_numbers *numbers, struct request *ret, struct refusal *refusal)
 {
 	*refusal = (struct refusal){0};
+	*ret = (struct request){0};
+	int r = side == SIDE_PRODUCER ? request_parse_append(text, len, limits, ret, refusal) : 0;
+	if (r != 0) {
+		return r < 0 ? r : 0;
+	}
 	json_t *json = json_parse(text, len, numbers, refusal);
 	if (!json) {
 		return -EINVAL;
 	}
 	const json_t *type = json_object_get(json, "type");
 	const json_t *data = json_object_get(json, "data");
-	int r = 0;
 	if (json_is_string(type)) {
 		snprintf(refusal->request, sizeof(refusal->request), "%s", json_string_value(type));
 		utf8_repair(refusal->request);
 	}
 	if (!json_is_string(type) || !json_is_object(data)) {
-		r = refuse(refusal, "bad_request",
-			"a frame is {\"type\": string, \"data\": object}; this one is not");
+		r = refuse(refusal, "bad_request", NO_FRAME);
 	} else if (check_names(json, "a frame", (const char *const[]){"type", "data", NULL},
 			   refusal) < 0) {
 		r = -EINVAL;
@@ -474,6 +476,7 @@ int request_parse(const char *text, size_t len, const struct limits *limits, enu
 void request_finish(struct request *request)
 {
 	json_decref(request->json);
+	json_spans_finish(&request->spans);
 }
 
 /* --- REST --- */

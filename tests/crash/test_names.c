@@ -49,14 +49,15 @@ static struct append_ack append(struct session *session, const char *events)
 	struct refusal refusal = {0};
 	struct append_ack acks[16];
 	size_t bad;
-	json_t *json = json_loads(events, 0, NULL);
-	assert_non_null(json);
-	size_t count = json_array_size(json);
+	struct json_spans spans;
+	assert_int_equal(json_spans_read(events, strlen(events), &spans), 0);
+	size_t count = json_span_array_size(spans.all);
 	assert_in_range(count, 1, 16);
-	if (intake_append(session, json, limits_default(), acks, &bad, &refusal) < 0) {
+	if (intake_append(session, spans.all + 1, count, limits_default(), acks, &bad, &refusal) <
+		0) {
 		fail_msg("%s: %s", refusal.code, refusal.message);
 	}
-	json_decref(json);
+	json_spans_finish(&spans);
 	return acks[count - 1];
 }
 
@@ -460,18 +461,22 @@ static void append_many(struct rig *rig, struct session *session, int from)
 	struct append_ack *acks = xcalloc(BATCH, sizeof(*acks));
 	struct refusal refusal;
 	size_t bad;
-	json_t *events = json_array();
+	struct buffer events = {0};
+	struct json_spans spans;
 	for (int i = from; i < from + BATCH; i++) {
-		char key[16];
-		snprintf(key, sizeof(key), "cp%d:e%d", i / 100, i % 100);
-		json_array_append_new(
-			events, json_pack("{s:s, s:s, s:{}}", "type", "x-n", "key", key, "data"));
+		buffer_printf(&events, "%c{\"type\":\"x-n\",\"key\":\"cp%d:e%d\",\"data\":{}}",
+			i == from ? '[' : ',', i / 100, i % 100);
 	}
-	assert_int_equal(intake_append(session, events, &rig->limits, acks, &bad, &refusal), 0);
+	buffer_append_char(&events, ']');
+	assert_int_equal(json_spans_read(events.data, events.len, &spans), 0);
+	assert_int_equal(
+		intake_append(session, spans.all + 1, BATCH, &rig->limits, acks, &bad, &refusal),
+		0);
 	for (int i = 0; i < BATCH; i++) {
 		assert_int_equal(acks[i].seq, from + i + 1);
 	}
-	json_decref(events);
+	json_spans_finish(&spans);
+	buffer_finish(&events);
 	free(acks);
 	rig_settle(rig);
 }

@@ -114,12 +114,17 @@ static void take_event(struct producers *p, const json_t *event)
 {
 	struct input_event in;
 	struct refusal refusal;
-	fuzz_check(input_event_parse(event, limits_default(), NULL, &in, &refusal) == 0,
+	struct json_spans spans;
+	char *text = json_text(event, NULL);
+	fuzz_check(json_spans_read(text, strlen(text), &spans) == 0, "it is JSON");
+	fuzz_check(input_event_parse(spans.all, limits_default(), &in, &refusal) == 0,
 		"what comes out is good to come in");
 	const json_t *id = json_object_get(json_object_get(event, "data"), "tool_call_id");
 	hold(p, SNAPSHOT_MESSAGE, json_object_get(event, "message_id"));
 	hold(p, in.type == EVENT_TOOL_CALL ? SNAPSHOT_TOOL_CALL : SNAPSHOT_TOOL_RESULT, id);
 	input_event_finish(&in);
+	json_spans_finish(&spans);
+	free(text);
 }
 
 static void put_snapshot(struct producers *p, const json_t *data)

@@ -100,11 +100,12 @@ static void open_questions_end_with_the_turn(void **state)
 static int append_json(struct stage *st, const char *events, struct append_ack *acks,
 	size_t *ret_bad, struct refusal *refusal)
 {
-	json_t *json = json_loads(events, 0, NULL);
-	assert_non_null(json);
+	struct json_spans spans;
+	assert_int_equal(json_spans_read(events, strlen(events), &spans), 0);
 	*refusal = (struct refusal){0};
-	int r = intake_append(st->session, json, &st->rig.limits, acks, ret_bad, refusal);
-	json_decref(json);
+	int r = intake_append(st->session, spans.all + 1, json_span_array_size(spans.all),
+		&st->rig.limits, acks, ret_bad, refusal);
+	json_spans_finish(&spans);
 	return r;
 }
 

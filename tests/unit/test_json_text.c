@@ -41,6 +41,16 @@ static void without_texts_the_shortest(void **state)
 		"[0.30000000000000004,4.94065645841247e-324,3.141592653589793]");
 }
 
+/** What does not fit is put right only where it is a number. */
+static void what_is_no_number(void **state)
+{
+	static const char *const texts[] = {"12345678901234567890-", "[012345678901234567890]",
+		"[1.e999]", "[1e999e1]", "[-e999]", "[1e999.5]", "[12345678901234567890.]"};
+	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+		assert_null(json_read(texts[i], strlen(texts[i]), JSON_DECODE_ANY, NULL, NULL));
+	}
+}
+
 /* The tree has fewer numbers than the text, or others: none may get the text of another. */
 static void where_a_member_is_twice_values_are_right(void **state)
 {
@@ -99,6 +109,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(as_they_came),
 		cmocka_unit_test(without_texts_the_shortest),
+		cmocka_unit_test(what_is_no_number),
 		cmocka_unit_test(where_a_member_is_twice_values_are_right),
 		cmocka_unit_test(copies_and_sweeps),
 		cmocka_unit_test(what_is_no_json_stays_none),

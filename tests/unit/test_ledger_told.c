@@ -63,20 +63,21 @@ static void what_is_answered_is_not_answered_again(void **state)
 	begin_turn(st);
 	rig_settle(&st->rig);
 	uint64_t had = session_channel(session_of(st))->max_seq;
-	json_t *events = json_loads(
+	static const char events[] =
 		"[{\"type\":\"permission_request\",\"data\":{\"request_id\":\"q2\",\"tool_"
 		"call\":" CALL("c1",
 			"one") ",\"options\":" OPTIONS "}},"
 			       "{\"type\":\"permission_resolved\",\"data\":{\"request_id\":\"q2\","
-			       "\"outcome\":\"cancelled\"},\"key\":\"k\"}]",
-		0, NULL);
-	assert_non_null(events);
+			       "\"outcome\":\"cancelled\"},\"key\":\"k\"}]";
+	struct json_spans spans;
+	assert_int_equal(json_spans_read(events, strlen(events), &spans), 0);
 	struct append_ack acks[2] = {0};
 	struct refusal refusal = {0};
 	size_t bad;
-	assert_int_equal(
-		intake_append(session_of(st), events, &st->rig.limits, acks, &bad, &refusal), 0);
-	json_decref(events);
+	assert_int_equal(intake_append(session_of(st), spans.all + 1, 2, &st->rig.limits, acks,
+				 &bad, &refusal),
+		0);
+	json_spans_finish(&spans);
 	assert_int_equal(acks[0].seq, had + 1);
 	assert_int_equal(acks[1].seq, had + 2);
 	assert_true(acks[1].duplicate);

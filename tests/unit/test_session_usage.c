@@ -22,10 +22,12 @@ static int append(struct session *session, const char *events, struct append_ack
 	struct refusal *refusal)
 {
 	size_t bad;
-	json_t *json = json_loads(events, 0, NULL);
-	assert_true(json_is_array(json) && json_array_size(json) <= ACKS_MAX);
-	int r = intake_append(session, json, limits_default(), acks, &bad, refusal);
-	json_decref(json);
+	struct json_spans spans;
+	assert_int_equal(json_spans_read(events, strlen(events), &spans), 0);
+	size_t count = json_span_array_size(spans.all);
+	assert_in_range(count, 1, ACKS_MAX);
+	int r = intake_append(session, spans.all + 1, count, limits_default(), acks, &bad, refusal);
+	json_spans_finish(&spans);
 	return r;
 }
 

@@ -120,15 +120,18 @@ static json_t *hand_over(struct log *log, json_t *data)
 		fail_msg("message %zu: %s: %s", bad, refusal.code, refusal.message);
 	}
 	/* All that comes out is good to come in. */
-	size_t i;
-	json_t *event;
-	json_array_foreach(found.events, i, event) {
+	char *text = json_text(found.events, NULL);
+	struct json_spans spans;
+	assert_int_equal(json_spans_read(text, strlen(text), &spans), 0);
+	json_span_each(event, spans.all) {
 		struct input_event in;
-		if (input_event_parse(event, &log->limits, NULL, &in, &refusal) < 0) {
+		if (input_event_parse(event, &log->limits, &in, &refusal) < 0) {
 			fail_msg("%s", refusal.message);
 		}
 		input_event_finish(&in);
 	}
+	json_spans_finish(&spans);
+	free(text);
 	take(log, found.events);
 	json_decref(data);
 	return found.events;

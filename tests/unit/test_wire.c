@@ -32,11 +32,11 @@ static void check_refusal(const struct refusal *refusal)
 	frame_unref(frame);
 }
 
-static int parse_input(const json_t *json, struct refusal *refusal)
+static int parse_input(const struct json_span *json, struct refusal *refusal)
 {
 	struct input_event event;
 	*refusal = (struct refusal){0};
-	int r = input_event_parse(json, limits_default(), NULL, &event, refusal);
+	int r = input_event_parse(json, limits_default(), &event, refusal);
 	if (r == 0) {
 		input_event_finish(&event);
 	}
@@ -48,14 +48,13 @@ static int parse_frame(
 	enum request_side side, const char *text, size_t len, struct refusal *refusal)
 {
 	struct request request;
-	size_t i;
-	json_t *event;
 	int r = request_parse(text, len, limits_default(), side, NULL, &request, refusal);
 	if (r < 0) {
 		return r;
 	}
 	if (request.type == REQUEST_APPEND) {
-		json_array_foreach(request.append.events, i, event) {
+		const struct json_span *event = request.append.events;
+		for (size_t i = 0; i < request.append.count; i++, event = json_span_next(event)) {
 			r = r < 0 ? r : parse_input(event, refusal);
 		}
 	}
@@ -75,9 +74,10 @@ static void visit_request(void *arg, const char *name, const char *text, size_t 
 	struct refusal refusal = {0};
 	int r;
 	if (want->is_input) {
-		json_t *json = json_parse(text, len, NULL, &refusal);
-		r = json ? parse_input(json, &refusal) : -1;
-		json_decref(json);
+		struct json_spans spans = {0};
+		r = json_spans_parse(text, len, &spans, &refusal);
+		r = r < 0 ? r : parse_input(spans.all, &refusal);
+		json_spans_finish(&spans);
 	} else {
 		r = parse_frame(want->side, text, len, &refusal);
 	}

@@ -1,0 +1,18 @@
+/* What requests.c and request_append.c share. */
+#ifndef HOLDFAST_REQUESTS_INTERNAL_H
+#define HOLDFAST_REQUESTS_INTERNAL_H
+
+#include "holdfast/requests.h"
+
+#define NO_FRAME "a frame is {\"type\": string, \"data\": object}; this one is not"
+
+/**
+ * The frame of an append, of which there are many: without a tree. Returns 1 if it is one, 0 if it
+ * is another frame or no JSON, -EINVAL if it is refused.
+ */
+int request_parse_append(const char *text, size_t len, const struct limits *limits,
+	struct request *ret, struct refusal *refusal);
+/** The producer's own name for an append: JSON text, "" if there is none (`ref` is NULL). */
+int request_take_ref(const struct json_span *ref, char out[160], struct refusal *refusal);
+
+#endif
