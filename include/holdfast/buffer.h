@@ -26,6 +26,8 @@ void buffer_append(struct buffer *b, const void *bytes, size_t len);
 void buffer_append_str(struct buffer *b, const char *str);
 void buffer_append_char(struct buffer *b, char c);
 void buffer_append_u64(struct buffer *b, uint64_t value);
+/** 16 hexadecimal digits. */
+void buffer_append_hex(struct buffer *b, uint64_t value);
 __attribute__((format(printf, 2, 3))) void buffer_printf(struct buffer *b, const char *fmt, ...);
 /**
  * Appends `text` as a JSON string with its quotes (RFC 8259): control characters, `"` and `\` are

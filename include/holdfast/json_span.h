@@ -31,8 +31,8 @@ struct json_spans {
 
 /**
  * Reads one JSON value of any kind: valid UTF-8, no NUL in strings, no member twice, at most
- * JSON_DEPTH_MAX levels deep. The spans borrow `text`. -EINVAL if it is anything else; then there is
- * nothing to finish.
+ * JSON_DEPTH_MAX levels deep. The spans borrow `text`. -EINVAL if it is anything else; then `ret`
+ * is as it was, or zeroed.
  */
 int json_spans_read(const char *text, size_t len, struct json_spans *ret);
 /** Zeroed ones are fine. */

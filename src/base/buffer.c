@@ -71,17 +71,21 @@ void buffer_finish(struct buffer *b)
 	buffer_init(b);
 }
 
-void buffer_reserve(struct buffer *b, size_t extra)
+static void grow(struct buffer *b, size_t extra)
 {
-	if (b->cap - b->len >= extra) {
-		return;
-	}
 	size_t cap = b->cap ? b->cap : 64;
 	while (cap - b->len < extra) {
 		cap *= 2;
 	}
 	b->data = xrealloc(b->data, cap);
 	b->cap = cap;
+}
+
+void buffer_reserve(struct buffer *b, size_t extra)
+{
+	if (b->cap - b->len < extra) {
+		grow(b, extra);
+	}
 }
 
 void buffer_append(struct buffer *b, const void *bytes, size_t len)
@@ -113,6 +117,15 @@ void buffer_append_u64(struct buffer *b, uint64_t value)
 		value /= 10;
 	} while (value);
 	buffer_append(b, digits + at, sizeof(digits) - at);
+}
+
+void buffer_append_hex(struct buffer *b, uint64_t value)
+{
+	char digits[16];
+	for (size_t at = sizeof(digits); at-- > 0; value >>= 4) {
+		digits[at] = "0123456789abcdef"[value & 15];
+	}
+	buffer_append(b, digits, sizeof(digits));
 }
 
 void buffer_printf(struct buffer *b, const char *fmt, ...)

@@ -34,13 +34,19 @@ void session_names_note_message(
 
 typedef void take_name(void *arg, enum log_key_kind kind, const char *key);
 
-/** The names in the data of an input, or of the event that came of it. */
-static void names_in_data(
-	enum event_type type, const json_t *json, bool has_message_id, take_name *take, void *arg)
+static const char *text_in(const struct json_span *object, const char *name)
 {
-	const char *tool = session_text_of(json, "tool_call_id");
-	const char *status = session_text_of(json, "status");
-	const char *prompt = session_text_of(json, "prompt_id");
+	const struct json_span *value = json_span_get(object, name);
+	return json_span_is(value, JSON_STRING) ? value->text : "";
+}
+
+/** The names in the data of an input, or of the event that came of it. */
+static void names_in_data(enum event_type type, const struct json_span *data, bool has_message_id,
+	take_name *take, void *arg)
+{
+	const char *tool = text_in(data, "tool_call_id");
+	const char *status = text_in(data, "status");
+	const char *prompt = text_in(data, "prompt_id");
 	size_t len = strlen(tool);
 	/* No snapshot can name a longer one. */
 	bool is_tool = type != EVENT_USER_PROMPT && len && len <= MESSAGE_ID_MAX;
@@ -88,8 +94,13 @@ void session_names_note(struct session_state *state, const struct input_event *i
 	}
 	if (has_names_in_data(in->type)) {
 		struct noting noting = {state, seq};
-		names_in_data(in->type, session_state_data(state), in->message_id != NULL,
+		struct json_spans spans = {0};
+		if (!in->span) {
+			json_spans_read(in->data, in->data_len, &spans);
+		}
+		names_in_data(in->type, in->span ? in->span : spans.all, in->message_id != NULL,
 			take_of_input, &noting);
+		json_spans_finish(&spans);
 	}
 }
 
@@ -191,9 +202,7 @@ void session_names_of(const struct event_view *view, bool all, visit_name *visit
 {
 	struct telling telling = {view->seq, visit, arg};
 	bool tells = session_names_need_data(view->type);
-	json_t *json = tells || (all && has_names_in_data(view->type))
-			       ? json_read(view->data, view->data_len, 0, NULL, NULL)
-			       : NULL;
+	json_t *json = tells ? json_read(view->data, view->data_len, 0, NULL, NULL) : NULL;
 	if (view->type == EVENT_USER_PROMPT) {
 		take_of_event(&telling, LOG_KEY_PROMPT, session_text_of(json, "prompt_id"));
 	} else if (tells && *session_text_of(json, "request_id")) {
@@ -208,7 +217,11 @@ void session_names_of(const struct event_view *view, bool all, visit_name *visit
 		tell_message_id(&telling, view);
 	}
 	if (all && has_names_in_data(view->type)) {
-		names_in_data(view->type, json, view->message_id != NULL, take_of_event, &telling);
+		struct json_spans spans = {0};
+		json_spans_read(view->data, view->data_len, &spans);
+		names_in_data(
+			view->type, spans.all, view->message_id != NULL, take_of_event, &telling);
+		json_spans_finish(&spans);
 	}
 	json_decref(json);
 }

@@ -28,7 +28,9 @@ static struct frame *begin(const char *type, size_t size_hint)
 	buffer_reserve(&frame->buf, FRAME_HEADROOM + size_hint + 64);
 	memset(frame->buf.data, 0, FRAME_HEADROOM);
 	frame->buf.len = FRAME_HEADROOM;
-	buffer_printf(&frame->buf, "{\"type\":\"%s\",\"data\":", type);
+	buffer_append_str(&frame->buf, "{\"type\":\"");
+	buffer_append_str(&frame->buf, type);
+	buffer_append_str(&frame->buf, "\",\"data\":");
 	return frame;
 }
 
@@ -69,7 +71,10 @@ static void put_bool(struct buffer *out, const char *name, bool value)
 
 static void put_epoch(struct buffer *out, uint64_t epoch)
 {
-	buffer_printf(out, ",\"epoch\":\"%016llx\"", (unsigned long long)epoch);
+	put_name(out, "epoch");
+	buffer_append_char(out, '"');
+	buffer_append_hex(out, epoch);
+	buffer_append_char(out, '"');
 }
 
 static void put_agent_state(struct buffer *out, const struct agent_state *state, uint64_t first_seq)

@@ -203,13 +203,11 @@ static int find_event_type(
 	return 0;
 }
 
-/** What the session's state reads in more than the bytes of it. */
+/** Whether the session's state reads much of the data; of others it takes the bytes, and names. */
 static bool needs_object(enum event_type type)
 {
 	switch (type) {
 	case EVENT_USER_PROMPT:
-	case EVENT_TOOL_CALL:
-	case EVENT_TOOL_CALL_UPDATE:
 	case EVENT_PERMISSION_REQUEST:
 	case EVENT_PERMISSION_RESOLVED:
 	case EVENT_USAGE:
