@@ -15,6 +15,7 @@ struct config {
 	const char *tls_cert; /* NULL: none */
 	const char *tls_key;
 	bool tls_off; /* a proxy ends TLS */
+	bool compression_off;
 	const char *url; /* how people reach it; NULL: as it listens */
 	const char *data_dir;
 	const char *agent; /* NULL: none */

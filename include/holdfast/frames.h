@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct deflater;
 struct error_detail;
 
 /** Room in front of the text, which the socket layer overwrites with its own header. */
@@ -21,6 +22,9 @@ struct error_detail;
 struct frame {
 	unsigned refs;
 	struct buffer buf; /* FRAME_HEADROOM bytes, then the text */
+	struct buffer
+		deflated; /* the same, then the text compressed; empty: see frame_deflated() */
+	bool was_deflated;
 };
 
 static inline const char *frame_text(const struct frame *frame)
@@ -36,6 +40,11 @@ static inline size_t frame_len(const struct frame *frame)
 struct frame *frame_ref(struct frame *frame);
 /** Accepts NULL. */
 void frame_unref(struct frame *frame);
+/**
+ * The frame with its text compressed (deflate.h), which is done once; NULL if it is too short to
+ * become shorter. Lent as long as the frame is.
+ */
+const struct buffer *frame_deflated(struct frame *frame, struct deflater *deflater);
 
 /**
  * `{"type": type, "data": data}`; data is a JSON text. One reference, the caller's, as of all

@@ -47,6 +47,7 @@ struct server_config {
 	const char *tls_cert; /* PEM files; NULL: none; must outlive the server */
 	const char *tls_key;
 	bool is_tls_off; /* a proxy ends TLS: other machines reach plain HTTP */
+	bool is_compression_off;
 	const char *web_dir; /* static files; NULL: none */
 	const char *highlight_dir; /* highlight.js for those files; NULL: none */
 	struct session_table *sessions;

@@ -1,6 +1,6 @@
 /*
  * WebSocket frames (RFC 6455, section 5), as a server reads and writes them: masked ones come in,
- * unmasked ones go out, and no extension is in use. Pure.
+ * unmasked ones go out. One extension may be in use, permessage-deflate (deflate.h). Pure.
  */
 #ifndef HOLDFAST_WS_FRAME_H
 #define HOLDFAST_WS_FRAME_H
@@ -12,6 +12,8 @@
 /* The longest header of a frame that goes out, and the longest payload of a control frame. */
 #define WS_HEADER_MAX  10
 #define WS_CONTROL_MAX 125
+/* The bit of a frame's first byte that says that its message is compressed (RFC 7692, section 6). */
+#define WS_DEFLATED 0x40
 
 enum ws_opcode {
 	WS_CONTINUATION = 0,
@@ -42,6 +44,8 @@ struct ws_reader {
 	uint8_t message; /* WS_TEXT or WS_BINARY while a message is unfinished, else 0 */
 	uint8_t mask_at;
 	bool in_payload;
+	bool may_deflate; /* the extension is in use; set by the owner */
+	bool is_deflated; /* the unfinished message is compressed */
 };
 
 /** A piece of a frame's payload. */
@@ -49,6 +53,7 @@ struct ws_piece {
 	enum ws_opcode opcode; /* of data: WS_TEXT or WS_BINARY, also for a continuation */
 	bool is_first; /* of a message; of control frames it says nothing */
 	bool is_last; /* of the message, or of the control frame */
+	bool is_deflated; /* the message is compressed */
 	char *bytes; /* unmasked, in place */
 	size_t len;
 };

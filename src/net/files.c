@@ -5,6 +5,7 @@
 #include "http_internal.h"
 
 #include "holdfast/beneath.h"
+#include "holdfast/deflate.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -29,14 +30,46 @@ struct file_job {
 	struct conn *conn; /* NULL: it is gone */
 	char *dir;
 	char *path; /* below it */
-	char etag[64];
+	char etag[72];
 	int fd; /* -1: it is not open yet */
 	uint64_t size;
 	uint64_t left; /* of it, to read */
 	struct buffer bytes; /* the piece that was read */
+	bool takes_gzip; /* it may be compressed, if it is one piece of text */
+	bool is_packed; /* it is */
 	bool is_working; /* on the thread pool */
 	int error; /* a negative errno */
 };
+
+static const char *type_of(const char *path)
+{
+	static const struct {
+		const char *end;
+		const char *type;
+	} table[] = {
+		{".html", "text/html; charset=utf-8"},
+		{".css", "text/css; charset=utf-8"},
+		{".js", "text/javascript; charset=utf-8"},
+		{".mjs", "text/javascript; charset=utf-8"},
+		{".json", "application/json"},
+		{".map", "application/json"},
+		{".webmanifest", "application/manifest+json"},
+		{".svg", "image/svg+xml"},
+		{".png", "image/png"},
+		{".ico", "image/x-icon"},
+		{".woff2", "font/woff2"},
+		{".txt", "text/plain; charset=utf-8"},
+		{".md", "text/plain; charset=utf-8"},
+	};
+	size_t len = strlen(path);
+	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+		size_t n = strlen(table[i].end);
+		if (len > n && strcasecmp(path + len - n, table[i].end) == 0) {
+			return table[i].type;
+		}
+	}
+	return "application/octet-stream";
+}
 
 /* --- on the thread pool --- */
 
@@ -84,12 +117,38 @@ static int read_piece(struct file_job *job)
 	return 0;
 }
 
+/** Images and fonts are compressed as they are. */
+static bool is_text(const char *path)
+{
+	const char *type = type_of(path);
+	return strncmp(type, "text/", 5) == 0 || strncmp(type, "application/json", 16) == 0 ||
+	       strcmp(type, "application/manifest+json") == 0 || strcmp(type, "image/svg+xml") == 0;
+}
+
+/** Other bytes have another tag. */
+static void pack(struct file_job *job)
+{
+	struct buffer packed = {0};
+	struct deflater *deflater = deflater_create();
+	deflate_gzip(deflater, job->bytes.data, job->bytes.len, &packed);
+	deflater_destroy(deflater);
+	buffer_finish(&job->bytes);
+	job->bytes = packed;
+	job->size = packed.len;
+	job->is_packed = true;
+	memcpy(job->etag + strlen(job->etag) - 1, "-gz\"", 5);
+}
+
 static void work(uv_work_t *req)
 {
 	struct file_job *job = req->data;
-	job->error = job->fd < 0 ? open_file(job) : 0;
+	bool begins = job->fd < 0;
+	job->error = begins ? open_file(job) : 0;
 	if (!job->error) {
 		job->error = read_piece(job);
+	}
+	if (!job->error && begins && !job->left && job->takes_gzip && job->size >= DEFLATE_MIN) {
+		pack(job);
 	}
 }
 
@@ -104,36 +163,6 @@ static void free_job(struct file_job *job)
 	free(job->dir);
 	free(job->path);
 	free(job);
-}
-
-static const char *type_of(const char *path)
-{
-	static const struct {
-		const char *end;
-		const char *type;
-	} table[] = {
-		{".html", "text/html; charset=utf-8"},
-		{".css", "text/css; charset=utf-8"},
-		{".js", "text/javascript; charset=utf-8"},
-		{".mjs", "text/javascript; charset=utf-8"},
-		{".json", "application/json"},
-		{".map", "application/json"},
-		{".webmanifest", "application/manifest+json"},
-		{".svg", "image/svg+xml"},
-		{".png", "image/png"},
-		{".ico", "image/x-icon"},
-		{".woff2", "font/woff2"},
-		{".txt", "text/plain; charset=utf-8"},
-		{".md", "text/plain; charset=utf-8"},
-	};
-	size_t len = strlen(path);
-	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
-		size_t n = strlen(table[i].end);
-		if (len > n && strcasecmp(path + len - n, table[i].end) == 0) {
-			return table[i].type;
-		}
-	}
-	return "application/octet-stream";
 }
 
 static void refuse_missing(struct conn *conn)
@@ -162,7 +191,8 @@ static void begin_answer(struct conn *conn)
 	struct file_job *job = conn->http->file;
 	struct buffer headers = {0};
 	bool is_known = has_tag(conn->http->head, job->etag);
-	buffer_printf(&headers, "%setag: %s\r\n", page_headers, job->etag);
+	buffer_printf(&headers, "%setag: %s\r\nvary: accept-encoding\r\n%s", page_headers,
+		job->etag, job->is_packed && !is_known ? "content-encoding: gzip\r\n" : "");
 	if (!is_known) {
 		buffer_printf(&headers, "content-type: %s\r\n", type_of(job->path));
 	}
@@ -253,6 +283,7 @@ static void start(struct conn *conn, const char *dir, const char *path)
 	job->dir = xstrdup(dir);
 	job->path = xstrdup(path);
 	job->fd = -1;
+	job->takes_gzip = http_takes_gzip(conn) && is_text(path);
 	conn->http->file = job;
 	start_work(job);
 }

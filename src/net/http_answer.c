@@ -1,6 +1,8 @@
 /* Answers over HTTP: every one is a JSON text, whole, with its length. */
 #include "http_internal.h"
 
+#include "holdfast/deflate.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -128,6 +130,25 @@ void http_respond_file(struct conn *conn, unsigned status, const char *headers, 
 void http_respond(struct conn *conn, unsigned status, const char *json, size_t len)
 {
 	http_respond_with(conn, status, "", json, len);
+}
+
+bool http_takes_gzip(const struct conn *conn)
+{
+	return conn->server->deflater &&
+	       http_head_has_word(conn->http->head, "accept-encoding", "gzip");
+}
+
+void http_respond_page(struct conn *conn, const struct buffer *json)
+{
+	struct buffer packed = {0};
+	if (json->len < DEFLATE_MIN || !http_takes_gzip(conn)) {
+		http_respond_with(conn, 200, "vary: accept-encoding\r\n", json->data, json->len);
+		return;
+	}
+	deflate_gzip(conn->server->deflater, json->data, json->len, &packed);
+	http_respond_with(conn, 200, "content-encoding: gzip\r\nvary: accept-encoding\r\n",
+		packed.data, packed.len);
+	buffer_finish(&packed);
 }
 
 static unsigned status_of(const char *code)

@@ -84,7 +84,7 @@ static void get_sessions(struct conn *conn)
 	} else {
 		buffer_append_str(&body, "],\"next\":null}");
 	}
-	http_respond(conn, 200, body.data, body.len);
+	http_respond_page(conn, &body);
 	buffer_finish(&body);
 }
 

@@ -18,7 +18,7 @@ static void respond_page(struct conn *conn, struct event **events, size_t count)
 	struct buffer body = {0};
 	frames_append_loaded(&body, &page);
 	metrics_add(conn->server->metrics, METRIC_EVENTS_DELIVERED, count);
-	http_respond(conn, 200, body.data, body.len);
+	http_respond_page(conn, &body);
 	buffer_finish(&body);
 }
 

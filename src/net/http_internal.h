@@ -33,6 +33,10 @@ void http_answer_preflight(struct conn *conn);
 void http_respond_with(
 	struct conn *conn, unsigned status, const char *headers, const char *body, size_t len);
 void http_respond(struct conn *conn, unsigned status, const char *json, size_t len);
+/** 200 with a page of events, sessions or prompts, compressed if the client can read that. */
+void http_respond_page(struct conn *conn, const struct buffer *json);
+/** Whether it is compressed. */
+bool http_takes_gzip(const struct conn *conn);
 /** 200 with text of another type. */
 void http_respond_text(struct conn *conn, const char *type, const char *text, size_t len);
 /** The beginning of a file of `size` bytes, whose rest is sent from the file; `headers` has its type. */

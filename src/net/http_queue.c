@@ -41,6 +41,6 @@ void http_get_queue(struct conn *conn, struct session *session)
 	} else {
 		prompt_queue_append_list(&body, queue, channel->limits->page_size);
 	}
-	http_respond(conn, 200, body.data, body.len);
+	http_respond_page(conn, &body);
 	buffer_finish(&body);
 }

@@ -109,6 +109,7 @@ struct ws_socket {
 	struct observer_config config;
 	struct observer *observer;
 	const char *refused; /* the query made no sense: told when the socket is open */
+	bool deflates; /* both sides may compress messages */
 	struct ws_reader reader;
 	struct utf8_state utf8;
 	struct buffer control; /* payload of a control frame that is coming in */
@@ -195,6 +196,7 @@ struct server {
 	struct hash *wrong; /* tokens, by the address that they came from */
 	const struct server_trust *trust;
 	struct transport *transport;
+	struct deflater *deflater; /* NULL: nothing is compressed */
 	const char *tls_cert; /* NULL: none */
 	const char *tls_key;
 	struct keys_job *keys_job; /* that reads them again; NULL: none */

@@ -1,6 +1,7 @@
 /* The server: what it listens on, its connections, and what they do together in a loop tick. */
 #include "http_internal.h"
 
+#include "holdfast/deflate.h"
 #include "holdfast/diag.h"
 
 #include <stdio.h>
@@ -107,6 +108,7 @@ struct server *server_create(const struct server_config *config, char **ret_why)
 {
 	struct server *server = server_new(config);
 	server->transport = transport_create(config->loop, &conn_transport_ops);
+	server->deflater = config->is_compression_off ? NULL : deflater_create();
 	if (server->transport && server_load_keys(server, ret_why)) {
 		server->listeners = listeners_create(
 			&(struct listen_config){
@@ -264,6 +266,7 @@ void server_destroy(struct server *server)
 		return;
 	}
 	transport_destroy(server->transport);
+	deflater_destroy(server->deflater);
 	hash_each(server->changed, free_id, NULL);
 	hash_destroy(server->changed);
 	hash_destroy(server->households);

@@ -4,10 +4,13 @@
  */
 #include "http_internal.h"
 
+#include "holdfast/deflate.h"
+
 #include <openssl/evp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/random.h>
 
 bool ws_is_asked_for(const struct http_head *head)
@@ -102,6 +105,22 @@ static bool offers_protocol(const struct conn *conn)
 	return http_head_has_word(conn->http->head, "sec-websocket-protocol", "holdfast.v1");
 }
 
+static bool offers_deflate(const struct conn *conn)
+{
+	const struct http_head *head = conn->http->head;
+	bool is_offered = false;
+	for (unsigned i = 0; conn->server->deflater && i < head->field_count; i++) {
+		struct http_span name = head->fields[i].name;
+		struct http_span value = head->fields[i].value;
+		static const char wanted[] = "sec-websocket-extensions";
+		is_offered = is_offered ||
+			     (name.len == sizeof(wanted) - 1 &&
+				     strncasecmp(head->text + name.at, wanted, name.len) == 0 &&
+				     deflate_is_offered(head->text + value.at, value.len));
+	}
+	return is_offered;
+}
+
 /**
  * Finds out whose it will be. False if it is refused: a program can read that, which a browser
  * cannot.
@@ -151,13 +170,15 @@ void ws_upgrade(struct conn *conn)
 	list_init(&conn->ws->outbox);
 	conn->ws->cookies = conn->grant ? NULL : login_cookies_of(conn, conn->http->head);
 	make_client_id(conn);
+	conn->ws->deflates = conn->ws->reader.may_deflate = offers_deflate(conn);
 	conn->ops = ops;
 	query_read_socket(conn);
 	accept_key(key, accept);
 	buffer_printf(&answer,
 		"HTTP/1.1 101 Switching Protocols\r\nupgrade: websocket\r\n"
-		"connection: Upgrade\r\nsec-websocket-accept: %s\r\n%s\r\n",
-		accept, offers_protocol(conn) ? "sec-websocket-protocol: holdfast.v1\r\n" : "");
+		"connection: Upgrade\r\nsec-websocket-accept: %s\r\n%s%s\r\n",
+		accept, offers_protocol(conn) ? "sec-websocket-protocol: holdfast.v1\r\n" : "",
+		conn->ws->deflates ? "sec-websocket-extensions: " DEFLATE_ACCEPTED "\r\n" : "");
 	conn_put(conn, answer.data, answer.len);
 	buffer_finish(&answer);
 	http_finish(conn);

@@ -4,6 +4,9 @@
  */
 #include "http_internal.h"
 
+#include "holdfast/deflate.h"
+
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,9 +39,13 @@ void conn_write(struct conn *conn, struct frame *frame)
 {
 	/* The header goes into the headroom: the same bytes for every receiver. */
 	unsigned char header[WS_HEADER_MAX];
-	size_t len = frame_len(frame);
+	const struct buffer *deflated =
+		conn->ws->deflates ? frame_deflated(frame, conn->server->deflater) : NULL;
+	const struct buffer *bytes = deflated ? deflated : &frame->buf;
+	size_t len = bytes->len - FRAME_HEADROOM;
 	size_t n = ws_header(WS_TEXT, len, header);
-	char *begin = frame->buf.data + FRAME_HEADROOM - n;
+	header[0] |= deflated ? WS_DEFLATED : 0;
+	char *begin = bytes->data + FRAME_HEADROOM - n;
 	memcpy(begin, header, n);
 	conn_put_later(conn, begin, n + len, handle_frame_sent, frame_ref(frame));
 }
@@ -314,10 +321,48 @@ static void take_message(struct conn *conn, const char *text, size_t len)
 	}
 }
 
+/** The most bytes of a message. One that is dropped, because the token was wrong, may be larger. */
+static size_t message_max(const struct conn *conn)
+{
+	const struct limits *limits = conn->server->limits;
+	size_t most = conn->ops->is_producer ? limits->body_size : limits->frame_size;
+	bool is_known = conn->grant || conn->denial != DENIED_NOTHING;
+	return is_known || most < WITHOUT_TOKEN_MAX ? most : WITHOUT_TOKEN_MAX;
+}
+
+static void refuse_frame(struct conn *conn, int error, size_t max);
+
+/** What it says counts as if it had come as it is. */
+static void take_deflated(struct conn *conn, const char *bytes, size_t len)
+{
+	struct buffer text = {0};
+	if (conn->denial != DENIED_NOTHING) {
+		return; /* it is about to be closed */
+	}
+	int r = inflate_message(conn->server->deflater, bytes, len, message_max(conn), &text);
+	if (text.len > len) {
+		rate_take_bytes(conn, text.len - len);
+	}
+	if (r == -EMSGSIZE) {
+		refuse_frame(conn, -WS_CLOSE_TOO_LARGE, message_max(conn));
+	} else if (r < 0 || !utf8_is_valid(text.data, text.len)) {
+		fail(conn, WS_CLOSE_NOT_UTF8,
+			r < 0 ? "a message is not compressed as deflate says"
+			      : "a message is not UTF-8");
+	} else {
+		take_message(conn, buffer_cstr(&text), text.len);
+	}
+	buffer_finish(&text);
+}
+
 static void end_message(struct conn *conn, const struct ws_piece *piece)
 {
 	if (piece->opcode == WS_BINARY) {
 		refuse_binary(conn);
+	} else if (piece->is_deflated) {
+		const struct buffer *rx = &conn->rx;
+		take_deflated(conn, piece->is_first ? piece->bytes : rx->data,
+			piece->is_first ? piece->len : rx->len);
 	} else if (!utf8_is_whole(&conn->ws->utf8)) {
 		fail(conn, WS_CLOSE_NOT_UTF8, "a message is not UTF-8");
 	} else if (piece->is_first) {
@@ -346,7 +391,8 @@ static void take_data(struct conn *conn, const struct ws_piece *piece)
 		conn->ws->utf8 = (struct utf8_state){0};
 		buffer_clear(&conn->rx);
 	}
-	if (piece->opcode == WS_TEXT && !utf8_check(&conn->ws->utf8, piece->bytes, piece->len)) {
+	if (piece->opcode == WS_TEXT && !piece->is_deflated &&
+		!utf8_check(&conn->ws->utf8, piece->bytes, piece->len)) {
 		fail(conn, WS_CLOSE_NOT_UTF8, "a message is not UTF-8");
 		return;
 	}
@@ -371,15 +417,6 @@ static void refuse_frame(struct conn *conn, int error, size_t max)
 	} else {
 		fail(conn, WS_CLOSE_PROTOCOL_ERROR, "not a WebSocket frame (RFC 6455)");
 	}
-}
-
-/** The most bytes of a message. One that is dropped, because the token was wrong, may be larger. */
-static size_t message_max(const struct conn *conn)
-{
-	const struct limits *limits = conn->server->limits;
-	size_t most = conn->ops->is_producer ? limits->body_size : limits->frame_size;
-	bool is_known = conn->grant || conn->denial != DENIED_NOTHING;
-	return is_known || most < WITHOUT_TOKEN_MAX ? most : WITHOUT_TOKEN_MAX;
 }
 
 size_t ws_receive(struct conn *conn, char *bytes, size_t len)

@@ -30,6 +30,7 @@ enum {
 	ALLOW_HOST,
 	ALLOW_ORIGIN,
 	TRUST_PROXY,
+	COMPRESSION,
 	DATA,
 	AGENT,
 	AGENT_ENV,
@@ -81,6 +82,8 @@ static const struct option options[OPTION_COUNT + 1] = {
 	[TRUST_PROXY] = {"--trust-proxy", "ADDRESS[/BITS]|unix", "HOLDFAST_TRUST_PROXY", NULL,
 		"trust X-Forwarded-For and X-Forwarded-Proto from this proxy; unix: from clients of a unix socket,\n"
 		"      which then need a token"},
+	[COMPRESSION] = {"--compression", "on|off", "HOLDFAST_COMPRESSION", "on",
+		"off: do not compress messages, pages and files, for use behind a proxy that does"},
 	[DATA] = {"--data", "DIR", "HOLDFAST_DATA", "./data",
 		"the directory for sessions; created if it does not exist"},
 	[AGENT] = {"--agent", "CMD", "HOLDFAST_AGENT", NULL,
@@ -432,6 +435,12 @@ static int take_network(struct config *config, const char *values[])
 		r = take_list(config, values[TRUST_PROXY], take_proxy);
 	}
 	r = r < 0 ? r : take_tls(config, values);
+	if (r == 0) {
+		r = parse_word(
+			COMPRESSION, values[COMPRESSION], (const char *const[]){"on", "off", NULL});
+		config->compression_off = r == 1;
+		r = r < 0 ? r : 0;
+	}
 	config->url = values[URL];
 	return r == 0 && config->url ? parse_url(config->url) : r;
 }

@@ -321,6 +321,7 @@ static int open_rooms(struct relay *relay)
 						      .tls_cert = config->tls_cert,
 						      .tls_key = config->tls_key,
 						      .is_tls_off = config->tls_off,
+						      .is_compression_off = config->compression_off,
 						      .web_dir = config->web_dir,
 						      .highlight_dir = config->highlight_dir,
 						      .access = relay->access,

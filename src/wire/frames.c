@@ -1,5 +1,6 @@
 #include "holdfast/frames.h"
 
+#include "holdfast/deflate.h"
 #include "holdfast/requests.h"
 
 #include <stdlib.h>
@@ -15,8 +16,24 @@ void frame_unref(struct frame *frame)
 {
 	if (frame && --frame->refs == 0) {
 		buffer_finish(&frame->buf);
+		buffer_finish(&frame->deflated);
 		free(frame);
 	}
+}
+
+const struct buffer *frame_deflated(struct frame *frame, struct deflater *deflater)
+{
+	static const char headroom[FRAME_HEADROOM];
+	size_t len = frame_len(frame);
+	if (!frame->was_deflated && len >= DEFLATE_MIN) {
+		buffer_append(&frame->deflated, headroom, sizeof(headroom));
+		deflate_message(deflater, frame_text(frame), len, &frame->deflated);
+		if (frame->deflated.len >= frame->buf.len) {
+			buffer_finish(&frame->deflated);
+		}
+	}
+	frame->was_deflated = true;
+	return frame->deflated.len ? &frame->deflated : NULL;
 }
 
 /* --- building --- */

@@ -23,8 +23,9 @@ static bool is_wrong(const struct ws_reader *reader)
 {
 	unsigned opcode = reader->header[0] & 0x0f;
 	bool fin = reader->header[0] & 0x80;
-	if (reader->header[0] & 0x70) {
-		return true; /* no extension gave these bits a meaning */
+	bool begins = opcode == WS_TEXT || opcode == WS_BINARY;
+	if (reader->header[0] & 0x70 & (reader->may_deflate && begins ? ~WS_DEFLATED : ~0)) {
+		return true; /* nothing gives these bits a meaning */
 	}
 	if (!(reader->header[1] & 0x80)) {
 		return true; /* a client masks */
@@ -134,6 +135,7 @@ static void take_payload(struct ws_reader *reader, char **at, size_t *len, struc
 	bool begins = !is_control_frame && opcode != WS_CONTINUATION && !reader->message;
 	if (begins) {
 		reader->message = (uint8_t)opcode;
+		reader->is_deflated = reader->header[0] & WS_DEFLATED;
 	}
 	unmask(reader, *at, n);
 	reader->left -= n;
@@ -142,6 +144,7 @@ static void take_payload(struct ws_reader *reader, char **at, size_t *len, struc
 			is_control_frame ? (enum ws_opcode)opcode : (enum ws_opcode)reader->message,
 		.is_first = begins,
 		.is_last = fin && !reader->left,
+		.is_deflated = !is_control_frame && reader->is_deflated,
 		.bytes = *at,
 		.len = n,
 	};

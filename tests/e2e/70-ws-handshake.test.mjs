@@ -26,7 +26,7 @@ const GOOD = [
 	['subprotocols that we do not have', { 'Sec-WebSocket-Protocol': 'chat, superchat' }],
 	['ten subprotocols on ten lines', { 'Sec-WebSocket-Protocol': Array.from({ length: 10 }, (_, n) => `p${n}`) }],
 	['a long subprotocol', { 'Sec-WebSocket-Protocol': LONG }],
-	['extensions that we do not have', { 'Sec-WebSocket-Extensions': 'permessage-deflate; client_max_window_bits, x-other' }],
+	['extensions that we do not have', { 'Sec-WebSocket-Extensions': 'x-webkit-deflate-frame, x-other; a=1' }],
 	['fields that mean nothing', { 'X-Other': LONG, Cookie: 'a=b; c=d' }],
 	['Content-Length: 0', { 'Content-Length': '0' }],
 ];

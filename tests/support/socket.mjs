@@ -24,10 +24,10 @@ export class TestSocket {
 	 * @param {import('node:test').TestContext} t ends the socket, and fails if a frame was bad
 	 * @param {string} url @param {(frame: any) => string | null} check
 	 */
-	constructor(t, url, check, { headers = {}, protocols = [], paused = false } = {}) {
+	constructor(t, url, check, { headers = {}, protocols = [], paused = false, compressed = false } = {}) {
 		this.#check = check;
 		const host = url.startsWith('ws+unix:') ? { host: 'localhost' } : {};
-		this.#ws = new WebSocket(url, protocols, { ...trustOf(url), headers: withAuth(url, { ...host, ...headers }), maxPayload: 64 << 20, perMessageDeflate: false });
+		this.#ws = new WebSocket(url, protocols, { ...trustOf(url), headers: withAuth(url, { ...host, ...headers }), maxPayload: 64 << 20, perMessageDeflate: compressed && { threshold: 0 } });
 		this.#ws.on('open', () => this.#waiters.wake());
 		this.#ws.on('message', (data, isBinary) => this.#take(data, isBinary));
 		this.#ws.on('close', (code, reason) => this.#end(code, String(reason)));
@@ -38,6 +38,16 @@ export class TestSocket {
 			this.#ws.on('open', () => this.#ws.pause());
 		}
 		defer(t, () => this.finish());
+	}
+
+	/** The extensions that were agreed on, as the header names them. */
+	get extensions() {
+		return this.#ws.extensions;
+	}
+
+	/** So many bytes came from the server, with the handshake. */
+	get bytesReceived() {
+		return this.#ws._socket.bytesRead;
 	}
 
 	#take(data, isBinary) {

@@ -1,0 +1,237 @@
+#include "holdfast/deflate.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <zlib.h>
+
+/* Fast rather than small: an event is text that is mostly new. */
+#define LEVEL 1
+/* A raw stream without zlib's header, or one with that of gzip; windows of 32 KiB. */
+#define RAW_BITS  (-15)
+#define GZIP_BITS (15 + 16)
+/* What a message leaves out of its end (RFC 7692, section 7.2.1). */
+static const unsigned char tail[] = {0x00, 0x00, 0xff, 0xff};
+
+struct deflater {
+	z_stream raw;
+	z_stream gzip;
+	z_stream inflate;
+	bool has_raw;
+	bool has_gzip;
+	bool has_inflate;
+};
+
+struct deflater *deflater_create(void)
+{
+	return xcalloc(1, sizeof(struct deflater));
+}
+
+void deflater_destroy(struct deflater *deflater)
+{
+	if (!deflater) {
+		return;
+	}
+	if (deflater->has_raw) {
+		deflateEnd(&deflater->raw);
+	}
+	if (deflater->has_gzip) {
+		deflateEnd(&deflater->gzip);
+	}
+	if (deflater->has_inflate) {
+		inflateEnd(&deflater->inflate);
+	}
+	free(deflater);
+}
+
+/* --- what a handshake offers --- */
+
+static bool is_blank(char c)
+{
+	return c == ' ' || c == '\t';
+}
+
+/** The part of the text in front of `end`, which is not looked for in quotes; `*at` is behind it. */
+static size_t cut(const char **at, size_t *len, char end, const char **ret)
+{
+	bool is_quoted = false;
+	size_t n = 0;
+	for (; n < *len && (is_quoted || (*at)[n] != end); n++) {
+		if (is_quoted && (*at)[n] == '\\' && n + 1 < *len) {
+			n++;
+		} else if ((*at)[n] == '"') {
+			is_quoted = !is_quoted;
+		}
+	}
+	const char *begin = *at;
+	size_t used = n < *len ? n + 1 : n;
+	*at += used;
+	*len -= used;
+	while (n && is_blank(begin[0])) {
+		begin++;
+		n--;
+	}
+	while (n && is_blank(begin[n - 1])) {
+		n--;
+	}
+	*ret = begin;
+	return n;
+}
+
+static bool is_word(const char *text, size_t len, const char *word)
+{
+	return len == strlen(word) && strncasecmp(text, word, len) == 0;
+}
+
+/** 8 to 15, also in quotes; 0: it is no such number. */
+static unsigned window_bits(const char *text, size_t len)
+{
+	if (len > 2 && text[0] == '"' && text[len - 1] == '"') {
+		text++;
+		len -= 2;
+	}
+	if (len == 1 && (text[0] == '8' || text[0] == '9')) {
+		return (unsigned)(text[0] - '0');
+	}
+	return len == 2 && text[0] == '1' && text[1] >= '0' && text[1] <= '5'
+		       ? 10 + (unsigned)(text[1] - '0')
+		       : 0;
+}
+
+/** RFC 7692, section 7.1: each parameter once, none that is unknown, none with a wrong value. */
+static bool takes_parameter(const char *text, size_t len, unsigned *seen)
+{
+	static const char *const names[] = {"server_no_context_takeover",
+		"client_no_context_takeover", "client_max_window_bits", "server_max_window_bits"};
+	const char *name;
+	size_t name_len = cut(&text, &len, '=', &name);
+	bool has_value = text[-1] == '=';
+	const char *value;
+	size_t value_len = cut(&text, &len, '\0', &value);
+	unsigned which = 0;
+	while (which < 4 && !is_word(name, name_len, names[which])) {
+		which++;
+	}
+	if (which == 4 || *seen & 1U << which) {
+		return false;
+	}
+	*seen |= 1U << which;
+	if (which < 2) {
+		return !has_value;
+	}
+	unsigned bits = window_bits(value, value_len);
+	return which == 2 ? !has_value || bits : bits == 15;
+}
+
+static bool takes_offer(const char *text, size_t len)
+{
+	const char *part;
+	unsigned seen = 0;
+	size_t n = cut(&text, &len, ';', &part);
+	bool is_good = is_word(part, n, "permessage-deflate");
+	while (is_good && len) {
+		n = cut(&text, &len, ';', &part);
+		is_good = n && takes_parameter(part, n, &seen);
+	}
+	return is_good;
+}
+
+bool deflate_is_offered(const char *offers, size_t len)
+{
+	bool is_offered = false;
+	while (!is_offered && len) {
+		const char *offer;
+		size_t n = cut(&offers, &len, ',', &offer);
+		is_offered = takes_offer(offer, n);
+	}
+	return is_offered;
+}
+
+/* --- packing --- */
+
+/** One stream serves all texts, one after the other. */
+static void begin(z_stream *z, bool *has, int bits)
+{
+	int r = *has ? deflateReset(z)
+		     : deflateInit2(z, LEVEL, Z_DEFLATED, bits, 8, Z_DEFAULT_STRATEGY);
+	*has = true;
+	if (r != Z_OK) {
+		abort(); /* no memory: see buffer.h */
+	}
+}
+
+/** Appends all that the stream makes of the text, with this ending. */
+static void pack(z_stream *z, const char *text, size_t len, int flush, struct buffer *out)
+{
+	z->next_in = (unsigned char *)text; /* zlib does not change it */
+	z->avail_in = (unsigned)len;
+	do {
+		buffer_reserve(out, len / 4 + 1024);
+		size_t room = out->cap - out->len;
+		z->next_out = (unsigned char *)out->data + out->len;
+		z->avail_out = (unsigned)room;
+		deflate(z, flush);
+		out->len += room - z->avail_out;
+	} while (z->avail_out == 0);
+}
+
+void deflate_message(struct deflater *deflater, const char *text, size_t len, struct buffer *out)
+{
+	begin(&deflater->raw, &deflater->has_raw, RAW_BITS);
+	pack(&deflater->raw, text, len, Z_SYNC_FLUSH, out);
+	assert(memcmp(out->data + out->len - sizeof(tail), tail, sizeof(tail)) == 0);
+	out->len -= sizeof(tail);
+}
+
+void deflate_gzip(struct deflater *deflater, const char *text, size_t len, struct buffer *out)
+{
+	begin(&deflater->gzip, &deflater->has_gzip, GZIP_BITS);
+	pack(&deflater->gzip, text, len, Z_FINISH, out);
+}
+
+/* --- unpacking --- */
+
+/** Takes all of these bytes. */
+static int unpack(
+	z_stream *z, const unsigned char *bytes, size_t len, size_t end, struct buffer *out)
+{
+	z->next_in = (unsigned char *)bytes;
+	z->avail_in = (unsigned)len;
+	for (;;) {
+		size_t room = end - out->len;
+		size_t wanted = (size_t)z->avail_in * 4 + 256;
+		room = room < wanted ? room : wanted;
+		buffer_reserve(out, room + 1); /* the byte too many */
+		z->next_out = (unsigned char *)out->data + out->len;
+		z->avail_out = (unsigned)room + 1;
+		int r = inflate(z, Z_SYNC_FLUSH);
+		out->len += room + 1 - z->avail_out;
+		if (out->len > end) {
+			return -EMSGSIZE;
+		}
+		if (r == Z_STREAM_END) {
+			inflateReset(z); /* a last block may be followed by others (7.2.3.4) */
+		} else if (r != Z_OK && r != Z_BUF_ERROR) {
+			return -EPROTO;
+		}
+		if (!z->avail_in && (z->avail_out || r == Z_STREAM_END)) {
+			return 0;
+		}
+	}
+}
+
+int inflate_message(
+	struct deflater *deflater, const char *bytes, size_t len, size_t max, struct buffer *out)
+{
+	z_stream *z = &deflater->inflate;
+	int ready = deflater->has_inflate ? inflateReset(z) : inflateInit2(z, RAW_BITS);
+	if (ready != Z_OK) {
+		abort();
+	}
+	deflater->has_inflate = true;
+	size_t end = out->len + max;
+	int r = unpack(z, (const unsigned char *)bytes, len, end, out);
+	return r < 0 ? r : unpack(z, tail, sizeof(tail), end, out);
+}
