@@ -39,7 +39,13 @@ static void handle_thread(void *arg)
 		uv_mutex_lock(&worker->lock);
 		worker->state = WORK_OVER;
 		uv_cond_broadcast(&worker->changed);
+		/*
+		 * The loop that this wakes wants the lock at once. It may know by then, and have the
+		 * next run begin: then it is woken for nothing. worker_destroy() waits for this.
+		 */
+		uv_mutex_unlock(&worker->lock);
 		uv_async_send(&worker->async);
+		uv_mutex_lock(&worker->lock);
 	}
 	uv_mutex_unlock(&worker->lock);
 }

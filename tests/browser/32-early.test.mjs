@@ -16,7 +16,8 @@ for (const path of ['', 'observe.html']) {
 			await route.continue();
 		});
 		const loaded = page.goto(loginLink(`${server.url}/${path}`, server.token));
-		await page.waitForFunction(() => document.querySelector('noscript')); // the last element
+		// The last element is there, and nothing is painted before the styles are.
+		await page.waitForFunction(() => document.querySelector('noscript') && [...document.querySelectorAll('link[rel="stylesheet"]')].every((link) => link.sheet));
 		assert.deepEqual(await page.evaluate(() => [...document.body.children].filter((e) => e.checkVisibility()).map((e) => e.outerHTML)), []);
 		release();
 		await loaded;

@@ -50,6 +50,7 @@ export class Gate {
 	 */
 	constructor(page) {
 		this.#page = page;
+		document.body.classList.remove('starting');
 		handleCopies(document.body);
 		window.addEventListener('storage', () => this.#follow());
 		window.addEventListener('hashchange', () => void this.#useLink());
