@@ -76,15 +76,17 @@ struct bystander *bystander_start(enum wire_peer peer, unsigned port)
 	return bystander;
 }
 
-void bystander_measure(struct bystander *bystander)
+void bystander_measure(struct bystander *bystander, uint64_t until)
 {
+	atomic_store(&bystander->until, until);
 	atomic_store(&bystander->from, now_ns());
 }
 
 void bystander_print(struct bystander *bystander)
 {
 	int status;
-	atomic_store(&bystander->until, now_ns());
+	uint64_t open = UINT64_MAX;
+	atomic_compare_exchange_strong(&bystander->until, &open, now_ns());
 	if (waitpid(bystander->pid, &status, 0) != bystander->pid || status != 0) {
 		die("the bystander did not end well");
 	}

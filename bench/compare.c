@@ -70,7 +70,7 @@ static void be_live(void *owner)
 	}
 	atomic_store(&start->from, now_ns() + start->warm_up);
 	atomic_store(&start->until, start->from + start->duration);
-	bystander_measure(start->bystander);
+	bystander_measure(start->bystander, start->until); /* before all its clients go at once */
 }
 
 static void run_relay(struct options *options)
@@ -106,7 +106,7 @@ static void run_alone(const struct options *options)
 {
 	struct bystander *bystander = bystander_start(options->relay.peer, options->relay.port);
 	usleep(300000);
-	bystander_measure(bystander);
+	bystander_measure(bystander, UINT64_MAX);
 	sleep((unsigned)options->seconds);
 	printf("mode=alone");
 	bystander_print(bystander);

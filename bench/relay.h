@@ -53,8 +53,8 @@ struct bystander;
 
 /** Returns when it is live. */
 struct bystander *bystander_start(enum wire_peer peer, unsigned port);
-/** What it has seen from now on counts. */
-void bystander_measure(struct bystander *bystander);
+/** What it sees from now on counts, until a time of now_ns() or (UINT64_MAX) it is ended. */
+void bystander_measure(struct bystander *bystander, uint64_t until);
 /** Ends it, and prints " by_p50=… by_p99=… by_p999=… by_max=… by_count=…", in us. */
 void bystander_print(struct bystander *bystander);
 

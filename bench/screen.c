@@ -174,7 +174,7 @@ void screen_run(unsigned port, size_t observers, uint64_t duration)
 	struct bystander *bystander = bystander_start(WIRE_HOLDFAST, port);
 	uint64_t first = now_ns();
 	s.from = first + NS_PER_SECOND / 2;
-	bystander_measure(bystander);
+	bystander_measure(bystander, UINT64_MAX);
 	/* The last block is a whole one. */
 	for (uint64_t due = first; due < s.from + duration || s.sent % CHUNKS;
 		due = first + s.sent * NS_PER_SECOND / RATE) {

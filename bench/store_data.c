@@ -105,7 +105,9 @@ static void fill(const char *dir, uint64_t sessions, uint64_t events)
 		char id[32];
 		struct session *session;
 		snprintf(id, sizeof(id), "s%llu", (unsigned long long)i);
-		if (session_create(table, id, "A session of the bench", NULL, &session) < 0) {
+		if (session_create(table, id,
+			    &(struct session_wish){.title = "A session of the bench"},
+			    &session) < 0) {
 			die("cannot make session %s", id);
 		}
 		for (uint64_t k = 0; k < events; k++) {
