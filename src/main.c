@@ -2,10 +2,12 @@
 #include "holdfast/agent_guard.h"
 #include "holdfast/config.h"
 #include "holdfast/diag.h"
+#include "holdfast/options.h"
 #include "holdfast/relay.h"
 #include "holdfast/spawner.h"
 #include "holdfast/tools.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -34,6 +36,8 @@ static const struct {
 	int (*run)(int argc, char **argv);
 } commands[] = {
 	{"serve", "run the relay", serve},
+	{"check-config", "print the options that serve would run with, and where each is from",
+		config_check},
 	{"verify", "check a data directory for damage", tool_verify},
 	{"export", "write the events of a session to stdout", tool_export},
 	{"new-epoch", "give restored sessions a new epoch, so that clients reload them",
@@ -57,29 +61,67 @@ static void print_help(void)
 	       "Usage: holdfast COMMAND [ARGUMENTS]\n\n");
 	for (size_t i = 0; i < COMMAND_COUNT; i++) {
 		if (commands[i].help) {
-			printf("  %-10s  %s\n", commands[i].name, commands[i].help);
+			printf("  %-12s  %s\n", commands[i].name, commands[i].help);
 		}
 	}
 	printf("\nholdfast COMMAND --help says more; holdfast --version prints the version.\n");
 }
 
-int main(int argc, char **argv)
+/** Returns the exit code. */
+static int refuse_name(const char *name)
 {
+	struct options_guess guess = {.wanted = name};
 	for (size_t i = 0; i < COMMAND_COUNT; i++) {
-		if (argc >= 2 && strcmp(argv[1], commands[i].name) == 0) {
-			return commands[i].run(argc - 2, argv + 2);
+		if (commands[i].help) {
+			options_try_name(&guess, commands[i].name);
 		}
 	}
-	if (argc == 2 && strcmp(argv[1], "--version") == 0) {
-		printf("holdfast " HOLDFAST_VERSION "\n");
-		return 0;
+	diag(DIAG_ERROR, "unknown %s %s%s%s%s; see holdfast --help",
+		*name == '-' ? "option" : "command", name, guess.name ? " (did you mean " : "",
+		guess.name ? guess.name : "", guess.name ? "?)" : "");
+	return 2;
+}
+
+static int run(int argc, char **argv)
+{
+	const char *name = argv[0];
+	for (size_t i = 0; i < COMMAND_COUNT; i++) {
+		if (strcmp(name, commands[i].name) == 0) {
+			return commands[i].run(argc - 1, argv + 1);
+		}
 	}
-	if (argc == 2 && strcmp(argv[1], "--help") == 0) {
+	return refuse_name(name);
+}
+
+/** `holdfast help`, or `holdfast help COMMAND`. */
+static int help(int argc, char **argv)
+{
+	if (argc == 1) {
 		print_help();
 		return 0;
 	}
-	diag(DIAG_ERROR, "%s%s%s; see holdfast --help",
-		argc > 1 ? "there is no command \"" : "a command is missing",
-		argc > 1 ? argv[1] : "", argc > 1 ? "\"" : "");
-	return 2;
+	char flag[] = "--help";
+	return run(2, (char *[]){argv[1], flag, NULL});
+}
+
+static bool is_one_of(const char *text, const char *a, const char *b)
+{
+	return strcmp(text, a) == 0 || strcmp(text, b) == 0;
+}
+
+int main(int argc, char **argv)
+{
+	if (argc < 2) {
+		diag(DIAG_ERROR, "a command is missing; see holdfast --help");
+		return 2;
+	}
+	if (is_one_of(argv[1], "--version", "-V")) {
+		printf("holdfast " HOLDFAST_VERSION "\n");
+		return 0;
+	}
+	if (is_one_of(argv[1], "--help", "-h")) {
+		print_help();
+		return 0;
+	}
+	return strcmp(argv[1], "help") == 0 ? help(argc - 1, argv + 1) : run(argc - 1, argv + 1);
 }

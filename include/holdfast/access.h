@@ -4,14 +4,17 @@
  *   DIR/access-token    what opens everything; made with the first start
  *   DIR/token-secret    signs the tokens that `holdfast token create` makes
  *   DIR/url             where people and commands reached the server when it started last
- *   DIR/access.jsonl    tokens that were made, revocations and logins; one sealed line each
+ *   DIR/push-key        names the server to push services
+ *   DIR/access.jsonl    tokens that were made, revocations, logins and their push subscriptions; one
+ *                       sealed line each
  *
- * All three are for their owner alone (mode 0600). Functions run on the loop's thread, and none of
+ * All of them are for their owner alone (mode 0600). Functions run on the loop's thread, and none of
  * them waits for the disk but access_open().
  */
 #ifndef HOLDFAST_ACCESS_H
 #define HOLDFAST_ACCESS_H
 
+#include "holdfast/buffer.h"
 #include "holdfast/clock.h"
 #include "holdfast/grant.h"
 
@@ -86,6 +89,36 @@ struct revocation {
 };
 void access_revoke(struct access *access, const struct revocation *revocation,
 	void (*done)(void *arg, int status), void *arg);
+
+/** Where messages to a browser go whose page is closed. All of it is secret. */
+struct push_subscription {
+	char *endpoint;
+	char *p256dh;
+	char *auth;
+};
+/**
+ * Gives a login a subscription in place of any other; NULL: none. `done` as above. Nothing is done, and -ENOENT or
+ * -ENOSPC returned, if there is no such login, or if there are `most` subscriptions.
+ */
+int access_subscribe(struct access *access, const char *cookie, const char *header,
+	const struct push_subscription *push, size_t most, void (*done)(void *arg, int status),
+	void *arg);
+bool access_is_subscribed(const struct access *access, const char *cookie, const char *header);
+/** How many there are. */
+size_t access_subscriptions(const struct access *access);
+/** Visits each login that has one and still counts. The subscriptions of the others end. */
+void access_each_subscription(struct access *access,
+	void (*visit)(void *arg, const char *login_id, const struct grant *grant), void *arg);
+/** That of a login that still counts, and what that allows; NULL: none. Good until the next call. */
+const struct push_subscription *access_subscription(
+	struct access *access, const char *login_id, const struct grant **ret_grant);
+/** The push service says that it has ended. */
+void access_unsubscribe(struct access *access, const char *login_id);
+/**
+ * The text of a secret file in the data directory, which is made if it is missing, with 256 random bits. Blocks.
+ * Returns a negative errno.
+ */
+int access_read_secret(const char *data_dir, const char *name, struct buffer *ret);
 
 /** 256 random bits in base64url; 43 characters and a NUL. Returns a negative errno if there are none. */
 int access_random(char ret_text[LOGIN_HALF_SIZE]);

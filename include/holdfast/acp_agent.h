@@ -14,6 +14,7 @@
 #ifndef HOLDFAST_ACP_AGENT_H
 #define HOLDFAST_ACP_AGENT_H
 
+#include "holdfast/buffer.h"
 #include "holdfast/box.h"
 #include "holdfast/spawner.h"
 
@@ -28,6 +29,7 @@ struct acp_agent;
 struct acp_agent_config {
 	const char *command; /* run by /bin/sh -c */
 	const char *cwd; /* absolute; the agent's working directory and the root of fs requests */
+	json_t *mcp_servers; /* an array, for the agent's sessions; borrowed while the agent lives; NULL: none */
 	const char *private_dir; /* see struct workspace_config; NULL: none */
 	const char *session_id; /* names the session in diagnostics */
 	size_t line_max; /* bytes; a longer line of the agent's is reported and skipped */
@@ -52,11 +54,13 @@ struct acp_agent_config {
 	struct json_numbers *numbers; /* takes those of the agent; NULL: they are not kept */
 };
 
-/** A setting that a client asks for: a mode, or the value of an option. */
+enum acp_setting_kind { ACP_SET_MODE, ACP_SET_MODEL, ACP_SET_OPTION };
+
+/** A setting that a client asks for. */
 struct acp_setting {
-	const char *mode_id; /* or, if it is NULL: */
-	const char *config_id;
-	const json_t *value; /* a string or a boolean */
+	enum acp_setting_kind kind;
+	const char *id; /* of the mode, the model or the option */
+	const json_t *value; /* of the option: a string or a boolean */
 	const char *by; /* who asked for it, and whose token that has: refused() repeats both */
 	const char *sub;
 };
@@ -150,6 +154,13 @@ void acp_agent_destroy(struct acp_agent *agent, void (*freed)(void *arg), void *
  */
 int acp_agent_prompt(struct acp_agent *agent, const char *message, size_t len);
 /**
+ * The same with ACP's content blocks, which it takes over; -ENOTSUP if the agent is known not to
+ * take one of them. If that turns out later, its turn ends with an error.
+ */
+int acp_agent_prompt_blocks(struct acp_agent *agent, json_t *blocks);
+/** Whether it takes a block of this type ("image", …), as far as is known: before its start it may. */
+bool acp_agent_takes(const struct acp_agent *agent, const char *type);
+/**
  * Tells the agent to stop its turn (session/cancel) and answers its open questions with
  * `cancelled`, also those it still asks in this turn. turn_end() follows, or stopped(), as it does
  * for an agent that does not answer within cancel_grace_ms.
@@ -177,6 +188,8 @@ bool acp_agent_is_cancelling(const struct acp_agent *agent);
 bool acp_agent_is_running(const struct acp_agent *agent);
 /** That the newest child went over which was stopped because of "limit". */
 enum limit acp_agent_limit(const struct acp_agent *agent);
+/** At stopped(): appends the last lines of the child's stderr, clean and without secrets. */
+void acp_agent_last_errors(const struct acp_agent *agent, struct buffer *out);
 /** Nothing runs, waits or is remembered: another agent, made anew, would do just the same. */
 bool acp_agent_is_as_new(const struct acp_agent *agent);
 

@@ -6,6 +6,8 @@
 #ifndef HOLDFAST_AGENT_ENV_H
 #define HOLDFAST_AGENT_ENV_H
 
+#include "holdfast/buffer.h"
+
 /** What is wrong with an entry NAME, NAME=VALUE or *, in words; NULL: nothing. */
 const char *agent_env_fault(const char *entry);
 /**
@@ -14,6 +16,12 @@ const char *agent_env_fault(const char *entry);
  * entries for one name the last one counts. To be freed with agent_env_free().
  */
 char **agent_env_make(char *const *from, char *const *entries);
+/**
+ * Appends `text` with *** for the values of the variables in `env` that agents do not get by
+ * default: they may be secrets. So is a part that is cut off at the end of a line. Values shorter
+ * than 6 bytes remain.
+ */
+void agent_env_hide(char *const *env, const char *text, size_t len, struct buffer *out);
 /** Accepts NULL. */
 void agent_env_free(char **env);
 

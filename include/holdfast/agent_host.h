@@ -5,6 +5,8 @@
 #ifndef HOLDFAST_AGENT_HOST_H
 #define HOLDFAST_AGENT_HOST_H
 
+#include "holdfast/agent_dirs.h"
+#include "holdfast/agent_list.h"
 #include "holdfast/box.h"
 #include "holdfast/session.h"
 #include "holdfast/spawner.h"
@@ -14,10 +16,10 @@ struct agent_host;
 struct agent_host_config {
 	uv_loop_t *loop;
 	const struct limits *limits;
-	const char *command; /* NULL: prompts are refused with no_agent */
-	const char *cwd; /* absolute */
+	const struct agent_list
+		*list; /* outlives the host; NULL: none, prompts are refused with no_agent */
 	const char *private_dir; /* see struct workspace_config; NULL: none */
-	struct spawner *spawner; /* that starts the agents; NULL: without a command */
+	struct spawner *spawner; /* that starts the agents; NULL: without an agent */
 	struct box_rules box; /* of each agent; what it points to must outlive the host */
 	char *const *env; /* what agents get beside the usual: see agent_env.h; NULL: nothing */
 };
@@ -30,15 +32,26 @@ struct agent_host *agent_host_create(const struct agent_host_config *config);
 void agent_host_destroy(struct agent_host *host, void (*done)(void *arg), void *arg);
 /** When the agents, the sessions and the clients are gone. */
 void agent_host_free(struct agent_host *host);
-bool agent_host_has_agent(const struct agent_host *host);
+/** The agents that there are. */
+const struct agent_list *agent_host_list(const struct agent_host *host);
+/** That of the session: the one that it was made with, or the default. NULL: there is none. */
+const struct agent_entry *agent_host_agent(const struct agent_host *host, struct session *session);
+/** Why this agent cannot be started, as far as was seen when the server started, in words; NULL: nothing. */
+const char *agent_host_fault(const struct agent_host *host, const struct agent_entry *entry);
+/** Why a session has no agent, in words. */
+const char *agent_host_lack(const struct agent_host *host);
+/** Looks at the directories that sessions may have. */
+struct agent_dirs *agent_host_dirs(struct agent_host *host);
 /** Whether a prompt of this session finds an agent, or room for another one (limit agents). */
 bool agent_host_has_room(const struct agent_host *host, const struct session *session);
 /** Agents whose process is up. */
 size_t agent_host_count_running(const struct agent_host *host);
 
 /** session_ops.prompt_due: the prompt is durable, its agent gets it (and is started if need be). */
-void agent_host_prompt(
-	struct agent_host *host, struct session *session, const char *message, size_t len);
+void agent_host_prompt(struct agent_host *host, struct session *session, const char *message,
+	size_t len, const json_t *content);
+/** Whether its agent takes blocks of this type ("image", …) in a prompt, as far as is known. */
+bool agent_host_takes(const struct agent_host *host, struct session *session, const char *type);
 /**
  * Tells the session's agent to stop its turn; open permission requests are closed. -ESRCH if no
  * turn runs.
@@ -48,7 +61,7 @@ int agent_host_cancel(struct agent_host *host, struct session *session);
 void agent_host_answer(struct agent_host *host, struct session *session, const char *request_id,
 	const char *option_id);
 /**
- * A client (`author`) asks for a setting of the agent: `request` is a set_mode or a
+ * A client (`author`) asks for a setting of the agent: `request` is a set_mode, a set_model or a
  * set_config_option. If the agent refuses, the client is sent an error. -ENOBUFS if too many wait
  * for the agent.
  */

@@ -6,6 +6,8 @@
 #ifndef HOLDFAST_BENEATH_H
 #define HOLDFAST_BENEATH_H
 
+#include <stdbool.h>
+
 /**
  * Opens a path below the directory `root`, with O_CLOEXEC. Returns the descriptor, or -1 with errno
  * (EXDEV: it leads out).
@@ -13,5 +15,8 @@
 int open_beneath(int root, const char *path, int flags);
 /** The same where the kernel has no openat2: follows no symlink and takes no "..". */
 int open_by_steps(int root, const char *path, int flags);
+
+/** Whether a path is `dir` or below it, by their names; both absolute, without "." and "..". */
+bool path_is_within(const char *path, const char *dir);
 
 #endif

@@ -61,6 +61,11 @@ enum block_kind block_scanner_kind(const struct block_scanner *s);
  * blanks (a list, a table, a quote, a paragraph, and so on). False for BLOCK_NONE.
  */
 bool block_scanner_closable(const struct block_scanner *s);
+/**
+ * Whether the last byte read was the newline that completed the open block: whatever comes, it gets
+ * nothing more but blank lines. (A '\r' is none: a '\n' may follow.)
+ */
+bool block_scanner_is_complete(const struct block_scanner *s);
 /** Whether the last byte read ended a line (true also before the first byte of a text). */
 bool block_scanner_at_line_start(const struct block_scanner *s);
 /**

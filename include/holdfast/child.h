@@ -37,6 +37,7 @@ struct child_config {
 	char **args; /* or, if not NULL: the program and its arguments, ended by NULL */
 	char **env; /* NULL: ours */
 	const char *cwd;
+	const char *root; /* of the sandbox: see sandbox.h; NULL: none */
 	/* It reads nothing, and its stderr comes with its stdout, in order. */
 	bool one_output;
 	int stop_grace_ms;

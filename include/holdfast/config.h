@@ -1,8 +1,13 @@
-/* The options of `holdfast serve`: flags, and for each one an environment variable. */
+/*
+ * The options of `holdfast serve`: flags, for each one an environment variable, and a file. What a
+ * flag says counts before the variable, and that before the file.
+ */
 #ifndef HOLDFAST_CONFIG_H
 #define HOLDFAST_CONFIG_H
 
+#include "holdfast/agent_list.h"
 #include "holdfast/limits.h"
+#include "holdfast/push.h"
 #include "holdfast/server.h"
 #include "holdfast/store.h"
 
@@ -12,13 +17,15 @@ struct config {
 	struct listen_address *listen; /* at least one; owned */
 	size_t listen_count;
 	struct server_trust trust; /* owned */
+	struct push_rules push; /* owned */
+	bool is_push_given; /* its hosts were, on the command line */
 	const char *tls_cert; /* NULL: none */
 	const char *tls_key;
 	bool tls_off; /* a proxy ends TLS */
 	bool compression_off;
 	const char *url; /* how people reach it; NULL: as it listens */
 	const char *data_dir;
-	const char *agent; /* NULL: none */
+	struct agent_list agents; /* of --agents or --agent; owned */
 	char **agent_env; /* entries for agent_env_make(); NULL: none; owned */
 	char *cwd; /* absolute; owned */
 	const char *agent_cgroup; /* "auto", "off", or a directory */
@@ -38,15 +45,22 @@ struct config {
 	char *highlight_dir; /* the same */
 	enum store_durability durability;
 	struct limits limits;
+	struct config_file *file; /* that --config names; owned */
 };
 
 /**
- * Reads the arguments after `serve`, then what they leave open from the environment, then defaults.
+ * Reads the arguments after `serve`, then what they leave open from the environment, then from the
+ * file, then defaults.
  * Returns 0, 1 if --help was asked for and has been answered, or a negative errno after
  * saying what is wrong.
  */
 int config_parse(struct config *config, int argc, char **argv);
 void config_finish(struct config *config);
+/**
+ * `holdfast check-config`: reads the same, and prints each option with where its value is from.
+ * Returns the exit code.
+ */
+int config_check(int argc, char **argv);
 /** A path from the root, of something that may not be there yet. The caller frees it. */
 char *absolute_path(const char *path);
 

@@ -22,6 +22,8 @@
 struct deflater;
 
 struct deflater *deflater_create(void);
+/** One that takes several times as long for a fifth less: not for the loop. */
+struct deflater *deflater_create_small(void);
 /** Accepts NULL. */
 void deflater_destroy(struct deflater *deflater);
 

@@ -68,6 +68,17 @@ struct event {
 	size_t shown_len;
 	unsigned char hides; /* event_view_hides(), once that is known */
 	bool hides_known;
+	unsigned char lent; /* the formats whose JSON is the block's, a bit each */
+	struct event_block *block; /* that it is in; NULL: it has memory of its own */
+};
+
+/** The memory of events that were read together; the last of its users frees it. */
+struct event_block {
+	unsigned users; /* its events, and whoever made it until event_block_release() */
+	size_t count;
+	char *lines;
+	char *html; /* for event_lend_html(); NULL: none */
+	struct event events[];
 };
 
 /** The name of a type as it is in JSON; "" for EVENT_CUSTOM and EVENT_UNKNOWN. */
@@ -87,6 +98,14 @@ struct event *event_ref(struct event *event);
 void event_unref(struct event *event);
 /** The JSON object in a format; made and kept on first use. Lent for as long as the event lives. */
 const char *event_json(struct event *event, enum event_format format, size_t *ret_len);
+/** Whether it has to be made first, which may take long. */
+bool event_needs_rendering(const struct event *event, enum event_format format);
+/** Makes it, for event_give(). Any thread, for an event that nobody frees meanwhile. */
+void event_render(const struct event *event, enum event_format format, struct buffer *out);
+/** The event takes over what event_render() has made, unless it has that already. */
+void event_give(struct event *event, enum event_format format, struct buffer *json);
+/** Names what makes HTML of markdown: another one may make other HTML. */
+uint64_t event_html_version(void);
 
 /**
  * What a token has to hide not to see what this is (proto/access.md#what-a-token-hides). Any one of the
@@ -112,5 +131,13 @@ void event_get_view(const struct event *event, struct event_view *ret_view);
 int event_parse_line(const char *line, size_t len, struct event_view *ret_view);
 /** The same, and makes an event of it. */
 int event_from_line(const char *line, size_t len, struct event **ret_event);
+
+/** Room for `count` events, whose lines it takes over. */
+struct event_block *event_block_create(char *lines, size_t count);
+void event_block_release(struct event_block *block);
+/** event_from_line(), without a copy: the line becomes the event's JSON where it is. */
+int event_block_add(struct event_block *block, char *line, size_t len, struct event **ret_event);
+/** Gives an event that has none its HTML, which is in its block's `html`. */
+void event_lend_html(struct event *event, char *json, size_t len);
 
 #endif

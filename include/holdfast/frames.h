@@ -67,8 +67,16 @@ struct session_status {
 	const char *usage; /* JSON object, or NULL */
 };
 
+/** What a session is called, and where people have put it; the title is borrowed. */
+struct session_labels {
+	const char *title;
+	bool archived;
+	bool pinned;
+};
+
 struct connected_frame {
 	const char *session_id;
+	struct session_labels labels;
 	const char *client_id;
 	const char *role;
 	int64_t expires_ms; /* 0: never */
@@ -133,6 +141,8 @@ struct frame *frame_prompt_was_removed(const char *prompt_id);
 struct frame *frame_prompts(const struct prompt_queue *queue, size_t at, size_t max_bytes);
 struct frame *frame_prompt_edited(const char *prompt_id);
 struct frame *frame_prompt_removed(const char *prompt_id, bool duplicate);
+/** The server stops: the close that follows is for now. */
+struct frame *frame_draining(int64_t retry_after_ms);
 struct frame *frame_session_gone(const char *session_id, const char *reason);
 /** `request` is the type of the refused frame; it and `detail` may be NULL. */
 struct frame *frame_error(const char *code, const char *message, const char *request,
@@ -144,7 +154,10 @@ void frames_append_error(struct buffer *out, const char *code, const char *messa
 /** A session object (proto/protocol.md#rest). */
 struct session_object {
 	const char *id;
-	const char *title;
+	struct session_labels labels;
+	/* Of its agent; NULL: the defaults. */
+	const char *agent;
+	const char *cwd;
 	uint64_t epoch;
 	uint64_t first_seq;
 	uint64_t max_seq;

@@ -22,7 +22,9 @@ enum right {
 	RIGHT_WATCH, /* events, usage, the queue, the list of sessions */
 	RIGHT_CONTROL, /* prompts, answers, the cancel, modes, its own entries of the queue */
 	RIGHT_APPEND, /* events of an agent */
+	RIGHT_UPLOAD, /* images and files of a session */
 	RIGHT_CREATE, /* a session */
+	RIGHT_LABEL, /* a session: its title, the archive, the pin */
 	RIGHT_DELETE, /* a session */
 	RIGHT_ADMINISTER, /* everybody's entries of the queue, tokens, metrics */
 	RIGHT_COUNT,

@@ -14,7 +14,7 @@
 
 /*
  * LIMIT(type, name, unit, default, least, most, code, what it bounds). The code is what a client is
- * told that reaches it: one of proto/protocol.md#error-codes, a close code, "limit": the
+ * told that reaches it: one of proto/protocol.md#error-codes, a close code (1006: it is cut off without a word), "limit": the
  * reason why an agent was stopped, or "waits": nothing is refused, but read later. NULL: it is no limit that a client reaches.
  */
 #define LIMITS_TABLE(LIMIT)                                                                                                               \
@@ -73,6 +73,8 @@
 		"each so many bytes of a body or message add a second to the time that it may take")                                      \
 	LIMIT(size_t, receive_size, BYTES, 256 * LIMIT_MIB, 1 * LIMIT_MIB, 65536 * LIMIT_MIB,                                             \
 		"server_busy", "memory for the unfinished bodies and messages of all connections")                                        \
+	LIMIT(size_t, send_size, BYTES, 256 * LIMIT_MIB, 1 * LIMIT_MIB, 65536 * LIMIT_MIB, "1006",                                        \
+		"memory for what all connections are sent and do not take; beyond it those that have not read for longest are cut off")   \
 	LIMIT(int64_t, ping_ms, MS, 25000, 100, 86400000, NULL,                                                                           \
 		"a WebSocket that has been silent for this time is sent a ping")                                                          \
 	LIMIT(int64_t, pong_ms, MS, 20000, 100, 86400000, NULL,                                                                           \
@@ -90,6 +92,10 @@
 		"input events in one append")                                                                                             \
 	LIMIT(size_t, prompt_size, BYTES, 512 * LIMIT_KIB, 1 * LIMIT_KIB, 16 * LIMIT_MIB,                                                 \
 		"too_large", "size of a prompt")                                                                                          \
+	LIMIT(size_t, prompt_blocks, COUNT, 20, 1, 1000, "too_large",                                                                     \
+		"images and files in one prompt")                                                                                         \
+	LIMIT(size_t, prompt_blobs, BYTES, 32 * LIMIT_MIB, 1 * LIMIT_KIB, 256 * LIMIT_MIB,                                                \
+		"too_large", "their size, together")                                                                                      \
 	LIMIT(size_t, prompt_queue, COUNT, 100, 1, 10000, "queue_full",                                                                   \
 		"queued prompts in one session")                                                                                          \
 	LIMIT(size_t, open_permissions, COUNT, 64, 1, 100000, "permissions_full",                                                         \
@@ -101,6 +107,12 @@
 		"sessions in which a producer's text is not a complete block yet")                                                        \
 	LIMIT(size_t, names, COUNT, 5000000, 1, 1000000000, "names_full",                                                                 \
 		"keys and ids of messages, tool calls and runs that one session remembers")                                               \
+	LIMIT(size_t, blob_size, BYTES, 16 * LIMIT_MIB, 1 * LIMIT_KIB, 1 * LIMIT_GIB, "too_large",                                        \
+		"size of an image or file that belongs to a session")                                                                     \
+	LIMIT(size_t, session_blobs, BYTES, 256 * LIMIT_MIB, 4 * LIMIT_KIB, 1024 * LIMIT_GIB,                                             \
+		"blobs_full", "images and files of one session; each counts in whole 4 KiB")                                              \
+	LIMIT(size_t, blobs, BYTES, 16 * LIMIT_GIB, 4 * LIMIT_KIB, 1048576 * LIMIT_GIB,                                                   \
+		"blobs_full", "the same, of all sessions")                                                                                \
 	LIMIT(size_t, agents, COUNT, 100, 1, 100000, "too_many_agents", "running agents")                                                 \
 	LIMIT(size_t, agent_line_size, BYTES, 16 * LIMIT_MIB, 64 * LIMIT_KIB, 256 * LIMIT_MIB,                                            \
 		NULL, "size of one JSON-RPC line of an agent")                                                                            \
@@ -119,6 +131,10 @@
 		"processes and threads of the same; 0: no limit")                                                                         \
 	LIMIT(int, agent_stop_ms, MS, 3000, 1, 60000, NULL,                                                                               \
 		"an agent that was asked to stop is killed after this time")                                                              \
+	LIMIT(int64_t, drain_ms, MS, 10000, 100, 3600000, NULL,                                                                           \
+		"how long the server may take to stop")                                                                                   \
+	LIMIT(int64_t, drain_retry_ms, MS, 500, 0, 600000, NULL,                                                                          \
+		"how long clients are asked to wait before they come back to a server that stops")                                        \
 	/* Not by default: what an agent has in mind of the conversation is lost with it. */                                              \
 	LIMIT(int, agent_idle_ms, MS, 0, 0, 86400000, NULL,                                                                               \
 		"an idle agent is stopped after this time; 0: never")                                                                     \
@@ -132,10 +148,28 @@
 		"sessions in a page of the list at most")                                                                                 \
 	LIMIT(size_t, page_size, BYTES, 1 * LIMIT_MIB, 4 * LIMIT_KIB, 64 * LIMIT_MIB, NULL,                                               \
 		"a page of events or sessions is cut at about this size")                                                                 \
+	LIMIT(size_t, searches, COUNT, 2, 1, 64, "waits",                                                                                 \
+		"searches that a page is read or looked through for at once; the others wait for their turn")                             \
+	LIMIT(size_t, search_size, BYTES, 8 * LIMIT_MIB, 4 * LIMIT_KIB, 1 * LIMIT_GIB, NULL,                                              \
+		"events that one search request looks through, about; another one goes on from there")                                    \
+	LIMIT(size_t, search_hits, COUNT, 200, 1, 5000, NULL, "hits in an answer at most")                                                \
+	LIMIT(size_t, search_query_size, BYTES, 256, 1, 4 * LIMIT_KIB, "too_large",                                                       \
+		"size of the text that is looked for")                                                                                    \
 	LIMIT(size_t, hot_tail_size, BYTES, 256 * LIMIT_KIB, 1 * LIMIT_KIB, 256 * LIMIT_MIB, NULL,                                        \
 		"newest events of a session kept in memory")                                                                              \
 	LIMIT(int64_t, evict_ms, MS, 30000, 1, 86400000, NULL,                                                                            \
 		"an idle session without observers and producers leaves memory after this time")                                          \
+	/* Push messages (proto/access.md#push-messages). */                                                                              \
+	LIMIT(size_t, push_subscriptions, COUNT, 1000, 1, 1000000, "too_many_subscriptions",                                              \
+		"browsers that are sent push messages")                                                                                   \
+	LIMIT(size_t, push_queue, COUNT, 10000, 1, 1000000, NULL,                                                                         \
+		"push messages that wait to be sent; beyond it the one that is due first is dropped")                                     \
+	LIMIT(int64_t, push_delay_ms, MS, 1000, 0, 600000, NULL,                                                                          \
+		"time before a push message is sent; if its news is old by then, it is dropped")                                          \
+	LIMIT(int64_t, push_ms, MS, 10000, 10, 600000, NULL,                                                                              \
+		"time for a push service to take a message")                                                                              \
+	LIMIT(int64_t, push_retry_ms, MS, 5000, 1, 3600000, NULL,                                                                         \
+		"time before the second attempt to send a push message; it doubles with each of the six attempts")                        \
 	/* The store. */                                                                                                                  \
 	LIMIT(size_t, segment_size, BYTES, 64 * LIMIT_MIB, 4 * LIMIT_KIB, 1024 * LIMIT_MIB, NULL,                                         \
 		"the journal starts a new segment beyond this size")                                                                      \
@@ -190,7 +224,7 @@ const struct limits *limits_default(void);
  * value is none, -ERANGE if it is out of range; *ret_why says what to do then (caller frees).
  */
 int limits_set(struct limits *limits, const char *text, char **ret_why);
-/** Prints the table to stdout: name, value, range, code, meaning. */
+/** Prints the table to stdout, with a line of headings: name, value, range, code, meaning. */
 void limits_print(const struct limits *limits);
 
 #endif

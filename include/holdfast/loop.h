@@ -10,6 +10,9 @@
  */
 bool loop_run_until(uv_loop_t *loop, bool (*is_over)(void *arg), void *arg, int64_t ms);
 
+/** Closes a file on the thread pool: its file system may be slow. */
+void loop_close_file(uv_loop_t *loop, int fd);
+
 /** A timer of its own memory that keeps no loop alive. */
 uv_timer_t *loop_timer(uv_loop_t *loop, void *data);
 /** Closes a handle of its own memory, and frees it. */

@@ -2,8 +2,7 @@
  * Markdown to HTML with cmark-gfm (CommonMark, and GFM's tables, strikethrough, autolinks and task
  * lists), safe by construction: raw HTML comes out as text, links and images keep only http, https,
  * mailto and relative addresses (which stay on the page's own host: //host is none), no attribute
- * is written but cmark's own fixed few. Pure, but only for one thread: the parser keeps tables of
- * its own.
+ * is written but cmark's own fixed few. Pure, for any thread.
  *
  * What would cost the parser more than a fixed budget of time or memory (only text made for that
  * does) is shown as it is, as code.
@@ -14,6 +13,7 @@
 #include "holdfast/buffer.h"
 
 #include <stddef.h>
+#include <stdint.h>
 
 /**
  * Appends the HTML of one block of markdown. `context` (may be empty) is what
@@ -23,5 +23,8 @@
  */
 void markdown_to_html(
 	const char *context, size_t context_len, const char *text, size_t len, struct buffer *out);
+
+/** Names the renderer: another one may make other HTML of the same markdown. */
+uint64_t markdown_html_version(void);
 
 #endif

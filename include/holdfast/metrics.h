@@ -25,6 +25,8 @@
 	METRIC(EVENTS_DELIVERED, counter, "events_delivered_total", "",                          \
 		"Events that were handed to observers, live and in pages; an event counts once " \
 		"for each observer")                                                             \
+	METRIC(EVENTS_RENDERED, counter, "events_rendered_total", "",                            \
+		"Messages that were made HTML of for pages and for events.html")                 \
 	METRIC(BYTES_SENT, counter, "bytes_sent_total", "", "Bytes sent over all connections")   \
 	METRIC(BYTES_RECEIVED, counter, "bytes_received_total", "",                              \
 		"Bytes received over all connections")                                           \
@@ -40,20 +42,30 @@
 	METRIC(STORE_FAILED, gauge, "store_failed", "", "1 while the journal cannot be written") \
 	METRIC(RECEIVING_BYTES, gauge, "receiving_bytes", "",                                    \
 		"Memory of messages and bodies that are not whole yet")                          \
+	METRIC(SENDING_BYTES, gauge, "sending_bytes", "",                                        \
+		"Memory of what connections are sent and have not taken yet")                    \
 	METRIC(AGENTS_RUNNING, gauge, "agents_running", "", "Agents whose process is up")        \
 	METRIC(PERMISSIONS_PENDING, gauge, "permissions_pending", "",                            \
-		"Permission requests that wait for an answer")
+		"Permission requests that wait for an answer")                                   \
+	METRIC(PUSH_SUBSCRIPTIONS, gauge, "push_subscriptions", "",                              \
+		"Browsers that want push messages")                                              \
+	METRIC(PUSH_QUEUE, gauge, "push_queue", "", "Push messages that wait to be sent")        \
+	METRIC(PUSH_SENT, counter, "push_messages_total", "{result=\"sent\"}",                   \
+		"Push messages, by what became of them; retried: an attempt that failed")        \
+	METRIC(PUSH_RETRIED, counter, "push_messages_total", "{result=\"retried\"}", "")         \
+	METRIC(PUSH_GONE, counter, "push_messages_total", "{result=\"gone\"}", "")               \
+	METRIC(PUSH_FAILED, counter, "push_messages_total", "{result=\"failed\"}", "")           \
+	METRIC(PUSH_DROPPED, counter, "push_messages_total", "{result=\"dropped\"}", "")
 
 /* HISTOGRAM(id, bounds, name, help) */
-#define HISTOGRAMS_TABLE(HISTOGRAM)                                                              \
-	HISTOGRAM(APPEND_SECONDS, seconds, "append_duration_seconds",                            \
-		"From the receipt of an append until it is durable")                             \
-	HISTOGRAM(SYNC_SECONDS, seconds, "sync_duration_seconds",                                \
-		"Writing and syncing one batch of the journal")                                  \
-	HISTOGRAM(SYNC_RECORDS, counts, "sync_records", "Records in one batch of the journal")   \
-	HISTOGRAM(LOOP_LAG_SECONDS, seconds, "loop_lag_seconds",                                 \
-		"How long one turn of the event loop took, in whole milliseconds; so long what " \
-		"came meanwhile had to wait")
+#define HISTOGRAMS_TABLE(HISTOGRAM)                                                            \
+	HISTOGRAM(APPEND_SECONDS, seconds, "append_duration_seconds",                          \
+		"From the receipt of an append until it is durable")                           \
+	HISTOGRAM(SYNC_SECONDS, seconds, "sync_duration_seconds",                              \
+		"Writing and syncing one batch of the journal")                                \
+	HISTOGRAM(SYNC_RECORDS, counts, "sync_records", "Records in one batch of the journal") \
+	HISTOGRAM(LOOP_LAG_SECONDS, seconds, "loop_lag_seconds",                               \
+		"How long one turn of the event loop took; so long what came meanwhile had to wait")
 
 /* WORD(id, name, label, help): one value for each word of a list that grows as they come. */
 #define WORDS_TABLE(WORD)                                                                          \

@@ -27,12 +27,20 @@ struct channel {
 	struct turns *turns; /* of loads; NULL: nobody waits */
 	struct session_log *log;
 	uint64_t max_seq; /* the highest seq that may be shown */
+	/* What it is called. */
+	void (*get_labels)(const struct session_log *log, struct session_labels *ret);
 	const struct agent_state *agent_state; /* as of the log's end; never NULL */
 	struct session_status status; /* as of max_seq; strings owned by the session */
 	const char *last_prompt_id; /* NULL: none */
 	uint64_t last_prompt_seq;
 	struct list observers;
 	size_t delta_observers[3]; /* how many live ones want DELTAS_TEXT, DELTAS_HTML */
+
+	/* Who is here (presence.c); nothing of it is kept up to date while nobody looks. */
+	size_t presence_watchers;
+	uint64_t presence_version; /* grows when something of it changes */
+	struct frame *presence_frames
+		[2]; /* of this version; NULL: not made yet; the second one has no names */
 
 	/* The event that is still open, as far as deltas and previews have told it. */
 	uint64_t open_seq;
@@ -106,8 +114,8 @@ struct observer_config {
 	enum deltas deltas;
 	const char *client_id; /* copied, and so is the next one */
 	const char *sub; /* whose token it is; "": nobody's */
-	const char *role; /* for `connected`, and so is the next one */
-	int64_t expires_ms; /* ms since 1970; 0: never */
+	const char *role; /* as role_name() has it */
+	int64_t expires_ms; /* for `connected`: ms since 1970; 0: never */
 	unsigned hide; /* what is not shown to it: see hide.h */
 };
 
@@ -115,7 +123,16 @@ struct observer_config {
 struct observer *observer_create(struct channel *channel, const struct observer_config *config,
 	const struct observer_socket_ops *ops, void *socket);
 /** Something else is hidden from it from now on; what it was sent before stays as it is. */
-void observer_set_hide(struct observer *observer, unsigned hide);
+void observer_set_rights(struct observer *observer, const char *role, unsigned hide);
+/** What it wants to be called; NULL: nothing. */
+void observer_set_name(struct observer *observer, const char *name);
+/** Whether it wants to be told who is here. */
+void observer_watch_presence(struct observer *observer, bool watches);
+/**
+ * Tells one that wants it who is here, if that is news to it, if its socket takes it, and if it has not been told
+ * just before. `now_ms` is of a clock that only goes forward. To be called now and then.
+ */
+void observer_tell_presence(struct observer *observer, int64_t now_ms);
 /** Accepts NULL. */
 void observer_destroy(struct observer *observer);
 /** Puts an answer (frame: takes the reference) in line, in front of events. */
@@ -125,6 +142,8 @@ void observer_send(struct observer *observer, struct frame *frame);
  * older events comes in between and the load that leads to the end goes on after it.
  */
 void observer_load(struct observer *observer, const struct load_request *load);
+/** Bytes that it keeps for itself until its socket takes them, about. */
+size_t observer_kept(const struct observer *observer);
 /** Sends what is due and what the socket takes. */
 void observer_pump(struct observer *observer);
 

@@ -1,6 +1,7 @@
 /*
  * The arguments of a command of the program: its words, and its options as "--flag value" or
- * "--flag=value". --help is answered from the same table.
+ * "--flag=value". What they leave open comes from the environment, then from a file, then from the
+ * table's defaults; --help is answered from the same table.
  */
 #ifndef HOLDFAST_OPTIONS_H
 #define HOLDFAST_OPTIONS_H
@@ -27,7 +28,29 @@ struct command {
 	 * errno after saying what is wrong.
 	 */
 	int (*take)(void *owner, size_t option, const char *value);
+	/**
+	 * NULL, or what a file says of an option that neither the arguments nor the environment
+	 * have; NULL: nothing. Borrowed for as long as the values are used.
+	 */
+	const char *(*lookup)(void *owner, size_t option);
 };
+
+/* Names that are longer are nobody's slip of the finger. */
+#define OPTIONS_NAME_MAX 64
+
+/** The name that somebody may have meant. */
+struct options_guess {
+	const char *wanted;
+	const char *name; /* NULL: none is near */
+	size_t distance;
+};
+
+/** Takes a name if it is near, and nearer than those before. */
+void options_try_name(struct options_guess *guess, const char *name);
+/** An option by its flag without the dashes; -1: there is none. */
+long options_find(const struct option *options, const char *name);
+/** The name of the option that is most like it, without the dashes; NULL: none is. */
+const char *options_nearest(const struct option *options, const char *name);
 
 /**
  * Sorts arguments into `words` (room for words_max, NULL where there is none) and `values` (one for

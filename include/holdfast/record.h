@@ -22,7 +22,8 @@ enum record_kind {
 	RECORD_PROMPT_EDIT = 7, /* a prompt that waits has another message */
 	RECORD_PROMPT_REMOVE = 8, /* it waits no more, and will not begin */
 	RECORD_RECOVERED = 9, /* an input event out of an agent's history, late */
-	RECORD_NEWEST = RECORD_RECOVERED,
+	RECORD_LABELS = 10, /* what people call a session, and where they put it */
+	RECORD_NEWEST = RECORD_LABELS,
 	/* A kind with this bit may be left out by those who do not know it; another one may not. */
 	RECORD_MAY_BE_LEFT_OUT = 0x8000,
 };

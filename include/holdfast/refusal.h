@@ -9,7 +9,14 @@
 #include <stdint.h>
 
 /** Which id says what an error is about. */
-enum error_about { ABOUT_PROMPT, ABOUT_PERMISSION, ABOUT_MODE, ABOUT_OPTION, ABOUT_APPEND };
+enum error_about {
+	ABOUT_PROMPT,
+	ABOUT_PERMISSION,
+	ABOUT_MODE,
+	ABOUT_MODEL,
+	ABOUT_OPTION,
+	ABOUT_APPEND
+};
 
 /** What an error tells besides its code and words; all zero: nothing. */
 struct error_detail {

@@ -32,8 +32,10 @@ enum request_type {
 	REQUEST_CANCEL,
 	REQUEST_PERMISSION_ANSWER,
 	REQUEST_SET_MODE,
+	REQUEST_SET_MODEL,
 	REQUEST_SET_CONFIG_OPTION,
 	REQUEST_TOKEN,
+	REQUEST_PRESENCE,
 	REQUEST_APPEND, /* of producers */
 	REQUEST_APPEND_SNAPSHOT, /* the same */
 };
@@ -65,6 +67,7 @@ struct request {
 			const char *message;
 			size_t message_len;
 			const char *prompt_id; /* of a list: NULL if it names none */
+			json_t *content; /* images and files: not empty; NULL: none */
 		} prompt; /* also to list, edit and remove them */
 		struct {
 			uint64_t turn; /* 0: the one that is running */
@@ -77,6 +80,12 @@ struct request {
 			const char *id; /* of the mode or the option */
 			const json_t *value; /* of the option: a string or a boolean */
 		} setting;
+		struct {
+			bool has_name;
+			const char *name; /* NULL: none any more */
+			bool has_watch;
+			bool watch;
+		} presence;
 		struct {
 			const char *token; /* NULL: it has a login */
 			const char *login;
@@ -145,9 +154,31 @@ int input_event_parse(const struct json_span *event, const struct limits *limits
 int input_data_check(enum event_type type, const struct json_span *data, struct refusal *refusal);
 void input_event_finish(struct input_event *event);
 
-/** {id?, title?} of POST /api/sessions. */
+/** What a session is to be made with; strings are borrowed from the JSON, and NULL if they are missing. */
+struct session_request {
+	const char *id;
+	const char *title;
+	const char *agent;
+	const char *cwd; /* absolute */
+};
+
+/** {id?, title?, agent?, cwd?} of POST /api/sessions. */
 int session_request_parse(const char *text, size_t len, const struct limits *limits,
-	json_t **ret_json, const char **ret_id, const char **ret_title, struct refusal *refusal);
+	json_t **ret_json, struct session_request *ret, struct refusal *refusal);
+
+/** What PATCH /api/sessions/{id} changes; strings are borrowed from the JSON. */
+struct labels_change {
+	bool has_title;
+	const char *title; /* NULL: nobody's but the agent's */
+	int archived; /* -1: as it was */
+	int pinned;
+};
+/** {title?, archived?, pinned?}, of which there is one at least. */
+int labels_request_parse(const char *text, size_t len, const struct limits *limits,
+	json_t **ret_json, struct labels_change *ret, struct refusal *refusal);
+/** Refuses members that are not among `names` (NULL-terminated); `what`: whose they are. */
+int json_check_names(
+	const json_t *object, const char *what, const char *const names[], struct refusal *refusal);
 
 #define JSON_DEPTH_MAX 64
 

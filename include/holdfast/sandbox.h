@@ -12,6 +12,8 @@
 struct sandbox {
 	char **reads; /* besides what every program needs */
 	char **writes; /* and read */
+	char **roots; /* each agent may write, too, what is below the one directory of these that it works in */
+	const char *root; /* that directory, of this agent: it is one of `roots` or below one */
 	const char *tmp; /* a directory of ours, where each agent gets its own TMPDIR */
 	bool sockets; /* Unix sockets may be used, wherever they are */
 };

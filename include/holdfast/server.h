@@ -12,6 +12,7 @@
 #include "holdfast/session.h"
 #include "holdfast/turns.h"
 
+struct push;
 struct server;
 
 enum listen_scheme {
@@ -53,6 +54,7 @@ struct server_config {
 	struct session_table *sessions;
 	struct agent_host *agents;
 	struct access *access; /* NULL: everybody may do everything */
+	struct push *push; /* NULL: no push messages */
 	struct turns *turns; /* of pages; NULL: nobody waits */
 	struct metrics *metrics; /* NULL: nothing is counted, and there is no /metrics */
 };

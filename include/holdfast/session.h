@@ -19,6 +19,7 @@
 #include <uv.h>
 
 struct session;
+struct labels_change;
 struct session_table;
 struct usage_total;
 
@@ -26,9 +27,10 @@ struct usage_total;
 struct session_ops {
 	/**
 	 * A prompt has become the user_prompt event `seq`, and that is durable: its turn begins.
+	 * `content`: its images and files, a list; NULL: none.
 	 */
 	void (*prompt_due)(void *owner, struct session *session, uint64_t seq, const char *message,
-		size_t len);
+		size_t len, const struct json_t *content);
 	/**
 	 * A permission request has its answer, and that is durable; option_id NULL: it was
 	 * cancelled. Called once for each; not for what was resolved before the server started.
@@ -122,20 +124,35 @@ struct durable_wait {
 	void (*done)(struct durable_wait *wait, int status);
 };
 
+/** What a session is made with; NULL: nothing. */
+struct session_wish {
+	const char *title;
+	const char *sub; /* whose token makes it */
+	const char *agent; /* see session_facts.h; the same */
+	const char *cwd;
+};
+
 /**
- * Makes a session; `id` NULL makes one up, `sub` is whose token makes it (NULL: nobody's). Returns
+ * Makes a session; `id` NULL makes one up. Returns
  * -EEXIST, -EIO (the store has failed) or another negative errno. It is durable when
  * session_wait_durable() says so.
  */
-int session_create(struct session_table *table, const char *id, const char *title, const char *sub,
+int session_create(struct session_table *table, const char *id, const struct session_wish *wish,
 	struct session **ret_session);
 /** The limit that stands in the way of one more session of `sub`; LIMIT_NONE: none does. */
 enum limit session_room_for_another(const struct session_table *table, const char *sub);
 /** Whether the data directory may become larger. */
 bool session_table_has_disk(const struct session_table *table);
+/** Whether inputs are refused because they cannot be made durable. */
+bool session_table_is_failing(const struct session_table *table);
 /** Whether a producer's text may open another block, and an input give another name. */
 bool session_has_room_for_block(const struct session *session);
 bool session_has_room_for_names(const struct session *session);
+/**
+ * Gives it labels, as session_wait_durable() says when. Errors: -EIO, -ENOENT (a deletion is under
+ * way).
+ */
+int session_label(struct session *session, const struct labels_change *change);
 /**
  * Begins the deletion: ops->deleted follows when it is durable. Until then the session is there for
  * all who read; it takes no inputs (-ENOENT), and goes on if the deletion fails. -EALREADY if one
@@ -196,6 +213,9 @@ const char *session_run(const struct session *session);
  * Errors: -EIO, -ENOBUFS (queue full).
  */
 int session_prompt(struct session *session, const char *message, size_t len, const char *prompt_id,
+	const struct author *author, uint64_t *ret_seq, bool *ret_duplicate);
+/** The same with images and files, a list that was checked; NULL: none. */
+int session_prompt_with(struct session *session, const struct request *request,
 	const struct author *author, uint64_t *ret_seq, bool *ret_duplicate);
 /** What has become of a prompt, with what is not yet committed. */
 enum prompt_place { PROMPT_UNKNOWN, PROMPT_QUEUED, PROMPT_BEGUN, PROMPT_REMOVED };

@@ -18,7 +18,7 @@
  * SNAPSHOT_OLDEST on: the one before at least.
  */
 #ifndef SNAPSHOT_VERSION /* tests/crash/test_next_version.c has one of its own */
-#define SNAPSHOT_VERSION 3
+#define SNAPSHOT_VERSION 4
 #endif
 #define SNAPSHOT_OLDEST 3
 
@@ -39,7 +39,12 @@ enum log_key_kind {
 /** Strings are owned; NULL: there is none. */
 struct session_facts {
 	char *title; /* that it was made with */
+	char *name; /* that a person gave it since; NULL: none, or it was taken back */
+	bool archived;
+	bool pinned;
 	char *made_by; /* the sub of the token that made it; NULL: it had none */
+	char *agent; /* the name of its agent; NULL: the default */
+	char *cwd; /* its agent's directory; NULL: the agent's default */
 	uint64_t turn; /* number of the running or the last one */
 	bool in_turn;
 	bool turn_of_prompt; /* a prompt began it, so the session's agent is at work on it */

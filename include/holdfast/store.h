@@ -172,6 +172,8 @@ int64_t store_now(struct store *store);
 void store_prune(struct store *store);
 /** Whether the data directory is as large as it may be (limit max_disk). */
 bool store_is_full(const struct store *store);
+/** Whether groups cannot be made durable at the moment: appends are refused. */
+bool store_is_failing(const struct store *store);
 /** Bytes that wait for the disk. */
 size_t store_backlog(const struct store *store);
 
@@ -297,19 +299,20 @@ struct log_page {
 	uint64_t to;
 	size_t max_bytes;
 	bool is_fixed_at_end; /* what does not fit is left out at the older end */
-	enum event_format format; /* that events which have to be read are made ready in */
+	enum event_format format; /* that they are made ready in */
 };
 /**
- * The events of a page, if it can be made of what is in memory: puts them with a reference each
- * into `events` (room for all from `from` to `to`) and returns how many; else 0.
+ * The events of a page, if it can be made of what is in memory, and few of them have to be rendered:
+ * puts them with a reference each into `events` (room for all from `from` to `to`) and returns how
+ * many; else 0.
  */
 size_t session_log_get_hot(
 	struct session_log *log, const struct log_page *page, struct event **events);
 /**
- * Reads the same from disk, on the thread pool, renders them, a few in each turn of the loop and in
- * turn with other pages, and then calls `done` with the events (whose
- * references it takes over; the array is freed after it returns) or status < 0. Returns NULL only
- * if there is no such page, or it is in memory.
+ * Reads the same from disk, on the thread pool, has another thread render what has no HTML yet, in
+ * turn with other pages, and then calls `done` with the events (whose references it takes over; the
+ * array is freed after it returns) or status < 0. Returns NULL only if there is no such page, or it
+ * is in memory and FORMAT_MARKDOWN.
  */
 typedef void (*log_read_done)(void *arg, int status, struct event **events, size_t count);
 struct log_read *session_log_read(

@@ -29,6 +29,7 @@ struct store_check_ops {
 struct store_check_counts {
 	uint64_t sessions;
 	uint64_t events;
+	uint64_t blobs;
 	uint64_t segments;
 	uint64_t records;
 	uint64_t problems;

@@ -62,7 +62,7 @@ struct stream_open {
 struct stream_buffer *stream_buffer_create(const struct limits *limits, uint64_t first_seq,
 	const struct stream_buffer_ops *ops, void *owner);
 /**
- * Goes by the sizes that the limits hold now. They decide where blocks are cut, so the sizes gone
+ * Goes by the sizes that the limits hold now, and by the rules of this version. They decide where blocks are cut, so those gone
  * by are part of what stream_buffer_save() writes: a journal is replayed by those it was written
  * with.
  */
@@ -106,8 +106,9 @@ void stream_buffer_get_open(const struct stream_buffer *sb, struct stream_open *
 void stream_buffer_save(const struct stream_buffer *sb, struct buffer *out);
 /**
  * Takes over a saved state; -EBADMSG if the bytes are no such state (the buffer is empty then). Its
- * inputs' ts count as their at.
+ * inputs' ts count as their at. `is_old`: of the version before; its complete blocks wait for what
+ * comes next, as they did then.
  */
-int stream_buffer_load(struct stream_buffer *sb, struct unpack *in);
+int stream_buffer_load(struct stream_buffer *sb, struct unpack *in, bool is_old);
 
 #endif

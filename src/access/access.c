@@ -140,9 +140,10 @@ enum token_verdict access_check(struct access *access, const char *token, struct
 
 /* --- logins --- */
 
-static void free_login(struct login *login)
+static void free_login(struct access *access, struct login *login)
 {
 	if (login) {
+		login_forget_push(access, login);
 		list_remove(&login->link);
 		grant_unref(login->grant);
 		free(login);
@@ -152,12 +153,12 @@ static void free_login(struct login *login)
 static void add_login(struct access *access, struct login *login)
 {
 	list_append(&access->login_list, &login->link);
-	free_login(hash_put(access->logins, login->cookie_sum, SUM_SIZE - 1, login));
+	free_login(access, hash_put(access->logins, login->cookie_sum, SUM_SIZE - 1, login));
 }
 
 void access_take_logout(struct access *access, const char *cookie_sum)
 {
-	free_login(hash_remove(access->logins, cookie_sum, strlen(cookie_sum)));
+	free_login(access, hash_remove(access->logins, cookie_sum, strlen(cookie_sum)));
 }
 
 static void end_login(
@@ -202,11 +203,13 @@ void access_tag(const char *half, char ret_tag[LOGIN_TAG_SIZE])
 	memcpy(ret_tag, sum + SUM_SIZE - LOGIN_TAG_SIZE, LOGIN_TAG_SIZE);
 }
 
-static struct login *find_login(const struct access *access, const char *cookie)
+struct login *login_find(const struct access *access, const char *cookie, const char *header)
 {
 	char sum[SUM_SIZE];
 	sum_text(cookie, strlen(cookie), sum);
-	return hash_get(access->logins, sum, strlen(sum));
+	struct login *login = hash_get(access->logins, sum, strlen(sum));
+	sum_text(header, strlen(header), sum);
+	return login && sums_equal(sum, login->header_sum) ? login : NULL;
 }
 
 void login_write(const struct login *login, struct buffer *out)
@@ -247,11 +250,9 @@ void access_login(struct access *access, struct grant *grant, struct login_halve
 enum token_verdict access_check_login(
 	struct access *access, const char *cookie, const char *header, struct grant **ret_grant)
 {
-	char sum[SUM_SIZE];
-	const struct login *login = find_login(access, cookie);
+	const struct login *login = login_find(access, cookie, header);
 	*ret_grant = NULL;
-	sum_text(header, strlen(header), sum);
-	if (!login || !sums_equal(sum, login->header_sum)) {
+	if (!login) {
 		return TOKEN_WRONG;
 	}
 	enum token_verdict verdict = access_check_grant(access, login->grant);
@@ -264,10 +265,8 @@ enum token_verdict access_check_login(
 bool access_logout(struct access *access, const char *cookie, const char *header,
 	void (*done)(void *arg, int status), void *arg)
 {
-	char sum[SUM_SIZE];
-	struct login *login = find_login(access, cookie);
-	sum_text(header, strlen(header), sum);
-	if (!login || !sums_equal(sum, login->header_sum)) {
+	struct login *login = login_find(access, cookie, header);
+	if (!login) {
 		return false;
 	}
 	end_login(access, login, done, arg);
@@ -315,7 +314,7 @@ void access_take_login(struct access *access, const json_t *object)
 		login->grant = grant_read(claims, true, &why);
 	}
 	if (!login->grant) {
-		free_login(login);
+		free_login(access, login);
 		return;
 	}
 	login->grant->key = read_key(key);
@@ -356,6 +355,10 @@ void revocation_write(const struct revocation *revocation, int64_t now_ms, struc
 	buffer_printf(out, ",\"at\":%lld}", (long long)now_ms);
 }
 
+static void keep_subscription(void *arg, const char *login_id, const struct grant *grant)
+{
+}
+
 void access_revoke(struct access *access, const struct revocation *revocation,
 	void (*done)(void *arg, int status), void *arg)
 {
@@ -368,6 +371,7 @@ void access_revoke(struct access *access, const struct revocation *revocation,
 	}
 	revocation_write(revocation, clock_now_ms(access->config.clock), &line);
 	access_file_append(access, &line, done, arg);
+	access_each_subscription(access, keep_subscription, NULL); /* the others are dropped */
 	access->config.revoked(access->config.owner);
 }
 
@@ -490,7 +494,7 @@ int access_open(const struct access_config *config, struct access **ret_access, 
 
 static void free_login_value(void *value, void *arg)
 {
-	free_login(value);
+	free_login(arg, value);
 }
 
 static void free_value(void *value, void *arg)
@@ -508,7 +512,7 @@ void access_close(struct access *access)
 	}
 	forget_verified(access);
 	hash_destroy(access->verified);
-	hash_each(access->logins, free_login_value, NULL);
+	hash_each(access->logins, free_login_value, access);
 	hash_each(access->revoked_subs, free_value, NULL);
 	hash_destroy(access->logins);
 	hash_destroy(access->revoked);

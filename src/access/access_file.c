@@ -142,10 +142,42 @@ static void note_logout(const char *line, size_t len, struct hash *ended)
 	json_decref(json);
 }
 
+/** Notes the newest line about the push subscription of a login. */
+static void note_push(char *line, size_t len, struct hash *newest)
+{
+	static const char begin[] = "{\"push\":";
+	json_t *json = len > sizeof(begin) && memcmp(line, begin, sizeof(begin) - 1) == 0
+			       ? read_line(line, len)
+			       : NULL;
+	const json_t *login = json_object_get(json_object_get(json, "push"), "login");
+	if (login) {
+		hash_put(newest, json_string_value(login), json_string_length(login), line);
+	}
+	json_decref(json);
+}
+
+/** What was found in a file that is written anew. */
+struct keeping {
+	struct hash *ended; /* logins that have ended: any value */
+	struct hash *pushes; /* the newest line about its push subscription, by login */
+	struct hash *logins; /* that are kept: any value */
+};
+
+/** Whether it is the newest line of a login that is kept, and has not taken the subscription back. */
+static bool push_counts(const json_t *push, const char *line, const struct keeping *keeping)
+{
+	const char *login = json_string_value(json_object_get(push, "login"));
+	return login && json_object_get(push, "endpoint") &&
+	       hash_get(keeping->logins, login, strlen(login)) &&
+	       hash_get(keeping->pushes, login, strlen(login)) == line;
+}
+
 /** Whether a line still says something that counts; a damaged one is for the next start to tell. */
-static bool counts(const struct access *access, const char *line, size_t len, struct hash *ended)
+static bool counts(
+	const struct access *access, const char *line, size_t len, const struct keeping *keeping)
 {
 	json_t *json = read_line(line, len);
+	const json_t *push = json_object_get(json, "push");
 	const json_t *made = json_object_get(json, "created");
 	const json_t *login = json_object_get(json, "login");
 	const char *cookie = json_string_value(json_object_get(login, "cookie"));
@@ -154,10 +186,16 @@ static bool counts(const struct access *access, const char *line, size_t len, st
 	bool does = !json || !json_object_get(json, "logout");
 	if (cookie) {
 		does = access_knows_key(access, json_object_get(login, "key")) &&
-		       !hash_get(ended, cookie, strlen(cookie));
+		       !hash_get(keeping->ended, cookie, strlen(cookie));
+	}
+	if (push) {
+		does = push_counts(push, line, keeping);
 	}
 	if (exp) {
 		does = does && json_number_value(exp) * 1000 > (double)access->now_ms;
+	}
+	if (cookie && does) {
+		hash_put(keeping->logins, cookie, strlen(cookie), keeping->logins);
 	}
 	json_decref(json);
 	return does;
@@ -166,22 +204,25 @@ static bool counts(const struct access *access, const char *line, size_t len, st
 static void keep_what_counts(
 	const struct access *access, const struct buffer *bytes, struct buffer *kept)
 {
-	struct hash *ended = hash_create();
+	const struct keeping keeping = {hash_create(), hash_create(), hash_create()};
 	const char *end = bytes->data + bytes->len;
 	const char *newline;
 	for (int round = 0; round < 2; round++) {
-		const char *at = bytes->data;
+		char *at = bytes->data;
 		while (at < end && (newline = memchr(at, '\n', (size_t)(end - at)))) {
 			size_t len = (size_t)(newline - at);
 			if (round == 0) {
-				note_logout(at, len, ended);
-			} else if (counts(access, at, len, ended)) {
+				note_logout(at, len, keeping.ended);
+				note_push(at, len, keeping.pushes);
+			} else if (counts(access, at, len, &keeping)) {
 				buffer_append(kept, at, len + 1);
 			}
-			at = newline + 1;
+			at += len + 1;
 		}
 	}
-	hash_destroy(ended);
+	hash_destroy(keeping.ended);
+	hash_destroy(keeping.pushes);
+	hash_destroy(keeping.logins);
 }
 
 /** Puts the lines that are kept in the file's place, for good. */
@@ -299,11 +340,14 @@ static int take_line(struct access *access, const char *line, size_t len)
 	json_t *json = read_line(line, len);
 	const json_t *login = json_object_get(json, "login");
 	const json_t *revoked = json_object_get(json, "revoked");
+	const json_t *push = json_object_get(json, "push");
 	const char *logout = json_string_value(json_object_get(json, "logout"));
 	if (login) {
 		access_take_login(access, login);
 	} else if (revoked) {
 		access_take_revocation(access, revoked);
+	} else if (push) {
+		access_take_push(access, push);
 	} else if (logout) {
 		access_take_logout(access, logout);
 	}

@@ -26,6 +26,7 @@ struct login {
 	char cookie_sum[SUM_SIZE];
 	char header_sum[SUM_SIZE];
 	struct grant *grant;
+	struct push_subscription *push; /* NULL: none */
 };
 
 struct access {
@@ -37,6 +38,7 @@ struct access {
 	size_t signer_count;
 	struct hash *logins; /* struct login, by cookie_sum */
 	struct list login_list; /* the same, the oldest first */
+	size_t push_count; /* of them, those with a push subscription */
 	struct hash *verified; /* struct grant of tokens that were checked, by their sums */
 	struct hash *revoked; /* jti: any value that is not NULL */
 	struct hash *revoked_subs; /* int64_t: tokens made before this time count no more */
@@ -85,6 +87,11 @@ int access_file_write(const char *path, const char *lines, size_t len);
 bool access_knows_key(const struct access *access, const json_t *key);
 void access_take_login(struct access *access, const json_t *login);
 void access_take_logout(struct access *access, const char *cookie_sum);
+void access_take_push(struct access *access, const json_t *push);
+/** The login of two halves; NULL: none. */
+struct login *login_find(const struct access *access, const char *cookie, const char *header);
+/** Only in memory. */
+void login_forget_push(struct access *access, struct login *login);
 void access_take_revocation(struct access *access, const json_t *revoked);
 /** Appends `{"login":{…}` and `{"revoked":{…}` without the last brace. */
 void login_write(const struct login *login, struct buffer *out);

@@ -74,7 +74,11 @@ int access_write_url(const char *data_dir, const char *people, const char *comma
 {
 	struct buffer path = {0};
 	buffer_printf(&path, "%s/url", data_dir);
-	FILE *file = fopen(buffer_cstr(&path), "we");
+	int fd = open(buffer_cstr(&path), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	if (fd >= 0) {
+		fchmod(fd, 0600); /* it may have been there, with another mode */
+	}
+	FILE *file = fd >= 0 ? fdopen(fd, "w") : NULL;
 	buffer_finish(&path);
 	bool is_written = file && fprintf(file, "%s\n%s\n", people, commands) > 0;
 	return file && fclose(file) == 0 && is_written ? 0 : -errno;

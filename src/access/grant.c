@@ -15,11 +15,11 @@ static const char *const role_names[ROLE_COUNT] = {
 
 /* clang-format off */
 static const bool rights[ROLE_COUNT][RIGHT_COUNT] = {
-	/*                    watch control append create delete administer */
-	[ROLE_OBSERVER]   = {  true, false,  false, false, false, false },
-	[ROLE_CONTROLLER] = {  true, true,   false, true,  false, false },
-	[ROLE_PRODUCER]   = {  true, false,  true,  true,  false, false },
-	[ROLE_ADMIN]      = {  true, true,   true,  true,  true,  true  },
+	/*                    watch control append upload create label  delete administer */
+	[ROLE_OBSERVER]   = {  true, false,  false, false, false, false, false, false },
+	[ROLE_CONTROLLER] = {  true, true,   false, true,  true,  true,  false, false },
+	[ROLE_PRODUCER]   = {  true, false,  true,  true,  true,  false, false, false },
+	[ROLE_ADMIN]      = {  true, true,   true,  true,  true,  true,  true,  true  },
 };
 /* clang-format on */
 

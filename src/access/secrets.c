@@ -108,3 +108,8 @@ int secret_read_or_make(const char *dir, const char *name, struct buffer *ret)
 	}
 	return r;
 }
+
+int access_read_secret(const char *data_dir, const char *name, struct buffer *ret)
+{
+	return secret_read_or_make(data_dir, name, ret);
+}

@@ -111,6 +111,8 @@ void acp_agent_free_if_done(struct acp_agent *agent)
 	free(agent->process.over);
 	box_destroy(agent->process.box);
 	json_decref(agent->turn.prompt);
+	json_decref(agent->session.prompt_takes);
+	json_decref(agent->state.models);
 	free((char *)agent->config.command);
 	free((char *)agent->config.cwd);
 	free((char *)agent->config.private_dir);
@@ -148,15 +150,47 @@ void acp_agent_destroy(struct acp_agent *agent, void (*freed)(void *arg), void *
 
 int acp_agent_prompt(struct acp_agent *agent, const char *message, size_t len)
 {
-	if (agent->turn.prompting) {
-		return -EBUSY;
-	}
 	json_t *text = json_stringn(message, len);
 	if (!text) {
-		return -EINVAL;
+		return agent->turn.prompting ? -EBUSY : -EINVAL;
+	}
+	return acp_agent_prompt_blocks(
+		agent, json_pack("[{s:s, s:o}]", "type", "text", "text", text));
+}
+
+bool acp_agent_takes(const struct acp_agent *agent, const char *type)
+{
+	const char *name = strcmp(type, "resource") == 0 ? "embeddedContext" : type;
+	bool is_optional = name != type || strcmp(type, "image") == 0 || strcmp(type, "audio") == 0;
+	return !is_optional || !agent->session.prompt_takes ||
+	       json_is_true(json_object_get(agent->session.prompt_takes, name));
+}
+
+bool acp_agent_takes_prompt(const struct acp_agent *agent)
+{
+	const json_t *blocks = agent->turn.prompt;
+	for (size_t i = 0; i < json_array_size(blocks); i++) {
+		const json_t *type = json_object_get(json_array_get(blocks, i), "type");
+		if (!acp_agent_takes(agent, json_string_value(type))) {
+			return false;
+		}
+	}
+	return true;
+}
+
+int acp_agent_prompt_blocks(struct acp_agent *agent, json_t *blocks)
+{
+	if (agent->turn.prompting) {
+		json_decref(blocks);
+		return -EBUSY;
+	}
+	agent->turn.prompt = blocks;
+	if (agent->session.stage == ACP_READY && !acp_agent_takes_prompt(agent)) {
+		json_decref(blocks);
+		agent->turn.prompt = NULL;
+		return -ENOTSUP;
 	}
 	agent->turn.prompting = true;
-	agent->turn.prompt = text;
 	if (agent->turn.late) {
 		agent->turn.late = false;
 		uv_timer_stop(&agent->deadline);
@@ -202,6 +236,11 @@ bool acp_agent_is_cancelling(const struct acp_agent *agent)
 enum limit acp_agent_limit(const struct acp_agent *agent)
 {
 	return agent->process.limit;
+}
+
+void acp_agent_last_errors(const struct acp_agent *agent, struct buffer *out)
+{
+	child_stderr_last(&agent->process.errors, agent->config.env, out);
 }
 
 bool acp_agent_is_running(const struct acp_agent *agent)

@@ -66,13 +66,14 @@ struct acp_session {
 	json_t *early; /* params of updates that came before session/new was answered */
 	size_t early_bytes;
 	json_t *auth_methods; /* of initialize */
+	json_t *prompt_takes; /* promptCapabilities, the same; NULL: it has not been started */
 	struct diag_rate noise; /* reports of lines that could not be used */
 };
 
 /* The prompt. */
 struct acp_turn {
 	bool prompting;
-	json_t *prompt; /* its text while it is not sent */
+	json_t *prompt; /* its blocks while it is not sent */
 	bool cancelling; /* session/cancel was sent */
 	bool cancelled_unsent; /* it was never sent, which is not told yet */
 	bool late; /* something was said outside of a prompt */
@@ -94,6 +95,7 @@ struct acp_state {
 	json_t *metas; /* of chunks, to be told behind the text that they came with */
 	/* By kind, what the newest hashes to: some agents send half a megabyte again and again. */
 	uint64_t told[AGENT_STATE_COUNT];
+	json_t *models; /* x-acp-models as it was told last; NULL: never */
 };
 
 /* Settings that were asked for. acp_settings.c */
@@ -157,9 +159,13 @@ void acp_process_read(struct acp_agent *agent);
 void acp_process_drop(struct acp_agent *agent);
 /** How whatever is started for the agent is run. */
 struct child_config acp_process_config(const struct acp_agent *agent);
+/** Keeps a line of its stdout as if it were of its stderr. */
+void acp_process_note_words(struct acp_agent *agent, const char *line, size_t len);
 /** Ends the child and with it the prompt, and tells. */
 void acp_agent_stop_child(struct acp_agent *agent, const char *reason, const char *detail);
 
+/** Those that its sessions get; the caller owns a reference. */
+json_t *acp_agent_mcp_servers(const struct acp_agent *agent);
 void acp_agent_send_initialize(struct acp_agent *agent);
 void acp_agent_send_new_session(struct acp_agent *agent);
 /** For the stage or the prompt; takes over `params`. */
@@ -169,6 +175,8 @@ void acp_agent_begin(struct acp_agent *agent, const char *agent_session_id, cons
 /** After that: what came early is told, and the prompt that waits is sent. */
 void acp_agent_begun(struct acp_agent *agent);
 void acp_agent_send_prompt(struct acp_agent *agent);
+/** Whether it takes each block of the prompt that waits, as far as is known. */
+bool acp_agent_takes_prompt(const struct acp_agent *agent);
 void acp_agent_send_cancel(struct acp_agent *agent);
 void acp_agent_handle_line(struct acp_agent *agent, char *line, size_t len);
 /** Reports something the agent said that could not be used; rate-limited. */
@@ -188,6 +196,8 @@ bool acp_agent_is_known_state(struct acp_agent *agent, const char *type, const j
 bool acp_agent_tell_state(struct acp_agent *agent, const json_t *update);
 /** The modes, models and options that the answer to session/new has. */
 void acp_agent_tell_session(struct acp_agent *agent, const json_t *result);
+/** The agent has taken this model: no update says so, so its models are told again with it. */
+void acp_agent_tell_model(struct acp_agent *agent, const char *model_id);
 /** The options that an answer has, if they are not known. */
 void acp_agent_tell_options(struct acp_agent *agent, const json_t *result);
 /** Keeps the _meta of a chunk or of a prompt's result, if it has one. */

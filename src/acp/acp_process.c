@@ -176,17 +176,23 @@ void acp_agent_stop_child(struct acp_agent *agent, const char *reason, const cha
 
 static void handle_child_exit(struct acp_agent *agent)
 {
-	char detail[128];
+	char detail[200];
 	if (agent->process.term_signal != 0) {
 		const char *name = sigabbrev_np(agent->process.term_signal);
 		snprintf(detail, sizeof(detail), "killed by signal %d (SIG%s)",
 			agent->process.term_signal, name ? name : "?");
 	} else {
 		int64_t status = agent->process.exit_status;
-		bool is_hidden = agent->config.box.sandbox && (status == 126 || status == 127);
+		bool is_not_run = status == 126 || status == 127;
+		bool is_hidden = agent->config.box.sandbox && is_not_run;
+		bool is_first = agent->session.stage == ACP_INITIALIZING;
 		snprintf(detail, sizeof(detail), "exit status %lld%s", (long long)status,
 			is_hidden
-				? "; in the sandbox it can run only what is below /usr, --cwd and --sandbox-read"
+				? "; in the sandbox it can run only what is below /usr, its directory and --sandbox-read"
+			: is_first && is_not_run
+				? "; its command cannot be run: is it installed, and in the PATH of the server?"
+			: is_first
+				? "; it ended before it answered: check that its command speaks ACP on stdin and stdout"
 				: "");
 	}
 	acp_agent_stop_child(agent, agent->process.term_signal != 0 ? "signal" : "exit", detail);
@@ -253,6 +259,12 @@ static void handle_errors(void *owner, const char *bytes, size_t len)
 		&agent->process.errors, agent->config.session_id, bytes, len, uv_now(agent->loop));
 }
 
+void acp_process_note_words(struct acp_agent *agent, const char *line, size_t len)
+{
+	handle_errors(agent, line, len);
+	handle_errors(agent, "\n", 1);
+}
+
 static void handle_finished(void *owner, int64_t exit_status, int term_signal)
 {
 	struct acp_agent *agent = owner;
@@ -288,6 +300,7 @@ struct child_config acp_process_config(const struct acp_agent *agent)
 	const struct acp_agent_config *config = &agent->config;
 	return (struct child_config){
 		.env = config->env,
+		.root = config->cwd,
 		.stop_grace_ms = config->stop_grace_ms,
 		.spawner = config->spawner,
 		.box = agent->process.box,
@@ -403,6 +416,9 @@ static void handle_deadline(uv_timer_t *timer)
 		agent->process.failures = 0;
 		acp_agent_tell_metas(agent);
 		acp_agent_stop_child(agent, "stopped", "did not answer session/cancel");
+	} else if (agent->session.stage == ACP_INITIALIZING) {
+		acp_agent_stop_child(agent, "protocol",
+			"did not answer initialize in time: check that its command speaks ACP on stdin and stdout");
 	} else {
 		acp_agent_stop_child(agent, "protocol",
 			"did not answer initialize and session/new (or what goes on with an earlier session) in time");

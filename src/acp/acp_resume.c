@@ -83,8 +83,8 @@ static void ask(struct acp_agent *agent, enum acp_stage stage, const char *metho
 	/* What it tells while it loads is of this session. */
 	agent->session.id = stage == ACP_LOADING ? xstrdup(id) : NULL;
 	acp_agent_send_request(agent, method,
-		json_pack("{s:s, s:s, s:[]}", "sessionId", id, "cwd", agent->config.cwd,
-			"mcpServers"));
+		json_pack("{s:s, s:s, s:o}", "sessionId", id, "cwd", agent->config.cwd,
+			"mcpServers", acp_agent_mcp_servers(agent)));
 }
 
 void acp_resume_begin(struct acp_agent *agent)

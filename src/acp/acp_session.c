@@ -32,20 +32,26 @@ void acp_agent_send_initialize(struct acp_agent *agent)
 			"Holdfast", "version", HOLDFAST_VERSION));
 }
 
+json_t *acp_agent_mcp_servers(const struct acp_agent *agent)
+{
+	json_t *servers = agent->config.mcp_servers;
+	return servers ? json_incref(servers) : json_array();
+}
+
 void acp_agent_send_new_session(struct acp_agent *agent)
 {
 	agent->session.stage = ACP_NEW_SESSION;
 	acp_agent_send_request(agent, "session/new",
-		json_pack("{s:s, s:[]}", "cwd", agent->config.cwd, "mcpServers"));
+		json_pack("{s:s, s:o}", "cwd", agent->config.cwd, "mcpServers",
+			acp_agent_mcp_servers(agent)));
 }
 
 void acp_agent_send_prompt(struct acp_agent *agent)
 {
-	json_t *text = agent->turn.prompt;
+	json_t *blocks = agent->turn.prompt;
 	agent->turn.prompt = NULL;
 	acp_agent_send_request(agent, "session/prompt",
-		json_pack("{s:s, s:[{s:s, s:o}]}", "sessionId", agent->session.id, "prompt", "type",
-			"text", "text", text));
+		json_pack("{s:s, s:o}", "sessionId", agent->session.id, "prompt", blocks));
 }
 
 void acp_agent_send_cancel(struct acp_agent *agent)
@@ -157,6 +163,28 @@ static void set_info(json_t *info, const json_t *from, const char *key)
 	}
 }
 
+/** What it takes in a prompt; clients are told what that is besides text. */
+static void take_prompt_takes(struct acp_agent *agent, const json_t *result)
+{
+	static const char *const names[][2] = {
+		{"image", "image"}, {"audio", "audio"}, {"embeddedContext", "embedded_context"}};
+	const json_t *takes =
+		json_object_get(json_object_get(result, "agentCapabilities"), "promptCapabilities");
+	json_t *told = json_object();
+	json_decref(agent->session.prompt_takes);
+	agent->session.prompt_takes =
+		json_is_object(takes) ? json_incref((json_t *)takes) : json_object();
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		if (json_is_true(json_object_get(takes, names[i][0]))) {
+			json_object_set_new(told, names[i][1], json_true());
+		}
+	}
+	if (json_object_size(told)) {
+		json_object_set(agent->session.info, "prompt_capabilities", told);
+	}
+	json_decref(told);
+}
+
 static void handle_initialized(struct acp_agent *agent, const json_t *result)
 {
 	const json_t *version = json_object_get(result, "protocolVersion");
@@ -172,6 +200,7 @@ static void handle_initialized(struct acp_agent *agent, const json_t *result)
 	set_info(agent->session.info, agent_info, "version");
 	json_decref(agent->session.auth_methods);
 	agent->session.auth_methods = json_incref(json_object_get(result, "authMethods"));
+	take_prompt_takes(agent, result);
 	acp_resume_read(agent, result);
 	acp_resume_begin(agent);
 }
@@ -186,6 +215,8 @@ void acp_agent_begin(struct acp_agent *agent, const char *agent_session_id, cons
 	agent->session.info = NULL;
 	if (!json_is_true(json_object_get(info, "resumed"))) {
 		memset(agent->state.told, 0, sizeof(agent->state.told));
+		json_decref(agent->state.models);
+		agent->state.models = NULL;
 	}
 	json_object_set_new(info, "agent_session_id", json_string(agent_session_id));
 	agent->ops->started(agent->owner, info);
@@ -197,7 +228,12 @@ void acp_agent_begun(struct acp_agent *agent)
 {
 	report_early_updates(agent);
 	acp_agent_send_settings(agent);
-	if (agent->turn.prompt) {
+	if (agent->turn.prompt && !acp_agent_takes_prompt(agent)) {
+		json_decref(agent->turn.prompt);
+		agent->turn.prompt = NULL;
+		acp_agent_end_turn(agent, "error",
+			"the agent does not take such images or files; leave them out, or use another agent");
+	} else if (agent->turn.prompt) {
 		acp_agent_send_prompt(agent);
 	} else {
 		acp_agent_await_idle(agent); /* it was cancelled meanwhile */
@@ -367,6 +403,10 @@ void acp_agent_handle_line(struct acp_agent *agent, char *line, size_t len)
 		break;
 	case JSON_RPC_INVALID:
 		acp_agent_report_noise(agent, "a line that is not JSON-RPC", line, len);
+		if (agent->session.stage == ACP_INITIALIZING) {
+			acp_process_note_words(
+				agent, line, len); /* the words of a program that is no agent */
+		}
 		break;
 	}
 	json_decref(message);

@@ -5,7 +5,7 @@
 #include <string.h>
 
 /*
- * Settings that clients ask for: the agent's mode, and its options. They are asked for beside the
+ * Settings that clients ask for: the agent's mode, its model, and its options. They are asked for beside the
  * prompt, and what comes of them is told as if the agent had said it by itself. While its session
  * has not begun a setting waits, so that it is set when the next prompt comes.
  */
@@ -22,23 +22,16 @@ static void setting_free(struct acp_agent *agent, struct setting *setting)
 {
 	list_remove(&setting->link);
 	agent->settings.count--;
-	free((char *)setting->what.mode_id);
-	free((char *)setting->what.config_id);
+	free((char *)setting->what.id);
 	free((char *)setting->what.by);
 	free((char *)setting->what.sub);
 	json_decref((json_t *)setting->what.value);
 	free(setting);
 }
 
-static char *copy(const char *text)
-{
-	return text ? xstrdup(text) : NULL;
-}
-
 static bool is_same_setting(const struct acp_setting *a, const struct acp_setting *b)
 {
-	return a->mode_id ? b->mode_id != NULL
-			  : b->config_id && strcmp(a->config_id, b->config_id) == 0;
+	return a->kind == b->kind && (a->kind != ACP_SET_OPTION || strcmp(a->id, b->id) == 0);
 }
 
 /** Of what was not sent yet, the newest setting counts. */
@@ -54,12 +47,18 @@ static void drop_unsent(struct acp_agent *agent, const struct acp_setting *what)
 
 static void send_setting(struct acp_agent *agent, struct setting *setting)
 {
+	static const struct {
+		const char *method;
+		const char *name;
+	} of[] = {
+		[ACP_SET_MODE] = {"session/set_mode", "modeId"},
+		[ACP_SET_MODEL] = {"session/set_model", "modelId"},
+		[ACP_SET_OPTION] = {"session/set_config_option", "configId"},
+	};
 	const struct acp_setting *what = &setting->what;
 	json_t *params = json_pack("{s:s}", "sessionId", agent->session.id);
-	if (what->mode_id) {
-		json_object_set_new(params, "modeId", json_string(what->mode_id));
-	} else {
-		json_object_set_new(params, "configId", json_string(what->config_id));
+	json_object_set_new(params, of[what->kind].name, json_string(what->id));
+	if (what->kind == ACP_SET_OPTION) {
 		json_object_set(params, "value", (json_t *)what->value);
 	}
 	if (json_is_boolean(what->value)) {
@@ -67,8 +66,7 @@ static void send_setting(struct acp_agent *agent, struct setting *setting)
 	}
 	struct buffer out = {0};
 	setting->id = ++agent->session.last_id;
-	json_rpc_request(&out, setting->id,
-		what->mode_id ? "session/set_mode" : "session/set_config_option", params);
+	json_rpc_request(&out, setting->id, of[what->kind].method, params);
 	acp_agent_send(agent, &out);
 }
 
@@ -79,8 +77,8 @@ int acp_agent_set(struct acp_agent *agent, const struct acp_setting *what)
 		return -ENOBUFS;
 	}
 	struct setting *setting = xcalloc(1, sizeof(*setting));
-	setting->what = (struct acp_setting){.mode_id = copy(what->mode_id),
-		.config_id = copy(what->config_id),
+	setting->what = (struct acp_setting){.kind = what->kind,
+		.id = xstrdup(what->id),
 		.value = what->value ? json_deep_copy(what->value) : NULL,
 		.by = xstrdup(what->by),
 		.sub = xstrdup(what->sub)};
@@ -148,8 +146,10 @@ bool acp_agent_handle_set(struct acp_agent *agent, const json_t *message)
 			buffer_finish(&words);
 			return true;
 		}
-		if (setting->what.mode_id) {
-			tell_mode(agent, setting->what.mode_id);
+		if (setting->what.kind == ACP_SET_MODE) {
+			tell_mode(agent, setting->what.id);
+		} else if (setting->what.kind == ACP_SET_MODEL) {
+			acp_agent_tell_model(agent, setting->what.id);
 		}
 		acp_agent_tell_options(agent, json_object_get(message, "result"));
 		setting_free(agent, setting);

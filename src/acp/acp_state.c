@@ -44,6 +44,10 @@ bool acp_agent_is_known_state(struct acp_agent *agent, const char *type, const j
 		return true;
 	}
 	agent->state.told[i] = hash;
+	if (i == AGENT_STATE_MODELS) {
+		json_decref(agent->state.models);
+		agent->state.models = json_copy((json_t *)data);
+	}
 	if (i == AGENT_STATE_MODES || i == AGENT_STATE_MODE) {
 		/* Each of the two says which mode it is: the newer one counts. */
 		agent->state.told[i == AGENT_STATE_MODES ? AGENT_STATE_MODE : AGENT_STATE_MODES] =
@@ -68,6 +72,17 @@ void acp_agent_tell_session(struct acp_agent *agent, const json_t *result)
 	tell_part(agent, "x-acp-modes", json_object_get(result, "modes"));
 	tell_part(agent, "x-acp-models", json_object_get(result, "models"));
 	acp_agent_tell_options(agent, result);
+}
+
+void acp_agent_tell_model(struct acp_agent *agent, const char *model_id)
+{
+	static const char type[] = "x-acp-models";
+	json_t *data = agent->state.models ? json_copy(agent->state.models) : json_object();
+	json_object_set_new(data, "current_model_id", json_string(model_id));
+	if (!acp_agent_is_known_state(agent, type, data)) {
+		agent->ops->event(agent->owner, type, data);
+	}
+	json_decref(data);
 }
 
 void acp_agent_tell_options(struct acp_agent *agent, const json_t *result)

@@ -1,9 +1,9 @@
 #include "holdfast/agent_host.h"
 
-#include "agent_history.h"
-#include "agent_inputs.h"
+#include "agent_host_internal.h"
 
 #include "holdfast/acp_agent.h"
+#include "holdfast/agent_command.h"
 #include "holdfast/agent_env.h"
 #include "holdfast/descriptors.h"
 #include "holdfast/diag.h"
@@ -13,40 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-/**
- * One session's agent. Lives from a prompt until it has stopped and nothing of it is left to do.
- */
-struct hosted {
-	struct list link;
-	struct agent_host *host;
-	struct session *session; /* NULL once it is deleted */
-	struct acp_agent *agent;
-	struct agent_inputs inputs;
-	struct agent_history history;
-	bool is_at_work; /* it was given a prompt, and has not ended its turn */
-	uint64_t cancelled_turn; /* before its prompt was given; 0: none */
-	bool is_over; /* its child has stopped: if nothing else holds it, it may go */
-	bool late_turn; /* the running turn was begun by what the agent said outside of a prompt */
-};
-
-struct agent_host {
-	uv_loop_t *loop;
-	const struct limits *limits;
-	char *command;
-	char *cwd;
-	char *private_dir;
-	char **env;
-	struct spawner *spawner;
-	struct box_rules box;
-	struct list agents;
-	size_t count; /* with those that are on their way out */
-	bool has_over; /* some of them are over */
-	bool paused;
-	bool closing;
-	void (*done)(void *arg);
-	void *done_arg;
-};
 
 /* --- what an agent says --- */
 
@@ -65,13 +31,22 @@ static void note_turn(struct hosted *hosted, bool was_in_turn)
 	}
 }
 
+/** What an image or file has held up is given on. */
+static void go_on(struct agent_inputs *inputs)
+{
+	struct hosted *hosted = (struct hosted *)((char *)inputs - offsetof(struct hosted, inputs));
+	hosted->late_turn = hosted->late_turn || inputs->begins_turn;
+	inputs->begins_turn = false;
+	acp_agent_pause(hosted->agent, hosted->host->paused || agent_inputs_wait(inputs));
+}
+
 /** After an input: what cannot be given on is kept, so it may not become more. */
 static void note_input(struct hosted *hosted, const char *what, int r)
 {
 	if (r < 0) {
 		complain(hosted, what);
 	}
-	if (hosted->inputs.failed) {
+	if (agent_inputs_wait(&hosted->inputs)) {
 		acp_agent_pause(hosted->agent, true);
 	}
 }
@@ -159,7 +134,7 @@ static bool handle_is_resolved(void *owner, const char *request_id)
 	return session_permission(hosted->session, request_id).state == PERMISSION_RESOLVED;
 }
 
-static void handle_turn_end(void *owner, const char *stop_reason, const char *message)
+void hosted_end_turn(void *owner, const char *stop_reason, const char *message)
 {
 	((struct hosted *)owner)->is_at_work = false;
 	json_t *data = json_object();
@@ -179,7 +154,7 @@ static void handle_quiet(void *owner)
 		       !session_is_turn_of_prompt(hosted->session);
 	hosted->late_turn = false;
 	if (is_late) {
-		handle_turn_end(hosted, "end_turn", NULL);
+		hosted_end_turn(hosted, "end_turn", NULL);
 	}
 }
 
@@ -187,22 +162,32 @@ static void handle_quiet(void *owner)
 static void handle_refused(void *owner, const struct acp_setting *setting, const char *why)
 {
 	struct hosted *hosted = owner;
-	bool is_mode = setting->mode_id != NULL;
-	const struct error_detail detail = {.about = is_mode ? ABOUT_MODE : ABOUT_OPTION,
-		.id = is_mode ? setting->mode_id : setting->config_id};
+	static const struct {
+		enum error_about about;
+		const char *request;
+	} of[] = {
+		[ACP_SET_MODE] = {ABOUT_MODE, "set_mode"},
+		[ACP_SET_MODEL] = {ABOUT_MODEL, "set_model"},
+		[ACP_SET_OPTION] = {ABOUT_OPTION, "set_config_option"},
+	};
+	const struct error_detail detail = {.about = of[setting->kind].about, .id = setting->id};
 	const struct author author = {.client_id = setting->by, .sub = setting->sub};
 	metrics_refused(session_channel(hosted->session)->metrics, "setting_refused", LIMIT_NONE);
 	channel_answer(session_channel(hosted->session), &author,
-		frame_error("setting_refused", why, is_mode ? "set_mode" : "set_config_option",
-			&detail));
+		frame_error("setting_refused", why, of[setting->kind].request, &detail));
 }
 
-static void append_stopped(struct hosted *hosted, const char *reason, const char *detail)
+/** `errors`: what the agent has written to its stderr last; may be empty. */
+static void append_stopped(
+	struct hosted *hosted, const char *reason, const char *detail, const char *errors)
 {
 	json_t *data = json_object();
 	json_object_set_new(data, "reason", json_string(reason));
 	if (detail && *detail) {
 		json_object_set_new(data, "detail", json_string(detail));
+	}
+	if (*errors) {
+		json_object_set_new(data, "stderr", json_string(errors));
 	}
 	if (hosted->agent && acp_agent_is_cancelling(hosted->agent)) {
 		json_object_set_new(data, "cancelled", json_true());
@@ -224,7 +209,12 @@ static void handle_stopped(void *owner, const char *reason, const char *detail)
 		metrics_limit(
 			session_channel(hosted->session)->metrics, acp_agent_limit(hosted->agent));
 	}
-	append_stopped(owner, reason, detail);
+	struct buffer errors = {0};
+	if (strcmp(reason, "idle") != 0 && strcmp(reason, "stopped") != 0) {
+		acp_agent_last_errors(hosted->agent, &errors);
+	}
+	append_stopped(owner, reason, detail, buffer_cstr(&errors));
+	buffer_finish(&errors);
 }
 
 /* --- life --- */
@@ -234,19 +224,55 @@ struct agent_host *agent_host_create(const struct agent_host_config *config)
 	struct agent_host *host = xcalloc(1, sizeof(*host));
 	host->loop = config->loop;
 	host->limits = config->limits;
-	host->command = config->command ? xstrdup(config->command) : NULL;
-	host->cwd = xstrdup(config->cwd);
+	static const struct agent_list none;
+	host->list = config->list ? config->list : &none;
 	host->private_dir = config->private_dir ? xstrdup(config->private_dir) : NULL;
 	host->spawner = config->spawner;
 	host->box = config->box;
-	host->env = agent_env_make(environ, config->env);
+	host->envs = xcalloc(host->list->count + 1, sizeof(*host->envs));
+	host->faults = xcalloc(host->list->count + 1, sizeof(*host->faults));
+	for (size_t i = 0; i < host->list->count; i++) {
+		const struct agent_entry *entry = &host->list->entries[i];
+		host->envs[i] = agent_entry_env(entry, environ, config->env);
+		host->faults[i] =
+			agent_command_fault(entry->command, entry->roots[0], host->envs[i]);
+		if (host->faults[i]) {
+			diag(DIAG_WARN, "the agent \"%s\" cannot be started: %s", entry->name,
+				host->faults[i]);
+		}
+	}
 	list_init(&host->agents);
 	return host;
 }
 
-bool agent_host_has_agent(const struct agent_host *host)
+const char *agent_host_fault(const struct agent_host *host, const struct agent_entry *entry)
 {
-	return host->command != NULL;
+	return host->faults[entry - host->list->entries];
+}
+
+const struct agent_list *agent_host_list(const struct agent_host *host)
+{
+	return host->list;
+}
+
+const struct agent_entry *agent_host_agent(const struct agent_host *host, struct session *session)
+{
+	return agent_list_find(host->list, session_facts(session_channel(session)->log)->agent);
+}
+
+const char *agent_host_lack(const struct agent_host *host)
+{
+	return host->list->count
+		       ? "the agent of this session is not in the file of --agents any more; put it back, or make a new session"
+		       : "this server runs without an agent; start it with --agent \"COMMAND\" or --agents FILE";
+}
+
+struct agent_dirs *agent_host_dirs(struct agent_host *host)
+{
+	if (!host->dirs) {
+		host->dirs = agent_dirs_create(host->loop);
+	}
+	return host->dirs;
 }
 
 size_t agent_host_count_running(const struct agent_host *host)
@@ -282,10 +308,14 @@ static void finish_if_empty(struct agent_host *host)
 
 void agent_host_free(struct agent_host *host)
 {
-	free(host->command);
-	free(host->cwd);
+	for (size_t i = 0; i < host->list->count; i++) {
+		agent_env_free(host->envs[i]);
+		free(host->faults[i]);
+	}
+	free(host->envs);
+	free(host->faults);
+	agent_dirs_free(host->dirs);
 	free(host->private_dir);
-	agent_env_free(host->env);
 	free(host);
 }
 
@@ -304,6 +334,7 @@ static void dismiss(struct hosted *hosted)
 	session_set_host(hosted->session, NULL);
 	agent_inputs_finish(&hosted->inputs);
 	agent_history_stop(&hosted->history);
+	prompt_content_cancel(hosted->reading);
 	list_remove(&hosted->link);
 	acp_agent_destroy(hosted->agent, handle_freed, hosted);
 }
@@ -311,6 +342,9 @@ static void dismiss(struct hosted *hosted)
 void agent_host_destroy(struct agent_host *host, void (*done)(void *arg), void *arg)
 {
 	host->closing = true;
+	if (host->dirs) {
+		agent_dirs_close(host->dirs);
+	}
 	host->done = done;
 	host->done_arg = arg;
 	list_for_each_safe(link, tmp, &host->agents) {
@@ -321,14 +355,14 @@ void agent_host_destroy(struct agent_host *host, void (*done)(void *arg), void *
 		 */
 		if (session_agent_is_running(hosted->session) &&
 			!session_queue_length(hosted->session)) {
-			append_stopped(hosted, "server_stopped", NULL);
+			append_stopped(hosted, "server_stopped", NULL, "");
 		}
 		dismiss(hosted);
 	}
 	finish_if_empty(host);
 }
 
-static struct hosted *hosted_of(struct agent_host *host, struct session *session)
+struct hosted *hosted_of(struct agent_host *host, struct session *session)
 {
 	static const struct acp_agent_ops ops = {
 		.earlier_session = earlier_session,
@@ -340,7 +374,7 @@ static struct hosted *hosted_of(struct agent_host *host, struct session *session
 		.permission_request = handle_permission,
 		.permission_withdrawn = handle_withdrawn,
 		.permission_is_resolved = handle_is_resolved,
-		.turn_end = handle_turn_end,
+		.turn_end = hosted_end_turn,
 		.quiet = handle_quiet,
 		.refused = handle_refused,
 		.stopped = handle_stopped,
@@ -353,11 +387,17 @@ static struct hosted *hosted_of(struct agent_host *host, struct session *session
 	hosted->host = host;
 	hosted->session = session;
 	agent_inputs_init(&hosted->inputs, session);
+	hosted->inputs.go_on = go_on;
+	/* One without an entry is made only to tell that it has stopped. */
+	const struct agent_entry *entry = agent_host_agent(host, session);
+	const char *cwd = session_facts(log_of(hosted))->cwd;
+	cwd = cwd ? cwd : entry ? entry->roots[0] : "/";
 	hosted->agent = acp_agent_create(host->loop,
-		&(struct acp_agent_config){.command = host->command ? host->command : "",
-			.cwd = host->cwd,
+		&(struct acp_agent_config){.command = entry ? entry->command : "",
+			.cwd = cwd,
+			.mcp_servers = entry ? entry->mcp_servers : NULL,
 			.private_dir = host->private_dir,
-			.env = host->env,
+			.env = entry ? host->envs[entry - host->list->entries] : NULL,
 			.session_id = session_id(session),
 			.numbers = session_table_numbers(session_table_of(session)),
 			.line_max = host->limits->agent_line_size,
@@ -382,32 +422,6 @@ static struct hosted *hosted_of(struct agent_host *host, struct session *session
 
 /* --- what sessions want of their agents --- */
 
-void agent_host_prompt(
-	struct agent_host *host, struct session *session, const char *message, size_t len)
-{
-	if (host->closing || !host->command) {
-		return;
-	}
-	if (!session_is_turn_of_prompt(session)) {
-		return; /* it has ended while the prompt was on its way to the disk */
-	}
-	struct hosted *hosted = hosted_of(host, session);
-	bool is_cancelled = hosted->cancelled_turn == session_turn(session);
-	hosted->late_turn = hosted->is_over = false;
-	bool has_room = agent_host_has_room(host, session);
-	int r = is_cancelled ? 0
-		: !has_room  ? -ENOBUFS
-			     : acp_agent_prompt(hosted->agent, message, len);
-	hosted->is_at_work = !is_cancelled && r == 0;
-	if (is_cancelled) {
-		handle_turn_end(hosted, "cancelled", NULL);
-	} else if (r < 0) {
-		handle_turn_end(hosted, "error",
-			has_room ? "the agent could not take the prompt"
-				 : "as many agents run as may; send the prompt again later");
-	}
-}
-
 static void cancel_request(void *arg, const char *request_id)
 {
 	agent_inputs_withdraw(arg, request_id);
@@ -415,7 +429,8 @@ static void cancel_request(void *arg, const char *request_id)
 
 int agent_host_cancel(struct agent_host *host, struct session *session)
 {
-	bool starts = session_is_turn_of_prompt(session) && host->command && !host->closing;
+	bool starts = session_is_turn_of_prompt(session) && agent_host_agent(host, session) &&
+		      !host->closing;
 	struct hosted *hosted = starts ? hosted_of(host, session) : session_host(session);
 	if (!hosted || !(session_is_turn_of_prompt(session) || hosted->late_turn)) {
 		return -ESRCH;
@@ -441,14 +456,16 @@ void agent_host_answer(struct agent_host *host, struct session *session, const c
 int agent_host_set(struct agent_host *host, struct session *session, const struct request *request,
 	const struct author *author)
 {
-	bool is_mode = request->type == REQUEST_SET_MODE;
+	enum acp_setting_kind kind = request->type == REQUEST_SET_MODE    ? ACP_SET_MODE
+				     : request->type == REQUEST_SET_MODEL ? ACP_SET_MODEL
+									  : ACP_SET_OPTION;
 	if (host->closing) {
 		return 0; /* it ends, and so does the client */
 	}
 	return acp_agent_set(hosted_of(host, session)->agent,
-		&(struct acp_setting){.mode_id = is_mode ? request->setting.id : NULL,
-			.config_id = is_mode ? NULL : request->setting.id,
-			.value = is_mode ? NULL : request->setting.value,
+		&(struct acp_setting){.kind = kind,
+			.id = request->setting.id,
+			.value = kind == ACP_SET_OPTION ? request->setting.value : NULL,
 			.by = author->client_id,
 			.sub = author->sub});
 }
@@ -470,7 +487,7 @@ void agent_host_recover(struct agent_host *host, struct session *session)
 	struct hosted *gone = hosted_of(host, session);
 	gone->is_over = host->has_over = gone->is_at_work = true;
 	append_stopped(gone, "server_restart",
-		"the server was restarted; the next prompt starts the agent again");
+		"the server was restarted; the next prompt starts the agent again", "");
 }
 
 void agent_host_end_tick(struct agent_host *host)
@@ -495,7 +512,7 @@ void agent_host_retry(struct agent_host *host)
 	list_for_each(link, &host->agents) {
 		struct hosted *hosted = list_entry(link, struct hosted, link);
 		agent_inputs_retry(&hosted->inputs);
-		acp_agent_pause(hosted->agent, host->paused || hosted->inputs.failed);
+		acp_agent_pause(hosted->agent, host->paused || agent_inputs_wait(&hosted->inputs));
 	}
 }
 
@@ -507,6 +524,6 @@ void agent_host_pause(struct agent_host *host, bool paused)
 	host->paused = paused;
 	list_for_each(link, &host->agents) {
 		struct hosted *hosted = list_entry(link, struct hosted, link);
-		acp_agent_pause(hosted->agent, paused || hosted->inputs.failed);
+		acp_agent_pause(hosted->agent, paused || agent_inputs_wait(&hosted->inputs));
 	}
 }

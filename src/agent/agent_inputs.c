@@ -1,6 +1,9 @@
 #include "agent_inputs.h"
 
+#include "holdfast/blobs.h"
 #include "holdfast/buffer.h"
+#include "holdfast/content_blobs.h"
+#include "holdfast/diag.h"
 #include "holdfast/intake.h"
 
 #include <errno.h>
@@ -22,11 +25,18 @@ struct agent_input {
 	size_t len;
 	json_t *data; /* of an event */
 	char *message_id; /* of what is recovered; NULL: none */
+	struct list blobs; /* struct content_blob: they are to be written before it is given */
+	struct blob_upload *upload; /* of the first of them; NULL: none */
+	struct agent_inputs *inputs; /* whose it is */
 };
 
 static void input_free(struct agent_input *input)
 {
 	list_remove(&input->link);
+	blob_upload_end(input->upload);
+	list_for_each_safe(link, tmp, &input->blobs) {
+		content_blob_free(list_entry(link, struct content_blob, link));
+	}
 	free(input->name);
 	free(input->text);
 	json_decref(input->data);
@@ -118,11 +128,102 @@ static void handle_stored(struct durable_wait *wait, int status)
 	await(inputs);
 }
 
+/** Gives what has not been given, in order, as far as it can be. */
+static void give_kept(struct agent_inputs *inputs)
+{
+	inputs->is_held = false;
+	list_for_each_safe(link, tmp, &inputs->kept) {
+		struct agent_input *input = list_entry(link, struct agent_input, link);
+		bool was_in_turn = session_is_prompting(inputs->session);
+		if (input->lsn != NOT_GIVEN) {
+			continue;
+		}
+		if (!list_empty(&input->blobs)) {
+			inputs->is_held = true;
+			break;
+		}
+		int r = give(inputs, input);
+		if (r == -EAGAIN) {
+			inputs->failed = true;
+			break;
+		}
+		inputs->begins_turn = inputs->begins_turn ||
+				      (!was_in_turn && session_is_prompting(inputs->session));
+		if (r < 0) {
+			input_free(input); /* what it was about is over */
+		}
+	}
+	drop_stored(inputs);
+	await(inputs);
+}
+
+/* --- images and files --- */
+
+static void write_next(struct agent_input *input);
+
+/** The first of them is written, or cannot be (`why`, a code). */
+static void end_blob(struct agent_input *input, const char *why)
+{
+	struct content_blob *blob = list_entry(input->blobs.next, struct content_blob, link);
+	blob_upload_end(input->upload);
+	input->upload = NULL;
+	if (why) {
+		diag(DIAG_WARN, "session %s: an image or file of the agent is left out: %s",
+			session_id(input->inputs->session), why);
+		content_omit(input->data, blob->name, why);
+		free(input->text);
+		input->text = json_text(input->data, NULL);
+	}
+	content_blob_free(blob);
+	write_next(input);
+}
+
+static void handle_written(void *arg, int status)
+{
+	struct agent_input *input = arg;
+	struct agent_inputs *inputs = input->inputs;
+	end_blob(input, status < 0 ? "storage_failed" : NULL);
+	if (!list_empty(&input->blobs)) {
+		return;
+	}
+	if (!inputs->failed) {
+		give_kept(inputs);
+	}
+	if (inputs->go_on) {
+		inputs->go_on(inputs);
+	}
+}
+
+static void write_next(struct agent_input *input)
+{
+	if (list_empty(&input->blobs)) {
+		return;
+	}
+	struct content_blob *blob = list_entry(input->blobs.next, struct content_blob, link);
+	struct buffer bytes = {.data = blob->bytes, .len = blob->len, .cap = blob->len};
+	blob->bytes = NULL;
+	input->upload = blob_upload_begin(
+		session_channel(input->inputs->session)->log, blob->hide, handle_written, input);
+	enum limit limit = blob_upload_write(input->upload, &bytes, true);
+	if (limit != LIMIT_NONE) {
+		metrics_limit(session_channel(input->inputs->session)->metrics, limit);
+		buffer_finish(&bytes);
+		end_blob(input, limit_code(limit));
+	}
+}
+
 /** Takes over an input: gives it on, and keeps it until it is stored. */
 static int take(struct agent_inputs *inputs, struct agent_input *input)
 {
 	list_init(&input->link);
 	input->lsn = NOT_GIVEN;
+	input->inputs = inputs;
+	write_next(input);
+	inputs->is_held = inputs->is_held || !list_empty(&input->blobs);
+	if (inputs->is_held) {
+		list_append(&inputs->kept, &input->link);
+		return 0;
+	}
 	int r = inputs->failed ? -EAGAIN : give(inputs, input);
 	if ((r < 0 && r != -EAGAIN) || is_stored(inputs, input)) {
 		input_free(input);
@@ -153,6 +254,7 @@ static struct agent_input *input_new(enum input_kind kind, const char *name)
 {
 	struct agent_input *input = xcalloc(1, sizeof(*input));
 	input->kind = kind;
+	list_init(&input->blobs);
 	input->name = name ? xstrdup(name) : NULL;
 	return input;
 }
@@ -171,8 +273,10 @@ int agent_inputs_text(struct agent_inputs *inputs, bool thought, const char *tex
 static void take_data(struct agent_inputs *inputs, struct agent_input *input, const json_t *data)
 {
 	struct session_table *table = session_table_of(inputs->session);
-	input->text = json_text(data, session_table_numbers(table));
-	input->data = json_deep_copy(data);
+	json_t *moved = content_move(input->name, data, &input->blobs);
+	input->text = json_text(moved, session_table_numbers(table));
+	input->data = json_deep_copy(moved);
+	json_decref(moved);
 }
 
 int agent_inputs_event(struct agent_inputs *inputs, const char *type, const json_t *data)
@@ -202,15 +306,5 @@ void agent_inputs_retry(struct agent_inputs *inputs)
 		return;
 	}
 	inputs->failed = false;
-	list_for_each_safe(link, tmp, &inputs->kept) {
-		struct agent_input *input = list_entry(link, struct agent_input, link);
-		int r = inputs->failed ? 0 : give(inputs, input);
-		if (r == -EAGAIN) {
-			inputs->failed = true;
-		} else if (r < 0) {
-			input_free(input); /* what it was about is over */
-		}
-	}
-	drop_stored(inputs);
-	await(inputs);
+	give_kept(inputs);
 }

@@ -59,3 +59,9 @@ int open_beneath(int root, const char *path, int flags)
 	}
 	return fd;
 }
+
+bool path_is_within(const char *path, const char *dir)
+{
+	size_t len = strcmp(dir, "/") == 0 ? 0 : strlen(dir);
+	return strncmp(path, dir, len) == 0 && (path[len] == '/' || path[len] == '\0');
+}

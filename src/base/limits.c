@@ -142,6 +142,8 @@ static void write_value(char *out, size_t size, int64_t value, enum unit unit)
 
 void limits_print(const struct limits *limits)
 {
+	static const char form[] = "%-23s %-9s %-20s %-20s %s\n";
+	printf(form, "NAME", "DEFAULT", "RANGE", "CODE", "MEANING");
 	for (size_t i = 0; i < ROW_COUNT; i++) {
 		const struct limit_row *row = &rows[i];
 		char value[32];
@@ -152,7 +154,6 @@ void limits_print(const struct limits *limits)
 		write_value(least, sizeof(least), row->least, row->unit);
 		write_value(most, sizeof(most), row->most, row->unit);
 		snprintf(range, sizeof(range), "%s to %s", least, most);
-		printf("%-23s %-9s %-20s %-20s %s\n", row->name, value, range,
-			row->code ? row->code : "-", row->help);
+		printf(form, row->name, value, range, row->code ? row->code : "-", row->help);
 	}
 }

@@ -3,6 +3,7 @@
 #include "holdfast/buffer.h"
 
 #include <stdlib.h>
+#include <unistd.h>
 
 struct deadline {
 	uv_timer_t timer; /* first */
@@ -47,4 +48,26 @@ uv_timer_t *loop_timer(uv_loop_t *loop, void *data)
 void loop_close(void *handle)
 {
 	uv_close(handle, free_handle);
+}
+
+struct closing {
+	uv_work_t work; /* first */
+	int fd;
+};
+
+static void close_work(uv_work_t *work)
+{
+	close(((struct closing *)work)->fd);
+}
+
+static void close_done(uv_work_t *work, int status)
+{
+	free(work);
+}
+
+void loop_close_file(uv_loop_t *loop, int fd)
+{
+	struct closing *closing = xcalloc(1, sizeof(*closing));
+	closing->fd = fd;
+	uv_queue_work(loop, &closing->work, close_work, close_done);
 }

@@ -314,8 +314,7 @@ int intake_prompt(struct session *session, const struct request *request,
 	if (check_disk(session, refusal) < 0) {
 		return -EINVAL;
 	}
-	int r = session_prompt(session, request->prompt.message, request->prompt.message_len,
-		request->prompt.prompt_id, author, ret_seq, ret_duplicate);
+	int r = session_prompt_with(session, request, author, ret_seq, ret_duplicate);
 	if (r == -ENOBUFS) {
 		return refuse_limit(refusal, LIMIT_prompt_queue,
 			"too many prompts are queued in this session; send it again when one has begun");

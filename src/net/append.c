@@ -32,8 +32,8 @@ int conn_make_session(struct conn *conn, struct refusal *refusal)
 	if (limit != LIMIT_NONE) {
 		return refuse_limit(refusal, limit, TOO_MANY_SESSIONS);
 	}
-	int r = session_create(server->sessions, conn->session_id, conn->title ? conn->title : "",
-		conn->grant->sub, &session);
+	int r = session_create(server->sessions, conn->session_id,
+		&(struct session_wish){.title = conn->title, .sub = conn->grant->sub}, &session);
 	if (r < 0) {
 		return refuse_storage(refusal, STORAGE_WRITE);
 	}

@@ -37,6 +37,7 @@ void conn_create(struct server *server, int fd, const struct listen_kind *kind)
 	list_init(&conn->denied_link);
 	list_init(&conn->half_open_link);
 	list_init(&conn->slow_link);
+	list_init(&conn->behind_link);
 	rate_init(conn);
 	conn->http = http_create(conn);
 	conn->peer = peer_address(fd);
@@ -79,9 +80,8 @@ void conn_drop_session(struct conn *conn)
 
 /* --- what waits for names --- */
 
-static void handle_names(struct names_wait *wait)
+void conn_unpark(struct conn *conn)
 {
-	struct conn *conn = list_entry(wait, struct conn, names_wait);
 	struct buffer text = conn->parked;
 	conn->parked = (struct buffer){0};
 	conn->is_parked = false;
@@ -99,6 +99,20 @@ static void handle_names(struct names_wait *wait)
 	conn_update_flow(conn);
 }
 
+static void handle_names(struct names_wait *wait)
+{
+	conn_unpark(list_entry(wait, struct conn, names_wait));
+}
+
+void conn_park(struct conn *conn, const char *text, size_t len)
+{
+	if (len) {
+		buffer_append(&conn->parked, text, len);
+	}
+	conn->is_parked = true;
+	conn_update_flow(conn);
+}
+
 bool conn_waits_for_names(struct conn *conn, struct session *session, const char *text, size_t len)
 {
 	if (!session || session_has_names(session) || conn->was_parked) {
@@ -107,13 +121,9 @@ bool conn_waits_for_names(struct conn *conn, struct session *session, const char
 	if (conn->session != session) {
 		conn_hold_session(conn, session);
 	}
-	if (len) {
-		buffer_append(&conn->parked, text, len);
-	}
-	conn->is_parked = true;
+	conn_park(conn, text, len);
 	conn->names_wait.done = handle_names;
 	session_load_names(session, &conn->names_wait);
-	conn_update_flow(conn);
 	return true;
 }
 
@@ -137,6 +147,7 @@ static void destroy(struct conn *conn)
 	list_remove(&conn->slow_link);
 	grant_unref(conn->grant);
 	room_give_back(conn);
+	sending_forget(conn);
 	buffer_finish(&conn->in);
 	conn_keep_nothing(conn);
 	free(conn->title);
@@ -236,6 +247,11 @@ static void handle_ended(struct sock *sock)
 	conn_kill(conn_of(sock));
 }
 
+static void handle_kept(struct sock *sock)
+{
+	sending_count(conn_of(sock));
+}
+
 static void handle_closed(struct sock *sock)
 {
 	destroy(conn_of(sock));
@@ -246,6 +262,7 @@ const struct transport_ops conn_transport_ops = {
 	.writable = handle_writable,
 	.ended = handle_ended,
 	.broken = handle_ended,
+	.kept = handle_kept,
 	.closed = handle_closed,
 };
 
@@ -292,7 +309,7 @@ void conn_send_fin(struct conn *conn)
 void conn_update_flow(struct conn *conn)
 {
 	bool feeds = conn->ws ? conn->ops->is_producer : conn->http->stream != NULL;
-	bool is_held = conn->ws && conn->ws->is_held;
+	bool is_held = conn->ws ? conn->ws->is_held : http_upload_is_behind(conn);
 	/*
 	 * While a request is served nothing is read: what comes next waits in the kernel, and the
 	 * peer's FIN too, behind which it may still want the answer, also to its last request.
@@ -330,6 +347,7 @@ void conn_end_tick(struct conn *conn)
 static void count_received(struct conn *conn)
 {
 	size_t size = conn->rx.cap + conn->in.cap;
+	size += conn->http ? http_upload_in_flight(conn) : 0;
 	conn->server->received += size;
 	conn->server->received -= conn->rx_counted;
 	conn->rx_counted = size;
@@ -414,7 +432,7 @@ static void sweep_body(struct conn *conn)
 			refuse_limit(&refusal, LIMIT_receive_ms, "a line came too slowly");
 			http_stream_fail(conn, &refusal);
 		}
-	} else if ((!conn->http->is_routed || conn->http->is_answered) &&
+	} else if ((!conn->http->is_routed || conn->http->upload || conn->http->is_answered) &&
 		   conn_is_too_slow(conn, conn->http->body_taken)) {
 		http_time_out(conn);
 	}
@@ -435,6 +453,7 @@ void conn_sweep(struct conn *conn)
 	} else if (conn->deadline != DEADLINE_NONE && now_ms(conn) >= conn->deadline_ms) {
 		http_time_out(conn);
 	} else if (conn->ops && !conn->is_closing) {
+		ws_tell_presence(conn);
 		sweep_socket(conn);
 	} else if (conn->phase == PHASE_BODY && !conn->sock.is_paused) {
 		sweep_body(conn);

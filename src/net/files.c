@@ -6,6 +6,7 @@
 
 #include "holdfast/beneath.h"
 #include "holdfast/deflate.h"
+#include "holdfast/loop.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -19,21 +20,27 @@
 /* So much of a file is in memory at a time. */
 #define PIECE_MAX ((size_t)256 * 1024)
 
+/* Of the hash in the name of a file that scripts/bundle has made. */
+#define HASH_DIGITS 16
+
 static const char highlight_path[] = "/javascript/highlight.js/";
 
 static const char page_headers[] =
-	"content-security-policy: default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; worker-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'\r\n"
-	"cache-control: no-cache\r\n";
+	"content-security-policy: default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data: blob:; media-src blob:; worker-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; manifest-src 'self'\r\n";
 
 struct file_job {
 	uv_work_t work;
+	uv_loop_t *loop;
 	struct conn *conn; /* NULL: it is gone */
 	char *dir;
 	char *path; /* below it */
 	char etag[72];
-	int fd; /* -1: it is not open yet */
+	int fd; /* -1: it is not open */
+	uint64_t at; /* where the next piece begins in it */
 	uint64_t size;
 	uint64_t left; /* of it, to read */
+	char *headers; /* of what was opened by somebody else; NULL: one of the page's files */
+	unsigned status;
 	struct buffer bytes; /* the piece that was read */
 	bool takes_gzip; /* it may be compressed, if it is one piece of text */
 	bool is_packed; /* it is */
@@ -104,7 +111,8 @@ static int read_piece(struct file_job *job)
 	buffer_clear(&job->bytes);
 	buffer_reserve(&job->bytes, want);
 	while (job->bytes.len < want) {
-		ssize_t n = read(job->fd, job->bytes.data + job->bytes.len, want - job->bytes.len);
+		ssize_t n = pread(job->fd, job->bytes.data + job->bytes.len, want - job->bytes.len,
+			(off_t)(job->at + job->bytes.len));
 		if (n < 0 && errno == EINTR) {
 			continue;
 		}
@@ -114,6 +122,7 @@ static int read_piece(struct file_job *job)
 		job->bytes.len += (size_t)n;
 	}
 	job->left -= want;
+	job->at += want;
 	return 0;
 }
 
@@ -129,7 +138,7 @@ static bool is_text(const char *path)
 static void pack(struct file_job *job)
 {
 	struct buffer packed = {0};
-	struct deflater *deflater = deflater_create();
+	struct deflater *deflater = deflater_create_small();
 	deflate_gzip(deflater, job->bytes.data, job->bytes.len, &packed);
 	deflater_destroy(deflater);
 	buffer_finish(&job->bytes);
@@ -142,10 +151,14 @@ static void pack(struct file_job *job)
 static void work(uv_work_t *req)
 {
 	struct file_job *job = req->data;
-	bool begins = job->fd < 0;
+	bool begins = job->fd < 0 && !job->headers;
 	job->error = begins ? open_file(job) : 0;
 	if (!job->error) {
 		job->error = read_piece(job);
+	}
+	if (!job->left && job->headers) {
+		close(job->fd);
+		job->fd = -1;
 	}
 	if (!job->error && begins && !job->left && job->takes_gzip && job->size >= DEFLATE_MIN) {
 		pack(job);
@@ -157,9 +170,10 @@ static void work(uv_work_t *req)
 static void free_job(struct file_job *job)
 {
 	if (job->fd >= 0) {
-		close(job->fd);
+		loop_close_file(job->loop, job->fd);
 	}
 	buffer_finish(&job->bytes);
+	free(job->headers);
 	free(job->dir);
 	free(job->path);
 	free(job);
@@ -186,13 +200,34 @@ static void end_file(struct conn *conn)
 	conn->http->file = NULL;
 }
 
+/** Whether a path ends with "-", 16 hexadecimal digits of its content's hash and an extension: what it names never changes. */
+static bool has_hash(const char *path)
+{
+	const char *name = strrchr(path, '/');
+	const char *dash = strrchr(name ? name : path, '-');
+	return dash && strspn(dash + 1, "0123456789abcdef") == HASH_DIGITS &&
+	       dash[1 + HASH_DIGITS] == '.';
+}
+
+static void begin_opened(struct conn *conn)
+{
+	const struct file_job *job = conn->http->file;
+	http_respond_file(
+		conn, job->status, job->headers, job->bytes.data, job->bytes.len, job->size);
+	if (!job->left || conn->http->method == HTTP_HEAD) {
+		end_file(conn);
+	}
+}
+
 static void begin_answer(struct conn *conn)
 {
 	struct file_job *job = conn->http->file;
 	struct buffer headers = {0};
 	bool is_known = has_tag(conn->http->head, job->etag);
-	buffer_printf(&headers, "%setag: %s\r\nvary: accept-encoding\r\n%s", page_headers,
-		job->etag, job->is_packed && !is_known ? "content-encoding: gzip\r\n" : "");
+	buffer_printf(&headers, "%scache-control: %s\r\netag: %s\r\nvary: accept-encoding\r\n%s",
+		page_headers,
+		has_hash(job->path) ? "public, max-age=31536000, immutable" : "no-cache", job->etag,
+		job->is_packed && !is_known ? "content-encoding: gzip\r\n" : "");
 	if (!is_known) {
 		buffer_printf(&headers, "content-type: %s\r\n", type_of(job->path));
 	}
@@ -226,11 +261,17 @@ static void work_done(uv_work_t *req, int status)
 		free_job(job);
 	} else if (job->error && has_begun) {
 		conn_kill(conn); /* it has become shorter: the answer cannot be ended well */
+	} else if (job->error && job->headers) {
+		end_file(conn);
+		http_refuse(conn, "storage_failed",
+			"the file cannot be read from disk (see the server's log)");
 	} else if (job->error) {
 		end_file(conn);
 		refuse_missing(conn);
 	} else if (has_begun) {
 		continue_answer(conn);
+	} else if (job->headers) {
+		begin_opened(conn);
 	} else {
 		begin_answer(conn);
 	}
@@ -250,7 +291,7 @@ void http_cancel_file(struct conn *conn)
 static void start_work(struct file_job *job)
 {
 	job->is_working = true;
-	uv_queue_work(job->conn->server->loop, &job->work, work, work_done);
+	uv_queue_work(job->loop, &job->work, work, work_done);
 }
 
 void http_send_more_file(struct conn *conn)
@@ -279,11 +320,28 @@ static void start(struct conn *conn, const char *dir, const char *path)
 {
 	struct file_job *job = xcalloc(1, sizeof(*job));
 	job->work.data = job;
+	job->loop = conn->server->loop;
 	job->conn = conn;
 	job->dir = xstrdup(dir);
 	job->path = xstrdup(path);
 	job->fd = -1;
 	job->takes_gzip = http_takes_gzip(conn) && is_text(path);
+	conn->http->file = job;
+	start_work(job);
+}
+
+void http_send_opened(struct conn *conn, unsigned status, const char *headers, int fd,
+	uint64_t from, uint64_t size)
+{
+	struct file_job *job = xcalloc(1, sizeof(*job));
+	job->work.data = job;
+	job->loop = conn->server->loop;
+	job->conn = conn;
+	job->headers = xstrdup(headers);
+	job->status = status;
+	job->fd = fd;
+	job->at = from;
+	job->size = job->left = size;
 	conn->http->file = job;
 	start_work(job);
 }

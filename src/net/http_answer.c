@@ -16,6 +16,7 @@ static const char *status_text(unsigned status)
 		{200, "OK"},
 		{201, "Created"},
 		{204, "No Content"},
+		{206, "Partial Content"},
 		{304, "Not Modified"},
 		{400, "Bad Request"},
 		{401, "Unauthorized"},
@@ -26,6 +27,7 @@ static const char *status_text(unsigned status)
 		{409, "Conflict"},
 		{413, "Content Too Large"},
 		{414, "URI Too Long"},
+		{416, "Range Not Satisfiable"},
 		{426, "Upgrade Required"},
 		{429, "Too Many Requests"},
 		{431, "Request Header Fields Too Large"},
@@ -115,7 +117,7 @@ void http_respond_text(struct conn *conn, const char *type, const char *text, si
 void http_answer_preflight(struct conn *conn)
 {
 	http_respond_with(conn, 204,
-		"access-control-allow-methods: GET, HEAD, POST, DELETE\r\n"
+		"access-control-allow-methods: GET, HEAD, POST, PATCH, DELETE\r\n"
 		"access-control-allow-headers: Authorization, Content-Type, Holdfast-Login\r\n"
 		"access-control-max-age: 600\r\n",
 		NULL, 0);
@@ -176,13 +178,17 @@ static unsigned status_of(const char *code)
 		{"history_mismatch", 409},
 		{"too_large", 413},
 		{"not_queued", 404},
+		{"unknown_blob", 404},
 		{"queue_full", 429},
 		{"too_many_sessions", 429},
+		{"too_many_subscriptions", 429},
 		{"names_full", 429},
 		{"disk_full", 507},
+		{"blobs_full", 507},
 		{"permissions_full", 429},
 		{"storage_failed", 503},
 		{"shutting_down", 503},
+		{"not_ready", 503},
 		{"server_busy", 503},
 	};
 	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {

@@ -1,6 +1,7 @@
 /* The REST side (proto/protocol.md#rest): sessions, and the way to what else there is. */
 #include "http_internal.h"
 
+#include "holdfast/blobs.h"
 #include "holdfast/session_list.h"
 
 #include <errno.h>
@@ -9,8 +10,7 @@
 
 /* --- sessions --- */
 
-static void append_object(
-	const struct conn *conn, struct buffer *out, const struct session *session)
+void http_append_session(const struct conn *conn, struct buffer *out, const struct session *session)
 {
 	struct session_object object;
 	session_get_object(session, &object);
@@ -88,96 +88,10 @@ static void get_sessions(struct conn *conn)
 	buffer_finish(&body);
 }
 
-static void answer_created(struct conn_wait *wait, int status)
-{
-	struct conn *conn = wait->conn;
-	struct session *session =
-		session_table_get(conn->server->sessions, wait->text, strlen(wait->text));
-	if (status < 0 || !session) {
-		http_refuse_failed(conn, status);
-		return;
-	}
-	struct buffer object = {0};
-	append_object(conn, &object, session);
-	http_respond(conn, 201, object.data, object.len);
-	buffer_finish(&object);
-}
-
-static void refuse_exists(struct conn *conn, const char *id)
-{
-	struct refusal refusal = {0};
-	struct session *session =
-		id ? session_table_get(conn->server->sessions, id, strlen(id)) : NULL;
-	/* One that is being deleted is there now, and would not be later. */
-	bool stays = session && !session_is_deleted(session);
-	refuse(&refusal, "session_exists", "there is a session with this id already");
-	http_refuse_later(conn, stays ? session : NULL, &refusal);
-}
-
-/** An id that the token is for: of its first pattern with a *. */
-static const char *make_id(const struct grant *grant, char id[129])
-{
-	char half[LOGIN_HALF_SIZE];
-	for (char **at = grant->patterns; *at; at++) {
-		size_t len = strlen(*at);
-		if ((*at)[len - 1] == '*' && len <= 100 && access_random(half) == 0) {
-			snprintf(id, 129, "%.*s%.16s", (int)len - 1, *at, half);
-			return id;
-		}
-	}
-	return "-"; /* no token is for this one */
-}
-
-static void post_session(struct conn *conn)
-{
-	struct refusal refusal;
-	json_t *json;
-	const char *id;
-	const char *title;
-	if (session_request_parse(conn->rx.data, conn->rx.len, conn->server->limits, &json, &id,
-		    &title, &refusal) < 0) {
-		http_refuse_event(conn, &refusal);
-		return;
-	}
-	char made[129];
-	struct session *session;
-	if (!http_may(conn, RIGHT_CREATE)) {
-		json_decref(json);
-		return;
-	}
-	if (!id && !conn_sees(conn, "")) {
-		id = make_id(conn->grant, made);
-	}
-	if (id && !conn_sees(conn, id)) {
-		refuse(&refusal, "forbidden", "the token is not for a session of this id");
-		http_refuse_event(conn, &refusal);
-		json_decref(json);
-		return;
-	}
-	enum limit limit = session_room_for_another(conn->server->sessions, conn->grant->sub);
-	if (limit != LIMIT_NONE) {
-		http_refuse_limit(
-			conn, limit == LIMIT_max_disk ? 507 : 429, limit, TOO_MANY_SESSIONS);
-		json_decref(json);
-		return;
-	}
-	int r = session_create(conn->server->sessions, id, title, conn->grant->sub, &session);
-	if (r == -EEXIST) {
-		refuse_exists(conn, id);
-	} else if (r < 0) {
-		http_refuse_storage(conn);
-	} else {
-		feed_announce(conn->server, session);
-		struct conn_wait *wait = conn_wait_create(conn, session, answer_created);
-		wait->text = xstrdup(session_id(session));
-	}
-	json_decref(json);
-}
-
 static void get_session(struct conn *conn, struct session *session)
 {
 	struct buffer body = {0};
-	append_object(conn, &body, session);
+	http_append_session(conn, &body, session);
 	http_respond(conn, 200, body.data, body.len);
 	buffer_finish(&body);
 }
@@ -198,6 +112,40 @@ static void delete_session(struct conn *conn, struct session *session)
 		http_refuse_storage(conn);
 	} else {
 		conn_wait_create(conn, session, answer_deleted);
+	}
+}
+
+static void answer_labelled(struct conn_wait *wait, int status)
+{
+	struct conn *conn = wait->conn;
+	if (status < 0) {
+		http_refuse_failed(conn, status);
+	} else if (conn->session) {
+		get_session(conn, conn->session);
+	} else {
+		http_refuse(conn, "not_found", "the session has been deleted");
+	}
+}
+
+static void patch_session(struct conn *conn, struct session *session)
+{
+	struct refusal refusal;
+	json_t *json;
+	struct labels_change change;
+	if (labels_request_parse(conn->rx.data, conn->rx.len, conn->server->limits, &json, &change,
+		    &refusal) < 0) {
+		http_refuse_event(conn, &refusal);
+		return;
+	}
+	int r = session_label(session, &change);
+	json_decref(json);
+	if (r == -ENOENT) {
+		http_refuse(conn, "not_found", "the session is being deleted");
+	} else if (r < 0) {
+		http_refuse_storage(conn);
+	} else {
+		conn_hold_session(conn, session);
+		conn_wait_create(conn, session, answer_labelled);
 	}
 }
 
@@ -233,12 +181,17 @@ static void route_events(struct conn *conn, struct session *session)
 static void route_session(struct conn *conn, struct session *session)
 {
 	bool is_get = conn->http->method == HTTP_GET || conn->http->method == HTTP_HEAD;
-	if (!is_get && conn->http->method != HTTP_DELETE) {
-		http_refuse_method(conn, "GET, DELETE");
+	bool is_patch = conn->http->method == HTTP_PATCH;
+	if (!is_get && !is_patch && conn->http->method != HTTP_DELETE) {
+		http_refuse_method(conn, "GET, PATCH, DELETE");
 	} else if (is_get ? !is_there(session) : !session) {
 		refuse_no_session(conn);
 	} else if (is_get) {
 		get_session(conn, session);
+	} else if (is_patch) {
+		if (http_may(conn, RIGHT_LABEL)) {
+			patch_session(conn, session);
+		}
 	} else if (http_may(conn, RIGHT_DELETE)) {
 		delete_session(conn, session);
 	}
@@ -252,6 +205,35 @@ static void route_queue(struct conn *conn, struct session *session)
 		refuse_no_session(conn);
 	} else {
 		http_get_queue(conn, session);
+	}
+}
+
+static void route_search(struct conn *conn, struct session *session)
+{
+	if (conn->http->method != HTTP_GET && conn->http->method != HTTP_HEAD) {
+		http_refuse_method(conn, "GET");
+	} else if (!is_there(session)) {
+		refuse_no_session(conn);
+	} else {
+		http_search(conn, session);
+	}
+}
+
+static void route_blobs(struct conn *conn, struct session *session, const char *rest)
+{
+	bool is_get = conn->http->method == HTTP_GET || conn->http->method == HTTP_HEAD;
+	if (*rest ? !is_get : conn->http->method != HTTP_POST) {
+		http_refuse_method(conn, *rest ? "GET" : "POST");
+	} else if (*rest && !blob_name_is_valid(rest + 1)) {
+		http_refuse(conn, "not_found", "there is nothing at this address");
+	} else if (!*rest && !http_may(conn, RIGHT_UPLOAD)) {
+		return;
+	} else if (!is_there(session)) {
+		refuse_no_session(conn);
+	} else if (*rest) {
+		http_get_blob(conn, session, rest + 1);
+	} else {
+		http_post_blob(conn, session);
 	}
 }
 
@@ -273,6 +255,11 @@ static void route_id(struct conn *conn, const char *id, size_t len, const char *
 		return;
 	}
 	struct session *session = session_table_get(conn->server->sessions, id, len);
+	const char *blob = strncmp(rest, "/blobs", 6) == 0 ? rest + 6 : NULL;
+	if (blob && (!*blob || *blob == '/')) {
+		route_blobs(conn, session, blob);
+		return;
+	}
 	bool needs_names = conn->http->method == HTTP_POST || strcmp(rest, "/queue") == 0;
 	if (needs_names && conn_waits_for_names(conn, session, NULL, 0)) {
 		return;
@@ -287,6 +274,8 @@ static void route_id(struct conn *conn, const char *id, size_t len, const char *
 		}
 	} else if (strcmp(rest, "/queue") == 0) {
 		route_queue(conn, session);
+	} else if (strcmp(rest, "/search") == 0) {
+		route_search(conn, session);
 	} else if (!*rest) {
 		route_session(conn, session);
 	} else {
@@ -300,27 +289,78 @@ static void get_health(struct conn *conn)
 	http_respond(conn, 200, body, sizeof(body) - 1);
 }
 
-bool http_wants_body(struct conn *conn)
+/** Whether another client may be sent here: a balancer asks. */
+static void get_readiness(struct conn *conn)
+{
+	static const char body[] = "{\"status\":\"ready\"}";
+	const struct session_table *sessions = conn->server->sessions;
+	if (conn->server->is_draining) {
+		http_refuse(conn, "not_ready", "the server is shutting down");
+	} else if (session_table_is_failing(sessions)) {
+		http_refuse(conn, "not_ready", "the journal cannot be written");
+	} else if (!session_table_has_disk(sessions)) {
+		http_refuse(conn, "not_ready", "the data directory is as large as it may be");
+	} else {
+		http_respond(conn, 200, body, sizeof(body) - 1);
+	}
+}
+
+/** The id in an address below /api/sessions/, its length, and what follows; NULL: there is none. */
+static const char *find_id(const struct conn *conn, size_t *ret_len, const char **ret_rest)
 {
 	static const char prefix[] = "/api/sessions/";
+	if (strncmp(conn->http->path, prefix, sizeof(prefix) - 1) != 0) {
+		return NULL;
+	}
+	const char *id = conn->http->path + sizeof(prefix) - 1;
+	*ret_len = strcspn(id, "/");
+	*ret_rest = id + *ret_len;
+	return id;
+}
+
+/** The same of an address that takes a session's input. */
+static const char *find_fed(const struct conn *conn, size_t *ret_len)
+{
+	const char *rest;
+	const char *id = conn->http->method == HTTP_POST ? find_id(conn, ret_len, &rest) : NULL;
+	return id && (strcmp(rest, "/events") == 0 || strcmp(rest, "/snapshot") == 0) ? id : NULL;
+}
+
+bool http_is_upload(const struct conn *conn)
+{
+	size_t len;
+	const char *rest;
+	return conn->http->method == HTTP_POST && find_id(conn, &len, &rest) &&
+	       strcmp(rest, "/blobs") == 0;
+}
+
+bool http_is_append(const struct conn *conn)
+{
+	size_t len;
+	return conn->grant && conn_may(conn, RIGHT_APPEND) && find_fed(conn, &len);
+}
+
+bool http_wants_body(struct conn *conn)
+{
+	size_t len;
+	const char *rest = NULL;
 	char create[QUERY_VALUE_MAX];
+	if (conn->http->method == HTTP_PATCH) {
+		const char *id = find_id(conn, &len, &rest);
+		return id && !*rest && grant_sees(conn->grant, id, len) &&
+		       session_table_get(conn->server->sessions, id, len);
+	}
 	if (conn->http->method != HTTP_POST) {
 		return false;
 	}
 	if (strcmp(conn->http->path, "/api/sessions") == 0 ||
 		strcmp(conn->http->path, "/api/login") == 0 ||
+		strcmp(conn->http->path, "/api/push") == 0 ||
 		strcmp(conn->http->path, "/api/tokens/revoke") == 0) {
 		return true;
 	}
-	if (strncmp(conn->http->path, prefix, sizeof(prefix) - 1) != 0) {
-		return false;
-	}
-	const char *id = conn->http->path + sizeof(prefix) - 1;
-	size_t len = strcspn(id, "/");
-	if (strcmp(id + len, "/events") != 0 && strcmp(id + len, "/snapshot") != 0) {
-		return false;
-	}
-	return grant_sees(conn->grant, id, len) &&
+	const char *id = find_fed(conn, &len);
+	return id && grant_sees(conn->grant, id, len) &&
 	       (query_get(conn, "create", create, sizeof(create)) ||
 		       session_table_get(conn->server->sessions, id, len));
 }
@@ -331,21 +371,31 @@ void http_route(struct conn *conn)
 	bool is_get = conn->http->method == HTTP_GET || conn->http->method == HTTP_HEAD;
 	size_t prefix = sizeof(sessions) - 1;
 	const char *path = conn->http->path;
-	if (conn->server->is_draining) {
+	if (strcmp(path, "/healthz") == 0) {
+		is_get ? get_health(conn) : http_refuse_method(conn, "GET");
+	} else if (strcmp(path, "/readyz") == 0) {
+		is_get ? get_readiness(conn) : http_refuse_method(conn, "GET");
+	} else if (conn->server->is_draining) {
 		http_refuse(conn, "shutting_down",
 			"the server is shutting down; try again in a moment");
-	} else if (strcmp(path, "/healthz") == 0) {
-		is_get ? get_health(conn) : http_refuse_method(conn, "GET");
-	} else if (strcmp(path, "/metrics") == 0) {
+	} else if (strcmp(path, "/metrics") == 0 && conn->server->metrics) {
 		http_get_metrics(conn);
 	} else if (strcmp(path, "/api/login") == 0) {
 		http_route_login(conn);
 	} else if (strcmp(path, "/api/tokens/revoke") == 0) {
 		http_revoke(conn);
+	} else if (strcmp(path, "/api/push") == 0) {
+		http_route_push(conn);
+	} else if (strcmp(path, "/api/search") == 0) {
+		is_get ? http_search(conn, NULL) : http_refuse_method(conn, "GET");
+	} else if (strcmp(path, "/api/agents") == 0) {
+		is_get ? http_get_agents(conn) : http_refuse_method(conn, "GET");
+	} else if (strcmp(path, "/api/directories") == 0) {
+		is_get ? http_get_directories(conn) : http_refuse_method(conn, "GET");
 	} else if (strcmp(path, sessions) == 0 && is_get) {
 		http_in_turn(conn, get_sessions);
 	} else if (strcmp(path, sessions) == 0) {
-		conn->http->method == HTTP_POST ? post_session(conn)
+		conn->http->method == HTTP_POST ? http_create_session(conn)
 						: http_refuse_method(conn, "GET, POST");
 	} else if (strncmp(path, sessions, prefix) == 0 && path[prefix] == '/' &&
 		   path[prefix + 1]) {

@@ -62,6 +62,9 @@ void http_refuse_storage(struct conn *conn);
 /* files.c */
 /** Static files, at every address that is not of the API. */
 void http_get_file(struct conn *conn);
+/** A file that is open already, or a part of it; `headers` has its type. Takes `fd`. */
+void http_send_opened(struct conn *conn, unsigned status, const char *headers, int fd,
+	uint64_t from, uint64_t size);
 /** More of the answer's file may be sent. */
 void http_send_more_file(struct conn *conn);
 /** Nobody waits for it any more. Nothing if there is none. */
@@ -72,8 +75,41 @@ void http_cancel_file(struct conn *conn);
 	"there is no session with this id; POST /api/sessions makes one, and so does ?create=1 with the first events"
 /** Whether a body is looked at: the request is not refused in any case. */
 bool http_wants_body(struct conn *conn);
+/** Whether it is about to append, and may: the rates of producers are for it. */
+bool http_is_append(const struct conn *conn);
 /** The request is whole, or its body is a stream. */
 void http_route(struct conn *conn);
+
+/** The body is an image or a file: it is routed before it has come. */
+bool http_is_upload(const struct conn *conn);
+/** As its REST object. */
+void http_append_session(
+	const struct conn *conn, struct buffer *out, const struct session *session);
+
+/* http_create.c */
+/** POST /api/sessions. */
+void http_create_session(struct conn *conn);
+/** GET /api/agents: those that a session may have. */
+void http_get_agents(struct conn *conn);
+/** GET /api/directories: those that it may have and that begin so. */
+void http_get_directories(struct conn *conn);
+/** Nobody waits for its answer any more. */
+void http_forget_directories(struct conn *conn);
+
+/* http_blob.c */
+/** The body is about to come, or there is none. */
+void http_post_blob(struct conn *conn, struct session *session);
+void http_upload_take(struct conn *conn, const char *bytes, size_t len);
+void http_upload_end(struct conn *conn);
+/** Forgets what has come of it. Nothing if there is none. */
+void http_upload_drop(struct conn *conn);
+/** Nothing more is read of it for now. */
+bool http_upload_is_behind(const struct conn *conn);
+/** Bytes that are being written. */
+size_t http_upload_in_flight(const struct conn *conn);
+void http_get_blob(struct conn *conn, struct session *session, const char *name);
+/** Nobody waits for it any more. Nothing if there is none. */
+void http_cancel_blob(struct conn *conn);
 
 /* http_events.c */
 void http_get_events(struct conn *conn, struct session *session);
@@ -86,6 +122,13 @@ void http_post_snapshot(struct conn *conn, struct session *session);
 /* http_login.c */
 /** POST, GET and DELETE /api/login. */
 void http_route_login(struct conn *conn);
+/** The cookie and the half of the login that a request came with; false if there is none. */
+bool http_login_halves(struct conn *conn, struct login_cookie *cookie, char half[LOGIN_HALF_SIZE]);
+/** Of an answer that waits for the disk: http_answer_kept() gives 204 then. */
+struct login_answer *http_await(struct conn *conn);
+void http_answer_kept(void *arg, int status);
+/* http_push.c */
+void http_route_push(struct conn *conn);
 /** POST /api/tokens/revoke. */
 void http_revoke(struct conn *conn);
 /** Nobody waits for its answer any more. */
@@ -100,6 +143,14 @@ void http_forget_metrics(struct conn *conn);
 /* http_queue.c */
 /** The prompts that wait. */
 void http_get_queue(struct conn *conn, struct session *session);
+
+/* http_search.c */
+/** `session` NULL: all that the token sees. */
+void http_search(struct conn *conn, struct session *session);
+/** Nobody waits for what it finds any more. Nothing if there is none. */
+void http_forget_search(struct conn *conn);
+/** The server goes; what still runs is not told to it. */
+void server_forget_searches(struct server *server);
 
 /* http_stream.c */
 /** The body is events, one on a line. */
@@ -116,7 +167,7 @@ void http_stream_finish(struct conn *conn);
 /* More bytes than a query has. */
 #define QUERY_MAX (HTTP_TARGET_MAX + 1)
 /*
- * More bytes than any value has but a title, a prompt_id and a cursor, which have at most
+ * More bytes than any value has but a title, a path, a prompt_id, a cursor and q, which have at most
  * QUERY_MAX.
  */
 #define QUERY_VALUE_MAX 128

@@ -87,7 +87,7 @@ void http_forget_login(struct conn *conn)
 	}
 }
 
-static struct login_answer *begin_answer(struct conn *conn)
+struct login_answer *http_await(struct conn *conn)
 {
 	struct login_answer *answer = xcalloc(1, sizeof(*answer));
 	answer->conn = conn;
@@ -109,7 +109,7 @@ static const char *read_login(const json_t *json, bool *ret_is_share)
 
 static void make_login(struct conn *conn, struct grant *grant, bool is_share)
 {
-	struct login_answer *answer = begin_answer(conn);
+	struct login_answer *answer = http_await(conn);
 	answer->grant = grant;
 	answer->is_share = is_share;
 	if (is_share) {
@@ -190,19 +190,24 @@ static void answer_logout(void *arg, int status)
 	free(answer);
 }
 
+bool http_login_halves(struct conn *conn, struct login_cookie *cookie, char half[LOGIN_HALF_SIZE])
+{
+	bool has_half = http_head_copy(conn->http->head, "holdfast-login", half, LOGIN_HALF_SIZE);
+	struct login_cookies *cookies = login_cookies_of(conn, conn->http->head);
+	bool has_cookie = has_half && login_find_cookie(cookies, half, cookie);
+	free(cookies);
+	return conn->server->access && has_cookie;
+}
+
 static void delete_login(struct conn *conn)
 {
 	struct login_cookie cookie;
 	char half[LOGIN_HALF_SIZE] = "";
-	bool has_half = http_head_copy(conn->http->head, "holdfast-login", half, sizeof(half));
-	struct login_cookies *cookies = login_cookies_of(conn, conn->http->head);
-	bool has_cookie = has_half && login_find_cookie(cookies, half, &cookie);
-	free(cookies);
-	if (!conn->server->access || !has_cookie) {
+	if (!http_login_halves(conn, &cookie, half)) {
 		deny(conn, DENIED_NO_TOKEN);
 		return;
 	}
-	struct login_answer *answer = begin_answer(conn);
+	struct login_answer *answer = http_await(conn);
 	strcpy(answer->cookie_name, cookie.name);
 	if (!access_logout(conn->server->access, cookie.value, half, answer_logout, answer)) {
 		conn->http->login = NULL;
@@ -211,7 +216,7 @@ static void delete_login(struct conn *conn)
 	}
 }
 
-static void answer_revoked(void *arg, int status)
+void http_answer_kept(void *arg, int status)
 {
 	struct login_answer *answer = arg;
 	struct conn *conn = answer->conn;
@@ -271,7 +276,7 @@ void http_revoke(struct conn *conn)
 			"a token that is not for all sessions takes back only itself");
 	} else {
 		access_revoke(
-			conn->server->access, &revocation, answer_revoked, begin_answer(conn));
+			conn->server->access, &revocation, http_answer_kept, http_await(conn));
 	}
 	json_decref(json);
 }

@@ -1,6 +1,8 @@
 /* GET /metrics: what was counted as it happened, and what is looked at now. */
 #include "http_internal.h"
 
+#include "holdfast/push.h"
+
 #include <stdlib.h>
 
 struct metrics_job {
@@ -31,6 +33,10 @@ static void look(struct server *server)
 	metrics_set(metrics, METRIC_CONNECTIONS, server->conn_count);
 	metrics_set(metrics, METRIC_PRODUCERS, count_producers(server));
 	metrics_set(metrics, METRIC_RECEIVING_BYTES, server->received);
+	metrics_set(metrics, METRIC_SENDING_BYTES, server->sending);
+	if (server->push) {
+		push_count(server->push);
+	}
 }
 
 static void work(uv_work_t *work)

@@ -51,8 +51,9 @@ static bool has_escaped_slash(const struct http_head *head)
 
 static bool is_api(const char *path)
 {
-	return strcmp(path, "/healthz") == 0 || strcmp(path, "/metrics") == 0 ||
-	       strcmp(path, "/api") == 0 || strncmp(path, "/api/", 5) == 0;
+	return strcmp(path, "/healthz") == 0 || strcmp(path, "/readyz") == 0 ||
+	       strcmp(path, "/metrics") == 0 || strcmp(path, "/api") == 0 ||
+	       strncmp(path, "/api/", 5) == 0;
 }
 
 /** "." and ".." are no names: a path with them leads nowhere. */
@@ -77,6 +78,7 @@ static bool needs_token(const struct conn *conn)
 {
 	return is_api(conn->http->path) && !leads_nowhere(conn) &&
 	       strcmp(conn->http->path, "/healthz") != 0 &&
+	       strcmp(conn->http->path, "/readyz") != 0 &&
 	       strcmp(conn->http->path, "/api/login") != 0;
 }
 
@@ -110,6 +112,8 @@ static void end_body(struct conn *conn)
 		conn_at_end_of_tick(conn);
 	} else if (conn->http->stream) {
 		http_stream_end(conn);
+	} else if (conn->http->upload) {
+		http_upload_end(conn);
 	} else if (!conn->http->is_routed) {
 		route(conn);
 	}
@@ -183,7 +187,8 @@ static void refuse_early(struct conn *conn)
 	char expect[24];
 	client_find(conn, conn->http->head);
 	const char *code = auth_check(conn, conn->http->head, is_api(conn->http->path), &why);
-	bool is_large = !http_is_stream(conn) && conn->http->framing.length > body_max(conn);
+	bool is_large = !http_is_stream(conn) && !http_is_upload(conn) &&
+			conn->http->framing.length > body_max(conn);
 	if (http_head_copy(conn->http->head, "expect", expect, sizeof(expect))) {
 		conn->http->expects_continue = conn->http->framing.body != HTTP_NO_BODY &&
 					       strcasecmp(expect, "100-continue") == 0;
@@ -219,7 +224,8 @@ static void send_continue(struct conn *conn)
 
 static void continue_body(struct conn *conn)
 {
-	if (conn->http->expects_continue && (conn->http->stream || !conn->http->is_routed)) {
+	if (conn->http->expects_continue &&
+		(conn->http->stream || conn->http->upload || !conn->http->is_routed)) {
 		send_continue(conn);
 	}
 }
@@ -240,8 +246,8 @@ static void begin_body(struct conn *conn)
 	if (is_refused(conn)) {
 		return;
 	}
-	conn->http->is_routed =
-		http_is_stream(conn) || (conn->http->expects_continue && !http_wants_body(conn));
+	conn->http->is_routed = http_is_stream(conn) || http_is_upload(conn) ||
+				(conn->http->expects_continue && !http_wants_body(conn));
 	if (conn->http->is_routed) {
 		route(conn);
 	}
@@ -269,8 +275,7 @@ static void begin_request(struct conn *conn, const char *text, size_t len)
 	conn->http->must_close = !http_head_keeps_alive(conn->http->head);
 	conn->phase = conn->http->framing.body == HTTP_NO_BODY ? PHASE_ANSWER : PHASE_BODY;
 	refuse_early(conn);
-	rate_take_message(conn, !is_refused(conn) && conn->http->method == HTTP_POST &&
-					conn->grant && conn_may(conn, RIGHT_APPEND));
+	rate_take_message(conn, !is_refused(conn) && http_is_append(conn));
 	if (!is_refused(conn) && ws_is_asked_for(conn->http->head)) {
 		ws_upgrade(conn);
 	} else if (conn->http->framing.body == HTTP_NO_BODY) {
@@ -312,6 +317,8 @@ static void take_bytes(struct conn *conn, const char *bytes, size_t len)
 	}
 	if (conn->http->stream) {
 		http_stream_take(conn, bytes, len);
+	} else if (conn->http->upload) {
+		http_upload_take(conn, bytes, len);
 	} else if (conn->http->is_routed) {
 		return; /* its answer is on its way, and rests on no body */
 	} else if (conn->rx.len + len > body_max(conn)) {
@@ -356,7 +363,8 @@ static size_t take_chunks(struct conn *conn, const char *at, size_t len)
 		conn->http->must_close = true;
 		if (conn->http->stream) {
 			http_stream_fail(conn, &refusal);
-		} else if (!is_refused(conn) && !conn->http->is_routed) {
+		} else if (!is_refused(conn) && (conn->http->upload || !conn->http->is_routed)) {
+			http_upload_drop(conn);
 			http_refuse_event(conn, &refusal);
 		}
 		conn->phase = PHASE_ANSWER;
@@ -465,8 +473,12 @@ void http_finish(struct conn *conn)
 		log_read_cancel(conn->http->read);
 	}
 	http_cancel_file(conn);
+	http_cancel_blob(conn);
+	http_upload_drop(conn);
 	http_forget_login(conn);
 	http_forget_metrics(conn);
+	http_forget_search(conn);
+	http_forget_directories(conn);
 	http_stream_finish(conn);
 	forget_request(conn);
 	buffer_finish(&conn->http->response);
@@ -571,6 +583,7 @@ void http_end_unfinished(struct conn *conn, unsigned status, enum limit limit, c
 	if (conn->phase == PHASE_HEAD) {
 		reset(conn);
 	}
+	http_upload_drop(conn);
 	conn->http->must_close = true;
 	conn->phase = PHASE_ANSWER;
 	conn_set_deadline(conn, DEADLINE_END, LINGER_MS);

@@ -299,7 +299,8 @@ static void tell_renewed(struct conn *conn)
 	conn_send_frame(conn, frame_make("token_renewed", data.data, data.len));
 	buffer_finish(&data);
 	if (conn->ws->observer) {
-		observer_set_hide(conn->ws->observer, conn_hides(conn));
+		observer_set_rights(
+			conn->ws->observer, role_name(conn->grant->role), conn_hides(conn));
 	} else if (conn->ops == &feed_conn_ops) {
 		feed_list_again(conn);
 	}

@@ -25,6 +25,7 @@ struct conn;
 struct file_job;
 struct household;
 struct login_answer;
+struct directories_wait;
 struct metrics_job;
 struct event_stream;
 struct keys_job;
@@ -90,8 +91,12 @@ struct http_exchange {
 	struct buffer response; /* that goes out at the end of the tick */
 	struct log_read *read;
 	struct file_job *file;
+	struct http_upload *upload; /* NULL: none */
+	struct blob_opening *opening; /* NULL: none */
 	struct login_answer *login; /* that waits for the disk */
 	struct metrics_job *metrics; /* what the system knows is being asked for */
+	struct search *search; /* NULL: none */
+	struct directories_wait *directories; /* that are looked at */
 	struct load_request load;
 	struct load_plan plan;
 	enum event_format format;
@@ -116,6 +121,7 @@ struct ws_socket {
 	struct buffer pong; /* the newest ping that could not be answered yet, as an answer */
 	struct list outbox; /* struct queued_frame, of feeds */
 	size_t outbox_count;
+	size_t outbox_size; /* bytes of what is in it */
 	struct buffer gathered; /* of producers: frames as they are on the wire */
 	bool is_held; /* too much is gathered: nothing is read until the peer takes it */
 	bool feed_behind; /* a feed frame was left out: the whole list comes next */
@@ -127,6 +133,7 @@ struct ws_socket {
 	bool is_deaf; /* what comes cannot be read as frames any more */
 	unsigned close_code; /* 0: a close frame without a code */
 	char *close_reason;
+	struct content_check *check; /* of a prompt's images and files; NULL: none */
 };
 
 struct conn {
@@ -166,6 +173,9 @@ struct conn {
 	struct buffer in; /* what came and is not used yet */
 	struct buffer rx; /* of a message or a body that is coming in */
 	size_t rx_counted; /* of server.received */
+	size_t sending_counted; /* of server.sending */
+	struct list behind_link; /* server.behind; self otherwise */
+	uint64_t behind_taken; /* sock_taken() when it came there, or was looked at last */
 	struct list waits; /* struct conn_wait: answers that wait for the disk */
 	/* A request that needs the session's names waits for them, and nothing is read meanwhile. */
 	struct names_wait names_wait;
@@ -190,6 +200,7 @@ struct server {
 	struct agent_host *agents;
 	struct metrics *metrics; /* NULL: nobody counts */
 	struct access *access; /* NULL: everybody may do everything */
+	struct push *push; /* NULL: none */
 	struct grant *everyone; /* what everybody then has, and who comes by a unix socket */
 	struct list denied; /* connections that are about to be told that their token is wrong */
 	uv_timer_t *deny_timer;
@@ -223,7 +234,11 @@ struct server {
 	struct list slowed; /* connections */
 	uv_timer_t *slow_timer;
 	struct turns *turns; /* NULL: nobody waits */
+	struct list searches; /* that a page is read or looked through for */
+	struct list searches_waiting; /* until one of those is done */
 	size_t received; /* bytes of bodies and messages that are unfinished, over all */
+	size_t sending; /* bytes that connections are sent and have not taken, over all */
+	struct list behind; /* these connections: first what has taken nothing for longest */
 	char *web_dir; /* NULL: none */
 	char *highlight_dir; /* NULL: none */
 };
@@ -268,6 +283,12 @@ void conn_drop_session(struct conn *conn);
  * taken again, as it is now, when they are there. `text` is that of a WebSocket's message.
  */
 bool conn_waits_for_names(struct conn *conn, struct session *session, const char *text, size_t len);
+/**
+ * The connection waits with this message (of a WebSocket; none: with its request), and nothing of
+ * it is read. conn_unpark() takes it again.
+ */
+void conn_park(struct conn *conn, const char *text, size_t len);
+void conn_unpark(struct conn *conn);
 /** conn_end_tick() is called when the tick ends. */
 void conn_at_end_of_tick(struct conn *conn);
 void conn_end_tick(struct conn *conn);
@@ -319,6 +340,12 @@ void room_note_known(struct conn *conn);
 bool room_in_session(const struct server *server, const struct session *session);
 /** The same for a WebSocket: if not, it is told and closed. */
 bool ws_room_in_session(struct conn *conn, const struct session *session);
+
+/* sending.c */
+/** What the connection is sent and does not take may be more or less than before. */
+void sending_count(struct conn *conn);
+/** The connection goes. */
+void sending_forget(struct conn *conn);
 
 /* rate.c */
 void rate_init(struct conn *conn);
@@ -496,6 +523,20 @@ void server_forget_keys(struct server *server);
 	"the session cannot be read from the server's disk; it is tried again, come back later"
 /** If so, says that and closes: it is there, and who asks may have it when they come back. */
 bool ws_refuse_unreadable(struct conn *conn);
+/** An observer's socket: who is here, if it asked for that and it is news. */
+void ws_tell_presence(struct conn *conn);
+
+/* ws_content.c */
+/**
+ * Whether the message, a prompt, has to wait until its images and files have been looked at: it is
+ * taken again then.
+ */
+bool ws_waits_for_content(
+	struct conn *conn, const struct request *request, const char *text, size_t len);
+/** After that: what was found is part of the prompt, or it is refused. */
+int ws_take_content(struct conn *conn, struct request *request, struct refusal *refusal);
+/** Nobody waits for it any more. Nothing if there is none. */
+void ws_content_drop(struct conn *conn);
 
 /* ws_prompts.c */
 /** Requests of an observer that are about prompts. */

@@ -67,6 +67,7 @@ static struct server *server_new(const struct server_config *config)
 	server->sessions = config->sessions;
 	server->agents = config->agents;
 	server->access = config->access;
+	server->push = config->push;
 	server->metrics = config->metrics;
 	server->trust = config->trust;
 	server->turns = config->turns;
@@ -91,7 +92,10 @@ static struct server *server_new(const struct server_config *config)
 	list_init(&server->feeds);
 	list_init(&server->producers);
 	list_init(&server->in_tick);
+	list_init(&server->behind);
 	list_init(&server->announced);
+	list_init(&server->searches);
+	list_init(&server->searches_waiting);
 	server->changed = hash_create();
 	server->feed_timer = xcalloc(1, sizeof(*server->feed_timer));
 	server->sweep = xcalloc(1, sizeof(*server->sweep));
@@ -217,18 +221,25 @@ void server_end_tick(struct server *server, bool is_behind)
 
 void server_drain(struct server *server)
 {
+	struct frame *draining = frame_draining(server->limits->drain_retry_ms);
 	server->is_draining = true;
 	list_for_each_safe(link, tmp, &server->conns) {
 		struct conn *conn = list_entry(link, struct conn, link);
 		if (conn->ops) {
+			conn_send_frame(conn, frame_ref(draining));
 			conn_close(conn, 1001, "the server is shutting down");
 		} else if (conn->http->stream) {
 			struct refusal refusal = {0};
 			refuse(&refusal, "shutting_down",
 				"the server is shutting down; send everything from here on again in a moment");
 			http_stream_fail(conn, &refusal);
+		} else if (conn->http->upload) {
+			http_upload_drop(conn);
+			http_refuse(conn, "shutting_down",
+				"the server is shutting down; try again in a moment");
 		}
 	}
+	frame_unref(draining);
 }
 
 static void free_handle(uv_handle_t *handle)
@@ -252,6 +263,7 @@ void server_close(struct server *server)
 	while (!list_empty(&server->conns)) {
 		sock_close(&list_entry(server->conns.next, struct conn, link)->sock);
 	}
+	server_forget_searches(server);
 	transport_close(server->transport);
 	uv_close((uv_handle_t *)server->feed_timer, free_handle);
 	uv_close((uv_handle_t *)server->sweep, free_handle);

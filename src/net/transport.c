@@ -55,6 +55,19 @@ static void apply_flow(struct sock *sock)
 	}
 }
 
+/**
+ * `more` was given to lws, and may be kept. Of what leaves, lws tells when it is all: until then
+ * everything counts.
+ */
+static void note_kept(struct sock *sock, size_t more)
+{
+	size_t kept = lws_partial_buffered(sock->wsi) ? sock->kept + more : 0;
+	if (kept != sock->kept) {
+		sock->kept = kept;
+		sock->transport->ops->kept(sock);
+	}
+}
+
 /* --- TLS --- */
 
 /** What is gathered for a socket goes before all else that is done to it. */
@@ -69,7 +82,11 @@ static int write_raw(struct sock *sock, const void *bytes, size_t len)
 {
 	flush_first(sock);
 	/* It is not const for lws, which does not change what a raw socket sends. */
-	return lws_write(sock->wsi, (unsigned char *)bytes, len, LWS_WRITE_RAW) < 0 ? -EIO : 0;
+	if (lws_write(sock->wsi, (unsigned char *)bytes, len, LWS_WRITE_RAW) < 0) {
+		return -EIO;
+	}
+	note_kept(sock, len);
+	return 0;
 }
 
 /** Sends what TLS has for the peer. */
@@ -148,6 +165,7 @@ static void handle_received(struct sock *sock, char *bytes, size_t len)
 static void handle_writable(struct sock *sock)
 {
 	apply_flow(sock);
+	note_kept(sock, 0);
 	if (sock->wants_fin && !lws_partial_buffered(sock->wsi)) {
 		sock->wants_fin = false;
 		shutdown(lws_get_socket_fd(sock->wsi), SHUT_WR);

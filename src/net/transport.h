@@ -26,6 +26,7 @@ struct sock {
 	bool has_ended; /* nothing more comes, and its owner has not been told */
 	bool wants_fin; /* behind what is kept */
 	bool is_gathered; /* something waits in its transport for transport_flush() */
+	size_t kept; /* bytes that the kernel has not taken, at most; 0: it is not choked */
 };
 
 /** What a socket tells its owner, always from the loop; none of them may call sock_close(). */
@@ -38,6 +39,8 @@ struct transport_ops {
 	void (*ended)(struct sock *sock);
 	/** What was written later could not be sent: it is to be closed. */
 	void (*broken)(struct sock *sock);
+	/** sock.kept has changed. */
+	void (*kept)(struct sock *sock);
 	/** It is closed: by the peer, by an error, or by sock_close(). */
 	void (*closed)(struct sock *sock);
 };

@@ -23,6 +23,7 @@ static void socket_want_writable(void *socket)
 	struct conn *conn = socket;
 	if (!conn->is_closing) {
 		sock_want_writable(&conn->sock);
+		sending_count(conn);
 	}
 }
 
@@ -63,9 +64,8 @@ static void handle_setting(
 {
 	struct agent_host *agents = conn->server->agents;
 	struct author author = conn_author(conn);
-	if (!agent_host_has_agent(agents)) {
-		refuse(refusal, "no_agent",
-			"this server runs without an agent; start it with --agent \"COMMAND\"");
+	if (!agent_host_agent(agents, conn->session)) {
+		refuse(refusal, "no_agent", "%s", agent_host_lack(agents));
 	} else if (agent_host_set(agents, conn->session, request, &author) < 0) {
 		refuse(refusal, "queue_full",
 			"the agent has not answered the previous setting yet");
@@ -100,13 +100,35 @@ static void name_request(const struct request *request, struct error_detail *det
 		detail->id = request->answer.request_id;
 		break;
 	case REQUEST_SET_MODE:
+	case REQUEST_SET_MODEL:
 	case REQUEST_SET_CONFIG_OPTION:
-		detail->about = request->type == REQUEST_SET_MODE ? ABOUT_MODE : ABOUT_OPTION;
+		detail->about = request->type == REQUEST_SET_MODE    ? ABOUT_MODE
+				: request->type == REQUEST_SET_MODEL ? ABOUT_MODEL
+								     : ABOUT_OPTION;
 		detail->id = request->setting.id;
 		break;
 	default:
 		break;
 	}
+}
+
+void ws_tell_presence(struct conn *conn)
+{
+	if (conn->ws && conn->ws->observer) {
+		observer_tell_presence(conn->ws->observer, clock_steady_ms());
+	}
+}
+
+static void handle_presence(struct conn *conn, const struct request *request)
+{
+	struct observer *observer = conn->ws->observer;
+	if (request->presence.has_name) {
+		observer_set_name(observer, request->presence.name);
+	}
+	if (request->presence.has_watch) {
+		observer_watch_presence(observer, request->presence.watch);
+	}
+	ws_tell_presence(conn);
 }
 
 static void handle_request(
@@ -119,6 +141,9 @@ static void handle_request(
 	case REQUEST_KEEPALIVE:
 		observer_send(conn->ws->observer, conn_keepalive_ack(conn, request));
 		break;
+	case REQUEST_PRESENCE:
+		handle_presence(conn, request);
+		break;
 	case REQUEST_PROMPT:
 	case REQUEST_LIST_PROMPTS:
 	case REQUEST_EDIT_PROMPT:
@@ -129,6 +154,7 @@ static void handle_request(
 		handle_answer(conn, request, refusal);
 		break;
 	case REQUEST_SET_MODE:
+	case REQUEST_SET_MODEL:
 	case REQUEST_SET_CONFIG_OPTION:
 		handle_setting(conn, request, refusal);
 		break;
@@ -155,6 +181,7 @@ static enum right right_of(enum request_type type)
 	case REQUEST_KEEPALIVE:
 	case REQUEST_LIST_PROMPTS:
 	case REQUEST_TOKEN:
+	case REQUEST_PRESENCE:
 		return RIGHT_WATCH;
 	default:
 		return RIGHT_CONTROL;
@@ -184,8 +211,11 @@ static void observer_message(struct conn *conn, const char *text, size_t len)
 				"the token hides tools, and so the questions about them");
 			name_request(&request, &refusal.detail);
 			conn_send_refusal(conn, &refusal);
-		} else if (!needs_names || !conn_waits_for_names(conn, conn->session, text, len)) {
+		} else if ((!needs_names ||
+				   !conn_waits_for_names(conn, conn->session, text, len)) &&
+			   !ws_waits_for_content(conn, &request, text, len)) {
 			take_request(conn, &request, &refusal);
+			ws_content_drop(conn);
 		}
 		request_finish(&request);
 	} else {

@@ -43,12 +43,15 @@ static void handle_prompt(struct conn *conn, const struct request *request, stru
 	uint64_t seq;
 	bool duplicate;
 	struct prompt_view had = {.place = PROMPT_UNKNOWN};
-	if (!agent_host_has_agent(conn->server->agents)) {
-		refuse(refusal, "no_agent",
-			"this server runs without an agent; start it with --agent \"COMMAND\"");
+	if (!agent_host_agent(conn->server->agents, conn->session)) {
+		refuse(refusal, "no_agent", "%s", agent_host_lack(conn->server->agents));
 		return;
 	}
 	session_find_prompt(conn->session, request->prompt.prompt_id, &had);
+	struct request whole = *request;
+	if (had.place == PROMPT_UNKNOWN && ws_take_content(conn, &whole, refusal) < 0) {
+		return;
+	}
 	if (had.place == PROMPT_UNKNOWN &&
 		!agent_host_has_room(conn->server->agents, conn->session)) {
 		refuse_limit(refusal, LIMIT_agents,
@@ -57,7 +60,7 @@ static void handle_prompt(struct conn *conn, const struct request *request, stru
 	}
 	had.place = PROMPT_UNKNOWN;
 	struct author author = conn_author(conn);
-	if (intake_prompt(conn->session, request, &author, &seq, &duplicate, refusal) < 0) {
+	if (intake_prompt(conn->session, &whole, &author, &seq, &duplicate, refusal) < 0) {
 		return;
 	}
 	if (duplicate) {

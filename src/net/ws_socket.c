@@ -76,6 +76,7 @@ static void flush_gathered(struct conn *conn)
 	if (conn->is_closing) {
 		return;
 	}
+	sending_count(conn);
 	if (out->len) {
 		sock_want_writable(&conn->sock);
 	} else {
@@ -88,6 +89,7 @@ static void drop_queued(struct conn *conn, struct queued_frame *queued)
 {
 	list_remove(&queued->link);
 	conn->ws->outbox_count--;
+	conn->ws->outbox_size -= frame_len(queued->frame);
 	frame_unref(queued->frame);
 	free(queued);
 }
@@ -117,6 +119,7 @@ void ws_finish(struct conn *conn)
 		return;
 	}
 	count_close(conn);
+	ws_content_drop(conn);
 	list_for_each_safe(link, tmp, &ws->outbox) {
 		drop_queued(conn, list_entry(link, struct queued_frame, link));
 	}
@@ -172,6 +175,8 @@ void conn_send(struct conn *conn, struct frame *frame)
 	queued->frame = frame;
 	list_append(&conn->ws->outbox, &queued->link);
 	conn->ws->outbox_count++;
+	conn->ws->outbox_size += frame_len(frame);
+	sending_count(conn);
 	sock_want_writable(&conn->sock);
 }
 
@@ -460,4 +465,5 @@ void ws_writable(struct conn *conn)
 		buffer_finish(&conn->ws->pong);
 	}
 	conn->ops->writable(conn);
+	sending_count(conn);
 }

@@ -12,6 +12,7 @@ void channel_init(struct channel *channel, const struct limits *limits, struct s
 void channel_finish(struct channel *channel)
 {
 	channel_end_tick(channel);
+	channel_presence_finish(channel);
 	buffer_finish(&channel->open_text);
 	buffer_finish(&channel->open_html);
 }

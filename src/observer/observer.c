@@ -9,6 +9,8 @@
 #define LIVE_BATCH 500
 /* Frames written in one go before other observers get their turn. */
 #define BURST 4
+/* A load that goes on by itself has smaller pages: with many of them each byte of a page counts. */
+#define FOLLOW_PARTS 8
 
 static void set_live(struct observer *o, bool live)
 {
@@ -30,12 +32,19 @@ struct observer *observer_create(struct channel *channel, const struct observer_
 	o->client_id = xstrdup(config->client_id);
 	o->sub = xstrdup(config->sub);
 	o->hide = config->hide;
+	o->role = config->role;
 	o->format = config->format;
 	o->deltas = config->deltas;
 	turn_init(&o->turn, handle_turn);
 	list_append(&channel->observers, &o->link);
+	channel_presence_changed(channel);
+	struct session_labels labels = {.title = ""};
+	if (channel->get_labels) {
+		channel->get_labels(channel->log, &labels);
+	}
 	observer_send(o, frame_connected(&(struct connected_frame){
 				 .session_id = session_log_id(channel->log),
+				 .labels = labels,
 				 .client_id = o->client_id,
 				 .role = config->role,
 				 .expires_ms = config->expires_ms,
@@ -51,9 +60,12 @@ struct observer *observer_create(struct channel *channel, const struct observer_
 	return o;
 }
 
-void observer_set_hide(struct observer *o, unsigned hide)
+void observer_set_rights(struct observer *o, const char *role, unsigned hide)
 {
+	o->role = role;
 	o->hide = hide;
+	o->presence_seen = 0;
+	channel_presence_changed(o->channel);
 }
 
 static void unref_all(struct event **events, size_t count)
@@ -104,7 +116,9 @@ void observer_destroy(struct observer *o)
 		stop_loading(o);
 		drop_outbox(o);
 		list_remove(&o->link);
+		observer_presence_finish(o);
 	}
+	free(o->name);
 	free(o->client_id);
 	free(o->sub);
 	free(o);
@@ -117,6 +131,7 @@ void observer_dismiss(struct observer *o, struct frame *frame, unsigned code, co
 	stop_loading(o);
 	drop_outbox(o);
 	list_remove(&o->link);
+	observer_presence_finish(o);
 	o->is_dismissed = true;
 	if (frame) {
 		o->ops->write(o->socket, frame);
@@ -153,6 +168,11 @@ void observer_send(struct observer *o, struct frame *frame)
 	o->outbox_size += frame_len(frame);
 	o->outbox[(o->outbox_head + o->outbox_count++) % size] = frame;
 	o->ops->want_writable(o->socket);
+}
+
+size_t observer_kept(const struct observer *o)
+{
+	return o->outbox_size + (o->page ? o->channel->limits->page_size : 0);
 }
 
 void observer_offer(struct observer *o, enum deltas deltas, uint64_t seq, struct frame *frame)
@@ -345,7 +365,11 @@ static void fetch(struct observer *o, const struct log_page *page)
 		return;
 	}
 	struct event **hot = xcalloc((size_t)(page->to - page->from + 1), sizeof(struct event *));
-	size_t n = session_log_get_hot(o->channel->log, page, hot);
+	struct log_page now = *page;
+	if (!o->is_loading) {
+		now.format = FORMAT_MARKDOWN; /* what is new is rendered here, once for all */
+	}
+	size_t n = session_log_get_hot(o->channel->log, &now, hot);
 	if (n) {
 		send_batch(o, hot, n);
 	}
@@ -384,6 +408,9 @@ static void step_load(struct observer *o)
 	}
 	struct log_page page = load_plan_page(&o->load.plan, o->load.limit, o->channel);
 	page.format = o->format;
+	if (o->load.follow) {
+		page.max_bytes /= FOLLOW_PARTS;
+	}
 	fetch(o, &page);
 }
 

@@ -20,6 +20,11 @@ struct observer {
 	enum event_format format;
 	enum deltas deltas;
 	unsigned hide;
+	const char *role;
+	char *name; /* NULL: it has said none */
+	bool watches_presence;
+	uint64_t presence_seen; /* the version that it was told last */
+	int64_t presence_due_ms; /* it is not told before */
 
 	bool is_live; /* its load has reached the end: it gets what is committed from now on */
 	uint64_t cursor; /* the last seq sent */
@@ -58,6 +63,12 @@ struct frame *channel_state_frame(struct channel *channel, unsigned hide);
 /** Sends a last frame and closes. */
 void observer_dismiss(
 	struct observer *observer, struct frame *frame, unsigned code, const char *reason);
+
+/** Somebody has come or gone, or is called something else now. */
+void channel_presence_changed(struct channel *channel);
+/** The end of the channel, or of an observer. */
+void channel_presence_finish(struct channel *channel);
+void observer_presence_finish(struct observer *observer);
 
 struct frame *channel_find_frame(const struct channel *channel, uint64_t from, uint64_t to,
 	enum event_format format, unsigned hides);

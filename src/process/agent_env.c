@@ -1,7 +1,5 @@
 #include "holdfast/agent_env.h"
 
-#include "holdfast/buffer.h"
-
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +9,9 @@ static const char *const given[] = {
 	"PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_*", "TZ", "TERM", "TMPDIR", NULL};
 /* These speak of the server itself, to its own process. */
 static const char *const never[] = {"HOLDFAST_*", "NOTIFY_SOCKET", "WATCHDOG_*", "LISTEN_*", NULL};
+
+/** Shorter values are parts of other words too often. */
+#define SECRET_MIN 6
 
 static size_t name_length(const char *variable)
 {
@@ -102,6 +103,35 @@ char **agent_env_make(char *const *from, char *const *entries)
 		}
 	}
 	return env;
+}
+
+/** How many bytes of a value the text begins with: all, or those up to the end of a line. */
+static size_t secret_at(char *const *env, const char *text, size_t left)
+{
+	size_t longest = 0;
+	for (; env && *env; env++) {
+		const char *value = *env + name_length(*env);
+		value += *value == '=';
+		size_t len = 0;
+		while (len < left && value[len] && text[len] == value[len]) {
+			len++;
+		}
+		bool is_cut = len == left || text[len] == '\n';
+		bool is_seen = len >= SECRET_MIN && (!value[len] || is_cut);
+		if (is_seen && len > longest && !is_one_of(*env, given)) {
+			longest = len;
+		}
+	}
+	return longest;
+}
+
+void agent_env_hide(char *const *env, const char *text, size_t len, struct buffer *out)
+{
+	for (size_t i = 0; i < len;) {
+		size_t secret = secret_at(env, text + i, len - i);
+		buffer_append(out, secret ? "***" : text + i, secret ? 3 : 1);
+		i += secret ? secret : 1;
+	}
 }
 
 void agent_env_free(char **env)

@@ -282,6 +282,9 @@ static bool take_sandbox_arg(struct guard *g, const char *name, const char *valu
 		add_path(&g->sandbox.reads, value);
 	} else if (strcmp(name, AGENT_GUARD_WRITE) == 0) {
 		add_path(&g->sandbox.writes, value);
+	} else if (strcmp(name, AGENT_GUARD_ROOT) == 0) {
+		add_path(&g->sandbox.roots, value);
+		g->sandbox.root = *g->orders.root ? g->orders.root : NULL;
 	} else if (strcmp(name, AGENT_GUARD_SOCKETS) == 0) {
 		g->sandbox.sockets = true;
 	} else if (strcmp(name, AGENT_GUARD_TMP) == 0) {
@@ -328,6 +331,7 @@ static void finish(struct guard *g)
 	}
 	agent_env_free(g->sandbox.reads);
 	agent_env_free(g->sandbox.writes);
+	agent_env_free(g->sandbox.roots);
 	free((char *)g->sandbox.tmp);
 	free(g->cgroup_dir);
 	orders_finish(&g->orders);

@@ -73,6 +73,9 @@ static void add_sandbox(const struct sandbox *sandbox, struct buffer *out)
 	for (char **path = sandbox->writes; path && *path; path++) {
 		add_rule(out, AGENT_GUARD_WRITE, *path);
 	}
+	for (char **path = sandbox->roots; path && *path; path++) {
+		add_rule(out, AGENT_GUARD_ROOT, *path);
+	}
 	if (sandbox->sockets) {
 		add_rule(out, AGENT_GUARD_SOCKETS, "on");
 	}

@@ -149,11 +149,29 @@ static void await_group(struct child *p)
 	uv_timer_start(&p->timer, handle_timer, POLL_MS, 0);
 }
 
+/** What it wrote right before its end may not be read yet, and says why it ended. */
+static void read_last_errors(struct child *p)
+{
+	char bytes[4096];
+	uv_os_fd_t fd;
+	ssize_t len = 1;
+	if (uv_fileno((uv_handle_t *)&p->err, &fd) < 0) {
+		return;
+	}
+	for (int i = 0; i < 16 && len > 0; i++) {
+		len = read(fd, bytes, sizeof(bytes));
+		if (len > 0) {
+			p->ops->errors(p->owner, bytes, (size_t)len);
+		}
+	}
+}
+
 static void finish_if_drained(struct child *p)
 {
 	bool is_drained = p->output_ended && (!p->box || p->report_ended);
 	if (p->exited && is_drained && !p->ending && !p->closing) {
 		uv_timer_stop(&p->timer);
+		read_last_errors(p);
 		p->ops->finished(p->owner, p->exit_status, p->term_signal);
 	}
 }
@@ -311,6 +329,7 @@ static int start_child(struct child *p, const struct child_config *config)
 		.is_agent = !config->one_output,
 		.grace_ms = config->stop_grace_ms,
 		.dir = (char *)config->cwd,
+		.root = (char *)(config->root ? config->root : ""),
 		.args = config->args ? config->args : shell,
 		.env = config->env};
 	struct spawn_request request = {.orders = config->is_helper ? NULL : &orders,

@@ -59,6 +59,7 @@ static void code_orders(struct codec *c, struct orders *orders)
 	CODE(c, orders->grace_ms, 4);
 	code_string(c, &orders->name);
 	code_string(c, &orders->dir);
+	code_string(c, &orders->root);
 	code_strings(c, &orders->args);
 	CODE(c, has_env, 1);
 	if (has_env) {
@@ -141,6 +142,7 @@ void orders_finish(struct orders *orders)
 {
 	free(orders->name);
 	free(orders->dir);
+	free(orders->root);
 	agent_env_free(orders->args);
 	agent_env_free(orders->env);
 	*orders = (struct orders){0};

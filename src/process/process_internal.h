@@ -42,6 +42,7 @@ struct orders {
 	bool is_agent; /* and not one of its commands */
 	int grace_ms; /* from SIGTERM to SIGKILL */
 	char *dir;
+	char *root; /* of the agent's sandbox: `dir`, or a directory above it; "": none */
 	char **args; /* the program and its arguments, ended by NULL */
 	char **env; /* NULL: that of the server */
 };
@@ -117,6 +118,7 @@ void spawned_release(struct spawned *child);
 /* A sandbox: */
 #define AGENT_GUARD_READ    "--read" /* a path, may be repeated */
 #define AGENT_GUARD_WRITE   "--write" /* the same */
+#define AGENT_GUARD_ROOT    "--root" /* the same: it writes below one directory of these */
 #define AGENT_GUARD_TMP     "--tmp" /* a directory, for a TMPDIR of each start */
 #define AGENT_GUARD_SOCKETS "--sockets" /* "on" */
 

@@ -2,6 +2,8 @@
 
 #include "process_internal.h"
 
+#include "holdfast/beneath.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -119,6 +121,25 @@ static int grant_each(int rules, char *const *paths, uint64_t access, const char
 	return 0;
 }
 
+/** The directory that the agent works in, if it is below one of the roots. */
+static int grant_root(
+	int rules, const struct sandbox *sandbox, uint64_t access, const char **ret_what)
+{
+	char **root = sandbox->roots;
+	while (root && *root && !(sandbox->root && path_is_within(sandbox->root, *root))) {
+		root++;
+	}
+	if (!root || (!*root && !sandbox->root)) {
+		return 0;
+	}
+	*ret_what = sandbox->root;
+	if (!*root || strstr(sandbox->root, "/..")) {
+		errno = EACCES;
+		return -1;
+	}
+	return grant(rules, sandbox->root, access, NEEDED | NO_LINKS);
+}
+
 static int grant_all(int rules, const struct sandbox *sandbox, uint64_t all, const char **ret_what)
 {
 	const char *given = getenv("HOME");
@@ -141,7 +162,8 @@ static int grant_all(int rules, const struct sandbox *sandbox, uint64_t all, con
 		r = grant_each(rules, sandbox->reads, READ & all, ret_what);
 	}
 	uint64_t write = all & ~(FS_MAKE_CHAR | FS_MAKE_BLOCK | FS_IOCTL_DEV);
-	return r < 0 ? r : grant_each(rules, sandbox->writes, write, ret_what);
+	r = r < 0 ? r : grant_each(rules, sandbox->writes, write, ret_what);
+	return r < 0 ? r : grant_root(rules, sandbox, write, ret_what);
 }
 
 /* Entering it. */
@@ -185,13 +207,6 @@ int sandbox_enter(const struct sandbox *sandbox, int version, const char **ret_w
 
 /* Whether it makes sense. */
 
-/** Whether `path` is `dir` or below it. */
-static bool is_within(const char *path, const char *dir)
-{
-	size_t len = strcmp(dir, "/") == 0 ? 0 : strlen(dir);
-	return strncmp(path, dir, len) == 0 && (path[len] == '/' || path[len] == '\0');
-}
-
 /** With the symlinks of that part of it resolved which is there. The caller frees it. */
 static char *resolve(const char *path)
 {
@@ -211,13 +226,13 @@ static char *resolve(const char *path)
 /** Whether who is granted `root` gets at the secret; the data directory's workspace is none. */
 static bool reveals(const char *root, const char *secret, bool is_data)
 {
-	if (is_within(secret, root)) {
+	if (path_is_within(secret, root)) {
 		return true;
 	}
 	char *workspace = xprintf("%s/workspace", secret);
-	bool is_open = is_data && is_within(root, workspace);
+	bool is_open = is_data && path_is_within(root, workspace);
 	free(workspace);
-	return is_within(root, secret) && !is_open;
+	return path_is_within(root, secret) && !is_open;
 }
 
 static char *find_revealed(const char *path, char *const *secrets)
@@ -243,7 +258,7 @@ static char *find_changed(const char *path, char *const *trusted)
 	char *root = resolve(path);
 	for (; trusted && *trusted && !why; trusted++) {
 		char *own = resolve(*trusted);
-		if (is_within(own, root)) {
+		if (path_is_within(own, root)) {
 			why = xprintf(
 				"with --sandbox agents could change %s, which the server itself uses, because they may write below %s: use another one, elsewhere",
 				own, root);
@@ -261,15 +276,17 @@ char *sandbox_fault(const struct sandbox *sandbox, char *const *secrets, char *c
 		return xstrdup(
 			"--sandbox needs Landlock, which this kernel does not have or has switched off: use Linux 5.13 or newer, with \"landlock\" in the boot option lsm= if there is one; or leave --sandbox out and run the server in a container");
 	}
-	const char *const *lists[] = {
-		usual, (const char *const *)sandbox->reads, (const char *const *)sandbox->writes};
+	const char *const *lists[] = {usual, (const char *const *)sandbox->reads,
+		(const char *const *)sandbox->writes, (const char *const *)sandbox->roots};
 	for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {
 		for (const char *const *path = lists[i]; path && *path && !why; path++) {
 			why = find_revealed(*path, secrets);
 		}
 	}
-	for (char **path = sandbox->writes; path && *path && !why; path++) {
-		why = find_changed(*path, trusted);
+	for (size_t i = 2; i < sizeof(lists) / sizeof(lists[0]); i++) {
+		for (const char *const *path = lists[i]; path && *path && !why; path++) {
+			why = find_changed(*path, trusted);
+		}
 	}
 	return why;
 }

@@ -3,6 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* In a turn the chain with the most bytes is chosen; of those with about as many, the one that tells more. */
+#define BYTE_WEIGHT ((size_t)1 << 16)
+
 /* Half a second or so, of the loop: only a history that is made for it takes that. */
 #define WORK_MAX ((size_t)128 << 20)
 
@@ -155,6 +158,7 @@ static void choose_in_group(struct align *align, struct link *links, size_t coun
 	for (size_t i = 0; i < count; i++) {
 		links[i].log_from = align->rank[links[i].place] - from;
 		links[i].log_to = links[i].log_from + links[i].last - links[i].place + 1;
+		links[i].weight += links[i].len * BYTE_WEIGHT;
 	}
 	chain_choose(links, count, align->group_from[group + 1] - from + 1, false);
 }

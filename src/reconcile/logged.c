@@ -1,5 +1,7 @@
 #include "logged.h"
 
+#include "holdfast/content_blobs.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -280,7 +282,7 @@ static void add_text(struct logged *logged, struct track *track, enum said said,
 
 static void fingerprint(const char *type, const json_t *data, char out[17])
 {
-	json_t *bare = json_copy((json_t *)data);
+	json_t *bare = content_move(type, data, NULL); /* the log has references */
 	json_object_del(bare, "recovered");
 	char *text = json_dumps(bare, JSON_COMPACT | JSON_SORT_KEYS);
 	uint64_t seed = XXH3_64bits(type, strlen(type));

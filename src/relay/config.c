@@ -1,5 +1,7 @@
 #include "holdfast/config.h"
 
+#include "config_file.h"
+#include "config_internal.h"
 #include "config_trust.h"
 
 #include "holdfast/agent_env.h"
@@ -14,145 +16,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Where the page is installed, seen from the program's folder; the build knows better. */
-#ifndef HOLDFAST_WEB_DIR
-#define HOLDFAST_WEB_DIR "../share/holdfast/web"
-#endif
 /* So many addresses may be listened on. */
 #define LISTEN_MAX 16
-
-enum {
-	LISTEN,
-	URL,
-	TLS_CERT,
-	TLS_KEY,
-	TLS,
-	ALLOW_HOST,
-	ALLOW_ORIGIN,
-	TRUST_PROXY,
-	COMPRESSION,
-	DATA,
-	AGENT,
-	AGENT_ENV,
-	AGENT_MEMORY,
-	AGENT_PROCESSES,
-	AGENT_CGROUP,
-	CWD,
-	SANDBOX,
-	SANDBOX_READ,
-	SANDBOX_WRITE,
-	SANDBOX_SOCKETS,
-	SECCOMP,
-	AUTH,
-	AUTH_SECRET,
-	AUTH_PUBLIC_KEY,
-	AUTH_ISSUER,
-	AUTH_AUDIENCE,
-	WEB,
-	HIGHLIGHT,
-	DURABILITY,
-	KEEP_EVENTS,
-	KEEP_DAYS,
-	MAX_DISK,
-	LIMIT,
-	LOG_LEVEL,
-	OPTION_COUNT
-};
-
-static const struct option options[OPTION_COUNT + 1] = {
-	[LISTEN] = {"--listen", "[https://]HOST:PORT|unix:PATH", "HOLDFAST_LISTEN",
-		"127.0.0.1:8080",
-		"an address to listen on; port 0 picks a free port. An address that other machines can reach uses TLS; a\n"
-		"      loopback address uses TLS only if it begins with https://. unix: creates a socket that only its owner\n"
-		"      can open and that needs no token. May be repeated; separate addresses in HOLDFAST_LISTEN with commas"},
-	[TLS_CERT] = {"--tls-cert", "FILE", "HOLDFAST_TLS_CERT", NULL,
-		"the TLS certificate and its chain (PEM); SIGHUP reloads it and the key"},
-	[TLS_KEY] = {"--tls-key", "FILE", "HOLDFAST_TLS_KEY", NULL,
-		"the certificate's private key (PEM, no passphrase)"},
-	[TLS] = {"--tls", "on|off", "HOLDFAST_TLS", "on",
-		"off: serve plain HTTP to other machines, for use behind a proxy that handles TLS"},
-	[URL] = {"--url", "URL", "HOLDFAST_URL", NULL,
-		"the server's public URL, used in the links of holdfast url and holdfast token create; by default the\n"
-		"      address it listens on"},
-	[ALLOW_HOST] = {"--allow-host", "NAME", "HOLDFAST_ALLOW_HOST", NULL,
-		"accept requests for this host name, besides localhost, 127.0.0.1 and [::1]; needed behind a proxy on this\n"
-		"      machine. This and the next two may be repeated; separate values in the variable with commas"},
-	[ALLOW_ORIGIN] = {"--allow-origin", "ORIGIN", "HOLDFAST_ALLOW_ORIGIN", NULL,
-		"let pages of this origin, such as https://app.example.org, use the API with a token"},
-	[TRUST_PROXY] = {"--trust-proxy", "ADDRESS[/BITS]|unix", "HOLDFAST_TRUST_PROXY", NULL,
-		"trust X-Forwarded-For and X-Forwarded-Proto from this proxy; unix: from clients of a unix socket,\n"
-		"      which then need a token"},
-	[COMPRESSION] = {"--compression", "on|off", "HOLDFAST_COMPRESSION", "on",
-		"off: do not compress messages, pages and files, for use behind a proxy that does"},
-	[DATA] = {"--data", "DIR", "HOLDFAST_DATA", "./data",
-		"the directory for sessions; created if it does not exist"},
-	[AGENT] = {"--agent", "CMD", "HOLDFAST_AGENT", NULL,
-		"a command that speaks ACP on its stdin and stdout; started with a session's first prompt"},
-	[AGENT_ENV] = {"--agent-env", "NAME|NAME=VALUE|*", "HOLDFAST_AGENT_ENV", NULL,
-		"pass this environment variable to agents, or set it for them; * passes all. May be repeated; separate\n"
-		"      entries in HOLDFAST_AGENT_ENV with commas. Agents always get PATH HOME USER LOGNAME SHELL LANG LC_*\n"
-		"      TZ TERM TMPDIR"},
-	[AGENT_MEMORY] = {"--agent-memory", "SIZE", "HOLDFAST_AGENT_MEMORY", NULL,
-		"the memory that an agent and everything it starts may use together, such as 2G; beyond it they are killed"},
-	[AGENT_PROCESSES] = {"--agent-processes", "N", "HOLDFAST_AGENT_PROCESSES", NULL,
-		"the processes and threads that they may have at once; 0: no limit. 4096 if not set"},
-	[AGENT_CGROUP] = {"--agent-cgroup", "auto|off|DIR", "HOLDFAST_AGENT_CGROUP", "auto",
-		"how the two limits are enforced. DIR: by control groups (v2) that the server creates in this delegated\n"
-		"      directory; off: by a check once a second; auto: by control groups if the server's own is delegated to\n"
-		"      it, otherwise by the check"},
-	[CWD] = {"--cwd", "DIR", "HOLDFAST_CWD", ".",
-		"the agents' working directory, and the only place where they can read and write files through Holdfast"},
-	[SANDBOX] = {"--sandbox", NULL, "HOLDFAST_SANDBOX", NULL,
-		"confine agents and their commands to the files below --cwd, a TMPDIR of their own and the system's programs,\n"
-		"      read-only (Landlock); docs/sandbox.md says what this protects"},
-	[SANDBOX_READ] = {"--sandbox-read", "PATH", "HOLDFAST_SANDBOX_READ", NULL,
-		"also let them read and run this. May be repeated; separate paths in HOLDFAST_SANDBOX_READ with commas"},
-	[SANDBOX_WRITE] = {"--sandbox-write", "PATH", "HOLDFAST_SANDBOX_WRITE", NULL,
-		"also let them read, run and change this. May be repeated, in the same way"},
-	[SANDBOX_SOCKETS] = {"--sandbox-sockets", NULL, "HOLDFAST_SANDBOX_SOCKETS", NULL,
-		"let them use Unix sockets, including those of programs outside the sandbox, such as D-Bus or Docker"},
-	[SECCOMP] = {"--seccomp", "auto|on|off", "HOLDFAST_SECCOMP", "auto",
-		"whether the kernel forbids the server itself to start programs, signal other processes and more, once it has\n"
-		"      started; auto: if the kernel can; on: do not start without it"},
-	[AUTH] = {"--auth", "on|off", "HOLDFAST_AUTH", "on",
-		"off: anyone who can connect may do everything, including running commands through the agent; loopback only"},
-	[AUTH_SECRET] = {"--auth-secret", "FILE", "HOLDFAST_AUTH_SECRET", NULL,
-		"the secret of an application that issues its own tokens (JWT, HS256); at least 32 bytes"},
-	[AUTH_PUBLIC_KEY] = {"--auth-public-key", "FILE", "HOLDFAST_AUTH_PUBLIC_KEY", NULL,
-		"or the application's public key (PEM): RSA for RS256, P-256 for ES256"},
-	[AUTH_ISSUER] = {"--auth-issuer", "NAME", "HOLDFAST_AUTH_ISSUER", NULL,
-		"the \"iss\" that the application's tokens must have"},
-	[AUTH_AUDIENCE] = {"--auth-audience", "NAME", "HOLDFAST_AUTH_AUDIENCE", NULL,
-		"the \"aud\" that they must have"},
-	[WEB] = {"--web", "DIR", "HOLDFAST_WEB", HOLDFAST_WEB_DIR,
-		"the static files to serve at /; by default the installed page, found relative to the program. '' serves none"},
-	[HIGHLIGHT] = {"--highlight", "DIR", "HOLDFAST_HIGHLIGHT",
-		"/usr/share/javascript/highlight.js",
-		"the directory of highlight.js, which colours code in the page; without it code is plain"},
-	[DURABILITY] = {"--durability", "fsync|write", "HOLDFAST_DURABILITY", "fsync",
-		"fsync: events are on disk before they are acknowledged or shown; write: they survive a crash of the server, but\n"
-		"      not of the machine"},
-	[KEEP_EVENTS] = {"--keep-events", "N", "HOLDFAST_KEEP_EVENTS", NULL,
-		"keep the newest N events of each session and prune older ones; no event is renumbered"},
-	[KEEP_DAYS] = {"--keep-days", "N", "HOLDFAST_KEEP_DAYS", NULL,
-		"prune events older than N days; if both options are given, an event is pruned when either applies"},
-	[MAX_DISK] = {"--max-disk", "SIZE", "HOLDFAST_MAX_DISK", NULL,
-		"the maximum size of the data directory, such as 500M; beyond it new input is refused with disk_full, and\n"
-		"      everything can still be read"},
-	[LIMIT] = {"--limit", "NAME=VALUE[,NAME=VALUE]...", "HOLDFAST_LIMIT", NULL,
-		"set a limit, such as soft_flush_ms=500,block_size=128K. May be repeated; holdfast limits lists all limits and\n"
-		"      their defaults"},
-	[LOG_LEVEL] = {"--log-level", "error|warn|info|debug", "HOLDFAST_LOG_LEVEL", "info",
-		"how much to log on stderr"},
-};
-
-char *absolute_path(const char *path)
-{
-	char *cwd = *path == '/' ? NULL : getcwd(NULL, 0);
-	char *absolute = xprintf("%s%s%s", cwd ? cwd : "", cwd ? "/" : "", path);
-	free(cwd);
-	return absolute;
-}
 
 /** Sets a limit; if that fails, names the option and the value that were given. */
 static int set_limit(struct config *config, const char *text, int option, const char *given)
@@ -160,7 +25,7 @@ static int set_limit(struct config *config, const char *text, int option, const 
 	char *why;
 	int r = limits_set(&config->limits, text, &why);
 	if (r < 0) {
-		diag(DIAG_ERROR, "%s \"%s\": %s%s", options[option].flag, given, why,
+		diag(DIAG_ERROR, "%s \"%s\": %s%s", config_options[option].flag, given, why,
 			option == LIMIT ? "; holdfast limits lists them all" : "");
 		free(why);
 	}
@@ -176,7 +41,7 @@ static int take_agent_env(struct config *config, const char *entry)
 {
 	const char *fault = agent_env_fault(entry);
 	if (fault) {
-		return options_refuse(&options[AGENT_ENV], entry, fault);
+		return options_refuse(&config_options[AGENT_ENV], entry, fault);
 	}
 	if (!strpbrk(entry, "=*") && !getenv(entry)) {
 		diag(DIAG_WARN, "--agent-env %s: there is no such variable in the environment",
@@ -186,25 +51,14 @@ static int take_agent_env(struct config *config, const char *entry)
 	return 0;
 }
 
-static int take_path(int option, char ***list, const char *text)
-{
-	char *path = realpath(text, NULL);
-	if (!path) {
-		return options_refuse(&options[option], text, "there is no such file or directory");
-	}
-	list_add_text(list, path);
-	free(path);
-	return 0;
-}
-
 static int take_sandbox_read(struct config *config, const char *text)
 {
-	return take_path(SANDBOX_READ, &config->sandbox_reads, text);
+	return config_take_path(SANDBOX_READ, &config->sandbox_reads, text);
 }
 
 static int take_sandbox_write(struct config *config, const char *text)
 {
-	return take_path(SANDBOX_WRITE, &config->sandbox_writes, text);
+	return config_take_path(SANDBOX_WRITE, &config->sandbox_writes, text);
 }
 
 static bool read_host_port(const char *text, struct listen_address *ret)
@@ -227,7 +81,7 @@ static int take_listen(struct config *config, const char *text)
 	struct listen_address address = {0};
 	const char *host = text;
 	if (config->listen_count == LISTEN_MAX) {
-		return options_refuse(&options[LISTEN], text, "too many addresses");
+		return options_refuse(&config_options[LISTEN], text, "too many addresses");
 	}
 	if (strncmp(text, "unix:", 5) == 0 && text[5]) {
 		address.scheme = LISTEN_UNIX;
@@ -241,7 +95,7 @@ static int take_listen(struct config *config, const char *text)
 		host += 7;
 	}
 	if (host && !read_host_port(host, &address)) {
-		return options_refuse(&options[LISTEN], text,
+		return options_refuse(&config_options[LISTEN], text,
 			"expected HOST:PORT, such as 127.0.0.1:8080, optionally after https://; or unix:PATH");
 	}
 	config->listen =
@@ -253,34 +107,87 @@ static int take_listen(struct config *config, const char *text)
 static int take_host(struct config *config, const char *text)
 {
 	const char *fault = trust_take_host(&config->trust, text);
-	return fault ? options_refuse(&options[ALLOW_HOST], text, fault) : 0;
+	return fault ? options_refuse(&config_options[ALLOW_HOST], text, fault) : 0;
 }
 
 static int take_origin(struct config *config, const char *text)
 {
 	const char *fault = trust_take_origin(&config->trust, text);
-	return fault ? options_refuse(&options[ALLOW_ORIGIN], text, fault) : 0;
+	return fault ? options_refuse(&config_options[ALLOW_ORIGIN], text, fault) : 0;
 }
 
 static int take_proxy(struct config *config, const char *text)
 {
 	const char *fault = trust_take_proxy(&config->trust, text);
-	return fault ? options_refuse(&options[TRUST_PROXY], text, fault) : 0;
+	return fault ? options_refuse(&config_options[TRUST_PROXY], text, fault) : 0;
 }
 
-/** Several, with commas between them; NULL: none. */
-static int take_list(struct config *config, const char *list,
-	int (*take)(struct config *config, const char *text))
+static int take_push_host(struct config *config, const char *text)
+{
+	const char *fault = push_take_host(&config->push, text);
+	config->is_push_given = true;
+	return fault ? options_refuse(&config_options[PUSH_HOST], text, fault) : 0;
+}
+
+static int take_push_address(struct config *config, const char *text)
+{
+	const char *fault = push_take_address(&config->push, text);
+	return fault ? options_refuse(&config_options[PUSH_ADDRESS], text, fault) : 0;
+}
+
+typedef int take_fn(struct config *config, const char *text);
+
+/** Several, with such separators between them; NULL: none. */
+static int take_list(struct config *config, const char *list, const char *separators, take_fn *take)
 {
 	int r = 0;
-	while (list && *list && r == 0) {
-		size_t len = strcspn(list, ",");
+	while (list && *(list += strspn(list, separators)) && r == 0) {
+		size_t len = strcspn(list, separators);
 		char *one = xstrndup(list, len);
 		r = take(config, one);
 		free(one);
-		list += len + (list[len] == ',');
+		list += len;
 	}
 	return r;
+}
+
+static int take_limits(struct config *config, const char *list)
+{
+	return take_list(config, list, ",", take_limit);
+}
+
+/** What the environment has of an option that may be repeated. Paths and values may have blanks. */
+static int take_env(struct config *config, int option, take_fn *take)
+{
+	bool may_have_blanks =
+		option == AGENT_ENV || option == SANDBOX_READ || option == SANDBOX_WRITE;
+	return take_list(
+		config, getenv(config_options[option].env), may_have_blanks ? "," : ", \t\n", take);
+}
+
+static int take_file(struct config *config, int option, take_fn *take)
+{
+	const struct config_line *line;
+	size_t at = 0;
+	int r = 0;
+	while (r == 0 && (line = config_file_next(config->file, (size_t)option, &at))) {
+		r = take(config, line->value);
+	}
+	return r;
+}
+
+/** An option that may be repeated, and is not among the arguments. */
+static int take_outside(struct config *config, int option, take_fn *take)
+{
+	const char *env = getenv(config_options[option].env);
+	size_t at = 0;
+	if (env && *env) {
+		return take_env(config, option, take);
+	}
+	if (config_file_next(config->file, (size_t)option, &at)) {
+		return take_file(config, option, take);
+	}
+	return take_list(config, config_options[option].fallback, ",", take);
 }
 
 static int take_each(void *owner, size_t option, const char *value)
@@ -288,7 +195,7 @@ static int take_each(void *owner, size_t option, const char *value)
 	int r;
 	switch (option) {
 	case LIMIT:
-		r = take_list(owner, value, take_limit);
+		r = take_limits(owner, value);
 		break;
 	case AGENT_ENV:
 		r = take_agent_env(owner, value);
@@ -311,17 +218,40 @@ static int take_each(void *owner, size_t option, const char *value)
 	case TRUST_PROXY:
 		r = take_proxy(owner, value);
 		break;
+	case PUSH_HOST:
+		r = take_push_host(owner, value);
+		break;
+	case PUSH_ADDRESS:
+		r = take_push_address(owner, value);
+		break;
 	default:
 		return 0;
 	}
 	return r < 0 ? r : 1;
 }
 
+static bool may_repeat(size_t option)
+{
+	return option == LIMIT || option == AGENT_ENV || option == LISTEN || option == ALLOW_HOST ||
+	       option == ALLOW_ORIGIN || option == SANDBOX_READ || option == SANDBOX_WRITE ||
+	       option == TRUST_PROXY || option == PUSH_HOST || option == PUSH_ADDRESS;
+}
+
+static const char *look_up(void *owner, size_t option)
+{
+	const struct config *config = owner;
+	size_t at = 0;
+	const struct config_line *line =
+		may_repeat(option) ? NULL : config_file_next(config->file, option, &at);
+	return line ? line->value : NULL;
+}
+
 static const struct command command = {
 	.usage = "serve [OPTIONS]",
 	.help = "Runs the relay. SIGTERM and SIGINT stop it cleanly.\n",
-	.options = options,
+	.options = config_options,
 	.take = take_each,
+	.lookup = look_up,
 };
 
 /** Only scheme, host and port: a page lies at the root of its server. */
@@ -331,46 +261,10 @@ static int parse_url(const char *text)
 			   : strncmp(text, "https://", 8) == 0 ? text + 8
 							       : "";
 	if (!*host || strpbrk(host, "/?#@ \t\r\n\"\\")) {
-		return options_refuse(&options[URL], text,
+		return options_refuse(&config_options[URL], text,
 			"expected http:// or https:// and a host without a path, such as https://holdfast.example.org");
 	}
 	return 0;
-}
-
-static int parse_dir(int option, const char *text, char **ret_path)
-{
-	struct stat st;
-	*ret_path = realpath(text, NULL);
-	if (!*ret_path || stat(*ret_path, &st) < 0 || !S_ISDIR(st.st_mode)) {
-		return options_refuse(&options[option], text, "there is no such directory");
-	}
-	return 0;
-}
-
-/** The default may be missing; what was named must be there. */
-static int parse_highlight(const char *text, char **ret_path)
-{
-	bool is_default = strcmp(text, options[HIGHLIGHT].fallback) == 0;
-	if (!*text || (is_default && access(text, R_OK) < 0)) {
-		return 0;
-	}
-	return parse_dir(HIGHLIGHT, text, ret_path);
-}
-
-/** The page that was installed with this program; NULL: there is none. */
-static char *installed_page(void)
-{
-	char *self = realpath("/proc/self/exe", NULL);
-	char *slash = self ? strrchr(self, '/') : NULL;
-	struct buffer path = {0};
-	if (slash && *HOLDFAST_WEB_DIR != '/') {
-		buffer_append(&path, self, (size_t)(slash + 1 - self));
-	}
-	buffer_append_str(&path, HOLDFAST_WEB_DIR);
-	char *page = realpath(buffer_cstr(&path), NULL);
-	buffer_finish(&path);
-	free(self);
-	return page;
 }
 
 static int parse_word(int option, const char *text, const char *const words[])
@@ -380,7 +274,7 @@ static int parse_word(int option, const char *text, const char *const words[])
 			return i;
 		}
 	}
-	return options_refuse(&options[option], text, NULL);
+	return options_refuse(&config_options[option], text, NULL);
 }
 
 /** Options that are limits of their own. */
@@ -393,6 +287,7 @@ static int take_own_limits(struct config *config, const char *values[])
 		{KEEP_EVENTS, "keep_events"},
 		{KEEP_DAYS, "keep_days"},
 		{MAX_DISK, "max_disk"},
+		{DRAIN_TIMEOUT, "drain_ms"},
 		{AGENT_MEMORY, "agent_memory"},
 		{AGENT_PROCESSES, "agent_processes"},
 	};
@@ -411,8 +306,8 @@ static int take_tls(struct config *config, const char *values[])
 	int r = parse_word(TLS, values[TLS], (const char *const[]){"on", "off", NULL});
 	if (r >= 0 && !values[TLS_CERT] != !values[TLS_KEY]) {
 		int given = values[TLS_CERT] ? TLS_CERT : TLS_KEY;
-		return options_refuse(
-			&options[given], values[given], "--tls-cert and --tls-key go together");
+		return options_refuse(&config_options[given], values[given],
+			"--tls-cert and --tls-key go together");
 	}
 	config->tls_cert = values[TLS_CERT];
 	config->tls_key = values[TLS_KEY];
@@ -424,15 +319,15 @@ static int take_tls(struct config *config, const char *values[])
 static int take_network(struct config *config, const char *values[])
 {
 	const struct server_trust given = config->trust;
-	int r = config->listen_count ? 0 : take_list(config, values[LISTEN], take_listen);
+	int r = config->listen_count ? 0 : take_outside(config, LISTEN, take_listen);
 	if (r == 0 && !given.hosts) {
-		r = take_list(config, values[ALLOW_HOST], take_host);
+		r = take_outside(config, ALLOW_HOST, take_host);
 	}
 	if (r == 0 && !given.origins) {
-		r = take_list(config, values[ALLOW_ORIGIN], take_origin);
+		r = take_outside(config, ALLOW_ORIGIN, take_origin);
 	}
 	if (r == 0 && !given.proxy_count && !given.trusts_unix) {
-		r = take_list(config, values[TRUST_PROXY], take_proxy);
+		r = take_outside(config, TRUST_PROXY, take_proxy);
 	}
 	r = r < 0 ? r : take_tls(config, values);
 	if (r == 0) {
@@ -445,14 +340,24 @@ static int take_network(struct config *config, const char *values[])
 	return r == 0 && config->url ? parse_url(config->url) : r;
 }
 
+static int take_push(struct config *config, const char *values[])
+{
+	int r = config->is_push_given ? 0 : take_outside(config, PUSH_HOST, take_push_host);
+	if (r == 0 && !config->push.address_count) {
+		r = take_outside(config, PUSH_ADDRESS, take_push_address);
+	}
+	config->push.ca_file = values[PUSH_CA];
+	return r;
+}
+
 static int take_sandbox(struct config *config, const char *values[])
 {
 	int r = 0;
 	if (!config->sandbox_reads) {
-		r = take_list(config, values[SANDBOX_READ], take_sandbox_read);
+		r = take_outside(config, SANDBOX_READ, take_sandbox_read);
 	}
 	if (r == 0 && !config->sandbox_writes) {
-		r = take_list(config, values[SANDBOX_WRITE], take_sandbox_write);
+		r = take_outside(config, SANDBOX_WRITE, take_sandbox_write);
 	}
 	if (r == 0) {
 		r = parse_word(
@@ -474,6 +379,7 @@ static int take_sandbox(struct config *config, const char *values[])
 static int take_values(struct config *config, const char *values[])
 {
 	int r = take_network(config, values);
+	r = r < 0 ? r : take_push(config, values);
 	if (r == 0) {
 		r = take_sandbox(config, values);
 	}
@@ -486,19 +392,15 @@ static int take_values(struct config *config, const char *values[])
 	config->auth_issuer = values[AUTH_ISSUER];
 	config->auth_audience = values[AUTH_AUDIENCE];
 	config->agent_cgroup = values[AGENT_CGROUP];
-	config->agent = values[AGENT];
-	if (config->agent && !config->agent[strspn(config->agent, " \t\r\n")]) {
-		return options_refuse(&options[AGENT], config->agent,
-			"give a command, or leave the option out; then sessions take no prompts");
-	}
-	r = parse_dir(CWD, values[CWD], &config->cwd);
-	if (r == 0 && values[WEB] == options[WEB].fallback) {
-		config->web_dir = installed_page();
+	r = config_parse_dir(CWD, values[CWD], &config->cwd);
+	r = r < 0 ? r : config_take_agents(config, values[AGENT], values[AGENTS]);
+	if (r == 0 && values[WEB] == config_options[WEB].fallback) {
+		config->web_dir = config_installed_page();
 	} else if (r == 0 && *values[WEB]) {
-		r = parse_dir(WEB, values[WEB], &config->web_dir);
+		r = config_parse_dir(WEB, values[WEB], &config->web_dir);
 	}
 	if (r == 0) {
-		r = parse_highlight(values[HIGHLIGHT], &config->highlight_dir);
+		r = config_parse_highlight(values[HIGHLIGHT], &config->highlight_dir);
 	}
 	if (r < 0) {
 		return r;
@@ -527,17 +429,62 @@ static int take_values(struct config *config, const char *values[])
 	return 0;
 }
 
-int config_parse(struct config *config, int argc, char **argv)
+/* The arguments as they are, before anything is made of them. */
+struct given {
+	const char **values; /* of each option the last one; NULL: it is not among them */
+	struct buffer *texts; /* NULL, or room for all of each option */
+};
+
+static int note(void *owner, size_t option, const char *value)
+{
+	const struct given *given = owner;
+	given->values[option] = value;
+	if (given->texts) {
+		config_append_value(&given->texts[option], option == AGENT_ENV, value);
+	}
+	return 1;
+}
+
+static int note_given(const struct command *of, int argc, char **argv, struct given *given)
 {
 	const char *values[OPTION_COUNT] = {0};
+	struct command noting = *of;
+	noting.take = note;
+	noting.lookup = NULL;
+	return options_parse(&noting, argc, argv, NULL, values, given);
+}
+
+static int read_file(struct config *config, const char *given)
+{
+	const char *env = getenv(config_options[CONFIG].env);
+	const char *path = given ? given : env && *env ? env : NULL;
+	config->file = xcalloc(1, sizeof(*config->file));
+	return path ? config_file_read(path, config_options, may_repeat, config->file) : 0;
+}
+
+/** What may be given everywhere: of the same name, what is taken later wins. */
+static int take_outer_lists(struct config *config)
+{
+	int r = take_file(config, LIMIT, take_limits);
+	r = r < 0 ? r : take_env(config, LIMIT, take_limit);
+	r = r < 0 ? r : take_file(config, AGENT_ENV, take_agent_env);
+	return r < 0 ? r : take_env(config, AGENT_ENV, take_agent_env);
+}
+
+static int parse(const struct command *of, struct config *config, int argc, char **argv)
+{
+	const char *given[OPTION_COUNT] = {0};
+	const char *values[OPTION_COUNT] = {0};
 	*config = (struct config){.limits = *limits_default()};
-	/* The environment first, so that an option on the command line wins. */
-	int r = take_list(config, getenv(options[LIMIT].env), take_limit);
+	int r = note_given(of, argc, argv, &(struct given){.values = given});
 	if (r == 0) {
-		r = take_list(config, getenv(options[AGENT_ENV].env), take_agent_env);
+		r = read_file(config, given[CONFIG]);
 	}
 	if (r == 0) {
-		r = options_parse(&command, argc, argv, NULL, values, config);
+		r = take_outer_lists(config);
+	}
+	if (r == 0) {
+		r = options_parse(of, argc, argv, NULL, values, config);
 	}
 	if (r == 0) {
 		r = take_values(config, values);
@@ -548,8 +495,47 @@ int config_parse(struct config *config, int argc, char **argv)
 	return r;
 }
 
+int config_parse(struct config *config, int argc, char **argv)
+{
+	return parse(&command, config, argc, argv);
+}
+
+static const struct command check_command = {
+	.usage = "check-config [OPTIONS of serve]",
+	.help = "Reads the options, the environment and the file of --config as holdfast serve does, and prints each\n"
+		"option with its value and where that is from. It exits with 0, or with 2 if serve would refuse them.\n",
+	.options = config_options,
+	.take = take_each,
+	.lookup = look_up,
+};
+
+int config_check(int argc, char **argv)
+{
+	struct config config;
+	const char *values[OPTION_COUNT] = {0};
+	struct buffer texts[OPTION_COUNT] = {0};
+	int r = parse(&check_command, &config, argc, argv);
+	if (r == 0) {
+		note_given(&check_command, argc, argv,
+			&(struct given){.values = values, .texts = texts});
+		for (size_t i = 0; i < OPTION_COUNT; i++) {
+			config_print_option(&config_options[i], i == AGENT_ENV,
+				i == LIMIT || i == AGENT_ENV, &texts[i], config.file, i);
+			buffer_finish(&texts[i]);
+		}
+		config_finish(&config);
+	}
+	return r > 0 ? 0 : r < 0 ? 2 : 0;
+}
+
 void config_finish(struct config *config)
 {
+	if (config->file) {
+		config_file_finish(config->file);
+		free(config->file);
+		config->file = NULL;
+	}
+	agent_list_finish(&config->agents);
 	list_free_texts(config->agent_env);
 	config->agent_env = NULL;
 	list_free_texts(config->sandbox_reads);
@@ -561,6 +547,7 @@ void config_finish(struct config *config)
 	free(config->listen);
 	config->listen = NULL;
 	trust_finish(&config->trust);
+	push_rules_finish(&config->push);
 	free(config->cwd);
 	free(config->web_dir);
 	free(config->highlight_dir);

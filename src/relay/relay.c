@@ -6,6 +6,7 @@
 #include "holdfast/agent_host.h"
 #include "holdfast/diag.h"
 #include "holdfast/loop.h"
+#include "holdfast/push.h"
 #include "holdfast/server.h"
 #include "holdfast/session.h"
 
@@ -18,6 +19,8 @@
 
 /* How long a shutdown waits for sockets to take their close frames (ms). */
 #define DRAIN_MS 300
+/* Descriptors for all but connections: files of sessions, agents and their terminals. */
+#define FILES_WANTED 8192
 
 struct relay {
 	const struct config *config;
@@ -32,9 +35,12 @@ struct relay {
 	struct spawner *spawner; /* NULL: there is no agent to be started */
 	struct agent_host *agents;
 	struct access *access; /* NULL: --auth off */
+	struct push *push; /* NULL: no push messages */
 	struct server *server;
 	uv_prepare_t prepare;
 	uv_check_t check;
+	uint64_t tick_ns; /* when the last tick ended, and how long the loop had slept by then */
+	uint64_t tick_idle_ns;
 	uv_signal_t sigterm;
 	uv_signal_t sigint;
 	uv_signal_t sighup; /* with TLS only: without it the default ends the process */
@@ -49,11 +55,11 @@ struct relay {
 
 /* --- what sessions tell --- */
 
-static void handle_prompt_due(
-	void *owner, struct session *session, uint64_t seq, const char *message, size_t len)
+static void handle_prompt_due(void *owner, struct session *session, uint64_t seq,
+	const char *message, size_t len, const struct json_t *content)
 {
 	struct relay *relay = owner;
-	agent_host_prompt(relay->agents, session, message, len);
+	agent_host_prompt(relay->agents, session, message, len, content);
 }
 
 static void handle_answered(
@@ -69,6 +75,11 @@ static void handle_changed(void *owner, struct session *session)
 	if (relay->server) {
 		server_session_changed(relay->server, session);
 	}
+	if (relay->push) {
+		struct session_object object;
+		session_get_object(session, &object);
+		push_session_changed(relay->push, object.id, object.status);
+	}
 }
 
 static void handle_deleted(void *owner, struct session *session)
@@ -76,6 +87,9 @@ static void handle_deleted(void *owner, struct session *session)
 	struct relay *relay = owner;
 	agent_host_forget(relay->agents, session);
 	server_session_deleted(relay->server, session);
+	if (relay->push) {
+		push_session_deleted(relay->push, session_id(session));
+	}
 }
 
 static void handle_store_failed(void *owner, int error)
@@ -120,20 +134,20 @@ static void end_tick(struct relay *relay)
 	server_end_tick(relay->server, behind);
 }
 
-/**
- * The loop's time is that of the moment at which it had something to do: what came since then has
- * waited for as long as this took. To the millisecond, so that it costs one look at the clock.
- */
+/** How long the loop was at work since it did so last: so long somebody may have waited for it. */
 static void note_lag(struct relay *relay)
 {
-	uint64_t ms = uv_hrtime() / 1000000 - uv_now(&relay->loop);
-	metrics_observe(relay->metrics, HISTOGRAM_LOOP_LAG_SECONDS, (double)ms / 1000);
+	uint64_t now_ns = uv_hrtime();
+	uint64_t idle_ns = uv_metrics_idle_time(&relay->loop);
+	uint64_t busy_ns = (now_ns - relay->tick_ns) - (idle_ns - relay->tick_idle_ns);
+	metrics_observe(relay->metrics, HISTOGRAM_LOOP_LAG_SECONDS, (double)busy_ns / 1e9);
+	relay->tick_ns = now_ns;
+	relay->tick_idle_ns = idle_ns;
 }
 
 static void handle_prepare(uv_prepare_t *handle)
 {
 	end_tick(handle->data);
-	note_lag(handle->data);
 }
 
 static void handle_check(uv_check_t *handle)
@@ -179,8 +193,7 @@ static void stop(struct relay *relay)
 	agent_host_destroy(relay->agents, handle_agents_gone, relay);
 	server_drain(relay->server);
 	uv_timer_start(&relay->drain, handle_drained, DRAIN_MS, 0);
-	uv_timer_start(&relay->give_up, handle_give_up,
-		(uint64_t)(relay->limits->agent_stop_ms + relay->limits->stop_wait_ms), 0);
+	uv_timer_start(&relay->give_up, handle_give_up, (uint64_t)relay->limits->drain_ms, 0);
 }
 
 static void handle_signal(uv_signal_t *handle, int number)
@@ -259,6 +272,24 @@ static int open_access(struct relay *relay, char **ret_why)
 		&relay->access, ret_why);
 }
 
+static int open_push(struct relay *relay, char **ret_why)
+{
+	const struct config *config = relay->config;
+	bool is_public = config->url && strncmp(config->url, "https:", 6) == 0;
+	if (!relay->access || !config->push.hosts) {
+		return 0;
+	}
+	return push_create(&(struct push_config){.loop = &relay->loop,
+				   .clock = &relay->clock,
+				   .limits = relay->limits,
+				   .metrics = relay->metrics,
+				   .access = relay->access,
+				   .data_dir = config->data_dir,
+				   .rules = &config->push,
+				   .contact = is_public ? config->url : NULL},
+		&relay->push, ret_why);
+}
+
 /** Before there are threads and secrets, which the spawner is not to have. */
 static int open_agents(struct relay *relay, char **ret_why)
 {
@@ -275,8 +306,7 @@ static int open_agents(struct relay *relay, char **ret_why)
 	char *data_dir = absolute_path(config->data_dir);
 	relay->agents = agent_host_create(&(struct agent_host_config){.loop = &relay->loop,
 		.limits = relay->limits,
-		.command = config->agent,
-		.cwd = config->cwd,
+		.list = &config->agents,
 		.private_dir = data_dir,
 		.spawner = relay->spawner,
 		.box = box,
@@ -311,7 +341,7 @@ static int open_rooms(struct relay *relay)
 					   .ops = &ops,
 					   .owner = relay},
 			&relay->sessions, &why) == 0 &&
-		open_access(relay, &why) == 0) {
+		open_access(relay, &why) == 0 && open_push(relay, &why) == 0) {
 		relay->server = server_create(&(struct server_config){.loop = &relay->loop,
 						      .limits = relay->limits,
 						      .clock = &relay->clock,
@@ -325,6 +355,7 @@ static int open_rooms(struct relay *relay)
 						      .web_dir = config->web_dir,
 						      .highlight_dir = config->highlight_dir,
 						      .access = relay->access,
+						      .push = relay->push,
 						      .metrics = relay->metrics,
 						      .turns = &relay->turns,
 						      .sessions = relay->sessions,
@@ -354,12 +385,16 @@ static void forbid_core_files(void)
 	}
 }
 
-/** Many observers are many descriptors: take what the system allows. */
-static void raise_descriptor_limit(void)
+/**
+ * Many observers are many descriptors: take what the system allows, as far as it can be of use.
+ * For each socket that closes, Debian's libwebsockets looks through a table of that size.
+ */
+static void set_descriptor_limit(const struct limits *limits)
 {
 	struct rlimit limit;
-	if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
-		limit.rlim_cur = limit.rlim_max;
+	rlim_t wanted = (rlim_t)limits->connections + limits->descriptor_reserve + FILES_WANTED;
+	if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
+		limit.rlim_cur = limit.rlim_max < wanted ? limit.rlim_max : wanted;
 		setrlimit(RLIMIT_NOFILE, &limit);
 	}
 }
@@ -386,8 +421,12 @@ static int command_rank(const char *url)
 	return strncmp(url, "unix:", 5) == 0 ? 2 : strncmp(url, "http:", 5) == 0 ? 1 : 0;
 }
 
-/** Where people and where commands find the server; `people` stays empty if it has no address. */
-static void choose_urls(const struct relay *relay, struct buffer *people, struct buffer *commands)
+/**
+ * Where people and where commands find the server; `people` stays empty if it has no address. Appends to `lines` what is
+ * said of each address.
+ */
+static void choose_urls(const struct relay *relay, struct buffer *people, struct buffer *commands,
+	struct buffer *lines)
 {
 	const struct config *config = relay->config;
 	struct buffer url = {0};
@@ -397,7 +436,7 @@ static void choose_urls(const struct relay *relay, struct buffer *people, struct
 	for (size_t i = 0; i < config->listen_count; i++) {
 		buffer_clear(&url);
 		server_append_url(relay->server, i, &url);
-		fprintf(stderr, "holdfast: listening on %s\n", buffer_cstr(&url));
+		buffer_printf(lines, "holdfast: listening on %s\n", buffer_cstr(&url));
 		replace_wildcard(&url);
 		const char *text = buffer_cstr(&url);
 		if (!people->len && config->listen[i].scheme != LISTEN_UNIX) {
@@ -431,21 +470,25 @@ static void announce(const struct relay *relay)
 	const struct config *config = relay->config;
 	struct buffer people = {0};
 	struct buffer commands = {0};
+	struct buffer lines = {0};
 	if (config->durability == DURABILITY_WRITE) {
 		diag(DIAG_WARN,
 			"--durability=write: acknowledged events survive a crash of holdfast, but not of the machine");
 	}
-	choose_urls(relay, &people, &commands);
+	choose_urls(relay, &people, &commands, &lines);
 	if (relay->access && access_write_url(config->data_dir, buffer_cstr(&people),
 				     buffer_cstr(&commands)) < 0) {
 		diag(DIAG_WARN, "%s/url cannot be written: holdfast url will not know the address",
 			config->data_dir);
 	}
+	// Only now that the file is written: after these lines holdfast url works.
+	fputs(buffer_cstr(&lines), stderr);
 	if (relay->access && people.len) {
 		announce_login(config->data_dir, buffer_cstr(&people));
 	}
 	buffer_finish(&people);
 	buffer_finish(&commands);
+	buffer_finish(&lines);
 }
 
 static void ignore_gone(void *arg)
@@ -483,9 +526,11 @@ int relay_run(const struct config *config)
 	struct relay relay = {.config = config, .limits = &config->limits};
 	signal(SIGPIPE, SIG_IGN);
 	forbid_core_files();
-	raise_descriptor_limit();
+	set_descriptor_limit(&config->limits);
 	clock_init(&relay.clock);
 	uv_loop_init(&relay.loop);
+	uv_loop_configure(&relay.loop, UV_METRICS_IDLE_TIME);
+	relay.tick_ns = uv_hrtime();
 	int code = 1;
 	bool opened = open_rooms(&relay) == 0;
 	if (opened) {
@@ -499,13 +544,15 @@ int relay_run(const struct config *config)
 		agent_host_destroy(relay.agents, ignore_gone, NULL);
 	}
 	server_close(relay.server);
+	push_stop(relay.push);
 	if (!close_rooms(&relay)) {
-		diag(DIAG_WARN, "a disk does not answer; work on it is abandoned");
+		diag(DIAG_WARN, "a disk or a name server does not answer; work on it is abandoned");
 		_exit(code);
 	}
 	spawner_close(relay.spawner);
 	uv_run(&relay.loop, UV_RUN_DEFAULT);
 	server_destroy(relay.server);
+	push_destroy(relay.push);
 	access_close(relay.access);
 	agent_host_free(relay.agents);
 	relay_finish_sandbox(&relay.sandbox);

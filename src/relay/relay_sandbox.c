@@ -36,7 +36,7 @@ static char **list_trusted(const struct config *config)
 	char **trusted = NULL;
 	char *self = realpath("/proc/self/exe", NULL);
 	const char *paths[] = {self, config->web_dir, config->highlight_dir,
-		config->auth_public_key, config->tls_cert};
+		config->auth_public_key, config->tls_cert, config->push.ca_file};
 	for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
 		char *path = paths[i] ? absolute_path(paths[i]) : NULL;
 		if (path) {
@@ -122,7 +122,14 @@ int relay_make_sandbox(const struct config *config, struct sandbox *sandbox, cha
 	for (char **path = config->sandbox_reads; path && *path; path++) {
 		list_add_text(&sandbox->reads, *path);
 	}
-	list_add_text(&sandbox->writes, config->cwd);
+	for (size_t i = 0; i < config->agents.count; i++) {
+		for (char **root = config->agents.entries[i].roots; *root; root++) {
+			list_add_text(&sandbox->roots, *root);
+		}
+	}
+	if (!config->agents.count) { /* what would not hold is refused before there is one */
+		list_add_text(&sandbox->roots, config->cwd);
+	}
 	for (char **path = config->sandbox_writes; path && *path; path++) {
 		list_add_text(&sandbox->writes, *path);
 	}
@@ -149,7 +156,8 @@ int relay_start_spawner(const struct config *config, const struct box_rules *rul
 		.has_guards = has_proc,
 		.rules = rules,
 		.helper = AGENT_FILES_COMMAND};
-	int err = config->agent ? spawner_create(loop, &wanted, lost, owner, ret_spawner) : 0;
+	int err =
+		config->agents.count ? spawner_create(loop, &wanted, lost, owner, ret_spawner) : 0;
 	if (err < 0) {
 		*ret_why = xprintf(
 			"the process that starts agents cannot be started: %s", strerror(-err));
@@ -186,5 +194,6 @@ void relay_finish_sandbox(struct sandbox *sandbox)
 	}
 	list_free_texts(sandbox->reads);
 	list_free_texts(sandbox->writes);
+	list_free_texts(sandbox->roots);
 	free((char *)sandbox->tmp);
 }

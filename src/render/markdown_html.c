@@ -6,7 +6,10 @@
 #include <cmark-gfm-extension_api.h>
 #include <string.h>
 
-static cmark_parser *parser_create(void)
+/* Raised with every change by which the same markdown becomes other HTML. */
+#define RENDERER_VERSION 1
+
+cmark_parser *render_parser_create(void)
 {
 	static const char *const extensions[] = {"table", "strikethrough", "autolink", "tasklist"};
 	cmark_gfm_core_extensions_ensure_registered();
@@ -21,7 +24,8 @@ static cmark_parser *parser_create(void)
 static void render(const char *text, size_t len, size_t skip, struct buffer *out)
 {
 	static const char mark[3] = {'\xef', '\xbb', '\xbf'};
-	cmark_parser *parser = parser_create();
+	render_enter();
+	cmark_parser *parser = render_parser_create();
 	if (len >= sizeof(mark) && memcmp(text, mark, sizeof(mark)) == 0) {
 		/*
 		 * cmark-gfm drops a byte order mark, but this text may be from the middle of one.
@@ -38,6 +42,12 @@ static void render(const char *text, size_t len, size_t skip, struct buffer *out
 	scratch_memory()->free(html);
 	cmark_node_free(document);
 	scratch_reset();
+	render_leave();
+}
+
+uint64_t markdown_html_version(void)
+{
+	return (uint64_t)RENDERER_VERSION << 32 | (uint32_t)cmark_version();
 }
 
 /* Text that would cost too much to read as markdown is shown as it is, as indented code. */

@@ -28,7 +28,13 @@ bool markdown_cost_is_fair(const char *text, size_t len);
  */
 void safe_tree_make(cmark_node *document, size_t skip);
 
-/** Memory for the parsing of one document: all of it is freed, and then scratch_reset() called. */
+/** A parser with the extensions; inside of render_enter(). */
+cmark_parser *render_parser_create(void);
+/** Around all that is done with cmark-gfm. Any thread. */
+void render_enter(void);
+void render_leave(void);
+
+/** Memory for the parsing of one document, on this thread: all of it is freed, and then scratch_reset() called. */
 cmark_mem *scratch_memory(void);
 void scratch_reset(void);
 

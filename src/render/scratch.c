@@ -4,7 +4,8 @@
  * document; malloc() took a third of the time. What does not fit comes from malloc() as before, so
  * that a large document costs no more memory than it did.
  *
- * cmark-gfm's allocator knows no owner, which is why this is static; nothing outlives a document.
+ * cmark-gfm's allocator knows no owner, which is why this is static, one for each thread; nothing
+ * outlives a document.
  */
 #include "render_internal.h"
 
@@ -22,8 +23,8 @@
 /* In front of each piece is its size, out of reach for cmark-gfm when a sanitizer looks on. */
 #define HEAD_SIZE 16
 
-static _Alignas(HEAD_SIZE) char space[SPACE_SIZE];
-static size_t space_used;
+static _Thread_local _Alignas(HEAD_SIZE) char space[SPACE_SIZE];
+static _Thread_local size_t space_used;
 
 static bool is_inside(const void *piece)
 {

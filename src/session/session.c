@@ -75,6 +75,10 @@ int session_apply(struct session *session, const struct record *record,
 {
 	session_note_ts(session, record->ts);
 	int64_t at = session->table->recovering ? session->last_ts : session_time(session);
+	if (record->kind == RECORD_LABELS) { /* the state machine has nothing of it */
+		*ret_seq = 0;
+		return session_labels_apply(session, record);
+	}
 	int r = session_state_apply(&session->state, record, at, input, ret_seq);
 	/* What was emitted before a snapshot must be in the log: nothing else has it any more. */
 	bool is_lost = record->kind == RECORD_SNAPSHOT &&
@@ -259,9 +263,12 @@ static void tell_prompt(struct session *session, struct event *event)
 	size_t len;
 	const char *text = event_json(event, FORMAT_MARKDOWN, &len);
 	json_t *json = json_read(text, len, 0, NULL, NULL);
-	const json_t *message = json_object_get(json_object_get(json, "data"), "message");
+	const json_t *data = json_object_get(json, "data");
+	const json_t *message = json_object_get(data, "message");
+	const json_t *content = json_object_get(data, "content");
 	session->table->ops->prompt_due(session->table->owner, session, event->seq,
-		json_string_value(message), json_string_length(message));
+		json_string_value(message), json_string_length(message),
+		json_array_size(content) ? content : NULL);
 	json_decref(json);
 }
 
@@ -304,6 +311,7 @@ void session_commit(struct session *session, uint64_t lsn)
 		session_usage_give_log(session);
 		session_log_save(session->log);
 	}
+	session->object_changed = session_labels_commit(session, lsn) || session->object_changed;
 	bool changed = session_status_commit(session, lsn);
 	show_open(session, lsn);
 	if ((uint64_t)session->base_lsn <= lsn) {
@@ -344,6 +352,7 @@ void session_fail(struct session *session, int error, uint64_t in_doubt_lsn)
 	event_unref(take_prompt(session, UINT64_MAX));
 	session_status_drop(session);
 	session_names_drop(session);
+	session_labels_drop(session);
 	session_answers_drop(session);
 	session_activity_drop(session);
 	session->open_mark_count = 0;
@@ -408,6 +417,7 @@ struct session *session_new(struct session_table *table, struct session_log *log
 	list_init(&session->pending_answers);
 	list_init(&session->pending_activity);
 	list_init(&session->pending_names);
+	list_init(&session->pending_labels);
 	session->fresh_names = hash_create();
 	list_init(&session->waits);
 	list_init(&session->dirty_link);
@@ -420,6 +430,7 @@ struct session *session_new(struct session_table *table, struct session_log *log
 	session->channel.metrics = table->metrics;
 	session->channel.turns = table->turns;
 	session->channel.agent_state = &session_facts(log)->agent_state;
+	session->channel.get_labels = session_log_labels;
 	session->channel.joined = session_handle_joined;
 	session->channel.joined_arg = session;
 	uv_timer_init(table->loop, &session->timer);

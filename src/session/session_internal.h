@@ -48,6 +48,7 @@ struct session {
 	struct list pending_answers; /* what its agent has to be told */
 	struct list pending_activity; /* notices of what is held */
 	struct list pending_names; /* names that inputs gave */
+	struct list pending_labels; /* what people have called it */
 	struct list pending_states; /* what the status became */
 	struct hash *fresh_names; /* pending_names by kind and name, the first of each */
 	struct list waits; /* struct durable_wait, in lsn order */
@@ -137,6 +138,14 @@ void session_names_commit(struct session *session, uint64_t lsn);
 /** Forgets what waits. */
 void session_names_drop(struct session *session);
 
+/* session_labels.c */
+/** A RECORD_LABELS: the log follows when it is on disk. -EBADMSG if it is none of ours. */
+int session_labels_apply(struct session *session, const struct record *record);
+/** The log gets what is durable. Returns whether there was any. */
+bool session_labels_commit(struct session *session, uint64_t lsn);
+/** Forgets what waits. */
+void session_labels_drop(struct session *session);
+
 /* session_follow.c */
 /** A run has begun or ended (NULL), durably. */
 void session_follow_run(struct session *session, const char *run_id);
@@ -223,6 +232,7 @@ void session_remember_prompt(struct session *session, const char *prompt_id, uin
 void session_forget_prompt(struct session *session, const char *prompt_id);
 
 /* session_view.c */
+void session_log_labels(const struct session_log *log, struct session_labels *ret);
 /** The object of a session that is not in memory. */
 void session_log_object(const struct session_log *log, struct session_object *ret);
 

@@ -58,6 +58,15 @@ static int journal_json(
 int session_prompt(struct session *session, const char *message, size_t len, const char *prompt_id,
 	const struct author *author, uint64_t *ret_seq, bool *ret_duplicate)
 {
+	const struct request request = {.type = REQUEST_PROMPT,
+		.prompt = {.message = message, .message_len = len, .prompt_id = prompt_id}};
+	return session_prompt_with(session, &request, author, ret_seq, ret_duplicate);
+}
+
+int session_prompt_with(struct session *session, const struct request *request,
+	const struct author *author, uint64_t *ret_seq, bool *ret_duplicate)
+{
+	const char *prompt_id = request->prompt.prompt_id;
 	struct prompt_view had;
 	int r = session_find_prompt(session, prompt_id, &had);
 	*ret_duplicate = had.place != PROMPT_UNKNOWN;
@@ -70,11 +79,15 @@ int session_prompt(struct session *session, const char *message, size_t len, con
 	}
 	struct buffer data = {0};
 	buffer_append_str(&data, "{\"message\":");
-	buffer_append_json(&data, message, len);
+	buffer_append_json(&data, request->prompt.message, request->prompt.message_len);
 	buffer_append_member(&data, "prompt_id", prompt_id);
 	buffer_append_member(&data, "client_id", author->client_id);
 	if (*author->sub) {
 		buffer_append_member(&data, "sub", author->sub);
+	}
+	if (request->prompt.content) {
+		buffer_append_str(&data, ",\"content\":");
+		json_write(&data, request->prompt.content, NULL);
 	}
 	return journal_json(session, RECORD_PROMPT, &data, ret_seq);
 }

@@ -26,6 +26,11 @@ bool session_table_has_disk(const struct session_table *table)
 	return !store_is_full(table->store);
 }
 
+bool session_table_is_failing(const struct session_table *table)
+{
+	return store_is_failing(table->store);
+}
+
 enum limit session_room_for_another(const struct session_table *table, const char *sub)
 {
 	const struct maker *maker = find_maker(table, sub);

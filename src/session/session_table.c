@@ -453,7 +453,22 @@ int session_random(uint64_t *ret)
 	return 0;
 }
 
-int session_create(struct session_table *table, const char *id, const char *title, const char *sub,
+/** The data of its record. */
+static void append_wish(const struct session_wish *wish, struct buffer *out)
+{
+	const char *const members[][2] = {
+		{"sub", wish->sub}, {"agent", wish->agent}, {"cwd", wish->cwd}};
+	buffer_append_char(out, '{');
+	buffer_append_member(out, "title", wish->title ? wish->title : "");
+	for (size_t i = 0; i < sizeof(members) / sizeof(members[0]); i++) {
+		if (members[i][1] && *members[i][1]) {
+			buffer_append_member(out, members[i][0], members[i][1]);
+		}
+	}
+	buffer_append_char(out, '}');
+}
+
+int session_create(struct session_table *table, const char *id, const struct session_wish *wish,
 	struct session **ret_session)
 {
 	uint64_t epoch;
@@ -472,12 +487,7 @@ int session_create(struct session_table *table, const char *id, const char *titl
 	int64_t ts = clock_now_ms(table->clock);
 	struct session_log *log;
 	struct buffer data = {0};
-	buffer_append_char(&data, '{');
-	buffer_append_member(&data, "title", title);
-	if (sub && *sub) {
-		buffer_append_member(&data, "sub", sub);
-	}
-	buffer_append_char(&data, '}');
+	append_wish(wish, &data);
 	int64_t lsn = store_create_session(table->store, id, epoch, ts, data.data, data.len, &log);
 	buffer_finish(&data);
 	if (lsn < 0) {

@@ -15,13 +15,23 @@ const char *session_id(const struct session *session)
 	return session_log_id(session->log);
 }
 
+void session_log_labels(const struct session_log *log, struct session_labels *ret)
+{
+	const struct session_facts *facts = session_facts(log);
+	const char *title = facts->name          ? facts->name
+			    : facts->agent_title ? facts->agent_title
+						 : facts->title;
+	*ret = (struct session_labels){
+		.title = title ? title : "", .archived = facts->archived, .pinned = facts->pinned};
+}
+
 void session_log_object(const struct session_log *log, struct session_object *ret)
 {
 	const struct session_facts *facts = session_facts(log);
-	const char *title = facts->title ? facts->title : "";
 	*ret = (struct session_object){
 		.id = session_log_id(log),
-		.title = *title || !facts->agent_title ? title : facts->agent_title,
+		.agent = facts->agent,
+		.cwd = facts->cwd,
 		.epoch = session_log_epoch(log),
 		.first_seq = session_log_first_seq(log),
 		.max_seq = session_log_last_seq(log),
@@ -31,6 +41,7 @@ void session_log_object(const struct session_log *log, struct session_object *re
 		.is_prompting = facts->in_turn,
 		.agent_state = facts->agent_state,
 	};
+	session_log_labels(log, &ret->labels);
 }
 
 void session_get_object(const struct session *session, struct session_object *ret)

@@ -43,6 +43,11 @@ static const struct fact {
 	{"agent_session_seq", NUMBER, AT(agent_session_seq), IN_LOG, 0},
 	{"agent_title", TEXT, AT(agent_title), IN_LOG, 0},
 	{"made_by", TEXT, AT(made_by), IN_LOG, 0},
+	{"agent", TEXT, AT(agent), IN_LOG, 0},
+	{"cwd", TEXT, AT(cwd), IN_LOG, 0},
+	{"name", TEXT, AT(name), IN_LOG, 0},
+	{"archived", FLAG, AT(archived), IN_LOG, 0},
+	{"pinned", FLAG, AT(pinned), IN_LOG, 0},
 };
 
 #define TABLE_END (table + sizeof(table) / sizeof(table[0]))
@@ -100,6 +105,8 @@ void *session_facts_create(const char *data, size_t len)
 	json_t *json = json_loadb(data, len, 0, NULL);
 	session_facts_set(&facts->title, or_none(session_text_of(json, "title")));
 	session_facts_set(&facts->made_by, or_none(session_text_of(json, "sub")));
+	session_facts_set(&facts->agent, or_none(session_text_of(json, "agent")));
+	session_facts_set(&facts->cwd, or_none(session_text_of(json, "cwd")));
 	json_decref(json);
 	return facts;
 }

@@ -118,6 +118,6 @@ int session_state_load(struct session_state *state, const char *bytes, size_t le
 	load_queue(state, &in);
 	load_permissions(state, &in);
 	load_answers(state, &in);
-	int r = in.failed ? -EBADMSG : stream_buffer_load(state->stream, &in);
+	int r = in.failed ? -EBADMSG : stream_buffer_load(state->stream, &in, version < 4);
 	return r == 0 && (in.failed || in.len) ? -EBADMSG : r;
 }

@@ -95,6 +95,9 @@ void check_keys_begin(struct keys_check *keys, struct check *check, const char *
 void check_keys_event(struct keys_check *keys, const struct event_view *view);
 void check_keys_end(struct keys_check *keys, bool log_is_good);
 
+/* check_blobs.c */
+void check_blobs(struct check *check, const char *id);
+
 /* check_session.c */
 void check_session(struct check *check, const char *id);
 

@@ -271,6 +271,8 @@ void check_session(struct check *check, const char *id)
 		}
 		check_forget(check);
 	}
+	check_tell(check); /* what follows is another place */
+	check_blobs(check, id);
 	check->counts->sessions += sc.has_metadata;
 	check->counts->events += sc.events;
 }

@@ -2,6 +2,7 @@
  * Reads of events that are not in memory: the index gives the place, the lines are read and checked,
  * all on the thread pool.
  */
+#include "html_file.h"
 #include "store_internal.h"
 
 #include <assert.h>
@@ -12,15 +13,24 @@
 #include <string.h>
 #include <unistd.h>
 
+/*
+ * So many reads run at a time: they are all calculation when the file is in memory, and more of
+ * them would only take the processors from the loop, and the pool from those who wait for a disk.
+ */
+#define READS_AT_ONCE 2
+
 struct cold_read {
 	struct log_read *base;
 	uv_work_t work;
-	struct list link; /* session_log.waiting, while the index is made again */
+	struct list
+		link; /* store.reads_due; or session_log.waiting, while the index is made again */
 	uint64_t first_seq; /* of the file */
 	uint64_t log_size;
 	uint64_t *offsets; /* where the events start, and where the last of them ends */
 	size_t indexed; /* how many of the offsets are in the index file */
+	struct event_block *block; /* while it is filled */
 	bool is_unseen; /* nobody has looked at that in this life */
+	bool lacks_html; /* the page is to be HTML, and some of its events have none yet */
 	bool is_second; /* the index was made again since the first try */
 };
 
@@ -56,14 +66,14 @@ static int choose_range(const struct cold_read *read, size_t *first, size_t *cou
 }
 
 /** Every line is checked again, and its seq must be the one asked for. */
-static int parse_lines(struct cold_read *read, const char *bytes, size_t first, size_t count)
+static int parse_lines(struct cold_read *read, size_t first, size_t count)
 {
 	const uint64_t *at = read->offsets + first;
 	for (size_t i = 0; i < count; i++) {
-		const char *line = bytes + (at[i] - at[0]);
+		char *line = read->block->lines + (at[i] - at[0]);
 		size_t len = (size_t)(at[i + 1] - at[i]) - 1;
 		struct event *event;
-		if (line[len] != '\n' || event_from_line(line, len, &event) < 0) {
+		if (line[len] != '\n' || event_block_add(read->block, line, len, &event) < 0) {
 			return -ESTALE;
 		}
 		read->base->events[read->base->got++] = event;
@@ -87,11 +97,11 @@ static int read_lines(struct cold_read *read, int fd)
 	if (!bytes) {
 		return -ENOMEM;
 	}
+	read->block = event_block_create(bytes, count);
 	r = disk_read_at(fd, read->offsets[first], bytes, len);
 	if (r == 0) {
-		r = parse_lines(read, bytes, first, count);
+		r = parse_lines(read, first, count);
 	}
-	free(bytes);
 	read->base->bytes = len;
 	return r == -EBADMSG ? -ESTALE : r;
 }
@@ -123,9 +133,29 @@ static int read_index(struct cold_read *read)
 	return r;
 }
 
+static struct html_place place_of(const struct cold_read *read)
+{
+	return (struct html_place){.sessions_fd = read->base->store->sessions_fd,
+		.id = read->base->id,
+		.epoch = read->base->epoch,
+		.base_seq = read->first_seq};
+}
+
+static bool page_lacks_html(const struct log_read *page)
+{
+	bool lacks = false;
+	for (size_t i = 0; i < page->got; i++) {
+		lacks = lacks || event_needs_rendering(page->events[i], FORMAT_HTML);
+	}
+	return lacks;
+}
+
 static void read_work(uv_work_t *work)
 {
 	struct cold_read *read = work->data;
+	if (atomic_load(&read->base->is_unwanted)) {
+		read->base->status = -ECANCELED;
+	}
 	if (read->base->status == 0 && read->indexed) {
 		read->base->status = read_index(read);
 	}
@@ -136,13 +166,35 @@ static void read_work(uv_work_t *work)
 	if (fd >= 0) {
 		close(fd);
 	}
+	if (read->base->status == 0 && read->base->page.format == FORMAT_HTML) {
+		const struct html_place place = place_of(read);
+		html_file_give(&place, read->block);
+		read->lacks_html = page_lacks_html(read->base);
+	}
+	if (read->block) {
+		event_block_release(read->block); /* its events have it */
+		read->block = NULL;
+	}
 }
 
 /* --- on the loop --- */
 
+/** What had no HTML on disk is rendered for this page, and for events.html. */
+static void follow(const struct cold_read *read)
+{
+	const struct log_read *base = read->base;
+	struct session_log *log = session_log_of(base->store, base->id, base->epoch);
+	if (log && read->lacks_html) {
+		renderer_follow(base->store->renderer, log, true);
+	}
+}
+
 static void finish(struct cold_read *read)
 {
 	struct log_read *base = read->base;
+	if (base->status == 0) {
+		follow(read);
+	}
 	free(read->offsets);
 	free(read);
 	log_read_end(base);
@@ -173,12 +225,20 @@ static void retry(struct cold_read *read)
 	list_append(&log->waiting, &read->link);
 }
 
+static void run(struct cold_read *read);
+
 static void read_done(uv_work_t *work, int status)
 {
 	struct cold_read *read = work->data;
-	read->base->store->jobs--;
-	if (read->base->status == 0 &&
-		!session_log_of(read->base->store, read->base->id, read->base->epoch)) {
+	struct store *store = read->base->store;
+	store->jobs--;
+	store->reads_running--;
+	if (!list_empty(&store->reads_due)) {
+		struct cold_read *next = list_entry(store->reads_due.next, struct cold_read, link);
+		list_remove(&next->link);
+		run(next);
+	}
+	if (read->base->status == 0 && !session_log_of(store, read->base->id, read->base->epoch)) {
 		read->base->status = -ENOENT; /* what has been read may be of another of its name */
 	}
 	if (read->base->status == -ESTALE) {
@@ -188,12 +248,24 @@ static void read_done(uv_work_t *work, int status)
 	}
 }
 
+static void run(struct cold_read *read)
+{
+	struct store *store = read->base->store;
+	store->reads_running++;
+	read->work.data = read;
+	int r = uv_queue_work(store->loop, &read->work, read_work, read_done);
+	assert(r == 0);
+}
+
 static void queue(struct cold_read *read)
 {
-	read->work.data = read;
-	read->base->store->jobs++;
-	int r = uv_queue_work(read->base->store->loop, &read->work, read_work, read_done);
-	assert(r == 0);
+	struct store *store = read->base->store;
+	store->jobs++;
+	if (store->reads_running < READS_AT_ONCE) {
+		run(read);
+	} else {
+		list_append(&store->reads_due, &read->link);
+	}
 }
 
 /** Fills in the offsets that are in memory; the others precede them. */

@@ -144,6 +144,7 @@ static void begin_anew(struct store *store)
 		journal_revive_later(&store->journal);
 	}
 	store_room_begin(store);
+	blob_files_begin(store);
 }
 
 static int embedded_open(struct store *store, const struct store_place *place, char **ret_why)
@@ -153,6 +154,7 @@ static int embedded_open(struct store *store, const struct store_place *place, c
 	store->leftovers = hash_create();
 	list_init(&store->open_logs);
 	list_init(&store->wanted);
+	list_init(&store->reads_due);
 	journal_init(&store->journal, store);
 	prune_init(store);
 	left_out_init(store);
@@ -245,4 +247,8 @@ const struct store_engine store_embedded = {
 	.now = store_clock_now,
 	.prune = prune_look,
 	.is_left_out = left_out_has,
+	.blob_write = blob_file_write,
+	.blob_keep = blob_file_keep,
+	.blob_drop = blob_file_drop,
+	.blob_open = blob_file_open,
 };

@@ -10,11 +10,14 @@
 #ifndef HOLDFAST_ENGINE_H
 #define HOLDFAST_ENGINE_H
 
+#include "blobs.h"
 #include "names.h"
-#include "page_render.h"
+#include "renderer.h"
 
 #include "holdfast/buffer.h"
 #include "holdfast/store.h"
+
+#include <stdatomic.h>
 
 struct log_coming {
 	struct event *event; /* with a reference; other threads may read its bytes */
@@ -40,6 +43,7 @@ struct log_read {
 	struct log_page page; /* of what is in memory already, nothing is left in it */
 	log_read_done done; /* NULL once cancelled */
 	void *arg;
+	atomic_bool is_unwanted; /* for other threads: nobody waits any more */
 	size_t count; /* events of the page */
 	size_t max_bytes; /* of them; one event at least, unless some follow from memory */
 	int status; /* from here on the engine's answer */
@@ -104,6 +108,20 @@ struct store_engine {
 	int64_t (*now)(struct store *store);
 	void (*prune)(struct store *store);
 	bool (*is_left_out)(const struct store *store, const char *id, size_t len);
+
+	/* Blobs: any thread, while store->jobs counts its work. All of it blocks. */
+	/** Adds bytes to the upload of this number. */
+	int (*blob_write)(
+		struct store *store, uint64_t number, const char *bytes, size_t len, bool is_first);
+	/**
+	 * The upload is a blob of a session, durably. -ENOENT if the engine does not have that
+	 * session, or not yet.
+	 */
+	int (*blob_keep)(struct store *store, uint64_t number, const struct blob_place *place,
+		bool *ret_is_new);
+	void (*blob_drop)(struct store *store, uint64_t number);
+	/** A descriptor to read it from, or -ENOENT. */
+	int (*blob_open)(struct store *store, const struct blob_place *place);
 };
 
 /* store.c: what an engine tells */

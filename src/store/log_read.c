@@ -1,6 +1,6 @@
 /*
  * Pages. The part of a page that is in memory is taken from there; the engine reads the rest; then
- * it is rendered, if the page is asked for in another format.
+ * what is not yet in the format that is asked for is rendered.
  */
 #include "store_internal.h"
 
@@ -72,7 +72,7 @@ void log_read_end(struct log_read *read)
 		.format = read->page.format,
 		.done = handle_rendered};
 	list_init(&read->render.link);
-	page_render_start(read->store, &read->render);
+	renderer_page(read->store->renderer, &read->render);
 }
 
 /* --- its beginning --- */
@@ -95,11 +95,22 @@ static void take_hot(struct session_log *log, struct log_read *read)
 	}
 }
 
+/** All of it is in memory, and to be rendered. */
+static void take_all(struct session_log *log, struct log_read *read)
+{
+	struct log_page page = read->page;
+	page.format = FORMAT_MARKDOWN;
+	read->events = xcalloc((size_t)(page.to - page.from + 1), sizeof(struct event *));
+	read->got = session_log_get_hot(log, &page, read->events);
+	log_read_end(read);
+}
+
 struct log_read *session_log_read(
 	struct session_log *log, const struct log_page *page, log_read_done done, void *arg)
 {
+	bool is_hot = page->from >= session_log_hot_first(log);
 	if (page->from < log->first_seq || page->to > log->last_seq || page->from > page->to ||
-		page->from >= session_log_hot_first(log)) {
+		(is_hot && page->format == FORMAT_MARKDOWN)) {
 		return NULL;
 	}
 	struct log_read *read = xcalloc(1, sizeof(*read));
@@ -109,6 +120,10 @@ struct log_read *session_log_read(
 	read->page = *page;
 	read->done = done;
 	read->arg = arg;
+	if (is_hot) {
+		take_all(log, read);
+		return read;
+	}
 	take_hot(log, read);
 	read->count = (size_t)(read->page.to - read->page.from + 1);
 	read->events = xcalloc(read->count + read->hot_count, sizeof(struct event *));
@@ -119,5 +134,6 @@ struct log_read *session_log_read(
 void log_read_cancel(struct log_read *read)
 {
 	read->done = NULL;
-	page_render_cancel(&read->render); /* it may not have begun: then it never will */
+	atomic_store(&read->is_unwanted, true);
+	renderer_cancel(&read->render); /* it may not have begun: then it never will */
 }

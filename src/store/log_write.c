@@ -12,6 +12,9 @@
  * is_writing set, and whoever else would touch its files (to read names that are not in memory, to
  * make the index again) waits. What is being pruned is left alone until it is known which file is
  * the log.
+ *
+ * When many sessions begin at once, the news of the batch does not wait for all of their folders: a
+ * run makes them for FOLDERS_NS, and leaves the others and their lines to the next runs.
  */
 #include "store_internal.h"
 
@@ -26,7 +29,10 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <uv.h>
 
+/* So long a run makes folders; one at least, and those that a checkpoint waits for. */
+#define FOLDERS_NS 2000000
 /* Logs kept open at once; beyond it the one that was not used for longest is closed. */
 #define OPEN_LOGS_MAX 512
 
@@ -43,6 +49,7 @@ struct log_write {
 	bool lacks_folder;
 	bool may_move_old; /* what is in its place is a deleted session's */
 	bool reopens; /* another file is the log now */
+	bool is_late; /* its folder is left to the next run */
 	bool has_new_files;
 	struct buffer metadata; /* of a new folder */
 	struct buffer lines; /* that the file lacks */
@@ -167,7 +174,7 @@ static void launch(struct log_write *write)
 	if (write->is_held) {
 		return;
 	}
-	if (write->creates) {
+	if (write->lacks_folder) {
 		struct metadata meta;
 		metadata_take(log, &meta);
 		metadata_append(log->id, &meta, &write->metadata);
@@ -304,6 +311,20 @@ static int make_folder(struct log_write *write)
 	return 0;
 }
 
+/** -EBUSY if this run has made enough of them. */
+static int make_folder_in_turn(struct log_write *write)
+{
+	struct journal *journal = &write->part.log->store->journal;
+	if (journal->folders_ns >= FOLDERS_NS && !write->item) {
+		write->is_late = true;
+		return -EBUSY;
+	}
+	uint64_t begun_ns = uv_hrtime();
+	int r = make_folder(write);
+	journal->folders_ns += uv_hrtime() - begun_ns;
+	return r;
+}
+
 /** Opens for a checkpoint what it is to sync: by handle, as there may be another of its name soon. */
 static int open_for_item(struct log_write *write)
 {
@@ -332,7 +353,7 @@ static void run_before(struct log_write *write)
 	if (write->reopens) {
 		log_file_close(log);
 	}
-	int r = write->lacks_folder ? make_folder(write) : 0;
+	int r = write->lacks_folder ? make_folder_in_turn(write) : 0;
 	r = r < 0 ? r : write_lines(write);
 	if (r == 0) {
 		file_append_run(&write->keys, log->store->sessions_fd, log->id);
@@ -347,7 +368,7 @@ static void run_before(struct log_write *write)
 static void run_after(struct log_write *write)
 {
 	if (write->creates) {
-		write->status = make_folder(write);
+		write->status = make_folder_in_turn(write);
 	}
 	for (size_t i = 0; i < write->part.count; i++) {
 		event_append_line(write->part.events[i].event, &write->lines);
@@ -369,6 +390,7 @@ static void run_removal(struct removal *removal)
 
 void log_writes_before(struct journal *journal)
 {
+	journal->folders_ns = 0;
 	list_for_each(link, &journal->flight_removals) {
 		run_removal(list_entry(link, struct removal, link));
 	}
@@ -422,6 +444,9 @@ static void land(struct log_write *write, bool is_synced)
 	take_folder(log, write);
 	take_lines(log, write);
 	if (is_synced) {
+		if (write->part.count) {
+			renderer_follow(log->store->renderer, log, false);
+		}
 		log_part_land(&write->part);
 		log_keys_flush(log);
 	}
@@ -434,6 +459,10 @@ static void land(struct log_write *write, bool is_synced)
 		diag(DIAG_WARN,
 			"session %s: its files cannot be written: %s; the journal has its events; the files are tried again",
 			log->id, strerror(-r));
+	}
+	if (write->is_late) {
+		write_of(log);
+		log->store->journal.wants_run = true;
 	}
 	session_log_trim(log);
 	log_index_resume(log);

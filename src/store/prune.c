@@ -246,6 +246,9 @@ int prune_rewrite(int dir_fd, int fd, struct metadata *meta)
 		disk->unlinkat(dir_fd, FRESH, 0);
 		return r;
 	}
+	/* They have what was pruned; without them, HTML is made again. */
+	disk->unlinkat(dir_fd, "events.html.index", 0);
+	disk->unlinkat(dir_fd, "events.html", 0);
 	meta->base_seq = meta->first_seq;
 	meta->log_size -= meta->first_at;
 	meta->first_at = 0;

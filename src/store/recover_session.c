@@ -126,12 +126,13 @@ int recover_session(struct store *store, const char *id, struct metadata *meta,
 bool remove_folder(int dir_fd, const char *name)
 {
 	static const char *const files[] = {"events.jsonl", "events.jsonl.new", "events.index",
-		"events.index.new", "keys.jsonl", "keys.jsonl.new", "metadata.json",
-		"metadata.json.new"};
+		"events.index.new", "events.html", "events.html.index", "keys.jsonl",
+		"keys.jsonl.new", "metadata.json", "metadata.json.new"};
 	char path[360];
 	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
 		snprintf(path, sizeof(path), "%s/%s", name, files[i]);
 		disk->unlinkat(dir_fd, path, 0);
 	}
+	blob_files_remove(dir_fd, name);
 	return disk->unlinkat(dir_fd, name, AT_REMOVEDIR) == 0 || errno == ENOENT;
 }

@@ -23,6 +23,7 @@ struct session_log *session_log_new(
 	log->fd = -1;
 	list_init(&log->fd_link);
 	list_init(&log->wanted_link);
+	list_init(&log->html_link);
 	list_init(&log->waiting);
 	list_init(&log->keys.waits);
 	list_append(&store->logs, &log->link);
@@ -69,6 +70,7 @@ void session_log_unlist(struct session_log *log)
 	log_keys_finish(&log->keys);
 	list_remove(&log->link);
 	list_remove(&log->wanted_link);
+	renderer_forget(log);
 	log_table_remove(&log->store->by_id, log);
 }
 
@@ -242,6 +244,18 @@ static bool find_start(
 	return true;
 }
 
+/** So many events of a page may be rendered at once, by whoever asks for it. */
+#define RENDERED_AT_ONCE 16
+
+static bool takes_rendering(struct event **events, size_t count, enum event_format format)
+{
+	size_t found = 0;
+	for (size_t i = 0; i < count && format != FORMAT_MARKDOWN; i++) {
+		found += event_needs_rendering(events[i], format);
+	}
+	return found > RENDERED_AT_ONCE;
+}
+
 size_t session_log_get_hot(
 	struct session_log *log, const struct log_page *page, struct event **events)
 {
@@ -260,6 +274,11 @@ size_t session_log_get_hot(
 		}
 		bytes += event->json_len[FORMAT_MARKDOWN];
 		events[n++] = event_ref(event);
+	}
+	if (takes_rendering(events, n, page->format)) {
+		while (n) {
+			event_unref(events[--n]);
+		}
 	}
 	return n;
 }

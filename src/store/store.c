@@ -13,8 +13,9 @@ static void store_free(struct store *store)
 		session_log_free(list_entry(link, struct session_log, link));
 	}
 	store->engine->free(store);
-	page_render_finish(store);
+	renderer_destroy(store->renderer);
 	log_table_finish(&store->by_id);
+	blobs_finish(&store->blobs);
 	free(store);
 }
 
@@ -29,8 +30,9 @@ int store_open(uv_loop_t *loop, const struct store_place *place, const struct li
 		.engine = place->engine ? place->engine : &store_embedded,
 		.opening = true};
 	log_table_init(&store->by_id);
+	blobs_init(&store->blobs);
 	list_init(&store->logs);
-	page_render_init(store);
+	store->renderer = renderer_create(store);
 	*ret_why = NULL;
 	*ret_store = store;
 	int r = store->engine->open(store, place, ret_why);
@@ -120,6 +122,7 @@ bool store_close(struct store *store)
 		return true;
 	}
 	store->closing = true;
+	store->blobs.is_closing = true;
 	bool is_idle = store->engine->close(store);
 	if (is_idle) {
 		store_free(store);
@@ -134,6 +137,11 @@ void store_kick(struct store *store)
 	if (!store->closing) {
 		store->engine->launch(store);
 	}
+}
+
+bool store_is_failing(const struct store *store)
+{
+	return store->error != 0;
 }
 
 size_t store_backlog(const struct store *store)
@@ -227,6 +235,7 @@ int64_t store_create_session(struct store *store, const char *id, uint64_t epoch
 
 void store_remove_session(struct session_log *log)
 {
+	blobs_forget(log->store, log->id);
 	log->store->engine->remove(log);
 }
 

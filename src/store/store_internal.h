@@ -71,6 +71,7 @@ struct journal {
 	uint64_t flight_lsn;
 	uint32_t flight_count;
 	uint64_t flight_ns; /* how long the thread took */
+	uint64_t folders_ns; /* and for the folders of sessions, in this run */
 	uint64_t written; /* bytes of batches on disk so far */
 	bool in_flight; /* the thread is at work */
 	uv_timer_t *revive_timer;
@@ -175,6 +176,10 @@ struct session_log {
 	bool is_suspect;
 	uint64_t digest; /* of its id; of store.logs_by_id */
 	struct session_log *next_in_chain;
+	struct list html_link; /* renderer.due: events.html is behind */
+	uint64_t html_next; /* it has the events before this one, as far as is known */
+	bool html_is_anew; /* it has been begun anew, and is not whole yet */
+	bool html_is_left; /* it cannot be written, or its log not read */
 	struct list wanted_link; /* store.wanted: a checkpoint of its own is due */
 	uint64_t round; /* the last round of checkpoints that it was in */
 
@@ -232,10 +237,11 @@ struct store {
 	int64_t left_out_ms; /* until then */
 	uint64_t found_segment; /* where the journal ended at the start; 0: there was none */
 	uv_timer_t *prune_timer;
-	unsigned jobs; /* on the thread pool, but for the journal's batch; and pages to be rendered
-			*/
-	struct list renders; /* struct page_render: the page that is next is the first */
-	uv_idle_t *render_idle;
+	unsigned jobs; /* on the thread pool and the renderer's thread; and pages to be rendered */
+	unsigned reads_running; /* of events, on the pool */
+	struct list reads_due; /* struct cold_read */
+	struct renderer *renderer;
+	struct blobs blobs;
 	struct ages ages;
 	bool ages_unwritten; /* clock.json does not have them yet */
 	bool ages_writing; /* that is under way */

@@ -20,9 +20,9 @@
 /* Measuring takes no more than this part of the time. */
 #define DUTY 20
 /* A byte of the journal becomes about so many, with the logs and what is beside them. */
-#define BYTES_ON_DISK 3
-/* DIR/sessions/ID/FILE */
-#define DEPTH_MAX 3
+#define BYTES_ON_DISK 4
+/* DIR/sessions/ID/blobs/FILE */
+#define DEPTH_MAX 4
 
 struct store_room {
 	struct store *store;
@@ -30,9 +30,11 @@ struct store_room {
 	uv_work_t work;
 	bool is_measuring;
 	uint64_t written; /* bytes of the journal so far, when it was measured */
+	uint64_t kept; /* and of blobs that were added */
 	uint64_t used; /* bytes, then */
 	uint64_t found; /* by the measuring under way */
 	uint64_t found_written;
+	uint64_t found_kept;
 	uint64_t took_ns;
 	uint64_t next_ms; /* on the loop's clock: not before */
 };
@@ -79,6 +81,7 @@ static void done(uv_work_t *work, int status)
 	room->is_measuring = false;
 	room->used = room->found;
 	room->written = room->found_written;
+	room->kept = room->found_kept;
 	room->next_ms = uv_now(room->store->loop) + LOOK_MS + room->took_ns / 1000000 * DUTY;
 }
 
@@ -86,6 +89,7 @@ static void begin(struct store_room *room)
 {
 	room->is_measuring = true;
 	room->found_written = room->store->journal.written;
+	room->found_kept = room->store->blobs.kept;
 	room->work.data = room;
 	room->store->jobs++;
 	uv_queue_work(room->store->loop, &room->work, work, done);
@@ -94,7 +98,8 @@ static void begin(struct store_room *room)
 /** At most, since it was measured. */
 static uint64_t grown(const struct store_room *room)
 {
-	return (room->store->journal.written - room->written) * BYTES_ON_DISK;
+	return (room->store->journal.written - room->written) * BYTES_ON_DISK +
+	       room->store->blobs.kept - room->kept;
 }
 
 /** Whether a quarter of what was left may be used up, or there may be room again. */

@@ -117,6 +117,12 @@ bool block_scanner_closable(const struct block_scanner *s)
 	return s->last_blank && !inside;
 }
 
+bool block_scanner_is_complete(const struct block_scanner *s)
+{
+	return s->kind != BLOCK_NONE && s->line.blank && s->leaf == LEAF_NONE && s->depth == 0 &&
+	       s->at_line_start && !s->after_cr;
+}
+
 bool block_scanner_at_line_start(const struct block_scanner *s)
 {
 	return s->at_line_start;

@@ -225,8 +225,8 @@ static size_t room_below(const struct stream_buffer *sb, size_t size)
 }
 
 /**
- * How much of `text` may go to the scanner at once so that no size rule is overstepped: to the end
- * of the first line at which one may apply, and to the cap, in whole characters (the last one may
+ * How much of `text` may go to the scanner at once so that no rule is overstepped: to the end of the
+ * first line at which one may apply, and to the cap, in whole characters (the last one may
  * reach over the cap).
  */
 static size_t feed_size(const struct stream_buffer *sb, const char *text, size_t len)
@@ -239,6 +239,7 @@ static size_t feed_size(const struct stream_buffer *sb, const char *text, size_t
 	}
 	size_t free = room_below(sb, sb->sizes.paragraph);
 	free -= free > 0; /* the line's end counts */
+	free = sb->sizes.waits ? free : 0; /* any line may complete the block */
 	const char *newline = free < step ? memchr(text + free, '\n', step - free) : NULL;
 	return newline ? (size_t)(newline - text) + 1 : step;
 }
@@ -256,12 +257,26 @@ static bool is_other_message(const struct open_text *open, const struct stream_i
 	       memcmp(open->message_id.data, in->message_id, in->message_id_len) != 0;
 }
 
+/** Whether the newest text was of this message, too. */
+static bool is_message_of(const struct stream_buffer *sb, const struct stream_input *in)
+{
+	return sb->has_message_id && sb->message_id.len == in->message_id_len &&
+	       memcmp(sb->message_id.data, in->message_id, in->message_id_len) == 0;
+}
+
+/**
+ * Returns the seq of the event that the chunk's first byte is in. Blank lines behind a completed
+ * block may be in none yet: then that block's.
+ */
 static uint64_t put_text(struct stream_buffer *sb, const struct stream_input *in)
 {
 	struct open_text *open = &sb->open;
 	stream_emit_thought(sb);
 	if (is_other_message(open, in)) {
 		end_block(sb);
+	}
+	if (in->message_id && !is_message_of(sb, in)) {
+		sb->completed_seq = 0;
 	}
 	take_message_id(sb, in);
 	uint64_t first = open->seq; /* of the event that the chunk's first byte is in */
@@ -290,12 +305,16 @@ static uint64_t put_text(struct stream_buffer *sb, const struct stream_input *in
 		}
 		open_if_needed(sb, in);
 		first = first ? first : open->seq;
-		if (at + used == in->data_len || utf8_is_start(in->data[at + used])) {
+		if (open->seq && !sb->sizes.waits && block_scanner_is_complete(sb->scanner)) {
+			sb->completed_seq = open->seq;
+			end_block(sb);
+			start = 0;
+		} else if (at + used == in->data_len || utf8_is_start(in->data[at + used])) {
 			flush_by_size(sb);
 			start = open->seq ? start : 0; /* after a cut, the first byte is out */
 		}
 	}
-	return first;
+	return first ? first : sb->completed_seq;
 }
 
 /* --- thoughts --- */
@@ -386,13 +405,15 @@ static uint64_t emit_input(struct stream_buffer *sb, const struct stream_input *
 
 uint64_t stream_buffer_put(struct stream_buffer *sb, const struct stream_input *in)
 {
+	if (in->type == EVENT_MESSAGE_CHUNK) {
+		sb->thought_is_newest = false;
+		return put_text(sb, in);
+	}
+	sb->completed_seq = 0;
 	if (in->type == EVENT_THOUGHT_CHUNK) {
 		return put_thought(sb, in);
 	}
 	sb->thought_is_newest = false;
-	if (in->type == EVENT_MESSAGE_CHUNK) {
-		return put_text(sb, in);
-	}
 	stream_emit_thought(sb);
 	if (!must_hold(sb)) {
 		return emit_input(sb, in);
@@ -413,6 +434,7 @@ void stream_buffer_end_message(struct stream_buffer *sb)
 	end_block(sb);
 	sb->has_message_id = false;
 	buffer_clear(&sb->message_id);
+	sb->completed_seq = 0;
 	sb->thought_is_newest = false;
 }
 
@@ -517,6 +539,7 @@ void stream_buffer_drop_all(struct stream_buffer *sb)
 	sb->thought_is_newest = false;
 	sb->has_message_id = false;
 	buffer_clear(&sb->message_id);
+	sb->completed_seq = 0;
 	open_reset(&sb->open);
 	block_scanner_reset(sb->scanner);
 }

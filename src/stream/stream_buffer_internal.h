@@ -33,11 +33,12 @@ struct open_text {
 	size_t guard_checked; /* text length at the last look for unmatched markers */
 };
 
-/** The limits that decide where blocks are cut. */
+/** What decides where blocks are cut, besides the text. */
 struct sizes {
 	size_t paragraph;
 	size_t thought;
 	size_t block;
+	bool waits; /* a complete block waits for what comes next: so it was in older journals */
 };
 
 struct stream_buffer {
@@ -51,6 +52,9 @@ struct stream_buffer {
 	struct open_text open;
 	struct buffer message_id; /* of the newest text in the turn that came with one */
 	bool has_message_id;
+	uint64_t
+		completed_seq; /* of the block that the newest input completed: blank lines that come
+				   next are behind it; 0: none */
 	struct list held; /* struct held, in seq order */
 	int64_t held_ts; /* when the first of them came */
 	int64_t held_at;

@@ -57,11 +57,17 @@ static void code_scanner(struct codec *c, struct block_scanner *scanner)
 	buffer_finish(&bytes);
 }
 
-static void code_state(struct codec *c, struct stream_buffer *sb)
+static void code_state(struct codec *c, struct stream_buffer *sb, bool has_waits)
 {
 	CODE(c, sb->sizes.paragraph, 8);
 	CODE(c, sb->sizes.thought, 8);
 	CODE(c, sb->sizes.block, 8);
+	if (has_waits) {
+		CODE(c, sb->sizes.waits, 1);
+		CODE(c, sb->completed_seq, 8);
+	} else {
+		sb->sizes.waits = true;
+	}
 	CODE(c, sb->next_seq, 8);
 	CODE(c, sb->emitted_seq, 8);
 	code_open(c, &sb->open);
@@ -76,7 +82,7 @@ static void code_state(struct codec *c, struct stream_buffer *sb)
 void stream_buffer_save(const struct stream_buffer *sb, struct buffer *out)
 {
 	struct codec c = {.out = out};
-	code_state(&c, (struct stream_buffer *)sb);
+	code_state(&c, (struct stream_buffer *)sb, true);
 	pack_le(out, sb->thought != NULL, 1);
 	if (sb->thought) {
 		code_held(&c, sb->thought);
@@ -158,15 +164,15 @@ static bool state_fits(const struct stream_buffer *sb)
 		const struct held *held = list_entry(link, struct held, link);
 		fits = fits && held_fits(held) && held->seq == ++seq;
 	}
-	return fits && sb->next_seq == seq + 1;
+	return fits && sb->next_seq == seq + 1 && sb->completed_seq <= sb->emitted_seq;
 }
 
-int stream_buffer_load(struct stream_buffer *sb, struct unpack *in)
+int stream_buffer_load(struct stream_buffer *sb, struct unpack *in, bool is_old)
 {
 	struct sizes before = sb->sizes;
 	struct codec c = {.in = *in};
 	stream_buffer_drop_all(sb);
-	code_state(&c, sb);
+	code_state(&c, sb, !is_old);
 	sb->open.last_at = sb->open.last_ts;
 	sb->open.has_ink = !text_is_blank(sb->open.text.data, sb->open.text.len);
 	sb->held_at = sb->held_ts;

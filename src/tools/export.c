@@ -112,7 +112,8 @@ static int export_markdown(struct export *ex)
 		store_files_read_metadata(ex->files, ex->id, &session_facts_ops, &meta, &why) == 0;
 	const struct session_facts *facts = is_read ? meta.facts : NULL;
 	ex->transcript = transcript_create(write_bytes, NULL);
-	transcript_begin(ex->transcript, facts && facts->title ? facts->title : "", ex->id);
+	const char *given = facts && facts->title ? facts->title : "";
+	transcript_begin(ex->transcript, facts && facts->name ? facts->name : given, ex->id);
 	store_metadata_finish(&meta);
 	int r = each_event(ex, look, true);
 	if (r == 0) {

@@ -28,8 +28,8 @@ static const struct command command = {
 
 /* --- what sessions tell, to nobody --- */
 
-static void handle_prompt_due(
-	void *owner, struct session *session, uint64_t seq, const char *message, size_t len)
+static void handle_prompt_due(void *owner, struct session *session, uint64_t seq,
+	const char *message, size_t len, const struct json_t *content)
 {
 }
 

@@ -303,6 +303,32 @@ static int revoke_at(
 	return r;
 }
 
+struct search {
+	const char *jti;
+	bool is_found;
+};
+
+static void look_for(void *arg, const json_t *line)
+{
+	struct search *search = arg;
+	const json_t *made = json_object_get(line, "created");
+	const char *jti = json_string_value(json_object_get(made, "jti"));
+	search->is_found = search->is_found || (jti && strcmp(jti, search->jti) == 0);
+}
+
+/** An application issues tokens too: one that is not known here may be one of those. */
+static void warn_of_unknown(const char *data_dir, const char *jti)
+{
+	struct search search = {.jti = jti};
+	char *why = NULL;
+	if (access_each_line(data_dir, look_for, &search, &why) == 0 && !search.is_found) {
+		diag(DIAG_WARN,
+			"token create has issued no token with the JTI %s (holdfast token list shows them). The revocation is kept: it applies to a token with this JTI that your application issues",
+			jti);
+	}
+	free(why);
+}
+
 static int take_back(const char *values[], const char *jti)
 {
 	char *why = NULL;
@@ -326,6 +352,9 @@ static int take_back(const char *values[], const char *jti)
 	}
 	free(url);
 	free(token);
+	if (r == 0 && jti) {
+		warn_of_unknown(values[DATA], jti);
+	}
 	return r < 0 ? fail_with(why) : 0;
 }
 

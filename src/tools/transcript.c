@@ -2,6 +2,7 @@
 
 #include "sheet.h"
 
+#include "holdfast/agent_state.h"
 #include "holdfast/hash.h"
 #include "holdfast/json_text.h"
 
@@ -468,8 +469,21 @@ void transcript_begin(struct transcript *t, const char *title, const char *id)
 	sheet_plain(&t->sheet, *title ? title : id);
 }
 
+/** An agent's settings and commands, and what goes along with its messages: nothing to read. */
+static bool is_beside(const struct event_view *view)
+{
+	static const char meta[] = "x-acp-meta";
+	return view->type == EVENT_CUSTOM &&
+	       (agent_state_kind(view->type_name, view->type_len) < AGENT_STATE_COUNT ||
+		       (view->type_len == sizeof(meta) - 1 &&
+			       memcmp(view->type_name, meta, sizeof(meta) - 1) == 0));
+}
+
 void transcript_add(struct transcript *t, const struct event_view *view)
 {
+	if (is_beside(view)) {
+		return;
+	}
 	json_t *data = json_read(view->data, view->data_len, 0, NULL, NULL);
 	struct sheet *sheet = t->unfinished ? &t->waiting : &t->sheet;
 	if (!data) {

@@ -54,7 +54,10 @@ static void print_count(uint64_t count, const char *what, const char *behind)
 static void print_summary(const struct store_check_counts *counts)
 {
 	print_count(counts->sessions, "session", " with ");
-	print_count(counts->events, "event", ", ");
+	print_count(counts->events, "event", counts->blobs ? " and " : ", ");
+	if (counts->blobs) {
+		print_count(counts->blobs, "blob", ", ");
+	}
 	print_count(counts->segments, "journal segment", " with ");
 	print_count(counts->records, "record", ": ");
 	if (counts->problems) {

@@ -9,6 +9,8 @@
 
 /* Fast rather than small: an event is text that is mostly new. */
 #define LEVEL 1
+/* Of files, which are packed away from the loop. */
+#define LEVEL_SMALL 9
 /* A raw stream without zlib's header, or one with that of gzip; windows of 32 KiB. */
 #define RAW_BITS  (-15)
 #define GZIP_BITS (15 + 16)
@@ -22,11 +24,24 @@ struct deflater {
 	bool has_raw;
 	bool has_gzip;
 	bool has_inflate;
+	int level;
 };
+
+static struct deflater *create(int level)
+{
+	struct deflater *deflater = xcalloc(1, sizeof(*deflater));
+	deflater->level = level;
+	return deflater;
+}
 
 struct deflater *deflater_create(void)
 {
-	return xcalloc(1, sizeof(struct deflater));
+	return create(LEVEL);
+}
+
+struct deflater *deflater_create_small(void)
+{
+	return create(LEVEL_SMALL);
 }
 
 void deflater_destroy(struct deflater *deflater)
@@ -152,10 +167,10 @@ bool deflate_is_offered(const char *offers, size_t len)
 /* --- packing --- */
 
 /** One stream serves all texts, one after the other. */
-static void begin(z_stream *z, bool *has, int bits)
+static void begin(const struct deflater *deflater, z_stream *z, bool *has, int bits)
 {
 	int r = *has ? deflateReset(z)
-		     : deflateInit2(z, LEVEL, Z_DEFLATED, bits, 8, Z_DEFAULT_STRATEGY);
+		     : deflateInit2(z, deflater->level, Z_DEFLATED, bits, 8, Z_DEFAULT_STRATEGY);
 	*has = true;
 	if (r != Z_OK) {
 		abort(); /* no memory: see buffer.h */
@@ -179,7 +194,7 @@ static void pack(z_stream *z, const char *text, size_t len, int flush, struct bu
 
 void deflate_message(struct deflater *deflater, const char *text, size_t len, struct buffer *out)
 {
-	begin(&deflater->raw, &deflater->has_raw, RAW_BITS);
+	begin(deflater, &deflater->raw, &deflater->has_raw, RAW_BITS);
 	pack(&deflater->raw, text, len, Z_SYNC_FLUSH, out);
 	assert(memcmp(out->data + out->len - sizeof(tail), tail, sizeof(tail)) == 0);
 	out->len -= sizeof(tail);
@@ -187,7 +202,7 @@ void deflate_message(struct deflater *deflater, const char *text, size_t len, st
 
 void deflate_gzip(struct deflater *deflater, const char *text, size_t len, struct buffer *out)
 {
-	begin(&deflater->gzip, &deflater->has_gzip, GZIP_BITS);
+	begin(deflater, &deflater->gzip, &deflater->has_gzip, GZIP_BITS);
 	pack(&deflater->gzip, text, len, Z_FINISH, out);
 }
 

@@ -9,33 +9,44 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const type_names[] = {
-	[EVENT_USER_PROMPT] = "user_prompt",
-	[EVENT_AGENT_MESSAGE] = "agent_message",
-	[EVENT_AGENT_THOUGHT] = "agent_thought",
-	[EVENT_TOOL_CALL] = "tool_call",
-	[EVENT_TOOL_CALL_UPDATE] = "tool_call_update",
-	[EVENT_PLAN] = "plan",
-	[EVENT_FILE_READ] = "file_read",
-	[EVENT_FILE_WRITE] = "file_write",
-	[EVENT_PERMISSION_REQUEST] = "permission_request",
-	[EVENT_PERMISSION_RESOLVED] = "permission_resolved",
-	[EVENT_USAGE] = "usage",
-	[EVENT_TURN_END] = "turn_end",
-	[EVENT_AGENT_STARTED] = "agent_started",
-	[EVENT_AGENT_STOPPED] = "agent_stopped",
-	[EVENT_SESSION_END] = "session_end",
-	[EVENT_CUSTOM] = "",
-	[EVENT_MESSAGE_CHUNK] = "agent_message_chunk",
-	[EVENT_THOUGHT_CHUNK] = "agent_thought_chunk",
-	[EVENT_RUN_START] = "run_start",
-	[EVENT_RUN_END] = "run_end",
-	[EVENT_UNKNOWN] = "",
+/** With the lengths, so that most names differ at a glance. */
+#define NAME(text)                     \
+	{                              \
+		text, sizeof(text) - 1 \
+	}
+
+static const struct {
+	const char *text;
+	size_t len;
+} type_names[] = {
+	[EVENT_USER_PROMPT] = NAME("user_prompt"),
+	[EVENT_AGENT_MESSAGE] = NAME("agent_message"),
+	[EVENT_AGENT_THOUGHT] = NAME("agent_thought"),
+	[EVENT_TOOL_CALL] = NAME("tool_call"),
+	[EVENT_TOOL_CALL_UPDATE] = NAME("tool_call_update"),
+	[EVENT_PLAN] = NAME("plan"),
+	[EVENT_FILE_READ] = NAME("file_read"),
+	[EVENT_FILE_WRITE] = NAME("file_write"),
+	[EVENT_PERMISSION_REQUEST] = NAME("permission_request"),
+	[EVENT_PERMISSION_RESOLVED] = NAME("permission_resolved"),
+	[EVENT_USAGE] = NAME("usage"),
+	[EVENT_TURN_END] = NAME("turn_end"),
+	[EVENT_AGENT_STARTED] = NAME("agent_started"),
+	[EVENT_AGENT_STOPPED] = NAME("agent_stopped"),
+	[EVENT_SESSION_END] = NAME("session_end"),
+	[EVENT_CUSTOM] = NAME(""),
+	[EVENT_MESSAGE_CHUNK] = NAME("agent_message_chunk"),
+	[EVENT_THOUGHT_CHUNK] = NAME("agent_thought_chunk"),
+	[EVENT_RUN_START] = NAME("run_start"),
+	[EVENT_RUN_END] = NAME("run_end"),
+	[EVENT_UNKNOWN] = NAME(""),
 };
+
+#undef NAME
 
 const char *event_type_name(enum event_type type)
 {
-	return type_names[type];
+	return type_names[type].text;
 }
 
 enum event_type event_type_of(const char *name, size_t len)
@@ -44,8 +55,8 @@ enum event_type event_type_of(const char *name, size_t len)
 		return EVENT_CUSTOM;
 	}
 	enum event_type type = 0;
-	while (type < EVENT_UNKNOWN &&
-		(!len || strncmp(type_names[type], name, len) != 0 || type_names[type][len])) {
+	while (type < EVENT_UNKNOWN && (!len || type_names[type].len != len ||
+					       memcmp(type_names[type].text, name, len) != 0)) {
 		type++;
 	}
 	return type;
@@ -84,18 +95,17 @@ void event_append_json(const struct event_view *view, bool is_redacted, struct b
 	buffer_append_char(out, '}');
 }
 
-/** Takes over `json`, in which the value of "data" begins at `data_at`. */
-static struct event *event_wrap(const struct event_view *view, struct buffer *json, size_t data_at)
+/** Fills in an event that is all zero; the value of "data" begins at `data_at` of `json`. */
+static void event_init(
+	struct event *event, const struct event_view *view, char *json, size_t len, size_t data_at)
 {
-	struct event *event = xcalloc(1, sizeof(*event));
 	event->refs = 1;
 	event->seq = view->seq;
 	event->type = view->type;
 	event->turn = view->turn;
 	event->data_at = data_at;
-	event->json[FORMAT_MARKDOWN] = json->data;
-	event->json_len[FORMAT_MARKDOWN] = json->len;
-	return event;
+	event->json[FORMAT_MARKDOWN] = json;
+	event->json_len[FORMAT_MARKDOWN] = len;
 }
 
 struct event *event_create(const struct event_view *view)
@@ -106,7 +116,9 @@ struct event *event_create(const struct event_view *view)
 	size_t data_at = json.len;
 	buffer_append(&json, view->data, view->data_len);
 	buffer_append_char(&json, '}');
-	return event_wrap(view, &json, data_at);
+	struct event *event = xcalloc(1, sizeof(*event));
+	event_init(event, view, json.data, json.len, data_at);
+	return event;
 }
 
 struct event *event_ref(struct event *event)
@@ -121,10 +133,16 @@ void event_unref(struct event *event)
 		return;
 	}
 	for (int format = 0; format < FORMAT_COUNT; format++) {
-		free(event->json[format]);
+		if (!(event->lent & 1U << format)) {
+			free(event->json[format]);
+		}
 	}
 	free(event->shown);
-	free(event);
+	if (event->block) {
+		event_block_release(event->block);
+	} else {
+		free(event);
+	}
 }
 
 void event_append_line(const struct event *event, struct buffer *out)
@@ -236,11 +254,58 @@ int event_from_line(const char *line, size_t len, struct event **ret_event)
 	if (r < 0) {
 		return r;
 	}
-	struct buffer json = {0};
-	buffer_append(&json, line, len - SEAL_LEN);
-	buffer_append_char(&json, '}');
-	*ret_event = event_wrap(&view, &json, (size_t)(view.data - line));
+	size_t size = len - SEAL_LEN + 1;
+	struct event *event = xcalloc(1, sizeof(*event));
+	event_init(event, &view, xmalloc(size), size, (size_t)(view.data - line));
+	memcpy(event->json[FORMAT_MARKDOWN], line, size - 1);
+	event->json[FORMAT_MARKDOWN][size - 1] = '}';
+	*ret_event = event;
 	return 0;
+}
+
+/* --- many that are read together --- */
+
+struct event_block *event_block_create(char *lines, size_t count)
+{
+	struct event_block *block = xcalloc(1, sizeof(*block) + count * sizeof(struct event));
+	block->users = 1;
+	block->lines = lines;
+	return block;
+}
+
+void event_block_release(struct event_block *block)
+{
+	if (--block->users) {
+		return;
+	}
+	free(block->lines);
+	free(block->html);
+	free(block);
+}
+
+int event_block_add(struct event_block *block, char *line, size_t len, struct event **ret_event)
+{
+	struct event_view view;
+	int r = event_parse_line(line, len, &view);
+	if (r < 0) {
+		return r;
+	}
+	size_t size = len - SEAL_LEN + 1;
+	line[size - 1] = '}'; /* where the checksum began */
+	struct event *event = &block->events[block->count++];
+	event_init(event, &view, line, size, (size_t)(view.data - line));
+	event->block = block;
+	event->lent = 1U << FORMAT_MARKDOWN;
+	block->users++;
+	*ret_event = event;
+	return 0;
+}
+
+void event_lend_html(struct event *event, char *json, size_t len)
+{
+	event->json[FORMAT_HTML] = json;
+	event->json_len[FORMAT_HTML] = len;
+	event->lent |= 1U << FORMAT_HTML;
 }
 
 /* --- formats --- */
@@ -321,12 +386,9 @@ static void append_html(struct buffer *out, struct piece context, struct piece m
 	buffer_finish(&html);
 }
 
-/**
- * Copies the object with data.html behind its other members; FORMAT_HTML leaves out what that was
- * made of.
- */
-static void render(const struct event *event, enum event_format format, struct buffer *out)
+void event_render(const struct event *event, enum event_format format, struct buffer *out)
 {
+	/* data.html goes behind the other members; FORMAT_HTML leaves out what it was made of. */
 	const char *json = event->json[FORMAT_MARKDOWN];
 	const char *end = json + event->json_len[FORMAT_MARKDOWN];
 	const char *at = json + event->data_at + 1;
@@ -359,6 +421,27 @@ static void render(const struct event *event, enum event_format format, struct b
 	buffer_append_str(out, "}}");
 }
 
+bool event_needs_rendering(const struct event *event, enum event_format format)
+{
+	return event->type == EVENT_AGENT_MESSAGE && !event->json[format];
+}
+
+void event_give(struct event *event, enum event_format format, struct buffer *json)
+{
+	if (event->json[format]) {
+		buffer_finish(json);
+		return;
+	}
+	event->json[format] = json->len < json->cap ? xrealloc(json->data, json->len) : json->data;
+	event->json_len[format] = json->len;
+	*json = (struct buffer){0};
+}
+
+uint64_t event_html_version(void)
+{
+	return markdown_html_version();
+}
+
 const char *event_json(struct event *event, enum event_format format, size_t *ret_len)
 {
 	if (event->type != EVENT_AGENT_MESSAGE) {
@@ -366,9 +449,8 @@ const char *event_json(struct event *event, enum event_format format, size_t *re
 	}
 	if (!event->json[format]) {
 		struct buffer json = {0};
-		render(event, format, &json);
-		event->json[format] = json.data;
-		event->json_len[format] = json.len;
+		event_render(event, format, &json);
+		event_give(event, format, &json);
 	}
 	*ret_len = event->json_len[format];
 	return event->json[format];

@@ -79,11 +79,12 @@ static unsigned custom_hides(const struct event_view *view)
 	return is_plain ? HIDE_NOTHING : HIDE_ALL;
 }
 
-/** Its detail is what the agent's program has said last. */
+/** Its detail and stderr are what the agent's program has said last. */
 static unsigned stopped_hides(const struct event_view *view)
 {
 	json_t *data = read_data(view, NULL);
-	bool is_shown = data && !json_object_get(data, "detail");
+	bool is_shown =
+		data && !json_object_get(data, "detail") && !json_object_get(data, "stderr");
 	json_decref(data);
 	return is_shown ? HIDE_NOTHING : HIDE_TOOLS;
 }
@@ -125,6 +126,7 @@ static void append_data(const struct event_view *view, struct buffer *out)
 	struct json_numbers *numbers = json_numbers_create();
 	json_t *data = read_data(view, numbers);
 	json_object_del(data, "detail");
+	json_object_del(data, "stderr");
 	if (data) {
 		json_write(out, data, numbers);
 	} else {

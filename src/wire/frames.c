@@ -130,6 +130,13 @@ struct frame *frame_make(const char *type, const char *data, size_t len)
 	return end(frame);
 }
 
+static void put_labels(struct buffer *out, const struct session_labels *labels)
+{
+	put_string(out, "title", labels->title);
+	put_bool(out, "archived", labels->archived);
+	put_bool(out, "pinned", labels->pinned);
+}
+
 /* --- frames --- */
 
 struct frame *frame_connected(const struct connected_frame *in)
@@ -138,6 +145,7 @@ struct frame *frame_connected(const struct connected_frame *in)
 	struct buffer *out = &frame->buf;
 	buffer_append_str(out, "{\"protocol\":1");
 	put_string(out, "session_id", in->session_id);
+	put_labels(out, &in->labels);
 	put_string(out, "client_id", in->client_id);
 	put_string(out, "role", in->role);
 	if (in->expires_ms) {
@@ -193,7 +201,12 @@ void frames_append_loaded(struct buffer *out, const struct loaded_frame *in)
 
 struct frame *frame_events_loaded(const struct loaded_frame *in)
 {
-	struct frame *frame = begin("events_loaded", 512);
+	size_t room = 512;
+	for (size_t i = 0; i < in->count; i++) {
+		size_t len = in->events[i]->json_len[in->format];
+		room += (len ? len : in->events[i]->json_len[FORMAT_MARKDOWN]) + 1;
+	}
+	struct frame *frame = begin("events_loaded", room);
 	frames_append_loaded(&frame->buf, in);
 	return end(frame);
 }
@@ -355,11 +368,19 @@ struct frame *frame_session_gone(const char *session_id, const char *reason)
 	return end(frame);
 }
 
+struct frame *frame_draining(int64_t retry_after_ms)
+{
+	struct frame *frame = begin("draining", 64);
+	buffer_printf(&frame->buf, "{\"retry_after_ms\":%lld}", (long long)retry_after_ms);
+	return end(frame);
+}
+
 static void put_detail(struct buffer *out, const struct error_detail *detail)
 {
 	static const char *const names[] = {[ABOUT_PROMPT] = "prompt_id",
 		[ABOUT_PERMISSION] = "request_id",
 		[ABOUT_MODE] = "mode_id",
+		[ABOUT_MODEL] = "model_id",
 		[ABOUT_OPTION] = "config_id"};
 	if (detail->id && detail->about == ABOUT_APPEND) {
 		put_name(out, "ref");
@@ -414,7 +435,13 @@ void frames_append_session(struct buffer *out, const struct session_object *sess
 {
 	buffer_append_char(out, '{');
 	put_string(out, "id", session->id);
-	put_string(out, "title", session->title);
+	put_labels(out, &session->labels);
+	if (session->agent) {
+		put_string(out, "agent", session->agent);
+	}
+	if (session->cwd && !hide) {
+		put_string(out, "cwd", session->cwd);
+	}
 	put_epoch(out, session->epoch);
 	put_u64(out, "first_seq", session->first_seq);
 	put_u64(out, "max_seq", session->max_seq);

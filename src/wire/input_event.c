@@ -38,7 +38,7 @@ static const struct field fields[][FIELDS_MAX] = {
 	[EVENT_AGENT_STARTED] = {{"name", 's', false}, {"title", 's', false},
 		{"version", 's', false}, {"resumed", 'b', false}},
 	[EVENT_AGENT_STOPPED] = {{"reason", 's', true}, {"detail", 's', false},
-		{"cancelled", 'b', false}, {"between_turns", 'b', false}},
+		{"stderr", 's', false}, {"cancelled", 'b', false}, {"between_turns", 'b', false}},
 	[EVENT_MESSAGE_CHUNK] = {{"text", 'S', true}},
 	[EVENT_THOUGHT_CHUNK] = {{"text", 'S', true}},
 	[EVENT_RUN_START] = {{"run_id", 't', true}},

@@ -17,6 +17,7 @@ struct prompt_text {
 	const char *sub; /* the same */
 	const char *message;
 	size_t len;
+	const json_t *content; /* NULL: none */
 	bool edited;
 	bool truncated;
 };
@@ -31,6 +32,10 @@ static void append_text(struct buffer *out, const struct prompt_text *text)
 	}
 	if (text->sub) {
 		buffer_append_member(out, "sub", text->sub);
+	}
+	if (text->content) {
+		buffer_append_str(out, ",\"content\":");
+		json_write(out, text->content, NULL);
 	}
 	buffer_append_str(out, text->edited ? ",\"edited\":true" : "");
 	buffer_append_str(out, text->truncated ? ",\"truncated\":true" : "");
@@ -54,6 +59,7 @@ static bool read_text(const json_t *json, struct prompt_text *ret)
 		.sub = json_string_value(json_object_get(json, "sub")),
 		.message = json_string_value(message),
 		.len = json_string_length(message),
+		.content = json_object_get(json, "content"),
 		.edited = json_is_true(json_object_get(json, "edited")),
 	};
 	return ret->prompt_id && ret->message;

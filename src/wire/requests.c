@@ -126,7 +126,7 @@ static bool is_count(const json_t *value, json_int_t least)
  * Refuses members that are not among `names` (NULL-terminated): a misspelt after_seq must not load
  * something else in silence.
  */
-static int check_names(
+int json_check_names(
 	const json_t *object, const char *what, const char *const names[], struct refusal *refusal)
 {
 	const char *name;
@@ -304,13 +304,15 @@ static int need_agent_name(
 
 static int parse_setting(const json_t *data, struct request *ret, struct refusal *refusal)
 {
-	bool is_mode = ret->type == REQUEST_SET_MODE;
-	const char *name = is_mode ? "mode_id" : "config_id";
+	bool is_option = ret->type == REQUEST_SET_CONFIG_OPTION;
+	const char *name = is_option                        ? "config_id"
+			   : ret->type == REQUEST_SET_MODEL ? "model_id"
+							    : "mode_id";
 	const json_t *value = json_object_get(data, "value");
 	if (need_agent_name(data, name, refusal->request, refusal) < 0) {
 		return -EINVAL;
 	}
-	if (!is_mode && !json_is_boolean(value) &&
+	if (is_option && !json_is_boolean(value) &&
 		!(json_is_string(value) && json_string_length(value) <= SETTING_MAX)) {
 		return refuse(refusal, "bad_request",
 			"the value of set_config_option is a string of at most %d bytes, or true or false",
@@ -355,18 +357,20 @@ static int parse_data(struct request *ret, const json_t *data, const struct limi
 		[REQUEST_LOAD_EVENTS] = {"after_seq", "before_seq", "epoch", "limit", "follow",
 			NULL},
 		[REQUEST_KEEPALIVE] = {"client_time", "last_seen_seq", NULL},
-		[REQUEST_PROMPT] = {"message", "prompt_id", NULL},
+		[REQUEST_PROMPT] = {"message", "prompt_id", "content", NULL},
 		[REQUEST_LIST_PROMPTS] = {"prompt_id", NULL},
 		[REQUEST_EDIT_PROMPT] = {"prompt_id", "message", NULL},
 		[REQUEST_REMOVE_PROMPT] = {"prompt_id", NULL},
 		[REQUEST_CANCEL] = {"turn", NULL},
 		[REQUEST_PERMISSION_ANSWER] = {"request_id", "option_id", NULL},
 		[REQUEST_SET_MODE] = {"mode_id", NULL},
+		[REQUEST_SET_MODEL] = {"model_id", NULL},
 		[REQUEST_SET_CONFIG_OPTION] = {"config_id", "value", NULL},
 		[REQUEST_TOKEN] = {"token", "login", NULL},
+		[REQUEST_PRESENCE] = {"name", "watch", NULL},
 		[REQUEST_APPEND_SNAPSHOT] = {"messages", "skip_first", "run_id", "ref", NULL},
 	};
-	int r = check_names(data, refusal->request, names[ret->type], refusal);
+	int r = json_check_names(data, refusal->request, names[ret->type], refusal);
 	if (r < 0) {
 		return r;
 	}
@@ -376,6 +380,8 @@ static int parse_data(struct request *ret, const json_t *data, const struct limi
 	case REQUEST_KEEPALIVE:
 		return parse_keepalive(data, numbers, ret, refusal);
 	case REQUEST_PROMPT:
+		r = parse_prompt(data, limits, ret, refusal);
+		return r < 0 ? r : request_take_content(data, limits, ret, refusal);
 	case REQUEST_EDIT_PROMPT:
 		return parse_prompt(data, limits, ret, refusal);
 	case REQUEST_LIST_PROMPTS:
@@ -387,10 +393,13 @@ static int parse_data(struct request *ret, const json_t *data, const struct limi
 	case REQUEST_PERMISSION_ANSWER:
 		return parse_answer(data, ret, refusal);
 	case REQUEST_SET_MODE:
+	case REQUEST_SET_MODEL:
 	case REQUEST_SET_CONFIG_OPTION:
 		return parse_setting(data, ret, refusal);
 	case REQUEST_TOKEN:
 		return parse_token(data, ret, refusal);
+	case REQUEST_PRESENCE:
+		return request_parse_presence(data, ret, refusal);
 	case REQUEST_APPEND: /* request_parse() takes it */
 		break;
 	case REQUEST_APPEND_SNAPSHOT:
@@ -412,14 +421,16 @@ static int find_type(const char *name, enum request_side side, enum request_type
 		[REQUEST_CANCEL] = "cancel",
 		[REQUEST_PERMISSION_ANSWER] = "permission_answer",
 		[REQUEST_SET_MODE] = "set_mode",
+		[REQUEST_SET_MODEL] = "set_model",
 		[REQUEST_SET_CONFIG_OPTION] = "set_config_option",
 		[REQUEST_TOKEN] = "token",
+		[REQUEST_PRESENCE] = "presence",
 		[REQUEST_APPEND] = "append",
 		[REQUEST_APPEND_SNAPSHOT] = "append_snapshot",
 	};
 	static const char *const takes[] = {
 		[SIDE_OBSERVER] =
-			("load_events, keepalive, prompt, list_prompts, edit_prompt, remove_prompt, cancel, permission_answer, set_mode, set_config_option and token"),
+			("load_events, keepalive, prompt, list_prompts, edit_prompt, remove_prompt, cancel, permission_answer, set_mode, set_model, set_config_option, presence and token"),
 		[SIDE_PRODUCER] = "append, append_snapshot, keepalive and token",
 		[SIDE_FEED] = "keepalive and token",
 	};
@@ -457,7 +468,7 @@ int request_parse(const char *text, size_t len, const struct limits *limits, enu
 	}
 	if (!json_is_string(type) || !json_is_object(data)) {
 		r = refuse(refusal, "bad_request", NO_FRAME);
-	} else if (check_names(json, "a frame", (const char *const[]){"type", "data", NULL},
+	} else if (json_check_names(json, "a frame", (const char *const[]){"type", "data", NULL},
 			   refusal) < 0) {
 		r = -EINVAL;
 	} else {
@@ -511,38 +522,4 @@ int load_request_from_query(const char *after_seq, const char *before_seq, const
 	int r = parse_load(data, limits, ret, refusal);
 	json_decref(data);
 	return r;
-}
-
-int session_request_parse(const char *text, size_t len, const struct limits *limits,
-	json_t **ret_json, const char **ret_id, const char **ret_title, struct refusal *refusal)
-{
-	*refusal = (struct refusal){0};
-	json_t *json = len ? json_parse(text, len, NULL, refusal) : json_object();
-	if (!json) {
-		return -EINVAL;
-	}
-	const json_t *id = json_object_get(json, "id");
-	const json_t *title = json_object_get(json, "title");
-	int r = check_names(json, "the body", (const char *const[]){"id", "title", NULL}, refusal);
-	if (r < 0) {
-		/* said already */
-	} else if (!json_is_object(json) || (id && !json_is_string(id)) ||
-		   (title && !json_is_string(title))) {
-		r = refuse(refusal, "bad_request",
-			"the body is an object with \"id\" and \"title\", strings, both optional");
-	} else if (id && !session_id_is_valid(json_string_value(id), json_string_length(id))) {
-		r = refuse(refusal, "bad_session_id",
-			"a session id matches [A-Za-z0-9._-]{1,128} and does not begin with a dot");
-	} else if (title && json_string_length(title) > limits->title_size) {
-		r = refuse_limit(refusal, LIMIT_title_size, "a title may have at most %zu bytes",
-			limits->title_size);
-	}
-	if (r < 0) {
-		json_decref(json);
-		return r;
-	}
-	*ret_json = json;
-	*ret_id = json_string_value(id);
-	*ret_title = title ? json_string_value(title) : "";
-	return 0;
 }

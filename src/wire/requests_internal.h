@@ -1,4 +1,4 @@
-/* What requests.c and request_append.c share. */
+/* What requests.c, request_append.c and request_presence.c share. */
 #ifndef HOLDFAST_REQUESTS_INTERNAL_H
 #define HOLDFAST_REQUESTS_INTERNAL_H
 
@@ -14,5 +14,12 @@ int request_parse_append(const char *text, size_t len, const struct limits *limi
 	struct request *ret, struct refusal *refusal);
 /** The producer's own name for an append: JSON text, "" if there is none (`ref` is NULL). */
 int request_take_ref(const struct json_span *ref, char out[160], struct refusal *refusal);
+/** The data of `presence`, whose members are known to be no others. */
+int request_parse_presence(const json_t *data, struct request *ret, struct refusal *refusal);
+
+/* request_content.c */
+/** Takes and checks the images and files of a prompt, which may have none. */
+int request_take_content(const json_t *data, const struct limits *limits, struct request *ret,
+	struct refusal *refusal);
 
 #endif

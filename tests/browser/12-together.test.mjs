@@ -58,7 +58,7 @@ test('two pages show the same; one answers the question, and both say who', asyn
 /** That the agent waits for an answer is said in the list of sessions and in the title. */
 async function assertWaiting(page, id) {
 	await page.waitForSelector(`[data-session-id="${id}"][data-status="waiting"]`);
-	await page.waitForFunction(() => document.title.startsWith('Waiting for you: '));
+	await page.waitForFunction(() => document.title.startsWith('(1) Waiting for you: '));
 	assert.equal(await byTestId(page, 'working').count(), 0);
 }
 
@@ -167,8 +167,8 @@ test('a session that is deleted is gone from all pages, and they say so', async 
 	await waitForTurns(second);
 	const row = (page) => page.locator(`[data-testid="session"][data-session-id="${id}"]`);
 	await row(first).hover();
-	await row(first).locator('[data-testid="delete-session"]').click();
-	await byTestId(first, 'confirm-delete').click();
+	await row(first).locator('[data-testid="session-menu"]').click();
+	await byTestId(first, 'delete-session').click();
 	for (const page of [first, second]) {
 		await row(page).waitFor({ state: 'detached' });
 	}

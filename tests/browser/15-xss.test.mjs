@@ -115,8 +115,9 @@ test('a text that is cut at any character, and left there, is inert', async (t) 
 	const server = await Server.start(t);
 	const short = STRINGS.filter(({ kind, text }) => text.length <= 64 && (!isLinkKind(kind) || /^(?:!\[|<)/.test(text)));
 	const cuts = new Set(short.flatMap(({ text }) => [...text].map((_, i, all) => all.slice(0, i + 1).join(''))));
-	const { texts: from, htmls } = await renderAll(server, [...cuts]);
-	assert.ok(htmls.length > 20_000, `${htmls.length} texts came out`);
+	assert.ok(cuts.size > 20_000, `${cuts.size} texts`);
+	const { texts: from, htmls } = await renderAll(server, partOf([...cuts]));
+	assert.ok(htmls.length > partOf([...cuts]).length * 0.9, `${htmls.length} texts came out`);
 	const bare = await openBare(t);
 	for (let at = 0; at < htmls.length; at += BATCH) {
 		await assertInertInDom(bare, htmls.slice(at, at + BATCH), from.slice(at, at + BATCH));
@@ -298,7 +299,8 @@ async function assertShownAsText(page, plain) {
 		const items = new Map(stops.flatMap((stop) => stop[selector])); // by number: each once
 		const shown = [...items.values()].flat();
 		const isCard = !['.prompt-text', '.thought-text'].includes(selector);
-		const wanted = plain.flatMap(expected).map((text) => (isCard ? named(text) : text));
+		const isTitle = selector.endsWith('.card-title'); // what it has in backticks is code
+		const wanted = plain.flatMap(expected).map((text) => (isCard ? named(text) : text)).map((text) => (isTitle ? text.replace(/`([^`\n]+)`/g, '$1') : text));
 		const at = wanted.findIndex((text, i) => text !== shown[i]);
 		assert.deepEqual(shown.slice(Math.max(at, 0)).slice(0, 2), wanted.slice(Math.max(at, 0)).slice(0, 2), selector);
 		assert.equal(shown.length, wanted.length, selector);
@@ -384,8 +386,12 @@ test('titles, the page\'s own address, and what waits for a block to end are tex
 	const shown = await page.$$eval('.session-title', (all) => all.map((e) => e.textContent));
 	assert.deepEqual(shown.sort(), titles.map(named).sort());
 	assert.equal(await page.locator('h1').textContent(), polyglot);
-	await page.locator(`[data-session-id="${id}"] [data-action="delete"]`).click();
-	assert.equal(await page.locator('#confirm-name').textContent(), polyglot);
+	const opener = page.locator(`[data-session-id="${id}"] [data-testid="session-menu"]`);
+	assert.equal(await opener.getAttribute('aria-label'), `Actions for ${polyglot}`);
+	await opener.focus();
+	await page.keyboard.press('Enter');
+	await page.locator('[data-testid="rename-session"]').click();
+	assert.ok(await page.locator('#rename-box').inputValue());
 	await page.keyboard.press('Escape');
 
 	await post(server, id, [input.text('- x\n- y'), input.tool('t', polyglot)]);
@@ -394,7 +400,7 @@ test('titles, the page\'s own address, and what waits for a block to end are tex
 
 	await page.evaluate((name) => (location.hash = `#/s/${encodeURIComponent(name)}`), '<svg/onload=alert(1)>');
 	await page.waitForFunction(() => document.querySelector('h1').textContent === 'Session <svg/onl');
-	assert.deepEqual(await strangersOn(page, '#sessions, #transcript, #tail, h1, #confirm-name'), []);
+	assert.deepEqual(await strangersOn(page, '#sessions, #transcript, #tail, h1'), []);
 	assert.deepEqual(asked, []);
 });
 

@@ -6,12 +6,14 @@ import { fileURLToPath } from 'node:url';
 import { Observer } from '../support/observer.mjs';
 import { input, post } from '../support/producer.mjs';
 import {
+	ENTRY,
 	assertNothingLost,
 	assertSameAfterReload,
 	assertShowsLog,
 	byTestId,
 	openPage,
 	sessionUrl,
+	startFromSources,
 	startServer,
 	waitForSeq,
 	waitForStatus,
@@ -216,6 +218,19 @@ test('an answer that was given before the agent was restarted is shown as such',
 	);
 });
 
+test('why an agent failed is behind "Details"', async (t) => {
+	const stderr = 'Error: no key\nrun `agent login` <b>first</b>';
+	const { page } = await openWith(t, [
+		{ type: 'agent_stopped', data: { reason: 'exit', detail: 'exit status 1', stderr } },
+		{ type: 'agent_stopped', data: { reason: 'exit' } },
+	]);
+	assert.equal(await byTestId(page, 'failure').count(), 1);
+	const words = byTestId(page, 'failure').locator('pre');
+	assert.equal(await words.isVisible(), false);
+	await byTestId(page, 'failure').locator('summary').click();
+	assert.equal(await words.innerText(), stderr);
+});
+
 test('what a program has printed is shown without its terminal codes', async (t) => {
 	const { page } = await openWith(t, [
 		tool({ content: [{ type: 'content', content: { type: 'text', text: '\u001b[1;31merror\u001b[0m: no' } }] }),
@@ -277,7 +292,7 @@ test('what comes live is said to those who hear the page; what is loaded or scro
 });
 
 test('the policy allows nothing but our own files, and the page has no script or style of its own', async (t) => {
-	const server = await startServer(t);
+	const server = await startFromSources(t);
 	for (const path of ['/', '/observe.html', '/page/app.js', '/javascript/highlight.js/highlight.min.js']) {
 		const { status, headers } = await server.request('GET', path);
 		assert.equal(status, 200, path);
@@ -294,11 +309,11 @@ test('the policy allows nothing but our own files, and the page has no script or
 
 test('the first paint waits for no module', async (t) => {
 	const server = await startServer(t);
-	for (const [path, entry] of [['/', 'app.js'], ['/observe.html', 'observe.js']]) {
+	for (const path of ['/', '/observe.html']) {
 		const page = await openPage(t, 'about:blank');
 		let release;
 		const released = new Promise((resolve) => (release = resolve));
-		await page.route(`**/${entry}`, (route) => released.then(() => route.continue()));
+		await page.route(ENTRY, (route) => released.then(() => route.continue()));
 		await page.goto(`${server.url}${path}`, { waitUntil: 'commit' });
 		await page.waitForFunction(() => performance.getEntriesByName('first-contentful-paint').length > 0);
 		assert.equal(await page.locator('[data-icon] svg').count(), 0, 'no module has run');

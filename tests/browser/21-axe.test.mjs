@@ -2,6 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { partOf } from '../support/part.mjs';
 import { post } from '../support/producer.mjs';
 import { assertNoFault } from './axe.mjs';
 import {
@@ -19,7 +20,7 @@ import {
 
 const PHONE = { viewport: { width: 360, height: 740 }, isMobile: true, hasTouch: true };
 
-for (const [name, options] of Object.entries({ light: {}, dark: { colorScheme: 'dark' }, 'a phone': PHONE })) {
+for (const [name, options] of partOf(Object.entries({ light: {}, dark: { colorScheme: 'dark' }, 'a phone': PHONE }))) {
 	test(`no serious fault: ${name}`, async (t) => {
 		const server = await startServer(t, { rate: 4000 });
 		const page = await openPage(t, server.url, { reducedMotion: 'reduce', ...options });
@@ -92,12 +93,18 @@ test('by keyboard alone: prompt, answer, scroll, inspect, delete', async (t) => 
 	await page.keyboard.press('End');
 	await byTestId(page, 'jump').waitFor({ state: 'hidden' });
 
-	await byTestId(page, 'delete-session').focus();
+	await byTestId(page, 'session-menu').focus();
 	await page.keyboard.press('Enter');
-	assert.equal(await page.locator('dialog').evaluate((e) => e.open), true);
+	assert.equal(await focused(), 'rename-session', 'the menu has it');
+	await page.keyboard.press('ArrowUp');
+	assert.equal(await focused(), 'delete-session', 'and goes round');
 	await page.keyboard.press('Escape');
-	assert.equal(await page.locator('dialog').evaluate((e) => e.open), false);
-	assert.equal(await focused(), 'delete-session', 'the focus is where it was');
+	assert.equal(await focused(), 'session-menu', 'the focus is where it was');
+	await page.keyboard.press('Enter');
+	await page.keyboard.press('Enter');
+	assert.equal(await page.locator('#rename').evaluate((e) => e.open), true);
+	await page.keyboard.press('Escape');
+	assert.equal(await page.locator('#rename').evaluate((e) => e.open), false);
 	await say(page, 'thought');
 	await waitForTurns(page, 2);
 });

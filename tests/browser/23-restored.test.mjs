@@ -5,6 +5,7 @@ import assert from 'node:assert/strict';
 import { cpSync, mkdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { partOf } from '../support/part.mjs';
 import { input, post } from '../support/producer.mjs';
 import { runToEnd, scratchDir } from '../support/server.mjs';
 import {
@@ -64,13 +65,13 @@ async function assertShowsTruth({ server, page, id }, lost) {
 	await assertSameAfterReload(page); // and nothing of it is in what the browser has kept
 }
 
-for (const { isTold, more, words } of [
+for (const { isTold, more, words } of partOf([
 	{ isTold: false, more: 0, words: /The server has an older history/ },
 	{ isTold: false, more: 3, words: /The server has an older history/ },
 	{ isTold: true, more: 0, words: /The session has another history now/ },
 	{ isTold: true, more: 3, words: /The session has another history now/ },
 	{ isTold: true, more: 40, words: /The session has another history now/ },
-]) {
+])) {
 	const how = `${isTold ? 'with' : 'without'} new-epoch, ${more} events later`;
 	test(`an older copy of the server's data, ${how}: the page shows what the server has`, async (t) => {
 		const all = await openAndCopy(t);
@@ -95,7 +96,7 @@ for (const { isTold, more, words } of [
 	});
 }
 
-for (const count of [4, 40]) {
+for (const count of partOf([4, 40])) {
 	test(`new data with ${count} events in a session of the same name`, async (t) => {
 		const all = await openAndCopy(t);
 		const { server, page, id, copy } = all;

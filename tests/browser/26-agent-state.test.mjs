@@ -99,12 +99,31 @@ test('the mode and the options are shown, and follow what the agent says', async
 	const modes = { id: 'm', name: 'Approval', type: 'select', category: 'mode', current_value: 'x', options: [{ group: 'g', name: 'G', options: [{ value: 'x', name: 'X' }] }] };
 	await post(server, id, [agentState()[0], { type: 'x-acp-config_option_update', data: { config_options: [modes, { id: 'odd', name: 'Odd', type: 'slider' }] } }]);
 	await page.locator('.setting[aria-label="Approval"]').waitFor();
-	assert.equal(await page.locator('.setting').count(), 1);
+	await page.waitForFunction(() => document.querySelectorAll('.setting').length === 1); // the agent's modes came first
 	// A value alone does not say what it is of, unless it is a mode or a model.
 	const effort = { ...modes, id: 'e', name: 'Effort', category: 'thought_level' };
 	await post(server, id, [{ type: 'x-acp-config_option_update', data: { config_options: [modes, effort] } }]);
 	await page.locator('.setting[aria-label="Effort"]').waitFor();
 	assert.deepEqual(await page.locator('.setting-with-name').evaluateAll((names) => names.map((e) => e.firstChild.data)), ['Effort:']);
+});
+
+test('an agent that has models gets a picker for them, unless it has an option for its model', async (t) => {
+	const server = await startServer(t, { agent: AGENT, args: ['--agent-env', 'MODELS=1'] });
+	const { id } = await server.createSession();
+	const page = await openPage(t, sessionUrl(server.url, id));
+	const other = await openPage(t, sessionUrl(server.url, id));
+	await say(page, 'Hello');
+	const model = page.locator('.setting[aria-label="Model"]');
+	await model.waitFor();
+	assert.deepEqual(await model.locator('option').allTextContents(), ['Small', 'Large']);
+	assert.equal(await model.inputValue(), 'small');
+	await model.selectOption('large');
+	await other.waitForFunction(() => document.querySelector('[aria-label="Model"]')?.value === 'large');
+	assert.equal(await model.getAttribute('title'), 'Model: Slow');
+	const option = { id: 'm', name: 'Model', type: 'select', category: 'model', current_value: 'x', options: [{ value: 'x', name: 'X' }] };
+	await post(server, id, [{ type: 'x-acp-config_option_update', data: { config_options: [option] } }]);
+	await page.waitForFunction(() => document.querySelector('[aria-label="Model"]')?.value === 'x');
+	assert.equal(await model.count(), 1);
 });
 
 test('a mode that is chosen is the agent’s, on every page; one that it refuses is not', async (t) => {

@@ -5,6 +5,7 @@ import { createHmac } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { partOf } from '../support/part.mjs';
 import { input, post } from '../support/producer.mjs';
 import { runToEnd } from '../support/server.mjs';
 import { eventually } from '../support/wait.mjs';
@@ -100,7 +101,7 @@ test('the token leaves the address even if the page does not work', async (t) =>
 	assert.equal(page.url(), `${server.url}/`);
 });
 
-for (const [name, options] of Object.entries({ light: {}, dark: { colorScheme: 'dark' }, 'a phone': PHONE })) {
+for (const [name, options] of partOf(Object.entries({ light: {}, dark: { colorScheme: 'dark' }, 'a phone': PHONE }))) {
 	test(`the sign-in screen: ${name}`, async (t) => {
 		const server = await startServer(t);
 		const page = await openBlank(t, { reducedMotion: 'reduce', ...options });
@@ -366,7 +367,7 @@ test('what the role may not do is not offered', async (t) => {
 	await observer.goto(loginLink(sessionUrl(server.url, id), tokenFor(server, { role: 'observer' })));
 	await byTestId(observer, 'permission-waits').waitFor();
 	await byTestId(observer, 'queued').first().waitFor();
-	for (const name of ['permission-option', 'delete-session', 'edit-queued', 'remove-queued']) {
+	for (const name of ['permission-option', 'session-menu', 'edit-queued', 'remove-queued']) {
 		assert.equal(await byTestId(observer, name).count(), 0, name);
 	}
 	for (const name of ['prompt', 'send', 'cancel', 'new-session']) {
@@ -384,7 +385,11 @@ test('what the role may not do is not offered', async (t) => {
 	await byTestId(controller, 'permission-option').first().waitFor();
 	await say(controller, 'table');
 	await byTestId(controller, 'queued').nth(1).waitFor();
+	await byTestId(controller, 'session-menu').first().focus();
+	await controller.keyboard.press('Enter');
+	await byTestId(controller, 'rename-session').waitFor();
 	assert.equal(await byTestId(controller, 'delete-session').count(), 0);
+	await controller.keyboard.press('Escape');
 	assert.equal(await byTestId(controller, 'edit-queued').count(), 1, 'its own only');
 	assert.equal(await byTestId(admin, 'edit-queued').count(), 2, "everybody's");
 	await controller.locator('[data-testid="permission-option"][data-kind="allow_once"]').click();

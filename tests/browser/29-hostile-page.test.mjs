@@ -8,6 +8,7 @@ import { connect, createServer as createRelay } from 'node:net';
 import { test } from 'node:test';
 import { authOf } from '../support/auth.mjs';
 import { readLog } from '../support/log.mjs';
+import { partOf } from '../support/part.mjs';
 import { input, post } from '../support/producer.mjs';
 import { ownToken } from '../support/tokens.mjs';
 import { defer } from '../support/wait.mjs';
@@ -127,27 +128,28 @@ function outcomes(seen, base) {
 	return JSON.parse(JSON.stringify(seen).replaceAll(base, 'BASE'));
 }
 
-for (const [name, options] of Object.entries(SERVERS)) {
-	for (const [where, host] of Object.entries({ 'of another site': 'evil.test', 'of another port': '127.0.0.1' })) {
-		test(`${name}: a page ${where} sees no server, and changes nothing`, async (t) => {
-			const v = await victim(t, options);
-			const { port } = await startSite(t);
-			const before = await stateOf(v);
-			const page = await v.context.newPage();
-			await page.goto(`http://${host}:${port}/`);
-			const statuses = await watchAnswers(page, v.server.url);
-			const nowhere = `http://127.0.0.1:${await closedPort()}`;
-			const [wanted, seen] = [await page.evaluate(attack, what(nowhere)), await page.evaluate(attack, what(v.server.url))];
-			assert.ok(Object.keys(seen).length > 200, 'attacks were made');
-			assert.deepEqual(outcomes(seen, v.server.url), outcomes(wanted, nowhere));
-			assert.ok(statuses.length > 150, `${statuses.length} answers`);
-			assert.deepEqual([...new Set(statuses)], [403], 'the server did no work for them');
-			assert.deepEqual(await stateOf(v), before);
-			// Their own page goes on.
-			await post(v.server, 'secret', [input.text('More.\n\n'), input.end()]);
-			await waitForSeq(v.page, before.log.at(-1).seq + 1);
-		});
-	}
+const SITES = { 'of another site': 'evil.test', 'of another port': '127.0.0.1' };
+const PAIRS = Object.entries(SERVERS).flatMap((server) => Object.entries(SITES).map((site) => [...server, ...site]));
+
+for (const [name, options, where, host] of partOf(PAIRS)) {
+	test(`${name}: a page ${where} sees no server, and changes nothing`, async (t) => {
+		const v = await victim(t, options);
+		const { port } = await startSite(t);
+		const before = await stateOf(v);
+		const page = await v.context.newPage();
+		await page.goto(`http://${host}:${port}/`);
+		const statuses = await watchAnswers(page, v.server.url);
+		const nowhere = `http://127.0.0.1:${await closedPort()}`;
+		const [wanted, seen] = [await page.evaluate(attack, what(nowhere)), await page.evaluate(attack, what(v.server.url))];
+		assert.ok(Object.keys(seen).length > 200, 'attacks were made');
+		assert.deepEqual(outcomes(seen, v.server.url), outcomes(wanted, nowhere));
+		assert.ok(statuses.length > 150, `${statuses.length} answers`);
+		assert.deepEqual([...new Set(statuses)], [403], 'the server did no work for them');
+		assert.deepEqual(await stateOf(v), before);
+		// Their own page goes on.
+		await post(v.server, 'secret', [input.text('More.\n\n'), input.end()]);
+		await waitForSeq(v.page, before.log.at(-1).seq + 1);
+	});
 }
 
 for (const [name, options] of Object.entries(SERVERS)) {

@@ -137,19 +137,8 @@ fault ?? test('TLS directly', async (t) => {
 	assert.match(await all.phone.run('curl', ['-sS', `http://${HERE}:8080/healthz`]), /refused|Failed to connect/);
 });
 
-fault ?? test('nginx in front', async (t) => {
-	const all = await setUp(t);
-	const { server, phone, pair } = all;
-	server.put('nginx/sites-enabled/holdfast', recipe('nginx', 'nginx')[0]);
-	await serve(server, recipe('nginx', 'sh')[0]);
-	const nginx = server.start('nginx', ['-g', 'daemon off;']);
-	await eventually(async () => {
-		assert.equal(nginx.child.exitCode, null, nginx.output());
-		return /ok/.test(await phone.run('curl', ['-sS', '--cacert', pair.cert, `https://${NAME}/healthz`]));
-	}, 'nginx to answer');
-	const { base, token } = await usePhone(t, all);
-	assert.equal(base, `https://${NAME}`);
-	// Ten wrong tokens lock out the phone that sent them, and nobody else.
+/** Ten wrong tokens lock out the phone that sent them, and nobody else behind the same proxy. */
+async function lockOut({ server, phone, pair }, { base, token }) {
 	const url = `${base}/api/sessions`;
 	const statuses = [];
 	for (let i = 0; i < 11; i++) {
@@ -159,4 +148,39 @@ fault ?? test('nginx in front', async (t) => {
 	assert.equal(await curl(phone, url, { ca: pair.cert, token }), 200, 'a right token passes');
 	assert.equal(await curl(server, url, { ca: pair.cert, token: 'wrong' }), 401, 'another address behind the same proxy');
 	assert.equal(await curl(server, 'http://127.0.0.1:8080/api/sessions', { ca: pair.cert, token: 'wrong' }), 401);
+}
+
+/** Starts the proxy and waits until the phone reaches the server through it. */
+async function startProxy({ server, phone, pair }, command, args, options) {
+	const { child, output } = server.start(command, args, options);
+	await eventually(async () => {
+		assert.equal(child.exitCode, null, output());
+		return /ok/.test(await phone.run('curl', ['-sS', '--cacert', pair.cert, `https://${NAME}/healthz`]));
+	}, `${command} to answer`);
+}
+
+fault ?? test('nginx in front', async (t) => {
+	const all = await setUp(t);
+	all.server.put('nginx/sites-enabled/holdfast', recipe('nginx', 'nginx')[0]);
+	await serve(all.server, recipe('nginx', 'sh')[0]);
+	await startProxy(all, 'nginx', ['-g', 'daemon off;']);
+	const reached = await usePhone(t, all);
+	assert.equal(reached.base, `https://${NAME}`);
+	await lockOut(all, reached);
+});
+
+fault ?? test('Caddy in front', async (t) => {
+	const all = await setUp(t);
+	const { server, pair } = all;
+	server.put('caddy/Caddyfile', recipe('Caddy', 'caddyfile')[0]);
+	// Where it keeps the certificates that it has obtained: nobody issues any here.
+	const kept = `caddy-data/caddy/certificates/acme-v02.api.letsencrypt.org-directory/${NAME}/${NAME}`;
+	server.copy(`${kept}.crt`, pair.cert);
+	server.copy(`${kept}.key`, pair.key);
+	server.put(`${kept}.json`, JSON.stringify({ sans: [NAME], issuer_data: { url: '', ca: 'https://acme-v02.api.letsencrypt.org/directory' } }));
+	await serve(server, recipe('Caddy', 'sh')[0]);
+	await startProxy(all, 'caddy', ['run', '--config', '/etc/caddy/Caddyfile'], { env: { XDG_DATA_HOME: '/etc/caddy-data', XDG_CONFIG_HOME: '/run/caddy' } });
+	const reached = await usePhone(t, all);
+	assert.equal(reached.base, `https://${NAME}`);
+	await lockOut(all, reached);
 });

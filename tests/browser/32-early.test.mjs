@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { readLog } from '../support/log.mjs';
-import { byTestId, loginLink, openPage, say, sessionOf, startServer, waitForTurns } from './page.mjs';
+import { ENTRY, byTestId, loginLink, openPage, say, sessionOf, startServer, waitForTurns } from './page.mjs';
 
 for (const path of ['', 'observe.html']) {
 	test(`before its modules are there the page shows nothing that could be used: /${path}`, async (t) => {
@@ -11,7 +11,7 @@ for (const path of ['', 'observe.html']) {
 		const page = await openPage(t, 'about:blank', { login: false });
 		let release = () => {};
 		const held = new Promise((resolve) => (release = resolve));
-		await page.route(/\/page\/(app|observe)\.js$/, async (route) => {
+		await page.route(ENTRY, async (route) => {
 			await held;
 			await route.continue();
 		});

@@ -1,15 +1,30 @@
 // Opens the page in Chromium and reads what it shows.
 
 import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { after } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { chromium } from 'playwright-core';
 import { tokenOf } from '../support/auth.mjs';
 import { readLog } from '../support/log.mjs';
-import { Server, demoAgent } from '../support/server.mjs';
+import { Server, binary, demoAgent, scratchDir } from '../support/server.mjs';
 import { defer } from '../support/wait.mjs';
 
-const WEB = fileURLToPath(new URL('../../web', import.meta.url));
+const SOURCES = fileURLToPath(new URL('../../web', import.meta.url));
+/** The page as it is installed, in one script, if the build could make it so; else the many files it is made of. */
+const BUNDLE = join(dirname(binary()), 'web');
+const WEB = existsSync(BUNDLE) ? BUNDLE : SOURCES;
+/**
+ * Playwright turns these off, and what is said last counts. The popups of Chromium's address bar are pages of its own, made anew for each context,
+ * which take half of all processor time.
+ */
+const FEATURES_OFF = [
+	'AvoidUnnecessaryBeforeUnloadCheckSync', 'BoundaryEventDispatchTracksNodeRemoval', 'DestroyProfileOnBrowserClose', 'DialMediaRouteProvider', 'GlobalMediaControls',
+	'HttpsUpgrades', 'LensOverlay', 'MediaRouter', 'OptimizationHints', 'PaintHolding', 'RenderDocument', 'ThirdPartyStoragePartitioning', 'Translate',
+	'WebUIOmniboxAimPopup', 'WebUIOmniboxFullPopup', 'WebUIOmniboxPopup',
+];
 export const ARGS = [
 	'--headless',
 	'--no-sandbox',
@@ -18,9 +33,12 @@ export const ARGS = [
 	'--disable-background-networking',
 	'--disable-component-update',
 	'--disable-sync',
+	`--disable-features=${FEATURES_OFF.join(',')}`,
 	'--host-resolver-rules=MAP rebound.test 127.0.0.3, MAP *.test 127.0.0.1', // names of other sites
 ];
 const WAIT_MS = 30_000;
+/** The script that a page begins with. */
+export const ENTRY = /\/(page\/(app|observe)|assets\/(index|observe)-[0-9a-f]+)\.js$/;
 
 let launched = null;
 after(async () => (await launched)?.close());
@@ -31,21 +49,42 @@ export function browser() {
 	return launched;
 }
 
-/** The real server with the real page and the demo agent, which says `rate` tokens in a second. */
+/** The real server with the real page, as it is installed, and the demo agent, which says `rate` tokens in a second. */
 export function startServer(t, { rate = 600, args = [], ...options } = {}) {
-	return Server.start(t, { agent: demoAgent(`--rate ${rate}`), args: ['--web', WEB, ...args], ...options });
+	return Server.start(t, { agent: demoAgent(`--rate ${rate}`), args: args.includes('--web') ? args : ['--web', WEB, ...args], ...options });
+}
+
+/** The same, with the files that the page is made of, as `scripts/run` has it. */
+export function startFromSources(t, { args = [], ...options } = {}) {
+	return startServer(t, { args: ['--web', SOURCES, ...args], ...options });
+}
+
+/** The same, installed. */
+export function startInstalled(t) {
+	const dir = scratchDir(t);
+	const { status, stdout, stderr } = spawnSync('meson', ['install', '-C', dirname(binary()), '--no-rebuild', '--destdir', dir], { encoding: 'utf8' });
+	assert.equal(status, 0, stdout + stderr);
+	return Server.start(t, { program: join(dir, 'usr/local/bin/holdfast'), agent: demoAgent('--rate 600') });
+}
+
+/** What the page reported; of a request that failed also which it was. */
+function said(message) {
+	const { url } = message.location();
+	return message.text() + (url && message.text().startsWith('Failed to load') ? ` ${url}` : '');
 }
 
 /**
  * A page in a browser context of its own. The test fails if the page reports an error, or breaks the
  * content security policy, unless `mayReport` says that it may. The first visit to a server logs in, unless `login` is
- * false. `by`: another browser than the common one.
+ * false. `by`: another browser than the common one. `serviceWorkers: 'allow'`: the page gets its worker, which answers before
+ * page.route() does.
  */
 export async function openPage(t, url, { mayReport = () => false, login = true, by = browser(), ...options } = {}) {
-	const context = await (await by).newContext({ viewport: { width: 1280, height: 800 }, ...options });
+	const context = await (await by).newContext({ viewport: { width: 1280, height: 800 }, serviceWorkers: 'block', ...options });
 	const page = await context.newPage();
 	const reports = [];
-	page.on('console', (m) => ['error', 'warning'].includes(m.type()) && reports.push(m.text()));
+	const isBlocked = (text) => text === 'Service Worker registration blocked by Playwright';
+	page.on('console', (m) => ['error', 'warning'].includes(m.type()) && !isBlocked(m.text()) && reports.push(said(m)));
 	page.on('pageerror', (error) => reports.push(String(error.stack ?? error)));
 	page.on('dialog', (dialog) => reports.push(`a dialog: ${dialog.message()}`));
 	page.setDefaultTimeout(WAIT_MS);
@@ -108,7 +147,11 @@ export async function sessionOf(page) {
 
 export async function say(page, prompt) {
 	await byTestId(page, 'prompt').fill(prompt);
-	await byTestId(page, 'prompt').press('Enter');
+	if (await page.evaluate(() => matchMedia('(pointer: coarse) and (hover: none)').matches)) {
+		await byTestId(page, 'send').click(); // Enter makes a new line there
+	} else {
+		await byTestId(page, 'prompt').press('Enter');
+	}
 }
 
 /** What an agent says of itself, as a producer can say it too. */

@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -219,6 +220,48 @@ static void a_deleted_sessions_folder_is_in_the_way(void **state)
 	assert_int_equal(shown(rig), 1);
 }
 
+static struct {
+	const struct disk_ops *below;
+	struct disk_ops ops;
+	atomic_int folders;
+} slow;
+
+static int slow_mkdirat(int dir_fd, const char *path, mode_t mode)
+{
+	usleep(5000); /* more than a run takes for folders */
+	atomic_fetch_add(&slow.folders, 1);
+	return slow.below->mkdirat(dir_fd, path, mode);
+}
+
+/** When many sessions begin at once, nobody's news wait for all of their folders. */
+static void folders_of_many_are_made_behind_the_news(void **state)
+{
+	enum { COUNT = 20 };
+	struct rig *rig = *state;
+	char id[16];
+	slow.below = disk;
+	slow.ops = *disk;
+	slow.ops.mkdirat = slow_mkdirat;
+	slow.folders = 0;
+	disk = &slow.ops;
+	for (int i = 0; i < COUNT; i++) {
+		snprintf(id, sizeof(id), "s%d", i);
+		rig_put(rig_session(rig, id), "x-note", "{}");
+	}
+	session_table_end_tick(rig->table);
+	rig_wait_for_seq(rig, rig_session(rig, id), 1);
+	assert_in_range(atomic_load(&slow.folders), 1, COUNT / 2);
+	rig_settle(rig);
+	assert_int_equal(atomic_load(&slow.folders), COUNT);
+	for (int i = 0; i < COUNT; i++) {
+		snprintf(id, sizeof(id), "s%d", i);
+		assert_int_equal(count_lines(rig, id), 1);
+	}
+	disk = slow.below;
+	restart(rig);
+	assert_int_equal(session_channel(rig_session(rig, id))->max_seq, 1);
+}
+
 int main(void)
 {
 #define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -231,6 +274,7 @@ int main(void)
 		CASE(the_index_comes_later),
 		CASE(a_failed_sync_writes_no_lines),
 		CASE(a_deleted_sessions_folder_is_in_the_way),
+		CASE(folders_of_many_are_made_behind_the_news),
 	};
 	diag_set_level(DIAG_SILENT);
 	return cmocka_run_group_tests_name("log write", tests, NULL, NULL);

@@ -309,7 +309,7 @@ static void expect_all_but(struct session *session, int lost)
 	uint64_t seq;
 	bool duplicate;
 	for (int i = 2; i <= 9; i++) {
-		char name[8];
+		char name[16];
 		snprintf(name, sizeof(name), "k%d", i);
 		assert_int_equal(find(session, LOG_KEY_INPUT, name), i != lost);
 	}
@@ -493,7 +493,7 @@ static void a_hundred_thousand_keys_are_small(void **state)
 		append_many(rig, session, i);
 	}
 	for (int i = 0; i < MANY; i += 997) {
-		char key[16];
+		char key[32];
 		snprintf(key, sizeof(key), "cp%d:e%d", i / 100, i % 100);
 		assert_int_equal(find(session, LOG_KEY_INPUT, key), 1);
 	}

@@ -258,8 +258,8 @@ struct life *witness_life_of(const struct witness *w, const struct session *sess
 	return NULL;
 }
 
-static void handle_prompt_due(
-	void *owner, struct session *session, uint64_t seq, const char *message, size_t len)
+static void handle_prompt_due(void *owner, struct session *session, uint64_t seq,
+	const char *message, size_t len, const struct json_t *content)
 {
 }
 

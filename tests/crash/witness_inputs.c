@@ -16,7 +16,7 @@ static int find_life(struct witness *w, const char *id, struct life **ret_life)
 		return *ret_life ? 0 : -ENOENT;
 	}
 	size_t sent = witness_now(w);
-	int r = session_create(w->rig->table, id, id, NULL, &session);
+	int r = session_create(w->rig->table, id, &(struct session_wish){.title = id}, &session);
 	if (r < 0) {
 		w->refused++;
 		return r;

@@ -70,7 +70,7 @@ test('a second server on the same port is refused', async (t) => {
 });
 
 test('SIGTERM ends the server with 0, and tells every client to come back', async (t) => {
-	const server = await Server.start(t);
+	const server = await Server.start(t, { args: ['--limit', 'drain_retry_ms=700'] });
 	const { id } = await server.createSession();
 	const sockets = [
 		await Observer.connect(t, server, id),
@@ -82,7 +82,29 @@ test('SIGTERM ends the server with 0, and tells every client to come back', asyn
 	await server.stop();
 	for (const socket of sockets) {
 		assert.equal((await socket.waitClosed()).code, 1001);
+		assert.deepEqual(socket.frames.at(-1), { type: 'draining', data: { retry_after_ms: 700 } });
 	}
+});
+
+/** An agent that does not end when it is asked to. */
+const STUBBORN = `trap '' TERM; while :; do sleep 0.2; done`;
+
+test('a server that stops is not ready, and says so until it has ended', async (t) => {
+	const server = await Server.start(t, { args: ['--agent', STUBBORN, '--limit', 'agent_stop_ms=60000', '--drain-timeout', '3s'] });
+	const { id } = await server.createSession();
+	assert.deepEqual((await server.request('GET', '/readyz')).body, { status: 'ready' });
+	const observer = await Observer.connect(t, server, id);
+	await observer.loadAll();
+	observer.send('prompt', { message: 'stay', prompt_id: 'p-1' });
+	await observer.waitFor('prompt_received');
+	const ended = server.stop();
+	await observer.waitFor('draining');
+	const { status, body } = await server.request('GET', '/readyz');
+	assert.equal(status, 503);
+	assert.equal(body.error.code, 'not_ready');
+	assert.equal((await server.request('GET', '/healthz')).status, 200);
+	assert.equal((await server.request('GET', '/api/sessions')).body.error.code, 'shutting_down');
+	await ended; // the agent would stay for ever
 });
 
 function assertForbidden({ status, body }, code, what) {

@@ -16,7 +16,8 @@ const fenceLines = (size) => '0123456789abcde\n'.repeat(size / 16);
 test('holdfast limits lists each limit with its default, range and code', async () => {
 	const { code, stdout } = await runToEnd(['limits']);
 	assert.equal(code, 0);
-	const rows = stdout.trim().split('\n');
+	const [heading, ...rows] = stdout.trim().split('\n');
+	assert.match(heading, /^NAME +DEFAULT +RANGE +CODE +MEANING$/);
 	assert.ok(rows.length > 20, stdout);
 	assert.match(stdout, /^soft_flush_ms +200 ms +1 ms to 60000 ms +- +\S/m);
 	assert.match(stdout, /^block_size +64K +256 to 16M +- +\S/m);

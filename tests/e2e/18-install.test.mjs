@@ -23,7 +23,7 @@ test('an installed server serves its page without being told where it is', async
 	const html = await page.text();
 	const cited = [...html.matchAll(/(?:src|href)="([^"#:]+)"/g)].map(([, path]) => path);
 	assert.ok(cited.length > 5, html);
-	for (const path of [...cited, 'observe.html', 'page/app.js', 'client/holdfast-client.js']) {
+	for (const path of [...cited, 'observe.html', 'client/holdfast-client.js']) {
 		assert.equal((await fetch(`${server.url}/${path}`)).status, 200, path);
 	}
 	for (const path of ['client/README.md', 'client/package.json', 'page/README.md', 'screenshots/tour.png']) {

@@ -156,6 +156,25 @@ test('an agent that cannot be started ends the turn', async (t) => {
 	}
 });
 
+test('the session tells what a failed agent wrote to its stderr last, without secrets', async (t) => {
+	const script = 'for i in $(seq 30); do echo "line $i" >&2; done; printf "\\033[31mbad key $MY_KEY" >&2; exit 4';
+	const { server, id, observer } = await start(t, { agent: script, args: ['--agent-env', 'MY_KEY=sk-very-secret'] });
+	await observer.prompt('hello');
+	const { data } = await observer.waitForEvent('agent_stopped');
+	const lines = data.stderr.split('\n');
+	assert.deepEqual(lines.slice(0, -1), Array.from({ length: 12 }, (_, i) => `line ${i + 19}`));
+	assert.match(lines.at(-1), /bad key \*\*\*$/);
+	assert.doesNotMatch(JSON.stringify(readLog(server, id)), /sk-very|\\u001b/);
+});
+
+test('a command that does not exist is called that', async (t) => {
+	const { observer } = await start(t, { agent: 'no-such-agent --acp' });
+	await observer.prompt('hello');
+	const { data } = await observer.waitForEvent('agent_stopped');
+	assert.match(data.detail, /^exit status 127; its command cannot be run: is it installed/);
+	assert.match(data.stderr, /no-such-agent.*not found/);
+});
+
 test('a server that is killed in the middle of a turn says so, leaves no agent behind, and keeps the queue', async (t) => {
 	const { marker, agent } = markedAgent(t);
 	const { server, id, observer } = await start(t, { agent });

@@ -34,7 +34,7 @@ test('every command tells what it does, and refuses what it does not know', asyn
 		assert.match((await run(0, command, '--help')).stdout, new RegExp(`^Usage: holdfast ${command} `));
 		assert.match((await run(2, command)).stderr, /an argument is missing; usage: /);
 		assert.match((await run(2, command, 'a', 'b', 'c')).stderr, /unexpected argument [bc]; usage: /);
-		assert.match((await run(2, command, '--colour')).stderr, /there is no option --colour; usage: /);
+		assert.match((await run(2, command, '--colour')).stderr, /unknown option --colour; usage: /);
 	}
 	assert.match((await run(2, 'replay', 'x', '--url')).stderr, /--url needs a value/);
 });
@@ -318,6 +318,10 @@ async function knownSession(t, server) {
 	});
 	await post(server, 'known', [
 		{ type: 'user_prompt', data: { message: 'Do it.', client_id: 'ann' } },
+		// None of these is part of what is read.
+		{ type: 'x-acp-modes', data: { current_mode_id: 'ask', available_modes: [{ id: 'ask', name: 'Ask' }] } },
+		{ type: 'x-acp-available_commands_update', data: { available_commands: [{ name: 'review', description: 'Review' }] } },
+		{ type: 'x-acp-meta', data: { of: 'session/prompt', _meta: { a: 1 } } },
 		input.thought('Let me think.\n\n'), input.thought('Twice, '),
 	]);
 	const observer = await Observer.connect(t, server, 'known', { query: { format: 'markdown' } });

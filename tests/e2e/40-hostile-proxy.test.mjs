@@ -41,13 +41,16 @@ test('the same while the server is killed and started again', async (t) => {
 	const killer = new Killer();
 	const seeds = Array.from({ length: 24 }, (_, i) => FIRST_SEED + i);
 	const runs = seeds.map((seed) => hostileRun(server, seed, killer));
-	await killer.waitForAll(seeds.length);
-	for (let i = 0; i < 6; i += 1) {
-		await killer.wait(15);
-		await server.kill9();
-		await server.restart();
+	try {
+		await killer.waitForAll(seeds.length);
+		for (let i = 0; i < 6; i += 1) {
+			await killer.wait(15);
+			await server.kill9();
+			await server.restart();
+		}
+	} finally {
+		killer.isDone = true;
 	}
-	killer.isDone = true;
 	const done = await Promise.all(runs);
 	assert.deepEqual(done.map(({ failure }) => failure).filter(Boolean), []);
 	t.diagnostic(`${done.reduce((sum, { connects }) => sum + connects, 0)} connections, 6 kills`);

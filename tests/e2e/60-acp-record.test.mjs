@@ -72,7 +72,7 @@ test('without --out the file has a name of its own; what it cannot do it says', 
 	const [name] = readdirSync(dir);
 	assert.match(name, /^acp-\d{8}-\d{6}-\d+\.jsonl$/);
 	assert.ok(stderr.includes(name), stderr);
-	for (const [args, words] of [[[], /command is missing/], [['--'], /command is missing/], [['cat'], /unexpected argument cat/], [['--fly', '--', 'cat'], /no option --fly/], [['--out', join(dir, 'no/dir'), '--', 'cat'], /No such file/]]) {
+	for (const [args, words] of [[[], /command is missing/], [['--'], /command is missing/], [['cat'], /unexpected argument cat/], [['--fly', '--', 'cat'], /unknown option --fly/], [['--out', join(dir, 'no/dir'), '--', 'cat'], /No such file/]]) {
 		const done = await runToEnd(['acp-record', ...args]);
 		assert.equal(done.code, 2, args.join(' '));
 		assert.match(done.stderr, words);

@@ -81,10 +81,15 @@ test('a session without a title gets the agent’s, and the feed tells it', asyn
 	assert.equal((await server.request('GET', `/api/sessions/${id}`)).body.title, 'About the gate');
 });
 
-test('a title that was given stays', async (t) => {
-	const { server, id, observer } = await start(t, { title: 'Mine' });
+test('the agent’s title takes the place of the one that a session was made with, and a person’s stays', async (t) => {
+	const { server, id, observer } = await start(t, { title: 'Made with' });
+	const titleNow = async () => (await server.request('GET', `/api/sessions/${id}`)).body.title;
+	assert.equal(await titleNow(), 'Made with');
 	await run(observer, 'the gate');
-	assert.equal((await server.request('GET', `/api/sessions/${id}`)).body.title, 'Mine');
+	assert.equal(await titleNow(), 'About the gate');
+	assert.equal((await server.request('PATCH', `/api/sessions/${id}`, { json: { title: 'Mine' } })).status, 200);
+	await run(observer, 'the gate');
+	assert.equal(await titleNow(), 'Mine');
 });
 
 test('a mode that is set is told to all, one that is refused to the client that asked', async (t) => {
@@ -142,6 +147,40 @@ test('an agent that goes on with its session keeps what it told, and says anew w
 	assert.ok(state.modes.seq > code, 'it is in its first mode again');
 	await observer.send('set_mode', { mode_id: 'code' });
 	await observer.waitForEvent('x-acp-current_mode_update', { after: state.modes.seq });
+});
+
+test('an agent that has models instead of an option is given one of them, and all hear which, with the others to choose from', async (t) => {
+	const { server, id, observer } = await start(t, { args: ['--agent-env', 'MODELS=1', '--agent-env', 'RESUME=1'] });
+	await run(observer, 'one');
+	const available_models = [{ model_id: 'small', name: 'Small' }, { model_id: 'large', name: 'Large', description: 'Slow' }];
+	const modelsNow = async () => (await loadState(server, id)).models.data;
+	assert.deepEqual(await modelsNow(), { current_model_id: 'small', available_models });
+	const { seq: first } = await observer.waitForEvent('x-acp-models');
+	const me = await watch(t, server, id, 'me');
+	await me.send('set_model', { model_id: 'large' });
+	for (const each of [observer, me]) {
+		assert.deepEqual((await each.waitForEvent('x-acp-models', { after: first })).data, { current_model_id: 'large', available_models });
+	}
+	await me.send('set_model', { model_id: 'never' });
+	const { data } = await me.waitFor('error');
+	assert.deepEqual(data, { code: 'setting_refused', message: data.message, request: 'set_model', model_id: 'never' });
+	assert.match(data.message, /there is no model "never"/);
+	assert.deepEqual(errors(observer), []);
+	assert.equal((await modelsNow()).current_model_id, 'large', 'what is refused changes nothing');
+	for (const bad of [{}, { model_id: '' }, { model_id: 7 }, { model_id: 'x'.repeat(1025) }, { model_id: 'large', value: 'x' }]) {
+		const had = errors(me).length;
+		await me.send('set_model', bad);
+		await me.waitUntil(() => errors(me).length > had, 'a refusal');
+		assert.equal(errors(me).at(-1).code, 'bad_request', JSON.stringify(bad));
+	}
+	// Its process begins with its own model again; a choice that waits is made before the prompt.
+	await run(observer, 'exit');
+	await observer.send('set_model', { model_id: 'small' });
+	await observer.send('set_model', { model_id: 'large' });
+	const events = await run(observer, 'two');
+	assert.equal(only(events, 'agent_started')[0].resumed, true);
+	assert.deepEqual(only(events, 'x-acp-models'), ['small', 'large'].map((current_model_id) => ({ current_model_id, available_models })));
+	assert.deepEqual(only(events, 'usage').map(({ model }) => model), ['large']);
 });
 
 test('without an agent there is nothing to set', async (t) => {

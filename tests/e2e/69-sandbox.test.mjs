@@ -199,7 +199,7 @@ test('an agent that the sandbox hides is told of', async (t) => {
 		const observer = await prompt(t, server);
 		const { data } = await observer.waitForEvent('agent_stopped');
 		assert.equal(data.reason, 'exit');
-		assert.match(data.detail, /^exit status 126; in the sandbox it can run only what is below \/usr, --cwd and --sandbox-read/);
+		assert.match(data.detail, /^exit status 126; in the sandbox it can run only what is below \/usr, its directory and --sandbox-read/);
 	}
 });
 

@@ -2,10 +2,15 @@
 // slowly, within what proto/ allows, is not.
 
 import assert from 'node:assert/strict';
+import net from 'node:net';
 import { test } from 'node:test';
+import { readMetrics } from '../support/metrics.mjs';
+import { Observer } from '../support/observer.mjs';
+import { input, post as append } from '../support/producer.mjs';
 import { RawSocket, head, upgrade } from '../support/raw_socket.mjs';
 import { SOCKETS, TEXT, frame, keepalive, open } from '../support/raw_ws.mjs';
 import { Server } from '../support/server.mjs';
+import { defer, eventually } from '../support/wait.mjs';
 
 const EVENTS = '/api/sessions/one/events';
 const NOTE = '{"type":"x-note","data":{}}';
@@ -97,4 +102,102 @@ test('a body of lines may be silent as long as it likes', async (t) => {
 	}
 	await lines.send(`${line}0\r\n\r\n`);
 	assert.equal(JSON.parse((await lines.answer()).body).acks.length, 2);
+});
+
+const PAGE = 400;
+
+/** A socket that loads large pages, and takes of them only what a test asks for. */
+class SlowReader {
+	#pieces = [];
+	#size = 0;
+
+	static async connect(t, server) {
+		const reader = new SlowReader();
+		const { hostname, port } = new URL(server.url);
+		reader.socket = net.connect(port, hostname).on('error', () => {});
+		defer(t, () => reader.socket.destroy());
+		reader.socket.write(upgrade(SOCKETS[0].path));
+		await reader.take(1);
+		return reader;
+	}
+
+	/** Loads pages until more is kept for it than before, or somebody was cut off. */
+	async fill(server) {
+		const look = async () => {
+			const now = await readMetrics(server);
+			return [now('sending_bytes'), now('limit_reached_total{limit="send_size"}')];
+		};
+		const [kept, cut] = await look();
+		await eventually(async () => {
+			this.socket.write(frame(TEXT, `{"type":"load_events","data":{"limit":${PAGE}}}`));
+			const [keptNow, cutNow] = await look();
+			return keptNow > kept || cutNow > cut;
+		}, 'its socket to be full');
+	}
+
+	/** Takes `size` more octets, at least. */
+	take(size) {
+		const least = this.#size + size;
+		return this.#read(least, () => this.#size >= least);
+	}
+
+	/** Takes everything, until a frame has the event `seq`. */
+	takeUntil(seq) {
+		return this.#read(Infinity, () => this.frames().some(({ data }) => data.events?.at(-1)?.seq === seq));
+	}
+
+	async #read(most, isEnough) {
+		await eventually(() => {
+			assert.ok(!this.socket.readableEnded && !this.socket.destroyed, 'it was cut off');
+			for (let piece; this.#size < most && (piece = this.socket.read());) {
+				this.#pieces.push(piece);
+				this.#size += piece.length;
+			}
+			return isEnough();
+		}, 'more to come');
+	}
+
+	/** The frames that it has taken: [{type, data}]. */
+	frames() {
+		const frames = [];
+		const bytes = Buffer.concat(this.#pieces);
+		for (let at = bytes.indexOf('\r\n\r\n') + 4; at + 10 <= bytes.length;) {
+			const short = bytes[at + 1];
+			const from = at + (short === 127 ? 10 : short === 126 ? 4 : 2);
+			const to = from + (short === 127 ? Number(bytes.readBigUInt64BE(at + 2)) : short === 126 ? bytes.readUInt16BE(at + 2) : short);
+			if (to > bytes.length) {
+				break;
+			}
+			frames.push(JSON.parse(bytes.subarray(from, to)));
+			at = to;
+		}
+		return frames;
+	}
+}
+
+test('when what many do not read has used up the memory, those that read go on, however slowly', async (t) => {
+	const most = 12 << 20;
+	const numbers = (count, from = 1) => Array.from({ length: count }, (_, i) => i + from);
+	const server = await Server.start(t, { auth: false, args: ['--limit', `send_size=${most},page_size=16M,hot_tail_size=16M,ping_ms=3600s`] });
+	await server.createSession({ id: 'one' });
+	for (let n = 0; n < PAGE; n += 100) {
+		await append(server, 'one', numbers(100).map(() => input.note({ text: 'x'.repeat(9_000) })));
+	}
+	const quick = await Observer.connect(t, server, 'one');
+	await quick.loadAll();
+	const slow = await SlowReader.connect(t, server);
+	await slow.fill(server); // the first to be behind
+	for (let n = 0; n < 8; n++) {
+		await (await SlowReader.connect(t, server)).fill(server);
+		await slow.take(1 << 19);
+		await append(server, 'one', input.note({ n }));
+		assert.ok((await readMetrics(server))('sending_bytes') <= most);
+	}
+	assert.ok((await readMetrics(server))('closes_total{code="1006"}') >= 4, 'some were cut off');
+	await quick.waitForSeq(PAGE + 8);
+	assert.deepEqual(quick.events().map((e) => e.seq), numbers(PAGE + 8));
+	await slow.takeUntil(PAGE + 8);
+	const seqs = slow.frames().flatMap(({ data }) => data.events ?? []).map((e) => e.seq);
+	const begin = seqs.lastIndexOf(1) < 0 ? 0 : seqs.lastIndexOf(1);
+	assert.deepEqual(seqs.slice(begin), numbers(seqs.length - begin, seqs[begin]));
 });

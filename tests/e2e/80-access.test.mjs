@@ -1,7 +1,7 @@
 // Who gets in: every endpoint and every frame, for every role, with right tokens and with wrong ones of every kind, over each way to connect.
 
 import assert from 'node:assert/strict';
-import { generateKeyPairSync } from 'node:crypto';
+import { createHash, generateKeyPairSync } from 'node:crypto';
 import { readFileSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
@@ -18,19 +18,30 @@ const message = { type: 'agent_message_chunk', data: { text: 'x' } };
 const doors = JSON.parse(readFileSync(`${protoDir}doors.json`, 'utf8'));
 const rolesOf = (right) => doors.rights[right];
 
+/** A file, which is JSON because all requests here are. */
+const FILE = { a: 'file' };
+
 /** What is asked of an endpoint: by method and path as in the table, the paths and bodies. Those without a right are tested below. */
 const ASKED = {
 	'GET /api/login': [['/api/login']],
+	'GET /api/push': [['/api/push']],
 	'POST /api/tokens/revoke': [['/api/tokens/revoke', { jti: 'nobody' }]],
 	'GET /metrics': [['/metrics']],
 	'GET /api/sessions': [['/api/sessions']],
 	'POST /api/sessions': [['/api/sessions', { id: 'team-new' }]],
 	'GET /api/sessions/{id}': [['/api/sessions/team-one']],
+	'PATCH /api/sessions/{id}': [['/api/sessions/team-one', { pinned: true }]],
 	'DELETE /api/sessions/{id}': [['/api/sessions/team-two']],
 	'GET /api/sessions/{id}/events': [['/api/sessions/team-one/events']],
 	'POST /api/sessions/{id}/events': [['/api/sessions/team-one/events', [message]], ['/api/sessions/team-made/events?create=1', [message]]],
 	'POST /api/sessions/{id}/snapshot': [['/api/sessions/team-one/snapshot', { messages: [] }]],
 	'GET /api/sessions/{id}/queue': [['/api/sessions/team-one/queue']],
+	'GET /api/sessions/{id}/search': [['/api/sessions/team-one/search?q=x']],
+	'GET /api/search': [['/api/search?q=x']],
+	'POST /api/sessions/{id}/blobs': [['/api/sessions/team-one/blobs', FILE]],
+	'GET /api/sessions/{id}/blobs/{blob}': [[`/api/sessions/team-one/blobs/${createHash('sha256').update(JSON.stringify(FILE)).digest('hex')}`]],
+	'GET /api/agents': [['/api/agents']],
+	'GET /api/directories': [['/api/directories']],
 };
 
 /** Method, path, body, the roles that may, and whether it is about a session. */
@@ -72,7 +83,7 @@ test('each path has the methods of the table and no others', async (t) => {
 	const paths = new Map();
 	doors.endpoints.forEach(({ method, path }) => paths.set(path, [...(paths.get(path) ?? []), method]));
 	for (const [path, methods] of paths) {
-		const { status, headers } = await server.request('PATCH', path.replace('{id}', 'team-one'));
+		const { status, headers } = await server.request('PUT', path.replace('{id}', 'team-one').replace('{blob}', '0'.repeat(64)));
 		assert.equal(status, 405, path);
 		assert.deepEqual(headers.get('allow').split(', ').sort(), methods.sort(), path);
 	}
@@ -91,10 +102,11 @@ async function start(t, { way = 'plain', ...options } = {}) {
 	const file = join(scratchDir(t), 'key.pem');
 	writeFileSync(file, application.publicKey);
 	const { args = [], ...connect } = WAYS[way](t);
-	const server = await Server.start(t, { args: ['--auth-public-key', file, '--limit', 'wrong_tokens=100000', ...args], ...connect, ...options });
+	const server = await Server.start(t, { agent: demoAgent(), args: ['--auth-public-key', file, '--limit', 'wrong_tokens=100000', ...args], ...connect, ...options });
 	for (const id of ['team-one', 'team-two']) {
 		await server.createSession({ id });
 	}
+	assert.equal((await server.request('POST', '/api/sessions/team-one/blobs', { json: FILE })).status, 201);
 	assert.equal((await server.request('POST', '/api/tokens/revoke', { json: { jti: 'taken-back' } })).status, 204);
 	return server;
 }
@@ -133,6 +145,23 @@ function wrongTokens(server, role) {
 
 const ask = (server, [method, path, json], headers) => server.request(method, path, { json, headers });
 
+/** All at once: the server is slow to answer a wrong token. */
+function assertNoEntry(server, role, endpoint, name) {
+	const wrong = Object.entries(wrongTokens(server, role)).map(async ([what, [token, code]]) => {
+		const { status, body, headers } = await ask(server, endpoint, bearer(token));
+		assert.deepEqual([status, body.error.code], [401, code], `${name}, ${what}`);
+		assert.match(headers.get('www-authenticate'), /^Bearer/);
+	});
+	const good = ownToken(server, role, ['team-*']);
+	const pairs = [[good, good], [good, 'x']].map(async (pair) => {
+		const two = await ask(server, endpoint, { 'sec-websocket-protocol': `bearer.${pair[0]}`, ...bearer(pair[1]) });
+		assert.deepEqual([two.status, two.body.error.code], [401, 'unauthorized'], `${name}, two tokens`);
+	});
+	const none = ask(server, endpoint, nobody(server)).then(({ status, body }) =>
+		assert.deepEqual([status, body.error.code], [401, 'unauthorized'], name));
+	return Promise.all([...wrong, ...pairs, none]);
+}
+
 for (const way of Object.keys(WAYS)) {
 	for (const role of ROLES) {
 		test(`${way}, ${role}: each endpoint lets in the roles of its row, and nobody with a wrong token`, async (t) => {
@@ -140,18 +169,7 @@ for (const way of Object.keys(WAYS)) {
 			for (const endpoint of ENDPOINTS) {
 				const [method, path, , roles, isOfSession, needsAll] = endpoint;
 				const name = `${role}: ${method} ${path}`;
-				await Promise.all(Object.entries(wrongTokens(server, role)).map(async ([what, [token, code]]) => {
-					const { status, body, headers } = await ask(server, endpoint, bearer(token));
-					assert.deepEqual([status, body.error.code], [401, code], `${name}, ${what}`);
-					assert.match(headers.get('www-authenticate'), /^Bearer/);
-				}));
-				const good = ownToken(server, role, ['team-*']);
-				for (const pair of [[good, good], [good, 'x']]) {
-					const two = await ask(server, endpoint, { 'sec-websocket-protocol': `bearer.${pair[0]}`, ...bearer(pair[1]) });
-					assert.deepEqual([two.status, two.body.error.code], [401, 'unauthorized'], `${name}, two tokens`);
-				}
-				const none = await ask(server, endpoint, nobody(server));
-				assert.deepEqual([none.status, none.body.error.code], [401, 'unauthorized'], name);
+				await assertNoEntry(server, role, endpoint, name);
 				const elsewhere = await ask(server, endpoint, bearer(ownToken(server, role, ['else-*', 'team'])));
 				if (isOfSession) {
 					assert.deepEqual([elsewhere.status, elsewhere.body.error.code], [404, 'not_found'], `${name}, of other sessions`);
@@ -199,6 +217,7 @@ const DATA = {
 	remove_prompt: { prompt_id: 'p2' },
 	permission_answer: { request_id: 'r', option_id: 'o' },
 	set_mode: { mode_id: 'm' },
+	set_model: { model_id: 'm' },
 	set_config_option: { config_id: 'c', value: 'v' },
 	append: { events: [message] },
 	append_snapshot: { messages: [] },
@@ -206,7 +225,7 @@ const DATA = {
 const dataOf = (type, token) => type === 'token' ? { token } : (DATA[type] ?? {});
 
 for (const [way, { path, right, frames }] of Object.keys(WAYS).flatMap((one) => doors.sockets.map((socket) => [one, socket]))) {
-	const address = path.replace('{id}', 'team-one');
+	const address = path.replace('{id}', 'team-one').replace('{blob}', '0'.repeat(64));
 
 	test(`${way}, ${path}: each frame is for the roles of its right; the socket stays`, async (t) => {
 		const server = await start(t, { way, agent: demoAgent('--rate 0') });
@@ -281,6 +300,7 @@ for (const way of Object.keys(WAYS)) {
 		const server = await start(t, { way });
 		const good = ownToken(server, 'admin', ['team-*']);
 		const connect = (path, options) => new TestSocket(t, server.ws(path), anything, options);
+		const silent = connect(SOCKETS[0], { headers: { origin: server.origin, authorization: undefined } });
 		for (const path of SOCKETS) {
 			await connect(path, { headers: bearer(good) }).waitFor(() => true);
 			await connect(path, { headers: nobody(server), protocols: ['holdfast.v1', `bearer.${good}`] }).waitFor(() => true);
@@ -298,14 +318,13 @@ for (const way of Object.keys(WAYS)) {
 				assert.deepEqual(await socket.waitClosed(), { code: code === 'token_revoked' ? 4403 : 4401, reason: code }, what);
 				assert.deepEqual(socket.frames.map(({ type, data }) => [type, data.code]), [['error', code]], what);
 			}));
-			for (const first of [['keepalive', {}], ['load_events', {}], ['token', {}], ['token', { token: good, login: 'x' }], ['token', { login: 'x' }]]) {
+			await Promise.all([['keepalive', {}], ['load_events', {}], ['token', {}], ['token', { token: good, login: 'x' }], ['token', { login: 'x' }]].map(async (first) => {
 				const socket = connect(path, { headers: { origin: server.origin, authorization: undefined } });
 				await socket.send(...first);
 				assert.deepEqual(await socket.waitClosed(), { code: 4401, reason: 'unauthorized' }, JSON.stringify(first));
 				assert.deepEqual(socket.frames.map(({ data }) => data.code), ['unauthorized']);
-			}
+			}));
 		}
-		const silent = connect(SOCKETS[0], { headers: { origin: server.origin, authorization: undefined } });
 		assert.deepEqual(await silent.waitClosed(), { code: 4401, reason: 'unauthorized' });
 		const foreign = connect(SOCKETS[0], { headers: bearer(ownToken(server, 'admin', ['else'])) });
 		assert.deepEqual(await foreign.waitClosed(), { code: 4404, reason: 'not_found' });

@@ -52,8 +52,8 @@ function shown(event, hide) {
 	if (hiddenBy(event).some((kind) => hide.includes(kind))) {
 		return { ...redacted, data: {} };
 	}
-	if (type === 'agent_stopped' && data.detail !== undefined && hide.includes('tools')) {
-		const { detail: __, ...more } = data;
+	if (type === 'agent_stopped' && (data.detail ?? data.stderr) !== undefined && hide.includes('tools')) {
+		const { detail: __, stderr: ___, ...more } = data;
 		return { ...redacted, data: more };
 	}
 	return event;
@@ -218,6 +218,7 @@ test('a producer\'s events of every type are hidden by what they are, whatever e
 		plant('x-acp-notification', { method: 'tool-thought-method' }, 'tool-thought'),
 		{ type: 'agent_thought_chunk', data: { text: 'thought-chunk' }, message_id: 'thought-id' },
 		{ type: 'agent_stopped', data: { reason: 'exit', detail: 'tool-stderr', open: 'ten' } },
+		{ type: 'agent_stopped', data: { reason: 'exit', stderr: 'tool-stderr' } },
 		{ type: 'agent_stopped', data: { reason: 'exit' } },
 		{ type: 'x-build', data: { 'open-own': 1e3 } },
 		{ type: 'x-acp-content', data: { content: {}, thought: false } },
@@ -228,7 +229,7 @@ test('a producer\'s events of every type are hidden by what they are, whatever e
 	await compareCold(t, server, 'p');
 	const { body } = await server.request('GET', '/api/sessions/p/events?after_seq=0', { headers: headers(server, ['tools']) });
 	assert.deepEqual(body.events.filter(({ type }) => type === 'agent_stopped').map(({ redacted, data }) => [redacted, data]),
-		[[true, { reason: 'exit', open: 0.1 }], [undefined, { reason: 'exit' }]]);
+		[[true, { reason: 'exit', open: 0.1 }], [true, { reason: 'exit' }], [undefined, { reason: 'exit' }]]);
 	const raw = await server.rawRequest('GET', '/api/sessions/p/events?after_seq=0', headers(server, ['tools']));
 	assert.match(raw.body, /"open":0\.10\}/, 'numbers stay as they were written');
 

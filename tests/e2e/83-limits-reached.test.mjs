@@ -6,6 +6,7 @@ import { test } from 'node:test';
 import { readMetrics } from '../support/metrics.mjs';
 import { Observer } from '../support/observer.mjs';
 import { Producer, input, post } from '../support/producer.mjs';
+import { Subscription } from '../support/push_service.mjs';
 import { CLOSE, PING, PONG, RawSocket, TEXT, frame, head, upgrade } from '../support/raw_socket.mjs';
 import { Server, binary, demoAgent } from '../support/server.mjs';
 import { TestSocket } from '../support/socket.mjs';
@@ -14,6 +15,7 @@ import { eventually } from '../support/wait.mjs';
 
 const JSON_TYPE = { 'Content-Type': 'application/json' };
 const EVENTS = '/api/sessions/one/events';
+const BLOBS = '/api/sessions/one/blobs';
 const filler = (size) => 'x'.repeat(size);
 const note = (size) => input.note({ text: filler(size) });
 const auth = (server) => ({ Authorization: `Bearer ${server.token}` });
@@ -132,6 +134,21 @@ const CASES = {
 		await producer.append(note(100_000), note(100_000));
 		return 'waits';
 	}],
+	searches: [1, async (t, server) => {
+		for (let n = 0; n < 10; n++) {
+			await post(server, 'one', Array.from({ length: 100 }, () => ({ type: 'x-log', data: { text: filler(2000) } })));
+		}
+		await eventually(async () => {
+			const answers = await Promise.all(Array.from({ length: 8 }, () => server.request('GET', '/api/sessions/one/search?q=y')));
+			answers.forEach(({ body }) => assert.deepEqual(body, { hits: [], next: null }));
+			return (await readMetrics(server))('limit_reached_total{limit="searches"}') > 0;
+		}, 'a search to wait');
+		return 'waits';
+	}],
+	search_query_size: [10, async (t, server) => {
+		assert.equal((await server.request('GET', '/api/search?q=1234567890')).status, 200);
+		return codeOf(await server.request('GET', '/api/search?q=1234567890a'));
+	}],
 	pages_ms: [1, async (t, server) => {
 		await post(server, 'one', Array.from({ length: 100 }, () => note(8_000)));
 		const sockets = await Promise.all(Array.from({ length: 8 }, () => Observer.connect(t, server, 'one')));
@@ -174,6 +191,18 @@ const CASES = {
 		refused.drop();
 		return code;
 	}],
+	send_size: ['1M', async (t, server) => {
+		await post(server, 'one', Array.from({ length: 100 }, () => note(9_000)));
+		const load = frame(TEXT, '{"type":"load_events","data":{"limit":100}}');
+		const sockets = await Promise.all(Array.from({ length: 4 }, () => rawSocket(t, server)));
+		sockets.forEach((socket) => socket.pause());
+		const before = (await readMetrics(server))('closes_total{code="1006"}') ?? 0;
+		await eventually(async () => {
+			await Promise.all(sockets.map((socket) => Promise.race([socket.send(load), new Promise((resolve) => setTimeout(resolve, 50))])));
+			return (await readMetrics(server))('closes_total{code="1006"}') > before;
+		}, 'a socket to be cut off');
+		return '1006';
+	}],
 	frame_size: ['1K', async (t, server) => {
 		const observer = await Observer.connect(t, server, 'one');
 		await observer.send('keepalive', { client_time: null, pad: filler(2000) });
@@ -181,11 +210,31 @@ const CASES = {
 		return observer.frames.at(-1).data.code;
 	}],
 	body_size: ['64K', async (t, server) => codeOf(await server.request('POST', EVENTS, { json: note(70_000) }))],
+	blob_size: ['1K', async (t, server) => codeOf(await server.request('POST', BLOBS, { body: filler(1025) }))],
+	session_blobs: ['8K', async (t, server) => {
+		assert.equal((await server.request('POST', BLOBS, { body: filler(4097) })).status, 201);
+		return codeOf(await server.request('POST', BLOBS, { body: 'x' }));
+	}],
+	blobs: ['8K', async (t, server) => {
+		assert.equal((await server.request('POST', BLOBS, { body: filler(4097) })).status, 201);
+		const { id } = await server.createSession();
+		return codeOf(await server.request('POST', `/api/sessions/${id}/blobs`, { body: 'x' }));
+	}],
 	event_size: ['1K', async (t, server) => codeOf(await server.request('POST', EVENTS, { json: [note(10), note(2000)] }))],
 	batch_events: [10, async (t, server) => codeOf(await server.request('POST', EVENTS, { json: Array.from({ length: 11 }, () => note(1)) }))],
 	prompt_size: ['1K', async (t, server) => {
 		const observer = await Observer.connect(t, server, 'one');
 		return (await observer.refused('prompt', { message: filler(2000), prompt_id: 'p' })).code;
+	}],
+	prompt_blocks: [1, async (t, server) => {
+		const observer = await Observer.connect(t, server, 'one');
+		const link = { type: 'resource_link', uri: 'file:///a', name: 'a' };
+		return (await observer.refused('prompt', { message: 'x', prompt_id: 'p', content: [link, link] })).code;
+	}],
+	prompt_blobs: ['1K', async (t, server) => {
+		const observer = await Observer.connect(t, server, 'one');
+		const { body } = await server.request('POST', BLOBS, { body: filler(1025) });
+		return (await observer.refused('prompt', { message: 'x', prompt_id: 'p', content: [{ type: 'resource', blob: body.blob }] })).code;
 	}],
 	prompt_queue: [1, async (t, server) => {
 		const observer = await Observer.connect(t, server, 'one');
@@ -209,6 +258,15 @@ const CASES = {
 		assert.equal((await server.request('DELETE', '/api/sessions/four')).status, 204);
 		await server.createSession({ id: 'five' });
 		return codeOf(last);
+	}],
+	push_subscriptions: [1, async (t, server) => {
+		const subscribe = async () => {
+			const { headers, body: { login } } = await server.request('POST', '/api/login', { json: { token: server.token }, headers: { origin: server.url, authorization: undefined } });
+			const { json } = new Subscription('https://fcm.googleapis.com/fcm/send/x' + login);
+			return server.request('POST', '/api/push', { json, headers: { authorization: undefined, cookie: headers.get('set-cookie').split(';')[0], 'holdfast-login': login } });
+		};
+		assert.equal((await subscribe()).status, 204);
+		return codeOf(await subscribe());
 	}],
 	sub_sessions: [2, async (t, server) => {
 		const make = (id, sub) => server.request('POST', '/api/sessions', { json: { id }, headers: { authorization: `Bearer ${ownToken(server, 'producer', ['*'], { sub })}` } });
@@ -304,7 +362,7 @@ async function neverReads(t, server) {
 	return '1008';
 }
 
-const table = new Map(spawnSync(binary(), ['limits']).stdout.toString().trim().split('\n')
+const table = new Map(spawnSync(binary(), ['limits']).stdout.toString().trim().split('\n').slice(1)
 	.map((row) => /^(\S+) .*? to \d+[KM]?(?: ms)? +(-|[a-z_]+|\d{4}) +\S/.exec(row).slice(1, 3)).filter(([, code]) => code !== '-' && code !== 'limit')); // which agents reach
 
 test('there is a case for each limit with a code', () => {
@@ -400,4 +458,37 @@ test('before a token, a body and a message have 16 KiB and take no room from oth
 	await producer.send(Buffer.concat([{ type: 'token', data: { token: server.token } }, append].map((message) => frame(TEXT, JSON.stringify(message)))));
 	assert.equal(JSON.parse(await nextOf(producer, TEXT)).type, 'connected');
 	assert.equal(JSON.parse(await nextOf(producer, TEXT)).data.ref, 'large');
+});
+
+/** What is asked for on one connection: [the limit that counts it, method, path, body, the token's role, the answer]. */
+const ASKED = {
+	'events': ['producer_messages', 'POST', EVENTS, note(1), 'producer', 200],
+	'a snapshot': ['producer_messages', 'POST', '/api/sessions/one/snapshot', { messages: [{ message_id: 'u', role: 'user', content: 'Hi' }] }, 'producer', 200],
+	'events of somebody who may not append them': ['client_requests', 'POST', EVENTS, note(1), 'observer', 403],
+	'new sessions': ['client_requests', 'POST', '/api/sessions', {}, 'controller', 201],
+	'revocations': ['client_requests', 'POST', '/api/tokens/revoke', { jti: 'nobody' }, 'admin', 204],
+	'pages': ['client_requests', 'GET', `${EVENTS}?after_seq=0&limit=1`, undefined, 'observer', 200],
+};
+
+test('POSTs of events and snapshots have the rates of a producer, other requests those of a client', async (t) => {
+	for (const [small, rate] of [['client_requests', 10], ['producer_messages', 2]]) { // the metrics are requests, too
+		const server = await Server.start(t, { args: ['--limit', `${small}=${rate}`] });
+		await server.createSession({ id: 'one' });
+		const reached = async () => {
+			const metrics = await readMetrics(server);
+			return ['client_requests', 'producer_messages', 'producer_bytes'].map((limit) => metrics(`limit_reached_total{limit="${limit}"}`));
+		};
+		for (const [what, [limit, method, path, json, role, status]] of Object.entries(ASKED)) {
+			const [before, token, body] = [await reached(), ownToken(server, role), json === undefined ? '' : JSON.stringify(json)];
+			const request = head(method, path, { Authorization: `Bearer ${token}`, ...(body && { ...JSON_TYPE, 'Content-Length': body.length }) }) + body;
+			const socket = await raw(t, server, request.repeat(4 * rate)); // four seconds' worth; two may be used at once
+			for (let n = 0; n < 4 * rate; n++) {
+				const answer = await socket.answer();
+				assert.equal(answer.status, status, `${what}: ${answer.body}`);
+			}
+			const waits = (await reached()).map((count, i) => count > before[i]);
+			assert.deepEqual(waits, [small === limit && limit === 'client_requests', small === limit && limit === 'producer_messages', false], `${what}, with ${small}=${rate}`);
+			socket.drop();
+		}
+	}
 });

@@ -7,13 +7,14 @@ import { once } from 'node:events';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
+import { partOf } from '../support/part.mjs';
 import { makeCert } from '../support/tls.mjs';
 import { defer, within } from '../support/wait.mjs';
 
 const FILES = ['20-contract', '21-cut-points', '70-ws-handshake', '71-ws-conformance', '72-http-conformance', '73-http-files', '74-slow-clients'];
 const HERE = fileURLToPath(new URL('.', import.meta.url));
 
-for (const name of FILES) {
+for (const name of partOf(FILES)) {
 	test(`${name}, over TLS`, async (t) => {
 		const dir = join(makeCert(t).cert, '..');
 		const { NODE_TEST_CONTEXT, ...env } = process.env; // else node thinks that it was started by this test

@@ -18,9 +18,9 @@ const IDS = ['team-a', 'team-b', 'team-c', 'other', 'other-b'];
 /** The rights of each role, as the table of proto/access.md has them. */
 const RIGHTS = {
 	observer: ['watch'],
-	controller: ['watch', 'control', 'create'],
+	controller: ['watch', 'control', 'create', 'label'],
 	producer: ['watch', 'append', 'create'],
-	admin: ['watch', 'control', 'append', 'create', 'delete', 'administer'],
+	admin: ['watch', 'control', 'append', 'create', 'label', 'delete', 'administer'],
 };
 const ACTORS = [
 	{ sub: 'ann', role: 'controller', sessions: ['team-*'] },
@@ -168,6 +168,14 @@ class Story {
 		assert.deepEqual(ids.filter((id) => !this.sees(actor, id)), [], `${actor.sub} sees them`);
 	}
 
+	/** What is found is of what the actor sees. */
+	async search(actor, id) {
+		const one = await this.ask(actor, 'watch', id, 'GET', `/api/sessions/${id}/search?q=SECRET-`);
+		assert.ok(!one.isDone || one.body.hits.every((hit) => hit.snippet.includes('secret-')));
+		const all = await this.ask(actor, 'watch', null, 'GET', '/api/search?q=secret-');
+		assert.deepEqual(all.isDone ? all.body.hits.filter((hit) => !this.sees(actor, hit.session_id)) : [], [], `${actor.sub} finds them`);
+	}
+
 	/** A socket of the actor's; and then a frame of every kind, of which the model says what comes. */
 	async socket(actor, id) {
 		let observer = actor.sockets.get(id);
@@ -246,13 +254,15 @@ class Story {
 	async live(actor, steps) {
 		for (let step = 0; step < steps; step++) {
 			const id = this.pick(IDS);
-			const act = this.pick(['append', 'append', 'append', 'create', 'create', 'socket', 'socket', 'socket', 'read', 'read', 'queue', 'list', 'remove', 'wrong', 'revoke others']);
+			const act = this.pick(['append', 'append', 'append', 'create', 'create', 'socket', 'socket', 'socket', 'read', 'read', 'search', 'queue', 'label', 'list', 'remove', 'wrong', 'revoke others']);
 			switch (act) {
 			case 'read': {
 				const { body, isDone } = await this.ask(actor, 'watch', id, 'GET', `/api/sessions/${id}/events?after_seq=0&format=markdown`);
 				assert.ok(!isDone || body.events.every((e, i) => e.seq === i + 1));
 				break;
 			}
+			case 'search': await this.search(actor, id); break;
+			case 'label': await this.ask(actor, 'label', id, 'PATCH', `/api/sessions/${id}`, { pinned: true }); break;
 			case 'queue': await this.ask(actor, 'watch', id, 'GET', `/api/sessions/${id}/queue`); break;
 			case 'revoke others': await (actor.role === 'admin' || this.ask(actor, 'administer', null, 'POST', '/api/tokens/revoke', { sub: 'root' })); break;
 			case 'remove': await (this.random(4) > 0 || this.remove(actor, id)); break;

@@ -1,6 +1,7 @@
 // Tokens, logins and identities: what they show of the sessions, when they end, how a browser gets in, and whose an act is.
 
 import assert from 'node:assert/strict';
+import { chmodSync, lstatSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
@@ -174,10 +175,19 @@ test('the commands make, list and revoke tokens, with a server and without one',
 	await run('token', 'revoke', jti);
 	assert.equal((await server.request('GET', '/api/login', { headers: bearer(token) })).body.error.code, 'token_revoked');
 	assert.match((await run('token', 'list')).split('\n')[0], / revoked$/);
+	// One that an application has issued is not known here, and can be revoked all the same.
+	for (const [one, isKnown] of [[jti, true], ['of-an-application', false]]) {
+		const { code, stderr } = await runToEnd(['token', 'revoke', one, '--data', server.dataDir]);
+		assert.deepEqual([code, /warning: token create has issued no token with the JTI of-an-application /.test(stderr), stderr === ''], [0, !isKnown, isKnown], stderr);
+	}
+	const modeOfUrl = () => lstatSync(join(server.dataDir, 'url')).mode & 0o777;
+	assert.equal(modeOfUrl(), 0o600);
 	const other = await run('token', 'create', '--role', 'observer', '--session', '*', '--sub', 'bob');
 	await server.stop();
 	await run('token', 'revoke', '--sub', 'bob');
+	chmodSync(join(server.dataDir, 'url'), 0o644);
 	await server.restart();
+	assert.equal(modeOfUrl(), 0o600, 'another mode that it had before');
 	assert.equal((await server.request('GET', '/api/login', { headers: bearer(other) })).body.error.code, 'token_revoked');
 	for (const wrong of [['token'], ['token', 'create'], ['token', 'create', '--role', 'root', '--session', '*'], ['token', 'create', '--role', 'admin', '--session', 'a*b'], ['token', 'revoke'], ['token', 'make']]) {
 		assert.equal((await runToEnd([...wrong, '--data', server.dataDir])).code, 2, wrong.join(' '));

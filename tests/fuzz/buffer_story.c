@@ -326,7 +326,7 @@ static void load(struct story *s, const struct buffer *state)
 	struct unpack in = {.bytes = state->data, .len = state->len};
 	stream_buffer_destroy(s->sb);
 	s->sb = stream_buffer_create(&s->limits, 1, &ops, s);
-	fuzz_check(stream_buffer_load(s->sb, &in) == 0 && !in.len, "a state can be loaded");
+	fuzz_check(stream_buffer_load(s->sb, &in, false) == 0 && !in.len, "a state can be loaded");
 }
 
 void story_reload(struct story *s)
@@ -402,7 +402,7 @@ static void load_spoilt(const struct story *s, const char *bytes, size_t len)
 	struct spoilt sp = {0};
 	struct unpack in = {.bytes = bytes, .len = len};
 	struct stream_buffer *sb = stream_buffer_create(&s->limits, 1, &spoilt_ops, &sp);
-	int r = stream_buffer_load(sb, &in);
+	int r = stream_buffer_load(sb, &in, false);
 	fuzz_check(r == 0 || stream_buffer_is_idle(sb), "a refused state leaves nothing");
 	if (r == 0) {
 		sp.last_seq = stream_buffer_emitted_seq(sb);

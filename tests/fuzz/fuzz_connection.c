@@ -55,8 +55,8 @@ static void handle_deleted(void *owner, struct session *session)
 	server_session_deleted(((struct stage *)owner)->server, session);
 }
 
-static void handle_prompt(
-	void *owner, struct session *session, uint64_t seq, const char *message, size_t len)
+static void handle_prompt(void *owner, struct session *session, uint64_t seq, const char *message,
+	size_t len, const struct json_t *content)
 {
 }
 
@@ -132,8 +132,8 @@ static struct stage *make_stage(bool wants_tokens)
 	stage->limits = *limits_default();
 	strcpy(stage->dir, "/dev/shm/holdfast-fuzz-XXXXXX");
 	fuzz_check(mkdtemp(stage->dir) != NULL, "there is a directory for the sessions");
-	stage->agents = agent_host_create(&(struct agent_host_config){
-		.loop = &stage->loop, .limits = &stage->limits, .cwd = "/"});
+	stage->agents = agent_host_create(
+		&(struct agent_host_config){.loop = &stage->loop, .limits = &stage->limits});
 	int r = session_table_open(
 		&(struct session_table_config){.loop = &stage->loop,
 			.limits = &stage->limits,
@@ -157,6 +157,7 @@ static struct stage *make_stage(bool wants_tokens)
 					      .trust = &trust,
 					      .web_dir = wants_tokens ? NULL : stage->dir,
 					      .access = stage->access,
+					      .metrics = wants_tokens ? metrics_create() : NULL,
 					      .sessions = stage->sessions,
 					      .agents = stage->agents},
 		&why);

@@ -137,6 +137,7 @@ export class Observer {
 		case 'activity': return this.#notices.set(data.seq, data);
 		case 'state': return this.#stateIs(data, frame);
 		case 'keepalive_ack': return this.#acknowledged(data, frame);
+		case 'draining': return undefined; // a close follows
 		case 'session_gone': return this.#isGone(data, frame);
 		case 'error': return this.onError ? this.onError(data) : this.#bad('an error that nothing asked for', frame);
 		default: return this.onAnswer ? this.onAnswer(frame) : this.#bad('a frame that nothing asked for', frame);

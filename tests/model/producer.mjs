@@ -93,6 +93,9 @@ export class Producer {
 	}
 
 	#answer({ type, data }) {
+		if (type === 'draining') {
+			return; // a close follows
+		}
 		const settle = this.#waiting.get(data.ref);
 		if (!settle) {
 			this.#fail(new Finding(`an answer to nothing: ${type} ${JSON.stringify(data).slice(0, 500)}`));

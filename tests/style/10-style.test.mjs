@@ -43,6 +43,24 @@ test('nothing is left over in the code', () => {
 	assert.deepEqual(left, []);
 });
 
+test('each file has fewer than 600 lines', () => {
+	const files = [...filesIn(['include', 'src', 'bench'], ['.c', '.h']), ...filesIn(['tests'], ['.c', '.h', '.mjs']), ...filesIn(['web'], ['.js', '.ts', '.css', '.html'])];
+	assert.ok(files.length > 400, 'they were found');
+	const long = files.map((file) => `${file}: ${readFileSync(join(root, file), 'utf8').split('\n').length - 1}`).filter((line) => Number(line.split(': ').at(-1)) > 599);
+	assert.deepEqual(long, []);
+});
+
+/** The functions of a C file that are too long: each begins with a brace at the beginning of a line. */
+function longFunctions(file, most) {
+	const lines = readFileSync(join(root, file), 'utf8').split('\n');
+	return lines.flatMap((line, i) => (line === '{' && lines.indexOf('}', i) - i - 1 >= most ? [`${file}:${i + 1}`] : []));
+}
+
+test('each function of the server has fewer than 70 lines', () => {
+	const files = filesIn(['include', 'src', 'bench'], ['.c', '.h']); // those of tests may begin with a table
+	assert.deepEqual(files.flatMap((file) => longFunctions(file, 70)), []);
+});
+
 test('scripts/test refuses a name that no test has, before it installs or builds anything', () => {
 	for (const words of [['bogus'], ['unit', '12-process'], ['e2e', '12-process', 'bogus']]) {
 		const { status, stdout, stderr } = run(join(root, 'scripts/test'), words, { PATH: '/usr/bin:/bin' });

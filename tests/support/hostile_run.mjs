@@ -112,9 +112,15 @@ class View {
 /** Whoever kills the server under several runs: hears of every prompt, to choose its moments. */
 export class Killer {
 	#heard = 0;
+	#enough = 0;
 	#who = new Set();
 	#waiters = new Waiters();
 	isDone = false;
+
+	/** Whether it waits for prompts: then even a run that has said all of its own says more. */
+	get isWaiting() {
+		return this.#heard < this.#enough;
+	}
 
 	hear(who) {
 		this.#heard += 1;
@@ -129,8 +135,8 @@ export class Killer {
 
 	/** Waits until so many more prompts have been sent. */
 	wait(count) {
-		const enough = this.#heard + count;
-		return this.#waiters.until(() => this.#heard >= enough, LIMIT_MS, () => `${enough} prompts, ${this.#heard} so far`);
+		this.#enough = this.#heard + count;
+		return this.#waiters.until(() => !this.isWaiting, LIMIT_MS, () => `${this.#enough} prompts, ${this.#heard} so far`);
 	}
 }
 
@@ -259,7 +265,7 @@ class HostileRun {
 
 	#say() {
 		this.#killer?.hear(this);
-		this.#promptIds.push(this.#client.prompt(PROMPTS[this.#random(PROMPTS.length)]));
+		this.#promptIds.push(this.#client.prompt(PROMPTS[this.#random(PROMPTS.length)]).id);
 	}
 
 	/** Until the network does something, or for a moment. */
@@ -285,7 +291,7 @@ class HostileRun {
 		}
 		while (this.#killer && !this.#killer.isDone) {
 			await this.#pause();
-			if (this.#random(8) === 0 && this.#promptIds.length < 20) {
+			if (this.#random(8) === 0 && (this.#killer.isWaiting || this.#promptIds.length < 20)) {
 				this.#say();
 			}
 		}

@@ -144,10 +144,15 @@ export class Observer extends TestSocket {
 	}
 
 	/** Sends a prompt; resolves with prompt_received. */
-	async prompt(message, promptId = `p-${Math.random().toString(36).slice(2)}`) {
+	prompt(message, promptId = `p-${Math.random().toString(36).slice(2)}`) {
+		return this.promptWith({ message, prompt_id: promptId });
+	}
+
+	/** The same with all members of the frame's data. */
+	async promptWith(data) {
 		const from = this.frames.length;
-		await this.send('prompt', { message, prompt_id: promptId });
-		const frame = await this.waitFor((f) => f.type === 'prompt_received' && f.data.prompt_id === promptId, { from });
+		await this.send('prompt', data);
+		const frame = await this.waitFor((f) => f.type === 'prompt_received' && f.data.prompt_id === data.prompt_id, { from });
 		return frame.data;
 	}
 

@@ -99,8 +99,8 @@ __attribute__((format(printf, 2, 3))) static void tell(struct rig *rig, const ch
 	buffer_printf(&rig->told, "%s%s", rig->told.len ? "; " : "", text);
 }
 
-static void handle_prompt_due(
-	void *owner, struct session *session, uint64_t seq, const char *message, size_t len)
+static void handle_prompt_due(void *owner, struct session *session, uint64_t seq,
+	const char *message, size_t len, const struct json_t *content)
 {
 	tell(owner, "prompt %s %llu %.*s", session_id(session), (unsigned long long)seq, (int)len,
 		message);
@@ -233,7 +233,8 @@ int rig_open(struct rig *rig)
 						  .engine = rig->memory ? &memory_engine : NULL,
 						  .engine_arg = rig->memory},
 					  .ops = &ops,
-					  .owner = rig},
+					  .owner = rig,
+					  .metrics = rig->metrics},
 		&rig->table, &rig->why);
 }
 
@@ -312,7 +313,9 @@ struct session *rig_session(struct rig *rig, const char *id)
 {
 	struct session *session = session_table_get(rig->table, id, strlen(id));
 	if (!session) {
-		assert_int_equal(session_create(rig->table, id, id, NULL, &session), 0);
+		assert_int_equal(session_create(rig->table, id, &(struct session_wish){.title = id},
+					 &session),
+			0);
 	}
 	return session;
 }

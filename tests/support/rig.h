@@ -20,6 +20,7 @@ struct rig {
 	bool owns_dir;
 	struct memory *memory; /* where the store is then, in place of the directory */
 	char *why; /* why rig_open() failed */
+	struct metrics *metrics; /* set by a test that counts; its own */
 	struct buffer told; /* what the floors above were told, `prompt s 3 hello; deleted s` */
 	bool is_failing; /* the store takes no inputs */
 	uv_prepare_t prepare;

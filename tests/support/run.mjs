@@ -14,8 +14,10 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 
-/* The longest files are those of browser: they begin first, so that none of them runs alone in the end. */
 const SUITES = ['browser', 'e2e', 'web', 'style'];
+/* The longest files begin first, so that none of them runs alone in the end. */
+const LONGEST = ['style/10-', 'browser/28-', 'e2e/57-', 'e2e/80-', 'browser/16-', 'browser/29-', 'browser/15-', 'browser/18-', 'browser/12-',
+	'browser/11-', 'browser/23-', 'browser/27-', 'e2e/81-', 'e2e/40-', 'e2e/87-', 'e2e/31-', 'e2e/45-'];
 const FILE_LIMIT_MS = 10 * 60_000 * Number(process.env.HOLDFAST_TEST_PATIENCE ?? 1);
 // Node 18 (Debian 12's) has these globals of browsers and of later versions behind flags.
 const NODE_FLAGS = Number(process.versions.node.split('.')[0]) < 20
@@ -29,7 +31,10 @@ function select(words) {
 		.filter((suite) => existsSync(join(tests, suite)))
 		.flatMap((suite) => readdirSync(join(tests, suite)).sort().map((file) => `${suite}/${file}`))
 		.filter((file) => file.endsWith('.test.mjs'))
-		.filter((file) => parts.length === 0 || parts.some((part) => file.split('/')[1].includes(part)));
+		.filter((file) => parts.length === 0 || parts.some((part) => file.split('/')[1].includes(part)))
+		.map((file) => ({ file, rank: LONGEST.findIndex((long) => file.startsWith(long)) }))
+		.sort((a, b) => (a.rank < 0 ? LONGEST.length : a.rank) - (b.rank < 0 ? LONGEST.length : b.rank))
+		.map(({ file }) => file);
 }
 
 /** Runs one file; gives {passed, failed, output}. */

@@ -1,5 +1,5 @@
 // An agent with modes, an option and a command. It tells a new mode by its answer alone, and its option by a
-// notification too. It knows no mode "never". With RESUME=1 it goes on with its session, in the mode it begins with. Each prompt has a figure of what it used, as Gemini's have.
+// notification too. It knows no mode "never". With MODELS=1 it has models instead of the option, and tells a new one by its answer alone. With RESUME=1 it goes on with its session, in the mode it begins with. Each prompt has a figure of what it used, as Gemini's have.
 
 import { createInterface } from 'node:readline';
 
@@ -9,6 +9,8 @@ const availableModes = [{ id: 'ask', name: 'Ask' }, { id: 'code', name: 'Code' }
 let mode = 'ask';
 let model = 'small';
 
+const availableModels = [{ modelId: 'small', name: 'Small' }, { modelId: 'large', name: 'Large', description: 'Slow' }];
+const models = () => (process.env.MODELS ? { models: { currentModelId: model, availableModels } } : { configOptions: options() });
 const options = () => [{
 	id: 'model', name: 'Model', type: 'select', currentValue: model,
 	options: [{ value: 'small', name: 'Small' }, { value: 'large', name: 'Large' }],
@@ -16,16 +18,23 @@ const options = () => [{
 
 const methods = {
 	initialize: () => ({ protocolVersion: 1, agentInfo: { name: 'settings' }, ...(process.env.RESUME && { agentCapabilities: { sessionCapabilities: { resume: {} } } }) }),
-	'session/resume': () => ({ modes: { currentModeId: mode, availableModes }, configOptions: options() }),
+	'session/resume': () => ({ modes: { currentModeId: mode, availableModes }, ...models() }),
 	'session/new': () => {
 		setImmediate(() => update({ sessionUpdate: 'available_commands_update', availableCommands: [{ name: 'plan', description: 'Make a plan' }] }));
-		return { sessionId: 's', modes: { currentModeId: mode, availableModes }, configOptions: options() };
+		return { sessionId: 's', modes: { currentModeId: mode, availableModes }, ...models() };
 	},
 	'session/set_mode': ({ modeId }) => {
 		if (!availableModes.some(({ id }) => id === modeId)) {
 			throw new Error(`there is no mode "${modeId}"`);
 		}
 		mode = modeId;
+		return {};
+	},
+	'session/set_model': ({ modelId }) => {
+		if (!process.env.MODELS || !availableModels.some((one) => one.modelId === modelId)) {
+			throw new Error(`there is no model "${modelId}"`);
+		}
+		model = modelId;
 		return {};
 	},
 	'session/set_config_option': ({ value }) => {

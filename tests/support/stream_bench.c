@@ -110,10 +110,9 @@ void stream_bench_finish(struct stream_bench *b)
 	buffer_finish(&b->text);
 }
 
-static uint64_t put(struct stream_bench *b, enum event_type type, const char *message_id,
+static uint64_t put_as_it_is(struct stream_bench *b, enum event_type type, const char *message_id,
 	const char *data, size_t len)
 {
-	stream_buffer_take_sizes(b->sb);
 	return stream_buffer_put(
 		b->sb, &(struct stream_input){.type = type,
 			       .type_name = type == EVENT_CUSTOM ? "x-test" : NULL,
@@ -125,6 +124,18 @@ static uint64_t put(struct stream_bench *b, enum event_type type, const char *me
 			       .ts = b->now,
 			       .at = b->now,
 			       .turn = b->turn});
+}
+
+static uint64_t put(struct stream_bench *b, enum event_type type, const char *message_id,
+	const char *data, size_t len)
+{
+	stream_buffer_take_sizes(b->sb);
+	return put_as_it_is(b, type, message_id, data, len);
+}
+
+uint64_t stream_bench_say_on(struct stream_bench *b, const char *text)
+{
+	return put_as_it_is(b, EVENT_MESSAGE_CHUNK, NULL, text, strlen(text));
 }
 
 uint64_t stream_bench_say_n(struct stream_bench *b, const char *text, size_t len)
@@ -182,7 +193,7 @@ void stream_bench_reload(struct stream_bench *b)
 	stream_buffer_destroy(b->sb);
 	b->sb = stream_buffer_create(&b->limits, 1, &ops, b);
 	struct unpack in = {.bytes = state.data, .len = state.len};
-	assert_int_equal(stream_buffer_load(b->sb, &in), 0);
+	assert_int_equal(stream_buffer_load(b->sb, &in, false), 0);
 	assert_int_equal(in.len, 0);
 	stream_buffer_save(b->sb, &again);
 	assert_int_equal(again.len, state.len);

@@ -181,8 +181,7 @@ static inline void handle_quiet(void *owner)
 static inline void handle_refused(void *owner, const struct acp_setting *setting, const char *why)
 {
 	struct fixture *f = owner;
-	buffer_printf(&f->log, "refused %s %s: %s\n", setting->by,
-		setting->mode_id ? setting->mode_id : setting->config_id, why);
+	buffer_printf(&f->log, "refused %s %s: %s\n", setting->by, setting->id, why);
 	told(f);
 }
 

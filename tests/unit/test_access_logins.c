@@ -203,6 +203,62 @@ static void old_logins_make_room_and_the_file_stays_small(void **state)
 	free(other);
 }
 
+static void subscribe(struct fixture *f, const struct login_halves *halves, const char *endpoint)
+{
+	const struct push_subscription push = {
+		.endpoint = (char *)endpoint, .p256dh = (char *)"key", .auth = (char *)"secret"};
+	assert_int_equal(access_subscribe(f->access, halves->cookie, halves->header,
+				 endpoint ? &push : NULL, 10, handle_done, f),
+		0);
+	uv_run(&f->loop, UV_RUN_DEFAULT);
+	assert_int_equal(f->status, 0);
+}
+
+static void gather_endpoint(void *arg, const json_t *line)
+{
+	const char *endpoint =
+		json_string_value(json_object_get(json_object_get(line, "push"), "endpoint"));
+	if (endpoint) {
+		buffer_printf(arg, "%s ", endpoint);
+	}
+}
+
+static void a_subscription_lasts_as_long_as_its_login(void **state)
+{
+	struct fixture *f = *state;
+	char *token = read_file(f, "access-token");
+	char *other = own_token(f, "ann", ",\"jti\":\"ann\"");
+	struct login_halves first = log_in(f, token);
+	struct login_halves hers = log_in(f, other);
+	struct login_halves off = log_in(f, other);
+	subscribe(f, &first, "https://push.example/ended");
+	subscribe(f, &hers, "https://push.example/old");
+	subscribe(f, &hers, "https://push.example/new");
+	subscribe(f, &off, "https://push.example/off");
+	subscribe(f, &off, NULL);
+	assert_int_equal(access_subscriptions(f->access), 2);
+	reopen(f);
+	assert_int_equal(access_subscriptions(f->access), 2);
+	for (int i = 0; i < 1200; i++) {
+		log_in(f, token); /* the first one ends, and the file is written anew */
+	}
+	assert_int_equal(access_subscriptions(f->access), 1);
+	struct buffer endpoints = {0};
+	char *why = NULL;
+	assert_int_equal(access_each_line(f->dir, gather_endpoint, &endpoints, &why), 0);
+	assert_string_equal(buffer_cstr(&endpoints), "https://push.example/new ");
+	buffer_finish(&endpoints);
+	reopen(f);
+	assert_int_equal(access_subscriptions(f->access), 1);
+	assert_true(access_is_subscribed(f->access, hers.cookie, hers.header));
+	assert_false(access_is_subscribed(f->access, off.cookie, off.header));
+	access_revoke(f->access, &(struct revocation){.jti = "ann"}, handle_done, f);
+	uv_run(&f->loop, UV_RUN_DEFAULT);
+	assert_int_equal(access_subscriptions(f->access), 0);
+	free(token);
+	free(other);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -211,6 +267,7 @@ int main(void)
 		CASE(another_access_token_ends_the_logins_of_the_old_one),
 		CASE(damage_is_kept_for_the_next_start_to_tell),
 		CASE(old_logins_make_room_and_the_file_stays_small),
+		CASE(a_subscription_lasts_as_long_as_its_login),
 		CASE(nothing_secret_is_in_the_file),
 		CASE(a_torn_line_is_cut_off_and_a_damaged_one_is_told),
 	};

@@ -127,7 +127,8 @@ static void test_cannot_start(void **state)
 	create_agent(f, "", config);
 	prompt(f, "go");
 	run_until(f, "stopped");
-	expect_log(f, "stopped exit exit status 127\n");
+	expect_log(f,
+		"stopped exit exit status 127; its command cannot be run: is it installed, and in the PATH of the server?\n");
 	destroy_agent(f);
 
 	config.cwd = "/no/such/directory";
@@ -167,7 +168,7 @@ static void test_start_timeout(void **state)
 	prompt(f, "go");
 	run_until(f, "stopped");
 	expect_log(f,
-		"stopped protocol did not answer initialize and session/new (or what goes on with an earlier session) in time\n");
+		"stopped protocol did not answer initialize in time: check that its command speaks ACP on stdin and stdout\n");
 }
 
 static void test_noise(void **state)

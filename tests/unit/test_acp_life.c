@@ -7,9 +7,11 @@
 
 #include <sys/stat.h>
 
-#define FAILED(times, delay)                               \
-	"stopped exit exit status 7; it has failed " times \
-	" times in a row, the next start waits " delay " s\n"
+#define EXITED                         \
+	"stopped exit exit status 7; " \
+	"it ended before it answered: check that its command speaks ACP on stdin and stdout"
+#define FAILED(times, delay) \
+	EXITED "; it has failed " times " times in a row, the next start waits " delay " s\n"
 #define DELAYED(times, delay) \
 	"x-acp-start_delayed {\"delay_ms\":" delay ",\"failures\":" times "}\n"
 
@@ -19,8 +21,8 @@ static void test_failing_again_and_again(void **state)
 	start(f, "fails_thrice");
 	run_until(f, "stopped");
 	prompt(f, "2");
-	run_until(f, "stopped exit exit status 7; ");
-	expect_log(f, "stopped exit exit status 7\n" FAILED("2", "0.001"));
+	run_until(f, EXITED "; ");
+	expect_log(f, EXITED "\n" FAILED("2", "0.001"));
 	prompt(f, "3");
 	assert_int_equal(f->log.len, 0);
 	run_until(f, "stopped");
@@ -186,15 +188,17 @@ static void test_session_state(void **state)
 
 static int set_mode(struct fixture *f, const char *mode_id)
 {
-	return acp_agent_set(
-		f->agent, &(struct acp_setting){.mode_id = mode_id, .by = "me", .sub = ""});
+	return acp_agent_set(f->agent,
+		&(struct acp_setting){.kind = ACP_SET_MODE, .id = mode_id, .by = "me", .sub = ""});
 }
 
 static int set_option(struct fixture *f, const char *config_id, json_t *value)
 {
-	int r = acp_agent_set(
-		f->agent, &(struct acp_setting){
-				  .config_id = config_id, .value = value, .by = "me", .sub = ""});
+	int r = acp_agent_set(f->agent, &(struct acp_setting){.kind = ACP_SET_OPTION,
+						.id = config_id,
+						.value = value,
+						.by = "me",
+						.sub = ""});
 	json_decref(value);
 	return r;
 }
@@ -290,7 +294,7 @@ static void test_too_many_settings(void **state)
 {
 	struct fixture *f = *state;
 	create_agent(f, "settings", default_config(f));
-	char name[8];
+	char name[16];
 	for (int i = 0; i < 16; i++) {
 		snprintf(name, sizeof(name), "o%d", i);
 		assert_int_equal(set_option(f, name, json_false()), 0);

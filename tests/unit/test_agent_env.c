@@ -62,6 +62,28 @@ static void what_is_no_name_is_refused(void **state)
 	}
 }
 
+static void secrets_are_hidden(void **state)
+{
+	static const struct {
+		const char *said, *shown;
+	} cases[] = {
+		{"key sk-secret-1!", "key ***!"},
+		{"sk-secret-12 sk-secret-1", "*** ***"}, /* the longest value counts */
+		{"cut: sk-secr\nsk-secr more", "cut: ***\nsk-secr more"},
+		{"ends sk-sec", "ends ***"},
+		{"ask /usr/bin sk-s", "ask /usr/bin sk-s"},
+		{"", ""},
+	};
+	char *const *env =
+		LIST("PATH=/usr/bin", "KEY=sk-secret-1", "KEY2=sk-secret-12", "MODE=ask");
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		struct buffer out = {0};
+		agent_env_hide(env, cases[i].said, strlen(cases[i].said), &out);
+		assert_string_equal(buffer_cstr(&out), cases[i].shown);
+		buffer_finish(&out);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -69,6 +91,7 @@ int main(void)
 		cmocka_unit_test(more_is_given_by_name),
 		cmocka_unit_test(all_but_the_servers_own_is_given),
 		cmocka_unit_test(what_is_no_name_is_refused),
+		cmocka_unit_test(secrets_are_hidden),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

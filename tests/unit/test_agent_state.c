@@ -6,6 +6,7 @@
 #include "rig.h"
 
 #include "fake_socket.h"
+#include "holdfast/requests.h"
 
 #include <fcntl.h>
 #include <setjmp.h>
@@ -58,7 +59,7 @@ static void expect_title(struct rig *rig, const char *want)
 {
 	struct session_object object;
 	assert_true(session_table_get_object(rig->table, "s", 1, &object));
-	assert_string_equal(object.title, want);
+	assert_string_equal(object.labels.title, want);
 }
 
 /** What `connected` says to an observer who comes now. */
@@ -209,7 +210,8 @@ static void what_is_pruned_is_not_named(void **state)
 static struct session *make_untitled(struct rig *rig)
 {
 	struct session *session;
-	assert_int_equal(session_create(rig->table, "s", "", NULL, &session), 0);
+	assert_int_equal(
+		session_create(rig->table, "s", &(struct session_wish){.title = ""}, &session), 0);
 	return session;
 }
 
@@ -240,11 +242,33 @@ static void the_agent_gives_a_title(void **state)
 	expect_title(rig, "");
 }
 
-static void a_title_that_was_given_stays(void **state)
+static void label(struct rig *rig, const char *title)
+{
+	struct labels_change change = {
+		.has_title = true, .title = title, .archived = -1, .pinned = -1};
+	assert_int_equal(session_label(rig_session(rig, "s"), &change), 0);
+	rig_settle(rig);
+}
+
+static void the_title_of_a_person_counts_before_the_agents(void **state)
 {
 	struct rig *rig = *state;
 	rig_session(rig, "s");
+	rig_settle(rig);
+	expect_title(rig, "s");
 	give_title(rig, "{\"title\":\"Mend the gate\"}");
+	expect_title(rig, "Mend the gate");
+	label(rig, "Mine");
+	give_title(rig, "{\"title\":\"Paint it\"}");
+	expect_title(rig, "Mine");
+	wait_until_away(rig);
+	expect_title(rig, "Mine");
+	rig_close(rig);
+	assert_int_equal(rig_open(rig), 0);
+	expect_title(rig, "Mine");
+	label(rig, NULL);
+	expect_title(rig, "Paint it");
+	give_title(rig, "{\"title\":null}");
 	expect_title(rig, "s");
 }
 
@@ -262,11 +286,11 @@ static void a_long_title_is_cut_between_two_characters(void **state)
 	give_title(rig, buffer_cstr(&data));
 	buffer_finish(&data);
 	assert_true(session_table_get_object(rig->table, "s", 1, &object));
-	assert_int_equal(strlen(object.title), 255);
-	assert_string_equal(object.title + 253, "ä");
+	assert_int_equal(strlen(object.labels.title), 255);
+	assert_string_equal(object.labels.title + 253, "ä");
 	wait_until_away(rig);
 	assert_true(session_table_get_object(rig->table, "s", 1, &object));
-	assert_int_equal(strlen(object.title), 255);
+	assert_int_equal(strlen(object.labels.title), 255);
 }
 
 int main(void)
@@ -283,7 +307,8 @@ int main(void)
 			a_restart_reads_it_from_the_metadata, setup, teardown),
 		cmocka_unit_test(what_is_pruned_is_not_named),
 		cmocka_unit_test_setup_teardown(the_agent_gives_a_title, setup, teardown),
-		cmocka_unit_test_setup_teardown(a_title_that_was_given_stays, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			the_title_of_a_person_counts_before_the_agents, setup, teardown),
 		cmocka_unit_test_setup_teardown(
 			a_long_title_is_cut_between_two_characters, setup, teardown),
 	};

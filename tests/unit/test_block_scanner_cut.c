@@ -68,7 +68,7 @@ static void cut_between(struct pieces *p, const char *before, size_t before_len,
 		struct buffer state = {0};
 		stream_buffer_save(sb, &state);
 		struct unpack in = {.bytes = state.data, .len = state.len};
-		assert_int_equal(stream_buffer_load(sb, &in), 0);
+		assert_int_equal(stream_buffer_load(sb, &in, false), 0);
 		buffer_finish(&state);
 	}
 	stream_buffer_finish_turn(sb);

@@ -96,8 +96,8 @@ static void wrong_claims_are_refused(void **state)
 
 static void a_role_may_do_what_the_table_says(void **state)
 {
-	static const char *const table[ROLE_COUNT] = {"w", "wpc", "wac", "wpacdm"};
-	static const char letters[RIGHT_COUNT + 1] = "wpacdm";
+	static const char *const table[ROLE_COUNT] = {"w", "wpucl", "wauc", "wpaucldm"};
+	static const char letters[RIGHT_COUNT + 1] = "wpaucldm";
 	for (int role = 0; role < ROLE_COUNT; role++) {
 		struct grant *grant = grant_create((enum role)role, "x");
 		assert_int_equal(role_parse(role_name((enum role)role)), role);

@@ -14,6 +14,7 @@
 #include <strings.h>
 
 #include <cmocka.h>
+#include <uv.h>
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
@@ -532,9 +533,42 @@ static void test_equals_plain_renderer_on_corpus(void **state)
 	corpus_each("markdown", visit_every_prefix, NULL);
 }
 
+/* --- threads --- */
+
+static const char with_all[] =
+	"~~a~~ **b** www.example.org `c`\n\n| d | e |\n|---|---|\n| ~f~ | g |\n";
+
+static void render_often(void *arg)
+{
+	const struct buffer *want = arg;
+	for (int i = 0; i < 500; i++) {
+		struct buffer html = {0};
+		markdown_to_html("", 0, with_all, sizeof(with_all) - 1, &html);
+		assert_int_equal(html.len, want->len);
+		assert_memory_equal(html.data, want->data, html.len);
+		buffer_finish(&html);
+	}
+}
+
+static void several_threads_render_the_same(void **state)
+{
+	uv_thread_t threads[4];
+	struct buffer want = {0};
+	markdown_to_html("", 0, with_all, sizeof(with_all) - 1, &want);
+	assert_non_null(strstr(buffer_cstr(&want), "<del>a</del>"));
+	for (size_t i = 0; i < 4; i++) {
+		assert_int_equal(uv_thread_create(&threads[i], render_often, &want), 0);
+	}
+	for (size_t i = 0; i < 4; i++) {
+		uv_thread_join(&threads[i]);
+	}
+	buffer_finish(&want);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(several_threads_render_the_same),
 		cmocka_unit_test(test_safety_reader_knows_danger),
 		cmocka_unit_test(test_constructs),
 		cmocka_unit_test(test_raw_html_is_text),

@@ -263,7 +263,7 @@ static void state_names_the_first_hundred(void **state)
 	struct stage *st = *state;
 	st->rig.limits.prompt_queue = 150;
 	for (int i = 0; i < 121; i++) {
-		char id[8];
+		char id[16];
 		snprintf(id, sizeof(id), "p%d", i);
 		prompt(st->session, id, id);
 	}

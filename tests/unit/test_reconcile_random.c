@@ -3,7 +3,10 @@
  * adds is as much as is missing, neither more nor less, and the next replay adds nothing.
  */
 #include "reconcile_fixture.h"
+#include "part.h"
 #include "random.h"
+
+#include <inttypes.h>
 
 static const char *const prompts[] = {
 	"go on", "fix it", "now fix the build of the server", "go on"};
@@ -11,6 +14,7 @@ static const char *const texts[] = {"Done.", "Ok.", "Yes, done.", "I look at the
 	"I have changed it as you asked.", "All of the tests are green now."};
 static const char *const titles[] = {"List", "Read", "Delete"};
 
+#define SEEDS       48 /* a part of them with each commit */
 #define RUNS        500
 #define COUNT(list) (uint32_t)(sizeof(list) / sizeof((list)[0]))
 
@@ -91,7 +95,7 @@ static void print_list(const char *name, const json_t *list)
 	free(text);
 }
 
-static void expect_missing(const struct making *m, const json_t *fresh, int run)
+static void expect_missing(const struct making *m, const json_t *fresh, uint64_t seed, int run)
 {
 	size_t new_prompts = 0;
 	size_t new_events = 0;
@@ -104,8 +108,10 @@ static void expect_missing(const struct making *m, const json_t *fresh, int run)
 		bare_text_append(&bare, SAID_MESSAGE, text ? text : "", text ? strlen(text) : 0);
 	}
 	if (new_prompts != m->prompts || new_events != m->events || bare.bytes.len != m->bytes) {
-		print_error("run %d: %zu of %zu prompts, %zu of %zu calls, %zu of %zu bytes\n", run,
-			new_prompts, m->prompts, new_events, m->events, bare.bytes.len, m->bytes);
+		print_error("seed %" PRIu64
+			    ", run %d: %zu of %zu prompts, %zu of %zu calls, %zu of %zu bytes\n",
+			seed, run, new_prompts, m->prompts, new_events, m->events, bare.bytes.len,
+			m->bytes);
 		print_list("log", m->story->log);
 		print_list("told", m->story->told);
 		print_list("added", fresh);
@@ -114,20 +120,33 @@ static void expect_missing(const struct making *m, const json_t *fresh, int run)
 	bare_text_finish(&bare);
 }
 
-static void try_histories(bool has_names)
+static void try_seed(bool has_names, uint64_t seed)
 {
-	const char *seed = getenv("HOLDFAST_SEED");
-	struct random random = {.state = seed ? strtoull(seed, NULL, 10) : 7};
+	struct random random = {.state = seed};
 	for (int run = 0; run < RUNS; run++) {
 		struct making m = {.random = &random, .story = story_new(), .has_names = has_names};
 		for (uint32_t left = 1 + random_below(&random, 8); left > 0; left--) {
 			add_turn(&m);
 		}
 		json_t *fresh = replay(m.story->log, m.story->told, 0, NULL);
-		expect_missing(&m, fresh, run);
+		expect_missing(&m, fresh, seed, run);
 		json_decref(fresh);
 		expect_nothing_more(m.story);
 		story_end(m.story, 5, "[]");
+	}
+}
+
+static void try_histories(bool has_names)
+{
+	const char *chosen = getenv("HOLDFAST_SEED");
+	if (chosen) {
+		try_seed(has_names, strtoull(chosen, NULL, 10));
+		return;
+	}
+	for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+		if (part_has_next()) {
+			try_seed(has_names, seed);
+		}
 	}
 }
 

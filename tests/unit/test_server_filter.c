@@ -63,9 +63,10 @@ static int mode(void)
 	return mode;
 }
 
-static int exec_true(void)
+/** A program that fails: where it may start, it is the end of this process, and the test must see it. */
+static int exec_false(void)
 {
-	return failed(execl("/bin/true", "true", NULL));
+	return failed(execl("/bin/false", "false", NULL));
 }
 
 static int spawn_true(void)
@@ -93,7 +94,7 @@ static void *look(void *arg)
 		sem_wait(&may_look);
 	}
 	EXPECT(mode(), 2);
-	EXPECT(exec_true(), EPERM);
+	EXPECT(exec_false(), EPERM);
 	EXPECT(fork_one(), EPERM);
 	return (void *)(intptr_t)wrong;
 }
@@ -112,7 +113,7 @@ static int look_in_thread(void)
 static int look_at_refused(void)
 {
 	int wrong = 0;
-	EXPECT(exec_true(), EPERM);
+	EXPECT(exec_false(), EPERM);
 	EXPECT(spawn_true(), EPERM);
 	EXPECT(fork_one(), EPERM);
 	EXPECT(failed(syscall(SYS_execveat, AT_FDCWD, "/bin/true", NULL, NULL, 0)), EPERM);

@@ -383,11 +383,14 @@ static void a_deleted_session_takes_nothing(void **state)
 	assert_int_equal(session_input(st->session, &note, &seq, &duplicate), -ENOENT);
 	assert_int_equal(
 		session_prompt(st->session, "a", 1, "p", AUTHOR("c"), &seq, &duplicate), -ENOENT);
-	assert_int_equal(session_create(st->rig.table, "s", "", NULL, &again), -EEXIST);
+	assert_int_equal(
+		session_create(st->rig.table, "s", &(struct session_wish){.title = ""}, &again),
+		-EEXIST);
 	rig_settle(&st->rig);
 	rig_expect_told(&st->rig, "deleted s");
 	assert_int_equal(st->socket.closed, 4404);
-	assert_int_equal(session_create(st->rig.table, "s", "", NULL, &again), 0);
+	assert_int_equal(
+		session_create(st->rig.table, "s", &(struct session_wish){.title = ""}, &again), 0);
 	assert_true(session_log_epoch(session_channel(again)->log) != epoch);
 	rig_settle(&st->rig);
 	st->session = again;

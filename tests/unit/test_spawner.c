@@ -103,6 +103,7 @@ static int status_of(struct far far, uint64_t id)
 static int orders_of(const char *name, const char *dir, const char *script)
 {
 	struct orders orders = {.name = (char *)name,
+		.root = (char *)"",
 		.dir = (char *)dir,
 		.args = (char *[]){(char *)"/bin/sh", (char *)"-c", (char *)script, NULL},
 		.env = (char *[]){(char *)"A=b", NULL}};

@@ -279,6 +279,7 @@ static void frames_are_as_the_golden_ones(void **state)
 		.status = "waiting",
 		.usage = "{\"used\":1834,\"size\":200000}"};
 	struct connected_frame connected = {.session_id = "demo-1",
+		.labels = {.title = "A demo"},
 		.client_id = "a1b2c3d4e5f60718",
 		.role = "controller",
 		.epoch = EPOCH,
@@ -291,6 +292,7 @@ static void frames_are_as_the_golden_ones(void **state)
 	hiding.role = "observer";
 	hiding.hide = HIDE_ALL;
 	struct connected_frame fresh = {.session_id = "demo-1",
+		.labels = {.title = "A demo"},
 		.client_id = "a1b2c3d4e5f60718",
 		.role = "controller",
 		.epoch = EPOCH,

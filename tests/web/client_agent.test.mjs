@@ -270,9 +270,11 @@ test('a setting goes out only while connected', () => {
 	assert.equal(client.setMode('code'), false);
 	server.pump();
 	assert.equal(client.setMode('code'), true);
+	assert.equal(client.setModel('opus'), true);
 	assert.equal(client.setConfigOption('fast', true), true);
 	server.pump();
 	assert.deepEqual(server.sent('set_mode'), [{ mode_id: 'code' }]);
+	assert.deepEqual(server.sent('set_model'), [{ model_id: 'opus' }]);
 	assert.deepEqual(server.sent('set_config_option'), [{ config_id: 'fast', value: true }]);
 	server.socket.break();
 	assert.equal(client.setConfigOption('fast', false), false);

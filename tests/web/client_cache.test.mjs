@@ -297,6 +297,30 @@ for (const [what, indexedDB] of [
 	});
 }
 
+test('a database that opens late is shown as long as there is no connection, and not any more when the server has answered', async () => {
+	for (const isDown of [true, false]) {
+		const server = new FakeServer().fill(3);
+		const indexedDB = new IDBFactory();
+		await openLive(server, indexedDB);
+		const waiting = [];
+		const late = { open: (...args) => {
+			const request = {};
+			waiting.push(() => Object.assign(indexedDB.open(...args), { onsuccess: ({ target }) => Object.assign(request, { result: target.result }).onsuccess() }));
+			return request;
+		} };
+		server.reachable = !isDown;
+		const { client, cached } = openTab(server, late);
+		await settle(server);
+		server.advance(600);
+		await settle(server);
+		waiting.forEach((open) => open());
+		await settle(server);
+		assert.deepEqual(cached, isDown ? [1, 2, 3] : [], isDown ? 'there is no server' : 'the server was first');
+		assert.deepEqual(seqs(client.events), [1, 2, 3]);
+		client.close();
+	}
+});
+
 test('a browser that throws at the mention of IndexedDB, or has none, is one without a cache', (t) => {
 	t.after(() => delete globalThis.indexedDB);
 	for (const get of [fail(new Error('SecurityError')), () => undefined]) {

@@ -213,7 +213,7 @@ test('a queued prompt whose event is before the newest page is asked about until
 	const server = new FakeServer();
 	const { client } = observe(server);
 	server.pump();
-	const id = client.prompt('early');
+	const { id } = client.prompt('early');
 	server.pump();
 	server.socket.break();
 	server.record({ type: 'user_prompt', data: { prompt_id: id } });
@@ -526,7 +526,7 @@ test('a prompt under an id of the caller is sent once, however often it is asked
 	const server = new FakeServer();
 	const { client } = observe(server);
 	server.pump();
-	assert.equal(client.prompt('x', { promptId: 'mine' }), 'mine');
+	assert.equal(client.prompt('x', { promptId: 'mine' }).id, 'mine');
 	client.prompt('x', { promptId: 'mine' });
 	assert.equal(client.prompts.length, 1);
 	server.pump();

@@ -41,7 +41,7 @@ test('the queue is what the server tells, said when it changes', () => {
 	tellQueue(server, waiting('a'), waiting('b', 'other', { edited: true }));
 	assert.deepEqual(told, [['a a', 'b b'], ['a a', 'b other']]);
 	assert.deepEqual(client.queue[1], { prompt_id: 'b', message: 'other', client_id: 'me', edited: true });
-	client.queue[0].message = 'changed by somebody';
+	assert.throws(() => (client.queue[0].message = 'changed by somebody'), TypeError);
 	assert.equal(client.queue[0].message, 'a');
 	tellQueue(server);
 	assert.deepEqual(client.queue, []);
@@ -90,7 +90,7 @@ test('a refusal goes to who asked, with its code, and is no error of the connect
 test('what has no answer is asked again, behind the prompts that it is about', async () => {
 	const { server, client } = start();
 	server.socket.break();
-	const id = client.prompt('one');
+	const { id } = client.prompt('one');
 	const edit = outcome(client.editPrompt(id, 'two'));
 	server.advance(1_000);
 	server.socket.break();
@@ -139,7 +139,7 @@ test('an edit that is too large does not break one connection after another', as
 
 test('a prompt that was removed is not waited for, whoever removed it', async () => {
 	const { server, client } = start();
-	const [mine, theirs, begun] = ['one', 'two', 'three'].map((message) => client.prompt(message));
+	const [mine, theirs, begun] = ['one', 'two', 'three'].map((message) => client.prompt(message).id);
 	server.pump();
 	tellQueue(server, waiting(mine), waiting(theirs), waiting(begun));
 	assert.equal(server.sent('prompt').length, 3);
@@ -175,4 +175,16 @@ test('a queue of which the state tells a part says nothing about the rest', () =
 	server.toAll('state', { is_prompting: true, is_running: true, queue_length: 2, queue: [waiting('a')], usage: null, status: 'running' });
 	server.pump();
 	assert.equal(server.sent('prompt').length, 1);
+});
+
+test('images and files go with their prompt, also when it is sent again', async () => {
+	const { server, client } = start();
+	const content = [{ type: 'image', blob: 'a'.repeat(64) }];
+	client.prompt('Look', { promptId: 'p-1', content });
+	client.prompt('No more', { promptId: 'p-2' });
+	content[0].blob = 'changed by somebody';
+	const sent = [{ message: 'Look', prompt_id: 'p-1', content: [{ type: 'image', blob: 'a'.repeat(64) }] }, { message: 'No more', prompt_id: 'p-2' }];
+	server.pump();
+	assert.deepEqual(server.sent('prompt').slice(0, 2), sent);
+	assert.deepEqual(client.prompts[0].content, sent[0].content);
 });

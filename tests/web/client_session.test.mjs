@@ -9,7 +9,7 @@ import { observe, seqs } from './observe.mjs';
 test('a prompt is sent again with the same id until it is confirmed, and then no more', () => {
 	const server = new FakeServer();
 	const { client } = observe(server);
-	const id = client.prompt('hello');
+	const { id } = client.prompt('hello');
 	assert.deepEqual(client.prompts, [
 		{ prompt_id: id, message: 'hello', state: 'sending', seq: null },
 	]);
@@ -34,7 +34,7 @@ test('a confirmation that is lost costs one more frame, not one more run', () =>
 	const server = new FakeServer();
 	const { client } = observe(server);
 	server.pump();
-	const id = client.prompt('once');
+	const { id } = client.prompt('once');
 	server.socket.step(); // the server has it, its answer is in flight
 	server.socket.break();
 	server.advance(1000);
@@ -50,7 +50,7 @@ test('a confirmed prompt stays pending until its event is held', () => {
 	const server = new FakeServer();
 	const { client } = observe(server);
 	server.pump();
-	const id = client.prompt('x');
+	const { id } = client.prompt('x');
 	server.socket.queue('prompt_received', { prompt_id: id, seq: 1, duplicate: false });
 	server.socket.deliver();
 	assert.equal(client.prompts[0].state, 'received');

@@ -17,8 +17,9 @@ test('the package has the library, its types and its words, and nothing of the p
 	const { exports } = JSON.parse(readFileSync(join(client, 'package.json'), 'utf8'));
 	assert.ok(Object.values(exports['.']).every((path) => files.includes(path.slice(2))));
 	assert.ok(files.includes('README.md'));
-	assert.deepEqual(files.filter((path) => !/^([a-z-]+\.js|holdfast-client\.d\.ts|README\.md|package\.json)$/.test(path)), []);
-	assert.deepEqual([...files].sort(), readdirSync(client).sort());
+	assert.deepEqual(files.filter((path) => !/^([a-z-]+\.js|react\/index\.(js|d\.ts)|(holdfast-client|sessions)\.d\.ts|README\.md|package\.json)$/.test(path)), []);
+	const all = readdirSync(client).flatMap((name) => (name === 'react' ? readdirSync(join(client, name)).map((file) => `react/${file}`) : [name]));
+	assert.deepEqual([...files].sort(), all.sort());
 	writeFileSync(join(dir, 'use.mjs'), "import * as all from 'holdfast-client';\nconsole.log(Object.keys(all).sort().join());\n");
 	const names = execFileSync(process.execPath, [join(dir, 'use.mjs')], { encoding: 'utf8' });
 	assert.equal(names.trim(), Object.keys(library).sort().join());
@@ -62,7 +63,7 @@ function membersOf(object) {
 }
 
 test('the declarations name what there is, and the sample uses it', () => {
-	const declared = readFileSync(join(client, 'holdfast-client.d.ts'), 'utf8');
+	const declared = ['holdfast-client.d.ts', 'sessions.d.ts'].map((name) => readFileSync(join(client, name), 'utf8')).join('');
 	const sample = readFileSync(join(tests, 'web/types/sample.ts'), 'utf8');
 	const bodyOf = (name) => new RegExp(`^export (?:class|function) ${name}\\b[^]*?^\\}?(?=\\n|$)`, 'm').exec(declared)?.[0] ?? '';
 	const options = { base: 'http://localhost', sessionId: 's', WebSocket: class {} };
@@ -72,7 +73,7 @@ test('the declarations name what there is, and the sample uses it', () => {
 		assert.match(sample, new RegExp(`\\b${name}\\b`));
 	}
 	for (const [name, instance] of Object.entries(instances)) {
-		const members = bodyOf(name).match(/(?<=^\t(?:readonly )?)\w+(?=[:(<])/gm).filter((member) => member !== 'constructor' && member !== 'on');
+		const members = bodyOf(name).match(/(?<=^\t(?:readonly )?)\w+(?=[:(<])/gm).filter((member) => !['constructor', 'on', 'once'].includes(member));
 		assert.deepEqual(members.sort(), membersOf(instance).sort(), name);
 		members.forEach((member) => assert.match(sample, new RegExp(`\\.${member}\\b|\\b${member}\\b.* = client\\.`), `${name}.${member} in the sample`));
 	}

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
 import { diffLines } from '../../web/page/diff.js';
-import { TranscriptModel, toolState } from '../../web/page/transcript-model.js';
+import { TranscriptModel, toolState } from '../../web/client/holdfast-client.js';
 
 function event(seq, type, data = {}, turn = 1) {
 	return { seq, type, ts: 0, turn, data };

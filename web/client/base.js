@@ -121,8 +121,24 @@ class DetailEvent extends Event {
 	}
 }
 
-/** An EventTarget for events with a detail. */
+/**
+ * An EventTarget for events with a detail. What it shows by getters is frozen, and the same object until it changes: React's
+ * useSyncExternalStore takes `subscribe` and a getter as they are.
+ */
 export class Emitter extends EventTarget {
+	/** @type {Set<() => void>} */
+	#subscribers = new Set();
+
+	/**
+	 * Calls the listener after every event, whatever its type. Returns a function that removes it.
+	 * @param {() => void} listener @returns {() => void}
+	 */
+	subscribe = (listener) => {
+		const own = () => listener(); // the same listener may subscribe twice
+		this.#subscribers.add(own);
+		return () => void this.#subscribers.delete(own);
+	};
+
 	/**
 	 * Like addEventListener, but hands over the detail, and returns a function that removes the listener.
 	 * @param {string} type @param {(detail: any) => void} listener @returns {() => void}
@@ -134,9 +150,22 @@ export class Emitter extends EventTarget {
 		return () => this.removeEventListener(type, handle);
 	}
 
+	/**
+	 * The same, for the next event of the type only.
+	 * @param {string} type @param {(detail: any) => void} listener @returns {() => void}
+	 */
+	once(type, listener) {
+		const stop = this.on(type, (detail) => {
+			stop();
+			listener(detail);
+		});
+		return stop;
+	}
+
 	/** @protected @param {string} type @param {any} detail */
 	emit(type, detail) {
 		this.dispatchEvent(new DetailEvent(type, detail));
+		[...this.#subscribers].forEach((tell) => tell());
 	}
 }
 

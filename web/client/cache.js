@@ -24,12 +24,11 @@ import { listenTo } from './base.js';
  */
 
 const DEFAULTS = { name: 'holdfast', maxEvents: 1_000, maxChars: 4_000_000, maxSessions: 20 };
-const OPEN_MS = 500; // some browsers never answer: a client must not wait for them
 const FLUSH_MS = 250;
 const FAILURES_MAX = 3;
 
 /** @param {any} request @returns {Promise<any>} */
-function settled(request) {
+export function settled(request) {
 	return new Promise((resolve, reject) => {
 		request.onsuccess = () => resolve(request.result);
 		request.onerror = () => reject(request.error);
@@ -37,7 +36,7 @@ function settled(request) {
 }
 
 /** @param {any} transaction @returns {Promise<void>} */
-function completed(transaction) {
+export function completed(transaction) {
 	return new Promise((resolve, reject) => {
 		transaction.oncomplete = () => resolve();
 		transaction.onabort = () => reject(transaction.error ?? new Error('aborted'));
@@ -46,7 +45,7 @@ function completed(transaction) {
 }
 
 /** @param {any} factory @param {string} name @returns {Promise<any>} */
-function openDatabase(factory, name) {
+export function openDatabase(factory, name) {
 	const request = factory.open(name, 1);
 	request.onupgradeneeded = () => {
 		request.result.createObjectStore('sessions', { keyPath: 'key' });
@@ -60,8 +59,8 @@ function agentKey(key) {
 	return `${key} agent`;
 }
 
-/** All that are in use here. @type {Set<EventCache>} */
-const inUse = new Set();
+/** All that are in use here. @type {Set<EventCache | import('./list-cache.js').ListCache>} */
+export const inUse = new Set();
 
 /**
  * Deletes everything that is kept for somebody, and sees to it that what is in use here writes no more of it.
@@ -124,20 +123,16 @@ export class EventCache {
 	}
 
 	/**
-	 * The cached events of this session; null if there are none, they are damaged, or they come too late.
+	 * The cached events of this session; null if there are none, or they are damaged. Some browsers never answer.
 	 * @returns {Promise<{epoch: string, events: HoldfastEvent[], agent: HoldfastEvent[]} | null>}
 	 */
-	async read() {
-		/** @type {any} */
-		let timer;
-		const late = new Promise((resolve) => {
-			timer = this.#around.timers.setTimeout(() => {
-				this.failure ??= new Error('IndexedDB did not answer in time');
-				resolve(null);
-			}, OPEN_MS);
-		});
-		const found = this.#attempt(() => this.#read());
-		return Promise.race([found, late]).finally(() => this.#around.timers.clearTimeout(timer));
+	read() {
+		return this.#attempt(() => this.#read());
+	}
+
+	/** The client waits no longer for what it reads. */
+	giveUp() {
+		this.failure ??= new Error('IndexedDB did not answer in time');
 	}
 
 	/** Another history, or none: the next write drops the cached one. */
@@ -357,7 +352,7 @@ export class EventCache {
 }
 
 /** Null where there is no IndexedDB; browsers that forbid it may throw when it is accessed. */
-export function makeCache(/** @type {any} */ options, /** @type {string} */ key) {
+export function makeCache(/** @type {any} */ options, /** @type {string} */ key, /** @type {any} */ Kind = EventCache) {
 	const identity = options.access.identity(options.identity);
 	if (identity === null) {
 		return null;
@@ -366,8 +361,8 @@ export function makeCache(/** @type {any} */ options, /** @type {string} */ key)
 	try {
 		const indexedDB = options.indexedDB ?? globalThis.indexedDB;
 		const IDBKeyRange = options.IDBKeyRange ?? globalThis.IDBKeyRange;
-		const limits = options.cache === true ? {} : options.cache;
-		return indexedDB ? new EventCache({ ...options, indexedDB, IDBKeyRange }, whose, limits) : null;
+		const limits = { ...DEFAULTS, ...(options.cache === true ? {} : options.cache) };
+		return indexedDB ? new Kind({ ...options, indexedDB, IDBKeyRange }, whose, limits) : null;
 	} catch {
 		return null;
 	}

@@ -76,6 +76,7 @@ export class Connection {
 	#credentials = null;
 	/** @type {string | null} the server's word for why it is about to close the socket */
 	#refusal = null;
+	#drainMs = 0; // the server stops, and wants to be left alone for so long
 	#askedAgain = false;
 	/** Figures for an inspector. */
 	figures = { connects: 0, losses: 0, framesIn: 0, framesOut: 0, roundTripMs: 0 };
@@ -302,6 +303,10 @@ export class Connection {
 			if (typeof type !== 'string' || typeof data !== 'object' || !data) {
 				throw new TypeError('not a frame');
 			}
+			if (type === 'draining') {
+				this.#drainMs = Number(data.retry_after_ms) || 0; // a close follows
+				return;
+			}
 			if (type === 'keepalive_ack') {
 				this.#heard(data.client_time);
 			} else if (type === 'connected') {
@@ -418,7 +423,11 @@ export class Connection {
 		}
 		const range =
 			Math.min(RETRY_MAX_MS, RETRY_MIN_MS * 2 ** (this.#attempt + 1)) - RETRY_MIN_MS;
-		const delayMs = waitMs ?? Math.round(RETRY_MIN_MS + this.#around.random() * range);
+		const plannedMs = code === 1001 ? this.#drainMs * (1 + this.#around.random()) : 0;
+		this.#drainMs = 0;
+		const delayMs =
+			waitMs ??
+			Math.round(plannedMs || RETRY_MIN_MS + this.#around.random() * range);
 		this.#attempt = Math.min(this.#attempt + 1, 10);
 		this.#arm('retry', delayMs, () => this.#open());
 		// `offline` is only for display: a server on this machine can still be reached.

@@ -1,7 +1,9 @@
 /** The list of sessions, live and on request. */
-import { Emitter, socketUrl, surroundings } from './base.js';
+import { Emitter, deepFreeze, socketUrl, surroundings } from './base.js';
 import { Connection } from './connection.js';
+import { makeCache, wipeCache } from './cache.js';
 import { placeOf, request } from './http.js';
+import { ListCache } from './list-cache.js';
 
 /** @typedef {import('./connection.js').StatusDetail} StatusDetail */
 /** @typedef {import('./base.js').Surroundings} Surroundings */
@@ -14,8 +16,8 @@ function newestFirst(sessions) {
 }
 
 /**
- * The list of sessions, live. Dispatches `sessions` {sessions} (all of them, newest update first) and
- * `status`, as HoldfastClient does.
+ * The list of sessions, live. Dispatches `sessions` {sessions, kept} (all of them, newest update first) and
+ * `status`, as HoldfastClient does. With `cache`, what this browser keeps comes first: `kept` is true, and no status is known.
  */
 export class HoldfastFeed extends Emitter {
 	/** @type {Map<string, any>} */
@@ -23,11 +25,19 @@ export class HoldfastFeed extends Emitter {
 	/** @type {Map<string, any> | null} The pages of a new list, until it is whole. */
 	#coming = null;
 	#connection;
+	#options;
+	/** @type {ListCache | null} */
+	#cache = null;
+	/** Whether the server has said what there is. */
+	#isTold = false;
+	/** What was last given away; null: it has changed. @type {readonly any[] | null} */
+	#snapshot = Object.freeze([]);
 
-	/** @param {Surroundings} [options] */
+	/** @param {Surroundings & {cache?: boolean | import('./cache.js').CacheOptions, identity?: string, indexedDB?: any}} [options] */
 	constructor(options = {}) {
 		super();
 		const around = surroundings(options);
+		this.#options = { ...options, ...around };
 		/** @type {StatusDetail} */
 		this.status = { status: 'closed' };
 		this.#connection = new Connection(around, socketUrl(around.base, '/api/events'), {
@@ -40,16 +50,37 @@ export class HoldfastFeed extends Emitter {
 		});
 	}
 
-	/** @returns {any[]} */
+	/** Whether the list is what this browser has kept: the server has not been reached yet. */
+	get isKept() {
+		return !this.#isTold && this.#sessions.size > 0;
+	}
+
+	/** Frozen, and the same until it changes. @returns {readonly any[]} */
 	get sessions() {
-		return newestFirst(this.#sessions);
+		this.#snapshot ??= deepFreeze(newestFirst(this.#sessions));
+		return this.#snapshot;
 	}
 
 	connect() {
+		if (this.#options.cache && !this.#cache) {
+			this.#cache = makeCache(this.#options, new URL(this.#options.base).origin, ListCache); // now we know whose it is
+			void this.#showKept();
+		}
 		this.#connection.start();
 	}
 
+	async #showKept() {
+		const kept = await this.#cache?.read();
+		if (kept && !this.#isTold && this.#cache) {
+			this.#sessions = new Map(kept.map((session) => [session.id, { ...session, status: 'idle', is_prompting: false }]));
+			this.#snapshot = null;
+			this.emit('sessions', { sessions: this.sessions, kept: true });
+		}
+	}
+
 	close() {
+		void this.#cache?.close();
+		this.#cache = null;
 		this.#connection.stop();
 		this.#setStatus({ status: 'closed' });
 	}
@@ -70,7 +101,9 @@ export class HoldfastFeed extends Emitter {
 			}
 			this.#sessions = this.#coming;
 			this.#coming = null;
+			this.#snapshot = null;
 			this.#connection.proved();
+			this.#isTold = true;
 			this.#setStatus({ status: 'live' });
 		} else if (type === 'session_created' || type === 'session_changed') {
 			this.#sessions.set(data.session.id, data.session);
@@ -82,26 +115,69 @@ export class HoldfastFeed extends Emitter {
 			return;
 		}
 		if (!this.#coming) {
-			this.emit('sessions', { sessions: this.sessions });
+			this.#snapshot = null;
+			this.emit('sessions', { sessions: this.sessions, kept: !this.#isTold });
+			this.#cache?.keep(this.sessions);
 		}
 	}
 
 	#setStatus(/** @type {StatusDetail} */ detail) {
-		this.status = detail;
+		const identity = this.#cache && this.#options.access.identity(this.#options.identity);
+		if (identity && detail.status === 'unauthorized' && detail.reason === 'token_revoked') {
+			void wipeCache(identity, this.#options);
+		}
+		this.status = Object.freeze(detail);
 		this.emit('status', detail);
 	}
 }
 
 /** @typedef {string | URL | import('./http.js').PlaceOptions} Where the server's address, or that and more */
 
-/** @param {{id?: string, title?: string}} [session] @param {Where} [where] @returns {Promise<any>} */
+/** @param {{id?: string, title?: string, agent?: string, cwd?: string}} [session] @param {Where} [where] @returns {Promise<any>} */
 export function createSession(session = {}, where) {
 	return request(placeOf(where), 'POST', '/api/sessions', session);
+}
+
+/** The agents that a session can have, the default first. @param {Where} [where] @returns {Promise<any[]>} */
+export async function listAgents(where) {
+	return (await request(placeOf(where), 'GET', '/api/agents')).agents;
+}
+
+/**
+ * Directories that a session of this agent can have and whose path begins with `path`.
+ * @param {{agent?: string, path?: string}} [query] @param {Where} [where] @returns {Promise<any>}
+ */
+export function listDirectories(query = {}, where) {
+	return request(placeOf(where), 'GET', `/api/directories?${new URLSearchParams(query)}`);
+}
+
+/**
+ * Renames (`title: null`: the agent's own again), archives or pins a session, or the reverse.
+ * @param {string} id @param {{title?: string | null, archived?: boolean, pinned?: boolean}} labels @param {Where} [where] @returns {Promise<any>}
+ */
+export function labelSession(id, labels, where) {
+	return request(placeOf(where), 'PATCH', `/api/sessions/${encodeURIComponent(id)}`, labels);
 }
 
 /** @param {string} id @param {Where} [where] @returns {Promise<void>} */
 export function deleteSession(id, where) {
 	return request(placeOf(where), 'DELETE', `/api/sessions/${encodeURIComponent(id)}`);
+}
+
+/**
+ * Looks for a text in a session's whole log, or in all sessions; the newest first. Gives each answer's hits as they come.
+ * @param {string} text @param {{sessionId?: string, limit?: number, signal?: AbortSignal}} [options] @param {Where} [where]
+ * @returns {AsyncGenerator<any[], void>}
+ */
+export async function* search(text, { sessionId, limit, signal } = {}, where) {
+	const path = sessionId === undefined ? '/api/search' : `/api/sessions/${encodeURIComponent(sessionId)}/search`;
+	let cursor = null;
+	do {
+		const query = new URLSearchParams({ q: text, ...(limit && { limit: String(limit) }), ...(cursor && { cursor }) });
+		const page = await request(placeOf(where), 'GET', `${path}?${query}`, undefined, signal);
+		yield page.hits;
+		cursor = page.next;
+	} while (cursor);
 }
 
 /**

@@ -9,6 +9,7 @@ import { Provisional } from './provisional.js';
 
 const NEWEST_LIMIT = 50;
 const CATCH_UP_LIMIT = 500;
+const CACHE_MS = 500; // a client that has a connection waits no longer for its cache: some browsers never answer
 const CACHE_BEHIND_MAX = 2_000; // further behind than this, the cache is no help
 
 /** @typedef {import('./log.js').HoldfastEvent} HoldfastEvent */
@@ -42,6 +43,9 @@ export class History {
 	#cache;
 	/** Whether the cache may still answer. */
 	#isReading = false;
+	/** While it runs, a connection waits for the cache. */
+	#patience = null;
+	#timers;
 	#isLocked;
 	/** @type {'newest' | 'after' | null} the load in progress; null: live, or not connected */
 	#loading = null;
@@ -59,6 +63,7 @@ export class History {
 	 */
 	constructor(around, options, cacheKey, link) {
 		this.#link = link;
+		this.#timers = around.timers;
 		this.#gap = new Gap(around.timers, () => this.position.seq, () => this.#load());
 		this.#maxEvents = options.maxEvents ?? Infinity;
 		this.#catchUpMax = options.catchUpMax ?? (options.cache ? CACHE_BEHIND_MAX : Infinity);
@@ -79,11 +84,15 @@ export class History {
 		return this.#log.events;
 	}
 
+	get last() {
+		return this.#log.last;
+	}
+
 	get hasOlder() {
 		return this.#hasOlder;
 	}
 
-	/** @returns {OpenBlock[]} */
+	/** @returns {readonly OpenBlock[]} */
 	get open() {
 		return this.#provisional.blocks;
 	}
@@ -110,10 +119,15 @@ export class History {
 
 	/** Begins on a new connection, after greet(): loads missing events, and sends everything unconfirmed. */
 	begin() {
-		if (this.#link.isConnected() && !this.#isReading) {
-			this.#load();
-			this.#link.participant.begin();
+		if (!this.#link.isConnected() || (this.#isReading && this.#patience !== null)) {
+			return;
 		}
+		if (this.#isReading) {
+			this.#isReading = false;
+			this.#cache?.giveUp();
+		}
+		this.#load();
+		this.#link.participant.begin();
 	}
 
 	/** What the token hides may have changed since the events came. @param {{hide?: string[]}} data */
@@ -149,6 +163,7 @@ export class History {
 	}
 
 	endCache(/** @type {string | undefined} */ reason) {
+		this.#endPatience();
 		void this.#cache?.end(reason);
 	}
 
@@ -167,7 +182,7 @@ export class History {
 
 	/** Asks for the page before the first event held. True if a request went out. */
 	loadOlder(limit = NEWEST_LIMIT) {
-		const first = this.events[0];
+		const { first } = this.#log;
 		const isIdle = !this.#loadingOlder && !this.#loading && this.#link.isConnected();
 		if (!first || !this.#hasOlder || !isIdle) {
 			return false;
@@ -191,13 +206,28 @@ export class History {
 		return count;
 	}
 
+	#endPatience() {
+		this.#timers.clearTimeout(this.#patience);
+		this.#patience = null;
+	}
+
+	/** Shows the cached events, however late they come, unless the server's have come first. */
 	readCache() {
 		if (!this.#cache || this.position.epoch !== null || this.#isLocked()) {
 			return;
 		}
 		this.#isReading = true;
+		this.#endPatience();
+		this.#patience = this.#timers.setTimeout(() => {
+			this.#patience = null;
+			this.begin();
+		}, CACHE_MS);
 		this.#cache.read().then((found) => {
+			if (!this.#isReading) {
+				return;
+			}
 			this.#isReading = false;
+			this.#endPatience();
 			this.#hide ??= found && this.#cache ? this.#cache.hide : null;
 			if (found && this.position.epoch === null && !this.#link.isOver()) {
 				this.#log.reset(found.epoch);
@@ -361,7 +391,7 @@ export class History {
 		emit('events', detail);
 		agent.take(this.position.epoch, detail.events);
 		participant.settleUpTo(seq);
-		if (this.events.length > this.#maxEvents && !this.#keepsOlder) {
+		if (this.#log.size > this.#maxEvents && !this.#keepsOlder) {
 			this.dropOlder(Math.ceil(this.#maxEvents * 0.875)); // not one by one from now on
 		}
 	}

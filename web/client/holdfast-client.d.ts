@@ -1,37 +1,92 @@
 /** The public surface of the Holdfast client library; README.md in this folder explains the behaviour. */
 
-/** One numbered event of the log; deeply frozen. */
-export interface HoldfastEvent {
+/** What every event has; deeply frozen. */
+interface EventOf<T extends string, D> {
 	readonly seq: number;
-	readonly type: EventType;
+	readonly type: T;
 	/** Milliseconds since 1970. */
 	readonly ts: number;
 	readonly turn?: number;
 	readonly message_id?: string;
 	/** The token hides what this is: `data` is empty, or has what may be seen of it. */
 	readonly redacted?: true;
-	/** Depends on the type; see proto/protocol.md. */
-	readonly data: Readonly<Record<string, any>>;
+	readonly data: Readonly<D> & { readonly [member: string]: any };
 }
 
-/** A newer server may have more types, and producers have their own, `x-…`. */
-export type EventType =
-	| 'user_prompt'
-	| 'agent_message'
-	| 'agent_thought'
-	| 'tool_call'
-	| 'tool_call_update'
-	| 'plan'
-	| 'file_read'
-	| 'file_write'
-	| 'permission_request'
-	| 'permission_resolved'
-	| 'usage'
-	| 'turn_end'
-	| 'agent_started'
-	| 'agent_stopped'
-	| 'session_end'
-	| (string & {});
+/** What a tool call or its update says; an update has only what is new. */
+export interface ToolData {
+	title?: string;
+	name?: string;
+	kind?: string;
+	status?: 'pending' | 'in_progress' | 'completed' | 'failed' | (string & {});
+	content?: readonly any[];
+	locations?: readonly any[];
+	raw_input?: any;
+	raw_output?: any;
+}
+
+export interface PlanEntry {
+	readonly content: string;
+	readonly priority: 'high' | 'medium' | 'low' | (string & {});
+	readonly status: 'pending' | 'in_progress' | 'completed' | (string & {});
+}
+
+export interface PermissionOption {
+	readonly option_id: string;
+	readonly name: string;
+	readonly kind?: string;
+}
+
+interface FileData {
+	path: string;
+	size: number;
+	created?: boolean;
+	diff?: string;
+	diff_truncated?: boolean;
+}
+
+/** The types of events and their data; see proto/protocol.md. */
+export interface EventData {
+	user_prompt: { message: string; prompt_id?: string; client_id?: string; sub?: string; edited?: true; content?: PromptBlock[] };
+	agent_message: { html?: string; markdown?: string; continues?: number; context?: string };
+	agent_thought: { text: string };
+	tool_call: ToolData & { tool_call_id: string; title: string };
+	tool_call_update: ToolData & { tool_call_id: string };
+	plan: { entries: readonly PlanEntry[] };
+	file_read: FileData;
+	file_write: FileData;
+	permission_request: {
+		request_id: string;
+		tool_call: Readonly<Record<string, any>>;
+		options: readonly PermissionOption[];
+	};
+	permission_resolved: {
+		request_id: string;
+		outcome: 'selected' | 'cancelled';
+		option_id?: string;
+		by?: string;
+		sub?: string;
+		bound_to?: number;
+	};
+	usage: { mode?: string; message_id?: string; model?: string; total: Readonly<Record<string, any>> };
+	turn_end: {
+		stop_reason: 'end_turn' | 'cancelled' | 'refusal' | 'max_tokens' | 'max_turn_requests' | 'error' | (string & {});
+		message?: string;
+	};
+	agent_started: { name?: string; title?: string; version?: string; resumed?: boolean; resume_error?: string };
+	agent_stopped: { reason: string; detail?: string; stderr?: string; cancelled?: boolean; between_turns?: boolean };
+	session_end: {};
+}
+
+/**
+ * One numbered event of the log: `if (event.type === 'plan')` narrows `data`. With a token that hides (`hide`), look at
+ * `redacted` first. A newer server may have more types: let a `switch` have a default.
+ */
+export type HoldfastEvent =
+	| { [T in keyof EventData]: EventOf<T, EventData[T]> }[keyof EventData]
+	| EventOf<`x-${string}`, {}>;
+
+export type EventType = HoldfastEvent['type'];
 
 /** Only from the iterator: the events before it are void, a new history follows. */
 export interface ResetNotice {
@@ -52,12 +107,12 @@ export interface Position {
 
 /** The provisional content of an event that does not exist yet. */
 export interface OpenBlock {
-	seq: number;
-	type: string;
+	readonly seq: number;
+	readonly type: string;
 	/** With `deltas: 'html'`. */
-	html?: string;
+	readonly html?: string;
 	/** With `deltas: 'text'`. */
-	text?: string;
+	readonly text?: string;
 }
 
 /** An input held until the open block ends; its event will have this seq. */
@@ -69,24 +124,53 @@ export interface Activity {
 }
 
 export interface PendingPrompt {
-	prompt_id: string;
-	message: string;
+	readonly prompt_id: string;
+	readonly message: string;
 	/** queued: on the server's disk, waits for the turn to end; received: its event is on the way. */
-	state: 'sending' | 'queued' | 'received';
-	seq: number | null;
+	readonly state: 'sending' | 'queued' | 'received';
+	readonly seq: number | null;
+	readonly content?: readonly PromptBlock[];
+}
+
+/** An image, sound or file that goes with a prompt, by its name (see `uploadBlob()`), or a link. */
+export type PromptBlock =
+	| {
+			readonly type: 'image' | 'audio' | 'resource';
+			readonly blob: string;
+			readonly name?: string;
+			readonly mime_type?: string;
+			/** Set by the server. */
+			readonly size?: number;
+	  }
+	| { readonly type: 'resource_link'; readonly uri: string; readonly name: string };
+
+/** Kept when the server has the prompt on disk; `seq` is null while it is queued. */
+export interface PromptPromise extends Promise<{ readonly prompt_id: string; readonly seq: number | null }> {
+	/** The prompt_id. */
+	readonly id: string;
+}
+
+/** A permission request without an answer. */
+export interface OpenPermission {
+	readonly seq: number;
+	readonly turn?: number;
+	readonly request_id: string;
+	readonly tool_call: Readonly<Record<string, any>>;
+	readonly options: readonly PermissionOption[];
 }
 
 /** A queued prompt of any client. */
 export interface QueuedPrompt {
-	prompt_id: string;
+	readonly prompt_id: string;
 	/** The client that sent it, and whose token that client had. */
-	client_id: string;
-	sub?: string;
-	message: string;
+	readonly client_id: string;
+	readonly sub?: string;
+	readonly message: string;
 	/** Whether its message was edited. */
-	edited?: true;
+	readonly edited?: true;
+	readonly content?: readonly PromptBlock[];
 	/** The message is only the beginning; `listPrompts({ promptId })` gives the whole. */
-	truncated?: true;
+	readonly truncated?: true;
 }
 
 export type Status =
@@ -115,19 +199,40 @@ export interface StatusDetail {
 /** See proto/access.md. */
 export type Role = 'observer' | 'controller' | 'producer' | 'admin' | (string & {});
 
+/** Somebody who is connected to the session. */
+export interface Person {
+	readonly role: Role;
+	readonly client_id: string;
+	/** Whose token it is. */
+	readonly sub?: string;
+	/** What they call themselves: nobody has checked that. */
+	readonly name?: string;
+}
+
+/** Who is connected to the session. */
+export interface Presence {
+	/** Connections, this client's included. */
+	readonly count: number;
+	readonly roles: Readonly<Record<string, number>>;
+	/** At most 50; none if the token hides something. */
+	readonly people: readonly Person[];
+	/** There are others than those in `people`. */
+	readonly more: boolean;
+}
+
 /** The session's current state, which has no events of its own. */
 export interface SessionState {
-	is_prompting: boolean;
-	is_running: boolean;
-	queue_length: number;
+	readonly is_prompting: boolean;
+	readonly is_running: boolean;
+	readonly queue_length: number;
 	/** The queued prompts: the first 100. */
-	queue: QueuedPrompt[];
-	usage: Record<string, any> | null;
-	status: 'idle' | 'running' | 'waiting' | (string & {});
+	readonly queue: readonly QueuedPrompt[];
+	readonly usage: Readonly<Record<string, any>> | null;
+	readonly status: 'idle' | 'running' | 'waiting' | (string & {});
 	/** What this client may do; null before there was a connection. */
-	role: Role | null;
+	readonly role: Role | null;
 	/** What its token does not show: `thoughts`, `tools`. */
-	hide: readonly string[];
+	readonly hide: readonly string[];
 }
 
 /** The agent's state: ACP's modes, options and commands, in snake_case. Frozen. */
@@ -256,15 +361,17 @@ export interface ClientEvents {
 	/** Everything held is void; the new history follows as `events`. */
 	reset: { reason: ResetReason };
 	/** All provisional blocks. Dispatched when one grows or is void, not when its event replaces it. */
-	open: { blocks: OpenBlock[] };
+	open: { blocks: readonly OpenBlock[] };
 	activity: { held: Activity[] };
 	/** The agent's state has changed. */
 	agent: { agent: Agent };
+	/** Who is here, after watchPresence(); null: not known any more. */
+	presence: { presence: Presence | null };
 	state: SessionState;
 	/** All prompts of this client without an event yet. */
-	prompts: { prompts: PendingPrompt[] };
+	prompts: { prompts: readonly PendingPrompt[] };
 	/** The queued prompts of all clients. */
-	queue: { queue: QueuedPrompt[] };
+	queue: { queue: readonly QueuedPrompt[] };
 	status: StatusDetail;
 	/** `error.detail.prompt` is a refused prompt: it is not sent again automatically. */
 	error: { error: HoldfastError };
@@ -278,7 +385,10 @@ export class HoldfastError extends Error {
 	detail: Record<string, any>;
 }
 
-/** One session: observes it and takes part in it, over a connection that may break at any byte. */
+/**
+ * One session. What its getters give is frozen, and the same object until it changes.
+ * Observes it and takes part in it, over a connection that may break at any byte.
+ */
 export class HoldfastClient extends EventTarget {
 	constructor(options: ClientOptions);
 	readonly sessionId: string;
@@ -289,11 +399,15 @@ export class HoldfastClient extends EventTarget {
 	readonly events: readonly HoldfastEvent[];
 	/** Whether loadOlder() can bring more. */
 	readonly hasOlder: boolean;
-	readonly open: OpenBlock[];
-	readonly prompts: PendingPrompt[];
+	readonly open: readonly OpenBlock[];
+	/** The events held as a page shows them. */
+	readonly transcript: Transcript;
+	/** The permission requests, among the events held, that wait for an answer. */
+	readonly permissions: readonly OpenPermission[];
+	readonly prompts: readonly PendingPrompt[];
 	/** The agent's newest state, even if its events are no longer held. */
 	readonly agent: Agent;
-	readonly queue: QueuedPrompt[];
+	readonly queue: readonly QueuedPrompt[];
 	readonly state: SessionState;
 	readonly status: StatusDetail;
 	readonly stats: ConnectionStats;
@@ -302,6 +416,18 @@ export class HoldfastClient extends EventTarget {
 		type: K,
 		listener: (detail: ClientEvents[K]) => void,
 	): () => void;
+	/** The same, for the next event of the type only. */
+	once<K extends keyof ClientEvents>(
+		type: K,
+		listener: (detail: ClientEvents[K]) => void,
+	): () => void;
+	/** Calls the listener after every event, whatever its type: for useSyncExternalStore. Bound to the client. */
+	subscribe: (listener: () => void) => () => void;
+	/**
+	 * Kept when everything has been loaded and the client is live. Rejects with a HoldfastError if it is closed first, the
+	 * session is gone (`not_found`, `deleted`), or the token is not accepted. Does not connect.
+	 */
+	ready(): Promise<this>;
 	/**
 	 * Connects and stays connected until close(). After close(), and after the status `unauthorized`, it continues
 	 * from its position.
@@ -312,8 +438,12 @@ export class HoldfastClient extends EventTarget {
 	retryNow(): void;
 	/** For demonstrations: breaks the socket as a network would. */
 	dropConnection(): void;
-	/** Sends a prompt until it is confirmed, always under the same id, so that it runs once. Returns the id. */
-	prompt(message: string, options?: { promptId?: string }): string;
+	/**
+	 * Sends a prompt until it is confirmed, always under the same id (`id` of the promise), so that it runs once. Rejects if
+	 * it is refused, removed from the queue before it was confirmed (`removed`), or the client is closed first (`closed`: it may
+	 * have arrived, and is sent again after connect()). You need not wait for it: `error` says a refusal, too.
+	 */
+	prompt(message: string, options?: { promptId?: string; content?: readonly PromptBlock[] }): PromptPromise;
 	/**
 	 * Changes the message of a queued prompt. Like the two below it is sent again on each connection until it
 	 * is answered, and rejects with a HoldfastError: `not_queued` if the prompt is no longer queued
@@ -328,10 +458,18 @@ export class HoldfastClient extends EventTarget {
 	cancel(): boolean;
 	/** Asks the agent for another mode; the result comes as `agent` or `error`. False if there is no connection. */
 	setMode(modeId: string): boolean;
+	/** The same with its model, for agents that have `models` and no option of the category `model`. */
+	setModel(modelId: string): boolean;
 	/** The same with one of its options. */
 	setConfigOption(configId: string, value: string | boolean): boolean;
 	/** Answers a permission request; sent again until it is in the log, also while the server cannot store it (`error` has `retrying` then). */
 	answerPermission(requestId: string, optionId: string): void;
+	/** What this client is called, for all who watch the session; null: nothing. Said again on each connection. */
+	setName(name: string | null): void;
+	/** Whether to be told who is here. Ask only while somebody looks. */
+	watchPresence(watch?: boolean): void;
+	/** Who is here; null: not known, or not asked for. */
+	readonly presence: Presence | null;
 	/** Asks for the page before the first event held. True if a request went out. */
 	loadOlder(limit?: number): boolean;
 	/** Drops all but the newest events; loadOlder() brings the others back. Returns how many were dropped. */
@@ -343,49 +481,69 @@ export class HoldfastClient extends EventTarget {
 	[Symbol.asyncIterator](): AsyncIterableIterator<HoldfastEvent | ResetNotice>;
 }
 
-export interface SessionInfo {
-	id: string;
-	title: string;
-	epoch: string;
-	first_seq: number;
-	max_seq: number;
-	created_at: number;
-	updated_at: number;
-	status: 'idle' | 'running' | 'waiting' | (string & {});
-	is_prompting: boolean;
-	/** By kind, the seq of the newest event with a piece of the agent's state. */
-	agent_state: Record<string, number>;
+/** What is shown as one thing: a tool's updates, a turn's plans, a question and its answer, adjacent thoughts. */
+export interface Item {
+	kind:
+		| 'prompt'
+		| 'message'
+		| 'thought'
+		| 'tool'
+		| 'terminal'
+		| 'plan'
+		| 'file'
+		| 'permission'
+		| 'content'
+		| 'turn_end'
+		| 'notice'
+		| 'silent'
+		| 'hidden'
+		| 'other';
+	/** In order of seq, never empty. */
+	events: HoldfastEvent[];
 }
 
-export interface FeedEvents {
-	/** All sessions, the newest update first. First dispatched when the last page is here. */
-	sessions: { sessions: SessionInfo[] };
-	status: StatusDetail;
+/** Folds events into items. */
+export class TranscriptModel {
+	constructor(events?: readonly HoldfastEvent[]);
+	items: Item[];
+	/** Events in order of seq. The item that the event is in: a new one, or one that it joins. */
+	add(event: HoldfastEvent): { item: Item; created: boolean };
+	/** The item shown right before this one. */
+	before(item: Item): Item | null;
 }
 
-/** The list of sessions, live. */
-export class HoldfastFeed extends EventTarget {
-	constructor(options?: Surroundings);
-	readonly sessions: SessionInfo[];
-	readonly status: StatusDetail;
-	on<K extends keyof FeedEvents>(type: K, listener: (detail: FeedEvents[K]) => void): () => void;
-	connect(): void;
-	close(): void;
+/** An item as it is now; frozen, and the same object until it changes. */
+export interface ItemView {
+	/** The seq of its first event: it stays the same while the item grows. */
+	readonly key: number;
+	readonly kind: Item['kind'];
+	readonly turn?: number;
+	readonly events: readonly HoldfastEvent[];
+	/** The members of its events' data, of each the newest value: of a tool, what it is now. */
+	readonly state: Readonly<Record<string, any>>;
 }
 
-/** The server's address, or that and who asks. */
-export type Where =
-	| string
-	| URL
-	| Pick<Surroundings, 'base' | 'fetch' | 'getToken' | 'login' | 'storage'>;
+export interface Turn {
+	/** Null: outside a turn. */
+	readonly turn: number | null;
+	readonly prompt: HoldfastEvent | null;
+	readonly items: readonly ItemView[];
+	/** Null: it is not over. */
+	readonly stop_reason: string | null;
+}
 
-export function createSession(
-	session?: { id?: string; title?: string },
-	where?: Where,
-): Promise<SessionInfo>;
-export function deleteSession(id: string, where?: Where): Promise<void>;
-/** All sessions, the newest update first; loads every page. */
-export function listSessions(where?: Where): Promise<SessionInfo[]>;
+/** The events held as a page shows them: updates are merged into their tools, answers into their questions. */
+export interface Transcript {
+	readonly items: readonly ItemView[];
+	readonly turns: readonly Turn[];
+	/** The newest plan. */
+	readonly plan: readonly PlanEntry[] | null;
+}
+
+/** A tool's state after all its events: an update replaces the members it has. */
+export function toolState(item: { readonly events: readonly HoldfastEvent[] }): Record<string, any>;
+
+export * from './sessions.js';
 
 /** What a token or a login allows. */
 export interface Access {
@@ -424,3 +582,8 @@ export function isLoginWith(token: string, options?: LoginOptions): Promise<bool
 export function forgetLogin(options?: LoginOptions & { keepCache?: boolean }): Promise<void>;
 /** Asks the server what the login, or a token, allows; throws the refusal. Needs neither with `--auth off`. */
 export function checkLogin(options?: LoginOptions & { token?: string }): Promise<Access>;
+
+/** The `applicationServerKey` for push messages (null: the server sends none), and whether the login has a subscription. */
+export function getPush(options?: LoginOptions): Promise<{ key: string | null; subscribed: boolean }>;
+/** Gives this browser's login a push subscription, in place of any other; null: it has none. */
+export function setPush(subscription: PushSubscription | null, options?: LoginOptions): Promise<void>;

@@ -7,16 +7,20 @@
  * the progress, so none can disagree with the events shown.
  */
 import { AgentState } from './agent.js';
-import { Emitter, randomId, socketUrl, surroundings } from './base.js';
+import { Emitter, HoldfastError, deepFreeze, randomId, socketUrl, surroundings } from './base.js';
 import { Connection } from './connection.js';
 import { History } from './history.js';
 import { iterate } from './iterator.js';
 import { Participant } from './participant.js';
 import { SessionState } from './state.js';
+import { TranscriptSnapshots, openPermissions } from './transcript.js';
 
 // This file is the library's only entry: HoldfastClient below, and these. holdfast-client.d.ts declares them.
 export { HoldfastError } from './base.js';
-export { HoldfastFeed, createSession, deleteSession, listSessions } from './feed.js';
+export { HoldfastFeed, createSession, deleteSession, labelSession, listAgents, listDirectories, listSessions, search } from './feed.js';
+export { fetchBlob, uploadBlob } from './blobs.js';
+export { getPush, setPush } from './push.js';
+export { TranscriptModel, toolState } from './transcript.js';
 export { checkLogin, currentLogin, forgetLogin, isLoginWith, login, logout } from './login.js';
 
 /** @typedef {import('./connection.js').StatusDetail} StatusDetail */
@@ -39,6 +43,7 @@ const CLOSE_TOO_LARGE = 1009;
  * - `agent` {agent}: the agent's modes, options or commands have changed
  * - `activity` {held}: inputs that wait for an open block to end · `state`: the session's state
  * - `prompts` {prompts}: our prompts whose event is not there yet · `queue` {queue}: everybody's that wait
+ * - `presence` {presence}: who is here, once watchPresence() was called
  * - `status`: see StatusDetail
  * - `error` {error}: a HoldfastError; the connection continues unless `status` says otherwise
  */
@@ -52,6 +57,15 @@ export class HoldfastClient extends Emitter {
 	/** @type {StatusDetail} */
 	#status = { status: 'closed' };
 	#connection;
+	#transcripts = new TranscriptSnapshots();
+	/** What the server was told of us, and is to be told again. @type {{name?: string | null, watch?: boolean}} */
+	#about = {};
+	/** @type {any} */
+	#presence = null;
+	/** @type {any} what the two below were computed from, and are */
+	#permissions = { of: null, value: Object.freeze([]) };
+	/** @type {any} */
+	#stats = null;
 
 	/** @param {Surroundings & ClientOptions} options */
 	constructor(options) {
@@ -107,12 +121,29 @@ export class HoldfastClient extends Emitter {
 		return this.#history.hasOlder;
 	}
 
-	/** @returns {OpenBlock[]} */
+	/** The events held as the page shows them: tools with their updates, turns, the plan. */
+	get transcript() {
+		return this.#transcripts.of(this.events);
+	}
+
+	/** The permission requests that wait for an answer. */
+	get permissions() {
+		const { transcript } = this;
+		if (this.#permissions.of !== transcript) {
+			const value = openPermissions(transcript);
+			const had = this.#permissions.value;
+			const isSame = value.map(({ seq }) => seq).join() === had.map((/** @type {any} */ { seq }) => seq).join();
+			this.#permissions = { of: transcript, value: isSame ? had : Object.freeze(value) };
+		}
+		return this.#permissions.value;
+	}
+
+	/** @returns {readonly OpenBlock[]} */
 	get open() {
 		return this.#history.open;
 	}
 
-	/** @returns {PendingPrompt[]} */
+	/** @returns {readonly PendingPrompt[]} */
 	get prompts() {
 		return this.#participant.prompts;
 	}
@@ -137,7 +168,11 @@ export class HoldfastClient extends Emitter {
 
 	/** Figures about the connection, for monitoring. */
 	get stats() {
-		return { ...this.#connection.figures, ...this.#history.figures };
+		const now = Object.freeze({ ...this.#connection.figures, ...this.#history.figures });
+		if (JSON.stringify(now) !== JSON.stringify(this.#stats)) {
+			this.#stats = now;
+		}
+		return this.#stats;
 	}
 
 	connect() {
@@ -150,6 +185,28 @@ export class HoldfastClient extends Emitter {
 
 	close() {
 		this.#end({ status: 'closed' });
+	}
+
+	/**
+	 * When everything there is has been loaded and the client is live. Rejects if it is closed, the session is
+	 * gone, or the server does not accept the token.
+	 * @returns {Promise<this>}
+	 */
+	ready() {
+		return new Promise((resolve, reject) => {
+			/** @param {StatusDetail} detail @param {boolean} [isNews] */
+			const look = ({ status, reason }, isNews) => {
+				if (status === 'live') {
+					resolve(this);
+				} else if (status === 'gone' || status === 'unauthorized' || (status === 'closed' && isNews)) {
+					const words = `The session is not there to be watched: ${reason ?? status}.`;
+					reject(new HoldfastError(reason ?? status, words, { status }));
+				} else {
+					this.once('status', (detail) => look(detail, true));
+				}
+			};
+			look(this.#status);
+		});
 	}
 
 	/** Retries at once if it waits, else makes sure that the connection is alive. */
@@ -165,11 +222,12 @@ export class HoldfastClient extends Emitter {
 	/**
 	 * Sends a prompt, now or as soon as there is a connection, again after each reconnect until the
 	 * server has confirmed it, always with the same id, so that it runs once.
-	 * @param {string} message @param {{promptId?: string}} [options] @returns {string} the prompt_id
+	 * `content`: images and files (uploadBlob()) and links that go with it.
+	 * @param {string} message @param {{promptId?: string, content?: object[]}} [options]
+	 * @returns {import('./receipts.js').PromptPromise} kept when the server has it on disk; `id` is the prompt_id
 	 */
-	prompt(message, { promptId = randomId() } = {}) {
-		this.#participant.prompt(promptId, message);
-		return promptId;
+	prompt(message, { promptId = randomId(), content } = {}) {
+		return this.#participant.prompt(promptId, message, content);
 	}
 
 	/** Changes the message of a queued prompt. Rejects with `not_queued` if it has started (`detail.seq`). */
@@ -192,7 +250,7 @@ export class HoldfastClient extends Emitter {
 	 * if not connected.
 	 */
 	cancel() {
-		return this.#participant.cancel(this.events.at(-1));
+		return this.#participant.cancel(this.#history.last);
 	}
 
 	/**
@@ -201,6 +259,11 @@ export class HoldfastClient extends Emitter {
 	 */
 	setMode(/** @type {string} */ modeId) {
 		return this.#participant.setMode(modeId);
+	}
+
+	/** The same with its model. */
+	setModel(/** @type {string} */ modelId) {
+		return this.#participant.setModel(modelId);
 	}
 
 	/** The same with one of its `config_options`. @param {string} configId @param {string | boolean} value */
@@ -214,6 +277,37 @@ export class HoldfastClient extends Emitter {
 	 */
 	answerPermission(/** @type {string} */ requestId, /** @type {string} */ optionId) {
 		this.#participant.answerPermission(requestId, optionId);
+	}
+
+	/** What this client is called, for all who watch the session; null: nothing. Said again on each connection. @param {string | null} name */
+	setName(name) {
+		this.#tellPresence({ name });
+	}
+
+	/** Whether to be told who is here: `presence`. */
+	watchPresence(/** @type {boolean} */ watch = true) {
+		this.#setPresence(watch ? this.#presence : null);
+		this.#tellPresence({ watch });
+	}
+
+	/** Who is here; null: not known. */
+	get presence() {
+		return this.#presence;
+	}
+
+	#tellPresence(/** @type {{name?: string | null, watch?: boolean}} */ news) {
+		const had = this.#about;
+		this.#about = { ...had, ...news };
+		if (this.#connected && JSON.stringify(had) !== JSON.stringify(this.#about)) {
+			this.#connection.send('presence', news);
+		}
+	}
+
+	#setPresence(/** @type {any} */ presence) {
+		if (presence !== this.#presence) {
+			this.#presence = deepFreeze(presence);
+			this.emit('presence', { presence });
+		}
 	}
 
 	/** Asks for the page before the first event held. True if a request went out. */
@@ -261,6 +355,9 @@ export class HoldfastClient extends Emitter {
 			case 'token_renewed':
 				this.#handleRenewed(data);
 				break;
+			case 'presence':
+				this.#setPresence(this.#about.watch ? data : null);
+				break;
 			case 'prompt_received':
 				this.#participant.received(data, this.position.seq);
 				break;
@@ -281,6 +378,9 @@ export class HoldfastClient extends Emitter {
 		this.#agent.tell(data);
 		this.#setState({ ...data, hide: data.hide ?? [] });
 		this.#history.begin();
+		if (this.#about.name || this.#about.watch) {
+			this.#connection.send('presence', this.#about);
+		}
 	}
 
 	/** The token of this connection was renewed. */
@@ -322,6 +422,7 @@ export class HoldfastClient extends Emitter {
 	#handleLost(/** @type {number} */ code) {
 		const wasConnected = this.#connected;
 		this.#connected = false;
+		this.#setPresence(null);
 		this.#history.pause();
 		if (code === CLOSE_GONE) {
 			this.#end({ status: 'gone', reason: 'not_found' });
@@ -334,6 +435,7 @@ export class HoldfastClient extends Emitter {
 		this.#connection.stop();
 		this.#participant.end();
 		this.#connected = false;
+		this.#setPresence(null);
 		this.#history.stop();
 		if (this.#status.status !== 'gone') {
 			this.#history.endCache(detail.reason);

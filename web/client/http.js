@@ -56,7 +56,7 @@ export function jsonInit(method, body) {
 	};
 }
 
-/** @param {Place} place @param {string} method @param {string} path @param {object} [body] @returns {Promise<any>} */
-export async function request(place, method, path, body) {
-	return bodyOf(await fetchAs(place, path, jsonInit(method, body)));
+/** @param {Place} place @param {string} method @param {string} path @param {object} [body] @param {AbortSignal} [signal] @returns {Promise<any>} */
+export async function request(place, method, path, body, signal) {
+	return bodyOf(await fetchAs(place, path, { ...jsonInit(method, body), signal }));
 }

@@ -30,21 +30,45 @@ export class EventLog {
 	#epoch = null;
 	/** @type {HoldfastEvent[]} */
 	#events = [];
+	/** What was last given away; null: it has changed. @type {readonly HoldfastEvent[] | null} */
+	#snapshot = null;
+	/** @type {{readonly epoch: string | null, readonly seq: number}} */
+	#position = Object.freeze({ epoch: null, seq: 0 });
 
 	/** The epoch and seq of the last event held. */
 	get position() {
-		return { epoch: this.#epoch, seq: this.#events.at(-1)?.seq ?? 0 };
+		const seq = this.#events.at(-1)?.seq ?? 0;
+		if (this.#position.epoch !== this.#epoch || this.#position.seq !== seq) {
+			this.#position = Object.freeze({ epoch: this.#epoch, seq });
+		}
+		return this.#position;
 	}
 
-	/** @returns {HoldfastEvent[]} */
+	/** Frozen, and the same until it changes. */
 	get events() {
-		return this.#events;
+		this.#snapshot ??= Object.freeze([...this.#events]);
+		return this.#snapshot;
+	}
+
+	/** @returns {HoldfastEvent | undefined} */
+	get first() {
+		return this.#events[0];
+	}
+
+	/** @returns {HoldfastEvent | undefined} */
+	get last() {
+		return this.#events.at(-1);
+	}
+
+	get size() {
+		return this.#events.length;
 	}
 
 	/** Holds nothing, of this history. */
 	reset(/** @type {string | null} */ epoch) {
 		this.#epoch = epoch;
 		this.#events = [];
+		this.#snapshot = null;
 	}
 
 	/**
@@ -70,6 +94,7 @@ export class EventLog {
 		}
 		for (const event of taken) {
 			this.#events.push(event);
+			this.#snapshot = null;
 		}
 		return { taken, whole };
 	}
@@ -91,13 +116,17 @@ export class EventLog {
 		}
 		events.forEach(deepFreeze);
 		this.#events = [...events, ...this.#events];
+		this.#snapshot = null;
 		return events;
 	}
 
 	/** Drops all but the newest events; returns how many were dropped. */
 	trim(/** @type {number} */ keep) {
 		const count = Math.max(0, this.#events.length - Math.max(1, keep));
-		this.#events.splice(0, count);
+		if (count > 0) {
+			this.#events.splice(0, count);
+			this.#snapshot = null;
+		}
 		return count;
 	}
 }

@@ -3,18 +3,21 @@
  * appear in the log.
  */
 
+import { deepFreeze } from './base.js';
+
 /**
  * @typedef {object} PendingPrompt
  * @property {string} prompt_id
  * @property {string} message
+ * @property {readonly object[]} [content]
  * @property {'sending' | 'queued' | 'received'} state queued: on the server's disk, and waits for the
  *   turn to end; received: has a seq, its event is on the way
  * @property {number | null} seq
  */
 
 export class Outbox {
-	/** @type {PendingPrompt[]} */
-	#prompts = [];
+	/** Frozen, and another one after each change. @type {readonly PendingPrompt[]} */
+	#prompts = Object.freeze([]);
 	/** @type {Map<string, string>} request_id to option_id: answers not yet confirmed */
 	#answers = new Map();
 	/** @type {Set<string>} request_ids of answers that the server could not store, and that are sent again */
@@ -28,9 +31,8 @@ export class Outbox {
 		this.#changed = changed;
 	}
 
-	/** @returns {PendingPrompt[]} */
 	get prompts() {
-		return this.#prompts.map((prompt) => ({ ...prompt }));
+		return this.#prompts;
 	}
 
 	/** The prompts and answers to send on each connection until they are confirmed. */
@@ -49,11 +51,12 @@ export class Outbox {
 	}
 
 	/** False if a prompt with this id is pending already. */
-	addPrompt(/** @type {string} */ promptId, /** @type {string} */ message) {
+	addPrompt(/** @type {string} */ promptId, /** @type {string} */ message, /** @type {object[]} */ content = []) {
 		if (this.#prompts.some(({ prompt_id }) => prompt_id === promptId)) {
 			return false;
 		}
-		this.#prompts.push({ prompt_id: promptId, message, state: 'sending', seq: null });
+		const blocks = content.length ? { content: deepFreeze(structuredClone(content)) } : {};
+		this.#put([...this.#prompts, { prompt_id: promptId, message, ...blocks, state: 'sending', seq: null }]);
 		this.#changed();
 		return true;
 	}
@@ -83,11 +86,10 @@ export class Outbox {
 			this.dropPrompt(promptId);
 			return;
 		}
-		const prompt = this.#prompts.find(({ prompt_id }) => prompt_id === promptId);
 		this.#doubted.delete(promptId);
-		if (prompt) {
-			prompt.seq = seq;
-			prompt.state = seq === null ? 'queued' : 'received';
+		if (this.#prompts.some(({ prompt_id }) => prompt_id === promptId)) {
+			const state = seq === null ? 'queued' : 'received';
+			this.#put(this.#prompts.map((one) => (one.prompt_id === promptId ? { ...one, seq, state } : one)));
 			this.#changed();
 		}
 	}
@@ -100,7 +102,7 @@ export class Outbox {
 	/**
 	 * Marks queued prompts that may have started or been removed unnoticed: all, or those that are missing
 	 * from the queue. Returns those that were not in doubt before.
-	 * @param {{prompt_id: string}[]} [queue]
+	 * @param {readonly {prompt_id: string}[]} [queue]
 	 */
 	doubt(queue = []) {
 		const waiting = new Set(queue.map(({ prompt_id }) => prompt_id));
@@ -121,7 +123,8 @@ export class Outbox {
 		const index = this.#prompts.findIndex(({ prompt_id, state }) =>
 			promptId ? prompt_id === promptId : state === 'sending',
 		);
-		const prompt = index >= 0 ? this.#prompts.splice(index, 1)[0] : null;
+		const prompt = this.#prompts[index] ?? null;
+		this.#put(this.#prompts.filter((one) => one !== prompt));
 		this.#changed();
 		return prompt;
 	}
@@ -159,12 +162,16 @@ export class Outbox {
 		this.#keep(({ state }) => state === 'sending');
 	}
 
+	#put(/** @type {PendingPrompt[]} */ prompts) {
+		this.#prompts = deepFreeze(prompts);
+	}
+
 	#keep(/** @type {(prompt: PendingPrompt) => boolean} */ wanted) {
 		const left = this.#prompts.filter(wanted);
 		const ids = new Set(left.map(({ prompt_id }) => prompt_id));
 		this.#doubted = new Set([...this.#doubted].filter((promptId) => ids.has(promptId)));
 		if (left.length !== this.#prompts.length) {
-			this.#prompts = left;
+			this.#put(left);
 			this.#changed();
 		}
 	}

@@ -4,6 +4,7 @@
  */
 import { HoldfastError } from './base.js';
 import { Outbox } from './outbox.js';
+import { Receipts } from './receipts.js';
 import { Requests } from './requests.js';
 
 /* The delay before resending an answer that the server could not store. */
@@ -27,6 +28,7 @@ export class Participant {
 	#link;
 	#outbox;
 	#requests;
+	#receipts = new Receipts();
 	#again = null;
 
 	/** @param {string} clientId @param {Link} link */
@@ -40,7 +42,7 @@ export class Participant {
 		});
 	}
 
-	/** @returns {PendingPrompt[]} */
+	/** @returns {readonly PendingPrompt[]} */
 	get prompts() {
 		return this.#outbox.prompts;
 	}
@@ -53,10 +55,13 @@ export class Participant {
 		this.#outbox.answers.forEach((answer) => this.#sendAnswer(...answer));
 	}
 
-	prompt(/** @type {string} */ promptId, /** @type {string} */ message) {
-		if (this.#outbox.addPrompt(promptId, message)) {
-			this.#sendPrompt({ prompt_id: promptId, message });
+	/** @param {string} promptId @param {string} message @param {object[]} [content] */
+	prompt(promptId, message, content = []) {
+		const receipt = this.#receipts.expect(promptId);
+		if (this.#outbox.addPrompt(promptId, message, content)) {
+			this.#sendPrompt({ prompt_id: promptId, message, content });
 		}
+		return receipt;
 	}
 
 	editPrompt(/** @type {string} */ promptId, /** @type {string} */ message) {
@@ -76,7 +81,7 @@ export class Participant {
 		this.#sendAnswer(requestId, optionId);
 	}
 
-	/* The next three concern the present moment and are never stored for later. */
+	/* The next four concern the present moment and are never stored for later. */
 
 	/** @param {HoldfastEvent} [newest] the turn that it is of is the one that is meant, if it is not over */
 	cancel(newest) {
@@ -88,6 +93,10 @@ export class Participant {
 		return this.#link.say('set_mode', { mode_id: modeId });
 	}
 
+	setModel(/** @type {string} */ modelId) {
+		return this.#link.say('set_model', { model_id: modelId });
+	}
+
 	/** @param {string} configId @param {string | boolean} value */
 	setConfigOption(configId, value) {
 		return this.#link.say('set_config_option', { config_id: configId, value });
@@ -97,16 +106,18 @@ export class Participant {
 	received(data, last) {
 		this.#outbox.confirmPrompt(data.prompt_id, data.seq ?? null, data.removed);
 		this.#outbox.settleUpTo(last);
+		this.#receipts.take(data);
 	}
 
 	/** A frame that may be an answer to something asked here. */
 	answered(/** @type {string} */ type, /** @type {any} */ data) {
 		if (this.#requests.answer(type, data)?.type === 'remove_prompt') {
 			this.#outbox.dropPrompt(data.prompt_id);
+			this.#receipts.take({ ...data, removed: true });
 		}
 	}
 
-	/** Prompts that wait no more have begun, or were removed: the server is asked. @param {{prompt_id: string}[]} [queue] */
+	/** Prompts that wait no more have begun, or were removed: the server is asked. @param {readonly {prompt_id: string}[]} [queue] */
 	doubt(queue) {
 		this.#outbox.doubt(queue).forEach((prompt) => this.#sendPrompt(prompt));
 	}
@@ -114,6 +125,7 @@ export class Participant {
 	/** These events are held now: everything that they confirm is done. */
 	settle(/** @type {HoldfastEvent[]} */ events) {
 		this.#outbox.settle(events);
+		this.#receipts.settle(events);
 	}
 
 	settleUpTo(/** @type {number} */ last) {
@@ -166,6 +178,7 @@ export class Participant {
 	end() {
 		this.#stopAgain();
 		this.#requests.end();
+		this.#receipts.end();
 	}
 
 	#sayAgain() {
@@ -184,12 +197,14 @@ export class Participant {
 	/** @param {string | undefined} promptId @param {string} code @param {string} message */
 	#refusePrompt(promptId, code, message) {
 		const prompt = this.#outbox.takeBack(promptId);
-		return new HoldfastError(code, message, { request: 'prompt', prompt });
+		const error = new HoldfastError(code, message, { request: 'prompt', prompt });
+		this.#receipts.refuse(prompt?.prompt_id ?? promptId, error);
+		return error;
 	}
 
-	/** @param {{prompt_id: string, message: string}} prompt */
-	#sendPrompt({ prompt_id, message }) {
-		this.#link.send('prompt', { message, prompt_id });
+	/** @param {{prompt_id: string, message: string, content?: readonly object[]}} prompt */
+	#sendPrompt({ prompt_id, message, content }) {
+		this.#link.send('prompt', { message, prompt_id, ...(content?.length && { content }) });
 	}
 
 	#sendAnswer(/** @type {string} */ requestId, /** @type {string} */ optionId) {

@@ -3,6 +3,8 @@
  * counts for the position; the event with the same seq replaces it.
  */
 
+import { deepFreeze } from './base.js';
+
 /**
  * @typedef {object} OpenBlock The provisional content of an event that is not there yet.
  * @property {number} seq
@@ -24,8 +26,13 @@ export class Provisional {
 	/** @type {Map<number, Activity>} */
 	#held = new Map();
 
+	/** What was last given away; null: it has changed. @type {readonly OpenBlock[] | null} */
+	#snapshot = null;
+
+	/** Frozen, and the same until it changes. */
 	get blocks() {
-		return inOrder(this.#blocks);
+		this.#snapshot ??= deepFreeze(inOrder(this.#blocks));
+		return this.#snapshot;
 	}
 
 	get held() {
@@ -34,6 +41,7 @@ export class Provisional {
 
 	setBlock(/** @type {OpenBlock} */ block) {
 		this.#blocks.set(block.seq, block);
+		this.#snapshot = null;
 	}
 
 	/**
@@ -61,6 +69,9 @@ export class Provisional {
 		for (const map of [this.#blocks, this.#held]) {
 			[...map.keys()].filter((seq) => seq <= last).forEach((seq) => map.delete(seq));
 		}
+		if (this.#snapshot?.length !== this.#blocks.size) {
+			this.#snapshot = null;
+		}
 		return this.#held.size !== waiting;
 	}
 
@@ -74,11 +85,15 @@ export class Provisional {
 		const before = this.#blocks.size;
 		const blocks = [...(is_prompting ? this.blocks : []), ...(open ? [open] : [])];
 		this.#blocks = new Map(blocks.map((block) => [block.seq, block]));
+		if (before > 0 || blocks.length > 0) {
+			this.#snapshot = null;
+		}
 		return before > 0 || blocks.length > 0;
 	}
 
 	clear() {
 		this.#blocks.clear();
+		this.#snapshot = null;
 		this.#held.clear();
 	}
 }

@@ -9,6 +9,7 @@ import { HoldfastError } from './base.js';
  * @property {string} prompt_id
  * @property {string} client_id who sent it
  * @property {string} message
+ * @property {readonly object[]} [content]
  * @property {true} [edited]
  * @property {true} [truncated] the message is only the beginning
  */

@@ -1,10 +1,12 @@
 /** The session's current state, which has no events of its own. */
 
+import { deepFreeze } from './base.js';
+
 /** @typedef {import('./requests.js').QueuedPrompt} QueuedPrompt */
 
 export class SessionState {
 	/** @type {Record<string, any>} */
-	#values = {
+	#values = deepFreeze({
 		is_prompting: false,
 		is_running: false,
 		queue_length: 0,
@@ -13,15 +15,16 @@ export class SessionState {
 		status: 'idle',
 		role: null,
 		hide: [],
-	};
+	});
 
+	/** Frozen, and the same until it changes. */
 	get all() {
-		return { ...this.#values };
+		return this.#values;
 	}
 
-	/** @returns {QueuedPrompt[]} */
+	/** @returns {readonly QueuedPrompt[]} */
 	get queue() {
-		return this.#values.queue.map((/** @type {QueuedPrompt} */ prompt) => ({ ...prompt }));
+		return this.#values.queue;
 	}
 
 	/** The server lists the first ones only. */
@@ -36,9 +39,10 @@ export class SessionState {
 				data[name] !== undefined &&
 				JSON.stringify(data[name]) !== JSON.stringify(this.#values[name]),
 		);
-		changed.forEach((name) => {
-			this.#values[name] = data[name];
-		});
+		if (changed.length > 0) {
+			const news = Object.fromEntries(changed.map((name) => [name, data[name]]));
+			this.#values = deepFreeze({ ...this.#values, ...news });
+		}
 		return changed;
 	}
 }

@@ -28,7 +28,7 @@ export class AgentSettings {
 
 	/**
 	 * @param {HTMLElement} element
-	 * @param {{setMode: (id: string) => void, setConfigOption: (id: string, value: string | boolean) => void}} handlers
+	 * @param {{setMode: (id: string) => void, setModel: (id: string) => void, setConfigOption: (id: string, value: string | boolean) => void}} handlers
 	 */
 	constructor(element, handlers) {
 		this.#element = element;
@@ -59,15 +59,36 @@ export class AgentSettings {
 		}
 	}
 
-	/** An agent that has an option for its mode means that one. @returns {Setting[]} */
+	/** An agent that has an option for its mode or its model means that one. @returns {Setting[]} */
 	#settings() {
-		const { modes, current_mode, config_options } = this.#agent;
-		const options = config_options.flatMap((/** @type {any} */ option) => this.#option(option));
-		const hasMode = config_options.some(
-			(/** @type {any} */ { category }) => category === 'mode',
-		);
-		if (hasMode || modes.length === 0) {
-			return options;
+		const options = this.#agent.config_options;
+		const has = (/** @type {string} */ wanted) => options.some((/** @type {any} */ { category, id }) => category === wanted || (!category && id === wanted));
+		return [
+			...(has('mode') ? [] : this.#mode()),
+			...(has('model') ? [] : this.#model()),
+			...options.flatMap((/** @type {any} */ option) => this.#option(option)),
+		];
+	}
+
+	/** @returns {Setting[]} */
+	#model() {
+		const { available_models: all, current_model_id: value } = this.#agent.models ?? {};
+		const models = (Array.isArray(all) ? all : []).filter((one) => typeof one?.model_id === 'string');
+		const model = {
+			label: 'Model',
+			about: models.find(({ model_id: id }) => id === value)?.description,
+			value,
+			choices: models.map(({ model_id: id, name }) => /** @type {[string, string]} */ ([id, short(name ?? id)])),
+			choose: this.#handlers.setModel,
+		};
+		return models.length > 0 ? [model] : [];
+	}
+
+	/** @returns {Setting[]} */
+	#mode() {
+		const { modes, current_mode } = this.#agent;
+		if (modes.length === 0) {
+			return [];
 		}
 		const mode = {
 			label: 'Mode',
@@ -76,7 +97,7 @@ export class AgentSettings {
 			choices: modes.map((/** @type {any} */ { id, name }) => [id, short(name ?? id)]),
 			choose: this.#handlers.setMode,
 		};
-		return [mode, ...options];
+		return [mode];
 	}
 
 	/** @param {any} option @returns {Setting[]} none if it is of a kind that is not known */

@@ -1,15 +1,26 @@
 /** The page: one session at a time, next to the list of all. Connects the parts; knows nothing of the protocol. */
-import { HoldfastClient, HoldfastFeed, createSession, deleteSession } from '../client/holdfast-client.js';
+import { HoldfastClient, HoldfastFeed, createSession } from '../client/holdfast-client.js';
 import { AgentSettings } from './agent-settings.js';
+import { Attention, registerWorker } from './attention.js';
 import { CommandMenu } from './command-menu.js';
+import { Attachments } from './attachments.js';
 import { Composer } from './composer.js';
 import { ConnectionBar } from './connection-bar.js';
+import { Drafts } from './drafts.js';
 import { $, drawIcons, h, icon, lookUp } from './dom.js';
 import { showEmpty } from './empty.js';
+import { Find } from './find.js';
 import { Gate } from './gate.js';
+import { handleKeys } from './keys.js';
 import { Inspector } from './inspector.js';
+import { openMedia } from './media.js';
+import { NewSession } from './new-session.js';
+import { People } from './people.js';
+import { PushSwitch } from './push.js';
 import { PromptQueue } from './queue.js';
+import { handleReading } from './reading.js';
 import { hiddenWords, may, nameMe, setRole } from './rights.js';
+import { SessionChanges } from './session-changes.js';
 import { SessionList, sessionTitle } from './sessions.js';
 import { Tap } from './tap.js';
 import { Transcript } from './transcript.js';
@@ -34,9 +45,21 @@ let lastUsage = null;
 /** @type {{id: string | null, title: string}} the selected session, as the list last described it */
 let heading = { id: null, title: '' };
 let isBadId = false;
+/** What is shown is this browser's copy: the server has not been reached yet. */
+let isCopy = false;
 
-const feed = new HoldfastFeed();
-const sessions = new SessionList($('#sessions'), $('#no-sessions'), confirmDelete);
+const feed = new HoldfastFeed({ cache: true });
+const changes = new SessionChanges(
+	{ toasts: $('#toasts'), dialog: $('#rename') },
+	{ tell: toast, changed: () => showGoing() },
+);
+const sessions = new SessionList(
+	{ list: $('#sessions'), empty: $('#no-sessions'), filter: $('#session-filter') },
+	{
+		take: (action, session) => changes.take(action, session),
+		isGoing: (id) => changes.isGoing(id),
+	},
+);
 const transcript = new Transcript(
 	{ scroller: $('#scroller'), list: $('#transcript'), tail: $('#tail'), jump: $('#jump') },
 	{
@@ -44,14 +67,30 @@ const transcript = new Transcript(
 		answer: answerPermission,
 	},
 );
+/** @type {Attachments} */
+const attachments = new Attachments($('#composer'), $('#attachments'), {
+	changed: () => composer?.allowSend(),
+	say: (words) => toast(words),
+	events: () => client?.events ?? [],
+});
 const composer = new Composer($('#composer'), {
 	send: (message) => sendPrompt(message),
 	stop: () => client?.cancel(),
+	attached: () => attachments.names,
 });
+const drafts = new Drafts($('#prompt'));
 new CommandMenu($('#composer'), () => client?.agent.commands ?? []);
 const settings = new AgentSettings($('#agent-settings'), {
 	setMode: (id) => client?.setMode(id),
+	setModel: (id) => client?.setModel(id),
 	setConfigOption: (id, value) => client?.setConfigOption(id, value),
+});
+const newSession = new NewSession($('#new-session-choice'), {
+	changed: () => {
+		updateHeading();
+		update();
+	},
+	done: () => composer.focus(),
 });
 const queue = new PromptQueue($('#queue'), {
 	whole: (promptId) => aboutQueue((from) => wholeMessage(from, promptId)),
@@ -72,10 +111,14 @@ const connectionBar = new ConnectionBar(
 	},
 	{ retry: () => client?.retryNow(), drop: () => client?.dropConnection() },
 );
+const attention = new Attention(showQuestion);
+const people = new People({ button: $('#people'), panel: $('#people-panel') }, () => [transcript.showNames(), update()]);
 const tap = new Tap();
 const inspector = new Inspector({ pane: $('#inspector'), button: $('#inspect') }, tap, facts, () =>
 	client?.dropConnection(),
 );
+
+const find = new Find({ client: () => client, sessions: () => feed.sessions, transcript, route: () => route(), tell: (message) => toast(message) });
 
 /** The client id of this tab: answers given here stay marked "you" after a reload. */
 function tabId() {
@@ -121,11 +164,14 @@ function route() {
 	}
 	sessions.select(id);
 	updateHeading();
+	find.follow();
 }
 
 /** @param {string | null} id */
 function openSession(id) {
 	client?.close();
+	drafts.open(id);
+	openMedia(id);
 	isBadId = id !== null && !isSessionId(id);
 	client =
 		id !== null && !isBadId
@@ -140,11 +186,13 @@ function openSession(id) {
 			: null;
 	held = [];
 	lastUsage = null;
+	isCopy = false;
 	transcript.clear(client?.clientId ?? '');
 	queue.clear(client?.clientId ?? '');
 	$('#spoken').replaceChildren();
 	inspector.reset();
 	connectionBar.reset();
+	people.open(client);
 	if (client) {
 		keepTabId(client.clientId);
 		listen(client);
@@ -167,8 +215,10 @@ function listen(from) {
 				update();
 			}
 		});
-	on('events', ({ events }) => {
+	on('events', ({ events, cached }) => {
+		isCopy = cached === true;
 		transcript.append(events);
+		showConnection();
 		lastUsage =
 			events.findLast((/** @type {any} */ { type }) => type === 'usage')?.data.total ??
 			lastUsage;
@@ -208,13 +258,28 @@ function listen(from) {
 	on('prompts', () => {});
 	on('status', ({ status, reason }) => {
 		if (status === 'unauthorized') {
-			void gate.lock(reason);
+			lock(reason);
 		}
+		isCopy &&= status !== 'live';
 		$('#transcript').setAttribute('aria-busy', String(status === 'loading'));
 		showConnection();
 		showLoadingOlder(false);
+		find.follow();
 	});
 	on('error', ({ error }) => handleError(error));
+}
+
+/** @param {string} [reason] */
+function lock(reason) {
+	attention.clear();
+	void gate.lock(reason);
+}
+
+/** Where a notification leads. @param {string} id */
+function showQuestion(id) {
+	location.hash = `#/s/${encodeURIComponent(id)}`;
+	route();
+	transcript.scrollToEnd();
 }
 
 /** @param {any} error */
@@ -226,7 +291,7 @@ function handleError(error) {
 	if (request === 'permission_answer' && request_id && !retrying) {
 		transcript.setAnswering(request_id, null);
 	}
-	if (request === 'set_mode' || request === 'set_config_option') {
+	if (/^set_(mode|model|config_option)$/.test(request ?? '')) {
 		settings.restore();
 	}
 	if (error.code !== 'not_prompting') {
@@ -255,19 +320,24 @@ async function sendPrompt(message, title = message.split('\n')[0]) {
 	try {
 		const session = await createSession({
 			title: title.length > TITLE_MAX ? `${title.slice(0, TITLE_MAX - 1)}…` : title,
+			...newSession.choice,
 		});
+		newSession.keep();
+		drafts.adopt(session.id);
 		location.hash = `#/s/${encodeURIComponent(session.id)}`;
 		route(); // at once, so that the prompt goes to this session
 		promptHere(message);
 	} catch (error) {
 		composer.restore(message);
 		toast(`The session could not be created. ${error instanceof Error ? error.message : ''}`);
+		newSession.refuse(/** @type {any} */ (error).code);
 	}
 }
 
 /** @param {string} message */
-function promptHere(message) {
-	client?.prompt(message);
+async function promptHere(message) {
+	(await attachments.prompt(client, message)) || composer.restore(message);
+	attention.offer();
 }
 
 /** @param {HoldfastClient} from @param {string} promptId */
@@ -295,27 +365,12 @@ function answerPermission(requestId, optionId) {
 	client?.answerPermission(requestId, optionId);
 }
 
-/** @param {any} session */
-function confirmDelete(session) {
-	const dialog = $('#confirm-delete');
-	$('#confirm-name').textContent = sessionTitle(session);
-	dialog.returnValue = 'cancel';
-	dialog.onclose = async () => {
-		if (dialog.returnValue !== 'delete') {
-			return;
-		}
-		try {
-			await deleteSession(session.id);
-			if (client?.sessionId === session.id) {
-				location.hash = '#/';
-			}
-		} catch (error) {
-			toast(
-				`The session could not be deleted. ${error instanceof Error ? error.message : ''}`,
-			);
-		}
-	};
-	dialog.showModal();
+/** A session that is being deleted is shown no more. */
+function showGoing() {
+	sessions.render();
+	if (client && changes.isGoing(client.sessionId)) {
+		location.hash = '#/';
+	}
 }
 
 /** Updates everything that depends on more than one event type. */
@@ -336,12 +391,14 @@ function update() {
 	transcript.setTail({
 		lost: live || gone ? '' : lostText(client?.position.seq ?? 0),
 		hint: live && transcript.isGrowing ? hintText(held, transcript.openKind) : '',
-		working: live && prompting && !transcript.isGrowing && doing !== 'waiting',
+		working: live && prompting && !transcript.isGrowing && doing !== 'waiting' ? workingWords() : '',
 		prompts,
 	});
+	const { agent, lack } = newSession.about(client ? (sessions.find(client.sessionId) ?? {}) : null);
+	newSession.show(!client && !isBadId && may('prompt'));
 	composer.update({
-		placeholder: gone ? 'This session is gone' : 'Ask the agent',
-		disabled: gone || !may('prompt'),
+		placeholder: gone ? 'This session is gone' : lack || 'Ask the agent',
+		disabled: gone || !may('prompt') || lack !== '',
 		showStop: prompting && !gone && may('prompt'),
 		canStop: live,
 	});
@@ -352,9 +409,17 @@ function update() {
 		{ text: $('#usage'), meter: $('#meter'), detail: $('#usage-detail') },
 		usage ?? lastUsage,
 	);
+	$('#export').hidden = transcript.isEmpty || gone;
 	const isNew = !client || (live && prompts.length + waiting.length === 0);
 	const what = transcript.isEmpty && gone ? 'gone' : transcript.isEmpty && isNew ? 'new' : '';
-	showEmpty($('#empty'), what, sendPrompt, may('prompt'));
+	showEmpty($('#empty'), what, sendPrompt, { maySend: may('prompt'), isDemo: agent?.is_demo === true, hasNone: newSession.hasNone });
+}
+
+/** What the agent does while it says nothing. Its process is started for the session's first prompt, which can take a while. */
+function workingWords() {
+	const last = client?.events.at(-1)?.type ?? '';
+	const starts = !client?.state.is_running && ['user_prompt', 'x-acp-start_delayed', 'agent_stopped'].includes(last);
+	return starts ? `Starting ${newSession.nameOf(sessions.find(client?.sessionId ?? null) ?? {})}…` : 'Working';
 }
 
 /** Offers what the login allows. */
@@ -380,13 +445,15 @@ function updateHeading() {
 			: 'Sessions';
 	$('#title').textContent = title;
 	$('#title').title = title;
+	newSession.showPlace($('#place'), session);
 	const waits = session?.status === 'waiting' ? 'Waiting for you: ' : '';
-	document.title = id ? `${waits}${title} · Holdfast` : 'Holdfast';
+	const count = attention.count > 0 ? `(${attention.count}) ` : '';
+	document.title = count + (id ? `${waits}${title} · Holdfast` : 'Holdfast');
 }
 
 function showConnection() {
 	const bad = isBadId ? /** @type {const} */ ({ status: 'gone', reason: 'not_found' }) : null;
-	connectionBar.show(bad ?? client?.status ?? null, client?.position.seq ?? 0);
+	connectionBar.show(bad ?? client?.status ?? null, client?.position.seq ?? 0, isCopy ? client?.events.at(-1)?.ts : undefined);
 }
 
 /** The client's figures, for the inspector. */
@@ -417,7 +484,8 @@ function showLoadingOlder(loading) {
 /** @param {string} message */
 function toast(message) {
 	const element = h('div', { class: 'toast' }, icon('alert'), h('span', {}, message));
-	$('#toasts').replaceChildren(element);
+	$('#toasts').querySelectorAll('.toast:not(.keeps)').forEach((one) => one.remove());
+	$('#toasts').append(element);
 	setTimeout(() => element.remove(), TOAST_MS);
 }
 
@@ -465,7 +533,16 @@ function watchScrollbar() {
 
 function start() {
 	drawIcons();
+	registerWorker();
+	$('#rename [data-action="cancel"]').addEventListener('click', () => $('#rename').close('cancel'));
 	handleSidebar();
+	handleKeys({ showSidebar });
+	handleReading({
+		client: () => client,
+		title: () => $('#title').textContent,
+		tell: toast,
+		showAll: () => transcript.mountAll(),
+	});
 	watchScrollbar();
 	$('#jump').addEventListener('click', () => client?.dropOlder(EVENTS_AT_END));
 	$('.skip-link').addEventListener('click', (/** @type {Event} */ event) => {
@@ -474,26 +551,36 @@ function start() {
 	});
 	feed.on('sessions', (detail) => {
 		sessions.show(detail.sessions);
+		if (!detail.kept) {
+			attention.show(detail.sessions);
+		}
 		updateHeading();
 	});
 	feed.on('status', ({ status, reason }) => {
 		if (status === 'unauthorized') {
-			void gate.lock(reason);
+			lock(reason);
+		}
+		if (status === 'live' && may('prompt')) {
+			void newSession.load(); // a server that was started again may have other agents
 		}
 		$('#feed-status').textContent =
 			status === 'live' || status === 'connecting'
 				? ''
-				: 'The list is not being updated at the moment.';
+				: feed.isKept
+					? 'The server cannot be reached. This is the list that this browser keeps.'
+					: 'The list is not being updated at the moment.';
 	});
 	window.addEventListener('hashchange', route);
 }
 
+const push = new PushSwitch(toast);
 const gate = new Gate({
 	start: () => {
 		openSession(selectedId());
 		showRights();
 		route();
 		feed.connect();
+		void push.show();
 	},
 	resume: () => {
 		route();

@@ -1,7 +1,7 @@
 /** Parts shared by the cards. */
 import { h, icon, lookUp, visible } from './dom.js';
 
-/** @typedef {import('./transcript-model.js').Item} Item */
+/** @typedef {import('../client/holdfast-client.js').Item} Item */
 /** @typedef {import('../client/holdfast-client.js').HoldfastEvent} HoldfastEvent */
 
 /** @param {HoldfastEvent} event */
@@ -28,6 +28,43 @@ const TERMINAL_CODES = /\u001b\[[0-9;?]*[ -/]*[@-~]/g;
 /** What a program has said, without the colours it had on its terminal. @param {string} text */
 export function output(text) {
 	return h('pre', { class: 'output', tabindex: '0' }, visible(text.replace(TERMINAL_CODES, '')));
+}
+
+const FOLDED = { lines: 12, chars: 2_000 };
+const LONG = { lines: 24, chars: 4_000 }; // a fold that hides a few lines only is not worth its button
+
+/**
+ * The beginning of a long text, and what a button for the rest says; null: it is not long.
+ * @param {string} text @returns {{start: string, words: string} | null}
+ */
+export function fold(text) {
+	const lines = text.trimEnd().split('\n');
+	if (lines.length <= LONG.lines && text.length <= LONG.chars) {
+		return null;
+	}
+	const start = lines.slice(0, FOLDED.lines).join('\n').slice(0, FOLDED.chars);
+	const left = lines.length - start.split('\n').length;
+	return { start, words: left > 0 ? `Show ${left} more ${left === 1 ? 'line' : 'lines'}` : 'Show all of it' };
+}
+
+/** @param {string} words */
+export function moreButton(words) {
+	return h('button', { type: 'button', class: 'more', 'data-action': 'more' }, words);
+}
+
+/** The same as output(), with the first lines of what is long. @param {string} text @param {boolean} [isWhole] */
+export function foldedOutput(text, isWhole = false) {
+	const folded = isWhole ? null : fold(text.replace(TERMINAL_CODES, ''));
+	const element = output(folded ? folded.start : text);
+	element.classList.toggle('whole', isWhole || folded !== null);
+	return folded ? h('div', { class: 'folded' }, element, moreButton(folded.words)) : element;
+}
+
+/** A title that an agent wrote: what it put into backticks is code. @param {unknown} text */
+export function titleParts(text) {
+	return visible(text)
+		.split(/`([^`\n]+)`/)
+		.map((part, i) => (i % 2 === 1 ? h('code', {}, part) : part));
 }
 
 const STATUS_WORDS = {

@@ -3,23 +3,28 @@ import {
 	changeCount,
 	chevron,
 	diffLine,
+	fold,
 	hooks,
 	marks,
+	moreButton,
 	output,
 	rawText,
 } from './card-parts.js';
 import { hunkLines } from './diff.js';
-import { h, icon, lookUp, renderHtml, visible } from './dom.js';
+import { failure } from './failure.js';
+import { formatBytes, h, icon, lookUp, renderHtml, visible } from './dom.js';
+import { mediaPart, promptMedia } from './media.js';
 import { renderPermission } from './permission-card.js';
 import { renderTerminal } from './terminal-card.js';
 import { renderTool } from './tool-card.js';
 
-/** @typedef {import('./transcript-model.js').Item} Item */
+/** @typedef {import('../client/holdfast-client.js').Item} Item */
 /** @typedef {import('../client/holdfast-client.js').HoldfastEvent} HoldfastEvent */
 /**
  * @typedef {object} CardContext
  * @property {string} clientId
  * @property {Map<string, string>} answering request_id to option_id: answers being sent
+ * @property {import('./terminal-links.js').TerminalLinks} links
  * @property {(item: Item) => Item | null} before the item shown right before this one
  */
 
@@ -42,10 +47,11 @@ const RENDER = {
 	plan: renderPlan,
 	file: renderFile,
 	permission: renderPermission,
+	content: renderContent,
 	turn_end: renderTurnEnd,
 	notice: renderNotice,
 	hidden: renderHidden,
-	silent: ({ events }) => h('div', { class: 'item silent', hidden: true, ...hooks(events[0]) }),
+	silent: renderSilent,
 	other: renderOther,
 };
 
@@ -86,8 +92,12 @@ function draw(item, context) {
 }
 
 /** @param {Item} item */
-function renderPrompt({ events: [event] }) {
-	return promptElement(event.data.message, hooks(event));
+function renderPrompt({ events: [event], isWhole }) {
+	const folded = isWhole ? null : fold(event.data.message);
+	const media = promptMedia(event.data.content);
+	return folded
+		? promptElement(`${folded.start}\n…`, hooks(event), moreButton(folded.words), media)
+		: promptElement(event.data.message, hooks(event), media);
 }
 
 /** @param {string} message @param {Record<string, any>} attributes @param {...any} after */
@@ -95,9 +105,16 @@ export function promptElement(message, attributes, ...after) {
 	return h(
 		'div',
 		{ class: 'item prompt', ...attributes },
-		h('div', { class: 'prompt-text' }, h('span', { class: 'sr-only' }, 'You: '), message),
+		h('div', { class: 'prompt-text', dir: 'auto' }, h('span', { class: 'sr-only' }, 'You: '), message),
 		...after,
 	);
+}
+
+/** An image, a sound or a file that the agent shows. @param {Item} item */
+function renderContent(item) {
+	const [event] = item.events;
+	const part = mediaPart(event.data.content);
+	return part ? h('div', { class: 'item media', ...hooks(event) }, part) : renderOther(item);
 }
 
 /** @param {Item} item */
@@ -117,7 +134,7 @@ function renderThought({ events }) {
 	const element = thoughtElement('Thought');
 	element.lastChild.append(
 		...events.map((event) =>
-			h('div', { class: 'thought-text', ...hooks(event) }, event.data.text),
+			h('div', { class: 'thought-text', dir: 'auto', ...hooks(event) }, event.data.text),
 		),
 	);
 	return element;
@@ -151,6 +168,22 @@ function countOf(count, name) {
 	return `${count} ${name}${count === 1 ? '' : 's'}`;
 }
 
+/** What has nothing to say; a turn's end offers its answer. @param {Item} item */
+function renderSilent({ events: [event] }) {
+	const isEnd = event.type === 'turn_end';
+	return h(
+		'div',
+		{ class: `item silent${isEnd ? ' answer-end' : ''}`, hidden: !isEnd, ...hooks(event) },
+		isEnd &&
+			h(
+				'button',
+				{ type: 'button', class: 'copy-answer', 'data-action': 'copy-answer', 'data-turn': event.turn, title: 'Copy the answer as markdown' },
+				icon('copy'),
+				h('span', {}, 'Copy answer'),
+			),
+	);
+}
+
 /** @param {Item} item */
 function renderPlan(item) {
 	const entries = item.events.at(-1)?.data.entries ?? [];
@@ -182,7 +215,7 @@ function renderPlan(item) {
 						'span',
 						{},
 						h('span', { class: 'sr-only' }, lookUp(words, entry.status, '')),
-						visible(entry.content),
+						h('bdi', {}, visible(entry.content)),
 					),
 				),
 			),
@@ -222,18 +255,6 @@ function renderFile({ events: [event] }) {
 	);
 }
 
-/** @param {number} size */
-export function formatBytes(size) {
-	const units = ['bytes', 'KiB', 'MiB', 'GiB'];
-	let unit = 0;
-	let value = size;
-	while (value >= 1024 && unit < units.length - 1) {
-		value /= 1024;
-		unit += 1;
-	}
-	return `${unit === 0 || value >= 10 ? Math.round(value) : value.toFixed(1)} ${unit === 0 && value === 1 ? 'byte' : units[unit]}`;
-}
-
 /** @param {Item} item */
 function renderTurnEnd({ events: [event] }) {
 	const { stop_reason, message } = event.data;
@@ -247,7 +268,7 @@ function renderTurnEnd({ events: [event] }) {
 
 /** @param {Item} item */
 function renderNotice({ events: [event] }) {
-	const { title, name, version, reason, detail, resumed, resume_error } = event.data;
+	const { title, name, version, reason, detail, stderr, resumed, resume_error } = event.data;
 	const how = { true: ' again and continues the conversation', false: ' without the conversation above' };
 	const words = {
 		agent_started: `${title ?? name ?? 'Agent'}${version ? ` ${version}` : ''} started${lookUp(how, String(resumed), '')}${resume_error ? ` (${resume_error})` : ''}`,
@@ -255,7 +276,8 @@ function renderNotice({ events: [event] }) {
 		session_end: 'Session ended',
 	};
 	const said = lookUp(words, event.type, event.type);
-	return h('div', { class: 'item notice', ...hooks(event) }, visible(said));
+	const why = typeof stderr === 'string' && stderr !== '' ? [failure(stderr)] : [];
+	return h('div', { class: 'item notice', ...hooks(event) }, visible(said), ...why);
 }
 
 /** @param {Item} item */

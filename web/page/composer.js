@@ -1,4 +1,5 @@
-/** The prompt box: Enter sends, Shift+Enter makes a new line. It grows with its text. */
+/** The prompt box: Enter sends, Shift+Enter makes a new line; on touch screens Enter makes one, too. It grows with its text. */
+import { isTouch } from './keys.js';
 
 export class Composer {
 	#form;
@@ -6,12 +7,15 @@ export class Composer {
 	#box;
 	#sendButton;
 	#stopButton;
+	#attached;
 
 	/**
 	 * @param {HTMLFormElement} form
-	 * @param {{send: (message: string) => void, stop: () => void}} handlers
+	 * @param {{send: (message: string) => void, stop: () => void, attached?: () => string}} handlers `attached`: the names of what
+	 *   goes with the prompt, which needs no words then
 	 */
-	constructor(form, { send, stop }) {
+	constructor(form, { send, stop, attached = () => '' }) {
+		this.#attached = attached;
 		this.#form = form;
 		this.#box = /** @type {HTMLTextAreaElement} */ (form.querySelector('textarea'));
 		this.#sendButton = /** @type {HTMLButtonElement} */ (
@@ -21,7 +25,7 @@ export class Composer {
 			form.querySelector('[data-testid="cancel"]')
 		);
 		const submit = () => {
-			const message = this.#box.value.trim();
+			const message = this.#box.value.trim() || attached();
 			if (message && !this.#box.disabled) {
 				this.#set('');
 				send(message);
@@ -33,11 +37,12 @@ export class Composer {
 		});
 		this.#box.addEventListener('keydown', (event) => {
 			// While an input method composes a word, Enter only accepts it.
-			if (event.key === 'Enter' && !event.shiftKey && !event.isComposing) {
+			if (event.key === 'Enter' && !event.shiftKey && !event.isComposing && !isTouch()) {
 				event.preventDefault();
 				submit();
 			}
 		});
+		this.#box.setAttribute('enterkeyhint', isTouch() ? 'enter' : 'send');
 		this.#box.addEventListener('input', () => this.#fit());
 		this.#stopButton.addEventListener('click', stop);
 		this.#fit();
@@ -64,20 +69,21 @@ export class Composer {
 		}
 		this.#stopButton.hidden = !showStop;
 		this.#stopButton.disabled = !canStop;
-		this.#allowSend();
+		this.allowSend();
 	}
 
 	#set(/** @type {string} */ text) {
 		this.#box.value = text;
-		this.#fit();
+		this.#box.dispatchEvent(new Event('input')); // all who follow the text
 	}
 
-	#allowSend() {
-		this.#sendButton.disabled = this.#box.disabled || !this.#box.value.trim();
+	/** What is attached has changed, too. */
+	allowSend() {
+		this.#sendButton.disabled = this.#box.disabled || !(this.#box.value.trim() || this.#attached());
 	}
 
 	#fit() {
-		this.#allowSend();
+		this.allowSend();
 		this.#box.style.height = 'auto';
 		this.#box.style.height = `${this.#box.scrollHeight}px`;
 	}

@@ -33,6 +33,8 @@ export class ConnectionBar {
 	#back = 0;
 	/** @type {number | null} the newest event held when the connection broke */
 	#lostAt = null;
+	/** @type {number | undefined} */
+	#copyOf;
 
 	/**
 	 * @param {{pill: HTMLElement, banner: HTMLElement, drop: HTMLButtonElement, announcement: HTMLElement}} places
@@ -55,8 +57,12 @@ export class ConnectionBar {
 		this.#hideBanner();
 	}
 
-	/** @param {StatusDetail | null} detail null: there is no session @param {number} seq the newest event held */
-	show(detail, seq) {
+	/**
+	 * @param {StatusDetail | null} detail null: there is no session @param {number} seq the newest event held
+	 * @param {number} [copyOf] when the newest event was made, if this is only the browser's copy so far
+	 */
+	show(detail, seq, copyOf) {
+		this.#copyOf = copyOf;
 		this.#pill.hidden = this.#drop.hidden = !detail;
 		clearInterval(this.#countdown);
 		if (!detail) {
@@ -81,10 +87,18 @@ export class ConnectionBar {
 			wordOf(detail);
 		if (detail.status === 'retrying' || detail.status === 'offline') {
 			const lost =
-				detail.status === 'offline' ? 'You are offline.' : 'Connection lost.';
+				detail.status === 'offline'
+					? 'You are offline.'
+					: this.#copyOf === undefined
+						? 'Connection lost.'
+						: 'The server cannot be reached.';
+			const copy =
+				this.#copyOf === undefined
+					? ''
+					: ` This is the copy that this browser keeps, up to ${new Date(this.#copyOf).toLocaleString()}.`;
 			this.#showBanner(
 				'lost',
-				`${lost} Trying again in ${secondsLeft(detail.retryAt)}\u00a0s.`,
+				`${lost}${copy} Trying again in ${secondsLeft(detail.retryAt)}\u00a0s.`,
 			);
 		}
 	}

@@ -8,6 +8,11 @@ const ICONS = {
 	plus: 'M8 3.25v9.5M3.25 8h9.5',
 	close: 'M4 4l8 8M12 4l-8 8',
 	user: 'M8 8a2.75 2.75 0 100-5.5A2.75 2.75 0 008 8zM2.75 13.5c.6-2.4 2.6-3.75 5.25-3.75s4.65 1.35 5.25 3.75',
+	more: 'M3.5 8h.1M8 8h.1M12.5 8h.1',
+	pin: 'M6 2.5h4l-.5 4L12 9H4l2.5-2.5zM8 9v4.5',
+	folder: 'M2.25 4h4.25l1.5 1.75h5.75v6.75H2.25z',
+	up: 'M8 13V3.25M3.75 7.25L8 3l4.25 4.25',
+	archive: 'M2.5 3h11v3h-11zM3.5 6v7h9V6M6.5 8.75h3',
 	trash: 'M2.75 4.25h10.5M6.25 4V2.75h3.5V4M4 4.5l.6 8.75h6.8L12 4.5M6.75 7v3.75M9.25 7v3.75',
 	send: 'M8 13V3.25M3.75 7.25L8 3l4.25 4.25',
 	stop: 'M4.5 4.5h7v7h-7z',
@@ -18,6 +23,7 @@ const ICONS = {
 	unplug: 'M9.5 6.5l3.75-3.75M2.75 13.25L5 11M4 7.75l4.25 4.25-1 1a2.75 2.75 0 01-4-4zM12 8.25L7.75 4l1-1a2.75 2.75 0 014 4z',
 	inspect: 'M5.25 4.25L1.75 8l3.5 3.75M10.75 4.25L14.25 8l-3.5 3.75M9 3L7 13',
 	wall: 'M2.5 2.5h4.5v6h-4.5zM9 2.5h4.5v3.5h-4.5zM2.5 10.5h4.5v3h-4.5zM9 8h4.5v5.5h-4.5z',
+	bell: 'M3.5 11.5h9c-1-1-1.25-2-1.25-4.25a3.25 3.25 0 00-6.5 0c0 2.25-.25 3.25-1.25 4.25zM6.75 13.25a1.3 1.3 0 002.5 0',
 	theme: 'M8 14A6 6 0 108 2a6 6 0 000 12zM8 2.25v11.5M8 5.5h4.9M8 8h5.75M8 10.5h4.9',
 	open: 'M6.5 3.25h-3.5v9.75h9.75v-3.5M9.25 2.75h4v4M13 3L7.5 8.5',
 	alert: 'M8 2.5l6 10.75H2zM8 6.5v3M8 11.4v.1',
@@ -98,6 +104,14 @@ export function drawIcons() {
 		);
 }
 
+/** Code that other pages draw. @type {Record<string, string>} */
+const SOURCES = {
+	mermaid: 'Mermaid diagram, as its source',
+	math: 'Formula, as its source',
+	latex: 'LaTeX, as its source',
+	tex: 'TeX, as its source',
+};
+
 /**
  * The server's HTML, made readable: code can be copied, wide tables scroll by themselves,
  * links leave the page alone, and no image is fetched. @param {string} html safe by the server's construction
@@ -110,7 +124,7 @@ export function renderHtml(html) {
 		const frame = h(
 			'div',
 			{ class: 'code' },
-			h('div', { class: 'code-head' }, h('span', {}, language || 'text'), copyButton()),
+			h('div', { class: 'code-head' }, h('span', {}, lookUp(SOURCES, language, language || 'text')), copyButton()),
 		);
 		pre.replaceWith(frame);
 		pre.setAttribute('tabindex', '0');
@@ -127,6 +141,9 @@ export function renderHtml(html) {
 		frame.append(table);
 	}
 	template.content.querySelectorAll('img').forEach(replaceImage);
+	template.content
+		.querySelectorAll('p, li, ul, ol, h1, h2, h3, h4, h5, h6, td, th, blockquote')
+		.forEach((block) => block.setAttribute('dir', 'auto'));
 	for (const link of template.content.querySelectorAll('a[href]')) {
 		link.setAttribute('target', '_blank');
 		link.setAttribute('rel', 'noopener noreferrer');
@@ -154,7 +171,7 @@ export function copyButton() {
 }
 
 /** @param {string} text */
-async function writeClipboard(text) {
+export async function writeClipboard(text) {
 	if (navigator.clipboard) {
 		await navigator.clipboard.writeText(text);
 		return;
@@ -237,4 +254,16 @@ export function morphAttributes(old, next) {
 /** @param {string} selector @returns {any} */
 export function $(selector) {
 	return document.querySelector(selector);
+}
+
+/** @param {number} size */
+export function formatBytes(size) {
+	const units = ['bytes', 'KiB', 'MiB', 'GiB'];
+	let unit = 0;
+	let value = size;
+	while (value >= 1024 && unit < units.length - 1) {
+		value /= 1024;
+		unit += 1;
+	}
+	return `${unit === 0 || value >= 10 ? Math.round(value) : value.toFixed(1)} ${unit === 0 && value === 1 ? 'byte' : units[unit]}`;
 }

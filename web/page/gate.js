@@ -14,6 +14,8 @@ import { SignIn, askToReplace, faultText } from './sign-in.js';
 /** @typedef {import('./rights.js').Who} Who */
 
 const REASON = 'holdfast-signed-out'; // why the page was loaded again
+/** What a page remembers for whoever is logged in: see new-session.js. */
+const REMEMBERED = 'holdfast new session';
 const LOOK_MS = 15_000;
 const AGAIN_MS = 2_000;
 
@@ -245,6 +247,9 @@ export class Gate {
 	#reload(reason) {
 		this.#isLeaving = true;
 		try {
+			if (!this.#who?.share) {
+				localStorage.removeItem(REMEMBERED);
+			}
 			sessionStorage.setItem(REASON, reason);
 		} catch {
 			// then the page does not say why

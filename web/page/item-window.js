@@ -16,7 +16,7 @@ const GUESS_PX = 48; // an item's height, before one has been seen
 const LEAST_PX = 8;
 const SEEN_MAX = 8; // elements to hold on to, should the first of them go
 
-/** @typedef {import('./transcript-model.js').Item} Item */
+/** @typedef {import('../client/holdfast-client.js').Item} Item */
 
 export class ItemWindow {
 	#scroller;
@@ -224,6 +224,28 @@ export class ItemWindow {
 		if (!this.isAtEnd || this.mounted > MOUNTED_MAX) {
 			this.clear(this.#items);
 			this.#mountAbove();
+		}
+	}
+
+	/** The element of the item at this index, mounted if it was not. @param {number} index @returns {HTMLElement} */
+	show(index) {
+		if (index < this.#from || index >= this.#to) {
+			const guess = this.#guess();
+			this.#dropAll(Math.max(0, Math.min(index - BATCH / 2, this.#items.length - BATCH)));
+			this.#setAbove(this.#from * guess);
+			this.#setBelow((this.#items.length - this.#to) * guess);
+			this.#mountBelow();
+		}
+		return /** @type {HTMLElement} */ (this.#elements.get(this.#items[index]));
+	}
+
+	/** Mounts all, until the next scrolling. */
+	mountAll() {
+		while (this.#from > 0) {
+			this.#mountAbove();
+		}
+		while (this.#to < this.#items.length) {
+			this.#mountBelow();
 		}
 	}
 

@@ -1,5 +1,6 @@
 /** The wall: many sessions at once, live. Each has a tile; only visible tiles are connected. */
 import { HoldfastFeed } from '../client/holdfast-client.js';
+import { Attention, registerWorker } from './attention.js';
 import { $, drawIcons } from './dom.js';
 import { Gate } from './gate.js';
 import { Tile } from './tile.js';
@@ -7,6 +8,9 @@ import { sessionTitle } from './sessions.js';
 
 const TILES_MAX = 60; // the newest; browsers open at most about 200 sockets to one server
 
+const attention = new Attention((id) => {
+	location.href = `./#/s/${encodeURIComponent(id)}`;
+});
 const feed = new HoldfastFeed();
 /** @type {Map<string, Tile>} */
 const tiles = new Map();
@@ -88,6 +92,7 @@ function sayHowMany(shown) {
 
 function start() {
 	drawIcons();
+	registerWorker();
 	$('#filter').addEventListener('input', () => {
 		filter = {
 			words: $('#filter-words').value.trim().toLowerCase(),
@@ -98,10 +103,12 @@ function start() {
 	$('#filter').addEventListener('submit', (/** @type {Event} */ event) => event.preventDefault());
 	feed.on('sessions', (detail) => {
 		sessions = detail.sessions;
+		attention.show(sessions);
 		show();
 	});
 	feed.on('status', ({ status, reason }) => {
 		if (status === 'unauthorized') {
+			attention.clear();
 			void gate.lock(reason);
 		}
 		const lost = status === 'retrying' || status === 'offline';

@@ -3,9 +3,9 @@ import { hooks, marks } from './card-parts.js';
 import { h, icon, visible } from './dom.js';
 import { isUs, may, nameOf } from './rights.js';
 import { toolBody } from './tool-card.js';
-import { toolState } from './transcript-model.js';
+import { toolState } from '../client/holdfast-client.js';
 
-/** @typedef {import('./transcript-model.js').Item} Item */
+/** @typedef {import('../client/holdfast-client.js').Item} Item */
 /** @typedef {import('../client/holdfast-client.js').HoldfastEvent} HoldfastEvent */
 /** @typedef {import('./cards.js').CardContext} CardContext */
 

@@ -6,6 +6,7 @@
 const ROLES = {
 	prompt: ['controller', 'admin'],
 	create: ['controller', 'producer', 'admin'],
+	label: ['controller', 'admin'],
 	delete: ['admin'],
 };
 
@@ -39,6 +40,11 @@ function hidden() {
 	return who.hide ?? [];
 }
 
+/** Whose login it is; empty: nobody's in particular. */
+export function loginName() {
+	return who.sub;
+}
+
 /** The role, as the subject of a sentence. */
 export function nameMe() {
 	const word = roleWord(who.role).toLowerCase();
@@ -46,11 +52,11 @@ export function nameMe() {
 }
 
 /** @param {string} role */
-function roleWord(role) {
+export function roleWord(role) {
 	return Object.hasOwn(ROLE_WORDS, role) ? ROLE_WORDS[/** @type {'admin'} */ (role)] : role;
 }
 
-/** Answers, prompts and settings are one right. @param {'prompt' | 'create' | 'delete'} what */
+/** Answers, prompts and settings are one right. @param {'prompt' | 'create' | 'label' | 'delete'} what */
 export function may(what) {
 	return ROLES[what].includes(who.role);
 }
@@ -65,9 +71,50 @@ export function isUs(client, sub, here) {
 	return client === here && (sub === undefined || sub === who.sub);
 }
 
+/** Names that people have given themselves, which nobody has checked, by client and sub; those of this tab, also from before it was loaded again. */
+const NAMES = 'holdfast-names';
+const NAMES_MAX = 200;
+/** @type {Map<string, string> | null} */
+let names = null;
+
 /** @param {string} client @param {string} [sub] */
+const keyOf = (client, sub = '') => `${client} ${sub}`;
+
+function knownNames() {
+	try {
+		names ??= new Map(JSON.parse(sessionStorage.getItem(NAMES) ?? '[]'));
+	} catch {
+		names ??= new Map(); // some browsers have storage disabled
+	}
+	return names;
+}
+
+/** True: there is one that was not known. @param {readonly {client_id: string, sub?: string, name?: string}[]} people */
+export function noteNames(people) {
+	const known = knownNames();
+	const news = people.filter(({ client_id: client, sub, name }) => name && known.get(keyOf(client, sub)) !== name);
+	for (const { client_id: client, sub, name } of news) {
+		known.delete(keyOf(client, sub));
+		known.set(keyOf(client, sub), name ?? '');
+	}
+	[...known.keys()].slice(0, -NAMES_MAX).forEach((key) => known.delete(key));
+	if (news.length > 0) {
+		try {
+			sessionStorage.setItem(NAMES, JSON.stringify([...known]));
+		} catch {
+			// they are known until the page is loaded again
+		}
+	}
+	return news.length > 0;
+}
+
+/** What the token says comes with what the person says. @param {string} client @param {string} [sub] */
 export function nameOf(client, sub) {
-	return sub || `client ${client.slice(0, 8)}`;
+	const name = knownNames().get(keyOf(client, sub));
+	if (sub) {
+		return name && name !== sub ? `${name} (${sub})` : sub;
+	}
+	return name ?? `client ${client.slice(0, 8)}`;
 }
 
 /** @param {{role: string, sub: string, share?: boolean}} [of] */

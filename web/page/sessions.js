@@ -1,13 +1,12 @@
 /** The list of sessions in the sidebar. */
-import { h, icon, lookUp, morph, visible } from './dom.js';
-import { may } from './rights.js';
+import { h, icon, lookUp, morph, morphAttributes } from './dom.js';
+import { filterSessions, groupSessions, sessionTitle } from './session-groups.js';
+import { SessionMenu } from './session-menu.js';
+
+export { sessionTitle } from './session-groups.js';
 
 const STATUS_WORDS = { running: 'Running', waiting: 'Waiting', idle: '' };
-
-/** @param {any} session */
-export function sessionTitle({ title, id }) {
-	return visible(title || `Session ${id.slice(0, 8)}`);
-}
+const FILTER_FROM = 6; // sessions; fewer can be seen at once
 
 /** @param {number} ms @param {number} now */
 function formatAge(ms, now) {
@@ -26,43 +25,55 @@ function formatAge(ms, now) {
 export class SessionList {
 	#list;
 	#empty;
-	/** @type {Map<string, HTMLElement>} */
+	#filter;
+	#menu;
+	#isGoing;
+	/** By session id, or by the name of a group. @type {Map<string, HTMLElement>} */
 	#rows = new Map();
+	/** What each row shows, so that those without news are left alone. @type {Map<string, string>} */
+	#shown = new Map();
 	/** @type {any[]} */
 	#sessions = [];
 	/** @type {string | null} */
 	#selected = null;
+	#showsArchive = false;
 
 	/**
-	 * @param {HTMLElement} list @param {HTMLElement} empty shown when there is no session
-	 * @param {(session: any) => void} wantDelete
+	 * @param {{list: HTMLElement, empty: HTMLElement, filter: HTMLInputElement}} elements
+	 * @param {{take: (action: any, session: any) => void, isGoing: (id: string) => boolean}} handlers isGoing: not shown
 	 */
-	constructor(list, empty, wantDelete) {
+	constructor({ list, empty, filter }, { take, isGoing }) {
 		this.#list = list;
 		this.#empty = empty;
-		list.addEventListener('click', (event) => {
-			const button = /** @type {HTMLElement} */ (event.target).closest(
-				'[data-action="delete"]',
-			);
-			const id = button?.closest('li')?.dataset.sessionId;
-			const session = this.#sessions.find((candidate) => candidate.id === id);
-			if (session) {
-				wantDelete(session);
-			}
-		});
-		setInterval(() => this.#render(), 60_000); // ages
+		this.#filter = filter;
+		this.#isGoing = isGoing;
+		this.#menu = new SessionMenu((action, session) => take(action, this.find(session.id) ?? session));
+		list.addEventListener('click', ({ target }) => this.#handleClick(/** @type {HTMLElement} */ (target)));
+		filter.addEventListener('input', () => this.render());
+		setInterval(() => this.render(), 60_000); // ages
+	}
+
+	#handleClick(/** @type {HTMLElement} */ target) {
+		const opener = /** @type {HTMLElement | null} */ (target.closest('[data-testid="session-menu"]'));
+		const session = opener && this.find(opener.closest('li')?.dataset.sessionId ?? null);
+		if (session) {
+			this.#menu.show(session, opener);
+		} else if (target.closest('[data-testid="show-archive"]')) {
+			this.#showsArchive = !this.#showsArchive;
+			this.render();
+		}
 	}
 
 	/** @param {any[]} sessions */
 	show(sessions) {
 		this.#sessions = sessions;
-		this.#render();
+		this.render();
 	}
 
 	/** @param {string | null} id */
 	select(id) {
 		this.#selected = id;
-		this.#render();
+		this.render();
 	}
 
 	/** @param {string | null} id */
@@ -70,64 +81,120 @@ export class SessionList {
 		return this.#sessions.find((session) => session.id === id) ?? null;
 	}
 
-	#render() {
-		const ids = new Set(this.#sessions.map(({ id }) => id));
-		for (const [id, row] of this.#rows) {
-			if (!ids.has(id)) {
+	render() {
+		const now = Date.now();
+		const there = this.#sessions.filter(({ id }) => !this.#isGoing(id));
+		const words = this.#filter.value.trim();
+		const found = words ? filterSessions(there, words) : there;
+		/** @type {HTMLElement[]} */
+		const rows = [];
+		for (const { name, sessions } of groupSessions(found, now)) {
+			const isFolded = name === 'Archive' && !this.#showsArchive && !words;
+			rows.push(this.#headOf(name, sessions.length, isFolded));
+			const visible = isFolded ? sessions.filter(({ id }) => id === this.#selected) : sessions;
+			rows.push(...visible.map((session) => this.#rowOf(session, now)));
+		}
+		this.#place(rows);
+		this.#filter.hidden = there.length < FILTER_FROM && !words;
+		this.#empty.hidden = rows.length > 0;
+		this.#empty.textContent = words ? 'No matching sessions.' : 'No sessions yet.';
+	}
+
+	#place(/** @type {HTMLElement[]} */ rows) {
+		const kept = new Set(rows);
+		for (const [key, row] of this.#rows) {
+			if (!kept.has(row)) {
 				row.remove();
-				this.#rows.delete(id);
+				this.#rows.delete(key);
+				this.#shown.delete(key);
 			}
 		}
-		this.#sessions.forEach((session, i) => {
-			const row = this.#rowOf(session);
+		rows.forEach((row, i) => {
 			if (this.#list.children[i] !== row) {
 				this.#list.insertBefore(row, this.#list.children[i] ?? null);
 			}
 		});
-		this.#empty.hidden = this.#sessions.length > 0;
 	}
 
-	/** @param {any} session */
-	#rowOf(session) {
-		const row =
-			this.#rows.get(session.id) ??
-			h('li', { class: 'session', 'data-testid': 'session', 'data-session-id': session.id });
-		this.#rows.set(session.id, row);
-		row.dataset.status = session.status;
-		const words = lookUp(STATUS_WORDS, session.status, session.status);
-		morph(
-			row,
+	/** The row of this key, as `make` makes it of `facts` if they are new. @param {string} key @param {any[]} facts @param {() => HTMLElement} make */
+	#row(key, facts, make) {
+		const now = JSON.stringify(facts);
+		const row = this.#rows.get(key);
+		if (row && this.#shown.get(key) === now) {
+			return row;
+		}
+		this.#shown.set(key, now);
+		const made = make();
+		if (!row) {
+			this.#rows.set(key, made);
+			return made;
+		}
+		morphAttributes(row, made);
+		morph(row, made);
+		return row;
+	}
+
+	#headOf(/** @type {string} */ name, /** @type {number} */ count, /** @type {boolean} */ isFolded) {
+		const isArchive = name === 'Archive';
+		const words = isArchive ? `Archive (${count})` : name;
+		return this.#row(` ${name}`, [words, isFolded], () =>
 			h(
 				'li',
-				{},
+				{ class: 'session-group' },
+				isArchive
+					? h(
+							'button',
+							{
+								type: 'button',
+								'data-testid': 'show-archive',
+								'aria-expanded': String(!isFolded),
+							},
+							icon('chevron'),
+							words,
+						)
+					: h('h2', {}, words),
+			),
+		);
+	}
+
+	#rowOf(/** @type {any} */ session, /** @type {number} */ now) {
+		const title = sessionTitle(session);
+		const meta = lookUp(STATUS_WORDS, session.status, session.status) || formatAge(session.updated_at, now);
+		const isCurrent = session.id === this.#selected;
+		const facts = [title, meta, session.status, isCurrent, session.pinned, SessionMenu.isOffered];
+		return this.#row(session.id, facts, () =>
+			h(
+				'li',
+				{
+					class: 'session',
+					'data-testid': 'session',
+					'data-session-id': session.id,
+					'data-status': session.status,
+				},
 				h(
 					'a',
 					{
 						href: `#/s/${encodeURIComponent(session.id)}`,
-						'aria-current': session.id === this.#selected ? 'page' : null,
+						'aria-current': isCurrent ? 'page' : null,
 					},
 					h('span', { class: 'session-dot', 'aria-hidden': 'true' }),
-					h('span', { class: 'session-title' }, sessionTitle(session)),
-					h(
-						'span',
-						{ class: 'session-meta' },
-						words || formatAge(session.updated_at, Date.now()),
-					),
+					h('span', { class: 'session-title', title }, title),
+					h('span', { class: 'session-meta' }, meta),
 				),
-				may('delete') &&
+				SessionMenu.isOffered &&
 					h(
 						'button',
 						{
 							type: 'button',
 							class: 'icon-button',
-							'data-action': 'delete',
-							'data-testid': 'delete-session',
-							'aria-label': `Delete ${sessionTitle(session)}`,
+							'data-testid': 'session-menu',
+							'aria-label': `Actions for ${title}`,
+							'aria-haspopup': 'menu',
+							'aria-expanded': 'false',
 						},
-						icon('trash'),
+						icon('more'),
 					),
 			),
 		);
-		return row;
 	}
 }

@@ -1,8 +1,8 @@
 /** A command that the agent runs through the server, with its output as it comes. */
-import { chevron, hooks, marks, output, statusChip } from './card-parts.js';
+import { chevron, foldedOutput, hooks, marks, statusChip } from './card-parts.js';
 import { h, icon, visible } from './dom.js';
 
-/** @typedef {import('./transcript-model.js').Item} Item */
+/** @typedef {import('../client/holdfast-client.js').Item} Item */
 
 const encoder = new TextEncoder();
 
@@ -39,11 +39,36 @@ function chipOf({ status, exit_code, signal }) {
 }
 
 /** @param {Item} item */
-export function renderTerminal(item) {
-	const [first] = item.events;
-	const { command, args, cwd } = first.data;
+function commandOf({ events: [{ data }] }) {
+	const { command, args } = data;
+	return [command ?? 'A command', ...(Array.isArray(args) ? args : [])].join(' ');
+}
+
+/** The command in the card of its tool call. @param {Item} item @param {boolean} [isWhole] */
+export function terminalPart(item, isWhole) {
 	const said = outputOf(item);
-	const line = [command ?? 'A command', ...(Array.isArray(args) ? args : [])].join(' ');
+	return h(
+		'div',
+		{ class: 'tool-terminal' },
+		h(
+			'p',
+			{ class: 'terminal-line', title: item.events[0].data.cwd ? visible(item.events[0].data.cwd) : null },
+			h('code', {}, visible(commandOf(item))),
+			chipOf(item.events.at(-1)?.data ?? {}),
+		),
+		said ? foldedOutput(said, isWhole) : null,
+	);
+}
+
+/** @param {Item} item @param {import('./cards.js').CardContext} context */
+export function renderTerminal(item, context) {
+	const [first] = item.events;
+	const { cwd } = first.data;
+	if (context.links?.isShownElsewhere(item)) {
+		return h('div', { class: 'item silent', hidden: true, ...hooks(first) }, ...marks(item));
+	}
+	const said = outputOf(item);
+	const line = commandOf(item);
 	return h(
 		'details',
 		{
@@ -60,7 +85,7 @@ export function renderTerminal(item) {
 			chipOf(item.events.at(-1)?.data ?? {}),
 			chevron(),
 		),
-		h('div', { class: 'card-body' }, said ? output(said) : null),
+		h('div', { class: 'card-body' }, said ? foldedOutput(said, item.isWhole) : null),
 		...marks(item),
 	);
 }

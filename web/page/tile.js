@@ -184,7 +184,7 @@ export class Tile {
 				live && this.#transcript.isGrowing
 					? hintText(this.#held, this.#transcript.openKind)
 					: '',
-			working: live && prompting && !this.#transcript.isGrowing && doing !== 'waiting',
+			working: live && prompting && !this.#transcript.isGrowing && doing !== 'waiting' ? 'Working' : '',
 			prompts: [],
 		});
 		this.element.classList.toggle('empty', live && this.#transcript.isEmpty);

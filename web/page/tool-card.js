@@ -3,25 +3,38 @@ import {
 	changeCount,
 	chevron,
 	diffLine,
+	foldedOutput,
 	hooks,
 	marks,
+	moreButton,
 	output,
 	rawText,
 	statusChip,
+	titleParts,
 } from './card-parts.js';
 import { diffLines } from './diff.js';
 import { h, icon, visible } from './dom.js';
-import { toolState } from './transcript-model.js';
+import { mediaPart } from './media.js';
+import { terminalPart } from './terminal-card.js';
+import { toolState } from '../client/holdfast-client.js';
 
-/** @typedef {import('./transcript-model.js').Item} Item */
+/** @typedef {import('../client/holdfast-client.js').Item} Item */
 
 const LINES_MAX = 400; // of a diff, before the reader asks for the rest
 
-/** @param {Item} item */
-export function renderTool(item) {
+/** @typedef {import('./cards.js').CardContext} CardContext */
+
+/** @param {Item} item @param {CardContext} context */
+export function renderTool(item, context) {
 	const state = toolState(item);
 	const status = state.status ?? 'pending';
-	const body = toolBody(state, item.isWhole);
+	const body = toolBody(state, item.isWhole, {
+		folds: true,
+		terminal: (id) => {
+			const terminal = context.links?.terminalOf(item, id);
+			return terminal ? terminalPart(terminal, item.isWhole) : null;
+		},
+	});
 	return h(
 		'details',
 		{
@@ -35,7 +48,7 @@ export function renderTool(item) {
 			'summary',
 			{},
 			icon(state.kind ?? 'other'),
-			h('span', { class: 'card-title' }, visible(state.title ?? 'Tool call')),
+			h('span', { class: 'card-title', dir: 'auto' }, ...titleParts(state.title ?? 'Tool call')),
 			diffCount(state.content),
 			statusChip(status),
 			chevron(),
@@ -61,8 +74,18 @@ function diffCount(content) {
 	return changeCount(sum('added'), sum('removed'));
 }
 
-/** @param {Record<string, any>} state @param {boolean} [isWhole] long diffs to their end @returns {HTMLElement[]} */
-export function toolBody(state, isWhole = false) {
+/**
+ * @typedef {object} BodyOptions
+ * @property {boolean} [folds] whether only the first lines of long output are shown
+ * @property {(id: string) => HTMLElement | null} [terminal] a terminal that is shown here
+ */
+
+/**
+ * @param {Record<string, any>} state @param {boolean} [isWhole] what is long to its end @param {BodyOptions} [options]
+ * @returns {HTMLElement[]}
+ */
+export function toolBody(state, isWhole = false, { folds = false, terminal = () => null } = {}) {
+	const said = (/** @type {string} */ text) => (folds ? foldedOutput(text, isWhole) : output(text));
 	const parts = Array.isArray(state.content) ? state.content : [];
 	const diffed = new Set(diffsOf(parts).map((part) => part.path));
 	const locations = (Array.isArray(state.locations) ? state.locations : []).filter(
@@ -80,9 +103,9 @@ export function toolBody(state, isWhole = false) {
 			),
 		);
 	}
-	body.push(...parts.map((part) => contentPart(part, isWhole)).filter(Boolean));
+	body.push(...parts.map((part) => contentPart(part, isWhole, said, terminal)).filter(Boolean));
 	if (parts.length === 0 && state.raw_output !== undefined) {
-		body.push(output(rawText(state.raw_output)));
+		body.push(said(rawText(state.raw_output)));
 	}
 	if (state.raw_input !== undefined && Object.keys(Object(state.raw_input)).length > 0) {
 		body.push(
@@ -97,17 +120,27 @@ export function toolBody(state, isWhole = false) {
 	return body;
 }
 
-/** @param {any} part @param {boolean} isWhole */
-function contentPart(part, isWhole) {
+/**
+ * @param {any} part @param {boolean} isWhole @param {(text: string) => HTMLElement} said
+ * @param {(id: string) => HTMLElement | null} terminal
+ */
+function contentPart(part, isWhole, said, terminal) {
 	if (part?.type === 'diff') {
 		return diffView(part, isWhole);
 	}
 	if (part?.type === 'terminal') {
-		return h('p', { class: 'muted' }, visible(`Terminal ${part.terminal_id}`));
+		return (
+			terminal(part.terminal_id) ??
+			h('p', { class: 'muted' }, visible(`Terminal ${part.terminal_id}`))
+		);
 	}
 	const content = part?.content;
 	if (content?.type === 'text') {
-		return output(stripFence(content.text ?? ''));
+		return said(stripFence(content.text ?? ''));
+	}
+	const media = mediaPart(content);
+	if (media) {
+		return media;
 	}
 	const name = content?.uri ?? content?.resource?.uri ?? content?.name;
 	return content
@@ -137,10 +170,6 @@ function diffView({ path, old_text, new_text }, isWhole) {
 		),
 		h('pre', { tabindex: '0' }, ...shown.map(diffLine)),
 		lines.length > shown.length &&
-			h(
-				'button',
-				{ type: 'button', class: 'more', 'data-action': 'more' },
-				`Show ${lines.length - shown.length} more lines`,
-			),
+			moreButton(`Show ${lines.length - shown.length} more lines`),
 	);
 }

@@ -7,11 +7,12 @@ import { h, icon, lookUp, morph, morphAttributes } from './dom.js';
 import { highlightIn } from './highlight.js';
 import { ItemWindow } from './item-window.js';
 import { OpenBlocks, isHeld } from './open-blocks.js';
-import { TranscriptModel } from './transcript-model.js';
+import { TerminalLinks } from './terminal-links.js';
+import { TranscriptModel } from '../client/holdfast-client.js';
 
 /** @typedef {import('../client/holdfast-client.js').HoldfastEvent} HoldfastEvent */
 /** @typedef {import('../client/holdfast-client.js').OpenBlock} OpenBlock */
-/** @typedef {import('./transcript-model.js').Item} Item */
+/** @typedef {import('../client/holdfast-client.js').Item} Item */
 
 const AT_END_PX = 56;
 const BURST = 280; // events that come at once and are more than the page keeps elements of
@@ -26,6 +27,7 @@ export class Transcript {
 	#following = true;
 	#lastTop = 0;
 	#hasOlder = false;
+	#first = 0; // the seq of the oldest event at the last replacement
 	#wantOlder;
 	/** @type {import('./cards.js').CardContext} */
 	#context;
@@ -41,7 +43,7 @@ export class Transcript {
 		this.#wantOlder = wantOlder;
 		this.#context = this.#makeContext('');
 		this.#open = new OpenBlocks(list);
-		const render = (/** @type {Item} */ item) => renderItem(item, this.#context);
+		const render = (/** @type {Item} */ item) => this.#render(item);
 		this.#window = new ItemWindow({ scroller, list }, render, () => this.#open.first);
 		scroller.addEventListener('scroll', () => this.#handleScroll(), { passive: true });
 		jump.addEventListener('click', () => this.scrollToEnd());
@@ -77,7 +79,8 @@ export class Transcript {
 
 	/** @param {string} clientId @returns {import('./cards.js').CardContext} */
 	#makeContext(clientId) {
-		return { clientId, answering: new Map(), before: (item) => this.#model.before(item) };
+		const links = new TerminalLinks();
+		return { clientId, links, answering: new Map(), before: (item) => this.#model.before(item) };
 	}
 
 	get isEmpty() {
@@ -97,6 +100,16 @@ export class Transcript {
 		return { items: this.#model.items.length, mounted: this.#window.mounted };
 	}
 
+	/** @param {Item} item */
+	#render(item) {
+		const element = renderItem(item, this.#context);
+		const day = dayMark(item, this.#model.before(item));
+		if (day) {
+			element.dataset.day = day;
+		}
+		return element;
+	}
+
 	/** @param {readonly HoldfastEvent[]} events */
 	append(events) {
 		if (events.length >= BURST && this.#following) {
@@ -112,11 +125,19 @@ export class Transcript {
 		const unfolded = new Map(
 			this.#model.items.map(({ events: [{ seq }], isOpen }) => [seq, isOpen]),
 		);
-		this.#model = new TranscriptModel(events);
+		this.#model = new TranscriptModel();
+		this.#context.links = new TerminalLinks();
+		events.forEach((event) => this.#context.links.add(this.#model.add(event).item, event));
 		for (const item of this.#model.items) {
 			item.isOpen = unfolded.get(item.events[0].seq);
 		}
+		const wasFirst = this.#first;
+		this.#first = this.#model.items[0]?.events[0].seq ?? 0;
 		this.#window.replace(this.#model.items);
+		const behind = this.#model.items.find((item) => item.kind !== 'silent' && item.events[0].seq >= wasFirst);
+		if (behind) {
+			this.#update(behind); // what is before it is known now: perhaps another day
+		}
 		this.#settle();
 	}
 
@@ -149,7 +170,7 @@ export class Transcript {
 
 	/**
 	 * The lines below the last block.
-	 * @param {{lost: string, hint: string, working: boolean, prompts: any[]}} content
+	 * @param {{lost: string, hint: string, working: string, prompts: any[]}} content
 	 */
 	setTail({ lost, hint, working, prompts }) {
 		const words = { sending: 'Sending', queued: 'Queued', received: 'Sent' };
@@ -159,7 +180,7 @@ export class Transcript {
 			{},
 			lost ? line('lost', 'lost', icon('unplug'), lost) : null,
 			hint ? line('hint', 'activity', icon('info'), hint) : null,
-			working ? line('working', 'working', dots, 'Working') : null,
+			working ? line('working', 'working', dots, working) : null,
 			...prompts.map((prompt) =>
 				promptElement(
 					prompt.message,
@@ -178,10 +199,51 @@ export class Transcript {
 		this.#jump.hidden = true;
 	}
 
+	/**
+	 * Scrolls to the item with this event, or to the one before it, and points at it. False: there is none.
+	 * @param {number} seq
+	 */
+	showSeq(seq) {
+		const { items } = this.#model;
+		const exact = items.findIndex(({ events }) => events.some((event) => event.seq === seq));
+		let at = exact < 0 ? Math.max(0, items.findLastIndex(({ events }) => events[0].seq <= seq)) : exact;
+		const first = items[0]?.events[0].seq ?? Infinity;
+		if (first > seq && !(seq === 1 && items.length > 0)) {
+			return false;
+		}
+		this.#following = false;
+		let element = this.#window.show(at);
+		while (at > 0 && element.clientHeight === 0) {
+			at -= 1; // silent ones are nowhere
+			element = this.#window.show(at);
+		}
+		if (element instanceof HTMLDetailsElement && seq > 1) {
+			element.open = true;
+		}
+		element.scrollIntoView({ block: element.clientHeight > this.#scroller.clientHeight ? 'start' : 'center' });
+		this.#following = false;
+		this.#settle();
+		element.classList.add('found-item');
+		setTimeout(() => element.classList.remove('found-item'), 3_000);
+		this.#jump.hidden = this.#window.isAtEnd && this.#scroller.scrollHeight - this.#scroller.scrollTop - this.#scroller.clientHeight < AT_END_PX;
+		return true;
+	}
+
+	/** Makes the elements of all items that are held, for paper. */
+	mountAll() {
+		this.#window.mountAll();
+	}
+
+	/** People are called something else now. */
+	showNames() {
+		this.#model.items.filter(({ kind }) => kind === 'permission').forEach((item) => this.#update(item));
+	}
+
 	#add(/** @type {HoldfastEvent} */ event) {
 		const grown = this.#open.take(event.seq);
 		this.#open.forgetUpTo(event.seq);
 		const { item, created } = this.#model.add(event);
+		const touched = this.#context.links.add(item, event);
 		const shown = this.#window.elementOf(item);
 		const adopted = grown ? this.#adopt(grown, item, event, shown) : null;
 		if (grown && !adopted) {
@@ -194,12 +256,13 @@ export class Transcript {
 		} else {
 			this.#update(item);
 		}
+		touched.forEach((other) => this.#update(other));
 	}
 
 	/** Too many at once to be read: only the end gets elements. */
 	#appendBurst(/** @type {readonly HoldfastEvent[]} */ events) {
 		this.#open.set([], true);
-		events.forEach((event) => this.#model.add(event));
+		events.forEach((event) => this.#context.links.add(this.#model.add(event).item, event));
 		this.#window.clear(this.#model.items);
 	}
 
@@ -213,7 +276,7 @@ export class Transcript {
 		if (grown.dataset.type !== event.type || !(whole instanceof HTMLElement)) {
 			return null;
 		}
-		const fresh = renderItem(item, this.#context);
+		const fresh = this.#render(item);
 		const isFree = shown ? shown === whole : !isHeld(whole);
 		if (whole.nodeName !== fresh.nodeName || !isFree) {
 			return null;
@@ -229,7 +292,7 @@ export class Transcript {
 		if (!element) {
 			return;
 		}
-		const fresh = renderItem(item, this.#context);
+		const fresh = this.#render(item);
 		const change = () => {
 			if (element.nodeName === fresh.nodeName) {
 				morphAttributes(element, fresh);
@@ -297,6 +360,21 @@ export class Transcript {
 			this.#scroller.scrollTop = this.#scroller.scrollHeight;
 		}
 	}
+}
+
+/**
+ * The day on which an item began, if the item before it is of another one, or if the session began with it on another day than today.
+ * @param {Item} item @param {Item | null} before
+ */
+function dayMark({ kind, events: [{ ts, seq }] }, before) {
+	const today = new Date();
+	const at = new Date(ts);
+	const last = before ? new Date(before.events[0].ts) : seq === 1 ? today : at;
+	if (kind === 'silent' || at.toDateString() === last.toDateString()) {
+		return '';
+	}
+	const year = at.getFullYear() === today.getFullYear() ? undefined : 'numeric';
+	return at.toLocaleDateString([], { weekday: 'long', day: 'numeric', month: 'long', year });
 }
 
 /** @param {string} name @param {string} testId @param {Element} sign @param {string} words */

@@ -1,0 +1,278 @@
+#include "holdfast/agent_dirs.h"
+
+#include "holdfast/agent_env.h"
+#include "holdfast/beneath.h"
+#include "holdfast/list.h"
+#include "holdfast/utf8.h"
+#include "holdfast/worker.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define JOBS_MAX  64 /* that wait */
+#define NAMES_MAX 20000 /* that are looked at in one directory */
+
+struct agent_dirs_job {
+	struct list link;
+	char **roots;
+	char *text;
+	bool is_list;
+	bool is_working;
+	struct agent_dirs *dirs;
+	struct agent_dirs_found found;
+	agent_dirs_done *done; /* NULL: cancelled */
+	void *arg;
+};
+
+struct agent_dirs {
+	struct worker *worker;
+	struct list jobs; /* the first one is worked on */
+	size_t count;
+	bool is_closing;
+};
+
+/* --- on the thread --- */
+
+static bool is_below(char *const *roots, const char *path)
+{
+	for (; *roots; roots++) {
+		if (path_is_within(path, *roots)) {
+			return true;
+		}
+	}
+	return false;
+}
+
+static char *check(char *const *roots, const char *path)
+{
+	struct stat st;
+	char *real = *path == '/' ? realpath(path, NULL) : NULL;
+	if (real && is_below(roots, real) && utf8_is_valid(real, strlen(real)) &&
+		stat(real, &st) == 0 && S_ISDIR(st.st_mode)) {
+		return real;
+	}
+	free(real);
+	return NULL;
+}
+
+static int compare(const void *a, const void *b)
+{
+	return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+struct names {
+	char **paths; /* with room for one more than may be */
+	size_t count;
+	bool has_more;
+};
+
+/** Of all that are given, the first ones are kept. */
+static void keep(struct names *names, const char *dir, const char *name)
+{
+	if (!utf8_is_valid(name, strlen(name))) {
+		return;
+	}
+	names->paths[names->count++] =
+		xprintf("%s%s%s", dir, *dir && strcmp(dir, "/") != 0 ? "/" : "", name);
+	if (names->count > AGENT_DIRS_MAX) {
+		qsort(names->paths, names->count, sizeof(*names->paths), compare);
+		free(names->paths[--names->count]);
+		names->has_more = true;
+	}
+}
+
+static bool is_directory(DIR *dir, const struct dirent *entry)
+{
+	struct stat st;
+	return entry->d_type == DT_DIR ||
+	       (entry->d_type == DT_UNKNOWN &&
+		       fstatat(dirfd(dir), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+		       S_ISDIR(st.st_mode));
+}
+
+/** What is in the directory `path` of the root and begins with `begin`. */
+static void list_in(const char *root, const char *path, const char *begin, struct names *names)
+{
+	int top = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	const char *rest = path + strlen(root);
+	rest += *rest == '/';
+	int fd = top < 0 ? -1 : open_beneath(top, *rest ? rest : ".", O_RDONLY | O_DIRECTORY);
+	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	struct dirent *entry;
+	size_t len = strlen(begin);
+	for (size_t n = 0; dir && n < NAMES_MAX && (entry = readdir(dir)); n++) {
+		const char *name = entry->d_name;
+		bool is_hidden = name[0] == '.' && (*begin != '.' || strcmp(name, ".") == 0 ||
+							   strcmp(name, "..") == 0);
+		if (!is_hidden && strncmp(name, begin, len) == 0 && is_directory(dir, entry)) {
+			keep(names, path, name);
+		}
+	}
+	if (dir) {
+		closedir(dir);
+	} else if (fd >= 0) {
+		close(fd);
+	}
+	if (top >= 0) {
+		close(top);
+	}
+}
+
+static void list_dirs(char *const *roots, const char *prefix, struct names *names)
+{
+	const char *slash = strrchr(prefix, '/');
+	char *above =
+		slash ? xstrndup(prefix, slash == prefix ? 1 : (size_t)(slash - prefix)) : NULL;
+	char *dir = above ? check(roots, above) : NULL;
+	for (char *const *root = roots; *root; root++) {
+		if (strncmp(*root, prefix, strlen(prefix)) == 0) {
+			keep(names, "", *root);
+		}
+	}
+	for (char *const *root = roots; dir && *root; root++) {
+		if (path_is_within(dir, *root)) {
+			list_in(*root, dir, slash + 1, names);
+			break;
+		}
+	}
+	free(above);
+	free(dir);
+	qsort(names->paths, names->count, sizeof(*names->paths), compare);
+	names->paths[names->count] = NULL;
+}
+
+static struct agent_dirs_job *first(const struct agent_dirs *dirs)
+{
+	return list_entry(dirs->jobs.next, struct agent_dirs_job, link);
+}
+
+static void work(void *arg)
+{
+	struct agent_dirs_job *job = first(arg);
+	if (!job->is_list) {
+		job->found.path = check(job->roots, job->text);
+		return;
+	}
+	struct names names = {.paths = xcalloc(AGENT_DIRS_MAX + 2, sizeof(*names.paths))};
+	list_dirs(job->roots, job->text, &names);
+	job->found.paths = names.paths;
+	job->found.has_more = names.has_more;
+}
+
+/* --- on the loop --- */
+
+static void drop(struct agent_dirs_job *job)
+{
+	list_remove(&job->link);
+	job->dirs->count--;
+	agent_env_free(job->roots);
+	agent_env_free(job->found.paths);
+	free(job->found.path);
+	free(job->text);
+	free(job);
+}
+
+static void begin_next(struct agent_dirs *dirs)
+{
+	if (dirs->is_closing) {
+		worker_destroy(dirs->worker);
+		dirs->worker = NULL;
+	} else if (!list_empty(&dirs->jobs)) {
+		first(dirs)->is_working = true;
+		worker_start(dirs->worker);
+	}
+}
+
+static void handle_done(void *arg)
+{
+	struct agent_dirs *dirs = arg;
+	struct agent_dirs_job *job = first(dirs);
+	if (job->done) {
+		job->done(job->arg, &job->found);
+	}
+	drop(job);
+	begin_next(dirs);
+}
+
+struct agent_dirs *agent_dirs_create(uv_loop_t *loop)
+{
+	struct agent_dirs *dirs = xcalloc(1, sizeof(*dirs));
+	list_init(&dirs->jobs);
+	dirs->worker = worker_create(loop, work, handle_done, dirs);
+	return dirs;
+}
+
+void agent_dirs_close(struct agent_dirs *dirs)
+{
+	if (dirs->is_closing) {
+		return;
+	}
+	dirs->is_closing = true;
+	bool is_working = !list_empty(&dirs->jobs);
+	list_for_each_safe(link, tmp, &dirs->jobs) {
+		struct agent_dirs_job *job = list_entry(link, struct agent_dirs_job, link);
+		job->done = NULL;
+		if (!job->is_working) {
+			drop(job);
+		}
+	}
+	if (!is_working) {
+		begin_next(dirs);
+	}
+}
+
+void agent_dirs_free(struct agent_dirs *dirs)
+{
+	free(dirs);
+}
+
+static struct agent_dirs_job *add(struct agent_dirs *dirs, char *const *roots, const char *text,
+	bool is_list, agent_dirs_done *done, void *arg)
+{
+	if (dirs->is_closing || dirs->count >= JOBS_MAX) {
+		return NULL;
+	}
+	struct agent_dirs_job *job = xcalloc(1, sizeof(*job));
+	size_t count = 0;
+	while (roots[count]) {
+		count++;
+	}
+	job->roots = xcalloc(count + 1, sizeof(*job->roots));
+	for (size_t i = 0; i < count; i++) {
+		job->roots[i] = xstrdup(roots[i]);
+	}
+	job->text = xstrdup(text);
+	job->is_list = is_list;
+	job->dirs = dirs;
+	job->done = done;
+	job->arg = arg;
+	list_append(&dirs->jobs, &job->link);
+	if (dirs->count++ == 0) {
+		begin_next(dirs);
+	}
+	return job;
+}
+
+struct agent_dirs_job *agent_dirs_check(struct agent_dirs *dirs, char *const *roots,
+	const char *path, agent_dirs_done *done, void *arg)
+{
+	return add(dirs, roots, path, false, done, arg);
+}
+
+struct agent_dirs_job *agent_dirs_list(struct agent_dirs *dirs, char *const *roots,
+	const char *prefix, agent_dirs_done *done, void *arg)
+{
+	return add(dirs, roots, prefix, true, done, arg);
+}
+
+void agent_dirs_cancel(struct agent_dirs_job *job)
+{
+	job->done = NULL;
+	if (!job->is_working) {
+		drop(job);
+	}
+}

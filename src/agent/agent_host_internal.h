@@ -1,0 +1,54 @@
+/* What the files of the host of agents share. */
+#ifndef HOLDFAST_AGENT_HOST_INTERNAL_H
+#define HOLDFAST_AGENT_HOST_INTERNAL_H
+
+#include "holdfast/agent_host.h"
+
+#include "agent_history.h"
+#include "agent_inputs.h"
+#include "prompt_content.h"
+
+#include "holdfast/acp_agent.h"
+
+/**
+ * One session's agent. Lives from a prompt until it has stopped and nothing of it is left to do.
+ */
+struct hosted {
+	struct list link;
+	struct agent_host *host;
+	struct session *session; /* NULL once it is deleted */
+	struct acp_agent *agent;
+	struct agent_inputs inputs;
+	struct agent_history history;
+	bool is_at_work; /* it was given a prompt, and has not ended its turn */
+	uint64_t cancelled_turn; /* before its prompt was given; 0: none */
+	bool is_over; /* its child has stopped: if nothing else holds it, it may go */
+	struct prompt_content *reading; /* the images and files of a prompt; NULL: none */
+	bool late_turn; /* the running turn was begun by what the agent said outside of a prompt */
+};
+
+struct agent_host {
+	uv_loop_t *loop;
+	const struct limits *limits;
+	const struct agent_list *list;
+	char ***envs; /* of each agent of the list */
+	char **faults; /* the same; see agent_host_fault() */
+	struct agent_dirs *dirs; /* NULL: nobody has asked */
+	char *private_dir;
+	struct spawner *spawner;
+	struct box_rules box;
+	struct list agents;
+	size_t count; /* with those that are on their way out */
+	bool has_over; /* some of them are over */
+	bool paused;
+	bool closing;
+	void (*done)(void *arg);
+	void *done_arg;
+};
+
+/** The session's agent, which is made if there is none. */
+struct hosted *hosted_of(struct agent_host *host, struct session *session);
+/** Its turn is over; `owner` is a struct hosted. */
+void hosted_end_turn(void *owner, const char *stop_reason, const char *message);
+
+#endif

@@ -1,0 +1,82 @@
+/* How an agent gets its prompts, with their images and files. */
+#include "agent_host_internal.h"
+
+#include "holdfast/session.h"
+
+#include <errno.h>
+
+/** The turn of a prompt that the agent does not get. */
+static void end_prompt(struct hosted *hosted, int error)
+{
+	hosted_end_turn(hosted, "error",
+		error == -ENOBUFS ? "as many agents run as may; send the prompt again later"
+		: error == -ENOTSUP
+			? "the agent does not take such images or files; leave them out, or use another agent"
+			: "the agent could not take the prompt");
+}
+
+/** Takes over the blocks. */
+static void give_prompt(struct hosted *hosted, json_t *blocks)
+{
+	struct session *session = hosted->session;
+	bool is_cancelled = hosted->cancelled_turn == session_turn(session);
+	bool has_room = agent_host_has_room(hosted->host, session);
+	if (is_cancelled || !has_room) {
+		json_decref(blocks);
+	}
+	int r = is_cancelled ? 0
+		: !has_room  ? -ENOBUFS
+			     : acp_agent_prompt_blocks(hosted->agent, blocks);
+	hosted->is_at_work = !is_cancelled && r == 0;
+	if (is_cancelled) {
+		hosted_end_turn(hosted, "cancelled", NULL);
+	} else if (r < 0) {
+		end_prompt(hosted, r);
+	}
+}
+
+static void handle_content(void *arg, json_t *blocks, const char *why)
+{
+	struct hosted *hosted = arg;
+	hosted->reading = NULL;
+	if (!session_is_turn_of_prompt(hosted->session)) {
+		json_decref(blocks); /* it has ended meanwhile */
+	} else if (!blocks) {
+		hosted_end_turn(hosted, "error", why);
+	} else {
+		give_prompt(hosted, blocks);
+	}
+}
+
+void agent_host_prompt(struct agent_host *host, struct session *session, const char *message,
+	size_t len, const json_t *content)
+{
+	if (host->closing || !agent_host_agent(host, session)) {
+		return;
+	}
+	if (!session_is_turn_of_prompt(session)) {
+		return; /* it has ended while the prompt was on its way to the disk */
+	}
+	struct hosted *hosted = hosted_of(host, session);
+	hosted->late_turn = hosted->is_over = false;
+	prompt_content_cancel(hosted->reading);
+	hosted->reading = NULL;
+	if (content) {
+		hosted->is_at_work = false;
+		hosted->reading = prompt_content_begin(host->loop, session_channel(session)->log,
+			message, len, content, handle_content, hosted);
+		return;
+	}
+	json_t *text = json_stringn(message, len);
+	if (text) {
+		give_prompt(hosted, json_pack("[{s:s, s:o}]", "type", "text", "text", text));
+	} else {
+		end_prompt(hosted, -EINVAL);
+	}
+}
+
+bool agent_host_takes(const struct agent_host *host, struct session *session, const char *type)
+{
+	const struct hosted *hosted = session_host(session);
+	return !hosted || acp_agent_takes(hosted->agent, type);
+}

@@ -1,0 +1,290 @@
+/*
+ * Blobs over HTTP (proto/protocol.md#images-and-files). The body of an upload goes to the disk in pieces as it
+ * comes: while one is written the next one gathers, and then nothing is read.
+ */
+#include "http_internal.h"
+
+#include "holdfast/blobs.h"
+#include "holdfast/diag.h"
+#include "holdfast/loop.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+/* So much is written at a time. */
+#define PIECE_SIZE ((size_t)256 * 1024)
+
+struct http_upload {
+	struct conn *conn;
+	struct blob_upload *blob;
+	bool is_writing;
+	bool is_whole; /* the body is */
+	bool is_last; /* what is being written is the end of it */
+	bool has_bytes;
+	size_t in_flight; /* bytes that are being written */
+	int64_t held_ms; /* since when nothing was read, on the loop's clock; 0: it is */
+};
+
+/* --- in --- */
+
+void http_upload_drop(struct conn *conn)
+{
+	struct http_upload *upload = conn->http->upload;
+	if (upload) {
+		conn->http->upload = NULL;
+		blob_upload_end(upload->blob);
+		free(upload);
+		conn_keep_nothing(conn);
+	}
+}
+
+bool http_upload_is_behind(const struct conn *conn)
+{
+	const struct http_upload *upload = conn->http->upload;
+	return upload && upload->is_writing && conn->rx.len >= PIECE_SIZE;
+}
+
+size_t http_upload_in_flight(const struct conn *conn)
+{
+	return conn->http->upload ? conn->http->upload->in_flight : 0;
+}
+
+static void refuse_limit_of(struct conn *conn, enum limit limit)
+{
+	const struct limits *limits = conn->server->limits;
+	struct refusal refusal = {0};
+	if (limit == LIMIT_blob_size) {
+		refuse_limit(&refusal, limit, "an image or file may have at most %zu bytes",
+			limits->blob_size);
+	} else if (limit == LIMIT_session_blobs) {
+		refuse_limit(&refusal, limit,
+			"the images and files of this session may have %zu bytes in all",
+			limits->session_blobs);
+	} else if (limit == LIMIT_blobs) {
+		refuse_limit(&refusal, limit,
+			"the images and files of all sessions may have %zu bytes", limits->blobs);
+	} else {
+		refuse_limit(&refusal, limit,
+			"the server's data has grown to its limit; it is taken again when there is room");
+	}
+	http_refuse_event(conn, &refusal);
+}
+
+/** A refusal that ends it: what has come of it goes. */
+static void fail(struct conn *conn, enum limit limit)
+{
+	http_upload_drop(conn);
+	refuse_limit_of(conn, limit);
+}
+
+static void answer(struct conn *conn, const struct blob *blob)
+{
+	char json[200];
+	int len = snprintf(json, sizeof(json),
+		"{\"blob\":\"%s\",\"size\":%" PRIu64 ",\"mime_type\":\"%s\"}", blob->name,
+		blob->size, blob->mime_type);
+	http_respond(conn, 201, json, (size_t)len);
+}
+
+static void write_on(struct http_upload *upload)
+{
+	struct conn *conn = upload->conn;
+	struct buffer bytes = conn->rx;
+	if (upload->is_writing || (bytes.len < PIECE_SIZE && !upload->is_whole)) {
+		return;
+	}
+	size_t len = bytes.len;
+	conn->rx = (struct buffer){0};
+	enum limit limit = blob_upload_write(upload->blob, &bytes, upload->is_whole);
+	if (limit != LIMIT_NONE) {
+		buffer_finish(&bytes);
+		fail(conn, limit);
+		return;
+	}
+	upload->is_writing = true;
+	upload->is_last = upload->is_whole;
+	upload->in_flight = len;
+}
+
+/** While nothing was read nobody knows how fast the peer is. */
+static void go_on(struct conn *conn)
+{
+	int64_t now = (int64_t)uv_now(conn->server->loop);
+	if (conn->http->upload->held_ms) {
+		conn->message_ms += now - conn->http->upload->held_ms;
+		conn->received_ms = now;
+		conn->http->upload->held_ms = 0;
+	}
+	write_on(conn->http->upload);
+	conn_update_flow(conn);
+}
+
+static void handle_written(void *arg, int status)
+{
+	struct http_upload *upload = arg;
+	struct conn *conn = upload->conn;
+	upload->is_writing = false;
+	upload->in_flight = 0;
+	if (status == 0 && !upload->is_last) {
+		go_on(conn);
+		return;
+	}
+	if (status == 0) {
+		answer(conn, blob_upload_result(upload->blob));
+	} else if (status == -ENOENT) {
+		http_refuse(conn, "not_found", "the session has been deleted");
+	} else {
+		diag(DIAG_WARN, "session %s: a blob cannot be written: %s", conn->session_id,
+			strerror(-status));
+		http_refuse_storage(conn);
+	}
+	http_upload_drop(conn);
+	conn_update_flow(conn);
+}
+
+void http_post_blob(struct conn *conn, struct session *session)
+{
+	const struct http_framing *framing = &conn->http->framing;
+	size_t most = conn->server->limits->blob_size;
+	if (framing->body == HTTP_NO_BODY) {
+		http_refuse(conn, "bad_request", "the body has no bytes; send the image or file");
+	} else if (framing->body == HTTP_BODY_LENGTH && framing->length > most) {
+		refuse_limit_of(conn, LIMIT_blob_size);
+	} else {
+		struct http_upload *upload = xcalloc(1, sizeof(*upload));
+		upload->conn = conn;
+		upload->blob = blob_upload_begin(
+			session_channel(session)->log, HIDE_NOTHING, handle_written, upload);
+		conn->http->upload = upload;
+	}
+}
+
+void http_upload_take(struct conn *conn, const char *bytes, size_t len)
+{
+	if (!conn_keep(conn, bytes, len)) {
+		http_upload_drop(conn);
+		http_refuse_limit(conn, 503, LIMIT_receive_size,
+			"too many large requests are being received; send it again in a moment");
+		return;
+	}
+	conn->http->upload->has_bytes = true;
+	write_on(conn->http->upload);
+	if (http_upload_is_behind(conn) && !conn->http->upload->held_ms) {
+		conn->http->upload->held_ms = (int64_t)uv_now(conn->server->loop);
+	}
+}
+
+void http_upload_end(struct conn *conn)
+{
+	struct http_upload *upload = conn->http->upload;
+	upload->is_whole = true;
+	if (!upload->has_bytes) {
+		http_upload_drop(conn);
+		http_refuse(conn, "bad_request", "the body has no bytes; send the image or file");
+		return;
+	}
+	write_on(upload);
+}
+
+/* --- out --- */
+
+/** One range of bytes, as players of sounds ask for them (RFC 9110, section 14.2). */
+struct range {
+	enum { RANGE_NONE, RANGE_GOOD, RANGE_BAD } state;
+	uint64_t from;
+	uint64_t size;
+};
+
+static bool read_number(const char **at, uint64_t *ret)
+{
+	size_t digits = strspn(*at, "0123456789");
+	*ret = digits && digits < 19 ? strtoull(*at, NULL, 10) : 0;
+	*at += digits;
+	return digits && digits < 19;
+}
+
+/** What is no range, or several, is answered with all of it. */
+static struct range find_range(const struct conn *conn, uint64_t size)
+{
+	char text[64];
+	struct range all = {.state = RANGE_NONE, .size = size};
+	uint64_t first;
+	uint64_t last;
+	if (!http_head_copy(conn->http->head, "range", text, sizeof(text)) ||
+		strncasecmp(text, "bytes=", 6) != 0) {
+		return all;
+	}
+	const char *at = text + 6;
+	bool has_first = read_number(&at, &first);
+	if (*at++ != '-') {
+		return all;
+	}
+	bool has_last = read_number(&at, &last);
+	if (*at || (!has_first && !has_last)) {
+		return all;
+	}
+	if (!has_first) { /* so many at the end */
+		first = last < size ? size - last : 0;
+		last = last ? size - 1 : 0;
+		has_first = first < size;
+	}
+	last = has_last && last < size - 1 ? last : size - 1;
+	if (first >= size || first > last) {
+		return (struct range){.state = RANGE_BAD, .size = size};
+	}
+	return (struct range){.state = RANGE_GOOD, .from = first, .size = last - first + 1};
+}
+
+static void handle_opened(void *arg, int fd, const struct blob *blob)
+{
+	struct conn *conn = arg;
+	struct buffer headers = {0};
+	conn->http->opening = NULL;
+	if (fd < 0) {
+		bool is_there = fd != -ENOENT;
+		http_refuse(conn, is_there ? "storage_failed" : "not_found",
+			is_there ? "the file cannot be read from disk (see the server's log)"
+				 : "the session has no image or file of this name");
+		return;
+	}
+	struct range range = find_range(conn, blob->size);
+	if (range.state == RANGE_BAD) {
+		loop_close_file(conn->server->loop, fd);
+		buffer_printf(&headers, "content-range: bytes */%" PRIu64 "\r\n", blob->size);
+		http_refuse_with(conn, 416, buffer_cstr(&headers), "bad_request",
+			"the range is not in the file");
+		buffer_finish(&headers);
+		return;
+	}
+	buffer_printf(&headers,
+		"cache-control: no-store\r\n"
+		"content-security-policy: default-src 'none'; frame-ancestors 'none'; sandbox\r\n"
+		"content-type: %s\r\ncontent-disposition: %s\r\naccept-ranges: bytes\r\n",
+		blob->mime_type, blob_type_is_safe(blob->mime_type) ? "inline" : "attachment");
+	if (range.state == RANGE_GOOD) {
+		buffer_printf(&headers,
+			"content-range: bytes %" PRIu64 "-%" PRIu64 "/%" PRIu64 "\r\n", range.from,
+			range.from + range.size - 1, blob->size);
+	}
+	http_send_opened(conn, range.state == RANGE_GOOD ? 206 : 200, buffer_cstr(&headers), fd,
+		range.from, range.size);
+	buffer_finish(&headers);
+}
+
+void http_get_blob(struct conn *conn, struct session *session, const char *name)
+{
+	conn->http->opening = blob_open(
+		session_channel(session)->log, name, conn_hides(conn), handle_opened, conn);
+}
+
+void http_cancel_blob(struct conn *conn)
+{
+	if (conn->http->opening) {
+		blob_open_cancel(conn->http->opening);
+		conn->http->opening = NULL;
+	}
+}

@@ -1,0 +1,498 @@
+/*
+ * GET /api/sessions/{id}/search and /api/search: text in the logs, the newest events first.
+ *
+ * A search goes page by page: the page is read and looked through on the thread pool, and then the
+ * search waits behind the others, so that each gets on however many there are. A request looks
+ * through a bounded part of the logs; `next` says where another one goes on.
+ */
+#include "http_internal.h"
+
+#include "holdfast/event_search.h"
+#include "holdfast/session_list.h"
+#include "holdfast/utf8.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define HITS_DEFAULT ((size_t)50)
+#define HITS_OF_ONE  ((size_t)5) /* of one among all sessions */
+#define LISTED       ((size_t)64) /* sessions that are looked up in the list at once */
+#define PAGE_COST    ((size_t)16 * 1024) /* of search_size, however small the page */
+
+struct listed {
+	char id[129];
+	int64_t updated_at;
+	uint64_t max_seq;
+};
+
+struct search {
+	uv_work_t work; /* first */
+	struct list link; /* server.searches, or .searches_waiting */
+	struct server *server; /* NULL: it is gone */
+	struct conn *conn; /* NULL: nobody waits for it; then it has work that is not done */
+	atomic_bool is_unwanted;
+	struct needle *needle;
+	unsigned hide;
+	size_t most; /* hits of the answer */
+	size_t left; /* bytes that may be looked through */
+
+	/* Of all sessions. */
+	bool is_all;
+	bool is_listed; /* there is no other session */
+	char id[129]; /* of the session that is looked through; "": the next one of the list */
+	struct session_cursor cursor;
+	struct listed *listed;
+	size_t listed_at;
+	size_t listed_count;
+
+	uint64_t to; /* the newest seq that is to be looked at; 0: none in this session */
+	size_t found_here; /* in this session */
+	struct log_read *read;
+	struct event **events; /* a page of them */
+	size_t count;
+	size_t hit_count;
+	struct buffer hits;
+};
+
+static void go_on(struct conn *conn);
+static void start_waiting(struct server *server);
+
+/* --- on the thread pool --- */
+
+static void append_hit(struct search *search, const struct event_view *view, struct buffer *snippet)
+{
+	struct buffer *out = &search->hits;
+	buffer_append_str(out, search->hit_count++ ? ",{" : "{");
+	if (search->is_all) {
+		buffer_append_member(out, "session_id", search->id);
+		buffer_append_char(out, ',');
+	}
+	const char *type =
+		view->type == EVENT_CUSTOM ? view->type_name : event_type_name(view->type);
+	size_t type_len = view->type == EVENT_CUSTOM ? view->type_len : strlen(type);
+	buffer_printf(out, "\"seq\":%" PRIu64 ",\"type\":", view->seq);
+	buffer_append_json(out, type, type_len);
+	buffer_printf(out, ",\"ts\":%" PRId64 ",\"snippet\":", view->ts);
+	buffer_append_json(out, snippet->data, snippet->len);
+	buffer_append_char(out, '}');
+	search->found_here++;
+	buffer_clear(snippet);
+}
+
+static bool has_all(const struct search *search)
+{
+	return search->hit_count >= search->most ||
+	       (search->is_all && search->found_here >= HITS_OF_ONE);
+}
+
+static void work(uv_work_t *work)
+{
+	struct search *search = (struct search *)work;
+	struct buffer snippet = {0};
+	for (size_t i = search->count; i-- > 0 && !has_all(search);) {
+		struct event_view view;
+		if (atomic_load(&search->is_unwanted)) {
+			break;
+		}
+		event_get_view(search->events[i], &view);
+		search->to = view.seq - 1;
+		if (!(search->hide & event_view_hides(&view)) &&
+			event_search(&view, search->needle, &snippet)) {
+			append_hit(search, &view, &snippet);
+		}
+	}
+	buffer_finish(&snippet);
+}
+
+/* --- its life, on the loop --- */
+
+static void drop_events(struct search *search)
+{
+	for (size_t i = 0; i < search->count; i++) {
+		event_unref(search->events[i]);
+	}
+	free(search->events);
+	search->events = NULL;
+	search->count = 0;
+}
+
+static void free_search(struct search *search)
+{
+	drop_events(search);
+	list_remove(&search->link);
+	needle_destroy(search->needle);
+	buffer_finish(&search->hits);
+	free(search->listed);
+	free(search);
+}
+
+void http_forget_search(struct conn *conn)
+{
+	struct search *search = conn->http->search;
+	if (!search) {
+		return;
+	}
+	conn->http->search = NULL;
+	search->conn = NULL;
+	atomic_store(&search->is_unwanted, true);
+	if (search->read) {
+		log_read_cancel(search->read);
+		free_search(search);
+		start_waiting(conn->server);
+	} else if (!search->events) {
+		free_search(search);
+	}
+}
+
+void server_forget_searches(struct server *server)
+{
+	list_for_each_safe(link, tmp, &server->searches) {
+		struct search *search = list_entry(link, struct search, link);
+		list_remove(&search->link);
+		search->server = NULL;
+	}
+}
+
+static void charge(struct search *search, size_t bytes)
+{
+	size_t cost = bytes > PAGE_COST ? bytes : PAGE_COST;
+	search->left = cost < search->left ? search->left - cost : 0;
+}
+
+static void end_session(struct search *search)
+{
+	search->to = 0;
+	search->found_here = 0;
+	if (search->is_all) {
+		search->id[0] = '\0';
+	}
+}
+
+/* --- a page --- */
+
+static void done(uv_work_t *work, int status)
+{
+	struct search *search = (struct search *)work;
+	size_t bytes = 0;
+	for (size_t i = 0; i < search->count; i++) {
+		bytes += search->events[i]->json_len[FORMAT_MARKDOWN];
+	}
+	charge(search, bytes);
+	drop_events(search);
+	list_remove(&search->link);
+	if (search->server) {
+		start_waiting(search->server);
+	}
+	if (search->conn) {
+		http_in_turn(search->conn, go_on);
+	} else {
+		free_search(search);
+	}
+}
+
+/** `events` with a reference each; NULL: none. */
+static void look_through(struct search *search, struct event **events, size_t count)
+{
+	search->events = xcalloc(count + 1, sizeof(*search->events));
+	search->count = count;
+	if (count) {
+		memcpy(search->events, events, count * sizeof(struct event *));
+	}
+	uv_queue_work(search->server->loop, &search->work, work, done);
+}
+
+static void refuse_search(struct search *search, const char *code, const char *message)
+{
+	struct conn *conn = search->conn;
+	conn->http->search = NULL;
+	free_search(search);
+	start_waiting(conn->server);
+	http_refuse(conn, code, message);
+}
+
+static void handle_read(void *arg, int status, struct event **events, size_t count)
+{
+	struct search *search = arg;
+	struct session *session = search->conn->session;
+	search->read = NULL;
+	if (status == 0) {
+		look_through(search, events, count);
+		return;
+	}
+	const struct session_log *log = session ? session_channel(session)->log : NULL;
+	if (!search->is_all && log && search->to >= session_log_first_seq(log)) {
+		refuse_search(search, "storage_failed", storage_text(STORAGE_EVENTS));
+		return;
+	}
+	end_session(search);
+	look_through(search, NULL, 0);
+}
+
+/** The next page, from the newest event that is to be looked at towards the older ones. */
+static void read_page(struct search *search)
+{
+	const struct session *session = search->conn->session;
+	const struct channel *channel = session ? session_channel(search->conn->session) : NULL;
+	uint64_t first = channel ? session_log_first_seq(channel->log) : 1;
+	uint64_t to = channel && search->to > channel->max_seq ? channel->max_seq : search->to;
+	uint64_t most = search->server->limits->load_max;
+	if (!channel || to < first || !to) {
+		end_session(search);
+		look_through(search, NULL, 0);
+		return;
+	}
+	struct log_page page = {.from = to - first >= most ? to - most + 1 : first,
+		.to = to,
+		.max_bytes = search->server->limits->page_size,
+		.is_fixed_at_end = true,
+		.format = FORMAT_MARKDOWN};
+	struct event **hot = xcalloc((size_t)(page.to - page.from + 1), sizeof(struct event *));
+	size_t n = session_log_get_hot(channel->log, &page, hot);
+	if (n) {
+		look_through(search, hot, n);
+	} else {
+		search->read = session_log_read(channel->log, &page, handle_read, search);
+		if (!search->read) {
+			handle_read(search, -EBADMSG, NULL, 0);
+		}
+	}
+	free(hot);
+}
+
+static size_t count_running(const struct server *server)
+{
+	size_t count = 0;
+	list_for_each(link, &server->searches) {
+		count++;
+	}
+	return count;
+}
+
+static void start_waiting(struct server *server)
+{
+	while (!list_empty(&server->searches_waiting) &&
+		count_running(server) < server->limits->searches) {
+		struct search *search =
+			list_entry(server->searches_waiting.next, struct search, link);
+		list_remove(&search->link);
+		list_append(&server->searches, &search->link);
+		read_page(search);
+	}
+}
+
+/* --- which session --- */
+
+static void list_more(struct search *search)
+{
+	struct session_page page;
+	struct session_filter filter = conn_filter(search->conn);
+	session_list_page(search->server->sessions, SESSIONS_BY_CHANGE, &search->cursor, &filter,
+		LISTED, &page);
+	search->listed = xrealloc(search->listed, (page.count + 1) * sizeof(*search->listed));
+	for (size_t i = 0; i < page.count; i++) {
+		struct listed *one = &search->listed[i];
+		snprintf(one->id, sizeof(one->id), "%s", page.objects[i].id);
+		one->updated_at = page.objects[i].updated_at;
+		one->max_seq = page.objects[i].max_seq;
+	}
+	search->listed_at = 0;
+	search->listed_count = page.count;
+	search->is_listed = !page.count;
+	session_page_finish(&page);
+}
+
+/** False: there is no such session any more, or nothing in it. */
+static bool open_session(struct search *search, const char *id, uint64_t to)
+{
+	struct session_table *sessions = search->server->sessions;
+	size_t len = strlen(id);
+	struct session *session =
+		conn_sees(search->conn, id) && !session_table_is_unreadable(sessions, id, len)
+			? session_table_get(sessions, id, len)
+			: NULL;
+	if (!to || !session || !session_is_there(session)) {
+		return false;
+	}
+	conn_hold_session(search->conn, session);
+	memcpy(search->id, id, len + 1);
+	search->to = to;
+	return true;
+}
+
+/** Goes to the next session of those that were looked up, if there is one with events. */
+static void next_session(struct search *search)
+{
+	conn_drop_session(search->conn);
+	end_session(search);
+	if (search->listed_at == search->listed_count) {
+		list_more(search);
+		charge(search, 0);
+	}
+	while (search->listed_at < search->listed_count) {
+		const struct listed *one = &search->listed[search->listed_at++];
+		const struct session_object object = {.id = one->id, .updated_at = one->updated_at};
+		session_cursor_move(&search->cursor, SESSIONS_BY_CHANGE, &object);
+		search->is_listed = search->cursor.is_again; /* it was looked through before */
+		if (search->is_listed || open_session(search, one->id, one->max_seq)) {
+			return;
+		}
+	}
+}
+
+/* --- the answer --- */
+
+static void answer(struct search *search)
+{
+	struct conn *conn = search->conn;
+	bool is_over = search->is_all ? search->is_listed : !search->to;
+	struct buffer body = {0};
+	buffer_append_str(&body, "{\"hits\":[");
+	buffer_append(&body, search->hits.data, search->hits.len);
+	if (is_over) {
+		buffer_append_str(&body, "],\"next\":null}");
+	} else {
+		buffer_printf(&body, "],\"next\":\"%" PRIu64, search->to);
+		if (search->is_all) {
+			buffer_printf(&body, "!%s!", search->id);
+			session_cursor_write(&search->cursor, &body);
+		}
+		buffer_append_str(&body, "\"}");
+	}
+	conn->http->search = NULL;
+	free_search(search);
+	http_respond_page(conn, &body);
+	buffer_finish(&body);
+}
+
+static void go_on(struct conn *conn)
+{
+	struct search *search = conn->http->search;
+	if (!search->is_all && !conn->session) {
+		refuse_search(search, "not_found", "the session has been deleted");
+		return;
+	}
+	if (search->to && conn->session &&
+		search->to < session_log_first_seq(session_channel(conn->session)->log)) {
+		end_session(search);
+	}
+	if (search->is_all && search->found_here >= HITS_OF_ONE) {
+		end_session(search);
+	}
+	bool is_full = search->hit_count >= search->most || !search->left;
+	if (search->is_all && !is_full && (!search->to || !conn->session)) {
+		next_session(search);
+	}
+	if (is_full || (search->is_all ? search->is_listed : !search->to)) {
+		answer(search);
+		return;
+	}
+	struct server *server = conn->server;
+	list_append(&server->searches_waiting, &search->link);
+	if (count_running(server) >= server->limits->searches) {
+		metrics_limit(server->metrics, LIMIT_searches);
+	}
+	start_waiting(server); /* the search may be gone with that */
+}
+
+/* --- the request --- */
+
+/** A seq in decimal, up to `end`. */
+static bool read_seq(const char *text, char end, const char **ret_rest, uint64_t *ret)
+{
+	size_t digits = strspn(text, "0123456789");
+	*ret = digits && digits < 17 ? strtoull(text, NULL, 10) : 0;
+	*ret_rest = text + digits + (end != '\0');
+	return digits && digits < 17 && text[digits] == end;
+}
+
+/** Where an earlier request has stopped. */
+static bool read_cursor(struct search *search, const char *text)
+{
+	const char *rest;
+	if (!search->is_all) {
+		return read_seq(text, '\0', &rest, &search->to) && search->to;
+	}
+	if (!read_seq(text, '!', &rest, &search->to)) {
+		return false;
+	}
+	size_t len = strcspn(rest, "!");
+	if (rest[len] != '!' || (len && !session_id_is_valid(rest, len)) ||
+		!session_cursor_read(rest + len + 1, &search->cursor)) {
+		return false;
+	}
+	memcpy(search->id, rest, len);
+	search->id[len] = '\0';
+	return true;
+}
+
+/** NULL, or what is wrong; `q` of QUERY_MAX bytes is what is looked for. */
+static const char *read_query(struct conn *conn, struct search *search, char *q)
+{
+	char buf[QUERY_MAX];
+	size_t most = conn->server->limits->search_hits;
+	const char *bad = query_check(conn, (const char *const[]){"q", "limit", "cursor", NULL});
+	if (bad) {
+		return bad;
+	}
+	if (!query_get(conn, "q", q, QUERY_MAX) || strspn(q, " \t\r\n") == strlen(q)) {
+		return "q is the text to look for, and must not be empty";
+	}
+	if (!utf8_is_valid(q, strlen(q))) {
+		return "q is not valid UTF-8";
+	}
+	search->most = HITS_DEFAULT < most ? HITS_DEFAULT : most;
+	const char *limit = query_get(conn, "limit", buf, sizeof(buf));
+	if (limit) {
+		size_t len = strlen(limit);
+		bool is_number = len > 0 && len < 10 && strspn(limit, "0123456789") == len;
+		search->most = is_number ? strtoul(limit, NULL, 10) : 0;
+		if (search->most < 1 || search->most > most) {
+			return "limit must be a whole number from 1 to search_hits (see holdfast limits)";
+		}
+	}
+	const char *cursor = query_get(conn, "cursor", buf, sizeof(buf));
+	if (cursor && !read_cursor(search, cursor)) {
+		return "cursor must be the \"next\" of an earlier answer";
+	}
+	return NULL;
+}
+
+void http_search(struct conn *conn, struct session *session)
+{
+	char q[QUERY_MAX];
+	struct search *search = xcalloc(1, sizeof(*search));
+	search->server = conn->server;
+	search->conn = conn;
+	search->is_all = !session;
+	search->to = session ? UINT64_MAX : 0;
+	search->left = conn->server->limits->search_size;
+	search->hide = conn_hides(conn);
+	list_init(&search->link);
+	const char *bad = read_query(conn, search, q);
+	if (bad || strlen(q) > conn->server->limits->search_query_size) {
+		free_search(search);
+		if (bad) {
+			http_refuse(conn, "bad_request", bad);
+		} else {
+			http_refuse_limit(conn, 413, LIMIT_search_query_size,
+				"q is too long (search_query_size, see holdfast limits)");
+		}
+		return;
+	}
+	size_t from = strspn(q, " \t\r\n");
+	size_t len = strlen(q + from);
+	while (strchr(" \t\r\n", q[from + len - 1])) {
+		len--;
+	}
+	search->needle = needle_create(q + from, len);
+	conn->http->search = search;
+	if (session) {
+		conn_hold_session(conn, session);
+	} else if (search->to && !open_session(search, search->id, search->to)) {
+		end_session(search);
+	}
+	http_in_turn(conn, go_on);
+}

@@ -1,0 +1,104 @@
+/*
+ * Memory for what connections are sent and have not taken, over all of them. When it is used up,
+ * whoever reads must not pay for those that do not: what has taken nothing for longest is cut off,
+ * without a word, which would have to wait behind the rest. Clients resume where they were.
+ */
+#include "net_internal.h"
+
+/** What is kept for this connection alone. */
+static size_t kept_for(const struct conn *conn)
+{
+	if (conn->is_dead) {
+		return 0;
+	}
+	size_t size = conn->sock.kept;
+	if (conn->ws) {
+		size += conn->ws->gathered.len + conn->ws->outbox_size;
+	}
+	if (conn->ws && conn->ws->observer) {
+		size += observer_kept(conn->ws->observer);
+	}
+	return size;
+}
+
+static void count(struct conn *conn)
+{
+	struct server *server = conn->server;
+	size_t size = kept_for(conn);
+	server->sending += size;
+	server->sending -= conn->sending_counted;
+	conn->sending_counted = size;
+	if (!size) {
+		list_remove(&conn->behind_link);
+	} else if (list_empty(&conn->behind_link)) {
+		conn->behind_taken = sock_taken(&conn->sock);
+		list_append(&server->behind, &conn->behind_link);
+	}
+}
+
+static void cut_off(struct conn *conn)
+{
+	metrics_limit(conn->server->metrics, LIMIT_send_size);
+	conn_kill(conn);
+	count(conn);
+}
+
+/** It has taken something since it was looked at: then all others come before it. */
+static bool has_taken(struct conn *conn)
+{
+	uint64_t before = conn->behind_taken;
+	conn->behind_taken = sock_taken(&conn->sock);
+	if (conn->behind_taken == before) {
+		return false;
+	}
+	list_remove(&conn->behind_link);
+	list_append(&conn->server->behind, &conn->behind_link);
+	return true;
+}
+
+/** Where all take something, the one that most is kept for: it is the furthest behind. */
+static struct conn *find_furthest(struct server *server)
+{
+	struct conn *furthest = NULL;
+	list_for_each(link, &server->behind) {
+		struct conn *conn = list_entry(link, struct conn, behind_link);
+		if (!furthest || conn->sending_counted > furthest->sending_counted) {
+			furthest = conn;
+		}
+	}
+	return furthest;
+}
+
+/** A little more than it takes, so that this is not done for each message. */
+static void make_room(struct server *server)
+{
+	size_t most = server->limits->send_size - server->limits->send_size / 16;
+	struct list rest;
+	list_init(&rest);
+	list_move_all(&rest, &server->behind);
+	while (server->sending > most && !list_empty(&rest)) {
+		struct conn *conn = list_entry(rest.next, struct conn, behind_link);
+		if (!has_taken(conn)) {
+			cut_off(conn);
+		}
+	}
+	list_move_all(&rest, &server->behind);
+	list_move_all(&server->behind, &rest);
+	while (server->sending > most && !list_empty(&server->behind)) {
+		cut_off(find_furthest(server));
+	}
+}
+
+void sending_count(struct conn *conn)
+{
+	count(conn);
+	if (conn->server->sending > conn->server->limits->send_size) {
+		make_room(conn->server);
+	}
+}
+
+void sending_forget(struct conn *conn)
+{
+	conn->is_dead = true;
+	count(conn);
+}

@@ -1,0 +1,177 @@
+/*
+ * Who is here (proto/protocol.md#who-is-here): made when one of those who asked for it is due, once for all of them.
+ * While nobody asks, a connection that comes or goes costs one comparison.
+ */
+#include "observer_internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* People that are named. */
+#define PEOPLE_MAX 50
+/* Frames of one session in a second, and to one observer. */
+#define FRAMES_PER_SECOND 100
+#define INTERVAL_MS       1000
+
+static const char *const roles[] = {"admin", "controller", "observer", "producer"};
+#define ROLES (sizeof(roles) / sizeof(roles[0]))
+
+static void drop_frames(struct channel *channel)
+{
+	for (int i = 0; i < 2; i++) {
+		frame_unref(channel->presence_frames[i]);
+		channel->presence_frames[i] = NULL;
+	}
+}
+
+void channel_presence_finish(struct channel *channel)
+{
+	drop_frames(channel);
+}
+
+void channel_presence_changed(struct channel *channel)
+{
+	if (channel->presence_watchers) {
+		channel->presence_version++;
+		drop_frames(channel);
+	}
+}
+
+void observer_presence_finish(struct observer *o)
+{
+	o->channel->presence_watchers -= o->watches_presence;
+	o->watches_presence = false;
+	channel_presence_changed(o->channel);
+}
+
+void observer_set_name(struct observer *o, const char *name)
+{
+	bool is_same = name && o->name ? strcmp(name, o->name) == 0 : name == o->name;
+	if (is_same || o->is_dismissed) {
+		return;
+	}
+	free(o->name);
+	o->name = name ? xstrdup(name) : NULL;
+	channel_presence_changed(o->channel);
+}
+
+void observer_watch_presence(struct observer *o, bool watches)
+{
+	if (watches == o->watches_presence || o->is_dismissed) {
+		return;
+	}
+	o->watches_presence = watches;
+	o->presence_seen = 0;
+	o->channel->presence_watchers += watches ? 1 : (size_t)-1;
+	if (watches && o->channel->presence_watchers == 1) {
+		channel_presence_changed(o->channel); /* nobody has noted what has changed since */
+	}
+}
+
+/* --- the frame --- */
+
+struct people {
+	const struct observer *named[PEOPLE_MAX];
+	size_t count;
+	bool more;
+};
+
+static bool is_named(const struct people *people, const struct observer *o)
+{
+	for (size_t i = 0; i < people->count; i++) {
+		if (strcmp(people->named[i]->client_id, o->client_id) == 0 &&
+			strcmp(people->named[i]->sub, o->sub) == 0) {
+			return true;
+		}
+	}
+	return false;
+}
+
+/** Those that may take part come first: of many who watch, the first ones are named. */
+static void find_people(const struct channel *channel, bool that_watch, struct people *people)
+{
+	list_for_each(link, &channel->observers) {
+		const struct observer *o = list_entry(link, struct observer, link);
+		if ((strcmp(o->role, "observer") == 0) != that_watch) {
+			continue;
+		}
+		if (people->count == PEOPLE_MAX) {
+			people->more = true;
+			return;
+		}
+		if (!is_named(people, o)) {
+			people->named[people->count++] = o;
+		}
+	}
+}
+
+static void append_roles(struct buffer *out, const struct channel *channel)
+{
+	size_t counts[ROLES] = {0};
+	size_t all = 0;
+	list_for_each(link, &channel->observers) {
+		const struct observer *o = list_entry(link, struct observer, link);
+		for (size_t i = 0; i < ROLES; i++) {
+			counts[i] += strcmp(roles[i], o->role) == 0;
+		}
+		all++;
+	}
+	buffer_printf(out, "{\"count\":%zu,\"roles\":{", all);
+	const char *comma = "";
+	for (size_t i = 0; i < ROLES; i++) {
+		if (counts[i]) {
+			buffer_printf(out, "%s\"%s\":%zu", comma, roles[i], counts[i]);
+			comma = ",";
+		}
+	}
+	buffer_append_char(out, '}');
+}
+
+static void append_people(struct buffer *out, const struct people *people)
+{
+	buffer_append_str(out, ",\"people\":[");
+	for (size_t i = 0; i < people->count; i++) {
+		const struct observer *o = people->named[i];
+		buffer_printf(out, "%s{\"role\":\"%s\"", i ? "," : "", o->role);
+		buffer_append_member(out, "client_id", o->client_id);
+		if (o->sub[0]) {
+			buffer_append_member(out, "sub", o->sub);
+		}
+		if (o->name) {
+			buffer_append_member(out, "name", o->name);
+		}
+		buffer_append_char(out, '}');
+	}
+	buffer_printf(out, "],\"more\":%s}", people->more ? "true" : "false");
+}
+
+/** Lent. `hide`: names are not for those from whom something is hidden. */
+static struct frame *presence_frame(struct channel *channel, unsigned hide)
+{
+	struct frame **frame = &channel->presence_frames[hide != 0];
+	if (!*frame) {
+		struct buffer data = {0};
+		struct people people = {.more = hide != 0};
+		append_roles(&data, channel);
+		if (!hide) {
+			find_people(channel, false, &people);
+			find_people(channel, true, &people);
+		}
+		append_people(&data, &people);
+		*frame = frame_make("presence", data.data, data.len);
+		buffer_finish(&data);
+	}
+	return *frame;
+}
+
+void observer_tell_presence(struct observer *o, int64_t now_ms)
+{
+	if (!o->watches_presence || o->presence_seen == o->channel->presence_version ||
+		now_ms < o->presence_due_ms || o->outbox_count || !o->ops->is_writable(o->socket)) {
+		return;
+	}
+	int64_t share = (int64_t)(o->channel->presence_watchers * 1000 / FRAMES_PER_SECOND);
+	o->presence_seen = o->channel->presence_version;
+	o->presence_due_ms = now_ms + (share > INTERVAL_MS ? share : INTERVAL_MS);
+	o->ops->write(o->socket, presence_frame(o->channel, o->hide));
+}

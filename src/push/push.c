@@ -1,0 +1,572 @@
+/*
+ * Which messages there are, and when they are sent.
+ *
+ * A message waits in one queue, in the order of its time; of a login and a session there is at most one there, the newest.
+ * A few senders take those that are due, each on a thread of its own; never two of the same login and session, so that the
+ * newer one is the last to arrive. A message whose news is old by then, or whose login has
+ * ended, is dropped. What a push service refuses for the moment goes back into the queue for later.
+ */
+#include "push_internal.h"
+
+#include "holdfast/base64url.h"
+#include "holdfast/diag.h"
+#include "holdfast/hash.h"
+#include "holdfast/hide.h"
+#include "holdfast/list.h"
+#include "holdfast/worker.h"
+
+#include <errno.h>
+#include <openssl/evp.h>
+#include <openssl/rand.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#define SENDERS      4
+#define ATTEMPTS_MAX 6
+/* A push service keeps a message so long for a phone that is off (RFC 8030, section 5.2). */
+#define TTL_S 86400
+/* What proves who we are is good for so long. */
+#define PROOF_S     (12 * 3600)
+#define RETRY_MAX_S 3600
+#define LOGIN_ID    65
+#define TOPIC_BYTES 24 /* 32 characters: RFC 8030, section 5.4 */
+
+enum news { NEWS_NONE, NEWS_RUNNING, NEWS_WAITING, NEWS_IDLE };
+
+/** As the page names them: `status` of a session. */
+static const char *const news_names[] = {
+	[NEWS_RUNNING] = "running", [NEWS_WAITING] = "waiting", [NEWS_IDLE] = "idle"};
+
+struct message {
+	struct list link;
+	char login[LOGIN_ID];
+	char *session;
+	enum news news;
+	unsigned attempts;
+	int64_t due_ms; /* on the loop's clock */
+};
+
+struct sender {
+	struct push *push;
+	struct worker *worker; /* NULL: it has ended */
+	struct message *message; /* NULL: it has nothing to do */
+	/* For the thread, and from it. */
+	struct push_url url;
+	struct push_target target;
+	char *topic;
+	int64_t now_s;
+	int result; /* as of push_post() */
+	int64_t retry_s;
+};
+
+struct push {
+	struct push_config config;
+	struct push_key *key;
+	SSL_CTX *tls;
+	struct hash *busy; /* sessions that are not idle: struct busy */
+	struct list queue; /* struct message, by due_ms */
+	size_t queue_len;
+	struct sender senders[SENDERS];
+	uv_timer_t timer; /* for the next one that is due */
+	int stop_fd;
+	bool is_stopping;
+};
+
+/** A session that is not idle. */
+struct busy {
+	enum news news;
+};
+
+static enum news news_of(const char *status)
+{
+	for (enum news news = NEWS_RUNNING; news <= NEWS_IDLE; news++) {
+		if (strcmp(news_names[news], status) == 0) {
+			return news;
+		}
+	}
+	return NEWS_NONE;
+}
+
+static enum news news_now(const struct push *push, const char *session)
+{
+	const struct busy *busy = hash_get(push->busy, session, strlen(session));
+	return busy ? busy->news : NEWS_IDLE;
+}
+
+void push_count(struct push *push)
+{
+	metrics_set(push->config.metrics, METRIC_PUSH_SUBSCRIPTIONS,
+		access_subscriptions(push->config.access));
+	metrics_set(push->config.metrics, METRIC_PUSH_QUEUE, push->queue_len);
+}
+
+/* --- the queue --- */
+
+static void free_message(struct message *message)
+{
+	free(message->session);
+	free(message);
+}
+
+static void take_out(struct push *push, struct message *message)
+{
+	list_remove(&message->link);
+	push->queue_len--;
+}
+
+static void drop(struct push *push, struct message *message)
+{
+	metrics_add(push->config.metrics, METRIC_PUSH_DROPPED, 1);
+	free_message(message);
+}
+
+/** Behind those that are due no later. */
+static void put_in(struct push *push, struct message *message)
+{
+	struct list *before = push->queue.prev;
+	while (before != &push->queue &&
+		list_entry(before, struct message, link)->due_ms > message->due_ms) {
+		before = before->prev;
+	}
+	list_append(before->next, &message->link);
+	push->queue_len++;
+}
+
+static bool is_same(const struct message *message, const char *login, const char *session)
+{
+	return strcmp(message->session, session) == 0 && strcmp(message->login, login) == 0;
+}
+
+/** A newer one takes the place of an older one (as Topic says to the push service). */
+static void drop_older(struct push *push, const char *login, const char *session)
+{
+	list_for_each_safe(link, tmp, &push->queue) {
+		struct message *message = list_entry(link, struct message, link);
+		if (is_same(message, login, session)) {
+			take_out(push, message);
+			drop(push, message);
+		}
+	}
+}
+
+static bool has_newer(const struct push *push, const struct message *message)
+{
+	list_for_each(link, &push->queue) {
+		if (is_same(list_entry(link, struct message, link), message->login,
+			    message->session)) {
+			return true;
+		}
+	}
+	return false;
+}
+
+/* --- on a sender's thread --- */
+
+static int seal(struct sender *sender, struct buffer *body)
+{
+	struct push_seed seed;
+	struct buffer text = {0};
+	buffer_printf(&text, "{\"session\":\"%s\",\"kind\":\"%s\"}", sender->message->session,
+		news_names[sender->message->news]);
+	int r = RAND_bytes((unsigned char *)&seed, sizeof(seed)) == 1 ? 0 : -EIO;
+	r = r < 0 ? r : push_encrypt(&sender->target, &seed, text.data, text.len, body);
+	OPENSSL_cleanse(&seed, sizeof(seed));
+	buffer_finish(&text);
+	return r;
+}
+
+static void handle_run(void *arg)
+{
+	struct sender *sender = arg;
+	const struct push *push = sender->push;
+	struct buffer body = {0};
+	struct buffer headers = {0};
+	buffer_printf(&headers,
+		"Content-Type: application/octet-stream\r\nContent-Encoding: aes128gcm\r\nTTL: %d\r\nUrgency: %s\r\nTopic: %s\r\nAuthorization: ",
+		TTL_S, sender->message->news == NEWS_WAITING ? "high" : "normal", sender->topic);
+	int r = seal(sender, &body);
+	r = r < 0 ? r
+		  : push_authorize(push->key, sender->url.origin, push->config.contact,
+			    sender->now_s + PROOF_S, &headers);
+	buffer_append_str(&headers, "\r\n");
+	if (r == 0) {
+		r = push_post(&(struct push_post){.rules = push->config.rules,
+				      .tls = push->tls,
+				      .url = &sender->url,
+				      .headers = buffer_cstr(&headers),
+				      .body = &body,
+				      .timeout_ms = push->config.limits->push_ms,
+				      .stop_fd = push->stop_fd},
+			sender->now_s, &sender->retry_s);
+	}
+	sender->result = r;
+	buffer_finish(&body);
+	buffer_finish(&headers);
+}
+
+/* --- sending --- */
+
+static void send_due(struct push *push);
+
+static int64_t loop_now_ms(const struct push *push)
+{
+	return (int64_t)uv_now(push->config.loop);
+}
+
+/** What the push service said may be true no more in a moment. */
+static bool is_worth_another(int result)
+{
+	return result == 408 || result == 429 || result >= 500 ||
+	       (result < 0 && result != -EACCES && result != -EINVAL);
+}
+
+/** Twice as long after each attempt, and not before the push service wants it. */
+static int64_t pause_ms(const struct push *push, const struct message *message, int64_t retry_s)
+{
+	int64_t pause = push->config.limits->push_retry_ms << (message->attempts - 1);
+	int64_t wanted = (retry_s < RETRY_MAX_S ? retry_s : RETRY_MAX_S) * 1000;
+	return pause > wanted ? pause : wanted;
+}
+
+/** Nothing that could be used: neither the URL nor whose it is. */
+static void tell_failed(const struct sender *sender)
+{
+	char answer[32];
+	int result = sender->result;
+	snprintf(answer, sizeof(answer), "answer %d", result);
+	diag(DIAG_WARN, "a push message to %s failed: %s", sender->url.host,
+		result == -EACCES ? "the host has no address in the internet (--push-address)"
+		: result < 0      ? strerror(-result)
+				  : answer);
+}
+
+static void take_result(struct push *push, struct sender *sender, struct message *message)
+{
+	struct metrics *metrics = push->config.metrics;
+	int result = sender->result;
+	if (result >= 200 && result < 300) {
+		metrics_add(metrics, METRIC_PUSH_SENT, 1);
+	} else if (result == 404 || result == 410) {
+		metrics_add(metrics, METRIC_PUSH_GONE, 1);
+		access_unsubscribe(push->config.access, message->login);
+	} else if (is_worth_another(result) && message->attempts < ATTEMPTS_MAX &&
+		   !push->is_stopping) {
+		metrics_add(metrics, METRIC_PUSH_RETRIED, 1);
+		if (has_newer(push, message)) {
+			drop(push, message);
+			return;
+		}
+		message->due_ms = loop_now_ms(push) + pause_ms(push, message, sender->retry_s);
+		put_in(push, message);
+		return;
+	} else {
+		metrics_add(metrics, METRIC_PUSH_FAILED, 1);
+		if (result != -ECANCELED) {
+			tell_failed(sender);
+		}
+	}
+	free_message(message);
+}
+
+static void end_sender(struct sender *sender)
+{
+	if (sender->worker) {
+		worker_destroy(sender->worker);
+		sender->worker = NULL;
+	}
+}
+
+static void handle_done(void *arg)
+{
+	struct sender *sender = arg;
+	struct message *message = sender->message;
+	sender->message = NULL;
+	free(sender->topic);
+	sender->topic = NULL;
+	take_result(sender->push, sender, message);
+	if (sender->push->is_stopping) {
+		end_sender(sender);
+	} else {
+		send_due(sender->push);
+	}
+}
+
+/** The same for a login and its session, and not to be guessed from the session's name. */
+static char *make_topic(const struct message *message)
+{
+	unsigned char sum[EVP_MAX_MD_SIZE];
+	char *text = xprintf("%s %s", message->login, message->session);
+	struct buffer topic = {0};
+	EVP_Digest(text, strlen(text), sum, NULL, EVP_sha256(), NULL);
+	base64url_append(&topic, sum, TOPIC_BYTES);
+	buffer_cstr(&topic);
+	free(text);
+	return topic.data;
+}
+
+static bool may_know(const struct grant *grant, const char *session, enum news news)
+{
+	return grant_sees(grant, session, strlen(session)) &&
+	       !(news == NEWS_WAITING && (grant->hide & HIDE_TOOLS));
+}
+
+/** Hands a message to a sender, unless it need not be sent any more. */
+static void begin(struct push *push, struct sender *sender, struct message *message)
+{
+	const struct grant *grant;
+	const struct push_subscription *subscription =
+		access_subscription(push->config.access, message->login, &grant);
+	if (!subscription || !may_know(grant, message->session, message->news) ||
+		news_now(push, message->session) != message->news ||
+		!push_url_parse(subscription->endpoint, &sender->url) ||
+		!push_rules_allow(push->config.rules, &sender->url) ||
+		!push_target_read(subscription->p256dh, subscription->auth, &sender->target)) {
+		drop(push, message);
+		return;
+	}
+	message->attempts++;
+	sender->message = message;
+	sender->topic = make_topic(message);
+	sender->now_s = clock_now_ms(push->config.clock) / 1000;
+	worker_start(sender->worker);
+}
+
+/** Whether one of the same login and session is on its way, which may arrive later than this one would. */
+static bool is_blocked(const struct push *push, const struct message *message)
+{
+	for (size_t i = 0; i < SENDERS; i++) {
+		const struct message *other = push->senders[i].message;
+		if (other && is_same(other, message->login, message->session)) {
+			return true;
+		}
+	}
+	return false;
+}
+
+static struct sender *find_sender(struct push *push)
+{
+	for (size_t i = 0; i < SENDERS; i++) {
+		if (!push->senders[i].message) {
+			return &push->senders[i];
+		}
+	}
+	return NULL;
+}
+
+static void handle_timer(uv_timer_t *timer)
+{
+	send_due(timer->data);
+}
+
+static void send_due(struct push *push)
+{
+	struct sender *sender;
+	list_for_each_safe(link, tmp, &push->queue) {
+		struct message *message = list_entry(link, struct message, link);
+		int64_t wait = message->due_ms - loop_now_ms(push);
+		if (push->is_stopping || !(sender = find_sender(push))) {
+			break;
+		}
+		if (wait > 0) {
+			uv_timer_start(&push->timer, handle_timer, (uint64_t)wait, 0);
+			break;
+		}
+		if (!is_blocked(push, message)) {
+			take_out(push, message);
+			begin(push, sender, message);
+		}
+	}
+}
+
+/* --- news --- */
+
+struct telling {
+	struct push *push;
+	const char *session;
+	enum news news;
+};
+
+static void tell_login(void *arg, const char *login, const struct grant *grant)
+{
+	const struct telling *telling = arg;
+	struct push *push = telling->push;
+	drop_older(push, login, telling->session);
+	if (telling->news == NEWS_RUNNING || !may_know(grant, telling->session, telling->news)) {
+		return;
+	}
+	if (push->queue_len >= push->config.limits->push_queue) {
+		struct message *oldest = list_entry(push->queue.next, struct message, link);
+		take_out(push, oldest);
+		drop(push, oldest);
+	}
+	struct message *message = xcalloc(1, sizeof(*message));
+	snprintf(message->login, sizeof(message->login), "%s", login);
+	message->session = xstrdup(telling->session);
+	message->news = telling->news;
+	message->due_ms = loop_now_ms(push) + push->config.limits->push_delay_ms;
+	put_in(push, message);
+}
+
+static void note(struct push *push, const char *session, enum news news)
+{
+	size_t len = strlen(session);
+	struct busy *busy = hash_get(push->busy, session, len);
+	if (news == NEWS_IDLE) {
+		free(hash_remove(push->busy, session, len));
+		return;
+	}
+	if (!busy) {
+		busy = xcalloc(1, sizeof(*busy));
+		hash_put(push->busy, session, len, busy);
+	}
+	busy->news = news;
+}
+
+void push_session_changed(struct push *push, const char *session, const char *status)
+{
+	struct telling telling = {push, session, news_of(status)};
+	if (push->is_stopping || telling.news == news_now(push, session)) {
+		return;
+	}
+	note(push, session, telling.news);
+	access_each_subscription(push->config.access, tell_login, &telling);
+	send_due(push);
+}
+
+void push_session_deleted(struct push *push, const char *session)
+{
+	note(push, session, NEWS_IDLE); /* what waits was about something else */
+}
+
+/* --- life --- */
+
+const char *push_public_key_of(const struct push *push)
+{
+	return push_key_public(push->key);
+}
+
+const char *push_fault(const struct push *push, const struct push_subscription *subscription)
+{
+	struct push_url url;
+	struct push_target target;
+	if (!push_url_parse(subscription->endpoint, &url)) {
+		return "the endpoint is not an https URL of a push service";
+	}
+	if (!push_rules_allow(push->config.rules, &url)) {
+		return "the endpoint's host is not one that this server sends to (--push-host)";
+	}
+	return push_target_read(subscription->p256dh, subscription->auth, &target)
+		       ? NULL
+		       : "\"p256dh\" is not a key or \"auth\" not a secret";
+}
+
+static SSL_CTX *make_tls(const char *ca_file)
+{
+	SSL_CTX *tls = SSL_CTX_new(TLS_client_method());
+	if (tls && (SSL_CTX_set_min_proto_version(tls, TLS1_2_VERSION) != 1 ||
+			   SSL_CTX_set_default_verify_paths(tls) != 1 ||
+			   (ca_file && SSL_CTX_load_verify_file(tls, ca_file) != 1))) {
+		SSL_CTX_free(tls);
+		return NULL;
+	}
+	return tls;
+}
+
+static void free_push(struct push *push)
+{
+	push_key_destroy(push->key);
+	SSL_CTX_free(push->tls);
+	if (push->stop_fd >= 0) {
+		close(push->stop_fd);
+	}
+	free(push);
+}
+
+static int open_files(struct push *push, char **ret_why)
+{
+	struct buffer secret = {0};
+	const struct push_config *config = &push->config;
+	push->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	int r = access_read_secret(config->data_dir, "push-key", &secret);
+	if (r == 0 && secret.len < 32) {
+		r = -EINVAL;
+	}
+	push->key = r == 0 ? push_key_create(secret.data, secret.len) : NULL;
+	if (secret.data) {
+		OPENSSL_cleanse(secret.data, secret.len);
+	}
+	buffer_finish(&secret);
+	if (!push->key) {
+		*ret_why = xprintf("%s/push-key: %s", config->data_dir,
+			r < 0 ? strerror(-r) : "OpenSSL cannot make a key of it");
+		return r < 0 ? r : -EIO;
+	}
+	push->tls = push->stop_fd >= 0 ? make_tls(config->rules->ca_file) : NULL;
+	if (!push->tls) {
+		*ret_why = xprintf("--push-ca: %s cannot be read, or has no certificates",
+			config->rules->ca_file ? config->rules->ca_file : "the system's file");
+		return -EINVAL;
+	}
+	return 0;
+}
+
+int push_create(const struct push_config *config, struct push **ret_push, char **ret_why)
+{
+	struct push *push = xcalloc(1, sizeof(*push));
+	push->config = *config;
+	push->stop_fd = -1;
+	int r = open_files(push, ret_why);
+	if (r < 0) {
+		free_push(push);
+		return r;
+	}
+	push->busy = hash_create();
+	list_init(&push->queue);
+	uv_timer_init(config->loop, &push->timer);
+	push->timer.data = push;
+	for (size_t i = 0; i < SENDERS; i++) {
+		struct sender *sender = &push->senders[i];
+		sender->push = push;
+		sender->worker = worker_create(config->loop, handle_run, handle_done, sender);
+	}
+	*ret_push = push;
+	return 0;
+}
+
+void push_stop(struct push *push)
+{
+	if (!push || push->is_stopping) {
+		return;
+	}
+	push->is_stopping = true;
+	eventfd_write(push->stop_fd, 1);
+	uv_close((uv_handle_t *)&push->timer, NULL);
+	for (size_t i = 0; i < SENDERS; i++) {
+		if (!push->senders[i].message) {
+			end_sender(&push->senders[i]);
+		}
+	}
+}
+
+static void free_value(void *value, void *arg)
+{
+	free(value);
+}
+
+void push_destroy(struct push *push)
+{
+	if (!push) {
+		return;
+	}
+	while (!list_empty(&push->queue)) {
+		struct message *message = list_entry(push->queue.next, struct message, link);
+		take_out(push, message);
+		free_message(message);
+	}
+	hash_each(push->busy, free_value, NULL);
+	hash_destroy(push->busy);
+	free_push(push);
+}

@@ -1,0 +1,245 @@
+/*
+ * One HTTPS request to a push service. It is made with an address that has been looked at, it follows no
+ * redirect, and of the answer only the head is read. All waiting has one end.
+ */
+#include "push_internal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <openssl/err.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#define HEAD_MAX 16384 /* of an answer */
+
+/** A connection and how long it may be waited for. */
+struct line {
+	int fd;
+	int stop_fd;
+	int64_t until_ms;
+	SSL *tls;
+};
+
+/* --- addresses --- */
+
+static bool is_allowed(const struct push_rules *rules, const struct sockaddr *sockaddr)
+{
+	struct address address = {.bytes = {[10] = 0xff, [11] = 0xff}};
+	if (sockaddr->sa_family == AF_INET) {
+		memcpy(address.bytes + 12, &((const struct sockaddr_in *)sockaddr)->sin_addr, 4);
+	} else if (sockaddr->sa_family == AF_INET6) {
+		memcpy(address.bytes, &((const struct sockaddr_in6 *)sockaddr)->sin6_addr, 16);
+	} else {
+		return false;
+	}
+	return push_rules_allow_address(rules, &address);
+}
+
+/* --- waiting --- */
+
+static int64_t now_ms(void)
+{
+	struct timespec now;
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+static int wait_for(const struct line *line, short events)
+{
+	for (;;) {
+		struct pollfd fds[] = {{.fd = line->fd, .events = events},
+			{.fd = line->stop_fd, .events = POLLIN}};
+		int64_t left_ms = line->until_ms - now_ms();
+		int n = left_ms > 0 ? poll(fds, 2, (int)left_ms) : 0;
+		if (n < 0 && errno != EINTR) {
+			return -errno;
+		}
+		if (n == 0) {
+			return -ETIMEDOUT;
+		}
+		if (n > 0) {
+			return fds[1].revents ? -ECANCELED : 0;
+		}
+	}
+}
+
+/** Connects to an address; the socket's number is in the line. */
+static int connect_to(struct line *line, const struct addrinfo *at)
+{
+	int error = 0;
+	socklen_t len = sizeof(error);
+	line->fd = socket(at->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (line->fd < 0) {
+		return -errno;
+	}
+	int r = connect(line->fd, at->ai_addr, at->ai_addrlen) < 0 ? -errno : 0;
+	if (r == -EINPROGRESS) {
+		r = wait_for(line, POLLOUT);
+		if (r == 0 && getsockopt(line->fd, SOL_SOCKET, SO_ERROR, &error, &len) == 0) {
+			r = -error;
+		}
+	}
+	if (r < 0) {
+		close(line->fd);
+		line->fd = -1;
+	}
+	return r;
+}
+
+static int connect_host(const struct push_post *post, struct line *line)
+{
+	const struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
+	struct addrinfo *found = NULL;
+	int error = getaddrinfo(post->url->host, post->url->port, &hints, &found);
+	if (error) {
+		return -EHOSTUNREACH;
+	}
+	int r = -EACCES;
+	line->until_ms = now_ms() + post->timeout_ms;
+	for (const struct addrinfo *at = found; at && r != 0 && r != -ECANCELED; at = at->ai_next) {
+		if (is_allowed(post->rules, at->ai_addr)) {
+			r = connect_to(line, at);
+		}
+	}
+	freeaddrinfo(found);
+	return r;
+}
+
+/* --- TLS --- */
+
+/** Waits for what OpenSSL needs to go on; or a negative errno if it cannot. */
+static int wait_for_tls(const struct line *line, int result)
+{
+	switch (SSL_get_error(line->tls, result)) {
+	case SSL_ERROR_WANT_READ:
+		return wait_for(line, POLLIN);
+	case SSL_ERROR_WANT_WRITE:
+		return wait_for(line, POLLOUT);
+	case SSL_ERROR_ZERO_RETURN:
+		return -ECONNRESET;
+	default:
+		return -EPROTO;
+	}
+}
+
+static int shake_hands(const struct push_post *post, struct line *line)
+{
+	int result;
+	line->tls = SSL_new(post->tls);
+	if (!line->tls || SSL_set_fd(line->tls, line->fd) != 1 ||
+		SSL_set_tlsext_host_name(line->tls, post->url->host) != 1 ||
+		SSL_set1_host(line->tls, post->url->host) != 1) {
+		return -ENOMEM;
+	}
+	SSL_set_verify(line->tls, SSL_VERIFY_PEER, NULL);
+	for (;;) {
+		ERR_clear_error();
+		result = SSL_connect(line->tls);
+		int r = result == 1 ? 0 : wait_for_tls(line, result);
+		if (result == 1 || r < 0) {
+			return r;
+		}
+	}
+}
+
+static int write_all(const struct line *line, const char *bytes, size_t len)
+{
+	while (len) {
+		size_t n = 0;
+		ERR_clear_error();
+		int result = SSL_write_ex(line->tls, bytes, len, &n);
+		int r = result == 1 ? 0 : wait_for_tls(line, result);
+		if (r < 0) {
+			return r;
+		}
+		bytes += n;
+		len -= n;
+	}
+	return 0;
+}
+
+/** Reads until the head is whole. */
+static int read_head(const struct line *line, struct buffer *head)
+{
+	while (head->len < HEAD_MAX) {
+		size_t n = 0;
+		buffer_reserve(head, 2048);
+		ERR_clear_error();
+		int result = SSL_read_ex(line->tls, head->data + head->len, 2047, &n);
+		int r = result == 1 ? 0 : wait_for_tls(line, result);
+		if (r < 0) {
+			return r;
+		}
+		head->len += n;
+		head->data[head->len] = '\0';
+		if (strstr(head->data, "\r\n\r\n")) {
+			return 0;
+		}
+	}
+	return -EMSGSIZE;
+}
+
+/* --- the answer --- */
+
+int64_t push_retry_after(const char *value, int64_t now_s)
+{
+	struct tm tm = {0};
+	value += strspn(value, " \t");
+	size_t digits = strspn(value, "0123456789");
+	if (digits) {
+		return digits < 10 ? atoll(value) : 0;
+	}
+	if (!strptime(value, "%a, %d %b %Y %H:%M:%S GMT", &tm)) {
+		return 0;
+	}
+	int64_t at = (int64_t)timegm(&tm);
+	return at > now_s ? at - now_s : 0;
+}
+
+static int read_answer(const char *head, int64_t now_s, int64_t *ret_retry_s)
+{
+	static const char name[] = "\r\nretry-after:";
+	int status;
+	const char *retry = strcasestr(head, name);
+	*ret_retry_s = retry ? push_retry_after(retry + sizeof(name) - 1, now_s) : 0;
+	return sscanf(head, "HTTP/1.%*1d %3d", &status) == 1 && status >= 100 ? status : -EPROTO;
+}
+
+static int exchange(const struct push_post *post, const struct line *line, struct buffer *head)
+{
+	struct buffer request = {0};
+	buffer_printf(&request,
+		"POST %s HTTP/1.1\r\nHost: %s\r\nContent-Length: %zu\r\nConnection: close\r\n%s\r\n",
+		post->url->path, post->url->origin + strlen("https://"), post->body->len,
+		post->headers);
+	buffer_append(&request, post->body->data, post->body->len);
+	int r = write_all(line, request.data, request.len);
+	buffer_finish(&request);
+	return r < 0 ? r : read_head(line, head);
+}
+
+int push_post(const struct push_post *post, int64_t now_s, int64_t *ret_retry_s)
+{
+	struct line line = {.fd = -1, .stop_fd = post->stop_fd};
+	struct buffer head = {0};
+	*ret_retry_s = 0;
+	int r = connect_host(post, &line);
+	r = r < 0 ? r : shake_hands(post, &line);
+	r = r < 0 ? r : exchange(post, &line, &head);
+	r = r < 0 ? r : read_answer(head.data, now_s, ret_retry_s);
+	SSL_free(line.tls);
+	if (line.fd >= 0) {
+		close(line.fd);
+	}
+	ERR_clear_error();
+	buffer_finish(&head);
+	return r;
+}

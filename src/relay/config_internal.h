@@ -1,0 +1,68 @@
+/* The options of serve: what the files that read them share. */
+#ifndef HOLDFAST_CONFIG_INTERNAL_H
+#define HOLDFAST_CONFIG_INTERNAL_H
+
+#include "holdfast/config.h"
+#include "holdfast/options.h"
+
+enum {
+	CONFIG,
+	LISTEN,
+	URL,
+	TLS_CERT,
+	TLS_KEY,
+	TLS,
+	ALLOW_HOST,
+	ALLOW_ORIGIN,
+	TRUST_PROXY,
+	PUSH_HOST,
+	PUSH_ADDRESS,
+	PUSH_CA,
+	COMPRESSION,
+	DATA,
+	AGENT,
+	AGENTS,
+	AGENT_ENV,
+	AGENT_MEMORY,
+	AGENT_PROCESSES,
+	AGENT_CGROUP,
+	CWD,
+	SANDBOX,
+	SANDBOX_READ,
+	SANDBOX_WRITE,
+	SANDBOX_SOCKETS,
+	SECCOMP,
+	AUTH,
+	AUTH_SECRET,
+	AUTH_PUBLIC_KEY,
+	AUTH_ISSUER,
+	AUTH_AUDIENCE,
+	WEB,
+	HIGHLIGHT,
+	DURABILITY,
+	KEEP_EVENTS,
+	KEEP_DAYS,
+	MAX_DISK,
+	DRAIN_TIMEOUT,
+	LIMIT,
+	LOG_LEVEL,
+	OPTION_COUNT
+};
+
+/** Ended by one without a flag. */
+extern const struct option config_options[OPTION_COUNT + 1];
+
+/* config_agents.c: the same as below. The command of --agent, or the file of --agents; both may be NULL. */
+int config_take_agents(struct config *config, const char *command, const char *file);
+
+/* config_paths.c; those that return an int say what is wrong, and return a negative errno then. */
+/** Adds a path that must be there to a list. */
+int config_take_path(int option, char ***list, const char *text);
+/** A directory that must be there; the caller frees it. */
+int config_parse_dir(int option, const char *text, char **ret_path);
+/** The default may be missing; what was named must be there. */
+int config_parse_highlight(const char *text, char **ret_path);
+/** The page that was installed with this program, which the caller frees; NULL: there is none. */
+char *config_installed_page(void);
+
+#endif

@@ -1,0 +1,193 @@
+// What the page says while nobody looks at it, and what it shows while the server is down.
+
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { readLog } from '../support/log.mjs';
+import { eventually } from '../support/wait.mjs';
+import { allowOnce, byTestId, openPage, say, sessionOf, sessionUrl, startInstalled, startServer, waitForStatus, waitForTurns } from './page.mjs';
+
+const isDown = (text) => /ERR_CONNECTION_REFUSED|WebSocket|Failed to fetch|Failed to load resource/.test(text);
+
+/** In the page: notifications that tell what they were asked, and a page that is behind another one if the test says so. */
+function fakeNotifications(permission) {
+	window.notes = [];
+	window.asked = 0;
+	window.Notification = class {
+		static permission = permission;
+		static async requestPermission() {
+			window.asked += 1;
+			window.Notification.permission = 'granted';
+			return 'granted';
+		}
+		constructor(title, options) {
+			Object.assign(this, { title, ...options });
+			window.notes.push(this);
+		}
+		close() {}
+	};
+	window.badges = [];
+	navigator.setAppBadge = async (count) => void window.badges.push(count);
+	navigator.clearAppBadge = async () => void window.badges.push(0);
+	Object.defineProperty(document, 'hidden', { get: () => window.isBehind === true });
+}
+
+async function newSession(page, server, prompt) {
+	await page.goto(`${server.url}/#/`);
+	await byTestId(page, 'tour').waitFor();
+	await say(page, prompt);
+	return sessionOf(page);
+}
+
+test('the title, the icon and the badge tell how many sessions wait', async (t) => {
+	const server = await startServer(t, { rate: 4000 });
+	const page = await openPage(t, 'about:blank', { mayReport: (text) => text.includes('401') });
+	await page.addInitScript(fakeNotifications, 'denied');
+	await newSession(page, server, 'permission');
+	await page.waitForFunction(() => document.title.startsWith('(1) Waiting for you: '));
+	await newSession(page, server, 'permission');
+	await page.waitForFunction(() => document.title.startsWith('(2) Waiting for you: '));
+	assert.match(await page.getAttribute('link[rel="icon"]', 'href'), /^data:image\/svg/);
+	assert.equal(await page.evaluate(() => window.badges.at(-1)), 2);
+	await allowOnce(page);
+	await page.waitForFunction(() => document.title.startsWith('(1) ') && !document.title.includes('Waiting'));
+	assert.equal(await page.evaluate(() => window.badges.at(-1)), 1);
+	await byTestId(page, 'sign-out').click();
+	await page.waitForFunction(() => document.title.startsWith('Sign in') && window.badges.at(-1) === 0);
+	assert.equal(await page.getAttribute('link[rel="icon"]', 'href'), 'page/icon.svg');
+});
+
+test('notifications are offered with the first prompt, once, and lead to the question', async (t) => {
+	const server = await startServer(t, { rate: 4000 });
+	const page = await openPage(t, 'about:blank');
+	await page.addInitScript(fakeNotifications, 'default');
+	await page.goto(server.url);
+	await byTestId(page, 'tour').waitFor();
+	assert.equal(await byTestId(page, 'notify').isVisible(), false);
+	const quiet = await newSession(page, server, 'list');
+	await byTestId(page, 'notify-yes').click();
+	assert.equal(await page.evaluate(() => window.asked), 1);
+	assert.equal(await byTestId(page, 'notify').isVisible(), false);
+	await waitForTurns(page);
+	assert.deepEqual(await page.evaluate(() => window.notes), [], 'the page is in front');
+
+	const asks = await newSession(page, server, 'permission');
+	await byTestId(page, 'permission-option').first().waitFor();
+	await page.evaluate((hash) => (location.hash = hash), `#/s/${quiet}`);
+	await waitForTurns(page);
+	await page.evaluate(() => (window.isBehind = true));
+	const other = await openPage(t, sessionUrl(server.url, asks));
+	await allowOnce(other);
+	await waitForTurns(other);
+	await page.waitForFunction((id) => window.notes.some(({ data, title }) => data.session === id && title.endsWith('has finished')), asks);
+	await say(other, 'permission');
+	await page.waitForFunction((id) => window.notes.some(({ data, title }) => data.session === id && title.endsWith('is waiting for you')), asks);
+	await page.evaluate(() => window.notes.at(-1).onclick());
+	assert.equal(await sessionOf(page), asks);
+	await page.locator('[data-testid="permission-option"][data-kind="allow_once"]').last().waitFor();
+
+	await page.evaluate(() => (window.Notification.permission = 'default'));
+	await newSession(page, server, 'list');
+	assert.equal(await byTestId(page, 'notify').isVisible(), false, 'nobody is asked twice');
+});
+
+test('through the service worker, a notification leads to its session', async (t) => {
+	const server = await startServer(t, { rate: 4000 });
+	const page = await openPage(t, server.url, { serviceWorkers: 'allow', permissions: ['notifications'] });
+	await page.evaluate(() => navigator.serviceWorker.ready);
+	await page.evaluate(() => Object.defineProperty(document, 'hidden', { get: () => true }));
+	const id = await newSession(page, server, 'permission');
+	const noted = () => page.evaluate(async () => (await (await navigator.serviceWorker.ready).getNotifications()).map(({ title, data }) => ({ title, ...data })));
+	await eventually(async () => (await noted()).length === 1, 'a notification');
+	assert.deepEqual(await noted(), [{ title: 'Demo: permission is waiting for you', session: id }]);
+	await page.evaluate(() => (location.hash = '#/'));
+	const [worker] = page.context().serviceWorkers();
+	await worker.evaluate(async () => {
+		const [notification] = await self.registration.getNotifications();
+		self.dispatchEvent(new NotificationEvent('notificationclick', { notification }));
+	});
+	assert.equal(await sessionOf(page), id);
+});
+
+test('the page opens while the server is down, and says that it shows a copy; not once the login has ended', async (t) => {
+	const server = await startInstalled(t);
+	const page = await openPage(t, server.url, { serviceWorkers: 'allow', mayReport: isDown });
+	await say(page, 'list');
+	await waitForTurns(page);
+	const id = await sessionOf(page);
+	await page.evaluate(() => navigator.serviceWorker.ready);
+	const last = readLog(server, id).at(-1).seq;
+	const isKept = () => page.evaluate(async (seq) => {
+		const settled = (request) => new Promise((done) => Object.assign(request, { onsuccess: ({ target }) => done(target.result) }));
+		const database = await settled(indexedDB.open('holdfast'));
+		const keys = await settled(database.transaction('events').objectStore('events').getAllKeys());
+		database.close();
+		return keys.some((key) => key[1] === seq);
+	}, last);
+	await eventually(isKept, 'the transcript to be kept');
+	const shown = await page.locator('#transcript').innerText();
+	await server.stop();
+	await page.reload();
+	await waitForStatus(page, 'retrying');
+	await waitForTurns(page);
+	assert.equal(await page.locator('#transcript').innerText(), shown);
+	await byTestId(page, 'banner').getByText('cannot be reached. This is the copy that this browser keeps, up to ').waitFor();
+	assert.equal(new URL(page.url()).hash, `#/s/${id}`);
+
+	await page.evaluate(() => {
+		const login = JSON.parse(localStorage.getItem('holdfast-login'));
+		localStorage.setItem('holdfast-login', JSON.stringify({ ...login, expires_at: Date.now() - 1000 }));
+	});
+	await page.reload();
+	await page.locator('input[type="password"], [data-testid="token"]').first().waitFor();
+	assert.equal(await page.locator('#transcript').innerText(), '');
+});
+
+/** The rows of the list that the browser keeps. */
+const keptList = (page) => page.evaluate(async () => {
+	const settled = (request) => new Promise((done) => Object.assign(request, { onsuccess: ({ target }) => done(target.result) }));
+	const database = await settled(indexedDB.open('holdfast'));
+	const rows = await settled(database.transaction('sessions').objectStore('sessions').getAll());
+	database.close();
+	return rows.flatMap(({ list }) => JSON.parse(list ?? '[]').map(({ title }) => title));
+});
+
+test('the list of sessions is there while the server is down, says so, and goes with the login', async (t) => {
+	const server = await startInstalled(t);
+	const page = await openPage(t, server.url, { serviceWorkers: 'allow', mayReport: isDown });
+	await page.evaluate(() => navigator.serviceWorker.ready);
+	await server.createSession({ id: 'first', title: 'First of all' });
+	await say(page, 'permission');
+	await page.waitForFunction(() => document.title.startsWith('(1) '));
+	const asks = await page.locator('#title').innerText();
+	await eventually(async () => (await keptList(page)).length === 2, 'the list to be kept');
+	await page.goto(`${server.url}/#/`);
+	await server.stop();
+	await page.reload();
+	await page.getByText('The server cannot be reached. This is the list that this browser keeps.').waitFor();
+	const list = byTestId(page, 'sessions');
+	assert.match(await list.innerText(), /First of all/);
+	assert.ok((await list.innerText()).includes(asks));
+	assert.doesNotMatch(await list.innerText(), /Waiting/, 'nobody knows');
+	assert.doesNotMatch(await page.title(), /^\(/);
+	await list.getByText(asks).click();
+	await byTestId(page, 'banner').getByText('This is the copy that this browser keeps').waitFor();
+
+	await byTestId(page, 'sign-out').click();
+	await page.waitForFunction(() => document.title.startsWith('Sign in'));
+	assert.deepEqual(await keptList(page), []);
+	assert.equal(await list.locator('li').count(), 0);
+});
+
+test('what the worker keeps holds nothing of a session', async (t) => {
+	const server = await startInstalled(t);
+	const page = await openPage(t, server.url, { serviceWorkers: 'allow' });
+	await page.evaluate(() => navigator.serviceWorker.ready);
+	await page.reload();
+	await say(page, 'list');
+	await waitForTurns(page);
+	const kept = await page.evaluate(async () => (await (await caches.open('holdfast-page')).keys()).map(({ url }) => new URL(url).pathname));
+	assert.ok(kept.some((path) => /^\/assets\/index-.*\.js$/.test(path)), String(kept));
+	assert.deepEqual(kept.filter((path) => !/^\/($|observe\.html$|assets\/|page\/[\w-]+\.(svg|png)$|holdfast\.webmanifest$)/.test(path)), []);
+	const manifest = await page.evaluate(async () => (await fetch('holdfast.webmanifest')).json());
+	assert.equal(manifest.display, 'standalone');
+});

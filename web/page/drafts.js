@@ -1,0 +1,65 @@
+/** A draft for each session: what is in the prompt box when another session is opened is there again later. Of this tab only. */
+
+const PREFIX = 'holdfast draft ';
+const LENGTH_MAX = 100_000;
+
+export class Drafts {
+	#box;
+	/** undefined: none was opened yet. @type {string | null | undefined} */
+	#session = undefined;
+
+	/** @param {HTMLTextAreaElement} box */
+	constructor(box) {
+		this.#box = box;
+		box.addEventListener('input', () => this.save());
+	}
+
+	/** The session whose draft the box shows from now on; null: that of a new one. @param {string | null} id */
+	open(id) {
+		if (this.#session !== id) {
+			this.save();
+			this.#session = id;
+			this.#box.value = read(this.#key);
+			this.#box.dispatchEvent(new Event('input'));
+		}
+	}
+
+	/** What was the new session is this one now: the box stays as it is. @param {string} id */
+	adopt(id) {
+		const text = this.#box.value;
+		this.#box.value = '';
+		this.save(); // that of the new session is none
+		this.#session = id;
+		this.#box.value = text;
+		this.save();
+	}
+
+	save() {
+		if (this.#session === undefined) {
+			return;
+		}
+		const text = this.#box.value;
+		try {
+			if (text && text.length <= LENGTH_MAX) {
+				sessionStorage.setItem(this.#key, text);
+			} else {
+				sessionStorage.removeItem(this.#key);
+			}
+		} catch {
+			// some browsers have storage disabled, and it may be full
+		}
+	}
+
+	get #key() {
+		return `${PREFIX}${this.#session ?? ''}`;
+	}
+}
+
+/** @param {string} key */
+function read(key) {
+	try {
+		return sessionStorage.getItem(key) ?? '';
+	} catch {
+		return '';
+	}
+}
