@@ -69,7 +69,7 @@ test('an answer that comes too late, since the connection was down, leaves the f
 	await say(first, 'permission');
 	const id = await sessionOf(first);
 	const second = await openPage(t, sessionUrl(proxy.url, id), {
-		mayReport: (text) => /WebSocket connection to/.test(text),
+		mayReport: (text) => /WebSocket connection to|Failed to load resource: net::/.test(text),
 	});
 	const reject = second.locator('[data-kind="reject_once"]');
 	await reject.waitFor();

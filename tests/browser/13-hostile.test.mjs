@@ -83,7 +83,7 @@ function found(page) {
 	return page.evaluate(() => {
 		const root = document.body;
 		const active =
-			'iframe, object, embed, base, meta, style, body form:not(#composer, dialog form), body script, ' +
+			'iframe, object, embed, base, meta, style, body form:not(#composer, dialog form, #people-panel form), body script, ' +
 			'[data-testid="transcript"] :is(img, input:not([type="checkbox"]), a:not([href^="https://elsewhere.invalid/"])), #bait';
 		const handlers = [...root.querySelectorAll('*')].filter((e) =>
 			[...e.attributes].some(({ name }) => name.startsWith('on')),

@@ -263,12 +263,12 @@ async function watchOpenBlocks(page) {
 const strangersOn = (page, selector) =>
 	page.$$eval(selector, (roots) => roots.flatMap((root) => window.hostile.strangersInOurs(root)).slice(0, 20));
 
-/** What no text may have brought: ids, names and handlers; and the number of elements with a style of their own. */
+/** What no text may have brought: ids, names and handlers; and the number of elements with a style of their own but the tag at the pointer. */
 const marksOn = (page) =>
 	page.evaluate(() => ({
 		ids: [...document.querySelectorAll('[id]')].map(({ id }) => id).sort(),
 		named: document.querySelectorAll('body [name], body iframe, body style, body script, body base, body meta, body link').length,
-		styled: document.querySelectorAll('body [style]').length,
+		styled: document.querySelectorAll('body [style]:not(.event-tag)').length,
 	}));
 
 /** Nothing sticks out at the side, however long its words are. */

@@ -57,7 +57,7 @@ test('frames are shown as they went over the wire, newest first, with the figure
 	const { server, id, epoch, last, page } = await openInspector(t);
 	const types = () => page.$$eval('.frame', (all) => all.map((e) => `${e.dataset.way} ${e.dataset.frameType}`));
 	assert.deepEqual(
-		(await types()).filter((type) => !/state/.test(type)),
+		(await types()).filter((type) => !/state|presence/.test(type)),
 		['in events_loaded', 'out load_events', 'in connected', 'out token'],
 	);
 	await page.locator('[data-frame-type="token"] summary').click();

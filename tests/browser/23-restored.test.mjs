@@ -21,7 +21,7 @@ import {
 } from './page.mjs';
 import { Proxy } from './proxy.mjs';
 
-const mayReport = (text) => /WebSocket connection to .* failed|Failed to load resource: net::/.test(text);
+const mayReport = (text) => /WebSocket connection to .* failed|Failed to load resource: (net::|.*status of 503)/.test(text);
 
 /** Paragraphs of one story; two of them differ at every number. */
 const story = (name, count) =>

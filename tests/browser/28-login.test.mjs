@@ -261,7 +261,7 @@ test('a share link stands beside the login of the browser, in its tab, for its s
 	await addSession(server, 'shared');
 	const own = await openPage(t, sessionUrl(server.url, 'mine'), { mayReport });
 	await waitForSeq(own, 1);
-	await eventually(async () => (await kept(own)).keys.length > 0, 'the cache');
+	await eventually(async () => (await kept(own)).keys.length === 2, 'the cache: the session, and the list');
 	const { keys } = await kept(own);
 
 	const { stdout } = await runToEnd(['token', 'create', '--role', 'observer', '--session', 'shared', '--link', '--data', server.dataDir]);
