@@ -82,8 +82,9 @@ test('no frame that the schema allows is refused for its shape', async (t) => {
 	for (const [name, json] of golden('client')) {
 		const observer = await Observer.connect(t, server, id);
 		await observer.sendRaw(json);
+		await observer.sendRaw('{"type": "the-next", "data": {}}'); // some are not answered, or not at once
 		const { data } = await observer.waitFor(() => true, { from: 1 });
-		assert.ok(!['bad_request', 'unknown_type', 'bad_json'].includes(data.code), `${name}: ${data.message}`);
+		assert.ok(data.request === 'the-next' || !['bad_request', 'unknown_type', 'bad_json'].includes(data.code), `${name}: ${data.message}`);
 	}
 });
 
