@@ -1,7 +1,7 @@
 /*
- * The directories that sessions may have: checked, and listed for those who choose one. On a thread
- * of its own, one after the other, so that a file system that hangs delays nobody but those who ask
- * for directories.
+ * The directories that sessions may have: checked, and listed for those who choose one; and the files in
+ * them, for those who type a path. On a thread of its own, one after the other, so that a file system that
+ * hangs delays nobody but those who ask for directories and files.
  */
 #ifndef HOLDFAST_AGENT_DIRS_H
 #define HOLDFAST_AGENT_DIRS_H
@@ -18,7 +18,7 @@ struct agent_dirs_job;
 
 struct agent_dirs_found {
 	char *path; /* of agent_dirs_check(): resolved; NULL: it is none, or out of the roots */
-	char **paths; /* of agent_dirs_list(): sorted, ended by NULL */
+	char **paths; /* of agent_dirs_list(), sorted, or of agent_dirs_files(); ended by NULL */
 	bool has_more;
 };
 
@@ -42,6 +42,12 @@ struct agent_dirs_job *agent_dirs_check(struct agent_dirs *dirs, char *const *ro
  */
 struct agent_dirs_job *agent_dirs_list(struct agent_dirs *dirs, char *const *roots,
 	const char *prefix, agent_dirs_done *done, void *arg);
+/**
+ * At most `most` files and directories of a session's directory `dir` that a person may mean who types
+ * `prefix`, the best ones first; none in `private_dir` (the server's; NULL: none). See complete_files.h.
+ */
+struct agent_dirs_job *agent_dirs_files(struct agent_dirs *dirs, const char *dir,
+	const char *private_dir, const char *prefix, size_t most, agent_dirs_done *done, void *arg);
 /** Nobody waits for it any more. */
 void agent_dirs_cancel(struct agent_dirs_job *job);
 

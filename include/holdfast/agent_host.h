@@ -40,6 +40,10 @@ const struct agent_entry *agent_host_agent(const struct agent_host *host, struct
 const char *agent_host_fault(const struct agent_host *host, const struct agent_entry *entry);
 /** Why a session has no agent, in words. */
 const char *agent_host_lack(const struct agent_host *host);
+/** Where the session's agent works: absolute. NULL: it has none. Borrowed. */
+const char *agent_host_cwd(const struct agent_host *host, struct session *session);
+/** The server's own directory, see agent_host_config; NULL: none. */
+const char *agent_host_private_dir(const struct agent_host *host);
 /** Looks at the directories that sessions may have. */
 struct agent_dirs *agent_host_dirs(struct agent_host *host);
 /** Whether a prompt of this session finds an agent, or room for another one (limit agents). */

@@ -18,5 +18,10 @@ int open_by_steps(int root, const char *path, int flags);
 
 /** Whether a path is `dir` or below it, by their names; both absolute, without "." and "..". */
 bool path_is_within(const char *path, const char *dir);
+/**
+ * Whether a path is in the server's data directory, and not in the part of it that agents may use; both
+ * absolute.
+ */
+bool path_is_private(const char *path, const char *data_dir);
 
 #endif

@@ -1,5 +1,6 @@
 #include "holdfast/agent_dirs.h"
 
+#include "complete_files.h"
 #include "holdfast/agent_env.h"
 #include "holdfast/beneath.h"
 #include "holdfast/list.h"
@@ -16,12 +17,16 @@
 #define JOBS_MAX  64 /* that wait */
 #define NAMES_MAX 20000 /* that are looked at in one directory */
 
+enum job_kind { JOB_CHECK, JOB_LIST, JOB_FILES };
+
 struct agent_dirs_job {
 	struct list link;
-	char **roots;
+	enum job_kind kind;
+	char **roots; /* of JOB_FILES: the session's directory, and the server's own if it has one */
 	char *text;
-	bool is_list;
+	size_t most; /* of JOB_FILES */
 	bool is_working;
+	atomic_bool is_unwanted;
 	struct agent_dirs *dirs;
 	struct agent_dirs_found found;
 	agent_dirs_done *done; /* NULL: cancelled */
@@ -153,8 +158,17 @@ static struct agent_dirs_job *first(const struct agent_dirs *dirs)
 static void work(void *arg)
 {
 	struct agent_dirs_job *job = first(arg);
-	if (!job->is_list) {
+	if (job->kind == JOB_CHECK) {
 		job->found.path = check(job->roots, job->text);
+		return;
+	}
+	if (job->kind == JOB_FILES) {
+		const struct files_query query = {.dir = job->roots[0],
+			.private_dir = job->roots[1],
+			.prefix = job->text,
+			.most = job->most,
+			.is_unwanted = &job->is_unwanted};
+		job->found.paths = complete_files(&query, &job->found.has_more);
 		return;
 	}
 	struct names names = {.paths = xcalloc(AGENT_DIRS_MAX + 2, sizeof(*names.paths))};
@@ -215,10 +229,7 @@ void agent_dirs_close(struct agent_dirs *dirs)
 	bool is_working = !list_empty(&dirs->jobs);
 	list_for_each_safe(link, tmp, &dirs->jobs) {
 		struct agent_dirs_job *job = list_entry(link, struct agent_dirs_job, link);
-		job->done = NULL;
-		if (!job->is_working) {
-			drop(job);
-		}
+		agent_dirs_cancel(job);
 	}
 	if (!is_working) {
 		begin_next(dirs);
@@ -230,23 +241,25 @@ void agent_dirs_free(struct agent_dirs *dirs)
 	free(dirs);
 }
 
-static struct agent_dirs_job *add(struct agent_dirs *dirs, char *const *roots, const char *text,
-	bool is_list, agent_dirs_done *done, void *arg)
+/** Of `wanted`, `roots` and `text` are copied. */
+static struct agent_dirs_job *add(struct agent_dirs *dirs, const struct agent_dirs_job *wanted,
+	agent_dirs_done *done, void *arg)
 {
 	if (dirs->is_closing || dirs->count >= JOBS_MAX) {
 		return NULL;
 	}
 	struct agent_dirs_job *job = xcalloc(1, sizeof(*job));
 	size_t count = 0;
-	while (roots[count]) {
+	while (wanted->roots[count]) {
 		count++;
 	}
 	job->roots = xcalloc(count + 1, sizeof(*job->roots));
 	for (size_t i = 0; i < count; i++) {
-		job->roots[i] = xstrdup(roots[i]);
+		job->roots[i] = xstrdup(wanted->roots[i]);
 	}
-	job->text = xstrdup(text);
-	job->is_list = is_list;
+	job->text = xstrdup(wanted->text);
+	job->kind = wanted->kind;
+	job->most = wanted->most;
 	job->dirs = dirs;
 	job->done = done;
 	job->arg = arg;
@@ -260,18 +273,34 @@ static struct agent_dirs_job *add(struct agent_dirs *dirs, char *const *roots, c
 struct agent_dirs_job *agent_dirs_check(struct agent_dirs *dirs, char *const *roots,
 	const char *path, agent_dirs_done *done, void *arg)
 {
-	return add(dirs, roots, path, false, done, arg);
+	const struct agent_dirs_job wanted = {
+		.kind = JOB_CHECK, .roots = (char **)roots, .text = (char *)path};
+	return add(dirs, &wanted, done, arg);
 }
 
 struct agent_dirs_job *agent_dirs_list(struct agent_dirs *dirs, char *const *roots,
 	const char *prefix, agent_dirs_done *done, void *arg)
 {
-	return add(dirs, roots, prefix, true, done, arg);
+	const struct agent_dirs_job wanted = {
+		.kind = JOB_LIST, .roots = (char **)roots, .text = (char *)prefix};
+	return add(dirs, &wanted, done, arg);
+}
+
+struct agent_dirs_job *agent_dirs_files(struct agent_dirs *dirs, const char *dir,
+	const char *private_dir, const char *prefix, size_t most, agent_dirs_done *done, void *arg)
+{
+	char *places[] = {(char *)dir, (char *)private_dir, NULL};
+	const struct agent_dirs_job wanted = {.kind = JOB_FILES,
+		.roots = places,
+		.text = (char *)prefix,
+		.most = most < FILES_MAX ? most : FILES_MAX};
+	return add(dirs, &wanted, done, arg);
 }
 
 void agent_dirs_cancel(struct agent_dirs_job *job)
 {
 	job->done = NULL;
+	atomic_store(&job->is_unwanted, true);
 	if (!job->is_working) {
 		drop(job);
 	}

@@ -260,6 +260,18 @@ const struct agent_entry *agent_host_agent(const struct agent_host *host, struct
 	return agent_list_find(host->list, session_facts(session_channel(session)->log)->agent);
 }
 
+const char *agent_host_cwd(const struct agent_host *host, struct session *session)
+{
+	const struct agent_entry *entry = agent_host_agent(host, session);
+	const char *cwd = session_facts(session_channel(session)->log)->cwd;
+	return !entry ? NULL : cwd ? cwd : entry->roots[0];
+}
+
+const char *agent_host_private_dir(const struct agent_host *host)
+{
+	return host->private_dir;
+}
+
 const char *agent_host_lack(const struct agent_host *host)
 {
 	return host->list->count
@@ -390,11 +402,10 @@ struct hosted *hosted_of(struct agent_host *host, struct session *session)
 	hosted->inputs.go_on = go_on;
 	/* One without an entry is made only to tell that it has stopped. */
 	const struct agent_entry *entry = agent_host_agent(host, session);
-	const char *cwd = session_facts(log_of(hosted))->cwd;
-	cwd = cwd ? cwd : entry ? entry->roots[0] : "/";
+	const char *cwd = agent_host_cwd(host, session);
 	hosted->agent = acp_agent_create(host->loop,
 		&(struct acp_agent_config){.command = entry ? entry->command : "",
-			.cwd = cwd,
+			.cwd = cwd ? cwd : "/",
 			.mcp_servers = entry ? entry->mcp_servers : NULL,
 			.private_dir = host->private_dir,
 			.env = entry ? host->envs[entry - host->list->entries] : NULL,

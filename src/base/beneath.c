@@ -65,3 +65,15 @@ bool path_is_within(const char *path, const char *dir)
 	size_t len = strcmp(dir, "/") == 0 ? 0 : strlen(dir);
 	return strncmp(path, dir, len) == 0 && (path[len] == '/' || path[len] == '\0');
 }
+
+bool path_is_private(const char *path, const char *data_dir)
+{
+	size_t len = strlen(data_dir);
+	while (len > 0 && data_dir[len - 1] == '/') {
+		len--;
+	}
+	if (!*data_dir || strncmp(path, data_dir, len) != 0 || (path[len] && path[len] != '/')) {
+		return false;
+	}
+	return !path_is_within(path + len + strspn(path + len, "/"), "workspace");
+}

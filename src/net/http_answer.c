@@ -178,6 +178,7 @@ static unsigned status_of(const char *code)
 		{"history_mismatch", 409},
 		{"too_large", 413},
 		{"not_queued", 404},
+		{"no_agent", 409},
 		{"unknown_blob", 404},
 		{"queue_full", 429},
 		{"too_many_sessions", 429},

@@ -219,6 +219,17 @@ static void route_search(struct conn *conn, struct session *session)
 	}
 }
 
+static void route_files(struct conn *conn, struct session *session)
+{
+	if (conn->http->method != HTTP_GET && conn->http->method != HTTP_HEAD) {
+		http_refuse_method(conn, "GET");
+	} else if (!is_there(session)) {
+		refuse_no_session(conn);
+	} else {
+		http_complete_files(conn, session);
+	}
+}
+
 static void route_blobs(struct conn *conn, struct session *session, const char *rest)
 {
 	bool is_get = conn->http->method == HTTP_GET || conn->http->method == HTTP_HEAD;
@@ -276,6 +287,8 @@ static void route_id(struct conn *conn, const char *id, size_t len, const char *
 		route_queue(conn, session);
 	} else if (strcmp(rest, "/search") == 0) {
 		route_search(conn, session);
+	} else if (strcmp(rest, "/files") == 0) {
+		route_files(conn, session);
 	} else if (!*rest) {
 		route_session(conn, session);
 	} else {

@@ -49,6 +49,7 @@ void http_forget_directories(struct conn *conn)
 		agent_dirs_cancel(wait->job);
 		end_wait(wait);
 	}
+	http_forget_completion(conn);
 }
 
 /* --- making one --- */

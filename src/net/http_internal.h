@@ -93,8 +93,14 @@ void http_create_session(struct conn *conn);
 void http_get_agents(struct conn *conn);
 /** GET /api/directories: those that it may have and that begin so. */
 void http_get_directories(struct conn *conn);
-/** Nobody waits for its answer any more. */
+/** Nobody waits for its answer, or for files, any more. */
 void http_forget_directories(struct conn *conn);
+
+/* http_complete.c */
+/** GET /api/sessions/{id}/files: those that a person may mean who types a path. */
+void http_complete_files(struct conn *conn, struct session *session);
+/** Nobody waits for them any more. */
+void http_forget_completion(struct conn *conn);
 
 /* http_blob.c */
 /** The body is about to come, or there is none. */
@@ -167,7 +173,7 @@ void http_stream_finish(struct conn *conn);
 /* More bytes than a query has. */
 #define QUERY_MAX (HTTP_TARGET_MAX + 1)
 /*
- * More bytes than any value has but a title, a path, a prompt_id, a cursor and q, which have at most
+ * More bytes than any value has but a title, a path, a prefix, a prompt_id, a cursor and q, which have at most
  * QUERY_MAX.
  */
 #define QUERY_VALUE_MAX 128

@@ -26,6 +26,7 @@ struct file_job;
 struct household;
 struct login_answer;
 struct directories_wait;
+struct completion;
 struct metrics_job;
 struct event_stream;
 struct keys_job;
@@ -97,6 +98,7 @@ struct http_exchange {
 	struct metrics_job *metrics; /* what the system knows is being asked for */
 	struct search *search; /* NULL: none */
 	struct directories_wait *directories; /* that are looked at */
+	struct completion *completion; /* NULL: none */
 	struct load_request load;
 	struct load_plan plan;
 	enum event_format format;

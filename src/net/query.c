@@ -46,7 +46,7 @@ static size_t value_max(const char *name)
 {
 	bool is_long = strcmp(name, "title") == 0 || strcmp(name, "prompt_id") == 0 ||
 		       strcmp(name, "cursor") == 0 || strcmp(name, "q") == 0 ||
-		       strcmp(name, "path") == 0;
+		       strcmp(name, "path") == 0 || strcmp(name, "prefix") == 0;
 	return is_long ? QUERY_MAX : QUERY_VALUE_MAX;
 }
 

@@ -118,15 +118,6 @@ static int check_file(struct file_job *job, int fd)
 	return 0;
 }
 
-/** Whether a path is in the server's own directory, and not in the part that agents may use. */
-static bool is_private(const char *path, const char *dir)
-{
-	const char *inside = below(path, dir);
-	bool is_workspace =
-		inside && strncmp(inside, "workspace", 9) == 0 && (inside[9] == '/' || !inside[9]);
-	return *dir && (strcmp(path, dir) == 0 || (inside && !is_workspace));
-}
-
 static int refuse_private(struct file_job *job)
 {
 	return job_fail(
@@ -145,7 +136,7 @@ static int check_place(struct file_job *job, int fd)
 	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
 	ssize_t len = readlink(link, path, sizeof(path) - 1);
 	path[len > 0 ? len : 0] = '\0';
-	bool is_refused = !dir || len <= 0 || is_private(path, dir);
+	bool is_refused = !dir || len <= 0 || path_is_private(path, dir);
 	free(dir);
 	return is_refused ? refuse_private(job) : 0;
 }
@@ -334,7 +325,7 @@ static int write_in(struct file_job *job, int dir, const char *name)
 static void job_write(struct file_job *job, int root)
 {
 	char *name = NULL;
-	if (job->private_dir && is_private(job->path, job->private_dir)) {
+	if (job->private_dir && path_is_private(job->path, job->private_dir)) {
 		refuse_private(job); /* before directories are made on the way */
 		return;
 	}

@@ -37,6 +37,7 @@ const ASKED = {
 	'POST /api/sessions/{id}/snapshot': [['/api/sessions/team-one/snapshot', { messages: [] }]],
 	'GET /api/sessions/{id}/queue': [['/api/sessions/team-one/queue']],
 	'GET /api/sessions/{id}/search': [['/api/sessions/team-one/search?q=x']],
+	'GET /api/sessions/{id}/files': [['/api/sessions/team-one/files?prefix=x']],
 	'GET /api/search': [['/api/search?q=x']],
 	'POST /api/sessions/{id}/blobs': [['/api/sessions/team-one/blobs', FILE]],
 	'GET /api/sessions/{id}/blobs/{blob}': [[`/api/sessions/team-one/blobs/${createHash('sha256').update(JSON.stringify(FILE)).digest('hex')}`]],

@@ -1,5 +1,7 @@
 /** The public surface of the Holdfast client library; README.md in this folder explains the behaviour. */
 
+import type { FileList } from './sessions.js';
+
 /** What every event has; deeply frozen. */
 interface EventOf<T extends string, D> {
 	readonly seq: number;
@@ -470,6 +472,8 @@ export class HoldfastClient extends EventTarget {
 	watchPresence(watch?: boolean): void;
 	/** Who is here; null: not known, or not asked for. */
 	readonly presence: Presence | null;
+	/** Files of the session's directory that somebody may mean who types `prefix`, the best ones first. */
+	completeFiles(prefix?: string, options?: { limit?: number; signal?: AbortSignal }): Promise<FileList>;
 	/** Asks for the page before the first event held. True if a request went out. */
 	loadOlder(limit?: number): boolean;
 	/** Drops all but the newest events; loadOlder() brings the others back. Returns how many were dropped. */

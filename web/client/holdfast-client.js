@@ -9,6 +9,7 @@
 import { AgentState } from './agent.js';
 import { Emitter, HoldfastError, deepFreeze, randomId, socketUrl, surroundings } from './base.js';
 import { Connection } from './connection.js';
+import { completeFiles } from './files.js';
 import { History } from './history.js';
 import { iterate } from './iterator.js';
 import { Participant } from './participant.js';
@@ -19,6 +20,7 @@ import { TranscriptSnapshots, openPermissions } from './transcript.js';
 export { HoldfastError } from './base.js';
 export { HoldfastFeed, createSession, deleteSession, labelSession, listAgents, listDirectories, listSessions, search } from './feed.js';
 export { fetchBlob, uploadBlob } from './blobs.js';
+export { completeFiles } from './files.js';
 export { getPush, setPush } from './push.js';
 export { TranscriptModel, toolState } from './transcript.js';
 export { checkLogin, currentLogin, forgetLogin, isLoginWith, login, logout } from './login.js';
@@ -53,6 +55,7 @@ export class HoldfastClient extends Emitter {
 	/** @type {History} */
 	#history;
 	#connected = false;
+	#place;
 	#state = new SessionState();
 	/** @type {StatusDetail} */
 	#status = { status: 'closed' };
@@ -71,6 +74,7 @@ export class HoldfastClient extends Emitter {
 	constructor(options) {
 		super();
 		const around = surroundings(options);
+		this.#place = options;
 		const format = options.format ?? 'html';
 		this.sessionId = options.sessionId;
 		this.clientId = options.clientId ?? randomId();
@@ -308,6 +312,14 @@ export class HoldfastClient extends Emitter {
 			this.#presence = deepFreeze(presence);
 			this.emit('presence', { presence });
 		}
+	}
+
+	/**
+	 * The files of the session's directory that somebody may mean who types `prefix`, the best ones first.
+	 * @param {string} [prefix] @param {{limit?: number, signal?: AbortSignal}} [options]
+	 */
+	completeFiles(prefix, options) {
+		return completeFiles(this.sessionId, prefix, options, this.#place);
 	}
 
 	/** Asks for the page before the first event held. True if a request went out. */

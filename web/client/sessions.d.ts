@@ -76,6 +76,22 @@ export function listDirectories(
 	query?: { agent?: string; path?: string },
 	where?: Where,
 ): Promise<{ directories: string[]; has_more: boolean }>;
+export interface FileList {
+	/** The session's directory; missing if the token hides something. */
+	cwd?: string;
+	/** Paths below it, the best ones first; those of directories end with a slash. */
+	files: string[];
+	/** There may be others. */
+	has_more: boolean;
+}
+
+/** Files of the session's directory that somebody may mean who types `prefix`. */
+export function completeFiles(
+	sessionId: string,
+	prefix?: string,
+	options?: { limit?: number; signal?: AbortSignal },
+	where?: Where,
+): Promise<FileList>;
 /** Renames (`title: null`: the agent's own title again), archives or pins a session, or the reverse. */
 export function labelSession(
 	id: string,

@@ -22,6 +22,8 @@ import {
 	search,
 	uploadBlob,
 	fetchBlob,
+	completeFiles,
+	type FileList,
 	type BlobInfo,
 	toolState,
 	type Activity,
@@ -200,6 +202,8 @@ const shown: Blob = await fetchBlob(made.id, image.blob);
 client.prompt('What is this?', { content: [{ type: 'image', blob: image.blob }, { type: 'resource_link', uri: 'file:///a', name: 'a' }] });
 // @ts-expect-error an image is a blob
 client.prompt('What is this?', { content: [{ type: 'image', uri: 'file:///a' }] });
+const typed: FileList = await client.completeFiles('src/ma', { limit: 20, signal: new AbortController().signal });
+console.log(typed.files.length, typed.cwd?.length, (await completeFiles(made.id)).has_more);
 console.log(shown.size, image.mime_type);
 console.log(all, new HoldfastError('code', 'words', {}));
 
