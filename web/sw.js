@@ -9,7 +9,7 @@ const OTHER = /^(page\/[\w-]+\.(svg|png)|holdfast\.webmanifest)$/; // the unbund
 const KEPT_MAX = 150; // files; the ones kept for longest go
 const SLOW_MS = 5000; // then what is kept is better than nothing
 
-/** What a page names: all that it needs if it is bundled. */
+/** What a page names: all that it needs if it is bundled, also what it loads later. */
 function cited(html) {
 	return [...html.matchAll(/(?:src|href)="([^"#:?]+\.(?:js|css|svg|png|webmanifest))"/g)].map(([, path]) => path);
 }
@@ -17,10 +17,14 @@ function cited(html) {
 async function keepPage(cache, path) {
 	const answer = await fetch(path, { cache: 'no-cache' });
 	if (answer.ok) {
-		const paths = cited(await answer.clone().text());
-		await cache.put(path, answer);
-		await Promise.all(paths.map((each) => cache.add(each).catch(() => {})));
+		await Promise.all([cache.put(path, answer.clone()), keepCited(cache, answer)]);
 	}
+}
+
+/** @param {Response} page */
+async function keepCited(cache, page) {
+	const paths = cited(await page.text());
+	await Promise.all(paths.map(async (path) => (await cache.match(path)) ?? cache.add(path).catch(() => {})));
 }
 
 self.addEventListener('install', (event) => {
@@ -33,12 +37,15 @@ async function shorten(cache) {
 	await Promise.all(kept.slice(0, Math.max(0, kept.length - KEPT_MAX)).map((request) => cache.delete(request)));
 }
 
-async function fromNetwork(request, key) {
+async function fromNetwork(request, key, event) {
 	// A request of its own for a page: one that another site's link has caused would be refused as that site's.
 	const answer = await (request.mode === 'navigate' ? fetch(key, { redirect: 'manual' }) : fetch(request));
 	if (answer.ok && answer.type === 'basic') {
 		const copy = answer.clone();
 		const cache = await caches.open(CACHE);
+		if (request.mode === 'navigate') {
+			event.waitUntil(keepCited(cache, answer.clone())); // a new page may name files that only a click would load
+		}
 		await cache.put(key, copy);
 		await shorten(cache);
 	}
@@ -52,7 +59,7 @@ async function answer(request, event) {
 	if (kept && HASHED.test(pathname)) {
 		return kept;
 	}
-	const fresh = fromNetwork(request, key);
+	const fresh = fromNetwork(request, key, event);
 	event.waitUntil(fresh.catch(() => {}));
 	if (!kept) {
 		return fresh;

@@ -53,7 +53,7 @@ test('the title, the icon and the badge tell how many sessions wait', async (t) 
 	assert.equal(await page.evaluate(() => window.badges.at(-1)), 1);
 	await byTestId(page, 'sign-out').click();
 	await page.waitForFunction(() => document.title.startsWith('Sign in') && window.badges.at(-1) === 0);
-	assert.equal(await page.getAttribute('link[rel="icon"]', 'href'), 'page/icon.svg');
+	assert.match(await page.getAttribute('link[rel="icon"]', 'href'), /^(page|assets)\/icon[\w-]*\.svg$/);
 });
 
 test('notifications are offered with the first prompt, once, and lead to the question', async (t) => {
@@ -132,6 +132,11 @@ test('the page opens while the server is down, and says that it shows a copy; no
 	assert.equal(await page.locator('#transcript').innerText(), shown);
 	await byTestId(page, 'banner').getByText('cannot be reached. This is the copy that this browser keeps, up to ').waitFor();
 	assert.equal(new URL(page.url()).hash, `#/s/${id}`);
+	await byTestId(page, 'inspect').click(); // parts that were never used before
+	await page.locator('[data-figure="status"]').waitFor();
+	await page.keyboard.press('Control+k');
+	await byTestId(page, 'found').first().waitFor();
+	await page.keyboard.press('Escape');
 
 	await page.evaluate(() => {
 		const login = JSON.parse(localStorage.getItem('holdfast-login'));

@@ -1,5 +1,6 @@
 /** The page: one session at a time, next to the list of all. Connects the parts; knows nothing of the protocol. */
 import { HoldfastClient, HoldfastFeed, createSession } from '../client/holdfast-client.js';
+import { isSessionId, selectedId } from './address.js';
 import { AgentSettings } from './agent-settings.js';
 import { Attention, registerWorker } from './attention.js';
 import { CommandMenu } from './command-menu.js';
@@ -7,34 +8,34 @@ import { Attachments } from './attachments.js';
 import { Composer } from './composer.js';
 import { ConnectionBar } from './connection-bar.js';
 import { Drafts } from './drafts.js';
-import { $, drawIcons, h, icon, lookUp } from './dom.js';
+import { $, drawIcons, h, lookUp } from './dom.js';
 import { showEmpty } from './empty.js';
 import { Find } from './find.js';
 import { Gate } from './gate.js';
 import { handleKeys } from './keys.js';
-import { Inspector } from './inspector.js';
+import { InspectorSwitch } from './inspector-switch.js';
 import { openMedia } from './media.js';
 import { NewSession } from './new-session.js';
 import { People } from './people.js';
+import { Places } from './places.js';
 import { PushSwitch } from './push.js';
 import { PromptQueue } from './queue.js';
 import { handleReading } from './reading.js';
 import { hiddenWords, may, nameMe, setRole } from './rights.js';
 import { SessionChanges } from './session-changes.js';
 import { SessionList, sessionTitle } from './sessions.js';
+import { handleSidebar, showSidebar, toast, watchScrollbar } from './shell.js';
+import { keepTabId, tabId } from './tab.js';
 import { Tap } from './tap.js';
 import { Transcript } from './transcript.js';
 import { showUsage } from './usage.js';
 import { errorText, hintText, lostText, spokenText } from './words.js';
 
-const TAB_ID = 'holdfast-client-id';
 const TITLE_MAX = 60;
-const TOAST_MS = 7_000;
 const OLDER_PAGE = 200;
 const EVENTS_MAX = 5_000; // held in memory, unless the reader has asked for older ones
 const EVENTS_AT_END = 1_000; // held once the reader is back at the end
 const SPOKEN_AT_ONCE = 10; // more than this is catching up, and is not read aloud
-const NARROW = matchMedia('(max-width: 760px)');
 
 /** @type {HoldfastClient | null} */
 let client = null;
@@ -54,7 +55,7 @@ const changes = new SessionChanges(
 	{ tell: toast, changed: () => showGoing() },
 );
 const sessions = new SessionList(
-	{ list: $('#sessions'), empty: $('#no-sessions'), filter: $('#session-filter') },
+	{ list: $('#sessions'), empty: $('#no-sessions'), filter: $('#session-filter'), order: $('#session-order') },
 	{
 		take: (action, session) => changes.take(action, session),
 		isGoing: (id) => changes.isGoing(id),
@@ -114,44 +115,9 @@ const connectionBar = new ConnectionBar(
 const attention = new Attention(showQuestion);
 const people = new People({ button: $('#people'), panel: $('#people-panel') }, () => [transcript.showNames(), update()]);
 const tap = new Tap();
-const inspector = new Inspector({ pane: $('#inspector'), button: $('#inspect') }, tap, facts, () =>
-	client?.dropConnection(),
-);
-
+const inspector = new InspectorSwitch({ pane: $('#inspector'), button: $('#inspect') }, tap, { facts, drop: () => client?.dropConnection(), tell: toast });
+const places = new Places(transcript);
 const find = new Find({ client: () => client, sessions: () => feed.sessions, transcript, route: () => route(), tell: (message) => toast(message) });
-
-/** The client id of this tab: answers given here stay marked "you" after a reload. */
-function tabId() {
-	try {
-		return sessionStorage.getItem(TAB_ID) ?? undefined;
-	} catch {
-		return undefined; // some browsers have storage disabled
-	}
-}
-
-/** @param {string} id */
-function keepTabId(id) {
-	try {
-		sessionStorage.setItem(TAB_ID, id);
-	} catch {
-		// the next session has another id
-	}
-}
-
-/** The session that the address names: `#/s/<id>`; null for a new one. */
-function selectedId() {
-	const written = location.hash.match(/^#\/s\/([^?]+)/)?.[1] ?? null;
-	try {
-		return written && decodeURIComponent(written);
-	} catch {
-		return written; // not a valid id: shown as not found
-	}
-}
-
-/** The server accepts no other ids, so others are not asked for. @param {string} id */
-function isSessionId(id) {
-	return /^(?!\.)[A-Za-z0-9._-]{1,128}$/.test(id);
-}
 
 function route() {
 	const id = selectedId();
@@ -169,6 +135,7 @@ function route() {
 
 /** @param {string | null} id */
 function openSession(id) {
+	places.leave();
 	client?.close();
 	drafts.open(id);
 	openMedia(id);
@@ -193,6 +160,7 @@ function openSession(id) {
 	inspector.reset();
 	connectionBar.reset();
 	people.open(client);
+	places.open(client);
 	if (client) {
 		keepTabId(client.clientId);
 		listen(client);
@@ -218,6 +186,7 @@ function listen(from) {
 	on('events', ({ events, cached }) => {
 		isCopy = cached === true;
 		transcript.append(events);
+		void places.follow();
 		showConnection();
 		lastUsage =
 			events.findLast((/** @type {any} */ { type }) => type === 'usage')?.data.total ??
@@ -264,6 +233,7 @@ function listen(from) {
 		$('#transcript').setAttribute('aria-busy', String(status === 'loading'));
 		showConnection();
 		showLoadingOlder(false);
+		void places.follow();
 		find.follow();
 	});
 	on('error', ({ error }) => handleError(error));
@@ -279,6 +249,7 @@ function lock(reason) {
 function showQuestion(id) {
 	location.hash = `#/s/${encodeURIComponent(id)}`;
 	route();
+	places.forget();
 	transcript.scrollToEnd();
 }
 
@@ -312,6 +283,7 @@ function speak(events) {
 
 /** @param {string} message @param {string} [title] of the session, if this is its first prompt */
 async function sendPrompt(message, title = message.split('\n')[0]) {
+	places.forget();
 	transcript.scrollToEnd();
 	if (client) {
 		promptHere(message);
@@ -481,56 +453,6 @@ function showLoadingOlder(loading) {
 	transcript.setHasOlder(!loading && hasOlder);
 }
 
-/** @param {string} message */
-function toast(message) {
-	const element = h('div', { class: 'toast' }, icon('alert'), h('span', {}, message));
-	$('#toasts').querySelectorAll('.toast:not(.keeps)').forEach((one) => one.remove());
-	$('#toasts').append(element);
-	setTimeout(() => element.remove(), TOAST_MS);
-}
-
-/** @param {boolean} show has an effect only where the sidebar is a drawer */
-function showSidebar(show) {
-	const narrow = NARROW.matches;
-	const hadFocus = $('#sidebar').contains(document.activeElement);
-	document.body.classList.toggle('sidebar-open', show && narrow);
-	$('#sidebar').inert = narrow && !show;
-	$('main').inert = narrow && show;
-	const opener = $('[data-action="open-sidebar"]');
-	opener.setAttribute('aria-expanded', String(show && narrow));
-	if (narrow && !show && hadFocus) {
-		opener.focus();
-	}
-}
-
-function handleSidebar() {
-	$('[data-action="open-sidebar"]').addEventListener('click', () => {
-		showSidebar(true);
-		$('#sidebar [data-action="close-sidebar"]').focus();
-	});
-	document
-		.querySelectorAll('[data-action="close-sidebar"]')
-		.forEach((element) => element.addEventListener('click', () => showSidebar(false)));
-	document.addEventListener('keydown', (event) => event.key === 'Escape' && showSidebar(false));
-	NARROW.addEventListener('change', () => showSidebar(false));
-	$('#sidebar').addEventListener(
-		'click',
-		(/** @type {any} */ event) => event.target.closest('a') && showSidebar(false),
-	);
-}
-
-/** Aligns the prompt with the transcript, which has a scrollbar. */
-function watchScrollbar() {
-	new ResizeObserver(([{ target }]) => {
-		const { offsetWidth, clientWidth } = /** @type {HTMLElement} */ (target);
-		const sides = 2; // scrollbar-gutter reserves space on both
-		document.documentElement.style.setProperty(
-			'--scrollbar',
-			`${(offsetWidth - clientWidth) / sides}px`,
-		);
-	}).observe($('#scroller'));
-}
-
 function start() {
 	drawIcons();
 	registerWorker();
@@ -580,6 +502,7 @@ const gate = new Gate({
 		showRights();
 		route();
 		feed.connect();
+		changes.resume();
 		void push.show();
 	},
 	resume: () => {

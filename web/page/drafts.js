@@ -1,4 +1,5 @@
 /** A draft for each session: what is in the prompt box when another session is opened is there again later. Of this tab only. */
+import { readTab, writeTab } from './tab.js';
 
 const PREFIX = 'holdfast draft ';
 const LENGTH_MAX = 100_000;
@@ -19,7 +20,7 @@ export class Drafts {
 		if (this.#session !== id) {
 			this.save();
 			this.#session = id;
-			this.#box.value = read(this.#key);
+			this.#box.value = readTab(this.#key) ?? '';
 			this.#box.dispatchEvent(new Event('input'));
 		}
 	}
@@ -35,31 +36,13 @@ export class Drafts {
 	}
 
 	save() {
-		if (this.#session === undefined) {
-			return;
-		}
 		const text = this.#box.value;
-		try {
-			if (text && text.length <= LENGTH_MAX) {
-				sessionStorage.setItem(this.#key, text);
-			} else {
-				sessionStorage.removeItem(this.#key);
-			}
-		} catch {
-			// some browsers have storage disabled, and it may be full
+		if (this.#session !== undefined) {
+			writeTab(this.#key, text && text.length <= LENGTH_MAX ? text : null);
 		}
 	}
 
 	get #key() {
 		return `${PREFIX}${this.#session ?? ''}`;
-	}
-}
-
-/** @param {string} key */
-function read(key) {
-	try {
-		return sessionStorage.getItem(key) ?? '';
-	} catch {
-		return '';
 	}
 }

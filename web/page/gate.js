@@ -14,8 +14,8 @@ import { SignIn, askToReplace, faultText } from './sign-in.js';
 /** @typedef {import('./rights.js').Who} Who */
 
 const REASON = 'holdfast-signed-out'; // why the page was loaded again
-/** What a page remembers for whoever is logged in: see new-session.js. */
-const REMEMBERED = 'holdfast new session';
+/** What a page remembers for whoever is logged in: see new-session.js and session-changes.js. */
+const REMEMBERED = /^holdfast (new session$|going )/;
 const LOOK_MS = 15_000;
 const AGAIN_MS = 2_000;
 
@@ -248,7 +248,7 @@ export class Gate {
 		this.#isLeaving = true;
 		try {
 			if (!this.#who?.share) {
-				localStorage.removeItem(REMEMBERED);
+				Object.keys(localStorage).filter((key) => REMEMBERED.test(key)).forEach((key) => localStorage.removeItem(key));
 			}
 			sessionStorage.setItem(REASON, reason);
 		} catch {

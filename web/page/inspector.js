@@ -70,8 +70,8 @@ export class Inspector {
 		this.#rows = h('ol', { class: 'frames', 'data-testid': 'frames' });
 		this.#quiet = h('input', { type: 'checkbox', checked: true });
 		this.#build(drop);
+		tap.frames.filter(({ text }) => text).forEach((frame) => this.#measure(frame)); // those from before there was an inspector
 		tap.onframe = (frame) => this.#take(frame);
-		button.addEventListener('click', () => this.toggle(!this.isOpen));
 		pane.addEventListener('keydown', (event) => event.key === 'Escape' && this.toggle(false));
 		setInterval(() => this.isOpen && this.#drawFigures(), 500);
 	}
@@ -100,7 +100,6 @@ export class Inspector {
 	reset() {
 		this.#maxSeq = 0;
 		this.#roundTrip = null;
-		this.#tap.clear();
 		this.#rows.replaceChildren();
 	}
 

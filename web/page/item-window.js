@@ -163,6 +163,18 @@ export class ItemWindow {
 		[this.#place] = this.#firstSeen();
 	}
 
+	/** The first item that can be seen, and how far below the view's edge it begins. */
+	get first() {
+		const edge = this.#scroller.getBoundingClientRect().top;
+		for (const { element, top } of this.#firstSeen()) {
+			const item = this.itemOf(element);
+			if (item) {
+				return { item, top: top - edge };
+			}
+		}
+		return undefined;
+	}
+
 	/** Scrolls back to the element noted. */
 	backToPlace() {
 		if (this.#place?.element.isConnected) {

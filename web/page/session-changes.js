@@ -1,12 +1,18 @@
 /**
  * Changes to sessions of the list: rename, pin, archive, and delete, which can be undone for a while. A session that is
- * being deleted is archived at once and deleted when that time is over, so if the page is closed before, it stays in the archive.
+ * being deleted is archived at once and deleted when that time is over. If the page is loaded again meanwhile, it goes on with that; if it
+ * was closed, the session stays in the archive, and the next page of this browser says so.
  */
 import { deleteSession, labelSession } from '../client/holdfast-client.js';
 import { h, icon } from './dom.js';
 import { sessionTitle } from './session-groups.js';
+import { tabKey } from './tab.js';
 
 const UNDO_MS = 10_000;
+const LATE_MS = 5_000; // a tab in the background may be as late as this
+const KEPT = 'holdfast going ';
+
+/** @typedef {{id: string, title: string, archived: boolean, until: number, tab: string}} Going archived: before it was deleted */
 
 export class SessionChanges {
 	#toasts;
@@ -70,27 +76,48 @@ export class SessionChanges {
 		box.select();
 	}
 
+	/** Deletions that were begun when the page was left: those of this tab go on, and of those of closed ones it is said where they are. */
+	resume() {
+		for (const session of readAll()) {
+			if (session.tab === tabKey()) {
+				void this.#delete(session);
+			} else if (session.until + LATE_MS < Date.now()) {
+				forget(session.id);
+				const put = () => void this.#delete(session);
+				this.#offer(`${sessionTitle(session)} is in the archive: the page was closed before it was deleted.`, 'left-delete', [['Delete', put], ['Keep', () => {}]]);
+			}
+		}
+	}
+
+	/** @param {string} words @param {string} testId @param {[string, () => void][]} ways */
+	#offer(words, testId, ways) {
+		const toast = h(
+			'div',
+			{ class: 'toast keeps', 'data-testid': testId },
+			icon('trash'),
+			h('span', {}, words),
+			...ways.map(([name, take]) => h('button', { type: 'button', class: 'button small', onclick: () => [toast.remove(), take()] }, name)),
+		);
+		this.#toasts.append(toast);
+		return toast;
+	}
+
 	async #delete(/** @type {any} */ session) {
 		const { id } = session;
 		let isKept = false;
-		const toast = h(
-			'div',
-			{ class: 'toast keeps', 'data-testid': 'undo-delete' },
-			icon('trash'),
-			h('span', {}, `${sessionTitle(session)} was deleted.`),
-			h('button', { type: 'button', class: 'button small', onclick: () => end(true) }, 'Undo'),
-		);
 		const end = (/** @type {boolean} */ keep) => {
 			isKept = keep;
 			toast.remove();
 			clearTimeout(timer);
+			forget(id);
 			void (keep ? this.#keep(session) : this.#finish(session));
 		};
+		const toast = this.#offer(`${sessionTitle(session)} was deleted.`, 'undo-delete', [['Undo', () => end(true)]]);
 		const timer = setTimeout(() => end(false), UNDO_MS);
+		keep({ id, title: session.title, archived: session.archived, until: Date.now() + UNDO_MS, tab: tabKey() });
 		this.#going.set(id, () => end(true));
-		this.#toasts.append(toast);
 		this.#changed();
-		const isArchived = session.archived || (await this.#label(session, { archived: true }));
+		const isArchived = session.archived || session.until !== undefined || (await this.#label(session, { archived: true }));
 		if (!isArchived && !isKept) {
 			end(true); // nothing is deleted that could not be put away first
 		}
@@ -114,6 +141,33 @@ export class SessionChanges {
 		}
 		this.#going.delete(session.id);
 		this.#changed();
+	}
+}
+
+/** @param {Going} going */
+function keep(going) {
+	try {
+		localStorage.setItem(KEPT + going.id, JSON.stringify(going));
+	} catch {
+		// then it stays in the archive if the page is closed, and nobody says so
+	}
+}
+
+/** @param {string} id */
+function forget(id) {
+	try {
+		localStorage.removeItem(KEPT + id);
+	} catch {
+		// there is none
+	}
+}
+
+/** @returns {Going[]} */
+function readAll() {
+	try {
+		return Object.keys(localStorage).filter((key) => key.startsWith(KEPT)).map((key) => JSON.parse(localStorage.getItem(key) ?? ''));
+	} catch {
+		return [];
 	}
 }
 

@@ -1,4 +1,4 @@
-/** The order of the list: what waits for an answer, what is pinned, then by the day of the newest change, then the archive. */
+/** The order of the list: what waits for an answer, what is pinned, then by the day of the newest change or by directory, then the archive. */
 import { visible } from './dom.js';
 
 const DAY_MS = 24 * 60 * 60 * 1000;
@@ -22,17 +22,13 @@ export function filterSessions(sessions, words) {
 	});
 }
 
+/** Where a session stands in any order; '': among the others. @param {any} session */
+function placeOf({ status, archived, pinned }) {
+	return archived ? 'Archive' : status === 'waiting' ? 'Waiting for you' : pinned ? 'Pinned' : '';
+}
+
 /** @param {any} session @param {number} today when it began */
-function groupOf({ status, archived, pinned, updated_at: at }, today) {
-	if (archived) {
-		return 'Archive';
-	}
-	if (status === 'waiting') {
-		return 'Waiting for you';
-	}
-	if (pinned) {
-		return 'Pinned';
-	}
+function dayOf({ updated_at: at }, today) {
 	if (at >= today) {
 		return 'Today';
 	}
@@ -42,20 +38,54 @@ function groupOf({ status, archived, pinned, updated_at: at }, today) {
 	return at >= today - 6 * DAY_MS ? 'Last 7 days' : 'Older';
 }
 
-const ORDER = ['Waiting for you', 'Pinned', 'Today', 'Yesterday', 'Last 7 days', 'Older', 'Archive'];
+const DAYS = ['Today', 'Yesterday', 'Last 7 days', 'Older'];
+
+/** @typedef {{key: string, name: string, title?: string, sessions: any[]}} Group */
+
+/** How many directories the sessions of the list are in. @param {readonly any[]} sessions */
+export function countDirectories(sessions) {
+	return new Set(sessions.filter(({ archived }) => !archived).map(({ cwd }) => cwd)).size;
+}
 
 /**
- * @param {readonly any[]} sessions newest first @param {number} now
- * @returns {{name: string, sessions: any[]}[]} without empty ones
+ * Directories as people call them: by their last name, with as much of what is before it as tells them apart.
+ * @param {string[]} paths @returns {Map<string, string>}
  */
-export function groupSessions(sessions, now) {
-	const today = new Date(now).setHours(0, 0, 0, 0);
+function namesOf(paths) {
+	const nameOf = (/** @type {string} */ path, /** @type {number} */ parts) => path.split('/').filter(Boolean).slice(-parts).join('/') || path;
+	return new Map(paths.map((path) => {
+		const depth = path.split('/').length;
+		let parts = 1;
+		while (parts < depth && paths.some((other) => other !== path && nameOf(other, parts) === nameOf(path, parts))) {
+			parts += 1;
+		}
+		return [path, visible(nameOf(path, parts))];
+	}));
+}
+
+/** @param {readonly any[]} sessions newest first; so their directories are @returns {Group[]} */
+function byDirectory(sessions) {
 	/** @type {Map<string, any[]>} */
-	const groups = new Map(ORDER.map((name) => [name, []]));
+	const groups = new Map();
 	for (const session of sessions) {
-		groups.get(groupOf(session, today))?.push(session);
+		const members = groups.get(session.cwd ?? '') ?? [];
+		members.push(session);
+		groups.set(session.cwd ?? '', members);
 	}
-	return [...groups]
-		.map(([name, members]) => ({ name, sessions: members }))
-		.filter(({ sessions: members }) => members.length > 0);
+	const names = namesOf([...groups.keys()].filter(Boolean));
+	return [...groups].map(([path, members]) => ({ key: `/${path}`, name: names.get(path) ?? 'Without a directory', title: path && visible(path), sessions: members }));
+}
+
+/**
+ * @param {readonly any[]} sessions newest first @param {number} now @param {boolean} [hasDirectories] by directory, not by day
+ * @returns {Group[]} without empty ones
+ */
+export function groupSessions(sessions, now, hasDirectories = false) {
+	const today = new Date(now).setHours(0, 0, 0, 0);
+	const at = (/** @type {string} */ name) => ({ key: name, name, sessions: sessions.filter((session) => placeOf(session) === name) });
+	const others = sessions.filter((session) => placeOf(session) === '');
+	const middle = hasDirectories
+		? byDirectory(others)
+		: DAYS.map((name) => ({ key: name, name, sessions: others.filter((session) => dayOf(session, today) === name) }));
+	return [at('Waiting for you'), at('Pinned'), ...middle, at('Archive')].filter((group) => group.sessions.length > 0);
 }

@@ -1,12 +1,13 @@
 /** The list of sessions in the sidebar. */
 import { h, icon, lookUp, morph, morphAttributes } from './dom.js';
-import { filterSessions, groupSessions, sessionTitle } from './session-groups.js';
+import { countDirectories, filterSessions, groupSessions, sessionTitle } from './session-groups.js';
 import { SessionMenu } from './session-menu.js';
 
 export { sessionTitle } from './session-groups.js';
 
 const STATUS_WORDS = { running: 'Running', waiting: 'Waiting', idle: '' };
 const FILTER_FROM = 6; // sessions; fewer can be seen at once
+const ORDER = 'holdfast session order';
 
 /** @param {number} ms @param {number} now */
 function formatAge(ms, now) {
@@ -37,19 +38,27 @@ export class SessionList {
 	/** @type {string | null} */
 	#selected = null;
 	#showsArchive = false;
+	#order;
+	#hasDirectories = readOrder();
 
 	/**
-	 * @param {{list: HTMLElement, empty: HTMLElement, filter: HTMLInputElement}} elements
+	 * @param {{list: HTMLElement, empty: HTMLElement, filter: HTMLInputElement, order: HTMLElement}} elements order: the button between days and directories
 	 * @param {{take: (action: any, session: any) => void, isGoing: (id: string) => boolean}} handlers isGoing: not shown
 	 */
-	constructor({ list, empty, filter }, { take, isGoing }) {
+	constructor({ list, empty, filter, order }, { take, isGoing }) {
 		this.#list = list;
 		this.#empty = empty;
 		this.#filter = filter;
 		this.#isGoing = isGoing;
 		this.#menu = new SessionMenu((action, session) => take(action, this.find(session.id) ?? session));
 		list.addEventListener('click', ({ target }) => this.#handleClick(/** @type {HTMLElement} */ (target)));
+		this.#order = order;
 		filter.addEventListener('input', () => this.render());
+		order.addEventListener('click', () => {
+			this.#hasDirectories = !this.#hasDirectories;
+			keepOrder(this.#hasDirectories);
+			this.render();
+		});
 		setInterval(() => this.render(), 60_000); // ages
 	}
 
@@ -88,14 +97,18 @@ export class SessionList {
 		const found = words ? filterSessions(there, words) : there;
 		/** @type {HTMLElement[]} */
 		const rows = [];
-		for (const { name, sessions } of groupSessions(found, now)) {
-			const isFolded = name === 'Archive' && !this.#showsArchive && !words;
-			rows.push(this.#headOf(name, sessions.length, isFolded));
+		const canChoose = countDirectories(there) > 1;
+		for (const group of groupSessions(found, now, canChoose && this.#hasDirectories)) {
+			const { key, sessions } = group;
+			const isFolded = key === 'Archive' && !this.#showsArchive && !words;
+			rows.push(this.#headOf(group, isFolded));
 			const visible = isFolded ? sessions.filter(({ id }) => id === this.#selected) : sessions;
 			rows.push(...visible.map((session) => this.#rowOf(session, now)));
 		}
 		this.#place(rows);
 		this.#filter.hidden = there.length < FILTER_FROM && !words;
+		this.#order.hidden = !canChoose;
+		this.#order.setAttribute('aria-pressed', String(this.#hasDirectories));
 		this.#empty.hidden = rows.length > 0;
 		this.#empty.textContent = words ? 'No matching sessions.' : 'No sessions yet.';
 	}
@@ -134,13 +147,13 @@ export class SessionList {
 		return row;
 	}
 
-	#headOf(/** @type {string} */ name, /** @type {number} */ count, /** @type {boolean} */ isFolded) {
-		const isArchive = name === 'Archive';
-		const words = isArchive ? `Archive (${count})` : name;
-		return this.#row(` ${name}`, [words, isFolded], () =>
+	#headOf(/** @type {import('./session-groups.js').Group} */ { key, name, title, sessions }, /** @type {boolean} */ isFolded) {
+		const isArchive = key === 'Archive';
+		const words = isArchive ? `Archive (${sessions.length})` : name;
+		return this.#row(` ${key}`, [words, title, isFolded], () =>
 			h(
 				'li',
-				{ class: 'session-group' },
+				{ class: 'session-group', title: title || null },
 				isArchive
 					? h(
 							'button',
@@ -152,7 +165,7 @@ export class SessionList {
 							icon('chevron'),
 							words,
 						)
-					: h('h2', {}, words),
+					: h('h2', {}, title && icon('folder'), h('bdi', {}, words)),
 			),
 		);
 	}
@@ -196,5 +209,21 @@ export class SessionList {
 					),
 			),
 		);
+	}
+}
+
+function readOrder() {
+	try {
+		return localStorage.getItem(ORDER) === 'directories';
+	} catch {
+		return false; // some browsers have storage disabled
+	}
+}
+
+function keepOrder(/** @type {boolean} */ hasDirectories) {
+	try {
+		localStorage.setItem(ORDER, hasDirectories ? 'directories' : 'days');
+	} catch {
+		// it counts until the page is loaded again
 	}
 }

@@ -225,8 +225,33 @@ export class Transcript {
 		this.#settle();
 		element.classList.add('found-item');
 		setTimeout(() => element.classList.remove('found-item'), 3_000);
-		this.#jump.hidden = this.#window.isAtEnd && this.#scroller.scrollHeight - this.#scroller.scrollTop - this.#scroller.clientHeight < AT_END_PX;
+		this.#jump.hidden = this.#isAtEnd;
 		return true;
+	}
+
+	get #isAtEnd() {
+		const { scrollHeight, scrollTop, clientHeight } = this.#scroller;
+		return this.#window.isAtEnd && scrollHeight - scrollTop - clientHeight < AT_END_PX;
+	}
+
+	/** The item that the view begins with, by its first event, and where it begins, from the view's edge; null: the reader is at the end. */
+	get place() {
+		const first = this.#following ? undefined : this.#window.first;
+		return first ? { seq: first.item.events[0].seq, top: Math.round(first.top) } : null;
+	}
+
+	/** Goes back to such a place, or to where it was if that item is gone. @param {{seq: number, top: number}} place */
+	showPlace({ seq, top }) {
+		const at = this.#model.items.findLastIndex(({ events }) => events[0].seq <= seq);
+		if (this.#model.items.length === 0) {
+			return;
+		}
+		this.#following = false;
+		const element = this.#window.show(Math.max(0, at));
+		const edge = this.#scroller.getBoundingClientRect().top;
+		this.#scroller.scrollTop += element.getBoundingClientRect().top - edge - top;
+		this.#settle();
+		this.#jump.hidden = this.#isAtEnd;
 	}
 
 	/** Makes the elements of all items that are held, for paper. */

@@ -1,0 +1,4 @@
+/** What lazy.js loads. */
+export { FindResults } from './find-results.js';
+export { Inspector } from './inspector.js';
+export { copyText, saveTranscript } from './transcript-text.js';

@@ -1,0 +1,55 @@
+/** What is around the transcript: messages that pass, the sidebar, the prompt's place. */
+import { $, h, icon } from './dom.js';
+
+const TOAST_MS = 7_000;
+const NARROW = matchMedia('(max-width: 760px)');
+
+/** Says something for a moment. @param {string} message */
+export function toast(message) {
+	const element = h('div', { class: 'toast' }, icon('alert'), h('span', {}, message));
+	$('#toasts').querySelectorAll('.toast:not(.keeps)').forEach((one) => one.remove());
+	$('#toasts').append(element);
+	setTimeout(() => element.remove(), TOAST_MS);
+}
+
+/** @param {boolean} show has an effect only where the sidebar is a drawer */
+export function showSidebar(show) {
+	const narrow = NARROW.matches;
+	const hadFocus = $('#sidebar').contains(document.activeElement);
+	document.body.classList.toggle('sidebar-open', show && narrow);
+	$('#sidebar').inert = narrow && !show;
+	$('main').inert = narrow && show;
+	const opener = $('[data-action="open-sidebar"]');
+	opener.setAttribute('aria-expanded', String(show && narrow));
+	if (narrow && !show && hadFocus) {
+		opener.focus();
+	}
+}
+
+export function handleSidebar() {
+	$('[data-action="open-sidebar"]').addEventListener('click', () => {
+		showSidebar(true);
+		$('#sidebar [data-action="close-sidebar"]').focus();
+	});
+	document
+		.querySelectorAll('[data-action="close-sidebar"]')
+		.forEach((element) => element.addEventListener('click', () => showSidebar(false)));
+	document.addEventListener('keydown', (event) => event.key === 'Escape' && showSidebar(false));
+	NARROW.addEventListener('change', () => showSidebar(false));
+	$('#sidebar').addEventListener(
+		'click',
+		(/** @type {any} */ event) => event.target.closest('a') && showSidebar(false),
+	);
+}
+
+/** Aligns the prompt with the transcript, which has a scrollbar. */
+export function watchScrollbar() {
+	new ResizeObserver(([{ target }]) => {
+		const { offsetWidth, clientWidth } = /** @type {HTMLElement} */ (target);
+		const sides = 2; // scrollbar-gutter reserves space on both
+		document.documentElement.style.setProperty(
+			'--scrollbar',
+			`${(offsetWidth - clientWidth) / sides}px`,
+		);
+	}).observe($('#scroller'));
+}
