@@ -126,6 +126,8 @@ struct observer *observer_create(struct channel *channel, const struct observer_
 void observer_set_rights(struct observer *observer, const char *role, unsigned hide);
 /** What it wants to be called; NULL: nothing. */
 void observer_set_name(struct observer *observer, const char *name);
+/** The same; borrowed. */
+const char *observer_name(const struct observer *observer);
 /** Whether it wants to be told who is here. */
 void observer_watch_presence(struct observer *observer, bool watches);
 /**

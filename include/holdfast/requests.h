@@ -16,10 +16,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/** Who sends something; both are borrowed. */
+/** Who sends something; borrowed. */
 struct author {
 	const char *client_id;
 	const char *sub; /* of their token; "" if it has none */
+	const char *name; /* what they call themselves; NULL: nothing */
 };
 
 enum request_type {
@@ -119,6 +120,8 @@ int load_request_from_query(const char *after_seq, const char *before_seq, const
 	struct refusal *refusal);
 
 bool session_id_is_valid(const char *id, size_t len);
+/** Whether a person may be called so: 1 to 64 bytes that can be seen, without space at the ends. */
+bool person_name_is_valid(const char *text, size_t len);
 /** [A-Za-z0-9._:-]{1,max} */
 bool token_is_valid(const char *text, size_t len, size_t max);
 

@@ -111,7 +111,7 @@ static void keep(struct walk *walk, struct found one)
 	}
 }
 
-/** Of "src/net/http.c" for "net/ht": begins a name on the way, and ends in the last one. */
+/** Of "lib/net/http.c" for "net/ht": begins a name on the way, and ends in the last one. */
 static bool has_part(const char *path, const char *needle)
 {
 	size_t len = strlen(needle);

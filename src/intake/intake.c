@@ -360,9 +360,10 @@ static int append_resolution(struct session *session, const char *request_id, co
 {
 	uint64_t seq;
 	bool duplicate;
-	json_t *data = json_pack("{s:s, s:s, s:s*, s:s*, s:s*}", "request_id", request_id,
+	json_t *data = json_pack("{s:s, s:s, s:s*, s:s*, s:s*, s:s*}", "request_id", request_id,
 		"outcome", option_id ? "selected" : "cancelled", "option_id", option_id, "by",
-		by ? by->client_id : NULL, "sub", by && *by->sub ? by->sub : NULL);
+		by ? by->client_id : NULL, "sub", by && *by->sub ? by->sub : NULL, "name",
+		by ? by->name : NULL);
 	char *text = json_text(data, NULL);
 	int r = session_input(session,
 		&(struct input_event){.type = EVENT_PERMISSION_RESOLVED,

@@ -355,7 +355,9 @@ void append_expiry(struct buffer *out, const struct grant *grant)
 
 struct author conn_author(const struct conn *conn)
 {
-	return (struct author){.client_id = conn->ws->client_id, .sub = conn->grant->sub};
+	return (struct author){.client_id = conn->ws->client_id,
+		.sub = conn->grant->sub,
+		.name = conn->ws->observer ? observer_name(conn->ws->observer) : NULL};
 }
 
 bool conn_may(const struct conn *conn, enum right right)

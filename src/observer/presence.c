@@ -55,6 +55,11 @@ void observer_set_name(struct observer *o, const char *name)
 	channel_presence_changed(o->channel);
 }
 
+const char *observer_name(const struct observer *o)
+{
+	return o->name;
+}
+
 void observer_watch_presence(struct observer *o, bool watches)
 {
 	if (watches == o->watches_presence || o->is_dismissed) {

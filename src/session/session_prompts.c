@@ -85,6 +85,9 @@ int session_prompt_with(struct session *session, const struct request *request,
 	if (*author->sub) {
 		buffer_append_member(&data, "sub", author->sub);
 	}
+	if (author->name) {
+		buffer_append_member(&data, "name", author->name);
+	}
 	if (request->prompt.content) {
 		buffer_append_str(&data, ",\"content\":");
 		json_write(&data, request->prompt.content, NULL);

@@ -281,6 +281,23 @@ static const char *option_name(const json_t *request, const char *option_id)
 	return option_id;
 }
 
+/** Who it was: a name that nobody has checked comes with the `sub` of the token, if that had one. */
+static void put_author(struct sheet *sheet, const json_t *data, const char *client)
+{
+	const char *name = text_of(data, "name");
+	const char *sub = text_of(data, "sub");
+	const char *who = *name ? name : *sub ? sub : text_of(data, client);
+	if (*who) {
+		sheet_mark(sheet, ", by ");
+		sheet_plain(sheet, who);
+	}
+	if (*name && *sub && strcmp(name, sub) != 0) {
+		sheet_mark(sheet, " (");
+		sheet_plain(sheet, sub);
+		sheet_mark(sheet, ")");
+	}
+}
+
 static void put_permission(struct transcript *t, struct sheet *sheet, const json_t *request)
 {
 	const char *id = text_of(request, "request_id");
@@ -297,10 +314,7 @@ static void put_permission(struct transcript *t, struct sheet *sheet, const json
 	} else {
 		sheet_plain(sheet, text_of(answer, "outcome"));
 	}
-	if (*text_of(answer, "by")) {
-		sheet_mark(sheet, ", by ");
-		sheet_plain(sheet, text_of(answer, "by"));
-	}
+	put_author(sheet, answer, "by");
 	sheet_mark(sheet, "\n");
 }
 
@@ -352,10 +366,7 @@ static void put_prompt(struct sheet *sheet, const struct event_view *view, const
 	sheet_begin(sheet, SHEET_OTHER);
 	sheet_mark(sheet, "## Prompt, ");
 	put_time(sheet, view->ts);
-	if (*text_of(data, "client_id")) {
-		sheet_mark(sheet, ", by ");
-		sheet_plain(sheet, text_of(data, "client_id"));
-	}
+	put_author(sheet, data, "client_id");
 	sheet_begin(sheet, SHEET_OTHER);
 	sheet_text(sheet, text_of(data, "message"), json_string_length(message));
 }

@@ -10,7 +10,7 @@
 /** A member that an event's data must or may have. */
 struct field {
 	const char *name;
-	char kind; /* s string, S non-empty string, t token, i whole number from 0, n number, b
+	char kind; /* s string, S non-empty string, p name of a person, t token, i whole number from 0, n number, b
 		      boolean, a array, o object */
 	bool needed;
 };
@@ -19,7 +19,7 @@ struct field {
 
 static const struct field fields[][FIELDS_MAX] = {
 	[EVENT_USER_PROMPT] = {{"message", 's', true}, {"prompt_id", 't', false},
-		{"client_id", 't', false}},
+		{"client_id", 't', false}, {"name", 'p', false}},
 	[EVENT_TOOL_CALL] = {{"tool_call_id", 'S', true}, {"title", 's', true},
 		{"kind", 's', false}, {"status", 's', false}, {"content", 'a', false},
 		{"locations", 'a', false}},
@@ -32,7 +32,8 @@ static const struct field fields[][FIELDS_MAX] = {
 	[EVENT_PERMISSION_REQUEST] = {{"request_id", 'S', true}, {"tool_call", 'o', true},
 		{"options", 'a', true}},
 	[EVENT_PERMISSION_RESOLVED] = {{"request_id", 'S', true}, {"outcome", 'S', true},
-		{"option_id", 's', false}, {"by", 's', false}, {"bound_to", 'i', false}},
+		{"option_id", 's', false}, {"by", 's', false}, {"name", 'p', false},
+		{"bound_to", 'i', false}},
 	[EVENT_USAGE] = {{"used", 'n', false}, {"size", 'n', false}},
 	[EVENT_TURN_END] = {{"stop_reason", 's', false}, {"message", 's', false}},
 	[EVENT_AGENT_STARTED] = {{"name", 's', false}, {"title", 's', false},
@@ -53,6 +54,8 @@ static const char *kind_words(char kind)
 		return "a string";
 	case 'S':
 		return "a string that is not empty";
+	case 'p':
+		return "the name of a person: a string of 1 to 64 bytes that can be seen, without space at its ends";
 	case 't':
 		return "a string that matches [A-Za-z0-9._:-]{1,128}";
 	case 'n':
@@ -76,6 +79,9 @@ static bool is_of_kind(const struct json_span *value, char kind)
 		return json_span_is(value, JSON_STRING);
 	case 'S':
 		return json_span_is(value, JSON_STRING) && value->len;
+	case 'p':
+		return json_span_is(value, JSON_STRING) &&
+		       person_name_is_valid(value->text, value->len);
 	case 't':
 		return json_span_is(value, JSON_STRING) &&
 		       token_is_valid(value->text, value->len, 128);

@@ -15,6 +15,7 @@ struct prompt_text {
 	const char *prompt_id;
 	const char *client_id; /* NULL: none */
 	const char *sub; /* the same */
+	const char *name; /* the same */
 	const char *message;
 	size_t len;
 	const json_t *content; /* NULL: none */
@@ -32,6 +33,9 @@ static void append_text(struct buffer *out, const struct prompt_text *text)
 	}
 	if (text->sub) {
 		buffer_append_member(out, "sub", text->sub);
+	}
+	if (text->name) {
+		buffer_append_member(out, "name", text->name);
 	}
 	if (text->content) {
 		buffer_append_str(out, ",\"content\":");
@@ -57,6 +61,7 @@ static bool read_text(const json_t *json, struct prompt_text *ret)
 		.prompt_id = json_string_value(json_object_get(json, "prompt_id")),
 		.client_id = json_string_value(json_object_get(json, "client_id")),
 		.sub = json_string_value(json_object_get(json, "sub")),
+		.name = json_string_value(json_object_get(json, "name")),
 		.message = json_string_value(message),
 		.len = json_string_length(message),
 		.content = json_object_get(json, "content"),

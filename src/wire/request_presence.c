@@ -54,7 +54,7 @@ static uint32_t decode(const char *text, size_t len)
 	return c;
 }
 
-static bool is_name(const char *text, size_t len)
+bool person_name_is_valid(const char *text, size_t len)
 {
 	uint32_t last = ' ';
 	for (size_t i = 0; i < len;) {
@@ -75,7 +75,7 @@ int request_parse_presence(const json_t *data, struct request *ret, struct refus
 	const json_t *watch = json_object_get(data, "watch");
 	if (name && !json_is_null(name) &&
 		!(json_is_string(name) &&
-			is_name(json_string_value(name), json_string_length(name)))) {
+			person_name_is_valid(json_string_value(name), json_string_length(name)))) {
 		return refuse(refusal, "bad_request",
 			"the name of a person has 1 to %d bytes, no character that cannot be seen, and no space at its ends; or it is null",
 			NAME_SIZE);

@@ -2,9 +2,12 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import WebSocket from 'ws';
+import { HoldfastClient } from '../../web/client/holdfast-client.js';
 import { Observer } from '../support/observer.mjs';
-import { Server } from '../support/server.mjs';
+import { Server, demoAgent, runToEnd } from '../support/server.mjs';
 import { claims, makeToken, secretOf } from '../support/tokens.mjs';
+import { defer, eventually } from '../support/wait.mjs';
 
 function headers(server, role, sub, hide) {
 	const { holdfast, ...rest } = claims(role, ['*'], { sub });
@@ -106,4 +109,59 @@ test('of many who watch the counts are exact and the names few; those who may ta
 	assert.ok(told(ann).length <= 3 + seconds, `${told(ann).length} frames in ${seconds} s`);
 	await Promise.all(many.map((each) => each.close()));
 	await waitFor(ann, ({ count }) => count === 1, 'that they have gone');
+});
+
+test('prompts and answers keep the name that their author had then, in the queue, in the log and in exports', async (t) => {
+	const server = await Server.start(t, { agent: demoAgent('--rate 0') });
+	await server.createSession({ id: 's' });
+	const ann = await connect(t, server, 'ann-1');
+	const bob = await connect(t, server, 'bob-1', { headers: headers(server, 'controller', 'bob@example.com') });
+	await Promise.all([ann.loadAll(), bob.loadAll()]);
+	await ann.send('presence', { name: 'Ann ✓' });
+	await bob.send('presence', { name: 'Bobby' });
+	await ann.send('prompt', { message: 'permission', prompt_id: 'p-1' });
+	const asked = await ann.waitForEvent('permission_request');
+	await bob.send('prompt', { message: 'hello', prompt_id: 'p-2' });
+	await bob.send('presence', { name: null });
+	await bob.send('prompt', { message: 'hello', prompt_id: 'p-3' });
+	const { data: queue } = await ann.waitFor((f) => f.type === 'state' && f.data.queue_length === 2, 'two in the queue');
+	assert.deepEqual(queue.queue.map(({ name }) => name), ['Bobby', undefined]);
+	await bob.send('edit_prompt', { prompt_id: 'p-2', message: 'hello again' });
+	await bob.waitFor('prompt_edited');
+	await ann.send('presence', { name: 'Ann, later' });
+	await ann.send('permission_answer', { request_id: asked.data.request_id, option_id: asked.data.options[0].option_id });
+	const ends = (observer) => observer.events().filter(({ type }) => type === 'turn_end').length;
+	await ann.waitUntil(() => ends(ann) === 3, 'three turns');
+
+	const authors = (events) => events.filter(({ type }) => ['user_prompt', 'permission_resolved'].includes(type))
+		.map(({ data }) => [data.prompt_id ?? 'answer', data.client_id ?? data.by, data.sub, data.name]);
+	const wanted = [
+		['p-1', 'ann-1', undefined, 'Ann ✓'],
+		['answer', 'ann-1', undefined, 'Ann, later'],
+		['p-2', 'bob-1', 'bob@example.com', 'Bobby'],
+		['p-3', 'bob-1', 'bob@example.com', undefined],
+	];
+	assert.deepEqual(authors(ann.events()), wanted);
+	await server.kill9();
+	await server.restart();
+	const { body } = await server.request('GET', '/api/sessions/s/events?after_seq=0&format=markdown');
+	assert.deepEqual(authors(body.events), wanted);
+	await server.stop();
+	const { code, stdout } = await runToEnd(['export', server.dataDir, 's', '--format', 'markdown']);
+	assert.equal(code, 0);
+	assert.deepEqual(stdout.match(/, by .*/g), [', by Ann ✓', ', by Ann, later', ', by Bobby (bob@example.com)', ', by bob@example.com']);
+});
+
+test('the client library says its name before it sends the prompts that wait', async (t) => {
+	const server = await Server.start(t, { agent: demoAgent('--rate 0') });
+	const { id } = await server.createSession();
+	const client = new HoldfastClient({ base: server.url, sessionId: id, getToken: () => server.token, format: 'markdown', WebSocket });
+	defer(t, () => client.close());
+	client.setName('Ann');
+	const waits = client.prompt('hello');
+	client.connect();
+	await waits;
+	await eventually(() => client.events.some(({ type }) => type === 'turn_end'), 'the end');
+	assert.equal(client.events.find(({ type }) => type === 'user_prompt').data.name, 'Ann');
+	assert.equal(client.transcript.turns[0].prompt.data.name, 'Ann');
 });

@@ -49,7 +49,7 @@ interface FileData {
 
 /** The types of events and their data; see proto/protocol.md. */
 export interface EventData {
-	user_prompt: { message: string; prompt_id?: string; client_id?: string; sub?: string; edited?: true; content?: PromptBlock[] };
+	user_prompt: { message: string; prompt_id?: string; client_id?: string; sub?: string; name?: string; edited?: true; content?: PromptBlock[] };
 	agent_message: { html?: string; markdown?: string; continues?: number; context?: string };
 	agent_thought: { text: string };
 	tool_call: ToolData & { tool_call_id: string; title: string };
@@ -68,6 +68,8 @@ export interface EventData {
 		option_id?: string;
 		by?: string;
 		sub?: string;
+		/** What the client called itself then; nobody has checked it. */
+		name?: string;
 		bound_to?: number;
 	};
 	usage: { mode?: string; message_id?: string; model?: string; total: Readonly<Record<string, any>> };
@@ -167,6 +169,8 @@ export interface QueuedPrompt {
 	/** The client that sent it, and whose token that client had. */
 	readonly client_id: string;
 	readonly sub?: string;
+	/** What that client called itself; nobody has checked it. */
+	readonly name?: string;
 	readonly message: string;
 	/** Whether its message was edited. */
 	readonly edited?: true;

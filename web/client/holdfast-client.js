@@ -386,13 +386,13 @@ export class HoldfastClient extends Emitter {
 
 	#handleConnected(/** @type {any} */ data) {
 		this.#connected = true;
+		if (this.#about.name || this.#about.watch) {
+			this.#connection.send('presence', this.#about); // before prompts, which have the name
+		}
 		this.#history.greet(data);
 		this.#agent.tell(data);
 		this.#setState({ ...data, hide: data.hide ?? [] });
 		this.#history.begin();
-		if (this.#about.name || this.#about.watch) {
-			this.#connection.send('presence', this.#about);
-		}
 	}
 
 	/** The token of this connection was renewed. */

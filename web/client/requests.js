@@ -7,7 +7,7 @@ import { HoldfastError } from './base.js';
 /**
  * @typedef {object} QueuedPrompt A prompt waiting for its turn.
  * @property {string} prompt_id
- * @property {string} client_id who sent it
+ * @property {string} client_id who sent it @property {string} [name] what they called themselves
  * @property {string} message
  * @property {readonly object[]} [content]
  * @property {true} [edited]
