@@ -93,6 +93,11 @@ enum event_type event_type_of(const char *name, size_t len);
 void event_append_json(const struct event_view *view, bool is_redacted, struct buffer *out);
 /** Makes an event with one reference, the caller's. `data` must be a valid JSON object. */
 struct event *event_create(const struct event_view *view);
+/* The type of what stands for events that are lost; nobody may append it. */
+#define EVENT_GAP "x-holdfast-gap"
+bool event_is_gap(const struct event_view *view);
+/** Makes the one for `seq`, of the lost events `from` to `to`, with one reference, the caller's. */
+struct event *event_create_gap(uint64_t seq, uint64_t from, uint64_t to, int64_t ts);
 struct event *event_ref(struct event *event);
 /** Gives a reference back; the last one frees. Accepts NULL. */
 void event_unref(struct event *event);

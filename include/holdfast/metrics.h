@@ -16,6 +16,8 @@
 #define METRICS_TABLE(METRIC)                                                                    \
 	METRIC(SESSIONS, gauge, "sessions", "", "Sessions that there are")                       \
 	METRIC(SESSIONS_LOADED, gauge, "sessions_loaded", "", "Sessions that are in memory")     \
+	METRIC(SESSIONS_DAMAGED, gauge, "sessions_damaged", "",                                  \
+		"Sessions that are set aside, or whose log has been found damaged")              \
 	METRIC(CONNECTIONS, gauge, "connections", "", "Connections that are open")               \
 	METRIC(OBSERVERS, gauge, "observers", "{transport=\"websocket\"}",                       \
 		"Observers that are connected, by what carries their events")                    \

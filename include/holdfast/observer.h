@@ -13,6 +13,7 @@
 #include "holdfast/limits.h"
 #include "holdfast/list.h"
 #include "holdfast/metrics.h"
+#include "holdfast/refusal.h"
 #include "holdfast/requests.h"
 #include "holdfast/store.h"
 #include "holdfast/turns.h"
@@ -176,5 +177,7 @@ struct log_page load_plan_page(
  */
 void load_page_fill(const struct channel *channel, const struct load_plan *plan,
 	struct event **events, size_t count, struct loaded_frame *ret_page);
+/** storage_failed, for a page of the log that could not be read: which events are damaged, if any. */
+void refuse_events_read(struct refusal *refusal, const struct session_log *log);
 
 #endif

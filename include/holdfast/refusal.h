@@ -30,6 +30,8 @@ struct error_detail {
 	bool has_stored;
 	size_t stored; /* how many events in front of it are stored */
 	bool is_in_doubt; /* it may turn out to be stored */
+	uint64_t lost_from; /* the events that are damaged; 0: none are */
+	uint64_t lost_to;
 };
 
 /** Why something is refused. `code` is a constant of proto/protocol.md. */

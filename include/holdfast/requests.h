@@ -49,6 +49,7 @@ struct load_request {
 	uint64_t epoch; /* 0 if what the client sent cannot be one of ours */
 	size_t limit;
 	bool follow;
+	bool gaps; /* events that are damaged are replaced; else they fail the load */
 };
 
 /**
@@ -116,7 +117,7 @@ void request_finish(struct request *request);
 
 /** The same checks for the query of `GET …/events`; NULL where the query has no such part. */
 int load_request_from_query(const char *after_seq, const char *before_seq, const char *limit,
-	const char *epoch, const struct limits *limits, struct load_request *ret,
+	const char *epoch, const char *gaps, const struct limits *limits, struct load_request *ret,
 	struct refusal *refusal);
 
 bool session_id_is_valid(const char *id, size_t len);

@@ -91,6 +91,11 @@ size_t session_table_count_permissions(const struct session_table *table);
 /** Calls `visit` for every session that there is, wherever it is. */
 void session_table_each_object(struct session_table *table,
 	void (*visit)(const struct session_object *object, void *arg), void *arg);
+/** See session_log_get_repair(); also true if a damaged journal may have had something of it. */
+bool session_table_get_repair(
+	const struct session_table *table, const char *id, struct store_repaired *ret);
+/** See store_count_damaged(). */
+size_t session_table_count_damaged(const struct session_table *table);
 /** The object of one; false if there is none. */
 bool session_table_get_object(
 	struct session_table *table, const char *id, size_t len, struct session_object *ret);

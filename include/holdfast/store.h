@@ -124,10 +124,20 @@ enum store_durability {
 	DURABILITY_WRITE, /* synced() means handed to the kernel: survives us, not the machine */
 };
 
+/**
+ * How a data directory is opened by holdfast repair: damaged sessions are not set aside, and those
+ * that were come back; each gets all that its log and the journal have of it. Their files stay as
+ * they are until session_log_change_epoch(), which writes the log without the damage.
+ */
+struct store_repair {
+	const char *only; /* the session that is meant; NULL: all */
+};
+
 struct store_engine;
 /** Where a store is. */
 struct store_place {
 	const char *dir; /* a data directory */
+	const struct store_repair *repair; /* NULL: it is not to be repaired */
 	enum store_durability durability;
 	const struct store_engine *engine; /* NULL: the embedded one, in `dir` */
 	void *engine_arg; /* of another one: where it is */
@@ -210,6 +220,20 @@ void store_remove_session(struct session_log *log);
 int session_log_change_epoch(
 	struct session_log *log, uint64_t epoch, int64_t ts, const struct buffer *snapshot);
 
+/** What a repair finds of a session. */
+struct store_repaired {
+	const char *why; /* static text */
+	uint64_t lost; /* events, for which there are gaps; known once it is done */
+	uint64_t found; /* events that the journal has again; known once it is done */
+	bool is_done;
+};
+/** False: it is not damaged, or not to be repaired. */
+bool session_log_get_repair(const struct session_log *log, struct store_repaired *ret);
+/** Whether the journal is damaged in a place that does not tell which sessions it concerns. */
+bool store_journal_is_damaged(const struct store *store);
+/** Sessions that are known to be damaged: set aside, or with events that could not be read. */
+size_t store_count_damaged(const struct store *store);
+
 const char *session_log_id(const struct session_log *log);
 uint64_t session_log_epoch(const struct session_log *log);
 int64_t session_log_created_at(const struct session_log *log);
@@ -236,6 +260,8 @@ bool session_log_wants_snapshot(const struct session_log *log);
  * the next one.
  */
 void session_log_complete(struct session_log *log, struct event *event, int64_t ts);
+/** Recovery has an event once more that the log counts already. */
+void session_log_again(struct session_log *log, const struct event_view *view);
 /**
  * Takes a name that the newest record's input gave; it goes the same way. `nth` counts such names
  * from 0 over the session's life, so that one that recovery tells again is not taken twice.
@@ -300,6 +326,7 @@ struct log_page {
 	size_t max_bytes;
 	bool is_fixed_at_end; /* what does not fit is left out at the older end */
 	enum event_format format; /* that they are made ready in */
+	bool gaps; /* event_create_gap() stands for those that are damaged; else they are -EBADMSG */
 };
 /**
  * The events of a page, if it can be made of what is in memory, and few of them have to be rendered:
@@ -317,6 +344,8 @@ size_t session_log_get_hot(
 typedef void (*log_read_done)(void *arg, int status, struct event **events, size_t count);
 struct log_read *session_log_read(
 	struct session_log *log, const struct log_page *page, log_read_done done, void *arg);
+/** Which events the newest read that failed with -EBADMSG found damaged; false: none has. */
+bool session_log_get_damage(const struct session_log *log, uint64_t *ret_from, uint64_t *ret_to);
 /** `done` will not be called. */
 void log_read_cancel(struct log_read *read);
 

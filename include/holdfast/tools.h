@@ -9,6 +9,7 @@
 int tool_verify(int argc, char **argv);
 int tool_export(int argc, char **argv);
 int tool_new_epoch(int argc, char **argv);
+int tool_repair(int argc, char **argv);
 int tool_replay(int argc, char **argv);
 int tool_url(int argc, char **argv);
 int tool_token(int argc, char **argv);

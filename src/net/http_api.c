@@ -305,8 +305,13 @@ static void get_health(struct conn *conn)
 /** Whether another client may be sent here: a balancer asks. */
 static void get_readiness(struct conn *conn)
 {
-	static const char body[] = "{\"status\":\"ready\"}";
+	char body[80] = "{\"status\":\"ready\"}";
 	const struct session_table *sessions = conn->server->sessions;
+	size_t damaged = session_table_count_damaged(sessions);
+	if (damaged) {
+		snprintf(body, sizeof(body), "{\"status\":\"ready\",\"damaged_sessions\":%zu}",
+			damaged);
+	}
 	if (conn->server->is_draining) {
 		http_refuse(conn, "not_ready", "the server is shutting down");
 	} else if (session_table_is_failing(sessions)) {
@@ -314,7 +319,7 @@ static void get_readiness(struct conn *conn)
 	} else if (!session_table_has_disk(sessions)) {
 		http_refuse(conn, "not_ready", "the data directory is as large as it may be");
 	} else {
-		http_respond(conn, 200, body, sizeof(body) - 1);
+		http_respond(conn, 200, body, strlen(body));
 	}
 }
 

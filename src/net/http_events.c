@@ -72,7 +72,9 @@ static void handle_read(void *arg, int status, struct event **events, size_t cou
 	} else if (is_behind(conn)) {
 		load_page(conn); /* as if it had been asked for now */
 	} else {
-		http_refuse(conn, "storage_failed", storage_text(STORAGE_EVENTS));
+		struct refusal refusal = {0};
+		refuse_events_read(&refusal, session_channel(conn->session)->log);
+		http_refuse_event(conn, &refusal);
 	}
 }
 
@@ -85,6 +87,7 @@ static void load_page(struct conn *conn)
 		load, session_log_epoch(log), session_log_first_seq(log), channel->max_seq);
 	struct log_page page = load_plan_page(&conn->http->plan, load->limit, channel);
 	page.format = conn->http->format;
+	page.gaps = load->gaps;
 	size_t want = page.to >= page.from ? (size_t)(page.to - page.from + 1) : 0;
 	struct event **hot = xcalloc(want, sizeof(struct event *));
 	size_t n = want ? session_log_get_hot(log, &page, hot) : 0;
@@ -117,9 +120,10 @@ void http_get_events(struct conn *conn, struct session *session)
 	char limit[QUERY_VALUE_MAX];
 	char epoch[QUERY_VALUE_MAX];
 	char format[QUERY_VALUE_MAX];
+	char gaps[QUERY_VALUE_MAX];
 	struct refusal refusal = {0};
-	const char *bad = query_check(conn,
-		(const char *const[]){"after_seq", "before_seq", "limit", "epoch", "format", NULL});
+	const char *bad = query_check(conn, (const char *const[]){"after_seq", "before_seq",
+						    "limit", "epoch", "format", "gaps", NULL});
 	const char *wanted = query_get(conn, "format", format, sizeof(format));
 	if (!bad && query_format(wanted, FORMAT_HTML, &conn->http->format) < 0) {
 		bad = "format must be html, markdown or both";
@@ -131,7 +135,8 @@ void http_get_events(struct conn *conn, struct session *session)
 	if (load_request_from_query(query_get(conn, "after_seq", after, sizeof(after)),
 		    query_get(conn, "before_seq", before, sizeof(before)),
 		    query_get(conn, "limit", limit, sizeof(limit)),
-		    query_get(conn, "epoch", epoch, sizeof(epoch)), conn->server->limits,
+		    query_get(conn, "epoch", epoch, sizeof(epoch)),
+		    query_get(conn, "gaps", gaps, sizeof(gaps)), conn->server->limits,
 		    &conn->http->load, &refusal) < 0) {
 		http_refuse_event(conn, &refusal);
 		return;

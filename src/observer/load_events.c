@@ -1,6 +1,8 @@
 /* Where a load starts, and what does not fit (proto/protocol.md#loading-step-by-step). */
 #include "holdfast/observer.h"
 
+#include <inttypes.h>
+
 static struct load_plan newest_page(const struct load_request *load, uint64_t first, uint64_t max)
 {
 	uint64_t from = max + 1 > load->limit ? max + 1 - load->limit : 1;
@@ -91,4 +93,20 @@ struct load_plan load_plan_make(
 	struct load_plan plan = newest_page(load, first_seq, max_seq);
 	plan.reset = reset;
 	return plan;
+}
+
+void refuse_events_read(struct refusal *refusal, const struct session_log *log)
+{
+	uint64_t from;
+	uint64_t to;
+	if (!session_log_get_damage(log, &from, &to)) {
+		refuse_storage(refusal, STORAGE_EVENTS);
+		return;
+	}
+	refuse(refusal, "storage_failed",
+		"events %" PRIu64 " to %" PRIu64
+		" are damaged on the server's disk; gaps=1 loads the others (the operator can run holdfast repair)",
+		from, to);
+	refusal->detail.lost_from = from;
+	refusal->detail.lost_to = to;
 }

@@ -348,9 +348,11 @@ static void handle_read(void *arg, int status, struct event **events, size_t cou
 		observer_pump(o);
 	} else if (o->is_loading) {
 		end_load(o);
-		metrics_refused(o->channel->metrics, "storage_failed", LIMIT_NONE);
-		observer_send(o, frame_error("storage_failed", storage_text(STORAGE_EVENTS),
-					 "load_events", NULL));
+		struct refusal refusal = {0};
+		refuse_events_read(&refusal, o->channel->log);
+		metrics_refused(o->channel->metrics, refusal.code, LIMIT_NONE);
+		observer_send(o,
+			frame_error(refusal.code, refusal.message, "load_events", &refusal.detail));
 		observer_pump(o); /* what the load interrupted, and live events since then */
 	} else {
 		observer_dismiss(o, NULL, 1011, "the events cannot be read from disk");
@@ -392,7 +394,8 @@ static void start_anew(struct observer *o)
 		.from = LOAD_AFTER, .seq = next - 1, .limit = ch->limits->load_default};
 	o->load = (struct load){.plan = load_plan_make(&load, session_log_epoch(ch->log),
 					session_log_first_seq(ch->log), ch->max_seq),
-		.limit = load.limit};
+		.limit = load.limit,
+		.gaps = o->load.gaps};
 	metrics_add(ch->metrics, METRIC_RESETS_PRUNED, 1);
 	o->is_loading = true;
 	set_live(o, false);
@@ -408,6 +411,7 @@ static void step_load(struct observer *o)
 	}
 	struct log_page page = load_plan_page(&o->load.plan, o->load.limit, o->channel);
 	page.format = o->format;
+	page.gaps = o->load.gaps;
 	if (o->load.follow) {
 		page.max_bytes /= FOLLOW_PARTS;
 	}
@@ -424,7 +428,8 @@ static void step_live(struct observer *o)
 	struct log_page page = {.from = o->cursor + 1,
 		.to = o->cursor + (left < LIVE_BATCH ? left : LIVE_BATCH),
 		.max_bytes = o->channel->limits->page_size,
-		.format = o->format};
+		.format = o->format,
+		.gaps = o->load.gaps};
 	fetch(o, &page);
 }
 
@@ -528,6 +533,7 @@ void observer_load(struct observer *o, const struct load_request *load)
 			session_log_first_seq(ch->log), ch->max_seq),
 		.limit = load->limit,
 		.follow = load->follow,
+		.gaps = load->gaps,
 	};
 	load_count(ch->metrics, load, &next.plan);
 	if (next.plan.to_end) {

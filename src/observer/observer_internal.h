@@ -8,6 +8,7 @@ struct load {
 	struct load_plan plan;
 	size_t limit;
 	bool follow;
+	bool gaps;
 };
 
 struct observer {

@@ -35,6 +35,7 @@ static void handle_emit(void *owner, const struct event_view *view, bool is_due)
 	struct session *session = owner;
 	bool recovering = session->table->recovering;
 	if (recovering && view->seq != session_log_last_seq(session->log) + 1) {
+		session_log_again(session->log, view);
 		return;
 	}
 	struct event *event = event_create(view);

@@ -1,6 +1,8 @@
 /* A session's history is not the one its clients know any more: it gets a new epoch. */
 #include "session_internal.h"
 
+#include <string.h>
+
 int session_change_epoch(struct session *session, uint64_t *ret_old, uint64_t *ret_new)
 {
 	uint64_t epoch;
@@ -19,4 +21,21 @@ int session_change_epoch(struct session *session, uint64_t *ret_old, uint64_t *r
 		session->log, epoch, session_next_ts(session), is_idle ? NULL : &state);
 	buffer_finish(&state);
 	return r;
+}
+
+bool session_table_get_repair(
+	const struct session_table *table, const char *id, struct store_repaired *ret)
+{
+	const struct session_log *log = store_get_session(table->store, id, strlen(id));
+	if (log && session_log_get_repair(log, ret)) {
+		return true;
+	}
+	*ret = (struct store_repaired){
+		.why = "the journal, which may have had something of it, is damaged"};
+	return log && store_journal_is_damaged(table->store);
+}
+
+size_t session_table_count_damaged(const struct session_table *table)
+{
+	return store_count_damaged(table->store);
 }

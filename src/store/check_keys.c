@@ -145,6 +145,13 @@ static void see_name(void *arg, const struct log_name *name)
 void check_keys_event(struct keys_check *keys, const struct event_view *view)
 {
 	const struct store_facts *facts = keys->check->ops->facts;
+	while (event_is_gap(view) && !keys->is_over && keys->next.seq <= view->seq) {
+		if (keys->next.seq < view->seq) {
+			skip_name(keys);
+		} else {
+			next_name(keys); /* of the event that is lost */
+		}
+	}
 	if (facts && keys->meta && view->seq >= keys->meta->first_seq &&
 		view->seq <= keys->meta->max_seq) {
 		facts->names_of(view, false, see_name, keys);

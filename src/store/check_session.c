@@ -18,6 +18,7 @@ struct session_check {
 	struct store_metadata meta;
 	/* The log. */
 	uint64_t events;
+	uint64_t gaps; /* of them */
 	uint64_t next_seq;
 	uint64_t certain_end; /* where the line of meta.max_seq ends; 0: not seen */
 	uint64_t first_at; /* where the line of meta.first_seq starts */
@@ -133,6 +134,7 @@ static void check_line(
 			(unsigned long long)sc->next_seq, (unsigned long long)view.seq);
 	}
 	sc->events++;
+	sc->gaps += event_is_gap(&view);
 	sc->next_seq = view.seq + 1;
 	if (sc->has_metadata && view.seq == sc->meta.first_seq) {
 		sc->first_at = lines->offset - len - 1;
@@ -191,6 +193,11 @@ static void check_end(struct session_check *sc, const struct log_lines *lines, i
 		check_note(sc->check, place,
 			"the last line was not written to its end; the next start of the server cuts these %zu bytes off",
 			rest);
+	}
+	if (sc->gaps) {
+		check_note(sc->check, place,
+			"%llu events are lost: holdfast repair has put gaps there",
+			(unsigned long long)sc->gaps);
 	}
 	check_certain(sc);
 }

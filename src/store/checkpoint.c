@@ -3,6 +3,7 @@
  * the max_seq that is certain. Once it has been done for every log that changed, the journal's
  * older segments are not needed any more.
  */
+#include "repair.h"
 #include "store_internal.h"
 
 #include "holdfast/descriptors.h"
@@ -64,6 +65,10 @@ static int replace_metadata(int dir_fd, const char *id, const struct metadata *m
 /** The journal first, then metadata.json: until that is replaced, the old epoch counts. */
 static int save_epoch(struct session_log *log)
 {
+	if (log->repair) {
+		int status = journal_sync_now(&log->store->journal);
+		return status < 0 ? status : repair_write(log);
+	}
 	log_write_whole(log, NULL);
 	int r = journal_sync_now(&log->store->journal);
 	if (r < 0 || log->unwritten.len) {
@@ -290,7 +295,7 @@ static void add_log(struct checkpoint *cp, struct session_log *log)
 {
 	list_remove(&log->wanted_link);
 	/* What is not confirmed has all its records in segments that stay. */
-	if (!log->dirty || log->is_unconfirmed) {
+	if (!log->dirty || log->is_unconfirmed || log->repair) {
 		return;
 	}
 	struct checkpoint_item *item = &cp->items[cp->count++];

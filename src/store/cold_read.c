@@ -2,6 +2,7 @@
  * Reads of events that are not in memory: the index gives the place, the lines are read and checked,
  * all on the thread pool.
  */
+#include "gaps.h"
 #include "html_file.h"
 #include "store_internal.h"
 
@@ -32,6 +33,10 @@ struct cold_read {
 	bool is_unseen; /* nobody has looked at that in this life */
 	bool lacks_html; /* the page is to be HTML, and some of its events have none yet */
 	bool is_second; /* the index was made again since the first try */
+	bool is_rebuilt; /* the index is as good as it gets: what does not fit is damaged */
+	uint64_t entries; /* of the index */
+	uint64_t entries_end; /* where the line of the last of them ends */
+	struct gap gap; /* that was met */
 };
 
 /* --- on the thread pool --- */
@@ -133,6 +138,67 @@ static int read_index(struct cold_read *read)
 	return r;
 }
 
+/* --- a page of which not all can be read --- */
+
+/** The event, or what stands for it; -EBADMSG if nothing is to. */
+static int read_or_stand_in(
+	struct cold_read *read, const struct gap_source *source, size_t i, struct event **ret)
+{
+	uint64_t seq = read->base->page.from + i;
+	int r = gap_read_line(source->fd, read->offsets[i], read->offsets[i + 1], seq, ret);
+	if (r < 0 || *ret) {
+		return r;
+	}
+	if (!read->gap.from || seq < read->gap.from || seq > read->gap.to) {
+		r = gap_find(source, seq, &read->gap);
+	}
+	if (r == 0 && !read->base->page.gaps) {
+		return -EBADMSG;
+	}
+	*ret = r < 0 ? NULL : event_create_gap(seq, read->gap.from, read->gap.to, read->gap.ts);
+	return r;
+}
+
+/** From the end of the page that is fixed, one event at a time. */
+static int read_apart(struct cold_read *read, const struct gap_source *source)
+{
+	struct log_read *base = read->base;
+	bool is_backward = base->page.is_fixed_at_end;
+	struct event **events = xcalloc(base->count, sizeof(struct event *));
+	size_t got = 0;
+	int r = 0;
+	while (r == 0 && got < base->count && (!got || base->bytes < base->max_bytes)) {
+		size_t i = is_backward ? base->count - 1 - got : got;
+		r = read_or_stand_in(read, source, i, &events[i]);
+		got += r == 0;
+		base->bytes += r == 0 ? event_line_len(events[i]) : 0;
+	}
+	memcpy(base->events, events + (is_backward ? base->count - got : 0),
+		got * sizeof(struct event *));
+	base->got = got;
+	free(events);
+	return r;
+}
+
+/** The status of the whole read. */
+static int read_damaged(struct cold_read *read, int fd)
+{
+	log_read_drop(read->base);
+	read->base->bytes = 0;
+	int index_fd = open_file(read, "events.index");
+	if (index_fd < 0) {
+		return index_fd == -ENOENT ? -EBADMSG : index_fd;
+	}
+	const struct gap_source source = {.fd = fd,
+		.index_fd = index_fd,
+		.first_seq = read->first_seq,
+		.count = read->entries,
+		.end = read->entries_end};
+	int r = read_apart(read, &source);
+	close(index_fd);
+	return r;
+}
+
 static struct html_place place_of(const struct cold_read *read)
 {
 	return (struct html_place){.sessions_fd = read->base->store->sessions_fd,
@@ -163,10 +229,13 @@ static void read_work(uv_work_t *work)
 	if (read->base->status == 0) {
 		read->base->status = fd < 0 ? fd : read_lines(read, fd);
 	}
+	if (read->base->status == -ESTALE && read->is_rebuilt && fd >= 0) {
+		read->base->status = read_damaged(read, fd);
+	}
 	if (fd >= 0) {
 		close(fd);
 	}
-	if (read->base->status == 0 && read->base->page.format == FORMAT_HTML) {
+	if (read->base->status == 0 && read->base->page.format == FORMAT_HTML && !read->gap.from) {
 		const struct html_place place = place_of(read);
 		html_file_give(&place, read->block);
 		read->lacks_html = page_lacks_html(read->base);
@@ -189,11 +258,28 @@ static void follow(const struct cold_read *read)
 	}
 }
 
+static void note_damage(const struct cold_read *read)
+{
+	const struct log_read *base = read->base;
+	struct session_log *log = session_log_of(base->store, base->id, base->epoch);
+	if (!log) {
+		return;
+	}
+	if (!log->damage_from) {
+		store_add_damaged(base->store, 1);
+	}
+	log->damage_from = read->gap.from;
+	log->damage_to = read->gap.to;
+}
+
 static void finish(struct cold_read *read)
 {
 	struct log_read *base = read->base;
 	if (base->status == 0) {
 		follow(read);
+	}
+	if (read->gap.from) {
+		note_damage(read);
 	}
 	free(read->offsets);
 	free(read);
@@ -274,6 +360,9 @@ static void take_offsets(struct session_log *log, struct cold_read *read)
 	uint64_t fresh = log_index_first_fresh(log);
 	read->indexed = 0;
 	read->is_unseen = log->index.state == INDEX_UNSEEN;
+	read->is_rebuilt = log->index.was_built && log->index.state == INDEX_GOOD;
+	read->entries = log->index.count;
+	read->entries_end = log->index.fresh.len ? log_index_fresh_at(log, fresh) : log->size;
 	read->log_size = log->size;
 	for (size_t i = 0; i <= read->base->count; i++) {
 		uint64_t seq = read->base->page.from + i;

@@ -1,4 +1,5 @@
 /* The embedded engine: a data directory. Opening, closing, and what the others find here. */
+#include "repair.h"
 #include "store_internal.h"
 
 #include "holdfast/diag.h"
@@ -145,6 +146,7 @@ static void begin_anew(struct store *store)
 	}
 	store_room_begin(store);
 	blob_files_begin(store);
+	repair_count_set_aside(store);
 }
 
 static int embedded_open(struct store *store, const struct store_place *place, char **ret_why)
@@ -189,14 +191,33 @@ static bool has_no_jobs(void *arg)
 	return !((struct store *)arg)->jobs;
 }
 
+/** What the repair has read of the journal is not needed once all that was damaged is repaired. */
+static void drop_repaired(struct store *store)
+{
+	bool is_done = !store->repair->only;
+	list_for_each(link, &store->logs) {
+		struct store_repaired damage;
+		const struct session_log *log = list_entry(link, struct session_log, link);
+		is_done = is_done && (!session_log_get_repair(log, &damage) || damage.is_done);
+	}
+	store->repair = NULL;
+	if (is_done && !store_keeps_segments(store)) {
+		journal_drop(store->journal.dir_fd, store->journal.oldest_segment,
+			store->found_segment + 1, true);
+	}
+}
+
 static bool embedded_close(struct store *store)
 {
 	journal_sync_now(&store->journal);
 	/* What runs on the thread pool ends before the files are closed under it. */
 	bool is_idle = loop_run_until(store->loop, has_no_jobs, store, store->limits->stop_wait_ms);
 	if (is_idle) {
-		checkpoint_now(store);
+		bool good = checkpoint_now(store) == 0;
 		store_clock_write(store);
+		if (good && store->repair) {
+			drop_repaired(store);
+		}
 	}
 	journal_give_room_back(&store->journal);
 	/* Who is refused from now on (holdfast verify holds the lock too) is not told of us. */

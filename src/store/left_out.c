@@ -55,7 +55,7 @@ bool left_out_has(const struct store *store, const char *id, size_t len)
 
 bool store_keeps_segments(const struct store *store)
 {
-	return store->has_leftover || hash_count(store->left_out) > 0;
+	return store->has_leftover || store->repair || hash_count(store->left_out) > 0;
 }
 
 void left_out_try_later(struct store *store)

@@ -227,7 +227,7 @@ static void report(const struct job *job)
 			strerror(-job->status));
 	} else if (job->damage.seq) {
 		diag(DIAG_ERROR,
-			"session %s: its log is damaged at byte %llu, where event %llu should be; what can be read of it is served, the rest is refused; restore it from a copy",
+			"session %s: its log is damaged at byte %llu, where event %llu should be; what can be read of it is served, the rest is refused; restore it from a copy, or stop the server and run holdfast repair",
 			job->id, (unsigned long long)job->damage.offset,
 			(unsigned long long)job->damage.seq);
 	} else {

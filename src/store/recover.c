@@ -34,6 +34,7 @@
  *   any other call fails                      the server does not start; the next start finds all
  */
 #include "recover_internal.h"
+#include "repair.h"
 
 #include "holdfast/diag.h"
 #include "holdfast/pack.h"
@@ -114,19 +115,46 @@ static int note_fate(struct recovery *rec, const struct record *record)
 	return 0;
 }
 
-static void set_aside(struct store *store, const char *id, const char *why)
+static void set_aside(struct recovery *rec, const char *id, const char *why)
 {
+	struct store *store = rec->store;
+	repair_keep_records(rec, id);
 	if (!recover_set_aside(store, store->sessions_fd, id, why)) {
 		store->has_leftover = true;
 		hash_put(store->leftovers, id, strlen(id), &store->leftovers);
 	}
 }
 
-static int replay(struct recovery *rec, const struct record *record)
+/** A session that is to be repaired does without the rest of what the journal has of it. */
+static int give_up_records(struct recovery *rec, struct session_log *log, const char *why)
+{
+	repair_note_journal(log, why);
+	recover_note_damage(rec, journal_session_hash(log->id, strlen(log->id), log->epoch));
+	return 0;
+}
+
+static bool is_to_repair(const struct recovery *rec, const char *id)
+{
+	const struct store_repair *repair = rec->store->repair;
+	return repair && (!repair->only || strcmp(repair->only, id) == 0);
+}
+
+/** Behind a damaged record, nothing that the journal has of the session means anything. */
+static bool is_given_up(struct recovery *rec, struct session_log *log)
+{
+	if (!is_to_repair(rec, log->id) || !recover_is_damaged(rec, log->id, log->epoch)) {
+		return false;
+	}
+	repair_note_journal(log, "a record of it in the journal is damaged");
+	return true;
+}
+
+int recover_replay(struct recovery *rec, const struct record *record)
 {
 	struct store *store = rec->store;
 	struct session_log *log = log_table_get(&store->by_id, record->id, record->id_len);
-	if (!log || log->epoch != record->epoch || !is_wanted(rec, record)) {
+	if (!log || log->epoch != record->epoch || !is_wanted(rec, record) ||
+		hash_get(rec->kept, record->id, record->id_len) || is_given_up(rec, log)) {
 		return 0;
 	}
 	if (!record_is_known(record)) {
@@ -141,9 +169,13 @@ static int replay(struct recovery *rec, const struct record *record)
 		log->owner = store->ops->found(store->owner, log);
 	}
 	int r = store_replay(log, record);
-	if (r == -EBADMSG) {
+	if (r == -EBADMSG && is_to_repair(rec, log->id)) {
 		store->ops->lost(log->owner);
-		set_aside(store, log->id, "the journal does not fit its log");
+		log->owner = NULL;
+		r = give_up_records(rec, log, "the journal does not fit its log");
+	} else if (r == -EBADMSG) {
+		store->ops->lost(log->owner);
+		set_aside(rec, log->id, "the journal does not fit its log");
 		session_log_free(log);
 		r = 0;
 	}
@@ -197,7 +229,7 @@ static int load_log(struct recovery *rec, const char *id, struct metadata *meta,
 	struct session_log *log;
 	int r = recover_session(rec->store, id, meta, &log, &why);
 	if (r == -EBADMSG) {
-		set_aside(rec->store, id, why);
+		set_aside(rec, id, why);
 		return 0;
 	}
 	if (r < 0) {
@@ -239,12 +271,14 @@ static int load_session(struct recovery *rec, const char *id)
 		diag(DIAG_WARN, "session %s was half-made and never acknowledged: removed", id);
 		remove_folder(store->sessions_fd, id);
 		return 0;
+	} else if (!has_meta && is_to_repair(rec, id)) {
+		meta = repair_guess_metadata(store, id);
 	} else if (!has_meta) {
-		set_aside(store, id, "metadata.json is damaged");
+		set_aside(rec, id, "metadata.json is damaged");
 		return 0;
 	}
-	if (recover_is_damaged(rec, id, meta.epoch)) {
-		set_aside(store, id, "a record of it in the journal is damaged");
+	if (recover_is_damaged(rec, id, meta.epoch) && !is_to_repair(rec, id)) {
+		set_aside(rec, id, "a record of it in the journal is damaged");
 		r = 0;
 	} else {
 		r = load_log(rec, id, &meta, has_meta);
@@ -276,7 +310,8 @@ static void make_missing(void *value, void *arg)
 	struct store *store = rec->store;
 	bool has_folder = true;
 	if (fate->deleted || log_table_get(&store->by_id, fate->id, strlen(fate->id)) ||
-		rec->error || recover_is_damaged(rec, fate->id, fate->epoch)) {
+		rec->error ||
+		(recover_is_damaged(rec, fate->id, fate->epoch) && !is_to_repair(rec, fate->id))) {
 		return;
 	}
 	if (disk->mkdirat(store->sessions_fd, fate->id, 0700) < 0) {
@@ -380,6 +415,27 @@ static int sync_folders(struct store *store)
 	return r == -ENOSPC || r == -EDQUOT ? 0 : r;
 }
 
+/** The records that were kept when a session was set aside, and then those of the journal. */
+static int replay_all(struct recovery *rec)
+{
+	int r = 0;
+	if (rec->store->repair) {
+		hash_destroy(rec->damaged); /* it is met once more, in order */
+		rec->damaged = hash_create();
+	}
+	list_for_each(link, &rec->store->logs) {
+		struct session_log *log = list_entry(link, struct session_log, link);
+		bool had = false;
+		if (r == 0 && is_to_repair(rec, log->id)) {
+			r = repair_replay_kept(rec, log, &had);
+		}
+		if (had) {
+			hash_put(rec->kept, log->id, strlen(log->id), rec->store);
+		}
+	}
+	return r < 0 ? r : recover_walk_journal(rec, recover_replay);
+}
+
 /* --- the whole --- */
 
 struct recovery recovery_begin(struct store *store, char **ret_why)
@@ -388,6 +444,7 @@ struct recovery recovery_begin(struct store *store, char **ret_why)
 		.fates = hash_create(),
 		.deleted = hash_create(),
 		.damaged = hash_create(),
+		.kept = hash_create(),
 		.ret_why = ret_why};
 }
 
@@ -397,6 +454,7 @@ void recovery_finish(struct recovery *rec)
 	hash_destroy(rec->fates);
 	hash_destroy(rec->deleted);
 	hash_destroy(rec->damaged);
+	hash_destroy(rec->kept);
 	free(rec->segments);
 }
 
@@ -406,6 +464,12 @@ int recover(struct store *store, char **ret_why)
 	int r = look_around(&rec);
 	if (r == 0) {
 		r = store_settle(store, ret_why);
+	}
+	if (r == 0) {
+		r = repair_finish_all(store);
+	}
+	if (r == 0 && store->repair) {
+		r = repair_bring_back(&rec);
 	}
 	if (r == 0) {
 		r = recover_sync_journal(&rec);
@@ -419,7 +483,7 @@ int recover(struct store *store, char **ret_why)
 		r = rec.error;
 	}
 	if (r == 0) {
-		r = recover_walk_journal(&rec, replay);
+		r = replay_all(&rec);
 	}
 	if (r == 0) {
 		r = sync_folders(store);

@@ -20,6 +20,7 @@ struct recovery {
 	uint64_t walked_segment; /* that a record being visited is in */
 	size_t last_batch; /* where the last good batch of the newest segment begins; 0: none */
 	int error; /* of make_missing() */
+	struct hash *kept; /* the store itself, by the ids of sessions with records of their own */
 	char **ret_why;
 };
 
@@ -31,6 +32,8 @@ struct link_of_chain {
 
 typedef int (*visit_record)(struct recovery *rec, const struct record *record);
 
+/** Gives a session that is needed in memory one of its records. */
+int recover_replay(struct recovery *rec, const struct record *record);
 struct recovery recovery_begin(struct store *store, char **ret_why);
 void recovery_finish(struct recovery *rec);
 /**
@@ -65,6 +68,8 @@ int recover_sync_journal(struct recovery *rec);
 /** Visits the records of one segment; *ret_valid is how many bytes of it are good. */
 int recover_walk_segment(struct recovery *rec, struct link_of_chain link, bool may_be_torn,
 	visit_record visit, size_t *ret_valid);
+/** A record of this session (journal_session_hash()) is damaged. */
+void recover_note_damage(struct recovery *rec, uint64_t session);
 /** Whether the walk has met a damaged record of this session. */
 bool recover_is_damaged(const struct recovery *rec, const char *id, uint64_t epoch);
 

@@ -1,5 +1,6 @@
 /* Recovery's way through the journal: which segments count, and what their batches hold. */
 #include "recover_internal.h"
+#include "repair.h"
 
 #include "holdfast/diag.h"
 
@@ -128,6 +129,18 @@ static int read_before(struct recovery *rec, uint64_t number, struct link_of_cha
 	return r;
 }
 
+/** What follows in the segment is lost to all sessions; later ones begin with snapshots. */
+static void do_without_rest(struct recovery *rec, const char *name, size_t valid)
+{
+	if (!rec->store->journal_is_damaged) {
+		diag(DIAG_ERROR,
+			"journal segment %s is damaged at byte %zu: what follows there is lost, and it does not tell of which sessions",
+			name, valid);
+		repair_keep_segment(rec->store, name);
+	}
+	rec->store->journal_is_damaged = true;
+}
+
 /**
  * Leaves in `segments` those that count, each with its end. A segment that the chain does not lead
  * to holds what was refused (its batch failed, and the next one began behind the one before it), or
@@ -161,10 +174,17 @@ static int find_chain(struct recovery *rec, struct link_of_chain **ret_chain, si
 			}
 			continue;
 		}
+		if (r == -EBADMSG && rec->store->repair) {
+			char name[32];
+			journal_segment_name(number, name);
+			do_without_rest(rec, name, 0);
+			wanted = (struct link_of_chain){i ? rec->segments[i - 1] : 0, SIZE_MAX};
+			continue;
+		}
 		if (r == -EBADMSG) {
 			free(chain);
 			return recover_refuse(rec, -EBADMSG,
-				"journal segment %016llx has no good header, which no crash does to one that others follow; restore the data directory from a copy, or move that file away to go on without what it holds",
+				"journal segment %016llx has no good header, which no crash does to one that others follow; restore the data directory from a copy, or run holdfast repair to go on without what is damaged",
 				(unsigned long long)number);
 		}
 		if (r < 0) {
@@ -187,7 +207,7 @@ static int find_chain(struct recovery *rec, struct link_of_chain **ret_chain, si
 	return 0;
 }
 
-static void note_damage(struct recovery *rec, uint64_t session)
+void recover_note_damage(struct recovery *rec, uint64_t session)
 {
 	if (!hash_get(rec->damaged, (const char *)&session, sizeof(session))) {
 		hash_put(rec->damaged, (const char *)&session, sizeof(session), rec->store);
@@ -220,7 +240,7 @@ int recover_walk_segment(struct recovery *rec, struct link_of_chain link, bool m
 		if (found == JOURNAL_RECORD) {
 			r = visit(rec, &record);
 		} else if (found == JOURNAL_DAMAGED) {
-			note_damage(rec, session);
+			recover_note_damage(rec, session);
 		}
 	}
 	*ret_valid = reader.valid;
@@ -230,9 +250,14 @@ int recover_walk_segment(struct recovery *rec, struct link_of_chain link, bool m
 	if (r == 0 && may_be_torn && torn && found == JOURNAL_END) {
 		return rec->only_looks ? 0 : cut_segment(rec->store, name, *ret_valid);
 	}
-	if (r == -EBADMSG || (r == 0 && (torn || too_short || found == JOURNAL_LOST))) {
+	bool is_damaged = r == -EBADMSG || (r == 0 && (torn || too_short || found == JOURNAL_LOST));
+	if (is_damaged && rec->store->repair) {
+		do_without_rest(rec, name, *ret_valid);
+		return 0;
+	}
+	if (is_damaged) {
 		return recover_refuse(rec, -EBADMSG,
-			"journal segment %s is damaged at byte %zu, in a place where no crash can do that, and does not tell which sessions that concerns; restore the data directory from a copy, or move that file away to go on without what it holds",
+			"journal segment %s is damaged at byte %zu, in a place where no crash can do that, and does not tell which sessions that concerns; restore the data directory from a copy, or run holdfast repair to go on without what is damaged",
 			name, *ret_valid);
 	}
 	return r;

@@ -2,6 +2,7 @@
  * One session's folder becomes a log again. What metadata.json says is certain is not read, but for
  * the line it ends with; what follows it is.
  */
+#include "repair.h"
 #include "store_internal.h"
 
 #include "holdfast/diag.h"
@@ -94,6 +95,24 @@ static int check_log(struct session_log *log)
 	return r;
 }
 
+static bool is_to_repair(const struct session_log *log)
+{
+	const struct store_repair *repair = log->store->repair;
+	return repair && (!repair->only || strcmp(repair->only, log->id) == 0);
+}
+
+/** The same, of a log that is read to its end, and kept if it is damaged. */
+static int check_or_repair(struct session_log *log, bool is_guessed)
+{
+	int r = repair_look(log, !is_guessed, is_guessed ? "metadata.json is damaged" : NULL);
+	if (r == 0 && !log->repair) {
+		r = check_log(log);
+	}
+	return r == -EBADMSG ? repair_look(log, true,
+				       "its log does not have what its metadata says is certain")
+			     : r;
+}
+
 int recover_session(struct store *store, const char *id, struct metadata *meta,
 	struct session_log **ret_log, const char **ret_why)
 {
@@ -113,7 +132,7 @@ int recover_session(struct store *store, const char *id, struct metadata *meta,
 	log->index.disk.certain = log_index_size(&log->index);
 	log->keys.size = log->keys.disk.certain = meta->keys_size;
 	log->keys.input_names = meta->input_names;
-	int r = check_log(log);
+	int r = is_to_repair(log) ? check_or_repair(log, meta->is_guessed) : check_log(log);
 	if (r < 0) {
 		*ret_why = "its log does not have what its metadata says is certain";
 		session_log_free(log);
@@ -134,5 +153,9 @@ bool remove_folder(int dir_fd, const char *name)
 		disk->unlinkat(dir_fd, path, 0);
 	}
 	blob_files_remove(dir_fd, name);
+	if (disk->unlinkat(dir_fd, name, AT_REMOVEDIR) == 0 || errno == ENOENT) {
+		return true;
+	}
+	repair_remove_rest(dir_fd, name);
 	return disk->unlinkat(dir_fd, name, AT_REMOVEDIR) == 0 || errno == ENOENT;
 }

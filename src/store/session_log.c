@@ -2,6 +2,7 @@
  * One session's events.jsonl: append, and the hot tail in memory. Index, names and cold reads are
  * in log_index.c, log_keys.c and log_read.c.
  */
+#include "repair.h"
 #include "store_internal.h"
 
 #include <assert.h>
@@ -68,6 +69,9 @@ void session_log_unlist(struct session_log *log)
 	log->is_removed = true;
 	log->store->engine->drop(log);
 	log_keys_finish(&log->keys);
+	if (log->damage_from) {
+		store_add_damaged(log->store, -1);
+	}
 	list_remove(&log->link);
 	list_remove(&log->wanted_link);
 	renderer_forget(log);
@@ -82,6 +86,7 @@ void session_log_free(struct session_log *log)
 	log_file_close(log);
 	session_log_forget_before(log, UINT64_MAX);
 	free(log->hot);
+	repair_free(log->repair);
 	buffer_finish(&log->unwritten);
 	buffer_finish(&log->index.fresh);
 	if (log->facts) {
@@ -173,6 +178,13 @@ int64_t session_log_append(
 		log->snapshot_round = store->snapshot_round;
 	}
 	return lsn;
+}
+
+void session_log_again(struct session_log *log, const struct event_view *view)
+{
+	if (log->repair) {
+		repair_take_event(log, view);
+	}
 }
 
 bool session_log_wants_snapshot(const struct session_log *log)
@@ -313,6 +325,13 @@ uint64_t session_log_first_seq(const struct session_log *log)
 uint64_t session_log_last_seq(const struct session_log *log)
 {
 	return log->last_seq;
+}
+
+bool session_log_get_damage(const struct session_log *log, uint64_t *ret_from, uint64_t *ret_to)
+{
+	*ret_from = log->damage_from;
+	*ret_to = log->damage_to;
+	return log->damage_from != 0;
 }
 
 void *session_log_facts(const struct session_log *log)

@@ -28,6 +28,7 @@ int store_open(uv_loop_t *loop, const struct store_place *place, const struct li
 		.ops = ops,
 		.owner = owner,
 		.engine = place->engine ? place->engine : &store_embedded,
+		.repair = place->repair,
 		.opening = true};
 	log_table_init(&store->by_id);
 	blobs_init(&store->blobs);
@@ -48,6 +49,23 @@ void store_count(struct store *store, struct metrics *metrics)
 {
 	store->metrics = metrics;
 	metrics_set(metrics, METRIC_STORE_FAILED, store->error != 0);
+	metrics_set(metrics, METRIC_SESSIONS_DAMAGED, store->damaged);
+}
+
+void store_add_damaged(struct store *store, int count)
+{
+	store->damaged += (size_t)count;
+	metrics_set(store->metrics, METRIC_SESSIONS_DAMAGED, store->damaged);
+}
+
+size_t store_count_damaged(const struct store *store)
+{
+	return store->damaged;
+}
+
+bool store_journal_is_damaged(const struct store *store)
+{
+	return store->journal_is_damaged;
 }
 
 int store_sync(struct store *store)

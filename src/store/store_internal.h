@@ -183,6 +183,10 @@ struct session_log {
 	struct list wanted_link; /* store.wanted: a checkpoint of its own is due */
 	uint64_t round; /* the last round of checkpoints that it was in */
 
+	uint64_t damage_from; /* what the newest read that met damage met; 0: none has */
+	uint64_t damage_to;
+	struct repair *repair; /* repair.h; NULL: it is not being repaired */
+
 	char room[40]; /* of the id, if it fits */
 };
 
@@ -255,6 +259,9 @@ struct store {
 	bool takes_snapshots; /* they are taken also while inputs are refused */
 	bool is_rewinding; /* the engine reads what session_log_rewind() asked for */
 	bool is_replaying; /* what the owner gives is in the journal already */
+	const struct store_repair *repair; /* NULL: damaged sessions are set aside */
+	bool journal_is_damaged; /* beyond what one session is concerned with */
+	size_t damaged; /* sessions: set aside, or read and found so */
 	bool opening; /* recovery is under way: nothing is left to the thread pool */
 	bool closing;
 };
@@ -311,6 +318,10 @@ bool versions_tell_record(
 	snapshot_is_foreign *is_foreign, const struct record *record, struct buffer *out);
 /** The same of a session's folder. */
 bool versions_tell_folder(int sessions_fd, const char *id, struct buffer *out);
+
+/* store.c */
+/** So many sessions more (or less) are known to be damaged. */
+void store_add_damaged(struct store *store, int count);
 
 /* session_log.c */
 /** Takes the facts. */
@@ -450,6 +461,7 @@ void log_keys_rest(struct log_keys *keys);
 #define METADATA_FRONT "{\"format\":"
 struct metadata {
 	uint64_t format; /* of the whole folder; the older one does not say it */
+	bool is_guessed; /* it could not be read: only `epoch` is right, perhaps (repair.h) */
 	uint64_t epoch;
 	uint64_t first_seq;
 	uint64_t first_at;

@@ -2,6 +2,7 @@
  * holdfast new-epoch: after a restore from an older copy, numbers that clients have seen may be
  * given a second time, for something else. With a new epoch the server tells them to start afresh.
  */
+#include "offline.h"
 #include "tools_internal.h"
 
 #include "holdfast/diag.h"
@@ -25,75 +26,6 @@ static const struct command command = {
 	.words_min = 1,
 	.words_max = 2,
 };
-
-/* --- what sessions tell, to nobody --- */
-
-static void handle_prompt_due(void *owner, struct session *session, uint64_t seq,
-	const char *message, size_t len, const struct json_t *content)
-{
-}
-
-static void handle_answered(
-	void *owner, struct session *session, const char *request_id, const char *option_id)
-{
-}
-
-static void handle_session(void *owner, struct session *session)
-{
-}
-
-static void handle_store_failed(void *owner, int error)
-{
-	diag(DIAG_ERROR, "the journal cannot be written: %s", strerror(-error));
-}
-
-static void handle_store_revived(void *owner)
-{
-}
-
-/* --- the data directory, opened as the server does it --- */
-
-struct opened {
-	uv_loop_t loop;
-	struct clock clock;
-	struct session_table *sessions;
-};
-
-static int open_sessions(struct opened *opened, const char *dir)
-{
-	static const struct session_ops ops = {
-		.prompt_due = handle_prompt_due,
-		.answered = handle_answered,
-		.changed = handle_session,
-		.deleted = handle_session,
-		.store_failed = handle_store_failed,
-		.store_revived = handle_store_revived,
-		.returned = handle_session,
-	};
-	char *why = NULL;
-	*opened = (struct opened){0};
-	clock_init(&opened->clock);
-	uv_loop_init(&opened->loop);
-	int r = session_table_open(&(struct session_table_config){.loop = &opened->loop,
-					   .limits = limits_default(),
-					   .clock = &opened->clock,
-					   .place = {.dir = dir, .durability = DURABILITY_FSYNC},
-					   .ops = &ops,
-					   .owner = opened},
-		&opened->sessions, &why);
-	if (r < 0) {
-		diag(DIAG_ERROR, "%s", why ? why : strerror(-r));
-	}
-	free(why);
-	return r;
-}
-
-static void close_sessions(struct opened *opened)
-{
-	session_table_close(opened->sessions);
-	uv_run(&opened->loop, UV_RUN_DEFAULT);
-	uv_loop_close(&opened->loop);
-}
 
 /* --- the change --- */
 
@@ -167,41 +99,27 @@ static int change(struct session_table *sessions, const char *only)
 	return r;
 }
 
-/** A directory that is none of ours is not to become one. */
-static int check_dir(const char *dir)
-{
-	char *why = NULL;
-	struct store_files files;
-	int r = store_files_open(dir, &files, &why);
-	store_files_close(&files);
-	if (r < 0) {
-		diag(DIAG_ERROR, "%s", why);
-	}
-	free(why);
-	return r;
-}
-
 int tool_new_epoch(int argc, char **argv)
 {
 	const char *words[2] = {0};
-	struct opened opened;
+	struct offline opened;
 	int r = options_parse(&command, argc, argv, words, NULL, NULL);
 	if (r != 0) {
 		return r < 0 ? TOOL_FAILED : 0;
 	}
-	if (check_dir(words[0]) < 0) {
+	if (offline_check_dir(words[0]) < 0) {
 		return TOOL_FAILED;
 	}
-	r = open_sessions(&opened, words[0]);
+	r = offline_open(&opened, words[0], NULL);
 	if (r == 0) {
 		r = change(opened.sessions, words[1]);
 	}
-	close_sessions(&opened);
+	offline_close(&opened);
 	if (r < 0) {
 		return TOOL_FAILED;
 	}
 	/* Opened once more, the journal begins a new segment without the old epochs' records. */
-	r = open_sessions(&opened, words[0]);
-	close_sessions(&opened);
+	r = offline_open(&opened, words[0], NULL);
+	offline_close(&opened);
 	return r < 0 ? TOOL_FAILED : 0;
 }

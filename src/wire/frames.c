@@ -406,6 +406,10 @@ static void put_detail(struct buffer *out, const struct error_detail *detail)
 	if (detail->is_in_doubt) {
 		put_string(out, "outcome", "unknown");
 	}
+	if (detail->lost_from) {
+		put_u64(out, "from", detail->lost_from);
+		put_u64(out, "to", detail->lost_to);
+	}
 }
 
 void frames_append_error(struct buffer *out, const char *code, const char *message,

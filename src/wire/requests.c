@@ -163,6 +163,7 @@ static int parse_load(const json_t *data, const struct limits *limits, struct lo
 	const json_t *limit = json_object_get(data, "limit");
 	const json_t *epoch = json_object_get(data, "epoch");
 	const json_t *follow = json_object_get(data, "follow");
+	const json_t *gaps = json_object_get(data, "gaps");
 	size_t fallback =
 		limits->load_default < limits->load_max ? limits->load_default : limits->load_max;
 	*load = (struct load_request){.limit = fallback};
@@ -189,12 +190,16 @@ static int parse_load(const json_t *data, const struct limits *limits, struct lo
 	if (follow && !json_is_boolean(follow)) {
 		return refuse(refusal, "bad_request", "follow must be true or false");
 	}
+	if (gaps && !json_is_boolean(gaps)) {
+		return refuse(refusal, "bad_request", "gaps must be true or false");
+	}
 	load->from = after ? LOAD_AFTER : before ? LOAD_BEFORE : LOAD_NEWEST;
 	load->seq = (uint64_t)json_integer_value(after ? after : before);
 	load->limit = limit ? (size_t)json_integer_value(limit) : load->limit;
 	load->has_epoch = epoch != NULL;
 	load->epoch = epoch ? parse_epoch(json_string_value(epoch)) : 0;
 	load->follow = json_is_true(follow);
+	load->gaps = json_is_true(gaps);
 	return 0;
 }
 
@@ -353,9 +358,9 @@ static int parse_token(const json_t *data, struct request *ret, struct refusal *
 static int parse_data(struct request *ret, const json_t *data, const struct limits *limits,
 	const struct json_numbers *numbers, struct refusal *refusal)
 {
-	static const char *const names[][6] = {
+	static const char *const names[][7] = {
 		[REQUEST_LOAD_EVENTS] = {"after_seq", "before_seq", "epoch", "limit", "follow",
-			NULL},
+			"gaps", NULL},
 		[REQUEST_KEEPALIVE] = {"client_time", "last_seen_seq", NULL},
 		[REQUEST_PROMPT] = {"message", "prompt_id", "content", NULL},
 		[REQUEST_LIST_PROMPTS] = {"prompt_id", NULL},
@@ -503,9 +508,12 @@ static json_t *query_number(const char *text)
 }
 
 int load_request_from_query(const char *after_seq, const char *before_seq, const char *limit,
-	const char *epoch, const struct limits *limits, struct load_request *ret,
+	const char *epoch, const char *gaps, const struct limits *limits, struct load_request *ret,
 	struct refusal *refusal)
 {
+	if (gaps && strcmp(gaps, "0") != 0 && strcmp(gaps, "1") != 0) {
+		return refuse(refusal, "bad_request", "gaps must be 0 or 1");
+	}
 	json_t *data = json_object();
 	if (after_seq) {
 		json_object_set_new(data, "after_seq", query_number(after_seq));
@@ -520,6 +528,7 @@ int load_request_from_query(const char *after_seq, const char *before_seq, const
 		json_object_set_new(data, "epoch", json_string(epoch));
 	}
 	int r = parse_load(data, limits, ret, refusal);
+	ret->gaps = gaps && *gaps == '1';
 	json_decref(data);
 	return r;
 }

@@ -505,28 +505,32 @@ static void queries_are_checked(void **state)
 	static const char *const bad[] = {"", "-1", "+1", "1.5", "1e3", "x", " 1",
 		"9007199254740992", "99999999999999999999", "0x10"};
 	assert_int_equal(
-		load_request_from_query(NULL, NULL, NULL, NULL, limits, &load, &refusal), 0);
+		load_request_from_query(NULL, NULL, NULL, NULL, NULL, limits, &load, &refusal), 0);
 	assert_int_equal(load.from, LOAD_NEWEST);
 	assert_int_equal(load.limit, 50);
-	assert_int_equal(load_request_from_query(
-				 "9007199254740991", NULL, "5000", NULL, limits, &load, &refusal),
+	assert_int_equal(load_request_from_query("9007199254740991", NULL, "5000", NULL, NULL,
+				 limits, &load, &refusal),
 		0);
 	assert_true(load.seq == 9007199254740991);
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		assert_true(load_request_from_query(
-				    bad[i], NULL, NULL, NULL, limits, &load, &refusal) < 0);
+				    bad[i], NULL, NULL, NULL, NULL, limits, &load, &refusal) < 0);
 		assert_true(load_request_from_query(
-				    NULL, bad[i], NULL, NULL, limits, &load, &refusal) < 0);
+				    NULL, bad[i], NULL, NULL, NULL, limits, &load, &refusal) < 0);
 		assert_true(load_request_from_query(
-				    NULL, NULL, bad[i], NULL, limits, &load, &refusal) < 0);
+				    NULL, NULL, bad[i], NULL, NULL, limits, &load, &refusal) < 0);
 	}
-	assert_true(load_request_from_query("1", "2", NULL, NULL, limits, &load, &refusal) < 0);
-	assert_true(load_request_from_query(NULL, "0", NULL, NULL, limits, &load, &refusal) < 0);
-	assert_true(load_request_from_query(NULL, NULL, "0", NULL, limits, &load, &refusal) < 0);
-	assert_true(load_request_from_query(NULL, NULL, "5001", NULL, limits, &load, &refusal) < 0);
+	assert_true(
+		load_request_from_query("1", "2", NULL, NULL, NULL, limits, &load, &refusal) < 0);
+	assert_true(
+		load_request_from_query(NULL, "0", NULL, NULL, NULL, limits, &load, &refusal) < 0);
+	assert_true(
+		load_request_from_query(NULL, NULL, "0", NULL, NULL, limits, &load, &refusal) < 0);
+	assert_true(load_request_from_query(
+			    NULL, NULL, "5001", NULL, NULL, limits, &load, &refusal) < 0);
 	/* An epoch that cannot be one of ours is another one, and no mistake. */
 	assert_int_equal(
-		load_request_from_query("1", NULL, NULL, "zz", limits, &load, &refusal), 0);
+		load_request_from_query("1", NULL, NULL, "zz", NULL, limits, &load, &refusal), 0);
 	assert_true(load.has_epoch && load.epoch == 0);
 	(void)state;
 }

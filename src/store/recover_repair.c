@@ -1,0 +1,332 @@
+/*
+ * Recovery for a repair: sessions that were set aside come back, with the records that the journal
+ * had of them, and what a repair that was killed had decided is done.
+ */
+#include "recover_internal.h"
+#include "repair.h"
+
+#include "holdfast/diag.h"
+#include "holdfast/requests.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define SEGMENT_ENDING ".journal"
+
+/* --- what was decided --- */
+
+static bool is_fresh_log(const char *name)
+{
+	static const char front[] = "events.jsonl.";
+	size_t len = strlen(front);
+	return strncmp(name, front, len) == 0 && strspn(name + len, "0123456789abcdef") == 16 &&
+	       strlen(name) == len + 16;
+}
+
+static bool is_segment(const char *name)
+{
+	size_t len = strlen(name);
+	size_t end = strlen(SEGMENT_ENDING);
+	return len > end && strcmp(name + len - end, SEGMENT_ENDING) == 0;
+}
+
+static int unlink_all(int dir_fd, bool (*is_wanted)(const char *name))
+{
+	char **names;
+	size_t count;
+	int r = disk_list(dir_fd, ".", is_wanted, &names, &count);
+	for (size_t i = 0; r == 0 && i < count; i++) {
+		r = disk->unlinkat(dir_fd, names[i], 0) < 0 && errno != ENOENT ? -errno : 0;
+	}
+	disk_list_free(names, count);
+	return r;
+}
+
+/** The log that metadata.json speaks of takes its place, and others that were begun go. */
+static int finish_one(struct store *store, const char *id)
+{
+	struct metadata meta;
+	const char *why;
+	char fresh[64];
+	int dir_fd = disk->openat(store->sessions_fd, id, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+	if (dir_fd < 0) {
+		return errno == ENOENT ? 0 : -errno;
+	}
+	int r = metadata_read(store->sessions_fd, id, NULL, &meta, &why);
+	bool has_epoch = r == 0;
+	snprintf(fresh, sizeof(fresh), "events.jsonl.%016" PRIx64, has_epoch ? meta.epoch : 0);
+	metadata_finish(&meta);
+	r = r == -ENOENT || r == -EBADMSG ? 0 : r;
+	bool is_there = has_epoch && faccessat(dir_fd, fresh, F_OK, 0) == 0;
+	if (is_there) {
+		diag(DIAG_INFO, "session %s: its repair is finished", id);
+		r = disk->renameat(dir_fd, fresh, dir_fd, "events.jsonl") < 0 ? -errno : 0;
+	}
+	r = r < 0 ? r : unlink_all(dir_fd, is_fresh_log);
+	/* The records have been taken by then; else they are needed by the next repair. */
+	r = r == 0 && is_there ? unlink_all(dir_fd, is_segment) : r;
+	if (r == 0 && disk->fsync(dir_fd) < 0) {
+		r = -errno;
+	}
+	close(dir_fd);
+	return r;
+}
+
+void repair_end(struct store *store, const char *id)
+{
+	char path[160];
+	int dir_fd = disk->openat(store->sessions_fd, id, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+	if (dir_fd >= 0) {
+		unlink_all(dir_fd, is_segment);
+		close(dir_fd);
+	}
+	snprintf(path, sizeof(path), "repair/%s", id);
+	disk->unlinkat(store->dir_fd, path, 0);
+	disk->unlinkat(store->dir_fd, "repair", AT_REMOVEDIR);
+}
+
+void repair_remove_rest(int parent_fd, const char *name)
+{
+	int dir_fd = disk->openat(parent_fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+	if (dir_fd >= 0) {
+		unlink_all(dir_fd, is_segment);
+		unlink_all(dir_fd, is_fresh_log);
+		close(dir_fd);
+	}
+}
+
+int repair_finish_all(struct store *store)
+{
+	char **ids;
+	size_t count;
+	int r = disk_list(store->dir_fd, "repair", NULL, &ids, &count);
+	if (r == -ENOENT) {
+		return 0;
+	}
+	for (size_t i = 0; r == 0 && i < count; i++) {
+		char path[320];
+		snprintf(path, sizeof(path), "repair/%s", ids[i]);
+		r = session_id_is_valid(ids[i], strlen(ids[i])) ? finish_one(store, ids[i]) : 0;
+		if (r == 0) {
+			disk->unlinkat(store->dir_fd, path, 0);
+		}
+	}
+	disk_list_free(ids, count);
+	if (r == 0) {
+		disk->unlinkat(store->dir_fd, "repair", AT_REMOVEDIR);
+	}
+	return r == -ENOSPC || r == -EDQUOT ? 0 : r;
+}
+
+/* --- what was set aside --- */
+
+/** The id in <id>.<number>; false if it is no folder of a session. */
+static bool parse_set_aside(const char *name, char id[160], unsigned long *ret_number)
+{
+	const char *dot = strrchr(name, '.');
+	size_t digits = dot ? strspn(dot + 1, "0123456789") : 0;
+	if (!dot || !digits || digits > 9 || dot[1 + digits] || dot - name >= 160) {
+		return false;
+	}
+	memcpy(id, name, (size_t)(dot - name));
+	id[dot - name] = '\0';
+	*ret_number = strtoul(dot + 1, NULL, 10);
+	return session_id_is_valid(id, strlen(id));
+}
+
+static bool is_folder(int dir_fd, const char *path)
+{
+	struct stat st;
+	return fstatat(dir_fd, path, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode);
+}
+
+struct aside {
+	char id[160];
+	unsigned long number;
+};
+
+/** The newest first, of each session. */
+static int compare_asides(const void *a, const void *b)
+{
+	const struct aside *one = a;
+	const struct aside *other = b;
+	int r = strcmp(one->id, other->id);
+	return r ? r : (one->number < other->number) - (one->number > other->number);
+}
+
+/** The folders of sessions in set-aside/ whose place is free, one of each. */
+static int list_asides(struct store *store, struct aside **ret, size_t *ret_count)
+{
+	char **names;
+	size_t count;
+	*ret = NULL;
+	*ret_count = 0;
+	int r = disk_list(store->dir_fd, "set-aside", NULL, &names, &count);
+	if (r < 0) {
+		return r == -ENOENT ? 0 : r;
+	}
+	struct aside *asides = xcalloc(count + 1, sizeof(*asides));
+	size_t found = 0;
+	for (size_t i = 0; i < count; i++) {
+		char path[320];
+		struct aside *aside = &asides[found];
+		snprintf(path, sizeof(path), "set-aside/%s", names[i]);
+		found += parse_set_aside(names[i], aside->id, &aside->number) &&
+			 is_folder(store->dir_fd, path) &&
+			 !is_folder(store->sessions_fd, aside->id);
+	}
+	disk_list_free(names, count);
+	qsort(asides, found, sizeof(*asides), compare_asides);
+	for (size_t i = 0; i < found; i++) {
+		if (!i || strcmp(asides[i].id, asides[*ret_count - 1].id) != 0) {
+			asides[(*ret_count)++] = asides[i];
+		}
+	}
+	*ret = asides;
+	return 0;
+}
+
+int repair_bring_back(struct recovery *rec)
+{
+	struct store *store = rec->store;
+	const char *only = store->repair->only;
+	struct aside *asides;
+	size_t count;
+	int r = list_asides(store, &asides, &count);
+	for (size_t i = 0; r == 0 && i < count; i++) {
+		char from[320];
+		if (only && strcmp(only, asides[i].id) != 0) {
+			continue;
+		}
+		snprintf(from, sizeof(from), "set-aside/%s.%lu", asides[i].id, asides[i].number);
+		if (disk->renameat(store->dir_fd, from, store->sessions_fd, asides[i].id) < 0) {
+			r = recover_refuse(rec, -errno, "%s cannot be moved back to sessions/: %s",
+				from, strerror(errno));
+		}
+	}
+	free(asides);
+	return r;
+}
+
+void repair_count_set_aside(struct store *store)
+{
+	struct aside *asides;
+	size_t count;
+	if (list_asides(store, &asides, &count) == 0) {
+		store->damaged += count;
+	}
+	free(asides);
+}
+
+struct metadata repair_guess_metadata(struct store *store, const char *id)
+{
+	char path[192];
+	uint64_t epoch = 0;
+	uint64_t first_seq;
+	snprintf(path, sizeof(path), "%s/events.index", id);
+	int fd = disk->openat(store->sessions_fd, path, O_RDONLY | O_CLOEXEC, 0);
+	if (fd >= 0 && log_index_read_header(fd, &epoch, &first_seq) < 0) {
+		epoch = 0;
+	}
+	if (fd >= 0) {
+		close(fd);
+	}
+	return (struct metadata){.is_guessed = true,
+		.epoch = epoch ? epoch : 1,
+		.first_seq = 1,
+		.base_seq = 1,
+		.facts_ops = store->ops->facts,
+		.facts = store->ops->facts->create("{}", 2)};
+}
+
+/* --- the records of a session that is set aside --- */
+
+struct finder {
+	struct recovery rec; /* the first member: the walk hands it on */
+	const char *id;
+	bool found;
+};
+
+static int look_for(struct recovery *rec, const struct record *record)
+{
+	struct finder *finder = (struct finder *)rec;
+	finder->found =
+		finder->found || (strlen(finder->id) == record->id_len &&
+					 memcmp(finder->id, record->id, record->id_len) == 0);
+	return 0;
+}
+
+void repair_keep_records(struct recovery *rec, const char *id)
+{
+	struct store *store = rec->store;
+	struct finder finder = {.rec = *rec, .id = id};
+	char **names = NULL;
+	size_t count = 0;
+	char *why = NULL;
+	finder.rec.only_looks = true;
+	finder.rec.ret_why = &why;
+	int r = recover_walk_journal(&finder.rec, look_for);
+	free(why);
+	/* Those that it has already are older than the journal's, and whole without them. */
+	if (r == 0 && finder.found &&
+		disk_list(store->sessions_fd, id, is_segment, &names, &count) == 0 && !count) {
+		for (size_t i = 0; i < rec->segment_count; i++) {
+			char name[32];
+			char to[192];
+			journal_segment_name(rec->segments[i], name);
+			snprintf(to, sizeof(to), "%s/%s", id, name);
+			if (linkat(store->journal.dir_fd, name, store->sessions_fd, to, 0) < 0) {
+				diag(DIAG_WARN,
+					"session %s: what the journal has of it cannot be kept: %s",
+					id, strerror(errno));
+			}
+		}
+	}
+	disk_list_free(names, count);
+}
+
+int repair_replay_kept(struct recovery *rec, struct session_log *log, bool *ret_had)
+{
+	struct store *store = rec->store;
+	char **names;
+	size_t count;
+	int r = disk_list(store->sessions_fd, log->id, is_segment, &names, &count);
+	disk_list_free(names, count);
+	*ret_had = r == 0 && count;
+	if (r < 0 || !count) {
+		return r == -ENOENT ? 0 : r; /* its folder is made later */
+	}
+	int dir_fd =
+		disk->openat(store->sessions_fd, log->id, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+	if (dir_fd < 0) {
+		return -errno;
+	}
+	int journal_fd = store->journal.dir_fd;
+	struct recovery kept = recovery_begin(store, rec->ret_why);
+	kept.only = log->id;
+	kept.only_looks = true;
+	store->journal.dir_fd = dir_fd;
+	r = recover_list_segments(&kept);
+	r = r < 0 ? r : recover_walk_journal(&kept, recover_replay);
+	store->journal.dir_fd = journal_fd;
+	close(dir_fd);
+	recovery_finish(&kept);
+	return r;
+}
+
+void repair_keep_segment(struct store *store, const char *name)
+{
+	char to[64];
+	unsigned number = 0;
+	int r;
+	do {
+		snprintf(to, sizeof(to), "set-aside/%s.%u", name, ++number);
+		r = linkat(store->journal.dir_fd, name, store->dir_fd, to, 0);
+	} while (r < 0 && errno == EEXIST && number < 1000);
+}
