@@ -119,7 +119,8 @@ export interface BlobInfo {
 export function uploadBlob(
 	sessionId: string,
 	bytes: Blob | ArrayBuffer | Uint8Array | string,
-	options?: { signal?: AbortSignal },
+	/** `onprogress`: in browsers. */
+	options?: { signal?: AbortSignal; onprogress?: (sent: number, size: number) => void },
 	where?: Where,
 ): Promise<BlobInfo>;
 /** The bytes of an image or file that an event names. */

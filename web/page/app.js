@@ -10,6 +10,7 @@ import { ConnectionBar } from './connection-bar.js';
 import { Drafts } from './drafts.js';
 import { $, drawIcons, h, lookUp } from './dom.js';
 import { showEmpty } from './empty.js';
+import { FileMenu } from './file-menu.js';
 import { Find } from './find.js';
 import { Gate } from './gate.js';
 import { handleKeys } from './keys.js';
@@ -81,6 +82,7 @@ const composer = new Composer($('#composer'), {
 });
 const drafts = new Drafts($('#prompt'));
 new CommandMenu($('#composer'), () => client?.agent.commands ?? []);
+const files = new FileMenu($('#composer'), () => client?.sessionId ?? null);
 const settings = new AgentSettings($('#agent-settings'), {
 	setMode: (id) => client?.setMode(id),
 	setModel: (id) => client?.setModel(id),
@@ -136,6 +138,7 @@ function route() {
 /** @param {string | null} id */
 function openSession(id) {
 	places.leave();
+	attachments.leave();
 	client?.close();
 	drafts.open(id);
 	openMedia(id);
@@ -308,7 +311,10 @@ async function sendPrompt(message, title = message.split('\n')[0]) {
 
 /** @param {string} message */
 async function promptHere(message) {
-	(await attachments.prompt(client, message)) || composer.restore(message);
+	const from = /** @type {HoldfastClient} */ (client);
+	if (!(await attachments.prompt(from, message, files.linksIn(message)))) {
+		client === from ? composer.restore(message) : drafts.leave(from.sessionId, message);
+	}
 	attention.offer();
 }
 

@@ -1,4 +1,7 @@
-/** Images and files that go with the next prompt: pasted, dropped or chosen; they are sent to the server when the prompt is. */
+/**
+ * Images and files that go with the next prompt: pasted, dropped or chosen; they are sent to the server when the prompt is. Taking one
+ * away while they are being sent takes the prompt back.
+ */
 import { formatBytes, h, icon, visible } from './dom.js';
 import { uploadBlob } from '../client/holdfast-client.js';
 
@@ -11,11 +14,16 @@ const IMAGE = /^image\/(png|jpeg|gif|webp|avif)$/;
  * @property {File} file @property {HTMLElement} row @property {HTMLElement} state @property {string | null} url
  */
 
+/** What the promise of a prompt is broken with when it is taken back. */
+class TakenBack extends Error {}
+
 export class Attachments {
 	#list;
 	#handlers;
-	/** @type {Attached[]} */
+	/** Those for the next prompt. @type {Attached[]} */
 	#all = [];
+	/** Those that are being sent, and how to take the prompt back. @type {{files: Attached[], abort: AbortController} | null} */
+	#sending = null;
 
 	/**
 	 * @param {HTMLFormElement} form @param {HTMLElement} list
@@ -46,19 +54,28 @@ export class Attachments {
 		});
 	}
 
-	/** What stands for the words of a prompt that has none. */
+	/** What stands for the words of a prompt that has none; nothing while those of the last prompt are being sent. */
 	get names() {
-		return this.#all.map(({ file }) => file.name).join(', ');
+		return this.#sending ? '' : this.#all.map(({ file }) => file.name).join(', ');
 	}
 
-	/** Sends a prompt with them; false if that failed, which is said. @param {any} client @param {string} message */
-	async prompt(client, message) {
-		if (this.#all.length === 0) {
-			client?.prompt(message);
-			return true;
+	/** Another session is shown: a prompt whose files are still being sent is taken back. */
+	leave() {
+		this.#sending?.abort.abort(new TakenBack('The session was left while its files were being sent.'));
+	}
+
+	/**
+	 * Sends a prompt with them and with these links; false if it was not sent, which is said.
+	 * @param {any} client @param {string} message @param {any[]} links
+	 */
+	async prompt(client, message, links) {
+		if (this.#sending) {
+			this.#handlers.say('The files of the prompt before this one are still being sent.');
+			return false;
 		}
 		try {
-			client.prompt(message, { content: await this.#send(client.sessionId) });
+			const content = this.#all.length > 0 ? [...(await this.#send(client.sessionId)), ...links] : links;
+			client.prompt(message, { content });
 		} catch (error) {
 			this.#handlers.say(`The prompt was not sent. ${error instanceof Error ? error.message : ''}`);
 			return false;
@@ -71,22 +88,39 @@ export class Attachments {
 	 * @param {string} sessionId @returns {Promise<import('../client/holdfast-client.js').PromptBlock[]>}
 	 */
 	async #send(sessionId) {
-		const all = [...this.#all];
+		const abort = new AbortController();
+		const sending = { files: this.#all, abort };
+		this.#sending = sending;
+		this.#all = [];
+		this.#changed();
 		const content = [];
-		for (const { file, state } of all) {
-			state.textContent = 'Sending…';
-			try {
-				const { blob, mime_type } = await uploadBlob(sessionId, file);
-				const type = typeOf(mime_type);
-				content.push({ type, blob, name: file.name.slice(0, 80), ...(type === 'resource' && file.type && { mime_type: file.type.slice(0, 80) }) });
-				state.textContent = 'Sent';
-			} catch (error) {
-				state.textContent = 'Not sent';
-				throw error;
+		try {
+			for (const one of sending.files) {
+				content.push(await this.#upload(sessionId, one, abort.signal));
 			}
+			abort.signal.throwIfAborted();
+			sending.files.forEach((one) => this.#drop(one));
+		} catch (error) {
+			sending.files.forEach(({ file, state }) => (state.textContent = formatBytes(file.size)));
+			this.#all = [...sending.files.filter(({ row }) => row.isConnected), ...this.#all];
+			throw abort.signal.aborted ? abort.signal.reason : error;
+		} finally {
+			this.#sending = null;
+			this.#changed();
 		}
-		all.forEach((one) => this.#remove(one));
 		return /** @type {import('../client/holdfast-client.js').PromptBlock[]} */ (content);
+	}
+
+	/** @param {string} sessionId @param {Attached} one @param {AbortSignal} signal */
+	async #upload(sessionId, { file, state }, signal) {
+		state.textContent = 'Sending';
+		const onprogress = (/** @type {number} */ sent, /** @type {number} */ size) => {
+			state.textContent = `Sending, ${Math.floor((100 * sent) / Math.max(1, size))} %`;
+		};
+		const { blob, mime_type } = await uploadBlob(sessionId, file, { signal, onprogress });
+		state.textContent = 'Sent';
+		const type = typeOf(mime_type);
+		return { type, blob, name: file.name.slice(0, 80), ...(type === 'resource' && file.type && { mime_type: file.type.slice(0, 80) }) };
 	}
 
 	/** @param {Event} event @param {DataTransfer | null} data */
@@ -111,14 +145,11 @@ export class Attachments {
 			return;
 		}
 		const url = IMAGE.test(file.type) ? URL.createObjectURL(file) : null;
-		const state = h('span', { class: 'muted', role: 'status' }, formatBytes(file.size));
+		const state = h('span', { class: 'muted attached-state' }, formatBytes(file.size));
 		const remove = h('button', { type: 'button', class: 'icon-button', 'aria-label': `Remove ${visible(file.name)}`, title: 'Remove' }, icon('close'));
 		const row = h('li', { class: 'attached', 'data-testid': 'attached' }, url ? h('img', { src: url, alt: '' }) : icon('read'), h('bdi', { class: 'media-name' }, visible(file.name)), state, remove);
 		const one = { file, row, state, url };
-		remove.addEventListener('click', () => {
-			this.#remove(one);
-			this.#handlers.changed();
-		});
+		remove.addEventListener('click', () => this.#remove(one));
 		this.#all.push(one);
 		this.#list.append(row);
 	}
@@ -140,15 +171,23 @@ export class Attachments {
 	/** @param {Attached} one */
 	#remove(one) {
 		this.#all = this.#all.filter((other) => other !== one);
-		one.row.remove();
-		if (one.url) {
-			URL.revokeObjectURL(one.url);
+		this.#drop(one);
+		if (this.#sending?.files.includes(one)) {
+			this.#sending.abort.abort(new TakenBack('A file was taken away while it was being sent.'));
 		}
 		this.#changed();
 	}
 
+	/** @param {Attached} one */
+	#drop({ row, url }) {
+		row.remove();
+		if (url) {
+			URL.revokeObjectURL(url);
+		}
+	}
+
 	#changed() {
-		this.#list.hidden = this.#all.length === 0;
+		this.#list.hidden = this.#all.length === 0 && this.#sending === null;
 		this.#handlers.changed();
 	}
 }

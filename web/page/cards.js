@@ -15,6 +15,7 @@ import { failure } from './failure.js';
 import { formatBytes, h, icon, lookUp, renderHtml, visible } from './dom.js';
 import { mediaPart, promptMedia } from './media.js';
 import { renderPermission } from './permission-card.js';
+import { authorOf } from './rights.js';
 import { renderTerminal } from './terminal-card.js';
 import { renderTool } from './tool-card.js';
 
@@ -91,21 +92,27 @@ function draw(item, context) {
 	}
 }
 
-/** @param {Item} item */
-function renderPrompt({ events: [event], isWhole }) {
-	const folded = isWhole ? null : fold(event.data.message);
-	const media = promptMedia(event.data.content);
-	return folded
-		? promptElement(`${folded.start}\n…`, hooks(event), moreButton(folded.words), media)
-		: promptElement(event.data.message, hooks(event), media);
+/** @param {Item} item @param {CardContext} context */
+function renderPrompt({ events: [event], isWhole }, { clientId }) {
+	const { message, content, client_id: client } = event.data;
+	const folded = isWhole ? null : fold(message);
+	const author = visible(authorOf(event.data, clientId));
+	return promptElement(
+		folded ? `${folded.start}\n…` : message,
+		{ ...hooks(event), 'data-author': author || null },
+		author ? h('div', { class: 'prompt-author', title: client, 'data-testid': 'author' }, h('bdi', {}, author), h('span', { class: 'sr-only' }, ':')) : null,
+		folded && moreButton(folded.words),
+		promptMedia(content),
+	);
 }
 
-/** @param {string} message @param {Record<string, any>} attributes @param {...any} after */
-export function promptElement(message, attributes, ...after) {
+/** @param {string} message @param {Record<string, any>} attributes @param {Element | null} author null: whoever looks at it @param {...any} after */
+export function promptElement(message, attributes, author, ...after) {
 	return h(
 		'div',
 		{ class: 'item prompt', ...attributes },
-		h('div', { class: 'prompt-text', dir: 'auto' }, h('span', { class: 'sr-only' }, 'You: '), message),
+		author,
+		h('div', { class: 'prompt-text', dir: 'auto' }, !author && h('span', { class: 'sr-only' }, 'You: '), message),
 		...after,
 	);
 }

@@ -35,6 +35,13 @@ export class Drafts {
 		this.save();
 	}
 
+	/** A text for a session that is not the one shown, unless there is a draft. @param {string} id @param {string} text */
+	leave(id, text) {
+		if (!readTab(PREFIX + id)) {
+			writeTab(PREFIX + id, text);
+		}
+	}
+
 	save() {
 		const text = this.#box.value;
 		if (this.#session !== undefined) {

@@ -206,3 +206,9 @@ export function promptMedia(content) {
 	const parts = (Array.isArray(content) ? content : []).map(mediaPart).filter(Boolean);
 	return parts.length > 0 ? h('div', { class: 'prompt-media' }, ...parts) : null;
 }
+
+/** The names of what goes with a prompt that is not in the transcript yet. @param {readonly any[]} content */
+export function attachedNames(content) {
+	const names = content.map((block) => visible(nameOf(block)));
+	return h('span', { class: 'attached-names', 'data-testid': 'attached-names', title: names.join('\n') }, icon('clip'), h('span', { class: 'sr-only' }, 'With '), h('bdi', {}, names.join(', ')));
+}

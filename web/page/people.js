@@ -1,6 +1,6 @@
 /** Those who are here: how many, who, and what they may do; and what this browser's own person is called. Asks only while the page is looked at. */
 import { h, icon, visible } from './dom.js';
-import { isUs, loginName, nameOf, noteNames, roleWord } from './rights.js';
+import { isUs, loginName, nameOf, noteNames, roleWord, setMyName } from './rights.js';
 
 const NAME = 'holdfast-name ';
 const NAME_BYTES = 64;
@@ -71,6 +71,7 @@ export class People {
 	open(client) {
 		this.#client = client;
 		this.#name = readName();
+		setMyName(this.#name);
 		if (client) {
 			client.setName(this.#name || null);
 			client.watchPresence(!document.hidden);
@@ -82,6 +83,7 @@ export class People {
 	/** @param {string} name */
 	#rename(name) {
 		this.#name = name;
+		setMyName(name);
 		keepName(name);
 		this.#client?.setName(name || null);
 	}

@@ -131,7 +131,7 @@ function answerWords(asked, resolved, { clientId }) {
 			h(
 				'span',
 				{ title: by },
-				isUs(by, data.sub, clientId) ? 'you' : visible(nameOf(by, data.sub)),
+				isUs(by, data.sub, clientId) ? 'you' : visible(nameOf(by, data.sub, data.name)),
 			),
 		data.bound_to !== undefined && ' before the agent was restarted',
 	];

@@ -1,5 +1,6 @@
 /** The queued prompts, above the prompt box. Their senders, and admins, may edit and remove them. */
 import { h, icon, morph, visible } from './dom.js';
+import { attachedNames } from './media.js';
 import { isUs, mayChange, nameOf } from './rights.js';
 
 const NAME_MAX = 60;
@@ -101,7 +102,7 @@ export class PromptQueue {
 	}
 
 	/** @param {QueuedPrompt} prompt */
-	#render({ prompt_id: id, message, client_id: client, sub, edited, truncated }) {
+	#render({ prompt_id: id, message, client_id: client, sub, name: said, edited, truncated, content = [] }) {
 		const text = visible(message) + (truncated ? '…' : '');
 		const name = text.length > NAME_MAX ? `${text.slice(0, NAME_MAX)}…` : text;
 		const isOurs = isUs(client, sub, this.#clientId);
@@ -110,13 +111,14 @@ export class PromptQueue {
 			'li',
 			{},
 			h('span', { class: 'queue-text' }, text),
+			content.length > 0 && attachedNames(content),
 			edited ? h('span', { class: 'queue-note' }, 'edited') : null,
 			isOurs
 				? null
 				: h(
 						'span',
 						{ class: 'queue-note queue-client', title: client },
-						visible(nameOf(client, sub)),
+						visible(nameOf(client, sub, said)),
 					),
 			canChange && button('edit', 'edit', `Edit: ${name}`, 'edit-queued', id),
 			canChange && button('remove', 'close', `Remove: ${name}`, 'remove-queued', id),

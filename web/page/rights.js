@@ -71,6 +71,27 @@ export function isUs(client, sub, here) {
 	return client === here && (sub === undefined || sub === who.sub);
 }
 
+/** The name of this browser's own person, which people.js keeps. */
+let myName = '';
+
+/** @param {string} name */
+export function setMyName(name) {
+	myName = name;
+}
+
+/**
+ * Who wrote a prompt, if that is worth saying: not of one's own, nor if nobody can tell it from one's own, which other tabs and days may have sent.
+ * @param {{client_id?: string, sub?: string, name?: string}} prompt @param {string} here the tab's client id
+ */
+export function authorOf({ client_id: client, sub, name }, here) {
+	if (client === undefined || isUs(client, sub, here)) {
+		return '';
+	}
+	const isMine = (sub ?? '') === who.sub;
+	const known = name ?? knownNames().get(keyOf(client, sub));
+	return isMine && (known === undefined || known === myName) ? '' : nameOf(client, sub, known);
+}
+
 /** Names that people have given themselves, which nobody has checked, by client and sub; those of this tab, also from before it was loaded again. */
 const NAMES = 'holdfast-names';
 const NAMES_MAX = 200;
@@ -108,9 +129,9 @@ export function noteNames(people) {
 	return news.length > 0;
 }
 
-/** What the token says comes with what the person says. @param {string} client @param {string} [sub] */
-export function nameOf(client, sub) {
-	const name = knownNames().get(keyOf(client, sub));
+/** What the token says comes with what the person says. @param {string} client @param {string} [sub] @param {string} [said] what they were called then */
+export function nameOf(client, sub, said) {
+	const name = said ?? knownNames().get(keyOf(client, sub));
 	if (sub) {
 		return name && name !== sub ? `${name} (${sub})` : sub;
 	}

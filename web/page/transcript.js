@@ -6,6 +6,7 @@ import { promptElement, renderItem } from './cards.js';
 import { h, icon, lookUp, morph, morphAttributes } from './dom.js';
 import { highlightIn } from './highlight.js';
 import { ItemWindow } from './item-window.js';
+import { attachedNames } from './media.js';
 import { OpenBlocks, isHeld } from './open-blocks.js';
 import { TerminalLinks } from './terminal-links.js';
 import { TranscriptModel } from '../client/holdfast-client.js';
@@ -185,6 +186,8 @@ export class Transcript {
 				promptElement(
 					prompt.message,
 					{ 'data-prompt-id': prompt.prompt_id, 'data-state': prompt.state },
+					null,
+					prompt.content?.length > 0 && attachedNames(prompt.content),
 					h('span', { class: 'prompt-state' }, lookUp(words, prompt.state, '')),
 				),
 			),
@@ -261,7 +264,7 @@ export class Transcript {
 
 	/** People are called something else now. */
 	showNames() {
-		this.#model.items.filter(({ kind }) => kind === 'permission').forEach((item) => this.#update(item));
+		this.#model.items.filter(({ kind }) => kind === 'permission' || kind === 'prompt').forEach((item) => this.#update(item));
 	}
 
 	#add(/** @type {HoldfastEvent} */ event) {
