@@ -44,7 +44,7 @@ test('two see each other; a name stands where the number of a client stood, also
 	await assertNoFault(first, 'who is here');
 	await first.keyboard.press('Escape');
 	await callMe(second, 'Anna');
-	await first.waitForFunction(() => /answered by Anna$/.test(document.querySelector('[data-resolved="selected"]').innerText));
+	await first.waitForFunction(() => /Anna/.test(document.querySelector('#people').title));
 	await second.reload();
 	await waitForCount(second, 2);
 	await second.waitForFunction(() => /Anna \(you\)/.test(document.querySelector('#people').title));
@@ -52,7 +52,43 @@ test('two see each other; a name stands where the number of a client stood, also
 	await waitForCount(first, 1);
 	await first.reload();
 	await waitForTurns(first);
-	assert.match(await first.locator('[data-resolved="selected"]').innerText(), /answered by Anna$/, 'gone, and not forgotten');
+	assert.match(await first.locator('[data-resolved="selected"]').innerText(), /answered by Ann of Green Gables$/, 'as they were called then');
+});
+
+/** Who wrote the prompts, as a page shows it: '' for those without a word. */
+const authors = (page) => page.$$eval('#transcript .prompt', (all) => all.map((one) => one.querySelector('[data-testid="author"] bdi')?.textContent ?? ''));
+
+test('prompts of others say who wrote them, in the transcript and in the queue; one\'s own do not', async (t) => {
+	const server = await startServer(t, { rate: 1000 });
+	const { first, second } = await openTwo(t, server, 'list');
+	await waitForTurns(second);
+	await callMe(second, 'Ann <b>');
+	await say(second, 'permission');
+	const { holdfast, ...rest } = claims('controller', ['*'], { sub: 'guest' });
+	const bob = await openPage(t, loginLink(sessionUrl(server.url, await sessionOf(first)), makeToken({ ...rest, holdfast }, secretOf(server))), { login: false, ...PHONE, colorScheme: 'dark' });
+	await waitForStatus(bob, 'live');
+	await byTestId(bob, 'permission-option').first().waitFor();
+	await say(bob, 'table');
+	await byTestId(first, 'queued').getByText('guest').waitFor();
+	await allowOnce(second);
+	for (const page of [first, second, bob]) {
+		await waitForTurns(page, 3);
+	}
+	assert.deepEqual(await authors(first), ['', 'Ann <b>', 'guest']);
+	assert.deepEqual(await authors(second), ['', '', 'guest']);
+	assert.match((await authors(bob))[0], /^client [0-9a-f]{8}$/, 'somebody else');
+	assert.deepEqual((await authors(bob)).slice(1), ['Ann <b>', '']);
+	assert.match(await bob.locator('[data-resolved="selected"]').innerText(), /answered by Ann <b>$/);
+	assert.equal(await first.locator('.prompt').nth(1).locator('.prompt-text').innerText(), 'permission');
+	await assertNoFault(first, 'prompts of others');
+	await assertNoFault(bob, 'prompts of others, on a phone');
+	if (process.env.HOLDFAST_SHOTS) {
+		await first.screenshot({ path: `${process.env.HOLDFAST_SHOTS}/authors.png` });
+		await bob.screenshot({ path: `${process.env.HOLDFAST_SHOTS}/authors-phone.png` });
+	}
+	await second.reload();
+	await waitForTurns(second, 3);
+	assert.deepEqual(await authors(second), ['', '', 'guest']);
 });
 
 test('what a token says comes with the name; a token that hides is told no names', async (t) => {
