@@ -10,6 +10,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 /* What is shorter is sent as it is: it would hardly become shorter. */
 #define DEFLATE_MIN 1024
@@ -44,5 +45,32 @@ int inflate_message(
 
 /** Appends the text as a gzip file. */
 void deflate_gzip(struct deflater *deflater, const char *text, size_t len, struct buffer *out);
+
+/*
+ * A gzip stream that is put together from pieces, each of which is packed once for all streams that
+ * it is part of: GZIP_HEAD, pieces (or stored blocks), and an end that is counted along.
+ */
+#define GZIP_HEAD      "\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff"
+#define GZIP_HEAD_SIZE 10
+
+/** What a piece of text adds to the end of its streams. */
+struct gzip_piece {
+	uint32_t crc;
+	uint32_t len;
+	uint64_t step; /* of zlib: how the sum of what is before it changes */
+};
+
+struct gzip_piece gzip_measure(const char *text, size_t len);
+/** Appends the text as whole blocks of deflate, none of them the last one. */
+void deflate_piece(struct deflater *deflater, const char *text, size_t len, struct buffer *out);
+
+/** What has been sent of a stream; all zero at its beginning. */
+struct gzip_end {
+	uint32_t crc;
+	uint32_t len; /* modulo 2^32 */
+};
+
+void gzip_end_add(struct gzip_end *end, const struct gzip_piece *piece);
+void gzip_end_append(const struct gzip_end *end, struct buffer *out);
 
 #endif

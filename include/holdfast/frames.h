@@ -7,13 +7,13 @@
 
 #include "holdfast/agent_state.h"
 #include "holdfast/buffer.h"
+#include "holdfast/deflate.h"
 #include "holdfast/event.h"
 #include "holdfast/prompt_queue.h"
 
 #include <stdbool.h>
 #include <stdint.h>
 
-struct deflater;
 struct error_detail;
 
 /** Room in front of the text, which the socket layer overwrites with its own header. */
@@ -25,6 +25,9 @@ struct frame {
 	struct buffer
 		deflated; /* the same, then the text compressed; empty: see frame_deflated() */
 	bool was_deflated;
+	bool is_sse; /* it is made for a stream (sse.h), and its text is no JSON */
+	struct gzip_piece piece; /* of such a frame, once it is packed */
+	struct frame *sse; /* the same for a stream; NULL: nobody has asked for it */
 };
 
 static inline const char *frame_text(const struct frame *frame)

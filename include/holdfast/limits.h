@@ -79,6 +79,8 @@
 		"a WebSocket that has been silent for this time is sent a ping")                                                          \
 	LIMIT(int64_t, pong_ms, MS, 20000, 100, 86400000, NULL,                                                                           \
 		"and is closed if nothing arrives within this time")                                                                      \
+	LIMIT(int64_t, comment_ms, MS, 15000, 100, 3600000, NULL,                                                                         \
+		"a stream of server-sent events that has been silent for this time is sent a comment")                                    \
 	/* What comes from outside. */                                                                                                    \
 	LIMIT(size_t, frame_size, BYTES, 1 * LIMIT_MIB, 1 * LIMIT_KIB, 64 * LIMIT_MIB,                                                    \
 		"too_large", "size of a WebSocket message from a client")                                                                 \

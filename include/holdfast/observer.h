@@ -60,6 +60,7 @@ struct channel {
 		uint64_t to;
 		enum event_format format;
 		unsigned hides; /* what is left out of it */
+		bool is_sse;
 	} shared[8];
 	size_t shared_next;
 	/* The same for `status`, NULL: not made yet; the second one for those that see no tools. */
@@ -118,6 +119,11 @@ struct observer_config {
 	const char *role; /* as role_name() has it */
 	int64_t expires_ms; /* for `connected`: ms since 1970; 0: never */
 	unsigned hide; /* what is not shown to it: see hide.h */
+	/*
+	 * Its socket is a stream of server-sent events: its events come as such (sse.h), it is told when it
+	 * has all there is, and a load that fails is its end.
+	 */
+	bool is_sse;
 };
 
 /** Makes an observer that holds nothing yet, and sends `connected`. */

@@ -404,6 +404,10 @@ static void sweep_socket(struct conn *conn)
 {
 	const struct limits *limits = conn->server->limits;
 	int64_t silent = now_ms(conn) - conn->received_ms;
+	if (conn->sse) {
+		sse_sweep(conn);
+		return;
+	}
 	if ((conn->server->is_paused && conn->ops->is_producer) || conn->is_parked ||
 		conn->is_slowed || is_taking(conn)) {
 		/* Nothing is read: nobody knows whether it is silent, or slow. */

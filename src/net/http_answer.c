@@ -90,15 +90,18 @@ static void respond(struct conn *conn, unsigned status, const char *headers, con
 	conn_at_end_of_tick(conn);
 }
 
+/* What an answer of the API is for a browser: nothing to keep, and nothing to show. */
+#define API_RULES                     \
+	"cache-control: no-store\r\n" \
+	"content-security-policy: default-src 'none'; frame-ancestors 'none'\r\n"
+
 /** `type` NULL: there is no body. */
 static void respond_api(struct conn *conn, unsigned status, const char *type, const char *headers,
 	const char *body, size_t len)
 {
 	struct buffer all = {0};
-	buffer_printf(&all,
-		"cache-control: no-store\r\n"
-		"content-security-policy: default-src 'none'; frame-ancestors 'none'\r\n%s%s%s%s",
-		type ? "content-type: " : "", type ? type : "", type ? "\r\n" : "", headers);
+	buffer_printf(&all, API_RULES "%s%s%s%s", type ? "content-type: " : "", type ? type : "",
+		type ? "\r\n" : "", headers);
 	respond(conn, status, buffer_cstr(&all), body, len, len);
 	buffer_finish(&all);
 }
@@ -114,11 +117,24 @@ void http_respond_text(struct conn *conn, const char *type, const char *text, si
 	respond_api(conn, 200, type, "", text, len);
 }
 
+void http_begin_stream(struct conn *conn, const char *type, const char *headers)
+{
+	struct buffer out = {0};
+	buffer_printf(&out,
+		"HTTP/1.1 200 OK\r\nserver: holdfast\r\n" BROWSER_RULES API_RULES
+		"content-type: %s\r\nx-accel-buffering: no\r\nconnection: close\r\n%s",
+		type, headers);
+	append_cors(conn, &out);
+	buffer_append_str(&out, "\r\n");
+	conn_put(conn, out.data, out.len);
+	buffer_finish(&out);
+}
+
 void http_answer_preflight(struct conn *conn)
 {
 	http_respond_with(conn, 204,
 		"access-control-allow-methods: GET, HEAD, POST, PATCH, DELETE\r\n"
-		"access-control-allow-headers: Authorization, Content-Type, Holdfast-Login\r\n"
+		"access-control-allow-headers: Authorization, Content-Type, Holdfast-Login, Last-Event-ID\r\n"
 		"access-control-max-age: 600\r\n",
 		NULL, 0);
 }

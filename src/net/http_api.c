@@ -173,6 +173,8 @@ static void route_events(struct conn *conn, struct session *session)
 		http_refuse_method(conn, "GET, POST");
 	} else if (!is_there(session)) {
 		refuse_no_session(conn);
+	} else if (http_wants_sse(conn)) {
+		http_open_sse(conn);
 	} else {
 		http_get_events(conn, session);
 	}
@@ -393,6 +395,8 @@ void http_route(struct conn *conn)
 		is_get ? get_health(conn) : http_refuse_method(conn, "GET");
 	} else if (strcmp(path, "/readyz") == 0) {
 		is_get ? get_readiness(conn) : http_refuse_method(conn, "GET");
+	} else if (conn->server->is_draining && http_wants_sse(conn)) {
+		http_drain_sse(conn);
 	} else if (conn->server->is_draining) {
 		http_refuse(conn, "shutting_down",
 			"the server is shutting down; try again in a moment");
@@ -406,6 +410,8 @@ void http_route(struct conn *conn)
 		http_route_push(conn);
 	} else if (strcmp(path, "/api/search") == 0) {
 		is_get ? http_search(conn, NULL) : http_refuse_method(conn, "GET");
+	} else if (strcmp(path, "/api/events") == 0) {
+		http_wants_sse(conn) ? http_open_sse_feed(conn) : http_refuse_method(conn, "GET");
 	} else if (strcmp(path, "/api/agents") == 0) {
 		is_get ? http_get_agents(conn) : http_refuse_method(conn, "GET");
 	} else if (strcmp(path, "/api/directories") == 0) {

@@ -42,6 +42,8 @@ void http_respond_text(struct conn *conn, const char *type, const char *text, si
 /** The beginning of a file of `size` bytes, whose rest is sent from the file; `headers` has its type. */
 void http_respond_file(struct conn *conn, unsigned status, const char *headers, const char *body,
 	size_t len, uint64_t size);
+/** Sends the head of an answer that ends with the connection; `headers` are lines of their own. */
+void http_begin_stream(struct conn *conn, const char *type, const char *headers);
 void http_refuse(struct conn *conn, const char *code, const char *message);
 /*
  * The most bytes of a body or message before its sender has shown a token: strangers take no room
@@ -158,6 +160,16 @@ void http_forget_search(struct conn *conn);
 /** The server goes; what still runs is not told to it. */
 void server_forget_searches(struct server *server);
 
+/* http_sse.c */
+/** Whether the request asks for server-sent events. */
+bool http_wants_sse(const struct conn *conn);
+/** Those of the session conn.session_id, which is there and may be seen. */
+void http_open_sse(struct conn *conn);
+/** Those of the feed. */
+void http_open_sse_feed(struct conn *conn);
+/** One that says when to come back, as EventSource does not come back after a refusal. */
+void http_drain_sse(struct conn *conn);
+
 /* http_stream.c */
 /** The body is events, one on a line. */
 bool http_is_stream(struct conn *conn);
@@ -188,6 +200,12 @@ const char *query_get(struct conn *conn, const char *name, char *buf, size_t siz
 int query_format(const char *text, enum event_format fallback, enum event_format *ret);
 /** Reads `create` and `title` into the connection; NULL, or what is wrong with them. */
 const char *query_append(struct conn *conn);
+/**
+ * Reads the query of a stream of events, and its Last-Event-ID, which counts more than `after`. NULL, or
+ * what is wrong with them.
+ */
+const char *query_read_stream(
+	struct conn *conn, struct observer_config *ret_config, struct load_request *ret_load);
 /** Reads a WebSocket's query into the connection, or sets conn->refused. */
 void query_read_socket(struct conn *conn);
 

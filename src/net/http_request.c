@@ -11,9 +11,8 @@
 #include <strings.h>
 
 /* A refused body up to this size is read and dropped; beyond it the connection ends. */
-#define DISCARD_MAX (256ULL * 1024)
-/* Requests of one connection that are served in one loop tick. */
-#define REQUESTS_MAX 16
+#define DISCARD_MAX  (256ULL * 1024)
+#define REQUESTS_MAX 16 /* of one connection that are served in one loop tick */
 /*
  * A peer has so long to see the answer that ends its connection, and longer if it is still sending:
  * closed at once, the bytes that nobody read would make the kernel drop the answer (ms).
@@ -90,9 +89,10 @@ static size_t body_max(const struct conn *conn)
 
 static void route(struct conn *conn)
 {
+	bool is_get = conn->http->method == HTTP_GET;
 	if (leads_nowhere(conn)) {
 		http_refuse(conn, "not_found", "there is nothing at this address");
-	} else if (ws_is_path(conn->http->path) && conn->http->method == HTTP_GET) {
+	} else if (ws_is_path(conn->http->path) && is_get && !http_wants_sse(conn)) {
 		conn->http->must_close = true;
 		http_refuse_with(conn, 426, "upgrade: websocket\r\nsec-websocket-version: 13\r\n",
 			"bad_request",

@@ -10,6 +10,7 @@
 
 #include "holdfast/access.h"
 #include "holdfast/chunked.h"
+#include "holdfast/deflate.h"
 #include "holdfast/hash.h"
 #include "holdfast/http_head.h"
 #include "holdfast/intake.h"
@@ -50,7 +51,7 @@ enum conn_phase {
 	PHASE_HEAD, /* a request's head is coming, or nothing */
 	PHASE_BODY, /* its body is coming */
 	PHASE_ANSWER, /* it is whole, and its answer is on its way */
-	PHASE_SOCKET, /* it has become a WebSocket */
+	PHASE_SOCKET, /* it has become a WebSocket, or a stream of server-sent events */
 	PHASE_LINGER, /* all is said: the peer may read it, and what it sends is dropped */
 };
 
@@ -109,7 +110,17 @@ struct http_exchange {
 	struct conn *conn; /* whose it is */
 };
 
-/** What it has once it is a WebSocket. */
+/** What a stream of server-sent events has beside what it shares with a WebSocket. */
+struct sse_stream {
+	bool packs; /* it is compressed */
+	struct gzip_end end;
+	int64_t spoken_ms; /* when something was sent last, on the loop's clock */
+	int64_t looked_ms; /* when it was looked whether the peer takes it, the same */
+	int64_t heard_ms; /* when it was seen that the peer does, the same */
+	uint64_t taken; /* sock_taken() then */
+};
+
+/** What it has once it is a WebSocket, or a stream, of which nothing comes in. */
 struct ws_socket {
 	char client_id[68];
 	struct login_cookies *cookies; /* of the upgrade; NULL: none */
@@ -151,6 +162,7 @@ struct conn {
 	enum conn_phase phase;
 	struct http_exchange *http; /* NULL: it is a WebSocket */
 	struct ws_socket *ws; /* NULL: it is not */
+	struct sse_stream *sse; /* it is a stream instead; NULL: it is not */
 	const struct conn_ops *ops; /* of the WebSocket's kind; NULL: HTTP */
 	struct session *session; /* NULL: none, or it is gone */
 	char session_id[129];
@@ -377,6 +389,8 @@ bool conn_check_query(struct conn *conn);
  */
 struct session *conn_find_session(struct conn *conn);
 
+/** A random one, until the client says its own. */
+void ws_make_client_id(struct conn *conn);
 /** The socket is open, and whose it is is known. */
 void ws_begin(struct conn *conn);
 /** There is no such session, or it is nobody's affair here; closes. */
@@ -402,6 +416,16 @@ void conn_close(struct conn *conn, unsigned code, const char *reason);
 void ws_writable(struct conn *conn);
 /** Asks a peer that has been silent for long whether it is there. */
 void ws_ping(struct conn *conn);
+
+/* http_sse.c */
+/** A frame of a socket, as an event. */
+void sse_write(struct conn *conn, struct frame *frame);
+/** The client comes back no sooner than in so many ms, and a little later. */
+void sse_say_retry(struct conn *conn, int64_t ms);
+/** Nothing more is said. */
+void sse_end(struct conn *conn);
+/** Looks whether the peer is there, and says something now and then; once a second. */
+void sse_sweep(struct conn *conn);
 
 /* the three kinds of WebSocket */
 extern const struct conn_ops observer_conn_ops;

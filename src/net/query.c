@@ -1,6 +1,8 @@
 /* The query of a request: names that are known, values that make sense, or a refusal. */
 #include "http_internal.h"
 
+#include "holdfast/sse.h"
+
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -101,6 +103,15 @@ int query_format(const char *text, enum event_format fallback, enum event_format
 	return -1;
 }
 
+static const char *read_deltas(const char *text, enum deltas *ret)
+{
+	if (text && strcmp(text, "text") != 0 && strcmp(text, "html") != 0) {
+		return "deltas must be text or html";
+	}
+	*ret = !text ? DELTAS_NONE : strcmp(text, "text") == 0 ? DELTAS_TEXT : DELTAS_HTML;
+	return NULL;
+}
+
 /** `format`, `deltas` and `client_id` of an observer's socket; NULL, or what is wrong with them. */
 static const char *read_observer(struct conn *conn)
 {
@@ -114,13 +125,10 @@ static const char *read_observer(struct conn *conn)
 		    &conn->ws->config.format) < 0) {
 		return "format must be html, markdown or both";
 	}
-	const char *deltas = query_get(conn, "deltas", buf, sizeof(buf));
-	if (deltas && strcmp(deltas, "text") != 0 && strcmp(deltas, "html") != 0) {
-		return "deltas must be text or html";
+	bad = read_deltas(query_get(conn, "deltas", buf, sizeof(buf)), &conn->ws->config.deltas);
+	if (bad) {
+		return bad;
 	}
-	conn->ws->config.deltas = !deltas                       ? DELTAS_NONE
-				  : strcmp(deltas, "text") == 0 ? DELTAS_TEXT
-								: DELTAS_HTML;
 	const char *client = query_get(conn, "client_id", buf, sizeof(buf));
 	size_t len = client ? strlen(client) : 0;
 	if (client && (!token_is_valid(client, len, 64) || strpbrk(client, ".:"))) {
@@ -130,6 +138,64 @@ static const char *read_observer(struct conn *conn)
 		memcpy(conn->ws->client_id, client, len + 1);
 	}
 	return NULL;
+}
+
+/** The limit of a stream: 0 begins with what is new. */
+static bool read_limit(const struct conn *conn, const char *text, size_t *ret)
+{
+	size_t len = strlen(text);
+	*ret = len && len < 10 ? strtoul(text, NULL, 10) : SIZE_MAX;
+	return strspn(text, "0123456789") == len && *ret <= conn->server->limits->load_max;
+}
+
+/** `after` of the query, or what a browser has noted of the last event that it saw. */
+static const char *read_position(struct conn *conn, struct load_request *load)
+{
+	char noted[QUERY_VALUE_MAX] = "";
+	char buf[QUERY_VALUE_MAX];
+	struct sse_position position;
+	const struct http_head *head = conn->http->head;
+	size_t fields = http_count_fields(head, "last-event-id");
+	bool is_told = fields == 1 && http_head_copy(head, "last-event-id", noted, sizeof(noted));
+	if (fields && !is_told) {
+		return "Last-Event-ID must be the id of an event, once";
+	}
+	const char *after = noted[0] ? noted : query_get(conn, "after", buf, sizeof(buf));
+	if (!after) {
+		return NULL;
+	}
+	if (!sse_position_read(after, strlen(after), &position)) {
+		return noted[0] ? "Last-Event-ID must be the id of an event: EPOCH-SEQ"
+				: "after must be a seq, or the id of an event: EPOCH-SEQ";
+	}
+	load->from = LOAD_AFTER;
+	load->seq = position.seq;
+	load->has_epoch = position.has_epoch;
+	load->epoch = position.epoch;
+	return NULL;
+}
+
+const char *query_read_stream(
+	struct conn *conn, struct observer_config *ret_config, struct load_request *ret_load)
+{
+	char buf[QUERY_VALUE_MAX];
+	static const char *const names[] = {"format", "deltas", "after", "limit", NULL};
+	const char *bad = query_check(conn, names);
+	if (bad) {
+		return bad;
+	}
+	if (query_format(query_get(conn, "format", buf, sizeof(buf)), FORMAT_HTML,
+		    &ret_config->format) < 0) {
+		return "format must be html, markdown or both";
+	}
+	*ret_load = (struct load_request){
+		.from = LOAD_NEWEST, .limit = conn->server->limits->load_default, .follow = true};
+	const char *limit = query_get(conn, "limit", buf, sizeof(buf));
+	if (limit && !read_limit(conn, limit, &ret_load->limit)) {
+		return "limit must be a whole number, at most load_max (see holdfast limits)";
+	}
+	bad = read_deltas(query_get(conn, "deltas", buf, sizeof(buf)), &ret_config->deltas);
+	return bad ? bad : read_position(conn, ret_load);
 }
 
 const char *query_append(struct conn *conn)

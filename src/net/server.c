@@ -226,6 +226,9 @@ void server_drain(struct server *server)
 	list_for_each_safe(link, tmp, &server->conns) {
 		struct conn *conn = list_entry(link, struct conn, link);
 		if (conn->ops) {
+			if (conn->sse) {
+				sse_say_retry(conn, server->limits->drain_retry_ms);
+			}
 			conn_send_frame(conn, frame_ref(draining));
 			conn_close(conn, 1001, "the server is shutting down");
 		} else if (conn->http->stream) {

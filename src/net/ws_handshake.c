@@ -136,7 +136,7 @@ static bool identify_socket(struct conn *conn, enum denial *ret_denial)
 	return false;
 }
 
-static void make_client_id(struct conn *conn)
+void ws_make_client_id(struct conn *conn)
 {
 	unsigned char bytes[8];
 	if (getrandom(bytes, sizeof(bytes), 0) != (ssize_t)sizeof(bytes)) {
@@ -169,7 +169,7 @@ void ws_upgrade(struct conn *conn)
 	conn->ws = xcalloc(1, sizeof(*conn->ws));
 	list_init(&conn->ws->outbox);
 	conn->ws->cookies = conn->grant ? NULL : login_cookies_of(conn, conn->http->head);
-	make_client_id(conn);
+	ws_make_client_id(conn);
 	conn->ws->deflates = conn->ws->reader.may_deflate = offers_deflate(conn);
 	conn->ops = ops;
 	query_read_socket(conn);

@@ -237,6 +237,11 @@ bool ws_refuse_unreadable(struct conn *conn)
 	return is_unreadable;
 }
 
+static enum metric metric_of(const struct conn *conn)
+{
+	return conn->sse ? METRIC_OBSERVERS_SSE : METRIC_OBSERVERS;
+}
+
 static void observer_open(struct conn *conn)
 {
 	if (ws_refuse_unreadable(conn)) {
@@ -254,7 +259,7 @@ static void observer_open(struct conn *conn)
 	conn->ws->config.hide = conn_hides(conn);
 	conn->ws->observer =
 		observer_create(session_channel(session), &conn->ws->config, &socket_ops, conn);
-	metrics_add(conn->server->metrics, METRIC_OBSERVERS, 1);
+	metrics_add(conn->server->metrics, metric_of(conn), 1);
 }
 
 static void observer_writable(struct conn *conn)
@@ -269,7 +274,7 @@ static void observer_writable(struct conn *conn)
 static void observer_closed(struct conn *conn)
 {
 	if (conn->ws->observer) {
-		metrics_add(conn->server->metrics, METRIC_OBSERVERS, (uint64_t)-1);
+		metrics_add(conn->server->metrics, metric_of(conn), (uint64_t)-1);
 	}
 	observer_destroy(conn->ws->observer);
 	conn->ws->observer = NULL;

@@ -37,6 +37,10 @@ static void handle_frame_sent(void *frame)
 
 void conn_write(struct conn *conn, struct frame *frame)
 {
+	if (conn->sse) {
+		sse_write(conn, frame);
+		return;
+	}
 	/* The header goes into the headroom: the same bytes for every receiver. */
 	unsigned char header[WS_HEADER_MAX];
 	const struct buffer *deflated =
@@ -118,7 +122,11 @@ void ws_finish(struct conn *conn)
 	if (!ws) {
 		return;
 	}
-	count_close(conn);
+	if (!conn->sse || ws->close_sent) { /* how a client ends a stream says nothing */
+		count_close(conn);
+	}
+	free(conn->sse);
+	conn->sse = NULL;
 	ws_content_drop(conn);
 	list_for_each_safe(link, tmp, &ws->outbox) {
 		drop_queued(conn, list_entry(link, struct queued_frame, link));
@@ -182,11 +190,30 @@ void conn_send(struct conn *conn, struct frame *frame)
 
 /* --- closing --- */
 
+/** Ends a stream, if the socket takes it. */
+static void send_end(struct conn *conn)
+{
+	if (conn->ws->close_sent || conn->is_dead) {
+		return;
+	}
+	if (sock_is_choked(&conn->sock)) {
+		sock_want_writable(&conn->sock);
+		return;
+	}
+	conn->ws->close_sent = true;
+	conn_set_deadline(conn, DEADLINE_END, CLOSE_WAIT_MS);
+	sse_end(conn);
+}
+
 /** Sends the close frame, if the socket takes it, and waits for the peer's. */
 static void send_close(struct conn *conn)
 {
 	struct buffer frame = {0};
 	char payload[WS_CONTROL_MAX];
+	if (conn->sse) {
+		send_end(conn);
+		return;
+	}
 	const char *reason = conn->ws->close_reason ? conn->ws->close_reason : "";
 	size_t len = strlen(reason);
 	if (conn->ws->close_sent || conn->is_dead) {
@@ -428,6 +455,9 @@ size_t ws_receive(struct conn *conn, char *bytes, size_t len)
 {
 	size_t had = len;
 	struct ws_piece piece;
+	if (conn->sse) {
+		return len; /* nothing is asked for on a stream */
+	}
 	while (!conn->ws->is_deaf && !conn->is_dead && !conn->is_parked && !conn->is_slowed) {
 		if (!ws_is_unfinished(conn)) {
 			conn->message_ms = conn->received_ms; /* of the next one */

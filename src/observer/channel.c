@@ -34,29 +34,30 @@ void channel_end_tick(struct channel *channel)
 	drop_state_frames(channel);
 }
 
-struct frame *channel_find_frame(const struct channel *channel, uint64_t from, uint64_t to,
-	enum event_format format, unsigned hides)
+struct frame *channel_find_frame(const struct channel *channel, const struct frame_key *key)
 {
 	for (size_t i = 0; i < sizeof(channel->shared) / sizeof(channel->shared[0]); i++) {
-		if (channel->shared[i].frame && channel->shared[i].from == from &&
-			channel->shared[i].to == to && channel->shared[i].format == format &&
-			channel->shared[i].hides == hides) {
+		if (channel->shared[i].frame && channel->shared[i].from == key->from &&
+			channel->shared[i].to == key->to &&
+			channel->shared[i].format == key->format &&
+			channel->shared[i].hides == key->hides &&
+			channel->shared[i].is_sse == key->is_sse) {
 			return channel->shared[i].frame;
 		}
 	}
 	return NULL;
 }
 
-void channel_keep_frame(struct channel *channel, uint64_t from, uint64_t to,
-	enum event_format format, unsigned hides, struct frame *frame)
+void channel_keep_frame(struct channel *channel, const struct frame_key *key, struct frame *frame)
 {
 	size_t i = channel->shared_next++ % (sizeof(channel->shared) / sizeof(channel->shared[0]));
 	frame_unref(channel->shared[i].frame);
 	channel->shared[i].frame = frame_ref(frame);
-	channel->shared[i].from = from;
-	channel->shared[i].to = to;
-	channel->shared[i].format = format;
-	channel->shared[i].hides = hides;
+	channel->shared[i].from = key->from;
+	channel->shared[i].to = key->to;
+	channel->shared[i].format = key->format;
+	channel->shared[i].hides = key->hides;
+	channel->shared[i].is_sse = key->is_sse;
 }
 
 void channel_wake(struct channel *channel)

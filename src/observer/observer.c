@@ -1,5 +1,7 @@
 #include "observer_internal.h"
 
+#include "holdfast/sse.h"
+
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -35,6 +37,7 @@ struct observer *observer_create(struct channel *channel, const struct observer_
 	o->role = config->role;
 	o->format = config->format;
 	o->deltas = config->deltas;
+	o->is_sse = config->is_sse;
 	turn_init(&o->turn, handle_turn);
 	list_append(&channel->observers, &o->link);
 	channel_presence_changed(channel);
@@ -222,13 +225,16 @@ static void send_live(struct observer *o, struct event **events, size_t count)
 	o->cursor = to;
 	metrics_add(ch->metrics, METRIC_EVENTS_DELIVERED, count);
 	unsigned hides = hidden_among(o, events, count);
-	struct frame *frame = channel_find_frame(ch, from, to, o->format, hides);
+	struct frame_key key = {from, to, o->format, hides, o->is_sse};
+	struct frame *frame = channel_find_frame(ch, &key);
 	if (frame) {
 		o->ops->write(o->socket, frame);
 		return;
 	}
-	frame = frame_events(events, count, o->format, hides, ch->max_seq, ch->status.is_prompting);
-	channel_keep_frame(ch, from, to, o->format, hides, frame);
+	frame = o->is_sse ? sse_events(events, count, o->format, hides, session_log_epoch(ch->log))
+			  : frame_events(events, count, o->format, hides, ch->max_seq,
+				    ch->status.is_prompting);
+	channel_keep_frame(ch, &key, frame);
 	o->ops->write(o->socket, frame);
 	frame_unref(frame);
 }
@@ -258,6 +264,7 @@ static void become_live(struct observer *o, bool knows_open)
 	o->is_loading = false;
 	o->skip_delta_seq = knows_open ? 0 : o->channel->open_seq;
 	o->state_due = true;
+	o->live_due = o->is_sse;
 	set_live(o, true);
 	if (o->deltas == DELTAS_HTML && o->channel->joined) {
 		o->channel->joined(o->channel->joined_arg);
@@ -272,6 +279,14 @@ static void end_load(struct observer *o)
 		o->is_interrupted = false;
 		o->load = o->interrupted;
 	}
+}
+
+/** The newest page of a stream begins with where it begins: that is the position of who sees no more. */
+static struct frame *page_frame(const struct observer *o, const struct loaded_frame *page)
+{
+	uint64_t from = o->load.plan.from - 1;
+	return o->is_sse ? sse_loaded(page, o->load.plan.is_newest ? &from : NULL)
+			 : frame_events_loaded(page);
 }
 
 /** Sends one page of a load; a newest page that has been overtaken is followed by live events. */
@@ -294,7 +309,7 @@ static void send_page(struct observer *o, struct event **events, size_t count)
 			page.open = open_part(o);
 		}
 	}
-	struct frame *frame = frame_events_loaded(&page);
+	struct frame *frame = page_frame(o, &page);
 	metrics_add(o->channel->metrics, METRIC_EVENTS_DELIVERED, count);
 	o->ops->write(o->socket, frame);
 	frame_unref(frame);
@@ -346,7 +361,7 @@ static void handle_read(void *arg, int status, struct event **events, size_t cou
 		observer_pump(o);
 	} else if (is_behind(o)) {
 		observer_pump(o);
-	} else if (o->is_loading) {
+	} else if (o->is_loading && !o->is_sse) {
 		end_load(o);
 		struct refusal refusal = {0};
 		refuse_events_read(&refusal, o->channel->log);
@@ -355,7 +370,11 @@ static void handle_read(void *arg, int status, struct event **events, size_t cou
 			frame_error(refusal.code, refusal.message, "load_events", &refusal.detail));
 		observer_pump(o); /* what the load interrupted, and live events since then */
 	} else {
-		observer_dismiss(o, NULL, 1011, "the events cannot be read from disk");
+		struct frame *frame = o->is_sse ? frame_error("storage_failed",
+							  storage_text(STORAGE_EVENTS), NULL, NULL)
+						: NULL;
+		observer_dismiss(o, frame, 1011, "the events cannot be read from disk");
+		frame_unref(frame);
 	}
 }
 
@@ -453,10 +472,20 @@ static void step_state(struct observer *o)
 	o->ops->write(o->socket, channel_state_frame(o->channel, o->hide));
 }
 
+/** A stream has all there is. */
+static void step_told_live(struct observer *o)
+{
+	struct frame *frame = sse_live(session_log_epoch(o->channel->log), o->channel->max_seq);
+	o->live_due = false;
+	o->ops->write(o->socket, frame);
+	frame_unref(frame);
+}
+
 static bool has_work(const struct observer *o)
 {
 	bool waits = turn_is_waiting(&o->turn);
-	bool live_work = o->is_live && (o->state_due || o->cursor < o->channel->max_seq);
+	bool is_due = o->state_due || o->live_due || o->cursor < o->channel->max_seq;
+	bool live_work = o->is_live && is_due;
 	/* Live events do not wait for a page; one that was read for them is none that waits. */
 	bool may_go_on = !o->read && !(waits && o->page);
 	return !o->is_dismissed &&
@@ -505,8 +534,10 @@ void observer_pump(struct observer *o)
 			step_page(o);
 		} else if (o->cursor < o->channel->max_seq) {
 			step_live(o);
-		} else {
+		} else if (o->state_due) {
 			step_state(o);
+		} else {
+			step_told_live(o);
 		}
 	}
 	if (has_work(o)) {
@@ -535,6 +566,9 @@ void observer_load(struct observer *o, const struct load_request *load)
 		.follow = load->follow,
 		.gaps = load->gaps,
 	};
+	if (o->is_sse && !next.plan.is_newest) {
+		next.limit = ch->limits->load_max; /* of a page: the other limit is of the newest */
+	}
 	load_count(ch->metrics, load, &next.plan);
 	if (next.plan.to_end) {
 		o->is_interrupted = false;

@@ -21,6 +21,7 @@ struct observer {
 	enum event_format format;
 	enum deltas deltas;
 	unsigned hide;
+	bool is_sse;
 	const char *role;
 	char *name; /* NULL: it has said none */
 	bool watches_presence;
@@ -32,6 +33,7 @@ struct observer {
 	uint64_t skip_delta_seq; /* a delta of this event was left out: so are the rest */
 
 	bool state_due; /* the state has changed, or it has become live */
+	bool live_due; /* of a stream: it has become live, and has not been told */
 
 	bool is_loading; /* a load_events is being answered */
 	struct load load;
@@ -71,9 +73,16 @@ void channel_presence_changed(struct channel *channel);
 void channel_presence_finish(struct channel *channel);
 void observer_presence_finish(struct observer *observer);
 
-struct frame *channel_find_frame(const struct channel *channel, uint64_t from, uint64_t to,
-	enum event_format format, unsigned hides);
-void channel_keep_frame(struct channel *channel, uint64_t from, uint64_t to,
-	enum event_format format, unsigned hides, struct frame *frame);
+/** What a frame of live events is made of: those that are due the same share it. */
+struct frame_key {
+	uint64_t from;
+	uint64_t to;
+	enum event_format format;
+	unsigned hides;
+	bool is_sse;
+};
+
+struct frame *channel_find_frame(const struct channel *channel, const struct frame_key *key);
+void channel_keep_frame(struct channel *channel, const struct frame_key *key, struct frame *frame);
 
 #endif

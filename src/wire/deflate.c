@@ -206,6 +206,40 @@ void deflate_gzip(struct deflater *deflater, const char *text, size_t len, struc
 	pack(&deflater->gzip, text, len, Z_FINISH, out);
 }
 
+/* --- gzip in pieces --- */
+
+struct gzip_piece gzip_measure(const char *text, size_t len)
+{
+	return (struct gzip_piece){
+		.crc = (uint32_t)crc32(0, (const unsigned char *)text, (unsigned)len),
+		.len = (uint32_t)len,
+		.step = crc32_combine_gen((z_off_t)len),
+	};
+}
+
+void deflate_piece(struct deflater *deflater, const char *text, size_t len, struct buffer *out)
+{
+	deflate_message(deflater, text, len, out);
+	buffer_append(out, tail, sizeof(tail));
+}
+
+void gzip_end_add(struct gzip_end *end, const struct gzip_piece *piece)
+{
+	end->crc = (uint32_t)crc32_combine_op(end->crc, piece->crc, (uLong)piece->step);
+	end->len += piece->len;
+}
+
+/** RFC 1952, section 2.3.1. */
+void gzip_end_append(const struct gzip_end *end, struct buffer *out)
+{
+	static const unsigned char last_block[] = {0x03, 0x00};
+	buffer_append(out, last_block, sizeof(last_block));
+	for (int i = 0; i < 8; i++) {
+		uint32_t word = i < 4 ? end->crc : end->len;
+		buffer_append_char(out, (char)(word >> (8 * (i % 4))));
+	}
+}
+
 /* --- unpacking --- */
 
 /** Takes all of these bytes. */

@@ -17,6 +17,7 @@ void frame_unref(struct frame *frame)
 	if (frame && --frame->refs == 0) {
 		buffer_finish(&frame->buf);
 		buffer_finish(&frame->deflated);
+		frame_unref(frame->sse);
 		free(frame);
 	}
 }

@@ -2,15 +2,20 @@
 
 import assert from 'node:assert/strict';
 import { createHash, generateKeyPairSync } from 'node:crypto';
+import { once } from 'node:events';
 import { readFileSync, readdirSync, writeFileSync } from 'node:fs';
+import http from 'node:http';
+import https from 'node:https';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
+import { trustOf } from '../support/auth.mjs';
 import { protoDir } from '../support/schema.mjs';
 import { Server, demoAgent, scratchDir } from '../support/server.mjs';
 import { TestSocket } from '../support/socket.mjs';
 import { makeCert, withTls } from '../support/tls.mjs';
 import { bearer, claims, makeToken, ownToken, secretOf } from '../support/tokens.mjs';
+import { within } from '../support/wait.mjs';
 
 const ROLES = ['observer', 'controller', 'producer', 'admin'];
 const message = { type: 'agent_message_chunk', data: { text: 'x' } };
@@ -33,6 +38,8 @@ const ASKED = {
 	'PATCH /api/sessions/{id}': [['/api/sessions/team-one', { pinned: true }]],
 	'DELETE /api/sessions/{id}': [['/api/sessions/team-two']],
 	'GET /api/sessions/{id}/events': [['/api/sessions/team-one/events']],
+	'GET /api/sessions/{id}/events text/event-stream': [['/api/sessions/team-one/events']],
+	'GET /api/events text/event-stream': [['/api/events']],
 	'POST /api/sessions/{id}/events': [['/api/sessions/team-one/events', [message]], ['/api/sessions/team-made/events?create=1', [message]]],
 	'POST /api/sessions/{id}/snapshot': [['/api/sessions/team-one/snapshot', { messages: [] }]],
 	'GET /api/sessions/{id}/queue': [['/api/sessions/team-one/queue']],
@@ -45,9 +52,9 @@ const ASKED = {
 	'GET /api/directories': [['/api/directories']],
 };
 
-/** Method, path, body, the roles that may, and whether it is about a session. */
-const ENDPOINTS = doors.endpoints.filter(({ right }) => right !== null).flatMap(({ method, path, right, all_sessions: needsAll = false }) =>
-	ASKED[`${method} ${path}`].map(([asked, body]) => [method, asked, body, rolesOf(right), path.includes('{id}'), needsAll]));
+/** Method, path, body, the roles that may, whether it is about a session, whether it needs all of them, and what is accepted. */
+const ENDPOINTS = doors.endpoints.filter(({ right }) => right !== null).flatMap(({ method, path, right, accept, all_sessions: needsAll = false }) =>
+	ASKED[[method, path, accept].filter(Boolean).join(' ')].map(([asked, body]) => [method, asked, body, rolesOf(right), path.includes('{id}'), needsAll, accept]));
 
 /** The types of frames that a schema knows. */
 function typesOf(schema) {
@@ -82,7 +89,7 @@ test('the table of doors has every frame of the schemas, and every path that the
 test('each path has the methods of the table and no others', async (t) => {
 	const server = await start(t);
 	const paths = new Map();
-	doors.endpoints.forEach(({ method, path }) => paths.set(path, [...(paths.get(path) ?? []), method]));
+	doors.endpoints.forEach(({ method, path }) => paths.set(path, [...new Set([...(paths.get(path) ?? []), method])]));
 	for (const [path, methods] of paths) {
 		const { status, headers } = await server.request('PUT', path.replace('{id}', 'team-one').replace('{blob}', '0'.repeat(64)));
 		assert.equal(status, 405, path);
@@ -144,7 +151,26 @@ function wrongTokens(server, role) {
 	};
 }
 
-const ask = (server, [method, path, json], headers) => server.request(method, path, { json, headers });
+/** An answer that does not end is read as far as its head. */
+async function askForStream(server, method, path, headers) {
+	const { hostname, port } = new URL(server.url.startsWith('unix:') ? 'http://localhost' : server.url);
+	const where = server.url.startsWith('unix:') ? { socketPath: server.url.slice('unix:'.length) } : { hostname, port };
+	const { request: send } = server.url.startsWith('https:') ? https : http;
+	const all = Object.fromEntries(Object.entries({ host: port ? `${hostname}:${port}` : 'localhost', ...headers }).filter(([, value]) => value !== undefined));
+	const request = send({ ...where, ...trustOf(server.url), agent: false, method, path, headers: all }).end();
+	const [response] = await within(once(request, 'response'), 20_000, () => `the answer to ${method} ${path}`);
+	const head = { status: response.statusCode, headers: new Headers(Object.entries(response.headers).map(([name, value]) => [name, [value].flat().join(', ')])) };
+	if (head.status === 200) {
+		request.destroy();
+		return { ...head, body: '' };
+	}
+	const text = await response.setEncoding('utf8').toArray();
+	return { ...head, body: JSON.parse(text.join('')) };
+}
+
+const ask = (server, [method, path, json, , , , accept], headers) => accept
+	? askForStream(server, method, path, { accept, ...headers })
+	: server.request(method, path, { json, headers });
 
 /** All at once: the server is slow to answer a wrong token. */
 function assertNoEntry(server, role, endpoint, name) {
@@ -341,7 +367,7 @@ for (const way of Object.keys(WAYS)) {
 		const server = await start(t, { way, agent: demoAgent('--rate 0') });
 		for (const role of ROLES) {
 			const headers = bearer(ownToken(server, role, ['else-*']));
-			for (const [method, path, json, , isOfSession] of ENDPOINTS) {
+			for (const [method, path, json, , isOfSession, , accept] of ENDPOINTS) {
 				if (!isOfSession) {
 					continue;
 				}
@@ -350,7 +376,7 @@ for (const way of Object.keys(WAYS)) {
 					const answers = [];
 					for (const id of ['team-one', 'team-six']) { // the one is there, the other is not
 						const asked = path.replace(/team-\w+/, id).replace('?create=1', '');
-						const answer = await server.rawRequest(method, asked, { 'content-length': String(body?.length ?? 0), ...headers, ...more }, body);
+						const answer = await server.rawRequest(method, asked, { 'content-length': String(body?.length ?? 0), ...headers, ...(accept && { accept }), ...more }, body);
 						const { date: _, ...head } = answer.headers;
 						answers.push({ ...answer, headers: head });
 					}

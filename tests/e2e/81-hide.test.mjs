@@ -9,6 +9,7 @@ import { Observer } from '../support/observer.mjs';
 import { check, protoDir } from '../support/schema.mjs';
 import { Server, replayAgent, runToEnd } from '../support/server.mjs';
 import { TestSocket } from '../support/socket.mjs';
+import { EventStream } from '../support/sse.mjs';
 import { claims, makeToken, secretOf } from '../support/tokens.mjs';
 
 const AGENT = `exec ${process.execPath} ${fileURLToPath(new URL('../support/secret_agent.mjs', import.meta.url))}`;
@@ -93,6 +94,11 @@ async function compareCold(t, server, id) {
 		for (const hide of HIDES) {
 			const path = `/api/sessions/${id}/events?after_seq=0&limit=5000&format=${query.format}`;
 			assertShown((await server.request('GET', path, { headers: headers(server, hide) })).body.events, body.events, hide, path);
+			const stream = await EventStream.session(t, server, id, { query: { ...query, after: 0 }, gzip: true, headers: headers(server, hide) });
+			await stream.waitFor('live');
+			assertShown(stream.events, body.events, hide, `a stream of ${path}`);
+			assertHidden(stream.all, hide, `a stream of ${path}`);
+			stream.abort();
 		}
 	}
 	for (const hide of HIDES) {
@@ -122,6 +128,12 @@ test('an agent\'s hidden words come out nowhere: live, in every format, and cold
 		for (const hide of HIDES) {
 			hiding.push({ query, hide, observer: await connect({ query, headers: headers(server, hide) }) });
 		}
+	}
+	const streams = [];
+	for (const [query, hide] of SHAPES.flatMap((shape) => HIDES.map((each) => [shape, each]))) {
+		const stream = await EventStream.session(t, server, 's', { query: { ...query, limit: 1 }, headers: headers(server, hide) });
+		await stream.waitFor('live');
+		streams.push({ query, hide, stream });
 	}
 	const controller = plain.get(SHAPES[0]);
 	await controller.prompt('ask');
@@ -173,6 +185,13 @@ test('an agent\'s hidden words come out nowhere: live, in every format, and cold
 			const event = all.find(({ seq: number }) => number === data.seq);
 			assert.equal(data.redacted, hiddenBy(event).some((kind) => hide.includes(kind)) || undefined);
 		}
+	}
+	for (const { query, hide, stream } of streams) {
+		const where = `a stream ${JSON.stringify(query)}`;
+		const all = (await plain.get(query).waitForSeq(seq)).filter((e) => e.seq <= seq);
+		assertShown((await stream.waitForSeq(seq)).filter((e) => e.seq <= seq), all, hide, where);
+		assertHidden(stream.all, hide, where);
+		assert.ok(!hide.includes('tools') || !JSON.stringify(stream.all).includes('"waiting"'), where);
 	}
 	const told = [...plain.values()].map(({ frames }) => JSON.stringify(frames)).join();
 	assert.match(told, /"type":"activity","data":\{"seq":\d+,"type":"tool_call","data":\{"tool_call_id":"tool-held"/);

@@ -48,6 +48,7 @@ export const check = {
 	fromProducer: validator('producer-frames.schema.json#/$defs/to_server'),
 	feed: validator('feed-frames.schema.json#/$defs/to_client'),
 	toFeed: validator('feed-frames.schema.json#/$defs/to_server'),
+	stream: validator('stream-events.schema.json'),
 	event: validator('common.schema.json#/$defs/event'),
 	input: validator('input-event.schema.json'),
 	rest: (name) => validator(`rest.schema.json#/$defs/${name}`),

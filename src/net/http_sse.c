@@ -1,0 +1,182 @@
+/*
+ * Server-sent events: an answer that does not end, in which each frame of a socket is an event
+ * (sse.h). What is behind it is a socket's observer or feed: only the bytes are others, and nothing
+ * comes in. What a client cannot mend by coming back is refused with a status, on which EventSource
+ * stops; all else is told by an event and the end, after which it comes back.
+ */
+#include "http_internal.h"
+
+#include "holdfast/sse.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+/* Clients come back after this time, and up to as much later, so that they do not come all at once (ms). */
+#define RETRY_MS 500
+
+bool http_wants_sse(const struct conn *conn)
+{
+	return conn->http->method == HTTP_GET &&
+	       http_head_has_word(conn->http->head, "accept", "text/event-stream");
+}
+
+static int64_t now_ms(const struct conn *conn)
+{
+	return (int64_t)uv_now(conn->server->loop);
+}
+
+/* --- sending --- */
+
+static void handle_sent(void *frame)
+{
+	frame_unref(frame);
+}
+
+void sse_write(struct conn *conn, struct frame *socket_frame)
+{
+	struct sse_stream *sse = conn->sse;
+	struct frame *frame = sse_frame(socket_frame);
+	const struct buffer *bytes = &frame->buf;
+	size_t at = FRAME_HEADROOM;
+	if (sse->packs) {
+		bytes = sse_packed(frame, conn->server->deflater, &at);
+		gzip_end_add(&sse->end, &frame->piece);
+	}
+	sse->spoken_ms = now_ms(conn);
+	conn_put_later(conn, bytes->data + at, bytes->len - at, handle_sent, frame_ref(frame));
+}
+
+static void write_own(struct conn *conn, struct frame *frame)
+{
+	sse_write(conn, frame);
+	frame_unref(frame);
+}
+
+void sse_end(struct conn *conn)
+{
+	struct buffer end = {0};
+	if (conn->sse->packs) {
+		gzip_end_append(&conn->sse->end, &end);
+		conn_put(conn, end.data, end.len);
+		buffer_finish(&end);
+	}
+	conn->ws->is_deaf = true;
+	conn->phase = PHASE_LINGER;
+	conn_send_fin(conn);
+}
+
+/**
+ * A peer that has gone without a word is told from one that has nothing to say: it takes what it is
+ * sent, if it is only comments.
+ */
+void sse_sweep(struct conn *conn)
+{
+	const struct limits *limits = conn->server->limits;
+	struct sse_stream *sse = conn->sse;
+	int64_t now = now_ms(conn);
+	if (now - sse->spoken_ms >= limits->comment_ms && conn_is_writable(conn)) {
+		write_own(conn, sse_comment());
+	}
+	if (now - sse->looked_ms < limits->comment_ms) {
+		return;
+	}
+	uint64_t taken = sock_taken(&conn->sock);
+	sse->looked_ms = now;
+	if (taken != sse->taken || !taken) {
+		sse->taken = taken;
+		sse->heard_ms = now;
+	} else if (now - sse->heard_ms > limits->ping_ms + limits->pong_ms) {
+		conn_kill(conn);
+	}
+}
+
+/* --- opening --- */
+
+void sse_say_retry(struct conn *conn, int64_t ms)
+{
+	unsigned short more = 0;
+	if (getrandom(&more, sizeof(more), GRND_NONBLOCK) != (ssize_t)sizeof(more)) {
+		more = 0;
+	}
+	write_own(conn, sse_retry(ms + more % RETRY_MS));
+}
+
+/** The connection is a stream from here on; conn.http is gone. */
+static void begin_stream(struct conn *conn, const struct conn_ops *ops)
+{
+	bool packs = http_takes_gzip(conn);
+	http_begin_stream(conn, "text/event-stream",
+		packs ? "content-encoding: gzip\r\nvary: accept-encoding\r\n"
+		      : "vary: accept-encoding\r\n");
+	conn->sse = xcalloc(1, sizeof(*conn->sse));
+	conn->sse->packs = packs;
+	conn->sse->spoken_ms = conn->sse->looked_ms = conn->sse->heard_ms = now_ms(conn);
+	conn->ws = xcalloc(1, sizeof(*conn->ws));
+	list_init(&conn->ws->outbox);
+	conn->ws->config.is_sse = true;
+	ws_make_client_id(conn);
+	conn->ops = ops;
+	http_finish(conn);
+	conn->phase = PHASE_SOCKET;
+	conn_set_deadline(conn, DEADLINE_NONE, 0);
+	if (packs) {
+		conn_put(conn, GZIP_HEAD, GZIP_HEAD_SIZE);
+	}
+	sse_say_retry(conn, RETRY_MS);
+}
+
+/** A body would come after the stream has begun. */
+static bool has_body(struct conn *conn)
+{
+	if (conn->http->framing.body != HTTP_NO_BODY) {
+		http_refuse(conn, "bad_request", "a stream of events is asked for without a body");
+		return true;
+	}
+	return false;
+}
+
+void http_open_sse(struct conn *conn)
+{
+	struct observer_config config = {0};
+	struct load_request load = {0};
+	const char *bad = query_read_stream(conn, &config, &load);
+	if (bad) {
+		http_refuse(conn, "bad_request", bad);
+		return;
+	}
+	if (has_body(conn)) {
+		return;
+	}
+	begin_stream(conn, &observer_conn_ops);
+	conn->ws->config.format = config.format;
+	conn->ws->config.deltas = config.deltas;
+	ws_begin(conn);
+	if (conn->ws->observer) {
+		observer_load(conn->ws->observer, &load);
+	}
+}
+
+void http_open_sse_feed(struct conn *conn)
+{
+	const char *bad = query_check(conn, (const char *const[]){NULL});
+	if (bad) {
+		http_refuse(conn, "bad_request", bad);
+	} else if (!has_body(conn)) {
+		begin_stream(conn, &feed_conn_ops);
+		ws_begin(conn);
+	}
+}
+
+void http_drain_sse(struct conn *conn)
+{
+	if (has_body(conn)) {
+		return;
+	}
+	begin_stream(conn, &feed_conn_ops);
+	room_note_known(conn);
+	sse_say_retry(conn, conn->server->limits->drain_retry_ms);
+	conn_send(conn, frame_draining(conn->server->limits->drain_retry_ms));
+	conn_close(conn, 1001, "the server is shutting down");
+}
