@@ -5,6 +5,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* Handshakes under way at a time: the queue of a listening socket is not endless. */
 #define CONNECTING_MAX 64
@@ -105,13 +106,65 @@ static void take_text(struct client *client, const char *text, size_t len, uint6
 	}
 }
 
+/* --- server-sent events --- */
+
+/** One event of a stream, without the empty line at its end. */
+static void take_block(struct member *member, const char *text, size_t len, uint64_t when)
+{
+	struct crowd *crowd = member->client.owner;
+	static const char data[] = "\ndata: ";
+	struct payload event;
+	if (len > 4 && memcmp(text, "id: ", 4) == 0) {
+		const char *at = memmem(text, len, data, sizeof(data) - 1);
+		struct scan scan = {.at = at ? at + sizeof(data) - 1 : text, .end = text + len};
+		if (!at || !payload_scan(&scan, true, crowd->pad, &event)) {
+			die("an observer got an event that was not to come: %.*s",
+				len < 400 ? (int)len : 400, text);
+		}
+		take_event(crowd, member, &event, when);
+	} else if (len > 11 && memcmp(text, "event: live", 11) == 0) {
+		member->is_live = true;
+		crowd->live++;
+	}
+}
+
+static size_t take_stream(struct client *client, char *bytes, size_t len, uint64_t when)
+{
+	size_t used = 0;
+	char *end;
+	while ((end = memmem(bytes + used, len - used, "\n\n", 2))) {
+		take_block(
+			(struct member *)client, bytes + used, (size_t)(end - bytes) - used, when);
+		used = (size_t)(end - bytes) + 2;
+	}
+	return used;
+}
+
+static void open_stream(struct crowd *crowd, struct member *member)
+{
+	struct buffer request = {0};
+	buffer_printf(&request,
+		"GET /api/sessions/%s/events?format=markdown&after=0 HTTP/1.1\r\n"
+		"Host: 127.0.0.1:%u\r\nAccept: text/event-stream\r\n\r\n",
+		crowd->session, crowd->port);
+	member->client.take = take_stream;
+	client_open_plain(&member->client, crowd->epoll, crowd->port, (unsigned)crowd->opened);
+	client_queue(&member->client, request.data, request.len);
+	buffer_finish(&request);
+}
+
 static void open_member(struct crowd *crowd)
 {
 	char path[160];
 	struct member *member = &crowd->members[crowd->opened];
+	member->client.owner = crowd;
+	if (crowd->door == DOOR_SSE || (crowd->door == DOOR_BOTH && crowd->opened % 2)) {
+		open_stream(crowd, member);
+		crowd->opened++;
+		return;
+	}
 	snprintf(path, sizeof(path), "/api/sessions/%s/ws?format=markdown", crowd->session);
 	member->client.text = take_text;
-	member->client.owner = crowd;
 	client_open(&member->client, crowd->epoll, crowd->port, (unsigned)crowd->opened, path);
 	crowd->opened++;
 }

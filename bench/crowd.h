@@ -5,6 +5,9 @@
 #include "client.h"
 #include "histogram.h"
 
+/** How observers come in: by WebSocket, by server-sent events, or by each of the two in turn. */
+enum door { DOOR_WEBSOCKET, DOOR_SSE, DOOR_BOTH };
+
 struct member {
 	struct client client; /* first */
 	uint64_t last; /* n of the newest event it has */
@@ -14,6 +17,7 @@ struct member {
 struct crowd {
 	int epoll;
 	unsigned port;
+	enum door door;
 	const char *session;
 	size_t pad;
 	struct member *members;

@@ -246,6 +246,7 @@ void fanout_run(const struct fanout_options *options, struct fanout_result *ret_
 	client_post(options->port, "/api/sessions", body, 201);
 	crowd_init(&f.crowd, epoll_create1(EPOLL_CLOEXEC), options->port, session, options->pad,
 		options->observers);
+	f.crowd.door = options->door;
 	f.crowd.delivered = handle_delivered;
 	f.crowd.owner = &f;
 	crowd_gather(&f.crowd, options->observers);

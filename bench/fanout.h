@@ -5,6 +5,7 @@
 #ifndef BENCH_FANOUT_H
 #define BENCH_FANOUT_H
 
+#include "crowd.h"
 #include "histogram.h"
 
 #include <stdbool.h>
@@ -14,6 +15,7 @@
 struct fanout_options {
 	unsigned port;
 	pid_t pid; /* of the server; 0: do not look at it */
+	enum door door;
 	size_t observers;
 	uint64_t batch; /* events in one append */
 	uint64_t window; /* appends that not everybody has yet, at most */

@@ -27,6 +27,7 @@ static const char usage_text[] =
 	"  --port P       where the server listens on 127.0.0.1 (all but sync)\n"
 	"  --pid PID      the server's process, for its CPU time and its memory (idle: needed)\n"
 	"  --observers N  default 100\n"
+	"  --door D       how they come in: websocket (default), sse, or both in turn\n"
 	"  --batch N      events in one append; default 1, throughput 16\n"
 	"  --window N     appends in flight at most; default 1, throughput 8, with --rate 4096\n"
 	"  --rate N       appends a second; default: as fast as the window lets\n"
@@ -124,6 +125,7 @@ static void run_idle(const struct options *options)
 	client_post(in->port, "/api/sessions", "{\"id\":\"bench-idle\"}", 201);
 	crowd_init(&crowd, epoll_create1(EPOLL_CLOEXEC), in->port, "bench-idle", in->pad,
 		in->observers + 1);
+	crowd.door = in->door;
 	/* The first one stands for what is there once, however many follow. */
 	crowd_gather(&crowd, 1);
 	uint64_t before = process_rss(in->pid);
@@ -170,7 +172,7 @@ static void run_sync(const struct options *options)
 
 /* --- options --- */
 
-enum option_code { PORT = 1, PID, OBSERVERS, BATCH, WINDOW, RATE, PAD, SECONDS, DIR };
+enum option_code { PORT = 1, PID, OBSERVERS, DOOR, BATCH, WINDOW, RATE, PAD, SECONDS, DIR };
 
 static void take_option(struct options *options, int code, const char *text)
 {
@@ -184,6 +186,11 @@ static void take_option(struct options *options, int code, const char *text)
 		break;
 	case OBSERVERS:
 		f->observers = parse_number("--observers", text, 1, 100000);
+		break;
+	case DOOR:
+		f->door = strcmp(text, "sse") == 0    ? DOOR_SSE
+			  : strcmp(text, "both") == 0 ? DOOR_BOTH
+						      : DOOR_WEBSOCKET;
 		break;
 	case BATCH:
 		f->batch = parse_number("--batch", text, 1, 1000);
@@ -215,6 +222,7 @@ static void parse_options(struct options *options, int argc, char **argv)
 		{"port", required_argument, NULL, PORT},
 		{"pid", required_argument, NULL, PID},
 		{"observers", required_argument, NULL, OBSERVERS},
+		{"door", required_argument, NULL, DOOR},
 		{"batch", required_argument, NULL, BATCH},
 		{"window", required_argument, NULL, WINDOW},
 		{"rate", required_argument, NULL, RATE},
