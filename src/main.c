@@ -42,6 +42,8 @@ static const struct {
 	{"export", "write the events of a session to stdout", tool_export},
 	{"new-epoch", "give restored sessions a new epoch, so that clients reload them",
 		tool_new_epoch},
+	{"backup", "copy a data directory, also while its server runs", tool_backup},
+	{"restore", "make a data directory of a backup", tool_restore},
 	{"repair", "put what can be read of damaged sessions in order", tool_repair},
 	{"replay", "play a recorded session into a running server", tool_replay},
 	{"url", "print the link that logs a browser in", tool_url},

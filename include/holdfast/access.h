@@ -144,6 +144,11 @@ int access_write_url(const char *data_dir, const char *people, const char *comma
 char *access_read_url(const char *data_dir);
 /** The same for commands. NULL too if no server uses the directory now. */
 char *access_read_command_url(const char *data_dir);
+/**
+ * Copies the secrets of a data directory, with what is known of tokens and logins, into another
+ * directory. `drops_push`: without push subscriptions. Returns -ENOENT if there is no access token.
+ */
+int access_copy(const char *from_dir, const char *to_dir, bool drops_push, char **ret_why);
 /** A token or key in a file (caller frees), or NULL and *ret_why as above. */
 char *access_read_file(const char *path, char **ret_why);
 /** The access token of a data directory (caller frees), or NULL and *ret_why as above. */

@@ -205,3 +205,88 @@ int access_each_line(const char *data_dir, void (*visit)(void *arg, const json_t
 	buffer_finish(&bytes);
 	return r;
 }
+
+/* --- a copy --- */
+
+/** Whole lines alone: the server may be writing one. Those of subscriptions begin so. */
+static void keep_lines(struct buffer *bytes, bool drops_push)
+{
+	static const char push[] = "{\"push\":";
+	struct buffer kept = {0};
+	const char *end = bytes->len ? memrchr(bytes->data, '\n', bytes->len) : NULL;
+	const char *newline;
+	for (const char *at = bytes->data; end && at <= end; at = newline + 1) {
+		newline = memchr(at, '\n', (size_t)(end + 1 - at));
+		size_t len = (size_t)(newline + 1 - at);
+		if (!drops_push || len < sizeof(push) || memcmp(at, push, sizeof(push) - 1) != 0) {
+			buffer_append(&kept, at, len);
+		}
+	}
+	buffer_finish(bytes);
+	*bytes = kept;
+}
+
+/** Reads a file of any size. */
+static int read_lines(const char *path, struct buffer *out)
+{
+	ssize_t n;
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0) {
+		return -errno;
+	}
+	do {
+		buffer_reserve(out, 65536);
+		n = read(fd, out->data + out->len, 65536);
+		out->len += n > 0 ? (size_t)n : 0;
+	} while (n > 0);
+	int r = n < 0 ? -errno : 0;
+	close(fd);
+	return r;
+}
+
+static int write_copy(const char *path, const struct buffer *bytes)
+{
+	int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	if (fd < 0) {
+		return -errno;
+	}
+	int r = 0;
+	for (size_t at = 0; r == 0 && at < bytes->len;) {
+		ssize_t n = write(fd, bytes->data + at, bytes->len - at);
+		r = n < 0 ? -errno : 0;
+		at += n > 0 ? (size_t)n : 0;
+	}
+	close(fd);
+	return r;
+}
+
+static int copy_one(const char *from_dir, const char *to_dir, const char *name, bool drops_push)
+{
+	struct buffer path = {0};
+	struct buffer bytes = {0};
+	buffer_printf(&path, "%s/%s", from_dir, name);
+	int r = read_lines(buffer_cstr(&path), &bytes);
+	if (r == 0) {
+		keep_lines(&bytes, drops_push);
+		buffer_clear(&path);
+		buffer_printf(&path, "%s/%s", to_dir, name);
+		r = write_copy(buffer_cstr(&path), &bytes);
+	}
+	buffer_finish(&path);
+	buffer_finish(&bytes);
+	return r;
+}
+
+int access_copy(const char *from_dir, const char *to_dir, bool drops_push, char **ret_why)
+{
+	static const char *const names[] = {
+		"access-token", "token-secret", "push-key", "access.jsonl"};
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		int r = copy_one(from_dir, to_dir, names[i], drops_push);
+		if (r < 0 && (r != -ENOENT || i == 0)) {
+			return fail(r, ret_why, "%s/%s cannot be copied: %s", from_dir, names[i],
+				strerror(-r));
+		}
+	}
+	return 0;
+}

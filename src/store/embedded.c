@@ -4,6 +4,7 @@
 
 #include "holdfast/diag.h"
 #include "holdfast/loop.h"
+#include "holdfast/store_copy.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -98,6 +99,12 @@ static int open_dirs(struct store *store, const char *dir, char **ret_why)
 		r = r < 0 ? r : -errno;
 		*ret_why = xprintf("cannot open the data directory %s: %s", dir, strerror(-r));
 		return r;
+	}
+	if (faccessat(store->dir_fd, STORE_BACKUP_MARK, F_OK, 0) == 0) {
+		*ret_why = xprintf(
+			"%s is a backup, which shares files with others; make a data directory of it with holdfast restore",
+			dir);
+		return -EINVAL;
 	}
 	r = take_lock(store, dir, ret_why);
 	if (r < 0) {

@@ -31,6 +31,7 @@ static const struct command command = {
 
 struct picked {
 	const char *only; /* NULL: all */
+	bool tells;
 	char **ids;
 	size_t count;
 };
@@ -50,15 +51,15 @@ static int compare_ids(const void *a, const void *b)
 	return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-static int change_one(struct session_table *sessions, const char *id)
+static int change_one(struct session_table *sessions, const char *id, bool tells)
 {
 	uint64_t old;
 	uint64_t fresh;
 	struct session *session = session_table_get(sessions, id, strlen(id));
 	int r = session ? session_change_epoch(session, &old, &fresh) : -ENOENT;
-	if (r == 0) {
+	if (r == 0 && tells) {
 		printf("%s %016" PRIx64 " %016" PRIx64 "\n", id, old, fresh);
-	} else {
+	} else if (r < 0) {
 		diag(DIAG_ERROR,
 			"session %s keeps its epoch: %s. Those above have new ones; run this again when it can be written",
 			id, strerror(-r));
@@ -73,16 +74,16 @@ static int change_all(struct session_table *sessions, const struct picked *picke
 	progress_begin(&progress, "sessions", picked->count);
 	for (size_t i = 0; i < picked->count && r == 0; i++) {
 		progress_hide(&progress);
-		r = change_one(sessions, picked->ids[i]);
+		r = change_one(sessions, picked->ids[i], picked->tells);
 		progress_add(&progress, 1);
 	}
 	progress_end(&progress);
 	return r;
 }
 
-static int change(struct session_table *sessions, const char *only)
+static int change(struct session_table *sessions, const char *only, bool tells)
 {
-	struct picked picked = {.only = only};
+	struct picked picked = {.only = only, .tells = tells};
 	session_table_each_object(sessions, pick, &picked);
 	if (only && !picked.count) {
 		diag(DIAG_ERROR, "there is no session %s", only);
@@ -99,10 +100,26 @@ static int change(struct session_table *sessions, const char *only)
 	return r;
 }
 
+int tool_give_epochs(const char *dir, const char *only, bool tells)
+{
+	struct offline opened;
+	int r = offline_open(&opened, dir, NULL);
+	if (r == 0) {
+		r = change(opened.sessions, only, tells);
+	}
+	offline_close(&opened);
+	if (r < 0) {
+		return r;
+	}
+	/* Opened once more, the journal begins a new segment without the old epochs' records. */
+	r = offline_open(&opened, dir, NULL);
+	offline_close(&opened);
+	return r;
+}
+
 int tool_new_epoch(int argc, char **argv)
 {
 	const char *words[2] = {0};
-	struct offline opened;
 	int r = options_parse(&command, argc, argv, words, NULL, NULL);
 	if (r != 0) {
 		return r < 0 ? TOOL_FAILED : 0;
@@ -110,16 +127,5 @@ int tool_new_epoch(int argc, char **argv)
 	if (offline_check_dir(words[0]) < 0) {
 		return TOOL_FAILED;
 	}
-	r = offline_open(&opened, words[0], NULL);
-	if (r == 0) {
-		r = change(opened.sessions, words[1]);
-	}
-	offline_close(&opened);
-	if (r < 0) {
-		return TOOL_FAILED;
-	}
-	/* Opened once more, the journal begins a new segment without the old epochs' records. */
-	r = offline_open(&opened, words[0], NULL);
-	offline_close(&opened);
-	return r < 0 ? TOOL_FAILED : 0;
+	return tool_give_epochs(words[0], words[1], true) < 0 ? TOOL_FAILED : 0;
 }

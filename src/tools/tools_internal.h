@@ -27,6 +27,12 @@ void progress_add(struct progress *progress, uint64_t count);
 void progress_hide(struct progress *progress);
 void progress_end(struct progress *progress);
 
+struct store_files;
+/** holdfast verify on an open directory, of one session or (NULL) all; returns its exit code. */
+int tool_verify_files(const struct store_files *files, const char *dir, const char *session);
+/** holdfast new-epoch; `tells`: each session's epochs are printed. 0 or a negative errno, which has been said. */
+int tool_give_epochs(const char *dir, const char *only, bool tells);
+
 /**
  * The token of a command (caller frees): of a file, else of a data directory, else of
  * HOLDFAST_TOKEN; *ret_token is NULL if there is none. Says what is wrong if it cannot be read.

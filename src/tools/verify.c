@@ -67,7 +67,7 @@ static void print_summary(const struct store_check_counts *counts)
 	}
 }
 
-static int verify(const struct store_files *files, const char *dir, const char *session)
+int tool_verify_files(const struct store_files *files, const char *dir, const char *session)
 {
 	static const struct store_check_ops ops = {.problem = handle_problem,
 		.note = handle_note,
@@ -108,7 +108,7 @@ int tool_verify(int argc, char **argv)
 	int code = TOOL_FAILED;
 	if (store_files_open(words[0], &files, &why) == 0) {
 		store_files_hold(&files);
-		code = verify(&files, words[0], words[1]);
+		code = tool_verify_files(&files, words[0], words[1]);
 	} else {
 		diag(DIAG_ERROR, "%s", why);
 	}

@@ -1,0 +1,181 @@
+/*
+ * holdfast restore: a data directory is made of a backup, as DIR.restoring, and renamed when it is
+ * whole: its sessions have new epochs by then, so that no client mistakes new events for old ones.
+ */
+#include "backup.h"
+#include "tools_internal.h"
+
+#include "holdfast/access.h"
+#include "holdfast/buffer.h"
+#include "holdfast/diag.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { KEEP_SECRETS, OPTION_COUNT };
+
+static const struct option options[] = {
+	[KEEP_SECRETS] = {"--keep-secrets", NULL, NULL, NULL,
+		"take the access token, the keys, tokens and logins from the backup (backup --secrets). Otherwise the server makes new ones when it starts"},
+	{0},
+};
+
+static const struct command command = {
+	.usage = "restore BACKUP DIR [OPTIONS]",
+	.help = "Makes the data directory DIR, which must not exist or be empty, of a backup: one of the directories that\n"
+		"holdfast backup has made, or the directory they are in, for the newest. Every session gets a new epoch, so\n"
+		"that clients load it again. Browsers have to subscribe to push messages again.\n\n"
+		"If it is interrupted, run it again.\n\n"
+		"Exit codes: 0 done, 1 done, but sessions are damaged, in the backup too; 2 failed.\n",
+	.options = options,
+	.words_min = 2,
+	.words_max = 2,
+};
+
+static int fail(const char *what, const char *path, int error)
+{
+	diag(DIAG_ERROR, "%s %s: %s", what, path, strerror(-error));
+	return error;
+}
+
+/** The backup that is meant, or NULL. The caller frees it. */
+static char *find_backup(const char *path)
+{
+	char **names;
+	size_t count;
+	char *found = NULL;
+	char *mark = xprintf("%s/" STORE_BACKUP_MARK, path);
+	if (access(mark, F_OK) == 0) {
+		found = xstrdup(path);
+	} else if (backup_list(path, &names, &count) == 0) {
+		found = count ? xprintf("%s/%s", path, names[count - 1]) : NULL;
+		backup_list_free(names, count);
+	}
+	if (!found) {
+		diag(DIAG_ERROR, "%s is no backup, and has none", path);
+	}
+	free(mark);
+	return found;
+}
+
+static int check_dir(const char *dir)
+{
+	if (rmdir(dir) < 0 && errno != ENOENT) {
+		if (errno == ENOTEMPTY || errno == EEXIST) {
+			diag(DIAG_ERROR, "%s is not empty; restore makes a new directory", dir);
+			return -EEXIST;
+		}
+		return fail("cannot use", dir, -errno);
+	}
+	return 0;
+}
+
+/* A directory with this file is one that a restore has begun. */
+#define RESTORE_MARK "restoring"
+
+/** What a restore that was stopped has left goes; anything else of this name stays. */
+static int make_partial(const char *partial)
+{
+	char *mark = xprintf("%s/" RESTORE_MARK, partial);
+	bool is_ours = access(mark, F_OK) == 0;
+	int r = is_ours ? backup_remove_tree(partial) : 0;
+	if (r == 0 && mkdir(partial, 0700) < 0) {
+		r = -errno;
+	}
+	FILE *file = r == 0 ? fopen(mark, "we") : NULL;
+	if (r == 0 && (!file || fclose(file) < 0)) {
+		r = -errno;
+	}
+	free(mark);
+	return r < 0 ? fail("cannot make", partial, r) : 0;
+}
+
+static int copy_secrets(const char *backup, const char *partial)
+{
+	char *why = NULL;
+	int r = access_copy(backup, partial, true, &why);
+	if (r == -ENOENT) {
+		diag(DIAG_ERROR, "%s has no secrets: it was made without --secrets", backup);
+	} else if (r < 0) {
+		diag(DIAG_ERROR, "%s", why);
+	}
+	free(why);
+	return r;
+}
+
+/** The copy becomes a data directory. Returns the exit code. */
+static int finish(const char *partial)
+{
+	char *why = NULL;
+	struct store_files files;
+	int code = TOOL_FAILED;
+	int r = tool_give_epochs(partial, NULL, false);
+	if (r == 0 && store_files_open(partial, &files, &why) == 0) {
+		code = tool_verify_files(&files, partial, NULL);
+		store_files_close(&files);
+	}
+	free(why);
+	return code;
+}
+
+static void remove_mark(const char *dir)
+{
+	char *mark = xprintf("%s/" RESTORE_MARK, dir);
+	unlink(mark);
+	free(mark);
+	backup_sync(dir);
+}
+
+/** Returns the exit code. */
+static int restore(const char *backup, const char *dir, bool keeps_secrets)
+{
+	struct store_copy done;
+	size_t len = strlen(dir);
+	while (len > 1 && dir[len - 1] == '/') {
+		len--;
+	}
+	char *partial = xprintf("%.*s.restoring", (int)len, dir);
+	int code = TOOL_FAILED;
+	int r = check_dir(dir);
+	r = r < 0 ? r : make_partial(partial);
+	r = r < 0 ? r : backup_copy(backup, partial, NULL, &done);
+	if (r == 0 && keeps_secrets) {
+		r = copy_secrets(backup, partial);
+	}
+	if (r == 0) {
+		code = finish(partial);
+	}
+	if (code != TOOL_FAILED && backup_sync(partial) < 0) {
+		code = TOOL_FAILED;
+	}
+	if (code != TOOL_FAILED && rename(partial, dir) < 0) {
+		fail("cannot rename", partial, -errno);
+		code = TOOL_FAILED;
+	}
+	if (code != TOOL_FAILED) {
+		remove_mark(dir);
+		printf("%s: %llu sessions from %s, each with a new epoch\n", dir,
+			(unsigned long long)done.sessions, backup);
+	}
+	free(partial);
+	return code;
+}
+
+int tool_restore(int argc, char **argv)
+{
+	const char *words[2] = {0};
+	const char *values[OPTION_COUNT] = {0};
+	int r = options_parse(&command, argc, argv, words, values, NULL);
+	if (r != 0) {
+		return r < 0 ? TOOL_FAILED : 0;
+	}
+	umask(077);
+	char *backup = find_backup(words[0]);
+	int code = backup ? restore(backup, words[1], values[KEEP_SECRETS] != NULL) : TOOL_FAILED;
+	free(backup);
+	return code;
+}
