@@ -96,6 +96,8 @@ struct store_ops {
 	const struct clock *(*clock)(void *owner);
 	/** Whether older events of a session in memory may be pruned now. */
 	bool (*may_prune)(void *session);
+	/** Appends the JSON of its prompts that wait: what they refer to stays. */
+	void (*append_waiting)(void *session, struct buffer *out);
 
 	/* Recovery, inside store_open(). */
 	/** The journal speaks of a session: it is needed in memory. Returns its owner. */

@@ -200,6 +200,12 @@ static bool handle_may_prune(void *owner)
 	return !session_state_count_asked(&session->state);
 }
 
+static void handle_append_waiting(void *owner, struct buffer *out)
+{
+	const struct session *session = owner;
+	prompt_queue_append_list(out, session->state.queue, 0);
+}
+
 static int handle_replay(void *owner, const struct record *record)
 {
 	struct session *session = owner;
@@ -241,6 +247,7 @@ int session_table_open(
 		.snapshot = handle_snapshot,
 		.clock = handle_clock,
 		.may_prune = handle_may_prune,
+		.append_waiting = handle_append_waiting,
 		.is_foreign = session_snapshot_is_foreign,
 		.found = handle_found,
 		.replay = handle_replay,

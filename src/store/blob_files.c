@@ -96,10 +96,11 @@ int blob_file_keep(
 	int blobs = open_blobs(folder);
 	r = blobs < 0 ? blobs : 0;
 	if (r == 0) {
+		uv_mutex_lock(&store->blobs.names);
 		*ret_is_new = fstatat(blobs, place->file, &st, AT_SYMLINK_NOFOLLOW) < 0;
-		r = disk->renameat(store->dir_fd, path, blobs, place->file) < 0
-			    ? -errno
-			    : sync_folders(store, folder, blobs);
+		r = disk->renameat(store->dir_fd, path, blobs, place->file) < 0 ? -errno : 0;
+		uv_mutex_unlock(&store->blobs.names);
+		r = r < 0 ? r : sync_folders(store, folder, blobs);
 		close(blobs);
 	}
 	close(folder);

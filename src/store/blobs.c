@@ -76,6 +76,7 @@ static void name_file(struct blob_place *place, const char *name, unsigned hide)
 void blobs_init(struct blobs *blobs)
 {
 	blobs->rooms = hash_create();
+	uv_mutex_init(&blobs->names);
 }
 
 static void free_room(void *value, void *arg)
@@ -87,6 +88,7 @@ void blobs_finish(struct blobs *blobs)
 {
 	hash_each(blobs->rooms, free_room, NULL);
 	hash_destroy(blobs->rooms);
+	uv_mutex_destroy(&blobs->names);
 }
 
 uint64_t blob_room_for(uint64_t size)

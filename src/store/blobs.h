@@ -12,6 +12,9 @@
 /* What a blob takes of a limit: whole blocks, so that small ones are not too many. */
 #define BLOB_BLOCK ((uint64_t)4096)
 
+struct metadata;
+struct prune;
+
 struct blobs {
 	struct hash *rooms; /* struct blob_room, by the ids of sessions that have some */
 	uint64_t used; /* bytes, in all */
@@ -19,6 +22,7 @@ struct blobs {
 	uint64_t uploads; /* so far: they have numbers */
 	uint64_t kept; /* bytes that have been added since the start */
 	atomic_bool is_closing; /* for the thread pool */
+	uv_mutex_t names; /* held while a blob is put in its place, or taken away */
 };
 
 /** Where a blob belongs; for any thread. */
@@ -49,5 +53,13 @@ int blob_file_open(struct store *store, const struct blob_place *place);
 void blob_files_begin(struct store *store);
 /** Takes the blobs of a session's folder away, whose path is `name`. */
 void blob_files_remove(int dir_fd, const char *name);
+
+/* blob_sweep.c */
+/**
+ * Takes away the blobs of a session that only pruned events speak of, and returns how much room they had. For
+ * after prune_rewrite(), when that is on disk; `folder` is the session's. Thread pool.
+ */
+uint64_t blob_sweep(
+	struct blobs *blobs, int folder, const struct prune *prune, const struct metadata *meta);
 
 #endif

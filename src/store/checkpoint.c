@@ -34,6 +34,7 @@ struct checkpoint_item {
 	struct metadata meta;
 	struct prune prune;
 	bool has_new_log; /* prune_rewrite() has put one in place */
+	uint64_t swept; /* bytes of blobs that went with pruned events */
 	bool is_suspect;
 	uint64_t certain_size;
 	uint64_t size;
@@ -135,7 +136,7 @@ static int checkpoint_item(struct checkpoint_item *item)
 /**
  * A log that has become much shorter gets a file of its size. That it cannot have one is no harm.
  */
-static int shorten_item(struct checkpoint_item *item)
+static int shorten_item(struct checkpoint_item *item, struct blobs *blobs)
 {
 	int r = prune_rewrite(item->dir_fd, item->fd, &item->meta);
 	if (r < 0) {
@@ -147,7 +148,9 @@ static int shorten_item(struct checkpoint_item *item)
 	if (disk->fsync(item->dir_fd) < 0) {
 		return -errno;
 	}
-	return replace_metadata(item->dir_fd, item->id, &item->meta, true);
+	r = replace_metadata(item->dir_fd, item->id, &item->meta, true);
+	item->swept = r < 0 ? 0 : blob_sweep(blobs, item->dir_fd, &item->prune, &item->meta);
+	return r;
 }
 
 static void checkpoint_run(struct checkpoint *cp)
@@ -157,7 +160,7 @@ static void checkpoint_run(struct checkpoint *cp)
 		struct checkpoint_item *item = &cp->items[i];
 		item->status = checkpoint_item(item);
 		if (item->status == 0 && prune_is_due(&item->prune, &item->meta)) {
-			item->status = shorten_item(item);
+			item->status = shorten_item(item, &cp->store->blobs);
 		}
 		good = good && item->status == 0;
 		close(item->fd);
@@ -238,6 +241,9 @@ static bool item_end(struct checkpoint_item *item, struct session_log *log)
 	if (item->prune.wanted) {
 		bool has_meta = good || item->has_new_log;
 		prune_end(log, has_meta ? &item->meta : NULL, item->has_new_log);
+		if (item->swept) {
+			blobs_add(log->store, log->id, -(int64_t)item->swept);
+		}
 	}
 	if (good) {
 		log->is_suspect = false;
@@ -258,6 +264,7 @@ static void free_item(struct checkpoint_item *item)
 {
 	free(item->id);
 	metadata_finish(&item->meta);
+	buffer_finish(&item->prune.waiting);
 }
 
 /** Those whose files could not be written are left out. */

@@ -425,7 +425,9 @@ static void take_lines(struct session_log *log, struct log_write *write)
 	buffer_finish(&log->unwritten);
 	log->unwritten = write->lines;
 	write->lines = (struct buffer){0};
-	log->written = write->written;
+	if (!write->is_held) { /* else the log may be another file since (prune.c) */
+		log->written = write->written;
+	}
 	if (!log->unwritten.len) {
 		buffer_finish(&log->unwritten);
 	}

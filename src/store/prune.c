@@ -93,7 +93,11 @@ void prune_begin(struct session_log *log, struct prune *ret)
 		.keep_ts = oldest_ts(store),
 		.ages = store->ages,
 		.now = now_ms(store),
-		.rewrite_size = store->limits->prune_size};
+		.rewrite_size = store->limits->prune_size,
+		.sweeps = store_clock_is_trusted(store)};
+	if (log->owner) {
+		store->ops->append_waiting(log->owner, &ret->waiting);
+	}
 }
 
 /** The log is another file now: what is known of places in it is moved or forgotten. */

@@ -503,6 +503,8 @@ struct prune {
 	struct ages ages; /* by which events may be younger than they tell */
 	int64_t now;
 	uint64_t rewrite_size; /* so many bytes of pruned lines are worth a new file */
+	bool sweeps; /* blobs of pruned events go, too */
+	struct buffer waiting; /* prompts that wait, as JSON: their blobs stay. Owned */
 };
 /** Of struct store_engine. */
 void prune_look(struct store *store);

@@ -2,7 +2,7 @@
 // their bytes say, and nobody gets more room, or more of the disk, than the limits give.
 
 import assert from 'node:assert/strict';
-import { existsSync, readFileSync, readdirSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, readdirSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { download, mustUpload, png, sha256, upload } from '../support/blobs.mjs';
@@ -184,6 +184,36 @@ test('each limit has its code and is counted; room that is given back is there a
 	await eventually(() => !existsSync(join(server.dataDir, 'sessions/one')), 'the folder to be gone');
 	await mustUpload(server, 'two', Buffer.from('one more'));
 	await eventually(() => readdirSync(join(server.dataDir, 'trash')).length === 0, 'the trash to be empty');
+});
+
+test('they go with the last event that speaks of them, and give their room back', async (t) => {
+	const server = await start(t, ['--keep-events', '4', '--limit', 'prune_ms=20', '--limit', 'prune_size=1', '--limit', 'clock_trust_ms=0', '--limit', 'session_blobs=12K']);
+	const say = (data) => server.request('POST', '/api/sessions/one/events', { json: { type: 'x-note', data } });
+	const [gone, kept, young] = await Promise.all(['gone', 'kept', 'young'].map((text) => mustUpload(server, 'one', Buffer.from(text))));
+	assert.equal((await upload(server, 'one', Buffer.from('one more'))).status, 507);
+	const old = new Date(Date.now() - 3 * 86_400_000);
+	for (const { blob } of [gone, kept]) {
+		utimesSync(join(server.dataDir, 'sessions/one/blobs', blob), old, old);
+	}
+	await say({ content: { type: 'image', blob: gone.blob } });
+	await say({ content: { type: 'image', blob: kept.blob } });
+	await eventually(async () => {
+		await say({ again: { deep: [{ blob: kept.blob }] } });
+		return !blobsOf(server).includes(gone.blob);
+	}, 'the first one to go');
+	assert.deepEqual(blobsOf(server).sort(), [kept.blob, young.blob].sort());
+	assert.equal((await download(server, 'one', gone.blob)).status, 404);
+	assert.equal((await download(server, 'one', kept.blob)).status, 200);
+	// Its room is there again, and so is the blob when it is sent again.
+	await eventually(async () => (await upload(server, 'one', Buffer.from('gone'))).status === 201, 'its room');
+	assert.equal((await upload(server, 'one', Buffer.from('one more'))).status, 507);
+	for (let n = 0; n < 30; n++) {
+		await say({ n });
+	}
+	assert.ok(blobsOf(server).includes(gone.blob), 'it is young again');
+	await server.stop();
+	const { code, stdout } = await runToEnd(['verify', server.dataDir]);
+	assert.equal(code, 0, stdout);
 });
 
 test('they outlive kill -9 and eviction, and go with their session', async (t) => {
