@@ -188,6 +188,8 @@ bool acp_agent_is_cancelling(const struct acp_agent *agent);
 bool acp_agent_is_running(const struct acp_agent *agent);
 /** That the newest child went over which was stopped because of "limit". */
 enum limit acp_agent_limit(const struct acp_agent *agent);
+/** At stopped(): how to log in, if the agent stopped because it wants that; else NULL. The agent's own. */
+json_t *acp_agent_login(const struct acp_agent *agent);
 /** At stopped(): appends the last lines of the child's stderr, clean and without secrets. */
 void acp_agent_last_errors(const struct acp_agent *agent, struct buffer *out);
 /** Nothing runs, waits or is remembered: another agent, made anew, would do just the same. */

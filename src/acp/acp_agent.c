@@ -228,6 +228,11 @@ void acp_agent_pause(struct acp_agent *agent, bool paused)
 	acp_agent_wake(agent);
 }
 
+json_t *acp_agent_login(const struct acp_agent *agent)
+{
+	return agent->session.login;
+}
+
 bool acp_agent_is_cancelling(const struct acp_agent *agent)
 {
 	return agent->turn.cancelling || agent->turn.cancelled_unsent;

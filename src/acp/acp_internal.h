@@ -66,6 +66,7 @@ struct acp_session {
 	json_t *early; /* params of updates that came before session/new was answered */
 	size_t early_bytes;
 	json_t *auth_methods; /* of initialize */
+	json_t *login; /* while stopped() is called: how to log in; NULL: that is not why */
 	json_t *prompt_takes; /* promptCapabilities, the same; NULL: it has not been started */
 	struct diag_rate noise; /* reports of lines that could not be used */
 };
@@ -205,6 +206,8 @@ void acp_agent_keep_meta(struct acp_agent *agent, const char *of, const json_t *
 void acp_agent_tell_metas(struct acp_agent *agent);
 /** Appends what can be done about an error, if it is known. */
 void acp_agent_advise(struct acp_agent *agent, struct buffer *words, const json_t *error);
+/** How to log in, for clients; NULL if the error does not ask for that. The caller owns it. */
+json_t *acp_agent_login_ways(const struct acp_agent *agent, const json_t *error);
 /** A line that was too long has ended: who waits for it hears why nothing comes. */
 void acp_agent_handle_skipped(struct acp_agent *agent);
 

@@ -313,7 +313,10 @@ static void handle_error(struct acp_agent *agent, const json_t *error)
 		buffer_append(&words, why.data, why.len);
 		buffer_finish(&why);
 		acp_agent_advise(agent, &words, error);
+		agent->session.login = acp_agent_login_ways(agent, error);
 		acp_agent_stop_child(agent, "protocol", buffer_cstr(&words));
+		json_decref(agent->session.login);
+		agent->session.login = NULL;
 	}
 	buffer_finish(&words);
 }

@@ -15,6 +15,7 @@
 
 #define METAS_MAX  32
 #define ADVICE_MAX ((size_t)2000)
+#define LOGIN_MAX  8 /* ways to log in, and texts of one of them */
 
 #define TYPE_PREFIX "x-acp-"
 
@@ -174,6 +175,58 @@ void acp_agent_advise(struct acp_agent *agent, struct buffer *words, const json_
 	for (size_t i = 0; i < json_array_size(agent->session.auth_methods); i++) {
 		append_method(words, json_array_get(agent->session.auth_methods, i), &count);
 	}
+}
+
+/** Sets a text of the method, cut if it is long. */
+static void copy_text(json_t *told, const json_t *from, const char *key)
+{
+	const json_t *text = json_object_get(from, key);
+	if (json_string_length(text) > 0) {
+		size_t len = utf8_prefix(
+			json_string_value(text), json_string_length(text), ADVICE_MAX / 4);
+		json_object_set_new(told, key, json_stringn(json_string_value(text), len));
+	}
+}
+
+/** Sets a list of texts: those of `key`, or the members `name` of the objects there. */
+static void copy_texts(json_t *told, const json_t *from, const char *key)
+{
+	const json_t *all = json_object_get(from, key);
+	json_t *texts = json_array();
+	for (size_t i = 0; i < json_array_size(all) && i < LOGIN_MAX; i++) {
+		const json_t *one = json_array_get(all, i);
+		const json_t *text = json_is_object(one) ? json_object_get(one, "name") : one;
+		if (json_string_length(text) > 0 && json_string_length(text) <= ADVICE_MAX / 4) {
+			json_array_append(texts, (json_t *)text);
+		}
+	}
+	if (json_array_size(texts)) {
+		json_object_set(told, key, texts);
+	}
+	json_decref(texts);
+}
+
+json_t *acp_agent_login_ways(const struct acp_agent *agent, const json_t *error)
+{
+	const json_t *methods = agent->session.auth_methods;
+	if (json_integer_value(json_object_get(error, "code")) != JSON_RPC_AUTH_REQUIRED) {
+		return NULL;
+	}
+	json_t *ways = json_array();
+	for (size_t i = 0; i < json_array_size(methods) && i < LOGIN_MAX; i++) {
+		const json_t *method = json_array_get(methods, i);
+		json_t *way = json_object();
+		copy_text(way, method, "name");
+		copy_text(way, method, "description");
+		copy_text(way, method, "type");
+		copy_texts(way, method, "args");
+		copy_texts(way, method, "vars");
+		if (json_object_get(way, "name")) {
+			json_array_append(ways, way);
+		}
+		json_decref(way);
+	}
+	return ways;
 }
 
 static void tell_skipped(struct acp_agent *agent, const char *message, const json_t *method)

@@ -189,6 +189,10 @@ static void append_stopped(
 	if (*errors) {
 		json_object_set_new(data, "stderr", json_string(errors));
 	}
+	json_t *login = hosted->agent ? acp_agent_login(hosted->agent) : NULL;
+	if (login) {
+		json_object_set(data, "login", login);
+	}
 	if (hosted->agent && acp_agent_is_cancelling(hosted->agent)) {
 		json_object_set_new(data, "cancelled", json_true());
 	}

@@ -194,6 +194,32 @@ test('9: an error that asks for a login says what to do, and the next prompt is 
 	assertLogged(run);
 });
 
+test('10: an agent that wants a login before it begins says which ways there are', async (t) => {
+	const methods = [
+		{ id: 'a', name: 'Log in', description: 'Run `agent login`', type: 'terminal', args: ['login', 7, ''] },
+		{ id: 'b', name: 'A key', type: 'env_var', vars: [{ name: 'AGENT_KEY', secret: true }, { label: 'no name' }] },
+		{ id: 'c' }, 7, { id: 'd', name: 'x'.repeat(2000) }, ...Array.from({ length: 20 }, (_, i) => ({ id: `m${i}`, name: `Way ${i}` })),
+	];
+	const program = `const say = (m) => console.log(JSON.stringify({ jsonrpc: "2.0", ...m }));
+		require("readline").createInterface({ input: process.stdin }).on("line", (line) => { const { id, method } = JSON.parse(line);
+		say(method === "initialize" ? { id, result: { protocolVersion: 1, authMethods: JSON.parse(process.env.METHODS) } } : { id, error: { code: -32000, message: "Authentication required" } }); })`;
+	const file = join(scratchDir(t), 'agent.cjs');
+	writeFileSync(file, program);
+	const server = await Server.start(t, { agent: `exec ${process.execPath} ${file}`, args: ['--agent-env', `METHODS=${JSON.stringify(methods)}`] });
+	const { id } = await server.createSession();
+	const observer = await Observer.connect(t, server, id);
+	await observer.loadAll();
+	await observer.prompt('hello');
+	const { data } = await observer.waitForEvent('agent_stopped');
+	assert.equal(data.reason, 'protocol');
+	assert.match(data.detail, /^session\/new: Authentication required/);
+	assert.deepEqual(data.login.slice(0, 2), [
+		{ name: 'Log in', description: 'Run `agent login`', type: 'terminal', args: ['login'] },
+		{ name: 'A key', type: 'env_var', vars: ['AGENT_KEY'] },
+	]);
+	assert.deepEqual(data.login.slice(2).map(({ name }) => name.length), [500, 5, 5, 5], 'eight are looked at, and long texts are cut');
+});
+
 test('11: two agents that call their sessions alike are not mixed up', async (t) => {
 	const run = await start(t, [[say('Once.'), ask(0, { toolCallId: 'c' }), done(3)]]);
 	const other = await run.open();

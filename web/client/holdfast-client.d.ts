@@ -1,6 +1,6 @@
 /** The public surface of the Holdfast client library; README.md in this folder explains the behaviour. */
 
-import type { FileList } from './sessions.js';
+import type { FileList, LoginWay } from './sessions.js';
 
 /** What every event has; deeply frozen. */
 interface EventOf<T extends string, D> {
@@ -78,7 +78,7 @@ export interface EventData {
 		message?: string;
 	};
 	agent_started: { name?: string; title?: string; version?: string; resumed?: boolean; resume_error?: string };
-	agent_stopped: { reason: string; detail?: string; stderr?: string; cancelled?: boolean; between_turns?: boolean };
+	agent_stopped: { reason: string; detail?: string; stderr?: string; login?: readonly LoginWay[]; cancelled?: boolean; between_turns?: boolean };
 	session_end: {};
 }
 

@@ -130,3 +130,12 @@ export function fetchBlob(
 	options?: { signal?: AbortSignal },
 	where?: Where,
 ): Promise<Blob>;
+
+/** How an agent that wants a login can have it; `args`: what its command is given for that in a terminal, `vars`: variables to set. */
+export interface LoginWay {
+	name: string;
+	description?: string;
+	type?: string;
+	args?: readonly string[];
+	vars?: readonly string[];
+}

@@ -400,6 +400,11 @@ function workingWords() {
 	return starts ? `Starting ${newSession.nameOf(sessions.find(client?.sessionId ?? null) ?? {})}…` : 'Working';
 }
 
+/** As a prompt has it; the server sets the size. @param {any} block */
+function withoutSize({ size, ...block }) {
+	return block;
+}
+
 /** Offers what the login allows. */
 function showRights() {
 	$('#new-session').hidden = !may('prompt');
@@ -472,6 +477,15 @@ function start() {
 		showAll: () => transcript.mountAll(),
 	});
 	watchScrollbar();
+	$('#transcript').addEventListener('click', (/** @type {any} */ { target }) => {
+		const button = target.closest('[data-action="again"]');
+		const prompt = button && client?.events.find(({ type, turn }) => type === 'user_prompt' && turn === Number(button.dataset.turn));
+		if (prompt) {
+			places.forget();
+			transcript.scrollToEnd();
+			void client?.prompt(prompt.data.message, { content: prompt.data.content?.map(withoutSize) });
+		}
+	});
 	$('#jump').addEventListener('click', () => client?.dropOlder(EVENTS_AT_END));
 	$('.skip-link').addEventListener('click', (/** @type {Event} */ event) => {
 		event.preventDefault(); // the address names the session

@@ -9,9 +9,10 @@ import {
 	moreButton,
 	output,
 	rawText,
+	titleParts,
 } from './card-parts.js';
 import { hunkLines } from './diff.js';
-import { failure } from './failure.js';
+import { failure, failureCard } from './failure.js';
 import { formatBytes, h, icon, lookUp, renderHtml, visible } from './dom.js';
 import { mediaPart, promptMedia } from './media.js';
 import { renderPermission } from './permission-card.js';
@@ -269,12 +270,16 @@ function renderTurnEnd({ events: [event] }) {
 	return h(
 		'div',
 		{ class: 'item rule', ...hooks(event), 'data-stop-reason': stop_reason },
-		h('span', {}, visible(message ? `${words}: ${message}` : words)),
+		h('span', {}, ...titleParts(message ? `${words}: ${message}` : words)),
 	);
 }
 
 /** @param {Item} item */
 function renderNotice({ events: [event] }) {
+	const card = event.type === 'agent_stopped' ? failureCard(event) : null;
+	if (card) {
+		return card;
+	}
 	const { title, name, version, reason, detail, stderr, resumed, resume_error } = event.data;
 	const how = { true: ' again and continues the conversation', false: ' without the conversation above' };
 	const words = {

@@ -165,7 +165,7 @@ export class SessionList {
 							icon('chevron'),
 							words,
 						)
-					: h('h2', {}, title && icon('folder'), h('bdi', {}, words)),
+					: h('h2', {}, ...(title ? [icon('folder'), h('bdi', {}, words)] : [words])),
 			),
 		);
 	}
