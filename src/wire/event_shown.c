@@ -83,8 +83,8 @@ static unsigned custom_hides(const struct event_view *view)
 static unsigned stopped_hides(const struct event_view *view)
 {
 	json_t *data = read_data(view, NULL);
-	bool is_shown =
-		data && !json_object_get(data, "detail") && !json_object_get(data, "stderr");
+	bool is_shown = data && !json_object_get(data, "detail") &&
+			!json_object_get(data, "stderr") && !json_object_get(data, "login");
 	json_decref(data);
 	return is_shown ? HIDE_NOTHING : HIDE_TOOLS;
 }
@@ -127,6 +127,7 @@ static void append_data(const struct event_view *view, struct buffer *out)
 	json_t *data = read_data(view, numbers);
 	json_object_del(data, "detail");
 	json_object_del(data, "stderr");
+	json_object_del(data, "login");
 	if (data) {
 		json_write(out, data, numbers);
 	} else {

@@ -53,8 +53,8 @@ function shown(event, hide) {
 	if (hiddenBy(event).some((kind) => hide.includes(kind))) {
 		return { ...redacted, data: {} };
 	}
-	if (type === 'agent_stopped' && (data.detail ?? data.stderr) !== undefined && hide.includes('tools')) {
-		const { detail: __, stderr: ___, ...more } = data;
+	if (type === 'agent_stopped' && (data.detail ?? data.stderr ?? data.login) !== undefined && hide.includes('tools')) {
+		const { detail: __, stderr: ___, login: ____, ...more } = data;
 		return { ...redacted, data: more };
 	}
 	return event;
@@ -238,6 +238,7 @@ test('a producer\'s events of every type are hidden by what they are, whatever e
 		{ type: 'agent_thought_chunk', data: { text: 'thought-chunk' }, message_id: 'thought-id' },
 		{ type: 'agent_stopped', data: { reason: 'exit', detail: 'tool-stderr', open: 'ten' } },
 		{ type: 'agent_stopped', data: { reason: 'exit', stderr: 'tool-stderr' } },
+		{ type: 'agent_stopped', data: { reason: 'protocol', login: [{ name: 'tool-stderr' }] } },
 		{ type: 'agent_stopped', data: { reason: 'exit' } },
 		{ type: 'x-build', data: { 'open-own': 1e3 } },
 		{ type: 'x-acp-content', data: { content: {}, thought: false } },

@@ -35,7 +35,7 @@ export function failureCard(event) {
 		h(
 			'div',
 			{ class: 'card-body' },
-			words && h('p', { class: 'failure-words' }, ...titleParts(words)),
+			words && h('p', { class: 'failure-words', dir: 'auto' }, ...titleParts(words)),
 			login && loginPart(login),
 			typeof stderr === 'string' && stderr !== '' && failure(stderr),
 			may('prompt') && event.turn !== undefined && h('button', { type: 'button', class: 'button small again', 'data-action': 'again', 'data-turn': event.turn, 'data-testid': 'again' }, 'Send the prompt again'),
@@ -48,7 +48,7 @@ function loginPart(ways) {
 	return h(
 		'div',
 		{ class: 'login-ways', 'data-testid': 'login-ways' },
-		h('p', {}, `Log in with the agent's own program, as the user that runs the server${ways.length > 0 ? ', in one of these ways' : ''}. Then send the prompt again.`),
+		h('p', { dir: 'auto' }, `Log in with the agent's own program, as the user that runs the server${ways.length > 0 ? ', in one of these ways' : ''}. Then send the prompt again.`),
 		ways.length > 0 && h('ul', {}, ...ways.map(wayPart)),
 	);
 }
@@ -58,7 +58,7 @@ function wayPart({ name, description, args = [], vars = [] }) {
 	const code = (/** @type {string[]} */ all) => all.flatMap((one, i) => [i > 0 && ', ', h('code', {}, visible(one))]);
 	return h(
 		'li',
-		{},
+		{ dir: 'auto' },
 		h('b', {}, ...titleParts(name)),
 		description && h('div', { class: 'muted' }, ...titleParts(description)),
 		args.length > 0 && h('div', {}, 'In a terminal: the agent’s command with ', h('code', {}, visible(args.join(' ')))),
