@@ -249,7 +249,7 @@ test('a producer\'s events of every type are hidden by what they are, whatever e
 	await compareCold(t, server, 'p');
 	const { body } = await server.request('GET', '/api/sessions/p/events?after_seq=0', { headers: headers(server, ['tools']) });
 	assert.deepEqual(body.events.filter(({ type }) => type === 'agent_stopped').map(({ redacted, data }) => [redacted, data]),
-		[[true, { reason: 'exit', open: 0.1 }], [true, { reason: 'exit' }], [undefined, { reason: 'exit' }]]);
+		[[true, { reason: 'exit', open: 0.1 }], [true, { reason: 'exit' }], [true, { reason: 'protocol' }], [undefined, { reason: 'exit' }]]);
 	const raw = await server.rawRequest('GET', '/api/sessions/p/events?after_seq=0', headers(server, ['tools']));
 	assert.match(raw.body, /"open":0\.10\}/, 'numbers stay as they were written');
 
