@@ -6,6 +6,7 @@
 #define HOLDFAST_CONFIG_H
 
 #include "holdfast/agent_list.h"
+#include "holdfast/diag.h"
 #include "holdfast/limits.h"
 #include "holdfast/push.h"
 #include "holdfast/server.h"
@@ -45,6 +46,8 @@ struct config {
 	char *highlight_dir; /* the same */
 	enum store_durability durability;
 	struct limits limits;
+	enum diag_level log_level;
+	bool is_log_level_given; /* as an argument */
 	struct config_file *file; /* that --config names; owned */
 };
 
@@ -61,6 +64,11 @@ void config_finish(struct config *config);
  * Returns the exit code.
  */
 int config_check(int argc, char **argv);
+/**
+ * Reads the log level again, from the file of --config: after SIGHUP. -ENOENT if another source
+ * decides it, or there is no file; other errors after saying what is wrong. Blocks.
+ */
+int config_read_log_level(const struct config *config, enum diag_level *ret_level);
 /** A path from the root, of something that may not be there yet. The caller frees it. */
 char *absolute_path(const char *path);
 

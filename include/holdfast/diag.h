@@ -1,7 +1,7 @@
 /*
- * Holdfast's own messages, on stderr: `holdfast: LEVEL: text`. ("log" always means the event log.)
- * A module that returns an error does not print it; relay/, net/ and agent/ print, once.
- * The level is the program's only static state.
+ * Holdfast's own messages, on stderr: `holdfast: LEVEL: text`, or objects of JSON with the time.
+ * ("log" always means the event log.) A module that returns an error does not print it; relay/, net/
+ * and agent/ print, once. Level and form are the program's only static state.
  */
 #ifndef HOLDFAST_DIAG_H
 #define HOLDFAST_DIAG_H
@@ -29,6 +29,10 @@ struct diag_rate {
 
 /** Messages above this level are dropped (DIAG_SILENT: all of them); DIAG_INFO at start. */
 void diag_set_level(enum diag_level level);
+/** Each message is `{"ts", "level", "msg", "session"?}` from now on, `ts` in UTC; at start it is text. */
+void diag_set_json(bool json);
+/** A line without a level, `holdfast: text`, or one of level "info": for what people wait for. */
+__attribute__((format(printf, 1, 2))) void diag_say(const char *fmt, ...);
 /** Writes one line; name the session, seq and client it speaks of, never a pointer. */
 __attribute__((format(printf, 2, 3))) void diag(enum diag_level level, const char *fmt, ...);
 /**

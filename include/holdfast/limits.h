@@ -183,6 +183,8 @@
 		"how long a stop waits for disk operations that do not return")                                                           \
 	LIMIT(int64_t, keep_events, COUNT, 0, 0, INT64_MAX, NULL,                                                                         \
 		"newest events kept in each session; 0: all")                                                                             \
+	LIMIT(size_t, keep_bytes, BYTES, 0, 0, 1048576 * LIMIT_GIB, NULL,                                                                 \
+		"newest bytes of the log kept in each session, at least one event; 0: all")                                               \
 	LIMIT(int64_t, keep_days, COUNT, 0, 0, 36500, NULL,                                                                               \
 		"days that events are kept; 0: for ever")                                                                                 \
 	LIMIT(int64_t, clock_trust_ms, MS, 3600000, 0, 86400000, NULL,                                                                    \

@@ -1,19 +1,83 @@
 #include "holdfast/diag.h"
 
+#include "holdfast/buffer.h"
 #include "holdfast/clock.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
+#include <time.h>
 
 #define LIMIT_MS       10000
 #define RATE_WINDOW_MS 60000
 
 static enum diag_level diag_max = DIAG_INFO;
+static bool diag_is_json;
 
 void diag_set_level(enum diag_level level)
 {
 	diag_max = level;
+}
+
+void diag_set_json(bool json)
+{
+	diag_is_json = json;
+}
+
+static void append_time(struct buffer *out)
+{
+	struct timespec now;
+	struct tm tm;
+	char text[32];
+	clock_gettime(CLOCK_REALTIME, &now);
+	strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%S", gmtime_r(&now.tv_sec, &tm));
+	buffer_printf(out, "{\"ts\":\"%s.%03ldZ\"", text, now.tv_nsec / 1000000);
+}
+
+/** Of `session ID: …` the ID stands by itself, too. */
+static void append_session(struct buffer *out, const char *text)
+{
+	static const char front[] = "session ";
+	const char *id = text + sizeof(front) - 1;
+	size_t len = strncmp(text, front, sizeof(front) - 1) == 0 ? strcspn(id, ": ") : 0;
+	if (len && id[len] == ':') {
+		buffer_append_str(out, ",\"session\":");
+		buffer_append_json(out, id, len);
+	}
+}
+
+/** One call, so that lines of several threads do not mix. */
+static void print_json(const char *level, const char *text, uint64_t left_out)
+{
+	struct buffer out = {0};
+	struct buffer clean = {0};
+	diag_clean(&clean, text, strlen(text));
+	append_time(&out);
+	buffer_printf(&out, ",\"level\":\"%s\",\"msg\":", level);
+	buffer_append_json(&out, clean.data ? clean.data : "", clean.len);
+	append_session(&out, text);
+	if (left_out) {
+		buffer_printf(&out, ",\"left_out\":%" PRIu64, left_out);
+	}
+	buffer_append_str(&out, "}\n");
+	fwrite(out.data, 1, out.len, stderr);
+	buffer_finish(&clean);
+	buffer_finish(&out);
+}
+
+void diag_say(const char *fmt, ...)
+{
+	char text[2048];
+	va_list args;
+	va_start(args, fmt);
+	vsnprintf(text, sizeof(text), fmt, args);
+	va_end(args);
+	if (diag_is_json) {
+		print_json("info", text, 0);
+	} else {
+		fprintf(stderr, "holdfast: %s\n", text);
+	}
 }
 
 /** `left_out` lines like this one were not printed. */
@@ -23,6 +87,10 @@ static void print_line(enum diag_level level, uint64_t left_out, const char *fmt
 	char text[2048];
 	char more[64] = "";
 	vsnprintf(text, sizeof(text), fmt, args);
+	if (diag_is_json) {
+		print_json(names[level], text, left_out);
+		return;
+	}
 	if (left_out > 0) {
 		snprintf(more, sizeof(more), " (and %" PRIu64 " more like this before it)",
 			left_out);

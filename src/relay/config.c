@@ -230,7 +230,7 @@ static int take_each(void *owner, size_t option, const char *value)
 	return r < 0 ? r : 1;
 }
 
-static bool may_repeat(size_t option)
+bool config_may_repeat(size_t option)
 {
 	return option == LIMIT || option == AGENT_ENV || option == LISTEN || option == ALLOW_HOST ||
 	       option == ALLOW_ORIGIN || option == SANDBOX_READ || option == SANDBOX_WRITE ||
@@ -242,7 +242,7 @@ static const char *look_up(void *owner, size_t option)
 	const struct config *config = owner;
 	size_t at = 0;
 	const struct config_line *line =
-		may_repeat(option) ? NULL : config_file_next(config->file, option, &at);
+		config_may_repeat(option) ? NULL : config_file_next(config->file, option, &at);
 	return line ? line->value : NULL;
 }
 
@@ -267,7 +267,7 @@ static int parse_url(const char *text)
 	return 0;
 }
 
-static int parse_word(int option, const char *text, const char *const words[])
+int config_parse_word(int option, const char *text, const char *const words[])
 {
 	for (int i = 0; words[i]; i++) {
 		if (strcmp(words[i], text) == 0) {
@@ -285,6 +285,7 @@ static int take_own_limits(struct config *config, const char *values[])
 		const char *limit;
 	} own[] = {
 		{KEEP_EVENTS, "keep_events"},
+		{KEEP_BYTES, "keep_bytes"},
 		{KEEP_DAYS, "keep_days"},
 		{MAX_DISK, "max_disk"},
 		{DRAIN_TIMEOUT, "drain_ms"},
@@ -303,7 +304,7 @@ static int take_own_limits(struct config *config, const char *values[])
 
 static int take_tls(struct config *config, const char *values[])
 {
-	int r = parse_word(TLS, values[TLS], (const char *const[]){"on", "off", NULL});
+	int r = config_parse_word(TLS, values[TLS], (const char *const[]){"on", "off", NULL});
 	if (r >= 0 && !values[TLS_CERT] != !values[TLS_KEY]) {
 		int given = values[TLS_CERT] ? TLS_CERT : TLS_KEY;
 		return options_refuse(&config_options[given], values[given],
@@ -331,7 +332,7 @@ static int take_network(struct config *config, const char *values[])
 	}
 	r = r < 0 ? r : take_tls(config, values);
 	if (r == 0) {
-		r = parse_word(
+		r = config_parse_word(
 			COMPRESSION, values[COMPRESSION], (const char *const[]){"on", "off", NULL});
 		config->compression_off = r == 1;
 		r = r < 0 ? r : 0;
@@ -360,7 +361,7 @@ static int take_sandbox(struct config *config, const char *values[])
 		r = take_outside(config, SANDBOX_WRITE, take_sandbox_write);
 	}
 	if (r == 0) {
-		r = parse_word(
+		r = config_parse_word(
 			SECCOMP, values[SECCOMP], (const char *const[]){"auto", "on", "off", NULL});
 		config->seccomp = r >= 0 ? (enum seccomp_wish)r : SECCOMP_AUTO;
 		r = r < 0 ? r : 0;
@@ -405,13 +406,13 @@ static int take_values(struct config *config, const char *values[])
 	if (r < 0) {
 		return r;
 	}
-	r = parse_word(
+	r = config_parse_word(
 		DURABILITY, values[DURABILITY], (const char *const[]){"fsync", "write", NULL});
 	if (r < 0) {
 		return r;
 	}
 	config->durability = r == 0 ? DURABILITY_FSYNC : DURABILITY_WRITE;
-	r = parse_word(AUTH, values[AUTH], (const char *const[]){"on", "off", NULL});
+	r = config_parse_word(AUTH, values[AUTH], (const char *const[]){"on", "off", NULL});
 	if (r < 0) {
 		return r;
 	}
@@ -420,13 +421,7 @@ static int take_values(struct config *config, const char *values[])
 	if (r < 0) {
 		return r;
 	}
-	r = parse_word(LOG_LEVEL, values[LOG_LEVEL],
-		(const char *const[]){"error", "warn", "info", "debug", NULL});
-	if (r < 0) {
-		return r;
-	}
-	diag_set_level((enum diag_level)r);
-	return 0;
+	return config_take_log(config, values[LOG_LEVEL], values[LOG_FORMAT]);
 }
 
 /* The arguments as they are, before anything is made of them. */
@@ -459,7 +454,7 @@ static int read_file(struct config *config, const char *given)
 	const char *env = getenv(config_options[CONFIG].env);
 	const char *path = given ? given : env && *env ? env : NULL;
 	config->file = xcalloc(1, sizeof(*config->file));
-	return path ? config_file_read(path, config_options, may_repeat, config->file) : 0;
+	return path ? config_file_read(path, config_options, config_may_repeat, config->file) : 0;
 }
 
 /** What may be given everywhere: of the same name, what is taken later wins. */
@@ -477,6 +472,7 @@ static int parse(const struct command *of, struct config *config, int argc, char
 	const char *values[OPTION_COUNT] = {0};
 	*config = (struct config){.limits = *limits_default()};
 	int r = note_given(of, argc, argv, &(struct given){.values = given});
+	config->is_log_level_given = given[LOG_LEVEL] != NULL;
 	if (r == 0) {
 		r = read_file(config, given[CONFIG]);
 	}

@@ -41,11 +41,13 @@ enum {
 	HIGHLIGHT,
 	DURABILITY,
 	KEEP_EVENTS,
+	KEEP_BYTES,
 	KEEP_DAYS,
 	MAX_DISK,
 	DRAIN_TIMEOUT,
 	LIMIT,
 	LOG_LEVEL,
+	LOG_FORMAT,
 	OPTION_COUNT
 };
 
@@ -54,6 +56,15 @@ extern const struct option config_options[OPTION_COUNT + 1];
 
 /* config_agents.c: the same as below. The command of --agent, or the file of --agents; both may be NULL. */
 int config_take_agents(struct config *config, const char *command, const char *file);
+
+/* config.c */
+/** Which of the words it is, or -EINVAL after saying that it is none. */
+int config_parse_word(int option, const char *text, const char *const words[]);
+bool config_may_repeat(size_t option);
+
+/* config_log.c */
+/** -EINVAL after saying what is wrong. */
+int config_take_log(struct config *config, const char *level, const char *format);
 
 /* config_paths.c; those that return an int say what is wrong, and return a negative errno then. */
 /** Adds a path that must be there to a list. */

@@ -97,8 +97,10 @@ const struct option config_options[OPTION_COUNT + 1] = {
 		"      not of the machine"},
 	[KEEP_EVENTS] = {"--keep-events", "N", "HOLDFAST_KEEP_EVENTS", NULL,
 		"keep the newest N events of each session and prune older ones; no event is renumbered"},
+	[KEEP_BYTES] = {"--keep-bytes", "SIZE", "HOLDFAST_KEEP_BYTES", NULL,
+		"keep the newest events of each session as far as their lines in the log take SIZE, such as 10M, and prune older ones"},
 	[KEEP_DAYS] = {"--keep-days", "N", "HOLDFAST_KEEP_DAYS", NULL,
-		"prune events older than N days; if both options are given, an event is pruned when either applies"},
+		"prune events older than N days; if several of the three options are given, an event is pruned when any of them applies"},
 	[MAX_DISK] = {"--max-disk", "SIZE", "HOLDFAST_MAX_DISK", NULL,
 		"the maximum size of the data directory, such as 500M; beyond it new input is refused with disk_full, and\n"
 		"      everything can still be read"},
@@ -108,5 +110,7 @@ const struct option config_options[OPTION_COUNT + 1] = {
 		"set a limit, such as soft_flush_ms=500,block_size=128K. May be repeated; holdfast limits lists all limits and\n"
 		"      their defaults"},
 	[LOG_LEVEL] = {"--log-level", "error|warn|info|debug", "HOLDFAST_LOG_LEVEL", "info",
-		"how much to log on stderr"},
+		"how much to log on stderr; SIGHUP reads it again from the file of --config"},
+	[LOG_FORMAT] = {"--log-format", "text|json", "HOLDFAST_LOG_FORMAT", "text",
+		"json: each line on stderr is an object with ts, level, msg and, if it is about a session, session"},
 };

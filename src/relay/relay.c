@@ -1,5 +1,6 @@
 #include "holdfast/relay.h"
 
+#include "config_file.h"
 #include "relay_sandbox.h"
 
 #include "holdfast/access.h"
@@ -43,7 +44,10 @@ struct relay {
 	uint64_t tick_idle_ns;
 	uv_signal_t sigterm;
 	uv_signal_t sigint;
-	uv_signal_t sighup; /* with TLS only: without it the default ends the process */
+	uv_signal_t sighup; /* with TLS or --config only: else the default ends the process */
+	uv_work_t reload; /* its data is NULL while it is not under way */
+	int reload_status;
+	enum diag_level log_level;
 	uv_timer_t drain;
 	uv_timer_t give_up;
 	bool agents_gone;
@@ -217,11 +221,37 @@ static void handle_spawner_lost(void *owner)
 	}
 }
 
+/** On the thread pool: it reads a file. */
+static void read_level(uv_work_t *work)
+{
+	struct relay *relay = work->data;
+	relay->reload_status = config_read_log_level(relay->config, &relay->log_level);
+}
+
+static void take_level(uv_work_t *work, int status)
+{
+	struct relay *relay = work->data;
+	work->data = NULL;
+	if (relay->reload_status == 0) {
+		diag_set_level(relay->log_level);
+	}
+	if (relay->reload_status == 0 || relay->reload_status == -ENOENT) {
+		diag_say("SIGHUP: the log level has been read again");
+	}
+}
+
 static void handle_hangup(uv_signal_t *handle, int number)
 {
 	struct relay *relay = handle->data;
-	if (!relay->stopping) {
+	if (relay->stopping) {
+		return;
+	}
+	if (relay->config->tls_cert) {
 		server_reload_keys(relay->server);
+	}
+	if (!relay->reload.data) {
+		relay->reload.data = relay;
+		uv_queue_work(&relay->loop, &relay->reload, read_level, take_level);
 	}
 }
 
@@ -243,7 +273,7 @@ static void start_handles(struct relay *relay)
 	uv_check_start(&relay->check, handle_check);
 	uv_signal_start(&relay->sigterm, handle_signal, SIGTERM);
 	uv_signal_start(&relay->sigint, handle_signal, SIGINT);
-	if (relay->config->tls_cert) {
+	if (relay->config->tls_cert || relay->config->file->path) {
 		uv_signal_start(&relay->sighup, handle_hangup, SIGHUP);
 	}
 }
@@ -436,7 +466,7 @@ static void choose_urls(const struct relay *relay, struct buffer *people, struct
 	for (size_t i = 0; i < config->listen_count; i++) {
 		buffer_clear(&url);
 		server_append_url(relay->server, i, &url);
-		buffer_printf(lines, "holdfast: listening on %s\n", buffer_cstr(&url));
+		buffer_printf(lines, "listening on %s\n", buffer_cstr(&url));
 		replace_wildcard(&url);
 		const char *text = buffer_cstr(&url);
 		if (!people->len && config->listen[i].scheme != LISTEN_UNIX) {
@@ -456,10 +486,9 @@ static void announce_login(const char *data_dir, const char *url)
 	char *why = NULL;
 	char *token = isatty(STDERR_FILENO) ? access_read_token(data_dir, &why) : NULL;
 	if (token) {
-		fprintf(stderr, "holdfast: open %s/#token=%s\n", url, token);
+		diag_say("open %s/#token=%s", url, token);
 	} else {
-		fprintf(stderr, "holdfast: holdfast url --data %s prints the link that logs in\n",
-			data_dir);
+		diag_say("holdfast url --data %s prints the link that logs in", data_dir);
 	}
 	free(token);
 	free(why);
@@ -482,7 +511,10 @@ static void announce(const struct relay *relay)
 			config->data_dir);
 	}
 	// Only now that the file is written: after these lines holdfast url works.
-	fputs(buffer_cstr(&lines), stderr);
+	for (char *rest = (char *)buffer_cstr(&lines), *line;
+		(line = strsep(&rest, "\n")) && *line;) {
+		diag_say("%s", line);
+	}
 	if (relay->access && people.len) {
 		announce_login(config->data_dir, buffer_cstr(&people));
 	}

@@ -42,13 +42,20 @@ static uint64_t oldest_seq(const struct session_log *log)
 	return keep && log->last_seq > keep ? log->last_seq - keep + 1 : 0;
 }
 
+/** Whether more bytes of the log are kept than may be, and more than one event. */
+static bool is_too_long(const struct session_log *log)
+{
+	uint64_t keep = log->store->limits->keep_bytes;
+	return keep && log->first_seq < log->last_seq && log->size - log->first_at > keep;
+}
+
 void prune_look(struct store *store)
 {
 	int64_t ts = oldest_ts(store);
 	int64_t now = now_ms(store);
 	list_for_each_safe(link, tmp, &store->logs) {
 		struct session_log *log = list_entry(link, struct session_log, link);
-		bool is_due = log->first_seq < oldest_seq(log) ||
+		bool is_due = log->first_seq < oldest_seq(log) || is_too_long(log) ||
 			      ages_true_ts(&store->ages, log->first_ts, now) < ts;
 		if (is_due && log->first_seq <= log->last_seq && !log->wants_prune) {
 			log->wants_prune = true;
@@ -66,7 +73,7 @@ void prune_init(struct store *store)
 {
 	const struct limits *limits = store->limits;
 	store->prune_timer = loop_timer(store->loop, store);
-	if (limits->keep_events || limits->keep_days) {
+	if (limits->keep_events || limits->keep_days || limits->keep_bytes) {
 		uint64_t ms = (uint64_t)limits->prune_ms;
 		uv_timer_start(store->prune_timer, handle_timer, ms, ms);
 	}
@@ -91,6 +98,7 @@ void prune_begin(struct session_log *log, struct prune *ret)
 	*ret = (struct prune){.wanted = true,
 		.keep_seq = oldest_seq(log),
 		.keep_ts = oldest_ts(store),
+		.keep_bytes = store->limits->keep_bytes,
 		.ages = store->ages,
 		.now = now_ms(store),
 		.rewrite_size = store->limits->prune_size,
@@ -162,12 +170,14 @@ static int see_line(void *arg, const struct event_view *view, uint64_t offset, s
 	}
 	const struct prune *prune = search->prune;
 	int64_t true_ts = ages_true_ts(&prune->ages, view->ts, prune->now);
-	bool is_kept = view->seq >= prune->keep_seq && true_ts >= prune->keep_ts;
+	bool fits = !prune->keep_bytes || meta->log_size - offset <= prune->keep_bytes ||
+		    offset + len >= meta->log_size;
+	bool is_kept = view->seq >= prune->keep_seq && true_ts >= prune->keep_ts && fits;
 	/*
 	 * The clock was ahead, and has been set back. The last ts that a session was given then, it
 	 * has been given ever since: how old those events are is not known.
 	 */
-	bool may_be_younger = true_ts < view->ts && view->seq >= prune->keep_seq;
+	bool may_be_younger = true_ts < view->ts && view->seq >= prune->keep_seq && fits;
 	if (!search->may_be_younger || view->ts > meta->first_ts) {
 		meta->first_seq = view->seq;
 		meta->first_at = offset;

@@ -500,6 +500,7 @@ struct prune {
 	bool wanted;
 	uint64_t keep_seq; /* events before it */
 	int64_t keep_ts; /* and events older than this, in ms since 1970 */
+	uint64_t keep_bytes; /* and events in front of so many bytes; 0: those may be any number */
 	struct ages ages; /* by which events may be younger than they tell */
 	int64_t now;
 	uint64_t rewrite_size; /* so many bytes of pruned lines are worth a new file */
