@@ -21,6 +21,7 @@
 	METRIC(CONNECTIONS, gauge, "connections", "", "Connections that are open")               \
 	METRIC(OBSERVERS, gauge, "observers", "{transport=\"websocket\"}",                       \
 		"Observers that are connected, by what carries their events")                    \
+	METRIC(OBSERVERS_AI, gauge, "observers", "{transport=\"ai\"}", "")                       \
 	METRIC(OBSERVERS_SSE, gauge, "observers", "{transport=\"sse\"}", "")                     \
 	METRIC(PRODUCERS, gauge, "producers", "", "Sockets and streams that append")             \
 	METRIC(EVENTS_APPENDED, counter, "events_appended_total", "",                            \

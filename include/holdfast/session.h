@@ -256,6 +256,9 @@ struct permission_count session_count_permissions(const struct session *session)
 /** Whether a pending request has such an option. */
 bool session_permission_has_option(
 	const struct session *session, const char *request_id, const char *option_id);
+/** Its option that allows, or rejects, once rather than always; NULL: it has none. Lent. */
+const char *session_permission_pick(
+	const struct session *session, const char *request_id, bool allows);
 /** Calls `visit` for the id of every pending request; it may resolve them. */
 void session_each_permission(
 	struct session *session, void (*visit)(void *arg, const char *request_id), void *arg);

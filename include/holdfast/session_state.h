@@ -135,6 +135,9 @@ char *session_usage_save(const struct session_state *state);
 /** Whether a request is open, and has such an option (NULL: it does not matter). */
 bool session_state_asks(
 	const struct session_state *state, const char *request_id, const char *option_id);
+/** The option of an open request that allows, or that rejects, once rather than always; NULL: none. Lent. */
+const char *session_state_pick(
+	const struct session_state *state, const char *request_id, bool allows);
 size_t session_state_count_asked(const struct session_state *state);
 /** Calls `visit` for the id of every open request; it may resolve them. */
 void session_state_each_asked(const struct session_state *state,

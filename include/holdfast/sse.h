@@ -39,6 +39,8 @@ struct frame *sse_events(struct event **events, size_t count, enum event_format 
 struct frame *sse_loaded(const struct loaded_frame *page, const uint64_t *begin);
 /** The client has all there is, up to max_seq. */
 struct frame *sse_live(uint64_t epoch, uint64_t max_seq);
+/** Text that is as a stream has it already. */
+struct frame *sse_text(const char *text, size_t len);
 /** How long a client waits before it connects again. */
 struct frame *sse_retry(int64_t ms);
 /** Nothing, so that whoever stands between sees that the connection is alive. */

@@ -336,6 +336,9 @@ void conn_end_tick(struct conn *conn)
 		sock_close(&conn->sock);
 	} else if (conn->ops) {
 		conn_flush(conn);
+		if (conn->ops->end_tick) {
+			conn->ops->end_tick(conn);
+		}
 	} else {
 		http_end_tick(conn);
 	}

@@ -373,6 +373,10 @@ bool http_wants_body(struct conn *conn)
 	if (conn->http->method != HTTP_POST) {
 		return false;
 	}
+	if (strncmp(conn->http->path, "/api/ai/", 8) == 0) {
+		return grant_sees(
+			conn->grant, conn->http->path + 8, strcspn(conn->http->path + 8, "/"));
+	}
 	if (strcmp(conn->http->path, "/api/sessions") == 0 ||
 		strcmp(conn->http->path, "/api/login") == 0 ||
 		strcmp(conn->http->path, "/api/push") == 0 ||
@@ -388,6 +392,7 @@ bool http_wants_body(struct conn *conn)
 void http_route(struct conn *conn)
 {
 	static const char sessions[] = "/api/sessions";
+	static const char ai[] = "/api/ai/";
 	bool is_get = conn->http->method == HTTP_GET || conn->http->method == HTTP_HEAD;
 	size_t prefix = sizeof(sessions) - 1;
 	const char *path = conn->http->path;
@@ -412,6 +417,10 @@ void http_route(struct conn *conn)
 		is_get ? http_search(conn, NULL) : http_refuse_method(conn, "GET");
 	} else if (strcmp(path, "/api/events") == 0) {
 		http_wants_sse(conn) ? http_open_sse_feed(conn) : http_refuse_method(conn, "GET");
+	} else if (strncmp(path, ai, sizeof(ai) - 1) == 0) {
+		const char *id = path + sizeof(ai) - 1;
+		size_t len = strcspn(id, "/");
+		http_route_ai(conn, id, len, id + len);
 	} else if (strcmp(path, "/api/agents") == 0) {
 		is_get ? http_get_agents(conn) : http_refuse_method(conn, "GET");
 	} else if (strcmp(path, "/api/directories") == 0) {

@@ -88,6 +88,10 @@ bool http_is_upload(const struct conn *conn);
 void http_append_session(
 	const struct conn *conn, struct buffer *out, const struct session *session);
 
+/* ai.c */
+/** POST and GET below /api/ai/{session}. */
+void http_route_ai(struct conn *conn, const char *id, size_t len, const char *rest);
+
 /* http_create.c */
 /** POST /api/sessions. */
 void http_create_session(struct conn *conn);
@@ -161,6 +165,9 @@ void http_forget_search(struct conn *conn);
 void server_forget_searches(struct server *server);
 
 /* http_sse.c */
+/** The connection becomes such a stream, and conn.http goes; `headers` are lines of their own. */
+void http_begin_sse(
+	struct conn *conn, const struct conn_ops *ops, const char *headers, bool says_retry);
 /** Whether the request asks for server-sent events. */
 bool http_wants_sse(const struct conn *conn);
 /** Those of the session conn.session_id, which is there and may be seen. */

@@ -103,13 +103,15 @@ void sse_say_retry(struct conn *conn, int64_t ms)
 	write_own(conn, sse_retry(ms + more % RETRY_MS));
 }
 
-/** The connection is a stream from here on; conn.http is gone. */
-static void begin_stream(struct conn *conn, const struct conn_ops *ops)
+void http_begin_sse(
+	struct conn *conn, const struct conn_ops *ops, const char *headers, bool says_retry)
 {
 	bool packs = http_takes_gzip(conn);
-	http_begin_stream(conn, "text/event-stream",
-		packs ? "content-encoding: gzip\r\nvary: accept-encoding\r\n"
-		      : "vary: accept-encoding\r\n");
+	struct buffer all = {0};
+	buffer_printf(&all, "%s%svary: accept-encoding\r\n", headers,
+		packs ? "content-encoding: gzip\r\n" : "");
+	http_begin_stream(conn, "text/event-stream", buffer_cstr(&all));
+	buffer_finish(&all);
 	conn->sse = xcalloc(1, sizeof(*conn->sse));
 	conn->sse->packs = packs;
 	conn->sse->spoken_ms = conn->sse->looked_ms = conn->sse->heard_ms = now_ms(conn);
@@ -124,7 +126,14 @@ static void begin_stream(struct conn *conn, const struct conn_ops *ops)
 	if (packs) {
 		conn_put(conn, GZIP_HEAD, GZIP_HEAD_SIZE);
 	}
-	sse_say_retry(conn, RETRY_MS);
+	if (says_retry) {
+		sse_say_retry(conn, RETRY_MS);
+	}
+}
+
+static void begin_stream(struct conn *conn, const struct conn_ops *ops)
+{
+	http_begin_sse(conn, ops, "", true);
 }
 
 /** A body would come after the stream has begun. */

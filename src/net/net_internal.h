@@ -25,6 +25,7 @@ _Static_assert(FRAME_HEADROOM >= WS_HEADER_MAX, "a frame has room for its header
 struct conn;
 struct file_job;
 struct household;
+struct ai_door;
 struct login_answer;
 struct directories_wait;
 struct completion;
@@ -43,7 +44,12 @@ struct conn_ops {
 	void (*writable)(struct conn *conn);
 	/** The connection is gone: gives back what hangs on it. */
 	void (*closed)(struct conn *conn);
+	/** The tick ends; may be NULL. */
+	void (*end_tick)(struct conn *conn);
+	/** Takes a frame of ours, of which it speaks another protocol. NULL: it speaks ours. */
+	void (*tell)(struct conn *conn, struct frame *frame);
 	bool is_producer;
+	bool takes_bodies; /* its messages may be as large as a body over HTTP */
 };
 
 /** What a connection is doing. */
@@ -163,6 +169,7 @@ struct conn {
 	struct http_exchange *http; /* NULL: it is a WebSocket */
 	struct ws_socket *ws; /* NULL: it is not */
 	struct sse_stream *sse; /* it is a stream instead; NULL: it is not */
+	struct ai_door *ai; /* of a chat of the AI SDK; NULL: it is none */
 	const struct conn_ops *ops; /* of the WebSocket's kind; NULL: HTTP */
 	struct session *session; /* NULL: none, or it is gone */
 	char session_id[129];
@@ -431,6 +438,13 @@ void sse_sweep(struct conn *conn);
 extern const struct conn_ops observer_conn_ops;
 extern const struct conn_ops producer_conn_ops;
 extern const struct conn_ops feed_conn_ops;
+/* and that of the AI SDK (ai.c, ai_response.c) */
+extern const struct conn_ops ai_conn_ops;
+/** Bytes that are kept for what its socket does not take. */
+size_t ai_kept(const struct conn *conn);
+void ai_tell(struct conn *conn, struct frame *frame);
+/** The connection is gone. */
+void ai_destroy(struct conn *conn);
 
 /* client.c */
 /** Finds out who has sent a request: sets conn.client and conn.is_https. */
@@ -565,6 +579,9 @@ int ws_take_content(struct conn *conn, struct request *request, struct refusal *
 void ws_content_drop(struct conn *conn);
 
 /* ws_prompts.c */
+/** Takes a prompt, whose images and files were looked at. */
+int conn_take_prompt(struct conn *conn, const struct request *request, uint64_t *ret_seq,
+	bool *ret_duplicate, struct refusal *refusal);
 /** Requests of an observer that are about prompts. */
 void ws_handle_prompts(struct conn *conn, const struct request *request, struct refusal *refusal);
 

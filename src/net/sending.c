@@ -18,7 +18,7 @@ static size_t kept_for(const struct conn *conn)
 	if (conn->ws && conn->ws->observer) {
 		size += observer_kept(conn->ws->observer);
 	}
-	return size;
+	return conn->ai ? size + ai_kept(conn) : size;
 }
 
 static void count(struct conn *conn)

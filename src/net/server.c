@@ -226,7 +226,7 @@ void server_drain(struct server *server)
 	list_for_each_safe(link, tmp, &server->conns) {
 		struct conn *conn = list_entry(link, struct conn, link);
 		if (conn->ops) {
-			if (conn->sse) {
+			if (conn->sse && !conn->ai) {
 				sse_say_retry(conn, server->limits->drain_retry_ms);
 			}
 			conn_send_frame(conn, frame_ref(draining));

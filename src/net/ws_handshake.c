@@ -23,20 +23,25 @@ bool ws_is_asked_for(const struct http_head *head)
 static const struct conn_ops *find_socket(const char *path, char id[129])
 {
 	static const char prefix[] = "/api/sessions/";
+	static const char ai[] = "/api/ai/";
+	bool is_ai = strncmp(path, ai, sizeof(ai) - 1) == 0;
 	id[0] = '\0';
 	if (strcmp(path, "/api/events") == 0) {
 		return &feed_conn_ops;
 	}
-	if (strncmp(path, prefix, sizeof(prefix) - 1) != 0) {
+	if (!is_ai && strncmp(path, prefix, sizeof(prefix) - 1) != 0) {
 		return NULL;
 	}
-	const char *name = path + sizeof(prefix) - 1;
+	const char *name = path + (is_ai ? sizeof(ai) : sizeof(prefix)) - 1;
 	size_t len = strcspn(name, "/");
 	if (!session_id_is_valid(name, len)) {
 		return NULL;
 	}
 	memcpy(id, name, len);
 	id[len] = '\0';
+	if (is_ai) {
+		return name[len] ? NULL : &ai_conn_ops;
+	}
 	if (strcmp(name + len, "/ws") == 0) {
 		return &observer_conn_ops;
 	}

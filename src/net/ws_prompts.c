@@ -1,6 +1,7 @@
 /* The observer's requests about prompts: sending them, and changing those that wait. */
 #include "net_internal.h"
 
+#include <errno.h>
 #include <string.h>
 
 /** Answers when what is journaled so far is on disk: nothing is told before. */
@@ -38,29 +39,33 @@ static void answer_was_removed(struct conn_wait *wait, int status)
 	}
 }
 
+int conn_take_prompt(struct conn *conn, const struct request *request, uint64_t *ret_seq,
+	bool *ret_duplicate, struct refusal *refusal)
+{
+	struct prompt_view had = {.place = PROMPT_UNKNOWN};
+	if (!agent_host_agent(conn->server->agents, conn->session)) {
+		return refuse(refusal, "no_agent", "%s", agent_host_lack(conn->server->agents));
+	}
+	session_find_prompt(conn->session, request->prompt.prompt_id, &had);
+	struct request whole = *request;
+	if (had.place == PROMPT_UNKNOWN && ws_take_content(conn, &whole, refusal) < 0) {
+		return -EINVAL;
+	}
+	if (had.place == PROMPT_UNKNOWN &&
+		!agent_host_has_room(conn->server->agents, conn->session)) {
+		return refuse_limit(refusal, LIMIT_agents,
+			"as many agents run as may; send it again when one has stopped");
+	}
+	struct author author = conn_author(conn);
+	return intake_prompt(conn->session, &whole, &author, ret_seq, ret_duplicate, refusal);
+}
+
 static void handle_prompt(struct conn *conn, const struct request *request, struct refusal *refusal)
 {
 	uint64_t seq;
 	bool duplicate;
 	struct prompt_view had = {.place = PROMPT_UNKNOWN};
-	if (!agent_host_agent(conn->server->agents, conn->session)) {
-		refuse(refusal, "no_agent", "%s", agent_host_lack(conn->server->agents));
-		return;
-	}
-	session_find_prompt(conn->session, request->prompt.prompt_id, &had);
-	struct request whole = *request;
-	if (had.place == PROMPT_UNKNOWN && ws_take_content(conn, &whole, refusal) < 0) {
-		return;
-	}
-	if (had.place == PROMPT_UNKNOWN &&
-		!agent_host_has_room(conn->server->agents, conn->session)) {
-		refuse_limit(refusal, LIMIT_agents,
-			"as many agents run as may; send it again when one has stopped");
-		return;
-	}
-	had.place = PROMPT_UNKNOWN;
-	struct author author = conn_author(conn);
-	if (intake_prompt(conn->session, &whole, &author, &seq, &duplicate, refusal) < 0) {
+	if (conn_take_prompt(conn, request, &seq, &duplicate, refusal) < 0) {
 		return;
 	}
 	if (duplicate) {

@@ -163,6 +163,10 @@ void conn_send(struct conn *conn, struct frame *frame)
 		frame_unref(frame);
 		return;
 	}
+	if (conn->ops->tell) {
+		conn->ops->tell(conn, frame);
+		return;
+	}
 	if (conn->ops->is_producer) {
 		gather(conn, frame);
 		frame_unref(frame);
@@ -353,11 +357,16 @@ static void take_message(struct conn *conn, const char *text, size_t len)
 	}
 }
 
+static bool takes_bodies(const struct conn *conn)
+{
+	return conn->ops->is_producer || conn->ops->takes_bodies;
+}
+
 /** The most bytes of a message. One that is dropped, because the token was wrong, may be larger. */
 static size_t message_max(const struct conn *conn)
 {
 	const struct limits *limits = conn->server->limits;
-	size_t most = conn->ops->is_producer ? limits->body_size : limits->frame_size;
+	size_t most = takes_bodies(conn) ? limits->body_size : limits->frame_size;
 	bool is_known = conn->grant || conn->denial != DENIED_NOTHING;
 	return is_known || most < WITHOUT_TOKEN_MAX ? most : WITHOUT_TOKEN_MAX;
 }
@@ -442,7 +451,7 @@ static void refuse_frame(struct conn *conn, int error, size_t max)
 {
 	if (error == -WS_CLOSE_TOO_LARGE && !conn->is_closing) {
 		struct refusal refusal = {.request = ""};
-		refuse_limit(&refusal, conn->ops->is_producer ? LIMIT_body_size : LIMIT_frame_size,
+		refuse_limit(&refusal, takes_bodies(conn) ? LIMIT_body_size : LIMIT_frame_size,
 			"a frame may have at most %zu bytes", max);
 		conn_send_refusal(conn, &refusal);
 		fail(conn, WS_CLOSE_TOO_LARGE, "too_large");

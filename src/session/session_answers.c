@@ -137,6 +137,12 @@ bool session_permission_has_option(
 	return session_state_asks(&session->state, request_id, option_id);
 }
 
+const char *session_permission_pick(
+	const struct session *session, const char *request_id, bool allows)
+{
+	return session_state_pick(&session->state, request_id, allows);
+}
+
 void session_each_permission(
 	struct session *session, void (*visit)(void *arg, const char *request_id), void *arg)
 {

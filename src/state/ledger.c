@@ -362,6 +362,27 @@ bool session_state_asks(
 	return permission && (!option_id || has_option(permission->options, option_id));
 }
 
+static const char *find_kind(const json_t *options, const char *kind)
+{
+	size_t i;
+	json_t *option;
+	json_array_foreach(options, i, option) {
+		if (strcmp(session_text_of(option, "kind"), kind) == 0) {
+			return session_text_of(option, "option_id");
+		}
+	}
+	return NULL;
+}
+
+const char *session_state_pick(
+	const struct session_state *state, const char *request_id, bool allows)
+{
+	const struct permission *permission = find_permission(state, request_id);
+	const json_t *options = permission ? permission->options : NULL;
+	const char *once = find_kind(options, allows ? "allow_once" : "reject_once");
+	return once ? once : find_kind(options, allows ? "allow_always" : "reject_always");
+}
+
 size_t session_state_count_asked(const struct session_state *state)
 {
 	return state->permissions_by_id ? hash_count(state->permissions_by_id) : 0;

@@ -186,6 +186,13 @@ struct frame *sse_live(uint64_t epoch, uint64_t max_seq)
 	return frame;
 }
 
+struct frame *sse_text(const char *text, size_t len)
+{
+	struct frame *frame = begin(len);
+	buffer_append(&frame->buf, text, len);
+	return frame;
+}
+
 struct frame *sse_retry(int64_t ms)
 {
 	struct frame *frame = begin(32);

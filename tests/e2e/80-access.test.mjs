@@ -21,6 +21,8 @@ const ROLES = ['observer', 'controller', 'producer', 'admin'];
 const message = { type: 'agent_message_chunk', data: { text: 'x' } };
 
 const doors = JSON.parse(readFileSync(`${protoDir}doors.json`, 'utf8'));
+/** Sockets that speak our protocol; the others have tests of their own (112). */
+const OURS = doors.sockets.filter(({ protocol }) => !protocol);
 const rolesOf = (right) => doors.rights[right];
 
 /** A file, which is JSON because all requests here are. */
@@ -40,6 +42,9 @@ const ASKED = {
 	'GET /api/sessions/{id}/events': [['/api/sessions/team-one/events']],
 	'GET /api/sessions/{id}/events text/event-stream': [['/api/sessions/team-one/events']],
 	'GET /api/events text/event-stream': [['/api/events']],
+	'POST /api/ai/{id}': [['/api/ai/team-one', { messages: [{ role: 'assistant', parts: [{ state: 'approval-responded', approval: { id: 'nobody', approved: true } }] }] }]],
+	'GET /api/ai/{id}/stream': [['/api/ai/team-one/stream']],
+	'GET /api/ai/{id}/{chat}/stream': [['/api/ai/team-one/a%20chat/stream']],
 	'POST /api/sessions/{id}/events': [['/api/sessions/team-one/events', [message]], ['/api/sessions/team-made/events?create=1', [message]]],
 	'POST /api/sessions/{id}/snapshot': [['/api/sessions/team-one/snapshot', { messages: [] }]],
 	'GET /api/sessions/{id}/queue': [['/api/sessions/team-one/queue']],
@@ -70,13 +75,13 @@ function typesOf(schema) {
 }
 
 test('the table of doors has every frame of the schemas, and every path that the server and its pages name', () => {
-	for (const { schema, frames } of doors.sockets) {
+	for (const { schema, frames } of OURS) {
 		assert.deepEqual(Object.keys(frames).sort(), typesOf(schema), schema);
 	}
 	const paths = new Set([...doors.open, ...[...doors.endpoints, ...doors.sockets].map(({ path }) => path)]);
 	const net = fileURLToPath(new URL('../../src/net/', import.meta.url));
 	const code = readdirSync(net).filter((name) => name.endsWith('.c')).map((name) => readFileSync(net + name, 'utf8')).join('\n');
-	const named = [...code.matchAll(/"(\/(?:api|metrics|healthz)[a-z/]*)"/g)].map((match) => match[1]).filter((path) => !['/api', '/api/', '/api/sessions/'].includes(path));
+	const named = [...code.matchAll(/"(\/(?:api|metrics|healthz)[a-z/]*)"/g)].map((match) => match[1]).filter((path) => !['/api', '/api/', '/api/sessions/', '/api/ai/'].includes(path));
 	const parts = [...code.matchAll(/strcmp\((?:rest|name \+ len|id \+ len), "(\/[a-z]+)"\)/g)].map((match) => `/api/sessions/{id}${match[1]}`);
 	assert.ok(named.length > 5 && parts.length > 4, 'they are found');
 	assert.deepEqual([...named, ...parts].filter((path) => !paths.has(path)), []);
@@ -251,7 +256,7 @@ const DATA = {
 };
 const dataOf = (type, token) => type === 'token' ? { token } : (DATA[type] ?? {});
 
-for (const [way, { path, right, frames }] of Object.keys(WAYS).flatMap((one) => doors.sockets.map((socket) => [one, socket]))) {
+for (const [way, { path, right, frames }] of Object.keys(WAYS).flatMap((one) => OURS.map((socket) => [one, socket]))) {
 	const address = path.replace('{id}', 'team-one').replace('{blob}', '0'.repeat(64));
 
 	test(`${way}, ${path}: each frame is for the roles of its right; the socket stays`, async (t) => {

@@ -1,0 +1,399 @@
+/*
+ * The door for chats of the AI SDK (npm ai): the protocol of its WebSocketChatTransport at
+ * /api/ai/{session}, and of its HTTP transport there and below (docs/ai-sdk.md). A chat sends all of its messages each
+ * time; the log has them, so only the last one counts.
+ */
+#include "ai_internal.h"
+
+#include "holdfast/intake.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* --- where an answer begins --- */
+
+static uint64_t epoch_of(const struct conn *conn)
+{
+	return session_log_epoch(session_channel(conn->session)->log);
+}
+
+/** Behind this event. */
+static struct load_request load_after(const struct conn *conn, uint64_t seq)
+{
+	return (struct load_request){.from = LOAD_AFTER,
+		.seq = seq,
+		.has_epoch = true,
+		.epoch = epoch_of(conn),
+		.limit = conn->server->limits->load_max,
+		.follow = true};
+}
+
+/** So that all of the running turn comes; of one without a prompt, as much as a page has. */
+static struct load_request load_turn(const struct conn *conn)
+{
+	const struct channel *channel = session_channel(conn->session);
+	if (channel->last_prompt_seq) {
+		return load_after(conn, channel->last_prompt_seq - 1);
+	}
+	return (struct load_request){
+		.from = LOAD_NEWEST, .limit = conn->server->limits->load_max, .follow = true};
+}
+
+/* --- resume --- */
+
+static bool is_turn_running(const struct conn *conn)
+{
+	return session_channel(conn->session)->status.is_prompting;
+}
+
+static void resume(struct conn *conn, const char *request_id)
+{
+	struct ai_turn_config config = {
+		.turn = session_turn(conn->session), .session_id = conn->session_id};
+	struct load_request load = load_turn(conn);
+	ai_response_load(ai_response_create(conn, request_id, &config), &load);
+}
+
+static void take_resume(struct conn *conn, const struct ai_request *request)
+{
+	if (is_turn_running(conn)) {
+		resume(conn, request->request_id);
+	} else {
+		ai_say_nothing_active(conn, request->request_id);
+	}
+}
+
+/* --- a prompt --- */
+
+static void handle_stored(struct conn_wait *wait, int status)
+{
+	struct ai_response *response =
+		wait->conn->ai ? ai_response_find(wait->conn, wait->text) : NULL;
+	if (status < 0 && response) {
+		ai_response_fail(response, storage_text(STORAGE_WRITE));
+	}
+}
+
+/** The answer waits until the prompt's turn has come. */
+static void follow_prompt(struct conn *conn, const struct ai_request *request, uint64_t after)
+{
+	struct ai_turn_config config = {
+		.prompt_id = request->prompt_id, .session_id = conn->session_id};
+	struct load_request load = load_after(conn, after);
+	struct ai_response *response = ai_response_create(conn, request->request_id, &config);
+	struct conn_wait *wait = conn_wait_create(conn, conn->session, handle_stored);
+	wait->text = xstrdup(request->request_id);
+	ai_response_load(response, &load);
+}
+
+static int take_prompt(struct conn *conn, const struct ai_request *request, struct request *prompt,
+	struct refusal *refusal)
+{
+	uint64_t seq;
+	bool is_duplicate;
+	struct prompt_view had = {.place = PROMPT_UNKNOWN};
+	uint64_t after = session_channel(conn->session)->max_seq;
+	if (conn_take_prompt(conn, prompt, &seq, &is_duplicate, refusal) < 0) {
+		return -EINVAL;
+	}
+	if (is_duplicate) {
+		session_find_prompt(conn->session, request->prompt_id, &had);
+	}
+	if (had.place == PROMPT_REMOVED) {
+		return refuse(refusal, "not_queued", "the message was taken out of the queue");
+	}
+	if (had.place == PROMPT_BEGUN && had.seq) {
+		after = had.seq - 1;
+	}
+	follow_prompt(conn, request, after);
+	return 0;
+}
+
+/* --- answers to questions --- */
+
+static int answer_one(struct conn *conn, const struct ai_answer *answer, struct refusal *refusal)
+{
+	struct author author = conn_author(conn);
+	const char *option = answer->option_id;
+	if (!option || !session_permission_has_option(conn->session, answer->id, option)) {
+		option = session_permission_pick(conn->session, answer->id, answer->approved);
+	}
+	if (!option) { /* it cannot be denied otherwise */
+		return intake_cancel_permission(conn->session, answer->id);
+	}
+	struct request request = {.type = REQUEST_PERMISSION_ANSWER,
+		.answer = {.request_id = answer->id, .option_id = option}};
+	return intake_answer(conn->session, &request, &author, refusal);
+}
+
+/** Those that somebody else has answered are told with what follows. */
+static int take_answers(
+	struct conn *conn, const struct ai_request *request, struct refusal *refusal)
+{
+	size_t known = 0;
+	if (!conn_sees_questions(conn)) {
+		return refuse(refusal, "forbidden",
+			"the token hides tools, and so the questions about them");
+	}
+	for (size_t i = 0; i < request->answer_count; i++) {
+		enum permission_state state =
+			session_permission(conn->session, request->answers[i].id).state;
+		known += state != PERMISSION_UNKNOWN;
+		if (state == PERMISSION_PENDING &&
+			answer_one(conn, &request->answers[i], refusal) < 0) {
+			return -EINVAL;
+		}
+	}
+	if (!known) {
+		return refuse(refusal, "unknown_request",
+			"there is no question that this message answers");
+	}
+	struct ai_turn_config config = {
+		.turn = session_turn(conn->session), .session_id = conn->session_id};
+	struct load_request load = load_turn(conn);
+	struct ai_response *response = ai_response_create(conn, request->request_id, &config);
+	for (size_t i = 0; i < request->answer_count; i++) {
+		if (session_permission(conn->session, request->answers[i].id).state !=
+			PERMISSION_UNKNOWN) {
+			ai_response_answered(response, request->answers[i].id);
+		}
+	}
+	struct conn_wait *wait = conn_wait_create(conn, conn->session, handle_stored);
+	wait->text = xstrdup(request->request_id);
+	ai_response_load(response, &load);
+	return 0;
+}
+
+/* --- stop --- */
+
+/** Whoever stops an answer stops the turn; a connection that is lost stops nothing. */
+static void take_abort(struct conn *conn, const struct ai_request *request)
+{
+	struct ai_response *response = ai_response_find(conn, request->request_id);
+	if (!response) {
+		return;
+	}
+	uint64_t turn = ai_response_turn(response);
+	const char *prompt_id = ai_response_prompt_id(response);
+	struct refusal refusal = {0};
+	ai_response_stop(response);
+	if (!conn_may(conn, RIGHT_CONTROL)) {
+		return;
+	}
+	if (turn && turn == session_turn(conn->session)) {
+		agent_host_cancel(conn->server->agents, conn->session);
+	} else if (!turn && prompt_id) {
+		struct prompt_view had;
+		struct request remove = {
+			.type = REQUEST_REMOVE_PROMPT, .prompt = {.prompt_id = prompt_id}};
+		session_find_prompt(conn->session, prompt_id, &had);
+		if (had.place == PROMPT_QUEUED) {
+			intake_remove_prompt(conn->session, &remove, &had, &refusal);
+		} else if (had.place == PROMPT_BEGUN) {
+			agent_host_cancel(conn->server->agents, conn->session);
+		}
+	}
+}
+
+/* --- requests --- */
+
+static int take_send(struct conn *conn, const struct ai_request *request, const char *text,
+	size_t len, struct refusal *refusal)
+{
+	struct request prompt = {.type = REQUEST_PROMPT,
+		.prompt = {.message = buffer_cstr((struct buffer *)&request->message),
+			.message_len = request->message.len,
+			.prompt_id = request->prompt_id,
+			.content = request->content}};
+	if (!conn_may(conn, RIGHT_CONTROL)) {
+		return refuse_role(conn, refusal);
+	}
+	if (conn_waits_for_names(conn, conn->session, text, len)) {
+		return 0;
+	}
+	if (request->answer_count) {
+		return take_answers(conn, request, refusal);
+	}
+	if (ws_waits_for_content(conn, &prompt, text, len)) {
+		return 0;
+	}
+	int r = take_prompt(conn, request, &prompt, refusal);
+	ws_content_drop(conn);
+	return r;
+}
+
+static int take_request(struct conn *conn, const struct ai_request *request, const char *text,
+	size_t len, struct refusal *refusal)
+{
+	if (request->type == AI_ABORT) {
+		take_abort(conn, request);
+		return 0;
+	}
+	if (ai_response_find(conn, request->request_id)) {
+		return refuse(refusal, "bad_request", "this requestId is in use");
+	}
+	if (conn->ai->count >= AI_RESPONSES_MAX) {
+		return refuse(refusal, "server_busy",
+			"a connection gets at most %d answers at once", AI_RESPONSES_MAX);
+	}
+	if (request->type == AI_RESUME) {
+		take_resume(conn, request);
+		return 0;
+	}
+	return take_send(conn, request, text, len, refusal);
+}
+
+static void ai_message(struct conn *conn, const char *text, size_t len)
+{
+	struct ai_request request;
+	struct refusal refusal = {0};
+	if (!conn->session || !conn->ai) {
+		return;
+	}
+	int r = ai_request_parse(text, len, conn->sse != NULL,
+		session_channel(conn->session)->max_seq, conn->server->limits, &request, &refusal);
+	if (!request.request_id) {
+		conn_close(conn, WS_CLOSE_POLICY, "not a frame of the AI SDK");
+	} else if (r < 0 || take_request(conn, &request, text, len, &refusal) < 0) {
+		ai_refuse(conn, request.request_id, &refusal);
+	}
+	ai_request_finish(&request);
+}
+
+/* --- life --- */
+
+static void make_door(struct conn *conn)
+{
+	conn->ai = xcalloc(1, sizeof(*conn->ai));
+	list_init(&conn->ai->responses);
+}
+
+static void ai_open(struct conn *conn)
+{
+	if (ws_refuse_unreadable(conn)) {
+		return;
+	}
+	struct session *session = conn_find_session(conn);
+	if (session && ws_room_in_session(conn, session)) {
+		conn_hold_session(conn, session);
+		make_door(conn);
+	}
+}
+
+static void ai_writable(struct conn *conn)
+{
+	if (conn->ai) {
+		ai_pump(conn);
+	}
+}
+
+static void ai_tick(struct conn *conn)
+{
+	if (conn->ai) {
+		ai_end_tick(conn);
+	}
+}
+
+const struct conn_ops ai_conn_ops = {
+	.open = ai_open,
+	.message = ai_message,
+	.writable = ai_writable,
+	.closed = ai_destroy,
+	.end_tick = ai_tick,
+	.tell = ai_tell,
+	.takes_bodies = true,
+};
+
+/* --- HTTP --- */
+
+#define STREAM_HEADER "x-vercel-ai-ui-message-stream: v1\r\n"
+
+/** The answer is a stream from here on. False: it has ended already, with words. */
+static bool begin_stream(struct conn *conn, struct session *session)
+{
+	http_begin_sse(conn, &ai_conn_ops, STREAM_HEADER, false);
+	room_note_known(conn);
+	if (!ws_room_in_session(conn, session)) {
+		return false;
+	}
+	conn_hold_session(conn, session);
+	make_door(conn);
+	return true;
+}
+
+/** What makes no sense has a status; the rest is told in the stream. */
+static bool is_good_body(struct conn *conn)
+{
+	struct ai_request request;
+	struct refusal refusal = {0};
+	int r = ai_request_parse(
+		conn->rx.data, conn->rx.len, true, 0, conn->server->limits, &request, &refusal);
+	ai_request_finish(&request);
+	if (r < 0) {
+		http_refuse_event(conn, &refusal);
+	}
+	return r == 0;
+}
+
+static void post_message(struct conn *conn, struct session *session)
+{
+	if (!http_may(conn, RIGHT_CONTROL) || !is_good_body(conn)) {
+		return;
+	}
+	struct buffer body = conn->rx;
+	conn->rx = (struct buffer){0};
+	if (begin_stream(conn, session)) {
+		ai_message(conn, buffer_cstr(&body), body.len);
+	}
+	buffer_finish(&body);
+	conn_keep_nothing(conn);
+}
+
+static void get_stream(struct conn *conn, struct session *session)
+{
+	if (conn->http->framing.body != HTTP_NO_BODY) {
+		http_refuse(conn, "bad_request", "a stream is asked for without a body");
+		return;
+	}
+	conn_hold_session(conn, session);
+	if (!is_turn_running(conn)) {
+		conn_drop_session(conn);
+		http_respond_with(conn, 204, "", NULL, 0);
+	} else if (begin_stream(conn, session)) {
+		resume(conn, "");
+	}
+}
+
+/** `/stream`, or `/CHAT/stream`: a chat's own id says nothing here. */
+static bool is_stream_path(const char *rest)
+{
+	const char *slash = strrchr(rest, '/');
+	return slash && strcmp(slash, "/stream") == 0 &&
+	       (slash == rest || !strchr(rest + 1, '/') || strchr(rest + 1, '/') == slash);
+}
+
+void http_route_ai(struct conn *conn, const char *id, size_t len, const char *rest)
+{
+	bool is_stream = is_stream_path(rest);
+	if (!session_id_is_valid(id, len) || (*rest && !is_stream)) {
+		http_refuse(conn, "not_found", "there is nothing at this address");
+		return;
+	}
+	memcpy(conn->session_id, id, len);
+	conn->session_id[len] = '\0';
+	const char *bad = query_check(conn, (const char *const[]){NULL});
+	struct session *session = session_table_get(conn->server->sessions, id, len);
+	bool is_there = session && session_is_there(session) && conn_sees(conn, conn->session_id);
+	if (conn->http->method != (is_stream ? HTTP_GET : HTTP_POST)) {
+		http_refuse_method(conn, is_stream ? "GET" : "POST");
+	} else if (bad) {
+		http_refuse(conn, "bad_request", bad);
+	} else if (!is_there || conn->phase == PHASE_BODY) {
+		http_refuse(conn, "not_found", NO_SESSION);
+	} else if (is_stream) {
+		get_stream(conn, session);
+	} else {
+		post_message(conn, session);
+	}
+}

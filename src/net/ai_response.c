@@ -1,0 +1,367 @@
+/*
+ * An answer to a chat of the AI SDK: an observer of the session whose frames become chunks of one turn
+ * (ai_turn.h). On a WebSocket several answers share the connection, each chunk with its request's id and a
+ * number; over HTTP the answer is a stream of server-sent events, one a chunk.
+ */
+#include "ai_internal.h"
+
+#include "holdfast/sse.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct ai_response {
+	struct list link; /* conn.ai.responses */
+	struct conn *conn;
+	char *request_id;
+	char *prompt_id; /* NULL: it is about a turn that was running */
+	struct observer *observer; /* NULL: it has not begun */
+	struct ai_turn *turn;
+	uint64_t sequence;
+	bool is_over; /* and is freed at the end of the tick */
+};
+
+/* --- sending --- */
+
+/** A message of the WebSocket, behind others in `out`. */
+static void append_message(struct buffer *out, const struct buffer *text)
+{
+	unsigned char header[WS_HEADER_MAX];
+	buffer_append(out, header, ws_header(WS_TEXT, text->len, header));
+	buffer_append(out, text->data, text->len);
+}
+
+static void append_begin(struct buffer *text, const char *type, const char *request_id)
+{
+	buffer_append_char(text, '{');
+	buffer_append_member(text, "type", type);
+	buffer_append_member(text, "requestId", request_id);
+}
+
+static void put_messages(struct conn *conn, struct buffer *out)
+{
+	if (out->len && !conn->is_closing) {
+		char *bytes = out->data;
+		conn_put_later(conn, bytes, out->len, free, bytes);
+		buffer_init(out);
+	}
+	buffer_finish(out);
+}
+
+/** A frame of a request: start, end, no-active, or (with words) error. */
+static void put_word(struct conn *conn, const char *type, const char *request_id, const char *words)
+{
+	struct buffer text = {0};
+	struct buffer out = {0};
+	append_begin(&text, type, request_id);
+	if (words) {
+		buffer_append_member(&text, "errorText", words);
+	}
+	buffer_append_char(&text, '}');
+	append_message(&out, &text);
+	put_messages(conn, &out);
+	buffer_finish(&text);
+}
+
+static void put_text(struct conn *conn, const struct buffer *text)
+{
+	struct frame *frame = sse_text(text->data, text->len);
+	if (!conn->is_closing) {
+		sse_write(conn, frame);
+	}
+	frame_unref(frame);
+}
+
+/** The last that a stream says. */
+static void end_stream(struct conn *conn, const char *error)
+{
+	struct buffer text = {0};
+	if (error) {
+		buffer_append_str(&text, "data: {\"type\":\"error\"");
+		buffer_append_member(&text, "errorText", error);
+		buffer_append_str(&text, "}\n\n");
+	}
+	buffer_append_str(&text, "data: [DONE]\n\n");
+	put_text(conn, &text);
+	buffer_finish(&text);
+}
+
+static void put_chunks(struct ai_response *response, const struct buffer *chunks)
+{
+	struct conn *conn = response->conn;
+	struct buffer out = {0};
+	const char *at = chunks->data;
+	const char *end = chunks->data + chunks->len;
+	while (at < end) {
+		size_t len = (size_t)((const char *)memchr(at, '\n', (size_t)(end - at)) - at);
+		if (conn->sse) {
+			buffer_append_str(&out, "data: ");
+			buffer_append(&out, at, len);
+			buffer_append_str(&out, "\n\n");
+		} else {
+			struct buffer text = {0};
+			append_begin(&text, "chunk", response->request_id);
+			buffer_printf(&text, ",\"sequence\":%llu,\"chunk\":",
+				(unsigned long long)response->sequence++);
+			buffer_append(&text, at, len);
+			buffer_append_char(&text, '}');
+			append_message(&out, &text);
+			buffer_finish(&text);
+		}
+		at += len + 1;
+	}
+	if (conn->sse && out.len) {
+		put_text(conn, &out);
+		buffer_finish(&out);
+	} else {
+		put_messages(conn, &out);
+	}
+}
+
+/* --- ends --- */
+
+/** `error` NULL: all is said. */
+static void end(struct ai_response *response, const char *error)
+{
+	struct conn *conn = response->conn;
+	if (response->is_over) {
+		return;
+	}
+	response->is_over = true;
+	conn_at_end_of_tick(conn);
+	if (conn->sse) {
+		end_stream(conn, error);
+	} else {
+		put_word(conn, error ? "error" : "end", response->request_id, error);
+	}
+}
+
+static void destroy(struct ai_response *response)
+{
+	if (response->observer) {
+		metrics_add(response->conn->server->metrics, METRIC_OBSERVERS_AI, (uint64_t)-1);
+	}
+	observer_destroy(response->observer);
+	ai_turn_destroy(response->turn);
+	list_remove(&response->link);
+	response->conn->ai->count--;
+	free(response->request_id);
+	free(response->prompt_id);
+	free(response);
+}
+
+/* --- the socket under its observer --- */
+
+static bool is_writable(void *socket)
+{
+	struct ai_response *response = socket;
+	return !response->is_over && conn_is_writable(response->conn);
+}
+
+static bool is_state(const struct frame *frame)
+{
+	static const char begin[] = "{\"type\":\"state\"";
+	return frame_len(frame) > sizeof(begin) &&
+	       memcmp(frame_text(frame), begin, sizeof(begin) - 1) == 0;
+}
+
+/** Its prompt has been taken out of the queue, by somebody. */
+static bool is_removed(struct ai_response *response)
+{
+	struct prompt_view view;
+	return response->prompt_id && response->conn->session && !ai_turn_number(response->turn) &&
+	       session_find_prompt(response->conn->session, response->prompt_id, &view) == 0 &&
+	       view.place == PROMPT_REMOVED;
+}
+
+static void write_frame(void *socket, struct frame *frame)
+{
+	struct ai_response *response = socket;
+	struct buffer chunks = {0};
+	const char *why = NULL;
+	if (response->is_over) {
+		return;
+	}
+	enum ai_progress progress =
+		ai_turn_take(response->turn, frame_text(frame), frame_len(frame), &chunks, &why);
+	if (chunks.len) {
+		put_chunks(response, &chunks);
+	}
+	buffer_finish(&chunks);
+	if (progress != AI_GOES_ON) {
+		end(response, why);
+	} else if (is_state(frame) && is_removed(response)) {
+		end(response, "the message was taken out of the queue");
+	}
+}
+
+static void want_writable(void *socket)
+{
+	struct ai_response *response = socket;
+	if (!response->is_over && !response->conn->is_closing) {
+		sock_want_writable(&response->conn->sock);
+		sending_count(response->conn);
+	}
+}
+
+static void close_socket(void *socket, unsigned code, const char *reason)
+{
+	end(socket, reason);
+}
+
+static const struct observer_socket_ops socket_ops = {
+	.is_writable = is_writable,
+	.write = write_frame,
+	.want_writable = want_writable,
+	.close = close_socket,
+};
+
+/* --- what the door does with them --- */
+
+struct ai_response *ai_response_create(
+	struct conn *conn, const char *request_id, const struct ai_turn_config *config)
+{
+	struct ai_response *response = xcalloc(1, sizeof(*response));
+	response->conn = conn;
+	response->request_id = xstrdup(request_id);
+	response->prompt_id = config->prompt_id ? xstrdup(config->prompt_id) : NULL;
+	response->turn = ai_turn_create(config);
+	list_append(&conn->ai->responses, &response->link);
+	conn->ai->count++;
+	if (!conn->sse) {
+		put_word(conn, "start", request_id, NULL);
+	}
+	return response;
+}
+
+void ai_response_answered(struct ai_response *response, const char *request_id)
+{
+	ai_turn_answered(response->turn, request_id);
+}
+
+void ai_response_load(struct ai_response *response, const struct load_request *load)
+{
+	struct conn *conn = response->conn;
+	struct observer_config config = conn->ws->config;
+	config.client_id = conn->ws->client_id;
+	config.role = role_name(conn->grant->role);
+	config.sub = conn->grant->sub;
+	config.expires_ms = conn->grant->expires_ms;
+	config.hide = conn_hides(conn);
+	config.is_sse = false;
+	config.format = FORMAT_MARKDOWN;
+	config.deltas = DELTAS_TEXT;
+	response->observer =
+		observer_create(session_channel(conn->session), &config, &socket_ops, response);
+	metrics_add(conn->server->metrics, METRIC_OBSERVERS_AI, 1);
+	observer_load(response->observer, load);
+}
+
+struct ai_response *ai_response_find(struct conn *conn, const char *request_id)
+{
+	list_for_each(link, &conn->ai->responses) {
+		struct ai_response *response = list_entry(link, struct ai_response, link);
+		if (!response->is_over && strcmp(response->request_id, request_id) == 0) {
+			return response;
+		}
+	}
+	return NULL;
+}
+
+const char *ai_response_prompt_id(const struct ai_response *response)
+{
+	return response->prompt_id;
+}
+
+uint64_t ai_response_turn(const struct ai_response *response)
+{
+	return ai_turn_number(response->turn);
+}
+
+void ai_response_stop(struct ai_response *response)
+{
+	response->is_over = true; /* nobody wants to hear more */
+	conn_at_end_of_tick(response->conn);
+}
+
+void ai_response_fail(struct ai_response *response, const char *error)
+{
+	end(response, error);
+}
+
+void ai_say_nothing_active(struct conn *conn, const char *request_id)
+{
+	put_word(conn, "no-active", request_id, NULL);
+}
+
+void ai_refuse(struct conn *conn, const char *request_id, const struct refusal *refusal)
+{
+	metrics_refused(conn->server->metrics, refusal->code, refusal->limit);
+	if (conn->sse) {
+		end_stream(conn, refusal->message);
+		conn_close(conn, 1000, "");
+	} else {
+		put_word(conn, "error", request_id, refusal->message);
+	}
+}
+
+void ai_pump(struct conn *conn)
+{
+	list_for_each_safe(link, tmp, &conn->ai->responses) {
+		struct ai_response *response = list_entry(link, struct ai_response, link);
+		if (response->observer && !response->is_over) {
+			observer_pump(response->observer);
+		}
+	}
+}
+
+void ai_end_tick(struct conn *conn)
+{
+	bool had_any = conn->ai->count > 0;
+	list_for_each_safe(link, tmp, &conn->ai->responses) {
+		struct ai_response *response = list_entry(link, struct ai_response, link);
+		if (response->is_over) {
+			destroy(response);
+		}
+	}
+	if (conn->sse && had_any && !conn->ai->count) {
+		conn_close(conn, 1000, "");
+	}
+}
+
+size_t ai_kept(const struct conn *conn)
+{
+	size_t size = 0;
+	list_for_each(link, &conn->ai->responses) {
+		struct ai_response *response = list_entry(link, struct ai_response, link);
+		size += response->observer ? observer_kept(response->observer) : 0;
+	}
+	return size;
+}
+
+void ai_destroy(struct conn *conn)
+{
+	if (conn->ai) {
+		list_for_each_safe(link, tmp, &conn->ai->responses) {
+			destroy(list_entry(link, struct ai_response, link));
+		}
+		free(conn->ai);
+		conn->ai = NULL;
+	}
+}
+
+/** What the server says to all sockets is told a chat as far as it can hear it. */
+void ai_tell(struct conn *conn, struct frame *frame)
+{
+	struct json_spans spans = {0};
+	if (conn->sse && !conn->is_closing &&
+		json_spans_read(frame_text(frame), frame_len(frame), &spans) == 0) {
+		const struct json_span *message =
+			json_span_get(json_span_get(spans.all, "data"), "message");
+		end_stream(conn, json_span_is(message, JSON_STRING)
+					 ? message->text
+					 : "the server ends the connection; ask again");
+	}
+	json_spans_finish(&spans);
+	frame_unref(frame);
+}

@@ -1,0 +1,216 @@
+#include "holdfast/ai_request.h"
+
+#include "requests_internal.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <xxhash.h>
+
+static const char *text_of(const json_t *object, const char *name)
+{
+	return json_string_value(json_object_get(object, name));
+}
+
+static bool says(const json_t *object, const char *name, const char *text)
+{
+	const char *value = text_of(object, name);
+	return value && strcmp(value, text) == 0;
+}
+
+/* --- a user's message --- */
+
+/** The blob that a file's address ends with; NULL: it is elsewhere, or in the message itself. */
+static const char *blob_of(const char *url)
+{
+	static const char folder[] = "/blobs/";
+	size_t len = url ? strlen(url) : 0;
+	const char *name = len > 64 + sizeof(folder) - 1 ? url + len - 64 : NULL;
+	bool is_blob = name && strspn(name, "0123456789abcdef") == 64 &&
+		       memcmp(name - (sizeof(folder) - 1), folder, sizeof(folder) - 1) == 0;
+	return is_blob ? name : NULL;
+}
+
+static int take_file(struct ai_request *ret, const json_t *part, struct refusal *refusal)
+{
+	const char *type = text_of(part, "mediaType");
+	const char *name = text_of(part, "filename");
+	const char *blob = blob_of(text_of(part, "url"));
+	if (!blob || !type) {
+		return refuse(refusal, "unsupported_content",
+			"a file is uploaded first (POST /api/sessions/{id}/blobs); its url then ends with /blobs/ and the name that the upload was answered with");
+	}
+	const char *kind = strncmp(type, "image/", 6) == 0   ? "image"
+			   : strncmp(type, "audio/", 6) == 0 ? "audio"
+							     : "resource";
+	json_t *block = json_object();
+	json_object_set_new(block, "type", json_string(kind));
+	json_object_set_new(block, "blob", json_string(blob));
+	if (name) {
+		json_object_set_new(block, "name", json_string(name));
+	}
+	if (!ret->content) {
+		ret->content = json_array();
+	}
+	json_array_append_new(ret->content, block);
+	return 0;
+}
+
+static int take_parts(struct ai_request *ret, const json_t *message, struct refusal *refusal)
+{
+	size_t i;
+	json_t *part;
+	json_array_foreach(json_object_get(message, "parts"), i, part) {
+		const char *text = text_of(part, "text");
+		int r = 0;
+		if (says(part, "type", "text") && text) {
+			buffer_append_str(&ret->message, ret->message.len ? "\n" : "");
+			buffer_append_str(&ret->message, text);
+		} else if (says(part, "type", "file")) {
+			r = take_file(ret, part, refusal);
+		} else {
+			r = refuse(refusal, "unsupported_content",
+				"a message has parts of the types text and file");
+		}
+		if (r < 0) {
+			return r;
+		}
+	}
+	return 0;
+}
+
+/** By the rules for every prompt. */
+static int check_content(
+	struct ai_request *ret, const struct limits *limits, struct refusal *refusal)
+{
+	struct request prompt = {.type = REQUEST_PROMPT};
+	json_t *data = json_object();
+	if (ret->content) {
+		json_object_set(data, "content", ret->content);
+	}
+	int r = request_take_content(data, limits, &prompt, refusal);
+	json_decref(data);
+	return r;
+}
+
+/** Made of the message's id and of what it says, as both can be the same without the other. */
+static void make_prompt_id(
+	struct ai_request *ret, const json_t *frame, const json_t *message, uint64_t salt)
+{
+	struct buffer name = {0};
+	const char *id = text_of(message, "id");
+	buffer_append_str(&name, id ? id : "");
+	buffer_append_char(&name, '\0');
+	buffer_append(&name, ret->message.data ? ret->message.data : "", ret->message.len);
+	char *content = ret->content ? json_dumps(ret->content, JSON_SORT_KEYS) : NULL;
+	buffer_append_str(&name, content ? content : "");
+	free(content);
+	uint64_t sum = XXH3_64bits_withSeed(
+		name.data, name.len, says(frame, "trigger", "regenerate-message") ? salt + 1 : 0);
+	snprintf(ret->prompt_id, sizeof(ret->prompt_id), "ai-%016llx", (unsigned long long)sum);
+	buffer_finish(&name);
+}
+
+/* --- answers --- */
+
+static bool is_answer(const json_t *part)
+{
+	const json_t *approval = json_object_get(part, "approval");
+	return says(part, "state", "approval-responded") && text_of(approval, "id") &&
+	       json_is_boolean(json_object_get(approval, "approved"));
+}
+
+static void take_answers(struct ai_request *ret, const json_t *message)
+{
+	size_t i;
+	json_t *part;
+	json_t *parts = json_object_get(message, "parts");
+	ret->answers = xcalloc(json_array_size(parts) + 1, sizeof(*ret->answers));
+	json_array_foreach(parts, i, part) {
+		if (is_answer(part)) {
+			const json_t *approval = json_object_get(part, "approval");
+			ret->answers[ret->answer_count++] = (struct ai_answer){
+				.id = text_of(approval, "id"),
+				.approved = json_is_true(json_object_get(approval, "approved")),
+				.option_id = text_of(approval, "reason"),
+			};
+		}
+	}
+}
+
+/* --- requests --- */
+
+static int take_send(
+	struct ai_request *ret, uint64_t salt, const struct limits *limits, struct refusal *refusal)
+{
+	const json_t *messages = json_object_get(ret->json, "messages");
+	size_t count = json_array_size(messages);
+	const json_t *last = count ? json_array_get(messages, count - 1) : NULL;
+	if (!json_is_array(json_object_get(last, "parts"))) {
+		return refuse(refusal, "bad_request",
+			"messages is a list of messages with parts, of which the last is asked");
+	}
+	if (says(last, "role", "assistant")) {
+		take_answers(ret, last);
+		return ret->answer_count
+			       ? 0
+			       : refuse(refusal, "bad_request",
+					 "the last message is the agent's, and answers no question; tools run where the agent does");
+	}
+	if (!says(last, "role", "user")) {
+		return refuse(refusal, "bad_request", "the last message is a user's");
+	}
+	int r = take_parts(ret, last, refusal);
+	if (r == 0 && !ret->message.len && !ret->content) {
+		r = refuse(refusal, "bad_request", "the message is empty");
+	}
+	if (r == 0 && ret->message.len > limits->prompt_size) {
+		r = refuse_limit(refusal, LIMIT_prompt_size, "a prompt may have at most %zu bytes",
+			limits->prompt_size);
+	}
+	r = r < 0 ? r : check_content(ret, limits, refusal);
+	make_prompt_id(ret, ret->json, last, salt);
+	return r;
+}
+
+static const char *read_request_id(const json_t *json)
+{
+	const char *id = text_of(json, "requestId");
+	size_t len = id ? strlen(id) : 0;
+	return len && len <= AI_REQUEST_ID_MAX ? id : NULL;
+}
+
+int ai_request_parse(const char *text, size_t len, bool is_body, uint64_t salt,
+	const struct limits *limits, struct ai_request *ret, struct refusal *refusal)
+{
+	*ret = (struct ai_request){.type = AI_SEND};
+	ret->json = json_parse(text, len, NULL, refusal);
+	if (!ret->json) {
+		return -EINVAL;
+	}
+	ret->request_id = is_body ? "" : read_request_id(ret->json);
+	if (!ret->request_id) {
+		return refuse(refusal, "bad_request", "the frame has no requestId of 1 to %d bytes",
+			AI_REQUEST_ID_MAX);
+	}
+	if (is_body || says(ret->json, "type", "send")) {
+		return take_send(ret, salt, limits, refusal);
+	}
+	if (says(ret->json, "type", "resume")) {
+		ret->type = AI_RESUME;
+		return 0;
+	}
+	ret->type = AI_ABORT;
+	return says(ret->json, "type", "abort")
+		       ? 0
+		       : refuse(refusal, "bad_request", "a frame is a send, a resume or an abort");
+}
+
+void ai_request_finish(struct ai_request *request)
+{
+	json_decref(request->json);
+	json_decref(request->content);
+	buffer_finish(&request->message);
+	free(request->answers);
+}

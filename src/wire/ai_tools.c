@@ -1,0 +1,296 @@
+#include "ai_tools.h"
+
+#include "holdfast/hash.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct tool {
+	struct buffer input; /* JSON; empty: not told yet */
+	struct buffer content; /* the same: what it has brought so far */
+	bool is_shown; /* it is a part of the message */
+	bool is_asked; /* its part says so, and stays as it is */
+	unsigned step; /* in which it is shown */
+};
+
+struct question {
+	char *tool_id;
+	struct buffer allows; /* the options that allow, each with a NUL behind it */
+	bool is_answered; /* by this client, of which the log may not tell yet */
+	bool is_open;
+};
+
+struct ai_tools {
+	struct hash *calls; /* struct tool, by tool_call_id */
+	struct hash *questions; /* struct question, by request_id */
+	size_t open; /* questions that nobody has answered */
+	size_t unseen; /* questions that this client has answered, and that have not come */
+	unsigned step;
+};
+
+struct ai_tools *ai_tools_create(void)
+{
+	struct ai_tools *tools = xcalloc(1, sizeof(*tools));
+	tools->calls = hash_create();
+	tools->questions = hash_create();
+	return tools;
+}
+
+static void free_tool(void *value, void *arg)
+{
+	struct tool *tool = value;
+	buffer_finish(&tool->input);
+	buffer_finish(&tool->content);
+	free(tool);
+}
+
+static void free_question(void *value, void *arg)
+{
+	struct question *question = value;
+	buffer_finish(&question->allows);
+	free(question->tool_id);
+	free(question);
+}
+
+void ai_tools_destroy(struct ai_tools *tools)
+{
+	hash_each(tools->calls, free_tool, NULL);
+	hash_each(tools->questions, free_question, NULL);
+	hash_destroy(tools->calls);
+	hash_destroy(tools->questions);
+	free(tools);
+}
+
+static struct question *find_question(struct ai_tools *tools, const char *id)
+{
+	struct question *question = hash_get(tools->questions, id, strlen(id));
+	if (!question) {
+		question = xcalloc(1, sizeof(*question));
+		hash_put(tools->questions, id, strlen(id), question);
+	}
+	return question;
+}
+
+void ai_tools_note_answered(struct ai_tools *tools, const char *request_id)
+{
+	struct question *question = find_question(tools, request_id);
+	tools->unseen += !question->is_answered;
+	question->is_answered = true;
+}
+
+bool ai_tools_wait(const struct ai_tools *tools)
+{
+	return tools->open > 0;
+}
+
+/* --- chunks --- */
+
+static const char *string_of(const struct json_span *object, const char *name)
+{
+	const struct json_span *value = json_span_get(object, name);
+	return json_span_is(value, JSON_STRING) ? value->text : NULL;
+}
+
+static void begin(struct buffer *out, const char *type, const char *tool_id)
+{
+	buffer_append_str(out, "{");
+	buffer_append_member(out, "type", type);
+	buffer_append_member(out, "toolCallId", tool_id);
+}
+
+static void put_json(struct buffer *out, const char *name, const struct buffer *json)
+{
+	buffer_printf(out, ",\"%s\":", name);
+	if (json->len) {
+		buffer_append(out, json->data, json->len);
+	} else {
+		buffer_append_str(out, "null");
+	}
+}
+
+/** What the agent runs by itself is for the chat a tool of the provider. */
+static void end_tool(struct buffer *out)
+{
+	buffer_append_str(out, ",\"dynamic\":true,\"providerExecuted\":true}\n");
+}
+
+static void show(struct ai_tools *tools, struct tool *tool, const char *id,
+	const struct json_span *data, struct buffer *out)
+{
+	const char *name = string_of(data, "name");
+	const char *title = string_of(data, "title");
+	name = name ? name : string_of(data, "kind");
+	tool->is_shown = true;
+	tool->step = tools->step;
+	if (!out) {
+		return;
+	}
+	begin(out, "tool-input-available", id);
+	buffer_append_member(out, "toolName", name ? name : "tool");
+	if (title) {
+		buffer_append_member(out, "title", title);
+	}
+	put_json(out, "input", &tool->input);
+	end_tool(out);
+}
+
+static void put_result(struct tool *tool, const char *id, const struct json_span *data,
+	const char *status, struct buffer *out)
+{
+	const struct json_span *raw = json_span_get(data, "raw_output");
+	struct buffer output = {0};
+	if (raw && raw->type != JSON_NULL) {
+		json_span_write(&output, raw);
+	} else if (tool->content.len) {
+		buffer_append(&output, tool->content.data, tool->content.len);
+	}
+	if (strcmp(status, "failed") == 0) {
+		begin(out, "tool-output-error", id);
+		buffer_append_member(
+			out, "errorText", output.len ? buffer_cstr(&output) : "the tool failed");
+	} else {
+		begin(out, "tool-output-available", id);
+		put_json(out, "output", &output);
+	}
+	end_tool(out);
+	buffer_finish(&output);
+}
+
+static void keep(struct buffer *kept, const struct json_span *value)
+{
+	if (value && value->type != JSON_NULL) {
+		buffer_clear(kept);
+		json_span_write(kept, value);
+	}
+}
+
+/** Tells what is known of a call that is new, or has changed. */
+static struct tool *take_call(
+	struct ai_tools *tools, const char *id, const struct json_span *data, struct buffer *out)
+{
+	struct tool *tool = hash_get(tools->calls, id, strlen(id));
+	bool is_new = !tool;
+	if (is_new) {
+		tool = xcalloc(1, sizeof(*tool));
+		hash_put(tools->calls, id, strlen(id), tool);
+	}
+	const struct json_span *input = json_span_get(data, "raw_input");
+	bool is_told = (input && input->type != JSON_NULL) || json_span_get(data, "title");
+	keep(&tool->input, input);
+	keep(&tool->content, json_span_get(data, "content"));
+	/* A part of an earlier step would not be found again. */
+	if (!tool->is_shown || (is_told && !tool->is_asked && tool->step == tools->step)) {
+		show(tools, tool, id, data, out);
+	}
+	return tool;
+}
+
+void ai_tools_take(struct ai_tools *tools, const struct json_span *data, struct buffer *out)
+{
+	const char *id = string_of(data, "tool_call_id");
+	const char *status = string_of(data, "status");
+	if (!id) {
+		return;
+	}
+	struct tool *tool = take_call(tools, id, data, out);
+	bool is_over =
+		status && (strcmp(status, "completed") == 0 || strcmp(status, "failed") == 0);
+	if (is_over && out) {
+		put_result(tool, id, data, status, out);
+	}
+	if (is_over) {
+		buffer_finish(&tool->input);
+		buffer_finish(&tool->content);
+		tool->is_asked = true; /* its part is done */
+	}
+}
+
+/* --- questions --- */
+
+static void note_options(struct question *question, const struct json_span *options)
+{
+	if (!json_span_is(options, JSON_ARRAY)) {
+		return;
+	}
+	json_span_each(option, options) {
+		const char *id = string_of(option, "option_id");
+		const char *kind = string_of(option, "kind");
+		if (id && kind && strncmp(kind, "allow", 5) == 0) {
+			buffer_append(&question->allows, id, strlen(id) + 1);
+		}
+	}
+}
+
+static bool allows(const struct question *question, const char *option)
+{
+	for (size_t at = 0; option && at < question->allows.len;
+		at += strlen(question->allows.data + at) + 1) {
+		if (strcmp(question->allows.data + at, option) == 0) {
+			return true;
+		}
+	}
+	return false;
+}
+
+static void put_question(
+	struct buffer *out, const char *id, const char *tool_id, const struct json_span *options)
+{
+	begin(out, "tool-approval-request", tool_id);
+	buffer_append_member(out, "approvalId", id);
+	if (options) {
+		buffer_append_str(out, ",\"approvalDescriptor\":{\"options\":");
+		json_span_write(out, options);
+		buffer_append_char(out, '}');
+	}
+	buffer_append_str(out, "}\n");
+}
+
+bool ai_tools_ask(struct ai_tools *tools, const struct json_span *data, struct buffer *out)
+{
+	const char *id = string_of(data, "request_id");
+	const struct json_span *call = json_span_get(data, "tool_call");
+	const char *tool_id = string_of(call, "tool_call_id");
+	if (!id) {
+		return false;
+	}
+	struct question *question = find_question(tools, id);
+	tool_id = tool_id ? tool_id : id;
+	free(question->tool_id);
+	question->tool_id = xstrdup(tool_id);
+	note_options(question, json_span_get(data, "options"));
+	take_call(tools, tool_id, call, out)->is_asked = true;
+	question->is_open = true;
+	tools->open += !question->is_answered;
+	if (out) {
+		put_question(out, id, tool_id, json_span_get(data, "options"));
+	}
+	return question->is_answered && tools->unseen && --tools->unseen == 0;
+}
+
+void ai_tools_resolve(struct ai_tools *tools, const struct json_span *data, struct buffer *out)
+{
+	const char *id = string_of(data, "request_id");
+	struct question *question = id ? hash_get(tools->questions, id, strlen(id)) : NULL;
+	if (!question || !question->is_open) {
+		return;
+	}
+	question->is_open = false;
+	tools->open -= !question->is_answered;
+	bool is_approved = allows(question, string_of(data, "option_id"));
+	if (out) {
+		buffer_append_str(out, "{\"type\":\"tool-approval-response\"");
+		buffer_append_member(out, "approvalId", id);
+		buffer_printf(out, ",\"approved\":%s}\n", is_approved ? "true" : "false");
+		if (!is_approved) {
+			begin(out, "tool-output-denied", question->tool_id);
+			buffer_append_str(out, "}\n");
+		}
+	}
+	if (!tools->open) { /* what comes is another step: the questions of this one are answered */
+		tools->step++;
+		if (out) {
+			buffer_append_str(
+				out, "{\"type\":\"finish-step\"}\n{\"type\":\"start-step\"}\n");
+		}
+	}
+}
