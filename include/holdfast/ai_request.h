@@ -34,6 +34,7 @@ struct ai_request {
 	json_t *content; /* images and files, as of a prompt; NULL: none */
 	struct ai_answer *answers;
 	size_t answer_count; /* not 0: it is no prompt */
+	uint64_t turn; /* of the answers, as our message ids tell; 0: that is not known */
 };
 
 /**

@@ -103,8 +103,8 @@ static int take_prompt(struct conn *conn, const struct ai_request *request, stru
 	if (had.place == PROMPT_REMOVED) {
 		return refuse(refusal, "not_queued", "the message was taken out of the queue");
 	}
-	if (had.place == PROMPT_BEGUN && had.seq) {
-		after = had.seq - 1;
+	if (had.place == PROMPT_BEGUN && had.seq && had.seq - 1 < after) {
+		after = had.seq - 1; /* else it is not committed yet, and comes */
 	}
 	follow_prompt(conn, request, after);
 	return 0;
@@ -148,6 +148,10 @@ static int take_answers(
 	if (!known) {
 		return refuse(refusal, "unknown_request",
 			"there is no question that this message answers");
+	}
+	if (request->turn && request->turn != session_turn(conn->session)) {
+		return refuse(refusal, "already_resolved",
+			"the turn that asked is over, and another one has begun");
 	}
 	struct ai_turn_config config = {
 		.turn = session_turn(conn->session), .session_id = conn->session_id};

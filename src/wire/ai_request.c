@@ -121,12 +121,24 @@ static bool is_answer(const json_t *part)
 	       json_is_boolean(json_object_get(approval, "approved"));
 }
 
+/** Our messages are called turn-EPOCH-NUMBER. */
+static uint64_t turn_of(const json_t *message)
+{
+	const char *id = text_of(message, "id");
+	size_t prefix = sizeof("turn-0123456789abcdef-") - 1;
+	bool is_ours = id && strncmp(id, "turn-", 5) == 0 && strlen(id) > prefix &&
+		       strlen(id) < prefix + 16 && id[prefix - 1] == '-' &&
+		       strspn(id + prefix, "0123456789") == strlen(id + prefix);
+	return is_ours ? strtoull(id + prefix, NULL, 10) : 0;
+}
+
 static void take_answers(struct ai_request *ret, const json_t *message)
 {
 	size_t i;
 	json_t *part;
 	json_t *parts = json_object_get(message, "parts");
 	ret->answers = xcalloc(json_array_size(parts) + 1, sizeof(*ret->answers));
+	ret->turn = turn_of(message);
 	json_array_foreach(parts, i, part) {
 		if (is_answer(part)) {
 			const json_t *approval = json_object_get(part, "approval");

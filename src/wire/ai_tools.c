@@ -10,6 +10,7 @@ struct tool {
 	struct buffer content; /* the same: what it has brought so far */
 	bool is_shown; /* it is a part of the message */
 	bool is_asked; /* its part says so, and stays as it is */
+	bool is_denied; /* its part says so: that it failed is no news */
 	unsigned step; /* in which it is shown */
 };
 
@@ -134,24 +135,43 @@ static void show(struct ai_tools *tools, struct tool *tool, const char *id,
 	end_tool(out);
 }
 
-static void put_result(struct tool *tool, const char *id, const struct json_span *data,
-	const char *status, struct buffer *out)
+/** The first text of what it has brought: `[{"type":"content","content":{"type":"text","text":…}}]`. */
+static const char *text_in(const struct json_span *content)
+{
+	if (!json_span_is(content, JSON_ARRAY)) {
+		return NULL;
+	}
+	json_span_each(block, content) {
+		const char *text = string_of(json_span_get(block, "content"), "text");
+		if (text) {
+			return text;
+		}
+	}
+	return NULL;
+}
+
+static void put_failure(const char *id, const struct json_span *data, struct buffer *out)
+{
+	const char *why = string_of(data, "raw_output");
+	why = why ? why : text_in(json_span_get(data, "content"));
+	begin(out, "tool-output-error", id);
+	buffer_append_member(out, "errorText", why ? why : "the tool failed");
+	end_tool(out);
+}
+
+static void put_output(
+	struct tool *tool, const char *id, const struct json_span *data, struct buffer *out)
 {
 	const struct json_span *raw = json_span_get(data, "raw_output");
 	struct buffer output = {0};
 	if (raw && raw->type != JSON_NULL) {
 		json_span_write(&output, raw);
-	} else if (tool->content.len) {
-		buffer_append(&output, tool->content.data, tool->content.len);
-	}
-	if (strcmp(status, "failed") == 0) {
-		begin(out, "tool-output-error", id);
-		buffer_append_member(
-			out, "errorText", output.len ? buffer_cstr(&output) : "the tool failed");
 	} else {
-		begin(out, "tool-output-available", id);
-		put_json(out, "output", &output);
+		buffer_append(
+			&output, tool->content.data ? tool->content.data : "", tool->content.len);
 	}
+	begin(out, "tool-output-available", id);
+	put_json(out, "output", &output);
 	end_tool(out);
 	buffer_finish(&output);
 }
@@ -193,10 +213,12 @@ void ai_tools_take(struct ai_tools *tools, const struct json_span *data, struct 
 		return;
 	}
 	struct tool *tool = take_call(tools, id, data, out);
-	bool is_over =
-		status && (strcmp(status, "completed") == 0 || strcmp(status, "failed") == 0);
-	if (is_over && out) {
-		put_result(tool, id, data, status, out);
+	bool has_failed = status && strcmp(status, "failed") == 0;
+	bool is_over = has_failed || (status && strcmp(status, "completed") == 0);
+	if (has_failed && out && !tool->is_denied) {
+		put_failure(id, data, out);
+	} else if (is_over && out && !has_failed) {
+		put_output(tool, id, data, out);
 	}
 	if (is_over) {
 		buffer_finish(&tool->input);
@@ -277,6 +299,8 @@ void ai_tools_resolve(struct ai_tools *tools, const struct json_span *data, stru
 	question->is_open = false;
 	tools->open -= !question->is_answered;
 	bool is_approved = allows(question, string_of(data, "option_id"));
+	struct tool *tool = hash_get(tools->calls, question->tool_id, strlen(question->tool_id));
+	tool->is_denied = !is_approved;
 	if (out) {
 		buffer_append_str(out, "{\"type\":\"tool-approval-response\"");
 		buffer_append_member(out, "approvalId", id);

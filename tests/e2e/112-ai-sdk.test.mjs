@@ -166,6 +166,28 @@ for (const kind of KINDS) {
 	});
 }
 
+test('an answer to a question of a turn that is over is refused, and answers nothing', async (t) => {
+	const server = await start(t);
+	const chat = openChat(t, server, 's', { approves: false });
+	await chat.sendMessage({ text: 'permission' });
+	await chat.until(() => isReady(chat)() && chat.messages.at(-1).parts.some(({ state }) => state === 'approval-requested'));
+	const kept = structuredClone(chat.messages);
+	const observer = await Observer.connect(t, server, 's');
+	await observer.loadAll();
+	await observer.send('cancel');
+	await observer.waitForEvent('turn_end');
+	const late = openChat(t, server, 's', { messages: structuredClone(kept) });
+	const { approval } = kept.at(-1).parts.find(({ state }) => state === 'approval-requested');
+	await late.addToolApprovalResponse({ id: approval.id, approved: true }); // it was cancelled: the chat learns that
+	await late.until(() => isReady(late)() && late.messages.at(-1).parts.some(({ state }) => state === 'output-denied'));
+	await observer.prompt('list');
+	await observer.waitForEvent((event) => event.type === 'turn_end' && event.turn === 2);
+	const later = openChat(t, server, 's', { messages: structuredClone(kept) });
+	await later.addToolApprovalResponse({ id: approval.id, approved: true });
+	await later.until(() => later.status === 'error');
+	assert.match(later.error.message, /is over/);
+});
+
 test('stop ends the turn over a WebSocket; over HTTP only the stream, as the connection may just be lost', async (t) => {
 	const server = await start(t, { agent: demoAgent('--rate 50') });
 	const chat = openChat(t, server, 's');
