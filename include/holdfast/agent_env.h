@@ -8,7 +8,7 @@
 
 #include "holdfast/buffer.h"
 
-/** What is wrong with an entry NAME, NAME=VALUE or *, in words; NULL: nothing. */
+/** What is wrong with an entry NAME, NAME=VALUE, PREFIX* or *, in words; NULL: nothing. */
 const char *agent_env_fault(const char *entry);
 /**
  * The variables NAME=VALUE of agents, ended by NULL, as is `from` (the server's environment) and

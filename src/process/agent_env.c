@@ -39,8 +39,9 @@ const char *agent_env_fault(const char *entry)
 	if (strcmp(entry, "*") == 0) {
 		return NULL;
 	}
-	if (!len || strspn(entry, letters) < len || (*entry >= '0' && *entry <= '9')) {
-		return "give NAME, NAME=VALUE, or * for the server's whole environment";
+	bool is_prefix = len > 1 && entry[len - 1] == '*' && !entry[len];
+	if (!len || strspn(entry, letters) < len - is_prefix || (*entry >= '0' && *entry <= '9')) {
+		return "give NAME, NAME=VALUE, PREFIX_* for all that begin so, or * for the server's whole environment";
 	}
 	if (is_one_of(entry, never)) {
 		return "agents never get this one: it is for the server alone";
@@ -67,11 +68,9 @@ static void set(char **env, const char *variable)
 
 static void set_from(char **env, char *const *from, const char *entry)
 {
-	bool whole = strcmp(entry, "*") == 0;
-	size_t len = strlen(entry);
+	const char *const patterns[] = {entry, NULL};
 	for (; *from; from++) {
-		bool named = name_length(*from) == len && memcmp(*from, entry, len) == 0;
-		if ((named || whole) && strchr(*from, '=') && !is_one_of(*from, never)) {
+		if (is_one_of(*from, patterns) && strchr(*from, '=') && !is_one_of(*from, never)) {
 			set(env, *from);
 		}
 	}

@@ -51,7 +51,7 @@ const struct option config_options[OPTION_COUNT + 1] = {
 	[AGENTS] = {"--agents", "FILE", "HOLDFAST_AGENTS", NULL,
 		"instead of --agent: a file (JSON) of named agents with their directories, from which a new session\n"
 		"      chooses; docs/agents.md has the format"},
-	[AGENT_ENV] = {"--agent-env", "NAME|NAME=VALUE|*", "HOLDFAST_AGENT_ENV", NULL,
+	[AGENT_ENV] = {"--agent-env", "NAME|NAME=VALUE|PREFIX*|*", "HOLDFAST_AGENT_ENV", NULL,
 		"pass this environment variable to agents, or set it for them; * passes all. May be repeated; separate\n"
 		"      entries in HOLDFAST_AGENT_ENV with commas. Agents always get PATH HOME USER LOGNAME SHELL LANG LC_*\n"
 		"      TZ TERM TMPDIR"},

@@ -10,7 +10,7 @@ import { fileURLToPath } from 'node:url';
 import { HostileProxy } from '../support/hostile_proxy.mjs';
 import { input, post } from '../support/producer.mjs';
 import { randomNumbers } from '../support/recording.mjs';
-import { Server, scratchDir } from '../support/server.mjs';
+import { Server, demoAgent, scratchDir } from '../support/server.mjs';
 import { defer, within } from '../support/wait.mjs';
 
 const root = fileURLToPath(new URL('../../', import.meta.url));
@@ -115,6 +115,67 @@ test('a producer on a hostile network, killed again and again, adds each event o
 	assert.ok(found.length <= next + 50 + 3, 'each once, but for one that was put and not said at each kill');
 });
 
+test('prompts and answers on a hostile network: each is taken once, and has its receipt', options, async (t) => {
+	const server = await Server.start(t, { agent: demoAgent('--rate 0') });
+	let connections = 0;
+	for (const seed of [1, 2, 3, 4]) {
+		const { id } = await server.createSession();
+		const child = run(t, server, [program, 'take_part', await hostile(t, server, seed), id, '9']);
+		assert.deepEqual(await child.done, [0, null], child.errors);
+		const items = linesOf(child);
+		const { connects, receipts, answers, open } = items.pop();
+		const log = await logOf(server, id);
+		assert.deepEqual(items, log, `seed ${seed}`);
+		const prompts = log.filter(({ type }) => type === 'user_prompt').map(({ data }) => [data.prompt_id, data.client_id, data.name]);
+		assert.deepEqual(prompts.sort(), Array.from({ length: 9 }, (_, i) => [`p-${i}`, 'python', 'Py']), 'each once, by whom');
+		assert.deepEqual(receipts, Array.from({ length: 9 }, (_, i) => `p-${i}`));
+		assert.deepEqual([answers, open], [['python', 'python', 'python'], 0]);
+		connections += connects;
+	}
+	assert.ok(connections > 4, `the network was bad: ${connections} connections`);
+});
+
+test('a cancel stops the turn, and what is refused is raised', options, async (t) => {
+	const server = await Server.start(t, { agent: demoAgent('--rate 0') });
+	await server.createSession({ id: 's' });
+	const script = `
+import asyncio, os
+from holdfast import HoldfastError, Observer
+def make():
+    return Observer(os.environ["HOLDFAST_URL"], "s", token=os.environ["HOLDFAST_TOKEN"])
+async def code_of(waits):
+    try:
+        await waits
+    except HoldfastError as error:
+        return error.code
+async def main():
+    observer, other = make(), make()
+    print(await observer.cancel())
+    first = asyncio.create_task(observer.prompt("permission"))
+    watching = None
+    refused = None
+    async for event in observer:
+        if event["type"] == "permission_request":
+            print((await first).seq, [one["seq"] == event["seq"] for one in observer.permissions])
+            print(await observer.cancel(turn=event["turn"]))
+            request = event["data"]["request_id"]
+        elif event["type"] == "turn_end":
+            print(event["data"]["stop_reason"], observer.permissions)
+            break
+    late = asyncio.create_task(code_of(other.answer_permission(request, "allow")))
+    empty = asyncio.create_task(code_of(other.prompt("x" * 600000)))
+    async def watch():
+        async for event in other:
+            pass
+    watching = asyncio.create_task(watch())
+    print(await late, await empty)
+    watching.cancel()
+asyncio.run(main())`;
+	const child = run(t, server, ['-c', script]);
+	assert.deepEqual(await child.done, [0, null], child.errors);
+	assert.equal(child.output, "False\n1 [True]\nTrue\ncancelled []\nalready_resolved too_large\n");
+});
+
 test('a refused event is raised, and does not stop those after it', options, async (t) => {
 	const server = await Server.start(t);
 	const script = `
@@ -144,10 +205,10 @@ asyncio.run(main())`;
 });
 
 test('the README and the example do what they say', options, async (t) => {
-	const server = await Server.start(t);
+	const server = await Server.start(t, { agent: demoAgent('--rate 0') });
 	const dir = scratchDir(t);
 	const readme = readFileSync(join(root, 'clients/python/README.md'), 'utf8');
-	const [watch, feed] = [...readme.matchAll(/^```python\n([\s\S]*?)^```$/gm)].map(([, code]) => code.replace('http://127.0.0.1:8080', server.url));
+	const [watch, part, feed] = [...readme.matchAll(/^```python\n([\s\S]*?)^```$/gm)].map(([, code]) => code.replace('http://127.0.0.1:8080', server.url));
 	writeFileSync(join(dir, 'feed.py'), feed);
 	writeFileSync(join(dir, 'watch.py'), watch);
 	const fed = run(t, server, ['feed.py'], { cwd: dir });
@@ -155,6 +216,11 @@ test('the README and the example do what they say', options, async (t) => {
 	const watched = run(t, server, ['watch.py'], { cwd: dir });
 	assert.deepEqual(await watched.done, [0, null], watched.errors);
 	assert.match(watched.output, /^1 agent_message Hello, \*\*world\*\*\.\n/);
+	writeFileSync(join(dir, 'part.py'), part.replace('"demo"', '"part"'));
+	await server.createSession({ id: 'part' });
+	const taken = run(t, server, ['part.py'], { cwd: dir });
+	assert.deepEqual(await taken.done, [0, null], taken.errors);
+	assert.match(taken.output, /^permission_request\n[\s\S]*turn_end\nran as event \d+\n$/);
 	const example = join(root, 'clients/python/examples/stream_model.py');
 	assert.ok(readFileSync(example, 'utf8').split('\n').length <= 18);
 	const streamed = run(t, server, [example, 'model'], { cwd: dir });

@@ -39,6 +39,8 @@ static void more_is_given_by_name(void **state)
 	expect_env(from, LIST("A", "A=9"), "PATH=/bin\nHOME=/h\nA=9\n");
 	expect_env(from, LIST("A=9", "A"), "PATH=/bin\nHOME=/h\nA=1\n");
 	expect_env(from, LIST("PATH="), "PATH=\nHOME=/h\n");
+	expect_env(LIST("PATH=/bin", "G_A=1", "G_B=2", "GA=3", "G_=4", "HOLDFAST_A=5"),
+		LIST("G_*", "G_B=9", "H*"), "PATH=/bin\nG_A=1\nG_B=9\nG_=4\n");
 }
 
 static void all_but_the_servers_own_is_given(void **state)
@@ -51,9 +53,10 @@ static void all_but_the_servers_own_is_given(void **state)
 static void what_is_no_name_is_refused(void **state)
 {
 	static const char *const good[] = {
-		"A", "_a9", "A=", "A=b c=d", "*", "HOLDFAST", "LISTENER"};
-	static const char *const bad[] = {"", "=x", "1A", "A-B", "A B=c", "**", "* ", "A*",
-		"HOLDFAST_DATA", "HOLDFAST_=x", "LISTEN_FDS=3", "NOTIFY_SOCKET", "WATCHDOG_PID=1"};
+		"A", "_a9", "A=", "A=b c=d", "*", "A*", "A_*", "HOLDFAST", "LISTENER"};
+	static const char *const bad[] = {"", "=x", "1A", "A-B", "A B=c", "**", "* ", "A**", "*A",
+		"A*B", "A*=x", "1*", "HOLDFAST_*", "HOLDFAST_DATA", "HOLDFAST_=x", "LISTEN_FDS=3",
+		"NOTIFY_SOCKET", "WATCHDOG_PID=1"};
 	for (size_t i = 0; i < sizeof(good) / sizeof(*good); i++) {
 		assert_null(agent_env_fault(good[i]));
 	}
