@@ -167,7 +167,7 @@ test('--agent-env gives them more: by name, with a value, or all', async (t) => 
 test('what --agent-env cannot give is refused, and what is not there is said', async (t) => {
 	const data = join(scratchDir(t), 'data');
 	const args = ['serve', '--data', data, '--listen', '127.0.0.1:0'];
-	for (const entry of ['', '=x', 'A B', '1A', 'HOLDFAST_DATA', 'LISTEN_FDS=3', 'NOTIFY_SOCKET', 'A*']) {
+	for (const entry of ['', '=x', 'A B', '1A', 'HOLDFAST_DATA', 'LISTEN_FDS=3', 'NOTIFY_SOCKET', '*A', 'A*B', 'LISTEN_*']) {
 		const { code, stderr } = await runToEnd([...args, '--agent-env', entry]);
 		assert.equal(code, 2, entry);
 		assert.match(stderr, /--agent-env ".*": (give NAME, NAME=VALUE|agents never get this one)/, entry);
