@@ -23,6 +23,8 @@
 		"Observers that are connected, by what carries their events")                    \
 	METRIC(OBSERVERS_AI, gauge, "observers", "{transport=\"ai\"}", "")                       \
 	METRIC(OBSERVERS_SSE, gauge, "observers", "{transport=\"sse\"}", "")                     \
+	METRIC(OBSERVERS_BEHIND, gauge, "observers_behind", "",                                  \
+		"Observers that have not been handed the newest events yet")                     \
 	METRIC(PRODUCERS, gauge, "producers", "", "Sockets and streams that append")             \
 	METRIC(EVENTS_APPENDED, counter, "events_appended_total", "",                            \
 		"Events that have become durable")                                               \
@@ -49,6 +51,11 @@
 	METRIC(SENDING_BYTES, gauge, "sending_bytes", "",                                        \
 		"Memory of what connections are sent and have not taken yet")                    \
 	METRIC(AGENTS_RUNNING, gauge, "agents_running", "", "Agents whose process is up")        \
+	METRIC(AGENT_STARTS, counter, "agent_starts_total", "{result=\"started\"}",              \
+		"Agents that were started, by whether they came to answer")                      \
+	METRIC(AGENT_STARTS_FAILED, counter, "agent_starts_total", "{result=\"failed\"}", "")    \
+	METRIC(PROMPTS_WAITING, gauge, "prompts_waiting", "",                                    \
+		"Prompts that wait for the turn before them to end")                             \
 	METRIC(PERMISSIONS_PENDING, gauge, "permissions_pending", "",                            \
 		"Permission requests that wait for an answer")                                   \
 	METRIC(PUSH_SUBSCRIPTIONS, gauge, "push_subscriptions", "",                              \

@@ -72,6 +72,8 @@ void channel_init(struct channel *channel, const struct limits *limits, struct s
 void channel_finish(struct channel *channel);
 /** New events are committed (max_seq has grown): every live observer gets them. */
 void channel_wake(struct channel *channel);
+/** Observers that load, or have not been handed the newest events. */
+size_t channel_count_behind(const struct channel *channel);
 /** The end of a loop tick: frames made in it are not kept. */
 void channel_end_tick(struct channel *channel);
 /** Whether there is an observer that does not see such events (event_view_hides()). */

@@ -88,6 +88,9 @@ size_t session_table_count(const struct session_table *table);
 size_t session_table_count_live(const struct session_table *table);
 /** Permission requests that wait for an answer, in all of them. */
 size_t session_table_count_permissions(const struct session_table *table);
+/** Prompts in the queues of all sessions, and observers that are behind. */
+size_t session_table_count_prompts(const struct session_table *table);
+size_t session_table_count_behind(const struct session_table *table);
 /** Calls `visit` for every session that there is, wherever it is. */
 void session_table_each_object(struct session_table *table,
 	void (*visit)(const struct session_object *object, void *arg), void *arg);

@@ -13,6 +13,12 @@ int tool_repair(int argc, char **argv);
 /** The two: 1 if the copy has problems that the original has, too. */
 int tool_backup(int argc, char **argv);
 int tool_restore(int argc, char **argv);
+int tool_sessions(int argc, char **argv);
+int tool_tail(int argc, char **argv);
+int tool_watch(int argc, char **argv);
+/** 0: the turn has ended by itself, 1: otherwise. */
+int tool_prompt(int argc, char **argv);
+int tool_append(int argc, char **argv);
 int tool_replay(int argc, char **argv);
 int tool_url(int argc, char **argv);
 int tool_token(int argc, char **argv);

@@ -84,6 +84,9 @@ static void handle_history(void *owner, bool state_only)
 
 static void handle_started(void *owner, const json_t *info)
 {
+	struct hosted *hosted = owner;
+	hosted->has_started = true;
+	metrics_add(session_channel(hosted->session)->metrics, METRIC_AGENT_STARTS, 1);
 	append_event(owner, "agent_started", info);
 }
 
@@ -208,6 +211,10 @@ static void handle_stopped(void *owner, const char *reason, const char *detail)
 {
 	struct hosted *hosted = owner;
 	hosted->is_over = hosted->host->has_over = true;
+	if (!hosted->has_started) {
+		metrics_add(
+			session_channel(hosted->session)->metrics, METRIC_AGENT_STARTS_FAILED, 1);
+	}
 	agent_history_stop(&hosted->history);
 	if (strcmp(reason, "limit") == 0) {
 		metrics_limit(

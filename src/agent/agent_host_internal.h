@@ -20,6 +20,7 @@ struct hosted {
 	struct acp_agent *agent;
 	struct agent_inputs inputs;
 	struct agent_history history;
+	bool has_started; /* it has answered */
 	bool is_at_work; /* it was given a prompt, and has not ended its turn */
 	uint64_t cancelled_turn; /* before its prompt was given; 0: none */
 	bool is_over; /* its child has stopped: if nothing else holds it, it may go */

@@ -28,6 +28,8 @@ static void look(struct server *server)
 	metrics_set(metrics, METRIC_SESSIONS_LOADED, session_table_count_live(server->sessions));
 	metrics_set(metrics, METRIC_PERMISSIONS_PENDING,
 		session_table_count_permissions(server->sessions));
+	metrics_set(metrics, METRIC_PROMPTS_WAITING, session_table_count_prompts(server->sessions));
+	metrics_set(metrics, METRIC_OBSERVERS_BEHIND, session_table_count_behind(server->sessions));
 	metrics_set(metrics, METRIC_BACKLOG_BYTES, session_table_backlog(server->sessions));
 	metrics_set(metrics, METRIC_AGENTS_RUNNING, agent_host_count_running(server->agents));
 	metrics_set(metrics, METRIC_CONNECTIONS, server->conn_count);

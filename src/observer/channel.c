@@ -202,3 +202,13 @@ void channel_taken_back(struct channel *channel)
 		NULL);
 	dismiss_all(channel, frame, 1011, "storage_failed");
 }
+
+size_t channel_count_behind(const struct channel *channel)
+{
+	size_t count = 0;
+	list_for_each(link, &channel->observers) {
+		const struct observer *o = list_entry(link, struct observer, link);
+		count += o->is_loading || (o->is_live && o->cursor < channel->max_seq);
+	}
+	return count;
+}

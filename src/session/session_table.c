@@ -370,6 +370,25 @@ size_t session_table_count_permissions(const struct session_table *table)
 	return count;
 }
 
+size_t session_table_count_prompts(const struct session_table *table)
+{
+	size_t count = 0;
+	list_for_each(link, &table->live) {
+		count += session_queue_length(list_entry(link, struct session, live_link));
+	}
+	return count;
+}
+
+size_t session_table_count_behind(const struct session_table *table)
+{
+	size_t count = 0;
+	list_for_each(link, &table->live) {
+		count +=
+			channel_count_behind(&list_entry(link, struct session, live_link)->channel);
+	}
+	return count;
+}
+
 void session_table_each(
 	struct session_table *table, void (*visit)(struct session *session, void *arg), void *arg)
 {

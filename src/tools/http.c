@@ -130,15 +130,9 @@ static int connect_to(const struct http_url *url, char **ret_why)
 	return fd;
 }
 
-/** A connection, with TLS or without. */
-struct wire {
-	int fd;
-	struct tls_client *tls; /* NULL: none */
-};
-
-static int open_wire(const struct http_url *url, struct wire *ret, char **ret_why)
+int http_wire_open(const struct http_url *url, struct http_wire *ret, char **ret_why)
 {
-	*ret = (struct wire){.fd = connect_to(url, ret_why)};
+	*ret = (struct http_wire){.fd = connect_to(url, ret_why)};
 	if (ret->fd < 0 || url->kind != HTTP_TLS) {
 		return ret->fd < 0 ? ret->fd : 0;
 	}
@@ -149,14 +143,13 @@ static int open_wire(const struct http_url *url, struct wire *ret, char **ret_wh
 	return ret->tls ? 0 : -EPROTO;
 }
 
-static void close_wire(struct wire *wire)
+void http_wire_close(struct http_wire *wire)
 {
 	tls_client_destroy(wire->tls);
 	close(wire->fd);
 }
 
-/** A server that refuses early may close before it has read all: its answer tells why. */
-static void send_all(const struct wire *wire, const char *bytes, size_t len)
+void http_wire_send(const struct http_wire *wire, const char *bytes, size_t len)
 {
 	while (len) {
 		ssize_t n = wire->tls ? tls_client_write(wire->tls, bytes, len)
@@ -172,7 +165,7 @@ static void send_all(const struct wire *wire, const char *bytes, size_t len)
 	}
 }
 
-static int read_all(const struct wire *wire, struct buffer *out)
+ssize_t http_wire_read(const struct http_wire *wire, struct buffer *out)
 {
 	for (;;) {
 		buffer_reserve(out, 1 << 16);
@@ -182,14 +175,20 @@ static int read_all(const struct wire *wire, struct buffer *out)
 		if (n < 0 && !wire->tls && errno == EINTR) {
 			continue;
 		}
-		if (n <= 0) {
-			return n < 0 && wire->tls ? (int)n : n < 0 ? -errno : 0;
-		}
-		out->len += (size_t)n;
+		out->len += n > 0 ? (size_t)n : 0;
+		return n < 0 && !wire->tls ? -errno : n;
+	}
+}
+
+static int read_all(const struct http_wire *wire, struct buffer *out)
+{
+	ssize_t n;
+	while ((n = http_wire_read(wire, out)) > 0) {
 		if (out->len > ANSWER_MAX) {
 			return -EMSGSIZE;
 		}
 	}
+	return (int)n;
 }
 
 /* --- the answer --- */
@@ -216,34 +215,51 @@ static int take_answer(struct buffer *answer, int *ret_status)
 	return length >= 0 && answer->len < (size_t)length ? -EPROTO : 0;
 }
 
-/* HTTP/1.0: the answer comes as it is, not in chunks, and ends with the connection. */
-int http_post(const struct http_url *url, const char *path, const char *content_type,
-	const char *body, size_t len, int *ret_status, struct buffer *ret_answer, char **ret_why)
+void http_append_head(struct buffer *out, const struct http_url *url, const char *method,
+	const char *path, const char *version, const char *more)
+{
+	bool is_v6 = url->kind != HTTP_UNIX && strchr(url->host, ':');
+	const char *host = url->kind == HTTP_UNIX ? "localhost" : url->host;
+	buffer_printf(out, "%s %s%s HTTP/%s\r\nHost: %s%s%s:%s\r\n%s", method, url->path, path,
+		version, is_v6 ? "[" : "", host, is_v6 ? "]" : "", url->port, more);
+	if (url->token) {
+		buffer_printf(out, "Authorization: Bearer %s\r\n", url->token);
+	}
+	buffer_append_str(out, "\r\n");
+}
+
+/** HTTP/1.0: the answer comes as it is, not in chunks, and ends with the connection. */
+static void append_request(struct buffer *out, const struct http_url *url, const char *method,
+	const char *path, const char *content_type, const char *body, size_t len)
+{
+	struct buffer more = {0};
+	if (content_type) {
+		buffer_printf(
+			&more, "Content-Type: %s\r\nContent-Length: %zu\r\n", content_type, len);
+	}
+	buffer_append_str(&more, "Connection: close\r\n");
+	http_append_head(out, url, method, path, "1.0", buffer_cstr(&more));
+	buffer_append(out, body, len);
+	buffer_finish(&more);
+}
+
+int http_request(const struct http_url *url, const char *method, const char *path,
+	const char *content_type, const char *body, size_t len, int *ret_status,
+	struct buffer *ret_answer, char **ret_why)
 {
 	*ret_why = NULL;
-	struct wire wire;
-	int r = open_wire(url, &wire, ret_why);
+	struct http_wire wire;
+	int r = http_wire_open(url, &wire, ret_why);
 	if (r < 0) {
 		return r;
 	}
-	bool is_v6 = url->kind != HTTP_UNIX && strchr(url->host, ':');
-	const char *host = url->kind == HTTP_UNIX ? "localhost" : url->host;
 	struct buffer request = {0};
-	buffer_printf(&request,
-		"POST %s%s HTTP/1.0\r\nHost: %s%s%s:%s\r\nContent-Type: %s\r\nContent-Length: %zu\r\n"
-		"Connection: close\r\n",
-		url->path, path, is_v6 ? "[" : "", host, is_v6 ? "]" : "", url->port, content_type,
-		len);
-	if (url->token) {
-		buffer_printf(&request, "Authorization: Bearer %s\r\n", url->token);
-	}
-	buffer_append_str(&request, "\r\n");
-	buffer_append(&request, body, len);
-	send_all(&wire, request.data, request.len);
+	append_request(&request, url, method, path, content_type, body, len);
+	http_wire_send(&wire, request.data, request.len);
 	buffer_finish(&request);
 	buffer_clear(ret_answer);
 	r = read_all(&wire, ret_answer);
-	close_wire(&wire);
+	http_wire_close(&wire);
 	int parsed = take_answer(ret_answer, ret_status);
 	if (parsed == 0) {
 		return 0;
@@ -252,4 +268,11 @@ int http_post(const struct http_url *url, const char *path, const char *content_
 	*ret_why = xprintf("no answer from %s port %s: %s", url->host, url->port,
 		r == -EAGAIN ? "it takes too long" : strerror(-r));
 	return r;
+}
+
+int http_post(const struct http_url *url, const char *path, const char *content_type,
+	const char *body, size_t len, int *ret_status, struct buffer *ret_answer, char **ret_why)
+{
+	return http_request(
+		url, "POST", path, content_type, body, len, ret_status, ret_answer, ret_why);
 }

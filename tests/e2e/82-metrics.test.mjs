@@ -22,7 +22,7 @@ test('the text is as Prometheus reads it, with every metric from the start', asy
 	assert.deepEqual([...types.keys()].filter((name) => name.startsWith('holdfast_') && !page.includes(`\`${name}`)), [], 'each is in docs/metrics.md');
 	for (const name of ['build_info', 'sessions', 'sessions_loaded', 'observers', 'events_appended_total', 'events_delivered_total', 'bytes_sent_total',
 		'loads_total', 'resets_total', 'closes_total', 'refusals_total', 'limit_reached_total', 'append_duration_seconds', 'sync_duration_seconds', 'sync_records',
-		'store_backlog_bytes', 'store_failed', 'agents_running', 'permissions_pending', 'loop_lag_seconds']) {
+		'store_backlog_bytes', 'store_failed', 'agents_running', 'permissions_pending', 'loop_lag_seconds', 'sessions_damaged', 'observers_behind', 'agent_starts_total', 'prompts_waiting']) {
 		assert.ok(types.has(`holdfast_${name}`), name);
 	}
 	assert.equal(samples.get('process_open_fds'), readdirSync(`/proc/${server.pid}/fd`).length);
@@ -125,4 +125,29 @@ test('agents and their questions are counted while they are there', async (t) =>
 	assert.equal((await readMetrics(server))('permissions_pending'), 0);
 	await server.request('DELETE', `/api/sessions/${id}`);
 	await eventually(async () => (await readMetrics(server))('agents_running') === 0, 'the agent to be gone');
+});
+
+test('starts of agents count by how they went, and prompts while they wait', async (t) => {
+	const server = await Server.start(t, { agent: demoAgent() });
+	const { id } = await server.createSession();
+	const observer = await Observer.connect(t, server, id);
+	await observer.loadAll();
+	for (const [i, message] of ['hang', 'first', 'second'].entries()) {
+		observer.send('prompt', { message, prompt_id: `p${i}` });
+	}
+	await eventually(async () => (await readMetrics(server))('prompts_waiting') === 2, 'two to wait');
+	await eventually(async () => (await readMetrics(server))('agent_starts_total{result="started"}') === 1, 'it to answer');
+	const read = await readMetrics(server);
+	assert.deepEqual(['agent_starts_total{result="started"}', 'agent_starts_total{result="failed"}', 'agents_running'].map(read), [1, 0, 1]);
+	await eventually(async () => (await readMetrics(server))('observers_behind') === 0, 'it to have everything');
+	await server.request('DELETE', `/api/sessions/${id}`);
+	await eventually(async () => (await readMetrics(server))('prompts_waiting') === 0, 'none to wait');
+
+	const broken = await Server.start(t, { agent: 'exit 3' });
+	const other = await broken.createSession();
+	const watcher = await Observer.connect(t, broken, other.id);
+	await watcher.loadAll();
+	watcher.send('prompt', { message: 'Hello', prompt_id: 'p' });
+	await eventually(async () => (await readMetrics(broken))('agent_starts_total{result="failed"}') === 1, 'its end to be counted');
+	assert.equal((await readMetrics(broken))('agent_starts_total{result="started"}'), 0);
 });

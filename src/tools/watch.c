@@ -1,0 +1,474 @@
+/*
+ * holdfast sessions, tail, watch, prompt and append: a server used from a terminal or a script,
+ * without a program of one's own.
+ */
+#include "remote.h"
+#include "tools_internal.h"
+
+#include "holdfast/diag.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <time.h>
+#include <unistd.h>
+
+/* --- what is shown --- */
+
+/** Lines of a text, each made fit for a terminal, behind `front`. */
+static void print_lines(const char *front, const char *text)
+{
+	struct buffer clean = {0};
+	while (text && *text) {
+		size_t len = strcspn(text, "\n");
+		buffer_clear(&clean);
+		diag_clean(&clean, text, len);
+		printf("%s%s\n", front, buffer_cstr(&clean));
+		text += len + (text[len] == '\n');
+	}
+	buffer_finish(&clean);
+}
+
+static const char *text_of(const json_t *data, const char *name)
+{
+	return json_string_value(json_object_get(data, name));
+}
+
+static void print_note(const char *what, const char *text)
+{
+	char *line = xprintf("%s%s%s", what, text ? ": " : "", text ? text : "");
+	print_lines("-- ", line);
+	free(line);
+}
+
+static void print_question(const json_t *data)
+{
+	size_t i;
+	json_t *option;
+	const char *title = text_of(json_object_get(data, "tool_call"), "title");
+	print_note("the agent asks", title ? title : text_of(data, "title"));
+	json_array_foreach(json_object_get(data, "options"), i, option) {
+		char *line =
+			xprintf("%s (%s)", text_of(option, "name"), text_of(option, "option_id"));
+		print_lines("--   ", line);
+		free(line);
+	}
+}
+
+static void print_event(const json_t *event)
+{
+	const char *type = text_of(event, "type");
+	const json_t *data = json_object_get(event, "data");
+	type = type ? type : "";
+	if (strcmp(type, "user_prompt") == 0) {
+		print_lines("> ", text_of(data, "message"));
+	} else if (strcmp(type, "agent_message") == 0) {
+		print_lines("", text_of(data, "markdown"));
+	} else if (strcmp(type, "agent_thought") == 0) {
+		print_lines("  ~ ",
+			text_of(data, "text") ? text_of(data, "text") : text_of(data, "markdown"));
+	} else if (strcmp(type, "tool_call") == 0) {
+		print_note("tool", text_of(data, "title"));
+	} else if (strcmp(type, "permission_request") == 0) {
+		print_question(data);
+	} else if (strcmp(type, "permission_resolved") == 0) {
+		print_note("answered", text_of(data, "option_id") ? text_of(data, "option_id")
+								  : text_of(data, "outcome"));
+	} else if (strcmp(type, "turn_end") == 0) {
+		print_note("end of the turn", text_of(data, "stop_reason"));
+	} else if (strcmp(type, "agent_stopped") == 0) {
+		print_note("the agent has stopped", text_of(data, "detail"));
+	} else if (strcmp(type, "x-holdfast-gap") == 0) {
+		print_note("an event is lost here", text_of(data, "why"));
+	}
+	fflush(stdout);
+}
+
+static bool show_event(void *owner, const json_t *event)
+{
+	print_event(event);
+	return true;
+}
+
+static bool write_event(void *owner, const json_t *event)
+{
+	json_dumpf(event, stdout, JSON_COMPACT);
+	putchar('\n');
+	return fflush(stdout) == 0;
+}
+
+static void handle_reset(void *owner, const char *reason)
+{
+	diag(DIAG_WARN, "the session's events begin anew (%s)", reason);
+}
+
+/* --- sessions --- */
+
+enum { SESSIONS_JSON = REMOTE_OPTION_COUNT, SESSIONS_COUNT };
+
+static const struct option sessions_options[] = {
+	REMOTE_OPTIONS,
+	[SESSIONS_JSON] = {"--json", NULL, NULL, NULL, "one JSON object per line"},
+	{0},
+};
+
+static const struct command sessions_command = {
+	.usage = "sessions [OPTIONS]",
+	.help = "Lists the sessions of a server, the one that changed last first: id, status, number of the newest event,\n"
+		"time of the last change (UTC), title.\n",
+	.options = sessions_options,
+};
+
+static void print_session(const json_t *session, bool as_json)
+{
+	char when[32];
+	struct tm tm;
+	struct buffer title = {0};
+	if (as_json) {
+		write_event(NULL, session);
+		return;
+	}
+	time_t updated =
+		(time_t)(json_integer_value(json_object_get(session, "updated_at")) / 1000);
+	strftime(when, sizeof(when), "%Y-%m-%d %H:%M", gmtime_r(&updated, &tm));
+	const char *text = text_of(session, "title");
+	diag_clean(&title, text ? text : "", text ? strlen(text) : 0);
+	printf("%-24s  %-8s  %8" JSON_INTEGER_FORMAT "  %s  %s\n", text_of(session, "id"),
+		text_of(session, "status"), json_integer_value(json_object_get(session, "max_seq")),
+		when, buffer_cstr(&title));
+	buffer_finish(&title);
+}
+
+static int list_sessions(const struct remote *remote, bool as_json)
+{
+	char *cursor = NULL;
+	int r = 0;
+	do {
+		json_t *page;
+		json_t *session;
+		size_t i;
+		char *path = xprintf("/api/sessions?limit=1000%s%s", cursor ? "&cursor=" : "",
+			cursor ? cursor : "");
+		r = remote_request(remote, "GET", path, NULL, NULL, 0, &page);
+		free(path);
+		free(cursor);
+		cursor = NULL;
+		json_array_foreach(json_object_get(page, "sessions"), i, session) {
+			print_session(session, as_json);
+		}
+		const char *next = page ? text_of(page, "next") : NULL;
+		cursor = next ? xstrdup(next) : NULL;
+		json_decref(page);
+	} while (r == 0 && cursor);
+	free(cursor);
+	return r;
+}
+
+int tool_sessions(int argc, char **argv)
+{
+	const char *values[SESSIONS_COUNT] = {0};
+	struct remote remote;
+	int r = options_parse(&sessions_command, argc, argv, NULL, values, NULL);
+	if (r != 0) {
+		return r < 0 ? TOOL_FAILED : 0;
+	}
+	r = remote_open(&remote, values);
+	if (r == 0) {
+		r = list_sessions(&remote, values[SESSIONS_JSON] != NULL);
+	}
+	remote_finish(&remote);
+	return r < 0 ? TOOL_FAILED : 0;
+}
+
+/* --- tail and watch --- */
+
+enum { FOLLOW_AFTER = REMOTE_OPTION_COUNT, FOLLOW_LAST, FOLLOW_ON, FOLLOW_COUNT };
+
+static const struct option follow_options[] = {
+	REMOTE_OPTIONS,
+	[FOLLOW_AFTER] = {"--after", "SEQ", NULL, NULL,
+		"begin behind the event with this number; 0: with the first"},
+	[FOLLOW_LAST] = {"--last", "N", NULL, "10",
+		"otherwise begin with the newest N events. Default: 10"},
+	[FOLLOW_ON] = {"--follow", NULL, NULL, NULL,
+		"go on with events as they come, over reconnects"},
+	{0},
+};
+
+static const struct option watch_options[] = {
+	REMOTE_OPTIONS,
+	[FOLLOW_AFTER] = {"--after", "SEQ", NULL, NULL,
+		"begin behind the event with this number; 0: with the first"},
+	[FOLLOW_LAST] = {"--last", "N", NULL, "50",
+		"otherwise begin with the newest N events. Default: 50"},
+	{0},
+};
+
+static const struct command tail_command = {
+	.usage = "tail SESSION [OPTIONS]",
+	.help = "Prints events of a session, one per line, as in the protocol with format=markdown.\n",
+	.options = follow_options,
+	.words_min = 1,
+	.words_max = 1,
+};
+
+static const struct command watch_command = {
+	.usage = "watch SESSION [OPTIONS]",
+	.help = "Shows a session as it goes on: prompts, messages, thoughts, tools and questions. It reconnects by itself,\n"
+		"and goes on where it was. Ctrl-C ends it.\n",
+	.options = watch_options,
+	.words_min = 1,
+	.words_max = 1,
+};
+
+static int parse_count(const struct option *option, const char *text, uint64_t most, uint64_t *ret)
+{
+	size_t digits = strspn(text, "0123456789");
+	*ret = strtoull(text, NULL, 10);
+	bool is_good = digits && digits <= 18 && !text[digits] && *ret <= most;
+	return is_good ? 0 : options_refuse(option, text, NULL);
+}
+
+static int take_start(struct follow *follow, const struct option *options, const char *values[])
+{
+	uint64_t count;
+	int r = parse_count(&options[FOLLOW_LAST], values[FOLLOW_LAST], 5000, &count);
+	follow->limit = count ? (unsigned)count : 1;
+	if (r == 0 && values[FOLLOW_AFTER]) {
+		r = parse_count(
+			&options[FOLLOW_AFTER], values[FOLLOW_AFTER], UINT64_MAX, &follow->last);
+		follow->has_position = true;
+	}
+	return r;
+}
+
+static int run_follow(const struct command *command, bool is_tail, int argc, char **argv)
+{
+	const char *words[1] = {0};
+	const char *values[FOLLOW_COUNT] = {0};
+	struct remote remote;
+	int r = options_parse(command, argc, argv, words, values, NULL);
+	if (r != 0) {
+		return r < 0 ? TOOL_FAILED : 0;
+	}
+	struct follow follow = {.remote = &remote,
+		.id = words[0],
+		.is_once = is_tail && !values[FOLLOW_ON],
+		.see = is_tail ? write_event : show_event,
+		.reset = handle_reset};
+	if (!remote_check_id(words[0]) || take_start(&follow, command->options, values) < 0) {
+		return TOOL_FAILED;
+	}
+	r = remote_open(&remote, values);
+	r = r < 0 ? r : follow_run(&follow);
+	remote_finish(&remote);
+	return r < 0 ? TOOL_FAILED : 0;
+}
+
+int tool_tail(int argc, char **argv)
+{
+	return run_follow(&tail_command, true, argc, argv);
+}
+
+int tool_watch(int argc, char **argv)
+{
+	return run_follow(&watch_command, false, argc, argv);
+}
+
+/* --- prompt --- */
+
+enum { PROMPT_ID = REMOTE_OPTION_COUNT, PROMPT_COUNT };
+
+static const struct option prompt_options[] = {
+	REMOTE_OPTIONS,
+	[PROMPT_ID] = {"--id", "ID", NULL, NULL,
+		"the prompt's id: a prompt that is sent twice with the same id runs once. Default: a random one"},
+	{0},
+};
+
+static const struct command prompt_command = {
+	.usage = "prompt SESSION MESSAGE [OPTIONS]",
+	.help = "Sends a prompt and shows its turn until it ends. MESSAGE -: read it from stdin. The session must exist;\n"
+		"questions of the agent are shown, and answered elsewhere.\n\n"
+		"Exit codes: 0 the turn has ended by itself, 1 it ended otherwise, 2 failed.\n",
+	.options = prompt_options,
+	.words_min = 2,
+	.words_max = 2,
+};
+
+struct asked {
+	const char *id;
+	json_int_t turn; /* that it began; 0: it has not */
+	bool is_good;
+	bool is_refused;
+};
+
+static bool see_turn(void *owner, const json_t *event)
+{
+	struct asked *asked = owner;
+	const json_t *data = json_object_get(event, "data");
+	const char *type = text_of(event, "type");
+	const char *id = text_of(data, "prompt_id");
+	json_int_t turn = json_integer_value(json_object_get(event, "turn"));
+	if (strcmp(type, "user_prompt") == 0 && id && strcmp(id, asked->id) == 0) {
+		asked->turn = turn;
+	}
+	if (!asked->turn || turn != asked->turn) {
+		return true;
+	}
+	print_event(event);
+	const char *reason = text_of(data, "stop_reason");
+	asked->is_good = reason && strcmp(reason, "end_turn") == 0;
+	return strcmp(type, "turn_end") != 0;
+}
+
+static bool see_refusal(void *owner, const char *type, const json_t *data)
+{
+	struct asked *asked = owner;
+	const char *id = text_of(data, "prompt_id");
+	if (strcmp(type, "error") != 0 || (id && strcmp(id, asked->id) != 0)) {
+		return true;
+	}
+	diag(DIAG_ERROR, "%s (%s)", text_of(data, "message"), text_of(data, "code"));
+	asked->is_refused = true;
+	return false;
+}
+
+static char *read_stdin(void)
+{
+	struct buffer text = {0};
+	ssize_t n;
+	do {
+		buffer_reserve(&text, 65536);
+		n = read(STDIN_FILENO, text.data + text.len, 65536);
+		text.len += n > 0 ? (size_t)n : 0;
+	} while (n > 0);
+	buffer_cstr(&text);
+	return text.data;
+}
+
+static char *make_prompt(const char *id, const char *message)
+{
+	char *text = strcmp(message, "-") == 0 ? read_stdin() : xstrdup(message);
+	json_t *frame = json_pack(
+		"{s:s, s:{s:s, s:s}}", "type", "prompt", "data", "message", text, "prompt_id", id);
+	char *json = frame ? json_dumps(frame, JSON_COMPACT) : NULL;
+	json_decref(frame);
+	free(text);
+	if (!json) {
+		diag(DIAG_ERROR, "the message is not UTF-8");
+	}
+	return json;
+}
+
+/** The newest events come first, so that the turn is seen from its beginning, whoever is faster. */
+static int send_prompt(
+	const struct remote *remote, const char *session, const char *id, const char *message)
+{
+	struct asked asked = {.id = id};
+	char *prompt = make_prompt(id, message);
+	struct follow follow = {.remote = remote,
+		.id = session,
+		.limit = 1,
+		.prompt = prompt,
+		.see = see_turn,
+		.see_frame = see_refusal,
+		.reset = handle_reset,
+		.owner = &asked};
+	int r = prompt ? follow_run(&follow) : -EINVAL;
+	free(prompt);
+	return r < 0 || asked.is_refused ? TOOL_FAILED : !asked.is_good;
+}
+
+int tool_prompt(int argc, char **argv)
+{
+	const char *words[2] = {0};
+	const char *values[PROMPT_COUNT] = {0};
+	struct remote remote;
+	char random[32];
+	uint64_t bits;
+	int r = options_parse(&prompt_command, argc, argv, words, values, NULL);
+	if (r != 0) {
+		return r < 0 ? TOOL_FAILED : 0;
+	}
+	if (!remote_check_id(words[0]) || getrandom(&bits, sizeof(bits), 0) != sizeof(bits)) {
+		return TOOL_FAILED;
+	}
+	snprintf(random, sizeof(random), "cli-%016" PRIx64, bits);
+	r = remote_open(&remote, values);
+	int code = r < 0 ? TOOL_FAILED
+			 : send_prompt(&remote, words[0],
+				   values[PROMPT_ID] ? values[PROMPT_ID] : random, words[1]);
+	remote_finish(&remote);
+	return code;
+}
+
+/* --- append --- */
+
+enum { APPEND_CREATE = REMOTE_OPTION_COUNT, APPEND_COUNT };
+
+static const struct option append_options[] = {
+	REMOTE_OPTIONS,
+	[APPEND_CREATE] = {"--create", NULL, NULL, NULL, "make the session if it is not there"},
+	{0},
+};
+
+static const struct command append_command = {
+	.usage = "append SESSION [OPTIONS]",
+	.help = "Appends events from stdin, one JSON object per line: {\"type\", \"data\", \"message_id\"?, \"key\"?}. Each line\n"
+		"is appended as it comes. It prints the answer to each: seq and whether it was there already. Events with a\n"
+		"key can be sent again after a failure.\n",
+	.options = append_options,
+	.words_min = 1,
+	.words_max = 1,
+};
+
+static int append_lines(const struct remote *remote, const char *path)
+{
+	char *line = NULL;
+	size_t size = 0;
+	ssize_t len;
+	unsigned long number = 0;
+	int r = 0;
+	while (r == 0 && (len = getline(&line, &size, stdin)) >= 0) {
+		json_t *answer;
+		number++;
+		if (strspn(line, " \t\r\n") == (size_t)len) {
+			continue;
+		}
+		r = remote_request(
+			remote, "POST", path, "application/json", line, (size_t)len, &answer);
+		if (r == 0) {
+			write_event(NULL, json_array_get(json_object_get(answer, "acks"), 0));
+		} else {
+			diag(DIAG_ERROR, "line %lu is not appended; those before it are", number);
+		}
+		json_decref(answer);
+	}
+	free(line);
+	return r;
+}
+
+int tool_append(int argc, char **argv)
+{
+	const char *words[1] = {0};
+	const char *values[APPEND_COUNT] = {0};
+	char path[200];
+	struct remote remote;
+	int r = options_parse(&append_command, argc, argv, words, values, NULL);
+	if (r != 0) {
+		return r < 0 ? TOOL_FAILED : 0;
+	}
+	if (!remote_check_id(words[0])) {
+		return TOOL_FAILED;
+	}
+	snprintf(path, sizeof(path), "/api/sessions/%s/events%s", words[0],
+		values[APPEND_CREATE] ? "?create=1" : "");
+	r = remote_open(&remote, values);
+	r = r < 0 ? r : append_lines(&remote, path);
+	remote_finish(&remote);
+	return r < 0 ? TOOL_FAILED : 0;
+}

@@ -1,0 +1,225 @@
+#include "ws_client.h"
+
+#include <endian.h>
+#include <errno.h>
+#include <openssl/evp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/random.h>
+
+#define MESSAGE_MAX ((uint64_t)256 << 20)
+#define HEAD_MAX    ((size_t)64 << 10)
+#define GUID        "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
+
+enum { OP_MORE = 0, OP_TEXT = 1, OP_CLOSE = 8, OP_PING = 9, OP_PONG = 10 };
+
+struct ws_client {
+	struct http_wire wire;
+	struct buffer in; /* read, and not taken yet */
+};
+
+/** At least so many bytes are there. 1, 0 at the end, or a negative errno. */
+static int fill(struct ws_client *client, size_t wanted)
+{
+	while (client->in.len < wanted) {
+		ssize_t n = http_wire_read(&client->wire, &client->in);
+		if (n <= 0) {
+			return (int)n;
+		}
+	}
+	return 1;
+}
+
+/* --- the handshake --- */
+
+static void make_key(char key[32])
+{
+	unsigned char bytes[16];
+	if (getrandom(bytes, sizeof(bytes), 0) != (ssize_t)sizeof(bytes)) {
+		abort();
+	}
+	EVP_EncodeBlock((unsigned char *)key, bytes, sizeof(bytes));
+}
+
+static void make_accept(const char *key, char accept[32])
+{
+	char text[96];
+	unsigned char sum[EVP_MAX_MD_SIZE];
+	unsigned len = 0;
+	snprintf(text, sizeof(text), "%s" GUID, key);
+	EVP_Digest(text, strlen(text), sum, &len, EVP_sha1(), NULL);
+	EVP_EncodeBlock((unsigned char *)accept, sum, (int)len);
+}
+
+/** Takes the head of the answer; *ret_why says what it is if it is no upgrade. */
+static int take_upgrade(struct ws_client *client, const char *key, int *ret_status, char **ret_why)
+{
+	char accept[32];
+	const char *end = NULL;
+	int r = 1;
+	while (r > 0 && !end && client->in.len < HEAD_MAX) {
+		r = fill(client, client->in.len + 1);
+		end = r > 0 ? strstr(buffer_cstr(&client->in), "\r\n\r\n") : NULL;
+	}
+	if (!end || sscanf(client->in.data, "HTTP/1.%*d %d", ret_status) != 1) {
+		*ret_why = xprintf(
+			"no answer: %s", r < 0 ? strerror(-r) : "the connection was closed");
+		return r < 0 ? r : -EPROTO;
+	}
+	make_accept(key, accept);
+	char *head = xstrndup(client->in.data, (size_t)(end - client->in.data));
+	bool fits = *ret_status == 101 && strcasestr(head, "\r\nsec-websocket-accept:") &&
+		    strstr(head, accept);
+	free(head);
+	buffer_consume(&client->in, (size_t)(end + 4 - client->in.data));
+	if (!fits) {
+		*ret_why = xprintf("the server answers with status %d", *ret_status);
+		return -EPROTO;
+	}
+	return 0;
+}
+
+int ws_client_open(const struct http_url *url, const char *path, struct ws_client **ret,
+	int *ret_status, char **ret_why)
+{
+	char key[32];
+	char more[160];
+	struct ws_client *client = xcalloc(1, sizeof(*client));
+	struct buffer request = {0};
+	*ret = NULL;
+	*ret_status = 0;
+	*ret_why = NULL;
+	int r = http_wire_open(url, &client->wire, ret_why);
+	if (r < 0) {
+		free(client);
+		return r;
+	}
+	make_key(key);
+	snprintf(more, sizeof(more),
+		"Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"
+		"Sec-WebSocket-Key: %s\r\n",
+		key);
+	http_append_head(&request, url, "GET", path, "1.1", more);
+	http_wire_send(&client->wire, request.data, request.len);
+	buffer_finish(&request);
+	r = take_upgrade(client, key, ret_status, ret_why);
+	if (r < 0) {
+		ws_client_close(client);
+		return r;
+	}
+	*ret = client;
+	return 0;
+}
+
+void ws_client_close(struct ws_client *client)
+{
+	if (client) {
+		http_wire_close(&client->wire);
+		buffer_finish(&client->in);
+		free(client);
+	}
+}
+
+/* --- frames --- */
+
+static void send_frame(struct ws_client *client, unsigned op, const char *bytes, size_t len)
+{
+	struct buffer out = {0};
+	unsigned char mask[4];
+	if (getrandom(mask, sizeof(mask), 0) != (ssize_t)sizeof(mask)) {
+		abort();
+	}
+	buffer_append_char(&out, (char)(0x80 | op));
+	if (len < 126) {
+		buffer_append_char(&out, (char)(0x80 | len));
+	} else if (len < 65536) {
+		uint16_t size = htobe16((uint16_t)len);
+		buffer_append_char(&out, (char)(0x80 | 126));
+		buffer_append(&out, &size, sizeof(size));
+	} else {
+		uint64_t size = htobe64(len);
+		buffer_append_char(&out, (char)(0x80 | 127));
+		buffer_append(&out, &size, sizeof(size));
+	}
+	buffer_append(&out, mask, sizeof(mask));
+	for (size_t i = 0; i < len; i++) {
+		buffer_append_char(&out, (char)((unsigned char)bytes[i] ^ mask[i & 3]));
+	}
+	http_wire_send(&client->wire, out.data, out.len);
+	buffer_finish(&out);
+}
+
+void ws_client_send(struct ws_client *client, const char *text, size_t len)
+{
+	send_frame(client, OP_TEXT, text, len);
+}
+
+/** The head of the next frame: 1, with its first byte and the length of what follows. */
+static int take_head(struct ws_client *client, unsigned *ret_first, uint64_t *ret_len)
+{
+	int r = fill(client, 2);
+	if (r <= 0) {
+		return r;
+	}
+	const unsigned char *bytes = (const unsigned char *)client->in.data;
+	unsigned small = bytes[1];
+	size_t more = small == 126 ? 2 : small == 127 ? 8 : 0;
+	r = small & 0x80 ? -EPROTO : fill(client, 2 + more); /* a server masks nothing */
+	if (r <= 0) {
+		return r;
+	}
+	bytes = (const unsigned char *)client->in.data;
+	*ret_first = bytes[0];
+	*ret_len = more ? 0 : small;
+	for (size_t i = 0; i < more; i++) {
+		*ret_len = *ret_len << 8 | bytes[2 + i];
+	}
+	buffer_consume(&client->in, 2 + more);
+	return *ret_len > MESSAGE_MAX || (*ret_first & 0x70) ? -EPROTO : 1;
+}
+
+/** A frame that is none of a message. 0: the connection is over. */
+static int take_control(
+	struct ws_client *client, unsigned op, const char *bytes, size_t len, unsigned *ret_code)
+{
+	if (op == OP_PING) {
+		send_frame(client, OP_PONG, bytes, len);
+	} else if (op == OP_CLOSE) {
+		*ret_code =
+			len >= 2
+				? (unsigned)((unsigned char)bytes[0] << 8 | (unsigned char)bytes[1])
+				: 1005;
+		send_frame(client, OP_CLOSE, bytes, len < 2 ? len : 2);
+		return 0;
+	}
+	return 1;
+}
+
+int ws_client_read(struct ws_client *client, struct buffer *out, unsigned *ret_code)
+{
+	*ret_code = 1006;
+	buffer_clear(out);
+	for (;;) {
+		unsigned first;
+		uint64_t len;
+		int r = take_head(client, &first, &len);
+		r = r <= 0                         ? r
+		    : out->len + len > MESSAGE_MAX ? -EMSGSIZE
+						   : fill(client, (size_t)len);
+		if (r <= 0) {
+			return r;
+		}
+		unsigned op = first & 15;
+		if (op >= OP_CLOSE) {
+			r = take_control(client, op, client->in.data, (size_t)len, ret_code);
+		} else {
+			buffer_append(out, client->in.data, (size_t)len);
+		}
+		buffer_consume(&client->in, (size_t)len);
+		if (r == 0 || (op < OP_CLOSE && (first & 0x80))) {
+			return r;
+		}
+	}
+}
