@@ -300,7 +300,7 @@ async function assertShownAsText(page, plain) {
 		const items = new Map(stops.flatMap((stop) => stop[selector])); // by number: each once
 		const shown = [...items.values()].flat();
 		const isCard = !['.prompt-text', '.thought-text'].includes(selector);
-		const isTitle = ['.tool .card-title', '.failure-words', '.rule > span'].includes(selector); // what it has in backticks is code
+		const isTitle = ['.tool .card-title', '.permission-what > span', '.failure-words', '.rule > span'].includes(selector); // what it has in backticks is code
 		const wanted = plain.flatMap(expected).map((text) => (isCard ? named(text) : text)).map((text) => (isTitle ? text.replace(/`([^`\n]+)`/g, '$1') : text));
 		const at = wanted.findIndex((text, i) => text !== shown[i]);
 		assert.deepEqual(shown.slice(Math.max(at, 0)).slice(0, 2), wanted.slice(Math.max(at, 0)).slice(0, 2), selector);

@@ -11,6 +11,7 @@ const SHORTCUTS = [
 	['Ctrl K', 'Search sessions, messages and commands'],
 	['Home End', 'With an empty prompt: the start and the end of the session'],
 	['/', 'In an empty prompt: what the agent offers'],
+	['@', "In the prompt: files of the session's directory"],
 	['Esc', 'Close the list, the menu or the dialog'],
 	['↑ ↓ Home End', 'In the list of sessions: the next one, the first, the last'],
 	['?', 'This list'],

@@ -1,5 +1,5 @@
 /** A question to the user, its options, and, once it is answered, by whom. */
-import { hooks, marks } from './card-parts.js';
+import { hooks, marks, titleParts } from './card-parts.js';
 import { h, icon, visible } from './dom.js';
 import { isUs, may, nameOf } from './rights.js';
 import { toolBody } from './tool-card.js';
@@ -38,7 +38,7 @@ export function renderPermission(item, context) {
 					'p',
 					{ class: 'permission-what' },
 					icon(tool.kind ?? 'other'),
-					h('span', {}, visible(tool.title ?? tool.tool_call_id ?? 'Tool call')),
+					h('span', {}, ...titleParts(tool.title ?? tool.tool_call_id ?? 'Tool call')),
 				),
 				...(showsAll(context.before(item), tool) ? [] : toolBody(tool, item.isWhole)),
 				permissionOptions(first.data, context),
@@ -57,7 +57,7 @@ export function renderPermission(item, context) {
 		h(
 			'span',
 			{},
-			tool.title ? `${visible(tool.title)}: ` : '',
+			...(tool.title ? [...titleParts(tool.title), ': '] : []),
 			...answerWords(asked, resolved, context),
 		),
 		...marks(item),
