@@ -224,7 +224,7 @@ const PLACES = {
 	'.tool .muted': (text) => [`Terminal ${text}`, `${text}: ${text}`],
 	'.tool .card-body > .output': (text) => [printed(`> ${text}`), printed(text)],
 	'.tool .raw .output': (text) => [JSON.stringify({ [text]: text }, null, 2)],
-	'.line-item > span > code': (text) => [text],
+	'.line-item:not(.permission) > span > code': (text) => [text],
 	'.permission-what > span': (text, no) => (isAnswered(no) ? [] : [text]),
 	'[data-testid="permission-option"]': (text, no) => (isAnswered(no) ? [] : [text]),
 	'.permission[data-resolved] b': (text, no) => (isAnswered(no) ? [text] : []),
