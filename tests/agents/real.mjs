@@ -93,7 +93,9 @@ function childrenOf(pid) {
 /** Kills the agent as the system does that runs out of memory, with all that it has started. */
 async function killAgent(server, observer) {
 	const after = observer.last;
-	const agents = childrenOf(server.pid).flatMap(childrenOf); // between the server and the agent there is its guard
+	// Below the server is what starts agents, below that the guards of the agent, of its commands and of what reads files for it.
+	const isHelper = (pid) => readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0')[1]?.startsWith('agent-');
+	const agents = childrenOf(server.pid).flatMap(childrenOf).flatMap(childrenOf).filter((pid) => !isHelper(pid));
 	assert.equal(agents.length, 1, `the agent's process: ${agents}`);
 	process.kill(-agents[0], 'SIGKILL');
 	await observer.waitForEvent('agent_stopped', { after, ms: 30_000 });
