@@ -114,6 +114,8 @@ void session_table_end_tick(struct session_table *table);
 struct json_numbers *session_table_numbers(struct session_table *table);
 /** Bytes that wait for the disk: producers are paused above limits->journal_backlog. */
 size_t session_table_backlog(const struct session_table *table);
+/** See store_synced_lsn(). */
+uint64_t session_table_synced_lsn(const struct session_table *table);
 
 #define DURABLE_IN_DOUBT (-EINPROGRESS)
 

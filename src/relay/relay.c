@@ -1,7 +1,9 @@
 #include "holdfast/relay.h"
 
 #include "config_file.h"
+#include "notify.h"
 #include "relay_sandbox.h"
+#include "relay_urls.h"
 
 #include "holdfast/access.h"
 #include "holdfast/agent_host.h"
@@ -45,6 +47,8 @@ struct relay {
 	uv_signal_t sigterm;
 	uv_signal_t sigint;
 	uv_signal_t sighup; /* with TLS or --config only: else the default ends the process */
+	struct notify *notify; /* NULL: nobody is to be told */
+	uint64_t seen_lsn; /* what was on disk when the watchdog was told last */
 	uv_work_t reload; /* its data is NULL while it is not under way */
 	int reload_status;
 	enum diag_level log_level;
@@ -194,6 +198,7 @@ static void handle_give_up(uv_timer_t *timer)
 static void stop(struct relay *relay)
 {
 	relay->stopping = true;
+	notify_stopping(relay->notify);
 	agent_host_destroy(relay->agents, handle_agents_gone, relay);
 	server_drain(relay->server);
 	uv_timer_start(&relay->drain, handle_drained, DRAIN_MS, 0);
@@ -257,8 +262,20 @@ static void handle_hangup(uv_signal_t *handle, int number)
 
 /* --- building --- */
 
+/** Whether the journal gets on: a disk that hangs is a reason to be started anew, one that fails is not. */
+static bool journal_gets_on(void *arg)
+{
+	struct relay *relay = arg;
+	uint64_t synced = session_table_synced_lsn(relay->sessions);
+	bool is_well = !session_table_backlog(relay->sessions) || synced != relay->seen_lsn ||
+		       session_table_is_failing(relay->sessions);
+	relay->seen_lsn = synced;
+	return is_well;
+}
+
 static void start_handles(struct relay *relay)
 {
+	relay->notify = notify_create(&relay->loop, journal_gets_on, relay);
 	uv_prepare_init(&relay->loop, &relay->prepare);
 	uv_check_init(&relay->loop, &relay->check);
 	uv_signal_init(&relay->loop, &relay->sigterm);
@@ -429,28 +446,6 @@ static void set_descriptor_limit(const struct limits *limits)
 	}
 }
 
-/** An address of every interface is none to go to. */
-static void replace_wildcard(struct buffer *url)
-{
-	static const char *const names[][2] = {
-		{"://0.0.0.0:", "://127.0.0.1:"}, {"://[::]:", "://[::1]:"}};
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-		char *at = strstr(buffer_cstr(url), names[i][0]);
-		if (at) {
-			char *port = xstrdup(at + strlen(names[i][0]));
-			url->len = (size_t)(at - url->data);
-			buffer_printf(url, "%s%s", names[i][1], port);
-			free(port);
-		}
-	}
-}
-
-/** How good an address is for a command on this machine. */
-static int command_rank(const char *url)
-{
-	return strncmp(url, "unix:", 5) == 0 ? 2 : strncmp(url, "http:", 5) == 0 ? 1 : 0;
-}
-
 /**
  * Where people and where commands find the server; `people` stays empty if it has no address. Appends to `lines` what is
  * said of each address.
@@ -467,31 +462,18 @@ static void choose_urls(const struct relay *relay, struct buffer *people, struct
 		buffer_clear(&url);
 		server_append_url(relay->server, i, &url);
 		buffer_printf(lines, "listening on %s\n", buffer_cstr(&url));
-		replace_wildcard(&url);
+		relay_replace_wildcard(&url);
 		const char *text = buffer_cstr(&url);
 		if (!people->len && config->listen[i].scheme != LISTEN_UNIX) {
 			buffer_append_str(people, text);
 		}
-		if (!commands->len || command_rank(text) > command_rank(buffer_cstr(commands))) {
+		if (!commands->len ||
+			relay_rank_url(text) > relay_rank_url(buffer_cstr(commands))) {
 			buffer_clear(commands);
 			buffer_append_str(commands, text);
 		}
 	}
 	buffer_finish(&url);
-}
-
-/** The link has a secret in it: it is for a person who looks, and for no log. */
-static void announce_login(const char *data_dir, const char *url)
-{
-	char *why = NULL;
-	char *token = isatty(STDERR_FILENO) ? access_read_token(data_dir, &why) : NULL;
-	if (token) {
-		diag_say("open %s/#token=%s", url, token);
-	} else {
-		diag_say("holdfast url --data %s prints the link that logs in", data_dir);
-	}
-	free(token);
-	free(why);
 }
 
 static void announce(const struct relay *relay)
@@ -516,7 +498,7 @@ static void announce(const struct relay *relay)
 		diag_say("%s", line);
 	}
 	if (relay->access && people.len) {
-		announce_login(config->data_dir, buffer_cstr(&people));
+		relay_announce_login(config->data_dir, buffer_cstr(&people));
 	}
 	buffer_finish(&people);
 	buffer_finish(&commands);
@@ -529,6 +511,7 @@ static void ignore_gone(void *arg)
 
 static void close_handles(struct relay *relay)
 {
+	notify_destroy(relay->notify);
 	uv_close((uv_handle_t *)&relay->prepare, NULL);
 	uv_close((uv_handle_t *)&relay->check, NULL);
 	uv_close((uv_handle_t *)&relay->sigterm, NULL);
@@ -569,6 +552,7 @@ int relay_run(const struct config *config)
 		start_handles(&relay);
 		session_table_each(relay.sessions, recover_session, &relay);
 		announce(&relay);
+		notify_ready(relay.notify);
 		uv_run(&relay.loop, UV_RUN_DEFAULT);
 		close_handles(&relay);
 		code = relay.failed ? 1 : 0;

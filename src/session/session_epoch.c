@@ -39,3 +39,8 @@ size_t session_table_count_damaged(const struct session_table *table)
 {
 	return store_count_damaged(table->store);
 }
+
+uint64_t session_table_synced_lsn(const struct session_table *table)
+{
+	return store_synced_lsn(table->store);
+}
