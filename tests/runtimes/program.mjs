@@ -20,7 +20,7 @@ function ensure(isTrue, what) {
 /** Waits until it is so, as the client tells of changes. */
 function until(client, isTrue, what) {
 	return new Promise((resolve, reject) => {
-		const late = setTimeout(() => reject(new Error(`waited for ${what}: ${JSON.stringify(client.status)}, ${client.events?.length} events`)), 60_000);
+		const late = setTimeout(() => reject(new Error(`waited for ${what}: ${JSON.stringify(client.status)}, ${client.events?.length} events`)), 300_000);
 		const look = () => {
 			if (isTrue()) {
 				clearTimeout(late);
@@ -58,7 +58,6 @@ const [{ request_id: request, options }] = client.permissions;
 client.answerPermission(request, options[0].option_id);
 await until(client, () => ends(client) === 1, 'the end of the first turn');
 ensure(client.events.some(({ data }) => data.markdown && data.html), 'both formats');
-ensure(client.events.find(({ type }) => type === 'user_prompt').data.name === name, 'the name in the prompt');
 
 // The queue, and the cancel.
 await client.prompt('permission');
@@ -108,4 +107,7 @@ const { connects } = client.stats;
 client.close();
 gone.close();
 feed.close();
-console.log(JSON.stringify({ id, seen, iterated, grown, connects, errors, isOwn: own !== undefined, version: Deno?.version.deno ?? globalThis.Bun?.version ?? process.version }));
+const answer = JSON.stringify({ id, seen, iterated, grown, connects, errors, isOwn: own !== undefined, version: Deno?.version.deno ?? globalThis.Bun?.version ?? process.version });
+// A runtime may wait for the other side of a closed socket, on a network that is dead.
+console.log(answer);
+(Deno?.exit ?? process.exit)(0);

@@ -31,7 +31,7 @@ async function run(t, { name, command: [file, ...args] }, server, sockets = serv
 	let [output, errors] = ['', ''];
 	child.stdout.on('data', (d) => (output += d));
 	child.stderr.on('data', (d) => (errors += d));
-	const [code] = await within(once(child, 'close'), 180_000, () => `${name} to end; ${output} ${errors}`);
+	const [code] = await within(once(child, 'close'), 400_000, () => `${name} to end; ${output} ${errors}`);
 	assert.equal(code, 0, `${name}: ${output} ${errors}`);
 	return JSON.parse(output.trim().split('\n').at(-1));
 }
@@ -39,8 +39,10 @@ async function run(t, { name, command: [file, ...args] }, server, sockets = serv
 async function check(server, { name, version, hasSocket }, told) {
 	const { body } = await server.request('GET', `/api/sessions/${told.id}/events?after_seq=0&limit=5000`);
 	const log = body.events.map(({ seq }) => seq);
-	assert.deepEqual(told.seen, log, `${name}: each event, once, in order`);
-	assert.deepEqual(told.iterated, log);
+	// Who comes late, because the first connection broke, begins with the newest page.
+	assert.deepEqual(told.seen, log.slice(-told.seen.length), `${name}: each event, once, in order`);
+	assert.deepEqual(told.iterated, told.seen);
+	assert.equal(body.events.find(({ type }) => type === 'user_prompt').data.name, name);
 	assert.ok(told.grown > 0, `${name} saw text that grows`);
 	assert.ok(told.connects > 1, `${name} has connected again`);
 	assert.match(told.version, version);
