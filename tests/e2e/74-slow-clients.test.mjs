@@ -4,19 +4,21 @@
 import assert from 'node:assert/strict';
 import net from 'node:net';
 import { test } from 'node:test';
+import tls from 'node:tls';
+import { trustOf } from '../support/auth.mjs';
 import { readMetrics } from '../support/metrics.mjs';
 import { Observer } from '../support/observer.mjs';
 import { input, post as append } from '../support/producer.mjs';
 import { RawSocket, head, upgrade } from '../support/raw_socket.mjs';
 import { SOCKETS, TEXT, frame, keepalive, open } from '../support/raw_ws.mjs';
 import { Server } from '../support/server.mjs';
-import { defer, eventually } from '../support/wait.mjs';
+import { defer, eventually, patience } from '../support/wait.mjs';
 
 const EVENTS = '/api/sessions/one/events';
 const NOTE = '{"type":"x-note","data":{}}';
 
 /** The limits of time for what a client has begun, all set to `ms`. */
-const shortLimits = (ms) => ['head_ms', 'keepalive_ms', 'receive_ms'].flatMap((name) => ['--limit', `${name}=${ms}`]);
+const shortLimits = (ms) => ['head_ms', 'keepalive_ms', 'receive_ms'].flatMap((name) => ['--limit', `${name}=${ms * patience}`]);
 
 async function start(t) {
 	const server = await Server.start(t, { auth: false, args: shortLimits(300) });
@@ -113,8 +115,9 @@ class SlowReader {
 
 	static async connect(t, server) {
 		const reader = new SlowReader();
-		const { hostname, port } = new URL(server.url);
-		reader.socket = net.connect(port, hostname).on('error', () => {});
+		const { hostname: host, port, protocol } = new URL(server.url);
+		reader.socket = protocol === 'https:' ? tls.connect({ host, port, servername: 'localhost', ...trustOf(server.url) }) : net.connect({ host, port });
+		reader.socket.on('error', () => {});
 		defer(t, () => reader.socket.destroy());
 		reader.socket.write(upgrade(SOCKETS[0].path));
 		await reader.take(1);

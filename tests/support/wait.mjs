@@ -3,7 +3,7 @@
 const undoing = new WeakMap();
 
 /* A server that runs under valgrind is slower: HOLDFAST_TEST_PATIENCE says how many times as long is waited for it. */
-const patience = Number(process.env.HOLDFAST_TEST_PATIENCE ?? 1);
+export const patience = Number(process.env.HOLDFAST_TEST_PATIENCE ?? 1);
 
 /**
  * Calls `undo` when the test `t` is over, the last one first (t.after() goes the other way, and would take
