@@ -26,6 +26,7 @@ struct config {
 	bool compression_off;
 	const char *url; /* how people reach it; NULL: as it listens */
 	const char *data_dir;
+	const char *store; /* the address of a database; NULL: sessions are in data_dir */
 	struct agent_list agents; /* of --agents or --agent; owned */
 	char **agent_env; /* entries for agent_env_make(); NULL: none; owned */
 	char *cwd; /* absolute; owned */

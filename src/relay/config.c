@@ -412,6 +412,10 @@ static int take_values(struct config *config, const char *values[])
 		return r;
 	}
 	config->durability = r == 0 ? DURABILITY_FSYNC : DURABILITY_WRITE;
+	r = config_take_store(config, values);
+	if (r < 0) {
+		return r;
+	}
 	r = config_parse_word(AUTH, values[AUTH], (const char *const[]){"on", "off", NULL});
 	if (r < 0) {
 		return r;

@@ -20,6 +20,7 @@ enum {
 	PUSH_CA,
 	COMPRESSION,
 	DATA,
+	STORE,
 	AGENT,
 	AGENTS,
 	AGENT_ENV,
@@ -65,6 +66,9 @@ bool config_may_repeat(size_t option);
 /* config_log.c */
 /** -EINVAL after saying what is wrong. */
 int config_take_log(struct config *config, const char *level, const char *format);
+
+/* config_store.c: the same. After --durability. */
+int config_take_store(struct config *config, const char *values[]);
 
 /* config_paths.c; those that return an int say what is wrong, and return a negative errno then. */
 /** Adds a path that must be there to a list. */

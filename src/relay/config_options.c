@@ -46,6 +46,10 @@ const struct option config_options[OPTION_COUNT + 1] = {
 		"off: do not compress messages, pages and files, for use behind a proxy that does"},
 	[DATA] = {"--data", "DIR", "HOLDFAST_DATA", "./data",
 		"the directory for sessions; created if it does not exist"},
+	[STORE] = {"--store", "ADDRESS", "HOLDFAST_STORE", NULL,
+		"keep sessions in this PostgreSQL database (15 or newer), such as postgresql://holdfast@localhost/holdfast,\n"
+		"      instead of in --data, which then has only this server's secrets and logins. One server at a time.\n"
+		"      Passwords belong in ~/.pgpass or PGPASSWORD; docs/postgresql.md has more"},
 	[AGENT] = {"--agent", "CMD", "HOLDFAST_AGENT", NULL,
 		"a command that speaks ACP on its stdin and stdout; started with a session's first prompt"},
 	[AGENTS] = {"--agents", "FILE", "HOLDFAST_AGENTS", NULL,

@@ -12,12 +12,15 @@
 #include "holdfast/push.h"
 #include "holdfast/server.h"
 #include "holdfast/session.h"
+#include "holdfast/store_postgres.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* How long a shutdown waits for sockets to take their close frames (ms). */
@@ -362,6 +365,17 @@ static int open_agents(struct relay *relay, char **ret_why)
 	return r;
 }
 
+/** With --store nobody else makes it. */
+static int make_data_dir(const struct config *config, char **ret_why)
+{
+	if (!config->store || mkdir(config->data_dir, 0700) == 0 || errno == EEXIST) {
+		return 0;
+	}
+	*ret_why =
+		xprintf("cannot make the data directory %s: %s", config->data_dir, strerror(errno));
+	return -1;
+}
+
 static int open_rooms(struct relay *relay)
 {
 	static const struct session_ops ops = {
@@ -377,14 +391,16 @@ static int open_rooms(struct relay *relay)
 	char *why = NULL;
 	relay->metrics = metrics_create();
 	turns_init(&relay->turns, relay->limits->pages_ms);
-	if (open_agents(relay, &why) == 0 &&
+	if (make_data_dir(config, &why) == 0 && open_agents(relay, &why) == 0 &&
 		session_table_open(&(struct session_table_config){.loop = &relay->loop,
 					   .limits = relay->limits,
 					   .clock = &relay->clock,
 					   .metrics = relay->metrics,
 					   .turns = &relay->turns,
 					   .place = {.dir = config->data_dir,
-						   .durability = config->durability},
+						   .durability = config->durability,
+						   .engine = config->store ? &store_postgres : NULL,
+						   .engine_arg = (void *)config->store},
 					   .ops = &ops,
 					   .owner = relay},
 			&relay->sessions, &why) == 0 &&

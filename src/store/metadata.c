@@ -143,29 +143,41 @@ static const char *parse(
 	return why;
 }
 
+int metadata_parse(const char *bytes, size_t len, const char *id, const struct store_facts *facts,
+	struct metadata *meta, const char **ret_why)
+{
+	size_t body;
+	*meta = (struct metadata){.facts_ops = facts};
+	if (!sealed_line_check(bytes, len, &body)) {
+		*ret_why = "its checksum does not fit";
+		return -EBADMSG;
+	}
+	int r = 0;
+	json_t *json = json_loadb(bytes, len, JSON_REJECT_DUPLICATES, NULL);
+	if (json && !take_format(json, meta)) {
+		*ret_why = "it is of a format that this program does not read";
+		r = -ENOTSUP;
+	} else {
+		*ret_why = parse(json, id, facts, meta);
+	}
+	json_decref(json);
+	return r == 0 && *ret_why ? -EBADMSG : r;
+}
+
 int metadata_read(int sessions_fd, const char *id, const struct store_facts *facts,
 	struct metadata *meta, const char **ret_why)
 {
 	struct buffer bytes = {0};
-	size_t body;
 	*meta = (struct metadata){.facts_ops = facts};
 	*ret_why = NULL;
 	int r = read_file(sessions_fd, id, &bytes);
-	if (r == 0 && (!bytes.len || bytes.data[bytes.len - 1] != '\n' ||
-			      !sealed_line_check(bytes.data, bytes.len - 1, &body))) {
+	if (r == 0 && (!bytes.len || bytes.data[bytes.len - 1] != '\n')) {
 		*ret_why = "its checksum does not fit";
+		r = -EBADMSG;
 	} else if (r == 0) {
-		json_t *json = json_loadb(bytes.data, bytes.len, JSON_REJECT_DUPLICATES, NULL);
-		if (json && !take_format(json, meta)) {
-			*ret_why = "it is of a format that this program does not read";
-			r = -ENOTSUP;
-		} else {
-			*ret_why = parse(json, id, facts, meta);
-		}
-		json_decref(json);
+		r = metadata_parse(bytes.data, bytes.len - 1, id, facts, meta, ret_why);
 	}
 	buffer_finish(&bytes);
-	r = r == 0 && *ret_why ? -EBADMSG : r;
 	if (r < 0) {
 		uint64_t format = meta->format;
 		*ret_why = *ret_why ? *ret_why : strerror(-r);

@@ -135,6 +135,7 @@ struct session_log {
 	uint64_t snapshot_round; /* the newest of store.snapshot_round that it has one of */
 	uint64_t fence; /* grows with each server that takes the session over */
 	uint64_t last_record; /* the number of its newest record, from 1 */
+	void *engine_data; /* of another engine than the embedded */
 	bool rewind; /* see session_log_rewind() */
 	bool is_removed; /* it is in no table or list any more */
 	bool is_unconfirmed; /* the journal has no record of it on disk yet: it has no metadata */
@@ -485,6 +486,9 @@ struct metadata {
 int metadata_read(int sessions_fd, const char *id, const struct store_facts *facts,
 	struct metadata *meta, const char **ret_why);
 void metadata_finish(struct metadata *meta);
+/** The same of its text, without a newline. */
+int metadata_parse(const char *bytes, size_t len, const char *id, const struct store_facts *facts,
+	struct metadata *meta, const char **ret_why);
 /**
  * Opens a session's folder, unless it is that of another session of the same name by now: what the
  * handle is of stays what it is. Any thread; the caller closes it.

@@ -1,6 +1,7 @@
 /* What every engine of the store promises, and each of ours keeps: the same cases on both. */
 #include "fault_disk.h"
 #include "memory_engine.h"
+#include "postgres.h"
 #include "rig.h"
 #include "session_internal.h"
 
@@ -35,10 +36,35 @@ static int setup_memory(void **state)
 	return setup(state, rig_init_in_memory);
 }
 
+static const char *database;
+
+static void init_in_postgres(struct rig *rig)
+{
+	rig_init_in_postgres(rig, database);
+}
+
+static int setup_postgres(void **state)
+{
+	postgres_clear();
+	return setup(state, init_in_postgres);
+}
+
 static int teardown(void **state)
 {
 	rig_finish(*state);
 	free(*state);
+	return 0;
+}
+
+static int start_database(void **state)
+{
+	database = postgres_start();
+	return 0;
+}
+
+static int stop_database(void **state)
+{
+	postgres_stop();
 	return 0;
 }
 
@@ -80,6 +106,8 @@ static void break_next(struct rig *rig)
 {
 	if (rig->memory) {
 		memory_fault(rig->memory, MEMORY_FAILS);
+	} else if (rig->database) {
+		postgres_refuse(true);
 	} else {
 		fault_disk_put(&(struct fault){.kind = CALL_WRITE, .error = EIO});
 	}
@@ -87,7 +115,9 @@ static void break_next(struct rig *rig)
 
 static void mend(struct rig *rig)
 {
-	if (!rig->memory) {
+	if (rig->database) {
+		postgres_refuse(false);
+	} else if (!rig->memory) {
 		fault_disk_take_away();
 	}
 	rig_wait_for_store(rig);
@@ -185,6 +215,9 @@ static void a_lost_answer(struct rig *rig, enum memory_fault fault, bool counts)
 	rig_settle(rig);
 	if (rig->memory) {
 		memory_fault(rig->memory, fault);
+	} else if (rig->database) {
+		postgres_fault(
+			fault == MEMORY_IS_LATE ? POSTGRES_IS_LATE : POSTGRES_ANSWER_IS_LOST);
 	} else {
 		fault_disk_put(&(struct fault){.kind = CALL_FDATASYNC, .error = EIO});
 	}
@@ -205,15 +238,31 @@ static void a_lost_answer(struct rig *rig, enum memory_fault fault, bool counts)
 static void a_lost_answer_of_what_is_there(void **state)
 {
 	struct rig *rig = *state;
-	a_lost_answer(rig, MEMORY_ANSWER_IS_LOST, rig->memory != NULL);
+	a_lost_answer(rig, MEMORY_ANSWER_IS_LOST, rig->memory || rig->database);
 }
 
 static void a_lost_answer_of_what_comes_too_late(void **state)
 {
-	a_lost_answer(*state, MEMORY_IS_LATE, false);
+	struct rig *rig = *state;
+	/* Here the late one gets what it waits for, and settling waits for it in turn. */
+	a_lost_answer(rig, MEMORY_IS_LATE, rig->database);
 }
 
 /* --- fences --- */
+
+static void take_over(struct rig *rig, const char *id)
+{
+	if (rig->database) {
+		postgres_take_over(id);
+	} else {
+		memory_take_over(rig->memory, id);
+	}
+}
+
+static int count_events(struct rig *rig, const char *id)
+{
+	return rig->database ? postgres_count_events(id) : memory_count_events(rig->memory, id);
+}
 
 /** A session that another server has taken is let go; the others of its group are not touched. */
 static void an_old_fence_changes_nothing(void **state)
@@ -223,14 +272,17 @@ static void an_old_fence_changes_nothing(void **state)
 	if (!rig->memory) { /* here a second server does not get that far */
 		struct rig other;
 		rig_init_on(&other, rig->dir);
+		other.database = rig->database;
 		assert_int_equal(rig_open(&other), -EBUSY);
 		rig_finish(&other);
+	}
+	if (!rig->memory && !rig->database) {
 		return;
 	}
 	put_key(rig_session(rig, "s"), "k1");
 	put_key(rig_session(rig, "other"), "k1");
 	rig_settle(rig);
-	memory_take_over(rig->memory, "s");
+	take_over(rig, "s");
 	put_key(rig_session(rig, "s"), "k2");
 	put_key(rig_session(rig, "other"), "k2");
 	wait_for(rig_session(rig, "s"), &told[0]);
@@ -241,13 +293,13 @@ static void an_old_fence_changes_nothing(void **state)
 	assert_true(told[0].is_told && told[0].status < 0);
 	assert_true(told[1].is_told && told[1].status == 0);
 	assert_null(session_table_get(rig->table, "s", 1));
-	assert_int_equal(memory_count_events(rig->memory, "s"), 1);
-	assert_int_equal(memory_count_events(rig->memory, "other"), 2);
+	assert_int_equal(count_events(rig, "s"), 1);
+	assert_int_equal(count_events(rig, "other"), 2);
 	reopen(rig); /* it takes the session over in its turn */
 	assert_int_equal(shown(rig, "s"), 1);
 	assert_int_equal(put_key(rig_session(rig, "s"), "k2"), 2);
 	rig_settle(rig);
-	assert_int_equal(memory_count_events(rig->memory, "s"), 2);
+	assert_int_equal(count_events(rig, "s"), 2);
 }
 
 /* --- reading --- */
@@ -411,10 +463,11 @@ static void an_epoch_is_changed_for_good(void **state)
 
 int main(void)
 {
-#define CASE(name)                                                   \
-	{"embedded: " #name, name, setup_embedded, teardown, NULL},  \
-	{                                                            \
-		"memory: " #name, name, setup_memory, teardown, NULL \
+#define CASE(name)                                                         \
+	{"embedded: " #name, name, setup_embedded, teardown, NULL},        \
+		{"memory: " #name, name, setup_memory, teardown, NULL},    \
+	{                                                                  \
+		"postgresql: " #name, name, setup_postgres, teardown, NULL \
 	}
 	const struct CMUnitTest tests[] = {
 		CASE(what_is_acknowledged_is_there),
@@ -428,5 +481,5 @@ int main(void)
 		CASE(an_epoch_is_changed_for_good),
 	};
 	diag_set_level(DIAG_SILENT);
-	return cmocka_run_group_tests_name("engines", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("engines", tests, start_database, stop_database);
 }

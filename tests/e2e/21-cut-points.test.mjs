@@ -1,10 +1,8 @@
 // A session that is being produced, and every place at which a connection to it, or the server, can end.
 
 import assert from 'node:assert/strict';
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { test } from 'node:test';
-import { readLog } from '../support/log.mjs';
+import { logText, readLog } from '../support/log.mjs';
 import { Observer } from '../support/observer.mjs';
 import { Producer, input } from '../support/producer.mjs';
 import { Server } from '../support/server.mjs';
@@ -142,7 +140,7 @@ async function countEvents(t, appends) {
 
 /** The complete lines of the log's file. */
 function linesOf(server, id) {
-	return readFileSync(join(server.dataDir, 'sessions', id, 'events.jsonl'), 'utf8').split('\n').slice(0, -1);
+	return logText(server, id).split('\n').slice(0, -1);
 }
 
 /** The text of the event that is open, as this observer has been told. */

@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import WebSocket from 'ws';
 import { Observer } from '../support/observer.mjs';
+import { logText } from '../support/log.mjs';
 import { Producer } from '../support/producer.mjs';
 import { authOf } from '../support/auth.mjs';
 import { Server, runToEnd, scratchDir } from '../support/server.mjs';
@@ -22,7 +23,7 @@ const DATA = `{"list":${ARRAY},"deep":{"0.10":[[{"a":1.50,"b":"1.50 \\"2e0"}],1.
 
 /** Every text in which observers can get the session's events. */
 async function textsOf(t, server, id) {
-	const texts = [readFileSync(join(server.dataDir, 'sessions', id, 'events.jsonl'), 'utf8')];
+	const texts = [logText(server, id)];
 	for (const format of ['html', 'markdown', 'both']) {
 		texts.push((await server.rawRequest('GET', `/api/sessions/${id}/events?after_seq=0&format=${format}`)).body);
 		const ws = new WebSocket(server.ws(`/api/sessions/${id}/ws?format=${format}`), { headers: authOf(server.url) });

@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { ask, databaseOf } from './postgres.mjs';
 import { assertValid, check } from './schema.mjs';
 
 const CHECKSUM = /,"xxh":"([0-9a-f]{16})"}$/;
@@ -14,13 +15,23 @@ export function splitLine(line) {
 	return { event: JSON.parse(`${line.slice(0, match.index)}}`), xxh: match[1] };
 }
 
+/** The lines of a session's log: of events.jsonl, or with HOLDFAST_TEST_STORE those of the database. */
+export function logText(server, sessionId) {
+	const host = process.env.HOLDFAST_TEST_STORE;
+	if (!host) {
+		return readFileSync(join(server.dataDir, 'sessions', sessionId, 'events.jsonl'), 'utf8');
+	}
+	const sql = `SELECT line FROM holdfast_event JOIN holdfast_session USING (sid) WHERE id = '${sessionId}' ORDER BY seq`;
+	return `${ask(host, databaseOf(server.dataDir), sql)}\n`.trimStart();
+}
+
 /**
  * The events of sessions/<id>/events.jsonl, without their checksums, each as the schema says. Asserts
  * that they are numbered from 1 without a gap. A last line without its newline (the server was killed)
  * is no line.
  */
 export function readLog(server, sessionId) {
-	const text = readFileSync(join(server.dataDir, 'sessions', sessionId, 'events.jsonl'), 'utf8');
+	const text = logText(server, sessionId);
 	const events = text.split('\n').slice(0, -1).map((line) => splitLine(line).event);
 	assert.deepEqual(events.map((e) => e.seq), events.map((_, i) => i + 1), 'the numbers of the log');
 	events.forEach((event) => assertValid(check.event(event)));

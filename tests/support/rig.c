@@ -2,6 +2,7 @@
 
 #include "memory_engine.h"
 #include "session_internal.h"
+#include "holdfast/store_postgres.h"
 #include "store_internal.h"
 
 #include <fcntl.h>
@@ -196,6 +197,12 @@ void rig_init_in_memory(struct rig *rig)
 	rig->memory = memory_create();
 }
 
+void rig_init_in_postgres(struct rig *rig, const char *address)
+{
+	rig_init(rig);
+	rig->database = address;
+}
+
 void rig_finish(struct rig *rig)
 {
 	rig_close(rig);
@@ -225,16 +232,20 @@ int rig_open(struct rig *rig)
 	};
 	free(rig->why);
 	rig->why = NULL;
-	return session_table_open(&(struct session_table_config){.loop = &rig->loop,
-					  .limits = &rig->limits,
-					  .clock = &rig->clock,
-					  .place = {.dir = rig->dir,
-						  .durability = rig->durability,
-						  .engine = rig->memory ? &memory_engine : NULL,
-						  .engine_arg = rig->memory},
-					  .ops = &ops,
-					  .owner = rig,
-					  .metrics = rig->metrics},
+	return session_table_open(
+		&(struct session_table_config){.loop = &rig->loop,
+			.limits = &rig->limits,
+			.clock = &rig->clock,
+			.place = {.dir = rig->dir,
+				.durability = rig->durability,
+				.engine = rig->memory     ? &memory_engine
+					  : rig->database ? &store_postgres
+							  : NULL,
+				.engine_arg =
+					rig->memory ? (void *)rig->memory : (void *)rig->database},
+			.ops = &ops,
+			.owner = rig,
+			.metrics = rig->metrics},
 		&rig->table, &rig->why);
 }
 
@@ -268,7 +279,7 @@ static bool is_at_work(const struct rig *rig)
 {
 	const struct store *store = rig->table->store;
 	return session_table_backlog(rig->table) || store->journal.in_flight ||
-	       store->journal.wants_run || (rig->memory && store->jobs) ||
+	       store->journal.wants_run || ((rig->memory || rig->database) && store->jobs) ||
 	       rig->loop.active_reqs.count;
 }
 

@@ -19,6 +19,7 @@ struct rig {
 	char *dir;
 	bool owns_dir;
 	struct memory *memory; /* where the store is then, in place of the directory */
+	const char *database; /* the same: its address */
 	char *why; /* why rig_open() failed */
 	struct metrics *metrics; /* set by a test that counts; its own */
 	struct buffer told; /* what the floors above were told, `prompt s 3 hello; deleted s` */
@@ -32,6 +33,8 @@ struct rig {
 void rig_init(struct rig *rig);
 /** The same in memory: for tests that need a store, and not its files. */
 void rig_init_in_memory(struct rig *rig);
+/** The same in a PostgreSQL, whose address the caller keeps. */
+void rig_init_in_postgres(struct rig *rig, const char *address);
 /** The same on a directory that is there; it is not removed in the end. */
 void rig_init_on(struct rig *rig, const char *dir);
 /**

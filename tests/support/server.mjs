@@ -10,6 +10,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { noteCa, noteToken, trustOf, withAuth } from './auth.mjs';
+import { databaseOf, makeDatabase } from './postgres.mjs';
 import { defer, within } from './wait.mjs';
 
 const root = fileURLToPath(new URL('../../', import.meta.url));
@@ -95,6 +96,17 @@ function moreOptions(listen) {
 	return dir && !listen ? ['--tls-cert', join(dir, 'cert.pem'), '--tls-key', join(dir, 'key.pem')] : [];
 }
 
+/** With HOLDFAST_TEST_STORE, the socket's directory of a PostgreSQL, sessions are in a database of each data directory's own. */
+function inDatabase(dataDir) {
+	const host = process.env.HOLDFAST_TEST_STORE;
+	if (!host) {
+		return [];
+	}
+	const name = databaseOf(dataDir);
+	makeDatabase(host, name);
+	return ['--store', `host=${host} user=holdfast dbname=${name}`];
+}
+
 export class Server {
 	#options;
 	#child = null;
@@ -136,7 +148,7 @@ export class Server {
 	/** Starts the process and waits until it listens. */
 	async up() {
 		const { agent, cwd, env = {}, args = [], auth = true, listen, ca } = { ...overTls(), ...this.#options };
-		const argv = ['serve', ...moreOptions(this.#options.listen), ...listen.flatMap((address) => ['--listen', address]), '--data', this.dataDir, '--cwd', cwd];
+		const argv = ['serve', ...moreOptions(this.#options.listen), ...listen.flatMap((address) => ['--listen', address]), '--data', this.dataDir, ...inDatabase(this.dataDir), '--cwd', cwd];
 		if (agent !== null) {
 			argv.push('--agent', agent);
 		}

@@ -1,0 +1,41 @@
+/* --store: a database in place of the data directory's sessions. */
+#include "config_internal.h"
+
+#include "holdfast/diag.h"
+#include "holdfast/store_postgres.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+static int refuse_beside(int option, const char *why)
+{
+	diag(DIAG_ERROR, "%s cannot be used with --store: %s", config_options[option].flag, why);
+	return -EINVAL;
+}
+
+int config_take_store(struct config *config, const char *values[])
+{
+	char *why = NULL;
+	config->store = values[STORE] && *values[STORE] ? values[STORE] : NULL;
+	if (!config->store) {
+		return 0;
+	}
+	if (!store_postgres_check(config->store, &why)) {
+		diag(DIAG_ERROR, "--store: %s", why);
+		free(why);
+		return -EINVAL;
+	}
+	if (config->durability != DURABILITY_FSYNC) {
+		return refuse_beside(DURABILITY, "the database decides when a commit is on disk");
+	}
+	if (values[MAX_DISK]) {
+		return refuse_beside(MAX_DISK, "how much room there is, the database knows");
+	}
+	const int keeps[] = {KEEP_EVENTS, KEEP_DAYS, KEEP_BYTES};
+	for (size_t i = 0; i < sizeof(keeps) / sizeof(keeps[0]); i++) {
+		if (values[keeps[i]]) {
+			return refuse_beside(keeps[i], "events in a database are not pruned yet");
+		}
+	}
+	return 0;
+}

@@ -1,0 +1,245 @@
+/*
+ * The engine whose sessions are in PostgreSQL: what its files share. A session is a row of
+ * holdfast_session; its records, events, names and blobs are rows of other tables by its `sid`, a
+ * random number of its own, so that another session of the same name has nothing of it.
+ *
+ * Data goes one way: what gathers in a tick is a group -> one transaction on the writer's thread,
+ * in one round trip -> the logs on the loop -> synced(). A session whose fence is old is left out
+ * of the transaction, and reported. A connection that is lost while a group is on its way leaves
+ * its fate unknown: the fences of its sessions are raised on a new connection, which waits for what
+ * the old one still does, or makes it void; then the numbers of their last records tell.
+ *
+ * proto/store-format.md has the tables.
+ */
+#ifndef HOLDFAST_STORE_PG_H
+#define HOLDFAST_STORE_PG_H
+
+#include "store_internal.h"
+
+#include <libpq-fe.h>
+#include <pthread.h>
+
+/* Types of PostgreSQL, and arrays of them, by their OIDs (pg_type.dat in its sources). */
+enum pg_type {
+	PG_BYTEA = 17,
+	PG_BIGINT = 20,
+	PG_TEXT = 25,
+	PG_BYTEA_ARRAY = 1001,
+	PG_TEXT_ARRAY = 1009,
+	PG_BIGINT_ARRAY = 1016,
+};
+
+/* --- pg_wire.c: parameters and results, in binary --- */
+
+#define PG_PARAMS_MAX 24
+struct pg_params {
+	int count;
+	Oid types[PG_PARAMS_MAX];
+	struct buffer values[PG_PARAMS_MAX];
+	uint32_t elements[PG_PARAMS_MAX]; /* of an array */
+};
+
+void pg_params_finish(struct pg_params *params);
+/** Adds a parameter; returns its place. */
+int pg_add_bigint(struct pg_params *params, int64_t value);
+int pg_add_text(struct pg_params *params, const char *text, size_t len);
+int pg_add_bytea(struct pg_params *params, const void *bytes, size_t len);
+/** The same of an array, without elements. */
+int pg_add_array(struct pg_params *params, enum pg_type type);
+/** Adds an element to it. */
+void pg_put_bigint(struct pg_params *params, int place, int64_t value);
+void pg_put_bytes(struct pg_params *params, int place, const void *bytes, size_t len);
+void pg_put_null(struct pg_params *params, int place);
+
+int64_t pg_get_bigint(const PGresult *result, int row, int column);
+
+/* --- pg_conn.c: connections; all of it blocks --- */
+
+struct pg_conn {
+	PGconn *conn; /* NULL: not connected */
+	unsigned prepared; /* a bit for each statement that it knows by its number */
+	bool has_warned; /* a commit may not have come to where it should */
+};
+
+/** Connects; *ret_why (caller frees) says why not. */
+int pg_connect(struct pg_conn *conn, const char *address, char **ret_why);
+void pg_disconnect(struct pg_conn *conn);
+/**
+ * Runs one statement and waits for its rows. NULL: there is no connection any more, or the database
+ * refused it; *ret_why (caller frees; may be NULL) says more.
+ */
+PGresult *pg_run(struct pg_conn *conn, const char *sql, struct pg_params *params, char **ret_why);
+/** The same of statements without parameters and rows. */
+int pg_run_all(struct pg_conn *conn, const char *sql, char **ret_why);
+bool pg_is_alive(const struct pg_conn *conn);
+
+/** A statement of a group. */
+struct pg_statement {
+	unsigned number; /* below 32: that of its text, for the life of a connection */
+	const char *sql;
+	const struct pg_params *params;
+	PGresult *result; /* its rows: the caller's */
+};
+/**
+ * Runs them as one transaction, in one round trip. 0; -ENOTCONN: nobody knows what became of them;
+ * -EAGAIN: nothing has, and it is worth another try; -ENOSPC, -EIO: they are refused.
+ */
+int pg_run_group(
+	struct pg_conn *conn, struct pg_statement *statements, size_t count, char **ret_why);
+
+/* --- pg_schema.c --- */
+
+/** Makes the tables, or brings those of an older version up to date. */
+int pg_schema_make(struct pg_conn *conn, char **ret_why);
+
+/* --- pg_group.c: what gathers, and the transaction that it becomes --- */
+
+struct pg_record {
+	struct list link;
+	enum record_kind kind;
+	uint64_t number;
+	int64_t ts;
+	size_t len;
+	char data[];
+};
+
+/** What a group has of one log. */
+struct pg_part {
+	struct log_part part; /* the first member */
+	int64_t sid;
+	char *id; /* of a new one */
+	uint64_t epoch;
+	uint64_t fence;
+	uint64_t after; /* the number of the log's last record before these */
+	uint64_t last; /* and of the last of these */
+	struct list records; /* struct pg_record */
+	bool is_new;
+	bool is_deletion;
+	/* What is saved of the log as it was before this group. */
+	bool has_save;
+	bool forgets_records; /* it is all there is: the session is at rest */
+	struct buffer metadata;
+	struct buffer names; /* lines */
+	uint64_t names_at;
+	uint64_t trim_before; /* records before it are needed no more */
+	/* The thread's answer. */
+	bool is_there;
+	bool is_fenced;
+	uint64_t fence_now;
+};
+
+struct pg_group {
+	struct list parts; /* struct pg_part */
+	uint64_t lsn;
+	size_t bytes;
+	int status; /* 0, or a negative errno: the database refuses it */
+};
+
+/** What the engine keeps of a log: session_log.engine_data. */
+struct pg_log {
+	int64_t sid;
+	struct pg_part *gathering;
+	bool in_flight;
+	bool is_new; /* its RECORD_CREATE has not been gathered yet */
+	uint64_t snapshot; /* number of the newest snapshot that is durable; 0: none */
+	size_t records; /* since then */
+	size_t bytes;
+	bool has_records; /* the database has some of it */
+};
+
+struct pg_names {
+	uv_work_t work;
+	struct list link;
+	struct store *store;
+	char *id;
+	uint64_t epoch;
+	int64_t sid;
+	uint64_t size;
+	struct name_table names;
+	int status;
+};
+
+#define PG_READERS 4
+struct pg {
+	struct store *store;
+	char *address;
+	char node[20]; /* this server's name in the database, from DIR/node */
+	int name_fd; /* of that file, locked */
+	/* The writer, whose thread has `conn` and the group in flight while it works. */
+	struct worker *writer;
+	struct pg_conn conn;
+	bool is_in_doubt; /* the thread's: what became of the group is not known */
+	struct pg_group gather;
+	struct pg_group flight;
+	bool is_busy;
+	bool is_rewinding;
+	uv_timer_t *retry;
+	uv_timer_t *lease;
+	bool is_renewing;
+	atomic_bool is_stopping; /* the thread waits for the database no longer than `stop_at` */
+	uint64_t stop_at; /* uv_hrtime() */
+	bool has_garbage;
+	bool is_sweeping;
+	/* Connections for whoever reads on the thread pool. */
+	pthread_mutex_t lock;
+	struct list uploads; /* of pg_blobs.c */
+	struct pg_conn readers[PG_READERS];
+	size_t reader_count; /* of them are idle */
+};
+
+struct pg *pg_of(const struct store *store);
+struct pg_log *pg_log_of(const struct session_log *log);
+/** A log that this engine has: of a session that is there, or new. */
+void pg_log_begin(struct session_log *log, int64_t sid, bool is_new);
+void pg_groups_init(struct pg *pg);
+void pg_groups_finish(struct pg *pg);
+/* Of struct store_engine. */
+int64_t pg_append(struct session_log *log, const struct record *record);
+struct log_part *pg_get_part(struct session_log *log);
+void pg_launch(struct store *store);
+int pg_sync(struct store *store);
+size_t pg_backlog(const struct store *store);
+void pg_save(struct session_log *log);
+int pg_rest(struct session_log *log);
+void pg_remove(struct session_log *log);
+void pg_drop(struct session_log *log);
+/** The flight has been told of by the thread. */
+void pg_group_land(struct pg *pg);
+
+/* --- pg_write.c: the transaction; the writer's thread --- */
+
+/** Makes the group in flight durable, whatever happens to the connection meanwhile. */
+void pg_write(struct pg *pg);
+
+/* --- pg_read.c --- */
+
+/** A connection for the thread pool; false if there is none to be had. */
+bool pg_reader_take(struct pg *pg, struct pg_conn *ret);
+void pg_reader_give(struct pg *pg, struct pg_conn *conn);
+/** One statement on such a connection, twice if the first one turns out to be gone. */
+PGresult *pg_query(struct pg *pg, const char *sql, struct pg_params *params);
+void pg_read(struct session_log *log, struct log_read *read);
+int pg_load_names(struct session_log *log, bool now);
+void pg_rewind(struct store *store);
+/** Takes away the rows of deleted sessions, little by little. */
+void pg_sweep(struct pg *pg);
+
+/* --- pg_open.c --- */
+
+/** Takes all sessions over, and makes logs of them. Blocks. */
+int pg_recover(struct pg *pg, char **ret_why);
+/** Gives the owner of a log its records. */
+int pg_replay(struct session_log *log, const PGresult *records, int first, int end);
+
+/* --- pg_blobs.c: of struct store_engine --- */
+int pg_blob_write(
+	struct store *store, uint64_t number, const char *bytes, size_t len, bool is_first);
+int pg_blob_keep(
+	struct store *store, uint64_t number, const struct blob_place *place, bool *ret_is_new);
+void pg_blob_drop(struct store *store, uint64_t number);
+int pg_blob_open(struct store *store, const struct blob_place *place);
+/** How much each session has, for the limits. At the start; blocks. */
+int pg_blobs_measure(struct pg *pg, char **ret_why);
+void pg_blobs_finish(struct pg *pg);
+
+#endif

@@ -1,0 +1,172 @@
+/*
+ * Blobs in the database, a row each. What is being written is in a file without a name until it is
+ * whole; what is read comes in such a file, too, since readers want a descriptor.
+ */
+#include "pg.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/** Uploads under way: a descriptor by number. Any thread. */
+struct pg_upload {
+	struct list link;
+	uint64_t number;
+	int fd;
+};
+
+/** The upload of this number, out of the list; or NULL. */
+static struct pg_upload *take_upload(struct pg *pg, uint64_t number)
+{
+	struct pg_upload *found = NULL;
+	pthread_mutex_lock(&pg->lock);
+	list_for_each_safe(link, tmp, &pg->uploads) {
+		struct pg_upload *upload = list_entry(link, struct pg_upload, link);
+		if (upload->number == number) {
+			list_remove(&upload->link);
+			found = upload;
+			break;
+		}
+	}
+	pthread_mutex_unlock(&pg->lock);
+	return found;
+}
+
+static void put_upload(struct pg *pg, struct pg_upload *upload)
+{
+	pthread_mutex_lock(&pg->lock);
+	list_append(&pg->uploads, &upload->link);
+	pthread_mutex_unlock(&pg->lock);
+}
+
+static void end_upload(struct pg_upload *upload)
+{
+	if (upload) {
+		close(upload->fd);
+		free(upload);
+	}
+}
+
+int pg_blob_write(
+	struct store *store, uint64_t number, const char *bytes, size_t len, bool is_first)
+{
+	struct pg *pg = pg_of(store);
+	struct pg_upload *upload = take_upload(pg, number);
+	if (!upload && is_first) {
+		upload = xcalloc(1, sizeof(*upload));
+		upload->number = number;
+		upload->fd = memfd_create("holdfast-upload", MFD_CLOEXEC);
+	}
+	if (!upload || upload->fd < 0) {
+		int r = upload ? -errno : -EIO;
+		free(upload);
+		return r;
+	}
+	int r = disk_write_all(upload->fd, bytes, len);
+	put_upload(pg, upload);
+	return r;
+}
+
+void pg_blob_drop(struct store *store, uint64_t number)
+{
+	end_upload(take_upload(pg_of(store), number));
+}
+
+static int keep(struct pg *pg, const struct blob_place *place, const void *bytes, size_t len,
+	bool *ret_is_new)
+{
+	struct pg_params params = {0};
+	pg_add_text(&params, place->id, strlen(place->id));
+	pg_add_bigint(&params, (int64_t)place->epoch);
+	pg_add_text(&params, place->file, strlen(place->file));
+	pg_add_bytea(&params, bytes, len);
+	PGresult *rows = pg_query(pg,
+		"WITH s AS (SELECT sid FROM holdfast_session WHERE id = $1 AND epoch = $2),"
+		" kept AS (INSERT INTO holdfast_blob (sid, name, bytes) SELECT sid, $3, $4 FROM s"
+		" ON CONFLICT (sid, name) DO NOTHING RETURNING sid)"
+		" SELECT sid, (SELECT count(*) FROM kept) FROM s",
+		&params);
+	pg_params_finish(&params);
+	int r = !rows ? -EIO : PQntuples(rows) ? 0 : -ENOENT;
+	*ret_is_new = r == 0 && pg_get_bigint(rows, 0, 1) > 0;
+	PQclear(rows);
+	return r;
+}
+
+int pg_blob_keep(
+	struct store *store, uint64_t number, const struct blob_place *place, bool *ret_is_new)
+{
+	struct pg *pg = pg_of(store);
+	struct stat st;
+	struct pg_upload *upload = take_upload(pg, number);
+	if (!upload || fstat(upload->fd, &st) < 0) {
+		end_upload(upload);
+		return -EIO;
+	}
+	size_t len = (size_t)st.st_size;
+	void *bytes = len ? mmap(NULL, len, PROT_READ, MAP_SHARED, upload->fd, 0) : NULL;
+	int r = bytes == MAP_FAILED ? -errno : keep(pg, place, bytes, len, ret_is_new);
+	if (bytes && bytes != MAP_FAILED) {
+		munmap(bytes, len);
+	}
+	if (r == -ENOENT) {
+		put_upload(pg, upload); /* the session may not be there yet */
+		return r;
+	}
+	end_upload(upload);
+	return r;
+}
+
+int pg_blob_open(struct store *store, const struct blob_place *place)
+{
+	struct pg_params params = {0};
+	pg_add_text(&params, place->id, strlen(place->id));
+	pg_add_bigint(&params, (int64_t)place->epoch);
+	pg_add_text(&params, place->file, strlen(place->file));
+	PGresult *rows = pg_query(pg_of(store),
+		"SELECT b.bytes FROM holdfast_blob AS b JOIN holdfast_session AS s USING (sid)"
+		" WHERE s.id = $1 AND s.epoch = $2 AND b.name = $3",
+		&params);
+	pg_params_finish(&params);
+	int fd = !rows             ? -EIO
+		 : PQntuples(rows) ? memfd_create("holdfast-blob", MFD_CLOEXEC)
+				   : -ENOENT;
+	if (fd == -1) {
+		fd = -errno;
+	}
+	int r = fd < 0 ? fd
+		       : disk_write_all(
+				 fd, PQgetvalue(rows, 0, 0), (size_t)PQgetlength(rows, 0, 0));
+	if (fd >= 0 && (r < 0 || lseek(fd, 0, SEEK_SET) < 0)) {
+		close(fd);
+		fd = r < 0 ? r : -EIO;
+	}
+	PQclear(rows);
+	return fd;
+}
+
+void pg_blobs_finish(struct pg *pg)
+{
+	list_for_each_safe(link, tmp, &pg->uploads) {
+		end_upload(list_entry(link, struct pg_upload, link));
+	}
+}
+
+int pg_blobs_measure(struct pg *pg, char **ret_why)
+{
+	PGresult *rows = pg_run(&pg->conn,
+		"SELECT s.id, octet_length(b.bytes)::bigint FROM holdfast_blob AS b"
+		" JOIN holdfast_session AS s USING (sid)",
+		NULL, ret_why);
+	for (int row = 0; rows && row < PQntuples(rows); row++) {
+		char *id = xstrndup(PQgetvalue(rows, row, 0), (size_t)PQgetlength(rows, row, 0));
+		blobs_add(pg->store, id,
+			(int64_t)blob_room_for((uint64_t)pg_get_bigint(rows, row, 1)));
+		free(id);
+	}
+	PQclear(rows);
+	return rows ? 0 : -EIO;
+}

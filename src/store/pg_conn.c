@@ -1,0 +1,257 @@
+/* Connections to PostgreSQL. All of it blocks: it is for the writer's thread, the thread pool, and the start. */
+#include "pg.h"
+
+#include "holdfast/store_postgres.h"
+
+#include "holdfast/diag.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A server that says nothing is given up after so long (ms); libpq wants seconds for some. */
+#define SILENCE_MS "10000"
+#define CONNECT_S  "5"
+
+static char *trim(const char *text)
+{
+	size_t len = strlen(text);
+	while (len && (text[len - 1] == '\n' || text[len - 1] == ' ')) {
+		len--;
+	}
+	char *copy = xstrndup(text, len);
+	for (char *at = copy; *at; at++) {
+		*at = *at == '\n' ? ' ' : *at;
+	}
+	return copy;
+}
+
+static void say_why(char **ret_why, const char *text)
+{
+	if (ret_why) {
+		free(*ret_why);
+		*ret_why = trim(text);
+	}
+}
+
+bool store_postgres_check(const char *address, char **ret_why)
+{
+	char *error = NULL;
+	bool is_good = true;
+	PQconninfoOption *options = PQconninfoParse(address, &error);
+	if (!options) {
+		say_why(ret_why, error ? error : "it is no address of a database");
+		PQfreemem(error);
+		return false;
+	}
+	for (const PQconninfoOption *at = options; at->keyword; at++) {
+		if (strcmp(at->keyword, "password") == 0 && at->val) {
+			say_why(ret_why,
+				"it has a password, which others would see in the list of processes: put that into ~/.pgpass or PGPASSWORD");
+			is_good = false;
+		}
+	}
+	PQconninfoFree(options);
+	return is_good;
+}
+
+/**
+ * A warning at a commit says that it may not be where synchronous_standby_names wants it: then
+ * nobody may rely on it before another commit has got there.
+ */
+static void handle_notice(void *arg, const PGresult *result)
+{
+	struct pg_conn *conn = arg;
+	const char *severity = PQresultErrorField(result, PG_DIAG_SEVERITY_NONLOCALIZED);
+	const char *text = PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);
+	if (severity && strcmp(severity, "WARNING") == 0) {
+		conn->has_warned = true;
+		diag(DIAG_WARN, "the database warns: %s", text ? text : "");
+	}
+}
+
+/* An acknowledgement means: on disk there, and at the standby, if there is to be one. */
+#define SETTINGS                                                      \
+	"SELECT set_config('synchronous_commit', 'on', false) WHERE " \
+	"current_setting('synchronous_commit') IN ('off', 'local', 'remote_write')"
+
+int pg_connect(struct pg_conn *conn, const char *address, char **ret_why)
+{
+	static const char *const names[] = {"dbname", "application_name", "client_encoding",
+		"connect_timeout", "keepalives_idle", "keepalives_interval", "keepalives_count",
+		"tcp_user_timeout", NULL};
+	const char *const values[] = {
+		address, "holdfast", "UTF8", CONNECT_S, "5", "2", "3", SILENCE_MS, NULL};
+	conn->has_warned = false;
+	conn->prepared = 0;
+	conn->conn = PQconnectdbParams(names, values, 1);
+	if (PQstatus(conn->conn) != CONNECTION_OK) {
+		say_why(ret_why, PQerrorMessage(conn->conn));
+		pg_disconnect(conn);
+		return -ENOTCONN;
+	}
+	PQsetNoticeReceiver(conn->conn, handle_notice, conn);
+	int r = pg_run_all(conn, SETTINGS, ret_why);
+	if (r < 0) {
+		pg_disconnect(conn);
+	}
+	return r;
+}
+
+void pg_disconnect(struct pg_conn *conn)
+{
+	PQfinish(conn->conn);
+	conn->conn = NULL;
+}
+
+bool pg_is_alive(const struct pg_conn *conn)
+{
+	return conn->conn && PQstatus(conn->conn) == CONNECTION_OK;
+}
+
+static PGresult *take(struct pg_conn *conn, PGresult *result, char **ret_why)
+{
+	ExecStatusType status = PQresultStatus(result);
+	if (status == PGRES_TUPLES_OK || status == PGRES_COMMAND_OK) {
+		return result;
+	}
+	say_why(ret_why, result ? PQresultErrorMessage(result) : PQerrorMessage(conn->conn));
+	PQclear(result);
+	return NULL;
+}
+
+struct given {
+	int count;
+	const char *values[PG_PARAMS_MAX];
+	int lengths[PG_PARAMS_MAX];
+	int formats[PG_PARAMS_MAX];
+};
+
+static void give(const struct pg_params *params, struct given *ret)
+{
+	ret->count = params->count;
+	for (int i = 0; i < params->count; i++) {
+		ret->values[i] = params->values[i].data;
+		ret->lengths[i] = (int)params->values[i].len;
+		ret->formats[i] = 1;
+	}
+}
+
+PGresult *pg_run(struct pg_conn *conn, const char *sql, struct pg_params *params, char **ret_why)
+{
+	static const struct pg_params none;
+	struct given given;
+	give(params ? params : &none, &given);
+	return take(conn,
+		PQexecParams(conn->conn, sql, given.count, params ? params->types : NULL,
+			given.values, given.lengths, given.formats, 1),
+		ret_why);
+}
+
+int pg_run_all(struct pg_conn *conn, const char *sql, char **ret_why)
+{
+	PGresult *result = take(conn, PQexec(conn->conn, sql), ret_why);
+	int r = result ? 0 : -EIO;
+	PQclear(result);
+	return r;
+}
+
+/* --- groups --- */
+
+/** What a refusal means: its SQLSTATE, by the classes of PostgreSQL's documentation, appendix A. */
+static int classify(const PGresult *result)
+{
+	const char *state = PQresultErrorField(result, PG_DIAG_SQLSTATE);
+	if (!state || strncmp(state, "08", 2) == 0 || strncmp(state, "57P", 3) == 0 ||
+		strcmp(state, "25006") == 0) {
+		return -ENOTCONN; /* it goes away, or may only be read: a standby */
+	}
+	if (strncmp(state, "40", 2) == 0) {
+		return -EAGAIN;
+	}
+	return strcmp(state, "53100") == 0 ? -ENOSPC : -EIO;
+}
+
+static void name_statement(unsigned number, char ret[8])
+{
+	snprintf(ret, 8, "s%u", number);
+}
+
+static int prepare(struct pg_conn *conn, const struct pg_statement *statement, char **ret_why)
+{
+	char name[8];
+	if (conn->prepared & 1u << statement->number) {
+		return 0;
+	}
+	name_statement(statement->number, name);
+	PGresult *result = take(conn,
+		PQprepare(conn->conn, name, statement->sql, statement->params->count,
+			statement->params->types),
+		ret_why);
+	conn->prepared |= result ? 1u << statement->number : 0;
+	PQclear(result);
+	return result ? 0 : pg_is_alive(conn) ? -EIO : -ENOTCONN;
+}
+
+static bool send_statement(struct pg_conn *conn, const struct pg_statement *statement)
+{
+	char name[8];
+	struct given given;
+	name_statement(statement->number, name);
+	give(statement->params, &given);
+	return PQsendQueryPrepared(
+		conn->conn, name, given.count, given.values, given.lengths, given.formats, 1);
+}
+
+/** Takes all answers, up to that of the commit. */
+static int receive(
+	struct pg_conn *conn, struct pg_statement *statements, size_t count, char **ret_why)
+{
+	int r = 0;
+	for (size_t at = 0;;) {
+		PGresult *result = PQgetResult(conn->conn);
+		ExecStatusType status = PQresultStatus(result);
+		if (status == PGRES_PIPELINE_SYNC) {
+			PQclear(result);
+			return r;
+		}
+		if (!pg_is_alive(conn) || at > count) { /* it has nothing more to say */
+			say_why(ret_why, PQerrorMessage(conn->conn));
+			PQclear(result);
+			return -ENOTCONN;
+		}
+		at += !result;
+		if ((status == PGRES_TUPLES_OK || status == PGRES_COMMAND_OK) && at < count &&
+			!statements[at].result) {
+			statements[at].result = result;
+			continue;
+		}
+		if (status == PGRES_FATAL_ERROR && result && r == 0) {
+			say_why(ret_why, PQresultErrorMessage(result));
+			r = classify(result);
+		}
+		PQclear(result);
+	}
+}
+
+int pg_run_group(
+	struct pg_conn *conn, struct pg_statement *statements, size_t count, char **ret_why)
+{
+	int r = 0;
+	for (size_t i = 0; i < count && r == 0; i++) {
+		r = prepare(conn, &statements[i], ret_why);
+	}
+	if (r < 0) {
+		return r;
+	}
+	bool good = PQenterPipelineMode(conn->conn);
+	for (size_t i = 0; i < count; i++) {
+		good = good && send_statement(conn, &statements[i]);
+	}
+	if (!good || !PQpipelineSync(conn->conn)) {
+		say_why(ret_why, PQerrorMessage(conn->conn));
+		return -ENOTCONN;
+	}
+	r = receive(conn, statements, count, ret_why);
+	return r != -ENOTCONN && !PQexitPipelineMode(conn->conn) ? -ENOTCONN : r;
+}

@@ -1,0 +1,97 @@
+/* The tables in PostgreSQL. Whatever a later version changes is a step behind those that are here. */
+#include "pg.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* One server at a time makes them: an advisory lock, whose number is "holdfast" in ASCII. */
+#define LOCK "SELECT pg_advisory_xact_lock(7525353829467124596)"
+
+static const char *const steps[] = {
+	/* 1 */
+	"CREATE TABLE holdfast_session ("
+	" sid bigint PRIMARY KEY, id text NOT NULL UNIQUE, epoch bigint NOT NULL,"
+	" fence bigint NOT NULL, owner text NOT NULL, created_at bigint NOT NULL,"
+	" created bytea NOT NULL, last_record bigint NOT NULL, metadata text);"
+	"CREATE TABLE holdfast_record ("
+	" sid bigint NOT NULL, n bigint NOT NULL, kind bigint NOT NULL, ts bigint NOT NULL,"
+	" data bytea NOT NULL, PRIMARY KEY (sid, n));"
+	"CREATE TABLE holdfast_event ("
+	" sid bigint NOT NULL, seq bigint NOT NULL, ts bigint NOT NULL, line text NOT NULL,"
+	" PRIMARY KEY (sid, seq));"
+	"CREATE TABLE holdfast_name ("
+	" sid bigint NOT NULL, at bigint NOT NULL, lines text NOT NULL, PRIMARY KEY (sid, at));"
+	"CREATE TABLE holdfast_blob ("
+	" sid bigint NOT NULL, name text NOT NULL, bytes bytea NOT NULL, PRIMARY KEY (sid, name));"
+	"CREATE TABLE holdfast_garbage (sid bigint PRIMARY KEY);"
+	"CREATE TABLE holdfast_node ("
+	" name text PRIMARY KEY, holder text NOT NULL, lease_until timestamptz NOT NULL);",
+};
+
+#define VERSION (sizeof(steps) / sizeof(steps[0]))
+
+static int read_version(struct pg_conn *conn, size_t *ret_version, char **ret_why)
+{
+	PGresult *result = pg_run(conn, "SELECT version FROM holdfast_schema", NULL, ret_why);
+	*ret_version = result && PQntuples(result) ? (size_t)pg_get_bigint(result, 0, 0) : 0;
+	int r = result ? 0 : -EIO;
+	PQclear(result);
+	if (r == 0 && *ret_version > VERSION) {
+		*ret_why = xprintf(
+			"the tables of this database are of version %zu; this program knows up to %zu: run a newer one",
+			*ret_version, VERSION);
+		r = -ENOTSUP;
+	}
+	return r;
+}
+
+static int take_steps(struct pg_conn *conn, char **ret_why)
+{
+	size_t version;
+	int r = pg_run_all(conn,
+		"CREATE TABLE IF NOT EXISTS holdfast_schema (version bigint NOT NULL)", ret_why);
+	r = r < 0 ? r : read_version(conn, &version, ret_why);
+	bool is_new = r == 0 && version == 0;
+	bool is_old = r == 0 && version < VERSION;
+	while (r == 0 && version < VERSION) {
+		r = pg_run_all(conn, steps[version++], ret_why);
+	}
+	if (r == 0 && is_old) {
+		char sql[80];
+		snprintf(sql, sizeof(sql),
+			is_new ? "INSERT INTO holdfast_schema VALUES (%zu)"
+			       : "UPDATE holdfast_schema SET version = %zu",
+			VERSION);
+		r = pg_run_all(conn, sql, ret_why);
+	}
+	return r;
+}
+
+static int check_encoding(struct pg_conn *conn, char **ret_why)
+{
+	const char *encoding = PQparameterStatus(conn->conn, "server_encoding");
+	if (encoding && strcmp(encoding, "UTF8") == 0) {
+		return 0;
+	}
+	*ret_why = xprintf(
+		"this database is in %s; make one with: createdb --encoding UTF8 --template template0 NAME",
+		encoding ? encoding : "an unknown encoding");
+	return -ENOTSUP;
+}
+
+int pg_schema_make(struct pg_conn *conn, char **ret_why)
+{
+	int r = check_encoding(conn, ret_why);
+	r = r < 0 ? r : pg_run_all(conn, "BEGIN", ret_why);
+	if (r < 0) {
+		return r;
+	}
+	r = pg_run_all(conn, LOCK, ret_why);
+	r = r < 0 ? r : take_steps(conn, ret_why);
+	if (r < 0) {
+		(void)pg_run_all(conn, "ROLLBACK", NULL);
+		return r;
+	}
+	return pg_run_all(conn, "COMMIT", ret_why);
+}

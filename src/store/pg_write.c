@@ -1,0 +1,411 @@
+/* A group becomes one transaction, in one round trip: the writer's thread. */
+#include "pg.h"
+
+#include "holdfast/diag.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* How long to wait before the database is tried again. */
+#define RETRY_US 100000
+
+/* New sessions. A name that is taken by now makes no row: then the session is fenced off. */
+static const char create_sql[] =
+	"INSERT INTO holdfast_session"
+	" (sid, id, epoch, fence, owner, created_at, created, last_record)"
+	" SELECT c.sid, c.id, c.epoch, c.fence, $7, c.created_at, c.created, 0"
+	" FROM unnest($1::bigint[], $2::text[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bytea[])"
+	" AS c(sid, id, epoch, fence, created_at, created)"
+	" ON CONFLICT (id) DO NOTHING";
+
+/* Everything else, of those sessions whose fence and last record are what we think. */
+static const char append_sql[] =
+	"WITH won AS ("
+	"UPDATE holdfast_session AS s"
+	" SET last_record = w.last, metadata = coalesce(w.metadata, s.metadata)"
+	" FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], $5::text[])"
+	" WITH ORDINALITY AS w(sid, fence, after, last, metadata, place)"
+	" WHERE s.sid = w.sid AND s.fence = w.fence AND s.last_record = w.after"
+	" RETURNING s.sid, w.place"
+	"), records AS ("
+	"INSERT INTO holdfast_record (sid, n, kind, ts, data) SELECT r.sid, r.n, r.kind, r.ts, r.data"
+	" FROM unnest($6::bigint[], $7::bigint[], $8::bigint[], $9::bigint[], $10::bytea[])"
+	" AS r(sid, n, kind, ts, data) JOIN won USING (sid)"
+	"), events AS ("
+	"INSERT INTO holdfast_event (sid, seq, ts, line) SELECT e.sid, e.seq, e.ts, e.line"
+	" FROM unnest($11::bigint[], $12::bigint[], $13::bigint[], $14::text[])"
+	" AS e(sid, seq, ts, line) JOIN won USING (sid)"
+	"), names AS ("
+	"INSERT INTO holdfast_name (sid, at, lines) SELECT n.sid, n.at, n.lines"
+	" FROM unnest($15::bigint[], $16::bigint[], $17::text[]) AS n(sid, at, lines) JOIN won USING (sid)"
+	" ON CONFLICT (sid, at) DO UPDATE SET lines = excluded.lines"
+	"), trimmed AS ("
+	"DELETE FROM holdfast_record AS r"
+	" USING unnest($18::bigint[], $19::bigint[]) AS t(sid, before), won"
+	" WHERE r.sid = t.sid AND r.n < t.before AND won.sid = t.sid"
+	") SELECT place FROM won";
+
+static const char delete_sql[] =
+	"WITH gone AS ("
+	"DELETE FROM holdfast_session AS s"
+	" USING unnest($1::bigint[], $2::bigint[], $3::bigint[]) AS g(sid, fence, last)"
+	" WHERE s.sid = g.sid AND s.fence = g.fence AND s.last_record = g.last RETURNING s.sid"
+	") INSERT INTO holdfast_garbage (sid) SELECT sid FROM gone";
+
+/* Waits for whatever the old connection still does to these rows, and makes it void if it is late. */
+static const char settle_sql[] =
+	"UPDATE holdfast_session AS s SET fence = s.fence + 1"
+	" FROM unnest($1::bigint[], $2::bigint[]) WITH ORDINALITY AS w(sid, fence, place)"
+	" WHERE s.sid = w.sid AND s.fence = w.fence RETURNING w.place, s.last_record";
+
+static struct pg_part *part_in(struct list *link)
+{
+	return list_entry(link, struct pg_part, part.link);
+}
+
+static bool is_open(const struct pg_part *part)
+{
+	return !part->is_there && !part->is_fenced;
+}
+
+/** Those whose fate is open, in their order; the caller frees the array. */
+static struct pg_part **take_open(struct pg *pg, size_t *ret_count)
+{
+	size_t count = 0;
+	size_t room = 16;
+	struct pg_part **parts = xcalloc(room, sizeof(*parts));
+	list_for_each(link, &pg->flight.parts) {
+		if (is_open(part_in(link))) {
+			if (count == room) {
+				room *= 2;
+				parts = xrealloc(parts, room * sizeof(*parts));
+			}
+			parts[count++] = part_in(link);
+		}
+	}
+	*ret_count = count;
+	return parts;
+}
+
+/** The part that a row speaks of: its place, from 1 on, is in a column. */
+static struct pg_part *part_of_row(
+	struct pg_part **parts, size_t count, const PGresult *result, int row, int column)
+{
+	int64_t place = pg_get_bigint(result, row, column);
+	return place > 0 && (size_t)place <= count ? parts[place - 1] : NULL;
+}
+
+/* --- the statements --- */
+
+static const struct pg_record *creation_of(const struct pg_part *part)
+{
+	return list_entry(part->records.next, struct pg_record, link);
+}
+
+static bool put_creations(
+	struct pg_part **parts, size_t count, const char *node, struct pg_params *params)
+{
+	int sid = pg_add_array(params, PG_BIGINT_ARRAY);
+	int id = pg_add_array(params, PG_TEXT_ARRAY);
+	int epoch = pg_add_array(params, PG_BIGINT_ARRAY);
+	int fence = pg_add_array(params, PG_BIGINT_ARRAY);
+	int created_at = pg_add_array(params, PG_BIGINT_ARRAY);
+	int created = pg_add_array(params, PG_BYTEA_ARRAY);
+	bool found = false;
+	for (size_t i = 0; i < count; i++) {
+		const struct pg_part *part = parts[i];
+		if (part->is_new) {
+			const struct pg_record *record = creation_of(part);
+			pg_put_bigint(params, sid, part->sid);
+			pg_put_bytes(params, id, part->id, strlen(part->id));
+			pg_put_bigint(params, epoch, (int64_t)part->epoch);
+			pg_put_bigint(params, fence, (int64_t)part->fence_now);
+			pg_put_bigint(params, created_at, record->ts);
+			pg_put_bytes(params, created, record->data, record->len);
+			found = true;
+		}
+	}
+	pg_add_text(params, node, strlen(node));
+	return found;
+}
+
+static bool put_deletions(struct pg_part **parts, size_t count, struct pg_params *params)
+{
+	int sid = pg_add_array(params, PG_BIGINT_ARRAY);
+	int fence = pg_add_array(params, PG_BIGINT_ARRAY);
+	int last = pg_add_array(params, PG_BIGINT_ARRAY);
+	bool found = false;
+	for (size_t i = 0; i < count; i++) {
+		const struct pg_part *part = parts[i];
+		if (part->is_deletion) {
+			pg_put_bigint(params, sid, part->sid);
+			pg_put_bigint(params, fence, (int64_t)part->fence_now);
+			pg_put_bigint(params, last, (int64_t)part->last);
+			found = true;
+		}
+	}
+	return found;
+}
+
+/* Places of the parameters of append_sql. */
+struct append_places {
+	int sid, fence, after, last, metadata;
+	int record_sid, record_n, record_kind, record_ts, record_data;
+	int event_sid, event_seq, event_ts, event_line;
+	int names_sid, names_at, names_lines;
+	int trim_sid, trim_before;
+};
+
+static struct append_places begin_append(struct pg_params *params)
+{
+	struct append_places at;
+	at.sid = pg_add_array(params, PG_BIGINT_ARRAY);
+	at.fence = pg_add_array(params, PG_BIGINT_ARRAY);
+	at.after = pg_add_array(params, PG_BIGINT_ARRAY);
+	at.last = pg_add_array(params, PG_BIGINT_ARRAY);
+	at.metadata = pg_add_array(params, PG_TEXT_ARRAY);
+	at.record_sid = pg_add_array(params, PG_BIGINT_ARRAY);
+	at.record_n = pg_add_array(params, PG_BIGINT_ARRAY);
+	at.record_kind = pg_add_array(params, PG_BIGINT_ARRAY);
+	at.record_ts = pg_add_array(params, PG_BIGINT_ARRAY);
+	at.record_data = pg_add_array(params, PG_BYTEA_ARRAY);
+	at.event_sid = pg_add_array(params, PG_BIGINT_ARRAY);
+	at.event_seq = pg_add_array(params, PG_BIGINT_ARRAY);
+	at.event_ts = pg_add_array(params, PG_BIGINT_ARRAY);
+	at.event_line = pg_add_array(params, PG_TEXT_ARRAY);
+	at.names_sid = pg_add_array(params, PG_BIGINT_ARRAY);
+	at.names_at = pg_add_array(params, PG_BIGINT_ARRAY);
+	at.names_lines = pg_add_array(params, PG_TEXT_ARRAY);
+	at.trim_sid = pg_add_array(params, PG_BIGINT_ARRAY);
+	at.trim_before = pg_add_array(params, PG_BIGINT_ARRAY);
+	return at;
+}
+
+static void put_records(
+	struct pg_params *params, const struct append_places *at, const struct pg_part *part)
+{
+	list_for_each(link, &part->records) {
+		const struct pg_record *record = list_entry(link, struct pg_record, link);
+		if (record->kind != RECORD_CREATE && record->kind != RECORD_DELETE) {
+			pg_put_bigint(params, at->record_sid, part->sid);
+			pg_put_bigint(params, at->record_n, (int64_t)record->number);
+			pg_put_bigint(params, at->record_kind, record->kind);
+			pg_put_bigint(params, at->record_ts, record->ts);
+			pg_put_bytes(params, at->record_data, record->data, record->len);
+		}
+	}
+}
+
+static void put_events(
+	struct pg_params *params, const struct append_places *at, const struct pg_part *part)
+{
+	struct buffer line = {0};
+	for (size_t i = 0; i < part->part.count; i++) {
+		const struct log_coming *coming = &part->part.events[i];
+		buffer_clear(&line);
+		event_append_line(coming->event, &line);
+		pg_put_bigint(params, at->event_sid, part->sid);
+		pg_put_bigint(params, at->event_seq, (int64_t)coming->event->seq);
+		pg_put_bigint(params, at->event_ts, coming->ts);
+		pg_put_bytes(params, at->event_line, line.data, line.len - 1);
+	}
+	buffer_finish(&line);
+}
+
+static void put_save(
+	struct pg_params *params, const struct append_places *at, const struct pg_part *part)
+{
+	if (part->names.len) {
+		pg_put_bigint(params, at->names_sid, part->sid);
+		pg_put_bigint(params, at->names_at, (int64_t)part->names_at);
+		pg_put_bytes(params, at->names_lines, part->names.data, part->names.len);
+	}
+	if (part->trim_before) {
+		pg_put_bigint(params, at->trim_sid, part->sid);
+		pg_put_bigint(params, at->trim_before, (int64_t)part->trim_before);
+	}
+}
+
+static void put_appends(struct pg_part **parts, size_t count, struct pg_params *params)
+{
+	struct append_places at = begin_append(params);
+	for (size_t i = 0; i < count; i++) {
+		const struct pg_part *part = parts[i];
+		pg_put_bigint(params, at.sid, part->sid);
+		pg_put_bigint(params, at.fence, (int64_t)part->fence_now);
+		pg_put_bigint(params, at.after, (int64_t)part->after);
+		pg_put_bigint(params, at.last, (int64_t)part->last);
+		if (part->has_save) {
+			pg_put_bytes(params, at.metadata, part->metadata.data, part->metadata.len);
+			put_save(params, &at, part);
+		} else {
+			pg_put_null(params, at.metadata);
+		}
+		put_records(params, &at, part);
+		put_events(params, &at, part);
+	}
+}
+
+/* --- one try --- */
+
+/** Those whose row was ours are there; the others are fenced off. */
+static void take_winners(struct pg_part **parts, size_t count, const PGresult *won)
+{
+	for (size_t i = 0; i < count; i++) {
+		parts[i]->is_fenced = true;
+	}
+	for (int row = 0; row < PQntuples(won); row++) {
+		struct pg_part *part = part_of_row(parts, count, won, row, 0);
+		if (part) {
+			part->is_fenced = false;
+			part->is_there = true;
+		}
+	}
+}
+
+/** 1: it is done, but the database warns that it may not be where it should. */
+static int try_group(struct pg *pg, char **ret_why)
+{
+	struct pg_params params[3] = {0};
+	struct pg_statement statements[3];
+	size_t count = 0;
+	size_t part_count;
+	struct pg_part **parts = take_open(pg, &part_count);
+	if (put_creations(parts, part_count, pg->node, &params[0])) {
+		statements[count++] = (struct pg_statement){0, create_sql, &params[0], NULL};
+	}
+	put_appends(parts, part_count, &params[1]);
+	size_t append = count;
+	statements[count++] = (struct pg_statement){1, append_sql, &params[1], NULL};
+	if (put_deletions(parts, part_count, &params[2])) {
+		statements[count++] = (struct pg_statement){2, delete_sql, &params[2], NULL};
+	}
+	int r = pg_run_group(&pg->conn, statements, count, ret_why);
+	if (r == 0 && pg->conn.has_warned) {
+		r = 1;
+	} else if (r == 0) {
+		take_winners(parts, part_count, statements[append].result);
+	}
+	for (size_t i = 0; i < 3; i++) {
+		if (i < count) {
+			PQclear(statements[i].result);
+		}
+		pg_params_finish(&params[i]);
+	}
+	free(parts);
+	return r;
+}
+
+/* --- what became of it --- */
+
+/** Its fence has been raised, and it has this last record. */
+static void settle_part(struct pg_part *part, uint64_t last_record)
+{
+	part->fence_now++;
+	part->is_there = part->last > part->after && last_record >= part->last;
+	part->is_new = false; /* its row is there */
+	part->is_fenced = false;
+}
+
+static int settle(struct pg *pg, char **ret_why)
+{
+	struct pg_params params = {0};
+	size_t count;
+	struct pg_part **parts = take_open(pg, &count);
+	int sid = pg_add_array(&params, PG_BIGINT_ARRAY);
+	int fence = pg_add_array(&params, PG_BIGINT_ARRAY);
+	for (size_t i = 0; i < count; i++) {
+		pg_put_bigint(&params, sid, parts[i]->sid);
+		pg_put_bigint(&params, fence, (int64_t)parts[i]->fence_now);
+	}
+	PGresult *raised = pg_run(&pg->conn, settle_sql, &params, ret_why);
+	pg_params_finish(&params);
+	/* One that is not told of is not there with the fence that it should have. */
+	for (size_t i = 0; raised && i < count; i++) {
+		parts[i]->is_there = parts[i]->is_deletion; /* as far as anybody can tell */
+		parts[i]->is_fenced = !parts[i]->is_deletion && !parts[i]->is_new;
+	}
+	for (int row = 0; raised && row < PQntuples(raised); row++) {
+		struct pg_part *part = part_of_row(parts, count, raised, row, 0);
+		if (part) {
+			settle_part(part, (uint64_t)pg_get_bigint(raised, row, 1));
+		}
+	}
+	free(parts);
+	PQclear(raised);
+	return raised ? 0 : -EIO;
+}
+
+static bool is_over(const struct pg *pg)
+{
+	return atomic_load(&pg->is_stopping) && uv_hrtime() > pg->stop_at;
+}
+
+static bool is_settled(struct pg *pg)
+{
+	list_for_each(link, &pg->flight.parts) {
+		if (is_open(part_in(link))) {
+			return false;
+		}
+	}
+	return true;
+}
+
+/** Returns 0 once it is known what became of the group, 1 to go on, or a negative errno. */
+static int step(struct pg *pg, char **ret_why)
+{
+	if (!pg_is_alive(&pg->conn)) {
+		pg_disconnect(&pg->conn);
+		int r = pg_connect(&pg->conn, pg->address, ret_why);
+		return r < 0 ? -ENOTCONN : 1;
+	}
+	if (pg->is_in_doubt) {
+		int r = settle(pg, ret_why);
+		if (r == 0 && !pg->conn.has_warned) {
+			pg->is_in_doubt = false;
+			return is_settled(pg) ? 0 : 1;
+		}
+		pg_disconnect(&pg->conn);
+		return -ENOTCONN;
+	}
+	int r = try_group(pg, ret_why);
+	if (r == -ENOTCONN || r == 1) {
+		pg->is_in_doubt = true;
+		pg_disconnect(&pg->conn);
+		return 1;
+	}
+	return r == -EAGAIN ? 1 : r;
+}
+
+void pg_write(struct pg *pg)
+{
+	bool has_told = false;
+	for (;;) {
+		char *why = NULL;
+		int r = step(pg, &why);
+		if (r == -ENOTCONN && !is_over(pg)) {
+			if (!has_told) {
+				diag(DIAG_ERROR,
+					"the database cannot be used: %s; inputs wait until it can",
+					why ? why : "it does not answer");
+			}
+			has_told = true;
+			free(why);
+			usleep(RETRY_US);
+			continue;
+		}
+		if (r < 0 && r != -ENOTCONN) {
+			diag(DIAG_ERROR, "the database refuses to write: %s",
+				why ? why : "nobody knows why");
+		} else if (r == 0 && has_told) {
+			diag(DIAG_INFO, "the database can be used again");
+		}
+		free(why);
+		if (r <= 0) {
+			pg->flight.status = r;
+			return;
+		}
+	}
+}

@@ -1,0 +1,13 @@
+// What is promised to clients holds with sessions in PostgreSQL as it does with files: other files of this folder, run once more
+// against servers with --store (HOLDFAST_TEST_STORE).
+
+import { test } from 'node:test';
+import { partOf } from '../support/part.mjs';
+import { Postgres } from '../support/postgres.mjs';
+import { rerun } from '../support/rerun.mjs';
+
+const FILES = ['10-rest', '16-session-pages', '20-contract', '21-cut-points', '22-agent', '25-taking-part', '34-usage', '36-producers', '44-permissions', '58-labels', '59-search'];
+
+for (const name of partOf(FILES)) {
+	test(`${name}, in PostgreSQL`, (t) => rerun(t, name, { HOLDFAST_TEST_STORE: Postgres.start(t).host }));
+}

@@ -1,0 +1,67 @@
+// PostgreSQL for tests (postgres.sh): one of its own for a test file, and databases in it.
+
+import { execFileSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { defer } from './wait.mjs';
+
+const SCRIPT = fileURLToPath(new URL('postgres.sh', import.meta.url));
+
+/** Runs statements; returns the rows as lines, with | between columns. */
+export function ask(host, database, sql) {
+	return execFileSync('psql', ['-h', host, '-U', 'holdfast', '-d', database, '-X', '-q', '-A', '-t', '-v', 'ON_ERROR_STOP=1', '-c', sql], { encoding: 'utf8', maxBuffer: Infinity, stdio: ['ignore', 'pipe', 'pipe'] }).trim();
+}
+
+/** With HOLDFAST_TEST_STORE, the database in which sessions are that would be in this data directory. */
+export function databaseOf(dataDir) {
+	return `d${createHash('sha256').update(dataDir).digest('hex').slice(0, 16)}`;
+}
+
+/** Makes a database unless it is there. */
+export function makeDatabase(host, name) {
+	if (ask(host, 'postgres', `SELECT 1 FROM pg_database WHERE datname = '${name}'`) === '') {
+		ask(host, 'postgres', `CREATE DATABASE ${name}`);
+	}
+}
+
+let started = 0;
+
+export class Postgres {
+	/** The directory of its socket. */
+	host;
+
+	/** Starts one that ends with the test. */
+	static start(t) {
+		const postgres = new Postgres();
+		postgres.host = join(tmpdir(), `holdfast-pg-${process.pid}-${(started += 1)}`); // its user has to get there
+		execFileSync(SCRIPT, ['start', postgres.host], { stdio: ['ignore', 'ignore', 'inherit'] });
+		defer(t, () => execFileSync(SCRIPT, ['stop', postgres.host], { stdio: 'ignore' }));
+		return postgres;
+	}
+
+	/** Ends it without a warning, as a power cut does; up() starts it again. */
+	kill9() {
+		const file = join(this.host, 'data/postmaster.pid');
+		const pid = Number(readFileSync(file, 'utf8').split('\n')[0]);
+		process.kill(pid, 'SIGSTOP'); // else it would begin others
+		execFileSync('pkill', ['-KILL', '-P', String(pid)]);
+		process.kill(pid, 'SIGKILL');
+		[file, join(this.host, '.s.PGSQL.5432.lock')].forEach((lock) => rmSync(lock));
+	}
+
+	up() {
+		execFileSync(SCRIPT, ['up', this.host], { stdio: ['ignore', 'ignore', 'inherit'] });
+	}
+
+	address(name) {
+		makeDatabase(this.host, name);
+		return `host=${this.host} user=holdfast dbname=${name}`;
+	}
+
+	ask(name, sql) {
+		return ask(this.host, name, sql);
+	}
+}
