@@ -6,6 +6,7 @@
 #include "disk_io.h"
 #include "engine.h"
 #include "journal_read.h"
+#include "left_out.h"
 #include "names.h"
 
 #include "holdfast/buffer.h"
@@ -568,29 +569,8 @@ int recover_session(struct store *store, const char *id, struct metadata *meta,
 /** Takes a session's files away, and its folder; returns whether that is gone. */
 bool remove_folder(int dir_fd, const char *name);
 
-/* left_out.c */
-/** Of struct store_engine. */
-bool left_out_has(const struct store *store, const char *id, size_t len);
-void left_out_init(struct store *store);
-void left_out_finish(struct store *store);
-/** A session stays as it is on disk, and is tried again. */
-void left_out_add(struct store *store, const char *id);
-void left_out_remove(struct store *store, const char *id);
-/** Forgets them all. */
-void left_out_forget(struct store *store);
-/** Tries them when that is due. */
-void left_out_try_later(struct store *store);
-/** Whether the journal's older segments are needed beyond the checkpoints of all logs. */
-bool store_keeps_segments(const struct store *store);
-
 /* recover.c */
 int recover(struct store *store, char **ret_why);
-
-/* look_back.c */
-/** Of struct store_engine. */
-void look_back_rewind(struct store *store);
-/** Tries to read a session that was left out, on the thread pool; returned() follows if it can. */
-void look_back_for(struct store *store, const char *id);
 
 /* store_room.c */
 /** Once the store is recovered; measures the data directory, which blocks. */

@@ -183,7 +183,7 @@ test('a reader far up is left alone by what comes in at the end, and by what is 
 		input.end(),
 	]);
 	await byTestId(page, 'inspect').click();
-	await page.waitForFunction((seq) => document.querySelector('[data-figure="seq"]').textContent === String(seq), end);
+	await page.waitForFunction((seq) => document.querySelector('[data-figure="seq"]')?.textContent === String(seq), end);
 	await standing(page);
 	assert.equal((await place()).no, before.no, 'narrower: all lines break elsewhere, and the reader is where he was');
 	await byTestId(page, 'inspect').click();

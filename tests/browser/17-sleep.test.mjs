@@ -123,7 +123,7 @@ test('asleep for 1,500 events: the end is there, and all of them are', async (t)
 	await waitForSeq(page, last);
 	await byTestId(page, 'inspect').click();
 	await page.waitForFunction(
-		(seq) => document.querySelector('[data-figure="held"]').textContent === String(seq),
+		(seq) => document.querySelector('[data-figure="held"]')?.textContent === String(seq),
 		last,
 	);
 	assert.equal(await page.locator('[data-figure="seq"]').textContent(), String(last));

@@ -19,7 +19,7 @@ const figure = (page, name) => page.locator(`[data-figure="${name}"]`);
 
 const waitForFigure = (page, name, text) =>
 	page.waitForFunction(
-		([of, wanted]) => document.querySelector(`[data-figure="${of}"]`).textContent === wanted,
+		([of, wanted]) => document.querySelector(`[data-figure="${of}"]`)?.textContent === wanted,
 		[name, text],
 	);
 
@@ -78,7 +78,7 @@ test('frames are shown as they went over the wire, newest first, with the figure
 	await page.locator('[data-frame-type="events"]').first().waitFor();
 	await page.clock.runFor(11_000);
 	await waitForFigure(page, 'seq', String(next));
-	await page.waitForFunction(() => /^\d+ ms$/.test(document.querySelector('[data-figure="round_trip"]').textContent));
+	await page.waitForFunction(() => /^\d+ ms$/.test(document.querySelector('[data-figure="round_trip"]')?.textContent));
 	assert.equal(await page.locator('[data-frame-type="keepalive"]').count(), 0, 'left out unless asked for');
 	await page.getByLabel('Hide previews').uncheck();
 	assert.ok((await page.locator('[data-frame-type="keepalive"]').count()) > 0);

@@ -64,7 +64,7 @@ test('"load older" ends at the first event that is kept, and the page says so', 
 	const seqs = (await shownEvents(page)).map(({ seq }) => seq);
 	assert.equal(seqs[0], first);
 	await byTestId(page, 'inspect').click();
-	await page.waitForFunction((n) => document.querySelector('[data-figure="held"]').textContent === n, String(KEPT));
+	await page.waitForFunction((n) => document.querySelector('[data-figure="held"]')?.textContent === n, String(KEPT));
 });
 
 test('what a page missed is not kept any more: it begins anew, and says so', async (t) => {
