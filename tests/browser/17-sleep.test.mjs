@@ -115,13 +115,14 @@ test('a second after it is looked at again a page has the 500 events that came w
 
 test('asleep for 1,500 events: the end is there, and all of them are', async (t) => {
 	const { server, proxy, page, id } = await openThrough(t);
+	await byTestId(page, 'inspect').click(); // its part is loaded with a connection that works
+	await page.locator('[data-figure="held"]').waitFor();
 	proxy.cut();
 	await setVisible(page, false);
 	await post(server, id, [...paragraphs(100, 1_500), input.end()]);
 	const last = readLog(server, id).at(-1).seq;
 	await setVisible(page, true);
 	await waitForSeq(page, last);
-	await byTestId(page, 'inspect').click();
 	await page.waitForFunction(
 		(seq) => document.querySelector('[data-figure="held"]')?.textContent === String(seq),
 		last,

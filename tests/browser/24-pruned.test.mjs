@@ -79,6 +79,8 @@ test('what a page missed is not kept any more: it begins anew, and says so', asy
 	const { max_seq: next } = await post(server, id, [input.text('One more.'), input.end()]);
 	await waitForSeq(page, next);
 	await page.reload();
+	await waitForStatus(page, 'live');
+	await page.evaluate(() => document.querySelector('#jump').click()); // the reader was where the log begins
 	await waitForSeq(page, next);
 	await waitForFirst(server, id, next - KEPT + 1);
 });

@@ -35,8 +35,10 @@ async function open(page, id) {
 	if (await page.locator('[data-action="open-sidebar"]').isVisible()) {
 		await page.locator('[data-action="open-sidebar"]').click();
 	}
-	await row(page, id).locator('a').click();
-	await page.waitForFunction((hash) => location.hash === hash, `#/s/${id}`);
+	await eventually(async () => {
+		await row(page, id).locator('a').click(); // the list may have another order at that moment
+		return (await page.evaluate(() => location.hash)) === `#/s/${id}`;
+	}, `session ${id} to be shown`);
 }
 
 /** Two sessions with much to read. */
