@@ -94,6 +94,24 @@ const PROGRAM = `
 		}
 	}`;
 
+/** Gives a function that loads the page and waits until it has begun; if that takes too long it tells what the page waits for. */
+function watchLoads(page) {
+	const pending = new Set();
+	const failed = [];
+	page.on('request', (request) => pending.add(request));
+	['requestfinished', 'requestfailed'].forEach((name) => page.on(name, (request) => pending.delete(request)));
+	page.on('requestfailed', (request) => failed.push(`${request.url()} ${request.failure()?.errorText}`));
+	page.on('response', (response) => response.status() >= 400 && failed.push(`${response.url()} ${response.status()}`));
+	return async (url) => {
+		pending.clear();
+		await page.goto(url);
+		await page.waitForFunction(() => !document.body.classList.contains('locked') && !location.hash.includes('token')).catch(async (error) => {
+			const shown = await page.evaluate(() => `${location.hash.slice(0, 8)} ${document.body.className}: ${document.body.innerText.slice(0, 300)}`);
+			throw new Error(`${error.message}; the page shows ${shown}; it waits for ${[...pending].map((request) => `${request.method()} ${request.url()}`).join(', ')}; failed: ${failed.join(', ')}`);
+		});
+	};
+}
+
 async function usePhone(t, { server, phone, there, pair }) {
 	const by = startBrowser(t, there, pair);
 	const link = await holdfast(server, 'url');
@@ -102,14 +120,14 @@ async function usePhone(t, { server, phone, there, pair }) {
 	const id = 'first';
 	const made = await phone.run('curl', ['-sS', '--cacert', pair.cert, '-H', `Authorization: Bearer ${token}`, '-H', 'Content-Type: application/json', '-d', `{"id":"${id}"}`, `${base}/api/sessions`]);
 	assert.match(made, /"epoch"/);
-	const page = await openPage(t, `${link}&session=${id}`, { by, login: false, ...PHONE });
-	await page.waitForFunction(() => !document.body.classList.contains('locked') && !location.hash.includes('token'));
+	const page = await openPage(t, 'about:blank', { by, login: false, ...PHONE });
+	const load = watchLoads(page);
+	await load(`${link}&session=${id}`);
 	await say(page, 'list');
 	await waitForTurns(page, 1);
 	const [cookie] = await page.context().cookies();
 	assert.deepEqual([cookie.secure, cookie.httpOnly, cookie.sameSite, cookie.domain], [true, true, 'Strict', NAME]);
-	await page.goto(`${base}/`);
-	await page.waitForFunction(() => !document.body.classList.contains('locked'));
+	await load(`${base}/`);
 
 	const shared = await holdfast(server, 'token', 'create', '--role', 'observer', '--session', id, '--link');
 	assert.ok(shared.startsWith(`${base}/#share=`), shared);

@@ -37,6 +37,7 @@ export function makePair(t, { ipv6 = true } = {}) {
 	for (const [name, address, address6] of [[here, HERE, HERE6], [there, THERE, THERE6]]) {
 		ip('-n', name, 'address', 'add', `${address}/24`, 'dev', 'cable');
 		ip('-n', name, 'address', 'add', `${address6}/64`, 'dev', 'cable', 'nodad');
+		ip('-n', name, 'link', 'set', 'cable', 'addrgenmode', 'none'); // an address that comes later is a change of the network: Chromium drops its requests
 		ip('-n', name, 'link', 'set', 'cable', 'up');
 	}
 	if (!ipv6) {
