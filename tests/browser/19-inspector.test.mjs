@@ -50,6 +50,7 @@ async function openInspector(t, options) {
 	await page.goto(sessionUrl(server.url, id));
 	await waitForSeq(page, last);
 	await byTestId(page, 'inspect').click();
+	await page.locator('.frame').first().waitFor(); // it is loaded now
 	return { server, id, epoch, last, page };
 }
 
