@@ -10,6 +10,7 @@ import { tabKey } from './tab.js';
 
 const UNDO_MS = 10_000;
 const LATE_MS = 5_000; // a tab in the background may be as late as this
+const LEAVING_MS = 500;
 const KEPT = 'holdfast going ';
 
 /** @typedef {{id: string, title: string, archived: boolean, until: number, tab: string}} Going archived: before it was deleted */
@@ -118,8 +119,9 @@ export class SessionChanges {
 		this.#going.set(id, () => end(true));
 		this.#changed();
 		const isArchived = session.archived || session.until !== undefined || (await this.#label(session, { archived: true }));
-		if (!isArchived && !isKept) {
-			end(true); // nothing is deleted that could not be put away first
+		if (!isArchived) {
+			// Nothing is deleted that could not be put away first. A page that is being left drops its requests, and forgets nothing.
+			setTimeout(() => isKept || end(true), LEAVING_MS);
 		}
 	}
 
