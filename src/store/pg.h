@@ -147,18 +147,6 @@ struct pg_log {
 	bool has_records; /* the database has some of it */
 };
 
-struct pg_names {
-	uv_work_t work;
-	struct list link;
-	struct store *store;
-	char *id;
-	uint64_t epoch;
-	int64_t sid;
-	uint64_t size;
-	struct name_table names;
-	int status;
-};
-
 #define PG_READERS 4
 struct pg {
 	struct store *store;
@@ -172,12 +160,12 @@ struct pg {
 	struct pg_group gather;
 	struct pg_group flight;
 	bool is_busy;
-	bool is_rewinding;
 	uv_timer_t *retry;
 	uv_timer_t *lease;
 	bool is_renewing;
-	atomic_bool is_stopping; /* the thread waits for the database no longer than `stop_at` */
-	uint64_t stop_at; /* uv_hrtime() */
+	atomic_ullong
+		give_up_at; /* the thread waits for the database until then, uv_hrtime(); 0: for ever */
+	atomic_bool is_stopping; /* for the thread pool: what can wait need not be done */
 	bool has_garbage;
 	bool is_sweeping;
 	/* Connections for whoever reads on the thread pool. */

@@ -283,7 +283,7 @@ static void fail(struct pg *pg)
 	refuse(&pg->flight.parts);
 	pg->gather.lsn++;
 	pg->gather.bytes = 0;
-	store_failed(store, pg->flight.status, 0);
+	store_failed(store, pg->flight.status, pg->is_in_doubt ? pg->flight.lsn : 0);
 	if (!store->closing) {
 		uint64_t ms = (uint64_t)store->limits->journal_retry_ms;
 		uv_timer_start(pg->retry, handle_retry, ms, 0);
@@ -305,12 +305,16 @@ void pg_group_land(struct pg *pg)
 int pg_sync(struct store *store)
 {
 	struct pg *pg = pg_of(store);
+	/* Nobody waits for ever for a database that is down: what is not known to be there is refused. */
+	atomic_store(
+		&pg->give_up_at, uv_hrtime() + (uint64_t)store->limits->stop_wait_ms * 1000000);
 	while (pg->is_busy || !list_empty(&pg->gather.parts)) {
 		if (!pg->is_busy) {
 			begin_flight(pg);
 		}
 		worker_wait(pg->writer);
 	}
+	atomic_store(&pg->give_up_at, 0);
 	return store->error;
 }
 

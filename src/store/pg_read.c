@@ -138,6 +138,17 @@ void pg_read(struct session_log *log, struct log_read *read)
 
 /* --- names --- */
 
+struct pg_names {
+	uv_work_t work;
+	struct store *store;
+	char *id;
+	uint64_t epoch;
+	int64_t sid;
+	uint64_t size; /* bytes of lines that count */
+	struct name_table names;
+	int status;
+};
+
 static void names_work(uv_work_t *work)
 {
 	struct pg_names *job = work->data;
@@ -243,7 +254,6 @@ static void look_back_done(uv_work_t *work, int status)
 	struct store *store = job->store;
 	int r = job->rows ? 0 : -EIO;
 	store->jobs--;
-	pg_of(store)->is_rewinding = false;
 	list_for_each(link, &store->logs) {
 		struct session_log *log = list_entry(link, struct session_log, link);
 		if (r == 0 && log->rewind && log->owner) {
@@ -269,7 +279,6 @@ void pg_rewind(struct store *store)
 		}
 	}
 	store->jobs++;
-	pg_of(store)->is_rewinding = true;
 	uv_queue_work(store->loop, &job->work, look_back_work, look_back_done);
 }
 

@@ -340,7 +340,8 @@ static int settle(struct pg *pg, char **ret_why)
 
 static bool is_over(const struct pg *pg)
 {
-	return atomic_load(&pg->is_stopping) && uv_hrtime() > pg->stop_at;
+	uint64_t at = atomic_load(&pg->give_up_at);
+	return at && uv_hrtime() > at;
 }
 
 static bool is_settled(struct pg *pg)

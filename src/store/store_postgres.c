@@ -31,27 +31,26 @@ static const char lease_sql[] =
 	" ON CONFLICT (name) DO UPDATE SET lease_until = excluded.lease_until, holder = excluded.holder"
 	" WHERE n.lease_until < now() OR n.holder = excluded.holder RETURNING 1::bigint";
 
-static int take_lease(struct pg *pg, PGresult *rows, const char *why, char **ret_why)
+/** -EBUSY if another server has the lease. */
+static int judge_lease(PGresult *rows)
 {
 	int r = !rows ? -EIO : PQntuples(rows) ? 0 : -EBUSY;
 	PQclear(rows);
-	if (r == -EBUSY) {
-		*ret_why = xstrdup(
-			"another holdfast uses this database; stop it, or, if it has died, try again in " LEASE_S
-			" seconds");
-	} else if (r < 0 && !*ret_why) {
-		*ret_why = xstrdup(why ? why : "the database does not answer");
-	}
 	return r;
 }
 
-static int ask_lease(struct pg *pg, char **ret_why)
+static int take_lease(struct pg *pg, char **ret_why)
 {
 	struct pg_params params = {0};
 	pg_add_text(&params, pg->node, strlen(pg->node));
-	PGresult *rows = pg_run(&pg->conn, lease_sql, &params, ret_why);
+	int r = judge_lease(pg_run(&pg->conn, lease_sql, &params, ret_why));
 	pg_params_finish(&params);
-	return take_lease(pg, rows, NULL, ret_why);
+	if (r == -EBUSY) {
+		*ret_why = xstrdup(
+			"another holdfast uses it; stop that one, or, if it has died, try again in " LEASE_S
+			" seconds");
+	}
+	return r;
 }
 
 struct pg_renewal {
@@ -65,9 +64,7 @@ static void renew_work(uv_work_t *work)
 	struct pg_renewal *renewal = work->data;
 	struct pg_params params = {0};
 	pg_add_text(&params, renewal->pg->node, strlen(renewal->pg->node));
-	PGresult *rows = pg_query(renewal->pg, lease_sql, &params);
-	renewal->status = !rows ? -EIO : PQntuples(rows) ? 0 : -EBUSY;
-	PQclear(rows);
+	renewal->status = judge_lease(pg_query(renewal->pg, lease_sql, &params));
 	pg_params_finish(&params);
 }
 
@@ -184,7 +181,7 @@ static int open_store(struct store *store, const struct store_place *place, char
 	}
 	r = r < 0 ? r : pg_connect(&pg->conn, pg->address, &why);
 	r = r < 0 ? r : pg_schema_make(&pg->conn, &why);
-	r = r < 0 ? r : ask_lease(pg, &why);
+	r = r < 0 ? r : take_lease(pg, &why);
 	r = r < 0 ? r : pg_recover(pg, &why);
 	r = r < 0 ? r : pg_blobs_measure(pg, &why);
 	if (r < 0) {
@@ -216,7 +213,6 @@ static void save_all(struct store *store)
 static bool close_store(struct store *store)
 {
 	struct pg *pg = pg_of(store);
-	pg->stop_at = uv_hrtime() + (uint64_t)store->limits->stop_wait_ms * 1000000;
 	atomic_store(&pg->is_stopping, true);
 	if (pg_sync(store) == 0) {
 		save_all(store);

@@ -104,12 +104,25 @@ test('while the database is down, appends wait and what is in memory is read; th
 	await eventually(() => /the database can be used again/.test(server.stderr), 'the server to say so');
 });
 
+test('a server whose database is down stops in time', async (t) => {
+	const { postgres, server } = await start(t);
+	await server.createSession({ id: 's' });
+	postgres.kill9();
+	const refused = server.request('POST', '/api/sessions/s/events', { json: [input.note({})] }).catch(() => ({ status: 0 }));
+	await eventually(() => /the database cannot be used/.test(server.stderr), 'the server to say so');
+	await server.stop();
+	assert.notEqual((await refused).status, 200);
+	postgres.up();
+	await server.up();
+	assert.equal((await server.request('GET', '/api/sessions/s')).body.max_seq, 0);
+});
+
 test('a second server is sent away, and does not hurt the first', async (t) => {
 	const { postgres, server } = await start(t);
 	await server.createSession({ id: 's' });
 	const { code, stderr } = await runToEnd(['serve', '--listen', '127.0.0.1:0', '--data', scratchDir(t), '--store', postgres.address('relay')]);
 	assert.equal(code, 1);
-	assert.match(stderr, /another holdfast uses this database/);
+	assert.match(stderr, /cannot use the database: another holdfast uses it/);
 	assert.equal((await server.request('POST', '/api/sessions/s/events', { json: [input.note({})] })).status, 200);
 	await server.stop();
 	const next = await Server.start(t, { args: ['--store', postgres.address('relay')] });
