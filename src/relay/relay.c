@@ -49,7 +49,7 @@ struct relay {
 	uint64_t tick_idle_ns;
 	uv_signal_t sigterm;
 	uv_signal_t sigint;
-	uv_signal_t sighup; /* with TLS or --config only: else the default ends the process */
+	uv_signal_t sighup;
 	struct notify *notify; /* NULL: nobody is to be told */
 	uint64_t seen_lsn; /* what was on disk when the watchdog was told last */
 	uv_work_t reload; /* its data is NULL while it is not under way */
@@ -212,7 +212,7 @@ static void handle_signal(uv_signal_t *handle, int number)
 {
 	struct relay *relay = handle->data;
 	if (!relay->stopping) {
-		diag(DIAG_INFO, "stopping (%s)", number == SIGTERM ? "SIGTERM" : "SIGINT");
+		diag(DIAG_INFO, "stopping (SIG%s)", sigabbrev_np(number));
 		stop(relay);
 	}
 }
@@ -242,15 +242,18 @@ static void take_level(uv_work_t *work, int status)
 	work->data = NULL;
 	if (relay->reload_status == 0) {
 		diag_set_level(relay->log_level);
-	}
-	if (relay->reload_status == 0 || relay->reload_status == -ENOENT) {
 		diag_say("SIGHUP: the log level has been read again");
+	} else if (relay->reload_status == -ENOENT && !relay->config->tls_cert) {
+		diag_say("SIGHUP: no file has anything to be read again");
 	}
 }
 
 static void handle_hangup(uv_signal_t *handle, int number)
 {
 	struct relay *relay = handle->data;
+	if (!isatty(STDERR_FILENO) && errno == EIO) { /* its terminal has been closed */
+		handle_signal(handle, number);
+	}
 	if (relay->stopping) {
 		return;
 	}
@@ -293,9 +296,7 @@ static void start_handles(struct relay *relay)
 	uv_check_start(&relay->check, handle_check);
 	uv_signal_start(&relay->sigterm, handle_signal, SIGTERM);
 	uv_signal_start(&relay->sigint, handle_signal, SIGINT);
-	if (relay->config->tls_cert || relay->config->file->path) {
-		uv_signal_start(&relay->sighup, handle_hangup, SIGHUP);
-	}
+	uv_signal_start(&relay->sighup, handle_hangup, SIGHUP);
 }
 
 static void recover_session(struct session *session, void *arg)

@@ -2,6 +2,7 @@
 // client library.
 
 import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
 import { X509Certificate, createHash } from 'node:crypto';
 import { chmodSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -112,7 +113,8 @@ function watchLoads(page) {
 	};
 }
 
-async function usePhone(t, { server, phone, there, pair }) {
+/** `domain`: of the cookie, which is Secure unless the phone sees no TLS. */
+async function usePhone(t, { server, phone, there, pair }, { secure = true, domain = NAME } = {}) {
 	const by = startBrowser(t, there, pair);
 	const link = await holdfast(server, 'url');
 	const base = link.split('/#')[0];
@@ -126,7 +128,7 @@ async function usePhone(t, { server, phone, there, pair }) {
 	await say(page, 'list');
 	await waitForTurns(page, 1);
 	const [cookie] = await page.context().cookies();
-	assert.deepEqual([cookie.secure, cookie.httpOnly, cookie.sameSite, cookie.domain], [true, true, 'Strict', NAME]);
+	assert.deepEqual([cookie.secure, cookie.httpOnly, cookie.sameSite, cookie.domain], [secure, true, 'Strict', domain]);
 	await load(`${base}/`);
 
 	const shared = await holdfast(server, 'token', 'create', '--role', 'observer', '--session', id, '--link');
@@ -168,20 +170,19 @@ async function lockOut({ server, phone, pair }, { base, token }) {
 	assert.equal(await curl(server, 'http://127.0.0.1:8080/api/sessions', { ca: pair.cert, token: 'wrong' }), 401);
 }
 
-/** Starts the proxy and waits until the phone reaches the server through it. */
-async function startProxy({ server, phone, pair }, command, args, options) {
-	const { child, output } = server.start(command, args, options);
+/** Waits until the phone reaches the server through what was started. */
+async function reach({ phone, pair }, { child, output }, base = `https://${NAME}`) {
 	await eventually(async () => {
 		assert.equal(child.exitCode, null, output());
-		return /ok/.test(await phone.run('curl', ['-sS', '--cacert', pair.cert, `https://${NAME}/healthz`]));
-	}, `${command} to answer`);
+		return /ok/.test(await phone.run('curl', ['-sS', '--cacert', pair.cert, `${base}/healthz`]));
+	}, `the phone to reach ${base}`);
 }
 
 fault ?? test('nginx in front', async (t) => {
 	const all = await setUp(t);
 	all.server.put('nginx/sites-enabled/holdfast', recipe('nginx', 'nginx')[0]);
 	await serve(all.server, recipe('nginx', 'sh')[0]);
-	await startProxy(all, 'nginx', ['-g', 'daemon off;']);
+	await reach(all, all.server.start('nginx', ['-g', 'daemon off;']));
 	const reached = await usePhone(t, all);
 	assert.equal(reached.base, `https://${NAME}`);
 	await lockOut(all, reached);
@@ -197,8 +198,39 @@ fault ?? test('Caddy in front', async (t) => {
 	server.copy(`${kept}.key`, pair.key);
 	server.put(`${kept}.json`, JSON.stringify({ sans: [NAME], issuer_data: { url: '', ca: 'https://acme-v02.api.letsencrypt.org/directory' } }));
 	await serve(server, recipe('Caddy', 'sh')[0]);
-	await startProxy(all, 'caddy', ['run', '--config', '/etc/caddy/Caddyfile'], { env: { XDG_DATA_HOME: '/etc/caddy-data', XDG_CONFIG_HOME: '/run/caddy' } });
+	await reach(all, server.start('caddy', ['run', '--config', '/etc/caddy/Caddyfile'], { env: { XDG_DATA_HOME: '/etc/caddy-data', XDG_CONFIG_HOME: '/run/caddy' } }));
 	const reached = await usePhone(t, all);
 	assert.equal(reached.base, `https://${NAME}`);
 	await lockOut(all, reached);
+});
+
+fault ?? test('HAProxy in front', async (t) => {
+	const all = await setUp(t);
+	const { server } = all;
+	server.put('haproxy/haproxy.cfg', `${readFileSync('/etc/haproxy/haproxy.cfg', 'utf8')}\n${recipe('HAProxy', 'haproxy')[0]}`);
+	const [renew, command] = recipe('HAProxy', 'sh');
+	await serve(server, command);
+	await reach(all, server.start('sh', ['-ec', `mkdir /run/haproxy\n${renew}exec haproxy -db -f /etc/haproxy/haproxy.cfg`]));
+	const reached = await usePhone(t, all);
+	assert.equal(reached.base, `https://${NAME}`);
+	await lockOut(all, reached);
+});
+
+fault ?? test('SSH: a server without any option, and a port of the phone', async (t) => {
+	const all = await setUp(t);
+	const { server, phone } = all;
+	const key = join(scratchDir(t), 'key');
+	execFileSync('ssh-keygen', ['-q', '-t', 'ed25519', '-N', '', '-f', key]);
+	server.put('passwd', `${readFileSync('/etc/passwd', 'utf8')}me:x:7777:7777::/etc/me:/bin/sh\n`);
+	server.copy('me/.ssh/authorized_keys', `${key}.pub`);
+	server.put('dropbear/here', '');
+	phone.copy('ssh/key', key);
+	phone.put('ssh/ssh_config', 'IdentityFile /etc/ssh/key\nUserKnownHostsFile /run/known_hosts\nStrictHostKeyChecking accept-new\n');
+	await serve(server, 'holdfast serve --data /var/lib/holdfast');
+	const { output } = server.start('dropbear', ['-F', '-E', '-R', '-s', '-p', '22']);
+	await eventually(() => /Not backgrounding/.test(output()), `the SSH server to begin\n${output()}`);
+	await reach(all, phone.start('sh', ['-c', `exec ${recipe('SSH', 'sh')[0].trim()}`]), 'http://127.0.0.1:8080');
+	const { base } = await usePhone(t, all, { secure: false, domain: '127.0.0.1' });
+	assert.equal(base, 'http://127.0.0.1:8080');
+	assert.match(await phone.run('curl', ['-sS', `http://${HERE}:8080/healthz`]), /refused|Failed to connect/);
 });

@@ -1,14 +1,16 @@
 // The program itself: its options, its lock, its end, and whom it lets in.
 
 import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { Observer } from '../support/observer.mjs';
-import { Producer } from '../support/producer.mjs';
+import { Producer, input, post } from '../support/producer.mjs';
 import { assertValid, check } from '../support/schema.mjs';
-import { Server, runToEnd, scratchDir } from '../support/server.mjs';
+import { Server, binary, runToEnd, scratchDir } from '../support/server.mjs';
 import { TestSocket } from '../support/socket.mjs';
+import { defer, eventually, patience, within } from '../support/wait.mjs';
 
 test('--help and --version answer on stdout and end with 0', async () => {
 	for (const args of [['--help'], ['serve', '--help']]) {
@@ -90,7 +92,7 @@ test('SIGTERM ends the server with 0, and tells every client to come back', asyn
 const STUBBORN = `trap '' TERM; while :; do sleep 0.2; done`;
 
 test('a server that stops is not ready, and says so until it has ended', async (t) => {
-	const server = await Server.start(t, { args: ['--agent', STUBBORN, '--limit', 'agent_stop_ms=60000', '--drain-timeout', '3s'] });
+	const server = await Server.start(t, { args: ['--agent', STUBBORN, '--limit', 'agent_stop_ms=60000', '--drain-timeout', `${3 * patience}s`] });
 	const { id } = await server.createSession();
 	assert.deepEqual((await server.request('GET', '/readyz')).body, { status: 'ready' });
 	const observer = await Observer.connect(t, server, id);
@@ -105,6 +107,43 @@ test('a server that stops is not ready, and says so until it has ended', async (
 	assert.equal((await server.request('GET', '/healthz')).status, 200);
 	assert.equal((await server.request('GET', '/api/sessions')).body.error.code, 'shutting_down');
 	await ended; // the agent would stay for ever
+});
+
+test('SIGHUP ends no server, even if there is nothing that it could read again, and it says so', async (t) => {
+	const server = await Server.start(t);
+	const { id } = await server.createSession();
+	const observer = await Observer.connect(t, server, id);
+	await observer.loadAll();
+	for (let n = 1; n <= 3; n++) {
+		process.kill(server.pid, 'SIGHUP');
+		await eventually(() => server.stderr.split('SIGHUP: no file has anything to be read again').length === n + 1, 'it to be said');
+	}
+	const { acks } = await post(server, id, input.note({ after: 'SIGHUP' }));
+	await observer.waitForSeq(acks[0].seq);
+	assert.equal(observer.closed, null);
+});
+
+/** Runs a program in a terminal of its own, which is closed when the program has said the words; prints how it ended. */
+const IN_TERMINAL = `
+import os, pty, sys
+pid, terminal = pty.fork()
+if pid == 0:
+	os.execv(sys.argv[2], sys.argv[2:])
+said = b''
+while sys.argv[1].encode() not in said:
+	said += os.read(terminal, 4096)
+os.close(terminal)
+print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+`;
+
+test('a server whose terminal is closed stops as it does after SIGTERM', async (t) => {
+	const dir = scratchDir(t);
+	const child = spawn('python3', ['-c', IN_TERMINAL, 'listening on', binary(), 'serve', '--listen', '127.0.0.1:0', '--data', join(dir, 'data'), '--cwd', dir], { stdio: ['ignore', 'pipe', 'inherit'] });
+	defer(t, () => child.kill('SIGKILL'));
+	const told = await within(child.stdout.setEncoding('utf8').toArray(), 30_000, () => 'the server to end');
+	assert.equal(told.join(''), '0\n');
+	const again = await Server.start(t, { dataDir: join(dir, 'data') });
+	assert.equal((await again.request('GET', '/readyz')).status, 200, 'and gives its directory back');
 });
 
 function assertForbidden({ status, body }, code, what) {

@@ -8,6 +8,7 @@ import { Observer } from '../support/observer.mjs';
 import { Producer, input } from '../support/producer.mjs';
 import { randomNumbers } from '../support/recording.mjs';
 import { Server } from '../support/server.mjs';
+import { patience } from '../support/wait.mjs';
 
 const ROUNDS = Number(process.env.HOLDFAST_KILL_ROUNDS ?? 15);
 const SESSIONS = 2;
@@ -49,7 +50,7 @@ async function produce(producer, state, random) {
 
 const isNote = (event) => event.type === 'x-note';
 
-test(`nothing is lost, doubled or renumbered in ${ROUNDS} kills under load`, { timeout: 1000 * (60 + ROUNDS * 5) }, async (t) => {
+test(`nothing is lost, doubled or renumbered in ${ROUNDS} kills under load`, { timeout: 1000 * (60 + ROUNDS * 5) * patience }, async (t) => {
 	const random = randomNumbers(Number(process.env.HOLDFAST_KILL_SEED ?? 1));
 	const server = await Server.start(t, { args: ['--limit', 'segment_size=64K'] });
 	const ids = [];
@@ -68,7 +69,7 @@ test(`nothing is lost, doubled or renumbered in ${ROUNDS} kills under load`, { t
 		}));
 		const sockets = await Promise.all(producers.map((p) => Producer.connect(t, server, p.id)));
 		const producing = producers.map((p, i) => produce(sockets[i], p, random));
-		await new Promise((resolve) => setTimeout(resolve, random(250)));
+		await new Promise((resolve) => setTimeout(resolve, random(250) * patience));
 		await server.kill9();
 		await Promise.all([...producing, ...watching.map((o) => o.waitClosed())]);
 		watching.forEach((observer, i) => {

@@ -9,7 +9,7 @@ import { Observer } from '../support/observer.mjs';
 import { Producer, input } from '../support/producer.mjs';
 import { randomNumbers } from '../support/recording.mjs';
 import { Server } from '../support/server.mjs';
-import { Waiters } from '../support/wait.mjs';
+import { Waiters, patience } from '../support/wait.mjs';
 
 /** The text of a turn's messages (`format=markdown`), or of one message. */
 const textOf = (events) => events.filter((e) => e.type === 'agent_message').map((e) => e.data.markdown).join('');
@@ -128,7 +128,7 @@ function cutUp(random, text) {
 	return pieces;
 }
 
-test('10,000 random chunkings of a text read as the text', { timeout: 300_000 }, async (t) => {
+test('10,000 random chunkings of a text read as the text', { timeout: 300_000 * patience }, async (t) => {
 	const server = await Server.start(t);
 	const random = randomNumbers(5);
 	const sessions = 20;
@@ -199,7 +199,7 @@ for (const { name, batch, keyed } of [
 	{ name: 'in one append, with keys', batch: true, keyed: true },
 	{ name: 'each input alone, with keys', batch: false, keyed: true },
 ]) {
-	test(`the end never comes before the last delta: 2,500 times, ${name}`, { timeout: 300_000 }, async (t) => {
+	test(`the end never comes before the last delta: 2,500 times, ${name}`, { timeout: 300_000 * patience }, async (t) => {
 		const server = await Server.start(t);
 		const turns = 250;
 		await Promise.all(Array.from({ length: 10 }, async () => {

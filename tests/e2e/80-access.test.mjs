@@ -15,14 +15,15 @@ import { Server, demoAgent, scratchDir } from '../support/server.mjs';
 import { TestSocket } from '../support/socket.mjs';
 import { makeCert, withTls } from '../support/tls.mjs';
 import { bearer, claims, makeToken, ownToken, secretOf } from '../support/tokens.mjs';
-import { within } from '../support/wait.mjs';
+import { eventually, within } from '../support/wait.mjs';
 
 const ROLES = ['observer', 'controller', 'producer', 'admin'];
 const message = { type: 'agent_message_chunk', data: { text: 'x' } };
 
 const doors = JSON.parse(readFileSync(`${protoDir}doors.json`, 'utf8'));
-/** Sockets that speak our protocol; the others have tests of their own (112). */
+/** Sockets that speak our protocol, and the one of the AI SDK. */
 const OURS = doors.sockets.filter(({ protocol }) => !protocol);
+const [CHATS] = doors.sockets.filter(({ protocol }) => protocol);
 const rolesOf = (right) => doors.rights[right];
 
 /** A file, which is JSON because all requests here are. */
@@ -319,6 +320,62 @@ for (const [way, { path, right, frames }] of Object.keys(WAYS).flatMap((one) => 
 				assert.deepEqual(await elsewhere.waitClosed(), { code: 4404, reason: 'not_found' }, role);
 				assert.deepEqual(elsewhere.frames, [{ type: 'session_gone', data: { session_id: 'team-one', reason: 'not_found' } }], role);
 			}
+		}
+		assert.deepEqual((await server.request('GET', '/api/sessions/team-one')).body, before.body, 'nothing has happened');
+	});
+}
+
+/** What a chat sends; the server may refuse it for other reasons than the role. */
+const chatFrame = (type, requestId, message = 'm') => JSON.stringify(type === 'abort' ? { type, requestId }
+	: { type, requestId, id: 'c', headers: {}, body: {}, ...(type === 'send' && { trigger: 'submit-message', messages: [{ id: message, role: 'user', parts: [{ type: 'text', text: 'hello' }] }] }) });
+
+for (const way of Object.keys(WAYS)) {
+	const address = CHATS.path.replace('{id}', 'team-one');
+
+	test(`${way}, ${CHATS.path}: each frame is for the roles of its right; the socket stays`, async (t) => {
+		const server = await start(t, { way, agent: demoAgent('--rate 0') });
+		for (const role of ROLES) {
+			const socket = new TestSocket(t, server.ws(address), () => null, { headers: bearer(ownToken(server, role, ['team-*'])) });
+			for (const [type, needs] of Object.entries(CHATS.frames)) {
+				await socket.sendRaw(chatFrame(type, type, `of-${role}`));
+				await socket.sendRaw(chatFrame('resume', `after ${type}`));
+				await socket.waitFor((frame) => frame.requestId === `after ${type}`);
+				const refused = socket.frames.find((frame) => frame.requestId === type && frame.type === 'error' && /role/.test(frame.errorText));
+				assert.equal(refused === undefined, rolesOf(needs).includes(role), `${role}: ${type}`);
+			}
+			assert.equal(socket.closed, null);
+			await socket.close();
+		}
+		const prompts = async () => (await server.request('GET', '/api/sessions/team-one/events')).body.events.filter(({ type }) => type === 'user_prompt');
+		await eventually(async () => (await prompts()).length === rolesOf(CHATS.frames.send).length, 'what was asked to begin');
+	});
+
+	test(`${way}, ${CHATS.path}: nobody gets in with a wrong token, nor without one, nor with that of another session`, async (t) => {
+		const server = await start(t, { way, agent: demoAgent('--rate 0') });
+		const before = await server.request('GET', '/api/sessions/team-one');
+		const good = ownToken(server, 'admin', ['team-*']);
+		const open = (options) => new TestSocket(t, server.ws(address), () => null, options);
+		const page = { origin: server.origin, authorization: undefined };
+		const sendAll = async (socket) => {
+			for (const type of Object.keys(CHATS.frames)) {
+				await socket.sendRaw(chatFrame(type, type)).catch(() => {}); // it may be closed by now
+			}
+			return socket.waitClosed();
+		};
+		await Promise.all(Object.entries(wrongTokens(server, 'admin')).map(async ([what, [token, code]]) => {
+			assert.equal((await open({ headers: bearer(token) }).waitRefused()).status, 401, what);
+			const socket = open({ headers: page, protocols: ['holdfast.v1', `bearer.${token}`] });
+			assert.deepEqual(await sendAll(socket), { code: code === 'token_revoked' ? 4403 : 4401, reason: code }, what);
+			assert.deepEqual(socket.frames, [], what);
+		}));
+		assert.equal((await open({ headers: nobody(server) }).waitRefused()).status, 401);
+		const silent = open({ headers: page });
+		assert.deepEqual(await sendAll(silent), { code: 4401, reason: 'unauthorized' });
+		assert.equal((await open({ protocols: [`bearer.${good}`], headers: bearer(good) }).waitRefused()).status, 401, 'two tokens');
+		for (const role of ROLES) {
+			const elsewhere = open({ headers: bearer(ownToken(server, role, ['else-*', 'team'])) });
+			assert.deepEqual(await sendAll(elsewhere), { code: 4404, reason: 'not_found' }, role);
+			assert.deepEqual(elsewhere.frames, [], role);
 		}
 		assert.deepEqual((await server.request('GET', '/api/sessions/team-one')).body, before.body, 'nothing has happened');
 	});

@@ -2,7 +2,7 @@
 // and a certificate that is changed while everybody goes on.
 
 import assert from 'node:assert/strict';
-import { spawn, spawnSync } from 'node:child_process';
+import { spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { chmodSync, copyFileSync, existsSync, writeFileSync } from 'node:fs';
 import net from 'node:net';
@@ -12,7 +12,7 @@ import tls from 'node:tls';
 import { noteCa } from '../support/auth.mjs';
 import { Observer } from '../support/observer.mjs';
 import { Producer, input, post } from '../support/producer.mjs';
-import { Server, binary, runToEnd, scratchDir } from '../support/server.mjs';
+import { Server, runToEnd, scratchDir } from '../support/server.mjs';
 import { makeCert, openssl, withTls } from '../support/tls.mjs';
 import { defer, eventually, within } from '../support/wait.mjs';
 
@@ -373,16 +373,6 @@ test('SIGHUP changes the certificate for new connections; living ones and what t
 	const [all, ...others] = await Promise.all(observers.map((observer) => observer.waitForSeq(max_seq)));
 	others.forEach((events) => assert.deepEqual(events, all));
 	assert.ok(observers.every((observer) => observer.closed === null));
-});
-
-test('SIGHUP ends a server without TLS, as it always has', async (t) => {
-	const dir = scratchDir(t);
-	const child = spawn('env', ['--default-signal=HUP', binary(), 'serve', '--listen', '127.0.0.1:0', '--data', join(dir, 'data'), '--cwd', dir], { stdio: ['ignore', 'ignore', 'pipe'] });
-	defer(t, () => child.kill('SIGKILL'));
-	await once(child.stderr, 'data');
-	const ended = once(child, 'exit');
-	child.kill('SIGHUP');
-	assert.deepEqual(await within(ended, 20_000, () => 'the end'), [null, 'SIGHUP']);
 });
 
 test('the page logs in with a Secure cookie over TLS; the plain address of the same server gives another', async (t) => {

@@ -6,12 +6,13 @@ import { spawn } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { test as nodeTest } from "node:test";
 import Ajv2020 from "ajv/dist/2020.js";
+import { patience } from "./wait.mjs";
 
 export const BINARY = process.env.HOLDFAST_DEMO_AGENT;
 assert.ok(BINARY, "HOLDFAST_DEMO_AGENT must name the binary");
 
 // Whoever waits for a message that does not come fails instead of waiting for ever.
-export const test = (name, run) => nodeTest(name, { timeout: 60_000 }, run);
+export const test = (name, run) => nodeTest(name, { timeout: 60_000 * patience }, run);
 
 export const CWD = "/work folder/naïve";
 export const FILE = `${CWD}/holdfast-demo.txt`;
@@ -90,11 +91,11 @@ export class Agent {
 
 	// Every test ends with an agent that ends well, with nothing left open if it has a leak checker.
 	async #end() {
-		const patience = setTimeout(() => this.child.kill("SIGKILL"), 10_000);
+		const timer = setTimeout(() => this.child.kill("SIGKILL"), 10_000 * patience);
 		this.child.stdin.end();
 		this.child.stdout.resume();
 		assert.deepEqual(await this.exit, { code: this.exitCode, signal: null }, this.stderr);
-		clearTimeout(patience);
+		clearTimeout(timer);
 	}
 
 	#take(text) {

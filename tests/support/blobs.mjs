@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { deflateSync, crc32 as zlibCrc32 } from 'node:zlib';
+import { patience } from './wait.mjs';
 
 export const sha256 = (bytes) => createHash('sha256').update(bytes).digest('hex');
 
@@ -40,7 +41,7 @@ export function png(width = 4, height = 3, [r, g, b] = [200, 40, 90]) {
 }
 
 const send = async (server, method, path, { headers = {}, body } = {}) => {
-	const answer = await fetch(server.url + path, { method, body, headers: { authorization: `Bearer ${server.token}`, ...headers }, signal: AbortSignal.timeout(30_000) });
+	const answer = await fetch(server.url + path, { method, body, headers: { authorization: `Bearer ${server.token}`, ...headers }, signal: AbortSignal.timeout(30_000 * patience) });
 	const bytes = Buffer.from(await answer.arrayBuffer());
 	const isJson = (answer.headers.get('content-type') ?? '').startsWith('application/json');
 	return { status: answer.status, headers: answer.headers, bytes, body: isJson ? JSON.parse(bytes) : null };

@@ -11,7 +11,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { noteCa, noteToken, trustOf, withAuth } from './auth.mjs';
 import { databaseOf, makeDatabase } from './postgres.mjs';
-import { defer, within } from './wait.mjs';
+import { defer, patience, within } from './wait.mjs';
 
 const root = fileURLToPath(new URL('../../', import.meta.url));
 
@@ -278,7 +278,7 @@ export class Server {
 			const entries = Object.entries(told).map(([name, value]) => [name, [value].flat().join(', ')]);
 			return { status, headers: new Headers(entries), body: /^application\/json/.test(told['content-type']) && text ? JSON.parse(text) : text };
 		}
-		const answer = await fetch(this.url + path, { ...init, signal: AbortSignal.timeout(30_000) });
+		const answer = await fetch(this.url + path, { ...init, signal: AbortSignal.timeout(30_000 * patience) });
 		const text = await answer.text();
 		const isJson = (answer.headers.get('content-type') ?? '').startsWith('application/json');
 		return { status: answer.status, headers: answer.headers, body: isJson ? JSON.parse(text) : text };
