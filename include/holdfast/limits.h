@@ -179,6 +179,8 @@
 		"disk space allocated ahead of the journal's end")                                                                        \
 	LIMIT(int64_t, journal_retry_ms, MS, 1000, 1, 600000, NULL,                                                                       \
 		"time between attempts to write the journal after a failure")                                                             \
+	LIMIT(int64_t, node_lease_ms, MS, 10000, 200, 600000, NULL,                                                                       \
+		"how long the sessions of a node that has died stay its own, before another node takes them (--store)")                   \
 	LIMIT(int64_t, stop_wait_ms, MS, 5000, 1, 600000, NULL,                                                                           \
 		"how long a stop waits for disk operations that do not return")                                                           \
 	LIMIT(int64_t, keep_events, COUNT, 0, 0, INT64_MAX, NULL,                                                                         \

@@ -100,6 +100,9 @@ void channel_send_state(struct channel *channel);
 void channel_gone(struct channel *channel, const char *reason);
 /** Its making failed, perhaps not for good: everyone gets storage_failed, and may come back. */
 void channel_taken_back(struct channel *channel);
+/** Another node has the session from now on: everyone is closed with 1001, and comes back. */
+void channel_moved(struct channel *channel);
+#define SESSION_MOVED "another node has the session now"
 
 /** The socket under an observer; all four are called on the loop. */
 struct observer_socket_ops {

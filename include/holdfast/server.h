@@ -74,6 +74,8 @@ size_t server_connections(const struct server *server);
 /** session_ops.changed and .deleted: for the feed. */
 void server_session_changed(struct server *server, struct session *session);
 void server_session_deleted(struct server *server, struct session *session);
+/** Another node has it: producers and streams end, and come back. */
+void server_session_moved(struct server *server, struct session *session);
 /** A token or login counts no more: access_config.revoked. */
 void server_grants_changed(struct server *server);
 /**

@@ -41,6 +41,8 @@ struct session_ops {
 	void (*changed)(void *owner, struct session *session);
 	/** It is durably gone and about to be freed. */
 	void (*deleted)(void *owner, struct session *session);
+	/** Another node has it now; here it is about to be freed. */
+	void (*moved)(void *owner, struct session *session);
 	/**
 	 * The journal cannot be written: what was not on disk is taken back, inputs are refused.
 	 */
@@ -78,6 +80,10 @@ bool session_table_close(struct session_table *table);
 struct session *session_table_get(struct session_table *table, const char *id, size_t len);
 /** Whether there is one of this name that cannot be read now; it comes back by itself. */
 bool session_table_is_unreadable(const struct session_table *table, const char *id, size_t len);
+/** See store_is_shared(), store_seek() and store_node_key(). */
+bool session_table_is_shared(const struct session_table *table);
+void session_table_seek(struct session_table *table, const char *id, struct place_wait *wait);
+const unsigned char *session_table_node_key(const struct session_table *table);
 void session_hold(struct session *session);
 void session_drop(struct session *session);
 /** How many hold it: those that watch and feed it. */

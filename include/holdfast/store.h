@@ -115,8 +115,8 @@ struct store_ops {
 	void (*returned)(void *owner, struct session_log *log);
 	/** A session that was found turned out to be damaged and is set aside: forget it. */
 	void (*lost)(void *session);
-	/** Another server has the session now: let go of it. Its log goes. */
-	void (*fenced)(void *session);
+	/** Another server has the session now: let go of it, if it is in memory. Its log goes. */
+	void (*fenced)(struct session_log *log, void *owner);
 	/** All is read: snapshot() follows for each session in memory. */
 	void (*recovered)(void *owner);
 };
@@ -143,6 +143,8 @@ struct store_place {
 	enum store_durability durability;
 	const struct store_engine *engine; /* NULL: the embedded one, in `dir` */
 	void *engine_arg; /* of another one: where it is */
+	const char *
+		node_address; /* where other nodes reach this one; NULL: it shares its store with nobody */
 };
 
 /**
@@ -201,6 +203,39 @@ struct session_log *store_get_session(const struct store *store, const char *id,
 /** There is one of this name, but it cannot be read; that is tried again by itself. */
 bool store_is_left_out(const struct store *store, const char *id, size_t len);
 size_t store_count_sessions(const struct store *store);
+
+/* --- several servers (nodes) on one store --- */
+
+/** Where the session of a name is. */
+enum session_place {
+	PLACE_HERE, /* this node has it: store_get_session() */
+	PLACE_ELSEWHERE, /* another node has it */
+	PLACE_NOWHERE,
+};
+/** Embedded in the waiter's struct. */
+struct place_wait {
+	struct list link;
+	/**
+	 * It is known, as of a moment ago; called once, on the loop, never inside store_seek().
+	 * `status` < 0: nobody can tell now. `address` (HOST:PORT of the other node; lent) is that
+	 * of PLACE_ELSEWHERE, else NULL.
+	 */
+	void (*done)(
+		struct place_wait *wait, int status, enum session_place place, const char *address);
+};
+/** Whether other nodes may have sessions that this one has not. */
+bool store_is_shared(const struct store *store);
+/**
+ * Finds out where a session is that is not here, and takes it over if no living node has it. Only
+ * if store_is_shared().
+ */
+void store_seek(struct store *store, const char *id, struct place_wait *wait);
+/** Accepts a wait that is not in use (zeroed, or done). */
+void place_wait_cancel(struct place_wait *wait);
+/** What nodes prove to each other with who they are; NULL: the store is not shared. */
+#define NODE_KEY_SIZE 32
+const unsigned char *store_node_key(const struct store *store);
+
 /** Calls `visit` for every session, in no order; it must not add or remove any. */
 void store_each_session(
 	struct store *store, void (*visit)(struct session_log *log, void *arg), void *arg);

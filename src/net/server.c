@@ -161,6 +161,25 @@ size_t server_connections(const struct server *server)
 	return server->conn_count;
 }
 
+void server_session_moved(struct server *server, struct session *session)
+{
+	list_for_each_safe(link, tmp, &server->conns) {
+		struct conn *conn = list_entry(link, struct conn, link);
+		if (conn->session != session) {
+			continue;
+		}
+		conn->session = NULL;
+		if (conn->ops) {
+			conn_close(conn, 1001, SESSION_MOVED);
+		} else if (conn->http->stream) {
+			struct refusal refusal = {0};
+			refuse(&refusal, "shutting_down",
+				SESSION_MOVED "; send everything from here on again");
+			http_stream_fail(conn, &refusal);
+		}
+	}
+}
+
 void server_session_deleted(struct server *server, struct session *session)
 {
 	bool was_there = session_is_there(session);

@@ -186,7 +186,9 @@ static void dismiss_all(
 	list_for_each_safe(link, tmp, &channel->observers) {
 		observer_dismiss(list_entry(link, struct observer, link), frame, code, reason);
 	}
-	frame_unref(frame);
+	if (frame) {
+		frame_unref(frame);
+	}
 }
 
 void channel_gone(struct channel *channel, const char *reason)
@@ -201,6 +203,11 @@ void channel_taken_back(struct channel *channel)
 		"the session could not be written to the server's disk; try again later", NULL,
 		NULL);
 	dismiss_all(channel, frame, 1011, "storage_failed");
+}
+
+void channel_moved(struct channel *channel)
+{
+	dismiss_all(channel, NULL, 1001, SESSION_MOVED);
 }
 
 size_t channel_count_behind(const struct channel *channel)

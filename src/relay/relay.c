@@ -19,14 +19,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 /* How long a shutdown waits for sockets to take their close frames (ms). */
 #define DRAIN_MS 300
-/* Descriptors for all but connections: files of sessions, agents and their terminals. */
-#define FILES_WANTED 8192
 
 struct relay {
 	const struct config *config;
@@ -101,6 +98,13 @@ static void handle_deleted(void *owner, struct session *session)
 	if (relay->push) {
 		push_session_deleted(relay->push, session_id(session));
 	}
+}
+
+static void handle_moved(void *owner, struct session *session)
+{
+	struct relay *relay = owner;
+	agent_host_forget(relay->agents, session);
+	server_session_moved(relay->server, session);
 }
 
 static void handle_store_failed(void *owner, int error)
@@ -384,6 +388,7 @@ static int open_rooms(struct relay *relay)
 		.answered = handle_answered,
 		.changed = handle_changed,
 		.deleted = handle_deleted,
+		.moved = handle_moved,
 		.store_failed = handle_store_failed,
 		.store_revived = handle_store_revived,
 		.returned = handle_returned,
@@ -437,30 +442,6 @@ static int open_rooms(struct relay *relay)
 		return -1;
 	}
 	return 0;
-}
-
-/** A core file would have every token in it that was used. */
-static void forbid_core_files(void)
-{
-	struct rlimit limit;
-	if (getrlimit(RLIMIT_CORE, &limit) == 0) {
-		limit.rlim_cur = 0;
-		setrlimit(RLIMIT_CORE, &limit);
-	}
-}
-
-/**
- * Many observers are many descriptors: take what the system allows, as far as it can be of use.
- * For each socket that closes, Debian's libwebsockets looks through a table of that size.
- */
-static void set_descriptor_limit(const struct limits *limits)
-{
-	struct rlimit limit;
-	rlim_t wanted = (rlim_t)limits->connections + limits->descriptor_reserve + FILES_WANTED;
-	if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
-		limit.rlim_cur = limit.rlim_max < wanted ? limit.rlim_max : wanted;
-		setrlimit(RLIMIT_NOFILE, &limit);
-	}
 }
 
 /**
@@ -557,8 +538,7 @@ int relay_run(const struct config *config)
 {
 	struct relay relay = {.config = config, .limits = &config->limits};
 	signal(SIGPIPE, SIG_IGN);
-	forbid_core_files();
-	set_descriptor_limit(&config->limits);
+	relay_limit_process(&config->limits);
 	clock_init(&relay.clock);
 	uv_loop_init(&relay.loop);
 	uv_loop_configure(&relay.loop, UV_METRICS_IDLE_TIME);

@@ -11,7 +11,11 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
+
+/* Descriptors for all but connections: files of sessions, agents and their terminals. */
+#define FILES_WANTED 8192
 
 #define SIGNALS_SINCE 6 /* the version of Landlock that keeps them in */
 
@@ -196,4 +200,34 @@ void relay_finish_sandbox(struct sandbox *sandbox)
 	list_free_texts(sandbox->writes);
 	list_free_texts(sandbox->roots);
 	free((char *)sandbox->tmp);
+}
+
+/** A core file would have every token in it that was used. */
+static void forbid_core_files(void)
+{
+	struct rlimit limit;
+	if (getrlimit(RLIMIT_CORE, &limit) == 0) {
+		limit.rlim_cur = 0;
+		setrlimit(RLIMIT_CORE, &limit);
+	}
+}
+
+/**
+ * Many observers are many descriptors: take what the system allows, as far as it can be of use.
+ * For each socket that closes, Debian's libwebsockets looks through a table of that size.
+ */
+static void set_descriptor_limit(const struct limits *limits)
+{
+	struct rlimit limit;
+	rlim_t wanted = (rlim_t)limits->connections + limits->descriptor_reserve + FILES_WANTED;
+	if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
+		limit.rlim_cur = limit.rlim_max < wanted ? limit.rlim_max : wanted;
+		setrlimit(RLIMIT_NOFILE, &limit);
+	}
+}
+
+void relay_limit_process(const struct limits *limits)
+{
+	forbid_core_files();
+	set_descriptor_limit(limits);
 }

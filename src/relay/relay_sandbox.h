@@ -30,4 +30,7 @@ int relay_confine(const struct config *config, char **ret_why);
 /** When the agents are gone; also of one that could not be made. */
 void relay_finish_sandbox(struct sandbox *sandbox);
 
+/** No core files, and as many descriptors as connections may need. */
+void relay_limit_process(const struct limits *limits);
+
 #endif

@@ -27,7 +27,8 @@ static void handle_synced(void *owner, uint64_t lsn)
 	}
 }
 
-static void let_go(struct session *session)
+/** A session that was made by what is lost was never there. */
+static void forget(struct session *session)
 {
 	struct session_table *table = session->table;
 	struct session_log *log = session->log;
@@ -37,13 +38,6 @@ static void let_go(struct session *session)
 	}
 	session_free(session);
 	session_room_uncount(table, log);
-}
-
-/** A session that was made by what is lost was never there. */
-static void forget(struct session *session)
-{
-	struct session_log *log = session->log;
-	let_go(session);
 	store_remove_session(log);
 }
 
@@ -222,9 +216,20 @@ static int handle_replay(void *owner, const struct record *record)
 	return r;
 }
 
-static void handle_fenced(void *owner)
+static void handle_fenced(struct session_log *log, void *owner)
 {
-	let_go(owner);
+	struct session_table *table = owner;
+	struct session *session = session_log_owner(log);
+	session_room_uncount(table, log);
+	if (!session) {
+		return;
+	}
+	session_fail(session, -EIO, UINT64_MAX); /* nobody here knows what the next owner finds */
+	channel_moved(&session->channel);
+	if (!table->closing) {
+		table->ops->moved(table->owner, session);
+	}
+	session_free(session);
 }
 
 static void handle_lost(void *owner)
@@ -347,6 +352,21 @@ struct session *session_table_get(struct session_table *table, const char *id, s
 bool session_table_is_unreadable(const struct session_table *table, const char *id, size_t len)
 {
 	return store_is_left_out(table->store, id, len);
+}
+
+bool session_table_is_shared(const struct session_table *table)
+{
+	return store_is_shared(table->store);
+}
+
+void session_table_seek(struct session_table *table, const char *id, struct place_wait *wait)
+{
+	store_seek(table->store, id, wait);
+}
+
+const unsigned char *session_table_node_key(const struct session_table *table)
+{
+	return store_node_key(table->store);
 }
 
 size_t session_table_count(const struct session_table *table)

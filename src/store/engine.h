@@ -108,6 +108,9 @@ struct store_engine {
 	int64_t (*now)(struct store *store);
 	void (*prune)(struct store *store);
 	bool (*is_left_out)(const struct store *store, const char *id, size_t len);
+	/** See store_seek() and store_node_key(); NULL: the engine is never shared. */
+	void (*seek)(struct store *store, const char *id, struct place_wait *wait);
+	const unsigned char *(*node_key)(const struct store *store);
 
 	/* Blobs: any thread, while store->jobs counts its work. All of it blocks. */
 	/** Adds bytes to the upload of this number. */

@@ -43,6 +43,7 @@ void pg_params_finish(struct pg_params *params);
 /** Adds a parameter; returns its place. */
 int pg_add_bigint(struct pg_params *params, int64_t value);
 int pg_add_text(struct pg_params *params, const char *text, size_t len);
+int pg_add_null_text(struct pg_params *params);
 int pg_add_bytea(struct pg_params *params, const void *bytes, size_t len);
 /** The same of an array, without elements. */
 int pg_add_array(struct pg_params *params, enum pg_type type);
@@ -89,6 +90,10 @@ int pg_run_group(
 
 /* --- pg_schema.c --- */
 
+/** Begins a transaction that one server at a time is in. */
+int pg_begin_alone(struct pg_conn *conn, char **ret_why);
+/** Ends it: nothing has happened in it if `status` < 0, which is returned then. */
+int pg_end_alone(struct pg_conn *conn, int status, char **ret_why);
 /** Makes the tables, or brings those of an older version up to date. */
 int pg_schema_make(struct pg_conn *conn, char **ret_why);
 
@@ -128,10 +133,14 @@ struct pg_part {
 	uint64_t fence_now;
 };
 
+/* Who has a session: a random number in hex digits, a new one with each lease that was not renewed. */
+#define PG_OWNER_SIZE 20
+
 struct pg_group {
 	struct list parts; /* struct pg_part */
 	uint64_t lsn;
 	size_t bytes;
+	char owner[PG_OWNER_SIZE]; /* who new sessions belong to */
 	int status; /* 0, or a negative errno: the database refuses it */
 };
 
@@ -151,8 +160,7 @@ struct pg_log {
 struct pg {
 	struct store *store;
 	char *address;
-	char node[20]; /* this server's name in the database, from DIR/node */
-	int name_fd; /* of that file, locked */
+	struct pg_nodes *nodes; /* the lease: pg_nodes.c */
 	/* The writer, whose thread has `conn` and the group in flight while it works. */
 	struct worker *writer;
 	struct pg_conn conn;
@@ -161,8 +169,6 @@ struct pg {
 	struct pg_group flight;
 	bool is_busy;
 	uv_timer_t *retry;
-	uv_timer_t *lease;
-	bool is_renewing;
 	atomic_ullong
 		give_up_at; /* the thread waits for the database until then, uv_hrtime(); 0: for ever */
 	atomic_bool is_stopping; /* for the thread pool: what can wait need not be done */
@@ -212,12 +218,55 @@ void pg_rewind(struct store *store);
 /** Takes away the rows of deleted sessions, little by little. */
 void pg_sweep(struct pg *pg);
 
-/* --- pg_open.c --- */
+/* --- pg_take.c --- */
 
-/** Takes all sessions over, and makes logs of them. Blocks. */
-int pg_recover(struct pg *pg, char **ret_why);
+/** Which sessions are wanted, of those that no living node has. */
+struct pg_wish {
+	const char *owner; /* who is to have them */
+	const char *id; /* one, or NULL: any */
+	int64_t most;
+	/* By their sids, those that `owner` has without knowing what is in them. */
+	const int64_t *again;
+	size_t again_count;
+};
+/** What the database has of those that were taken. */
+struct pg_taken {
+	PGresult *sessions;
+	PGresult *events; /* NULL with those behind it: there are no sessions */
+	PGresult *records;
+	PGresult *blobs;
+};
+
+/**
+ * Takes them, and reads what there is of them. Blocks. -EINPROGRESS: it is not certain that they
+ * are taken; those in `taken` are to be taken again. Any other error: none is.
+ */
+int pg_take(
+	struct pg_conn *conn, const struct pg_wish *wish, struct pg_taken *taken, char **ret_why);
+void pg_taken_finish(struct pg_taken *taken);
+/** Makes logs of them. While the store is open, one that is damaged is left out. */
+int pg_adopt(struct pg *pg, const struct pg_taken *taken, char **ret_why);
 /** Gives the owner of a log its records. */
 int pg_replay(struct session_log *log, const PGresult *records, int first, int end);
+
+/* --- pg_nodes.c: the lease of this server, and what it does about others --- */
+
+/** `address`: where other nodes reach this one; NULL: there are none. */
+void pg_nodes_init(struct pg *pg, const char *address);
+/** Finds this server's name in the database, in its data directory. */
+int pg_nodes_name(struct pg *pg, const char *dir, char **ret_why);
+void pg_nodes_finish(struct pg *pg);
+/** Takes the lease, and all sessions that are free. Blocks. */
+int pg_nodes_enter(struct pg *pg, char **ret_why);
+/** Who this server is, as owner of sessions. */
+const char *pg_owner(const struct pg *pg);
+/** From now on it is renewed. */
+void pg_nodes_begin(struct pg *pg);
+/** Others may have its sessions. Blocks. */
+void pg_nodes_leave(struct pg *pg);
+/* Of struct store_engine. */
+void pg_seek(struct store *store, const char *id, struct place_wait *wait);
+const unsigned char *pg_node_key(const struct store *store);
 
 /* --- pg_blobs.c: of struct store_engine --- */
 int pg_blob_write(
@@ -226,8 +275,8 @@ int pg_blob_keep(
 	struct store *store, uint64_t number, const struct blob_place *place, bool *ret_is_new);
 void pg_blob_drop(struct store *store, uint64_t number);
 int pg_blob_open(struct store *store, const struct blob_place *place);
-/** How much each session has, for the limits. At the start; blocks. */
-int pg_blobs_measure(struct pg *pg, char **ret_why);
+/** How much sessions have, for the limits: names, and sizes of blobs. */
+void pg_blobs_count(struct store *store, const PGresult *rows);
 void pg_blobs_finish(struct pg *pg);
 
 #endif

@@ -155,18 +155,11 @@ void pg_blobs_finish(struct pg *pg)
 	}
 }
 
-int pg_blobs_measure(struct pg *pg, char **ret_why)
+void pg_blobs_count(struct store *store, const PGresult *rows)
 {
-	PGresult *rows = pg_run(&pg->conn,
-		"SELECT s.id, octet_length(b.bytes)::bigint FROM holdfast_blob AS b"
-		" JOIN holdfast_session AS s USING (sid)",
-		NULL, ret_why);
-	for (int row = 0; rows && row < PQntuples(rows); row++) {
+	for (int row = 0; row < PQntuples(rows); row++) {
 		char *id = xstrndup(PQgetvalue(rows, row, 0), (size_t)PQgetlength(rows, row, 0));
-		blobs_add(pg->store, id,
-			(int64_t)blob_room_for((uint64_t)pg_get_bigint(rows, row, 1)));
+		blobs_add(store, id, (int64_t)blob_room_for((uint64_t)pg_get_bigint(rows, row, 1)));
 		free(id);
 	}
-	PQclear(rows);
-	return rows ? 0 : -EIO;
 }

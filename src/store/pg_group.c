@@ -151,6 +151,7 @@ static void begin_flight(struct pg *pg)
 	list_move_all(&flight->parts, &pg->gather.parts);
 	flight->lsn = pg->gather.lsn++;
 	flight->bytes = pg->gather.bytes;
+	strcpy(flight->owner, pg_owner(pg));
 	flight->status = 0;
 	pg->gather.bytes = 0;
 	list_for_each(link, &flight->parts) {

@@ -5,9 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* One server at a time makes them: an advisory lock, whose number is "holdfast" in ASCII. */
-#define LOCK "SELECT pg_advisory_xact_lock(7525353829467124596)"
-
 static const char *const steps[] = {
 	/* 1 */
 	"CREATE TABLE holdfast_session ("
@@ -27,9 +24,32 @@ static const char *const steps[] = {
 	"CREATE TABLE holdfast_garbage (sid bigint PRIMARY KEY);"
 	"CREATE TABLE holdfast_node ("
 	" name text PRIMARY KEY, holder text NOT NULL, lease_until timestamptz NOT NULL);",
+	/* 2: several nodes */
+	"DELETE FROM holdfast_node;"
+	"ALTER TABLE holdfast_node ADD COLUMN address text NOT NULL DEFAULT '';"
+	"CREATE INDEX holdfast_session_owner ON holdfast_session (owner);"
+	"CREATE TABLE holdfast_secret (name text PRIMARY KEY, bytes bytea NOT NULL);",
 };
 
 #define VERSION (sizeof(steps) / sizeof(steps[0]))
+
+int pg_begin_alone(struct pg_conn *conn, char **ret_why)
+{
+	int r = pg_run_all(conn, "BEGIN", ret_why);
+	/* Its number is "holdfast" in ASCII. */
+	return r < 0 ? r
+		     : pg_run_all(
+			       conn, "SELECT pg_advisory_xact_lock(7525353829467124596)", ret_why);
+}
+
+int pg_end_alone(struct pg_conn *conn, int status, char **ret_why)
+{
+	if (status < 0) {
+		(void)pg_run_all(conn, "ROLLBACK", NULL);
+		return status;
+	}
+	return pg_run_all(conn, "COMMIT", ret_why);
+}
 
 static int read_version(struct pg_conn *conn, size_t *ret_version, char **ret_why)
 {
@@ -83,15 +103,6 @@ static int check_encoding(struct pg_conn *conn, char **ret_why)
 int pg_schema_make(struct pg_conn *conn, char **ret_why)
 {
 	int r = check_encoding(conn, ret_why);
-	r = r < 0 ? r : pg_run_all(conn, "BEGIN", ret_why);
-	if (r < 0) {
-		return r;
-	}
-	r = pg_run_all(conn, LOCK, ret_why);
-	r = r < 0 ? r : take_steps(conn, ret_why);
-	if (r < 0) {
-		(void)pg_run_all(conn, "ROLLBACK", NULL);
-		return r;
-	}
-	return pg_run_all(conn, "COMMIT", ret_why);
+	r = r < 0 ? r : pg_begin_alone(conn, ret_why);
+	return r < 0 ? r : pg_end_alone(conn, take_steps(conn, ret_why), ret_why);
 }

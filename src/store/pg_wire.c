@@ -49,6 +49,11 @@ int pg_add_text(struct pg_params *params, const char *text, size_t len)
 	return add_bytes(params, PG_TEXT, text, len);
 }
 
+int pg_add_null_text(struct pg_params *params)
+{
+	return add(params, PG_TEXT); /* a value without bytes */
+}
+
 int pg_add_bytea(struct pg_params *params, const void *bytes, size_t len)
 {
 	return add_bytes(params, PG_BYTEA, bytes, len);

@@ -105,7 +105,7 @@ static const struct pg_record *creation_of(const struct pg_part *part)
 }
 
 static bool put_creations(
-	struct pg_part **parts, size_t count, const char *node, struct pg_params *params)
+	struct pg_part **parts, size_t count, const char *owner, struct pg_params *params)
 {
 	int sid = pg_add_array(params, PG_BIGINT_ARRAY);
 	int id = pg_add_array(params, PG_TEXT_ARRAY);
@@ -127,7 +127,7 @@ static bool put_creations(
 			found = true;
 		}
 	}
-	pg_add_text(params, node, strlen(node));
+	pg_add_text(params, owner, strlen(owner));
 	return found;
 }
 
@@ -273,7 +273,7 @@ static int try_group(struct pg *pg, char **ret_why)
 	size_t count = 0;
 	size_t part_count;
 	struct pg_part **parts = take_open(pg, &part_count);
-	if (put_creations(parts, part_count, pg->node, &params[0])) {
+	if (put_creations(parts, part_count, pg->flight.owner, &params[0])) {
 		statements[count++] = (struct pg_statement){0, create_sql, &params[0], NULL};
 	}
 	put_appends(parts, part_count, &params[1]);

@@ -229,9 +229,8 @@ void store_rewound(struct store *store, int status)
 
 void store_fenced(struct session_log *log)
 {
-	if (log->owner) {
-		log->store->ops->fenced(log->owner);
-	}
+	log->store->ops->fenced(log, log->store->owner);
+	blobs_forget(log->store, log->id);
 	session_log_free(log);
 }
 
@@ -265,6 +264,28 @@ int64_t store_now(struct store *store)
 bool store_is_left_out(const struct store *store, const char *id, size_t len)
 {
 	return store->engine->is_left_out(store, id, len);
+}
+
+bool store_is_shared(const struct store *store)
+{
+	return store_node_key(store) != NULL;
+}
+
+void store_seek(struct store *store, const char *id, struct place_wait *wait)
+{
+	store->engine->seek(store, id, wait);
+}
+
+void place_wait_cancel(struct place_wait *wait)
+{
+	if (wait->link.next) {
+		list_remove(&wait->link);
+	}
+}
+
+const unsigned char *store_node_key(const struct store *store)
+{
+	return store->engine->node_key ? store->engine->node_key(store) : NULL;
 }
 
 void store_prune(struct store *store)

@@ -289,7 +289,7 @@ static void an_old_fence_changes_nothing(void **state)
 	wait_for(rig_session(rig, "other"), &told[1]);
 	rig_expect_told(rig, "");
 	rig_settle(rig);
-	rig_expect_told(rig, "deleted s");
+	rig_expect_told(rig, "moved s");
 	assert_true(told[0].is_told && told[0].status < 0);
 	assert_true(told[1].is_told && told[1].status == 0);
 	assert_null(session_table_get(rig->table, "s", 1));

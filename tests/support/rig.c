@@ -122,6 +122,11 @@ static void handle_deleted(void *owner, struct session *session)
 	tell(owner, "deleted %s", session_id(session));
 }
 
+static void handle_moved(void *owner, struct session *session)
+{
+	tell(owner, "moved %s", session_id(session));
+}
+
 static void handle_store_failed(void *owner, int error)
 {
 	((struct rig *)owner)->is_failing = true;
@@ -226,6 +231,7 @@ int rig_open(struct rig *rig)
 		.answered = handle_answered,
 		.changed = handle_changed,
 		.deleted = handle_deleted,
+		.moved = handle_moved,
 		.store_failed = handle_store_failed,
 		.store_revived = handle_store_revived,
 		.returned = handle_returned,
@@ -241,6 +247,7 @@ int rig_open(struct rig *rig)
 				.engine = rig->memory     ? &memory_engine
 					  : rig->database ? &store_postgres
 							  : NULL,
+				.node_address = rig->node_address,
 				.engine_arg =
 					rig->memory ? (void *)rig->memory : (void *)rig->database},
 			.ops = &ops,

@@ -20,6 +20,7 @@ struct rig {
 	bool owns_dir;
 	struct memory *memory; /* where the store is then, in place of the directory */
 	const char *database; /* the same: its address */
+	const char *node_address; /* others use it, too; NULL: nobody does */
 	char *why; /* why rig_open() failed */
 	struct metrics *metrics; /* set by a test that counts; its own */
 	struct buffer told; /* what the floors above were told, `prompt s 3 hello; deleted s` */

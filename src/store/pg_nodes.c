@@ -1,0 +1,417 @@
+/*
+ * The lease of this server. It is a row of holdfast_node that says who has it (`holder`, the owner
+ * of sessions) and until when; sessions whose owner has no lease are free, and whoever finds them
+ * takes them. The clocks that this goes by decide only when to try: who may write, the fences decide.
+ *
+ * A server alone refuses to start beside others, and keeps its sessions while the database is down.
+ * A node that could not renew its lease in time lets go of all of them, before another may have
+ * them; from then on it is somebody else, who has none.
+ */
+#include "pg_nodes.h"
+
+#include "holdfast/diag.h"
+#include "holdfast/loop.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/random.h>
+#include <time.h>
+#include <unistd.h>
+
+#define NAME_LEN 16
+/* So many sessions are taken in one round, which others may want to have some of, too. */
+#define ROUND_MOST 64
+
+static const char enter_sql[] =
+	"INSERT INTO holdfast_node (name, holder, address, lease_until)"
+	" SELECT $1, $2, $3, now() + $4 * interval '1 ms' WHERE NOT EXISTS (SELECT FROM holdfast_node AS o"
+	" WHERE o.name <> $1 AND o.lease_until > now() AND ($3 = '' OR o.address = ''))"
+	" ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, address = excluded.address,"
+	" lease_until = excluded.lease_until RETURNING 1::bigint";
+
+static const char renew_sql[] =
+	"UPDATE holdfast_node SET lease_until = now() + $3 * interval '1 ms'"
+	" WHERE name = $1 AND holder = $2 RETURNING 1::bigint";
+
+/** A clock that nobody sets, and that goes on while the machine sleeps. */
+static int64_t now_ms(void)
+{
+	struct timespec ts;
+	clock_gettime(CLOCK_BOOTTIME, &ts);
+	return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
+}
+
+static void make_name(char ret[PG_OWNER_SIZE])
+{
+	uint64_t number = 0;
+	if (getrandom(&number, sizeof(number), 0) != sizeof(number)) {
+		abort(); /* it never fails for so few bytes */
+	}
+	snprintf(ret, PG_OWNER_SIZE, "%016llx", (unsigned long long)number);
+}
+
+void pg_nodes_init(struct pg *pg, const char *address)
+{
+	struct pg_nodes *nodes = xcalloc(1, sizeof(*nodes));
+	nodes->address = address ? xstrdup(address) : NULL;
+	nodes->name_fd = -1;
+	nodes->timer = loop_timer(pg->store->loop, pg);
+	nodes->seeks = hash_create();
+	make_name(nodes->owner);
+	pg->nodes = nodes;
+}
+
+void pg_nodes_finish(struct pg *pg)
+{
+	struct pg_nodes *nodes = pg->nodes;
+	loop_close(nodes->timer);
+	if (nodes->name_fd >= 0) {
+		close(nodes->name_fd);
+	}
+	hash_destroy(nodes->seeks);
+	free(nodes->unsure);
+	free(nodes->address);
+	free(nodes);
+}
+
+static int save_name(int fd, char name[PG_OWNER_SIZE])
+{
+	make_name(name);
+	int r = ftruncate(fd, 0) < 0 ? -errno : disk_write_all(fd, name, NAME_LEN);
+	return r < 0 ? r : fsync(fd) < 0 ? -errno : 0;
+}
+
+/**
+ * One that has died is not in its own way when it comes back. The file is locked against a second
+ * server there.
+ */
+int pg_nodes_name(struct pg *pg, const char *dir, char **ret_why)
+{
+	struct pg_nodes *nodes = pg->nodes;
+	char *path = xprintf("%s/node", dir);
+	ssize_t len;
+	int r = 0;
+	nodes->name_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	if (nodes->name_fd < 0 || (len = pread(nodes->name_fd, nodes->name, NAME_LEN, 0)) < 0) {
+		r = -errno;
+		*ret_why = xprintf("%s: %s", path, strerror(-r));
+	} else if (flock(nodes->name_fd, LOCK_EX | LOCK_NB) < 0) {
+		r = -EBUSY;
+		*ret_why = xprintf(
+			"%s is in use by another holdfast; stop that one, or give this one another --data directory",
+			path);
+	} else if (len < NAME_LEN || strspn(nodes->name, "0123456789abcdef") < NAME_LEN) {
+		r = save_name(nodes->name_fd, nodes->name);
+	}
+	free(path);
+	return r;
+}
+
+const char *pg_owner(const struct pg *pg)
+{
+	return pg->nodes->owner;
+}
+
+const unsigned char *pg_node_key(const struct store *store)
+{
+	const struct pg_nodes *nodes = pg_of(store)->nodes;
+	return nodes->address ? nodes->key : NULL;
+}
+
+/* --- sessions that are not certain --- */
+
+void pg_nodes_add_unsure(struct pg_nodes *nodes, const struct pg_taken *taken)
+{
+	int count = PQntuples(taken->sessions);
+	nodes->unsure = xrealloc(
+		nodes->unsure, (nodes->unsure_count + (size_t)count + 1) * sizeof(int64_t));
+	for (int row = 0; row < count; row++) {
+		nodes->unsure[nodes->unsure_count++] = pg_get_bigint(taken->sessions, row, 0);
+	}
+}
+
+static void remove_unsure(struct pg_nodes *nodes, int64_t sid)
+{
+	for (size_t i = 0; i < nodes->unsure_count; i++) {
+		if (nodes->unsure[i] == sid) {
+			nodes->unsure[i--] = nodes->unsure[--nodes->unsure_count];
+		}
+	}
+}
+
+int64_t *pg_nodes_copy_unsure(const struct pg_nodes *nodes, size_t *ret_count)
+{
+	size_t size = nodes->unsure_count * sizeof(int64_t);
+	int64_t *copy = xmalloc(size + 1);
+	memcpy(copy, size ? (const void *)nodes->unsure : "", size);
+	*ret_count = nodes->unsure_count;
+	return copy;
+}
+
+bool pg_nodes_is(const struct pg_nodes *nodes, const char *owner)
+{
+	return strcmp(nodes->owner, owner) == 0;
+}
+
+int pg_nodes_land(struct pg *pg, const char *owner, int status, struct pg_taken *taken)
+{
+	struct pg_nodes *nodes = pg->nodes;
+	char *why = NULL;
+	if (!pg_nodes_is(nodes, owner) || pg->store->closing) {
+		status = status < 0 ? status : -EAGAIN; /* they are free again, or soon */
+	} else if (status == -EINPROGRESS) {
+		pg_nodes_add_unsure(nodes, taken);
+	} else if (status == 0) {
+		for (int row = 0; row < PQntuples(taken->sessions); row++) {
+			remove_unsure(nodes, pg_get_bigint(taken->sessions, row, 0));
+		}
+		pg_adopt(pg, taken, &why);
+	}
+	pg_taken_finish(taken);
+	return status;
+}
+
+/* --- statements --- */
+
+static int64_t lease_ms(const struct pg *pg)
+{
+	return pg->store->limits->node_lease_ms;
+}
+
+/** What a lease's statement returned: -EBUSY if another server is in the way. */
+static int judge(PGresult *rows)
+{
+	int r = !rows ? -EIO : PQntuples(rows) ? 0 : -EBUSY;
+	PQclear(rows);
+	return r;
+}
+
+static int enter(struct pg *pg, struct pg_conn *conn, const char *owner, char **ret_why)
+{
+	const struct pg_nodes *nodes = pg->nodes;
+	const char *address = nodes->address ? nodes->address : "";
+	struct pg_params params = {0};
+	pg_add_text(&params, nodes->name, strlen(nodes->name));
+	pg_add_text(&params, owner, strlen(owner));
+	pg_add_text(&params, address, strlen(address));
+	pg_add_bigint(&params, lease_ms(pg));
+	int r = pg_begin_alone(conn, ret_why);
+	r = r < 0 ? r : judge(pg_run(conn, enter_sql, &params, ret_why));
+	r = r == -EIO && !pg_is_alive(conn) ? r : pg_end_alone(conn, r, r < 0 ? NULL : ret_why);
+	pg_params_finish(&params);
+	return r;
+}
+
+static int renew(struct pg *pg, const char *owner)
+{
+	const struct pg_nodes *nodes = pg->nodes;
+	struct pg_params params = {0};
+	pg_add_text(&params, nodes->name, strlen(nodes->name));
+	pg_add_text(&params, owner, strlen(owner));
+	pg_add_bigint(&params, lease_ms(pg));
+	int r = judge(pg_query(pg, renew_sql, &params));
+	pg_params_finish(&params);
+	return r;
+}
+
+/** The first of all nodes makes it. */
+static int read_key(struct pg *pg, char **ret_why)
+{
+	struct pg_params params = {0};
+	unsigned char key[NODE_KEY_SIZE];
+	if (getrandom(key, sizeof(key), 0) != sizeof(key)) {
+		abort(); /* it never fails for so few bytes */
+	}
+	pg_add_bytea(&params, key, sizeof(key));
+	PGresult *made = pg_run(&pg->conn,
+		"INSERT INTO holdfast_secret (name, bytes) VALUES ('node', $1) ON CONFLICT DO NOTHING",
+		&params, ret_why);
+	pg_params_finish(&params);
+	PGresult *rows =
+		!made ? NULL
+		      : pg_run(&pg->conn, "SELECT bytes FROM holdfast_secret WHERE name = 'node'",
+				NULL, ret_why);
+	bool is_there = PQntuples(rows) == 1 && PQgetlength(rows, 0, 0) == NODE_KEY_SIZE;
+	if (is_there) {
+		memcpy(pg->nodes->key, PQgetvalue(rows, 0, 0), NODE_KEY_SIZE);
+	}
+	PQclear(made);
+	PQclear(rows);
+	return is_there ? 0 : -EIO;
+}
+
+/* --- entering, and leaving --- */
+
+static void note_lease(struct pg *pg, int64_t asked_ms)
+{
+	pg->nodes->is_in = true;
+	pg->nodes->lease_end_ms = asked_ms + lease_ms(pg) - lease_ms(pg) / 5;
+}
+
+static char *say_busy(const struct pg *pg)
+{
+	return xprintf(
+		"another holdfast uses it%s; stop that one, or, if it has died, try again in %lld seconds",
+		pg->nodes->address ? " alone, without --node-listen" : "",
+		(long long)(lease_ms(pg) + 999) / 1000);
+}
+
+int pg_nodes_enter(struct pg *pg, char **ret_why)
+{
+	struct pg_taken taken = {0};
+	const struct pg_wish all = {.owner = pg->nodes->owner, .most = INT32_MAX};
+	int64_t asked_ms = now_ms();
+	int r = enter(pg, &pg->conn, pg->nodes->owner, ret_why);
+	if (r == -EBUSY) {
+		free(*ret_why);
+		*ret_why = say_busy(pg);
+	}
+	r = r < 0 || !pg->nodes->address ? r : read_key(pg, ret_why);
+	r = r < 0 ? r : pg_take(&pg->conn, &all, &taken, ret_why);
+	r = r < 0 ? r : pg_adopt(pg, &taken, ret_why);
+	pg_taken_finish(&taken);
+	note_lease(pg, asked_ms);
+	return r;
+}
+
+void pg_nodes_leave(struct pg *pg)
+{
+	struct pg_params params = {0};
+	pg_add_text(&params, pg->nodes->owner, strlen(pg->nodes->owner));
+	if (pg_is_alive(&pg->conn)) {
+		PQclear(pg_run(
+			&pg->conn, "DELETE FROM holdfast_node WHERE holder = $1", &params, NULL));
+	}
+	pg_params_finish(&params);
+}
+
+/** Others may have its sessions from now on. */
+static void let_go(struct pg *pg, const char *why)
+{
+	struct pg_nodes *nodes = pg->nodes;
+	struct store *store = pg->store;
+	diag(DIAG_ERROR, "%s: this node lets go of its %zu sessions", why,
+		store_count_sessions(store));
+	nodes->is_in = false;
+	nodes->unsure_count = 0;
+	make_name(nodes->owner);
+	while (!list_empty(&store->logs)) {
+		store_fenced(list_entry(store->logs.next, struct session_log, link));
+	}
+}
+
+/* --- rounds --- */
+
+struct pg_round {
+	uv_work_t work;
+	struct pg *pg;
+	char owner[PG_OWNER_SIZE];
+	bool is_in;
+	int64_t asked_ms;
+	int status; /* of the lease */
+	int64_t *unsure;
+	size_t unsure_count;
+	int take_status;
+	struct pg_taken taken;
+};
+
+static void round_work(uv_work_t *work)
+{
+	struct pg_round *round = work->data;
+	struct pg *pg = round->pg;
+	struct pg_conn conn;
+	round->asked_ms = now_ms();
+	round->take_status = -EAGAIN;
+	round->status = round->is_in ? renew(pg, round->owner) : -EIO;
+	if ((round->is_in && (round->status < 0 || !pg->nodes->address)) ||
+		!pg_reader_take(pg, &conn)) {
+		return;
+	}
+	if (!round->is_in) {
+		round->status = enter(pg, &conn, round->owner, NULL);
+	}
+	if (round->status == 0) {
+		const struct pg_wish wish = {.owner = round->owner,
+			.most = ROUND_MOST,
+			.again = round->unsure,
+			.again_count = round->unsure_count};
+		round->take_status = pg_take(&conn, &wish, &round->taken, NULL);
+	}
+	pg_reader_give(pg, &conn);
+}
+
+static void begin_round(struct pg *pg);
+
+static void land_lease(struct pg *pg, const struct pg_round *round)
+{
+	struct pg_nodes *nodes = pg->nodes;
+	if (!pg_nodes_is(nodes, round->owner) || pg->store->closing) {
+		return;
+	}
+	if (round->status == 0) {
+		note_lease(pg, round->asked_ms);
+	} else if (round->status == -EBUSY && !nodes->address) {
+		diag(DIAG_ERROR, "another holdfast has taken this database over");
+	} else if (round->status == -EBUSY && round->is_in) {
+		let_go(pg, "another server has the name of this node, so DIR/node was copied");
+		make_name(nodes->name);
+	}
+}
+
+static void round_done(uv_work_t *work, int status)
+{
+	struct pg_round *round = work->data;
+	struct pg *pg = round->pg;
+	int count = PQntuples(round->taken.sessions);
+	pg->store->jobs--;
+	pg->nodes->is_busy = false;
+	land_lease(pg, round);
+	int r = pg_nodes_land(pg, round->owner, round->take_status, &round->taken);
+	if (r == 0 && count) {
+		diag(DIAG_INFO, "took over %d sessions that no node had", count);
+	}
+	if (r == 0 && count == ROUND_MOST) {
+		begin_round(pg); /* there may be more */
+	}
+	free(round->unsure);
+	free(round);
+}
+
+static void begin_round(struct pg *pg)
+{
+	struct pg_nodes *nodes = pg->nodes;
+	struct pg_round *round = xcalloc(1, sizeof(*round));
+	round->work.data = round;
+	round->pg = pg;
+	round->is_in = nodes->is_in;
+	strcpy(round->owner, nodes->owner);
+	round->unsure = pg_nodes_copy_unsure(nodes, &round->unsure_count);
+	nodes->is_busy = true;
+	pg->store->jobs++;
+	uv_queue_work(pg->store->loop, &round->work, round_work, round_done);
+}
+
+static void handle_timer(uv_timer_t *timer)
+{
+	struct pg *pg = timer->data;
+	struct pg_nodes *nodes = pg->nodes;
+	if (pg->store->closing) {
+		return;
+	}
+	if (nodes->address && nodes->is_in && now_ms() > nodes->lease_end_ms) {
+		let_go(pg, "the lease could not be renewed in time");
+	}
+	if (!nodes->is_busy) {
+		begin_round(pg);
+	}
+}
+
+void pg_nodes_begin(struct pg *pg)
+{
+	int64_t ms = lease_ms(pg) / (pg->nodes->address ? 10 : 3);
+	uv_timer_start(pg->nodes->timer, handle_timer, (uint64_t)ms, (uint64_t)ms);
+}

@@ -1,0 +1,35 @@
+/* What pg_nodes.c and pg_seek.c share: this server as one of those that use a database. */
+#ifndef HOLDFAST_STORE_PG_NODES_H
+#define HOLDFAST_STORE_PG_NODES_H
+
+#include "pg.h"
+
+struct pg_nodes {
+	char *address; /* where other nodes reach this one; NULL: there are none */
+	char name[PG_OWNER_SIZE]; /* of its row in holdfast_node, from DIR/node */
+	int name_fd; /* of that file, locked; -1 */
+	char owner[PG_OWNER_SIZE]; /* who it is as long as it has not lost its lease */
+	unsigned char key[NODE_KEY_SIZE];
+	bool is_in; /* it has a lease */
+	int64_t lease_end_ms; /* when it lets go of everything, on the clock of pg_now_ms() */
+	bool is_busy; /* with a round */
+	uv_timer_t *timer;
+	/* Sessions that may be this server's, which it has not read. */
+	int64_t *unsure;
+	size_t unsure_count;
+	struct hash *seeks; /* struct pg_seek, by id */
+};
+
+/** They are to be taken again, with what they are to be taken for. */
+void pg_nodes_add_unsure(struct pg_nodes *nodes, const struct pg_taken *taken);
+/** A copy of them; the caller frees it. */
+int64_t *pg_nodes_copy_unsure(const struct pg_nodes *nodes, size_t *ret_count);
+/** Whether this server is still who it was when the work began. */
+bool pg_nodes_is(const struct pg_nodes *nodes, const char *owner);
+/**
+ * After pg_take() by another thread: makes logs of them, unless this server has lost its lease
+ * meanwhile. Returns `status`, or what follows from that.
+ */
+int pg_nodes_land(struct pg *pg, const char *owner, int status, struct pg_taken *taken);
+
+#endif

@@ -1,0 +1,281 @@
+/*
+ * A server takes sessions: all that nobody has, when it starts, and later those of a node that has
+ * died. Their fences are raised, which makes void whatever the one before may still write; then a
+ * log is made of each, from its metadata, the events behind them, and its records.
+ */
+#include "pg.h"
+
+#include "holdfast/diag.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/*
+ * $1: who takes them, $2: one by its name, or NULL, $3: at most so many, $4: those that it may have
+ * taken without knowing. Whatever was on its way with an old fence is over, or will change nothing,
+ * once this returns: it waits for locks.
+ */
+static const char take_sql[] =
+	"WITH free AS ("
+	"SELECT s.sid FROM holdfast_session AS s"
+	" WHERE ($2::text IS NULL OR s.id = $2) AND (s.owner = $1 AND s.sid = ANY($4)"
+	" OR s.owner <> $1 AND NOT EXISTS (SELECT FROM holdfast_node AS n"
+	" WHERE n.holder = s.owner AND n.lease_until > now()))"
+	" ORDER BY s.sid LIMIT $3 FOR UPDATE OF s"
+	"), taken AS ("
+	"UPDATE holdfast_session AS s SET fence = s.fence + 1, owner = $1 FROM free WHERE s.sid = free.sid"
+	" RETURNING s.sid, s.id, s.epoch, s.fence, s.created_at, s.created, s.last_record, s.metadata"
+	") SELECT * FROM taken ORDER BY sid";
+
+static const char events_sql[] =
+	"SELECT e.sid, e.seq, e.line FROM holdfast_event AS e JOIN holdfast_session AS s USING (sid)"
+	" WHERE s.sid = ANY($1)"
+	" AND e.seq > coalesce(substring(s.metadata FROM '\"max_seq\":([0-9]+)')::bigint, 0)"
+	" ORDER BY e.sid, e.seq";
+
+static const char records_sql[] =
+	"SELECT r.sid, r.n, r.kind, r.ts, r.data FROM holdfast_record AS r"
+	" WHERE r.sid = ANY($1) ORDER BY r.sid, r.n";
+
+static const char blobs_sql[] = "SELECT s.id, octet_length(b.bytes)::bigint FROM holdfast_blob AS b"
+				" JOIN holdfast_session AS s USING (sid) WHERE s.sid = ANY($1)";
+
+/* --- on any thread --- */
+
+void pg_taken_finish(struct pg_taken *taken)
+{
+	PQclear(taken->sessions);
+	PQclear(taken->events);
+	PQclear(taken->records);
+	PQclear(taken->blobs);
+	*taken = (struct pg_taken){0};
+}
+
+static PGresult *run_take(struct pg_conn *conn, const struct pg_wish *wish, char **ret_why)
+{
+	struct pg_params params = {0};
+	pg_add_text(&params, wish->owner, strlen(wish->owner));
+	if (wish->id) {
+		pg_add_text(&params, wish->id, strlen(wish->id));
+	} else {
+		pg_add_null_text(&params);
+	}
+	pg_add_bigint(&params, wish->most);
+	int again = pg_add_array(&params, PG_BIGINT_ARRAY);
+	for (size_t i = 0; i < wish->again_count; i++) {
+		pg_put_bigint(&params, again, wish->again[i]);
+	}
+	PGresult *rows = pg_run(conn, take_sql, &params, ret_why);
+	pg_params_finish(&params);
+	return rows;
+}
+
+static int read_rest(struct pg_conn *conn, struct pg_taken *taken, char **ret_why)
+{
+	struct pg_params params = {0};
+	int sid = pg_add_array(&params, PG_BIGINT_ARRAY);
+	for (int row = 0; row < PQntuples(taken->sessions); row++) {
+		pg_put_bigint(&params, sid, pg_get_bigint(taken->sessions, row, 0));
+	}
+	taken->events = pg_run(conn, events_sql, &params, ret_why);
+	taken->records = taken->events ? pg_run(conn, records_sql, &params, ret_why) : NULL;
+	taken->blobs = taken->records ? pg_run(conn, blobs_sql, &params, ret_why) : NULL;
+	pg_params_finish(&params);
+	return taken->blobs ? 0 : -EIO;
+}
+
+int pg_take(
+	struct pg_conn *conn, const struct pg_wish *wish, struct pg_taken *taken, char **ret_why)
+{
+	*taken = (struct pg_taken){0};
+	conn->has_warned = false;
+	int r = pg_run_all(conn, "BEGIN", ret_why);
+	taken->sessions = r < 0 ? NULL : run_take(conn, wish, ret_why);
+	r = !taken->sessions ? -EIO : 0;
+	if (r == 0 && PQntuples(taken->sessions)) {
+		r = read_rest(conn, taken, ret_why);
+	}
+	if (r < 0) {
+		(void)pg_run_all(conn, "ROLLBACK", NULL);
+		return r;
+	}
+	if (pg_run_all(conn, "COMMIT", ret_why) < 0) {
+		return -EINPROGRESS;
+	}
+	if (conn->has_warned && ret_why && !*ret_why) {
+		*ret_why = xstrdup("a commit may not have reached its standby");
+	}
+	return conn->has_warned ? -EINPROGRESS : 0;
+}
+
+/* --- on the loop --- */
+
+static int refuse(char **ret_why, const char *id, const char *what)
+{
+	free(*ret_why);
+	*ret_why = xprintf("session %s in the database is damaged: %s", id, what);
+	return -EBADMSG;
+}
+
+static struct session_log *begin_log(
+	struct pg *pg, const PGresult *rows, int row, const char *id, struct metadata *meta)
+{
+	struct store *store = pg->store;
+	const struct store_facts *facts = store->ops->facts;
+	bool has_metadata = meta->facts;
+	void *own = has_metadata ? meta->facts
+				 : facts->create(PQgetvalue(rows, row, 5),
+					   (size_t)PQgetlength(rows, row, 5));
+	struct session_log *log = session_log_new(
+		store, id, (uint64_t)pg_get_bigint(rows, row, 2), pg_get_bigint(rows, row, 4), own);
+	meta->facts = NULL;
+	pg_log_begin(log, pg_get_bigint(rows, row, 0), false);
+	log->fence = (uint64_t)pg_get_bigint(rows, row, 3);
+	log->last_record = (uint64_t)pg_get_bigint(rows, row, 6);
+	if (has_metadata) {
+		log->updated_at = meta->updated_at;
+		log->first_seq = meta->first_seq;
+		log->first_ts = meta->first_ts;
+		log->base_seq = meta->base_seq;
+		log->last_seq = meta->max_seq;
+		log->size = log->written = meta->log_size;
+		log->keys.size = meta->keys_size;
+		log->keys.input_names = meta->input_names;
+	}
+	return log;
+}
+
+/** NULL: it is damaged. */
+static struct session_log *make_log(struct pg *pg, const PGresult *rows, int row, char **ret_why)
+{
+	struct metadata meta = {0};
+	const char *why = NULL;
+	int r = 0;
+	struct session_log *log = NULL;
+	char *id = xstrndup(PQgetvalue(rows, row, 1), (size_t)PQgetlength(rows, row, 1));
+	struct session_log *other = store_get_session(pg->store, id, strlen(id));
+	if (other) {
+		store_fenced(other); /* one that was about to be made, and came second */
+	}
+	if (!PQgetisnull(rows, row, 7)) {
+		r = metadata_parse(PQgetvalue(rows, row, 7), (size_t)PQgetlength(rows, row, 7), id,
+			pg->store->ops->facts, &meta, &why);
+	}
+	if (r == 0) {
+		log = begin_log(pg, rows, row, id, &meta);
+	} else {
+		refuse(ret_why, id, why);
+	}
+	metadata_finish(&meta);
+	free(id);
+	return log;
+}
+
+static int take_event(struct session_log *log, const PGresult *rows, int row)
+{
+	const char *line = PQgetvalue(rows, row, 2);
+	size_t len = (size_t)PQgetlength(rows, row, 2);
+	struct event_view view;
+	if (event_parse_line(line, len, &view) < 0 || view.seq != log->last_seq + 1 ||
+		view.seq != (uint64_t)pg_get_bigint(rows, row, 1)) {
+		return -EBADMSG;
+	}
+	log->updated_at = view.ts;
+	session_log_count(log, &view, len + 1);
+	log->written = log->size;
+	return 0;
+}
+
+static int take_events(struct session_log *log, const PGresult *rows, int first, int end)
+{
+	int r = 0;
+	for (int row = first; row < end && r == 0; row++) {
+		r = take_event(log, rows, row);
+	}
+	return r;
+}
+
+int pg_replay(struct session_log *log, const PGresult *records, int first, int end)
+{
+	int r = 0;
+	struct pg_log *kept = pg_log_of(log);
+	for (int row = first; row < end && r == 0; row++) {
+		struct record record = {.kind = (enum record_kind)pg_get_bigint(records, row, 2),
+			.id = log->id,
+			.id_len = strlen(log->id),
+			.epoch = log->epoch,
+			.ts = pg_get_bigint(records, row, 3),
+			.data = PQgetvalue(records, row, 4),
+			.data_len = (size_t)PQgetlength(records, row, 4)};
+		r = store_replay(log, &record);
+		kept->has_records = true;
+	}
+	return r;
+}
+
+static int replay(struct session_log *log, const PGresult *rows, int first, int end)
+{
+	if (first < end && !log->owner) {
+		log->owner = log->store->ops->found(log->store->owner, log);
+	}
+	return pg_replay(log, rows, first, end);
+}
+
+/** The end of the rows from `first` on that are of a session; rows are in the order of sids. */
+static int end_of(const PGresult *rows, int first, int64_t sid)
+{
+	int end = first;
+	while (end < PQntuples(rows) && pg_get_bigint(rows, end, 0) == sid) {
+		end++;
+	}
+	return end;
+}
+
+static void drop_log(struct session_log *log)
+{
+	if (log->owner) {
+		log->store->ops->lost(log->owner);
+	}
+	session_log_free(log);
+}
+
+/** What the rows tell of a session becomes a log; where each result goes on is in `at`. */
+static struct session_log *adopt(
+	struct pg *pg, const struct pg_taken *taken, int row, int at[2], char **ret_why)
+{
+	int64_t sid = pg_get_bigint(taken->sessions, row, 0);
+	int first_event = at[0];
+	int first_record = at[1];
+	at[0] = end_of(taken->events, first_event, sid);
+	at[1] = end_of(taken->records, first_record, sid);
+	struct session_log *log = make_log(pg, taken->sessions, row, ret_why);
+	if (log && (take_events(log, taken->events, first_event, at[0]) < 0 ||
+			   replay(log, taken->records, first_record, at[1]) < 0)) {
+		refuse(ret_why, log->id, "its events or records do not fit");
+		drop_log(log);
+		log = NULL;
+	}
+	return log;
+}
+
+int pg_adopt(struct pg *pg, const struct pg_taken *taken, char **ret_why)
+{
+	struct store *store = pg->store;
+	int at[2] = {0};
+	for (int row = 0; row < PQntuples(taken->sessions); row++) {
+		struct session_log *log = adopt(pg, taken, row, at, ret_why);
+		if (!log && store->opening) {
+			return -EBADMSG;
+		}
+		if (!log) {
+			diag(DIAG_ERROR, "%s", *ret_why);
+			free(*ret_why);
+			*ret_why = NULL;
+		} else if (!store->opening) {
+			store->ops->returned(store->owner, log);
+		}
+	}
+	pg_blobs_count(store, taken->blobs);
+	return 0;
+}
