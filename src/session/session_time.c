@@ -81,9 +81,8 @@ static void free_watch(uv_handle_t *handle)
 void session_unwatch_clock(struct session_table *table)
 {
 	if (table->watch) {
-		uv_poll_stop(table->watch);
-		close(table->watch_fd);
 		uv_close((uv_handle_t *)table->watch, free_watch);
+		close(table->watch_fd); /* now: uv_close() takes this number out of the poll set */
 		table->watch = NULL;
 	}
 }

@@ -8,7 +8,7 @@ import { Observer } from '../support/observer.mjs';
 import { Producer, input } from '../support/producer.mjs';
 import { randomNumbers } from '../support/recording.mjs';
 import { Server } from '../support/server.mjs';
-import { patience } from '../support/wait.mjs';
+import { eventually, patience } from '../support/wait.mjs';
 
 const ROUNDS = Number(process.env.HOLDFAST_KILL_ROUNDS ?? 15);
 const SESSIONS = 2;
@@ -21,6 +21,13 @@ function inputsOf(producer, n, random) {
 		: kind === 1 ? [note(), input.text(`\nA line of text.\n\n`), note()]
 			: kind === 2 ? Array.from({ length: 1 + random(20) }, note)
 				: [note()];
+}
+
+/** Waits until so many more inputs have been acknowledged: however fast the machine is, the server is killed in the middle of work. */
+function worked(producers, count) {
+	const sum = () => producers.reduce((n, { acked }) => n + acked.length, 0);
+	const goal = sum() + count;
+	return eventually(() => sum() >= goal, `${count} inputs to be acknowledged`);
 }
 
 /** Appends without waiting for the answers, until its socket is gone. */
@@ -69,7 +76,8 @@ test(`nothing is lost, doubled or renumbered in ${ROUNDS} kills under load`, { t
 		}));
 		const sockets = await Promise.all(producers.map((p) => Producer.connect(t, server, p.id)));
 		const producing = producers.map((p, i) => produce(sockets[i], p, random));
-		await new Promise((resolve) => setTimeout(resolve, random(250) * patience));
+		await worked(producers, random(400));
+		await new Promise((resolve) => setTimeout(resolve, random(30)));
 		await server.kill9();
 		await Promise.all([...producing, ...watching.map((o) => o.waitClosed())]);
 		watching.forEach((observer, i) => {

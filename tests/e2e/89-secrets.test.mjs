@@ -54,6 +54,10 @@ async function plantInRequests(t, server, told, secret) {
 		head('GET', '/metrics', bearer), `GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nbad ${secret}\r\n\r\n`,
 		upgrade('/api/sessions/one/ws', bearer), upgrade(`/api/sessions/one/ws?token=${secret}`), upgrade(`/api/sessions/${secret}/ws`),
 		upgrade('/api/sessions/one/ws', { 'Sec-WebSocket-Protocol': `holdfast.v1, bearer.${secret}` }),
+		...['/api/events', '/api/sessions/one/events'].map((path) => head('GET', `${path}?token=${secret}`, { Accept: 'text/event-stream', 'Last-Event-ID': secret })),
+		head('GET', `/api/sessions/one/events?after_seq=${secret}`, { ...bearer, Accept: 'text/event-stream' }),
+		head('POST', '/api/ai/one', { ...bearer, 'Content-Length': 2 + secret.length }) + `{"${secret}`, head('GET', `/api/ai/one/${secret}/stream`, bearer),
+		upgrade('/api/ai/one', { 'Sec-WebSocket-Protocol': `holdfast.v1, bearer.${secret}` }), upgrade(`/api/ai/${secret}`, bearer),
 	];
 	for (const request of requests) {
 		const socket = await RawSocket.connect(t, server);
