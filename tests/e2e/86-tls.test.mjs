@@ -12,7 +12,7 @@ import tls from 'node:tls';
 import { noteCa } from '../support/auth.mjs';
 import { Observer } from '../support/observer.mjs';
 import { Producer, input, post } from '../support/producer.mjs';
-import { Server, runToEnd, scratchDir } from '../support/server.mjs';
+import { Server, binary, runToEnd, scratchDir } from '../support/server.mjs';
 import { makeCert, openssl, withTls } from '../support/tls.mjs';
 import { defer, eventually, within } from '../support/wait.mjs';
 
