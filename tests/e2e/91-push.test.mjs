@@ -65,6 +65,7 @@ test('a session that waits, and one that ends its turn, are told of: the id and 
 	assert.deepEqual((await call(server, 'GET', login)).body, { key, subscribed: true });
 	assert.equal(statSync(join(server.dataDir, 'push-key')).mode & 0o777, 0o600);
 	assert.ok(!server.stderr.includes(subscription.endpoint) && !server.stderr.includes('/push/'), 'no endpoint in the log');
+	await untilCounted(server, 'sent', 2); // the service has them before the server has its answers
 	assert.equal(await counted(server, 'sent'), 2);
 });
 
