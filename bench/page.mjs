@@ -9,34 +9,11 @@ import { dirname, join } from 'node:path';
 import { test } from 'node:test';
 import { chromium } from '../tests/node_modules/playwright-core/index.mjs';
 import { ARGS, loginLink } from '../tests/browser/page.mjs';
-import { input, post } from '../tests/support/producer.mjs';
+import { makeLongSession } from '../tests/support/long_session.mjs';
 import { Server, binary, demoAgent } from '../tests/support/server.mjs';
 
 const [EVENTS = 20_000, RUNS = 5] = process.argv.slice(2).map(Number);
-const AT_ONCE = 2_000;
 const MIB = 1024 * 1024;
-
-/** As agents write: paragraphs, and now and then code, a table, a tool with its result. */
-function eventOf(n) {
-	const kinds = {
-		0: input.tool(`call-${n}`, `Look it up, ${n}`),
-		1: input.text(`\`\`\`js\nconst n = ${n}; // the ${n}th\n\`\`\`\n\n`, `m${n}`),
-		2: input.text(`| a | b |\n|---|---|\n| ${n} | two |\n\n`, `m${n}`),
-		3: { type: 'usage', data: { mode: 'cumulative', used: n, size: 200_000 } },
-		4: input.toolDone(`call-${n - 4}`),
-	};
-	const paragraph = input.text(`${n}. ${'Nothing was lost. '.repeat((n % 7) + 1)}\n\n`, `m${n}`);
-	return n % 20 < 5 && n >= 20 ? kinds[n % 20] : paragraph;
-}
-
-async function makeSession(server) {
-	const { id } = await server.createSession({ title: 'A long one' });
-	let last = 0;
-	for (let n = 1; n <= EVENTS; n += AT_ONCE) {
-		({ max_seq: last } = await post(server, id, Array.from({ length: Math.min(AT_ONCE, EVENTS - n + 1) }, (_, i) => eventOf(n + i))));
-	}
-	return { id, last };
-}
 
 /** MiB in use, without what nobody needs any more. */
 async function heapOf(page) {
@@ -75,7 +52,7 @@ const median = (values) => values.sort((a, b) => a - b)[values.length >> 1];
 
 test(`a session of ${EVENTS} events`, { timeout: 600_000 }, async (t) => {
 	const server = await Server.start(t, { agent: demoAgent(''), args: ['--web', join(dirname(binary()), 'web')] });
-	const { id, last } = await makeSession(server);
+	const { id, last } = await makeLongSession(server, EVENTS);
 	const browser = await chromium.launch({ executablePath: '/usr/bin/chromium', args: ARGS });
 	t.after(() => browser.close());
 	const link = loginLink(`${server.url}/#/s/${id}`, server.token);

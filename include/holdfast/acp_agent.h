@@ -51,15 +51,16 @@ struct acp_agent_config {
 	int resumable_idle_ms; /* the same for one that can go on with its session later */
 	int quiet_ms; /* see quiet(); 0: 1 s */
 	int start_timeout_ms; /* for initialize and session/new together; 0: 120 s */
+	int login_ms; /* for authenticate, during which a person does something elsewhere; 0: 10 min */
 	struct json_numbers *numbers; /* takes those of the agent; NULL: they are not kept */
 };
 
-enum acp_setting_kind { ACP_SET_MODE, ACP_SET_MODEL, ACP_SET_OPTION };
+enum acp_setting_kind { ACP_SET_MODE, ACP_SET_MODEL, ACP_SET_OPTION, ACP_LOG_IN };
 
 /** A setting that a client asks for. */
 struct acp_setting {
 	enum acp_setting_kind kind;
-	const char *id; /* of the mode, the model or the option */
+	const char *id; /* of the mode, the model, the option, or the way to log in */
 	const json_t *value; /* of the option: a string or a boolean */
 	const char *by; /* who asked for it, and whose token that has: refused() repeats both */
 	const char *sub;
@@ -170,6 +171,8 @@ void acp_agent_cancel(struct acp_agent *agent);
  * Asks the agent to set something; copied. It is not started for that: what is asked for while it
  * is not running waits for its next start, before the prompt. What is set comes as event(), else
  * refused() is called. -ENOBUFS if too much is asked for already.
+ * To log in it is started: it is asked behind initialize and before its session begins. If that fails, it
+ * is stopped. -EBUSY while another login waits or is under way.
  */
 int acp_agent_set(struct acp_agent *agent, const struct acp_setting *setting);
 /**
@@ -188,7 +191,7 @@ bool acp_agent_is_cancelling(const struct acp_agent *agent);
 bool acp_agent_is_running(const struct acp_agent *agent);
 /** That the newest child went over which was stopped because of "limit". */
 enum limit acp_agent_limit(const struct acp_agent *agent);
-/** At stopped(): how to log in, if the agent stopped because it wants that; else NULL. The agent's own. */
+/** At stopped() and turn_end(): how to log in, if that is because the agent wants it; else NULL. The agent's own. */
 json_t *acp_agent_login(const struct acp_agent *agent);
 /** At stopped(): appends the last lines of the child's stderr, clean and without secrets. */
 void acp_agent_last_errors(const struct acp_agent *agent, struct buffer *out);

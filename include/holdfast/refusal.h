@@ -15,6 +15,7 @@ enum error_about {
 	ABOUT_MODE,
 	ABOUT_MODEL,
 	ABOUT_OPTION,
+	ABOUT_LOGIN,
 	ABOUT_APPEND
 };
 

@@ -35,6 +35,7 @@ enum request_type {
 	REQUEST_SET_MODE,
 	REQUEST_SET_MODEL,
 	REQUEST_SET_CONFIG_OPTION,
+	REQUEST_AUTHENTICATE,
 	REQUEST_TOKEN,
 	REQUEST_PRESENCE,
 	REQUEST_APPEND, /* of producers */
@@ -79,7 +80,8 @@ struct request {
 			const char *option_id;
 		} answer;
 		struct {
-			const char *id; /* of the mode or the option */
+			const char
+				*id; /* of the mode, the model, the option, or the way to log in */
 			const json_t *value; /* of the option: a string or a boolean */
 		} setting;
 		struct {

@@ -8,6 +8,7 @@
 
 #define CANCEL_GRACE_MS  10000
 #define START_TIMEOUT_MS 120000
+#define LOGIN_MS         600000
 #define RESTART_DELAY_MS 500
 #define QUIET_MS         1000
 #define QUESTIONS_MAX    64
@@ -73,6 +74,7 @@ static void copy_config(struct acp_agent_config *c, const struct acp_agent_confi
 	c->questions_max = config->questions_max ? config->questions_max : QUESTIONS_MAX;
 	set_default(&c->cancel_grace_ms, CANCEL_GRACE_MS);
 	set_default(&c->start_timeout_ms, START_TIMEOUT_MS);
+	set_default(&c->login_ms, LOGIN_MS);
 	set_default(&c->restart_delay_ms, RESTART_DELAY_MS);
 	set_default(&c->quiet_ms, QUIET_MS);
 	set_default(&c->file_ms, FILE_MS);

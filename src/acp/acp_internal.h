@@ -26,6 +26,7 @@
 enum acp_stage {
 	ACP_IDLE,
 	ACP_INITIALIZING,
+	ACP_LOGGING_IN, /* authenticate was sent before there is a session */
 	ACP_RESUMING, /* session/resume was sent */
 	ACP_RECALLING, /* the owner reads what the log has */
 	ACP_LOADING, /* session/load was sent */
@@ -66,7 +67,7 @@ struct acp_session {
 	json_t *early; /* params of updates that came before session/new was answered */
 	size_t early_bytes;
 	json_t *auth_methods; /* of initialize */
-	json_t *login; /* while stopped() is called: how to log in; NULL: that is not why */
+	json_t *login; /* while stopped() or turn_end() is called: how to log in; NULL: that is not why */
 	json_t *prompt_takes; /* promptCapabilities, the same; NULL: it has not been started */
 	struct diag_rate noise; /* reports of lines that could not be used */
 };
@@ -164,6 +165,8 @@ struct child_config acp_process_config(const struct acp_agent *agent);
 void acp_process_note_words(struct acp_agent *agent, const char *line, size_t len);
 /** Ends the child and with it the prompt, and tells. */
 void acp_agent_stop_child(struct acp_agent *agent, const char *reason, const char *detail);
+/** The same because it began no session; if it wants a login, clients are told how to. */
+void acp_agent_stop_for_login(struct acp_agent *agent, bool wants_login, const char *why);
 
 /** Those that its sessions get; the caller owns a reference. */
 json_t *acp_agent_mcp_servers(const struct acp_agent *agent);
@@ -206,8 +209,10 @@ void acp_agent_keep_meta(struct acp_agent *agent, const char *of, const json_t *
 void acp_agent_tell_metas(struct acp_agent *agent);
 /** Appends what can be done about an error, if it is known. */
 void acp_agent_advise(struct acp_agent *agent, struct buffer *words, const json_t *error);
-/** How to log in, for clients; NULL if the error does not ask for that. The caller owns it. */
-json_t *acp_agent_login_ways(const struct acp_agent *agent, const json_t *error);
+/** How to log in, for clients. The caller owns it. */
+json_t *acp_agent_login_ways(const struct acp_agent *agent);
+/** Somebody has logged in. */
+void acp_agent_tell_login(struct acp_agent *agent, const struct acp_setting *how);
 /** A line that was too long has ended: who waits for it hears why nothing comes. */
 void acp_agent_handle_skipped(struct acp_agent *agent);
 
@@ -219,6 +224,10 @@ void acp_agent_send_settings(struct acp_agent *agent);
 void acp_agent_drop_settings(struct acp_agent *agent);
 /** Whether this answers one of them. */
 bool acp_agent_handle_set(struct acp_agent *agent, const json_t *message);
+/** Whether somebody wants to log in, and waits for it to be started. */
+bool acp_agent_wants_login(const struct acp_agent *agent);
+/** After initialize: asks for the login that waits; false if none does. */
+bool acp_agent_log_in(struct acp_agent *agent);
 
 /* acp_resume.c: going on with the session that a child before had */
 

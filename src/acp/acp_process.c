@@ -44,11 +44,17 @@ static int delay_ms(const struct acp_agent *agent)
 	return delay < DELAY_MAX_MS ? delay : DELAY_MAX_MS;
 }
 
+/** Whether something waits for its start. */
+static bool is_wanted(const struct acp_agent *agent)
+{
+	return agent->turn.prompt || acp_agent_wants_login(agent);
+}
+
 static void handle_rested(uv_timer_t *timer)
 {
 	struct acp_agent *agent = timer->data;
 	agent->process.rested = true;
-	if (agent->turn.prompt && !agent->process.child) {
+	if (is_wanted(agent) && !agent->process.child) {
 		acp_process_start(agent);
 	}
 }
@@ -281,7 +287,7 @@ static void handle_closed(void *owner)
 	/* The box may have ended it, of which handle_wake() tells. */
 	agent->process.child = NULL;
 	child_stderr_finish(&agent->process.errors, agent->config.session_id);
-	if (agent->turn.prompt && !agent->process.spawn_error && !agent->process.over &&
+	if (is_wanted(agent) && !agent->process.spawn_error && !agent->process.over &&
 		!agent->destroying) {
 		acp_process_start(agent);
 	}
@@ -416,6 +422,8 @@ static void handle_deadline(uv_timer_t *timer)
 		agent->process.failures = 0;
 		acp_agent_tell_metas(agent);
 		acp_agent_stop_child(agent, "stopped", "did not answer session/cancel");
+	} else if (agent->session.stage == ACP_LOGGING_IN) {
+		acp_agent_stop_for_login(agent, true, "authenticate: nobody has logged in in time");
 	} else if (agent->session.stage == ACP_INITIALIZING) {
 		acp_agent_stop_child(agent, "protocol",
 			"did not answer initialize in time: check that its command speaks ACP on stdin and stdout");

@@ -202,7 +202,9 @@ static void handle_initialized(struct acp_agent *agent, const json_t *result)
 	agent->session.auth_methods = json_incref(json_object_get(result, "authMethods"));
 	take_prompt_takes(agent, result);
 	acp_resume_read(agent, result);
-	acp_resume_begin(agent);
+	if (!acp_agent_log_in(agent)) {
+		acp_resume_begin(agent);
+	}
 }
 
 void acp_agent_begin(struct acp_agent *agent, const char *agent_session_id, const json_t *result)
@@ -291,6 +293,14 @@ static void handle_prompt_result(struct acp_agent *agent, const json_t *result)
 	acp_agent_end_turn(agent, reason, NULL);
 }
 
+void acp_agent_stop_for_login(struct acp_agent *agent, bool wants_login, const char *why)
+{
+	agent->session.login = wants_login ? acp_agent_login_ways(agent) : NULL;
+	acp_agent_stop_child(agent, "protocol", why);
+	json_decref(agent->session.login);
+	agent->session.login = NULL;
+}
+
 static void handle_error(struct acp_agent *agent, const json_t *error)
 {
 	struct buffer words = {0};
@@ -303,7 +313,11 @@ static void handle_error(struct acp_agent *agent, const json_t *error)
 	} else if (agent->session.stage == ACP_READY) {
 		json_rpc_describe_error(&words, error);
 		acp_agent_advise(agent, &words, error);
+		agent->session.login =
+			code == JSON_RPC_AUTH_REQUIRED ? acp_agent_login_ways(agent) : NULL;
 		acp_agent_end_turn(agent, "error", buffer_cstr(&words));
+		json_decref(agent->session.login);
+		agent->session.login = NULL;
 	} else {
 		buffer_append_str(&words, agent->session.stage == ACP_INITIALIZING
 						  ? "initialize: "
@@ -313,10 +327,8 @@ static void handle_error(struct acp_agent *agent, const json_t *error)
 		buffer_append(&words, why.data, why.len);
 		buffer_finish(&why);
 		acp_agent_advise(agent, &words, error);
-		agent->session.login = acp_agent_login_ways(agent, error);
-		acp_agent_stop_child(agent, "protocol", buffer_cstr(&words));
-		json_decref(agent->session.login);
-		agent->session.login = NULL;
+		bool wants_login = code == JSON_RPC_AUTH_REQUIRED;
+		acp_agent_stop_for_login(agent, wants_login, buffer_cstr(&words));
 	}
 	buffer_finish(&words);
 }
@@ -326,9 +338,9 @@ static bool is_awaited(const struct acp_agent *agent, const json_t *id)
 {
 	bool sent = agent->session.stage == ACP_READY && agent->turn.prompting &&
 		    !agent->turn.prompt && !agent->turn.cancelled_unsent;
-	bool starting = agent->session.stage != ACP_READY &&
-			agent->session.stage != ACP_RECALLING &&
-			agent->session.stage != ACP_SETTLING;
+	bool starting =
+		agent->session.stage != ACP_READY && agent->session.stage != ACP_LOGGING_IN &&
+		agent->session.stage != ACP_RECALLING && agent->session.stage != ACP_SETTLING;
 	bool open = starting || sent;
 	return open && json_is_integer(id) && json_integer_value(id) == agent->session.awaited_id;
 }

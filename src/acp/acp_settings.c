@@ -8,6 +8,9 @@
  * Settings that clients ask for: the agent's mode, its model, and its options. They are asked for beside the
  * prompt, and what comes of them is told as if the agent had said it by itself. While its session
  * has not begun a setting waits, so that it is set when the next prompt comes.
+ *
+ * A login is asked for in the same way. But the agent is started for it, since without one it may
+ * begin no session at all, and it is asked as soon as it has said which ways there are.
  */
 
 #define SETTINGS_MAX 16
@@ -54,9 +57,13 @@ static void send_setting(struct acp_agent *agent, struct setting *setting)
 		[ACP_SET_MODE] = {"session/set_mode", "modeId"},
 		[ACP_SET_MODEL] = {"session/set_model", "modelId"},
 		[ACP_SET_OPTION] = {"session/set_config_option", "configId"},
+		[ACP_LOG_IN] = {"authenticate", "methodId"},
 	};
 	const struct acp_setting *what = &setting->what;
-	json_t *params = json_pack("{s:s}", "sessionId", agent->session.id);
+	json_t *params = json_object();
+	if (what->kind != ACP_LOG_IN) {
+		json_object_set_new(params, "sessionId", json_string(agent->session.id));
+	}
 	json_object_set_new(params, of[what->kind].name, json_string(what->id));
 	if (what->kind == ACP_SET_OPTION) {
 		json_object_set(params, "value", (json_t *)what->value);
@@ -70,8 +77,39 @@ static void send_setting(struct acp_agent *agent, struct setting *setting)
 	acp_agent_send(agent, &out);
 }
 
+/** The login that was asked for, sent or not; NULL: none. */
+static struct setting *find_login(const struct acp_agent *agent, bool sent)
+{
+	list_for_each(link, &agent->settings.list) {
+		struct setting *setting = list_entry(link, struct setting, link);
+		if (setting->what.kind == ACP_LOG_IN && (setting->id != 0) == sent) {
+			return setting;
+		}
+	}
+	return NULL;
+}
+
+bool acp_agent_wants_login(const struct acp_agent *agent)
+{
+	return find_login(agent, false) != NULL;
+}
+
+bool acp_agent_log_in(struct acp_agent *agent)
+{
+	struct setting *login = find_login(agent, false);
+	if (login) {
+		agent->session.stage = ACP_LOGGING_IN;
+		acp_agent_await(agent, agent->config.login_ms);
+		send_setting(agent, login);
+	}
+	return login != NULL;
+}
+
 int acp_agent_set(struct acp_agent *agent, const struct acp_setting *what)
 {
+	if (what->kind == ACP_LOG_IN && (find_login(agent, true) || find_login(agent, false))) {
+		return -EBUSY;
+	}
 	drop_unsent(agent, what);
 	if (agent->settings.count == SETTINGS_MAX) {
 		return -ENOBUFS;
@@ -86,6 +124,8 @@ int acp_agent_set(struct acp_agent *agent, const struct acp_setting *what)
 	agent->settings.count++;
 	if (agent->session.stage == ACP_READY) {
 		send_setting(agent, setting);
+	} else if (agent->session.stage == ACP_IDLE && what->kind == ACP_LOG_IN) {
+		acp_process_start(agent);
 	}
 	return 0;
 }
@@ -113,7 +153,7 @@ void acp_agent_drop_settings(struct acp_agent *agent)
 		struct setting *setting = list_entry(link, struct setting, link);
 		if (agent->destroying) {
 			setting_free(agent, setting);
-		} else if (setting->id) {
+		} else if (setting->id || setting->what.kind == ACP_LOG_IN) {
 			refuse(agent, setting, "the agent stopped before it had answered");
 		}
 	}
@@ -130,6 +170,21 @@ static void tell_mode(struct acp_agent *agent, const char *mode_id)
 	json_decref(data);
 }
 
+static void handle_refusal(struct acp_agent *agent, struct setting *setting, const json_t *error)
+{
+	struct buffer words = {0};
+	bool was_login = setting->what.kind == ACP_LOG_IN;
+	json_rpc_describe_error(&words, error);
+	refuse(agent, setting, buffer_cstr(&words));
+	if (was_login && agent->session.stage == ACP_LOGGING_IN) {
+		struct buffer why = {0};
+		buffer_printf(&why, "authenticate: %s", buffer_cstr(&words));
+		acp_agent_stop_for_login(agent, true, buffer_cstr(&why));
+		buffer_finish(&why);
+	}
+	buffer_finish(&words);
+}
+
 bool acp_agent_handle_set(struct acp_agent *agent, const json_t *message)
 {
 	const json_t *id = json_object_get(message, "id");
@@ -140,10 +195,7 @@ bool acp_agent_handle_set(struct acp_agent *agent, const json_t *message)
 			continue;
 		}
 		if (error && !json_is_null(error)) {
-			struct buffer words = {0};
-			json_rpc_describe_error(&words, error);
-			refuse(agent, setting, buffer_cstr(&words));
-			buffer_finish(&words);
+			handle_refusal(agent, setting, error);
 			return true;
 		}
 		if (setting->what.kind == ACP_SET_MODE) {
@@ -152,7 +204,14 @@ bool acp_agent_handle_set(struct acp_agent *agent, const json_t *message)
 			acp_agent_tell_model(agent, setting->what.id);
 		}
 		acp_agent_tell_options(agent, json_object_get(message, "result"));
+		if (setting->what.kind == ACP_LOG_IN) {
+			acp_agent_tell_login(agent, &setting->what);
+		}
 		setting_free(agent, setting);
+		if (agent->session.stage == ACP_LOGGING_IN) {
+			acp_agent_await(agent, agent->config.start_timeout_ms);
+			acp_resume_begin(agent);
+		}
 		return true;
 	}
 	return false;

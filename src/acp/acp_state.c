@@ -16,6 +16,8 @@
 #define METAS_MAX  32
 #define ADVICE_MAX ((size_t)2000)
 #define LOGIN_MAX  8 /* ways to log in, and texts of one of them */
+/* What a client can ask for. */
+#define LOGIN_ID_MAX 1024
 
 #define TYPE_PREFIX "x-acp-"
 
@@ -206,16 +208,23 @@ static void copy_texts(json_t *told, const json_t *from, const char *key)
 	json_decref(texts);
 }
 
-json_t *acp_agent_login_ways(const struct acp_agent *agent, const json_t *error)
+/** By which it is asked for: whole, or it would be another one. */
+static void copy_id(json_t *told, const json_t *method)
+{
+	json_t *id = json_object_get(method, "id");
+	if (json_string_length(id) > 0 && json_string_length(id) <= LOGIN_ID_MAX) {
+		json_object_set(told, "method_id", id);
+	}
+}
+
+json_t *acp_agent_login_ways(const struct acp_agent *agent)
 {
 	const json_t *methods = agent->session.auth_methods;
-	if (json_integer_value(json_object_get(error, "code")) != JSON_RPC_AUTH_REQUIRED) {
-		return NULL;
-	}
 	json_t *ways = json_array();
 	for (size_t i = 0; i < json_array_size(methods) && i < LOGIN_MAX; i++) {
 		const json_t *method = json_array_get(methods, i);
 		json_t *way = json_object();
+		copy_id(way, method);
 		copy_text(way, method, "name");
 		copy_text(way, method, "description");
 		copy_text(way, method, "type");
@@ -227,6 +236,23 @@ json_t *acp_agent_login_ways(const struct acp_agent *agent, const json_t *error)
 		json_decref(way);
 	}
 	return ways;
+}
+
+void acp_agent_tell_login(struct acp_agent *agent, const struct acp_setting *how)
+{
+	json_t *data = json_pack("{s:s, s:s}", "method_id", how->id, "by", how->by);
+	if (*how->sub) {
+		json_object_set_new(data, "sub", json_string(how->sub));
+	}
+	for (size_t i = 0; i < json_array_size(agent->session.auth_methods); i++) {
+		const json_t *method = json_array_get(agent->session.auth_methods, i);
+		const char *id = json_string_value(json_object_get(method, "id"));
+		if (id && strcmp(id, how->id) == 0) {
+			copy_text(data, method, "name");
+		}
+	}
+	agent->ops->event(agent->owner, "x-acp-authenticated", data);
+	json_decref(data);
 }
 
 static void tell_skipped(struct acp_agent *agent, const char *message, const json_t *method)

@@ -139,11 +139,16 @@ static bool handle_is_resolved(void *owner, const char *request_id)
 
 void hosted_end_turn(void *owner, const char *stop_reason, const char *message)
 {
-	((struct hosted *)owner)->is_at_work = false;
+	struct hosted *hosted = owner;
+	hosted->is_at_work = false;
 	json_t *data = json_object();
 	json_object_set_new(data, "stop_reason", json_string(stop_reason));
 	if (message) {
 		json_object_set_new(data, "message", json_string(message));
+	}
+	json_t *login = hosted->agent ? acp_agent_login(hosted->agent) : NULL;
+	if (login) {
+		json_object_set(data, "login", login);
 	}
 	append_event(owner, "turn_end", data);
 	json_decref(data);
@@ -172,6 +177,7 @@ static void handle_refused(void *owner, const struct acp_setting *setting, const
 		[ACP_SET_MODE] = {ABOUT_MODE, "set_mode"},
 		[ACP_SET_MODEL] = {ABOUT_MODEL, "set_model"},
 		[ACP_SET_OPTION] = {ABOUT_OPTION, "set_config_option"},
+		[ACP_LOG_IN] = {ABOUT_LOGIN, "authenticate"},
 	};
 	const struct error_detail detail = {.about = of[setting->kind].about, .id = setting->id};
 	const struct author author = {.client_id = setting->by, .sub = setting->sub};
@@ -478,13 +484,16 @@ void agent_host_answer(struct agent_host *host, struct session *session, const c
 int agent_host_set(struct agent_host *host, struct session *session, const struct request *request,
 	const struct author *author)
 {
-	enum acp_setting_kind kind = request->type == REQUEST_SET_MODE    ? ACP_SET_MODE
-				     : request->type == REQUEST_SET_MODEL ? ACP_SET_MODEL
-									  : ACP_SET_OPTION;
+	enum acp_setting_kind kind = request->type == REQUEST_SET_MODE       ? ACP_SET_MODE
+				     : request->type == REQUEST_SET_MODEL    ? ACP_SET_MODEL
+				     : request->type == REQUEST_AUTHENTICATE ? ACP_LOG_IN
+									     : ACP_SET_OPTION;
 	if (host->closing) {
 		return 0; /* it ends, and so does the client */
 	}
-	return acp_agent_set(hosted_of(host, session)->agent,
+	struct hosted *hosted = hosted_of(host, session);
+	hosted->is_over = hosted->is_over && kind != ACP_LOG_IN;
+	return acp_agent_set(hosted->agent,
 		&(struct acp_setting){.kind = kind,
 			.id = request->setting.id,
 			.value = kind == ACP_SET_OPTION ? request->setting.value : NULL,

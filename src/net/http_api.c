@@ -425,6 +425,8 @@ void http_route(struct conn *conn)
 		is_get ? http_get_agents(conn) : http_refuse_method(conn, "GET");
 	} else if (strcmp(path, "/api/directories") == 0) {
 		is_get ? http_get_directories(conn) : http_refuse_method(conn, "GET");
+	} else if (strcmp(path, "/api/files") == 0) {
+		is_get ? http_complete_new(conn) : http_refuse_method(conn, "GET");
 	} else if (strcmp(path, sessions) == 0 && is_get) {
 		http_in_turn(conn, get_sessions);
 	} else if (strcmp(path, sessions) == 0) {

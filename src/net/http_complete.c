@@ -1,4 +1,7 @@
-/* GET /api/sessions/{id}/files: the files of a session's directory, for those who type a path. */
+/*
+ * GET /api/sessions/{id}/files: the files of a session's directory, for those who type a path. And GET
+ * /api/files: those of a directory that a new session can have.
+ */
 #include "http_internal.h"
 
 #include "holdfast/hide.h"
@@ -13,7 +16,30 @@
 struct completion {
 	struct conn *conn;
 	struct agent_dirs_job *job;
+	char *cwd; /* of a new session, once it has been checked; NULL: it is there already */
+	char *prefix;
+	size_t most;
 };
+
+static void completion_free(struct completion *completion)
+{
+	completion->conn->http->completion = NULL;
+	free(completion->cwd);
+	free(completion->prefix);
+	free(completion);
+}
+
+/** `job` NULL: too much is asked for at once. */
+static void await(struct completion *completion, struct agent_dirs_job *job)
+{
+	struct conn *conn = completion->conn;
+	completion->job = job;
+	if (!job) {
+		completion_free(completion);
+		http_refuse(conn, "server_busy",
+			"too many ask for files at once; try again in a moment");
+	}
+}
 
 /** Whether the token is for names of files; if not, it has been refused. */
 static bool may_complete(struct conn *conn)
@@ -28,23 +54,8 @@ static bool may_complete(struct conn *conn)
 	return false;
 }
 
-static void handle_found(void *arg, const struct agent_dirs_found *found)
+static void respond(struct conn *conn, const char *cwd, const struct agent_dirs_found *found)
 {
-	struct completion *completion = arg;
-	struct conn *conn = completion->conn;
-	struct session_table *sessions = conn->server->sessions;
-	struct session *session =
-		session_table_get(sessions, conn->session_id, strlen(conn->session_id));
-	const char *cwd = session ? agent_host_cwd(conn->server->agents, session) : NULL;
-	conn->http->completion = NULL;
-	free(completion);
-	if (!may_complete(conn)) {
-		return; /* its token has ended meanwhile */
-	}
-	if (!cwd || !session_is_there(session)) {
-		http_refuse(conn, "not_found", "the session has been deleted");
-		return;
-	}
 	struct buffer body = {0};
 	buffer_append_char(&body, '{');
 	if (!conn_hides(conn)) {
@@ -61,16 +72,34 @@ static void handle_found(void *arg, const struct agent_dirs_found *found)
 	buffer_finish(&body);
 }
 
+static void handle_found(void *arg, const struct agent_dirs_found *found)
+{
+	struct completion *completion = arg;
+	struct conn *conn = completion->conn;
+	struct session_table *sessions = conn->server->sessions;
+	struct session *session = completion->cwd ? NULL
+						  : session_table_get(sessions, conn->session_id,
+							    strlen(conn->session_id));
+	char *cwd = completion->cwd;
+	const char *of_session = session ? agent_host_cwd(conn->server->agents, session) : NULL;
+	completion->cwd = NULL;
+	completion_free(completion);
+	if (!may_complete(conn)) {
+		/* it has been refused: its token has ended meanwhile */
+	} else if (cwd || (of_session && session_is_there(session))) {
+		respond(conn, cwd ? cwd : of_session, found);
+	} else {
+		http_refuse(conn, "not_found", "the session has been deleted");
+	}
+	free(cwd);
+}
+
 /** NULL, or what is wrong; `prefix` has QUERY_MAX bytes. */
 static const char *read_query(struct conn *conn, char *prefix, size_t *ret_most)
 {
 	char buf[QUERY_VALUE_MAX];
-	const char *bad = query_check(conn, (const char *const[]){"prefix", "limit", NULL});
 	*prefix = '\0';
 	*ret_most = FILES_DEFAULT;
-	if (bad) {
-		return bad;
-	}
 	query_get(conn, "prefix", prefix, QUERY_MAX);
 	if (strlen(prefix) > PREFIX_MAX || !utf8_is_valid(prefix, strlen(prefix))) {
 		return "prefix must be UTF-8, and have at most 1024 bytes";
@@ -87,43 +116,111 @@ static const char *read_query(struct conn *conn, char *prefix, size_t *ret_most)
 	return NULL;
 }
 
-void http_complete_files(struct conn *conn, struct session *session)
+/** Whether the token is for a session that could be made; if not, it has been refused. */
+static bool may_make_one(struct conn *conn)
+{
+	bool may = conn_sees(conn, "");
+	for (char **at = conn->grant->patterns; !may && *at; at++) {
+		may = (*at)[strlen(*at) - 1] == '*';
+	}
+	if (!may) {
+		http_refuse(conn, "forbidden", "the token is for no new session");
+	}
+	return may;
+}
+
+/** NULL: it has been refused. */
+static struct completion *begin(struct conn *conn, const char *const *names)
 {
 	char prefix[QUERY_MAX];
 	size_t most;
-	struct agent_host *agents = conn->server->agents;
-	const char *cwd = agent_host_cwd(agents, session);
 	if (!may_complete(conn)) {
-		return;
+		return NULL;
 	}
-	const char *bad = read_query(conn, prefix, &most);
+	const char *bad = query_check(conn, names);
+	bad = bad ? bad : read_query(conn, prefix, &most);
 	if (bad) {
 		http_refuse(conn, "bad_request", bad);
-		return;
-	}
-	if (!cwd) {
-		http_refuse(conn, "no_agent", agent_host_lack(agents));
-		return;
+		return NULL;
 	}
 	struct completion *completion = xcalloc(1, sizeof(*completion));
 	completion->conn = conn;
-	completion->job = agent_dirs_files(agent_host_dirs(agents), cwd,
-		agent_host_private_dir(agents), prefix, most, handle_found, completion);
-	if (!completion->job) {
-		free(completion);
-		http_refuse(conn, "server_busy",
-			"too many ask for files at once; try again in a moment");
+	completion->prefix = xstrdup(prefix);
+	completion->most = most;
+	conn->http->completion = completion;
+	return completion;
+}
+
+static void look(struct completion *completion, const char *cwd)
+{
+	struct agent_host *agents = completion->conn->server->agents;
+	await(completion,
+		agent_dirs_files(agent_host_dirs(agents), cwd, agent_host_private_dir(agents),
+			completion->prefix, completion->most, handle_found, completion));
+}
+
+void http_complete_files(struct conn *conn, struct session *session)
+{
+	struct agent_host *agents = conn->server->agents;
+	const char *cwd = agent_host_cwd(agents, session);
+	struct completion *completion = begin(conn, (const char *const[]){"prefix", "limit", NULL});
+	if (completion && cwd) {
+		look(completion, cwd);
+	} else if (completion) {
+		completion_free(completion);
+		http_refuse(conn, "no_agent", agent_host_lack(agents));
+	}
+}
+
+static void handle_checked(void *arg, const struct agent_dirs_found *found)
+{
+	struct completion *completion = arg;
+	struct conn *conn = completion->conn;
+	if (found->path) {
+		completion->cwd = xstrdup(found->path);
+		look(completion, completion->cwd);
 		return;
 	}
-	conn->http->completion = completion;
+	completion_free(completion);
+	if (!may_complete(conn)) {
+		return;
+	}
+	http_refuse(conn, "bad_directory",
+		"\"cwd\" is no directory below the roots of this agent; GET /api/agents has these");
+}
+
+void http_complete_new(struct conn *conn)
+{
+	char name[QUERY_VALUE_MAX];
+	char path[QUERY_MAX];
+	struct agent_host *agents = conn->server->agents;
+	struct completion *completion =
+		begin(conn, (const char *const[]){"agent", "cwd", "prefix", "limit", NULL});
+	if (!completion) {
+		return;
+	}
+	const char *agent = query_get(conn, "agent", name, sizeof(name));
+	const char *cwd = query_get(conn, "cwd", path, sizeof(path));
+	const struct agent_entry *entry = agent_list_find(agent_host_list(agents), agent);
+	if (!may_make_one(conn)) {
+		completion_free(completion);
+		return;
+	}
+	if (!entry) {
+		completion_free(completion);
+		http_refuse(conn, "unknown_agent",
+			"this server has no agent of this name; GET /api/agents lists those that it has");
+		return;
+	}
+	await(completion, agent_dirs_check(agent_host_dirs(agents), entry->roots,
+				  cwd ? cwd : entry->roots[0], handle_checked, completion));
 }
 
 void http_forget_completion(struct conn *conn)
 {
 	struct completion *completion = conn->http->completion;
 	if (completion) {
-		conn->http->completion = NULL;
 		agent_dirs_cancel(completion->job);
-		free(completion);
+		completion_free(completion);
 	}
 }

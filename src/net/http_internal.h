@@ -103,6 +103,8 @@ void http_get_directories(struct conn *conn);
 void http_forget_directories(struct conn *conn);
 
 /* http_complete.c */
+/** GET /api/files: the same for a session that is not there yet. */
+void http_complete_new(struct conn *conn);
 /** GET /api/sessions/{id}/files: those that a person may mean who types a path. */
 void http_complete_files(struct conn *conn, struct session *session);
 /** Nobody waits for them any more. */

@@ -66,6 +66,10 @@ static void handle_setting(
 	struct author author = conn_author(conn);
 	if (!agent_host_agent(agents, conn->session)) {
 		refuse(refusal, "no_agent", "%s", agent_host_lack(agents));
+	} else if (request->type == REQUEST_AUTHENTICATE &&
+		   !agent_host_has_room(agents, conn->session)) {
+		refuse_limit(refusal, LIMIT_agents,
+			"as many agents run as may; log in again when one has stopped");
 	} else if (agent_host_set(agents, conn->session, request, &author) < 0) {
 		refuse(refusal, "queue_full",
 			"the agent has not answered the previous setting yet");
@@ -102,9 +106,11 @@ static void name_request(const struct request *request, struct error_detail *det
 	case REQUEST_SET_MODE:
 	case REQUEST_SET_MODEL:
 	case REQUEST_SET_CONFIG_OPTION:
-		detail->about = request->type == REQUEST_SET_MODE    ? ABOUT_MODE
-				: request->type == REQUEST_SET_MODEL ? ABOUT_MODEL
-								     : ABOUT_OPTION;
+	case REQUEST_AUTHENTICATE:
+		detail->about = request->type == REQUEST_SET_MODE       ? ABOUT_MODE
+				: request->type == REQUEST_SET_MODEL    ? ABOUT_MODEL
+				: request->type == REQUEST_AUTHENTICATE ? ABOUT_LOGIN
+									: ABOUT_OPTION;
 		detail->id = request->setting.id;
 		break;
 	default:
@@ -156,6 +162,7 @@ static void handle_request(
 	case REQUEST_SET_MODE:
 	case REQUEST_SET_MODEL:
 	case REQUEST_SET_CONFIG_OPTION:
+	case REQUEST_AUTHENTICATE:
 		handle_setting(conn, request, refusal);
 		break;
 	default:

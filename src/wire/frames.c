@@ -382,7 +382,8 @@ static void put_detail(struct buffer *out, const struct error_detail *detail)
 		[ABOUT_PERMISSION] = "request_id",
 		[ABOUT_MODE] = "mode_id",
 		[ABOUT_MODEL] = "model_id",
-		[ABOUT_OPTION] = "config_id"};
+		[ABOUT_OPTION] = "config_id",
+		[ABOUT_LOGIN] = "method_id"};
 	if (detail->id && detail->about == ABOUT_APPEND) {
 		put_name(out, "ref");
 		buffer_append_str(out, detail->id);

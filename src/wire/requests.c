@@ -310,9 +310,10 @@ static int need_agent_name(
 static int parse_setting(const json_t *data, struct request *ret, struct refusal *refusal)
 {
 	bool is_option = ret->type == REQUEST_SET_CONFIG_OPTION;
-	const char *name = is_option                        ? "config_id"
-			   : ret->type == REQUEST_SET_MODEL ? "model_id"
-							    : "mode_id";
+	const char *name = is_option                           ? "config_id"
+			   : ret->type == REQUEST_SET_MODEL    ? "model_id"
+			   : ret->type == REQUEST_AUTHENTICATE ? "method_id"
+							       : "mode_id";
 	const json_t *value = json_object_get(data, "value");
 	if (need_agent_name(data, name, refusal->request, refusal) < 0) {
 		return -EINVAL;
@@ -371,6 +372,7 @@ static int parse_data(struct request *ret, const json_t *data, const struct limi
 		[REQUEST_SET_MODE] = {"mode_id", NULL},
 		[REQUEST_SET_MODEL] = {"model_id", NULL},
 		[REQUEST_SET_CONFIG_OPTION] = {"config_id", "value", NULL},
+		[REQUEST_AUTHENTICATE] = {"method_id", NULL},
 		[REQUEST_TOKEN] = {"token", "login", NULL},
 		[REQUEST_PRESENCE] = {"name", "watch", NULL},
 		[REQUEST_APPEND_SNAPSHOT] = {"messages", "skip_first", "run_id", "ref", NULL},
@@ -400,6 +402,7 @@ static int parse_data(struct request *ret, const json_t *data, const struct limi
 	case REQUEST_SET_MODE:
 	case REQUEST_SET_MODEL:
 	case REQUEST_SET_CONFIG_OPTION:
+	case REQUEST_AUTHENTICATE:
 		return parse_setting(data, ret, refusal);
 	case REQUEST_TOKEN:
 		return parse_token(data, ret, refusal);
@@ -428,6 +431,7 @@ static int find_type(const char *name, enum request_side side, enum request_type
 		[REQUEST_SET_MODE] = "set_mode",
 		[REQUEST_SET_MODEL] = "set_model",
 		[REQUEST_SET_CONFIG_OPTION] = "set_config_option",
+		[REQUEST_AUTHENTICATE] = "authenticate",
 		[REQUEST_TOKEN] = "token",
 		[REQUEST_PRESENCE] = "presence",
 		[REQUEST_APPEND] = "append",
@@ -435,7 +439,7 @@ static int find_type(const char *name, enum request_side side, enum request_type
 	};
 	static const char *const takes[] = {
 		[SIDE_OBSERVER] =
-			("load_events, keepalive, prompt, list_prompts, edit_prompt, remove_prompt, cancel, permission_answer, set_mode, set_model, set_config_option, presence and token"),
+			("load_events, keepalive, prompt, list_prompts, edit_prompt, remove_prompt, cancel, permission_answer, set_mode, set_model, set_config_option, authenticate, presence and token"),
 		[SIDE_PRODUCER] = "append, append_snapshot, keepalive and token",
 		[SIDE_FEED] = "keepalive and token",
 	};

@@ -2,38 +2,20 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { eventOf, makeLongSession } from '../support/long_session.mjs';
 import { isWhole } from '../support/part.mjs';
 import { input, post } from '../support/producer.mjs';
 import { byTestId, openPage, sessionUrl, startServer, waitForEnd, waitForSeq, waitForStatus, walkOn } from './page.mjs';
 
 const COUNT = isWhole ? 20_000 : 5_000;
-const AT_ONCE = 2_000;
 const MOUNTED_MAX = 480; // elements of items: what the page keeps, and one batch before it is trimmed
 const NODES_MAX = 12_000; // of the whole page
 const JUMPS = [0.5, 0.1, 0.9, 0.33, 0.02, 0.71];
 
-/** Paragraphs, and now and then code, a table, a tool with its result, and what is not shown at all. */
-function eventOf(n) {
-	const kinds = {
-		0: input.tool(`call-${n}`, `Look it up, ${n}`),
-		1: input.text(`\`\`\`js\nconst n = ${n}; // the ${n}th\n\`\`\`\n\n`, `m${n}`),
-		2: input.text(`| a | b |\n|---|---|\n| ${n} | two |\n\n`, `m${n}`),
-		3: { type: 'usage', data: { mode: 'cumulative', used: n, size: 200_000 } },
-		4: input.toolDone(`call-${n - 4}`),
-	};
-	const paragraph = input.text(`${n}. ${'Nothing was lost. '.repeat((n % 7) + 1)}\n\n`, `m${n}`);
-	return (n % 5 === 0 || n % 20 < 5) && n >= 20 ? (kinds[n % 20] ?? paragraph) : paragraph;
-}
-
-/** A session with so many events; gives its id and the number of the last one. */
+/** A session with so many events, which has ended; gives its id and the number of the last one. */
 async function longSession(server, count) {
-	const { id } = await server.createSession({ title: 'A long one' });
-	let last = 0;
-	for (let n = 1; n <= count; n += AT_ONCE) {
-		const events = Array.from({ length: Math.min(AT_ONCE, count - n + 1) }, (_, i) => eventOf(n + i));
-		({ max_seq: last } = await post(server, id, events));
-	}
-	({ max_seq: last } = await post(server, id, input.end()));
+	const { id } = await makeLongSession(server, count);
+	const { max_seq: last } = await post(server, id, input.end());
 	return { id, last };
 }
 

@@ -131,3 +131,38 @@ test('each session has its draft, over a reload too; what was sent is none', asy
 	await byTestId(page, 'new-session').click();
 	await page.waitForFunction(() => document.querySelector('#prompt').value === 'for a new one');
 });
+
+test('rows stay under the pointer while others change them; they are sorted when it has left, and one’s own changes are seen at once', async (t) => {
+	const { server, page } = await start(t, 4);
+	const shown = ['# Today', 's3', 's2', 's1', 's0'];
+	await waitForGroups(page, shown);
+	await row(page, 's1').locator('a').hover();
+	await server.request('PATCH', '/api/sessions/s0', { json: { pinned: true } });
+	await server.request('PATCH', '/api/sessions/s1', { json: { title: 'Another name' } });
+	await server.request('DELETE', '/api/sessions/s3');
+	await server.createSession({ id: 's4', title: 'Session 4' });
+	await row(page, 's4').waitFor();
+	await row(page, 's3').waitFor({ state: 'hidden' });
+	await row(page, 's1').getByText('Another name', { exact: true }).waitFor();
+	assert.deepEqual(await groups(page), [...shown, 's4'], 'what is new is behind them, what is gone has left its place');
+	await page.locator('#sessions h2').first().hover(); // a link would be dragged
+	await page.mouse.down();
+	await page.mouse.move(900, 400);
+	await server.request('PATCH', '/api/sessions/s2', { json: { title: 'Two' } });
+	await row(page, 's2').getByText('Two', { exact: true }).waitFor();
+	assert.deepEqual(await groups(page), [...shown, 's4'], 'a press is under way');
+	await page.mouse.up();
+	await waitForGroups(page, ['# Pinned', 's0', '# Today', 's4', 's2', 's1']);
+
+	await row(page, 's4').hover();
+	await row(page, 's4').locator('[data-testid="session-menu"]').click();
+	await byTestId(page, 'pin-session').click();
+	await waitForGroups(page, ['# Pinned', 's4', 's0', '# Today', 's2', 's1']);
+
+	// Who has come by the keyboard keeps the focus when the row moves.
+	await page.mouse.move(900, 400);
+	await row(page, 's1').locator('a').focus();
+	await server.request('PATCH', '/api/sessions/s1', { json: { pinned: true } });
+	await waitForGroups(page, ['# Pinned', 's4', 's1', 's0', '# Today', 's2']);
+	assert.equal(await page.evaluate(() => document.activeElement.closest('li')?.dataset.sessionId), 's1');
+});

@@ -9,7 +9,7 @@ import { readLog } from '../support/log.mjs';
 import { scratchDir } from '../support/server.mjs';
 import { eventually } from '../support/wait.mjs';
 import { assertNoFault } from './axe.mjs';
-import { byTestId, openPage, say, sessionUrl, startServer, waitForStatus, waitForTurns } from './page.mjs';
+import { byTestId, openPage, say, sessionOf, sessionUrl, startServer, waitForStatus, waitForTurns } from './page.mjs';
 
 const PHONE = { viewport: { width: 390, height: 780 }, hasTouch: true, isMobile: true };
 const AGENT = `exec ${process.execPath} ${fileURLToPath(new URL('../support/content_agent.mjs', import.meta.url))} image audio embeddedContext`;
@@ -82,6 +82,29 @@ test('with the keys alone, files are completed and go with the prompt as links',
 	]);
 	await page.locator('.prompt .media-link').first().waitFor();
 	await shot(page, 'files-sent');
+});
+
+test('before there is a session, files of the directory that it will have', async (t) => {
+	const { server, dir } = await start(t);
+	const page = await openPage(t, server.url);
+	await byTestId(page, 'directory').waitFor();
+	await byTestId(page, 'prompt').focus();
+	await page.keyboard.type('@REA');
+	await waitForFiles(page, ['README.md']);
+	await page.keyboard.press('Enter');
+	await byTestId(page, 'directory').fill(join(dir, 'src'));
+	await byTestId(page, 'prompt').focus();
+	await page.keyboard.press('End');
+	await page.keyboard.type('and @ma');
+	await waitForFiles(page, ['main.c', 'api/maps.js']);
+	await shot(page, 'files-new-session');
+	await page.keyboard.press('Tab');
+	await page.keyboard.press('Enter');
+	await waitForTurns(page);
+	const id = await sessionOf(page);
+	const { data } = readLog(server, id).find(({ type }) => type === 'user_prompt');
+	assert.equal(data.message, '@README.md and @main.c');
+	assert.deepEqual(data.content, [{ type: 'resource_link', name: 'main.c', uri: `file://${dir}/src/main.c` }], 'the other one is not of this directory');
 });
 
 test('names of files are text; a word that was taken out again is no link; it fits a phone in the dark, from right to left', async (t) => {

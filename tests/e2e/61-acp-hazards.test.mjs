@@ -190,6 +190,7 @@ test('9: an error that asks for a login says what to do, and the next prompt is 
 	const run = await start(t, [[{ id: 3, error: { code: -32000, message: 'Authentication required' } }], [say('In.'), done(4)]]);
 	const events = await turn(run.observer);
 	assert.match(events.at(-1).data.message, /^Authentication required\. .*log in with the agent's own program/);
+	assert.deepEqual(events.at(-1).data.login, []);
 	assert.deepEqual(inShort(await turn(run.observer)), ['user_prompt', 'agent_message In.', 'turn_end']);
 	assertLogged(run);
 });
@@ -214,8 +215,8 @@ test('10: an agent that wants a login before it begins says which ways there are
 	assert.equal(data.reason, 'protocol');
 	assert.match(data.detail, /^session\/new: Authentication required/);
 	assert.deepEqual(data.login.slice(0, 2), [
-		{ name: 'Log in', description: 'Run `agent login`', type: 'terminal', args: ['login'] },
-		{ name: 'A key', type: 'env_var', vars: ['AGENT_KEY'] },
+		{ method_id: 'a', name: 'Log in', description: 'Run `agent login`', type: 'terminal', args: ['login'] },
+		{ method_id: 'b', name: 'A key', type: 'env_var', vars: ['AGENT_KEY'] },
 	]);
 	assert.deepEqual(data.login.slice(2).map(({ name }) => name.length), [500, 5, 5, 5], 'eight are looked at, and long texts are cut');
 });

@@ -2,12 +2,14 @@
 // and there again after a restart.
 
 import assert from 'node:assert/strict';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { Observer } from '../support/observer.mjs';
 import { input, post } from '../support/producer.mjs';
 import { check } from '../support/schema.mjs';
-import { Server } from '../support/server.mjs';
+import { Server, scratchDir } from '../support/server.mjs';
 import { TestSocket } from '../support/socket.mjs';
 
 const AGENT = `exec ${process.execPath} ${fileURLToPath(new URL('../support/settings_agent.mjs', import.meta.url))}`;
@@ -196,4 +198,93 @@ test('what Gemini says that a prompt took is counted, for each model', async (t)
 	assert.deepEqual(only(events, 'usage'), [1, 2].map((n) => ({ mode: 'delta', model: 'small', input_tokens: 10, output_tokens: 2, total: total(n) })));
 	const { data } = await observer.waitFor((f) => f.type === 'state' && f.data.usage?.input_tokens === 20);
 	assert.deepEqual(data.usage.models, { small: total(2) });
+});
+
+/** An agent that begins no session without a login. It takes "key"; "later" is answered when FILE is there; "gone" is its end. */
+const LOCKED = `
+const { existsSync } = require('node:fs');
+const say = (message) => console.log(JSON.stringify({ jsonrpc: '2.0', ...message }));
+const authMethods = [{ id: 'key', name: 'With a key' }, { id: 'later', name: 'Later' }];
+let isIn = false;
+require('node:readline').createInterface({ input: process.stdin }).on('line', (line) => {
+	const { id, method, params } = JSON.parse(line);
+	const wait = setInterval(() => {
+		if (params.methodId === 'later' && !existsSync(process.argv[2])) {
+			return;
+		}
+		clearInterval(wait);
+		if (params.methodId === 'gone') {
+			process.exit(3);
+		} else if (method === 'authenticate') {
+			isIn = authMethods.some((one) => one.id === params.methodId);
+			say(isIn ? { id, result: {} } : { id, error: { code: -32603, message: 'There is no way ' + params.methodId } });
+		} else if (method === 'initialize') {
+			say({ id, result: { protocolVersion: 1, agentCapabilities: {}, authMethods } });
+		} else if (method === 'session/new') {
+			say(isIn ? { id, result: { sessionId: 's' } } : { id, error: { code: -32000, message: 'Authentication required' } });
+		} else if (method === 'session/prompt') {
+			say({ method: 'session/update', params: { sessionId: 's', update: { sessionUpdate: 'agent_message_chunk', content: { type: 'text', text: 'In.' } } } });
+			say({ id, result: { stopReason: 'end_turn' } });
+		}
+	}, 1);
+});`;
+
+async function startLocked(t) {
+	const dir = scratchDir(t);
+	writeFileSync(join(dir, 'agent.cjs'), LOCKED);
+	const started = await start(t, { agent: `exec ${process.execPath} ${join(dir, 'agent.cjs')} ${join(dir, 'now')}` });
+	return { ...started, goOn: () => writeFileSync(join(dir, 'now'), '') };
+}
+
+test('a client logs in to the agent, which is started for it; everybody hears it, and the prompt goes through', async (t) => {
+	const { server, id, observer } = await startLocked(t);
+	const me = await watch(t, server, id, 'me');
+	const before = await run(observer, 'one');
+	const ways = [{ method_id: 'key', name: 'With a key' }, { method_id: 'later', name: 'Later' }];
+	assert.deepEqual(only(before, 'agent_stopped')[0].login, ways);
+	await me.send('authenticate', { method_id: 'key' });
+	const { seq, data } = await observer.waitForEvent('x-acp-authenticated');
+	assert.deepEqual(data, { method_id: 'key', name: 'With a key', by: 'me' });
+	await observer.waitForEvent('agent_started', { after: seq });
+	const after = await run(observer, 'two');
+	assert.deepEqual(after.map(({ type }) => type), ['user_prompt', 'agent_message', 'turn_end'], 'it runs already');
+	assert.deepEqual([...errors(me), ...errors(observer)], []);
+	// While it has its session, a login is asked for beside it, and what is refused ends nothing.
+	await me.send('authenticate', { method_id: 'none' });
+	await me.waitUntil(() => errors(me).length > 0, 'a refusal');
+	assert.deepEqual(errors(me), [{ code: 'setting_refused', message: errors(me)[0].message, request: 'authenticate', method_id: 'none' }]);
+	assert.match(errors(me)[0].message, /There is no way none/);
+	assert.deepEqual((await run(observer, 'three')).map(({ type }) => type), ['user_prompt', 'agent_message', 'turn_end']);
+	for (const bad of [{}, { method_id: '' }, { method_id: 7 }, { method_id: 'x'.repeat(1025) }, { method_id: 'key', value: 'x' }]) {
+		const had = errors(me).length;
+		await me.send('authenticate', bad);
+		await me.waitUntil(() => errors(me).length > had, 'a refusal');
+		assert.equal(errors(me).at(-1).code, 'bad_request', JSON.stringify(bad));
+	}
+});
+
+test('a login that fails says why to the one who asked, and the ways to everybody; one at a time; a prompt waits for it', async (t) => {
+	const { server, id, observer, goOn } = await startLocked(t);
+	const me = await watch(t, server, id, 'me');
+	for (const [method_id, why] of [['none', /There is no way none/], ['gone', /stopped before it had answered/]]) {
+		const had = errors(me).length;
+		const after = observer.last;
+		await me.send('authenticate', { method_id });
+		await me.waitUntil(() => errors(me).length > had, 'a refusal');
+		assert.equal(errors(me).at(-1).method_id, method_id);
+		assert.match(errors(me).at(-1).message, why);
+		const { data } = await observer.waitForEvent('agent_stopped', { after });
+		assert.deepEqual([data.reason, data.login?.length], method_id === 'gone' ? ['exit', undefined] : ['protocol', 2]);
+		assert.ok(method_id === 'gone' || /^authenticate: .*There is no way none/.test(data.detail), data.detail);
+	}
+	await me.send('authenticate', { method_id: 'later' });
+	const { seq } = await observer.prompt('at last');
+	await observer.waitForEvent('user_prompt', { after: seq - 1 });
+	const had = errors(me).length;
+	await me.send('authenticate', { method_id: 'key' });
+	await me.waitUntil(() => errors(me).length > had, 'a refusal');
+	assert.deepEqual([errors(me).at(-1).code, errors(me).at(-1).method_id], ['queue_full', 'key']);
+	goOn();
+	const end = await observer.waitForEvent('turn_end', { after: seq });
+	assert.deepEqual(observer.events().slice(seq - 1, end.seq).map(({ type }) => type), ['user_prompt', 'x-acp-authenticated', 'agent_started', 'agent_message', 'turn_end']);
 });

@@ -56,6 +56,7 @@ const ASKED = {
 	'GET /api/sessions/{id}/blobs/{blob}': [[`/api/sessions/team-one/blobs/${createHash('sha256').update(JSON.stringify(FILE)).digest('hex')}`]],
 	'GET /api/agents': [['/api/agents']],
 	'GET /api/directories': [['/api/directories']],
+	'GET /api/files': [['/api/files?prefix=x']],
 };
 
 /** Method, path, body, the roles that may, whether it is about a session, whether it needs all of them, and what is accepted. */
@@ -252,6 +253,7 @@ const DATA = {
 	set_mode: { mode_id: 'm' },
 	set_model: { model_id: 'm' },
 	set_config_option: { config_id: 'c', value: 'v' },
+	authenticate: { method_id: 'm' },
 	append: { events: [message] },
 	append_snapshot: { messages: [] },
 };

@@ -170,6 +170,41 @@ test('who may not prompt, or must not see tools, gets no names', async (t) => {
 	assert.deepEqual([status, body.error.code], [409, 'no_agent']);
 });
 
+test('of a session that is not made yet, for those who can make it, and only where it could work', async (t) => {
+	const { dir, cwd, server } = await start(t, { before: (at, above) => {
+		write(above, { 'outside/main.c': '' });
+		symlinkSync('../outside', join(at, 'away'));
+	} });
+	const ask = (query, options) => server.request('GET', `/api/files?${new URLSearchParams(query)}`, options);
+	const list = async (query, options) => {
+		const { status, body } = await ask(query, options);
+		return status === 200 ? body.files : [status, body.error.code];
+	};
+	const { body } = await ask({ prefix: 'src/mai' });
+	assertValid(check.rest('files')(body));
+	assert.deepEqual(body, { cwd, files: ['src/main.c'], has_more: false });
+	assert.deepEqual((await ask({ cwd: join(cwd, 'src/map/..'), prefix: 'mai' })).body, { cwd: join(cwd, 'src'), files: ['main.c', 'main.log'], has_more: false });
+	for (const away of [join(dir, 'outside'), join(cwd, 'away'), join(cwd, 'none'), join(cwd, 'main.c'), '/', '/etc', 'src', '..', '']) {
+		assert.deepEqual(await list({ cwd: away, prefix: 'm' }), [400, 'bad_directory'], away);
+	}
+	assert.deepEqual(await list({ agent: 'nobody' }), [400, 'unknown_agent']);
+	assert.deepEqual(await list({ more: '1' }), [400, 'bad_request']);
+	assert.deepEqual(await list({ limit: '201' }), [400, 'bad_request']);
+	assert.equal((await server.request('POST', '/api/files', { json: {} })).status, 405);
+	const as = (role, sessions, more) => ({ headers: { authorization: `Bearer ${ownToken(server, role, sessions, more)}` } });
+	assert.deepEqual(await list({ prefix: 'READ' }, as('controller', ['team-*'])), ['README.md']);
+	assert.deepEqual(await list({ prefix: 'READ' }, as('controller', ['s'])), [403, 'forbidden'], 'a token for one session makes none');
+	assert.deepEqual(await list({ prefix: 'READ' }, as('observer', ['*'])), [403, 'forbidden']);
+	assert.deepEqual(await list({ prefix: 'READ' }, as('producer', ['*'])), [403, 'forbidden']);
+	assert.deepEqual(await list({ prefix: 'READ' }, as('controller', ['*'], { holdfast: { role: 'controller', sessions: ['*'], hide: ['tools'] } })), [403, 'forbidden']);
+	const where = { base: server.url, getToken: () => server.token };
+	assert.deepEqual((await completeFiles({ cwd: join(cwd, 'src') }, 'mai', {}, where)).files, ['main.c', 'main.log']);
+
+	const bare = await Server.start(t, { agent: null });
+	const none = await bare.request('GET', '/api/files');
+	assert.deepEqual([none.status, none.body.error.code], [400, 'unknown_agent']);
+});
+
 test('a tree that is too large is looked at in part, what is near first', async (t) => {
 	const { list, ask } = await start(t, {
 		files: { 'near.c': '' },

@@ -272,7 +272,9 @@ test('a setting goes out only while connected', () => {
 	assert.equal(client.setMode('code'), true);
 	assert.equal(client.setModel('opus'), true);
 	assert.equal(client.setConfigOption('fast', true), true);
+	assert.equal(client.authenticate('oauth'), true);
 	server.pump();
+	assert.deepEqual(server.sent('authenticate'), [{ method_id: 'oauth' }]);
 	assert.deepEqual(server.sent('set_mode'), [{ mode_id: 'code' }]);
 	assert.deepEqual(server.sent('set_model'), [{ model_id: 'opus' }]);
 	assert.deepEqual(server.sent('set_config_option'), [{ config_id: 'fast', value: true }]);

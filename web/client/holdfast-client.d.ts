@@ -468,6 +468,8 @@ export class HoldfastClient extends EventTarget {
 	setModel(modelId: string): boolean;
 	/** The same with one of its options. */
 	setConfigOption(configId: string, value: string | boolean): boolean;
+	/** Logs in to the agent; the result comes as an event `x-acp-authenticated` or as `error`. False if there is no connection. */
+	authenticate(methodId: string): boolean;
 	/** Answers a permission request; sent again until it is in the log, also while the server cannot store it (`error` has `retrying` then). */
 	answerPermission(requestId: string, optionId: string): void;
 	/** What this client is called, for all who watch the session; null: nothing. Said again on each connection. */

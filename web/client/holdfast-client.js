@@ -276,6 +276,14 @@ export class HoldfastClient extends Emitter {
 	}
 
 	/**
+	 * Logs in to the agent in one of the ways of `agent_stopped`'s `login`; the result comes as an event
+	 * `x-acp-authenticated`, or as `error`. Never stored for later: false if not connected.
+	 */
+	authenticate(/** @type {string} */ methodId) {
+		return this.#participant.authenticate(methodId);
+	}
+
+	/**
 	 * Answers a permission request; again after a reconnect, and while the server cannot store it (`error` says
 	 * so once, with `retrying` in its detail), until an answer shows in the log.
 	 */

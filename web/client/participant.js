@@ -81,7 +81,7 @@ export class Participant {
 		this.#sendAnswer(requestId, optionId);
 	}
 
-	/* The next four concern the present moment and are never stored for later. */
+	/* The next five concern the present moment and are never stored for later. */
 
 	/** @param {HoldfastEvent} [newest] the turn that it is of is the one that is meant, if it is not over */
 	cancel(newest) {
@@ -100,6 +100,10 @@ export class Participant {
 	/** @param {string} configId @param {string | boolean} value */
 	setConfigOption(configId, value) {
 		return this.#link.say('set_config_option', { config_id: configId, value });
+	}
+
+	authenticate(/** @type {string} */ methodId) {
+		return this.#link.say('authenticate', { method_id: methodId });
 	}
 
 	/** The server has this prompt on disk. @param {any} data @param {number} last the newest event held */

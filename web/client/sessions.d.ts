@@ -85,9 +85,12 @@ export interface FileList {
 	has_more: boolean;
 }
 
-/** Files of the session's directory that somebody may mean who types `prefix`. */
+/**
+ * Files of the session's directory that somebody may mean who types `prefix`; of a session that is not there yet, by what it
+ * would be made with.
+ */
 export function completeFiles(
-	sessionId: string,
+	session: string | { agent?: string; cwd?: string },
 	prefix?: string,
 	options?: { limit?: number; signal?: AbortSignal },
 	where?: Where,

@@ -28,6 +28,7 @@ const KINDS = {
 	agent_started: 'notice',
 	agent_stopped: 'notice',
 	session_end: 'notice',
+	'x-acp-authenticated': 'notice',
 	usage: 'silent',
 };
 
@@ -45,10 +46,8 @@ function kindOf(event) {
 	if (event.type === 'x-acp-content' && !event.data.thought) {
 		return 'content';
 	}
-	if (event.type.startsWith('x-acp-')) {
-		return 'silent';
-	}
-	return Object.hasOwn(KINDS, event.type) ? KINDS[event.type] : 'other';
+	const otherwise = event.type.startsWith('x-acp-') ? 'silent' : 'other';
+	return Object.hasOwn(KINDS, event.type) ? KINDS[event.type] : otherwise;
 }
 
 export class TranscriptModel {

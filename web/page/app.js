@@ -82,7 +82,7 @@ const composer = new Composer($('#composer'), {
 });
 const drafts = new Drafts($('#prompt'));
 new CommandMenu($('#composer'), () => client?.agent.commands ?? []);
-const files = new FileMenu($('#composer'), () => client?.sessionId ?? null);
+const files = new FileMenu($('#composer'), () => client?.sessionId ?? newSession.place);
 const settings = new AgentSettings($('#agent-settings'), {
 	setMode: (id) => client?.setMode(id),
 	setModel: (id) => client?.setModel(id),
@@ -188,6 +188,9 @@ function listen(from) {
 		});
 	on('events', ({ events, cached }) => {
 		isCopy = cached === true;
+		if (events.some((/** @type {any} */ { type }) => /^(x-acp-authenticated|agent_stopped)$/.test(type))) {
+			transcript.setLoggingIn(null);
+		}
 		transcript.append(events);
 		void places.follow();
 		showConnection();
@@ -233,6 +236,9 @@ function listen(from) {
 			lock(reason);
 		}
 		isCopy &&= status !== 'live';
+		if (status !== 'live') {
+			transcript.setLoggingIn(null); // what became of it is not known
+		}
 		$('#transcript').setAttribute('aria-busy', String(status === 'loading'));
 		showConnection();
 		showLoadingOlder(false);
@@ -268,6 +274,9 @@ function handleError(error) {
 	if (/^set_(mode|model|config_option)$/.test(request ?? '')) {
 		settings.restore();
 	}
+	if (request === 'authenticate') {
+		transcript.setLoggingIn(null);
+	}
 	if (error.code !== 'not_prompting') {
 		toast(errorText(error));
 	}
@@ -288,8 +297,9 @@ function speak(events) {
 async function sendPrompt(message, title = message.split('\n')[0]) {
 	places.forget();
 	transcript.scrollToEnd();
+	const links = files.linksIn(message);
 	if (client) {
-		promptHere(message);
+		promptHere(message, links);
 		return;
 	}
 	try {
@@ -301,7 +311,7 @@ async function sendPrompt(message, title = message.split('\n')[0]) {
 		drafts.adopt(session.id);
 		location.hash = `#/s/${encodeURIComponent(session.id)}`;
 		route(); // at once, so that the prompt goes to this session
-		promptHere(message);
+		promptHere(message, links);
 	} catch (error) {
 		composer.restore(message);
 		toast(`The session could not be created. ${error instanceof Error ? error.message : ''}`);
@@ -309,10 +319,10 @@ async function sendPrompt(message, title = message.split('\n')[0]) {
 	}
 }
 
-/** @param {string} message */
-async function promptHere(message) {
+/** @param {string} message @param {any[]} links files that it names */
+async function promptHere(message, links) {
 	const from = /** @type {HoldfastClient} */ (client);
-	if (!(await attachments.prompt(from, message, files.linksIn(message)))) {
+	if (!(await attachments.prompt(from, message, links))) {
 		client === from ? composer.restore(message) : drafts.leave(from.sessionId, message);
 	}
 	attention.offer();
@@ -369,7 +379,7 @@ function update() {
 	transcript.setTail({
 		lost: live || gone ? '' : lostText(client?.position.seq ?? 0),
 		hint: live && transcript.isGrowing ? hintText(held, transcript.openKind) : '',
-		working: live && prompting && !transcript.isGrowing && doing !== 'waiting' ? workingWords() : '',
+		working: live && !transcript.isGrowing && doing !== 'waiting' && (prompting || transcript.loggingIn !== null) ? workingWords() : '',
 		prompts,
 	});
 	const { agent, lack } = newSession.about(client ? (sessions.find(client.sessionId) ?? {}) : null);
@@ -395,6 +405,9 @@ function update() {
 
 /** What the agent does while it says nothing. Its process is started for the session's first prompt, which can take a while. */
 function workingWords() {
+	if (transcript.loggingIn !== null) {
+		return 'Logging in to the agent';
+	}
 	const last = client?.events.at(-1)?.type ?? '';
 	const starts = !client?.state.is_running && ['user_prompt', 'x-acp-start_delayed', 'agent_stopped'].includes(last);
 	return starts ? `Starting ${newSession.nameOf(sessions.find(client?.sessionId ?? null) ?? {})}…` : 'Working';
@@ -478,6 +491,11 @@ function start() {
 	});
 	watchScrollbar();
 	$('#transcript').addEventListener('click', (/** @type {any} */ { target }) => {
+		const method = target.closest('[data-action="log-in"]')?.dataset.method;
+		if (method !== undefined && client?.authenticate(method)) {
+			transcript.setLoggingIn(method);
+			update();
+		}
 		const button = target.closest('[data-action="again"]');
 		const prompt = button && client?.events.find(({ type, turn }) => type === 'user_prompt' && turn === Number(button.dataset.turn));
 		if (prompt) {

@@ -16,7 +16,7 @@ import { failure, failureCard } from './failure.js';
 import { formatBytes, h, icon, lookUp, renderHtml, visible } from './dom.js';
 import { mediaPart, promptMedia } from './media.js';
 import { renderPermission } from './permission-card.js';
-import { authorOf } from './rights.js';
+import { authorOf, isUs, nameOf } from './rights.js';
 import { renderTerminal } from './terminal-card.js';
 import { renderTool } from './tool-card.js';
 
@@ -26,6 +26,7 @@ import { renderTool } from './tool-card.js';
  * @typedef {object} CardContext
  * @property {string} clientId
  * @property {Map<string, string>} answering request_id to option_id: answers being sent
+ * @property {string | null} loggingIn the way to log in to the agent that was asked for
  * @property {import('./terminal-links.js').TerminalLinks} links
  * @property {(item: Item) => Item | null} before the item shown right before this one
  */
@@ -264,28 +265,35 @@ function renderFile({ events: [event] }) {
 }
 
 /** @param {Item} item */
-function renderTurnEnd({ events: [event] }) {
-	const { stop_reason, message } = event.data;
+function renderTurnEnd({ events: [event] }, { loggingIn }) {
+	const { stop_reason, message, login } = event.data;
+	const card = Array.isArray(login) ? failureCard(event, loggingIn) : null;
+	if (card) {
+		return card;
+	}
 	const words = lookUp(STOP_WORDS, stop_reason, `Ended: ${stop_reason}`);
 	return h(
 		'div',
 		{ class: 'item rule', ...hooks(event), 'data-stop-reason': stop_reason },
-		h('span', {}, ...titleParts(message ? `${words}: ${message}` : words)),
+		h('span', {}, h('span', { dir: 'auto' }, ...titleParts(message ? `${words}: ${message}` : words))),
 	);
 }
 
 /** @param {Item} item */
-function renderNotice({ events: [event] }) {
-	const card = event.type === 'agent_stopped' ? failureCard(event) : null;
+function renderNotice({ events: [event] }, { clientId, loggingIn }) {
+	const card = event.type === 'agent_stopped' ? failureCard(event, loggingIn) : null;
 	if (card) {
 		return card;
 	}
+	const { by, sub, method_id: method } = event.data;
+	const who = by === undefined || isUs(by, sub, clientId) ? 'You' : nameOf(by, sub);
 	const { title, name, version, reason, detail, stderr, resumed, resume_error } = event.data;
 	const how = { true: ' again and continues the conversation', false: ' without the conversation above' };
 	const words = {
 		agent_started: `${title ?? name ?? 'Agent'}${version ? ` ${version}` : ''} started${lookUp(how, String(resumed), '')}${resume_error ? ` (${resume_error})` : ''}`,
 		agent_stopped: `Agent stopped${reason ? ` (${String(reason).replaceAll('_', ' ')})` : ''}${detail ? `: ${detail}` : ''}`,
 		session_end: 'Session ended',
+		'x-acp-authenticated': `${who} logged in to the agent: ${name ?? method}`,
 	};
 	const said = lookUp(words, event.type, event.type);
 	const why = typeof stderr === 'string' && stderr !== '' ? [failure(stderr)] : [];

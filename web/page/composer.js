@@ -44,6 +44,7 @@ export class Composer {
 		});
 		this.#box.setAttribute('enterkeyhint', isTouch() ? 'enter' : 'send');
 		this.#box.addEventListener('input', () => this.#fit());
+		addEventListener('resize', () => this.#fit());
 		this.#stopButton.addEventListener('click', stop);
 		this.#fit();
 	}

@@ -15,9 +15,9 @@ export function failure(stderr) {
 
 const QUIET = ['idle', 'stopped', 'server_stopped', 'server_restart']; // nobody's fault
 
-/** @param {any} event @returns {HTMLElement | null} null: a line is enough */
-export function failureCard(event) {
-	const { reason, detail, stderr, login, cancelled } = event.data;
+/** Of an agent that has stopped, or of a turn that it wants a login for. @param {any} event @param {string | null} loggingIn the way to log in that was asked for @returns {HTMLElement | null} null: a line is enough */
+export function failureCard(event, loggingIn) {
+	const { reason, message, detail = message, stderr, login, cancelled } = event.data;
 	if (QUIET.includes(reason) || cancelled || (!detail && !stderr)) {
 		return null;
 	}
@@ -36,25 +36,34 @@ export function failureCard(event) {
 			'div',
 			{ class: 'card-body' },
 			words && h('p', { class: 'failure-words', dir: 'auto' }, ...titleParts(words)),
-			login && loginPart(login),
+			login && loginPart(login, loggingIn),
 			typeof stderr === 'string' && stderr !== '' && failure(stderr),
 			may('prompt') && event.turn !== undefined && h('button', { type: 'button', class: 'button small again', 'data-action': 'again', 'data-turn': event.turn, 'data-testid': 'again' }, 'Send the prompt again'),
 		),
 	);
 }
 
-/** @param {any[]} ways */
-function loginPart(ways) {
+/** @param {any[]} ways @param {string | null} loggingIn */
+function loginPart(ways, loggingIn) {
+	const [here, there] = [ways.filter(isForHere), ways.filter((way) => !isForHere(way))];
 	return h(
 		'div',
 		{ class: 'login-ways', 'data-testid': 'login-ways' },
-		h('p', { dir: 'auto' }, `Log in with the agent's own program, as the user that runs the server${ways.length > 0 ? ', in one of these ways' : ''}. Then send the prompt again.`),
-		ways.length > 0 && h('ul', {}, ...ways.map(wayPart)),
+		here.length > 0 && h('p', { dir: 'auto' }, 'Log in here. A web page that this opens is on the server’s machine. Then send the prompt again.'),
+		here.length > 0 && h('ul', {}, ...here.map((way) => wayPart(way, loggingIn))),
+		(there.length > 0 || ways.length === 0) && h('p', { dir: 'auto' }, `${here.length > 0 ? 'Or log in' : 'Log in'} with the agent's own program, as the user that runs the server${there.length > 0 ? ', in one of these ways' : ''}. Then send the prompt again.`),
+		there.length > 0 && h('ul', {}, ...there.map((way) => wayPart(way, loggingIn))),
 	);
 }
 
-/** @param {any} way */
-function wayPart({ name, description, args = [], vars = [] }) {
+/** Whether the agent can be asked for it; the other ways need somebody at the server, also those that say so in words alone. @param {any} way */
+function isForHere({ method_id: id, type = 'agent', description }) {
+	return typeof id === 'string' && type === 'agent' && !/\bterminal\b/i.test(String(description ?? '')) && may('prompt');
+}
+
+/** @param {any} way @param {string | null} loggingIn */
+function wayPart(way, loggingIn) {
+	const { method_id: id, name, description, args = [], vars = [] } = way;
 	const code = (/** @type {string[]} */ all) => all.flatMap((one, i) => [i > 0 && ', ', h('code', {}, visible(one))]);
 	return h(
 		'li',
@@ -63,5 +72,17 @@ function wayPart({ name, description, args = [], vars = [] }) {
 		description && h('div', { class: 'muted' }, ...titleParts(description)),
 		args.length > 0 && h('div', {}, 'In a terminal: the agent’s command with ', h('code', {}, visible(args.join(' ')))),
 		vars.length > 0 && h('div', {}, 'Start the server with ', ...code(vars.map((/** @type {string} */ one) => `--agent-env ${one}`)), ', and with the value in its environment'),
+		isForHere(way) && loginButton(id, name, loggingIn),
 	);
+}
+
+/** @param {string} id @param {unknown} name @param {string | null} loggingIn */
+function loginButton(id, name, loggingIn) {
+	const button = h(
+		'button',
+		{ type: 'button', class: 'button small log-in', 'data-action': 'log-in', 'data-method': id, 'data-testid': 'log-in', 'aria-label': `Log in: ${visible(String(name))}` },
+		loggingIn === id ? 'Logging in…' : 'Log in',
+	);
+	button.disabled = loggingIn !== null;
+	return button;
 }

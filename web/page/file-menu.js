@@ -23,11 +23,11 @@ export class FileMenu {
 	#session;
 	/** @type {AbortController | null} */
 	#asking = null;
-	/** Files that were taken: what stands in the text, and the address of each. @type {Map<string, {name: string, uri: string}>} */
+	/** Files that were taken: what stands in the text, where that was, and the address of each. @type {Map<string, {place: string, name: string, uri: string}>} */
 	#taken = new Map();
 	#cwd = '';
 
-	/** @param {HTMLFormElement} form with the prompt box @param {() => string | null} session whose files are meant; null: of none */
+	/** @param {HTMLFormElement} form with the prompt box @param {() => string | {agent?: string, cwd?: string} | null} session whose files are meant, also one to be made; null: of none */
 	constructor(form, session) {
 		this.#session = session;
 		this.#box = /** @type {HTMLTextAreaElement} */ (form.querySelector('textarea'));
@@ -45,7 +45,8 @@ export class FileMenu {
 
 	/** Those that the text names, as blocks of a prompt. @param {string} message @returns {any[]} */
 	linksIn(message) {
-		const words = [...this.#taken].filter(([text]) => message.includes(text));
+		const here = JSON.stringify(this.#session());
+		const words = [...this.#taken].filter(([text, { place }]) => place === here && message.includes(text));
 		// Of "@a" and "@a.c" only the longer one may stand there.
 		const stands = (/** @type {string} */ text) => words.filter(([other]) => other !== text && other.startsWith(text)).reduce((left, [other]) => left.replaceAll(other, ''), message).includes(text);
 		return words.filter(([text]) => stands(text)).slice(0, LINKS_MAX).map(([, { name, uri }]) => ({ type: 'resource_link', name, uri }));
@@ -54,7 +55,7 @@ export class FileMenu {
 	async #update() {
 		this.#asking?.abort();
 		const [session, word] = [this.#session(), wordAt(this.#box)];
-		if (!this.#menu.begin(word && session && `${session} ${word.from}`) || !session || !word) {
+		if (!this.#menu.begin(word && session && `${JSON.stringify(session)} ${word.from}`) || !session || !word) {
 			return;
 		}
 		const asking = new AbortController();
@@ -79,7 +80,7 @@ export class FileMenu {
 		if (!isDirectory && this.#cwd) {
 			const whole = `${this.#cwd === '/' ? '' : this.#cwd}/${path}`;
 			this.#taken.delete(`@${path}`);
-			this.#taken.set(`@${path}`, { name: path.split('/').pop() ?? path, uri: `file://${whole.split('/').map(encodeURIComponent).join('/')}` });
+			this.#taken.set(`@${path}`, { place: JSON.stringify(this.#session()), name: path.split('/').pop() ?? path, uri: `file://${whole.split('/').map(encodeURIComponent).join('/')}` });
 			[...this.#taken.keys()].slice(0, -TAKEN_MAX).forEach((oldest) => this.#taken.delete(oldest));
 		}
 		putText(this.#box, from, this.#box.selectionEnd, `@${path}${isDirectory ? '' : ' '}`);

@@ -109,6 +109,11 @@ export class NewSession {
 		};
 	}
 
+	/** The same, for its files: null if there is no agent that could have any. */
+	get place() {
+		return this.#agent && this.choice;
+	}
+
 	/** It was made so: the next one is offered the same. */
 	keep() {
 		this.#kept.agent = this.#agent?.name;

@@ -40,6 +40,10 @@ export class SessionList {
 	#showsArchive = false;
 	#order;
 	#hasDirectories = readOrder();
+	/** Somebody is about to click: rows stay where they are. */
+	#pointer = { isOver: false, isPressed: false };
+	/** Whose labels were changed here: that is seen at once. @type {string | null} */
+	#ours = null;
 
 	/**
 	 * @param {{list: HTMLElement, empty: HTMLElement, filter: HTMLInputElement, order: HTMLElement}} elements order: the button between days and directories
@@ -50,7 +54,10 @@ export class SessionList {
 		this.#empty = empty;
 		this.#filter = filter;
 		this.#isGoing = isGoing;
-		this.#menu = new SessionMenu((action, session) => take(action, this.find(session.id) ?? session));
+		this.#menu = new SessionMenu((action, session) => {
+			this.#ours = session.id;
+			take(action, this.find(session.id) ?? session);
+		});
 		list.addEventListener('click', ({ target }) => this.#handleClick(/** @type {HTMLElement} */ (target)));
 		this.#order = order;
 		filter.addEventListener('input', () => this.render());
@@ -59,7 +66,23 @@ export class SessionList {
 			keepOrder(this.#hasDirectories);
 			this.render();
 		});
-		setInterval(() => this.render(), 60_000); // ages
+		setInterval(() => this.#refresh(), 60_000); // ages
+		this.#watchPointer();
+	}
+
+	#watchPointer() {
+		const end = () => {
+			this.#pointer.isPressed = false;
+			this.#refresh();
+		};
+		this.#list.addEventListener('pointerenter', ({ pointerType }) => (this.#pointer.isOver = pointerType !== 'touch'));
+		this.#list.addEventListener('pointerleave', () => {
+			this.#pointer.isOver = false;
+			this.#refresh();
+		});
+		this.#list.addEventListener('pointerdown', () => (this.#pointer.isPressed = true));
+		// Behind the click that it may be.
+		['pointerup', 'pointercancel'].forEach((type) => addEventListener(type, () => this.#pointer.isPressed && setTimeout(end)));
 	}
 
 	#handleClick(/** @type {HTMLElement} */ target) {
@@ -75,8 +98,15 @@ export class SessionList {
 
 	/** @param {any[]} sessions */
 	show(sessions) {
+		const labelsOf = (/** @type {any} */ of) => JSON.stringify([of?.title, of?.archived, of?.pinned]);
+		const before = this.#ours === null ? null : labelsOf(this.find(this.#ours));
 		this.#sessions = sessions;
-		this.render();
+		if (before !== null && labelsOf(this.find(this.#ours)) !== before) {
+			this.#ours = null;
+			this.render();
+		} else {
+			this.#refresh();
+		}
 	}
 
 	/** @param {string | null} id */
@@ -90,7 +120,13 @@ export class SessionList {
 		return this.#sessions.find((session) => session.id === id) ?? null;
 	}
 
-	render() {
+	/** What others have changed: it moves no row from under the pointer. */
+	#refresh() {
+		this.render(this.#pointer.isOver || this.#pointer.isPressed);
+	}
+
+	/** @param {boolean} [stays] rows stay where they are; what is new comes behind them */
+	render(stays = false) {
 		const now = Date.now();
 		const there = this.#sessions.filter(({ id }) => !this.#isGoing(id));
 		const words = this.#filter.value.trim();
@@ -105,7 +141,7 @@ export class SessionList {
 			const visible = isFolded ? sessions.filter(({ id }) => id === this.#selected) : sessions;
 			rows.push(...visible.map((session) => this.#rowOf(session, now)));
 		}
-		this.#place(rows);
+		this.#place(stays ? this.#inPlace(rows) : rows, rows);
 		this.#filter.hidden = there.length < FILTER_FROM && !words;
 		this.#order.hidden = !canChoose;
 		this.#order.setAttribute('aria-pressed', String(this.#hasDirectories));
@@ -113,10 +149,19 @@ export class SessionList {
 		this.#empty.textContent = words ? 'No matching sessions.' : 'No sessions yet.';
 	}
 
-	#place(/** @type {HTMLElement[]} */ rows) {
-		const kept = new Set(rows);
+	/** As they stand now, then the new ones. @param {HTMLElement[]} rows @returns {HTMLElement[]} */
+	#inPlace(rows) {
+		const standing = /** @type {HTMLElement[]} */ ([...this.#list.children]);
+		return [...standing, ...rows.filter((row) => !row.isConnected && row.dataset.sessionId)];
+	}
+
+	/** @param {HTMLElement[]} rows @param {HTMLElement[]} wanted of the others, only the place is left */
+	#place(rows, wanted) {
+		const [kept, shown] = [new Set(rows), new Set(wanted)];
+		const focused = /** @type {HTMLElement | null} */ (document.activeElement);
 		for (const [key, row] of this.#rows) {
-			if (!kept.has(row)) {
+			row.classList.toggle('gone', !shown.has(row));
+			if (!kept.has(row) && !shown.has(row)) {
 				row.remove();
 				this.#rows.delete(key);
 				this.#shown.delete(key);
@@ -127,6 +172,9 @@ export class SessionList {
 				this.#list.insertBefore(row, this.#list.children[i] ?? null);
 			}
 		});
+		if (focused !== document.activeElement && this.#list.contains(focused)) {
+			focused?.focus({ preventScroll: true }); // its row was moved
+		}
 	}
 
 	/** The row of this key, as `make` makes it of `facts` if they are new. @param {string} key @param {any[]} facts @param {() => HTMLElement} make */

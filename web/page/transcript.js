@@ -81,7 +81,7 @@ export class Transcript {
 	/** @param {string} clientId @returns {import('./cards.js').CardContext} */
 	#makeContext(clientId) {
 		const links = new TerminalLinks();
-		return { clientId, links, answering: new Map(), before: (item) => this.#model.before(item) };
+		return { clientId, links, answering: new Map(), loggingIn: null, before: (item) => this.#model.before(item) };
 	}
 
 	get isEmpty() {
@@ -166,6 +166,19 @@ export class Transcript {
 		);
 		if (item) {
 			this.#update(item);
+		}
+	}
+
+	/** The way to log in to the agent that was asked for; null: none. */
+	get loggingIn() {
+		return this.#context.loggingIn;
+	}
+
+	/** @param {string | null} methodId */
+	setLoggingIn(methodId) {
+		if (methodId !== this.#context.loggingIn) {
+			this.#context.loggingIn = methodId;
+			this.#model.items.filter(({ events: [{ data }] }) => data.login).forEach((item) => this.#update(item));
 		}
 	}
 

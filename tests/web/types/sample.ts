@@ -155,6 +155,7 @@ client.answerPermission('r', 'yes');
 const dropped: number = client.dropOlder(200);
 client.on('agent', ({ agent }) => agent.commands.map(({ name }) => name));
 const asked: boolean = client.setMode('plan') || client.setModel('opus') || client.setConfigOption('model', 'large') || client.setConfigOption('fast', true);
+client.authenticate('oauth');
 const { current_mode, modes, config_options }: Agent = client.agent;
 const option: ConfigOption | undefined = config_options[0];
 console.log(asked, current_mode ?? modes[0]?.id, option?.options);
@@ -203,7 +204,7 @@ client.prompt('What is this?', { content: [{ type: 'image', blob: image.blob }, 
 // @ts-expect-error an image is a blob
 client.prompt('What is this?', { content: [{ type: 'image', uri: 'file:///a' }] });
 const typed: FileList = await client.completeFiles('src/ma', { limit: 20, signal: new AbortController().signal });
-console.log(typed.files.length, typed.cwd?.length, (await completeFiles(made.id)).has_more);
+console.log(typed.files.length, typed.cwd?.length, (await completeFiles(made.id)).has_more, (await completeFiles({ cwd: '/srv' }, 'src/')).files);
 console.log(shown.size, image.mime_type);
 console.log(all, new HoldfastError('code', 'words', {}));
 
