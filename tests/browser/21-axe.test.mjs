@@ -2,7 +2,6 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { partOf } from '../support/part.mjs';
 import { post } from '../support/producer.mjs';
 import { assertNoFault } from './axe.mjs';
 import {
@@ -20,54 +19,130 @@ import {
 
 const PHONE = { viewport: { width: 360, height: 740 }, isMobile: true, hasTouch: true };
 
-for (const [name, options] of partOf(Object.entries({ light: {}, dark: { colorScheme: 'dark' }, 'a phone': PHONE }))) {
-	test(`no serious fault: ${name}`, async (t) => {
-		const server = await startServer(t, { rate: 4000 });
-		const page = await openPage(t, server.url, { reducedMotion: 'reduce', ...options });
-		await byTestId(page, 'tour').waitFor();
-		await assertNoFault(page, 'nothing there yet');
-		await byTestId(page, 'tour').click();
-		const id = await sessionOf(page);
-		await byTestId(page, 'permission-option').first().waitFor();
-		await assertNoFault(page, 'a question');
-		await allowOnce(page);
-		await waitForTurns(page);
-		await page.evaluate(() => document.querySelectorAll('details').forEach((e) => (e.open = true)));
-		await assertNoFault(page, 'the tour');
-		await post(server, id, agentState());
-		await byTestId(page, 'agent-settings').waitFor();
-		await byTestId(page, 'prompt').fill('/');
-		await byTestId(page, 'commands').waitFor();
-		await assertNoFault(page, 'what the agent offers');
-		await byTestId(page, 'prompt').fill('');
-		await byTestId(page, 'inspect').click();
-		await page.locator('.frame summary').first().click();
-		await assertNoFault(page, 'the inspector');
-		await byTestId(page, 'inspect-drop').click();
-		await waitForStatus(page, 'retrying');
-		await assertNoFault(page, 'the connection lost');
+test('no serious fault in what the page can look like', async (t) => {
+	const server = await startServer(t, { rate: 4000 });
+	const page = await openPage(t, server.url, { reducedMotion: 'reduce' });
+	await byTestId(page, 'tour').waitFor();
+	await assertNoFault(page, 'nothing there yet');
+	await byTestId(page, 'tour').click();
+	const id = await sessionOf(page);
+	await byTestId(page, 'permission-option').first().waitFor();
+	await assertNoFault(page, 'a question');
+	await allowOnce(page);
+	await waitForTurns(page);
+	await page.evaluate(() => document.querySelectorAll('details').forEach((e) => (e.open = true)));
+	await assertNoFault(page, 'the tour');
+	await post(server, id, agentState());
+	await byTestId(page, 'agent-settings').waitFor();
+	await byTestId(page, 'prompt').fill('/');
+	await byTestId(page, 'commands').waitFor();
+	await assertNoFault(page, 'what the agent offers');
+	await byTestId(page, 'prompt').fill('');
+	await byTestId(page, 'inspect').click();
+	await page.locator('.frame summary').first().click();
+	await assertNoFault(page, 'the inspector');
+	await byTestId(page, 'inspect-drop').click();
+	await waitForStatus(page, 'retrying');
+	await assertNoFault(page, 'the connection lost');
 
-		const waits = await openPage(t, server.url, { reducedMotion: 'reduce', ...options });
-		await say(waits, 'hang');
-		await sessionOf(waits);
-		await say(waits, 'list');
-		await say(waits, 'a prompt that is so long that it does not fit on one line, on a desk as little as on a phone');
-		await byTestId(waits, 'queued').nth(1).waitFor();
-		await assertNoFault(waits, 'prompts that wait');
-		await byTestId(waits, 'edit-queued').nth(1).click();
-		await byTestId(waits, 'queued-text').waitFor();
-		await assertNoFault(waits, 'a waiting prompt that is edited');
-		await byTestId(waits, 'cancel').click();
+	const waits = await openPage(t, server.url, { reducedMotion: 'reduce' });
+	await say(waits, 'hang');
+	await sessionOf(waits);
+	await say(waits, 'list');
+	await say(waits, 'a prompt that is so long that it does not fit on one line, on a desk as little as on a phone');
+	await byTestId(waits, 'queued').nth(1).waitFor();
+	await assertNoFault(waits, 'prompts that wait');
+	await byTestId(waits, 'edit-queued').nth(1).click();
+	await byTestId(waits, 'queued-text').waitFor();
+	await assertNoFault(waits, 'a waiting prompt that is edited');
+	await byTestId(waits, 'cancel').click();
 
-		const wall = await openPage(t, `${server.url}/observe.html`, { reducedMotion: 'reduce', ...options });
-		await wall.locator('.tile .item').first().waitFor();
-		await assertNoFault(wall, 'the wall');
+	const wall = await openPage(t, `${server.url}/observe.html`, { reducedMotion: 'reduce' });
+	await wall.locator('.tile .item').first().waitFor();
+	await assertNoFault(wall, 'the wall');
 
-		const gone = await openPage(t, sessionUrl(server.url, `no-${id}`), { reducedMotion: 'reduce', ...options });
-		await waitForStatus(gone, 'gone');
-		await assertNoFault(gone, 'a session that is not there');
-	});
+	const gone = await openPage(t, sessionUrl(server.url, `no-${id}`), { reducedMotion: 'reduce' });
+	await waitForStatus(gone, 'gone');
+	await assertNoFault(gone, 'a session that is not there');
+});
+
+/** In the page: where the focus is, and whether one sees that. */
+function lookAtFocus() {
+	const e = document.activeElement;
+	const stops = (window.stops ??= new Set());
+	if (e === document.body || stops.has(e)) {
+		return { isOver: stops.has(e), fault: '' };
+	}
+	stops.add(e);
+	const around = [e, e.parentElement, e.parentElement.parentElement, e.nextElementSibling].filter(Boolean);
+	const look = () => JSON.stringify(around.map((one) => {
+		const { outline, boxShadow, borderColor, backgroundColor, transform } = getComputedStyle(one);
+		return [outline, boxShadow, borderColor, backgroundColor, transform];
+	}));
+	const { top, bottom, left, right } = e.getBoundingClientRect();
+	const focused = look();
+	e.blur();
+	const blurred = look();
+	e.focus();
+	const name = `${e.localName}${e.id && `#${e.id}`}.${e.className} "${(e.getAttribute('aria-label') ?? e.textContent).trim().slice(0, 40)}"`;
+	const isInView = bottom > 0 && right > 0 && top < innerHeight && left < innerWidth;
+	return { isOver: false, fault: !isInView ? `${name} is out of view` : focused === blurred ? `${name} does not show that it has the focus` : '' };
 }
+
+/**
+ * In the page: what can be pressed, and is not among the stops. Lists have one stop, and arrows from there on; a tile of the wall shows earlier
+ * items while Tab is on its way down.
+ */
+function notReached() {
+	const PRESSED = 'a[href], button, input:not([type="file"]), select, textarea, summary, [role="button"]';
+	return [...document.querySelectorAll(PRESSED)]
+		.filter((e) => e.checkVisibility({ opacityProperty: true, visibilityProperty: true }) && !e.disabled)
+		.filter((e) => !e.closest('[inert], [role="listbox"], [role="menu"], #sessions, .event-tag, .tile-scroller') && !window.stops.has(e))
+		.filter((e) => e.type !== 'radio' || !document.querySelector(`input[name="${e.name}"]:checked`))
+		.map((e) => `${e.localName}${e.id && `#${e.id}`}.${e.className} "${(e.getAttribute('aria-label') ?? e.textContent).trim().slice(0, 40)}"`);
+}
+
+/** Tab leads to all that can be pressed, and each stop is seen. */
+async function assertReached(page, where) {
+	await page.evaluate(() => {
+		window.stops = new Set();
+		document.activeElement.blur();
+	});
+	const faults = [];
+	for (let i = 0; i < 300; i += 1) {
+		await page.keyboard.press('Tab');
+		const { isOver, fault } = await page.evaluate(lookAtFocus);
+		if (isOver) {
+			break;
+		}
+		faults.push(...(fault ? [fault] : []));
+	}
+	assert.deepEqual(faults, [], where);
+	assert.deepEqual(await page.evaluate(notReached), [], `${where}: Tab does not lead there`);
+	assert.ok((await page.evaluate(() => window.stops.size)) > 8, where);
+}
+
+test('by keyboard alone: Tab leads to all that can be pressed, and the focus is seen at each stop', async (t) => {
+	const server = await startServer(t, { rate: 4000 });
+	const page = await openPage(t, server.url, { reducedMotion: 'reduce' });
+	await byTestId(page, 'tour').waitFor();
+	await assertReached(page, 'a new session');
+	await byTestId(page, 'tour').click();
+	const id = await sessionOf(page);
+	await byTestId(page, 'permission-option').first().waitFor();
+	await assertReached(page, 'a question');
+	await allowOnce(page);
+	await waitForTurns(page);
+	await post(server, id, agentState());
+	await byTestId(page, 'agent-settings').waitFor();
+	await byTestId(page, 'inspect').click();
+	await page.locator('.frame summary').first().waitFor();
+	await byTestId(page, 'inspect-freeze').waitFor();
+	await assertReached(page, 'the tour, and the inspector');
+	const wall = await openPage(t, `${server.url}/observe.html`, { reducedMotion: 'reduce' });
+	await wall.locator('.tile .item').first().waitFor();
+	await assertReached(wall, 'the wall');
+});
 
 test('by keyboard alone: prompt, answer, scroll, inspect, delete', async (t) => {
 	const server = await startServer(t, { rate: 4000 });

@@ -4,6 +4,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { readLog } from '../support/log.mjs';
 import { eventually } from '../support/wait.mjs';
+import { assertNoFault } from './axe.mjs';
 import { allowOnce, byTestId, openPage, say, sessionOf, sessionUrl, startInstalled, startServer, waitForStatus, waitForTurns } from './page.mjs';
 
 const isDown = (text) => /ERR_CONNECTION_REFUSED|WebSocket|Failed to fetch|Failed to load resource/.test(text);
@@ -131,6 +132,7 @@ test('the page opens while the server is down, and says that it shows a copy; no
 	await waitForTurns(page);
 	assert.equal(await page.locator('#transcript').innerText(), shown);
 	await byTestId(page, 'banner').getByText('cannot be reached. This is the copy that this browser keeps, up to ').waitFor();
+	await assertNoFault(page, 'a copy, without a server');
 	assert.equal(new URL(page.url()).hash, `#/s/${id}`);
 	await byTestId(page, 'inspect').click(); // parts that were never used before
 	await page.locator('[data-figure="status"]').waitFor();

@@ -96,12 +96,12 @@ async function sessionOf(page) {
 }
 
 /** The page as it would be in this mode. */
-async function enter(session, page, { phone, dark, rtl }, was) {
+async function enter(session, page, { phone, dark, rtl, reducedMotion = 'reduce' }, was) {
 	const { width, height } = phone && !was.isPhone ? PHONE : was;
 	const isPhone = phone === true || was.isPhone;
 	await session.send('Emulation.setTouchEmulationEnabled', { enabled: isPhone, maxTouchPoints: 1 });
 	await session.send('Emulation.setDeviceMetricsOverride', { width, height, deviceScaleFactor: was.scale, mobile: isPhone });
-	await page.emulateMedia({ colorScheme: (dark ?? was.dark) ? 'dark' : 'light' });
+	await page.emulateMedia({ colorScheme: (dark ?? was.dark) ? 'dark' : 'light', reducedMotion });
 	await page.evaluate(async (dir) => {
 		const frame = () => new Promise((done) => requestAnimationFrame(done));
 		document.documentElement.dir = dir;
@@ -118,6 +118,7 @@ export async function assertNoFault(page, where) {
 	const session = await sessionOf(page);
 	const was = await page.evaluate(() => ({
 		width: innerWidth, height: innerHeight, scale: devicePixelRatio, isPhone: matchMedia('(pointer: coarse)').matches,
+		motion: matchMedia('(prefers-reduced-motion)').matches ? 'reduce' : 'no-preference',
 		dark: matchMedia('(prefers-color-scheme: dark)').matches, rtl: document.documentElement.dir === 'rtl',
 	}));
 	const modes = MODES.filter(({ phone }) => phone || !was.isPhone);
@@ -129,6 +130,6 @@ export async function assertNoFault(page, where) {
 		const more = withAxe.includes(mode) ? await axeFaults(session, page) : [];
 		faults.push(...[...found, ...more].map((words) => `${mode.name}: ${words}`));
 	}
-	await enter(session, page, {}, was);
+	await enter(session, page, { reducedMotion: was.motion }, was);
 	assert.deepEqual(faults, [], where);
 }
