@@ -43,6 +43,7 @@ const agents = {
 		env: { ANTHROPIC_BASE_URL: url, ANTHROPIC_API_KEY: 'k', IS_SANDBOX: '1', DISABLE_TELEMETRY: '1' },
 		terminals: true,
 		files: true,
+		models: true,
 	},
 };
 
@@ -125,8 +126,19 @@ async function killTwice(name, server, observer, { message, text }) {
 	await goOn(name, observer, { when: 'in the middle of a turn', message, text });
 }
 
+/** It has models instead of an option: another one is chosen, and the turn after that is of it. */
+async function chooseModel(name, observer) {
+	const { seq, data } = await observer.waitForEvent('x-acp-models', { ms: 30_000 });
+	const { model_id: wanted } = data.available_models.find(({ model_id: id }) => id !== data.current_model_id);
+	await observer.send('set_model', { model_id: wanted });
+	const told = await observer.waitForEvent('x-acp-models', { after: seq, ms: 30_000 });
+	assert.equal(told.data.current_model_id, wanted);
+	assert.deepEqual(told.data.available_models, data.available_models);
+	console.log(`${name} model: ${data.current_model_id} became ${wanted}, of ${data.available_models.length}`);
+}
+
 async function play(name, dir) {
-	const { command, env = {}, home = {}, terminals, files } = agents[name];
+	const { command, env = {}, home = {}, terminals, files, models } = agents[name];
 	const base = mkdtempSync(join(tmpdir(), `holdfast-${name}-`));
 	const cwd = join(base, 'project');
 	mkdirSync(cwd);
@@ -150,6 +162,9 @@ async function play(name, dir) {
 		console.log(`${name} ${script}: ${count(events)}; ${events.at(-1).data.stop_reason ?? events.at(-1).data.reason}`);
 		assert.equal(events.at(-1).data.stop_reason, 'end_turn', JSON.stringify(events.at(-1)));
 		seen.push(...events);
+		if (models && script === 'markdown') {
+			await chooseModel(name, observer);
+		}
 	}
 	const writes = seen.filter((e) => e.type === 'file_write');
 	// Through the stub, claude gives a command so little time that it may be released before it has ended.

@@ -5,14 +5,12 @@ import { createHmac } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { partOf } from '../support/part.mjs';
 import { input, post } from '../support/producer.mjs';
 import { runToEnd } from '../support/server.mjs';
 import { eventually } from '../support/wait.mjs';
 import { assertNoFault } from './axe.mjs';
 import { byTestId, loginLink, openPage, say, sessionOf, sessionUrl, startServer, waitForSeq, waitForStatus, waitForTurns } from './page.mjs';
 
-const PHONE = { viewport: { width: 360, height: 740 }, isMobile: true, hasTouch: true };
 /** A refused request is in the browser's console, with its status. */
 const mayReport = (text) => /status of 4(01|29)|WebSocket connection to .* failed/.test(text);
 
@@ -101,30 +99,28 @@ test('the token leaves the address even if the page does not work', async (t) =>
 	assert.equal(page.url(), `${server.url}/`);
 });
 
-for (const [name, options] of partOf(Object.entries({ light: {}, dark: { colorScheme: 'dark' }, 'a phone': PHONE }))) {
-	test(`the sign-in screen: ${name}`, async (t) => {
-		const server = await startServer(t);
-		const page = await openBlank(t, { reducedMotion: 'reduce', ...options });
-		await page.goto(server.url);
-		await screen(page).waitFor();
-		await page.setViewportSize(options.viewport ?? { width: 1280, height: 800 });
-		await assertNoFault(page, 'nobody is signed in');
-		assert.equal(await page.locator('#sidebar').isVisible(), false);
-		assert.match((await kept(page)).visible, /holdfast url --data/);
+test('the sign-in screen', async (t) => {
+	const server = await startServer(t);
+	const page = await openBlank(t, { reducedMotion: 'reduce' });
+	await page.goto(server.url);
+	await screen(page).waitFor();
+	await page.setViewportSize({ width: 1280, height: 800 });
+	await assertNoFault(page, 'nobody is signed in');
+	assert.equal(await page.locator('#sidebar').isVisible(), false);
+	assert.match((await kept(page)).visible, /holdfast url --data/);
 
-		await byTestId(page, 'token').fill('wrong');
-		await byTestId(page, 'sign-in').click();
-		await page.locator('.sign-in-fault', { hasText: 'not valid' }).waitFor();
-		await assertNoFault(page, 'a wrong token');
+	await byTestId(page, 'token').fill('wrong');
+	await byTestId(page, 'sign-in').click();
+	await page.locator('.sign-in-fault', { hasText: 'not valid' }).waitFor();
+	await assertNoFault(page, 'a wrong token');
 
-		await byTestId(page, 'token').fill(loginLink(server.url, server.token)); // a whole link is as good
-		await byTestId(page, 'token').press('Enter');
-		await byTestId(page, 'tour').waitFor();
-		assert.equal(await screen(page).isVisible(), false);
-		await say(page, 'list');
-		await waitForTurns(page);
-	});
-}
+	await byTestId(page, 'token').fill(loginLink(server.url, server.token)); // a whole link is as good
+	await byTestId(page, 'token').press('Enter');
+	await byTestId(page, 'tour').waitFor();
+	assert.equal(await screen(page).isVisible(), false);
+	await say(page, 'list');
+	await waitForTurns(page);
+});
 
 test('sign out: sockets end, nothing is kept, other tabs are signed out too', async (t) => {
 	const server = await startServer(t);
