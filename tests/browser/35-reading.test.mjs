@@ -20,6 +20,7 @@ async function tell(server, first) {
 		{ type: 'x-acp-terminal', data: { terminal_id: 't1', status: 'exited', exit_code: 0, output: LINES } },
 		{ type: 'tool_call_update', data: { tool_call_id: 'a', status: 'completed' } },
 		{ type: 'agent_message_chunk', data: { text: 'שלום עולם\n\n```mermaid\ngraph TD; A-->B\n```\n\nLatin text.\n\n' } },
+		{ type: 'tool_call', data: { tool_call_id: 'b', title: 'srv/app/main.c', kind: 'read', status: 'completed', locations: [{ path: '/srv/app/main.c' }, { path: '/srv/app/other.c' }, { path: '/srv/app/main.c', line: 7 }] } },
 		input.end(),
 	]);
 	return id;
@@ -30,9 +31,10 @@ for (const first of ['tool', 'terminal']) {
 		const server = await startServer(t, { rate: 4000 });
 		const id = await tell(server, first);
 		const page = await openPage(t, sessionUrl(server.url, id));
-		await waitForSeq(page, 6);
-		assert.equal(await page.locator('#transcript .card').filter({ visible: true }).count(), 1);
+		await waitForSeq(page, 8);
+		assert.equal(await page.locator('#transcript .card').filter({ visible: true }).count(), 2);
 		assert.equal(await page.locator('.card-title code').innerText(), 'ls -la');
+		assert.deepEqual(await page.locator('.locations li').allInnerTexts(), ['/srv/app/other.c', '/srv/app/main.c:7'], 'what the title names is not said again');
 		const shown = page.locator('.output');
 		assert.ok((await shown.innerText()).endsWith('line 12'));
 		await page.getByRole('button', { name: 'Show 48 more lines' }).click();

@@ -88,8 +88,10 @@ export function toolBody(state, isWhole = false, { folds = false, terminal = () 
 	const said = (/** @type {string} */ text) => (folds ? foldedOutput(text, isWhole) : output(text));
 	const parts = Array.isArray(state.content) ? state.content : [];
 	const diffed = new Set(diffsOf(parts).map((part) => part.path));
+	/** What the title names already; some agents leave the first slash out. @param {{path: unknown, line?: unknown}} location */
+	const isNamed = ({ path, line }) => !line && String(state.title ?? '').includes(String(path).replace(/^\//, ''));
 	const locations = (Array.isArray(state.locations) ? state.locations : []).filter(
-		({ path }) => !diffed.has(path),
+		(location) => !diffed.has(location.path) && !isNamed(location),
 	);
 	const body = [];
 	if (locations.length > 0) {
