@@ -159,6 +159,8 @@ int acp_agent_prompt(struct acp_agent *agent, const char *message, size_t len);
  * take one of them. If that turns out later, its turn ends with an error.
  */
 int acp_agent_prompt_blocks(struct acp_agent *agent, json_t *blocks);
+/** The next prompt belongs to this trace (traceparent.h; NULL: to none); copied. */
+void acp_agent_trace(struct acp_agent *agent, const char *traceparent);
 /** Whether it takes a block of this type ("image", …), as far as is known: before its start it may. */
 bool acp_agent_takes(const struct acp_agent *agent, const char *type);
 /**

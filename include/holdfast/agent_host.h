@@ -54,6 +54,12 @@ size_t agent_host_count_running(const struct agent_host *host);
 /** session_ops.prompt_due: the prompt is durable, its agent gets it (and is started if need be). */
 void agent_host_prompt(struct agent_host *host, struct session *session, const char *message,
 	size_t len, const json_t *content);
+/**
+ * The request that brought this prompt has a traceparent: the agent gets it with the prompt, as
+ * `_meta.traceparent`. Before the prompt is durable; forgotten when the server ends.
+ */
+void agent_host_note_trace(struct agent_host *host, const struct session *session,
+	const char *prompt_id, const char *traceparent);
 /** Whether its agent takes blocks of this type ("image", …) in a prompt, as far as is known. */
 bool agent_host_takes(const struct agent_host *host, struct session *session, const char *type);
 /**

@@ -29,7 +29,12 @@ struct diag_rate {
 
 /** Messages above this level are dropped (DIAG_SILENT: all of them); DIAG_INFO at start. */
 void diag_set_level(enum diag_level level);
-/** Each message is `{"ts", "level", "msg", "session"?}` from now on, `ts` in UTC; at start it is text. */
+/** Whether one of this level goes out, for messages that take work to make. */
+bool diag_shows(enum diag_level level);
+/**
+ * Each message is `{"ts", "level", "msg", "session"?, "traceparent"?}` from now on, `ts` in UTC; at start it is
+ * text.
+ */
 void diag_set_json(bool json);
 /** A line without a level, `holdfast: text`, or one of level "info": for what people wait for. */
 __attribute__((format(printf, 1, 2))) void diag_say(const char *fmt, ...);

@@ -75,6 +75,8 @@
 	HISTOGRAM(SYNC_SECONDS, seconds, "sync_duration_seconds",                              \
 		"Writing and syncing one batch of the journal")                                \
 	HISTOGRAM(SYNC_RECORDS, counts, "sync_records", "Records in one batch of the journal") \
+	HISTOGRAM(PERMISSION_WAIT_SECONDS, hours, "permission_wait_seconds",                   \
+		"How long permission requests waited for their answer, or to be cancelled")    \
 	HISTOGRAM(LOOP_LAG_SECONDS, seconds, "loop_lag_seconds",                               \
 		"How long one turn of the event loop took; so long what came meanwhile had to wait")
 

@@ -27,6 +27,7 @@ struct listen_address {
 	enum listen_scheme scheme;
 	char *host; /* an address, or a name whose addresses are all meant; the path of LISTEN_UNIX */
 	int port; /* 0: a free one, the same at all addresses */
+	bool is_metrics; /* for GET /metrics alone, without a token, over plain HTTP */
 };
 
 /** Who else may talk to a server than programs and its own page at its own address. */

@@ -30,6 +30,7 @@ struct session_answer {
 	const char *option_id; /* NULL: the request was cancelled */
 	const char *by; /* a signature; "" if nobody gave it */
 	uint64_t seq; /* of its permission_resolved */
+	int64_t wait_ms; /* how long it was waited for; -1: that is not known, or it was there at once */
 };
 
 /**

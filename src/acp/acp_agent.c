@@ -160,6 +160,12 @@ int acp_agent_prompt(struct acp_agent *agent, const char *message, size_t len)
 		agent, json_pack("[{s:s, s:o}]", "type", "text", "text", text));
 }
 
+void acp_agent_trace(struct acp_agent *agent, const char *traceparent)
+{
+	snprintf(
+		agent->turn.trace, sizeof(agent->turn.trace), "%s", traceparent ? traceparent : "");
+}
+
 bool acp_agent_takes(const struct acp_agent *agent, const char *type)
 {
 	const char *name = strcmp(type, "resource") == 0 ? "embeddedContext" : type;

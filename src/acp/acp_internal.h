@@ -14,6 +14,7 @@
 #include "acp_updates.h"
 
 #include "holdfast/acp_agent.h"
+#include "holdfast/traceparent.h"
 #include "holdfast/agent_state.h"
 #include "holdfast/child.h"
 #include "holdfast/child_stderr.h"
@@ -76,6 +77,7 @@ struct acp_session {
 struct acp_turn {
 	bool prompting;
 	json_t *prompt; /* its blocks while it is not sent */
+	char trace[TRACEPARENT_SIZE]; /* that it belongs to; "": none */
 	bool cancelling; /* session/cancel was sent */
 	bool cancelled_unsent; /* it was never sent, which is not told yet */
 	bool late; /* something was said outside of a prompt */

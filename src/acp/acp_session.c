@@ -49,9 +49,16 @@ void acp_agent_send_new_session(struct acp_agent *agent)
 void acp_agent_send_prompt(struct acp_agent *agent)
 {
 	json_t *blocks = agent->turn.prompt;
+	const char *trace = agent->turn.trace;
 	agent->turn.prompt = NULL;
+	json_t *meta = *trace ? json_pack("{s:s}", "traceparent", trace) : NULL;
+	if (meta) {
+		diag(DIAG_DEBUG, "session %s: the agent gets a prompt (traceparent %s)",
+			agent->config.session_id, trace);
+	}
 	acp_agent_send_request(agent, "session/prompt",
-		json_pack("{s:s, s:o}", "sessionId", agent->session.id, "prompt", blocks));
+		json_pack("{s:s, s:o, s:o*}", "sessionId", agent->session.id, "prompt", blocks,
+			"_meta", meta));
 }
 
 void acp_agent_send_cancel(struct acp_agent *agent)

@@ -259,6 +259,7 @@ struct agent_host *agent_host_create(const struct agent_host_config *config)
 		}
 	}
 	list_init(&host->agents);
+	list_init(&host->traces);
 	return host;
 }
 
@@ -344,6 +345,7 @@ void agent_host_free(struct agent_host *host)
 	free(host->envs);
 	free(host->faults);
 	agent_dirs_free(host->dirs);
+	agent_traces_finish(host);
 	free(host->private_dir);
 	free(host);
 }

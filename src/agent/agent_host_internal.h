@@ -3,6 +3,7 @@
 #define HOLDFAST_AGENT_HOST_INTERNAL_H
 
 #include "holdfast/agent_host.h"
+#include "holdfast/traceparent.h"
 
 #include "agent_history.h"
 #include "agent_inputs.h"
@@ -40,6 +41,8 @@ struct agent_host {
 	struct box_rules box;
 	struct list agents;
 	size_t count; /* with those that are on their way out */
+	struct list traces; /* struct agent_trace, of prompts that agents have not got yet */
+	size_t trace_count;
 	bool has_over; /* some of them are over */
 	bool paused;
 	bool closing;
@@ -47,6 +50,13 @@ struct agent_host {
 	void *done_arg;
 };
 
+/* agent_traces.c */
+/** The traceparent of a prompt, which is forgotten; false: it has none. */
+bool agent_traces_take(struct agent_host *host, const struct session *session,
+	const char *prompt_id, char ret[TRACEPARENT_SIZE]);
+void agent_traces_finish(struct agent_host *host);
+
+/* agent_host.c */
 /** The session's agent, which is made if there is none. */
 struct hosted *hosted_of(struct agent_host *host, struct session *session);
 /** Its turn is over; `owner` is a struct hosted. */

@@ -58,6 +58,10 @@ void agent_host_prompt(struct agent_host *host, struct session *session, const c
 		return; /* it has ended while the prompt was on its way to the disk */
 	}
 	struct hosted *hosted = hosted_of(host, session);
+	const char *prompt_id = session_channel(session)->last_prompt_id;
+	char trace[TRACEPARENT_SIZE];
+	acp_agent_trace(
+		hosted->agent, agent_traces_take(host, session, prompt_id, trace) ? trace : NULL);
 	hosted->late_turn = hosted->is_over = false;
 	prompt_content_cancel(hosted->reading);
 	hosted->reading = NULL;

@@ -20,6 +20,11 @@ void diag_set_level(enum diag_level level)
 	diag_max = level;
 }
 
+bool diag_shows(enum diag_level level)
+{
+	return level <= diag_max;
+}
+
 void diag_set_json(bool json)
 {
 	diag_is_json = json;
@@ -47,6 +52,19 @@ static void append_session(struct buffer *out, const char *text)
 	}
 }
 
+/** Of `… (traceparent ID)` at the end, the same. */
+static void append_trace(struct buffer *out, const char *text)
+{
+	static const char front[] = " (traceparent ";
+	const char *at = strstr(text, front);
+	const char *id = at ? at + sizeof(front) - 1 : "";
+	size_t len = strcspn(id, ")");
+	if (len && strcmp(id + len, ")") == 0) {
+		buffer_append_str(out, ",\"traceparent\":");
+		buffer_append_json(out, id, len);
+	}
+}
+
 /** One call, so that lines of several threads do not mix. */
 static void print_json(const char *level, const char *text, uint64_t left_out)
 {
@@ -57,6 +75,7 @@ static void print_json(const char *level, const char *text, uint64_t left_out)
 	buffer_printf(&out, ",\"level\":\"%s\",\"msg\":", level);
 	buffer_append_json(&out, clean.data ? clean.data : "", clean.len);
 	append_session(&out, text);
+	append_trace(&out, text);
 	if (left_out) {
 		buffer_printf(&out, ",\"left_out\":%" PRIu64, left_out);
 	}

@@ -23,6 +23,8 @@ static const struct row {
 
 static const double seconds[HISTOGRAM_BUCKETS] = {0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005,
 	0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10};
+static const double hours[HISTOGRAM_BUCKETS] = {
+	0.5, 1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1800, 3600, 14400, 86400};
 static const double counts[HISTOGRAM_BUCKETS] = {
 	1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384};
 

@@ -151,6 +151,7 @@ static void destroy(struct conn *conn)
 	buffer_finish(&conn->in);
 	conn_keep_nothing(conn);
 	free(conn->title);
+	free(conn->trace);
 	free(conn);
 }
 

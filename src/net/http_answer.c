@@ -71,6 +71,7 @@ static void respond(struct conn *conn, unsigned status, const char *headers, con
 	size_t len, uint64_t size)
 {
 	struct buffer *out = &conn->http->response;
+	trace_log(conn, status);
 	conn->http->must_close = conn->http->must_close || http_body_must_close(conn);
 	buffer_clear(out);
 	buffer_reserve(out, len + 512);
@@ -120,6 +121,7 @@ void http_respond_text(struct conn *conn, const char *type, const char *text, si
 void http_begin_stream(struct conn *conn, const char *type, const char *headers)
 {
 	struct buffer out = {0};
+	trace_log(conn, 200);
 	buffer_printf(&out,
 		"HTTP/1.1 200 OK\r\nserver: holdfast\r\n" BROWSER_RULES API_RULES
 		"content-type: %s\r\nx-accel-buffering: no\r\nconnection: close\r\n%s",

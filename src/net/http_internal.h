@@ -26,6 +26,20 @@ struct http_exchange *http_create(struct conn *conn);
 /** The connection is gone, or becomes a WebSocket: gives back conn.http. */
 void http_finish(struct conn *conn);
 
+/* http_path.c */
+bool http_is_api(const char *path);
+/** It has parts that are no names. */
+bool http_leads_nowhere(const struct conn *conn);
+bool http_needs_token(const struct conn *conn);
+/** Whether this address is served where the connection has come in: for metrics there are few. */
+bool http_is_served_here(const struct conn *conn);
+
+/* trace.c */
+/** Of the request that begins. */
+void trace_take(struct conn *conn);
+/** Of a request that is answered, for whoever logs all of them. */
+void trace_log(const struct conn *conn, unsigned status);
+
 /* http_answer.c */
 /** Tells a browser what a page elsewhere may send. */
 void http_answer_preflight(struct conn *conn);

@@ -64,7 +64,7 @@ void http_get_metrics(struct conn *conn)
 		http_refuse_method(conn, "GET");
 		return;
 	}
-	if (!http_may(conn, RIGHT_ADMINISTER)) {
+	if (!conn->kind.is_metrics && !http_may(conn, RIGHT_ADMINISTER)) {
 		return;
 	}
 	struct metrics_job *job = xcalloc(1, sizeof(*job));

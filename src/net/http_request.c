@@ -36,68 +36,23 @@ static bool is_refused(const struct conn *conn)
 
 /* --- the request is whole --- */
 
-/** An escaped slash is no slash, and no name here has one. */
-static bool has_escaped_slash(const struct http_head *head)
-{
-	const char *text = head->text + head->path.at;
-	for (uint32_t i = 0; i + 2 < head->path.len; i++) {
-		if (text[i] == '%' && text[i + 1] == '2' && (text[i + 2] | 0x20) == 'f') {
-			return true;
-		}
-	}
-	return false;
-}
-
-static bool is_api(const char *path)
-{
-	return strcmp(path, "/healthz") == 0 || strcmp(path, "/readyz") == 0 ||
-	       strcmp(path, "/metrics") == 0 || strcmp(path, "/api") == 0 ||
-	       strncmp(path, "/api/", 5) == 0;
-}
-
-/** "." and ".." are no names: a path with them leads nowhere. */
-static bool has_dots(const char *path)
-{
-	for (const char *at = path; at; at = strchr(at, '/')) {
-		at++;
-		size_t len = strcspn(at, "/");
-		if ((len == 1 || len == 2) && strncmp(at, "..", len) == 0) {
-			return true;
-		}
-	}
-	return false;
-}
-
-static bool leads_nowhere(const struct conn *conn)
-{
-	return has_dots(conn->http->path) || has_escaped_slash(conn->http->head);
-}
-
-static bool needs_token(const struct conn *conn)
-{
-	return is_api(conn->http->path) && !leads_nowhere(conn) &&
-	       strcmp(conn->http->path, "/healthz") != 0 &&
-	       strcmp(conn->http->path, "/readyz") != 0 &&
-	       strcmp(conn->http->path, "/api/login") != 0;
-}
-
 static size_t body_max(const struct conn *conn)
 {
 	size_t most = conn->server->limits->body_size;
-	return needs_token(conn) || most < WITHOUT_TOKEN_MAX ? most : WITHOUT_TOKEN_MAX;
+	return http_needs_token(conn) || most < WITHOUT_TOKEN_MAX ? most : WITHOUT_TOKEN_MAX;
 }
 
 static void route(struct conn *conn)
 {
 	bool is_get = conn->http->method == HTTP_GET;
-	if (leads_nowhere(conn)) {
+	if (http_leads_nowhere(conn)) {
 		http_refuse(conn, "not_found", "there is nothing at this address");
 	} else if (ws_is_path(conn->http->path) && is_get && !http_wants_sse(conn)) {
 		conn->http->must_close = true;
 		http_refuse_with(conn, 426, "upgrade: websocket\r\nsec-websocket-version: 13\r\n",
 			"bad_request",
 			"this is the address of a WebSocket; the request must ask for the upgrade");
-	} else if (is_api(conn->http->path)) {
+	} else if (http_is_api(conn->http->path)) {
 		http_route(conn);
 	} else {
 		http_get_file(conn);
@@ -126,7 +81,7 @@ static void refuse_size(struct conn *conn)
 	struct refusal refusal = {0};
 	refuse_limit(&refusal, LIMIT_body_size,
 		"the body of this request may have at most %zu bytes%s", body_max(conn),
-		needs_token(conn)
+		http_needs_token(conn)
 			? "; send more events as lines, with the content-type application/x-ndjson"
 			: "");
 	http_refuse_event(conn, &refusal);
@@ -186,7 +141,8 @@ static void refuse_early(struct conn *conn)
 	const char *why = NULL;
 	char expect[24];
 	client_find(conn, conn->http->head);
-	const char *code = auth_check(conn, conn->http->head, is_api(conn->http->path), &why);
+	trace_take(conn);
+	const char *code = auth_check(conn, conn->http->head, http_is_api(conn->http->path), &why);
 	bool is_large = !http_is_stream(conn) && !http_is_upload(conn) &&
 			conn->http->framing.length > body_max(conn);
 	if (http_head_copy(conn->http->head, "expect", expect, sizeof(expect))) {
@@ -199,6 +155,8 @@ static void refuse_early(struct conn *conn)
 			"too many connections of this address are open");
 	} else if (code) {
 		http_refuse(conn, code, why);
+	} else if (!http_is_served_here(conn)) {
+		http_refuse(conn, "not_found", "this address has the metrics and nothing else");
 	} else if (is_preflight(conn)) {
 		http_answer_preflight(conn);
 	} else if (conn->http->method == HTTP_OTHER) {
@@ -206,7 +164,7 @@ static void refuse_early(struct conn *conn)
 			"this server does not know the method of the request");
 	} else if (is_large) {
 		refuse_size(conn);
-	} else if (needs_token(conn) && !ws_is_asked_for(conn->http->head)) {
+	} else if (http_needs_token(conn) && !ws_is_asked_for(conn->http->head)) {
 		enum denial denial = identify(conn, conn->http->head);
 		if (denial != DENIED_NOTHING) {
 			deny(conn, denial);

@@ -210,6 +210,9 @@ static void start_polling(struct listeners *all)
 static char *check_scheme(
 	const struct listeners *all, const struct listen_address *address, bool is_loopback)
 {
+	if (address->is_metrics) {
+		return NULL;
+	}
 	bool is_plain = address->scheme == LISTEN_HTTP ||
 			(address->scheme == LISTEN_BY_ADDRESS && all->config.is_tls_off);
 	if (is_loopback && address->scheme != LISTEN_HTTPS) {
@@ -245,6 +248,9 @@ static bool has_tls(const struct listeners *all)
 static bool speaks_tls(const struct listeners *all, size_t i)
 {
 	enum listen_scheme scheme = all->config.addresses[i].scheme;
+	if (all->config.addresses[i].is_metrics) {
+		return false;
+	}
 	return scheme == LISTEN_HTTPS ||
 	       (scheme == LISTEN_BY_ADDRESS && !all->bound[i].is_loopback &&
 		       !all->config.is_tls_off);
@@ -260,7 +266,8 @@ static void add(struct listeners *all, size_t index)
 			.fd = bound->fds[i],
 			.kind = {.is_loopback = bound->is_loopback,
 				.is_unix = all->config.addresses[index].scheme == LISTEN_UNIX,
-				.is_tls = speaks_tls(all, index)}};
+				.is_tls = speaks_tls(all, index),
+				.is_metrics = all->config.addresses[index].is_metrics}};
 	}
 }
 
@@ -315,7 +322,8 @@ struct listeners *listeners_create(const struct listen_config *config, char **re
 bool listeners_are_loopback(const struct listeners *listeners)
 {
 	for (size_t i = 0; i < listeners->count; i++) {
-		if (!listeners->list[i].kind.is_loopback) {
+		const struct listen_kind *kind = &listeners->list[i].kind;
+		if (!kind->is_loopback && !kind->is_metrics) {
 			return false;
 		}
 	}

@@ -20,6 +20,7 @@ struct listen_kind {
 	bool is_loopback; /* only this machine gets there; also by a unix socket */
 	bool is_unix;
 	bool is_tls;
+	bool is_metrics; /* GET /metrics needs no token here, and nothing else is served */
 };
 
 struct listen_config {

@@ -207,7 +207,7 @@ struct conn {
 	/* Of producers, whose session may be made with its first events (?create=1&title=). */
 	bool may_create;
 	char *title; /* NULL: none */
-
+	char *trace; /* the traceparent of its newest request; NULL: it has none */
 	bool is_dead; /* it is closed at the end of the tick */
 	bool fin_sent; /* nothing can be sent any more */
 	bool is_closing; /* of a WebSocket: nothing but its close frame goes out any more */

@@ -186,6 +186,7 @@ void ws_upgrade(struct conn *conn)
 		conn->ws->deflates ? "sec-websocket-extensions: " DEFLATE_ACCEPTED "\r\n" : "");
 	conn_put(conn, answer.data, answer.len);
 	buffer_finish(&answer);
+	trace_log(conn, 101);
 	http_finish(conn);
 	conn->phase = PHASE_SOCKET;
 	conn_set_deadline(conn, DEADLINE_NONE, 0);

@@ -57,7 +57,12 @@ int conn_take_prompt(struct conn *conn, const struct request *request, uint64_t 
 			"as many agents run as may; send it again when one has stopped");
 	}
 	struct author author = conn_author(conn);
-	return intake_prompt(conn->session, &whole, &author, ret_seq, ret_duplicate, refusal);
+	int r = intake_prompt(conn->session, &whole, &author, ret_seq, ret_duplicate, refusal);
+	if (r == 0 && had.place == PROMPT_UNKNOWN && conn->trace) {
+		agent_host_note_trace(conn->server->agents, conn->session,
+			request->prompt.prompt_id, conn->trace);
+	}
+	return r;
 }
 
 static void handle_prompt(struct conn *conn, const struct request *request, struct refusal *refusal)

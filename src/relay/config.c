@@ -104,6 +104,19 @@ static int take_listen(struct config *config, const char *text)
 	return 0;
 }
 
+/** Behind all others: it is nothing for people. */
+static int take_metrics_listen(struct config *config, const char *text)
+{
+	struct listen_address address = {.scheme = LISTEN_HTTP, .is_metrics = true};
+	if (!read_host_port(text, &address)) {
+		return options_refuse(&config_options[METRICS_LISTEN], text, "expected HOST:PORT");
+	}
+	config->listen =
+		xrealloc(config->listen, (config->listen_count + 1) * sizeof(*config->listen));
+	config->listen[config->listen_count++] = address;
+	return 0;
+}
+
 static int take_host(struct config *config, const char *text)
 {
 	const char *fault = trust_take_host(&config->trust, text);
@@ -321,6 +334,9 @@ static int take_network(struct config *config, const char *values[])
 {
 	const struct server_trust given = config->trust;
 	int r = config->listen_count ? 0 : take_outside(config, LISTEN, take_listen);
+	if (r == 0 && values[METRICS_LISTEN]) {
+		r = take_metrics_listen(config, values[METRICS_LISTEN]);
+	}
 	if (r == 0 && !given.hosts) {
 		r = take_outside(config, ALLOW_HOST, take_host);
 	}

@@ -8,6 +8,7 @@
 enum {
 	CONFIG,
 	LISTEN,
+	METRICS_LISTEN,
 	URL,
 	TLS_CERT,
 	TLS_KEY,

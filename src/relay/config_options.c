@@ -15,6 +15,9 @@ const struct option config_options[OPTION_COUNT + 1] = {
 		"an address to listen on; port 0 picks a free port. An address that other machines can reach uses TLS; a\n"
 		"      loopback address uses TLS only if it begins with https://. unix: creates a socket that only its owner\n"
 		"      can open and that needs no token. May be repeated; separate addresses in HOLDFAST_LISTEN with blanks"},
+	[METRICS_LISTEN] = {"--metrics-listen", "HOST:PORT", "HOLDFAST_METRICS_LISTEN", NULL,
+		"also serve GET /metrics here, without a token and without TLS, with /healthz and /readyz and nothing else; for\n"
+		"      an address that only the machines reach that may read them"},
 	[TLS_CERT] = {"--tls-cert", "FILE", "HOLDFAST_TLS_CERT", NULL,
 		"the TLS certificate and its chain (PEM); SIGHUP reloads it and the key"},
 	[TLS_KEY] = {"--tls-key", "FILE", "HOLDFAST_TLS_KEY", NULL,

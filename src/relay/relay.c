@@ -444,36 +444,6 @@ static int open_rooms(struct relay *relay)
 	return 0;
 }
 
-/**
- * Where people and where commands find the server; `people` stays empty if it has no address. Appends to `lines` what is
- * said of each address.
- */
-static void choose_urls(const struct relay *relay, struct buffer *people, struct buffer *commands,
-	struct buffer *lines)
-{
-	const struct config *config = relay->config;
-	struct buffer url = {0};
-	if (config->url) {
-		buffer_append_str(people, config->url);
-	}
-	for (size_t i = 0; i < config->listen_count; i++) {
-		buffer_clear(&url);
-		server_append_url(relay->server, i, &url);
-		buffer_printf(lines, "listening on %s\n", buffer_cstr(&url));
-		relay_replace_wildcard(&url);
-		const char *text = buffer_cstr(&url);
-		if (!people->len && config->listen[i].scheme != LISTEN_UNIX) {
-			buffer_append_str(people, text);
-		}
-		if (!commands->len ||
-			relay_rank_url(text) > relay_rank_url(buffer_cstr(commands))) {
-			buffer_clear(commands);
-			buffer_append_str(commands, text);
-		}
-	}
-	buffer_finish(&url);
-}
-
 static void announce(const struct relay *relay)
 {
 	const struct config *config = relay->config;
@@ -484,7 +454,7 @@ static void announce(const struct relay *relay)
 		diag(DIAG_WARN,
 			"--durability=write: acknowledged events survive a crash of holdfast, but not of the machine");
 	}
-	choose_urls(relay, &people, &commands, &lines);
+	relay_choose_urls(config, relay->server, &people, &commands, &lines);
 	if (relay->access && access_write_url(config->data_dir, buffer_cstr(&people),
 				     buffer_cstr(&commands)) < 0) {
 		diag(DIAG_WARN, "%s/url cannot be written: holdfast url will not know the address",

@@ -7,7 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
-void relay_replace_wildcard(struct buffer *url)
+/** Nobody connects to "any address": a URL with that gets the loopback address in its place. */
+static void replace_wildcard(struct buffer *url)
 {
 	static const char *const names[][2] = {
 		{"://0.0.0.0:", "://127.0.0.1:"}, {"://[::]:", "://[::1]:"}};
@@ -22,7 +23,8 @@ void relay_replace_wildcard(struct buffer *url)
 	}
 }
 
-int relay_rank_url(const char *url)
+/** How good an address is for a command on this machine. */
+static int rank_url(const char *url)
 {
 	return strncmp(url, "unix:", 5) == 0 ? 2 : strncmp(url, "http:", 5) == 0 ? 1 : 0;
 }
@@ -38,4 +40,32 @@ void relay_announce_login(const char *data_dir, const char *url)
 	}
 	free(token);
 	free(why);
+}
+
+void relay_choose_urls(const struct config *config, const struct server *server,
+	struct buffer *people, struct buffer *commands, struct buffer *lines)
+{
+	struct buffer url = {0};
+	if (config->url) {
+		buffer_append_str(people, config->url);
+	}
+	for (size_t i = 0; i < config->listen_count; i++) {
+		buffer_clear(&url);
+		server_append_url(server, i, &url);
+		if (config->listen[i].is_metrics) {
+			buffer_printf(lines, "metrics on %s/metrics\n", buffer_cstr(&url));
+			continue;
+		}
+		buffer_printf(lines, "listening on %s\n", buffer_cstr(&url));
+		replace_wildcard(&url);
+		const char *text = buffer_cstr(&url);
+		if (!people->len && config->listen[i].scheme != LISTEN_UNIX) {
+			buffer_append_str(people, text);
+		}
+		if (!commands->len || rank_url(text) > rank_url(buffer_cstr(commands))) {
+			buffer_clear(commands);
+			buffer_append_str(commands, text);
+		}
+	}
+	buffer_finish(&url);
 }

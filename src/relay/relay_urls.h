@@ -3,12 +3,16 @@
 #define HOLDFAST_RELAY_URLS_H
 
 #include "holdfast/buffer.h"
+#include "holdfast/config.h"
+#include "holdfast/server.h"
 
-/** Nobody connects to "any address": a URL with that gets the loopback address in its place. */
-void relay_replace_wildcard(struct buffer *url);
-/** How good an address is for a command on this machine. */
-int relay_rank_url(const char *url);
 /** The link has a secret in it: it is for a person who looks, and for no log. */
 void relay_announce_login(const char *data_dir, const char *url);
+/**
+ * Where people and where commands find the server; `people` stays empty if it has no address. Appends to `lines` what is
+ * said of each address.
+ */
+void relay_choose_urls(const struct config *config, const struct server *server,
+	struct buffer *people, struct buffer *commands, struct buffer *lines);
 
 #endif

@@ -17,6 +17,7 @@ struct pending_answer {
 	struct pending pending;
 	char *request_id;
 	char *option_id; /* NULL: cancelled */
+	int64_t wait_ms; /* see struct session_answer */
 };
 
 void session_take_answer(void *owner, const struct session_answer *answer)
@@ -33,6 +34,7 @@ void session_take_answer(void *owner, const struct session_answer *answer)
 	struct pending_answer *pending = xcalloc(1, sizeof(*pending));
 	pending->pending.lsn = session->applying_lsn;
 	pending->request_id = xstrdup(id);
+	pending->wait_ms = answer->wait_ms;
 	pending->option_id = answer->option_id ? xstrdup(answer->option_id) : NULL;
 	list_append(&session->pending_answers, &pending->pending.link);
 }
@@ -49,6 +51,10 @@ void session_answers_tell(struct session *session, uint64_t lsn)
 	const struct session_table *table = session->table;
 	struct pending_answer *pending;
 	while ((pending = session_take_pending(&session->pending_answers, lsn))) {
+		if (pending->wait_ms >= 0) {
+			metrics_observe(table->metrics, HISTOGRAM_PERMISSION_WAIT_SECONDS,
+				(double)pending->wait_ms / 1e3);
+		}
 		if (!table->closing) {
 			table->ops->answered(
 				table->owner, session, pending->request_id, pending->option_id);

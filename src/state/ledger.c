@@ -176,6 +176,7 @@ static struct permission *open_permission(
 	permission->tool_call_id = xstrdup(session_text_of(call, "tool_call_id"));
 	permission->options = json_incref(json_object_get(request, "options"));
 	permission->has_subject = sum_subject(request, &permission->subject);
+	permission->asked_at = -1;
 	if (!state->permissions_by_id) {
 		state->permissions_by_id = hash_create();
 	}
@@ -219,17 +220,24 @@ static void note_answer(struct session_state *state, const struct permission *pe
 	}
 }
 
+static int64_t waited_ms(const struct session_state *state, const struct permission *permission)
+{
+	int64_t ms = permission->asked_at < 0 ? -1 : state->at - permission->asked_at;
+	return ms < 0 ? -1 : ms;
+}
+
 void session_ledger_resolve(struct session_state *state, const json_t *resolved, uint64_t seq)
 {
 	bool is_selected = strcmp(session_text_of(resolved, "outcome"), "selected") == 0;
 	char *by = session_signature(resolved);
-	const struct session_answer answer = {
+	struct session_answer answer = {
 		.request_id = session_text_of(resolved, "request_id"),
 		.option_id = is_selected ? session_text_of(resolved, "option_id") : NULL,
 		.by = by,
 		.seq = seq,
 	};
 	struct permission *permission = find_permission(state, answer.request_id);
+	answer.wait_ms = waited_ms(state, permission);
 	if (is_selected && *answer.by && !json_object_get(resolved, "bound_to")) {
 		note_answer(state, permission, &answer);
 	}
@@ -266,7 +274,8 @@ static void put_resolved(struct session_state *state, struct permission *permiss
 	buffer_append_char(&data, '}');
 	struct session_answer answer = {.request_id = id,
 		.option_id = bound ? bound->option_id : NULL,
-		.by = bound ? bound->by : ""};
+		.by = bound ? bound->by : "",
+		.wait_ms = bound ? -1 : waited_ms(state, permission)};
 	answer.seq = session_put(state, EVENT_PERMISSION_RESOLVED, data.data, data.len, ts);
 	buffer_finish(&data);
 	state->ops->answer(state->owner, &answer);
@@ -305,6 +314,7 @@ void session_ledger_ask(struct session_state *state, const struct input_event *i
 		open_permission(state, xstrdup(session_text_of(request, "request_id")),
 			xstrndup(in->data, in->data_len), request);
 	struct given_answer *bound = find_carried(state, permission);
+	permission->asked_at = state->at;
 	if (bound) {
 		put_resolved(state, permission, bound, ts);
 		free_answer(state, bound); /* "once" was said once */

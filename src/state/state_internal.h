@@ -22,6 +22,7 @@ struct permission {
 	json_t *options;
 	bool has_subject; /* the question itself says what is to be done */
 	struct ledger_sum subject;
+	int64_t asked_at; /* on the session's clock; -1: it is not known any more */
 };
 
 /** A person's answer, while what was asked for is not done. */

@@ -94,3 +94,25 @@ int remote_request(const struct remote *remote, const char *method, const char *
 	buffer_finish(&answer);
 	return r;
 }
+
+int remote_make_session(const struct remote *remote, const char *id)
+{
+	int status = 0;
+	struct buffer answer = {0};
+	char *why = NULL;
+	char *body = xprintf("{\"id\":\"%s\"}", id);
+	int r = http_request(&remote->url, "POST", "/api/sessions", "application/json", body,
+		strlen(body), &status, &answer, &why);
+	if (r < 0) {
+		diag(DIAG_ERROR, "%s", why);
+	} else if (status != 201 && status != 409) {
+		json_t *json = json_loadb(answer.data ? answer.data : "", answer.len, 0, NULL);
+		tell_refusal(status, json);
+		json_decref(json);
+		r = -EPROTO;
+	}
+	free(body);
+	free(why);
+	buffer_finish(&answer);
+	return r;
+}

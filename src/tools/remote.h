@@ -31,6 +31,8 @@ void remote_finish(struct remote *remote);
 /** A request; 0 with the answer (the caller gives it back) if it is good, else says what is wrong. */
 int remote_request(const struct remote *remote, const char *method, const char *path,
 	const char *content_type, const char *body, size_t len, json_t **ret_answer);
+/** Makes a session unless it is there; a negative errno after saying what is wrong. */
+int remote_make_session(const struct remote *remote, const char *id);
 /** Whether an argument can be a session's id; says so if not. */
 bool remote_check_id(const char *id);
 

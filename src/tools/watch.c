@@ -280,19 +280,20 @@ int tool_watch(int argc, char **argv)
 
 /* --- prompt --- */
 
-enum { PROMPT_ID = REMOTE_OPTION_COUNT, PROMPT_COUNT };
+enum { PROMPT_ID = REMOTE_OPTION_COUNT, PROMPT_CREATE, PROMPT_COUNT };
 
 static const struct option prompt_options[] = {
 	REMOTE_OPTIONS,
 	[PROMPT_ID] = {"--id", "ID", NULL, NULL,
 		"the prompt's id: a prompt that is sent twice with the same id runs once. Default: a random one"},
+	[PROMPT_CREATE] = {"--create", NULL, NULL, NULL, "make the session if it is not there"},
 	{0},
 };
 
 static const struct command prompt_command = {
 	.usage = "prompt SESSION MESSAGE [OPTIONS]",
-	.help = "Sends a prompt and shows its turn until it ends. MESSAGE -: read it from stdin. The session must exist;\n"
-		"questions of the agent are shown, and answered elsewhere.\n\n"
+	.help = "Sends a prompt and shows its turn until it ends. MESSAGE -: read it from stdin. Questions of the agent\n"
+		"are shown, and answered elsewhere.\n\n"
 		"Exit codes: 0 the turn has ended by itself, 1 it ended otherwise, 2 failed.\n",
 	.options = prompt_options,
 	.words_min = 2,
@@ -399,6 +400,9 @@ int tool_prompt(int argc, char **argv)
 	}
 	snprintf(random, sizeof(random), "cli-%016" PRIx64, bits);
 	r = remote_open(&remote, values);
+	if (r == 0 && values[PROMPT_CREATE]) {
+		r = remote_make_session(&remote, words[0]);
+	}
 	int code = r < 0 ? TOOL_FAILED
 			 : send_prompt(&remote, words[0],
 				   values[PROMPT_ID] ? values[PROMPT_ID] : random, words[1]);

@@ -48,6 +48,52 @@ test('with --log-format json every line is an object, with the time, the level a
 	assert.ok(lines().some(({ session }) => session === 'loud'));
 });
 
+/** Says what came with the prompt besides it. */
+const META_AGENT = `require('node:readline').createInterface({ input: process.stdin }).on('line', (line) => {
+	const { id, method, params } = JSON.parse(line);
+	const say = (message) => console.log(JSON.stringify({ jsonrpc: '2.0', ...message }));
+	if (method === 'session/prompt') {
+		const text = JSON.stringify(params._meta ?? null);
+		say({ method: 'session/update', params: { sessionId: 's', update: { sessionUpdate: 'agent_message_chunk', content: { type: 'text', text } } } });
+	}
+	say({ id, result: { initialize: { protocolVersion: 1 }, 'session/new': { sessionId: 's' } }[method] ?? { stopReason: 'end_turn' } });
+});`;
+
+test('the traceparent of a request goes to the agent with its prompt, and into the lines of the log', async (t) => {
+	const agent = join(scratchDir(t), 'agent.cjs');
+	writeFileSync(agent, META_AGENT);
+	const trace = (n) => `00-${'4bf92f3577b34da6a3ce929d0e0e473'}${n}-00f067aa0ba902b7-01`;
+	const { lines, url } = await startJson(t, ['--log-level', 'debug', '--agent', `${process.execPath} ${agent}`]);
+	const json = { 'content-type': 'application/json' };
+	assert.equal((await fetch(`${url}/api/sessions`, { method: 'POST', headers: { ...json, traceparent: trace(1) }, body: '{"id":"traced"}' })).status, 201);
+	assert.equal((await fetch(`${url}/api/sessions/none`, { headers: { traceparent: `${trace(2)}, ${trace(3)}` } })).status, 404);
+	const socket = new (await import('ws')).default(`${url.replace('http', 'ws')}/api/sessions/traced/ws?format=markdown`, { headers: { traceparent: trace(4) } });
+	const frames = [];
+	socket.on('message', (bytes) => frames.push(JSON.parse(bytes)));
+	defer(t, () => socket.terminate());
+	await once(socket, 'open');
+	socket.send(JSON.stringify({ type: 'load_events', data: {} }));
+	const said = () => frames.filter(({ type }) => type === 'events').flatMap(({ data }) => data.events).filter(({ type }) => type === 'agent_message').map(({ data }) => data.markdown.trim());
+	socket.send(JSON.stringify({ type: 'prompt', data: { message: 'x', prompt_id: 'p1' } }));
+	await eventually(() => said().length === 1, 'the agent');
+	const chat = { id: 'c', messages: [{ id: 'm1', role: 'user', parts: [{ type: 'text', text: 'y' }] }], trigger: 'submit-message' };
+	const answer = await fetch(`${url}/api/ai/traced`, { method: 'POST', headers: { ...json, traceparent: trace(5) }, body: JSON.stringify(chat) });
+	assert.equal(answer.status, 200);
+	await answer.text();
+	await eventually(() => said().length === 2);
+	const plain = await fetch(`${url}/api/ai/traced`, { method: 'POST', headers: json, body: JSON.stringify({ ...chat, messages: [{ ...chat.messages[0], id: 'm2' }] }) });
+	await plain.text();
+	await eventually(() => said().length === 3);
+	assert.deepEqual(said().map((text) => JSON.parse(text)), [{ traceparent: trace(4) }, { traceparent: trace(5) }, null]);
+
+	const logged = (front) => lines().filter(({ msg }) => msg.startsWith(front)).map(({ traceparent }) => traceparent);
+	assert.deepEqual(logged('request POST /api/sessions: 201'), [trace(1)]);
+	assert.deepEqual(logged('request GET /api/sessions/none: 404'), [undefined]);
+	assert.deepEqual(logged('request GET /api/sessions/traced/ws: 101'), [trace(4)]);
+	assert.deepEqual(logged('request POST /api/ai/traced: 200'), [trace(5), undefined]);
+	assert.deepEqual(logged('session traced: the agent gets a prompt'), [trace(4), trace(5)]);
+});
+
 test('SIGHUP reads the level again from the file, and keeps it if the file is wrong', async (t) => {
 	const file = join(scratchDir(t), 'holdfast.conf');
 	writeFileSync(file, 'log-level = error\n');

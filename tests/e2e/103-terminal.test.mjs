@@ -129,6 +129,15 @@ test('prompt shows its turn until it ends, and watch shows everybody\'s', async 
 	assert.deepEqual(await watch.ended, [null, 'SIGINT']);
 });
 
+test('prompt --create makes the session, and uses one that is there', async (t) => {
+	const server = await Server.start(t, { agent: demoAgent('--rate 0') });
+	for (const message of ['hello', 'hello']) {
+		assert.match((await run(0, 'prompt', 'fresh', message, '--create', '--data', server.dataDir)).stdout, /^> hello$/m);
+	}
+	assert.equal((await page(server, 'fresh')).filter(({ type }) => type === 'user_prompt').length, 2);
+	assert.match((await run(2, 'prompt', 'bad id', 'hello', '--create', '--data', server.dataDir)).stderr, /bad id/);
+});
+
 test('a prompt that is refused is told, with the exit code', async (t) => {
 	const server = await Server.start(t);
 	await server.createSession({ id: 'mute' });

@@ -4,10 +4,10 @@ import assert from 'node:assert/strict';
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { Server, scratchDir } from '../support/server.mjs';
+import { Server, binary, scratchDir } from '../support/server.mjs';
 import { defer, eventually } from '../support/wait.mjs';
 
 const dist = fileURLToPath(new URL('../../dist', import.meta.url));
@@ -78,7 +78,7 @@ test('the rules name metrics that there are, and promtool takes them', async (t)
 });
 
 test('the unit is one that systemd takes, and is hardened', () => {
-	const unit = join(dist, 'systemd/holdfast.service');
+	const unit = join(dirname(binary()), 'dist/holdfast.service');
 	const text = readFileSync(unit, 'utf8');
 	for (const line of ['Type=notify', 'WatchdogSec=2min', 'NoNewPrivileges=yes', 'ProtectSystem=strict', 'User=holdfast', 'CapabilityBoundingSet=']) {
 		assert.ok(text.split('\n').includes(line), line);

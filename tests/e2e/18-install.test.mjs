@@ -48,3 +48,46 @@ test('the programs, the manual page and the documents are installed', (t) => {
 	}
 	assert.match(readFileSync(join(prefix, 'share/doc/holdfast/proto/protocol.md'), 'utf8'), /^# /);
 });
+
+/** What bash offers for a line; the cursor is at its end. */
+function complete(file, line) {
+	const script = `source "$1"; COMP_WORDS=($2); [[ $2 != *' ' ]] || COMP_WORDS+=(""); COMP_CWORD=$((\${#COMP_WORDS[@]} - 1)); compopt() { :; }; _holdfast; printf '%s\\n' "\${COMPREPLY[@]}"`;
+	const { status, stdout, stderr } = spawnSync('bash', ['-c', script, '-', file, line], { encoding: 'utf8' });
+	assert.deepEqual([status, stderr], [0, '']);
+	return stdout.split('\n').filter(Boolean);
+}
+
+test('bash, zsh and fish complete each command with the options that its --help has', (t) => {
+	const prefix = install(t);
+	const bash = join(prefix, 'share/bash-completion/completions/holdfast');
+	const zsh = readFileSync(join(prefix, 'share/zsh/site-functions/_holdfast'), 'utf8');
+	const fish = readFileSync(join(prefix, 'share/fish/vendor_completions.d/holdfast.fish'), 'utf8');
+	const help = (...words) => spawnSync(join(prefix, 'bin/holdfast'), words, { encoding: 'utf8' }).stdout;
+	const commands = [...help('--help').matchAll(/^ {2}([a-z-]+) /gm)].map(([, name]) => name);
+	assert.ok(commands.length > 15);
+	assert.deepEqual(complete(bash, 'holdfast ').filter((word) => commands.includes(word)), commands);
+	for (const command of commands.filter((name) => name !== 'limits')) {
+		const options = [...help(command, '--help').matchAll(/^ {2}(--[a-z-]+)/gm)].map(([, flag]) => flag);
+		assert.deepEqual(complete(bash, `holdfast ${command} --`), options, command);
+		const rest = zsh.slice(zsh.indexOf(`\t${command})\n`));
+		for (const option of options) {
+			assert.ok(rest.slice(0, rest.indexOf('\t\t;;')).includes(`'*${option}`), `zsh: ${command} ${option}`);
+			assert.ok(fish.includes(`complete -c holdfast -n '__holdfast_is ${command}' -l ${option.slice(2)} `), `fish: ${command} ${option}`);
+		}
+	}
+	assert.deepEqual(complete(bash, 'holdfast serve --tls o'), ['on', 'off']);
+	assert.deepEqual(complete(bash, 'holdfast token '), ['create', 'list', 'revoke']);
+	assert.deepEqual(complete(bash, 'holdfast che'), ['check-config']);
+	assert.deepEqual(complete(bash, 'holdfast serve --listen '), []);
+});
+
+test('units, rules and a configuration to copy are installed, and name the installed program', (t) => {
+	const prefix = install(t);
+	assert.match(readFileSync(join(prefix, 'lib/systemd/system/holdfast.service'), 'utf8'), /^ExecStart=\/usr\/local\/bin\/holdfast serve --config \/etc\/holdfast\/holdfast\.conf$/m);
+	assert.match(readFileSync(join(prefix, 'share/holdfast/prometheus/holdfast.rules.yml'), 'utf8'), /alert: HoldfastDown/);
+	const conf = join(prefix, 'share/doc/holdfast/holdfast.conf');
+	const dir = scratchDir(t);
+	const { status, stdout, stderr } = spawnSync(join(prefix, 'bin/holdfast'), ['check-config', '--config', conf, '--cwd', dir], { encoding: 'utf8' });
+	assert.equal(status, 0, stderr);
+	assert.match(stdout, /^data +\/var\/lib\/holdfast /m);
+});

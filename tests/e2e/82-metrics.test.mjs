@@ -2,12 +2,14 @@
 
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
+import { once } from 'node:events';
 import { readFileSync, readdirSync } from 'node:fs';
 import { test } from 'node:test';
+import WebSocket from 'ws';
 import { parseMetrics, readMetrics } from '../support/metrics.mjs';
 import { Observer } from '../support/observer.mjs';
 import { Producer, input, post } from '../support/producer.mjs';
-import { Server, demoAgent } from '../support/server.mjs';
+import { Server, demoAgent, runToEnd } from '../support/server.mjs';
 import { ownToken } from '../support/tokens.mjs';
 import { eventually } from '../support/wait.mjs';
 
@@ -22,7 +24,7 @@ test('the text is as Prometheus reads it, with every metric from the start', asy
 	assert.deepEqual([...types.keys()].filter((name) => name.startsWith('holdfast_') && !page.includes(`\`${name}`)), [], 'each is in docs/metrics.md');
 	for (const name of ['build_info', 'sessions', 'sessions_loaded', 'observers', 'events_appended_total', 'events_delivered_total', 'bytes_sent_total',
 		'loads_total', 'resets_total', 'closes_total', 'refusals_total', 'limit_reached_total', 'append_duration_seconds', 'sync_duration_seconds', 'sync_records',
-		'store_backlog_bytes', 'store_failed', 'agents_running', 'permissions_pending', 'loop_lag_seconds', 'sessions_damaged', 'observers_behind', 'agent_starts_total', 'prompts_waiting']) {
+		'store_backlog_bytes', 'store_failed', 'agents_running', 'permissions_pending', 'loop_lag_seconds', 'sessions_damaged', 'observers_behind', 'agent_starts_total', 'prompts_waiting', 'permission_wait_seconds']) {
 		assert.ok(types.has(`holdfast_${name}`), name);
 	}
 	assert.equal(samples.get('process_open_fds'), readdirSync(`/proc/${server.pid}/fd`).length);
@@ -122,7 +124,8 @@ test('agents and their questions are counted while they are there', async (t) =>
 	assert.deepEqual([during('agents_running'), during('permissions_pending')], [1, 1]);
 	await observer.send('permission_answer', { request_id: asked.data.request_id, option_id: asked.data.options[0].option_id });
 	await observer.waitForEvent('turn_end');
-	assert.equal((await readMetrics(server))('permissions_pending'), 0);
+	const answered = await readMetrics(server);
+	assert.deepEqual(['permissions_pending', 'permission_wait_seconds_count', 'permission_wait_seconds_bucket{le="+Inf"}'].map(answered), [0, 1, 1]);
 	await server.request('DELETE', `/api/sessions/${id}`);
 	await eventually(async () => (await readMetrics(server))('agents_running') === 0, 'the agent to be gone');
 });
@@ -150,4 +153,35 @@ test('starts of agents count by how they went, and prompts while they wait', asy
 	watcher.send('prompt', { message: 'Hello', prompt_id: 'p' });
 	await eventually(async () => (await readMetrics(broken))('agent_starts_total{result="failed"}') === 1, 'its end to be counted');
 	assert.equal((await readMetrics(broken))('agent_starts_total{result="started"}'), 0);
+});
+
+test('--metrics-listen serves the metrics without a token, and nothing else', async (t) => {
+	const server = await Server.start(t, { args: ['--metrics-listen', '127.0.0.1:0'] });
+	const [, url] = /metrics on (http:\S+)\/metrics/.exec(server.stderr);
+	const answer = await fetch(`${url}/metrics`);
+	assert.equal(answer.status, 200);
+	assert.ok(parseMetrics(await answer.text()).types.has('holdfast_sessions'));
+	assert.deepEqual(await Promise.all(['/healthz', '/readyz'].map(async (path) => (await fetch(url + path)).status)), [200, 200]);
+	const { id } = await server.createSession();
+	for (const path of ['/', '/api/sessions', `/api/sessions/${id}`, `/api/sessions/${id}/ws`, '/api/events', '/api/login', '/metrics/', '/observe.html']) {
+		for (const authorization of [undefined, `Bearer ${ownToken(server, 'admin')}`]) {
+			const { status } = await fetch(url + path, { headers: authorization ? { authorization } : {} });
+			assert.equal(status, 404, path);
+		}
+	}
+	const socket = new WebSocket(`${url.replace('http', 'ws')}/api/sessions/${id}/ws`);
+	const [, response] = await once(socket, 'unexpected-response');
+	assert.equal(response.statusCode, 404);
+	assert.equal((await fetch(`${url}/metrics`, { headers: { origin: 'https://attacker.example' } })).status, 403);
+	assert.equal((await server.request('GET', '/metrics', { headers: { authorization: undefined } })).status, 401, 'elsewhere it needs one');
+	const { code, stderr } = await runToEnd(['check-config', '--metrics-listen', 'unix:/x']);
+	assert.equal(code, 2);
+	assert.match(stderr, /--metrics-listen/);
+});
+
+test('with --auth off on loopback, the metrics may be read from other machines', async (t) => {
+	const server = await Server.start(t, { args: ['--auth', 'off', '--metrics-listen', '0.0.0.0:0'] });
+	const [, port] = /metrics on http:\/\/0\.0\.0\.0:(\d+)\/metrics/.exec(server.stderr);
+	assert.equal((await fetch(`http://127.0.0.1:${port}/metrics`)).status, 200);
+	assert.equal((await fetch(`http://127.0.0.1:${port}/api/sessions`)).status, 404);
 });

@@ -1,0 +1,97 @@
+# shellcheck shell=bash disable=SC2154
+# Roots of Debian, for scripts/trixie, scripts/package and scripts/machine; sourced after lib.sh, not run. Whoever sources it defines
+# not_here WHY: what follows where no root can be made.
+
+can_make_roots() {
+	[ "$(id -u)" -eq 0 ] || not_here "this needs root"
+	unshare --mount --pid --net --fork true 2>/dev/null || not_here "this machine lets nobody make namespaces"
+}
+
+# make_root NAME DIR: a root of that version of Debian with nothing but its essential packages. It is made under another name first: what
+# was interrupted is not taken for a root.
+make_root() {
+	local name=$1 inside=$2 new=$2.new log=$2.log
+	need_packages debootstrap curl
+	# debootstrap itself would wait long for a network that does not answer.
+	curl -sfI --max-time 20 -o /dev/null "${DEBIAN_MIRROR:-http://deb.debian.org/debian}/dists/$name/Release" ||
+		not_here "no network, or the mirror does not answer"
+	rm -rf "$inside" "$new"
+	say "making a root of Debian ($name) in $inside"
+	debootstrap --variant=minbase --include=mount "$name" "$new" ${DEBIAN_MIRROR:+"$DEBIAN_MIRROR"} >"$log" 2>&1 ||
+		not_here "debootstrap made no root: $(tail -n 1 "$log") ($log)"
+	mv "$new" "$inside"
+}
+
+name_of_debian() {
+	case $1 in
+	12) echo bookworm ;;
+	13) echo trixie ;;
+	*) die "no such version of Debian: $1 (12 or 13)" ;;
+	esac
+}
+
+# mount_layers PLACE LAYER...: in the namespaces of the caller, $merged becomes the root of PLACE with these layers above it. What changes
+# goes to the last one. Packages that apt downloads are kept for the next time.
+mount_layers() {
+	local place=$1 lower=$1/root top
+	shift
+	merged=$place/merged
+	while [ $# -gt 1 ]; do
+		lower=$1/upper:$lower
+		shift
+	done
+	top=$1
+	mkdir -p "$merged" "$top/upper" "$top/work" "$place/archives/partial"
+	mount -t overlay overlay -o "lowerdir=$lower,upperdir=$top/upper,workdir=$top/work" "$merged"
+	mount --bind "$place/archives" "$merged/var/cache/apt/archives"
+	mount -t proc proc "$merged/proc"
+	mount -t tmpfs tmpfs "$merged/tmp"
+	mount -t tmpfs -o mode=755 tmpfs "$merged/run"
+	mkdir -p "$merged/run/lock"
+}
+
+# enter_root COMMAND...: what is outside of $merged is gone for it.
+enter_root() {
+	cd "$merged"
+	pivot_root . .
+	umount -l .
+	cd /
+	exec env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LANG=C.UTF-8 DEBIAN_FRONTEND=noninteractive "$@"
+}
+
+# in_layers PLACE LAYER... -- COMMAND...: runs it in the root of PLACE with these layers; HOLDFAST_SHARE is /share in there.
+in_layers() {
+	unshare --mount --pid --fork --kill-child bash -euc '
+		. "$1/scripts/root.sh"
+		shift
+		layers=()
+		while [ "$1" != -- ]; do
+			layers+=("$1")
+			shift
+		done
+		shift
+		mount_layers "${layers[@]}"
+		mount --rbind /sys "$merged/sys"
+		mount --rbind /dev "$merged/dev"
+		mkdir -p "$merged/share"
+		mount --bind "$HOLDFAST_SHARE" "$merged/share"
+		enter_root "$@"
+	' - "$root" "$@"
+}
+
+# need_layer PLACE NAME PACKAGE...: the layer PLACE/NAME above its root has these packages.
+need_layer() {
+	local place=$1 layer=$1/$2
+	shift 2
+	if [ "$(cat "$layer/.packages" 2>/dev/null)" = "$*" ]; then
+		return
+	fi
+	mkdir -p "$layer"
+	say "installing packages in $layer"
+	HOLDFAST_SHARE=/etc in_layers "$place" "$layer" -- sh -euc '
+		cp /share/resolv.conf /etc/resolv.conf
+		apt-get update -qq
+		apt-get install -y -qq --no-install-recommends "$@"' - "$@" >"$layer/apt.log" 2>&1 ||
+		not_here "apt-get could not install what it takes: $(tail -n 1 "$layer/apt.log") ($layer/apt.log)"
+	printf '%s\n' "$*" >"$layer/.packages"
+}

@@ -1,0 +1,65 @@
+/* Which trace the request belongs to that brought a prompt, until its agent gets it. */
+#include "agent_host_internal.h"
+
+#include "holdfast/traceparent.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Of more prompts than these that wait, the oldest ones' are forgotten. */
+#define TRACES_MAX 1024
+
+struct agent_trace {
+	struct list link; /* agent_host.traces, the oldest first */
+	char trace[TRACEPARENT_SIZE];
+	char name[]; /* the session's id, a blank and the prompt's */
+};
+
+static void drop(struct agent_host *host, struct agent_trace *trace)
+{
+	list_remove(&trace->link);
+	host->trace_count--;
+	free(trace);
+}
+
+void agent_host_note_trace(struct agent_host *host, const struct session *session,
+	const char *prompt_id, const char *traceparent)
+{
+	char *name = xprintf("%s %s", session_id(session), prompt_id);
+	struct agent_trace *trace = xcalloc(1, sizeof(*trace) + strlen(name) + 1);
+	strcpy(trace->name, name);
+	strncpy(trace->trace, traceparent, sizeof(trace->trace) - 1);
+	free(name);
+	if (host->trace_count == TRACES_MAX) {
+		drop(host, list_entry(host->traces.next, struct agent_trace, link));
+	}
+	list_append(&host->traces, &trace->link);
+	host->trace_count++;
+}
+
+bool agent_traces_take(struct agent_host *host, const struct session *session,
+	const char *prompt_id, char ret[TRACEPARENT_SIZE])
+{
+	bool found = false;
+	if (!host->trace_count || !prompt_id) {
+		return false;
+	}
+	char *name = xprintf("%s %s", session_id(session), prompt_id);
+	list_for_each_safe(link, tmp, &host->traces) {
+		struct agent_trace *trace = list_entry(link, struct agent_trace, link);
+		if (strcmp(trace->name, name) == 0) {
+			memcpy(ret, trace->trace, TRACEPARENT_SIZE);
+			found = true;
+			drop(host, trace);
+		}
+	}
+	free(name);
+	return found;
+}
+
+void agent_traces_finish(struct agent_host *host)
+{
+	list_for_each_safe(link, tmp, &host->traces) {
+		drop(host, list_entry(link, struct agent_trace, link));
+	}
+}

@@ -1,0 +1,56 @@
+/* What kind of address a request asks for. */
+#include "http_internal.h"
+
+#include <string.h>
+
+/** An escaped slash is no slash, and no name here has one. */
+static bool has_escaped_slash(const struct http_head *head)
+{
+	const char *text = head->text + head->path.at;
+	for (uint32_t i = 0; i + 2 < head->path.len; i++) {
+		if (text[i] == '%' && text[i + 1] == '2' && (text[i + 2] | 0x20) == 'f') {
+			return true;
+		}
+	}
+	return false;
+}
+
+bool http_is_api(const char *path)
+{
+	return strcmp(path, "/healthz") == 0 || strcmp(path, "/readyz") == 0 ||
+	       strcmp(path, "/metrics") == 0 || strcmp(path, "/api") == 0 ||
+	       strncmp(path, "/api/", 5) == 0;
+}
+
+/** "." and ".." are no names: a path with them leads nowhere. */
+static bool has_dots(const char *path)
+{
+	for (const char *at = path; at; at = strchr(at, '/')) {
+		at++;
+		size_t len = strcspn(at, "/");
+		if ((len == 1 || len == 2) && strncmp(at, "..", len) == 0) {
+			return true;
+		}
+	}
+	return false;
+}
+
+bool http_leads_nowhere(const struct conn *conn)
+{
+	return has_dots(conn->http->path) || has_escaped_slash(conn->http->head);
+}
+
+bool http_needs_token(const struct conn *conn)
+{
+	return !conn->kind.is_metrics && http_is_api(conn->http->path) &&
+	       !http_leads_nowhere(conn) && strcmp(conn->http->path, "/healthz") != 0 &&
+	       strcmp(conn->http->path, "/readyz") != 0 &&
+	       strcmp(conn->http->path, "/api/login") != 0;
+}
+
+bool http_is_served_here(const struct conn *conn)
+{
+	const char *path = conn->http->path;
+	return !conn->kind.is_metrics || strcmp(path, "/metrics") == 0 ||
+	       strcmp(path, "/healthz") == 0 || strcmp(path, "/readyz") == 0;
+}

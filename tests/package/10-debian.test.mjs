@@ -1,0 +1,116 @@
+// The Debian packages, in Debian 12 and 13 with nothing else installed: from the package to a watched session with the commands of
+// docs/install.md, upgraded over data of an earlier version, removed and purged.
+
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { cpSync, mkdtempSync, readFileSync, readdirSync, rmSync, statSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { basename, join } from 'node:path';
+import { after, test } from 'node:test';
+import { DebianMachine, repository } from '../support/debian.mjs';
+import { eventually } from '../support/wait.mjs';
+
+/** The package for a version of Debian, which scripts/package has built. */
+function packageFor(debian) {
+	const dir = join(repository, 'build-package');
+	const files = readdirSync(dir).filter((name) => name.endsWith('.deb') && name.includes(`~deb${debian}_`)).map((name) => join(dir, name));
+	assert.ok(files.length > 0, 'scripts/package builds the packages');
+	return files.sort((a, b) => statSync(b).mtimeMs - statSync(a).mtimeMs)[0];
+}
+
+const scratch = mkdtempSync(join(tmpdir(), 'holdfast-package-'));
+after(() => rmSync(scratch, { recursive: true, force: true }));
+
+/** The same package under a version that is older than any. */
+function older(file) {
+	const dir = join(scratch, basename(file, '.deb'));
+	const old = join(scratch, basename(file).replace(/_.*_/, '_0.0.1_'));
+	for (const command of [`dpkg-deb -R ${file} ${dir}`, `sed -i 's/^Version: .*/Version: 0.0.1/' ${dir}/DEBIAN/control`,
+		`echo '# of the version before' >>${dir}/etc/holdfast/holdfast.conf`, `dpkg-deb --root-owner-group -b ${dir} ${old}`]) {
+		const { status, stderr } = spawnSync('sh', ['-c', command], { encoding: 'utf8' });
+		assert.equal(status, 0, stderr);
+	}
+	rmSync(dir, { recursive: true });
+	return old;
+}
+
+/** The lines that docs/install.md has people type, from the package to a session that they watch. */
+function commandsOfTheDocs() {
+	const page = readFileSync(join(repository, 'docs/install.md'), 'utf8');
+	const [, block] = /## The Debian package[^]*?```sh\n([^]*?)```/.exec(page);
+	return block.trim().split('\n').map((line) => line.replace(/\s+#.*$/, ''));
+}
+
+const isUp = (machine) => machine.try('holdfast sessions --data /var/lib/holdfast').status === 0;
+
+for (const debian of ['12', '13']) {
+	test(`Debian ${debian}: five commands of the docs lead from the package to a watched session`, async (t) => {
+		const file = packageFor(debian);
+		const machine = await DebianMachine.start(t, debian, (share) => {
+			cpSync(file, join(share, 'holdfast.deb'));
+			return 'holdfast.deb';
+		});
+		const before = machine.list();
+		const commands = commandsOfTheDocs();
+		assert.equal(commands.length, 5);
+		assert.match(commands[0], /^apt install \.\/holdfast_\*\.deb$/);
+		machine.run(`cp /share/holdfast.deb /root/${basename(file)}; ${commands[0].replace('apt ', 'apt-get -y ')}`);
+		assert.equal(machine.run('systemctl is-active holdfast; systemctl is-enabled holdfast'), 'active\nenabled\n');
+		const [, where, url, prompt, watch] = commands;
+		assert.match(machine.run(`${where}; ${url}`), /^http:\/\/127\.0\.0\.1:8080\/#token=\S+$/m);
+		assert.match(machine.run(`${where}; ${prompt}`), /^> list$[^]*- /m, 'the turn is shown');
+		const watched = machine.start(t, `${where}; exec ${watch}`);
+		await eventually(() => watched.text().includes('> list'), 'the session to be shown');
+		machine.run(`${where}; holdfast prompt first hello`);
+		await eventually(() => /> hello\n[^]*hello/i.test(watched.text()), 'it to be watched as it goes on');
+
+		assert.equal(machine.run('stat -c %U /proc/$(systemctl show holdfast --property=MainPID --value); stat -c %U:%a /var/lib/holdfast'), 'holdfast\nholdfast:700\n');
+		assert.match(machine.run('systemctl show holdfast --property=Type,WatchdogUSec,NRestarts'), /Type=notify[^]*WatchdogUSec=2min[^]*NRestarts=0|NRestarts=0[^]*Type=notify/);
+		assert.match(machine.run('holdfast check-config --config /etc/holdfast/holdfast.conf'), /^data +\/var\/lib\/holdfast +\/etc\/holdfast\/holdfast\.conf:\d+$/m);
+		const page = machine.run('exec 3<>/dev/tcp/127.0.0.1/8080; printf "GET / HTTP/1.1\\r\\nhost: localhost\\r\\nconnection: close\\r\\n\\r\\n" >&3; cat <&3');
+		assert.match(page, /^HTTP\/1\.1 200 [^]*<!doctype html>/i, 'the page is there without --web');
+		for (const path of ['/usr/share/man/man1/holdfast.1.gz', '/usr/share/bash-completion/completions/holdfast', '/usr/share/zsh/vendor-completions/_holdfast',
+			'/usr/share/fish/vendor_completions.d/holdfast.fish', '/usr/share/holdfast/prometheus/holdfast.rules.yml']) {
+			machine.run(`test -s ${path}`);
+		}
+
+		machine.run('kill -9 $(systemctl show holdfast --property=MainPID --value)');
+		await eventually(() => isUp(machine), 'systemd to start it again');
+		machine.run('apt-get -y remove holdfast');
+		assert.equal(machine.try('systemctl is-active holdfast').stdout, 'inactive\n');
+		machine.run('test -f /etc/holdfast/holdfast.conf; test -d /var/lib/holdfast/sessions; ! test -e /usr/bin/holdfast');
+		machine.run('apt-get -y purge holdfast; apt-get -y autoremove --purge');
+		const left = machine.list().filter((line) => !before.includes(line));
+		assert.deepEqual(left, []);
+	});
+
+	test(`Debian ${debian}: an upgrade keeps configuration and sessions, also those of formats before`, async (t) => {
+		const file = packageFor(debian);
+		const machine = await DebianMachine.start(t, debian, (share) => {
+			cpSync(file, join(share, 'new.deb'));
+			cpSync(older(file), join(share, 'old.deb'));
+			cpSync(join(repository, 'tests/fixtures/data-v1/stopped'), join(share, 'data'), { recursive: true });
+			return 'new.deb';
+		});
+		machine.run('apt-get -y install /share/old.deb');
+		await eventually(() => isUp(machine), 'the server');
+		machine.run(`systemctl stop holdfast; cp -r /share/data/* /var/lib/holdfast/; chown -R holdfast: /var/lib/holdfast; sed -i 's/^#keep-days.*/keep-days = 9000/' /etc/holdfast/holdfast.conf; systemctl start holdfast`);
+		await eventually(() => isUp(machine), 'the server');
+		machine.run(`echo '{"type": "x-note", "data": {"n": 1}}' | holdfast append of-mine --create --data /var/lib/holdfast`);
+		const ids = machine.run('ls /var/lib/holdfast/sessions').split('\n').filter(Boolean);
+		assert.ok(ids.length > 10 && ids.includes('of-mine'));
+		const logs = () => ids.map((id) => machine.run(`holdfast export /var/lib/holdfast ${id}`));
+		const was = logs();
+		const pid = machine.run('systemctl show holdfast --property=MainPID --value');
+
+		machine.run('apt-get -y -o Dpkg::Options::=--force-confold install /share/new.deb');
+		await eventually(() => isUp(machine), 'the new version');
+		assert.notEqual(machine.run('systemctl show holdfast --property=MainPID --value'), pid, 'it was started anew');
+		assert.match(machine.run('dpkg-query -W -f "\\${Version}" holdfast'), /deb1[23]$/);
+		assert.match(machine.run('grep keep-days /etc/holdfast/holdfast.conf; stat -c %U:%G:%a /etc/holdfast/holdfast.conf'), /^keep-days = 9000\nroot:holdfast:640$/m);
+		assert.deepEqual(logs(), was);
+		assert.match(machine.run('holdfast verify /var/lib/holdfast'), /ok|clean|no problem/i);
+		machine.run('apt-get -y purge holdfast');
+		machine.run('! test -e /var/lib/holdfast && ! test -e /etc/holdfast && ! getent passwd holdfast');
+	});
+}
