@@ -7,6 +7,7 @@ import { readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
+import { parseMetrics } from '../support/metrics.mjs';
 import { Server, binary, scratchDir } from '../support/server.mjs';
 import { defer, eventually } from '../support/wait.mjs';
 
@@ -75,6 +76,21 @@ test('the rules name metrics that there are, and promtool takes them', async (t)
 		assert.equal(promtool.status, 0, promtool.stdout + promtool.stderr);
 		assert.match(promtool.stdout, /SUCCESS: \d+ rules found/);
 	}
+});
+
+test('the dashboard names metrics that there are, and every group of metrics is on it', async (t) => {
+	const dashboard = JSON.parse(readFileSync(join(dist, 'grafana/holdfast.json'), 'utf8'));
+	const panels = dashboard.panels.filter(({ type }) => type !== 'row');
+	const expressions = panels.flatMap(({ targets }) => targets.map(({ expr }) => expr));
+	assert.ok(expressions.length > 30);
+	const server = await Server.start(t);
+	const { types } = parseMetrics((await server.request('GET', '/metrics')).body);
+	const named = new Set(expressions.flatMap((expr) => [...expr.matchAll(/\b(?:holdfast|process)_[a-z_]+/g)].map(([name]) => name.replace(/_bucket$/, ''))));
+	assert.deepEqual([...named].filter((name) => !types.has(name)), []);
+	const buckets = expressions.flatMap((expr) => [...expr.matchAll(/\b(\w+)_bucket\b/g)].map(([, name]) => name));
+	assert.deepEqual(buckets.filter((name) => types.get(name) !== 'histogram'), []);
+	assert.deepEqual([...types.keys()].filter((name) => types.get(name) === 'histogram' && !named.has(name)), ['holdfast_sync_records'], 'of these the unit is no time');
+	assert.equal(new Set(dashboard.panels.map(({ id }) => id)).size, dashboard.panels.length);
 });
 
 test('the unit is one that systemd takes, and is hardened', () => {

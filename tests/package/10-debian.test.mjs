@@ -3,20 +3,12 @@
 
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import { cpSync, mkdtempSync, readFileSync, readdirSync, rmSync, statSync } from 'node:fs';
+import { cpSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { after, test } from 'node:test';
-import { DebianMachine, repository } from '../support/debian.mjs';
+import { DebianMachine, packageFor, repository } from '../support/debian.mjs';
 import { eventually } from '../support/wait.mjs';
-
-/** The package for a version of Debian, which scripts/package has built. */
-function packageFor(debian) {
-	const dir = join(repository, 'build-package');
-	const files = readdirSync(dir).filter((name) => name.endsWith('.deb') && name.includes(`~deb${debian}_`)).map((name) => join(dir, name));
-	assert.ok(files.length > 0, 'scripts/package builds the packages');
-	return files.sort((a, b) => statSync(b).mtimeMs - statSync(a).mtimeMs)[0];
-}
 
 const scratch = mkdtempSync(join(tmpdir(), 'holdfast-package-'));
 after(() => rmSync(scratch, { recursive: true, force: true }));
@@ -48,7 +40,7 @@ for (const debian of ['12', '13']) {
 		const file = packageFor(debian);
 		const machine = await DebianMachine.start(t, debian, (share) => {
 			cpSync(file, join(share, 'holdfast.deb'));
-			return 'holdfast.deb';
+			return ['holdfast.deb'];
 		});
 		const before = machine.list();
 		const commands = commandsOfTheDocs();
@@ -90,7 +82,7 @@ for (const debian of ['12', '13']) {
 			cpSync(file, join(share, 'new.deb'));
 			cpSync(older(file), join(share, 'old.deb'));
 			cpSync(join(repository, 'tests/fixtures/data-v1/stopped'), join(share, 'data'), { recursive: true });
-			return 'new.deb';
+			return ['new.deb'];
 		});
 		machine.run('apt-get -y install /share/old.deb');
 		await eventually(() => isUp(machine), 'the server');
@@ -108,7 +100,7 @@ for (const debian of ['12', '13']) {
 		assert.notEqual(machine.run('systemctl show holdfast --property=MainPID --value'), pid, 'it was started anew');
 		assert.match(machine.run('dpkg-query -W -f "\\${Version}" holdfast'), /deb1[23]$/);
 		assert.match(machine.run('grep keep-days /etc/holdfast/holdfast.conf; stat -c %U:%G:%a /etc/holdfast/holdfast.conf'), /^keep-days = 9000\nroot:holdfast:640$/m);
-		assert.deepEqual(logs(), was);
+		logs().forEach((log, i) => assert.ok(log.startsWith(was[i]), `${ids[i]}: ${log}`)); // a prompt that waited may go on
 		assert.match(machine.run('holdfast verify /var/lib/holdfast'), /ok|clean|no problem/i);
 		machine.run('apt-get -y purge holdfast');
 		machine.run('! test -e /var/lib/holdfast && ! test -e /etc/holdfast && ! getent passwd holdfast');

@@ -1,7 +1,8 @@
 // A machine of Debian with nothing on it: systemd in a root of its own (scripts/machine), in which a test installs packages.
 
+import assert from 'node:assert/strict';
 import { spawn, spawnSync } from 'node:child_process';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -9,15 +10,23 @@ import { defer, eventually } from './wait.mjs';
 
 export const repository = fileURLToPath(new URL('../..', import.meta.url));
 
+/** The package for a version of Debian, which scripts/package has built. */
+export function packageFor(debian) {
+	const dir = join(repository, 'build-package');
+	const files = readdirSync(dir).filter((name) => name.endsWith('.deb') && name.includes(`~deb${debian}_`)).map((name) => join(dir, name));
+	assert.ok(files.length > 0, 'scripts/package builds the packages');
+	return files.sort((a, b) => statSync(b).mtimeMs - statSync(a).mtimeMs)[0];
+}
+
 export class DebianMachine {
-	/** `prepare(share)` puts files where the machine has them in /share; gives the package file there whose dependencies are fetched. */
+	/** `prepare(share)` puts files where the machine has them in /share; gives what is to be installed: package files there, or names. They are fetched. */
 	static async start(t, debian, prepare) {
 		const machine = new DebianMachine();
 		machine.share = mkdtempSync(join(tmpdir(), 'holdfast-machine-'));
 		defer(t, () => rmSync(machine.share, { recursive: true, force: true }));
-		const file = prepare(machine.share);
+		const wanted = prepare(machine.share);
 		const program = join(repository, 'scripts/machine');
-		const fetched = spawnSync(program, ['--fetch', debian, machine.share, file], { encoding: 'utf8' });
+		const fetched = spawnSync(program, ['--fetch', debian, machine.share, ...wanted], { encoding: 'utf8' });
 		if (fetched.status !== 0) {
 			throw new Error(fetched.stderr + fetched.stdout);
 		}
@@ -50,18 +59,14 @@ export class DebianMachine {
 		return stdout;
 	}
 
-	/** Starts a command whose output grows: {text(), kill()}. */
+	/** Starts a command whose output grows: {text()}. */
 	start(t, command) {
 		const child = spawn('nsenter', ['--target', this.pid, '--all', 'env', '-i', 'PATH=/usr/sbin:/usr/bin:/sbin:/bin', 'HOME=/root', 'LANG=C.UTF-8',
 			'bash', '-c', `cd /root; ${command}`], { stdio: ['ignore', 'pipe', 'inherit'] });
 		let text = '';
 		child.stdout.setEncoding('utf8').on('data', (more) => (text += more));
-		const ended = new Promise((resolve) => child.on('close', resolve));
-		defer(t, async () => {
-			child.kill('SIGKILL');
-			await ended;
-		});
-		return { text: () => text, ended };
+		defer(t, () => child.kill('SIGKILL')); // what it started ends with the machine
+		return { text: () => text };
 	}
 
 	/** Every file of the system, and the people it knows; not what runs or is made anew. */
