@@ -30,6 +30,21 @@ struct listen_address {
 	bool is_metrics; /* for GET /metrics alone, without a token, over plain HTTP */
 };
 
+/* So many may be inherited. */
+#define INHERITED_MAX 64
+
+/** Sockets that a service manager has opened before us and keeps open when we end; those in use are -1. */
+struct inherited_sockets {
+	int fds[INHERITED_MAX];
+	size_t count;
+};
+
+/**
+ * Those of LISTEN_FDS, if they are for this process; none of its children gets them. Before anything else
+ * is opened or started.
+ */
+void inherited_take(struct inherited_sockets *ret);
+
 /** Who else may talk to a server than programs and its own page at its own address. */
 struct server_trust {
 	char **origins; /* of pages elsewhere that may use the API; NULL-terminated; NULL: none */
@@ -45,6 +60,7 @@ struct server_config {
 	const struct clock *clock;
 	const struct listen_address *listen; /* must outlive the server */
 	size_t listen_count;
+	struct inherited_sockets *inherited; /* used instead of own ones; NULL: none */
 	const struct server_trust *trust; /* must outlive the server */
 	const char *tls_cert; /* PEM files; NULL: none; must outlive the server */
 	const char *tls_key;

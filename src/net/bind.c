@@ -1,5 +1,7 @@
 #include "bind.h"
 
+#include "inherit.h"
+
 #include "holdfast/buffer.h"
 
 #include <arpa/inet.h>
@@ -104,13 +106,16 @@ static int bind_one(union sock_address *address)
 }
 
 /** All addresses at one port: `port`, or a free one. A negative errno if not. */
-static int bind_all(const union sock_address *addresses, size_t count, int port, struct bound *ret)
+static int bind_all(const union sock_address *addresses, size_t count, int port,
+	struct inherited_sockets *inherited, struct bound *ret)
 {
 	*ret = (struct bound){.is_loopback = true};
 	for (size_t i = 0; i < count; i++) {
 		union sock_address address = addresses[i];
 		set_port(&address, port);
-		int fd = bind_one(&address);
+		int fd = inherited_find(inherited, &address.any);
+		ret->is_inherited = ret->is_inherited || fd >= 0;
+		fd = fd >= 0 ? fd : bind_one(&address);
 		if (fd < 0) {
 			while (ret->count) {
 				close(ret->fds[--ret->count]);
@@ -171,7 +176,8 @@ static size_t drop_missing(union sock_address *addresses, size_t count)
 	return kept ? kept : count;
 }
 
-static int bind_host(const struct listen_address *address, struct bound *ret, char **ret_why)
+static int bind_host(const struct listen_address *address, struct inherited_sockets *inherited,
+	struct bound *ret, char **ret_why)
 {
 	union sock_address addresses[BIND_ADDRESSES_MAX] = {0};
 	int found = resolve(address->host, addresses, ret_why);
@@ -182,7 +188,7 @@ static int bind_host(const struct listen_address *address, struct bound *ret, ch
 	int tries = address->port || count == 1 ? 1 : FREE_PORT_TRIES;
 	int r = -EADDRINUSE;
 	for (int i = 0; r == -EADDRINUSE && i < tries; i++) {
-		r = bind_all(addresses, count, address->port, ret);
+		r = bind_all(addresses, count, address->port, inherited, ret);
 	}
 	if (r < 0) {
 		say_why(ret_why, address, -r);
@@ -247,7 +253,8 @@ static int bind_path(const struct sockaddr_un *address, struct bound *ret)
 	return 0;
 }
 
-static int bind_unix(const struct listen_address *address, struct bound *ret, char **ret_why)
+static int bind_unix(const struct listen_address *address, struct inherited_sockets *inherited,
+	struct bound *ret, char **ret_why)
 {
 	struct sockaddr_un at = {.sun_family = AF_UNIX};
 	size_t len = strlen(address->host);
@@ -257,6 +264,12 @@ static int bind_unix(const struct listen_address *address, struct bound *ret, ch
 		return -ENAMETOOLONG;
 	}
 	memcpy(at.sun_path, address->host, len);
+	int fd = inherited_find(inherited, (const struct sockaddr *)&at);
+	if (fd >= 0) {
+		*ret = (struct bound){
+			.fds = {fd}, .count = 1, .is_loopback = true, .is_inherited = true};
+		return 0;
+	}
 	const char *why = remove_stale(&at);
 	int r = why ? -EADDRINUSE : bind_path(&at, ret);
 	if (r < 0) {
@@ -274,8 +287,9 @@ void bound_unlink(const struct bound *bound, const struct listen_address *addres
 	}
 }
 
-int bind_address(const struct listen_address *address, struct bound *ret, char **ret_why)
+int bind_address(const struct listen_address *address, struct inherited_sockets *inherited,
+	struct bound *ret, char **ret_why)
 {
-	return address->scheme == LISTEN_UNIX ? bind_unix(address, ret, ret_why)
-					      : bind_host(address, ret, ret_why);
+	return address->scheme == LISTEN_UNIX ? bind_unix(address, inherited, ret, ret_why)
+					      : bind_host(address, inherited, ret, ret_why);
 }

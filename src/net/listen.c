@@ -1,6 +1,7 @@
 #include "listen.h"
 
 #include "bind.h"
+#include "inherit.h"
 
 #include "holdfast/buffer.h"
 #include "holdfast/diag.h"
@@ -37,6 +38,8 @@ struct listener {
 	struct listeners *all;
 	int fd;
 	struct listen_kind kind;
+	bool is_inherited;
+	bool is_left; /* the next process accepts */
 	uv_poll_t poll;
 };
 
@@ -60,7 +63,7 @@ static void handle_readable(uv_poll_t *poll, int status, int events);
 static void poll_all(struct listeners *all, bool on)
 {
 	for (size_t i = 0; i < all->count; i++) {
-		if (on) {
+		if (on && !all->list[i].is_left) {
 			uv_poll_start(&all->list[i].poll, UV_READABLE, handle_readable);
 		} else {
 			uv_poll_stop(&all->list[i].poll);
@@ -264,6 +267,7 @@ static void add(struct listeners *all, size_t index)
 	for (size_t i = 0; i < bound->count; i++) {
 		all->list[all->count++] = (struct listener){.all = all,
 			.fd = bound->fds[i],
+			.is_inherited = bound->is_inherited,
 			.kind = {.is_loopback = bound->is_loopback,
 				.is_unix = all->config.addresses[index].scheme == LISTEN_UNIX,
 				.is_tls = speaks_tls(all, index),
@@ -274,7 +278,8 @@ static void add(struct listeners *all, size_t index)
 static void remove_files(const struct listeners *all)
 {
 	for (size_t i = 0; i < all->config.count; i++) {
-		if (all->config.addresses[i].scheme == LISTEN_UNIX && all->bound[i].count) {
+		if (all->config.addresses[i].scheme == LISTEN_UNIX && all->bound[i].count &&
+			!all->bound[i].is_inherited) {
 			bound_unlink(&all->bound[i], &all->config.addresses[i]);
 		}
 	}
@@ -294,13 +299,21 @@ struct listeners *listeners_create(const struct listen_config *config, char **re
 	all->config = *config;
 	all->bound = xcalloc(config->count, sizeof(*all->bound));
 	for (size_t i = 0; r == 0 && i < config->count; i++) {
-		r = bind_address(&config->addresses[i], &all->bound[i], ret_why);
+		r = bind_address(&config->addresses[i], config->inherited, &all->bound[i], ret_why);
 		if (r == 0) {
 			add(all, i);
 			*ret_why =
 				check_scheme(all, &config->addresses[i], all->bound[i].is_loopback);
 		}
 		r = r == 0 && *ret_why ? -EINVAL : r;
+	}
+	char *left = NULL;
+	if (r == 0 && inherited_left(config->inherited, &left)) {
+		r = -EINVAL;
+		*ret_why = xprintf(
+			"the service manager passes a socket for %s, which no --listen names: name it there, or take it out of the .socket unit",
+			left);
+		free(left);
 	}
 	if (r == 0 && config->has_keys && !has_tls(all)) {
 		r = -EINVAL;
@@ -360,6 +373,16 @@ static void handle_poll_closed(uv_handle_t *handle)
 static void handle_timer_closed(uv_handle_t *handle)
 {
 	handle_handle_closed(handle->data);
+}
+
+void listeners_leave_inherited(struct listeners *listeners)
+{
+	for (size_t i = 0; i < listeners->count; i++) {
+		if (listeners->list[i].is_inherited) {
+			listeners->list[i].is_left = true;
+			uv_poll_stop(&listeners->list[i].poll);
+		}
+	}
 }
 
 void listeners_close(struct listeners *listeners)

@@ -27,6 +27,7 @@ struct listen_config {
 	uv_loop_t *loop;
 	const struct listen_address *addresses; /* must outlive the listeners */
 	size_t count;
+	struct inherited_sockets *inherited; /* used instead of own ones; NULL: none */
 	bool has_keys; /* there is a certificate */
 	bool is_tls_off; /* plain HTTP is spoken wherever the address does not say https:// */
 	/** A connection has come; takes `fd`, which is non-blocking and closed on exec. */
@@ -42,6 +43,11 @@ struct listeners *listeners_create(const struct listen_config *config, char **re
 bool listeners_are_loopback(const struct listeners *listeners);
 /** Appends the i-th address with its port: http:// or https://, HOST:PORT; or unix:PATH. */
 void listeners_append_url(const struct listeners *listeners, size_t i, struct buffer *out);
+/**
+ * Accepts nothing more where the sockets are inherited: who comes waits for the next process. Elsewhere all stays as it
+ * is.
+ */
+void listeners_leave_inherited(struct listeners *listeners);
 /** Accepts nothing more, closes, and removes its files; freed when the loop has run. Accepts NULL. */
 void listeners_close(struct listeners *listeners);
 

@@ -119,6 +119,7 @@ struct server *server_create(const struct server_config *config, char **ret_why)
 				.loop = config->loop,
 				.addresses = config->listen,
 				.count = config->listen_count,
+				.inherited = config->inherited,
 				.has_keys = config->tls_cert,
 				.is_tls_off = config->is_tls_off,
 				.accepted = handle_accepted,
@@ -242,6 +243,7 @@ void server_drain(struct server *server)
 {
 	struct frame *draining = frame_draining(server->limits->drain_retry_ms);
 	server->is_draining = true;
+	listeners_leave_inherited(server->listeners);
 	list_for_each_safe(link, tmp, &server->conns) {
 		struct conn *conn = list_entry(link, struct conn, link);
 		if (conn->ops) {

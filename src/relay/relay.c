@@ -39,6 +39,7 @@ struct relay {
 	struct agent_host *agents;
 	struct access *access; /* NULL: --auth off */
 	struct push *push; /* NULL: no push messages */
+	struct inherited_sockets inherited;
 	struct server *server;
 	uv_prepare_t prepare;
 	uv_check_t check;
@@ -416,6 +417,7 @@ static int open_rooms(struct relay *relay)
 						      .clock = &relay->clock,
 						      .listen = config->listen,
 						      .listen_count = config->listen_count,
+						      .inherited = &relay->inherited,
 						      .trust = &config->trust,
 						      .tls_cert = config->tls_cert,
 						      .tls_key = config->tls_key,
@@ -508,6 +510,7 @@ int relay_run(const struct config *config)
 {
 	struct relay relay = {.config = config, .limits = &config->limits};
 	signal(SIGPIPE, SIG_IGN);
+	inherited_take(&relay.inherited);
 	relay_limit_process(&config->limits);
 	clock_init(&relay.clock);
 	uv_loop_init(&relay.loop);

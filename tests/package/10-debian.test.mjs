@@ -66,7 +66,18 @@ for (const debian of ['12', '13']) {
 			machine.run(`test -s ${path}`);
 		}
 
-		machine.run('kill -9 $(systemctl show holdfast --property=MainPID --value)');
+		machine.run('systemctl stop holdfast; systemctl enable --now holdfast.socket 2>&1; systemctl start holdfast');
+		const asking = machine.start(t, 'while :; do exec 3<>/dev/tcp/127.0.0.1/8080 || { echo refused; exit; }; printf "GET /healthz HTTP/1.1\\r\\nhost: localhost\\r\\nconnection: close\\r\\n\\r\\n" >&3; head -n 1 <&3; done');
+		for (let n = 0; n < 3; n++) {
+			const had = asking.text().length;
+			await eventually(() => asking.text().length > had + 200, 'requests');
+			machine.run('systemctl reset-failed holdfast; systemctl restart holdfast');
+		}
+		const had = asking.text().length;
+		await eventually(() => asking.text().length > had + 200, 'requests');
+		assert.deepEqual([...new Set(asking.text().split('\n').slice(0, -1).map((line) => line.trim()))], ['HTTP/1.1 200 OK']);
+
+		machine.run('systemctl reset-failed holdfast; kill -9 $(systemctl show holdfast --property=MainPID --value)');
 		await eventually(() => isUp(machine), 'systemd to start it again');
 		machine.run('apt-get -y remove holdfast');
 		assert.equal(machine.try('systemctl is-active holdfast').stdout, 'inactive\n');
