@@ -144,7 +144,7 @@ static void open_stream(struct crowd *crowd, struct member *member)
 {
 	struct buffer request = {0};
 	buffer_printf(&request,
-		"GET /api/sessions/%s/events?format=markdown&after=0 HTTP/1.1\r\n"
+		"GET /api/sessions/%s/events?format=markdown&after=0 HTTP/1.0\r\n" /* without chunks */
 		"Host: 127.0.0.1:%u\r\nAccept: text/event-stream\r\n\r\n",
 		crowd->session, crowd->port);
 	member->client.take = take_stream;

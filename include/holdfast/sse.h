@@ -48,9 +48,9 @@ struct frame *sse_comment(void);
 
 /**
  * The bytes of a frame of a stream inside a gzip stream (GZIP_HEAD in front, gzip_end_append()
- * behind), the same for every receiver; `*ret_at` is where they begin in the buffer. Packed once, and
- * lent as long as the frame is.
+ * behind), the same for every receiver: behind FRAME_HEADROOM bytes, as the text is. Packed once, and lent as
+ * long as the frame is.
  */
-const struct buffer *sse_packed(struct frame *frame, struct deflater *deflater, size_t *ret_at);
+const struct buffer *sse_packed(struct frame *frame, struct deflater *deflater);
 
 #endif

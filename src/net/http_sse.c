@@ -34,18 +34,52 @@ static void handle_sent(void *frame)
 	frame_unref(frame);
 }
 
+/* A frame has room in front for the head of a chunk: "\r\n", its size and "\r\n". */
+#define CHUNK_HEAD_MAX 24
+_Static_assert(CHUNK_HEAD_MAX <= FRAME_HEADROOM, "a frame has room for the head of a chunk");
+
+/**
+ * Sends bytes that have FRAME_HEADROOM in front of them. What ends a chunk stands in front of the next
+ * one, so that the bytes are the same for every receiver (RFC 9112, section 7.1).
+ */
+static void put_chunk(struct conn *conn, struct frame *frame, const struct buffer *bytes)
+{
+	char head[CHUNK_HEAD_MAX];
+	size_t len = bytes->len - FRAME_HEADROOM;
+	char *begin = bytes->data + FRAME_HEADROOM;
+	if (!len) {
+		return; /* a page without events; as a chunk it would be the end */
+	}
+	if (conn->sse->is_chunked) {
+		size_t n = (size_t)snprintf(head, sizeof(head), "\r\n%zx\r\n", len);
+		size_t skipped = conn->sse->has_begun ? 0 : 2; /* there is no chunk before it */
+		memcpy(begin - n, head, n);
+		begin -= n - skipped;
+		len += n - skipped;
+	}
+	conn->sse->has_begun = true;
+	conn_put_later(conn, begin, len, handle_sent, frame_ref(frame));
+}
+
 void sse_write(struct conn *conn, struct frame *socket_frame)
 {
 	struct sse_stream *sse = conn->sse;
 	struct frame *frame = sse_frame(socket_frame);
 	const struct buffer *bytes = &frame->buf;
-	size_t at = FRAME_HEADROOM;
 	if (sse->packs) {
-		bytes = sse_packed(frame, conn->server->deflater, &at);
+		bytes = sse_packed(frame, conn->server->deflater);
 		gzip_end_add(&sse->end, &frame->piece);
 	}
 	sse->spoken_ms = now_ms(conn);
-	conn_put_later(conn, bytes->data + at, bytes->len - at, handle_sent, frame_ref(frame));
+	put_chunk(conn, frame, bytes);
+}
+
+/** What belongs to no frame. */
+static void put_bytes(struct conn *conn, const char *bytes, size_t len)
+{
+	struct frame *frame = sse_text(bytes, len);
+	put_chunk(conn, frame, &frame->buf);
+	frame_unref(frame);
 }
 
 static void write_own(struct conn *conn, struct frame *frame)
@@ -59,8 +93,12 @@ void sse_end(struct conn *conn)
 	struct buffer end = {0};
 	if (conn->sse->packs) {
 		gzip_end_append(&conn->sse->end, &end);
-		conn_put(conn, end.data, end.len);
+		put_bytes(conn, end.data, end.len);
 		buffer_finish(&end);
+	}
+	if (conn->sse->is_chunked) {
+		conn_put(conn, conn->sse->has_begun ? "\r\n0\r\n\r\n" : "0\r\n\r\n",
+			conn->sse->has_begun ? 7 : 5);
 	}
 	conn->ws->is_deaf = true;
 	conn->phase = PHASE_LINGER;
@@ -107,13 +145,16 @@ void http_begin_sse(
 	struct conn *conn, const struct conn_ops *ops, const char *headers, bool says_retry)
 {
 	bool packs = http_takes_gzip(conn);
+	bool is_chunked = !conn->http->head->is_http_1_0; /* so that an end is told from a break */
 	struct buffer all = {0};
-	buffer_printf(&all, "%s%svary: accept-encoding\r\n", headers,
+	buffer_printf(&all, "%s%s%svary: accept-encoding\r\n", headers,
+		is_chunked ? "transfer-encoding: chunked\r\n" : "",
 		packs ? "content-encoding: gzip\r\n" : "");
 	http_begin_stream(conn, "text/event-stream", buffer_cstr(&all));
 	buffer_finish(&all);
 	conn->sse = xcalloc(1, sizeof(*conn->sse));
 	conn->sse->packs = packs;
+	conn->sse->is_chunked = is_chunked;
 	conn->sse->spoken_ms = conn->sse->looked_ms = conn->sse->heard_ms = now_ms(conn);
 	conn->ws = xcalloc(1, sizeof(*conn->ws));
 	list_init(&conn->ws->outbox);
@@ -124,7 +165,7 @@ void http_begin_sse(
 	conn->phase = PHASE_SOCKET;
 	conn_set_deadline(conn, DEADLINE_NONE, 0);
 	if (packs) {
-		conn_put(conn, GZIP_HEAD, GZIP_HEAD_SIZE);
+		put_bytes(conn, GZIP_HEAD, GZIP_HEAD_SIZE);
 	}
 	if (says_retry) {
 		sse_say_retry(conn, RETRY_MS);

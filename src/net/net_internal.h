@@ -119,6 +119,8 @@ struct http_exchange {
 /** What a stream of server-sent events has beside what it shares with a WebSocket. */
 struct sse_stream {
 	bool packs; /* it is compressed */
+	bool is_chunked;
+	bool has_begun; /* a chunk was sent */
 	struct gzip_end end;
 	int64_t spoken_ms; /* when something was sent last, on the loop's clock */
 	int64_t looked_ms; /* when it was looked whether the peer takes it, the same */

@@ -11,8 +11,6 @@
 #define STORED_HEAD 5
 #define STORED_MAX  65535
 
-_Static_assert(STORED_HEAD <= FRAME_HEADROOM, "a frame has room for the head of a stored block");
-
 /* --- positions --- */
 
 static int hex_value(char c)
@@ -253,40 +251,36 @@ struct frame *sse_frame(struct frame *frame)
 
 /* --- gzip --- */
 
-static void put_stored_head(struct frame *frame)
+static void put_stored(struct buffer *out, const char *text, size_t len)
 {
-	size_t len = frame_len(frame);
-	unsigned char *at = (unsigned char *)frame->buf.data + FRAME_HEADROOM - STORED_HEAD;
-	at[0] = 0;
-	at[1] = (unsigned char)len;
-	at[2] = (unsigned char)(len >> 8);
-	at[3] = (unsigned char)~at[1];
-	at[4] = (unsigned char)~at[2];
+	const unsigned char head[STORED_HEAD] = {0, (unsigned char)len, (unsigned char)(len >> 8),
+		(unsigned char)~len, (unsigned char)(~len >> 8)};
+	buffer_append(out, head, sizeof(head));
+	buffer_append(out, text, len);
 }
 
 static void pack(struct frame *frame, struct deflater *deflater)
 {
 	static const char headroom[FRAME_HEADROOM];
+	struct buffer *out = &frame->deflated;
 	size_t len = frame_len(frame);
 	frame->was_deflated = true;
 	frame->piece = gzip_measure(frame_text(frame), len);
+	buffer_append(out, headroom, sizeof(headroom));
 	if (len >= DEFLATE_MIN) {
-		buffer_append(&frame->deflated, headroom, sizeof(headroom));
-		deflate_piece(deflater, frame_text(frame), len, &frame->deflated);
+		deflate_piece(deflater, frame_text(frame), len, out);
 	}
-	if (len <= STORED_MAX && frame->deflated.len >= frame->buf.len) {
-		buffer_finish(&frame->deflated);
-	}
-	if (!frame->deflated.len) {
-		put_stored_head(frame);
+	if (len <= STORED_MAX && (len < DEFLATE_MIN || out->len >= frame->buf.len)) {
+		buffer_clear(out);
+		buffer_append(out, headroom, sizeof(headroom));
+		put_stored(out, frame_text(frame), len);
 	}
 }
 
-const struct buffer *sse_packed(struct frame *frame, struct deflater *deflater, size_t *ret_at)
+const struct buffer *sse_packed(struct frame *frame, struct deflater *deflater)
 {
 	if (!frame->was_deflated) {
 		pack(frame, deflater);
 	}
-	*ret_at = frame->deflated.len ? FRAME_HEADROOM : FRAME_HEADROOM - STORED_HEAD;
-	return frame->deflated.len ? &frame->deflated : &frame->buf;
+	return &frame->deflated;
 }

@@ -6,7 +6,7 @@
 // opencode (opencode-linux-x64@1.18.33), claude (@zed-industries/claude-code-acp@0.16.2). The stub of their
 // model is a program of its own (HOLDFAST_MOCKLLM is its path). The binaries are found as the tests find them.
 // Each agent is killed twice, between two turns and in the middle of one, and prompted again: it goes on with its session,
-// and what it tells of its history adds nothing.
+// and what it tells of its history adds nothing. A chat of the AI SDK asks it, and answers its questions.
 // It prints what came. The exit code is 0 if all was as it should be.
 
 import assert from 'node:assert/strict';
@@ -14,6 +14,7 @@ import { spawn } from 'node:child_process';
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
+import { openChat } from '../support/ai_chat.mjs';
 import { readLog } from '../support/log.mjs';
 import { Observer } from '../support/observer.mjs';
 import { Server } from '../support/server.mjs';
@@ -137,6 +138,32 @@ async function chooseModel(name, observer) {
 	console.log(`${name} model: ${data.current_model_id} became ${wanted}, of ${data.available_models.length}`);
 }
 
+/** A turn by a chat of the AI SDK: it allows what is asked, and says what the log has. */
+async function chat(name, server, id, observer, message) {
+	const client = openChat(t, server, id);
+	const isReady = () => ['ready', 'error'].includes(client.status);
+	let after = observer.last;
+	client.sendMessage({ text: message });
+	for (;;) {
+		const event = await observer.waitForEvent((e) => ['permission_request', 'turn_end', 'agent_stopped'].includes(e.type), { after, ms: 90_000 });
+		after = event.seq;
+		if (event.type !== 'permission_request') {
+			break;
+		}
+		const isAsked = ({ state, approval }) => state === 'approval-requested' && approval.id === event.data.request_id;
+		await client.until(() => isReady() && client.messages.at(-1).parts.some(isAsked));
+		await client.addToolApprovalResponse({ id: event.data.request_id, approved: true });
+	}
+	const { turn: number } = observer.events().at(-1);
+	const events = observer.events().filter((e) => e.turn === number);
+	const tools = () => client.messages.at(-1).parts.filter(({ type }) => type === 'dynamic-tool');
+	await client.until(() => isReady() && client.text === textOf(events));
+	assert.deepEqual(client.errors, []);
+	assert.deepEqual(new Set(tools().map(({ toolCallId }) => toolCallId)), new Set(events.filter((e) => e.type === 'tool_call').map((e) => e.data.tool_call_id)));
+	assert.ok(tools().every(({ state }) => state.startsWith('output-')));
+	console.log(`${name} chat: ${count(events)}; ${tools().length} tools in ${client.messages.length} messages`);
+}
+
 async function play(name, dir) {
 	const { command, env = {}, home = {}, terminals, files, models } = agents[name];
 	const base = mkdtempSync(join(tmpdir(), `holdfast-${name}-`));
@@ -175,6 +202,7 @@ async function play(name, dir) {
 	assert.ok(!terminals || ends.length > 0, 'it runs commands through us');
 	const first = seen.slice(0, seen.findIndex((e) => e.type === 'turn_end') + 1);
 	await killTwice(name, server, observer, { message: messageOf('markdown'), text: textOf(first) });
+	await chat(name, server, id, observer, messageOf('edit'));
 	const events = observer.events();
 	assert.deepEqual(events.map((e) => e.seq), events.map((_, i) => i + 1));
 	assert.deepEqual(readLog(server, id).slice(0, events.length), events);

@@ -138,7 +138,7 @@ export class RawSocket {
 		return found.value;
 	}
 
-	/** The next answer: {status, version, headers (names in lower case), raw (the lines), body}. `bodyless`: to HEAD. */
+	/** The next answer: {status, version, headers (names in lower case), raw (the lines), body, bytes}. `bodyless`: to HEAD. */
 	answer({ bodyless = false } = {}) {
 		return this.read((bytes, atEnd) => parseAnswer(bytes, atEnd, bodyless), 'an HTTP answer');
 	}
@@ -168,7 +168,7 @@ function parseAnswer(bytes, atEnd, bodyless) {
 		headers[name.toLowerCase()] = name.toLowerCase() in headers ? `${headers[name.toLowerCase()]}, ${value}` : value;
 	}
 	const status = Number(code);
-	const value = (body, used) => ({ value: { status, version, headers, raw: lines, body: body.toString() }, used });
+	const value = (body, used) => ({ value: { status, version, headers, raw: lines, body: body.toString(), bytes: body }, used });
 	const from = end + 4;
 	if (bodyless || status < 200 || status === 204 || status === 304) {
 		return value(Buffer.alloc(0), from);
