@@ -181,6 +181,17 @@ void http_forget_search(struct conn *conn);
 void server_forget_searches(struct server *server);
 
 /* http_sse.c */
+/** What a stream of server-sent events has beside what it shares with a WebSocket. */
+struct sse_stream {
+	bool packs; /* it is compressed */
+	bool is_chunked;
+	bool has_begun; /* a chunk was sent */
+	struct gzip_end end;
+	int64_t spoken_ms; /* when something was sent last, on the loop's clock */
+	int64_t looked_ms; /* when it was looked whether the peer takes it, the same */
+	int64_t heard_ms; /* when it was seen that the peer does, the same */
+	uint64_t taken; /* sock_taken() then */
+};
 /** The connection becomes such a stream, and conn.http goes; `headers` are lines of their own. */
 void http_begin_sse(
 	struct conn *conn, const struct conn_ops *ops, const char *headers, bool says_retry);

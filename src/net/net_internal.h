@@ -31,6 +31,7 @@ struct directories_wait;
 struct completion;
 struct metrics_job;
 struct event_stream;
+struct sse_stream;
 struct keys_job;
 struct login_cookies;
 
@@ -114,18 +115,6 @@ struct http_exchange {
 	struct event **page; /* what was read for it; NULL: nothing yet */
 	size_t page_count;
 	struct conn *conn; /* whose it is */
-};
-
-/** What a stream of server-sent events has beside what it shares with a WebSocket. */
-struct sse_stream {
-	bool packs; /* it is compressed */
-	bool is_chunked;
-	bool has_begun; /* a chunk was sent */
-	struct gzip_end end;
-	int64_t spoken_ms; /* when something was sent last, on the loop's clock */
-	int64_t looked_ms; /* when it was looked whether the peer takes it, the same */
-	int64_t heard_ms; /* when it was seen that the peer does, the same */
-	uint64_t taken; /* sock_taken() then */
 };
 
 /** What it has once it is a WebSocket, or a stream, of which nothing comes in. */
