@@ -26,6 +26,7 @@ struct frame {
 		deflated; /* the same, then the text compressed; empty: see frame_deflated() */
 	bool was_deflated;
 	bool is_sse; /* it is made for a stream (sse.h), and its text is no JSON */
+	bool is_ds; /* and for one of Durable Streams (ds.h) */
 	struct gzip_piece piece; /* of such a frame, once it is packed */
 	struct frame *sse; /* the same for a stream; NULL: nobody has asked for it */
 };

@@ -81,6 +81,8 @@
 		"and is closed if nothing arrives within this time")                                                                      \
 	LIMIT(int64_t, comment_ms, MS, 15000, 100, 3600000, NULL,                                                                         \
 		"a stream of server-sent events that has been silent for this time is sent a comment")                                    \
+	LIMIT(int64_t, poll_ms, MS, 20000, 100, 3600000, NULL,                                                                            \
+		"a reader of Durable Streams that polls for what is new is told after this time that there is nothing")                   \
 	/* What comes from outside. */                                                                                                    \
 	LIMIT(size_t, frame_size, BYTES, 1 * LIMIT_MIB, 1 * LIMIT_KIB, 64 * LIMIT_MIB,                                                    \
 		"too_large", "size of a WebSocket message from a client")                                                                 \

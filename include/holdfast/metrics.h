@@ -22,6 +22,7 @@
 	METRIC(OBSERVERS, gauge, "observers", "{transport=\"websocket\"}",                       \
 		"Observers that are connected, by what carries their events")                    \
 	METRIC(OBSERVERS_AI, gauge, "observers", "{transport=\"ai\"}", "")                       \
+	METRIC(OBSERVERS_DS, gauge, "observers", "{transport=\"durable-streams\"}", "")          \
 	METRIC(OBSERVERS_SSE, gauge, "observers", "{transport=\"sse\"}", "")                     \
 	METRIC(OBSERVERS_BEHIND, gauge, "observers_behind", "",                                  \
 		"Observers that have not been handed the newest events yet")                     \

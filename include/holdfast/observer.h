@@ -60,7 +60,7 @@ struct channel {
 		uint64_t to;
 		enum event_format format;
 		unsigned hides; /* what is left out of it */
-		bool is_sse;
+		unsigned style; /* for a WebSocket, or for which kind of stream */
 	} shared[8];
 	size_t shared_next;
 	/* The same for `status`, NULL: not made yet; the second one for those that see no tools. */
@@ -129,7 +129,14 @@ struct observer_config {
 	 * has all there is, and a load that fails is its end.
 	 */
 	bool is_sse;
+	/*
+	 * The same, and it reads Durable Streams: its events are those of ds.h, and a position that is of no use is
+	 * its end, with OBSERVER_PRUNED.
+	 */
+	bool is_ds;
 };
+
+#define OBSERVER_PRUNED 4410
 
 /** Makes an observer that holds nothing yet, and sends `connected`. */
 struct observer *observer_create(struct channel *channel, const struct observer_config *config,
@@ -158,6 +165,8 @@ void observer_send(struct observer *observer, struct frame *frame);
 void observer_load(struct observer *observer, const struct load_request *load);
 /** Bytes that it keeps for itself until its socket takes them, about. */
 size_t observer_kept(const struct observer *observer);
+/** The last seq that it was sent, or where it began. */
+uint64_t observer_cursor(const struct observer *observer);
 /** Sends what is due and what the socket takes. */
 void observer_pump(struct observer *observer);
 

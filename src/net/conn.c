@@ -72,6 +72,7 @@ void conn_hold_session(struct conn *conn, struct session *session)
 
 void conn_drop_session(struct conn *conn)
 {
+	http_ds_forget(conn);
 	if (conn->session) {
 		session_drop(conn->session);
 		conn->session = NULL;
@@ -137,6 +138,7 @@ static void destroy(struct conn *conn)
 	list_for_each_safe(link, tmp, &conn->waits) {
 		free_wait(list_entry(link, struct conn_wait, link));
 	}
+	http_ds_forget(conn);
 	http_finish(conn);
 	ws_finish(conn);
 	conn_drop_session(conn);
@@ -458,6 +460,8 @@ void conn_sweep(struct conn *conn)
 	if (conn->deadline == DEADLINE_TOKEN && now_ms(conn) >= conn->deadline_ms) {
 		metrics_limit(conn->server->metrics, LIMIT_token_ms);
 		ws_deny(conn, DENIED_NO_TOKEN);
+	} else if (conn->deadline == DEADLINE_POLL && now_ms(conn) >= conn->deadline_ms) {
+		http_ds_time_out(conn);
 	} else if (conn->deadline != DEADLINE_NONE && now_ms(conn) >= conn->deadline_ms) {
 		http_time_out(conn);
 	} else if (conn->ops && !conn->is_closing) {

@@ -25,6 +25,7 @@ static const char *status_text(unsigned status)
 		{405, "Method Not Allowed"},
 		{408, "Request Timeout"},
 		{409, "Conflict"},
+		{410, "Gone"},
 		{413, "Content Too Large"},
 		{414, "URI Too Long"},
 		{416, "Range Not Satisfiable"},
@@ -55,7 +56,8 @@ static void append_cors(struct conn *conn, struct buffer *out)
 		struct http_span origin = http_head_field(head, "origin")->value;
 		buffer_printf(out,
 			"access-control-allow-origin: %.*s\r\n"
-			"access-control-expose-headers: Retry-After\r\n",
+			"access-control-expose-headers: Retry-After, ETag, Stream-Next-Offset, "
+			"Stream-Up-To-Date, Stream-Cursor\r\n",
 			(int)origin.len, head->text + origin.at);
 	}
 }
@@ -136,7 +138,7 @@ void http_answer_preflight(struct conn *conn)
 {
 	http_respond_with(conn, 204,
 		"access-control-allow-methods: GET, HEAD, POST, PATCH, DELETE\r\n"
-		"access-control-allow-headers: Authorization, Content-Type, Holdfast-Login, Last-Event-ID\r\n"
+		"access-control-allow-headers: Authorization, Content-Type, Holdfast-Login, If-None-Match, Last-Event-ID\r\n"
 		"access-control-max-age: 600\r\n",
 		NULL, 0);
 }
@@ -186,6 +188,7 @@ static unsigned status_of(const char *code)
 		{"not_found", 404},
 		{"method_not_allowed", 405},
 		{"timeout", 408},
+		{"gone", 410},
 		{"session_exists", 409},
 		{"already_resolved", 409},
 		{"unknown_request", 409},

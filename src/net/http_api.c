@@ -393,6 +393,7 @@ void http_route(struct conn *conn)
 {
 	static const char sessions[] = "/api/sessions";
 	static const char ai[] = "/api/ai/";
+	static const char ds[] = "/ds/sessions/";
 	bool is_get = conn->http->method == HTTP_GET || conn->http->method == HTTP_HEAD;
 	size_t prefix = sizeof(sessions) - 1;
 	const char *path = conn->http->path;
@@ -400,7 +401,7 @@ void http_route(struct conn *conn)
 		is_get ? get_health(conn) : http_refuse_method(conn, "GET");
 	} else if (strcmp(path, "/readyz") == 0) {
 		is_get ? get_readiness(conn) : http_refuse_method(conn, "GET");
-	} else if (conn->server->is_draining && http_wants_sse(conn)) {
+	} else if (conn->server->is_draining && http_wants_sse(conn) && path[1] != 'd') {
 		http_drain_sse(conn);
 	} else if (conn->server->is_draining) {
 		http_refuse(conn, "shutting_down",
@@ -421,6 +422,8 @@ void http_route(struct conn *conn)
 		const char *id = path + sizeof(ai) - 1;
 		size_t len = strcspn(id, "/");
 		http_route_ai(conn, id, len, id + len);
+	} else if (strncmp(path, ds, sizeof(ds) - 1) == 0) {
+		http_route_ds(conn, path + sizeof(ds) - 1);
 	} else if (strcmp(path, "/api/agents") == 0) {
 		is_get ? http_get_agents(conn) : http_refuse_method(conn, "GET");
 	} else if (strcmp(path, "/api/directories") == 0) {

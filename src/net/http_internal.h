@@ -106,6 +106,16 @@ void http_append_session(
 /** POST and GET below /api/ai/{session}. */
 void http_route_ai(struct conn *conn, const char *id, size_t len, const char *rest);
 
+/* http_ds.c */
+/** What is below /ds/sessions/. */
+void http_route_ds(struct conn *conn, const char *id);
+/** Nobody waits for its answer any more. Nothing if there is none. */
+void http_ds_forget(struct conn *conn);
+/** A poll has come to its end. */
+void http_ds_time_out(struct conn *conn);
+/** Refuses a request for a page, or a poll, that waits; false: there is none. */
+bool http_ds_refuse(struct conn *conn, const char *code, const char *message);
+
 /* http_create.c */
 /** POST /api/sessions. */
 void http_create_session(struct conn *conn);

@@ -422,6 +422,8 @@ static void end(struct conn *conn, enum denial denial)
 	} else if (conn->http && conn->http->stream) {
 		refuse(&refusal, denials[denial].code, "%s", denials[denial].message);
 		http_stream_fail(conn, &refusal);
+	} else if (conn->http) {
+		http_ds_refuse(conn, denials[denial].code, denials[denial].message);
 	}
 }
 

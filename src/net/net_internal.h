@@ -26,6 +26,8 @@ struct conn;
 struct file_job;
 struct household;
 struct ai_door;
+struct ds_read;
+struct ds_stream;
 struct login_answer;
 struct directories_wait;
 struct completion;
@@ -78,6 +80,7 @@ enum conn_deadline {
 	DEADLINE_IDLE, /* between two requests */
 	DEADLINE_HEAD,
 	DEADLINE_ANSWER, /* the peer does not read it */
+	DEADLINE_POLL, /* it is told that there is nothing new */
 	DEADLINE_TOKEN, /* of a WebSocket that has not said whose it is */
 	DEADLINE_END, /* lingering, or closing */
 };
@@ -107,6 +110,7 @@ struct http_exchange {
 	struct search *search; /* NULL: none */
 	struct directories_wait *directories; /* that are looked at */
 	struct completion *completion; /* NULL: none */
+	struct ds_read *ds; /* NULL: none */
 	struct load_request load;
 	struct load_plan plan;
 	enum event_format format;
@@ -160,6 +164,7 @@ struct conn {
 	struct http_exchange *http; /* NULL: it is a WebSocket */
 	struct ws_socket *ws; /* NULL: it is not */
 	struct sse_stream *sse; /* it is a stream instead; NULL: it is not */
+	struct ds_stream *ds; /* of a reader of Durable Streams; NULL: it is none */
 	struct ai_door *ai; /* of a chat of the AI SDK; NULL: it is none */
 	const struct conn_ops *ops; /* of the WebSocket's kind; NULL: HTTP */
 	struct session *session; /* NULL: none, or it is gone */

@@ -261,6 +261,9 @@ void server_drain(struct server *server)
 			http_upload_drop(conn);
 			http_refuse(conn, "shutting_down",
 				"the server is shutting down; try again in a moment");
+		} else {
+			http_ds_refuse(conn, "shutting_down",
+				"the server is shutting down; try again in a moment");
 		}
 	}
 	frame_unref(draining);

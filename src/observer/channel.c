@@ -41,7 +41,7 @@ struct frame *channel_find_frame(const struct channel *channel, const struct fra
 			channel->shared[i].to == key->to &&
 			channel->shared[i].format == key->format &&
 			channel->shared[i].hides == key->hides &&
-			channel->shared[i].is_sse == key->is_sse) {
+			channel->shared[i].style == key->style) {
 			return channel->shared[i].frame;
 		}
 	}
@@ -57,7 +57,12 @@ void channel_keep_frame(struct channel *channel, const struct frame_key *key, st
 	channel->shared[i].to = key->to;
 	channel->shared[i].format = key->format;
 	channel->shared[i].hides = key->hides;
-	channel->shared[i].is_sse = key->is_sse;
+	channel->shared[i].style = key->style;
+}
+
+uint64_t observer_cursor(const struct observer *observer)
+{
+	return observer->cursor;
 }
 
 void channel_wake(struct channel *channel)

@@ -1,5 +1,6 @@
 #include "observer_internal.h"
 
+#include "holdfast/ds.h"
 #include "holdfast/sse.h"
 
 #include <assert.h>
@@ -38,6 +39,7 @@ struct observer *observer_create(struct channel *channel, const struct observer_
 	o->format = config->format;
 	o->deltas = config->deltas;
 	o->is_sse = config->is_sse;
+	o->is_ds = config->is_ds;
 	turn_init(&o->turn, handle_turn);
 	list_append(&channel->observers, &o->link);
 	channel_presence_changed(channel);
@@ -225,15 +227,17 @@ static void send_live(struct observer *o, struct event **events, size_t count)
 	o->cursor = to;
 	metrics_add(ch->metrics, METRIC_EVENTS_DELIVERED, count);
 	unsigned hides = hidden_among(o, events, count);
-	struct frame_key key = {from, to, o->format, hides, o->is_sse};
+	struct frame_key key = {from, to, o->format, hides, (unsigned)o->is_sse + o->is_ds};
 	struct frame *frame = channel_find_frame(ch, &key);
 	if (frame) {
 		o->ops->write(o->socket, frame);
 		return;
 	}
-	frame = o->is_sse ? sse_events(events, count, o->format, hides, session_log_epoch(ch->log))
-			  : frame_events(events, count, o->format, hides, ch->max_seq,
-				    ch->status.is_prompting);
+	frame = o->is_ds ? ds_events(events, count, o->format, hides)
+		: o->is_sse
+			? sse_events(events, count, o->format, hides, session_log_epoch(ch->log))
+			: frame_events(events, count, o->format, hides, ch->max_seq,
+				  ch->status.is_prompting);
 	channel_keep_frame(ch, &key, frame);
 	o->ops->write(o->socket, frame);
 	frame_unref(frame);
@@ -285,6 +289,9 @@ static void end_load(struct observer *o)
 static struct frame *page_frame(const struct observer *o, const struct loaded_frame *page)
 {
 	uint64_t from = o->load.plan.from - 1;
+	if (o->is_ds) {
+		return ds_events(page->events, page->count, page->format, page->hide);
+	}
 	return o->is_sse ? sse_loaded(page, o->load.plan.is_newest ? &from : NULL)
 			 : frame_events_loaded(page);
 }
@@ -300,6 +307,10 @@ static void send_page(struct observer *o, struct event **events, size_t count)
 	load_page_fill(o->channel, plan, events, count, &page);
 	page.format = o->format;
 	page.hide = o->hide;
+	if (page.reset && o->is_ds) {
+		observer_dismiss(o, NULL, OBSERVER_PRUNED, "the position was pruned");
+		return;
+	}
 	uint64_t last = count ? events[count - 1]->seq : plan->from - 1;
 	if (plan->to_end) {
 		o->cursor = plan->from - 1;

@@ -22,6 +22,7 @@ struct observer {
 	enum deltas deltas;
 	unsigned hide;
 	bool is_sse;
+	bool is_ds;
 	const char *role;
 	char *name; /* NULL: it has said none */
 	bool watches_presence;
@@ -79,7 +80,7 @@ struct frame_key {
 	uint64_t to;
 	enum event_format format;
 	unsigned hides;
-	bool is_sse;
+	unsigned style; /* 0: for a WebSocket, 1: for a stream, 2: for one of Durable Streams */
 };
 
 struct frame *channel_find_frame(const struct channel *channel, const struct frame_key *key);

@@ -43,6 +43,7 @@ const ASKED = {
 	'GET /api/sessions/{id}/events': [['/api/sessions/team-one/events']],
 	'GET /api/sessions/{id}/events text/event-stream': [['/api/sessions/team-one/events']],
 	'GET /api/events text/event-stream': [['/api/events']],
+	'GET /ds/sessions/{id}': [['/ds/sessions/team-one'], ['/ds/sessions/team-one?offset=-1&live=long-poll']],
 	'POST /api/ai/{id}': [['/api/ai/team-one', { messages: [{ role: 'assistant', parts: [{ state: 'approval-responded', approval: { id: 'nobody', approved: true } }] }] }]],
 	'GET /api/ai/{id}/stream': [['/api/ai/team-one/stream']],
 	'GET /api/ai/{id}/{chat}/stream': [['/api/ai/team-one/a%20chat/stream']],
@@ -83,12 +84,12 @@ test('the table of doors has every frame of the schemas, and every path that the
 	const paths = new Set([...doors.open, ...[...doors.endpoints, ...doors.sockets].map(({ path }) => path)]);
 	const net = fileURLToPath(new URL('../../src/net/', import.meta.url));
 	const code = readdirSync(net).filter((name) => name.endsWith('.c')).map((name) => readFileSync(net + name, 'utf8')).join('\n');
-	const named = [...code.matchAll(/"(\/(?:api|metrics|healthz)[a-z/]*)"/g)].map((match) => match[1]).filter((path) => !['/api', '/api/', '/api/sessions/', '/api/ai/'].includes(path));
+	const named = [...code.matchAll(/"(\/(?:api|ds|metrics|healthz)[a-z/]*)"/g)].map((match) => match[1]).filter((path) => !['/api', '/api/', '/api/sessions/', '/api/ai/', '/ds/', '/ds/sessions/'].includes(path));
 	const parts = [...code.matchAll(/strcmp\((?:rest|name \+ len|id \+ len), "(\/[a-z]+)"\)/g)].map((match) => `/api/sessions/{id}${match[1]}`);
 	assert.ok(named.length > 5 && parts.length > 4, 'they are found');
 	assert.deepEqual([...named, ...parts].filter((path) => !paths.has(path)), []);
 	const page = readFileSync(`${protoDir}protocol.md`, 'utf8') + readFileSync(`${protoDir}access.md`, 'utf8');
-	const told = [...page.matchAll(/`(GET|POST|PUT|PATCH|DELETE) (\/(?:api|metrics|healthz)[^`? ]*)/g)].map(([, method, path]) => `${method} ${path}`);
+	const told = [...page.matchAll(/`(GET|POST|PUT|PATCH|DELETE) (\/(?:api|ds|metrics|healthz)[^`? ]*)/g)].map(([, method, path]) => `${method} ${path}`);
 	const known = new Set([...doors.endpoints, ...doors.sockets.map(({ path }) => ({ method: 'GET', path })), ...doors.open.map((path) => ({ method: 'GET', path }))].map(({ method, path }) => `${method} ${path}`));
 	assert.deepEqual(told.filter((one) => !known.has(one)), []);
 });

@@ -7,7 +7,7 @@ import { partOf } from '../support/part.mjs';
 import { rerun } from '../support/rerun.mjs';
 import { makeCert } from '../support/tls.mjs';
 
-const FILES = ['20-contract', '21-cut-points', '70-ws-handshake', '71-ws-conformance', '72-http-conformance', '73-http-files', '74-slow-clients', '112-ai-sdk'];
+const FILES = ['20-contract', '21-cut-points', '70-ws-handshake', '71-ws-conformance', '72-http-conformance', '73-http-files', '74-slow-clients', '112-ai-sdk', '114-durable-streams'];
 
 for (const name of partOf(FILES)) {
 	test(`${name}, over TLS`, (t) => {

@@ -5,6 +5,7 @@
  */
 #include "fuzz.h"
 
+#include "holdfast/ds.h"
 #include "holdfast/sse.h"
 
 #include <zlib.h>
@@ -83,12 +84,30 @@ static void check_packed(struct frame *frame, unsigned times)
 	deflater_destroy(deflater);
 }
 
+static void check_offset(const char *text, size_t len)
+{
+	struct ds_offset at;
+	char again[DS_OFFSET_SIZE];
+	if (ds_offset_read(text, len, &at) && at.kind == DS_AT) {
+		ds_offset_write(again, at.epoch, at.seq);
+		fuzz_check(len == strlen(again) && memcmp(text, again, len) == 0,
+			"an offset is what was written");
+	}
+	char *copy = xmalloc(len + 1);
+	memcpy(copy, text, len);
+	copy[len] = '\0';
+	uint64_t least = ds_cursor_behind(copy, 1800000000000, (unsigned)len);
+	fuzz_check(!least || least > ds_cursor(1800000000000, 0), "a cursor goes on");
+	free(copy);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	const char *text = size ? (const char *)data : "";
 	const char *newline = memchr(text, '\n', size);
 	size_t first = newline ? (size_t)(newline - text) : size;
 	check_position(text, first);
+	check_offset(text, first);
 	if (newline) {
 		const char *rest = newline + 1;
 		size_t len = size - first - 1;

@@ -1,5 +1,6 @@
 /* Frames as events of a stream, positions, and streams that are packed in pieces. */
 #include "holdfast/deflate.h"
+#include "holdfast/ds.h"
 #include "holdfast/sse.h"
 
 #include <setjmp.h>
@@ -156,7 +157,8 @@ static void pieces_of_every_size_make_whole_gzip_files(void **state)
 			struct frame *frame = sse_frame(frames[(start + i * 7) % count]);
 			const struct buffer *bytes = sse_packed(frame, deflater);
 			gzip_end_add(&end, &frame->piece);
-			buffer_append(&packed, bytes->data + FRAME_HEADROOM, bytes->len - FRAME_HEADROOM);
+			buffer_append(
+				&packed, bytes->data + FRAME_HEADROOM, bytes->len - FRAME_HEADROOM);
 			buffer_append(&wanted, frame_text(frame), frame_len(frame));
 		}
 		gzip_end_append(&end, &packed);
@@ -173,12 +175,64 @@ static void pieces_of_every_size_make_whole_gzip_files(void **state)
 	deflater_destroy(deflater);
 }
 
+static void offsets_and_cursors(void **state)
+{
+	static const char *const wrong[] = {"", "0", "-2", "NOW",
+		"000000000000001f_000000000000000x", "000000000000001F_0000000000000001",
+		"000000000000001f_9007199254740992", "000000000000001f-0000000000000001",
+		"000000000000001f_00000000000000001"};
+	struct ds_offset at;
+	char text[DS_OFFSET_SIZE];
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		assert_false(ds_offset_read(wrong[i], strlen(wrong[i]), &at));
+	}
+	ds_offset_write(text, 0x1f, 42);
+	assert_string_equal(text, "000000000000001f_0000000000000042");
+	assert_true(ds_offset_read(text, strlen(text), &at));
+	assert_true(at.kind == DS_AT && at.epoch == 0x1f && at.seq == 42);
+	int64_t now = 1728432000000 + 20000 * 1000 + 7;
+	assert_int_equal(ds_cursor(now, 0), 1000);
+	assert_int_equal(ds_cursor(now, 1005), 1005);
+	assert_int_equal(ds_cursor(0, 0), 0);
+	assert_int_equal(ds_cursor_behind("999", now, 5), 0);
+	assert_int_equal(ds_cursor_behind("1000", now, 5), 1006);
+	assert_int_equal(ds_cursor_behind("1000x", now, 5), 0);
+	assert_int_equal(ds_cursor_behind("9999999999999999", now, 5), 0);
+}
+
+static void events_of_durable_streams(void **state)
+{
+	struct event *events[] = {
+		make_event(1, "turn_end", "{}"), make_event(2, "tool_call", "{}")};
+	size_t len;
+	struct frame *frame = ds_events(events, 2, FORMAT_MARKDOWN, HIDE_TOOLS);
+	assert_text(frame,
+		"event: data\ndata: [{\"seq\":1,\"type\":\"turn_end\",\"ts\":7,\"data\":{}},"
+		"{\"seq\":2,\"type\":\"tool_call\",\"ts\":7,\"redacted\":true,\"data\":{}}]\n\n");
+	const char *json = ds_events_json(frame, &len);
+	assert_true(json[0] == '[' && json[len - 1] == ']' && len == frame_len(frame) - 20);
+	frame_unref(frame);
+	frame = ds_events(NULL, 0, FORMAT_MARKDOWN, HIDE_NOTHING);
+	assert_int_equal(frame_len(frame), 0);
+	assert_memory_equal(ds_events_json(frame, &len), "[]", 2);
+	frame_unref(frame);
+	frame = ds_control(0x1f, 2, 7, true);
+	assert_text(frame,
+		"event: control\ndata: {\"streamNextOffset\":\"000000000000001f_0000000000000002\",\"streamCursor\":\"7\",\"upToDate\":true}\n\n");
+	frame_unref(frame);
+	for (size_t i = 0; i < 2; i++) {
+		event_unref(events[i]);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(positions_are_ids_and_numbers_and_nothing_else),
 		cmocka_unit_test(a_frame_is_one_event_and_made_once),
 		cmocka_unit_test(events_have_their_ids_types_and_json),
+		cmocka_unit_test(offsets_and_cursors),
+		cmocka_unit_test(events_of_durable_streams),
 		cmocka_unit_test(pieces_of_every_size_make_whole_gzip_files),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

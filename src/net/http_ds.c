@@ -1,0 +1,430 @@
+/*
+ * The door for clients of Durable Streams (docs/durable-streams.md): a session as a stream of JSON that
+ * one reads. A read is an observer of the session, whichever way it is asked for: a page is its first one, a long
+ * poll waits for that to have something in it, and a stream of server-sent events has all that follow.
+ */
+#include "http_internal.h"
+
+#include "holdfast/ds.h"
+#include "holdfast/sse.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+struct ds_read {
+	enum { DS_PAGE, DS_POLL, DS_STREAM } mode;
+	struct ds_offset offset;
+	enum event_format format;
+	uint64_t least_cursor;
+	struct observer *observer; /* of a page or a poll; NULL: not yet, or not any more */
+	bool is_over; /* it is answered */
+};
+
+/** What a stream has told its client. */
+struct ds_stream {
+	uint64_t least_cursor;
+	bool is_up_to_date;
+};
+
+static struct channel *channel_of(const struct conn *conn)
+{
+	return session_channel(conn->session);
+}
+
+static uint64_t epoch_of(const struct conn *conn)
+{
+	return session_log_epoch(channel_of(conn)->log);
+}
+
+static uint64_t cursor_now(const struct conn *conn, uint64_t least)
+{
+	return ds_cursor(clock_now_ms(conn->server->clock), least);
+}
+
+/* --- answers --- */
+
+/* An answer may be kept by who asked, and asked about again; its reader may change. */
+#define DS_HEADERS                             \
+	"cache-control: private, no-cache\r\n" \
+	"content-security-policy: default-src 'none'; frame-ancestors 'none'\r\n"
+
+static void append_position(
+	const struct conn *conn, struct buffer *out, uint64_t seq, bool is_up_to_date)
+{
+	char offset[DS_OFFSET_SIZE];
+	ds_offset_write(offset, epoch_of(conn), seq);
+	buffer_printf(out, "stream-next-offset: %s\r\n", offset);
+	if (is_up_to_date) {
+		buffer_append_str(out, "stream-up-to-date: true\r\n");
+	}
+}
+
+/** Whether the client has this answer already. */
+static bool has_it(const struct conn *conn, const char *etag)
+{
+	char told[160];
+	return http_head_copy(conn->http->head, "if-none-match", told, sizeof(told)) &&
+	       (strcmp(told, "*") == 0 || strstr(told, etag));
+}
+
+static void respond_page(struct conn *conn, const char *json, size_t len, uint64_t first)
+{
+	struct ds_read *read = conn->http->ds;
+	struct buffer headers = {0};
+	struct buffer packed = {0};
+	char etag[120];
+	uint64_t seq = observer_cursor(read->observer);
+	bool is_up_to_date = seq == channel_of(conn)->max_seq;
+	bool packs = len >= DEFLATE_MIN && http_takes_gzip(conn);
+	snprintf(etag, sizeof(etag), "\"%016" PRIx64 ":%" PRIu64 ":%" PRIu64 ":%d:%u%s%s\"",
+		epoch_of(conn), first, seq, (int)read->format, conn_hides(conn),
+		is_up_to_date ? "" : ":more", packs ? ":gzip" : "");
+	buffer_append_str(&headers, DS_HEADERS "content-type: application/json\r\n"
+					       "vary: accept-encoding\r\n");
+	append_position(conn, &headers, seq, is_up_to_date);
+	buffer_printf(&headers, "etag: %s\r\n", etag);
+	if (read->mode == DS_POLL) {
+		buffer_printf(&headers, "stream-cursor: %" PRIu64 "\r\n",
+			cursor_now(conn, read->least_cursor));
+	}
+	if (has_it(conn, etag)) {
+		http_respond_file(conn, 304, buffer_cstr(&headers), NULL, 0, 0);
+	} else if (packs) {
+		buffer_append_str(&headers, "content-encoding: gzip\r\n");
+		deflate_gzip(conn->server->deflater, json, len, &packed);
+		http_respond_file(
+			conn, 200, buffer_cstr(&headers), packed.data, packed.len, packed.len);
+	} else {
+		http_respond_file(conn, 200, buffer_cstr(&headers), json, len, len);
+	}
+	buffer_finish(&packed);
+	buffer_finish(&headers);
+}
+
+static void refuse_gone(struct conn *conn)
+{
+	http_refuse(conn, "gone",
+		"the offset is not in this log any more: it was pruned, or the log is another one now; read again from offset=-1");
+}
+
+/* --- a page, and a poll --- */
+
+static bool read_is_writable(void *socket)
+{
+	const struct conn *conn = socket;
+	return !conn->http->ds->is_over;
+}
+
+static void end_read(struct conn *conn)
+{
+	conn->http->ds->is_over = true;
+	conn_set_deadline(conn, DEADLINE_NONE, 0);
+}
+
+static void read_write(void *socket, struct frame *frame)
+{
+	struct conn *conn = socket;
+	struct ds_read *read = conn->http->ds;
+	size_t len;
+	if (!frame->is_ds || read->is_over || (read->mode == DS_POLL && !frame_len(frame))) {
+		return;
+	}
+	end_read(conn);
+	const char *json = ds_events_json(frame, &len);
+	respond_page(conn, json, len, read->offset.seq);
+}
+
+static void read_want_writable(void *socket)
+{
+	/* It takes its answer at once, and then nothing more. */
+}
+
+static void read_close(void *socket, unsigned code, const char *reason)
+{
+	struct conn *conn = socket;
+	if (conn->http->ds->is_over) {
+		return;
+	}
+	end_read(conn);
+	if (code == 4404) {
+		http_refuse(conn, "not_found", "the session has been deleted");
+	} else if (code == OBSERVER_PRUNED) {
+		refuse_gone(conn);
+	} else {
+		http_refuse(conn, "storage_failed", storage_text(STORAGE_EVENTS));
+	}
+}
+
+static const struct observer_socket_ops read_ops = {
+	.is_writable = read_is_writable,
+	.write = read_write,
+	.want_writable = read_want_writable,
+	.close = read_close,
+};
+
+void http_ds_forget(struct conn *conn)
+{
+	struct ds_read *read = conn->http ? conn->http->ds : NULL;
+	if (read) {
+		if (read->observer) {
+			metrics_add(conn->server->metrics, METRIC_OBSERVERS_DS, (uint64_t)-1);
+		}
+		observer_destroy(read->observer);
+		free(read);
+		conn->http->ds = NULL;
+	}
+}
+
+void http_ds_time_out(struct conn *conn)
+{
+	struct ds_read *read = conn->http->ds;
+	struct buffer headers = {0};
+	end_read(conn);
+	buffer_append_str(&headers, DS_HEADERS);
+	append_position(conn, &headers, observer_cursor(read->observer), true);
+	buffer_printf(
+		&headers, "stream-cursor: %" PRIu64 "\r\n", cursor_now(conn, read->least_cursor));
+	http_respond_file(conn, 204, buffer_cstr(&headers), NULL, 0, 0);
+	buffer_finish(&headers);
+}
+
+bool http_ds_refuse(struct conn *conn, const char *code, const char *message)
+{
+	if (!conn->http->ds || conn->http->ds->is_over) {
+		return false;
+	}
+	end_read(conn);
+	http_refuse(conn, code, message);
+	return true;
+}
+
+/* --- a stream --- */
+
+static bool stream_is_writable(void *socket)
+{
+	return conn_is_writable(socket);
+}
+
+static void write_control(struct conn *conn)
+{
+	uint64_t seq = observer_cursor(conn->ws->observer);
+	conn->ds->is_up_to_date = seq == channel_of(conn)->max_seq;
+	struct frame *frame = ds_control(epoch_of(conn), seq,
+		cursor_now(conn, conn->ds->least_cursor), conn->ds->is_up_to_date);
+	sse_write(conn, frame);
+	frame_unref(frame);
+}
+
+/** Of what an observer is told, a reader gets the events, and that it has all there is. */
+static void stream_write(void *socket, struct frame *frame)
+{
+	struct conn *conn = socket;
+	if (!frame->is_sse || conn->is_closing || !conn->session) {
+		return;
+	}
+	if (frame->is_ds && frame_len(frame)) {
+		sse_write(conn, frame);
+		write_control(conn);
+	} else if (!frame->is_ds && !conn->ds->is_up_to_date) {
+		write_control(conn); /* there was nothing to load */
+	}
+}
+
+static void stream_want_writable(void *socket)
+{
+	struct conn *conn = socket;
+	if (!conn->is_closing) {
+		sock_want_writable(&conn->sock);
+		sending_count(conn);
+	}
+}
+
+static void stream_close(void *socket, unsigned code, const char *reason)
+{
+	conn_close(socket, code, reason); /* the next request says why */
+}
+
+static const struct observer_socket_ops stream_ops = {
+	.is_writable = stream_is_writable,
+	.write = stream_write,
+	.want_writable = stream_want_writable,
+	.close = stream_close,
+};
+
+static void handle_writable(struct conn *conn)
+{
+	if (conn->ws->observer) {
+		observer_pump(conn->ws->observer);
+	}
+}
+
+static void handle_closed(struct conn *conn)
+{
+	if (conn->ws->observer) {
+		metrics_add(conn->server->metrics, METRIC_OBSERVERS_DS, (uint64_t)-1);
+	}
+	observer_destroy(conn->ws->observer);
+	conn->ws->observer = NULL;
+	free(conn->ds);
+	conn->ds = NULL;
+}
+
+static const struct conn_ops ds_conn_ops = {
+	.writable = handle_writable,
+	.closed = handle_closed,
+};
+
+/* --- opening --- */
+
+/** NULL, or what is wrong with the query. */
+static const char *read_query(struct conn *conn, struct ds_read *ret)
+{
+	char buf[QUERY_VALUE_MAX];
+	unsigned short random = 0;
+	const char *bad = query_check(
+		conn, (const char *const[]){"offset", "live", "cursor", "format", NULL});
+	if (bad) {
+		return bad;
+	}
+	if (query_format(query_get(conn, "format", buf, sizeof(buf)), FORMAT_HTML, &ret->format) <
+		0) {
+		return "format must be html, markdown or both";
+	}
+	const char *cursor = query_get(conn, "cursor", buf, sizeof(buf));
+	if (cursor && getrandom(&random, sizeof(random), GRND_NONBLOCK) > 0) {
+		ret->least_cursor =
+			ds_cursor_behind(cursor, clock_now_ms(conn->server->clock), random);
+	}
+	const char *live = query_get(conn, "live", buf, sizeof(buf));
+	ret->mode = !live ? DS_PAGE : strcmp(live, "long-poll") == 0 ? DS_POLL : DS_STREAM;
+	if (live && ret->mode == DS_STREAM && strcmp(live, "sse") != 0) {
+		return "live must be long-poll or sse";
+	}
+	const char *offset = query_get(conn, "offset", buf, sizeof(buf));
+	if (!offset) {
+		return live ? "live needs an offset" : NULL;
+	}
+	return ds_offset_read(offset, strlen(offset), &ret->offset)
+		       ? NULL
+		       : "offset must be -1, now, or the Stream-Next-Offset of an answer";
+}
+
+/** Where its load begins; false: the offset is of no use any more. */
+static bool find_place(const struct conn *conn, struct ds_read *read, struct load_request *ret)
+{
+	const struct channel *channel = channel_of(conn);
+	uint64_t first = session_log_first_seq(channel->log);
+	if (read->offset.kind != DS_AT) {
+		read->offset.seq = read->offset.kind == DS_NOW ? channel->max_seq : first - 1;
+	}
+	*ret = (struct load_request){.from = LOAD_AFTER,
+		.seq = read->offset.seq,
+		.has_epoch = read->offset.kind == DS_AT,
+		.epoch = read->offset.epoch,
+		.limit = conn->server->limits->load_max,
+		.follow = read->mode == DS_STREAM};
+	return !load_plan_make(ret, epoch_of(conn), first, channel->max_seq).reset;
+}
+
+static struct observer *observe(struct conn *conn, const struct ds_read *read,
+	const struct observer_socket_ops *ops, const char *client_id)
+{
+	struct observer_config config = {
+		.format = read->format,
+		.client_id = client_id,
+		.sub = conn->grant->sub,
+		.role = role_name(conn->grant->role),
+		.expires_ms = conn->grant->expires_ms,
+		.hide = conn_hides(conn),
+		.is_sse = true,
+		.is_ds = true,
+	};
+	metrics_add(conn->server->metrics, METRIC_OBSERVERS_DS, 1);
+	return observer_create(channel_of(conn), &config, ops, conn);
+}
+
+static void begin_read(struct conn *conn, struct ds_read *read, const struct load_request *load)
+{
+	if (read->mode == DS_POLL) {
+		conn_set_deadline(conn, DEADLINE_POLL, conn->server->limits->poll_ms);
+	}
+	conn->http->ds = read;
+	read->observer = observe(conn, read, &read_ops, "");
+	observer_load(read->observer, load);
+}
+
+static void begin_stream(struct conn *conn, struct ds_read *read, const struct load_request *load)
+{
+	http_begin_sse(conn, &ds_conn_ops, "", false);
+	room_note_known(conn);
+	conn->ds = xcalloc(1, sizeof(*conn->ds));
+	conn->ds->least_cursor = read->least_cursor;
+	conn->ws->observer = observe(conn, read, &stream_ops, conn->ws->client_id);
+	free(read);
+	observer_load(conn->ws->observer, load);
+}
+
+static void answer_head(struct conn *conn)
+{
+	struct buffer headers = {0};
+	buffer_append_str(
+		&headers, "cache-control: no-store\r\ncontent-type: application/json\r\n");
+	append_position(conn, &headers, channel_of(conn)->max_seq, true);
+	http_respond_file(conn, 200, buffer_cstr(&headers), NULL, 0, 0);
+	buffer_finish(&headers);
+}
+
+static void read_session(struct conn *conn, struct session *session)
+{
+	struct load_request load;
+	struct ds_read *read = xcalloc(1, sizeof(*read));
+	const char *bad = read_query(conn, read);
+	if (bad || conn->http->framing.body != HTTP_NO_BODY) {
+		http_refuse(conn, "bad_request", bad ? bad : "a stream is read without a body");
+		free(read);
+		return;
+	}
+	if (!room_in_session(conn->server, session)) {
+		http_refuse_limit(conn, 503, LIMIT_session_connections,
+			"too many connections are about this session; try again later");
+		free(read);
+		return;
+	}
+	conn_hold_session(conn, session);
+	if (!find_place(conn, read, &load)) {
+		refuse_gone(conn);
+		free(read);
+	} else if (conn->http->method == HTTP_HEAD) {
+		answer_head(conn);
+		free(read);
+	} else if (read->mode == DS_STREAM) {
+		begin_stream(conn, read, &load);
+	} else {
+		begin_read(conn, read, &load);
+	}
+}
+
+void http_route_ds(struct conn *conn, const char *id)
+{
+	size_t len = strlen(id);
+	if (!session_id_is_valid(id, len)) {
+		http_refuse(conn, "not_found", "there is nothing at this address");
+		return;
+	}
+	memcpy(conn->session_id, id, len + 1);
+	struct session *session = session_table_get(conn->server->sessions, id, len);
+	if (conn->http->method != HTTP_GET && conn->http->method != HTTP_HEAD) {
+		http_refuse_method(conn, "GET");
+	} else if (!conn_sees(conn, id)) {
+		http_refuse(conn, "not_found", NO_SESSION);
+	} else if (session_table_is_unreadable(conn->server->sessions, id, len)) {
+		http_refuse(conn, "storage_failed", SESSION_UNREADABLE);
+	} else if (!session || !session_is_there(session)) {
+		http_refuse(conn, "not_found", NO_SESSION);
+	} else {
+		read_session(conn, session);
+	}
+}

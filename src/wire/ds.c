@@ -1,0 +1,129 @@
+#include "holdfast/ds.h"
+
+#include "holdfast/sse.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+/* The largest number that JavaScript counts with. */
+#define SEQ_MAX ((1ULL << 53) - 1)
+/* 2024-10-09 00:00 UTC, and the length of an interval (ms). */
+#define CURSOR_BEGIN 1728432000000
+#define CURSOR_MS    20000
+/* A client that is up to date skips up to so many intervals: an hour. */
+#define CURSOR_JITTER 180
+
+static const char data_begin[] = "event: data\ndata: ";
+static const char data_end[] = "\n\n";
+
+/* --- offsets --- */
+
+/** Exactly 16 digits of this base, in lower case. */
+static bool read_16(const char *text, unsigned base, uint64_t *ret)
+{
+	static const char digits[] = "0123456789abcdef";
+	*ret = 0;
+	for (size_t i = 0; i < 16; i++) {
+		const char *digit = memchr(digits, text[i], base);
+		if (!digit) {
+			return false;
+		}
+		*ret = *ret * base + (uint64_t)(digit - digits);
+	}
+	return true;
+}
+
+bool ds_offset_read(const char *text, size_t len, struct ds_offset *ret)
+{
+	*ret = (struct ds_offset){.kind = DS_BEGIN};
+	if (len == 2 && memcmp(text, "-1", 2) == 0) {
+		return true;
+	}
+	if (len == 3 && memcmp(text, "now", 3) == 0) {
+		ret->kind = DS_NOW;
+		return true;
+	}
+	ret->kind = DS_AT;
+	return len == DS_OFFSET_SIZE - 1 && text[16] == '_' && read_16(text, 16, &ret->epoch) &&
+	       read_16(text + 17, 10, &ret->seq) && ret->seq <= SEQ_MAX;
+}
+
+void ds_offset_write(char ret[DS_OFFSET_SIZE], uint64_t epoch, uint64_t seq)
+{
+	uint64_t shown = seq <= SEQ_MAX ? seq : SEQ_MAX;
+	snprintf(ret, DS_OFFSET_SIZE, "%016" PRIx64 "_%016" PRIu64, epoch, shown);
+}
+
+/* --- cursors --- */
+
+uint64_t ds_cursor(int64_t now_ms, uint64_t least)
+{
+	uint64_t now = now_ms > CURSOR_BEGIN ? (uint64_t)(now_ms - CURSOR_BEGIN) / CURSOR_MS : 0;
+	return now > least ? now : least;
+}
+
+uint64_t ds_cursor_behind(const char *text, int64_t now_ms, unsigned random)
+{
+	uint64_t told = 0;
+	size_t len = strspn(text, "0123456789");
+	if (!len || text[len] || len > 15) {
+		return 0;
+	}
+	for (size_t i = 0; i < len; i++) {
+		told = told * 10 + (uint64_t)(text[i] - '0');
+	}
+	return told < ds_cursor(now_ms, 0) ? 0 : told + 1 + random % CURSOR_JITTER;
+}
+
+/* --- what a stream carries --- */
+
+struct frame *ds_events(
+	struct event **events, size_t count, enum event_format format, unsigned hide)
+{
+	struct buffer out = {0};
+	if (count) {
+		buffer_append_str(&out, data_begin);
+	}
+	for (size_t i = 0; i < count; i++) {
+		size_t len;
+		const char *json = event_json_for(events[i], format, hide, &len);
+		buffer_append_char(&out, i ? ',' : '[');
+		buffer_append(&out, json, len);
+	}
+	for (size_t i = sizeof(data_begin) - 1; i < out.len; i++) {
+		/* JSON is one line: an end of a line in it can only be between its parts. */
+		char c = out.data[i];
+		out.data[i] = c == '\n' || c == '\r' ? ' ' : c;
+	}
+	if (count) {
+		buffer_append_str(&out, "]");
+		buffer_append_str(&out, data_end);
+	}
+	struct frame *frame = sse_text(out.data, out.len);
+	frame->is_ds = true;
+	buffer_finish(&out);
+	return frame;
+}
+
+const char *ds_events_json(const struct frame *frame, size_t *ret_len)
+{
+	if (!frame_len(frame)) {
+		*ret_len = 2;
+		return "[]";
+	}
+	*ret_len = frame_len(frame) - (sizeof(data_begin) - 1) - (sizeof(data_end) - 1);
+	return frame_text(frame) + sizeof(data_begin) - 1;
+}
+
+struct frame *ds_control(uint64_t epoch, uint64_t seq, uint64_t cursor, bool is_up_to_date)
+{
+	char text[240];
+	char offset[DS_OFFSET_SIZE];
+	ds_offset_write(offset, epoch, seq);
+	int len = snprintf(text, sizeof(text),
+		"event: control\ndata: {\"streamNextOffset\":\"%s\",\"streamCursor\":\"%" PRIu64
+		"\"%s}\n\n",
+		offset, cursor, is_up_to_date ? ",\"upToDate\":true" : "");
+	return sse_text(text, (size_t)len);
+}
