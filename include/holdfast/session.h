@@ -84,6 +84,8 @@ bool session_table_is_unreadable(const struct session_table *table, const char *
 bool session_table_is_shared(const struct session_table *table);
 void session_table_seek(struct session_table *table, const char *id, struct place_wait *wait);
 const unsigned char *session_table_node_key(const struct session_table *table);
+/** See store_hand_over(). */
+void session_table_hand_over(struct session_table *table);
 void session_hold(struct session *session);
 void session_drop(struct session *session);
 /** How many hold it: those that watch and feed it. */

@@ -232,6 +232,12 @@ bool store_is_shared(const struct store *store);
 void store_seek(struct store *store, const char *id, struct place_wait *wait);
 /** Accepts a wait that is not in use (zeroed, or done). */
 void place_wait_cancel(struct place_wait *wait);
+/**
+ * This node is about to stop: makes all durable, and lets other nodes have its sessions. Nothing is
+ * taken from then on; what is in memory can be read. Blocks for as long as the store does. Does
+ * nothing unless store_is_shared().
+ */
+void store_hand_over(struct store *store);
 /** What nodes prove to each other with who they are; NULL: the store is not shared. */
 #define NODE_KEY_SIZE 32
 const unsigned char *store_node_key(const struct store *store);

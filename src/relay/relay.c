@@ -186,6 +186,7 @@ static void handle_agents_gone(void *arg)
 {
 	struct relay *relay = arg;
 	relay->agents_gone = true;
+	session_table_hand_over(relay->sessions); /* its clients are at other nodes already */
 	stop_if_done(relay);
 }
 

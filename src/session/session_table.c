@@ -369,6 +369,11 @@ const unsigned char *session_table_node_key(const struct session_table *table)
 	return store_node_key(table->store);
 }
 
+void session_table_hand_over(struct session_table *table)
+{
+	store_hand_over(table->store);
+}
+
 size_t session_table_count(const struct session_table *table)
 {
 	return store_count_sessions(table->store);

@@ -281,6 +281,7 @@ int pg_nodes_enter(struct pg *pg, char **ret_why)
 void pg_nodes_leave(struct pg *pg)
 {
 	struct pg_params params = {0};
+	uv_timer_stop(pg->nodes->timer);
 	pg_add_text(&params, pg->nodes->owner, strlen(pg->nodes->owner));
 	if (pg_is_alive(&pg->conn)) {
 		PQclear(pg_run(

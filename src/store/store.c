@@ -4,6 +4,7 @@
  */
 #include "store_internal.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -280,6 +281,14 @@ void place_wait_cancel(struct place_wait *wait)
 {
 	if (wait->link.next) {
 		list_remove(&wait->link);
+	}
+}
+
+void store_hand_over(struct store *store)
+{
+	if (store_is_shared(store) && store->error == 0) {
+		store->engine->hand_over(store);
+		store->error = -ESHUTDOWN;
 	}
 }
 

@@ -77,6 +77,17 @@ static void save_all(struct store *store)
 	}
 }
 
+static void hand_over(struct store *store)
+{
+	struct pg *pg = pg_of(store);
+	if (pg_sync(store) == 0) {
+		save_all(store);
+		if (pg_sync(store) == 0) {
+			pg_nodes_leave(pg);
+		}
+	}
+}
+
 static bool close_store(struct store *store)
 {
 	struct pg *pg = pg_of(store);
@@ -183,6 +194,7 @@ const struct store_engine store_postgres = {
 	.is_left_out = is_left_out,
 	.seek = pg_seek,
 	.node_key = pg_node_key,
+	.hand_over = hand_over,
 	.blob_write = pg_blob_write,
 	.blob_keep = pg_blob_keep,
 	.blob_drop = pg_blob_drop,

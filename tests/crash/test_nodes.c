@@ -256,6 +256,29 @@ static void a_node_that_stops_hands_over(void **state)
 	expect_busy(&nodes->b, "s");
 }
 
+/** Before it has stopped: whoever has left it finds the session elsewhere. */
+static void a_node_hands_over_while_it_stops(void **state)
+{
+	struct nodes *nodes = *state;
+	bool duplicate;
+	make_busy(&nodes->a, "s");
+	put_key(get(&nodes->a, "s"), "last", &duplicate); /* held behind the list */
+	session_table_hand_over(nodes->a.table);
+	assert_int_equal(shown(&nodes->a, "s"), 2); /* what it has can be read */
+	struct input_event in = {.type = EVENT_TURN_END};
+	uint64_t seq;
+	assert_true(session_input(get(&nodes->a, "s"), &in, &seq, &duplicate) < 0);
+	expect_here(seek(&nodes->b, "s", &nodes->a));
+	assert_int_equal(find_key(&nodes->b, "s", "last"), 1);
+	rig_close(&nodes->a);
+	expect_here(seek(&nodes->b, "s", NULL));
+	rig_put(get(&nodes->b, "s"), "turn_end", "{}");
+	rig_settle(&nodes->b);
+	/* The list, two notes, the question without an answer, the end. */
+	assert_int_equal(shown(&nodes->b, "s"), 7);
+	assert_int_equal(postgres_count_events("s"), 7);
+}
+
 static void what_nobody_asks_for_is_taken_too(void **state)
 {
 	struct nodes *nodes = *state;
@@ -405,6 +428,7 @@ int main(void)
 		CASE(another_node_is_named),
 		CASE(many_ask_at_once),
 		CASE(a_node_that_stops_hands_over),
+		CASE(a_node_hands_over_while_it_stops),
 		CASE(what_nobody_asks_for_is_taken_too),
 		CASE(a_paused_owner_wakes),
 		CASE(a_node_that_is_cut_off_lets_go),
