@@ -313,12 +313,14 @@ void conn_update_flow(struct conn *conn)
 {
 	bool feeds = conn->ws ? conn->ops->is_producer : conn->http->stream != NULL;
 	bool is_held = conn->ws ? conn->ws->is_held : http_upload_is_behind(conn);
+	bool polls = !conn->ws && http_ds_polls(conn);
 	/*
 	 * While a request is served nothing is read: what comes next waits in the kernel, and the
-	 * peer's FIN too, behind which it may still want the answer, also to its last request.
+	 * peer's FIN too, behind which it may still want the answer, also to its last request. A poll
+	 * may take long, so who is gone has to be seen.
 	 */
 	bool paused = (feeds && conn->server->is_paused) || is_held || conn->is_parked ||
-		      conn->is_slowed || conn->phase == PHASE_ANSWER;
+		      conn->is_slowed || (conn->phase == PHASE_ANSWER && !polls);
 	if (!conn->is_dead) {
 		sock_pause(&conn->sock, paused);
 	}

@@ -191,6 +191,16 @@ void http_ds_time_out(struct conn *conn)
 	buffer_finish(&headers);
 }
 
+bool http_ds_polls(struct conn *conn)
+{
+	const struct ds_read *read = conn->http->ds;
+	bool polls = read && read->mode == DS_POLL && !read->is_over;
+	if (polls && conn->in.len && conn->session && !conn->is_dead) {
+		http_ds_time_out(conn);
+	}
+	return polls && !read->is_over;
+}
+
 bool http_ds_refuse(struct conn *conn, const char *code, const char *message)
 {
 	if (!conn->http->ds || conn->http->ds->is_over) {

@@ -111,6 +111,8 @@ void http_route_ai(struct conn *conn, const char *id, size_t len, const char *re
 void http_route_ds(struct conn *conn, const char *id);
 /** Nobody waits for its answer any more. Nothing if there is none. */
 void http_ds_forget(struct conn *conn);
+/** Whether it waits for what is new. It ends, if the next request has come. */
+bool http_ds_polls(struct conn *conn);
 /** A poll has come to its end. */
 void http_ds_time_out(struct conn *conn);
 /** Refuses a request for a page, or a poll, that waits; false: there is none. */

@@ -12,6 +12,7 @@ import { DurableStream, stream } from '@durable-streams/client';
 import { readLog } from '../support/log.mjs';
 import { readMetrics } from '../support/metrics.mjs';
 import { input, post } from '../support/producer.mjs';
+import { RawSocket, head } from '../support/raw_socket.mjs';
 import { Server, scratchDir } from '../support/server.mjs';
 import { EventParser } from '../support/sse.mjs';
 import { bearer, claims, makeToken, ownToken, secretOf } from '../support/tokens.mjs';
@@ -162,8 +163,8 @@ test('headers: next offset, up to date, ETag and 304, HEAD, what may be cached, 
 		assert.deepEqual([empty.status, empty.body, empty.headers.get('stream-up-to-date')], [200, [], 'true']);
 		assert.equal(empty.headers.get('stream-next-offset'), offsetOf(epoch, later));
 	}
-	const head = await DurableStream.head({ url: `${server.url}/ds/sessions/s`, headers: bearer(server.token) });
-	assert.deepEqual([head.exists, head.contentType, head.offset], [true, 'application/json', offsetOf(epoch, later)]);
+	const found = await DurableStream.head({ url: `${server.url}/ds/sessions/s`, headers: bearer(server.token) });
+	assert.deepEqual([found.exists, found.contentType, found.offset], [true, 'application/json', offsetOf(epoch, later)]);
 	const packed = await server.rawRequest('GET', '/ds/sessions/s?offset=-1', { ...bearer(server.token), 'accept-encoding': 'gzip' });
 	assert.equal(packed.headers['content-encoding'], 'gzip');
 });
@@ -204,6 +205,22 @@ test('who waits is told when the session is deleted, and when the server stops',
 	await server.stop();
 	assert.deepEqual([(await stops).status, (await stops).body.error.code], [503, 'shutting_down']);
 	await server.restart();
+});
+
+test('a poll whose client has gone is over, and so is one behind which the next request comes', async (t) => {
+	const server = await start(t, { args: ['--limit', 'poll_ms=600000'] });
+	const count = async () => (await readMetrics(server))('observers{transport="durable-streams"}');
+	const abort = new AbortController();
+	const gone = fetch(`${server.url}/ds/sessions/s?offset=now&live=long-poll`, { headers: bearer(server.token), signal: abort.signal });
+	gone.catch(() => {});
+	await eventually(async () => (await count()) === 1);
+	abort.abort();
+	await eventually(async () => (await count()) === 0);
+	const socket = await RawSocket.connect(t, server);
+	await socket.send(head('GET', '/ds/sessions/s?offset=now&live=long-poll', bearer(server.token)));
+	await eventually(async () => (await count()) === 1);
+	await socket.send(head('GET', '/healthz'));
+	assert.deepEqual([(await socket.answer()).status, (await socket.answer()).status], [204, 200]);
 });
 
 test('an offset of another epoch, one that is ahead, and one that was pruned are 410; -1 is the first event that is kept', async (t) => {
