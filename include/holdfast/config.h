@@ -15,7 +15,7 @@
 enum seccomp_wish { SECCOMP_AUTO, SECCOMP_ON, SECCOMP_OFF };
 
 struct config {
-	struct listen_address *listen; /* at least one; owned */
+	struct listen_address *listen; /* at least one that is not for nodes; owned */
 	size_t listen_count;
 	struct server_trust trust; /* owned */
 	struct push_rules push; /* owned */
@@ -27,6 +27,7 @@ struct config {
 	const char *url; /* how people reach it; NULL: as it listens */
 	const char *data_dir;
 	const char *store; /* the address of a database; NULL: sessions are in data_dir */
+	char *node_address; /* HOST:PORT where other nodes on it reach this one; NULL: there are none; owned */
 	struct agent_list agents; /* of --agents or --agent; owned */
 	char **agent_env; /* entries for agent_env_make(); NULL: none; owned */
 	char *cwd; /* absolute; owned */

@@ -20,6 +20,7 @@ enum listen_scheme {
 	LISTEN_HTTP,
 	LISTEN_HTTPS,
 	LISTEN_UNIX,
+	LISTEN_NODE, /* for other nodes alone: HTTP, and nobody else is let in */
 };
 
 /** What is listened on. */
@@ -78,11 +79,11 @@ struct server_config {
 
 /** Binds and listens. NULL if that fails; *ret_why (caller frees) says why. */
 struct server *server_create(const struct server_config *config, char **ret_why);
-/** Whether only this machine can reach it. */
+/** Whether only this machine, and other nodes, can reach it. */
 bool server_is_loopback(const struct server *server);
 /** Reads the certificate and the key again, for connections to come. What is wrong is said. */
 void server_reload_keys(struct server *server);
-/** Appends where it listens, with the port: http:// or https://, HOST:PORT; or unix:PATH. */
+/** Appends where it listens, with the port: http:// or https://, HOST:PORT; HOST:PORT for nodes; or unix:PATH. */
 void server_append_url(const struct server *server, size_t i, struct buffer *out);
 /** Serves a connected socket, which is taken: one that it has accepted itself, or somebody else. */
 void server_adopt(struct server *server, int fd);

@@ -143,8 +143,8 @@ struct store_place {
 	enum store_durability durability;
 	const struct store_engine *engine; /* NULL: the embedded one, in `dir` */
 	void *engine_arg; /* of another one: where it is */
-	const char *
-		node_address; /* where other nodes reach this one; NULL: it shares its store with nobody */
+	/* HOST:PORT where other nodes reach this one; NULL: this server shares its store with nobody. */
+	const char *node_address;
 };
 
 /**

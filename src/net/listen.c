@@ -213,8 +213,8 @@ static void start_polling(struct listeners *all)
 static char *check_scheme(
 	const struct listeners *all, const struct listen_address *address, bool is_loopback)
 {
-	if (address->is_metrics) {
-		return NULL;
+	if (address->is_metrics || address->scheme == LISTEN_NODE) {
+		return NULL; /* no client sends a token there */
 	}
 	bool is_plain = address->scheme == LISTEN_HTTP ||
 			(address->scheme == LISTEN_BY_ADDRESS && all->config.is_tls_off);
@@ -270,6 +270,7 @@ static void add(struct listeners *all, size_t index)
 			.is_inherited = bound->is_inherited,
 			.kind = {.is_loopback = bound->is_loopback,
 				.is_unix = all->config.addresses[index].scheme == LISTEN_UNIX,
+				.is_node = all->config.addresses[index].scheme == LISTEN_NODE,
 				.is_tls = speaks_tls(all, index),
 				.is_metrics = all->config.addresses[index].is_metrics}};
 	}
@@ -336,7 +337,7 @@ bool listeners_are_loopback(const struct listeners *listeners)
 {
 	for (size_t i = 0; i < listeners->count; i++) {
 		const struct listen_kind *kind = &listeners->list[i].kind;
-		if (!kind->is_loopback && !kind->is_metrics) {
+		if (!kind->is_loopback && !kind->is_metrics && !kind->is_node) {
 			return false;
 		}
 	}
@@ -350,9 +351,11 @@ void listeners_append_url(const struct listeners *listeners, size_t i, struct bu
 	if (address->scheme == LISTEN_UNIX) {
 		buffer_printf(out, "unix:%s", address->host);
 	} else {
-		buffer_printf(out, "http%s://%s%s%s:%d", speaks_tls(listeners, i) ? "s" : "",
-			is_v6 ? "[" : "", address->host, is_v6 ? "]" : "",
-			listeners->bound[i].port);
+		const char *scheme = address->scheme == LISTEN_NODE ? ""
+				     : speaks_tls(listeners, i)     ? "https://"
+								    : "http://";
+		buffer_printf(out, "%s%s%s%s:%d", scheme, is_v6 ? "[" : "", address->host,
+			is_v6 ? "]" : "", listeners->bound[i].port);
 	}
 }
 

@@ -21,6 +21,7 @@ struct listen_kind {
 	bool is_unix;
 	bool is_tls;
 	bool is_metrics; /* GET /metrics needs no token here, and nothing else is served */
+	bool is_node; /* another node, which says whose requests it passes on (node_identity.h) */
 };
 
 struct listen_config {
@@ -39,9 +40,9 @@ struct listen_config {
 
 /** Binds and listens. NULL if that fails; *ret_why (caller frees) says why. */
 struct listeners *listeners_create(const struct listen_config *config, char **ret_why);
-/** Whether only this machine can reach them. */
+/** Whether only this machine, and other nodes, can reach them. */
 bool listeners_are_loopback(const struct listeners *listeners);
-/** Appends the i-th address with its port: http:// or https://, HOST:PORT; or unix:PATH. */
+/** Appends the i-th address with its port: http:// or https://, HOST:PORT; HOST:PORT for nodes; or unix:PATH. */
 void listeners_append_url(const struct listeners *listeners, size_t i, struct buffer *out);
 /**
  * Accepts nothing more where the sockets are inherited: who comes waits for the next process. Elsewhere all stays as it

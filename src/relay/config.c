@@ -16,9 +16,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* So many addresses may be listened on. */
-#define LISTEN_MAX 16
-
 /** Sets a limit; if that fails, names the option and the value that were given. */
 static int set_limit(struct config *config, const char *text, int option, const char *given)
 {
@@ -59,62 +56,6 @@ static int take_sandbox_read(struct config *config, const char *text)
 static int take_sandbox_write(struct config *config, const char *text)
 {
 	return config_take_path(SANDBOX_WRITE, &config->sandbox_writes, text);
-}
-
-static bool read_host_port(const char *text, struct listen_address *ret)
-{
-	const char *colon = strrchr(text, ':');
-	size_t len = colon ? (size_t)(colon - text) : 0;
-	size_t digits = colon ? strspn(colon + 1, "0123456789") : 0;
-	bool bracketed = len > 2 && text[0] == '[' && text[len - 1] == ']';
-	if (!len || len >= 256 || !digits || digits > 5 || colon[1 + digits] ||
-		memchr(text, '/', len) || atoi(colon + 1) > 65535) {
-		return false;
-	}
-	ret->host = xstrndup(text + bracketed, len - (bracketed ? 2 : 0));
-	ret->port = atoi(colon + 1);
-	return true;
-}
-
-static int take_listen(struct config *config, const char *text)
-{
-	struct listen_address address = {0};
-	const char *host = text;
-	if (config->listen_count == LISTEN_MAX) {
-		return options_refuse(&config_options[LISTEN], text, "too many addresses");
-	}
-	if (strncmp(text, "unix:", 5) == 0 && text[5]) {
-		address.scheme = LISTEN_UNIX;
-		address.host = absolute_path(text + 5);
-		host = NULL;
-	} else if (strncmp(text, "https://", 8) == 0) {
-		address.scheme = LISTEN_HTTPS;
-		host += 8;
-	} else if (strncmp(text, "http://", 7) == 0) {
-		address.scheme = LISTEN_HTTP;
-		host += 7;
-	}
-	if (host && !read_host_port(host, &address)) {
-		return options_refuse(&config_options[LISTEN], text,
-			"expected HOST:PORT, such as 127.0.0.1:8080, optionally after https://; or unix:PATH");
-	}
-	config->listen =
-		xrealloc(config->listen, (config->listen_count + 1) * sizeof(*config->listen));
-	config->listen[config->listen_count++] = address;
-	return 0;
-}
-
-/** Behind all others: it is nothing for people. */
-static int take_metrics_listen(struct config *config, const char *text)
-{
-	struct listen_address address = {.scheme = LISTEN_HTTP, .is_metrics = true};
-	if (!read_host_port(text, &address)) {
-		return options_refuse(&config_options[METRICS_LISTEN], text, "expected HOST:PORT");
-	}
-	config->listen =
-		xrealloc(config->listen, (config->listen_count + 1) * sizeof(*config->listen));
-	config->listen[config->listen_count++] = address;
-	return 0;
 }
 
 static int take_host(struct config *config, const char *text)
@@ -214,7 +155,7 @@ static int take_each(void *owner, size_t option, const char *value)
 		r = take_agent_env(owner, value);
 		break;
 	case LISTEN:
-		r = take_listen(owner, value);
+		r = config_take_listen(owner, value);
 		break;
 	case ALLOW_HOST:
 		r = take_host(owner, value);
@@ -333,9 +274,9 @@ static int take_tls(struct config *config, const char *values[])
 static int take_network(struct config *config, const char *values[])
 {
 	const struct server_trust given = config->trust;
-	int r = config->listen_count ? 0 : take_outside(config, LISTEN, take_listen);
+	int r = config->listen_count ? 0 : take_outside(config, LISTEN, config_take_listen);
 	if (r == 0 && values[METRICS_LISTEN]) {
-		r = take_metrics_listen(config, values[METRICS_LISTEN]);
+		r = config_take_metrics_listen(config, values[METRICS_LISTEN]);
 	}
 	if (r == 0 && !given.hosts) {
 		r = take_outside(config, ALLOW_HOST, take_host);
@@ -429,6 +370,7 @@ static int take_values(struct config *config, const char *values[])
 	}
 	config->durability = r == 0 ? DURABILITY_FSYNC : DURABILITY_WRITE;
 	r = config_take_store(config, values);
+	r = r < 0 ? r : config_take_node(config, values);
 	if (r < 0) {
 		return r;
 	}
@@ -564,6 +506,8 @@ void config_finish(struct config *config)
 	config->listen = NULL;
 	trust_finish(&config->trust);
 	push_rules_finish(&config->push);
+	free(config->node_address);
+	config->node_address = NULL;
 	free(config->cwd);
 	free(config->web_dir);
 	free(config->highlight_dir);

@@ -22,6 +22,8 @@ enum {
 	COMPRESSION,
 	DATA,
 	STORE,
+	NODE_LISTEN,
+	NODE_ADDRESS,
 	AGENT,
 	AGENTS,
 	AGENT_ENV,
@@ -68,8 +70,18 @@ bool config_may_repeat(size_t option);
 /** -EINVAL after saying what is wrong. */
 int config_take_log(struct config *config, const char *level, const char *format);
 
-/* config_store.c: the same. After --durability. */
+/* config_store.c: the same. After --durability and --listen. */
 int config_take_store(struct config *config, const char *values[]);
+
+/* config_listen.c */
+/** HOST:PORT, or [HOST]:PORT; false if it is none. *ret_host is the caller's. */
+bool config_read_host_port(const char *text, char **ret_host, int *ret_port);
+/** Adds an address to listen on; -EINVAL after saying what is wrong. */
+int config_take_listen(struct config *config, const char *text);
+/** The same of --metrics-listen. Behind all others: it is nothing for people. */
+int config_take_metrics_listen(struct config *config, const char *text);
+/** --node-listen and --node-address: the same. After --store. */
+int config_take_node(struct config *config, const char *values[]);
 
 /* config_paths.c; those that return an int say what is wrong, and return a negative errno then. */
 /** Adds a path that must be there to a list. */

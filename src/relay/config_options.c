@@ -53,6 +53,11 @@ const struct option config_options[OPTION_COUNT + 1] = {
 		"keep sessions in this PostgreSQL database (15 or newer), such as postgresql://holdfast@localhost/holdfast,\n"
 		"      instead of in --data, which then has only this server's secrets and logins. One server at a time.\n"
 		"      Passwords belong in ~/.pgpass or PGPASSWORD; docs/postgresql.md has more"},
+	[NODE_LISTEN] = {"--node-listen", "ADDRESS:PORT", "HOLDFAST_NODE_LISTEN", NULL,
+		"with --store, share the database with other servers (nodes), each with its own --data: every node serves\n"
+		"      every session. Nodes reach this one at this address, unencrypted: use a private network"},
+	[NODE_ADDRESS] = {"--node-address", "HOST:PORT", "HOLDFAST_NODE_ADDRESS", NULL,
+		"the address at which other nodes reach this one, if that is not the one of --node-listen"},
 	[AGENT] = {"--agent", "CMD", "HOLDFAST_AGENT", NULL,
 		"a command that speaks ACP on its stdin and stdout; started with a session's first prompt"},
 	[AGENTS] = {"--agents", "FILE", "HOLDFAST_AGENTS", NULL,

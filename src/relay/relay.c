@@ -408,7 +408,8 @@ static int open_rooms(struct relay *relay)
 					   .place = {.dir = config->data_dir,
 						   .durability = config->durability,
 						   .engine = config->store ? &store_postgres : NULL,
-						   .engine_arg = (void *)config->store},
+						   .engine_arg = (void *)config->store,
+						   .node_address = config->node_address},
 					   .ops = &ops,
 					   .owner = relay},
 			&relay->sessions, &why) == 0 &&

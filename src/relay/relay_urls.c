@@ -56,6 +56,10 @@ void relay_choose_urls(const struct config *config, const struct server *server,
 			buffer_printf(lines, "metrics on %s/metrics\n", buffer_cstr(&url));
 			continue;
 		}
+		if (config->listen[i].scheme == LISTEN_NODE) {
+			buffer_printf(lines, "listening for other nodes on %s\n", buffer_cstr(&url));
+			continue;
+		}
 		buffer_printf(lines, "listening on %s\n", buffer_cstr(&url));
 		replace_wildcard(&url);
 		const char *text = buffer_cstr(&url);
