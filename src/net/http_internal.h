@@ -40,6 +40,16 @@ void trace_take(struct conn *conn);
 /** Of a request that is answered, for whoever logs all of them. */
 void trace_log(const struct conn *conn, unsigned status);
 
+/* http_admit.c */
+/** Whether the request has been refused. */
+bool http_is_refused(const struct conn *conn);
+/** The most bytes of its body. */
+size_t http_body_max(const struct conn *conn);
+/** Its body has more. */
+void http_refuse_size(struct conn *conn);
+/** Finds out who sends a request, and refuses what can be refused before the body has come. */
+void http_admit(struct conn *conn);
+
 /* http_answer.c */
 /** Tells a browser what a page elsewhere may send. */
 void http_answer_preflight(struct conn *conn);

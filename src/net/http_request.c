@@ -29,18 +29,7 @@ bool http_body_must_close(const struct conn *conn)
 	       conn->http->framing.length - conn->http->body_taken > DISCARD_MAX;
 }
 
-static bool is_refused(const struct conn *conn)
-{
-	return conn->http->response.len || conn->http->is_answered || conn->denial;
-}
-
 /* --- the request is whole --- */
-
-static size_t body_max(const struct conn *conn)
-{
-	size_t most = conn->server->limits->body_size;
-	return http_needs_token(conn) || most < WITHOUT_TOKEN_MAX ? most : WITHOUT_TOKEN_MAX;
-}
 
 static void route(struct conn *conn)
 {
@@ -63,7 +52,7 @@ static void end_body(struct conn *conn)
 {
 	conn->phase = PHASE_ANSWER;
 	conn_set_deadline(conn, DEADLINE_NONE, 0);
-	if (is_refused(conn)) {
+	if (http_is_refused(conn)) {
 		conn_at_end_of_tick(conn);
 	} else if (conn->http->stream) {
 		http_stream_end(conn);
@@ -75,17 +64,6 @@ static void end_body(struct conn *conn)
 }
 
 /* --- the head --- */
-
-static void refuse_size(struct conn *conn)
-{
-	struct refusal refusal = {0};
-	refuse_limit(&refusal, LIMIT_body_size,
-		"the body of this request may have at most %zu bytes%s", body_max(conn),
-		http_needs_token(conn)
-			? "; send more events as lines, with the content-type application/x-ndjson"
-			: "");
-	http_refuse_event(conn, &refusal);
-}
 
 /** Nobody can tell where the next request would begin. */
 static void refuse_for_good(struct conn *conn, unsigned status, const char *why)
@@ -128,50 +106,6 @@ static int read_path(struct conn *conn)
 		conn->http->head->text + path.at, path.len, false, conn->http->path, path.len + 1);
 }
 
-/** A browser asks what a page elsewhere may send, without its token. */
-static bool is_preflight(const struct conn *conn)
-{
-	return conn->http->is_foreign && conn->http->method == HTTP_OPTIONS &&
-	       http_head_field(conn->http->head, "access-control-request-method");
-}
-
-/** What can be refused before the body has come; 0: it is not, or the connection goes on. */
-static void refuse_early(struct conn *conn)
-{
-	const char *why = NULL;
-	char expect[24];
-	client_find(conn, conn->http->head);
-	trace_take(conn);
-	const char *code = auth_check(conn, conn->http->head, http_is_api(conn->http->path), &why);
-	bool is_large = !http_is_stream(conn) && !http_is_upload(conn) &&
-			conn->http->framing.length > body_max(conn);
-	if (http_head_copy(conn->http->head, "expect", expect, sizeof(expect))) {
-		conn->http->expects_continue = conn->http->framing.body != HTTP_NO_BODY &&
-					       strcasecmp(expect, "100-continue") == 0;
-	}
-	if (!room_for_client(conn)) {
-		conn->http->must_close = true;
-		http_refuse_limit(conn, 503, LIMIT_address_connections,
-			"too many connections of this address are open");
-	} else if (code) {
-		http_refuse(conn, code, why);
-	} else if (!http_is_served_here(conn)) {
-		http_refuse(conn, "not_found", "this address has the metrics and nothing else");
-	} else if (is_preflight(conn)) {
-		http_answer_preflight(conn);
-	} else if (conn->http->method == HTTP_OTHER) {
-		http_refuse_with(conn, 501, "", "not_implemented",
-			"this server does not know the method of the request");
-	} else if (is_large) {
-		refuse_size(conn);
-	} else if (http_needs_token(conn) && !ws_is_asked_for(conn->http->head)) {
-		enum denial denial = identify(conn, conn->http->head);
-		if (denial != DENIED_NOTHING) {
-			deny(conn, denial);
-		}
-	}
-}
-
 /** The client waits for this before it sends its body. */
 static void send_continue(struct conn *conn)
 {
@@ -201,7 +135,7 @@ static void begin_body(struct conn *conn)
 	conn->phase = PHASE_BODY;
 	conn->message_ms = conn->received_ms;
 	conn_set_deadline(conn, DEADLINE_NONE, 0);
-	if (is_refused(conn)) {
+	if (http_is_refused(conn)) {
 		return;
 	}
 	conn->http->is_routed = http_is_stream(conn) || http_is_upload(conn) ||
@@ -232,9 +166,9 @@ static void begin_request(struct conn *conn, const char *text, size_t len)
 	}
 	conn->http->must_close = !http_head_keeps_alive(conn->http->head);
 	conn->phase = conn->http->framing.body == HTTP_NO_BODY ? PHASE_ANSWER : PHASE_BODY;
-	refuse_early(conn);
-	rate_take_message(conn, !is_refused(conn) && http_is_append(conn));
-	if (!is_refused(conn) && ws_is_asked_for(conn->http->head)) {
+	http_admit(conn);
+	rate_take_message(conn, !http_is_refused(conn) && http_is_append(conn));
+	if (!http_is_refused(conn) && ws_is_asked_for(conn->http->head)) {
 		ws_upgrade(conn);
 	} else if (conn->http->framing.body == HTTP_NO_BODY) {
 		end_body(conn);
@@ -270,7 +204,7 @@ static size_t take_head(struct conn *conn, const char *at, size_t len)
 
 static void take_bytes(struct conn *conn, const char *bytes, size_t len)
 {
-	if (is_refused(conn)) {
+	if (http_is_refused(conn)) {
 		return; /* the rest is dropped */
 	}
 	if (conn->http->stream) {
@@ -279,8 +213,8 @@ static void take_bytes(struct conn *conn, const char *bytes, size_t len)
 		http_upload_take(conn, bytes, len);
 	} else if (conn->http->is_routed) {
 		return; /* its answer is on its way, and rests on no body */
-	} else if (conn->rx.len + len > body_max(conn)) {
-		refuse_size(conn);
+	} else if (conn->rx.len + len > http_body_max(conn)) {
+		http_refuse_size(conn);
 	} else if (!conn_keep(conn, bytes, len)) {
 		http_refuse_limit(conn, 503, LIMIT_receive_size,
 			"too many large requests are being received; send it again in a moment");
@@ -308,10 +242,10 @@ static size_t take_chunks(struct conn *conn, const char *at, size_t len)
 		take_bytes(conn, bytes, n);
 	}
 	conn->http->body_taken += (size_t)(at - from);
-	if (!conn->http->is_routed && !is_refused(conn) &&
+	if (!conn->http->is_routed && !http_is_refused(conn) &&
 		conn->http->chunked.state == CHUNKED_DATA &&
-		conn->http->chunked.left > body_max(conn)) {
-		refuse_size(conn);
+		conn->http->chunked.left > http_body_max(conn)) {
+		http_refuse_size(conn);
 	}
 	if (conn->http->chunked.state == CHUNKED_DONE) {
 		end_body(conn);
@@ -321,7 +255,7 @@ static size_t take_chunks(struct conn *conn, const char *at, size_t len)
 		conn->http->must_close = true;
 		if (conn->http->stream) {
 			http_stream_fail(conn, &refusal);
-		} else if (!is_refused(conn) && (conn->http->upload || !conn->http->is_routed)) {
+		} else if (!http_is_refused(conn) && (conn->http->upload || !conn->http->is_routed)) {
 			http_upload_drop(conn);
 			http_refuse_event(conn, &refusal);
 		}
@@ -533,7 +467,7 @@ void http_end_unfinished(struct conn *conn, unsigned status, enum limit limit, c
 	bool has_begun =
 		conn->deadline == DEADLINE_HEAD ? conn->in.len > 0 : conn->phase == PHASE_BODY;
 	if (conn->deadline == DEADLINE_END || conn->deadline == DEADLINE_ANSWER || !has_begun ||
-		is_refused(conn)) {
+		http_is_refused(conn)) {
 		metrics_limit(conn->server->metrics, limit);
 		conn_kill(conn);
 		return;
