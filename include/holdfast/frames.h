@@ -55,6 +55,8 @@ const struct buffer *frame_deflated(struct frame *frame, struct deflater *deflat
  * below.
  */
 struct frame *frame_make(const char *type, const char *data, size_t len);
+/** A text that is a frame already: of another node. */
+struct frame *frame_of_text(const char *text, size_t len);
 /** Appends the member `hide`, with a comma in front of it; nothing if nothing is hidden. */
 void frames_append_hide(struct buffer *out, unsigned hide);
 

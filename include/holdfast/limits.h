@@ -83,6 +83,12 @@
 		"a stream of server-sent events that has been silent for this time is sent a comment")                                    \
 	LIMIT(int64_t, poll_ms, MS, 20000, 100, 3600000, NULL,                                                                            \
 		"a reader of Durable Streams that polls for what is new is told after this time that there is nothing")                   \
+	LIMIT(size_t, node_sockets, COUNT, 20000, 1, 10000000, "too_many_connections",                                                    \
+		"connections to other nodes, for what is passed on to them")                                                              \
+	LIMIT(int64_t, node_connect_ms, MS, 2000, 100, 600000, "owner_unreachable",                                                       \
+		"time for a connection to another node to be made")                                                                       \
+	LIMIT(int64_t, node_silence_ms, MS, 5000, 100, 600000, NULL,                                                                      \
+		"another node that has been silent for this time is asked whether it is there, and given up after the same time again")   \
 	/* What comes from outside. */                                                                                                    \
 	LIMIT(size_t, frame_size, BYTES, 1 * LIMIT_MIB, 1 * LIMIT_KIB, 64 * LIMIT_MIB,                                                    \
 		"too_large", "size of a WebSocket message from a client")                                                                 \

@@ -51,6 +51,13 @@
 		"Memory of messages and bodies that are not whole yet")                          \
 	METRIC(SENDING_BYTES, gauge, "sending_bytes", "",                                        \
 		"Memory of what connections are sent and have not taken yet")                    \
+	METRIC(NODE_REQUESTS, counter, "node_requests_total", "",                                \
+		"Requests over HTTP that were passed on to the node that has the session")       \
+	METRIC(NODE_SOCKETS, gauge, "node_sockets", "",                                          \
+		"WebSockets that are passed on to the node that has the session")                \
+	METRIC(NODE_FAILURES, counter, "node_failures_total", "",                                \
+		"Requests and WebSockets for which another node could not be reached, or was "   \
+		"lost")                                                                          \
 	METRIC(AGENTS_RUNNING, gauge, "agents_running", "", "Agents whose process is up")        \
 	METRIC(AGENT_STARTS, counter, "agent_starts_total", "{result=\"started\"}",              \
 		"Agents that were started, by whether they came to answer")                      \

@@ -1,9 +1,11 @@
 /*
  * WebSocket frames (RFC 6455, section 5), as a server reads and writes them: masked ones come in,
- * unmasked ones go out. One extension may be in use, permessage-deflate (deflate.h). Pure.
+ * unmasked ones go out; and as a client of another node does. One extension may be in use, permessage-deflate (deflate.h). Pure.
  */
 #ifndef HOLDFAST_WS_FRAME_H
 #define HOLDFAST_WS_FRAME_H
+
+#include "holdfast/buffer.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -11,6 +13,7 @@
 
 /* The longest header of a frame that goes out, and the longest payload of a control frame. */
 #define WS_HEADER_MAX  10
+#define WS_MASKED_MAX  14 /* the same of a client's */
 #define WS_CONTROL_MAX 125
 /* The bit of a frame's first byte that says that its message is compressed (RFC 7692, section 6). */
 #define WS_DEFLATED 0x40
@@ -45,6 +48,7 @@ struct ws_reader {
 	uint8_t mask_at;
 	bool in_payload;
 	bool may_deflate; /* the extension is in use; set by the owner */
+	bool is_client; /* it reads what a server sends; set by the owner */
 	bool is_deflated; /* the unfinished message is compressed */
 };
 
@@ -67,6 +71,12 @@ int ws_read(struct ws_reader *reader, char **at, size_t *len, size_t max, struct
 
 /** Writes the header of a whole frame; returns its length, at most WS_HEADER_MAX. */
 size_t ws_header(enum ws_opcode opcode, size_t len, unsigned char out[WS_HEADER_MAX]);
+
+/**
+ * Appends a whole frame as a client sends it: masked, with these four bytes, which nobody can foresee.
+ */
+void ws_append_masked(struct buffer *out, enum ws_opcode opcode, const char *bytes, size_t len,
+	const unsigned char mask[4]);
 
 /**
  * What the payload of a close frame says: the code, 0 if it names none, or the negative code to

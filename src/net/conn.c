@@ -2,7 +2,7 @@
  * One connection: what HTTP and all kinds of WebSocket have in common. It is closed at the end of a
  * loop tick only, so that nothing has to expect it to be gone in the middle of its work.
  */
-#include "http_internal.h"
+#include "node_internal.h"
 
 #include "peer.h"
 
@@ -24,6 +24,8 @@ static int64_t now_ms(const struct conn *conn)
 	return (int64_t)uv_now(conn->server->loop);
 }
 
+static const struct transport_ops conn_transport_ops;
+
 /* --- life --- */
 
 void conn_create(struct server *server, int fd, const struct listen_kind *kind)
@@ -41,7 +43,8 @@ void conn_create(struct server *server, int fd, const struct listen_kind *kind)
 	rate_init(conn);
 	conn->http = http_create(conn);
 	conn->peer = peer_address(fd);
-	if (transport_adopt(server->transport, &conn->sock, fd, kind->is_tls) < 0) {
+	if (transport_adopt(server->transport, &conn->sock, &conn_transport_ops, fd, kind->is_tls) <
+		0) {
 		free(conn->http);
 		free(conn);
 		return;
@@ -131,6 +134,7 @@ bool conn_waits_for_names(struct conn *conn, struct session *session, const char
 static void destroy(struct conn *conn)
 {
 	names_wait_cancel(&conn->names_wait);
+	place_wait_cancel(&conn->place_wait);
 	buffer_finish(&conn->parked);
 	if (conn->ops && conn->ops->closed) {
 		conn->ops->closed(conn);
@@ -260,7 +264,7 @@ static void handle_closed(struct sock *sock)
 	destroy(conn_of(sock));
 }
 
-const struct transport_ops conn_transport_ops = {
+static const struct transport_ops conn_transport_ops = {
 	.received = handle_received,
 	.writable = handle_writable,
 	.ended = handle_ended,
@@ -311,7 +315,8 @@ void conn_send_fin(struct conn *conn)
 
 void conn_update_flow(struct conn *conn)
 {
-	bool feeds = conn->ws ? conn->ops->is_producer : conn->http->stream != NULL;
+	bool feeds =
+		conn->ws ? conn->ops->is_producer && !conn->forward : conn->http->stream != NULL;
 	bool is_held = conn->ws ? conn->ws->is_held : http_upload_is_behind(conn);
 	bool polls = !conn->ws && http_ds_polls(conn);
 	/*
@@ -455,6 +460,9 @@ void conn_sweep(struct conn *conn)
 	if (conn->is_dead) {
 		return;
 	}
+	if (conn->forward) {
+		ws_forward_sweep(conn);
+	}
 	/* Those that are revoked are told at once. Others end, or make room for a newer login. */
 	if (conn->grant && (conn->grant->expires_ms || conn->grant->is_over)) {
 		conn_check_grant(conn);
@@ -466,6 +474,8 @@ void conn_sweep(struct conn *conn)
 		http_ds_time_out(conn);
 	} else if (conn->deadline != DEADLINE_NONE && now_ms(conn) >= conn->deadline_ms) {
 		http_time_out(conn);
+	} else if (conn->http && conn->http->forward) {
+		http_forward_sweep(conn);
 	} else if (conn->ops && !conn->is_closing) {
 		ws_tell_presence(conn);
 		sweep_socket(conn);

@@ -1,5 +1,5 @@
 /* What is refused of a request before its body has come. */
-#include "http_internal.h"
+#include "node_internal.h"
 
 #include <string.h>
 #include <strings.h>
@@ -16,6 +16,21 @@ size_t http_body_max(const struct conn *conn)
 }
 
 /* --- the head --- */
+
+const char *http_method_name(enum http_method method)
+{
+	static const char *const methods[] = {
+		[HTTP_GET] = "GET",
+		[HTTP_HEAD] = "HEAD",
+		[HTTP_POST] = "POST",
+		[HTTP_PUT] = "PUT",
+		[HTTP_PATCH] = "PATCH",
+		[HTTP_DELETE] = "DELETE",
+		[HTTP_OPTIONS] = "OPTIONS",
+		[HTTP_OTHER] = "",
+	};
+	return methods[method];
+}
 
 void http_refuse_size(struct conn *conn)
 {
@@ -39,9 +54,15 @@ void http_admit(struct conn *conn)
 {
 	const char *why = NULL;
 	char expect[24];
-	client_find(conn, conn->http->head);
+	const char *code = NULL;
+	if (conn->kind.is_node && !node_admit(conn)) {
+		return;
+	}
+	if (!conn->kind.is_node) {
+		client_find(conn, conn->http->head);
+		code = auth_check(conn, conn->http->head, http_is_api(conn->http->path), &why);
+	}
 	trace_take(conn);
-	const char *code = auth_check(conn, conn->http->head, http_is_api(conn->http->path), &why);
 	bool is_large = !http_is_stream(conn) && !http_is_upload(conn) &&
 			conn->http->framing.length > http_body_max(conn);
 	if (http_head_copy(conn->http->head, "expect", expect, sizeof(expect))) {

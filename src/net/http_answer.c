@@ -29,6 +29,7 @@ static const char *status_text(unsigned status)
 		{413, "Content Too Large"},
 		{414, "URI Too Long"},
 		{416, "Range Not Satisfiable"},
+		{421, "Misdirected Request"},
 		{426, "Upgrade Required"},
 		{429, "Too Many Requests"},
 		{431, "Request Header Fields Too Large"},
@@ -45,8 +46,7 @@ static const char *status_text(unsigned status)
 	return "Error";
 }
 
-/** A page elsewhere may read it; never with cookies. */
-static void append_cors(struct conn *conn, struct buffer *out)
+void http_append_cors(struct conn *conn, struct buffer *out)
 {
 	if (conn->server->trust->origins) {
 		buffer_append_str(out, "vary: Origin\r\n");
@@ -82,7 +82,7 @@ static void respond(struct conn *conn, unsigned status, const char *headers, con
 		conn->http->must_close                              ? "connection: close\r\n"
 		: conn->http->head && conn->http->head->is_http_1_0 ? "connection: keep-alive\r\n"
 								    : "");
-	append_cors(conn, out);
+	http_append_cors(conn, out);
 	if (status != 204 && status != 304) {
 		buffer_printf(out, "content-length: %" PRIu64 "\r\n", size);
 	}
@@ -128,7 +128,7 @@ void http_begin_stream(struct conn *conn, const char *type, const char *headers)
 		"HTTP/1.1 200 OK\r\nserver: holdfast\r\n" BROWSER_RULES API_RULES
 		"content-type: %s\r\nx-accel-buffering: no\r\nconnection: close\r\n%s",
 		type, headers);
-	append_cors(conn, &out);
+	http_append_cors(conn, &out);
 	buffer_append_str(&out, "\r\n");
 	conn_put(conn, out.data, out.len);
 	buffer_finish(&out);
@@ -212,6 +212,7 @@ static unsigned status_of(const char *code)
 		{"shutting_down", 503},
 		{"not_ready", 503},
 		{"server_busy", 503},
+		{"owner_unreachable", 503},
 	};
 	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
 		if (strcmp(table[i].code, code) == 0) {

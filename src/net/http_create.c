@@ -1,5 +1,5 @@
 /* Making a session, and what it can be made with: agents and directories (proto/protocol.md#rest). */
-#include "http_internal.h"
+#include "node_internal.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -186,6 +186,10 @@ void http_create_session(struct conn *conn)
 	const struct agent_entry *entry = agent_list_find(agent_host_list(agents), request.agent);
 	if (!http_may(conn, RIGHT_CREATE)) {
 		/* it has been refused */
+	} else if (request.id && conn_sees(conn, request.id) && http_seeks_new(conn, request.id)) {
+		/* it is taken again */
+	} else if (conn->http->is_elsewhere) {
+		refuse_exists(conn, NULL);
 	} else if (request.agent && !entry) {
 		http_refuse(conn, "unknown_agent",
 			"this server has no agent of this name; GET /api/agents lists those that it has");

@@ -9,6 +9,8 @@
 void http_receive(struct conn *conn, char *bytes, size_t len);
 /** Takes the request again that has waited. */
 void http_route_again(struct conn *conn);
+/** Whose request it is is known, and which node has its session: ends its wait for that. */
+void http_go_on(struct conn *conn);
 /** Sends the answer, if there is one, and goes on with what waits behind it. */
 void http_end_tick(struct conn *conn);
 /** The next request could not be told from what is left of this one. */
@@ -47,10 +49,14 @@ bool http_is_refused(const struct conn *conn);
 size_t http_body_max(const struct conn *conn);
 /** Its body has more. */
 void http_refuse_size(struct conn *conn);
+/** As it is sent. */
+const char *http_method_name(enum http_method method);
 /** Finds out who sends a request, and refuses what can be refused before the body has come. */
 void http_admit(struct conn *conn);
 
 /* http_answer.c */
+/** Lets a page elsewhere read the answer, if it may; never with cookies. */
+void http_append_cors(struct conn *conn, struct buffer *out);
 /** Tells a browser what a page elsewhere may send. */
 void http_answer_preflight(struct conn *conn);
 /** The answer; `headers` are lines of their own. */

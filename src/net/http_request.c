@@ -3,7 +3,9 @@
  * next one, however many have come at once. A body that is a stream of lines goes on as it comes
  * (http_stream.c), any other is gathered, and the request routed when it is whole.
  */
-#include "http_internal.h"
+#include "node_internal.h"
+
+#include "holdfast/node_identity.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -58,6 +60,8 @@ static void end_body(struct conn *conn)
 		http_stream_end(conn);
 	} else if (conn->http->upload) {
 		http_upload_end(conn);
+	} else if (conn->http->forward) {
+		http_forward_end(conn);
 	} else if (!conn->http->is_routed) {
 		route(conn);
 	}
@@ -77,7 +81,7 @@ static void reset(struct conn *conn)
 {
 	struct http_exchange *http = conn->http;
 	http->must_close = http->is_answered = http->is_foreign = http->expects_continue =
-		http->is_routed = false;
+		http->is_routed = http->is_sought = http->is_elsewhere = false;
 	http->body_taken = 0;
 	http->chunked = (struct chunked){0};
 	http->framing = (struct http_framing){.body = HTTP_NO_BODY};
@@ -117,7 +121,8 @@ static void send_continue(struct conn *conn)
 static void continue_body(struct conn *conn)
 {
 	if (conn->http->expects_continue &&
-		(conn->http->stream || conn->http->upload || !conn->http->is_routed)) {
+		(conn->http->stream || conn->http->upload || conn->http->forward ||
+			!conn->http->is_routed)) {
 		send_continue(conn);
 	}
 }
@@ -138,12 +143,29 @@ static void begin_body(struct conn *conn)
 	if (http_is_refused(conn)) {
 		return;
 	}
-	conn->http->is_routed = http_is_stream(conn) || http_is_upload(conn) ||
+	conn->http->is_routed = conn->http->forward || http_is_stream(conn) ||
+				http_is_upload(conn) ||
 				(conn->http->expects_continue && !http_wants_body(conn));
-	if (conn->http->is_routed) {
+	if (conn->http->is_routed && !conn->http->forward) {
 		route(conn);
 	}
 	continue_body(conn);
+}
+
+static void take_up(struct conn *conn)
+{
+	if (conn->http->framing.body == HTTP_NO_BODY) {
+		end_body(conn);
+	} else {
+		begin_body(conn);
+	}
+}
+
+void http_go_on(struct conn *conn)
+{
+	conn->is_parked = false;
+	take_up(conn);
+	conn_resume(conn);
 }
 
 static void begin_request(struct conn *conn, const char *text, size_t len)
@@ -170,17 +192,16 @@ static void begin_request(struct conn *conn, const char *text, size_t len)
 	rate_take_message(conn, !http_is_refused(conn) && http_is_append(conn));
 	if (!http_is_refused(conn) && ws_is_asked_for(conn->http->head)) {
 		ws_upgrade(conn);
-	} else if (conn->http->framing.body == HTTP_NO_BODY) {
-		end_body(conn);
-	} else {
-		begin_body(conn);
+	} else if (http_is_refused(conn) || !http_seeks(conn)) {
+		take_up(conn);
 	}
 }
 
 /** Takes a head, if it is whole: its length, or 0. */
 static size_t take_head(struct conn *conn, const char *at, size_t len)
 {
-	size_t most = conn->server->limits->head_size;
+	size_t more = conn->kind.is_node ? NODE_IDENTITY_MAX : 0;
+	size_t most = conn->server->limits->head_size + more;
 	size_t n = http_head_find_end(at, len, &conn->http->in_scanned);
 	if (n > most || (!n && len > most)) {
 		bool is_target = !memchr(at, '\n', most < len ? most : len);
@@ -211,6 +232,8 @@ static void take_bytes(struct conn *conn, const char *bytes, size_t len)
 		http_stream_take(conn, bytes, len);
 	} else if (conn->http->upload) {
 		http_upload_take(conn, bytes, len);
+	} else if (conn->http->forward) {
+		http_forward_take(conn, bytes, len);
 	} else if (conn->http->is_routed) {
 		return; /* its answer is on its way, and rests on no body */
 	} else if (conn->rx.len + len > http_body_max(conn)) {
@@ -255,8 +278,10 @@ static size_t take_chunks(struct conn *conn, const char *at, size_t len)
 		conn->http->must_close = true;
 		if (conn->http->stream) {
 			http_stream_fail(conn, &refusal);
-		} else if (!http_is_refused(conn) && (conn->http->upload || !conn->http->is_routed)) {
+		} else if (!http_is_refused(conn) &&
+			   (conn->http->upload || conn->http->forward || !conn->http->is_routed)) {
 			http_upload_drop(conn);
+			http_forward_cut(conn);
 			http_refuse_event(conn, &refusal);
 		}
 		conn->phase = PHASE_ANSWER;
@@ -288,6 +313,7 @@ static size_t consume(struct conn *conn, char *at, size_t len)
 			break;
 		case PHASE_SOCKET:
 			return used + ws_receive(conn, at + used, len - used);
+		case PHASE_STREAM:
 		case PHASE_LINGER:
 			return len;
 		default:
@@ -372,6 +398,7 @@ void http_finish(struct conn *conn)
 	http_forget_search(conn);
 	http_forget_directories(conn);
 	http_stream_finish(conn);
+	http_forward_drop(conn);
 	forget_request(conn);
 	buffer_finish(&conn->http->response);
 	free(conn->http);
@@ -443,6 +470,10 @@ void http_end_tick(struct conn *conn)
 		}
 		if (conn->http->file) {
 			http_send_more_file(conn);
+			break;
+		}
+		if (conn->http->forward) {
+			http_forward_writable(conn);
 			break;
 		}
 		if (conn->http->is_answered && conn->phase != PHASE_HEAD) {

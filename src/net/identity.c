@@ -2,7 +2,7 @@
  * Who is asking (proto/access.md): the token or login of a request or socket, and how it is told
  * that it is not enough. Host and Origin have been looked at before (auth.c).
  */
-#include "http_internal.h"
+#include "node_internal.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -105,6 +105,9 @@ enum denial identify(struct conn *conn, const struct http_head *head)
 	size_t bearers = http_count_fields(head, "authorization");
 	size_t protocols = http_count_fields(head, "sec-websocket-protocol");
 	size_t logins = http_count_fields(head, "holdfast-login");
+	if (conn->kind.is_node) {
+		return DENIED_NOTHING; /* node_admit() has let it in */
+	}
 	take_grant(conn, NULL);
 	if (!conn->server->access) {
 		take_grant(conn, grant_ref(conn->server->everyone));
@@ -271,12 +274,14 @@ static enum denial renew(struct conn *conn, const struct request *request)
 {
 	struct grant *before = conn->grant ? grant_ref(conn->grant) : NULL;
 	enum denial denial;
-	if (!conn->server->access) {
+	if (!conn->server->access && !conn->kind.is_node) {
 		grant_unref(before);
 		take_grant(conn, grant_ref(conn->server->everyone));
 		return DENIED_NOTHING;
 	}
-	if (request->token.token) {
+	if (conn->kind.is_node) {
+		denial = node_take_token(conn, request->token.token);
+	} else if (request->token.token) {
 		denial = take_token(conn, request->token.token);
 	} else {
 		denial = take_login(conn, conn->ws->cookies, request->token.login);
@@ -317,6 +322,8 @@ void ws_take_token(struct conn *conn, const struct request *request)
 		ws_begin(conn);
 	} else if (!conn_sees_session(conn)) {
 		ws_say_not_found(conn);
+	} else if (conn->forward) {
+		ws_forward_renew(conn); /* and the other node tells */
 	} else {
 		tell_renewed(conn);
 	}
@@ -422,17 +429,30 @@ static void end(struct conn *conn, enum denial denial)
 	} else if (conn->http && conn->http->stream) {
 		refuse(&refusal, denials[denial].code, "%s", denials[denial].message);
 		http_stream_fail(conn, &refusal);
+	} else if (conn->http && conn->http->forward) {
+		conn_kill(conn);
 	} else if (conn->http) {
 		http_ds_refuse(conn, denials[denial].code, denials[denial].message);
 	}
 }
 
+/** What another node passes on it looks at itself; only the time is known here, too. */
+static enum token_verdict check_grant(const struct conn *conn)
+{
+	if (!conn->kind.is_node) {
+		return access_check_grant(conn->server->access, conn->grant);
+	}
+	int64_t expires_ms = conn->grant->expires_ms;
+	bool is_over = expires_ms && expires_ms <= clock_now_ms(conn->server->clock);
+	return is_over ? TOKEN_EXPIRED : TOKEN_GOOD;
+}
+
 void conn_check_grant(struct conn *conn)
 {
-	if (!conn->grant || !conn->server->access) {
+	if (!conn->grant || (!conn->server->access && !conn->kind.is_node)) {
 		return;
 	}
-	enum token_verdict verdict = access_check_grant(conn->server->access, conn->grant);
+	enum token_verdict verdict = check_grant(conn);
 	if (verdict != TOKEN_GOOD) {
 		end(conn, denial_of(verdict));
 	}

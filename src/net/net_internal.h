@@ -12,6 +12,7 @@
 #include "holdfast/access.h"
 #include "holdfast/chunked.h"
 #include "holdfast/deflate.h"
+#include "holdfast/diag.h"
 #include "holdfast/hash.h"
 #include "holdfast/http_head.h"
 #include "holdfast/intake.h"
@@ -37,6 +38,8 @@ struct event_stream;
 struct sse_stream;
 struct keys_job;
 struct login_cookies;
+struct http_forward;
+struct ws_forward;
 
 /** What a kind of WebSocket does; one table a kind. */
 struct conn_ops {
@@ -61,6 +64,7 @@ enum conn_phase {
 	PHASE_HEAD, /* a request's head is coming, or nothing */
 	PHASE_BODY, /* its body is coming */
 	PHASE_ANSWER, /* it is whole, and its answer is on its way */
+	PHASE_STREAM, /* the same, and the answer ends with the connection: what comes is dropped */
 	PHASE_SOCKET, /* it has become a WebSocket, or a stream of server-sent events */
 	PHASE_LINGER, /* all is said: the peer may read it, and what it sends is dropped */
 };
@@ -101,6 +105,9 @@ struct http_exchange {
 	bool is_foreign; /* it is of a page elsewhere, which may ask (--allow-origin) */
 	bool is_answered;
 	struct event_stream *stream; /* NULL: none */
+	struct http_forward *forward; /* it is passed on to another node; NULL: it is not */
+	bool is_sought; /* it is known where the session of its address is */
+	bool is_elsewhere; /* another node has it */
 	struct buffer response; /* that goes out at the end of the tick */
 	struct log_read *read;
 	struct file_job *file;
@@ -128,6 +135,7 @@ struct ws_socket {
 	struct login_cookies *cookies; /* of the upgrade; NULL: none */
 	struct observer_config config;
 	struct observer *observer;
+	char *target; /* of the upgrade, as sent; NULL: other nodes are not asked */
 	const char *refused; /* the query made no sense: told when the socket is open */
 	bool deflates; /* both sides may compress messages */
 	struct ws_reader reader;
@@ -166,6 +174,7 @@ struct conn {
 	struct ws_socket *ws; /* NULL: it is not */
 	struct sse_stream *sse; /* it is a stream instead; NULL: it is not */
 	struct ds_stream *ds; /* of a reader of Durable Streams; NULL: it is none */
+	struct ws_forward *forward; /* it is passed on to another node; NULL: it is not */
 	struct ai_door *ai; /* of a chat of the AI SDK; NULL: it is none */
 	const struct conn_ops *ops; /* of the WebSocket's kind; NULL: HTTP */
 	struct session *session; /* NULL: none, or it is gone */
@@ -197,6 +206,7 @@ struct conn {
 	struct list waits; /* struct conn_wait: answers that wait for the disk */
 	/* A request that needs the session's names waits for them, and nothing is read meanwhile. */
 	struct names_wait names_wait;
+	struct place_wait place_wait; /* the same, until it is known which node has the session */
 	struct buffer parked; /* the message, of a WebSocket */
 	bool is_parked;
 	bool was_parked; /* it has waited, and does not wait again */
@@ -251,6 +261,10 @@ struct server {
 	size_t half_open_count;
 	struct list slowed; /* connections */
 	uv_timer_t *slow_timer;
+	struct list links; /* struct node_link: connections to other nodes */
+	struct list links_over; /* those of them that are over */
+	size_t link_count;
+	struct diag_limit node_warned;
 	struct turns *turns; /* NULL: nobody waits */
 	struct list searches; /* that a page is read or looked through for */
 	struct list searches_waiting; /* until one of those is done */
@@ -292,7 +306,6 @@ struct conn_wait *conn_wait_append(
 /* conn.c */
 /** A connection of its own for `fd`, which is taken; it lives until its socket is closed. */
 void conn_create(struct server *server, int fd, const struct listen_kind *kind);
-extern const struct transport_ops conn_transport_ops;
 /** The connection is about this session until it is gone, or the connection is done with it. */
 void conn_hold_session(struct conn *conn, struct session *session);
 void conn_drop_session(struct conn *conn);

@@ -31,6 +31,17 @@ uint64_t peer_bytes_taken(int fd)
 	return info.tcpi_bytes_acked;
 }
 
+int64_t peer_silent_ms(int fd)
+{
+	struct tcp_info info = {0};
+	socklen_t len = sizeof(info);
+	if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &len) < 0 ||
+		(!info.tcpi_unacked && !info.tcpi_notsent_bytes)) {
+		return -1;
+	}
+	return info.tcpi_last_ack_recv;
+}
+
 struct address peer_address(int fd)
 {
 	struct sockaddr_storage peer = {0};

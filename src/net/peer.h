@@ -12,6 +12,9 @@
  */
 uint64_t peer_bytes_taken(int fd);
 
+/** For how long (ms) the peer's system has not answered, while something is on its way to it; -1: nothing is. */
+int64_t peer_silent_ms(int fd);
+
 /** The address of the peer; all zero if it has none. */
 struct address peer_address(int fd);
 

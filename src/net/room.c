@@ -30,7 +30,7 @@ bool room_for_connection(struct server *server, int fd, const struct listen_kind
 	struct address peer = peer_address(fd);
 	struct address address = address_household(&peer);
 	enum limit reached = LIMIT_NONE;
-	if (server->conn_count >= server->conn_max) {
+	if (server->conn_count + server->link_count >= server->conn_max) {
 		reached = LIMIT_connections;
 	} else if (!client_is_proxy(server, kind, &peer) &&
 		   is_full(server, find(server, &address))) {

@@ -3,7 +3,7 @@
  * whoever reads must not pay for those that do not: what has taken nothing for longest is cut off,
  * without a word, which would have to wait behind the rest. Clients resume where they were.
  */
-#include "net_internal.h"
+#include "node_internal.h"
 
 /** What is kept for this connection alone. */
 static size_t kept_for(const struct conn *conn)
@@ -18,6 +18,7 @@ static size_t kept_for(const struct conn *conn)
 	if (conn->ws && conn->ws->observer) {
 		size += observer_kept(conn->ws->observer);
 	}
+	size += ws_forward_kept(conn);
 	return conn->ai ? size + ai_kept(conn) : size;
 }
 

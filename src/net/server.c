@@ -1,5 +1,5 @@
 /* The server: what it listens on, its connections, and what they do together in a loop tick. */
-#include "http_internal.h"
+#include "node_internal.h"
 
 #include "holdfast/deflate.h"
 #include "holdfast/diag.h"
@@ -18,6 +18,7 @@ static void handle_sweep(uv_timer_t *timer)
 	list_for_each_safe(link, tmp, &server->conns) {
 		conn_sweep(list_entry(link, struct conn, link));
 	}
+	node_links_sweep(server);
 }
 
 /** It only wakes the loop: the end of the tick does the rest. */
@@ -94,6 +95,8 @@ static struct server *server_new(const struct server_config *config)
 	list_init(&server->in_tick);
 	list_init(&server->behind);
 	list_init(&server->announced);
+	list_init(&server->links);
+	list_init(&server->links_over);
 	list_init(&server->searches);
 	list_init(&server->searches_waiting);
 	server->changed = hash_create();
@@ -111,7 +114,7 @@ static struct server *server_new(const struct server_config *config)
 struct server *server_create(const struct server_config *config, char **ret_why)
 {
 	struct server *server = server_new(config);
-	server->transport = transport_create(config->loop, &conn_transport_ops);
+	server->transport = transport_create(config->loop);
 	server->deflater = config->is_compression_off ? NULL : deflater_create();
 	if (server->transport && server_load_keys(server, ret_why)) {
 		server->listeners = listeners_create(
@@ -225,6 +228,7 @@ void server_end_tick(struct server *server, bool is_behind)
 {
 	struct list due;
 	pause_producers(server, is_behind);
+	node_links_end_tick(server);
 	list_init(&due);
 	list_move_all(&due, &server->in_tick);
 	while (!list_empty(&due)) {
@@ -232,6 +236,7 @@ void server_end_tick(struct server *server, bool is_behind)
 		list_remove(&conn->tick_link);
 		conn_end_tick(conn);
 	}
+	node_links_end_tick(server); /* those that connections have let go of */
 	transport_flush(server->transport);
 	bool has_pages = server->turns && turns_go_on(server->turns);
 	if (has_pages || !list_empty(&server->in_tick)) {
@@ -261,6 +266,8 @@ void server_drain(struct server *server)
 			http_upload_drop(conn);
 			http_refuse(conn, "shutting_down",
 				"the server is shutting down; try again in a moment");
+		} else if (conn->http->forward) {
+			http_forward_drain(conn);
 		} else {
 			http_ds_refuse(conn, "shutting_down",
 				"the server is shutting down; try again in a moment");
@@ -291,6 +298,7 @@ void server_close(struct server *server)
 		sock_close(&list_entry(server->conns.next, struct conn, link)->sock);
 	}
 	server_forget_searches(server);
+	node_links_close(server);
 	transport_close(server->transport);
 	uv_close((uv_handle_t *)server->feed_timer, free_handle);
 	uv_close((uv_handle_t *)server->sweep, free_handle);

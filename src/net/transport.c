@@ -30,7 +30,6 @@ struct gathered {
 };
 
 struct transport {
-	const struct transport_ops *ops;
 	struct lws_context *context;
 	struct lws_vhost *vhost;
 	struct lws_protocols protocols[2];
@@ -51,7 +50,7 @@ static void apply_flow(struct sock *sock)
 	}
 	if (sock->has_ended && !sock->is_paused) {
 		sock->has_ended = false;
-		sock->transport->ops->ended(sock);
+		sock->ops->ended(sock);
 	}
 }
 
@@ -64,7 +63,7 @@ static void note_kept(struct sock *sock, size_t more)
 	size_t kept = lws_partial_buffered(sock->wsi) ? sock->kept + more : 0;
 	if (kept != sock->kept) {
 		sock->kept = kept;
-		sock->transport->ops->kept(sock);
+		sock->ops->kept(sock);
 	}
 }
 
@@ -141,7 +140,7 @@ static void receive_tls(struct sock *sock, const char *bytes, size_t len)
 	flush_tls(sock);
 	apply_flow(sock);
 	if (transport->plain.len) {
-		transport->ops->received(sock, transport->plain.data, transport->plain.len);
+		sock->ops->received(sock, transport->plain.data, transport->plain.len);
 	}
 	if (transport->plain.cap > 2 * TLS_PIECE) {
 		buffer_finish(&transport->plain);
@@ -158,7 +157,7 @@ static void handle_received(struct sock *sock, char *bytes, size_t len)
 	if (sock->tls) {
 		receive_tls(sock, bytes, len);
 	} else {
-		sock->transport->ops->received(sock, bytes, len);
+		sock->ops->received(sock, bytes, len);
 	}
 }
 
@@ -170,7 +169,7 @@ static void handle_writable(struct sock *sock)
 		sock->wants_fin = false;
 		shutdown(lws_get_socket_fd(sock->wsi), SHUT_WR);
 	}
-	sock->transport->ops->writable(sock);
+	sock->ops->writable(sock);
 }
 
 /** Its owner is going to be gone: what is gathered for it is forgotten. */
@@ -197,7 +196,7 @@ static void handle_closed(struct sock *sock)
 	tls_destroy(sock->tls);
 	sock->tls = NULL;
 	if (!sock->is_adopting) {
-		sock->transport->ops->closed(sock);
+		sock->ops->closed(sock);
 	}
 }
 
@@ -232,10 +231,9 @@ static void handle_lws_log(int level, const char *line)
 	diag(DIAG_DEBUG, "libwebsockets: %.*s", len, line);
 }
 
-struct transport *transport_create(uv_loop_t *loop, const struct transport_ops *ops)
+struct transport *transport_create(uv_loop_t *loop)
 {
 	struct transport *transport = xcalloc(1, sizeof(*transport));
-	transport->ops = ops;
 	transport->tls = tls_engine_create();
 	transport->ring = send_ring_create();
 	transport->protocols[0] = (struct lws_protocols){
@@ -295,9 +293,10 @@ void transport_use_keys(struct transport *transport, struct ssl_ctx_st *keys)
 	tls_engine_use(transport->tls, keys);
 }
 
-int transport_adopt(struct transport *transport, struct sock *sock, int fd, bool is_tls)
+int transport_adopt(struct transport *transport, struct sock *sock, const struct transport_ops *ops,
+	int fd, bool is_tls)
 {
-	*sock = (struct sock){.transport = transport, .is_adopting = true};
+	*sock = (struct sock){.transport = transport, .ops = ops, .is_adopting = true};
 	lws_adopt_desc_t desc = {
 		.vh = transport->vhost,
 		.type = LWS_ADOPT_SOCKET,
@@ -322,7 +321,7 @@ static void finish_send(struct sock *sock, const struct send_job *job)
 		apply_flow(sock);
 	}
 	if (is_broken) {
-		sock->transport->ops->broken(sock);
+		sock->ops->broken(sock);
 	}
 }
 
@@ -380,7 +379,7 @@ void sock_write_later(
 		return;
 	}
 	if (r < 0) {
-		sock->transport->ops->broken(sock);
+		sock->ops->broken(sock);
 	}
 	done(arg);
 }

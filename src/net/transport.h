@@ -12,12 +12,14 @@
 #include <uv.h>
 
 struct transport;
+struct transport_ops;
 struct ssl_ctx_st;
 struct ssl_st;
 
 /** One connected socket; part of its owner's struct. Zeroed, it is none. */
 struct sock {
 	struct transport *transport;
+	const struct transport_ops *ops;
 	void *wsi; /* NULL: none, or it is closed */
 	bool is_adopting;
 	bool is_paused; /* its owner wants to read nothing now */
@@ -45,8 +47,8 @@ struct transport_ops {
 	void (*closed)(struct sock *sock);
 };
 
-/** NULL if lws cannot be started. `ops` must outlive it. */
-struct transport *transport_create(uv_loop_t *loop, const struct transport_ops *ops);
+/** NULL if lws cannot be started. */
+struct transport *transport_create(uv_loop_t *loop);
 /** Its sockets must be closed. Its handles are closed when the loop has run. Accepts NULL. */
 void transport_close(struct transport *transport);
 /** Frees it, after transport_close() and a run of the loop. Accepts NULL. */
@@ -56,9 +58,10 @@ void transport_destroy(struct transport *transport);
 void transport_use_keys(struct transport *transport, struct ssl_ctx_st *keys);
 /**
  * Takes `fd`, also when it fails (-EIO; `closed` is not called then). With `is_tls`, for which keys
- * are needed, its owner sees what was encrypted, and what it writes is encrypted.
+ * are needed, its owner sees what was encrypted, and what it writes is encrypted. `ops` must outlive it.
  */
-int transport_adopt(struct transport *transport, struct sock *sock, int fd, bool is_tls);
+int transport_adopt(struct transport *transport, struct sock *sock, const struct transport_ops *ops,
+	int fd, bool is_tls);
 /**
  * Sends bytes; what the kernel does not take is kept, and the socket is choked until it has left. A
  * choked socket may be written to, but that costs a copy. While it is choked nothing is read from

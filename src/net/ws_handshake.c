@@ -2,7 +2,7 @@
  * How a connection becomes a WebSocket (RFC 6455, section 4): the handshake, the kind of socket at
  * its address, and the session that it is for.
  */
-#include "http_internal.h"
+#include "node_internal.h"
 
 #include "holdfast/deflate.h"
 
@@ -178,6 +178,9 @@ void ws_upgrade(struct conn *conn)
 	conn->ws->deflates = conn->ws->reader.may_deflate = offers_deflate(conn);
 	conn->ops = ops;
 	query_read_socket(conn);
+	if (conn->session_id[0] && session_table_is_shared(conn->server->sessions)) {
+		conn->ws->target = http_copy_target(conn->http->head);
+	}
 	accept_key(key, accept);
 	buffer_printf(&answer,
 		"HTTP/1.1 101 Switching Protocols\r\nupgrade: websocket\r\n"
@@ -211,7 +214,7 @@ void ws_begin(struct conn *conn)
 	room_note_known(conn);
 	if (!conn_sees_session(conn)) {
 		ws_say_not_found(conn);
-	} else {
+	} else if (!ws_seeks(conn)) {
 		conn->ops->open(conn);
 	}
 }

@@ -135,6 +135,7 @@ void ws_finish(struct conn *conn)
 	buffer_finish(&ws->control);
 	buffer_finish(&ws->pong);
 	free(ws->cookies);
+	free(ws->target);
 	free(ws->close_reason);
 	free(ws);
 	conn->ws = NULL;

@@ -57,7 +57,8 @@ void relay_choose_urls(const struct config *config, const struct server *server,
 			continue;
 		}
 		if (config->listen[i].scheme == LISTEN_NODE) {
-			buffer_printf(lines, "listening for other nodes on %s\n", buffer_cstr(&url));
+			buffer_printf(
+				lines, "listening for other nodes on %s\n", buffer_cstr(&url));
 			continue;
 		}
 		buffer_printf(lines, "listening on %s\n", buffer_cstr(&url));

@@ -39,13 +39,26 @@ const struct buffer *frame_deflated(struct frame *frame, struct deflater *deflat
 
 /* --- building --- */
 
-static struct frame *begin(const char *type, size_t size_hint)
+static struct frame *begin_text(size_t size_hint)
 {
 	struct frame *frame = xcalloc(1, sizeof(*frame));
 	frame->refs = 1;
-	buffer_reserve(&frame->buf, FRAME_HEADROOM + size_hint + 64);
+	buffer_reserve(&frame->buf, FRAME_HEADROOM + size_hint);
 	memset(frame->buf.data, 0, FRAME_HEADROOM);
 	frame->buf.len = FRAME_HEADROOM;
+	return frame;
+}
+
+struct frame *frame_of_text(const char *text, size_t len)
+{
+	struct frame *frame = begin_text(len);
+	buffer_append(&frame->buf, text, len);
+	return frame;
+}
+
+static struct frame *begin(const char *type, size_t size_hint)
+{
+	struct frame *frame = begin_text(size_hint + 64);
 	buffer_append_str(&frame->buf, "{\"type\":\"");
 	buffer_append_str(&frame->buf, type);
 	buffer_append_str(&frame->buf, "\",\"data\":");

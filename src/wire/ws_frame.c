@@ -10,7 +10,7 @@
 static size_t header_size(const uint8_t header[2])
 {
 	unsigned len = header[1] & 0x7f;
-	return 2 + (len == 126 ? 2 : len == 127 ? 8 : 0) + 4;
+	return 2 + (len == 126 ? 2 : len == 127 ? 8 : 0) + (header[1] & 0x80 ? 4 : 0);
 }
 
 static bool is_control(unsigned opcode)
@@ -27,8 +27,8 @@ static bool is_wrong(const struct ws_reader *reader)
 	if (reader->header[0] & 0x70 & (reader->may_deflate && begins ? ~WS_DEFLATED : ~0)) {
 		return true; /* nothing gives these bits a meaning */
 	}
-	if (!(reader->header[1] & 0x80)) {
-		return true; /* a client masks */
+	if (!(reader->header[1] & 0x80) != reader->is_client) {
+		return true; /* a client masks, and a server does not */
 	}
 	switch (opcode) {
 	case WS_TEXT:
@@ -137,7 +137,9 @@ static void take_payload(struct ws_reader *reader, char **at, size_t *len, struc
 		reader->message = (uint8_t)opcode;
 		reader->is_deflated = reader->header[0] & WS_DEFLATED;
 	}
-	unmask(reader, *at, n);
+	if (!reader->is_client) {
+		unmask(reader, *at, n);
+	}
 	reader->left -= n;
 	*ret = (struct ws_piece){
 		.opcode =
@@ -183,6 +185,21 @@ size_t ws_header(enum ws_opcode opcode, size_t len, unsigned char out[WS_HEADER_
 		out[2 + i] = (unsigned char)((uint64_t)len >> (8 * (wide - 1 - i)));
 	}
 	return 2 + wide;
+}
+
+void ws_append_masked(struct buffer *out, enum ws_opcode opcode, const char *bytes, size_t len,
+	const unsigned char mask[4])
+{
+	unsigned char header[WS_MASKED_MAX];
+	size_t n = ws_header(opcode, len, header);
+	header[1] |= 0x80;
+	memcpy(header + n, mask, 4);
+	buffer_reserve(out, n + 4 + len);
+	buffer_append(out, header, n + 4);
+	buffer_append(out, bytes, len);
+	struct ws_reader masker = {.header_len = 4};
+	memcpy(masker.header, mask, 4);
+	unmask(&masker, out->data + out->len - len, len);
 }
 
 /* --- closing --- */

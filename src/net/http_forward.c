@@ -1,0 +1,436 @@
+/*
+ * A request about a session that another node has goes there, its body as it comes, and the answer comes
+ * back the same way. What one side does not take is not read from the other. A request is never sent twice:
+ * what became of one whose answer was lost, only its sender can find out.
+ */
+#include "node_internal.h"
+
+#include "holdfast/node_identity.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+/* The head of another node's answer has at most so many bytes. */
+#define ANSWER_HEAD_MAX ((size_t)64 * 1024)
+
+struct http_forward {
+	struct conn *conn;
+	struct node_link *link; /* NULL: it is over */
+	char *address;
+	bool is_connected;
+	struct buffer head; /* of the answer, until it is whole */
+	bool is_answering; /* its head was passed on */
+	bool has_length; /* and tells how many bytes follow */
+	uint64_t left; /* of them */
+	int64_t answered_ms; /* when the other node was heard, or asked for, last, on the loop's clock */
+	uint64_t taken; /* sock_taken() of the client when it was looked at last */
+	int64_t heard_ms; /* when it was seen that it takes something, on the loop's clock */
+	int64_t spoken_ms; /* when something was passed on to it, the same */
+};
+
+static int64_t now_ms(const struct conn *conn)
+{
+	return (int64_t)uv_now(conn->server->loop);
+}
+
+/* --- there --- */
+
+/** What of a head the other node is to know: all that the server looks at in requests about a session. */
+static const char *const passed_on[] = {"accept", "accept-encoding", "content-type",
+	"if-none-match", "last-event-id", "range", "traceparent"};
+
+static void append_fields(struct buffer *out, const struct http_head *head)
+{
+	for (unsigned i = 0; i < head->field_count; i++) {
+		struct http_span name = head->fields[i].name;
+		struct http_span value = head->fields[i].value;
+		for (size_t n = 0; n < sizeof(passed_on) / sizeof(passed_on[0]); n++) {
+			if (strlen(passed_on[n]) == name.len &&
+				strncasecmp(passed_on[n], head->text + name.at, name.len) == 0) {
+				buffer_printf(out, "%s: ", passed_on[n]);
+				buffer_append(out, head->text + value.at, value.len);
+				buffer_append_str(out, "\r\n");
+			}
+		}
+	}
+}
+
+static void send_head(struct http_forward *forward)
+{
+	struct conn *conn = forward->conn;
+	const struct http_framing *framing = &conn->http->framing;
+	const char *method = http_method_name(conn->http->method);
+	char *target = http_copy_target(conn->http->head);
+	struct buffer out = {0};
+	buffer_printf(&out, "%s %s HTTP/1.%d\r\nhost: %s\r\nconnection: close\r\n", method, target,
+		!conn->http->head->is_http_1_0, forward->address);
+	buffer_append_str(&out, NODE_IDENTITY_FIELD ": ");
+	node_append_identity(conn, &out, method, target);
+	buffer_append_str(&out, "\r\n");
+	append_fields(&out, conn->http->head);
+	if (framing->body == HTTP_BODY_LENGTH) {
+		buffer_printf(
+			&out, "content-length: %llu\r\n", (unsigned long long)framing->length);
+	} else if (framing->body == HTTP_BODY_CHUNKED) {
+		buffer_append_str(&out, "transfer-encoding: chunked\r\n");
+	}
+	buffer_append_str(&out, "\r\n");
+	node_link_write(forward->link, out.data, out.len);
+	buffer_finish(&out);
+	free(target);
+}
+
+/** Nothing more is read from the client until the other node has taken this. */
+static void hold_if_choked(struct http_forward *forward)
+{
+	if (node_link_is_choked(forward->link)) {
+		forward->conn->is_parked = true;
+		conn_update_flow(forward->conn);
+	}
+}
+
+void http_forward_take(struct conn *conn, const char *bytes, size_t len)
+{
+	struct http_forward *forward = conn->http->forward;
+	if (!forward->link || !len) {
+		return;
+	}
+	if (conn->http->framing.body == HTTP_BODY_CHUNKED) {
+		char size[24];
+		int n = snprintf(size, sizeof(size), "%zx\r\n", len);
+		node_link_write(forward->link, size, (size_t)n);
+		node_link_write(forward->link, bytes, len);
+		node_link_write(forward->link, "\r\n", 2);
+	} else {
+		node_link_write(forward->link, bytes, len);
+	}
+	hold_if_choked(forward);
+}
+
+/** From here on it is seen if the client goes. */
+static void begin_stream(struct conn *conn)
+{
+	conn->phase = PHASE_STREAM;
+	conn_update_flow(conn);
+}
+
+void http_forward_end(struct conn *conn)
+{
+	struct http_forward *forward = conn->http->forward;
+	if (forward->link && conn->http->framing.body == HTTP_BODY_CHUNKED) {
+		node_link_write(forward->link, "0\r\n\r\n", 5);
+	}
+	if (forward->is_answering && !forward->has_length) {
+		begin_stream(conn);
+	}
+}
+
+/* --- its end --- */
+
+void http_forward_drop(struct conn *conn)
+{
+	struct http_forward *forward = conn->http ? conn->http->forward : NULL;
+	if (forward) {
+		conn->http->forward = NULL;
+		conn->is_parked = false;
+		place_wait_cancel(&conn->place_wait);
+		node_link_leave(forward->link);
+		buffer_finish(&forward->head);
+		free(forward->address);
+		free(forward);
+	}
+}
+
+void http_forward_cut(struct conn *conn)
+{
+	struct http_forward *forward = conn->http->forward;
+	if (forward && forward->is_answering) {
+		conn_kill(conn);
+	}
+	http_forward_drop(conn);
+}
+
+/** Nothing more comes of the answer. */
+static void finish(struct conn *conn)
+{
+	http_forward_drop(conn);
+	conn->http->is_answered = true;
+	if (sock_is_choked(&conn->sock)) {
+		http_expect_taken(conn, conn->sock.kept);
+	}
+	conn_resume(conn);
+}
+
+/** There will be no answer: the client is told so. */
+static void refuse_lost(struct conn *conn)
+{
+	bool was_connected = conn->http->forward->is_connected;
+	http_forward_drop(conn);
+	http_refuse_with(conn, 503, "retry-after: 1\r\n", "owner_unreachable", OWNER_UNREACHABLE);
+	if (was_connected) {
+		conn_resume(conn);
+	} else {
+		http_go_on(conn);
+	}
+}
+
+static void fail(struct http_forward *forward, const char *why)
+{
+	struct conn *conn = forward->conn;
+	metrics_add(conn->server->metrics, METRIC_NODE_FAILURES, 1);
+	node_warn(conn->server, forward->address, why);
+	if (forward->is_answering) {
+		conn_kill(conn); /* the client sees that something is missing */
+	} else {
+		refuse_lost(conn);
+	}
+}
+
+static void end(struct http_forward *forward, const char *why)
+{
+	node_link_leave(forward->link);
+	forward->link = NULL;
+	if (forward->conn->is_dead) {
+		return;
+	}
+	if (forward->is_answering && !forward->has_length) {
+		finish(forward->conn);
+	} else {
+		fail(forward, why);
+	}
+}
+
+static void handle_ended(void *owner, const char *why)
+{
+	struct http_forward *forward = owner;
+	forward->link = NULL;
+	end(forward, why);
+}
+
+static void handle_place(
+	struct place_wait *wait, int status, enum session_place place, const char *address)
+{
+	struct conn *conn = list_entry(wait, struct conn, place_wait);
+	struct http_forward *forward = conn->http->forward;
+	bool is_same = place == PLACE_ELSEWHERE && strcmp(address, forward->address) == 0;
+	if (status == 0 && !is_same) {
+		end(forward, "it has the session no more");
+	}
+}
+
+/** Whoever has the session may take its time; one that sleeps has it no more when its lease has run out. */
+static void ask_if_silent(struct http_forward *forward)
+{
+	struct conn *conn = forward->conn;
+	const struct limits *limits = conn->server->limits;
+	int64_t most = limits->node_silence_ms + (forward->is_answering ? limits->comment_ms : 0);
+	if (forward->is_connected && forward->link && !sock_is_choked(&conn->sock) &&
+		now_ms(conn) - forward->answered_ms > most) {
+		forward->answered_ms = now_ms(conn);
+		place_wait_cancel(&conn->place_wait);
+		conn->place_wait.done = handle_place;
+		session_table_seek(conn->server->sessions, conn->session_id, &conn->place_wait);
+	}
+}
+
+/* --- and back --- */
+
+/** The next line of an answer's head, without its end; false: there is none. */
+static bool next_line(const char **at, const char *end, const char **ret_line, size_t *ret_len)
+{
+	const char *newline = memmem(*at, (size_t)(end - *at), "\r\n", 2);
+	if (!newline || newline == *at) {
+		return false;
+	}
+	*ret_line = *at;
+	*ret_len = (size_t)(newline - *at);
+	*at = newline + 2;
+	return true;
+}
+
+static bool is_named(const char *line, size_t len, const char *name)
+{
+	size_t n = strlen(name);
+	return len > n && line[n] == ':' && strncasecmp(line, name, n) == 0;
+}
+
+/** Makes the head that the client gets of the one that came. */
+static void make_head(
+	struct http_forward *forward, unsigned status, const char *end, struct buffer *out)
+{
+	struct conn *conn = forward->conn;
+	const char *at = forward->head.data;
+	const char *line;
+	size_t len;
+	next_line(&at, end, &line, &len);
+	buffer_append(out, line, len);
+	buffer_append_str(out, "\r\n");
+	forward->has_length = conn->http->method == HTTP_HEAD || status == 204 || status == 304;
+	bool is_empty = forward->has_length;
+	while (next_line(&at, end, &line, &len)) {
+		if (is_named(line, len, "connection") || is_named(line, len, "keep-alive")) {
+			continue;
+		}
+		if (is_named(line, len, "content-length") && !is_empty) {
+			forward->has_length = true;
+			forward->left = strtoull(line + strlen("content-length:"), NULL, 10);
+		}
+		buffer_append(out, line, len);
+		buffer_append_str(out, "\r\n");
+	}
+	conn->http->must_close = conn->http->must_close || !forward->has_length ||
+				 conn->http->head->is_http_1_0 || http_body_must_close(conn);
+	buffer_append_str(out, conn->http->must_close ? "connection: close\r\n" : "");
+	http_append_cors(conn, out);
+	buffer_append_str(out, "\r\n");
+}
+
+/** The head of the answer is whole, up to `end`. False: the request has failed. */
+static bool take_answer(struct http_forward *forward, const char *end)
+{
+	struct conn *conn = forward->conn;
+	struct buffer out = {0};
+	unsigned status = 0;
+	bool is_good = sscanf(forward->head.data, "HTTP/1.1 %3u ", &status) == 1 && status >= 200 &&
+		       status != STATUS_MISDIRECTED;
+	if (is_good) {
+		make_head(forward, status, end, &out);
+		forward->is_answering = true;
+		forward->heard_ms = now_ms(conn);
+		if (!forward->has_length && conn->phase == PHASE_ANSWER) {
+			begin_stream(conn);
+		}
+		conn_put(conn, out.data, out.len);
+	} else {
+		fail(forward, status == STATUS_MISDIRECTED ? "it does not take the request"
+							   : "it does not answer as a node does");
+	}
+	buffer_finish(&out);
+	return is_good;
+}
+
+static void pass_back(struct http_forward *forward, const char *bytes, size_t len)
+{
+	struct conn *conn = forward->conn;
+	size_t n = forward->has_length && forward->left < len ? (size_t)forward->left : len;
+	if (n) {
+		conn_put(conn, bytes, n);
+	}
+	forward->left -= forward->has_length ? n : 0;
+	forward->spoken_ms = now_ms(conn);
+	if (forward->has_length && !forward->left) {
+		finish(conn);
+	} else if (sock_is_choked(&conn->sock)) {
+		node_link_pause(forward->link, true);
+		sock_want_writable(&conn->sock);
+	}
+}
+
+static void handle_received(void *owner, char *bytes, size_t len)
+{
+	struct http_forward *forward = owner;
+	if (forward->conn->is_dead) {
+		return;
+	}
+	forward->answered_ms = now_ms(forward->conn);
+	if (forward->is_answering) {
+		pass_back(forward, bytes, len);
+		return;
+	}
+	buffer_append(&forward->head, bytes, len);
+	buffer_cstr(&forward->head);
+	struct buffer head = forward->head;
+	const char *end = memmem(head.data, head.len, "\r\n\r\n", 4);
+	if (!end && head.len > ANSWER_HEAD_MAX) {
+		fail(forward, "its answer has no end");
+	} else if (end && take_answer(forward, end + 4)) {
+		forward->head = (struct buffer){0};
+		pass_back(forward, end + 4, head.len - (size_t)(end + 4 - head.data));
+		buffer_finish(&head);
+	}
+}
+
+void http_forward_writable(struct conn *conn)
+{
+	struct http_forward *forward = conn->http->forward;
+	if (forward->link && forward->is_connected) {
+		node_link_pause(forward->link, false);
+	}
+}
+
+/* --- life --- */
+
+static void handle_connected(void *owner)
+{
+	struct http_forward *forward = owner;
+	forward->is_connected = true;
+	forward->answered_ms = now_ms(forward->conn);
+	if (!forward->conn->is_dead) {
+		send_head(forward);
+		http_go_on(forward->conn);
+	}
+}
+
+static void handle_writable(void *owner)
+{
+	struct http_forward *forward = owner;
+	struct conn *conn = forward->conn;
+	if (conn->is_parked && !conn->is_dead) {
+		conn->is_parked = false;
+		conn_resume(conn);
+	}
+}
+
+static const struct node_link_ops link_ops = {
+	.connected = handle_connected,
+	.received = handle_received,
+	.writable = handle_writable,
+	.ended = handle_ended,
+};
+
+void http_forward(struct conn *conn, const char *address)
+{
+	struct http_forward *forward = xcalloc(1, sizeof(*forward));
+	forward->conn = conn;
+	forward->address = xstrdup(address);
+	conn->http->forward = forward;
+	metrics_add(conn->server->metrics, METRIC_NODE_REQUESTS, 1);
+	forward->link = node_link_open(conn->server, address, &link_ops, forward);
+	if (!forward->link) {
+		http_forward_drop(conn);
+		http_refuse_limit(conn, 503, LIMIT_node_sockets,
+			"too many requests are passed on to other nodes; try again in a moment");
+		http_go_on(conn);
+	}
+}
+
+/* A client that has gone without a word takes nothing of what it is sent. */
+void http_forward_sweep(struct conn *conn)
+{
+	const struct limits *limits = conn->server->limits;
+	struct http_forward *forward = conn->http->forward;
+	uint64_t taken = sock_taken(&conn->sock);
+	if (taken != forward->taken || !taken || forward->spoken_ms <= forward->heard_ms) {
+		forward->taken = taken;
+		forward->heard_ms = now_ms(conn);
+	} else if (now_ms(conn) - forward->heard_ms > limits->ping_ms + limits->pong_ms) {
+		conn_kill(conn);
+		return;
+	}
+	ask_if_silent(forward);
+}
+
+void http_forward_drain(struct conn *conn)
+{
+	struct http_forward *forward = conn->http->forward;
+	if (forward->is_answering && !forward->has_length) {
+		finish(conn);
+	} else if (!forward->is_answering && conn->phase == PHASE_BODY) {
+		http_forward_drop(conn);
+		http_refuse(conn, "shutting_down",
+			"the server is shutting down; try again in a moment");
+		conn_resume(conn);
+	}
+}

@@ -1,0 +1,73 @@
+/*
+ * Several nodes on one store (proto/nodes.md): what is about a session that another node has is passed
+ * on to it.
+ */
+#ifndef HOLDFAST_NODE_INTERNAL_H
+#define HOLDFAST_NODE_INTERNAL_H
+
+#include "http_internal.h"
+
+#include "node_link.h"
+
+/* What a node cannot be reached for, or says it has not. */
+#define OWNER_UNREACHABLE \
+	"the node that has the session cannot be reached, or is just handing it over; try again in a moment"
+/* The status with which a node tells another that it does not take the request. */
+#define STATUS_MISDIRECTED 421
+
+/* node_peer.c */
+/**
+ * Of a request that another node passes on: takes over who has sent it. False: it has been refused.
+ */
+bool node_admit(struct conn *conn);
+/** The same of a token frame. */
+enum denial node_take_token(struct conn *conn, const char *token);
+/** Appends what another node is to know of whoever sends the request. */
+void node_append_identity(
+	const struct conn *conn, struct buffer *out, const char *method, const char *target);
+/** A warning that does not come for each request. */
+void node_warn(struct server *server, const char *address, const char *why);
+
+/* node_seek.c */
+/** The id of the session in a request's address, and its length; NULL: it is about none. */
+const char *http_find_session(const struct conn *conn, size_t *ret_len);
+/** The target of a request, as it was sent; the caller frees it. */
+char *http_copy_target(const struct http_head *head);
+/**
+ * Whether the request is about a session that another node may have. Then the connection is parked, and
+ * the request goes on when that is known: here, with http_go_on(), or at the other node.
+ */
+bool http_seeks(struct conn *conn);
+/** The same for a session that is to be made: http_route_again() follows, and http.is_elsewhere tells. */
+bool http_seeks_new(struct conn *conn, const char *id);
+/** The same for a WebSocket whose sender is known: conn->ops->open() follows, or ws_forward(). */
+bool ws_seeks(struct conn *conn);
+
+/* http_forward.c */
+/** Passes the request on, which waits until the other node is connected. */
+void http_forward(struct conn *conn, const char *address);
+/** Of its body. */
+void http_forward_take(struct conn *conn, const char *bytes, size_t len);
+void http_forward_end(struct conn *conn);
+/** The client takes more of the answer. */
+void http_forward_writable(struct conn *conn);
+/** Looks whether the client is there; once a second. */
+void http_forward_sweep(struct conn *conn);
+/** The server shuts down. */
+void http_forward_drain(struct conn *conn);
+/** It may not go on: an answer that has begun is cut off. Nothing if it is not passed on. */
+void http_forward_cut(struct conn *conn);
+/** The connection is gone, or done with it. Nothing if it is not passed on. */
+void http_forward_drop(struct conn *conn);
+
+/* ws_forward.c */
+/** The socket becomes one that is passed on. */
+void ws_forward(struct conn *conn, const char *address);
+/** Its client has renewed its token. */
+void ws_forward_renew(struct conn *conn);
+/** Looks whether the other node is there; once a second. */
+void ws_forward_sweep(struct conn *conn);
+/** Bytes that are kept of what is not whole. */
+size_t ws_forward_kept(const struct conn *conn);
+
+#endif

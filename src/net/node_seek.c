@@ -1,0 +1,159 @@
+/* Where the session of a request is: here, at another node, or nowhere. */
+#include "node_internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* --- which session --- */
+
+const char *http_find_session(const struct conn *conn, size_t *ret_len)
+{
+	static const char *const prefixes[] = {"/api/sessions/", "/api/ai/", "/ds/sessions/"};
+	const char *path = conn->http->path;
+	for (size_t i = 0; i < sizeof(prefixes) / sizeof(prefixes[0]); i++) {
+		size_t prefix = strlen(prefixes[i]);
+		if (strncmp(path, prefixes[i], prefix) == 0) {
+			*ret_len = strcspn(path + prefix, "/");
+			bool is_one = session_id_is_valid(path + prefix, *ret_len);
+			return is_one && !http_leads_nowhere(conn) ? path + prefix : NULL;
+		}
+	}
+	return NULL;
+}
+
+char *http_copy_target(const struct http_head *head)
+{
+	bool has_query = head->query.len > 0;
+	return xprintf("%.*s%s%.*s", (int)head->path.len, head->text + head->path.at,
+		has_query ? "?" : "", (int)head->query.len, head->text + head->query.at);
+}
+
+/** Whether another node may have the session: it is not here, nor here and unreadable. */
+static bool may_be_elsewhere(const struct conn *conn, const char *id, size_t len)
+{
+	struct session_table *sessions = conn->server->sessions;
+	return session_table_is_shared(sessions) && !conn->server->is_draining &&
+	       !session_table_get(sessions, id, len) &&
+	       !session_table_is_unreadable(sessions, id, len);
+}
+
+static void seek(struct conn *conn, void (*done)(struct place_wait *wait, int status,
+					    enum session_place place, const char *address))
+{
+	conn_set_deadline(conn, DEADLINE_NONE, 0);
+	conn->place_wait.done = done;
+	conn_park(conn, NULL, 0);
+	session_table_seek(conn->server->sessions, conn->session_id, &conn->place_wait);
+}
+
+static struct conn *conn_of(struct place_wait *wait)
+{
+	return list_entry(wait, struct conn, place_wait);
+}
+
+/* --- HTTP --- */
+
+#define CANNOT_ASK "the database does not say where the session is; try again in a moment"
+
+static void handle_place(
+	struct place_wait *wait, int status, enum session_place place, const char *address)
+{
+	struct conn *conn = conn_of(wait);
+	if (conn->is_dead) {
+		return;
+	}
+	conn->http->is_sought = true;
+	if (status < 0) {
+		http_refuse(conn, "storage_failed", CANNOT_ASK);
+	} else if (place == PLACE_ELSEWHERE && conn->kind.is_node) {
+		/* The node that asks was told otherwise a moment ago: it does not go round. */
+		http_refuse_with(
+			conn, STATUS_MISDIRECTED, "", "owner_unreachable", OWNER_UNREACHABLE);
+	} else if (place == PLACE_ELSEWHERE) {
+		http_forward(conn, address);
+		return;
+	}
+	http_go_on(conn);
+}
+
+bool http_seeks(struct conn *conn)
+{
+	size_t len;
+	if (!session_table_is_shared(conn->server->sessions)) {
+		return false;
+	}
+	const char *id = http_find_session(conn, &len);
+	if (!id || !may_be_elsewhere(conn, id, len) || !grant_sees(conn->grant, id, len)) {
+		return false;
+	}
+	memcpy(conn->session_id, id, len);
+	conn->session_id[len] = '\0';
+	seek(conn, handle_place);
+	return true;
+}
+
+static void handle_new(
+	struct place_wait *wait, int status, enum session_place place, const char *address)
+{
+	struct conn *conn = conn_of(wait);
+	if (conn->is_dead) {
+		return;
+	}
+	conn->http->is_sought = true;
+	conn->http->is_elsewhere = place == PLACE_ELSEWHERE;
+	conn->is_parked = false;
+	if (status < 0) {
+		http_refuse(conn, "storage_failed", CANNOT_ASK);
+	} else {
+		http_route_again(conn);
+	}
+	conn_resume(conn);
+}
+
+bool http_seeks_new(struct conn *conn, const char *id)
+{
+	size_t len = strlen(id);
+	if (conn->http->is_sought || !may_be_elsewhere(conn, id, len)) {
+		return false;
+	}
+	memcpy(conn->session_id, id, len + 1);
+	seek(conn, handle_new);
+	return true;
+}
+
+/* --- WebSockets --- */
+
+static void handle_place_of_socket(
+	struct place_wait *wait, int status, enum session_place place, const char *address)
+{
+	struct conn *conn = conn_of(wait);
+	if (conn->is_dead) {
+		return;
+	}
+	if (place == PLACE_ELSEWHERE && status == 0 && !conn->kind.is_node && !conn->is_closing) {
+		ws_forward(conn, address);
+		return;
+	}
+	conn->is_parked = false;
+	if (conn->is_closing) {
+		/* Nobody wants to know. */
+	} else if (status < 0) {
+		conn_send_error(conn, "storage_failed", CANNOT_ASK);
+		conn_close(conn, 1011, "storage_failed");
+	} else if (place == PLACE_ELSEWHERE) {
+		conn_close(conn, WS_CLOSE_GOING_AWAY, "owner gone");
+	} else {
+		conn->ops->open(conn);
+	}
+	conn_resume(conn);
+}
+
+bool ws_seeks(struct conn *conn)
+{
+	if (!conn->ws->target || conn->ws->refused ||
+		!may_be_elsewhere(conn, conn->session_id, strlen(conn->session_id))) {
+		return false;
+	}
+	seek(conn, handle_place_of_socket);
+	return true;
+}
