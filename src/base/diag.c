@@ -44,11 +44,17 @@ static void append_time(struct buffer *out)
 static void append_session(struct buffer *out, const char *text)
 {
 	static const char front[] = "session ";
-	const char *id = text + sizeof(front) - 1;
-	size_t len = strncmp(text, front, sizeof(front) - 1) == 0 ? strcspn(id, ": ") : 0;
-	if (len && id[len] == ':') {
+	size_t begin = sizeof(front) - 1;
+	size_t all = strlen(text);
+	if (all <= begin || memcmp(text, front, begin) != 0) {
+		return;
+	}
+	/* Not strcspn(): with UBSan gcc 14 takes the pointer for one that is NULL. */
+	const char *colon = memchr(text + begin, ':', all - begin);
+	size_t len = colon ? (size_t)(colon - text) - begin : 0;
+	if (len && !memchr(text + begin, ' ', len)) {
 		buffer_append_str(out, ",\"session\":");
-		buffer_append_json(out, id, len);
+		buffer_append_json(out, text + begin, len);
 	}
 }
 
@@ -57,7 +63,10 @@ static void append_trace(struct buffer *out, const char *text)
 {
 	static const char front[] = " (traceparent ";
 	const char *at = strstr(text, front);
-	const char *id = at ? at + sizeof(front) - 1 : "";
+	if (!at) {
+		return;
+	}
+	const char *id = at + sizeof(front) - 1;
 	size_t len = strcspn(id, ")");
 	if (len && strcmp(id + len, ")") == 0) {
 		buffer_append_str(out, ",\"traceparent\":");
