@@ -131,6 +131,8 @@ struct pg_part {
 	bool is_there;
 	bool is_fenced;
 	uint64_t fence_now;
+	uint64_t raises; /* of it that nobody knows of whether they happened */
+	bool was_tried_again; /* after its answer was lost */
 };
 
 /* Who has a session: a random number in hex digits, a new one with each lease that was not renewed. */
@@ -260,6 +262,8 @@ void pg_nodes_finish(struct pg *pg);
 int pg_nodes_enter(struct pg *pg, char **ret_why);
 /** Who this server is, as owner of sessions. */
 const char *pg_owner(const struct pg *pg);
+/** Whether it has a lease, and so may take or make sessions. */
+bool pg_nodes_may_take(const struct pg *pg);
 /** From now on it is renewed. */
 void pg_nodes_begin(struct pg *pg);
 /** Others may have its sessions. Blocks. */

@@ -102,6 +102,9 @@ void pg_save(struct session_log *log)
 int64_t pg_append(struct session_log *log, const struct record *record)
 {
 	struct pg_group *group = &pg_of(log->store)->gather;
+	if (!log->engine_data && !pg_nodes_may_take(pg_of(log->store))) {
+		return -EAGAIN;
+	}
 	if (!log->engine_data) {
 		pg_log_begin(log, make_sid(), true);
 		log->fence = 1;

@@ -34,7 +34,7 @@ static const char enter_sql[] =
 	" lease_until = excluded.lease_until RETURNING 1::bigint";
 
 static const char renew_sql[] =
-	"UPDATE holdfast_node SET lease_until = now() + $3 * interval '1 ms'"
+	"UPDATE holdfast_node SET lease_until = greatest(lease_until, now() + $3 * interval '1 ms')"
 	" WHERE name = $1 AND holder = $2 RETURNING 1::bigint";
 
 /** A clock that nobody sets, and that goes on while the machine sleeps. */
@@ -157,14 +157,21 @@ bool pg_nodes_is(const struct pg_nodes *nodes, const char *owner)
 	return strcmp(nodes->owner, owner) == 0;
 }
 
+bool pg_nodes_may_take(const struct pg *pg)
+{
+	const struct pg_nodes *nodes = pg->nodes;
+	return !nodes->address || (nodes->is_in && now_ms() <= nodes->lease_end_ms);
+}
+
 int pg_nodes_land(struct pg *pg, const char *owner, int status, struct pg_taken *taken)
 {
 	struct pg_nodes *nodes = pg->nodes;
 	char *why = NULL;
 	if (!pg_nodes_is(nodes, owner) || pg->store->closing) {
 		status = status < 0 ? status : -EAGAIN; /* they are free again, or soon */
-	} else if (status == -EINPROGRESS) {
+	} else if (status == -EINPROGRESS || (status == 0 && !pg_nodes_may_take(pg))) {
 		pg_nodes_add_unsure(nodes, taken);
+		status = -EAGAIN;
 	} else if (status == 0) {
 		for (int row = 0; row < PQntuples(taken->sessions); row++) {
 			remove_unsure(nodes, pg_get_bigint(taken->sessions, row, 0));

@@ -19,6 +19,7 @@ struct pg_seek {
 	char *id;
 	struct list waits; /* struct place_wait */
 	char owner[PG_OWNER_SIZE]; /* this node */
+	bool may_take;
 	int64_t *unsure;
 	size_t unsure_count;
 	/* The thread's answer. */
@@ -66,7 +67,7 @@ static void seek_work(uv_work_t *work)
 	struct pg_seek *seek = work->data;
 	for (int tries = 0; tries < TRIES; tries++) {
 		find(seek);
-		if (seek->status < 0 || seek->place != PLACE_HERE) {
+		if (seek->status < 0 || seek->place != PLACE_HERE || !seek->may_take) {
 			return;
 		}
 		pg_taken_finish(&seek->taken);
@@ -115,6 +116,7 @@ static struct pg_seek *begin(struct pg *pg, const char *id)
 	seek->id = xstrdup(id);
 	list_init(&seek->waits);
 	strcpy(seek->owner, pg->nodes->owner);
+	seek->may_take = pg_nodes_may_take(pg);
 	seek->unsure = pg_nodes_copy_unsure(pg->nodes, &seek->unsure_count);
 	hash_put(pg->nodes->seeks, id, strlen(id), seek);
 	pg->store->jobs++;

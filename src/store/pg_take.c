@@ -14,15 +14,19 @@
 /*
  * $1: who takes them, $2: one by its name, or NULL, $3: at most so many, $4: those that it may have
  * taken without knowing. Whatever was on its way with an old fence is over, or will change nothing,
- * once this returns: it waits for locks.
+ * once this returns: it waits for locks. Who has taken one meanwhile keeps it, also a node that
+ * `found` could not know of.
  */
 static const char take_sql[] =
-	"WITH free AS ("
-	"SELECT s.sid FROM holdfast_session AS s"
+	"WITH found AS MATERIALIZED ("
+	"SELECT s.sid, s.owner FROM holdfast_session AS s"
 	" WHERE ($2::text IS NULL OR s.id = $2) AND (s.owner = $1 AND s.sid = ANY($4)"
 	" OR s.owner <> $1 AND NOT EXISTS (SELECT FROM holdfast_node AS n"
 	" WHERE n.holder = s.owner AND n.lease_until > now()))"
-	" ORDER BY s.sid LIMIT $3 FOR UPDATE OF s"
+	" ORDER BY s.sid LIMIT $3"
+	"), free AS ("
+	"SELECT s.sid FROM holdfast_session AS s JOIN found USING (sid, owner)"
+	" ORDER BY s.sid FOR UPDATE OF s"
 	"), taken AS ("
 	"UPDATE holdfast_session AS s SET fence = s.fence + 1, owner = $1 FROM free WHERE s.sid = free.sid"
 	" RETURNING s.sid, s.id, s.epoch, s.fence, s.created_at, s.created, s.last_record, s.metadata"

@@ -54,11 +54,21 @@ static const char delete_sql[] =
 	" WHERE s.sid = g.sid AND s.fence = g.fence AND s.last_record = g.last RETURNING s.sid"
 	") INSERT INTO holdfast_garbage (sid) SELECT sid FROM gone";
 
-/* Waits for whatever the old connection still does to these rows, and makes it void if it is late. */
+/*
+ * Waits for whatever the old connection still does to these rows, and makes it void if it is late.
+ * The answer to this may be lost, too: each try has a number of its own to raise the fence to, so
+ * that an earlier one that comes late changes nothing, and one that had come is known for ours.
+ */
 static const char settle_sql[] =
-	"UPDATE holdfast_session AS s SET fence = s.fence + 1"
-	" FROM unnest($1::bigint[], $2::bigint[]) WITH ORDINALITY AS w(sid, fence, place)"
-	" WHERE s.sid = w.sid AND s.fence = w.fence RETURNING w.place, s.last_record";
+	"UPDATE holdfast_session AS s SET fence = w.target"
+	" FROM unnest($1::bigint[], $2::bigint[], $3::bigint[]) WITH ORDINALITY AS w(sid, fence, target, place)"
+	" WHERE s.sid = w.sid AND s.owner = $4 AND s.fence >= w.fence AND s.fence < w.target"
+	" RETURNING w.place, s.last_record";
+
+/* Of those that it did not raise: which are there all the same, and somebody else's. */
+static const char others_sql[] =
+	"SELECT w.place FROM unnest($1::bigint[]) WITH ORDINALITY AS w(sid, place)"
+	" JOIN holdfast_session AS s USING (sid) WHERE s.owner <> $2";
 
 static struct pg_part *part_in(struct list *link)
 {
@@ -250,11 +260,15 @@ static void put_appends(struct pg_part **parts, size_t count, struct pg_params *
 
 /* --- one try --- */
 
-/** Those whose row was ours are there; the others are fenced off. */
-static void take_winners(struct pg_part **parts, size_t count, const PGresult *won)
+/**
+ * Those whose row was ours are there; the others are fenced off, but for new ones that an earlier
+ * try may have made. Returns whether there are such.
+ */
+static bool take_winners(struct pg_part **parts, size_t count, const PGresult *won)
 {
+	bool is_in_doubt = false;
 	for (size_t i = 0; i < count; i++) {
-		parts[i]->is_fenced = true;
+		parts[i]->is_fenced = !(parts[i]->is_new && parts[i]->was_tried_again);
 	}
 	for (int row = 0; row < PQntuples(won); row++) {
 		struct pg_part *part = part_of_row(parts, count, won, row, 0);
@@ -263,9 +277,13 @@ static void take_winners(struct pg_part **parts, size_t count, const PGresult *w
 			part->is_there = true;
 		}
 	}
+	for (size_t i = 0; i < count; i++) {
+		is_in_doubt = is_in_doubt || is_open(parts[i]);
+	}
+	return is_in_doubt;
 }
 
-/** 1: it is done, but the database warns that it may not be where it should. */
+/** 1: it is done, but the database warns that it may not be where it should, or it is not known of all. */
 static int try_group(struct pg *pg, char **ret_why)
 {
 	struct pg_params params[3] = {0};
@@ -286,7 +304,7 @@ static int try_group(struct pg *pg, char **ret_why)
 	if (r == 0 && pg->conn.has_warned) {
 		r = 1;
 	} else if (r == 0) {
-		take_winners(parts, part_count, statements[append].result);
+		r = take_winners(parts, part_count, statements[append].result);
 	}
 	for (size_t i = 0; i < 3; i++) {
 		if (i < count) {
@@ -303,39 +321,102 @@ static int try_group(struct pg *pg, char **ret_why)
 /** Its fence has been raised, and it has this last record. */
 static void settle_part(struct pg_part *part, uint64_t last_record)
 {
-	part->fence_now++;
 	part->is_there = part->last > part->after && last_record >= part->last;
 	part->is_new = false; /* its row is there */
 	part->is_fenced = false;
 }
 
-static int settle(struct pg *pg, char **ret_why)
+/**
+ * One that is not told of is not ours any more. A new one may be about to come, from the old
+ * connection: it is tried again, which waits for that, and looked at again. A deletion has been
+ * made, unless the session is there and somebody else's.
+ */
+static void give_up_part(struct pg_part *part)
+{
+	part->is_there = part->is_deletion;
+	part->is_fenced = !part->is_deletion && (!part->is_new || part->was_tried_again);
+	part->was_tried_again = true;
+}
+
+static PGresult *raise_fences(struct pg *pg, struct pg_part **parts, size_t count, char **ret_why)
 {
 	struct pg_params params = {0};
-	size_t count;
-	struct pg_part **parts = take_open(pg, &count);
 	int sid = pg_add_array(&params, PG_BIGINT_ARRAY);
 	int fence = pg_add_array(&params, PG_BIGINT_ARRAY);
+	int target = pg_add_array(&params, PG_BIGINT_ARRAY);
 	for (size_t i = 0; i < count; i++) {
 		pg_put_bigint(&params, sid, parts[i]->sid);
 		pg_put_bigint(&params, fence, (int64_t)parts[i]->fence_now);
+		pg_put_bigint(&params, target, (int64_t)(parts[i]->fence_now + ++parts[i]->raises));
 	}
+	pg_add_text(&params, pg->flight.owner, strlen(pg->flight.owner));
 	PGresult *raised = pg_run(&pg->conn, settle_sql, &params, ret_why);
 	pg_params_finish(&params);
-	/* One that is not told of is not there with the fence that it should have. */
-	for (size_t i = 0; raised && i < count; i++) {
-		parts[i]->is_there = parts[i]->is_deletion; /* as far as anybody can tell */
-		parts[i]->is_fenced = !parts[i]->is_deletion && !parts[i]->is_new;
+	return raised;
+}
+
+static PGresult *find_others(struct pg *pg, struct pg_part **parts, size_t count, char **ret_why)
+{
+	struct pg_params params = {0};
+	int sid = pg_add_array(&params, PG_BIGINT_ARRAY);
+	for (size_t i = 0; i < count; i++) {
+		pg_put_bigint(&params, sid, parts[i]->sid);
 	}
-	for (int row = 0; raised && row < PQntuples(raised); row++) {
+	pg_add_text(&params, pg->flight.owner, strlen(pg->flight.owner));
+	PGresult *others = pg_run(&pg->conn, others_sql, &params, ret_why);
+	pg_params_finish(&params);
+	return others;
+}
+
+static void judge(
+	struct pg_part **parts, size_t count, const PGresult *raised, const PGresult *others)
+{
+	for (size_t i = 0; i < count; i++) {
+		give_up_part(parts[i]);
+	}
+	for (int row = 0; row < PQntuples(raised); row++) {
 		struct pg_part *part = part_of_row(parts, count, raised, row, 0);
 		if (part) {
 			settle_part(part, (uint64_t)pg_get_bigint(raised, row, 1));
 		}
 	}
+	for (int row = 0; row < PQntuples(others); row++) {
+		struct pg_part *part = part_of_row(parts, count, others, row, 0);
+		if (part) {
+			part->is_there = false;
+			part->is_fenced = true;
+		}
+	}
+}
+
+/** Those whose fences are known to have been raised. */
+static void note_fences(struct pg_part **parts, size_t count, const PGresult *raised)
+{
+	for (int row = 0; row < PQntuples(raised); row++) {
+		struct pg_part *part = part_of_row(parts, count, raised, row, 0);
+		if (part) {
+			part->fence_now += part->raises;
+			part->raises = 0;
+		}
+	}
+}
+
+/** -EAGAIN: the database warns that the fences may not be where they should: to be raised again. */
+static int settle(struct pg *pg, char **ret_why)
+{
+	size_t count;
+	struct pg_part **parts = take_open(pg, &count);
+	PGresult *raised = raise_fences(pg, parts, count, ret_why);
+	PGresult *others = raised ? find_others(pg, parts, count, ret_why) : NULL;
+	int r = !others ? -EIO : pg->conn.has_warned ? -EAGAIN : 0;
+	note_fences(parts, count, raised);
+	if (r == 0) {
+		judge(parts, count, raised, others);
+	}
 	free(parts);
 	PQclear(raised);
-	return raised ? 0 : -EIO;
+	PQclear(others);
+	return r;
 }
 
 static bool is_over(const struct pg *pg)
@@ -363,8 +444,7 @@ static int step(struct pg *pg, char **ret_why)
 		return r < 0 ? -ENOTCONN : 1;
 	}
 	if (pg->is_in_doubt) {
-		int r = settle(pg, ret_why);
-		if (r == 0 && !pg->conn.has_warned) {
+		if (settle(pg, ret_why) == 0) {
 			pg->is_in_doubt = false;
 			return is_settled(pg) ? 0 : 1;
 		}

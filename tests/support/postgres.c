@@ -108,7 +108,9 @@ void postgres_refuse(bool refuses)
 
 void postgres_take_over(const char *id)
 {
-	char *sql = xprintf("UPDATE holdfast_session SET fence = fence + 1 WHERE id = '%s'", id);
+	char *sql = xprintf(
+		"UPDATE holdfast_session SET fence = fence + 1, owner = 'another' WHERE id = '%s'",
+		id);
 	postgres_ask(sql);
 	free(sql);
 }
