@@ -18,7 +18,7 @@
 static const char usage_text[] =
 	"Usage: holdfast-bench-produce MODE --server PROGRAM --dir DIR [OPTION...]\n"
 	"\n"
-	"  ws     appends of one event over WebSockets, --window of them in flight on each\n"
+	"  ws     appends of --batch events over WebSockets, --window of them in flight on each\n"
 	"  http   requests of one event over connections that are kept, one in flight on each\n"
 	"  lines  one request whose body is --events lines\n"
 	"\n"
@@ -26,6 +26,7 @@ static const char usage_text[] =
 	"  --dir DIR         where to put the data directory; it is removed again\n"
 	"  --sockets N       ws, http: connections, default 1; each has a session of its own\n"
 	"  --window N        ws: default 1\n"
+	"  --batch N         ws: default 1\n"
 	"  --events N        lines: default 300000\n"
 	"  --seconds S       ws, http: default 3, after 0.5 s of warming up\n"
 	"\n"
@@ -105,7 +106,7 @@ static void run(struct options *options)
 
 /* --- options --- */
 
-enum option_code { SERVER = 1, DIR, SOCKETS, WINDOW, EVENTS, SECONDS };
+enum option_code { SERVER = 1, DIR, SOCKETS, WINDOW, BATCH, EVENTS, SECONDS };
 
 static void take_option(struct options *options, int code, const char *text)
 {
@@ -122,6 +123,9 @@ static void take_option(struct options *options, int code, const char *text)
 		break;
 	case WINDOW:
 		load->window = parse_number("--window", text, 1, 1000000);
+		break;
+	case BATCH:
+		load->batch = parse_number("--batch", text, 1, 500);
 		break;
 	case EVENTS:
 		load->events = parse_number("--events", text, 1, 100000000);
@@ -142,6 +146,7 @@ int main(int argc, char **argv)
 		{"dir", required_argument, NULL, DIR},
 		{"sockets", required_argument, NULL, SOCKETS},
 		{"window", required_argument, NULL, WINDOW},
+		{"batch", required_argument, NULL, BATCH},
 		{"events", required_argument, NULL, EVENTS},
 		{"seconds", required_argument, NULL, SECONDS},
 		{NULL, 0, NULL, 0},
@@ -149,6 +154,7 @@ int main(int argc, char **argv)
 	struct options options = {.mode = argc > 1 ? argv[1] : "",
 		.load = {.sockets = 1,
 			.window = 1,
+			.batch = 1,
 			.events = 300000,
 			.duration_ns = 3 * NS_PER_SECOND}};
 	int code;

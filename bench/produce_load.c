@@ -19,6 +19,7 @@
 struct run {
 	struct histogram *acks;
 	uint64_t inputs;
+	size_t batch; /* inputs that are acknowledged at once */
 	size_t ready;
 	bool is_counting;
 	bool is_over;
@@ -54,7 +55,7 @@ static void measure(int epoll, struct run *run, const struct produce_options *op
 
 static void count(struct run *run, uint64_t sent, uint64_t when)
 {
-	run->inputs++;
+	run->inputs += run->batch;
 	if (run->is_counting) {
 		histogram_add(run->acks, when - sent);
 	}
@@ -112,7 +113,10 @@ static void producer_init(
 {
 	struct buffer text = {0};
 	buffer_append_str(&text, "{\"type\":\"append\",\"data\":{\"ref\":1,\"events\":[");
-	payload_append(&text, &(struct payload){.n = 1, .sent = 1}, PAD);
+	for (size_t i = 0; i < options->batch; i++) {
+		buffer_append_str(&text, i ? "," : "");
+		payload_append(&text, &(struct payload){.n = 1, .sent = 1}, PAD);
+	}
 	buffer_append_str(&text, "]}}");
 	ws_append_masked(&producer->frame, WS_TEXT, text.data, text.len);
 	buffer_finish(&text);
@@ -125,7 +129,7 @@ static void producer_init(
 
 void produce_over_sockets(const struct produce_options *options, struct produce_result *ret)
 {
-	struct run run = {.acks = &ret->acks};
+	struct run run = {.acks = &ret->acks, .batch = options->batch};
 	struct producer *list = xcalloc(options->sockets, sizeof(*list));
 	int epoll = epoll_create1(EPOLL_CLOEXEC);
 	for (size_t i = 0; i < options->sockets; i++) {
@@ -180,7 +184,7 @@ static void handle_response(struct client *client, const char *text, size_t len,
 
 void produce_over_http(const struct produce_options *options, struct produce_result *ret)
 {
-	struct run run = {.acks = &ret->acks};
+	struct run run = {.acks = &ret->acks, .batch = 1};
 	struct requester *list = xcalloc(options->sockets, sizeof(*list));
 	int epoll = epoll_create1(EPOLL_CLOEXEC);
 	for (size_t i = 0; i < options->sockets; i++) {

@@ -12,7 +12,8 @@
 struct produce_options {
 	unsigned port;
 	size_t sockets; /* each with a session of its own */
-	size_t window; /* appends of one event that a socket has in flight; HTTP: 1 */
+	size_t window; /* appends that a socket has in flight; HTTP: 1 */
+	size_t batch; /* events of an append over a socket */
 	uint64_t events; /* of a stream of lines */
 	uint64_t duration_ns;
 };

@@ -213,7 +213,7 @@ static void keep_lines(struct buffer *bytes, bool drops_push)
 {
 	static const char push[] = "{\"push\":";
 	struct buffer kept = {0};
-	const char *end = bytes->len ? memrchr(bytes->data, '\n', bytes->len) : NULL;
+	const char *end = bytes->data ? memrchr(bytes->data, '\n', bytes->len) : NULL;
 	const char *newline;
 	for (const char *at = bytes->data; end && at <= end; at = newline + 1) {
 		newline = memchr(at, '\n', (size_t)(end + 1 - at));

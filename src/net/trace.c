@@ -20,6 +20,20 @@ void trace_take(struct conn *conn)
 	}
 }
 
+/**
+ * How much of a path is told: as far as its third slash, or of one that was refused its second, or
+ * its first. Somebody may have put a secret behind that.
+ */
+static size_t told_len(const char *path, unsigned status)
+{
+	const char *second = *path ? strchr(path + 1, '/') : NULL;
+	const char *third = second ? strchr(second + 1, '/') : NULL;
+	if (status < 400) {
+		return third ? (size_t)(third + 1 - path) : strlen(path);
+	}
+	return second ? (size_t)(second + 1 - path) : 1;
+}
+
 void trace_log(const struct conn *conn, unsigned status)
 {
 	static const char *const methods[] = {[HTTP_GET] = "GET",
@@ -32,11 +46,12 @@ void trace_log(const struct conn *conn, unsigned status)
 		[HTTP_OTHER] = "?"};
 	const struct http_exchange *http = conn->http;
 	const char *trace = conn->trace;
+	const char *told = http->path ? http->path : "?";
 	struct buffer path = {0};
 	if (!diag_shows(DIAG_DEBUG)) {
 		return;
 	}
-	diag_clean(&path, http->path ? http->path : "?", http->path ? strlen(http->path) : 1);
+	diag_clean(&path, told, told_len(told, status));
 	diag(DIAG_DEBUG, "request %s %s: %u%s%s%s", methods[http->method], buffer_cstr(&path),
 		status, trace ? " (traceparent " : "", trace ? trace : "", trace ? ")" : "");
 	buffer_finish(&path);

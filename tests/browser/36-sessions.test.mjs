@@ -2,6 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { eventually } from '../support/wait.mjs';
 import { byTestId, openPage, sessionUrl, startServer } from './page.mjs';
 import { assertNoFault } from './axe.mjs';
 
@@ -70,7 +71,7 @@ test('a deletion can be undone; if it is not, the session goes; if the page is c
 	await byTestId(page, 'undo-delete').locator('button').click();
 	await row(page, 's0').waitFor();
 	await waitForGroups(page, ['# Today', 's2', 's1', 's0']);
-	assert.equal((await sessionAt(server, 's0')).archived, false);
+	await eventually(async () => !(await sessionAt(server, 's0')).archived, 'the server to have it back');
 
 	const closing = await openPage(t, sessionUrl(server.url, 's1'));
 	await row(closing, 's1').waitFor();

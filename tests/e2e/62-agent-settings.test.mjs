@@ -286,5 +286,6 @@ test('a login that fails says why to the one who asked, and the ways to everybod
 	assert.deepEqual([errors(me).at(-1).code, errors(me).at(-1).method_id], ['queue_full', 'key']);
 	goOn();
 	const end = await observer.waitForEvent('turn_end', { after: seq });
-	assert.deepEqual(observer.events().slice(seq - 1, end.seq).map(({ type }) => type), ['user_prompt', 'x-acp-authenticated', 'agent_started', 'agent_message', 'turn_end']);
+	const types = observer.events().slice(seq - 1, end.seq).map(({ type }) => type).filter((type) => type !== 'x-acp-start_delayed'); // on a busy machine
+	assert.deepEqual(types, ['user_prompt', 'x-acp-authenticated', 'agent_started', 'agent_message', 'turn_end']);
 });

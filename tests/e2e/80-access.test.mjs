@@ -118,7 +118,7 @@ async function start(t, { way = 'plain', ...options } = {}) {
 	const file = join(scratchDir(t), 'key.pem');
 	writeFileSync(file, application.publicKey);
 	const { args = [], ...connect } = WAYS[way](t);
-	const server = await Server.start(t, { agent: demoAgent(), args: ['--auth-public-key', file, '--limit', 'wrong_tokens=100000', ...args], ...connect, ...options });
+	const server = await Server.start(t, { agent: demoAgent(), args: ['--auth-public-key', file, '--limit', 'wrong_tokens=100000', '--limit', 'poll_ms=100', ...args], ...connect, ...options });
 	for (const id of ['team-one', 'team-two']) {
 		await server.createSession({ id });
 	}

@@ -206,6 +206,9 @@ test('an agent\'s hidden words come out nowhere: live, in every format, and cold
 	await compareCold(t, server, 's');
 	await server.kill9();
 	await server.restart();
+	const late = await Observer.connect(t, server, 's');
+	await late.loadAll();
+	await late.waitForEvent('agent_stopped', { after: seq }); // the newest event from now on
 	await compareCold(t, server, 's');
 	await server.stop();
 	await server.restart();

@@ -181,7 +181,9 @@ test('--metrics-listen serves the metrics without a token, and nothing else', as
 
 test('with --auth off on loopback, the metrics may be read from other machines', async (t) => {
 	const server = await Server.start(t, { args: ['--auth', 'off', '--metrics-listen', '0.0.0.0:0'] });
-	const [, port] = /metrics on http:\/\/0\.0\.0\.0:(\d+)\/metrics/.exec(server.stderr);
+	const find = () => /metrics on http:\/\/0\.0\.0\.0:(\d+)\/metrics/.exec(server.stderr);
+	await eventually(() => find(), 'the server to say where');
+	const [, port] = find();
 	assert.equal((await fetch(`http://127.0.0.1:${port}/metrics`)).status, 200);
 	assert.equal((await fetch(`http://127.0.0.1:${port}/api/sessions`)).status, 404);
 });
