@@ -5,6 +5,7 @@ import { mkdirSync, realpathSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
+import { input, post } from '../support/producer.mjs';
 import { demoAgent, scratchDir } from '../support/server.mjs';
 import { assertNoFault } from './axe.mjs';
 import { byTestId, openPage, say, sessionOf, sessionUrl, startServer, waitForStatus, waitForTurns } from './page.mjs';
@@ -204,4 +205,23 @@ test('an agent that cannot be started says why before the first prompt; one that
 	assert.equal((await byTestId(page, 'working').textContent()).trim(), 'Starting Slow one…');
 	writeFileSync(join(dir, 'go'), '');
 	await waitForTurns(page);
+});
+
+test('an agent that says nothing for long: the page says for how long, until something comes', async (t) => {
+	const server = await startServer(t, { agent: 'exec sleep 600' });
+	const { id } = await server.createSession();
+	const page = await openPage(t, 'about:blank');
+	await page.clock.install();
+	await page.goto(sessionUrl(server.url, id));
+	await waitForStatus(page, 'live');
+	await say(page, 'Hello');
+	const working = (text) => byTestId(page, 'working').filter({ hasText: text }).waitFor();
+	await working('Starting');
+	assert.doesNotMatch(await byTestId(page, 'working').textContent(), /Nothing/);
+	await page.clock.fastForward(31_000);
+	await working('Nothing has come for 30 s');
+	await page.clock.fastForward(120_000);
+	await working('Nothing has come for 2 min');
+	await post(server, id, input.note({}));
+	await working(/(Working|Starting.*…)$/);
 });

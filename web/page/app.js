@@ -26,6 +26,7 @@ import { hiddenWords, may, nameMe, setRole } from './rights.js';
 import { SessionChanges } from './session-changes.js';
 import { SessionList, sessionTitle } from './sessions.js';
 import { handleSidebar, showSidebar, toast, watchScrollbar } from './shell.js';
+import { Silence } from './silence.js';
 import { keepTabId, tabId } from './tab.js';
 import { Tap } from './tap.js';
 import { Transcript } from './transcript.js';
@@ -119,6 +120,7 @@ const people = new People({ button: $('#people'), panel: $('#people-panel') }, (
 const tap = new Tap();
 const inspector = new InspectorSwitch({ pane: $('#inspector'), button: $('#inspect') }, tap, { facts, drop: () => client?.dropConnection(), tell: toast });
 const places = new Places(transcript);
+const silence = new Silence(update);
 const find = new Find({ client: () => client, sessions: () => feed.sessions, transcript, route: () => route(), tell: (message) => toast(message) });
 
 function route() {
@@ -379,7 +381,10 @@ function update() {
 	transcript.setTail({
 		lost: live || gone ? '' : lostText(client?.position.seq ?? 0),
 		hint: live && transcript.isGrowing ? hintText(held, transcript.openKind) : '',
-		working: live && !transcript.isGrowing && doing !== 'waiting' && (prompting || transcript.loggingIn !== null) ? workingWords() : '',
+		working: silence.say(
+			live && !transcript.isGrowing && doing !== 'waiting' && (prompting || transcript.loggingIn !== null) ? workingWords() : '',
+			`${client?.sessionId} ${client?.position.seq} ${held.length}`,
+		),
 		prompts,
 	});
 	const { agent, lack } = newSession.about(client ? (sessions.find(client.sessionId) ?? {}) : null);

@@ -1,0 +1,40 @@
+/** How long nothing has come while somebody waits: said once that is long. */
+
+const FIRST_MS = 30_000;
+const MINUTE_MS = 60_000;
+
+export class Silence {
+	#key = '';
+	#since = 0;
+	#timer = 0;
+	#changed;
+
+	/** @param {() => void} changed the words are others now */
+	constructor(changed) {
+		this.#changed = changed;
+	}
+
+	/**
+	 * What is said in place of `words`, which are empty while nobody waits.
+	 * @param {string} words @param {string} key another one with all that comes
+	 */
+	say(words, key) {
+		const now = performance.now();
+		clearTimeout(this.#timer);
+		if (words === '' || key !== this.#key) {
+			this.#key = words && key;
+			this.#since = now;
+		}
+		if (words === '') {
+			return '';
+		}
+		const silent = now - this.#since;
+		const next = silent < FIRST_MS ? FIRST_MS : (Math.floor(silent / MINUTE_MS) + 1) * MINUTE_MS;
+		this.#timer = window.setTimeout(this.#changed, next - silent + 1);
+		if (silent < FIRST_MS) {
+			return words;
+		}
+		const long = silent < MINUTE_MS ? '30 s' : `${Math.floor(silent / MINUTE_MS)} min`;
+		return `${words.replace(/…$/, '')}. Nothing has come for ${long}`;
+	}
+}
