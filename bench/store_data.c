@@ -17,8 +17,8 @@
 
 /* --- filling --- */
 
-static void ignore_prompt(
-	void *owner, struct session *session, uint64_t seq, const char *message, size_t len)
+static void ignore_prompt(void *owner, struct session *session, uint64_t seq, const char *message,
+	size_t len, const struct json_t *content)
 {
 }
 
