@@ -83,8 +83,9 @@ export async function openPage(t, url, { mayReport = () => false, login = true, 
 	const context = await (await by).newContext({ viewport: { width: 1280, height: 800 }, serviceWorkers: 'block', ...options });
 	const page = await context.newPage();
 	const reports = [];
-	const isBlocked = (text) => text === 'Service Worker registration blocked by Playwright';
-	page.on('console', (m) => ['error', 'warning'].includes(m.type()) && !isBlocked(m.text()) && reports.push(said(m)));
+	// Nor is it a fault that a page leaves a session before its socket is open.
+	const isExpected = (text) => text === 'Service Worker registration blocked by Playwright' || text.endsWith('WebSocket is closed before the connection is established.');
+	page.on('console', (m) => ['error', 'warning'].includes(m.type()) && !isExpected(m.text()) && reports.push(said(m)));
 	page.on('pageerror', (error) => reports.push(String(error.stack ?? error)));
 	page.on('dialog', (dialog) => reports.push(`a dialog: ${dialog.message()}`));
 	page.setDefaultTimeout(WAIT_MS);
