@@ -1,9 +1,11 @@
 // Runs test files, a few at a time, each in a process of its own; sums up with what meson runs meanwhile.
 //
-//   node tests/support/run.mjs [--jobs N] [--c-log] [--add PASSED,FAILED] [web] [e2e] [browser] [style] [runtimes] [package] [part of a file's name ...]
+//   node tests/support/run.mjs [--jobs N] [--c-log] [--add PASSED,FAILED] [--second-try N] [web] [e2e] [browser] [style] [runtimes] [package] [part of a file's name ...]
 //
 // With --c-log the name of meson's log and its exit code come over stdin, when meson is done. --only-c runs no files.
 // --add PASSED,FAILED is counted too.
+// With --second-try, if at most N files failed, each of them runs once more, alone. One that passes then counts as passed; what
+// it said at first is printed all the same, and the line before the last names it: its failure has a cause to be found.
 //
 // The last line is `N passed, N failed`. A file that ends badly, runs into the time limit, holds no test or skips one has failed.
 
@@ -101,32 +103,64 @@ async function cResults() {
 	return sum;
 }
 
+function say(file, { passed, failed, code, seconds, output }) {
+	console.log(failed === 0 ? `ok     ${file}: ${passed} passed in ${seconds} s`
+		: `FAILED ${file}: ${passed} passed, ${failed} failed (ended with ${code}) in ${seconds} s\n${output}`);
+}
+
+/** The results of the files, some at a time, in the order in which they end. */
+async function runFiles(files, jobs, scratch) {
+	const queue = [...files];
+	const results = [];
+	const work = async () => {
+		for (let file = queue.shift(); file; file = queue.shift()) {
+			const since = performance.now();
+			const result = await runFile(file, scratch);
+			result.seconds = ((performance.now() - since) / 1000).toFixed(1);
+			say(file, result);
+			results.push({ file, ...result });
+		}
+	};
+	await Promise.all(Array.from({ length: jobs }, work));
+	return results;
+}
+
+/** Gives the files that failed their second try; returns the results that count. */
+async function tryAgain(results, most, scratch) {
+	const failed = results.filter((r) => r.failed > 0).map((r) => r.file);
+	if (failed.length === 0 || failed.length > most) {
+		return results;
+	}
+	const again = await runFiles(failed, 1, scratch);
+	const unsteady = again.filter((r) => r.failed === 0).map((r) => r.file);
+	if (unsteady.length > 0) {
+		console.log(`UNSTEADY, failed at first, and passed alone at the second try: ${unsteady.join(' ')}`);
+	}
+	return [...results.filter((r) => r.failed === 0), ...again];
+}
+
 async function main() {
 	const { values, positionals } = parseArgs({
 		allowPositionals: true,
-		options: { jobs: { type: 'string', default: '2' }, 'c-log': { type: 'boolean' }, 'only-c': { type: 'boolean' }, add: { type: 'string' } },
+		options: {
+			jobs: { type: 'string', default: '2' }, 'c-log': { type: 'boolean' }, 'only-c': { type: 'boolean' }, add: { type: 'string' },
+			'second-try': { type: 'string', default: '0' },
+		},
 	});
 	const sum = { passed: 0, failed: 0 };
 	const add = ({ passed, failed }) => {
 		sum.passed += passed;
 		sum.failed += failed;
 	};
-	const queue = values['only-c'] ? [] : select(positionals);
 	const scratch = mkdtempSync(join(tmpdir(), 'holdfast-tap-'));
-	const work = async () => {
-		for (let file = queue.shift(); file; file = queue.shift()) {
-			const since = performance.now();
-			const { passed, failed, code, output } = await runFile(file, scratch);
-			add({ passed, failed });
-			const seconds = ((performance.now() - since) / 1000).toFixed(1);
-			console.log(failed === 0 ? `ok     ${file}: ${passed} passed in ${seconds} s`
-				: `FAILED ${file}: ${passed} passed, ${failed} failed (ended with ${code}) in ${seconds} s\n${output}`);
-		}
-	};
-	await Promise.all(Array.from({ length: Number(values.jobs) }, work));
+	const files = values['only-c'] ? [] : select(positionals);
+	const results = await runFiles(files, Number(values.jobs), scratch);
+	// What meson runs beside them has ended when something runs alone.
+	const ofC = values['c-log'] ? await cResults() : undefined;
+	(await tryAgain(results, Number(values['second-try']), scratch)).forEach(add);
 	rmSync(scratch, { recursive: true, force: true });
-	if (values['c-log']) {
-		add(await cResults());
+	if (ofC) {
+		add(ofC);
 	}
 	if (values.add) {
 		const [passed, failed] = values.add.split(',').map(Number);
