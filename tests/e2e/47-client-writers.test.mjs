@@ -111,15 +111,14 @@ test('loads at once: one of each direction is answered, another of the same dire
 	await post(server, id, Array.from({ length: 50 }, (_, i) => input.note({ i, text: 'z'.repeat(50_000) })));
 	const observer = new TestSocket(t, server.ws(`/api/sessions/${id}/ws`), check.server);
 	const pages = () => observer.frames.filter(({ type }) => type === 'events_loaded').map(({ data }) => data);
-	await observer.send('load_events', { after_seq: 0, limit: 1, follow: true });
-	await observer.send('load_events', { before_seq: 5, limit: 2 });
+	await observer.sendTogether(['load_events', { after_seq: 0, limit: 1, follow: true }], ['load_events', { before_seq: 5, limit: 2 }]);
 	await observer.waitUntil(() => pages().some(({ prepend, has_more }) => !prepend && !has_more), 'the last page');
 	const [forward, back] = [false, true].map((prepend) => pages().filter((page) => page.prepend === prepend));
 	assert.deepEqual(back.map(({ first_seq, last_seq }) => [first_seq, last_seq]), [[3, 4]]);
 	assert.deepEqual(forward.flatMap(({ events }) => events.map(({ seq }) => seq)), Array.from({ length: 50 }, (_, i) => i + 1));
 	const from = pages().length;
-	await observer.send('load_events', { after_seq: 0, limit: 1, follow: true });
-	await observer.send('load_events', { after_seq: 40, limit: 1, follow: true });
+	// Together, or a fast server may have sent all of the first load before it reads of the second.
+	await observer.sendTogether(['load_events', { after_seq: 0, limit: 1, follow: true }], ['load_events', { after_seq: 40, limit: 1, follow: true }]);
 	await observer.waitUntil(() => pages().slice(from).some(({ has_more }) => !has_more), 'the last page again');
 	const seqs = pages().slice(from).flatMap(({ events }) => events.map(({ seq }) => seq));
 	assert.deepEqual(seqs.slice(-10), Array.from({ length: 10 }, (_, i) => i + 41));

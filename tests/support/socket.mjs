@@ -92,6 +92,15 @@ export class TestSocket {
 		return this.sendRaw(JSON.stringify({ type, data }));
 	}
 
+	/** Sends frames, [type, data] each, in one write: the server has them all before it answers the first. */
+	async sendTogether(...frames) {
+		await this.waitUntil(() => this.#ws.readyState !== WebSocket.CONNECTING, 'the socket to open');
+		this.#ws._socket.cork();
+		const sent = frames.map(([type, data]) => this.send(type, data));
+		this.#ws._socket.uncork();
+		await Promise.all(sent);
+	}
+
 	/** Sends any text, or bytes as a binary frame (as a text frame with {binary: false}). */
 	async sendRaw(payload, options = {}) {
 		if (this.#ws.readyState === WebSocket.CONNECTING) {
