@@ -25,6 +25,7 @@ struct config {
 	bool tls_off; /* a proxy ends TLS */
 	bool compression_off;
 	const char *url; /* how people reach it; NULL: as it listens */
+	bool qr; /* the link is shown as a code */
 	const char *data_dir;
 	const char *store; /* the address of a database; NULL: sessions are in data_dir */
 	char *node_address; /* HOST:PORT where other nodes on it reach this one; NULL: there are none; owned */

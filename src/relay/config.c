@@ -295,6 +295,7 @@ static int take_network(struct config *config, const char *values[])
 		r = r < 0 ? r : 0;
 	}
 	config->url = values[URL];
+	config->qr = values[QR] != NULL;
 	return r == 0 && config->url ? parse_url(config->url) : r;
 }
 

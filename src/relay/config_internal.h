@@ -10,6 +10,7 @@ enum {
 	LISTEN,
 	METRICS_LISTEN,
 	URL,
+	QR,
 	TLS_CERT,
 	TLS_KEY,
 	TLS,

@@ -27,6 +27,9 @@ const struct option config_options[OPTION_COUNT + 1] = {
 	[URL] = {"--url", "URL", "HOLDFAST_URL", NULL,
 		"the server's public URL, used in the links of holdfast url and holdfast token create; by default the\n"
 		"      address it listens on"},
+	[QR] = {"--qr", NULL, "HOLDFAST_QR", NULL,
+		"print a QR code of the link that logs in, for a phone; only on a terminal. Needs an address that the phone\n"
+		"      reaches: one of --listen, or --url"},
 	[ALLOW_HOST] = {"--allow-host", "NAME", "HOLDFAST_ALLOW_HOST", NULL,
 		"accept requests for this host name, besides localhost, 127.0.0.1 and [::1]; needed behind a proxy on this\n"
 		"      machine. This and the next two may be repeated; separate values in the variable with blanks"},

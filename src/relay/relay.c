@@ -2,6 +2,7 @@
 
 #include "config_file.h"
 #include "notify.h"
+#include "relay_qr.h"
 #include "relay_sandbox.h"
 #include "relay_urls.h"
 
@@ -471,6 +472,9 @@ static void announce(const struct relay *relay)
 	}
 	if (relay->access && people.len) {
 		relay_announce_login(config->data_dir, buffer_cstr(&people));
+	}
+	if (config->qr) {
+		relay_show_qr(config, relay->server);
 	}
 	buffer_finish(&people);
 	buffer_finish(&commands);
