@@ -46,4 +46,27 @@ enum ai_progress {
 enum ai_progress ai_turn_take(struct ai_turn *turn, const char *frame, size_t len,
 	struct buffer *out, const char **ret_why);
 
+/**
+ * How far a turn has been told. Two of the same session with the same bytes here make the same chunks of
+ * the same frames, and are at the same place again after each. It has no padding.
+ */
+struct ai_place {
+	uint64_t turn; /* 0: its prompt has not come */
+	uint64_t part_seq; /* the name of what is being said: the seq of its first event */
+	uint64_t open_seq; /* the event that grows, of which so many bytes are told */
+	uint64_t open_told;
+	uint64_t tools[2]; /* a sum of what its tool calls were told */
+	char epoch[20];
+	bool has_begun; /* its first chunk is out */
+	bool is_muted; /* the client has what comes */
+	bool is_over;
+	unsigned char part;
+};
+/** False: nobody is where this one is. */
+bool ai_turn_place(const struct ai_turn *turn, struct ai_place *ret);
+/** Where it is, for ai_turn_follow() and ai_turn_destroy() only. */
+struct ai_turn *ai_turn_copy(const struct ai_turn *turn);
+/** Goes to where another one is now, as if it had taken the same frames. What ai_turn_take() would say. */
+enum ai_progress ai_turn_follow(struct ai_turn *turn, const struct ai_turn *leader);
+
 #endif

@@ -7,6 +7,7 @@
 
 #include "holdfast/sse.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,17 +19,17 @@ struct ai_response {
 	struct observer *observer; /* NULL: it has not begun */
 	struct ai_turn *turn;
 	uint64_t sequence;
+	struct buffer envelope; /* of a message with a chunk, up to the chunk's number */
 	bool is_over; /* and is freed at the end of the tick */
 };
 
 /* --- sending --- */
 
-/** A message of the WebSocket, behind others in `out`. */
-static void append_message(struct buffer *out, const struct buffer *text)
+/** The head of a message of the WebSocket whose text has this length. */
+static void append_head(struct buffer *out, size_t len)
 {
 	unsigned char header[WS_HEADER_MAX];
-	buffer_append(out, header, ws_header(WS_TEXT, text->len, header));
-	buffer_append(out, text->data, text->len);
+	buffer_append(out, header, ws_header(WS_TEXT, len, header));
 }
 
 static void append_begin(struct buffer *text, const char *type, const char *request_id)
@@ -58,7 +59,8 @@ static void put_word(struct conn *conn, const char *type, const char *request_id
 		buffer_append_member(&text, "errorText", words);
 	}
 	buffer_append_char(&text, '}');
-	append_message(&out, &text);
+	append_head(&out, text.len);
+	buffer_append(&out, text.data, text.len);
 	put_messages(conn, &out);
 	buffer_finish(&text);
 }
@@ -86,35 +88,72 @@ static void end_stream(struct conn *conn, const char *error)
 	buffer_finish(&text);
 }
 
+/** Chunks as events of a stream. */
+static struct frame *stream_of(const struct buffer *chunks)
+{
+	struct buffer text = {0};
+	const char *end = chunks->data + chunks->len;
+	for (const char *at = chunks->data, *next; at < end; at = next) {
+		next = (const char *)memchr(at, '\n', (size_t)(end - at)) + 1;
+		buffer_append_str(&text, "data: ");
+		buffer_append(&text, at, (size_t)(next - at));
+		buffer_append_char(&text, '\n');
+	}
+	struct frame *frame = sse_text(text.data, text.len);
+	buffer_finish(&text);
+	return frame;
+}
+
+/** Each chunk in a message of its own, with the request's id and a number. */
+static void put_chunk_messages(struct ai_response *response, const struct buffer *chunks)
+{
+	struct buffer out = {0};
+	const char *end = chunks->data + chunks->len;
+	buffer_reserve(&out, chunks->len + 128);
+	for (const char *at = chunks->data, *next; at < end; at = next) {
+		char number[48];
+		next = (const char *)memchr(at, '\n', (size_t)(end - at)) + 1;
+		size_t len = (size_t)(next - at) - 1;
+		size_t number_len = (size_t)snprintf(number, sizeof(number),
+			"%llu,\"chunk\":", (unsigned long long)response->sequence++);
+		append_head(&out, response->envelope.len + number_len + len + 1);
+		buffer_append(&out, response->envelope.data, response->envelope.len);
+		buffer_append(&out, number, number_len);
+		buffer_append(&out, at, len);
+		buffer_append_char(&out, '}');
+	}
+	put_messages(response->conn, &out);
+}
+
+static void put_shared(struct ai_response *response, struct shared_frame *shared)
+{
+	struct conn *conn = response->conn;
+	if (!shared->text.len || conn->is_closing) {
+		return;
+	}
+	if (!conn->sse) {
+		put_chunk_messages(response, &shared->text);
+		return;
+	}
+	if (!shared->stream) {
+		shared->stream = stream_of(&shared->text);
+	}
+	sse_write(conn, shared->stream);
+}
+
+/** Chunks that are of use to nobody else. */
 static void put_chunks(struct ai_response *response, const struct buffer *chunks)
 {
 	struct conn *conn = response->conn;
-	struct buffer out = {0};
-	const char *at = chunks->data;
-	const char *end = chunks->data + chunks->len;
-	while (at < end) {
-		size_t len = (size_t)((const char *)memchr(at, '\n', (size_t)(end - at)) - at);
-		if (conn->sse) {
-			buffer_append_str(&out, "data: ");
-			buffer_append(&out, at, len);
-			buffer_append_str(&out, "\n\n");
-		} else {
-			struct buffer text = {0};
-			append_begin(&text, "chunk", response->request_id);
-			buffer_printf(&text, ",\"sequence\":%llu,\"chunk\":",
-				(unsigned long long)response->sequence++);
-			buffer_append(&text, at, len);
-			buffer_append_char(&text, '}');
-			append_message(&out, &text);
-			buffer_finish(&text);
-		}
-		at += len + 1;
+	if (!chunks->len || conn->is_closing) {
+		return;
 	}
-	if (conn->sse && out.len) {
-		put_text(conn, &out);
-		buffer_finish(&out);
+	if (conn->sse) {
+		struct frame *frame = stream_of(chunks);
+		sse_write(conn, frame);
+		frame_unref(frame);
 	} else {
-		put_messages(conn, &out);
+		put_chunk_messages(response, chunks);
 	}
 }
 
@@ -147,10 +186,13 @@ static void destroy(struct ai_response *response)
 	response->conn->ai->count--;
 	free(response->request_id);
 	free(response->prompt_id);
+	buffer_finish(&response->envelope);
 	free(response);
 }
 
 /* --- the socket under its observer --- */
+
+static const struct observer_socket_ops socket_ops;
 
 static bool is_writable(void *socket)
 {
@@ -174,20 +216,48 @@ static bool is_removed(struct ai_response *response)
 	       view.place == PROMPT_REMOVED;
 }
 
+static void free_copy(void *turn)
+{
+	ai_turn_destroy(turn);
+}
+
+static enum ai_progress take_frame(
+	struct ai_response *response, struct frame *frame, const char **ret_why)
+{
+	struct shared_frames *frames = &response->conn->server->shared;
+	struct shared_key key = {.frame = frame, .door = &socket_ops};
+	struct ai_place place;
+	struct buffer chunks = {0};
+	bool is_shared = ai_turn_place(response->turn, &place);
+	if (is_shared) {
+		memcpy(key.place, &place, sizeof(place));
+		key.place_len = sizeof(place);
+		struct shared_frame *shared = shared_frames_find(frames, &key);
+		if (shared) {
+			put_shared(response, shared);
+			return ai_turn_follow(response->turn, shared->after);
+		}
+	}
+	enum ai_progress progress =
+		ai_turn_take(response->turn, frame_text(frame), frame_len(frame), &chunks, ret_why);
+	if (is_shared && progress != AI_FAILED) {
+		put_shared(response, shared_frames_keep(frames, &key, &chunks,
+					     ai_turn_copy(response->turn), free_copy));
+	} else {
+		put_chunks(response, &chunks);
+	}
+	buffer_finish(&chunks);
+	return progress;
+}
+
 static void write_frame(void *socket, struct frame *frame)
 {
 	struct ai_response *response = socket;
-	struct buffer chunks = {0};
 	const char *why = NULL;
 	if (response->is_over) {
 		return;
 	}
-	enum ai_progress progress =
-		ai_turn_take(response->turn, frame_text(frame), frame_len(frame), &chunks, &why);
-	if (chunks.len) {
-		put_chunks(response, &chunks);
-	}
-	buffer_finish(&chunks);
+	enum ai_progress progress = take_frame(response, frame, &why);
 	if (progress != AI_GOES_ON) {
 		end(response, why);
 	} else if (is_state(frame) && is_removed(response)) {
@@ -230,6 +300,8 @@ struct ai_response *ai_response_create(
 	conn->ai->count++;
 	if (!conn->sse) {
 		put_word(conn, "start", request_id, NULL);
+		append_begin(&response->envelope, "chunk", request_id);
+		buffer_append_str(&response->envelope, ",\"sequence\":");
 	}
 	return response;
 }

@@ -7,6 +7,7 @@
 #include "listen.h"
 #include "login_cookie.h"
 #include "peer.h"
+#include "shared_frames.h"
 #include "transport.h"
 
 #include "holdfast/access.h"
@@ -236,6 +237,7 @@ struct server {
 	const struct server_trust *trust;
 	struct transport *transport;
 	struct deflater *deflater; /* NULL: nothing is compressed */
+	struct shared_frames shared; /* of this tick */
 	const char *tls_cert; /* NULL: none */
 	const char *tls_key;
 	struct keys_job *keys_job; /* that reads them again; NULL: none */

@@ -237,6 +237,7 @@ void server_end_tick(struct server *server, bool is_behind)
 		conn_end_tick(conn);
 	}
 	node_links_end_tick(server); /* those that connections have let go of */
+	shared_frames_drop(&server->shared);
 	transport_flush(server->transport);
 	bool has_pages = server->turns && turns_go_on(server->turns);
 	if (has_pages || !list_empty(&server->in_tick)) {
@@ -312,6 +313,7 @@ void server_destroy(struct server *server)
 	if (!server) {
 		return;
 	}
+	shared_frames_drop(&server->shared);
 	transport_destroy(server->transport);
 	deflater_destroy(server->deflater);
 	hash_each(server->changed, free_id, NULL);

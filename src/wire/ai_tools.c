@@ -2,10 +2,13 @@
 
 #include "holdfast/hash.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
+#include <xxhash.h>
 
 struct tool {
+	char *id;
 	struct buffer input; /* JSON; empty: not told yet */
 	struct buffer content; /* the same: what it has brought so far */
 	bool is_shown; /* it is a part of the message */
@@ -15,13 +18,16 @@ struct tool {
 };
 
 struct question {
-	char *tool_id;
+	char *id;
+	char *tool_id; /* NULL: the question has not come */
 	struct buffer allows; /* the options that allow, each with a NUL behind it */
 	bool is_answered; /* by this client, of which the log may not tell yet */
 	bool is_open;
 };
 
 struct ai_tools {
+	unsigned refs;
+	XXH128_hash_t sum; /* of what they were told */
 	struct hash *calls; /* struct tool, by tool_call_id */
 	struct hash *questions; /* struct question, by request_id */
 	size_t open; /* questions that nobody has answered */
@@ -32,6 +38,7 @@ struct ai_tools {
 struct ai_tools *ai_tools_create(void)
 {
 	struct ai_tools *tools = xcalloc(1, sizeof(*tools));
+	tools->refs = 1;
 	tools->calls = hash_create();
 	tools->questions = hash_create();
 	return tools;
@@ -42,6 +49,7 @@ static void free_tool(void *value, void *arg)
 	struct tool *tool = value;
 	buffer_finish(&tool->input);
 	buffer_finish(&tool->content);
+	free(tool->id);
 	free(tool);
 }
 
@@ -49,12 +57,22 @@ static void free_question(void *value, void *arg)
 {
 	struct question *question = value;
 	buffer_finish(&question->allows);
+	free(question->id);
 	free(question->tool_id);
 	free(question);
 }
 
-void ai_tools_destroy(struct ai_tools *tools)
+struct ai_tools *ai_tools_ref(struct ai_tools *tools)
 {
+	tools->refs++;
+	return tools;
+}
+
+void ai_tools_unref(struct ai_tools *tools)
+{
+	if (--tools->refs) {
+		return;
+	}
 	hash_each(tools->calls, free_tool, NULL);
 	hash_each(tools->questions, free_question, NULL);
 	hash_destroy(tools->calls);
@@ -62,18 +80,90 @@ void ai_tools_destroy(struct ai_tools *tools)
 	free(tools);
 }
 
+static struct tool *add_tool(struct ai_tools *tools, const char *id)
+{
+	struct tool *tool = xcalloc(1, sizeof(*tool));
+	tool->id = xstrdup(id);
+	hash_put(tools->calls, id, strlen(id), tool);
+	return tool;
+}
+
 static struct question *find_question(struct ai_tools *tools, const char *id)
 {
 	struct question *question = hash_get(tools->questions, id, strlen(id));
 	if (!question) {
 		question = xcalloc(1, sizeof(*question));
+		question->id = xstrdup(id);
 		hash_put(tools->questions, id, strlen(id), question);
 	}
 	return question;
 }
 
+static void copy_bytes(struct buffer *to, const struct buffer *from)
+{
+	if (from->len) {
+		buffer_append(to, from->data, from->len);
+	}
+}
+
+static void copy_tool(void *value, void *arg)
+{
+	const struct tool *tool = value;
+	struct tool *copy = add_tool(arg, tool->id);
+	copy_bytes(&copy->input, &tool->input);
+	copy_bytes(&copy->content, &tool->content);
+	copy->is_shown = tool->is_shown;
+	copy->is_asked = tool->is_asked;
+	copy->is_denied = tool->is_denied;
+	copy->step = tool->step;
+}
+
+static void copy_question(void *value, void *arg)
+{
+	const struct question *question = value;
+	struct question *copy = find_question(arg, question->id);
+	copy->tool_id = question->tool_id ? xstrdup(question->tool_id) : NULL;
+	copy_bytes(&copy->allows, &question->allows);
+	copy->is_answered = question->is_answered;
+	copy->is_open = question->is_open;
+}
+
+struct ai_tools *ai_tools_own(struct ai_tools *tools)
+{
+	if (tools->refs == 1) {
+		return tools;
+	}
+	struct ai_tools *copy = ai_tools_create();
+	hash_each(tools->calls, copy_tool, copy);
+	hash_each(tools->questions, copy_question, copy);
+	copy->sum = tools->sum;
+	copy->open = tools->open;
+	copy->unseen = tools->unseen;
+	copy->step = tools->step;
+	ai_tools_unref(tools);
+	return copy;
+}
+
+/** They change by this: what kind of thing it is, and its text. */
+static void change(struct ai_tools *tools, char kind, const char *text, size_t len)
+{
+	struct {
+		XXH128_hash_t before;
+		XXH128_hash_t news;
+	} both = {tools->sum, XXH3_128bits_withSeed(text, len, (XXH64_hash_t)kind)};
+	assert(tools->refs == 1);
+	tools->sum = XXH3_128bits(&both, sizeof(both));
+}
+
+void ai_tools_sum(const struct ai_tools *tools, uint64_t ret[2])
+{
+	ret[0] = tools->sum.low64;
+	ret[1] = tools->sum.high64;
+}
+
 void ai_tools_note_answered(struct ai_tools *tools, const char *request_id)
 {
+	change(tools, 'n', request_id, strlen(request_id));
 	struct question *question = find_question(tools, request_id);
 	tools->unseen += !question->is_answered;
 	question->is_answered = true;
@@ -191,8 +281,7 @@ static struct tool *take_call(
 	struct tool *tool = hash_get(tools->calls, id, strlen(id));
 	bool is_new = !tool;
 	if (is_new) {
-		tool = xcalloc(1, sizeof(*tool));
-		hash_put(tools->calls, id, strlen(id), tool);
+		tool = add_tool(tools, id);
 	}
 	const struct json_span *input = json_span_get(data, "raw_input");
 	bool is_told = (input && input->type != JSON_NULL) || json_span_get(data, "title");
@@ -212,6 +301,7 @@ void ai_tools_take(struct ai_tools *tools, const struct json_span *data, struct 
 	if (!id) {
 		return;
 	}
+	change(tools, out ? 'T' : 't', data->text, data->len);
 	struct tool *tool = take_call(tools, id, data, out);
 	bool has_failed = status && strcmp(status, "failed") == 0;
 	bool is_over = has_failed || (status && strcmp(status, "completed") == 0);
@@ -275,6 +365,7 @@ bool ai_tools_ask(struct ai_tools *tools, const struct json_span *data, struct b
 	if (!id) {
 		return false;
 	}
+	change(tools, out ? 'A' : 'a', data->text, data->len);
 	struct question *question = find_question(tools, id);
 	tool_id = tool_id ? tool_id : id;
 	free(question->tool_id);
@@ -296,6 +387,7 @@ void ai_tools_resolve(struct ai_tools *tools, const struct json_span *data, stru
 	if (!question || !question->is_open) {
 		return;
 	}
+	change(tools, out ? 'R' : 'r', data->text, data->len);
 	question->is_open = false;
 	tools->open -= !question->is_answered;
 	bool is_approved = allows(question, string_of(data, "option_id"));

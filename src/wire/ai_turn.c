@@ -9,20 +9,13 @@
 
 /** What is being said, in one part of the message. */
 enum part { PART_NONE, PART_TEXT, PART_REASONING };
+_Static_assert(sizeof(struct ai_place) == 72, "places are compared by their bytes");
 
 struct ai_turn {
 	char *prompt_id; /* NULL: the turn is known */
-	uint64_t turn; /* 0: its prompt has not come */
 	char *session_id;
-	char epoch[20];
-	bool has_begun; /* its first chunk is out */
-	bool is_muted; /* the client has what comes */
+	struct ai_place at;
 	struct ai_tools *tools;
-	enum part part;
-	uint64_t part_seq; /* its name: the seq of its first event */
-	uint64_t open_seq; /* the event that grows, of which so many bytes are told */
-	size_t open_told;
-	bool is_over;
 	char *why;
 };
 
@@ -30,7 +23,7 @@ struct ai_turn *ai_turn_create(const struct ai_turn_config *config)
 {
 	struct ai_turn *turn = xcalloc(1, sizeof(*turn));
 	turn->prompt_id = config->prompt_id ? xstrdup(config->prompt_id) : NULL;
-	turn->turn = config->turn;
+	turn->at.turn = config->turn;
 	turn->session_id = xstrdup(config->session_id);
 	turn->tools = ai_tools_create();
 	return turn;
@@ -41,7 +34,7 @@ void ai_turn_destroy(struct ai_turn *turn)
 	if (!turn) {
 		return;
 	}
-	ai_tools_destroy(turn->tools);
+	ai_tools_unref(turn->tools);
 	free(turn->prompt_id);
 	free(turn->session_id);
 	free(turn->why);
@@ -50,20 +43,50 @@ void ai_turn_destroy(struct ai_turn *turn)
 
 uint64_t ai_turn_number(const struct ai_turn *turn)
 {
-	return turn->turn;
+	return turn->at.turn;
 }
 
 void ai_turn_answered(struct ai_turn *turn, const char *request_id)
 {
-	turn->is_muted = true;
+	turn->at.is_muted = true;
+	turn->tools = ai_tools_own(turn->tools);
 	ai_tools_note_answered(turn->tools, request_id);
+}
+
+/* --- turns at the same place --- */
+
+bool ai_turn_place(const struct ai_turn *turn, struct ai_place *ret)
+{
+	if (!turn->at.turn || turn->at.is_over) {
+		return false; /* it waits for a prompt of its own, or for nothing */
+	}
+	memcpy(ret, &turn->at, sizeof(*ret));
+	ai_tools_sum(turn->tools, ret->tools);
+	return true;
+}
+
+struct ai_turn *ai_turn_copy(const struct ai_turn *turn)
+{
+	struct ai_turn *copy = xcalloc(1, sizeof(*copy));
+	memcpy(&copy->at, &turn->at, sizeof(copy->at));
+	copy->tools = ai_tools_ref(turn->tools);
+	return copy;
+}
+
+enum ai_progress ai_turn_follow(struct ai_turn *turn, const struct ai_turn *leader)
+{
+	struct ai_tools *tools = turn->tools;
+	memcpy(&turn->at, &leader->at, sizeof(turn->at));
+	turn->tools = ai_tools_ref(leader->tools);
+	ai_tools_unref(tools);
+	return turn->at.is_over ? AI_ENDED : AI_GOES_ON;
 }
 
 /* --- chunks --- */
 
 static void put(struct ai_turn *turn, struct buffer *out, const char *chunk)
 {
-	if (!turn->is_muted) {
+	if (!turn->at.is_muted) {
 		buffer_append_str(out, chunk);
 		buffer_append_char(out, '\n');
 	}
@@ -71,40 +94,40 @@ static void put(struct ai_turn *turn, struct buffer *out, const char *chunk)
 
 static const char *part_name(const struct ai_turn *turn)
 {
-	return turn->part == PART_TEXT ? "text" : "reasoning";
+	return turn->at.part == PART_TEXT ? "text" : "reasoning";
 }
 
 /** `{"type":"text-start","id":"text-7"}`, and the same with `end`. */
 static void put_part(struct ai_turn *turn, struct buffer *out, const char *what)
 {
 	const char *name = part_name(turn);
-	if (!turn->is_muted) {
+	if (!turn->at.is_muted) {
 		buffer_printf(out, "{\"type\":\"%s-%s\",\"id\":\"%s-%llu\"}\n", name, what, name,
-			(unsigned long long)turn->part_seq);
+			(unsigned long long)turn->at.part_seq);
 	}
 }
 
 static void end_part(struct ai_turn *turn, struct buffer *out)
 {
-	if (turn->part != PART_NONE) {
+	if (turn->at.part != PART_NONE) {
 		put_part(turn, out, "end");
-		turn->part = PART_NONE;
+		turn->at.part = PART_NONE;
 	}
 }
 
 static void put_text(struct ai_turn *turn, struct buffer *out, enum part part, uint64_t seq,
 	const char *text, size_t len)
 {
-	if (turn->part != part) {
+	if (turn->at.part != part) {
 		end_part(turn, out);
-		turn->part = part;
-		turn->part_seq = seq;
+		turn->at.part = part;
+		turn->at.part_seq = seq;
 		put_part(turn, out, "start");
 	}
-	if (!turn->is_muted && len) {
+	if (!turn->at.is_muted && len) {
 		const char *name = part_name(turn);
 		buffer_printf(out, "{\"type\":\"%s-delta\",\"id\":\"%s-%llu\",\"delta\":", name,
-			name, (unsigned long long)turn->part_seq);
+			name, (unsigned long long)turn->at.part_seq);
 		buffer_append_json(out, text, len);
 		buffer_append_str(out, "}\n");
 	}
@@ -113,22 +136,22 @@ static void put_text(struct ai_turn *turn, struct buffer *out, enum part part, u
 /** The message has the same id whenever it is told. */
 static void begin(struct ai_turn *turn, struct buffer *out)
 {
-	if (turn->has_begun || turn->is_muted) {
+	if (turn->at.has_begun || turn->at.is_muted) {
 		return;
 	}
-	turn->has_begun = true;
-	buffer_printf(out, "{\"type\":\"start\",\"messageId\":\"turn-%s%llu\"}\n", turn->epoch,
-		(unsigned long long)turn->turn);
+	turn->at.has_begun = true;
+	buffer_printf(out, "{\"type\":\"start\",\"messageId\":\"turn-%s%llu\"}\n", turn->at.epoch,
+		(unsigned long long)turn->at.turn);
 }
 
 static void finish(struct ai_turn *turn, struct buffer *out, const char *reason)
 {
-	turn->is_muted = false;
+	turn->at.is_muted = false;
 	begin(turn, out);
 	end_part(turn, out);
 	put(turn, out, "{\"type\":\"finish-step\"}");
 	buffer_printf(out, "{\"type\":\"finish\",\"finishReason\":\"%s\"}\n", reason);
-	turn->is_over = true;
+	turn->at.is_over = true;
 }
 
 /* --- events --- */
@@ -146,7 +169,7 @@ static void take_block(struct ai_turn *turn, struct buffer *out, enum part part,
 	if (!json_span_is(text, JSON_STRING)) {
 		return;
 	}
-	size_t told = turn->open_seq == seq ? turn->open_told : 0;
+	size_t told = turn->at.open_seq == seq ? turn->at.open_told : 0;
 	if (told < text->len) {
 		put_text(turn, out, part, seq, text->text + told, text->len - told);
 	}
@@ -164,7 +187,7 @@ static void put_span(struct buffer *out, const char *name, const struct json_spa
 static void put_data(struct ai_turn *turn, struct buffer *out, const char *name, const char *id,
 	const struct json_span *data)
 {
-	if (!turn->is_muted) {
+	if (!turn->at.is_muted) {
 		buffer_append_str(out, "{\"type\":");
 		struct buffer type = {0};
 		buffer_printf(&type, "data-%s", name);
@@ -186,7 +209,7 @@ static void take_content(struct ai_turn *turn, struct buffer *out, const struct 
 	const char *blob = string_of(content, "blob");
 	const char *bytes = string_of(content, "data");
 	mime_type = mime_type ? mime_type : string_of(content, "mimeType");
-	if (!mime_type || (!blob && !bytes) || turn->is_muted) {
+	if (!mime_type || (!blob && !bytes) || turn->at.is_muted) {
 		return;
 	}
 	struct buffer url = {0};
@@ -214,15 +237,15 @@ static void end_turn(struct ai_turn *turn, struct buffer *out, const struct json
 	} else if (strcmp(reason, "refusal") == 0) {
 		finish(turn, out, "content-filter");
 	} else if (strcmp(reason, "cancelled") == 0) {
-		turn->is_muted = false;
+		turn->at.is_muted = false;
 		begin(turn, out);
 		end_part(turn, out);
 		put(turn, out, "{\"type\":\"abort\",\"reason\":\"cancelled\"}");
-		turn->is_over = true;
+		turn->at.is_over = true;
 	} else if (strcmp(reason, "max_turn_requests") == 0) {
 		finish(turn, out, "other");
 	} else {
-		turn->is_muted = false;
+		turn->at.is_muted = false;
 		begin(turn, out);
 		end_part(turn, out);
 		buffer_append_str(out, "{\"type\":\"error\"");
@@ -232,7 +255,7 @@ static void end_turn(struct ai_turn *turn, struct buffer *out, const struct json
 			: has_stopped ? "the agent stopped"
 				      : reason);
 		buffer_append_str(out, "}\n");
-		turn->is_over = true;
+		turn->at.is_over = true;
 	}
 }
 
@@ -246,23 +269,38 @@ static void take_own(
 	}
 }
 
-/** What ends the part that is being said. */
-static void take_other(
+/** Whether it is about a tool call, or a question. */
+static bool take_tools(
 	struct ai_turn *turn, struct buffer *out, const char *type, const struct json_span *data)
 {
 	bool is_tool = strcmp(type, "tool_call") == 0 || strcmp(type, "tool_call_update") == 0;
-	end_part(turn, out);
-	struct buffer *shown = turn->is_muted ? NULL : out;
+	struct buffer *shown = turn->at.is_muted ? NULL : out;
+	if (!is_tool && strncmp(type, "permission_", 11) != 0) {
+		return false;
+	}
+	turn->tools = ai_tools_own(turn->tools);
 	if (is_tool) {
 		ai_tools_take(turn->tools, data, shown);
 	} else if (strcmp(type, "permission_request") == 0) {
-		if (ai_tools_ask(turn->tools, data, shown) && turn->is_muted) {
-			turn->is_muted = false; /* the client has all up to here */
+		if (ai_tools_ask(turn->tools, data, shown) && turn->at.is_muted) {
+			turn->at.is_muted = false; /* the client has all up to here */
 			begin(turn, out);
 		}
 	} else if (strcmp(type, "permission_resolved") == 0) {
 		ai_tools_resolve(turn->tools, data, shown);
-	} else if (strcmp(type, "plan") == 0) {
+	}
+	return true;
+}
+
+/** What ends the part that is being said. */
+static void take_other(
+	struct ai_turn *turn, struct buffer *out, const char *type, const struct json_span *data)
+{
+	end_part(turn, out);
+	if (take_tools(turn, out, type, data)) {
+		return;
+	}
+	if (strcmp(type, "plan") == 0) {
 		put_data(turn, out, "plan", "plan", data);
 	} else if (strcmp(type, "usage") == 0) {
 		put_data(turn, out, "usage", "usage", data);
@@ -276,7 +314,7 @@ static void take_other(
 static bool is_beginning(const struct ai_turn *turn, const char *type, const struct json_span *data)
 {
 	const char *prompt_id = string_of(data, "prompt_id");
-	return turn->prompt_id && !turn->turn && strcmp(type, "user_prompt") == 0 && prompt_id &&
+	return turn->prompt_id && !turn->at.turn && strcmp(type, "user_prompt") == 0 && prompt_id &&
 	       strcmp(prompt_id, turn->prompt_id) == 0;
 }
 
@@ -288,13 +326,13 @@ static void take_event(struct ai_turn *turn, struct buffer *out, const struct js
 	const struct json_span *data = json_span_get(event, "data");
 	json_span_count(json_span_get(event, "seq"), &seq);
 	json_span_count(json_span_get(event, "turn"), &number);
-	if (!type || turn->is_over) {
+	if (!type || turn->at.is_over) {
 		return;
 	}
 	if (is_beginning(turn, type, data)) {
-		turn->turn = number;
+		turn->at.turn = number;
 	}
-	if (!turn->turn || number != turn->turn) {
+	if (!turn->at.turn || number != turn->at.turn) {
 		return;
 	}
 	begin(turn, out);
@@ -323,20 +361,20 @@ static void take_delta(
 	json_span_count(json_span_get(data, "offset"), &offset);
 	bool is_thought = type && strcmp(type, "agent_thought") == 0;
 	bool is_text = type && strcmp(type, "agent_message") == 0;
-	if (!turn->turn || turn->is_over || (!is_thought && !is_text) ||
+	if (!turn->at.turn || turn->at.is_over || (!is_thought && !is_text) ||
 		!json_span_is(text, JSON_STRING)) {
 		return;
 	}
-	if (turn->open_seq != seq) {
-		turn->open_seq = seq;
-		turn->open_told = 0;
+	if (turn->at.open_seq != seq) {
+		turn->at.open_seq = seq;
+		turn->at.open_told = 0;
 	}
-	if (is_all ? turn->open_told : turn->open_told != offset) {
+	if (is_all ? turn->at.open_told : turn->at.open_told != offset) {
 		return;
 	}
 	begin(turn, out);
 	put_text(turn, out, is_thought ? PART_REASONING : PART_TEXT, seq, text->text, text->len);
-	turn->open_told += text->len;
+	turn->at.open_told += text->len;
 }
 
 static void take_events(struct ai_turn *turn, struct buffer *out, const struct json_span *data)
@@ -356,7 +394,8 @@ static void take_events(struct ai_turn *turn, struct buffer *out, const struct j
 	if (open) {
 		take_delta(turn, out, open, true);
 	}
-	if (!turn->is_over && turn->has_begun && last == max_seq && ai_tools_wait(turn->tools)) {
+	if (!turn->at.is_over && turn->at.has_begun && last == max_seq &&
+		ai_tools_wait(turn->tools)) {
 		finish(turn, out, "tool-calls"); /* the chat ends a message that asks */
 	}
 }
@@ -365,7 +404,7 @@ static enum ai_progress fail(struct ai_turn *turn, const char *why, const char *
 {
 	free(turn->why);
 	turn->why = xstrdup(why ? why : "the server ended the stream");
-	turn->is_over = true;
+	turn->at.is_over = true;
 	*ret_why = turn->why;
 	return AI_FAILED;
 }
@@ -374,8 +413,8 @@ static void note_epoch(struct ai_turn *turn, const struct json_span *data)
 {
 	const char *epoch = string_of(data, "epoch");
 	if (epoch && strlen(epoch) == 16) {
-		memcpy(turn->epoch, epoch, 16);
-		strcpy(turn->epoch + 16, "-");
+		memcpy(turn->at.epoch, epoch, 16);
+		turn->at.epoch[16] = '-';
 	}
 }
 
@@ -400,15 +439,15 @@ static enum ai_progress take_frame(struct ai_turn *turn, const struct json_span 
 	} else if (strcmp(type, "error") == 0) {
 		return fail(turn, string_of(data, "message"), ret_why);
 	}
-	return turn->is_over ? AI_ENDED : AI_GOES_ON;
+	return turn->at.is_over ? AI_ENDED : AI_GOES_ON;
 }
 
 enum ai_progress ai_turn_take(struct ai_turn *turn, const char *frame, size_t len,
 	struct buffer *out, const char **ret_why)
 {
 	struct json_spans spans = {0};
-	if (turn->is_over || json_spans_read(frame, len, &spans) < 0) {
-		return turn->is_over ? AI_ENDED : AI_GOES_ON;
+	if (turn->at.is_over || json_spans_read(frame, len, &spans) < 0) {
+		return turn->at.is_over ? AI_ENDED : AI_GOES_ON;
 	}
 	enum ai_progress progress = take_frame(turn, spans.all, out, ret_why);
 	json_spans_finish(&spans);
