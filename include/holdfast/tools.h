@@ -10,6 +10,8 @@ int tool_verify(int argc, char **argv);
 int tool_export(int argc, char **argv);
 int tool_new_epoch(int argc, char **argv);
 int tool_repair(int argc, char **argv);
+/** 1 with --dry-run: something is of an earlier format. */
+int tool_upgrade(int argc, char **argv);
 /** The two: 1 if the copy has problems that the original has, too. */
 int tool_backup(int argc, char **argv);
 int tool_restore(int argc, char **argv);
