@@ -1,10 +1,12 @@
 // Where the options of `holdfast serve` come from, and what is said of wrong ones.
 
 import assert from 'node:assert/strict';
-import { writeFileSync } from 'node:fs';
+import { spawnSync } from 'node:child_process';
+import { copyFileSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { runToEnd, scratchDir, Server } from '../support/server.mjs';
+import { fileURLToPath } from 'node:url';
+import { binary, runToEnd, scratchDir, Server } from '../support/server.mjs';
 
 function configFile(t, ...lines) {
 	const path = join(scratchDir(t), 'holdfast.conf');
@@ -125,4 +127,47 @@ test('a slip of the finger is told with what was meant', async () => {
 		assert.match(stderr, words);
 		assert.equal(stdout, '');
 	}
+});
+
+/** What `scripts/run` starts, in a checkout that is built: the value of each option. */
+function startedByScript(t, args, env = {}) {
+	const dir = scratchDir(t);
+	const program = (path, script) => writeFileSync(join(dir, path), `#!/bin/sh\n${script}\n`, { mode: 0o755 });
+	['scripts', 'build', 'bin'].forEach((name) => mkdirSync(join(dir, name)));
+	['run', 'lib.sh'].forEach((name) => copyFileSync(fileURLToPath(new URL(`../../scripts/${name}`, import.meta.url)), join(dir, 'scripts', name)));
+	program('bin/dpkg-query', 'printf installed');
+	['meson', 'ninja'].forEach((name) => program(`bin/${name}`, 'exit 0'));
+	program('build/holdfast', `if [ "$1" = check-config ]; then exec '${binary()}' "$@"; fi; printf '%s\\n' "$@"`);
+	const { status, stdout, stderr } = spawnSync(join(dir, 'scripts/run'), args, { encoding: 'utf8', env: { PATH: `${join(dir, 'bin')}:${process.env.PATH}`, ...env } });
+	const words = stdout.trim().split('\n').slice(1);
+	return { status, stderr, dir, options: Object.fromEntries(words.flatMap((word, i) => (word.startsWith('--') ? [[word.slice(2), words[i + 1]]] : []))) };
+}
+
+test('scripts/run starts the demo agent, unless it is told of another one: as an option, in the environment or in a file', (t) => {
+	const agents = join(scratchDir(t), 'agents.json');
+	writeFileSync(agents, '{"agents": [{"name": "one", "command": "one"}]}');
+	const { dir, options } = startedByScript(t, []);
+	assert.match(options.agent, /holdfast-demo-agent$/);
+	assert.deepEqual([options.data, options.cwd], [join(dir, 'data'), join(dir, 'data/workspace')]);
+	assert.match(options.listen, /^127\.0\.0\.1:/);
+
+	const agentOf = (args, env) => {
+		const started = startedByScript(t, args, env);
+		assert.equal(started.status, 0, started.stderr);
+		return started.options.agent;
+	};
+	assert.equal(agentOf(['--agent', 'mine acp']), 'mine acp');
+	assert.equal(agentOf(['--agent', 'mine', '--', '--agent', 'theirs']), 'theirs', 'what is behind -- wins');
+	assert.equal(agentOf([], { HOLDFAST_AGENT: 'mine' }), undefined);
+	assert.equal(agentOf(['--', '--agents', agents]), undefined);
+	assert.equal(agentOf(['--', `--agents=${agents}`]), undefined);
+	assert.equal(agentOf([], { HOLDFAST_AGENTS: agents }), undefined);
+	assert.equal(agentOf(['--', '--config', configFile(t, `agents = ${agents}`)]), undefined);
+	assert.equal(agentOf([], { HOLDFAST_CONFIG: configFile(t, 'agent = mine') }), undefined);
+	const config = configFile(t, 'data = /elsewhere', `cwd = ${dir}`, 'listen = 127.0.0.1:1');
+	const { options: left } = startedByScript(t, ['--', '--config', config]);
+	assert.deepEqual([left.data, left.cwd, left.listen], [undefined, undefined, undefined], 'the file wins over what the script would add');
+	const both = startedByScript(t, ['--agent', 'mine', '--', '--agents', agents]);
+	assert.equal(both.status, 2);
+	assert.match(both.stderr, /--agent and --agents exclude each other/);
 });
