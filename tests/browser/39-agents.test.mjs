@@ -207,12 +207,13 @@ test('an agent that cannot be started says why before the first prompt; one that
 	await waitForTurns(page);
 });
 
-test('an agent that says nothing for long: the page says for how long, until something comes', async (t) => {
+test('an agent that says nothing for long: the page says for how long, until something comes; a connection that comes and goes is not something', async (t) => {
 	const server = await startServer(t, { agent: 'exec sleep 600' });
 	const { id } = await server.createSession();
-	const page = await openPage(t, 'about:blank');
+	const proxy = await Proxy.start(t, server);
+	const page = await openPage(t, 'about:blank', { mayReport: () => true });
 	await page.clock.install();
-	await page.goto(sessionUrl(server.url, id));
+	await page.goto(sessionUrl(proxy.url, id));
 	await waitForStatus(page, 'live');
 	await say(page, 'Hello');
 	const working = (text) => byTestId(page, 'working').filter({ hasText: text }).waitFor();
@@ -220,8 +221,16 @@ test('an agent that says nothing for long: the page says for how long, until som
 	assert.doesNotMatch(await byTestId(page, 'working').textContent(), /Nothing/);
 	await page.clock.fastForward(31_000);
 	await working('Nothing has come for 30 s');
-	await page.clock.fastForward(120_000);
-	await working('Nothing has come for 2 min');
+	for (let round = 0; round < 4; round++) {
+		proxy.isDown = true;
+		proxy.break();
+		await waitForStatus(page, 'retrying');
+		assert.equal(await byTestId(page, 'working').count(), 0, 'what the agent does is not known');
+		proxy.isDown = false;
+		await page.clock.fastForward(31_000); // by then it has tried again
+		await waitForStatus(page, 'live');
+	}
+	await working(/Nothing has come for [2-9] min/);
 	await post(server, id, input.note({}));
 	await working(/(Working|Starting.*…)$/);
 });

@@ -382,7 +382,7 @@ function update() {
 		lost: live || gone ? '' : lostText(client?.position.seq ?? 0),
 		hint: live && transcript.isGrowing ? hintText(held, transcript.openKind) : '',
 		working: silence.say(
-			live && !transcript.isGrowing && doing !== 'waiting' && (prompting || transcript.loggingIn !== null) ? workingWords() : '',
+			live ? silentWords(prompting, doing) : null,
 			`${client?.sessionId} ${client?.position.seq} ${held.length}`,
 		),
 		prompts,
@@ -406,6 +406,12 @@ function update() {
 	const isNew = !client || (live && prompts.length + waiting.length === 0);
 	const what = transcript.isEmpty && gone ? 'gone' : transcript.isEmpty && isNew ? 'new' : '';
 	showEmpty($('#empty'), what, sendPrompt, { maySend: may('prompt'), isDemo: agent?.is_demo === true, hasNone: newSession.hasNone });
+}
+
+/** What is said while the agent says nothing; empty: nobody waits for it. @param {boolean} prompting @param {string} doing */
+function silentWords(prompting, doing) {
+	const waits = !transcript.isGrowing && doing !== 'waiting' && (prompting || transcript.loggingIn !== null);
+	return waits ? workingWords() : '';
 }
 
 /** What the agent does while it says nothing. Its process is started for the session's first prompt, which can take a while. */

@@ -15,17 +15,18 @@ export class Silence {
 	}
 
 	/**
-	 * What is said in place of `words`, which are empty while nobody waits.
-	 * @param {string} words @param {string} key another one with all that comes
+	 * What is said in place of `words`. A connection that comes and goes does not end the silence: it is the agent's.
+	 * @param {string | null} words empty while nobody waits; null while that is not known, because there is no connection
+	 * @param {string} key another one with all that comes
 	 */
 	say(words, key) {
 		const now = performance.now();
 		clearTimeout(this.#timer);
 		if (words === '' || key !== this.#key) {
-			this.#key = words && key;
+			this.#key = words === '' ? '' : key;
 			this.#since = now;
 		}
-		if (words === '') {
+		if (!words) {
 			return '';
 		}
 		const silent = now - this.#since;
