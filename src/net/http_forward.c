@@ -264,9 +264,10 @@ static void make_head(
 	const char *at = forward->head.data;
 	const char *line;
 	size_t len;
-	next_line(&at, end, &line, &len);
-	buffer_append(out, line, len);
-	buffer_append_str(out, "\r\n");
+	if (next_line(&at, end, &line, &len)) { /* always: the status has been read there */
+		buffer_append(out, line, len);
+		buffer_append_str(out, "\r\n");
+	}
 	forward->has_length = conn->http->method == HTTP_HEAD || status == 204 || status == 304;
 	bool is_empty = forward->has_length;
 	while (next_line(&at, end, &line, &len)) {
