@@ -13,6 +13,10 @@
  * the agent has ended by itself, the rest is killed at once. The guard then ends as the agent did.
  * It does not touch what goes through stdin and stdout.
  *
+ * With a deadline (descriptor 5: a file with a number that the server moves on, spawner.h) the guard
+ * kills the agent when that is over, also while the server is stopped: another server may start its
+ * own from then on.
+ *
  * With a limit of memory or processes the guard looks once a second what the agent and all that has
  * come from it use, and writes it to the lifeline if it has changed. What is too much the server
  * decides (box.h): an agent may have several guards.
@@ -23,6 +27,7 @@
 #define AGENT_GUARD_COMMAND  "agent-guard"
 #define AGENT_GUARD_LIFELINE 3
 #define AGENT_GUARD_ORDERS   4
+#define AGENT_GUARD_DEADLINE 5
 #define AGENT_GUARD_KILL     "k"
 
 /** Gets the arguments after the command; returns the exit code if it could not start. */

@@ -12,6 +12,7 @@
 
 #include "holdfast/box.h"
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <uv.h>
 
@@ -24,6 +25,7 @@ struct spawner_config {
 	bool is_program;
 	bool has_guards; /* for all but the helper; they need /proc */
 	const struct box_rules *rules; /* that the guards keep; NULL: none */
+	bool has_deadline; /* the guards: spawner_deadline() */
 	const char *helper; /* a command of this program, which may be started without a guard */
 };
 
@@ -33,6 +35,11 @@ struct spawner_config {
  */
 int spawner_create(uv_loop_t *loop, const struct spawner_config *config, void (*lost)(void *owner),
 	void *owner, struct spawner **ret_spawner);
+/**
+ * Until when guards leave alive what they guard, in ms of CLOCK_BOOTTIME: 0 at first, which is over.
+ * Whoever moves it may be on any thread. NULL: for ever, or no spawner. It is the spawner's.
+ */
+atomic_llong *spawner_deadline(const struct spawner *spawner);
 /** When all its children are closed. Its memory is freed with the next turn of the loop. Accepts NULL. */
 void spawner_close(struct spawner *spawner);
 

@@ -27,6 +27,7 @@
 #include "holdfast/metrics.h"
 #include "holdfast/record.h"
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <uv.h>
@@ -145,6 +146,11 @@ struct store_place {
 	void *engine_arg; /* of another one: where it is */
 	/* HOST:PORT where other nodes reach this one; NULL: this server shares its store with nobody. */
 	const char *node_address;
+	/*
+	 * Where a node says until when its sessions are certainly its own, in ms of CLOCK_BOOTTIME;
+	 * NULL: nobody asks. Nobody else has one of them before that. Any thread may read it.
+	 */
+	atomic_llong *lease_end;
 };
 
 /**

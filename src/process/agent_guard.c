@@ -37,6 +37,8 @@ struct guard {
 	uint64_t processes_max; /* 0: any */
 	char *cgroup_dir; /* NULL: none; ours */
 	struct cgroup cgroup;
+	bool has_deadline;
+	struct deadline deadline;
 	bool is_confined;
 	struct sandbox sandbox; /* its lists and `tmp` are ours */
 	struct usage reported;
@@ -135,6 +137,15 @@ static void take_order(struct guard *g)
 	}
 }
 
+/** What the server has to do from time to time it has not done: it may be stopped. */
+static void end_in_time(struct guard *g)
+{
+	if (g->has_deadline && deadline_is_over(&g->deadline)) {
+		g->ending = true;
+		g->kill_at_ms = 0;
+	}
+}
+
 static void look(struct guard *g)
 {
 	if (clock_steady_ms() < g->look_at_ms) {
@@ -165,12 +176,16 @@ static void watch(struct guard *g)
 		struct pollfd fds[] = {
 			{.fd = g->signals, .events = POLLIN},
 			{.fd = g->lifeline_over ? -1 : AGENT_GUARD_LIFELINE, .events = POLLIN},
+			{.fd = g->has_deadline ? g->deadline.timer : -1, .events = POLLIN},
 		};
-		poll(fds, 2, patience_ms(g));
+		poll(fds, 3, patience_ms(g));
 		if (fds[1].revents) {
 			take_order(g);
 		}
 		take_signals(g);
+		if (fds[2].revents) {
+			end_in_time(g);
+		}
 		if (!g->ending && (g->memory_max > 0 || g->processes_max > 0)) {
 			look(g);
 		}
@@ -309,6 +324,8 @@ static bool take_args(struct guard *g, int argc, char **argv)
 		} else if (strcmp(argv[i], AGENT_GUARD_CGROUP) == 0) {
 			free(g->cgroup_dir);
 			g->cgroup_dir = xprintf("%s/agent-%s", value, g->orders.name);
+		} else if (strcmp(argv[i], AGENT_GUARD_ENDS) == 0) {
+			g->has_deadline = true;
 		} else if (!take_sandbox_arg(g, argv[i], value)) {
 			return false;
 		}
@@ -316,12 +333,19 @@ static bool take_args(struct guard *g, int argc, char **argv)
 	return i == argc;
 }
 
+static bool take_deadline(struct guard *g)
+{
+	int r = deadline_watch(AGENT_GUARD_DEADLINE, &g->deadline);
+	close(AGENT_GUARD_DEADLINE); /* what is mapped stays */
+	return r == 0;
+}
+
 /** What it is told, with its own descriptors alone. */
 static bool take_orders(struct guard *g, int argc, char **argv)
 {
 	return fcntl(AGENT_GUARD_LIFELINE, F_SETFD, FD_CLOEXEC) == 0 &&
 	       orders_read(AGENT_GUARD_ORDERS, &g->orders) == 0 && close(AGENT_GUARD_ORDERS) == 0 &&
-	       take_args(g, argc, argv);
+	       take_args(g, argc, argv) && (!g->has_deadline || take_deadline(g));
 }
 
 static void finish(struct guard *g)

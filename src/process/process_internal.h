@@ -1,9 +1,9 @@
 /*
  * Private to src/process: child.c carries the bytes of a process that spawner.c has had started by
  * spawner_process.c, agent_guard.c is the guard between the two, cgroup.c and sandbox.c bound and
- * confine what the guard starts, descendants.c finds what has come from a process, box.c adds up
- * what the children of one agent use. sandbox_filter.c and server_filter.c are what seccomp refuses
- * to agents and to the server.
+ * confine what the guard starts, deadline.c is until when it may live, descendants.c finds what has
+ * come from a process, box.c adds up what the children of one agent use. sandbox_filter.c and
+ * server_filter.c are what seccomp refuses to agents and to the server.
  */
 #ifndef HOLDFAST_PROCESS_INTERNAL_H
 #define HOLDFAST_PROCESS_INTERNAL_H
@@ -15,6 +15,7 @@
 #include "holdfast/list.h"
 #include "holdfast/spawner.h"
 
+#include <stdatomic.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -54,6 +55,23 @@ int orders_read(int fd, struct orders *ret_orders);
 /** Of orders_read(). */
 void orders_finish(struct orders *orders);
 
+/* deadline.c */
+
+/** Makes the number, which is 0, and a file of it. 0 or a negative errno. */
+int deadline_make(int *ret_fd, atomic_llong **ret_at_ms);
+/** Accepts NULL. */
+void deadline_free(atomic_llong *at_ms);
+
+/** Of a guard. */
+struct deadline {
+	const atomic_llong *at_ms; /* the server's, which moves it: ms of CLOCK_BOOTTIME */
+	int timer; /* can be read when it is time to look; a look sets it anew */
+};
+
+/** Of the file. 0; -1 with errno. */
+int deadline_watch(int fd, struct deadline *ret_deadline);
+bool deadline_is_over(const struct deadline *deadline);
+
 /* spawner.c and spawner_process.c */
 
 #define SELF_PROGRAM "/proc/self/exe" /* also when its file has been replaced by a newer one */
@@ -63,6 +81,8 @@ void orders_finish(struct orders *orders);
 /* Its descriptors: a socket for orders and answers, and a pipe that tells how children end. */
 #define SPAWNER_SOCKET 3
 #define SPAWNER_EXITS  4
+/* And if guards have a deadline, its file, which they get as AGENT_GUARD_DEADLINE. */
+#define SPAWNER_DEADLINE 5
 /* Orders, stdin, stdout, stderr, lifeline. */
 #define SPAWN_FDS_MAX 5
 
@@ -121,6 +141,8 @@ void spawned_release(struct spawned *child);
 #define AGENT_GUARD_ROOT    "--root" /* the same: it writes below one directory of these */
 #define AGENT_GUARD_TMP     "--tmp" /* a directory, for a TMPDIR of each start */
 #define AGENT_GUARD_SOCKETS "--sockets" /* "on" */
+/* Its number is over: the agent is killed, whatever the server does or does not. */
+#define AGENT_GUARD_ENDS "--deadline" /* "on" */
 
 /* cgroup.c: what a guard does with them */
 

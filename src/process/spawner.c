@@ -28,11 +28,17 @@ struct spawner {
 	bool has_guards;
 	bool has_helper;
 	bool is_lost;
+	atomic_llong *deadline; /* NULL: none */
 	struct list children; /* struct spawned */
 	uint64_t last_id;
 	void (*lost)(void *owner);
 	void *owner;
 };
+
+atomic_llong *spawner_deadline(const struct spawner *spawner)
+{
+	return spawner ? spawner->deadline : NULL;
+}
 
 bool spawner_has_guards(const struct spawner *spawner)
 {
@@ -238,6 +244,9 @@ static char **make_args(const struct spawner_config *config, struct buffer *rule
 	if (config->rules) {
 		box_add_rules(config->rules, rules);
 	}
+	if (config->has_deadline) {
+		buffer_printf(rules, AGENT_GUARD_ENDS "%con%c", 0, 0);
+	}
 	size_t count = 5;
 	for (size_t i = 0; i < rules->len; i++) {
 		count += !rules->data[i];
@@ -254,18 +263,25 @@ static char **make_args(const struct spawner_config *config, struct buffer *rule
 	return args;
 }
 
+/* SPAWNER_SOCKET and those behind it. */
+#define FDS 3
+
 /** In the child: goes on as the spawner. */
-static _Noreturn void become(bool is_program, char **args, int socket, int exits)
+static _Noreturn void become(bool is_program, char **args, const int fds[FDS])
 {
 	size_t argc = 0;
 	while (args[argc]) {
 		argc++;
 	}
 	/* Out of the way of the numbers that they get. */
-	int high_socket = fcntl(socket, F_DUPFD_CLOEXEC, SPAWNER_EXITS + 1);
-	int high_exits = fcntl(exits, F_DUPFD_CLOEXEC, SPAWNER_EXITS + 1);
-	if (dup2(high_socket, SPAWNER_SOCKET) < 0 || dup2(high_exits, SPAWNER_EXITS) < 0) {
-		_exit(127);
+	int high[FDS];
+	for (int i = 0; i < FDS; i++) {
+		high[i] = fds[i] < 0 ? -1 : fcntl(fds[i], F_DUPFD_CLOEXEC, SPAWNER_SOCKET + FDS);
+	}
+	for (int i = 0; i < FDS; i++) {
+		if (fds[i] >= 0 && dup2(high[i], SPAWNER_SOCKET + i) < 0) {
+			_exit(127);
+		}
 	}
 	/* By its name first: under valgrind the link leads to that. */
 	char *path = is_program ? realpath(SELF_PROGRAM, NULL) : NULL;
@@ -274,6 +290,22 @@ static _Noreturn void become(bool is_program, char **args, int socket, int exits
 		execv(SELF_PROGRAM, args);
 	}
 	_exit(spawner_run((int)argc - 2, args + 2));
+}
+
+/** 0 or a negative errno. */
+static int run_spawner(
+	struct spawner *spawner, const struct spawner_config *config, const int fds[FDS])
+{
+	struct buffer rules = {0};
+	char **args = make_args(config, &rules);
+	spawner->pid = fork();
+	int err = spawner->pid < 0 ? -errno : 0;
+	if (spawner->pid == 0) {
+		become(config->is_program, args, fds);
+	}
+	free(args);
+	buffer_finish(&rules);
+	return err;
 }
 
 /** 0 or a negative errno. */
@@ -290,17 +322,17 @@ static int fork_spawner(struct spawner *spawner, const struct spawner_config *co
 		close(sockets[1]);
 		return err;
 	}
-	struct buffer rules = {0};
-	char **args = make_args(config, &rules);
-	spawner->pid = fork();
-	int err = spawner->pid < 0 ? -errno : 0;
-	if (spawner->pid == 0) {
-		become(config->is_program, args, sockets[1], exits[1]);
+	int deadline = -1;
+	int err = config->has_deadline ? deadline_make(&deadline, &spawner->deadline) : 0;
+	if (err == 0) {
+		err = run_spawner(
+			spawner, config, (const int[FDS]){sockets[1], exits[1], deadline});
 	}
-	free(args);
-	buffer_finish(&rules);
 	close(sockets[1]);
 	close(exits[1]);
+	if (deadline >= 0) {
+		close(deadline);
+	}
 	spawner->socket = sockets[0];
 	spawner->exits_fd = exits[0];
 	if (err < 0) {
@@ -316,6 +348,7 @@ int spawner_create(uv_loop_t *loop, const struct spawner_config *config, void (*
 	struct spawner *spawner = xcalloc(1, sizeof(*spawner));
 	int err = fork_spawner(spawner, config);
 	if (err < 0) {
+		deadline_free(spawner->deadline);
 		free(spawner);
 		return err;
 	}
@@ -347,5 +380,6 @@ void spawner_close(struct spawner *spawner)
 	loop_close(spawner->exits);
 	loop_close(spawner->stuck);
 	close(spawner->exits_fd);
+	deadline_free(spawner->deadline);
 	free(spawner);
 }

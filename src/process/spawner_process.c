@@ -35,6 +35,7 @@ struct spawned_process {
 struct spawner_process {
 	char *helper; /* its command; "": none */
 	bool has_guards;
+	bool has_deadline;
 	char **rules; /* the guards' arguments */
 	sigset_t mask; /* of signals, as it was before */
 	int signals;
@@ -58,7 +59,8 @@ static void place(int fd, int target, int report)
 }
 
 /** stdin, stdout and stderr, and what a guard has; the rest is closed by itself. */
-static void place_descriptors(const struct spawn_order *order, const int *fds, int report)
+static void place_descriptors(const struct spawner_process *s, const struct spawn_order *order,
+	const int *fds, int report)
 {
 	const int *next = fds;
 	int own = order->has_orders ? *next++ : -1;
@@ -74,6 +76,9 @@ static void place_descriptors(const struct spawn_order *order, const int *fds, i
 	if (order->guarded) {
 		place(*next, AGENT_GUARD_LIFELINE, report);
 		place(own, AGENT_GUARD_ORDERS, report);
+		if (s->has_deadline && fcntl(AGENT_GUARD_DEADLINE, F_SETFD, 0) < 0) {
+			fail(report);
+		}
 	}
 }
 
@@ -117,7 +122,7 @@ static _Noreturn void become(const struct spawner_process *s, const struct spawn
 	const int *fds, int report)
 {
 	setsid();
-	place_descriptors(order, fds, report);
+	place_descriptors(s, order, fds, report);
 	reset_signals();
 	if (!order->guarded && order->has_orders) {
 		become_program(fds[0], report);
@@ -309,20 +314,33 @@ static bool take_descriptors(struct spawner_process *s)
 		dup2(null, STDIN_FILENO);
 	}
 	/* What whoever started the server left open for it. */
-	close_range(SPAWNER_EXITS + 1, ~0U, 0);
+	close_range((s->has_deadline ? SPAWNER_DEADLINE : SPAWNER_EXITS) + 1, ~0U, 0);
 	sigset_t set;
 	sigemptyset(&set);
 	sigaddset(&set, SIGCHLD);
 	sigprocmask(SIG_BLOCK, &set, NULL);
 	s->signals = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
-	return s->signals >= 0 && fcntl(SPAWNER_SOCKET, F_SETFD, FD_CLOEXEC) == 0 &&
+	return s->signals >= 0 &&
+	       (!s->has_deadline || fcntl(SPAWNER_DEADLINE, F_SETFD, FD_CLOEXEC) == 0) &&
+	       fcntl(SPAWNER_SOCKET, F_SETFD, FD_CLOEXEC) == 0 &&
 	       fcntl(SPAWNER_EXITS, F_SETFD, FD_CLOEXEC) == 0 &&
 	       fcntl(SPAWNER_EXITS, F_SETFL, O_NONBLOCK) == 0;
 }
 
+static bool has_rule(char **rules, const char *name)
+{
+	for (; rules[0] && rules[1]; rules += 2) {
+		if (strcmp(rules[0], name) == 0) {
+			return true;
+		}
+	}
+	return false;
+}
+
 int spawner_run(int argc, char **argv)
 {
-	struct spawner_process s = {0};
+	struct spawner_process s = {
+		.has_deadline = argc >= 2 && has_rule(argv + 2, AGENT_GUARD_ENDS)};
 	if (argc < 2 || !take_descriptors(&s)) {
 		fprintf(stderr, "holdfast " SPAWNER_COMMAND " is for the server alone\n");
 		return 2;

@@ -410,7 +410,8 @@ static int open_rooms(struct relay *relay)
 						   .durability = config->durability,
 						   .engine = config->store ? &store_postgres : NULL,
 						   .engine_arg = (void *)config->store,
-						   .node_address = config->node_address},
+						   .node_address = config->node_address,
+						   .lease_end = spawner_deadline(relay->spawner)},
 					   .ops = &ops,
 					   .owner = relay},
 			&relay->sessions, &why) == 0 &&

@@ -159,6 +159,7 @@ int relay_start_spawner(const struct config *config, const struct box_rules *rul
 	const struct spawner_config wanted = {.is_program = has_proc,
 		.has_guards = has_proc,
 		.rules = rules,
+		.has_deadline = has_proc && config->node_address,
 		.helper = AGENT_FILES_COMMAND};
 	int err =
 		config->agents.count ? spawner_create(loop, &wanted, lost, owner, ret_spawner) : 0;

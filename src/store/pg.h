@@ -253,8 +253,7 @@ int pg_replay(struct session_log *log, const PGresult *records, int first, int e
 
 /* --- pg_nodes.c: the lease of this server, and what it does about others --- */
 
-/** `address`: where other nodes reach this one; NULL: there are none. */
-void pg_nodes_init(struct pg *pg, const char *address);
+void pg_nodes_init(struct pg *pg, const struct store_place *place);
 /** Finds this server's name in the database, in its data directory. */
 int pg_nodes_name(struct pg *pg, const char *dir, char **ret_why);
 void pg_nodes_finish(struct pg *pg);

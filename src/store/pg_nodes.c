@@ -54,10 +54,12 @@ static void make_name(char ret[PG_OWNER_SIZE])
 	snprintf(ret, PG_OWNER_SIZE, "%016llx", (unsigned long long)number);
 }
 
-void pg_nodes_init(struct pg *pg, const char *address)
+void pg_nodes_init(struct pg *pg, const struct store_place *place)
 {
+	const char *address = place->node_address;
 	struct pg_nodes *nodes = xcalloc(1, sizeof(*nodes));
 	nodes->address = address ? xstrdup(address) : NULL;
+	nodes->lease_told = place->lease_end;
 	nodes->name_fd = -1;
 	nodes->timer = loop_timer(pg->store->loop, pg);
 	nodes->seeks = hash_create();
@@ -257,6 +259,9 @@ static void note_lease(struct pg *pg, int64_t asked_ms)
 {
 	pg->nodes->is_in = true;
 	pg->nodes->lease_end_ms = asked_ms + lease_ms(pg) - lease_ms(pg) / 5;
+	if (pg->nodes->lease_told) {
+		atomic_store(pg->nodes->lease_told, pg->nodes->lease_end_ms);
+	}
 }
 
 static char *say_busy(const struct pg *pg)

@@ -11,7 +11,8 @@ struct pg_nodes {
 	char owner[PG_OWNER_SIZE]; /* who it is as long as it has not lost its lease */
 	unsigned char key[NODE_KEY_SIZE];
 	bool is_in; /* it has a lease */
-	int64_t lease_end_ms; /* when it lets go of everything, on the clock of pg_now_ms() */
+	int64_t lease_end_ms; /* when it lets go of everything, on CLOCK_BOOTTIME */
+	atomic_llong *lease_told; /* where others read that; NULL: nobody does */
 	bool is_busy; /* with a round */
 	uv_timer_t *timer;
 	/* Sessions that may be this server's, which it has not read. */

@@ -35,7 +35,7 @@ static struct pg *make(struct store *store, const struct store_place *place)
 	pg_groups_init(pg);
 	pg->writer = worker_create(store->loop, handle_work, handle_done, pg);
 	pg->retry = loop_timer(store->loop, pg);
-	pg_nodes_init(pg, place->node_address);
+	pg_nodes_init(pg, place);
 	return pg;
 }
 
