@@ -286,7 +286,11 @@ int pg_nodes_enter(struct pg *pg, char **ret_why)
 	r = r < 0 ? r : pg_take(&pg->conn, &all, &taken, ret_why);
 	r = r < 0 ? r : pg_adopt(pg, &taken, ret_why);
 	pg_taken_finish(&taken);
-	note_lease(pg, asked_ms);
+	if (r < 0) {
+		pg_nodes_leave(pg); /* nobody has to wait for a lease that nobody uses */
+	} else {
+		note_lease(pg, asked_ms);
+	}
 	return r;
 }
 

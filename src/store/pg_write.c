@@ -70,6 +70,15 @@ static const char others_sql[] =
 	"SELECT w.place FROM unnest($1::bigint[]) WITH ORDINALITY AS w(sid, place)"
 	" JOIN holdfast_session AS s USING (sid) WHERE s.owner <> $2";
 
+/*
+ * A deletion that is found done is found by a look, which waits for nobody: a row that is written
+ * after it has the standby have both.
+ */
+static const char confirm_sql[] =
+	"INSERT INTO holdfast_garbage (sid) SELECT g.sid FROM unnest($1::bigint[]) AS g(sid)"
+	" WHERE NOT EXISTS (SELECT FROM holdfast_session AS s WHERE s.sid = g.sid)"
+	" ON CONFLICT (sid) DO UPDATE SET sid = excluded.sid";
+
 static struct pg_part *part_in(struct list *link)
 {
 	return list_entry(link, struct pg_part, part.link);
@@ -368,6 +377,22 @@ static PGresult *find_others(struct pg *pg, struct pg_part **parts, size_t count
 	return others;
 }
 
+/** NULL: it is not known whether the deletions among them are there for good. */
+static PGresult *confirm_deletions(
+	struct pg *pg, struct pg_part **parts, size_t count, char **ret_why)
+{
+	struct pg_params params = {0};
+	int sid = pg_add_array(&params, PG_BIGINT_ARRAY);
+	for (size_t i = 0; i < count; i++) {
+		if (parts[i]->is_deletion) {
+			pg_put_bigint(&params, sid, parts[i]->sid);
+		}
+	}
+	PGresult *confirmed = pg_run(&pg->conn, confirm_sql, &params, ret_why);
+	pg_params_finish(&params);
+	return confirmed;
+}
+
 static void judge(
 	struct pg_part **parts, size_t count, const PGresult *raised, const PGresult *others)
 {
@@ -408,7 +433,8 @@ static int settle(struct pg *pg, char **ret_why)
 	struct pg_part **parts = take_open(pg, &count);
 	PGresult *raised = raise_fences(pg, parts, count, ret_why);
 	PGresult *others = raised ? find_others(pg, parts, count, ret_why) : NULL;
-	int r = !others ? -EIO : pg->conn.has_warned ? -EAGAIN : 0;
+	PGresult *confirmed = others ? confirm_deletions(pg, parts, count, ret_why) : NULL;
+	int r = !confirmed ? -EIO : pg->conn.has_warned ? -EAGAIN : 0;
 	note_fences(parts, count, raised);
 	if (r == 0) {
 		judge(parts, count, raised, others);
@@ -416,6 +442,7 @@ static int settle(struct pg *pg, char **ret_why)
 	free(parts);
 	PQclear(raised);
 	PQclear(others);
+	PQclear(confirmed);
 	return r;
 }
 

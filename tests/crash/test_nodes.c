@@ -418,6 +418,41 @@ static void a_session_is_made_twice(void **state)
 	assert_int_equal(postgres_count_events("s"), 1);
 }
 
+/** One that has taken the sessions, and cannot read one of them, has no lease that others would wait for. */
+static void who_fails_half_way_gives_up_its_lease(void **state)
+{
+	struct nodes *nodes = *state;
+	make_busy(&nodes->a, "s");
+	rig_close(&nodes->a);
+	rig_close(&nodes->b);
+	postgres_ask("UPDATE holdfast_session SET metadata = '{' || metadata");
+	assert_int_equal(rig_open(&nodes->a), -EBADMSG);
+	assert_int_equal(postgres_ask("SELECT count(*) FROM holdfast_node"), 0);
+	postgres_ask("UPDATE holdfast_session SET metadata = substr(metadata, 2)");
+	assert_int_equal(rig_open(&nodes->b), 0);
+	expect_busy(&nodes->b, "s");
+}
+
+/** The standby may not have it yet: it is told of when something that was written later is there. */
+static void a_deletion_that_was_warned_of_is_confirmed(void **state)
+{
+	struct nodes *nodes = *state;
+	rig_session(&nodes->a, "s");
+	rig_settle(&nodes->a);
+	postgres_ask("CREATE SEQUENCE writes;"
+		     "CREATE FUNCTION warn() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN"
+		     " IF nextval('writes') <= 2 THEN RAISE WARNING 'not replicated'; END IF;"
+		     " RETURN NEW; END $$;"
+		     "CREATE TRIGGER warn BEFORE INSERT ON holdfast_garbage FOR EACH ROW"
+		     " EXECUTE FUNCTION warn()");
+	assert_int_equal(session_delete(get(&nodes->a, "s")), 0);
+	rig_settle(&nodes->a);
+	assert_null(get(&nodes->a, "s"));
+	/* The deletion itself, one that was warned of, too, and one that was not. */
+	assert_int_equal(postgres_ask("SELECT last_value FROM writes"), 3);
+	assert_int_equal(postgres_count_events("s"), -1);
+}
+
 int main(void)
 {
 #define CASE(name)                                 \
@@ -437,6 +472,8 @@ int main(void)
 		CASE(a_key_is_known_everywhere),
 		CASE(nobody_is_alone_beside_others),
 		CASE(a_session_is_made_twice),
+		CASE(who_fails_half_way_gives_up_its_lease),
+		CASE(a_deletion_that_was_warned_of_is_confirmed),
 	};
 	diag_set_level(DIAG_SILENT);
 	return cmocka_run_group_tests_name("nodes", tests, start_database, stop_database);
