@@ -4,6 +4,7 @@
  */
 #include "remote.h"
 #include "tools_internal.h"
+#include "view.h"
 
 #include "holdfast/diag.h"
 
@@ -16,80 +17,16 @@
 #include <time.h>
 #include <unistd.h>
 
-/* --- what is shown --- */
-
-/** Lines of a text, each made fit for a terminal, behind `front`. */
-static void print_lines(const char *front, const char *text)
-{
-	struct buffer clean = {0};
-	while (text && *text) {
-		size_t len = strcspn(text, "\n");
-		buffer_clear(&clean);
-		diag_clean(&clean, text, len);
-		printf("%s%s\n", front, buffer_cstr(&clean));
-		text += len + (text[len] == '\n');
-	}
-	buffer_finish(&clean);
-}
-
 static const char *text_of(const json_t *data, const char *name)
 {
 	return json_string_value(json_object_get(data, name));
 }
 
-static void print_note(const char *what, const char *text)
-{
-	char *line = xprintf("%s%s%s", what, text ? ": " : "", text ? text : "");
-	print_lines("-- ", line);
-	free(line);
-}
-
-static void print_question(const json_t *data)
-{
-	size_t i;
-	json_t *option;
-	const char *title = text_of(json_object_get(data, "tool_call"), "title");
-	print_note("the agent asks", title ? title : text_of(data, "title"));
-	json_array_foreach(json_object_get(data, "options"), i, option) {
-		char *line =
-			xprintf("%s (%s)", text_of(option, "name"), text_of(option, "option_id"));
-		print_lines("--   ", line);
-		free(line);
-	}
-}
-
-static void print_event(const json_t *event)
-{
-	const char *type = text_of(event, "type");
-	const json_t *data = json_object_get(event, "data");
-	type = type ? type : "";
-	if (strcmp(type, "user_prompt") == 0) {
-		print_lines("> ", text_of(data, "message"));
-	} else if (strcmp(type, "agent_message") == 0) {
-		print_lines("", text_of(data, "markdown"));
-	} else if (strcmp(type, "agent_thought") == 0) {
-		print_lines("  ~ ",
-			text_of(data, "text") ? text_of(data, "text") : text_of(data, "markdown"));
-	} else if (strcmp(type, "tool_call") == 0) {
-		print_note("tool", text_of(data, "title"));
-	} else if (strcmp(type, "permission_request") == 0) {
-		print_question(data);
-	} else if (strcmp(type, "permission_resolved") == 0) {
-		print_note("answered", text_of(data, "option_id") ? text_of(data, "option_id")
-								  : text_of(data, "outcome"));
-	} else if (strcmp(type, "turn_end") == 0) {
-		print_note("end of the turn", text_of(data, "stop_reason"));
-	} else if (strcmp(type, "agent_stopped") == 0) {
-		print_note("the agent has stopped", text_of(data, "detail"));
-	} else if (strcmp(type, "x-holdfast-gap") == 0) {
-		print_note("an event is lost here", text_of(data, "why"));
-	}
-	fflush(stdout);
-}
+/* --- what is shown --- */
 
 static bool show_event(void *owner, const json_t *event)
 {
-	print_event(event);
+	view_event(owner, event);
 	return true;
 }
 
@@ -100,9 +37,20 @@ static bool write_event(void *owner, const json_t *event)
 	return fflush(stdout) == 0;
 }
 
-static void handle_reset(void *owner, const char *reason)
+static void tell_reset(const char *reason)
 {
 	diag(DIAG_WARN, "the session's events begin anew (%s)", reason);
+}
+
+static void handle_reset(void *owner, const char *reason)
+{
+	tell_reset(reason);
+}
+
+static void handle_view_reset(void *owner, const char *reason)
+{
+	tell_reset(reason);
+	view_reset(owner);
 }
 
 /* --- sessions --- */
@@ -185,7 +133,13 @@ int tool_sessions(int argc, char **argv)
 
 /* --- tail and watch --- */
 
-enum { FOLLOW_AFTER = REMOTE_OPTION_COUNT, FOLLOW_LAST, FOLLOW_ON, FOLLOW_COUNT };
+enum {
+	FOLLOW_AFTER = REMOTE_OPTION_COUNT,
+	FOLLOW_LAST,
+	FOLLOW_ON,
+	FOLLOW_COUNT,
+	FOLLOW_PLAIN = FOLLOW_ON
+};
 
 static const struct option follow_options[] = {
 	REMOTE_OPTIONS,
@@ -204,6 +158,7 @@ static const struct option watch_options[] = {
 		"begin behind the event with this number; 0: with the first"},
 	[FOLLOW_LAST] = {"--last", "N", NULL, "50",
 		"otherwise begin with the newest N events. Default: 50"},
+	[FOLLOW_PLAIN] = VIEW_PLAIN_OPTION,
 	{0},
 };
 
@@ -218,7 +173,8 @@ static const struct command tail_command = {
 static const struct command watch_command = {
 	.usage = "watch SESSION [OPTIONS]",
 	.help = "Shows a session as it goes on: prompts, messages, thoughts, tools and questions. It reconnects by itself,\n"
-		"and goes on where it was. Ctrl-C ends it.\n",
+		"and goes on where it was. Ctrl-C ends it. On a terminal markdown is rendered, in lines of its width, with\n"
+		"colours unless NO_COLOR is set.\n",
 	.options = watch_options,
 	.words_min = 1,
 	.words_max = 1,
@@ -254,17 +210,26 @@ static int run_follow(const struct command *command, bool is_tail, int argc, cha
 	if (r != 0) {
 		return r < 0 ? TOOL_FAILED : 0;
 	}
-	struct follow follow = {.remote = &remote,
-		.id = words[0],
-		.is_once = is_tail && !values[FOLLOW_ON],
-		.see = is_tail ? write_event : show_event,
-		.reset = handle_reset};
-	if (!remote_check_id(words[0]) || take_start(&follow, command->options, values) < 0) {
+	struct follow start = {0};
+	if (!remote_check_id(words[0]) || take_start(&start, command->options, values) < 0) {
 		return TOOL_FAILED;
 	}
+	struct view *view = is_tail ? NULL : view_create(values[FOLLOW_PLAIN] != NULL);
+	struct follow follow = {.remote = &remote,
+		.id = words[0],
+		.last = start.last,
+		.has_position = start.has_position,
+		.limit = start.limit,
+		.is_once = is_tail && !values[FOLLOW_ON],
+		.see = is_tail ? write_event : show_event,
+		.reset = is_tail ? handle_reset : handle_view_reset,
+		.owner = view};
 	r = remote_open(&remote, values);
 	r = r < 0 ? r : follow_run(&follow);
 	remote_finish(&remote);
+	if (view) {
+		view_destroy(view);
+	}
 	return r < 0 ? TOOL_FAILED : 0;
 }
 
@@ -280,13 +245,14 @@ int tool_watch(int argc, char **argv)
 
 /* --- prompt --- */
 
-enum { PROMPT_ID = REMOTE_OPTION_COUNT, PROMPT_CREATE, PROMPT_COUNT };
+enum { PROMPT_ID = REMOTE_OPTION_COUNT, PROMPT_CREATE, PROMPT_PLAIN, PROMPT_COUNT };
 
 static const struct option prompt_options[] = {
 	REMOTE_OPTIONS,
 	[PROMPT_ID] = {"--id", "ID", NULL, NULL,
 		"the prompt's id: a prompt that is sent twice with the same id runs once. Default: a random one"},
 	[PROMPT_CREATE] = {"--create", NULL, NULL, NULL, "make the session if it is not there"},
+	[PROMPT_PLAIN] = VIEW_PLAIN_OPTION,
 	{0},
 };
 
@@ -301,6 +267,7 @@ static const struct command prompt_command = {
 };
 
 struct asked {
+	struct view *view;
 	const char *id;
 	json_int_t turn; /* that it began; 0: it has not */
 	bool is_good;
@@ -320,7 +287,7 @@ static bool see_turn(void *owner, const json_t *event)
 	if (!asked->turn || turn != asked->turn) {
 		return true;
 	}
-	print_event(event);
+	view_event(asked->view, event);
 	const char *reason = text_of(data, "stop_reason");
 	asked->is_good = reason && strcmp(reason, "end_turn") == 0;
 	return strcmp(type, "turn_end") != 0;
@@ -366,10 +333,10 @@ static char *make_prompt(const char *id, const char *message)
 }
 
 /** The newest events come first, so that the turn is seen from its beginning, whoever is faster. */
-static int send_prompt(
-	const struct remote *remote, const char *session, const char *id, const char *message)
+static int send_prompt(const struct remote *remote, const char *session, const char *id,
+	const char *message, bool is_plain)
 {
-	struct asked asked = {.id = id};
+	struct asked asked = {.id = id, .view = view_create(is_plain)};
 	char *prompt = make_prompt(id, message);
 	struct follow follow = {.remote = remote,
 		.id = session,
@@ -380,6 +347,7 @@ static int send_prompt(
 		.reset = handle_reset,
 		.owner = &asked};
 	int r = prompt ? follow_run(&follow) : -EINVAL;
+	view_destroy(asked.view);
 	free(prompt);
 	return r < 0 || asked.is_refused ? TOOL_FAILED : !asked.is_good;
 }
@@ -405,7 +373,8 @@ int tool_prompt(int argc, char **argv)
 	}
 	int code = r < 0 ? TOOL_FAILED
 			 : send_prompt(&remote, words[0],
-				   values[PROMPT_ID] ? values[PROMPT_ID] : random, words[1]);
+				   values[PROMPT_ID] ? values[PROMPT_ID] : random, words[1],
+				   values[PROMPT_PLAIN] != NULL);
 	remote_finish(&remote);
 	return code;
 }

@@ -1,0 +1,35 @@
+/*
+ * Events of a session on stdout: on a terminal laid out, with markdown rendered; elsewhere, or if
+ * that is wanted, line by line as they are, for a script. Nothing of an agent gets to the terminal
+ * that it would obey.
+ */
+#ifndef HOLDFAST_VIEW_H
+#define HOLDFAST_VIEW_H
+
+#include "holdfast/options.h"
+
+#include <jansson.h>
+#include <stdbool.h>
+
+struct view;
+
+#define VIEW_PLAIN_OPTION                                                                                        \
+	{                                                                                                        \
+		"--plain", NULL, NULL, NULL,                                                                     \
+			"show markdown as it is and each line by itself, as is done where stdout is no terminal" \
+	}
+
+struct view *view_create(bool is_plain);
+void view_event(struct view *view, const json_t *event);
+/** The session's events begin anew. */
+void view_reset(struct view *view);
+void view_destroy(struct view *view);
+
+/* view_terminal.c */
+struct terminal_view;
+struct terminal_view *terminal_view_create(void);
+void terminal_view_event(struct terminal_view *view, const char *type, const json_t *data);
+void terminal_view_reset(struct terminal_view *view);
+void terminal_view_destroy(struct terminal_view *view);
+
+#endif
