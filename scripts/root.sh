@@ -1,5 +1,5 @@
 # shellcheck shell=bash disable=SC2154
-# Roots of Debian, for scripts/trixie, scripts/package and scripts/machine; sourced after lib.sh, not run. Whoever sources it defines
+# Roots of Debian, for scripts/trixie, scripts/package, scripts/tar and scripts/machine; sourced after lib.sh, not run. Whoever sources it defines
 # not_here WHY: what follows where no root can be made.
 
 can_make_roots() {
@@ -19,7 +19,18 @@ make_root() {
 	say "making a root of Debian ($name) in $inside"
 	debootstrap --variant=minbase --include=mount "$name" "$new" ${DEBIAN_MIRROR:+"$DEBIAN_MIRROR"} >"$log" 2>&1 ||
 		not_here "debootstrap made no root: $(tail -n 1 "$log") ($log)"
+	add_security_updates "$name" "$new"
 	mv "$new" "$inside"
+}
+
+# Mirrors have them beside the packages; one that has not is good enough for tests.
+add_security_updates() {
+	local name=$1-security inside=$2 mirror=${DEBIAN_MIRROR:-http://deb.debian.org/debian}
+	if curl -sfI --max-time 20 -o /dev/null "$mirror-security/dists/$name/Release"; then
+		printf 'deb %s-security %s main\n' "$mirror" "$name" >>"$inside/etc/apt/sources.list"
+	else
+		say "no security updates are at $mirror-security"
+	fi
 }
 
 name_of_debian() {
@@ -91,7 +102,22 @@ need_layer() {
 	HOLDFAST_SHARE=/etc in_layers "$place" "$layer" -- sh -euc '
 		cp /share/resolv.conf /etc/resolv.conf
 		apt-get update -qq
+		printf "force-unsafe-io\n" >/etc/dpkg/dpkg.cfg.d/layer # an interrupted layer is made again
+		apt-get upgrade -y -qq
 		apt-get install -y -qq --no-install-recommends "$@"' - "$@" >"$layer/apt.log" 2>&1 ||
 		not_here "apt-get could not install what it takes: $(tail -n 1 "$layer/apt.log") ($layer/apt.log)"
 	printf '%s\n' "$*" >"$layer/.packages"
+}
+
+# copy_sources DIR: the files of this checkout, as they are.
+copy_sources() {
+	mkdir -p "$1"
+	git -C "$root" ls-files -co --exclude-standard -z | (cd "$root" && tar --null --ignore-failed-read -cf - -T - 2>/dev/null) | tar -xf - -C "$1"
+}
+
+# need_build_layer PLACE DEBIAN: its root, and the layer PLACE/build, in which Debian packages are built.
+need_build_layer() {
+	mkdir -p "$1"
+	[ -d "$1/root" ] || make_root "$(name_of_debian "$2")" "$1/root"
+	need_layer "$1" build "${build_packages[@]}" build-essential debhelper zsh fish lintian
 }
