@@ -8,6 +8,7 @@ import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { after, test } from 'node:test';
 import { DebianMachine, packageFor, repository } from '../support/debian.mjs';
+import { assertLists, librariesIn } from '../support/spdx.mjs';
 import { eventually } from '../support/wait.mjs';
 
 const scratch = mkdtempSync(join(tmpdir(), 'holdfast-package-'));
@@ -31,6 +32,13 @@ function commandsOfTheDocs() {
 	const page = readFileSync(join(repository, 'docs/install.md'), 'utf8');
 	const [, block] = /## The Debian package[^]*?```sh\n([^]*?)```/.exec(page);
 	return block.trim().split('\n').map((line) => line.replace(/\s+#.*$/, ''));
+}
+
+/** What was in the root that the package was built in: Map of name to version, as dpkg said. */
+function builtWith(file) {
+	const info = readFileSync(file.replace(/\.deb$/, '.buildinfo'), 'utf8');
+	const [, list] = /^Installed-Build-Depends:\n((?: .*\n)+)/m.exec(info);
+	return new Map([...list.matchAll(/^ (\S+?)(?::\S+)? \(= (\S+?)\),?$/gm)].map(([, name, version]) => [name, version]));
 }
 
 const isUp = (machine) => machine.try('holdfast sessions --data /var/lib/holdfast').status === 0;
@@ -68,6 +76,16 @@ for (const debian of ['12', '13']) {
 			machine.run(`test -s ${path}`);
 		}
 
+		const list = machine.run('cat /usr/share/doc/holdfast/holdfast.spdx.json');
+		const plugin = '/usr/lib/*/libwebsockets-evlib_uv.so';
+		const packages = assertLists(t, list, [...librariesIn(machine.run(`ldd /usr/bin/holdfast; ldd ${plugin}`)), plugin]);
+		const there = builtWith(file);
+		assert.equal(packages.get('holdfast').version, machine.run("dpkg-query -W -f '${Version}' holdfast"));
+		packages.delete('holdfast');
+		assert.deepEqual([...packages].map(([name, { version }]) => [name, version]), [...packages.keys()].map((name) => [name, there.get(name)]));
+		const security = machine.run('systemd-analyze security --no-pager holdfast.service');
+		assert.match(security, /Overall exposure level for holdfast\.service: [\d.]+ (OK|SAFE)/);
+
 		machine.run('systemctl stop holdfast; systemctl enable --now holdfast.socket 2>&1; systemctl start holdfast');
 		const asking = machine.start(t, 'while :; do exec 3<>/dev/tcp/127.0.0.1/8080 || { echo refused; exit; }; printf "GET /healthz HTTP/1.1\\r\\nhost: localhost\\r\\nconnection: close\\r\\n\\r\\n" >&3; head -n 1 <&3; done');
 		for (let n = 0; n < 3; n++) {
@@ -81,8 +99,12 @@ for (const debian of ['12', '13']) {
 
 		machine.run('systemctl reset-failed holdfast; kill -9 $(systemctl show holdfast --property=MainPID --value)');
 		await eventually(() => isUp(machine), 'systemd to start it again');
+		// Who connects all the time, until nobody listens any more, does not start the server again.
+		const knocking = machine.start(t, 'while (exec 3<>/dev/tcp/127.0.0.1/8080) 2>/dev/null; do :; done; echo refused');
 		machine.run('apt-get -y remove holdfast');
-		assert.equal(machine.try('systemctl is-active holdfast').stdout, 'inactive\n');
+		assert.equal(machine.try('systemctl is-active holdfast.service holdfast.socket').stdout, 'inactive\ninactive\n');
+		await eventually(() => knocking.text() === 'refused\n', 'nobody to listen');
+		assert.equal(machine.try('systemctl is-active holdfast.service holdfast.socket').stdout, 'inactive\ninactive\n');
 		machine.run('test -f /etc/holdfast/holdfast.conf; test -d /var/lib/holdfast/sessions; ! test -e /usr/bin/holdfast');
 		machine.run('apt-get -y purge holdfast');
 		const left = machine.list().filter((line) => !before.includes(line));

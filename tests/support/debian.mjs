@@ -26,9 +26,9 @@ export class DebianMachine {
 		defer(t, () => rmSync(machine.share, { recursive: true, force: true }));
 		const wanted = prepare(machine.share);
 		const program = join(repository, 'scripts/machine');
-		const fetched = spawnSync(program, ['--fetch', debian, machine.share, ...wanted], { encoding: 'utf8' });
-		if (fetched.status !== 0) {
-			throw new Error(fetched.stderr + fetched.stdout);
+		if (wanted.length > 0) {
+			const { status, stdout, stderr } = spawnSync(program, ['--fetch', debian, machine.share, ...wanted], { encoding: 'utf8' });
+			assert.equal(status, 0, stderr + stdout);
 		}
 		const child = spawn(program, [debian, machine.share], { stdio: ['ignore', 'pipe', 'inherit'] });
 		const ended = new Promise((resolve) => child.on('close', resolve));
@@ -46,7 +46,7 @@ export class DebianMachine {
 
 	/** Runs a shell command in there as root: {status, stdout, stderr}. */
 	try(command, options = {}) {
-		return spawnSync('nsenter', ['--target', this.pid, '--all', 'env', '-i', 'PATH=/usr/sbin:/usr/bin:/sbin:/bin', 'HOME=/root', 'LANG=C.UTF-8',
+		return spawnSync('nsenter', ['--target', this.pid, '--all', 'env', '-i', 'PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin', 'HOME=/root', 'LANG=C.UTF-8',
 			'DEBIAN_FRONTEND=noninteractive', 'bash', '-c', `cd /root; ${command}`], { encoding: 'utf8', timeout: 120_000, ...options });
 	}
 
@@ -61,7 +61,7 @@ export class DebianMachine {
 
 	/** Starts a command whose output grows: {text()}. */
 	start(t, command) {
-		const child = spawn('nsenter', ['--target', this.pid, '--all', 'env', '-i', 'PATH=/usr/sbin:/usr/bin:/sbin:/bin', 'HOME=/root', 'LANG=C.UTF-8',
+		const child = spawn('nsenter', ['--target', this.pid, '--all', 'env', '-i', 'PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin', 'HOME=/root', 'LANG=C.UTF-8',
 			'bash', '-c', `cd /root; ${command}`], { stdio: ['ignore', 'pipe', 'inherit'] });
 		let text = '';
 		child.stdout.setEncoding('utf8').on('data', (more) => (text += more));
