@@ -35,6 +35,7 @@ test('Prometheus scrapes the server, takes the rules, and answers what the dashb
 	assert.equal(value('holdfast_append_duration_seconds_count'), 3);
 	await eventually(() => value('histogram_quantile(0.99, sum by (le) (rate(holdfast_sync_duration_seconds_bucket[1m])))') > 0, 'a quantile', 60_000);
 
+	assert.match(machine.run('promtool check rules /usr/share/holdfast/prometheus/holdfast.rules.yml'), /SUCCESS: \d+ rules found/);
 	const rules = readFileSync(join(repository, 'dist/prometheus/holdfast.rules.yml'), 'utf8');
 	const names = [...rules.matchAll(/alert: (\w+)/g)].map(([, name]) => name);
 	const loaded = machine.run('exec 3<>/dev/tcp/127.0.0.1/9090; printf "GET /api/v1/rules HTTP/1.0\\r\\n\\r\\n" >&3; cat <&3');

@@ -118,3 +118,12 @@ test('docs/architecture.md names functions and files that exist', () => {
 	const rooms = readdirSync(join(root, 'src'), { withFileTypes: true }).filter((entry) => entry.isDirectory()).map((entry) => `src/${entry.name}`);
 	assert.deepEqual(rooms.filter((room) => !page.includes(`\`${room}\``)), [], 'folders that the tree does not name');
 });
+
+test('docs/install.md and the Debian package name the packages that scripts/lib.sh installs for a build', () => {
+	const [, list] = /^build_packages=\(\n([^]*?)^\)/m.exec(read('scripts/lib.sh'));
+	const packages = list.replace(/#.*$/gm, '').trim().split(/\s+/);
+	assert.ok(packages.length > 15);
+	const [, command] = /^apt-get install ([^]*?)\n```/m.exec(read('docs/install.md'));
+	assert.deepEqual(command.replaceAll('\\\n', ' ').trim().split(/\s+/).sort(), packages.sort());
+	assert.match(read('dist/debian/control.in'), /^Build-Depends: debhelper-compat \(= 13\), @BUILD_PACKAGES@$/m);
+});
