@@ -25,7 +25,7 @@ import { handleReading } from './reading.js';
 import { hiddenWords, may, nameMe, setRole } from './rights.js';
 import { SessionChanges } from './session-changes.js';
 import { SessionList, sessionTitle } from './sessions.js';
-import { handleSidebar, showSidebar, toast, watchScrollbar } from './shell.js';
+import { handleSidebar, showSidebar, showWaiting, toast, watchScrollbar } from './shell.js';
 import { Silence } from './silence.js';
 import { keepTabId, tabId } from './tab.js';
 import { Tap } from './tap.js';
@@ -454,6 +454,7 @@ function updateHeading() {
 	$('#title').title = title;
 	newSession.showPlace($('#place'), session);
 	const waits = session?.status === 'waiting' ? 'Waiting for you: ' : '';
+	showWaiting(attention.count - (waits ? 1 : 0));
 	const count = attention.count > 0 ? `(${attention.count}) ` : '';
 	document.title = count + (id ? `${waits}${title} · Holdfast` : 'Holdfast');
 }

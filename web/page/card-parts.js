@@ -73,6 +73,7 @@ const STATUS_WORDS = {
 	completed: 'Done',
 	failed: 'Failed',
 	cancelled: 'Cancelled',
+	unfinished: 'Not finished',
 };
 
 /** @param {string} status @param {string} [words] */

@@ -28,6 +28,7 @@ import { renderTool } from './tool-card.js';
  * @property {Map<string, string>} answering request_id to option_id: answers being sent
  * @property {string | null} loggingIn the way to log in to the agent that was asked for
  * @property {import('./terminal-links.js').TerminalLinks} links
+ * @property {import('./pending-tools.js').PendingTools} pending
  * @property {(item: Item) => Item | null} before the item shown right before this one
  */
 

@@ -192,6 +192,6 @@ function row({ icon: picture, text, meta, words }, at) {
 		{ id: `found-${at}`, role: 'option', 'data-at': at, 'data-testid': 'found', 'aria-selected': 'false' },
 		icon(picture),
 		h('span', { class: 'found-text', dir: 'auto' }, ...(words ? marked(text, words) : [text])),
-		meta && h('span', { class: 'found-meta' }, meta),
+		meta && h('bdi', { class: 'found-meta' }, meta),
 	);
 }

@@ -239,7 +239,7 @@ export class SessionList {
 						'aria-current': isCurrent ? 'page' : null,
 					},
 					h('span', { class: 'session-dot', 'aria-hidden': 'true' }),
-					h('span', { class: 'session-title', title }, title),
+					h('span', { class: 'session-title', dir: 'auto', title }, title),
 					h('span', { class: 'session-meta' }, meta),
 				),
 				SessionMenu.isOffered &&

@@ -26,6 +26,16 @@ export function showSidebar(show) {
 	}
 }
 
+/** How many sessions wait for an answer, besides the one that is shown: told where the list is closed. @param {number} count */
+export function showWaiting(count) {
+	const opener = $('[data-action="open-sidebar"]');
+	const badge = opener.querySelector('.badge');
+	const words = count === 1 ? ': another session waits for you' : `: ${count} other sessions wait for you`;
+	badge.hidden = count === 0;
+	badge.textContent = count > 9 ? '9+' : String(count);
+	opener.setAttribute('aria-label', `Show the list of sessions${count > 0 ? words : ''}`);
+}
+
 export function handleSidebar() {
 	$('[data-action="open-sidebar"]').addEventListener('click', () => {
 		showSidebar(true);

@@ -3,6 +3,7 @@ import { chevron, foldedOutput, hooks, marks, statusChip } from './card-parts.js
 import { h, icon, visible } from './dom.js';
 
 /** @typedef {import('../client/holdfast-client.js').Item} Item */
+/** @typedef {import('./cards.js').CardContext} CardContext */
 
 const encoder = new TextEncoder();
 
@@ -24,10 +25,11 @@ function outputOf({ events }) {
 	return text;
 }
 
-/** @param {any} last the data of the newest event */
-function chipOf({ status, exit_code, signal }) {
+/** @param {Item} item @param {CardContext} context */
+function chipOf(item, context) {
+	const { status, exit_code, signal } = item.events.at(-1)?.data ?? {};
 	if (status === 'running') {
-		return statusChip('in_progress');
+		return statusChip(context.pending.isCut(item) ? 'unfinished' : 'in_progress');
 	}
 	if (status !== 'exited') {
 		return statusChip('cancelled', 'Ended');
@@ -44,8 +46,8 @@ function commandOf({ events: [{ data }] }) {
 	return [command ?? 'A command', ...(Array.isArray(args) ? args : [])].join(' ');
 }
 
-/** The command in the card of its tool call. @param {Item} item @param {boolean} [isWhole] */
-export function terminalPart(item, isWhole) {
+/** The command in the card of its tool call. @param {Item} item @param {CardContext} context @param {boolean} [isWhole] */
+export function terminalPart(item, context, isWhole) {
 	const said = outputOf(item);
 	return h(
 		'div',
@@ -54,13 +56,13 @@ export function terminalPart(item, isWhole) {
 			'p',
 			{ class: 'terminal-line', title: item.events[0].data.cwd ? visible(item.events[0].data.cwd) : null },
 			h('code', {}, visible(commandOf(item))),
-			chipOf(item.events.at(-1)?.data ?? {}),
+			chipOf(item, context),
 		),
 		said ? foldedOutput(said, isWhole) : null,
 	);
 }
 
-/** @param {Item} item @param {import('./cards.js').CardContext} context */
+/** @param {Item} item @param {CardContext} context */
 export function renderTerminal(item, context) {
 	const [first] = item.events;
 	const { cwd } = first.data;
@@ -82,7 +84,7 @@ export function renderTerminal(item, context) {
 			{ title: cwd ? visible(cwd) : null },
 			icon('execute'),
 			h('code', { class: 'card-title' }, visible(line)),
-			chipOf(item.events.at(-1)?.data ?? {}),
+			chipOf(item, context),
 			chevron(),
 		),
 		h('div', { class: 'card-body' }, said ? foldedOutput(said, item.isWhole) : null),

@@ -52,7 +52,7 @@ export class Tile {
 			icon('down'),
 			h('span', {}, 'Latest'),
 		);
-		const heading = h('h2', { id: `tile-${lastTile}` }, this.#link);
+		const heading = h('h2', { id: `tile-${lastTile}`, dir: 'auto' }, this.#link);
 		scroller.append(h('div', { class: 'column' }, this.#list, tail));
 		this.element = h(
 			'article',

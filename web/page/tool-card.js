@@ -27,12 +27,12 @@ const LINES_MAX = 400; // of a diff, before the reader asks for the rest
 /** @param {Item} item @param {CardContext} context */
 export function renderTool(item, context) {
 	const state = toolState(item);
-	const status = state.status ?? 'pending';
+	const status = context.pending.isCut(item) ? 'unfinished' : (state.status ?? 'pending');
 	const body = toolBody(state, item.isWhole, {
 		folds: true,
 		terminal: (id) => {
 			const terminal = context.links?.terminalOf(item, id);
-			return terminal ? terminalPart(terminal, item.isWhole) : null;
+			return terminal ? terminalPart(terminal, context, item.isWhole) : null;
 		},
 	});
 	return h(

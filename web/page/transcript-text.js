@@ -1,10 +1,12 @@
 /** A session as markdown: one answer, or all of it. */
-import { currentLogin } from '../client/holdfast-client.js';
-import { h } from './dom.js';
+import { TranscriptModel, currentLogin, toolState } from '../client/holdfast-client.js';
+import { h, lookUp } from './dom.js';
+import { PendingTools } from './pending-tools.js';
 
 const PAGE = 1000; // events of one request
 
-/** @typedef {{seq: number, turn: number, type: string, data: any}} Event */
+/** @typedef {import('../client/holdfast-client.js').HoldfastEvent} Event */
+/** @typedef {import('../client/holdfast-client.js').Item} Item */
 
 /**
  * The events of a session from the one after `after` to `last`, with the markdown they were made of.
@@ -45,17 +47,41 @@ function answerText(events) {
 	return text.trim();
 }
 
-/** @param {Event} event @param {Map<string, string>} states the last one of each tool call */
-function lineOf({ type, data }, states) {
-	switch (type) {
-		case 'user_prompt':
+/** One line of what may have several. @param {unknown} text */
+const inLine = (text) => String(text).replace(/\s+/g, ' ').trim();
+
+/** A path as code. One with backticks gets a longer fence. @param {unknown} path */
+function asCode(path) {
+	const text = inLine(path);
+	const fence = '`'.repeat(1 + Math.max(0, ...(text.match(/`+/g) ?? []).map(({ length }) => length)));
+	return fence === '`' ? `\`${text}\`` : `${fence} ${text} ${fence}`;
+}
+
+const STATUS_WORDS = { in_progress: 'running' };
+
+/** What was called, with which files, and what became of it. @param {Item} item @param {PendingTools} pending */
+function toolLine(item, pending) {
+	const { title = 'a call', kind = 'other', status = 'no status', locations, content } = toolState(item);
+	const name = inLine(title);
+	const isKnown = kind === 'other' || name.toLowerCase().includes(kind);
+	const places = [locations, content].flatMap((list) => (Array.isArray(list) ? list : [])).map((place) => place?.path);
+	const paths = [...new Set(places.filter((path) => typeof path === 'string' && !name.includes(path)))];
+	const words = `${isKnown ? '' : `${inLine(kind)}: `}${name}${paths.length > 0 ? ` (${paths.map(asCode).join(', ')})` : ''}`;
+	return `**Tool:** ${words}: ${pending.isCut(item) ? 'not finished' : lookUp(STATUS_WORDS, status, inLine(status))}`;
+}
+
+/** @param {Item} item @param {PendingTools} pending */
+function lineOf(item, pending) {
+	const { type, data } = item.events[0];
+	switch (item.kind) {
+		case 'prompt':
 			return `## Prompt\n\n${data.message}`;
-		case 'tool_call':
-			return `**Tool:** ${data.title ?? 'a call'}: ${states.get(data.tool_call_id) ?? 'no status'}`;
-		case 'file_write':
-			return `**File:** wrote ${data.path}`;
+		case 'tool':
+			return toolLine(item, pending);
+		case 'file':
+			return type === 'file_write' ? `**File:** wrote ${asCode(data.path)}` : '';
 		case 'turn_end':
-			return data.stop_reason === 'end_turn' ? '' : `**The turn ended:** ${data.stop_reason}`;
+			return `**The turn ended:** ${data.stop_reason}${data.message ? `: ${inLine(data.message)}` : ''}`;
 		default:
 			return '';
 	}
@@ -63,11 +89,11 @@ function lineOf({ type, data }, states) {
 
 /** @param {string} title @param {Event[]} events */
 function transcriptText(title, events) {
-	const states = new Map(
-		events
-			.filter(({ type, data }) => type.startsWith('tool_call') && data.status)
-			.map(({ data }) => [data.tool_call_id, data.status]),
-	);
+	const model = new TranscriptModel();
+	const pending = new PendingTools();
+	for (const event of events) {
+		pending.add(model.add(event).item, event);
+	}
 	const parts = [`# ${title}`];
 	/** @type {Event[]} */
 	let said = [];
@@ -75,12 +101,13 @@ function transcriptText(title, events) {
 		parts.push(answerText(said));
 		said = [];
 	};
-	for (const event of events) {
-		if (event.type === 'agent_message') {
-			said.push(event);
-		} else if (lineOf(event, states)) {
+	for (const item of model.items) {
+		const line = lineOf(item, pending);
+		if (item.kind === 'message') {
+			said.push(...item.events);
+		} else if (line) {
 			flush();
-			parts.push(lineOf(event, states));
+			parts.push(line);
 		}
 	}
 	flush();

@@ -8,6 +8,7 @@ import { highlightIn } from './highlight.js';
 import { ItemWindow } from './item-window.js';
 import { attachedNames } from './media.js';
 import { OpenBlocks, isHeld } from './open-blocks.js';
+import { PendingTools } from './pending-tools.js';
 import { TerminalLinks } from './terminal-links.js';
 import { TranscriptModel } from '../client/holdfast-client.js';
 
@@ -80,8 +81,8 @@ export class Transcript {
 
 	/** @param {string} clientId @returns {import('./cards.js').CardContext} */
 	#makeContext(clientId) {
-		const links = new TerminalLinks();
-		return { clientId, links, answering: new Map(), loggingIn: null, before: (item) => this.#model.before(item) };
+		const [links, pending] = [new TerminalLinks(), new PendingTools()];
+		return { clientId, links, pending, answering: new Map(), loggingIn: null, before: (item) => this.#model.before(item) };
 	}
 
 	get isEmpty() {
@@ -128,7 +129,8 @@ export class Transcript {
 		);
 		this.#model = new TranscriptModel();
 		this.#context.links = new TerminalLinks();
-		events.forEach((event) => this.#context.links.add(this.#model.add(event).item, event));
+		this.#context.pending = new PendingTools();
+		events.forEach((event) => this.#take(event));
 		for (const item of this.#model.items) {
 			item.isOpen = unfolded.get(item.events[0].seq);
 		}
@@ -283,8 +285,7 @@ export class Transcript {
 	#add(/** @type {HoldfastEvent} */ event) {
 		const grown = this.#open.take(event.seq);
 		this.#open.forgetUpTo(event.seq);
-		const { item, created } = this.#model.add(event);
-		const touched = this.#context.links.add(item, event);
+		const { item, created, touched } = this.#take(event);
 		const shown = this.#window.elementOf(item);
 		const adopted = grown ? this.#adopt(grown, item, event, shown) : null;
 		if (grown && !adopted) {
@@ -300,10 +301,17 @@ export class Transcript {
 		touched.forEach((other) => this.#update(other));
 	}
 
+	/** Its item, and other items that look different now. */
+	#take(/** @type {HoldfastEvent} */ event) {
+		const { item, created } = this.#model.add(event);
+		const { links, pending } = this.#context;
+		return { item, created, touched: new Set([...links.add(item, event), ...pending.add(item, event)]) };
+	}
+
 	/** Too many at once to be read: only the end gets elements. */
 	#appendBurst(/** @type {readonly HoldfastEvent[]} */ events) {
 		this.#open.set([], true);
-		events.forEach((event) => this.#context.links.add(this.#model.add(event).item, event));
+		events.forEach((event) => this.#take(event));
 		this.#window.clear(this.#model.items);
 	}
 

@@ -1,0 +1,53 @@
+/**
+ * Which tool calls and commands will never say how they ended: their turn is over, or their agent is gone. What comes of them all the same
+ * counts. Follows the items of one transcript.
+ */
+
+/** @typedef {import('../client/holdfast-client.js').Item} Item */
+/** @typedef {import('../client/holdfast-client.js').HoldfastEvent} HoldfastEvent */
+
+const FINAL = ['completed', 'failed', 'cancelled'];
+/** What ends a call. A command may go on behind its turn, but not without its agent. */
+const ENDS = {
+	tool: ['turn_end', 'agent_stopped', 'agent_started', 'session_end'],
+	terminal: ['agent_stopped', 'agent_started', 'session_end'],
+};
+
+export class PendingTools {
+	/** @type {Set<Item>} */
+	#open = new Set();
+	/** @type {WeakSet<Item>} */
+	#cut = new WeakSet();
+
+	/**
+	 * @param {Item} item @param {HoldfastEvent} event its newest
+	 * @returns {Item[]} other items that look different now
+	 */
+	add(item, event) {
+		if (item.kind === 'tool' || item.kind === 'terminal') {
+			this.#note(item, event.data.status);
+			return [];
+		}
+		const ended = [...this.#open].filter(({ kind }) => ENDS[/** @type {'tool' | 'terminal'} */ (kind)].includes(event.type));
+		for (const one of ended) {
+			this.#open.delete(one);
+			this.#cut.add(one);
+		}
+		return ended;
+	}
+
+	/** @param {Item} item @param {unknown} status */
+	#note(item, status) {
+		const isOver = item.kind === 'tool' ? FINAL.includes(String(status)) : status !== 'running';
+		if (status === undefined && item.events.length > 1) {
+			return; // it is what it was
+		}
+		this.#cut.delete(item);
+		isOver ? this.#open.delete(item) : this.#open.add(item);
+	}
+
+	/** @param {Item} item */
+	isCut(item) {
+		return this.#cut.has(item);
+	}
+}
