@@ -8,6 +8,9 @@
  *   DIR/access.jsonl    tokens that were made, revocations, logins and their push subscriptions; one
  *                       sealed line each
  *
+ * With a shelf (shelf.h), it has the secrets, of which the files are copies, and the lines; access.jsonl
+ * has then those of tokens that were made and of revocations.
+ *
  * All of them are for their owner alone (mode 0600). Functions run on the loop's thread, and none of
  * them waits for the disk but access_open().
  */
@@ -22,11 +25,17 @@
 #include <uv.h>
 
 struct access;
+struct shelf;
 
 struct access_config {
 	uv_loop_t *loop;
 	const struct clock *clock;
 	const char *data_dir; /* is there */
+	/*
+	 * Where secrets, logins and revocations are that all servers on a store have in common; it
+	 * is there until access_stop(). NULL: those of the data directory count.
+	 */
+	const struct shelf *shelf;
 	/* Of an application that makes tokens itself; NULL: none. */
 	const char *secret_file; /* HS256 */
 	const char *public_key_file; /* RS256 or ES256, in PEM */
@@ -42,6 +51,8 @@ struct access_config {
  * *ret_why (caller frees) says what and what to do.
  */
 int access_open(const struct access_config *config, struct access **ret_access, char **ret_why);
+/** Looks no more for what other servers have done. What is on its way stays so. Accepts NULL. */
+void access_stop(struct access *access);
 /** Nothing may be on its way to the disk: the loop has come to its end. Accepts NULL. */
 void access_close(struct access *access);
 
@@ -119,6 +130,11 @@ void access_unsubscribe(struct access *access, const char *login_id);
  * Returns a negative errno.
  */
 int access_read_secret(const char *data_dir, const char *name, struct buffer *ret);
+/**
+ * The file of that name gets the text that the shelf has; the first server's is put there. Blocks.
+ * Returns a negative errno.
+ */
+int access_share_secret(const char *data_dir, const char *name, const struct shelf *shelf);
 
 /** 256 random bits in base64url; 43 characters and a NUL. Returns a negative errno if there are none. */
 int access_random(char ret_text[LOGIN_HALF_SIZE]);

@@ -36,6 +36,7 @@ struct push_config {
 	const struct limits *limits;
 	struct metrics *metrics;
 	struct access *access;
+	const struct shelf *shelf; /* has the key that names the server; NULL: the data directory */
 	const char *data_dir;
 	const struct push_rules *rules; /* must outlive it */
 	const char *contact; /* an https: URL that tells push services who sends; NULL: none */

@@ -21,6 +21,7 @@
 struct session;
 struct labels_change;
 struct session_table;
+struct shelf;
 struct usage_total;
 
 /** What the floors above want to hear. All are called on the loop, outside of any session call. */
@@ -84,6 +85,8 @@ bool session_table_is_unreadable(const struct session_table *table, const char *
 bool session_table_is_shared(const struct session_table *table);
 void session_table_seek(struct session_table *table, const char *id, struct place_wait *wait);
 const unsigned char *session_table_node_key(const struct session_table *table);
+/** See store_shelf(). */
+const struct shelf *session_table_shelf(struct session_table *table);
 /** See store_hand_over(). */
 void session_table_hand_over(struct session_table *table);
 void session_hold(struct session *session);

@@ -33,6 +33,7 @@
 #include <uv.h>
 
 struct store;
+struct shelf;
 struct session_log;
 struct log_read;
 
@@ -247,6 +248,9 @@ void store_hand_over(struct store *store);
 /** What nodes prove to each other with who they are; NULL: the store is not shared. */
 #define NODE_KEY_SIZE 32
 const unsigned char *store_node_key(const struct store *store);
+
+/** What servers on it share beside sessions; NULL: nothing, they have it in their data directory. */
+const struct shelf *store_shelf(struct store *store);
 
 /** Calls `visit` for every session, in no order; it must not add or remove any. */
 void store_each_session(

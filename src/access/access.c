@@ -457,6 +457,18 @@ static int open_others(struct access *access, struct buffer *bytes, char **ret_w
 	return r < 0 ? fail(ret_why, "", public, why) : 0;
 }
 
+static int share_secrets(const struct access_config *config, char **ret_why)
+{
+	static const char *const names[] = {"access-token", "token-secret"};
+	for (size_t i = 0; config->shelf && i < sizeof(names) / sizeof(names[0]); i++) {
+		int r = access_share_secret(config->data_dir, names[i], config->shelf);
+		if (r < 0) {
+			return fail(ret_why, config->data_dir, names[i], strerror(-r));
+		}
+	}
+	return 0;
+}
+
 int access_open(const struct access_config *config, struct access **ret_access, char **ret_why)
 {
 	struct access *access = xcalloc(1, sizeof(*access));
@@ -473,7 +485,8 @@ int access_open(const struct access_config *config, struct access **ret_access, 
 	buffer_printf(&path, "%s/access.jsonl", config->data_dir);
 	buffer_cstr(&path);
 	access->path = path.data;
-	int r = open_own(access, &bytes, ret_why);
+	int r = share_secrets(config, ret_why);
+	r = r < 0 ? r : open_own(access, &bytes, ret_why);
 	if (r == 0) {
 		r = open_others(access, &bytes, ret_why);
 	}
@@ -482,9 +495,11 @@ int access_open(const struct access_config *config, struct access **ret_access, 
 	}
 	buffer_finish(&bytes);
 	if (r == 0) {
-		r = access_file_load(access, ret_why);
+		r = config->shelf ? access_shared_load(access, ret_why)
+				  : access_file_load(access, ret_why);
 	}
 	if (r < 0) {
+		access_stop(access);
 		access_close(access);
 		return r;
 	}
@@ -518,6 +533,7 @@ void access_close(struct access *access)
 	hash_destroy(access->revoked);
 	hash_destroy(access->revoked_subs);
 	grant_unref(access->token_grant);
+	buffer_finish(&access->look.lines);
 	buffer_finish(&access->lines);
 	free(access->path);
 	free(access);

@@ -121,7 +121,7 @@ int access_file_read(const char *path, struct buffer *ret)
 }
 
 /** A line as JSON; NULL if it is damaged. */
-static json_t *read_line(const char *line, size_t len)
+json_t *access_line_read(const char *line, size_t len)
 {
 	size_t body;
 	return sealed_line_check(line, len, &body) ? json_loadb(line, len, 0, NULL) : NULL;
@@ -134,7 +134,7 @@ static void note_logout(const char *line, size_t len, struct hash *ended)
 	if (len < sizeof(begin) || memcmp(line, begin, sizeof(begin) - 1) != 0) {
 		return;
 	}
-	json_t *json = read_line(line, len);
+	json_t *json = access_line_read(line, len);
 	const char *cookie = json_string_value(json_object_get(json, "logout"));
 	if (cookie) {
 		hash_put(ended, cookie, strlen(cookie), ended);
@@ -147,7 +147,7 @@ static void note_push(char *line, size_t len, struct hash *newest)
 {
 	static const char begin[] = "{\"push\":";
 	json_t *json = len > sizeof(begin) && memcmp(line, begin, sizeof(begin) - 1) == 0
-			       ? read_line(line, len)
+			       ? access_line_read(line, len)
 			       : NULL;
 	const json_t *login = json_object_get(json_object_get(json, "push"), "login");
 	if (login) {
@@ -176,7 +176,7 @@ static bool push_counts(const json_t *push, const char *line, const struct keepi
 static bool counts(
 	const struct access *access, const char *line, size_t len, const struct keeping *keeping)
 {
-	json_t *json = read_line(line, len);
+	json_t *json = access_line_read(line, len);
 	const json_t *push = json_object_get(json, "push");
 	const json_t *made = json_object_get(json, "created");
 	const json_t *login = json_object_get(json, "login");
@@ -185,8 +185,10 @@ static bool counts(
 	const json_t *exp = json_object_get(claims, "exp");
 	bool does = !json || !json_object_get(json, "logout");
 	if (cookie) {
-		does = access_knows_key(access, json_object_get(login, "key")) &&
-		       !hash_get(keeping->ended, cookie, strlen(cookie));
+		/* Another server may know a key that this one does not. */
+		bool is_known = access->config.shelf ||
+				access_knows_key(access, json_object_get(login, "key"));
+		does = is_known && !hash_get(keeping->ended, cookie, strlen(cookie));
 	}
 	if (push) {
 		does = push_counts(push, line, keeping);
@@ -201,8 +203,8 @@ static bool counts(
 	return does;
 }
 
-static void keep_what_counts(
-	const struct access *access, const struct buffer *bytes, struct buffer *kept)
+void access_sort_lines(const struct access *access, const struct buffer *bytes, struct buffer *kept,
+	struct buffer *rest)
 {
 	const struct keeping keeping = {hash_create(), hash_create(), hash_create()};
 	const char *end = bytes->data + bytes->len;
@@ -216,6 +218,8 @@ static void keep_what_counts(
 				note_push(at, len, keeping.pushes);
 			} else if (counts(access, at, len, &keeping)) {
 				buffer_append(kept, at, len + 1);
+			} else if (rest) {
+				buffer_append(rest, at, len + 1);
 			}
 			at += len + 1;
 		}
@@ -261,7 +265,7 @@ static void write_anew(struct access *access)
 	if (fstat(fd, &st) == 0 && (size_t)st.st_size > access->anew_size) {
 		access->anew_size = 2 * (size_t)st.st_size; /* if it fails, later */
 		if (read_all(fd, &bytes) == 0 && bytes.len == (size_t)st.st_size) {
-			keep_what_counts(access, &bytes, &kept);
+			access_sort_lines(access, &bytes, &kept, NULL);
 			if (replace(access->path, &kept) == 0) {
 				access->anew_size =
 					2 * kept.len > ANEW_MIN ? 2 * kept.len : ANEW_MIN;
@@ -273,13 +277,47 @@ static void write_anew(struct access *access)
 	buffer_finish(&kept);
 }
 
+int access_file_change(const char *path,
+	int (*change)(void *arg, const struct buffer *lines, struct buffer *ret_kept), void *arg)
+{
+	struct buffer bytes = {0};
+	struct buffer kept = {0};
+	int fd = open_locked(path);
+	int r = fd < 0 ? fd : cut_torn_line(fd);
+	r = r < 0 ? r : read_all(fd, &bytes);
+	r = r < 0 ? r : change(arg, &bytes, &kept);
+	if (r == 0 && (bytes.len != kept.len || memcmp(bytes.data, kept.data, kept.len) != 0)) {
+		r = replace(path, &kept);
+	}
+	if (fd >= 0) {
+		close(fd);
+	}
+	buffer_finish(&bytes);
+	buffer_finish(&kept);
+	return r;
+}
+
 /* --- on the thread pool --- */
 
 static void start_work(struct access *access);
 
+static void hold(struct access *access, bool is_held)
+{
+	const struct shelf *shelf = access->config.shelf;
+	if (shelf) {
+		shelf->hold(shelf->arg, is_held);
+	}
+}
+
 static void handle_work(uv_work_t *work)
 {
 	struct access *access = work->data;
+	const struct shelf *shelf = access->config.shelf;
+	if (shelf) {
+		access->status =
+			shelf->append(shelf->arg, access->lines.data, access->lines.len, false);
+		return;
+	}
 	access->status = access_file_write(access->path, access->lines.data, access->lines.len);
 	write_anew(access);
 }
@@ -287,6 +325,7 @@ static void handle_work(uv_work_t *work)
 static void handle_written(uv_work_t *work, int status)
 {
 	struct access *access = work->data;
+	hold(access, false);
 	access->is_working = false;
 	buffer_clear(&access->lines);
 	while (!list_empty(&access->writing)) {
@@ -317,6 +356,7 @@ static void start_work(struct access *access)
 	access->work.data = access;
 	access->now_ms = clock_now_ms(access->config.clock);
 	access->is_working = true;
+	hold(access, true);
 	uv_queue_work(access->config.loop, &access->work, handle_work, handle_written);
 }
 
@@ -337,7 +377,7 @@ void access_file_append(struct access *access, struct buffer *object,
 
 static int take_line(struct access *access, const char *line, size_t len)
 {
-	json_t *json = read_line(line, len);
+	json_t *json = access_line_read(line, len);
 	const json_t *login = json_object_get(json, "login");
 	const json_t *revoked = json_object_get(json, "revoked");
 	const json_t *push = json_object_get(json, "push");
@@ -355,7 +395,7 @@ static int take_line(struct access *access, const char *line, size_t len)
 	return json ? 0 : -EBADMSG;
 }
 
-static int take_lines(struct access *access, const char *at, size_t len, size_t *ret_line)
+int access_take_lines(struct access *access, const char *at, size_t len, size_t *ret_line)
 {
 	const char *end = at + len;
 	const char *newline;
@@ -375,7 +415,7 @@ int access_file_load(struct access *access, char **ret_why)
 	size_t line = 0;
 	int r = access_file_read(access->path, &bytes);
 	if (r == 0 && bytes.len) {
-		r = take_lines(access, bytes.data, bytes.len, &line);
+		r = access_take_lines(access, bytes.data, bytes.len, &line);
 	}
 	access->anew_size = ANEW_MIN;
 	access->now_ms = clock_now_ms(access->config.clock);

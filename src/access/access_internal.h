@@ -3,6 +3,7 @@
 #define HOLDFAST_ACCESS_INTERNAL_H
 
 #include "holdfast/access.h"
+#include "holdfast/shelf.h"
 
 #include "holdfast/buffer.h"
 #include "holdfast/hash.h"
@@ -29,8 +30,22 @@ struct login {
 	struct push_subscription *push; /* NULL: none */
 };
 
+/** A look for what other servers have put on the shelf. */
+struct access_look {
+	uv_work_t work;
+	uv_timer_t *timer; /* NULL: there is no shelf */
+	uint64_t at; /* the number of the last line that is known */
+	struct buffer lines; /* as shelf.read() gives them */
+	int status;
+	bool is_working;
+	bool is_anew; /* all lines are read again */
+	int64_t seen_ms; /* when the last one began that came through: ms of CLOCK_BOOTTIME */
+	int64_t begun_ms;
+};
+
 struct access {
 	struct access_config config;
+	struct access_look look;
 	char *path; /* of access.jsonl */
 	char token_sum[SUM_SIZE]; /* of the access token */
 	struct grant *token_grant;
@@ -68,6 +83,8 @@ void sum_text(const char *text, size_t len, char ret_sum[SUM_SIZE]);
 bool sums_equal(const char a[SUM_SIZE], const char b[SUM_SIZE]);
 /** Reads a file of at most KEY_FILE_MAX bytes. */
 int secret_read(const char *path, struct buffer *ret);
+/** Puts a text into a file in place of what is there, durably, with mode 0600. */
+int secret_write(const char *dir, const char *name, const char *text, size_t len);
 /** The same, of a file of random text that is made if it is missing, durably, with mode 0600. */
 int secret_read_or_make(const char *dir, const char *name, struct buffer *ret);
 
@@ -79,8 +96,26 @@ void access_file_append(struct access *access, struct buffer *object,
 	void (*done)(void *arg, int status), void *arg);
 /** All of the file, of at most 1 GiB; nothing if there is none. Blocks. */
 int access_file_read(const char *path, struct buffer *ret);
+/**
+ * Has the lock on the file while `change` makes *ret_kept of its whole lines, which comes in their
+ * place; unless that returns a negative errno. Blocks.
+ */
+int access_file_change(const char *path,
+	int (*change)(void *arg, const struct buffer *lines, struct buffer *ret_kept), void *arg);
 /** Appends lines to the file and syncs it. Blocks. */
 int access_file_write(const char *path, const char *lines, size_t len);
+
+/** A line as JSON; NULL if it is damaged. */
+json_t *access_line_read(const char *line, size_t len);
+/** Takes what the lines say; -EBADMSG: one is damaged, whose number is *ret_line. */
+int access_take_lines(struct access *access, const char *at, size_t len, size_t *ret_line);
+/** Appends to `kept` those of the lines that still say something, to `rest` (may be NULL) the others. */
+void access_sort_lines(const struct access *access, const struct buffer *bytes, struct buffer *kept,
+	struct buffer *rest);
+
+/* access_shared.c */
+/** The shelf's and the file's lines become one, and are read. *ret_why as above. Blocks. */
+int access_shared_load(struct access *access, char **ret_why);
 
 /* access.c: what lines tell */
 /** Whether the key is still there that has signed a login's token. On any thread. */

@@ -56,11 +56,11 @@ char *access_read_token(const char *data_dir, char **ret_why)
 
 /* --- the address --- */
 
-/** Whether a server uses the directory: it has the lock. */
-static bool is_in_use(const char *data_dir)
+/** Whether a server has the lock. */
+static bool is_locked(const char *data_dir, const char *name)
 {
 	struct buffer path = {0};
-	buffer_printf(&path, "%s/lock", data_dir);
+	buffer_printf(&path, "%s/%s", data_dir, name);
 	int fd = open(buffer_cstr(&path), O_RDONLY | O_CLOEXEC);
 	buffer_finish(&path);
 	bool in_use = fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK;
@@ -68,6 +68,12 @@ static bool is_in_use(const char *data_dir)
 		close(fd);
 	}
 	return in_use;
+}
+
+/** Also if its sessions are elsewhere. */
+static bool is_in_use(const char *data_dir)
+{
+	return is_locked(data_dir, "lock") || is_locked(data_dir, "node");
 }
 
 int access_write_url(const char *data_dir, const char *people, const char *commands)

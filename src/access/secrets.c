@@ -109,6 +109,46 @@ int secret_read_or_make(const char *dir, const char *name, struct buffer *ret)
 	return r;
 }
 
+int secret_write(const char *dir, const char *name, const char *text, size_t len)
+{
+	char *path = xprintf("%s.new", name);
+	int dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int fd = dir_fd < 0 ? -1
+			    : openat(dir_fd, path, O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC, 0600);
+	errno = fd < 0 ? errno : EIO;
+	bool is_written = fd >= 0 && write(fd, text, len) == (ssize_t)len &&
+			  write(fd, "\n", 1) == 1 && fsync(fd) == 0;
+	int r = is_written && renameat(dir_fd, path, dir_fd, name) == 0 && fsync(dir_fd) == 0
+			? 0
+			: -errno;
+	if (fd >= 0) {
+		close(fd);
+	}
+	if (dir_fd >= 0) {
+		close(dir_fd);
+	}
+	free(path);
+	return r;
+}
+
+int access_share_secret(const char *data_dir, const char *name, const struct shelf *shelf)
+{
+	struct buffer own = {0};
+	struct buffer shared = {0};
+	int r = secret_read_or_make(data_dir, name, &own);
+	buffer_append(&shared, own.data, own.len);
+	r = r < 0 ? r : shelf->secret(shelf->arg, name, &shared);
+	bool is_same = own.len == shared.len && CRYPTO_memcmp(own.data, shared.data, own.len) == 0;
+	if (r == 0 && !is_same) {
+		r = secret_write(data_dir, name, shared.data, shared.len);
+	}
+	OPENSSL_cleanse(own.data, own.len);
+	OPENSSL_cleanse(shared.data, shared.len);
+	buffer_finish(&own);
+	buffer_finish(&shared);
+	return r;
+}
+
 int access_read_secret(const char *data_dir, const char *name, struct buffer *ret)
 {
 	return secret_read_or_make(data_dir, name, ret);

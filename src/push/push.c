@@ -490,7 +490,9 @@ static int open_files(struct push *push, char **ret_why)
 	struct buffer secret = {0};
 	const struct push_config *config = &push->config;
 	push->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	int r = access_read_secret(config->data_dir, "push-key", &secret);
+	int r = config->shelf ? access_share_secret(config->data_dir, "push-key", config->shelf)
+			      : 0;
+	r = r < 0 ? r : access_read_secret(config->data_dir, "push-key", &secret);
 	if (r == 0 && secret.len < 32) {
 		r = -EINVAL;
 	}

@@ -321,6 +321,7 @@ static int open_access(struct relay *relay, char **ret_why)
 	return access_open(&(struct access_config){.loop = &relay->loop,
 				   .clock = &relay->clock,
 				   .data_dir = config->data_dir,
+				   .shelf = session_table_shelf(relay->sessions),
 				   .secret_file = config->auth_secret,
 				   .public_key_file = config->auth_public_key,
 				   .issuer = config->auth_issuer,
@@ -343,6 +344,7 @@ static int open_push(struct relay *relay, char **ret_why)
 				   .metrics = relay->metrics,
 				   .access = relay->access,
 				   .data_dir = config->data_dir,
+				   .shelf = session_table_shelf(relay->sessions),
 				   .rules = &config->push,
 				   .contact = is_public ? config->url : NULL},
 		&relay->push, ret_why);
@@ -538,6 +540,7 @@ int relay_run(const struct config *config)
 	}
 	server_close(relay.server);
 	push_stop(relay.push);
+	access_stop(relay.access);
 	if (!close_rooms(&relay)) {
 		diag(DIAG_WARN, "a disk or a name server does not answer; work on it is abandoned");
 		_exit(code);

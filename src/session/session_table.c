@@ -369,6 +369,11 @@ const unsigned char *session_table_node_key(const struct session_table *table)
 	return store_node_key(table->store);
 }
 
+const struct shelf *session_table_shelf(struct session_table *table)
+{
+	return store_shelf(table->store);
+}
+
 void session_table_hand_over(struct session_table *table)
 {
 	store_hand_over(table->store);

@@ -111,6 +111,8 @@ struct store_engine {
 	/** See store_seek() and store_node_key(); NULL: the engine is never shared. */
 	void (*seek)(struct store *store, const char *id, struct place_wait *wait);
 	const unsigned char *(*node_key)(const struct store *store);
+	/** See store_shelf(); NULL: there is none. */
+	const struct shelf *(*shelf)(struct store *store);
 	/** See store_hand_over(): all is gathered. */
 	void (*hand_over)(struct store *store);
 

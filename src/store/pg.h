@@ -16,6 +16,8 @@
 
 #include "store_internal.h"
 
+#include "holdfast/shelf.h"
+
 #include <libpq-fe.h>
 #include <pthread.h>
 
@@ -160,6 +162,8 @@ struct pg_log {
 
 #define PG_READERS 4
 struct pg {
+	struct shelf shelf;
+	char writer_name[PG_OWNER_SIZE]; /* of what this process puts there */
 	struct store *store;
 	char *address;
 	struct pg_nodes *nodes; /* the lease: pg_nodes.c */
@@ -270,6 +274,13 @@ void pg_nodes_leave(struct pg *pg);
 /* Of struct store_engine. */
 void pg_seek(struct store *store, const char *id, struct place_wait *wait);
 const unsigned char *pg_node_key(const struct store *store);
+
+void pg_make_name(char ret[PG_OWNER_SIZE]);
+
+/* --- pg_shelf.c --- */
+void pg_shelf_init(struct pg *pg);
+/* Of struct store_engine. */
+const struct shelf *pg_shelf(struct store *store);
 
 /* --- pg_blobs.c: of struct store_engine --- */
 int pg_blob_write(

@@ -45,7 +45,7 @@ static int64_t now_ms(void)
 	return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
 }
 
-static void make_name(char ret[PG_OWNER_SIZE])
+void pg_make_name(char ret[PG_OWNER_SIZE])
 {
 	uint64_t number = 0;
 	if (getrandom(&number, sizeof(number), 0) != sizeof(number)) {
@@ -63,7 +63,7 @@ void pg_nodes_init(struct pg *pg, const struct store_place *place)
 	nodes->name_fd = -1;
 	nodes->timer = loop_timer(pg->store->loop, pg);
 	nodes->seeks = hash_create();
-	make_name(nodes->owner);
+	pg_make_name(nodes->owner);
 	pg->nodes = nodes;
 }
 
@@ -82,7 +82,7 @@ void pg_nodes_finish(struct pg *pg)
 
 static int save_name(int fd, char name[PG_OWNER_SIZE])
 {
-	make_name(name);
+	pg_make_name(name);
 	int r = ftruncate(fd, 0) < 0 ? -errno : disk_write_all(fd, name, NAME_LEN);
 	return r < 0 ? r : fsync(fd) < 0 ? -errno : 0;
 }
@@ -315,7 +315,7 @@ static void let_go(struct pg *pg, const char *why)
 		store_count_sessions(store));
 	nodes->is_in = false;
 	nodes->unsure_count = 0;
-	make_name(nodes->owner);
+	pg_make_name(nodes->owner);
 	while (!list_empty(&store->logs)) {
 		store_fenced(list_entry(store->logs.next, struct session_log, link));
 	}
@@ -375,7 +375,7 @@ static void land_lease(struct pg *pg, const struct pg_round *round)
 		diag(DIAG_ERROR, "another holdfast has taken this database over");
 	} else if (round->status == -EBUSY && round->is_in) {
 		let_go(pg, "another server has the name of this node, so DIR/node was copied");
-		make_name(nodes->name);
+		pg_make_name(nodes->name);
 	}
 }
 

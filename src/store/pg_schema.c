@@ -29,6 +29,9 @@ static const char *const steps[] = {
 	"ALTER TABLE holdfast_node ADD COLUMN address text NOT NULL DEFAULT '';"
 	"CREATE INDEX holdfast_session_owner ON holdfast_session (owner);"
 	"CREATE TABLE holdfast_secret (name text PRIMARY KEY, bytes bytea NOT NULL);",
+	/* 3: logins and revocations */
+	"CREATE TABLE holdfast_access (n bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,"
+	" at timestamptz NOT NULL DEFAULT now(), writer text NOT NULL, line text NOT NULL);",
 };
 
 #define VERSION (sizeof(steps) / sizeof(steps[0]))

@@ -297,6 +297,11 @@ const unsigned char *store_node_key(const struct store *store)
 	return store->engine->node_key ? store->engine->node_key(store) : NULL;
 }
 
+const struct shelf *store_shelf(struct store *store)
+{
+	return store->engine->shelf ? store->engine->shelf(store) : NULL;
+}
+
 void store_prune(struct store *store)
 {
 	store->engine->prune(store);

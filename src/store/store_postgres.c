@@ -36,6 +36,7 @@ static struct pg *make(struct store *store, const struct store_place *place)
 	pg->writer = worker_create(store->loop, handle_work, handle_done, pg);
 	pg->retry = loop_timer(store->loop, pg);
 	pg_nodes_init(pg, place);
+	pg_shelf_init(pg);
 	return pg;
 }
 
@@ -194,6 +195,7 @@ const struct store_engine store_postgres = {
 	.is_left_out = is_left_out,
 	.seek = pg_seek,
 	.node_key = pg_node_key,
+	.shelf = pg_shelf,
 	.hand_over = hand_over,
 	.blob_write = pg_blob_write,
 	.blob_keep = pg_blob_keep,

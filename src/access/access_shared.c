@@ -1,0 +1,238 @@
+/*
+ * What servers on one store know of tokens and logins together: the lines of access.jsonl are on the
+ * shelf, where each server looks for those of others several times a second. What is on the file of
+ * a data directory when its server starts (commands have written it, or the server was alone before)
+ * goes to the shelf; the file keeps what `holdfast token list` shows.
+ */
+#include "access_internal.h"
+
+#include "holdfast/loop.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+/* So often it looks: a revocation counts everywhere within a second. */
+#define LOOK_MS 400
+/*
+ * Lines that count no more are taken away when they are a day old. A server that could not look for
+ * so long (ms) may have missed one: it reads all of them again.
+ */
+#define ANEW_MS ((int64_t)12 * 3600 * 1000)
+
+static int64_t now_ms(void)
+{
+	struct timespec ts;
+	clock_gettime(CLOCK_BOOTTIME, &ts);
+	return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
+}
+
+static bool begins_with(const char *line, size_t len, const char *begin)
+{
+	return len >= strlen(begin) && memcmp(line, begin, strlen(begin)) == 0;
+}
+
+static bool is_note(const char *line, size_t len)
+{
+	return begins_with(line, len, "{\"created\":");
+}
+
+static bool is_revocation(const char *line, size_t len)
+{
+	return begins_with(line, len, "{\"revoked\":");
+}
+
+/** Appends the lines that `is_wanted`, without the first `skip` bytes of each. */
+static void pick(const struct buffer *lines, size_t skip,
+	bool (*is_wanted)(const char *line, size_t len), bool wanted, struct buffer *out)
+{
+	const char *at = lines->data;
+	const char *end = at + lines->len;
+	const char *newline;
+	while (at < end && (newline = memchr(at, '\n', (size_t)(end - at)))) {
+		size_t len = (size_t)(newline + 1 - at) - skip;
+		if (is_wanted(at + skip, len) == wanted) {
+			buffer_append(out, at + skip, len);
+		}
+		at = newline + 1;
+	}
+}
+
+static bool is_any(const char *line, size_t len)
+{
+	return true;
+}
+
+/* --- the start --- */
+
+/** What the file has goes to the shelf; what that has comes to access.look.lines. */
+static int change_file(void *arg, const struct buffer *lines, struct buffer *ret_kept)
+{
+	struct access *access = arg;
+	const struct shelf *shelf = access->config.shelf;
+	struct buffer given = {0};
+	pick(lines, 0, is_note, false, &given);
+	int r = given.len ? shelf->append(shelf->arg, given.data, given.len, true) : 0;
+	buffer_finish(&given);
+	r = r < 0 ? r : shelf->read(shelf->arg, &access->look.at, &access->look.lines);
+	pick(lines, 0, is_note, true, ret_kept);
+	pick(&access->look.lines, 1, is_revocation, true, ret_kept);
+	return r;
+}
+
+static int take_all(struct access *access)
+{
+	const struct shelf *shelf = access->config.shelf;
+	struct buffer lines = {0};
+	struct buffer kept = {0};
+	struct buffer rest = {0};
+	size_t line;
+	pick(&access->look.lines, 1, is_any, true, &lines);
+	int r = lines.len ? access_take_lines(access, lines.data, lines.len, &line) : 0;
+	if (r == 0 && lines.len) {
+		access->now_ms = clock_now_ms(access->config.clock);
+		access_sort_lines(access, &lines, &kept, &rest);
+	}
+	if (rest.len) {
+		(void)shelf->forget(
+			shelf->arg, rest.data, rest.len); /* the next start tries again */
+	}
+	buffer_clear(&access->look.lines);
+	buffer_finish(&lines);
+	buffer_finish(&kept);
+	buffer_finish(&rest);
+	return r;
+}
+
+/* --- later --- */
+
+/** Whoever came in with it has to go. */
+static void end(struct login *login)
+{
+	if (login) {
+		login->grant->is_over = true;
+	}
+}
+
+/** Whether somebody may have to go. */
+static bool take_line(struct access *access, bool is_own, const char *line, size_t len)
+{
+	json_t *json = access_line_read(line, len);
+	const json_t *made = json_object_get(json, "login");
+	const json_t *push = json_object_get(json, "push");
+	const json_t *revoked = json_object_get(json, "revoked");
+	const char *id = json_string_value(json_object_get(made, "cookie"));
+	const char *ended = json_string_value(json_object_get(json, "logout"));
+	if (push) {
+		access_take_push(access, push); /* in the order of the shelf, also our own */
+	} else if (!is_own && id && !hash_get(access->logins, id, strlen(id))) {
+		access_take_login(access, made);
+	} else if (!is_own && ended) {
+		end(hash_get(access->logins, ended, strlen(ended)));
+		access_take_logout(access, ended);
+	} else if (!is_own && revoked) {
+		access_take_revocation(access, revoked);
+	}
+	json_decref(json);
+	return !is_own && (ended || revoked);
+}
+
+static void forget_logins(struct access *access)
+{
+	while (!list_empty(&access->login_list)) {
+		struct login *login = list_entry(access->login_list.next, struct login, link);
+		login->grant->is_over = true;
+		access_take_logout(access, login->cookie_sum);
+	}
+}
+
+static bool take_news(struct access *access)
+{
+	const struct access_look *look = &access->look;
+	bool changes = look->is_anew;
+	const char *at = look->lines.data;
+	const char *end_of_all = at + look->lines.len;
+	const char *newline;
+	if (look->is_anew) {
+		forget_logins(access);
+	}
+	while (at < end_of_all && (newline = memchr(at, '\n', (size_t)(end_of_all - at)))) {
+		bool is_own = *at == '=' && !look->is_anew;
+		changes = take_line(access, is_own, at + 1, (size_t)(newline - at - 1)) || changes;
+		at = newline + 1;
+	}
+	return changes;
+}
+
+static void look_work(uv_work_t *work)
+{
+	struct access *access = work->data;
+	struct access_look *look = &access->look;
+	const struct shelf *shelf = access->config.shelf;
+	struct buffer revocations = {0};
+	uint64_t at = look->is_anew ? 0 : look->at;
+	look->status = shelf->read(shelf->arg, &at, &look->lines);
+	look->at = look->status == 0 ? at : look->at;
+	pick(&look->lines, 1, is_revocation, true, &revocations);
+	if (look->status == 0 && revocations.len && !look->is_anew) {
+		(void)access_file_write(access->path, revocations.data, revocations.len);
+	}
+	buffer_finish(&revocations);
+}
+
+static void look_done(uv_work_t *work, int status)
+{
+	struct access *access = work->data;
+	struct access_look *look = &access->look;
+	const struct shelf *shelf = access->config.shelf;
+	shelf->hold(shelf->arg, false);
+	look->is_working = false;
+	if (look->status == 0) {
+		look->seen_ms = look->begun_ms;
+		if (take_news(access)) {
+			access->config.revoked(access->config.owner);
+		}
+	}
+	buffer_clear(&look->lines);
+}
+
+static void handle_timer(uv_timer_t *timer)
+{
+	struct access *access = timer->data;
+	struct access_look *look = &access->look;
+	const struct shelf *shelf = access->config.shelf;
+	if (look->is_working) {
+		return;
+	}
+	look->begun_ms = now_ms();
+	look->is_anew = look->begun_ms - look->seen_ms > ANEW_MS;
+	look->work.data = access;
+	look->is_working = true;
+	shelf->hold(shelf->arg, true);
+	uv_queue_work(access->config.loop, &look->work, look_work, look_done);
+}
+
+int access_shared_load(struct access *access, char **ret_why)
+{
+	struct access_look *look = &access->look;
+	look->seen_ms = now_ms();
+	int r = access_file_change(access->path, change_file, access);
+	r = r < 0 ? r : take_all(access);
+	if (r < 0) {
+		*ret_why = xprintf(
+			"what the database has of tokens and logins, and %s, cannot be read or written: %s",
+			access->path, strerror(-r));
+		return r;
+	}
+	look->timer = loop_timer(access->config.loop, access);
+	uv_timer_start(look->timer, handle_timer, LOOK_MS, LOOK_MS);
+	return 0;
+}
+
+void access_stop(struct access *access)
+{
+	if (access && access->look.timer) {
+		loop_close(access->look.timer);
+		access->look.timer = NULL;
+	}
+}
