@@ -21,6 +21,7 @@
 	METRIC(CONNECTIONS, gauge, "connections", "", "Connections that are open")               \
 	METRIC(OBSERVERS, gauge, "observers", "{transport=\"websocket\"}",                       \
 		"Observers that are connected, by what carries their events")                    \
+	METRIC(OBSERVERS_ACP, gauge, "observers", "{transport=\"acp\"}", "")                     \
 	METRIC(OBSERVERS_AI, gauge, "observers", "{transport=\"ai\"}", "")                       \
 	METRIC(OBSERVERS_DS, gauge, "observers", "{transport=\"durable-streams\"}", "")          \
 	METRIC(OBSERVERS_SSE, gauge, "observers", "{transport=\"sse\"}", "")                     \

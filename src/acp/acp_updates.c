@@ -1,69 +1,12 @@
 #include "acp_updates.h"
 
+#include "holdfast/acp_names.h"
+
 #include <errno.h>
 #include <string.h>
 
 #define KIND_MAX         64
 #define QUOTA_MODELS_MAX 16
-
-/*
- * The structural names of ACP v1 and what they are called here. Only these are renamed: other keys
- * may be data (a map keyed by file names), and are the agent's own.
- */
-static const struct {
-	const char *acp;
-	const char *ours;
-} names[] = {
-	{"availableCommands", "available_commands"},
-	{"availableModels", "available_models"},
-	{"availableModes", "available_modes"},
-	{"cachedReadTokens", "cached_read_tokens"},
-	{"cachedWriteTokens", "cached_write_tokens"},
-	{"compactionId", "compaction_id"},
-	{"configOptions", "config_options"},
-	{"currentModeId", "current_mode_id"},
-	{"currentModelId", "current_model_id"},
-	{"currentValue", "current_value"},
-	{"inputTokens", "input_tokens"},
-	{"lastModified", "last_modified"},
-	{"messageId", "message_id"},
-	{"mimeType", "mime_type"},
-	{"modelId", "model_id"},
-	{"newText", "new_text"},
-	{"oldText", "old_text"},
-	{"optionId", "option_id"},
-	{"outputTokens", "output_tokens"},
-	{"planId", "plan_id"},
-	{"rawInput", "raw_input"},
-	{"rawOutput", "raw_output"},
-	{"recipientSessionId", "recipient_session_id"},
-	{"senderSessionId", "sender_session_id"},
-	{"sessionId", "session_id"},
-	{"stopReason", "stop_reason"},
-	{"terminalId", "terminal_id"},
-	{"thoughtTokens", "thought_tokens"},
-	{"toolCall", "tool_call"},
-	{"toolCallId", "tool_call_id"},
-	{"totalTokens", "total_tokens"},
-	{"updatedAt", "updated_at"},
-};
-
-static const char *our_name(const char *acp)
-{
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-		if (strcmp(names[i].acp, acp) == 0) {
-			return names[i].ours;
-		}
-	}
-	return NULL;
-}
-
-/** What is behind these keys is the agent's or the tool's own and is passed on as it is. */
-static bool is_opaque(const char *acp)
-{
-	return strcmp(acp, "rawInput") == 0 || strcmp(acp, "rawOutput") == 0 ||
-	       strcmp(acp, "_meta") == 0;
-}
 
 static json_t *share(const json_t *value)
 {
@@ -72,11 +15,11 @@ static json_t *share(const json_t *value)
 
 static void rename_member(json_t *out, const char *key, const json_t *value)
 {
-	const char *ours = our_name(key);
+	const char *ours = acp_name_ours(key);
 	/* A name of ours that the agent uses beside ACP's must not take its place. */
 	if (ours || !json_object_get(out, key)) {
 		json_object_set_new(out, ours ? ours : key,
-			is_opaque(key) ? share(value) : acp_update_rename(value));
+			acp_name_is_opaque(key) ? share(value) : acp_update_rename(value));
 	}
 }
 
@@ -243,7 +186,7 @@ static json_t *prompt_usage(const json_t *counts, const char *const keys[])
 	json_t *out = json_pack("{s:s}", "mode", "delta");
 	for (; *keys; keys++) {
 		const json_t *count = json_object_get(counts, *keys);
-		const char *ours = our_name(*keys);
+		const char *ours = acp_name_ours(*keys);
 		if (is_count(count)) {
 			json_object_set_new(out, ours ? ours : *keys, share(count));
 		}

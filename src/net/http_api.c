@@ -418,6 +418,8 @@ void http_route(struct conn *conn)
 		is_get ? http_search(conn, NULL) : http_refuse_method(conn, "GET");
 	} else if (strcmp(path, "/api/events") == 0) {
 		http_wants_sse(conn) ? http_open_sse_feed(conn) : http_refuse_method(conn, "GET");
+	} else if (strcmp(path, "/acp") == 0) {
+		http_refuse_method(conn, "GET");
 	} else if (strncmp(path, ai, sizeof(ai) - 1) == 0) {
 		const char *id = path + sizeof(ai) - 1;
 		size_t len = strcspn(id, "/");

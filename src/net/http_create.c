@@ -109,37 +109,50 @@ static struct session_wish make_wish(const struct conn *conn, const struct sessi
 	};
 }
 
-/** `cwd` has been checked; NULL: the default. */
-static void create(struct conn *conn, const struct session_request *request,
-	const struct agent_entry *entry, const char *cwd)
+int conn_create_session(struct conn *conn, const struct session_request *request,
+	const struct agent_entry *entry, const char *cwd, struct session **ret_session,
+	struct refusal *refusal)
 {
-	struct refusal refusal = {0};
 	struct session_table *sessions = conn->server->sessions;
-	struct session *session;
 	char made[129];
 	const char *id = request->id;
 	if (!id && !conn_sees(conn, "")) {
 		id = make_id(conn->grant, made);
 	}
 	if (id && !conn_sees(conn, id)) {
-		refuse(&refusal, "forbidden", "the token is not for a session of this id");
-		http_refuse_event(conn, &refusal);
-		return;
+		return refuse(refusal, "forbidden", "the token is not for a session of this id");
 	}
 	enum limit limit = session_room_for_another(sessions, conn->grant->sub);
 	if (limit != LIMIT_NONE) {
-		http_refuse_limit(
-			conn, limit == LIMIT_max_disk ? 507 : 429, limit, TOO_MANY_SESSIONS);
-		return;
+		return refuse_limit(refusal, limit, TOO_MANY_SESSIONS);
 	}
 	struct session_wish wish = make_wish(conn, request, entry, cwd);
-	int r = session_create(sessions, id, &wish, &session);
+	int r = session_create(sessions, id, &wish, ret_session);
+	if (r < 0 && r != -EEXIST) {
+		refuse_storage(refusal, STORAGE_WRITE);
+	} else if (r == 0) {
+		feed_announce(conn->server, *ret_session);
+	}
+	return r;
+}
+
+/** `cwd` has been checked; NULL: the default. */
+static void create(struct conn *conn, const struct session_request *request,
+	const struct agent_entry *entry, const char *cwd)
+{
+	struct refusal refusal = {0};
+	struct session *session;
+	int r = conn_create_session(conn, request, entry, cwd, &session, &refusal);
 	if (r == -EEXIST) {
-		refuse_exists(conn, id);
-	} else if (r < 0) {
+		refuse_exists(conn, request->id);
+	} else if (r < 0 && refusal.limit != LIMIT_NONE) {
+		http_refuse_limit(conn, refusal.limit == LIMIT_max_disk ? 507 : 429, refusal.limit,
+			TOO_MANY_SESSIONS);
+	} else if (r < 0 && strcmp(refusal.code, "storage_failed") == 0) {
 		http_refuse_storage(conn);
+	} else if (r < 0) {
+		http_refuse_event(conn, &refusal);
 	} else {
-		feed_announce(conn->server, session);
 		struct conn_wait *wait = conn_wait_create(conn, session, answer_created);
 		wait->text = xstrdup(session_id(session));
 	}

@@ -28,6 +28,15 @@ struct http_exchange *http_create(struct conn *conn);
 /** The connection is gone, or becomes a WebSocket: gives back conn.http. */
 void http_finish(struct conn *conn);
 
+/* http_create.c */
+/**
+ * Makes a session as the request says, in the directory `cwd` of its agent, which has been checked (NULL: the
+ * default), and tells the feeds. -EEXIST, without words, if there is one of this name.
+ */
+int conn_create_session(struct conn *conn, const struct session_request *request,
+	const struct agent_entry *entry, const char *cwd, struct session **ret_session,
+	struct refusal *refusal);
+
 /* http_path.c */
 bool http_is_api(const char *path);
 /** It has parts that are no names. */

@@ -19,7 +19,8 @@ bool http_is_api(const char *path)
 {
 	return strcmp(path, "/healthz") == 0 || strcmp(path, "/readyz") == 0 ||
 	       strcmp(path, "/metrics") == 0 || strcmp(path, "/api") == 0 ||
-	       strncmp(path, "/api/", 5) == 0 || strncmp(path, "/ds/", 4) == 0;
+	       strcmp(path, "/acp") == 0 || strncmp(path, "/api/", 5) == 0 ||
+	       strncmp(path, "/ds/", 4) == 0;
 }
 
 /** "." and ".." are no names: a path with them leads nowhere. */

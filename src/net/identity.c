@@ -399,7 +399,8 @@ bool conn_sees_questions(const struct conn *conn)
 
 bool conn_sees_session(const struct conn *conn)
 {
-	return conn->ops == &feed_conn_ops || conn_sees(conn, conn->session_id);
+	bool is_about_all = conn->ops == &feed_conn_ops || conn->ops == &editor_conn_ops;
+	return is_about_all || conn_sees(conn, conn->session_id);
 }
 
 int refuse_role(const struct conn *conn, struct refusal *refusal)

@@ -29,6 +29,7 @@ struct conn;
 struct file_job;
 struct household;
 struct ai_door;
+struct editor_door;
 struct ds_read;
 struct ds_stream;
 struct login_answer;
@@ -177,6 +178,7 @@ struct conn {
 	struct ds_stream *ds; /* of a reader of Durable Streams; NULL: it is none */
 	struct ws_forward *forward; /* it is passed on to another node; NULL: it is not */
 	struct ai_door *ai; /* of a chat of the AI SDK; NULL: it is none */
+	struct editor_door *editor; /* NULL: it is no editor */
 	const struct conn_ops *ops; /* of the WebSocket's kind; NULL: HTTP */
 	struct session *session; /* NULL: none, or it is gone */
 	char session_id[129];
@@ -457,6 +459,12 @@ size_t ai_kept(const struct conn *conn);
 void ai_tell(struct conn *conn, struct frame *frame);
 /** The connection is gone. */
 void ai_destroy(struct conn *conn);
+/* and that of editors (editor.c, editor_session.c) */
+extern const struct conn_ops editor_conn_ops;
+/** The same as ai_kept(). */
+size_t editor_kept(const struct conn *conn);
+/** The session is about to be freed. */
+void editor_forget(struct conn *conn, const struct session *session);
 
 /* client.c */
 /** Finds out who has sent a request: sets conn.client and conn.is_https. */

@@ -112,6 +112,20 @@ static const char *read_deltas(const char *text, enum deltas *ret)
 	return NULL;
 }
 
+static const char *read_client_id(struct conn *conn)
+{
+	char buf[QUERY_VALUE_MAX];
+	const char *client = query_get(conn, "client_id", buf, sizeof(buf));
+	size_t len = client ? strlen(client) : 0;
+	if (client && (!token_is_valid(client, len, 64) || strpbrk(client, ".:"))) {
+		return "client_id matches [A-Za-z0-9_-]{1,64}";
+	}
+	if (client) {
+		memcpy(conn->ws->client_id, client, len + 1);
+	}
+	return NULL;
+}
+
 /** `format`, `deltas` and `client_id` of an observer's socket; NULL, or what is wrong with them. */
 static const char *read_observer(struct conn *conn)
 {
@@ -129,15 +143,14 @@ static const char *read_observer(struct conn *conn)
 	if (bad) {
 		return bad;
 	}
-	const char *client = query_get(conn, "client_id", buf, sizeof(buf));
-	size_t len = client ? strlen(client) : 0;
-	if (client && (!token_is_valid(client, len, 64) || strpbrk(client, ".:"))) {
-		return "client_id matches [A-Za-z0-9_-]{1,64}";
-	}
-	if (client) {
-		memcpy(conn->ws->client_id, client, len + 1);
-	}
-	return NULL;
+	return read_client_id(conn);
+}
+
+/** Of an editor. */
+static const char *read_editor(struct conn *conn)
+{
+	const char *bad = query_check(conn, (const char *const[]){"client_id", NULL});
+	return bad ? bad : read_client_id(conn);
 }
 
 /** The limit of a stream: 0 begins with what is new. */
@@ -233,6 +246,8 @@ void query_read_socket(struct conn *conn)
 		conn->ws->refused = read_observer(conn);
 	} else if (conn->ops == &producer_conn_ops) {
 		conn->ws->refused = query_append(conn);
+	} else if (conn->ops == &editor_conn_ops) {
+		conn->ws->refused = read_editor(conn);
 	} else {
 		conn->ws->refused = query_check(conn, (const char *const[]){NULL});
 	}

@@ -19,6 +19,7 @@ static size_t kept_for(const struct conn *conn)
 		size += observer_kept(conn->ws->observer);
 	}
 	size += ws_forward_kept(conn);
+	size += conn->editor ? editor_kept(conn) : 0;
 	return conn->ai ? size + ai_kept(conn) : size;
 }
 

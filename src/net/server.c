@@ -169,6 +169,7 @@ void server_session_moved(struct server *server, struct session *session)
 {
 	list_for_each_safe(link, tmp, &server->conns) {
 		struct conn *conn = list_entry(link, struct conn, link);
+		editor_forget(conn, session);
 		if (conn->session != session) {
 			continue;
 		}
@@ -192,6 +193,7 @@ void server_session_deleted(struct server *server, struct session *session)
 	}
 	list_for_each_safe(link, tmp, &server->conns) {
 		struct conn *conn = list_entry(link, struct conn, link);
+		editor_forget(conn, session);
 		if (conn->session != session) {
 			continue;
 		}

@@ -29,6 +29,9 @@ static const struct conn_ops *find_socket(const char *path, char id[129])
 	if (strcmp(path, "/api/events") == 0) {
 		return &feed_conn_ops;
 	}
+	if (strcmp(path, "/acp") == 0) {
+		return &editor_conn_ops;
+	}
 	if (!is_ai && strncmp(path, prefix, sizeof(prefix) - 1) != 0) {
 		return NULL;
 	}

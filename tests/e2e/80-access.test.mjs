@@ -23,7 +23,7 @@ const message = { type: 'agent_message_chunk', data: { text: 'x' } };
 const doors = JSON.parse(readFileSync(`${protoDir}doors.json`, 'utf8'));
 /** Sockets that speak our protocol, and the one of the AI SDK. */
 const OURS = doors.sockets.filter(({ protocol }) => !protocol);
-const [CHATS] = doors.sockets.filter(({ protocol }) => protocol);
+const [CHATS, EDITORS] = doors.sockets.filter(({ protocol }) => protocol);
 const rolesOf = (right) => doors.rights[right];
 
 /** A file, which is JSON because all requests here are. */
@@ -379,6 +379,77 @@ for (const way of Object.keys(WAYS)) {
 			const elsewhere = open({ headers: bearer(ownToken(server, role, ['else-*', 'team'])) });
 			assert.deepEqual(await sendAll(elsewhere), { code: 4404, reason: 'not_found' }, role);
 			assert.deepEqual(elsewhere.frames, [], role);
+		}
+		assert.deepEqual((await server.request('GET', '/api/sessions/team-one')).body, before.body, 'nothing has happened');
+	});
+}
+
+/** What an editor sends, in an order in which a session is open when it has to be. */
+const editorParams = (method) => ({
+	'initialize': { protocolVersion: 1 },
+	'session/new': { cwd: '/', mcpServers: [] },
+	'session/prompt': { sessionId: 'team-one', prompt: [{ type: 'text', text: 'hello' }] },
+	'session/set_mode': { sessionId: 'team-one', modeId: 'm' },
+	'session/set_model': { sessionId: 'team-one', modelId: 'm' },
+	'session/set_config_option': { sessionId: 'team-one', configId: 'c', value: 'v' },
+	'session/delete': { sessionId: 'team-two' },
+}[method] ?? { sessionId: 'team-one', cwd: '/', mcpServers: [] });
+const EDITOR_ORDER = Object.keys(EDITORS.frames).sort((a, b) => (a === 'session/close') - (b === 'session/close'));
+const editorFrame = (method) => JSON.stringify({ jsonrpc: '2.0', id: method, method, params: editorParams(method) });
+
+for (const way of Object.keys(WAYS)) {
+	test(`${way}, ${EDITORS.path}: each method is for the roles of its right; the socket stays`, async (t) => {
+		const server = await start(t, { way, agent: demoAgent('--rate 0') });
+		for (const role of ROLES) {
+			const socket = new TestSocket(t, server.ws(EDITORS.path), () => null, { headers: bearer(ownToken(server, role, ['team-*'])) });
+			for (const method of EDITOR_ORDER) {
+				await socket.sendRaw(editorFrame(method));
+				const isNotification = method === 'session/cancel';
+				if (isNotification) {
+					await socket.sendRaw(JSON.stringify({ jsonrpc: '2.0', method, params: editorParams(method) }));
+				}
+				await socket.sendRaw(JSON.stringify({ jsonrpc: '2.0', id: `after ${method}`, method: 'session/list', params: {} }));
+				await socket.waitFor(({ id }) => id === `after ${method}`);
+				const mayNot = socket.frames.find(({ id, error }) => id === method && error?.data.code === 'forbidden');
+				assert.equal(mayNot === undefined, rolesOf(EDITORS.frames[method]).includes(role), `${role}: ${method}`);
+			}
+			assert.equal(socket.closed, null);
+			await socket.close();
+		}
+	});
+
+	test(`${way}, ${EDITORS.path}: nobody gets in with a wrong token, nor without one; sessions of others are not there`, async (t) => {
+		const server = await start(t, { way, agent: demoAgent('--rate 0') });
+		const before = await server.request('GET', '/api/sessions/team-one');
+		const good = ownToken(server, 'admin', ['team-*']);
+		const open = (options) => new TestSocket(t, server.ws(EDITORS.path), () => null, options);
+		const page = { origin: server.origin, authorization: undefined };
+		const sendAll = async (socket) => {
+			for (const method of EDITOR_ORDER) {
+				await socket.sendRaw(editorFrame(method)).catch(() => {}); // it may be closed by now
+			}
+		};
+		await Promise.all(Object.entries(wrongTokens(server, 'admin')).map(async ([what, [token, code]]) => {
+			assert.equal((await open({ headers: bearer(token) }).waitRefused()).status, 401, what);
+			const socket = open({ headers: page, protocols: ['holdfast.v1', `bearer.${token}`] });
+			await sendAll(socket);
+			assert.deepEqual(await socket.waitClosed(), { code: code === 'token_revoked' ? 4403 : 4401, reason: code }, what);
+			assert.deepEqual(socket.frames, [], what);
+		}));
+		assert.equal((await open({ headers: nobody(server) }).waitRefused()).status, 401);
+		const silent = open({ headers: page });
+		await sendAll(silent);
+		assert.deepEqual(await silent.waitClosed(), { code: 4401, reason: 'unauthorized' });
+		assert.equal((await open({ protocols: [`bearer.${good}`], headers: bearer(good) }).waitRefused()).status, 401, 'two tokens');
+		for (const role of ROLES) {
+			const elsewhere = open({ headers: bearer(ownToken(server, role, ['else-*', 'team'])) });
+			await sendAll(elsewhere);
+			await elsewhere.sendRaw(JSON.stringify({ jsonrpc: '2.0', id: 'last', method: 'session/list', params: {} }));
+			await elsewhere.waitFor(({ id }) => id === 'last');
+			for (const { id, error, result } of elsewhere.frames.filter(({ id }) => !['initialize', 'last', 'session/new'].includes(id))) {
+				assert.ok(['not_found', 'forbidden'].includes(error?.data.code) || (id === 'session/list' && result.sessions.length === 0), `${role}: ${id}: ${JSON.stringify(error ?? result)}`);
+			}
+			assert.ok(['session/load', 'session/resume', 'session/delete', 'session/close'].every((method) => elsewhere.frames.find(({ id }) => id === method).error.data.code === 'not_found'), role);
 		}
 		assert.deepEqual((await server.request('GET', '/api/sessions/team-one')).body, before.body, 'nothing has happened');
 	});

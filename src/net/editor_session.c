@@ -1,0 +1,310 @@
+/* A session that an editor has open: an observer whose frames become messages of ACP (editor_view.h). */
+#include "editor_internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct editor_session {
+	struct list link; /* editor_door.sessions */
+	struct conn *conn;
+	char id[129];
+	struct session *session; /* NULL: it is gone */
+	struct observer *observer;
+	struct editor_view *view;
+	uint64_t load_from; /* while it loads: the first event of that */
+	bool is_over; /* and is freed at the end of the tick */
+};
+
+struct session *editor_session_of(const struct editor_session *at)
+{
+	return at->session;
+}
+
+struct editor_view *editor_view_of(const struct editor_session *at)
+{
+	return at->view;
+}
+
+const char *editor_session_id(const struct editor_session *at)
+{
+	return at->id;
+}
+
+struct conn *editor_conn(const struct editor_session *at)
+{
+	return at->conn;
+}
+
+struct editor_session *editor_session_at(struct list *link)
+{
+	return list_entry(link, struct editor_session, link);
+}
+
+struct editor_session *editor_find(struct conn *conn, const char *session_id)
+{
+	list_for_each(link, &conn->editor->sessions) {
+		struct editor_session *at = list_entry(link, struct editor_session, link);
+		if (!at->is_over && at->session && strcmp(at->id, session_id) == 0) {
+			return at;
+		}
+	}
+	return NULL;
+}
+
+static void destroy(struct editor_session *at)
+{
+	struct conn *conn = at->conn;
+	if (at->observer) {
+		metrics_add(conn->server->metrics, METRIC_OBSERVERS_ACP, (uint64_t)-1);
+	}
+	observer_destroy(at->observer);
+	editor_view_destroy(at->view);
+	if (at->session) {
+		session_drop(at->session);
+	}
+	list_remove(&at->link);
+	conn->editor->count--;
+	free(at);
+}
+
+static void end(struct editor_session *at)
+{
+	at->is_over = true;
+	conn_at_end_of_tick(at->conn);
+}
+
+void editor_close(struct editor_session *at)
+{
+	struct buffer out = {0};
+	editor_view_fail(at->view, "cancelled", "the session was closed", &out);
+	editor_send(at->conn, &out);
+	end(at);
+}
+
+void editor_close_all(struct conn *conn)
+{
+	list_for_each_safe(link, tmp, &conn->editor->sessions) {
+		destroy(list_entry(link, struct editor_session, link));
+	}
+}
+
+void editor_end_tick(struct conn *conn)
+{
+	list_for_each_safe(link, tmp, &conn->editor->sessions) {
+		struct editor_session *at = list_entry(link, struct editor_session, link);
+		if (at->is_over) {
+			destroy(at);
+		}
+	}
+}
+
+void editor_forget(struct conn *conn, const struct session *session)
+{
+	if (!conn->editor) {
+		return;
+	}
+	list_for_each(link, &conn->editor->sessions) {
+		struct editor_session *at = list_entry(link, struct editor_session, link);
+		if (at->session == session) {
+			at->session = NULL;
+			end(at);
+		}
+	}
+}
+
+void editor_pump(struct conn *conn)
+{
+	list_for_each_safe(link, tmp, &conn->editor->sessions) {
+		struct editor_session *at = list_entry(link, struct editor_session, link);
+		if (!at->is_over && at->observer) {
+			observer_pump(at->observer);
+		}
+	}
+}
+
+size_t editor_kept(const struct conn *conn)
+{
+	size_t size = 0;
+	list_for_each(link, &conn->editor->sessions) {
+		struct editor_session *at = list_entry(link, struct editor_session, link);
+		size += at->observer ? observer_kept(at->observer) : 0;
+	}
+	return size;
+}
+
+/* --- the socket under its observer --- */
+
+static bool is_writable(void *socket)
+{
+	struct editor_session *at = socket;
+	return !at->is_over && conn_is_writable(at->conn);
+}
+
+static bool is_state(const struct frame *frame)
+{
+	static const char begin[] = "{\"type\":\"state\"";
+	return frame_len(frame) > sizeof(begin) &&
+	       memcmp(frame_text(frame), begin, sizeof(begin) - 1) == 0;
+}
+
+static void write_frame(void *socket, struct frame *frame)
+{
+	struct editor_session *at = socket;
+	struct buffer out = {0};
+	if (at->is_over) {
+		return;
+	}
+	editor_view_take(at->view, frame_text(frame), frame_len(frame), &out);
+	editor_send(at->conn, &out);
+	if (is_state(frame) && at->session) {
+		editor_look_for_removed(at);
+	}
+}
+
+static void want_writable(void *socket)
+{
+	struct editor_session *at = socket;
+	if (!at->is_over && !at->conn->is_closing) {
+		sock_want_writable(&at->conn->sock);
+		sending_count(at->conn);
+	}
+}
+
+/** A session that has moved, or an editor that does not read, ends the connection: the editor comes back and resumes. */
+static void close_socket(void *socket, unsigned code, const char *reason)
+{
+	struct editor_session *at = socket;
+	struct buffer out = {0};
+	if (code == 1001 || code == WS_CLOSE_POLICY) {
+		conn_close(at->conn, code, reason);
+	} else if (!at->is_over) {
+		editor_view_fail(at->view, "storage_failed", reason, &out);
+		editor_send(at->conn, &out);
+	}
+	end(at);
+}
+
+static const struct observer_socket_ops socket_ops = {
+	.is_writable = is_writable,
+	.write = write_frame,
+	.want_writable = want_writable,
+	.close = close_socket,
+};
+
+/* --- opening --- */
+
+static void load(struct editor_session *at, uint64_t after)
+{
+	const struct channel *channel = session_channel(at->session);
+	struct load_request request = {.from = LOAD_AFTER,
+		.seq = after,
+		.has_epoch = true,
+		.epoch = session_log_epoch(channel->log),
+		.limit = at->conn->server->limits->load_max,
+		.follow = true,
+		.gaps = true};
+	at->load_from = after + 1;
+	observer_load(at->observer, &request);
+}
+
+void editor_load_from(struct editor_session *at, uint64_t seq)
+{
+	uint64_t first = session_log_first_seq(session_channel(at->session)->log);
+	uint64_t from = seq > first ? seq : first;
+	if (!editor_view_is_live(at->view) && at->load_from <= from) {
+		return; /* that comes */
+	}
+	editor_view_load_again(at->view);
+	load(at, from - 1);
+}
+
+static struct observer *make_observer(struct editor_session *at)
+{
+	struct conn *conn = at->conn;
+	struct observer_config config = conn->ws->config;
+	config.client_id = conn->ws->client_id;
+	config.role = role_name(conn->grant->role);
+	config.sub = conn->grant->sub;
+	config.expires_ms = conn->grant->expires_ms;
+	config.hide = conn_hides(conn);
+	config.format = FORMAT_MARKDOWN;
+	config.deltas = DELTAS_TEXT;
+	metrics_add(conn->server->metrics, METRIC_OBSERVERS_ACP, 1);
+	return observer_create(session_channel(at->session), &config, &socket_ops, at);
+}
+
+/**
+ * Where it begins: a load at the beginning; a resume behind what the editor has, or behind all there is. The position of another
+ * epoch, or of a session that was made again, is of no use: all is told, as if it had none.
+ */
+static void place(const struct editor_request *request, const struct channel *channel,
+	struct editor_view_config *config)
+{
+	uint64_t first = session_log_first_seq(channel->log);
+	uint64_t epoch = session_log_epoch(channel->log);
+	config->epoch = epoch;
+	if (request->method == EDITOR_LOAD) {
+		config->told_seq = first - 1;
+		config->tells_own = true;
+	} else if (request->method != EDITOR_RESUME || !request->has_position) {
+		config->told_seq = channel->max_seq;
+	} else {
+		config->reset = request->epoch != epoch                 ? "epoch"
+				: request->after_seq > channel->max_seq ? "ahead"
+				: request->after_seq + 1 < first        ? "pruned"
+									: NULL;
+		config->told_seq = config->reset ? first - 1 : request->after_seq;
+		config->open_told = config->reset ? 0 : request->open;
+		config->tells_own = config->reset != NULL;
+	}
+}
+
+/** Questions that are open are in the running turn, so all of that is looked at. */
+static uint64_t load_start(const struct channel *channel, uint64_t told)
+{
+	uint64_t first = session_log_first_seq(channel->log);
+	uint64_t start = told + 1;
+	if (channel->status.is_prompting && channel->last_prompt_seq &&
+		channel->last_prompt_seq < start) {
+		start = channel->last_prompt_seq;
+	}
+	return start > first ? start : first;
+}
+
+int editor_open(struct conn *conn, const struct editor_request *request, struct session *session,
+	struct refusal *refusal)
+{
+	struct editor_door *door = conn->editor;
+	struct editor_session *had = editor_find(conn, session_id(session));
+	if (had) {
+		editor_close(had);
+	} else if (door->count >= EDITOR_SESSIONS_MAX) {
+		return refuse(refusal, "server_busy", "an editor has at most %d sessions open",
+			EDITOR_SESSIONS_MAX);
+	}
+	if (!room_in_session(conn->server, session)) {
+		return refuse_limit(refusal, LIMIT_session_connections,
+			"too many connections are about this session; try again later");
+	}
+	struct channel *channel = session_channel(session);
+	struct editor_session *at = xcalloc(1, sizeof(*at));
+	struct editor_view_config config = {.session_id = session_id(session),
+		.client_id = conn->ws->client_id,
+		.load_id = request->id,
+		.names_session = request->method == EDITOR_NEW,
+		.asks = conn_sees_questions(conn) && conn_may(conn, RIGHT_CONTROL) &&
+			!door->is_read_only,
+		.takes_forms = door->takes_forms,
+		.takes_urls = door->takes_urls};
+	place(request, channel, &config);
+	at->conn = conn;
+	strcpy(at->id, config.session_id);
+	session_hold(session);
+	at->session = session;
+	at->view = editor_view_create(&config);
+	list_append(&door->sessions, &at->link);
+	door->count++;
+	at->observer = make_observer(at);
+	load(at, load_start(channel, config.told_seq) - 1);
+	return 0;
+}
