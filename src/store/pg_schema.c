@@ -30,8 +30,11 @@ static const char *const steps[] = {
 	"CREATE INDEX holdfast_session_owner ON holdfast_session (owner);"
 	"CREATE TABLE holdfast_secret (name text PRIMARY KEY, bytes bytea NOT NULL);",
 	/* 3: logins and revocations */
-	"CREATE TABLE holdfast_access (n bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,"
-	" at timestamptz NOT NULL DEFAULT now(), writer text NOT NULL, line text NOT NULL);",
+	"CREATE TABLE holdfast_access ("
+	" n bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, at timestamptz NOT NULL DEFAULT now(),"
+	" writer text NOT NULL, line text NOT NULL);"
+	/* What a round looks for. */
+	"CREATE INDEX holdfast_node_holder ON holdfast_node (holder);",
 };
 
 #define VERSION (sizeof(steps) / sizeof(steps[0]))
