@@ -90,9 +90,10 @@ void prune_begin(struct session_log *log, struct prune *ret)
 {
 	struct store *store = log->store;
 	*ret = (struct prune){0};
-	if (!log->wants_prune || log->index.state == INDEX_BUILDING ||
+	/* While the store closes, the owners are gone: nobody says what still needs its events. */
+	if (!log->wants_prune || store->closing || log->index.state == INDEX_BUILDING ||
 		(log->owner && !store->ops->may_prune(log->owner))) {
-		return; /* the timer comes again */
+		return; /* the timer comes again, or the next start */
 	}
 	log->is_frozen = true;
 	*ret = (struct prune){.wanted = true,

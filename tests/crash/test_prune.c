@@ -426,6 +426,37 @@ static void who_is_overtaken_is_reset(void **state)
 	fake_socket_finish(&live);
 }
 
+/**
+ * While the last work on the disk is waited for, the sessions are gone, and nobody says what may be
+ * pruned.
+ */
+static void a_store_that_closes_prunes_nothing_more(void **state)
+{
+	struct rig *rig = *state;
+	uint64_t last = 0;
+	rig->limits.keep_events = 5;
+	rig->limits.prune_ms = 10;
+	for (size_t turns = 0; turns < 8; turns++) {
+		assert_int_equal(rig_open(rig), 0);
+		struct session *a = rig_session(rig, "a");
+		struct session *b = rig_session(rig, "b");
+		put_notes(a, last + 1, last + 20);
+		put_notes(b, last + 1, last + 20);
+		last += 20;
+		rig_settle(rig);
+		store_prune(rig->table->store);
+		for (size_t i = 0; i < turns; i++) {
+			rig_turn(rig);
+		}
+		store_prune(rig->table->store);
+		rig_close(rig);
+	}
+	assert_int_equal(rig_open(rig), 0);
+	prune(rig);
+	expect_notes(rig, rig_session(rig, "a"), last - 4, last);
+	expect_notes(rig, rig_session(rig, "b"), last - 4, last);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -441,6 +472,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(
 			an_empty_new_file_with_more_is_known, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_pruned_position_is_reset, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			a_store_that_closes_prunes_nothing_more, setup, teardown),
 		cmocka_unit_test_setup_teardown(who_is_overtaken_is_reset, setup, teardown),
 	};
 	diag_set_level(DIAG_SILENT);
