@@ -50,15 +50,17 @@ export async function within(promise, ms, what) {
 	}
 }
 
-/** Asks again and again until the answer is yes: for what nobody tells of, such as what is on a disk. */
+/** Asks again and again until the answer is yes, which it gives: for what nobody tells of, such as what is on a disk. */
 export async function eventually(isSo, what = String(isSo), ms = 20_000) {
 	const end = Date.now() + ms * patience;
-	while (!(await isSo())) {
+	let answer;
+	while (!(answer = await isSo())) {
 		if (Date.now() > end) {
-			throw new Error(`not within ${ms * patience} ms: ${what}`);
+			throw new Error(`not within ${ms * patience} ms: ${typeof what === 'function' ? what() : what}`);
 		}
 		await new Promise((done) => setTimeout(done, 20));
 	}
+	return answer;
 }
 
 /** Wakes whoever waits for a condition each time that something has changed. */
