@@ -3,7 +3,7 @@
 
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import { cpSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { cpSync, mkdtempSync, readFileSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { after, test } from 'node:test';
@@ -33,6 +33,9 @@ function commandsOfTheDocs() {
 	const [, block] = /## The Debian package[^]*?```sh\n([^]*?)```/.exec(page);
 	return block.trim().split('\n').map((line) => line.replace(/\s+#.*$/, ''));
 }
+
+/** The data directories that programs of earlier formats left. */
+const formats = readdirSync(join(repository, 'tests/fixtures')).filter((name) => /^data-v\d+$/.test(name)).sort();
 
 /** What was in the root that the package was built in: Map of name to version, as dpkg said. */
 function builtWith(file) {
@@ -111,33 +114,35 @@ for (const debian of ['12', '13']) {
 		assert.deepEqual(left, []);
 	});
 
-	test(`Debian ${debian}: an upgrade keeps configuration and sessions, also those of formats before`, async (t) => {
-		const file = packageFor(debian);
-		const machine = await DebianMachine.start(t, debian, (share) => {
-			cpSync(file, join(share, 'new.deb'));
-			cpSync(older(file), join(share, 'old.deb'));
-			cpSync(join(repository, 'tests/fixtures/data-v1/stopped'), join(share, 'data'), { recursive: true });
-			return ['new.deb'];
-		});
-		machine.run('apt-get -y install /share/old.deb', { timeout: 300_000 });
-		await eventually(() => isUp(machine), 'the server');
-		machine.run(`systemctl stop holdfast; cp -r /share/data/* /var/lib/holdfast/; chown -R holdfast: /var/lib/holdfast; sed -i 's/^#keep-days.*/keep-days = 9000/' /etc/holdfast/holdfast.conf; systemctl start holdfast`);
-		await eventually(() => isUp(machine), 'the server');
-		machine.run(`echo '{"type": "x-note", "data": {"n": 1}}' | holdfast append of-mine --create --data /var/lib/holdfast`);
-		const ids = machine.run('ls /var/lib/holdfast/sessions').split('\n').filter(Boolean);
-		assert.ok(ids.length > 10 && ids.includes('of-mine'));
-		const logs = () => ids.map((id) => machine.run(`holdfast export /var/lib/holdfast ${id}`));
-		const was = logs();
-		const pid = machine.run('systemctl show holdfast --property=MainPID --value');
+	for (const format of formats) {
+		test(`Debian ${debian}: an upgrade keeps configuration and sessions, those of ${format} too`, async (t) => {
+			const file = packageFor(debian);
+			const machine = await DebianMachine.start(t, debian, (share) => {
+				cpSync(file, join(share, 'new.deb'));
+				cpSync(older(file), join(share, 'old.deb'));
+				cpSync(join(repository, 'tests/fixtures', format, 'stopped'), join(share, 'data'), { recursive: true });
+				return ['new.deb'];
+			});
+			machine.run('apt-get -y install /share/old.deb', { timeout: 300_000 });
+			await eventually(() => isUp(machine), 'the server');
+			machine.run(`systemctl stop holdfast; cp -r /share/data/* /var/lib/holdfast/; chown -R holdfast: /var/lib/holdfast; sed -i 's/^#keep-days.*/keep-days = 9000/' /etc/holdfast/holdfast.conf; systemctl start holdfast`);
+			await eventually(() => isUp(machine), 'the server');
+			machine.run(`echo '{"type": "x-note", "data": {"n": 1}}' | holdfast append of-mine --create --data /var/lib/holdfast`);
+			const ids = machine.run('ls /var/lib/holdfast/sessions').split('\n').filter(Boolean);
+			assert.ok(ids.length > 10 && ids.includes('of-mine'));
+			const logs = () => ids.map((id) => machine.run(`holdfast export /var/lib/holdfast ${id}`));
+			const was = logs();
+			const pid = machine.run('systemctl show holdfast --property=MainPID --value');
 
-		machine.run('apt-get -y -o Dpkg::Options::=--force-confold install /share/new.deb');
-		await eventually(() => isUp(machine), 'the new version');
-		assert.notEqual(machine.run('systemctl show holdfast --property=MainPID --value'), pid, 'it was started anew');
-		assert.match(machine.run('dpkg-query -W -f "\\${Version}" holdfast'), /deb1[23]$/);
-		assert.match(machine.run('grep keep-days /etc/holdfast/holdfast.conf; stat -c %U:%G:%a /etc/holdfast/holdfast.conf'), /^keep-days = 9000\nroot:holdfast:640$/m);
-		logs().forEach((log, i) => assert.ok(log.startsWith(was[i]), `${ids[i]}: ${log}`)); // a prompt that waited may go on
-		assert.match(machine.run('holdfast verify /var/lib/holdfast'), /ok|clean|no problem/i);
-		machine.run('apt-get -y purge holdfast');
-		machine.run('! test -e /var/lib/holdfast && ! test -e /etc/holdfast && ! getent passwd holdfast');
-	});
+			machine.run('apt-get -y -o Dpkg::Options::=--force-confold install /share/new.deb');
+			await eventually(() => isUp(machine), 'the new version');
+			assert.notEqual(machine.run('systemctl show holdfast --property=MainPID --value'), pid, 'it was started anew');
+			assert.match(machine.run('dpkg-query -W -f "\\${Version}" holdfast'), /deb1[23]$/);
+			assert.match(machine.run('grep keep-days /etc/holdfast/holdfast.conf; stat -c %U:%G:%a /etc/holdfast/holdfast.conf'), /^keep-days = 9000\nroot:holdfast:640$/m);
+			logs().forEach((log, i) => assert.ok(log.startsWith(was[i]), `${ids[i]}: ${log}`)); // a prompt that waited may go on
+			assert.match(machine.run('holdfast verify /var/lib/holdfast'), /ok|clean|no problem/i);
+			machine.run('apt-get -y purge holdfast');
+			machine.run('! test -e /var/lib/holdfast && ! test -e /etc/holdfast && ! getent passwd holdfast');
+		});
+	}
 }
