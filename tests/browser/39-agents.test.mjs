@@ -98,6 +98,27 @@ test('with the keys alone: an agent and a directory are chosen, the session has 
 	assert.equal(await page.evaluate(() => localStorage.getItem('holdfast new session')), null, 'forgotten with the login');
 });
 
+test('a name alone is looked for below the directory that is there, then below the roots', async (t) => {
+	const { dir, server } = await start(t);
+	const page = await openPage(t, server.url);
+	await byTestId(page, 'directory').click();
+	await page.keyboard.type('ap');
+	await waitForOptions(page, [join(dir, 'src/api'), join(dir, 'src/app')]);
+	await page.keyboard.press('Enter');
+	await waitForOptions(page, [`Up to ${join(dir, 'src')}`, join(dir, 'src/api/tests')]);
+	await byTestId(page, 'directory').blur();
+	await byTestId(page, 'directory').click();
+	await page.keyboard.type('te');
+	await waitForOptions(page, [join(dir, 'src/api/tests')]);
+	await page.keyboard.press('ControlOrMeta+a');
+	await page.keyboard.type('dee');
+	await waitForOptions(page, [join(dir, 'more/deep')]);
+	await page.keyboard.press('Tab');
+	await byTestId(page, 'directory').fill('app');
+	await byTestId(page, 'directory').blur();
+	assert.equal(await value(page, 'directory'), join(dir, 'src/app'), 'below the first root, if nothing was chosen');
+});
+
 test('on a phone: directories are opened one by one with the finger, and the examples are those of the demo alone', async (t) => {
 	const { dir, server } = await start(t);
 	const page = await openPage(t, server.url, PHONE);

@@ -84,6 +84,7 @@ test('a call of an agent that has died is not finished, nor is one of a server t
 	await waitForStatus(page, 'live');
 	await waitForTurns(page, 2);
 	await waitForChips(page, ['Not finished', 'Not finished', 'Not finished', 'Not finished']);
+	assert.equal(await byTestId(page, 'again').filter({ visible: true }).count(), 1, 'of the newest turn');
 	assert.deepEqual((await page.locator('.terminal-line .chip').allInnerTexts()).filter((words) => words === 'Running'), []);
 });
 
@@ -113,6 +114,9 @@ test('why something failed is read without scrolling, also on a phone, and whate
 		{ type: 'tool_call', data: { tool_call_id: 'c', title: 'Raw', kind: 'other', status: 'failed', raw_output: { error: words } } },
 		{ type: 'turn_end', data: { stop_reason: 'error', message: words } },
 	]);
+	const wall = await openPage(t, `${server.url}/observe.html`);
+	await waitForSeq(wall, 4);
+	assert.equal(await byTestId(wall, 'again').filter({ visible: true }).count(), 0, 'a wall is not for that');
 	for (const options of [{}, { ...PHONE, colorScheme: 'dark' }]) {
 		const page = await openPage(t, sessionUrl(server.url, id), options);
 		await waitForSeq(page, 4);
@@ -127,6 +131,21 @@ test('why something failed is read without scrolling, also on a phone, and whate
 		assert.deepEqual(out, []);
 		await assertNoFault(page, 'long errors');
 	}
+});
+
+test('a turn that ended with an error can be sent again, and once it was there is no button', async (t) => {
+	const server = await startServer(t);
+	const page = await openPage(t, server.url);
+	await say(page, 'error');
+	await waitForTurns(page);
+	await page.locator('.rule .again').click();
+	await waitForTurns(page, 2);
+	assert.equal(await page.locator('.prompt-text').filter({ hasText: 'error' }).count(), 2);
+	assert.equal(await byTestId(page, 'again').filter({ visible: true }).count(), 1, 'of the newest turn');
+	await assertNoFault(page, 'a turn that ended with an error');
+	await say(page, 'hello');
+	await waitForTurns(page, 3);
+	assert.equal(await byTestId(page, 'again').filter({ visible: true }).count(), 0);
 });
 
 test('a saved transcript says which file was read, how a call ended and why a turn did', async (t) => {

@@ -12,7 +12,7 @@ import {
 	titleParts,
 } from './card-parts.js';
 import { hunkLines } from './diff.js';
-import { failure, failureCard } from './failure.js';
+import { againButton, failure, failureCard, isFailure } from './failure.js';
 import { formatBytes, h, icon, lookUp, renderHtml, visible } from './dom.js';
 import { mediaPart, promptMedia } from './media.js';
 import { renderPermission } from './permission-card.js';
@@ -40,6 +40,9 @@ const STOP_WORDS = {
 	error: 'The turn ended with an error',
 	agent_stopped: 'The agent stopped before the turn ended',
 };
+
+/** Ends that nobody wanted. */
+const CUT = ['error', 'agent_stopped'];
 
 /** @type {Record<Item['kind'], (item: Item, context: CardContext) => HTMLElement>} */
 const RENDER = {
@@ -266,17 +269,21 @@ function renderFile({ events: [event] }) {
 }
 
 /** @param {Item} item */
-function renderTurnEnd({ events: [event] }, { loggingIn }) {
+function renderTurnEnd(item, { loggingIn, before }) {
+	const [event] = item.events;
 	const { stop_reason, message, login } = event.data;
 	const card = Array.isArray(login) ? failureCard(event, loggingIn) : null;
 	if (card) {
 		return card;
 	}
 	const words = lookUp(STOP_WORDS, stop_reason, `Ended: ${stop_reason}`);
+	const last = before(item)?.events[0];
+	const isCut = CUT.includes(stop_reason) && !(last?.type === 'agent_stopped' && isFailure(last)); // its card has the button
 	return h(
 		'div',
-		{ class: 'item rule', ...hooks(event), 'data-stop-reason': stop_reason },
+		{ class: `item rule${isCut ? ' offers-again' : ''}`, ...hooks(event), 'data-stop-reason': stop_reason },
 		h('span', {}, h('span', { dir: 'auto' }, ...titleParts(message ? `${words}: ${message}` : words))),
+		isCut && againButton(event),
 	);
 }
 

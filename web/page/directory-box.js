@@ -12,6 +12,8 @@ const parentOf = (path) => path.slice(0, Math.max(1, path.lastIndexOf('/')));
 const trim = (path) => path.trim().replace(/(?!^)\/+$/, '');
 /** @param {string} path */
 const inside = (path) => (path === '/' ? path : `${path}/`);
+/** @param {string} path */
+const isWhole = (path) => /^[/~]/.test(path);
 
 export class DirectoryBox {
 	#find;
@@ -75,7 +77,24 @@ export class DirectoryBox {
 	}
 
 	get value() {
-		return trim(this.#input.value) || (this.#roots[0] ?? '');
+		const text = trim(this.#input.value);
+		const [root = ''] = this.#roots;
+		return text === '' ? root : isWhole(text) ? text : inside(root) + text;
+	}
+
+	/** What begins so; a name alone is looked for below the directory that was there, then below the roots. @param {string} text */
+	async #look(text) {
+		if (text === '' || isWhole(text)) {
+			return this.#find(text);
+		}
+		let found = { directories: /** @type {string[]} */ ([]), has_more: false };
+		for (const place of new Set([this.#before, ...this.#roots])) {
+			found = await this.#find(inside(place) + text);
+			if (found.directories.length > 0) {
+				break;
+			}
+		}
+		return found;
 	}
 
 	/** @param {readonly string[]} roots of the agent @param {string} path */
@@ -131,7 +150,7 @@ export class DirectoryBox {
 		let found;
 		do {
 			wanted = this.#wanted;
-			found = await this.#find(wanted ?? '').catch((error) => ({ directories: [], has_more: false, fault: String(error?.message ?? error) }));
+			found = await this.#look(wanted ?? '').catch((error) => ({ directories: [], has_more: false, fault: String(error?.message ?? error) }));
 		} while (this.#wanted !== null && this.#wanted !== wanted);
 		this.#isAsking = false;
 		if (this.#wanted !== null) {

@@ -15,10 +15,21 @@ export function failure(stderr) {
 
 const QUIET = ['idle', 'stopped', 'server_stopped', 'server_restart']; // nobody's fault
 
+/** Whether failureCard() makes a card of it. @param {any} event */
+export function isFailure({ data: { reason, message, detail = message, stderr, cancelled } }) {
+	return !QUIET.includes(reason) && !cancelled && Boolean(detail || stderr);
+}
+
+/** @param {any} event of the turn whose prompt it is */
+export function againButton(event) {
+	const isOffered = may('prompt') && event.turn !== undefined;
+	return isOffered && h('button', { type: 'button', class: 'button small again', 'data-action': 'again', 'data-turn': event.turn, 'data-testid': 'again' }, 'Send the prompt again');
+}
+
 /** Of an agent that has stopped, or of a turn that it wants a login for. @param {any} event @param {string | null} loggingIn the way to log in that was asked for @returns {HTMLElement | null} null: a line is enough */
 export function failureCard(event, loggingIn) {
-	const { reason, message, detail = message, stderr, login, cancelled } = event.data;
-	if (QUIET.includes(reason) || cancelled || (!detail && !stderr)) {
+	const { reason, message, detail = message, stderr, login } = event.data;
+	if (!isFailure(event)) {
 		return null;
 	}
 	const words = login ? String(detail ?? '').split('. If this is about a login')[0] : detail;
@@ -38,7 +49,7 @@ export function failureCard(event, loggingIn) {
 			words && h('p', { class: 'failure-words', dir: 'auto' }, ...titleParts(words)),
 			login && loginPart(login, loggingIn),
 			typeof stderr === 'string' && stderr !== '' && failure(stderr),
-			may('prompt') && event.turn !== undefined && h('button', { type: 'button', class: 'button small again', 'data-action': 'again', 'data-turn': event.turn, 'data-testid': 'again' }, 'Send the prompt again'),
+			againButton(event),
 		),
 	);
 }
