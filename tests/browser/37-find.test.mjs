@@ -39,6 +39,20 @@ async function search(page, words) {
 	await byTestId(page, 'find-box').fill(words);
 }
 
+test('a call that sends all of its output with each line is found once; two prompts with the same words are two', async (t) => {
+	const server = await startServer(t);
+	const { id } = await server.createSession({ title: 'Output' });
+	const update = (text) => ({ type: 'tool_call_update', data: { tool_call_id: 'c', content: [{ type: 'content', content: { type: 'text', text } }] } });
+	const lines = Array.from({ length: 30 }, (_, i) => `wanted line ${i} with words enough to fill what a search shows of a text`).join('\n');
+	await post(server, id, [{ type: 'tool_call', data: { tool_call_id: 'c', title: 'Run', kind: 'execute', status: 'in_progress' } }, ...[1, 2, 3, 4].map((n) => update(`${lines}\nend ${n}`))]);
+	await post(server, id, [{ type: 'agent_message_chunk', data: { text: 'wanted twice\n\n' } }, { type: 'turn_end', data: { stop_reason: 'end_turn' } }, { type: 'agent_message_chunk', data: { text: 'wanted twice\n\n' } }, { type: 'turn_end', data: { stop_reason: 'end_turn' } }]);
+	const page = await openAt(t, server, id);
+	await search(page, 'wanted');
+	await found(page, 'wanted line 0').waitFor();
+	assert.equal(await found(page, 'wanted line 0').count(), 1);
+	assert.equal(await found(page, 'wanted twice').count(), 2);
+});
+
 test('what is far back is found, in this session and in others, and the page goes there', async (t) => {
 	const server = await start(t);
 	const page = await openAt(t, server, 'long');

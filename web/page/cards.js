@@ -114,11 +114,12 @@ function renderPrompt({ events: [event], isWhole }, { clientId }) {
 
 /** @param {string} message @param {Record<string, any>} attributes @param {Element | null} author null: whoever looks at it @param {...any} after */
 export function promptElement(message, attributes, author, ...after) {
+	const you = author ? null : h('span', { class: 'sr-only', dir: 'ltr' }, 'You: '); // its own direction, so that the message decides about the rest
 	return h(
 		'div',
 		{ class: 'item prompt', ...attributes },
 		author,
-		h('div', { class: 'prompt-text', dir: 'auto' }, !author && h('span', { class: 'sr-only' }, 'You: '), message),
+		h('div', { class: 'prompt-text', dir: 'auto' }, you, message),
 		...after,
 	);
 }

@@ -118,7 +118,11 @@ export class FindResults {
 		let answers = 0;
 		for await (const hits of search(words, options)) {
 			const kept = this.#hits[where];
-			kept.push(...hits.filter(wanted).slice(0, HITS_MAX - kept.length));
+			for (const hit of hits.filter(wanted)) {
+				if (kept.length < HITS_MAX && !kept.some((one) => isSame(one, hit))) {
+					kept.push(hit);
+				}
+			}
 			this.#render();
 			answers += 1;
 			if (kept.length >= HITS_MAX || answers >= ANSWERS_MAX) {
@@ -184,6 +188,10 @@ export class FindResults {
 			}
 		}
 	}}
+
+/** The same words of the same session: some agents send all output of a call again with each line. @param {any} one @param {any} other */
+const isSame = (one, other) =>
+	[one, other].every(({ type }) => type === 'tool_call_update') && one.session_id === other.session_id && one.snippet === other.snippet;
 
 /** @param {Entry} entry @param {number} at */
 function row({ icon: picture, text, meta, words }, at) {

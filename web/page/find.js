@@ -26,7 +26,7 @@ function timeOf(ts) {
 export class Find {
 	#page;
 	#box = h('input', {
-		class: 'find-box', type: 'text', enterkeyhint: 'go', 'data-testid': 'find-box', placeholder: 'Search sessions, messages and commands', 'aria-label': 'Search',
+		class: 'find-box', type: 'text', dir: 'auto', enterkeyhint: 'go', 'data-testid': 'find-box', placeholder: 'Search sessions, messages and commands', 'aria-label': 'Search',
 		role: 'combobox', 'aria-expanded': 'true', 'aria-controls': 'found', 'aria-autocomplete': 'list', autocomplete: 'off', maxlength: 100,
 	});
 	#list = h('ul', { id: 'found', class: 'found', role: 'listbox', 'aria-label': 'Results' });

@@ -38,7 +38,7 @@ export function renderPermission(item, context) {
 					'p',
 					{ class: 'permission-what' },
 					icon(tool.kind ?? 'other'),
-					h('span', {}, ...titleParts(tool.title ?? tool.tool_call_id ?? 'Tool call')),
+					h('span', { dir: 'auto' }, ...titleParts(tool.title ?? tool.tool_call_id ?? 'Tool call')),
 				),
 				...(showsAll(context.before(item), tool) ? [] : toolBody(tool, item.isWhole)),
 				permissionOptions(first.data, context),

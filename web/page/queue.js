@@ -110,7 +110,7 @@ export class PromptQueue {
 		return h(
 			'li',
 			{},
-			h('span', { class: 'queue-text' }, text),
+			h('span', { class: 'queue-text', dir: 'auto' }, text),
 			content.length > 0 && attachedNames(content),
 			edited ? h('span', { class: 'queue-note' }, 'edited') : null,
 			isOurs
@@ -154,6 +154,7 @@ export class PromptQueue {
 		}
 		const box = h('textarea', {
 			rows: 1,
+			dir: 'auto',
 			'aria-label': 'New text of the prompt',
 			'data-testid': 'queued-text',
 		});

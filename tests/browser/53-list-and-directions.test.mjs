@@ -1,10 +1,10 @@
-// The list of sessions where it is closed, and titles that run from right to left.
+// The list of sessions where it is closed, and titles and texts that run from right to left.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { post } from '../support/producer.mjs';
 import { assertNoFault } from './axe.mjs';
-import { byTestId, openPage, sessionUrl, startServer, waitForStatus } from './page.mjs';
+import { byTestId, openPage, say, sessionUrl, startServer, waitForStatus } from './page.mjs';
 
 const PHONE = { viewport: { width: 390, height: 844 }, isMobile: true, hasTouch: true };
 const QUESTION = { type: 'permission_request', data: { request_id: 'q', tool_call: { tool_call_id: 'c', title: 'Write' }, options: [{ option_id: 'a', name: 'Allow', kind: 'allow_once' }] } };
@@ -72,4 +72,30 @@ test('a title that runs from right to left is written so, and begins where the o
 		}
 		await assertNoFault(page, `titles in a page that runs ${dir}`);
 	}
+});
+
+test('prompts, queued ones, questions and what is typed run the way that they are written', async (t) => {
+	const server = await startServer(t);
+	const { id } = await server.createSession({ title: 'Directions' });
+	const page = await openPage(t, sessionUrl(server.url, id));
+	await waitForStatus(page, 'live');
+	await say(page, `hang ${HEBREW}`);
+	await page.locator('.prompt-text').waitFor();
+	await say(page, HEBREW);
+	await byTestId(page, 'queued').waitFor();
+	await post(server, id, { ...QUESTION, data: { ...QUESTION.data, tool_call: { tool_call_id: 'c', title: HEBREW } } });
+	await page.locator('.permission-what').waitFor();
+	const directionOf = (selector) => page.$eval(selector, (one) => getComputedStyle(one).direction);
+	assert.equal(await directionOf('.queue-text'), 'rtl');
+	assert.equal(await directionOf('.permission-what > span'), 'rtl');
+	assert.equal(await directionOf('.prompt-text'), 'ltr', 'its first word is a Latin one');
+	await byTestId(page, 'cancel').click();
+	await page.locator('.prompt-text').nth(1).waitFor();
+	assert.equal(await page.locator('.prompt-text').nth(1).evaluate((one) => getComputedStyle(one).direction), 'rtl', 'and not that of the words for screen readers');
+	await byTestId(page, 'prompt').fill(HEBREW);
+	assert.equal(await directionOf('#prompt'), 'rtl');
+	await page.keyboard.press('Control+k');
+	await byTestId(page, 'find-box').fill(HEBREW);
+	assert.equal(await directionOf('.find-box'), 'rtl');
+	await assertNoFault(page, 'texts in two directions');
 });
