@@ -6,7 +6,7 @@
 /** @typedef {import('../client/holdfast-client.js').Item} Item */
 /** @typedef {import('../client/holdfast-client.js').HoldfastEvent} HoldfastEvent */
 
-const FINAL = ['completed', 'failed', 'cancelled'];
+const OPEN = ['pending', 'in_progress', 'running']; // agents have other words too, for what is over
 /** What ends a call. A command may go on behind its turn, but not without its agent. */
 const ENDS = {
 	tool: ['turn_end', 'agent_stopped', 'agent_started', 'session_end'],
@@ -38,12 +38,11 @@ export class PendingTools {
 
 	/** @param {Item} item @param {unknown} status */
 	#note(item, status) {
-		const isOver = item.kind === 'tool' ? FINAL.includes(String(status)) : status !== 'running';
 		if (status === undefined && item.events.length > 1) {
 			return; // it is what it was
 		}
 		this.#cut.delete(item);
-		isOver ? this.#open.delete(item) : this.#open.add(item);
+		OPEN.includes(String(status ?? 'pending')) ? this.#open.add(item) : this.#open.delete(item);
 	}
 
 	/** @param {Item} item */
