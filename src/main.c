@@ -52,6 +52,7 @@ static const struct {
 	{"prompt", "send a prompt, and show its turn", tool_prompt},
 	{"tail", "print a session's newest events, and those that come", tool_tail},
 	{"append", "append events from stdin", tool_append},
+	{"attach", "be an agent for an editor that speaks ACP", tool_attach},
 	{"url", "print the link that logs a browser in", tool_url},
 	{"token", "issue, list and revoke tokens", tool_token},
 	{"acp-record", "run an agent and record its conversation with the client", tool_acp_record},

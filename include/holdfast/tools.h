@@ -21,6 +21,7 @@ int tool_watch(int argc, char **argv);
 /** 0: the turn has ended by itself, 1: otherwise. */
 int tool_prompt(int argc, char **argv);
 int tool_append(int argc, char **argv);
+int tool_attach(int argc, char **argv);
 int tool_replay(int argc, char **argv);
 int tool_url(int argc, char **argv);
 int tool_token(int argc, char **argv);

@@ -197,29 +197,83 @@ static int take_control(
 	return 1;
 }
 
+/** The next frame: 1, and whether it ends a message; 0: the connection is over; or a negative errno. */
+static int take_frame(
+	struct ws_client *client, struct buffer *out, unsigned *ret_code, bool *ret_is_whole)
+{
+	unsigned first;
+	uint64_t len;
+	int r = take_head(client, &first, &len);
+	r = r <= 0 ? r : out->len + len > MESSAGE_MAX ? -EMSGSIZE : fill(client, (size_t)len);
+	if (r <= 0) {
+		return r;
+	}
+	unsigned op = first & 15;
+	if (op >= OP_CLOSE) {
+		r = take_control(client, op, client->in.data, (size_t)len, ret_code);
+	} else {
+		buffer_append(out, client->in.data, (size_t)len);
+	}
+	buffer_consume(&client->in, (size_t)len);
+	*ret_is_whole = op < OP_CLOSE && (first & 0x80);
+	return r;
+}
+
 int ws_client_read(struct ws_client *client, struct buffer *out, unsigned *ret_code)
 {
+	bool is_whole = false;
+	int r = 1;
 	*ret_code = 1006;
 	buffer_clear(out);
-	for (;;) {
-		unsigned first;
-		uint64_t len;
-		int r = take_head(client, &first, &len);
-		r = r <= 0                         ? r
-		    : out->len + len > MESSAGE_MAX ? -EMSGSIZE
-						   : fill(client, (size_t)len);
-		if (r <= 0) {
-			return r;
+	while (r > 0 && !is_whole) {
+		r = take_frame(client, out, ret_code, &is_whole);
+	}
+	return r;
+}
+
+int ws_client_fd(const struct ws_client *client)
+{
+	return client->wire.fd;
+}
+
+void ws_client_ping(struct ws_client *client)
+{
+	send_frame(client, OP_PING, "", 0);
+}
+
+/** Whether a frame, with its head, has been read to its end; a wrong one is for whoever takes it. */
+static bool has_frame(const struct ws_client *client)
+{
+	const unsigned char *bytes = (const unsigned char *)client->in.data;
+	size_t had = client->in.len;
+	if (had < 2) {
+		return false;
+	}
+	size_t more = bytes[1] == 126 ? 2 : bytes[1] == 127 ? 8 : 0;
+	uint64_t len = more ? 0 : bytes[1] & 0x7f;
+	for (size_t i = 0; i < more && had >= 2 + more; i++) {
+		len = len << 8 | bytes[2 + i];
+	}
+	bool is_wrong = (bytes[1] & 0x80) || len > MESSAGE_MAX;
+	return had >= 2 + more && (is_wrong || had - 2 - more >= len);
+}
+
+int ws_client_take(
+	struct ws_client *client, bool is_readable, struct buffer *out, unsigned *ret_code)
+{
+	bool is_whole = false;
+	*ret_code = 1006;
+	if (is_readable) {
+		ssize_t n = http_wire_read(&client->wire, &client->in);
+		if (n <= 0) {
+			return (int)n;
 		}
-		unsigned op = first & 15;
-		if (op >= OP_CLOSE) {
-			r = take_control(client, op, client->in.data, (size_t)len, ret_code);
-		} else {
-			buffer_append(out, client->in.data, (size_t)len);
-		}
-		buffer_consume(&client->in, (size_t)len);
-		if (r == 0 || (op < OP_CLOSE && (first & 0x80))) {
+	}
+	while (has_frame(client)) {
+		int r = take_frame(client, out, ret_code, &is_whole);
+		if (r <= 0 || is_whole) {
 			return r;
 		}
 	}
+	return -EAGAIN;
 }

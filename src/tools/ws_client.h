@@ -24,5 +24,15 @@ void ws_client_send(struct ws_client *client, const char *text, size_t len);
  * word); -EAGAIN: nothing has come for a minute; or another negative errno.
  */
 int ws_client_read(struct ws_client *client, struct buffer *out, unsigned *ret_code);
+/* For those that wait for something else, too. */
+int ws_client_fd(const struct ws_client *client);
+/**
+ * The same without waiting, if the socket has something (`is_readable`) or more than one message came at once: 1 with a message in
+ * `out`, which has to be empty at first, and is left alone while a part of one is in it; -EAGAIN: there is no whole one.
+ */
+int ws_client_take(
+	struct ws_client *client, bool is_readable, struct buffer *out, unsigned *ret_code);
+/** The server answers, which can be heard at the socket. */
+void ws_client_ping(struct ws_client *client);
 
 #endif

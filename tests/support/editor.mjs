@@ -3,7 +3,9 @@
 
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
+import { connect, createServer } from 'node:net';
 import { Readable, Writable } from 'node:stream';
 import { client, ndJsonStream } from '@agentclientprotocol/sdk';
 import { createWebSocketStream } from '@agentclientprotocol/sdk/experimental/ws-client';
@@ -61,7 +63,7 @@ export class Editor {
 	}
 
 	#spawn(t, server, options, env) {
-		const child = spawn(binary(), ['attach', '--url', server.url, ...options], { env: { ...process.env, HOLDFAST_TOKEN: tokenOf(server.url) ?? '', ...env }, stdio: ['pipe', 'pipe', 'pipe'] });
+		const child = spawn(binary(), ['attach', '--url', server.url, ...options], { env: { ...process.env, HOLDFAST_TOKEN: server.token ?? tokenOf(server.url) ?? '', ...env }, stdio: ['pipe', 'pipe', 'pipe'] });
 		this.child = child;
 		this.stderr = '';
 		child.stderr.on('data', (data) => (this.stderr += data));
@@ -194,4 +196,30 @@ export class Editor {
 		this.connection.close();
 		this.child?.kill();
 	}
+}
+
+/** A line to the server that can be cut: it has an address that stays, also when the server comes back at another. */
+export async function openLine(t, server) {
+	const sockets = new Set();
+	const line = createServer((socket) => {
+		const { hostname, port } = new URL(server.url);
+		const upstream = connect(Number(port), hostname);
+		for (const [one, other] of [[socket, upstream], [upstream, socket]]) {
+			sockets.add(one);
+			one.pipe(other);
+			one.on('error', () => {});
+			one.on('close', () => {
+				sockets.delete(one);
+				other.destroy();
+			});
+		}
+	});
+	line.listen(0, '127.0.0.1');
+	await once(line, 'listening');
+	const cut = () => sockets.forEach((socket) => socket.destroy());
+	defer(t, () => new Promise((done) => {
+		line.close(done);
+		cut();
+	}));
+	return { url: `http://127.0.0.1:${line.address().port}`, token: server.token, cut, get count() { return sockets.size / 2; } };
 }

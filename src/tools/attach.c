@@ -1,0 +1,275 @@
+/* holdfast attach: an ACP agent on stdin and stdout that is a session of a server (docs/editors.md). */
+#include "attach_internal.h"
+#include "remote.h"
+#include "tools_internal.h"
+#include "ws_client.h"
+
+#include "holdfast/diag.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+/* A line of an editor may be so long. */
+#define LINE_MAX_SIZE ((size_t)64 << 20)
+/* Between two attempts to connect (ms): at first, and at most. */
+#define PAUSE_MS     100
+#define PAUSE_MAX_MS 5000
+/* A server that has been silent for so long is asked whether it is there, and is given up (ms). */
+#define SILENT_MS 20000
+#define DEAD_MS   60000
+
+enum {
+	ATTACH_SESSION = REMOTE_OPTION_COUNT,
+	ATTACH_NEW,
+	ATTACH_READ_ONLY,
+	ATTACH_COUNT,
+};
+
+static const struct option attach_options[] = {
+	REMOTE_OPTIONS,
+	[ATTACH_SESSION] = {"--session", "ID", NULL, NULL,
+		"the session that the editor gets when it begins a new one"},
+	[ATTACH_NEW] = {"--new", NULL, NULL, NULL,
+		"a new one is a new session of the server. This is the default"},
+	[ATTACH_READ_ONLY] = {"--read-only", NULL, NULL, NULL,
+		"the editor sees and is asked nothing, and changes nothing"},
+	{0},
+};
+
+static const struct command attach_command = {
+	.usage = "attach [--session ID | --new] [OPTIONS]",
+	.help = "For editors that speak ACP, the Agent Client Protocol: an agent on stdin and stdout that is the server. The editor\n"
+		"lists, opens and makes sessions of it, beside everybody else who watches them. It connects again by itself, and\n"
+		"goes on where it was.\n",
+	.options = attach_options,
+};
+
+struct link_state {
+	struct attach attach;
+	struct remote remote;
+	struct ws_client *client; /* NULL: there is no connection */
+	struct buffer in; /* of the editor */
+	size_t scanned; /* bytes of it without a newline */
+	struct buffer message; /* of the server, as far as it has come */
+	int64_t heard_ms; /* when the server was last heard */
+	int64_t asked_ms; /* when it was last asked whether it is there */
+	int64_t again_ms; /* when to connect next */
+	int64_t pause_ms;
+	bool is_over; /* the editor has gone */
+	bool has_failed; /* for good */
+};
+
+static int64_t now_ms(void)
+{
+	struct timespec now;
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+/* --- the editor --- */
+
+static void flush_editor(struct link_state *state)
+{
+	struct buffer *out = &state->attach.to_editor;
+	size_t at = 0;
+	while (at < out->len) {
+		ssize_t n = write(STDOUT_FILENO, out->data + at, out->len - at);
+		if (n < 0 && errno != EINTR) {
+			state->is_over = true;
+			break;
+		}
+		at += n > 0 ? (size_t)n : 0;
+	}
+	buffer_clear(out);
+}
+
+static void take_lines(struct link_state *state)
+{
+	struct buffer *in = &state->in;
+	size_t begin = 0;
+	char *end;
+	while ((end = memchr(in->data + state->scanned, '\n', in->len - state->scanned))) {
+		size_t len = (size_t)(end - in->data) - begin;
+		if (strspn(in->data + begin, " \t\r") < len) { /* it ends at the newline */
+			attach_take_line(&state->attach, in->data + begin, len);
+		}
+		begin = state->scanned = (size_t)(end - in->data) + 1;
+	}
+	buffer_consume(in, begin);
+	state->scanned = in->len;
+}
+
+static void read_editor(struct link_state *state)
+{
+	struct buffer *in = &state->in;
+	buffer_reserve(in, 1 << 16);
+	ssize_t n = read(STDIN_FILENO, in->data + in->len, 1 << 16);
+	if (n == 0 || (n < 0 && errno != EINTR && errno != EAGAIN)) {
+		state->is_over = true;
+		return;
+	}
+	in->len += n > 0 ? (size_t)n : 0;
+	take_lines(state);
+	if (in->len > LINE_MAX_SIZE) {
+		diag(DIAG_ERROR, "the editor sends a line of more than 64 MiB");
+		state->has_failed = true;
+	}
+}
+
+/* --- the server --- */
+
+static void lose(struct link_state *state, const char *why)
+{
+	diag(DIAG_INFO, "%s; trying again", why);
+	ws_client_close(state->client);
+	state->client = NULL;
+	buffer_clear(&state->message);
+	attach_lost(&state->attach);
+	state->again_ms = now_ms() + state->pause_ms;
+	state->pause_ms = state->pause_ms * 2 < PAUSE_MAX_MS ? state->pause_ms * 2 : PAUSE_MAX_MS;
+}
+
+static void connect_again(struct link_state *state)
+{
+	char path[96];
+	int status;
+	char *why = NULL;
+	snprintf(path, sizeof(path), "/acp?client_id=%s", state->attach.client_id);
+	if (ws_client_open(&state->remote.url, path, &state->client, &status, &why) < 0) {
+		bool is_final = status >= 400 && status < 500 && status != 429 && status != 408;
+		state->has_failed = is_final;
+		if (is_final) {
+			diag(DIAG_ERROR, "%s", why);
+		}
+		lose(state, why ? why : "no connection");
+	} else {
+		state->heard_ms = state->asked_ms = now_ms();
+		attach_connected(&state->attach);
+	}
+	free(why);
+}
+
+static void flush_server(struct link_state *state)
+{
+	list_for_each_safe(link, tmp, &state->attach.to_server) {
+		struct attach_message *message = list_entry(link, struct attach_message, link);
+		if (state->client) {
+			ws_client_send(state->client, message->text.data, message->text.len);
+		}
+		list_remove(&message->link);
+		buffer_finish(&message->text);
+		free(message);
+	}
+}
+
+static void end_connection(struct link_state *state, int r, unsigned code)
+{
+	bool is_denied = r == 0 && (code == 4401 || code == 4403);
+	if (is_denied) {
+		diag(DIAG_ERROR, "the token is not accepted, or has ended");
+		state->has_failed = true;
+	}
+	lose(state, "the connection has ended");
+}
+
+static void read_server(struct link_state *state)
+{
+	unsigned code;
+	int r;
+	bool is_readable = true;
+	state->heard_ms = now_ms();
+	while ((r = ws_client_take(state->client, is_readable, &state->message, &code)) > 0) {
+		is_readable = false;
+		state->pause_ms = PAUSE_MS;
+		attach_take_message(&state->attach, state->message.data, state->message.len);
+		buffer_clear(&state->message);
+	}
+	if (r != -EAGAIN) {
+		end_connection(state, r, code);
+	}
+}
+
+static void look_for_silence(struct link_state *state)
+{
+	int64_t now = now_ms();
+	if (!state->client) {
+		return;
+	}
+	if (now - state->heard_ms > DEAD_MS) {
+		lose(state, "the server is silent");
+	} else if (now - state->heard_ms > SILENT_MS && now - state->asked_ms > SILENT_MS) {
+		state->asked_ms = now;
+		ws_client_ping(state->client);
+	}
+}
+
+/* --- the loop --- */
+
+static void wait_for_news(struct link_state *state)
+{
+	struct pollfd fds[2] = {{.fd = STDIN_FILENO, .events = POLLIN},
+		{.fd = state->client ? ws_client_fd(state->client) : -1, .events = POLLIN}};
+	int64_t left = state->client ? SILENT_MS / 2 : state->again_ms - now_ms();
+	if (poll(fds, 2, left > 0 ? (int)left : 0) < 0) {
+		return;
+	}
+	if (fds[0].revents) {
+		read_editor(state);
+	}
+	if (fds[1].revents) {
+		read_server(state);
+	}
+}
+
+static int run(struct link_state *state)
+{
+	state->pause_ms = PAUSE_MS;
+	while (!state->is_over && !state->has_failed) {
+		if (!state->client && now_ms() >= state->again_ms) {
+			connect_again(state);
+		}
+		flush_server(state);
+		flush_editor(state);
+		if (!state->has_failed) {
+			wait_for_news(state);
+			look_for_silence(state);
+		}
+	}
+	flush_server(state);
+	flush_editor(state);
+	return state->has_failed ? TOOL_FAILED : 0;
+}
+
+int tool_attach(int argc, char **argv)
+{
+	const char *values[ATTACH_COUNT] = {0};
+	struct link_state state = {0};
+	int r = options_parse(&attach_command, argc, argv, NULL, values, NULL);
+	if (r != 0) {
+		return r < 0 ? TOOL_FAILED : 0;
+	}
+	if (values[ATTACH_SESSION] && values[ATTACH_NEW]) {
+		diag(DIAG_ERROR, "--session and --new say different things");
+		return TOOL_FAILED;
+	}
+	if (values[ATTACH_SESSION] && !remote_check_id(values[ATTACH_SESSION])) {
+		return TOOL_FAILED;
+	}
+	signal(SIGPIPE, SIG_IGN);
+	attach_init(&state.attach);
+	state.attach.session = values[ATTACH_SESSION];
+	state.attach.is_read_only = values[ATTACH_READ_ONLY] != NULL;
+	r = remote_open(&state.remote, values) < 0 ? TOOL_FAILED : run(&state);
+	ws_client_close(state.client);
+	attach_finish(&state.attach);
+	buffer_finish(&state.in);
+	buffer_finish(&state.message);
+	remote_finish(&state.remote);
+	return r;
+}

@@ -1,0 +1,50 @@
+/* What the files of `holdfast attach` share (attach.c, attach_messages.c). */
+#ifndef HOLDFAST_ATTACH_INTERNAL_H
+#define HOLDFAST_ATTACH_INTERNAL_H
+
+#include "holdfast/buffer.h"
+#include "holdfast/list.h"
+
+#include <jansson.h>
+#include <stdbool.h>
+
+/**
+ * What an editor and the server have to say to each other, over connections that come and go: which requests wait for an answer, which
+ * sessions are open and how far the editor is in them, and which questions it is asked.
+ */
+struct attach {
+	const char *session; /* that session/new opens; NULL: it makes one */
+	bool is_read_only;
+	char client_id[32];
+	bool is_connected;
+	bool is_greeted; /* the editor's `initialize` has its answer */
+	bool is_coming_back; /* the server has been asked for what the editor missed, and has not answered yet */
+	size_t resuming; /* sessions that it was asked for */
+	json_t *hello; /* the editor's `initialize`; NULL: it has not come */
+	struct list sessions;
+	struct list waits;
+	struct list questions;
+	struct list queue; /* messages that wait for a connection */
+	size_t queued; /* bytes of those */
+	unsigned long prompts;
+	struct buffer to_editor; /* lines */
+	struct list to_server; /* struct attach_message */
+};
+
+struct attach_message {
+	struct list link;
+	struct buffer text;
+};
+
+void attach_init(struct attach *attach);
+void attach_finish(struct attach *attach);
+/** A line of the editor's. */
+void attach_take_line(struct attach *attach, const char *text, size_t len);
+/** A message of the server's. */
+void attach_take_message(struct attach *attach, const char *text, size_t len);
+/** There is a connection: the editor's sessions are resumed, and what waits is sent again. */
+void attach_connected(struct attach *attach);
+/** There is none any more: what was not sent waits for the next one. */
+void attach_lost(struct attach *attach);
+
+#endif
