@@ -17,7 +17,7 @@ static bool is_port(const char *text)
 
 const char *push_take_host(struct push_rules *rules, const char *text)
 {
-	const char *name = strncmp(text, "*.", 2) == 0 ? text + 2 : text;
+	const char *name = text[0] == '*' && text[1] == '.' ? text + 2 : text;
 	size_t len = strspn(name, NAME_CHARS);
 	size_t count = 0;
 	if (strcmp(text, "off") == 0) {
