@@ -11,6 +11,7 @@
 #include "holdfast/push.h"
 #include "holdfast/server.h"
 #include "holdfast/store.h"
+#include "holdfast/webhook.h"
 
 enum seccomp_wish { SECCOMP_AUTO, SECCOMP_ON, SECCOMP_OFF };
 
@@ -20,6 +21,7 @@ struct config {
 	struct server_trust trust; /* owned */
 	struct push_rules push; /* owned */
 	bool is_push_given; /* its hosts were, on the command line */
+	struct webhook_rules webhooks; /* owned */
 	const char *tls_cert; /* NULL: none */
 	const char *tls_key;
 	bool tls_off; /* a proxy ends TLS */

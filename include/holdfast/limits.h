@@ -180,6 +180,15 @@
 		"time for a push service to take a message")                                                                              \
 	LIMIT(int64_t, push_retry_ms, MS, 5000, 1, 3600000, NULL,                                                                         \
 		"time before the second attempt to send a push message; it doubles with each of the six attempts")                        \
+	/* Webhooks (docs/webhooks.md). */                                                                                                \
+	LIMIT(int64_t, webhook_ms, MS, 10000, 10, 600000, NULL,                                                                           \
+		"time for a webhook to take a message")                                                                                   \
+	LIMIT(int64_t, webhook_retry_ms, MS, 1000, 1, 3600000, NULL,                                                                      \
+		"time before the second attempt to send a message to a webhook; it doubles with each attempt")                            \
+	LIMIT(int64_t, webhook_retry_max_ms, MS, 600000, 1, 86400000, NULL,                                                               \
+		"the longest time between two attempts")                                                                                  \
+	LIMIT(int64_t, webhook_keep_ms, MS, 259200000, 0, INT64_MAX, NULL,                                                                \
+		"a message is given up when its event is older than this and eight attempts have failed")                                 \
 	/* The store. */                                                                                                                  \
 	LIMIT(size_t, segment_size, BYTES, 64 * LIMIT_MIB, 4 * LIMIT_KIB, 1024 * LIMIT_MIB, NULL,                                         \
 		"the journal starts a new segment beyond this size")                                                                      \

@@ -75,7 +75,13 @@
 	METRIC(PUSH_RETRIED, counter, "push_messages_total", "{result=\"retried\"}", "")         \
 	METRIC(PUSH_GONE, counter, "push_messages_total", "{result=\"gone\"}", "")               \
 	METRIC(PUSH_FAILED, counter, "push_messages_total", "{result=\"failed\"}", "")           \
-	METRIC(PUSH_DROPPED, counter, "push_messages_total", "{result=\"dropped\"}", "")
+	METRIC(PUSH_DROPPED, counter, "push_messages_total", "{result=\"dropped\"}", "")         \
+	METRIC(WEBHOOK_BEHIND, gauge, "webhook_sessions_behind", "",                             \
+		"Sessions with events that a webhook has not been told of, over all webhooks")   \
+	METRIC(WEBHOOKS_SENT, counter, "webhook_messages_total", "{result=\"sent\"}",            \
+		"Messages of webhooks, by what became of them; retried: an attempt that failed") \
+	METRIC(WEBHOOKS_RETRIED, counter, "webhook_messages_total", "{result=\"retried\"}", "")  \
+	METRIC(WEBHOOKS_GIVEN_UP, counter, "webhook_messages_total", "{result=\"given_up\"}", "")
 
 /* HISTOGRAM(id, bounds, name, help) */
 #define HISTOGRAMS_TABLE(HISTOGRAM)                                                            \

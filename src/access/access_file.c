@@ -6,6 +6,7 @@
 #include "access_internal.h"
 
 #include "holdfast/json_text.h"
+#include "holdfast/line_file.h"
 #include "holdfast/sealed_line.h"
 
 #include <errno.h>
@@ -13,112 +14,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define FILE_MAX ((off_t)1024 * 1024 * 1024)
 /* A file of fewer bytes is not written anew, and none before it has become twice as large. */
 #define ANEW_MIN ((size_t)256 * 1024)
-
-/* --- writing --- */
-
-/** Opens the file and locks it, for appending. */
-static int open_locked(const char *path)
-{
-	struct stat here;
-	struct stat there;
-	for (;;) {
-		int fd = open(path, O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
-		if (fd < 0 || flock(fd, LOCK_EX) < 0 || fstat(fd, &here) < 0) {
-			int r = -errno;
-			if (fd >= 0) {
-				close(fd);
-			}
-			return r;
-		}
-		/* Another file may have been put in its place meanwhile. */
-		if (stat(path, &there) == 0 && here.st_ino == there.st_ino &&
-			here.st_dev == there.st_dev) {
-			return fd;
-		}
-		close(fd);
-	}
-}
-
-/** What a crash has left of a line is taken off. */
-static int cut_torn_line(int fd)
-{
-	struct stat st;
-	char last = '\n';
-	if (fstat(fd, &st) < 0) {
-		return -errno;
-	}
-	off_t end = st.st_size;
-	while (end > 0 && pread(fd, &last, 1, end - 1) == 1 && last != '\n') {
-		end--;
-	}
-	return end < st.st_size && ftruncate(fd, end) < 0 ? -errno : 0;
-}
-
-static int write_all(int fd, const char *bytes, size_t len)
-{
-	while (len) {
-		ssize_t n = write(fd, bytes, len);
-		if (n < 0 && errno != EINTR) {
-			return -errno;
-		}
-		bytes += n > 0 ? n : 0;
-		len -= n > 0 ? (size_t)n : 0;
-	}
-	return fdatasync(fd) < 0 ? -errno : 0;
-}
-
-int access_file_write(const char *path, const char *lines, size_t len)
-{
-	int fd = open_locked(path);
-	if (fd < 0) {
-		return fd;
-	}
-	int r = cut_torn_line(fd);
-	off_t end = lseek(fd, 0, SEEK_END);
-	if (r == 0) {
-		r = write_all(fd, lines, len);
-	}
-	if (r < 0 && end >= 0 && ftruncate(fd, end) < 0) {
-		r = -errno; /* a part of it may stay: it is a torn line, or was not acknowledged */
-	}
-	close(fd);
-	return r;
-}
-
-/* --- writing it anew --- */
-
-static int read_all(int fd, struct buffer *ret)
-{
-	struct stat st;
-	if (fstat(fd, &st) < 0) {
-		return -errno;
-	}
-	if (st.st_size > FILE_MAX) {
-		return -EFBIG;
-	}
-	buffer_reserve(ret, (size_t)st.st_size + 1);
-	ssize_t n = pread(fd, ret->data, (size_t)st.st_size, 0);
-	ret->len = n > 0 ? (size_t)n : 0;
-	return n < 0 ? -errno : 0;
-}
-
-int access_file_read(const char *path, struct buffer *ret)
-{
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0) {
-		return errno == ENOENT ? 0 : -errno;
-	}
-	int r = read_all(fd, ret);
-	close(fd);
-	return r;
-}
 
 /** A line as JSON; NULL if it is damaged. */
 json_t *access_line_read(const char *line, size_t len)
@@ -229,44 +129,21 @@ void access_sort_lines(const struct access *access, const struct buffer *bytes, 
 	hash_destroy(keeping.logins);
 }
 
-/** Puts the lines that are kept in the file's place, for good. */
-static int replace(const char *path, const struct buffer *kept)
-{
-	char *name = xprintf("%s.new", path);
-	char *dir = xstrndup(path, (size_t)(strrchr(path, '/') - path));
-	int fd = open(name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-	int r = fd < 0 ? -errno : write_all(fd, kept->data, kept->len);
-	if (r == 0 && rename(name, path) < 0) {
-		r = -errno;
-	}
-	if (fd >= 0) {
-		close(fd);
-	}
-	int dir_fd = r == 0 ? open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
-	if (dir_fd >= 0) {
-		r = fsync(dir_fd) < 0 ? -errno : 0;
-		close(dir_fd);
-	}
-	free(name);
-	free(dir);
-	return r;
-}
-
 /** If it has grown so much. With the lock: what a command appends meanwhile goes to the new file. */
 static void write_anew(struct access *access)
 {
 	struct stat st;
 	struct buffer bytes = {0};
 	struct buffer kept = {0};
-	int fd = open_locked(access->path);
+	int fd = line_file_lock(access->path);
 	if (fd < 0) {
 		return;
 	}
 	if (fstat(fd, &st) == 0 && (size_t)st.st_size > access->anew_size) {
 		access->anew_size = 2 * (size_t)st.st_size; /* if it fails, later */
-		if (read_all(fd, &bytes) == 0 && bytes.len == (size_t)st.st_size) {
+		if (line_file_read_all(fd, &bytes) == 0 && bytes.len == (size_t)st.st_size) {
 			access_sort_lines(access, &bytes, &kept, NULL);
-			if (replace(access->path, &kept) == 0) {
+			if (line_file_replace(access->path, &kept) == 0) {
 				access->anew_size =
 					2 * kept.len > ANEW_MIN ? 2 * kept.len : ANEW_MIN;
 			}
@@ -275,26 +152,6 @@ static void write_anew(struct access *access)
 	close(fd);
 	buffer_finish(&bytes);
 	buffer_finish(&kept);
-}
-
-int access_file_change(const char *path,
-	int (*change)(void *arg, const struct buffer *lines, struct buffer *ret_kept), void *arg)
-{
-	struct buffer bytes = {0};
-	struct buffer kept = {0};
-	int fd = open_locked(path);
-	int r = fd < 0 ? fd : cut_torn_line(fd);
-	r = r < 0 ? r : read_all(fd, &bytes);
-	r = r < 0 ? r : change(arg, &bytes, &kept);
-	if (r == 0 && (bytes.len != kept.len || memcmp(bytes.data, kept.data, kept.len) != 0)) {
-		r = replace(path, &kept);
-	}
-	if (fd >= 0) {
-		close(fd);
-	}
-	buffer_finish(&bytes);
-	buffer_finish(&kept);
-	return r;
 }
 
 /* --- on the thread pool --- */
@@ -318,7 +175,7 @@ static void handle_work(uv_work_t *work)
 			shelf->append(shelf->arg, access->lines.data, access->lines.len, false);
 		return;
 	}
-	access->status = access_file_write(access->path, access->lines.data, access->lines.len);
+	access->status = line_file_append(access->path, access->lines.data, access->lines.len);
 	write_anew(access);
 }
 
@@ -413,7 +270,7 @@ int access_file_load(struct access *access, char **ret_why)
 {
 	struct buffer bytes = {0};
 	size_t line = 0;
-	int r = access_file_read(access->path, &bytes);
+	int r = line_file_read(access->path, &bytes);
 	if (r == 0 && bytes.len) {
 		r = access_take_lines(access, bytes.data, bytes.len, &line);
 	}

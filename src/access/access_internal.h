@@ -94,16 +94,6 @@ int access_file_load(struct access *access, char **ret_why);
 /** Puts a line on its way; its object has no closing brace yet. */
 void access_file_append(struct access *access, struct buffer *object,
 	void (*done)(void *arg, int status), void *arg);
-/** All of the file, of at most 1 GiB; nothing if there is none. Blocks. */
-int access_file_read(const char *path, struct buffer *ret);
-/**
- * Has the lock on the file while `change` makes *ret_kept of its whole lines, which comes in their
- * place; unless that returns a negative errno. Blocks.
- */
-int access_file_change(const char *path,
-	int (*change)(void *arg, const struct buffer *lines, struct buffer *ret_kept), void *arg);
-/** Appends lines to the file and syncs it. Blocks. */
-int access_file_write(const char *path, const char *lines, size_t len);
 
 /** A line as JSON; NULL if it is damaged. */
 json_t *access_line_read(const char *line, size_t len);

@@ -6,6 +6,8 @@
  */
 #include "access_internal.h"
 
+#include "holdfast/line_file.h"
+
 #include "holdfast/loop.h"
 
 #include <stdlib.h>
@@ -175,7 +177,7 @@ static void look_work(uv_work_t *work)
 	look->at = look->status == 0 ? at : look->at;
 	pick(&look->lines, 1, is_revocation, true, &revocations);
 	if (look->status == 0 && revocations.len && !look->is_anew) {
-		(void)access_file_write(access->path, revocations.data, revocations.len);
+		(void)line_file_append(access->path, revocations.data, revocations.len);
 	}
 	buffer_finish(&revocations);
 }
@@ -216,7 +218,7 @@ int access_shared_load(struct access *access, char **ret_why)
 {
 	struct access_look *look = &access->look;
 	look->seen_ms = now_ms();
-	int r = access_file_change(access->path, change_file, access);
+	int r = line_file_change(access->path, change_file, access);
 	r = r < 0 ? r : take_all(access);
 	if (r < 0) {
 		*ret_why = xprintf(

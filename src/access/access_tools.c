@@ -1,6 +1,8 @@
 /* What the commands do with a data directory's tokens, without its server. */
 #include "access_internal.h"
 
+#include "holdfast/line_file.h"
+
 #include "holdfast/sealed_line.h"
 
 #include <errno.h>
@@ -128,7 +130,7 @@ static int append(const char *data_dir, struct buffer *object, char **ret_why)
 	struct buffer path = {0};
 	buffer_printf(&path, "%s/access.jsonl", data_dir);
 	sealed_line_end(object, 0);
-	int r = access_file_write(buffer_cstr(&path), object->data, object->len);
+	int r = line_file_append(buffer_cstr(&path), object->data, object->len);
 	if (r < 0) {
 		fail(r, ret_why, "%s cannot be written: %s", buffer_cstr(&path), strerror(-r));
 	}
@@ -189,7 +191,7 @@ int access_each_line(const char *data_dir, void (*visit)(void *arg, const json_t
 	struct buffer path = {0};
 	struct buffer bytes = {0};
 	buffer_printf(&path, "%s/access.jsonl", data_dir);
-	int r = access_file_read(buffer_cstr(&path), &bytes);
+	int r = line_file_read(buffer_cstr(&path), &bytes);
 	const char *at = bytes.data;
 	const char *end = at + bytes.len;
 	const char *newline;

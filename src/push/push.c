@@ -54,7 +54,7 @@ struct sender {
 	struct worker *worker; /* NULL: it has ended */
 	struct message *message; /* NULL: it has nothing to do */
 	/* For the thread, and from it. */
-	struct push_url url;
+	struct post_url url;
 	struct push_target target;
 	char *topic;
 	int64_t now_s;
@@ -193,7 +193,8 @@ static void handle_run(void *arg)
 			    sender->now_s + PROOF_S, &headers);
 	buffer_append_str(&headers, "\r\n");
 	if (r == 0) {
-		r = push_post(&(struct push_post){.rules = push->config.rules,
+		r = post_send(&(struct post){.addresses = push->config.rules->addresses,
+				      .address_count = push->config.rules->address_count,
 				      .tls = push->tls,
 				      .url = &sender->url,
 				      .headers = buffer_cstr(&headers),
@@ -321,7 +322,7 @@ static void begin(struct push *push, struct sender *sender, struct message *mess
 		access_subscription(push->config.access, message->login, &grant);
 	if (!subscription || !may_know(grant, message->session, message->news) ||
 		news_now(push, message->session) != message->news ||
-		!push_url_parse(subscription->endpoint, &sender->url) ||
+		!post_url_parse(subscription->endpoint, 0, &sender->url) ||
 		!push_rules_allow(push->config.rules, &sender->url) ||
 		!push_target_read(subscription->p256dh, subscription->auth, &sender->target)) {
 		drop(push, message);
@@ -450,9 +451,9 @@ const char *push_public_key_of(const struct push *push)
 
 const char *push_fault(const struct push *push, const struct push_subscription *subscription)
 {
-	struct push_url url;
+	struct post_url url;
 	struct push_target target;
-	if (!push_url_parse(subscription->endpoint, &url)) {
+	if (!post_url_parse(subscription->endpoint, 0, &url)) {
 		return "the endpoint is not an https URL of a push service";
 	}
 	if (!push_rules_allow(push->config.rules, &url)) {
@@ -461,18 +462,6 @@ const char *push_fault(const struct push *push, const struct push_subscription *
 	return push_target_read(subscription->p256dh, subscription->auth, &target)
 		       ? NULL
 		       : "\"p256dh\" is not a key or \"auth\" not a secret";
-}
-
-static SSL_CTX *make_tls(const char *ca_file)
-{
-	SSL_CTX *tls = SSL_CTX_new(TLS_client_method());
-	if (tls && (SSL_CTX_set_min_proto_version(tls, TLS1_2_VERSION) != 1 ||
-			   SSL_CTX_set_default_verify_paths(tls) != 1 ||
-			   (ca_file && SSL_CTX_load_verify_file(tls, ca_file) != 1))) {
-		SSL_CTX_free(tls);
-		return NULL;
-	}
-	return tls;
 }
 
 static void free_push(struct push *push)
@@ -506,7 +495,7 @@ static int open_files(struct push *push, char **ret_why)
 			r < 0 ? strerror(-r) : "OpenSSL cannot make a key of it");
 		return r < 0 ? r : -EIO;
 	}
-	push->tls = push->stop_fd >= 0 ? make_tls(config->rules->ca_file) : NULL;
+	push->tls = push->stop_fd >= 0 ? post_tls_create(config->rules->ca_file) : NULL;
 	if (!push->tls) {
 		*ret_why = xprintf("--push-ca: %s cannot be read, or has no certificates",
 			config->rules->ca_file ? config->rules->ca_file : "the system's file");

@@ -89,7 +89,7 @@ static int take_push_address(struct config *config, const char *text)
 	return fault ? options_refuse(&config_options[PUSH_ADDRESS], text, fault) : 0;
 }
 
-typedef int take_fn(struct config *config, const char *text);
+typedef config_take_fn take_fn;
 
 /** Several, with such separators between them; NULL: none. */
 static int take_list(struct config *config, const char *list, const char *separators, take_fn *take)
@@ -178,6 +178,12 @@ static int take_each(void *owner, size_t option, const char *value)
 	case PUSH_ADDRESS:
 		r = take_push_address(owner, value);
 		break;
+	case WEBHOOK:
+		r = config_take_webhook(owner, value);
+		break;
+	case WEBHOOK_ADDRESS:
+		r = config_take_webhook_address(owner, value);
+		break;
 	default:
 		return 0;
 	}
@@ -188,7 +194,8 @@ bool config_may_repeat(size_t option)
 {
 	return option == LIMIT || option == AGENT_ENV || option == LISTEN || option == ALLOW_HOST ||
 	       option == ALLOW_ORIGIN || option == SANDBOX_READ || option == SANDBOX_WRITE ||
-	       option == TRUST_PROXY || option == PUSH_HOST || option == PUSH_ADDRESS;
+	       option == TRUST_PROXY || option == PUSH_HOST || option == PUSH_ADDRESS ||
+	       option == WEBHOOK || option == WEBHOOK_ADDRESS;
 }
 
 static const char *look_up(void *owner, size_t option)
@@ -372,6 +379,7 @@ static int take_values(struct config *config, const char *values[])
 	config->durability = r == 0 ? DURABILITY_FSYNC : DURABILITY_WRITE;
 	r = config_take_store(config, values);
 	r = r < 0 ? r : config_take_node(config, values);
+	r = r < 0 ? r : config_take_webhooks(config, values, take_outside);
 	if (r < 0) {
 		return r;
 	}
@@ -507,6 +515,7 @@ void config_finish(struct config *config)
 	config->listen = NULL;
 	trust_finish(&config->trust);
 	push_rules_finish(&config->push);
+	webhook_rules_finish(&config->webhooks);
 	free(config->node_address);
 	config->node_address = NULL;
 	free(config->cwd);

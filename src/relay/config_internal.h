@@ -20,6 +20,11 @@ enum {
 	PUSH_HOST,
 	PUSH_ADDRESS,
 	PUSH_CA,
+	WEBHOOK,
+	WEBHOOK_SECRET,
+	WEBHOOK_ADDRESS,
+	WEBHOOK_CA,
+	WEBHOOK_HTTP,
 	COMPRESSION,
 	DATA,
 	STORE,
@@ -70,6 +75,14 @@ bool config_may_repeat(size_t option);
 /* config_log.c */
 /** -EINVAL after saying what is wrong. */
 int config_take_log(struct config *config, const char *level, const char *format);
+
+/* config_webhook.c: the same. */
+typedef int config_take_fn(struct config *config, const char *text);
+int config_take_webhook(struct config *config, const char *text);
+int config_take_webhook_address(struct config *config, const char *text);
+/** After --store. `take_outside` adds what the environment or the file has of an option that may be repeated. */
+int config_take_webhooks(struct config *config, const char *values[],
+	int (*take_outside)(struct config *config, int option, config_take_fn *take));
 
 /* config_store.c: the same. After --durability and --listen. */
 int config_take_store(struct config *config, const char *values[]);

@@ -48,6 +48,20 @@ const struct option config_options[OPTION_COUNT + 1] = {
 		"      repeated, in the same way"},
 	[PUSH_CA] = {"--push-ca", "FILE", "HOLDFAST_PUSH_CA", NULL,
 		"certificates (PEM) to trust for push services, besides the system's"},
+	[WEBHOOK] = {"--webhook", "URL", "HOLDFAST_WEBHOOK", NULL,
+		"send a signed message to this https URL when a session begins to wait for an answer, ends a turn, or its agent\n"
+		"      fails; docs/webhooks.md. May be repeated; separate URLs in HOLDFAST_WEBHOOK with blanks"},
+	[WEBHOOK_SECRET] = {"--webhook-secret", "FILE", "HOLDFAST_WEBHOOK_SECRET", NULL,
+		"what the messages are signed with: lines of whsec_ and 24 to 64 bytes in base64; with several of them, each\n"
+		"      message is signed with all, until the receivers know the new one. SIGHUP reads it again"},
+	[WEBHOOK_ADDRESS] = {"--webhook-address", "ADDRESS[/BITS]", "HOLDFAST_WEBHOOK_ADDRESS",
+		NULL,
+		"let the name in a webhook's URL have this private address; without it only addresses in the internet are\n"
+		"      connected to, and those that a URL itself has. May be repeated, in the same way"},
+	[WEBHOOK_CA] = {"--webhook-ca", "FILE", "HOLDFAST_WEBHOOK_CA", NULL,
+		"certificates (PEM) to trust for webhooks, besides the system's"},
+	[WEBHOOK_HTTP] = {"--webhook-http", NULL, "HOLDFAST_WEBHOOK_HTTP", NULL,
+		"let webhooks on other machines have http URLs; whoever is in between can read and hold back messages"},
 	[COMPRESSION] = {"--compression", "on|off", "HOLDFAST_COMPRESSION", "on",
 		"off: do not compress messages, pages and files, for use behind a proxy that does"},
 	[DATA] = {"--data", "DIR", "HOLDFAST_DATA", "./data",

@@ -2,6 +2,7 @@
 
 #include "config_file.h"
 #include "notify.h"
+#include "relay_reload.h"
 #include "relay_qr.h"
 #include "relay_sandbox.h"
 #include "relay_urls.h"
@@ -14,6 +15,7 @@
 #include "holdfast/server.h"
 #include "holdfast/session.h"
 #include "holdfast/store_postgres.h"
+#include "holdfast/webhook.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -40,6 +42,7 @@ struct relay {
 	struct agent_host *agents;
 	struct access *access; /* NULL: --auth off */
 	struct push *push; /* NULL: no push messages */
+	struct webhooks *webhooks; /* NULL: none */
 	struct inherited_sockets inherited;
 	struct server *server;
 	uv_prepare_t prepare;
@@ -51,9 +54,7 @@ struct relay {
 	uv_signal_t sighup;
 	struct notify *notify; /* NULL: nobody is to be told */
 	uint64_t seen_lsn; /* what was on disk when the watchdog was told last */
-	uv_work_t reload; /* its data is NULL while it is not under way */
-	int reload_status;
-	enum diag_level log_level;
+	struct reload reload;
 	uv_timer_t drain;
 	uv_timer_t give_up;
 	bool agents_gone;
@@ -90,6 +91,7 @@ static void handle_changed(void *owner, struct session *session)
 		session_get_object(session, &object);
 		push_session_changed(relay->push, object.id, object.status);
 	}
+	webhooks_session_changed(relay->webhooks, session);
 }
 
 static void handle_deleted(void *owner, struct session *session)
@@ -100,6 +102,7 @@ static void handle_deleted(void *owner, struct session *session)
 	if (relay->push) {
 		push_session_deleted(relay->push, session_id(session));
 	}
+	webhooks_session_deleted(relay->webhooks, session_id(session));
 }
 
 static void handle_moved(void *owner, struct session *session)
@@ -134,6 +137,7 @@ static void handle_returned(void *owner, struct session *session)
 {
 	struct relay *relay = owner;
 	agent_host_recover(relay->agents, session);
+	webhooks_session_changed(relay->webhooks, session);
 }
 
 /* --- the end of a tick --- */
@@ -236,25 +240,6 @@ static void handle_spawner_lost(void *owner)
 	}
 }
 
-/** On the thread pool: it reads a file. */
-static void read_level(uv_work_t *work)
-{
-	struct relay *relay = work->data;
-	relay->reload_status = config_read_log_level(relay->config, &relay->log_level);
-}
-
-static void take_level(uv_work_t *work, int status)
-{
-	struct relay *relay = work->data;
-	work->data = NULL;
-	if (relay->reload_status == 0) {
-		diag_set_level(relay->log_level);
-		diag_say("SIGHUP: the log level has been read again");
-	} else if (relay->reload_status == -ENOENT && !relay->config->tls_cert) {
-		diag_say("SIGHUP: no file has anything to be read again");
-	}
-}
-
 static void handle_hangup(uv_signal_t *handle, int number)
 {
 	struct relay *relay = handle->data;
@@ -267,10 +252,7 @@ static void handle_hangup(uv_signal_t *handle, int number)
 	if (relay->config->tls_cert) {
 		server_reload_keys(relay->server);
 	}
-	if (!relay->reload.data) {
-		relay->reload.data = relay;
-		uv_queue_work(&relay->loop, &relay->reload, read_level, take_level);
-	}
+	relay_reload(&relay->reload, &relay->loop, relay->config, relay->webhooks);
 }
 
 /* --- building --- */
@@ -350,6 +332,22 @@ static int open_push(struct relay *relay, char **ret_why)
 		&relay->push, ret_why);
 }
 
+static int open_webhooks(struct relay *relay, char **ret_why)
+{
+	const struct config *config = relay->config;
+	if (!config->webhooks.urls[0]) {
+		return 0;
+	}
+	return webhooks_create(&(struct webhooks_config){.loop = &relay->loop,
+				       .clock = &relay->clock,
+				       .limits = relay->limits,
+				       .metrics = relay->metrics,
+				       .sessions = relay->sessions,
+				       .data_dir = config->data_dir,
+				       .rules = &config->webhooks},
+		&relay->webhooks, ret_why);
+}
+
 /** Before there are threads and secrets, which the spawner is not to have. */
 static int open_agents(struct relay *relay, char **ret_why)
 {
@@ -417,7 +415,8 @@ static int open_rooms(struct relay *relay)
 					   .ops = &ops,
 					   .owner = relay},
 			&relay->sessions, &why) == 0 &&
-		open_access(relay, &why) == 0 && open_push(relay, &why) == 0) {
+		open_access(relay, &why) == 0 && open_push(relay, &why) == 0 &&
+		open_webhooks(relay, &why) == 0) {
 		relay->server = server_create(&(struct server_config){.loop = &relay->loop,
 						      .limits = relay->limits,
 						      .clock = &relay->clock,
@@ -541,6 +540,7 @@ int relay_run(const struct config *config)
 	server_close(relay.server);
 	push_stop(relay.push);
 	access_stop(relay.access);
+	webhooks_stop(relay.webhooks);
 	if (!close_rooms(&relay)) {
 		diag(DIAG_WARN, "a disk or a name server does not answer; work on it is abandoned");
 		_exit(code);
@@ -549,6 +549,7 @@ int relay_run(const struct config *config)
 	uv_run(&relay.loop, UV_RUN_DEFAULT);
 	server_destroy(relay.server);
 	push_destroy(relay.push);
+	webhooks_destroy(relay.webhooks);
 	access_close(relay.access);
 	agent_host_free(relay.agents);
 	relay_finish_sandbox(&relay.sandbox);

@@ -23,7 +23,8 @@
 static char **list_secrets(const struct config *config)
 {
 	char **secrets = NULL;
-	const char *paths[] = {config->data_dir, config->auth_secret, config->tls_key};
+	const char *paths[] = {config->data_dir, config->auth_secret, config->tls_key,
+		config->webhooks.secret_file};
 	for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
 		char *path = paths[i] ? absolute_path(paths[i]) : NULL;
 		if (path) {
@@ -40,7 +41,8 @@ static char **list_trusted(const struct config *config)
 	char **trusted = NULL;
 	char *self = realpath("/proc/self/exe", NULL);
 	const char *paths[] = {self, config->web_dir, config->highlight_dir,
-		config->auth_public_key, config->tls_cert, config->push.ca_file};
+		config->auth_public_key, config->tls_cert, config->push.ca_file,
+		config->webhooks.ca_file};
 	for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
 		char *path = paths[i] ? absolute_path(paths[i]) : NULL;
 		if (path) {

@@ -10,15 +10,15 @@
 
 static bool allows_url(const struct push_rules *rules, const char *text)
 {
-	struct push_url url;
-	return push_url_parse(text, &url) && push_rules_allow(rules, &url);
+	struct post_url url;
+	return post_url_parse(text, 0, &url) && push_rules_allow(rules, &url);
 }
 
 static bool allows(const struct push_rules *rules, const char *text)
 {
 	struct address address;
 	assert_true(address_parse(text, strlen(text), &address));
-	return push_rules_allow_address(rules, &address);
+	return post_may_connect(rules->addresses, rules->address_count, &address);
 }
 
 static void hosts(void **state)
@@ -50,13 +50,13 @@ static void hosts(void **state)
 
 static void urls(void **state)
 {
-	struct push_url url;
-	assert_true(push_url_parse("https://push.example.org:0443/a/b?c=d", &url));
+	struct post_url url;
+	assert_true(post_url_parse("https://push.example.org:0443/a/b?c=d", 0, &url));
 	assert_string_equal(url.host, "push.example.org");
 	assert_string_equal(url.port, "443");
 	assert_string_equal(url.path, "/a/b?c=d");
 	assert_string_equal(url.origin, "https://push.example.org");
-	assert_true(push_url_parse("https://push.example.org:8443/", &url));
+	assert_true(post_url_parse("https://push.example.org:8443/", 0, &url));
 	assert_string_equal(url.origin, "https://push.example.org:8443");
 	for (const char *const *at = (const char *const[]){"", "https://", "https:///x",
 		     "https://x", "https://x?y", "http://x/y", "https://x:/y", "https://x:123456/y",
@@ -64,7 +64,7 @@ static void urls(void **state)
 		     "https://x/y#z", "https://x/y z", "https://x\\y/z", "https://x/y\r\nz",
 		     "https://x/\xc3\xa9", "https://[::1]/x", "https://X/y", NULL};
 		*at; at++) {
-		assert_false(push_url_parse(*at, &url));
+		assert_false(post_url_parse(*at, 0, &url));
 	}
 }
 
@@ -100,14 +100,14 @@ static void addresses(void **state)
 
 static void retry_after(void **state)
 {
-	assert_int_equal(push_retry_after(" 120", 0), 120);
-	assert_int_equal(push_retry_after("120\r\nx: y", 0), 120);
-	assert_int_equal(push_retry_after("Thu, 01 Jan 1970 00:01:00 GMT", 15), 45);
-	assert_int_equal(push_retry_after("Thu, 01 Jan 1970 00:01:00 GMT", 100), 0);
-	assert_int_equal(push_retry_after("99999999999999999999", 0), 0);
-	assert_int_equal(push_retry_after("-5", 0), 0);
-	assert_int_equal(push_retry_after("soon", 0), 0);
-	assert_int_equal(push_retry_after("", 0), 0);
+	assert_int_equal(post_retry_after(" 120", 0), 120);
+	assert_int_equal(post_retry_after("120\r\nx: y", 0), 120);
+	assert_int_equal(post_retry_after("Thu, 01 Jan 1970 00:01:00 GMT", 15), 45);
+	assert_int_equal(post_retry_after("Thu, 01 Jan 1970 00:01:00 GMT", 100), 0);
+	assert_int_equal(post_retry_after("99999999999999999999", 0), 0);
+	assert_int_equal(post_retry_after("-5", 0), 0);
+	assert_int_equal(post_retry_after("soon", 0), 0);
+	assert_int_equal(post_retry_after("", 0), 0);
 }
 
 int main(void)

@@ -1,8 +1,4 @@
-/*
- * One HTTPS request to a push service. It is made with an address that has been looked at, it follows no
- * redirect, and of the answer only the head is read. All waiting has one end.
- */
-#include "push_internal.h"
+#include "holdfast/post.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -25,12 +21,12 @@ struct line {
 	int fd;
 	int stop_fd;
 	int64_t until_ms;
-	SSL *tls;
+	SSL *tls; /* NULL: plain HTTP */
 };
 
 /* --- addresses --- */
 
-static bool is_allowed(const struct push_rules *rules, const struct sockaddr *sockaddr)
+static bool is_allowed(const struct post *post, const struct sockaddr *sockaddr)
 {
 	struct address address = {.bytes = {[10] = 0xff, [11] = 0xff}};
 	if (sockaddr->sa_family == AF_INET) {
@@ -40,7 +36,7 @@ static bool is_allowed(const struct push_rules *rules, const struct sockaddr *so
 	} else {
 		return false;
 	}
-	return push_rules_allow_address(rules, &address);
+	return post_may_connect(post->addresses, post->address_count, &address);
 }
 
 /* --- waiting --- */
@@ -94,7 +90,7 @@ static int connect_to(struct line *line, const struct addrinfo *at)
 	return r;
 }
 
-static int connect_host(const struct push_post *post, struct line *line)
+static int connect_host(const struct post *post, struct line *line)
 {
 	const struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
 	struct addrinfo *found = NULL;
@@ -105,7 +101,7 @@ static int connect_host(const struct push_post *post, struct line *line)
 	int r = -EACCES;
 	line->until_ms = now_ms() + post->timeout_ms;
 	for (const struct addrinfo *at = found; at && r != 0 && r != -ECANCELED; at = at->ai_next) {
-		if (is_allowed(post->rules, at->ai_addr)) {
+		if (is_allowed(post, at->ai_addr)) {
 			r = connect_to(line, at);
 		}
 	}
@@ -130,12 +126,14 @@ static int wait_for_tls(const struct line *line, int result)
 	}
 }
 
-static int shake_hands(const struct push_post *post, struct line *line)
+static int shake_hands(const struct post *post, struct line *line)
 {
 	int result;
 	line->tls = SSL_new(post->tls);
+	/* Of an address there is no name to ask for (RFC 6066, section 3). */
 	if (!line->tls || SSL_set_fd(line->tls, line->fd) != 1 ||
-		SSL_set_tlsext_host_name(line->tls, post->url->host) != 1 ||
+		(!post->url->is_literal &&
+			SSL_set_tlsext_host_name(line->tls, post->url->host) != 1) ||
 		SSL_set1_host(line->tls, post->url->host) != 1) {
 		return -ENOMEM;
 	}
@@ -150,35 +148,63 @@ static int shake_hands(const struct push_post *post, struct line *line)
 	}
 }
 
+/* --- bytes --- */
+
+/** How many bytes were written or read (0: none, and it can be tried again), or a negative errno. */
+static ssize_t write_some(const struct line *line, const char *bytes, size_t len)
+{
+	size_t n = 0;
+	if (!line->tls) {
+		ssize_t sent = send(line->fd, bytes, len, MSG_NOSIGNAL);
+		bool waits = sent < 0 && (errno == EAGAIN || errno == EINTR);
+		return sent >= 0 ? sent : waits ? wait_for(line, POLLOUT) : -errno;
+	}
+	ERR_clear_error();
+	int result = SSL_write_ex(line->tls, bytes, len, &n);
+	return result == 1 ? (ssize_t)n : wait_for_tls(line, result);
+}
+
+static ssize_t read_some(const struct line *line, char *bytes, size_t len)
+{
+	size_t n = 0;
+	if (!line->tls) {
+		ssize_t got = recv(line->fd, bytes, len, 0);
+		bool waits = got < 0 && (errno == EAGAIN || errno == EINTR);
+		return got > 0    ? got
+		       : got == 0 ? -ECONNRESET
+		       : waits    ? wait_for(line, POLLIN)
+				  : -errno;
+	}
+	ERR_clear_error();
+	int result = SSL_read_ex(line->tls, bytes, len, &n);
+	return result == 1 ? (ssize_t)n : wait_for_tls(line, result);
+}
+
 static int write_all(const struct line *line, const char *bytes, size_t len)
 {
 	while (len) {
-		size_t n = 0;
-		ERR_clear_error();
-		int result = SSL_write_ex(line->tls, bytes, len, &n);
-		int r = result == 1 ? 0 : wait_for_tls(line, result);
-		if (r < 0) {
-			return r;
+		ssize_t n = write_some(line, bytes, len);
+		if (n < 0) {
+			return (int)n;
 		}
 		bytes += n;
-		len -= n;
+		len -= (size_t)n;
 	}
 	return 0;
 }
 
-/** Reads until the head is whole. */
+/** Reads until the head is whole. A byte at a time must not be waited for longer than all of it. */
 static int read_head(const struct line *line, struct buffer *head)
 {
 	while (head->len < HEAD_MAX) {
-		size_t n = 0;
 		buffer_reserve(head, 2048);
-		ERR_clear_error();
-		int result = SSL_read_ex(line->tls, head->data + head->len, 2047, &n);
-		int r = result == 1 ? 0 : wait_for_tls(line, result);
-		if (r < 0) {
-			return r;
+		ssize_t n = now_ms() < line->until_ms
+				    ? read_some(line, head->data + head->len, 2047)
+				    : -ETIMEDOUT;
+		if (n < 0) {
+			return (int)n;
 		}
-		head->len += n;
+		head->len += (size_t)n;
 		head->data[head->len] = '\0';
 		if (strstr(head->data, "\r\n\r\n")) {
 			return 0;
@@ -189,7 +215,7 @@ static int read_head(const struct line *line, struct buffer *head)
 
 /* --- the answer --- */
 
-int64_t push_retry_after(const char *value, int64_t now_s)
+int64_t post_retry_after(const char *value, int64_t now_s)
 {
 	struct tm tm = {0};
 	value += strspn(value, " \t");
@@ -209,16 +235,16 @@ static int read_answer(const char *head, int64_t now_s, int64_t *ret_retry_s)
 	static const char name[] = "\r\nretry-after:";
 	int status;
 	const char *retry = strcasestr(head, name);
-	*ret_retry_s = retry ? push_retry_after(retry + sizeof(name) - 1, now_s) : 0;
+	*ret_retry_s = retry ? post_retry_after(retry + sizeof(name) - 1, now_s) : 0;
 	return sscanf(head, "HTTP/1.%*1d %3d", &status) == 1 && status >= 100 ? status : -EPROTO;
 }
 
-static int exchange(const struct push_post *post, const struct line *line, struct buffer *head)
+static int exchange(const struct post *post, const struct line *line, struct buffer *head)
 {
 	struct buffer request = {0};
 	buffer_printf(&request,
 		"POST %s HTTP/1.1\r\nHost: %s\r\nContent-Length: %zu\r\nConnection: close\r\n%s\r\n",
-		post->url->path, post->url->origin + strlen("https://"), post->body->len,
+		post->url->path, strstr(post->url->origin, "://") + 3, post->body->len,
 		post->headers);
 	buffer_append(&request, post->body->data, post->body->len);
 	int r = write_all(line, request.data, request.len);
@@ -226,13 +252,13 @@ static int exchange(const struct push_post *post, const struct line *line, struc
 	return r < 0 ? r : read_head(line, head);
 }
 
-int push_post(const struct push_post *post, int64_t now_s, int64_t *ret_retry_s)
+int post_send(const struct post *post, int64_t now_s, int64_t *ret_retry_s)
 {
 	struct line line = {.fd = -1, .stop_fd = post->stop_fd};
 	struct buffer head = {0};
 	*ret_retry_s = 0;
 	int r = connect_host(post, &line);
-	r = r < 0 ? r : shake_hands(post, &line);
+	r = r < 0 || !post->url->is_tls ? r : shake_hands(post, &line);
 	r = r < 0 ? r : exchange(post, &line, &head);
 	r = r < 0 ? r : read_answer(head.data, now_s, ret_retry_s);
 	SSL_free(line.tls);

@@ -1,0 +1,154 @@
+#include "holdfast/line_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define FILE_MAX ((off_t)1024 * 1024 * 1024)
+
+/* --- writing --- */
+
+int line_file_lock(const char *path)
+{
+	struct stat here;
+	struct stat there;
+	for (;;) {
+		int fd = open(path, O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
+		if (fd < 0 || flock(fd, LOCK_EX) < 0 || fstat(fd, &here) < 0) {
+			int r = -errno;
+			if (fd >= 0) {
+				close(fd);
+			}
+			return r;
+		}
+		/* Another file may have been put in its place meanwhile. */
+		if (stat(path, &there) == 0 && here.st_ino == there.st_ino &&
+			here.st_dev == there.st_dev) {
+			return fd;
+		}
+		close(fd);
+	}
+}
+
+/** What a crash has left of a line is taken off. */
+static int cut_torn_line(int fd)
+{
+	struct stat st;
+	char last = '\n';
+	if (fstat(fd, &st) < 0) {
+		return -errno;
+	}
+	off_t end = st.st_size;
+	while (end > 0 && pread(fd, &last, 1, end - 1) == 1 && last != '\n') {
+		end--;
+	}
+	return end < st.st_size && ftruncate(fd, end) < 0 ? -errno : 0;
+}
+
+static int write_all(int fd, const char *bytes, size_t len)
+{
+	while (len) {
+		ssize_t n = write(fd, bytes, len);
+		if (n < 0 && errno != EINTR) {
+			return -errno;
+		}
+		bytes += n > 0 ? n : 0;
+		len -= n > 0 ? (size_t)n : 0;
+	}
+	return fdatasync(fd) < 0 ? -errno : 0;
+}
+
+int line_file_append(const char *path, const char *lines, size_t len)
+{
+	int fd = line_file_lock(path);
+	if (fd < 0) {
+		return fd;
+	}
+	int r = cut_torn_line(fd);
+	off_t end = lseek(fd, 0, SEEK_END);
+	if (r == 0) {
+		r = write_all(fd, lines, len);
+	}
+	if (r < 0 && end >= 0 && ftruncate(fd, end) < 0) {
+		r = -errno; /* a part of it may stay: it is a torn line, or was not acknowledged */
+	}
+	close(fd);
+	return r;
+}
+
+int line_file_replace(const char *path, const struct buffer *lines)
+{
+	char *name = xprintf("%s.new", path);
+	char *dir = xstrndup(path, (size_t)(strrchr(path, '/') - path));
+	int fd = open(name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	int r = fd < 0 ? -errno : write_all(fd, lines->data, lines->len);
+	if (r == 0 && rename(name, path) < 0) {
+		r = -errno;
+	}
+	if (fd >= 0) {
+		close(fd);
+	}
+	int dir_fd = r == 0 ? open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+	if (dir_fd >= 0) {
+		r = fsync(dir_fd) < 0 ? -errno : 0;
+		close(dir_fd);
+	}
+	free(name);
+	free(dir);
+	return r;
+}
+
+/* --- reading --- */
+
+int line_file_read_all(int fd, struct buffer *ret)
+{
+	struct stat st;
+	if (fstat(fd, &st) < 0) {
+		return -errno;
+	}
+	if (st.st_size > FILE_MAX) {
+		return -EFBIG;
+	}
+	buffer_reserve(ret, (size_t)st.st_size + 1);
+	ssize_t n = pread(fd, ret->data, (size_t)st.st_size, 0);
+	ret->len = n > 0 ? (size_t)n : 0;
+	return n < 0 ? -errno : 0;
+}
+
+int line_file_read(const char *path, struct buffer *ret)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0) {
+		return errno == ENOENT ? 0 : -errno;
+	}
+	int r = line_file_read_all(fd, ret);
+	close(fd);
+	return r;
+}
+
+/* --- both --- */
+
+int line_file_change(const char *path,
+	int (*change)(void *arg, const struct buffer *lines, struct buffer *ret_kept), void *arg)
+{
+	struct buffer bytes = {0};
+	struct buffer kept = {0};
+	int fd = line_file_lock(path);
+	int r = fd < 0 ? fd : cut_torn_line(fd);
+	r = r < 0 ? r : line_file_read_all(fd, &bytes);
+	r = r < 0 ? r : change(arg, &bytes, &kept);
+	if (r == 0 && (bytes.len != kept.len || memcmp(bytes.data, kept.data, kept.len) != 0)) {
+		r = line_file_replace(path, &kept);
+	}
+	if (fd >= 0) {
+		close(fd);
+	}
+	buffer_finish(&bytes);
+	buffer_finish(&kept);
+	return r;
+}

@@ -1,0 +1,132 @@
+#include "holdfast/post.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define NAME_CHARS "abcdefghijklmnopqrstuvwxyz0123456789.-"
+
+/* --- URLs --- */
+
+/** Digits to the end of the text. */
+static bool is_port(const char *text, size_t len)
+{
+	char digits[8];
+	if (!len || len > 5 || strspn(text, "0123456789") < len) {
+		return false;
+	}
+	snprintf(digits, sizeof(digits), "%.*s", (int)len, text);
+	return atoi(digits) > 0 && atoi(digits) < 65536;
+}
+
+/** Takes `https://`, or `http://` if that may be. Where the host begins; NULL: it is neither. */
+static const char *take_scheme(const char *text, bool may_be_plain, struct post_url *ret)
+{
+	ret->is_tls = strncmp(text, "https://", 8) == 0;
+	if (ret->is_tls) {
+		return text + 8;
+	}
+	return may_be_plain && strncmp(text, "http://", 7) == 0 ? text + 7 : NULL;
+}
+
+/** Takes a name, or an address if that may be. What follows; NULL: it is none. */
+static const char *take_host(const char *text, bool may_be_address, struct post_url *ret)
+{
+	bool is_v6 = may_be_address && *text == '[';
+	const char *begin = text + is_v6;
+	size_t len = is_v6 ? strcspn(begin, "]") : strspn(begin, NAME_CHARS);
+	if (!len || len >= sizeof(ret->host) || (is_v6 && begin[len] != ']')) {
+		return NULL;
+	}
+	memcpy(ret->host, begin, len);
+	ret->host[len] = '\0';
+	struct address_range range;
+	ret->is_literal =
+		may_be_address && !strchr(ret->host, '/') && address_range_parse(ret->host, &range);
+	if (is_v6 && !ret->is_literal) {
+		return NULL;
+	}
+	return begin + len + is_v6;
+}
+
+static void make_origin(struct post_url *url)
+{
+	bool is_v6 = strchr(url->host, ':') != NULL;
+	snprintf(url->origin, sizeof(url->origin), "%s%s%s%s%s%s",
+		url->is_tls ? "https://" : "http://", is_v6 ? "[" : "", url->host, is_v6 ? "]" : "",
+		url->has_port ? ":" : "", url->has_port ? url->port : "");
+}
+
+bool post_url_parse(const char *text, unsigned also, struct post_url *ret)
+{
+	size_t len = strlen(text);
+	for (size_t i = 0; i < len; i++) {
+		if (!isgraph((unsigned char)text[i]) || strchr("\"<>\\^`{|}#", text[i])) {
+			return false;
+		}
+	}
+	const char *host =
+		len < POST_URL_MAX ? take_scheme(text, also & POST_URL_PLAIN, ret) : NULL;
+	const char *rest = host ? take_host(host, also & POST_URL_ADDRESS, ret) : NULL;
+	const char *path = rest ? rest + strcspn(rest, "/?") : "";
+	if (*path != '/' || (rest != path && *rest != ':') ||
+		(*rest == ':' && !is_port(rest + 1, (size_t)(path - rest) - 1))) {
+		return false;
+	}
+	const char *usual = ret->is_tls ? "443" : "80";
+	snprintf(ret->port, sizeof(ret->port), "%d", atoi(*rest == ':' ? rest + 1 : usual));
+	snprintf(ret->path, sizeof(ret->path), "%s", path);
+	ret->has_port = strcmp(ret->port, usual) != 0;
+	make_origin(ret);
+	return true;
+}
+
+/* --- addresses --- */
+
+/** Of nobody in the internet: RFC 6890 and those that followed. */
+static bool is_private(const struct address *address)
+{
+	static const char *const ranges[] = {"0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10",
+		"127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12", "192.0.0.0/24", "192.0.2.0/24",
+		"192.88.99.0/24", "192.168.0.0/16", "198.18.0.0/15", "198.51.100.0/24",
+		"203.0.113.0/24", "224.0.0.0/3", "2001::/23", "2001:db8::/32", "2002::/16"};
+	static const char *const global[] = {"::ffff:0:0/96", "2000::/3"};
+	struct address_range range;
+	bool is_global = false;
+	for (size_t i = 0; i < sizeof(global) / sizeof(global[0]); i++) {
+		is_global = is_global || (address_range_parse(global[i], &range) &&
+						 address_is_in(address, &range));
+	}
+	for (size_t i = 0; i < sizeof(ranges) / sizeof(ranges[0]); i++) {
+		if (!address_range_parse(ranges[i], &range) || address_is_in(address, &range)) {
+			return true;
+		}
+	}
+	return !is_global;
+}
+
+bool post_may_connect(
+	const struct address_range *ranges, size_t count, const struct address *address)
+{
+	for (size_t i = 0; i < count; i++) {
+		if (address_is_in(address, &ranges[i])) {
+			return true;
+		}
+	}
+	return !is_private(address);
+}
+
+/* --- TLS --- */
+
+SSL_CTX *post_tls_create(const char *ca_file)
+{
+	SSL_CTX *tls = SSL_CTX_new(TLS_client_method());
+	if (tls && (SSL_CTX_set_min_proto_version(tls, TLS1_2_VERSION) != 1 ||
+			   SSL_CTX_set_default_verify_paths(tls) != 1 ||
+			   (ca_file && SSL_CTX_load_verify_file(tls, ca_file) != 1))) {
+		SSL_CTX_free(tls);
+		return NULL;
+	}
+	return tls;
+}
