@@ -25,8 +25,15 @@ static int serve(int argc, char **argv)
 
 static int print_limits(int argc, char **argv)
 {
-	limits_print(limits_default());
-	return 0;
+	static const struct command command = {
+		.usage = "limits",
+		.help = "Lists the limits that serve --limit sets: name, default, range, the code of what is refused beyond it.\n",
+	};
+	int r = options_parse(&command, argc, argv, NULL, NULL, NULL);
+	if (r == 0) {
+		limits_print(limits_default());
+	}
+	return r < 0 ? 2 : 0;
 }
 
 static const struct {
@@ -81,6 +88,8 @@ static void print_help(void)
 static int refuse_name(const char *name)
 {
 	struct options_guess guess = {.wanted = name};
+	options_try_name(&guess, "--help");
+	options_try_name(&guess, "--version");
 	for (size_t i = 0; i < COMMAND_COUNT; i++) {
 		if (commands[i].help) {
 			options_try_name(&guess, commands[i].name);
@@ -106,7 +115,7 @@ static int run(int argc, char **argv)
 /** `holdfast help`, or `holdfast help COMMAND`. */
 static int help(int argc, char **argv)
 {
-	if (argc == 1) {
+	if (argc == 1 || strcmp(argv[1], "help") == 0) {
 		print_help();
 		return 0;
 	}

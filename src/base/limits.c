@@ -140,20 +140,46 @@ static void write_value(char *out, size_t size, int64_t value, enum unit unit)
 	}
 }
 
+/* What limits_print() writes in each column but the last, which is a text of any length. */
+enum { PRINT_COLUMNS = 4 };
+
+static void write_row(
+	const struct limits *limits, const struct limit_row *row, char cells[PRINT_COLUMNS][80])
+{
+	char least[32];
+	char most[32];
+	write_value(least, sizeof(least), row->least, row->unit);
+	write_value(most, sizeof(most), row->most, row->unit);
+	snprintf(cells[0], 80, "%s", row->name);
+	write_value(cells[1], 80, get(limits, row), row->unit);
+	snprintf(cells[2], 80, "%s to %s", least, most);
+	snprintf(cells[3], 80, "%s", row->code ? row->code : "-");
+}
+
+static void print_row(
+	char cells[PRINT_COLUMNS][80], const int widths[PRINT_COLUMNS], const char *meaning)
+{
+	for (size_t c = 0; c < PRINT_COLUMNS; c++) {
+		printf("%-*s  ", widths[c], cells[c]);
+	}
+	printf("%s\n", meaning);
+}
+
 void limits_print(const struct limits *limits)
 {
-	static const char form[] = "%-23s %-9s %-20s %-20s %s\n";
-	printf(form, "NAME", "DEFAULT", "RANGE", "CODE", "MEANING");
+	char heading[PRINT_COLUMNS][80] = {"NAME", "DEFAULT", "RANGE", "CODE"};
+	char cells[PRINT_COLUMNS][80];
+	int widths[PRINT_COLUMNS] = {4, 7, 5, 4};
 	for (size_t i = 0; i < ROW_COUNT; i++) {
-		const struct limit_row *row = &rows[i];
-		char value[32];
-		char least[32];
-		char most[32];
-		char range[80];
-		write_value(value, sizeof(value), get(limits, row), row->unit);
-		write_value(least, sizeof(least), row->least, row->unit);
-		write_value(most, sizeof(most), row->most, row->unit);
-		snprintf(range, sizeof(range), "%s to %s", least, most);
-		printf(form, row->name, value, range, row->code ? row->code : "-", row->help);
+		write_row(limits, &rows[i], cells);
+		for (size_t c = 0; c < PRINT_COLUMNS; c++) {
+			int width = (int)strlen(cells[c]);
+			widths[c] = width > widths[c] ? width : widths[c];
+		}
+	}
+	print_row(heading, widths, "MEANING");
+	for (size_t i = 0; i < ROW_COUNT; i++) {
+		write_row(limits, &rows[i], cells);
+		print_row(cells, widths, rows[i].help);
 	}
 }

@@ -209,7 +209,8 @@ static const char *look_up(void *owner, size_t option)
 
 static const struct command command = {
 	.usage = "serve [OPTIONS]",
-	.help = "Runs the relay. SIGTERM and SIGINT stop it cleanly.\n",
+	.help = "Runs the relay. SIGTERM and SIGINT stop it cleanly.\n\n"
+		"Exit codes: 0 stopped, 1 it could not start, or failed; 2 its options are refused.\n",
 	.options = config_options,
 	.take = take_each,
 	.lookup = look_up,
@@ -470,7 +471,8 @@ int config_parse(struct config *config, int argc, char **argv)
 static const struct command check_command = {
 	.usage = "check-config [OPTIONS of serve]",
 	.help = "Reads the options, the environment and the file of --config as holdfast serve does, and prints each\n"
-		"option with its value and where that is from. It exits with 0, or with 2 if serve would refuse them.\n",
+		"option with its value and where that is from.\n\n"
+		"Exit codes: 0 serve would run with them, 2 it would refuse them.\n",
 	.options = config_options,
 	.take = take_each,
 	.lookup = look_up,

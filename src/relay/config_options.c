@@ -69,7 +69,8 @@ const struct option config_options[OPTION_COUNT + 1] = {
 	[STORE] = {"--store", "ADDRESS", "HOLDFAST_STORE", NULL,
 		"keep sessions in this PostgreSQL database (15 or newer), such as postgresql://holdfast@localhost/holdfast,\n"
 		"      instead of in --data, which then has only this server's secrets and logins.\n"
-		"      Passwords belong in ~/.pgpass or PGPASSWORD. One server at a time, or several with --node-listen; see docs/postgresql.md"},
+		"      Passwords belong in ~/.pgpass or PGPASSWORD. One server at a time, or several with --node-listen; see\n"
+		"      docs/postgresql.md"},
 	[NODE_LISTEN] = {"--node-listen", "ADDRESS:PORT", "HOLDFAST_NODE_LISTEN", NULL,
 		"with --store, share the database with other servers (nodes), each with its own --data: every node serves\n"
 		"      every session. Nodes reach this one at this address, unencrypted: use a private network"},

@@ -36,7 +36,8 @@ static const struct command command = {
 		"before the agent's command:\n\n"
 		"  holdfast serve --agent 'holdfast acp-record --out talk.jsonl -- opencode acp'\n\n"
 		"holdfast-replay-agent plays the file. It contains prompts, files and answers verbatim: check it before you\n"
-		"share it.\n",
+		"share it.\n\n"
+		"Exit codes: that of the agent, or 2 if it could not be started.\n",
 	.options = options,
 };
 

@@ -20,7 +20,8 @@ enum { KEEP_SECRETS, OPTION_COUNT };
 
 static const struct option options[] = {
 	[KEEP_SECRETS] = {"--keep-secrets", NULL, NULL, NULL,
-		"take the access token, the keys, tokens and logins from the backup (backup --secrets). Otherwise the server makes new ones when it starts"},
+		"take the access token, the keys, tokens and logins from the backup (backup --secrets).\n"
+		"      Otherwise the server makes new ones when it starts"},
 	{0},
 };
 

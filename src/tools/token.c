@@ -59,7 +59,8 @@ static const struct command command = {
 	.help = "create  issues a token and prints it; --role and --session say what it allows\n"
 		"list    lists the tokens issued by create, and which of them are revoked\n"
 		"revoke  revokes a token by its JTI (shown by list), or all tokens of --sub; a running server closes\n"
-		"        their connections at once\n",
+		"        their connections at once\n\n"
+		"Exit codes: 0 done, 2 failed.\n",
 	.options = options,
 	.words_min = 1,
 	.words_max = 2,

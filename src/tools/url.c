@@ -22,7 +22,8 @@ static const struct option options[] = {
 static const struct command command = {
 	.usage = "url [--data DIR] [--url URL]",
 	.help = "Prints the link that logs a browser in. It contains the access token, so anyone who has the link can do\n"
-		"everything: keep it secret. holdfast token create issues tokens that allow less.\n",
+		"everything: keep it secret. holdfast token create issues tokens that allow less.\n\n"
+		"Exit codes: 0 done, 2 failed.\n",
 	.options = options,
 };
 

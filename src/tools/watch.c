@@ -66,28 +66,44 @@ static const struct option sessions_options[] = {
 static const struct command sessions_command = {
 	.usage = "sessions [OPTIONS]",
 	.help = "Lists the sessions of a server, the one that changed last first: id, status, number of the newest event,\n"
-		"time of the last change (UTC), title.\n",
+		"time of the last change (UTC), title.\n\n"
+		"Exit codes: 0 done, 2 failed.\n",
 	.options = sessions_options,
 };
 
-static void print_session(const json_t *session, bool as_json)
+static void print_session(const json_t *session, int id_width)
 {
 	char when[32];
 	struct tm tm;
 	struct buffer title = {0};
-	if (as_json) {
-		write_event(NULL, session);
-		return;
-	}
 	time_t updated =
 		(time_t)(json_integer_value(json_object_get(session, "updated_at")) / 1000);
 	strftime(when, sizeof(when), "%Y-%m-%d %H:%M", gmtime_r(&updated, &tm));
 	const char *text = text_of(session, "title");
 	diag_clean(&title, text ? text : "", text ? strlen(text) : 0);
-	printf("%-24s  %-8s  %8" JSON_INTEGER_FORMAT "  %s  %s\n", text_of(session, "id"),
+	printf("%-*s  %-8s  %8" JSON_INTEGER_FORMAT "  %s%s%s\n", id_width, text_of(session, "id"),
 		text_of(session, "status"), json_integer_value(json_object_get(session, "max_seq")),
-		when, buffer_cstr(&title));
+		when, title.len ? "  " : "", buffer_cstr(&title));
 	buffer_finish(&title);
+}
+
+/** The columns of a page are as wide as its ids are. */
+static void print_sessions(const json_t *sessions, bool as_json)
+{
+	size_t i;
+	json_t *session;
+	int width = 0;
+	json_array_foreach(sessions, i, session) {
+		int len = (int)strlen(text_of(session, "id"));
+		width = len > width ? len : width;
+	}
+	json_array_foreach(sessions, i, session) {
+		if (as_json) {
+			write_event(NULL, session);
+		} else {
+			print_session(session, width);
+		}
+	}
 }
 
 static int list_sessions(const struct remote *remote, bool as_json)
@@ -96,17 +112,13 @@ static int list_sessions(const struct remote *remote, bool as_json)
 	int r = 0;
 	do {
 		json_t *page;
-		json_t *session;
-		size_t i;
 		char *path = xprintf("/api/sessions?limit=1000%s%s", cursor ? "&cursor=" : "",
 			cursor ? cursor : "");
 		r = remote_request(remote, "GET", path, NULL, NULL, 0, &page);
 		free(path);
 		free(cursor);
 		cursor = NULL;
-		json_array_foreach(json_object_get(page, "sessions"), i, session) {
-			print_session(session, as_json);
-		}
+		print_sessions(json_object_get(page, "sessions"), as_json);
 		const char *next = page ? text_of(page, "next") : NULL;
 		cursor = next ? xstrdup(next) : NULL;
 		json_decref(page);
@@ -164,7 +176,8 @@ static const struct option watch_options[] = {
 
 static const struct command tail_command = {
 	.usage = "tail SESSION [OPTIONS]",
-	.help = "Prints events of a session, one per line, as in the protocol with format=markdown.\n",
+	.help = "Prints events of a session, one per line, as in the protocol with format=markdown.\n\n"
+		"Exit codes: 0 done, 2 failed, or the token or the session has ended.\n",
 	.options = follow_options,
 	.words_min = 1,
 	.words_max = 1,
@@ -174,7 +187,8 @@ static const struct command watch_command = {
 	.usage = "watch SESSION [OPTIONS]",
 	.help = "Shows a session as it goes on: prompts, messages, thoughts, tools and questions. It reconnects by itself,\n"
 		"and goes on where it was. Ctrl-C ends it. On a terminal markdown is rendered, in lines of its width, with\n"
-		"colours unless NO_COLOR is set.\n",
+		"colours unless NO_COLOR is set.\n\n"
+		"Exit codes: 2 failed, or the token or the session has ended.\n",
 	.options = watch_options,
 	.words_min = 1,
 	.words_max = 1,
@@ -393,7 +407,8 @@ static const struct command append_command = {
 	.usage = "append SESSION [OPTIONS]",
 	.help = "Appends events from stdin, one JSON object per line: {\"type\", \"data\", \"message_id\"?, \"key\"?}. Each line\n"
 		"is appended as it comes. It prints the answer to each: seq and whether it was there already. Events with a\n"
-		"key can be sent again after a failure.\n",
+		"key can be sent again after a failure.\n\n"
+		"Exit codes: 0 done, 2 a line was refused; those before it are appended.\n",
 	.options = append_options,
 	.words_min = 1,
 	.words_max = 1,

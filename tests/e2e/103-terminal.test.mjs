@@ -36,7 +36,7 @@ test('sessions lists them, by --data, --url with a token, or HOLDFAST_TOKEN', as
 	await server.createSession({ id: 'one', title: 'First \u001b[31mred' });
 	await server.createSession({ id: 'two' });
 	const { stdout } = await run(0, 'sessions', '--data', server.dataDir);
-	assert.match(stdout, /^two +idle +0 {2}\d{4}-\d\d-\d\d \d\d:\d\d {2}\none +idle +0 {2}\S+ \S+ {2}First red\n$/);
+	assert.match(stdout, /^two +idle +0 {2}\d{4}-\d\d-\d\d \d\d:\d\d\none +idle +0 {2}\S+ \S+ {2}First red\n$/);
 	const file = join(scratchDir(t), 'token');
 	writeFileSync(file, `${server.token}\n`);
 	const own = server.url.startsWith('http:') ? ['--url', server.url] : ['--data', server.dataDir];
