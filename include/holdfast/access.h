@@ -88,6 +88,9 @@ void access_login(struct access *access, struct grant *grant, struct login_halve
 /** What a login allows (a reference), as access_check(). */
 enum token_verdict access_check_login(
 	struct access *access, const char *cookie, const char *header, struct grant **ret_grant);
+/** The same of one half alone, where that is enough (--ai-sdk-cookie). */
+enum token_verdict access_check_cookie(
+	struct access *access, const char *cookie, struct grant **ret_grant);
 /** Ends a login. Those that came in with it have to go. False if there is none. */
 bool access_logout(struct access *access, const char *cookie, const char *header,
 	void (*done)(void *arg, int status), void *arg);

@@ -53,6 +53,7 @@ struct server_trust {
 	struct address_range *proxies; /* whose X-Forwarded-For and X-Forwarded-Proto count */
 	size_t proxy_count;
 	bool trusts_unix; /* also of whoever comes by a unix socket */
+	bool ai_takes_cookie; /* a login's cookie is enough for the door of the AI SDK */
 };
 
 struct server_config {

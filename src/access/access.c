@@ -203,11 +203,17 @@ void access_tag(const char *half, char ret_tag[LOGIN_TAG_SIZE])
 	memcpy(ret_tag, sum + SUM_SIZE - LOGIN_TAG_SIZE, LOGIN_TAG_SIZE);
 }
 
-struct login *login_find(const struct access *access, const char *cookie, const char *header)
+static struct login *find_by_cookie(const struct access *access, const char *cookie)
 {
 	char sum[SUM_SIZE];
 	sum_text(cookie, strlen(cookie), sum);
-	struct login *login = hash_get(access->logins, sum, strlen(sum));
+	return hash_get(access->logins, sum, strlen(sum));
+}
+
+struct login *login_find(const struct access *access, const char *cookie, const char *header)
+{
+	char sum[SUM_SIZE];
+	struct login *login = find_by_cookie(access, cookie);
 	sum_text(header, strlen(header), sum);
 	return login && sums_equal(sum, login->header_sum) ? login : NULL;
 }
@@ -247,10 +253,9 @@ void access_login(struct access *access, struct grant *grant, struct login_halve
 	access_file_append(access, &line, done, arg);
 }
 
-enum token_verdict access_check_login(
-	struct access *access, const char *cookie, const char *header, struct grant **ret_grant)
+static enum token_verdict check_login(
+	struct access *access, const struct login *login, struct grant **ret_grant)
 {
-	const struct login *login = login_find(access, cookie, header);
 	*ret_grant = NULL;
 	if (!login) {
 		return TOKEN_WRONG;
@@ -260,6 +265,18 @@ enum token_verdict access_check_login(
 		*ret_grant = grant_ref(login->grant);
 	}
 	return verdict;
+}
+
+enum token_verdict access_check_login(
+	struct access *access, const char *cookie, const char *header, struct grant **ret_grant)
+{
+	return check_login(access, login_find(access, cookie, header), ret_grant);
+}
+
+enum token_verdict access_check_cookie(
+	struct access *access, const char *cookie, struct grant **ret_grant)
+{
+	return check_login(access, find_by_cookie(access, cookie), ret_grant);
 }
 
 bool access_logout(struct access *access, const char *cookie, const char *header,

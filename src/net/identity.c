@@ -98,6 +98,33 @@ static enum denial take_login(
 	return DENIED_NOTHING;
 }
 
+/** A chat on our own origin, whose code cannot send the other half (--ai-sdk-cookie). */
+static bool cookie_is_enough(const struct conn *conn)
+{
+	static const char door[] = "/api/ai/";
+	return conn->server->trust->ai_takes_cookie &&
+	       strncmp(conn->http->path, door, sizeof(door) - 1) == 0;
+}
+
+static enum denial take_cookie(struct conn *conn, const struct http_head *head)
+{
+	struct grant *grant;
+	struct login_cookie cookie;
+	struct login_cookies *cookies = login_cookies_of(conn, head);
+	bool has_one = login_own_cookie(cookies, &cookie);
+	free(cookies);
+	if (!has_one) {
+		return DENIED_NO_TOKEN;
+	}
+	enum token_verdict verdict =
+		access_check_cookie(conn->server->access, cookie.value, &grant);
+	if (verdict != TOKEN_GOOD) {
+		return denial_of(verdict);
+	}
+	take_grant(conn, grant);
+	return DENIED_NOTHING;
+}
+
 enum denial identify(struct conn *conn, const struct http_head *head)
 {
 	char field[FIELD_MAX];
@@ -136,7 +163,7 @@ enum denial identify(struct conn *conn, const struct http_head *head)
 		return DENIED_NOTHING;
 	}
 	if (!logins) {
-		return DENIED_NO_TOKEN;
+		return cookie_is_enough(conn) ? take_cookie(conn, head) : DENIED_NO_TOKEN;
 	}
 	if (!http_head_copy(head, "holdfast-login", half, sizeof(half))) {
 		return DENIED_WRONG;

@@ -103,6 +103,15 @@ bool login_find_cookie(
 	return find(cookies, ret->name, ret->value);
 }
 
+bool login_own_cookie(const struct login_cookies *cookies, struct login_cookie *ret)
+{
+	if (!cookies) {
+		return false;
+	}
+	strcpy(ret->name, cookies->name);
+	return find(cookies, ret->name, ret->value);
+}
+
 bool login_oldest_share(const struct login_cookies *cookies, char name[LOGIN_NAME_SIZE])
 {
 	size_t count = 0;

@@ -26,6 +26,8 @@ struct login_cookies *login_cookies_of(const struct conn *conn, const struct htt
 /** The cookie that belongs to a page's half, if there is exactly one. `cookies` may be NULL. */
 bool login_find_cookie(
 	const struct login_cookies *cookies, const char *half, struct login_cookie *ret);
+/** The browser's own one, without the page's half, if there is exactly one. `cookies` may be NULL. */
+bool login_own_cookie(const struct login_cookies *cookies, struct login_cookie *ret);
 /** If there are as many share links as may be: the name of the oldest one's. `cookies` may be NULL. */
 bool login_oldest_share(const struct login_cookies *cookies, char name[LOGIN_NAME_SIZE]);
 

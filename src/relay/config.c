@@ -303,6 +303,7 @@ static int take_network(struct config *config, const char *values[])
 		r = r < 0 ? r : 0;
 	}
 	config->url = values[URL];
+	config->trust.ai_takes_cookie = values[AI_SDK_COOKIE] != NULL;
 	config->qr = values[QR] != NULL;
 	return r == 0 && config->url ? parse_url(config->url) : r;
 }

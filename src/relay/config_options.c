@@ -38,6 +38,9 @@ const struct option config_options[OPTION_COUNT + 1] = {
 	[TRUST_PROXY] = {"--trust-proxy", "ADDRESS[/BITS]|unix", "HOLDFAST_TRUST_PROXY", NULL,
 		"trust X-Forwarded-For and X-Forwarded-Proto from this proxy; unix: from clients of a unix socket,\n"
 		"      which then need a token"},
+	[AI_SDK_COOKIE] = {"--ai-sdk-cookie", NULL, "HOLDFAST_AI_SDK_COOKIE", NULL,
+		"let the cookie of a login alone open /api/ai/, for pages on this origin that do not know the login's other half.\n"
+		"      Browsers send cookies to every port of a host: whatever else listens on this one gets them, and with them in"},
 	[PUSH_HOST] = {"--push-host", "NAME|*.NAME|NAME:PORT|off", "HOLDFAST_PUSH_HOST",
 		"fcm.googleapis.com,updates.push.services.mozilla.com,*.push.apple.com,*.notify.windows.com",
 		"a host of push services; messages to browsers that want them when the page is closed go to these hosts only.\n"
