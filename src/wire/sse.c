@@ -251,12 +251,15 @@ struct frame *sse_frame(struct frame *frame)
 
 /* --- gzip --- */
 
+/** With an empty block behind it, as a flush ends: on that, decoders hand out what they hold (Go's only then). */
 static void put_stored(struct buffer *out, const char *text, size_t len)
 {
+	static const unsigned char flush[STORED_HEAD] = {0, 0, 0, 0xff, 0xff};
 	const unsigned char head[STORED_HEAD] = {0, (unsigned char)len, (unsigned char)(len >> 8),
 		(unsigned char)~len, (unsigned char)(~len >> 8)};
 	buffer_append(out, head, sizeof(head));
 	buffer_append(out, text, len);
+	buffer_append(out, flush, sizeof(flush));
 }
 
 static void pack(struct frame *frame, struct deflater *deflater)

@@ -157,6 +157,8 @@ static void pieces_of_every_size_make_whole_gzip_files(void **state)
 			struct frame *frame = sse_frame(frames[(start + i * 7) % count]);
 			const struct buffer *bytes = sse_packed(frame, deflater);
 			gzip_end_add(&end, &frame->piece);
+			/* Some decoders hand out nothing before a flush ends. */
+			assert_memory_equal(bytes->data + bytes->len - 4, "\0\0\xff\xff", 4);
 			buffer_append(
 				&packed, bytes->data + FRAME_HEADROOM, bytes->len - FRAME_HEADROOM);
 			buffer_append(&wanted, frame_text(frame), frame_len(frame));
