@@ -95,6 +95,9 @@ void server_session_changed(struct server *server, struct session *session);
 void server_session_deleted(struct server *server, struct session *session);
 /** Another node has it: producers and streams end, and come back. */
 void server_session_moved(struct server *server, struct session *session);
+/** What session_ops.elsewhere() tells. */
+void server_session_elsewhere(
+	struct server *server, const char *id, const struct session_object *object, bool is_new);
 /** A token or login counts no more: access_config.revoked. */
 void server_grants_changed(struct server *server);
 /**

@@ -50,6 +50,13 @@ struct session_ops {
 	void (*store_failed)(void *owner, int error);
 	/** Inputs are taken again. */
 	void (*store_revived)(void *owner);
+	/**
+	 * What another node tells of a session of its own: its object as it is now; NULL: it is
+	 * gone. `is_new`: nothing was told of it before. A session that moves between nodes may be
+	 * told of again. NULL: nobody asks.
+	 */
+	void (*elsewhere)(
+		void *owner, const char *id, const struct session_object *object, bool is_new);
 	/** A session that could not be read when the table was opened is there now. */
 	void (*returned)(void *owner, struct session *session);
 };
@@ -95,6 +102,8 @@ void session_drop(struct session *session);
 size_t session_count_holds(const struct session *session);
 /** All sessions that there are. */
 size_t session_table_count(const struct session_table *table);
+/** At most so many are visited by session_table_each_object(). */
+size_t session_table_count_objects(const struct session_table *table);
 /** Sessions that are in memory. */
 size_t session_table_count_live(const struct session_table *table);
 /** Permission requests that wait for an answer, in all of them. */

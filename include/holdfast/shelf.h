@@ -11,6 +11,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#define SHELF_OWNER_SIZE 20
+
 /** Lent by the store, for its life. */
 struct shelf {
 	void *arg;
@@ -29,6 +31,14 @@ struct shelf {
 	int (*read)(void *arg, uint64_t *at, struct buffer *ret);
 	/** Takes away such lines that are older than a day. */
 	int (*forget)(void *arg, const char *lines, size_t len);
+
+	/* If several servers use the store at once: what they list of each other's sessions. */
+	/** On the loop: who this server is, as the owner of sessions; lent until it loses them. */
+	const char *(*owner)(void *arg);
+	/** Shows sessions of that owner: lines of "ID OBJECT", the object being JSON in one line. */
+	int (*show)(void *arg, const char *owner, const char *lines, size_t len);
+	/** The lines behind *at, as read() does, of all servers; of a deleted session "ID" alone. */
+	int (*read_shown)(void *arg, uint64_t *at, struct buffer *ret);
 };
 
 #endif

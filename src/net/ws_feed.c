@@ -124,17 +124,36 @@ static struct frame *make_frame(
 	return frame;
 }
 
+static void tell_object(
+	struct server *server, const char *type, const struct session_object *object)
+{
+	struct frame *frame = make_frame(type, object, HIDE_NOTHING);
+	bool waits = strcmp(object->status, "waiting") == 0;
+	struct frame *without_tools =
+		waits ? make_frame(type, object, HIDE_TOOLS) : frame_ref(frame);
+	broadcast(server, object->id, frame, without_tools);
+	frame_unref(frame);
+	frame_unref(without_tools);
+}
+
 static void tell(struct server *server, const char *type, const char *id)
 {
 	struct session_object object;
 	if (session_table_get_object(server->sessions, id, strlen(id), &object)) {
-		struct frame *frame = make_frame(type, &object, HIDE_NOTHING);
-		bool waits = strcmp(object.status, "waiting") == 0;
-		struct frame *without_tools =
-			waits ? make_frame(type, &object, HIDE_TOOLS) : frame_ref(frame);
-		broadcast(server, id, frame, without_tools);
-		frame_unref(frame);
-		frame_unref(without_tools);
+		tell_object(server, type, &object);
+	}
+}
+
+void server_session_elsewhere(
+	struct server *server, const char *id, const struct session_object *object, bool is_new)
+{
+	if (list_empty(&server->feeds)) {
+		return;
+	}
+	if (object) {
+		tell_object(server, is_new ? "session_created" : "session_changed", object);
+	} else {
+		feed_tell_deleted(server, id);
 	}
 }
 

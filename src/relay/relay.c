@@ -112,6 +112,15 @@ static void handle_moved(void *owner, struct session *session)
 	server_session_moved(relay->server, session);
 }
 
+static void handle_elsewhere(
+	void *owner, const char *id, const struct session_object *object, bool is_new)
+{
+	struct relay *relay = owner;
+	if (relay->server) {
+		server_session_elsewhere(relay->server, id, object, is_new);
+	}
+}
+
 static void handle_store_failed(void *owner, int error)
 {
 	diag(DIAG_ERROR,
@@ -392,6 +401,7 @@ static int open_rooms(struct relay *relay)
 		.changed = handle_changed,
 		.deleted = handle_deleted,
 		.moved = handle_moved,
+		.elsewhere = handle_elsewhere,
 		.store_failed = handle_store_failed,
 		.store_revived = handle_store_revived,
 		.returned = handle_returned,

@@ -101,6 +101,7 @@ struct session_table {
 	size_t open_blocks; /* sessions that have one */
 	struct list
 		ready; /* struct durable_wait: on disk or refused, told at the end of the tick */
+	struct elsewhere *elsewhere; /* session_elsewhere.c; NULL: all sessions are here */
 	bool recovering; /* also while sessions are taken back to what is on disk */
 	bool closing; /* nobody is told any more */
 };
@@ -129,6 +130,15 @@ void session_activity_note(void *session, uint64_t seq, const struct stream_inpu
 void session_activity_tell(struct session *session, uint64_t lsn);
 /** Forgets what waits to be told. */
 void session_activity_drop(struct session *session);
+
+/* session_elsewhere.c */
+/** If the store is shared. */
+void session_elsewhere_begin(struct session_table *table);
+void session_elsewhere_end(struct session_table *table);
+/** Other nodes are to hear of the session as it is now. */
+void session_elsewhere_note(struct session_table *table, const char *id);
+/** It has been deleted. */
+void session_elsewhere_forget(struct session_table *table, const char *id);
 
 /* session_names.c */
 /** Of session_state_ops: it waits for the disk. */

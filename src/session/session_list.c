@@ -110,7 +110,7 @@ void session_list_page(struct session_table *table, enum session_order order,
 	const struct session_cursor *cursor, const struct session_filter *filter, size_t limit,
 	struct session_page *ret)
 {
-	size_t count = session_table_count(table);
+	size_t count = session_table_count_objects(table);
 	limit = limit < count ? limit : count + 1;
 	struct listing listing = {.order = order,
 		.cursor = cursor,

@@ -109,6 +109,7 @@ void session_publish(struct session *session)
 	channel_end_tick(&session->channel);
 	if (session->object_changed) {
 		session->object_changed = false;
+		session_elsewhere_note(table, session_id(session));
 		table->ops->changed(table->owner, session);
 	}
 }

@@ -171,6 +171,7 @@ static void handle_returned(void *owner, struct session_log *log)
 	}
 	session_log_save(log);
 	session->object_changed = true;
+	session_elsewhere_note(table, session_id(session));
 	table->ops->returned(table->owner, session);
 }
 
@@ -287,6 +288,7 @@ int session_table_open(
 	store_count(table->store, config->metrics);
 	store_each_session(table->store, session_room_count, table);
 	session_watch_clock(table);
+	session_elsewhere_begin(table);
 	*ret_table = table;
 	return 0;
 }
@@ -324,6 +326,7 @@ bool session_table_close(struct session_table *table)
 	}
 	json_numbers_destroy(table->numbers);
 	session_room_finish(table);
+	session_elsewhere_end(table);
 	loop_close(table->evict_timer);
 	free(table);
 	return true;
@@ -453,26 +456,6 @@ bool session_table_get_object(
 	return log && object_of(log, ret);
 }
 
-struct visit {
-	void (*visit)(const struct session_object *object, void *arg);
-	void *arg;
-};
-
-static void visit_object(struct session_log *log, void *arg)
-{
-	const struct visit *visit = arg;
-	struct session_object object;
-	if (object_of(log, &object)) {
-		visit->visit(&object, visit->arg);
-	}
-}
-
-void session_table_each_object(struct session_table *table,
-	void (*visit)(const struct session_object *object, void *arg), void *arg)
-{
-	store_each_session(table->store, visit_object, &(struct visit){.visit = visit, .arg = arg});
-}
-
 void session_table_end_tick(struct session_table *table)
 {
 	end_ready_waits(table);
@@ -554,6 +537,7 @@ int session_create(struct session_table *table, const char *id, const struct ses
 	session->created_lsn = session->last_lsn = lsn;
 	session_room_count(log, table);
 	list_append(&table->dirty, &session->dirty_link);
+	session_elsewhere_note(table, session_id(session));
 	*ret_session = session;
 	return 0;
 }
@@ -567,6 +551,7 @@ static void handle_delete_durable(struct durable_wait *wait, int status)
 		return; /* the session is taken back to what it was */
 	}
 	channel_gone(&session->channel, "deleted");
+	session_elsewhere_forget(table, session_id(session));
 	if (!table->closing) {
 		table->ops->deleted(table->owner, session);
 	}

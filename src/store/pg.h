@@ -278,6 +278,8 @@ const unsigned char *pg_node_key(const struct store *store);
 void pg_make_name(char ret[PG_OWNER_SIZE]);
 
 /* --- pg_shelf.c --- */
+/* With it, rows of holdfast_shown are there in the order of their numbers. "hfshown" in ASCII. */
+#define PG_SHOWN_LOCK "SELECT pg_advisory_xact_lock(29386043437315950)"
 void pg_shelf_init(struct pg *pg);
 /* Of struct store_engine. */
 const struct shelf *pg_shelf(struct store *store);

@@ -33,6 +33,13 @@ static const char *const steps[] = {
 	"CREATE TABLE holdfast_access ("
 	" n bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, at timestamptz NOT NULL DEFAULT now(),"
 	" writer text NOT NULL, line text NOT NULL);"
+	/* What nodes list of each other's sessions. */
+	"CREATE SEQUENCE holdfast_shown_n;"
+	"CREATE TABLE holdfast_shown ("
+	" id text PRIMARY KEY, sid bigint NOT NULL, object text,"
+	" n bigint NOT NULL DEFAULT nextval('holdfast_shown_n'),"
+	" at timestamptz NOT NULL DEFAULT now());"
+	"CREATE INDEX holdfast_shown_order ON holdfast_shown (n);"
 	/* What a round looks for. */
 	"CREATE INDEX holdfast_node_holder ON holdfast_node (holder);",
 };

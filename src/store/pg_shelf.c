@@ -131,6 +131,78 @@ static int forget(void *arg, const char *lines, size_t len)
 	return r;
 }
 
+/* --- sessions --- */
+
+static const char show_sql[] =
+	"INSERT INTO holdfast_shown AS o (id, sid, object) SELECT s.id, s.sid, w.object"
+	" FROM unnest($1::text[], $2::text[]) AS w(id, object) JOIN holdfast_session AS s USING (id)"
+	" WHERE s.owner = $3 ON CONFLICT (id) DO UPDATE SET sid = excluded.sid, object = excluded.object,"
+	" n = nextval('holdfast_shown_n'), at = now() WHERE o.object IS DISTINCT FROM excluded.object";
+
+static const char read_shown_sql[] =
+	"SELECT n, id || coalesce(' ' || object, '') FROM holdfast_shown WHERE n > $1 ORDER BY n";
+
+static const char tidy_sql[] = "DELETE FROM holdfast_shown WHERE object IS NULL"
+			       " AND at < now() - interval '1 day'";
+
+static const char *owner_of(void *arg)
+{
+	return pg_owner(arg);
+}
+
+static void put_shown(struct pg_params *params, const char *lines, size_t len)
+{
+	int id = pg_add_array(params, PG_TEXT_ARRAY);
+	int object = pg_add_array(params, PG_TEXT_ARRAY);
+	const char *end = lines + len;
+	while (lines < end) {
+		const char *space = memchr(lines, ' ', (size_t)(end - lines));
+		const char *newline = memchr(lines, '\n', (size_t)(end - lines));
+		pg_put_bytes(params, id, lines, (size_t)(space - lines));
+		pg_put_bytes(params, object, space + 1, (size_t)(newline - space - 1));
+		lines = newline + 1;
+	}
+}
+
+/**
+ * The lock comes in a statement of its own, so that the next one sees what was committed before:
+ * else a session that is just being deleted would be shown for ever.
+ */
+static int show(void *arg, const char *owner, const char *lines, size_t len)
+{
+	struct pg *pg = arg;
+	struct pg_conn conn;
+	struct pg_params params = {0};
+	if (!pg_reader_take(pg, &conn)) {
+		return -EIO;
+	}
+	put_shown(&params, lines, len);
+	pg_add_text(&params, owner, strlen(owner));
+	int r = pg_run_all(&conn, "BEGIN", NULL);
+	r = r < 0 ? r : pg_run_all(&conn, PG_SHOWN_LOCK, NULL);
+	PGresult *result = r < 0 ? NULL : pg_run(&conn, show_sql, &params, NULL);
+	r = pg_run_all(&conn, result ? "COMMIT" : "ROLLBACK", NULL);
+	r = result ? r : -EIO;
+	PQclear(result);
+	pg_params_finish(&params);
+	pg_reader_give(pg, &conn);
+	return r;
+}
+
+static int read_shown(void *arg, uint64_t *at, struct buffer *ret)
+{
+	struct pg_params params = {0};
+	if (!*at) {
+		PQclear(pg_query(arg, tidy_sql, NULL));
+	}
+	pg_add_bigint(&params, (int64_t)*at);
+	PGresult *rows = pg_query(arg, read_shown_sql, &params);
+	pg_params_finish(&params);
+	take_rows(rows, at, ret);
+	PQclear(rows);
+	return rows ? 0 : -EIO;
+}
+
 void pg_shelf_init(struct pg *pg)
 {
 	pg_make_name(pg->writer_name);
@@ -139,7 +211,10 @@ void pg_shelf_init(struct pg *pg)
 		.secret = secret,
 		.append = append,
 		.read = read_lines,
-		.forget = forget};
+		.forget = forget,
+		.owner = owner_of,
+		.show = show,
+		.read_shown = read_shown};
 }
 
 const struct shelf *pg_shelf(struct store *store)

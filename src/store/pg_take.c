@@ -17,20 +17,37 @@
  * once this returns: it waits for locks. Who has taken one meanwhile keeps it, also a node that
  * `found` could not know of.
  */
-static const char take_sql[] =
-	"WITH found AS MATERIALIZED ("
-	"SELECT s.sid, s.owner FROM holdfast_session AS s"
-	" WHERE ($2::text IS NULL OR s.id = $2) AND (s.owner = $1 AND s.sid = ANY($4)"
-	" OR s.owner <> $1 AND NOT EXISTS (SELECT FROM holdfast_node AS n"
-	" WHERE n.holder = s.owner AND n.lease_until > now()))"
-	" ORDER BY s.sid LIMIT $3"
-	"), free AS ("
-	"SELECT s.sid FROM holdfast_session AS s JOIN found USING (sid, owner)"
-	" ORDER BY s.sid FOR UPDATE OF s"
-	"), taken AS ("
-	"UPDATE holdfast_session AS s SET fence = s.fence + 1, owner = $1 FROM free WHERE s.sid = free.sid"
-	" RETURNING s.sid, s.id, s.epoch, s.fence, s.created_at, s.created, s.last_record, s.metadata"
-	") SELECT * FROM taken ORDER BY sid";
+#define TAKE_SQL(found)                                                                                \
+	"WITH RECURSIVE " found ", free AS ("                                                          \
+	"SELECT s.sid FROM holdfast_session AS s JOIN found USING (sid, owner)"                        \
+	" ORDER BY s.sid FOR UPDATE OF s"                                                              \
+	"), taken AS ("                                                                                \
+	"UPDATE holdfast_session AS s SET fence = s.fence + 1, owner = $1 FROM free"                   \
+	" WHERE s.sid = free.sid"                                                                      \
+	" RETURNING s.sid, s.id, s.epoch, s.fence, s.created_at, s.created, s.last_record, s.metadata" \
+	") SELECT * FROM taken ORDER BY sid"
+
+#define HAS_NO_LEASE(owner)                                                  \
+	"NOT EXISTS (SELECT FROM holdfast_node AS n WHERE n.holder = " owner \
+	" AND n.lease_until > now())"
+
+static const char take_one_sql[] =
+	TAKE_SQL("found AS MATERIALIZED ("
+		 "SELECT s.sid, s.owner FROM holdfast_session AS s"
+		 " WHERE s.id = $2::text AND (s.owner = $1 AND s.sid = ANY($4)"
+		 " OR s.owner <> $1 AND " HAS_NO_LEASE("s.owner") ") LIMIT $3)");
+
+/* Owners are few: each is found by a look into the index of them, however many sessions it has. */
+static const char take_any_sql[] = TAKE_SQL(
+	"owners AS ((SELECT owner FROM holdfast_session ORDER BY owner LIMIT 1)"
+	" UNION ALL SELECT (SELECT s.owner FROM holdfast_session AS s WHERE s.owner > o.owner"
+	" ORDER BY s.owner LIMIT 1) FROM owners AS o WHERE o.owner IS NOT NULL"
+	"), dead AS ("
+	"SELECT o.owner FROM owners AS o WHERE o.owner <> $1 AND " HAS_NO_LEASE(
+		"o.owner") "), found AS MATERIALIZED ("
+			   "SELECT s.sid, s.owner FROM holdfast_session AS s JOIN dead USING (owner) WHERE $2::text IS NULL"
+			   " UNION ALL SELECT s.sid, s.owner FROM holdfast_session AS s"
+			   " WHERE s.owner = $1 AND s.sid = ANY($4) ORDER BY 1 LIMIT $3)");
 
 static const char events_sql[] =
 	"SELECT e.sid, e.seq, e.line FROM holdfast_event AS e JOIN holdfast_session AS s USING (sid)"
@@ -70,7 +87,7 @@ static PGresult *run_take(struct pg_conn *conn, const struct pg_wish *wish, char
 	for (size_t i = 0; i < wish->again_count; i++) {
 		pg_put_bigint(&params, again, wish->again[i]);
 	}
-	PGresult *rows = pg_run(conn, take_sql, &params, ret_why);
+	PGresult *rows = pg_run(conn, wish->id ? take_one_sql : take_any_sql, &params, ret_why);
 	pg_params_finish(&params);
 	return rows;
 }

@@ -54,6 +54,13 @@ static const char delete_sql[] =
 	" WHERE s.sid = g.sid AND s.fence = g.fence AND s.last_record = g.last RETURNING s.sid"
 	") INSERT INTO holdfast_garbage (sid) SELECT sid FROM gone";
 
+static const char lock_shown_sql[] = PG_SHOWN_LOCK;
+
+/* Other nodes hear of it. Whatever shows the session has the lock, and looks whether it is there. */
+static const char unshow_sql[] =
+	"UPDATE holdfast_shown AS o SET object = NULL, n = nextval('holdfast_shown_n'), at = now()"
+	" WHERE o.sid = ANY($1) AND NOT EXISTS (SELECT FROM holdfast_session AS s WHERE s.sid = o.sid)";
+
 /*
  * Waits for whatever the old connection still does to these rows, and makes it void if it is late.
  * The answer to this may be lost, too: each try has a number of its own to raise the fence to, so
@@ -166,6 +173,16 @@ static bool put_deletions(struct pg_part **parts, size_t count, struct pg_params
 		}
 	}
 	return found;
+}
+
+static void put_deleted(struct pg_part **parts, size_t count, struct pg_params *params)
+{
+	int sid = pg_add_array(params, PG_BIGINT_ARRAY);
+	for (size_t i = 0; i < count; i++) {
+		if (parts[i]->is_deletion) {
+			pg_put_bigint(params, sid, parts[i]->sid);
+		}
+	}
 }
 
 /* Places of the parameters of append_sql. */
@@ -292,11 +309,13 @@ static bool take_winners(struct pg_part **parts, size_t count, const PGresult *w
 	return is_in_doubt;
 }
 
+#define STATEMENTS_MAX 5
+
 /** 1: it is done, but the database warns that it may not be where it should, or it is not known of all. */
 static int try_group(struct pg *pg, char **ret_why)
 {
-	struct pg_params params[3] = {0};
-	struct pg_statement statements[3];
+	struct pg_params params[STATEMENTS_MAX] = {0};
+	struct pg_statement statements[STATEMENTS_MAX];
 	size_t count = 0;
 	size_t part_count;
 	struct pg_part **parts = take_open(pg, &part_count);
@@ -308,6 +327,9 @@ static int try_group(struct pg *pg, char **ret_why)
 	statements[count++] = (struct pg_statement){1, append_sql, &params[1], NULL};
 	if (put_deletions(parts, part_count, &params[2])) {
 		statements[count++] = (struct pg_statement){2, delete_sql, &params[2], NULL};
+		put_deleted(parts, part_count, &params[4]);
+		statements[count++] = (struct pg_statement){3, lock_shown_sql, &params[3], NULL};
+		statements[count++] = (struct pg_statement){4, unshow_sql, &params[4], NULL};
 	}
 	int r = pg_run_group(&pg->conn, statements, count, ret_why);
 	if (r == 0 && pg->conn.has_warned) {
@@ -315,7 +337,7 @@ static int try_group(struct pg *pg, char **ret_why)
 	} else if (r == 0) {
 		r = take_winners(parts, part_count, statements[append].result);
 	}
-	for (size_t i = 0; i < 3; i++) {
+	for (size_t i = 0; i < STATEMENTS_MAX; i++) {
 		if (i < count) {
 			PQclear(statements[i].result);
 		}
@@ -382,12 +404,7 @@ static PGresult *confirm_deletions(
 	struct pg *pg, struct pg_part **parts, size_t count, char **ret_why)
 {
 	struct pg_params params = {0};
-	int sid = pg_add_array(&params, PG_BIGINT_ARRAY);
-	for (size_t i = 0; i < count; i++) {
-		if (parts[i]->is_deletion) {
-			pg_put_bigint(&params, sid, parts[i]->sid);
-		}
-	}
+	put_deleted(parts, count, &params);
 	PGresult *confirmed = pg_run(&pg->conn, confirm_sql, &params, ret_why);
 	pg_params_finish(&params);
 	return confirmed;

@@ -1,0 +1,398 @@
+/*
+ * Sessions of other nodes, as far as lists tell of them. Each node shows the objects of its sessions on
+ * the shelf when they have changed, and looks there for what the others show, both several times a
+ * second and not for each event. Sessions whose node has died stay listed as they were last.
+ */
+#include "session_internal.h"
+
+#include "holdfast/json_text.h"
+#include "holdfast/loop.h"
+#include "holdfast/shelf.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define LOOK_MS 400
+/* So many of our own are shown at once. */
+#define SHOWN_MOST 500
+/* Notes of deletions go when they are a day old: who could not look for so long (ms) reads all again. */
+#define ANEW_MS ((int64_t)12 * 3600 * 1000)
+
+struct elsewhere {
+	struct session_table *table;
+	const struct shelf *shelf;
+	uv_timer_t *timer;
+	uv_work_t work;
+	bool is_working;
+	struct hash *objects; /* struct shown, by id; also of sessions that are here */
+	struct hash *changed; /* our own that are to be shown: their ids, which are ours */
+	uint64_t at; /* the number of the last one that is known */
+	bool is_anew;
+	int64_t seen_ms; /* when a look began that came through: ms of CLOCK_BOOTTIME */
+	int64_t begun_ms;
+	/* The thread's. */
+	char owner[SHELF_OWNER_SIZE];
+	struct buffer out; /* lines, see shelf.h */
+	struct buffer in;
+	int out_status;
+	int in_status;
+};
+
+/** An object with what its strings are in. */
+struct shown {
+	struct session_object object;
+	json_t *json;
+	bool is_old; /* it is not seen yet, of all that are read again */
+};
+
+static int64_t now_ms(void)
+{
+	struct timespec ts;
+	clock_gettime(CLOCK_BOOTTIME, &ts);
+	return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
+}
+
+static void free_shown(struct shown *shown)
+{
+	if (shown) {
+		json_decref(shown->json);
+		free(shown);
+	}
+}
+
+/* --- what others show --- */
+
+static uint64_t number_of(const json_t *json, const char *name)
+{
+	return (uint64_t)json_integer_value(json_object_get(json, name));
+}
+
+static const char *text_of(const json_t *json, const char *name)
+{
+	return json_string_value(json_object_get(json, name));
+}
+
+static const char *status_of(const json_t *json)
+{
+	static const char *const known[] = {"idle", "running", "waiting"};
+	const char *status = text_of(json, "status");
+	for (size_t i = 0; status && i < sizeof(known) / sizeof(known[0]); i++) {
+		if (strcmp(status, known[i]) == 0) {
+			return known[i];
+		}
+	}
+	return known[0];
+}
+
+/** Takes the JSON; NULL: it is no object of a session. */
+static struct shown *read_object(json_t *json)
+{
+	const char *id = text_of(json, "id");
+	const char *title = text_of(json, "title");
+	const char *epoch = text_of(json, "epoch");
+	if (!id || !title || !epoch) {
+		json_decref(json);
+		return NULL;
+	}
+	struct shown *shown = xcalloc(1, sizeof(*shown));
+	shown->json = json;
+	shown->object = (struct session_object){.id = id,
+		.labels = {.title = title,
+			.archived = json_is_true(json_object_get(json, "archived")),
+			.pinned = json_is_true(json_object_get(json, "pinned"))},
+		.agent = text_of(json, "agent"),
+		.cwd = text_of(json, "cwd"),
+		.epoch = strtoull(epoch, NULL, 16),
+		.first_seq = number_of(json, "first_seq"),
+		.max_seq = number_of(json, "max_seq"),
+		.created_at = (int64_t)number_of(json, "created_at"),
+		.updated_at = (int64_t)number_of(json, "updated_at"),
+		.status = status_of(json),
+		.is_prompting = json_is_true(json_object_get(json, "is_prompting"))};
+	const json_t *state = json_object_get(json, "agent_state");
+	for (size_t i = 0; i < AGENT_STATE_COUNT; i++) {
+		shown->object.agent_state.seqs[i] = number_of(state, agent_state_name(i));
+	}
+	return shown;
+}
+
+static bool is_here(const struct elsewhere *elsewhere, const char *id)
+{
+	return store_get_session(elsewhere->table->store, id, strlen(id)) != NULL;
+}
+
+static void tell(const struct elsewhere *elsewhere, const char *id,
+	const struct session_object *object, bool is_new)
+{
+	const struct session_table *table = elsewhere->table;
+	if (!table->closing && table->ops->elsewhere && !is_here(elsewhere, id)) {
+		table->ops->elsewhere(table->owner, id, object, is_new);
+	}
+}
+
+static void take_gone(struct elsewhere *elsewhere, const char *id)
+{
+	struct shown *gone = hash_remove(elsewhere->objects, id, strlen(id));
+	if (gone) {
+		tell(elsewhere, id, NULL, false);
+	}
+	free_shown(gone);
+}
+
+static void take_object(struct elsewhere *elsewhere, const char *id, const char *text)
+{
+	struct shown *shown = read_object(json_loads(text, 0, NULL));
+	if (!shown || strcmp(shown->object.id, id) != 0) {
+		free_shown(shown);
+		return;
+	}
+	struct shown *before = hash_put(elsewhere->objects, id, strlen(id), shown);
+	/* What is read again is told of only if it is another. */
+	if (!before || !before->is_old || !json_equal(before->json, shown->json)) {
+		tell(elsewhere, id, &shown->object, !before);
+	}
+	free_shown(before);
+}
+
+static void take_line(struct elsewhere *elsewhere, char *line)
+{
+	char *object = strchr(line, ' ');
+	if (object) {
+		*object++ = '\0';
+		take_object(elsewhere, line, object);
+	} else {
+		take_gone(elsewhere, line);
+	}
+}
+
+static void make_old(void *value, void *arg)
+{
+	((struct shown *)value)->is_old = true;
+}
+
+static void collect_old(void *value, void *arg)
+{
+	const struct shown *shown = value;
+	if (shown->is_old) {
+		json_array_append_new(arg, json_string(shown->object.id));
+	}
+}
+
+/** Those that are not there any more when all has been read again. */
+static void drop_old(struct elsewhere *elsewhere)
+{
+	size_t i;
+	const json_t *id;
+	json_t *ids = json_array();
+	hash_each(elsewhere->objects, collect_old, ids);
+	json_array_foreach(ids, i, id) {
+		take_gone(elsewhere, json_string_value(id));
+	}
+	json_decref(ids);
+}
+
+static void take_lines(struct elsewhere *elsewhere)
+{
+	char *rest = elsewhere->in.len ? (char *)buffer_cstr(&elsewhere->in) : NULL;
+	if (elsewhere->is_anew) {
+		hash_each(elsewhere->objects, make_old, NULL);
+	}
+	for (char *line; rest && (line = strsep(&rest, "\n")) && *line;) {
+		take_line(elsewhere, line);
+	}
+	if (elsewhere->is_anew) {
+		drop_old(elsewhere);
+	}
+	buffer_clear(&elsewhere->in);
+}
+
+/* --- what is shown --- */
+
+static void add_changed(struct elsewhere *elsewhere, const char *id)
+{
+	free(hash_put(elsewhere->changed, id, strlen(id), xstrdup(id)));
+}
+
+static void add_log(struct session_log *log, void *arg)
+{
+	add_changed(arg, session_log_id(log));
+}
+
+struct showing {
+	struct elsewhere *elsewhere;
+	size_t count;
+};
+
+/** False once it is among the lines, or gone. */
+static bool show(void *value, void *arg)
+{
+	struct showing *showing = arg;
+	struct elsewhere *elsewhere = showing->elsewhere;
+	char *id = value;
+	struct session_object object;
+	if (showing->count >= SHOWN_MOST) {
+		return true;
+	}
+	if (session_table_get_object(elsewhere->table, id, strlen(id), &object)) {
+		buffer_printf(&elsewhere->out, "%s ", id);
+		frames_append_session(&elsewhere->out, &object, 0);
+		buffer_append_char(&elsewhere->out, '\n');
+		showing->count++;
+	} else if (is_here(elsewhere, id)) {
+		return true; /* it is not durable yet */
+	}
+	free(id);
+	return false;
+}
+
+void session_elsewhere_note(struct session_table *table, const char *id)
+{
+	if (table->elsewhere) {
+		add_changed(table->elsewhere, id);
+	}
+}
+
+void session_elsewhere_forget(struct session_table *table, const char *id)
+{
+	struct elsewhere *elsewhere = table->elsewhere;
+	if (elsewhere) {
+		free_shown(hash_remove(elsewhere->objects, id, strlen(id)));
+	}
+}
+
+/* --- several times a second --- */
+
+static void look_work(uv_work_t *work)
+{
+	struct elsewhere *elsewhere = work->data;
+	const struct shelf *shelf = elsewhere->shelf;
+	uint64_t at = elsewhere->is_anew ? 0 : elsewhere->at;
+	elsewhere->out_status = elsewhere->out.len
+					? shelf->show(shelf->arg, elsewhere->owner,
+						  elsewhere->out.data, elsewhere->out.len)
+					: 0;
+	elsewhere->in_status = shelf->read_shown(shelf->arg, &at, &elsewhere->in);
+	elsewhere->at = elsewhere->in_status == 0 ? at : elsewhere->at;
+}
+
+static void look_done(uv_work_t *work, int status)
+{
+	struct elsewhere *elsewhere = work->data;
+	const struct shelf *shelf = elsewhere->shelf;
+	elsewhere->is_working = false;
+	shelf->hold(shelf->arg, false);
+	buffer_clear(&elsewhere->out);
+	if (elsewhere->out_status < 0) { /* all of them, once it works again */
+		store_each_session(elsewhere->table->store, add_log, elsewhere);
+	}
+	if (elsewhere->in_status == 0) {
+		elsewhere->seen_ms = elsewhere->begun_ms;
+		take_lines(elsewhere);
+	}
+	buffer_clear(&elsewhere->in);
+}
+
+static void handle_timer(uv_timer_t *timer)
+{
+	struct elsewhere *elsewhere = timer->data;
+	const struct shelf *shelf = elsewhere->shelf;
+	if (elsewhere->is_working || elsewhere->table->closing) {
+		return;
+	}
+	hash_filter(elsewhere->changed, show, &(struct showing){.elsewhere = elsewhere});
+	strcpy(elsewhere->owner, shelf->owner(shelf->arg));
+	elsewhere->begun_ms = now_ms();
+	elsewhere->is_anew = elsewhere->begun_ms - elsewhere->seen_ms > ANEW_MS;
+	elsewhere->work.data = elsewhere;
+	elsewhere->is_working = true;
+	shelf->hold(shelf->arg, true);
+	uv_queue_work(elsewhere->table->loop, &elsewhere->work, look_work, look_done);
+}
+
+/* --- life --- */
+
+void session_elsewhere_begin(struct session_table *table)
+{
+	if (!store_is_shared(table->store)) {
+		return;
+	}
+	struct elsewhere *elsewhere = xcalloc(1, sizeof(*elsewhere));
+	elsewhere->table = table;
+	elsewhere->shelf = store_shelf(table->store);
+	elsewhere->objects = hash_create();
+	elsewhere->changed = hash_create();
+	elsewhere->seen_ms = now_ms();
+	table->elsewhere = elsewhere;
+	store_each_session(table->store, add_log, elsewhere);
+	elsewhere->timer = loop_timer(table->loop, elsewhere);
+	uv_timer_start(elsewhere->timer, handle_timer, 0, LOOK_MS);
+}
+
+static void free_object(void *value, void *arg)
+{
+	free_shown(value);
+}
+
+static void free_id(void *value, void *arg)
+{
+	free(value);
+}
+
+void session_elsewhere_end(struct session_table *table)
+{
+	struct elsewhere *elsewhere = table->elsewhere;
+	if (elsewhere) {
+		loop_close(elsewhere->timer);
+		hash_each(elsewhere->objects, free_object, NULL);
+		hash_each(elsewhere->changed, free_id, NULL);
+		hash_destroy(elsewhere->objects);
+		hash_destroy(elsewhere->changed);
+		buffer_finish(&elsewhere->out);
+		buffer_finish(&elsewhere->in);
+		free(elsewhere);
+	}
+}
+
+/* --- the lists --- */
+
+struct visit {
+	struct session_table *table;
+	void (*visit)(const struct session_object *object, void *arg);
+	void *arg;
+};
+
+static void visit_log(struct session_log *log, void *arg)
+{
+	const struct visit *visit = arg;
+	struct session_object object;
+	if (session_table_get_object(
+		    visit->table, session_log_id(log), strlen(session_log_id(log)), &object)) {
+		visit->visit(&object, visit->arg);
+	}
+}
+
+static void visit_shown(void *value, void *arg)
+{
+	const struct visit *visit = arg;
+	const struct session_object *object = &((struct shown *)value)->object;
+	if (!is_here(visit->table->elsewhere, object->id)) {
+		visit->visit(object, visit->arg);
+	}
+}
+
+void session_table_each_object(struct session_table *table,
+	void (*visit)(const struct session_object *object, void *arg), void *arg)
+{
+	struct visit all = {.table = table, .visit = visit, .arg = arg};
+	store_each_session(table->store, visit_log, &all);
+	if (table->elsewhere) {
+		hash_each(table->elsewhere->objects, visit_shown, &all);
+	}
+}
+
+size_t session_table_count_objects(const struct session_table *table)
+{
+	return session_table_count(table) +
+	       (table->elsewhere ? hash_count(table->elsewhere->objects) : 0);
+}
