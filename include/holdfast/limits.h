@@ -123,6 +123,12 @@
 		"blobs_full", "images and files of one session; each counts in whole 4 KiB")                                              \
 	LIMIT(size_t, blobs, BYTES, 16 * LIMIT_GIB, 4 * LIMIT_KIB, 1048576 * LIMIT_GIB,                                                   \
 		"blobs_full", "the same, of all sessions")                                                                                \
+	LIMIT(size_t, streams, COUNT, 10000, 1, 1000000, "too_many_streams",                                                              \
+		"streams of Durable Streams at /v1/stream/")                                                                              \
+	LIMIT(size_t, stream_size, BYTES, 1 * LIMIT_GIB, 1 * LIMIT_KIB, 1024 * LIMIT_GIB,                                                 \
+		"stream_full", "size of one of them, with what it has of the one it is a fork of")                                        \
+	LIMIT(size_t, stream_producers, COUNT, 1000, 1, 1000000, "stream_full",                                                           \
+		"producers that one of them remembers; after seven days of silence one makes room for another")                           \
 	LIMIT(size_t, agents, COUNT, 100, 1, 100000, "too_many_agents", "running agents")                                                 \
 	LIMIT(size_t, agent_line_size, BYTES, 16 * LIMIT_MIB, 64 * LIMIT_KIB, 256 * LIMIT_MIB,                                            \
 		NULL, "size of one JSON-RPC line of an agent")                                                                            \

@@ -13,6 +13,7 @@
 #include "holdfast/turns.h"
 
 struct push;
+struct raw_store;
 struct server;
 
 enum listen_scheme {
@@ -74,6 +75,7 @@ struct server_config {
 	struct agent_host *agents;
 	struct access *access; /* NULL: everybody may do everything */
 	struct push *push; /* NULL: no push messages */
+	struct raw_store *raw; /* NULL: there are no raw streams */
 	struct turns *turns; /* of pages; NULL: nobody waits */
 	struct metrics *metrics; /* NULL: nothing is counted, and there is no /metrics */
 };

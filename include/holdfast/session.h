@@ -173,6 +173,8 @@ int session_create(struct session_table *table, const char *id, const struct ses
 enum limit session_room_for_another(const struct session_table *table, const char *sub);
 /** Whether the data directory may become larger. */
 bool session_table_has_disk(const struct session_table *table);
+/** Others than the sessions have written so many bytes there. */
+void session_table_note_others(struct session_table *table, uint64_t bytes);
 /** Whether inputs are refused because they cannot be made durable. */
 bool session_table_is_failing(const struct session_table *table);
 /** Whether a producer's text may open another block, and an input give another name. */

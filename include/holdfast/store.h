@@ -193,6 +193,8 @@ int64_t store_now(struct store *store);
 void store_prune(struct store *store);
 /** Whether the data directory is as large as it may be (limit max_disk). */
 bool store_is_full(const struct store *store);
+/** Others than the store have written so many bytes there. */
+void store_note_others(struct store *store, uint64_t bytes);
 /** Whether groups cannot be made durable at the moment: appends are refused. */
 bool store_is_failing(const struct store *store);
 /** Bytes that wait for the disk. */

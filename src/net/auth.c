@@ -3,7 +3,7 @@
  * origin: neither by opening a socket to us (Origin), nor through a name that somebody points at
  * 127.0.0.1 (Host, "DNS rebinding").
  */
-#include "net_internal.h"
+#include "http_internal.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -134,9 +134,13 @@ const char *auth_check(
 		return "forbidden_origin";
 	}
 	if (has_origin && !is_own_origin(conn, origin, host)) {
-		conn->http->is_foreign = is_allowed_origin(conn->server->trust, origin);
+		conn->http->is_foreign =
+			is_allowed_origin(conn->server->trust, origin) || http_is_open(conn);
 		return conn->http->is_foreign ? NULL : "forbidden_origin";
 	}
 	/* Without an origin it is not a browser, or a page of ours that only reads. */
+	if (http_is_open(conn)) {
+		return NULL;
+	}
 	return is_of_another_site(head, is_api) ? "forbidden_origin" : NULL;
 }

@@ -76,6 +76,7 @@ void conn_hold_session(struct conn *conn, struct session *session)
 void conn_drop_session(struct conn *conn)
 {
 	http_ds_forget(conn);
+	http_raw_forget(conn);
 	if (conn->session) {
 		session_drop(conn->session);
 		conn->session = NULL;

@@ -46,27 +46,42 @@ static const char *status_text(unsigned status)
 	return "Error";
 }
 
+/* What of an answer a page elsewhere may read. */
+#define EXPOSED                                                                  \
+	"access-control-expose-headers: Retry-After, ETag, Stream-Next-Offset, " \
+	"Stream-Up-To-Date, Stream-Cursor"
+#define EXPOSED_RAW                                                                  \
+	", Stream-Closed, Stream-TTL, Stream-Expires-At, Stream-SSE-Data-Encoding, " \
+	"Producer-Epoch, Producer-Seq, Producer-Expected-Seq, Producer-Received-Seq, Location"
+
 void http_append_cors(struct conn *conn, struct buffer *out)
 {
 	if (conn->server->trust->origins) {
 		buffer_append_str(out, "vary: Origin\r\n");
 	}
-	if (conn->http->is_foreign) {
+	if (http_is_open(conn)) {
+		buffer_append_str(
+			out, "access-control-allow-origin: *\r\n" EXPOSED EXPOSED_RAW "\r\n");
+	} else if (conn->http->is_foreign) {
 		const struct http_head *head = conn->http->head;
 		struct http_span origin = http_head_field(head, "origin")->value;
-		buffer_printf(out,
-			"access-control-allow-origin: %.*s\r\n"
-			"access-control-expose-headers: Retry-After, ETag, Stream-Next-Offset, "
-			"Stream-Up-To-Date, Stream-Cursor\r\n",
+		buffer_printf(out, "access-control-allow-origin: %.*s\r\n" EXPOSED "\r\n",
 			(int)origin.len, head->text + origin.at);
 	}
 }
 
 /* What a browser may do with any answer: nothing that the page does not need. */
-#define BROWSER_RULES                                                                              \
-	"x-content-type-options: nosniff\r\nreferrer-policy: no-referrer\r\n"                      \
-	"cross-origin-resource-policy: same-origin\r\ncross-origin-opener-policy: same-origin\r\n" \
+#define BROWSER_RULES                                                         \
+	"x-content-type-options: nosniff\r\nreferrer-policy: no-referrer\r\n" \
+	"cross-origin-opener-policy: same-origin\r\n"                         \
 	"permissions-policy: camera=(), geolocation=(), microphone=(), payment=(), usb=()\r\n"
+
+/** Which pages may load it. */
+static const char *resource_policy(const struct conn *conn)
+{
+	return http_is_open(conn) ? "cross-origin-resource-policy: cross-origin\r\n"
+				  : "cross-origin-resource-policy: same-origin\r\n";
+}
 
 /** Prepares the whole answer; it leaves at the end of the tick. */
 static void respond(struct conn *conn, unsigned status, const char *headers, const char *body,
@@ -77,8 +92,8 @@ static void respond(struct conn *conn, unsigned status, const char *headers, con
 	conn->http->must_close = conn->http->must_close || http_body_must_close(conn);
 	buffer_clear(out);
 	buffer_reserve(out, len + 512);
-	buffer_printf(out, "HTTP/1.1 %u %s\r\nserver: holdfast\r\n" BROWSER_RULES "%s%s", status,
-		status_text(status), headers,
+	buffer_printf(out, "HTTP/1.1 %u %s\r\nserver: holdfast\r\n" BROWSER_RULES "%s%s%s", status,
+		status_text(status), resource_policy(conn), headers,
 		conn->http->must_close                              ? "connection: close\r\n"
 		: conn->http->head && conn->http->head->is_http_1_0 ? "connection: keep-alive\r\n"
 								    : "");
@@ -126,8 +141,8 @@ void http_begin_stream(struct conn *conn, const char *type, const char *headers)
 	trace_log(conn, 200);
 	buffer_printf(&out,
 		"HTTP/1.1 200 OK\r\nserver: holdfast\r\n" BROWSER_RULES API_RULES
-		"content-type: %s\r\nx-accel-buffering: no\r\nconnection: close\r\n%s",
-		type, headers);
+		"%scontent-type: %s\r\nx-accel-buffering: no\r\nconnection: close\r\n%s",
+		resource_policy(conn), type, headers);
 	http_append_cors(conn, &out);
 	buffer_append_str(&out, "\r\n");
 	conn_put(conn, out.data, out.len);
@@ -136,6 +151,10 @@ void http_begin_stream(struct conn *conn, const char *type, const char *headers)
 
 void http_answer_preflight(struct conn *conn)
 {
+	if (http_is_open(conn)) {
+		http_answer_raw_preflight(conn);
+		return;
+	}
 	http_respond_with(conn, 204,
 		"access-control-allow-methods: GET, HEAD, POST, PATCH, DELETE\r\n"
 		"access-control-allow-headers: Authorization, Content-Type, Holdfast-Login, If-None-Match, Last-Event-ID\r\n"
@@ -190,6 +209,12 @@ static unsigned status_of(const char *code)
 		{"timeout", 408},
 		{"gone", 410},
 		{"session_exists", 409},
+		{"stream_conflict", 409},
+		{"stream_closed", 409},
+		{"producer_gap", 409},
+		{"stale_epoch", 403},
+		{"stream_full", 413},
+		{"too_many_streams", 429},
 		{"already_resolved", 409},
 		{"unknown_request", 409},
 		{"key_conflict", 409},

@@ -2,6 +2,7 @@
 #include "http_internal.h"
 
 #include "holdfast/blobs.h"
+#include "holdfast/raw_wire.h"
 #include "holdfast/session_list.h"
 
 #include <errno.h>
@@ -354,10 +355,17 @@ bool http_is_upload(const struct conn *conn)
 	       strcmp(rest, "/blobs") == 0;
 }
 
+static bool writes_raw(const struct conn *conn)
+{
+	return (conn->http->method == HTTP_PUT || conn->http->method == HTTP_POST) &&
+	       raw_is_path(conn->http->path) && conn_may(conn, RIGHT_APPEND);
+}
+
 bool http_is_append(const struct conn *conn)
 {
 	size_t len;
-	return conn->grant && conn_may(conn, RIGHT_APPEND) && find_fed(conn, &len);
+	return conn->grant &&
+	       (writes_raw(conn) || (conn_may(conn, RIGHT_APPEND) && find_fed(conn, &len)));
 }
 
 bool http_wants_body(struct conn *conn)
@@ -369,6 +377,9 @@ bool http_wants_body(struct conn *conn)
 		const char *id = find_id(conn, &len, &rest);
 		return id && !*rest && grant_sees(conn->grant, id, len) &&
 		       session_table_get(conn->server->sessions, id, len);
+	}
+	if (raw_is_path(conn->http->path)) {
+		return writes_raw(conn);
 	}
 	if (conn->http->method != HTTP_POST) {
 		return false;
@@ -426,6 +437,8 @@ void http_route(struct conn *conn)
 		http_route_ai(conn, id, len, id + len);
 	} else if (strncmp(path, ds, sizeof(ds) - 1) == 0) {
 		http_route_ds(conn, path + sizeof(ds) - 1);
+	} else if (raw_is_path(path)) {
+		http_route_raw(conn);
 	} else if (strcmp(path, "/api/agents") == 0) {
 		is_get ? http_get_agents(conn) : http_refuse_method(conn, "GET");
 	} else if (strcmp(path, "/api/directories") == 0) {

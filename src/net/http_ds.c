@@ -182,6 +182,9 @@ void http_ds_time_out(struct conn *conn)
 {
 	struct ds_read *read = conn->http->ds;
 	struct buffer headers = {0};
+	if (http_raw_time_out(conn)) {
+		return;
+	}
 	end_read(conn);
 	buffer_append_str(&headers, DS_HEADERS);
 	append_position(conn, &headers, observer_cursor(read->observer), true);
@@ -194,6 +197,9 @@ void http_ds_time_out(struct conn *conn)
 bool http_ds_polls(struct conn *conn)
 {
 	const struct ds_read *read = conn->http->ds;
+	if (conn->http->raw) {
+		return http_raw_polls(conn);
+	}
 	bool polls = read && read->mode == DS_POLL && !read->is_over;
 	if (polls && conn->in.len && conn->session && !conn->is_dead) {
 		http_ds_time_out(conn);
@@ -203,6 +209,9 @@ bool http_ds_polls(struct conn *conn)
 
 bool http_ds_refuse(struct conn *conn, const char *code, const char *message)
 {
+	if (conn->http->raw) {
+		return http_raw_refuse(conn, code, message);
+	}
 	if (!conn->http->ds || conn->http->ds->is_over) {
 		return false;
 	}

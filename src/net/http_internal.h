@@ -143,6 +143,20 @@ void http_ds_time_out(struct conn *conn);
 /** Refuses a request for a page, or a poll, that waits; false: there is none. */
 bool http_ds_refuse(struct conn *conn, const char *code, const char *message);
 
+/* http_raw.c */
+/** Raw streams, below /v1/stream/. */
+void http_route_raw(struct conn *conn);
+/** Whether the address is one of theirs, and pages of every origin may ask there. */
+bool http_is_open(const struct conn *conn);
+/** Tells a browser what a page elsewhere may send there. */
+void http_answer_raw_preflight(struct conn *conn);
+/** Nobody waits for an answer any more. Nothing if there is none. */
+void http_raw_forget(struct conn *conn);
+/** The same as of http_ds.c, of which it is called. */
+bool http_raw_polls(struct conn *conn);
+bool http_raw_time_out(struct conn *conn);
+bool http_raw_refuse(struct conn *conn, const char *code, const char *message);
+
 /* http_create.c */
 /** POST /api/sessions. */
 void http_create_session(struct conn *conn);
@@ -252,6 +266,15 @@ void http_stream_fail(struct conn *conn, const struct refusal *refusal);
 /** Gives back what hangs on it. Nothing if there is none. */
 void http_stream_finish(struct conn *conn);
 
+/* identity.c */
+/** Whether the request may go on; if not, it is refused. */
+bool http_may(struct conn *conn, enum right right);
+
+/* refuse_later.c */
+/** What conn_refuse_storage() and conn_refuse_later() do, over HTTP; `session` NULL: now. */
+void http_refuse_failed(struct conn *conn, int status);
+void http_refuse_later(struct conn *conn, struct session *session, const struct refusal *refusal);
+
 /* query.c */
 /* More bytes than a query has. */
 #define QUERY_MAX (HTTP_TARGET_MAX + 1)
@@ -265,6 +288,8 @@ void http_stream_finish(struct conn *conn);
  * a value that is too long or wrongly escaped.
  */
 const char *query_check(struct conn *conn, const char *const names[]);
+/** The same, and other names may be there: they are for somebody else. */
+const char *query_check_known(struct conn *conn, const char *const names[]);
 /** A value, in `buf` of at least QUERY_VALUE_MAX bytes, or NULL. The query was checked before. */
 const char *query_get(struct conn *conn, const char *name, char *buf, size_t size);
 /** -1 if `text` (may be NULL: the fallback) is no format. */

@@ -1,6 +1,8 @@
 /* What kind of address a request asks for. */
 #include "http_internal.h"
 
+#include "holdfast/raw_wire.h"
+
 #include <string.h>
 
 /** An escaped slash is no slash, and no name here has one. */
@@ -20,7 +22,7 @@ bool http_is_api(const char *path)
 	return strcmp(path, "/healthz") == 0 || strcmp(path, "/readyz") == 0 ||
 	       strcmp(path, "/metrics") == 0 || strcmp(path, "/api") == 0 ||
 	       strcmp(path, "/acp") == 0 || strncmp(path, "/api/", 5) == 0 ||
-	       strncmp(path, "/ds/", 4) == 0;
+	       strncmp(path, "/ds/", 4) == 0 || raw_is_path(path);
 }
 
 /** "." and ".." are no names: a path with them leads nowhere. */

@@ -387,6 +387,7 @@ void http_finish(struct conn *conn)
 	}
 	turn_cancel(&conn->http->turn);
 	http_drop_page(conn);
+	http_raw_forget(conn);
 	if (conn->http->read) {
 		log_read_cancel(conn->http->read);
 	}

@@ -121,6 +121,7 @@ struct http_exchange {
 	struct directories_wait *directories; /* that are looked at */
 	struct completion *completion; /* NULL: none */
 	struct ds_read *ds; /* NULL: none */
+	struct http_raw *raw; /* of a raw stream; NULL: none */
 	struct load_request load;
 	struct load_plan plan;
 	enum event_format format;
@@ -176,6 +177,7 @@ struct conn {
 	struct ws_socket *ws; /* NULL: it is not */
 	struct sse_stream *sse; /* it is a stream instead; NULL: it is not */
 	struct ds_stream *ds; /* of a reader of Durable Streams; NULL: it is none */
+	struct raw_reader *raw; /* of a reader of a raw stream; NULL: it is none */
 	struct ws_forward *forward; /* it is passed on to another node; NULL: it is not */
 	struct ai_door *ai; /* of a chat of the AI SDK; NULL: it is none */
 	struct editor_door *editor; /* NULL: it is no editor */
@@ -232,6 +234,7 @@ struct server {
 	struct metrics *metrics; /* NULL: nobody counts */
 	struct access *access; /* NULL: everybody may do everything */
 	struct push *push; /* NULL: none */
+	struct raw_store *raw; /* NULL: there are no raw streams */
 	struct grant *everyone; /* what everybody then has, and who comes by a unix socket */
 	struct list denied; /* connections that are about to be told that their token is wrong */
 	uv_timer_t *deny_timer;
@@ -517,8 +520,6 @@ bool conn_sees_questions(const struct conn *conn);
 bool conn_sees_session(const struct conn *conn);
 /** refuse() with forbidden. */
 int refuse_role(const struct conn *conn, struct refusal *refusal);
-/** Whether the request may go on; if not, it is refused. */
-bool http_may(struct conn *conn, enum right right);
 /** Ends it if its token counts no more. */
 void conn_check_grant(struct conn *conn);
 
@@ -548,9 +549,6 @@ void conn_refuse_later(struct conn *conn, const struct refusal *refusal);
 /** With storage_failed, now; `status` is that of a durable_wait, `id` may be NULL. */
 void conn_refuse_storage(
 	struct conn *conn, const char *request, enum error_about about, const char *id, int status);
-void http_refuse_failed(struct conn *conn, int status);
-/** The same over HTTP; `session` NULL: now. */
-void http_refuse_later(struct conn *conn, struct session *session, const struct refusal *refusal);
 
 /* server_keys.c */
 /** Reads the certificate and the key, if there are any; false and *ret_why if that fails. */

@@ -54,7 +54,6 @@ static size_t value_max(const char *name)
 
 const char *query_check(struct conn *conn, const char *const names[])
 {
-	char value[QUERY_MAX];
 	const char *part;
 	size_t len;
 	for (size_t at = 0; next_part(conn, &at, &part, &len);) {
@@ -66,6 +65,12 @@ const char *query_check(struct conn *conn, const char *const names[])
 			return "the query has a parameter that this address does not take; each is name=value";
 		}
 	}
+	return query_check_known(conn, names);
+}
+
+const char *query_check_known(struct conn *conn, const char *const names[])
+{
+	char value[QUERY_MAX];
 	for (const char *const *name = names; *name; name++) {
 		size_t value_len;
 		const char *text = find_value(conn, *name, 0, &value_len);

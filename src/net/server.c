@@ -69,6 +69,7 @@ static struct server *server_new(const struct server_config *config)
 	server->agents = config->agents;
 	server->access = config->access;
 	server->push = config->push;
+	server->raw = config->raw;
 	server->metrics = config->metrics;
 	server->trust = config->trust;
 	server->turns = config->turns;

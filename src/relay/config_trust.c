@@ -50,6 +50,10 @@ const char *trust_take_origin(struct server_trust *trust, const char *text)
 {
 	size_t scheme = strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789.+-");
 	const char *host = text + scheme + 3;
+	if (strcmp(text, "*") == 0) {
+		list_add_text(&trust->origins, text);
+		return NULL;
+	}
 	if (!scheme || !islower((unsigned char)*text) || strncmp(text + scheme, "://", 3) != 0 ||
 		!host_len(host)) {
 		return "give one origin as browsers send it, such as https://app.example.org: a scheme, a name in lower case, perhaps a port, and no path";

@@ -12,6 +12,7 @@
 #include "holdfast/diag.h"
 #include "holdfast/loop.h"
 #include "holdfast/push.h"
+#include "holdfast/raw.h"
 #include "holdfast/server.h"
 #include "holdfast/session.h"
 #include "holdfast/store_postgres.h"
@@ -43,6 +44,7 @@ struct relay {
 	struct access *access; /* NULL: --auth off */
 	struct push *push; /* NULL: no push messages */
 	struct webhooks *webhooks; /* NULL: none */
+	struct raw_store *raw; /* NULL: --store */
 	struct inherited_sockets inherited;
 	struct server *server;
 	uv_prepare_t prepare;
@@ -162,6 +164,9 @@ static void end_tick(struct relay *relay)
 		agent_host_end_tick(relay->agents);
 	}
 	server_end_tick(relay->server, behind);
+	if (relay->raw) {
+		raw_end_tick(relay->raw);
+	}
 }
 
 /** How long the loop was at work since it did so last: so long somebody may have waited for it. */
@@ -357,6 +362,34 @@ static int open_webhooks(struct relay *relay, char **ret_why)
 		&relay->webhooks, ret_why);
 }
 
+static bool has_disk(void *arg)
+{
+	return session_table_has_disk(((struct relay *)arg)->sessions);
+}
+
+static void note_written(void *arg, uint64_t bytes)
+{
+	session_table_note_others(((struct relay *)arg)->sessions, bytes);
+}
+
+/** Streams are files of this server: several nodes would each have their own. */
+static int open_raw(struct relay *relay, char **ret_why)
+{
+	const struct config *config = relay->config;
+	if (config->store) {
+		return 0;
+	}
+	return raw_open(&(struct raw_config){.loop = &relay->loop,
+				.limits = relay->limits,
+				.clock = &relay->clock,
+				.dir = config->data_dir,
+				.is_relaxed = config->durability == DURABILITY_WRITE,
+				.has_room = has_disk,
+				.wrote = note_written,
+				.arg = relay},
+		&relay->raw, ret_why);
+}
+
 /** Before there are threads and secrets, which the spawner is not to have. */
 static int open_agents(struct relay *relay, char **ret_why)
 {
@@ -426,7 +459,7 @@ static int open_rooms(struct relay *relay)
 					   .owner = relay},
 			&relay->sessions, &why) == 0 &&
 		open_access(relay, &why) == 0 && open_push(relay, &why) == 0 &&
-		open_webhooks(relay, &why) == 0) {
+		open_webhooks(relay, &why) == 0 && open_raw(relay, &why) == 0) {
 		relay->server = server_create(&(struct server_config){.loop = &relay->loop,
 						      .limits = relay->limits,
 						      .clock = &relay->clock,
@@ -442,6 +475,7 @@ static int open_rooms(struct relay *relay)
 						      .highlight_dir = config->highlight_dir,
 						      .access = relay->access,
 						      .push = relay->push,
+						      .raw = relay->raw,
 						      .metrics = relay->metrics,
 						      .turns = &relay->turns,
 						      .sessions = relay->sessions,
@@ -548,6 +582,7 @@ int relay_run(const struct config *config)
 		agent_host_destroy(relay.agents, ignore_gone, NULL);
 	}
 	server_close(relay.server);
+	raw_close(relay.raw);
 	push_stop(relay.push);
 	access_stop(relay.access);
 	webhooks_stop(relay.webhooks);

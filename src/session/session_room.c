@@ -26,6 +26,11 @@ bool session_table_has_disk(const struct session_table *table)
 	return !store_is_full(table->store);
 }
 
+void session_table_note_others(struct session_table *table, uint64_t bytes)
+{
+	store_note_others(table->store, bytes);
+}
+
 bool session_table_is_failing(const struct session_table *table)
 {
 	return store_is_failing(table->store);

@@ -207,6 +207,7 @@ struct store {
 	const struct store_ops *ops;
 	void *owner;
 	struct metrics *metrics; /* NULL: nobody counts */
+	uint64_t others; /* bytes that others have written into the data directory */
 	struct store_room *room; /* of store_room.c; NULL: the disk is all there is */
 	enum store_durability durability;
 	int dir_fd;

@@ -30,7 +30,7 @@ struct store_room {
 	uv_work_t work;
 	bool is_measuring;
 	uint64_t written; /* bytes of the journal so far, when it was measured */
-	uint64_t kept; /* and of blobs that were added */
+	uint64_t kept; /* and of blobs that were added, and of others */
 	uint64_t used; /* bytes, then */
 	uint64_t found; /* by the measuring under way */
 	uint64_t found_written;
@@ -89,7 +89,7 @@ static void begin(struct store_room *room)
 {
 	room->is_measuring = true;
 	room->found_written = room->store->journal.written;
-	room->found_kept = room->store->blobs.kept;
+	room->found_kept = room->store->blobs.kept + room->store->others;
 	room->work.data = room;
 	room->store->jobs++;
 	uv_queue_work(room->store->loop, &room->work, work, done);
@@ -99,7 +99,7 @@ static void begin(struct store_room *room)
 static uint64_t grown(const struct store_room *room)
 {
 	return (room->store->journal.written - room->written) * BYTES_ON_DISK +
-	       room->store->blobs.kept - room->kept;
+	       room->store->blobs.kept + room->store->others - room->kept;
 }
 
 /** Whether a quarter of what was left may be used up, or there may be room again. */
@@ -138,6 +138,11 @@ void store_room_finish(struct store *store)
 		loop_close(store->room->timer);
 		free(store->room);
 	}
+}
+
+void store_note_others(struct store *store, uint64_t bytes)
+{
+	store->others += bytes;
 }
 
 bool store_is_full(const struct store *store)

@@ -1,0 +1,250 @@
+/*
+ * The door for clients of Durable Streams that write (docs/durable-streams.md): what is asked for at
+ * /v1/stream/, by whom, and what is answered for all of it.
+ */
+#include "raw_internal.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* --- who may ask --- */
+
+bool http_is_open(const struct conn *conn)
+{
+	char **origins = conn->server->trust->origins;
+	if (!conn->http || !conn->http->path || !raw_is_path(conn->http->path)) {
+		return false;
+	}
+	for (; origins && *origins; origins++) {
+		if (strcmp(*origins, "*") == 0) {
+			return true;
+		}
+	}
+	return false;
+}
+
+void http_answer_raw_preflight(struct conn *conn)
+{
+	http_respond_with(conn, 204,
+		"access-control-allow-methods: GET, HEAD, PUT, POST, DELETE\r\n"
+		"access-control-allow-headers: Authorization, Content-Type, If-None-Match, Stream-Seq, Stream-TTL, "
+		"Stream-Expires-At, Stream-Closed, Producer-Id, Producer-Epoch, Producer-Seq, Stream-Forked-From, "
+		"Stream-Fork-Offset, Stream-Fork-Sub-Offset\r\n"
+		"access-control-max-age: 600\r\n",
+		NULL, 0);
+}
+
+/* --- a request that waits --- */
+
+struct http_raw *raw_begin(struct conn *conn, const char *name)
+{
+	struct http_raw *raw = xcalloc(1, sizeof(*raw));
+	raw->conn = conn;
+	raw->name = xstrdup(name);
+	conn->http->raw = raw;
+	return raw;
+}
+
+void http_raw_forget(struct conn *conn)
+{
+	struct http_raw *raw = conn->http ? conn->http->raw : NULL;
+	if (!raw) {
+		return;
+	}
+	conn->http->raw = NULL;
+	raw_wait_cancel(&raw->wait);
+	raw_watch_end(&raw->watch);
+	if (raw->read) {
+		raw_read_cancel(raw->read);
+	}
+	buffer_finish(&raw->bytes);
+	free(raw->name);
+	free(raw->type);
+	free(raw->source);
+	free(raw->seq);
+	free(raw->producer);
+	free(raw->expires);
+	free(raw);
+}
+
+bool http_raw_polls(struct conn *conn)
+{
+	const struct http_raw *raw = conn->http->raw;
+	bool polls = raw->polls && !raw->is_over;
+	if (polls && conn->in.len && !conn->is_dead) {
+		raw_end_poll(conn);
+	}
+	return polls && !raw->is_over;
+}
+
+bool http_raw_time_out(struct conn *conn)
+{
+	if (!conn->http->raw) {
+		return false;
+	}
+	raw_end_poll(conn);
+	return true;
+}
+
+bool http_raw_refuse(struct conn *conn, const char *code, const char *message)
+{
+	struct http_raw *raw = conn->http->raw;
+	if (!raw->polls || raw->is_over) {
+		return false; /* its answer is on its way */
+	}
+	raw->is_over = true;
+	conn_set_deadline(conn, DEADLINE_NONE, 0);
+	http_refuse(conn, code, message);
+	return true;
+}
+
+/* --- refusals --- */
+
+void raw_append_offset(struct buffer *out, uint64_t at)
+{
+	char offset[RAW_OFFSET_SIZE];
+	raw_offset_write(offset, at);
+	buffer_printf(out, "stream-next-offset: %s\r\n", offset);
+}
+
+static void refuse_closed(struct conn *conn, const struct raw_answer *answer)
+{
+	struct buffer headers = {0};
+	buffer_append_str(&headers, "stream-closed: true\r\n");
+	raw_append_offset(&headers, answer->tail);
+	http_refuse_with(conn, 409, buffer_cstr(&headers), "stream_closed",
+		"the stream is closed: nothing can be appended any more");
+	buffer_finish(&headers);
+}
+
+static void refuse_stale(struct conn *conn, const struct raw_answer *answer)
+{
+	struct buffer headers = {0};
+	buffer_printf(&headers, "producer-epoch: %" PRIu64 "\r\n", answer->epoch);
+	http_refuse_with(conn, 403, buffer_cstr(&headers), "stale_epoch",
+		"a newer producer of this Producer-Id has begun; this one must stop");
+	buffer_finish(&headers);
+}
+
+static void refuse_gap(struct conn *conn, const struct raw_answer *answer)
+{
+	struct buffer headers = {0};
+	buffer_printf(&headers,
+		"producer-expected-seq: %" PRIu64 "\r\nproducer-received-seq: %" PRIu64 "\r\n",
+		answer->seq, conn->http->raw ? conn->http->raw->append.producer_seq : 0);
+	http_refuse_with(conn, 409, buffer_cstr(&headers), "producer_gap",
+		"Producer-Seq leaves some out; send those from Producer-Expected-Seq on");
+	buffer_finish(&headers);
+}
+
+static void refuse_full(struct conn *conn, enum limit limit)
+{
+	bool is_busy = limit == LIMIT_journal_backlog;
+	http_refuse_limit(conn,
+		limit == LIMIT_max_disk  ? 507
+		: limit == LIMIT_streams ? 429
+		: is_busy                ? 503
+					 : 413,
+		is_busy ? LIMIT_receive_size : limit,
+		limit == LIMIT_max_disk
+			? "the server's data has grown to its limit; it is taken again when there is room"
+		: limit == LIMIT_streams
+			? "there are as many streams as there may be, or as many forks one behind the other"
+		: is_busy ? "the disk is behind; send it again in a moment"
+		: limit == LIMIT_stream_producers
+			? "the stream has as many producers as it may have"
+			: "the stream is as large as it may be");
+}
+
+bool raw_refuse_result(struct conn *conn, enum raw_result result, const struct raw_answer *answer)
+{
+	static const struct {
+		const char *code;
+		const char *message;
+	} table[] = {
+		[RAW_NOT_FOUND] = {"not_found", "there is no stream of this name; PUT makes one"},
+		[RAW_NO_SOURCE] = {"not_found", "the stream to be forked is not there"},
+		[RAW_GONE] = {"gone", "the stream is deleted, and is kept for its forks alone"},
+		[RAW_TAKEN] = {"stream_conflict",
+			"the stream is there with another configuration, or it is deleted and has forks still"},
+		[RAW_BAD_OFFSET] = {"bad_request", "the source does not have this offset"},
+		[RAW_OTHER_TYPE] = {"stream_conflict", "the stream has another content type"},
+		[RAW_OLD_SEQ] = {"stream_conflict", "Stream-Seq must be behind the last one"},
+		[RAW_EPOCH_START] = {"bad_request",
+			"a new Producer-Epoch begins with Producer-Seq 0"},
+	};
+	switch (result) {
+	case RAW_DONE:
+	case RAW_SAME:
+		return false;
+	case RAW_CLOSED:
+		refuse_closed(conn, answer);
+		return true;
+	case RAW_STALE:
+		refuse_stale(conn, answer);
+		return true;
+	case RAW_GAP:
+		refuse_gap(conn, answer);
+		return true;
+	case RAW_LIMIT:
+		refuse_full(conn, answer->limit);
+		return true;
+	case RAW_FAILED:
+		http_refuse(conn, "storage_failed",
+			"the server cannot read or write its streams (see its log); try again later");
+		return true;
+	default:
+		http_refuse(conn, table[result].code, table[result].message);
+		return true;
+	}
+}
+
+/* --- the way --- */
+
+static void route_method(struct conn *conn, const char *name)
+{
+	switch (conn->http->method) {
+	case HTTP_GET:
+		raw_get(conn, name);
+		break;
+	case HTTP_HEAD:
+		raw_head(conn, name);
+		break;
+	case HTTP_PUT:
+		raw_put(conn, name);
+		break;
+	case HTTP_POST:
+		raw_post(conn, name);
+		break;
+	case HTTP_DELETE:
+		raw_remove_stream(conn, name);
+		break;
+	default:
+		http_refuse_method(conn, "GET, HEAD, PUT, POST, DELETE");
+	}
+}
+
+static enum right right_of(enum http_method method)
+{
+	return method == HTTP_PUT || method == HTTP_POST ? RIGHT_APPEND
+	       : method == HTTP_DELETE                   ? RIGHT_DELETE
+							 : RIGHT_WATCH;
+}
+
+void http_route_raw(struct conn *conn)
+{
+	const char *name = raw_name(conn->http->path, RAW_NAME_MAX);
+	if (!conn->server->raw) {
+		http_refuse_with(conn, 501, "", "not_implemented",
+			"a server with --store has no streams of its own at /v1/stream/; sessions are read at /ds/sessions/");
+	} else if (!grant_sees_all(conn->grant)) {
+		http_refuse(conn, "forbidden",
+			"the token is for some sessions alone, and streams are none of them");
+	} else if (!name) {
+		http_refuse(conn, "bad_request",
+			"a stream's name has 1 to 512 bytes of printable UTF-8, and no empty part, \".\", \"..\" or backslash");
+	} else if (http_may(conn, right_of(conn->http->method))) {
+		route_method(conn, name);
+	}
+}

@@ -1,0 +1,61 @@
+/* What the files about raw streams share. */
+#ifndef HOLDFAST_NET_RAW_INTERNAL_H
+#define HOLDFAST_NET_RAW_INTERNAL_H
+
+#include "http_internal.h"
+
+#include "holdfast/raw.h"
+#include "holdfast/raw_wire.h"
+
+/** A request about a raw stream that waits for the disk, or for what is new. */
+struct http_raw {
+	struct conn *conn;
+	char *name;
+	bool is_over; /* it is answered */
+	/* Of a PUT, POST or DELETE. */
+	struct raw_wait wait;
+	struct raw_answer answer;
+	bool has_producer;
+	char *type; /* of a PUT and a POST; NULL: none */
+	char *source; /* of a PUT; NULL: it makes no fork */
+	char *seq; /* of a POST; NULL: none */
+	char *producer;
+	char *expires;
+	struct raw_create create;
+	struct raw_append append;
+	struct buffer bytes; /* as they are stored */
+	/* Of a GET. */
+	struct raw_read *read; /* also of a PUT, which looks for a place; NULL: none is under way */
+	struct raw_watch watch;
+	bool polls;
+	bool has_offset;
+	struct raw_offset offset;
+	uint64_t from;
+	uint64_t least_cursor;
+};
+
+/* http_raw.c */
+/** What all answers about a stream have; one that may be kept says so itself. */
+#define RAW_HEADERS "content-security-policy: default-src 'none'; frame-ancestors 'none'\r\n"
+/** A request that is about to wait. */
+struct http_raw *raw_begin(struct conn *conn, const char *name);
+/** Refuses what the store does not do; false: it does. */
+bool raw_refuse_result(struct conn *conn, enum raw_result result, const struct raw_answer *answer);
+void raw_append_offset(struct buffer *out, uint64_t at);
+
+/* http_raw_write.c */
+void raw_put(struct conn *conn, const char *name);
+void raw_post(struct conn *conn, const char *name);
+void raw_remove_stream(struct conn *conn, const char *name);
+
+/* http_raw_read.c */
+void raw_head(struct conn *conn, const char *name);
+void raw_get(struct conn *conn, const char *name);
+/** A poll has come to its end, or nobody needs it any more. */
+void raw_end_poll(struct conn *conn);
+
+/* http_raw_sse.c */
+void raw_open_sse(struct conn *conn, const char *name, const struct raw_offset *offset,
+	uint64_t least_cursor, const struct raw_view *view);
+
+#endif

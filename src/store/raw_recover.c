@@ -1,0 +1,403 @@
+/*
+ * Recovery of raw streams: the journal from its oldest segment on, each begun by all that there was. A
+ * stream's file has everything up to there; what follows is cut off and written once more from
+ * the journal, so that it does not matter what of it a crash has left.
+ */
+#include "raw_internal.h"
+
+#include "journal_read.h"
+
+#include "holdfast/diag.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* --- directories --- */
+
+static int open_dir(int dir_fd, const char *name)
+{
+	if (disk->mkdirat(dir_fd, name, 0700) < 0 && errno != EEXIST) {
+		return -errno;
+	}
+	int fd = disk->openat(dir_fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+	if (fd >= 0 && disk->fsync(dir_fd) < 0) {
+		int r = -errno;
+		close(fd);
+		return r;
+	}
+	return fd < 0 ? -errno : fd;
+}
+
+int raw_dirs_open(const char *dir, struct raw_dirs *ret)
+{
+	*ret = (struct raw_dirs){-1, -1, -1};
+	int top = disk->openat(AT_FDCWD, dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+	if (top < 0) {
+		return -errno;
+	}
+	ret->dir_fd = open_dir(top, "streams");
+	close(top);
+	ret->journal_fd = ret->dir_fd < 0 ? ret->dir_fd : open_dir(ret->dir_fd, "journal");
+	ret->data_fd = ret->journal_fd < 0 ? ret->journal_fd : open_dir(ret->dir_fd, "data");
+	return ret->data_fd < 0 ? ret->data_fd : 0;
+}
+
+static void close_fd(int fd)
+{
+	if (fd >= 0) {
+		close(fd);
+	}
+}
+
+void raw_dirs_close(struct raw_dirs *dirs)
+{
+	close_fd(dirs->dir_fd);
+	close_fd(dirs->journal_fd);
+	close_fd(dirs->data_fd);
+	*dirs = (struct raw_dirs){-1, -1, -1};
+}
+
+void raw_data_name(char ret[RAW_FILE_NAME_SIZE], uint64_t id)
+{
+	snprintf(ret, RAW_FILE_NAME_SIZE, "%016" PRIx64, id);
+}
+
+void raw_segment_name(char ret[RAW_FILE_NAME_SIZE], uint64_t number)
+{
+	snprintf(ret, RAW_FILE_NAME_SIZE, "%016" PRIx64 ".raw", number);
+}
+
+/** 16 hexadecimal digits and `end`. */
+static bool read_name(const char *name, const char *end, uint64_t *ret)
+{
+	*ret = 0;
+	if (strspn(name, "0123456789abcdef") != 16 || strcmp(name + 16, end) != 0) {
+		return false;
+	}
+	*ret = strtoull(name, NULL, 16);
+	return *ret != 0;
+}
+
+static bool is_segment(const char *name)
+{
+	uint64_t number;
+	return read_name(name, ".raw", &number);
+}
+
+static bool is_data(const char *name)
+{
+	uint64_t id;
+	return read_name(name, "", &id);
+}
+
+/* --- batches --- */
+
+struct recovery {
+	const struct raw_dirs *dirs;
+	struct raw_found *found;
+	bool is_first; /* no segment has been read yet */
+	bool is_skipping; /* it is known already what a segment begins with */
+	bool had_reset;
+	int file; /* of the stream that was written last; -1 */
+	uint64_t file_id;
+};
+
+/** A batch that begins there: its length with its header; 0: there is none that is whole. */
+static size_t batch_len(const struct buffer *bytes, size_t at, uint64_t *ret_number)
+{
+	struct unpack in = {.bytes = bytes->data + at, .len = bytes->len - at};
+	uint64_t magic = unpack_le(&in, 4);
+	uint64_t len = unpack_le(&in, 8);
+	*ret_number = unpack_le(&in, 8);
+	uint64_t sum = unpack_le(&in, 8);
+	if (in.failed || magic != RAW_BATCH_MAGIC || len > in.len ||
+		sum != (journal_checksum(bytes->data + at, 20) ^
+			       journal_checksum(in.bytes, (size_t)len))) {
+		return 0;
+	}
+	return RAW_BATCH_HEADER_SIZE + (size_t)len;
+}
+
+/** Whether a whole batch is behind one that is not: then that one was not torn by a crash. */
+static bool has_later_batch(const struct buffer *bytes, size_t at)
+{
+	static const char magic[4] = {'H', 'F', 'R', 'B'};
+	uint64_t number;
+	while (at + RAW_BATCH_HEADER_SIZE <= bytes->len) {
+		const char *next = memmem(bytes->data + at, bytes->len - at, magic, sizeof(magic));
+		if (!next) {
+			return false;
+		}
+		at = (size_t)(next - bytes->data);
+		if (batch_len(bytes, at, &number)) {
+			return true;
+		}
+		at++;
+	}
+	return false;
+}
+
+static void forget_file(struct recovery *recovery)
+{
+	close_fd(recovery->file);
+	recovery->file = -1;
+}
+
+/** The stream's file, open, and with nothing in it that is not known to count. */
+static int open_file(struct recovery *recovery, struct raw_stream *stream)
+{
+	char name[RAW_FILE_NAME_SIZE];
+	if (recovery->file >= 0 && recovery->file_id == stream->id) {
+		return 0;
+	}
+	forget_file(recovery);
+	raw_data_name(name, stream->id);
+	recovery->file = disk->openat(recovery->dirs->data_fd, name,
+		O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+	recovery->file_id = stream->id;
+	if (recovery->file < 0) {
+		return -errno;
+	}
+	struct stat st;
+	uint64_t size = stream->length - stream->start;
+	if (stream->is_cut) {
+		return 0;
+	}
+	if (fstat(recovery->file, &st) < 0) {
+		return -errno;
+	}
+	stream->is_cut = true;
+	stream->is_damaged = (uint64_t)st.st_size < size;
+	return (uint64_t)st.st_size > size && disk->ftruncate(recovery->file, (off_t)size) < 0
+		       ? -errno
+		       : 0;
+}
+
+static int append(struct recovery *recovery, const struct raw_record *record)
+{
+	struct raw_stream *stream = raw_state_by_id(recovery->found->state, record->id);
+	int r = 0;
+	if (!stream) {
+		return -EBADMSG;
+	}
+	if (record->len) {
+		r = open_file(recovery, stream);
+		if (r == 0 && !stream->is_damaged) {
+			r = disk_write_all(recovery->file, record->bytes, record->len);
+		}
+		stream->is_dirty = true;
+	}
+	raw_state_append(stream, record);
+	return r;
+}
+
+static void drop(void *arg, struct raw_stream *stream)
+{
+	raw_stream_free(stream);
+}
+
+static int apply(struct recovery *recovery, const struct raw_record *record)
+{
+	struct raw_state *state = recovery->found->state;
+	struct raw_stream *stream;
+	switch (record->kind) {
+	case RAW_STREAM:
+		stream = raw_record_stream(state, record);
+		if (!stream) {
+			return -EBADMSG;
+		}
+		raw_state_add(state, stream);
+		return 0;
+	case RAW_APPEND:
+		return append(recovery, record);
+	case RAW_DELETE:
+	case RAW_TOUCH:
+		stream = raw_state_by_id(state, record->id);
+		if (!stream) {
+			return -EBADMSG;
+		}
+		if (record->kind == RAW_TOUCH) {
+			stream->used_ms = stream->noted_ms = record->now_ms;
+			return 0;
+		}
+		raw_state_delete(state, stream, drop, NULL);
+		return 0;
+	default:
+		return 0;
+	}
+}
+
+/** All that there was begins a segment: it is needed of the first, or if batches are missing in front of it. */
+static void reset(struct recovery *recovery, struct raw_record *record, uint64_t number)
+{
+	struct raw_found *found = recovery->found;
+	recovery->had_reset = true;
+	recovery->is_skipping = !recovery->is_first && number == found->batch + 1;
+	if (!recovery->is_skipping) {
+		raw_state_destroy(found->state);
+		found->state = raw_state_create();
+		found->state->next_id = unpack_le(&record->rest, 8);
+	}
+	recovery->is_first = false;
+}
+
+static int apply_batch(
+	struct recovery *recovery, const char *bytes, size_t len, uint64_t number, bool begins)
+{
+	struct unpack in = {.bytes = bytes, .len = len};
+	struct raw_record record;
+	int r = 0;
+	while (r == 0 && raw_record_next(&in, &record)) {
+		if (record.kind == RAW_RESET) {
+			reset(recovery, &record, number);
+		} else if (record.kind == RAW_BEGIN) {
+			recovery->is_skipping = false;
+		} else if (!recovery->is_skipping) {
+			r = apply(recovery, &record);
+		}
+	}
+	if (begins && !recovery->had_reset) {
+		r = -EBADMSG;
+	}
+	recovery->found->batch = number;
+	return in.failed ? -EBADMSG : r;
+}
+
+/* --- segments --- */
+
+static int read_segment(struct recovery *recovery, const char *name, const struct buffer *bytes)
+{
+	size_t at = RAW_SEGMENT_MAGIC_SIZE;
+	uint64_t number;
+	bool is_ours = bytes->len >= at && memcmp(bytes->data, RAW_SEGMENT_MAGIC, at) == 0;
+	if (!is_ours && bytes->len >= at && memcmp(bytes->data, "HFRAW", 5) == 0) {
+		recovery->found->why = xprintf(
+			"streams/journal/%s is of another version of holdfast; this one reads 1",
+			name);
+		return -ENOTSUP;
+	}
+	recovery->had_reset = false;
+	bool begins = true;
+	for (size_t len; is_ours && (len = batch_len(bytes, at, &number)); at += len) {
+		int r = apply_batch(recovery, bytes->data + at + RAW_BATCH_HEADER_SIZE,
+			len - RAW_BATCH_HEADER_SIZE, number, begins);
+		if (r < 0) {
+			recovery->found->why =
+				xprintf("streams/journal/%s: a batch at byte %zu: %s", name, at,
+					r == -EBADMSG ? "it makes no sense" : strerror(-r));
+			return r;
+		}
+		begins = false;
+	}
+	at = is_ours ? at : 0;
+	if (has_later_batch(bytes, at)) {
+		recovery->found->why = xprintf(
+			"streams/journal/%s is damaged at byte %zu, and more is behind that", name,
+			at);
+		return -EBADMSG;
+	}
+	return 0;
+}
+
+static int read_segments(struct recovery *recovery, char **names, size_t count)
+{
+	int r = 0;
+	for (size_t i = 0; i < count && r == 0; i++) {
+		struct buffer bytes = {0};
+		r = disk_read_file(recovery->dirs->journal_fd, names[i], SIZE_MAX, &bytes);
+		if (r < 0) {
+			recovery->found->why = xprintf(
+				"streams/journal/%s cannot be read: %s", names[i], strerror(-r));
+		} else {
+			r = read_segment(recovery, names[i], &bytes);
+		}
+		read_name(names[i], ".raw", &recovery->found->newest);
+		recovery->found->oldest = i ? recovery->found->oldest : recovery->found->newest;
+		buffer_finish(&bytes);
+	}
+	forget_file(recovery);
+	return r;
+}
+
+/* --- files --- */
+
+/** Each stream has its bytes, and nothing behind them. */
+static int check_file(struct recovery *recovery, struct raw_stream *stream)
+{
+	char name[RAW_FILE_NAME_SIZE];
+	struct stat st;
+	if (stream->is_cut) {
+		return 0;
+	}
+	raw_data_name(name, stream->id);
+	bool is_there = fstatat(recovery->dirs->data_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0;
+	uint64_t size = stream->length - stream->start;
+	if ((uint64_t)(is_there ? st.st_size : 0) < size) {
+		stream->is_damaged = true;
+	} else if (is_there && (uint64_t)st.st_size > size) {
+		int r = open_file(recovery, stream);
+		forget_file(recovery);
+		return r;
+	}
+	return 0;
+}
+
+static int check_files(struct recovery *recovery)
+{
+	int r = 0;
+	list_for_each(link, &recovery->found->state->streams) {
+		struct raw_stream *stream = list_entry(link, struct raw_stream, link);
+		r = r < 0 ? r : check_file(recovery, stream);
+		if (stream->is_damaged) {
+			diag(DIAG_ERROR,
+				"stream %s: bytes of it are missing in streams/data/%016" PRIx64
+				"; it is neither read nor written",
+				stream->name, stream->id);
+		}
+	}
+	return r;
+}
+
+/** Files of streams that there are no more, or that were never durable. */
+static int remove_files(struct recovery *recovery)
+{
+	char **names;
+	size_t count;
+	uint64_t id;
+	int r = disk_list(recovery->dirs->dir_fd, "data", is_data, &names, &count);
+	for (size_t i = 0; i < count && r == 0; i++) {
+		read_name(names[i], "", &id);
+		if (!raw_state_by_id(recovery->found->state, id)) {
+			disk->unlinkat(recovery->dirs->data_fd, names[i], 0);
+		}
+	}
+	disk_list_free(names, count);
+	return r;
+}
+
+int raw_recover(const struct raw_dirs *dirs, struct raw_found *ret)
+{
+	struct recovery recovery = {.dirs = dirs, .found = ret, .is_first = true, .file = -1};
+	char **names;
+	size_t count;
+	*ret = (struct raw_found){.state = raw_state_create()};
+	int r = disk_list(dirs->dir_fd, "journal", is_segment, &names, &count);
+	if (r == 0) {
+		r = read_segments(&recovery, names, count);
+	}
+	disk_list_free(names, count);
+	r = r < 0 ? r : check_files(&recovery);
+	r = r < 0 ? r : remove_files(&recovery);
+	if (r < 0) {
+		raw_state_destroy(ret->state);
+		ret->state = NULL;
+		ret->why = ret->why ? ret->why : xprintf("streams: %s", strerror(-r));
+	}
+	return r;
+}
