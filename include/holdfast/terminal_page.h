@@ -64,12 +64,12 @@ struct terminal_line {
 bool terminal_text_next(const struct terminal_text *text, size_t width, enum terminal_wrap wrap,
 	size_t *at, struct terminal_line *ret);
 
-/* A page has at least so many columns for its text, whatever is in front of it. */
+/* A page has at least so many columns for its text: what would stand in front of it and leave fewer, is left out. */
 #define TERMINAL_COLUMNS_MIN 10
 
 /** Where lines are appended. Zeroed but for the first two. */
 struct terminal_page {
-	size_t width; /* columns */
+	size_t width; /* columns, at least TERMINAL_COLUMNS_MIN; no line is wider */
 	bool has_styles; /* else no escape sequence at all is written */
 	struct buffer out; /* the caller takes and frees it */
 	struct terminal_text margin; /* what stands in front of each line */

@@ -210,6 +210,17 @@ static void copy_text(struct terminal_text *to, const struct terminal_text *from
 	}
 }
 
+/** What is nested too deeply for the page stands where there is room. */
+static void put_if_it_fits(const struct terminal_page *page, struct terminal_text *margin,
+	unsigned style, const char *bytes)
+{
+	size_t count = margin->count;
+	terminal_text_put(margin, style, bytes);
+	if (terminal_text_width(margin) + TERMINAL_COLUMNS_MIN > page->width) {
+		margin->count = count;
+	}
+}
+
 size_t terminal_page_indent(
 	struct terminal_page *page, unsigned style, const char *first, const char *rest)
 {
@@ -218,8 +229,8 @@ size_t terminal_page_indent(
 		copy_text(&page->next, &page->margin);
 		page->has_next = true;
 	}
-	terminal_text_put(&page->next, style, first);
-	terminal_text_put(&page->margin, style, rest);
+	put_if_it_fits(page, &page->next, style, first);
+	put_if_it_fits(page, &page->margin, style, rest);
 	return mark;
 }
 

@@ -1,6 +1,7 @@
 /*
  * markdown_to_html(): whatever the bytes, what comes out is well-formed, safe and bounded, and the
  * same each time; where nothing of it is to be made safe, it is what cmark-gfm itself writes.
+ * markdown_to_terminal(): nothing but text and our styles comes out, in lines of the page's width.
  */
 #include "cmark_oracle.h"
 #include "fuzz.h"
@@ -8,6 +9,7 @@
 
 #include "holdfast/block_scanner.h"
 #include "holdfast/markdown_html.h"
+#include "holdfast/markdown_terminal.h"
 
 #define COUNT(array)  (sizeof(array) / sizeof((array)[0]))
 #define CUTS_MAX      4
@@ -102,6 +104,51 @@ static void check_plain(const struct buffer *html, const char *text, size_t len)
 	free(cmark_html);
 }
 
+/* --- on a terminal --- */
+
+/* The length of a style that stands there, ESC [ digits and semicolons m; 0: it is none. */
+static size_t style_length(const char *at)
+{
+	size_t len = strncmp(at, "\x1b[", 2) == 0 ? 2 + strspn(at + 2, "0123456789;") : 0;
+	return len && at[len] == 'm' ? len + 1 : 0;
+}
+
+static void check_line(const char *at, size_t len, size_t width)
+{
+	struct buffer plain = {0};
+	struct terminal_text text = {0};
+	for (size_t i = 0; i < len;) {
+		size_t style = style_length(at + i);
+		if (!style) {
+			unsigned char c = (unsigned char)at[i];
+			bool is_c1 = c == 0xc2 && (unsigned char)at[i + 1] < 0xa0;
+			fuzz_check(c >= ' ' && c != 0x7f && !is_c1, "a terminal obeys nothing");
+			buffer_append_char(&plain, at[i]);
+		}
+		i += style ? style : 1;
+	}
+	terminal_text_add(&text, 0, plain.data, plain.len);
+	fuzz_check(terminal_text_width(&text) <= width, "no line is wider than the page");
+	terminal_text_finish(&text);
+	buffer_finish(&plain);
+}
+
+static void check_terminal(
+	const struct buffer *context, const char *text, size_t len, size_t width, bool has_styles)
+{
+	struct terminal_page page = {.width = width, .has_styles = has_styles};
+	markdown_to_terminal(context->len ? context->data : "", context->len, text, len, &page);
+	const char *at = buffer_cstr(&page.out);
+	fuzz_check(strlen(at) == page.out.len, "there is no NUL");
+	while (*at) {
+		size_t line = strcspn(at, "\n");
+		fuzz_check(at[line] == '\n', "the last line has an end");
+		check_line(at, line, width);
+		at += line + 1;
+	}
+	terminal_page_finish(&page);
+}
+
 /* --- a block that was cut --- */
 
 /* What the scanner says must stand in front of the text behind a cut at `at`. */
@@ -125,6 +172,7 @@ static void check_cut(const char *text, size_t len, size_t at)
 	find_context(text, at, &context);
 	struct buffer html = render_checked(&context, text + at, len - at);
 	buffer_finish(&html);
+	check_terminal(&context, text + at, len - at, 20, true);
 	/* And a context that no scanner would give. */
 	buffer_clear(&context);
 	buffer_append(&context, text, at);
@@ -146,6 +194,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	}
 	struct buffer html = render_checked(&none, in.text, in.len);
 	check_plain(&html, in.text, in.len);
+	check_terminal(&none, in.text, in.len, 12, false);
+	check_terminal(&none, in.text, in.len, 80, true);
 	for (int cuts = 0; cuts == 0 || (in.plan_len && cuts < CUTS_MAX); cuts++) {
 		check_cut(in.text, in.len, fuzz_take_up_to(&in, in.len));
 	}
