@@ -104,8 +104,8 @@ static void nothing_that_a_terminal_obeys_gets_through(void **state)
 		"```\n\x1b[2J\x1b[H\r\b\n```\n", "`\x1b[5m`\n", "\xc2\x9b 31m\n",
 		"| \x1b[1m | \x1bP |\n|-|-|\n| \x7f | \x9b |\n", "[\x1b[3m](\x1b[4m)\n",
 		"<div \x1b[1m>\n", "&#27;[31m &#x9b;31m\n",
-		"a\xe2\x80\xae"
-		"b\xe2\x81\xa6\n",
+		("a\xe2\x80\xae"
+		 "b\xe2\x81\xa6\n"),
 		"\xff\xfe\x80\n", "&#8238;a&#8295;b\n", "# \x1b[31m\n", "- \x1b(0\n", "1\v2\f3\n"};
 	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
 		struct terminal_page page = {.width = 40};
