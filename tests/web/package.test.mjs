@@ -17,8 +17,8 @@ test('the package has the library, its types and its words, and nothing of the p
 	const { exports } = JSON.parse(readFileSync(join(client, 'package.json'), 'utf8'));
 	assert.ok(Object.values(exports['.']).every((path) => files.includes(path.slice(2))));
 	assert.ok(files.includes('README.md'));
-	assert.deepEqual(files.filter((path) => !/^([a-z-]+\.js|react\/index\.(js|d\.ts)|(holdfast-client|sessions)\.d\.ts|README\.md|package\.json)$/.test(path)), []);
-	const all = readdirSync(client).flatMap((name) => (name === 'react' ? readdirSync(join(client, name)).map((file) => `react/${file}`) : [name]));
+	assert.deepEqual(files.filter((path) => !/^([a-z-]+\.js|(react|ag-ui)\/index\.(js|d\.ts)|(holdfast-client|sessions)\.d\.ts|README\.md|package\.json)$/.test(path)), []);
+	const all = readdirSync(client).flatMap((name) => (['react', 'ag-ui'].includes(name) ? readdirSync(join(client, name)).map((file) => `${name}/${file}`) : [name]));
 	assert.deepEqual([...files].sort(), all.sort());
 	writeFileSync(join(dir, 'use.mjs'), "import * as all from 'holdfast-client';\nconsole.log(Object.keys(all).sort().join());\n");
 	const names = execFileSync(process.execPath, [join(dir, 'use.mjs')], { encoding: 'utf8' });
@@ -51,7 +51,7 @@ test('a strict TypeScript program uses all of it', (t) => {
 });
 
 test('the types in the comments of the library itself are right', () => {
-	const files = readdirSync(client).filter((name) => name.endsWith('.js'));
+	const files = [...readdirSync(client).filter((name) => name.endsWith('.js')), 'ag-ui/index.js'];
 	assert.ok(files.length > 5);
 	assert.deepEqual(compile(client, '--allowJs', '--checkJs', ...files), { status: 0, stdout: '' });
 });

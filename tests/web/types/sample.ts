@@ -1,5 +1,6 @@
 // Uses every part of the declarations; only ever compiled (types.test.mjs).
 
+import { AgUiFold, agUiEvents } from 'holdfast-client/ag-ui';
 import {
 	HoldfastClient,
 	HoldfastError,
@@ -219,3 +220,18 @@ async function logIn(): Promise<void> {
 	await logout();
 }
 void logIn;
+
+/** The runs that have ended, until the client is closed. */
+export async function endedRuns(from: HoldfastClient): Promise<string[]> {
+	const ended: string[] = [];
+	for await (const event of agUiEvents(from, { afterRun: ended.at(-1) })) {
+		if (event.type === 'RUN_FINISHED') {
+			ended.push(`${event.runId}: ${event.result.stop_reason}`);
+		}
+	}
+	return ended;
+}
+
+const fold = new AgUiFold({ threadId: 's' });
+export const types: string[] = fold.reset('epoch').map(({ type }) => type);
+export const questions: string[] = Object.keys(fold.state.permissions);
