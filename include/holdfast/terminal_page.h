@@ -73,7 +73,7 @@ struct terminal_page {
 	bool has_styles; /* else no escape sequence at all is written */
 	struct buffer out; /* the caller takes and frees it */
 	struct terminal_text margin; /* what stands in front of each line */
-	struct terminal_text next; /* in front of the next one, instead */
+	struct terminal_text next; /* in front of the next one, instead: not wider */
 	bool has_next;
 	bool is_used; /* it has a line */
 };

@@ -141,8 +141,10 @@ static void put_heading(cmark_node *node, struct terminal_page *page)
 	int level = cmark_node_get_heading_level(node);
 	unsigned style = TERMINAL_BOLD | (level == 1 ? TERMINAL_UNDERLINE : 0);
 	char front[10];
-	snprintf(front, sizeof(front), "%.*s ", level, "######");
-	size_t mark = page->has_styles ? 0 : terminal_page_indent(page, 0, front, "");
+	char rest[10];
+	int len = snprintf(front, sizeof(front), "%.*s ", level, "######");
+	snprintf(rest, sizeof(rest), "%*s", len, "");
+	size_t mark = page->has_styles ? 0 : terminal_page_indent(page, 0, front, rest);
 	put_paragraph(node, style, page);
 	if (!page->has_styles) {
 		terminal_page_outdent(page, mark);

@@ -157,7 +157,7 @@ test('starts of agents count by how they went, and prompts while they wait', asy
 
 test('--metrics-listen serves the metrics without a token, and nothing else', async (t) => {
 	const server = await Server.start(t, { args: ['--metrics-listen', '127.0.0.1:0'] });
-	const [, url] = /metrics on (http:\S+)\/metrics/.exec(server.stderr);
+	const [, url] = await eventually(() => /metrics on (http:\S+)\/metrics/.exec(server.stderr), 'the address of the metrics');
 	const answer = await fetch(`${url}/metrics`);
 	assert.equal(answer.status, 200);
 	assert.ok(parseMetrics(await answer.text()).types.has('holdfast_sessions'));

@@ -72,6 +72,7 @@ static void styles_end_with_their_line(void **state)
 static void lines_are_as_wide_as_the_page(void **state)
 {
 	assert_page(12, false, "", "- one two three four\n", "• one two\n  three four\n");
+	assert_page(14, false, "", "## one two three\n", "## one two\n   three\n");
 	assert_page(10, false, "", "abcdefghijklmno p\n", "abcdefghij\nklmno p\n");
 	assert_page(10, false, "", "你好你好你好\n", "你好你好你\n好\n");
 	assert_page(14, false, "", "    abcdefghijkl\n", "    abcdefghij\n    kl\n");
