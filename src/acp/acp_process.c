@@ -192,7 +192,11 @@ static void handle_child_exit(struct acp_agent *agent)
 		bool is_not_run = status == 126 || status == 127;
 		bool is_hidden = agent->config.box.sandbox && is_not_run;
 		bool is_first = agent->session.stage == ACP_INITIALIZING;
-		snprintf(detail, sizeof(detail), "exit status %lld%s", (long long)status,
+		/* Of its shell, which tells so of what it ran. */
+		const char *name =
+			status > 128 && status < 256 ? sigabbrev_np((int)status - 128) : NULL;
+		snprintf(detail, sizeof(detail), "exit status %lld%s%s%s%s", (long long)status,
+			name ? " (SIG" : "", name ? name : "", name ? ")" : "",
 			is_hidden
 				? "; in the sandbox it can run only what is below /usr, its directory and --sandbox-read"
 			: is_first && is_not_run

@@ -108,6 +108,18 @@ static void test_signal(void **state)
 	expect_log(f, "started sh 1 1 s1\nstopped signal killed by signal 9 (SIGKILL)\n");
 }
 
+static void test_signal_below_a_shell(void **state)
+{
+	struct fixture *f = *state;
+	struct acp_agent_config config = default_config(f);
+	config.command = "sh -c 'kill -9 $$'; exit $?";
+	create_agent(f, "", config);
+	prompt(f, "go");
+	run_until(f, "stopped");
+	expect_log(f,
+		"stopped exit exit status 137 (SIGKILL); it ended before it answered: check that its command speaks ACP on stdin and stdout\n");
+}
+
 static void test_output_closed(void **state)
 {
 	struct fixture *f = *state;
@@ -439,6 +451,7 @@ int main(void)
 		AGENT_TEST(test_early_updates),
 		AGENT_TEST(test_exit_and_restart),
 		AGENT_TEST(test_signal),
+		AGENT_TEST(test_signal_below_a_shell),
 		AGENT_TEST(test_output_closed),
 		AGENT_TEST(test_cannot_start),
 		AGENT_TEST(test_protocol),
