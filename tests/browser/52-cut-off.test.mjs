@@ -103,6 +103,38 @@ test('what comes of a call behind the end of its turn counts', async (t) => {
 	assert.deepEqual(await chips(page), ['Done', 'Done']);
 });
 
+test('a command with hundreds of lines costs as much for the last as for the first, and has all its events', async (t) => {
+	const server = await startServer(t, { rate: 4000 });
+	const { id } = await server.createSession();
+	const page = await openPage(t, sessionUrl(server.url, id));
+	const line = (text) => ({ type: 'tool_call_update', data: { tool_call_id: 'a', content: [{ type: 'content', content: { type: 'text', text } }] } });
+	const made = async (seq, event) => {
+		await page.evaluate(() => (window.made = 0));
+		await post(server, id, event);
+		await waitForSeq(page, seq);
+		return page.evaluate(() => window.made);
+	};
+	await post(server, id, input.tool('a'));
+	await waitForSeq(page, 1);
+	await page.evaluate(() => {
+		const create = document.createElement.bind(document);
+		document.createElement = (...args) => {
+			window.made += 1;
+			return create(...args);
+		};
+	});
+	const first = await made(2, line('one'));
+	await post(server, id, Array.from({ length: 250 }, (_, i) => line(`line ${i}`)));
+	await waitForSeq(page, 252);
+	assert.ok((await made(253, line('last'))) <= first + 5);
+	const numbers = () => page.$$eval('.tool [data-seq], .tool', (all) => all.map((one) => Number(one.dataset.seq)).sort((a, b) => a - b));
+	assert.deepEqual(await numbers(), Array.from({ length: 253 }, (_, i) => i + 1));
+	await page.reload();
+	await waitForSeq(page, 253);
+	assert.deepEqual(await numbers(), Array.from({ length: 253 }, (_, i) => i + 1));
+	assert.equal(await page.locator('.output').innerText(), 'last');
+});
+
 test('why something failed is read without scrolling, also on a phone, and whatever it is stays in its box', async (t) => {
 	const server = await startServer(t, { rate: 4000 });
 	const { id } = await server.createSession({ title: LONG });

@@ -123,13 +123,20 @@ export class TranscriptModel {
 	}
 }
 
+/** What toolState() made of an item, and of how many of its events: a command's output can be thousands. @type {WeakMap<Item, {count: number, state: Record<string, any>}>} */
+const states = new WeakMap();
+
 /**
  * The tool's state after all its events: an update replaces the fields it has.
  * @param {Item} item @returns {Record<string, any>}
  */
 export function toolState(item) {
-	const given = item.events.flatMap(({ data }) => Object.entries(data));
-	return Object.fromEntries(given.filter(([, value]) => value !== null && value !== undefined));
+	const known = states.get(item) ?? { count: 0, state: {} };
+	const given = item.events.slice(known.count).flatMap(({ data }) => Object.entries(data));
+	const news = Object.fromEntries(given.filter(([, value]) => value !== null && value !== undefined));
+	const state = { ...known.state, ...news };
+	states.set(item, { count: item.events.length, state });
+	return { ...state };
 }
 
 /**

@@ -7,9 +7,35 @@ import { h, icon, lookUp, visible } from './dom.js';
 /** @param {HoldfastEvent} event */
 export const hooks = ({ seq, type }) => ({ 'data-seq': seq, 'data-type': type });
 
-/** Events that changed an item instead of adding one leave a mark, so that each can be found. */
-export function marks(/** @type {Item} */ { events }) {
-	return events.slice(1).map((event) => h('i', { hidden: true, ...hooks(event) }));
+/** Where the marks of an item are. @type {WeakMap<Item, HTMLElement>} */
+const markPlaces = new WeakMap();
+
+/**
+ * Events that changed an item instead of adding one leave a mark, so that each can be found. A command's output can be thousands of them:
+ * marks that are on the page stay there, get the new ones, and something stands in for them until settleMarks().
+ * @param {Item} item @returns {HTMLElement[]}
+ */
+export function marks(item) {
+	const { events } = item;
+	if (events.length < 2) {
+		return [];
+	}
+	const known = markPlaces.get(item);
+	const place = known?.isConnected ? known : h('span', { class: 'marks', hidden: true });
+	place.append(...events.slice(1 + place.childElementCount).map((event) => h('i', { hidden: true, ...hooks(event) })));
+	markPlaces.set(item, place);
+	return [place === known ? h('span', { class: 'marks', hidden: true, 'data-stays': true }) : place];
+}
+
+/** Behind every morph() of an item's element: what stood in for its marks has done so. @param {HTMLElement} element @param {Item} item */
+export function settleMarks(element, item) {
+	const place = markPlaces.get(item);
+	const now = place && /** @type {HTMLElement | null} */ (element.querySelector(':scope > .marks'));
+	if (now?.dataset.stays !== undefined) {
+		now.replaceWith(place ?? '');
+	} else if (now) {
+		markPlaces.set(item, now);
+	}
 }
 
 export function chevron() {

@@ -225,7 +225,7 @@ export function morph(target, source) {
 	}
 }
 
-/** @param {any} old @param {any} next a node of the same kind */
+/** One that has data-stays leaves the old one of its class as it is. @param {any} old @param {any} next a node of the same kind */
 function morphNode(old, next) {
 	if (old.nodeType !== Node.ELEMENT_NODE) {
 		if (old.data !== next.data) {
@@ -233,8 +233,10 @@ function morphNode(old, next) {
 		}
 		return;
 	}
-	morphAttributes(old, next);
-	morph(old, next);
+	if (next.dataset?.stays === undefined || old.className !== next.className) {
+		morphAttributes(old, next);
+		morph(old, next);
+	}
 }
 
 /** @param {Element} old @param {Element} next */

@@ -2,6 +2,7 @@
  * The transcript's elements, kept in step with the events: an item's element is made once and changed
  * in place. Scrolling follows the end only while the reader is there.
  */
+import { settleMarks } from './card-parts.js';
 import { promptElement, renderItem } from './cards.js';
 import { h, icon, lookUp, morph, morphAttributes } from './dom.js';
 import { highlightIn } from './highlight.js';
@@ -332,6 +333,7 @@ export class Transcript {
 		}
 		morphAttributes(whole, fresh);
 		morph(whole, fresh);
+		settleMarks(whole, item);
 		highlightIn(whole);
 		return whole;
 	}
@@ -346,8 +348,10 @@ export class Transcript {
 			if (element.nodeName === fresh.nodeName) {
 				morphAttributes(element, fresh);
 				morph(element, fresh);
+				settleMarks(element, item);
 				highlightIn(element);
 			} else {
+				settleMarks(fresh, item);
 				element.replaceWith(fresh);
 				this.#window.setElement(item, fresh);
 			}
