@@ -22,6 +22,8 @@ int tool_watch(int argc, char **argv);
 int tool_prompt(int argc, char **argv);
 int tool_append(int argc, char **argv);
 int tool_attach(int argc, char **argv);
+/** 1: there are warnings, 2: something is bad. */
+int tool_doctor(int argc, char **argv);
 int tool_replay(int argc, char **argv);
 int tool_url(int argc, char **argv);
 int tool_token(int argc, char **argv);
