@@ -105,10 +105,10 @@ struct acp_agent_ops {
 	 */
 	void (*event)(void *owner, const char *type, const json_t *data);
 	/**
-	 * The agent asks. `data` is {request_id, tool_call, options: [{option_id, name, kind}]};
-	 * borrowed.
+	 * The agent asks. `type` is permission_request, and `data` {request_id, tool_call, options: [{option_id, name,
+	 * kind}]}; or it is elicitation_request (see elicitation.h). Borrowed.
 	 */
-	void (*permission_request)(void *owner, const char *request_id, const json_t *data);
+	void (*question)(void *owner, const char *type, const char *request_id, const json_t *data);
 	/** The agent has withdrawn its question ($/cancel_request). */
 	void (*permission_withdrawn)(void *owner, const char *request_id);
 	/**
@@ -182,6 +182,11 @@ int acp_agent_set(struct acp_agent *agent, const struct acp_setting *setting);
  * another start's, or somebody else's.
  */
 int acp_agent_answer(struct acp_agent *agent, const char *request_id, const char *option_id);
+/**
+ * What an elicitation is about to be answered with (NULL: nothing), for when acp_agent_answer() says that it is accepted: then
+ * `option_id` is the action.
+ */
+void acp_agent_note_content(struct acp_agent *agent, const char *request_id, const json_t *content);
 /**
  * Stops (true) or goes on (false) reading the agent's stdout: back-pressure while the store is
  * behind. While stopped only what is not read from there is told: our own ending of a turn or of

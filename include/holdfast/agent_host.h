@@ -67,6 +67,12 @@ bool agent_host_takes(const struct agent_host *host, struct session *session, co
  * turn runs.
  */
 int agent_host_cancel(struct agent_host *host, struct session *session);
+/**
+ * What an elicitation is answered with, which only its agent hears, once the answer is durable. NULL: nothing. Before that
+ * is given to the session.
+ */
+void agent_host_note_content(struct agent_host *host, struct session *session,
+	const char *request_id, const json_t *content);
 /** session_ops.answered: the agent hears it, if it was the one who asked. */
 void agent_host_answer(struct agent_host *host, struct session *session, const char *request_id,
 	const char *option_id);

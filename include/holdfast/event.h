@@ -37,6 +37,9 @@ enum event_type {
 	EVENT_THOUGHT_CHUNK, /* input only: becomes agent_thought */
 	EVENT_RUN_START, /* input only, and no event: data is the run_id */
 	EVENT_RUN_END, /* the same */
+	/* Numbers are in snapshots (stream_buffer_save.c): what is new comes here. */
+	EVENT_ELICITATION_REQUEST, /* of the server's own agents only, as the next one */
+	EVENT_ELICITATION_RESOLVED,
 	EVENT_UNKNOWN,
 };
 

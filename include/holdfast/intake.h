@@ -71,6 +71,9 @@ int intake_refuse_not_queued(const struct prompt_view *had, struct refusal *refu
  */
 int intake_answer(struct session *session, const struct request *request,
 	const struct author *author, struct refusal *refusal);
+/** The same for an elicitation. Only the action and who it was is kept, not what was answered. */
+int intake_elicited(struct session *session, const struct request *request,
+	const struct author *author, struct refusal *refusal);
 /**
  * Closes a pending request without an answer (the agent withdrew it, or the turn is being
  * cancelled).

@@ -32,6 +32,7 @@ enum request_type {
 	REQUEST_REMOVE_PROMPT,
 	REQUEST_CANCEL,
 	REQUEST_PERMISSION_ANSWER,
+	REQUEST_ELICITATION_ANSWER,
 	REQUEST_SET_MODE,
 	REQUEST_SET_MODEL,
 	REQUEST_SET_CONFIG_OPTION,
@@ -79,6 +80,11 @@ struct request {
 			const char *request_id;
 			const char *option_id;
 		} answer;
+		struct {
+			const char *request_id;
+			const char *action;
+			const json_t *content; /* NULL: none */
+		} elicited;
 		struct {
 			const char
 				*id; /* of the mode, the model, the option, or the way to log in */

@@ -34,7 +34,7 @@ struct session_ops {
 		size_t len, const struct json_t *content);
 	/**
 	 * A permission request has its answer, and that is durable; option_id NULL: it was
-	 * cancelled. Called once for each; not for what was resolved before the server started.
+	 * cancelled. Of an elicitation it is the action, and NULL if that is cancel. Called once for each; not for what was resolved before the server started.
 	 */
 	void (*answered)(void *owner, struct session *session, const char *request_id,
 		const char *option_id);
@@ -286,6 +286,8 @@ bool session_permission_has_option(
 /** Its option that allows, or rejects, once rather than always; NULL: it has none. Lent. */
 const char *session_permission_pick(
 	const struct session *session, const char *request_id, bool allows);
+/** The data (JSON) of a pending request that is an elicitation; NULL: it is none. Borrowed. */
+const char *session_elicitation(const struct session *session, const char *request_id);
 /** Calls `visit` for the id of every pending request; it may resolve them. */
 void session_each_permission(
 	struct session *session, void (*visit)(void *arg, const char *request_id), void *arg);

@@ -136,6 +136,8 @@ char *session_usage_save(const struct session_state *state);
 /** Whether a request is open, and has such an option (NULL: it does not matter). */
 bool session_state_asks(
 	const struct session_state *state, const char *request_id, const char *option_id);
+/** The data of an elicitation_request that is open, JSON; NULL: it is none, or not open. Borrowed. */
+const char *session_state_elicitation(const struct session_state *state, const char *request_id);
 /** The option of an open request that allows, or that rejects, once rather than always; NULL: none. Lent. */
 const char *session_state_pick(
 	const struct session_state *state, const char *request_id, bool allows);

@@ -1,16 +1,19 @@
 #include "acp_internal.h"
 
 #include "holdfast/diag.h"
+#include "holdfast/elicitation.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* session/request_permission, not answered yet. */
+/* session/request_permission or elicitation/create, not answered yet. */
 struct question {
 	struct list link; /* acp_agent.questions */
 	char *request_id;
 	json_t *id;
+	bool is_elicitation;
+	json_t *content; /* of its answer, which is on its way to the disk; NULL: none */
 };
 
 void acp_agent_send_error(struct acp_agent *agent, const json_t *id, int code, const char *why)
@@ -30,11 +33,28 @@ static void send_outcome(struct acp_agent *agent, const json_t *id, const char *
 	acp_agent_send(agent, &out);
 }
 
+/** `answer` NULL: it was cancelled; else an option, or the action of an elicitation. */
+static void answer_question(struct acp_agent *agent, const struct question *q, const char *answer)
+{
+	struct buffer out = {0};
+	if (!q->is_elicitation) {
+		send_outcome(agent, q->id, answer);
+		return;
+	}
+	json_t *result = json_pack("{s:s}", "action", answer ? answer : "cancel");
+	if (q->content && answer && strcmp(answer, "accept") == 0) {
+		json_object_set(result, "content", q->content);
+	}
+	json_rpc_result(&out, q->id, result);
+	acp_agent_send(agent, &out);
+}
+
 static void question_free(struct acp_agent *agent, struct question *q)
 {
 	list_remove(&q->link);
 	agent->questions.count--;
 	json_decref(q->id);
+	json_decref(q->content);
 	free(q->request_id);
 	free(q);
 }
@@ -67,11 +87,14 @@ static struct question *find_question(struct acp_agent *agent, const char *reque
 	return NULL;
 }
 
-static void handle_question(struct acp_agent *agent, const json_t *id, const json_t *params)
+static void handle_question(
+	struct acp_agent *agent, const json_t *id, const json_t *params, bool is_elicitation)
 {
 	if (agent->turn.cancelling) {
 		/* It has not read session/cancel yet; some wait for this answer for ever. */
-		send_outcome(agent, id, NULL);
+		answer_question(agent,
+			&(struct question){.id = (json_t *)id, .is_elicitation = is_elicitation},
+			NULL);
 		return;
 	}
 	if (agent->questions.count >= agent->config.questions_max) {
@@ -80,20 +103,34 @@ static void handle_question(struct acp_agent *agent, const json_t *id, const jso
 	}
 	struct question *q = question_add(agent, id);
 	const char *why = NULL;
-	json_t *data = acp_update_permission(params, q->request_id, &why);
+	q->is_elicitation = is_elicitation;
+	json_t *data = is_elicitation ? elicitation_read(params, q->request_id, &why)
+				      : acp_update_permission(params, q->request_id, &why);
 	if (!data) {
-		acp_agent_report_noise(
-			agent, "a permission request it cannot use", why, strlen(why));
+		acp_agent_report_noise(agent,
+			is_elicitation ? "an elicitation it cannot use"
+				       : "a permission request it cannot use",
+			why, strlen(why));
 		acp_agent_send_error(agent, id, JSON_RPC_INVALID_PARAMS, why);
 		question_free(agent, q);
 		return;
 	}
 	/* The op may answer at once, and then the question is gone. */
 	char *request_id = xstrdup(q->request_id);
-	agent->ops->permission_request(agent->owner, request_id, data);
+	agent->ops->question(agent->owner,
+		is_elicitation ? "elicitation_request" : "permission_request", request_id, data);
 	acp_agent_note_late(agent);
 	free(request_id);
 	json_decref(data);
+}
+
+void acp_agent_note_content(struct acp_agent *agent, const char *request_id, const json_t *content)
+{
+	struct question *q = find_question(agent, request_id);
+	if (q) {
+		json_decref(q->content);
+		q->content = json_incref((json_t *)content);
+	}
 }
 
 int acp_agent_answer(struct acp_agent *agent, const char *request_id, const char *option_id)
@@ -102,7 +139,7 @@ int acp_agent_answer(struct acp_agent *agent, const char *request_id, const char
 	if (!q) {
 		return -ENOENT;
 	}
-	send_outcome(agent, q->id, option_id);
+	answer_question(agent, q, option_id);
 	question_free(agent, q);
 	return 0;
 }
@@ -124,7 +161,7 @@ void acp_agent_handle_withdrawal(struct acp_agent *agent, const json_t *params)
 				return;
 			}
 			char *request_id = xstrdup(q->request_id);
-			send_outcome(agent, q->id, NULL);
+			answer_question(agent, q, NULL);
 			question_free(agent, q);
 			agent->ops->permission_withdrawn(agent->owner, request_id);
 			free(request_id);
@@ -142,7 +179,7 @@ void acp_agent_cancel_questions(struct acp_agent *agent)
 	list_for_each_safe(link, next, &agent->questions.list) {
 		struct question *q = list_entry(link, struct question, link);
 		if (!has_answer(agent, q)) {
-			send_outcome(agent, q->id, NULL);
+			answer_question(agent, q, NULL);
 			question_free(agent, q);
 		}
 	}
@@ -159,7 +196,9 @@ void acp_agent_handle_request(
 	struct acp_agent *agent, const char *method, const json_t *id, const json_t *params)
 {
 	if (strcmp(method, "session/request_permission") == 0) {
-		handle_question(agent, id, params);
+		handle_question(agent, id, params, false);
+	} else if (strcmp(method, "elicitation/create") == 0) {
+		handle_question(agent, id, params, true);
 	} else if (!workspace_handle(agent->workspace, method, id, params)) {
 		acp_agent_send_error(agent, id, JSON_RPC_METHOD_NOT_FOUND, "Method not found");
 	}

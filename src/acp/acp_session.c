@@ -1,5 +1,6 @@
 #include "acp_internal.h"
 
+#include "holdfast/elicitation.h"
 #include "holdfast/diag.h"
 
 #include <stdlib.h>
@@ -25,11 +26,12 @@ void acp_agent_send_initialize(struct acp_agent *agent)
 {
 	agent->session.stage = ACP_INITIALIZING;
 	acp_agent_send_request(agent, "initialize",
-		json_pack("{s:i, s:{s:{s:b, s:b}, s:b, s:{s:{s:{}}}}, s:{s:s, s:s, s:s}}",
+		json_pack(
+			"{s:i, s:{s:{s:b, s:b}, s:b, s:{s:{s:{}}}, s:{s:{}, s:{}}}, s:{s:s, s:s, s:s}}",
 			"protocolVersion", 1, "clientCapabilities", "fs", "readTextFile", 1,
 			"writeTextFile", 1, "terminal", agent->config.terminals_max > 0, "session",
-			"configOptions", "boolean", "clientInfo", "name", "holdfast", "title",
-			"Holdfast", "version", HOLDFAST_VERSION));
+			"configOptions", "boolean", "elicitation", "form", "url", "clientInfo",
+			"name", "holdfast", "title", "Holdfast", "version", HOLDFAST_VERSION));
 }
 
 json_t *acp_agent_mcp_servers(const struct acp_agent *agent)
@@ -391,6 +393,16 @@ static void report_notification(struct acp_agent *agent, const char *method, con
 	json_decref(data);
 }
 
+/** What somebody was sent away for is done. */
+static void report_completed(struct acp_agent *agent, const json_t *id)
+{
+	if (json_is_string(id) && json_string_length(id) <= ELICITATION_ID_MAX) {
+		json_t *data = json_pack("{s:O}", "elicitation_id", id);
+		agent->ops->event(agent->owner, "x-acp-elicitation_complete", data);
+		json_decref(data);
+	}
+}
+
 static void handle_notification(struct acp_agent *agent, const json_t *message, size_t line_len)
 {
 	const char *method = json_string_value(json_object_get(message, "method"));
@@ -399,6 +411,8 @@ static void handle_notification(struct acp_agent *agent, const json_t *message, 
 		handle_update(agent, params, line_len);
 	} else if (strcmp(method, "$/cancel_request") == 0) {
 		acp_agent_handle_withdrawal(agent, params);
+	} else if (strcmp(method, "elicitation/complete") == 0) {
+		report_completed(agent, json_object_get(params, "elicitationId"));
 	} else if (agent->session.stage == ACP_READY && method[0] != '$') {
 		report_notification(agent, method, params);
 	} else {

@@ -113,13 +113,14 @@ static void handle_event(void *owner, const char *type, const json_t *data)
 	append_event(owner, type, data);
 }
 
-static void handle_permission(void *owner, const char *request_id, const json_t *data)
+static void handle_question(
+	void *owner, const char *type, const char *request_id, const json_t *data)
 {
 	struct hosted *hosted = owner;
 	bool was_in_turn = session_is_prompting(hosted->session);
-	int r = agent_inputs_event(&hosted->inputs, "permission_request", data);
+	int r = agent_inputs_event(&hosted->inputs, type, data);
 	note_turn(hosted, was_in_turn);
-	note_input(hosted, "permission_request", r);
+	note_input(hosted, type, r);
 	if (r < 0) {
 		acp_agent_answer(hosted->agent, request_id, NULL);
 	}
@@ -402,7 +403,7 @@ struct hosted *hosted_of(struct agent_host *host, struct session *session)
 		.recovered = handle_recovered,
 		.text = handle_text,
 		.event = handle_event,
-		.permission_request = handle_permission,
+		.question = handle_question,
 		.permission_withdrawn = handle_withdrawn,
 		.permission_is_resolved = handle_is_resolved,
 		.turn_end = hosted_end_turn,
@@ -472,6 +473,15 @@ int agent_host_cancel(struct agent_host *host, struct session *session)
 	}
 	acp_agent_cancel(hosted->agent);
 	return 0;
+}
+
+void agent_host_note_content(struct agent_host *host, struct session *session,
+	const char *request_id, const json_t *content)
+{
+	struct hosted *hosted = session_host(session);
+	if (hosted) {
+		acp_agent_note_content(hosted->agent, request_id, content);
+	}
 }
 
 void agent_host_answer(struct agent_host *host, struct session *session, const char *request_id,

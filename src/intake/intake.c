@@ -1,5 +1,6 @@
 #include "batch.h"
 
+#include "holdfast/elicitation.h"
 #include "holdfast/hash.h"
 #include "holdfast/session_state.h"
 #include "holdfast/usage_total.h"
@@ -58,13 +59,23 @@ void batch_note(struct batch *batch, size_t i, enum batch_name kind, const char 
 	}
 }
 
+static bool asks(enum event_type type)
+{
+	return type == EVENT_PERMISSION_REQUEST || type == EVENT_ELICITATION_REQUEST;
+}
+
+static bool answers(enum event_type type)
+{
+	return type == EVENT_PERMISSION_RESOLVED || type == EVENT_ELICITATION_RESOLVED;
+}
+
 static enum permission_state state_of_question(
 	const struct batch *batch, size_t i, const char *request_id)
 {
 	const struct batch_entry *newest = batch_find(batch, i, NAME_QUESTION, request_id);
-	return !newest ? session_permission(batch->session, request_id).state
-	       : newest->in.type == EVENT_PERMISSION_REQUEST ? PERMISSION_PENDING
-							     : PERMISSION_RESOLVED;
+	return !newest                 ? session_permission(batch->session, request_id).state
+	       : asks(newest->in.type) ? PERMISSION_PENDING
+				       : PERMISSION_RESOLVED;
 }
 
 /**
@@ -78,32 +89,32 @@ static int check_permission(struct batch *batch, size_t i, struct refusal *refus
 	if (in->type == EVENT_TURN_END || in->type == EVENT_AGENT_STOPPED) {
 		count->open = 0; /* those that are open end with their turn */
 	}
-	if (in->type != EVENT_PERMISSION_REQUEST && in->type != EVENT_PERMISSION_RESOLVED) {
+	bool is_asked = asks(in->type);
+	if (!is_asked && !answers(in->type)) {
 		return 0;
 	}
 	const char *id = json_string_value(json_object_get(in->object, "request_id"));
 	enum permission_state state = state_of_question(batch, i, id);
-	bool asks = in->type == EVENT_PERMISSION_REQUEST;
-	if (asks && state != PERMISSION_UNKNOWN) {
+	if (is_asked && state != PERMISSION_UNKNOWN) {
 		return refuse(refusal, "bad_request",
 			"the request_id \"%.100s\" has been used before", id);
 	}
-	if (!asks && state == PERMISSION_RESOLVED) {
+	if (!is_asked && state == PERMISSION_RESOLVED) {
 		return refuse(
 			refusal, "already_resolved", "\"%.100s\" has been resolved before", id);
 	}
-	if (!asks && state == PERMISSION_UNKNOWN) {
+	if (!is_asked && state == PERMISSION_UNKNOWN) {
 		return refuse(refusal, "unknown_request",
 			"no permission request has the id \"%.100s\"", id);
 	}
-	if (asks && count->open >= count->most) {
+	if (is_asked && count->open >= count->most) {
 		refuse_limit(refusal, LIMIT_open_permissions,
 			"%zu permission requests of this session are already open; resolve some, or end the turn",
 			count->open);
 		return -ENOBUFS;
 	}
-	count->open += asks ? 1 : 0;
-	count->open -= !asks && count->open > 0 ? 1 : 0;
+	count->open += is_asked ? 1 : 0;
+	count->open -= !is_asked && count->open > 0 ? 1 : 0;
 	batch_note(batch, i, NAME_QUESTION, id);
 	return 0;
 }
@@ -376,6 +387,27 @@ static int append_resolution(struct session *session, const char *request_id, co
 	return r;
 }
 
+/** The same for an elicitation. What was answered is for the agent alone, and is not kept. */
+static int append_elicited(struct session *session, const char *request_id, const char *action,
+	const struct author *by)
+{
+	uint64_t seq;
+	bool duplicate;
+	json_t *data = json_pack("{s:s, s:s, s:s*, s:s*, s:s*}", "request_id", request_id, "action",
+		action, "by", by ? by->client_id : NULL, "sub", by && *by->sub ? by->sub : NULL,
+		"name", by ? by->name : NULL);
+	char *text = json_text(data, NULL);
+	int r = session_input(session,
+		&(struct input_event){.type = EVENT_ELICITATION_RESOLVED,
+			.data = text,
+			.data_len = strlen(text),
+			.object = data},
+		&seq, &duplicate);
+	free(text);
+	json_decref(data);
+	return r;
+}
+
 static void tell_first(const struct permission_view *permission, struct error_detail *detail)
 {
 	char *by = xstrdup(permission->by);
@@ -409,10 +441,37 @@ int intake_answer(struct session *session, const struct request *request,
 	return r < 0 ? refuse_input(refusal, r) : 0;
 }
 
+int intake_elicited(struct session *session, const struct request *request,
+	const struct author *author, struct refusal *refusal)
+{
+	const char *id = request->elicited.request_id;
+	struct permission_view view = session_permission(session, id);
+	const char *question = session_elicitation(session, id);
+	if (view.state == PERMISSION_RESOLVED) {
+		tell_first(&view, &refusal->detail);
+		return refuse(refusal, "already_resolved", "this request has been answered before");
+	}
+	if (!question) {
+		return refuse(
+			refusal, "unknown_request", "no elicitation has the id \"%.100s\"", id);
+	}
+	json_t *data = json_read(question, strlen(question), 0, NULL, NULL);
+	int r = elicitation_check(
+		data, request->elicited.action, request->elicited.content, refusal);
+	json_decref(data);
+	if (r < 0) {
+		return r;
+	}
+	r = append_elicited(session, id, request->elicited.action, author);
+	return r < 0 ? refuse_input(refusal, r) : 0;
+}
+
 int intake_cancel_permission(struct session *session, const char *request_id)
 {
 	if (session_permission(session, request_id).state != PERMISSION_PENDING) {
 		return 0;
 	}
-	return append_resolution(session, request_id, NULL, NULL);
+	return session_elicitation(session, request_id)
+		       ? append_elicited(session, request_id, "cancel", NULL)
+		       : append_resolution(session, request_id, NULL, NULL);
 }

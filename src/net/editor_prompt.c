@@ -1,6 +1,8 @@
 /* What an editor asks of a session's agent: prompts, the cancel, settings; and its answers to questions. */
 #include "editor_internal.h"
 
+#include "http_internal.h"
+
 #include "holdfast/intake.h"
 
 #include <errno.h>
@@ -228,6 +230,30 @@ static void take_permission(
 	}
 }
 
+static void take_elicited(
+	struct conn *conn, struct editor_session *at, const char *request_id, const json_t *result)
+{
+	struct refusal refusal = {0};
+	const char *action = json_string_value(json_object_get(result, "action"));
+	const json_t *content = json_object_get(result, "content");
+	bool accepts = action && strcmp(action, "accept") == 0;
+	struct request answer = {.type = REQUEST_ELICITATION_ANSWER,
+		.elicited = {.request_id = request_id,
+			.action = action,
+			.content = accepts && json_is_object(content) ? content : NULL}};
+	if (!action) {
+		return;
+	}
+	if (conn_take_elicited(conn, editor_session_of(at), &answer, &refusal) == 0) {
+		wait_for(conn, at, request_id, handle_answer_stored);
+	} else if (strcmp(refusal.code, "storage_failed") == 0) {
+		struct buffer out = {
+			0}; /* what the form does not take leaves the question to others */
+		editor_view_ask_again(editor_view_of(at), request_id, &out);
+		editor_send(conn, &out);
+	}
+}
+
 void editor_take_answer(struct conn *conn, const struct editor_request *request)
 {
 	struct refusal refusal = {0};
@@ -240,6 +266,9 @@ void editor_take_answer(struct conn *conn, const struct editor_request *request)
 				: EDITOR_NO_QUESTION;
 		if (kind == EDITOR_PERMISSION && editor_may_control(conn, &refusal)) {
 			take_permission(conn, at, request_id, request->result);
+		}
+		if (kind == EDITOR_ELICITATION && editor_may_control(conn, &refusal)) {
+			take_elicited(conn, at, request_id, request->result);
 		}
 		if (kind != EDITOR_NO_QUESTION) {
 			return;

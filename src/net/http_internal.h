@@ -28,6 +28,11 @@ struct http_exchange *http_create(struct conn *conn);
 /** The connection is gone, or becomes a WebSocket: gives back conn.http. */
 void http_finish(struct conn *conn);
 
+/* ws_observer.c */
+/** An answer to an elicitation: what is in it is for the agent. */
+int conn_take_elicited(struct conn *conn, struct session *session, const struct request *request,
+	struct refusal *refusal);
+
 /* http_create.c */
 /**
  * Makes a session as the request says, in the directory `cwd` of its agent, which has been checked (NULL: the

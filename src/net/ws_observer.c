@@ -1,5 +1,5 @@
 /* The observer's socket: requests to the observer, the session and its agent; frames back. */
-#include "net_internal.h"
+#include "http_internal.h"
 
 #include "holdfast/intake.h"
 
@@ -59,6 +59,35 @@ static void handle_answer(struct conn *conn, const struct request *request, stru
 	}
 }
 
+static void answer_elicited(struct conn_wait *wait, int status)
+{
+	if (status < 0 && wait->conn->session) {
+		conn_refuse_storage(
+			wait->conn, "elicitation_answer", ABOUT_PERMISSION, wait->text, status);
+	}
+}
+
+int conn_take_elicited(struct conn *conn, struct session *session, const struct request *request,
+	struct refusal *refusal)
+{
+	struct author author = conn_author(conn);
+	int r = intake_elicited(session, request, &author, refusal);
+	if (r == 0) { /* it is told when that is durable, at the earliest in the next tick */
+		agent_host_note_content(conn->server->agents, session, request->elicited.request_id,
+			request->elicited.content);
+	}
+	return r;
+}
+
+static void handle_elicited(
+	struct conn *conn, const struct request *request, struct refusal *refusal)
+{
+	if (conn_take_elicited(conn, conn->session, request, refusal) == 0) {
+		struct conn_wait *wait = conn_wait_create(conn, conn->session, answer_elicited);
+		wait->text = xstrdup(request->elicited.request_id);
+	}
+}
+
 static void handle_setting(
 	struct conn *conn, const struct request *request, struct refusal *refusal)
 {
@@ -102,6 +131,10 @@ static void name_request(const struct request *request, struct error_detail *det
 	case REQUEST_PERMISSION_ANSWER:
 		detail->about = ABOUT_PERMISSION;
 		detail->id = request->answer.request_id;
+		break;
+	case REQUEST_ELICITATION_ANSWER:
+		detail->about = ABOUT_PERMISSION;
+		detail->id = request->elicited.request_id;
 		break;
 	case REQUEST_SET_MODE:
 	case REQUEST_SET_MODEL:
@@ -159,6 +192,9 @@ static void handle_request(
 	case REQUEST_PERMISSION_ANSWER:
 		handle_answer(conn, request, refusal);
 		break;
+	case REQUEST_ELICITATION_ANSWER:
+		handle_elicited(conn, request, refusal);
+		break;
 	case REQUEST_SET_MODE:
 	case REQUEST_SET_MODEL:
 	case REQUEST_SET_CONFIG_OPTION:
@@ -212,7 +248,8 @@ static void observer_message(struct conn *conn, const char *text, size_t len)
 			refuse_role(conn, &refusal);
 			name_request(&request, &refusal.detail);
 			conn_send_refusal(conn, &refusal);
-		} else if (request.type == REQUEST_PERMISSION_ANSWER &&
+		} else if ((request.type == REQUEST_PERMISSION_ANSWER ||
+				   request.type == REQUEST_ELICITATION_ANSWER) &&
 			   !conn_sees_questions(conn)) {
 			refuse(&refusal, "forbidden",
 				"the token hides tools, and so the questions about them");

@@ -149,6 +149,11 @@ const char *session_permission_pick(
 	return session_state_pick(&session->state, request_id, allows);
 }
 
+const char *session_elicitation(const struct session *session, const char *request_id)
+{
+	return session_state_elicitation(&session->state, request_id);
+}
+
 void session_each_permission(
 	struct session *session, void (*visit)(void *arg, const char *request_id), void *arg)
 {

@@ -176,6 +176,7 @@ static struct permission *open_permission(
 	permission->tool_call_id = xstrdup(session_text_of(call, "tool_call_id"));
 	permission->options = json_incref(json_object_get(request, "options"));
 	permission->has_subject = sum_subject(request, &permission->subject);
+	permission->is_elicitation = !permission->options;
 	permission->asked_at = -1;
 	if (!state->permissions_by_id) {
 		state->permissions_by_id = hash_create();
@@ -237,6 +238,10 @@ void session_ledger_resolve(struct session_state *state, const json_t *resolved,
 		.seq = seq,
 	};
 	struct permission *permission = find_permission(state, answer.request_id);
+	const char *action = session_text_of(resolved, "action");
+	if (permission->is_elicitation && strcmp(action, "cancel") != 0) {
+		answer.option_id = action;
+	}
 	answer.wait_ms = waited_ms(state, permission);
 	if (is_selected && *answer.by && !json_object_get(resolved, "bound_to")) {
 		note_answer(state, permission, &answer);
@@ -265,7 +270,11 @@ static void put_resolved(struct session_state *state, struct permission *permiss
 	struct buffer data = {0};
 	buffer_append_char(&data, '{');
 	buffer_append_member(&data, "request_id", id);
-	buffer_append_member(&data, "outcome", bound ? "selected" : "cancelled");
+	if (permission->is_elicitation) {
+		buffer_append_member(&data, "action", "cancel");
+	} else {
+		buffer_append_member(&data, "outcome", bound ? "selected" : "cancelled");
+	}
 	if (bound) {
 		buffer_append_member(&data, "option_id", bound->option_id);
 		append_signature(&data, bound->by);
@@ -276,7 +285,9 @@ static void put_resolved(struct session_state *state, struct permission *permiss
 		.option_id = bound ? bound->option_id : NULL,
 		.by = bound ? bound->by : "",
 		.wait_ms = bound ? -1 : waited_ms(state, permission)};
-	answer.seq = session_put(state, EVENT_PERMISSION_RESOLVED, data.data, data.len, ts);
+	answer.seq = session_put(state,
+		permission->is_elicitation ? EVENT_ELICITATION_RESOLVED : EVENT_PERMISSION_RESOLVED,
+		data.data, data.len, ts);
 	buffer_finish(&data);
 	state->ops->answer(state->owner, &answer);
 	free_permission(state, permission);
@@ -370,6 +381,12 @@ bool session_state_asks(
 {
 	const struct permission *permission = find_permission(state, request_id);
 	return permission && (!option_id || has_option(permission->options, option_id));
+}
+
+const char *session_state_elicitation(const struct session_state *state, const char *request_id)
+{
+	const struct permission *permission = find_permission(state, request_id);
+	return permission && permission->is_elicitation ? permission->data : NULL;
 }
 
 static const char *find_kind(const json_t *options, const char *kind)

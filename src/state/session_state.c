@@ -129,7 +129,7 @@ static bool is_resolved(struct session_state *state, uint64_t *ret_seq)
 bool session_state_is_over(
 	struct session_state *state, const struct input_event *input, uint64_t *ret_seq)
 {
-	if (input->type != EVENT_PERMISSION_RESOLVED) {
+	if (input->type != EVENT_PERMISSION_RESOLVED && input->type != EVENT_ELICITATION_RESOLVED) {
 		*ret_seq = state->facts.turn_end_seq;
 		return input->type == EVENT_TURN_END && !state->facts.in_turn;
 	}
@@ -179,7 +179,7 @@ static bool begins_turn(enum event_type type)
 {
 	return type == EVENT_MESSAGE_CHUNK || type == EVENT_THOUGHT_CHUNK ||
 	       type == EVENT_USER_PROMPT || type == EVENT_TOOL_CALL || type == EVENT_PLAN ||
-	       type == EVENT_PERMISSION_REQUEST;
+	       type == EVENT_PERMISSION_REQUEST || type == EVENT_ELICITATION_REQUEST;
 }
 
 static uint64_t put_input(struct session_state *state, const struct input_event *in, int64_t ts)
@@ -332,10 +332,12 @@ static uint64_t apply_input(struct session_state *state, const struct input_even
 		state->facts.agent_running = true;
 		return put_input(state, in, ts);
 	case EVENT_PERMISSION_REQUEST:
+	case EVENT_ELICITATION_REQUEST:
 		seq = put_input(state, in, ts);
 		session_ledger_ask(state, in, ts);
 		return seq;
 	case EVENT_PERMISSION_RESOLVED:
+	case EVENT_ELICITATION_RESOLVED:
 		if (is_resolved(state, &seq)) {
 			return seq;
 		}

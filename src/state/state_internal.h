@@ -17,7 +17,8 @@ struct ledger_sum {
 struct permission {
 	struct list link;
 	char *request_id;
-	char *data; /* JSON of permission_request */
+	char *data; /* JSON of permission_request, or of elicitation_request */
+	bool is_elicitation;
 	char *tool_call_id;
 	json_t *options;
 	bool has_subject; /* the question itself says what is to be done */

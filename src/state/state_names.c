@@ -145,7 +145,8 @@ const struct name_kind session_name_kinds[] = {
 
 bool session_names_need_data(enum event_type type)
 {
-	return type == EVENT_USER_PROMPT || type == EVENT_PERMISSION_RESOLVED;
+	return type == EVENT_USER_PROMPT || type == EVENT_PERMISSION_RESOLVED ||
+	       type == EVENT_ELICITATION_RESOLVED;
 }
 
 /** An event whose names are given. */

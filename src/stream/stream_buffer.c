@@ -418,7 +418,7 @@ uint64_t stream_buffer_put(struct stream_buffer *sb, const struct stream_input *
 	if (!must_hold(sb)) {
 		return emit_input(sb, in);
 	}
-	if (in->type == EVENT_PERMISSION_REQUEST) {
+	if (in->type == EVENT_PERMISSION_REQUEST || in->type == EVENT_ELICITATION_REQUEST) {
 		/*
 		 * The agent waits for the answer: everything goes out; the text may go on after it.
 		 */

@@ -1,4 +1,4 @@
-/* What the files of `holdfast attach` share (attach.c, attach_messages.c). */
+/* What the files of `holdfast attach` share (attach.c, attach_messages.c, attach_sessions.c). */
 #ifndef HOLDFAST_ATTACH_INTERNAL_H
 #define HOLDFAST_ATTACH_INTERNAL_H
 
@@ -36,6 +36,25 @@ struct attach_message {
 	struct buffer text;
 };
 
+/* attach_sessions.c */
+struct open_session {
+	struct list link;
+	char *id;
+	char *epoch; /* NULL: nothing is known */
+	json_int_t seq; /* the editor has the events up to here */
+	json_int_t open; /* and so many bytes of the next one */
+};
+/** NULL: it is not open; `id` may be NULL. */
+struct open_session *attach_find_session(struct attach *attach, const char *id);
+struct open_session *attach_make_session(struct attach *attach, const char *id);
+/** Accepts NULL. */
+void attach_drop_session(struct open_session *session);
+/** `place` is `_meta.holdfast` of an update, or of an answer. */
+void attach_note_place(struct open_session *session, const json_t *place);
+/** The `_meta` of a request that goes on there; the session has an epoch. A new reference. */
+json_t *attach_place_of(const struct open_session *session);
+
+/* attach_messages.c */
 void attach_init(struct attach *attach);
 void attach_finish(struct attach *attach);
 /** A line of the editor's. */

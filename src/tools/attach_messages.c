@@ -15,14 +15,6 @@
 #define HELLO_ID  "attach-hello"
 #define RESUME_ID "attach-resume-"
 
-struct open_session {
-	struct list link;
-	char *id;
-	char *epoch; /* NULL: nothing is known */
-	json_int_t seq; /* the editor has the events up to here */
-	json_int_t open; /* and so many bytes of the next one */
-};
-
 /** A request of the editor's without an answer. */
 struct wait {
 	struct list link;
@@ -127,73 +119,6 @@ static void tell_editor_json(struct attach *attach, const json_t *message)
 	free(text);
 }
 
-/* --- sessions --- */
-
-static struct open_session *find_session(struct attach *attach, const char *id)
-{
-	list_for_each(link, &attach->sessions) {
-		struct open_session *session = list_entry(link, struct open_session, link);
-		if (id && strcmp(session->id, id) == 0) {
-			return session;
-		}
-	}
-	return NULL;
-}
-
-static void drop_session(struct open_session *session)
-{
-	if (session) {
-		list_remove(&session->link);
-		free(session->id);
-		free(session->epoch);
-		free(session);
-	}
-}
-
-static struct open_session *make_session(struct attach *attach, const char *id)
-{
-	struct open_session *session = find_session(attach, id);
-	if (!session) {
-		session = xcalloc(1, sizeof(*session));
-		session->id = xstrdup(id);
-		list_append(&attach->sessions, &session->link);
-	}
-	return session;
-}
-
-/** `place` is `_meta.holdfast` of an update, or of an answer. */
-static void note_place(struct open_session *session, const json_t *place)
-{
-	const char *epoch = text_of(place, "epoch");
-	const json_t *open = json_object_get(place, "open");
-	json_int_t seq = json_integer_value(json_object_get(place, "seq"));
-	if (!epoch) {
-		return;
-	}
-	if (!session->epoch || strcmp(session->epoch, epoch) != 0) {
-		free(session->epoch);
-		session->epoch = xstrdup(epoch);
-		session->seq = 0;
-		session->open = 0;
-	}
-	if (open) {
-		session->seq = seq - 1;
-		session->open = json_integer_value(open);
-	} else if (seq > session->seq) {
-		session->seq = seq;
-		session->open = 0;
-	}
-}
-
-static json_t *place_of(const struct open_session *session)
-{
-	json_t *place = json_pack("{s:I, s:s}", "after_seq", session->seq, "epoch", session->epoch);
-	if (session->open) {
-		json_object_set_new(place, "open", json_integer(session->open));
-	}
-	return json_pack("{s:o}", "holdfast", place);
-}
-
 /* --- waits and questions --- */
 
 static struct wait *find_wait(struct attach *attach, const char *id)
@@ -237,7 +162,7 @@ static void drop_question(struct question *question)
 void attach_finish(struct attach *attach)
 {
 	list_for_each_safe(link, tmp, &attach->sessions) {
-		drop_session(list_entry(link, struct open_session, link));
+		attach_drop_session(list_entry(link, struct open_session, link));
 	}
 	list_for_each_safe(link, tmp, &attach->waits) {
 		drop_wait(list_entry(link, struct wait, link));
@@ -374,7 +299,7 @@ static void resume(struct attach *attach, const struct open_session *session)
 {
 	json_t *message = json_pack("{s:s, s:o, s:s, s:{s:s, s:s, s:o}}", "jsonrpc", "2.0", "id",
 		json_sprintf(RESUME_ID "%s", session->id), "method", "session/resume", "params",
-		"sessionId", session->id, "cwd", "/", "_meta", place_of(session));
+		"sessionId", session->id, "cwd", "/", "_meta", attach_place_of(session));
 	attach->resuming++;
 	send_now(attach, message);
 	json_decref(message);
@@ -383,11 +308,12 @@ static void resume(struct attach *attach, const struct open_session *session)
 /** A load that was cut off goes on where it was. */
 static void go_on_loading(struct attach *attach, struct wait *wait)
 {
-	const struct open_session *session = find_session(attach, session_of(wait->message));
+	const struct open_session *session = attach_find_session(attach, session_of(wait->message));
 	if (wait->has_begun && session && session->epoch) {
 		json_object_set_new(wait->message, "method", json_string("session/resume"));
 		wait->method = text_of(wait->message, "method");
-		json_object_set_new(member(wait->message, "params"), "_meta", place_of(session));
+		json_object_set_new(
+			member(wait->message, "params"), "_meta", attach_place_of(session));
 	}
 }
 
@@ -468,7 +394,7 @@ void attach_lost(struct attach *attach)
 /** The editor's session is gone. */
 static void fail_session(struct attach *attach, const char *id, const json_t *error)
 {
-	drop_session(find_session(attach, id));
+	attach_drop_session(attach_find_session(attach, id));
 	list_for_each_safe(link, tmp, &attach->waits) {
 		struct wait *wait = list_entry(link, struct wait, link);
 		if (is(session_of(wait->message), id)) {
@@ -507,10 +433,10 @@ static void note_answer(struct attach *attach, const struct wait *wait, const js
 	if (is(wait->method, "session/new")) {
 		id = text_of(result, "sessionId");
 	} else if (is(wait->method, "session/close") || is(wait->method, "session/delete")) {
-		drop_session(find_session(attach, session_of(wait->message)));
+		attach_drop_session(attach_find_session(attach, session_of(wait->message)));
 	}
 	if (id) {
-		note_place(make_session(attach, id),
+		attach_note_place(attach_make_session(attach, id),
 			json_object_get(json_object_get(result, "_meta"), "holdfast"));
 	}
 }
@@ -550,7 +476,7 @@ static void note_update(struct attach *attach, const json_t *params)
 	if (!id) {
 		return;
 	}
-	note_place(make_session(attach, id), place);
+	attach_note_place(attach_make_session(attach, id), place);
 	list_for_each(link, &attach->waits) {
 		struct wait *wait = list_entry(link, struct wait, link);
 		if (is_opening(wait) && is(session_of(wait->message), id)) {

@@ -163,7 +163,7 @@ static bool tells_an_end(enum event_type type)
 {
 	return type == EVENT_AGENT_MESSAGE || type == EVENT_TOOL_CALL ||
 	       type == EVENT_TOOL_CALL_UPDATE || type == EVENT_PLAN ||
-	       type == EVENT_PERMISSION_RESOLVED;
+	       type == EVENT_PERMISSION_RESOLVED || type == EVENT_ELICITATION_RESOLVED;
 }
 
 void transcript_look(struct transcript *t, const struct event_view *view)
@@ -191,6 +191,7 @@ void transcript_look(struct transcript *t, const struct event_view *view)
 		look_at_plan(t, view, data);
 		break;
 	case EVENT_PERMISSION_RESOLVED:
+	case EVENT_ELICITATION_RESOLVED:
 		look_at_answer(t, data);
 		break;
 	default:
@@ -318,6 +319,20 @@ static void put_permission(struct transcript *t, struct sheet *sheet, const json
 	sheet_mark(sheet, "\n");
 }
 
+static void put_elicitation(struct transcript *t, struct sheet *sheet, const json_t *request)
+{
+	const char *id = text_of(request, "request_id");
+	const json_t *answer = hash_get(t->answers, id, strlen(id));
+	begin_line(sheet, "Question");
+	sheet_plain(sheet, text_of(request, "message"));
+	sheet_mark(sheet, ": ");
+	sheet_plain(sheet, answer ? text_of(answer, "action") : "not answered");
+	if (answer) {
+		put_author(sheet, answer, "by");
+	}
+	sheet_mark(sheet, "\n");
+}
+
 static void put_file(struct sheet *sheet, const char *what, const json_t *data)
 {
 	char size[40];
@@ -383,6 +398,9 @@ static void put_other(struct transcript *t, struct sheet *sheet, const struct ev
 		break;
 	case EVENT_PERMISSION_REQUEST:
 		put_permission(t, sheet, data);
+		break;
+	case EVENT_ELICITATION_REQUEST:
+		put_elicitation(t, sheet, data);
 		break;
 	case EVENT_FILE_READ:
 		put_file(sheet, "read ", data);

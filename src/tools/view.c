@@ -70,6 +70,10 @@ static void print_event(const char *type, const json_t *data)
 	} else if (strcmp(type, "permission_resolved") == 0) {
 		print_note("answered", text_of(data, "option_id") ? text_of(data, "option_id")
 								  : text_of(data, "outcome"));
+	} else if (strcmp(type, "elicitation_request") == 0) {
+		print_note("asks", text_of(data, "message"));
+	} else if (strcmp(type, "elicitation_resolved") == 0) {
+		print_note("answered", text_of(data, "action"));
 	} else if (strcmp(type, "turn_end") == 0) {
 		print_note("end of the turn", text_of(data, "stop_reason"));
 	} else if (strcmp(type, "agent_stopped") == 0) {

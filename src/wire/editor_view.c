@@ -251,6 +251,13 @@ static void put_own(const struct editor_view *view, struct buffer *out, const ch
 		put_content(view, out, is_thought ? "agent_thought_chunk" : "agent_message_chunk",
 			&at, json_span_get(data, "content"));
 	}
+	const char *done = editor_string(data, "elicitation_id");
+	if (strcmp(type, "x-acp-elicitation_complete") == 0 && done && view->takes_urls) {
+		buffer_append_str(out,
+			"{\"jsonrpc\":\"2.0\",\"method\":\"elicitation/complete\",\"params\":{");
+		buffer_append_member(out, "elicitationId", done);
+		buffer_append_str(out, "}}\n");
+	}
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
 		if (strncmp(type, "x-acp-", 6) == 0 && strcmp(type + 6, kinds[i]) == 0) {
 			put_object(view, out, kinds[i], place, data);

@@ -29,6 +29,8 @@ static const struct {
 	[EVENT_FILE_WRITE] = NAME("file_write"),
 	[EVENT_PERMISSION_REQUEST] = NAME("permission_request"),
 	[EVENT_PERMISSION_RESOLVED] = NAME("permission_resolved"),
+	[EVENT_ELICITATION_REQUEST] = NAME("elicitation_request"),
+	[EVENT_ELICITATION_RESOLVED] = NAME("elicitation_resolved"),
 	[EVENT_USAGE] = NAME("usage"),
 	[EVENT_TURN_END] = NAME("turn_end"),
 	[EVENT_AGENT_STARTED] = NAME("agent_started"),

@@ -20,6 +20,8 @@ static const unsigned char hides[EVENT_UNKNOWN] = {
 	[EVENT_FILE_WRITE] = HIDE_TOOLS,
 	[EVENT_PERMISSION_REQUEST] = HIDE_TOOLS,
 	[EVENT_PERMISSION_RESOLVED] = HIDE_TOOLS,
+	[EVENT_ELICITATION_REQUEST] = HIDE_TOOLS,
+	[EVENT_ELICITATION_RESOLVED] = HIDE_TOOLS,
 };
 
 static json_t *read_data(const struct event_view *view, struct json_numbers *numbers)

@@ -34,6 +34,10 @@ static const struct field fields[][FIELDS_MAX] = {
 	[EVENT_PERMISSION_RESOLVED] = {{"request_id", 'S', true}, {"outcome", 'S', true},
 		{"option_id", 's', false}, {"by", 's', false}, {"name", 'p', false},
 		{"bound_to", 'i', false}},
+	[EVENT_ELICITATION_REQUEST] = {{"request_id", 'S', true}, {"mode", 'S', true},
+		{"message", 's', true}, {"requested_schema", 'o', false}, {"url", 'S', false}},
+	[EVENT_ELICITATION_RESOLVED] = {{"request_id", 'S', true}, {"action", 'S', true},
+		{"by", 's', false}, {"name", 'p', false}},
 	[EVENT_USAGE] = {{"used", 'n', false}, {"size", 'n', false}},
 	[EVENT_TURN_END] = {{"stop_reason", 's', false}, {"message", 's', false}},
 	[EVENT_AGENT_STARTED] = {{"name", 's', false}, {"title", 's', false},
@@ -203,6 +207,10 @@ static int find_event_type(
 	} else if (ret->type == EVENT_CUSTOM && !token_is_valid(name, len, 64)) {
 		return refuse(
 			refusal, "unknown_type", "an x-… type matches x-[A-Za-z0-9._:-]{1,62}");
+	} else if (ret->type == EVENT_ELICITATION_REQUEST ||
+		   ret->type == EVENT_ELICITATION_RESOLVED) {
+		return refuse(refusal, "unknown_type",
+			"only the server's own agents ask for forms: their answers are told to them alone");
 	} else if (ret->type == EVENT_UNKNOWN || ret->type == EVENT_AGENT_MESSAGE ||
 		   ret->type == EVENT_AGENT_THOUGHT) {
 		return refuse(refusal, "unknown_type",
@@ -219,6 +227,8 @@ static bool needs_object(enum event_type type)
 	case EVENT_USER_PROMPT:
 	case EVENT_PERMISSION_REQUEST:
 	case EVENT_PERMISSION_RESOLVED:
+	case EVENT_ELICITATION_REQUEST:
+	case EVENT_ELICITATION_RESOLVED:
 	case EVENT_USAGE:
 	case EVENT_AGENT_STARTED:
 	case EVENT_AGENT_STOPPED:

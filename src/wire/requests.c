@@ -294,6 +294,25 @@ static int parse_answer(const json_t *data, struct request *ret, struct refusal 
 	return 0;
 }
 
+static int parse_elicited(const json_t *data, struct request *ret, struct refusal *refusal)
+{
+	const json_t *id = need_string(data, "request_id", "elicitation_answer", refusal);
+	const json_t *action =
+		id ? need_string(data, "action", "elicitation_answer", refusal) : NULL;
+	const json_t *content = json_object_get(data, "content");
+	if (!action) {
+		return -EINVAL;
+	}
+	if (content && !json_is_object(content)) {
+		return refuse(refusal, "bad_request",
+			"the content of an elicitation_answer is an object");
+	}
+	ret->elicited.request_id = json_string_value(id);
+	ret->elicited.action = json_string_value(action);
+	ret->elicited.content = content;
+	return 0;
+}
+
 /** Names and values are the agent's own. */
 static int need_agent_name(
 	const json_t *data, const char *name, const char *request, struct refusal *refusal)
@@ -369,6 +388,7 @@ static int parse_data(struct request *ret, const json_t *data, const struct limi
 		[REQUEST_REMOVE_PROMPT] = {"prompt_id", NULL},
 		[REQUEST_CANCEL] = {"turn", NULL},
 		[REQUEST_PERMISSION_ANSWER] = {"request_id", "option_id", NULL},
+		[REQUEST_ELICITATION_ANSWER] = {"request_id", "action", "content", NULL},
 		[REQUEST_SET_MODE] = {"mode_id", NULL},
 		[REQUEST_SET_MODEL] = {"model_id", NULL},
 		[REQUEST_SET_CONFIG_OPTION] = {"config_id", "value", NULL},
@@ -399,6 +419,8 @@ static int parse_data(struct request *ret, const json_t *data, const struct limi
 		return parse_cancel(data, ret, refusal);
 	case REQUEST_PERMISSION_ANSWER:
 		return parse_answer(data, ret, refusal);
+	case REQUEST_ELICITATION_ANSWER:
+		return parse_elicited(data, ret, refusal);
 	case REQUEST_SET_MODE:
 	case REQUEST_SET_MODEL:
 	case REQUEST_SET_CONFIG_OPTION:
@@ -428,6 +450,7 @@ static int find_type(const char *name, enum request_side side, enum request_type
 		[REQUEST_REMOVE_PROMPT] = "remove_prompt",
 		[REQUEST_CANCEL] = "cancel",
 		[REQUEST_PERMISSION_ANSWER] = "permission_answer",
+		[REQUEST_ELICITATION_ANSWER] = "elicitation_answer",
 		[REQUEST_SET_MODE] = "set_mode",
 		[REQUEST_SET_MODEL] = "set_model",
 		[REQUEST_SET_CONFIG_OPTION] = "set_config_option",
@@ -439,7 +462,7 @@ static int find_type(const char *name, enum request_side side, enum request_type
 	};
 	static const char *const takes[] = {
 		[SIDE_OBSERVER] =
-			("load_events, keepalive, prompt, list_prompts, edit_prompt, remove_prompt, cancel, permission_answer, set_mode, set_model, set_config_option, authenticate, presence and token"),
+			("load_events, keepalive, prompt, list_prompts, edit_prompt, remove_prompt, cancel, permission_answer, elicitation_answer, set_mode, set_model, set_config_option, authenticate, presence and token"),
 		[SIDE_PRODUCER] = "append, append_snapshot, keepalive and token",
 		[SIDE_FEED] = "keepalive and token",
 	};

@@ -54,3 +54,19 @@ for (const [name, { command, args, env }] of Object.entries(commands())) {
 		editor.assertGood();
 	});
 }
+
+test('the table of methods has every method that the server takes and sends, each with a test that there is', () => {
+	const source = read('src/wire/editor_request.c');
+	const taken = [...source.matchAll(/^\t\{"([$\w/]+)", EDITOR_/gm)].map(([, name]) => name);
+	const sent = ['src/wire/editor_view.c', 'src/wire/editor_questions.c'].flatMap((file) => [...read(file).matchAll(/(?:\\"method\\":\\"|\? "|: ")([$a-z]+\/[a-z_]+)/g)].map(([, name]) => name));
+	const [, table] = /^## Methods\n([\s\S]*?)^## /m.exec(docs);
+	const rows = table.split('\n').filter((line) => line.startsWith('| `'));
+	const told = rows.flatMap((row) => [...row.split('|')[1].matchAll(/`([^`]+)`/g)].map(([, name]) => name));
+	assert.ok(taken.length >= 12 && sent.length >= 3, 'they are found');
+	assert.deepEqual([...new Set([...taken, ...sent])].filter((name) => !told.includes(name)), []);
+	assert.deepEqual(told.filter((name) => ![...taken, ...sent].includes(name)), []);
+	for (const row of rows) {
+		const numbers = [...row.split('|').at(-2).matchAll(/\b(\d{2,3})\b/g)].map(([, number]) => number);
+		assert.ok(numbers.length > 0, row);
+	}
+});

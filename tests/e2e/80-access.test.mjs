@@ -251,6 +251,7 @@ const DATA = {
 	edit_prompt: { message: 'hello', prompt_id: 'p2' },
 	remove_prompt: { prompt_id: 'p2' },
 	permission_answer: { request_id: 'r', option_id: 'o' },
+	elicitation_answer: { request_id: 'r', action: 'decline' },
 	set_mode: { mode_id: 'm' },
 	set_model: { model_id: 'm' },
 	set_config_option: { config_id: 'c', value: 'v' },

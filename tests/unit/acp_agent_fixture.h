@@ -116,7 +116,8 @@ static inline void handle_event(void *owner, const char *type, const json_t *dat
 	told(f);
 }
 
-static inline void handle_question(void *owner, const char *request_id, const json_t *data)
+static inline void handle_question(
+	void *owner, const char *type, const char *request_id, const json_t *data)
 {
 	struct fixture *f = owner;
 	assert_string_equal(json_string_value(json_object_get(data, "request_id")), request_id);
@@ -192,7 +193,7 @@ static const struct acp_agent_ops ops = {
 	.recovered = handle_recovered,
 	.text = handle_text,
 	.event = handle_event,
-	.permission_request = handle_question,
+	.question = handle_question,
 	.permission_withdrawn = handle_withdrawn,
 	.turn_end = handle_turn_end,
 	.quiet = handle_quiet,

@@ -18,7 +18,7 @@ static void test_requests(void **state)
 		"started - - 1 s1\n"
 		"text {'jsonrpc':'2.0','id':1,'method':'initialize','params':{'protocolVersion':1,"
 		"'clientCapabilities':{'fs':{'readTextFile':true,'writeTextFile':true},'terminal':"
-		"true,'session':{'configOptions':{'boolean':{}}}},"
+		"true,'session':{'configOptions':{'boolean':{}}},'elicitation':{'form':{},'url':{}}},"
 		"'clientInfo':{'name':'holdfast','title':'Holdfast','version':'" HOLDFAST_VERSION
 		"'}}}\n"
 		"text {'jsonrpc':'2.0','id':2,'method':'session/"
