@@ -3,7 +3,6 @@
 #include "config_file.h"
 #include "notify.h"
 #include "relay_reload.h"
-#include "relay_qr.h"
 #include "relay_sandbox.h"
 #include "relay_urls.h"
 
@@ -495,38 +494,6 @@ static int open_rooms(struct relay *relay)
 	return 0;
 }
 
-static void announce(const struct relay *relay)
-{
-	const struct config *config = relay->config;
-	struct buffer people = {0};
-	struct buffer commands = {0};
-	struct buffer lines = {0};
-	if (config->durability == DURABILITY_WRITE) {
-		diag(DIAG_WARN,
-			"--durability=write: acknowledged events survive a crash of holdfast, but not of the machine");
-	}
-	relay_choose_urls(config, relay->server, &people, &commands, &lines);
-	if (relay->access && access_write_url(config->data_dir, buffer_cstr(&people),
-				     buffer_cstr(&commands)) < 0) {
-		diag(DIAG_WARN, "%s/url cannot be written: holdfast url will not know the address",
-			config->data_dir);
-	}
-	// Only now that the file is written: after these lines holdfast url works.
-	for (char *rest = (char *)buffer_cstr(&lines), *line;
-		(line = strsep(&rest, "\n")) && *line;) {
-		diag_say("%s", line);
-	}
-	if (relay->access && people.len) {
-		relay_announce_login(config->data_dir, buffer_cstr(&people));
-	}
-	if (config->qr) {
-		relay_show_qr(config, relay->server);
-	}
-	buffer_finish(&people);
-	buffer_finish(&commands);
-	buffer_finish(&lines);
-}
-
 static void ignore_gone(void *arg)
 {
 }
@@ -573,7 +540,7 @@ int relay_run(const struct config *config)
 	if (opened) {
 		start_handles(&relay);
 		session_table_each(relay.sessions, recover_session, &relay);
-		announce(&relay);
+		relay_announce(config, relay.server, relay.access != NULL);
 		notify_ready(relay.notify);
 		uv_run(&relay.loop, UV_RUN_DEFAULT);
 		close_handles(&relay);

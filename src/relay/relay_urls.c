@@ -1,6 +1,9 @@
 #include "relay_urls.h"
 
+#include "relay_qr.h"
+
 #include "holdfast/access.h"
+#include "holdfast/buffer.h"
 #include "holdfast/diag.h"
 
 #include <stdlib.h>
@@ -29,7 +32,8 @@ static int rank_url(const char *url)
 	return strncmp(url, "unix:", 5) == 0 ? 2 : strncmp(url, "http:", 5) == 0 ? 1 : 0;
 }
 
-void relay_announce_login(const char *data_dir, const char *url)
+/** The link has a secret in it: it is for a person who looks, and for no log. */
+static void announce_login(const char *data_dir, const char *url)
 {
 	char *why = NULL;
 	char *token = isatty(STDERR_FILENO) ? access_read_token(data_dir, &why) : NULL;
@@ -42,7 +46,11 @@ void relay_announce_login(const char *data_dir, const char *url)
 	free(why);
 }
 
-void relay_choose_urls(const struct config *config, const struct server *server,
+/**
+ * Where people and where commands find the server; `people` stays empty if it has no address. Appends to `lines` what is
+ * said of each address.
+ */
+static void choose_urls(const struct config *config, const struct server *server,
 	struct buffer *people, struct buffer *commands, struct buffer *lines)
 {
 	struct buffer url = {0};
@@ -73,4 +81,35 @@ void relay_choose_urls(const struct config *config, const struct server *server,
 		}
 	}
 	buffer_finish(&url);
+}
+
+void relay_announce(const struct config *config, const struct server *server, bool has_access)
+{
+	struct buffer people = {0};
+	struct buffer commands = {0};
+	struct buffer lines = {0};
+	if (config->durability == DURABILITY_WRITE) {
+		diag(DIAG_WARN,
+			"--durability=write: acknowledged events survive a crash of holdfast, but not of the machine");
+	}
+	choose_urls(config, server, &people, &commands, &lines);
+	if (has_access && access_write_url(config->data_dir, buffer_cstr(&people),
+				  buffer_cstr(&commands)) < 0) {
+		diag(DIAG_WARN, "%s/url cannot be written: holdfast url will not know the address",
+			config->data_dir);
+	}
+	// Only now that the file is written: after these lines holdfast url works.
+	for (char *rest = (char *)buffer_cstr(&lines), *line;
+		(line = strsep(&rest, "\n")) && *line;) {
+		diag_say("%s", line);
+	}
+	if (has_access && people.len) {
+		announce_login(config->data_dir, buffer_cstr(&people));
+	}
+	if (config->qr) {
+		relay_show_qr(config, server);
+	}
+	buffer_finish(&people);
+	buffer_finish(&commands);
+	buffer_finish(&lines);
 }

@@ -2,17 +2,15 @@
 #ifndef HOLDFAST_RELAY_URLS_H
 #define HOLDFAST_RELAY_URLS_H
 
-#include "holdfast/buffer.h"
 #include "holdfast/config.h"
 #include "holdfast/server.h"
 
-/** The link has a secret in it: it is for a person who looks, and for no log. */
-void relay_announce_login(const char *data_dir, const char *url);
+#include <stdbool.h>
+
 /**
- * Where people and where commands find the server; `people` stays empty if it has no address. Appends to `lines` what is
- * said of each address.
+ * Says where the server listens and how to log in, and writes the addresses down for holdfast url; with --qr
+ * shows the code. `has_access`: who comes needs a token.
  */
-void relay_choose_urls(const struct config *config, const struct server *server,
-	struct buffer *people, struct buffer *commands, struct buffer *lines);
+void relay_announce(const struct config *config, const struct server *server, bool has_access);
 
 #endif
