@@ -94,6 +94,9 @@ void session_table_seek(struct session_table *table, const char *id, struct plac
 const unsigned char *session_table_node_key(const struct session_table *table);
 /** See store_shelf(). */
 const struct shelf *session_table_shelf(struct session_table *table);
+/** See session_log_mirror(). */
+struct session_log *session_table_mirror(
+	struct session_table *table, const char *id, const struct log_place *place, void *owner);
 /** See store_hand_over(). */
 void session_table_hand_over(struct session_table *table);
 void session_hold(struct session *session);

@@ -250,6 +250,27 @@ void store_hand_over(struct store *store);
 /** What nodes prove to each other with who they are; NULL: the store is not shared. */
 #define NODE_KEY_SIZE 32
 const unsigned char *store_node_key(const struct store *store);
+/** Names the log in the store that the nodes share; 0: the store is not shared. */
+uint64_t session_log_number(const struct session_log *log);
+/** What another node says of a log that it has. */
+struct log_place {
+	uint64_t number; /* session_log_number() there */
+	uint64_t epoch;
+	uint64_t first_seq;
+	uint64_t max_seq; /* what it has shown: at most so much is read */
+};
+/**
+ * A log that another node has, to read it here: old events come from the store, and new ones are told with
+ * session_log_mirror_add(). store_get_session() does not find it, and nothing may be written to it. NULL unless
+ * store_is_shared(). session_log_mirror_free() before the store is closed.
+ */
+struct session_log *session_log_mirror(
+	struct store *store, const char *id, const struct log_place *place, void *owner);
+/** The next event, with a reference of its own. Returns -EBADMSG if it is not the next one. */
+int session_log_mirror_add(struct session_log *mirror, struct event *event);
+/** Events before this one are not kept any more. Nothing if that is known. */
+void session_log_mirror_prune(struct session_log *mirror, uint64_t first_seq);
+void session_log_mirror_free(struct session_log *mirror);
 
 /** What servers on it share beside sessions; NULL: nothing, they have it in their data directory. */
 const struct shelf *store_shelf(struct store *store);

@@ -377,6 +377,12 @@ const struct shelf *session_table_shelf(struct session_table *table)
 	return store_shelf(table->store);
 }
 
+struct session_log *session_table_mirror(
+	struct session_table *table, const char *id, const struct log_place *place, void *owner)
+{
+	return session_log_mirror(table->store, id, place, owner);
+}
+
 void session_table_hand_over(struct session_table *table)
 {
 	store_hand_over(table->store);

@@ -40,6 +40,7 @@ struct log_read {
 	struct store *store;
 	char *id; /* the log may go meanwhile */
 	uint64_t epoch;
+	bool is_mirror; /* another server has the log, which is in no table here */
 	struct log_page page; /* of what is in memory already, nothing is left in it */
 	log_read_done done; /* NULL once cancelled */
 	void *arg;
@@ -113,6 +114,9 @@ struct store_engine {
 	const unsigned char *(*node_key)(const struct store *store);
 	/** See store_shelf(); NULL: there is none. */
 	const struct shelf *(*shelf)(struct store *store);
+	/** See session_log_number(); and what read() needs of a log that another server has, until drop(). */
+	uint64_t (*number)(const struct session_log *log);
+	void (*mirror)(struct session_log *log, uint64_t number);
 	/** See store_hand_over(): all is gathered. */
 	void (*hand_over)(struct store *store);
 

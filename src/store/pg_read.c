@@ -120,7 +120,8 @@ static void page_done(uv_work_t *work, int status)
 	struct pg_page *page = work->data;
 	struct log_read *read = page->base;
 	read->store->jobs--;
-	if (read->status == 0 && !session_log_of(read->store, read->id, read->epoch)) {
+	if (read->status == 0 && !read->is_mirror &&
+		!session_log_of(read->store, read->id, read->epoch)) {
 		read->status = -ENOENT; /* it has been deleted meanwhile */
 	}
 	free(page);

@@ -105,7 +105,7 @@ uint64_t session_log_hot_first(const struct session_log *log)
 	return log->last_seq - log->hot_count + 1;
 }
 
-static void add_hot(struct session_log *log, struct event *event)
+void session_log_keep(struct session_log *log, struct event *event)
 {
 	if (log->hot_count == log->hot_capacity) {
 		size_t capacity = log->hot_capacity ? log->hot_capacity * 2 : 16;
@@ -155,7 +155,7 @@ void session_log_take(struct session_log *log, struct event *event, int64_t ts)
 		log->hot_offset = log->size;
 	}
 	session_log_count(log, &view, event_line_len(event));
-	add_hot(log, event);
+	session_log_keep(log, event);
 	log->updated_at = ts;
 }
 

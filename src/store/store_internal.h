@@ -139,6 +139,7 @@ struct session_log {
 	void *engine_data; /* of another engine than the embedded */
 	bool rewind; /* see session_log_rewind() */
 	bool is_removed; /* it is in no table or list any more */
+	bool is_mirror; /* another server has it: see session_log_mirror() */
 	bool is_unconfirmed; /* the journal has no record of it on disk yet: it has no metadata */
 	bool dirty; /* changed since its last checkpoint */
 	bool lacks_folder; /* it is new, or there was no room for it */
@@ -341,6 +342,8 @@ void session_log_add(struct session_log *log, struct event *event, int64_t ts);
 void session_log_take(struct session_log *log, struct event *event, int64_t ts);
 /** Drops the oldest of the hot tail beyond its size; what is not in the file yet stays. */
 void session_log_trim(struct session_log *log);
+/** Adds the log's newest event to the hot tail, with a reference of its own. */
+void session_log_keep(struct session_log *log, struct event *event);
 /** The next event is at the log's end, in a line of `len` bytes: everything but the line. */
 void session_log_count(struct session_log *log, const struct event_view *view, size_t len);
 /** Drops what is in memory of events before `seq`; they are in the file. */

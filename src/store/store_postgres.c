@@ -158,6 +158,16 @@ static int change_epoch(
 	return pg_sync(log->store);
 }
 
+static uint64_t get_number(const struct session_log *log)
+{
+	return (uint64_t)pg_log_of(log)->sid;
+}
+
+static void begin_mirror(struct session_log *log, uint64_t number)
+{
+	pg_log_begin(log, (int64_t)number, false);
+}
+
 static int64_t now_ms(struct store *store)
 {
 	return clock_now_ms(store->ops->clock(store->owner));
@@ -196,6 +206,8 @@ const struct store_engine store_postgres = {
 	.seek = pg_seek,
 	.node_key = pg_node_key,
 	.shelf = pg_shelf,
+	.number = get_number,
+	.mirror = begin_mirror,
 	.hand_over = hand_over,
 	.blob_write = pg_blob_write,
 	.blob_keep = pg_blob_keep,
