@@ -69,6 +69,7 @@ struct session_status {
 	bool is_running; /* its agent process is alive */
 	size_t queue_length; /* prompts that wait */
 	const struct prompt_queue *queue; /* which these are */
+	const char *queue_text; /* the same as `state` tells it, of another node; NULL: see queue */
 	const char *status; /* "idle", "running" or "waiting" */
 	const char *usage; /* JSON object, or NULL */
 };

@@ -293,7 +293,11 @@ struct frame *frame_state(const struct session_status *status, unsigned hide)
 	buffer_printf(&frame->buf, "{\"usage\":%s", status->usage ? status->usage : "null");
 	put_status(&frame->buf, status, hide);
 	buffer_append_str(&frame->buf, ",\"queue\":");
-	prompt_queue_append_brief(&frame->buf, status->queue);
+	if (status->queue_text) {
+		buffer_append_str(&frame->buf, status->queue_text);
+	} else {
+		prompt_queue_append_brief(&frame->buf, status->queue);
+	}
 	buffer_append_char(&frame->buf, '}');
 	return end(frame);
 }
