@@ -36,6 +36,7 @@ struct channel {
 	uint64_t last_prompt_seq;
 	struct list observers;
 	size_t delta_observers[3]; /* how many live ones want DELTAS_TEXT, DELTAS_HTML */
+	size_t taps; /* how many of them are other nodes (tap.h) */
 
 	/* Who is here (presence.c); nothing of it is kept up to date while nobody looks. */
 	size_t presence_watchers;
@@ -49,7 +50,7 @@ struct channel {
 	struct buffer open_text;
 	struct buffer open_html;
 
-	/** An observer that wants previews has become live; may be NULL. */
+	/** An observer that wants previews has become live, or asks for one; may be NULL. */
 	void (*joined)(void *arg);
 	void *joined_arg;
 
@@ -102,6 +103,8 @@ void channel_gone(struct channel *channel, const char *reason);
 void channel_taken_back(struct channel *channel);
 /** Another node has the session from now on: everyone is closed with 1001, and comes back. */
 void channel_moved(struct channel *channel);
+/** Nothing more comes, for a reason that only their sockets are told. */
+void channel_close(struct channel *channel, unsigned code, const char *reason);
 #define SESSION_MOVED "another node has the session now"
 
 /** The socket under an observer; all four are called on the loop. */
@@ -134,9 +137,16 @@ struct observer_config {
 	 * its end, with OBSERVER_PRUNED.
 	 */
 	bool is_ds;
+	/* It is another node, for all who watch there (tap.h); needs FORMAT_MARKDOWN and DELTAS_TEXT. */
+	bool is_tap;
 };
 
 #define OBSERVER_PRUNED 4410
+
+/** Of one that is another node: whether somebody there wants HTML of the open event; asks for it now, too. */
+void observer_want_previews(struct observer *tap, bool wanted);
+/** What a session is called has changed: other nodes are told. */
+void channel_tell_about(struct channel *channel);
 
 /** Makes an observer that holds nothing yet, and sends `connected`. */
 struct observer *observer_create(struct channel *channel, const struct observer_config *config,

@@ -81,10 +81,11 @@ static void send_growing(struct channel *channel, enum deltas deltas, uint64_t s
 {
 	list_for_each_safe(link, tmp, &channel->observers) {
 		struct observer *observer = list_entry(link, struct observer, link);
-		if (!(observer->hide & hides)) {
+		if (!observer->is_tap && !(observer->hide & hides)) {
 			observer_offer(observer, deltas, seq, frame);
 		}
 	}
+	frame_unref(frame);
 }
 
 bool channel_is_hidden_from_some(const struct channel *channel, unsigned hides)
@@ -94,7 +95,7 @@ bool channel_is_hidden_from_some(const struct channel *channel, unsigned hides)
 			return true;
 		}
 	}
-	return false;
+	return channel->taps > 0; /* who knows from whom there */
 }
 
 void channel_send_activity(struct channel *channel, uint64_t seq, unsigned hides,
@@ -103,9 +104,12 @@ void channel_send_activity(struct channel *channel, uint64_t seq, unsigned hides
 	list_for_each_safe(link, tmp, &channel->observers) {
 		struct observer *observer = list_entry(link, struct observer, link);
 		struct frame *shown = observer->hide & hides ? redacted : frame;
-		if (shown) {
+		if (shown && !observer->is_tap) {
 			observer_offer(observer, DELTAS_NONE, seq, shown);
 		}
+	}
+	if (channel->taps) {
+		tap_offer(channel, DELTAS_NONE, seq, mirror_activity(seq, hides, frame, redacted));
 	}
 }
 
@@ -132,9 +136,11 @@ void channel_delta(
 	size_t offset = channel->open_text.len;
 	buffer_append(&channel->open_text, text, len);
 	if (channel->delta_observers[DELTAS_TEXT]) {
-		struct frame *frame = frame_delta(seq, type, offset, text, len);
-		send_growing(channel, DELTAS_TEXT, seq, type_hides(type), frame);
-		frame_unref(frame);
+		send_growing(channel, DELTAS_TEXT, seq, type_hides(type),
+			frame_delta(seq, type, offset, text, len));
+	}
+	if (channel->taps) {
+		tap_offer(channel, DELTAS_TEXT, seq, mirror_delta(seq, type, offset, text, len));
 	}
 }
 
@@ -145,9 +151,11 @@ void channel_preview(
 	buffer_clear(&channel->open_html);
 	buffer_append(&channel->open_html, html, len);
 	if (channel->delta_observers[DELTAS_HTML]) {
-		struct frame *frame = frame_preview(seq, type, html, len);
-		send_growing(channel, DELTAS_HTML, seq, type_hides(type), frame);
-		frame_unref(frame);
+		send_growing(channel, DELTAS_HTML, seq, type_hides(type),
+			frame_preview(seq, type, html, len));
+	}
+	if (channel->taps) {
+		tap_offer(channel, DELTAS_HTML, seq, mirror_preview(seq, type, html, len));
 	}
 }
 
@@ -155,7 +163,7 @@ void channel_answer(struct channel *channel, const struct author *author, struct
 {
 	list_for_each_safe(link, tmp, &channel->observers) {
 		struct observer *observer = list_entry(link, struct observer, link);
-		if (strcmp(observer->client_id, author->client_id) == 0 &&
+		if (!observer->is_tap && strcmp(observer->client_id, author->client_id) == 0 &&
 			strcmp(observer->sub, author->sub) == 0) {
 			observer_send(observer, frame_ref(frame));
 		}
@@ -213,6 +221,11 @@ void channel_taken_back(struct channel *channel)
 void channel_moved(struct channel *channel)
 {
 	dismiss_all(channel, NULL, 1001, SESSION_MOVED);
+}
+
+void channel_close(struct channel *channel, unsigned code, const char *reason)
+{
+	dismiss_all(channel, NULL, code, reason);
 }
 
 size_t channel_count_behind(const struct channel *channel)

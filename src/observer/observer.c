@@ -17,8 +17,13 @@
 
 static void set_live(struct observer *o, bool live)
 {
-	if (o->is_live != live) {
-		o->is_live = live;
+	if (o->is_live == live) {
+		return;
+	}
+	o->is_live = live;
+	if (o->is_tap) {
+		tap_count(o);
+	} else {
 		o->channel->delta_observers[o->deltas] += live ? 1 : (size_t)-1;
 	}
 }
@@ -40,8 +45,16 @@ struct observer *observer_create(struct channel *channel, const struct observer_
 	o->deltas = config->deltas;
 	o->is_sse = config->is_sse;
 	o->is_ds = config->is_ds;
+	o->is_tap = config->is_tap;
 	turn_init(&o->turn, handle_turn);
 	list_append(&channel->observers, &o->link);
+	if (o->is_tap) {
+		/* What it is told, and what it gets from then on, is one step: nothing comes in between. */
+		observer_send(o, tap_welcome(channel));
+		o->cursor = channel->max_seq;
+		set_live(o, true);
+		return o;
+	}
 	channel_presence_changed(channel);
 	struct session_labels labels = {.title = ""};
 	if (channel->get_labels) {
@@ -99,18 +112,6 @@ static void stop_loading(struct observer *o)
 	o->is_loading = false;
 }
 
-static void drop_outbox(struct observer *o)
-{
-	while (o->outbox_count) {
-		o->outbox_size -= frame_len(o->outbox[o->outbox_head]);
-		frame_unref(o->outbox[o->outbox_head]);
-		o->outbox_head = (o->outbox_head + 1) % o->channel->limits->outbox_frames;
-		o->outbox_count--;
-	}
-	free(o->outbox);
-	o->outbox = NULL;
-}
-
 void observer_destroy(struct observer *o)
 {
 	if (!o) {
@@ -119,7 +120,7 @@ void observer_destroy(struct observer *o)
 	if (!o->is_dismissed) {
 		set_live(o, false);
 		stop_loading(o);
-		drop_outbox(o);
+		outbox_drop(o);
 		list_remove(&o->link);
 		observer_presence_finish(o);
 	}
@@ -134,55 +135,21 @@ void observer_dismiss(struct observer *o, struct frame *frame, unsigned code, co
 {
 	set_live(o, false);
 	stop_loading(o);
-	drop_outbox(o);
+	outbox_drop(o);
 	list_remove(&o->link);
 	observer_presence_finish(o);
 	o->is_dismissed = true;
-	if (frame) {
+	if (frame && !o->is_tap) {
 		o->ops->write(o->socket, frame);
 	}
 	o->ops->close(o->socket, code, reason);
 }
 
-void observer_send(struct observer *o, struct frame *frame)
-{
-	if (o->is_dismissed) {
-		frame_unref(frame);
-		return;
-	}
-	if (!o->outbox_count && o->ops->is_writable(o->socket)) {
-		o->ops->write(o->socket, frame);
-		frame_unref(frame);
-		return;
-	}
-	size_t size = o->channel->limits->outbox_frames;
-	bool is_full = o->outbox_count == size ||
-		       (o->outbox_count && o->outbox_size > o->channel->limits->outbox_size);
-	if (is_full) {
-		/* It asks and does not read: no memory is spent on that. */
-		frame_unref(frame);
-		metrics_limit(o->channel->metrics,
-			o->outbox_count == size ? LIMIT_outbox_frames : LIMIT_outbox_size);
-		observer_dismiss(o, NULL, 1008, "too many requests without reading the answers");
-		return;
-	}
-	if (!o->outbox) {
-		o->outbox = xcalloc(size, sizeof(struct frame *));
-		o->outbox_head = 0;
-	}
-	o->outbox_size += frame_len(frame);
-	o->outbox[(o->outbox_head + o->outbox_count++) % size] = frame;
-	o->ops->want_writable(o->socket);
-}
-
-size_t observer_kept(const struct observer *o)
-{
-	return o->outbox_size + (o->page ? o->channel->limits->page_size : 0);
-}
-
 void observer_offer(struct observer *o, enum deltas deltas, uint64_t seq, struct frame *frame)
 {
-	if (!o->is_live || (deltas != DELTAS_NONE && deltas != o->deltas)) {
+	bool wants = deltas == DELTAS_NONE || deltas == o->deltas ||
+		     (deltas == DELTAS_HTML && o->has_previews);
+	if (!o->is_live || !wants) {
 		return;
 	}
 	bool takes = !o->outbox_count && o->ops->is_writable(o->socket);
@@ -227,13 +194,15 @@ static void send_live(struct observer *o, struct event **events, size_t count)
 	o->cursor = to;
 	metrics_add(ch->metrics, METRIC_EVENTS_DELIVERED, count);
 	unsigned hides = hidden_among(o, events, count);
-	struct frame_key key = {from, to, o->format, hides, (unsigned)o->is_sse + o->is_ds};
+	unsigned style = o->is_tap ? 3 : (unsigned)o->is_sse + o->is_ds;
+	struct frame_key key = {from, to, o->format, hides, style};
 	struct frame *frame = channel_find_frame(ch, &key);
 	if (frame) {
 		o->ops->write(o->socket, frame);
 		return;
 	}
-	frame = o->is_ds ? ds_events(events, count, o->format, hides)
+	frame = o->is_tap  ? tap_events(ch, events, count)
+		: o->is_ds ? ds_events(events, count, o->format, hides)
 		: o->is_sse
 			? sse_events(events, count, o->format, hides, session_log_epoch(ch->log))
 			: frame_events(events, count, o->format, hides, ch->max_seq,
@@ -419,6 +388,10 @@ static void fetch(struct observer *o, const struct log_page *page)
 static void start_anew(struct observer *o)
 {
 	struct channel *ch = o->channel;
+	if (o->is_tap) {
+		observer_dismiss(o, NULL, 1001, "the node was too far behind");
+		return;
+	}
 	uint64_t next = o->is_loading ? o->load.plan.from : o->cursor + 1;
 	struct load_request load = {
 		.from = LOAD_AFTER, .seq = next - 1, .limit = ch->limits->load_default};
@@ -463,24 +436,15 @@ static void step_live(struct observer *o)
 	fetch(o, &page);
 }
 
-static void step_outbox(struct observer *o)
-{
-	struct frame *frame = o->outbox[o->outbox_head];
-	o->outbox_head = (o->outbox_head + 1) % o->channel->limits->outbox_frames;
-	o->outbox_count--;
-	o->outbox_size -= frame_len(frame);
-	o->ops->write(o->socket, frame);
-	frame_unref(frame);
-	if (!o->outbox_count) {
-		drop_outbox(o);
-	}
-}
-
 /** The state as it is now: however often it has changed, a slow socket is told once. */
 static void step_state(struct observer *o)
 {
 	o->state_due = false;
-	o->ops->write(o->socket, channel_state_frame(o->channel, o->hide));
+	if (o->is_tap) {
+		tap_write(o, tap_state(o->channel));
+	} else {
+		o->ops->write(o->socket, channel_state_frame(o->channel, o->hide));
+	}
 }
 
 /** A stream has all there is. */
@@ -495,7 +459,8 @@ static void step_told_live(struct observer *o)
 static bool has_work(const struct observer *o)
 {
 	bool waits = turn_is_waiting(&o->turn);
-	bool is_due = o->state_due || o->live_due || o->cursor < o->channel->max_seq;
+	bool is_due =
+		o->state_due || o->live_due || o->about_due || o->cursor < o->channel->max_seq;
 	bool live_work = o->is_live && is_due;
 	/* Live events do not wait for a page; one that was read for them is none that waits. */
 	bool may_go_on = !o->read && !(waits && o->page);
@@ -538,7 +503,7 @@ void observer_pump(struct observer *o)
 {
 	for (int i = 0; i < BURST && has_work(o) && o->ops->is_writable(o->socket); i++) {
 		if (o->outbox_count) {
-			step_outbox(o);
+			outbox_step(o);
 		} else if (o->is_loading && !turn_is_waiting(&o->turn)) {
 			take_turn(o);
 		} else if (o->page) {
@@ -547,6 +512,9 @@ void observer_pump(struct observer *o)
 			step_live(o);
 		} else if (o->state_due) {
 			step_state(o);
+		} else if (o->about_due) {
+			o->about_due = false;
+			tap_write(o, tap_about(o->channel));
 		} else {
 			step_told_live(o);
 		}

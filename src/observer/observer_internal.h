@@ -3,6 +3,8 @@
 
 #include "holdfast/observer.h"
 
+#include "tap.h"
+
 /** A load_events that is being answered. */
 struct load {
 	struct load_plan plan;
@@ -23,6 +25,8 @@ struct observer {
 	unsigned hide;
 	bool is_sse;
 	bool is_ds;
+	bool is_tap;
+	bool has_previews; /* of a tap: somebody there wants them */
 	const char *role;
 	char *name; /* NULL: it has said none */
 	bool watches_presence;
@@ -35,6 +39,7 @@ struct observer {
 
 	bool state_due; /* the state has changed, or it has become live */
 	bool live_due; /* of a stream: it has become live, and has not been told */
+	bool about_due; /* of a tap: something has changed without an event */
 
 	bool is_loading; /* a load_events is being answered */
 	struct load load;
@@ -64,6 +69,10 @@ void observer_offer(
 void observer_tell_state(struct observer *observer);
 /** Lent: `state` as it is now, made once for all that see the same of it. */
 struct frame *channel_state_frame(struct channel *channel, unsigned hide);
+/** What waits in the outbox goes to nobody. */
+void outbox_drop(struct observer *observer);
+/** Sends the first that waits there. */
+void outbox_step(struct observer *observer);
 /** Sends a last frame and closes. */
 void observer_dismiss(
 	struct observer *observer, struct frame *frame, unsigned code, const char *reason);
@@ -80,7 +89,8 @@ struct frame_key {
 	uint64_t to;
 	enum event_format format;
 	unsigned hides;
-	unsigned style; /* 0: for a WebSocket, 1: for a stream, 2: for one of Durable Streams */
+	unsigned
+		style; /* 0: for a WebSocket, 1: for a stream, 2: for one of Durable Streams, 3: for a node */
 };
 
 struct frame *channel_find_frame(const struct channel *channel, const struct frame_key *key);

@@ -97,7 +97,7 @@ static void find_people(const struct channel *channel, bool that_watch, struct p
 {
 	list_for_each(link, &channel->observers) {
 		const struct observer *o = list_entry(link, struct observer, link);
-		if ((strcmp(o->role, "observer") == 0) != that_watch) {
+		if (o->is_tap || (strcmp(o->role, "observer") == 0) != that_watch) {
 			continue;
 		}
 		if (people->count == PEOPLE_MAX) {
@@ -117,9 +117,9 @@ static void append_roles(struct buffer *out, const struct channel *channel)
 	list_for_each(link, &channel->observers) {
 		const struct observer *o = list_entry(link, struct observer, link);
 		for (size_t i = 0; i < ROLES; i++) {
-			counts[i] += strcmp(roles[i], o->role) == 0;
+			counts[i] += !o->is_tap && strcmp(roles[i], o->role) == 0;
 		}
-		all++;
+		all += !o->is_tap;
 	}
 	buffer_printf(out, "{\"count\":%zu,\"roles\":{", all);
 	const char *comma = "";

@@ -312,7 +312,8 @@ void session_commit(struct session *session, uint64_t lsn)
 		session_usage_give_log(session);
 		session_log_save(session->log);
 	}
-	session->object_changed = session_labels_commit(session, lsn) || session->object_changed;
+	bool is_renamed = session_labels_commit(session, lsn);
+	session->object_changed = is_renamed || session->object_changed;
 	bool changed = session_status_commit(session, lsn);
 	show_open(session, lsn);
 	if ((uint64_t)session->base_lsn <= lsn) {
@@ -339,6 +340,9 @@ void session_commit(struct session *session, uint64_t lsn)
 	if (changed) {
 		session->object_changed = true;
 		channel_send_state(&session->channel);
+	}
+	if (is_renamed) {
+		channel_tell_about(&session->channel);
 	}
 	session_touch(session);
 	session_answers_tell(session, lsn);
