@@ -55,7 +55,7 @@
 	METRIC(NODE_REQUESTS, counter, "node_requests_total", "",                                \
 		"Requests over HTTP that were passed on to the node that has the session")       \
 	METRIC(NODE_SOCKETS, gauge, "node_sockets", "",                                          \
-		"WebSockets that are passed on to the node that has the session")                \
+		"WebSockets to nodes that have sessions which are asked for here")               \
 	METRIC(NODE_FAILURES, counter, "node_failures_total", "",                                \
 		"Requests and WebSockets for which another node could not be reached, or was "   \
 		"lost")                                                                          \

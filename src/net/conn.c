@@ -28,11 +28,11 @@ static const struct transport_ops conn_transport_ops;
 
 /* --- life --- */
 
-void conn_create(struct server *server, int fd, const struct listen_kind *kind)
+static struct conn *conn_new(struct server *server)
 {
 	struct conn *conn = xcalloc(1, sizeof(*conn));
 	conn->server = server;
-	conn->kind = *kind;
+	list_init(&conn->link);
 	list_init(&conn->kind_link);
 	list_init(&conn->tick_link);
 	list_init(&conn->waits);
@@ -41,6 +41,13 @@ void conn_create(struct server *server, int fd, const struct listen_kind *kind)
 	list_init(&conn->slow_link);
 	list_init(&conn->behind_link);
 	rate_init(conn);
+	return conn;
+}
+
+void conn_create(struct server *server, int fd, const struct listen_kind *kind)
+{
+	struct conn *conn = conn_new(server);
+	conn->kind = *kind;
 	conn->http = http_create(conn);
 	conn->peer = peer_address(fd);
 	if (transport_adopt(server->transport, &conn->sock, &conn_transport_ops, fd, kind->is_tls) <
@@ -100,7 +107,9 @@ void conn_unpark(struct conn *conn)
 	}
 	conn->was_parked = false;
 	buffer_finish(&text);
-	http_receive(conn, NULL, 0); /* what came behind it */
+	if (!conn->carrier) {
+		http_receive(conn, NULL, 0); /* what came behind it */
+	}
 	conn_update_flow(conn);
 }
 
@@ -132,17 +141,23 @@ bool conn_waits_for_names(struct conn *conn, struct session *session, const char
 	return true;
 }
 
-static void destroy(struct conn *conn)
+/** Nothing that it waits for comes any more. */
+static void stop_waiting(struct conn *conn)
 {
 	names_wait_cancel(&conn->names_wait);
 	place_wait_cancel(&conn->place_wait);
 	buffer_finish(&conn->parked);
-	if (conn->ops && conn->ops->closed) {
-		conn->ops->closed(conn);
-	}
 	list_for_each_safe(link, tmp, &conn->waits) {
 		free_wait(list_entry(link, struct conn_wait, link));
 	}
+}
+
+static void destroy(struct conn *conn)
+{
+	if (conn->ops && conn->ops->closed) {
+		conn->ops->closed(conn);
+	}
+	stop_waiting(conn);
 	http_ds_forget(conn);
 	http_finish(conn);
 	ws_finish(conn);
@@ -160,6 +175,33 @@ static void destroy(struct conn *conn)
 	free(conn->title);
 	free(conn->trace);
 	free(conn);
+}
+
+/* --- viewers at other nodes --- */
+
+struct conn *conn_create_viewer(struct conn *carrier, uint64_t number)
+{
+	struct conn *viewer = conn_new(carrier->server);
+	viewer->carrier = carrier;
+	viewer->number = number;
+	viewer->phase = PHASE_SOCKET;
+	viewer->ops = &observer_conn_ops;
+	viewer->ws = xcalloc(1, sizeof(*viewer->ws));
+	list_init(&viewer->ws->outbox);
+	strcpy(viewer->session_id, carrier->session_id);
+	list_append(&carrier->tap->viewers, &viewer->kind_link);
+	return viewer;
+}
+
+void conn_destroy_viewer(struct conn *viewer)
+{
+	stop_waiting(viewer);
+	ws_content_drop(viewer);
+	conn_drop_session(viewer);
+	list_remove(&viewer->kind_link);
+	grant_unref(viewer->grant);
+	free(viewer->ws);
+	free(viewer);
 }
 
 static void handle_durable(struct durable_wait *durable, int status)
@@ -316,6 +358,17 @@ void conn_send_fin(struct conn *conn)
 
 void conn_update_flow(struct conn *conn)
 {
+	if (conn->carrier) {
+		/* It is read from what carries it, which waits as it does. */
+		bool had = conn->carrier->is_parked;
+		conn->carrier->is_parked = conn->is_parked;
+		if (had && !conn->is_parked) {
+			conn_resume(conn->carrier);
+		} else {
+			conn_update_flow(conn->carrier);
+		}
+		return;
+	}
 	bool feeds =
 		conn->ws ? conn->ops->is_producer && !conn->forward : conn->http->stream != NULL;
 	bool is_held = conn->ws ? conn->ws->is_held : http_upload_is_behind(conn);
@@ -463,6 +516,9 @@ void conn_sweep(struct conn *conn)
 	}
 	if (conn->forward) {
 		ws_forward_sweep(conn);
+	}
+	if (conn->tap) {
+		ws_tap_sweep(conn);
 	}
 	/* Those that are revoked are told at once. Others end, or make room for a newer login. */
 	if (conn->grant && (conn->grant->expires_ms || conn->grant->is_over)) {

@@ -310,4 +310,20 @@ const char *query_read_stream(
 /** Reads a WebSocket's query into the connection, or sets conn->refused. */
 void query_read_socket(struct conn *conn);
 
+/* http_sse.c */
+/** A frame of a socket, as an event. */
+void sse_write(struct conn *conn, struct frame *frame);
+/** The client comes back no sooner than in so many ms, and a little later. */
+void sse_say_retry(struct conn *conn, int64_t ms);
+/** Nothing more is said. */
+void sse_end(struct conn *conn);
+/** Looks whether the peer is there, and says something now and then; once a second. */
+void sse_sweep(struct conn *conn);
+
+/* server_keys.c */
+/** Reads the certificate and the key, if there are any; false and *ret_why if that fails. */
+bool server_load_keys(struct server *server, char **ret_why);
+/** The server goes. */
+void server_forget_keys(struct server *server);
+
 #endif

@@ -353,6 +353,7 @@ void ws_take_token(struct conn *conn, const struct request *request)
 		ws_forward_renew(conn); /* and the other node tells */
 	} else {
 		tell_renewed(conn);
+		node_mirror_renew(conn);
 	}
 }
 

@@ -42,6 +42,8 @@ struct keys_job;
 struct login_cookies;
 struct http_forward;
 struct ws_forward;
+struct ws_tap;
+struct mirror;
 
 /** What a kind of WebSocket does; one table a kind. */
 struct conn_ops {
@@ -179,6 +181,12 @@ struct conn {
 	struct ds_stream *ds; /* of a reader of Durable Streams; NULL: it is none */
 	struct raw_reader *raw; /* of a reader of a raw stream; NULL: it is none */
 	struct ws_forward *forward; /* it is passed on to another node; NULL: it is not */
+	struct ws_tap *tap; /* another node follows its session (ws_tap.c); NULL: it does not */
+	struct conn *
+		carrier; /* of a viewer at another node: that node's (ws_viewer.c); NULL: it is none */
+	uint64_t number; /* of such a viewer, or of one here of another node's session */
+	struct mirror
+		*mirror; /* of that session (node_mirror.c); NULL: it watches none, or no more */
 	struct ai_door *ai; /* of a chat of the AI SDK; NULL: it is none */
 	struct editor_door *editor; /* NULL: it is no editor */
 	const struct conn_ops *ops; /* of the WebSocket's kind; NULL: HTTP */
@@ -270,6 +278,8 @@ struct server {
 	uv_timer_t *slow_timer;
 	struct list links; /* struct node_link: connections to other nodes */
 	struct list links_over; /* those of them that are over */
+	struct list mirrors; /* struct mirror: sessions of other nodes that are watched here */
+	struct list mirrors_due; /* those that have something to do at the end of the tick */
 	size_t link_count;
 	struct diag_limit node_warned;
 	struct turns *turns; /* NULL: nobody waits */
@@ -441,16 +451,6 @@ void ws_writable(struct conn *conn);
 /** Asks a peer that has been silent for long whether it is there. */
 void ws_ping(struct conn *conn);
 
-/* http_sse.c */
-/** A frame of a socket, as an event. */
-void sse_write(struct conn *conn, struct frame *frame);
-/** The client comes back no sooner than in so many ms, and a little later. */
-void sse_say_retry(struct conn *conn, int64_t ms);
-/** Nothing more is said. */
-void sse_end(struct conn *conn);
-/** Looks whether the peer is there, and says something now and then; once a second. */
-void sse_sweep(struct conn *conn);
-
 /* the three kinds of WebSocket */
 extern const struct conn_ops observer_conn_ops;
 extern const struct conn_ops producer_conn_ops;
@@ -549,12 +549,6 @@ void conn_refuse_later(struct conn *conn, const struct refusal *refusal);
 /** With storage_failed, now; `status` is that of a durable_wait, `id` may be NULL. */
 void conn_refuse_storage(
 	struct conn *conn, const char *request, enum error_about about, const char *id, int status);
-
-/* server_keys.c */
-/** Reads the certificate and the key, if there are any; false and *ret_why if that fails. */
-bool server_load_keys(struct server *server, char **ret_why);
-/** The server goes. */
-void server_forget_keys(struct server *server);
 
 /* ws_observer.c */
 #define SESSION_UNREADABLE \

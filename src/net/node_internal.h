@@ -60,7 +60,52 @@ void http_forward_cut(struct conn *conn);
 /** The connection is gone, or done with it. Nothing if it is not passed on. */
 void http_forward_drop(struct conn *conn);
 
+/* node_mirror.c */
+/** The socket, an observer's, becomes one of those that watch a session of another node. */
+void node_mirror_join(struct conn *conn, const char *address);
+/** Its client has renewed its token. */
+void node_mirror_renew(struct conn *conn);
+/** Looks whether the other nodes are there; once a second. */
+void node_mirrors_sweep(struct server *server);
+/** Frames of the tick are not kept, and what nobody watches any more goes. */
+void node_mirrors_end_tick(struct server *server);
+/** The server goes, and so have its connections. */
+void node_mirrors_close(struct server *server);
+
+/* ws_tap.c */
+extern const struct conn_ops tap_conn_ops;
+struct ws_tap {
+	struct list viewers; /* struct conn.kind_link */
+};
+/** Tells its viewers who is here, if they want that; once a second. */
+void ws_tap_sweep(struct conn *conn);
+/** The session is no more, or no more here. */
+void ws_tap_lose_session(struct conn *conn);
+/** Bytes that are kept for its viewers. */
+size_t ws_tap_kept(const struct conn *conn);
+
+/* ws_viewer.c */
+struct mirror_message;
+/** MIRROR_VIEWER: `viewer` is a new one (NULL), or may do something else from now on. */
+void ws_viewer_take(
+	struct conn *carrier, struct conn *viewer, const struct mirror_message *message);
+/** The other node is told to close its viewer of this number. */
+void ws_viewer_dismiss(struct conn *carrier, uint64_t number, unsigned code, const char *reason);
+void ws_viewer_destroy(struct conn *viewer);
+/**
+ * A connection without a socket, of a viewer at another node (conn.c); `carrier` is that node's. Its end, where
+ * nothing of it is in the middle of its work.
+ */
+struct conn *conn_create_viewer(struct conn *carrier, uint64_t number);
+void conn_destroy_viewer(struct conn *viewer);
+
+/* ws_observer.c */
+/** The socket under an observer is that of its connection. */
+extern const struct observer_socket_ops ws_observer_socket_ops;
+
 /* ws_forward.c */
+/** As many WebSockets go to other nodes as may: it is told, and closed. */
+void ws_refuse_node_sockets(struct conn *conn);
 /** The socket becomes one that is passed on. */
 void ws_forward(struct conn *conn, const char *address);
 /** Its client has renewed its token. */

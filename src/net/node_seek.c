@@ -131,7 +131,11 @@ static void handle_place_of_socket(
 		return;
 	}
 	if (place == PLACE_ELSEWHERE && status == 0 && !conn->kind.is_node && !conn->is_closing) {
-		ws_forward(conn, address);
+		if (conn->ops == &observer_conn_ops) {
+			node_mirror_join(conn, address);
+		} else {
+			ws_forward(conn, address);
+		}
 		return;
 	}
 	conn->is_parked = false;

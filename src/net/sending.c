@@ -18,7 +18,7 @@ static size_t kept_for(const struct conn *conn)
 	if (conn->ws && conn->ws->observer) {
 		size += observer_kept(conn->ws->observer);
 	}
-	size += ws_forward_kept(conn);
+	size += ws_forward_kept(conn) + ws_tap_kept(conn);
 	size += conn->editor ? editor_kept(conn) : 0;
 	return conn->ai ? size + ai_kept(conn) : size;
 }

@@ -19,6 +19,7 @@ static void handle_sweep(uv_timer_t *timer)
 		conn_sweep(list_entry(link, struct conn, link));
 	}
 	node_links_sweep(server);
+	node_mirrors_sweep(server);
 }
 
 /** It only wakes the loop: the end of the tick does the rest. */
@@ -98,6 +99,8 @@ static struct server *server_new(const struct server_config *config)
 	list_init(&server->announced);
 	list_init(&server->links);
 	list_init(&server->links_over);
+	list_init(&server->mirrors);
+	list_init(&server->mirrors_due);
 	list_init(&server->searches);
 	list_init(&server->searches_waiting);
 	server->changed = hash_create();
@@ -175,6 +178,9 @@ void server_session_moved(struct server *server, struct session *session)
 			continue;
 		}
 		conn->session = NULL;
+		if (conn->tap) {
+			ws_tap_lose_session(conn);
+		}
 		if (conn->ops) {
 			conn_close(conn, 1001, SESSION_MOVED);
 		} else if (conn->http->stream) {
@@ -199,6 +205,9 @@ void server_session_deleted(struct server *server, struct session *session)
 			continue;
 		}
 		conn->session = NULL;
+		if (conn->tap) {
+			ws_tap_lose_session(conn);
+		}
 		if (conn->ops && conn->ops->is_producer && !was_there && conn->may_create) {
 			continue; /* it could not be made: the next append tries it again */
 		}
@@ -239,6 +248,7 @@ void server_end_tick(struct server *server, bool is_behind)
 		list_remove(&conn->tick_link);
 		conn_end_tick(conn);
 	}
+	node_mirrors_end_tick(server);
 	node_links_end_tick(server); /* those that connections have let go of */
 	shared_frames_drop(&server->shared);
 	transport_flush(server->transport);
@@ -259,7 +269,9 @@ void server_drain(struct server *server)
 			if (conn->sse && !conn->ai) {
 				sse_say_retry(conn, server->limits->drain_retry_ms);
 			}
-			conn_send_frame(conn, frame_ref(draining));
+			if (!conn->tap) { /* that is no frame of its protocol */
+				conn_send_frame(conn, frame_ref(draining));
+			}
 			conn_close(conn, 1001, "the server is shutting down");
 		} else if (conn->http->stream) {
 			struct refusal refusal = {0};
@@ -302,6 +314,7 @@ void server_close(struct server *server)
 		sock_close(&list_entry(server->conns.next, struct conn, link)->sock);
 	}
 	server_forget_searches(server);
+	node_mirrors_close(server);
 	node_links_close(server);
 	transport_close(server->transport);
 	uv_close((uv_handle_t *)server->feed_timer, free_handle);

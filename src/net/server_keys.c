@@ -1,5 +1,5 @@
 /* The server's certificate and key: read at the start, and again when the operator says so. */
-#include "net_internal.h"
+#include "http_internal.h"
 
 #include "tls.h"
 

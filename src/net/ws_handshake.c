@@ -5,6 +5,7 @@
 #include "node_internal.h"
 
 #include "holdfast/deflate.h"
+#include "holdfast/mirror.h"
 
 #include <openssl/evp.h>
 #include <stdio.h>
@@ -179,7 +180,10 @@ void ws_upgrade(struct conn *conn)
 	conn->ws->cookies = conn->grant ? NULL : login_cookies_of(conn, conn->http->head);
 	ws_make_client_id(conn);
 	conn->ws->deflates = conn->ws->reader.may_deflate = offers_deflate(conn);
-	conn->ops = ops;
+	bool is_tap =
+		conn->kind.is_node && ops == &observer_conn_ops &&
+		http_head_has_word(conn->http->head, "sec-websocket-protocol", MIRROR_PROTOCOL);
+	conn->ops = is_tap ? &tap_conn_ops : ops;
 	query_read_socket(conn);
 	if (conn->session_id[0] && session_table_is_shared(conn->server->sessions)) {
 		conn->ws->target = http_copy_target(conn->http->head);
@@ -188,7 +192,10 @@ void ws_upgrade(struct conn *conn)
 	buffer_printf(&answer,
 		"HTTP/1.1 101 Switching Protocols\r\nupgrade: websocket\r\n"
 		"connection: Upgrade\r\nsec-websocket-accept: %s\r\n%s%s\r\n",
-		accept, offers_protocol(conn) ? "sec-websocket-protocol: holdfast.v1\r\n" : "",
+		accept,
+		is_tap                  ? "sec-websocket-protocol: " MIRROR_PROTOCOL "\r\n"
+		: offers_protocol(conn) ? "sec-websocket-protocol: holdfast.v1\r\n"
+					: "",
 		conn->ws->deflates ? "sec-websocket-extensions: " DEFLATE_ACCEPTED "\r\n" : "");
 	conn_put(conn, answer.data, answer.len);
 	buffer_finish(&answer);

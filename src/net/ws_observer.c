@@ -1,5 +1,5 @@
 /* The observer's socket: requests to the observer, the session and its agent; frames back. */
-#include "http_internal.h"
+#include "node_internal.h"
 
 #include "holdfast/intake.h"
 
@@ -32,7 +32,7 @@ static void socket_close(void *socket, unsigned code, const char *reason)
 	conn_close(socket, code, reason);
 }
 
-static const struct observer_socket_ops socket_ops = {
+const struct observer_socket_ops ws_observer_socket_ops = {
 	.is_writable = socket_is_writable,
 	.write = socket_write,
 	.want_writable = socket_want_writable,
@@ -301,8 +301,8 @@ static void observer_open(struct conn *conn)
 	conn->ws->config.sub = conn->grant->sub;
 	conn->ws->config.expires_ms = conn->grant->expires_ms;
 	conn->ws->config.hide = conn_hides(conn);
-	conn->ws->observer =
-		observer_create(session_channel(session), &conn->ws->config, &socket_ops, conn);
+	conn->ws->observer = observer_create(
+		session_channel(session), &conn->ws->config, &ws_observer_socket_ops, conn);
 	metrics_add(conn->server->metrics, metric_of(conn), 1);
 }
 

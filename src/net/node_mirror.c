@@ -1,0 +1,590 @@
+/*
+ * A session of another node, as it is watched here (proto/nodes.md): one WebSocket to its owner, a log
+ * that has what came by it, and a channel, at which whoever watches here is an observer as any other. Events are rendered,
+ * hidden and paged here, and older ones come from the store. What is for the owner goes up with the number of who asks.
+ * If the socket ends, all who watch are sent to reconnect, and go on by their positions.
+ */
+#include "node_internal.h"
+
+#include "node_socket.h"
+
+#include "holdfast/mirror.h"
+#include "holdfast/node_identity.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct mirror {
+	struct list link; /* server.mirrors */
+	struct list due_link; /* server.mirrors_due; self otherwise */
+	struct server *server;
+	char *id;
+	char *address;
+	struct node_socket *socket; /* NULL: it is over */
+	struct list viewers; /* struct conn.kind_link */
+	uint64_t viewer_count; /* so far: the last one's number */
+	bool has_previews; /* the owner has been asked for them */
+	struct session_log *log; /* NULL: nothing has come yet */
+	struct channel channel; /* from then on */
+	/* What the channel lends. */
+	struct agent_state agent_state;
+	struct session_labels labels;
+	char *title;
+	char *last_prompt_id;
+	char *usage;
+	char *queue;
+};
+
+/** Its frames of the tick go at the end of it, and so does it if nobody watches. */
+static void at_end_of_tick(struct mirror *mirror)
+{
+	if (list_empty(&mirror->due_link)) {
+		list_append(&mirror->server->mirrors_due, &mirror->due_link);
+	}
+}
+
+/* --- what goes up --- */
+
+static void send_up(struct mirror *mirror, struct buffer *message)
+{
+	if (mirror->socket) {
+		node_socket_send(mirror->socket, message->data, message->len);
+	}
+	buffer_finish(message);
+}
+
+static void tell_viewer(struct mirror *mirror, const struct conn *conn)
+{
+	struct buffer identity = {0};
+	struct buffer message = {0};
+	node_append_identity(conn, &identity, NULL, conn->session_id);
+	mirror_append_viewer(&message, conn->number, conn->ws->client_id, buffer_cstr(&identity));
+	buffer_finish(&identity);
+	send_up(mirror, &message);
+}
+
+void node_mirror_renew(struct conn *conn)
+{
+	if (conn->mirror && conn->ws->observer) {
+		tell_viewer(conn->mirror, conn);
+	}
+}
+
+static void pass_on(struct conn *conn, const char *text, size_t len)
+{
+	struct mirror *mirror = conn->mirror;
+	struct buffer message = {0};
+	mirror_append_request(&message, conn->number, text, len);
+	send_up(mirror, &message);
+	if (mirror->socket && node_socket_is_choked(mirror->socket)) {
+		conn->is_parked = true;
+		conn_update_flow(conn);
+	}
+}
+
+/** Somebody here wants HTML of the open event, or nobody does any more. */
+static void ask_for_previews(struct mirror *mirror, bool wanted)
+{
+	struct buffer message = {0};
+	mirror->has_previews = wanted;
+	mirror_append_previews(&message, wanted);
+	send_up(mirror, &message);
+}
+
+static void handle_joined(void *arg)
+{
+	ask_for_previews(arg, true);
+}
+
+/* --- who watches --- */
+
+static void begin(struct mirror *mirror, struct conn *conn)
+{
+	struct ws_socket *ws = conn->ws;
+	if (conn->is_dead || conn->is_closing || ws->observer || !conn_check_query(conn)) {
+		return;
+	}
+	ws->config.client_id = ws->client_id;
+	ws->config.role = role_name(conn->grant->role);
+	ws->config.sub = conn->grant->sub;
+	ws->config.expires_ms = conn->grant->expires_ms;
+	ws->config.hide = conn_hides(conn);
+	tell_viewer(mirror, conn);
+	ws->observer =
+		observer_create(&mirror->channel, &ws->config, &ws_observer_socket_ops, conn);
+	metrics_add(conn->server->metrics, METRIC_OBSERVERS, 1);
+}
+
+static void go_on(struct conn *conn)
+{
+	conn->is_parked = false;
+	conn_resume(conn);
+}
+
+static void leave(struct conn *conn)
+{
+	struct mirror *mirror = conn->mirror;
+	bool is_known = conn->ws->observer != NULL;
+	if (is_known) {
+		metrics_add(conn->server->metrics, METRIC_OBSERVERS, (uint64_t)-1);
+	}
+	observer_destroy(conn->ws->observer);
+	conn->ws->observer = NULL;
+	conn->mirror = NULL;
+	list_remove(&conn->kind_link);
+	if (mirror) {
+		at_end_of_tick(mirror);
+	}
+	if (mirror && is_known) {
+		struct buffer message = {0};
+		mirror_append_leave(&message, conn->number);
+		send_up(mirror, &message);
+		if (mirror->has_previews && !mirror->channel.delta_observers[DELTAS_HTML]) {
+			ask_for_previews(mirror, false);
+		}
+	}
+}
+
+/** A request that is answered here; false: the owner is asked. */
+static bool answer_here(struct conn *conn, struct request *request)
+{
+	const struct channel *channel = &conn->mirror->channel;
+	const char *time =
+		request->keepalive.client_time[0] ? request->keepalive.client_time : NULL;
+	switch (request->type) {
+	case REQUEST_TOKEN:
+		ws_take_token(conn, request);
+		return true;
+	case REQUEST_LOAD_EVENTS:
+		observer_load(conn->ws->observer, &request->load);
+		return true;
+	case REQUEST_KEEPALIVE:
+		observer_send(conn->ws->observer,
+			frame_keepalive_ack(time, clock_now_ms(conn->server->clock),
+				channel->max_seq, session_log_epoch(channel->log), &channel->status,
+				conn_hides(conn)));
+		return true;
+	default:
+		return false;
+	}
+}
+
+static void viewer_message(struct conn *conn, const char *text, size_t len)
+{
+	struct refusal refusal;
+	struct request request;
+	if (!conn->mirror || !conn->ws->observer) {
+		return;
+	}
+	if (request_parse(text, len, conn->server->limits, SIDE_OBSERVER,
+		    session_table_numbers(conn->server->sessions), &request, &refusal) < 0) {
+		conn_send_refusal(conn, &refusal);
+		return;
+	}
+	bool is_local = conn_may(conn, RIGHT_WATCH) || request.type == REQUEST_TOKEN;
+	if (!is_local || !answer_here(conn, &request)) {
+		pass_on(conn, text, len);
+	}
+	request_finish(&request);
+}
+
+static void viewer_writable(struct conn *conn)
+{
+	if (conn->ws->observer) {
+		observer_pump(conn->ws->observer);
+	} else {
+		conn_flush(conn);
+	}
+}
+
+static const struct conn_ops viewer_ops = {
+	.message = viewer_message,
+	.writable = viewer_writable,
+	.closed = leave,
+};
+
+static struct conn *find_viewer(struct mirror *mirror, uint64_t number)
+{
+	list_for_each(link, &mirror->viewers) {
+		struct conn *conn = list_entry(link, struct conn, kind_link);
+		if (conn->number == number) {
+			return conn->ws->observer ? conn : NULL;
+		}
+	}
+	return NULL;
+}
+
+/* --- its end --- */
+
+/** Nobody watches any more: those who did have been told, or are told here. */
+static void end(struct mirror *mirror, unsigned code, const char *reason)
+{
+	bool is_gone = code == 4404;
+	mirror->socket = NULL;
+	at_end_of_tick(mirror);
+	if (mirror->log && is_gone) {
+		channel_gone(&mirror->channel, reason);
+	} else if (mirror->log && code == 1011) {
+		channel_taken_back(&mirror->channel);
+	} else if (mirror->log) {
+		channel_close(&mirror->channel, code, reason);
+	}
+	list_for_each_safe(link, tmp, &mirror->viewers) {
+		struct conn *conn = list_entry(link, struct conn, kind_link);
+		list_remove(&conn->kind_link);
+		conn->mirror = NULL;
+		if (!conn->ws->observer && is_gone) {
+			ws_say_not_found(conn);
+		} else if (!conn->ws->observer) {
+			conn_close(conn, code, reason);
+		}
+		go_on(conn);
+	}
+}
+
+/** What the owner says makes no sense. */
+static void give_up(struct mirror *mirror, const char *why)
+{
+	struct node_socket *socket = mirror->socket;
+	metrics_add(mirror->server->metrics, METRIC_NODE_FAILURES, 1);
+	node_warn(mirror->server, mirror->address, why);
+	end(mirror, WS_CLOSE_GOING_AWAY, "owner gone");
+	node_socket_leave(socket);
+}
+
+static void destroy(struct mirror *mirror)
+{
+	node_socket_leave(mirror->socket);
+	list_remove(&mirror->link);
+	list_remove(&mirror->due_link);
+	if (mirror->log) {
+		channel_finish(&mirror->channel);
+		session_log_mirror_free(mirror->log);
+	}
+	free(mirror->title);
+	free(mirror->last_prompt_id);
+	free(mirror->usage);
+	free(mirror->queue);
+	free(mirror->id);
+	free(mirror->address);
+	free(mirror);
+}
+
+/* --- what comes --- */
+
+static void set_text(char **at, const char *text, size_t len)
+{
+	free(*at);
+	*at = text ? xstrndup(text, len) : NULL;
+}
+
+static void set_string(char **at, const char *text)
+{
+	set_text(at, text, text ? strlen(text) : 0);
+}
+
+/** The session as it is now; what of it only `state` says is as it was. */
+static void take_about(struct mirror *mirror, const struct connected_frame *about)
+{
+	struct channel *channel = &mirror->channel;
+	struct session_status status = about->status;
+	set_string(&mirror->title, about->labels.title);
+	mirror->labels = about->labels;
+	mirror->labels.title = mirror->title;
+	mirror->agent_state = about->agent_state;
+	set_string(&mirror->last_prompt_id, about->last_prompt_id);
+	channel->last_prompt_id = mirror->last_prompt_id;
+	channel->last_prompt_seq = about->last_prompt_seq;
+	status.usage = mirror->usage;
+	status.queue_text = mirror->queue;
+	channel_set_status(channel, &status);
+	session_log_mirror_prune(mirror->log, about->first_seq);
+}
+
+/** With what `state` says. */
+static void take_state(struct mirror *mirror, const struct mirror_message *message)
+{
+	const struct mirror_part *usage = &message->parts[0];
+	const struct mirror_part *queue = &message->parts[1];
+	set_text(&mirror->usage, usage->len ? usage->text : NULL, usage->len);
+	set_text(&mirror->queue, queue->text, queue->len);
+	take_about(mirror, &message->about);
+}
+
+static void get_labels(const struct session_log *log, struct session_labels *ret)
+{
+	const struct mirror *mirror = session_log_owner(log);
+	*ret = mirror->labels;
+}
+
+/** From here on it can be watched, by those who have waited. */
+static void take_welcome(struct mirror *mirror, const struct mirror_message *message)
+{
+	struct channel *channel = &mirror->channel;
+	const struct log_place place = {.number = message->log,
+		.epoch = message->about.epoch,
+		.first_seq = message->about.first_seq,
+		.max_seq = message->about.max_seq};
+	mirror->log = session_table_mirror(mirror->server->sessions, mirror->id, &place, mirror);
+	channel_init(channel, mirror->server->limits, mirror->log);
+	channel->metrics = mirror->server->metrics;
+	channel->turns = mirror->server->turns;
+	channel->max_seq = place.max_seq;
+	channel->get_labels = get_labels;
+	channel->agent_state = &mirror->agent_state;
+	channel->joined = handle_joined;
+	channel->joined_arg = mirror;
+	channel->open_seq = message->seq;
+	channel->open_type = message->event;
+	buffer_append(&channel->open_text, message->parts[2].text, message->parts[2].len);
+	buffer_append(&channel->open_html, message->parts[3].text, message->parts[3].len);
+	take_state(mirror, message);
+	list_for_each_safe(link, tmp, &mirror->viewers) {
+		struct conn *conn = list_entry(link, struct conn, kind_link);
+		begin(mirror, conn);
+		go_on(conn);
+	}
+}
+
+/** False: they are not those that are due. */
+static bool take_events(struct mirror *mirror, struct mirror_message *message)
+{
+	struct event *event;
+	int r;
+	while ((r = mirror_next_event(message, &event)) > 0) {
+		r = session_log_mirror_add(mirror->log, event);
+		event_unref(event);
+		if (r < 0) {
+			return false;
+		}
+	}
+	take_about(mirror, &message->about);
+	mirror->channel.max_seq = session_log_last_seq(mirror->log);
+	channel_wake(&mirror->channel);
+	return r == 0;
+}
+
+/** A text with a hole in it is worth nothing: what does not go on is left out. */
+static void take_delta(struct mirror *mirror, const struct mirror_message *message)
+{
+	struct channel *channel = &mirror->channel;
+	size_t had = channel->open_seq == message->seq ? channel->open_text.len : 0;
+	if (message->seq > channel->max_seq && message->offset == had) {
+		channel_delta(channel, message->seq, message->event, message->parts[0].text,
+			message->parts[0].len);
+	}
+}
+
+static void take_activity(struct mirror *mirror, const struct mirror_message *message)
+{
+	const struct mirror_part *parts = message->parts;
+	struct frame *frame = frame_of_text(parts[0].text, parts[0].len);
+	struct frame *redacted = parts[1].len ? frame_of_text(parts[1].text, parts[1].len) : NULL;
+	channel_send_activity(&mirror->channel, message->seq, message->hides, frame, redacted);
+	frame_unref(frame);
+	frame_unref(redacted);
+}
+
+static void take_answer(struct mirror *mirror, const struct mirror_message *message)
+{
+	struct conn *conn = find_viewer(mirror, message->viewer);
+	if (conn) {
+		observer_send(conn->ws->observer,
+			frame_of_text(message->parts[0].text, message->parts[0].len));
+	}
+}
+
+static void take_dismiss(struct mirror *mirror, const struct mirror_message *message)
+{
+	struct conn *conn = find_viewer(mirror, message->viewer);
+	if (conn) {
+		conn_close(conn, message->code, message->reason);
+	}
+}
+
+/** False: that is not for the owner to say, or not now. */
+static bool take(struct mirror *mirror, struct mirror_message *message)
+{
+	struct channel *channel = &mirror->channel;
+	if ((mirror->log == NULL) != (message->type == MIRROR_WELCOME)) {
+		return false;
+	}
+	switch (message->type) {
+	case MIRROR_WELCOME:
+		take_welcome(mirror, message);
+		return true;
+	case MIRROR_EVENTS:
+		return take_events(mirror, message);
+	case MIRROR_ABOUT:
+		take_about(mirror, &message->about);
+		return true;
+	case MIRROR_STATE:
+		take_state(mirror, message);
+		channel_send_state(channel);
+		return true;
+	case MIRROR_DELTA:
+		take_delta(mirror, message);
+		return true;
+	case MIRROR_PREVIEW:
+		channel_preview(channel, message->seq, message->event, message->parts[0].text,
+			message->parts[0].len);
+		return true;
+	case MIRROR_ACTIVITY:
+		take_activity(mirror, message);
+		return true;
+	case MIRROR_ANSWER:
+		take_answer(mirror, message);
+		return true;
+	case MIRROR_DISMISS:
+		take_dismiss(mirror, message);
+		return true;
+	default:
+		return false;
+	}
+}
+
+static void handle_message(void *owner, const char *text, size_t len)
+{
+	struct mirror *mirror = owner;
+	struct mirror_message message;
+	at_end_of_tick(mirror);
+	if (mirror_read(text, len, &message) < 0) {
+		give_up(mirror, "what it says of a session cannot be read");
+		return;
+	}
+	if (!take(mirror, &message)) {
+		give_up(mirror, "what it says of a session does not follow");
+	}
+	mirror_finish(&message);
+}
+
+static void handle_opened(void *owner)
+{
+	/* The owner speaks first. */
+}
+
+static void handle_writable(void *owner)
+{
+	struct mirror *mirror = owner;
+	list_for_each_safe(link, tmp, &mirror->viewers) {
+		struct conn *conn = list_entry(link, struct conn, kind_link);
+		if (conn->is_parked && mirror->log) {
+			go_on(conn);
+		}
+	}
+}
+
+static void handle_closed(void *owner, unsigned code, const char *reason)
+{
+	end(owner, code, reason);
+}
+
+static const struct node_socket_ops socket_ops = {
+	.opened = handle_opened,
+	.message = handle_message,
+	.writable = handle_writable,
+	.closed = handle_closed,
+};
+
+/* --- all of them --- */
+
+/** The one of a session that goes to this node; those that go to another, which has it no more, are over. */
+static struct mirror *find(struct server *server, const char *id, const char *address)
+{
+	list_for_each_safe(link, tmp, &server->mirrors) {
+		struct mirror *mirror = list_entry(link, struct mirror, link);
+		if (!mirror->socket || strcmp(mirror->id, id) != 0) {
+			continue;
+		}
+		if (strcmp(mirror->address, address) == 0) {
+			return mirror;
+		}
+		struct node_socket *socket = mirror->socket;
+		end(mirror, WS_CLOSE_GOING_AWAY, SESSION_MOVED);
+		node_socket_leave(socket);
+	}
+	return NULL;
+}
+
+static struct node_socket *connect_to(struct mirror *mirror)
+{
+	struct server *server = mirror->server;
+	const struct node_identity self = {.grant = server->everyone};
+	struct buffer identity = {0};
+	char *target = xprintf("/api/sessions/%s/ws", mirror->id);
+	node_identity_append(&identity, session_table_node_key(server->sessions), &self, "GET",
+		target, clock_now_ms(server->clock));
+	struct node_socket *socket = node_socket_open(server,
+		&(struct node_socket_config){.address = mirror->address,
+			.target = target,
+			.protocol = MIRROR_PROTOCOL,
+			.identity = buffer_cstr(&identity)},
+		&socket_ops, mirror);
+	buffer_finish(&identity);
+	free(target);
+	return socket;
+}
+
+static struct mirror *create(struct server *server, const char *id, const char *address)
+{
+	struct mirror *mirror = xcalloc(1, sizeof(*mirror));
+	mirror->server = server;
+	mirror->id = xstrdup(id);
+	mirror->address = xstrdup(address);
+	list_init(&mirror->due_link);
+	list_init(&mirror->viewers);
+	at_end_of_tick(mirror);
+	list_append(&server->mirrors, &mirror->link);
+	mirror->socket = connect_to(mirror);
+	return mirror;
+}
+
+void node_mirror_join(struct conn *conn, const char *address)
+{
+	struct mirror *mirror = find(conn->server, conn->session_id, address);
+	mirror = mirror ? mirror : create(conn->server, conn->session_id, address);
+	conn->ops = &viewer_ops;
+	if (!mirror->socket) {
+		ws_refuse_node_sockets(conn);
+		return;
+	}
+	conn->mirror = mirror;
+	conn->number = ++mirror->viewer_count;
+	list_append(&mirror->viewers, &conn->kind_link);
+	if (mirror->log) {
+		begin(mirror, conn);
+		go_on(conn);
+	}
+}
+
+void node_mirrors_sweep(struct server *server)
+{
+	list_for_each_safe(link, tmp, &server->mirrors) {
+		struct mirror *mirror = list_entry(link, struct mirror, link);
+		if (mirror->socket) {
+			node_socket_sweep(mirror->socket);
+		}
+	}
+}
+
+void node_mirrors_end_tick(struct server *server)
+{
+	while (!list_empty(&server->mirrors_due)) {
+		struct mirror *mirror =
+			list_entry(server->mirrors_due.next, struct mirror, due_link);
+		list_remove(&mirror->due_link);
+		if (mirror->log) {
+			channel_end_tick(&mirror->channel);
+		}
+		if (list_empty(&mirror->viewers)) {
+			destroy(mirror);
+		}
+	}
+}
+
+void node_mirrors_close(struct server *server)
+{
+	while (!list_empty(&server->mirrors)) {
+		destroy(list_entry(server->mirrors.next, struct mirror, link));
+	}
+}

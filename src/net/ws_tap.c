@@ -1,0 +1,174 @@
+/*
+ * The WebSocket of another node that follows a session of this one, for all who watch it there
+ * (proto/nodes.md). Down go what a tap is told (observer/tap.c) and what is for one viewer alone; up come
+ * the viewers (ws_viewer.c) and their requests.
+ */
+#include "node_internal.h"
+
+#include "holdfast/mirror.h"
+
+#include <stdlib.h>
+
+static struct conn *find_viewer(struct ws_tap *tap, uint64_t number)
+{
+	list_for_each(link, &tap->viewers) {
+		struct conn *viewer = list_entry(link, struct conn, kind_link);
+		if (viewer->number == number && !viewer->is_dead) {
+			return viewer;
+		}
+	}
+	return NULL;
+}
+
+/** A viewer that waits holds up those behind it: nothing more of this socket is read. */
+static void take_request(struct conn *conn, const struct mirror_message *message)
+{
+	struct conn *viewer = find_viewer(conn->tap, message->viewer);
+	if (viewer) {
+		observer_conn_ops.message(viewer, message->parts[0].text, message->parts[0].len);
+	}
+}
+
+static void take(struct conn *conn, const struct mirror_message *message)
+{
+	struct conn *viewer = find_viewer(conn->tap, message->viewer);
+	switch (message->type) {
+	case MIRROR_VIEWER:
+		ws_viewer_take(conn, viewer, message);
+		break;
+	case MIRROR_REQUEST:
+		take_request(conn, message);
+		break;
+	case MIRROR_LEAVE:
+		if (viewer) {
+			ws_viewer_destroy(viewer);
+		}
+		break;
+	case MIRROR_PREVIEWS:
+		observer_want_previews(conn->ws->observer, message->wanted);
+		break;
+	default:
+		conn_close(conn, WS_CLOSE_POLICY, "only the owner of a session says that");
+		break;
+	}
+}
+
+static void tap_message(struct conn *conn, const char *text, size_t len)
+{
+	struct mirror_message message;
+	if (!conn->ws->observer || !conn->session) {
+		return;
+	}
+	if (mirror_read(text, len, &message) < 0) {
+		conn_close(conn, WS_CLOSE_POLICY, "this is no message of " MIRROR_PROTOCOL);
+		return;
+	}
+	take(conn, &message);
+	mirror_finish(&message);
+}
+
+/** Frames for clients are none here: the close says enough. */
+static void tap_tell(struct conn *conn, struct frame *frame)
+{
+	frame_unref(frame);
+}
+
+static void tap_open(struct conn *conn)
+{
+	static const struct observer_config config = {.format = FORMAT_MARKDOWN,
+		.deltas = DELTAS_TEXT,
+		.client_id = "",
+		.sub = "",
+		.role = "admin",
+		.is_tap = true};
+	conn->tap = xcalloc(1, sizeof(*conn->tap));
+	list_init(&conn->tap->viewers);
+	if (ws_refuse_unreadable(conn)) {
+		return;
+	}
+	struct session *session = conn_find_session(conn);
+	if (session) {
+		conn_hold_session(conn, session);
+		conn->ws->observer = observer_create(
+			session_channel(session), &config, &ws_observer_socket_ops, conn);
+	}
+}
+
+static void tap_writable(struct conn *conn)
+{
+	if (!conn->ws->observer) {
+		return;
+	}
+	observer_pump(conn->ws->observer);
+	list_for_each_safe(link, tmp, &conn->tap->viewers) {
+		observer_pump(list_entry(link, struct conn, kind_link)->ws->observer);
+	}
+}
+
+static void tap_closed(struct conn *conn)
+{
+	conn->is_dead = true;
+	while (conn->tap && !list_empty(&conn->tap->viewers)) {
+		ws_viewer_destroy(list_entry(conn->tap->viewers.next, struct conn, kind_link));
+	}
+	observer_destroy(conn->ws->observer);
+	conn->ws->observer = NULL;
+	free(conn->tap);
+	conn->tap = NULL;
+}
+
+static struct conn *find_dead(struct ws_tap *tap)
+{
+	list_for_each(link, &tap->viewers) {
+		struct conn *viewer = list_entry(link, struct conn, kind_link);
+		if (viewer->is_dead) {
+			return viewer;
+		}
+	}
+	return NULL;
+}
+
+/** Viewers that are over go when nothing is in the middle of its work. */
+static void tap_end_tick(struct conn *conn)
+{
+	struct conn *viewer;
+	while ((viewer = find_dead(conn->tap))) {
+		ws_viewer_destroy(viewer);
+	}
+}
+
+void ws_tap_sweep(struct conn *conn)
+{
+	list_for_each_safe(link, tmp, &conn->tap->viewers) {
+		ws_tell_presence(list_entry(link, struct conn, kind_link));
+	}
+}
+
+void ws_tap_lose_session(struct conn *conn)
+{
+	list_for_each_safe(link, tmp, &conn->tap->viewers) {
+		list_entry(link, struct conn, kind_link)->session = NULL;
+	}
+}
+
+size_t ws_tap_kept(const struct conn *conn)
+{
+	size_t size = 0;
+	if (!conn->tap || !conn->sock.kept) {
+		return 0; /* only what the socket does not take is kept */
+	}
+	list_for_each(link, &conn->tap->viewers) {
+		size += observer_kept(list_entry(link, struct conn, kind_link)->ws->observer);
+	}
+	return size;
+}
+
+const struct conn_ops tap_conn_ops = {
+	.open = tap_open,
+	.message = tap_message,
+	.writable = tap_writable,
+	.closed = tap_closed,
+	.end_tick = tap_end_tick,
+	.tell = tap_tell,
+	.takes_bodies = true,
+};

@@ -1,0 +1,133 @@
+/*
+ * Somebody who watches a session of this node at another one: a connection without a socket of its own,
+ * whose requests come, and whose answers go, by that of the other node (ws_tap.c). The table of roles, the patterns and what
+ * is hidden count here once more. Its observer never loads: what all see goes to the other node once.
+ */
+#include "node_internal.h"
+
+#include "holdfast/mirror.h"
+#include "holdfast/requests.h"
+
+#include <string.h>
+
+/* --- the socket under its observer --- */
+
+static bool socket_is_writable(void *socket)
+{
+	struct conn *viewer = socket;
+	return !viewer->ws->observer || conn_is_writable(viewer->carrier);
+}
+
+static void socket_write(void *socket, struct frame *frame)
+{
+	struct conn *viewer = socket;
+	if (!viewer->ws->observer) {
+		return; /* `connected`, which the other node has said */
+	}
+	struct frame *answer = mirror_answer(viewer->number, frame);
+	conn_write(viewer->carrier, answer);
+	frame_unref(answer);
+}
+
+static void socket_want_writable(void *socket)
+{
+	struct conn *carrier = ((struct conn *)socket)->carrier;
+	if (!carrier->is_closing) {
+		sock_want_writable(&carrier->sock);
+		sending_count(carrier);
+	}
+}
+
+static void socket_close(void *socket, unsigned code, const char *reason)
+{
+	struct conn *viewer = socket;
+	if (viewer->is_dead) {
+		return;
+	}
+	ws_viewer_dismiss(viewer->carrier, viewer->number, code, reason);
+	viewer->is_dead = viewer->is_closing = true;
+	conn_at_end_of_tick(viewer->carrier);
+}
+
+static const struct observer_socket_ops socket_ops = {
+	.is_writable = socket_is_writable,
+	.write = socket_write,
+	.want_writable = socket_want_writable,
+	.close = socket_close,
+};
+
+/* --- life --- */
+
+void ws_viewer_dismiss(struct conn *carrier, uint64_t number, unsigned code, const char *reason)
+{
+	if (!carrier->is_closing) {
+		struct frame *frame = mirror_dismiss(number, code, reason);
+		conn_write(carrier, frame);
+		frame_unref(frame);
+	}
+}
+
+void ws_viewer_destroy(struct conn *viewer)
+{
+	struct conn *carrier = viewer->carrier;
+	bool held_up = viewer->is_parked && !carrier->is_dead;
+	observer_destroy(viewer->ws->observer);
+	conn_destroy_viewer(viewer);
+	if (held_up) {
+		carrier->is_parked = false;
+		conn_resume(carrier);
+	}
+}
+
+static bool is_client_id(const char *text)
+{
+	return token_is_valid(text, strlen(text), 64) && !strpbrk(text, ".:");
+}
+
+static void begin(struct conn *viewer)
+{
+	struct ws_socket *ws = viewer->ws;
+	conn_hold_session(viewer, viewer->carrier->session);
+	ws->config = (struct observer_config){.format = FORMAT_MARKDOWN,
+		.client_id = ws->client_id,
+		.sub = viewer->grant->sub,
+		.role = role_name(viewer->grant->role),
+		.hide = conn_hides(viewer)};
+	ws->observer =
+		observer_create(session_channel(viewer->session), &ws->config, &socket_ops, viewer);
+}
+
+static void create(struct conn *carrier, const struct mirror_message *message)
+{
+	if (!is_client_id(message->client_id)) {
+		ws_viewer_dismiss(carrier, message->viewer, WS_CLOSE_POLICY, "bad_request");
+		return;
+	}
+	if (!room_in_session(carrier->server, carrier->session)) {
+		metrics_limit(carrier->server->metrics, LIMIT_session_connections);
+		ws_viewer_dismiss(carrier, message->viewer, WS_CLOSE_TRY_LATER,
+			limit_code(LIMIT_session_connections));
+		return;
+	}
+	struct conn *viewer = conn_create_viewer(carrier, message->viewer);
+	strcpy(viewer->ws->client_id, message->client_id);
+	if (node_take_token(viewer, message->identity) != DENIED_NOTHING ||
+		!conn_sees_session(viewer)) {
+		ws_viewer_dismiss(carrier, message->viewer, 4401, "token_wrong");
+		conn_destroy_viewer(viewer);
+		return;
+	}
+	begin(viewer);
+}
+
+void ws_viewer_take(struct conn *carrier, struct conn *viewer, const struct mirror_message *message)
+{
+	if (!viewer) {
+		create(carrier, message);
+	} else if (node_take_token(viewer, message->identity) != DENIED_NOTHING) {
+		socket_close(viewer, 4401, "token_wrong");
+	} else {
+		observer_set_rights(
+			viewer->ws->observer, role_name(viewer->grant->role), conn_hides(viewer));
+	}
+}
