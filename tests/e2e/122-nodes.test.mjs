@@ -361,7 +361,9 @@ test('limits between nodes have a code and are counted', async (t) => {
 	await Observer.connect(t, b, 's');
 	const refused = await b.request('GET', '/api/sessions/s');
 	assert.deepEqual([refused.status, codeOf(refused)], [503, 'too_many_connections']);
-	const other = new Observer(t, b.ws('/api/sessions/s/ws'), () => null);
+	await a.createSession({ id: 'other' });
+	await Observer.connect(t, b, 's'); // they share one
+	const other = new Observer(t, b.ws('/api/sessions/other/ws'), () => null);
 	assert.equal((await other.waitFor('error')).data.code, 'too_many_connections');
 	assert.equal((await other.waitClosed()).code, 1013);
 	const metrics = await readMetrics(b);
