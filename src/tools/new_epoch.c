@@ -16,11 +16,13 @@
 #include <string.h>
 
 static const struct command command = {
-	.usage = "new-epoch DIR [SESSION]",
+	.usage = "new-epoch DIR|ADDRESS [SESSION]",
 	.help = "Gives a session, or all sessions, a new epoch. Run it after you have restored a data directory from an\n"
 		"older copy, before you start the server: clients that have seen more than the copy contains then start\n"
 		"over, and none mistakes new events for old ones.\n\n"
-		"Stop the server first. new-epoch recovers what is in the journal, as a start of the server does. If it is\n"
+		"ADDRESS is that of a database, as for serve --store: postgresql://USER@HOST/NAME. Run it there after a restore,\n"
+		"and after a standby was promoted that may have lacked the newest commits.\n\n"
+		"Stop the server first, and with a database all of its nodes. new-epoch recovers what is in the journal, as a start of the server does. If it is\n"
 		"interrupted, run it again. It prints a line for each session: id, old epoch, new epoch.\n\n"
 		"Exit codes: 0 done, 2 failed.\n",
 	.words_min = 1,
@@ -108,7 +110,7 @@ int tool_give_epochs(const char *dir, const char *only, bool tells)
 		r = change(opened.sessions, only, tells);
 	}
 	offline_close(&opened);
-	if (r < 0) {
+	if (r < 0 || offline_is_address(dir)) {
 		return r;
 	}
 	/* Opened once more, the journal begins a new segment without the old epochs' records. */
@@ -124,7 +126,7 @@ int tool_new_epoch(int argc, char **argv)
 	if (r != 0) {
 		return r < 0 ? TOOL_FAILED : 0;
 	}
-	if (offline_check_dir(words[0]) < 0) {
+	if (!offline_is_address(words[0]) && offline_check_dir(words[0]) < 0) {
 		return TOOL_FAILED;
 	}
 	return tool_give_epochs(words[0], words[1], true) < 0 ? TOOL_FAILED : 0;

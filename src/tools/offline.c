@@ -2,9 +2,12 @@
 
 #include "holdfast/diag.h"
 #include "holdfast/store_files.h"
+#include "holdfast/store_postgres.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* --- what sessions tell, to nobody --- */
 
@@ -31,10 +34,42 @@ static void handle_store_revived(void *owner)
 {
 }
 
-/* --- the data directory, opened as the server does it --- */
+/* --- sessions, opened as the server does it --- */
 
-int offline_open(struct offline *opened, const char *dir, const struct store_repair *repair)
+bool offline_is_address(const char *place)
 {
+	return strncmp(place, "postgresql://", strlen("postgresql://")) == 0 ||
+	       strncmp(place, "postgres://", strlen("postgres://")) == 0;
+}
+
+/** NULL, and it has been said why: it cannot be made. */
+static char *make_own_dir(void)
+{
+	const char *tmp = getenv("TMPDIR");
+	char *dir = xprintf("%s/holdfast-XXXXXX", tmp && *tmp ? tmp : "/tmp");
+	if (!mkdtemp(dir)) {
+		diag(DIAG_ERROR, "a directory cannot be made in TMPDIR or /tmp: %s",
+			strerror(errno));
+		free(dir);
+		return NULL;
+	}
+	return dir;
+}
+
+static void remove_own_dir(char *dir)
+{
+	if (dir) {
+		char *node = xprintf("%s/node", dir);
+		unlink(node);
+		rmdir(dir);
+		free(node);
+		free(dir);
+	}
+}
+
+int offline_open(struct offline *opened, const char *place, const struct store_repair *repair)
+{
+	bool is_address = offline_is_address(place);
 	static const struct session_ops ops = {
 		.prompt_due = handle_prompt_due,
 		.answered = handle_answered,
@@ -45,16 +80,22 @@ int offline_open(struct offline *opened, const char *dir, const struct store_rep
 		.returned = handle_session,
 	};
 	char *why = NULL;
-	*opened = (struct offline){0};
+	*opened = (struct offline){.own_dir = is_address ? make_own_dir() : NULL};
 	clock_init(&opened->clock);
 	uv_loop_init(&opened->loop);
-	int r = session_table_open(
-		&(struct session_table_config){.loop = &opened->loop,
-			.limits = limits_default(),
-			.clock = &opened->clock,
-			.place = {.dir = dir, .repair = repair, .durability = DURABILITY_FSYNC},
-			.ops = &ops,
-			.owner = opened},
+	if (is_address && !opened->own_dir) {
+		return -EIO;
+	}
+	int r = session_table_open(&(struct session_table_config){.loop = &opened->loop,
+					   .limits = limits_default(),
+					   .clock = &opened->clock,
+					   .place = {.dir = is_address ? opened->own_dir : place,
+						   .repair = repair,
+						   .durability = DURABILITY_FSYNC,
+						   .engine = is_address ? &store_postgres : NULL,
+						   .engine_arg = (void *)place},
+					   .ops = &ops,
+					   .owner = opened},
 		&opened->sessions, &why);
 	if (r < 0) {
 		diag(DIAG_ERROR, "%s", why ? why : strerror(-r));
@@ -68,6 +109,7 @@ void offline_close(struct offline *opened)
 	session_table_close(opened->sessions);
 	uv_run(&opened->loop, UV_RUN_DEFAULT);
 	uv_loop_close(&opened->loop);
+	remove_own_dir(opened->own_dir);
 }
 
 int offline_check_dir(const char *dir)
