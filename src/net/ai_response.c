@@ -25,13 +25,6 @@ struct ai_response {
 
 /* --- sending --- */
 
-/** The head of a message of the WebSocket whose text has this length. */
-static void append_head(struct buffer *out, size_t len)
-{
-	unsigned char header[WS_HEADER_MAX];
-	buffer_append(out, header, ws_header(WS_TEXT, len, header));
-}
-
 static void append_begin(struct buffer *text, const char *type, const char *request_id)
 {
 	buffer_append_char(text, '{');
@@ -59,7 +52,8 @@ static void put_word(struct conn *conn, const char *type, const char *request_id
 		buffer_append_member(&text, "errorText", words);
 	}
 	buffer_append_char(&text, '}');
-	append_head(&out, text.len);
+	unsigned char header[WS_HEADER_MAX];
+	buffer_append(&out, header, ws_header(WS_TEXT, text.len, header));
 	buffer_append(&out, text.data, text.len);
 	put_messages(conn, &out);
 	buffer_finish(&text);
@@ -104,23 +98,49 @@ static struct frame *stream_of(const struct buffer *chunks)
 	return frame;
 }
 
+/** More bytes than a number has. */
+#define NUMBER_MAX 24
+
+/** Writes a number, and where it begins: at the end of `text`. */
+static const char *write_number(uint64_t number, char text[NUMBER_MAX])
+{
+	char *at = text + NUMBER_MAX;
+	do {
+		*--at = (char)('0' + number % 10);
+		number /= 10;
+	} while (number);
+	return at;
+}
+
+/** A chunk in a message: what is in front of it is the request's, and so this is made for each chat. */
+static void append_chunk(
+	struct ai_response *response, struct buffer *out, const char *chunk, size_t len)
+{
+	static const char name[] = ",\"chunk\":";
+	char digits[NUMBER_MAX];
+	const char *number = write_number(response->sequence++, digits);
+	size_t number_len = (size_t)(digits + NUMBER_MAX - number);
+	size_t before = response->envelope.len + number_len + sizeof(name) - 1;
+	buffer_reserve(out, WS_HEADER_MAX + before + len + 1);
+	char *to = out->data + out->len;
+	to += ws_header(WS_TEXT, before + len + 1, (unsigned char *)to);
+	to = mempcpy(to, response->envelope.data, response->envelope.len);
+	to = mempcpy(to, number, number_len);
+	to = mempcpy(to, name, sizeof(name) - 1);
+	to = mempcpy(to, chunk, len);
+	*to++ = '}';
+	out->len = (size_t)(to - out->data);
+}
+
 /** Each chunk in a message of its own, with the request's id and a number. */
 static void put_chunk_messages(struct ai_response *response, const struct buffer *chunks)
 {
 	struct buffer out = {0};
 	const char *end = chunks->data + chunks->len;
-	buffer_reserve(&out, chunks->len + 128);
+	buffer_reserve(&out, 2 * chunks->len + 256);
 	for (const char *at = chunks->data, *next; at < end; at = next) {
-		char number[48];
 		next = (const char *)memchr(at, '\n', (size_t)(end - at)) + 1;
-		size_t len = (size_t)(next - at) - 1;
-		size_t number_len = (size_t)snprintf(number, sizeof(number),
-			"%llu,\"chunk\":", (unsigned long long)response->sequence++);
-		append_head(&out, response->envelope.len + number_len + len + 1);
-		buffer_append(&out, response->envelope.data, response->envelope.len);
-		buffer_append(&out, number, number_len);
-		buffer_append(&out, at, len);
-		buffer_append_char(&out, '}');
+		append_chunk(response, &out, at, (size_t)(next - at) - 1);
 	}
 	put_messages(response->conn, &out);
 }

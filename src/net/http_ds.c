@@ -222,6 +222,8 @@ bool http_ds_refuse(struct conn *conn, const char *code, const char *message)
 
 /* --- a stream --- */
 
+static const struct conn_ops ds_conn_ops;
+
 static bool stream_is_writable(void *socket)
 {
 	return conn_is_writable(socket);
@@ -237,6 +239,39 @@ static void write_control(struct conn *conn)
 	frame_unref(frame);
 }
 
+/** What a control event says: readers of the same frame that are told the same share both. */
+struct control_place {
+	uint64_t seq;
+	uint64_t cursor;
+	uint64_t is_up_to_date;
+};
+
+/** Events, and where the reader is behind them. */
+static void write_events(struct conn *conn, struct frame *frame)
+{
+	uint64_t seq = observer_cursor(conn->ws->observer);
+	struct control_place place = {.seq = seq,
+		.cursor = cursor_now(conn, conn->ds->least_cursor),
+		.is_up_to_date = seq == channel_of(conn)->max_seq};
+	struct shared_key key = {.frame = frame, .door = &ds_conn_ops, .place_len = sizeof(place)};
+	memcpy(key.place, &place, sizeof(place));
+	conn->ds->is_up_to_date = place.is_up_to_date;
+	struct shared_frame *shared = shared_frames_find(&conn->server->shared, &key);
+	if (!shared) {
+		struct buffer text = {0};
+		struct frame *control =
+			ds_control(epoch_of(conn), seq, place.cursor, place.is_up_to_date);
+		buffer_append(&text, frame_text(frame), frame_len(frame));
+		buffer_append(&text, frame_text(control), frame_len(control));
+		struct frame *both = sse_text(text.data, text.len);
+		frame_unref(control);
+		buffer_finish(&text);
+		shared = shared_frames_keep(&conn->server->shared, &key, &text, NULL, NULL);
+		shared->stream = both;
+	}
+	sse_write(conn, shared->stream);
+}
+
 /** Of what an observer is told, a reader gets the events, and that it has all there is. */
 static void stream_write(void *socket, struct frame *frame)
 {
@@ -245,8 +280,7 @@ static void stream_write(void *socket, struct frame *frame)
 		return;
 	}
 	if (frame->is_ds && frame_len(frame)) {
-		sse_write(conn, frame);
-		write_control(conn);
+		write_events(conn, frame);
 	} else if (!frame->is_ds && !conn->ds->is_up_to_date) {
 		write_control(conn); /* there was nothing to load */
 	}
