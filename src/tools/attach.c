@@ -46,7 +46,8 @@ static const struct command attach_command = {
 	.usage = "attach [--session ID | --new] [OPTIONS]",
 	.help = "For editors that speak ACP, the Agent Client Protocol: an agent on stdin and stdout that is the server. The editor\n"
 		"lists, opens and makes sessions of it, beside everybody else who watches them. It connects again by itself, and\n"
-		"goes on where it was.\n",
+		"goes on where it was.\n\n"
+		"Exit codes: 0 the editor has ended it, 2 failed.\n",
 	.options = attach_options,
 };
 
