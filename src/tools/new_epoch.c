@@ -22,8 +22,9 @@ static const struct command command = {
 		"over, and none mistakes new events for old ones.\n\n"
 		"ADDRESS is that of a database, as for serve --store: postgresql://USER@HOST/NAME. Run it there after a restore,\n"
 		"and after a standby was promoted that may have lacked the newest commits.\n\n"
-		"Stop the server first, and with a database all of its nodes. new-epoch recovers what is in the journal, as a start of the server does. If it is\n"
-		"interrupted, run it again. It prints a line for each session: id, old epoch, new epoch.\n\n"
+		"Stop the server first, and with a database all of its nodes. new-epoch recovers what is in the journal, as\n"
+		"a start of the server does. If it is interrupted, run it again. It prints a line for each session: id, old\n"
+		"epoch, new epoch.\n\n"
 		"Exit codes: 0 done, 2 failed.\n",
 	.words_min = 1,
 	.words_max = 2,
