@@ -85,18 +85,18 @@ export class SessionChanges {
 			} else if (session.until + LATE_MS < Date.now()) {
 				forget(session.id);
 				const put = () => void this.#delete(session);
-				this.#offer(`${sessionTitle(session)} is in the archive: the page was closed before it was deleted.`, 'left-delete', [['Delete', put], ['Keep', () => {}]]);
+				this.#offer(sessionTitle(session), ' is in the archive: the page was closed before it was deleted.', 'left-delete', [['Delete', put], ['Keep', () => {}]]);
 			}
 		}
 	}
 
-	/** @param {string} words @param {string} testId @param {[string, () => void][]} ways */
-	#offer(words, testId, ways) {
+	/** @param {string} title of a session @param {string} words about it @param {string} testId @param {[string, () => void][]} ways */
+	#offer(title, words, testId, ways) {
 		const toast = h(
 			'div',
 			{ class: 'toast keeps', 'data-testid': testId },
 			icon('trash'),
-			h('span', {}, words),
+			h('span', {}, h('bdi', {}, title), words),
 			...ways.map(([name, take]) => h('button', { type: 'button', class: 'button small', onclick: () => [toast.remove(), take()] }, name)),
 		);
 		this.#toasts.append(toast);
@@ -113,7 +113,7 @@ export class SessionChanges {
 			forget(id);
 			void (keep ? this.#keep(session) : this.#finish(session));
 		};
-		const toast = this.#offer(`${sessionTitle(session)} was deleted.`, 'undo-delete', [['Undo', () => end(true)]]);
+		const toast = this.#offer(sessionTitle(session), ' was deleted.', 'undo-delete', [['Undo', () => end(true)]]);
 		const timer = setTimeout(() => end(false), UNDO_MS);
 		keep({ id, title: session.title, archived: session.archived, until: Date.now() + UNDO_MS, tab: tabKey() });
 		this.#going.set(id, () => end(true));
