@@ -1,6 +1,6 @@
 /** The public surface of the Holdfast client library; README.md in this folder explains the behaviour. */
 
-import type { FileList, LoginWay } from './sessions.js';
+import type { ElicitationData, FileList, LoginWay, OpenElicitation, OpenPermission, PermissionOption } from './sessions.js';
 
 /** What every event has; deeply frozen. */
 interface EventOf<T extends string, D> {
@@ -31,12 +31,6 @@ export interface PlanEntry {
 	readonly content: string;
 	readonly priority: 'high' | 'medium' | 'low' | (string & {});
 	readonly status: 'pending' | 'in_progress' | 'completed' | (string & {});
-}
-
-export interface PermissionOption {
-	readonly option_id: string;
-	readonly name: string;
-	readonly kind?: string;
 }
 
 interface FileData {
@@ -72,6 +66,8 @@ export interface EventData {
 		name?: string;
 		bound_to?: number;
 	};
+	elicitation_request: ElicitationData;
+	elicitation_resolved: { request_id: string; action: 'accept' | 'decline' | 'cancel'; by?: string; sub?: string; name?: string };
 	usage: { mode?: string; message_id?: string; model?: string; total: Readonly<Record<string, any>> };
 	turn_end: {
 		stop_reason: 'end_turn' | 'cancelled' | 'refusal' | 'max_tokens' | 'max_turn_requests' | 'error' | (string & {});
@@ -152,15 +148,6 @@ export type PromptBlock =
 export interface PromptPromise extends Promise<{ readonly prompt_id: string; readonly seq: number | null }> {
 	/** The prompt_id. */
 	readonly id: string;
-}
-
-/** A permission request without an answer. */
-export interface OpenPermission {
-	readonly seq: number;
-	readonly turn?: number;
-	readonly request_id: string;
-	readonly tool_call: Readonly<Record<string, any>>;
-	readonly options: readonly PermissionOption[];
 }
 
 /** A queued prompt of any client. */
@@ -410,6 +397,8 @@ export class HoldfastClient extends EventTarget {
 	readonly transcript: Transcript;
 	/** The permission requests, among the events held, that wait for an answer. */
 	readonly permissions: readonly OpenPermission[];
+	/** The forms and addresses, among the events held, that wait for an answer. */
+	readonly elicitations: readonly OpenElicitation[];
 	readonly prompts: readonly PendingPrompt[];
 	/** The agent's newest state, even if its events are no longer held. */
 	readonly agent: Agent;
@@ -472,6 +461,8 @@ export class HoldfastClient extends EventTarget {
 	authenticate(methodId: string): boolean;
 	/** Answers a permission request; sent again until it is in the log, also while the server cannot store it (`error` has `retrying` then). */
 	answerPermission(requestId: string, optionId: string): void;
+	/** Answers a form or an address; what is in `content` goes to the agent alone. False if there is no connection: it is never stored for later. */
+	answerElicitation(requestId: string, action: 'accept' | 'decline' | 'cancel', content?: object): boolean;
 	/** What this client is called, for all who watch the session; null: nothing. Said again on each connection. */
 	setName(name: string | null): void;
 	/** Whether to be told who is here. Ask only while somebody looks. */
@@ -502,6 +493,7 @@ export interface Item {
 		| 'plan'
 		| 'file'
 		| 'permission'
+		| 'elicitation'
 		| 'content'
 		| 'turn_end'
 		| 'notice'

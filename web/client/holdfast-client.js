@@ -14,7 +14,7 @@ import { History } from './history.js';
 import { iterate } from './iterator.js';
 import { Participant } from './participant.js';
 import { SessionState } from './state.js';
-import { TranscriptSnapshots, openPermissions } from './transcript.js';
+import { TranscriptSnapshots, openElicitations, openPermissions } from './transcript.js';
 
 // This file is the library's only entry: HoldfastClient below, and these. holdfast-client.d.ts declares them.
 export { HoldfastError } from './base.js';
@@ -67,6 +67,8 @@ export class HoldfastClient extends Emitter {
 	#presence = null;
 	/** @type {any} what the two below were computed from, and are */
 	#permissions = { of: null, value: Object.freeze([]) };
+	/** @type {any} */
+	#elicitations = { of: null, value: Object.freeze([]) };
 	/** @type {any} */
 	#stats = null;
 
@@ -132,14 +134,23 @@ export class HoldfastClient extends Emitter {
 
 	/** The permission requests that wait for an answer. */
 	get permissions() {
+		return (this.#permissions = this.#openOf(this.#permissions, openPermissions)).value;
+	}
+
+	/** The forms and addresses that the agent asks for, and that wait for an answer. */
+	get elicitations() {
+		return (this.#elicitations = this.#openOf(this.#elicitations, openElicitations)).value;
+	}
+
+	/** The same list as long as the same questions are open. @param {any} known @param {(transcript: any) => any[]} find */
+	#openOf(known, find) {
 		const { transcript } = this;
-		if (this.#permissions.of !== transcript) {
-			const value = openPermissions(transcript);
-			const had = this.#permissions.value;
-			const isSame = value.map(({ seq }) => seq).join() === had.map((/** @type {any} */ { seq }) => seq).join();
-			this.#permissions = { of: transcript, value: isSame ? had : Object.freeze(value) };
+		if (known.of === transcript) {
+			return known;
 		}
-		return this.#permissions.value;
+		const value = find(transcript);
+		const isSame = value.map(({ seq }) => seq).join() === known.value.map((/** @type {any} */ { seq }) => seq).join();
+		return { of: transcript, value: isSame ? known.value : Object.freeze(value) };
 	}
 
 	/** @returns {readonly OpenBlock[]} */
@@ -289,6 +300,15 @@ export class HoldfastClient extends Emitter {
 	 */
 	answerPermission(/** @type {string} */ requestId, /** @type {string} */ optionId) {
 		this.#participant.answerPermission(requestId, optionId);
+	}
+
+	/**
+	 * Answers a form or an address that the agent asks for: `action` is accept, decline or cancel; `content` is what the form asks for, and
+	 * goes to the agent alone. Never stored for later: false if not connected, and an error comes as `error`.
+	 * @param {string} requestId @param {string} action @param {object} [content]
+	 */
+	answerElicitation(requestId, action, content) {
+		return this.#participant.answerElicitation(requestId, action, content);
 	}
 
 	/** What this client is called, for all who watch the session; null: nothing. Said again on each connection. @param {string | null} name */

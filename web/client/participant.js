@@ -81,12 +81,17 @@ export class Participant {
 		this.#sendAnswer(requestId, optionId);
 	}
 
-	/* The next five concern the present moment and are never stored for later. */
+	/* The next six concern the present moment and are never stored for later. */
 
 	/** @param {HoldfastEvent} [newest] the turn that it is of is the one that is meant, if it is not over */
 	cancel(newest) {
 		const { turn, type } = newest ?? {};
 		return this.#link.say('cancel', turn && type !== 'turn_end' ? { turn } : {});
+	}
+
+	/** @param {string} requestId @param {string} action @param {object} [content] */
+	answerElicitation(requestId, action, content) {
+		return this.#link.say('elicitation_answer', { request_id: requestId, action, ...(content && { content }) });
 	}
 
 	setMode(/** @type {string} */ modeId) {

@@ -1,4 +1,4 @@
-// What holdfast-client.d.ts has of the list of sessions.
+// What holdfast-client.d.ts has of the list of sessions, and of what agents ask for.
 import type { ClientOptions, StatusDetail, Surroundings } from './holdfast-client.js';
 
 export interface SessionInfo {
@@ -141,4 +141,36 @@ export interface LoginWay {
 	type?: string;
 	args?: readonly string[];
 	vars?: readonly string[];
+}
+
+/** What the agent asks for: a form (`requested_schema`), or an address to go to. */
+export interface ElicitationData {
+	readonly request_id: string;
+	readonly mode: 'form' | 'url';
+	readonly message: string;
+	readonly tool_call_id?: string;
+	readonly requested_schema?: { readonly type: 'object'; readonly title?: string; readonly description?: string; readonly properties: Readonly<Record<string, Readonly<Record<string, any>>>>; readonly required: readonly string[] };
+	readonly elicitation_id?: string;
+	readonly url?: string;
+}
+
+/** A form or an address that waits for an answer. */
+export interface OpenElicitation extends ElicitationData {
+	readonly seq: number;
+	readonly turn?: number;
+}
+
+export interface PermissionOption {
+	readonly option_id: string;
+	readonly name: string;
+	readonly kind?: string;
+}
+
+/** A permission request without an answer. */
+export interface OpenPermission {
+	readonly seq: number;
+	readonly turn?: number;
+	readonly request_id: string;
+	readonly tool_call: Readonly<Record<string, any>>;
+	readonly options: readonly PermissionOption[];
 }

@@ -7,7 +7,7 @@
 /** @typedef {import('./log.js').HoldfastEvent} HoldfastEvent */
 /**
  * @typedef {object} Item
- * @property {'prompt' | 'message' | 'thought' | 'tool' | 'terminal' | 'plan' | 'file' | 'permission' | 'turn_end' |
+ * @property {'prompt' | 'message' | 'thought' | 'tool' | 'terminal' | 'plan' | 'file' | 'permission' | 'elicitation' | 'turn_end' |
  *   'content' | 'notice' | 'silent' | 'hidden' | 'other'} kind
  * @property {HoldfastEvent[]} events in order of seq, never empty
  */
@@ -24,6 +24,8 @@ const KINDS = {
 	file_write: 'file',
 	permission_request: 'permission',
 	permission_resolved: 'permission',
+	elicitation_request: 'elicitation',
+	elicitation_resolved: 'elicitation',
 	turn_end: 'turn_end',
 	agent_started: 'notice',
 	agent_stopped: 'notice',
@@ -95,6 +97,7 @@ export class TranscriptModel {
 			case 'terminal':
 				return `terminal ${data.terminal_id}`;
 			case 'permission':
+			case 'elicitation':
 				return `permission ${data.request_id}`;
 			case 'plan':
 				return `plan ${turn}`;
@@ -257,4 +260,13 @@ export function openPermissions({ items }) {
 	return open.map(({ events: [{ seq, turn, data }] }) =>
 		Object.freeze({ seq, turn, request_id: data.request_id, tool_call: data.tool_call, options: data.options }),
 	);
+}
+
+/**
+ * The forms and addresses that wait for an answer.
+ * @param {Transcript} transcript
+ */
+export function openElicitations({ items }) {
+	const open = items.filter(({ kind, events }) => kind === 'elicitation' && events.every(({ type }) => type === 'elicitation_request'));
+	return open.map(({ events: [{ seq, turn, data }] }) => Object.freeze({ seq, turn, ...data }));
 }

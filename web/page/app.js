@@ -68,6 +68,7 @@ const transcript = new Transcript(
 	{
 		wantOlder: () => client?.loadOlder(OLDER_PAGE) && showLoadingOlder(true),
 		answer: answerPermission,
+		elicit: (id, action, content) => client?.answerElicitation(id, action, content),
 	},
 );
 /** @type {Attachments} */

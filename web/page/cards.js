@@ -15,6 +15,7 @@ import { hunkLines } from './diff.js';
 import { againButton, failure, failureCard, isFailure } from './failure.js';
 import { formatBytes, h, icon, lookUp, renderHtml, visible } from './dom.js';
 import { mediaPart, promptMedia } from './media.js';
+import { renderElicitation } from './elicitation-card.js';
 import { renderPermission } from './permission-card.js';
 import { authorOf, isUs, nameOf } from './rights.js';
 import { renderTerminal } from './terminal-card.js';
@@ -29,6 +30,7 @@ import { renderTool } from './tool-card.js';
  * @property {string | null} loggingIn the way to log in to the agent that was asked for
  * @property {import('./terminal-links.js').TerminalLinks} links
  * @property {import('./pending-tools.js').PendingTools} pending
+ * @property {(requestId: string, action: string, content?: object) => void} elicit answers what the agent asks for
  * @property {(item: Item) => Item | null} before the item shown right before this one
  */
 
@@ -54,6 +56,7 @@ const RENDER = {
 	plan: renderPlan,
 	file: renderFile,
 	permission: renderPermission,
+	elicitation: renderElicitation,
 	content: renderContent,
 	turn_end: renderTurnEnd,
 	notice: renderNotice,

@@ -77,6 +77,7 @@ export class Tile {
 			{
 				wantOlder: () => this.#client?.loadOlder(),
 				answer: (request, option) => this.#answer(request, option),
+				elicit: (id, action, content) => this.#client?.answerElicitation(id, action, content),
 			},
 		);
 		this.show(session);

@@ -35,11 +35,14 @@ export class Transcript {
 	/** @type {import('./cards.js').CardContext} */
 	#context;
 
+	/** @type {any} */
+	#elicit;
 	/**
 	 * @param {{scroller: HTMLElement, list: HTMLElement, tail: HTMLElement, jump: HTMLElement}} elements
-	 * @param {{wantOlder: () => void, answer: (requestId: string, optionId: string) => void}} handlers
+	 * @param {{wantOlder: () => void, answer: (requestId: string, optionId: string) => void, elicit: (requestId: string, action: string, content?: object) => void}} handlers
 	 */
-	constructor({ scroller, list, tail, jump }, { wantOlder, answer }) {
+	constructor({ scroller, list, tail, jump }, { wantOlder, answer, elicit }) {
+		this.#elicit = elicit;
 		this.#scroller = scroller;
 		this.#tail = tail;
 		this.#jump = jump;
@@ -83,7 +86,7 @@ export class Transcript {
 	/** @param {string} clientId @returns {import('./cards.js').CardContext} */
 	#makeContext(clientId) {
 		const [links, pending] = [new TerminalLinks(), new PendingTools()];
-		return { clientId, links, pending, answering: new Map(), loggingIn: null, before: (item) => this.#model.before(item) };
+		return { clientId, links, pending, answering: new Map(), loggingIn: null, elicit: this.#elicit, before: (item) => this.#model.before(item) };
 	}
 
 	get isEmpty() {

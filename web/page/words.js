@@ -70,6 +70,8 @@ export function spokenText({ type, data, redacted }) {
 			return data.bound_to === undefined
 				? 'The question was answered'
 				: 'The question got the same answer as before';
+		case 'elicitation_request':
+			return `The agent asks: ${data.message}`;
 		case 'tool_call':
 			return `Tool: ${data.title ?? 'a call'}`;
 		case 'turn_end':

@@ -153,6 +153,9 @@ console.log(asking?.options[0]?.name, view?.state.title, plan?.[0]?.content, tur
 client.prompts.pop();
 const sent: boolean = client.cancel() && client.loadOlder(100);
 client.answerPermission('r', 'yes');
+for (const { request_id, mode, requested_schema } of client.elicitations) {
+	client.answerElicitation(request_id, 'accept', mode === 'form' && requested_schema ? { name: 'x' } : undefined);
+}
 const dropped: number = client.dropOlder(200);
 client.on('agent', ({ agent }) => agent.commands.map(({ name }) => name));
 const asked: boolean = client.setMode('plan') || client.setModel('opus') || client.setConfigOption('model', 'large') || client.setConfigOption('fast', true);
