@@ -498,8 +498,12 @@ int raw_open(const struct raw_config *config, struct raw_store **ret, char **ret
 	store->journal.fd = -1;
 	store->journal.dirs = (struct raw_dirs){-1, -1, -1};
 	store->journal.is_relaxed = config->is_relaxed;
-	store->journal.most = SEGMENT_SIZE;
-	if (config->limits->max_disk && config->limits->max_disk / DISK_PART < SEGMENT_SIZE) {
+	store->journal.most = config->limits->segment_size;
+	if (store->journal.most > SEGMENT_SIZE) {
+		store->journal.most = SEGMENT_SIZE;
+	}
+	if (config->limits->max_disk &&
+		config->limits->max_disk / DISK_PART < store->journal.most) {
 		store->journal.most = config->limits->max_disk / DISK_PART;
 	}
 	raw_journal_clear(&store->journal);

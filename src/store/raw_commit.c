@@ -8,9 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* After a failure it is tried again so soon (ms). */
-#define RETRY_MS 500
-
 /* --- who waits --- */
 
 static void tell_waits(struct raw_store *store, uint64_t lsn, int status)
@@ -121,11 +118,17 @@ static void land(struct raw_store *store)
 
 /* --- checkpoints --- */
 
+static void begin_retry(struct raw_store *store)
+{
+	uv_timer_start(store->retry, raw_handle_retry,
+		(uint64_t)store->config.limits->journal_retry_ms, 0);
+}
+
 /** Nothing is written any more until all of it has been read again. */
 static void begin_failing(struct raw_store *store)
 {
 	store->is_failing = true;
-	uv_timer_start(store->retry, raw_handle_retry, RETRY_MS, 0);
+	begin_retry(store);
 }
 
 static void handle_checkpoint(uv_work_t *work, int status)
@@ -272,7 +275,7 @@ void raw_handle_retry(uv_timer_t *timer)
 {
 	struct raw_store *store = timer->data;
 	if (store->journal.is_at_work || store->journal.checkpoint) {
-		uv_timer_start(store->retry, raw_handle_retry, RETRY_MS, 0);
+		begin_retry(store);
 		return;
 	}
 	forget_all(store, -EIO);
@@ -285,7 +288,7 @@ static void handle_reopened(struct raw_store *store)
 {
 	store->journal.reopens = false;
 	if (raw_take_found(store) < 0) {
-		uv_timer_start(store->retry, raw_handle_retry, 2 * RETRY_MS, 0);
+		begin_retry(store);
 	} else {
 		diag(DIAG_INFO, "streams can be written again");
 	}

@@ -1,6 +1,6 @@
 // Runs test files, a few at a time, each in a process of its own; sums up with what meson runs meanwhile.
 //
-//   node tests/support/run.mjs [--jobs N] [--c-log] [--add PASSED,FAILED] [--second-try N] [web] [e2e] [browser] [style] [runtimes] [package] [part of a file's name ...]
+//   node tests/support/run.mjs [--jobs N] [--c-log] [--add PASSED,FAILED] [--second-try N] [web] [e2e] [browser] [style] [runtimes] [package] [doors] [part of a file's name ...]
 //
 // With --c-log the name of meson's log and its exit code come over stdin, when meson is done. --only-c runs no files.
 // --add PASSED,FAILED is counted too.
@@ -16,9 +16,9 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 
-const SUITES = ['browser', 'e2e', 'web', 'style', 'runtimes', 'package'];
+const SUITES = ['browser', 'e2e', 'web', 'style', 'runtimes', 'package', 'doors'];
 /* Only if they are named. */
-const NAMED = ['runtimes', 'package'];
+const NAMED = ['runtimes', 'package', 'doors'];
 /* The longest files begin first, so that none of them runs alone in the end. */
 const LONGEST = ['style/10-', 'browser/28-', 'e2e/57-', 'e2e/80-', 'browser/16-', 'browser/29-', 'browser/15-', 'browser/18-', 'browser/12-',
 	'browser/11-', 'browser/23-', 'browser/27-', 'e2e/81-', 'e2e/40-', 'e2e/87-', 'e2e/31-', 'e2e/45-'];
