@@ -1,5 +1,5 @@
 // Raw streams at /v1/stream/: what is acknowledged is there after kill -9 and a restart, once; who may do what; limits; forks of forks; and npm
-// @durable-streams/client, unchanged. What the protocol says of each request is the conformance kit's affair (138-durable-streams-kit.test.mjs).
+// @durable-streams/client, unchanged. What the protocol says of each request is the conformance kit's affair (tests/doors/10-durable-streams.test.mjs).
 
 import assert from 'node:assert/strict';
 import { readdirSync, statSync } from 'node:fs';
