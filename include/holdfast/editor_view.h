@@ -42,6 +42,28 @@ void editor_view_destroy(struct editor_view *view);
 
 /** Takes a frame and appends the messages that it becomes to `out`, each with a newline behind it. */
 void editor_view_take(struct editor_view *view, const char *frame, size_t len, struct buffer *out);
+/**
+ * How far an editor has been told: two of the same session with the same bytes here make the same messages of a
+ * frame, unless editor_view_own() grows by it. It has no padding.
+ */
+struct editor_place {
+	uint64_t epoch;
+	uint64_t told_seq;
+	uint64_t had_seq;
+	uint64_t seen_seq;
+	uint64_t open_seq; /* the event that grows, of which so many bytes are told */
+	uint64_t open_told;
+	bool asks;
+	bool takes_forms;
+	bool takes_urls;
+	bool tells_own;
+	unsigned char none[4];
+};
+/** False: it loads, or waits for an answer, and so is told what others are not. */
+bool editor_view_place(const struct editor_view *view, struct editor_place *ret);
+uint64_t editor_view_own(const struct editor_view *view);
+/** Goes to where another one was behind the same frame. */
+void editor_view_follow(struct editor_view *view, const struct editor_place *after);
 /** What comes next begins at an earlier event: what the editor has is not told again. */
 void editor_view_load_again(struct editor_view *view);
 /** It has all that there is. */

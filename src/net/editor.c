@@ -22,28 +22,55 @@ static bool is_too_slow(const struct conn *conn)
 	return conn->sock.kept > conn->server->limits->outbox_size;
 }
 
-void editor_send(struct conn *conn, struct buffer *out)
+/** Messages, each with a newline behind it, as they are on the wire. */
+static struct frame *make_wire(const struct buffer *out)
 {
 	struct buffer wire = {0};
 	const char *at = out->data;
 	const char *end = out->data + out->len;
-	while (at < end && !conn->is_closing) {
+	while (at < end) {
 		unsigned char header[WS_HEADER_MAX];
 		size_t len = (size_t)((const char *)memchr(at, '\n', (size_t)(end - at)) - at);
 		buffer_append(&wire, header, ws_header(WS_TEXT, len, header));
 		buffer_append(&wire, at, len);
 		at += len + 1;
 	}
-	buffer_finish(out);
-	if (wire.len) {
-		char *bytes = wire.data;
-		conn_put_later(conn, bytes, wire.len, free, bytes);
-		if (is_too_slow(conn)) {
-			metrics_limit(conn->server->metrics, LIMIT_outbox_size);
-			conn_close(conn, WS_CLOSE_POLICY,
-				"too many requests without reading the answers");
-		}
+	struct frame *frame = frame_of_text(wire.len ? wire.data : "", wire.len);
+	buffer_finish(&wire);
+	return frame;
+}
+
+static void handle_sent(void *frame)
+{
+	frame_unref(frame);
+}
+
+static void send_wire(struct conn *conn, struct frame *wire)
+{
+	if (!frame_len(wire) || conn->is_closing) {
+		return;
 	}
+	conn_put_later(conn, frame_text(wire), frame_len(wire), handle_sent, frame_ref(wire));
+	if (is_too_slow(conn)) {
+		metrics_limit(conn->server->metrics, LIMIT_outbox_size);
+		conn_close(conn, WS_CLOSE_POLICY, "too many requests without reading the answers");
+	}
+}
+
+void editor_send(struct conn *conn, struct buffer *out)
+{
+	struct frame *wire = make_wire(out);
+	buffer_finish(out);
+	send_wire(conn, wire);
+	frame_unref(wire);
+}
+
+void editor_send_shared(struct conn *conn, struct shared_frame *shared)
+{
+	if (!shared->stream) {
+		shared->stream = make_wire(&shared->text);
+	}
+	send_wire(conn, shared->stream);
 }
 
 void editor_result(struct conn *conn, const char *id, const char *result, size_t len)

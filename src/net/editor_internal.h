@@ -30,6 +30,8 @@ struct editor_door {
 /* editor.c */
 /** Sends messages, each with a newline behind it; finishes `out`. */
 void editor_send(struct conn *conn, struct buffer *out);
+/** The same of what several are sent. */
+void editor_send_shared(struct conn *conn, struct shared_frame *shared);
 void editor_result(struct conn *conn, const char *id, const char *result, size_t len);
 /** `id` NULL: a notification, of which nobody hears; null if `must_tell`. */
 void editor_refuse(

@@ -134,6 +134,8 @@ size_t editor_kept(const struct conn *conn)
 
 /* --- the socket under its observer --- */
 
+static const struct observer_socket_ops socket_ops;
+
 static bool is_writable(void *socket)
 {
 	struct editor_session *at = socket;
@@ -147,6 +149,36 @@ static bool is_state(const struct frame *frame)
 	       memcmp(frame_text(frame), begin, sizeof(begin) - 1) == 0;
 }
 
+/** Editors that only look on make the same of a frame. False: this one makes something of its own. */
+static bool take_shared(struct editor_session *at, struct frame *frame)
+{
+	struct shared_frames *frames = &at->conn->server->shared;
+	struct shared_key key = {.frame = frame, .door = &socket_ops};
+	struct editor_place place;
+	struct buffer out = {0};
+	if (!editor_view_place(at->view, &place)) {
+		return false;
+	}
+	memcpy(key.place, &place, sizeof(place));
+	key.place_len = sizeof(place);
+	struct shared_frame *shared = shared_frames_find(frames, &key);
+	if (shared) {
+		editor_view_follow(at->view, shared->after);
+		editor_send_shared(at->conn, shared);
+		return true;
+	}
+	uint64_t own = editor_view_own(at->view);
+	editor_view_take(at->view, frame_text(frame), frame_len(frame), &out);
+	if (editor_view_own(at->view) != own || !editor_view_place(at->view, &place)) {
+		editor_send(at->conn, &out);
+		return true;
+	}
+	struct editor_place *after = xcalloc(1, sizeof(*after));
+	memcpy(after, &place, sizeof(place));
+	editor_send_shared(at->conn, shared_frames_keep(frames, &key, &out, after, free));
+	return true;
+}
+
 static void write_frame(void *socket, struct frame *frame)
 {
 	struct editor_session *at = socket;
@@ -154,8 +186,10 @@ static void write_frame(void *socket, struct frame *frame)
 	if (at->is_over) {
 		return;
 	}
-	editor_view_take(at->view, frame_text(frame), frame_len(frame), &out);
-	editor_send(at->conn, &out);
+	if (!take_shared(at, frame)) {
+		editor_view_take(at->view, frame_text(frame), frame_len(frame), &out);
+		editor_send(at->conn, &out);
+	}
 	if (is_state(frame) && at->session) {
 		editor_look_for_removed(at);
 	}

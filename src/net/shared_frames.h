@@ -29,7 +29,7 @@ struct shared_key {
 struct shared_frame {
 	struct shared_key key; /* its frame has a reference; NULL: nothing is here */
 	struct buffer text; /* what the frame becomes; the door's own format */
-	struct frame *stream; /* the same for a stream (sse.h); NULL: nobody has asked for it */
+	struct frame *stream; /* the same as it is sent; NULL: nobody has asked for it */
 	void *after; /* where its readers are then; the door's */
 	void (*free_after)(void *after);
 };

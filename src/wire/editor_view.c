@@ -69,6 +69,41 @@ void editor_put_place(const struct editor_view *view, struct buffer *out, uint64
 	buffer_printf(out, "\",\"seq\":%llu", (unsigned long long)seq);
 }
 
+/* --- editors at the same place --- */
+
+_Static_assert(sizeof(struct editor_place) == 56, "places are compared by their bytes");
+
+bool editor_view_place(const struct editor_view *view, struct editor_place *ret)
+{
+	if (!view->is_live || view->load_id || view->wait_count || view->question_count) {
+		return false;
+	}
+	*ret = (struct editor_place){.epoch = view->epoch,
+		.told_seq = view->told_seq,
+		.had_seq = view->had_seq,
+		.seen_seq = view->seen_seq,
+		.open_seq = view->open_seq,
+		.open_told = view->open_told,
+		.asks = view->asks,
+		.takes_forms = view->takes_forms,
+		.takes_urls = view->takes_urls,
+		.tells_own = view->tells_own};
+	return true;
+}
+
+uint64_t editor_view_own(const struct editor_view *view)
+{
+	return view->own;
+}
+
+void editor_view_follow(struct editor_view *view, const struct editor_place *after)
+{
+	view->told_seq = after->told_seq;
+	view->seen_seq = after->seen_seq;
+	view->open_seq = after->open_seq;
+	view->open_told = after->open_told;
+}
+
 /* --- updates --- */
 
 /** An event, or (`ts` NULL) the beginning of one. */
@@ -321,6 +356,10 @@ static void take_event(struct editor_view *view, struct buffer *out, const struc
 	if (!type || !seq) {
 		return;
 	}
+	/* Texts and calls are the same for all; what is about a client, or is kept, is not. */
+	view->own += strncmp(type, "agent_", 6) != 0 && strncmp(type, "tool_call", 9) != 0 &&
+		     strcmp(type, "plan") != 0 && strcmp(type, "usage") != 0;
+	view->own += strcmp(type, "agent_started") == 0;
 	bool is_told = seq > view->told_seq;
 	struct place place = {.seq = seq,
 		.ts = json_span_get(event, "ts"),
@@ -436,12 +475,15 @@ void editor_view_take(struct editor_view *view, const char *frame, size_t len, s
 	} else if (strcmp(type, "events") == 0) {
 		take_events(view, out, data, false);
 	} else if (strcmp(type, "events_loaded") == 0) {
+		view->own++;
 		take_events(view, out, data, true);
 	} else if (strcmp(type, "delta") == 0) {
 		take_delta(view, out, data, false);
 	} else if (strcmp(type, "session_gone") == 0) {
+		view->own++;
 		editor_view_fail(view, "not_found", "the session has been deleted", out);
 	} else if (strcmp(type, "error") == 0) {
+		view->own++;
 		take_error(view, out, data);
 	}
 	json_spans_finish(&spans);

@@ -30,6 +30,8 @@ struct editor_view {
 	struct buffer options;
 	struct list waits; /* struct editor_wait */
 	size_t wait_count;
+	uint64_t
+		own; /* grows by what a frame means to this editor alone, or is kept besides the place */
 	struct list questions; /* struct editor_question_open */
 	size_t question_count;
 };
