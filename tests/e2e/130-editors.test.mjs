@@ -104,10 +104,10 @@ test('a position of another epoch, ahead or of a session that was made again is 
 });
 
 test('who resumes in the middle of a block gets the rest of it, once', async (t) => {
-	const server = await start(t, { agent: demoAgent('--rate 100') });
+	const server = await start(t, { agent: demoAgent('--rate 150') });
 	const first = await Editor.open(t, server);
 	await first.load('s');
-	const end = first.prompt('s', 'long 8');
+	const end = first.prompt('s', 'long 3');
 	await first.until(() => first.of('s').length > 0);
 	let said = '';
 	let place;
