@@ -56,7 +56,7 @@ export function installWatch() {
 	const isOwn = (node) =>
 		(OWN_TAGS.includes(node.localName) || (Object.hasOwn(ALLOWED, node.localName) && !['img', 'input'].includes(node.localName))) &&
 		[...node.attributes].every(
-			({ name, value }) => ALLOWED[node.localName]?.[name]?.(value) || (name === 'dir' && value === 'auto') || (OWN_ATTRIBUTE.test(name) && (name !== 'href' || isAddress(value))),
+			({ name, value }) => ALLOWED[node.localName]?.[name]?.(value) || (name === 'dir' && ['auto', 'ltr'].includes(value)) || (OWN_ATTRIBUTE.test(name) && (name !== 'href' || isAddress(value))),
 		) &&
 		(!node.closest('.message') || node.localName !== 'a' || (node.target === '_blank' && node.rel === 'noopener noreferrer'));
 	const describe = (node) => (node.outerHTML ?? `${node.nodeName} ${node.data}`).slice(0, 200);
