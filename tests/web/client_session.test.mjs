@@ -110,6 +110,35 @@ test('an answer to a permission request is sent again until it is in the log', (
 	assert.equal(server.sent('permission_answer').length, 1);
 });
 
+test('an answer to an elicitation is sent again until the log shows one, or it is refused', () => {
+	const server = new FakeServer();
+	const { client, view } = observe(server);
+	const content = { name: 'Ann' };
+	client.answerElicitation('e1', 'accept', content);
+	content.name = 'changed later';
+	server.pump();
+	const e1 = { request_id: 'e1', action: 'accept', content: { name: 'Ann' } };
+	assert.deepEqual(server.sent('elicitation_answer'), [e1], 'with the first connection');
+	server.socket.break();
+	server.advance(1_000);
+	server.pump();
+	assert.deepEqual(server.sent('elicitation_answer'), [e1, e1]);
+	refuseStorage(server, { request: 'elicitation_answer', request_id: 'e1' });
+	assert.equal(view.errors[0].detail.retrying, true);
+	server.advance(2_000);
+	assert.equal(server.sent('elicitation_answer').length, 3);
+	server.emit({ type: 'elicitation_resolved', data: { request_id: 'e1', action: 'accept' } });
+	server.pump();
+	client.answerElicitation('e2', 'decline');
+	server.pump();
+	server.socket.queue('error', { code: 'bad_request', message: 'x', request: 'elicitation_answer', request_id: 'e2' });
+	server.pump();
+	server.socket.break();
+	server.advance(1_000);
+	server.pump();
+	assert.deepEqual(server.sent('elicitation_answer').slice(3), [{ request_id: 'e2', action: 'decline' }]);
+});
+
 /** The server refuses an answer or a prompt, because it cannot write to its disk. */
 function refuseStorage(server, data) {
 	server.socket.queue('error', { code: 'storage_failed', message: 'The disk is full.', ...data });

@@ -461,8 +461,8 @@ export class HoldfastClient extends EventTarget {
 	authenticate(methodId: string): boolean;
 	/** Answers a permission request; sent again until it is in the log, also while the server cannot store it (`error` has `retrying` then). */
 	answerPermission(requestId: string, optionId: string): void;
-	/** Answers a form or an address; what is in `content` goes to the agent alone. False if there is no connection: it is never stored for later. */
-	answerElicitation(requestId: string, action: 'accept' | 'decline' | 'cancel', content?: object): boolean;
+	/** Answers a form or an address; what is in `content` goes to the agent alone. Sent again until the log shows an answer, as one to a permission request is. */
+	answerElicitation(requestId: string, action: 'accept' | 'decline' | 'cancel', content?: object): void;
 	/** What this client is called, for all who watch the session; null: nothing. Said again on each connection. */
 	setName(name: string | null): void;
 	/** Whether to be told who is here. Ask only while somebody looks. */

@@ -304,11 +304,11 @@ export class HoldfastClient extends Emitter {
 
 	/**
 	 * Answers a form or an address that the agent asks for: `action` is accept, decline or cancel; `content` is what the form asks for, and
-	 * goes to the agent alone. Never stored for later: false if not connected, and an error comes as `error`.
+	 * goes to the agent alone. Sent again as an answer to a permission request is, from this client's memory: a reload forgets it.
 	 * @param {string} requestId @param {string} action @param {object} [content]
 	 */
 	answerElicitation(requestId, action, content) {
-		return this.#participant.answerElicitation(requestId, action, content);
+		this.#participant.answerElicitation(requestId, action, content);
 	}
 
 	/** What this client is called, for all who watch the session; null: nothing. Said again on each connection. @param {string | null} name */

@@ -18,7 +18,7 @@ import { deepFreeze } from './base.js';
 export class Outbox {
 	/** Frozen, and another one after each change. @type {readonly PendingPrompt[]} */
 	#prompts = Object.freeze([]);
-	/** @type {Map<string, string>} request_id to option_id: answers not yet confirmed */
+	/** @type {Map<string, {type: string, data: any}>} request_id to frame: answers not yet confirmed */
 	#answers = new Map();
 	/** @type {Set<string>} request_ids of answers that the server could not store, and that are sent again */
 	#refused = new Set();
@@ -47,7 +47,7 @@ export class Outbox {
 	}
 
 	get answers() {
-		return [...this.#answers];
+		return [...this.#answers.values()];
 	}
 
 	/** False if a prompt with this id is pending already. */
@@ -61,9 +61,10 @@ export class Outbox {
 		return true;
 	}
 
-	addAnswer(/** @type {string} */ requestId, /** @type {string} */ optionId) {
-		this.#answers.set(requestId, optionId);
-		this.#refused.delete(requestId);
+	/** To a permission request or an elicitation: no two of them have the same id. @param {{type: string, data: any}} frame */
+	addAnswer(frame) {
+		this.#answers.set(frame.data.request_id, frame);
+		this.#refused.delete(frame.data.request_id);
 	}
 
 	/**
@@ -141,7 +142,7 @@ export class Outbox {
 	/** These events are held now: everything that they confirm is done. */
 	settle(/** @type {import('./log.js').HoldfastEvent[]} */ events) {
 		for (const { type, data } of events) {
-			if (type === 'permission_resolved') {
+			if (type === 'permission_resolved' || type === 'elicitation_resolved') {
 				this.endAnswer(data?.request_id);
 			}
 		}

@@ -52,7 +52,7 @@ export class Participant {
 		this.#stopAgain();
 		this.#outbox.unsent.forEach((prompt) => this.#sendPrompt(prompt));
 		this.#requests.sendAll();
-		this.#outbox.answers.forEach((answer) => this.#sendAnswer(...answer));
+		this.#outbox.answers.forEach(({ type, data }) => this.#link.send(type, data));
 	}
 
 	/** @param {string} promptId @param {string} message @param {object[]} [content] */
@@ -77,21 +77,20 @@ export class Participant {
 	}
 
 	answerPermission(/** @type {string} */ requestId, /** @type {string} */ optionId) {
-		this.#outbox.addAnswer(requestId, optionId);
-		this.#sendAnswer(requestId, optionId);
+		this.#answer('permission_answer', { request_id: requestId, option_id: optionId });
 	}
 
-	/* The next six concern the present moment and are never stored for later. */
+	/** @param {string} requestId @param {string} action @param {object} [content] */
+	answerElicitation(requestId, action, content) {
+		this.#answer('elicitation_answer', { request_id: requestId, action, ...(content && { content: structuredClone(content) }) });
+	}
+
+	/* The next five concern the present moment and are never stored for later. */
 
 	/** @param {HoldfastEvent} [newest] the turn that it is of is the one that is meant, if it is not over */
 	cancel(newest) {
 		const { turn, type } = newest ?? {};
 		return this.#link.say('cancel', turn && type !== 'turn_end' ? { turn } : {});
-	}
-
-	/** @param {string} requestId @param {string} action @param {object} [content] */
-	answerElicitation(requestId, action, content) {
-		return this.#link.say('elicitation_answer', { request_id: requestId, action, ...(content && { content }) });
 	}
 
 	setMode(/** @type {string} */ modeId) {
@@ -158,14 +157,15 @@ export class Participant {
 		if (this.#requests.refuse(data)) {
 			return null;
 		}
-		if (data.request === 'permission_answer' && data.code === 'storage_failed') {
+		const isAnswer = data.request === 'permission_answer' || data.request === 'elicitation_answer';
+		if (isAnswer && data.code === 'storage_failed') {
 			this.#sayAgain();
 			const detail = { ...data, retrying: true };
 			return this.#outbox.keepAnswer(data.request_id)
 				? new HoldfastError(data.code, data.message, detail)
 				: null;
 		}
-		if (data.request === 'permission_answer' && data.code !== 'shutting_down') {
+		if (isAnswer && data.code !== 'shutting_down') {
 			this.#outbox.endAnswer(data.request_id);
 			if (data.code === 'already_resolved' && data.by === this.#clientId) {
 				return null; // the answer that was sent on an earlier connection
@@ -194,7 +194,7 @@ export class Participant {
 		this.#again ??= this.#link.timers.setTimeout(() => {
 			this.#again = null;
 			this.#outbox.unsent.forEach((prompt) => this.#sendPrompt(prompt));
-			this.#outbox.answers.forEach((answer) => this.#sendAnswer(...answer));
+			this.#outbox.answers.forEach(({ type, data }) => this.#link.send(type, data));
 		}, AGAIN_MS);
 	}
 
@@ -216,7 +216,8 @@ export class Participant {
 		this.#link.send('prompt', { message, prompt_id, ...(content?.length && { content }) });
 	}
 
-	#sendAnswer(/** @type {string} */ requestId, /** @type {string} */ optionId) {
-		this.#link.send('permission_answer', { request_id: requestId, option_id: optionId });
+	#answer(/** @type {string} */ type, /** @type {any} */ data) {
+		this.#outbox.addAnswer({ type, data });
+		this.#link.send(type, data);
 	}
 }

@@ -68,7 +68,10 @@ const transcript = new Transcript(
 	{
 		wantOlder: () => client?.loadOlder(OLDER_PAGE) && showLoadingOlder(true),
 		answer: answerPermission,
-		elicit: (id, action, content) => client?.answerElicitation(id, action, content),
+		elicit: (id, action, content) => {
+			transcript.setAnswering(id, action);
+			client?.answerElicitation(id, action, content);
+		},
 	},
 );
 /** @type {Attachments} */
@@ -271,7 +274,7 @@ function handleError(error) {
 	if (prompt) {
 		composer.restore(prompt.message);
 	}
-	if (request === 'permission_answer' && request_id && !retrying) {
+	if (/^(permission|elicitation)_answer$/.test(request ?? '') && request_id && !retrying) {
 		transcript.setAnswering(request_id, null);
 	}
 	if (/^set_(mode|model|config_option)$/.test(request ?? '')) {

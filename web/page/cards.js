@@ -26,7 +26,9 @@ import { renderTool } from './tool-card.js';
 /**
  * @typedef {object} CardContext
  * @property {string} clientId
- * @property {Map<string, string>} answering request_id to option_id: answers being sent
+ * @property {Map<string, string>} answering request_id to option_id, or to the action of an elicitation: answers being sent
+ * @property {Map<string, object[]>} typed request_id to what its form has, control by control
+ * @property {(requestId: string) => void} redraw draws the card of a question once more
  * @property {string | null} loggingIn the way to log in to the agent that was asked for
  * @property {import('./terminal-links.js').TerminalLinks} links
  * @property {import('./pending-tools.js').PendingTools} pending

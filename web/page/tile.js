@@ -77,7 +77,10 @@ export class Tile {
 			{
 				wantOlder: () => this.#client?.loadOlder(),
 				answer: (request, option) => this.#answer(request, option),
-				elicit: (id, action, content) => this.#client?.answerElicitation(id, action, content),
+				elicit: (id, action, content) => {
+					this.#transcript.setAnswering(id, action);
+					this.#client?.answerElicitation(id, action, content);
+				},
 			},
 		);
 		this.show(session);

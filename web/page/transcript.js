@@ -86,7 +86,7 @@ export class Transcript {
 	/** @param {string} clientId @returns {import('./cards.js').CardContext} */
 	#makeContext(clientId) {
 		const [links, pending] = [new TerminalLinks(), new PendingTools()];
-		return { clientId, links, pending, answering: new Map(), loggingIn: null, elicit: this.#elicit, before: (item) => this.#model.before(item) };
+		return { clientId, links, pending, answering: new Map(), typed: new Map(), loggingIn: null, elicit: this.#elicit, redraw: (id) => this.#redraw(id), before: (item) => this.#model.before(item) };
 	}
 
 	get isEmpty() {
@@ -160,16 +160,19 @@ export class Transcript {
 		this.#settle();
 	}
 
-	/** @param {string} requestId @param {string | null} optionId null: it may be answered again */
+	/** @param {string} requestId @param {string | null} optionId or the action of an elicitation; null: it may be answered again */
 	setAnswering(requestId, optionId) {
 		if (optionId === null) {
 			this.#context.answering.delete(requestId);
 		} else {
 			this.#context.answering.set(requestId, optionId);
 		}
-		const item = this.#model.items.findLast(
-			({ kind, events }) => kind === 'permission' && events[0].data.request_id === requestId,
-		);
+		this.#redraw(requestId);
+	}
+
+	/** A question's card. @param {string} requestId */
+	#redraw(requestId) {
+		const item = this.#model.items.findLast(({ kind, events }) => isQuestion(kind) && events[0].data.request_id === requestId);
 		if (item) {
 			this.#update(item);
 		}
@@ -283,7 +286,7 @@ export class Transcript {
 
 	/** People are called something else now. */
 	showNames() {
-		this.#model.items.filter(({ kind }) => kind === 'permission' || kind === 'prompt').forEach((item) => this.#update(item));
+		this.#model.items.filter(({ kind }) => isQuestion(kind) || kind === 'prompt').forEach((item) => this.#update(item));
 	}
 
 	#add(/** @type {HoldfastEvent} */ event) {
@@ -416,6 +419,11 @@ export class Transcript {
 			this.#scroller.scrollTop = this.#scroller.scrollHeight;
 		}
 	}
+}
+
+/** @param {Item['kind']} kind */
+function isQuestion(kind) {
+	return kind === 'permission' || kind === 'elicitation';
 }
 
 /**
