@@ -33,6 +33,7 @@ void editor_view_destroy(struct editor_view *view)
 	editor_questions_finish(view);
 	buffer_finish(&view->modes);
 	buffer_finish(&view->mode);
+	buffer_finish(&view->model);
 	buffer_finish(&view->options);
 	free(view->session_id);
 	free(view->client_id);
@@ -265,6 +266,8 @@ static void see_state(struct editor_view *view, const char *type, const struct j
 		keep_json(view, &view->mode, mode ? json_span_get(data, "current_mode_id") : NULL);
 		editor_waits_see_setting(view, EDITOR_MODE, mode, out);
 	} else if (strcmp(type, "x-acp-models") == 0) {
+		keep_json(
+			view, &view->model, model ? json_span_get(data, "current_model_id") : NULL);
 		editor_waits_see_setting(view, EDITOR_MODEL, model, out);
 	} else if (strcmp(type, "x-acp-config_option_update") == 0) {
 		keep_json(view, &view->options, json_span_get(data, "config_options"));
@@ -339,6 +342,7 @@ static void note_event(struct editor_view *view, struct buffer *out, const char 
 		   !json_span_is(json_span_get(data, "resumed"), JSON_TRUE)) {
 		buffer_clear(&view->modes);
 		buffer_clear(&view->mode);
+		buffer_clear(&view->model);
 		buffer_clear(&view->options);
 	} else {
 		see_state(view, type, data, out);

@@ -27,6 +27,7 @@ struct editor_view {
 	/* What the agent has said of itself: JSON, empty if it has not been seen. */
 	struct buffer modes; /* the list */
 	struct buffer mode; /* the id of the one that counts */
+	struct buffer model; /* the id of the one that counts */
 	struct buffer options;
 	struct list waits; /* struct editor_wait */
 	size_t wait_count;

@@ -268,21 +268,21 @@ static bool has_option(const struct editor_view *view, const char *name, const c
 	return has;
 }
 
-/** Whether it is set already, or nobody will hear that it is: the mode is not known. */
+/** Whether it is set already, or nobody will hear that it is: what counts now is not known. */
 static bool is_settled(const struct editor_view *view, enum editor_setting kind, const char *name,
 	const char *value)
 {
 	struct buffer wanted = {0};
-	bool is_known = kind == EDITOR_MODE     ? view->mode.len > 0
-			: kind == EDITOR_OPTION ? view->options.len > 0
-						: false;
+	const struct buffer *now = kind == EDITOR_MODE    ? &view->mode
+				   : kind == EDITOR_MODEL ? &view->model
+							  : &view->options;
 	buffer_append_json(&wanted, name, strlen(name));
-	bool is_set = kind == EDITOR_OPTION
-			      ? has_option(view, name, value)
-			      : view->mode.len == wanted.len &&
-					memcmp(view->mode.data, wanted.data, wanted.len) == 0;
+	bool is_set =
+		kind == EDITOR_OPTION
+			? has_option(view, name, value)
+			: now->len == wanted.len && memcmp(now->data, wanted.data, wanted.len) == 0;
 	buffer_finish(&wanted);
-	return !is_known || is_set;
+	return now->len == 0 || is_set;
 }
 
 bool editor_view_add_setting(struct editor_view *view, const char *id, enum editor_setting kind,

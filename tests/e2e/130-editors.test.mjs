@@ -3,6 +3,7 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { fileURLToPath } from 'node:url';
 import { Editor } from '../support/editor.mjs';
 import { Observer } from '../support/observer.mjs';
 import { input, post } from '../support/producer.mjs';
@@ -211,6 +212,72 @@ test('modes and options are set, and a refusal of the agent has its words', asyn
 	assert.equal(configOptions[0].currentValue, 'hidden');
 	await assert.rejects(editor.request('session/set_mode', { sessionId: 's', modeId: 'never' }), (error) => error.data.code === 'setting_refused');
 	editor.assertGood();
+});
+
+const SETTINGS = `exec ${process.execPath} ${fileURLToPath(new URL('../support/settings_agent.mjs', import.meta.url))}`;
+
+test('a model is set while the agent runs, and before it does; a refusal of the agent has its words', async (t) => {
+	const server = await start(t, { agent: `export MODELS=1; ${SETTINGS}` });
+	const editor = await Editor.open(t, server);
+	await editor.load('s');
+	const set = (modelId) => editor.request('session/set_model', { sessionId: 's', modelId });
+	const models = async () => (await logOf(server)).filter(({ type }) => type === 'x-acp-models').map(({ data }) => data.current_model_id);
+	assert.deepEqual(await set('large'), {}, 'it counts from the next prompt on');
+	await editor.prompt('s', 'x');
+	assert.deepEqual((await models()).at(-1), 'large');
+	assert.deepEqual(await set('small'), {});
+	assert.deepEqual((await models()).at(-1), 'small', 'the agent has it when the editor is told');
+	assert.deepEqual(await set('small'), {}, 'it is set already');
+	await assert.rejects(set('huge'), (error) => error.code === -32603 && error.data.code === 'setting_refused' && /there is no model "huge"/.test(error.message));
+	assert.deepEqual((await models()).at(-1), 'small');
+	for (const params of [{ sessionId: 's' }, { sessionId: 's', modelId: 7 }, { modelId: 'small' }]) {
+		await assert.rejects(editor.request('session/set_model', params), ({ code }) => code === -32602, JSON.stringify(params));
+	}
+	editor.assertGood();
+});
+
+/** A prompt that can be taken back, as the SDK does it: by `$/cancel_request`. */
+function prompting(editor, text) {
+	const controller = new AbortController();
+	const params = { sessionId: 's', prompt: [{ type: 'text', text }] };
+	return { answer: editor.request('session/prompt', params, { cancellationSignal: controller.signal }), takeBack: () => controller.abort() };
+}
+
+test('a request that is taken back is that one prompt: out of the queue, or its turn ends; others go on, and nobody else can take it back', async (t) => {
+	const server = await start(t);
+	const [editor, other] = [await Editor.open(t, server), await Editor.open(t, server)];
+	await editor.load('s');
+	await other.load('s');
+	const running = prompting(editor, 'permission');
+	await editor.question();
+	const waiting = prompting(editor, 'plan');
+	const stays = editor.prompt('s', 'list');
+	const queue = async () => (await server.request('GET', '/api/sessions/s/queue')).body.prompts.map(({ message }) => message);
+	await eventually(async () => (await queue()).length === 2);
+
+	for (let id = 0; id < 20; id++) { // those of the first editor, for the other one
+		await other.notify('$/cancel_request', { requestId: id });
+		await other.notify('$/cancel_request', { requestId: String(id) });
+	}
+	await editor.notify('$/cancel_request', { requestId: 4711 });
+	await assert.rejects(other.request('session/load', { sessionId: 'nobody', cwd: '/', mcpServers: [] })); // all of it has been read
+	assert.deepEqual(await queue(), ['plan', 'list']);
+
+	waiting.takeBack();
+	assert.deepEqual(await waiting.answer, { stopReason: 'cancelled' });
+	assert.deepEqual(await queue(), ['list']);
+	assert.equal((await server.request('GET', '/api/sessions/s')).body.status, 'waiting', 'the turn goes on');
+	running.takeBack();
+	assert.deepEqual(await running.answer, { stopReason: 'cancelled' });
+	assert.deepEqual(await stays, { stopReason: 'end_turn' });
+	for (let id = 0; id < 20; id++) {
+		await editor.notify('$/cancel_request', { requestId: id }); // too late, or not of a prompt
+	}
+	assert.deepEqual(await editor.prompt('s', 'list'), { stopReason: 'end_turn' });
+	const events = await logOf(server);
+	assert.deepEqual(events.filter(({ type }) => type === 'user_prompt').map(({ data }) => data.message), ['permission', 'list', 'list']);
+	editor.assertGood();
+	other.assertGood();
 });
 
 test('the list has pages, and the titles, directories and positions of sessions', async (t) => {

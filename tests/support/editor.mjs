@@ -141,9 +141,9 @@ export class Editor {
 		});
 	}
 
-	/** A request of any method; an error is thrown, with its `code` and `data`. */
-	request(method, params) {
-		return this.connection.agent.request(method, params);
+	/** A request of any method, with options of the SDK; an error is thrown, with its `code` and `data`. */
+	request(method, params, options) {
+		return this.connection.agent.request(method, params, options);
 	}
 
 	notify(method, params) {
