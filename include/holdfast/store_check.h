@@ -30,15 +30,16 @@ struct store_check_counts {
 	uint64_t sessions;
 	uint64_t events;
 	uint64_t blobs;
+	uint64_t streams; /* raw ones */
 	uint64_t segments;
 	uint64_t records;
 	uint64_t problems;
 };
 
-/** About how many bytes there are to read. `session` NULL: those of all sessions. */
+/** About how many bytes there are to read. `session` NULL: those of all sessions and raw streams. */
 uint64_t store_check_size(const struct store_files *files, const char *session);
 /**
- * Checks the journal, and one session or all. Returns 0, with the problems counted, or a negative
+ * Checks the journal, and one session, or all and raw streams. Returns 0, with the problems counted, or a negative
  * errno if it could not be done: -ENOENT if there is no such session.
  */
 int store_check(const struct store_files *files, const char *session,

@@ -1,6 +1,6 @@
 /*
  * A copy of a data directory, made while its server runs: the sessions as their metadata.json has
- * them, and the journal, which has the rest. What is opened from it is the store at one moment
+ * them, and the journal, which has the rest; raw streams in the same way. What is opened from it is the store at one moment
  * between the beginning and the end of the copy; whatever was durable before is in it.
  */
 #ifndef HOLDFAST_STORE_COPY_H

@@ -82,7 +82,7 @@ static uint64_t log_size(const struct store_files *files, const char *id)
 
 uint64_t store_check_size(const struct store_files *files, const char *session)
 {
-	uint64_t size = session ? log_size(files, session) : 0;
+	uint64_t size = session ? log_size(files, session) : check_streams_size(files);
 	uint64_t *segments = NULL;
 	size_t count = 0;
 	store_files_list_segments(files, &segments, &count);
@@ -136,6 +136,10 @@ static int check_all(struct check *check, const char *session)
 	}
 	if (r == 0 && !check->files->in_use) {
 		check_lives(check);
+		check_tell(check);
+	}
+	if (r == 0 && !session) {
+		check_streams(check);
 		check_tell(check);
 	}
 	return r;

@@ -51,6 +51,11 @@ int check_journal(struct check *check);
 /** After all sessions: those that the journal speaks of are there. */
 void check_lives(struct check *check);
 
+/* check_streams.c */
+void check_streams(struct check *check);
+/** Bytes of raw streams and their journal. */
+uint64_t check_streams_size(const struct store_files *files);
+
 /* check_index.c */
 /** events.index of one session, held against its log while that is read. */
 struct index_check {

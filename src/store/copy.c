@@ -1,6 +1,6 @@
-#include "store_internal.h"
+#include "copy_internal.h"
 
-#include "holdfast/store_copy.h"
+#include "store_internal.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -15,16 +15,7 @@
 #define SESSION_ATTEMPTS 5
 #define ATTEMPTS         20
 
-struct copying {
-	const struct store_files *files;
-	struct store_copy *copy;
-	int to_sessions_fd;
-	int before_sessions_fd; /* -1: none */
-	char *bytes; /* PIECE_SIZE */
-	char **ret_why;
-};
-
-static int fail(struct copying *c, int error, const char *path)
+int copy_fail(struct copying *c, int error, const char *path)
 {
 	free(*c->ret_why);
 	*c->ret_why = xprintf("%s cannot be copied: %s", path, strerror(-error));
@@ -60,6 +51,9 @@ static int copy_bytes(struct copying *c, int from, int to, uint64_t most)
 		at += (uint64_t)n;
 		c->copy->bytes += is_blank ? 0 : (uint64_t)n;
 		c->copy->progress(c->copy->owner, (uint64_t)n);
+		if (c->between) {
+			c->between(c->between_arg);
+		}
 	}
 	if (n < 0) {
 		return -errno;
@@ -70,21 +64,26 @@ static int copy_bytes(struct copying *c, int from, int to, uint64_t most)
 	return at < most && most != UINT64_MAX ? -EBADMSG : 0;
 }
 
-/** Copies a file that need not be there: -ENOENT. */
-static int copy_file(struct copying *c, int from_fd, int to_fd, const char *path, uint64_t most)
+int copy_opened(struct copying *c, int from, int to_fd, const char *path, uint64_t most)
+{
+	/* Never over a file that an earlier copy has too. */
+	disk->unlinkat(to_fd, path, 0);
+	int to = disk->openat(to_fd, path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	int r = to < 0 ? -errno : copy_bytes(c, from, to, most);
+	if (to >= 0) {
+		close(to);
+	}
+	return r;
+}
+
+int copy_file(struct copying *c, int from_fd, int to_fd, const char *path, uint64_t most)
 {
 	int from = disk->openat(from_fd, path, O_RDONLY | O_CLOEXEC, 0);
 	if (from < 0) {
 		return -errno;
 	}
-	/* Never over a file that an earlier copy has too. */
-	disk->unlinkat(to_fd, path, 0);
-	int to = disk->openat(to_fd, path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-	int r = to < 0 ? -errno : copy_bytes(c, from, to, most);
+	int r = copy_opened(c, from, to_fd, path, most);
 	close(from);
-	if (to >= 0) {
-		close(to);
-	}
 	return r;
 }
 
@@ -255,7 +254,7 @@ static int copy_session(struct copying *c, const char *id, struct buffer *meta)
 		remove_folder(c->to_sessions_fd, id);
 		return 0;
 	}
-	return r < 0 ? fail(c, r, id) : 0;
+	return r < 0 ? copy_fail(c, r, id) : 0;
 }
 
 /** Those that have been deleted since they were copied. */
@@ -284,7 +283,7 @@ static int copy_sessions(struct copying *c)
 	struct buffer meta = {0};
 	int r = store_list_ids(c->files->sessions_fd, &ids, &count);
 	if (r < 0) {
-		return fail(c, r, "sessions");
+		return copy_fail(c, r, "sessions");
 	}
 	for (size_t i = 0; r == 0 && i < count; i++) {
 		r = copy_session(c, ids[i], &meta);
@@ -331,11 +330,10 @@ static int copy_segments(struct copying *c, int to_fd)
 	return r == -ENOENT ? -EAGAIN : r;
 }
 
-static int open_made(struct copying *c, const char *name)
+int copy_make_dir(int dir_fd, const char *name)
 {
-	int r = make_dir(c->copy->to_fd, name);
-	int fd = r < 0 ? r
-		       : disk->openat(c->copy->to_fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+	int r = make_dir(dir_fd, name);
+	int fd = r < 0 ? r : disk->openat(dir_fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
 	return r == 0 && fd < 0 ? -errno : fd;
 }
 
@@ -348,7 +346,7 @@ static int copy_all(struct copying *c)
 {
 	uint64_t before;
 	uint64_t after;
-	int journal_fd = open_made(c, "journal");
+	int journal_fd = copy_make_dir(c->copy->to_fd, "journal");
 	int r = journal_fd < 0 ? journal_fd : -EAGAIN;
 	for (int attempt = 0; r == -EAGAIN && attempt < ATTEMPTS; attempt++) {
 		r = oldest_segment(c, &before);
@@ -364,7 +362,7 @@ static int copy_all(struct copying *c)
 	if (journal_fd >= 0) {
 		close(journal_fd);
 	}
-	return r < 0 && !*c->ret_why ? fail(c, r, "journal") : r;
+	return r < 0 && !*c->ret_why ? copy_fail(c, r, "journal") : r;
 }
 
 int store_copy(const struct store_files *files, struct store_copy *copy, char **ret_why)
@@ -372,9 +370,9 @@ int store_copy(const struct store_files *files, struct store_copy *copy, char **
 	struct copying c = {
 		.files = files, .copy = copy, .before_sessions_fd = -1, .ret_why = ret_why};
 	*ret_why = NULL;
-	c.to_sessions_fd = open_made(&c, "sessions");
+	c.to_sessions_fd = copy_make_dir(copy->to_fd, "sessions");
 	if (c.to_sessions_fd < 0) {
-		return fail(&c, c.to_sessions_fd, "sessions");
+		return copy_fail(&c, c.to_sessions_fd, "sessions");
 	}
 	if (copy->before_fd >= 0) {
 		c.before_sessions_fd = disk->openat(
@@ -382,9 +380,10 @@ int store_copy(const struct store_files *files, struct store_copy *copy, char **
 	}
 	c.bytes = xmalloc(PIECE_SIZE);
 	int r = copy_all(&c);
+	r = r < 0 ? r : copy_streams(&c);
 	if (r == 0) {
 		r = copy_file(&c, files->dir_fd, copy->to_fd, "clock.json", UINT64_MAX);
-		r = r == -ENOENT ? 0 : r < 0 ? fail(&c, r, "clock.json") : 0;
+		r = r == -ENOENT ? 0 : r < 0 ? copy_fail(&c, r, "clock.json") : 0;
 	}
 	free(c.bytes);
 	close(c.to_sessions_fd);

@@ -150,16 +150,36 @@ int raw_dirs_open(const char *dir, struct raw_dirs *ret);
 void raw_dirs_close(struct raw_dirs *dirs);
 void raw_data_name(char ret[RAW_FILE_NAME_SIZE], uint64_t id);
 void raw_segment_name(char ret[RAW_FILE_NAME_SIZE], uint64_t number);
+/** Reads 16 hexadecimal digits that `end` follows; 0 is none. */
+bool raw_read_name(const char *name, const char *end, uint64_t *ret);
+/** For disk_list(). */
+bool raw_is_segment(const char *name);
+bool raw_is_data(const char *name);
 /** What recovery has found. */
 struct raw_found {
 	struct raw_state *state;
 	uint64_t oldest; /* numbers of the oldest and the newest segment; 0: there is none */
 	uint64_t newest;
 	uint64_t batch; /* number of the last batch */
+	size_t loose; /* bytes of the newest segment that are behind it */
 	char *why; /* what is wrong; NULL: nothing is */
 };
 /** Makes the files what the journal says. For a thread that may block. */
 int raw_recover(const struct raw_dirs *dirs, struct raw_found *ret);
+/** The files of streams, with ids upwards. */
+struct raw_size {
+	uint64_t id;
+	uint64_t bytes;
+};
+struct raw_sizes {
+	struct raw_size *sizes;
+	size_t count;
+};
+/**
+ * Finds the same and changes nothing. `sizes` are from before the journal is read. ret->state is the caller's, as far as the
+ * journal could be read, also if it fails.
+ */
+int raw_inspect(const struct raw_dirs *dirs, const struct raw_sizes *sizes, struct raw_found *ret);
 
 /* raw_journal.c */
 /** Bytes that are about to get into a stream's file. */

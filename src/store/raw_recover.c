@@ -73,8 +73,7 @@ void raw_segment_name(char ret[RAW_FILE_NAME_SIZE], uint64_t number)
 	snprintf(ret, RAW_FILE_NAME_SIZE, "%016" PRIx64 ".raw", number);
 }
 
-/** 16 hexadecimal digits and `end`. */
-static bool read_name(const char *name, const char *end, uint64_t *ret)
+bool raw_read_name(const char *name, const char *end, uint64_t *ret)
 {
 	*ret = 0;
 	if (strspn(name, "0123456789abcdef") != 16 || strcmp(name + 16, end) != 0) {
@@ -84,16 +83,16 @@ static bool read_name(const char *name, const char *end, uint64_t *ret)
 	return *ret != 0;
 }
 
-static bool is_segment(const char *name)
+bool raw_is_segment(const char *name)
 {
 	uint64_t number;
-	return read_name(name, ".raw", &number);
+	return raw_read_name(name, ".raw", &number);
 }
 
-static bool is_data(const char *name)
+bool raw_is_data(const char *name)
 {
 	uint64_t id;
-	return read_name(name, "", &id);
+	return raw_read_name(name, "", &id);
 }
 
 /* --- batches --- */
@@ -106,6 +105,7 @@ struct recovery {
 	bool had_reset;
 	int file; /* of the stream that was written last; -1 */
 	uint64_t file_id;
+	const struct raw_sizes *sizes; /* of all files, which stay as they are; NULL: recovery */
 };
 
 /** A batch that begins there: its length with its header; 0: there is none that is whole. */
@@ -179,6 +179,27 @@ static int open_file(struct recovery *recovery, struct raw_stream *stream)
 		       : 0;
 }
 
+static int compare_sizes(const void *a, const void *b)
+{
+	const struct raw_size *left = a;
+	const struct raw_size *right = b;
+	return (left->id > right->id) - (left->id < right->id);
+}
+
+/** Looks only: the file has what the journal does not, which is all up to here. */
+static void look_at_file(struct recovery *recovery, struct raw_stream *stream)
+{
+	const struct raw_sizes *sizes = recovery->sizes;
+	struct raw_size key = {.id = stream->id};
+	const struct raw_size *found =
+		sizes->count ? bsearch(&key, sizes->sizes, sizes->count, sizeof(key), compare_sizes)
+			     : NULL;
+	if (!stream->is_cut) {
+		stream->is_cut = true;
+		stream->is_damaged = (found ? found->bytes : 0) < stream->length - stream->start;
+	}
+}
+
 static int append(struct recovery *recovery, const struct raw_record *record)
 {
 	struct raw_stream *stream = raw_state_by_id(recovery->found->state, record->id);
@@ -186,7 +207,9 @@ static int append(struct recovery *recovery, const struct raw_record *record)
 	if (!stream) {
 		return -EBADMSG;
 	}
-	if (record->len) {
+	if (record->len && recovery->sizes) {
+		look_at_file(recovery, stream);
+	} else if (record->len) {
 		r = open_file(recovery, stream);
 		if (r == 0 && !stream->is_damaged) {
 			r = disk_write_all(recovery->file, record->bytes, record->len);
@@ -296,6 +319,7 @@ static int read_segment(struct recovery *recovery, const char *name, const struc
 		begins = false;
 	}
 	at = is_ours ? at : 0;
+	recovery->found->loose = bytes->len - at;
 	if (has_later_batch(bytes, at)) {
 		recovery->found->why = xprintf(
 			"streams/journal/%s is damaged at byte %zu, and more is behind that", name,
@@ -317,7 +341,7 @@ static int read_segments(struct recovery *recovery, char **names, size_t count)
 		} else {
 			r = read_segment(recovery, names[i], &bytes);
 		}
-		read_name(names[i], ".raw", &recovery->found->newest);
+		raw_read_name(names[i], ".raw", &recovery->found->newest);
 		recovery->found->oldest = i ? recovery->found->oldest : recovery->found->newest;
 		buffer_finish(&bytes);
 	}
@@ -370,9 +394,9 @@ static int remove_files(struct recovery *recovery)
 	char **names;
 	size_t count;
 	uint64_t id;
-	int r = disk_list(recovery->dirs->dir_fd, "data", is_data, &names, &count);
+	int r = disk_list(recovery->dirs->dir_fd, "data", raw_is_data, &names, &count);
 	for (size_t i = 0; i < count && r == 0; i++) {
-		read_name(names[i], "", &id);
+		raw_read_name(names[i], "", &id);
 		if (!raw_state_by_id(recovery->found->state, id)) {
 			disk->unlinkat(recovery->dirs->data_fd, names[i], 0);
 		}
@@ -381,17 +405,34 @@ static int remove_files(struct recovery *recovery)
 	return r;
 }
 
+static int read_journal(struct recovery *recovery)
+{
+	char **names;
+	size_t count;
+	*recovery->found = (struct raw_found){.state = raw_state_create()};
+	int r = disk_list(recovery->dirs->dir_fd, "journal", raw_is_segment, &names, &count);
+	if (r == 0) {
+		r = read_segments(recovery, names, count);
+	}
+	disk_list_free(names, count);
+	return r;
+}
+
+int raw_inspect(const struct raw_dirs *dirs, const struct raw_sizes *sizes, struct raw_found *ret)
+{
+	struct recovery recovery = {
+		.dirs = dirs, .found = ret, .is_first = true, .file = -1, .sizes = sizes};
+	int r = read_journal(&recovery);
+	list_for_each(link, &ret->state->streams) {
+		look_at_file(&recovery, list_entry(link, struct raw_stream, link));
+	}
+	return r;
+}
+
 int raw_recover(const struct raw_dirs *dirs, struct raw_found *ret)
 {
 	struct recovery recovery = {.dirs = dirs, .found = ret, .is_first = true, .file = -1};
-	char **names;
-	size_t count;
-	*ret = (struct raw_found){.state = raw_state_create()};
-	int r = disk_list(dirs->dir_fd, "journal", is_segment, &names, &count);
-	if (r == 0) {
-		r = read_segments(&recovery, names, count);
-	}
-	disk_list_free(names, count);
+	int r = read_journal(&recovery);
 	r = r < 0 ? r : check_files(&recovery);
 	r = r < 0 ? r : remove_files(&recovery);
 	if (r < 0) {

@@ -42,8 +42,8 @@ static const struct option options[] = {
 static const struct command command = {
 	.usage = "backup DIR TARGET [OPTIONS]",
 	.help = "Copies a data directory, also while its server runs, to a new directory in TARGET, named by the time. It\n"
-		"contains every session as it was at one moment during the backup. Sessions that have not changed since the\n"
-		"last backup in TARGET take no space: their files are links to those of that one.\n\n"
+		"contains every session and stream as it was at one moment during the backup. What has not changed since the\n"
+		"last backup in TARGET takes no space: its files are links to those of that one.\n\n"
 		"The copy is checked as by holdfast verify. If it is interrupted, the earlier backups are as they were.\n"
 		"holdfast restore makes a data directory of a backup; a server refuses to use it directly.\n\n"
 		"Exit codes: 0 done, 1 done, but sessions are damaged, in the original too; 2 failed.\n",

@@ -14,7 +14,8 @@
 static const struct command command = {
 	.usage = "verify DIR [SESSION]",
 	.help = "Checks a data directory, or the journal and one session: every checksum, that events are numbered\n"
-		"without a gap, and that the log, the index and the keys agree. It changes nothing.\n\n"
+		"without a gap, that the log, the index and the keys agree, and that streams (/v1/stream/) have all their\n"
+		"bytes. It changes nothing.\n\n"
 		"It prints one line for each problem. Lines that begin with \"note:\" are not problems: a crash or\n"
 		"new-epoch leaves such files, and the server cleans them up when it starts.\n"
 		"A server may be running meanwhile. If none is running, none can start until verify has finished.\n\n"
@@ -57,6 +58,9 @@ static void print_summary(const struct store_check_counts *counts)
 	print_count(counts->events, "event", counts->blobs ? " and " : ", ");
 	if (counts->blobs) {
 		print_count(counts->blobs, "blob", ", ");
+	}
+	if (counts->streams) {
+		print_count(counts->streams, "stream", ", ");
 	}
 	print_count(counts->segments, "journal segment", " with ");
 	print_count(counts->records, "record", ": ");
