@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -142,7 +143,9 @@ int line_file_change(const char *path,
 	int r = fd < 0 ? fd : cut_torn_line(fd);
 	r = r < 0 ? r : line_file_read_all(fd, &bytes);
 	r = r < 0 ? r : change(arg, &bytes, &kept);
-	if (r == 0 && (bytes.len != kept.len || memcmp(bytes.data, kept.data, kept.len) != 0)) {
+	bool is_same = bytes.len == kept.len &&
+		       (kept.len == 0 || memcmp(bytes.data, kept.data, kept.len) == 0);
+	if (r == 0 && !is_same) {
 		r = line_file_replace(path, &kept);
 	}
 	if (fd >= 0) {

@@ -155,11 +155,10 @@ static void put_object(const struct editor_view *view, struct buffer *out, const
 	const struct place *place, const struct json_span *data)
 {
 	struct buffer object = {0};
-	acp_names_write(&object, data, view->session_id);
 	if (!json_span_is(data, JSON_OBJECT) || json_span_get(data, "sessionUpdate")) {
-		buffer_finish(&object);
 		return;
 	}
+	acp_names_write(&object, data, view->session_id);
 	begin_update(view, out, kind);
 	if (object.len > 2) {
 		buffer_append_char(out, ',');
