@@ -1,6 +1,8 @@
 // Sessions in PostgreSQL: what is acknowledged stays, once, whatever dies; one server at a time; what the options refuse.
 
 import assert from 'node:assert/strict';
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { test } from 'node:test';
 import { Observer } from '../support/observer.mjs';
@@ -138,6 +140,19 @@ test('a deleted session leaves nothing in the database, and its name is free', a
 	await server.createSession({ id: 's' });
 	const { body } = await server.request('POST', '/api/sessions/s/events', { json: [{ ...input.note({}), key: 'k' }] });
 	assert.equal(body.acks[0].seq, 1);
+});
+
+test('streams of its own it has none: every request for one is refused as such, and nothing is made', async (t) => {
+	const { server } = await start(t);
+	for (const [method, path] of [['GET', 'x'], ['GET', 'x?offset=-1&live=sse'], ['PUT', 'x'], ['POST', 'x'], ['DELETE', 'x'], ['PUT', 'a//b']]) {
+		const { status, body } = await server.request(method, `/v1/stream/${path}`, ['PUT', 'POST'].includes(method) ? { json: { a: 1 } } : {});
+		assert.deepEqual([status, body.error.code], [501, 'not_implemented'], `${method} ${path}`);
+		assert.match(body.error.message, /--store .*\/ds\/sessions\//);
+	}
+	assert.equal((await server.request('PUT', '/v1/stream/x', { json: {}, headers: { authorization: undefined } })).status, 401);
+	assert.ok(!existsSync(join(server.dataDir, 'streams')));
+	await server.createSession({ id: 'one' });
+	assert.equal((await server.request('GET', '/ds/sessions/one?offset=-1')).status, 200);
 });
 
 test('what cannot be is said at the start', async (t) => {
