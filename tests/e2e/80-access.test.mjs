@@ -58,6 +58,10 @@ const ASKED = {
 	'GET /api/agents': [['/api/agents']],
 	'GET /api/directories': [['/api/directories']],
 	'GET /api/files': [['/api/files?prefix=x']],
+	'GET /v1/stream/{name}': [['/v1/stream/one'], ['/v1/stream/one?offset=now&live=long-poll']],
+	'PUT /v1/stream/{name}': [['/v1/stream/made', FILE], ['/v1/stream/one', FILE]],
+	'POST /v1/stream/{name}': [['/v1/stream/one', FILE]],
+	'DELETE /v1/stream/{name}': [['/v1/stream/two']],
 };
 
 /** Method, path, body, the roles that may, whether it is about a session, whether it needs all of them, and what is accepted. */
@@ -84,12 +88,12 @@ test('the table of doors has every frame of the schemas, and every path that the
 	const paths = new Set([...doors.open, ...[...doors.endpoints, ...doors.sockets].map(({ path }) => path)]);
 	const net = fileURLToPath(new URL('../../src/net/', import.meta.url));
 	const code = readdirSync(net).filter((name) => name.endsWith('.c')).map((name) => readFileSync(net + name, 'utf8')).join('\n');
-	const named = [...code.matchAll(/"(\/(?:api|ds|metrics|healthz)[a-z/]*)"/g)].map((match) => match[1]).filter((path) => !['/api', '/api/', '/api/sessions/', '/api/ai/', '/ds/', '/ds/sessions/'].includes(path));
+	const named = [...code.matchAll(/"(\/(?:api|ds|v1|metrics|healthz)[a-z/]*)"/g)].map((match) => match[1]).filter((path) => !['/api', '/api/', '/api/sessions/', '/api/ai/', '/ds/', '/ds/sessions/'].includes(path));
 	const parts = [...code.matchAll(/strcmp\((?:rest|name \+ len|id \+ len), "(\/[a-z]+)"\)/g)].map((match) => `/api/sessions/{id}${match[1]}`);
 	assert.ok(named.length > 5 && parts.length > 4, 'they are found');
 	assert.deepEqual([...named, ...parts].filter((path) => !paths.has(path)), []);
 	const page = readFileSync(`${protoDir}protocol.md`, 'utf8') + readFileSync(`${protoDir}access.md`, 'utf8');
-	const told = [...page.matchAll(/`(GET|POST|PUT|PATCH|DELETE) (\/(?:api|ds|metrics|healthz)[^`? ]*)/g)].map(([, method, path]) => `${method} ${path}`);
+	const told = [...page.matchAll(/`(GET|POST|PUT|PATCH|DELETE) (\/(?:api|ds|v1|metrics|healthz)[^`? ]*)/g)].map(([, method, path]) => `${method} ${path}`);
 	const known = new Set([...doors.endpoints, ...doors.sockets.map(({ path }) => ({ method: 'GET', path })), ...doors.open.map((path) => ({ method: 'GET', path }))].map(({ method, path }) => `${method} ${path}`));
 	assert.deepEqual(told.filter((one) => !known.has(one)), []);
 });
@@ -99,9 +103,11 @@ test('each path has the methods of the table and no others', async (t) => {
 	const paths = new Map();
 	doors.endpoints.forEach(({ method, path }) => paths.set(path, [...new Set([...(paths.get(path) ?? []), method])]));
 	for (const [path, methods] of paths) {
-		const { status, headers } = await server.request('PUT', path.replace('{id}', 'team-one').replace('{blob}', '0'.repeat(64)));
+		const other = methods.includes('PUT') ? 'PATCH' : 'PUT';
+		const { status, headers } = await server.request(other, path.replace('{id}', 'team-one').replace('{blob}', '0'.repeat(64)).replace('{name}', 'one'));
 		assert.equal(status, 405, path);
-		assert.deepEqual(headers.get('allow').split(', ').sort(), methods.sort(), path);
+		const allowed = headers.get('allow').split(', ').filter((method) => method !== 'HEAD'); // as GET
+		assert.deepEqual(allowed.sort(), methods.sort(), path);
 	}
 });
 
@@ -124,6 +130,9 @@ async function start(t, { way = 'plain', ...options } = {}) {
 	}
 	assert.equal((await server.request('POST', '/api/sessions/team-one/blobs', { json: FILE })).status, 201);
 	assert.equal((await server.request('POST', '/api/tokens/revoke', { json: { jti: 'taken-back' } })).status, 204);
+	for (const name of ['one', 'two']) {
+		assert.equal((await server.request('PUT', `/v1/stream/${name}`, { json: FILE })).status, 201);
+	}
 	return server;
 }
 

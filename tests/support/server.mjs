@@ -281,7 +281,7 @@ export class Server {
 		const answer = await fetch(this.url + path, { ...init, signal: AbortSignal.timeout(30_000 * patience) });
 		const text = await answer.text();
 		const isJson = (answer.headers.get('content-type') ?? '').startsWith('application/json');
-		return { status: answer.status, headers: answer.headers, body: isJson ? JSON.parse(text) : text };
+		return { status: answer.status, headers: answer.headers, body: isJson && text ? JSON.parse(text) : text };
 	}
 
 	/**
