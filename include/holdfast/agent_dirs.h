@@ -26,7 +26,7 @@ struct agent_dirs_found {
 typedef void agent_dirs_done(void *arg, const struct agent_dirs_found *found);
 
 struct agent_dirs *agent_dirs_create(uv_loop_t *loop);
-/** Nothing is asked for any more; what waits is dropped. */
+/** Nothing is asked for any more. What waits is still answered, or cancelled by whoever waits for it. */
 void agent_dirs_close(struct agent_dirs *dirs);
 /** When it is closed and the loop has nothing more to do. */
 void agent_dirs_free(struct agent_dirs *dirs);

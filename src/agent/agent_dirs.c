@@ -192,12 +192,12 @@ static void drop(struct agent_dirs_job *job)
 
 static void begin_next(struct agent_dirs *dirs)
 {
-	if (dirs->is_closing) {
-		worker_destroy(dirs->worker);
-		dirs->worker = NULL;
-	} else if (!list_empty(&dirs->jobs)) {
+	if (!list_empty(&dirs->jobs)) {
 		first(dirs)->is_working = true;
 		worker_start(dirs->worker);
+	} else if (dirs->is_closing) {
+		worker_destroy(dirs->worker);
+		dirs->worker = NULL;
 	}
 }
 
@@ -226,12 +226,7 @@ void agent_dirs_close(struct agent_dirs *dirs)
 		return;
 	}
 	dirs->is_closing = true;
-	bool is_working = !list_empty(&dirs->jobs);
-	list_for_each_safe(link, tmp, &dirs->jobs) {
-		struct agent_dirs_job *job = list_entry(link, struct agent_dirs_job, link);
-		agent_dirs_cancel(job);
-	}
-	if (!is_working) {
+	if (list_empty(&dirs->jobs)) {
 		begin_next(dirs);
 	}
 }

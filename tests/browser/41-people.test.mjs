@@ -8,7 +8,11 @@ import { allowOnce, byTestId, loginLink, openPage, say, sessionOf, sessionUrl, s
 
 const PHONE = { viewport: { width: 390, height: 844 }, isMobile: true, hasTouch: true };
 const waitForCount = (page, count) => page.waitForFunction((text) => document.querySelector('#people span')?.textContent === text, String(count));
-const people = (page) => byTestId(page, 'people-list').locator('li').allInnerTexts();
+/** Of the panel, once it is shown: what is not shown has its words without what is between them. */
+async function people(page) {
+	await byTestId(page, 'people-panel').waitFor();
+	return byTestId(page, 'people-list').locator('li').allInnerTexts();
+}
 
 /** Gives this browser's person a name, by keyboard alone. */
 async function callMe(page, name) {

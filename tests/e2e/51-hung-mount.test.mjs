@@ -8,6 +8,7 @@ import { fileURLToPath } from 'node:url';
 import { Observer } from '../support/observer.mjs';
 import { input, post } from '../support/producer.mjs';
 import { Server, canHang, scratchDir } from '../support/server.mjs';
+import { eventually } from '../support/wait.mjs';
 
 const hangs = canHang();
 if (!hangs) {
@@ -56,7 +57,7 @@ async function start(t, args = []) {
 		const { seq } = await observer.prompt(path);
 		return { seq, end: async () => (await observer.waitForEvent('turn_end', { after: seq })).data.stop_reason };
 	};
-	return { server, open, prompt };
+	return { server, dir: cwd, open, prompt };
 }
 
 hangs && test('while files of some agents do not answer, others read theirs', async (t) => {
@@ -101,4 +102,14 @@ hangs && test('an agent and a command whose directory does not answer stop nobod
 	await observer.waitForEvent('x-acp-terminal');
 	await post(server, (await server.createSession()).id, [input.note({ seq: 1 })]);
 	await server.stop();
+});
+
+hangs && test('directories that are being looked for when the server is told to stop: it stops, and those who wait are let go', async (t) => {
+	const { server, dir } = await start(t);
+	const cutOff = Array.from({ length: 3 }, () => server.request('GET', `/api/directories?path=${encodeURIComponent(join(dir, 'hung', 'x'))}`).then(() => 'answered', () => 'cut off'));
+	// The first of them is at work for ever, the others wait for it.
+	const connections = async () => Number(/^holdfast_connections (\d+)$/m.exec((await server.request('GET', '/metrics')).body)?.[1]);
+	await eventually(async () => (await connections()) >= 4, 'the requests to be there');
+	await server.stop();
+	assert.deepEqual(await Promise.all(cutOff), ['cut off', 'cut off', 'cut off']);
 });

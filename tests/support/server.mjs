@@ -257,7 +257,8 @@ export class Server {
 		const child = this.#child;
 		try {
 			const ended = await within(this.#closed, 30_000, () => `${what}\n${this.stderr.slice(-8000)}`);
-			const report = this.stderr.split('\n').filter((line) => /^==\d+==/.test(line)).join('\n');
+			const at = this.stderr.search(/^==\d+==/m);
+			const report = at < 0 ? '' : this.stderr.slice(at, at + 8000);
 			assert.equal(report, '', `a sanitizer or valgrind reports:\n${report}`);
 			return ended;
 		} finally {
