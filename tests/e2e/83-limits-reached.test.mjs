@@ -337,6 +337,22 @@ const CASES = {
 		await eventually(async () => (await server.request('POST', EVENTS, { json: note(1) })).status === 200, 'room again');
 		return code;
 	}, 'segment_size=64K,journal_ahead=0'],
+	streams: [2, async (t, server) => {
+		await stream(server, 'PUT', 'a');
+		await stream(server, 'PUT', 'b');
+		return codeOf(await stream(server, 'PUT', 'c'));
+	}],
+	stream_size: ['2K', async (t, server) => {
+		await stream(server, 'PUT', 'a', filler(2048));
+		return codeOf(await stream(server, 'POST', 'a', 'x'));
+	}],
+	stream_producers: [2, async (t, server) => {
+		await stream(server, 'PUT', 'a');
+		for (const id of ['p1', 'p2']) {
+			assert.equal((await stream(server, 'POST', 'a', 'x', firstOf(id))).status, 200);
+		}
+		return codeOf(await stream(server, 'POST', 'a', 'x', firstOf('p3')));
+	}],
 	outbox_frames: [8, neverReads, 'client_requests=100000'],
 	outbox_size: ['64K', neverReads, 'client_requests=100000,outbox_frames=100000'],
 	journal_backlog: ['64K', async (t, server) => {
@@ -344,6 +360,15 @@ const CASES = {
 		return 'waits';
 	}],
 };
+
+/** A raw stream of Durable Streams. */
+function stream(server, method, name, body, headers = {}) {
+	return server.request(method, `/v1/stream/${name}`, { body, headers: { 'content-type': 'text/plain', ...headers } });
+}
+
+function firstOf(producer) {
+	return { 'producer-id': producer, 'producer-epoch': '0', 'producer-seq': '0' };
+}
 
 /** Asks for pages and takes none of them: what it asks for behind the one that fills its socket waits, up to the limit. */
 async function neverReads(t, server) {
