@@ -18,6 +18,7 @@
 #include "holdfast/webhook.h"
 
 #include <errno.h>
+#include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,6 +28,9 @@
 
 /* How long a shutdown waits for sockets to take their close frames (ms). */
 #define DRAIN_MS 300
+/* Free memory at the end of the heap that the process keeps, and from which size on a block is a mapping of its own (bytes). */
+#define HEAP_KEPT_MAX (8 << 20)
+#define MAPPED_MIN    (1 << 20)
 
 struct relay {
 	const struct config *config;
@@ -525,12 +529,24 @@ static bool close_rooms(struct relay *relay)
 	       loop_run_until(&relay->loop, is_over, &relay->loop, relay->limits->stop_wait_ms);
 }
 
+/**
+ * What is made for the observers of an event lives for one tick. By default the allocator gives back all above 128 KiB each
+ * time, and the kernel clears and maps the same pages again for the next event: half of what an observer with messages of its
+ * own costs. When sessions leave memory, all of it is given back (session_evict.c).
+ */
+static void keep_heap(void)
+{
+	mallopt(M_TRIM_THRESHOLD, HEAP_KEPT_MAX);
+	mallopt(M_MMAP_THRESHOLD, MAPPED_MIN);
+}
+
 int relay_run(const struct config *config)
 {
 	struct relay relay = {.config = config, .limits = &config->limits};
 	signal(SIGPIPE, SIG_IGN);
 	inherited_take(&relay.inherited);
 	relay_limit_process(&config->limits);
+	keep_heap();
 	clock_init(&relay.clock);
 	uv_loop_init(&relay.loop);
 	uv_loop_configure(&relay.loop, UV_METRICS_IDLE_TIME);
