@@ -168,6 +168,8 @@
 		"searches that a page is read or looked through for at once; the others wait for their turn")                             \
 	LIMIT(size_t, search_size, BYTES, 8 * LIMIT_MIB, 4 * LIMIT_KIB, 1 * LIMIT_GIB, NULL,                                              \
 		"events that one search request looks through, about; another one goes on from there")                                    \
+	LIMIT(int64_t, search_wait_ms, MS, 5000, 1, 600000, NULL,                                                                         \
+		"time that a search in all sessions waits for the store; what cannot be read until then is named in the answer")          \
 	LIMIT(size_t, search_hits, COUNT, 200, 1, 5000, NULL, "hits in an answer at most")                                                \
 	LIMIT(size_t, search_query_size, BYTES, 256, 1, 4 * LIMIT_KIB, "too_large",                                                       \
 		"size of the text that is looked for")                                                                                    \

@@ -97,6 +97,11 @@ const struct shelf *session_table_shelf(struct session_table *table);
 /** See session_log_mirror(). */
 struct session_log *session_table_mirror(
 	struct session_table *table, const char *id, const struct log_place *place, void *owner);
+/**
+ * The log of a session of another node, to read in it what lists tell of it; NULL: there is none. To be freed as
+ * a mirror.
+ */
+struct session_log *session_table_shown_log(struct session_table *table, const char *id);
 /** See store_hand_over(). */
 void session_table_hand_over(struct session_table *table);
 void session_hold(struct session *session);

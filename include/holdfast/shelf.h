@@ -37,7 +37,10 @@ struct shelf {
 	const char *(*owner)(void *arg);
 	/** Shows sessions of that owner: lines of "ID OBJECT", the object being JSON in one line. */
 	int (*show)(void *arg, const char *owner, const char *lines, size_t len);
-	/** The lines behind *at, as read() does, of all servers; of a deleted session "ID" alone. */
+	/**
+	 * Lines of "ID NUMBER OBJECT" behind *at, as read() does, of all servers; NUMBER names the session's log (store.h). Of
+	 * a deleted session "ID" alone.
+	 */
 	int (*read_shown)(void *arg, uint64_t *at, struct buffer *ret);
 };
 

@@ -4,10 +4,14 @@
  * A search goes page by page: the page is read and looked through on the thread pool, and then the
  * search waits behind the others, so that each gets on however many there are. A request looks
  * through a bounded part of the logs; `next` says where another one goes on.
+ *
+ * Sessions of other nodes are read in the store, as far as lists tell of them: their nodes are not asked, so
+ * that those of a dead one are found as well.
  */
 #include "http_internal.h"
 
 #include "holdfast/event_search.h"
+#include "holdfast/loop.h"
 #include "holdfast/session_list.h"
 #include "holdfast/utf8.h"
 
@@ -47,6 +51,11 @@ struct search {
 	struct listed *listed;
 	size_t listed_at;
 	size_t listed_count;
+	struct session_log *elsewhere; /* of another node's session; NULL: it is here */
+	uv_timer_t *timer; /* until it is not waited for what is being read */
+	uint64_t waited_ms; /* for what was read so far */
+	uint64_t begun_ms; /* when the read began, on the loop's clock */
+	struct buffer unread; /* the ids of sessions that could not be read, as JSON */
 
 	uint64_t to; /* the newest seq that is to be looked at; 0: none in this session */
 	size_t found_here; /* in this session */
@@ -119,12 +128,25 @@ static void drop_events(struct search *search)
 	search->count = 0;
 }
 
+static void leave_elsewhere(struct search *search)
+{
+	if (search->elsewhere) {
+		session_log_mirror_free(search->elsewhere);
+		search->elsewhere = NULL;
+	}
+}
+
 static void free_search(struct search *search)
 {
 	drop_events(search);
+	leave_elsewhere(search);
+	if (search->timer) {
+		loop_close(search->timer);
+	}
 	list_remove(&search->link);
 	needle_destroy(search->needle);
 	buffer_finish(&search->hits);
+	buffer_finish(&search->unread);
 	free(search->listed);
 	free(search);
 }
@@ -137,6 +159,7 @@ void http_forget_search(struct conn *conn)
 	}
 	conn->http->search = NULL;
 	search->conn = NULL;
+	leave_elsewhere(search);
 	atomic_store(&search->is_unwanted, true);
 	if (search->read) {
 		log_read_cancel(search->read);
@@ -167,8 +190,17 @@ static void end_session(struct search *search)
 	search->to = 0;
 	search->found_here = 0;
 	if (search->is_all) {
+		leave_elsewhere(search);
 		search->id[0] = '\0';
 	}
+}
+
+/** What is left of the session cannot be read. */
+static void end_unread(struct search *search)
+{
+	buffer_append_str(&search->unread, search->unread.len ? "," : "");
+	buffer_append_json(&search->unread, search->id, strlen(search->id));
+	end_session(search);
 }
 
 /* --- a page --- */
@@ -213,33 +245,81 @@ static void refuse_search(struct search *search, const char *code, const char *m
 	http_refuse(conn, code, message);
 }
 
+/** The log that is looked through, and up to which seq it may be; NULL: it has gone. */
+static struct session_log *log_of(const struct search *search, uint64_t *ret_max_seq)
+{
+	struct session *session = search->conn->session;
+	struct session_log *log = session ? session_channel(session)->log : search->elsewhere;
+	*ret_max_seq = session ? session_channel(session)->max_seq
+		       : log   ? session_log_last_seq(log)
+			       : 0;
+	return log;
+}
+
+static uint64_t now_ms(const struct search *search)
+{
+	return uv_now(search->server->loop);
+}
+
 static void handle_read(void *arg, int status, struct event **events, size_t count)
 {
 	struct search *search = arg;
-	struct session *session = search->conn->session;
+	uint64_t max_seq;
+	const struct session_log *log = log_of(search, &max_seq);
+	bool is_there = log && search->to >= session_log_first_seq(log);
 	search->read = NULL;
-	if (status == 0) {
+	if (search->timer) {
+		uv_timer_stop(search->timer);
+	}
+	search->waited_ms += now_ms(search) - search->begun_ms;
+	if (status == 0 && count) {
 		look_through(search, events, count);
 		return;
 	}
-	const struct session_log *log = session ? session_channel(session)->log : NULL;
-	if (!search->is_all && log && search->to >= session_log_first_seq(log)) {
+	if (is_there && status < 0 && !search->is_all) {
 		refuse_search(search, "storage_failed", storage_text(STORAGE_EVENTS));
 		return;
 	}
-	end_session(search);
+	if (is_there && status < 0) {
+		end_unread(search);
+	} else {
+		end_session(search); /* it has been deleted meanwhile */
+	}
 	look_through(search, NULL, 0);
+}
+
+/** It does not come: the answer says so, and the next request goes on behind it. */
+static void handle_timer(uv_timer_t *timer)
+{
+	struct search *search = timer->data;
+	log_read_cancel(search->read);
+	handle_read(search, -ETIMEDOUT, NULL, 0);
+}
+
+static void begin_read(struct search *search, struct session_log *log, const struct log_page *page)
+{
+	uint64_t most = (uint64_t)search->server->limits->search_wait_ms;
+	search->begun_ms = now_ms(search);
+	search->read = session_log_read(log, page, handle_read, search);
+	if (!search->read) {
+		handle_read(search, -EBADMSG, NULL, 0);
+	} else if (search->is_all) {
+		search->timer =
+			search->timer ? search->timer : loop_timer(search->server->loop, search);
+		uv_timer_start(search->timer, handle_timer,
+			most > search->waited_ms ? most - search->waited_ms : 0, 0);
+	}
 }
 
 /** The next page, from the newest event that is to be looked at towards the older ones. */
 static void read_page(struct search *search)
 {
-	const struct session *session = search->conn->session;
-	const struct channel *channel = session ? session_channel(search->conn->session) : NULL;
-	uint64_t first = channel ? session_log_first_seq(channel->log) : 1;
-	uint64_t to = channel && search->to > channel->max_seq ? channel->max_seq : search->to;
+	uint64_t max_seq;
+	struct session_log *log = log_of(search, &max_seq);
+	uint64_t first = log ? session_log_first_seq(log) : 1;
+	uint64_t to = log && search->to > max_seq ? max_seq : search->to;
 	uint64_t most = search->server->limits->load_max;
-	if (!channel || to < first || !to) {
+	if (!log || to < first || !to) {
 		end_session(search);
 		look_through(search, NULL, 0);
 		return;
@@ -250,14 +330,11 @@ static void read_page(struct search *search)
 		.is_fixed_at_end = true,
 		.format = FORMAT_MARKDOWN};
 	struct event **hot = xcalloc((size_t)(page.to - page.from + 1), sizeof(struct event *));
-	size_t n = session_log_get_hot(channel->log, &page, hot);
+	size_t n = session_log_get_hot(log, &page, hot);
 	if (n) {
 		look_through(search, hot, n);
 	} else {
-		search->read = session_log_read(channel->log, &page, handle_read, search);
-		if (!search->read) {
-			handle_read(search, -EBADMSG, NULL, 0);
-		}
+		begin_read(search, log, &page);
 	}
 	free(hot);
 }
@@ -309,15 +386,21 @@ static bool open_session(struct search *search, const char *id, uint64_t to)
 {
 	struct session_table *sessions = search->server->sessions;
 	size_t len = strlen(id);
-	struct session *session =
-		conn_sees(search->conn, id) && !session_table_is_unreadable(sessions, id, len)
-			? session_table_get(sessions, id, len)
-			: NULL;
-	if (!to || !session || !session_is_there(session)) {
+	if (!to || !conn_sees(search->conn, id)) {
 		return false;
 	}
-	conn_hold_session(search->conn, session);
-	memcpy(search->id, id, len + 1);
+	memmove(search->id, id, len + 1);
+	if (session_table_is_unreadable(sessions, id, len)) {
+		end_unread(search);
+		return false;
+	}
+	struct session *session = session_table_get(sessions, id, len);
+	search->elsewhere = session ? NULL : session_table_shown_log(sessions, id);
+	if (session && session_is_there(session)) {
+		conn_hold_session(search->conn, session);
+	} else if (!search->elsewhere) {
+		return false;
+	}
 	search->to = to;
 	return true;
 }
@@ -352,15 +435,21 @@ static void answer(struct search *search)
 	buffer_append_str(&body, "{\"hits\":[");
 	buffer_append(&body, search->hits.data, search->hits.len);
 	if (is_over) {
-		buffer_append_str(&body, "],\"next\":null}");
+		buffer_append_str(&body, "],\"next\":null");
 	} else {
 		buffer_printf(&body, "],\"next\":\"%" PRIu64, search->to);
 		if (search->is_all) {
 			buffer_printf(&body, "!%s!", search->id);
 			session_cursor_write(&search->cursor, &body);
 		}
-		buffer_append_str(&body, "\"}");
+		buffer_append_char(&body, '"');
 	}
+	if (search->unread.len) {
+		buffer_append_str(&body, ",\"unread\":[");
+		buffer_append(&body, search->unread.data, search->unread.len);
+		buffer_append_char(&body, ']');
+	}
+	buffer_append_char(&body, '}');
 	conn->http->search = NULL;
 	free_search(search);
 	http_respond_page(conn, &body);
@@ -374,15 +463,17 @@ static void go_on(struct conn *conn)
 		refuse_search(search, "not_found", "the session has been deleted");
 		return;
 	}
-	if (search->to && conn->session &&
-		search->to < session_log_first_seq(session_channel(conn->session)->log)) {
+	uint64_t max_seq;
+	const struct session_log *log = log_of(search, &max_seq);
+	if (search->to && log && search->to < session_log_first_seq(log)) {
 		end_session(search);
 	}
 	if (search->is_all && search->found_here >= HITS_OF_ONE) {
 		end_session(search);
 	}
-	bool is_full = search->hit_count >= search->most || !search->left;
-	if (search->is_all && !is_full && (!search->to || !conn->session)) {
+	bool is_full = search->hit_count >= search->most || !search->left ||
+		       search->waited_ms >= (uint64_t)search->server->limits->search_wait_ms;
+	if (search->is_all && !is_full && (!search->to || !log)) {
 		next_session(search);
 	}
 	if (is_full || (search->is_all ? search->is_listed : !search->to)) {

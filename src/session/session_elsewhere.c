@@ -42,6 +42,7 @@ struct elsewhere {
 /** An object with what its strings are in. */
 struct shown {
 	struct session_object object;
+	uint64_t number; /* of its log in the store */
 	json_t *json;
 	bool is_old; /* it is not seen yet, of all that are read again */
 };
@@ -140,13 +141,17 @@ static void take_gone(struct elsewhere *elsewhere, const char *id)
 	free_shown(gone);
 }
 
+/** `text`: the number of its log, and its object. */
 static void take_object(struct elsewhere *elsewhere, const char *id, const char *text)
 {
-	struct shown *shown = read_object(json_loads(text, 0, NULL));
+	char *rest;
+	uint64_t number = strtoull(text, &rest, 10);
+	struct shown *shown = read_object(json_loads(rest, 0, NULL));
 	if (!shown || strcmp(shown->object.id, id) != 0) {
 		free_shown(shown);
 		return;
 	}
+	shown->number = number;
 	struct shown *before = hash_put(elsewhere->objects, id, strlen(id), shown);
 	/* What is read again is told of only if it is another. */
 	if (!before || !before->is_old || !json_equal(before->json, shown->json)) {
@@ -395,4 +400,18 @@ size_t session_table_count_objects(const struct session_table *table)
 {
 	return session_table_count(table) +
 	       (table->elsewhere ? hash_count(table->elsewhere->objects) : 0);
+}
+
+struct session_log *session_table_shown_log(struct session_table *table, const char *id)
+{
+	const struct shown *shown =
+		table->elsewhere ? hash_get(table->elsewhere->objects, id, strlen(id)) : NULL;
+	if (!shown || is_here(table->elsewhere, id)) {
+		return NULL;
+	}
+	const struct log_place place = {.number = shown->number,
+		.epoch = shown->object.epoch,
+		.first_seq = shown->object.first_seq,
+		.max_seq = shown->object.max_seq};
+	return session_table_mirror(table, id, &place, NULL);
 }

@@ -140,7 +140,7 @@ static const char show_sql[] =
 	" n = nextval('holdfast_shown_n'), at = now() WHERE o.object IS DISTINCT FROM excluded.object";
 
 static const char read_shown_sql[] =
-	"SELECT n, id || coalesce(' ' || object, '') FROM holdfast_shown WHERE n > $1 ORDER BY n";
+	"SELECT n, id || coalesce(' ' || sid || ' ' || object, '') FROM holdfast_shown WHERE n > $1 ORDER BY n";
 
 static const char tidy_sql[] = "DELETE FROM holdfast_shown WHERE object IS NULL"
 			       " AND at < now() - interval '1 day'";
