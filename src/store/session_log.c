@@ -68,7 +68,6 @@ void session_log_unlist(struct session_log *log)
 	assert(!log->is_writing && !log->is_removed);
 	log->is_removed = true;
 	log->store->engine->drop(log);
-	log_keys_finish(&log->keys);
 	if (log->damage_from) {
 		store_add_damaged(log->store, -1);
 	}
@@ -76,6 +75,8 @@ void session_log_unlist(struct session_log *log)
 	list_remove(&log->wanted_link);
 	renderer_forget(log);
 	log_table_remove(&log->store->by_id, log);
+	/* Whoever has waited for its names looks for it again: it is gone. */
+	log_keys_finish(&log->keys);
 }
 
 void session_log_free(struct session_log *log)

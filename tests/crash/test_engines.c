@@ -1,4 +1,5 @@
 /* What every engine of the store promises, and each of ours keeps: the same cases on both. */
+#include "engine.h"
 #include "fault_disk.h"
 #include "memory_engine.h"
 #include "postgres.h"
@@ -302,6 +303,44 @@ static void an_old_fence_changes_nothing(void **state)
 	assert_int_equal(count_events(rig, "s"), 2);
 }
 
+struct visitor {
+	struct names_wait wait; /* first */
+	struct rig *rig;
+	int calls;
+	bool finds_it;
+};
+
+static void look_again(struct names_wait *wait)
+{
+	struct visitor *visitor = (struct visitor *)wait;
+	visitor->calls++;
+	visitor->finds_it = session_table_get(visitor->rig->table, "s", 1) != NULL;
+}
+
+/** Whoever waits for the names of a session that is let go looks for it again, and it is not there. */
+static void who_waits_for_a_session_that_goes_is_told(void **state)
+{
+	struct rig *rig = *state;
+	struct visitor visitor = {.wait.done = look_again, .rig = rig};
+	if (!rig->memory && !rig->database) {
+		return; /* nobody takes sessions from it */
+	}
+	rig->limits.evict_ms = 1;
+	put_key(rig_session(rig, "s"), "k1");
+	while (session_table_count_live(rig->table)) {
+		rig_turn(rig);
+	}
+	struct session *session = rig_session(rig, "s");
+	assert_false(session_has_names(session));
+	session_load_names(session, &visitor.wait);
+	store_fenced(session->log);
+	assert_int_equal(visitor.calls, 1);
+	assert_false(visitor.finds_it);
+	rig_settle(rig);
+	assert_int_equal(session_table_count(rig->table), 0);
+	assert_int_equal(session_table_count_live(rig->table), 0);
+}
+
 /* --- reading --- */
 
 struct page {
@@ -475,6 +514,7 @@ int main(void)
 		CASE(a_lost_answer_of_what_is_there),
 		CASE(a_lost_answer_of_what_comes_too_late),
 		CASE(an_old_fence_changes_nothing),
+		CASE(who_waits_for_a_session_that_goes_is_told),
 		CASE(pages_are_read),
 		CASE(a_session_comes_back_into_memory),
 		CASE(sessions_are_listed_and_deleted),
