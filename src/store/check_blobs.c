@@ -51,6 +51,23 @@ static int sum_file(int dir_fd, const char *file, char name[BLOB_NAME_SIZE])
 	return r;
 }
 
+void check_blob_bytes(
+	struct check *check, const char *place, const char *file, const void *bytes, size_t len)
+{
+	char name[BLOB_NAME_SIZE] = "";
+	EVP_MD_CTX *digest = EVP_MD_CTX_new();
+	EVP_DigestInit_ex(digest, EVP_sha256(), NULL);
+	EVP_DigestUpdate(digest, bytes, len);
+	write_sum(digest, name);
+	EVP_MD_CTX_free(digest);
+	if (!is_name(file)) {
+		check_problem(check, place, "no image or file of a session has this name");
+	} else if (strncmp(file, name, BLOB_NAME_SIZE - 1) != 0) {
+		check_problem(check, place, "its bytes are not those that its name says");
+	}
+	check->counts->blobs++;
+}
+
 static void check_blob(struct check *check, const char *id, int dir_fd, const char *file)
 {
 	char place[320];

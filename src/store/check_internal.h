@@ -7,6 +7,8 @@
 #include "holdfast/hash.h"
 #include "holdfast/store_check.h"
 
+struct store_database;
+
 /** What has been found in files that belong together; told when it is certain. */
 struct findings {
 	struct buffer texts; /* kind, place, what; each with its NUL */
@@ -15,7 +17,8 @@ struct findings {
 };
 
 struct check {
-	const struct store_files *files;
+	const struct store_files *files; /* NULL: `database` is checked */
+	struct store_database *database;
 	const struct store_check_ops *ops;
 	void *owner;
 	struct store_check_counts *counts;
@@ -97,11 +100,17 @@ struct keys_check {
 };
 void check_keys_begin(struct keys_check *keys, struct check *check, const char *id,
 	const struct store_metadata *meta);
+/** The same of lines in a file without a name, which is closed in the end. */
+void check_keys_begin_fd(struct keys_check *keys, struct check *check, const char *id,
+	const struct store_metadata *meta, int fd);
 void check_keys_event(struct keys_check *keys, const struct event_view *view);
 void check_keys_end(struct keys_check *keys, bool log_is_good);
 
 /* check_blobs.c */
 void check_blobs(struct check *check, const char *id);
+/** A blob that is in memory. */
+void check_blob_bytes(
+	struct check *check, const char *place, const char *file, const void *bytes, size_t len);
 
 /* check_session.c */
 void check_session(struct check *check, const char *id);

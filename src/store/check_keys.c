@@ -12,7 +12,8 @@
 
 static void file_place(const struct keys_check *keys, char place[256])
 {
-	snprintf(place, 256, "sessions/%s/keys.jsonl", keys->id);
+	snprintf(place, 256, keys->check->files ? "sessions/%s/keys.jsonl" : "session %s, names",
+		keys->id);
 }
 
 /** There is no way to go on reading. */
@@ -117,6 +118,17 @@ void check_keys_begin(struct keys_check *keys, struct check *check, const char *
 			(unsigned long long)size, (unsigned long long)meta->keys_size);
 	}
 	next_name(keys);
+}
+
+void check_keys_begin_fd(struct keys_check *keys, struct check *check, const char *id,
+	const struct store_metadata *meta, int fd)
+{
+	*keys = (struct keys_check){.check = check, .id = id, .meta = meta, .lines = {.fd = fd}};
+	keys->is_over = !meta->keys_size || !check->ops->facts;
+	if (!keys->is_over) {
+		log_lines_begin(&keys->lines, fd, 0, UINT64_MAX);
+		next_name(keys);
+	}
 }
 
 static bool is_same(const struct log_name *a, const struct log_name *b)

@@ -98,6 +98,8 @@ int pg_begin_alone(struct pg_conn *conn, char **ret_why);
 int pg_end_alone(struct pg_conn *conn, int status, char **ret_why);
 /** Makes the tables, or brings those of an older version up to date. */
 int pg_schema_make(struct pg_conn *conn, char **ret_why);
+/** Whether there are tables, and this program knows them; changes nothing. */
+int pg_schema_check(struct pg_conn *conn, char **ret_why);
 
 /* --- pg_group.c: what gathers, and the transaction that it becomes --- */
 

@@ -64,6 +64,18 @@ int pg_end_alone(struct pg_conn *conn, int status, char **ret_why)
 	return pg_run_all(conn, "COMMIT", ret_why);
 }
 
+static int check_encoding(struct pg_conn *conn, char **ret_why)
+{
+	const char *encoding = PQparameterStatus(conn->conn, "server_encoding");
+	if (encoding && strcmp(encoding, "UTF8") == 0) {
+		return 0;
+	}
+	*ret_why = xprintf(
+		"this database is in %s; make one with: createdb --encoding UTF8 --template template0 NAME",
+		encoding ? encoding : "an unknown encoding");
+	return -ENOTSUP;
+}
+
 static int read_version(struct pg_conn *conn, size_t *ret_version, char **ret_why)
 {
 	PGresult *result = pg_run(conn, "SELECT version FROM holdfast_schema", NULL, ret_why);
@@ -75,6 +87,18 @@ static int read_version(struct pg_conn *conn, size_t *ret_version, char **ret_wh
 			"the tables of this database are of version %zu; this program knows up to %zu: run a newer one",
 			*ret_version, VERSION);
 		r = -ENOTSUP;
+	}
+	return r;
+}
+
+int pg_schema_check(struct pg_conn *conn, char **ret_why)
+{
+	size_t version = 0;
+	int r = check_encoding(conn, ret_why);
+	r = r < 0 ? r : read_version(conn, &version, ret_why);
+	if (r == 0 && !version) {
+		*ret_why = xstrdup("no holdfast has ever used it");
+		r = -ENOENT;
 	}
 	return r;
 }
@@ -99,18 +123,6 @@ static int take_steps(struct pg_conn *conn, char **ret_why)
 		r = pg_run_all(conn, sql, ret_why);
 	}
 	return r;
-}
-
-static int check_encoding(struct pg_conn *conn, char **ret_why)
-{
-	const char *encoding = PQparameterStatus(conn->conn, "server_encoding");
-	if (encoding && strcmp(encoding, "UTF8") == 0) {
-		return 0;
-	}
-	*ret_why = xprintf(
-		"this database is in %s; make one with: createdb --encoding UTF8 --template template0 NAME",
-		encoding ? encoding : "an unknown encoding");
-	return -ENOTSUP;
 }
 
 int pg_schema_make(struct pg_conn *conn, char **ret_why)

@@ -1,10 +1,12 @@
 /* holdfast export: a session's log for other programs, or for people. */
+#include "offline.h"
 #include "tools_internal.h"
 
 #include "transcript.h"
 
 #include "holdfast/diag.h"
 #include "holdfast/session.h"
+#include "holdfast/store_database.h"
 #include "holdfast/store_files.h"
 
 #include <errno.h>
@@ -23,10 +25,11 @@ static const struct option options[] = {
 };
 
 static const struct command command = {
-	.usage = "export DIR SESSION [OPTIONS]",
+	.usage = "export DIR|ADDRESS SESSION [OPTIONS]",
 	.help = "Writes the events of a session to stdout. It reads only the session's log, which contains everything that\n"
 		"observers have been shown; a server may be running meanwhile. After a crash the journal may contain\n"
 		"acknowledged events that are not in the log yet: the server moves them there when it starts.\n\n"
+		"ADDRESS is that of a database, as for serve --store: postgresql://USER@HOST/NAME.\n\n"
 		"In a transcript, each tool call and plan appears where it began, in its final state.\n\n"
 		"Exit codes: 0 complete, 1 damaged lines were left out, 2 failed.\n",
 	.options = options,
@@ -37,6 +40,7 @@ static const struct command command = {
 struct export
 {
 	const struct store_files *files;
+	struct store_database *database; /* in place of files; NULL: none */
 	const char *id;
 	uint64_t after;
 	uint64_t last; /* the log goes on growing: the second go ends where the first one did */
@@ -46,39 +50,68 @@ struct export
 
 typedef void (*visit_event)(struct export *ex, const char *line, const struct event_view *view);
 
-static void tell_damaged(struct export *ex, const struct log_lines *lines)
+/** A go over the events. */
+struct going {
+	struct export *ex;
+	visit_event visit;
+	bool is_first;
+	uint64_t number; /* of the line, from 1 */
+};
+
+static void tell_damaged(const struct going *going)
 {
-	ex->damaged++;
+	going->ex->damaged++;
 	diag(DIAG_WARN,
 		"line %" PRIu64 " of the log is damaged and left out (holdfast verify tells more)",
-		lines->number);
+		going->number);
+}
+
+/** 1: that was enough. */
+static int see_line(void *arg, const char *line, size_t len)
+{
+	struct going *going = arg;
+	struct export *ex = going->ex;
+	struct event_view view;
+	going->number++;
+	if (event_parse_line(line, len, &view) < 0) {
+		if (going->is_first) {
+			tell_damaged(going);
+		}
+		return 0;
+	}
+	if (going->is_first) {
+		ex->last = view.seq;
+	} else if (view.seq > ex->last) {
+		return 1;
+	}
+	if (view.seq > ex->after) {
+		going->visit(ex, line, &view);
+	}
+	return 0;
+}
+
+static int each_line_of_files(struct going *going)
+{
+	struct log_lines lines;
+	const char *line;
+	size_t len;
+	int r = log_lines_open(going->ex->files, going->ex->id, &lines);
+	while (r >= 0 && (r = log_lines_next(&lines, &line, &len)) > 0) {
+		if (see_line(going, line, len)) {
+			break;
+		}
+	}
+	log_lines_close(&lines);
+	return r;
 }
 
 /** Goes over the events that are asked for. Returns 0 or a negative errno. */
 static int each_event(struct export *ex, visit_event visit, bool is_first)
 {
-	struct log_lines lines;
-	struct event_view view;
-	const char *line;
-	size_t len;
-	int r = log_lines_open(ex->files, ex->id, &lines);
-	while (r >= 0 && (r = log_lines_next(&lines, &line, &len)) > 0) {
-		if (event_parse_line(line, len, &view) < 0) {
-			if (is_first) {
-				tell_damaged(ex, &lines);
-			}
-			continue;
-		}
-		if (is_first) {
-			ex->last = view.seq;
-		} else if (view.seq > ex->last) {
-			break;
-		}
-		if (view.seq > ex->after) {
-			visit(ex, line, &view);
-		}
-	}
-	log_lines_close(&lines);
+	struct going going = {.ex = ex, .visit = visit, .is_first = is_first};
+	int r = !ex->database ? each_line_of_files(&going)
+			      : store_database_each_line(
+					ex->database, ex->id, ex->after, see_line, &going);
 	return r < 0 ? r : 0;
 }
 
@@ -104,12 +137,19 @@ static void write_bytes(void *owner, const char *bytes, size_t len)
 	fwrite(bytes, 1, len, stdout);
 }
 
+static int read_metadata(const struct export *ex, const struct store_facts *facts,
+	struct store_metadata *ret, const char **ret_why)
+{
+	return ex->database
+		       ? store_database_read_metadata(ex->database, ex->id, facts, ret, ret_why)
+		       : store_files_read_metadata(ex->files, ex->id, facts, ret, ret_why);
+}
+
 static int export_markdown(struct export *ex)
 {
 	struct store_metadata meta;
 	const char *why;
-	bool is_read =
-		store_files_read_metadata(ex->files, ex->id, &session_facts_ops, &meta, &why) == 0;
+	bool is_read = read_metadata(ex, &session_facts_ops, &meta, &why) == 0;
 	const struct session_facts *facts = is_read ? meta.facts : NULL;
 	ex->transcript = transcript_create(write_bytes, NULL);
 	const char *given = facts && facts->title ? facts->title : "";
@@ -162,7 +202,7 @@ static int skip_pruned(struct export *ex)
 {
 	struct store_metadata meta;
 	const char *why;
-	int r = store_files_read_metadata(ex->files, ex->id, NULL, &meta, &why);
+	int r = read_metadata(ex, NULL, &meta, &why);
 	if (r == 0 && ex->after + 1 < meta.first_seq) {
 		ex->after = meta.first_seq - 1;
 	}
@@ -170,17 +210,50 @@ static int skip_pruned(struct export *ex)
 	if (r == 0 || r == -ENOENT || r == -EBADMSG) {
 		return 0;
 	}
-	diag(DIAG_ERROR, "cannot read sessions/%s/metadata.json: %s", ex->id, why);
+	diag(DIAG_ERROR, "cannot read the metadata of session %s: %s", ex->id, why);
 	return r;
+}
+
+static int run(struct export *ex, bool markdown)
+{
+	return skip_pruned(ex) < 0 ? TOOL_FAILED : export(ex, markdown);
+}
+
+static int run_on_database(struct export *ex, const char *address, bool markdown)
+{
+	char *why = NULL;
+	int code = TOOL_FAILED;
+	if (store_database_open(address, &ex->database, &why) == 0) {
+		code = run(ex, markdown);
+	} else {
+		diag(DIAG_ERROR, "%s", why);
+	}
+	free(why);
+	store_database_close(ex->database);
+	return code;
+}
+
+static int run_on_files(struct export *ex, const char *dir, bool markdown)
+{
+	char *why = NULL;
+	struct store_files files;
+	int code = TOOL_FAILED;
+	ex->files = &files;
+	if (store_files_open(dir, &files, &why) == 0) {
+		code = run(ex, markdown);
+	} else {
+		diag(DIAG_ERROR, "%s", why);
+	}
+	free(why);
+	store_files_close(&files);
+	return code;
 }
 
 int tool_export(int argc, char **argv)
 {
 	const char *words[2] = {0};
 	const char *values[2] = {0};
-	char *why = NULL;
-	struct store_files files;
-	struct export ex = {.files = &files};
+	struct export ex = {0};
 	bool markdown;
 	int r = options_parse(&command, argc, argv, words, values, NULL);
 	if (r != 0) {
@@ -190,13 +263,6 @@ int tool_export(int argc, char **argv)
 		return TOOL_FAILED;
 	}
 	ex.id = words[1];
-	int code = TOOL_FAILED;
-	if (store_files_open(words[0], &files, &why) == 0) {
-		code = skip_pruned(&ex) < 0 ? TOOL_FAILED : export(&ex, markdown);
-	} else {
-		diag(DIAG_ERROR, "%s", why);
-	}
-	free(why);
-	store_files_close(&files);
-	return code;
+	return offline_is_address(words[0]) ? run_on_database(&ex, words[0], markdown)
+					    : run_on_files(&ex, words[0], markdown);
 }

@@ -30,6 +30,9 @@ void progress_end(struct progress *progress);
 struct store_files;
 /** holdfast verify on an open directory, of one session or (NULL) all; returns its exit code. */
 int tool_verify_files(const struct store_files *files, const char *dir, const char *session);
+struct store_database;
+/** The same of a database. */
+int tool_verify_database(struct store_database *database, const char *address, const char *session);
 /** holdfast new-epoch; `tells`: each session's epochs are printed. 0 or a negative errno, which has been said. */
 int tool_give_epochs(const char *dir, const char *only, bool tells);
 

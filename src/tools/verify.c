@@ -1,10 +1,11 @@
 /* holdfast verify: what src/store/check.c finds, for people and for scripts. */
+#include "offline.h"
 #include "tools_internal.h"
 
 #include "holdfast/diag.h"
 #include "holdfast/session.h"
 #include "holdfast/session_state.h"
-#include "holdfast/store_check.h"
+#include "holdfast/store_database.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -12,10 +13,12 @@
 #include <string.h>
 
 static const struct command command = {
-	.usage = "verify DIR [SESSION]",
+	.usage = "verify DIR|ADDRESS [SESSION]",
 	.help = "Checks a data directory, or the journal and one session: every checksum, that events are numbered\n"
 		"without a gap, that the log, the index and the keys agree, and that streams (/v1/stream/) have all their\n"
 		"bytes. It changes nothing.\n\n"
+		"ADDRESS is that of a database, as for serve --store: postgresql://USER@HOST/NAME. What is there at one\n"
+		"moment is checked in the same way; nodes may be at work meanwhile.\n\n"
 		"It prints one line for each problem. Lines that begin with \"note:\" are not problems: a crash or\n"
 		"new-epoch leaves such files, and the server cleans them up when it starts.\n"
 		"A server may be running meanwhile. If none is running, none can start until verify has finished.\n\n"
@@ -52,7 +55,7 @@ static void print_count(uint64_t count, const char *what, const char *behind)
 	printf("%llu %s%s%s", (unsigned long long)count, what, count == 1 ? "" : "s", behind);
 }
 
-static void print_summary(const struct store_check_counts *counts)
+static void print_summary(const struct store_check_counts *counts, bool is_database)
 {
 	print_count(counts->sessions, "session", " with ");
 	print_count(counts->events, "event", counts->blobs ? " and " : ", ");
@@ -62,7 +65,9 @@ static void print_summary(const struct store_check_counts *counts)
 	if (counts->streams) {
 		print_count(counts->streams, "stream", ", ");
 	}
-	print_count(counts->segments, "journal segment", " with ");
+	if (!is_database) {
+		print_count(counts->segments, "journal segment", " with ");
+	}
 	print_count(counts->records, "record", ": ");
 	if (counts->problems) {
 		print_count(counts->problems, "problem", "\n");
@@ -71,13 +76,40 @@ static void print_summary(const struct store_check_counts *counts)
 	}
 }
 
+static const struct store_check_ops ops = {.problem = handle_problem,
+	.note = handle_note,
+	.progress = handle_progress,
+	.is_foreign = session_snapshot_is_foreign,
+	.facts = &session_facts_ops};
+
+/** Tells of the end of a check; returns the exit code. */
+static int judge(
+	int status, const char *place, const char *session, const struct store_check_counts *counts)
+{
+	if (status == -ENOENT && session) {
+		diag(DIAG_ERROR, "there is no session %s in %s", session, place);
+		return TOOL_FAILED;
+	}
+	if (status < 0) {
+		diag(DIAG_ERROR, "%s cannot be checked: %s", place, strerror(-status));
+		return TOOL_FAILED;
+	}
+	print_summary(counts, offline_is_address(place));
+	return counts->problems ? 1 : 0;
+}
+
+int tool_verify_database(struct store_database *database, const char *address, const char *session)
+{
+	struct store_check_counts counts;
+	struct progress progress;
+	progress_begin(&progress, "B", store_database_size(database, session));
+	int r = store_database_check(database, session, &ops, &progress, &counts);
+	progress_end(&progress);
+	return judge(r, address, session, &counts);
+}
+
 int tool_verify_files(const struct store_files *files, const char *dir, const char *session)
 {
-	static const struct store_check_ops ops = {.problem = handle_problem,
-		.note = handle_note,
-		.progress = handle_progress,
-		.is_foreign = session_snapshot_is_foreign,
-		.facts = &session_facts_ops};
 	struct store_check_counts counts;
 	struct progress progress;
 	if (files->in_use) {
@@ -88,35 +120,47 @@ int tool_verify_files(const struct store_files *files, const char *dir, const ch
 	progress_begin(&progress, "B", store_check_size(files, session));
 	int r = store_check(files, session, &ops, &progress, &counts);
 	progress_end(&progress);
-	if (r == -ENOENT && session) {
-		diag(DIAG_ERROR, "there is no session %s in %s", session, dir);
-		return TOOL_FAILED;
-	}
-	if (r < 0) {
-		diag(DIAG_ERROR, "%s cannot be checked: %s", dir, strerror(-r));
-		return TOOL_FAILED;
-	}
-	print_summary(&counts);
-	return counts.problems ? 1 : 0;
+	return judge(r, dir, session, &counts);
 }
 
-int tool_verify(int argc, char **argv)
+static int verify_files(const char *dir, const char *session)
 {
-	const char *words[2] = {0};
 	char *why = NULL;
 	struct store_files files;
-	int r = options_parse(&command, argc, argv, words, NULL, NULL);
-	if (r != 0) {
-		return r < 0 ? TOOL_FAILED : 0;
-	}
 	int code = TOOL_FAILED;
-	if (store_files_open(words[0], &files, &why) == 0) {
+	if (store_files_open(dir, &files, &why) == 0) {
 		store_files_hold(&files);
-		code = tool_verify_files(&files, words[0], words[1]);
+		code = tool_verify_files(&files, dir, session);
 	} else {
 		diag(DIAG_ERROR, "%s", why);
 	}
 	free(why);
 	store_files_close(&files);
 	return code;
+}
+
+static int verify_database(const char *address, const char *session)
+{
+	char *why = NULL;
+	struct store_database *database;
+	int code = TOOL_FAILED;
+	if (store_database_open(address, &database, &why) == 0) {
+		code = tool_verify_database(database, address, session);
+	} else {
+		diag(DIAG_ERROR, "%s", why);
+	}
+	free(why);
+	store_database_close(database);
+	return code;
+}
+
+int tool_verify(int argc, char **argv)
+{
+	const char *words[2] = {0};
+	int r = options_parse(&command, argc, argv, words, NULL, NULL);
+	if (r != 0) {
+		return r < 0 ? TOOL_FAILED : 0;
+	}
+	return offline_is_address(words[0]) ? verify_database(words[0], words[1])
+					    : verify_files(words[0], words[1]);
 }

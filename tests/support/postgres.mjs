@@ -61,6 +61,11 @@ export class Postgres {
 		return `host=${this.host} user=holdfast dbname=${name}`;
 	}
 
+	/** The address of a database as commands take it. */
+	url(name) {
+		return `postgresql://holdfast@/${name}?host=${encodeURIComponent(this.host)}`;
+	}
+
 	ask(name, sql) {
 		return ask(this.host, name, sql);
 	}

@@ -70,8 +70,9 @@ export function canHang() {
 export async function runToEnd(args, { env = {}, timeoutMs = 20_000 } = {}) {
 	const child = spawn(binary(), args, { env: { ...process.env, ...env }, stdio: ['ignore', 'pipe', 'pipe'] });
 	const out = { stdout: '', stderr: '' };
-	child.stdout.on('data', (d) => (out.stdout += d));
-	child.stderr.on('data', (d) => (out.stderr += d));
+	for (const name of Object.keys(out)) {
+		child[name].setEncoding('utf8').on('data', (text) => (out[name] += text));
+	}
 	try {
 		const [code, signal] = await within(once(child, 'close'), timeoutMs, () => `holdfast ${args.join(' ')} to end\n${out.stderr}`);
 		return { code, signal, ...out };
