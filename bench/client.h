@@ -16,6 +16,8 @@ struct client {
 	bool is_open; /* the handshake is done */
 	bool is_http;
 	bool wants_write;
+	bool drops; /* what comes is counted, and not looked at: the kernel throws it away */
+	uint64_t received; /* bytes */
 	struct buffer rx; /* the beginning of a frame that has not come whole */
 	struct buffer tx; /* what the socket has not taken yet */
 	/** A text frame, or an answer with its headers, has come, at a time of now_ns(). */

@@ -34,6 +34,13 @@ struct fanout {
 	uint64_t first_due;
 };
 
+static size_t checkers(const struct fanout *f)
+{
+	return f->options->checkers && f->options->checkers < f->options->observers
+		       ? f->options->checkers
+		       : f->options->observers;
+}
+
 static struct append *append_at(struct fanout *f, uint64_t k)
 {
 	return &f->ring[k % f->options->window];
@@ -109,7 +116,7 @@ static void publish(struct fanout *f, uint64_t when)
 		payload_append(text, &event, options->pad);
 	}
 	buffer_append_str(text, "]}}");
-	*append_at(f, f->sent) = (struct append){.sent = when, .missing = options->observers};
+	*append_at(f, f->sent) = (struct append){.sent = when, .missing = checkers(f)};
 	f->sent++;
 	client_send(&f->producer, text->data, text->len);
 }
@@ -198,7 +205,50 @@ static void put_cpu(struct fanout_result *result, const struct cpu *from, const 
 	uint64_t ours = to->server - from->server + to->own - from->own;
 	uint64_t machine = to->machine - from->machine;
 	result->cpu_ns = to->server - from->server;
+	result->own_cpu_ns = to->own - from->own;
 	result->other_cpu_ns = machine > ours ? machine - ours : 0;
+}
+
+/* --- observers that only count --- */
+
+static void make_sinks(struct fanout *f)
+{
+	for (size_t i = checkers(f); i < f->crowd.opened; i++) {
+		f->crowd.members[i].client.drops = true;
+	}
+}
+
+static uint64_t bytes_of(const struct fanout *f, size_t from, size_t to)
+{
+	uint64_t sum = 0;
+	for (size_t i = from; i < to; i++) {
+		sum += f->crowd.members[i].client.received;
+	}
+	return sum;
+}
+
+/** An event has as many bytes for those who count as for those who look. */
+static uint64_t count_sunk(
+	const struct fanout *f, uint64_t sunk, uint64_t checked, uint64_t deliveries)
+{
+	return checked ? (uint64_t)((double)sunk * (double)deliveries / (double)checked) : 0;
+}
+
+/** They are checked by their size: frames that lack an event are smaller, or fewer. */
+static void drain_sinks(struct fanout *f)
+{
+	uint64_t deadline = now_ns() + DRAIN_SECONDS * NS_PER_SECOND;
+	uint64_t wanted = f->crowd.members[0].client.received / 100 * 95;
+	for (size_t i = checkers(f); i < f->crowd.opened; i++) {
+		while (f->crowd.members[i].client.received < wanted) {
+			if (now_ns() >= deadline) {
+				die("observer %zu got %llu bytes of about %llu", i,
+					(unsigned long long)f->crowd.members[i].client.received,
+					(unsigned long long)wanted);
+			}
+			client_wait(f->crowd.epoll, deadline);
+		}
+	}
 }
 
 static void measure(struct fanout *f)
@@ -210,19 +260,25 @@ static void measure(struct fanout *f)
 	publish_until(f, start);
 	struct cpu from = cpu_now(options->pid);
 	uint64_t done = f->done;
+	size_t looking = checkers(f);
+	uint64_t checked = bytes_of(f, 0, looking);
+	uint64_t sunk = bytes_of(f, looking, f->crowd.opened);
 	start = now_ns();
 	publish_until(f, start + options->duration);
 	has_room(f);
 	f->result->seconds = (double)(now_ns() - start) / (double)NS_PER_SECOND;
 	f->result->events = (f->done - done) * options->batch;
-	f->result->deliveries = f->result->events * options->observers;
+	checked = bytes_of(f, 0, looking) - checked;
+	sunk = bytes_of(f, looking, f->crowd.opened) - sunk;
+	f->result->deliveries = f->result->events * looking;
+	f->result->deliveries += count_sunk(f, sunk, checked, f->result->deliveries);
 	struct cpu to = cpu_now(options->pid);
 	put_cpu(f->result, &from, &to);
 }
 
 static void check_end(const struct fanout *f)
 {
-	for (size_t i = 0; i < f->crowd.opened; i++) {
+	for (size_t i = 0; i < checkers(f); i++) {
 		if (f->crowd.members[i].last != f->sent * f->options->batch) {
 			die("observer %zu ended with event %llu of %llu", i,
 				(unsigned long long)f->crowd.members[i].last,
@@ -250,9 +306,11 @@ void fanout_run(const struct fanout_options *options, struct fanout_result *ret_
 	f.crowd.delivered = handle_delivered;
 	f.crowd.owner = &f;
 	crowd_gather(&f.crowd, options->observers);
+	make_sinks(&f);
 	connect_producer(&f, session);
 	measure(&f);
 	drain(&f);
+	drain_sinks(&f);
 	check_end(&f);
 	ret_result->latency = f.crowd.latency;
 	crowd_finish(&f.crowd);

@@ -17,6 +17,7 @@ struct fanout_options {
 	pid_t pid; /* of the server; 0: do not look at it */
 	enum door door;
 	size_t observers;
+	size_t checkers; /* so many of them look at what comes, and the others only count bytes; 0: all do */
 	uint64_t batch; /* events in one append */
 	uint64_t window; /* appends that not everybody has yet, at most */
 	uint64_t rate; /* appends a second; 0: as fast as the window lets */
@@ -30,6 +31,7 @@ struct fanout_result {
 	uint64_t events; /* published, acknowledged and delivered to all */
 	uint64_t deliveries;
 	uint64_t cpu_ns; /* of the server */
+	uint64_t own_cpu_ns;
 	uint64_t other_cpu_ns; /* of neither the server nor us: what disturbed the run */
 	struct histogram latency; /* from publishing to receipt */
 	struct histogram ack; /* from publishing to `appended` */
@@ -38,7 +40,8 @@ struct fanout_result {
 /**
  * Runs, and checks that at the end every observer has every event. In flight means: not
  * acknowledged, or not at every observer yet. So a slow observer slows the producer, and what is
- * measured can go on forever.
+ * measured can go on forever. With `checkers` that holds for them; the deliveries of the others are
+ * what they got in the time, by its size, and at the end they must have as many bytes, too.
  */
 void fanout_run(const struct fanout_options *options, struct fanout_result *ret_result);
 

@@ -75,6 +75,8 @@
 		"server_busy", "memory for the unfinished bodies and messages of all connections")                                        \
 	LIMIT(size_t, send_size, BYTES, 256 * LIMIT_MIB, 1 * LIMIT_MIB, 65536 * LIMIT_MIB, "1006",                                        \
 		"memory for what all connections are sent and do not take; beyond it those that have not read for longest are cut off")   \
+	LIMIT(size_t, send_threads, COUNT, 0, 0, 64, NULL,                                                                                \
+		"threads that send to observers, with the loop's own; 0: as many as there are processors, at most 4")                     \
 	LIMIT(int64_t, ping_ms, MS, 25000, 100, 86400000, NULL,                                                                           \
 		"a WebSocket that has been silent for this time is sent a ping")                                                          \
 	LIMIT(int64_t, pong_ms, MS, 20000, 100, 86400000, NULL,                                                                           \

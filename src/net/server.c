@@ -118,7 +118,7 @@ static struct server *server_new(const struct server_config *config)
 struct server *server_create(const struct server_config *config, char **ret_why)
 {
 	struct server *server = server_new(config);
-	server->transport = transport_create(config->loop);
+	server->transport = transport_create(config->loop, config->limits->send_threads);
 	server->deflater = config->is_compression_off ? NULL : deflater_create();
 	if (server->transport && server_load_keys(server, ret_why)) {
 		server->listeners = listeners_create(

@@ -5,7 +5,7 @@
 
 #include "holdfast/buffer.h"
 #include "holdfast/diag.h"
-#include "holdfast/send_ring.h"
+#include "holdfast/send_pool.h"
 
 #include <errno.h>
 #include <libwebsockets.h>
@@ -35,10 +35,11 @@ struct transport {
 	struct lws_protocols protocols[2];
 	struct tls_engine *tls;
 	struct buffer plain; /* what came by TLS, while its owner looks at it */
-	struct send_ring *ring; /* NULL: there is none */
-	struct send_job jobs[SEND_RING_SIZE];
-	struct gathered gathered[SEND_RING_SIZE];
+	struct send_pool *pool;
+	struct send_job jobs[SEND_POOL_SIZE];
+	struct gathered gathered[SEND_POOL_SIZE];
 	size_t gathered_count;
+	size_t gathered_max; /* then they are sent; one thread alone is not kept from sending by gathering */
 };
 
 static void apply_flow(struct sock *sock)
@@ -231,11 +232,13 @@ static void handle_lws_log(int level, const char *line)
 	diag(DIAG_DEBUG, "libwebsockets: %.*s", len, line);
 }
 
-struct transport *transport_create(uv_loop_t *loop)
+struct transport *transport_create(uv_loop_t *loop, size_t send_threads)
 {
 	struct transport *transport = xcalloc(1, sizeof(*transport));
 	transport->tls = tls_engine_create();
-	transport->ring = send_ring_create();
+	transport->pool = send_pool_create(send_threads);
+	transport->gathered_max =
+		send_pool_threads(transport->pool) > 1 ? SEND_POOL_SIZE : SEND_RING_SIZE;
 	transport->protocols[0] = (struct lws_protocols){
 		.name = protocol_name, .callback = callback, .tx_packet_size = WRITE_MAX};
 	lws_set_log_level(LLL_ERR | LLL_WARN, handle_lws_log);
@@ -283,7 +286,7 @@ void transport_destroy(struct transport *transport)
 		lws_context_destroy(transport->context);
 	}
 	tls_engine_destroy(transport->tls);
-	send_ring_destroy(transport->ring);
+	send_pool_destroy(transport->pool);
 	buffer_finish(&transport->plain);
 	free(transport);
 }
@@ -329,7 +332,7 @@ void transport_flush(struct transport *transport)
 {
 	size_t count = transport->gathered_count;
 	transport->gathered_count = 0;
-	send_all(transport->ring, transport->jobs, count);
+	send_pool_send(transport->pool, transport->jobs, count);
 	for (size_t i = 0; i < count; i++) {
 		struct gathered *gathered = &transport->gathered[i];
 		finish_send(gathered->sock, &transport->jobs[i]);
@@ -341,7 +344,7 @@ static void gather(
 	struct sock *sock, const void *bytes, size_t len, void (*done)(void *arg), void *arg)
 {
 	struct transport *transport = sock->transport;
-	if (transport->gathered_count == SEND_RING_SIZE) {
+	if (transport->gathered_count == transport->gathered_max) {
 		transport_flush(transport);
 	}
 	size_t i = transport->gathered_count++;

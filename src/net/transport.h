@@ -47,8 +47,8 @@ struct transport_ops {
 	void (*closed)(struct sock *sock);
 };
 
-/** NULL if lws cannot be started. */
-struct transport *transport_create(uv_loop_t *loop);
+/** NULL if lws cannot be started. `send_threads`: see send_pool_create(). */
+struct transport *transport_create(uv_loop_t *loop, size_t send_threads);
 /** Its sockets must be closed. Its handles are closed when the loop has run. Accepts NULL. */
 void transport_close(struct transport *transport);
 /** Frees it, after transport_close() and a run of the loop. Accepts NULL. */
