@@ -43,6 +43,7 @@ export class WallClock {
 			NO_FAKE_STAT: '1',
 			// A sanitizer that asks for the time while libfaketime reads its file would wait for ever.
 			ASAN_OPTIONS: 'detect_leaks=0:abort_on_error=0:halt_on_error=1:allocator_release_to_os_interval_ms=-1',
+			TSAN_OPTIONS: [process.env.TSAN_OPTIONS, 'allocator_release_to_os_interval_ms=-1'].filter(Boolean).join(':'),
 		};
 	}
 
