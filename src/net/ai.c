@@ -369,19 +369,14 @@ static void get_stream(struct conn *conn, struct session *session)
 	}
 }
 
-/** `/stream`, or `/CHAT/stream`: a chat's own id says nothing here. */
-static bool is_stream_path(const char *rest)
+/** To `/stream`, or `/CHAT/stream`, behind the session's id: a chat's own id says nothing here. */
+void http_route_ai(struct conn *conn)
 {
-	const char *slash = strrchr(rest, '/');
-	return slash && strcmp(slash, "/stream") == 0 &&
-	       (slash == rest || !strchr(rest + 1, '/') || strchr(rest + 1, '/') == slash);
-}
-
-void http_route_ai(struct conn *conn, const char *id, size_t len, const char *rest)
-{
-	bool is_stream = is_stream_path(rest);
-	if (!session_id_is_valid(id, len) || (*rest && !is_stream)) {
-		http_refuse(conn, "not_found", "there is nothing at this address");
+	static const char prefix[] = "/api/ai/";
+	const char *id = conn->http->path + sizeof(prefix) - 1;
+	size_t len = strcspn(id, "/");
+	if (!session_id_is_valid(id, len)) {
+		http_refuse(conn, "not_found", NOTHING_HERE);
 		return;
 	}
 	memcpy(conn->session_id, id, len);
@@ -389,13 +384,13 @@ void http_route_ai(struct conn *conn, const char *id, size_t len, const char *re
 	const char *bad = query_check(conn, (const char *const[]){NULL});
 	struct session *session = session_table_get(conn->server->sessions, id, len);
 	bool is_there = session && session_is_there(session) && conn_sees(conn, conn->session_id);
-	if (conn->http->method != (is_stream ? HTTP_GET : HTTP_POST)) {
-		http_refuse_method(conn, is_stream ? "GET" : "POST");
+	if (conn->http->method == HTTP_HEAD) {
+		http_refuse_method(conn, "GET");
 	} else if (bad) {
 		http_refuse(conn, "bad_request", bad);
 	} else if (!is_there || conn->phase == PHASE_BODY) {
 		http_refuse(conn, "not_found", NO_SESSION);
-	} else if (is_stream) {
+	} else if (conn->http->method == HTTP_GET) {
 		get_stream(conn, session);
 	} else {
 		post_message(conn, session);

@@ -181,7 +181,7 @@ static void free_job(struct file_job *job)
 
 static void refuse_missing(struct conn *conn)
 {
-	http_refuse(conn, "not_found", "there is nothing at this address");
+	http_refuse(conn, "not_found", NOTHING_HERE);
 }
 
 /** Whether one of the tags of If-None-Match is this one (RFC 9110, section 13.1.2). */

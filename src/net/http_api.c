@@ -165,13 +165,10 @@ static bool is_there(const struct session *session)
 
 static void route_events(struct conn *conn, struct session *session)
 {
-	bool is_get = conn->http->method == HTTP_GET || conn->http->method == HTTP_HEAD;
 	if (conn->http->method == HTTP_POST) {
-		if (http_may(conn, RIGHT_APPEND)) {
+		if (http_may(conn, RIGHT_APPEND) && !conn_waits_for_names(conn, session, NULL, 0)) {
 			http_post_events(conn, session);
 		}
-	} else if (!is_get) {
-		http_refuse_method(conn, "GET, POST");
 	} else if (!is_there(session)) {
 		refuse_no_session(conn);
 	} else if (http_wants_sse(conn)) {
@@ -181,13 +178,18 @@ static void route_events(struct conn *conn, struct session *session)
 	}
 }
 
+static void route_snapshot(struct conn *conn, struct session *session)
+{
+	if (http_may(conn, RIGHT_APPEND) && !conn_waits_for_names(conn, session, NULL, 0)) {
+		http_post_snapshot(conn, session);
+	}
+}
+
 static void route_session(struct conn *conn, struct session *session)
 {
-	bool is_get = conn->http->method == HTTP_GET || conn->http->method == HTTP_HEAD;
 	bool is_patch = conn->http->method == HTTP_PATCH;
-	if (!is_get && !is_patch && conn->http->method != HTTP_DELETE) {
-		http_refuse_method(conn, "GET, PATCH, DELETE");
-	} else if (is_get ? !is_there(session) : !session) {
+	bool is_get = !is_patch && conn->http->method != HTTP_DELETE;
+	if (is_get ? !is_there(session) : !session) {
 		refuse_no_session(conn);
 	} else if (is_get) {
 		get_session(conn, session);
@@ -202,9 +204,10 @@ static void route_session(struct conn *conn, struct session *session)
 
 static void route_queue(struct conn *conn, struct session *session)
 {
-	if (conn->http->method != HTTP_GET && conn->http->method != HTTP_HEAD) {
-		http_refuse_method(conn, "GET");
-	} else if (!is_there(session)) {
+	if (conn_waits_for_names(conn, session, NULL, 0)) {
+		return;
+	}
+	if (!is_there(session)) {
 		refuse_no_session(conn);
 	} else {
 		http_get_queue(conn, session);
@@ -213,9 +216,7 @@ static void route_queue(struct conn *conn, struct session *session)
 
 static void route_search(struct conn *conn, struct session *session)
 {
-	if (conn->http->method != HTTP_GET && conn->http->method != HTTP_HEAD) {
-		http_refuse_method(conn, "GET");
-	} else if (!is_there(session)) {
+	if (!is_there(session)) {
 		refuse_no_session(conn);
 	} else {
 		http_search(conn, session);
@@ -224,79 +225,56 @@ static void route_search(struct conn *conn, struct session *session)
 
 static void route_files(struct conn *conn, struct session *session)
 {
-	if (conn->http->method != HTTP_GET && conn->http->method != HTTP_HEAD) {
-		http_refuse_method(conn, "GET");
-	} else if (!is_there(session)) {
+	if (!is_there(session)) {
 		refuse_no_session(conn);
 	} else {
 		http_complete_files(conn, session);
 	}
 }
 
-static void route_blobs(struct conn *conn, struct session *session, const char *rest)
+static void route_blobs(struct conn *conn, struct session *session)
 {
-	bool is_get = conn->http->method == HTTP_GET || conn->http->method == HTTP_HEAD;
-	if (*rest ? !is_get : conn->http->method != HTTP_POST) {
-		http_refuse_method(conn, *rest ? "GET" : "POST");
-	} else if (*rest && !blob_name_is_valid(rest + 1)) {
-		http_refuse(conn, "not_found", "there is nothing at this address");
-	} else if (!*rest && !http_may(conn, RIGHT_UPLOAD)) {
+	if (!http_may(conn, RIGHT_UPLOAD)) {
 		return;
-	} else if (!is_there(session)) {
+	}
+	if (!is_there(session)) {
 		refuse_no_session(conn);
-	} else if (*rest) {
-		http_get_blob(conn, session, rest + 1);
 	} else {
 		http_post_blob(conn, session);
 	}
 }
 
-static void route_id(struct conn *conn, const char *id, size_t len, const char *rest)
+static void route_blob(struct conn *conn, struct session *session)
+{
+	const char *blob = strrchr(conn->http->path, '/') + 1;
+	if (!blob_name_is_valid(blob)) {
+		http_refuse(conn, "not_found", NOTHING_HERE);
+	} else if (!is_there(session)) {
+		refuse_no_session(conn);
+	} else {
+		http_get_blob(conn, session, blob);
+	}
+}
+
+/** Whether the token sees the session of an address, and the server can read it; else it is refused. */
+static bool may_see(struct conn *conn, const char *id, size_t len)
 {
 	if (!session_id_is_valid(id, len)) {
 		http_refuse(conn, "bad_session_id",
 			"a session id matches [A-Za-z0-9._-]{1,128} and does not begin with a dot");
-		return;
+		return false;
 	}
 	memcpy(conn->session_id, id, len);
 	conn->session_id[len] = '\0';
 	if (!conn_sees(conn, conn->session_id)) {
 		refuse_no_session(conn);
-		return;
+		return false;
 	}
 	if (session_table_is_unreadable(conn->server->sessions, id, len)) {
 		http_refuse(conn, "storage_failed", SESSION_UNREADABLE);
-		return;
+		return false;
 	}
-	struct session *session = session_table_get(conn->server->sessions, id, len);
-	const char *blob = strncmp(rest, "/blobs", 6) == 0 ? rest + 6 : NULL;
-	if (blob && (!*blob || *blob == '/')) {
-		route_blobs(conn, session, blob);
-		return;
-	}
-	bool needs_names = conn->http->method == HTTP_POST || strcmp(rest, "/queue") == 0;
-	if (needs_names && conn_waits_for_names(conn, session, NULL, 0)) {
-		return;
-	}
-	if (strcmp(rest, "/events") == 0) {
-		route_events(conn, session);
-	} else if (strcmp(rest, "/snapshot") == 0) {
-		if (conn->http->method != HTTP_POST) {
-			http_refuse_method(conn, "POST");
-		} else if (http_may(conn, RIGHT_APPEND)) {
-			http_post_snapshot(conn, session);
-		}
-	} else if (strcmp(rest, "/queue") == 0) {
-		route_queue(conn, session);
-	} else if (strcmp(rest, "/search") == 0) {
-		route_search(conn, session);
-	} else if (strcmp(rest, "/files") == 0) {
-		route_files(conn, session);
-	} else if (!*rest) {
-		route_session(conn, session);
-	} else {
-		http_refuse(conn, "not_found", "there is nothing at this address");
-	}
+	return true;
 }
 
 static void get_health(struct conn *conn)
@@ -400,62 +378,124 @@ bool http_wants_body(struct conn *conn)
 		       session_table_get(conn->server->sessions, id, len));
 }
 
+static void route_sessions(struct conn *conn)
+{
+	if (conn->http->method == HTTP_POST) {
+		http_create_session(conn);
+	} else {
+		http_in_turn(conn, get_sessions);
+	}
+}
+
+static void search_all(struct conn *conn)
+{
+	http_search(conn, NULL);
+}
+
+static void route_feed(struct conn *conn)
+{
+	if (http_wants_sse(conn)) {
+		http_open_sse_feed(conn);
+	} else {
+		http_refuse_method(conn, "GET");
+	}
+}
+
+/** What is there for WebSockets alone. */
+static void refuse_socket(struct conn *conn)
+{
+	http_refuse_method(conn, "GET");
+}
+
+/* --- the table --- */
+
+/**
+ * What is at an address (http_path_fits()), and the methods that it takes; GET means HEAD too. An address of a session has
+ * `serve_session`, which is given NULL if the session is not there. Each row has its rights in proto/doors.json, through which
+ * e2e 80 goes, with all roles and wrong tokens: a row that is missing there fails it.
+ */
+static const struct route {
+	const char *path;
+	const char *methods;
+	void (*serve)(struct conn *conn);
+	void (*serve_session)(struct conn *conn, struct session *session);
+} routes[] = {
+	{"/healthz", "GET", get_health, NULL},
+	{"/readyz", "GET", get_readiness, NULL},
+	{"/api/sessions/{id}/events", "GET, POST", NULL, route_events},
+	{"/api/sessions/{id}/snapshot", "POST", NULL, route_snapshot},
+	{"/api/sessions/{id}", "GET, PATCH, DELETE", NULL, route_session},
+	{"/api/sessions/{id}/queue", "GET", NULL, route_queue},
+	{"/api/sessions/{id}/search", "GET", NULL, route_search},
+	{"/api/sessions/{id}/files", "GET", NULL, route_files},
+	{"/api/sessions/{id}/blobs", "POST", NULL, route_blobs},
+	{"/api/sessions/{id}/blobs/{blob}", "GET", NULL, route_blob},
+	{"/api/sessions", "GET, POST", route_sessions, NULL},
+	{"/api/events", "GET", route_feed, NULL},
+	{"/api/search", "GET", search_all, NULL},
+	{"/api/agents", "GET", http_get_agents, NULL},
+	{"/api/directories", "GET", http_get_directories, NULL},
+	{"/api/files", "GET", http_complete_new, NULL},
+	{"/api/login", "GET, POST, DELETE", http_route_login, NULL},
+	{"/api/tokens/revoke", "POST", http_revoke, NULL},
+	{"/api/push", "GET, POST, DELETE", http_route_push, NULL},
+	{"/api/ai/{id}", "POST", http_route_ai, NULL},
+	{"/api/ai/{id}/stream", "GET", http_route_ai, NULL},
+	{"/api/ai/{id}/{chat}/stream", "GET", http_route_ai, NULL},
+	{"/acp", "GET", refuse_socket, NULL},
+	{"/ds/sessions/{id}", "GET", http_route_ds, NULL},
+	{"/v1/stream/{name...}", "GET, HEAD, PUT, POST, DELETE", http_route_raw, NULL},
+	{"/metrics", "GET", http_get_metrics, NULL},
+};
+
+static const struct route *find_route(const char *path)
+{
+	for (size_t i = 0; i < sizeof(routes) / sizeof(routes[0]); i++) {
+		if (http_path_fits(path, routes[i].path)) {
+			return &routes[i];
+		}
+	}
+	return NULL;
+}
+
+static bool takes_method(const struct route *route, enum http_method method)
+{
+	const char *name = http_method_name(method == HTTP_HEAD ? HTTP_GET : method);
+	return *name && strstr(route->methods, name);
+}
+
+/** A balancer asks until the end. */
+static bool is_probe(const struct route *route)
+{
+	return route && (route->serve == get_health || route->serve == get_readiness);
+}
+
 void http_route(struct conn *conn)
 {
-	static const char sessions[] = "/api/sessions";
-	static const char ai[] = "/api/ai/";
-	static const char ds[] = "/ds/sessions/";
-	bool is_get = conn->http->method == HTTP_GET || conn->http->method == HTTP_HEAD;
-	size_t prefix = sizeof(sessions) - 1;
 	const char *path = conn->http->path;
-	if (strcmp(path, "/healthz") == 0) {
-		is_get ? get_health(conn) : http_refuse_method(conn, "GET");
-	} else if (strcmp(path, "/readyz") == 0) {
-		is_get ? get_readiness(conn) : http_refuse_method(conn, "GET");
-	} else if (conn->server->is_draining && http_wants_sse(conn) && path[1] != 'd') {
-		http_drain_sse(conn);
-	} else if (conn->server->is_draining) {
-		http_refuse(conn, "shutting_down",
-			"the server is shutting down; try again in a moment");
-	} else if (strcmp(path, "/metrics") == 0 && conn->server->metrics) {
-		http_get_metrics(conn);
-	} else if (strcmp(path, "/api/login") == 0) {
-		http_route_login(conn);
-	} else if (strcmp(path, "/api/tokens/revoke") == 0) {
-		http_revoke(conn);
-	} else if (strcmp(path, "/api/push") == 0) {
-		http_route_push(conn);
-	} else if (strcmp(path, "/api/search") == 0) {
-		is_get ? http_search(conn, NULL) : http_refuse_method(conn, "GET");
-	} else if (strcmp(path, "/api/events") == 0) {
-		http_wants_sse(conn) ? http_open_sse_feed(conn) : http_refuse_method(conn, "GET");
-	} else if (strcmp(path, "/acp") == 0) {
-		http_refuse_method(conn, "GET");
-	} else if (strncmp(path, ai, sizeof(ai) - 1) == 0) {
-		const char *id = path + sizeof(ai) - 1;
-		size_t len = strcspn(id, "/");
-		http_route_ai(conn, id, len, id + len);
-	} else if (strncmp(path, ds, sizeof(ds) - 1) == 0) {
-		http_route_ds(conn, path + sizeof(ds) - 1);
-	} else if (raw_is_path(path)) {
-		http_route_raw(conn);
-	} else if (strcmp(path, "/api/agents") == 0) {
-		is_get ? http_get_agents(conn) : http_refuse_method(conn, "GET");
-	} else if (strcmp(path, "/api/directories") == 0) {
-		is_get ? http_get_directories(conn) : http_refuse_method(conn, "GET");
-	} else if (strcmp(path, "/api/files") == 0) {
-		is_get ? http_complete_new(conn) : http_refuse_method(conn, "GET");
-	} else if (strcmp(path, sessions) == 0 && is_get) {
-		http_in_turn(conn, get_sessions);
-	} else if (strcmp(path, sessions) == 0) {
-		conn->http->method == HTTP_POST ? http_create_session(conn)
-						: http_refuse_method(conn, "GET, POST");
-	} else if (strncmp(path, sessions, prefix) == 0 && path[prefix] == '/' &&
-		   path[prefix + 1]) {
-		const char *id = path + prefix + 1;
-		size_t len = strcspn(id, "/");
-		route_id(conn, id, len, id + len);
+	const struct route *route = find_route(path);
+	const char *rest;
+	size_t len;
+	const char *id = find_id(conn, &len, &rest);
+	if (conn->server->is_draining && !is_probe(route)) {
+		if (http_wants_sse(conn) && path[1] != 'd') {
+			http_drain_sse(conn);
+		} else {
+			http_refuse(conn, "shutting_down",
+				"the server is shutting down; try again in a moment");
+		}
+		return;
+	}
+	if (id && *id && !may_see(conn, id, len)) {
+		return;
+	}
+	if (!route) {
+		http_refuse(conn, "not_found", NOTHING_HERE);
+	} else if (!takes_method(route, conn->http->method)) {
+		http_refuse_method(conn, route->methods);
+	} else if (route->serve) {
+		route->serve(conn);
 	} else {
-		http_refuse(conn, "not_found", "there is nothing at this address");
+		route->serve_session(conn, session_table_get(conn->server->sessions, id, len));
 	}
 }

@@ -460,18 +460,18 @@ static void read_session(struct conn *conn, struct session *session)
 	}
 }
 
-void http_route_ds(struct conn *conn, const char *id)
+void http_route_ds(struct conn *conn)
 {
+	static const char prefix[] = "/ds/sessions/";
+	const char *id = conn->http->path + sizeof(prefix) - 1;
 	size_t len = strlen(id);
 	if (!session_id_is_valid(id, len)) {
-		http_refuse(conn, "not_found", "there is nothing at this address");
+		http_refuse(conn, "not_found", NOTHING_HERE);
 		return;
 	}
 	memcpy(conn->session_id, id, len + 1);
 	struct session *session = session_table_get(conn->server->sessions, id, len);
-	if (conn->http->method != HTTP_GET && conn->http->method != HTTP_HEAD) {
-		http_refuse_method(conn, "GET");
-	} else if (!conn_sees(conn, id)) {
+	if (!conn_sees(conn, id)) {
 		http_refuse(conn, "not_found", NO_SESSION);
 	} else if (session_table_is_unreadable(conn->server->sessions, id, len)) {
 		http_refuse(conn, "storage_failed", SESSION_UNREADABLE);

@@ -44,6 +44,11 @@ int conn_create_session(struct conn *conn, const struct session_request *request
 
 /* http_path.c */
 bool http_is_api(const char *path);
+/**
+ * Whether a path is one of a pattern, in which {name} stands for one part that is not empty, and {name...} at its end for all that
+ * follows, or nothing.
+ */
+bool http_path_fits(const char *path, const char *pattern);
 /** It has parts that are no names. */
 bool http_leads_nowhere(const struct conn *conn);
 bool http_needs_token(const struct conn *conn);
@@ -117,6 +122,7 @@ void http_send_more_file(struct conn *conn);
 void http_cancel_file(struct conn *conn);
 
 /* http_api.c */
+#define NOTHING_HERE "there is nothing at this address"
 #define NO_SESSION \
 	"there is no session with this id; POST /api/sessions makes one, and so does ?create=1 with the first events"
 /** Whether a body is looked at: the request is not refused in any case. */
@@ -134,11 +140,11 @@ void http_append_session(
 
 /* ai.c */
 /** POST and GET below /api/ai/{session}. */
-void http_route_ai(struct conn *conn, const char *id, size_t len, const char *rest);
+void http_route_ai(struct conn *conn);
 
 /* http_ds.c */
 /** What is below /ds/sessions/. */
-void http_route_ds(struct conn *conn, const char *id);
+void http_route_ds(struct conn *conn);
 /** Nobody waits for its answer any more. Nothing if there is none. */
 void http_ds_forget(struct conn *conn);
 /** Whether it waits for what is new. It ends, if the next request has come. */

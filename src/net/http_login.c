@@ -248,10 +248,6 @@ static bool may_revoke(const struct grant *grant, const struct revocation *revoc
 
 void http_revoke(struct conn *conn)
 {
-	if (conn->http->method != HTTP_POST) {
-		http_refuse_method(conn, "POST");
-		return;
-	}
 	if (!http_may(conn, RIGHT_ADMINISTER)) {
 		return;
 	}
@@ -291,10 +287,7 @@ void http_route_login(struct conn *conn)
 	case HTTP_HEAD:
 		get_login(conn);
 		break;
-	case HTTP_DELETE:
-		delete_login(conn);
-		break;
 	default:
-		http_refuse_method(conn, "GET, POST, DELETE");
+		delete_login(conn);
 	}
 }

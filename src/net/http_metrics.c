@@ -60,8 +60,8 @@ static void done(uv_work_t *work, int status)
 
 void http_get_metrics(struct conn *conn)
 {
-	if (conn->http->method != HTTP_GET && conn->http->method != HTTP_HEAD) {
-		http_refuse_method(conn, "GET");
+	if (!conn->server->metrics) {
+		http_refuse(conn, "not_found", NOTHING_HERE);
 		return;
 	}
 	if (!conn->kind.is_metrics && !http_may(conn, RIGHT_ADMINISTER)) {

@@ -25,6 +25,28 @@ bool http_is_api(const char *path)
 	       strncmp(path, "/ds/", 4) == 0 || raw_is_path(path);
 }
 
+bool http_path_fits(const char *path, const char *pattern)
+{
+	size_t all = strcspn(pattern, "{");
+	if (strstr(pattern + all, "...}")) {
+		return strncmp(path, pattern, all - 1) == 0 &&
+		       (!path[all - 1] || path[all - 1] == '/');
+	}
+	for (; *pattern; path++, pattern++) {
+		if (*pattern == '{') {
+			size_t len = strcspn(path, "/");
+			if (!len) {
+				return false;
+			}
+			path += len - 1;
+			pattern += strcspn(pattern, "}");
+		} else if (*path != *pattern) {
+			return false;
+		}
+	}
+	return !*path;
+}
+
 /** "." and ".." are no names: a path with them leads nowhere. */
 static bool has_dots(const char *path)
 {

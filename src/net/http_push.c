@@ -83,11 +83,8 @@ static void post_push(struct conn *conn)
 void http_route_push(struct conn *conn)
 {
 	bool is_get = conn->http->method == HTTP_GET || conn->http->method == HTTP_HEAD;
-	bool is_change = conn->http->method == HTTP_POST || conn->http->method == HTTP_DELETE;
 	if (is_get) {
 		get_push(conn);
-	} else if (!is_change) {
-		http_refuse_method(conn, "GET, POST, DELETE");
 	} else if (!conn->server->push) {
 		http_refuse(conn, "bad_request",
 			"this server sends no push messages (--push-host off, or --auth off)");

@@ -217,11 +217,8 @@ static void route_method(struct conn *conn, const char *name)
 	case HTTP_POST:
 		raw_post(conn, name);
 		break;
-	case HTTP_DELETE:
-		raw_remove_stream(conn, name);
-		break;
 	default:
-		http_refuse_method(conn, "GET, HEAD, PUT, POST, DELETE");
+		raw_remove_stream(conn, name);
 	}
 }
 

@@ -37,7 +37,7 @@ static void route(struct conn *conn)
 {
 	bool is_get = conn->http->method == HTTP_GET;
 	if (http_leads_nowhere(conn)) {
-		http_refuse(conn, "not_found", "there is nothing at this address");
+		http_refuse(conn, "not_found", NOTHING_HERE);
 	} else if (ws_is_path(conn->http->path) && is_get && !http_wants_sse(conn)) {
 		conn->http->must_close = true;
 		http_refuse_with(conn, 426, "upgrade: websocket\r\nsec-websocket-version: 13\r\n",

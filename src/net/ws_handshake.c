@@ -20,36 +20,34 @@ bool ws_is_asked_for(const struct http_head *head)
 	       http_head_has_word(head, "connection", "upgrade");
 }
 
-/** The kind of socket at a path; its session id is copied. NULL: there is none. */
+/**
+ * The kind of socket at a path (http_path_fits()); its session id is copied. NULL: there is none. As in http_api.c, each row has its
+ * rights in proto/doors.json.
+ */
 static const struct conn_ops *find_socket(const char *path, char id[129])
 {
-	static const char prefix[] = "/api/sessions/";
-	static const char ai[] = "/api/ai/";
-	bool is_ai = strncmp(path, ai, sizeof(ai) - 1) == 0;
+	static const struct {
+		const char *path;
+		const struct conn_ops *ops;
+	} sockets[] = {
+		{"/api/sessions/{id}/ws", &observer_conn_ops},
+		{"/api/sessions/{id}/produce", &producer_conn_ops},
+		{"/api/events", &feed_conn_ops},
+		{"/api/ai/{id}", &ai_conn_ops},
+		{"/acp", &editor_conn_ops},
+	};
 	id[0] = '\0';
-	if (strcmp(path, "/api/events") == 0) {
-		return &feed_conn_ops;
+	for (size_t i = 0; i < sizeof(sockets) / sizeof(sockets[0]); i++) {
+		if (http_path_fits(path, sockets[i].path)) {
+			size_t before = strcspn(sockets[i].path, "{");
+			size_t len = sockets[i].path[before] ? strcspn(path + before, "/") : 0;
+			bool is_one = !len || session_id_is_valid(path + before, len);
+			memcpy(id, path + before, is_one ? len : 0);
+			id[is_one ? len : 0] = '\0';
+			return is_one ? sockets[i].ops : NULL;
+		}
 	}
-	if (strcmp(path, "/acp") == 0) {
-		return &editor_conn_ops;
-	}
-	if (!is_ai && strncmp(path, prefix, sizeof(prefix) - 1) != 0) {
-		return NULL;
-	}
-	const char *name = path + (is_ai ? sizeof(ai) : sizeof(prefix)) - 1;
-	size_t len = strcspn(name, "/");
-	if (!session_id_is_valid(name, len)) {
-		return NULL;
-	}
-	memcpy(id, name, len);
-	id[len] = '\0';
-	if (is_ai) {
-		return name[len] ? NULL : &ai_conn_ops;
-	}
-	if (strcmp(name + len, "/ws") == 0) {
-		return &observer_conn_ops;
-	}
-	return strcmp(name + len, "/produce") == 0 ? &producer_conn_ops : NULL;
+	return NULL;
 }
 
 bool ws_is_path(const char *path)

@@ -9,7 +9,8 @@ import { fileURLToPath } from 'node:url';
 import { Editor } from '../support/editor.mjs';
 import { Observer } from '../support/observer.mjs';
 import { post } from '../support/producer.mjs';
-import { Server } from '../support/server.mjs';
+import { Server, demoAgent } from '../support/server.mjs';
+import { TestSocket } from '../support/socket.mjs';
 import { bearer, ownToken } from '../support/tokens.mjs';
 import { eventually } from '../support/wait.mjs';
 
@@ -184,3 +185,35 @@ test('editors are asked the same, once; an editor that shows no forms is not ask
 	assert.equal(hidden.events().filter(({ type, redacted }) => type.startsWith('elicitation') && !redacted).length, 0);
 	[editor, other, plain].forEach((each) => each.assertGood());
 });
+
+const QUESTIONS = {
+	form: [AGENT, () => ({ action: 'accept', content: CONTENT })],
+	permission: [demoAgent('--rate 0'), ({ options }) => ({ outcome: { outcome: 'selected', optionId: options[0].optionId } })],
+};
+
+for (const [prompt, [agent, answerTo]] of Object.entries(QUESTIONS)) {
+	test(`${prompt}: an editor that may not, or has another session, answers nothing, though it says the id of the question`, async (t) => {
+		const server = await start(t, { agent });
+		const editor = await Editor.open(t, server);
+		await editor.load('s');
+		const end = editor.prompt('s', prompt);
+		const question = await editor.question();
+		const { id } = editor.messages.find(({ method, id: of }) => of !== undefined && method === question.method);
+		const roles = { observer: '*', producer: '*', controller: 'else', admin: 'else' };
+		for (const [role, sessions] of Object.entries(roles)) {
+			const socket = new TestSocket(t, server.ws('/acp'), () => null, { headers: bearer(ownToken(server, role, [sessions])) });
+			const say = (message) => socket.sendRaw(JSON.stringify({ jsonrpc: '2.0', ...message }));
+			await say({ id: 1, method: 'initialize', params: { protocolVersion: 1, clientCapabilities: { elicitation: { form: {}, url: {} } } } });
+			await say({ id: 2, method: 'session/load', params: { sessionId: 's', cwd: '/', mcpServers: [] } });
+			await socket.waitFor((message) => message.id === 2);
+			await say({ id, result: answerTo(question.params) });
+			await say({ id: 3, method: 'session/list', params: {} });
+			await socket.waitFor((message) => message.id === 3);
+			assert.ok(!socket.frames.some(({ method }) => method === question.method), `${role} is not asked`);
+		}
+		assert.equal((await server.request('GET', '/api/sessions/s')).body.status, 'waiting');
+		assert.ok(!(await logOf(server)).some(({ type }) => type.endsWith('_resolved')));
+		question.answer(answerTo(question.params));
+		assert.deepEqual(await end, { stopReason: 'end_turn' });
+	});
+}

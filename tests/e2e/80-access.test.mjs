@@ -3,13 +3,13 @@
 import assert from 'node:assert/strict';
 import { createHash, generateKeyPairSync } from 'node:crypto';
 import { once } from 'node:events';
-import { readFileSync, readdirSync, writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import http from 'node:http';
 import https from 'node:https';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { fileURLToPath } from 'node:url';
 import { trustOf } from '../support/auth.mjs';
+import { chatFrames, editorMethods, frames, namedPaths, routes, sockets } from '../support/routes.mjs';
 import { protoDir } from '../support/schema.mjs';
 import { Server, demoAgent, scratchDir } from '../support/server.mjs';
 import { TestSocket } from '../support/socket.mjs';
@@ -81,21 +81,44 @@ function typesOf(schema) {
 	}).sort();
 }
 
-test('the table of doors has every frame of the schemas, and every path that the server and its pages name', () => {
-	for (const { schema, frames } of OURS) {
-		assert.deepEqual(Object.keys(frames).sort(), typesOf(schema), schema);
-	}
-	const paths = new Set([...doors.open, ...[...doors.endpoints, ...doors.sockets].map(({ path }) => path)]);
-	const net = fileURLToPath(new URL('../../src/net/', import.meta.url));
-	const code = readdirSync(net).filter((name) => name.endsWith('.c')).map((name) => readFileSync(net + name, 'utf8')).join('\n');
-	const named = [...code.matchAll(/"(\/(?:api|ds|v1|metrics|healthz)[a-z/]*)"/g)].map((match) => match[1]).filter((path) => !['/api', '/api/', '/api/sessions/', '/api/ai/', '/ds/', '/ds/sessions/'].includes(path));
-	const parts = [...code.matchAll(/strcmp\((?:rest|name \+ len|id \+ len), "(\/[a-z]+)"\)/g)].map((match) => `/api/sessions/{id}${match[1]}`);
-	assert.ok(named.length > 5 && parts.length > 4, 'they are found');
-	assert.deepEqual([...named, ...parts].filter((path) => !paths.has(path)), []);
+const nameOf = ({ method, path }) => `${method} ${path}`;
+
+test('the table of doors has every address and every frame of the sources, and these have every row of it', () => {
+	const rows = doors.endpoints.map(nameOf);
+	const open = doors.open.map((path) => `GET ${path}`);
+	const upgrades = doors.sockets.map(({ path }) => `GET ${path}`);
+	const served = routes().map(nameOf);
+	assert.ok(served.length > 30);
+	assert.deepEqual(served.filter((one) => ![...rows, ...open, ...upgrades].includes(one)), []);
+	assert.deepEqual([...rows, ...open].filter((one) => !served.includes(one)), []);
+	assert.deepEqual(sockets().sort(), doors.sockets.map(({ path }) => path).sort());
+
+	const { names, sides } = frames();
+	const framesOf = (end) => Object.keys(OURS.find(({ path }) => path.endsWith(end)).frames).sort();
+	assert.deepEqual({ OBSERVER: framesOf('/ws'), PRODUCER: framesOf('/produce'), FEED: framesOf('/events') }, sides);
+	assert.deepEqual([...new Set(Object.values(sides).flat())].sort(), names);
+	assert.deepEqual(chatFrames().sort(), Object.keys(CHATS.frames).sort());
+	assert.deepEqual(editorMethods().sort(), Object.keys(EDITORS.frames).sort());
+});
+
+test('no address in the code of the net room is outside of the table of doors, and none of the pages', () => {
+	/* What is below the page's own address: files, open to all. And the beginning of most addresses, which is none. */
+	const others = ['/javascript/highlight.js/', '/api'];
+	const paths = [...doors.open, ...[...doors.endpoints, ...doors.sockets].map(({ path }) => path)];
+	const isPart = (one, path) => one.endsWith('/') ? path.startsWith(one) : path === one || (one.indexOf('/', 1) < 0 && path.endsWith(one));
+	const named = namedPaths().map((path) => path.replace('{name...}', '{name}').replace('%s', '{id}').replace(/^\/v1\/stream$/, '$&/'));
+	assert.ok(named.length > 30);
+	assert.deepEqual(named.filter((one) => !others.includes(one) && !paths.some((path) => isPart(one, path))), []);
 	const page = readFileSync(`${protoDir}protocol.md`, 'utf8') + readFileSync(`${protoDir}access.md`, 'utf8');
 	const told = [...page.matchAll(/`(GET|POST|PUT|PATCH|DELETE) (\/(?:api|ds|v1|metrics|healthz)[^`? ]*)/g)].map(([, method, path]) => `${method} ${path}`);
-	const known = new Set([...doors.endpoints, ...doors.sockets.map(({ path }) => ({ method: 'GET', path })), ...doors.open.map((path) => ({ method: 'GET', path }))].map(({ method, path }) => `${method} ${path}`));
-	assert.deepEqual(told.filter((one) => !known.has(one)), []);
+	const known = [...doors.endpoints, ...[...doors.sockets.map(({ path }) => path), ...doors.open].map((path) => ({ method: 'GET', path }))].map(nameOf);
+	assert.deepEqual(told.filter((one) => !known.includes(one)), []);
+});
+
+test('the table of doors has every frame of the schemas', () => {
+	for (const { schema, frames: known } of OURS) {
+		assert.deepEqual(Object.keys(known).sort(), typesOf(schema), schema);
+	}
 });
 
 test('each path has the methods of the table and no others', async (t) => {
@@ -403,6 +426,7 @@ const editorParams = (method) => ({
 	'session/set_model': { sessionId: 'team-one', modelId: 'm' },
 	'session/set_config_option': { sessionId: 'team-one', configId: 'c', value: 'v' },
 	'session/delete': { sessionId: 'team-two' },
+	'$/cancel_request': { requestId: 'none' },
 }[method] ?? { sessionId: 'team-one', cwd: '/', mcpServers: [] });
 const EDITOR_ORDER = Object.keys(EDITORS.frames).sort((a, b) => (a === 'session/close') - (b === 'session/close'));
 const editorFrame = (method) => JSON.stringify({ jsonrpc: '2.0', id: method, method, params: editorParams(method) });

@@ -1,0 +1,51 @@
+// What the server's sources say that clients can ask for: the tables of addresses and of frames. The tests of who may do what
+// (e2e 80) compare them with proto/doors.json, so that nothing can come in that is not in both.
+
+import { readFileSync, readdirSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+
+const folder = (name) => fileURLToPath(new URL(`../../src/${name}/`, import.meta.url));
+const read = (path) => readFileSync(folder('.') + path, 'utf8');
+
+/** The rows of an array of structs in C, each as its text without the braces. */
+function rowsOf(path, name) {
+	const [, body] = new RegExp(`\\b${name}\\[\\] = \\{\\n(.*?)\\n\\t*\\};`, 's').exec(read(path)) ?? [];
+	const rows = [...(body ?? '').matchAll(/^\t+\{(".*)\},$/gm)].map(([, row]) => row);
+	if (rows.length === 0 || rows.length !== body.split('\n').length) {
+		throw new Error(`the table ${name} in src/${path} is not read: one row a line, which begins with a text`);
+	}
+	return rows;
+}
+
+/** The names in a text of C. */
+const textsOf = (code) => [...code.matchAll(/"([^"]*)"/g)].map(([, text]) => text);
+/** {name...} is a name that may have slashes. */
+const pathOf = (pattern) => pattern.replace('...}', '}');
+
+/** Each method at each address: {method, path}. HEAD, which is as GET, is left out. */
+export const routes = () => rowsOf('net/http_api.c', 'routes').map(textsOf).flatMap(([path, methods]) =>
+	methods.split(', ').filter((method) => method !== 'HEAD').map((method) => ({ method, path: pathOf(path) })));
+
+/** The addresses of WebSockets. */
+export const sockets = () => rowsOf('net/ws_handshake.c', 'sockets').map((row) => textsOf(row)[0]);
+
+/** Every address, and beginning or end of one, in the code of the net room: a way around the tables has one. */
+export function namedPaths() {
+	const files = readdirSync(folder('net')).filter((name) => name.endsWith('.c'));
+	const code = files.map((name) => read(`net/${name}`)).join('\n');
+	return [...new Set([...code.matchAll(/"(\/[a-z][^"\s]*)"/g)].map(([, path]) => path))];
+}
+
+/** The types of frames that the sockets of our own protocol take, as the parser names them to who sends another: by side. */
+export function frames() {
+	const code = read('wire/requests.c');
+	const names = [...code.matchAll(/^\t\t\[REQUEST_\w+\] = "(\w+)",$/gm)].map(([, name]) => name);
+	const sides = [...code.matchAll(/\[SIDE_(\w+)\] =\s*\(?"([^"]*)"/g)].map(([, side, list]) => [side, list.split(/, | and /).sort()]);
+	return { names: names.sort(), sides: Object.fromEntries(sides) };
+}
+
+/** What the chats of the AI SDK send. */
+export const chatFrames = () => [...read('wire/ai_request.c').matchAll(/says\(ret->json, "type", "(\w+)"/g)].map(([, type]) => type);
+
+/** What editors send: methods of ACP. */
+export const editorMethods = () => rowsOf('wire/editor_request.c', 'methods').map((row) => textsOf(row)[0]);
