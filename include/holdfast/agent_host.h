@@ -30,6 +30,10 @@ struct agent_host *agent_host_create(const struct agent_host_config *config);
  * want of the host has no effect then; it is theirs until agent_host_free().
  */
 void agent_host_destroy(struct agent_host *host, void (*done)(void *arg), void *arg);
+/** Agents that are there, or on their way out. */
+size_t agent_host_count(const struct agent_host *host);
+/** Whether an agent that the session of this id had is still on its way out. */
+bool agent_host_is_leaving(const struct agent_host *host, const char *session_id);
 /** When the agents, the sessions and the clients are gone. */
 void agent_host_free(struct agent_host *host);
 /** The agents that there are. */

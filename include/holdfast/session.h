@@ -104,6 +104,9 @@ struct session_log *session_table_mirror(
 struct session_log *session_table_shown_log(struct session_table *table, const char *id);
 /** See store_hand_over(). */
 void session_table_hand_over(struct session_table *table);
+/** See store_hand_over_most(). */
+void session_table_hand_over_most(
+	struct session_table *table, bool (*stays)(void *arg, const char *id), void *arg);
 void session_hold(struct session *session);
 void session_drop(struct session *session);
 /** How many hold it: those that watch and feed it. */

@@ -247,6 +247,11 @@ void place_wait_cancel(struct place_wait *wait);
  * nothing unless store_is_shared().
  */
 void store_hand_over(struct store *store);
+/**
+ * The same of those sessions that need not stay, by their ids: they are let go here, and this node takes no more of others. May
+ * come several times, before store_hand_over().
+ */
+void store_hand_over_most(struct store *store, bool (*stays)(void *arg, const char *id), void *arg);
 /** What nodes prove to each other with who they are; NULL: the store is not shared. */
 #define NODE_KEY_SIZE 32
 const unsigned char *store_node_key(const struct store *store);

@@ -260,6 +260,7 @@ struct agent_host *agent_host_create(const struct agent_host_config *config)
 		}
 	}
 	list_init(&host->agents);
+	list_init(&host->leaving);
 	list_init(&host->traces);
 	return host;
 }
@@ -355,6 +356,8 @@ static void handle_freed(void *arg)
 {
 	struct hosted *hosted = arg;
 	struct agent_host *host = hosted->host;
+	list_remove(&hosted->link);
+	free(hosted->left_id);
 	free(hosted);
 	host->count--;
 	finish_if_empty(host);
@@ -368,7 +371,24 @@ static void dismiss(struct hosted *hosted)
 	agent_history_stop(&hosted->history);
 	prompt_content_cancel(hosted->reading);
 	list_remove(&hosted->link);
+	list_append(&hosted->host->leaving, &hosted->link);
+	hosted->left_id = xstrdup(session_id(hosted->session));
 	acp_agent_destroy(hosted->agent, handle_freed, hosted);
+}
+
+size_t agent_host_count(const struct agent_host *host)
+{
+	return host->count;
+}
+
+bool agent_host_is_leaving(const struct agent_host *host, const char *session_id)
+{
+	list_for_each(link, &host->leaving) {
+		if (strcmp(list_entry(link, struct hosted, link)->left_id, session_id) == 0) {
+			return true;
+		}
+	}
+	return false;
 }
 
 void agent_host_destroy(struct agent_host *host, void (*done)(void *arg), void *arg)

@@ -18,6 +18,7 @@ struct hosted {
 	struct list link;
 	struct agent_host *host;
 	struct session *session; /* NULL once it is deleted */
+	char *left_id; /* of that, once the agent is on its way out; NULL before */
 	struct acp_agent *agent;
 	struct agent_inputs inputs;
 	struct agent_history history;
@@ -40,7 +41,8 @@ struct agent_host {
 	struct spawner *spawner;
 	struct box_rules box;
 	struct list agents;
-	size_t count; /* with those that are on their way out */
+	struct list leaving; /* those that are on their way out */
+	size_t count; /* with those */
 	struct list traces; /* struct agent_trace, of prompts that agents have not got yet */
 	size_t trace_count;
 	bool has_over; /* some of them are over */

@@ -2,6 +2,7 @@
 
 #include "config_file.h"
 #include "notify.h"
+#include "relay_leave.h"
 #include "relay_reload.h"
 #include "relay_sandbox.h"
 #include "relay_urls.h"
@@ -63,6 +64,7 @@ struct relay {
 	uv_timer_t drain;
 	uv_timer_t give_up;
 	bool agents_gone;
+	struct relay_leave leave;
 	bool drained;
 	bool stopping;
 	bool failed; /* it stops because something is broken */
@@ -160,6 +162,7 @@ static void handle_returned(void *owner, struct session *session)
 static void end_tick(struct relay *relay)
 {
 	session_table_end_tick(relay->sessions);
+	relay_leave_tick(&relay->leave);
 	bool behind = session_table_backlog(relay->sessions) > relay->limits->journal_backlog;
 	if (!relay->stopping) {
 		agent_host_pause(relay->agents,
@@ -231,6 +234,7 @@ static void stop(struct relay *relay)
 	relay->stopping = true;
 	notify_stopping(relay->notify);
 	agent_host_destroy(relay->agents, handle_agents_gone, relay);
+	relay_leave_begin(&relay->leave, relay->agents, relay->sessions);
 	server_drain(relay->server);
 	uv_timer_start(&relay->drain, handle_drained, DRAIN_MS, 0);
 	uv_timer_start(&relay->give_up, handle_give_up, (uint64_t)relay->limits->drain_ms, 0);

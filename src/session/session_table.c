@@ -383,6 +383,12 @@ struct session_log *session_table_mirror(
 	return session_log_mirror(table->store, id, place, owner);
 }
 
+void session_table_hand_over_most(
+	struct session_table *table, bool (*stays)(void *arg, const char *id), void *arg)
+{
+	store_hand_over_most(table->store, stays, arg);
+}
+
 void session_table_hand_over(struct session_table *table)
 {
 	store_hand_over(table->store);

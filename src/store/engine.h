@@ -119,6 +119,8 @@ struct store_engine {
 	void (*mirror)(struct session_log *log, uint64_t number);
 	/** See store_hand_over(): all is gathered. */
 	void (*hand_over)(struct store *store);
+	void (*hand_over_most)(
+		struct store *store, bool (*stays)(void *arg, const char *id), void *arg);
 
 	/* Blobs: any thread, while store->jobs counts its work. All of it blocks. */
 	/** Adds bytes to the upload of this number. */

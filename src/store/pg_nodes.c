@@ -162,7 +162,13 @@ bool pg_nodes_is(const struct pg_nodes *nodes, const char *owner)
 bool pg_nodes_may_take(const struct pg *pg)
 {
 	const struct pg_nodes *nodes = pg->nodes;
-	return !nodes->address || (nodes->is_in && now_ms() <= nodes->lease_end_ms);
+	return !nodes->address ||
+	       (nodes->is_in && !nodes->is_leaving && now_ms() <= nodes->lease_end_ms);
+}
+
+void pg_nodes_take_no_more(struct pg *pg)
+{
+	pg->nodes->is_leaving = true;
 }
 
 int pg_nodes_land(struct pg *pg, const char *owner, int status, struct pg_taken *taken)
@@ -328,6 +334,7 @@ struct pg_round {
 	struct pg *pg;
 	char owner[PG_OWNER_SIZE];
 	bool is_in;
+	bool is_leaving;
 	int64_t asked_ms;
 	int status; /* of the lease */
 	int64_t *unsure;
@@ -351,7 +358,7 @@ static void round_work(uv_work_t *work)
 	if (!round->is_in) {
 		round->status = enter(pg, &conn, round->owner, NULL);
 	}
-	if (round->status == 0) {
+	if (round->status == 0 && !round->is_leaving) {
 		const struct pg_wish wish = {.owner = round->owner,
 			.most = ROUND_MOST,
 			.again = round->unsure,
@@ -405,6 +412,7 @@ static void begin_round(struct pg *pg)
 	round->work.data = round;
 	round->pg = pg;
 	round->is_in = nodes->is_in;
+	round->is_leaving = nodes->is_leaving;
 	strcpy(round->owner, nodes->owner);
 	round->unsure = pg_nodes_copy_unsure(nodes, &round->unsure_count);
 	nodes->is_busy = true;

@@ -14,6 +14,7 @@ struct pg_nodes {
 	int64_t lease_end_ms; /* when it lets go of everything, on CLOCK_BOOTTIME */
 	atomic_llong *lease_told; /* where others read that; NULL: nobody does */
 	bool is_busy; /* with a round */
+	bool is_leaving; /* it takes no sessions any more */
 	uv_timer_t *timer;
 	/* Sessions that may be this server's, which it has not read. */
 	int64_t *unsure;

@@ -284,6 +284,13 @@ void place_wait_cancel(struct place_wait *wait)
 	}
 }
 
+void store_hand_over_most(struct store *store, bool (*stays)(void *arg, const char *id), void *arg)
+{
+	if (store_is_shared(store) && store->error == 0) {
+		store->engine->hand_over_most(store, stays, arg);
+	}
+}
+
 void store_hand_over(struct store *store)
 {
 	if (store_is_shared(store) && store->error == 0) {

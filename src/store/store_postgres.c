@@ -89,6 +89,46 @@ static void hand_over(struct store *store)
 	}
 }
 
+/** Sessions that stay, or that the database still says are ours, are not let go: their node has not left. */
+static int free_most(struct store *store, bool (*stays)(void *arg, const char *id), void *arg)
+{
+	struct pg *pg = pg_of(store);
+	struct pg_params params = {0};
+	pg_add_text(&params, pg_owner(pg), strlen(pg_owner(pg)));
+	int sid = pg_add_array(&params, PG_BIGINT_ARRAY);
+	list_for_each(link, &store->logs) {
+		struct session_log *log = list_entry(link, struct session_log, link);
+		if (stays(arg, log->id)) {
+			pg_put_bigint(&params, sid, pg_log_of(log)->sid);
+		}
+	}
+	PGresult *rows = pg_run(&pg->conn,
+		"UPDATE holdfast_session SET owner = '' WHERE owner = $1 AND sid <> ALL($2)",
+		&params, NULL);
+	pg_params_finish(&params);
+	PQclear(rows);
+	return rows ? 0 : -EIO;
+}
+
+static void hand_over_most(struct store *store, bool (*stays)(void *arg, const char *id), void *arg)
+{
+	pg_nodes_take_no_more(pg_of(store));
+	int r = pg_sync(store);
+	if (r == 0) {
+		save_all(store);
+		r = pg_sync(store);
+	}
+	if (r < 0 || free_most(store, stays, arg) < 0) {
+		return; /* with its lease they will be free */
+	}
+	list_for_each_safe(link, tmp, &store->logs) {
+		struct session_log *log = list_entry(link, struct session_log, link);
+		if (!stays(arg, log->id)) {
+			store_fenced(log);
+		}
+	}
+}
+
 static bool close_store(struct store *store)
 {
 	struct pg *pg = pg_of(store);
@@ -209,6 +249,7 @@ const struct store_engine store_postgres = {
 	.number = get_number,
 	.mirror = begin_mirror,
 	.hand_over = hand_over,
+	.hand_over_most = hand_over_most,
 	.blob_write = pg_blob_write,
 	.blob_keep = pg_blob_keep,
 	.blob_drop = pg_blob_drop,

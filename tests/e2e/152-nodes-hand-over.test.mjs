@@ -1,0 +1,53 @@
+// A node that is told to stop hands each session over as soon as its agent is gone, whatever the agents of others do.
+
+import assert from 'node:assert/strict';
+import { rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { after, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { startNodes } from '../support/nodes.mjs';
+import { Observer } from '../support/observer.mjs';
+import { Postgres } from '../support/postgres.mjs';
+import { input, post } from '../support/producer.mjs';
+import { demoAgent, scratchDir } from '../support/server.mjs';
+
+const postgres = Postgres.start({ after });
+
+/** Appends a note through a node as soon as that takes it; gives its seq. */
+async function insist(node, id) {
+	for (;;) {
+		const { status, body } = await node.request('POST', `/api/sessions/${id}/events`, { json: [input.note({ by: 'b' })] });
+		if (status === 200) {
+			return body.acks[0].seq;
+		}
+		assert.equal(status, 503, JSON.stringify(body));
+		await sleep(20);
+	}
+}
+
+test('sessions without an agent go at once, and the others when their agent has ended', async (t) => {
+	const dir = scratchDir(t);
+	const stay = join(dir, 'stay');
+	writeFileSync(stay, '');
+	const agent = `trap '' TERM; ${demoAgent()}; while [ -e ${stay} ]; do sleep 0.02; done`;
+	const limits = ['--limit', 'agent_stop_ms=60000,drain_ms=600000,node_lease_ms=600000'];
+	const [a, b] = await startNodes(t, postgres, 2, { agent, args: limits });
+	const seqs = {};
+	for (const id of ['with', 'without']) {
+		await a.createSession({ id });
+		if (id === 'with') {
+			const observer = await Observer.connect(t, a, id);
+			await observer.loadAll();
+			await observer.prompt('hello');
+			await observer.waitForEvent('turn_end');
+		}
+		seqs[id] = (await post(a, id, [input.note({ by: 'a' })])).max_seq;
+	}
+	const ended = a.stop();
+	assert.equal(await insist(b, 'without'), seqs.without + 1);
+	const refused = await b.request('POST', '/api/sessions/with/events', { json: [input.note({})] });
+	assert.deepEqual([refused.status, refused.body.error.code], [503, 'shutting_down'], 'its agent is there');
+	rmSync(stay);
+	assert.ok(await insist(b, 'with') > seqs.with);
+	await ended;
+});
