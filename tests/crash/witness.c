@@ -280,6 +280,14 @@ static void handle_deleted(void *owner, struct session *session)
 	leave(life);
 }
 
+/** There is one server: nobody else can have it. */
+static void handle_moved(void *owner, struct session *session)
+{
+	struct life *life = witness_life_of(owner, session);
+	say_wrong(life, "it has moved to another server");
+	leave(life);
+}
+
 static void handle_store_failed(void *owner, int error)
 {
 	((struct witness *)owner)->rig->is_failing = true;
@@ -330,6 +338,7 @@ int witness_open(struct witness *w)
 		.answered = handle_answered,
 		.changed = handle_changed,
 		.deleted = handle_deleted,
+		.moved = handle_moved,
 		.store_failed = handle_store_failed,
 		.store_revived = handle_store_revived,
 		.returned = handle_returned,
@@ -337,13 +346,12 @@ int witness_open(struct witness *w)
 	struct rig *rig = w->rig;
 	free(rig->why);
 	rig->why = NULL;
-	int r = session_table_open(
-		&(struct session_table_config){.loop = &rig->loop,
-			.limits = &rig->limits,
-			.clock = &rig->clock,
-			.place = {.dir = rig->dir, .durability = rig->durability},
-			.ops = &ops,
-			.owner = w},
+	int r = session_table_open(&(struct session_table_config){.loop = &rig->loop,
+					   .limits = &rig->limits,
+					   .clock = &rig->clock,
+					   .place = rig_place(rig),
+					   .ops = &ops,
+					   .owner = w},
 		&rig->table, &rig->why);
 	for (size_t i = 0; r == 0 && i < w->life_count; i++) {
 		rejoin(w->lives[i]);

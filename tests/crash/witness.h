@@ -124,8 +124,10 @@ uint64_t witness_key(size_t state, char name[WITNESS_KEY]);
  * The journal gives a session back up to one of its inputs, `last`: all keys up to there must be
  * known, each once, and none behind it. Returns what is wrong with the key of *ret_state, or NULL.
  */
-const char *witness_check_keys(const struct life *life, size_t cut, size_t last, const char *dir,
-	struct session *session, size_t *ret_state);
+const char *witness_check_keys(const struct life *life, size_t cut, size_t last,
+	const struct rig *rig, struct session *session, size_t *ret_state);
+/** A session's file, or what the engine has in its place. */
+void witness_read_file(const struct rig *rig, const char *id, const char *name, struct buffer *out);
 
 /**
  * When what is known changed last, up to a cut: between two cuts with the same moment nothing was

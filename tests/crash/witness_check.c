@@ -37,12 +37,21 @@ __attribute__((format(printf, 3, 4))) static void find_fault(
 
 /* --- logs --- */
 
-static void read_log(const struct rig *rig, const char *id, struct buffer *out)
+void witness_read_file(const struct rig *rig, const char *id, const char *name, struct buffer *out)
 {
 	struct buffer path = {0};
-	log_path(&path, rig->dir, id, "events.jsonl");
+	if (rig->read_file) {
+		rig->read_file(id, name, out);
+		return;
+	}
+	log_path(&path, rig->dir, id, name);
 	file_read(path.data, out);
 	buffer_finish(&path);
+}
+
+static void read_log(const struct rig *rig, const char *id, struct buffer *out)
+{
+	witness_read_file(rig, id, "events.jsonl", out);
 }
 
 /**
@@ -204,8 +213,7 @@ static void check_keys(
 	struct check *check, const struct life *life, struct session *session, size_t last)
 {
 	size_t state;
-	const char *wrong =
-		witness_check_keys(life, check->cut, last, check->rig->dir, session, &state);
+	const char *wrong = witness_check_keys(life, check->cut, last, check->rig, session, &state);
 	if (wrong) {
 		find_fault(check, life->id, "the key of input %zu of %zu %s", state, last, wrong);
 	}

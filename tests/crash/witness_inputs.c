@@ -8,9 +8,34 @@
 #include <stdlib.h>
 #include <string.h>
 
+struct names {
+	struct names_wait wait;
+	bool is_done;
+};
+
+static void handle_names(struct names_wait *wait)
+{
+	((struct names *)wait)->is_done = true;
+}
+
+/** The doors wait for the names of a session before they take inputs for it, and so do we. */
+static struct session *get_session(struct witness *w, const char *id)
+{
+	struct names names = {.wait = {.done = handle_names}};
+	struct session *session = session_table_get(w->rig->table, id, strlen(id));
+	if (session && !session_has_names(session)) {
+		session_load_names(session, &names.wait);
+		while (!names.is_done) {
+			uv_run(&w->rig->loop, UV_RUN_ONCE);
+		}
+		session = session_table_get(w->rig->table, id, strlen(id));
+	}
+	return session;
+}
+
 static int find_life(struct witness *w, const char *id, struct life **ret_life)
 {
-	struct session *session = session_table_get(w->rig->table, id, strlen(id));
+	struct session *session = get_session(w, id);
 	if (session) {
 		*ret_life = witness_life_of(w, session);
 		return *ret_life ? 0 : -ENOENT;

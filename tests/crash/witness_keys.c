@@ -78,14 +78,12 @@ static const char *check_key(
 		       : NULL;
 }
 
-const char *witness_check_keys(const struct life *life, size_t cut, size_t last, const char *dir,
-	struct session *session, size_t *ret_state)
+const char *witness_check_keys(const struct life *life, size_t cut, size_t last,
+	const struct rig *rig, struct session *session, size_t *ret_state)
 {
 	struct buffer file = {0};
-	struct buffer path = {0};
 	const char *wrong = NULL;
-	log_path(&path, dir, life->id, "keys.jsonl");
-	file_read(path.data, &file);
+	witness_read_file(rig, life->id, "keys.jsonl", &file);
 	for (size_t i = 0; i < life->state_count && !wrong; i++) {
 		if (life->states[i].has_key) {
 			*ret_state = i;
@@ -93,7 +91,6 @@ const char *witness_check_keys(const struct life *life, size_t cut, size_t last,
 			wrong = !wrong && count_lines(&file, i) > 1 ? "is there twice" : wrong;
 		}
 	}
-	buffer_finish(&path);
 	buffer_finish(&file);
 	return wrong;
 }

@@ -84,6 +84,31 @@ void postgres_stop(void)
 	free(postgres.dir);
 }
 
+const char *postgres_dir(void)
+{
+	return postgres.dir;
+}
+
+void postgres_read_file(const char *id, const char *name, struct buffer *out)
+{
+	bool is_log = strcmp(name, "events.jsonl") == 0;
+	char *sql = xprintf(
+		is_log ? "SELECT line || chr(10) FROM holdfast_event JOIN holdfast_session USING (sid)"
+			 " WHERE id = '%s' ORDER BY seq"
+		       : "SELECT lines FROM holdfast_name JOIN holdfast_session USING (sid)"
+			 " WHERE id = '%s' ORDER BY at",
+		id);
+	PGresult *result = PQexec(postgres.admin, sql);
+	if (PQresultStatus(result) != PGRES_TUPLES_OK) {
+		die(PQresultErrorMessage(result));
+	}
+	for (int row = 0; row < PQntuples(result); row++) {
+		buffer_append_str(out, PQgetvalue(result, row, 0));
+	}
+	PQclear(result);
+	free(sql);
+}
+
 static void end_fault(void)
 {
 	if (postgres.has_releaser) {

@@ -5,11 +5,15 @@
 #ifndef HOLDFAST_TESTS_POSTGRES_H
 #define HOLDFAST_TESTS_POSTGRES_H
 
+#include "holdfast/buffer.h"
+
 #include <stdbool.h>
 
 /** Starts it; the address is good until postgres_stop(). */
 const char *postgres_start(void);
 void postgres_stop(void);
+/** Where its socket is. */
+const char *postgres_dir(void);
 /** Nothing is in it any more. */
 void postgres_clear(void);
 /** From now on it refuses what is written, or takes it again. */
@@ -26,6 +30,8 @@ void postgres_fault(enum postgres_fault fault);
 void postgres_take_over(const char *id);
 /** How many events a session has; -1: there is none of this name. */
 int postgres_count_events(const char *id);
+/** What it has in place of a session's file: the lines of `events.jsonl` or `keys.jsonl`. */
+void postgres_read_file(const char *id, const char *name, struct buffer *out);
 /** Runs a statement; returns the number in its first row, or 0. */
 long postgres_ask(const char *sql);
 

@@ -224,6 +224,17 @@ void rig_finish(struct rig *rig)
 	free(rig->dir);
 }
 
+struct store_place rig_place(const struct rig *rig)
+{
+	return (struct store_place){.dir = rig->dir,
+		.durability = rig->durability,
+		.engine = rig->memory     ? &memory_engine
+			  : rig->database ? &store_postgres
+					  : NULL,
+		.node_address = rig->node_address,
+		.engine_arg = rig->memory ? (void *)rig->memory : (void *)rig->database};
+}
+
 int rig_open(struct rig *rig)
 {
 	static const struct session_ops ops = {
@@ -238,21 +249,13 @@ int rig_open(struct rig *rig)
 	};
 	free(rig->why);
 	rig->why = NULL;
-	return session_table_open(
-		&(struct session_table_config){.loop = &rig->loop,
-			.limits = &rig->limits,
-			.clock = &rig->clock,
-			.place = {.dir = rig->dir,
-				.durability = rig->durability,
-				.engine = rig->memory     ? &memory_engine
-					  : rig->database ? &store_postgres
-							  : NULL,
-				.node_address = rig->node_address,
-				.engine_arg =
-					rig->memory ? (void *)rig->memory : (void *)rig->database},
-			.ops = &ops,
-			.owner = rig,
-			.metrics = rig->metrics},
+	return session_table_open(&(struct session_table_config){.loop = &rig->loop,
+					  .limits = &rig->limits,
+					  .clock = &rig->clock,
+					  .place = rig_place(rig),
+					  .ops = &ops,
+					  .owner = rig,
+					  .metrics = rig->metrics},
 		&rig->table, &rig->why);
 }
 

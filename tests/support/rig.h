@@ -20,6 +20,8 @@ struct rig {
 	bool owns_dir;
 	struct memory *memory; /* where the store is then, in place of the directory */
 	const char *database; /* the same: its address */
+	/* What that has in place of a session's file; NULL: the directory has it. */
+	void (*read_file)(const char *id, const char *name, struct buffer *out);
 	const char *node_address; /* others use it, too; NULL: nobody does */
 	char *why; /* why rig_open() failed */
 	struct metrics *metrics; /* set by a test that counts; its own */
@@ -43,6 +45,8 @@ void rig_init_on(struct rig *rig, const char *dir);
  */
 void rig_finish(struct rig *rig);
 
+/** Where its store is. */
+struct store_place rig_place(const struct rig *rig);
 int rig_open(struct rig *rig);
 /** As a server that is told to stop. */
 void rig_close(struct rig *rig);
