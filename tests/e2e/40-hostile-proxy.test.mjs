@@ -5,7 +5,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Killer, hostileRun } from '../support/hostile_run.mjs';
 import { partOf } from '../support/part.mjs';
-import { Server, demoAgent } from '../support/server.mjs';
+import { Server, demoAgent, unsynced } from '../support/server.mjs';
 
 const RUNS = Number(process.env.HOLDFAST_PROXY_RUNS ?? 1_000);
 const FIRST_SEED = Number(process.env.HOLDFAST_PROXY_SEED ?? 1);
@@ -13,7 +13,7 @@ const AT_ONCE = 64;
 const SEEDS = partOf(Array.from({ length: RUNS }, (_, i) => FIRST_SEED + i));
 
 test(`${SEEDS.length} runs on a hostile network end equal to the log`, async (t) => {
-	const server = await Server.start(t, { agent: demoAgent('--rate 0'), args: ['--durability', 'write'] });
+	const server = await Server.start(t, { agent: demoAgent('--rate 0'), args: unsynced });
 	const seeds = [...SEEDS];
 	const events = {};
 	const failures = [];

@@ -97,6 +97,9 @@ function moreOptions(listen) {
 	return dir && !listen ? ['--tls-cert', join(dir, 'cert.pem'), '--tls-key', join(dir, 'key.pem')] : [];
 }
 
+/** Options for servers of long tests that need no disk to sync; a database decides that itself. */
+export const unsynced = process.env.HOLDFAST_TEST_STORE ? [] : ['--durability', 'write'];
+
 /** With HOLDFAST_TEST_STORE, the socket's directory of a PostgreSQL, sessions are in a database of each data directory's own. */
 function inDatabase(dataDir) {
 	const host = process.env.HOLDFAST_TEST_STORE;
