@@ -16,6 +16,8 @@ struct store_facts_of_database {
 	char *standby_names; /* synchronous_standby_names; "": none is waited for */
 	int64_t standbys; /* that are connected */
 	int64_t synchronous; /* of them, those that commits wait for */
+	int64_t timeline; /* which a promotion and a recovery change; 0: it does not say */
+	int64_t timeline_used; /* that on which sessions were used last; 0: nobody has noted one */
 	int64_t clock_ahead_ms; /* of ours */
 	bool has_commits; /* some were made: */
 	int64_t commit_us; /* the time of most */

@@ -137,6 +137,7 @@ struct pg_part {
 	uint64_t fence_now;
 	uint64_t raises; /* of it that nobody knows of whether they happened */
 	bool was_tried_again; /* after its answer was lost */
+	bool is_behind; /* the database has less of it than it had */
 };
 
 /* Who has a session: a random number in hex digits, a new one with each lease that was not renewed. */
@@ -162,6 +163,15 @@ struct pg_log {
 	bool has_records; /* the database has some of it */
 };
 
+/** Which database this is: pg_place.c. */
+struct pg_place {
+	atomic_llong
+		n; /* grows when it is found to be another one; of what a thread has seen last */
+	int64_t known; /* the loop's: that of its logs */
+	atomic_bool
+		was_asynchronous; /* commits did not wait for a standby when it was looked at last */
+};
+
 #define PG_READERS 4
 struct pg {
 	struct shelf shelf;
@@ -169,6 +179,7 @@ struct pg {
 	struct store *store;
 	char *address;
 	struct pg_nodes *nodes; /* the lease: pg_nodes.c */
+	struct pg_place place;
 	/* The writer, whose thread has `conn` and the group in flight while it works. */
 	struct worker *writer;
 	struct pg_conn conn;
@@ -243,6 +254,7 @@ struct pg_taken {
 	PGresult *events; /* NULL with those behind it: there are no sessions */
 	PGresult *records;
 	PGresult *blobs;
+	int64_t place; /* pg_place.n of the database that they are of */
 };
 
 /**
@@ -280,6 +292,23 @@ void pg_seek(struct store *store, const char *id, struct place_wait *wait);
 const unsigned char *pg_node_key(const struct store *store);
 
 void pg_make_name(char ret[PG_OWNER_SIZE]);
+
+/* --- pg_place.c: whether the database is an older copy; if so, all sessions get new epochs --- */
+
+/* The timeline on which it writes; an error on a standby. */
+#define PG_TIMELINE \
+	"('x' || substr(pg_walfile_name(pg_current_wal_insert_lsn()), 1, 8))::bit(32)::bigint"
+
+/** Looks at it on any thread, and notes what it is. Blocks. A negative errno: it is not known. */
+int pg_place_check(struct pg *pg, struct pg_conn *conn, char **ret_why);
+/** The same when it lacks something that this server has written there. */
+int pg_place_is_behind(struct pg *pg, struct pg_conn *conn, char **ret_why);
+/** The logs that there are from now on are of the database that was looked at last. */
+void pg_place_begin(struct pg *pg);
+/** Whether sessions that were taken are of that one, which it lets begin if it has come meanwhile. */
+bool pg_place_fits(struct pg *pg, const struct pg_taken *taken);
+/** If that has become another one, lets go of the logs, unless a group is in flight. */
+void pg_place_start_over(struct pg *pg);
 
 /* --- pg_shelf.c --- */
 /* With it, rows of holdfast_shown are there in the order of their numbers. "hfshown" in ASCII. */

@@ -66,6 +66,17 @@ static int take_facts(struct pg_conn *conn, struct store_facts_of_database *fact
 	return r;
 }
 
+/** What does not say it is none the worse. */
+static void take_timeline(struct pg_conn *conn, struct store_facts_of_database *facts)
+{
+	PGresult *rows = pg_run(conn, "SELECT " PG_TIMELINE, NULL, NULL);
+	facts->timeline = rows ? pg_get_bigint(rows, 0, 0) : 0;
+	PQclear(rows);
+	rows = pg_run(conn, "SELECT timeline FROM holdfast_place", NULL, NULL);
+	facts->timeline_used = PQntuples(rows) ? pg_get_bigint(rows, 0, 0) : 0;
+	PQclear(rows);
+}
+
 /** The look takes a while: its middle is when the other clock was read. */
 static int take_clock(struct pg_conn *conn, struct store_facts_of_database *facts, char **ret_why)
 {
@@ -116,6 +127,9 @@ int store_doctor_ask(const char *address, struct store_facts_of_database *ret_fa
 	int r = pg_connect(&conn, address, ret_why);
 	r = r < 0 ? r : take_facts(&conn, ret_facts, ret_why);
 	r = r < 0 ? r : take_clock(&conn, ret_facts, ret_why);
+	if (r == 0) {
+		take_timeline(&conn, ret_facts);
+	}
 	/* A commit would wait for ever for a standby that is not there, or be refused. */
 	bool waits = r == 0 && *ret_facts->standby_names && !ret_facts->synchronous;
 	if (r == 0 && !ret_facts->is_standby && !waits) {

@@ -297,6 +297,7 @@ static void fail(struct pg *pg)
 void pg_group_land(struct pg *pg)
 {
 	pg->is_busy = false;
+	pg_place_start_over(pg);
 	if (pg->flight.status < 0) {
 		fail(pg);
 	} else {

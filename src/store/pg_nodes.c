@@ -177,7 +177,8 @@ int pg_nodes_land(struct pg *pg, const char *owner, int status, struct pg_taken 
 	char *why = NULL;
 	if (!pg_nodes_is(nodes, owner) || pg->store->closing) {
 		status = status < 0 ? status : -EAGAIN; /* they are free again, or soon */
-	} else if (status == -EINPROGRESS || (status == 0 && !pg_nodes_may_take(pg))) {
+	} else if (status == -EINPROGRESS ||
+		   (status == 0 && (!pg_nodes_may_take(pg) || !pg_place_fits(pg, taken)))) {
 		pg_nodes_add_unsure(nodes, taken);
 		status = -EAGAIN;
 	} else if (status == 0) {
@@ -288,6 +289,8 @@ int pg_nodes_enter(struct pg *pg, char **ret_why)
 		free(*ret_why);
 		*ret_why = say_busy(pg);
 	}
+	r = r < 0 ? r : pg_place_check(pg, &pg->conn, ret_why);
+	pg_place_begin(pg);
 	r = r < 0 || !pg->nodes->address ? r : read_key(pg, ret_why);
 	r = r < 0 ? r : pg_take(&pg->conn, &all, &taken, ret_why);
 	r = r < 0 ? r : pg_adopt(pg, &taken, ret_why);
@@ -351,8 +354,12 @@ static void round_work(uv_work_t *work)
 	round->asked_ms = now_ms();
 	round->take_status = -EAGAIN;
 	round->status = round->is_in ? renew(pg, round->owner) : -EIO;
-	if ((round->is_in && (round->status < 0 || !pg->nodes->address)) ||
-		!pg_reader_take(pg, &conn)) {
+	if ((round->is_in && round->status < 0) || !pg_reader_take(pg, &conn)) {
+		return;
+	}
+	int r = pg_place_check(pg, &conn, NULL);
+	if (r < 0 || (round->is_in && !pg->nodes->address)) {
+		pg_reader_give(pg, &conn);
 		return;
 	}
 	if (!round->is_in) {
@@ -394,6 +401,7 @@ static void round_done(uv_work_t *work, int status)
 	pg->store->jobs--;
 	pg->nodes->is_busy = false;
 	land_lease(pg, round);
+	pg_place_start_over(pg);
 	int r = pg_nodes_land(pg, round->owner, round->take_status, &round->taken);
 	if (r == 0 && count) {
 		diag(DIAG_INFO, "took over %d sessions that no node had", count);

@@ -42,6 +42,11 @@ static const char *const steps[] = {
 	"CREATE INDEX holdfast_shown_order ON holdfast_shown (n);"
 	/* What a round looks for. */
 	"CREATE INDEX holdfast_node_holder ON holdfast_node (holder);",
+	/* 4: which database this is, to tell an older copy from it */
+	"CREATE TABLE holdfast_place ("
+	" one boolean PRIMARY KEY DEFAULT true CHECK (one), system bigint NOT NULL,"
+	" timeline bigint NOT NULL, relation bigint NOT NULL, synchronous bigint NOT NULL,"
+	" n bigint NOT NULL);",
 };
 
 #define VERSION (sizeof(steps) / sizeof(steps[0]))

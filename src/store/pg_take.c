@@ -92,6 +92,16 @@ static PGresult *run_take(struct pg_conn *conn, const struct pg_wish *wish, char
 	return rows;
 }
 
+/** Whoever finds that the database is another one waits for our locks: what we have, we have of this one. */
+static int read_place(struct pg_conn *conn, struct pg_taken *taken, char **ret_why)
+{
+	PGresult *rows = pg_run(conn, "SELECT n FROM holdfast_place", NULL, ret_why);
+	int r = rows ? 0 : -EIO;
+	taken->place = PQntuples(rows) ? pg_get_bigint(rows, 0, 0) : 0;
+	PQclear(rows);
+	return r;
+}
+
 static int read_rest(struct pg_conn *conn, struct pg_taken *taken, char **ret_why)
 {
 	struct pg_params params = {0};
@@ -103,7 +113,7 @@ static int read_rest(struct pg_conn *conn, struct pg_taken *taken, char **ret_wh
 	taken->records = taken->events ? pg_run(conn, records_sql, &params, ret_why) : NULL;
 	taken->blobs = taken->records ? pg_run(conn, blobs_sql, &params, ret_why) : NULL;
 	pg_params_finish(&params);
-	return taken->blobs ? 0 : -EIO;
+	return taken->blobs ? read_place(conn, taken, ret_why) : -EIO;
 }
 
 int pg_take(

@@ -68,8 +68,8 @@ static const char unshow_sql[] =
  */
 static const char settle_sql[] =
 	"UPDATE holdfast_session AS s SET fence = w.target"
-	" FROM unnest($1::bigint[], $2::bigint[], $3::bigint[]) WITH ORDINALITY AS w(sid, fence, target, place)"
-	" WHERE s.sid = w.sid AND s.owner = $4 AND s.fence >= w.fence AND s.fence < w.target"
+	" FROM unnest($1::bigint[], $2::bigint[]) WITH ORDINALITY AS w(sid, target, place)"
+	" WHERE s.sid = w.sid AND s.owner = $3 AND s.fence < w.target"
 	" RETURNING w.place, s.last_record";
 
 /* Of those that it did not raise: which are there all the same, and somebody else's. */
@@ -287,14 +287,15 @@ static void put_appends(struct pg_part **parts, size_t count, struct pg_params *
 /* --- one try --- */
 
 /**
- * Those whose row was ours are there; the others are fenced off, but for new ones that an earlier
- * try may have made. Returns whether there are such.
+ * Those whose row was ours are there. A new one whose name is taken is fenced off, unless an earlier
+ * try may have made it. Of the others nobody knows whether another server has them, or the database
+ * has become an older copy. Returns whether there are such.
  */
 static bool take_winners(struct pg_part **parts, size_t count, const PGresult *won)
 {
 	bool is_in_doubt = false;
 	for (size_t i = 0; i < count; i++) {
-		parts[i]->is_fenced = !(parts[i]->is_new && parts[i]->was_tried_again);
+		parts[i]->is_fenced = parts[i]->is_new && !parts[i]->was_tried_again;
 	}
 	for (int row = 0; row < PQntuples(won); row++) {
 		struct pg_part *part = part_of_row(parts, count, won, row, 0);
@@ -352,7 +353,8 @@ static int try_group(struct pg *pg, char **ret_why)
 /** Its fence has been raised, and it has this last record. */
 static void settle_part(struct pg_part *part, uint64_t last_record)
 {
-	part->is_there = part->last > part->after && last_record >= part->last;
+	part->is_there = part->last > part->after && last_record == part->last;
+	part->is_behind = last_record < part->after;
 	part->is_new = false; /* its row is there */
 	part->is_fenced = false;
 }
@@ -373,11 +375,9 @@ static PGresult *raise_fences(struct pg *pg, struct pg_part **parts, size_t coun
 {
 	struct pg_params params = {0};
 	int sid = pg_add_array(&params, PG_BIGINT_ARRAY);
-	int fence = pg_add_array(&params, PG_BIGINT_ARRAY);
 	int target = pg_add_array(&params, PG_BIGINT_ARRAY);
 	for (size_t i = 0; i < count; i++) {
 		pg_put_bigint(&params, sid, parts[i]->sid);
-		pg_put_bigint(&params, fence, (int64_t)parts[i]->fence_now);
 		pg_put_bigint(&params, target, (int64_t)(parts[i]->fence_now + ++parts[i]->raises));
 	}
 	pg_add_text(&params, pg->flight.owner, strlen(pg->flight.owner));
@@ -463,6 +463,21 @@ static int settle(struct pg *pg, char **ret_why)
 	return r;
 }
 
+/** What the database lacks of our sessions, nobody can give it again: they begin anew. 0, or it is not done yet. */
+static int give_up_older(struct pg *pg, char **ret_why)
+{
+	bool is_behind = false;
+	list_for_each(link, &pg->flight.parts) {
+		is_behind = is_behind || (is_open(part_in(link)) && part_in(link)->is_behind);
+	}
+	int r = is_behind ? pg_place_is_behind(pg, &pg->conn, ret_why) : 0;
+	list_for_each(link, &pg->flight.parts) {
+		struct pg_part *part = part_in(link);
+		part->is_fenced = part->is_fenced || (is_behind && r == 0 && !part->is_there);
+	}
+	return r;
+}
+
 static bool is_over(const struct pg *pg)
 {
 	uint64_t at = atomic_load(&pg->give_up_at);
@@ -485,10 +500,14 @@ static int step(struct pg *pg, char **ret_why)
 	if (!pg_is_alive(&pg->conn)) {
 		pg_disconnect(&pg->conn);
 		int r = pg_connect(&pg->conn, pg->address, ret_why);
+		r = r < 0 ? r : pg_place_check(pg, &pg->conn, ret_why);
+		if (r < 0) {
+			pg_disconnect(&pg->conn);
+		}
 		return r < 0 ? -ENOTCONN : 1;
 	}
 	if (pg->is_in_doubt) {
-		if (settle(pg, ret_why) == 0) {
+		if (settle(pg, ret_why) == 0 && give_up_older(pg, ret_why) == 0) {
 			pg->is_in_doubt = false;
 			return is_settled(pg) ? 0 : 1;
 		}

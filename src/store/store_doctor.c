@@ -96,6 +96,18 @@ static void judge_standbys(struct judging *judging, const struct store_facts_of_
 	}
 }
 
+static void judge_timeline(struct judging *judging, const struct store_facts_of_database *facts)
+{
+	if (facts->timeline && facts->timeline_used && facts->timeline != facts->timeline_used) {
+		say(judging, FINDING_WARNING,
+			"timeline %" PRId64 ", and sessions were used on %" PRId64
+			" last: unless commits waited for this standby, they get new epochs at the next start",
+			facts->timeline, facts->timeline_used);
+	} else if (facts->timeline) {
+		say(judging, FINDING_GOOD, "timeline %" PRId64, facts->timeline);
+	}
+}
+
 static void judge_rest(struct judging *judging, const struct store_facts_of_database *facts)
 {
 	int64_t ahead = facts->clock_ahead_ms;
@@ -126,6 +138,7 @@ enum store_finding store_doctor_judge(const struct store_facts_of_database *fact
 	judge_kind(&judging, facts);
 	judge_disk(&judging, facts);
 	judge_standbys(&judging, facts);
+	judge_timeline(&judging, facts);
 	judge_rest(&judging, facts);
 	return judging.worst;
 }

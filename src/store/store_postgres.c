@@ -62,7 +62,13 @@ static int open_store(struct store *store, const struct store_place *place, char
 	store_recovered(store);
 	store->opening = false;
 	pg_sweep(pg);
-	return pg_sync(store);
+	r = pg_sync(store);
+	if (r < 0) {
+		*ret_why =
+			xprintf("cannot use the database: it refuses to write: %s", strerror(-r));
+		pg_nodes_leave(pg);
+	}
+	return r;
 }
 
 static bool has_no_jobs(void *arg)

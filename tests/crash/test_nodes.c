@@ -453,6 +453,117 @@ static void a_deletion_that_was_warned_of_is_confirmed(void **state)
 	assert_int_equal(postgres_count_events("s"), -1);
 }
 
+/* --- older copies --- */
+
+static void save_copy(void)
+{
+	postgres_ask("CREATE SCHEMA copy; CREATE TABLE copy.session AS TABLE holdfast_session;"
+		     "CREATE TABLE copy.record AS TABLE holdfast_record;"
+		     "CREATE TABLE copy.event AS TABLE holdfast_event");
+}
+
+/** Under nodes that are at work, and with nothing in it that says so. */
+static void restore_copy(void)
+{
+	postgres_ask(
+		"TRUNCATE holdfast_session, holdfast_record, holdfast_event;"
+		"INSERT INTO holdfast_session SELECT * FROM copy.session;"
+		"INSERT INTO holdfast_record SELECT * FROM copy.record;"
+		"INSERT INTO holdfast_event SELECT * FROM copy.event; DROP SCHEMA copy CASCADE");
+}
+
+static uint64_t epoch_of(struct rig *rig, const char *id)
+{
+	return session_log_epoch(get(rig, id)->log);
+}
+
+/** Whoever takes it first has it with another epoch. */
+static struct rig *wait_for_other_epoch(struct nodes *nodes, const char *id, uint64_t epoch)
+{
+	for (;;) {
+		struct rig *rigs[] = {&nodes->a, &nodes->b};
+		for (size_t i = 0; i < 2; i++) {
+			if (get(rigs[i], id) && epoch_of(rigs[i], id) != epoch) {
+				return rigs[i];
+			}
+		}
+		run(&nodes->a, &nodes->b);
+	}
+}
+
+/** Whoever writes a session of its own notices that the database lacks what it wrote; the others hear of it. */
+static void an_older_copy_is_noticed_by_what_it_lacks(void **state)
+{
+	struct nodes *nodes = *state;
+	bool duplicate;
+	put_key(rig_session(&nodes->a, "s"), "k1", &duplicate);
+	put_key(rig_session(&nodes->b, "t"), "k1", &duplicate);
+	rig_settle(&nodes->a);
+	rig_settle(&nodes->b);
+	uint64_t s = epoch_of(&nodes->a, "s");
+	uint64_t t = epoch_of(&nodes->b, "t");
+	save_copy();
+	put_key(get(&nodes->a, "s"), "k2", &duplicate);
+	rig_settle(&nodes->a);
+	restore_copy();
+	assert_int_equal(put_key(get(&nodes->a, "s"), "k3", &duplicate), 3);
+	rig_settle(&nodes->a);
+	wait_for_other_epoch(nodes, "t", t);
+	struct rig *rig = wait_for_other_epoch(nodes, "s", s);
+	assert_int_equal(find_key(rig, "s", "k1"), 1);
+	assert_int_equal(find_key(rig, "s", "k2"), 0);
+	assert_int_equal(put_key(get(rig, "s"), "k4", &duplicate), 2);
+	rig_settle(rig);
+	assert_int_equal(postgres_count_events("s"), 2);
+}
+
+/** A server alone has its sessions all the time: nobody hears that there are none. */
+static void a_server_alone_begins_anew(void **state)
+{
+	struct nodes *nodes = *state;
+	bool duplicate;
+	rig_close(&nodes->b);
+	rig_close(&nodes->a);
+	nodes->a.node_address = NULL;
+	assert_int_equal(rig_open(&nodes->a), 0);
+	put_key(rig_session(&nodes->a, "s"), "k1", &duplicate);
+	rig_settle(&nodes->a);
+	uint64_t epoch = epoch_of(&nodes->a, "s");
+	save_copy();
+	put_key(get(&nodes->a, "s"), "k2", &duplicate);
+	rig_settle(&nodes->a);
+	restore_copy();
+	put_key(get(&nodes->a, "s"), "k3", &duplicate);
+	rig_settle(&nodes->a);
+	assert_non_null(get(&nodes->a, "s"));
+	assert_int_not_equal(epoch_of(&nodes->a, "s"), epoch);
+	assert_int_equal(put_key(get(&nodes->a, "s"), "k4", &duplicate), 2);
+	rig_settle(&nodes->a);
+	assert_int_equal(postgres_count_events("s"), 2);
+}
+
+/** A promotion makes a new timeline. What had all commits is no older copy. */
+static void a_new_timeline_is_another_copy_unless_commits_waited(void **state)
+{
+	struct nodes *nodes = *state;
+	bool duplicate;
+	for (int synchronous = 0; synchronous < 2; synchronous++) {
+		struct session *session = get(&nodes->a, "s");
+		put_key(session ? session : rig_session(&nodes->a, "s"), "k", &duplicate);
+		rig_settle(&nodes->a);
+		uint64_t epoch = epoch_of(&nodes->a, "s");
+		rig_close(&nodes->b);
+		rig_close(&nodes->a);
+		postgres_ask(
+			synchronous
+				? "UPDATE holdfast_place SET timeline = timeline - 1, synchronous = 1"
+				: "UPDATE holdfast_place SET timeline = timeline - 1");
+		assert_int_equal(rig_open(&nodes->a), 0);
+		assert_int_equal(rig_open(&nodes->b), 0);
+		assert_int_equal(epoch_of(&nodes->a, "s") == epoch, synchronous);
+	}
+}
+
 int main(void)
 {
 #define CASE(name)                                 \
@@ -474,6 +585,9 @@ int main(void)
 		CASE(a_session_is_made_twice),
 		CASE(who_fails_half_way_gives_up_its_lease),
 		CASE(a_deletion_that_was_warned_of_is_confirmed),
+		CASE(an_older_copy_is_noticed_by_what_it_lacks),
+		CASE(a_server_alone_begins_anew),
+		CASE(a_new_timeline_is_another_copy_unless_commits_waited),
 	};
 	diag_set_level(DIAG_SILENT);
 	return cmocka_run_group_tests_name("nodes", tests, start_database, stop_database);

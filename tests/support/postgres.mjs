@@ -42,6 +42,23 @@ export class Postgres {
 		return postgres;
 	}
 
+	/** A standby of it, which is to be promoted one day. `isSynchronous`: commits wait for it. */
+	standby(t, { isSynchronous }) {
+		const standby = new Postgres();
+		standby.host = `${this.host}-standby`;
+		execFileSync(SCRIPT, ['standby', standby.host, this.host], { stdio: ['ignore', 'ignore', 'inherit'] });
+		defer(t, () => execFileSync(SCRIPT, ['stop', standby.host], { stdio: 'ignore' }));
+		if (isSynchronous) {
+			this.ask('postgres', "ALTER SYSTEM SET synchronous_standby_names = 'standby'");
+			this.ask('postgres', 'SELECT pg_reload_conf()');
+		}
+		return standby;
+	}
+
+	promote() {
+		execFileSync(SCRIPT, ['promote', this.host], { stdio: ['ignore', 'ignore', 'inherit'] });
+	}
+
 	/** Ends it without a warning, as a power cut does; up() starts it again. */
 	kill9() {
 		const file = join(this.host, 'data/postmaster.pid');
@@ -64,6 +81,12 @@ export class Postgres {
 	/** The address of a database as commands take it. */
 	url(name) {
 		return `postgresql://holdfast@/${name}?host=${encodeURIComponent(this.host)}`;
+	}
+
+	/** Where a server finds the one of both that takes writes. */
+	addressWith(standby, name) {
+		makeDatabase(this.host, name);
+		return `host=${this.host},${standby.host} user=holdfast dbname=${name} target_session_attrs=read-write`;
 	}
 
 	ask(name, sql) {

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# A PostgreSQL for tests: postgres.sh start DIR | up DIR | stop DIR; up starts it again. Its socket is in DIR, which must not be there yet; it listens nowhere else.
+# A PostgreSQL for tests: postgres.sh start DIR | up DIR | stop DIR | standby DIR FROM | promote DIR; up starts it again. Its socket is in DIR, which must not be there yet; it listens nowhere else.
 # It does not sync: what a test wants to know is what the database promises, not what the disk under it does.
 set -euo pipefail
 
@@ -31,12 +31,22 @@ start)
 	as_user "$bin/initdb" --pgdata "$dir/data" --auth trust --username holdfast --encoding UTF8 --locale C --no-sync >"$dir.log" 2>&1 || { cat "$dir.log" >&2; exit 1; }
 	up
 	;;
+standby)
+	mkdir -p "$dir"
+	[ "$(id -u)" -ne 0 ] || chown postgres: "$dir"
+	as_user "$bin/pg_basebackup" --host "$3" --username holdfast --pgdata "$dir/data" --write-recovery-conf --checkpoint fast --no-sync >"$dir.log" 2>&1 || { cat "$dir.log" >&2; exit 1; }
+	echo "primary_conninfo = 'host=$3 user=holdfast application_name=standby'" | as_user tee -a "$dir/data/postgresql.auto.conf" >/dev/null
+	up
+	;;
+promote)
+	as_user "$bin/pg_ctl" --pgdata "$dir/data" -s --wait --timeout 120 promote
+	;;
 stop)
 	as_user "$bin/pg_ctl" --pgdata "$dir/data" -s --mode immediate stop || true
 	rm -rf "$dir" "$dir.log"
 	;;
 *)
-	echo "postgres.sh: start DIR | up DIR | stop DIR" >&2
+	echo "postgres.sh: start DIR | up DIR | stop DIR | standby DIR FROM | promote DIR" >&2
 	exit 2
 	;;
 esac

@@ -19,6 +19,8 @@ static struct store_facts_of_database good(void)
 		.standby_names = (char *)"one",
 		.standbys = 1,
 		.synchronous = 1,
+		.timeline = 2,
+		.timeline_used = 2,
 		.has_commits = true,
 		.commit_us = 900,
 		.slowest_us = 2000,
@@ -75,6 +77,8 @@ CASE(no_standby, (facts.standby_names = (char *)"", facts.standbys = 0), FINDING
 	"lost with its disk")
 CASE(a_clock_that_is_off, facts.clock_ahead_ms = -1500, FINDING_WARNING, "1500 ms behind")
 CASE(a_clock_that_is_wrong, facts.clock_ahead_ms = 16000, FINDING_BAD, "16000 ms ahead")
+CASE(another_timeline, facts.timeline = 3, FINDING_WARNING,
+	"timeline 3, and sessions were used on 2")
 CASE(slow_commits, facts.commit_us = 60000, FINDING_WARNING, "a commit takes 60.0 ms")
 CASE(few_connections, facts.connections_left = 3, FINDING_WARNING, "3 connections are left")
 
@@ -93,6 +97,7 @@ int main(void)
 		cmocka_unit_test(no_standby),
 		cmocka_unit_test(a_clock_that_is_off),
 		cmocka_unit_test(a_clock_that_is_wrong),
+		cmocka_unit_test(another_timeline),
 		cmocka_unit_test(slow_commits),
 		cmocka_unit_test(few_connections),
 	};
