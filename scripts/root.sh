@@ -10,26 +10,42 @@ can_make_roots() {
 # make_root NAME DIR: a root of that version of Debian with nothing but its essential packages. It is made under another name first: what
 # was interrupted is not taken for a root.
 make_root() {
-	local name=$1 inside=$2 new=$2.new log=$2.log
+	local name=$1 inside=$2 new=$2.new log=$2.log mirror
 	need_packages debootstrap curl
 	# debootstrap itself would wait long for a network that does not answer.
-	curl -sfI --max-time 20 -o /dev/null "${DEBIAN_MIRROR:-http://deb.debian.org/debian}/dists/$name/Release" ||
-		not_here "no network, or the mirror does not answer"
+	mirror=$(mirror_of "$name") || not_here "no network, or no mirror that apt uses here has Debian's $name (DEBIAN_MIRROR names another one)"
 	rm -rf "$inside" "$new"
 	say "making a root of Debian ($name) in $inside"
-	debootstrap --variant=minbase --include=mount "$name" "$new" ${DEBIAN_MIRROR:+"$DEBIAN_MIRROR"} >"$log" 2>&1 ||
+	debootstrap --variant=minbase --include=mount "$name" "$new" "$mirror" >"$log" 2>&1 ||
 		not_here "debootstrap made no root: $(tail -n 1 "$log") ($log)"
 	add_security_updates "$name" "$new"
 	mv "$new" "$inside"
 }
 
+# mirror_of SUITE: the first mirror that has this suite: DEBIAN_MIRROR, or those that apt uses on this machine.
+mirror_of() {
+	local mirror mirrors=()
+	if [ -n "${DEBIAN_MIRROR:-}" ]; then
+		mirrors=("$DEBIAN_MIRROR" "$DEBIAN_MIRROR-security")
+	else
+		readarray -t mirrors < <(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' | sort -u)
+	fi
+	for mirror in "${mirrors[@]}"; do
+		if curl -sfI --max-time 20 -o /dev/null "${mirror%/}/dists/$1/Release"; then
+			printf '%s\n' "${mirror%/}"
+			return
+		fi
+	done
+	return 1
+}
+
 # Mirrors have them beside the packages; one that has not is good enough for tests.
 add_security_updates() {
-	local name=$1-security inside=$2 mirror=${DEBIAN_MIRROR:-http://deb.debian.org/debian}
-	if curl -sfI --max-time 20 -o /dev/null "$mirror-security/dists/$name/Release"; then
-		printf 'deb %s-security %s main\n' "$mirror" "$name" >>"$inside/etc/apt/sources.list"
+	local name=$1-security inside=$2 mirror
+	if mirror=$(mirror_of "$name"); then
+		printf 'deb %s %s main\n' "$mirror" "$name" >>"$inside/etc/apt/sources.list"
 	else
-		say "no security updates are at $mirror-security"
+		say "no mirror has $name: going on without"
 	fi
 }
 
