@@ -54,7 +54,13 @@ static inline void list_move_all(struct list *to, struct list *from)
 	list_init(from);
 }
 
-#define list_entry(link, type, member) ((type *)((char *)(link)-offsetof(type, member)))
+static inline void *list_owner(void *link, size_t offset)
+{
+	return (char *)link - offset;
+}
+
+/** The element of this type that the link, its member of this name, lives in. */
+#define list_entry(link, type, member) ((type *)list_owner(link, offsetof(type, member)))
 
 /** Walks the list; the current element may be removed, the next one may not. */
 #define list_for_each_safe(link, tmp, head)                                       \

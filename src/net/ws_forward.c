@@ -170,13 +170,10 @@ size_t ws_forward_kept(const struct conn *conn)
 }
 
 /* What a kind of socket is to its client, it is here too. */
-#define FORWARD_OPS(...)                                                  \
-	{                                                                 \
-		.message = forward_message, .writable = forward_writable, \
-		.closed = forward_closed, __VA_ARGS__                     \
-	}
-static const struct conn_ops producer_ops = FORWARD_OPS(.is_producer = true);
-static const struct conn_ops ai_ops = FORWARD_OPS(.takes_bodies = true);
+#define FORWARD_OPS \
+	.message = forward_message, .writable = forward_writable, .closed = forward_closed
+static const struct conn_ops producer_ops = {FORWARD_OPS, .is_producer = true};
+static const struct conn_ops ai_ops = {FORWARD_OPS, .takes_bodies = true};
 
 void ws_forward(struct conn *conn, const char *address)
 {

@@ -170,7 +170,7 @@ static const struct option watch_options[] = {
 		"begin behind the event with this number; 0: with the first"},
 	[FOLLOW_LAST] = {"--last", "N", NULL, "50",
 		"otherwise begin with the newest N events. Default: 50"},
-	[FOLLOW_PLAIN] = VIEW_PLAIN_OPTION,
+	[FOLLOW_PLAIN] = {VIEW_PLAIN_OPTION},
 	{0},
 };
 
@@ -266,7 +266,7 @@ static const struct option prompt_options[] = {
 	[PROMPT_ID] = {"--id", "ID", NULL, NULL,
 		"the prompt's id: a prompt that is sent twice with the same id runs once. Default: a random one"},
 	[PROMPT_CREATE] = {"--create", NULL, NULL, NULL, "make the session if it is not there"},
-	[PROMPT_PLAIN] = VIEW_PLAIN_OPTION,
+	[PROMPT_PLAIN] = {VIEW_PLAIN_OPTION},
 	{0},
 };
 

@@ -84,7 +84,8 @@ static int begin_payload(struct ws_reader *reader, size_t max)
 static int take_header(struct ws_reader *reader, char **at, size_t *len, size_t max)
 {
 	while (*len) {
-		reader->header[reader->header_len++] = (uint8_t) * (*at)++;
+		reader->header[reader->header_len++] = (uint8_t)(*at)[0];
+		(*at)++;
 		(*len)--;
 		if (reader->header_len == 2 && is_wrong(reader)) {
 			return -WS_CLOSE_PROTOCOL_ERROR;

@@ -566,10 +566,7 @@ static void a_new_timeline_is_another_copy_unless_commits_waited(void **state)
 
 int main(void)
 {
-#define CASE(name)                                 \
-	{                                          \
-#name, name, setup, teardown, NULL \
-	}
+#define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
 		CASE(another_node_is_named),
 		CASE(many_ask_at_once),

@@ -20,12 +20,13 @@
  * What stands here in front of the system's, also for libuv: the n-th call from now on fails. The
  * spawner is a copy of this process, which shares these.
  */
-static struct faults {
+struct faults {
 	int countdown;
 	int error;
 	pid_t self; /* a child that has not become another program yet is not meant */
 	pid_t spawner;
-} * faults;
+};
+static struct faults *faults;
 
 static bool fails(void)
 {
