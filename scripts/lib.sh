@@ -3,7 +3,7 @@
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 
-# What it takes to build the server (Debian 12 names).
+# What it takes to build the server (names in Debian 12 and 13).
 build_packages=(
 	gcc libc6-dev meson ninja-build pkgconf
 	libwebsockets-dev libwebsockets-evlib-uv libuv1-dev libjansson-dev
