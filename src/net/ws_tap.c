@@ -128,11 +128,14 @@ static struct conn *find_dead(struct ws_tap *tap)
 	return NULL;
 }
 
-/** Viewers that are over go when nothing is in the middle of its work. */
+/**
+ * Viewers that are over go when nothing is in the middle of its work. One that is not open yet, because
+ * the store is asked who has the session, has none.
+ */
 static void tap_end_tick(struct conn *conn)
 {
 	struct conn *viewer;
-	while ((viewer = find_dead(conn->tap))) {
+	while (conn->tap && (viewer = find_dead(conn->tap))) {
 		ws_viewer_destroy(viewer);
 	}
 }
