@@ -63,10 +63,19 @@ void session_log_forget_before(struct session_log *log, uint64_t seq)
 	}
 }
 
+void session_log_hide(struct session_log *log)
+{
+	if (!log->is_hidden) {
+		log->is_hidden = true;
+		log_table_remove(&log->store->by_id, log);
+	}
+}
+
 void session_log_unlist(struct session_log *log)
 {
 	assert(!log->is_writing && !log->is_removed);
 	log->is_removed = true;
+	session_log_hide(log);
 	log->store->engine->drop(log);
 	if (log->damage_from) {
 		store_add_damaged(log->store, -1);
@@ -74,7 +83,6 @@ void session_log_unlist(struct session_log *log)
 	list_remove(&log->link);
 	list_remove(&log->wanted_link);
 	renderer_forget(log);
-	log_table_remove(&log->store->by_id, log);
 	/* Whoever has waited for its names looks for it again: it is gone. */
 	log_keys_finish(&log->keys);
 }

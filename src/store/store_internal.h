@@ -138,6 +138,7 @@ struct session_log {
 	uint64_t last_record; /* the number of its newest record, from 1 */
 	void *engine_data; /* of another engine than the embedded */
 	bool rewind; /* see session_log_rewind() */
+	bool is_hidden; /* it is not found by its name any more */
 	bool is_removed; /* it is in no table or list any more */
 	bool is_mirror; /* another server has it: see session_log_mirror() */
 	bool is_unconfirmed; /* the journal has no record of it on disk yet: it has no metadata */
@@ -334,7 +335,9 @@ struct session_log *session_log_new(
 void session_log_free(struct session_log *log);
 /** The log of this name and epoch, if it is still there. */
 struct session_log *session_log_of(struct store *store, const char *id, uint64_t epoch);
-/** It is in no table or list any more: another one may have its name. */
+/** It is not found by its name any more, and another one may have that. */
+void session_log_hide(struct session_log *log);
+/** It is in no table or list any more. */
 void session_log_unlist(struct session_log *log);
 /** The next event, which is on disk in the journal. */
 void session_log_add(struct session_log *log, struct event *event, int64_t ts);
