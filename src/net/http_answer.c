@@ -1,5 +1,5 @@
 /* Answers over HTTP: every one is a JSON text, whole, with its length. */
-#include "http_internal.h"
+#include "node_internal.h"
 
 #include "holdfast/deflate.h"
 
@@ -251,6 +251,13 @@ static void refuse_with(struct conn *conn, unsigned status, const char *headers,
 	const char *message, const struct error_detail *detail)
 {
 	struct buffer body = {0};
+	if (status == 404 && strcmp(code, "not_found") == 0 && http_has_moved(conn)) {
+		status = 503;
+		headers = OWNER_UNREACHABLE_HEADERS;
+		code = "owner_unreachable";
+		message = OWNER_UNREACHABLE;
+		detail = NULL;
+	}
 	metrics_count_word(conn->server->metrics, WORDS_REFUSALS, code);
 	buffer_append_str(&body, "{\"error\":");
 	frames_append_error(&body, code, message, NULL, detail);

@@ -81,7 +81,7 @@ static void reset(struct conn *conn)
 {
 	struct http_exchange *http = conn->http;
 	http->must_close = http->is_answered = http->is_foreign = http->expects_continue =
-		http->is_routed = http->is_sought = http->is_elsewhere = false;
+		http->is_routed = http->is_sought = http->is_elsewhere = http->is_nowhere = false;
 	http->body_taken = 0;
 	http->chunked = (struct chunked){0};
 	http->framing = (struct http_framing){.body = HTTP_NO_BODY};

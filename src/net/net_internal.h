@@ -112,6 +112,7 @@ struct http_exchange {
 	struct http_forward *forward; /* it is passed on to another node; NULL: it is not */
 	bool is_sought; /* it is known where the session of its address is */
 	bool is_elsewhere; /* another node has it */
+	bool is_nowhere; /* there is none: the store says so, or it has been deleted here */
 	struct buffer response; /* that goes out at the end of the tick */
 	struct log_read *read;
 	struct file_job *file;

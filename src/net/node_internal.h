@@ -12,6 +12,7 @@
 /* What a node cannot be reached for, or says it has not. */
 #define OWNER_UNREACHABLE \
 	"the node that has the session cannot be reached, or is just handing it over; try again in a moment"
+#define OWNER_UNREACHABLE_HEADERS "retry-after: 1\r\n"
 /* The status with which a node tells another that it does not take the request. */
 #define STATUS_MISDIRECTED 421
 
@@ -38,7 +39,12 @@ char *http_copy_target(const struct http_head *head);
  * the request goes on when that is known: here, with http_go_on(), or at the other node.
  */
 bool http_seeks(struct conn *conn);
-/** The same for a session that is to be made: http_route_again() follows, and http.is_elsewhere tells. */
+/**
+ * Whether the session of a request was here when its head came, and has gone since, not because it was
+ * deleted: another node has it, or will.
+ */
+bool http_has_moved(const struct conn *conn);
+/** The same as http_seeks() for a session that is to be made: http_route_again() follows, and http.is_elsewhere tells. */
 bool http_seeks_new(struct conn *conn, const char *id);
 /** The same for a WebSocket whose sender is known: conn->ops->open() follows, or ws_forward(). */
 bool ws_seeks(struct conn *conn);

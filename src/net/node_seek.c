@@ -63,6 +63,7 @@ static void handle_place(
 		return;
 	}
 	conn->http->is_sought = true;
+	conn->http->is_nowhere = status == 0 && place == PLACE_NOWHERE;
 	if (status < 0) {
 		http_refuse(conn, "storage_failed", CANNOT_ASK);
 	} else if (place == PLACE_ELSEWHERE && conn->kind.is_node) {
@@ -90,6 +91,17 @@ bool http_seeks(struct conn *conn)
 	conn->session_id[len] = '\0';
 	seek(conn, handle_place);
 	return true;
+}
+
+bool http_has_moved(const struct conn *conn)
+{
+	size_t len;
+	if (!conn->http->path || !conn->grant || conn->http->is_nowhere ||
+		!session_table_is_shared(conn->server->sessions)) {
+		return false;
+	}
+	const char *id = http_find_session(conn, &len);
+	return id && grant_sees(conn->grant, id, len) && may_be_elsewhere(conn, id, len);
 }
 
 static void handle_new(

@@ -208,6 +208,9 @@ void server_session_deleted(struct server *server, struct session *session)
 		if (conn->tap) {
 			ws_tap_lose_session(conn);
 		}
+		if (conn->http) {
+			conn->http->is_nowhere = true;
+		}
 		if (conn->ops && conn->ops->is_producer && !was_there && conn->may_create) {
 			continue; /* it could not be made: the next append tries it again */
 		}
