@@ -116,7 +116,9 @@ static void handle_moved(void *owner, struct session *session)
 {
 	struct relay *relay = owner;
 	agent_host_forget(relay->agents, session);
-	server_session_moved(relay->server, session);
+	if (relay->server) { /* a slow start may lose what it has just taken */
+		server_session_moved(relay->server, session);
+	}
 }
 
 static void handle_elsewhere(
