@@ -168,7 +168,8 @@ static void refuse_lost(struct conn *conn)
 {
 	bool was_connected = conn->http->forward->is_connected;
 	http_forward_drop(conn);
-	http_refuse_with(conn, 503, OWNER_UNREACHABLE_HEADERS, "owner_unreachable", OWNER_UNREACHABLE);
+	http_refuse_with(
+		conn, 503, OWNER_UNREACHABLE_HEADERS, "owner_unreachable", OWNER_UNREACHABLE);
 	if (was_connected) {
 		conn_resume(conn);
 	} else {

@@ -230,7 +230,8 @@ void store_rewound(struct store *store, int status)
 
 void store_fenced(struct session_log *log)
 {
-	session_log_hide(log); /* whoever is told of it, and asks again, does not get what is going */
+	session_log_hide(
+		log); /* whoever is told of it, and asks again, does not get what is going */
 	log->store->ops->fenced(log, log->store->owner);
 	blobs_forget(log->store, log->id);
 	session_log_free(log);
