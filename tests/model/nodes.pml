@@ -20,6 +20,10 @@
  *   run_take          take_sql with its lock, events_sql, records_sql, COMMIT
  *   land_take, adopt  pg_nodes_land() of pg_nodes.c, pg_adopt() of pg_take.c
  *   start_agent       its guard ends an agent at the deadline, also while the node is paused
+ *   begin_stop, give_up, leave
+ *                     SIGTERM: pg_nodes_take_no_more(); free_most() or hand_over() of
+ *                     store_postgres.c, once the agent is gone and the writer has nothing to do;
+ *                     pg_nodes_leave()
  *
  * A statement that changes the session's row holds its lock (`pend`) until the standby has it too, or
  * the wait is cancelled. `zombie` is one whose connection is gone and whose backend still works.
@@ -35,18 +39,10 @@
  *
  * A name that #ifdef or #ifndef has below, given with -D, leaves a rule out; the test has a list of
  * those that it shows to be needed.
- * These rules the code does not keep yet:
- *   TAKEN_WITHOUT_A_LEASE          take() of pg_seek.c does not ask whether this node is in
- *   MADE_WITHOUT_A_LEASE           nor does a node that makes a session
- *   NEW_OWNERS_HAVE_NO_LEASE       take_sql, if a node enters and takes while it waits for the lock
- *   ADOPTED_TOO_LATE               pg_nodes_land(), after the deadline
- *   LATE_RENEWALS_COUNT            land_lease(), likewise
- *   LATE_RENEWALS_GO_BACK          renew_sql: now() is when the statement began
+ * These the code does not keep, and no scene needs them:
+ *   LATE_RENEWALS_COUNT            land_lease(), after the deadline
  *   LEASES_IGNORE_WARNINGS         renew(), enter()
- *   SETTLED_BY_A_WARNING           step() of pg_write.c: settle() does not raise these again
- *   FENCED_BY_ITSELF_IS_FORGOTTEN  settle(), if its own answer is lost, or the row was being made
  *   AN_OLDER_TAKE_REPLACES         make_log() of pg_take.c
- *   AGENTS_WITHOUT_A_GUARD         agent_guard.c has no deadline
  */
 #ifndef FAULTS
 #define FAULTS 2
@@ -109,6 +105,12 @@ bool in[2]; /* it has a lease */
 byte deadline[2]; /* ticks until it lets go */
 bool agent[2];
 bool unsure[2]; /* pg_nodes_add_unsure() */
+#ifdef STOPS
+bool stopping[2]; /* it has been told to stop */
+#define STAYS(i) (!stopping[i])
+#else
+#define STAYS(i) true
+#endif
 
 bool has[2]; /* a log of the session: */
 bool fresh[2]; /* that is not yet in the database */
@@ -306,6 +308,43 @@ inline let_go(i)
 	drop_log(i)
 }
 
+#ifdef STOPS
+#ifdef STOPS_BEFORE_ITS_AGENT
+#define HAS_NO_AGENT(i) true
+#else
+#define HAS_NO_AGENT(i) (!agent[i])
+#endif
+#ifdef STOPS_BEFORE_ITS_WRITER
+#define HAS_WRITTEN(i) true
+#else
+#define HAS_WRITTEN(i) (group[i] == IDLE)
+#endif
+#define MAY_GIVE_UP(i) (stopping[i] && has[i] && HAS_NO_AGENT(i) && HAS_WRITTEN(i))
+
+/** Anybody may have the session; no fence is raised. */
+inline give_up(i)
+{
+	if
+	:: now.sid == sid[i] && now.owner == NAME(i) -> now.owner = NOBODY
+	:: else -> skip
+	fi;
+	has[i] = false; fresh[i] = false; sid[i] = 0; fence[i] = 0; last[i] = 0;
+	group_log[i] = false
+}
+
+/** The process ends, and starts anew. */
+inline leave(i)
+{
+	if
+	:: now.holder[i] == life[i] + 1 -> now.holder[i] = 0; now.lease[i] = 0
+	:: else -> skip
+	fi;
+	stopping[i] = false;
+	end_renewal(i);
+	let_go(i)
+}
+#endif
+
 inline renew(i)
 {
 	renewal[i] = SENT; renewal_enters[i] = !in[i]; renewal_name[i] = NAME(i); renewal_age[i] = 0
@@ -343,12 +382,12 @@ inline land_lease(i)
 #ifdef MADE_WITHOUT_A_LEASE
 #define MAY_MAKE_ONE(i) true
 #else
-#define MAY_MAKE_ONE(i) in[i]
+#define MAY_MAKE_ONE(i) (in[i] && STAYS(i))
 #endif
 #ifdef TAKEN_WITHOUT_A_LEASE
 #define MAY_TAKE(i) true
 #else
-#define MAY_TAKE(i) in[i]
+#define MAY_TAKE(i) (in[i] && STAYS(i))
 #endif
 #define FINDS(i) (MAY_TAKE(i) && now.sid != 0 && now.fence <= TAKES && (now.owner == NAME(i) -> unsure[i] : !IS_ALIVE(now.owner)))
 
@@ -398,7 +437,7 @@ inline land_take(i, t)
 	:: take_name[t] == NAME(i) && take[t] == WON ->
 		if
 #ifndef ADOPTED_TOO_LATE
-		:: deadline[i] == 0 -> unsure[i] = true
+		:: deadline[i] == 0 || !STAYS(i) -> unsure[i] = true
 #endif
 		:: else -> unsure[i] = false; adopt(i, t)
 		fi
@@ -411,6 +450,9 @@ inline land_take(i, t)
 inline become_zombie(i)
 {
 	if
+#ifdef WITHOUT_ZOMBIES
+	:: true -> skip
+#endif
 	:: zombie == IDLE && (group[i] == SENT || group[i] == SETTLING) ->
 		zombie = (group[i] == SENT -> APPEND : SETTLE);
 		zombie_makes = group_makes[i]; zombie_sid = group_sid[i]; zombie_name = group_name[i];
@@ -459,6 +501,13 @@ proctype node(byte me)
 	OF_NODE_S_TAKER(me + 2)
 #endif
 	:: d_step { CAN_DIE(me) && CRASHES -> crash(me) }
+#ifdef STOPS
+	:: d_step { in[me] && !stopping[me] && CAN_DIE(me) -> stopping[me] = true }
+	:: d_step { stopping[me] && agent[me] -> agent[me] = false }
+	:: d_step { MAY_GIVE_UP(me) && pend == IDLE -> give_up(me); replicate() }
+	:: d_step { MAY_GIVE_UP(me) && pend == IDLE && CAN_FAIL -> give_up(me); faults++ } /* the standby has not got it */
+	:: d_step { stopping[me] && !has[me] && group[me] == IDLE && take[me] == IDLE -> leave(me); replicate() }
+#endif
 	od
 }
 
@@ -730,7 +779,9 @@ proctype database()
 	:: d_step { zombie != IDLE -> end_zombie() }
 	:: d_step { pend != IDLE -> apply(); replicate(); answer(); end_pend() }
 	:: d_step { pend != IDLE && CAN_FAIL -> apply(); warn(); end_pend(); faults++ }
+#ifndef WITHOUT_LATE_COMMITS
 	:: d_step { pend != IDLE && !pend_orphan && CAN_FAIL -> lose_answer(); faults++ }
+#endif
 	:: d_step { pend_orphan -> end_pend() } /* its COMMIT never came */
 	:: d_step { !promoted && PROMOTIONS -> promote() }
 	od

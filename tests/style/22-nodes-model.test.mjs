@@ -36,9 +36,12 @@ const scenes = {
 	crashes: { name: 'a node crashes at any step', defines: ['FAULTS=0', 'INPUTS=2', 'TAKES=2', 'LEASE=2', 'PROMOTIONS=0'] },
 	made: { name: 'two nodes make the same session', defines: ['MAKES', 'FAULTS=1', 'INPUTS=1', 'TAKES=1', ...bounded] },
 	warned: { name: 'one fault follows another', defines: ['FAULTS=3', 'INPUTS=2', 'LIVES=1', 'TAKES=0', 'LEASE=2', 'CRASHES=0'] },
+	stops: { name: 'a node is told to stop, and hands over', defines: ['STOPS', 'FAULTS=1', 'INPUTS=1', 'TAKES=1', ...bounded] },
 	leases: { name: 'renewals of the lease are late, or lost', defines: ['SLOW_RENEWALS', 'FAULTS=1', 'INPUTS=0', 'LIVES=1', 'TAKES=1', 'CRASHES=0', 'PROMOTIONS=0'] },
 };
-const { answers, standby, crashes, made, warned, leases } = scenes;
+const { answers, standby, crashes, made, warned, leases, stops } = scenes;
+
+const alone = { defines: ['FAULTS=1', 'INPUTS=2', 'LIVES=1', 'TAKES=0', ...bounded] };
 
 /* What is left out, where, and what it is. */
 const mutants = [
@@ -46,6 +49,9 @@ const mutants = [
 	['WITHOUT_FENCE WITHOUT_LAST_RECORD ONLY_THE_DATA', crashes, 'appends have neither a fence nor the number of the last record: what was told is lost'],
 	['TAKEN_WITHOUT_A_RAISE', answers, 'a take does not raise the fence'],
 	['SETTLED_WITHOUT_A_RAISE', answers, 'the answer of a commit is lost, and the last record is read without raising the fence'],
+	['SETTLED_WITHOUT_A_RAISE WITHOUT_ZOMBIES', answers, 'a commit waits for a dead standby, its connection is lost, and it becomes visible after the look'],
+	['SETTLED_WITHOUT_A_RAISE WITHOUT_LATE_COMMITS', answers, 'the backend of a connection that is lost has not begun yet when the last record is read'],
+	['WITHOUT_FENCE WITHOUT_LAST_RECORD WITHOUT_LATE_COMMITS ONLY_THE_DATA', alone, 'the same, and appends have neither a fence nor the number of the last record: an input is there twice'],
 	['SETTLED_WITHOUT_A_RAISE ONLY_THE_DATA', warned, 'the same: what was told is lost with the old database'],
 	['WARNINGS_ARE_IGNORED', standby, 'a warning counts as an answer'],
 	['SETTLED_BY_A_WARNING', warned, 'what was settled by a commit with a warning is told'],
@@ -55,6 +61,9 @@ const mutants = [
 	['TAKEN_WITHOUT_A_LEASE', answers, 'a node takes before it has a lease'],
 	['MADE_WITHOUT_A_LEASE', made, 'a node makes a session before it has a lease'],
 	['ADOPTED_TOO_LATE', answers, 'a node adopts what it took when its deadline has passed'],
+	['WITHOUT_FENCE', stops, 'an owner that is stopping is taken over, and its last append has no fence'],
+	['STOPS_BEFORE_ITS_AGENT', stops, 'a node that stops gives its session up before its agent is gone'],
+	['STOPS_BEFORE_ITS_WRITER', stops, 'a node that stops gives its session up while an append of it is on its way'],
 	['AGENTS_WITHOUT_A_GUARD', leases, 'agents of a paused node go on'],
 	['LATE_RENEWALS_GO_BACK', leases, 'an old renewal that comes late shortens the lease'],
 ];
