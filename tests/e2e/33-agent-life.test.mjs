@@ -194,7 +194,7 @@ test(`50 agents, prompted and killed at random for ${STORM_S} s: no process, des
 	assert.deepEqual(childrenOf(server.pid).map(({ pid }) => pid), [spawner]);
 	await eventually(() => `${pipesOf(server.pid)} pipes and sockets, ${before} before`, () => pipesOf(server.pid) <= before);
 	await server.stop();
-	const { code, stdout } = await runToEnd(['verify', server.dataDir]);
+	const { code, stdout } = await runToEnd(['verify', server.store]);
 	assert.equal(code, 0, stdout);
 });
 

@@ -75,7 +75,7 @@ test('a producer\'s numbers', async (t) => {
 		await server.restart();
 		await assertHas(t, server, id, ...parts);
 	}
-	const { code, stdout } = await runToEnd(['verify', server.dataDir]);
+	const { code, stdout } = await runToEnd(['verify', server.store]);
 	assert.equal(code, 0, stdout);
 });
 
@@ -83,7 +83,7 @@ test('numbers go through export and replay', async (t) => {
 	const server = await Server.start(t);
 	const { id } = await server.createSession();
 	await postRaw(server, id, `{"type":"x-one","data":${DATA}}`);
-	const { stdout } = await runToEnd(['export', server.dataDir, id]);
+	const { stdout } = await runToEnd(['export', server.store, id]);
 	assert.ok(stdout.includes(`"data":${DATA}`), stdout);
 	const file = join(scratchDir(t), 'exported.jsonl');
 	writeFileSync(file, stdout);

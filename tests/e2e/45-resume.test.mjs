@@ -118,7 +118,7 @@ for (const { name, path, processes } of loads) {
 			observer = await restart(t, server, id);
 		}
 		assert.ok(processes.some(goesOn));
-		const verify = await runToEnd(['verify', server.dataDir]);
+		const verify = await runToEnd(['verify', server.store]);
 		assert.equal(verify.code, 0, verify.stdout);
 	});
 }

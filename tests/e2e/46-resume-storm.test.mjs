@@ -106,7 +106,7 @@ for (const seed of SEEDS) {
 		assert.equal(prompts.length, ROUNDS + 2, 'no prompt of ours came back');
 		t.diagnostic(`${starts.length} starts, ${log.length} events, ${log.filter((e) => e.data.recovered).length} recovered`);
 		await server.stop();
-		const verify = await runToEnd(['verify', server.dataDir]);
+		const verify = await runToEnd(['verify', server.store]);
 		assert.equal(verify.code, 0, verify.stdout);
 	});
 }

@@ -213,6 +213,12 @@ export class Server {
 		return this.#options.diskSize ? join(`/proc/${this.pid}/root`, this.dataDir) : this.dataDir;
 	}
 
+	/** Where its sessions are, as commands take it: the data directory, or with HOLDFAST_TEST_STORE the database. */
+	get store() {
+		const host = process.env.HOLDFAST_TEST_STORE;
+		return host ? `postgresql://holdfast@/${databaseOf(this.dataDir)}?host=${encodeURIComponent(host)}` : this.dataDir;
+	}
+
 	/** The process id. */
 	get pid() {
 		return this.#child?.pid;
