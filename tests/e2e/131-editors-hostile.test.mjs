@@ -4,8 +4,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Editor } from '../support/editor.mjs';
+import { readMetrics } from '../support/metrics.mjs';
 import { Server, demoAgent } from '../support/server.mjs';
 import { TestSocket } from '../support/socket.mjs';
+import { eventually } from '../support/wait.mjs';
 
 async function start(t, options = {}) {
 	const server = await Server.start(t, { agent: demoAgent('--rate 0'), ...options });
@@ -140,16 +142,18 @@ test('other methods than GET, queries and binary frames are refused', async (t) 
 });
 
 test('an editor that asks and does not read is cut off', async (t) => {
-	const server = await start(t, { args: ['--limit', 'outbox_size=65536'] });
+	const server = await start(t, { args: ['--limit', 'outbox_size=65536,client_requests=100000'] });
 	for (let i = 0; i < 40; i++) {
 		await server.createSession({ id: `n${i}`, title: 'x'.repeat(900) });
 	}
 	const socket = await connect(t, server, hello);
 	socket.pause();
-	const asked = JSON.stringify(rpc('again', 'session/list'));
-	for (let i = 0; i < 3000 && !socket.closed; i++) {
-		await socket.sendRaw(asked).catch(() => {});
-	}
+	/* Many in one write: a server that cannot send reads no more, and counts what it has read. */
+	const asked = Array.from({ length: 500 }, () => JSON.stringify(rpc('again', 'session/list')));
+	await eventually(async () => {
+		socket.sendRawTogether(asked).catch(() => {}); // it may be closed by now
+		return (await readMetrics(server))('limit_reached_total{limit="outbox_size"}') > 0;
+	}, 'the socket to be cut off');
 	socket.resume();
 	assert.equal((await socket.waitClosed()).code, 1008);
 	assert.equal((await server.request('GET', '/healthz')).status, 200);

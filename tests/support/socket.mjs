@@ -93,10 +93,15 @@ export class TestSocket {
 	}
 
 	/** Sends frames, [type, data] each, in one write: the server has them all before it answers the first. */
-	async sendTogether(...frames) {
+	sendTogether(...frames) {
+		return this.sendRawTogether(frames.map(([type, data = {}]) => JSON.stringify({ type, data })));
+	}
+
+	/** The same of any texts. */
+	async sendRawTogether(texts) {
 		await this.waitUntil(() => this.#ws.readyState !== WebSocket.CONNECTING, 'the socket to open');
 		this.#ws._socket.cork();
-		const sent = frames.map(([type, data]) => this.send(type, data));
+		const sent = texts.map((text) => this.sendRaw(text));
 		this.#ws._socket.uncork();
 		await Promise.all(sent);
 	}
