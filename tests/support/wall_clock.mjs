@@ -16,8 +16,8 @@ function findLibrary() {
 	throw new Error('libfaketime is not installed');
 }
 
-/** A sanitizer's library wants to be the first of all. */
-function sanitizers() {
+/** The libraries of sanitizers in the server: they want to be the first of all. */
+export function sanitizers() {
 	return execFileSync('ldd', [binary()], { encoding: 'utf8' }).match(/\/\S*lib[a-z]*san\S*\.so\S*/g) ?? [];
 }
 
