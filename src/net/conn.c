@@ -520,6 +520,9 @@ void conn_sweep(struct conn *conn)
 	if (conn->tap) {
 		ws_tap_sweep(conn);
 	}
+	if (conn->editor) {
+		editor_sweep(conn);
+	}
 	/* Those that are revoked are told at once. Others end, or make room for a newer login. */
 	if (conn->grant && (conn->grant->expires_ms || conn->grant->is_over)) {
 		conn_check_grant(conn);

@@ -410,6 +410,10 @@ static int take_request(struct conn *conn, struct editor_request *request, const
 	if (!conn->editor->is_initialized) {
 		return refuse(refusal, "bad_message", "the first message is initialize");
 	}
+	int passed = request->session_id ? editor_pass_on(conn, request, text, len, refusal) : 0;
+	if (passed) {
+		return passed;
+	}
 	switch (request->method) {
 	case EDITOR_LIST:
 		return take_list(conn, request, refusal);
@@ -421,11 +425,13 @@ static int take_request(struct conn *conn, struct editor_request *request, const
 	case EDITOR_DELETE:
 		return take_delete(conn, request, refusal);
 	case EDITOR_TAKE_BACK:
+		editor_pass_to_all(conn, text, len);
 		if (editor_may_control(conn, refusal)) {
 			editor_take_back(conn, request->of);
 		}
 		return 0;
 	case EDITOR_ANSWER:
+		editor_pass_to_all(conn, text, len);
 		editor_take_answer(conn, request);
 		return 0;
 	default:
@@ -461,6 +467,7 @@ static void editor_opened(struct conn *conn)
 	if (conn_check_query(conn)) {
 		conn->editor = xcalloc(1, sizeof(*conn->editor));
 		list_init(&conn->editor->sessions);
+		list_init(&conn->editor->lines);
 	}
 }
 
@@ -468,6 +475,7 @@ static void editor_writable(struct conn *conn)
 {
 	if (conn->editor) {
 		editor_pump(conn);
+		editor_lines_writable(conn);
 	}
 }
 
@@ -488,6 +496,7 @@ static void editor_closed(struct conn *conn)
 		agent_dirs_cancel(door->looking);
 	}
 	editor_close_all(conn);
+	editor_lines_close(conn);
 	free(door->found);
 	free(door);
 	conn->editor = NULL;

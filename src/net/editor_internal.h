@@ -25,6 +25,14 @@ struct editor_door {
 		*looking; /* at the directory of a session that is to be made; NULL: at none */
 	bool has_looked;
 	char *found; /* the directory; NULL: it is none for a session */
+	/* Sessions of other nodes (editor_line.c). */
+	struct list lines; /* struct editor_line */
+	size_t line_count;
+	char sought[129]; /* the session whose node is looked for */
+	uint64_t until_ms; /* as long as that, on the loop's clock */
+	uv_timer_t *again; /* looks for it again; NULL: it was not needed yet */
+	bool is_placed; /* of the message that has waited for that: it is known */
+	const char *unplaced; /* the same: the code of the refusal; NULL: none */
 };
 
 /* editor.c */
@@ -59,6 +67,21 @@ void editor_close(struct editor_session *at);
 void editor_end_tick(struct conn *conn);
 void editor_pump(struct conn *conn);
 void editor_close_all(struct conn *conn);
+
+/* editor_line.c */
+/**
+ * 1: the request is for another node, and on its way there, or it waits until it is known who has its session; then it is
+ * taken again. 0: it is for this node.
+ */
+int editor_pass_on(struct conn *conn, const struct editor_request *request, const char *text,
+	size_t len, struct refusal *refusal);
+/** Of what does not say which session it is about. */
+void editor_pass_to_all(struct conn *conn, const char *text, size_t len);
+/** The editor takes more. */
+void editor_lines_writable(struct conn *conn);
+/** Bytes that are kept of what is not whole. */
+size_t editor_lines_kept(const struct conn *conn);
+void editor_lines_close(struct conn *conn);
 
 /* editor_prompt.c */
 int editor_prompt(struct conn *conn, struct editor_session *at, struct editor_request *request,

@@ -124,7 +124,7 @@ void editor_pump(struct conn *conn)
 
 size_t editor_kept(const struct conn *conn)
 {
-	size_t size = 0;
+	size_t size = editor_lines_kept(conn);
 	list_for_each(link, &conn->editor->sessions) {
 		struct editor_session *at = list_entry(link, struct editor_session, link);
 		size += at->observer ? observer_kept(at->observer) : 0;

@@ -467,6 +467,8 @@ void ai_destroy(struct conn *conn);
 extern const struct conn_ops editor_conn_ops;
 /** The same as ai_kept(). */
 size_t editor_kept(const struct conn *conn);
+/** Looks whether the other nodes are there; once a second. */
+void editor_sweep(struct conn *conn);
 /** The session is about to be freed. */
 void editor_forget(struct conn *conn, const struct session *session);
 

@@ -34,6 +34,8 @@ void node_warn(struct server *server, const char *address, const char *why);
 const char *http_find_session(const struct conn *conn, size_t *ret_len);
 /** The target of a request, as it was sent; the caller frees it. */
 char *http_copy_target(const struct http_head *head);
+/** Whether another node may have the session: it is not here, nor here and unreadable. */
+bool conn_may_be_elsewhere(const struct conn *conn, const char *id, size_t len);
 /**
  * Whether the request is about a session that another node may have. Then the connection is parked, and
  * the request goes on when that is known: here, with http_go_on(), or at the other node.

@@ -28,8 +28,7 @@ char *http_copy_target(const struct http_head *head)
 		has_query ? "?" : "", (int)head->query.len, head->text + head->query.at);
 }
 
-/** Whether another node may have the session: it is not here, nor here and unreadable. */
-static bool may_be_elsewhere(const struct conn *conn, const char *id, size_t len)
+bool conn_may_be_elsewhere(const struct conn *conn, const char *id, size_t len)
 {
 	struct session_table *sessions = conn->server->sessions;
 	return session_table_is_shared(sessions) && !conn->server->is_draining &&
@@ -84,7 +83,7 @@ bool http_seeks(struct conn *conn)
 		return false;
 	}
 	const char *id = http_find_session(conn, &len);
-	if (!id || !may_be_elsewhere(conn, id, len) || !grant_sees(conn->grant, id, len)) {
+	if (!id || !conn_may_be_elsewhere(conn, id, len) || !grant_sees(conn->grant, id, len)) {
 		return false;
 	}
 	memcpy(conn->session_id, id, len);
@@ -125,7 +124,7 @@ static void handle_new(
 bool http_seeks_new(struct conn *conn, const char *id)
 {
 	size_t len = strlen(id);
-	if (conn->http->is_sought || !may_be_elsewhere(conn, id, len)) {
+	if (conn->http->is_sought || !conn_may_be_elsewhere(conn, id, len)) {
 		return false;
 	}
 	memcpy(conn->session_id, id, len + 1);
@@ -167,7 +166,7 @@ static void handle_place_of_socket(
 bool ws_seeks(struct conn *conn)
 {
 	if (!conn->ws->target || conn->ws->refused ||
-		!may_be_elsewhere(conn, conn->session_id, strlen(conn->session_id))) {
+		!conn_may_be_elsewhere(conn, conn->session_id, strlen(conn->session_id))) {
 		return false;
 	}
 	seek(conn, handle_place_of_socket);

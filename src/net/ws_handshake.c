@@ -14,17 +14,34 @@
 #include <strings.h>
 #include <sys/random.h>
 
+/* A session of an editor at another node; there is no such address for clients. */
+#define EDITOR_LINE_PATH "/api/sessions/{id}/acp"
+
 bool ws_is_asked_for(const struct http_head *head)
 {
 	return http_head_has_word(head, "upgrade", "websocket") &&
 	       http_head_has_word(head, "connection", "upgrade");
 }
 
+/** Whether the path fits, and a session's id in it is one; it is copied. */
+static bool fits(const char *path, const char *pattern, char id[129])
+{
+	size_t before = strcspn(pattern, "{");
+	if (!http_path_fits(path, pattern)) {
+		return false;
+	}
+	size_t len = pattern[before] ? strcspn(path + before, "/") : 0;
+	bool is_one = !len || session_id_is_valid(path + before, len);
+	memcpy(id, path + before, is_one ? len : 0);
+	id[is_one ? len : 0] = '\0';
+	return is_one;
+}
+
 /**
  * The kind of socket at a path (http_path_fits()); its session id is copied. NULL: there is none. As in http_api.c, each row has its
- * rights in proto/doors.json.
+ * rights in proto/doors.json. `is_node`: another node asks, on behalf of an editor (editor_line.c).
  */
-static const struct conn_ops *find_socket(const char *path, char id[129])
+static const struct conn_ops *find_socket(const char *path, bool is_node, char id[129])
 {
 	static const struct {
 		const char *path;
@@ -38,22 +55,17 @@ static const struct conn_ops *find_socket(const char *path, char id[129])
 	};
 	id[0] = '\0';
 	for (size_t i = 0; i < sizeof(sockets) / sizeof(sockets[0]); i++) {
-		if (http_path_fits(path, sockets[i].path)) {
-			size_t before = strcspn(sockets[i].path, "{");
-			size_t len = sockets[i].path[before] ? strcspn(path + before, "/") : 0;
-			bool is_one = !len || session_id_is_valid(path + before, len);
-			memcpy(id, path + before, is_one ? len : 0);
-			id[is_one ? len : 0] = '\0';
-			return is_one ? sockets[i].ops : NULL;
+		if (fits(path, sockets[i].path, id)) {
+			return sockets[i].ops;
 		}
 	}
-	return NULL;
+	return is_node && fits(path, EDITOR_LINE_PATH, id) ? &editor_conn_ops : NULL;
 }
 
 bool ws_is_path(const char *path)
 {
 	char id[129];
-	return find_socket(path, id);
+	return find_socket(path, false, id);
 }
 
 /** A Sec-WebSocket-Key is 16 bytes in base64. */
@@ -159,7 +171,8 @@ void ws_upgrade(struct conn *conn)
 	char key[25];
 	char accept[29];
 	struct buffer answer = {0};
-	const struct conn_ops *ops = find_socket(conn->http->path, conn->session_id);
+	const struct conn_ops *ops =
+		find_socket(conn->http->path, conn->kind.is_node, conn->session_id);
 	conn->http->must_close = true; /* if it is refused, what follows are no requests */
 	if (!ops) {
 		http_refuse(conn, "not_found", "there is no WebSocket at this address");

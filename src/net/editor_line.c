@@ -1,0 +1,382 @@
+/*
+ * Sessions of other nodes that an editor has open (proto/nodes.md): for each of them a line, a WebSocket to the door for
+ * editors of the session's node. What the editor says of the session goes there as it came, and what that node says comes
+ * back the same way. Who opens a session whose node has just died waits until another one has it.
+ */
+#include "editor_internal.h"
+
+#include "node_internal.h"
+#include "node_socket.h"
+
+#include "holdfast/loop.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* So often it is looked for the node of a session that cannot be reached. */
+#define AGAIN_MS 200
+/* And so much longer than a lease: its next node has it by then. */
+#define GRACE_MS 2000
+
+struct editor_line {
+	struct list link; /* editor_door.lines */
+	struct conn *conn;
+	char *id; /* of the session */
+	char *address;
+	struct node_socket *socket; /* NULL: it is over, and so is the line in a moment */
+	bool is_open;
+	bool is_greeted; /* what comes first is the answer to our `initialize` */
+	bool is_choked; /* nothing is read from the editor until the other node takes more */
+	struct buffer farewell; /* with this answer the editor has left the session */
+};
+
+static struct editor_line *find_line(const struct conn *conn, const char *id)
+{
+	list_for_each(link, &conn->editor->lines) {
+		struct editor_line *line = list_entry(link, struct editor_line, link);
+		if (strcmp(line->id, id) == 0) {
+			return line;
+		}
+	}
+	return NULL;
+}
+
+static void destroy(struct editor_line *line)
+{
+	if (!line) {
+		return;
+	}
+	node_socket_leave(line->socket);
+	list_remove(&line->link);
+	line->conn->editor->line_count--;
+	buffer_finish(&line->farewell);
+	free(line->address);
+	free(line->id);
+	free(line);
+}
+
+/* --- where the session is --- */
+
+static void seek(struct conn *conn);
+
+/** The message that has waited is taken again. */
+static void settle(struct conn *conn, const char *code)
+{
+	conn->editor->is_placed = true;
+	conn->editor->unplaced = code;
+	conn_unpark(conn);
+}
+
+static void handle_again(uv_timer_t *timer)
+{
+	struct conn *conn = timer->data;
+	if (conn->is_closing) {
+		settle(conn, NULL); /* nobody wants to know */
+	} else {
+		seek(conn);
+	}
+}
+
+/** Its node cannot be reached, or it changes hands just now. */
+static void try_again(struct conn *conn)
+{
+	struct editor_door *door = conn->editor;
+	uv_loop_t *loop = conn->server->loop;
+	if (uv_now(loop) >= door->until_ms) {
+		settle(conn, "owner_unreachable");
+		return;
+	}
+	door->again = door->again ? door->again : loop_timer(loop, conn);
+	uv_timer_start(door->again, handle_again, AGAIN_MS, 0);
+}
+
+/* --- what comes --- */
+
+static bool is_farewell(const struct editor_line *line, const char *text, size_t len)
+{
+	return line->farewell.len == len + 1 && memcmp(line->farewell.data, text, len) == 0;
+}
+
+static void handle_message(void *owner, const char *text, size_t len)
+{
+	struct editor_line *line = owner;
+	struct conn *conn = line->conn;
+	struct buffer out = {0};
+	if (conn->is_dead || conn->is_closing) {
+		return;
+	}
+	if (!line->is_greeted) {
+		line->is_greeted = true;
+		return;
+	}
+	buffer_append(&out, text, len);
+	buffer_append_char(&out, '\n');
+	editor_send(conn, &out);
+	sending_count(conn);
+	if (is_farewell(line, text, len)) {
+		destroy(line);
+	} else if (sock_is_choked(&conn->sock)) {
+		node_socket_pause(line->socket, true);
+		sock_want_writable(&conn->sock);
+	}
+}
+
+static void greet(struct editor_line *line)
+{
+	const struct editor_door *door = line->conn->editor;
+	struct buffer hello = {0};
+	buffer_append_str(&hello,
+		"{\"jsonrpc\":\"2.0\",\"id\":0,\"method\":\"initialize\",\"params\":{\"protocolVersion\":1,\"clientCapabilities\":{\"elicitation\":{");
+	buffer_append_str(&hello, door->takes_forms ? "\"form\":{}" : "");
+	buffer_append_str(&hello, door->takes_forms && door->takes_urls ? "," : "");
+	buffer_append_str(&hello, door->takes_urls ? "\"url\":{}" : "");
+	buffer_printf(&hello, "}},\"_meta\":{\"holdfast\":{\"read_only\":%s}}}}",
+		door->is_read_only ? "true" : "false");
+	node_socket_send(line->socket, hello.data, hello.len);
+	buffer_finish(&hello);
+}
+
+static void handle_opened(void *owner)
+{
+	struct editor_line *line = owner;
+	line->is_open = true;
+	greet(line);
+	settle(line->conn, NULL);
+}
+
+static void handle_writable(void *owner)
+{
+	struct editor_line *line = owner;
+	struct conn *conn = line->conn;
+	if (line->is_choked && !conn->is_dead) {
+		line->is_choked = false;
+		conn->is_parked = false;
+		conn_resume(conn);
+	}
+}
+
+/** The editor comes back, and resumes at whichever node has the session then. */
+static void handle_closed(void *owner, unsigned code, const char *reason)
+{
+	struct editor_line *line = owner;
+	struct conn *conn = line->conn;
+	bool was_open = line->is_open;
+	bool was_choked = line->is_choked;
+	line->socket = NULL;
+	destroy(line);
+	if (conn->is_dead) {
+		return;
+	}
+	if (!was_open) {
+		try_again(conn);
+		return;
+	}
+	sending_count(conn);
+	conn_close(conn, code, reason);
+	if (was_choked) {
+		conn->is_parked = false;
+		conn_resume(conn);
+	}
+}
+
+static const struct node_socket_ops socket_ops = {
+	.opened = handle_opened,
+	.message = handle_message,
+	.writable = handle_writable,
+	.closed = handle_closed,
+};
+
+/* --- making one --- */
+
+static struct node_socket *open_socket(struct editor_line *line)
+{
+	struct conn *conn = line->conn;
+	struct buffer identity = {0};
+	char *target = xprintf("/api/sessions/%s/acp?client_id=%s", line->id, conn->ws->client_id);
+	node_append_identity(conn, &identity, "GET", target);
+	struct node_socket *socket = node_socket_open(conn->server,
+		&(struct node_socket_config){.address = line->address,
+			.target = target,
+			.identity = buffer_cstr(&identity)},
+		&socket_ops, line);
+	buffer_finish(&identity);
+	free(target);
+	return socket;
+}
+
+static void connect_to(struct conn *conn, const char *id, const char *address)
+{
+	struct editor_line *line = xcalloc(1, sizeof(*line));
+	line->conn = conn;
+	line->id = xstrdup(id);
+	line->address = xstrdup(address);
+	list_append(&conn->editor->lines, &line->link);
+	conn->editor->line_count++;
+	line->socket = open_socket(line);
+	if (!line->socket) {
+		destroy(line);
+		settle(conn, limit_code(LIMIT_node_sockets));
+	}
+}
+
+static void handle_place(
+	struct place_wait *wait, int status, enum session_place place, const char *address)
+{
+	struct conn *conn = list_entry(wait, struct conn, place_wait);
+	const char *id = conn->editor->sought;
+	struct editor_line *line = find_line(conn, id);
+	if (conn->is_dead) {
+		return;
+	}
+	bool is_there = line && place == PLACE_ELSEWHERE && strcmp(line->address, address) == 0;
+	if (status == 0 && !is_there) {
+		destroy(line);
+	}
+	if (conn->is_closing || (status == 0 && (is_there || place != PLACE_ELSEWHERE))) {
+		settle(conn, NULL);
+	} else if (status == -EAGAIN) {
+		try_again(conn);
+	} else if (status < 0) {
+		settle(conn, "storage_failed");
+	} else {
+		connect_to(conn, id, address);
+	}
+}
+
+static void seek(struct conn *conn)
+{
+	conn->place_wait.done = handle_place;
+	session_table_seek(conn->server->sessions, conn->editor->sought, &conn->place_wait);
+}
+
+static int begin_seeking(
+	struct conn *conn, const char *id, const char *text, size_t len, struct refusal *refusal)
+{
+	struct editor_door *door = conn->editor;
+	const struct limits *limits = conn->server->limits;
+	if (!find_line(conn, id) && door->line_count + door->count >= EDITOR_SESSIONS_MAX) {
+		return refuse(refusal, "server_busy", "an editor has at most %d sessions open",
+			EDITOR_SESSIONS_MAX);
+	}
+	strcpy(door->sought, id);
+	door->until_ms = uv_now(conn->server->loop) + (uint64_t)limits->node_lease_ms + GRACE_MS;
+	conn_park(conn, text, len);
+	seek(conn);
+	return 1;
+}
+
+/* --- what goes there --- */
+
+static void send_up(struct editor_line *line, const char *text, size_t len)
+{
+	node_socket_send(line->socket, text, len);
+	if (node_socket_is_choked(line->socket)) {
+		line->is_choked = true;
+		line->conn->is_parked = true;
+		conn_update_flow(line->conn);
+	}
+}
+
+static int refuse_place(const char *code, struct refusal *refusal)
+{
+	if (strcmp(code, limit_code(LIMIT_node_sockets)) == 0) {
+		return refuse_limit(refusal, LIMIT_node_sockets,
+			"too many WebSockets are passed on to other nodes; try again in a moment");
+	}
+	return refuse(refusal, code, "%s",
+		strcmp(code, "storage_failed") == 0
+			? "the database does not say where the session is; try again in a moment"
+			: OWNER_UNREACHABLE);
+}
+
+int editor_pass_on(struct conn *conn, const struct editor_request *request, const char *text,
+	size_t len, struct refusal *refusal)
+{
+	struct editor_door *door = conn->editor;
+	const char *id = request->session_id;
+	bool opens = request->method == EDITOR_LOAD || request->method == EDITOR_RESUME ||
+		     request->method == EDITOR_DELETE;
+	bool is_placed = door->is_placed;
+	const char *unplaced = door->unplaced;
+	door->is_placed = false;
+	door->unplaced = NULL;
+	if (unplaced) {
+		return refuse_place(unplaced, refusal);
+	}
+	if (opens && conn_sees(conn, id) && conn_may_be_elsewhere(conn, id, strlen(id))) {
+		if (conn->kind.is_node) { /* it does not go round */
+			conn_close(conn, WS_CLOSE_GOING_AWAY, "owner gone");
+			return 1;
+		}
+		if (!is_placed) {
+			return begin_seeking(conn, id, text, len, refusal);
+		}
+	}
+	struct editor_line *line = find_line(conn, id);
+	if (!line) {
+		return 0;
+	}
+	buffer_clear(&line->farewell);
+	if (request->method == EDITOR_CLOSE || request->method == EDITOR_DELETE) {
+		editor_put_result(&line->farewell, request->id, "{}", 2);
+	}
+	send_up(line, text, len);
+	return 1;
+}
+
+void editor_pass_to_all(struct conn *conn, const char *text, size_t len)
+{
+	list_for_each(link, &conn->editor->lines) {
+		struct editor_line *line = list_entry(link, struct editor_line, link);
+		if (line->is_open) {
+			send_up(line, text, len);
+		}
+	}
+}
+
+/* --- life --- */
+
+void editor_lines_writable(struct conn *conn)
+{
+	list_for_each(link, &conn->editor->lines) {
+		struct editor_line *line = list_entry(link, struct editor_line, link);
+		if (line->is_open && !sock_is_choked(&conn->sock)) {
+			node_socket_pause(line->socket, false);
+		}
+	}
+}
+
+void editor_sweep(struct conn *conn)
+{
+	list_for_each_safe(link, tmp, &conn->editor->lines) {
+		struct editor_line *line = list_entry(link, struct editor_line, link);
+		if (conn->is_closing && line->is_open) {
+			destroy(line);
+		} else {
+			node_socket_sweep(line->socket);
+		}
+	}
+}
+
+size_t editor_lines_kept(const struct conn *conn)
+{
+	size_t size = 0;
+	list_for_each(link, &conn->editor->lines) {
+		size += node_socket_kept(list_entry(link, struct editor_line, link)->socket);
+	}
+	return size;
+}
+
+void editor_lines_close(struct conn *conn)
+{
+	struct editor_door *door = conn->editor;
+	place_wait_cancel(&conn->place_wait);
+	if (door->again) {
+		loop_close(door->again);
+		door->again = NULL;
+	}
+	while (!list_empty(&door->lines)) {
+		destroy(list_entry(door->lines.next, struct editor_line, link));
+	}
+}
