@@ -1,5 +1,5 @@
 /* The REST side (proto/protocol.md#rest): sessions, and the way to what else there is. */
-#include "http_internal.h"
+#include "node_internal.h"
 
 #include "holdfast/blobs.h"
 #include "holdfast/raw_wire.h"
@@ -169,10 +169,10 @@ static void route_events(struct conn *conn, struct session *session)
 		if (http_may(conn, RIGHT_APPEND) && !conn_waits_for_names(conn, session, NULL, 0)) {
 			http_post_events(conn, session);
 		}
+	} else if (http_wants_sse(conn) && (is_there(session) || node_mirror_channel(conn))) {
+		http_open_sse(conn);
 	} else if (!is_there(session)) {
 		refuse_no_session(conn);
-	} else if (http_wants_sse(conn)) {
-		http_open_sse(conn);
 	} else {
 		http_get_events(conn, session);
 	}

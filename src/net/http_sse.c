@@ -4,7 +4,7 @@
  * comes in. What a client cannot mend by coming back is refused with a status, on which EventSource
  * stops; all else is told by an event and the end, after which it comes back.
  */
-#include "http_internal.h"
+#include "mirror_internal.h"
 
 #include "holdfast/sse.h"
 
@@ -199,7 +199,7 @@ void http_open_sse(struct conn *conn)
 	if (has_body(conn)) {
 		return;
 	}
-	begin_stream(conn, &observer_conn_ops);
+	begin_stream(conn, conn->mirror ? &mirror_viewer_ops : &observer_conn_ops);
 	conn->ws->config.format = config.format;
 	conn->ws->config.deltas = config.deltas;
 	ws_begin(conn);

@@ -68,9 +68,18 @@ void http_forward_cut(struct conn *conn);
 /** The connection is gone, or done with it. Nothing if it is not passed on. */
 void http_forward_drop(struct conn *conn);
 
-/* node_mirror.c */
+/* node_mirror.c, node_mirrors.c */
 /** The socket, an observer's, becomes one of those that watch a session of another node. */
 void node_mirror_join(struct conn *conn, const char *address);
+/**
+ * The request, which is parked, goes on when the session of another node can be watched here, or is refused: then
+ * node_mirror_channel() has it until node_mirror_leave().
+ */
+void node_mirror_ask(struct conn *conn, const char *address);
+/** NULL: it watches no session of another node, or not yet. */
+struct channel *node_mirror_channel(const struct conn *conn);
+/** It watches no more; `is_known`: the owner knows that it does. Nothing if it does not. */
+void node_mirror_leave(struct conn *conn, bool is_known);
 /** Its client has renewed its token. */
 void node_mirror_renew(struct conn *conn);
 /** Looks whether the other nodes are there; once a second. */
@@ -108,6 +117,8 @@ struct conn *conn_create_viewer(struct conn *carrier, uint64_t number);
 void conn_destroy_viewer(struct conn *viewer);
 
 /* ws_observer.c */
+/** Where such an observer counts. */
+enum metric ws_observer_metric(const struct conn *conn);
 /** The socket under an observer is that of its connection. */
 extern const struct observer_socket_ops ws_observer_socket_ops;
 

@@ -4,7 +4,7 @@
  * hidden and paged here, and older ones come from the store. What is for the owner goes up with the number of who asks.
  * If the socket ends, all who watch are sent to reconnect, and go on by their positions.
  */
-#include "node_internal.h"
+#include "mirror_internal.h"
 
 #include "node_socket.h"
 
@@ -14,29 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct mirror {
-	struct list link; /* server.mirrors */
-	struct list due_link; /* server.mirrors_due; self otherwise */
-	struct server *server;
-	char *id;
-	char *address;
-	struct node_socket *socket; /* NULL: it is over */
-	struct list viewers; /* struct conn.kind_link */
-	uint64_t viewer_count; /* so far: the last one's number */
-	bool has_previews; /* the owner has been asked for them */
-	struct session_log *log; /* NULL: nothing has come yet */
-	struct channel channel; /* from then on */
-	/* What the channel lends. */
-	struct agent_state agent_state;
-	struct session_labels labels;
-	char *title;
-	char *last_prompt_id;
-	char *usage;
-	char *queue;
-};
-
-/** Its frames of the tick go at the end of it, and so does it if nobody watches. */
-static void at_end_of_tick(struct mirror *mirror)
+void mirror_at_end_of_tick(struct mirror *mirror)
 {
 	if (list_empty(&mirror->due_link)) {
 		list_append(&mirror->server->mirrors_due, &mirror->due_link);
@@ -98,7 +76,7 @@ static void handle_joined(void *arg)
 
 /* --- who watches --- */
 
-static void begin(struct mirror *mirror, struct conn *conn)
+void mirror_begin(struct mirror *mirror, struct conn *conn)
 {
 	struct ws_socket *ws = conn->ws;
 	if (conn->is_dead || conn->is_closing || ws->observer || !conn_check_query(conn)) {
@@ -112,7 +90,7 @@ static void begin(struct mirror *mirror, struct conn *conn)
 	tell_viewer(mirror, conn);
 	ws->observer =
 		observer_create(&mirror->channel, &ws->config, &ws_observer_socket_ops, conn);
-	metrics_add(conn->server->metrics, METRIC_OBSERVERS, 1);
+	metrics_add(conn->server->metrics, ws_observer_metric(conn), 1);
 }
 
 static void go_on(struct conn *conn)
@@ -123,19 +101,25 @@ static void go_on(struct conn *conn)
 
 static void leave(struct conn *conn)
 {
-	struct mirror *mirror = conn->mirror;
 	bool is_known = conn->ws->observer != NULL;
 	if (is_known) {
-		metrics_add(conn->server->metrics, METRIC_OBSERVERS, (uint64_t)-1);
+		metrics_add(conn->server->metrics, ws_observer_metric(conn), (uint64_t)-1);
 	}
 	observer_destroy(conn->ws->observer);
 	conn->ws->observer = NULL;
+	node_mirror_leave(conn, is_known);
+}
+
+void node_mirror_leave(struct conn *conn, bool is_known)
+{
+	struct mirror *mirror = conn->mirror;
+	if (!mirror) {
+		return;
+	}
 	conn->mirror = NULL;
 	list_remove(&conn->kind_link);
-	if (mirror) {
-		at_end_of_tick(mirror);
-	}
-	if (mirror && is_known) {
+	mirror_at_end_of_tick(mirror);
+	if (is_known) {
 		struct buffer message = {0};
 		mirror_append_leave(&message, conn->number);
 		send_up(mirror, &message);
@@ -188,6 +172,13 @@ static void viewer_message(struct conn *conn, const char *text, size_t len)
 	request_finish(&request);
 }
 
+static void viewer_open(struct conn *conn)
+{
+	if (conn->mirror) {
+		mirror_begin(conn->mirror, conn);
+	}
+}
+
 static void viewer_writable(struct conn *conn)
 {
 	if (conn->ws->observer) {
@@ -197,7 +188,8 @@ static void viewer_writable(struct conn *conn)
 	}
 }
 
-static const struct conn_ops viewer_ops = {
+const struct conn_ops mirror_viewer_ops = {
+	.open = viewer_open,
 	.message = viewer_message,
 	.writable = viewer_writable,
 	.closed = leave,
@@ -208,7 +200,7 @@ static struct conn *find_viewer(struct mirror *mirror, uint64_t number)
 	list_for_each(link, &mirror->viewers) {
 		struct conn *conn = list_entry(link, struct conn, kind_link);
 		if (conn->number == number) {
-			return conn->ws->observer ? conn : NULL;
+			return conn->ws && conn->ws->observer ? conn : NULL;
 		}
 	}
 	return NULL;
@@ -216,12 +208,11 @@ static struct conn *find_viewer(struct mirror *mirror, uint64_t number)
 
 /* --- its end --- */
 
-/** Nobody watches any more: those who did have been told, or are told here. */
-static void end(struct mirror *mirror, unsigned code, const char *reason)
+void mirror_end(struct mirror *mirror, unsigned code, const char *reason)
 {
 	bool is_gone = code == 4404;
 	mirror->socket = NULL;
-	at_end_of_tick(mirror);
+	mirror_at_end_of_tick(mirror);
 	if (mirror->log && is_gone) {
 		channel_gone(&mirror->channel, reason);
 	} else if (mirror->log && code == 1011) {
@@ -233,6 +224,10 @@ static void end(struct mirror *mirror, unsigned code, const char *reason)
 		struct conn *conn = list_entry(link, struct conn, kind_link);
 		list_remove(&conn->kind_link);
 		conn->mirror = NULL;
+		if (conn->http) {
+			mirror_lose_request(conn, is_gone);
+			continue;
+		}
 		if (!conn->ws->observer && is_gone) {
 			ws_say_not_found(conn);
 		} else if (!conn->ws->observer) {
@@ -248,11 +243,11 @@ static void give_up(struct mirror *mirror, const char *why)
 	struct node_socket *socket = mirror->socket;
 	metrics_add(mirror->server->metrics, METRIC_NODE_FAILURES, 1);
 	node_warn(mirror->server, mirror->address, why);
-	end(mirror, WS_CLOSE_GOING_AWAY, "owner gone");
+	mirror_end(mirror, WS_CLOSE_GOING_AWAY, "owner gone");
 	node_socket_leave(socket);
 }
 
-static void destroy(struct mirror *mirror)
+void mirror_destroy(struct mirror *mirror)
 {
 	node_socket_leave(mirror->socket);
 	list_remove(&mirror->link);
@@ -341,7 +336,11 @@ static void take_welcome(struct mirror *mirror, const struct mirror_message *mes
 	take_state(mirror, message);
 	list_for_each_safe(link, tmp, &mirror->viewers) {
 		struct conn *conn = list_entry(link, struct conn, kind_link);
-		begin(mirror, conn);
+		if (conn->http) {
+			mirror_go_on_request(conn);
+			continue;
+		}
+		mirror_begin(mirror, conn);
 		go_on(conn);
 	}
 }
@@ -447,7 +446,7 @@ static void handle_message(void *owner, const char *text, size_t len)
 {
 	struct mirror *mirror = owner;
 	struct mirror_message message;
-	at_end_of_tick(mirror);
+	mirror_at_end_of_tick(mirror);
 	if (mirror_read(text, len, &message) < 0) {
 		give_up(mirror, "what it says of a session cannot be read");
 		return;
@@ -476,115 +475,12 @@ static void handle_writable(void *owner)
 
 static void handle_closed(void *owner, unsigned code, const char *reason)
 {
-	end(owner, code, reason);
+	mirror_end(owner, code, reason);
 }
 
-static const struct node_socket_ops socket_ops = {
+const struct node_socket_ops mirror_socket_ops = {
 	.opened = handle_opened,
 	.message = handle_message,
 	.writable = handle_writable,
 	.closed = handle_closed,
 };
-
-/* --- all of them --- */
-
-/** The one of a session that goes to this node; those that go to another, which has it no more, are over. */
-static struct mirror *find(struct server *server, const char *id, const char *address)
-{
-	list_for_each_safe(link, tmp, &server->mirrors) {
-		struct mirror *mirror = list_entry(link, struct mirror, link);
-		if (!mirror->socket || strcmp(mirror->id, id) != 0) {
-			continue;
-		}
-		if (strcmp(mirror->address, address) == 0) {
-			return mirror;
-		}
-		struct node_socket *socket = mirror->socket;
-		end(mirror, WS_CLOSE_GOING_AWAY, SESSION_MOVED);
-		node_socket_leave(socket);
-	}
-	return NULL;
-}
-
-static struct node_socket *connect_to(struct mirror *mirror)
-{
-	struct server *server = mirror->server;
-	const struct node_identity self = {.grant = server->everyone};
-	struct buffer identity = {0};
-	char *target = xprintf("/api/sessions/%s/ws", mirror->id);
-	node_identity_append(&identity, session_table_node_key(server->sessions), &self, "GET",
-		target, clock_now_ms(server->clock));
-	struct node_socket *socket = node_socket_open(server,
-		&(struct node_socket_config){.address = mirror->address,
-			.target = target,
-			.protocol = MIRROR_PROTOCOL,
-			.identity = buffer_cstr(&identity)},
-		&socket_ops, mirror);
-	buffer_finish(&identity);
-	free(target);
-	return socket;
-}
-
-static struct mirror *create(struct server *server, const char *id, const char *address)
-{
-	struct mirror *mirror = xcalloc(1, sizeof(*mirror));
-	mirror->server = server;
-	mirror->id = xstrdup(id);
-	mirror->address = xstrdup(address);
-	list_init(&mirror->due_link);
-	list_init(&mirror->viewers);
-	at_end_of_tick(mirror);
-	list_append(&server->mirrors, &mirror->link);
-	mirror->socket = connect_to(mirror);
-	return mirror;
-}
-
-void node_mirror_join(struct conn *conn, const char *address)
-{
-	struct mirror *mirror = find(conn->server, conn->session_id, address);
-	mirror = mirror ? mirror : create(conn->server, conn->session_id, address);
-	conn->ops = &viewer_ops;
-	if (!mirror->socket) {
-		ws_refuse_node_sockets(conn);
-		return;
-	}
-	conn->mirror = mirror;
-	conn->number = ++mirror->viewer_count;
-	list_append(&mirror->viewers, &conn->kind_link);
-	if (mirror->log) {
-		begin(mirror, conn);
-		go_on(conn);
-	}
-}
-
-void node_mirrors_sweep(struct server *server)
-{
-	list_for_each_safe(link, tmp, &server->mirrors) {
-		struct mirror *mirror = list_entry(link, struct mirror, link);
-		if (mirror->socket) {
-			node_socket_sweep(mirror->socket);
-		}
-	}
-}
-
-void node_mirrors_end_tick(struct server *server)
-{
-	while (!list_empty(&server->mirrors_due)) {
-		struct mirror *mirror =
-			list_entry(server->mirrors_due.next, struct mirror, due_link);
-		list_remove(&mirror->due_link);
-		if (mirror->log) {
-			channel_end_tick(&mirror->channel);
-		}
-		if (list_empty(&mirror->viewers)) {
-			destroy(mirror);
-		}
-	}
-}
-
-void node_mirrors_close(struct server *server)
-{
-	while (!list_empty(&server->mirrors)) {
-		destroy(list_entry(server->mirrors.next, struct mirror, link));
-	}
-}

@@ -54,6 +54,17 @@ static struct conn *conn_of(struct place_wait *wait)
 
 #define CANNOT_ASK "the database does not say where the session is; try again in a moment"
 
+/** Whether the request is served from what is known here of sessions of other nodes (node_mirror.c). */
+static bool watches(const struct conn *conn)
+{
+	static const char prefix[] = "/api/sessions/";
+	const char *path = conn->http->path;
+	const char *rest = strncmp(path, prefix, sizeof(prefix) - 1) == 0
+				   ? strchr(path + sizeof(prefix) - 1, '/')
+				   : NULL;
+	return rest && strcmp(rest, "/events") == 0 && http_wants_sse(conn);
+}
+
 static void handle_place(
 	struct place_wait *wait, int status, enum session_place place, const char *address)
 {
@@ -69,6 +80,9 @@ static void handle_place(
 		/* The node that asks was told otherwise a moment ago: it does not go round. */
 		http_refuse_with(
 			conn, STATUS_MISDIRECTED, "", "owner_unreachable", OWNER_UNREACHABLE);
+	} else if (place == PLACE_ELSEWHERE && watches(conn)) {
+		node_mirror_ask(conn, address);
+		return;
 	} else if (place == PLACE_ELSEWHERE) {
 		http_forward(conn, address);
 		return;

@@ -281,7 +281,7 @@ bool ws_refuse_unreadable(struct conn *conn)
 	return is_unreadable;
 }
 
-static enum metric metric_of(const struct conn *conn)
+enum metric ws_observer_metric(const struct conn *conn)
 {
 	return conn->sse ? METRIC_OBSERVERS_SSE : METRIC_OBSERVERS;
 }
@@ -303,7 +303,7 @@ static void observer_open(struct conn *conn)
 	conn->ws->config.hide = conn_hides(conn);
 	conn->ws->observer = observer_create(
 		session_channel(session), &conn->ws->config, &ws_observer_socket_ops, conn);
-	metrics_add(conn->server->metrics, metric_of(conn), 1);
+	metrics_add(conn->server->metrics, ws_observer_metric(conn), 1);
 }
 
 static void observer_writable(struct conn *conn)
@@ -318,7 +318,7 @@ static void observer_writable(struct conn *conn)
 static void observer_closed(struct conn *conn)
 {
 	if (conn->ws->observer) {
-		metrics_add(conn->server->metrics, metric_of(conn), (uint64_t)-1);
+		metrics_add(conn->server->metrics, ws_observer_metric(conn), (uint64_t)-1);
 	}
 	observer_destroy(conn->ws->observer);
 	conn->ws->observer = NULL;

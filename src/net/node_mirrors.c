@@ -1,0 +1,160 @@
+/* The mirrors of sessions of other nodes (node_mirror.c): who gets which, and their ends. */
+#include "mirror_internal.h"
+
+#include "holdfast/mirror.h"
+#include "holdfast/node_identity.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* --- making one --- */
+
+/** The one of a session that goes to this node; those that go to another, which has it no more, are over. */
+static struct mirror *find(struct server *server, const char *id, const char *address)
+{
+	list_for_each_safe(link, tmp, &server->mirrors) {
+		struct mirror *mirror = list_entry(link, struct mirror, link);
+		if (!mirror->socket || strcmp(mirror->id, id) != 0) {
+			continue;
+		}
+		if (strcmp(mirror->address, address) == 0) {
+			return mirror;
+		}
+		struct node_socket *socket = mirror->socket;
+		mirror_end(mirror, WS_CLOSE_GOING_AWAY, SESSION_MOVED);
+		node_socket_leave(socket);
+	}
+	return NULL;
+}
+
+static struct node_socket *connect_to(struct mirror *mirror)
+{
+	struct server *server = mirror->server;
+	const struct node_identity self = {.grant = server->everyone};
+	struct buffer identity = {0};
+	char *target = xprintf("/api/sessions/%s/ws", mirror->id);
+	node_identity_append(&identity, session_table_node_key(server->sessions), &self, "GET",
+		target, clock_now_ms(server->clock));
+	struct node_socket *socket = node_socket_open(server,
+		&(struct node_socket_config){.address = mirror->address,
+			.target = target,
+			.protocol = MIRROR_PROTOCOL,
+			.identity = buffer_cstr(&identity)},
+		&mirror_socket_ops, mirror);
+	buffer_finish(&identity);
+	free(target);
+	return socket;
+}
+
+static struct mirror *create(struct server *server, const char *id, const char *address)
+{
+	struct mirror *mirror = xcalloc(1, sizeof(*mirror));
+	mirror->server = server;
+	mirror->id = xstrdup(id);
+	mirror->address = xstrdup(address);
+	list_init(&mirror->due_link);
+	list_init(&mirror->viewers);
+	mirror_at_end_of_tick(mirror);
+	list_append(&server->mirrors, &mirror->link);
+	mirror->socket = connect_to(mirror);
+	return mirror;
+}
+
+/** NULL: there are too many connections to other nodes. */
+static struct mirror *add(struct conn *conn, const char *address)
+{
+	struct mirror *mirror = find(conn->server, conn->session_id, address);
+	mirror = mirror ? mirror : create(conn->server, conn->session_id, address);
+	if (!mirror->socket) {
+		return NULL;
+	}
+	conn->mirror = mirror;
+	conn->number = ++mirror->viewer_count;
+	list_append(&mirror->viewers, &conn->kind_link);
+	return mirror;
+}
+
+void node_mirror_join(struct conn *conn, const char *address)
+{
+	struct mirror *mirror = add(conn, address);
+	conn->ops = &mirror_viewer_ops;
+	if (!mirror) {
+		ws_refuse_node_sockets(conn);
+	} else if (mirror->log) {
+		mirror_begin(mirror, conn);
+		conn->is_parked = false;
+		conn_resume(conn);
+	}
+}
+
+/* --- requests --- */
+
+void node_mirror_ask(struct conn *conn, const char *address)
+{
+	struct mirror *mirror = add(conn, address);
+	if (!mirror) {
+		http_refuse_limit(conn, 503, LIMIT_node_sockets,
+			"too many requests are passed on to other nodes; try again in a moment");
+		http_go_on(conn);
+	} else if (mirror->log) {
+		http_go_on(conn);
+	}
+}
+
+struct channel *node_mirror_channel(const struct conn *conn)
+{
+	return conn->mirror && conn->mirror->log ? &conn->mirror->channel : NULL;
+}
+
+void mirror_go_on_request(struct conn *conn)
+{
+	if (!conn->is_dead) {
+		http_go_on(conn);
+	}
+}
+
+void mirror_lose_request(struct conn *conn, bool is_gone)
+{
+	if (conn->is_dead || conn->http->is_answered || !conn->is_parked) {
+		return;
+	}
+	if (!is_gone) {
+		http_refuse_with(
+			conn, 503, "retry-after: 1\r\n", "owner_unreachable", OWNER_UNREACHABLE);
+	}
+	http_go_on(conn);
+}
+
+/* --- their lives --- */
+
+void node_mirrors_sweep(struct server *server)
+{
+	list_for_each_safe(link, tmp, &server->mirrors) {
+		struct mirror *mirror = list_entry(link, struct mirror, link);
+		if (mirror->socket) {
+			node_socket_sweep(mirror->socket);
+		}
+	}
+}
+
+void node_mirrors_end_tick(struct server *server)
+{
+	while (!list_empty(&server->mirrors_due)) {
+		struct mirror *mirror =
+			list_entry(server->mirrors_due.next, struct mirror, due_link);
+		list_remove(&mirror->due_link);
+		if (mirror->log) {
+			channel_end_tick(&mirror->channel);
+		}
+		if (list_empty(&mirror->viewers)) {
+			mirror_destroy(mirror);
+		}
+	}
+}
+
+void node_mirrors_close(struct server *server)
+{
+	while (!list_empty(&server->mirrors)) {
+		mirror_destroy(list_entry(server->mirrors.next, struct mirror, link));
+	}
+}
