@@ -114,7 +114,7 @@ bool http_has_moved(const struct conn *conn)
 		return false;
 	}
 	const char *id = http_find_session(conn, &len);
-	return id && grant_sees(conn->grant, id, len) && may_be_elsewhere(conn, id, len);
+	return id && grant_sees(conn->grant, id, len) && conn_may_be_elsewhere(conn, id, len);
 }
 
 static void handle_new(
