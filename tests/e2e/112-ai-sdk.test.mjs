@@ -10,7 +10,7 @@ import { input, post } from '../support/producer.mjs';
 import { Server, demoAgent } from '../support/server.mjs';
 import { TestSocket } from '../support/socket.mjs';
 import { bearer, claims, makeToken, ownToken, secretOf } from '../support/tokens.mjs';
-import { eventually } from '../support/wait.mjs';
+import { eventually, patience } from '../support/wait.mjs';
 
 const CONTENT_AGENT = `exec ${process.execPath} ${fileURLToPath(new URL('../support/content_agent.mjs', import.meta.url))} image`;
 const KINDS = ['websocket', 'http'];
@@ -49,7 +49,7 @@ for (const kind of KINDS) {
 	});
 
 	test(`${kind}: a page that reloads in the middle of an answer gets all of it, as often as it does; when the turn is over there is nothing to resume`, async (t) => {
-		const server = await start(t, { agent: demoAgent('--rate 200') });
+		const server = await start(t, { agent: demoAgent(`--rate ${Math.ceil(200 / patience)}`) });
 		const first = openChat(t, server, 's', { kind });
 		first.sendMessage({ text: 'markdown list' });
 		await first.until(() => first.status === 'streaming' && first.messages.length === 2 && first.text.length > 40);

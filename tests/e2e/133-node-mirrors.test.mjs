@@ -236,7 +236,7 @@ test('the owner is killed, stopped and paused while many watch elsewhere: nothin
 				assert.deepEqual(observer.resets, []);
 				return observer;
 			} catch (error) {
-				assert.ok(observer === null || observer.closed, error.stack);
+				assert.ok(observer === null || observer.closed || /is not open/.test(error.message), error.stack); // or it was just closing
 				if (observer && observer.frames[0]?.type === 'connected') {
 					held = observer.events();
 					epoch = observer.epoch;
@@ -275,7 +275,7 @@ test('the owner is killed, stopped and paused while many watch elsewhere: nothin
 });
 
 test('one that does not read delays nobody else at its node', async (t) => {
-	const [a, b] = await startNodes(t, 2);
+	const [a, b] = await startNodes(t, 2, { args: ['--limit', 'ping_ms=3600000'] }); // who does not read answers no ping
 	await a.createSession({ id: 's' });
 	const [slow, quick] = await Promise.all([1, 2].map(() => Observer.connect(t, b, 's', { query: { format: 'markdown' } })));
 	await Promise.all([slow, quick].map((observer) => observer.loadAll()));
