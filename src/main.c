@@ -53,6 +53,7 @@ static const struct {
 	{"restore", "make a data directory of a backup", tool_restore},
 	{"repair", "put what can be read of damaged sessions in order", tool_repair},
 	{"upgrade", "bring a data directory to the newest formats", tool_upgrade},
+	{"migrate", "move all sessions to a database, or back to a data directory", tool_migrate},
 	{"doctor", "say what the database of --store promises", tool_doctor},
 	{"replay", "play a recorded session into a running server", tool_replay},
 	{"sessions", "list the sessions of a server", tool_sessions},

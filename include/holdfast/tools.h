@@ -9,6 +9,8 @@
 int tool_verify(int argc, char **argv);
 int tool_export(int argc, char **argv);
 int tool_new_epoch(int argc, char **argv);
+/** 1: the old side is damaged. */
+int tool_migrate(int argc, char **argv);
 int tool_repair(int argc, char **argv);
 /** 1 with --dry-run: something is of an earlier format. */
 int tool_upgrade(int argc, char **argv);

@@ -5,6 +5,7 @@
 #include "holdfast/diag.h"
 #include "holdfast/loop.h"
 #include "holdfast/store_copy.h"
+#include "holdfast/store_migrate.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -103,6 +104,12 @@ static int open_dirs(struct store *store, const char *dir, char **ret_why)
 	if (faccessat(store->dir_fd, STORE_BACKUP_MARK, F_OK, 0) == 0) {
 		*ret_why = xprintf(
 			"%s is a backup, which shares files with others; make a data directory of it with holdfast restore",
+			dir);
+		return -EINVAL;
+	}
+	if (faccessat(store->dir_fd, STORE_MIGRATION_MARK, F_OK, 0) == 0) {
+		*ret_why = xprintf(
+			"%s is what a migration makes, and not whole yet; run holdfast migrate again",
 			dir);
 		return -EINVAL;
 	}

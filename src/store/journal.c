@@ -475,3 +475,38 @@ size_t journal_backlog(const struct store *store)
 	return store->journal.gather.len +
 	       (store->journal.in_flight ? store->journal.flight.len : 0);
 }
+
+/* --- without a server --- */
+
+struct journal *journal_make(void)
+{
+	struct journal *journal = xcalloc(1, sizeof(*journal));
+	journal->store = xcalloc(
+		1, sizeof(*journal->store)); /* all that it is asked for: DURABILITY_FSYNC */
+	journal->segment = 1;
+	return journal;
+}
+
+static int write_made(struct journal *journal, int dir_fd)
+{
+	char name[32];
+	end_batch(journal);
+	journal_segment_name(journal->segment, name);
+	int fd = disk->openat(dir_fd, name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	int r = fd < 0 ? -errno : disk_write_all(fd, journal->gather.data, journal->gather.len);
+	r = r == 0 && disk->fdatasync(fd) < 0 ? -errno : r;
+	if (fd >= 0) {
+		close(fd);
+	}
+	return r == 0 && disk->fsync(dir_fd) < 0 ? -errno : r;
+}
+
+int journal_make_end(struct journal *journal, int dir_fd)
+{
+	int r = journal->gather.len ? write_made(journal, dir_fd) : 0;
+	buffer_finish(&journal->gather);
+	buffer_finish(&journal->entries);
+	free(journal->store);
+	free(journal);
+	return r;
+}

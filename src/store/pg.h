@@ -96,6 +96,8 @@ int pg_run_group(
 int pg_begin_alone(struct pg_conn *conn, char **ret_why);
 /** Ends it: nothing has happened in it if `status` < 0, which is returned then. */
 int pg_end_alone(struct pg_conn *conn, int status, char **ret_why);
+/* Who migrates sessions into a database or out of it has this lock; servers that start look. "hfmove" in ASCII. */
+#define PG_MOVING_LOCK "114789131974245"
 /** Makes the tables, or brings those of an older version up to date. */
 int pg_schema_make(struct pg_conn *conn, char **ret_why);
 /** Whether there are tables, and this program knows them; changes nothing. */

@@ -33,6 +33,9 @@ int pg_row_parse(const struct pg_row *row, const char *id, const struct store_fa
 /** The ids of all sessions, sorted by their bytes. */
 PGresult *pg_list_ids(struct pg_conn *conn);
 
+/** About how many bytes of lines there are, of one session or (NULL) all. */
+uint64_t pg_logs_size(struct pg_conn *conn, const char *session);
+
 /** Shows lines in pieces of a few MiB: of the seq that the row has. */
 typedef int pg_see_line(void *arg, uint64_t seq, const char *line, size_t len);
 int pg_each_line(struct pg_conn *conn, int64_t sid, uint64_t after, pg_see_line *see, void *arg);

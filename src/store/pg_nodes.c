@@ -206,6 +206,23 @@ static int judge(PGresult *rows)
 	return r;
 }
 
+static const char is_moving_sql[] =
+	"SELECT CASE WHEN pg_try_advisory_xact_lock_shared(" PG_MOVING_LOCK
+	") AND NOT EXISTS (SELECT FROM holdfast_moving) THEN 0::bigint ELSE 1::bigint END";
+
+/** -ECANCELED: a migration has the database. */
+static int look_for_migration(struct pg_conn *conn, char **ret_why)
+{
+	PGresult *rows = pg_run(conn, is_moving_sql, NULL, ret_why);
+	int r = !rows ? -EIO : pg_get_bigint(rows, 0, 0) ? -ECANCELED : 0;
+	PQclear(rows);
+	if (r == -ECANCELED && ret_why) {
+		*ret_why = xstrdup(
+			"a migration is at work there, or was stopped before its end: wait, or run holdfast migrate again");
+	}
+	return r;
+}
+
 static int enter(struct pg *pg, struct pg_conn *conn, const char *owner, char **ret_why)
 {
 	const struct pg_nodes *nodes = pg->nodes;
@@ -216,6 +233,7 @@ static int enter(struct pg *pg, struct pg_conn *conn, const char *owner, char **
 	pg_add_text(&params, address, strlen(address));
 	pg_add_bigint(&params, lease_ms(pg));
 	int r = pg_begin_alone(conn, ret_why);
+	r = r < 0 ? r : look_for_migration(conn, ret_why);
 	r = r < 0 ? r : judge(pg_run(conn, enter_sql, &params, ret_why));
 	r = r == -EIO && !pg_is_alive(conn) ? r : pg_end_alone(conn, r, r < 0 ? NULL : ret_why);
 	pg_params_finish(&params);

@@ -281,7 +281,7 @@ int store_database_each_line(struct store_database *database, const char *id, ui
 	return r;
 }
 
-uint64_t store_database_size(struct store_database *database, const char *session)
+uint64_t pg_logs_size(struct pg_conn *conn, const char *session)
 {
 	struct pg_params params = {0};
 	if (session) {
@@ -289,7 +289,7 @@ uint64_t store_database_size(struct store_database *database, const char *sessio
 	} else {
 		pg_add_null_text(&params);
 	}
-	PGresult *rows = pg_run(&database->conn,
+	PGresult *rows = pg_run(conn,
 		"SELECT coalesce(sum(substring(metadata FROM '\"log_size\":([0-9]+)')::bigint), 0)::bigint"
 		" FROM holdfast_session WHERE $1::text IS NULL OR id = $1",
 		&params, NULL);
@@ -297,4 +297,9 @@ uint64_t store_database_size(struct store_database *database, const char *sessio
 	uint64_t size = PQntuples(rows) ? (uint64_t)pg_get_bigint(rows, 0, 0) : 0;
 	PQclear(rows);
 	return size;
+}
+
+uint64_t store_database_size(struct store_database *database, const char *session)
+{
+	return pg_logs_size(&database->conn, session);
 }

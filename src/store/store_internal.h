@@ -302,6 +302,11 @@ uint64_t journal_drop(int dir_fd, uint64_t from, uint64_t to, bool sync_last);
 /** The oldest segment that is left is this one. */
 void journal_dropped(struct journal *journal, uint64_t oldest);
 
+/** The first segment of a directory that no server has used yet: for journal_append() alone. */
+struct journal *journal_make(void);
+/** Writes what was appended, if there is something, and frees it. */
+int journal_make_end(struct journal *journal, int dir_fd);
+
 /** Names a session within a journal: XXH3_64 of its id, seeded with its epoch. */
 uint64_t journal_session_hash(const char *id, size_t id_len, uint64_t epoch);
 

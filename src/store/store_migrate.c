@@ -1,0 +1,388 @@
+/* A migration: each session goes from one side to the other, and is read back. */
+#include "holdfast/store_migrate.h"
+
+#include "migrate_internal.h"
+
+#include <errno.h>
+#include <openssl/evp.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SUM_SIZE 32
+
+struct store_migrate {
+	struct store_migrate_config config;
+	struct moving_pg pg;
+	struct moving_files *files; /* the old side, if that is a directory */
+	struct moving_made *made; /* the new one, if it is that */
+	struct moving_side from;
+	struct moving_side to;
+	struct store_migrate_counts counts;
+};
+
+/* --- what a side gives becomes a sum --- */
+
+struct summing {
+	struct store_migrate *migrate;
+	EVP_MD_CTX *digest;
+	const struct moving_sink *next; /* gets the same; NULL: nobody */
+	bool is_counted;
+	uint64_t events;
+	uint64_t blobs;
+	uint64_t names; /* bytes */
+};
+
+/** With its kind and length in front, so that no two sequences are the same bytes. */
+static void add(struct summing *sum, char kind, const void *bytes, size_t len)
+{
+	const uint64_t size = len;
+	EVP_DigestUpdate(sum->digest, &kind, 1);
+	EVP_DigestUpdate(sum->digest, &size, sizeof(size));
+	EVP_DigestUpdate(sum->digest, bytes, len);
+}
+
+static int sum_metadata(void *arg, const char *id, const struct metadata *meta)
+{
+	struct summing *sum = arg;
+	struct buffer text = {0};
+	metadata_append(id, meta, &text);
+	add(sum, 'm', text.data, text.len);
+	buffer_finish(&text);
+	return sum->next ? sum->next->metadata(sum->next->arg, id, meta) : 0;
+}
+
+/** In whatever pieces they come. */
+static int sum_names(void *arg, uint64_t at, const char *lines, size_t len)
+{
+	struct summing *sum = arg;
+	if (at != sum->names) {
+		return -EBADMSG;
+	}
+	sum->names += len;
+	EVP_DigestUpdate(sum->digest, lines, len);
+	return sum->next ? sum->next->names(sum->next->arg, at, lines, len) : 0;
+}
+
+static int sum_event(void *arg, const struct event_view *view, const char *line, size_t len)
+{
+	struct summing *sum = arg;
+	const struct store_migrate_config *config = &sum->migrate->config;
+	add(sum, 'e', &view->seq, sizeof(view->seq));
+	add(sum, 'l', line, len);
+	sum->events++;
+	if (sum->is_counted) {
+		config->progress(config->owner, len + 1);
+	}
+	return sum->next ? sum->next->event(sum->next->arg, view, line, len) : 0;
+}
+
+static int sum_blob(void *arg, const char *name, const void *bytes, size_t len)
+{
+	struct summing *sum = arg;
+	add(sum, 'b', name, strlen(name));
+	add(sum, 'c', bytes, len);
+	sum->blobs++;
+	return sum->next ? sum->next->blob(sum->next->arg, name, bytes, len) : 0;
+}
+
+static int sum_record(void *arg, const struct record *record)
+{
+	struct summing *sum = arg;
+	const uint64_t numbers[] = {(uint64_t)record->kind, (uint64_t)record->ts, record->epoch};
+	add(sum, 'r', numbers, sizeof(numbers));
+	add(sum, 'd', record->data, record->data_len);
+	return sum->next ? sum->next->record(sum->next->arg, record) : 0;
+}
+
+static struct moving_sink begin_sum(struct summing *sum, struct store_migrate *migrate)
+{
+	*sum = (struct summing){.migrate = migrate, .digest = EVP_MD_CTX_new()};
+	EVP_DigestInit_ex(sum->digest, EVP_sha256(), NULL);
+	return (struct moving_sink){.metadata = sum_metadata,
+		.names = sum_names,
+		.event = sum_event,
+		.blob = sum_blob,
+		.record = sum_record,
+		.arg = sum};
+}
+
+static void end_sum(struct summing *sum, unsigned char ret[SUM_SIZE])
+{
+	unsigned len = 0;
+	EVP_DigestFinal_ex(sum->digest, ret, &len);
+	EVP_MD_CTX_free(sum->digest);
+}
+
+/** Reads a session; `next` (or NULL) is given the same. Records only if both sides have them by then. */
+static int read_sum(struct store_migrate *migrate, const struct moving_side *side, const char *id,
+	const struct moving_sink *next, struct summing *sum, unsigned char ret[SUM_SIZE])
+{
+	const struct moving_sink sink = begin_sum(sum, migrate);
+	sum->next = next;
+	sum->is_counted = side == &migrate->from;
+	int r = side->read(side->side, id, &sink);
+	if (r == 0 && !migrate->to.begin_records) {
+		r = side->read_records(side->side, id, &sink);
+	}
+	end_sum(sum, ret);
+	return r;
+}
+
+static int read_records_sum(struct store_migrate *migrate, const struct moving_side *side,
+	const char *id, const struct moving_sink *next, unsigned char ret[SUM_SIZE])
+{
+	struct summing sum;
+	const struct moving_sink sink = begin_sum(&sum, migrate);
+	sum.next = next;
+	int r = side->read_records(side->side, id, &sink);
+	end_sum(&sum, ret);
+	return r;
+}
+
+/* --- sessions --- */
+
+static int fail(char **ret_why, int error, const char *id, const char *what)
+{
+	*ret_why = xprintf("session %s: %s", id, what);
+	return error;
+}
+
+static int copy(struct store_migrate *migrate, const char *id, struct summing *sum,
+	unsigned char ret[SUM_SIZE], char **ret_why)
+{
+	struct moving_side *to = &migrate->to;
+	int r = to->begin(to->side, id);
+	if (r < 0) {
+		return fail(ret_why, r, id, "it cannot be written");
+	}
+	r = read_sum(migrate, &migrate->from, id, &to->sink, sum, ret);
+	if (r == -EAGAIN) {
+		return fail(ret_why, r, id,
+			"a server has left something to do, which its next start does");
+	}
+	if (r < 0) {
+		return fail(ret_why, r, id,
+			"it cannot be read or written; holdfast verify may tell more");
+	}
+	r = to->end(to->side, id);
+	return r < 0 ? fail(ret_why, r, id, "it cannot be written") : 0;
+}
+
+static bool is_there(const struct store_migrate *migrate, char **ids, size_t count, const char *id)
+{
+	for (size_t i = 0; i < count; i++) {
+		if (strcmp(ids[i], id) == 0) {
+			return true;
+		}
+	}
+	return false;
+}
+
+/** What is there already is kept, if it is the same. */
+static int move(struct store_migrate *migrate, const char *id, bool was_there, char **ret_why)
+{
+	const struct store_migrate_config *config = &migrate->config;
+	unsigned char old[SUM_SIZE];
+	unsigned char new[SUM_SIZE];
+	struct summing sum;
+	bool is_same = false;
+	if (was_there) {
+		is_same = read_sum(migrate, &migrate->to, id, NULL, &sum, new) == 0 &&
+			  read_sum(migrate, &migrate->from, id, NULL, &sum, old) == 0 &&
+			  memcmp(old, new, SUM_SIZE) == 0;
+	}
+	if (!is_same) {
+		struct summing back;
+		int r = copy(migrate, id, &sum, old, ret_why);
+		if (r < 0) {
+			return r;
+		}
+		r = read_sum(migrate, &migrate->to, id, NULL, &back, new);
+		if (r < 0 || memcmp(old, new, SUM_SIZE) != 0) {
+			return fail(ret_why, -EBADMSG, id,
+				"what was read back is not what was written");
+		}
+	}
+	migrate->counts.sessions++;
+	migrate->counts.kept += is_same;
+	migrate->counts.events += sum.events;
+	migrate->counts.blobs += sum.blobs;
+	config->moved(config->owner, id, sum.events, !is_same);
+	return 0;
+}
+
+static int move_records(struct store_migrate *migrate, char **ids, size_t count, char **ret_why)
+{
+	struct moving_side *to = &migrate->to;
+	unsigned char(*sums)[SUM_SIZE] = xcalloc(count + 1, sizeof(*sums));
+	int r = to->begin_records(to->side);
+	for (size_t i = 0; r == 0 && i < count; i++) {
+		r = read_records_sum(migrate, &migrate->from, ids[i], &to->sink, sums[i]);
+	}
+	int ended = to->end_records(to->side);
+	r = r < 0 ? r : ended;
+	for (size_t i = 0; r == 0 && i < count; i++) {
+		unsigned char back[SUM_SIZE];
+		r = read_records_sum(migrate, to, ids[i], NULL, back);
+		r = r == 0 && memcmp(back, sums[i], SUM_SIZE) != 0 ? -EBADMSG : r;
+	}
+	free(sums);
+	if (r < 0) {
+		*ret_why = xprintf("what is open in sessions cannot be moved: %s", strerror(-r));
+	}
+	return r;
+}
+
+/** Those that an earlier try has moved, and that were deleted since. */
+static int remove_others(
+	struct store_migrate *migrate, char **ids, size_t count, char **there, size_t there_count)
+{
+	int r = 0;
+	for (size_t i = 0; r == 0 && i < there_count; i++) {
+		if (!is_there(migrate, ids, count, there[i])) {
+			r = migrate->to.remove(migrate->to.side, there[i]);
+		}
+	}
+	return r;
+}
+
+int store_migrate_run(
+	struct store_migrate *migrate, struct store_migrate_counts *ret, char **ret_why)
+{
+	char **ids = NULL;
+	char **there = NULL;
+	size_t count = 0;
+	size_t there_count = 0;
+	*ret_why = NULL;
+	int r = migrate->from.list(migrate->from.side, &ids, &count);
+	r = r < 0 ? r : migrate->to.list(migrate->to.side, &there, &there_count);
+	r = r < 0 ? r : remove_others(migrate, ids, count, there, there_count);
+	for (size_t i = 0; r == 0 && i < count; i++) {
+		r = move(migrate, ids[i], is_there(migrate, there, there_count, ids[i]), ret_why);
+	}
+	if (r == 0 && migrate->to.begin_records) {
+		r = move_records(migrate, ids, count, ret_why);
+	}
+	if (r < 0 && !*ret_why) {
+		*ret_why = xprintf("the sessions cannot be listed: %s", strerror(-r));
+	}
+	disk_list_free(ids, count);
+	disk_list_free(there, there_count);
+	*ret = migrate->counts;
+	return r;
+}
+
+/* --- opening and ending --- */
+
+int store_migrate_open(
+	const struct store_migrate_config *config, struct store_migrate **ret, char **ret_why)
+{
+	struct store_migrate *migrate = xcalloc(1, sizeof(*migrate));
+	migrate->config = *config;
+	*ret = migrate;
+	*ret_why = NULL;
+	int r = config->to_database ? moving_files_open(config->dir, config->facts, &migrate->files,
+					      &migrate->from, ret_why)
+				    : moving_pg_open(&migrate->pg, config->address, false, NULL,
+					      config->facts, &migrate->from, ret_why);
+	if (r < 0) {
+		return r;
+	}
+	return config->to_database ? moving_pg_open(&migrate->pg, config->address, true,
+					     config->dir, config->facts, &migrate->to, ret_why)
+				   : moving_made_open(config->dir, config->facts, &migrate->made,
+					     &migrate->to, ret_why);
+}
+
+uint64_t store_migrate_size(struct store_migrate *migrate)
+{
+	return migrate->files ? moving_files_size(migrate->files)
+			      : pg_logs_size(&migrate->pg.conn, NULL);
+}
+
+int store_migrate_end(struct store_migrate *migrate, char **ret_why)
+{
+	int r = migrate->made ? moving_made_end(migrate->made, migrate->config.dir)
+			      : moving_pg_end(&migrate->pg);
+	*ret_why = r < 0 ? xprintf("it cannot be ended: %s", strerror(-r)) : NULL;
+	return r;
+}
+
+void store_migrate_close(struct store_migrate *migrate)
+{
+	if (migrate) {
+		moving_files_close(migrate->files);
+		moving_made_close(migrate->made);
+		moving_pg_close(&migrate->pg);
+		free(migrate);
+	}
+}
+
+const char *store_migrate_dir(const struct store_migrate *migrate)
+{
+	return migrate->made ? moving_made_path(migrate->made) : migrate->config.dir;
+}
+
+/* --- beside sessions --- */
+
+int store_migrate_each_secret(struct store_migrate *migrate,
+	int (*visit)(void *arg, const char *name, const char *bytes, size_t len), void *arg)
+{
+	PGresult *rows =
+		pg_run(&migrate->pg.conn, "SELECT name, bytes FROM holdfast_secret", NULL, NULL);
+	int r = rows ? 0 : -EIO;
+	for (int row = 0; r == 0 && row < PQntuples(rows); row++) {
+		r = visit(arg, PQgetvalue(rows, row, 0), PQgetvalue(rows, row, 1),
+			(size_t)PQgetlength(rows, row, 1));
+	}
+	PQclear(rows);
+	return r;
+}
+
+int store_migrate_each_line(struct store_migrate *migrate,
+	int (*visit)(void *arg, const char *line, size_t len), void *arg)
+{
+	PGresult *rows = pg_run(
+		&migrate->pg.conn, "SELECT line FROM holdfast_access ORDER BY n", NULL, NULL);
+	int r = rows ? 0 : -EIO;
+	for (int row = 0; r == 0 && row < PQntuples(rows); row++) {
+		r = visit(arg, PQgetvalue(rows, row, 0), (size_t)PQgetlength(rows, row, 0));
+	}
+	PQclear(rows);
+	return r;
+}
+
+static int put(struct store_migrate *migrate, const char *sql, struct pg_params *params)
+{
+	PGresult *result = pg_run(&migrate->pg.conn, sql, params, NULL);
+	pg_params_finish(params);
+	PQclear(result);
+	return result ? 0 : -EIO;
+}
+
+int store_migrate_put_secret(
+	struct store_migrate *migrate, const char *name, const char *bytes, size_t len)
+{
+	struct pg_params params = {0};
+	pg_add_text(&params, name, strlen(name));
+	pg_add_bytea(&params, bytes, len);
+	return put(migrate,
+		"INSERT INTO holdfast_secret (name, bytes) VALUES ($1, $2)"
+		" ON CONFLICT (name) DO UPDATE SET bytes = excluded.bytes",
+		&params);
+}
+
+int store_migrate_put_lines(struct store_migrate *migrate, const char *lines, size_t len)
+{
+	struct pg_params params = {0};
+	pg_add_text(&params, lines, len);
+	int r = pg_run_all(&migrate->pg.conn, "BEGIN; DELETE FROM holdfast_access", NULL);
+	r = r < 0 ? r
+		  : put(migrate,
+			    "INSERT INTO holdfast_access (writer, line) SELECT 'migrate', l.line"
+			    " FROM regexp_split_to_table($1, E'\\n') WITH ORDINALITY AS l(line, place)"
+			    " WHERE l.line <> '' ORDER BY l.place",
+			    &params);
+	pg_params_finish(&params);
+	return r < 0 ? r : pg_run_all(&migrate->pg.conn, "COMMIT", NULL);
+}

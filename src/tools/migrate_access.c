@@ -1,0 +1,178 @@
+#include "migrate_access.h"
+
+#include "holdfast/buffer.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <openssl/crypto.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const char *const secrets[] = {"access-token", "token-secret", "push-key"};
+#define SECRET_COUNT (sizeof(secrets) / sizeof(secrets[0]))
+
+#define LINES "access.jsonl"
+/* What `holdfast token list` shows of tokens that were made: servers do not share it, and so it waits under this name. */
+#define NOTES      "access-notes"
+#define NOTE_BEGIN "{\"created\":"
+
+static int fail(char **ret_why, int error, const char *name)
+{
+	*ret_why = xprintf("%s cannot be moved: %s", name, strerror(-error));
+	return error;
+}
+
+static void wipe(struct buffer *bytes)
+{
+	OPENSSL_cleanse(bytes->data, bytes->len);
+	buffer_finish(bytes);
+}
+
+/* --- to a database --- */
+
+/** -ENOENT if there is none. */
+static int read_file(const char *dir, const char *name, struct buffer *out)
+{
+	char *path = xprintf("%s/%s", dir, name);
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	int r = fd < 0 ? -errno : 0;
+	for (ssize_t n = 1; r == 0 && n > 0;) {
+		buffer_reserve(out, 65536);
+		n = read(fd, out->data + out->len, 65536);
+		r = n < 0 && errno != EINTR ? -errno : 0;
+		out->len += n > 0 ? (size_t)n : 0;
+	}
+	if (fd >= 0) {
+		close(fd);
+	}
+	free(path);
+	return r;
+}
+
+static int put_secret(struct store_migrate *store, const char *dir, const char *name)
+{
+	struct buffer text = {0};
+	int r = read_file(dir, name, &text);
+	while (text.len && strchr("\r\n", text.data[text.len - 1])) {
+		text.len--;
+	}
+	if (r == 0 && text.len) {
+		r = store_migrate_put_secret(store, name, text.data, text.len);
+	}
+	wipe(&text);
+	return r == -ENOENT ? 0 : r;
+}
+
+/** Whole lines alone: what a crash has left behind the last one counts for nothing. */
+static void sort(const struct buffer *bytes, struct buffer *notes, struct buffer *lines)
+{
+	const char *at = bytes->data;
+	const char *end = at + bytes->len;
+	const char *newline;
+	while (at < end && (newline = memchr(at, '\n', (size_t)(end - at)))) {
+		size_t len = (size_t)(newline + 1 - at);
+		bool is_note =
+			len > strlen(NOTE_BEGIN) && memcmp(at, NOTE_BEGIN, strlen(NOTE_BEGIN)) == 0;
+		buffer_append(is_note ? notes : lines, at, len);
+		at = newline + 1;
+	}
+}
+
+static int put_lines(struct store_migrate *store, const char *dir)
+{
+	struct buffer bytes = {0};
+	struct buffer notes = {0};
+	struct buffer lines = {0};
+	int r = read_file(dir, LINES, &bytes);
+	sort(&bytes, &notes, &lines);
+	if (r == 0) {
+		r = store_migrate_put_lines(store, lines.data, lines.len);
+	}
+	if (r == 0 && notes.len) {
+		r = store_migrate_put_secret(store, NOTES, notes.data, notes.len);
+	}
+	wipe(&bytes);
+	wipe(&notes);
+	wipe(&lines);
+	return r == -ENOENT ? 0 : r;
+}
+
+int migrate_access_up(struct store_migrate *store, const char *dir, char **ret_why)
+{
+	for (size_t i = 0; i < SECRET_COUNT; i++) {
+		int r = put_secret(store, dir, secrets[i]);
+		if (r < 0) {
+			return fail(ret_why, r, secrets[i]);
+		}
+	}
+	int r = put_lines(store, dir);
+	return r < 0 ? fail(ret_why, r, LINES) : 0;
+}
+
+/* --- to a directory --- */
+
+static int write_file(const char *dir, const char *name, const struct buffer *bytes)
+{
+	char *path = xprintf("%s/%s", dir, name);
+	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	int r = fd < 0 ? -errno : 0;
+	for (size_t at = 0; r == 0 && at < bytes->len;) {
+		ssize_t n = write(fd, bytes->data + at, bytes->len - at);
+		r = n < 0 && errno != EINTR ? -errno : 0;
+		at += n > 0 ? (size_t)n : 0;
+	}
+	r = r == 0 && fsync(fd) < 0 ? -errno : r;
+	if (fd >= 0) {
+		close(fd);
+	}
+	free(path);
+	return r;
+}
+
+struct taking {
+	const char *dir;
+	struct buffer notes;
+	struct buffer lines;
+};
+
+static int take_secret(void *arg, const char *name, const char *bytes, size_t len)
+{
+	struct taking *taking = arg;
+	struct buffer text = {0};
+	int r = 0;
+	if (strcmp(name, NOTES) == 0) {
+		buffer_append(&taking->notes, bytes, len);
+	}
+	for (size_t i = 0; i < SECRET_COUNT && r == 0; i++) {
+		if (strcmp(name, secrets[i]) == 0) {
+			buffer_append(&text, bytes, len);
+			buffer_append_char(&text, '\n');
+			r = write_file(taking->dir, name, &text);
+		}
+	}
+	wipe(&text);
+	return r;
+}
+
+static int take_line(void *arg, const char *line, size_t len)
+{
+	struct taking *taking = arg;
+	buffer_append(&taking->lines, line, len);
+	buffer_append_char(&taking->lines, '\n');
+	return 0;
+}
+
+int migrate_access_down(struct store_migrate *store, char **ret_why)
+{
+	struct taking taking = {.dir = store_migrate_dir(store)};
+	int r = store_migrate_each_secret(store, take_secret, &taking);
+	r = r < 0 ? r : store_migrate_each_line(store, take_line, &taking);
+	buffer_append(&taking.notes, taking.lines.data, taking.lines.len);
+	if (r == 0 && taking.notes.len) {
+		r = write_file(taking.dir, LINES, &taking.notes);
+	}
+	wipe(&taking.notes);
+	wipe(&taking.lines);
+	return r < 0 ? fail(ret_why, r, "what the database has of tokens and logins") : 0;
+}
