@@ -37,7 +37,8 @@ static void take_event(
 	}
 	member->last = event->n;
 	if (event->sent >= crowd->measure_from) {
-		histogram_add(&crowd->latency, when > event->sent ? when - event->sent : 0);
+		histogram_add(member->is_elsewhere ? &crowd->latency_elsewhere : &crowd->latency,
+			when > event->sent ? when - event->sent : 0);
 	}
 	if (crowd->delivered) {
 		crowd->delivered(crowd->owner, event->n);
@@ -140,15 +141,15 @@ static size_t take_stream(struct client *client, char *bytes, size_t len, uint64
 	return used;
 }
 
-static void open_stream(struct crowd *crowd, struct member *member)
+static void open_stream(struct crowd *crowd, struct member *member, unsigned port)
 {
 	struct buffer request = {0};
 	buffer_printf(&request,
 		"GET /api/sessions/%s/events?format=markdown&after=0 HTTP/1.0\r\n" /* without chunks */
 		"Host: 127.0.0.1:%u\r\nAccept: text/event-stream\r\n\r\n",
-		crowd->session, crowd->port);
+		crowd->session, port);
 	member->client.take = take_stream;
-	client_open_plain(&member->client, crowd->epoll, crowd->port, (unsigned)crowd->opened);
+	client_open_plain(&member->client, crowd->epoll, port, (unsigned)crowd->opened);
 	client_queue(&member->client, request.data, request.len);
 	buffer_finish(&request);
 }
@@ -157,15 +158,18 @@ static void open_member(struct crowd *crowd)
 {
 	char path[160];
 	struct member *member = &crowd->members[crowd->opened];
+	size_t turn = crowd->opened % (crowd->elsewhere_count + 1);
+	unsigned port = turn ? crowd->elsewhere[turn - 1] : crowd->port;
 	member->client.owner = crowd;
+	member->is_elsewhere = turn > 0;
 	if (crowd->door == DOOR_SSE || (crowd->door == DOOR_BOTH && crowd->opened % 2)) {
-		open_stream(crowd, member);
+		open_stream(crowd, member, port);
 		crowd->opened++;
 		return;
 	}
 	snprintf(path, sizeof(path), "/api/sessions/%s/ws?format=markdown", crowd->session);
 	member->client.text = take_text;
-	client_open(&member->client, crowd->epoll, crowd->port, (unsigned)crowd->opened, path);
+	client_open(&member->client, crowd->epoll, port, (unsigned)crowd->opened, path);
 	crowd->opened++;
 }
 

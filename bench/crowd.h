@@ -8,8 +8,12 @@
 /** How observers come in: by WebSocket, by server-sent events, or by each of the two in turn. */
 enum door { DOOR_WEBSOCKET, DOOR_SSE, DOOR_BOTH };
 
+/* Ports of other nodes, at most. */
+#define CROWD_ELSEWHERE_MAX 8
+
 struct member {
 	struct client client; /* first */
+	bool is_elsewhere; /* at another node than the session's owner */
 	uint64_t last; /* n of the newest event it has */
 	bool is_live;
 };
@@ -17,6 +21,9 @@ struct member {
 struct crowd {
 	int epoll;
 	unsigned port;
+	/* Observers come in by all ports in turn. */
+	const unsigned *elsewhere;
+	size_t elsewhere_count;
 	enum door door;
 	const char *session;
 	size_t pad;
@@ -25,7 +32,8 @@ struct crowd {
 	size_t opened;
 	size_t live;
 	uint64_t measure_from; /* events published before this are checked and not measured */
-	struct histogram latency; /* from publishing to receipt, in ns */
+	struct histogram latency; /* from publishing to receipt, in ns, at `port` */
+	struct histogram latency_elsewhere;
 	/** A member has an event; may be NULL. */
 	void (*delivered)(void *owner, uint64_t n);
 	void *owner;

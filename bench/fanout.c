@@ -190,22 +190,29 @@ static void connect_producer(struct fanout *f, const char *session)
 struct cpu {
 	uint64_t machine;
 	uint64_t server;
+	uint64_t elsewhere;
 	uint64_t own;
 };
 
-static struct cpu cpu_now(pid_t server)
+static struct cpu cpu_now(const struct fanout_options *options)
 {
-	return (struct cpu){.machine = machine_cpu_ns(),
-		.server = server ? process_cpu_ns(server) : 0,
+	struct cpu cpu = {.machine = machine_cpu_ns(),
+		.server = options->pid ? process_cpu_ns(options->pid) : 0,
 		.own = process_cpu_ns(getpid())};
+	for (size_t i = 0; i < options->pids_elsewhere_count; i++) {
+		cpu.elsewhere += process_cpu_ns(options->pids_elsewhere[i]);
+	}
+	return cpu;
 }
 
 static void put_cpu(struct fanout_result *result, const struct cpu *from, const struct cpu *to)
 {
-	uint64_t ours = to->server - from->server + to->own - from->own;
+	uint64_t elsewhere = to->elsewhere - from->elsewhere;
+	uint64_t ours = to->server - from->server + elsewhere + to->own - from->own;
 	uint64_t machine = to->machine - from->machine;
 	result->cpu_ns = to->server - from->server;
 	result->own_cpu_ns = to->own - from->own;
+	result->elsewhere_cpu_ns = elsewhere;
 	result->other_cpu_ns = machine > ours ? machine - ours : 0;
 }
 
@@ -258,7 +265,7 @@ static void measure(struct fanout *f)
 	f->crowd.measure_from = start;
 	f->first_due = now_ns();
 	publish_until(f, start);
-	struct cpu from = cpu_now(options->pid);
+	struct cpu from = cpu_now(options);
 	uint64_t done = f->done;
 	size_t looking = checkers(f);
 	uint64_t checked = bytes_of(f, 0, looking);
@@ -272,7 +279,7 @@ static void measure(struct fanout *f)
 	sunk = bytes_of(f, looking, f->crowd.opened) - sunk;
 	f->result->deliveries = f->result->events * looking;
 	f->result->deliveries += count_sunk(f, sunk, checked, f->result->deliveries);
-	struct cpu to = cpu_now(options->pid);
+	struct cpu to = cpu_now(options);
 	put_cpu(f->result, &from, &to);
 }
 
@@ -302,6 +309,8 @@ void fanout_run(const struct fanout_options *options, struct fanout_result *ret_
 	client_post(options->port, "/api/sessions", body, 201);
 	crowd_init(&f.crowd, epoll_create1(EPOLL_CLOEXEC), options->port, session, options->pad,
 		options->observers);
+	f.crowd.elsewhere = options->elsewhere;
+	f.crowd.elsewhere_count = options->elsewhere_count;
 	f.crowd.door = options->door;
 	f.crowd.delivered = handle_delivered;
 	f.crowd.owner = &f;
@@ -312,7 +321,9 @@ void fanout_run(const struct fanout_options *options, struct fanout_result *ret_
 	drain(&f);
 	drain_sinks(&f);
 	check_end(&f);
+	ret_result->published = f.sent * options->batch;
 	ret_result->latency = f.crowd.latency;
+	ret_result->latency_elsewhere = f.crowd.latency_elsewhere;
 	crowd_finish(&f.crowd);
 	client_close(&f.producer);
 	close(f.crowd.epoll);

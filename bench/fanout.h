@@ -14,7 +14,12 @@
 
 struct fanout_options {
 	unsigned port;
+	unsigned elsewhere
+		[CROWD_ELSEWHERE_MAX]; /* ports of other nodes, by which observers come in as well */
+	size_t elsewhere_count;
 	pid_t pid; /* of the server; 0: do not look at it */
+	pid_t pids_elsewhere[CROWD_ELSEWHERE_MAX]; /* of the other nodes that are looked at */
+	size_t pids_elsewhere_count;
 	enum door door;
 	size_t observers;
 	size_t checkers; /* so many of them look at what comes, and the others only count bytes; 0: all do */
@@ -29,11 +34,14 @@ struct fanout_options {
 struct fanout_result {
 	double seconds;
 	uint64_t events; /* published, acknowledged and delivered to all */
+	uint64_t published; /* from the first on, with those of the warm-up */
 	uint64_t deliveries;
 	uint64_t cpu_ns; /* of the server */
 	uint64_t own_cpu_ns;
-	uint64_t other_cpu_ns; /* of neither the server nor us: what disturbed the run */
-	struct histogram latency; /* from publishing to receipt */
+	uint64_t elsewhere_cpu_ns; /* of the other nodes, together */
+	uint64_t other_cpu_ns; /* of neither the servers nor us: what disturbed the run */
+	struct histogram latency; /* from publishing to receipt, at `port` */
+	struct histogram latency_elsewhere;
 	struct histogram ack; /* from publishing to `appended` */
 };
 

@@ -25,7 +25,8 @@ static const char usage_text[] =
 	"  sync        what fdatasync() takes after a small append to a file\n"
 	"\n"
 	"  --port P       where the server listens on 127.0.0.1 (all but sync)\n"
-	"  --pid PID      the server's process, for its CPU time and its memory (idle: needed)\n"
+	"  --elsewhere P  where another node listens: observers come in there, too, in turn; may be repeated\n"
+	"  --pid PID      the server's process, for its CPU time and its memory (idle: needed); given again, those of --elsewhere\n"
 	"  --observers N  default 100\n"
 	"  --checkers N   so many observers check what comes, the others only count its bytes; default: all check\n"
 	"  --door D       how they come in: websocket (default), sse, or both in turn\n"
@@ -81,7 +82,16 @@ static void run_fanout(const char *mode, const struct options *options)
 			percent(out.other_cpu_ns, out.seconds),
 			(double)out.cpu_ns / (double)out.deliveries);
 	}
+	if (in->elsewhere_count) {
+		printf(" published=%llu", (unsigned long long)out.published);
+	}
+	if (in->pids_elsewhere_count) {
+		printf(" elsewhere_cpu_percent=%.0f", percent(out.elsewhere_cpu_ns, out.seconds));
+	}
 	print_times("latency", &out.latency);
+	if (in->elsewhere_count) {
+		print_times("elsewhere", &out.latency_elsewhere);
+	}
 	print_times("ack", &out.ack);
 	printf("\n");
 }
@@ -176,6 +186,7 @@ static void run_sync(const struct options *options)
 
 enum option_code {
 	PORT = 1,
+	ELSEWHERE,
 	PID,
 	OBSERVERS,
 	CHECKERS,
@@ -188,6 +199,17 @@ enum option_code {
 	DIR
 };
 
+static void take_pid(struct fanout_options *f, pid_t pid)
+{
+	if (!f->pid) {
+		f->pid = pid;
+	} else if (f->pids_elsewhere_count < CROWD_ELSEWHERE_MAX) {
+		f->pids_elsewhere[f->pids_elsewhere_count++] = pid;
+	} else {
+		die("--pid comes %d times at most", 1 + CROWD_ELSEWHERE_MAX);
+	}
+}
+
 static void take_option(struct options *options, int code, const char *text)
 {
 	struct fanout_options *f = &options->fanout;
@@ -195,8 +217,15 @@ static void take_option(struct options *options, int code, const char *text)
 	case PORT:
 		f->port = (unsigned)parse_number("--port", text, 1, 65535);
 		break;
+	case ELSEWHERE:
+		if (f->elsewhere_count == CROWD_ELSEWHERE_MAX) {
+			die("--elsewhere comes %d times at most", CROWD_ELSEWHERE_MAX);
+		}
+		f->elsewhere[f->elsewhere_count++] =
+			(unsigned)parse_number("--elsewhere", text, 1, 65535);
+		break;
 	case PID:
-		f->pid = (pid_t)parse_number("--pid", text, 1, INT32_MAX);
+		take_pid(f, (pid_t)parse_number("--pid", text, 1, INT32_MAX));
 		break;
 	case OBSERVERS:
 		f->observers = parse_number("--observers", text, 1, 100000);
@@ -237,6 +266,7 @@ static void parse_options(struct options *options, int argc, char **argv)
 {
 	static const struct option list[] = {
 		{"port", required_argument, NULL, PORT},
+		{"elsewhere", required_argument, NULL, ELSEWHERE},
 		{"pid", required_argument, NULL, PID},
 		{"observers", required_argument, NULL, OBSERVERS},
 		{"checkers", required_argument, NULL, CHECKERS},

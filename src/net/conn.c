@@ -194,6 +194,8 @@ struct conn *conn_create_viewer(struct conn *carrier, uint64_t number)
 	list_init(&viewer->ws->outbox);
 	strcpy(viewer->session_id, carrier->session_id);
 	list_append(&carrier->tap->viewers, &viewer->kind_link);
+	hash_put(carrier->tap->by_number, (const char *)&viewer->number, sizeof(viewer->number),
+		viewer);
 	return viewer;
 }
 
@@ -203,6 +205,11 @@ void conn_destroy_viewer(struct conn *viewer)
 	ws_content_drop(viewer);
 	conn_drop_session(viewer);
 	list_remove(&viewer->kind_link);
+	struct hash *by_number = viewer->carrier->tap->by_number;
+	const char *number = (const char *)&viewer->number;
+	if (hash_get(by_number, number, sizeof(viewer->number)) == viewer) {
+		hash_remove(by_number, number, sizeof(viewer->number));
+	}
 	grant_unref(viewer->grant);
 	free(viewer->ws);
 	free(viewer);

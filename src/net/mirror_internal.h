@@ -14,6 +14,7 @@ struct mirror {
 	char *address;
 	struct node_socket *socket; /* NULL: it is over */
 	struct list viewers; /* struct conn.kind_link */
+	struct hash *by_number; /* the same, by the bytes of their numbers */
 	uint64_t viewer_count; /* so far: the last one's number */
 	bool has_previews; /* the owner has been asked for them */
 	struct session_log *log; /* NULL: nothing has come yet */

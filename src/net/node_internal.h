@@ -93,6 +93,7 @@ void node_mirrors_close(struct server *server);
 extern const struct conn_ops tap_conn_ops;
 struct ws_tap {
 	struct list viewers; /* struct conn.kind_link */
+	struct hash *by_number; /* the same, by the bytes of their numbers */
 };
 /** Tells its viewers who is here, if they want that; once a second. */
 void ws_tap_sweep(struct conn *conn);

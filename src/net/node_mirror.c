@@ -99,6 +99,11 @@ static void go_on(struct conn *conn)
 	conn_resume(conn);
 }
 
+static void forget_viewer(struct mirror *mirror, const struct conn *conn)
+{
+	hash_remove(mirror->by_number, (const char *)&conn->number, sizeof(conn->number));
+}
+
 static void leave(struct conn *conn)
 {
 	bool is_known = conn->ws->observer != NULL;
@@ -118,6 +123,7 @@ void node_mirror_leave(struct conn *conn, bool is_known)
 	}
 	conn->mirror = NULL;
 	list_remove(&conn->kind_link);
+	forget_viewer(mirror, conn);
 	mirror_at_end_of_tick(mirror);
 	if (is_known) {
 		struct buffer message = {0};
@@ -197,13 +203,8 @@ const struct conn_ops mirror_viewer_ops = {
 
 static struct conn *find_viewer(struct mirror *mirror, uint64_t number)
 {
-	list_for_each(link, &mirror->viewers) {
-		struct conn *conn = list_entry(link, struct conn, kind_link);
-		if (conn->number == number) {
-			return conn->ws && conn->ws->observer ? conn : NULL;
-		}
-	}
-	return NULL;
+	struct conn *conn = hash_get(mirror->by_number, (const char *)&number, sizeof(number));
+	return conn && conn->ws && conn->ws->observer ? conn : NULL;
 }
 
 /* --- its end --- */
@@ -223,6 +224,7 @@ void mirror_end(struct mirror *mirror, unsigned code, const char *reason)
 	list_for_each_safe(link, tmp, &mirror->viewers) {
 		struct conn *conn = list_entry(link, struct conn, kind_link);
 		list_remove(&conn->kind_link);
+		forget_viewer(mirror, conn);
 		conn->mirror = NULL;
 		if (conn->http) {
 			mirror_lose_request(conn, is_gone);
@@ -256,6 +258,7 @@ void mirror_destroy(struct mirror *mirror)
 		channel_finish(&mirror->channel);
 		session_log_mirror_free(mirror->log);
 	}
+	hash_destroy(mirror->by_number);
 	free(mirror->title);
 	free(mirror->last_prompt_id);
 	free(mirror->usage);

@@ -54,6 +54,7 @@ static struct mirror *create(struct server *server, const char *id, const char *
 	mirror->address = xstrdup(address);
 	list_init(&mirror->due_link);
 	list_init(&mirror->viewers);
+	mirror->by_number = hash_create();
 	mirror_at_end_of_tick(mirror);
 	list_append(&server->mirrors, &mirror->link);
 	mirror->socket = connect_to(mirror);
@@ -71,6 +72,7 @@ static struct mirror *add(struct conn *conn, const char *address)
 	conn->mirror = mirror;
 	conn->number = ++mirror->viewer_count;
 	list_append(&mirror->viewers, &conn->kind_link);
+	hash_put(mirror->by_number, (const char *)&conn->number, sizeof(conn->number), conn);
 	return mirror;
 }
 

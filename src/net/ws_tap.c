@@ -11,13 +11,8 @@
 
 static struct conn *find_viewer(struct ws_tap *tap, uint64_t number)
 {
-	list_for_each(link, &tap->viewers) {
-		struct conn *viewer = list_entry(link, struct conn, kind_link);
-		if (viewer->number == number && !viewer->is_dead) {
-			return viewer;
-		}
-	}
-	return NULL;
+	struct conn *viewer = hash_get(tap->by_number, (const char *)&number, sizeof(number));
+	return viewer && !viewer->is_dead ? viewer : NULL;
 }
 
 /** A viewer that waits holds up those behind it: nothing more of this socket is read. */
@@ -83,6 +78,7 @@ static void tap_open(struct conn *conn)
 		.is_tap = true};
 	conn->tap = xcalloc(1, sizeof(*conn->tap));
 	list_init(&conn->tap->viewers);
+	conn->tap->by_number = hash_create();
 	if (ws_refuse_unreadable(conn)) {
 		return;
 	}
@@ -113,6 +109,9 @@ static void tap_closed(struct conn *conn)
 	}
 	observer_destroy(conn->ws->observer);
 	conn->ws->observer = NULL;
+	if (conn->tap) {
+		hash_destroy(conn->tap->by_number);
+	}
 	free(conn->tap);
 	conn->tap = NULL;
 }
