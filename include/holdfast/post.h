@@ -35,8 +35,13 @@ bool post_url_parse(const char *text, unsigned also, struct post_url *ret);
 /** Whether it is connected to: an address of the internet, or one in these ranges. */
 bool post_may_connect(
 	const struct address_range *ranges, size_t count, const struct address *address);
-/** What trusts the system's certificates, and those of a file (PEM; NULL: none). NULL if that cannot be read. */
+/** What trusts the certificates of a file (PEM; NULL: none). NULL if that cannot be read. post_send() adds the system's. */
 SSL_CTX *post_tls_create(const char *ca_file);
+/**
+ * Adds the system's certificates, unless it has them. A hundred and more of them are read from disk: not on the loop, and not
+ * before they are needed. From any thread. False if there is no memory.
+ */
+bool post_tls_trust_system(SSL_CTX *tls);
 
 struct post {
 	const struct address_range *addresses; /* private ones that the host may have */
@@ -45,7 +50,7 @@ struct post {
 	const struct post_url *url;
 	const char *headers; /* lines of its own, each with its end */
 	const struct buffer *body;
-	int64_t timeout_ms; /* for all of it, but for the name server */
+	int64_t timeout_ms; /* for all of it, but for the name server and certificates of our own */
 	int stop_fd; /* can be read when there is no more time */
 };
 /**

@@ -257,7 +257,9 @@ int post_send(const struct post *post, int64_t now_s, int64_t *ret_retry_s)
 	struct line line = {.fd = -1, .stop_fd = post->stop_fd};
 	struct buffer head = {0};
 	*ret_retry_s = 0;
-	int r = connect_host(post, &line);
+	/* It is not the other's time that this takes. */
+	int r = post->url->is_tls && !post_tls_trust_system(post->tls) ? -ENOMEM : 0;
+	r = r < 0 ? r : connect_host(post, &line);
 	r = r < 0 || !post->url->is_tls ? r : shake_hands(post, &line);
 	r = r < 0 ? r : exchange(post, &line, &head);
 	r = r < 0 ? r : read_answer(head.data, now_s, ret_retry_s);

@@ -1,6 +1,7 @@
 #include "holdfast/post.h"
 
 #include <ctype.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -123,10 +124,22 @@ SSL_CTX *post_tls_create(const char *ca_file)
 {
 	SSL_CTX *tls = SSL_CTX_new(TLS_client_method());
 	if (tls && (SSL_CTX_set_min_proto_version(tls, TLS1_2_VERSION) != 1 ||
-			   SSL_CTX_set_default_verify_paths(tls) != 1 ||
 			   (ca_file && SSL_CTX_load_verify_file(tls, ca_file) != 1))) {
 		SSL_CTX_free(tls);
 		return NULL;
 	}
 	return tls;
+}
+
+bool post_tls_trust_system(SSL_CTX *tls)
+{
+	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+	static char is_done; /* its address is the mark of a context that has them */
+	pthread_mutex_lock(&lock);
+	bool does = SSL_CTX_get_app_data(tls) == &is_done;
+	if (!does && SSL_CTX_set_default_verify_paths(tls) == 1) {
+		does = SSL_CTX_set_app_data(tls, &is_done) == 1;
+	}
+	pthread_mutex_unlock(&lock);
+	return does;
 }

@@ -151,7 +151,7 @@ test('a push service that is too slow is tried again', async (t) => {
 	service.answer = (request, count) => (count === 1 ? null : { status: 201 });
 	await post(server, 'one', [input.text('x\n\n'), ask('q')]);
 	await untilCounted(server, 'sent', 1);
-	assert.equal(await counted(server, 'retried'), 1);
+	assert.ok(await counted(server, 'retried') >= 1); // on a busy machine the second try may be too slow, too
 });
 
 test('an answered question is not told of any more', async (t) => {
@@ -201,6 +201,15 @@ test('a certificate that is not trusted, or for another name', async (t) => {
 		assert.equal(await counted(server, 'sent'), 0);
 	}
 	assert.deepEqual([service.requests.length, other.requests.length], [0, 0]);
+});
+
+test('a certificate that the system trusts needs no --push-ca', async (t) => {
+	const service = await PushService.start(t);
+	const server = await Server.start(t, { args: ['--push-host', `localhost:${service.port}`, '--push-address', '127.0.0.1', '--push-address', '::1', ...SOON], env: { SSL_CERT_FILE: service.cert } });
+	await server.createSession({ id: 'one' });
+	await subscribe(server, service, await logIn(server));
+	await post(server, 'one', [input.text('x\n\n'), ask('q')]);
+	await untilCounted(server, 'sent', 1);
 });
 
 test('what is refused as a subscription', async (t) => {
