@@ -212,7 +212,7 @@ const ask = (server, [method, path, json, , , , accept], headers) => accept
 	? askForStream(server, method, path, { accept, ...headers })
 	: server.request(method, path, { json, headers });
 
-/** All at once: the server is slow to answer a wrong token. */
+/** All tokens at once: the server is slow to answer a wrong one. */
 function assertNoEntry(server, role, endpoint, name) {
 	const wrong = Object.entries(wrongTokens(server, role)).map(async ([what, [token, code]]) => {
 		const { status, body, headers } = await ask(server, endpoint, bearer(token));
@@ -229,14 +229,25 @@ function assertNoEntry(server, role, endpoint, name) {
 	return Promise.all([...wrong, ...pairs, none]);
 }
 
+/** At eight endpoints at a time, for the same reason, but for TLS, where each token has a handshake; what is asked in vain changes nothing. */
+async function assertNowhereEntry(server, role, way) {
+	const left = [...ENDPOINTS];
+	const work = async () => {
+		for (let endpoint = left.shift(); endpoint; endpoint = left.shift()) {
+			await assertNoEntry(server, role, endpoint, `${role}: ${endpoint[0]} ${endpoint[1]}`);
+		}
+	};
+	await Promise.all(Array.from({ length: way === 'TLS' ? 1 : 8 }, work));
+}
+
 for (const way of Object.keys(WAYS)) {
 	for (const role of ROLES) {
 		test(`${way}, ${role}: each endpoint lets in the roles of its row, and nobody with a wrong token`, async (t) => {
 			const server = await start(t, { way });
+			await assertNowhereEntry(server, role, way);
 			for (const endpoint of ENDPOINTS) {
 				const [method, path, , roles, isOfSession, needsAll] = endpoint;
 				const name = `${role}: ${method} ${path}`;
-				await assertNoEntry(server, role, endpoint, name);
 				const elsewhere = await ask(server, endpoint, bearer(ownToken(server, role, ['else-*', 'team'])));
 				if (isOfSession) {
 					assert.deepEqual([elsewhere.status, elsewhere.body.error.code], [404, 'not_found'], `${name}, of other sessions`);

@@ -1,9 +1,11 @@
 // Runs test files, a few at a time, each in a process of its own; sums up with what meson runs meanwhile.
 //
-//   node tests/support/run.mjs [--jobs N] [--c-log] [--add PASSED,FAILED] [--second-try N] [web] [e2e] [browser] [style] [runtimes] [package] [doors] [part of a file's name ...]
+//   node tests/support/run.mjs [--jobs N] [--most N] [--times] [--c-log] [--add PASSED,FAILED] [--second-try N] [web] [e2e] [browser] [style] [runtimes] [package] [doors] [part of a file's name ...]
 //
 // With --c-log the name of meson's log and its exit code come over stdin, when meson is done. --only-c runs no files.
 // --add PASSED,FAILED is counted too.
+// --jobs files run at a time, and up to --most while the processors have nothing better to do: many tests only wait.
+// --times tells in the end how long each file took, and the processor time that it and what it started and waited for used.
 // With --second-try, if at most N files failed, each of them runs once more, alone. One that passes then counts as passed; what
 // it said at first is printed all the same, and the line before the last names it: its failure has a cause to be found.
 //
@@ -11,7 +13,7 @@
 
 import { spawn } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, readdirSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { cpus, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
@@ -19,9 +21,13 @@ import { parseArgs } from 'node:util';
 const SUITES = ['browser', 'e2e', 'web', 'style', 'runtimes', 'package', 'doors'];
 /* Only if they are named. */
 const NAMED = ['runtimes', 'package', 'doors'];
-/* The longest files begin first, so that none of them runs alone in the end. */
-const LONGEST = ['style/10-', 'browser/28-', 'e2e/57-', 'e2e/80-', 'browser/16-', 'browser/29-', 'browser/15-', 'browser/18-', 'browser/12-',
-	'browser/11-', 'browser/23-', 'browser/27-', 'e2e/81-', 'e2e/40-', 'e2e/87-', 'e2e/31-', 'e2e/45-'];
+/* The longest files begin first, so that none of them runs alone in the end; --times says which they are. */
+const LONGEST = ['e2e/80-', 'style/10-', 'browser/28-', 'e2e/81-', 'e2e/57-', 'e2e/112-', 'browser/42-', 'browser/18-', 'browser/30-',
+	'browser/15-', 'e2e/83-', 'e2e/122-', 'browser/16-', 'e2e/130-', 'e2e/133-', 'browser/12-', 'browser/11-', 'browser/29-', 'browser/39-',
+	'browser/21-', 'e2e/45-', 'browser/41-', 'e2e/123-', 'e2e/120-', 'browser/43-', 'browser/36-', 'browser/27-', 'e2e/87-', 'e2e/40-', 'e2e/31-'];
+/* Of the processors, in the last LOOK_MS: with more, another file begins. */
+const IDLE_SHARE = 0.2;
+const LOOK_MS = 2000;
 const FILE_LIMIT_MS = 10 * 60_000 * Number(process.env.HOLDFAST_TEST_PATIENCE ?? 1);
 // Node 18 (Debian 12's) has these globals of browsers and of later versions behind flags.
 const NODE_FLAGS = Number(process.versions.node.split('.')[0]) < 20
@@ -42,14 +48,16 @@ function select(words) {
 }
 
 /** Runs one file; gives {passed, failed, output}. */
-async function runFile(file, scratch) {
+async function runFile(file, { scratch, times }) {
 	const tap = join(scratch, `${file.replaceAll('/', '-')}.tap`);
+	const cpu = `${tap}.cpu`;
 	const child = spawn(process.execPath, [
 		...NODE_FLAGS,
+		...(times ? ['--import', join(tests, 'support/cpu_time.mjs')] : []),
 		'--test-reporter=spec', '--test-reporter-destination=stdout',
 		'--test-reporter=tap', `--test-reporter-destination=${tap}`,
 		join(tests, file),
-	], { stdio: ['ignore', 'pipe', 'pipe'] });
+	], { stdio: ['ignore', 'pipe', 'pipe'], env: { ...process.env, ...(times && { HOLDFAST_TEST_CPU_TIME: cpu }) } });
 	let output = '';
 	child.stdout.on('data', (d) => (output += d));
 	child.stderr.on('data', (d) => (output += d));
@@ -59,7 +67,7 @@ async function runFile(file, scratch) {
 	}, FILE_LIMIT_MS);
 	const code = await new Promise((resolve) => child.on('close', (c, signal) => resolve(signal ?? c)));
 	clearTimeout(limit);
-	return { ...judge(existsSync(tap) ? readFileSync(tap, 'utf8') : '', code), output };
+	return { ...judge(existsSync(tap) ? readFileSync(tap, 'utf8') : '', code), output, cpu: existsSync(cpu) ? Number(readFileSync(cpu, 'utf8')) : NaN };
 }
 
 function judge(tap, code) {
@@ -108,30 +116,63 @@ function say(file, { passed, failed, code, seconds, output }) {
 		: `FAILED ${file}: ${passed} passed, ${failed} failed (ended with ${code}) in ${seconds} s\n${output}`);
 }
 
+/** A function that gives the share of the processors that nobody wanted since it was called last. */
+function watchIdle() {
+	const look = () => cpus().map(({ times }) => times).reduce(([free, all], { user, nice, sys, idle, irq }) =>
+		[free + idle, all + user + nice + sys + idle + irq], [0, 0]);
+	let last = look();
+	return () => {
+		const now = look();
+		const share = (now[0] - last[0]) / (now[1] - last[1]);
+		last = now;
+		return share;
+	};
+}
+
 /** The results of the files, some at a time, in the order in which they end. */
-async function runFiles(files, jobs, scratch) {
+async function runFiles(files, { jobs, most, ...rest }) {
 	const queue = [...files];
 	const results = [];
-	const work = async () => {
-		for (let file = queue.shift(); file; file = queue.shift()) {
-			const since = performance.now();
-			const result = await runFile(file, scratch);
-			result.seconds = ((performance.now() - since) / 1000).toFixed(1);
-			say(file, result);
-			results.push({ file, ...result });
-		}
+	const running = new Set();
+	const work = async (file) => {
+		const since = performance.now();
+		const result = await runFile(file, rest);
+		result.seconds = ((performance.now() - since) / 1000).toFixed(1);
+		say(file, result);
+		results.push({ file, ...result });
 	};
-	await Promise.all(Array.from({ length: jobs }, work));
+	const begin = (limit) => {
+		if (queue.length > 0 && running.size < limit) {
+			const one = work(queue.shift()).finally(() => running.delete(one));
+			running.add(one);
+			return true;
+		}
+		return false;
+	};
+	const idleShare = watchIdle();
+	const timer = setInterval(() => idleShare() > IDLE_SHARE && begin(most), LOOK_MS);
+	while (queue.length > 0 || running.size > 0) {
+		while (begin(jobs));
+		await Promise.race(running);
+	}
+	clearInterval(timer);
 	return results;
 }
 
+/** The longest first. */
+function printTimes(results) {
+	for (const { file, seconds, cpu } of [...results].sort((a, b) => b.seconds - a.seconds)) {
+		console.log(`${seconds.padStart(7)} s, processors ${cpu.toFixed(1).padStart(6)} s: ${file}`);
+	}
+}
+
 /** Gives the files that failed their second try; returns the results that count. */
-async function tryAgain(results, most, scratch) {
+async function tryAgain(results, most, how) {
 	const failed = results.filter((r) => r.failed > 0).map((r) => r.file);
 	if (failed.length === 0 || failed.length > most) {
 		return results;
 	}
-	const again = await runFiles(failed, 1, scratch);
+	const again = await runFiles(failed, { ...how, jobs: 1, most: 1 });
 	const unsteady = again.filter((r) => r.failed === 0).map((r) => r.file);
 	if (unsteady.length > 0) {
 		console.log(`UNSTEADY, failed at first, and passed alone at the second try: ${unsteady.join(' ')}`);
@@ -144,7 +185,7 @@ async function main() {
 		allowPositionals: true,
 		options: {
 			jobs: { type: 'string', default: '2' }, 'c-log': { type: 'boolean' }, 'only-c': { type: 'boolean' }, add: { type: 'string' },
-			'second-try': { type: 'string', default: '0' },
+			'second-try': { type: 'string', default: '0' }, most: { type: 'string', default: '0' }, times: { type: 'boolean' },
 		},
 	});
 	const sum = { passed: 0, failed: 0 };
@@ -154,10 +195,14 @@ async function main() {
 	};
 	const scratch = mkdtempSync(join(tmpdir(), 'holdfast-tap-'));
 	const files = values['only-c'] ? [] : select(positionals);
-	const results = await runFiles(files, Number(values.jobs), scratch);
+	const how = { jobs: Number(values.jobs), most: Number(values.most), scratch, times: values.times };
+	const results = await runFiles(files, how);
 	// What meson runs beside them has ended when something runs alone.
 	const ofC = values['c-log'] ? await cResults() : undefined;
-	(await tryAgain(results, Number(values['second-try']), scratch)).forEach(add);
+	(await tryAgain(results, Number(values['second-try']), how)).forEach(add);
+	if (values.times) {
+		printTimes(results);
+	}
 	rmSync(scratch, { recursive: true, force: true });
 	if (ofC) {
 		add(ofC);

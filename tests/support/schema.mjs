@@ -9,18 +9,28 @@ const BASE = 'https://holdfast.example/schema/1/';
 /** Where proto/ is. */
 export const protoDir = fileURLToPath(new URL('../../proto/', import.meta.url));
 
-const ajv = new Ajv2020({ strict: true, strictRequired: false, strictTypes: false, discriminator: true });
-for (const name of readdirSync(`${protoDir}schema`)) {
-	ajv.addSchema(JSON.parse(readFileSync(`${protoDir}schema/${name}`, 'utf8')));
+let ajv;
+/** All schemas, which are read with the first question. */
+function schemas() {
+	if (!ajv) {
+		ajv = new Ajv2020({ strict: true, strictRequired: false, strictTypes: false, discriminator: true });
+		for (const name of readdirSync(`${protoDir}schema`)) {
+			ajv.addSchema(JSON.parse(readFileSync(`${protoDir}schema/${name}`, 'utf8')));
+		}
+	}
+	return ajv;
 }
 
-/** Whether `path` (a file of proto/schema, with a pointer after `#`) has a schema that compiles. */
+/** Asks the schema at `path` (a file of proto/schema, with a pointer after `#`), which is compiled when it is asked: most files ask few. */
 function validator(path) {
-	const validate = ajv.getSchema(BASE + path);
-	if (!validate) {
-		throw new Error(`no schema ${path}`);
-	}
-	return (value) => validate(value) ? null : explain(validate.errors, value);
+	let validate;
+	return (value) => {
+		validate ??= schemas().getSchema(BASE + path);
+		if (!validate) {
+			throw new Error(`no schema ${path}`);
+		}
+		return validate(value) ? null : explain(validate.errors, value);
+	};
 }
 
 /** The deepest complaints first: they say what is wrong, those above them only where. */
