@@ -251,7 +251,7 @@ async function load([owner, ...others], mode, ...more) {
 async function crowd() {
 	await withCluster([], async ({ nodes }) => {
 		const owner = nodes[0];
-		for (const [mode, ...more] of [['latency', '--rate', 20], ['latency'], ['throughput']]) {
+		for (const [mode, ...more] of [['latency', '--rate', 5], ['latency'], ['throughput']]) {
 			for (const those of [nodes, [owner]]) {
 				const before = await owner.metric('holdfast_events_delivered_total');
 				const figures = await load(those, mode, ...more);
