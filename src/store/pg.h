@@ -170,8 +170,8 @@ struct pg_place {
 	atomic_llong
 		n; /* grows when it is found to be another one; of what a thread has seen last */
 	int64_t known; /* the loop's: that of its logs */
-	atomic_bool
-		was_asynchronous; /* commits did not wait for a standby when it was looked at last */
+	atomic_llong
+		noted; /* the newest that has been seen: a copy that has an older one is older */
 };
 
 #define PG_READERS 4

@@ -6,8 +6,8 @@
  *
  * What tells: the cluster's own number and timeline, which a promotion and a recovery change, and the
  * number of a table, which a restored dump changes. A new timeline alone is no other copy if commits
- * waited for a synchronous standby until then. And what a server remembers: of its own sessions it
- * knows the last records, which cannot get fewer.
+ * waited for a synchronous standby until then. And what a server remembers: the newest note that it
+ * has seen there, and of its own sessions the last records, which cannot get fewer.
  */
 #include "pg_nodes.h"
 
@@ -25,19 +25,20 @@
 	" FROM pg_control_system() AS c"
 
 static const char look_sql[] = "SELECT f.system, f.timeline, f.relation, f.synchronous,"
-			       " p.system, p.timeline, p.relation, p.synchronous, p.n"
+			       " p.system, p.timeline, p.relation, p.synchronous, p.n, p.noted"
 			       " FROM (" FACTS ") AS f LEFT JOIN holdfast_place AS p ON true";
 
 static const char lock_sql[] = "SELECT FROM holdfast_place FOR UPDATE";
 
-/* `n` also grows if the copy is from before it grew last: it has the time in it. */
+/* `noted` and `n` have the time in them: they also grow if the copy is from before they grew last. */
+#define NOW "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
 static const char note_sql[] =
-	"INSERT INTO holdfast_place AS p (system, timeline, relation, synchronous, n)"
-	" SELECT f.system, f.timeline, f.relation, f.synchronous,"
-	" (extract(epoch FROM clock_timestamp()) * 1000000)::bigint FROM (" FACTS ") AS f"
-	" ON CONFLICT (one) DO UPDATE SET system = excluded.system, timeline = excluded.timeline,"
-	" relation = excluded.relation, synchronous = excluded.synchronous,"
-	" n = CASE $1 WHEN 1 THEN greatest(excluded.n, p.n + 1) ELSE p.n END RETURNING n";
+	"INSERT INTO holdfast_place AS p (system, timeline, relation, synchronous, noted, n)"
+	" SELECT f.system, f.timeline, f.relation, f.synchronous, " NOW ", " NOW " FROM (" FACTS
+	") AS f ON CONFLICT (one) DO UPDATE SET system = excluded.system,"
+	" timeline = excluded.timeline, relation = excluded.relation,"
+	" synchronous = excluded.synchronous, noted = greatest(excluded.noted, p.noted + 1),"
+	" n = CASE $1 WHEN 1 THEN greatest(excluded.n, p.n + 1) ELSE p.n END RETURNING n, noted";
 
 /*
  * Whatever anybody still writes with a fence that only the lost commits had is void: no fence is ever
@@ -59,23 +60,23 @@ enum verdict {
 struct look {
 	enum verdict verdict;
 	int64_t n;
+	int64_t noted;
 	int64_t timeline;
 	int64_t timeline_before;
-	bool is_synchronous; /* now */
 };
 
-static enum verdict judge(const PGresult *rows, bool was_asynchronous)
+static enum verdict judge(const PGresult *rows, int64_t noted)
 {
 	bool same_system = pg_get_bigint(rows, 0, 0) == pg_get_bigint(rows, 0, 4);
 	bool same_relation = pg_get_bigint(rows, 0, 2) == pg_get_bigint(rows, 0, 6);
 	int64_t timeline = pg_get_bigint(rows, 0, 1);
 	int64_t before = pg_get_bigint(rows, 0, 5);
-	bool was_synchronous = pg_get_bigint(rows, 0, 7) && !was_asynchronous;
-	if (!same_system || !same_relation || timeline < before) {
+	if (!same_system || !same_relation || timeline < before ||
+		pg_get_bigint(rows, 0, 9) < noted) {
 		return IS_OTHER;
 	}
 	if (timeline > before) {
-		return was_synchronous ? IS_PROMOTED : IS_OTHER;
+		return pg_get_bigint(rows, 0, 7) ? IS_PROMOTED : IS_OTHER;
 	}
 	return pg_get_bigint(rows, 0, 3) == pg_get_bigint(rows, 0, 7) ? IS_SAME : IS_OTHER_MODE;
 }
@@ -87,14 +88,14 @@ static int look(struct pg *pg, struct pg_conn *conn, struct look *ret)
 	if (!rows) {
 		return pg_is_alive(conn) ? -ENOTSUP : -ENOTCONN;
 	}
-	*ret = (struct look){
-		.timeline = pg_get_bigint(rows, 0, 1), .is_synchronous = pg_get_bigint(rows, 0, 3)};
+	*ret = (struct look){.timeline = pg_get_bigint(rows, 0, 1)};
 	if (PQgetisnull(rows, 0, 8)) {
 		ret->verdict = IS_NEW;
 	} else {
-		ret->verdict = judge(rows, atomic_load(&pg->place.was_asynchronous));
+		ret->verdict = judge(rows, atomic_load(&pg->place.noted));
 		ret->timeline_before = pg_get_bigint(rows, 0, 5);
 		ret->n = pg_get_bigint(rows, 0, 8);
+		ret->noted = pg_get_bigint(rows, 0, 9);
 	}
 	PQclear(rows);
 	return 0;
@@ -106,7 +107,10 @@ static int note(struct pg_conn *conn, struct look *at, char **ret_why)
 	pg_add_bigint(&params, at->verdict == IS_OTHER);
 	PGresult *noted = pg_run(conn, note_sql, &params, ret_why);
 	int r = noted ? 0 : -EIO;
-	at->n = noted ? pg_get_bigint(noted, 0, 0) : at->n;
+	if (noted) {
+		at->n = pg_get_bigint(noted, 0, 0);
+		at->noted = pg_get_bigint(noted, 0, 1);
+	}
 	PQclear(noted);
 	pg_params_finish(&params);
 	return r;
@@ -147,6 +151,14 @@ static void tell(const struct look *at, bool is_behind)
 	}
 }
 
+/** Another thread may have seen more. */
+static void remember(atomic_llong *place, long long value)
+{
+	long long had = atomic_load(place);
+	while (had < value && !atomic_compare_exchange_weak(place, &had, value)) {
+	}
+}
+
 static int compare(struct pg *pg, struct pg_conn *conn, bool is_behind, char **ret_why)
 {
 	struct look at;
@@ -161,8 +173,8 @@ static int compare(struct pg *pg, struct pg_conn *conn, bool is_behind, char **r
 		}
 	}
 	if (r == 0) {
-		atomic_store(&pg->place.was_asynchronous, !at.is_synchronous);
-		atomic_store(&pg->place.n, at.n);
+		remember(&pg->place.noted, at.noted);
+		remember(&pg->place.n, at.n);
 	}
 	return r == -ENOTSUP ? 0 : r;
 }
@@ -233,9 +245,7 @@ bool pg_place_fits(struct pg *pg, const struct pg_taken *taken)
 	if (!PQntuples(taken->sessions)) {
 		return true;
 	}
-	if (taken->place > atomic_load(&pg->place.n)) {
-		atomic_store(&pg->place.n, taken->place); /* the next round would find it, too */
-	}
+	remember(&pg->place.n, taken->place); /* the next round would find it, too */
 	pg_place_start_over(pg);
 	return taken->place == pg->place.known;
 }

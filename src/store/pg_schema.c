@@ -46,7 +46,7 @@ static const char *const steps[] = {
 	"CREATE TABLE holdfast_place ("
 	" one boolean PRIMARY KEY DEFAULT true CHECK (one), system bigint NOT NULL,"
 	" timeline bigint NOT NULL, relation bigint NOT NULL, synchronous bigint NOT NULL,"
-	" n bigint NOT NULL);",
+	" noted bigint NOT NULL, n bigint NOT NULL);",
 	/* 5: a migration that is not over; servers keep away */
 	"CREATE TABLE holdfast_moving (source text NOT NULL);",
 };

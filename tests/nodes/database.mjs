@@ -92,6 +92,10 @@ export class Databases {
 		const now = await this.ask('postgres', 'SELECT pg_current_wal_insert_lsn()');
 		const hasAll = `SELECT count(*) FROM pg_stat_replication WHERE flush_lsn >= '${now}'`;
 		await eventually(async () => (await this.ask('postgres', hasAll)) === '1', 'the standby to have all', 60_000);
+		if ((await this.ask('holdfast', "SELECT to_regclass('holdfast_place') IS NULL")) === 'f') { // nodes have been there
+			const isNoted = 'SELECT synchronous FROM holdfast_place';
+			await eventually(async () => (await this.ask('holdfast', isNoted)) === '1', 'a node to know that commits wait', 60_000);
+		}
 	}
 
 	#kill9(slot) {
