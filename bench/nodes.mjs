@@ -132,7 +132,7 @@ class Watcher {
 	}
 
 	#take({ type, data }) {
-		if (type === 'error') {
+		if (type === 'error' && data.code !== 'storage_failed') { // that passes; a close follows
 			throw new Error(JSON.stringify(data));
 		}
 		if (type === 'connected') {
