@@ -235,6 +235,11 @@ struct place_wait {
 /** Whether other nodes may have sessions that this one has not. */
 bool store_is_shared(const struct store *store);
 /**
+ * Whether what this node has of sessions is the newest. If not, it has stood still for so long that others
+ * may have them, and lets go of them in a moment.
+ */
+bool store_has_lease(const struct store *store);
+/**
  * Finds out where a session is that is not here, and takes it over if no living node has it. Only
  * if store_is_shared().
  */

@@ -342,9 +342,18 @@ static struct session *wake(struct session_table *table, struct session_log *log
 	return session;
 }
 
+/**
+ * A node that has stood still may find requests before it finds that its time is over: by then others may
+ * have shown more of its sessions than it knows.
+ */
+static struct session_log *find_log(const struct session_table *table, const char *id, size_t len)
+{
+	return store_has_lease(table->store) ? store_get_session(table->store, id, len) : NULL;
+}
+
 struct session *session_table_get(struct session_table *table, const char *id, size_t len)
 {
-	struct session_log *log = store_get_session(table->store, id, len);
+	struct session_log *log = find_log(table, id, len);
 	struct session *session = log ? session_log_owner(log) : NULL;
 	if (session && session->has_ended) {
 		return NULL;
@@ -464,7 +473,7 @@ static bool object_of(const struct session_log *log, struct session_object *ret)
 bool session_table_get_object(
 	struct session_table *table, const char *id, size_t len, struct session_object *ret)
 {
-	const struct session_log *log = store_get_session(table->store, id, len);
+	const struct session_log *log = find_log(table, id, len);
 	return log && object_of(log, ret);
 }
 

@@ -112,6 +112,8 @@ struct store_engine {
 	/** See store_seek() and store_node_key(); NULL: the engine is never shared. */
 	void (*seek)(struct store *store, const char *id, struct place_wait *wait);
 	const unsigned char *(*node_key)(const struct store *store);
+	/** See store_has_lease(). */
+	bool (*has_lease)(const struct store *store);
 	/** See store_shelf(); NULL: there is none. */
 	const struct shelf *(*shelf)(struct store *store);
 	/** See session_log_number(); and what read() needs of a log that another server has, until drop(). */

@@ -283,6 +283,8 @@ int pg_nodes_enter(struct pg *pg, char **ret_why);
 const char *pg_owner(const struct pg *pg);
 /** Whether it has a lease, and so may take or make sessions. */
 bool pg_nodes_may_take(const struct pg *pg);
+/** False: its sessions are others' by now, perhaps, and it has not noticed yet. */
+bool pg_nodes_has_lease(const struct pg *pg);
 /** From now on it does not. Its lease goes on. */
 void pg_nodes_take_no_more(struct pg *pg);
 /** From now on it is renewed. */

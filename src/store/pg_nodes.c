@@ -159,6 +159,12 @@ bool pg_nodes_is(const struct pg_nodes *nodes, const char *owner)
 	return strcmp(nodes->owner, owner) == 0;
 }
 
+bool pg_nodes_has_lease(const struct pg *pg)
+{
+	const struct pg_nodes *nodes = pg->nodes;
+	return !nodes->address || !nodes->is_in || now_ms() <= nodes->lease_end_ms;
+}
+
 bool pg_nodes_may_take(const struct pg *pg)
 {
 	const struct pg_nodes *nodes = pg->nodes;

@@ -274,6 +274,12 @@ bool store_is_shared(const struct store *store)
 	return store_node_key(store) != NULL;
 }
 
+bool store_has_lease(const struct store *store)
+{
+	return !store_is_shared(store) || store->error == -ESHUTDOWN ||
+	       store->engine->has_lease(store);
+}
+
 void store_seek(struct store *store, const char *id, struct place_wait *wait)
 {
 	store->engine->seek(store, id, wait);

@@ -223,6 +223,11 @@ static void prune(struct store *store)
 {
 }
 
+static bool has_lease(const struct store *store)
+{
+	return pg_nodes_has_lease(pg_of(store));
+}
+
 /** A session that cannot be read stops the start: see refuse() in pg_take.c. */
 static bool is_left_out(const struct store *store, const char *id, size_t len)
 {
@@ -251,6 +256,7 @@ const struct store_engine store_postgres = {
 	.is_left_out = is_left_out,
 	.seek = pg_seek,
 	.node_key = pg_node_key,
+	.has_lease = has_lease,
 	.shelf = pg_shelf,
 	.number = get_number,
 	.mirror = begin_mirror,
