@@ -143,6 +143,7 @@ struct ws_socket {
 	struct observer *observer;
 	char *target; /* of the upgrade, as sent; NULL: other nodes are not asked */
 	const char *refused; /* the query made no sense: told when the socket is open */
+	bool is_nowhere; /* the store says that there is no such session */
 	bool deflates; /* both sides may compress messages */
 	struct ws_reader reader;
 	struct utf8_state utf8;

@@ -164,6 +164,7 @@ static void handle_place_of_socket(
 		return;
 	}
 	conn->is_parked = false;
+	conn->ws->is_nowhere = status == 0 && place == PLACE_NOWHERE;
 	if (conn->is_closing) {
 		/* Nobody wants to know. */
 	} else if (status < 0) {

@@ -262,9 +262,11 @@ struct session *conn_find_session(struct conn *conn)
 		conn_close(conn, 1011, "storage_failed");
 		return NULL;
 	}
-	if (!session) {
+	if (!session && session_table_is_shared(conn->server->sessions) && conn->ws->target &&
+		!conn->ws->is_nowhere) {
+		conn_close(conn, WS_CLOSE_GOING_AWAY, "owner gone"); /* it was here a moment ago */
+	} else if (!session) {
 		ws_say_not_found(conn);
-		return NULL;
 	}
 	return session;
 }
