@@ -28,11 +28,13 @@ enum mirror_type {
 	MIRROR_ACTIVITY, /* parts: the frame, and the one for those from whom it is hidden (empty: none) */
 	MIRROR_ANSWER, /* to one viewer; parts: the frame */
 	MIRROR_DISMISS, /* one viewer is closed */
+	MIRROR_REACHED, /* what MIRROR_REACH asks: events up to here had been shown */
 	/* From the node that follows it. */
 	MIRROR_VIEWER, /* somebody watches, or may do something else now */
 	MIRROR_REQUEST, /* of a viewer; parts: its frame */
 	MIRROR_LEAVE, /* a viewer has gone */
 	MIRROR_PREVIEWS, /* whether HTML of the open event is wanted */
+	MIRROR_REACH, /* how far is the session? For all viewers up to this number */
 	MIRROR_TYPES,
 };
 
@@ -50,7 +52,7 @@ struct mirror_message {
 	unsigned code; /* of MIRROR_DISMISS: of the close frame */
 	const char *reason; /* the same */
 	bool wanted; /* of MIRROR_PREVIEWS */
-	uint64_t seq; /* of the open event */
+	uint64_t seq; /* of the open event; of MIRROR_REACHED: of the newest one */
 	enum event_type event; /* the same */
 	size_t offset; /* of MIRROR_DELTA: bytes of the text before it */
 	unsigned hides; /* of MIRROR_ACTIVITY: what a token hides that does not see it */
@@ -94,11 +96,13 @@ struct frame *mirror_activity(
 	uint64_t seq, unsigned hides, const struct frame *frame, const struct frame *redacted);
 struct frame *mirror_answer(uint64_t viewer, const struct frame *frame);
 struct frame *mirror_dismiss(uint64_t viewer, unsigned code, const char *reason);
+struct frame *mirror_reached(uint64_t viewer, uint64_t seq);
 
 void mirror_append_viewer(
 	struct buffer *out, uint64_t viewer, const char *client_id, const char *identity);
 void mirror_append_request(struct buffer *out, uint64_t viewer, const char *text, size_t len);
 void mirror_append_leave(struct buffer *out, uint64_t viewer);
 void mirror_append_previews(struct buffer *out, bool wanted);
+void mirror_append_reach(struct buffer *out, uint64_t viewer);
 
 #endif

@@ -309,6 +309,44 @@ static void take_state(struct mirror *mirror, const struct mirror_message *messa
 	take_about(mirror, &message->about);
 }
 
+void mirror_ask_reach(struct mirror *mirror)
+{
+	struct buffer message = {0};
+	mirror_append_reach(&message, mirror->viewer_count);
+	send_up(mirror, &message);
+}
+
+/** Those who have waited for what is here now. */
+static void begin_reached(struct mirror *mirror)
+{
+	uint64_t begun = mirror->begun;
+	if (mirror->reached_seq > mirror->channel.max_seq || mirror->reached <= begun) {
+		return;
+	}
+	mirror->begun = mirror->reached;
+	list_for_each_safe(link, tmp, &mirror->viewers) {
+		struct conn *conn = list_entry(link, struct conn, kind_link);
+		if (conn->number <= begun || conn->number > mirror->reached) {
+			continue;
+		}
+		if (conn->http) {
+			mirror_go_on_request(conn);
+		} else {
+			mirror_begin(mirror, conn);
+			go_on(conn);
+		}
+	}
+}
+
+static void take_reached(struct mirror *mirror, const struct mirror_message *message)
+{
+	if (message->viewer > mirror->reached && message->viewer <= mirror->viewer_count) {
+		mirror->reached = message->viewer;
+		mirror->reached_seq = message->seq;
+		begin_reached(mirror);
+	}
+}
+
 static void get_labels(const struct session_log *log, struct session_labels *ret)
 {
 	const struct mirror *mirror = session_log_owner(log);
@@ -337,14 +375,10 @@ static void take_welcome(struct mirror *mirror, const struct mirror_message *mes
 	buffer_append(&channel->open_text, message->parts[2].text, message->parts[2].len);
 	buffer_append(&channel->open_html, message->parts[3].text, message->parts[3].len);
 	take_state(mirror, message);
-	list_for_each_safe(link, tmp, &mirror->viewers) {
-		struct conn *conn = list_entry(link, struct conn, kind_link);
-		if (conn->http) {
-			mirror_go_on_request(conn);
-			continue;
-		}
-		mirror_begin(mirror, conn);
-		go_on(conn);
+	mirror->reached = 1; /* the first one came before the owner was asked */
+	begin_reached(mirror);
+	if (mirror->viewer_count > 1) {
+		mirror_ask_reach(mirror);
 	}
 }
 
@@ -363,6 +397,7 @@ static bool take_events(struct mirror *mirror, struct mirror_message *message)
 	take_about(mirror, &message->about);
 	mirror->channel.max_seq = session_log_last_seq(mirror->log);
 	channel_wake(&mirror->channel);
+	begin_reached(mirror);
 	return r == 0;
 }
 
@@ -440,6 +475,9 @@ static bool take(struct mirror *mirror, struct mirror_message *message)
 	case MIRROR_DISMISS:
 		take_dismiss(mirror, message);
 		return true;
+	case MIRROR_REACHED:
+		take_reached(mirror, message);
+		return true;
 	default:
 		return false;
 	}
@@ -470,7 +508,7 @@ static void handle_writable(void *owner)
 	struct mirror *mirror = owner;
 	list_for_each_safe(link, tmp, &mirror->viewers) {
 		struct conn *conn = list_entry(link, struct conn, kind_link);
-		if (conn->is_parked && mirror->log) {
+		if (conn->is_parked && conn->number <= mirror->begun) {
 			go_on(conn);
 		}
 	}

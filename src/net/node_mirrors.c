@@ -83,9 +83,7 @@ void node_mirror_join(struct conn *conn, const char *address)
 	if (!mirror) {
 		ws_refuse_node_sockets(conn);
 	} else if (mirror->log) {
-		mirror_begin(mirror, conn);
-		conn->is_parked = false;
-		conn_resume(conn);
+		mirror_ask_reach(mirror);
 	}
 }
 
@@ -99,7 +97,7 @@ void node_mirror_ask(struct conn *conn, const char *address)
 			"too many requests are passed on to other nodes; try again in a moment");
 		http_go_on(conn);
 	} else if (mirror->log) {
-		http_go_on(conn);
+		mirror_ask_reach(mirror);
 	}
 }
 

@@ -8,6 +8,7 @@
 #include "holdfast/mirror.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 static struct conn *find_viewer(struct ws_tap *tap, uint64_t number)
 {
@@ -21,6 +22,18 @@ static void take_request(struct conn *conn, const struct mirror_message *message
 	struct conn *viewer = find_viewer(conn->tap, message->viewer);
 	if (viewer) {
 		observer_conn_ops.message(viewer, message->parts[0].text, message->parts[0].len);
+	}
+}
+
+/** If this node may be behind by now, it says nothing: it lets go of the session in a moment. */
+static void say_reached(struct conn *conn, uint64_t viewer)
+{
+	struct session *session = session_table_get(
+		conn->server->sessions, conn->session_id, strlen(conn->session_id));
+	if (session == conn->session) {
+		struct frame *frame = mirror_reached(viewer, session_channel(session)->max_seq);
+		conn_write(conn, frame);
+		frame_unref(frame);
 	}
 }
 
@@ -41,6 +54,9 @@ static void take(struct conn *conn, const struct mirror_message *message)
 		break;
 	case MIRROR_PREVIEWS:
 		observer_want_previews(conn->ws->observer, message->wanted);
+		break;
+	case MIRROR_REACH:
+		say_reached(conn, message->viewer);
 		break;
 	default:
 		conn_close(conn, WS_CLOSE_POLICY, "only the owner of a session says that");

@@ -28,10 +28,12 @@ static const struct {
 	[MIRROR_ACTIVITY] = {"activity", HAS_SEQ, 2},
 	[MIRROR_ANSWER] = {"answer", HAS_VIEWER, 1},
 	[MIRROR_DISMISS] = {"dismiss", HAS_VIEWER, 0},
+	[MIRROR_REACHED] = {"reached", HAS_VIEWER | HAS_SEQ, 0},
 	[MIRROR_VIEWER] = {"viewer", HAS_VIEWER, 0},
 	[MIRROR_REQUEST] = {"request", HAS_VIEWER, 1},
 	[MIRROR_LEAVE] = {"leave", HAS_VIEWER, 0},
 	[MIRROR_PREVIEWS] = {"previews", 0, 0},
+	[MIRROR_REACH] = {"reach", HAS_VIEWER, 0},
 };
 
 /* What a session's status is called; those that are read are these, for good. */
@@ -235,6 +237,15 @@ struct frame *mirror_dismiss(uint64_t viewer, unsigned code, const char *reason)
 	return end_frame(&out, NULL, 0);
 }
 
+struct frame *mirror_reached(uint64_t viewer, uint64_t seq)
+{
+	struct buffer out = {0};
+	begin(&out, MIRROR_REACHED);
+	put_number(&out, "viewer", viewer);
+	put_number(&out, "seq", seq);
+	return end_frame(&out, NULL, 0);
+}
+
 void mirror_append_viewer(
 	struct buffer *out, uint64_t viewer, const char *client_id, const char *identity)
 {
@@ -263,6 +274,13 @@ void mirror_append_previews(struct buffer *out, bool wanted)
 {
 	begin(out, MIRROR_PREVIEWS);
 	put_bool(out, "wanted", wanted);
+	end(out, NULL, 0);
+}
+
+void mirror_append_reach(struct buffer *out, uint64_t viewer)
+{
+	begin(out, MIRROR_REACH);
+	put_number(out, "viewer", viewer);
 	end(out, NULL, 0);
 }
 

@@ -1,4 +1,4 @@
-// A session goes from a node in the middle of what somebody asks of it there.
+// What comes to a node in the middle of a change: a session goes, or news of it is still on the way.
 
 import assert from 'node:assert/strict';
 import { createHash, createHmac } from 'node:crypto';
@@ -7,9 +7,11 @@ import http from 'node:http';
 import { after, test } from 'node:test';
 import WebSocket from 'ws';
 import { Link } from '../nodes/link.mjs';
+import { readMetrics } from '../support/metrics.mjs';
 import { nodeAddress, startNodes } from '../support/nodes.mjs';
+import { Observer } from '../support/observer.mjs';
 import { Postgres } from '../support/postgres.mjs';
-import { input } from '../support/producer.mjs';
+import { input, post } from '../support/producer.mjs';
 import { Server } from '../support/server.mjs';
 import { bearer } from '../support/tokens.mjs';
 import { defer, eventually } from '../support/wait.mjs';
@@ -64,4 +66,32 @@ test('a request whose node lets go of the session before its end is refused for 
 	}, 'it to be taken');
 	assert.deepEqual([taken.acks[0], taken.max_seq], [{ seq: 1, duplicate: false }, 1]);
 	await a.stop();
+});
+
+test('who comes to a node to which the news is still on its way is told of what was shown elsewhere', async (t) => {
+	const database = postgres.address('late');
+	const limits = ['--limit', 'node_silence_ms=60000'];
+	const [own, told] = [nodeAddress(), nodeAddress()];
+	const place = (address) => ({ host: address.split(':')[0], port: Number(address.split(':')[1]) });
+	const line = await Link.open(place(told), place(own));
+	defer(t, () => line.close());
+	const a = await Server.start(t, { args: ['--store', database, '--node-listen', own, '--node-address', told, ...limits] });
+	const b = await Server.start(t, { args: ['--store', database, '--node-listen', nodeAddress(), ...limits] });
+	await a.createSession({ id: 's' });
+	await post(a, 's', input.note({ n: 1 }));
+	const first = await Observer.connect(t, b, 's');
+	await first.loadAll();
+	line.cut('hole down');
+	await post(a, 's', input.note({ n: 2 }));
+	const there = await Observer.connect(t, a, 's');
+	const held = await there.loadAll();
+	const coming = Observer.connect(t, b, 's', { held, epoch: there.epoch });
+	await eventually(async () => (await readMetrics(b))('connections') >= 3, 'it to come');
+	assert.equal(first.last, 1);
+	line.heal();
+	const observer = await coming;
+	assert.equal(observer.hello.max_seq, 2);
+	await observer.loadAll();
+	assert.deepEqual([observer.resets, observer.last], [[], 2]);
+	await first.waitForSeq(2);
 });

@@ -261,9 +261,23 @@ static void viewers_are_named_by_numbers(void **state)
 	assert_int_equal(message.type, MIRROR_PREVIEWS);
 	assert_true(message.wanted);
 	mirror_finish(&message);
+	buffer_clear(&text);
+
+	mirror_append_reach(&text, 8);
+	message = must_read_text(&text);
+	assert_int_equal(message.type, MIRROR_REACH);
+	assert_int_equal(message.viewer, 8);
+	mirror_finish(&message);
 	buffer_finish(&text);
 
-	struct frame *frame = mirror_dismiss(8, 4404, "deleted");
+	struct frame *frame = mirror_reached(8, 77);
+	message = must_read(frame);
+	assert_int_equal(message.type, MIRROR_REACHED);
+	assert_int_equal(message.viewer, 8);
+	assert_int_equal(message.seq, 77);
+	mirror_finish(&message);
+	frame_unref(frame);
+	frame = mirror_dismiss(8, 4404, "deleted");
 	message = must_read(frame);
 	assert_int_equal(message.type, MIRROR_DISMISS);
 	assert_int_equal(message.code, 4404);
