@@ -156,7 +156,8 @@ static pid_t start(const struct spawner_process *s, const struct spawn_order *or
 		return -errno;
 	}
 	int err = 0;
-	pid_t pid = fork();
+	/* In a copy of the server, fork() runs handlers of libuv: they close its pipe, whose numbers are others' now. */
+	pid_t pid = _Fork();
 	if (pid == 0) {
 		become(s, order, fds, report[1]);
 	}

@@ -78,6 +78,13 @@ pid_t fork(void)
 	return pid;
 }
 
+pid_t _Fork(void)
+{
+	pid_t (*next)(void);
+	FIND(next, "_Fork");
+	return fails() ? -1 : next();
+}
+
 static int setup_with_copy(void **state)
 {
 	int r = setup(state);
