@@ -15,6 +15,9 @@ Event = Mapping[str, Any]
 #: A token, or what gives one: it is asked for each connection, and may be async.
 Token = Union[None, str, Callable[[], Union[str, Awaitable[str]]]]
 
+#: Its types differ between versions of websockets, and some have none.
+connect: Any = getattr(websockets, "connect")
+
 FRAME_MAX = 64 * 1024 * 1024
 RETRY_MIN_S = 1.0
 RETRY_MAX_S = 30.0
@@ -84,7 +87,7 @@ class Socket:
     async def open(cls, url: str, token: Token, scale: float) -> "Socket":
         try:
             words = await ask_token(token)
-            connect = websockets.connect(  # type: ignore[attr-defined]
+            connection = connect(
                 url,
                 subprotocols=["holdfast.v1"],
                 max_size=FRAME_MAX,
@@ -92,7 +95,7 @@ class Socket:
                 close_timeout=1,
                 open_timeout=None,
             )
-            socket = cls(await asyncio.wait_for(connect, ANSWER_S * scale), scale)
+            socket = cls(await asyncio.wait_for(connection, ANSWER_S * scale), scale)
         except (OSError, asyncio.TimeoutError, websockets.exceptions.WebSocketException, EOFError) as error:
             raise Lost(str(error)) from error
         if words is not None:
