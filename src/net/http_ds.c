@@ -1,9 +1,10 @@
 /*
  * The door for clients of Durable Streams (docs/durable-streams.md): a session as a stream of JSON that
  * one reads. A read is an observer of the session, whichever way it is asked for: a page is its first one, a long
- * poll waits for that to have something in it, and a stream of server-sent events has all that follow.
+ * poll waits for that to have something in it, and a stream of server-sent events has all that follow. Polls and
+ * streams of another node's session are observers of its mirror (node_mirror.c).
  */
-#include "http_internal.h"
+#include "node_internal.h"
 
 #include "holdfast/ds.h"
 #include "holdfast/sse.h"
@@ -29,9 +30,10 @@ struct ds_stream {
 	bool is_up_to_date;
 };
 
+/** NULL: the session is gone. */
 static struct channel *channel_of(const struct conn *conn)
 {
-	return session_channel(conn->session);
+	return conn->session ? session_channel(conn->session) : node_mirror_channel(conn);
 }
 
 static uint64_t epoch_of(const struct conn *conn)
@@ -153,6 +155,8 @@ static void read_close(void *socket, unsigned code, const char *reason)
 		http_refuse(conn, "not_found", "the session has been deleted");
 	} else if (code == OBSERVER_PRUNED) {
 		refuse_gone(conn);
+	} else if (code == WS_CLOSE_GOING_AWAY) {
+		http_refuse(conn, "owner_unreachable", OWNER_UNREACHABLE);
 	} else {
 		http_refuse(conn, "storage_failed", storage_text(STORAGE_EVENTS));
 	}
@@ -201,7 +205,7 @@ bool http_ds_polls(struct conn *conn)
 		return http_raw_polls(conn);
 	}
 	bool polls = read && read->mode == DS_POLL && !read->is_over;
-	if (polls && conn->in.len && conn->session && !conn->is_dead) {
+	if (polls && conn->in.len && channel_of(conn) && !conn->is_dead) {
 		http_ds_time_out(conn);
 	}
 	return polls && !read->is_over;
@@ -276,7 +280,7 @@ static void write_events(struct conn *conn, struct frame *frame)
 static void stream_write(void *socket, struct frame *frame)
 {
 	struct conn *conn = socket;
-	if (!frame->is_sse || conn->is_closing || !conn->session) {
+	if (!frame->is_sse || conn->is_closing || !channel_of(conn)) {
 		return;
 	}
 	if (frame->is_ds && frame_len(frame)) {
@@ -321,6 +325,7 @@ static void handle_closed(struct conn *conn)
 	}
 	observer_destroy(conn->ws->observer);
 	conn->ws->observer = NULL;
+	node_mirror_leave(conn, true);
 	free(conn->ds);
 	conn->ds = NULL;
 }
@@ -415,6 +420,7 @@ static void begin_stream(struct conn *conn, struct ds_read *read, const struct l
 	room_note_known(conn);
 	conn->ds = xcalloc(1, sizeof(*conn->ds));
 	conn->ds->least_cursor = read->least_cursor;
+	node_mirror_tell(conn);
 	conn->ws->observer = observe(conn, read, &stream_ops, conn->ws->client_id);
 	free(read);
 	observer_load(conn->ws->observer, load);
@@ -430,6 +436,7 @@ static void answer_head(struct conn *conn)
 	buffer_finish(&headers);
 }
 
+/** `session` NULL: another node has it. */
 static void read_session(struct conn *conn, struct session *session)
 {
 	struct load_request load;
@@ -440,13 +447,15 @@ static void read_session(struct conn *conn, struct session *session)
 		free(read);
 		return;
 	}
-	if (!room_in_session(conn->server, session)) {
+	if (session && !room_in_session(conn->server, session)) {
 		http_refuse_limit(conn, 503, LIMIT_session_connections,
 			"too many connections are about this session; try again later");
 		free(read);
 		return;
 	}
-	conn_hold_session(conn, session);
+	if (session) {
+		conn_hold_session(conn, session);
+	}
 	if (!find_place(conn, read, &load)) {
 		refuse_gone(conn);
 		free(read);
@@ -475,7 +484,7 @@ void http_route_ds(struct conn *conn)
 		http_refuse(conn, "not_found", NO_SESSION);
 	} else if (session_table_is_unreadable(conn->server->sessions, id, len)) {
 		http_refuse(conn, "storage_failed", SESSION_UNREADABLE);
-	} else if (!session || !session_is_there(session)) {
+	} else if (session ? !session_is_there(session) : !node_mirror_channel(conn)) {
 		http_refuse(conn, "not_found", NO_SESSION);
 	} else {
 		read_session(conn, session);

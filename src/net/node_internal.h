@@ -78,6 +78,8 @@ void node_mirror_join(struct conn *conn, const char *address);
 void node_mirror_ask(struct conn *conn, const char *address);
 /** NULL: it watches no session of another node, or not yet. */
 struct channel *node_mirror_channel(const struct conn *conn);
+/** The owner is told that it watches. Nothing if it does not. */
+void node_mirror_tell(struct conn *conn);
 /** It watches no more; `is_known`: the owner knows that it does. Nothing if it does not. */
 void node_mirror_leave(struct conn *conn, bool is_known);
 /** Its client has renewed its token. */

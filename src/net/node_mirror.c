@@ -41,6 +41,13 @@ static void tell_viewer(struct mirror *mirror, const struct conn *conn)
 	send_up(mirror, &message);
 }
 
+void node_mirror_tell(struct conn *conn)
+{
+	if (conn->mirror) {
+		tell_viewer(conn->mirror, conn);
+	}
+}
+
 void node_mirror_renew(struct conn *conn)
 {
 	if (conn->mirror && conn->ws->observer) {

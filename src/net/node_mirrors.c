@@ -65,6 +65,7 @@ static struct mirror *create(struct server *server, const char *id, const char *
 static struct mirror *add(struct conn *conn, const char *address)
 {
 	struct mirror *mirror = find(conn->server, conn->session_id, address);
+	node_mirror_leave(conn, false); /* of a request before, on the same connection */
 	mirror = mirror ? mirror : create(conn->server, conn->session_id, address);
 	if (!mirror->socket) {
 		return NULL;

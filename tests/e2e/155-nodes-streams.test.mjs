@@ -4,6 +4,7 @@
 import assert from 'node:assert/strict';
 import http from 'node:http';
 import { after, test } from 'node:test';
+import { stream } from '@durable-streams/client';
 import { readMetrics } from '../support/metrics.mjs';
 import { startNodes as startOn } from '../support/nodes.mjs';
 import { Observer } from '../support/observer.mjs';
@@ -147,4 +148,51 @@ test('a stream that is not read is behind alone, and gets all of it; a node that
 	await lost.createSession({ id: 'far' });
 	const { refusal } = await EventStream.session(t, b, 'far');
 	assert.deepEqual([refusal.status, refusal.body.error.code, refusal.headers['retry-after']], [503, 'owner_unreachable', '1']);
+});
+
+/** A reader of Durable Streams, with what it has got so far. */
+async function read(t, node, live, offset = '-1') {
+	const waiters = new Waiters();
+	const reader = { items: [], offset, until: (count) => waiters.until(() => reader.items.length >= count, 20_000, () => `${count} events; it has ${reader.items.length}`) };
+	const controller = new AbortController();
+	defer(t, () => controller.abort());
+	const response = await stream({ url: `${node.url}/ds/sessions/s`, params: { format: 'markdown' }, headers: bearer(node.token), json: true, live, offset, signal: controller.signal });
+	response.closed.catch(() => {});
+	response.subscribeJson(async (batch) => {
+		reader.items.push(...batch.items);
+		reader.offset = batch.offset;
+		waiters.wake();
+	});
+	return reader;
+}
+
+test('readers of Durable Streams at another node share the connection, read what the owner has, and go on by their offsets when it dies', async (t) => {
+	const [a, b] = await startNodes(t, 2, { args: SHORT_LEASE });
+	await a.createSession({ id: 's' });
+	await post(a, 's', notes(30));
+	const readers = await Promise.all(['sse', 'sse', 'long-poll', 'long-poll'].map((live) => read(t, b, live)));
+	const near = await read(t, a, 'sse');
+	await Promise.all([...readers, near].map((reader) => reader.until(30)));
+	assert.equal(await sockets(b), 1);
+	await post(b, 's', notes(5, 30));
+	await Promise.all([...readers, near].map((reader) => reader.until(35)));
+	readers.forEach(({ items }) => assert.deepEqual(items, near.items));
+	// Head and body of each answer are those of the owner, byte for byte, on a connection that goes on.
+	const agents = [a, b].map(() => new http.Agent({ keepAlive: true, maxSockets: 1 }));
+	defer(t, () => agents.forEach((agent) => agent.destroy()));
+	const ask = (n, path) => new Promise((resolve, reject) => http.get([a, b][n].url + path, { agent: agents[n], headers: bearer([a, b][n].token) }, (response) => {
+		let body = '';
+		response.setEncoding('utf8').on('data', (text) => (body += text)).on('end', () => resolve({ status: response.statusCode, headers: { ...response.headers, date: 0, 'stream-cursor': 0 }, body }));
+	}).on('error', reject));
+	const epoch = near.offset.slice(0, 17);
+	for (const query of ['offset=-1&live=long-poll', 'offset=-1&live=long-poll&format=both', `offset=${near.offset.slice(0, -2)}10&live=long-poll`, 'offset=x&live=long-poll', 'live=sse', 'offset=-1&live=never', `offset=${'0'.repeat(epoch.length)}${near.offset.slice(17)}&live=long-poll`, 'offset=-1']) {
+		const [there, here] = await Promise.all([0, 1].map((n) => ask(n, `/ds/sessions/s?${query}`)));
+		assert.deepEqual(here, there, query);
+	}
+	await a.kill9();
+	await eventually(async () => (await b.request('POST', '/api/sessions/s/events', { json: notes(5, 35) })).status === 200, 'it to be taken over');
+	const next = await Promise.all(readers.map(({ offset }, n) => read(t, b, n < 2 ? 'sse' : 'long-poll', offset)));
+	await Promise.all(next.map((reader) => reader.until(5)));
+	next.forEach(({ items }) => assert.deepEqual(items.map(({ data }) => data.n), [35, 36, 37, 38, 39]));
+	await a.restart();
 });
