@@ -12,12 +12,14 @@ import { Postgres } from '../support/postgres.mjs';
 import { Producer, input, post } from '../support/producer.mjs';
 import { EventStream } from '../support/sse.mjs';
 import { bearer, ownToken } from '../support/tokens.mjs';
-import { defer, eventually, Waiters } from '../support/wait.mjs';
+import { defer, eventually, patience, Waiters } from '../support/wait.mjs';
 
 const postgres = Postgres.start({ after });
 const startNodes = (t, count, options) => startOn(t, postgres, count, options);
-const SHORT_LEASE = ['--limit', 'node_lease_ms=1000,node_silence_ms=300'];
+const SHORT_LEASE = ['--limit', `node_lease_ms=${Math.ceil(1500 * patience)},node_silence_ms=300`]; // a machine that is slow renews late
 const notes = (count, from = 0) => Array.from({ length: count }, (_, n) => input.note({ n: n + from }));
+/* An answer may be lost while the owner changes: sent again, they are taken once. */
+const keyed = (count, from) => notes(count, from).map((note) => ({ ...note, key: `key-${note.data.n}` }));
 const hiding = (node, hide) => bearer(ownToken(node, 'observer', ['*'], { holdfast: { role: 'observer', sessions: ['*'], hide } }));
 const sockets = async (node) => (await readMetrics(node))('node_sockets');
 
@@ -120,8 +122,15 @@ for (const [name, leave] of [['killed', (node) => node.kill9()], ['stopped', (no
 		await Promise.all(streams.map((stream) => stream.waitForSeq(50)));
 		await leave(a);
 		await Promise.all(streams.map((stream) => stream.until(() => stream.ended, 'the end')));
-		await eventually(async () => (await b.request('POST', '/api/sessions/s/events', { json: notes(10, 50) })).status === 200, 'it to be taken over');
-		const next = await Promise.all(streams.map(({ lastId }) => EventStream.session(t, b, 's', { lastId })));
+		await eventually(async () => (await b.request('POST', '/api/sessions/s/events', { json: keyed(10, 50) })).status === 200, 'it to be taken over');
+		const next = await Promise.all(streams.map(async ({ lastId }) => {
+			let stream;
+			await eventually(async () => { // as clients do, who come back
+				stream = await EventStream.session(t, b, 's', { lastId });
+				return !stream.refusal;
+			}, 'a stream');
+			return stream;
+		}));
 		await Promise.all(next.map((stream) => stream.waitForSeq(60)));
 		next.forEach(({ all, events }) => assert.deepEqual([all.filter(({ type }) => type === 'reset'), events.map(({ data }) => data.n)], [[], Array.from({ length: 10 }, (_, n) => n + 50)]));
 		assert.equal(await sockets(b), 0);
@@ -190,7 +199,7 @@ test('readers of Durable Streams at another node share the connection, read what
 		assert.deepEqual(here, there, query);
 	}
 	await a.kill9();
-	await eventually(async () => (await b.request('POST', '/api/sessions/s/events', { json: notes(5, 35) })).status === 200, 'it to be taken over');
+	await eventually(async () => (await b.request('POST', '/api/sessions/s/events', { json: keyed(5, 35) })).status === 200, 'it to be taken over');
 	const next = await Promise.all(readers.map(({ offset }, n) => read(t, b, n < 2 ? 'sse' : 'long-poll', offset)));
 	await Promise.all(next.map((reader) => reader.until(5)));
 	next.forEach(({ items }) => assert.deepEqual(items.map(({ data }) => data.n), [35, 36, 37, 38, 39]));
