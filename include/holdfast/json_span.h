@@ -64,7 +64,7 @@ static inline bool json_span_says(const struct json_span *span, const char *text
 {
 	return json_span_is(span, JSON_STRING) && strcmp(span->text, text) == 0;
 }
-/** A whole number from 0 to 2^53 - 1; false if it is NULL, or anything else. */
+/** A whole number from 0 to 2^53 - 1; false, and *ret as it was, if it is NULL, or anything else. */
 bool json_span_count(const struct json_span *span, uint64_t *ret);
 
 /** Appends a value as json_write() would: compact, numbers as they came, the fewest escapes. */

@@ -396,8 +396,11 @@ bool json_span_count(const struct json_span *span, uint64_t *ret)
 	for (; digit < span->text + span->len && value <= 9007199254740991; digit++) {
 		value = value * 10 + (uint64_t)(*digit - '0');
 	}
-	*ret = value;
-	return value == 0 || (span->text[0] != '-' && value <= 9007199254740991);
+	bool is_count = value == 0 || (span->text[0] != '-' && value <= 9007199254740991);
+	if (is_count) {
+		*ret = value;
+	}
+	return is_count;
 }
 
 /** A name of an object, or a value. */
