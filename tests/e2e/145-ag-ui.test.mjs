@@ -11,7 +11,7 @@ import { AgUiFold, agUiEvents } from '../../web/client/ag-ui/index.js';
 import { HoldfastClient } from '../../web/client/holdfast-client.js';
 import { input, post } from '../support/producer.mjs';
 import { Server, demoAgent, scratchDir } from '../support/server.mjs';
-import { defer, eventually } from '../support/wait.mjs';
+import { defer, eventually, patience } from '../support/wait.mjs';
 
 const library = fileURLToPath(new URL('../../web/client', import.meta.url));
 const docs = readFileSync(fileURLToPath(new URL('../../docs/ag-ui.md', import.meta.url)), 'utf8');
@@ -121,7 +121,7 @@ async function logOf(server) {
 }
 
 test('a turn with thoughts, tools, text and a plan is a run that says the same, live and growing, and to one who comes later', async (t) => {
-	const server = await Server.start(t, { agent: demoAgent('--rate 600') });
+	const server = await Server.start(t, { agent: demoAgent(`--rate ${Math.ceil(600 / patience)}`) });
 	await server.createSession({ id: 's' });
 	const growing = open(t, server, { deltas: 'text' });
 	const plain = open(t, server);
