@@ -8,7 +8,7 @@ import { fileURLToPath } from 'node:url';
 import { defer } from '../support/wait.mjs';
 
 test('a node is killed, paused and stopped, the primary dies, lines are cut: what was acknowledged or shown is there once, at every node', async (t) => {
-	const words = ['--faults', '6', '--each', '--sessions', '6', '--seed', '11', '--lease', '1000', '--pace', '100'];
+	const words = ['--faults', '6', '--each', '--sessions', '6', '--seed', '11', '--lease', '2500', '--pace', '100'];
 	const child = spawn(process.execPath, [fileURLToPath(new URL('../nodes/run.mjs', import.meta.url)), ...words], { stdio: ['pipe', 'pipe', 'pipe'] });
 	defer(t, () => child.stdin.end()); // it ends with us, and what it has started with it
 	let out = '';
