@@ -13,6 +13,9 @@ import { defer, eventually, patience } from '../support/wait.mjs';
 
 const postgres = Postgres.start({ after });
 
+/** So long is a lease: a machine that is slow renews it late. */
+const lease = (ms) => Math.ceil(ms * patience);
+
 /** A command line of an agent that notes its pid in `pids`, and in `beside` which of those that were noted before are there. */
 function notingAgent(pids, beside) {
 	return `for pid in $(cat ${pids} 2>/dev/null); do [ -e /proc/$pid ] && echo $pid >> ${beside}; done; echo $$ >> ${pids}; exec ${demoAgent()}`;
@@ -40,7 +43,7 @@ test('the agent of a node that stands still is gone before the next owner starts
 	const pids = join(dir, 'pids');
 	const beside = join(dir, 'beside');
 	const pidsOf = () => readFileSync(pids, 'utf8').trim().split('\n').map(Number);
-	const [a, b] = await startOn(t, postgres, 2, { agent: notingAgent(pids, beside), args: ['--limit', 'node_lease_ms=3000,node_silence_ms=300'] });
+	const [a, b] = await startOn(t, postgres, 2, { agent: notingAgent(pids, beside), args: ['--limit', `node_lease_ms=${lease(3000)},node_silence_ms=300`] });
 	await a.createSession({ id: 's' });
 	await insist(t, a, 's');
 	const [first] = pidsOf();
@@ -60,7 +63,7 @@ test('the agent of a node that stands still is gone before the next owner starts
 test('an agent lives on while its node renews its lease', async (t) => {
 	const dir = scratchDir(t);
 	const pids = join(dir, 'pids');
-	const leaseMs = Math.ceil(2500 * patience); // a machine that is slow renews late
+	const leaseMs = lease(2500);
 	const [a] = await startOn(t, postgres, 1, { agent: notingAgent(pids, join(dir, 'beside')), args: ['--limit', `node_lease_ms=${leaseMs}`] });
 	await a.createSession({ id: 's' });
 	await insist(t, a, 's');
