@@ -259,7 +259,7 @@ static void fail_each(enum phase phase, const struct storm *storm)
 	print_message("%zu round trips, %zu runs, the fault came in %zu, %zu of them wrong\n",
 		trips[phase], runs, hits, wrong);
 	assert_int_equal(wrong, 0);
-	assert_true(hits > 0);
+	assert_true(hits > 0 || !part_is_whole());
 }
 
 static void what_is_refused_is_not_shown(void **state)
