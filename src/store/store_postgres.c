@@ -61,14 +61,15 @@ static int open_store(struct store *store, const struct store_place *place, char
 	pg_nodes_begin(pg);
 	store_recovered(store);
 	store->opening = false;
-	pg_sweep(pg);
 	r = pg_sync(store);
 	if (r < 0) {
 		*ret_why =
 			xprintf("cannot use the database: it refuses to write: %s", strerror(-r));
 		pg_nodes_leave(pg);
+		return r;
 	}
-	return r;
+	pg_sweep(pg); /* not before: a store that does not open is freed at once */
+	return 0;
 }
 
 static bool has_no_jobs(void *arg)
