@@ -142,6 +142,7 @@ struct store_engine;
 struct store_place {
 	const char *dir; /* a data directory */
 	const struct store_repair *repair; /* NULL: it is not to be repaired */
+	bool takes_older; /* a database that is an older copy is used, and all sessions get new epochs; else it is refused */
 	enum store_durability durability;
 	const struct store_engine *engine; /* NULL: the embedded one, in `dir` */
 	void *engine_arg; /* of another one: where it is */

@@ -297,13 +297,16 @@ const unsigned char *pg_node_key(const struct store *store);
 
 void pg_make_name(char ret[PG_OWNER_SIZE]);
 
-/* --- pg_place.c: whether the database is an older copy; if so, all sessions get new epochs --- */
+/* --- pg_place.c: whether the database is an older copy, to which nobody writes --- */
 
 /* The timeline on which it writes; an error on a standby. */
 #define PG_TIMELINE \
 	"('x' || substr(pg_walfile_name(pg_current_wal_insert_lsn()), 1, 8))::bit(32)::bigint"
 
-/** Looks at it on any thread, and notes what it is. Blocks. A negative errno: it is not known. */
+/**
+ * Looks at it on any thread, and notes what it is. Blocks. -ESTALE: it is an older copy, and `ret_why` says so; with store.takes_older
+ * all sessions get new epochs then. Another negative errno: it is not known.
+ */
 int pg_place_check(struct pg *pg, struct pg_conn *conn, char **ret_why);
 /** The same when it lacks something that this server has written there. */
 int pg_place_is_behind(struct pg *pg, struct pg_conn *conn, char **ret_why);

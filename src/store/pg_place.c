@@ -1,8 +1,9 @@
 /*
  * Whether the database is the one that the sessions were used in last. A copy that lacks the newest
  * commits (a restored backup, an asynchronous standby that was promoted) would give numbers a second
- * time under one epoch. So holdfast_place says which database it is, and one that is another gives all
- * sessions new epochs before anybody writes to them: clients then start over.
+ * time under one epoch. So holdfast_place says which database it is, and nobody writes to one that is
+ * another: whether to go on with the copy is the operator's to say. `holdfast new-epoch` gives all
+ * sessions new epochs then, and servers go on by themselves: clients start over.
  *
  * What tells: the cluster's own number and timeline, which a promotion and a recovery change, and the
  * number of a table, which a restored dump changes. A new timeline alone is no other copy if commits
@@ -49,6 +50,9 @@ static const char renew_sql[] =
 	" epoch = ('x' || encode(substr(sha256(convert_to(gen_random_uuid()::text, 'UTF8')), 1, 8),"
 	" 'hex'))::bit(64)::bigint";
 
+/* What only this server knows is noted, so that others refuse the copy, too, and it itself when it starts anew. */
+static const char refuse_sql[] = "UPDATE holdfast_place SET system = 0";
+
 enum verdict {
 	IS_SAME,
 	IS_NEW, /* nobody has noted anything */
@@ -63,6 +67,7 @@ struct look {
 	int64_t noted;
 	int64_t timeline;
 	int64_t timeline_before;
+	bool is_refused; /* nobody may write to it */
 };
 
 static enum verdict judge(const PGresult *rows, int64_t noted)
@@ -116,6 +121,19 @@ static int note(struct pg_conn *conn, struct look *at, char **ret_why)
 	return r;
 }
 
+static void say_older(const struct look *at, bool is_behind, char **ret_why)
+{
+	if (!ret_why) {
+		return;
+	}
+	free(*ret_why);
+	*ret_why = xprintf(
+		"it is an older copy (%s; timeline %lld, before %lld). If you want to go on with it, run: holdfast new-epoch ADDRESS",
+		is_behind ? "it lacks what this server has written"
+			  : "restored, or a standby that may have lacked the newest commits",
+		(long long)at->timeline, (long long)at->timeline_before);
+}
+
 /** In a transaction of its own: what was looked at is looked at again. `is_behind`: as of `n`. */
 static int look_again(
 	struct pg *pg, struct pg_conn *conn, bool is_behind, struct look *at, char **ret_why)
@@ -129,13 +147,18 @@ static int look_again(
 	if (is_behind && at->n == n) {
 		at->verdict = IS_OTHER;
 	}
+	if (at->verdict == IS_OTHER && !pg->store->takes_older) {
+		say_older(at, is_behind, ret_why);
+		at->is_refused = true;
+		return is_behind ? pg_run_all(conn, refuse_sql, NULL) : 0;
+	}
 	if (at->verdict == IS_OTHER) {
 		r = pg_run_all(conn, renew_sql, ret_why);
 	}
 	return r < 0 || at->verdict == IS_SAME ? r : note(conn, at, ret_why);
 }
 
-static void tell(const struct look *at, bool is_behind)
+static void tell(const struct look *at)
 {
 	if (at->verdict == IS_PROMOTED) {
 		diag(DIAG_INFO,
@@ -143,10 +166,7 @@ static void tell(const struct look *at, bool is_behind)
 			(long long)at->timeline);
 	} else if (at->verdict == IS_OTHER) {
 		diag(DIAG_WARN,
-			"the database is an older copy (%s; timeline %lld, before %lld): all sessions have new epochs, and clients start over",
-			is_behind
-				? "it lacks what this server has written"
-				: "restored, or a standby that may have lacked the newest commits",
+			"the database is an older copy (timeline %lld, before %lld): all sessions have new epochs, and clients start over",
 			(long long)at->timeline, (long long)at->timeline_before);
 	}
 }
@@ -168,8 +188,9 @@ static int compare(struct pg *pg, struct pg_conn *conn, bool is_behind, char **r
 		r = pg_begin_alone(conn, ret_why);
 		r = r < 0 ? r : look_again(pg, conn, is_behind, &at, ret_why);
 		r = pg_end_alone(conn, r, ret_why);
+		r = r == 0 && at.is_refused ? -ESTALE : r;
 		if (r == 0) {
-			tell(&at, is_behind);
+			tell(&at);
 		}
 	}
 	if (r == 0) {

@@ -494,7 +494,10 @@ static bool is_settled(struct pg *pg)
 	return true;
 }
 
-/** Returns 0 once it is known what became of the group, 1 to go on, or a negative errno. */
+/**
+ * Returns 0 once it is known what became of the group, 1 to go on, or a negative errno. -ENOTCONN, and -ESTALE of an older copy: it
+ * is not over, the next step tries again.
+ */
 static int step(struct pg *pg, char **ret_why)
 {
 	if (!pg_is_alive(&pg->conn)) {
@@ -504,15 +507,17 @@ static int step(struct pg *pg, char **ret_why)
 		if (r < 0) {
 			pg_disconnect(&pg->conn);
 		}
-		return r < 0 ? -ENOTCONN : 1;
+		return r == -ESTALE ? r : r < 0 ? -ENOTCONN : 1;
 	}
 	if (pg->is_in_doubt) {
-		if (settle(pg, ret_why) == 0 && give_up_older(pg, ret_why) == 0) {
+		int r = settle(pg, ret_why);
+		r = r < 0 ? r : give_up_older(pg, ret_why);
+		if (r == 0) {
 			pg->is_in_doubt = false;
 			return is_settled(pg) ? 0 : 1;
 		}
 		pg_disconnect(&pg->conn);
-		return -ENOTCONN;
+		return r == -ESTALE ? r : -ENOTCONN;
 	}
 	int r = try_group(pg, ret_why);
 	if (r == -ENOTCONN || r == 1) {
@@ -525,25 +530,26 @@ static int step(struct pg *pg, char **ret_why)
 
 void pg_write(struct pg *pg)
 {
-	bool has_told = false;
+	int told = 0; /* why it waits, as far as that has been said */
 	for (;;) {
 		char *why = NULL;
 		int r = step(pg, &why);
-		if (r == -ENOTCONN && !is_over(pg)) {
-			if (!has_told) {
+		bool waits = r == -ENOTCONN || r == -ESTALE;
+		if (waits && !is_over(pg)) {
+			if (told != r) {
 				diag(DIAG_ERROR,
 					"the database cannot be used: %s; inputs wait until it can",
 					why ? why : "it does not answer");
 			}
-			has_told = true;
+			told = r;
 			free(why);
 			usleep(RETRY_US);
 			continue;
 		}
-		if (r < 0 && r != -ENOTCONN) {
+		if (r < 0 && !waits) {
 			diag(DIAG_ERROR, "the database refuses to write: %s",
 				why ? why : "nobody knows why");
-		} else if (r == 0 && has_told) {
+		} else if (r == 0 && told) {
 			diag(DIAG_INFO, "the database can be used again");
 		}
 		free(why);

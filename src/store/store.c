@@ -30,6 +30,7 @@ int store_open(uv_loop_t *loop, const struct store_place *place, const struct li
 		.owner = owner,
 		.engine = place->engine ? place->engine : &store_embedded,
 		.repair = place->repair,
+		.takes_older = place->takes_older,
 		.opening = true};
 	log_table_init(&store->by_id);
 	blobs_init(&store->blobs);

@@ -101,7 +101,7 @@ static void judge_timeline(struct judging *judging, const struct store_facts_of_
 	if (facts->timeline && facts->timeline_used && facts->timeline != facts->timeline_used) {
 		say(judging, FINDING_WARNING,
 			"timeline %" PRId64 ", and sessions were used on %" PRId64
-			" last: unless commits waited for this standby, they get new epochs at the next start",
+			" last: unless commits waited for this standby, servers refuse it until you run holdfast new-epoch",
 			facts->timeline, facts->timeline_used);
 	} else if (facts->timeline) {
 		say(judging, FINDING_GOOD, "timeline %" PRId64, facts->timeline);

@@ -265,6 +265,7 @@ struct store {
 	bool is_rewinding; /* the engine reads what session_log_rewind() asked for */
 	bool is_replaying; /* what the owner gives is in the journal already */
 	const struct store_repair *repair; /* NULL: damaged sessions are set aside */
+	bool takes_older; /* store_place */
 	bool journal_is_damaged; /* beyond what one session is concerned with */
 	size_t damaged; /* sessions: set aside, or read and found so */
 	bool opening; /* recovery is under way: nothing is left to the thread pool */

@@ -21,7 +21,7 @@ static const struct command command = {
 		"older copy, before you start the server: clients that have seen more than the copy contains then start\n"
 		"over, and none mistakes new events for old ones.\n\n"
 		"ADDRESS is that of a database, as for serve --store: postgresql://USER@HOST/NAME. Run it there after a restore,\n"
-		"and after a standby was promoted that may have lacked the newest commits.\n\n"
+		"and after a standby was promoted that may have lacked the newest commits. Servers refuse such a database until then.\n\n"
 		"Stop the server first, and with a database all of its nodes. new-epoch recovers what is in the journal, as\n"
 		"a start of the server does. If it is interrupted, run it again. It prints a line for each session: id, old\n"
 		"epoch, new epoch.\n\n"
@@ -106,7 +106,8 @@ static int change(struct session_table *sessions, const char *only, bool tells)
 int tool_give_epochs(const char *dir, const char *only, bool tells)
 {
 	struct offline opened;
-	int r = offline_open(&opened, dir, NULL);
+	int r = offline_is_address(dir) ? offline_open_older(&opened, dir)
+					: offline_open(&opened, dir, NULL);
 	if (r == 0) {
 		r = change(opened.sessions, only, tells);
 	}

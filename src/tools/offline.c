@@ -67,7 +67,8 @@ static void remove_own_dir(char *dir)
 	}
 }
 
-int offline_open(struct offline *opened, const char *place, const struct store_repair *repair)
+static int open_place(struct offline *opened, const char *place, const struct store_repair *repair,
+	bool takes_older)
 {
 	bool is_address = offline_is_address(place);
 	static const struct session_ops ops = {
@@ -91,6 +92,7 @@ int offline_open(struct offline *opened, const char *place, const struct store_r
 					   .clock = &opened->clock,
 					   .place = {.dir = is_address ? opened->own_dir : place,
 						   .repair = repair,
+						   .takes_older = takes_older,
 						   .durability = DURABILITY_FSYNC,
 						   .engine = is_address ? &store_postgres : NULL,
 						   .engine_arg = (void *)place},
@@ -102,6 +104,16 @@ int offline_open(struct offline *opened, const char *place, const struct store_r
 	}
 	free(why);
 	return r;
+}
+
+int offline_open(struct offline *opened, const char *place, const struct store_repair *repair)
+{
+	return open_place(opened, place, repair, false);
+}
+
+int offline_open_older(struct offline *opened, const char *address)
+{
+	return open_place(opened, address, NULL, true);
 }
 
 void offline_close(struct offline *opened)

@@ -19,6 +19,8 @@ bool offline_is_address(const char *place);
 
 /** Opens a directory, or a database, as a start of the server does, or to repair it; says why not. offline_close() in any case. */
 int offline_open(struct offline *opened, const char *place, const struct store_repair *repair);
+/** Opens a database though it is an older copy: all sessions get new epochs (proto/store-format.md#sessions-in-postgresql). */
+int offline_open_older(struct offline *opened, const char *address);
 void offline_close(struct offline *opened);
 /** A directory that is none of ours is not to become one: says so, and returns a negative errno. */
 int offline_check_dir(const char *dir);

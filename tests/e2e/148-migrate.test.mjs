@@ -150,7 +150,7 @@ test('killed at any point and run again it goes on, and no server takes what is 
 		for (const [id, count] of rows.filter(Boolean).map((row) => row.split('|'))) {
 			assert.equal(Number(count), before[id].trim().split('\n').length, `session ${id} is whole`);
 		}
-		assert.ok(!isKilled || !point || postgres.ask(database.name, 'SELECT count(*) FROM holdfast_moving') === '1');
+		assert.ok(!isKilled || !point || point === 12 || postgres.ask(database.name, 'SELECT count(*) FROM holdfast_moving') === '1');
 	}
 	const isOver = postgres.ask(database.name, 'SELECT count(*) FROM holdfast_moving') === '0';
 	assert.ok(isOver || thereAlready((await run(0, 'migrate', dir, database.url)).stdout) === 12);
@@ -159,7 +159,7 @@ test('killed at any point and run again it goes on, and no server takes what is 
 	const back = join(scratchDir(t), 'back');
 	for (const point of POINTS) {
 		const { isKilled } = await killAt(point, database.url, back);
-		assert.equal(existsSync(join(back, 'sessions')), !isKilled);
+		assert.ok(point === 12 || existsSync(join(back, 'sessions')) === !isKilled); // behind the last line it may be over
 		assert.ok(isKilled || point === 12);
 	}
 	assert.ok(existsSync(back) || thereAlready((await run(0, 'migrate', database.url, back)).stdout) === 12);

@@ -1,5 +1,5 @@
 // A database that is an older copy: a standby that lacked the newest commits, a dump or files that were restored. No number of an epoch is
-// given twice: all sessions get new epochs by themselves, and clients start over. A standby that commits waited for is no older copy.
+// given twice: nobody writes to it until `holdfast new-epoch` was run, and clients start over. A standby that commits waited for is no older copy.
 
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
@@ -10,7 +10,7 @@ import { Observer } from '../support/observer.mjs';
 import { Postgres } from '../support/postgres.mjs';
 import { input } from '../support/producer.mjs';
 import { Server, runToEnd, scratchDir } from '../support/server.mjs';
-import { eventually } from '../support/wait.mjs';
+import { eventually, patience } from '../support/wait.mjs';
 
 async function append(server, id, n) {
 	const { status, body } = await server.request('POST', `/api/sessions/${id}/events`, { json: [{ ...input.note({ n }), key: `k${n}` }] });
@@ -58,13 +58,28 @@ function assertOneMeaning(...observers) {
 	return seen;
 }
 
+/** Nobody starts on it before `holdfast new-epoch`, which says each session's new epoch. */
+async function goOnWith(postgres, starts) {
+	let code, stderr;
+	await eventually(async () => {
+		({ code, stderr } = await starts());
+		return !stderr.includes('another holdfast uses it');
+	}, 'the leases of those that were killed to be over');
+	assert.equal(code, 1);
+	assert.match(stderr, /it is an older copy \(restored, or .*\)\. If you want to go on with it, run: holdfast new-epoch ADDRESS/);
+	const done = await runToEnd(['new-epoch', postgres.url('relay')]);
+	assert.equal(done.code, 0, done.stderr);
+	return done.stdout;
+}
+
 for (const isShared of [false, true]) {
 	const who = isShared ? 'two nodes' : 'a server';
 	test(`${who}, and an asynchronous standby without the newest events is promoted`, async (t) => {
 		const primary = Postgres.start(t);
 		const standby = primary.standby(t, { isSynchronous: false });
-		const args = ['--store', primary.addressWith(standby, 'relay')];
-		const servers = isShared ? await startNodes(t, { address: () => primary.addressWith(standby, 'relay') }, 2) : [await Server.start(t, { args })];
+		const lease = ['--limit', `node_lease_ms=${4000 * patience}`];
+		const args = ['--store', primary.addressWith(standby, 'relay'), ...lease];
+		const servers = isShared ? await startNodes(t, { address: () => primary.addressWith(standby, 'relay') }, 2, { args: lease }) : [await Server.start(t, { args })];
 		const [server] = servers;
 		await server.createSession({ id: 's' });
 		await server.createSession({ id: 'quiet' });
@@ -77,19 +92,29 @@ for (const isShared of [false, true]) {
 		await before.loadAll();
 		primary.kill9();
 		standby.promote();
-		const seq = await eventuallyAppend(servers.at(-1), 's', 4);
-		assert.equal(seq, 2, 'what came behind 1 is gone');
-		assert.notEqual(await epochOf(servers.at(-1), 's'), epoch);
-		await eventually(async () => ![undefined, quiet].includes(await epochOf(server, 'quiet')), 'the other session, which nobody writes to, to have a new epoch');
-		const after = await Observer.connect(t, servers.at(-1), 's', { query: { format: 'markdown' } });
+		const refused = append(server, 's', 9).catch(() => ({ status: 0 })); // it waits, as for a database that is away
+		await eventually(() => /the database cannot be used: it is an older copy .*; timeline 2, before 1\)/.test(server.stderr), 'the server to say so');
+		const told = await Observer.connect(t, server, 's');
+		await told.loadAll();
+		assert.deepEqual(told.events().map((e) => e.seq), [1, 2, 3], 'what is in memory is still shown');
+		servers.forEach((one) => one.kill9());
+		assert.ok(!Number.isInteger(await refused));
+		const { stdout: words } = await runToEnd(['doctor', '--store', standby.url('relay')]);
+		assert.match(words, /timeline 2\b/);
+		await goOnWith(standby, () => runToEnd(['serve', '--listen', '127.0.0.1:0', '--data', join(scratchDir(t), 'data'), '--store', standby.url('relay')]));
+		for (const one of servers) {
+			await one.up();
+		}
+		const last = servers.at(-1);
+		assert.equal(await eventuallyAppend(last, 's', 4), 2, 'what came behind 1 is gone');
+		assert.notEqual(await epochOf(last, 's'), epoch);
+		await eventually(async () => ![undefined, quiet].includes(await epochOf(last, 'quiet')), 'the other session, too, to have a new epoch');
+		const after = await Observer.connect(t, last, 's', { query: { format: 'markdown' } });
 		await after.loadAll();
 		assert.deepEqual(after.events().map((e) => e.data.n), [1, 4]);
-		const reset = (await server.request('GET', `/api/sessions/s/events?after_seq=3&epoch=${epoch}`)).body.reset;
+		const reset = (await last.request('GET', `/api/sessions/s/events?after_seq=3&epoch=${epoch}`)).body.reset;
 		assert.equal(reset.reason, 'epoch');
-		assertOneMeaning(before, after);
-		assert.match(servers.map((one) => one.stderr).join(''), /is an older copy .*; timeline 2, before 1\)/);
-		const { stdout } = await runToEnd(['doctor', '--store', standby.url('relay')]);
-		assert.match(stdout, /timeline 2\b/);
+		assertOneMeaning(before, told, after);
 	});
 }
 
@@ -122,6 +147,8 @@ test('a dump is restored under the servers that wrote what it lacks', async (t) 
 	postgres.ask('postgres', 'DROP DATABASE relay');
 	postgres.ask('postgres', 'CREATE DATABASE relay');
 	execFileSync('pg_restore', ['-h', postgres.host, '-U', 'holdfast', '-d', 'relay', dump]);
+	const words = await goOnWith(postgres, () => runToEnd(['serve', '--listen', '127.0.0.1:0', '--data', server.dataDir, '--store', postgres.address('relay')]));
+	assert.match(words, /^s [0-9a-f]{16} [0-9a-f]{16}$/m);
 	await server.up();
 	assert.notEqual(await epochOf(server, 's'), epoch);
 	assert.equal(await append(server, 's', 3), 2);

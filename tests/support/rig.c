@@ -232,6 +232,7 @@ struct store_place rig_place(const struct rig *rig)
 			  : rig->database ? &store_postgres
 					  : NULL,
 		.node_address = rig->node_address,
+		.takes_older = rig->takes_older,
 		.engine_arg = rig->memory ? (void *)rig->memory : (void *)rig->database};
 }
 

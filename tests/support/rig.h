@@ -23,6 +23,7 @@ struct rig {
 	/* What that has in place of a session's file; NULL: the directory has it. */
 	void (*read_file)(const char *id, const char *name, struct buffer *out);
 	const char *node_address; /* others use it, too; NULL: nobody does */
+	bool takes_older; /* a database that is an older copy: store_place */
 	char *why; /* why rig_open() failed */
 	struct metrics *metrics; /* set by a test that counts; its own */
 	struct buffer told; /* what the floors above were told, `prompt s 3 hello; deleted s` */
