@@ -235,10 +235,15 @@ static size_t receive(struct client *client, char *bytes, size_t size)
 	return n > 0 ? (size_t)n : 0;
 }
 
-/** The kernel copies nothing. */
-static void drop_some(struct client *client)
+void client_make_sink(struct client *client)
 {
-	ssize_t n = recv(client->fd, NULL, DROP_SIZE, MSG_TRUNC);
+	epoll_ctl(client->epoll, EPOLL_CTL_DEL, client->fd, NULL);
+}
+
+/** The kernel copies nothing. */
+void client_drop(struct client *client)
+{
+	ssize_t n = recv(client->fd, NULL, DROP_SIZE, MSG_TRUNC | MSG_DONTWAIT);
 	if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR)) {
 		die("the server closed a connection, or it broke");
 	}
@@ -273,11 +278,7 @@ static void handle(struct client *client, uint32_t events)
 		client_flush(client);
 	}
 	if (events & (EPOLLIN | EPOLLERR | EPOLLHUP)) {
-		if (client->drops) {
-			drop_some(client);
-		} else {
-			read_some(client);
-		}
+		read_some(client);
 	}
 	if (client->drained && !client->tx.len) {
 		client->drained(client);

@@ -16,7 +16,6 @@ struct client {
 	bool is_open; /* the handshake is done */
 	bool is_http;
 	bool wants_write;
-	bool drops; /* what comes is counted, and not looked at: the kernel throws it away */
 	uint64_t received; /* bytes */
 	struct buffer rx; /* the beginning of a frame that has not come whole */
 	struct buffer tx; /* what the socket has not taken yet */
@@ -48,6 +47,9 @@ void client_send(struct client *client, const char *text, size_t len);
 /** Bytes as they are on the wire; they go out with client_flush(). */
 void client_queue(struct client *client, const char *bytes, size_t len);
 void client_flush(struct client *client);
+/** From now on nobody waits for it: client_drop() has the kernel throw away what has come, and counts it. */
+void client_make_sink(struct client *client);
+void client_drop(struct client *client);
 void client_close(struct client *client);
 /**
  * Waits until now_ns() is `until`, or one of the epoll's clients can be written to or read: does

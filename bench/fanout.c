@@ -32,6 +32,7 @@ struct fanout {
 	uint64_t acked; /* acknowledgements come in order */
 	uint64_t done;
 	uint64_t first_due;
+	uint64_t sinks_due;
 };
 
 static size_t checkers(const struct fanout *f)
@@ -99,6 +100,63 @@ static void take_text(struct client *client, const char *text, size_t len, uint6
 	}
 }
 
+/* --- observers that only count --- */
+
+/* They are read so often, so that reading them takes little of the machine: many events with one call. */
+#define SINK_NS (20 * NS_PER_SECOND / 1000)
+
+static void make_sinks(struct fanout *f)
+{
+	for (size_t i = checkers(f); i < f->crowd.opened; i++) {
+		client_make_sink(&f->crowd.members[i].client);
+	}
+}
+
+static void drop_sinks(struct fanout *f)
+{
+	uint64_t now = now_ns();
+	if (now < f->sinks_due) {
+		return;
+	}
+	f->sinks_due = now + SINK_NS;
+	for (size_t i = checkers(f); i < f->crowd.opened; i++) {
+		client_drop(&f->crowd.members[i].client);
+	}
+}
+
+static uint64_t bytes_of(const struct fanout *f, size_t from, size_t to)
+{
+	uint64_t sum = 0;
+	for (size_t i = from; i < to; i++) {
+		sum += f->crowd.members[i].client.received;
+	}
+	return sum;
+}
+
+/** An event has as many bytes for those who count as for those who look. */
+static uint64_t count_sunk(
+	const struct fanout *f, uint64_t sunk, uint64_t checked, uint64_t deliveries)
+{
+	return checked ? (uint64_t)((double)sunk * (double)deliveries / (double)checked) : 0;
+}
+
+/** They are checked by their size: frames that lack an event are smaller, or fewer. */
+static void drain_sinks(struct fanout *f)
+{
+	uint64_t deadline = now_ns() + DRAIN_SECONDS * NS_PER_SECOND;
+	uint64_t wanted = f->crowd.members[0].client.received / 100 * 95;
+	for (size_t i = checkers(f); i < f->crowd.opened; i++) {
+		while (f->crowd.members[i].client.received < wanted) {
+			if (now_ns() >= deadline) {
+				die("observer %zu got %llu bytes of about %llu", i,
+					(unsigned long long)f->crowd.members[i].client.received,
+					(unsigned long long)wanted);
+			}
+			client_drop(&f->crowd.members[i].client);
+		}
+	}
+}
+
 /* --- publishing --- */
 
 static void publish(struct fanout *f, uint64_t when)
@@ -150,6 +208,7 @@ static void publish_until(struct fanout *f, uint64_t end)
 			publish(f, due);
 		}
 		client_wait(f->crowd.epoll, wake);
+		drop_sinks(f);
 		now = now_ns();
 	}
 }
@@ -214,48 +273,6 @@ static void put_cpu(struct fanout_result *result, const struct cpu *from, const 
 	result->own_cpu_ns = to->own - from->own;
 	result->elsewhere_cpu_ns = elsewhere;
 	result->other_cpu_ns = machine > ours ? machine - ours : 0;
-}
-
-/* --- observers that only count --- */
-
-static void make_sinks(struct fanout *f)
-{
-	for (size_t i = checkers(f); i < f->crowd.opened; i++) {
-		f->crowd.members[i].client.drops = true;
-	}
-}
-
-static uint64_t bytes_of(const struct fanout *f, size_t from, size_t to)
-{
-	uint64_t sum = 0;
-	for (size_t i = from; i < to; i++) {
-		sum += f->crowd.members[i].client.received;
-	}
-	return sum;
-}
-
-/** An event has as many bytes for those who count as for those who look. */
-static uint64_t count_sunk(
-	const struct fanout *f, uint64_t sunk, uint64_t checked, uint64_t deliveries)
-{
-	return checked ? (uint64_t)((double)sunk * (double)deliveries / (double)checked) : 0;
-}
-
-/** They are checked by their size: frames that lack an event are smaller, or fewer. */
-static void drain_sinks(struct fanout *f)
-{
-	uint64_t deadline = now_ns() + DRAIN_SECONDS * NS_PER_SECOND;
-	uint64_t wanted = f->crowd.members[0].client.received / 100 * 95;
-	for (size_t i = checkers(f); i < f->crowd.opened; i++) {
-		while (f->crowd.members[i].client.received < wanted) {
-			if (now_ns() >= deadline) {
-				die("observer %zu got %llu bytes of about %llu", i,
-					(unsigned long long)f->crowd.members[i].client.received,
-					(unsigned long long)wanted);
-			}
-			client_wait(f->crowd.epoll, deadline);
-		}
-	}
 }
 
 static void measure(struct fanout *f)
