@@ -42,7 +42,8 @@ const COME_BACK = new Set([1000, 1001, 1006, 1011, 1013]);
 
 /** After an error: it is the end of the connection, with a code on which clients come back, or else it is thrown. */
 async function assertComesBack(socket, where, error) {
-	if (socket.fault || (error && !socket.closed && !/is not open/.test(error.message))) {
+	const isGone = error && (/is not open/.test(error.message) || ['ECONNRESET', 'EPIPE'].includes(error.code)); // while it was written to
+	if (socket.fault || (error && !socket.closed && !isGone)) {
 		throw socket.fault ?? error;
 	}
 	await socket.waitClosed();
