@@ -140,6 +140,7 @@ static bool close_store(struct store *store)
 {
 	struct pg *pg = pg_of(store);
 	atomic_store(&pg->is_stopping, true);
+	uv_timer_stop(pg->retry); /* from a failure before it closed: nothing begins any more */
 	if (pg_sync(store) == 0) {
 		save_all(store);
 		pg_sync(store);

@@ -10,6 +10,7 @@ import { Observer } from '../support/observer.mjs';
 import { Postgres } from '../support/postgres.mjs';
 import { input, post } from '../support/producer.mjs';
 import { demoAgent, scratchDir } from '../support/server.mjs';
+import { eventually } from '../support/wait.mjs';
 
 const postgres = Postgres.start({ after });
 
@@ -50,4 +51,17 @@ test('sessions without an agent go at once, and the others when their agent has 
 	rmSync(stay);
 	assert.ok(await insist(b, 'with') > seqs.with);
 	await ended;
+});
+
+test('nodes whose database is down stop, whatever waits for it', async (t) => {
+	const own = Postgres.start(t);
+	const limits = ['--limit', 'journal_retry_ms=1,stop_wait_ms=1000,node_lease_ms=2000'];
+	const nodes = await startNodes(t, own, 2, { args: limits });
+	const [a] = nodes;
+	await a.createSession({ id: 's' });
+	own.kill9();
+	const refused = a.request('POST', '/api/sessions/s/events', { json: [input.note({})] }).catch(() => ({ status: 0 }));
+	await eventually(() => /the database cannot be used/.test(a.stderr), 'the node to say so');
+	await Promise.all(nodes.map((node) => node.stop()));
+	assert.notEqual((await refused).status, 200);
 });
