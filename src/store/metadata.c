@@ -196,6 +196,20 @@ void metadata_finish(struct metadata *meta)
 	*meta = (struct metadata){0};
 }
 
+void metadata_give(struct metadata *meta, struct store_metadata *ret)
+{
+	*ret = (struct store_metadata){.epoch = meta->epoch,
+		.first_seq = meta->first_seq,
+		.first_at = meta->first_at,
+		.base_seq = meta->base_seq,
+		.max_seq = meta->max_seq,
+		.log_size = meta->log_size,
+		.keys_size = meta->keys_size,
+		.facts_ops = meta->facts_ops,
+		.facts = meta->facts};
+	meta->facts = NULL;
+}
+
 int metadata_open_folder(int sessions_fd, const char *id, uint64_t epoch)
 {
 	struct metadata meta;

@@ -243,16 +243,7 @@ int store_database_read_metadata(struct store_database *database, const char *id
 	*ret_why = r == -ENOENT ? "there is no such session" : r < 0 ? strerror(-r) : NULL;
 	r = r < 0 ? r : pg_row_parse(&row, id, facts, &meta, ret_why);
 	if (r == 0) {
-		*ret = (struct store_metadata){.epoch = meta.epoch,
-			.first_seq = meta.first_seq,
-			.first_at = meta.first_at,
-			.base_seq = meta.base_seq,
-			.max_seq = meta.max_seq,
-			.log_size = meta.log_size,
-			.keys_size = meta.keys_size,
-			.facts_ops = facts,
-			.facts = meta.facts};
-		meta.facts = NULL;
+		metadata_give(&meta, ret);
 	}
 	metadata_finish(&meta);
 	pg_row_finish(&row);

@@ -110,16 +110,7 @@ int store_files_read_metadata(const struct store_files *files, const char *id,
 			? metadata_read(files->sessions_fd, id, facts, &meta, ret_why)
 			: -ENOENT;
 	if (r == 0) {
-		*ret = (struct store_metadata){.epoch = meta.epoch,
-			.first_seq = meta.first_seq,
-			.first_at = meta.first_at,
-			.base_seq = meta.base_seq,
-			.max_seq = meta.max_seq,
-			.log_size = meta.log_size,
-			.keys_size = meta.keys_size,
-			.facts_ops = facts,
-			.facts = meta.facts};
-		meta.facts = NULL;
+		metadata_give(&meta, ret);
 		metadata_finish(&meta);
 	}
 	return r;

@@ -500,6 +500,8 @@ struct metadata {
 int metadata_read(int sessions_fd, const char *id, const struct store_facts *facts,
 	struct metadata *meta, const char **ret_why);
 void metadata_finish(struct metadata *meta);
+/** What tools are told of it; `ret` has its facts from now on. metadata_finish() comes all the same. */
+void metadata_give(struct metadata *meta, struct store_metadata *ret);
 /** The same of its text, without a newline. */
 int metadata_parse(const char *bytes, size_t len, const char *id, const struct store_facts *facts,
 	struct metadata *meta, const char **ret_why);
