@@ -18,12 +18,12 @@ import { demoAgent, runToEnd, scratchDir } from '../support/server.mjs';
 import { EventStream } from '../support/sse.mjs';
 import { check } from '../support/schema.mjs';
 import { bearer, claims, makeToken, ownToken, secretOf } from '../support/tokens.mjs';
-import { defer, eventually } from '../support/wait.mjs';
+import { defer, eventually, patience } from '../support/wait.mjs';
 
 const postgres = Postgres.start({ after });
 const startNodes = (t, count, options) => startOn(t, postgres, count, options);
 const notes = (count, from = 0) => Array.from({ length: count }, (_, n) => input.note({ n: n + from }));
-const SHORT_LEASE = ['--limit', 'node_lease_ms=1000,node_silence_ms=300'];
+const SHORT_LEASE = ['--limit', `node_lease_ms=${1000 * patience},node_silence_ms=${300 * patience}`]; // a machine that is slow renews late
 
 /** Appends a note again and again, with its key, until it is acknowledged; gives its seq. */
 async function insist(node, id, n) {
@@ -356,7 +356,7 @@ test('a client that does not read costs no memory at the node that passes on, an
 });
 
 test('limits between nodes have a code and are counted', async (t) => {
-	const [a, b] = await startNodes(t, 2, { args: ['--limit', 'node_sockets=1,node_connect_ms=100'] });
+	const [a, b] = await startNodes(t, 2, { args: ['--limit', `node_sockets=1,node_connect_ms=${100 * patience}`] });
 	await a.createSession({ id: 's' });
 	await Observer.connect(t, b, 's');
 	const refused = await b.request('GET', '/api/sessions/s');

@@ -10,7 +10,7 @@ import { check } from '../support/schema.mjs';
 import { demoAgent } from '../support/server.mjs';
 import { TestSocket } from '../support/socket.mjs';
 import { bearer, ownToken } from '../support/tokens.mjs';
-import { eventually } from '../support/wait.mjs';
+import { eventually, patience } from '../support/wait.mjs';
 
 const postgres = Postgres.start({ after });
 const startNodes = (t, count, options) => startOn(t, postgres, count, options);
@@ -89,7 +89,7 @@ test('the feed of a node tells what becomes of the sessions of another', async (
 });
 
 test('the sessions of a node that has died stay listed, and go on elsewhere', async (t) => {
-	const [a, b] = await startNodes(t, 2, { args: ['--limit', 'node_lease_ms=1000,node_silence_ms=300'] });
+	const [a, b] = await startNodes(t, 2, { args: ['--limit', `node_lease_ms=${1000 * patience},node_silence_ms=${300 * patience}`] });
 	await a.createSession({ id: 's', title: 'kept' });
 	await untilListed(b, ['s']);
 	const feed = await feedOf(t, b);

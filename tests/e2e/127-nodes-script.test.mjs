@@ -10,7 +10,7 @@ import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { binary } from '../support/server.mjs';
 import { bearer } from '../support/tokens.mjs';
-import { defer, eventually } from '../support/wait.mjs';
+import { defer, eventually, patience } from '../support/wait.mjs';
 
 const SCRIPT = fileURLToPath(new URL('../../scripts/nodes', import.meta.url));
 
@@ -25,7 +25,7 @@ async function freePort() {
 
 test('three nodes, a database with a synchronous standby, and a balancer', async (t) => {
 	const port = await freePort();
-	const child = spawn(SCRIPT, ['--port', String(port), '--build', dirname(binary()), '--', '--limit', 'node_lease_ms=2000'], { stdio: ['ignore', 'inherit', 'pipe'] });
+	const child = spawn(SCRIPT, ['--port', String(port), '--build', dirname(binary()), '--', '--limit', `node_lease_ms=${2000 * patience}`], { stdio: ['ignore', 'inherit', 'pipe'] });
 	let said = '';
 	child.stderr.on('data', (text) => (said += text));
 	const ended = once(child, 'exit');

@@ -11,12 +11,12 @@ import { Postgres } from '../support/postgres.mjs';
 import { Producer, input, post } from '../support/producer.mjs';
 import { demoAgent } from '../support/server.mjs';
 import { bearer, claims, makeToken, secretOf } from '../support/tokens.mjs';
-import { defer, eventually, Waiters } from '../support/wait.mjs';
+import { defer, eventually, patience, Waiters } from '../support/wait.mjs';
 
 const postgres = Postgres.start({ after });
 const startNodes = (t, count, options) => startOn(t, postgres, count, options);
 const notes = (count, from = 0) => Array.from({ length: count }, (_, n) => input.note({ n: n + from }));
-const SHORT_LEASE = ['--limit', 'node_lease_ms=1000,node_silence_ms=300'];
+const SHORT_LEASE = ['--limit', `node_lease_ms=${1000 * patience},node_silence_ms=${300 * patience}`]; // a machine that is slow renews late
 /* What all who watch a session are told, whoever they are. */
 const SHARED = /^\{"type":"(events|delta|preview|activity|state)"/;
 
@@ -260,7 +260,7 @@ test('the owner is killed, stopped and paused while many watch elsewhere: nothin
 	}
 	process.kill(nodes[1].pid, 'SIGSTOP');
 	await grown(5).catch(() => {});
-	await sleep(1500);
+	await sleep(1500 * patience); // longer than the lease
 	process.kill(nodes[1].pid, 'SIGCONT');
 	await grown(20);
 	await nodes[2].stop();

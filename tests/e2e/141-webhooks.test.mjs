@@ -10,7 +10,7 @@ import { Observer } from '../support/observer.mjs';
 import { input, post } from '../support/producer.mjs';
 import { Server, demoAgent, runToEnd, scratchDir } from '../support/server.mjs';
 import { makeCert } from '../support/tls.mjs';
-import { eventually } from '../support/wait.mjs';
+import { eventually, patience } from '../support/wait.mjs';
 import { Receiver, assertTold, expected, newSecret, short } from '../support/webhook_receiver.mjs';
 
 const SOON = ['--limit', 'webhook_retry_ms=1,webhook_retry_max_ms=50'];
@@ -108,7 +108,7 @@ const FAILURES = {
 
 for (const [what, fail] of Object.entries(FAILURES)) {
 	test(`a receiver that ${what} is sent the same message again, and those behind it in order; another session is not held up`, async (t) => {
-		const { server, receiver } = await start(t, { args: ['--limit', 'webhook_ms=300'] });
+		const { server, receiver } = await start(t, { args: ['--limit', `webhook_ms=${300 * patience}`] });
 		await server.createSession({ id: 'other' });
 		let left = 3;
 		receiver.answer = ({ message }) => (message.data.session_id === 'one' && left-- > 0 ? fail() : { status: 200 });

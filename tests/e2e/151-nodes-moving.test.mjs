@@ -14,7 +14,7 @@ import { Postgres } from '../support/postgres.mjs';
 import { input, post } from '../support/producer.mjs';
 import { Server } from '../support/server.mjs';
 import { bearer } from '../support/tokens.mjs';
-import { defer, eventually } from '../support/wait.mjs';
+import { defer, eventually, patience } from '../support/wait.mjs';
 
 const postgres = Postgres.start({ after });
 
@@ -41,7 +41,7 @@ test('a request whose node lets go of the session before its end is refused for 
 	const line = await Link.open({ host: '127.0.0.1', port: 0 }, { path: `${postgres.host}/.s.PGSQL.5432` });
 	defer(t, () => line.close());
 	const store = `host=127.0.0.1 port=${line.port}${address}`;
-	const a = await Server.start(t, { args: ['--store', store, '--node-listen', nodeAddress(), '--limit', 'node_lease_ms=2000'] });
+	const a = await Server.start(t, { args: ['--store', store, '--node-listen', nodeAddress(), '--limit', `node_lease_ms=${2000 * patience}`] });
 	const body = JSON.stringify({ ...input.note({}), key: 'k' });
 	const append = () => a.request('POST', '/api/sessions/s/events', { body, headers: { 'content-type': 'application/json' } });
 	await eventually(async () => (await a.request('POST', '/api/sessions', { json: { id: 's' } })).status !== 503, 'the session to be made');

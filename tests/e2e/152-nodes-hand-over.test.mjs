@@ -10,7 +10,7 @@ import { Observer } from '../support/observer.mjs';
 import { Postgres } from '../support/postgres.mjs';
 import { input, post } from '../support/producer.mjs';
 import { demoAgent, scratchDir } from '../support/server.mjs';
-import { eventually } from '../support/wait.mjs';
+import { eventually, patience } from '../support/wait.mjs';
 
 const postgres = Postgres.start({ after });
 
@@ -55,7 +55,7 @@ test('sessions without an agent go at once, and the others when their agent has 
 
 test('nodes whose database is down stop, whatever waits for it', async (t) => {
 	const own = Postgres.start(t);
-	const limits = ['--limit', 'journal_retry_ms=1,stop_wait_ms=1000,node_lease_ms=2000'];
+	const limits = ['--limit', `journal_retry_ms=1,stop_wait_ms=${1000 * patience},node_lease_ms=${2000 * patience}`];
 	const nodes = await startNodes(t, own, 2, { args: limits });
 	const [a] = nodes;
 	await a.createSession({ id: 's' });

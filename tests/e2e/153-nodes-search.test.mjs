@@ -9,7 +9,7 @@ import { Postgres } from '../support/postgres.mjs';
 import { post } from '../support/producer.mjs';
 import { assertValid, check } from '../support/schema.mjs';
 import { bearer, ownToken } from '../support/tokens.mjs';
-import { defer, eventually } from '../support/wait.mjs';
+import { defer, eventually, patience } from '../support/wait.mjs';
 
 const postgres = Postgres.start({ after });
 const startNodes = (t, count, options) => startOn(t, postgres, count, options);
@@ -82,7 +82,7 @@ test('each node finds what there is in the sessions of all, the newest change fi
 
 test('what a dead node had is found, and what cannot be read in time is named', async (t) => {
 	const database = 'unread';
-	const [a, b] = await startNodes(t, 2, { database, args: ['--limit', 'search_wait_ms=300'] });
+	const [a, b] = await startNodes(t, 2, { database, args: ['--limit', `search_wait_ms=${300 * patience}`] });
 	await fill(a, 'far');
 	await fill(a, 'further');
 	await fill(b, 'near');

@@ -11,7 +11,7 @@ import { readMetrics } from '../support/metrics.mjs';
 import { RawSocket, head } from '../support/raw_socket.mjs';
 import { Server, canMount, runToEnd, scratchDir } from '../support/server.mjs';
 import { ownToken } from '../support/tokens.mjs';
-import { eventually } from '../support/wait.mjs';
+import { eventually, patience } from '../support/wait.mjs';
 
 const PATH = '/api/sessions/one/blobs';
 const codeOf = (answer) => (typeof answer.body === 'string' ? JSON.parse(answer.body) : answer.body)?.error?.code;
@@ -98,7 +98,7 @@ test('a player gets the part that it asks for', async (t) => {
 });
 
 test('what is wrong is refused, and nothing of it stays', async (t) => {
-	const server = await start(t, ['--limit', 'receive_ms=1500']);
+	const server = await start(t, ['--limit', `receive_ms=${1500 * patience}`]);
 	const sent = async (text) => {
 		const socket = await RawSocket.connect(t, server);
 		await socket.send(text);
