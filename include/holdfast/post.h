@@ -58,6 +58,11 @@ struct post {
  * none) as of `now_s`; or a negative errno: -EACCES if the host has no address that is allowed.
  */
 int post_send(const struct post *post, int64_t now_s, int64_t *ret_retry_s);
+/**
+ * What the head of an answer says, which ends with a NUL: the status, or -EPROTO, and the seconds of Retry-After as of
+ * `now_s` (0: none). Pure.
+ */
+int post_read_answer(const char *head, int64_t now_s, int64_t *ret_retry_s);
 /** The seconds that a Retry-After says, or 0. */
 int64_t post_retry_after(const char *value, int64_t now_s);
 

@@ -230,7 +230,7 @@ int64_t post_retry_after(const char *value, int64_t now_s)
 	return at > now_s ? at - now_s : 0;
 }
 
-static int read_answer(const char *head, int64_t now_s, int64_t *ret_retry_s)
+int post_read_answer(const char *head, int64_t now_s, int64_t *ret_retry_s)
 {
 	static const char name[] = "\r\nretry-after:";
 	int status;
@@ -262,7 +262,7 @@ int post_send(const struct post *post, int64_t now_s, int64_t *ret_retry_s)
 	r = r < 0 ? r : connect_host(post, &line);
 	r = r < 0 || !post->url->is_tls ? r : shake_hands(post, &line);
 	r = r < 0 ? r : exchange(post, &line, &head);
-	r = r < 0 ? r : read_answer(head.data, now_s, ret_retry_s);
+	r = r < 0 ? r : post_read_answer(head.data, now_s, ret_retry_s);
 	SSL_free(line.tls);
 	if (line.fd >= 0) {
 		close(line.fd);
