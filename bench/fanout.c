@@ -2,6 +2,7 @@
 
 #include "crowd.h"
 #include "payload.h"
+#include "sinks.h"
 #include "tool.h"
 
 #include <stdio.h>
@@ -32,7 +33,7 @@ struct fanout {
 	uint64_t acked; /* acknowledgements come in order */
 	uint64_t done;
 	uint64_t first_due;
-	uint64_t sinks_due;
+	struct sinks *sinks;
 };
 
 static size_t checkers(const struct fanout *f)
@@ -102,40 +103,17 @@ static void take_text(struct client *client, const char *text, size_t len, uint6
 
 /* --- observers that only count --- */
 
-/* They are read so often, so that reading them takes little of the machine: many events with one call. */
-#define SINK_NS (20 * NS_PER_SECOND / 1000)
-
-static void make_sinks(struct fanout *f)
-{
-	for (size_t i = checkers(f); i < f->crowd.opened; i++) {
-		client_make_sink(&f->crowd.members[i].client);
-	}
-}
-
-static void drop_sinks(struct fanout *f)
-{
-	uint64_t now = now_ns();
-	if (now < f->sinks_due) {
-		return;
-	}
-	f->sinks_due = now + SINK_NS;
-	for (size_t i = checkers(f); i < f->crowd.opened; i++) {
-		client_drop(&f->crowd.members[i].client);
-	}
-}
-
-static uint64_t bytes_of(const struct fanout *f, size_t from, size_t to)
+static uint64_t bytes_checked(const struct fanout *f)
 {
 	uint64_t sum = 0;
-	for (size_t i = from; i < to; i++) {
+	for (size_t i = 0; i < checkers(f); i++) {
 		sum += f->crowd.members[i].client.received;
 	}
 	return sum;
 }
 
 /** An event has as many bytes for those who count as for those who look. */
-static uint64_t count_sunk(
-	const struct fanout *f, uint64_t sunk, uint64_t checked, uint64_t deliveries)
+static uint64_t count_sunk(uint64_t sunk, uint64_t checked, uint64_t deliveries)
 {
 	return checked ? (uint64_t)((double)sunk * (double)deliveries / (double)checked) : 0;
 }
@@ -143,18 +121,8 @@ static uint64_t count_sunk(
 /** They are checked by their size: frames that lack an event are smaller, or fewer. */
 static void drain_sinks(struct fanout *f)
 {
-	uint64_t deadline = now_ns() + DRAIN_SECONDS * NS_PER_SECOND;
 	uint64_t wanted = f->crowd.members[0].client.received / 100 * 95;
-	for (size_t i = checkers(f); i < f->crowd.opened; i++) {
-		while (f->crowd.members[i].client.received < wanted) {
-			if (now_ns() >= deadline) {
-				die("observer %zu got %llu bytes of about %llu", i,
-					(unsigned long long)f->crowd.members[i].client.received,
-					(unsigned long long)wanted);
-			}
-			client_drop(&f->crowd.members[i].client);
-		}
-	}
+	sinks_destroy(f->sinks, wanted, now_ns() + DRAIN_SECONDS * NS_PER_SECOND);
 }
 
 /* --- publishing --- */
@@ -208,7 +176,6 @@ static void publish_until(struct fanout *f, uint64_t end)
 			publish(f, due);
 		}
 		client_wait(f->crowd.epoll, wake);
-		drop_sinks(f);
 		now = now_ns();
 	}
 }
@@ -284,18 +251,17 @@ static void measure(struct fanout *f)
 	publish_until(f, start);
 	struct cpu from = cpu_now(options);
 	uint64_t done = f->done;
-	size_t looking = checkers(f);
-	uint64_t checked = bytes_of(f, 0, looking);
-	uint64_t sunk = bytes_of(f, looking, f->crowd.opened);
+	uint64_t checked = bytes_checked(f);
+	uint64_t sunk = sinks_bytes(f->sinks);
 	start = now_ns();
 	publish_until(f, start + options->duration);
 	has_room(f);
 	f->result->seconds = (double)(now_ns() - start) / (double)NS_PER_SECOND;
 	f->result->events = (f->done - done) * options->batch;
-	checked = bytes_of(f, 0, looking) - checked;
-	sunk = bytes_of(f, looking, f->crowd.opened) - sunk;
-	f->result->deliveries = f->result->events * looking;
-	f->result->deliveries += count_sunk(f, sunk, checked, f->result->deliveries);
+	checked = bytes_checked(f) - checked;
+	sunk = sinks_bytes(f->sinks) - sunk;
+	f->result->deliveries = f->result->events * checkers(f);
+	f->result->deliveries += count_sunk(sunk, checked, f->result->deliveries);
 	struct cpu to = cpu_now(options);
 	put_cpu(f->result, &from, &to);
 }
@@ -332,7 +298,7 @@ void fanout_run(const struct fanout_options *options, struct fanout_result *ret_
 	f.crowd.delivered = handle_delivered;
 	f.crowd.owner = &f;
 	crowd_gather(&f.crowd, options->observers);
-	make_sinks(&f);
+	f.sinks = sinks_create(f.crowd.members + checkers(&f), f.crowd.opened - checkers(&f));
 	connect_producer(&f, session);
 	measure(&f);
 	drain(&f);
