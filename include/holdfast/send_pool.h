@@ -9,9 +9,6 @@
 
 #include "holdfast/send_ring.h"
 
-/* As many sends as one call of send_pool_send() takes. */
-#define SEND_POOL_SIZE 1024
-
 struct send_pool;
 
 /**
@@ -27,9 +24,15 @@ void send_pool_destroy(struct send_pool *pool);
 size_t send_pool_threads(const struct send_pool *pool);
 
 /**
- * Sends each job's bytes without waiting for a socket, and returns when every job has its result;
- * one socket is in one job only. A thread that the machine does not run at once is not waited for:
- * the caller sends what nobody has begun.
+ * The first `count` of the jobs may be sent from now on by the other threads, while the caller goes on and
+ * fills in those behind; then this is called again, and nothing else is done with the jobs until
+ * send_pool_send() has returned. Few jobs wait for it: nobody is woken for them. One socket is in one job only.
+ */
+void send_pool_begin(struct send_pool *pool, struct send_job *jobs, size_t count);
+/**
+ * Sends each job's bytes without waiting for a socket, those also that were begun, which are the first of
+ * them, and returns when every job has its result. A thread that the machine does not run at once is not
+ * waited for: the caller sends what nobody has begun.
  */
 void send_pool_send(struct send_pool *pool, struct send_job *jobs, size_t count);
 

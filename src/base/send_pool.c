@@ -2,14 +2,14 @@
 
 #include "holdfast/buffer.h"
 
-#include <assert.h>
-#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <uv.h>
 
 /* A thread takes so many jobs at a time. */
 #define SLICE ((size_t)64)
+/* For fewer jobs no thread is woken. */
+#define WORTH_IT (2 * SLICE)
 /* Of the threads that are chosen by the number of processors. */
 #define THREADS_MAX 4
 
@@ -23,51 +23,46 @@ struct send_pool {
 	struct send_ring *ring; /* the caller's */
 	struct helper *helpers;
 	size_t helper_count;
-	atomic_size_t next; /* the first job that nobody has taken */
 	/* Shared, under the lock. */
 	uv_mutex_t lock;
 	uv_cond_t begun; /* for the helpers */
 	uv_cond_t rested; /* for the caller */
-	struct send_job *jobs; /* NULL: there is nothing to help with */
-	size_t count;
-	unsigned round; /* so that a helper comes to each set of jobs once */
-	size_t working; /* helpers that have come to these jobs and not left */
+	struct send_job *jobs;
+	size_t count; /* that may be sent */
+	size_t next; /* the first of them that nobody has taken */
+	size_t working; /* helpers that have taken some and not given them back */
 	size_t ready; /* helpers that have a ring, or know that they get none */
 	bool ends;
 };
 
-static void send_slices(
-	struct send_pool *pool, struct send_ring *ring, struct send_job *jobs, size_t count)
+/** Sends the next jobs that nobody has taken. It is called, and returns, with the lock held. */
+static void send_slice(struct send_pool *pool, struct send_ring *ring)
 {
-	for (size_t at; (at = atomic_fetch_add(&pool->next, SLICE)) < count;) {
-		send_all(ring, jobs + at, count - at < SLICE ? count - at : SLICE);
-	}
+	size_t left = pool->count - pool->next;
+	size_t n = left < SLICE ? left : SLICE;
+	struct send_job *jobs = pool->jobs + pool->next;
+	pool->next += n;
+	uv_mutex_unlock(&pool->lock);
+	send_all(ring, jobs, n);
+	uv_mutex_lock(&pool->lock);
 }
 
 static void handle_thread(void *arg)
 {
 	struct helper *helper = arg;
 	struct send_pool *pool = helper->pool;
-	unsigned seen = 0;
 	/* The thread that makes a ring is the one that may use it. */
 	helper->ring = send_ring_create();
 	uv_mutex_lock(&pool->lock);
 	pool->ready++;
 	uv_cond_signal(&pool->rested);
-	for (;;) {
-		while (!pool->ends && (!pool->jobs || pool->round == seen)) {
+	while (!pool->ends) {
+		if (pool->next == pool->count) {
 			uv_cond_wait(&pool->begun, &pool->lock);
+			continue;
 		}
-		if (pool->ends) {
-			break;
-		}
-		seen = pool->round;
-		struct send_job *jobs = pool->jobs;
-		size_t count = pool->count;
 		pool->working++;
-		uv_mutex_unlock(&pool->lock);
-		send_slices(pool, helper->ring, jobs, count);
-		uv_mutex_lock(&pool->lock);
+		send_slice(pool, helper->ring);
 		if (--pool->working == 0) {
 			uv_cond_signal(&pool->rested);
 		}
@@ -140,43 +135,49 @@ size_t send_pool_threads(const struct send_pool *pool)
 	return pool->helper_count + 1;
 }
 
-/** As many helpers as can get a slice are woken; each call to the kernel for that costs something. */
-static void wake_helpers(struct send_pool *pool, struct send_job *jobs, size_t count)
+/**
+ * More jobs may be sent. For each slice of them a helper is woken, if one rests; a call to the kernel
+ * for that costs something.
+ */
+static void offer(struct send_pool *pool, struct send_job *jobs, size_t count, size_t slices)
 {
-	uv_mutex_lock(&pool->lock);
 	pool->jobs = jobs;
 	pool->count = count;
-	pool->round++;
-	atomic_store(&pool->next, 0);
-	size_t slices = (count + SLICE - 1) / SLICE;
-	if (slices > pool->helper_count) {
-		uv_cond_broadcast(&pool->begun);
-	} else {
-		for (size_t i = 1; i < slices; i++) {
-			uv_cond_signal(&pool->begun);
-		}
+	for (size_t i = 0; i < slices && i < pool->helper_count; i++) {
+		uv_cond_signal(&pool->begun);
 	}
+}
+
+void send_pool_begin(struct send_pool *pool, struct send_job *jobs, size_t count)
+{
+	if (!pool->helper_count || count < WORTH_IT || count % SLICE) {
+		return;
+	}
+	uv_mutex_lock(&pool->lock);
+	offer(pool, jobs, count, (count - pool->count) / SLICE);
 	uv_mutex_unlock(&pool->lock);
 }
 
-/** Nobody touches the jobs from here on. */
-static void wait_for_helpers(struct send_pool *pool)
+/** The caller is one of those who send. Nobody touches the jobs when this returns. */
+static void send_together(struct send_pool *pool, struct send_job *jobs, size_t count)
 {
 	uv_mutex_lock(&pool->lock);
-	pool->jobs = NULL;
+	offer(pool, jobs, count, (count - pool->next) / SLICE);
+	while (pool->next < pool->count) {
+		send_slice(pool, pool->ring);
+	}
 	while (pool->working > 0) {
 		uv_cond_wait(&pool->rested, &pool->lock);
 	}
+	pool->count = 0;
+	pool->next = 0;
 	uv_mutex_unlock(&pool->lock);
 }
 
 void send_pool_send(struct send_pool *pool, struct send_job *jobs, size_t count)
 {
-	assert(count <= SEND_POOL_SIZE);
-	if (pool->helper_count && count >= 2 * SLICE) {
-		wake_helpers(pool, jobs, count);
-		send_slices(pool, pool->ring, jobs, count);
-		wait_for_helpers(pool);
+	if (pool->helper_count && count >= WORTH_IT) {
+		send_together(pool, jobs, count);
 		return;
 	}
 	for (size_t at = 0; at < count; at += SEND_RING_SIZE) {

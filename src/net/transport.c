@@ -20,11 +20,14 @@
 /* So much is encrypted at a time, and such buffers are kept. */
 #define TLS_PIECE ((size_t)256 * 1024)
 
+/* So many writes are gathered, and then they are sent; fewer if one thread sends, which is not kept from it. */
+#define GATHERED_MAX 1024
+
 static const char protocol_name[] = "holdfast";
 
 /** What waits for transport_flush(), beside its send_job. */
 struct gathered {
-	struct sock *sock;
+	struct sock *sock; /* NULL: it has closed meanwhile */
 	void (*done)(void *arg);
 	void *arg;
 };
@@ -36,10 +39,10 @@ struct transport {
 	struct tls_engine *tls;
 	struct buffer plain; /* what came by TLS, while its owner looks at it */
 	struct send_pool *pool;
-	struct send_job jobs[SEND_POOL_SIZE];
-	struct gathered gathered[SEND_POOL_SIZE];
+	struct send_job jobs[GATHERED_MAX];
+	struct gathered gathered[GATHERED_MAX];
 	size_t gathered_count;
-	size_t gathered_max; /* then they are sent; one thread alone is not kept from sending by gathering */
+	size_t gathered_max;
 };
 
 static void apply_flow(struct sock *sock)
@@ -173,21 +176,23 @@ static void handle_writable(struct sock *sock)
 	sock->ops->writable(sock);
 }
 
-/** Its owner is going to be gone: what is gathered for it is forgotten. */
+/**
+ * Its owner is going to be gone, and then its descriptor: no thread may have that to send to. What
+ * becomes of the bytes nobody wants to know.
+ */
 static void forget_gathered(struct sock *sock)
 {
 	struct transport *transport = sock->transport;
-	size_t last = transport->gathered_count - 1;
-	for (size_t i = 0; sock->is_gathered; i++) {
-		struct gathered gathered = transport->gathered[i];
-		if (gathered.sock == sock) {
-			transport->gathered[i] = transport->gathered[last];
-			transport->jobs[i] = transport->jobs[last];
-			transport->gathered_count = last;
-			sock->is_gathered = false;
-			gathered.done(gathered.arg);
-		}
+	if (!sock->is_gathered) {
+		return;
 	}
+	size_t i = 0;
+	while (transport->gathered[i].sock != sock) {
+		i++;
+	}
+	transport->gathered[i].sock = NULL;
+	sock->is_gathered = false;
+	transport_flush(transport);
 }
 
 static void handle_closed(struct sock *sock)
@@ -238,7 +243,7 @@ struct transport *transport_create(uv_loop_t *loop, size_t send_threads)
 	transport->tls = tls_engine_create();
 	transport->pool = send_pool_create(send_threads);
 	transport->gathered_max =
-		send_pool_threads(transport->pool) > 1 ? SEND_POOL_SIZE : SEND_RING_SIZE;
+		send_pool_threads(transport->pool) > 1 ? GATHERED_MAX : SEND_RING_SIZE;
 	transport->protocols[0] = (struct lws_protocols){
 		.name = protocol_name, .callback = callback, .tx_packet_size = WRITE_MAX};
 	lws_set_log_level(LLL_ERR | LLL_WARN, handle_lws_log);
@@ -335,7 +340,9 @@ void transport_flush(struct transport *transport)
 	send_pool_send(transport->pool, transport->jobs, count);
 	for (size_t i = 0; i < count; i++) {
 		struct gathered *gathered = &transport->gathered[i];
-		finish_send(gathered->sock, &transport->jobs[i]);
+		if (gathered->sock) {
+			finish_send(gathered->sock, &transport->jobs[i]);
+		}
 		gathered->done(gathered->arg);
 	}
 }
@@ -352,6 +359,7 @@ static void gather(
 		(struct send_job){.fd = lws_get_socket_fd(sock->wsi), .bytes = bytes, .len = len};
 	transport->gathered[i] = (struct gathered){.sock = sock, .done = done, .arg = arg};
 	sock->is_gathered = true;
+	send_pool_begin(transport->pool, transport->jobs, transport->gathered_count);
 }
 
 /** What was encrypted is gathered in a copy of its own. */

@@ -50,7 +50,9 @@ void conn_write(struct conn *conn, struct frame *frame)
 	size_t n = ws_header(WS_TEXT, len, header);
 	header[0] |= deflated ? WS_DEFLATED : 0;
 	char *begin = bytes->data + FRAME_HEADROOM - n;
-	memcpy(begin, header, n);
+	if (memcmp(begin, header, n) != 0) { /* nothing is written where a thread may read */
+		memcpy(begin, header, n);
+	}
 	conn_put_later(conn, begin, n + len, handle_frame_sent, frame_ref(frame));
 }
 

@@ -5,9 +5,10 @@ import { test } from 'node:test';
 import { authOf } from '../support/auth.mjs';
 import { PING, RawSocket, TEXT, frame, upgrade, upgradeFault } from '../support/raw_socket.mjs';
 import { input, post } from '../support/producer.mjs';
-import { Server } from '../support/server.mjs';
+import { Server, unsynced } from '../support/server.mjs';
+import { makeCert, withTls } from '../support/tls.mjs';
 
-const OBSERVERS = 160; // more than the shares of two threads
+const OBSERVERS = 200; // so many that threads are woken, and the last of them wait for the loop
 const APPENDS = 45;
 const LOAD = JSON.stringify({ type: 'load_events', data: { after_seq: 0, follow: true } });
 
@@ -33,21 +34,20 @@ async function readUntil({ socket, events }, last) {
 	}
 }
 
-test('observers that several threads send to get what is in the log', async (t) => {
-	const server = await Server.start(t, { args: ['--limit', 'send_threads=3'] });
+async function check(t, server) {
 	await server.createSession({ id: 's' });
 	await post(server, 's', input.text('It begins.\n\n'));
-	const crowd = [];
-	for (let i = 0; i < OBSERVERS; i++) {
-		crowd.push(await follow(t, server));
-	}
+	const crowd = await Promise.all(Array.from({ length: OBSERVERS }, () => follow(t, server)));
 	await Promise.all(crowd.map((observer) => readUntil(observer, 'It begins.\n\n')));
 	const [deaf, broken, rest] = [crowd.slice(0, 10), crowd.slice(10, 25), crowd.slice(25)];
 	deaf.forEach(({ socket }) => socket.pause());
 	for (let i = 0; i < APPENDS; i++) {
-		await post(server, 's', Array.from({ length: 4 }, (_, n) => input.text(`Paragraph ${n} of append ${i}: ${'word '.repeat(60)}end.\n\n`)));
+		const posted = post(server, 's', Array.from({ length: 4 }, (_, n) => input.text(`Paragraph ${n} of append ${i}: ${'word '.repeat(60)}end.\n\n`)));
 		if (i % 3 === 0) {
-			broken[i / 3].socket.drop();
+			broken[i / 3].socket.drop(); // while the others are told
+		}
+		await posted;
+		if (i % 3 === 0) {
 			rest.push(await follow(t, server));
 		}
 	}
@@ -60,4 +60,12 @@ test('observers that several threads send to get what is in the log', async (t) 
 	for (const { events } of [...rest, ...deaf]) {
 		assert.deepEqual(events, body.events);
 	}
+}
+
+test('observers that several threads send to get what is in the log', async (t) => {
+	await check(t, await Server.start(t, { args: [...unsynced, '--limit', 'send_threads=3'] }));
+});
+
+test('over TLS as well', async (t) => {
+	await check(t, await Server.start(t, withTls(makeCert(t), { args: [...unsynced, '--limit', 'send_threads=3'] })));
 });

@@ -1,6 +1,7 @@
 #include "holdfast/send_pool.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -38,7 +39,7 @@ static int tear_down(void **state)
 	return 0;
 }
 
-/** Each result is that of its job, and each socket gets its own bytes, once. */
+/** Each result is that of its job, and each socket gets its own bytes, once. In some rounds they are sent from the first on. */
 static void check_round(struct send_pool *pool, size_t count, unsigned round)
 {
 	static struct send_job jobs[PAIRS];
@@ -47,6 +48,9 @@ static void check_round(struct send_pool *pool, size_t count, unsigned round)
 		int len = snprintf(texts[i], sizeof(texts[i]), "round %u, number %zu", round, i);
 		jobs[i] = (struct send_job){
 			.fd = here[i], .bytes = texts[i], .len = (size_t)len, .result = -1};
+		if (round % 2) {
+			send_pool_begin(pool, jobs, i + 1);
+		}
 	}
 	send_pool_send(pool, jobs, count);
 	for (size_t i = 0; i < count; i++) {
@@ -74,6 +78,31 @@ static void each_socket_gets_its_own_bytes_once(void **state)
 	}
 }
 
+/** The caller does nothing, and they come. */
+static void what_is_begun_is_sent_meanwhile(void **state)
+{
+	static struct send_job jobs[PAIRS];
+	struct send_pool *pool = send_pool_create(2);
+	for (size_t i = 0; i < PAIRS; i++) {
+		jobs[i] = (struct send_job){.fd = here[i], .bytes = "begun", .len = 5};
+		send_pool_begin(pool, jobs, i + 1);
+	}
+	/* The first ones come in whole slices; the rest is the caller's. */
+	for (size_t i = 0; i < 256; i++) {
+		char got[8] = "";
+		struct pollfd poll_fd = {.fd = there[i], .events = POLLIN};
+		assert_int_equal(poll(&poll_fd, 1, 60000), 1);
+		assert_int_equal(recv(there[i], got, sizeof(got) - 1, MSG_DONTWAIT), 5);
+		assert_string_equal(got, "begun");
+	}
+	send_pool_send(pool, jobs, PAIRS);
+	for (size_t i = 256; i < PAIRS; i++) {
+		char got[8] = "";
+		assert_int_equal(recv(there[i], got, sizeof(got) - 1, MSG_DONTWAIT), 5);
+	}
+	send_pool_destroy(pool);
+}
+
 static void what_a_socket_does_not_take_is_told(void **state)
 {
 	static struct send_job jobs[PAIRS];
@@ -92,6 +121,7 @@ static void what_a_socket_does_not_take_is_told(void **state)
 	close(there[200]);
 	there[200] = -1;
 	jobs[301].fd = -1;
+	send_pool_begin(pool, jobs, 256);
 	send_pool_send(pool, jobs, PAIRS);
 	for (size_t i = 0; i < PAIRS; i++) {
 		ssize_t wanted = i == 200   ? -EPIPE
@@ -117,6 +147,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(
 			each_socket_gets_its_own_bytes_once, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(what_is_begun_is_sent_meanwhile, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(
 			what_a_socket_does_not_take_is_told, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(the_number_of_threads_is_chosen, set_up, tear_down),
