@@ -61,6 +61,8 @@ struct channel {
 		uint64_t to;
 		enum event_format format;
 		unsigned hides; /* what is left out of it */
+		unsigned hide; /* what its first observer must not see */
+		uint64_t max_seq; /* when it was made */
 		unsigned style; /* for a WebSocket, or for which kind of stream */
 	} shared[8];
 	size_t shared_next;

@@ -48,7 +48,23 @@ struct frame *channel_find_frame(const struct channel *channel, const struct fra
 	return NULL;
 }
 
-void channel_keep_frame(struct channel *channel, const struct frame_key *key, struct frame *frame)
+struct frame *channel_find_next(const struct channel *channel, struct frame_key *key, unsigned hide)
+{
+	for (size_t i = 0; i < sizeof(channel->shared) / sizeof(channel->shared[0]); i++) {
+		if (channel->shared[i].frame && channel->shared[i].from == key->from &&
+			channel->shared[i].max_seq == channel->max_seq &&
+			channel->shared[i].format == key->format &&
+			channel->shared[i].hide == hide && channel->shared[i].style == key->style) {
+			key->to = channel->shared[i].to;
+			key->hides = channel->shared[i].hides;
+			return channel->shared[i].frame;
+		}
+	}
+	return NULL;
+}
+
+void channel_keep_frame(
+	struct channel *channel, const struct frame_key *key, unsigned hide, struct frame *frame)
 {
 	size_t i = channel->shared_next++ % (sizeof(channel->shared) / sizeof(channel->shared[0]));
 	frame_unref(channel->shared[i].frame);
@@ -58,6 +74,8 @@ void channel_keep_frame(struct channel *channel, const struct frame_key *key, st
 	channel->shared[i].format = key->format;
 	channel->shared[i].hides = key->hides;
 	channel->shared[i].style = key->style;
+	channel->shared[i].hide = hide;
+	channel->shared[i].max_seq = channel->max_seq;
 }
 
 uint64_t observer_cursor(const struct observer *observer)

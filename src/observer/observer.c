@@ -185,20 +185,28 @@ static unsigned hidden_among(const struct observer *o, struct event **events, si
 	return hides;
 }
 
+static unsigned style_of(const struct observer *o)
+{
+	return o->is_tap ? 3 : (unsigned)o->is_sse + o->is_ds;
+}
+
+static void write_live(struct observer *o, const struct frame_key *key, struct frame *frame)
+{
+	o->cursor = key->to;
+	metrics_add(o->channel->metrics, METRIC_EVENTS_DELIVERED, key->to - key->from + 1);
+	o->ops->write(o->socket, frame);
+}
+
 static void send_live(struct observer *o, struct event **events, size_t count)
 {
 	struct channel *ch = o->channel;
-	uint64_t from = events[0]->seq;
-	uint64_t to = events[count - 1]->seq;
 	check_order(o, events, count);
-	o->cursor = to;
-	metrics_add(ch->metrics, METRIC_EVENTS_DELIVERED, count);
 	unsigned hides = hidden_among(o, events, count);
-	unsigned style = o->is_tap ? 3 : (unsigned)o->is_sse + o->is_ds;
-	struct frame_key key = {from, to, o->format, hides, style};
+	struct frame_key key = {
+		events[0]->seq, events[count - 1]->seq, o->format, hides, style_of(o)};
 	struct frame *frame = channel_find_frame(ch, &key);
 	if (frame) {
-		o->ops->write(o->socket, frame);
+		write_live(o, &key, frame);
 		return;
 	}
 	frame = o->is_tap  ? tap_events(ch, events, count)
@@ -207,8 +215,8 @@ static void send_live(struct observer *o, struct event **events, size_t count)
 			? sse_events(events, count, o->format, hides, session_log_epoch(ch->log))
 			: frame_events(events, count, o->format, hides, ch->max_seq,
 				  ch->status.is_prompting);
-	channel_keep_frame(ch, &key, frame);
-	o->ops->write(o->socket, frame);
+	channel_keep_frame(ch, &key, o->hide, frame);
+	write_live(o, &key, frame);
 	frame_unref(frame);
 }
 
@@ -425,6 +433,12 @@ static void step_live(struct observer *o)
 {
 	if (is_behind(o)) {
 		start_anew(o);
+		return;
+	}
+	struct frame_key key = {.from = o->cursor + 1, .format = o->format, .style = style_of(o)};
+	struct frame *frame = channel_find_next(o->channel, &key, o->hide);
+	if (frame) {
+		write_live(o, &key, frame);
 		return;
 	}
 	uint64_t left = o->channel->max_seq - o->cursor;

@@ -94,6 +94,15 @@ struct frame_key {
 };
 
 struct frame *channel_find_frame(const struct channel *channel, const struct frame_key *key);
-void channel_keep_frame(struct channel *channel, const struct frame_key *key, struct frame *frame);
+/**
+ * The next frame of an observer of whom `key` says where it is (`from`), its format and style, and who must not
+ * see `hide`, if that has been made for another one like it: then nobody looks at the events again. `key` is
+ * filled in.
+ */
+struct frame *channel_find_next(
+	const struct channel *channel, struct frame_key *key, unsigned hide);
+/** `hide`: what the observer must not see for whom it was made. */
+void channel_keep_frame(
+	struct channel *channel, const struct frame_key *key, unsigned hide, struct frame *frame);
 
 #endif

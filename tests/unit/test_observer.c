@@ -528,6 +528,35 @@ static void a_full_socket_is_not_filled_further(void **state)
 	fake_socket_expect(&st->socket, "delta 517 new; events 515-516; state running");
 }
 
+/** Whether what has come to it has this text in it. */
+static bool has_got(const struct fake_socket *socket, const char *text)
+{
+	char *frames = json_dumps(socket->frames, 0);
+	bool has = strstr(frames, text);
+	free(frames);
+	return has;
+}
+
+/** Frames are made once for those who see the same, whoever is told first. */
+static void who_sees_less_shares_no_frame_with_the_others(void **state)
+{
+	struct stage *st = *state;
+	struct fake_socket crowd[5];
+	struct load_request load = load_newest(50);
+	for (size_t i = 0; i < 5; i++) {
+		fake_socket_open(&crowd[i], st->channel, DELTAS_NONE);
+		observer_set_rights(crowd[i].observer, "viewer", i % 2 ? HIDE_NOTHING : HIDE_TOOLS);
+		fake_socket_load(&crowd[i], &load);
+	}
+	rig_put(st->session, "tool_call", "{\"tool_call_id\":\"t\",\"title\":\"a secret\"}");
+	rig_settle(&st->rig);
+	for (size_t i = 0; i < 5; i++) {
+		assert_int_equal(crowd[i].last, 1);
+		assert_int_equal(has_got(&crowd[i], "a secret"), i % 2);
+		fake_socket_finish(&crowd[i]);
+	}
+}
+
 int main(void)
 {
 	/*
@@ -560,6 +589,8 @@ int main(void)
 		TEST(a_full_socket_is_not_filled_further),
 		TEST(answers_are_bounded),
 		TEST(answers_keep_their_order_and_go_first),
+		cmocka_unit_test_setup_teardown(
+			who_sees_less_shares_no_frame_with_the_others, stage_setup, stage_teardown),
 	};
 	return cmocka_run_group_tests_name("observer", tests, NULL, NULL);
 }
