@@ -43,7 +43,7 @@ test('the agent of a node that stands still is gone before the next owner starts
 	const pids = join(dir, 'pids');
 	const beside = join(dir, 'beside');
 	const pidsOf = () => readFileSync(pids, 'utf8').trim().split('\n').map(Number);
-	const [a, b] = await startOn(t, postgres, 2, { agent: notingAgent(pids, beside), args: ['--limit', `node_lease_ms=${lease(3000)},node_silence_ms=300`] });
+	const [a, b] = await startOn(t, postgres, 2, { agent: notingAgent(pids, beside), args: ['--limit', `node_lease_ms=${lease(3000)},node_silence_ms=${300 * patience}`] });
 	await a.createSession({ id: 's' });
 	await insist(t, a, 's');
 	const [first] = pidsOf();

@@ -16,6 +16,8 @@ import { eventually } from '../support/wait.mjs';
 
 const postgres = Postgres.start({ after });
 let made = 0;
+/* What is open stays so, however long a command takes. */
+const PATIENT = ['--limit', 'idle_flush_ms=3600000'];
 
 async function run(code, ...args) {
 	const done = await runToEnd(args, { timeoutMs: 120_000 });
@@ -43,7 +45,7 @@ const key = (n) => ({ ...input.note({ n }), key: `key ${n}` });
 const appended = (body) => body.acks.map(({ seq, duplicate }) => [seq, Boolean(duplicate)]);
 
 test('there and back: every event, key, image, block and token is as it was, and numbers go on', async (t) => {
-	const server = await Server.start(t);
+	const server = await Server.start(t, { args: PATIENT });
 	const dir = scratchDir(t);
 	const ids = ['long', 'open', 'fresh', 'asked', 'Zero.5'];
 	for (const id of ids) {
@@ -75,7 +77,7 @@ test('there and back: every event, key, image, block and token is as it was, and
 	assert.match((await run(0, 'verify', database.url)).stdout, /clean/);
 
 	// A server on the database, with a directory of its own, goes on where the other one was.
-	const node = await Server.start(t, { args: database.args });
+	const node = await Server.start(t, { args: [...database.args, ...PATIENT] });
 	assert.equal(readFileSync(join(node.dataDir, 'access-token'), 'utf8'), secret);
 	const later = await Observer.connect(t, node, 'long', { held, epoch });
 	await later.loadAll();

@@ -14,7 +14,7 @@ import { defer, eventually, patience } from '../support/wait.mjs';
 
 const postgres = Postgres.start({ after });
 const startNodes = (t, count, { agent = demoAgent('--rate 400'), ...options } = {}) => startOn(t, postgres, count, { agent, ...options });
-const SHORT_LEASE = ['--limit', `node_lease_ms=${Math.ceil(1500 * patience)},node_silence_ms=300`]; // a machine that is slow renews late
+const SHORT_LEASE = ['--limit', `node_lease_ms=${Math.ceil(1500 * patience)},node_silence_ms=${300 * patience}`]; // a machine that is slow renews late
 
 const logOf = async (node, id = 's') => (await node.request('GET', `/api/sessions/${id}/events?after_seq=0&limit=5000&format=markdown`)).body.events;
 const markdownOf = (events) => events.filter(({ type }) => type === 'agent_message').map(({ data }) => data.markdown).join('');

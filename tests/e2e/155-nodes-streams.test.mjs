@@ -16,7 +16,7 @@ import { defer, eventually, patience, Waiters } from '../support/wait.mjs';
 
 const postgres = Postgres.start({ after });
 const startNodes = (t, count, options) => startOn(t, postgres, count, options);
-const SHORT_LEASE = ['--limit', `node_lease_ms=${Math.ceil(1500 * patience)},node_silence_ms=300`]; // a machine that is slow renews late
+const SHORT_LEASE = ['--limit', `node_lease_ms=${Math.ceil(1500 * patience)},node_silence_ms=${300 * patience}`]; // a machine that is slow renews late
 const notes = (count, from = 0) => Array.from({ length: count }, (_, n) => input.note({ n: n + from }));
 /* An answer may be lost while the owner changes: sent again, they are taken once. */
 const keyed = (count, from) => notes(count, from).map((note) => ({ ...note, key: `key-${note.data.n}` }));
