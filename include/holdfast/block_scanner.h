@@ -32,11 +32,38 @@ enum block_kind {
 	BLOCK_HTML,
 };
 
+/**
+ * What the versions of cmark-gfm read differently. The text is rendered by the one that is linked,
+ * so blocks must end where that one ends them. The numbers are in saved states: a journal is
+ * replayed by the rules that it was written with, whatever is linked since.
+ */
+enum block_rules {
+	BLOCK_RULES_GFM_6 = 0, /* 0.29.0.gfm.6 (Debian 12) and older */
+	/**
+	 * 0.29.0.gfm.13 (Debian 13) and newer. `<textarea>` begins raw HTML, as `<pre>` does;
+	 * `<source>` is the name of a block; a paragraph whose first delimiter row has another
+	 * number of cells than the line above it never becomes a table; one line opens at most 99
+	 * containers with a list among them.
+	 */
+	BLOCK_RULES_GFM_13 = 1,
+};
+
+/**
+ * The rules of a version of cmark-gfm, as cmark_version() gives it. No Debian has a version between
+ * the two above: they count as the older one.
+ */
+enum block_rules block_rules_of(int cmark_version);
+/** Those of the cmark-gfm that is linked. */
+enum block_rules block_rules_linked(void);
+
 struct block_scanner;
 
 #define BLOCK_SCANNER_NO_END ((size_t)-1)
 
+/** Its rules are block_rules_linked(). */
 struct block_scanner *block_scanner_create(void);
+/** Other rules count from the next byte on, and stay over a reset. */
+void block_scanner_set_rules(struct block_scanner *s, enum block_rules rules);
 /** Accepts NULL. */
 void block_scanner_destroy(struct block_scanner *s);
 /** Forgets everything: the next byte is the first of a new text. */
@@ -105,11 +132,12 @@ void block_scanner_cut(struct block_scanner *s);
  */
 const char *block_scanner_context(const struct block_scanner *s, size_t *ret_len);
 
-/** Appends the scanner's whole state as bytes, for block_scanner_load() of the same version. */
+/** Appends the scanner's whole state as bytes, its rules among them. */
 void block_scanner_save(const struct block_scanner *s, struct buffer *out);
 /**
- * Takes over a state written by block_scanner_save(). The bytes are not trusted: returns -EINVAL,
- * with the scanner reset, if they are not such a state, else 0.
+ * Takes over a state written by block_scanner_save(), of this version or the one before, which knew
+ * no rules but BLOCK_RULES_GFM_6. The bytes are not trusted: returns -EINVAL, with the scanner
+ * reset, if they are not such a state, else 0.
  */
 int block_scanner_load(struct block_scanner *s, const char *bytes, size_t len);
 

@@ -18,7 +18,7 @@
  * SNAPSHOT_OLDEST on: the one before at least.
  */
 #ifndef SNAPSHOT_VERSION /* tests/crash/test_next_version.c has one of its own */
-#define SNAPSHOT_VERSION 4
+#define SNAPSHOT_VERSION 5
 #endif
 #define SNAPSHOT_OLDEST 3
 

@@ -62,9 +62,9 @@ struct stream_open {
 struct stream_buffer *stream_buffer_create(const struct limits *limits, uint64_t first_seq,
 	const struct stream_buffer_ops *ops, void *owner);
 /**
- * Goes by the sizes that the limits hold now, and by the rules of this version. They decide where blocks are cut, so those gone
- * by are part of what stream_buffer_save() writes: a journal is replayed by those it was written
- * with.
+ * Goes by the sizes that the limits hold now, and by the rules of this version and of the cmark-gfm
+ * that is linked. They decide where blocks are cut, so those gone by are part of what
+ * stream_buffer_save() writes: a journal is replayed by those it was written with.
  */
 void stream_buffer_take_sizes(struct stream_buffer *sb);
 /** Accepts NULL. What is open or held is lost: the journal has it. */

@@ -1,13 +1,32 @@
 #include "block_scanner_internal.h"
 
+#include <cmark-gfm.h>
 #include <stdlib.h>
 #include <string.h>
+
+#define CMARK_GFM_13 (29 << 16 | 13)
+
+enum block_rules block_rules_of(int cmark_version)
+{
+	return cmark_version >= CMARK_GFM_13 ? BLOCK_RULES_GFM_13 : BLOCK_RULES_GFM_6;
+}
+
+enum block_rules block_rules_linked(void)
+{
+	return block_rules_of(cmark_version());
+}
 
 struct block_scanner *block_scanner_create(void)
 {
 	struct block_scanner *s = xcalloc(1, sizeof(*s));
+	s->rules = (uint8_t)block_rules_linked();
 	block_scanner_reset(s);
 	return s;
+}
+
+void block_scanner_set_rules(struct block_scanner *s, enum block_rules rules)
+{
+	s->rules = (uint8_t)rules;
 }
 
 void block_scanner_destroy(struct block_scanner *s)
@@ -20,7 +39,9 @@ void block_scanner_destroy(struct block_scanner *s)
 
 void block_scanner_reset(struct block_scanner *s)
 {
+	uint8_t rules = s->rules;
 	memset(s, 0, offsetof(struct block_scanner, text));
+	s->rules = rules;
 	buffer_clear(&s->lead);
 	s->hold_start = BLOCK_SCANNER_NO_END;
 	s->end = BLOCK_SCANNER_NO_END;

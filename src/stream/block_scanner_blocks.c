@@ -81,7 +81,7 @@ static void enter_container(struct block_scanner *s, struct container container)
 	s->stack[s->depth++] = container;
 	s->line.matched = s->depth;
 	s->line.seat = SEAT_BLOCK;
-	s->line.opened = 1;
+	s->line.opened += s->line.opened < UINT8_MAX;
 	s->line.lazy = 0;
 	s->line.top = 0;
 }
@@ -138,6 +138,7 @@ void blocks_begin_paragraph(struct block_scanner *s)
 	s->last_odd = 0;
 	s->above_odd = 0;
 	s->only_refs = 0;
+	s->no_table = 0;
 	s->header_start = s->line_start;
 }
 
@@ -147,7 +148,7 @@ static void continue_paragraph(struct block_scanner *s)
 	s->header_first = 0;
 	s->header_start = s->line_start;
 	bool above_stands = !(s->above_odd | s->last_odd | s->only_refs);
-	if (s->depth == 0 && above_stands) {
+	if (s->depth == 0 && above_stands && !s->no_table) {
 		s->hold_start = s->line_start;
 	}
 }
@@ -189,7 +190,9 @@ void blocks_end_text(struct block_scanner *s)
 	ref_scan_byte(&l->refs, '\n');
 	s->refs = l->refs;
 	s->only_refs = ref_scan_is_complete(&l->refs);
-	s->header_cells = l->cut ? 0 : row_cells_count(&l->cells);
+	bool may_be_header = !l->cut && !s->no_table;
+	s->header_cells = may_be_header ? row_cells_count(&l->cells) : 0;
+	s->header_counts = may_be_header && s->rules >= BLOCK_RULES_GFM_13;
 	if (s->depth == 0) {
 		keep_context(s, 0, 0);
 	}
@@ -208,6 +211,7 @@ static bool can_split(const struct block_scanner *s)
 	}
 	struct block_scanner alone;
 	alone.lead = (struct buffer){0};
+	alone.rules = s->rules;
 	size_t end;
 	block_scanner_reset(&alone);
 	block_scanner_feed(&alone, s->context, s->context_len, &end);

@@ -226,6 +226,8 @@ void block_scanner_cut(struct block_scanner *s)
 	s->line_start = 0;
 	s->header_start = 0;
 	s->header_cells = 0;
+	s->header_counts = 0;
+	s->no_table = 0; /* what comes is read as a paragraph of its own */
 	s->hold_start = BLOCK_SCANNER_NO_END;
 	s->line.cut = !s->at_line_start;
 	s->marker.alive &= ~MARK_DELIMITER;

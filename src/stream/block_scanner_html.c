@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#define HTML_TEXTAREA_END (1 << 0) /* in html_tail.ends: no kind is number 0 */
+
 enum start_state {
 	START_LESS, /* after `<` */
 	START_BANG,
@@ -30,7 +32,7 @@ enum tag_state {
 	TAG_DONE,
 };
 
-/* The names that open a block of kind 6, sorted. */
+/* The names that open a block of kind 6 by all rules, sorted. */
 static const char block_names[][HTML_NAME_MAX + 1] = {"address", "article", "aside", "base",
 	"basefont", "blockquote", "body", "caption", "center", "col", "colgroup", "dd", "details",
 	"dialog", "dir", "div", "dl", "dt", "fieldset", "figcaption", "figure", "footer", "form",
@@ -44,8 +46,11 @@ static unsigned char lower(unsigned char c)
 	return c >= 'A' && c <= 'Z' ? (unsigned char)(c + ('a' - 'A')) : c;
 }
 
-static bool is_block_name(const char *name)
+static bool is_block_name(const char *name, enum block_rules rules)
 {
+	if (rules >= BLOCK_RULES_GFM_13 && strcmp(name, "source") == 0) {
+		return true;
+	}
 	size_t low = 0;
 	size_t high = sizeof(block_names) / sizeof(block_names[0]);
 	while (low < high) {
@@ -63,8 +68,11 @@ static bool is_block_name(const char *name)
 	return false;
 }
 
-static bool is_raw_name(const char *name)
+static bool is_raw_name(const char *name, enum block_rules rules)
 {
+	if (rules >= BLOCK_RULES_GFM_13 && strcmp(name, "textarea") == 0) {
+		return true;
+	}
 	return strcmp(name, "script") == 0 || strcmp(name, "pre") == 0 ||
 	       strcmp(name, "style") == 0;
 }
@@ -74,7 +82,7 @@ void html_start_begin(struct html_start *h)
 	*h = (struct html_start){.state = START_LESS};
 }
 
-static int start_name(struct html_start *h, unsigned char c)
+static int start_name(struct html_start *h, enum block_rules rules, unsigned char c)
 {
 	if (scan_is_letter(c) || scan_is_digit(c)) {
 		if (h->name_len == HTML_NAME_MAX) {
@@ -87,15 +95,15 @@ static int start_name(struct html_start *h, unsigned char c)
 	}
 	if (c == '/') {
 		h->state = START_NAME_SLASH;
-		return is_block_name(h->name) ? 0 : HTML_DEAD;
+		return is_block_name(h->name, rules) ? 0 : HTML_DEAD;
 	}
 	if (!scan_is_space(c) && c != '\n' && c != '>') {
 		return HTML_DEAD;
 	}
-	if (is_block_name(h->name)) {
+	if (is_block_name(h->name, rules)) {
 		return 6;
 	}
-	return !h->closing && is_raw_name(h->name) ? 1 : HTML_DEAD;
+	return !h->closing && is_raw_name(h->name, rules) ? 1 : HTML_DEAD;
 }
 
 static int start_bang(struct html_start *h, unsigned char c)
@@ -122,7 +130,7 @@ static int start_cdata(struct html_start *h, unsigned char c)
 	return word[h->name_len] ? 0 : 5;
 }
 
-static int start_less(struct html_start *h, unsigned char c)
+static int start_less(struct html_start *h, enum block_rules rules, unsigned char c)
 {
 	switch (c) {
 	case '!':
@@ -135,15 +143,15 @@ static int start_less(struct html_start *h, unsigned char c)
 		h->closing = 1;
 		return 0;
 	default:
-		return scan_is_letter(c) ? start_name(h, c) : HTML_DEAD;
+		return scan_is_letter(c) ? start_name(h, rules, c) : HTML_DEAD;
 	}
 }
 
-int html_start_byte(struct html_start *h, unsigned char c)
+int html_start_byte(struct html_start *h, enum block_rules rules, unsigned char c)
 {
 	switch (h->state) {
 	case START_LESS:
-		return start_less(h, c);
+		return start_less(h, rules, c);
 	case START_BANG:
 		return start_bang(h, c);
 	case START_COMMENT:
@@ -151,9 +159,9 @@ int html_start_byte(struct html_start *h, unsigned char c)
 	case START_CDATA:
 		return start_cdata(h, c);
 	case START_SLASH:
-		return scan_is_letter(c) ? start_name(h, c) : HTML_DEAD;
+		return scan_is_letter(c) ? start_name(h, rules, c) : HTML_DEAD;
 	case START_NAME:
-		return start_name(h, c);
+		return start_name(h, rules, c);
 	default:
 		return c == '>' ? 6 : HTML_DEAD;
 	}
@@ -288,15 +296,22 @@ bool html_tag_is_done(unsigned state)
 	return state == TAG_DONE;
 }
 
-/* Whether the bytes before the one just read end in `word`, at most eight bytes. */
-static bool tail_ends_in(uint64_t bytes, const char *word)
+/* The byte that came so many bytes before the one just read; 1 is the last, HTML_TAIL_MAX the first. */
+static unsigned char tail_byte(const struct html_tail *t, size_t back)
+{
+	size_t kept = sizeof(t->bytes);
+	uint64_t bytes = back > kept ? t->early : t->bytes;
+	return (unsigned char)(bytes >> (back - 1) % kept * 8);
+}
+
+/* Whether the bytes before the one just read end in `word`, of at most HTML_TAIL_MAX bytes. */
+static bool tail_ends_in(const struct html_tail *t, const char *word)
 {
 	size_t len = strlen(word);
-	for (size_t i = len; i > 0; i--) {
-		if ((unsigned char)bytes != (unsigned char)word[i - 1]) {
+	for (size_t back = 1; back <= len; back++) {
+		if (tail_byte(t, back) != (unsigned char)word[len - back]) {
 			return false;
 		}
-		bytes >>= 8;
 	}
 	return true;
 }
@@ -304,20 +319,30 @@ static bool tail_ends_in(uint64_t bytes, const char *word)
 void html_tail_byte(struct html_tail *t, unsigned char c)
 {
 	if (c == '>') {
-		uint64_t bytes = t->bytes;
 		t->ends |= 1 << 4;
-		if (tail_ends_in(bytes, "--")) {
+		if (tail_ends_in(t, "--")) {
 			t->ends |= 1 << 2;
-		} else if (tail_ends_in(bytes, "?")) {
+		} else if (tail_ends_in(t, "?")) {
 			t->ends |= 1 << 3;
-		} else if (tail_ends_in(bytes, "]]")) {
+		} else if (tail_ends_in(t, "]]")) {
 			t->ends |= 1 << 5;
-		} else if (tail_ends_in(bytes, "</pre") || tail_ends_in(bytes, "</style") ||
-			   tail_ends_in(bytes, "</script")) {
+		} else if (tail_ends_in(t, "</pre") || tail_ends_in(t, "</style") ||
+			   tail_ends_in(t, "</script")) {
 			t->ends |= 1 << 1;
+		} else if (tail_ends_in(t, "</textarea")) {
+			t->ends |= HTML_TEXTAREA_END;
 		}
 	}
+	t->early = (uint16_t)(t->early << 8 | t->bytes >> 56);
 	t->bytes = t->bytes << 8 | lower(c);
+}
+
+bool html_tail_has_end(const struct html_tail *t, enum block_rules rules, unsigned kind)
+{
+	if (kind == 1 && rules >= BLOCK_RULES_GFM_13 && t->ends & HTML_TEXTAREA_END) {
+		return true;
+	}
+	return kind < 6 && t->ends >> kind & 1;
 }
 
 /* An end is seen at its `>`, and of what comes before that only the last bytes are remembered. */
@@ -327,8 +352,8 @@ void html_tail_read(struct html_tail *t, const char *text, size_t len)
 	while (text < end) {
 		const char *close = memchr(text, '>', (size_t)(end - text));
 		const char *next = close ? close + 1 : end;
-		if (next - text > (ptrdiff_t)sizeof(t->bytes) + 1) {
-			text = next - sizeof(t->bytes) - 1;
+		if (next - text > HTML_TAIL_MAX + 1) {
+			text = next - HTML_TAIL_MAX - 1;
 		}
 		while (text < next) {
 			html_tail_byte(t, (unsigned char)*text++);

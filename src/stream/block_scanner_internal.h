@@ -25,6 +25,9 @@
 /** Columns from which a line is indented code. */
 #define SCANNER_CODE_INDENT 4
 #define HTML_NAME_MAX       10 /* the longest tag name that opens an HTML block: blockquote */
+#define HTML_TAIL_MAX       10 /* bytes of the longest end of one in front of its `>`: </textarea */
+/** Containers that one line opens when a list may not be the next: BLOCK_RULES_GFM_13. */
+#define SCANNER_LINE_DEPTH_MAX 99
 
 /* What a line that is read byte by byte waits for. */
 enum line_phase {
@@ -119,6 +122,7 @@ struct html_start {
 /* The last bytes of an HTML line, and the kinds of block of which it has the end. */
 struct html_tail {
 	uint64_t bytes;
+	uint16_t early; /* the two bytes before those */
 	uint8_t ends; /* bit n: kind n */
 };
 
@@ -164,7 +168,7 @@ struct line {
 	uint8_t seat;
 	uint8_t boundary;
 	uint8_t matching; /* the containers are still being matched */
-	uint8_t opened; /* a container was opened in this line */
+	uint8_t opened; /* how many containers were opened in this line */
 	uint8_t lazy; /* text would continue a paragraph whose containers did not match */
 	uint8_t top; /* the seat is in the document itself */
 	uint8_t blank; /* nothing but blanks so far */
@@ -208,6 +212,7 @@ struct block_scanner {
 	size_t hold_start; /* the same while it may yet be a table's header row, else NO_END */
 	size_t end; /* what the byte just read has ended; NO_END between the calls */
 
+	uint8_t rules; /* enum block_rules */
 	uint8_t kind; /* enum block_kind */
 	uint8_t started; /* the first block has begun */
 	uint8_t after_cr;
@@ -222,6 +227,8 @@ struct block_scanner {
 	uint8_t last_odd; /* the paragraph's last line has an escaped pipe */
 	uint8_t above_odd; /* a line above it needs it: see can_split() */
 	uint8_t only_refs; /* the open paragraph is nothing but link reference definitions */
+	uint8_t no_table; /* a delimiter row in it did not fit: see enum block_rules */
+	uint8_t header_counts; /* one below its last line, which fits or not, is its only chance */
 	uint32_t header_cells; /* of the paragraph's last line; 0 if it cannot be a header row */
 	struct ref_scan refs; /* at the end of that line */
 
@@ -319,14 +326,17 @@ void marker_end(struct block_scanner *s);
 #define HTML_DEAD (-1)
 void html_start_begin(struct html_start *h);
 /** Returns the kind (1 to 6) once it is known, 0 to go on, HTML_DEAD if it is none. */
-int html_start_byte(struct html_start *h, unsigned char c);
+int html_start_byte(struct html_start *h, enum block_rules rules, unsigned char c);
 /** Returns the next state of a reader of one open or closing tag; the first is 0. */
 int html_tag_byte(unsigned state, unsigned char c);
 /** Whether the tag is complete, with nothing but blanks behind it. */
 bool html_tag_is_done(unsigned state);
+/** By newer rules there are more ends: html_tail_has_end() knows which of them count. */
 void html_tail_byte(struct html_tail *t, unsigned char c);
 /** Many of them, none of them a line end. */
 void html_tail_read(struct html_tail *t, const char *text, size_t len);
+/** Whether the line has the end of an HTML block of that kind. */
+bool html_tail_has_end(const struct html_tail *t, enum block_rules rules, unsigned kind);
 
 /* block_scanner_table.c */
 void row_cells_begin(struct row_cells *r, bool indented);

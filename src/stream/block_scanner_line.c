@@ -280,7 +280,7 @@ void line_end(struct block_scanner *s)
 		blocks_end_text(s);
 		break;
 	case PHASE_HTML:
-		if (s->html_kind < 6 && l->tail.ends >> s->html_kind & 1) {
+		if (html_tail_has_end(&l->tail, s->rules, s->html_kind)) {
 			s->leaf = LEAF_NONE;
 		}
 		break;

@@ -21,7 +21,8 @@ static void list_begin(struct block_scanner *s, unsigned char c)
 	struct marker *m = &s->marker;
 	struct line *l = &s->line;
 	bool joins = l->seat == SEAT_LIST;
-	if (l->matched >= SCANNER_DEPTH_MAX && !joins) {
+	bool line_is_full = s->rules >= BLOCK_RULES_GFM_13 && l->opened >= SCANNER_LINE_DEPTH_MAX;
+	if (line_is_full || (l->matched >= SCANNER_DEPTH_MAX && !joins)) {
 		return;
 	}
 	m->alive |= MARK_LIST;
@@ -84,7 +85,7 @@ static void begin_in_paragraph(struct block_scanner *s, unsigned char c)
 	if (c == '=' || c == '-') {
 		m->alive |= MARK_SETEXT;
 	}
-	if (s->header_cells > 0 && !s->line.cut) {
+	if ((s->header_cells > 0 || s->header_counts) && !s->line.cut) {
 		m->delimiter = (struct row_delimiter){0};
 		m->alive |= row_delimiter_byte(&m->delimiter, c) ? MARK_DELIMITER : 0;
 	}
@@ -142,7 +143,7 @@ static void settle(struct block_scanner *s)
 
 static void settle_or_add_text(struct block_scanner *s)
 {
-	if (!(s->marker.alive & MARK_DELIMITER)) {
+	if (!(s->marker.alive & MARK_DELIMITER) || s->header_cells == 0) {
 		/* The line above is no header row. */
 		s->hold_start = BLOCK_SCANNER_NO_END;
 	}
@@ -198,7 +199,7 @@ static void html_byte(struct block_scanner *s, unsigned char c)
 	struct marker *m = &s->marker;
 	html_tail_byte(&s->line.tail, c);
 	if (m->alive & MARK_HTML) {
-		int kind = html_start_byte(&m->html, c);
+		int kind = html_start_byte(&m->html, s->rules, c);
 		if (kind > 0) {
 			blocks_open_html(s, (unsigned)kind);
 			return;
@@ -378,7 +379,7 @@ static bool end_as_item(struct block_scanner *s)
 static bool end_as_html(struct block_scanner *s)
 {
 	struct marker *m = &s->marker;
-	int kind = m->alive & MARK_HTML ? html_start_byte(&m->html, '\n') : HTML_DEAD;
+	int kind = m->alive & MARK_HTML ? html_start_byte(&m->html, s->rules, '\n') : HTML_DEAD;
 	if (kind <= 0 && m->alive & MARK_HTML_TAG && html_tag_is_done(m->html_tag)) {
 		kind = 7;
 	}
@@ -393,11 +394,13 @@ static bool end_as_html(struct block_scanner *s)
 static bool end_as_table(struct block_scanner *s)
 {
 	struct marker *m = &s->marker;
-	if (!(m->alive & MARK_DELIMITER) || row_delimiter_count(&m->delimiter) != s->header_cells) {
-		return false;
+	uint32_t cells = m->alive & MARK_DELIMITER ? row_delimiter_count(&m->delimiter) : 0;
+	if (cells > 0 && cells == s->header_cells) {
+		blocks_open_table(s);
+		return true;
 	}
-	blocks_open_table(s);
-	return true;
+	s->no_table |= cells > 0 && s->header_counts;
+	return false;
 }
 
 /* An underline below nothing but link reference definitions is text, the first of its paragraph. */

@@ -9,7 +9,9 @@
 #include <errno.h>
 #include <string.h>
 
-static const char magic[4] = {'H', 'F', 'b', '2'};
+static const char magic[4] = {'H', 'F', 'b', '3'};
+/* Written by BLOCK_RULES_GFM_6, and without code_rules(). */
+static const char old_magic[4] = {'H', 'F', 'b', '2'};
 
 static void code_bytes(struct codec *c, void *bytes, size_t len)
 {
@@ -156,11 +158,21 @@ static void code_scanner(struct codec *c, struct block_scanner *s)
 	code_buffer(c, &s->lead);
 }
 
+/* The rules, and what only some of them need. */
+static void code_rules(struct codec *c, struct block_scanner *s)
+{
+	CODE(c, s->rules, 1);
+	CODE(c, s->no_table, 1);
+	CODE(c, s->header_counts, 1);
+	CODE(c, s->line.tail.early, 2);
+}
+
 void block_scanner_save(const struct block_scanner *s, struct buffer *out)
 {
 	struct codec c = {.out = out};
 	buffer_append(out, magic, sizeof(magic));
 	code_scanner(&c, (struct block_scanner *)s);
+	code_rules(&c, (struct block_scanner *)s);
 }
 
 static bool stack_is_valid(const struct block_scanner *s)
@@ -205,7 +217,8 @@ static bool scanner_is_valid(const struct block_scanner *s)
 {
 	bool positions = s->line_start <= s->length && s->header_start <= s->line_start &&
 			 (s->hold_start == BLOCK_SCANNER_NO_END || s->hold_start <= s->line_start);
-	bool in_range = s->kind <= BLOCK_HTML && s->leaf < LEAF_COUNT && s->html_kind <= 7 &&
+	bool in_range = s->rules <= BLOCK_RULES_GFM_13 && s->kind <= BLOCK_HTML &&
+			s->leaf < LEAF_COUNT && s->html_kind <= 7 &&
 			s->refs.state < REF_SCAN_STATES && s->cut.place < CUT_PLACE_COUNT &&
 			s->cut.leaf < LEAF_COUNT && s->cut.depth <= SCANNER_DEPTH_MAX &&
 			s->cut.level <= 6 && s->cut.prefix <= SCANNER_LINE_MAX &&
@@ -215,13 +228,21 @@ static bool scanner_is_valid(const struct block_scanner *s)
 
 int block_scanner_load(struct block_scanner *s, const char *bytes, size_t len)
 {
+	enum block_rules before = s->rules;
 	block_scanner_reset(s);
-	if (len < sizeof(magic) || memcmp(bytes, magic, sizeof(magic)) != 0) {
+	bool is_old = len >= sizeof(magic) && memcmp(bytes, old_magic, sizeof(magic)) == 0;
+	if (len < sizeof(magic) || (!is_old && memcmp(bytes, magic, sizeof(magic)) != 0)) {
 		return -EINVAL;
 	}
 	struct codec c = {.in = {.bytes = bytes + sizeof(magic), .len = len - sizeof(magic)}};
 	code_scanner(&c, s);
+	if (is_old) {
+		s->rules = BLOCK_RULES_GFM_6;
+	} else {
+		code_rules(&c, s);
+	}
 	if (c.in.failed || c.in.len > 0 || !scanner_is_valid(s)) {
+		s->rules = (uint8_t)before;
 		block_scanner_reset(s);
 		return -EINVAL;
 	}

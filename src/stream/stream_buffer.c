@@ -511,10 +511,10 @@ struct stream_buffer *stream_buffer_create(const struct limits *limits, uint64_t
 {
 	struct stream_buffer *sb = xcalloc(1, sizeof(*sb));
 	sb->limits = limits;
+	sb->scanner = block_scanner_create();
 	stream_buffer_take_sizes(sb);
 	sb->ops = ops;
 	sb->owner = owner;
-	sb->scanner = block_scanner_create();
 	sb->next_seq = first_seq;
 	sb->emitted_seq = first_seq - 1;
 	list_init(&sb->held);
@@ -527,6 +527,7 @@ void stream_buffer_take_sizes(struct stream_buffer *sb)
 	sb->sizes = (struct sizes){.paragraph = limits->paragraph_flush_size,
 		.thought = limits->thought_size,
 		.block = limits->block_size};
+	block_scanner_set_rules(sb->scanner, block_rules_linked());
 }
 
 void stream_buffer_drop_all(struct stream_buffer *sb)

@@ -1,5 +1,5 @@
 /*
- * A later program: this is built with another version of snapshots. It reads what the one before
+ * A later program: this is built with another version of snapshots. It reads what those before
  * wrote, after kill -9 and after a stop in good order, and sets nothing aside. What it leaves is in
  * tests/fixtures/data-later, which this program refuses (tests/e2e).
  */
@@ -64,17 +64,19 @@ static void check_fixture(const char *name, const char *open_text, size_t queue)
 	rig_finish(&rig);
 }
 
-static void the_version_before_is_read(void **state)
+static void versions_before_are_read(void **state)
 {
 	check_fixture("data-v1/killed", "- one\n- **two and a half**\n", 2);
 	check_fixture("data-v1/stopped", "- one\n- **two and a half**\n- three\n", 1);
+	check_fixture("data-v2/killed", "- one\n- **two and a half**\n", 2);
+	check_fixture("data-v2/stopped", "- one\n- **two and a half**\n- three\n", 1);
 	(void)state;
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_version_before_is_read),
+		cmocka_unit_test(versions_before_are_read),
 	};
 	return cmocka_run_group_tests_name("next version", tests, NULL, NULL);
 }

@@ -4,6 +4,7 @@
  */
 #include "block_scanner_soup.h"
 
+#include <cmark-gfm.h>
 #include <errno.h>
 
 /* Feeds a text whose only block end is known at its last byte, or that has none. */
@@ -230,6 +231,95 @@ static void test_long_undecided_line(void **state)
 	block_scanner_destroy(s);
 }
 
+/* The first block's length by both rules, of texts that end in the middle of a later one. */
+static const struct {
+	const char *text;
+	size_t by_6;
+	size_t by_13;
+} by_rules[] = {
+	{"<textarea>\n\na</textarea>\n\nb", 12, 26},
+	{"<textarea\n\na\n</TEXTAREA>\nb", 11, 25},
+	{"<textarea/>\n\nb", 13, 13},
+	{"<pre>\n\n</textarea>\nb</pre>\n\nc", 28, 19},
+	{"</textarea>\n\nb", 13, 13},
+	{"a\n<source>\n\nb", 12, 2},
+	{"a\n|-|-|\nb\n|-|\nc", 8, 0},
+	{"a\n|-|-|\n\nb\n|-|\n\nc", 9, 9},
+	{"a\nb\n|-|\n\nc", 2, 2},
+};
+
+static size_t first_end(enum block_rules rules, const char *text, bool bytewise)
+{
+	struct block_scanner *s = block_scanner_create();
+	block_scanner_set_rules(s, rules);
+	size_t len = strlen(text);
+	size_t end = BLOCK_SCANNER_NO_END;
+	for (size_t at = 0; at < len && end == BLOCK_SCANNER_NO_END;) {
+		at += block_scanner_feed(s, text + at, bytewise ? 1 : len - at, &end);
+		s = bytewise ? soup_reload(s) : s;
+	}
+	block_scanner_destroy(s);
+	return end == BLOCK_SCANNER_NO_END ? 0 : end;
+}
+
+static void test_both_rules(void **state)
+{
+	for (size_t i = 0; i < sizeof(by_rules) / sizeof(by_rules[0]); i++) {
+		const char *text = by_rules[i].text;
+		for (int bytewise = 0; bytewise < 2; bytewise++) {
+			size_t by_6 = first_end(BLOCK_RULES_GFM_6, text, bytewise);
+			size_t by_13 = first_end(BLOCK_RULES_GFM_13, text, bytewise);
+			if (by_6 != by_rules[i].by_6 || by_13 != by_rules[i].by_13) {
+				fail_msg("%s: %zu and %zu", text, by_6, by_13);
+			}
+		}
+	}
+	(void)state;
+}
+
+static void test_versions(void **state)
+{
+	assert_int_equal(block_rules_of(29 << 16 | 0), BLOCK_RULES_GFM_6);
+	assert_int_equal(block_rules_of(29 << 16 | 6), BLOCK_RULES_GFM_6);
+	assert_int_equal(block_rules_of(29 << 16 | 13), BLOCK_RULES_GFM_13);
+	assert_int_equal(block_rules_of(29 << 16 | 14), BLOCK_RULES_GFM_13);
+	assert_int_equal(block_rules_of(30 << 16), BLOCK_RULES_GFM_13);
+	assert_int_equal(block_rules_linked(), block_rules_of(cmark_version()));
+	(void)state;
+}
+
+/* A state keeps its rules, and one of the version before has the older ones. */
+static void test_load_keeps_the_rules(void **state)
+{
+	static const struct {
+		enum block_rules rules;
+		bool is_old;
+		size_t end;
+	} cases[] = {{BLOCK_RULES_GFM_6, false, 12}, {BLOCK_RULES_GFM_13, false, 26},
+		{BLOCK_RULES_GFM_6, true, 12}};
+	static const char text[] = "\n\na</textarea>\n\nb";
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		size_t end;
+		struct buffer saved = {0};
+		struct block_scanner *s = block_scanner_create();
+		block_scanner_set_rules(s, cases[i].rules);
+		feed_all(s, "<textarea>", 10);
+		block_scanner_save(s, &saved);
+		if (cases[i].is_old) {
+			saved.data[3] = '2';
+			saved.len -= 5; /* the rules, and what they need */
+		}
+		block_scanner_set_rules(s, cases[i].rules == BLOCK_RULES_GFM_6 ? BLOCK_RULES_GFM_13
+									       : BLOCK_RULES_GFM_6);
+		assert_int_equal(block_scanner_load(s, saved.data, saved.len), 0);
+		block_scanner_feed(s, text, sizeof(text) - 1, &end);
+		assert_int_equal(end, cases[i].end);
+		buffer_finish(&saved);
+		block_scanner_destroy(s);
+	}
+	(void)state;
+}
+
 static void test_load_refuses(void **state)
 {
 	size_t end;
@@ -288,6 +378,9 @@ int main(void)
 		cmocka_unit_test(test_cut_anywhere),
 		cmocka_unit_test(test_deep_nesting),
 		cmocka_unit_test(test_long_undecided_line),
+		cmocka_unit_test(test_both_rules),
+		cmocka_unit_test(test_versions),
+		cmocka_unit_test(test_load_keeps_the_rules),
 		cmocka_unit_test(test_load_refuses),
 		cmocka_unit_test(test_load_of_spoilt_bytes),
 	};

@@ -163,6 +163,15 @@ static const char *const texts[] = {
 	"- [a]: /b\n\n\n  c\n",
 	"\xef\xbb\xbf# a\n\nb",
 	"-\v\n\n-\f- a\n-\n",
+	/* What versions of cmark-gfm read differently: see enum block_rules. */
+	"<textarea>\na\n\nb</textarea>\nc\n",
+	"<TEXTAREA\n\n</xtextarea> </pre>\nb\n\n<pre>\n\n</textArea> x\nc\n",
+	"a\n<textarea >\n\n</textarea\n\n> </ textarea>\n\n<source>\n\nd",
+	"a\n<source src=\"x\">\nb\n\n</source>\nc\n\n<source/>\nd\n",
+	"a\n|-|-|\nb\n|-|\nc\n\nd\n|-|\n",
+	"|\n|-|\nb\n|-|\n\n> a\n> |-|-|\n> b\n> |-|\n\nc",
+	"[a]: /b\n|-|\n===\nc\n|-|\n\nd",
+	"a|b\n    |-|\nc|d\n|-|-|\ne\n",
 };
 
 static void test_written_texts(void **state)
@@ -239,6 +248,8 @@ static void test_long_lines(void **state)
 		{"p\nword", " word | \\| \\", " |\n|-|-|\n"},
 		{"p\n", " ", "x\n"},
 		{"```\n", " ", "```\n```\nb\n"},
+		{"<textarea>\n\n", "x", "</textarea>\nb\n\nc\n"},
+		{"<pre>\n\n", "</", "textarea>\nb\n\nc\n"},
 	};
 	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
 		struct buffer text = {0};
@@ -252,6 +263,27 @@ static void test_long_lines(void **state)
 	}
 }
 
+/* Below a fence a line is a block of its own; below text that only looks like one it is more text. */
+static void test_many_marks(void **state)
+{
+	static const struct {
+		const char *mark;
+		size_t opens;
+	} marks[] = {{"- ", 1}, {"> ", 1}, {"1. ", 1}, {"> - ", 2}, {"- > ", 2}};
+	for (size_t i = 0; i < sizeof(marks) / sizeof(marks[0]); i++) {
+		for (size_t opened = 96; opened <= 100; opened += marks[i].opens) {
+			struct buffer text = {0};
+			for (size_t n = 0; n < opened / marks[i].opens; n++) {
+				buffer_append_str(&text, marks[i].mark);
+			}
+			buffer_append_str(&text, "```\nb\n");
+			check_text(text.data, text.len, false);
+			buffer_finish(&text);
+		}
+	}
+	(void)state;
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -262,6 +294,7 @@ int main(void)
 		cmocka_unit_test(test_corpus),
 		cmocka_unit_test(test_soup),
 		cmocka_unit_test(test_long_lines),
+		cmocka_unit_test(test_many_marks),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
