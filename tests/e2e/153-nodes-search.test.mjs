@@ -5,7 +5,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { after, test } from 'node:test';
 import { startNodes as startOn } from '../support/nodes.mjs';
-import { Postgres } from '../support/postgres.mjs';
+import { PSQL, Postgres } from '../support/postgres.mjs';
 import { post } from '../support/producer.mjs';
 import { assertValid, check } from '../support/schema.mjs';
 import { bearer, ownToken } from '../support/tokens.mjs';
@@ -37,7 +37,7 @@ const untilFound = (node, q, wanted, headers) => eventually(async () => JSON.str
 
 /** Nobody reads events in the database, until the function that is returned is called. */
 async function lockEvents(t, database) {
-	const psql = spawn('psql', ['-h', postgres.host, '-U', 'holdfast', '-d', database, '-X', '-q', '-A', '-t'], { stdio: ['pipe', 'pipe', 'inherit'] });
+	const psql = spawn(PSQL, ['-h', postgres.host, '-U', 'holdfast', '-d', database, '-X', '-q', '-A', '-t'], { stdio: ['pipe', 'pipe', 'inherit'] });
 	const end = async () => {
 		if (psql.exitCode === null) {
 			psql.stdin.end();

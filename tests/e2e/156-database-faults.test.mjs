@@ -9,7 +9,7 @@ import net from 'node:net';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { Observer } from '../support/observer.mjs';
-import { Postgres } from '../support/postgres.mjs';
+import { PSQL, Postgres } from '../support/postgres.mjs';
 import { input } from '../support/producer.mjs';
 import { Server, scratchDir } from '../support/server.mjs';
 import { defer, eventually } from '../support/wait.mjs';
@@ -27,9 +27,11 @@ async function start(t, postgres, address = postgres.address('relay')) {
 const append = (server, n) => server.request('POST', '/api/sessions/s/events', { json: [{ ...input.note({ n }), key: `k${n}` }] });
 const kill = (postgres) => postgres.ask('postgres', `SELECT pg_terminate_backend(pid) FROM ${OURS}`);
 
-function set(postgres, name, value) {
+/** It counts for all who connect from then on. */
+async function set(postgres, name, value) {
 	postgres.ask('postgres', `ALTER SYSTEM SET ${name} = '${value}'`);
 	postgres.ask('postgres', 'SELECT pg_reload_conf()');
+	await eventually(() => postgres.ask('postgres', `SHOW ${name}`) === value, `${name} to be ${value}`);
 }
 
 /** Appends notes, each again until it is acknowledged, until `isOver()`; gives how many. */
@@ -46,7 +48,7 @@ async function produce(server, isOver) {
 
 /** A transaction that holds what `sql` locks, until end(). */
 async function hold(t, postgres, sql) {
-	const child = spawn('psql', ['-h', postgres.host, '-U', 'holdfast', '-d', 'relay', '-X', '-q', '-A', '-t'], { stdio: ['pipe', 'pipe', 'inherit'] });
+	const child = spawn(PSQL, ['-h', postgres.host, '-U', 'holdfast', '-d', 'relay', '-X', '-q', '-A', '-t'], { stdio: ['pipe', 'pipe', 'inherit'] });
 	defer(t, () => child.kill());
 	child.stdin.write(`BEGIN; ${sql}; SELECT 'held';\n`);
 	await once(child.stdout, 'data');
@@ -92,22 +94,23 @@ test('a producer goes on by itself when the database may be written again, lets 
 	};
 	try {
 		await goesOn();
-		set(postgres, 'default_transaction_read_only', 'on');
+		await set(postgres, 'default_transaction_read_only', 'on');
 		await eventually(() => /the database cannot be used: .*read-only/.test(server.stderr), 'the server to say so');
-		set(postgres, 'default_transaction_read_only', 'off');
+		await set(postgres, 'default_transaction_read_only', 'off');
 		await goesOn();
 		postgres.ask('postgres', 'ALTER DATABASE relay ALLOW_CONNECTIONS false');
 		kill(postgres);
 		await eventually(() => /the database cannot be used: .*not currently accepting/.test(server.stderr), 'the server to say so');
 		postgres.ask('postgres', 'ALTER DATABASE relay ALLOW_CONNECTIONS true');
 		await goesOn();
-		set(postgres, 'statement_timeout', '100ms');
+		await set(postgres, 'statement_timeout', '100ms');
 		kill(postgres);
+		await goesOn(); // it has connected again
 		const held = await hold(t, postgres, 'LOCK TABLE holdfast_session IN EXCLUSIVE MODE');
 		await eventually(() => /the database refuses to write: .*statement timeout/.test(server.stderr), 'the server to say so');
 		held.end();
 		await goesOn();
-		set(postgres, 'statement_timeout', '0');
+		await set(postgres, 'statement_timeout', '0');
 		postgres.kill9();
 		postgres.up();
 		await goesOn();
@@ -128,7 +131,7 @@ for (const then of ['the wait is cancelled, and the connection lost', 'the serve
 		const waits = (query = '') => postgres.ask('relay', `SELECT count(*) FROM ${WAITING} AND query LIKE '${query}%'`) !== '0';
 		assert.equal((await append(server, 1)).status, 200);
 		await observer.waitForSeq(1);
-		set(postgres, 'synchronous_standby_names', 'nobody');
+		await set(postgres, 'synchronous_standby_names', 'nobody');
 		const answer = append(server, 2).catch(() => ({ status: 0 }));
 		await eventually(() => waits('WITH won'), 'the commit to wait');
 		let isUp = Promise.resolve();
@@ -145,7 +148,7 @@ for (const then of ['the wait is cancelled, and the connection lost', 'the serve
 			await eventually(waits, 'the server to raise it again');
 			assert.equal(observer.events().length, 1, 'what no standby has is not shown');
 		}
-		set(postgres, 'synchronous_standby_names', '');
+		await set(postgres, 'synchronous_standby_names', '');
 		await isUp;
 		const { status } = await answer;
 		assert.equal(status, then === 'the server is killed' ? 0 : 200);

@@ -1,18 +1,27 @@
 // PostgreSQL for tests (postgres.sh): one of its own for a test file, and databases in it.
 
+import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { readFileSync, rmSync } from 'node:fs';
+import { existsSync, readFileSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { defer } from './wait.mjs';
 
 const SCRIPT = fileURLToPath(new URL('postgres.sh', import.meta.url));
+/** Not the one in the path: Debian's is a script in Perl that looks for it, and takes five times as long. */
+export const PSQL = newestPsql();
+
+function newestPsql() {
+	const versions = existsSync('/usr/lib/postgresql') ? readdirSync('/usr/lib/postgresql').sort((a, b) => a - b) : [];
+	const paths = versions.map((version) => `/usr/lib/postgresql/${version}/bin/psql`).filter(existsSync);
+	return paths.at(-1) ?? 'psql';
+}
 
 /** Runs statements; returns the rows as lines, with | between columns. */
 export function ask(host, database, sql) {
-	return execFileSync('psql', ['-h', host, '-U', 'holdfast', '-d', database, '-X', '-q', '-A', '-t', '-v', 'ON_ERROR_STOP=1', '-c', sql], { encoding: 'utf8', maxBuffer: Infinity, stdio: ['ignore', 'pipe', 'pipe'] }).trim();
+	return execFileSync(PSQL, ['-h', host, '-U', 'holdfast', '-d', database, '-X', '-q', '-A', '-t', '-v', 'ON_ERROR_STOP=1', '-c', sql], { encoding: 'utf8', maxBuffer: Infinity, stdio: ['ignore', 'pipe', 'pipe'] }).trim();
 }
 
 /** With HOLDFAST_TEST_STORE, the database in which sessions are that would be in this data directory. */
@@ -51,6 +60,9 @@ export class Postgres {
 		if (isSynchronous) {
 			this.ask('postgres', "ALTER SYSTEM SET synchronous_standby_names = 'standby'");
 			this.ask('postgres', 'SELECT pg_reload_conf()');
+			for (let asked = 0; this.ask('postgres', 'SHOW synchronous_standby_names') !== 'standby'; asked += 1) {
+				assert.ok(asked < 1000, 'commits wait for the standby');
+			}
 		}
 		return standby;
 	}

@@ -21,6 +21,25 @@ up() {
 		--options "-c listen_addresses='' -c unix_socket_directories='$dir' -c fsync=off -c full_page_writes=off -c shared_buffers=16MB -c max_connections=50" start >>"$dir.log" 2>&1 || { cat "$dir.log" "$dir/log" >&2; exit 1; }
 }
 
+# A cluster as initdb makes it. With HOLDFAST_TEST_SHARED, a directory of one run of many tests, that happens once, and each gets
+# a copy.
+first() {
+	local made=${HOLDFAST_TEST_SHARED:+$HOLDFAST_TEST_SHARED/postgres}
+	if [ -z "$made" ]; then
+		init "$dir/data"
+		return
+	fi
+	(
+		flock 9
+		[ -d "$made" ] || { init "$dir/made" && mv "$dir/made" "$made"; }
+	) 9>"$made.lock"
+	as_user cp -a "$made" "$dir/data"
+}
+
+init() {
+	as_user "$bin/initdb" --pgdata "$1" --auth trust --username holdfast --encoding UTF8 --locale C --no-sync >"$dir.log" 2>&1 || { cat "$dir.log" >&2; exit 1; }
+}
+
 case $1 in
 up)
 	up
@@ -28,7 +47,7 @@ up)
 start)
 	mkdir -p "$dir"
 	[ "$(id -u)" -ne 0 ] || chown postgres: "$dir"
-	as_user "$bin/initdb" --pgdata "$dir/data" --auth trust --username holdfast --encoding UTF8 --locale C --no-sync >"$dir.log" 2>&1 || { cat "$dir.log" >&2; exit 1; }
+	first
 	up
 	;;
 standby)
