@@ -9,6 +9,7 @@ import https from 'node:https';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { trustOf } from '../support/auth.mjs';
+import { partOf } from '../support/part.mjs';
 import { chatFrames, editorMethods, frames, namedPaths, routes, sockets } from '../support/routes.mjs';
 import { protoDir } from '../support/schema.mjs';
 import { Server, demoAgent, scratchDir } from '../support/server.mjs';
@@ -241,7 +242,7 @@ async function assertNowhereEntry(server, role, way) {
 }
 
 for (const way of Object.keys(WAYS)) {
-	for (const role of ROLES) {
+	for (const role of way === 'plain' ? ROLES : partOf(ROLES)) {
 		test(`${way}, ${role}: each endpoint lets in the roles of its row, and nobody with a wrong token`, async (t) => {
 			const server = await start(t, { way });
 			await assertNowhereEntry(server, role, way);
