@@ -55,6 +55,11 @@ need_packages() {
 		die "apt-get could not install: $missing_words"
 }
 
+# The same for what makes tests faster, and is not needed: whatever keeps it away, the tests run without it.
+want_packages() {
+	(need_packages "$@") || say "going on without: $*"
+}
+
 # need_setup DIR OPTION...: sets the directory up, or again with other options.
 need_setup() {
 	local dir=$1 stamp=$1/.setup-options

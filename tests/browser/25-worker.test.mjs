@@ -7,8 +7,10 @@ import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { input, post } from '../support/producer.mjs';
 import { scratchDir } from '../support/server.mjs';
-import { openPage, startServer } from './page.mjs';
+import { openPage, startServer, wholeBrowser } from './page.mjs';
 import { Proxy } from './proxy.mjs';
+
+wholeBrowser();
 
 const WEB = fileURLToPath(new URL('../../web', import.meta.url));
 const mayReport = (text) => /WebSocket connection to .* failed/.test(text);

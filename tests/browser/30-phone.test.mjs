@@ -14,7 +14,7 @@ import { HERE, makePair, netnsFault } from '../support/netns.mjs';
 import { binary, demoAgent, runToEnd, scratchDir } from '../support/server.mjs';
 import { makeCert } from '../support/tls.mjs';
 import { defer, eventually } from '../support/wait.mjs';
-import { ARGS, byTestId, openPage, say, waitForTurns } from './page.mjs';
+import { ARGS, CHROMIUM, byTestId, openPage, say, waitForTurns } from './page.mjs';
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 const NAME = 'holdfast.example.org';
@@ -61,7 +61,7 @@ async function serve(server, command) {
 /** Chromium on the phone, which trusts this certificate and no other. */
 async function startBrowser(t, there, { ca }) {
 	const program = join(scratchDir(t), 'chromium');
-	writeFileSync(program, `#!/bin/sh\nexec ip netns exec ${there} /usr/bin/chromium "$@"\n`);
+	writeFileSync(program, `#!/bin/sh\nexec ip netns exec ${there} ${CHROMIUM} "$@"\n`);
 	chmodSync(program, 0o755);
 	const key = new X509Certificate(ca).publicKey.export({ type: 'spki', format: 'der' });
 	const browser = await chromium.launch({

@@ -5,7 +5,9 @@ import { test } from 'node:test';
 import { readLog } from '../support/log.mjs';
 import { eventually } from '../support/wait.mjs';
 import { assertNoFault } from './axe.mjs';
-import { allowOnce, byTestId, openPage, say, sessionOf, sessionUrl, startInstalled, startServer, waitForStatus, waitForTurns } from './page.mjs';
+import { allowOnce, byTestId, openPage, say, sessionOf, sessionUrl, startInstalled, startServer, waitForStatus, waitForTurns, wholeBrowser } from './page.mjs';
+
+wholeBrowser();
 
 const isDown = (text) => /ERR_CONNECTION_REFUSED|WebSocket|Failed to fetch|Failed to load resource/.test(text);
 

@@ -6,7 +6,9 @@ import { test } from 'node:test';
 import { post } from '../support/producer.mjs';
 import { PushService } from '../support/push_service.mjs';
 import { eventually } from '../support/wait.mjs';
-import { byTestId, openPage, say, sessionOf, startServer } from './page.mjs';
+import { byTestId, openPage, say, sessionOf, startServer, wholeBrowser } from './page.mjs';
+
+wholeBrowser();
 
 /** In the page: a browser whose push service the test is. `made`: what subscriptions there were. */
 function fakePush({ permission, json }) {

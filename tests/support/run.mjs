@@ -1,18 +1,20 @@
 // Runs test files, a few at a time, each in a process of its own; sums up with what meson runs meanwhile.
 //
-//   node tests/support/run.mjs [--jobs N] [--most N] [--times] [--c-log] [--add PASSED,FAILED] [--second-try N] [web] [e2e] [browser] [style] [runtimes] [package] [doors] [part of a file's name ...]
+//   node tests/support/run.mjs [--jobs N] [--most N] [--times] [--keep-times FILE] [--c-log] [--add PASSED,FAILED] [--second-try N] [web] [e2e] [browser] [style] [runtimes] [package] [doors] [part of a file's name ...]
 //
 // With --c-log the name of meson's log and its exit code come over stdin, when meson is done. --only-c runs no files.
 // --add PASSED,FAILED is counted too.
-// --jobs files run at a time, and up to --most while the processors have nothing better to do: many tests only wait.
+// --jobs files run at a time, and up to --most while the processors have nothing better to do: many tests only wait. What runs
+// with a low priority, as the programs of C, is nothing better.
 // --times tells in the end how long each file took, and the processor time that it and what it started and waited for used.
+// --keep-times FILE: how long each file took is kept there, for the order of the next run.
 // With --second-try, if at most N files failed, each of them runs once more, alone. One that passes then counts as passed; what
 // it said at first is printed all the same, and the line before the last names it: its failure has a cause to be found.
 //
 // The last line is `N passed, N failed`. A file that ends badly, runs into the time limit, holds no test or skips one has failed.
 
 import { spawn } from 'node:child_process';
-import { existsSync, mkdtempSync, readFileSync, readdirSync, rmSync } from 'node:fs';
+import { chmodSync, existsSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { cpus, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -21,34 +23,56 @@ import { parseArgs } from 'node:util';
 const SUITES = ['browser', 'e2e', 'web', 'style', 'runtimes', 'package', 'doors'];
 /* Only if they are named. */
 const NAMED = ['runtimes', 'package', 'doors'];
-/* The longest files begin first, so that none of them runs alone in the end; --times says which they are. */
+/*
+ * The longest files begin first, so that none of them runs alone in the end. How long each took in the last run is in the
+ * file of --keep-times; of those that are not there, these are the longest.
+ */
 const LONGEST = ['e2e/80-', 'style/10-', 'browser/28-', 'e2e/81-', 'e2e/57-', 'e2e/112-', 'browser/42-', 'browser/18-', 'browser/30-',
 	'browser/15-', 'e2e/83-', 'e2e/122-', 'browser/16-', 'e2e/130-', 'e2e/133-', 'browser/12-', 'browser/11-', 'browser/29-', 'browser/39-',
 	'browser/21-', 'e2e/45-', 'browser/41-', 'e2e/123-', 'e2e/120-', 'browser/43-', 'browser/36-', 'browser/27-', 'e2e/87-', 'e2e/40-', 'e2e/31-'];
 /* Of the processors, in the last LOOK_MS: with more, another file begins. */
-const IDLE_SHARE = 0.2;
-const LOOK_MS = 2000;
+const IDLE_SHARE = 0.15;
+const LOOK_MS = 500;
+/* Between two files that begin because of it: what one has begun is to be seen in the next look. */
+const SETTLE_LOOKS = 2;
 const FILE_LIMIT_MS = 10 * 60_000 * Number(process.env.HOLDFAST_TEST_PATIENCE ?? 1);
 // Node 18 (Debian 12's) has these globals of browsers and of later versions behind flags.
 const NODE_FLAGS = Number(process.versions.node.split('.')[0]) < 20
 	? ['--experimental-global-webcrypto', '--experimental-global-customevent'] : [];
 const tests = fileURLToPath(new URL('../', import.meta.url));
 
-function select(words) {
+/** {file: seconds} of the last run. */
+function lastTimes(path) {
+	return path && existsSync(path) ? JSON.parse(readFileSync(path, 'utf8')) : {};
+}
+
+function keepTimes(path, results) {
+	if (path) {
+		const times = Object.fromEntries(results.map(({ file, seconds }) => [file, Number(seconds)]));
+		writeFileSync(path, JSON.stringify({ ...lastTimes(path), ...times }, null, '\t'));
+	}
+}
+
+/** The files that are longest first. */
+function longestFirst(files, times) {
+	const rank = (file) => LONGEST.findIndex((long) => file.startsWith(long));
+	// Of those without a time the long ones come before, and the others after, all that have one.
+	const weight = (file) => times[file] ?? (rank(file) < 0 ? 0 : 10_000 - rank(file));
+	return [...files].sort((a, b) => weight(b) - weight(a));
+}
+
+function select(words, times) {
 	const suites = words.filter((w) => SUITES.includes(w));
 	const parts = words.filter((w) => !SUITES.includes(w));
-	return SUITES.filter((suite) => (suites.length === 0 && !NAMED.includes(suite)) || suites.includes(suite))
+	return longestFirst(SUITES.filter((suite) => (suites.length === 0 && !NAMED.includes(suite)) || suites.includes(suite))
 		.filter((suite) => existsSync(join(tests, suite)))
 		.flatMap((suite) => readdirSync(join(tests, suite)).sort().map((file) => `${suite}/${file}`))
 		.filter((file) => file.endsWith('.test.mjs'))
-		.filter((file) => parts.length === 0 || parts.some((part) => file.split('/')[1].includes(part)))
-		.map((file) => ({ file, rank: LONGEST.findIndex((long) => file.startsWith(long)) }))
-		.sort((a, b) => (a.rank < 0 ? LONGEST.length : a.rank) - (b.rank < 0 ? LONGEST.length : b.rank))
-		.map(({ file }) => file);
+		.filter((file) => parts.length === 0 || parts.some((part) => file.split('/')[1].includes(part))), times);
 }
 
 /** Runs one file; gives {passed, failed, output}. */
-async function runFile(file, { scratch, times }) {
+async function runFile(file, { scratch, shared, times }) {
 	const tap = join(scratch, `${file.replaceAll('/', '-')}.tap`);
 	const cpu = `${tap}.cpu`;
 	const child = spawn(process.execPath, [
@@ -57,7 +81,7 @@ async function runFile(file, { scratch, times }) {
 		'--test-reporter=spec', '--test-reporter-destination=stdout',
 		'--test-reporter=tap', `--test-reporter-destination=${tap}`,
 		join(tests, file),
-	], { stdio: ['ignore', 'pipe', 'pipe'], env: { ...process.env, ...(times && { HOLDFAST_TEST_CPU_TIME: cpu }) } });
+	], { stdio: ['ignore', 'pipe', 'pipe'], env: { ...process.env, HOLDFAST_TEST_SHARED: shared, ...(times && { HOLDFAST_TEST_CPU_TIME: cpu }) } });
 	let output = '';
 	child.stdout.on('data', (d) => (output += d));
 	child.stderr.on('data', (d) => (output += d));
@@ -116,10 +140,10 @@ function say(file, { passed, failed, code, seconds, output }) {
 		: `FAILED ${file}: ${passed} passed, ${failed} failed (ended with ${code}) in ${seconds} s\n${output}`);
 }
 
-/** A function that gives the share of the processors that nobody wanted since it was called last. */
+/** A function that gives the share of the processors that nobody wanted since it was called last, but for programs with a low priority. */
 function watchIdle() {
 	const look = () => cpus().map(({ times }) => times).reduce(([free, all], { user, nice, sys, idle, irq }) =>
-		[free + idle, all + user + nice + sys + idle + irq], [0, 0]);
+		[free + idle + nice, all + user + nice + sys + idle + irq], [0, 0]);
 	let last = look();
 	return () => {
 		const now = look();
@@ -150,7 +174,14 @@ async function runFiles(files, { jobs, most, ...rest }) {
 		return false;
 	};
 	const idleShare = watchIdle();
-	const timer = setInterval(() => idleShare() > IDLE_SHARE && begin(most), LOOK_MS);
+	let settling = SETTLE_LOOKS;
+	const timer = setInterval(() => {
+		const share = idleShare();
+		settling -= 1;
+		if (settling <= 0 && share > IDLE_SHARE && begin(most)) {
+			settling = SETTLE_LOOKS;
+		}
+	}, LOOK_MS);
 	while (queue.length > 0 || running.size > 0) {
 		while (begin(jobs));
 		await Promise.race(running);
@@ -185,7 +216,7 @@ async function main() {
 		allowPositionals: true,
 		options: {
 			jobs: { type: 'string', default: '2' }, 'c-log': { type: 'boolean' }, 'only-c': { type: 'boolean' }, add: { type: 'string' },
-			'second-try': { type: 'string', default: '0' }, most: { type: 'string', default: '0' }, times: { type: 'boolean' },
+			'second-try': { type: 'string', default: '0' }, most: { type: 'string', default: '0' }, times: { type: 'boolean' }, 'keep-times': { type: 'string' },
 		},
 	});
 	const sum = { passed: 0, failed: 0 };
@@ -194,8 +225,11 @@ async function main() {
 		sum.failed += failed;
 	};
 	const scratch = mkdtempSync(join(tmpdir(), 'holdfast-tap-'));
-	const files = values['only-c'] ? [] : select(positionals);
-	const how = { jobs: Number(values.jobs), most: Number(values.most), scratch, times: values.times };
+	// What files share is also for a user that has fewer rights (postgres.sh).
+	const shared = mkdtempSync(join(tmpdir(), 'holdfast-shared-'));
+	chmodSync(shared, 0o711);
+	const files = values['only-c'] ? [] : select(positionals, lastTimes(values['keep-times']));
+	const how = { jobs: Number(values.jobs), most: Number(values.most), scratch, shared, times: values.times };
 	const results = await runFiles(files, how);
 	// What meson runs beside them has ended when something runs alone.
 	const ofC = values['c-log'] ? await cResults() : undefined;
@@ -203,7 +237,8 @@ async function main() {
 	if (values.times) {
 		printTimes(results);
 	}
-	rmSync(scratch, { recursive: true, force: true });
+	keepTimes(values['keep-times'], results);
+	[scratch, shared].forEach((dir) => rmSync(dir, { recursive: true, force: true }));
 	if (ofC) {
 		add(ofC);
 	}
