@@ -94,7 +94,7 @@ test('at another node tokens count as at the owner: who only watches is asked no
 
 for (const [name, leave] of [['killed', (node) => node.kill9()], ['stopped', (node) => node.stop()]]) {
 	test(`the owner is ${name} in the middle of a turn: the editor on stdio goes on at the node that it uses`, async (t) => {
-		const [a, b] = await startNodes(t, 2, { agent: demoAgent('--rate 100'), args: SHORT_LEASE });
+		const [a, b] = await startNodes(t, 2, { agent: demoAgent('--rate 100'), args: name === 'killed' ? SHORT_LEASE : [] });
 		await a.createSession({ id: 's' });
 		const editor = await Editor.open(t, b, { attach: ['--session', 's'] });
 		assert.equal((await editor.request('session/new', { cwd: '/', mcpServers: [] })).sessionId, 's');
@@ -134,8 +134,8 @@ test('a question is open when the owner dies: the next prompt asks at the next n
 
 test('a session whose node lives and cannot be reached is refused; others go on', async (t) => {
 	const database = 'unreachable';
-	const [a] = await startNodes(t, 1, { database, args: [...SHORT_LEASE, '--node-address', '127.0.0.1:9'] });
-	const [b] = await startNodes(t, 1, { database, args: SHORT_LEASE });
+	const [a] = await startNodes(t, 1, { database, args: ['--node-address', '127.0.0.1:9'] });
+	const [b] = await startNodes(t, 1, { database });
 	await a.createSession({ id: 's' });
 	await b.createSession({ id: 'here' });
 	const editor = await Editor.open(t, b);
