@@ -2,6 +2,7 @@
 #include "../../src/net/transport.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -19,6 +20,7 @@
 
 struct peer {
 	struct sock sock; /* first */
+	int here;
 	int there; /* the other end; -1: it has hung up */
 	unsigned closed;
 	unsigned broken;
@@ -42,9 +44,12 @@ static void handle_broken(struct sock *sock)
 	((struct peer *)sock)->broken++;
 }
 
+/** Until here a thread may have sent to it: lws has not given its number back. */
 static void handle_closed(struct sock *sock)
 {
-	((struct peer *)sock)->closed++;
+	struct peer *peer = (struct peer *)sock;
+	assert_true(fcntl(peer->here, F_GETFD) >= 0);
+	peer->closed++;
 }
 
 static const struct transport_ops ops = {
@@ -69,7 +74,7 @@ static int set_up(void **state)
 	for (size_t i = 0; i < PEERS; i++) {
 		int fds[2];
 		assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), 0);
-		peers[i] = (struct peer){.there = fds[1]};
+		peers[i] = (struct peer){.here = fds[0], .there = fds[1]};
 		assert_int_equal(
 			transport_adopt(transport, &peers[i].sock, &ops, fds[0], false), 0);
 	}
