@@ -16,6 +16,8 @@
 #define READ_SIZE            ((size_t)256 << 10)
 #define CONNECTIONS_A_SOURCE 4096
 #define DROP_SIZE            ((size_t)16 << 20)
+/* So much comes to a sink between two reads, at most. */
+#define SINK_SIZE (1 << 20)
 
 static int connect_from(unsigned index, unsigned port, int type)
 {
@@ -237,6 +239,8 @@ static size_t receive(struct client *client, char *bytes, size_t size)
 
 void client_make_sink(struct client *client)
 {
+	const int size = SINK_SIZE;
+	setsockopt(client->fd, SOL_SOCKET, SO_RCVBUF, &size, sizeof(size));
 	epoll_ctl(client->epoll, EPOLL_CTL_DEL, client->fd, NULL);
 }
 
