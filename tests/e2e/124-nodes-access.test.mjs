@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { appendFileSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
-import { nodeAddress, startNodes as startOn } from '../support/nodes.mjs';
+import { NODE_TIMES, nodeAddress, startNodes as startOn } from '../support/nodes.mjs';
 import { Observer } from '../support/observer.mjs';
 import { Postgres } from '../support/postgres.mjs';
 import { input, post } from '../support/producer.mjs';
@@ -102,7 +102,7 @@ test('what a data directory has from before goes to the database, once', async (
 	await alone.request('POST', '/api/tokens/revoke', { json: { jti: 'early' } });
 	await alone.stop();
 	const { stdout } = await runToEnd(['token', 'create', '--role', 'observer', '--session', 's', '--data', dataDir]);
-	const args = ['--store', postgres.address('moved'), '--node-listen', nodeAddress()];
+	const args = ['--store', postgres.address('moved'), '--node-listen', nodeAddress(), ...NODE_TIMES];
 	const a = await Server.start(t, { dataDir, args });
 	const [b] = await startNodes(t, 1, { database: 'moved' });
 	for (const node of [a, b]) {

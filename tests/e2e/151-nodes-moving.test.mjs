@@ -8,7 +8,7 @@ import { after, test } from 'node:test';
 import WebSocket from 'ws';
 import { Link } from '../nodes/link.mjs';
 import { readMetrics } from '../support/metrics.mjs';
-import { nodeAddress, startNodes } from '../support/nodes.mjs';
+import { NODE_TIMES, nodeAddress, startNodes } from '../support/nodes.mjs';
 import { Observer } from '../support/observer.mjs';
 import { Postgres } from '../support/postgres.mjs';
 import { input, post } from '../support/producer.mjs';
@@ -70,7 +70,7 @@ test('a request whose node lets go of the session before its end is refused for 
 
 test('who comes to a node to which the news is still on its way is told of what was shown elsewhere', async (t) => {
 	const database = postgres.address('late');
-	const limits = ['--limit', 'node_silence_ms=60000'];
+	const limits = [...NODE_TIMES, '--limit', 'node_silence_ms=60000'];
 	const [own, told] = [nodeAddress(), nodeAddress()];
 	const place = (address) => ({ host: address.split(':')[0], port: Number(address.split(':')[1]) });
 	const line = await Link.open(place(told), place(own));

@@ -3,8 +3,8 @@
 import { Server } from './server.mjs';
 import { patience } from './wait.mjs';
 
-/* A node that is slow renews late: with the usual lease it would have no sessions for a while. */
-const LEASE = ['--limit', `node_lease_ms=${10_000 * patience}`];
+/* What is usual, as long as the machine is slow: a node that renews late would have no sessions for a while. */
+export const NODE_TIMES = ['--limit', `node_lease_ms=${10_000 * patience},node_connect_ms=${2000 * patience}`];
 
 let made = 0;
 
@@ -19,7 +19,7 @@ export async function startNodes(t, postgres, count, { database = `d${(made += 1
 	const nodes = [];
 	for (let n = 0; n < count; n++) {
 		const address = nodeAddress();
-		const node = await Server.start(t, { ...options, args: ['--store', postgres.address(database), '--node-listen', address, ...LEASE, ...args] });
+		const node = await Server.start(t, { ...options, args: ['--store', postgres.address(database), '--node-listen', address, ...NODE_TIMES, ...args] });
 		nodes.push(Object.assign(node, { address }));
 	}
 	return nodes;
