@@ -98,6 +98,8 @@ struct store_ops {
 	const struct clock *(*clock)(void *owner);
 	/** Whether older events of a session in memory may be pruned now. */
 	bool (*may_prune)(void *session);
+	/** They have been, and the engine does not wait for others to notice: session_log_first_seq(). */
+	void (*pruned)(void *session);
 	/** Appends the JSON of its prompts that wait: what they refer to stays. */
 	void (*append_waiting)(void *session, struct buffer *out);
 

@@ -31,11 +31,5 @@ int config_take_store(struct config *config, const char *values[])
 	if (values[MAX_DISK]) {
 		return refuse_beside(MAX_DISK, "how much room there is, the database knows");
 	}
-	const int keeps[] = {KEEP_EVENTS, KEEP_DAYS, KEEP_BYTES};
-	for (size_t i = 0; i < sizeof(keeps) / sizeof(keeps[0]); i++) {
-		if (values[keeps[i]]) {
-			return refuse_beside(keeps[i], "events in a database are not pruned yet");
-		}
-	}
 	return 0;
 }

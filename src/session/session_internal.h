@@ -253,5 +253,7 @@ void session_publish(struct session *session);
 void session_rearm(struct session *session);
 /** An observer has become live: one with previews must not wait for the next text. */
 void session_handle_joined(void *arg);
+/** Of struct store_ops. */
+void session_handle_pruned(void *owner);
 
 #endif

@@ -114,6 +114,15 @@ void session_publish(struct session *session)
 	}
 }
 
+/** Other nodes that show it must not ask the database for what is gone. */
+void session_handle_pruned(void *owner)
+{
+	struct session *session = owner;
+	channel_tell_about(&session->channel);
+	session->object_changed = true;
+	session_touch(session);
+}
+
 /** An observer has become live: one with previews must not wait for the next text. */
 void session_handle_joined(void *arg)
 {

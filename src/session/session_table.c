@@ -253,6 +253,7 @@ int session_table_open(
 		.snapshot = handle_snapshot,
 		.clock = handle_clock,
 		.may_prune = handle_may_prune,
+		.pruned = session_handle_pruned,
 		.append_waiting = handle_append_waiting,
 		.is_foreign = session_snapshot_is_foreign,
 		.found = handle_found,

@@ -40,7 +40,8 @@ struct log_read {
 	struct store *store;
 	char *id; /* the log may go meanwhile */
 	uint64_t epoch;
-	bool is_mirror; /* another server has the log, which is in no table here */
+	struct session_log *
+		mirror; /* another server has the log, which is in no table here; until cancelled. NULL: it is ours */
 	struct log_page page; /* of what is in memory already, nothing is left in it */
 	log_read_done done; /* NULL once cancelled */
 	void *arg;

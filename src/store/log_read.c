@@ -117,7 +117,7 @@ struct log_read *session_log_read(
 	read->store = log->store;
 	read->id = xstrdup(log->id);
 	read->epoch = log->epoch;
-	read->is_mirror = log->is_mirror;
+	read->mirror = log->is_mirror ? log : NULL;
 	read->page = *page;
 	read->done = done;
 	read->arg = arg;

@@ -133,6 +133,8 @@ struct pg_part {
 	struct buffer names; /* lines */
 	uint64_t names_at;
 	uint64_t trim_before; /* records before it are needed no more */
+	uint64_t prune_from; /* pruned events: those from here on … */
+	uint64_t prune_before; /* … and before this go; 0: none */
 	/* The thread's answer. */
 	bool is_there;
 	bool is_fenced;
@@ -155,6 +157,7 @@ struct pg_group {
 
 /** What the engine keeps of a log: session_log.engine_data. */
 struct pg_log {
+	struct session_log *log;
 	int64_t sid;
 	struct pg_part *gathering;
 	bool in_flight;
@@ -163,6 +166,10 @@ struct pg_log {
 	size_t records; /* since then */
 	size_t bytes;
 	bool has_records; /* the database has some of it */
+	/* Retention: pg_prune.c. */
+	struct list prune_link; /* pg.prunes */
+	uint64_t rows_from; /* the first event that the database has; the log may begin later */
+	uint64_t pruned_bytes; /* since its blobs were looked through */
 };
 
 /** Which database this is: pg_place.c. */
@@ -195,6 +202,9 @@ struct pg {
 	atomic_bool is_stopping; /* for the thread pool: what can wait need not be done */
 	bool has_garbage;
 	bool is_sweeping;
+	struct list prunes; /* struct pg_log: those of which something is to be pruned */
+	bool is_pruning; /* a thread finds out what */
+	size_t cuts_open; /* logs that begin later than the database's rows of them */
 	/* Connections for whoever reads on the thread pool. */
 	pthread_mutex_t lock;
 	struct list uploads; /* of pg_blobs.c */
@@ -238,6 +248,15 @@ int pg_load_names(struct session_log *log, bool now);
 void pg_rewind(struct store *store);
 /** Takes away the rows of deleted sessions, little by little. */
 void pg_sweep(struct pg *pg);
+
+/* --- pg_prune.c --- */
+
+/** Of struct store_engine. */
+void pg_prune(struct store *store);
+/** Rows that were to go are gone. */
+void pg_prune_landed(struct session_log *log, const struct pg_part *part);
+/** The log is about to go from memory. */
+void pg_prune_drop(struct session_log *log);
 
 /* --- pg_take.c --- */
 
@@ -334,5 +353,7 @@ int pg_blob_open(struct store *store, const struct blob_place *place);
 /** How much sessions have, for the limits: names, and sizes of blobs. */
 void pg_blobs_count(struct store *store, const PGresult *rows);
 void pg_blobs_finish(struct pg *pg);
+/** Events of this session have been pruned: blobs that only they spoke of go, too, after a day. */
+void pg_blobs_sweep(struct session_log *log);
 
 #endif

@@ -4,6 +4,7 @@
  */
 #include "pg.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -86,8 +87,8 @@ static int keep(struct pg *pg, const struct blob_place *place, const void *bytes
 	PGresult *rows = pg_query(pg,
 		"WITH s AS (SELECT sid FROM holdfast_session WHERE id = $1 AND epoch = $2),"
 		" kept AS (INSERT INTO holdfast_blob (sid, name, bytes) SELECT sid, $3, $4 FROM s"
-		" ON CONFLICT (sid, name) DO NOTHING RETURNING sid)"
-		" SELECT sid, (SELECT count(*) FROM kept) FROM s",
+		" ON CONFLICT (sid, name) DO UPDATE SET at = excluded.at RETURNING xmax = 0 AS is_new)"
+		" SELECT sid, (SELECT count(*) FROM kept WHERE is_new) FROM s",
 		&params);
 	pg_params_finish(&params);
 	int r = !rows ? -EIO : PQntuples(rows) ? 0 : -ENOENT;
@@ -162,4 +163,85 @@ void pg_blobs_count(struct store *store, const PGresult *rows)
 		blobs_add(store, id, (int64_t)blob_room_for((uint64_t)pg_get_bigint(rows, row, 1)));
 		free(id);
 	}
+}
+
+/* --- retention --- */
+
+/* What was sent a moment ago may be for a prompt that somebody is writing. */
+#define YOUNG_MS ((int64_t)86400000)
+/* What looks like a blob's name is taken for one, wherever it stands. */
+#define NAME          "[0-9a-f]{64}"
+#define SHORT_NAME    "left(b.name, 64)"
+#define IS_OLD_ENOUGH "b.at < to_timestamp($3::bigint / 1000.0)"
+static_assert(BLOB_NAME_SIZE - 1 == 64, "the statement below knows how long names are");
+
+static const char blobs_sweep_sql[] =
+	"WITH old AS MATERIALIZED ("
+	"SELECT b.sid, b.name FROM holdfast_blob AS b JOIN holdfast_session AS s USING (sid)"
+	" WHERE s.sid = $1 AND s.fence = $2 AND " IS_OLD_ENOUGH "), told AS MATERIALIZED ("
+	"SELECT DISTINCT m.names[1] AS name FROM holdfast_event AS e,"
+	" regexp_matches(e.line, '" NAME "', 'g') AS m(names)"
+	" WHERE e.sid = $1 AND EXISTS (SELECT FROM old))"
+	" DELETE FROM holdfast_blob AS b USING old WHERE b.sid = old.sid AND b.name = old.name"
+	" AND " IS_OLD_ENOUGH " AND NOT EXISTS (SELECT FROM told AS t WHERE t.name = " SHORT_NAME
+	")"
+	" AND position(" SHORT_NAME " IN $4) = 0"
+	" AND NOT EXISTS (SELECT FROM holdfast_record AS r WHERE r.sid = b.sid"
+	" AND position(convert_to(" SHORT_NAME ", 'UTF8') IN r.data) > 0)"
+	" RETURNING octet_length(b.bytes)::bigint";
+
+struct pg_blob_sweep {
+	uv_work_t work;
+	struct store *store;
+	char *id;
+	uint64_t epoch;
+	struct pg_params params;
+	uint64_t freed;
+};
+
+static void sweep_work(uv_work_t *work)
+{
+	struct pg_blob_sweep *sweep = work->data;
+	PGresult *gone = pg_query(pg_of(sweep->store), blobs_sweep_sql, &sweep->params);
+	for (int row = 0; row < PQntuples(gone); row++) {
+		sweep->freed += blob_room_for((uint64_t)pg_get_bigint(gone, row, 0));
+	}
+	PQclear(gone);
+}
+
+static void sweep_done(uv_work_t *work, int status)
+{
+	struct pg_blob_sweep *sweep = work->data;
+	sweep->store->jobs--;
+	if (sweep->freed && session_log_of(sweep->store, sweep->id, sweep->epoch)) {
+		blobs_add(sweep->store, sweep->id, -(int64_t)sweep->freed);
+	}
+	pg_params_finish(&sweep->params);
+	free(sweep->id);
+	free(sweep);
+}
+
+void pg_blobs_sweep(struct session_log *log)
+{
+	struct store *store = log->store;
+	if (!hash_get(store->blobs.rooms, log->id, strlen(log->id)) || store->closing) {
+		return;
+	}
+	struct pg_blob_sweep *sweep = xcalloc(1, sizeof(*sweep));
+	struct buffer waiting = {0};
+	int64_t before = clock_now_ms(store->ops->clock(store->owner)) - YOUNG_MS;
+	before = log->first_ts && log->first_ts < before ? log->first_ts : before;
+	if (log->owner) {
+		store->ops->append_waiting(log->owner, &waiting);
+	}
+	*sweep =
+		(struct pg_blob_sweep){.store = store, .id = xstrdup(log->id), .epoch = log->epoch};
+	pg_add_bigint(&sweep->params, pg_log_of(log)->sid);
+	pg_add_bigint(&sweep->params, (int64_t)log->fence);
+	pg_add_bigint(&sweep->params, before);
+	pg_add_text(&sweep->params, waiting.data, waiting.len);
+	buffer_finish(&waiting);
+	sweep->work.data = sweep;
+	store->jobs++;
+	uv_queue_work(store->loop, &sweep->work, sweep_work, sweep_done);
 }

@@ -148,9 +148,8 @@ static int see_line(void *arg, uint64_t seq, const char *line, size_t len)
 
 static int check_events(struct pg_session_check *sc)
 {
-	sc->next_seq = sc->meta.first_seq;
-	int r = pg_each_line(
-		&sc->check->database->conn, sc->row.sid, sc->meta.first_seq - 1, see_line, sc);
+	sc->next_seq = sc->meta.first_seq; /* the rows before it went with what says so */
+	int r = pg_each_line(&sc->check->database->conn, sc->row.sid, 0, see_line, sc);
 	sc->check->ops->progress(sc->check->owner, sc->told);
 	bool is_whole = sc->next_seq > sc->meta.max_seq;
 	if (r == 0 && !is_whole && !sc->is_damaged) {

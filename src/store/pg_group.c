@@ -28,7 +28,9 @@ struct pg_log *pg_log_of(const struct session_log *log)
 void pg_log_begin(struct session_log *log, int64_t sid, bool is_new)
 {
 	struct pg_log *kept = xcalloc(1, sizeof(*kept));
-	*kept = (struct pg_log){.sid = sid, .is_new = is_new};
+	*kept = (struct pg_log){
+		.log = log, .sid = sid, .is_new = is_new, .rows_from = log->first_seq};
+	list_init(&kept->prune_link);
 	log->engine_data = kept;
 	log->index.state = INDEX_LOST; /* the database has its own */
 }
@@ -135,9 +137,14 @@ int64_t pg_append(struct session_log *log, const struct record *record)
 static void take_save(struct pg_part *part)
 {
 	struct session_log *log = part->part.log;
+	struct pg_log *kept = pg_log_of(log);
 	struct metadata meta;
 	part->forgets_records = part->forgets_records && list_empty(&part->records);
-	part->trim_before = part->forgets_records ? part->after + 1 : pg_log_of(log)->snapshot;
+	part->trim_before = part->forgets_records ? part->after + 1 : kept->snapshot;
+	if (kept->rows_from < log->first_seq) {
+		part->prune_from = kept->rows_from;
+		part->prune_before = log->first_seq;
+	}
 	part->names_at = log->keys.size;
 	buffer_append(&part->names, log->keys.unwritten.data, log->keys.unwritten.len);
 	metadata_take(log, &meta);
@@ -205,6 +212,9 @@ static void land_save(struct session_log *log, const struct pg_part *part)
 		kept->has_records = false;
 		kept->snapshot = 0;
 		log->snapshot_round = 0; /* what comes next begins with one */
+	}
+	if (part->prune_before) {
+		pg_prune_landed(log, part);
 	}
 }
 
@@ -350,6 +360,7 @@ void pg_drop(struct session_log *log)
 	if (!kept) {
 		return;
 	}
+	pg_prune_drop(log);
 	if (kept->gathering) {
 		part_free(kept->gathering);
 	}
@@ -374,6 +385,7 @@ void pg_groups_init(struct pg *pg)
 {
 	list_init(&pg->gather.parts);
 	list_init(&pg->flight.parts);
+	list_init(&pg->prunes);
 	pg->gather.lsn = 1;
 }
 

@@ -60,6 +60,7 @@ struct pg_page {
 	struct log_read *base;
 	struct pg *pg;
 	int64_t sid;
+	uint64_t first_seq; /* with which the session begins by now; 0: nobody has looked */
 };
 
 /* As many as fit, and one at least: from the front, or from the end. */
@@ -89,9 +90,25 @@ static int take_lines(struct log_read *read, const PGresult *rows)
 		next = event->seq + 1;
 	}
 	uint64_t from = read->page.from;
-	bool fits = read->page.is_fixed_at_end ? !count || next == read->page.to + 1
-					       : count && next - (uint64_t)count == from;
+	bool fits = read->page.is_fixed_at_end
+			    ? (count ? next == read->page.to + 1 : read->hot_count > 0)
+			    : count && next - (uint64_t)count == from;
 	return fits ? 0 : -EBADMSG;
+}
+
+/** What is not there may have been pruned; of our own logs we know that. */
+static uint64_t read_first_seq(struct pg *pg, int64_t sid)
+{
+	struct pg_params params = {0};
+	pg_add_bigint(&params, sid);
+	PGresult *rows = pg_query(pg,
+		"SELECT coalesce(substring(metadata FROM '\"first_seq\":([0-9]+)')::bigint, 0)"
+		" FROM holdfast_session WHERE sid = $1",
+		&params);
+	uint64_t seq = PQntuples(rows) ? (uint64_t)pg_get_bigint(rows, 0, 0) : 0;
+	PQclear(rows);
+	pg_params_finish(&params);
+	return seq;
 }
 
 static void page_work(uv_work_t *work)
@@ -111,8 +128,18 @@ static void page_work(uv_work_t *work)
 	pg_add_bigint(&params, at_end && read->hot_count ? 0 : 1);
 	PGresult *rows = pg_query(page->pg, at_end ? PAGE_SQL("DESC") : PAGE_SQL(""), &params);
 	read->status = rows ? take_lines(read, rows) : -EIO;
+	if (read->status == -EBADMSG && read->mirror) {
+		page->first_seq = read_first_seq(page->pg, page->sid);
+	}
 	PQclear(rows);
 	pg_params_finish(&params);
+}
+
+/** Another node has pruned what was to be read, and has not told yet. */
+static void note_pruned(struct log_read *read, uint64_t first_seq)
+{
+	uint64_t end = session_log_last_seq(read->mirror) + 1;
+	session_log_mirror_prune(read->mirror, first_seq < end ? first_seq : end);
 }
 
 static void page_done(uv_work_t *work, int status)
@@ -120,9 +147,11 @@ static void page_done(uv_work_t *work, int status)
 	struct pg_page *page = work->data;
 	struct log_read *read = page->base;
 	read->store->jobs--;
-	if (read->status == 0 && !read->is_mirror &&
+	if (read->status == 0 && !read->mirror &&
 		!session_log_of(read->store, read->id, read->epoch)) {
 		read->status = -ENOENT; /* it has been deleted meanwhile */
+	} else if (read->done && page->first_seq) {
+		note_pruned(read, page->first_seq);
 	}
 	free(page);
 	log_read_end(read);

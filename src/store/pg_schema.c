@@ -49,6 +49,8 @@ static const char *const steps[] = {
 	" noted bigint NOT NULL, n bigint NOT NULL);",
 	/* 5: a migration that is not over; servers keep away */
 	"CREATE TABLE holdfast_moving (source text NOT NULL);",
+	/* 6: how old blobs are, for retention */
+	"ALTER TABLE holdfast_blob ADD COLUMN at timestamptz NOT NULL DEFAULT now();",
 };
 
 #define VERSION (sizeof(steps) / sizeof(steps[0]))

@@ -173,6 +173,9 @@ static struct session_log *begin_log(
 		log->size = log->written = meta->log_size;
 		log->keys.size = meta->keys_size;
 		log->keys.input_names = meta->input_names;
+		/* What became of blobs when the last owner pruned it, nobody here knows. */
+		pg_log_of(log)->rows_from = meta->first_seq;
+		pg_log_of(log)->pruned_bytes = meta->first_seq > 1 ? UINT64_MAX / 2 : 0;
 	}
 	return log;
 }

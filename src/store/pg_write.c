@@ -47,6 +47,14 @@ static const char append_sql[] =
 	" WHERE r.sid = t.sid AND r.n < t.before AND won.sid = t.sid"
 	") SELECT place FROM won";
 
+/* What was pruned of those among them whose metadata says so by now. */
+static const char prune_sql[] =
+	"DELETE FROM holdfast_event AS e"
+	" USING unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[])"
+	" AS p(sid, fence, last, first, before), holdfast_session AS s"
+	" WHERE s.sid = p.sid AND s.fence = p.fence AND s.last_record = p.last"
+	" AND e.sid = p.sid AND e.seq >= p.first AND e.seq < p.before";
+
 static const char delete_sql[] =
 	"WITH gone AS ("
 	"DELETE FROM holdfast_session AS s"
@@ -185,6 +193,28 @@ static void put_deleted(struct pg_part **parts, size_t count, struct pg_params *
 	}
 }
 
+static bool put_pruned(struct pg_part **parts, size_t count, struct pg_params *params)
+{
+	int sid = pg_add_array(params, PG_BIGINT_ARRAY);
+	int fence = pg_add_array(params, PG_BIGINT_ARRAY);
+	int last = pg_add_array(params, PG_BIGINT_ARRAY);
+	int first = pg_add_array(params, PG_BIGINT_ARRAY);
+	int before = pg_add_array(params, PG_BIGINT_ARRAY);
+	bool found = false;
+	for (size_t i = 0; i < count; i++) {
+		const struct pg_part *part = parts[i];
+		if (part->prune_before) {
+			pg_put_bigint(params, sid, part->sid);
+			pg_put_bigint(params, fence, (int64_t)part->fence_now);
+			pg_put_bigint(params, last, (int64_t)part->last);
+			pg_put_bigint(params, first, (int64_t)part->prune_from);
+			pg_put_bigint(params, before, (int64_t)part->prune_before);
+			found = true;
+		}
+	}
+	return found;
+}
+
 /* Places of the parameters of append_sql. */
 struct append_places {
 	int sid, fence, after, last, metadata;
@@ -310,7 +340,7 @@ static bool take_winners(struct pg_part **parts, size_t count, const PGresult *w
 	return is_in_doubt;
 }
 
-#define STATEMENTS_MAX 5
+#define STATEMENTS_MAX 6
 
 /** 1: it is done, but the database warns that it may not be where it should, or it is not known of all. */
 static int try_group(struct pg *pg, char **ret_why)
@@ -326,6 +356,9 @@ static int try_group(struct pg *pg, char **ret_why)
 	put_appends(parts, part_count, &params[1]);
 	size_t append = count;
 	statements[count++] = (struct pg_statement){1, append_sql, &params[1], NULL};
+	if (put_pruned(parts, part_count, &params[5])) {
+		statements[count++] = (struct pg_statement){5, prune_sql, &params[5], NULL};
+	}
 	if (put_deletions(parts, part_count, &params[2])) {
 		statements[count++] = (struct pg_statement){2, delete_sql, &params[2], NULL};
 		put_deleted(parts, part_count, &params[4]);

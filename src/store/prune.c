@@ -1,5 +1,6 @@
 /*
- * Retention: events that are no longer to be kept leave a log from its front. First only first_seq
+ * Retention: events that are no longer to be kept leave a log from its front. Which these are is the
+ * same with every engine; what becomes of them in a database is in pg_prune.c. In files first only first_seq
  * moves (metadata.json says so, and where its line starts), which costs nothing; once half of the
  * file is pruned lines, the rest is written to a new file that takes its place. Numbers stay.
  *
@@ -49,7 +50,7 @@ static bool is_too_long(const struct session_log *log)
 	return keep && log->first_seq < log->last_seq && log->size - log->first_at > keep;
 }
 
-void prune_look(struct store *store)
+void prune_each_due(struct store *store, void (*begin)(struct session_log *log))
 {
 	int64_t ts = oldest_ts(store);
 	int64_t now = now_ms(store);
@@ -59,14 +60,19 @@ void prune_look(struct store *store)
 			      ages_true_ts(&store->ages, log->first_ts, now) < ts;
 		if (is_due && log->first_seq <= log->last_seq && !log->wants_prune) {
 			log->wants_prune = true;
-			checkpoint_log(log);
+			begin(log);
 		}
 	}
 }
 
+void prune_look(struct store *store)
+{
+	prune_each_due(store, checkpoint_log);
+}
+
 static void handle_timer(uv_timer_t *timer)
 {
-	prune_look(timer->data);
+	store_prune(timer->data);
 }
 
 void prune_init(struct store *store)
@@ -86,16 +92,17 @@ void prune_finish(struct store *store)
 
 /* --- the loop's side --- */
 
-void prune_begin(struct session_log *log, struct prune *ret)
+bool prune_may_begin(const struct session_log *log)
+{
+	const struct store *store = log->store;
+	/* While the store closes, the owners are gone: nobody says what still needs its events. */
+	return log->wants_prune && !store->closing &&
+	       (!log->owner || store->ops->may_prune(log->owner));
+}
+
+void prune_take(struct session_log *log, struct prune *ret)
 {
 	struct store *store = log->store;
-	*ret = (struct prune){0};
-	/* While the store closes, the owners are gone: nobody says what still needs its events. */
-	if (!log->wants_prune || store->closing || log->index.state == INDEX_BUILDING ||
-		(log->owner && !store->ops->may_prune(log->owner))) {
-		return; /* the timer comes again, or the next start */
-	}
-	log->is_frozen = true;
 	*ret = (struct prune){.wanted = true,
 		.keep_seq = oldest_seq(log),
 		.keep_ts = oldest_ts(store),
@@ -107,6 +114,15 @@ void prune_begin(struct session_log *log, struct prune *ret)
 	if (log->owner) {
 		store->ops->append_waiting(log->owner, &ret->waiting);
 	}
+}
+
+void prune_begin(struct session_log *log, struct prune *ret)
+{
+	*ret = (struct prune){0};
+	if (prune_may_begin(log) && log->index.state != INDEX_BUILDING) {
+		log->is_frozen = true;
+		prune_take(log, ret);
+	} /* else the timer comes again, or the next start */
 }
 
 /** The log is another file now: what is known of places in it is moved or forgotten. */
@@ -125,16 +141,21 @@ static void move_log(struct session_log *log, const struct metadata *meta)
 	log_index_take(log, meta->max_seq + 1 - meta->base_seq);
 }
 
+void prune_tell(const struct session_log *log, uint64_t count)
+{
+	if (count) {
+		diag(DIAG_INFO, "session %s: %llu events are pruned; it begins with seq %llu now",
+			log->id, (unsigned long long)count, (unsigned long long)log->first_seq);
+	}
+}
+
 static void take_start(struct session_log *log, const struct metadata *meta)
 {
 	uint64_t pruned = meta->first_seq - log->first_seq;
 	log->first_seq = meta->first_seq;
 	log->first_at = meta->first_at;
 	log->first_ts = meta->first_ts;
-	if (pruned) {
-		diag(DIAG_INFO, "session %s: %llu events are pruned; it begins with seq %llu now",
-			log->id, (unsigned long long)pruned, (unsigned long long)log->first_seq);
-	}
+	prune_tell(log, pruned);
 }
 
 void prune_end(struct session_log *log, const struct metadata *meta, bool has_new_file)
@@ -154,44 +175,39 @@ void prune_end(struct session_log *log, const struct metadata *meta, bool has_ne
 
 /* --- the thread pool's side --- */
 
-struct search {
-	const struct prune *prune;
-	struct metadata *meta;
-	bool found; /* meta has the first that stays */
-	bool may_be_younger; /* as far as is known: it goes if one with a later ts follows */
-};
-
-/** A line that cannot be read goes with those around it. */
-static int see_line(void *arg, const struct event_view *view, uint64_t offset, size_t len)
+bool prune_search_line(
+	struct prune_search *search, uint64_t seq, int64_t ts, uint64_t offset, size_t len)
 {
-	struct search *search = arg;
-	struct metadata *meta = search->meta;
-	if (!view) {
-		return 0;
-	}
 	const struct prune *prune = search->prune;
-	int64_t true_ts = ages_true_ts(&prune->ages, view->ts, prune->now);
+	struct metadata *meta = search->meta;
+	int64_t true_ts = ages_true_ts(&prune->ages, ts, prune->now);
 	bool fits = !prune->keep_bytes || meta->log_size - offset <= prune->keep_bytes ||
 		    offset + len >= meta->log_size;
-	bool is_kept = view->seq >= prune->keep_seq && true_ts >= prune->keep_ts && fits;
+	bool is_kept = seq >= prune->keep_seq && true_ts >= prune->keep_ts && fits;
 	/*
 	 * The clock was ahead, and has been set back. The last ts that a session was given then, it
 	 * has been given ever since: how old those events are is not known.
 	 */
-	bool may_be_younger = true_ts < view->ts && view->seq >= prune->keep_seq && fits;
-	if (!search->may_be_younger || view->ts > meta->first_ts) {
-		meta->first_seq = view->seq;
+	bool may_be_younger = true_ts < ts && seq >= prune->keep_seq && fits;
+	if (!search->may_be_younger || ts > meta->first_ts) {
+		meta->first_seq = seq;
 		meta->first_at = offset;
-		meta->first_ts = view->ts;
+		meta->first_ts = ts;
 		search->may_be_younger = may_be_younger;
 	}
 	search->found = is_kept || may_be_younger;
 	return is_kept;
 }
 
+/** A line that cannot be read goes with those around it. */
+static int see_line(void *arg, const struct event_view *view, uint64_t offset, size_t len)
+{
+	return view && prune_search_line(arg, view->seq, view->ts, offset, len);
+}
+
 int prune_find(const struct prune *prune, int fd, struct metadata *meta)
 {
-	struct search search = {.prune = prune, .meta = meta};
+	struct prune_search search = {.prune = prune, .meta = meta};
 	int r = log_scan(fd, meta->first_at, meta->log_size, see_line, &search);
 	if (r >= 0 && !search.found) {
 		meta->first_seq = meta->max_seq + 1;

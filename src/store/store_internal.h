@@ -8,6 +8,7 @@
 #include "journal_read.h"
 #include "left_out.h"
 #include "names.h"
+#include "prune.h"
 
 #include "holdfast/buffer.h"
 #include "holdfast/disk.h"
@@ -513,40 +514,6 @@ int metadata_open_folder(int sessions_fd, const char *id, uint64_t epoch);
 /** As the log's files are now; metadata_finish() frees what it copies. */
 void metadata_take(const struct session_log *log, struct metadata *ret);
 void metadata_append(const char *id, const struct metadata *meta, struct buffer *out);
-
-/* prune.c */
-/** What of a log may go. Plain data: the thread pool has no log. */
-struct prune {
-	bool wanted;
-	uint64_t keep_seq; /* events before it */
-	int64_t keep_ts; /* and events older than this, in ms since 1970 */
-	uint64_t keep_bytes; /* and events in front of so many bytes; 0: those may be any number */
-	struct ages ages; /* by which events may be younger than they tell */
-	int64_t now;
-	uint64_t rewrite_size; /* so many bytes of pruned lines are worth a new file */
-	bool sweeps; /* blobs of pruned events go, too */
-	struct buffer waiting; /* prompts that wait, as JSON: their blobs stay. Owned */
-};
-/** Of struct store_engine. */
-void prune_look(struct store *store);
-void prune_init(struct store *store);
-void prune_finish(struct store *store);
-/** What is to be pruned of a log that is about to be checkpointed; freezes the log then. */
-void prune_begin(struct session_log *log, struct prune *ret);
-/**
- * Moves first_seq over what may go: changes `meta` and nothing else. The log's file is open as
- * `fd`. Thread pool.
- */
-int prune_find(const struct prune *prune, int fd, struct metadata *meta);
-/** Whether the file is worth writing anew. */
-bool prune_is_due(const struct prune *prune, const struct metadata *meta);
-/** Writes events.jsonl without the pruned lines, and changes `meta`. Thread pool. */
-int prune_rewrite(int dir_fd, int fd, struct metadata *meta);
-/**
- * The log takes what has been pruned, and is thawed. `meta` NULL: nothing was; has_new_file: there
- * is a new file in place.
- */
-void prune_end(struct session_log *log, const struct metadata *meta, bool has_new_file);
 
 /* store_clock.c */
 /** Of struct store_engine. */

@@ -7,8 +7,10 @@
 #include "holdfast/loop.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* --- the writer's thread --- */
 
@@ -37,13 +39,15 @@ static struct pg *make(struct store *store, const struct store_place *place)
 	pg->retry = loop_timer(store->loop, pg);
 	pg_nodes_init(pg, place);
 	pg_shelf_init(pg);
+	prune_init(store);
 	return pg;
 }
 
 static int open_store(struct store *store, const struct store_place *place, char **ret_why)
 {
 	struct pg *pg = make(store, place);
-	store->dir_fd = store->sessions_fd = store->lock_fd = -1;
+	store->sessions_fd = store->lock_fd = -1;
+	store->dir_fd = open(place->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	char *why = NULL;
 	int r = pg_nodes_name(pg, place->dir, &why);
 	if (r == 0 && !store_postgres_check(pg->address, &why)) {
@@ -59,6 +63,8 @@ static int open_store(struct store *store, const struct store_place *place, char
 	}
 	free(why);
 	pg_nodes_begin(pg);
+	store_clock_begin(store);
+	store_clock_write(store);
 	store_recovered(store);
 	store->opening = false;
 	r = pg_sync(store);
@@ -147,6 +153,7 @@ static bool close_store(struct store *store)
 	}
 	bool is_idle = loop_run_until(store->loop, has_no_jobs, store, store->limits->stop_wait_ms);
 	if (is_idle) {
+		store_clock_write(store);
 		pg_nodes_leave(pg);
 	}
 	return is_idle;
@@ -156,6 +163,7 @@ static void free_state(struct store *store)
 {
 	struct pg *pg = pg_of(store);
 	loop_close(pg->retry);
+	prune_finish(store);
 	worker_destroy(pg->writer);
 	pg_groups_finish(pg);
 	pg_blobs_finish(pg);
@@ -165,6 +173,9 @@ static void free_state(struct store *store)
 		pg_disconnect(&pg->readers[--pg->reader_count]);
 	}
 	pthread_mutex_destroy(&pg->lock);
+	if (store->dir_fd >= 0) {
+		close(store->dir_fd);
+	}
 	free(pg->address);
 	free(pg);
 }
@@ -216,15 +227,6 @@ static void begin_mirror(struct session_log *log, uint64_t number)
 	pg_log_begin(log, (int64_t)number, false);
 }
 
-static int64_t now_ms(struct store *store)
-{
-	return clock_now_ms(store->ops->clock(store->owner));
-}
-
-static void prune(struct store *store)
-{
-}
-
 static bool has_lease(const struct store *store)
 {
 	return pg_nodes_has_lease(pg_of(store));
@@ -253,8 +255,8 @@ const struct store_engine store_postgres = {
 	.remove = pg_remove,
 	.drop = pg_drop,
 	.change_epoch = change_epoch,
-	.now = now_ms,
-	.prune = prune,
+	.now = store_clock_now,
+	.prune = pg_prune,
 	.is_left_out = is_left_out,
 	.seek = pg_seek,
 	.node_key = pg_node_key,

@@ -3,14 +3,15 @@
 // watched all the time, who lost the connection 20 times, who comes later and who comes after a crash see the same.
 
 import assert from 'node:assert/strict';
-import { readFileSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { expectedOf, recordedAgents } from '../support/acp_recording.mjs';
 import { assertWhole } from '../support/blocks.mjs';
 import { watchWithBreaks } from '../support/breaks.mjs';
-import { assertSameText, readLog, withoutText } from '../support/log.mjs';
+import { assertSameText, logText, readLog, withoutText } from '../support/log.mjs';
 import { Observer } from '../support/observer.mjs';
+import { partOf } from '../support/part.mjs';
 import { randomNumbers } from '../support/recording.mjs';
 import { Server, replayAgent, runToEnd, scratchDir } from '../support/server.mjs';
 
@@ -160,7 +161,7 @@ async function check(t, server, { id, watching, expected }) {
 }
 
 /** The bytes of a session's log. */
-const logBytes = (server, id) => readFileSync(join(server.dataDir, 'sessions', id, 'events.jsonl'));
+const logBytes = (server, id) => Buffer.from(logText(server, id));
 
 /** After a crash: the log is the same byte for byte, and so is what each observer gets, and goes on with. Gives what follows. */
 async function checkAfterCrash(t, server, id, { loaded, epoch }, before) {
@@ -188,12 +189,12 @@ async function crash(t, server, checked) {
 	}
 	assert.ok(added.every(({ type, data }) => type === 'agent_stopped' && data.reason === 'server_restart'));
 	await server.stop();
-	const { code, stdout } = await runToEnd(['verify', server.dataDir]);
+	const { code, stdout } = await runToEnd(['verify', server.store]);
 	assert.match(stdout, /: clean\n$/);
 	assert.equal(code, 0);
 }
 
-const recordings = recordedAgents();
+const recordings = process.env.HOLDFAST_TEST_STORE ? partOf(recordedAgents()) : recordedAgents(); // with files, all of them
 
 test(`the recordings of real agents: ${recordings.length} processes, ${SPEED} times as fast`, { concurrency: AT_ONCE }, async (t) => {
 	const setup = await startServer(t);

@@ -21,8 +21,9 @@ export function logText(server, sessionId) {
 	if (!host) {
 		return readFileSync(join(server.dataDir, 'sessions', sessionId, 'events.jsonl'), 'utf8');
 	}
-	const sql = `SELECT line FROM holdfast_event JOIN holdfast_session USING (sid) WHERE id = '${sessionId}' ORDER BY seq`;
-	return `${ask(host, databaseOf(server.dataDir), sql)}\n`.trimStart();
+	// As hex digits: psql leaves out characters that it does not take for text.
+	const sql = `SELECT encode(convert_to(line || chr(10), 'UTF8'), 'hex') FROM holdfast_event JOIN holdfast_session USING (sid) WHERE id = '${sessionId}' ORDER BY seq`;
+	return Buffer.from(ask(host, databaseOf(server.dataDir), sql).replaceAll('\n', ''), 'hex').toString();
 }
 
 /**

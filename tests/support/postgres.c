@@ -152,8 +152,11 @@ int postgres_count_events(const char *id)
 
 /* --- lost answers --- */
 
-#define LAST_RECORDS "SELECT coalesce(sum(last_record), 0) FROM holdfast_session"
-#define WAITING      "SELECT count(*) FROM pg_locks WHERE NOT granted"
+/* What a group changes: records, or, if events are pruned, those. */
+#define LAST_RECORDS                                                                             \
+	"SELECT coalesce(sum(last_record), 0) * 1000000 + (SELECT count(*) FROM holdfast_event)" \
+	" FROM holdfast_session"
+#define WAITING "SELECT count(*) FROM pg_locks WHERE NOT granted"
 
 static long records_before;
 
