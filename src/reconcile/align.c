@@ -241,13 +241,15 @@ static void place_turns(struct align *align)
 {
 	struct track *track = align->track;
 	for (size_t i = 0; i < align->items.turn_count; i++) {
-		align->turns[i] = (struct turns){align->is_live ? SIZE_MAX : 0, 0};
+		align->turns[i] = align->phase == PHASE_LIVE
+					  ? (struct turns){SIZE_MAX, 0}
+					  : (struct turns){0, track->turn_count - 1};
 	}
-	if (!align->is_live) {
+	if (align->phase != PHASE_LIVE) {
 		return;
 	}
 	for (size_t i = 0; i < track->unit_count; i++) {
-		track->units[i].is_told = false;
+		track->units[i].is_told = track->units[i].is_told_whole = false;
 	}
 	for (size_t i = 0; i < align->links.count; i++) {
 		const struct link *link = &align->links.list[i];
@@ -316,29 +318,31 @@ static void release_calls(struct align *align)
 	for (size_t i = 0; i < align->items.calls->call_count; i++) {
 		align->items.calls->calls[i].taken_by = SIZE_MAX;
 	}
-	for (size_t i = 0; i < align->track->call_count; i++) {
+	for (size_t i = 0; align->phase != PHASE_LATE && i < align->track->call_count; i++) {
 		align->track->calls[i].taken_by = SIZE_MAX;
 	}
 }
 
 /* --- all of it --- */
 
-/** Whether the log's newest turn is told to its end. */
-static bool is_complete(const struct align *align)
+/**
+ * Whether the log's newest turn is told: its prompt, each message, the last call, and the last thought
+ * if nothing came behind it (some agents tell no thoughts). Not only its end: what was told too late
+ * stands there.
+ */
+static bool is_complete(const struct track *track)
 {
-	const struct track *track = align->track;
 	size_t turn = track->turn_count - 1;
-	size_t last = SIZE_MAX;
 	for (size_t i = track->unit_count; i > 0 && track->units[i - 1].turn == turn; i--) {
 		const struct unit *unit = &track->units[i - 1];
-		if (unit->said == SAID_PROMPT && !unit->is_told) {
+		bool is_needed = unit->said != SAID_THOUGHT || unit->seq + 1 == track->seq_count;
+		bool is_told = unit->said == SAID_PROMPT ? unit->is_told : unit->is_told_whole;
+		if (is_needed && !is_told) {
 			return false;
 		}
-		last = last == SIZE_MAX && unit->said == SAID_MESSAGE ? i - 1 : last;
 	}
 	bool has_calls = track->call_count > 0 && track->calls[track->call_count - 1].turn == turn;
-	return (last == SIZE_MAX || track->units[last].is_told) &&
-	       (!has_calls || track->calls[track->call_count - 1].taken_by != SIZE_MAX);
+	return !has_calls || track->calls[track->call_count - 1].taken_by != SIZE_MAX;
 }
 
 /** A short text may be there by chance. */
@@ -352,21 +356,23 @@ static void note_met(struct align *align)
 	}
 }
 
-static void align_track(struct align *align, struct track *track, bool is_live)
+static void align_track(struct align *align, struct track *track, enum phase phase)
 {
 	align->track = track;
-	align->is_live = is_live;
+	align->phase = phase;
 	align->turns = xcalloc(align->items.turn_count, sizeof(*align->turns));
 	align->work += align->items.count + track->unit_count + hash_count(align->logged->names);
 	release_calls(align);
 	make_groups(align);
 	find_prompts(align);
 	links_find(align);
-	if (is_live) {
+	if (phase == PHASE_LIVE) {
 		align->work += LOOK_WORK * align->links.count;
 		choose_turns(align);
 		place_turns(align);
 		drop_misplaced(align);
+	} else if (phase == PHASE_LATE) {
+		late_keep_links(align);
 	}
 	choose_texts(align);
 	choose_calls(align);
@@ -374,13 +380,23 @@ static void align_track(struct align *align, struct track *track, bool is_live)
 	note_met(align);
 	align_walk(align);
 	judge_calls(align);
-	align->is_complete = is_live ? is_complete(align) : align->is_complete;
 	links_finish(&align->links);
 	free(align->turns);
 	free(align->prompts);
 	free(align->order);
 	free(align->rank);
 	free(align->group_from);
+}
+
+/** Whether a text or a call was not found. */
+static bool has_left(const struct align *align)
+{
+	bool has = align->parts.count > 0;
+	for (size_t i = 0; i < align->items.count && !has; i++) {
+		const struct item *item = &align->items.list[i];
+		has = item->call != SIZE_MAX && !item->is_logged && !item->has_call;
+	}
+	return has;
 }
 
 void align_run(struct align *align, const struct told *told, struct logged *logged)
@@ -396,8 +412,12 @@ void align_run(struct align *align, const struct told *told, struct logged *logg
 		}
 	}
 	for (size_t i = 0; i < logged->track_count && !align_is_exhausted(align); i++) {
-		align_track(align, logged->tracks[i], i == 0);
+		align_track(align, logged->tracks[i], i ? PHASE_RECOVERED : PHASE_LIVE);
 	}
+	if (has_left(align) && !align_is_exhausted(align)) {
+		align_track(align, logged->tracks[0], PHASE_LATE);
+	}
+	align->is_complete = is_complete(logged->tracks[0]);
 }
 
 void align_finish(struct align *align)

@@ -9,6 +9,8 @@
  *   (chain.c);
  * - what lies between two links of the chain is compared where it is, however short it is
  *   (walk.c).
+ *
+ * In the end what is left of both is compared once more, wherever it is (late.c).
  */
 #ifndef HOLDFAST_RECONCILE_ALIGN_H
 #define HOLDFAST_RECONCILE_ALIGN_H
@@ -59,6 +61,9 @@ struct parts {
 	size_t count;
 };
 
+/* What is compared with what is told; `late` comes last, see late.c. */
+enum phase { PHASE_LIVE, PHASE_RECOVERED, PHASE_LATE };
+
 /* Which turns of the log a turn that is told can be; none if `from` is above `to`. */
 struct turns {
 	size_t from;
@@ -69,12 +74,12 @@ struct align {
 	struct logged *logged;
 	struct items items;
 	struct parts parts;
-	bool is_complete; /* the newest turn of the log was told to its end */
+	bool is_complete; /* the newest turn of the log was told */
 	size_t first_met; /* the first item that the log has for certain; SIZE_MAX: none */
 	size_t work; /* about the bytes that were looked through */
 	/* Of the track that is looked at now. */
 	struct track *track;
-	bool is_live; /* it is what was heard live */
+	enum phase phase;
 	struct links links;
 	struct turns *turns; /* for each turn that is told */
 	size_t *prompts; /* for each turn of the log its prompt's unit; SIZE_MAX: none */
@@ -121,5 +126,10 @@ void chain_choose(struct link *links, size_t count, size_t log_size, bool later)
 
 /** Replaces the parts by what is left of them. */
 void align_walk(struct align *align);
+
+/* late.c */
+
+/** Keeps the links to what of the track was not told in its place, as far as it may be told late. */
+void late_keep_links(struct align *align);
 
 #endif

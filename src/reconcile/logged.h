@@ -31,7 +31,8 @@ struct unit {
 	size_t len; /* never 0 */
 	size_t turn;
 	size_t seq; /* among all of the track */
-	bool is_told; /* of the log's: the agent tells it, too */
+	bool is_told; /* of the log's: the agent tells it, too, or its beginning */
+	bool is_told_whole;
 };
 
 /* One tool call. Another one may have the same id: agents count theirs anew after a restart. */

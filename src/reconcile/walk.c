@@ -47,6 +47,12 @@ static struct unit *unit_at(const struct walk *walk, size_t rank)
 	return &walk->align->track->units[walk->align->order[rank]];
 }
 
+/** What the log has is told once: then units that are told are passed over. */
+static bool is_late(const struct walk *walk)
+{
+	return walk->align->phase == PHASE_LATE;
+}
+
 /** Follows both as far as they are the same: whole units, or a part of one at the end. */
 static struct walked go_from(struct walk *walk, const struct gap *gap, struct place place)
 {
@@ -56,9 +62,10 @@ static struct walked go_from(struct walk *walk, const struct gap *gap, struct pl
 		const struct unit *unit = unit_at(walk, walked.place.rank);
 		size_t rest = unit->len - walked.place.off;
 		size_t end = unit->at + unit->len;
-		size_t len = unit->turn > gap->turns.to
-				     ? 0
-				     : align_common(walk->align, at, gap->to, end - rest, end);
+		bool is_passed = unit->turn > gap->turns.to ||
+				 (is_late(walk) && unit->is_told && !walked.place.off);
+		size_t len =
+			is_passed ? 0 : align_common(walk->align, at, gap->to, end - rest, end);
 		if (len < rest && at + len < gap->to) {
 			return walked;
 		}
@@ -98,6 +105,7 @@ static void take(struct walk *walk, struct gap *gap, struct place from, struct w
 {
 	for (size_t rank = from.rank; rank < walked.place.rank + (walked.place.off > 0); rank++) {
 		unit_at(walk, rank)->is_told = true;
+		unit_at(walk, rank)->is_told_whole = rank < walked.place.rank;
 	}
 	walk->cursors[gap->group] = walked.place;
 	gap->at += walked.len;
@@ -123,10 +131,17 @@ static bool is_found(
 	return walked.len && is_last_of_turn(walk, gap, walked.place.rank - 1);
 }
 
-static void skip_earlier_turns(struct walk *walk, const struct gap *gap)
+/** Units of earlier turns, and late those that are told. */
+static bool is_behind(const struct walk *walk, const struct gap *gap, struct place place)
+{
+	const struct unit *unit = unit_at(walk, place.rank);
+	return unit->turn < gap->turns.from || (is_late(walk) && unit->is_told && !place.off);
+}
+
+static void skip_earlier(struct walk *walk, const struct gap *gap)
 {
 	struct place *cursor = &walk->cursors[gap->group];
-	while (cursor->rank < gap->limit && unit_at(walk, cursor->rank)->turn < gap->turns.from) {
+	while (cursor->rank < gap->limit && is_behind(walk, gap, *cursor)) {
 		*cursor = (struct place){cursor->rank + 1, 0};
 	}
 }
@@ -135,7 +150,7 @@ static void walk_gap(struct walk *walk, struct gap gap)
 {
 	bool is_placed = gap.turns.from <= gap.turns.to;
 	if (is_placed) {
-		skip_earlier_turns(walk, &gap);
+		skip_earlier(walk, &gap);
 	}
 	while (is_placed && gap.at < gap.to && !align_is_exhausted(walk->align)) {
 		struct place cursor = walk->cursors[gap.group];
@@ -221,7 +236,7 @@ static bool is_in_frame(const struct walk *walk, const struct item *item)
 {
 	struct align *align = walk->align;
 	struct turns turns = align->turns[item->turn];
-	for (size_t turn = turns.from; align->is_live && turn <= turns.to; turn++) {
+	for (size_t turn = turns.from; align->phase == PHASE_LIVE && turn <= turns.to; turn++) {
 		size_t prompt = align->prompts[turn];
 		if (prompt == SIZE_MAX || !walk->is_answered[turn]) {
 			continue;
@@ -238,9 +253,10 @@ static bool is_in_frame(const struct walk *walk, const struct item *item)
 static void walk_prompt(struct walk *walk, size_t part)
 {
 	const struct part *of = &walk->align->parts.list[part];
-	bool is_logged = next_link(walk, part) != NULL ||
-			 is_in_frame(walk, &walk->align->items.list[of->item]);
-	if (!is_logged) {
+	const struct link *link = next_link(walk, part);
+	if (link) {
+		walk->align->track->units[link->place].is_told = true;
+	} else if (!is_in_frame(walk, &walk->align->items.list[of->item])) {
 		parts_add(&walk->left, of->item, of->from, of->to);
 	}
 }
@@ -318,7 +334,9 @@ void align_walk(struct align *align)
 		.cursors = xcalloc(align->group_count, sizeof(struct place)),
 		.limits = xcalloc(align->parts.count + 1, sizeof(size_t))};
 	for (size_t i = 0; i < align->group_count; i++) {
-		walk.cursors[i].rank = align->group_from[i];
+		/* Late, only a name or a link says where it is. */
+		bool begins = !is_late(&walk) || i >= SAID_COUNT;
+		walk.cursors[i].rank = align->group_from[i + !begins];
 	}
 	find_limits(&walk);
 	walk_parts(&walk, false);

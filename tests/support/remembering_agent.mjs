@@ -75,7 +75,7 @@ async function load(id, { sessionId }) {
 		return;
 	}
 	const entries = readFileSync(fileOf(sessionId), 'utf8').split('\n').filter(Boolean).map(JSON.parse);
-	const answerAt = random(4) === 0 ? random(entries.length + 1) : entries.length;
+	const answerAt = random(2) === 0 ? random(entries.length + 1) : entries.length;
 	for (const [i, { kind, text, messageId, toolCallId }] of entries.entries()) {
 		if (i === answerAt) {
 			send({ id, result: null });

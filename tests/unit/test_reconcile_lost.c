@@ -359,6 +359,96 @@ static void test_text_around_a_call(void **state)
 	expect_added(story, "[]");
 }
 
+/* What an agent told of its first turn only when the second had its prompt, and so is in that one. */
+struct late_case {
+	const char *name; /* of the messages; NULL: none */
+	const char *thought_name;
+	const char *text;
+	const char *call;
+};
+
+static const struct late_case late_cases[] = {
+	{"m2", "m3", SENTENCE, "c1"},
+	{"m2", "m3", "Yes.", "c1"},
+	{NULL, NULL, SENTENCE, "c1"},
+	{NULL, NULL, SENTENCE, "a-name-that-is-long-enough"},
+};
+
+/** The log is told, and the rest of a message of which the log has only a part. */
+static void test_told_too_late(void **state)
+{
+	for (size_t i = 0; i < sizeof(late_cases) / sizeof(late_cases[0]); i++) {
+		const struct late_case *c = &late_cases[i];
+		struct story *story = story_new();
+		log_prompt(story->log, "go on");
+		said_as(story->log, c->name ? "m1" : NULL, "Now I look at the files.");
+		log_prompt(story->log, "go on");
+		said_as(story->log, c->name ? "m4" : NULL, "I go on with the next of them.");
+		log_append(story->log, "agent_thought",
+			json_pack("{s:s}", "text", "What else is there?\n\nNothing."),
+			c->thought_name);
+		said_as(story->log, c->name, c->text);
+		called(story->log, c->call, "Read");
+		said_as(story->log, c->name ? "m5" : NULL, "That is all of it.");
+		tell_user(story->told, "go on");
+		tell_as(story->told, c->name ? "m1" : NULL, "Now I look at the files.");
+		tell(story->told, "agent_thought_chunk", "What else is there?", c->thought_name);
+		tell(story->told, "agent_thought_chunk", "Nothing.", c->name ? "m6" : NULL);
+		tell_as(story->told, c->name, c->text);
+		tell_call(story->told, c->call, "Read");
+		tell_user(story->told, "go on");
+		tell_as(story->told, c->name ? "m4" : NULL, "I go on with the next of them.");
+		tell_as(story->told, c->name ? "m5" : NULL, "That is all of it.");
+		struct reconcile *fw = reconcile_of(story->log);
+		for (size_t j = 0; j < json_array_size(story->told); j++) {
+			take(fw, json_array_get(story->told, j));
+		}
+		assert_true(reconcile_is_complete(fw));
+		reconcile_destroy(fw);
+		expect_added(story, "[]");
+	}
+}
+
+/** Each text of the log is told once: what is told twice is new, the second time. */
+static void test_told_too_late_and_again(void **state)
+{
+	struct story *story = story_new();
+	log_prompt(story->log, "first");
+	said(story->log, "Now I look at the files.\n");
+	log_prompt(story->log, "second");
+	said(story->log, SENTENCE "\n");
+	tell_user(story->told, "first");
+	tell_agent(story->told, "Now I look at the files.");
+	tell_agent(story->told, SENTENCE);
+	tell_user(story->told, "second");
+	tell_agent(story->told, SENTENCE);
+	tell_user(story->told, "third");
+	tell_agent(story->told, SENTENCE);
+	expect_added(story, "[" MESSAGE(SENTENCE) "," PROMPT("third") "," MESSAGE(SENTENCE) "]");
+}
+
+/** A turn that the agent has forgotten is no place for what it says now. */
+static void test_words_of_a_forgotten_turn(void **state)
+{
+	struct story *story = story_new();
+	log_prompt(story->log, "first");
+	said(story->log, SENTENCE "\n");
+	called(story->log, "c1", "Read");
+	log_prompt(story->log, "second");
+	said(story->log, "Here is another answer altogether, and a long one.\n");
+	called(story->log, "c2", "Write");
+	said(story->log, "With more of it, so that nobody doubts which turn it is.\n");
+	tell_user(story->told, "second");
+	tell_agent(story->told, "Here is another answer altogether, and a long one.");
+	tell_call(story->told, "c2", "Write");
+	tell_agent(story->told, "With more of it, so that nobody doubts which turn it is.");
+	tell_call(story->told, "c1", "Read");
+	tell_agent(story->told, SENTENCE);
+	expect_added(story,
+		"[{\"data\":{\"status\":\"completed\",\"title\":\"Read\",\"tool_call_id\":\"c1\"},"
+		"\"type\":\"tool_call\"}," MESSAGE(SENTENCE) "]");
+}
+
 static size_t count_type(const json_t *fresh, const char *type)
 {
 	size_t count = 0;
@@ -414,6 +504,33 @@ static void test_complete(void **state)
 	story_end(story, 0, "[]");
 }
 
+/** Nor where its last thought is not told, or what it says before something that came too late. */
+static void test_complete_with_all_of_the_turn(void **state)
+{
+	struct story *story = story_new();
+	log_prompt(story->log, "first");
+	log_prompt(story->log, "second");
+	said_as(story->log, "m2", "This is what was asked for.");
+	said_as(story->log, "m1", SENTENCE); /* told too late, of the first turn */
+	log_append(story->log, "agent_thought",
+		json_pack("{s:s}", "text", "What is next?\n\nThere is something."), "m3");
+	tell_user(story->told, "first");
+	tell_as(story->told, "m1", SENTENCE);
+	tell_user(story->told, "second");
+	tell_as(story->told, "m2", "This is what");
+	tell_as(story->told, "m2", " was asked for.");
+	tell(story->told, "agent_thought_chunk", "What is next?", "m3");
+	tell(story->told, "agent_thought_chunk", "There is something.", "m4");
+	struct reconcile *fw = reconcile_of(story->log);
+	for (size_t i = 0; i < json_array_size(story->told); i++) {
+		assert_false(reconcile_is_complete(fw));
+		take(fw, json_array_get(story->told, i));
+	}
+	assert_true(reconcile_is_complete(fw));
+	reconcile_destroy(fw);
+	expect_added(story, "[]");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -436,8 +553,12 @@ int main(void)
 		cmocka_unit_test(test_messages_that_were_interleaved),
 		cmocka_unit_test(test_thoughts_that_were_joined),
 		cmocka_unit_test(test_text_around_a_call),
+		cmocka_unit_test(test_told_too_late),
+		cmocka_unit_test(test_told_too_late_and_again),
+		cmocka_unit_test(test_words_of_a_forgotten_turn),
 		cmocka_unit_test(test_many_equal_turns),
 		cmocka_unit_test(test_complete),
+		cmocka_unit_test(test_complete_with_all_of_the_turn),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
