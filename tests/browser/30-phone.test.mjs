@@ -8,13 +8,12 @@ import { chmodSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { chromium } from 'playwright-core';
 import { Machine } from '../support/machine.mjs';
 import { HERE, makePair, netnsFault } from '../support/netns.mjs';
 import { binary, demoAgent, runToEnd, scratchDir } from '../support/server.mjs';
 import { makeCert } from '../support/tls.mjs';
 import { defer, eventually } from '../support/wait.mjs';
-import { ARGS, CHROMIUM, byTestId, openPage, say, waitForTurns } from './page.mjs';
+import { ARGS, CHROMIUM, byTestId, chromium, openPage, say, waitForTurns } from './page.mjs';
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 const NAME = 'holdfast.example.org';

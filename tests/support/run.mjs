@@ -228,6 +228,8 @@ async function main() {
 	// What files share is also for a user that has fewer rights (postgres.sh).
 	const shared = mkdtempSync(join(tmpdir(), 'holdfast-shared-'));
 	chmodSync(shared, 0o711);
+	process.once('exit', () => [scratch, shared].forEach((dir) => rmSync(dir, { recursive: true, force: true })));
+	['SIGINT', 'SIGTERM'].forEach((signal) => process.once(signal, () => process.exit(1)));
 	const files = values['only-c'] ? [] : select(positionals, lastTimes(values['keep-times']));
 	const how = { jobs: Number(values.jobs), most: Number(values.most), scratch, shared, times: values.times };
 	const results = await runFiles(files, how);
@@ -238,7 +240,6 @@ async function main() {
 		printTimes(results);
 	}
 	keepTimes(values['keep-times'], results);
-	[scratch, shared].forEach((dir) => rmSync(dir, { recursive: true, force: true }));
 	if (ofC) {
 		add(ofC);
 	}
