@@ -6,6 +6,10 @@
  * A server alone refuses to start beside others, and keeps its sessions while the database is down.
  * A node that could not renew its lease in time lets go of all of them, before another may have
  * them; from then on it is somebody else, who has none.
+ *
+ * The lease has a thread and a connection of its own: while sessions are taken over, and all who
+ * watched them read them again on the thread pool, nothing stands in its way. Each renewal is begun
+ * by the loop, so a server whose loop does not go on loses its lease.
  */
 #include "pg_nodes.h"
 
@@ -54,6 +58,10 @@ void pg_make_name(char ret[PG_OWNER_SIZE])
 	snprintf(ret, PG_OWNER_SIZE, "%016llx", (unsigned long long)number);
 }
 
+static void keep_lease(void *arg);
+static void lease_kept(void *arg);
+static void begin_round(struct pg *pg);
+
 void pg_nodes_init(struct pg *pg, const struct store_place *place)
 {
 	const char *address = place->node_address;
@@ -62,6 +70,7 @@ void pg_nodes_init(struct pg *pg, const struct store_place *place)
 	nodes->lease_told = place->lease_end;
 	nodes->name_fd = -1;
 	nodes->timer = loop_timer(pg->store->loop, pg);
+	nodes->keeper = worker_create(pg->store->loop, keep_lease, lease_kept, pg);
 	nodes->seeks = hash_create();
 	pg_make_name(nodes->owner);
 	pg->nodes = nodes;
@@ -71,6 +80,8 @@ void pg_nodes_finish(struct pg *pg)
 {
 	struct pg_nodes *nodes = pg->nodes;
 	loop_close(nodes->timer);
+	worker_destroy(nodes->keeper);
+	pg_disconnect(&nodes->conn);
 	if (nodes->name_fd >= 0) {
 		close(nodes->name_fd);
 	}
@@ -162,14 +173,14 @@ bool pg_nodes_is(const struct pg_nodes *nodes, const char *owner)
 bool pg_nodes_has_lease(const struct pg *pg)
 {
 	const struct pg_nodes *nodes = pg->nodes;
-	return !nodes->address || !nodes->is_in || now_ms() <= nodes->lease_end_ms;
+	return !nodes->address || !nodes->is_in || now_ms() <= atomic_load(&nodes->lease_end_ms);
 }
 
 bool pg_nodes_may_take(const struct pg *pg)
 {
 	const struct pg_nodes *nodes = pg->nodes;
-	return !nodes->address ||
-	       (nodes->is_in && !nodes->is_leaving && now_ms() <= nodes->lease_end_ms);
+	return !nodes->address || (nodes->is_in && !nodes->is_leaving &&
+					  now_ms() <= atomic_load(&nodes->lease_end_ms));
 }
 
 void pg_nodes_take_no_more(struct pg *pg)
@@ -246,18 +257,6 @@ static int enter(struct pg *pg, struct pg_conn *conn, const char *owner, char **
 	return r;
 }
 
-static int renew(struct pg *pg, const char *owner)
-{
-	const struct pg_nodes *nodes = pg->nodes;
-	struct pg_params params = {0};
-	pg_add_text(&params, nodes->name, strlen(nodes->name));
-	pg_add_text(&params, owner, strlen(owner));
-	pg_add_bigint(&params, lease_ms(pg));
-	int r = judge(pg_query(pg, renew_sql, &params));
-	pg_params_finish(&params);
-	return r;
-}
-
 /** The first of all nodes makes it. */
 static int read_key(struct pg *pg, char **ret_why)
 {
@@ -286,12 +285,13 @@ static int read_key(struct pg *pg, char **ret_why)
 
 /* --- entering, and leaving --- */
 
+/** On any thread: it has been asked for at `asked_ms`. */
 static void note_lease(struct pg *pg, int64_t asked_ms)
 {
-	pg->nodes->is_in = true;
-	pg->nodes->lease_end_ms = asked_ms + lease_ms(pg) - lease_ms(pg) / 5;
+	int64_t end_ms = asked_ms + lease_ms(pg) - lease_ms(pg) / 5;
+	atomic_store(&pg->nodes->lease_end_ms, end_ms);
 	if (pg->nodes->lease_told) {
-		atomic_store(pg->nodes->lease_told, pg->nodes->lease_end_ms);
+		atomic_store(pg->nodes->lease_told, end_ms);
 	}
 }
 
@@ -322,6 +322,7 @@ int pg_nodes_enter(struct pg *pg, char **ret_why)
 	if (r < 0) {
 		pg_nodes_leave(pg); /* nobody has to wait for a lease that nobody uses */
 	} else {
+		pg->nodes->is_in = true;
 		note_lease(pg, asked_ms);
 	}
 	return r;
@@ -331,6 +332,7 @@ void pg_nodes_leave(struct pg *pg)
 {
 	struct pg_params params = {0};
 	uv_timer_stop(pg->nodes->timer);
+	pg->nodes->has_left = true;
 	pg_add_text(&params, pg->nodes->owner, strlen(pg->nodes->owner));
 	if (pg_is_alive(&pg->conn)) {
 		PQclear(pg_run(
@@ -354,19 +356,110 @@ static void let_go(struct pg *pg, const char *why)
 	}
 }
 
-/* --- rounds --- */
+/* --- the lease --- */
+
+/** On the thread: whether there is a connection. */
+static bool reach(struct pg *pg)
+{
+	struct pg_conn *conn = &pg->nodes->conn;
+	if (pg_is_alive(conn)) {
+		return true;
+	}
+	pg_disconnect(conn);
+	return pg_connect(conn, pg->address, NULL) == 0;
+}
+
+/**
+ * On the thread. What it gets counts at once, also while the loop is busy with something else: a
+ * node that has let go of its sessions meanwhile has no lease that this could be.
+ */
+static int renew(struct pg *pg, int64_t *ret_asked_ms)
+{
+	struct pg_nodes *nodes = pg->nodes;
+	struct pg_params params = {0};
+	int r = -EIO;
+	pg_add_text(&params, nodes->name, strlen(nodes->name));
+	pg_add_text(&params, nodes->kept.owner, strlen(nodes->kept.owner));
+	pg_add_bigint(&params, lease_ms(pg));
+	/* A connection may have been gone for long: once more on a new one. */
+	for (int tries = 0; tries < 2 && r == -EIO; tries++) {
+		if (!reach(pg)) {
+			break;
+		}
+		*ret_asked_ms = now_ms();
+		r = judge(pg_run(&nodes->conn, renew_sql, &params, NULL));
+	}
+	pg_params_finish(&params);
+	return r;
+}
+/** The database is looked at first: nobody has a lease in an older copy. */
+static int enter_again(struct pg *pg, int64_t *ret_asked_ms)
+{
+	struct pg_nodes *nodes = pg->nodes;
+	if (!reach(pg)) {
+		return -EIO;
+	}
+	int r = pg_place_check(pg, &nodes->conn, NULL);
+	*ret_asked_ms = now_ms();
+	return r < 0 ? r : enter(pg, &nodes->conn, nodes->kept.owner, NULL);
+}
+
+static void keep_lease(void *arg)
+{
+	struct pg *pg = arg;
+	struct pg_lease *kept = &pg->nodes->kept;
+	if (!kept->is_in) {
+		kept->status = enter_again(pg, &kept->asked_ms);
+		return;
+	}
+	kept->status = renew(pg, &kept->asked_ms);
+	if (kept->status == 0) {
+		note_lease(pg, kept->asked_ms);
+	}
+}
+
+static void lease_kept(void *arg)
+{
+	struct pg *pg = arg;
+	struct pg_nodes *nodes = pg->nodes;
+	const struct pg_lease *kept = &nodes->kept;
+	pg->store->jobs--;
+	nodes->is_keeping = false;
+	if (!pg_nodes_is(nodes, kept->owner) || nodes->has_left || pg->store->closing) {
+		return;
+	}
+	if (kept->status == 0 && !kept->is_in) {
+		nodes->is_in = true;
+		note_lease(pg, kept->asked_ms);
+		begin_round(pg);
+	} else if (kept->status == -EBUSY && !nodes->address) {
+		diag(DIAG_ERROR, "another holdfast has taken this database over");
+	} else if (kept->status == -EBUSY && kept->is_in) {
+		let_go(pg, "another server has the name of this node, so DIR/node was copied");
+		pg_make_name(nodes->name);
+	}
+}
+
+static void begin_keeping(struct pg *pg)
+{
+	struct pg_nodes *nodes = pg->nodes;
+	nodes->kept = (struct pg_lease){.is_in = nodes->is_in, .status = -EIO};
+	strcpy(nodes->kept.owner, nodes->owner);
+	nodes->is_keeping = true;
+	pg->store->jobs++;
+	worker_start(nodes->keeper);
+}
+
+/* --- rounds: what has become free is taken --- */
 
 struct pg_round {
 	uv_work_t work;
 	struct pg *pg;
 	char owner[PG_OWNER_SIZE];
-	bool is_in;
-	bool is_leaving;
-	int64_t asked_ms;
-	int status; /* of the lease */
+	bool may_take;
 	int64_t *unsure;
 	size_t unsure_count;
-	int take_status;
+	int status;
 	struct pg_taken taken;
 };
 
@@ -375,46 +468,18 @@ static void round_work(uv_work_t *work)
 	struct pg_round *round = work->data;
 	struct pg *pg = round->pg;
 	struct pg_conn conn;
-	round->asked_ms = now_ms();
-	round->take_status = -EAGAIN;
-	round->status = round->is_in ? renew(pg, round->owner) : -EIO;
-	if ((round->is_in && round->status < 0) || !pg_reader_take(pg, &conn)) {
+	round->status = -EAGAIN;
+	if (!pg_reader_take(pg, &conn)) {
 		return;
 	}
-	int r = pg_place_check(pg, &conn, NULL);
-	if (r < 0 || (round->is_in && !pg->nodes->address)) {
-		pg_reader_give(pg, &conn);
-		return;
-	}
-	if (!round->is_in) {
-		round->status = enter(pg, &conn, round->owner, NULL);
-	}
-	if (round->status == 0 && !round->is_leaving) {
+	if (pg_place_check(pg, &conn, NULL) == 0 && round->may_take) {
 		const struct pg_wish wish = {.owner = round->owner,
 			.most = ROUND_MOST,
 			.again = round->unsure,
 			.again_count = round->unsure_count};
-		round->take_status = pg_take(&conn, &wish, &round->taken, NULL);
+		round->status = pg_take(&conn, &wish, &round->taken, NULL);
 	}
 	pg_reader_give(pg, &conn);
-}
-
-static void begin_round(struct pg *pg);
-
-static void land_lease(struct pg *pg, const struct pg_round *round)
-{
-	struct pg_nodes *nodes = pg->nodes;
-	if (!pg_nodes_is(nodes, round->owner) || pg->store->closing) {
-		return;
-	}
-	if (round->status == 0) {
-		note_lease(pg, round->asked_ms);
-	} else if (round->status == -EBUSY && !nodes->address) {
-		diag(DIAG_ERROR, "another holdfast has taken this database over");
-	} else if (round->status == -EBUSY && round->is_in) {
-		let_go(pg, "another server has the name of this node, so DIR/node was copied");
-		pg_make_name(nodes->name);
-	}
 }
 
 static void round_done(uv_work_t *work, int status)
@@ -423,10 +488,9 @@ static void round_done(uv_work_t *work, int status)
 	struct pg *pg = round->pg;
 	int count = PQntuples(round->taken.sessions);
 	pg->store->jobs--;
-	pg->nodes->is_busy = false;
-	land_lease(pg, round);
+	pg->nodes->is_taking = false;
 	pg_place_start_over(pg);
-	int r = pg_nodes_land(pg, round->owner, round->take_status, &round->taken);
+	int r = pg_nodes_land(pg, round->owner, round->status, &round->taken);
 	if (r == 0 && count) {
 		diag(DIAG_INFO, "took over %d sessions that no node had", count);
 	}
@@ -440,14 +504,16 @@ static void round_done(uv_work_t *work, int status)
 static void begin_round(struct pg *pg)
 {
 	struct pg_nodes *nodes = pg->nodes;
+	if (nodes->is_taking) {
+		return;
+	}
 	struct pg_round *round = xcalloc(1, sizeof(*round));
 	round->work.data = round;
 	round->pg = pg;
-	round->is_in = nodes->is_in;
-	round->is_leaving = nodes->is_leaving;
+	round->may_take = nodes->address && pg_nodes_may_take(pg);
 	strcpy(round->owner, nodes->owner);
 	round->unsure = pg_nodes_copy_unsure(nodes, &round->unsure_count);
-	nodes->is_busy = true;
+	nodes->is_taking = true;
 	pg->store->jobs++;
 	uv_queue_work(pg->store->loop, &round->work, round_work, round_done);
 }
@@ -459,10 +525,13 @@ static void handle_timer(uv_timer_t *timer)
 	if (pg->store->closing) {
 		return;
 	}
-	if (nodes->address && nodes->is_in && now_ms() > nodes->lease_end_ms) {
+	if (!pg_nodes_has_lease(pg)) {
 		let_go(pg, "the lease could not be renewed in time");
 	}
-	if (!nodes->is_busy) {
+	if (!nodes->is_keeping) {
+		begin_keeping(pg);
+	}
+	if (nodes->is_in) {
 		begin_round(pg);
 	}
 }

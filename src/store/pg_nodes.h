@@ -4,6 +4,14 @@
 
 #include "pg.h"
 
+/** What the thread of the lease was told, and its answer. */
+struct pg_lease {
+	char owner[PG_OWNER_SIZE];
+	bool is_in; /* it is renewed; else taken anew */
+	int64_t asked_ms;
+	int status;
+};
+
 struct pg_nodes {
 	char *address; /* where other nodes reach this one; NULL: there are none */
 	char name[PG_OWNER_SIZE]; /* of its row in holdfast_node, from DIR/node */
@@ -11,9 +19,14 @@ struct pg_nodes {
 	char owner[PG_OWNER_SIZE]; /* who it is as long as it has not lost its lease */
 	unsigned char key[NODE_KEY_SIZE];
 	bool is_in; /* it has a lease */
-	int64_t lease_end_ms; /* when it lets go of everything, on CLOCK_BOOTTIME */
+	bool has_left; /* it gave its lease back */
+	atomic_llong lease_end_ms; /* when it lets go of everything, on CLOCK_BOOTTIME */
 	atomic_llong *lease_told; /* where others read that; NULL: nobody does */
-	bool is_busy; /* with a round */
+	struct worker *keeper; /* of the lease */
+	bool is_keeping; /* it is at work; then these are its own */
+	struct pg_conn conn;
+	struct pg_lease kept;
+	bool is_taking; /* a round is under way */
 	bool is_leaving; /* it takes no sessions any more */
 	uv_timer_t *timer;
 	/* Sessions that may be this server's, which it has not read. */

@@ -304,6 +304,24 @@ test('the owner is killed, or stopped: what was acknowledged through another nod
 	}
 });
 
+test('a node that waits to take a session over keeps its lease', async (t) => {
+	const leaseMs = 1000 * patience;
+	const [a, b] = await startNodes(t, 2, { database: 'slow', args: ['--limit', `node_lease_ms=${leaseMs}`] });
+	await a.createSession({ id: 'gone' });
+	await b.createSession({ id: 'kept' });
+	const release = await postgres.hold(t, 'slow', "SELECT FROM holdfast_session WHERE id = 'gone' FOR UPDATE");
+	await a.kill9();
+	const isWaiting = () => postgres.ask('slow', "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'") !== '0';
+	await eventually(isWaiting, 'the other node to take what is free now');
+	const leaseEnd = () => Number(postgres.ask('slow', 'SELECT max(extract(epoch FROM lease_until)) * 1000 FROM holdfast_node'));
+	const end = leaseEnd();
+	await eventually(() => leaseEnd() > end + 3 * leaseMs, 'its lease to be renewed for the time of three');
+	assert.equal(await insist(b, 'kept', 1), 1);
+	assert.doesNotMatch(b.stderr, /lets go of/);
+	await release();
+	assert.equal(await insist(b, 'gone', 1), 1);
+});
+
 test('an observer of an owner that sleeps is sent to reconnect, and goes on elsewhere', async (t) => {
 	const [a, b] = await startNodes(t, 2, { args: SHORT_LEASE });
 	await a.createSession({ id: 's' });

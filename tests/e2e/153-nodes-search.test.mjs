@@ -1,15 +1,13 @@
 // Several nodes on one PostgreSQL: a search in all sessions has those of all nodes, in the order in which one node would have them.
 
 import assert from 'node:assert/strict';
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { after, test } from 'node:test';
 import { startNodes as startOn } from '../support/nodes.mjs';
-import { PSQL, Postgres } from '../support/postgres.mjs';
+import { Postgres } from '../support/postgres.mjs';
 import { post } from '../support/producer.mjs';
 import { assertValid, check } from '../support/schema.mjs';
 import { bearer, ownToken } from '../support/tokens.mjs';
-import { defer, eventually, patience } from '../support/wait.mjs';
+import { eventually, patience } from '../support/wait.mjs';
 
 const postgres = Postgres.start({ after });
 const startNodes = (t, count, options) => startOn(t, postgres, count, options);
@@ -34,21 +32,6 @@ async function fill(node, id, word = 'needle') {
 
 /** What is listed of others is up to a second old. */
 const untilFound = (node, q, wanted, headers) => eventually(async () => JSON.stringify(places(await find(node, { q }, headers))) === JSON.stringify(wanted), `${wanted} to be found`);
-
-/** Nobody reads events in the database, until the function that is returned is called. */
-async function lockEvents(t, database) {
-	const psql = spawn(PSQL, ['-h', postgres.host, '-U', 'holdfast', '-d', database, '-X', '-q', '-A', '-t'], { stdio: ['pipe', 'pipe', 'inherit'] });
-	const end = async () => {
-		if (psql.exitCode === null) {
-			psql.stdin.end();
-			await once(psql, 'exit');
-		}
-	};
-	defer(t, end);
-	psql.stdin.write("BEGIN; LOCK TABLE holdfast_event; SELECT 'locked';\n");
-	await once(psql.stdout, 'data');
-	return end;
-}
 
 test('each node finds what there is in the sessions of all, the newest change first, page by page from any of them', async (t) => {
 	const nodes = await startNodes(t, 3);
@@ -90,7 +73,7 @@ test('what a dead node had is found, and what cannot be read in time is named', 
 	await a.kill9();
 	assert.deepEqual(places(await find(b, { q: 'needle' })), ['near', 'further', 'far'].flatMap(newest));
 	// The database is there, and does not answer: what is in memory here is found.
-	const unlock = await lockEvents(t, database);
+	const unlock = await postgres.hold(t, database, 'LOCK TABLE holdfast_event');
 	const first = await find(b, { q: 'needle' });
 	assert.deepEqual([places(first), first.unread], [newest('near'), ['further']]);
 	const second = await find(b, { q: 'needle', cursor: first.next });

@@ -2,14 +2,13 @@
 // or is still at work for a connection that is gone. What was acknowledged is there; what was not is there once, or not; all goes on by itself.
 
 import assert from 'node:assert/strict';
-import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdirSync } from 'node:fs';
 import net from 'node:net';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { Observer } from '../support/observer.mjs';
-import { PSQL, Postgres } from '../support/postgres.mjs';
+import { Postgres } from '../support/postgres.mjs';
 import { input } from '../support/producer.mjs';
 import { Server, scratchDir } from '../support/server.mjs';
 import { defer, eventually } from '../support/wait.mjs';
@@ -44,15 +43,6 @@ async function produce(server, isOver) {
 		}
 	}
 	return n;
-}
-
-/** A transaction that holds what `sql` locks, until end(). */
-async function hold(t, postgres, sql) {
-	const child = spawn(PSQL, ['-h', postgres.host, '-U', 'holdfast', '-d', 'relay', '-X', '-q', '-A', '-t'], { stdio: ['pipe', 'pipe', 'inherit'] });
-	defer(t, () => child.kill());
-	child.stdin.write(`BEGIN; ${sql}; SELECT 'held';\n`);
-	await once(child.stdout, 'data');
-	return { end: () => child.stdin.end('ROLLBACK;\n') };
 }
 
 /** In front of the database's socket. cut(): its clients are gone, and the database does not hear of it. */
@@ -106,9 +96,9 @@ test('a producer goes on by itself when the database may be written again, lets 
 		await set(postgres, 'statement_timeout', '100ms');
 		kill(postgres);
 		await goesOn(); // it has connected again
-		const held = await hold(t, postgres, 'LOCK TABLE holdfast_session IN EXCLUSIVE MODE');
+		const release = await postgres.hold(t, 'relay', 'LOCK TABLE holdfast_session IN EXCLUSIVE MODE');
 		await eventually(() => /the database refuses to write: .*statement timeout/.test(server.stderr), 'the server to say so');
-		held.end();
+		await release();
 		await goesOn();
 		await set(postgres, 'statement_timeout', '0');
 		postgres.kill9();
@@ -163,13 +153,13 @@ test('a connection is gone while its backend still waits for a lock: the append 
 	const postgres = Postgres.start(t);
 	const link = await startLink(t, postgres);
 	const { server, observer } = await start(t, postgres, link.address);
-	const held = await hold(t, postgres, 'UPDATE holdfast_session SET owner = owner');
+	const release = await postgres.hold(t, 'relay', 'UPDATE holdfast_session SET owner = owner');
 	const answer = append(server, 1);
 	await eventually(() => waiting(postgres) === 1, 'the append to wait');
 	link.cut();
 	await eventually(() => waiting(postgres) === 2, 'the server to wait for what became of it');
 	assert.equal(observer.events().length, 0);
-	held.end();
+	await release();
 	assert.equal((await answer).status, 200);
 	await observer.waitForSeq(1);
 	assert.equal((await append(server, 2)).body.acks[0].seq, 2);

@@ -13,8 +13,8 @@
  *   make              the same of a session that is new
  *   settle            settle(), settle_part() of pg_write.c
  *   land_group        land_all() of pg_group.c
- *   renew             round_work(), enter(), renew() of pg_nodes.c
- *   land_lease        land_lease(), note_lease() of pg_nodes.c
+ *   renew             keep_lease(), enter(), renew() of pg_nodes.c
+ *   land_lease        lease_kept(), note_lease() of pg_nodes.c
  *   let_go            handle_timer(), let_go() of pg_nodes.c
  *   begin_take        pg_take() of pg_take.c until the snapshot of take_sql; a round's, or pg_seek()'s
  *   run_take          take_sql with its lock, events_sql, records_sql, COMMIT
@@ -40,7 +40,7 @@
  * A name that #ifdef or #ifndef has below, given with -D, leaves a rule out; the test has a list of
  * those that it shows to be needed.
  * These the code does not keep, and no scene needs them:
- *   LATE_RENEWALS_COUNT            land_lease(), after the deadline
+ *   LATE_RENEWALS_COUNT            note_lease(), after the deadline
  *   LEASES_IGNORE_WARNINGS         renew(), enter()
  *   AN_OLDER_TAKE_REPLACES         make_log() of pg_take.c
  */

@@ -1,8 +1,9 @@
 // PostgreSQL for tests (postgres.sh): one of its own for a test file, and databases in it.
 
 import assert from 'node:assert/strict';
-import { execFileSync } from 'node:child_process';
+import { execFileSync, spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
+import { once } from 'node:events';
 import { existsSync, readFileSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -103,5 +104,20 @@ export class Postgres {
 
 	ask(name, sql) {
 		return ask(this.host, name, sql);
+	}
+
+	/** A transaction that holds what `sql` locks, until the function that is returned is called, or the test is over. */
+	async hold(t, name, sql) {
+		const psql = spawn(PSQL, ['-h', this.host, '-U', 'holdfast', '-d', name, '-X', '-q', '-A', '-t'], { stdio: ['pipe', 'pipe', 'inherit'] });
+		const end = async () => {
+			if (psql.exitCode === null) {
+				psql.stdin.end('ROLLBACK;\n');
+				await once(psql, 'exit');
+			}
+		};
+		defer(t, end);
+		psql.stdin.write(`BEGIN; ${sql}; SELECT 'held';\n`);
+		await once(psql.stdout, 'data');
+		return end;
 	}
 }
