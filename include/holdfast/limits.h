@@ -149,6 +149,8 @@
 		"processes and threads of the same; 0: no limit")                                                                         \
 	LIMIT(int, agent_stop_ms, MS, 3000, 1, 60000, NULL,                                                                               \
 		"an agent that was asked to stop is killed after this time")                                                              \
+	LIMIT(int, agent_hand_over_ms, MS, 100, 1, 60000, NULL,                                                                           \
+		"the same while a node stops, so that another may have its sessions (--node-listen), if that is less")                    \
 	LIMIT(int64_t, drain_ms, MS, 10000, 100, 3600000, NULL,                                                                           \
 		"how long the server may take to stop")                                                                                   \
 	LIMIT(int64_t, drain_retry_ms, MS, 500, 0, 600000, NULL,                                                                          \

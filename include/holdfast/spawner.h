@@ -40,6 +40,11 @@ int spawner_create(uv_loop_t *loop, const struct spawner_config *config, void (*
  * Whoever moves it may be on any thread. NULL: for ever, or no spawner. It is the spawner's.
  */
 atomic_llong *spawner_deadline(const struct spawner *spawner);
+/**
+ * From now on, whoever is told to end is killed after `ms`, if its own grace is longer: the server
+ * leaves, and another one waits. Accepts NULL.
+ */
+void spawner_shorten_grace(struct spawner *spawner, int ms);
 /** When all its children are closed. Its memory is freed with the next turn of the loop. Accepts NULL. */
 void spawner_close(struct spawner *spawner);
 

@@ -122,19 +122,18 @@ static void take_signals(struct guard *g)
 	reap(g);
 }
 
-/** The server is gone, or wants the agent to end, or to be killed. */
+/** The server is gone, or wants the agent to end, perhaps sooner than it was told at first. */
 static void take_order(struct guard *g)
 {
-	char order;
-	ssize_t len = recv(AGENT_GUARD_LIFELINE, &order, 1, MSG_DONTWAIT);
+	int32_t grace_ms;
+	ssize_t len = recv(AGENT_GUARD_LIFELINE, &grace_ms, sizeof(grace_ms), MSG_DONTWAIT);
 	if (len < 0 && (errno == EAGAIN || errno == EINTR)) {
 		return;
 	}
 	g->lifeline_over = len <= 0;
 	begin_ending(g);
-	if (len > 0) {
-		g->kill_at_ms = 0;
-	}
+	int64_t kill_at_ms = len == sizeof(grace_ms) ? clock_steady_ms() + grace_ms : INT64_MAX;
+	g->kill_at_ms = kill_at_ms < g->kill_at_ms ? kill_at_ms : g->kill_at_ms;
 }
 
 /** What the server has to do from time to time it has not done: it may be stopped. */

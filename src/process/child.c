@@ -435,11 +435,25 @@ void child_terminate(struct child *p)
 	}
 }
 
+/** Whoever is told to end has no more time than this. */
+static void shorten_grace(struct child *p, int32_t ms)
+{
+	uv_buf_t order = uv_buf_init((char *)&ms, sizeof(ms));
+	if (ms >= p->grace_ms) {
+		return;
+	}
+	p->grace_ms = ms;
+	if (p->guarded) {
+		uv_try_write((uv_stream_t *)&p->lifeline, &order, 1);
+	}
+}
+
 void child_end(struct child *p)
 {
 	if (p->ending || p->closing) {
 		return;
 	}
+	shorten_grace(p, spawner_grace(p->process.spawner));
 	p->ending = true;
 	p->kill_at_ms = uv_now(p->timer.loop) + patience_ms(p);
 	close_once((uv_handle_t *)&p->in);
@@ -454,9 +468,8 @@ void child_end(struct child *p)
 
 void child_kill(struct child *p)
 {
-	uv_buf_t order = uv_buf_init((char *)AGENT_GUARD_KILL, 1);
 	if (p->guarded && !p->ending && !p->closing) {
-		uv_try_write((uv_stream_t *)&p->lifeline, &order, 1);
+		shorten_grace(p, 0);
 	} else if (!p->guarded && !p->exited) {
 		signal_group(p, SIGKILL);
 	}

@@ -120,6 +120,8 @@ struct spawned {
 	bool has_exited;
 };
 
+/** The most (ms) that a child gets when it is told to end; INT_MAX without a spawner. */
+int spawner_grace(const struct spawner *spawner);
 bool spawner_has_guards(const struct spawner *spawner);
 /** 0, or a negative errno; then there is nothing to be released. Waits until it has started. */
 int spawner_start(

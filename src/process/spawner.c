@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,6 +29,7 @@ struct spawner {
 	bool has_guards;
 	bool has_helper;
 	bool is_lost;
+	int grace_ms; /* the most that children get when they are told to end */
 	atomic_llong *deadline; /* NULL: none */
 	struct list children; /* struct spawned */
 	uint64_t last_id;
@@ -38,6 +40,18 @@ struct spawner {
 atomic_llong *spawner_deadline(const struct spawner *spawner)
 {
 	return spawner ? spawner->deadline : NULL;
+}
+
+void spawner_shorten_grace(struct spawner *spawner, int ms)
+{
+	if (spawner) {
+		spawner->grace_ms = ms;
+	}
+}
+
+int spawner_grace(const struct spawner *spawner)
+{
+	return spawner ? spawner->grace_ms : INT_MAX;
 }
 
 bool spawner_has_guards(const struct spawner *spawner)
@@ -353,6 +367,7 @@ int spawner_create(uv_loop_t *loop, const struct spawner_config *config, void (*
 		return err;
 	}
 	spawner->has_guards = config->has_guards;
+	spawner->grace_ms = INT_MAX;
 	spawner->has_helper = config->helper != NULL;
 	spawner->lost = lost;
 	spawner->owner = owner;

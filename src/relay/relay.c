@@ -15,6 +15,7 @@
 #include "holdfast/raw.h"
 #include "holdfast/server.h"
 #include "holdfast/session.h"
+#include "holdfast/spawner.h"
 #include "holdfast/store_postgres.h"
 #include "holdfast/webhook.h"
 
@@ -235,6 +236,9 @@ static void stop(struct relay *relay)
 {
 	relay->stopping = true;
 	notify_stopping(relay->notify);
+	if (session_table_is_shared(relay->sessions)) {
+		spawner_shorten_grace(relay->spawner, relay->limits->agent_hand_over_ms);
+	}
 	agent_host_destroy(relay->agents, handle_agents_gone, relay);
 	relay_leave_begin(&relay->leave, relay->agents, relay->sessions);
 	server_drain(relay->server);
