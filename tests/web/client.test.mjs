@@ -252,6 +252,37 @@ test('waits grow from 1 s to 30 s with jitter, and start again once live', () =>
 	assert.equal(client.status.delayMs, 2000);
 });
 
+test('a session that has gone to another node is asked for within half a second, and then as ever', () => {
+	const server = new FakeServer().fill(1);
+	const { client } = observe(server, { random: () => 1 });
+	server.pump();
+	server.socket.break(1001);
+	assert.equal(client.status.delayMs, 500);
+	server.reachable = false;
+	server.advance(500);
+	assert.equal(client.status.delayMs, 4000);
+	server.reachable = true;
+	server.advance(4000);
+	assert.equal(client.status.status, 'live');
+});
+
+test('a session that goes on before anything of it has come is not asked for at once', () => {
+	const server = new FakeServer();
+	const { client } = observe(server, { random: () => 0 });
+	server.socket.break(1001);
+	assert.equal(client.status.delayMs, 1000);
+});
+
+test('a server that stops is left alone for as long as it says', () => {
+	const server = new FakeServer().fill(1);
+	const { client } = observe(server, { random: () => 1 });
+	server.pump();
+	server.socket.queue('draining', { retry_after_ms: 700 });
+	server.pump();
+	server.socket.break(1001);
+	assert.equal(client.status.delayMs, 1400);
+});
+
 test('the shortest wait is 1 s', () => {
 	const server = new FakeServer();
 	server.reachable = false;

@@ -12,6 +12,7 @@ const SPARE_MS = 400; // and when a second socket is opened next to one that has
 const ANSWER_MS = 20_000; // how long `connected` or the answer to load_events may take
 const RETRY_MIN_MS = 1_000;
 const RETRY_MAX_MS = 30_000;
+const MOVED_MS = 500; // so that not all who watched come at once
 const PATIENCE_MAX = 8;
 const RENEW_BEFORE_MS = 60_000; // a token is renewed so long before it ends, a short one later
 const RENEW_MIN_MS = 10_000; // not more often, even if the clocks differ
@@ -414,20 +415,28 @@ export class Connection {
 		this.#owner.status({ status: 'connecting' });
 	}
 
-	/** @param {number} code @param {string} reason @param {number} [waitMs] else by the attempts so far */
+	/** By the attempts so far, or by what the server has said. */
+	#nextDelay(/** @type {number} */ code) {
+		const drainMs = code === 1001 ? this.#drainMs : 0;
+		const random = this.#around.random();
+		if (code === 1001 && !drainMs && this.#isProved) {
+			return Math.round(MOVED_MS * random); // the session is at another node, or soon
+		}
+		const longest = Math.min(RETRY_MAX_MS, RETRY_MIN_MS * 2 ** (this.#attempt + 1));
+		return Math.round(
+			drainMs * (1 + random) || RETRY_MIN_MS + random * (longest - RETRY_MIN_MS),
+		);
+	}
+
+	/** @param {number} code @param {string} reason @param {number} [waitMs] else see #nextDelay() */
 	#lost(code, reason, waitMs) {
 		this.figures.losses += 1;
 		this.#owner.lost(code);
 		if (!this.#started || this.#socket) {
 			return;
 		}
-		const range =
-			Math.min(RETRY_MAX_MS, RETRY_MIN_MS * 2 ** (this.#attempt + 1)) - RETRY_MIN_MS;
-		const plannedMs = code === 1001 ? this.#drainMs * (1 + this.#around.random()) : 0;
+		const delayMs = waitMs ?? this.#nextDelay(code);
 		this.#drainMs = 0;
-		const delayMs =
-			waitMs ??
-			Math.round(plannedMs || RETRY_MIN_MS + this.#around.random() * range);
 		this.#attempt = Math.min(this.#attempt + 1, 10);
 		this.#arm('retry', delayMs, () => this.#open());
 		// `offline` is only for display: a server on this machine can still be reached.
