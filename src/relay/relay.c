@@ -15,7 +15,6 @@
 #include "holdfast/raw.h"
 #include "holdfast/server.h"
 #include "holdfast/session.h"
-#include "holdfast/spawner.h"
 #include "holdfast/store_postgres.h"
 #include "holdfast/webhook.h"
 
