@@ -256,7 +256,8 @@ static int64_t embedded_append(struct session_log *log, const struct record *rec
 	}
 	int64_t lsn = journal_append(&log->store->journal, record);
 	if (record->kind == RECORD_CREATE && lsn > 0) {
-		log->dirty = log->is_unconfirmed = log->lacks_folder = true;
+		log->dirty = log->is_unconfirmed = true;
+		log_write_wants_folder(log);
 		log_write_create(log);
 	}
 	return lsn;

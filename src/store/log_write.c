@@ -51,7 +51,6 @@ struct log_write {
 	bool reopens; /* another file is the log now */
 	bool is_late; /* its folder is left to the next run */
 	bool has_new_files;
-	struct buffer metadata; /* of a new folder */
 	struct buffer lines; /* that the file lacks */
 	uint64_t written; /* bytes that it has */
 	struct file_append keys;
@@ -94,6 +93,16 @@ struct log_part *log_write_part(struct session_log *log)
 	return &write_of(log)->part;
 }
 
+void log_write_wants_folder(struct session_log *log)
+{
+	struct metadata meta;
+	assert(!log->last_seq);
+	metadata_take(log, &meta);
+	metadata_append(log->id, &meta, &log->first_metadata);
+	metadata_finish(&meta);
+	log->lacks_folder = true;
+}
+
 void log_write_create(struct session_log *log)
 {
 	write_of(log)->creates = true;
@@ -122,7 +131,6 @@ static void finish(struct log_write *write)
 {
 	forget_events(write);
 	list_remove(&write->part.link);
-	buffer_finish(&write->metadata);
 	buffer_finish(&write->lines);
 	file_append_finish(&write->keys);
 	file_append_finish(&write->index);
@@ -173,12 +181,6 @@ static void launch(struct log_write *write)
 	write->lacks_folder = log->lacks_folder;
 	if (write->is_held) {
 		return;
-	}
-	if (write->lacks_folder) {
-		struct metadata meta;
-		metadata_take(log, &meta);
-		metadata_append(log->id, &meta, &write->metadata);
-		metadata_finish(&meta);
 	}
 	write->may_move_old =
 		hash_get(log->store->leftovers, log->id, strlen(log->id)) == log->store;
@@ -286,7 +288,10 @@ static int move_old(struct session_log *log)
 		       : 0;
 }
 
-/** A new folder says at once whose it is; if it cannot, a checkpoint does. */
+/**
+ * A new folder says at once whose it is; if it cannot, a checkpoint does. It may be late, and what
+ * the journal has meanwhile is in no file yet: nothing of that is said to be certain.
+ */
 static int make_folder(struct log_write *write)
 {
 	struct session_log *log = write->part.log;
@@ -301,10 +306,8 @@ static int make_folder(struct log_write *write)
 	write->lacks_folder = false;
 	write->has_new_files = true;
 	int dir_fd = disk->openat(sessions_fd, log->id, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
-	if (dir_fd >= 0 && write->metadata.len) {
-		(void)!disk_replace(dir_fd, "metadata.json", &write->metadata, false);
-	}
 	if (dir_fd >= 0) {
+		(void)!disk_replace(dir_fd, "metadata.json", &log->first_metadata, false);
 		close(dir_fd);
 	}
 	(void)!open_file(log);
@@ -413,6 +416,7 @@ static void take_folder(struct session_log *log, const struct log_write *write)
 	if (log->lacks_folder && !write->lacks_folder) {
 		hash_remove(log->store->leftovers, log->id, strlen(log->id));
 		log->lacks_folder = false;
+		buffer_finish(&log->first_metadata);
 	}
 	log->has_new_files = log->has_new_files || write->has_new_files || write->keys.is_new ||
 			     write->index.is_new;

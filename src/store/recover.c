@@ -328,7 +328,9 @@ static void make_missing(void *value, void *arg)
 	struct session_log *log =
 		session_log_new(store, fate->id, fate->epoch, fate->ts, create_facts(store, fate));
 	log->dirty = true;
-	log->lacks_folder = !has_folder;
+	if (!has_folder) {
+		log_write_wants_folder(log);
+	}
 }
 
 /** What a deletion left when the server was stopped in the middle of it. */

@@ -97,6 +97,7 @@ void session_log_free(struct session_log *log)
 	free(log->hot);
 	repair_free(log->repair);
 	buffer_finish(&log->unwritten);
+	buffer_finish(&log->first_metadata);
 	buffer_finish(&log->index.fresh);
 	if (log->facts) {
 		log->store->ops->facts->destroy(log->facts);

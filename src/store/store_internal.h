@@ -145,6 +145,7 @@ struct session_log {
 	bool is_unconfirmed; /* the journal has no record of it on disk yet: it has no metadata */
 	bool dirty; /* changed since its last checkpoint */
 	bool lacks_folder; /* it is new, or there was no room for it */
+	struct buffer first_metadata; /* for the folder that it lacks: that of a log without events */
 	bool is_moved; /* another file is in its place, and is to be opened */
 	bool is_writing; /* the journal's thread is at its files */
 	bool has_new_files; /* since then: its folder has to be synced, too */
@@ -373,6 +374,8 @@ void log_write_remove(struct session_log *log);
 int log_write_rest(struct session_log *log);
 /** The gathering batch has the log's RECORD_CREATE. */
 void log_write_create(struct session_log *log);
+/** A log without events gets its folder with the next run that succeeds in that. */
+void log_write_wants_folder(struct session_log *log);
 /** The next run writes all that the log's files lack; `item` (or NULL) hears of it. */
 void log_write_whole(struct session_log *log, struct checkpoint_item *item);
 /** The next run closes the log's file until it is needed again. */

@@ -481,6 +481,43 @@ static void append_many(struct rig *rig, struct session *session, int from)
 	rig_settle(rig);
 }
 
+/**
+ * A folder that is made later, when the journal has inputs already, says nothing of files that it
+ * lacks: whoever kills the server then finds all in the journal.
+ */
+static void a_late_folder_says_nothing_of_its_files(void **state)
+{
+	static const char *const files[] = {"events.jsonl", "keys.jsonl"};
+	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
+		struct rig rig;
+		struct rig copy;
+		rig_init(&rig);
+		assert_int_equal(rig_open(&rig), 0);
+		fault_disk_put(&(struct fault){.kind = CALL_MKDIRAT, .error = ENOSPC});
+		expect_new(append_key(rig_session(&rig, "s"), 1), 1);
+		rig_settle(&rig);
+		assert_int_equal(fault_disk_hits(), 1);
+		fault_disk_take_away();
+		fault_disk_put(&(struct fault){
+			.kind = CALL_WRITE, .file = files[i], .error = ENOSPC, .lasts = true});
+		expect_new(append_key(rig_session(&rig, "s"), 2), 2);
+		rig_settle(&rig);
+		char *dir = rig_copy_dir(rig.dir);
+		fault_disk_take_away();
+		rig_finish(&rig);
+		rig_init_on(&copy, dir);
+		assert_int_equal(rig_open(&copy), 0);
+		expect_known(append_key(rig_session(&copy, "s"), 1), 1);
+		expect_known(append_key(rig_session(&copy, "s"), 2), 2);
+		expect_new(append_key(rig_session(&copy, "s"), 3), 3);
+		rig_settle(&copy);
+		rig_finish(&copy);
+		rig_remove_dir(dir);
+		free(dir);
+	}
+	(void)state;
+}
+
 static void a_hundred_thousand_keys_are_small(void **state)
 {
 	struct rig *rig = *state;
@@ -530,6 +567,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(names_with_escapes_are_made_again, setup, teardown),
 		cmocka_unit_test_setup_teardown(
 			a_crash_while_it_is_made_again_loses_no_more, setup, teardown),
+		cmocka_unit_test(a_late_folder_says_nothing_of_its_files),
 		cmocka_unit_test(short_names_are_told_apart),
 		cmocka_unit_test_setup_teardown(a_hundred_thousand_keys_are_small, setup, teardown),
 	};
