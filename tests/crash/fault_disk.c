@@ -18,7 +18,9 @@ static struct {
 	size_t counts[CALL_COUNT];
 	size_t hits;
 	struct buffer kinds; /* one byte a call */
-} now = {.lock = PTHREAD_MUTEX_INITIALIZER};
+	pthread_rwlock_t
+		still; /* held by each call that changes something, and by who wants none of them */
+} now = {.lock = PTHREAD_MUTEX_INITIALIZER, .still = PTHREAD_RWLOCK_INITIALIZER};
 
 enum verdict { PASS, FAIL, SHORT, TORN };
 
@@ -65,6 +67,19 @@ static enum verdict enter(enum disk_call kind)
 	return verdict;
 }
 
+/** Decides on a call that changes something, and goes on with it until leave(). */
+static enum verdict enter_change(enum disk_call kind)
+{
+	pthread_rwlock_rdlock(&now.still);
+	return enter(kind);
+}
+
+static ssize_t leave(ssize_t result)
+{
+	pthread_rwlock_unlock(&now.still); /* leaves errno alone */
+	return result;
+}
+
 /** How many bytes a call that is cut short moves: one at least, as only the end of a file is 0. */
 static size_t cut(enum verdict verdict, size_t len)
 {
@@ -73,7 +88,8 @@ static size_t cut(enum verdict verdict, size_t len)
 
 static int fault_openat(int dir_fd, const char *path, int flags, mode_t mode)
 {
-	return enter(CALL_OPENAT) == FAIL ? -1 : now.below->openat(dir_fd, path, flags, mode);
+	bool fails = enter_change(CALL_OPENAT) == FAIL;
+	return (int)leave(fails ? -1 : now.below->openat(dir_fd, path, flags, mode));
 }
 
 static int fault_dup(int fd)
@@ -113,14 +129,14 @@ static ssize_t fault_write(int fd, const void *bytes, size_t len)
 	if (is_spared(fd)) {
 		return now.below->write(fd, bytes, len);
 	}
-	enum verdict verdict = enter(CALL_WRITE);
+	enum verdict verdict = enter_change(CALL_WRITE);
 	if (verdict == TORN) {
 		int error = errno;
 		(void)!now.below->write(fd, bytes, cut(SHORT, len));
 		errno = error;
-		return -1;
+		return leave(-1);
 	}
-	return verdict == FAIL ? -1 : now.below->write(fd, bytes, cut(verdict, len));
+	return leave(verdict == FAIL ? -1 : now.below->write(fd, bytes, cut(verdict, len)));
 }
 
 static int fault_fdatasync(int fd)
@@ -142,27 +158,32 @@ static int fault_fsync(int fd)
 
 static int fault_ftruncate(int fd, off_t len)
 {
-	return enter(CALL_FTRUNCATE) == FAIL ? -1 : now.below->ftruncate(fd, len);
+	bool fails = enter_change(CALL_FTRUNCATE) == FAIL;
+	return (int)leave(fails ? -1 : now.below->ftruncate(fd, len));
 }
 
 static int fault_fallocate(int fd, int mode, off_t offset, off_t len)
 {
-	return enter(CALL_FALLOCATE) == FAIL ? -1 : now.below->fallocate(fd, mode, offset, len);
+	bool fails = enter_change(CALL_FALLOCATE) == FAIL;
+	return (int)leave(fails ? -1 : now.below->fallocate(fd, mode, offset, len));
 }
 
 static int fault_renameat(int from_fd, const char *from, int to_fd, const char *to)
 {
-	return enter(CALL_RENAMEAT) == FAIL ? -1 : now.below->renameat(from_fd, from, to_fd, to);
+	bool fails = enter_change(CALL_RENAMEAT) == FAIL;
+	return (int)leave(fails ? -1 : now.below->renameat(from_fd, from, to_fd, to));
 }
 
 static int fault_unlinkat(int dir_fd, const char *path, int flags)
 {
-	return enter(CALL_UNLINKAT) == FAIL ? -1 : now.below->unlinkat(dir_fd, path, flags);
+	bool fails = enter_change(CALL_UNLINKAT) == FAIL;
+	return (int)leave(fails ? -1 : now.below->unlinkat(dir_fd, path, flags));
 }
 
 static int fault_mkdirat(int dir_fd, const char *path, mode_t mode)
 {
-	return enter(CALL_MKDIRAT) == FAIL ? -1 : now.below->mkdirat(dir_fd, path, mode);
+	bool fails = enter_change(CALL_MKDIRAT) == FAIL;
+	return (int)leave(fails ? -1 : now.below->mkdirat(dir_fd, path, mode));
 }
 
 void fault_disk_put(const struct fault *fault)
@@ -200,6 +221,16 @@ void fault_disk_mend(void)
 	pthread_mutex_lock(&now.lock);
 	now.is_armed = false;
 	pthread_mutex_unlock(&now.lock);
+}
+
+void fault_disk_pause(void)
+{
+	pthread_rwlock_wrlock(&now.still);
+}
+
+void fault_disk_go_on(void)
+{
+	pthread_rwlock_unlock(&now.still);
 }
 
 void fault_disk_take_away(void)

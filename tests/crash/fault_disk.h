@@ -41,6 +41,12 @@ struct fault {
 
 /** Begins to count; `fault` (NULL: none) is copied. */
 void fault_disk_put(const struct fault *fault);
+/**
+ * No thread changes anything on the disk from here on until fault_disk_go_on(), in the same thread: what is
+ * copied in between is one moment of it.
+ */
+void fault_disk_pause(void);
+void fault_disk_go_on(void);
 /** The fault is over; what comes is still counted. */
 void fault_disk_mend(void);
 /** What was `disk` before is it again. */

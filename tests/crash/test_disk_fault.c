@@ -181,7 +181,9 @@ static void run_fault(const struct storm *storm, const struct fault *fault, stru
 	outcome->runs++;
 	outcome->hits += fault_disk_hits() > 0;
 	/* Whoever kills it now finds what the disk has of it by then. */
+	fault_disk_pause();
 	char *killed = fault->lasts && rig.is_failing ? rig_copy_dir(rig.dir) : NULL;
+	fault_disk_go_on();
 	fault_disk_mend();
 	if (killed) {
 		kill_it(&w, killed, &why);
