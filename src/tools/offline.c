@@ -4,6 +4,7 @@
 #include "holdfast/store_files.h"
 #include "holdfast/store_postgres.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -56,13 +57,18 @@ static char *make_own_dir(void)
 	return dir;
 }
 
+/** What a node keeps for itself: files, no directories. */
 static void remove_own_dir(char *dir)
 {
+	DIR *list = dir ? opendir(dir) : NULL;
+	for (struct dirent *entry; list && (entry = readdir(list)) != NULL;) {
+		unlinkat(dirfd(list), entry->d_name, 0);
+	}
+	if (list) {
+		closedir(list);
+	}
 	if (dir) {
-		char *node = xprintf("%s/node", dir);
-		unlink(node);
 		rmdir(dir);
-		free(node);
 		free(dir);
 	}
 }
