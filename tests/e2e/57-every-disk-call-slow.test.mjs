@@ -48,8 +48,8 @@ can && test('sessions are made, fed, prompted, evicted, woken, pruned and delete
 	const observers = [];
 	for (const id of ['old', 'gone', 'pruned', 'watched']) {
 		await server.createSession({ id });
+		observers.push(await watch(t, server, id)); // from now on it does not rest, however slow the machine is
 		await post(server, id, [...notes(1, 15), input.text('Hello.'), input.end()]);
-		observers.push(await watch(t, server, id));
 	}
 	const watched = observers.pop();
 	disk.slowDown(server.dataDir);
