@@ -58,17 +58,18 @@ static void take_out(struct track *track)
 	count_behind(track->hook, -1);
 }
 
-/** Says so for the first one of a hook. */
-static void set_failing(struct track *track, bool is_failing, const char *why)
+/** `why` NULL: it does not fail any more. Says so for the first one of a hook, and the last. */
+static void set_failing(struct track *track, const char *why)
 {
 	struct hook *hook = track->hook;
 	bool had_any = hook->failing > 0;
+	bool is_failing = why != NULL;
 	hook->failing += (size_t)is_failing - (size_t)track->is_failing;
 	track->is_failing = is_failing;
 	if (hook->webhooks->is_stopping) {
 		return;
 	}
-	if (!had_any && hook->failing) {
+	if (is_failing && !had_any) {
 		diag(DIAG_WARN, "the webhook at %s failed: %s; it is tried again", hook->url.host,
 			why);
 	} else if (had_any && !hook->failing) {
@@ -78,7 +79,7 @@ static void set_failing(struct track *track, bool is_failing, const char *why)
 
 static void free_track(struct track *track)
 {
-	set_failing(track, false, NULL);
+	set_failing(track, NULL);
 	free(track->session);
 	free(track);
 }
@@ -158,7 +159,7 @@ static void tell_failed(struct sender *sender)
 {
 	char why[160];
 	describe(sender, why);
-	set_failing(sender->track, true, why);
+	set_failing(sender->track, why);
 }
 
 static void tell_given_up(const struct sender *sender)
@@ -182,7 +183,7 @@ static void go_on(struct sender *sender)
 {
 	struct track *track = sender->track;
 	track->attempts = 0;
-	set_failing(track, false, NULL);
+	set_failing(track, NULL);
 	track->seq = sender->seq;
 	if (!track->is_gone) {
 		store(track);
