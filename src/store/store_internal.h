@@ -145,7 +145,8 @@ struct session_log {
 	bool is_unconfirmed; /* the journal has no record of it on disk yet: it has no metadata */
 	bool dirty; /* changed since its last checkpoint */
 	bool lacks_folder; /* it is new, or there was no room for it */
-	struct buffer first_metadata; /* for the folder that it lacks: that of a log without events */
+	struct buffer
+		first_metadata; /* for the folder that it lacks: that of a log without events */
 	bool is_moved; /* another file is in its place, and is to be opened */
 	bool is_writing; /* the journal's thread is at its files */
 	bool has_new_files; /* since then: its folder has to be synced, too */
