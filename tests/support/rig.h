@@ -30,6 +30,7 @@ struct rig {
 	bool is_failing; /* the store takes no inputs */
 	uv_prepare_t prepare;
 	uv_timer_t guard;
+	uv_timer_t beat;
 	enum store_durability durability;
 };
 
