@@ -2,7 +2,7 @@
 // that the agent keeps is missing from the log, and none stands in it twice.
 
 import assert from 'node:assert/strict';
-import { readFileSync, readdirSync } from 'node:fs';
+import { readFileSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
@@ -36,6 +36,16 @@ function agentsOf(dir) {
 	}).map(Number);
 }
 
+function killAgents(dir) {
+	for (const pid of agentsOf(dir)) {
+		try {
+			process.kill(pid, 'SIGKILL');
+		} catch {
+			// It has just ended by itself.
+		}
+	}
+}
+
 /** Kills whoever is due while a turn runs, or none; gives what it was. */
 async function disturb(server, dir, random, observer, after) {
 	if (random(4) > 0) {
@@ -47,13 +57,7 @@ async function disturb(server, dir, random, observer, after) {
 		await server.kill9();
 		await server.restart();
 	} else if (how === 'agent') {
-		for (const pid of agentsOf(dir)) {
-			try {
-				process.kill(pid, 'SIGKILL');
-			} catch {
-				// It has just ended by itself.
-			}
-		}
+		killAgents(dir);
 	}
 	return how;
 }
@@ -87,6 +91,8 @@ for (const seed of SEEDS) {
 			const { seq } = await observer.prompt('The last question');
 			return (await observer.waitForEvent('turn_end', { after: seq, ms: 60_000 })).data;
 		};
+		writeFileSync(join(dir, 'at-once'), '');
+		killAgents(dir); // one may still be telling what the log lacks
 		const ends = [await lastTurn(), await lastTurn()];
 		assert.equal(ends[1].stop_reason, 'end_turn', JSON.stringify(ends));
 		const log = readLog(server, id);

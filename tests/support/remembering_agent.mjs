@@ -1,7 +1,7 @@
 // An ACP agent that keeps its sessions on disk and goes on with them: node remembering_agent.mjs DIR [seed]. It says
 // words that it never says twice, writes down each message before or after it has said it, and is made to be killed
 // at any moment. What it tells of its history comes in one piece or in many, and at times behind the answer,
-// with pauses.
+// with pauses, unless there is a file `at-once`.
 
 import { appendFileSync, existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -75,7 +75,8 @@ async function load(id, { sessionId }) {
 		return;
 	}
 	const entries = readFileSync(fileOf(sessionId), 'utf8').split('\n').filter(Boolean).map(JSON.parse);
-	const answerAt = random(2) === 0 ? random(entries.length + 1) : entries.length;
+	const isLate = !existsSync(join(dir, 'at-once')) && random(2) === 0;
+	const answerAt = isLate ? random(entries.length + 1) : entries.length;
 	for (const [i, { kind, text, messageId, toolCallId }] of entries.entries()) {
 		if (i === answerAt) {
 			send({ id, result: null });
