@@ -10,7 +10,8 @@
  * Descriptor 3 is the lifeline: a socket whose other end only the server has. When that is closed,
  * or on SIGTERM, the agent's process group gets SIGTERM, and what is left of the agent after the
  * grace, in its group or out of it, SIGKILL. The server can shorten the grace to the milliseconds
- * that it writes, an int32_t: 0 kills at once. When the agent has ended by itself, the rest is killed at once. The guard then ends as the agent did.
+ * that it writes, an int32_t: 0 kills at once. When the agent has ended by itself, the rest is killed
+ * at once. The guard then ends as the agent did.
  * It does not touch what goes through stdin and stdout.
  *
  * With a deadline (descriptor 5: a file with a number that the server moves on, spawner.h) the guard

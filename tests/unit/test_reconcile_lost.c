@@ -482,6 +482,17 @@ static void test_many_equal_turns(void **state)
 	}
 }
 
+static void expect_complete_at_end(const struct story *story)
+{
+	struct reconcile *fw = reconcile_of(story->log);
+	for (size_t i = 0; i < json_array_size(story->told); i++) {
+		assert_false(reconcile_is_complete(fw));
+		take(fw, json_array_get(story->told, i));
+	}
+	assert_true(reconcile_is_complete(fw));
+	reconcile_destroy(fw);
+}
+
 /** A history that is told up to somewhere is not taken for its end, although that says the same. */
 static void test_complete(void **state)
 {
@@ -494,13 +505,7 @@ static void test_complete(void **state)
 	}
 	log_prompt(story->log, "go on");
 	tell_user(story->told, "go on");
-	struct reconcile *fw = reconcile_of(story->log);
-	for (size_t i = 0; i < json_array_size(story->told); i++) {
-		assert_false(reconcile_is_complete(fw));
-		take(fw, json_array_get(story->told, i));
-	}
-	assert_true(reconcile_is_complete(fw));
-	reconcile_destroy(fw);
+	expect_complete_at_end(story);
 	story_end(story, 0, "[]");
 }
 
@@ -521,13 +526,7 @@ static void test_complete_with_all_of_the_turn(void **state)
 	tell_as(story->told, "m2", " was asked for.");
 	tell(story->told, "agent_thought_chunk", "What is next?", "m3");
 	tell(story->told, "agent_thought_chunk", "There is something.", "m4");
-	struct reconcile *fw = reconcile_of(story->log);
-	for (size_t i = 0; i < json_array_size(story->told); i++) {
-		assert_false(reconcile_is_complete(fw));
-		take(fw, json_array_get(story->told, i));
-	}
-	assert_true(reconcile_is_complete(fw));
-	reconcile_destroy(fw);
+	expect_complete_at_end(story);
 	expect_added(story, "[]");
 }
 
