@@ -111,7 +111,7 @@ test('each session has its draft, over a reload too; what was sent is none', asy
 	const box = byTestId(page, 'prompt');
 	const open = async (id) => {
 		await row(page, id).locator('a').click();
-		await page.waitForFunction((hash) => location.hash === hash, `#/s/${id}`);
+		await row(page, id).locator('a[aria-current]').waitFor(); // the address changes before the page does
 	};
 	await box.fill('for a new one');
 	await open('s0');

@@ -464,10 +464,7 @@ int main(void)
 	{                                                                  \
 		"postgresql: " #name, name, setup_postgres, teardown, NULL \
 	}
-#define ONE(name)                                           \
-	{                                                   \
-#name, name, setup_postgres, teardown, NULL \
-	}
+#define ONE(name) cmocka_unit_test_setup_teardown(name, setup_postgres, teardown)
 	const struct CMUnitTest tests[] = {
 		BOTH(the_newest_stay),
 		BOTH(so_many_bytes_stay),
