@@ -9,9 +9,11 @@
 
 #include <errno.h>
 #include <libwebsockets.h>
+#include <linux/close_range.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 /* One write of ours is one write of lws's up to this size; what is larger it would copy first. */
 #define WRITE_MAX ((size_t)8 * 1024 * 1024)
@@ -257,6 +259,8 @@ struct transport *transport_create(uv_loop_t *loop, size_t send_threads)
 		.uid = (uid_t)-1,
 	};
 	transport->context = lws_create_context(&info);
+	/* Newer lws, as Debian 13's, listens to changes of routes on a socket that programs would inherit. */
+	close_range(STDERR_FILENO + 1, ~0U, CLOSE_RANGE_CLOEXEC);
 	info.vhost_name = protocol_name;
 	info.protocols = transport->protocols;
 	info.options = LWS_SERVER_OPTION_LIBUV;
