@@ -2,6 +2,7 @@
  * The files beside a log: events.index and keys.jsonl, cut and spoilt at every byte, missing and
  * too long. Whatever they say, a read gives the right events and a name is found.
  */
+#include "part.h"
 #include "point.h"
 #include "reading.h"
 
@@ -199,6 +200,15 @@ static void check_spoilt(const struct shelf *shelf, const char *file,
 	buffer_finish(&path);
 }
 
+/** The same for a case of many. */
+static void check_one_of_many(const struct shelf *shelf, const char *file,
+	void (*spoil)(const char *path, size_t at), size_t at)
+{
+	if (part_has_next()) {
+		check_spoilt(shelf, file, spoil, at);
+	}
+}
+
 static void cut(const char *path, size_t at)
 {
 	file_spoil(path, CUT, at);
@@ -238,8 +248,8 @@ static void no_index_is_trusted(void **state)
 	struct shelf shelf;
 	shelf_make(&shelf);
 	for (size_t at = 0; at < shelf.index.len; at++) {
-		check_spoilt(&shelf, "events.index", flip, at);
-		check_spoilt(&shelf, "events.index", cut, at);
+		check_one_of_many(&shelf, "events.index", flip, at);
+		check_one_of_many(&shelf, "events.index", cut, at);
 	}
 	check_spoilt(&shelf, "events.index", take_away, 0);
 	check_spoilt(&shelf, "events.index", shift, 8);
@@ -254,8 +264,8 @@ static void no_keys_are_lost(void **state)
 	struct shelf shelf;
 	shelf_make(&shelf);
 	for (size_t at = 0; at < shelf.keys.len; at++) {
-		check_spoilt(&shelf, "keys.jsonl", flip, at);
-		check_spoilt(&shelf, "keys.jsonl", cut, at);
+		check_one_of_many(&shelf, "keys.jsonl", flip, at);
+		check_one_of_many(&shelf, "keys.jsonl", cut, at);
 	}
 	check_spoilt(&shelf, "keys.jsonl", take_away, 0);
 	check_spoilt(&shelf, "keys.jsonl", lengthen, 3);
@@ -271,7 +281,7 @@ static void metadata_is_made_again_from_the_journal(void **state)
 	shelf_make(&shelf);
 	read_of(&shelf, "metadata.json", &json);
 	for (size_t at = 0; at < json.len; at++) {
-		check_spoilt(&shelf, "metadata.json", at % 2 ? cut : flip, at);
+		check_one_of_many(&shelf, "metadata.json", at % 2 ? cut : flip, at);
 	}
 	check_spoilt(&shelf, "metadata.json", take_away, 0);
 	buffer_finish(&json);
@@ -292,6 +302,9 @@ static void spoilt_metadata_is_set_aside(void **state)
 	rig_finish(&journal);
 	read_of(&shelf, "metadata.json", &json);
 	for (size_t at = 0; at < json.len; at++) {
+		if (!part_has_next()) {
+			continue;
+		}
 		struct rig rig;
 		char *dir = rig_copy_dir(shelf.dir);
 		log_path(&path, dir, "s", "metadata.json");

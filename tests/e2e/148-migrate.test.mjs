@@ -138,6 +138,7 @@ async function killAt(lines, ...args) {
 }
 
 const POINTS = [0, 1, 2, 5, 11, 12];
+const mayEnd = (point) => point >= 11; // before a busy machine gets to the kill
 const thereAlready = (out) => out.split('\n').filter((line) => line.endsWith('there already')).length - 1;
 
 test('killed at any point and run again it goes on, and no server takes what is not whole', async (t) => {
@@ -146,7 +147,7 @@ test('killed at any point and run again it goes on, and no server takes what is 
 	const database = newDatabase();
 	for (const point of POINTS) {
 		const { isKilled } = await killAt(point, dir, database.url);
-		assert.ok(isKilled || point === 12);
+		assert.ok(isKilled || mayEnd(point));
 		const rows = isKilled && point ? postgres.ask(database.name, 'SELECT s.id, count(e.seq) FROM holdfast_session AS s LEFT JOIN holdfast_event AS e USING (sid) GROUP BY 1').split('\n') : [];
 		assert.ok(rows.length >= point || !isKilled, rows.join());
 		for (const [id, count] of rows.filter(Boolean).map((row) => row.split('|'))) {
@@ -162,7 +163,7 @@ test('killed at any point and run again it goes on, and no server takes what is 
 	for (const point of POINTS) {
 		const { isKilled } = await killAt(point, database.url, back);
 		assert.ok(point === 12 || existsSync(join(back, 'sessions')) === !isKilled); // behind the last line it may be over
-		assert.ok(isKilled || point === 12);
+		assert.ok(isKilled || mayEnd(point));
 	}
 	assert.ok(existsSync(back) || thereAlready((await run(0, 'migrate', database.url, back)).stdout) === 12);
 	assert.deepEqual(await exportAll(back, ids), before);

@@ -14,3 +14,8 @@ export function partOf(cases) {
 	const parts = Math.min(of, cases.length);
 	return cases.filter((_, i) => i % parts === (which - 1) % parts);
 }
+
+/** Every second one of them: which half, the part says. All of them where everything runs. */
+export function halfOf(cases) {
+	return isWhole ? cases : cases.filter((_, i) => i % 2 === (which - 1) % 2);
+}
