@@ -51,7 +51,7 @@ export function installWatch() {
 					Object.hasOwn(ALLOWED[node.localName], name) && ALLOWED[node.localName][name](value),
 			));
 	// What our own page is built of, besides.
-	const OWN_TAGS = 'b button details div i ins path section span summary svg'.split(' ');
+	const OWN_TAGS = 'b bdi button details div i ins path section span summary svg'.split(' ');
 	const OWN_ATTRIBUTE = /^(?:aria-[a-z]+|data-[a-z-]+|class|d|disabled|hidden|href|open|rel|role|tabindex|target|title|type|viewBox)$/;
 	const isOwn = (node) =>
 		(OWN_TAGS.includes(node.localName) || (Object.hasOwn(ALLOWED, node.localName) && !['img', 'input'].includes(node.localName))) &&

@@ -77,8 +77,12 @@ export class Postgres {
 		const file = join(this.host, 'data/postmaster.pid');
 		const pid = Number(readFileSync(file, 'utf8').split('\n')[0]);
 		process.kill(pid, 'SIGSTOP'); // else it would begin others
-		execFileSync('pkill', ['-KILL', '-P', String(pid)]);
-		process.kill(pid, 'SIGKILL');
+		const all = [pid, ...readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').split(' ').filter(Boolean).map(Number)];
+		all.reverse().forEach((one) => process.kill(one, 'SIGKILL'));
+		// As long as one of them has its memory, no other begins there.
+		while (all.some((one) => existsSync(`/proc/${one}/exe`))) {
+			Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 5);
+		}
 		[file, join(this.host, '.s.PGSQL.5432.lock')].forEach((lock) => rmSync(lock));
 	}
 
