@@ -1,6 +1,6 @@
 // Runs test files, a few at a time, each in a process of its own; sums up with what meson runs meanwhile.
 //
-//   node tests/support/run.mjs [--jobs N] [--most N] [--times] [--keep-times FILE] [--half SUITE] [--list] [--c-log] [--add PASSED,FAILED] [--second-try N] [web] [e2e] [browser] [style] [runtimes] [package] [doors] [part of a file's name ...]
+//   node tests/support/run.mjs [--jobs N] [--most N] [--times] [--keep-times FILE] [--turns page] [--turns nodes] [--list] [--c-log] [--add PASSED,FAILED] [--second-try N] [web] [e2e] [browser] [style] [runtimes] [package] [doors] [part of a file's name ...]
 //
 // With --c-log the name of meson's log and its exit code come over stdin, when meson is done. --only-c runs no files.
 // --add PASSED,FAILED is counted too.
@@ -8,7 +8,7 @@
 // with a low priority, as the programs of C, is nothing better.
 // --times tells in the end how long each file took, and the processor time that it and what it started and waited for used.
 // --keep-times FILE: how long each file took is kept there, for the order of the next run.
-// --half SUITE: of its files, those in EACH_TIME run, and half of the others, chosen by HOLDFAST_PART. --list only tells the files.
+// --turns GROUP: half of the files of a group run, chosen by HOLDFAST_PART (TURNS). --list only tells the files.
 // With --second-try, if at most N files failed, each of them runs once more, alone. One that passes then counts as passed; what
 // it said at first is printed all the same, and the line before the last names it: its failure has a cause to be found.
 //
@@ -32,8 +32,14 @@ const NAMED = ['runtimes', 'package', 'doors'];
 const LONGEST = ['e2e/80-', 'style/10-', 'browser/28-', 'e2e/81-', 'e2e/57-', 'e2e/112-', 'browser/42-', 'browser/18-', 'browser/30-',
 	'browser/15-', 'e2e/83-', 'e2e/122-', 'browser/16-', 'e2e/130-', 'e2e/133-', 'browser/12-', 'browser/11-', 'browser/29-', 'browser/39-',
 	'browser/21-', 'e2e/45-', 'browser/41-', 'e2e/123-', 'e2e/120-', 'browser/43-', 'browser/36-', 'browser/27-', 'e2e/87-', 'e2e/40-', 'e2e/31-'];
-/* What a suite of which half runs has each time: that the page shows what is in the log, what it says of itself, and who gets in. */
-const EACH_TIME = ['browser/10-', 'browser/11-', 'browser/12-', 'browser/13-', 'browser/15-', 'browser/28-', 'browser/29-'];
+/*
+ * Files that take turns with --turns: half of them run. The first of each group run each time: that the page shows what is in the
+ * log and what it says of itself; that nodes share a database and outlive what dies.
+ */
+const TURNS = {
+	page: { files: /^browser\//, each: /\/(10|11|15)-/ },
+	nodes: { files: /^e2e\/(12[0-8]|133|14[78]|15\d)-(?!doctor)/, each: /\/(120|122|150)-/ },
+};
 /* Of the processors, in the last LOOK_MS: with more, another file begins. */
 const IDLE_SHARE = 0.15;
 const LOOK_MS = 500;
@@ -65,14 +71,14 @@ function longestFirst(files, times) {
 	return [...files].sort((a, b) => weight(b) - weight(a));
 }
 
-/** The files of a suite that take turns, without those whose turn it is not. */
-function takeTurns(suite, files) {
-	const turns = files.filter((file) => file.startsWith(`${suite}/`) && !EACH_TIME.some((each) => file.startsWith(each)));
+/** The files without those whose turn it is not. */
+function takeTurns(group, files) {
+	const turns = files.filter((file) => TURNS[group].files.test(file) && !TURNS[group].each.test(file));
 	const now = halfOf(turns);
 	return files.filter((file) => !turns.includes(file) || now.includes(file));
 }
 
-function select(words, times, half) {
+function select(words, times, groups) {
 	const suites = words.filter((w) => SUITES.includes(w));
 	const parts = words.filter((w) => !SUITES.includes(w));
 	const files = SUITES.filter((suite) => (suites.length === 0 && !NAMED.includes(suite)) || suites.includes(suite))
@@ -80,7 +86,7 @@ function select(words, times, half) {
 		.flatMap((suite) => readdirSync(join(tests, suite)).sort().map((file) => `${suite}/${file}`))
 		.filter((file) => file.endsWith('.test.mjs'))
 		.filter((file) => parts.length === 0 || parts.some((part) => file.split('/')[1].includes(part)));
-	return longestFirst(takeTurns(half, files), times);
+	return longestFirst(groups.reduce((left, group) => takeTurns(group, left), files), times);
 }
 
 /** Runs one file; gives {passed, failed, output}. */
@@ -229,7 +235,7 @@ async function main() {
 		options: {
 			jobs: { type: 'string', default: '2' }, 'c-log': { type: 'boolean' }, 'only-c': { type: 'boolean' }, add: { type: 'string' },
 			'second-try': { type: 'string', default: '0' }, most: { type: 'string', default: '0' }, times: { type: 'boolean' }, 'keep-times': { type: 'string' },
-			half: { type: 'string', default: '' }, list: { type: 'boolean' },
+			turns: { type: 'string', multiple: true, default: [] }, list: { type: 'boolean' },
 		},
 	});
 	const sum = { passed: 0, failed: 0 };
@@ -243,7 +249,7 @@ async function main() {
 	chmodSync(shared, 0o711);
 	process.once('exit', () => [scratch, shared].forEach((dir) => rmSync(dir, { recursive: true, force: true })));
 	['SIGINT', 'SIGTERM'].forEach((signal) => process.once(signal, () => process.exit(1)));
-	const files = values['only-c'] ? [] : select(positionals, lastTimes(values['keep-times']), values.half);
+	const files = values['only-c'] ? [] : select(positionals, lastTimes(values['keep-times']), values.turns);
 	if (values.list) {
 		console.log(files.join('\n'));
 		return;
