@@ -392,6 +392,21 @@ static int renew(struct pg *pg, int64_t *ret_asked_ms)
 	pg_params_finish(&params);
 	return r;
 }
+
+/** On any thread. A server that writes nothing says so, too, if the database is an older copy. */
+static int check_place(struct pg *pg, struct pg_conn *conn)
+{
+	char *why = NULL;
+	int r = pg_place_check(pg, conn, &why);
+	if (r == 0) {
+		atomic_store(&pg->nodes->is_older, false);
+	} else if (r == -ESTALE && !atomic_exchange(&pg->nodes->is_older, true)) {
+		pg_say_unusable(why);
+	}
+	free(why);
+	return r;
+}
+
 /** The database is looked at first: nobody has a lease in an older copy. */
 static int enter_again(struct pg *pg, int64_t *ret_asked_ms)
 {
@@ -399,7 +414,7 @@ static int enter_again(struct pg *pg, int64_t *ret_asked_ms)
 	if (!reach(pg)) {
 		return -EIO;
 	}
-	int r = pg_place_check(pg, &nodes->conn, NULL);
+	int r = check_place(pg, &nodes->conn);
 	*ret_asked_ms = now_ms();
 	return r < 0 ? r : enter(pg, &nodes->conn, nodes->kept.owner, NULL);
 }
@@ -472,7 +487,7 @@ static void round_work(uv_work_t *work)
 	if (!pg_reader_take(pg, &conn)) {
 		return;
 	}
-	if (pg_place_check(pg, &conn, NULL) == 0 && round->may_take) {
+	if (check_place(pg, &conn) == 0 && round->may_take) {
 		const struct pg_wish wish = {.owner = round->owner,
 			.most = ROUND_MOST,
 			.again = round->unsure,

@@ -26,6 +26,7 @@ struct pg_nodes {
 	bool is_keeping; /* it is at work; then these are its own */
 	struct pg_conn conn;
 	struct pg_lease kept;
+	atomic_bool is_older; /* the database is an older copy, and that has been said */
 	bool is_taking; /* a round is under way */
 	bool is_leaving; /* it takes no sessions any more */
 	uv_timer_t *timer;

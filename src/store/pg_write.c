@@ -1,5 +1,6 @@
 /* A group becomes one transaction, in one round trip: the writer's thread. */
 #include "pg.h"
+#include "pg_nodes.h"
 
 #include "holdfast/diag.h"
 
@@ -561,6 +562,12 @@ static int step(struct pg *pg, char **ret_why)
 	return r == -EAGAIN ? 1 : r;
 }
 
+void pg_say_unusable(const char *why)
+{
+	diag(DIAG_ERROR, "the database cannot be used: %s; inputs wait until it can",
+		why ? why : "it does not answer");
+}
+
 void pg_write(struct pg *pg)
 {
 	int told = 0; /* why it waits, as far as that has been said */
@@ -569,10 +576,9 @@ void pg_write(struct pg *pg)
 		int r = step(pg, &why);
 		bool waits = r == -ENOTCONN || r == -ESTALE;
 		if (waits && !is_over(pg)) {
-			if (told != r) {
-				diag(DIAG_ERROR,
-					"the database cannot be used: %s; inputs wait until it can",
-					why ? why : "it does not answer");
+			if (told != r &&
+				!(r == -ESTALE && atomic_exchange(&pg->nodes->is_older, true))) {
+				pg_say_unusable(why);
 			}
 			told = r;
 			free(why);

@@ -93,7 +93,7 @@ for (const isShared of [false, true]) {
 		primary.kill9();
 		standby.promote();
 		const refused = append(server, 's', 9).catch(() => ({ status: 0 })); // it waits, as for a database that is away
-		await eventually(() => /the database cannot be used: it is an older copy .*; timeline 2, before 1\)/.test(server.stderr), 'the server to say so');
+		await eventually(() => servers.every(({ stderr }) => /the database cannot be used: it is an older copy .*; timeline 2, before 1\)/.test(stderr)), 'each server to say so');
 		const told = await Observer.connect(t, server, 's');
 		await told.loadAll();
 		assert.deepEqual(told.events().map((e) => e.seq), [1, 2, 3], 'what is in memory is still shown');
