@@ -235,8 +235,6 @@ void pg_group_land(struct pg *pg);
 
 /** Makes the group in flight durable, whatever happens to the connection meanwhile. */
 void pg_write(struct pg *pg);
-/** Says that inputs wait, and why; NULL: it does not answer. On any thread. */
-void pg_say_unusable(const char *why);
 
 /* --- pg_read.c --- */
 

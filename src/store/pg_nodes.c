@@ -393,6 +393,12 @@ static int renew(struct pg *pg, int64_t *ret_asked_ms)
 	return r;
 }
 
+void pg_say_unusable(const char *why)
+{
+	diag(DIAG_ERROR, "the database cannot be used: %s; inputs wait until it can",
+		why ? why : "it does not answer");
+}
+
 /** On any thread. A server that writes nothing says so, too, if the database is an older copy. */
 static int check_place(struct pg *pg, struct pg_conn *conn)
 {

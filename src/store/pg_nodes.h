@@ -47,5 +47,7 @@ bool pg_nodes_is(const struct pg_nodes *nodes, const char *owner);
  * meanwhile. Returns `status`, or what follows from that.
  */
 int pg_nodes_land(struct pg *pg, const char *owner, int status, struct pg_taken *taken);
+/** Says that inputs wait, and why; NULL: it does not answer. On any thread. */
+void pg_say_unusable(const char *why);
 
 #endif

@@ -562,12 +562,6 @@ static int step(struct pg *pg, char **ret_why)
 	return r == -EAGAIN ? 1 : r;
 }
 
-void pg_say_unusable(const char *why)
-{
-	diag(DIAG_ERROR, "the database cannot be used: %s; inputs wait until it can",
-		why ? why : "it does not answer");
-}
-
 void pg_write(struct pg *pg)
 {
 	int told = 0; /* why it waits, as far as that has been said */

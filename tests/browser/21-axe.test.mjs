@@ -58,7 +58,7 @@ test('no serious fault in what the page can look like', async (t) => {
 	await byTestId(waits, 'cancel').click();
 
 	const wall = await openPage(t, `${server.url}/observe.html`, { reducedMotion: 'reduce' });
-	await wall.locator('.tile .item').first().waitFor();
+	await wall.locator('.tile .item:visible').first().waitFor();
 	await assertNoFault(wall, 'the wall');
 
 	const gone = await openPage(t, sessionUrl(server.url, `no-${id}`), { reducedMotion: 'reduce' });
