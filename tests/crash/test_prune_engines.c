@@ -319,7 +319,8 @@ static void a_refused_group_is_made_up_for(void **state)
 	open_with(rig, 30);
 	refuse_deletions(true);
 	prune(rig);
-	assert_true(rig->is_failing);
+	/* It may try again already. */
+	assert_non_null(strstr(buffer_cstr(&rig->told), "store failed"));
 	assert_int_equal(postgres_count_events("s"), 30);
 	refuse_deletions(false);
 	rig_wait_for_store(rig);
