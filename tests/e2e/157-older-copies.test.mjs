@@ -77,7 +77,8 @@ for (const isShared of [false, true]) {
 	test(`${who}, and an asynchronous standby without the newest events is promoted`, async (t) => {
 		const primary = Postgres.start(t);
 		const standby = primary.standby(t, { isSynchronous: false });
-		const lease = ['--limit', `node_lease_ms=${4000 * patience}`];
+		// A node that loses its lease while the standby is promoted has nothing in memory to show.
+		const lease = ['--limit', `node_lease_ms=${(isShared ? 12_000 : 4000) * patience}`];
 		const args = ['--store', primary.addressWith(standby, 'relay'), ...lease];
 		const servers = isShared ? await startNodes(t, { address: () => primary.addressWith(standby, 'relay') }, 2, { args: lease }) : [await Server.start(t, { args })];
 		const [server] = servers;
@@ -93,10 +94,12 @@ for (const isShared of [false, true]) {
 		primary.kill9();
 		standby.promote();
 		const refused = append(server, 's', 9).catch(() => ({ status: 0 })); // it waits, as for a database that is away
-		await eventually(() => servers.every(({ stderr }) => /the database cannot be used: it is an older copy .*; timeline 2, before 1\)/.test(stderr)), 'each server to say so');
+		const says = ({ stderr }) => /the database cannot be used: it is an older copy .*; timeline 2, before 1\)/.test(stderr);
+		await eventually(() => says(server), 'the server to say so');
 		const told = await Observer.connect(t, server, 's');
 		await told.loadAll();
 		assert.deepEqual(told.events().map((e) => e.seq), [1, 2, 3], 'what is in memory is still shown');
+		await eventually(() => servers.every(says), 'each server to say so, also one that writes nothing');
 		servers.forEach((one) => one.kill9());
 		assert.ok(!Number.isInteger(await refused));
 		const { stdout: words } = await runToEnd(['doctor', '--store', standby.url('relay')]);
