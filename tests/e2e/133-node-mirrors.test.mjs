@@ -270,6 +270,7 @@ test('the owner is killed, stopped and paused while many watch elsewhere: nothin
 	isOver = true;
 	await producing;
 	for (const observer of await Promise.all(watching)) {
+		await observer.waitUntil(() => observer.last >= last, 'what was on its way when all was over');
 		assert.deepEqual(numbers(observer).slice(0, last), numbersTo(last));
 	}
 });
