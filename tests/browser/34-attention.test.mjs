@@ -98,6 +98,7 @@ test('through the service worker, a notification leads to its session', async (t
 	const page = await openPage(t, server.url, { serviceWorkers: 'allow', permissions: ['notifications'] });
 	await page.evaluate(() => navigator.serviceWorker.ready);
 	await page.evaluate(() => Object.defineProperty(document, 'hidden', { get: () => true }));
+	await page.getByText('No sessions yet.').waitFor(); // what waits already when the list comes first is no news
 	const id = await newSession(page, server, 'permission');
 	const noted = () => page.evaluate(async () => (await (await navigator.serviceWorker.ready).getNotifications()).map(({ title, data }) => ({ title, ...data })));
 	await eventually(async () => (await noted()).length === 1, 'a notification');
