@@ -33,8 +33,8 @@ const LONGEST = ['e2e/80-', 'style/10-', 'browser/28-', 'e2e/81-', 'e2e/57-', 'e
 	'browser/15-', 'e2e/83-', 'e2e/122-', 'browser/16-', 'e2e/130-', 'e2e/133-', 'browser/12-', 'browser/11-', 'browser/29-', 'browser/39-',
 	'browser/21-', 'e2e/45-', 'browser/41-', 'e2e/123-', 'e2e/120-', 'browser/43-', 'browser/36-', 'browser/27-', 'e2e/87-', 'e2e/40-', 'e2e/31-'];
 /*
- * Files that take turns with --turns: half of them run. The first of each group run each time: that the page shows what is in the
- * log and what it says of itself; that nodes share a database and outlive what dies.
+ * Files that take turns with --turns: half of them run. Those of `each` run each time: that the page shows what is in the log and
+ * runs nothing of it; that nodes share a database and outlive what dies.
  */
 const TURNS = {
 	page: { files: /^browser\//, each: /\/(10|11|15)-/ },
