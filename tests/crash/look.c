@@ -3,9 +3,11 @@
 #include "holdfast/session.h"
 #include "holdfast/store_check.h"
 
+#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <unistd.h>
 /* cmocka wants the ones above first. */
 #include <cmocka.h>
 
@@ -71,4 +73,18 @@ void assert_no_problem(const char *dir)
 	if (found.problems) {
 		fail_msg("%zu problems, first of all is told: %s", found.problems, found.first);
 	}
+}
+
+int run_quietly(int (*tool)(int argc, char **argv), const char *dir)
+{
+	fflush(stdout);
+	int out = dup(STDOUT_FILENO);
+	int none = open("/dev/null", O_WRONLY);
+	dup2(none, STDOUT_FILENO);
+	int code = tool(1, (char *[]){(char *)dir, NULL});
+	fflush(stdout);
+	dup2(out, STDOUT_FILENO);
+	close(out);
+	close(none);
+	return code;
 }

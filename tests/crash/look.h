@@ -1,4 +1,4 @@
-/* What `holdfast verify` finds in a directory, counted. */
+/* The commands of the program on a directory: what `holdfast verify` finds, counted, and others without their output. */
 #ifndef HOLDFAST_TESTS_LOOK_H
 #define HOLDFAST_TESTS_LOOK_H
 
@@ -19,5 +19,8 @@ struct found look(const char *dir);
 void assert_clean(const char *dir);
 /** There may be notes. */
 void assert_no_problem(const char *dir);
+
+/** Runs a command of the program on a directory, without its output; returns its exit code. */
+int run_quietly(int (*tool)(int argc, char **argv), const char *dir);
 
 #endif

@@ -37,11 +37,9 @@ static int setup_memory(void **state)
 	return setup(state, rig_init_in_memory);
 }
 
-static const char *database;
-
 static void init_in_postgres(struct rig *rig)
 {
-	rig_init_in_postgres(rig, database);
+	rig_init_in_postgres(rig, postgres_address());
 }
 
 static int setup_postgres(void **state)
@@ -54,18 +52,6 @@ static int teardown(void **state)
 {
 	rig_finish(*state);
 	free(*state);
-	return 0;
-}
-
-static int start_database(void **state)
-{
-	database = postgres_start();
-	return 0;
-}
-
-static int stop_database(void **state)
-{
-	postgres_stop();
 	return 0;
 }
 
@@ -521,5 +507,5 @@ int main(void)
 		CASE(an_epoch_is_changed_for_good),
 	};
 	diag_set_level(DIAG_SILENT);
-	return cmocka_run_group_tests_name("engines", tests, start_database, stop_database);
+	return cmocka_run_group_tests_name("engines", tests, postgres_set_up, postgres_tear_down);
 }

@@ -26,11 +26,9 @@ struct nodes {
 	struct rig b;
 };
 
-static const char *database;
-
 static void init(struct rig *rig, const char *address)
 {
-	rig_init_in_postgres(rig, database);
+	rig_init_in_postgres(rig, postgres_address());
 	rig->node_address = address;
 	rig->limits.journal_retry_ms = 1;
 	rig->limits.node_lease_ms = LEASE_MS;
@@ -54,18 +52,6 @@ static int teardown(void **state)
 	rig_finish(&nodes->a);
 	rig_finish(&nodes->b);
 	free(nodes);
-	return 0;
-}
-
-static int start_database(void **state)
-{
-	database = postgres_start();
-	return 0;
-}
-
-static int stop_database(void **state)
-{
-	postgres_stop();
 	return 0;
 }
 
@@ -588,5 +574,5 @@ int main(void)
 		CASE(a_new_timeline_is_another_copy_unless_commits_waited),
 	};
 	diag_set_level(DIAG_SILENT);
-	return cmocka_run_group_tests_name("nodes", tests, start_database, stop_database);
+	return cmocka_run_group_tests_name("nodes", tests, postgres_set_up, postgres_tear_down);
 }

@@ -24,8 +24,6 @@
 
 #define DAY_MS ((int64_t)86400000)
 
-static const char *database;
-
 static void begin(struct rig *rig)
 {
 	rig->limits.prune_ms = RIG_NEVER;
@@ -48,7 +46,7 @@ static int setup_postgres(void **state)
 {
 	struct rig *rig = xcalloc(1, sizeof(*rig));
 	postgres_clear();
-	rig_init_in_postgres(rig, database);
+	rig_init_in_postgres(rig, postgres_address());
 	begin(rig);
 	*state = rig;
 	return 0;
@@ -58,18 +56,6 @@ static int teardown(void **state)
 {
 	rig_finish(*state);
 	free(*state);
-	return 0;
-}
-
-static int start_database(void **state)
-{
-	database = postgres_start();
-	return 0;
-}
-
-static int stop_database(void **state)
-{
-	postgres_stop();
 	return 0;
 }
 
@@ -437,7 +423,7 @@ static void a_mirror_finds_out(void **state)
 	rig->limits.keep_events = 10;
 	rig->node_address = "a:1";
 	open_with(rig, 30);
-	rig_init_in_postgres(&other, database);
+	rig_init_in_postgres(&other, postgres_address());
 	begin(&other);
 	other.node_address = "b:2";
 	assert_int_equal(rig_open(&other), 0);
@@ -483,5 +469,6 @@ int main(void)
 		ONE(a_mirror_finds_out),
 	};
 	diag_set_level(DIAG_SILENT);
-	return cmocka_run_group_tests_name("prune-engines", tests, start_database, stop_database);
+	return cmocka_run_group_tests_name(
+		"prune-engines", tests, postgres_set_up, postgres_tear_down);
 }

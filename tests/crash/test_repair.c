@@ -24,19 +24,9 @@
 
 #define SESSIONS WORKLOAD_SESSIONS
 
-/** What it prints is for nobody here. */
 static int repair(const char *dir)
 {
-	fflush(stdout);
-	int out = dup(STDOUT_FILENO);
-	int none = open("/dev/null", O_WRONLY);
-	dup2(none, STDOUT_FILENO);
-	int code = tool_repair(1, (char *[]){(char *)dir, NULL});
-	fflush(stdout);
-	dup2(out, STDOUT_FILENO);
-	close(out);
-	close(none);
-	return code;
+	return run_quietly(tool_repair, dir);
 }
 
 /** The line with this number, from 0. */

@@ -19,19 +19,9 @@
 /* cmocka wants the ones above first. */
 #include <cmocka.h>
 
-/** What it prints is for nobody here. */
 static int upgrade(const char *dir)
 {
-	fflush(stdout);
-	int out = dup(STDOUT_FILENO);
-	int none = open("/dev/null", O_WRONLY);
-	dup2(none, STDOUT_FILENO);
-	int code = tool_upgrade(1, (char *[]){(char *)dir, NULL});
-	fflush(stdout);
-	dup2(out, STDOUT_FILENO);
-	close(out);
-	close(none);
-	return code;
+	return run_quietly(tool_upgrade, dir);
 }
 
 /** The logs and what is certain of them, of all sessions. */

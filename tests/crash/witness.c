@@ -343,16 +343,7 @@ int witness_open(struct witness *w)
 		.store_revived = handle_store_revived,
 		.returned = handle_returned,
 	};
-	struct rig *rig = w->rig;
-	free(rig->why);
-	rig->why = NULL;
-	int r = session_table_open(&(struct session_table_config){.loop = &rig->loop,
-					   .limits = &rig->limits,
-					   .clock = &rig->clock,
-					   .place = rig_place(rig),
-					   .ops = &ops,
-					   .owner = w},
-		&rig->table, &rig->why);
+	int r = rig_open_for(w->rig, &ops, w);
 	for (size_t i = 0; r == 0 && i < w->life_count; i++) {
 		rejoin(w->lives[i]);
 	}

@@ -5,6 +5,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { openChat, textOf, transportOf } from '../support/ai_chat.mjs';
+import { markdownOf, servedLog } from '../support/log.mjs';
 import { Observer } from '../support/observer.mjs';
 import { input, post } from '../support/producer.mjs';
 import { Server, demoAgent } from '../support/server.mjs';
@@ -21,12 +22,6 @@ async function start(t, { agent = demoAgent('--rate 400'), ...options } = {}) {
 	return server;
 }
 
-async function logOf(server, id = 's') {
-	const { body } = await server.request('GET', `/api/sessions/${id}/events?after_seq=0&limit=5000&format=markdown`);
-	return body.events;
-}
-
-const markdownOf = (events, turn) => events.filter((e) => e.type === 'agent_message' && e.turn === turn).map((e) => e.data.markdown).join('');
 const prompts = (events) => events.filter(({ type }) => type === 'user_prompt');
 const isReady = (chat) => () => ['ready', 'error'].includes(chat.status);
 
@@ -38,14 +33,14 @@ for (const kind of KINDS) {
 			await chat.sendMessage({ text });
 			await chat.until(isReady(chat));
 			assert.deepEqual(chat.errors, []);
-			const events = await logOf(server);
+			const events = await servedLog(server);
 			assert.equal(prompts(events)[turn - 1].data.message, text);
 			assert.equal(chat.text, markdownOf(events, turn));
 			assert.equal(chat.messages.length, 2 * turn);
 			assert.match(chat.messages.at(-1).id, new RegExp(`^turn-[0-9a-f]{16}-${turn}$`));
 			assert.ok(chat.messages.at(-1).parts.filter(({ type }) => type === 'text').every(({ state }) => state === 'done'));
 		}
-		assert.equal(prompts(await logOf(server)).length, 2, 'what was said before is not asked again');
+		assert.equal(prompts(await servedLog(server)).length, 2, 'what was said before is not asked again');
 	});
 
 	test(`${kind}: a page that reloads in the middle of an answer gets all of it, as often as it does; when the turn is over there is nothing to resume`, async (t) => {
@@ -70,13 +65,13 @@ for (const kind of KINDS) {
 			await chat.until(isReady(chat));
 			assert.deepEqual(chat.errors, []);
 			assert.equal(chat.messages.length, 2);
-			assert.equal(chat.text, markdownOf(await logOf(server), 1));
+			assert.equal(chat.text, markdownOf(await servedLog(server), 1));
 		}
 		const late = openChat(t, server, 's', { kind, messages: seen[2].messages });
 		await late.resumeStream();
 		assert.equal(late.status, 'ready');
 		assert.deepEqual(late.messages, seen[2].messages);
-		assert.equal(prompts(await logOf(server)).length, 1);
+		assert.equal(prompts(await servedLog(server)).length, 1);
 	});
 
 	test(`${kind}: the server is killed in the middle of an answer, and the chat resumes what there is of it`, async (t) => {
@@ -94,7 +89,7 @@ for (const kind of KINDS) {
 		await after.sendMessage({ text: 'list' });
 		await after.until(isReady(after));
 		assert.deepEqual(after.errors, []);
-		assert.equal(after.text, markdownOf(await logOf(server), 2));
+		assert.equal(after.text, markdownOf(await servedLog(server), 2));
 	});
 
 	test(`${kind}: a question ends the message, the answer goes on with it, and so does a page that reloads meanwhile`, async (t) => {
@@ -114,18 +109,18 @@ for (const kind of KINDS) {
 
 			await reloaded.addToolApprovalResponse({ id: asked.approval.id, approved });
 			await reloaded.until(() => reloaded.messages.at(-1).parts.some(({ approval }) => approval?.approved === approved) && isReady(reloaded)());
-			const events = await logOf(server);
+			const events = await servedLog(server);
 			const resolved = events.findLast(({ type }) => type === 'permission_resolved');
 			const request = events.findLast(({ type }) => type === 'permission_request');
 			assert.equal(request.data.request_id, asked.approval.id);
 			const { kind: chosen } = request.data.options.find(({ option_id }) => option_id === resolved.data.option_id);
 			assert.match(chosen, approved ? /^allow_/ : /^reject_/);
 			await reloaded.until(() => isReady(reloaded)() && reloaded.text === markdownOf(events, events.at(-1).turn), 'the rest of the answer').catch(async (error) => {
-				assert.equal(reloaded.text, markdownOf(await logOf(server), request.turn), error.message);
+				assert.equal(reloaded.text, markdownOf(await servedLog(server), request.turn), error.message);
 			});
 			assert.deepEqual(reloaded.errors, []);
 			assert.equal(reloaded.messages.length, 2, 'one message for one turn');
-			const all = await logOf(server);
+			const all = await servedLog(server);
 			assert.equal(all.at(-1).type, 'turn_end');
 			assert.equal(prompts(all).length, approved ? 1 : 2);
 		}
@@ -153,7 +148,7 @@ for (const kind of KINDS) {
 		await chat.sendMessage({ text: 'tools thoughts' });
 		await chat.until(isReady(chat));
 		assert.deepEqual(chat.errors, []);
-		const events = await logOf(server);
+		const events = await servedLog(server);
 		const calls = new Set(events.filter(({ type }) => type === 'tool_call').map(({ data }) => data.tool_call_id));
 		const parts = chat.messages.at(-1).parts;
 		const tools = parts.filter(({ type }) => type === 'dynamic-tool');
@@ -226,7 +221,7 @@ test('a message that waits for another turn is answered when its own comes; stop
 	await removed.until(() => removed.status === 'error');
 	assert.match(removed.error.message, /taken out of the queue/);
 	await waits.until(() => waits.status === 'ready' && waits.messages.length === 2);
-	const events = await logOf(server);
+	const events = await servedLog(server);
 	assert.deepEqual(prompts(events).map(({ data }) => data.message), ['markdown list', 'list']);
 	assert.equal(waits.text, markdownOf(events, 2));
 	assert.ok(queue.length === 3);
@@ -241,10 +236,10 @@ test('sent twice a message is asked once; to be answered again it is asked again
 	await again.sendMessage(undefined); // as after a reload between the request and its answer
 	await again.until(() => again.status === 'ready' && again.messages.length === 2);
 	assert.deepEqual(again.messages.at(-1).id, chat.messages.at(-1).id);
-	assert.equal(prompts(await logOf(server)).length, 1);
+	assert.equal(prompts(await servedLog(server)).length, 1);
 	await again.regenerate();
 	await again.until(() => again.status === 'ready' && again.messages.length === 2);
-	assert.equal(prompts(await logOf(server)).length, 2);
+	assert.equal(prompts(await servedLog(server)).length, 2);
 	assert.notEqual(again.messages.at(-1).id, chat.messages.at(-1).id);
 	assert.deepEqual(again.errors, []);
 });
@@ -285,7 +280,7 @@ test('rights: who may only watch resumes and asks nothing; no token, nothing; a 
 			assert.equal(chat.status, 'error');
 		}
 	}
-	assert.deepEqual(prompts(await logOf(server)), []);
+	assert.deepEqual(prompts(await servedLog(server)), []);
 	const asker = openChat(t, server, 's', { headers: bearer(ownToken(server, 'controller', ['s'])) });
 	asker.sendMessage({ text: 'thoughts tools list' });
 	await asker.until(() => asker.messages.length === 2);
@@ -300,7 +295,7 @@ test('rights: who may only watch resumes and asks nothing; no token, nothing; a 
 	await asker.until(isReady(asker));
 	assert.deepEqual(again.messages[0].parts.filter(({ type }) => ['reasoning', 'dynamic-tool'].includes(type)), []);
 	assert.equal(again.text, asker.text);
-	assert.equal((await logOf(server)).at(-1).data.stop_reason, 'end_turn');
+	assert.equal((await servedLog(server)).at(-1).data.stop_reason, 'end_turn');
 });
 
 test('a token that is revoked ends the answer', async (t) => {
@@ -329,7 +324,7 @@ test('files: an uploaded image is part of the prompt by its address; one in the 
 		await chat.sendMessage({ text: `look at ${kind}`, files: [{ type: 'file', mediaType: 'image/png', filename: 'dot.png', url: `/api/sessions/s/blobs/${blob}` }] });
 		await chat.until(isReady(chat));
 		assert.deepEqual(chat.errors, []);
-		const { data } = prompts(await logOf(server)).at(-1);
+		const { data } = prompts(await servedLog(server)).at(-1);
 		assert.deepEqual(data.content, [{ type: 'image', blob, name: 'dot.png', mime_type: 'image/png', size: png.length }]);
 		const inline = openChat(t, server, 's', { kind });
 		await inline.sendMessage({ text: 'look', files: [{ type: 'file', mediaType: 'image/png', url: `data:image/png;base64,${png.toString('base64')}` }] });
@@ -401,7 +396,7 @@ test('hostile requests are refused, each with words, and the socket stays; what 
 		assert.equal((await server.rawRequest(method, path, {})).status, status, `${method} ${path}`);
 	}
 	assert.equal((await server.rawRequest('POST', '/api/ai/s', {}, '{"messages":')).status, 400);
-	assert.deepEqual(prompts(await logOf(server)), []);
+	assert.deepEqual(prompts(await servedLog(server)), []);
 });
 
 test('a connection has at most eight answers at once, and an id is used once', async (t) => {

@@ -5,6 +5,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { Editor } from '../support/editor.mjs';
+import { markdownOf, servedLog } from '../support/log.mjs';
 import { Observer } from '../support/observer.mjs';
 import { input, post } from '../support/producer.mjs';
 import { Server, demoAgent } from '../support/server.mjs';
@@ -17,12 +18,6 @@ async function start(t, { agent = demoAgent('--rate 400'), ...options } = {}) {
 	return server;
 }
 
-async function logOf(server, id = 's') {
-	const { body } = await server.request('GET', `/api/sessions/${id}/events?after_seq=0&limit=5000&format=markdown`);
-	return body.events;
-}
-
-const markdownOf = (events, turn) => events.filter((e) => e.type === 'agent_message' && (!turn || e.turn === turn)).map((e) => e.data.markdown).join('');
 const select = (question, kind) => ({ outcome: { outcome: 'selected', optionId: question.params.options.find((option) => option.kind.startsWith(kind)).optionId } });
 
 test('an editor makes a session, prompts, and gets what the log has: text, thoughts, tools, plans', async (t) => {
@@ -34,7 +29,7 @@ test('an editor makes a session, prompts, and gets what the log has: text, thoug
 	for (const text of ['markdown', 'list', 'plan', 'thoughts']) {
 		assert.deepEqual(await editor.prompt(sessionId, text), { stopReason: 'end_turn' });
 	}
-	const events = await logOf(server, sessionId);
+	const events = await servedLog(server, sessionId);
 	assert.equal(editor.said(sessionId), markdownOf(events));
 	assert.equal(editor.of(sessionId, 'user_message_chunk').length, 0, 'it shows its own prompts itself');
 	assert.equal(editor.of(sessionId, 'tool_call').length, events.filter(({ type }) => type === 'tool_call').length);
@@ -51,7 +46,7 @@ test('a load tells everything from the beginning, with the prompts, the modes an
 	await first.load('s');
 	await first.prompt('s', 'markdown');
 	await first.prompt('s', 'list');
-	const events = await logOf(server);
+	const events = await servedLog(server);
 	const second = await Editor.open(t, server);
 	const loaded = await second.load('s');
 	assert.equal(second.said('s'), markdownOf(events));
@@ -84,7 +79,7 @@ test('a position of another epoch, ahead or of a session that was made again is 
 	await editor.load('s');
 	await editor.prompt('s', 'markdown');
 	const { epoch, after_seq: seq } = editor.position('s');
-	const events = await logOf(server);
+	const events = await servedLog(server);
 	for (const [place, reset] of [[{ after_seq: 1, epoch: '0123456789abcdef' }, 'epoch'], [{ after_seq: seq + 1000, epoch }, 'ahead']]) {
 		const other = await Editor.open(t, server);
 		const answer = await other.resume('s', place);
@@ -97,7 +92,7 @@ test('a position of another epoch, ahead or of a session that was made again is 
 	await post(server, 's', [input.text('anew\n\n'), input.end()]);
 	const late = await Editor.open(t, server);
 	assert.equal((await late.resume('s', { after_seq: 2, epoch }))._meta.holdfast.reset, 'epoch');
-	assert.equal(late.said('s'), markdownOf(await logOf(server)));
+	assert.equal(late.said('s'), markdownOf(await servedLog(server)));
 	for (const place of [{ after_seq: -1, epoch }, { after_seq: 1 }, { after_seq: 1, epoch: '"}]\\' }, { after_seq: 1, epoch: 'ABCDEF0123456789' }, { after_seq: 1, epoch, open: 'x' }]) {
 		await assert.rejects(late.resume('s', place), ({ code }) => code === -32602, JSON.stringify(place));
 	}
@@ -124,7 +119,7 @@ test('who resumes in the middle of a block gets the rest of it, once', async (t)
 	await end;
 	const last = await Editor.open(t, server);
 	await last.resume('s', place);
-	assert.equal(said + last.said('s'), markdownOf(await logOf(server)));
+	assert.equal(said + last.said('s'), markdownOf(await servedLog(server)));
 });
 
 test('two editors and an observer see the same; a question that one answers is taken back from the other', async (t) => {
@@ -143,7 +138,7 @@ test('two editors and an observer see the same; a question that one answers is t
 	await one.until(() => first.isTakenBack, 'the dialog closes');
 	assert.deepEqual(await end, { stopReason: 'end_turn' });
 	assert.equal(second.isTakenBack, false);
-	const events = await logOf(server);
+	const events = await servedLog(server);
 	await two.until(() => two.said('s') === markdownOf(events));
 	assert.equal(one.said('s'), two.said('s'));
 	assert.equal(events.find(({ type }) => type === 'permission_resolved').data.outcome, 'selected');
@@ -221,7 +216,7 @@ test('a model is set while the agent runs, and before it does; a refusal of the 
 	const editor = await Editor.open(t, server);
 	await editor.load('s');
 	const set = (modelId) => editor.request('session/set_model', { sessionId: 's', modelId });
-	const models = async () => (await logOf(server)).filter(({ type }) => type === 'x-acp-models').map(({ data }) => data.current_model_id);
+	const models = async () => (await servedLog(server)).filter(({ type }) => type === 'x-acp-models').map(({ data }) => data.current_model_id);
 	assert.deepEqual(await set('large'), {}, 'it counts from the next prompt on');
 	await editor.prompt('s', 'x');
 	assert.deepEqual((await models()).at(-1), 'large');
@@ -274,7 +269,7 @@ test('a request that is taken back is that one prompt: out of the queue, or its 
 		await editor.notify('$/cancel_request', { requestId: id }); // too late, or not of a prompt
 	}
 	assert.deepEqual(await editor.prompt('s', 'list'), { stopReason: 'end_turn' });
-	const events = await logOf(server);
+	const events = await servedLog(server);
 	assert.deepEqual(events.filter(({ type }) => type === 'user_prompt').map(({ data }) => data.message), ['permission', 'list', 'list']);
 	editor.assertGood();
 	other.assertGood();
@@ -314,7 +309,7 @@ test('close only leaves the session; delete is for those who may; both are told'
 	assert.equal((await prompt).data.code, 'cancelled');
 	await assert.rejects(editor.prompt('s', 'list'), ({ code }) => code === -32602);
 	await eventually(async () => !(await server.request('GET', '/api/sessions/s')).body.is_prompting, 'the turn goes on and ends');
-	assert.equal((await logOf(server)).at(-1).data.stop_reason, 'end_turn');
+	assert.equal((await servedLog(server)).at(-1).data.stop_reason, 'end_turn');
 	await editor.load('s');
 	const controller = await Editor.open(t, server, { headers: bearer(ownToken(server, 'controller', ['*'])) });
 	assert.equal(controller.initialized.agentCapabilities.sessionCapabilities.delete, undefined);
@@ -334,7 +329,7 @@ test('a prompt_id that is sent again asks once, and its answer comes, also when 
 	const said = editor.said('s');
 	assert.deepEqual(await editor.prompt('s', 'list', meta), { stopReason: 'end_turn' });
 	assert.equal(editor.said('s'), said, 'nothing is told twice');
-	assert.equal((await logOf(server)).filter(({ type }) => type === 'user_prompt').length, 2);
+	assert.equal((await servedLog(server)).filter(({ type }) => type === 'user_prompt').length, 2);
 	const many = await Promise.allSettled(Array.from({ length: 200 }, () => editor.prompt('s', 'list', { prompt_id: 'mine-2' })));
 	const refused = many.filter(({ reason }) => reason?.data?.code === 'queue_full');
 	assert.ok(refused.length > 0 && refused.length < 200, `${refused.length} were refused`);
@@ -357,7 +352,7 @@ test('who only watches, or hides tools, is asked nothing and may do nothing', as
 	const question = await editor.question();
 	question.answer(select(question, 'allow'));
 	await end;
-	const events = await logOf(server);
+	const events = await servedLog(server);
 	for (const [name, watcher] of Object.entries(watchers)) {
 		await watcher.until(() => watcher.said('s') === markdownOf(events));
 		assert.deepEqual(watcher.questions, [], name);

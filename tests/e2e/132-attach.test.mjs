@@ -4,6 +4,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Editor, openLine } from '../support/editor.mjs';
+import { markdownOf, servedLog } from '../support/log.mjs';
 import { Observer } from '../support/observer.mjs';
 import { input, post } from '../support/producer.mjs';
 import { Server, demoAgent, runToEnd } from '../support/server.mjs';
@@ -16,12 +17,6 @@ async function start(t, { agent = demoAgent('--rate 400'), ...options } = {}) {
 	return server;
 }
 
-async function logOf(server, id = 's') {
-	const { body } = await server.request('GET', `/api/sessions/${id}/events?after_seq=0&limit=5000&format=markdown`);
-	return body.events;
-}
-
-const markdownOf = (events) => events.filter(({ type }) => type === 'agent_message').map(({ data }) => data.markdown).join('');
 const select = (question, kind) => ({ outcome: { outcome: 'selected', optionId: question.params.options.find((option) => option.kind.startsWith(kind)).optionId } });
 
 test('an editor on stdio makes a session, prompts, loads it and leaves', async (t) => {
@@ -30,7 +25,7 @@ test('an editor on stdio makes a session, prompts, loads it and leaves', async (
 	assert.equal(editor.initialized.agentInfo.name, 'holdfast');
 	const { sessionId } = await editor.request('session/new', { cwd: '/nowhere', mcpServers: [] });
 	assert.deepEqual(await editor.prompt(sessionId, 'markdown'), { stopReason: 'end_turn' });
-	assert.equal(editor.said(sessionId), markdownOf(await logOf(server, sessionId)));
+	assert.equal(editor.said(sessionId), markdownOf(await servedLog(server, sessionId)));
 	const other = await Editor.open(t, server, { attach: ['--new'] });
 	await other.load(sessionId);
 	assert.equal(other.said(sessionId), editor.said(sessionId));
@@ -47,7 +42,7 @@ test('with --session a new session is that one; with --read-only nothing is chan
 	const editor = await Editor.open(t, server, { attach: ['--session', 's'] });
 	const made = await editor.request('session/new', { cwd: '/nowhere', mcpServers: [] });
 	assert.equal(made.sessionId, 's');
-	assert.equal(editor.said('s'), markdownOf(await logOf(server)));
+	assert.equal(editor.said('s'), markdownOf(await servedLog(server)));
 	const reader = await Editor.open(t, server, { attach: ['--session', 's', '--read-only'] });
 	await reader.request('session/new', { cwd: '/nowhere', mcpServers: [] });
 	await assert.rejects(reader.prompt('s', 'x'), (error) => error.data.code === 'forbidden');
@@ -72,7 +67,7 @@ test('the line is cut again and again in the middle of answers, and the editor s
 		line.cut();
 	}
 	assert.deepEqual(await Promise.all(ends), ends.map(() => ({ stopReason: 'end_turn' })));
-	const events = await logOf(server);
+	const events = await servedLog(server);
 	assert.equal(editor.said('s'), markdownOf(events));
 	assert.equal(events.filter(({ type }) => type === 'user_prompt').length, 4);
 	assert.equal(editor.of('s', 'user_message_chunk').length, 0, 'its own prompts are not told');
@@ -93,7 +88,7 @@ test('the server is killed and comes back: the turn ends, and the next prompt go
 	const error = await end;
 	assert.equal(error.data?.code, 'agent_error', String(error));
 	assert.deepEqual(await waits, { stopReason: 'end_turn' });
-	const events = await logOf(server);
+	const events = await servedLog(server);
 	assert.equal(events.filter(({ type }) => type === 'user_prompt').length, 2);
 	const told = editor.said('s');
 	assert.equal(told.slice(-markdownOf(events.filter(({ turn }) => turn === 2)).length), markdownOf(events.filter(({ turn }) => turn === 2)));
@@ -136,7 +131,7 @@ test('a load that is cut off goes on; a session that is deleted meanwhile is tol
 	await editor.until(() => editor.of('s').length > 10);
 	line.cut();
 	await loading;
-	assert.equal(editor.said('s'), markdownOf(await logOf(server)));
+	assert.equal(editor.said('s'), markdownOf(await servedLog(server)));
 	await server.kill9();
 	await server.restart();
 	await eventually(() => line.count > 0, 'it is back');
@@ -157,7 +152,7 @@ test('two editors on stdio and another client: what one says the others see, and
 	second.answer(select(second, 'allow'));
 	await editors[0].until(() => first.isTakenBack);
 	await end;
-	const said = markdownOf(await logOf(server));
+	const said = markdownOf(await servedLog(server));
 	await editors[1].until(() => editors[1].said('s') === said);
 	assert.equal(editors[0].said('s'), said);
 	assert.deepEqual(editors[1].of('s', 'user_message_chunk').map(({ update }) => update.content.text), ['permission']);

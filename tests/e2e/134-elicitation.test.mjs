@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { Editor } from '../support/editor.mjs';
+import { servedLog } from '../support/log.mjs';
 import { Observer } from '../support/observer.mjs';
 import { post } from '../support/producer.mjs';
 import { Server, demoAgent } from '../support/server.mjs';
@@ -23,11 +24,6 @@ async function start(t, options = {}) {
 	return server;
 }
 
-async function logOf(server, id = 's') {
-	const { body } = await server.request('GET', `/api/sessions/${id}/events?after_seq=0&limit=5000&format=markdown`);
-	return body.events;
-}
-
 async function watch(t, server, prompt) {
 	const observer = await Observer.connect(t, server, 's', { query: { format: 'markdown' } });
 	await observer.loadAll();
@@ -38,8 +34,8 @@ async function watch(t, server, prompt) {
 }
 
 const asked = (observer, n = 1) => observer.waitUntil(() => observer.events().filter(({ type }) => type === 'elicitation_request').length >= n, 'a question').then(() => observer.events().filter(({ type }) => type === 'elicitation_request').at(-1));
-const said = async (server) => (await logOf(server)).filter(({ type }) => type === 'agent_message').map(({ data }) => data.markdown);
-const ended = (server, turns = 1) => eventually(async () => (await logOf(server)).filter(({ type }) => type === 'turn_end').length === turns, 'the turn to end');
+const said = async (server) => (await servedLog(server)).filter(({ type }) => type === 'agent_message').map(({ data }) => data.markdown);
+const ended = (server, turns = 1) => eventually(async () => (await servedLog(server)).filter(({ type }) => type === 'turn_end').length === turns, 'the turn to end');
 
 test('a form is asked for, answered once, and what was answered is the agent\'s alone: no byte of it is in the log, the journal or a frame', async (t) => {
 	const server = await start(t);
@@ -52,7 +48,7 @@ test('a form is asked for, answered once, and what was answered is the agent\'s 
 	assert.equal((await server.request('GET', '/api/sessions/s')).body.status, 'waiting');
 	observer.send('elicitation_answer', { request_id: data.request_id, action: 'accept', content: CONTENT });
 	await ended(server);
-	const events = await logOf(server);
+	const events = await servedLog(server);
 	const resolved = events.find(({ type }) => type === 'elicitation_resolved');
 	assert.deepEqual(Object.keys(resolved.data).sort(), ['action', 'by', 'request_id']);
 	assert.equal(resolved.data.action, 'accept');
@@ -72,7 +68,7 @@ test('nothing of an answer is on the disk', async (t) => {
 	observer.send('elicitation_answer', { request_id: data.request_id, action: 'accept' });
 	await ended(server);
 	assert.equal((await said(server))[0].trim(), 'answer {"action":"accept"}');
-	assert.equal((await logOf(server)).find(({ type }) => type === 'x-acp-elicitation_complete').data.elicitation_id, 'e-1');
+	assert.equal((await servedLog(server)).find(({ type }) => type === 'x-acp-elicitation_complete').data.elicitation_id, 'e-1');
 	const again = await watch(t, server, 'form');
 	const question = await asked(again, 2);
 	again.send('elicitation_answer', { request_id: question.data.request_id, action: 'decline' });
@@ -80,7 +76,7 @@ test('nothing of an answer is on the disk', async (t) => {
 	const third = await watch(t, server, 'many');
 	const forms = await third.waitUntil(() => third.events().filter(({ type }) => type === 'elicitation_request').length === 5).then(() => third.events().filter(({ type }) => type === 'elicitation_request').slice(-3));
 	third.send('elicitation_answer', { request_id: forms[0].data.request_id, action: 'accept', content: { name: 'never-on-disk', age: 3 } });
-	await eventually(async () => (await logOf(server)).filter(({ type }) => type === 'elicitation_resolved').length === 3);
+	await eventually(async () => (await servedLog(server)).filter(({ type }) => type === 'elicitation_resolved').length === 3);
 	await server.stop();
 	const files = readdirSync(server.dataDir, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile());
 	assert.ok(files.length > 3, 'there are files');
@@ -123,7 +119,7 @@ test('what nobody can be asked is refused to the agent; producers ask for no for
 	const answers = (await said(server)).join('').trim().split('\n\n');
 	assert.equal(answers.length, 13);
 	answers.forEach((answer) => assert.match(answer, /\{"error":-32602\}$/));
-	assert.equal((await logOf(server)).some(({ type }) => type === 'elicitation_request'), false);
+	assert.equal((await servedLog(server)).some(({ type }) => type === 'elicitation_request'), false);
 	for (const type of ['elicitation_request', 'elicitation_resolved']) {
 		const { status, body } = await server.request('POST', '/api/sessions/s/events', { json: [{ type, data: { request_id: 'x', mode: 'form', message: 'm', action: 'accept' } }] });
 		assert.deepEqual([status, body.error.code], [400, 'unknown_type']);
@@ -137,7 +133,7 @@ test('a cancel of the turn, the agent\'s own, and a restart of the server close 
 	await asked(observer);
 	observer.send('cancel', {});
 	await ended(server);
-	const resolutions = async () => (await logOf(server)).filter(({ type }) => type === 'elicitation_resolved').map(({ data }) => data.action);
+	const resolutions = async () => (await servedLog(server)).filter(({ type }) => type === 'elicitation_resolved').map(({ data }) => data.action);
 	assert.deepEqual(await resolutions(), ['cancel']);
 	observer.send('prompt', { message: 'withdraw', prompt_id: 'w' });
 	await ended(server, 2);
@@ -212,7 +208,7 @@ for (const [prompt, [agent, answerTo]] of Object.entries(QUESTIONS)) {
 			assert.ok(!socket.frames.some(({ method }) => method === question.method), `${role} is not asked`);
 		}
 		assert.equal((await server.request('GET', '/api/sessions/s')).body.status, 'waiting');
-		assert.ok(!(await logOf(server)).some(({ type }) => type.endsWith('_resolved')));
+		assert.ok(!(await servedLog(server)).some(({ type }) => type.endsWith('_resolved')));
 		question.answer(answerTo(question.params));
 		assert.deepEqual(await end, { stopReason: 'end_turn' });
 	});

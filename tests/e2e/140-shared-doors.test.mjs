@@ -6,6 +6,7 @@ import { test } from 'node:test';
 import { openChat, textOf } from '../support/ai_chat.mjs';
 import { authOf } from '../support/auth.mjs';
 import { Editor } from '../support/editor.mjs';
+import { markdownOf, servedLog } from '../support/log.mjs';
 import { input, post } from '../support/producer.mjs';
 import { Server } from '../support/server.mjs';
 import { bearer, ownToken } from '../support/tokens.mjs';
@@ -20,13 +21,6 @@ const step = (i) => [
 	...(i % 2 === 0 && i ? [{ type: 'tool_call_update', data: { tool_call_id: `t-${i - 1}`, status: 'completed', raw_output: `${i}` } }] : []),
 	input.text(`Text ${i} grows`),
 ];
-
-async function logOf(server) {
-	const { body } = await server.request('GET', '/api/sessions/s/events?after_seq=0&limit=5000&format=markdown');
-	return body.events;
-}
-
-const markdownOf = (events) => events.filter(({ type }) => type === 'agent_message').map(({ data }) => data.markdown).join('');
 
 async function start(t) {
 	const server = await Server.start(t);
@@ -74,7 +68,7 @@ test('chats that resume one turn, each at another moment, get the same message, 
 		await chat.until(() => ['ready', 'error'].includes(chat.status));
 		assert.deepEqual(chat.errors, []);
 	}
-	const events = await logOf(server);
+	const events = await servedLog(server);
 	const [{ parts: expected }] = chats[0].messages;
 	assert.equal(expected.filter(({ type }) => type === 'dynamic-tool').length, STEPS / 2);
 	for (const chat of chats) {
@@ -99,7 +93,7 @@ test('editors and readers of streams that look on get all of it, each once; a qu
 	await Promise.all(editors.map((editor) => editor.question()));
 	await post(server, 's', { type: 'permission_resolved', data: { request_id: 'q', outcome: 'selected', option_id: 'a' } });
 	await post(server, 's', [...step(STEPS), input.text('\n\nThe end.\n\n'), input.end()]);
-	const events = await logOf(server);
+	const events = await servedLog(server);
 	for (const editor of editors) {
 		await editor.until(() => editor.said('s') === markdownOf(events), 'all of the text').catch(() => assert.equal(editor.said('s'), markdownOf(events)));
 		assert.equal(editor.of('s', 'tool_call').length, STEPS / 2);

@@ -4,6 +4,7 @@ import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import WebSocket from 'ws';
 import { Editor } from '../support/editor.mjs';
+import { markdownOf, servedLog } from '../support/log.mjs';
 import { readMetrics } from '../support/metrics.mjs';
 import { startNodes as startOn } from '../support/nodes.mjs';
 import { Postgres } from '../support/postgres.mjs';
@@ -16,8 +17,6 @@ const postgres = Postgres.start({ after });
 const startNodes = (t, count, { agent = demoAgent('--rate 400'), ...options } = {}) => startOn(t, postgres, count, { agent, ...options });
 const SHORT_LEASE = ['--limit', `node_lease_ms=${Math.ceil(1500 * patience)},node_silence_ms=${300 * patience}`]; // a machine that is slow renews late
 
-const logOf = async (node, id = 's') => (await node.request('GET', `/api/sessions/${id}/events?after_seq=0&limit=5000&format=markdown`)).body.events;
-const markdownOf = (events) => events.filter(({ type }) => type === 'agent_message').map(({ data }) => data.markdown).join('');
 const select = (question, kind) => ({ outcome: { outcome: 'selected', optionId: question.params.options.find((option) => option.kind.startsWith(kind)).optionId } });
 const lines = async (node) => (await readMetrics(node))('node_sockets');
 
@@ -30,7 +29,7 @@ test('an editor at another node lists, loads, prompts, answers, sets, cancels, l
 	await near.load('s');
 	await far.load('s');
 	assert.deepEqual(await far.prompt('s', 'markdown'), { stopReason: 'end_turn' });
-	assert.equal(far.said('s'), markdownOf(await logOf(a)));
+	assert.equal(far.said('s'), markdownOf(await servedLog(a)));
 	await near.until(() => near.said('s') === far.said('s'));
 	assert.equal(await lines(b), 1, 'to the owner');
 
@@ -104,7 +103,7 @@ for (const [name, leave] of [['killed', (node) => node.kill9()], ['stopped', (no
 		const waits = editor.prompt('s', 'list');
 		assert.equal((await held).data?.code, 'agent_error');
 		assert.deepEqual(await waits, { stopReason: 'end_turn' });
-		const events = await logOf(b);
+		const events = await servedLog(b);
 		assert.equal(events.filter(({ type }) => type === 'user_prompt').length, 2);
 		const last = markdownOf(events.filter(({ turn }) => turn === 2));
 		assert.equal(editor.said('s').slice(-last.length), last);

@@ -63,3 +63,14 @@ export function assertSameText(markdown, text) {
 	assert.ok(text.startsWith(markdown), `the text differs at ${at}: ${near(markdown)}, should be ${near(text)}`);
 	assert.match(text.slice(markdown.length), /^\s*$/, 'the end is missing');
 }
+
+/** The events of a session as the server serves them, at most 5,000, with markdown. */
+export async function servedLog(server, id = 's') {
+	const { body } = await server.request('GET', `/api/sessions/${id}/events?after_seq=0&limit=5000&format=markdown`);
+	return body.events;
+}
+
+/** The markdown of the agent's messages, of one turn or of all. */
+export function markdownOf(events, turn) {
+	return events.filter((e) => e.type === 'agent_message' && (turn === undefined || e.turn === turn)).map((e) => e.data.markdown).join('');
+}

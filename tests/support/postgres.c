@@ -84,6 +84,23 @@ void postgres_stop(void)
 	free(postgres.dir);
 }
 
+const char *postgres_address(void)
+{
+	return postgres.address;
+}
+
+int postgres_set_up(void **state)
+{
+	postgres_start();
+	return 0;
+}
+
+int postgres_tear_down(void **state)
+{
+	postgres_stop();
+	return 0;
+}
+
 const char *postgres_dir(void)
 {
 	return postgres.dir;

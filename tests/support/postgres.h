@@ -12,6 +12,11 @@
 /** Starts it; the address is good until postgres_stop(). */
 const char *postgres_start(void);
 void postgres_stop(void);
+/** The address, while it runs. */
+const char *postgres_address(void);
+/** The same two as fixtures of a group of tests. */
+int postgres_set_up(void **state);
+int postgres_tear_down(void **state);
 /** Where its socket is. */
 const char *postgres_dir(void);
 /** Nothing is in it any more. */

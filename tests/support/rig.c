@@ -254,6 +254,20 @@ struct store_place rig_place(const struct rig *rig)
 		.engine_arg = rig->memory ? (void *)rig->memory : (void *)rig->database};
 }
 
+int rig_open_for(struct rig *rig, const struct session_ops *ops, void *owner)
+{
+	free(rig->why);
+	rig->why = NULL;
+	return session_table_open(&(struct session_table_config){.loop = &rig->loop,
+					  .limits = &rig->limits,
+					  .clock = &rig->clock,
+					  .metrics = rig->metrics,
+					  .place = rig_place(rig),
+					  .ops = ops,
+					  .owner = owner},
+		&rig->table, &rig->why);
+}
+
 int rig_open(struct rig *rig)
 {
 	static const struct session_ops ops = {
@@ -266,16 +280,7 @@ int rig_open(struct rig *rig)
 		.store_revived = handle_store_revived,
 		.returned = handle_returned,
 	};
-	free(rig->why);
-	rig->why = NULL;
-	return session_table_open(&(struct session_table_config){.loop = &rig->loop,
-					  .limits = &rig->limits,
-					  .clock = &rig->clock,
-					  .place = rig_place(rig),
-					  .ops = &ops,
-					  .owner = rig,
-					  .metrics = rig->metrics},
-		&rig->table, &rig->why);
+	return rig_open_for(rig, &ops, rig);
 }
 
 void rig_close(struct rig *rig)

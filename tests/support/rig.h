@@ -50,6 +50,8 @@ void rig_finish(struct rig *rig);
 /** Where its store is. */
 struct store_place rig_place(const struct rig *rig);
 int rig_open(struct rig *rig);
+/** The same, with functions of the test's own. */
+int rig_open_for(struct rig *rig, const struct session_ops *ops, void *owner);
 /** As a server that is told to stop. */
 void rig_close(struct rig *rig);
 
