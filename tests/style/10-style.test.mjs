@@ -40,6 +40,20 @@ test('each number of a test file is used once', () => {
 	}
 });
 
+/** What came to Node after version 18, which Debian 12 has: functions, and names that modules export. */
+const NEWER = [/\.(toSorted|toReversed|toSpliced|isWellFormed|toWellFormed)\(/, /\b(Array\.fromAsync|Promise\.(withResolvers|try)|(Object|Map)\.groupBy|AbortSignal\.any|process\.loadEnvFile)\b/,
+	/import\.meta\.(dirname|filename)\b/, /^import .*\b(crc32|zstd\w*|getCallSites?|styleText|stripTypeScriptTypes|glob|globSync|matchesGlob|parseEnv)\b.* from 'node:/m];
+
+test('what runs in Node runs in that of Debian 12', () => {
+	const files = filesIn(['tests/e2e', 'tests/style', 'tests/support', 'tests/nodes', 'bench', 'scripts', 'examples', 'clients', 'web/client'], ['.js', '.mjs']);
+	assert.ok(files.length > 200, 'they were found');
+	const newer = files.filter((file) => !file.endsWith('10-style.test.mjs')).flatMap((file) => {
+		const text = readFileSync(join(root, file), 'utf8');
+		return NEWER.filter((one) => one.test(text)).map((one) => `${file}: ${one}`);
+	});
+	assert.deepEqual(newer, []);
+});
+
 test('nothing is left over in the code', () => {
 	const files = filesIn(['include', 'src', 'web', 'tests', 'bench', 'scripts'], ['.c', '.h', '.js', '.mjs', '.css', '.html', '.sh', 'run', 'test', 'fuzz']);
 	const left = files.filter((file) => !file.startsWith(join('tests', 'style')) && /\b(TODO|FIXME|XXX|HACK)\b/.test(readFileSync(join(root, file), 'utf8')));

@@ -2,14 +2,14 @@
 
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
-import { deflateSync, crc32 as zlibCrc32 } from 'node:zlib';
+import * as zlib from 'node:zlib';
 import { patience } from './wait.mjs';
 
 export const sha256 = (bytes) => createHash('sha256').update(bytes).digest('hex');
 
 function crc32(bytes) {
-	if (zlibCrc32) {
-		return zlibCrc32(bytes);
+	if (zlib.crc32) { // not in Debian 12's Node
+		return zlib.crc32(bytes);
 	}
 	let crc = ~0;
 	for (const byte of bytes) {
@@ -37,7 +37,7 @@ export function png(width = 4, height = 3, [r, g, b] = [200, 40, 90]) {
 	header.set([8, 2, 0, 0, 0], 8);
 	const line = Buffer.concat([Buffer.from([0]), ...Array.from({ length: width }, () => Buffer.from([r, g, b]))]);
 	const rows = Buffer.concat(Array.from({ length: height }, () => line));
-	return Buffer.concat([Buffer.from('\x89PNG\r\n\x1a\n', 'latin1'), chunk('IHDR', header), chunk('IDAT', deflateSync(rows)), chunk('IEND', Buffer.alloc(0))]);
+	return Buffer.concat([Buffer.from('\x89PNG\r\n\x1a\n', 'latin1'), chunk('IHDR', header), chunk('IDAT', zlib.deflateSync(rows)), chunk('IEND', Buffer.alloc(0))]);
 }
 
 const send = async (server, method, path, { headers = {}, body } = {}) => {
