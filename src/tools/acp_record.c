@@ -1,4 +1,4 @@
-/* holdfast acp-record: stands between an ACP client and its agent, and writes down what is said. */
+/* holdfast acp-record: relays between an ACP client and its agent, and records each line. */
 #include "tools_internal.h"
 
 #include "acp_recording.h"
@@ -19,8 +19,8 @@
 #include <unistd.h>
 
 #define READ_SIZE  ((size_t)64 * 1024)
-#define QUEUE_MAX  ((size_t)1024 * 1024) /* bytes that wait for who is to read them */
-#define WRITE_SIZE ((size_t)4096) /* what a pipe takes at once when it has room */
+#define QUEUE_MAX  ((size_t)1024 * 1024) /* bytes queued in a direction before its source waits */
+#define WRITE_SIZE ((size_t)4096) /* a pipe that is ready for writing takes this much at once */
 
 enum { OUT };
 
@@ -44,10 +44,10 @@ static const struct command command = {
 /* One direction of the conversation. */
 struct lane {
 	const char *name; /* "c2a" or "a2c" */
-	int from; /* -1: it has ended */
-	int to; /* -1: nobody reads any more */
-	struct buffer queue; /* for `to` */
-	struct buffer line; /* the beginning of a line that has not ended */
+	int from; /* -1 after its end */
+	int to; /* -1 after its reader has gone */
+	struct buffer queue; /* not yet written to `to` */
+	struct buffer line; /* the current line, until its newline */
 };
 
 struct recorder {
@@ -91,7 +91,7 @@ static void take_bytes(struct recorder *r, struct lane *lane, const char *bytes,
 	}
 }
 
-/** Returns whether there was something. */
+/** Returns whether any bytes were read. */
 static bool read_lane(struct recorder *r, struct lane *lane)
 {
 	char bytes[READ_SIZE];
@@ -121,7 +121,7 @@ static void write_lane(struct lane *lane)
 	}
 }
 
-/** Hands the end on when all that came before it has been. */
+/** Closes `to` once `from` has ended and the queue is written. */
 static void end_lane(struct lane *lane)
 {
 	if (lane->from < 0 && lane->queue.len == 0) {
@@ -142,7 +142,7 @@ static void take_signals(struct recorder *r)
 	}
 }
 
-/** What to wait for in a direction: it is read from only while its queue has room. */
+/** Sets what to poll for in a direction, which is read only while its queue has room. */
 static void set_polls(const struct lane *lane, struct pollfd *from, struct pollfd *to)
 {
 	bool has_room = lane->queue.len < QUEUE_MAX;
@@ -177,11 +177,14 @@ static void pass_on(struct recorder *r)
 		serve_lane(r, in, &fds[1], &fds[2]);
 		serve_lane(r, out, &fds[3], &fds[4]);
 		if (out->to < 0 && out->from >= 0) {
-			close_once(&in->to); /* the client is gone, and the agent shall know */
+			close_once(&in->to); /* the client is gone: end the agent's stdin */
 		}
 		take_signals(r);
 	}
-	/* Its last words; a child of its own may hold the pipe open, and is not waited for. */
+	/*
+	 * Relay what the agent wrote before it exited. Do not wait for the end of the pipe: a child
+	 * of the agent may hold it open.
+	 */
 	while (out->from >= 0 && read_lane(r, out)) {
 	}
 	while (out->to >= 0 && out->queue.len > 0) {
@@ -202,7 +205,7 @@ static _Noreturn void run_agent(char **args, int in, int out, const sigset_t *ma
 	_exit(127);
 }
 
-/** Starts the agent, with our ends of its pipes in the lanes. */
+/** Starts the agent, and puts our ends of its pipes into the lanes. */
 static int start_agent(struct recorder *r, char **args)
 {
 	sigset_t mask;

@@ -21,7 +21,7 @@ static int64_t now_us(void)
 	return (int64_t)(uv_hrtime() / 1000);
 }
 
-/** The highest number that a process has in the file; what is no such line has none. */
+/** Returns the highest process number in the file, or 0. Lines without one are ignored. */
 static unsigned long last_proc(FILE *file)
 {
 	char *line = NULL;
@@ -41,7 +41,7 @@ static unsigned long last_proc(FILE *file)
 static void write_entry(struct acp_recording *r, struct buffer *entry)
 {
 	buffer_append_str(entry, "}\n");
-	/* In one call, so that the lines of several recorders stay whole. */
+	/* One call for each line, so that several recorders can append to the same file. */
 	ssize_t len = write(r->fd, entry->data, entry->len);
 	if (len != (ssize_t)entry->len && !r->failed) {
 		r->failed = true;
@@ -87,7 +87,7 @@ void acp_recording_close(struct acp_recording *r)
 
 void acp_recording_spawn(struct acp_recording *r)
 {
-	/* The next recorder finds our number taken. */
+	/* Locked until our number is in the file, so that no other recorder takes it too. */
 	flock(r->fd, LOCK_EX);
 	FILE *file = fopen(r->path, "re");
 	r->proc = 1 + (file ? last_proc(file) : 0);

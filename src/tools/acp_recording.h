@@ -1,8 +1,8 @@
 /*
- * The file that holdfast acp-record writes and holdfast-replay-agent plays, a JSON object a line:
- * {"t": ms, "dir": "c2a" | "a2c", "proc": n, "line": the raw line}, and with "dir": "ctl" an
- * "event": "spawn", or "exit" with its "code" or its "signal". Several processes may write to it at
- * once; each has its own number.
+ * Writes the file that holdfast acp-record makes and holdfast-replay-agent plays. Each line is a
+ * JSON object: {"t": ms, "dir": "c2a" | "a2c", "proc": n, "line": the raw line}, or with "dir":
+ * "ctl" an "event": "spawn", or "exit" with "code" or "signal". Several processes can append to the
+ * same file; each has a number of its own.
  */
 #ifndef HOLDFAST_ACP_RECORDING_H
 #define HOLDFAST_ACP_RECORDING_H
@@ -16,16 +16,20 @@ struct acp_recording {
 	char *path;
 	unsigned long proc;
 	int64_t begin_us;
-	bool failed; /* and that was said */
+	bool failed; /* a write has failed, and that has been reported */
 };
 
-/** Opens the file, or one of the default name if `path` is NULL; says what is wrong. */
+/**
+ * Opens the file, or acp-TIME-PID.jsonl if `path` is NULL. Returns 0, or a negative errno after
+ * reporting the error.
+ */
 int acp_recording_open(struct acp_recording *recording, const char *path);
 void acp_recording_close(struct acp_recording *recording);
+/** Takes the next process number in the file, and records the start of the agent. */
 void acp_recording_spawn(struct acp_recording *recording);
-/** `status` is as waitpid() has it. */
+/** Records the end of the agent; `status` is that of waitpid(). */
 void acp_recording_exit(struct acp_recording *recording, int status);
-/** One line without its newline. What is no UTF-8 in it is written as U+FFFD. */
+/** Records a line, which comes without its newline. Invalid UTF-8 in it becomes U+FFFD. */
 void acp_recording_line(
 	struct acp_recording *recording, const char *dir, const char *line, size_t len);
 

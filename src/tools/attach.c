@@ -1,4 +1,6 @@
-/* holdfast attach: an ACP agent on stdin and stdout that is a session of a server (docs/editors.md). */
+/*
+ * holdfast attach: makes a server an ACP agent on stdin and stdout, for editors (docs/editors.md).
+ */
 #include "attach_internal.h"
 #include "remote.h"
 #include "tools_internal.h"
@@ -15,12 +17,12 @@
 #include <time.h>
 #include <unistd.h>
 
-/* A line of an editor may be so long. */
+/* The longest line accepted from the editor (bytes). */
 #define LINE_MAX_SIZE ((size_t)64 << 20)
-/* Between two attempts to connect (ms): at first, and at most. */
+/* The pause before the next attempt to connect (ms): it doubles each time, up to the maximum. */
 #define PAUSE_MS     100
 #define PAUSE_MAX_MS 5000
-/* A server that has been silent for so long is asked whether it is there, and is given up (ms). */
+/* A server that has been silent for this time gets a ping, and then is given up (ms). */
 #define SILENT_MS 20000
 #define DEAD_MS   60000
 
@@ -54,16 +56,16 @@ static const struct command attach_command = {
 struct link_state {
 	struct attach attach;
 	struct remote remote;
-	struct ws_client *client; /* NULL: there is no connection */
-	struct buffer in; /* of the editor */
-	size_t scanned; /* bytes of it without a newline */
-	struct buffer message; /* of the server, as far as it has come */
-	int64_t heard_ms; /* when the server was last heard */
-	int64_t asked_ms; /* when it was last asked whether it is there */
-	int64_t again_ms; /* when to connect next */
+	struct ws_client *client; /* NULL while disconnected */
+	struct buffer in; /* from the editor: lines, the last one without its end */
+	size_t scanned; /* bytes of `in` that have been searched for a newline */
+	struct buffer message; /* the part received so far of a message from the server */
+	int64_t heard_ms; /* when something last came from the server */
+	int64_t asked_ms; /* when the last ping was sent */
+	int64_t again_ms; /* when to connect again */
 	int64_t pause_ms;
-	bool is_over; /* the editor has gone */
-	bool has_failed; /* for good */
+	bool is_over; /* the editor is gone */
+	bool has_failed; /* connecting again would not help */
 };
 
 static int64_t now_ms(void)

@@ -1,4 +1,4 @@
-/* What the files of `holdfast attach` share (attach.c, attach_messages.c, attach_sessions.c). */
+/* Shared by the files of `holdfast attach`: attach.c, attach_messages.c and attach_sessions.c. */
 #ifndef HOLDFAST_ATTACH_INTERNAL_H
 #define HOLDFAST_ATTACH_INTERNAL_H
 
@@ -9,24 +9,25 @@
 #include <stdbool.h>
 
 /**
- * What an editor and the server have to say to each other, over connections that come and go: which requests wait for an answer, which
- * sessions are open and how far the editor is in them, and which questions it is asked.
+ * The state of an editor's conversation with the server, which outlives the connections to the
+ * server: requests that wait for an answer, open sessions with the editor's position in each, and
+ * questions that the server has asked.
  */
 struct attach {
-	const char *session; /* that session/new opens; NULL: it makes one */
+	const char *session; /* opened by session/new; NULL: session/new creates one */
 	bool is_read_only;
 	char client_id[32];
 	bool is_connected;
-	bool is_greeted; /* the editor's `initialize` has its answer */
-	bool is_coming_back; /* the server has been asked for what the editor missed, and has not answered yet */
-	size_t resuming; /* sessions that it was asked for */
-	json_t *hello; /* the editor's `initialize`; NULL: it has not come */
-	struct list sessions;
-	struct list waits;
-	struct list questions;
-	struct list queue; /* messages that wait for a connection */
-	size_t queued; /* bytes of those */
-	unsigned long prompts;
+	bool is_greeted; /* the editor's `initialize` has been answered */
+	bool is_coming_back; /* on a new connection, sessions are not resumed yet: the rest waits */
+	size_t resuming; /* our session/resume requests without an answer */
+	json_t *hello; /* the editor's `initialize`; NULL: not received yet */
+	struct list sessions; /* struct open_session */
+	struct list waits; /* requests of the editor without an answer */
+	struct list questions; /* of the server to the editor */
+	struct list queue; /* struct attach_message: notifications that wait for a connection */
+	size_t queued; /* bytes in `queue` */
+	unsigned long prompts; /* how many prompts have been given an id */
 	struct buffer to_editor; /* lines */
 	struct list to_server; /* struct attach_message */
 };
@@ -40,30 +41,34 @@ struct attach_message {
 struct open_session {
 	struct list link;
 	char *id;
-	char *epoch; /* NULL: nothing is known */
-	json_int_t seq; /* the editor has the events up to here */
-	json_int_t open; /* and so many bytes of the next one */
+	char *epoch; /* NULL: no position is known yet */
+	json_int_t seq; /* the editor has all events up to this one */
+	json_int_t open; /* bytes that it has of the event after `seq`, which is still open */
 };
-/** NULL: it is not open; `id` may be NULL. */
+/** Returns NULL if the session is not open. Accepts a NULL `id`. */
 struct open_session *attach_find_session(struct attach *attach, const char *id);
+/** Returns the session, after adding it if it was not open. */
 struct open_session *attach_make_session(struct attach *attach, const char *id);
 /** Accepts NULL. */
 void attach_drop_session(struct open_session *session);
-/** `place` is `_meta.holdfast` of an update, or of an answer. */
+/** Takes the editor's position from `_meta.holdfast` of an update or an answer. */
 void attach_note_place(struct open_session *session, const json_t *place);
-/** The `_meta` of a request that goes on there; the session has an epoch. A new reference. */
+/**
+ * Returns the `_meta` of a request that continues at the editor's position, as a new reference. The
+ * session must have an epoch.
+ */
 json_t *attach_place_of(const struct open_session *session);
 
 /* attach_messages.c */
 void attach_init(struct attach *attach);
 void attach_finish(struct attach *attach);
-/** A line of the editor's. */
+/** Handles a line from the editor. */
 void attach_take_line(struct attach *attach, const char *text, size_t len);
-/** A message of the server's. */
+/** Handles a message from the server. */
 void attach_take_message(struct attach *attach, const char *text, size_t len);
-/** There is a connection: the editor's sessions are resumed, and what waits is sent again. */
+/** To be called after connecting: resumes the editor's sessions, then sends what waits. */
 void attach_connected(struct attach *attach);
-/** There is none any more: what was not sent waits for the next one. */
+/** To be called after a disconnect: requests without an answer wait for the next connection. */
 void attach_lost(struct attach *attach);
 
 #endif

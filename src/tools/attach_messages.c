@@ -1,3 +1,7 @@
+/*
+ * Passes messages between an editor and the server. After a reconnect it resumes the sessions and
+ * repeats requests that the lost connection has not answered.
+ */
 #include "attach_internal.h"
 
 #include "holdfast/json_rpc.h"
@@ -7,29 +11,30 @@
 #include <string.h>
 #include <sys/random.h>
 
-/* Bytes that wait for a connection, at most: then the editor is told so. */
+/* The most bytes of notifications that wait for a connection; beyond this, new ones are dropped. */
 #define QUEUE_MAX ((size_t)64 << 20)
-/* Answers that are kept, in case the server asks again. */
+/* How many answers of the editor are kept, in case the server asks again after a reconnect. */
 #define ANSWERED_MAX 64
-/* Our own requests; an editor's ids are kept apart by what is in front of them. */
+/* Ids of our own requests, named so that they differ from an editor's. */
 #define HELLO_ID  "attach-hello"
 #define RESUME_ID "attach-resume-"
 
-/** A request of the editor's without an answer. */
+/** A request of the editor that has no answer yet. */
 struct wait {
 	struct list link;
 	char *id; /* JSON */
 	json_t *message;
-	const char *method; /* of the message */
+	const char *method; /* points into `message` */
 	bool is_sent; /* on this connection */
-	bool has_begun; /* of a load: some of it has come */
-	bool names_session; /* it was session/new, and is answered with the session's id */
+	bool has_begun; /* session/load: updates have arrived */
+	bool names_session; /* the editor sent session/new: the answer must have the session's id */
 };
 
+/** A question that the server has asked the editor. */
 struct question {
 	struct list link;
 	char *id; /* JSON */
-	struct buffer answer; /* of the editor; the server may not have got it */
+	struct buffer answer; /* empty: not answered. The server may not have received it */
 };
 
 static const char *text_of(const json_t *object, const char *name)
@@ -69,7 +74,7 @@ void attach_init(struct attach *attach)
 	}
 }
 
-/* --- what is sent --- */
+/* --- sending --- */
 
 static void put(struct list *list, const char *text, size_t len)
 {
@@ -95,7 +100,7 @@ static void send_now(struct attach *attach, const json_t *message)
 	free(text);
 }
 
-/** What nobody waits for an answer to. */
+/** Sends a notification, or queues it for the next connection. */
 static void send_or_queue(struct attach *attach, const char *text, size_t len)
 {
 	if (attach->is_connected && !attach->is_coming_back) {
@@ -198,7 +203,7 @@ static void send_wait(struct attach *attach, struct wait *wait)
 	send_now(attach, wait->message);
 }
 
-/** It has the name that it needs to be sent again. */
+/** Gives a prompt an id, by which the server recognizes it if it is sent again. */
 static void name_prompt(struct attach *attach, json_t *message)
 {
 	char name[64];
@@ -236,7 +241,7 @@ static void take_request(struct attach *attach, json_t *message, char *id)
 	send_wait(attach, wait);
 }
 
-/** Of what was answered the newest count: they may be asked again when a connection was lost. */
+/** Drops the oldest answered questions beyond ANSWERED_MAX. */
 static void forget_answered(struct attach *attach)
 {
 	size_t count = 0;
@@ -261,7 +266,7 @@ static void take_answer(struct attach *attach, const json_t *id, const char *tex
 		forget_answered(attach);
 		if (attach->is_connected) {
 			put(&attach->to_server, text, len);
-		} /* else it is asked for it again */
+		} /* otherwise the server asks again: is_new_question() then sends the answer */
 	}
 	free(key);
 }
@@ -305,7 +310,7 @@ static void resume(struct attach *attach, const struct open_session *session)
 	json_decref(message);
 }
 
-/** A load that was cut off goes on where it was. */
+/** Turns a load that was cut off into a resume from the editor's position. */
 static void go_on_loading(struct attach *attach, struct wait *wait)
 {
 	const struct open_session *session = attach_find_session(attach, session_of(wait->message));
@@ -322,7 +327,7 @@ static bool is_opening(const struct wait *wait)
 	return is(wait->method, "session/load") || is(wait->method, "session/resume");
 }
 
-/** Whether a request that opens the session waits: it is not resumed besides. */
+/** Whether a request of the editor is opening the session, which then needs no resume of ours. */
 static bool is_being_opened(struct attach *attach, const char *id)
 {
 	list_for_each(link, &attach->waits) {
@@ -334,7 +339,7 @@ static bool is_being_opened(struct attach *attach, const char *id)
 	return false;
 }
 
-/** The server knows the editor's sessions again: what waited is sent. */
+/** The sessions are resumed: sends the requests and notifications that waited for that. */
 static void catch_up(struct attach *attach)
 {
 	attach->is_coming_back = false;
@@ -375,7 +380,7 @@ void attach_connected(struct attach *attach)
 		json_decref(hello);
 		return;
 	}
-	list_for_each(link, &attach->waits) { /* the first one is the greeting, if it has come */
+	list_for_each(link, &attach->waits) { /* send_wait() lets only `initialize` through now */
 		send_wait(attach, list_entry(link, struct wait, link));
 	}
 }
@@ -391,7 +396,7 @@ void attach_lost(struct attach *attach)
 
 /* --- from the server --- */
 
-/** The editor's session is gone. */
+/** Drops a session that could not be resumed, and answers the editor's requests to it. */
 static void fail_session(struct attach *attach, const char *id, const json_t *error)
 {
 	attach_drop_session(attach_find_session(attach, id));
@@ -485,7 +490,10 @@ static void note_update(struct attach *attach, const json_t *params)
 	}
 }
 
-/** A question that the editor is asked already is not asked again; if it has answered, the server has not heard it. */
+/**
+ * Whether the editor has not been asked this before. If it has answered already, the server cannot
+ * have received the answer: it is sent again.
+ */
 static bool is_new_question(struct attach *attach, const json_t *message)
 {
 	char *key = write_json(json_object_get(message, "id"));
@@ -497,13 +505,14 @@ static bool is_new_question(struct attach *attach, const json_t *message)
 		free(key);
 		return false;
 	}
-	note_update(attach, json_object_get(message, "params")); /* it is where the question is */
+	note_update(attach, json_object_get(message, "params")); /* a question has a position too */
 	question = xcalloc(1, sizeof(*question));
 	question->id = key;
 	list_append(&attach->questions, &question->link);
 	return true;
 }
 
+/** Drops a question that the server has withdrawn. Returns whether it was still unanswered. */
 static bool was_question(struct attach *attach, const json_t *params)
 {
 	char *key = write_json(json_object_get(params, "requestId"));

@@ -1,4 +1,4 @@
-/* The sessions that an editor has open, and how far it is in each. */
+/* The sessions that an editor has open, with its position in each. */
 #include "attach_internal.h"
 
 #include <stdlib.h>

@@ -1,8 +1,8 @@
 /*
- * holdfast backup: each backup is a directory of its own, TARGET/<time>, a data directory with a
- * mark. It is made as TARGET/<time>.partial, checked, synced and then renamed, so that whoever stops
- * it in the middle leaves the earlier ones as they are. What has not changed since the last one is
- * linked to that.
+ * holdfast backup: makes each backup a directory of its own, TARGET/<time>: a data directory with a
+ * mark in it. It is written as TARGET/<time>.partial, checked, synced and then renamed, so that
+ * interrupting it leaves the earlier backups as they are. Files that have not changed since the
+ * last backup are hard links to those of that backup.
  */
 #include "backup.h"
 #include "tools_internal.h"
@@ -52,7 +52,7 @@ static const struct command command = {
 	.words_max = 2,
 };
 
-/* --- what restore needs, too --- */
+/* --- shared with restore --- */
 
 bool backup_name_is_valid(const char *name)
 {
@@ -73,13 +73,13 @@ static int is_backup(const struct dirent *entry)
 	return backup_name_is_valid(entry->d_name);
 }
 
-/** By the time, and then by the number: 2 is before 10. */
+/** Compares two backups by time, then by number: 2 comes before 10. */
 static int compare(const struct dirent **a, const struct dirent **b)
 {
 	int r = strncmp((*a)->d_name, (*b)->d_name, STAMP_LEN);
 	long left = strtol((*a)->d_name + STAMP_LEN, NULL, 10);
 	long right = strtol((*b)->d_name + STAMP_LEN, NULL, 10);
-	return r ? r : (left < right) - (left > right); /* the dash is a minus */
+	return r ? r : (left < right) - (left > right); /* strtol() takes the dash for a minus */
 }
 
 int backup_list(const char *dir, char ***ret_names, size_t *ret_count)
@@ -184,7 +184,7 @@ struct backup {
 	const char *secrets;
 	unsigned long keep; /* 0: all */
 	int lock_fd; /* of the target */
-	char **names; /* of the backups that are there */
+	char **names; /* of the existing backups, oldest first */
 	size_t count;
 };
 
@@ -194,7 +194,7 @@ static int fail(const char *what, const char *path, int error)
 	return error;
 }
 
-/** One backup at a time; and what one that was stopped has left goes. */
+/** Creates and opens the target, locks it for one backup at a time, and lists its backups. */
 static int open_target(struct backup *b)
 {
 	if (mkdir(b->target, 0700) < 0 && errno != EEXIST) {
@@ -221,6 +221,7 @@ static int is_partial(const struct dirent *entry)
 	return ending && !ending[strlen(PARTIAL)] && backup_name_is_valid(name);
 }
 
+/** Removes what an interrupted backup has left. */
 static int remove_partial(const struct backup *b)
 {
 	struct dirent **entries;
@@ -241,7 +242,7 @@ static int remove_partial(const struct backup *b)
 	return count < 0 ? -errno : r;
 }
 
-/** The time, behind that of the newest one. */
+/** Names the new backup by the time; adds a number if that would not sort after the newest one. */
 static void choose_name(const struct backup *b, char name[64])
 {
 	time_t now = time(NULL);
@@ -307,7 +308,7 @@ static int remove_old(const struct backup *b)
 	for (size_t i = 0; r == 0 && i + keep < b->count; i++) {
 		char *path = xprintf("%s/%s", b->target, b->names[i]);
 		char *going = xprintf("%s" PARTIAL, path);
-		/* One that is removed in part is none: the next backup does the rest. */
+		/* Renamed first: if this is interrupted, the next backup removes the rest. */
 		r = rename(path, going) < 0 ? -errno : backup_remove_tree(going);
 		if (r < 0) {
 			fail("cannot remove", path, r);
@@ -318,7 +319,7 @@ static int remove_old(const struct backup *b)
 	return r;
 }
 
-/** Returns the exit code. */
+/** Makes the backup, then removes old ones. Returns the exit code. */
 static int make(const struct backup *b, const char *name)
 {
 	struct store_copy done;

@@ -1,4 +1,4 @@
-/* holdfast doctor: what the database that has the sessions, or is to have them, promises. */
+/* holdfast doctor: checks what a database guarantees that has the sessions, or is to have them. */
 #include "tools_internal.h"
 
 #include "holdfast/buffer.h"

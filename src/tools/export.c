@@ -1,4 +1,4 @@
-/* holdfast export: a session's log for other programs, or for people. */
+/* holdfast export: writes a session's log as JSON lines for programs, or as a transcript. */
 #include "offline.h"
 #include "tools_internal.h"
 
@@ -40,17 +40,17 @@ static const struct command command = {
 struct export
 {
 	const struct store_files *files;
-	struct store_database *database; /* in place of files; NULL: none */
+	struct store_database *database; /* NULL: the session is in `files` */
 	const char *id;
 	uint64_t after;
-	uint64_t last; /* the log goes on growing: the second go ends where the first one did */
+	uint64_t last; /* the second pass ends where the first did, though the log may have grown */
 	uint64_t damaged;
 	struct transcript *transcript; /* NULL: jsonl */
 };
 
 typedef void (*visit_event)(struct export *ex, const char *line, const struct event_view *view);
 
-/** A go over the events. */
+/** A pass over the events. */
 struct going {
 	struct export *ex;
 	visit_event visit;
@@ -66,7 +66,7 @@ static void tell_damaged(const struct going *going)
 		going->number);
 }
 
-/** 1: that was enough. */
+/** Returns 1 to end the pass. */
 static int see_line(void *arg, const char *line, size_t len)
 {
 	struct going *going = arg;
@@ -105,7 +105,7 @@ static int each_line_of_files(struct going *going)
 	return r;
 }
 
-/** Goes over the events that are asked for. Returns 0 or a negative errno. */
+/** Visits the events that are to be exported. Returns 0 or a negative errno. */
 static int each_event(struct export *ex, visit_event visit, bool is_first)
 {
 	struct going going = {.ex = ex, .visit = visit, .is_first = is_first};
@@ -115,7 +115,7 @@ static int each_event(struct export *ex, visit_event visit, bool is_first)
 	return r < 0 ? r : 0;
 }
 
-/** The line but for its last member, the checksum. */
+/** Writes the line without its last member, the checksum. */
 static void write_json(struct export *ex, const char *line, const struct event_view *view)
 {
 	fwrite(line, 1, (size_t)(view->data - line) + view->data_len, stdout);
@@ -197,7 +197,7 @@ static int take_values(struct export *ex, const char *values[], bool *ret_markdo
 	return 0;
 }
 
-/** Pruned events may still be in the file. Without good metadata none are known to be pruned. */
+/** Skips pruned events still in the file. Without valid metadata, none are known to be pruned. */
 static int skip_pruned(struct export *ex)
 {
 	struct store_metadata meta;

@@ -1,4 +1,4 @@
-/* Following a session over a WebSocket, and again over the next one when that ends. */
+/* Follows a session over a WebSocket, and connects again when that ends. */
 #include "remote.h"
 #include "ws_client.h"
 
@@ -17,7 +17,7 @@
 struct socket {
 	struct follow *follow;
 	struct ws_client *client;
-	bool is_live; /* all that there was has come */
+	bool is_live; /* all existing events have arrived */
 };
 
 static void ask(struct socket *socket)
@@ -68,13 +68,13 @@ static void take_page(struct socket *socket, const json_t *data)
 	snprintf(follow->epoch, sizeof(follow->epoch), "%s", epoch ? epoch : "");
 	take_events(follow, json_object_get(data, "events"));
 	follow->has_position = true;
-	/* The newest page may have been overtaken: what follows comes as `events`. */
+	/* After the newest page the socket is live; its `has_more` is about older events. */
 	if (was_newest || !json_is_true(json_object_get(data, "has_more"))) {
 		socket->is_live = true;
 	}
 }
 
-/** All that was there has come. */
+/** All existing events have arrived: ends if that is all, or sends the prompt. */
 static void become_live(struct socket *socket)
 {
 	struct follow *follow = socket->follow;
@@ -109,7 +109,7 @@ static void take_frame(struct socket *socket, const struct buffer *text)
 	json_decref(frame);
 }
 
-/** Whether another attempt makes sense; says so if not. */
+/** Returns 0 if connecting again makes sense, or a negative errno after reporting why not. */
 static int judge_close(const struct follow *follow, unsigned code)
 {
 	static const struct {
@@ -127,7 +127,7 @@ static int judge_close(const struct follow *follow, unsigned code)
 	return 0;
 }
 
-/** Until the connection ends: 0 to try again. */
+/** Reads until the connection ends. Returns 0 to connect again, or a negative errno. */
 static int run_socket(struct socket *socket, bool *ret_worked)
 {
 	struct follow *follow = socket->follow;
@@ -150,7 +150,7 @@ static int run_socket(struct socket *socket, bool *ret_worked)
 	return follow->is_over ? 0 : judge_close(follow, code);
 }
 
-/** One connection. */
+/** Follows over one connection. *ret_worked tells whether it delivered anything. */
 static int follow_once(struct follow *follow, bool *ret_worked, char **ret_why)
 {
 	char path[320];

@@ -15,7 +15,7 @@
 
 #define ANSWER_MAX ((size_t)64 << 20)
 #define TIMEOUT_S  60
-/* With its NUL. */
+/* Including the NUL. */
 #define UNIX_PATH_SIZE sizeof(((struct sockaddr_un *)NULL)->sun_path)
 
 /* --- the URL --- */
@@ -77,7 +77,7 @@ int http_parse_url(const char *text, struct http_url *ret)
 
 /* --- the connection --- */
 
-/** A connected socket, or a negative errno. */
+/** Returns a connected socket, or a negative errno. */
 static int connect_one(const struct sockaddr *address, socklen_t len)
 {
 	const struct timeval timeout = {.tv_sec = TIMEOUT_S};
@@ -193,14 +193,14 @@ static int read_all(const struct http_wire *wire, struct buffer *out)
 
 /* --- the answer --- */
 
-/** The value of a header as a number, or -1. */
+/** Returns the value of a header as a number, or -1 without it. `name`: "\r\nname:". */
 static long header_number(const char *head, const char *name)
 {
 	const char *at = strcasestr(head, name);
 	return at ? strtol(at + strlen(name), NULL, 10) : -1;
 }
 
-/** Leaves the body in `answer`. */
+/** Reads the status, and leaves only the body in `answer`. -EPROTO if the answer is incomplete. */
 static int take_answer(struct buffer *answer, int *ret_status)
 {
 	const char *text = buffer_cstr(answer);
@@ -228,7 +228,7 @@ void http_append_head(struct buffer *out, const struct http_url *url, const char
 	buffer_append_str(out, "\r\n");
 }
 
-/** HTTP/1.0: the answer comes as it is, not in chunks, and ends with the connection. */
+/** Appends a request, of HTTP/1.0 so that the answer is not chunked and ends the connection. */
 static void append_request(struct buffer *out, const struct http_url *url, const char *method,
 	const char *path, const char *content_type, const char *body, size_t len)
 {

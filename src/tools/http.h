@@ -1,4 +1,4 @@
-/* As much of an HTTP client as the commands need: one request, one answer, waiting for both. */
+/* A small, blocking HTTP client for the commands: one request and its answer at a time. */
 #ifndef HOLDFAST_HTTP_H
 #define HOLDFAST_HTTP_H
 
@@ -9,24 +9,27 @@
 
 struct http_url {
 	enum { HTTP_TCP, HTTP_TLS, HTTP_UNIX } kind;
-	char host[256]; /* of HTTP_UNIX the socket's path */
+	char host[256]; /* with HTTP_UNIX the path of the socket */
 	char port[8];
-	char path[256]; /* what our paths go behind; no slash at its end */
+	char path[256]; /* prefix of the path of each request, without a slash at its end */
 	const char *token; /* sent with each request; NULL: none */
-	bool is_own; /* it is of this machine and of our data directory: any certificate will do */
+	bool is_own; /* our data directory names this server: any certificate is accepted */
 };
 
-/** Takes http:// or https://, HOST[:PORT][/PATH]; or unix:PATH; with no token; -EINVAL if it is none. */
+/**
+ * Parses http:// or https:// and HOST[:PORT][/PATH], or unix:PATH. The token is left NULL. Returns
+ * 0 or -EINVAL.
+ */
 int http_parse_url(const char *text, struct http_url *ret);
 /**
  * POSTs a body to a path below the URL, on a connection of its own. Returns 0 with the status and
- * the answer's body, or a negative errno with *ret_why (caller frees): then it is not known whether
- * the server has taken it.
+ * the answer's body, or a negative errno with *ret_why (caller frees): then the server may or may
+ * not have processed the request.
  */
 int http_post(const struct http_url *url, const char *path, const char *content_type,
 	const char *body, size_t len, int *ret_status, struct buffer *ret_answer, char **ret_why);
 
-/** The same with another method; `content_type` NULL: there is no body. */
+/** The same with any method. `content_type` is NULL if the request has no body. */
 int http_request(const struct http_url *url, const char *method, const char *path,
 	const char *content_type, const char *body, size_t len, int *ret_status,
 	struct buffer *ret_answer, char **ret_why);
@@ -37,14 +40,23 @@ struct http_wire {
 	int fd;
 	struct tls_client *tls; /* NULL: none */
 };
-/** Connects; reading and writing wait for a minute at most. On failure *ret_why (caller frees). */
+/**
+ * Connects; reads and writes time out after a minute. Returns 0, or a negative errno with *ret_why
+ * (caller frees).
+ */
 int http_wire_open(const struct http_url *url, struct http_wire *ret, char **ret_why);
 void http_wire_close(struct http_wire *wire);
-/** A server that refuses early may close before it has read all: its answer tells why. */
+/**
+ * Sends bytes, ignoring errors: a server that refuses a request may close before it has read all of
+ * it, and its answer can still be read.
+ */
 void http_wire_send(const struct http_wire *wire, const char *bytes, size_t len);
-/** Appends what comes next: how many bytes, 0 at the end, -EAGAIN after a minute, another errno. */
+/**
+ * Appends the next bytes to `out`. Returns their number, 0 at the end, -EAGAIN after a minute, or
+ * another negative errno.
+ */
 ssize_t http_wire_read(const struct http_wire *wire, struct buffer *out);
-/** Appends the head of a request, with the token; `more`: whole header lines. */
+/** Appends the head of a request with the token, and `more`, which is complete header lines. */
 void http_append_head(struct buffer *out, const struct http_url *url, const char *method,
 	const char *path, const char *version, const char *more);
 

@@ -16,7 +16,7 @@ struct tls_client {
 	SSL *tls;
 };
 
-/** Whom the certificate has to be for. */
+/** Requires that the certificate is valid for `host`, a name or an IP address. */
 static bool expect_host(SSL *tls, const char *host)
 {
 	struct address address;
@@ -41,7 +41,7 @@ static char *fault_of(SSL *tls, const char *host)
 struct tls_client *tls_client_create(int fd, const char *host, bool is_trusted, char **ret_why)
 {
 	struct tls_client *client = xcalloc(1, sizeof(*client));
-	signal(SIGPIPE, SIG_IGN); /* OpenSSL writes to a socket as to a file */
+	signal(SIGPIPE, SIG_IGN); /* OpenSSL uses write(), not send() */
 	ERR_clear_error();
 	client->settings = SSL_CTX_new(TLS_client_method());
 	bool is_set = client->settings &&

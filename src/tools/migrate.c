@@ -1,4 +1,4 @@
-/* holdfast migrate: the sessions of a data directory become those of a database, or back. */
+/* holdfast migrate: moves the sessions of a data directory to a database, or back. */
 #include "backup.h"
 #include "migrate_access.h"
 #include "offline.h"
@@ -42,12 +42,12 @@ static const struct command command = {
 struct migration {
 	const char *from;
 	const char *to;
-	const char *dir; /* one of them */
+	const char *dir; /* whichever of the two is a directory */
 	bool to_database;
 	struct progress progress;
 };
 
-/* --- whether it may begin --- */
+/* --- preconditions --- */
 
 static int refuse_rest(const char *dir, const char *what, const char *option)
 {
@@ -57,7 +57,7 @@ static int refuse_rest(const char *dir, const char *what, const char *option)
 	return -EINVAL;
 }
 
-/** Raw streams, each of which has a file. */
+/** Whether the directory has raw streams: each has a file. */
 static bool has_streams(const char *dir)
 {
 	char *path = xprintf("%s/streams/data", dir);
@@ -95,7 +95,7 @@ static int check_rest(const char *dir, const char *const values[])
 	return 0;
 }
 
-/** Exit code of a check of the old side; says what is wrong. */
+/** Checks the old side. Returns the exit code, after reporting problems. */
 static int check_files(const char *dir)
 {
 	char *why = NULL;
@@ -150,7 +150,7 @@ static int recover(const char *place)
 	return r;
 }
 
-/* --- the way --- */
+/* --- the move --- */
 
 static void handle_progress(void *owner, uint64_t bytes)
 {
@@ -185,7 +185,7 @@ static void print_counts(const struct migration *migration, const struct store_m
 		(unsigned long long)done->blobs, (unsigned long long)done->kept);
 }
 
-/** Says what is wrong, unless it is `may_fail`. */
+/** Moves the sessions. Reports an error, unless it is `may_fail`. */
 static int run(struct migration *migration, int may_fail)
 {
 	char *why = NULL;
@@ -215,7 +215,7 @@ static int run(struct migration *migration, int may_fail)
 	return r;
 }
 
-/** What a server that has died has left to do is done first, as a start of a server does it. */
+/** Moves the sessions. If a crash left a journal to recover, first does that as a server would. */
 static int migrate(struct migration *migration)
 {
 	int r = run(migration, -EAGAIN);

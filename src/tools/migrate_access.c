@@ -13,7 +13,10 @@ static const char *const secrets[] = {"access-token", "token-secret", "push-key"
 #define SECRET_COUNT (sizeof(secrets) / sizeof(secrets[0]))
 
 #define LINES "access.jsonl"
-/* What `holdfast token list` shows of tokens that were made: servers do not share it, and so it waits under this name. */
+/*
+ * The lines of access.jsonl that `holdfast token list` shows. Servers on a database do not share
+ * them, so they are kept there under this name until a migration back.
+ */
 #define NOTES      "access-notes"
 #define NOTE_BEGIN "{\"created\":"
 
@@ -31,7 +34,7 @@ static void wipe(struct buffer *bytes)
 
 /* --- to a database --- */
 
-/** -ENOENT if there is none. */
+/** Appends the contents of a file to `out`. -ENOENT if it does not exist. */
 static int read_file(const char *dir, const char *name, struct buffer *out)
 {
 	char *path = xprintf("%s/%s", dir, name);
@@ -64,7 +67,7 @@ static int put_secret(struct store_migrate *store, const char *dir, const char *
 	return r == -ENOENT ? 0 : r;
 }
 
-/** Whole lines alone: what a crash has left behind the last one counts for nothing. */
+/** Sorts complete lines into notes and others. A last line that a crash has cut off is dropped. */
 static void sort(const struct buffer *bytes, struct buffer *notes, struct buffer *lines)
 {
 	const char *at = bytes->data;

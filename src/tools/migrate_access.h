@@ -1,12 +1,15 @@
-/* What servers have beside sessions, in a migration: secrets, tokens, logins and push subscriptions. */
+/* Migrates what servers have besides sessions: secrets, tokens, logins and push subscriptions. */
 #ifndef HOLDFAST_MIGRATE_ACCESS_H
 #define HOLDFAST_MIGRATE_ACCESS_H
 
 #include "holdfast/store_migrate.h"
 
-/** The files of a data directory (access.h) go to the database. A negative errno, and *ret_why. */
+/**
+ * Copies the files of a data directory (access.h) to the database. Returns 0, or a negative errno
+ * with *ret_why (caller frees).
+ */
 int migrate_access_up(struct store_migrate *store, const char *dir, char **ret_why);
-/** Back, to files of the directory that is being made. */
+/** Copies them back, to files of the directory that is being made. Returns the same. */
 int migrate_access_down(struct store_migrate *store, char **ret_why);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * holdfast new-epoch: after a restore from an older copy, numbers that clients have seen may be
- * given a second time, for something else. With a new epoch the server tells them to start afresh.
+ * holdfast new-epoch: gives sessions new epochs. After a restore from an older copy, the server may
+ * give numbers that clients have seen to other events; a new epoch makes clients start over.
  */
 #include "offline.h"
 #include "tools_internal.h"
@@ -30,7 +30,7 @@ static const struct command command = {
 	.words_max = 2,
 };
 
-/* --- the change --- */
+/* --- changing epochs --- */
 
 struct picked {
 	const char *only; /* NULL: all */
@@ -115,7 +115,7 @@ int tool_give_epochs(const char *dir, const char *only, bool tells)
 	if (r < 0 || offline_is_address(dir)) {
 		return r;
 	}
-	/* Opened once more, the journal begins a new segment without the old epochs' records. */
+	/* Open it once more: the journal then has a new segment, without records of old epochs. */
 	r = offline_open(&opened, dir, NULL);
 	offline_close(&opened);
 	return r;

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* --- what sessions tell, to nobody --- */
+/* --- callbacks of sessions, which are ignored --- */
 
 static void handle_prompt_due(void *owner, struct session *session, uint64_t seq,
 	const char *message, size_t len, const struct json_t *content)
@@ -35,7 +35,7 @@ static void handle_store_revived(void *owner)
 {
 }
 
-/* --- sessions, opened as the server does it --- */
+/* --- opening and closing --- */
 
 bool offline_is_address(const char *place)
 {
@@ -43,7 +43,7 @@ bool offline_is_address(const char *place)
 	       strncmp(place, "postgres://", strlen("postgres://")) == 0;
 }
 
-/** NULL, and it has been said why: it cannot be made. */
+/** Creates a temporary directory. Returns NULL after reporting the error. */
 static char *make_own_dir(void)
 {
 	const char *tmp = getenv("TMPDIR");
@@ -57,7 +57,7 @@ static char *make_own_dir(void)
 	return dir;
 }
 
-/** What a node keeps for itself: files, no directories. */
+/** Removes the temporary directory. A node keeps only files in it, no directories. */
 static void remove_own_dir(char *dir)
 {
 	DIR *list = dir ? opendir(dir) : NULL;

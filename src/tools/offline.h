@@ -1,4 +1,7 @@
-/* The sessions of a data directory that no server uses, for the commands that change it. */
+/*
+ * Opens the sessions of a data directory or database that no server is using, for the commands that
+ * change them.
+ */
 #ifndef HOLDFAST_OFFLINE_H
 #define HOLDFAST_OFFLINE_H
 
@@ -10,19 +13,29 @@
 struct offline {
 	uv_loop_t loop;
 	struct clock clock;
-	struct session_table *sessions; /* NULL: it could not be opened */
-	char *own_dir; /* for what a server has beside a database; NULL: not needed */
+	struct session_table *sessions; /* NULL: could not be opened */
+	char *own_dir; /* temporary, for files that a node has besides the database; or NULL */
 };
 
-/** Whether it is the address of a database, and no directory. */
+/** Whether `place` is the address of a database, not a directory. */
 bool offline_is_address(const char *place);
 
-/** Opens a directory, or a database, as a start of the server does, or to repair it; says why not. offline_close() in any case. */
+/**
+ * Opens a directory or a database as the server does when it starts: the journal is recovered.
+ * With `repair` (else NULL) damaged sessions are repaired. Returns 0, or a negative errno after
+ * reporting the error. Call offline_close() in either case.
+ */
 int offline_open(struct offline *opened, const char *place, const struct store_repair *repair);
-/** Opens a database though it is an older copy: all sessions get new epochs (proto/store-format.md#sessions-in-postgresql). */
+/**
+ * Opens a database even if it is an older copy, which offline_open() refuses: all sessions have to
+ * get new epochs (proto/store-format.md#sessions-in-postgresql).
+ */
 int offline_open_older(struct offline *opened, const char *address);
 void offline_close(struct offline *opened);
-/** A directory that is none of ours is not to become one: says so, and returns a negative errno. */
+/**
+ * Checks that `dir` is a data directory, since opening another one would make it one. Returns 0, or
+ * a negative errno after reporting the error.
+ */
 int offline_check_dir(const char *dir);
 
 #endif

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The pieces that a message comes in again, and their pace (ms). */
+/* A message is played in pieces of this size, PIECE_MS apart but within PIECES_MS in all (ms). */
 #define PIECE_SIZE 32
 #define PIECE_MS   20.0
 #define PIECES_MS  1000.0
@@ -19,13 +19,13 @@ static int give(struct recording *recording, double t, const json_t *input)
 	return r;
 }
 
-/** Bytes of the next piece: a whole number of characters. */
+/** Returns the length of the next piece, which ends between two characters. */
 static size_t piece_length(const char *text, size_t len)
 {
 	return utf8_ceil(text, len, PIECE_SIZE);
 }
 
-/** An input with the message_id of the event, if it has one. Takes `data` over. */
+/** Makes an input with the event's message_id, if it has one. Takes ownership of `data`. */
 static json_t *make_input(const json_t *event, const char *type, json_t *data)
 {
 	json_t *input = json_pack("{s:s, s:o}", "type", type, "data", data);

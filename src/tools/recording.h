@@ -1,7 +1,7 @@
 /*
- * What holdfast replay can read: a producer's recorded stream ({"t", "type", "data"} a line), and
- * an exported log ({"seq", "type", "ts", "data"} a line), whose events are turned back into inputs
- * as far as they can be: a message or thought comes in pieces again.
+ * Reads what holdfast replay can play: a producer's recorded inputs ({"t", "type", "data"} on each
+ * line), or an exported log ({"seq", "type", "ts", "data"} on each line). Events of a log are
+ * turned back into inputs as far as possible; messages and thoughts are cut into pieces again.
  */
 #ifndef HOLDFAST_RECORDING_H
 #define HOLDFAST_RECORDING_H
@@ -13,19 +13,20 @@
 #include <stdint.h>
 
 struct recording {
-	bool has_begun; /* an exported log: `begin` is the time of its first event */
-	double begin;
+	bool has_begun; /* `begin` is set */
+	double begin; /* of an exported log: the time of its first event (ms) */
 	/**
-	 * One input, at `t` ms from the beginning: a JSON text. A negative errno ends the reading.
+	 * Called for each input, a JSON text that is due `t` ms after the beginning. A negative
+	 * errno ends the reading.
 	 */
 	int (*input)(void *owner, double t, const char *json, size_t len);
 	void *owner;
-	struct json_numbers *numbers; /* of the line that is being read */
+	struct json_numbers *numbers; /* of the current line */
 };
 
 /**
- * Reads one line and gives its inputs. Returns 0; -EBADMSG with *ret_why (static text) if it is
- * none; or what input() returned.
+ * Reads one line and calls input() for each of its inputs. Returns 0; -EBADMSG with *ret_why
+ * (static text) if the line is neither; or the error of input().
  */
 int recording_read_line(
 	struct recording *recording, const char *line, size_t len, const char **ret_why);

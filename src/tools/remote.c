@@ -38,7 +38,7 @@ int remote_open(struct remote *remote, const char *const values[])
 	if (r < 0) {
 		return r;
 	}
-	/* Another server's token is not in our data directory. */
+	/* The token in the data directory is for its own server only. */
 	const char *env = getenv("HOLDFAST_TOKEN");
 	bool uses_data = remote->url.is_own && !(env && *env);
 	r = tool_find_token(

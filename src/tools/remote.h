@@ -1,4 +1,4 @@
-/* What the commands that use a server share: where it is, and following a session. */
+/* Shared by the commands that use a server: finding it, requests, and following a session. */
 #ifndef HOLDFAST_REMOTE_H
 #define HOLDFAST_REMOTE_H
 
@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The options that each of them begins with. */
+/* Their common options, which come first in each table. */
 enum { REMOTE_URL, REMOTE_DATA, REMOTE_TOKEN_FILE, REMOTE_OPTION_COUNT };
 #define REMOTE_OPTIONS                                                                      \
 	[REMOTE_URL] = {"--url", "URL", "HOLDFAST_URL", NULL,                               \
@@ -25,38 +25,44 @@ struct remote {
 	char *token;
 };
 
-/** Finds server and token; says what is wrong. remote_finish() in any case. */
+/**
+ * Finds the server and the token. Returns 0, or a negative errno after reporting the error. Call
+ * remote_finish() in either case.
+ */
 int remote_open(struct remote *remote, const char *const values[]);
 void remote_finish(struct remote *remote);
-/** A request; 0 with the answer (the caller gives it back) if it is good, else says what is wrong. */
+/**
+ * Sends a request. Returns 0 with the answer (caller frees with json_decref()) if its status is 2xx
+ * and it is JSON, or a negative errno after reporting the error.
+ */
 int remote_request(const struct remote *remote, const char *method, const char *path,
 	const char *content_type, const char *body, size_t len, json_t **ret_answer);
-/** Makes a session unless it is there; a negative errno after saying what is wrong. */
+/** Creates a session unless it exists. Returns 0, or a negative errno after reporting the error. */
 int remote_make_session(const struct remote *remote, const char *id);
-/** Whether an argument can be a session's id; says so if not. */
+/** Whether an argument is a valid session id; reports it if not. */
 bool remote_check_id(const char *id);
 
-/** Following a session over reconnects: every event comes once, in order. */
+/** Follows a session over reconnects: every event comes once, in order. */
 struct follow {
 	const struct remote *remote;
 	const char *id;
-	uint64_t last; /* events up to this one are not wanted, and later those that have come */
-	bool has_position; /* else the newest `limit` come first */
+	uint64_t last; /* the last event received; at first the one to begin after */
+	bool has_position; /* `last` is set; otherwise the newest `limit` events come first */
 	unsigned limit;
-	bool is_once; /* ends when all that is there has come */
-	const char *prompt; /* JSON of a frame that is sent when that is so; NULL: none */
-	/** An event; false ends it. `event` is lent. */
+	bool is_once; /* end when all existing events have arrived */
+	const char *prompt; /* JSON of a frame that is sent at that point; NULL: none */
+	/** Called for each event, which is borrowed. Returns false to end. */
 	bool (*see)(void *owner, const json_t *event);
-	/** Any other frame; the same. May be NULL. */
+	/** Called for each other frame, in the same way. May be NULL. */
 	bool (*see_frame)(void *owner, const char *type, const json_t *data);
-	/** The session's events begin anew, or some have been left out. */
+	/** Called when the session's events start over, or some were skipped. */
 	void (*reset)(void *owner, const char *reason);
 	void *owner;
 	char epoch[32]; /* "" at first */
 	bool is_over;
 };
 
-/** Returns 0 when it is over, or a negative errno after saying why it cannot go on. */
+/** Follows until it is over: returns 0, or a negative errno after reporting the error. */
 int follow_run(struct follow *follow);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * holdfast repair: what can be had of damaged sessions is put in order (src/store/repair.h), and
- * each gets a new epoch.
+ * holdfast repair: restores what can be read of damaged sessions (src/store/repair.h), and gives
+ * each of them a new epoch.
  */
 #include "offline.h"
 #include "tools_internal.h"
@@ -33,7 +33,7 @@ struct repair {
 	const char *only; /* NULL: all */
 	char **ids; /* of those that get a new epoch */
 	size_t count;
-	bool is_known; /* `only` is there */
+	bool is_known; /* `only` exists */
 	uint64_t lost;
 };
 
@@ -140,7 +140,7 @@ int tool_repair(int argc, char **argv)
 	if (r < 0) {
 		return TOOL_FAILED;
 	}
-	/* Opened once more, the journal begins anew without what the repair has read of it. */
+	/* Open it once more: the journal then begins anew, without what the repair took from it. */
 	r = offline_open(&opened, words[0], NULL);
 	offline_close(&opened);
 	return r < 0 ? TOOL_FAILED : lost ? 1 : 0;

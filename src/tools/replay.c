@@ -1,5 +1,6 @@
 /*
- * holdfast replay: plays a recording into a running server, as a producer would, at its own pace.
+ * holdfast replay: plays a recording into a running server as a producer would, at the recorded or
+ * another speed.
  */
 #include "tools_internal.h"
 
@@ -17,7 +18,7 @@
 #include <time.h>
 #include <uv.h>
 
-/* What is due at once goes out together, up to this; a server takes at least as much. */
+/* The largest batch of inputs due at the same time; by default a server accepts larger ones. */
 #define BATCH_INPUTS  1000
 #define BATCH_SIZE    ((size_t)1 << 20)
 #define LINE_MAX_SIZE ((size_t)64 << 20)
@@ -58,12 +59,11 @@ struct player {
 	char session[136];
 	double speed; /* 0: without waiting */
 	int64_t began_ns;
-	uint64_t line; /* being read, from 1 */
+	uint64_t line; /* number of the line being read, from 1 */
 	uint64_t inputs; /* in the whole file */
-	/* The batch that gathers. */
-	struct buffer batch;
+	struct buffer batch; /* inputs that are to be sent next */
 	size_t batch_count;
-	uint64_t batch_first; /* lines that it is of */
+	uint64_t batch_first; /* lines of the first and the last input in the batch */
 	uint64_t batch_last;
 	json_int_t max_seq;
 	struct progress progress;
@@ -78,7 +78,7 @@ static void sleep_until(int64_t ns)
 
 /* --- the server --- */
 
-/** Says why the server did not take something: its own words, if it has some. */
+/** Reports that the server refused something, with its reason if it gave one. */
 static void tell_refusal(const char *what, int status, const json_t *answer)
 {
 	const json_t *error = json_object_get(answer, "error");
@@ -89,7 +89,8 @@ static void tell_refusal(const char *what, int status, const json_t *answer)
 }
 
 /**
- * POSTs and gives the answer (to be freed by json_decref()), or NULL after saying what is wrong.
+ * POSTs a body. Returns the answer if its status is `want` (caller frees with json_decref()), or
+ * NULL after reporting the error.
  */
 static json_t *post(struct player *player, const char *path, const char *content_type,
 	const struct buffer *body, int want, const char *what)
@@ -123,7 +124,7 @@ static int create_session(struct player *player, const char *id)
 	json_t *wanted =
 		json_pack("{s:s*, s:s*}", "id", id, "title", slash ? slash + 1 : player->file_name);
 	char *text = wanted ? json_dumps(wanted, JSON_COMPACT) : NULL;
-	buffer_append_str(&body, text ? text : "{}"); /* a name that is not UTF-8 */
+	buffer_append_str(&body, text ? text : "{}"); /* the file's name is not UTF-8 */
 	json_t *answer =
 		post(player, "/api/sessions", "application/json", &body, 201, "the session");
 	const char *made = json_string_value(json_object_get(answer, "id"));
@@ -169,7 +170,7 @@ static int count_input(void *owner, double t, const char *json, size_t len)
 	return 0;
 }
 
-/** Waits until it is due; what has gathered goes out before that. */
+/** Adds an input to the batch once it is due. The batch is sent before waiting, or when full. */
 static int play_input(void *owner, double t, const char *json, size_t len)
 {
 	struct player *player = owner;
@@ -187,7 +188,7 @@ static int play_input(void *owner, double t, const char *json, size_t len)
 		player->batch_first = player->line;
 	}
 	player->batch_last = player->line;
-	/* An array is taken as a whole, or refused as a whole. */
+	/* The server takes an array as a whole or not at all. */
 	buffer_append_char(&player->batch, player->batch_count ? ',' : '[');
 	buffer_append(&player->batch, json, len);
 	player->batch_count++;

@@ -1,6 +1,7 @@
 /*
- * holdfast restore: a data directory is made of a backup, as DIR.restoring, and renamed when it is
- * whole: its sessions have new epochs by then, so that no client mistakes new events for old ones.
+ * holdfast restore: makes a data directory from a backup. It is built as DIR.restoring and renamed
+ * when it is complete. By then its sessions have new epochs, so that no client mistakes new events
+ * for old ones.
  */
 #include "backup.h"
 #include "tools_internal.h"
@@ -43,7 +44,10 @@ static int fail(const char *what, const char *path, int error)
 	return error;
 }
 
-/** The backup that is meant, or NULL. The caller frees it. */
+/**
+ * Returns the path of a backup: `path`, or the newest one in it (caller frees). NULL after
+ * reporting that there is none.
+ */
 static char *find_backup(const char *path)
 {
 	char **names;
@@ -75,10 +79,10 @@ static int check_dir(const char *dir)
 	return 0;
 }
 
-/* A directory with this file is one that a restore has begun. */
+/* The file that marks a directory which a restore is building. */
 #define RESTORE_MARK "restoring"
 
-/** What a restore that was stopped has left goes; anything else of this name stays. */
+/** Creates the directory to build in. Replaces one that an interrupted restore left, no other. */
 static int make_partial(const char *partial)
 {
 	char *mark = xprintf("%s/" RESTORE_MARK, partial);
@@ -108,7 +112,7 @@ static int copy_secrets(const char *backup, const char *partial)
 	return r;
 }
 
-/** The copy becomes a data directory. Returns the exit code. */
+/** Gives the copied sessions new epochs and verifies them. Returns the exit code. */
 static int finish(const char *partial)
 {
 	char *why = NULL;

@@ -29,7 +29,7 @@ void sheet_begin(struct sheet *sheet, enum sheet_kind kind)
 	sheet->last = kind;
 }
 
-/** Length of the control character at the start of the text (C0, DEL, C1 as UTF-8); 0: none. */
+/** Returns the length of the control character that begins the text (C0, DEL, C1), or 0. */
 static size_t control_length(const char *text, size_t len)
 {
 	unsigned char c = (unsigned char)text[0];

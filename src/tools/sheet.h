@@ -1,5 +1,5 @@
 /*
- * Markdown being written: blocks with blank lines between them, and nothing that a terminal obeys.
+ * Writes markdown: blocks with blank lines between them, without control characters.
  */
 #ifndef HOLDFAST_SHEET_H
 #define HOLDFAST_SHEET_H
@@ -17,19 +17,19 @@ struct sheet {
 	enum sheet_kind last;
 };
 
-/** Ends what is open and begins a block, below an empty line. */
+/** Begins a block, after a blank line. */
 void sheet_begin(struct sheet *sheet, enum sheet_kind kind);
-/** The text as it is, but for control characters: they become U+FFFD. */
+/** Appends markdown as it is. Control characters become U+FFFD; carriage returns are dropped. */
 void sheet_text(struct sheet *sheet, const char *text, size_t len);
-/** Literal markdown of ours. */
+/** Appends markdown of our own. */
 void sheet_mark(struct sheet *sheet, const char *markdown);
-/** A text that is to be read as it is, on one line. */
+/** Appends plain text on one line: markdown in it is escaped. */
 void sheet_plain(struct sheet *sheet, const char *text);
-/** The text in a quote; goes on in the last one if that is open. */
+/** Appends text in a quote; continues the last block if that is a quote. */
 void sheet_quote(struct sheet *sheet, const char *text, size_t len);
-/** A span of code, whatever is in it. */
+/** Appends a code span, with more backticks around it than are in it. */
 void sheet_code(struct sheet *sheet, const char *text, size_t len);
-/** Appends what is on another sheet, as blocks, and empties that one. */
+/** Appends the blocks of another sheet, and empties that one. */
 void sheet_move(struct sheet *sheet, struct sheet *from);
 
 #endif

@@ -1,4 +1,4 @@
-/* holdfast token: makes tokens for others, lists them, and takes them back. */
+/* holdfast token: issues, lists and revokes tokens. */
 #include "http.h"
 #include "tools_internal.h"
 
@@ -80,7 +80,7 @@ static int fail(const char *message)
 	return -EINVAL;
 }
 
-/** Takes `why`. */
+/** Reports `why` (NULL: unknown) and frees it. */
 static int fail_with(char *why)
 {
 	diag(DIAG_ERROR, "%s", why ? why : "it cannot be done");
@@ -90,7 +90,7 @@ static int fail_with(char *why)
 
 /* --- create --- */
 
-/** Seconds; -1 if it is no time. */
+/** Returns the number of seconds, or -1 if the text is invalid. */
 static int64_t read_period(const char *text)
 {
 	static const struct {
@@ -130,7 +130,7 @@ static json_t *make_claims(const char *values[], json_t *sessions, int64_t now)
 		return NULL;
 	}
 	snprintf(sub, sizeof(sub), "token-%.12s", random);
-	/* No option of a command: it begins with a letter. */
+	/* Begins with a letter, so that a command does not take it for an option. */
 	snprintf(jti, sizeof(jti), "t%.16s", random + 20);
 	return json_pack("{s:s, s:s, s:I, s:I, s:{s:s, s:O, s:o}}", "sub",
 		values[SUB] ? values[SUB] : sub, "jti", jti, "iat", (json_int_t)(now / 1000), "exp",
@@ -201,7 +201,7 @@ static void print_time(double seconds)
 struct listing {
 	json_t *revoked; /* jti: true */
 	json_t *before; /* sub: seconds */
-	json_t *made; /* what was created */
+	json_t *made; /* claims of the tokens that were created */
 };
 
 static void take_line(void *arg, const json_t *line)
@@ -271,7 +271,8 @@ static int read_before(const char *text, int64_t *ret_ms)
 }
 
 /**
- * Has a running server do it. 0; -ECONNREFUSED if there is none; else what is wrong has been said.
+ * Asks the running server to revoke. Returns 0; -ECONNREFUSED if none is running; or another
+ * negative errno with *ret_why (caller frees).
  */
 static int revoke_at(
 	const char *url_text, char *token, const struct revocation *revocation, char **ret_why)
@@ -291,7 +292,7 @@ static int revoke_at(
 	int r = http_post(&url, "/api/tokens/revoke", "application/json", body, strlen(body),
 		&status, &answer, ret_why);
 	if (r == 0 && status != 204) {
-		/* Another server has that port now. */
+		/* With 401 another server has the port now. */
 		r = status == 401 ? -ECONNREFUSED : -EIO;
 		if (r == -EIO && asprintf(ret_why, "the server at %s did not take it: %s", url_text,
 					 buffer_cstr(&answer)) < 0) {
@@ -317,7 +318,7 @@ static void look_for(void *arg, const json_t *line)
 	search->is_found = search->is_found || (jti && strcmp(jti, search->jti) == 0);
 }
 
-/** An application issues tokens too: one that is not known here may be one of those. */
+/** Warns about a JTI that `create` has not issued: it may be of a token of the application. */
 static void warn_of_unknown(const char *data_dir, const char *jti)
 {
 	struct search search = {.jti = jti};

@@ -1,4 +1,4 @@
-/* What the commands share: how they show that they are at work. */
+/* Shared by the commands: progress, checks and tokens. */
 #ifndef HOLDFAST_TOOLS_INTERNAL_H
 #define HOLDFAST_TOOLS_INTERNAL_H
 
@@ -9,12 +9,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define TOOL_FAILED 2 /* exit code: it could not be done */
+#define TOOL_FAILED 2 /* the exit code of a command that failed */
 
-/** One line on stderr, drawn over itself while the work goes on; only on a terminal. */
+/** A progress bar: a line on stderr that is redrawn in place. Shown on a terminal only. */
 struct progress {
 	bool is_shown;
-	const char *unit; /* "B" for bytes, which are written as KiB, MiB or GiB; else a word */
+	const char *unit; /* "B" for bytes, which are shown as KiB, MiB or GiB; or a word */
 	uint64_t total;
 	uint64_t done;
 	int64_t began_ms;
@@ -23,22 +23,26 @@ struct progress {
 
 void progress_begin(struct progress *progress, const char *unit, uint64_t total);
 void progress_add(struct progress *progress, uint64_t count);
-/** Takes the line away, so that something else can be printed; the next step draws it again. */
+/** Erases the line, so that something else can be printed; the next progress_add() redraws it. */
 void progress_hide(struct progress *progress);
 void progress_end(struct progress *progress);
 
 struct store_files;
-/** holdfast verify on an open directory, of one session or (NULL) all; returns its exit code. */
+/** Verifies one session of an open directory or all (NULL). Returns the exit code. */
 int tool_verify_files(const struct store_files *files, const char *dir, const char *session);
 struct store_database;
-/** The same of a database. */
+/** The same for a database. */
 int tool_verify_database(struct store_database *database, const char *address, const char *session);
-/** holdfast new-epoch; `tells`: each session's epochs are printed. 0 or a negative errno, which has been said. */
+/**
+ * Gives one session or all (NULL) a new epoch, and with `tells` prints the old and new epochs.
+ * Returns 0, or a negative errno after reporting the error.
+ */
 int tool_give_epochs(const char *dir, const char *only, bool tells);
 
 /**
- * The token of a command (caller frees): of a file, else of a data directory, else of
- * HOLDFAST_TOKEN; *ret_token is NULL if there is none. Says what is wrong if it cannot be read.
+ * Finds the token for a command (caller frees): in `token_file`, or else in the data directory, or
+ * else in HOLDFAST_TOKEN. If none of them is given, *ret_token is NULL. Returns 0, or a negative
+ * errno after reporting that the token cannot be read.
  */
 int tool_find_token(const char *token_file, const char *data_dir, char **ret_token);
 

@@ -13,10 +13,10 @@
 #include <time.h>
 
 #define WRITE_SIZE ((size_t)64 << 10)
-/* What stands between two pieces of a cut block waits for the second one, up to this much. */
+/* The most that is held back between two pieces of a cut block, so that they stay together. */
 #define WAITING_MAX ((size_t)16 << 20)
 
-/** How a tool call ended. */
+/** A tool call in its final state. */
 struct tool_call {
 	char *title;
 	char *kind;
@@ -32,17 +32,16 @@ struct plan {
 struct transcript {
 	void (*write)(void *owner, const char *bytes, size_t len);
 	void *owner;
-	/* What the first go has found; the keys are numbers unless said otherwise. */
+	/* Results of the first pass; keys are numbers unless noted. */
 	struct hash *tools_by_id; /* struct tool_call, the newest with that id (a text) */
 	struct hash *tools; /* struct tool_call, by the seq that it began with */
 	struct hash *plans; /* struct plan, by turn */
 	struct hash *answers; /* json_t, data of permission_resolved by request_id (a text) */
-	struct hash
-		*cut; /* the transcript itself, by the seq of each message that is gone on with */
-	/* The second go. */
+	struct hash *cut; /* a set: the seq of each message that another one continues */
+	/* State of the second pass. */
 	struct sheet sheet;
-	struct sheet waiting; /* what came since the message below */
-	uint64_t unfinished; /* the message that another one goes on with; 0: none */
+	struct sheet waiting; /* everything after `unfinished` */
+	uint64_t unfinished; /* seq of a message that another one will continue; 0: none */
 	uint64_t turn;
 	bool has_heading;
 	char *message_id; /* of the last message */
@@ -115,7 +114,7 @@ static const char *text_of(const json_t *object, const char *name)
 	return text ? text : "";
 }
 
-/* --- the first go --- */
+/* --- first pass --- */
 
 static void update_text(char **at, const json_t *data, const char *name)
 {
@@ -200,7 +199,7 @@ void transcript_look(struct transcript *t, const struct event_view *view)
 	json_decref(data);
 }
 
-/* --- the second go: its lines --- */
+/* --- second pass: lines --- */
 
 static void write_out(struct transcript *t, size_t at_least)
 {
@@ -282,7 +281,7 @@ static const char *option_name(const json_t *request, const char *option_id)
 	return option_id;
 }
 
-/** Who it was: a name that nobody has checked comes with the `sub` of the token, if that had one. */
+/** Appends who did it. Names are not verified, so the `sub` of the token follows, if it had one. */
 static void put_author(struct sheet *sheet, const json_t *data, const char *client)
 {
 	const char *name = text_of(data, "name");
@@ -344,7 +343,7 @@ static void put_file(struct sheet *sheet, const char *what, const json_t *data)
 	sheet_mark(sheet, size);
 }
 
-/** A line with up to two texts of the data, those that are there. */
+/** A line with up to two texts; empty ones are left out. */
 static void put_notice(
 	struct sheet *sheet, const char *label, const char *first, const char *second)
 {
@@ -426,11 +425,11 @@ static void put_other(struct transcript *t, struct sheet *sheet, const struct ev
 		put_custom(sheet, view);
 		break;
 	default:
-		break; /* usage, and what is told where it began */
+		break; /* usage, and updates of what is shown where it began */
 	}
 }
 
-/* --- the second go: the agent's text --- */
+/* --- second pass: the agent's text --- */
 
 static void stop_waiting(struct transcript *t)
 {
@@ -438,7 +437,7 @@ static void stop_waiting(struct transcript *t)
 	t->unfinished = 0;
 }
 
-/** Whether a message is right behind the last one, in the text that the agent sent. */
+/** Whether a message directly follows the last one in the text that the agent sent. */
 static bool follows(const struct transcript *t, const struct event_view *view)
 {
 	size_t len = view->message_id_len;
@@ -498,7 +497,7 @@ void transcript_begin(struct transcript *t, const char *title, const char *id)
 	sheet_plain(&t->sheet, *title ? title : id);
 }
 
-/** An agent's settings and commands, and what goes along with its messages: nothing to read. */
+/** Whether an event is left out: an agent's settings and commands, and metadata of messages. */
 static bool is_beside(const struct event_view *view)
 {
 	static const char meta[] = "x-acp-meta";

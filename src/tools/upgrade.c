@@ -1,7 +1,7 @@
 /*
- * holdfast upgrade: what an earlier program left becomes what this one writes. The journal is
- * recovered as by a start of the server, which begins a segment of the newest format and deletes
- * the others; then each folder gets a new metadata.json, one after the other.
+ * holdfast upgrade: brings a data directory to the newest formats. The journal is recovered as when
+ * the server starts, which begins a segment of the newest format and deletes the others; then each
+ * session's folder gets a new metadata.json, one after the other.
  */
 #include "offline.h"
 #include "tools_internal.h"
@@ -39,10 +39,10 @@ static const struct command command = {
 
 struct upgrade {
 	bool is_dry;
-	bool is_last; /* nothing may be left */
+	bool is_last; /* after the upgrade: anything of an earlier format is an error */
 	size_t segments;
 	size_t sessions;
-	size_t later; /* of a later program */
+	size_t later; /* files of a later version */
 };
 
 static void see(void *owner, const struct store_outdated *found)
@@ -72,7 +72,7 @@ static int look(const struct store_files *files, const char *dir, struct upgrade
 	return r < 0 ? r : upgrade->later ? -ENOTSUP : 0;
 }
 
-/** Opens it, and keeps servers out until it is closed. */
+/** Opens the directory, and keeps servers from starting on it until it is closed. */
 static int hold(const char *dir, bool may_be_in_use, struct store_files *files)
 {
 	char *why = NULL;
@@ -130,7 +130,7 @@ static int upgrade_folders(const char *dir)
 	return r == 0 && left.segments + left.sessions ? -EIO : r;
 }
 
-/** A start of the server does the same with the journal. */
+/** Recovers the journal, which also upgrades it, as a start of the server does. */
 static int upgrade_journal(const char *dir)
 {
 	struct offline opened;

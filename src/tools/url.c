@@ -1,4 +1,4 @@
-/* holdfast url: the link that logs a browser in, and where the token of a command comes from. */
+/* holdfast url: prints the link that logs a browser in. Also finds the tokens of other commands. */
 #include "tools_internal.h"
 
 #include "holdfast/access.h"

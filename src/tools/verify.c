@@ -1,4 +1,4 @@
-/* holdfast verify: what src/store/check.c finds, for people and for scripts. */
+/* holdfast verify: prints the findings of src/store/check.c. */
 #include "offline.h"
 #include "tools_internal.h"
 
@@ -82,7 +82,7 @@ static const struct store_check_ops ops = {.problem = handle_problem,
 	.is_foreign = session_snapshot_is_foreign,
 	.facts = &session_facts_ops};
 
-/** Tells of the end of a check; returns the exit code. */
+/** Reports the result of a check. Returns the exit code. */
 static int judge(
 	int status, const char *place, const char *session, const struct store_check_counts *counts)
 {

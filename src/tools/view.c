@@ -14,7 +14,7 @@ struct view {
 	struct terminal_view *terminal; /* NULL: plain */
 };
 
-/** Lines of a text, each made fit for a terminal, behind `front`. */
+/** Prints each line of a text after `front`, made safe for a terminal. */
 static void print_lines(const char *front, const char *text)
 {
 	struct buffer clean = {0};

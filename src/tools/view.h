@@ -1,7 +1,7 @@
 /*
- * Events of a session on stdout: on a terminal laid out, with markdown rendered; elsewhere, or if
- * that is wanted, line by line as they are, for a script. Nothing of an agent gets to the terminal
- * that it would obey.
+ * Prints events of a session on stdout: on a terminal laid out, with markdown rendered; elsewhere,
+ * or on request, as plain lines for a script. Escape and control characters of an agent never reach
+ * the terminal.
  */
 #ifndef HOLDFAST_VIEW_H
 #define HOLDFAST_VIEW_H
@@ -19,7 +19,7 @@ struct view;
 
 struct view *view_create(bool is_plain);
 void view_event(struct view *view, const json_t *event);
-/** The session's events begin anew. */
+/** To be called when the session's events start over. */
 void view_reset(struct view *view);
 void view_destroy(struct view *view);
 

@@ -1,4 +1,4 @@
-/* Events as a person reads them on a terminal: a page that grows at its end and is never changed above. */
+/* Lays out events on a terminal: a page that only grows at its end. */
 #include "view.h"
 
 #include "holdfast/hash.h"
@@ -12,11 +12,11 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-/* Of what a tool has said, so many lines are shown. */
+/* How many lines of a tool's output are shown. */
 #define TOOL_LINES_MAX 8
 #define WIDTH_MIN      20
 #define WIDTH_MAX      1000
-/* Tools of turns long ago tell nothing any more: beyond so many all are forgotten. */
+/* Beyond this many tools all are forgotten: those of earlier turns do not change any more. */
 #define TOOLS_MAX 10000
 
 enum block {
@@ -31,7 +31,7 @@ enum block {
 
 struct tool {
 	char *title;
-	char *shown; /* the status that was shown last */
+	char *shown; /* the status shown last */
 };
 
 struct terminal_view {
@@ -39,7 +39,7 @@ struct terminal_view {
 	enum block last; /* what the page ends with */
 	struct hash *tools; /* struct tool, by tool_call_id */
 	size_t tool_count;
-	struct hash *options; /* the name of an answer, by request_id, a blank and option_id */
+	struct hash *options; /* the name of an option, by "REQUEST_ID OPTION_ID" */
 };
 
 static const char *text_of(const json_t *data, const char *name)
@@ -76,7 +76,7 @@ static void forget(struct terminal_view *view)
 	view->tool_count = 0;
 }
 
-/** See https://no-color.org: any value but an empty one. */
+/** Whether to use colours: NO_COLOR (https://no-color.org) is unset or empty, and TERM not dumb. */
 static bool wants_styles(void)
 {
 	const char *no_colour = getenv("NO_COLOR");
@@ -87,7 +87,7 @@ static bool wants_styles(void)
 struct terminal_view *terminal_view_create(void)
 {
 	struct terminal_view *view = xcalloc(1, sizeof(*view));
-	/* For wcwidth(): what is shown is UTF-8, whatever the locale says. */
+	/* For wcwidth(): the output is UTF-8, whatever the locale. */
 	setlocale(LC_CTYPE, "C.UTF-8");
 	view->page.has_styles = wants_styles();
 	view->tools = hash_create();
@@ -112,7 +112,7 @@ void terminal_view_destroy(struct terminal_view *view)
 
 /* --- the page --- */
 
-/** As wide as the terminal is now; somebody may have changed that. */
+/** Returns the terminal's current width; it may change at any time. */
 static size_t measure(void)
 {
 	struct winsize size = {0};
@@ -125,7 +125,7 @@ static size_t measure(void)
 	return width < WIDTH_MIN ? WIDTH_MIN : width > WIDTH_MAX ? WIDTH_MAX : width;
 }
 
-/** An empty line between blocks; cards stand one below the other. */
+/** Begins a block after a blank line; consecutive cards or notes have none between them. */
 static void begin(struct terminal_view *view, enum block block)
 {
 	bool goes_on = view->last == block && (block == BLOCK_CARD || block == BLOCK_NOTE);
@@ -143,7 +143,7 @@ static void flush(struct terminal_view *view)
 	buffer_clear(out);
 }
 
-/** Lines of a text behind `front`, at most so many. */
+/** Prints at most `most` lines of a text, the first after `front`, the others after `rest`. */
 static void put_lines(struct terminal_view *view, unsigned style, const char *front,
 	const char *rest, const char *lines, size_t most)
 {
@@ -173,7 +173,7 @@ static void put_lines(struct terminal_view *view, unsigned style, const char *fr
 	terminal_page_outdent(&view->page, mark);
 }
 
-/** One line of ours: `what` and, behind a colon, what somebody else said. */
+/** Prints a line: our own word `what` and, after a colon, `said`, which somebody else wrote. */
 static void put_note(struct terminal_view *view, unsigned style, const char *front,
 	const char *what, const char *said)
 {
@@ -223,7 +223,7 @@ static struct tool *find_tool(struct terminal_view *view, const json_t *data, bo
 	const char *id = or_empty(text_of(data, "tool_call_id"));
 	struct tool *tool = hash_get(view->tools, id, strlen(id));
 	if (tool && is_new) {
-		free(tool->shown); /* agents start numbering again */
+		free(tool->shown); /* an agent may reuse the id for a new tool */
 		tool->shown = NULL;
 	} else if (!tool) {
 		if (view->tool_count >= TOOLS_MAX) {
@@ -262,7 +262,7 @@ static void show_diff(struct terminal_view *view, const json_t *item)
 	put_note(view, TERMINAL_DIM, "  ± ", or_empty(text_of(item, "path")), counts);
 }
 
-/** What the tool brought: the beginning of texts, and which files it changed. */
+/** Shows a tool's results: the beginning of texts, and which files it changed. */
 static void show_content(struct terminal_view *view, const json_t *data)
 {
 	size_t i;
@@ -398,7 +398,7 @@ static void show_answer(struct terminal_view *view, const json_t *data)
 	free(key);
 }
 
-/* --- the rest --- */
+/* --- notes --- */
 
 static void show_turn_end(struct terminal_view *view, const json_t *data)
 {

@@ -1,6 +1,6 @@
 /*
- * holdfast sessions, tail, watch, prompt and append: a server used from a terminal or a script,
- * without a program of one's own.
+ * holdfast sessions, tail, watch, prompt and append: commands that use a server from a terminal or
+ * a script.
  */
 #include "remote.h"
 #include "tools_internal.h"
@@ -22,7 +22,7 @@ static const char *text_of(const json_t *data, const char *name)
 	return json_string_value(json_object_get(data, name));
 }
 
-/* --- what is shown --- */
+/* --- output --- */
 
 static bool show_event(void *owner, const json_t *event)
 {
@@ -87,7 +87,7 @@ static void print_session(const json_t *session, int id_width)
 	buffer_finish(&title);
 }
 
-/** The columns of a page are as wide as its ids are. */
+/** Prints a page of sessions; its first column is as wide as the longest id. */
 static void print_sessions(const json_t *sessions, bool as_json)
 {
 	size_t i;
@@ -283,7 +283,7 @@ static const struct command prompt_command = {
 struct asked {
 	struct view *view;
 	const char *id;
-	json_int_t turn; /* that it began; 0: it has not */
+	json_int_t turn; /* the turn that the prompt began; 0: not begun yet */
 	bool is_good;
 	bool is_refused;
 };
@@ -346,7 +346,7 @@ static char *make_prompt(const char *id, const char *message)
 	return json;
 }
 
-/** The newest events come first, so that the turn is seen from its beginning, whoever is faster. */
+/** Follows the session before it sends the prompt, so that it sees the turn from its beginning. */
 static int send_prompt(const struct remote *remote, const char *session, const char *id,
 	const char *message, bool is_plain)
 {

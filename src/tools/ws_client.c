@@ -17,10 +17,10 @@ enum { OP_MORE = 0, OP_TEXT = 1, OP_CLOSE = 8, OP_PING = 9, OP_PONG = 10 };
 
 struct ws_client {
 	struct http_wire wire;
-	struct buffer in; /* read, and not taken yet */
+	struct buffer in; /* received, not consumed yet */
 };
 
-/** At least so many bytes are there. 1, 0 at the end, or a negative errno. */
+/** Reads until `wanted` bytes are in `in`. Returns 1, 0 at the end, or a negative errno. */
 static int fill(struct ws_client *client, size_t wanted)
 {
 	while (client->in.len < wanted) {
@@ -53,7 +53,7 @@ static void make_accept(const char *key, char accept[32])
 	EVP_EncodeBlock((unsigned char *)accept, sum, (int)len);
 }
 
-/** Takes the head of the answer; *ret_why says what it is if it is no upgrade. */
+/** Reads the head of the answer. Returns 0, or a negative errno with *ret_why: no upgrade. */
 static int take_upgrade(struct ws_client *client, const char *key, int *ret_status, char **ret_why)
 {
 	char accept[32];
@@ -156,7 +156,7 @@ void ws_client_send(struct ws_client *client, const char *text, size_t len)
 	send_frame(client, OP_TEXT, text, len);
 }
 
-/** The head of the next frame: 1, with its first byte and the length of what follows. */
+/** Reads a frame's head: its first byte and the length of its payload. Returns as fill() does. */
 static int take_head(struct ws_client *client, unsigned *ret_first, uint64_t *ret_len)
 {
 	int r = fill(client, 2);
@@ -166,7 +166,7 @@ static int take_head(struct ws_client *client, unsigned *ret_first, uint64_t *re
 	const unsigned char *bytes = (const unsigned char *)client->in.data;
 	unsigned small = bytes[1];
 	size_t more = small == 126 ? 2 : small == 127 ? 8 : 0;
-	r = small & 0x80 ? -EPROTO : fill(client, 2 + more); /* a server masks nothing */
+	r = small & 0x80 ? -EPROTO : fill(client, 2 + more); /* servers must not mask */
 	if (r <= 0) {
 		return r;
 	}
@@ -180,7 +180,7 @@ static int take_head(struct ws_client *client, unsigned *ret_first, uint64_t *re
 	return *ret_len > MESSAGE_MAX || (*ret_first & 0x70) ? -EPROTO : 1;
 }
 
-/** A frame that is none of a message. 0: the connection is over. */
+/** Handles a control frame. Returns 1, or 0 if it closes the connection. */
 static int take_control(
 	struct ws_client *client, unsigned op, const char *bytes, size_t len, unsigned *ret_code)
 {
@@ -197,7 +197,10 @@ static int take_control(
 	return 1;
 }
 
-/** The next frame: 1, and whether it ends a message; 0: the connection is over; or a negative errno. */
+/**
+ * Reads a frame, and appends it to `out` if it is part of a message. Returns 1, and whether it ends
+ * a message; 0 if the connection is over; or a negative errno.
+ */
 static int take_frame(
 	struct ws_client *client, struct buffer *out, unsigned *ret_code, bool *ret_is_whole)
 {
@@ -241,7 +244,7 @@ void ws_client_ping(struct ws_client *client)
 	send_frame(client, OP_PING, "", 0);
 }
 
-/** Whether a frame, with its head, has been read to its end; a wrong one is for whoever takes it. */
+/** Whether take_frame() would not have to wait: a frame is complete, or invalid by its head. */
 static bool has_frame(const struct ws_client *client)
 {
 	const unsigned char *bytes = (const unsigned char *)client->in.data;

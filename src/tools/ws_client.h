@@ -1,6 +1,6 @@
 /*
- * As much of a WebSocket client as the commands need (RFC 6455): it waits, as they do. Messages are
- * texts; a ping is answered.
+ * A small, blocking WebSocket client for the commands (RFC 6455). It sends and receives text
+ * messages, and answers pings.
  */
 #ifndef HOLDFAST_WS_CLIENT_H
 #define HOLDFAST_WS_CLIENT_H
@@ -10,29 +10,32 @@
 struct ws_client;
 
 /**
- * Connects to a path below the URL. On failure a negative errno, with *ret_why (caller frees) and
- * *ret_status: what the server answered instead of an upgrade, 0 if nothing.
+ * Connects to a path below the URL. Returns 0, or a negative errno with *ret_why (caller frees) and
+ * *ret_status, the HTTP status of the answer, or 0 without one.
  */
 int ws_client_open(const struct http_url *url, const char *path, struct ws_client **ret,
 	int *ret_status, char **ret_why);
 /** Accepts NULL. */
 void ws_client_close(struct ws_client *client);
-/** What cannot be sent is told by the next read. */
+/** Sends a message. Errors are ignored: the next read reports them. */
 void ws_client_send(struct ws_client *client, const char *text, size_t len);
 /**
- * The next message, in `out`. 1; 0: the server has closed, *ret_code says why (1006: without a
- * word); -EAGAIN: nothing has come for a minute; or another negative errno.
+ * Waits for the next message, and puts it into `out`. Returns 1; 0 if the connection was closed,
+ * with the close code (1006: no close frame); -EAGAIN if nothing came for a minute; or another
+ * negative errno.
  */
 int ws_client_read(struct ws_client *client, struct buffer *out, unsigned *ret_code);
-/* For those that wait for something else, too. */
+/** Returns the socket, for poll(). */
 int ws_client_fd(const struct ws_client *client);
 /**
- * The same without waiting, if the socket has something (`is_readable`) or more than one message came at once: 1 with a message in
- * `out`, which has to be empty at first, and is left alone while a part of one is in it; -EAGAIN: there is no whole one.
+ * The same without waiting, for a caller that polls. Reads the socket once if it `is_readable`.
+ * Returns -EAGAIN if no message is complete: `out`, which has to be empty before each message, may
+ * then hold a part of one, for the next call. Call it with false until it returns that, since
+ * several messages can arrive at once.
  */
 int ws_client_take(
 	struct ws_client *client, bool is_readable, struct buffer *out, unsigned *ret_code);
-/** The server answers, which can be heard at the socket. */
+/** Sends a ping. The server's pong makes the socket readable. */
 void ws_client_ping(struct ws_client *client);
 
 #endif
