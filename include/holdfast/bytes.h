@@ -1,7 +1,7 @@
 /*
- * Looking for certain bytes eight at a time, for the few loops that go over all the text there is.
- * A function tells bytes of a word by their highest bits; above the first byte found the result may
- * be wrong, so that only bytes_first() may be asked of it. Words are little-endian on any machine.
+ * Searches for bytes eight at a time, for the few loops that scan all text. A search returns a word
+ * whose bytes have their highest bit set where they match. Bits above the first match may be wrong,
+ * so use only bytes_first() on it. Words are little-endian on every machine.
  */
 #ifndef HOLDFAST_BYTES_H
 #define HOLDFAST_BYTES_H
@@ -22,7 +22,7 @@ static inline uint64_t bytes_load(const char *at)
 	return le64toh(word);
 }
 
-/** The bytes below `limit`, which is at most 128. */
+/** Finds bytes less than `limit`, which is at most 128. */
 static inline uint64_t bytes_below(uint64_t word, unsigned char limit)
 {
 	return (word - BYTES_ONES * limit) & ~word & BYTES_HIGH;
@@ -33,7 +33,7 @@ static inline uint64_t bytes_equal(uint64_t word, unsigned char c)
 	return bytes_below(word ^ (BYTES_ONES * c), 1);
 }
 
-/** The index of the first byte found; `found` is not 0. */
+/** The index of the first match; `found` is not 0. */
 static inline size_t bytes_first(uint64_t found)
 {
 	return (size_t)__builtin_ctzll(found) / 8;
@@ -49,7 +49,7 @@ static inline int bytes_hex_digit(char c)
 	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/** Where the first `a` or `b` is, or `len`. */
+/** The index of the first `a` or `b`, or `len` if neither occurs. */
 static inline size_t bytes_find_two(const char *text, size_t len, unsigned char a, unsigned char b)
 {
 	size_t at = 0;

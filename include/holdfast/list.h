@@ -1,6 +1,7 @@
 /*
- * An intrusive doubly linked list with a head node, as wl_list and uv__queue: the link lives in the
- * element, nothing is allocated. A link that is in no list points at itself after list_init().
+ * An intrusive doubly linked list with a head node, like wl_list and uv__queue: the link is a
+ * member of the element, and nothing is allocated. A link that is in no list points to itself after
+ * list_init().
  */
 #ifndef HOLDFAST_LIST_H
 #define HOLDFAST_LIST_H
@@ -24,7 +25,7 @@ static inline bool list_empty(const struct list *l)
 	return l->next == l;
 }
 
-/** Puts `link` at the end of the list of `head`; it must be in no list. */
+/** Appends `link`, which must be in no list. */
 static inline void list_append(struct list *head, struct list *link)
 {
 	link->prev = head->prev;
@@ -33,7 +34,7 @@ static inline void list_append(struct list *head, struct list *link)
 	head->prev = link;
 }
 
-/** Takes `link` out of its list, if any, and leaves it pointing at itself. */
+/** Removes `link` from its list, if any, and makes it point to itself. */
 static inline void list_remove(struct list *link)
 {
 	link->prev->next = link->next;
@@ -41,7 +42,7 @@ static inline void list_remove(struct list *link)
 	list_init(link);
 }
 
-/** Moves all of `from` to the end of `to`; `from` is empty afterwards. */
+/** Moves all elements of `from` to the end of `to`; `from` is empty afterwards. */
 static inline void list_move_all(struct list *to, struct list *from)
 {
 	if (list_empty(from)) {
@@ -59,10 +60,10 @@ static inline void *list_owner(void *link, size_t offset)
 	return (char *)link - offset;
 }
 
-/** The element of this type that the link, its member of this name, lives in. */
+/** The element of type `type` whose member `member` is this link. */
 #define list_entry(link, type, member) ((type *)list_owner(link, offsetof(type, member)))
 
-/** Walks the list; the current element may be removed, the next one may not. */
+/** Iterates over the list; the body may remove the current element, but not the next one. */
 #define list_for_each_safe(link, tmp, head)                                       \
 	for (struct list *link = (head)->next, *tmp = link->next; link != (head); \
 		link = tmp, tmp = link->next)

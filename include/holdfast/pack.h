@@ -1,6 +1,6 @@
 /*
- * Little-endian fixed-width fields in a buffer, for the journal and the snapshots in it. Reading is
- * bounded: `struct unpack` remembers that it ran out, and gives zeros from then on.
+ * Fixed-width little-endian fields in a buffer, for the journal and its snapshots. Reading is
+ * bounded: `struct unpack` remembers that the input ended early, and returns zeros from then on.
  */
 #ifndef HOLDFAST_PACK_H
 #define HOLDFAST_PACK_H
@@ -26,7 +26,7 @@ static inline void pack_le(struct buffer *out, uint64_t value, size_t width)
 	buffer_append(out, bytes, width);
 }
 
-/** A 32-bit length and the bytes. */
+/** Appends a 32-bit length and the bytes. */
 static inline void pack_bytes(struct buffer *out, const void *bytes, size_t len)
 {
 	pack_le(out, len, 4);
@@ -48,7 +48,10 @@ static inline uint64_t unpack_le(struct unpack *in, size_t width)
 	return value;
 }
 
-/** The bytes stay the input's; *ret_len is 0 and the result "" when the input is damaged. */
+/**
+ * Reads a length and bytes, which stay in the input. If the input is damaged, *ret_len is 0 and the
+ * result is "".
+ */
 static inline const char *unpack_bytes(struct unpack *in, size_t *ret_len)
 {
 	size_t len = (size_t)unpack_le(in, 4);
@@ -64,18 +67,21 @@ static inline const char *unpack_bytes(struct unpack *in, size_t *ret_len)
 	return bytes;
 }
 
-/* Writes fields to `out`, or reads them from `in` if that is NULL: one list serves both. */
+/*
+ * Writes fields to `out`, or reads them from `in` if `out` is NULL, so that one list of fields
+ * serves both.
+ */
 struct codec {
 	struct buffer *out;
 	struct unpack in;
 };
 
-/** A number of so many bytes; `field` is an lvalue, which is changed only by reading. */
+/** Codes a number of `width` bytes; `field` is an lvalue, assigned only when reading. */
 #define CODE(codec, field, width)                                         \
 	((codec)->out ? pack_le((codec)->out, (uint64_t)(field), (width)) \
 		      : (void)((field) = (__typeof__(field))unpack_le(&(codec)->in, (width))))
 
-/** What pack_bytes() writes. */
+/** Codes the contents of a buffer, as pack_bytes() does. */
 static inline void code_buffer(struct codec *c, struct buffer *bytes)
 {
 	if (c->out) {

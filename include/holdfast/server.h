@@ -1,6 +1,7 @@
 /*
- * The net room: HTTP and WebSocket, on libwebsockets and the program's own libuv loop. It carries
- * bytes, keeps strangers out (Host and Origin), and knows no rule of sessions.
+ * The server: HTTP and WebSocket on libwebsockets sockets and the program's own libuv loop. It
+ * authenticates clients, checks Host and Origin, and passes requests to sessions; it knows none of
+ * their rules. All functions are called on the loop's thread.
  */
 #ifndef HOLDFAST_SERVER_H
 #define HOLDFAST_SERVER_H
@@ -21,40 +22,42 @@ enum listen_scheme {
 	LISTEN_HTTP,
 	LISTEN_HTTPS,
 	LISTEN_UNIX,
-	LISTEN_NODE, /* for other nodes alone: HTTP, and nobody else is let in */
+	LISTEN_NODE, /* for other nodes only, over plain HTTP */
 };
 
-/** What is listened on. */
+/** One address to listen on. */
 struct listen_address {
 	enum listen_scheme scheme;
-	char *host; /* an address, or a name whose addresses are all meant; the path of LISTEN_UNIX */
-	int port; /* 0: a free one, the same at all addresses */
-	bool is_metrics; /* for GET /metrics alone, without a token, over plain HTTP */
+	char *host; /* an address; a name: all its addresses; LISTEN_UNIX: a path */
+	int port; /* 0: a free port, the same for all addresses of a name */
+	bool is_metrics; /* serves only GET /metrics, without a token, over plain HTTP */
 };
 
-/* So many may be inherited. */
+/* Most sockets that can be inherited. */
 #define INHERITED_MAX 64
 
-/** Sockets that a service manager has opened before us and keeps open when we end; those in use are -1. */
+/**
+ * Listening sockets that a service manager opened and keeps open after we end. Those taken are -1.
+ */
 struct inherited_sockets {
 	int fds[INHERITED_MAX];
 	size_t count;
 };
 
 /**
- * Those of LISTEN_FDS, if they are for this process; none of its children gets them. Before anything else
- * is opened or started.
+ * Takes the sockets of LISTEN_FDS if they are for this process, marks them close-on-exec and
+ * removes the variables. Call it before anything is opened or started.
  */
 void inherited_take(struct inherited_sockets *ret);
 
-/** Who else may talk to a server than programs and its own page at its own address. */
+/** Who may use a server besides local programs and its own page. */
 struct server_trust {
-	char **origins; /* of pages elsewhere that may use the API; NULL-terminated; NULL: none */
-	char **hosts; /* names that it is asked for, besides those of loopback; the same */
-	struct address_range *proxies; /* whose X-Forwarded-For and X-Forwarded-Proto count */
+	char **origins; /* other origins whose pages may use the API; NULL-terminated; NULL: none */
+	char **hosts; /* accepted names in Host, besides those of loopback; likewise */
+	struct address_range *proxies; /* whose X-Forwarded-For and -Proto are believed */
 	size_t proxy_count;
-	bool trusts_unix; /* also of whoever comes by a unix socket */
-	bool ai_takes_cookie; /* a login's cookie is enough for the door of the AI SDK */
+	bool trusts_unix; /* so are those of peers on a unix socket */
+	bool ai_takes_cookie; /* a login's cookie alone authenticates for /api/ai */
 };
 
 struct server_config {
@@ -63,58 +66,69 @@ struct server_config {
 	const struct clock *clock;
 	const struct listen_address *listen; /* must outlive the server */
 	size_t listen_count;
-	struct inherited_sockets *inherited; /* used instead of own ones; NULL: none */
+	struct inherited_sockets *inherited; /* used where the address fits; NULL: none */
 	const struct server_trust *trust; /* must outlive the server */
 	const char *tls_cert; /* PEM files; NULL: none; must outlive the server */
 	const char *tls_key;
-	bool is_tls_off; /* a proxy ends TLS: other machines reach plain HTTP */
+	bool is_tls_off; /* a proxy in front speaks TLS; plain HTTP everywhere */
 	bool is_compression_off;
 	const char *web_dir; /* static files; NULL: none */
 	const char *highlight_dir; /* highlight.js for those files; NULL: none */
 	struct session_table *sessions;
 	struct agent_host *agents;
-	struct access *access; /* NULL: everybody may do everything */
+	struct access *access; /* NULL: no authentication */
 	struct push *push; /* NULL: no push messages */
-	struct raw_store *raw; /* NULL: there are no raw streams */
-	struct turns *turns; /* of pages; NULL: nobody waits */
+	struct raw_store *raw; /* NULL: raw streams are off */
+	struct turns *turns; /* limits the loop time of pages; NULL: no limit */
 	struct metrics *metrics; /* NULL: nothing is counted, and there is no /metrics */
 };
 
-/** Binds and listens. NULL if that fails; *ret_why (caller frees) says why. */
+/**
+ * Binds and listens. Returns NULL if that fails; *ret_why (caller frees) says why, unless it is
+ * NULL.
+ */
 struct server *server_create(const struct server_config *config, char **ret_why);
-/** Whether only this machine, and other nodes, can reach it. */
+/** Whether only this machine and other nodes can reach it. */
 bool server_is_loopback(const struct server *server);
-/** Reads the certificate and the key again, for connections to come. What is wrong is said. */
+/** Reloads the certificate and the key, for new connections. Errors are logged. */
 void server_reload_keys(struct server *server);
-/** Appends where it listens, with the port: http:// or https://, HOST:PORT; HOST:PORT for nodes; or unix:PATH. */
+/**
+ * Appends the i-th address, with its port: http:// or https:// and HOST:PORT, only HOST:PORT for
+ * nodes, or unix:PATH.
+ */
 void server_append_url(const struct server *server, size_t i, struct buffer *out);
-/** Serves a connected socket, which is taken: one that it has accepted itself, or somebody else. */
+/** Serves a connected socket and takes ownership of it. It counts as coming from loopback. */
 void server_adopt(struct server *server, int fd);
-/** Connections that are not closed yet. */
+/** The number of connections that are not closed yet. */
 size_t server_connections(const struct server *server);
-/** session_ops.changed and .deleted: for the feed. */
+/** Implement session_ops.changed and .deleted: tell feeds, and end what needs the session. */
 void server_session_changed(struct server *server, struct session *session);
 void server_session_deleted(struct server *server, struct session *session);
-/** Another node has it: producers and streams end, and come back. */
+/**
+ * Another node has the session now: its WebSockets and streams are closed, and clients reconnect.
+ */
 void server_session_moved(struct server *server, struct session *session);
-/** What session_ops.elsewhere() tells. */
+/**
+ * Implements session_ops.elsewhere(): another node reports the state of one of its sessions;
+ * `object` is NULL if the session is gone.
+ */
 void server_session_elsewhere(
 	struct server *server, const char *id, const struct session_object *object, bool is_new);
-/** A token or login counts no more: access_config.revoked. */
+/** Implements access_config.revoked: ends connections whose token or login is no longer valid. */
 void server_grants_changed(struct server *server);
 /**
- * The end of a loop tick: what is gathered for producers goes out. Nothing is read from them while
- * the disk is behind.
+ * Ends a loop tick: sends what connections have gathered and closes those that are done. While the
+ * disk `is_behind`, nothing is read from producers.
  */
 void server_end_tick(struct server *server, bool is_behind);
 /**
- * New requests are refused with shutting_down; observers are closed with 1001, so that they come
- * back.
+ * Begins the shutdown: new requests are refused with shutting_down; WebSockets and streams are
+ * closed with 1001, so that clients reconnect.
  */
 void server_drain(struct server *server);
 /**
- * Closes every connection, which gives back their observers; sessions must still be there. Its
- * handles are closed when the loop has run. Accepts NULL.
+ * Closes every connection and its observer; sessions must still exist. Handles are closed once the
+ * loop has run. Accepts NULL.
  */
 void server_close(struct server *server);
 /** Frees it, after server_close() and a run of the loop. Accepts NULL. */

@@ -1,4 +1,4 @@
-/* What the files of the AI SDK's door share (ai.c, ai_response.c). */
+/* Shared by the files that serve chats of the AI SDK (ai.c, ai_response.c). */
 #ifndef HOLDFAST_AI_INTERNAL_H
 #define HOLDFAST_AI_INTERNAL_H
 
@@ -7,39 +7,42 @@
 #include "holdfast/ai_request.h"
 #include "holdfast/ai_turn.h"
 
-/* Answers that one connection gets at once. */
+/* Most answers that one connection gets at once. */
 #define AI_RESPONSES_MAX 8
 
 struct ai_response;
 
-/** Of a connection. */
+/** State of a chat's connection. */
 struct ai_door {
 	struct list responses;
 	size_t count;
 };
 
-/** An answer to a request, which is told that it begins. It frees itself when it is over. */
+/**
+ * Creates an answer to a request and sends its start. It frees itself at the end of the tick in
+ * which it ends.
+ */
 struct ai_response *ai_response_create(
 	struct conn *conn, const char *request_id, const struct ai_turn_config *config);
 /** See ai_turn_answered(). */
 void ai_response_answered(struct ai_response *response, const char *request_id);
-/** Its events come from here on. */
+/** Starts loading its events. */
 void ai_response_load(struct ai_response *response, const struct load_request *load);
-/** NULL: there is none, or it is over. */
+/** Returns NULL if no answer to the request is running. */
 struct ai_response *ai_response_find(struct conn *conn, const char *request_id);
-/** NULL: it has none. */
+/** NULL if it follows a turn that was already running. */
 const char *ai_response_prompt_id(const struct ai_response *response);
-/** 0: it has not begun. */
+/** 0 if its turn has not begun. */
 uint64_t ai_response_turn(const struct ai_response *response);
-/** Ends it without a word. */
+/** Ends it without sending anything. */
 void ai_response_stop(struct ai_response *response);
 void ai_response_fail(struct ai_response *response, const char *error);
 void ai_say_nothing_active(struct conn *conn, const char *request_id);
-/** Over HTTP that is the end. */
+/** Refuses a request. Over HTTP this ends the connection. */
 void ai_refuse(struct conn *conn, const char *request_id, const struct refusal *refusal);
-/** The connection takes more. */
+/** The connection can take more. */
 void ai_pump(struct conn *conn);
-/** Frees what is over. */
+/** Frees answers that have ended. */
 void ai_end_tick(struct conn *conn);
 
 #endif

@@ -1,4 +1,7 @@
-/* Sockets that the service manager has opened for us and keeps while the server restarts (sd_listen_fds). */
+/*
+ * Listening sockets passed by a service manager, which keeps them open while the server restarts
+ * (sd_listen_fds).
+ */
 #ifndef HOLDFAST_INHERIT_H
 #define HOLDFAST_INHERIT_H
 
@@ -8,10 +11,11 @@
 #include <sys/socket.h>
 
 /**
- * One that listens at this address, with its port, which is nobody else's from now on: non-blocking. -1: there is none.
+ * Finds the inherited socket that listens at this address and port, makes it non-blocking and hands
+ * it to the caller. Returns -1 if none does.
  */
 int inherited_find(struct inherited_sockets *inherited, const struct sockaddr *address);
-/** Gives the address of one that nobody has wanted; false: there is none. The caller frees it. */
+/** Whether a socket was not taken; gives its address as text, which the caller frees. */
 bool inherited_left(const struct inherited_sockets *inherited, char **ret_address);
 
 #endif

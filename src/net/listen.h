@@ -1,7 +1,7 @@
 /*
- * Listening: names and addresses to bind, and the connections that come in, up to a cap. At the cap
- * a connection is told so and closed; when the system has no descriptor left, accepting pauses for a
- * moment instead of spinning.
+ * Listening sockets: binds addresses and accepts connections, up to a limit. Beyond the limit a
+ * connection is refused with 503 and closed. When the system has no descriptor left, accepting
+ * pauses instead of spinning.
  */
 #ifndef HOLDFAST_LISTEN_H
 #define HOLDFAST_LISTEN_H
@@ -15,41 +15,50 @@
 
 struct listeners;
 
-/** Where a connection has come in. */
+/** The listener that a connection came in by. */
 struct listen_kind {
-	bool is_loopback; /* only this machine gets there; also by a unix socket */
+	bool is_loopback; /* only this machine can connect; also true of unix sockets */
 	bool is_unix;
 	bool is_tls;
-	bool is_metrics; /* GET /metrics needs no token here, and nothing else is served */
-	bool is_node; /* another node, which says whose requests it passes on (node_identity.h) */
+	bool is_metrics; /* serves only GET /metrics, without a token */
+	bool is_node; /* for other nodes, which say whose requests they pass on (node_identity.h) */
 };
 
 struct listen_config {
 	uv_loop_t *loop;
 	const struct listen_address *addresses; /* must outlive the listeners */
 	size_t count;
-	struct inherited_sockets *inherited; /* used instead of own ones; NULL: none */
-	bool has_keys; /* there is a certificate */
-	bool is_tls_off; /* plain HTTP is spoken wherever the address does not say https:// */
-	/** A connection has come; takes `fd`, which is non-blocking and closed on exec. */
+	struct inherited_sockets *inherited; /* used where the address fits; NULL: none */
+	bool has_keys; /* a certificate is configured */
+	bool is_tls_off; /* plain HTTP wherever the address does not say https:// */
+	/**
+	 * A connection was accepted; takes ownership of `fd`, which is non-blocking and
+	 * close-on-exec.
+	 */
 	void (*accepted)(void *owner, int fd, const struct listen_kind *kind);
-	/** Whether one more connection is served, which is `fd`. */
+	/** Whether the connection `fd` can be served. */
 	bool (*has_room)(void *owner, int fd, const struct listen_kind *kind);
 	void *owner;
 };
 
-/** Binds and listens. NULL if that fails; *ret_why (caller frees) says why. */
+/** Binds and listens. Returns NULL if that fails; *ret_why (caller frees) says why. */
 struct listeners *listeners_create(const struct listen_config *config, char **ret_why);
-/** Whether only this machine, and other nodes, can reach them. */
+/** Whether only this machine and other nodes can reach them. */
 bool listeners_are_loopback(const struct listeners *listeners);
-/** Appends the i-th address with its port: http:// or https://, HOST:PORT; HOST:PORT for nodes; or unix:PATH. */
+/**
+ * Appends the i-th address, with its port: http:// or https:// and HOST:PORT, only HOST:PORT for
+ * nodes, or unix:PATH.
+ */
 void listeners_append_url(const struct listeners *listeners, size_t i, struct buffer *out);
 /**
- * Accepts nothing more where the sockets are inherited: who comes waits for the next process. Elsewhere all stays as it
- * is.
+ * Stops accepting on inherited sockets: new connections wait there for the next process. Others go
+ * on.
  */
 void listeners_leave_inherited(struct listeners *listeners);
-/** Accepts nothing more, closes, and removes its files; freed when the loop has run. Accepts NULL. */
+/**
+ * Stops listening and removes the files of unix sockets. Frees itself once the loop has run.
+ * Accepts NULL.
+ */
 void listeners_close(struct listeners *listeners);
 
 #endif

@@ -1,4 +1,4 @@
-/* What the files of mirrors share (node_mirror.c, node_mirrors.c). */
+/* Shared by node_mirror.c and node_mirrors.c: sessions of other nodes that are watched here. */
 #ifndef HOLDFAST_MIRROR_INTERNAL_H
 #define HOLDFAST_MIRROR_INTERNAL_H
 
@@ -12,18 +12,21 @@ struct mirror {
 	struct server *server;
 	char *id;
 	char *address;
-	struct node_socket *socket; /* NULL: it is over */
+	struct node_socket *socket; /* NULL: the mirror has ended */
 	struct list viewers; /* struct conn.kind_link */
-	struct hash *by_number; /* the same, by the bytes of their numbers */
-	uint64_t viewer_count; /* so far: the last one's number */
-	uint64_t begun; /* those up to this number watch */
-	/* Those up to `reached` may begin when `reached_seq` is here, which was shown when they came. */
+	struct hash *by_number; /* the same, keyed by the bytes of their numbers */
+	uint64_t viewer_count; /* viewers so far, which is the number of the last one */
+	uint64_t begun; /* viewers up to this number are watching */
+	/*
+	 * Viewers up to `reached` may begin once event `reached_seq` is here: it had been shown
+	 * when they came.
+	 */
 	uint64_t reached;
 	uint64_t reached_seq;
-	bool has_previews; /* the owner has been asked for them */
-	struct session_log *log; /* NULL: nothing has come yet */
-	struct channel channel; /* from then on */
-	/* What the channel lends. */
+	bool has_previews; /* previews were requested from the owner */
+	struct session_log *log; /* NULL: no `welcome` yet */
+	struct channel channel; /* valid once `log` is set */
+	/* Strings that the channel points to. */
 	struct agent_state agent_state;
 	struct session_labels labels;
 	char *title;
@@ -35,23 +38,26 @@ struct mirror {
 /* node_mirror.c */
 extern const struct conn_ops mirror_viewer_ops;
 extern const struct node_socket_ops mirror_socket_ops;
-/** Its frames of the tick go at the end of it, and so does it if nobody watches. */
+/**
+ * Schedules the end of the tick: shared frames are dropped, and the mirror too if it has no
+ * viewers.
+ */
 void mirror_at_end_of_tick(struct mirror *mirror);
 /**
- * Asks the owner how far the session is: what anybody has been shown has to be here before whoever
- * has come begins, or the position of a client that was elsewhere would be ahead.
+ * Asks the owner for the newest event that it has shown. A new viewer waits for that event, as its
+ * position at another node may already include it.
  */
 void mirror_ask_reach(struct mirror *mirror);
-/** A socket, or a stream, is an observer from here on. */
+/** Makes a viewer's socket or stream an observer of the mirror. */
 void mirror_begin(struct mirror *mirror, struct conn *conn);
-/** Nobody watches any more: those who did have been told, or are told here. */
+/** Ends the mirror: all viewers are closed with this code, or refused. */
 void mirror_end(struct mirror *mirror, unsigned code, const char *reason);
 void mirror_destroy(struct mirror *mirror);
 
 /* node_mirrors.c */
-/** It can be watched: a request that has waited for that goes on. */
+/** The mirror is ready: resumes an HTTP request that waited for it. */
 void mirror_go_on_request(struct conn *conn);
-/** It cannot any more: the same is refused, unless it has its answer. */
+/** The mirror has ended: refuses an HTTP request that waited for it. */
 void mirror_lose_request(struct conn *conn, bool is_gone);
 
 #endif

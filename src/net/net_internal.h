@@ -1,4 +1,4 @@
-/* What the files of the net room share: one connection, whatever it speaks. */
+/* Shared by all files of src/net: the connection and server structs, and what each file exports. */
 #ifndef HOLDFAST_NET_INTERNAL_H
 #define HOLDFAST_NET_INTERNAL_H
 
@@ -45,194 +45,196 @@ struct ws_forward;
 struct ws_tap;
 struct mirror;
 
-/** What a kind of WebSocket does; one table a kind. */
+/** Behaviour of one kind of WebSocket; one table for each kind. */
 struct conn_ops {
-	/** The handshake is done. */
+	/** The handshake is done and the peer is authenticated. */
 	void (*open)(struct conn *conn);
-	/** A whole text message. */
+	/** A complete text message has arrived. */
 	void (*message)(struct conn *conn, const char *text, size_t len);
 	/** The socket takes more. */
 	void (*writable)(struct conn *conn);
-	/** The connection is gone: gives back what hangs on it. */
+	/** The connection is being destroyed: releases whatever this kind attached to it. */
 	void (*closed)(struct conn *conn);
-	/** The tick ends; may be NULL. */
+	/** Called at the end of the tick if conn_at_end_of_tick() was; may be NULL. */
 	void (*end_tick)(struct conn *conn);
-	/** Takes a frame of ours, of which it speaks another protocol. NULL: it speaks ours. */
+	/**
+	 * Replaces conn_send() for kinds that speak another protocol; takes the reference. May be
+	 * NULL.
+	 */
 	void (*tell)(struct conn *conn, struct frame *frame);
 	bool is_producer;
-	bool takes_bodies; /* its messages may be as large as a body over HTTP */
+	bool takes_bodies; /* messages are limited by body_size, not frame_size */
 };
 
 /** What a connection is doing. */
 enum conn_phase {
-	PHASE_HEAD, /* a request's head is coming, or nothing */
-	PHASE_BODY, /* its body is coming */
-	PHASE_ANSWER, /* it is whole, and its answer is on its way */
-	PHASE_STREAM, /* the same, and the answer ends with the connection: what comes is dropped */
+	PHASE_HEAD, /* waiting for, or receiving, a request's head */
+	PHASE_BODY, /* receiving its body */
+	PHASE_ANSWER, /* the request is complete, its answer is not */
+	PHASE_STREAM, /* the same, but the answer ends with the connection; input is dropped */
 	PHASE_SOCKET, /* it has become a WebSocket, or a stream of server-sent events */
-	PHASE_LINGER, /* all is said: the peer may read it, and what it sends is dropped */
+	PHASE_LINGER, /* everything is sent; the peer has time to read it, input is dropped */
 };
 
-/** Why nobody is let in. */
+/** Why a request or socket is not authenticated. */
 enum denial {
 	DENIED_NOTHING,
 	DENIED_NO_TOKEN,
 	DENIED_WRONG,
 	DENIED_EXPIRED,
 	DENIED_REVOKED,
-	DENIED_TOO_MANY, /* wrong ones, from this address */
+	DENIED_TOO_MANY, /* too many wrong tokens from this address */
 };
 
-/** Why a connection ends when its deadline has come. */
+/** What conn.deadline_ms limits. */
 enum conn_deadline {
 	DEADLINE_NONE,
 	DEADLINE_IDLE, /* between two requests */
 	DEADLINE_HEAD,
-	DEADLINE_ANSWER, /* the peer does not read it */
-	DEADLINE_POLL, /* it is told that there is nothing new */
-	DEADLINE_TOKEN, /* of a WebSocket that has not said whose it is */
+	DEADLINE_ANSWER, /* for the peer to take the answer */
+	DEADLINE_POLL, /* of a long poll: the client is told that nothing is new */
+	DEADLINE_TOKEN, /* for an unauthenticated WebSocket to send its token */
 	DEADLINE_END, /* lingering, or closing */
 };
 
-/** What a connection has while it speaks HTTP: the request that is served, and its answer. */
+/** State of a connection that speaks HTTP: the current request and its answer. */
 struct http_exchange {
 	struct http_head *head; /* NULL: none */
 	enum http_method method;
 	char *path; /* decoded; NULL: none */
-	size_t in_scanned; /* of conn.in, in search of the end of a head */
+	size_t in_scanned; /* bytes of conn.in searched for the end of the head */
 	struct http_framing framing;
-	uint64_t body_taken; /* bytes of it, as they are on the wire */
+	uint64_t body_taken; /* bytes of the body so far, as on the wire */
 	struct chunked chunked;
-	bool is_routed; /* before its body has come, which nobody looks at, or which is a stream */
-	bool expects_continue; /* and has not been told to */
+	bool is_routed; /* routed before its body, which is ignored or is a stream */
+	bool expects_continue; /* and 100 Continue has not been sent */
 	bool must_close;
-	bool is_foreign; /* it is of a page elsewhere, which may ask (--allow-origin) */
+	bool is_foreign; /* from another origin, which is allowed (--allow-origin) */
 	bool is_answered;
 	struct event_stream *stream; /* NULL: none */
-	struct http_forward *forward; /* it is passed on to another node; NULL: it is not */
-	bool is_sought; /* it is known where the session of its address is */
+	struct http_forward *forward; /* forwarded to another node; NULL: no */
+	bool is_sought; /* it is known which node has the session in its path */
 	bool is_elsewhere; /* another node has it */
-	bool is_nowhere; /* there is none: the store says so, or it has been deleted here */
-	struct buffer response; /* that goes out at the end of the tick */
+	bool is_nowhere; /* the session does not exist, says the store, or was deleted here */
+	struct buffer response; /* sent at the end of the tick */
 	struct log_read *read;
 	struct file_job *file;
 	struct http_upload *upload; /* NULL: none */
 	struct blob_opening *opening; /* NULL: none */
-	struct login_answer *login; /* that waits for the disk */
-	struct metrics_job *metrics; /* what the system knows is being asked for */
+	struct login_answer *login; /* waits until the login is durable */
+	struct metrics_job *metrics; /* process figures that are being read */
 	struct search *search; /* NULL: none */
-	struct directories_wait *directories; /* that are looked at */
+	struct directories_wait *directories; /* a listing that is running */
 	struct completion *completion; /* NULL: none */
 	struct ds_read *ds; /* NULL: none */
 	struct http_raw *raw; /* of a raw stream; NULL: none */
 	struct load_request load;
 	struct load_plan plan;
 	enum event_format format;
-	struct turn turn; /* for a page, which is work */
+	struct turn turn; /* for a page of events, which takes loop time */
 	void (*in_turn)(struct conn *conn);
-	struct event **page; /* what was read for it; NULL: nothing yet */
+	struct event **page; /* the events read for it; NULL: not read yet */
 	size_t page_count;
-	struct conn *conn; /* whose it is */
+	struct conn *conn; /* back pointer */
 };
 
-/** What it has once it is a WebSocket, or a stream, of which nothing comes in. */
+/** State of a WebSocket, or of an outgoing stream (conn.sse). */
 struct ws_socket {
 	char client_id[68];
-	struct login_cookies *cookies; /* of the upgrade; NULL: none */
+	struct login_cookies *cookies; /* of the upgrade request; NULL: none */
 	struct observer_config config;
 	struct observer *observer;
 	char *target; /* of the upgrade, as sent; NULL: other nodes are not asked */
-	const char *refused; /* the query made no sense: told when the socket is open */
-	bool is_nowhere; /* the store says that there is no such session */
+	const char *refused; /* error in the query, sent once the socket is open; NULL: none */
+	bool is_nowhere; /* the store says that the session does not exist */
 	bool deflates; /* both sides may compress messages */
 	struct ws_reader reader;
 	struct utf8_state utf8;
-	struct buffer control; /* payload of a control frame that is coming in */
-	struct buffer pong; /* the newest ping that could not be answered yet, as an answer */
-	struct list outbox; /* struct queued_frame, of feeds */
+	struct buffer control; /* payload of an incomplete control frame */
+	struct buffer pong; /* a pong not sent yet, for the newest ping */
+	struct list outbox; /* struct queued_frame; not for producers */
 	size_t outbox_count;
-	size_t outbox_size; /* bytes of what is in it */
-	struct buffer gathered; /* of producers: frames as they are on the wire */
-	bool is_held; /* too much is gathered: nothing is read until the peer takes it */
-	bool feed_behind; /* a feed frame was left out: the whole list comes next */
-	bool feed_lists; /* of a feed: more of the list comes, behind the session `session_id` */
-	struct turn turn; /* of a feed: for a page of the list, which is work */
-	struct conn *conn; /* whose it is */
-	bool pinged; /* and not heard since */
+	size_t outbox_size; /* bytes of the frames in it */
+	struct buffer gathered; /* for producers: encoded frames, sent together */
+	bool is_held; /* too much is gathered: reading stops until the peer takes it */
+	bool feed_behind; /* a feed frame was dropped: the whole list is sent next */
+	bool feed_lists; /* for a feed: the list continues after the session `session_id` */
+	struct turn turn; /* for a feed: for a page of the list, which takes loop time */
+	struct conn *conn; /* back pointer */
+	bool pinged; /* a ping was sent, and nothing received since */
 	bool close_sent;
-	bool is_deaf; /* what comes cannot be read as frames any more */
+	bool is_deaf; /* input can no longer be parsed as frames */
 	unsigned close_code; /* 0: a close frame without a code */
 	char *close_reason;
-	struct content_check *check; /* of a prompt's images and files; NULL: none */
+	struct content_check *check; /* of the images and files of a prompt; NULL: none */
 };
 
 struct conn {
 	struct list link; /* server.conns */
-	struct list kind_link; /* server.feeds or .producers; self otherwise */
+	struct list kind_link; /* of feeds, producers and viewers; self otherwise */
 	struct list tick_link; /* server.in_tick; self otherwise */
 	struct server *server;
 	struct sock sock;
 	struct listen_kind kind;
-	struct address peer; /* of the connection */
-	struct address client; /* who has sent the request: what one person has (client.c) */
+	struct address peer; /* of the TCP connection */
+	struct address client; /* the request's sender, by household (client.c) */
 	bool is_https; /* as the client sees it */
 	enum conn_phase phase;
-	struct http_exchange *http; /* NULL: it is a WebSocket */
-	struct ws_socket *ws; /* NULL: it is not */
-	struct sse_stream *sse; /* it is a stream instead; NULL: it is not */
-	struct ds_stream *ds; /* of a reader of Durable Streams; NULL: it is none */
-	struct raw_reader *raw; /* of a reader of a raw stream; NULL: it is none */
-	struct ws_forward *forward; /* it is passed on to another node; NULL: it is not */
-	struct ws_tap *tap; /* another node follows its session (ws_tap.c); NULL: it does not */
-	struct conn *
-		carrier; /* of a viewer at another node: that node's (ws_viewer.c); NULL: it is none */
-	uint64_t number; /* of such a viewer, or of one here of another node's session */
-	struct mirror
-		*mirror; /* of that session (node_mirror.c); NULL: it watches none, or no more */
-	struct ai_door *ai; /* of a chat of the AI SDK; NULL: it is none */
-	struct editor_door *editor; /* NULL: it is no editor */
-	const struct conn_ops *ops; /* of the WebSocket's kind; NULL: HTTP */
-	struct session *session; /* NULL: none, or it is gone */
+	struct http_exchange *http; /* NULL: a WebSocket or a stream */
+	struct ws_socket *ws; /* NULL: it speaks HTTP */
+	struct sse_stream *sse; /* a stream of server-sent events; NULL: none */
+	struct ds_stream *ds; /* a Durable Streams reader; NULL: none */
+	struct raw_reader *raw; /* a raw stream reader; NULL: none */
+	struct ws_forward *forward; /* forwarded to another node; NULL: no */
+	struct ws_tap *tap; /* another node follows the session (ws_tap.c); NULL: no */
+	struct conn
+		*carrier; /* for a viewer at another node: that node's connection (ws_viewer.c) */
+	uint64_t number; /* viewer number, of such a viewer or of one in `mirror` */
+	struct mirror *mirror; /* the other node's session that it watches; NULL: none */
+	struct ai_door *ai; /* an AI SDK chat; NULL: none */
+	struct editor_door *editor; /* an editor; NULL: none */
+	const struct conn_ops *ops; /* of the kind of WebSocket; NULL: HTTP */
+	struct session *session; /* held; NULL: none, or it is gone */
 	char session_id[129];
-	struct grant *grant; /* what whoever is at the other end may do; NULL: not known yet */
-	enum denial denial; /* that is about to be told */
-	int64_t denied_ms; /* since when, on the loop's clock */
+	struct grant *grant; /* the peer's rights; NULL: not authenticated yet */
+	enum denial denial; /* sent after a delay */
+	int64_t denied_ms; /* when the denial was decided, on the loop's clock */
 	struct list denied_link; /* server.denied; self otherwise */
 	struct list half_open_link; /* server.half_open; self otherwise */
-	/* What it may still ask for (rate.c), as of this time on the loop's clock. */
+	/* Unused share of its rate (rate.c), as of credit_ms on the loop's clock. */
 	int64_t credit_us;
 	int64_t credit_ms;
-	bool is_slowed; /* it has used that up: nothing is read */
+	bool is_slowed; /* the share is used up: reading stops */
 	struct list slow_link; /* server.slowed; self otherwise */
-	struct household *household; /* whose it is one of; NULL: a proxy's, of nobody yet */
+	struct household *household; /* counted there; NULL: a proxy's, whose client is unknown */
 
 	enum conn_deadline deadline;
 	int64_t deadline_ms; /* on the loop's clock */
-	int64_t received_ms; /* when the peer was last heard, the same */
-	int64_t message_ms; /* when the unfinished message or body began, the same */
-	uint64_t taken; /* sock_taken() when it was looked at last */
+	int64_t received_ms; /* when the peer last sent anything, on the same clock */
+	int64_t message_ms; /* when the incomplete message or body began, on the same clock */
+	uint64_t taken; /* sock_taken() when last checked */
 
-	struct buffer in; /* what came and is not used yet */
-	struct buffer rx; /* of a message or a body that is coming in */
-	size_t rx_counted; /* of server.received */
-	size_t sending_counted; /* of server.sending */
+	struct buffer in; /* received and not parsed yet */
+	struct buffer rx; /* an incomplete message, body or line */
+	size_t rx_counted; /* its share of server.received */
+	size_t sending_counted; /* its share of server.sending */
 	struct list behind_link; /* server.behind; self otherwise */
-	uint64_t behind_taken; /* sock_taken() when it came there, or was looked at last */
-	struct list waits; /* struct conn_wait: answers that wait for the disk */
-	/* A request that needs the session's names waits for them, and nothing is read meanwhile. */
+	uint64_t behind_taken; /* sock_taken() when it was put there, or last checked */
+	struct list waits; /* struct conn_wait: answers that wait until their input is durable */
+	/* While a request waits for the session's names to be loaded, nothing is read. */
 	struct names_wait names_wait;
 	struct place_wait place_wait; /* the same, until it is known which node has the session */
-	struct buffer parked; /* the message, of a WebSocket */
+	struct buffer parked; /* a WebSocket's message that waits */
 	bool is_parked;
-	bool was_parked; /* it has waited, and does not wait again */
+	bool was_parked; /* its request has waited, and must not wait again */
 
-	/* Of producers, whose session may be made with its first events (?create=1&title=). */
+	/* For producers, whose first events may create the session (?create=1&title=). */
 	bool may_create;
 	char *title; /* NULL: none */
-	char *trace; /* the traceparent of its newest request; NULL: it has none */
-	bool is_dead; /* it is closed at the end of the tick */
-	bool fin_sent; /* nothing can be sent any more */
-	bool is_closing; /* of a WebSocket: nothing but its close frame goes out any more */
+	char *trace; /* the traceparent of its newest request; NULL: none */
+	bool is_dead; /* it will be closed at the end of the tick */
+	bool fin_sent; /* our side is shut down: nothing more can be sent */
+	bool is_closing; /* of a WebSocket: only its close frame may still be sent */
 };
 
 struct server {
@@ -241,36 +243,35 @@ struct server {
 	const struct clock *clock;
 	struct session_table *sessions;
 	struct agent_host *agents;
-	struct metrics *metrics; /* NULL: nobody counts */
-	struct access *access; /* NULL: everybody may do everything */
+	struct metrics *metrics; /* NULL: nothing is counted */
+	struct access *access; /* NULL: no authentication (--auth off) */
 	struct push *push; /* NULL: none */
-	struct raw_store *raw; /* NULL: there are no raw streams */
-	struct grant *everyone; /* what everybody then has, and who comes by a unix socket */
-	struct list denied; /* connections that are about to be told that their token is wrong */
+	struct raw_store *raw; /* NULL: raw streams are off */
+	struct grant *everyone; /* an administrator's, used without `access` and for unix sockets */
+	struct list denied; /* connections with a wrong token, refused after a delay */
 	uv_timer_t *deny_timer;
-	struct hash *wrong; /* tokens, by the address that they came from */
+	struct hash *wrong; /* counts of wrong tokens, by client address */
 	const struct server_trust *trust;
 	struct transport *transport;
-	struct deflater *deflater; /* NULL: nothing is compressed */
+	struct deflater *deflater; /* NULL: compression is off */
 	struct shared_frames shared; /* of this tick */
 	const char *tls_cert; /* NULL: none */
 	const char *tls_key;
-	struct keys_job *keys_job; /* that reads them again; NULL: none */
+	struct keys_job *keys_job; /* reloads certificate and key; NULL: none running */
 	bool reloads_again;
 	struct listeners *listeners;
 	bool is_draining;
 	bool is_paused;
 	struct list conns;
 	struct list feeds;
-	struct list producers; /* that are held while the disk is behind */
-	struct list in_tick; /* connections that have something to do at the end of the tick */
-	struct list announced; /* struct announcement: sessions that the feed is to be told of */
-	struct hash *changed; /* ids of sessions that the feed is to be told of (the value is the
-				 key's copy) */
+	struct list producers; /* their input is held while the disk is behind */
+	struct list in_tick; /* connections with work for the end of the tick */
+	struct list announced; /* struct announcement: new sessions, not durable yet */
+	struct hash *changed; /* copies of the ids of changed sessions, not told to feeds yet */
 	uv_timer_t *feed_timer;
 	bool feed_armed;
-	uv_timer_t *sweep; /* looks for deadlines */
-	uv_async_t *again; /* the tick has more to do than it may */
+	uv_timer_t *sweep; /* checks deadlines */
+	uv_async_t *again; /* wakes the loop for what this tick had no time for */
 	size_t conn_count;
 	size_t conn_max;
 	struct hash *households; /* struct household of room.c, by address */
@@ -279,22 +280,22 @@ struct server {
 	struct list slowed; /* connections */
 	uv_timer_t *slow_timer;
 	struct list links; /* struct node_link: connections to other nodes */
-	struct list links_over; /* those of them that are over */
-	struct list mirrors; /* struct mirror: sessions of other nodes that are watched here */
-	struct list mirrors_due; /* those that have something to do at the end of the tick */
+	struct list links_over; /* those that have ended */
+	struct list mirrors; /* struct mirror: sessions of other nodes, watched here */
+	struct list mirrors_due; /* those with work for the end of the tick */
 	size_t link_count;
 	struct diag_limit node_warned;
-	struct turns *turns; /* NULL: nobody waits */
-	struct list searches; /* that a page is read or looked through for */
-	struct list searches_waiting; /* until one of those is done */
-	size_t received; /* bytes of bodies and messages that are unfinished, over all */
-	size_t sending; /* bytes that connections are sent and have not taken, over all */
-	struct list behind; /* these connections: first what has taken nothing for longest */
+	struct turns *turns; /* NULL: pages are not limited */
+	struct list searches; /* running searches */
+	struct list searches_waiting; /* searches that wait for one of those to end */
+	size_t received; /* bytes of incomplete bodies and messages, over all connections */
+	size_t sending; /* bytes that peers have not taken yet, over all connections */
+	struct list behind; /* their connections, longest without progress first */
 	char *web_dir; /* NULL: none */
 	char *highlight_dir; /* NULL: none */
 };
 
-/** An answer that may be given once the input is durable. */
+/** An answer that is sent once the session's input is durable. */
 struct conn_wait {
 	struct durable_wait wait; /* first */
 	struct list link;
@@ -305,291 +306,286 @@ struct conn_wait {
 	char *text; /* prompt_id, request_id, ref, … */
 	struct append_ack *acks;
 	size_t ack_count;
-	struct snapshot_counts *counts; /* of a snapshot; NULL: it is none */
-	struct refusal *refusal; /* see refuse_later.c; NULL: it is none */
-	bool is_append; /* whose duration is measured */
+	struct snapshot_counts *counts; /* of a snapshot; NULL: not a snapshot */
+	struct refusal *refusal; /* see refuse_later.c; NULL: not a refusal */
+	bool is_append; /* its duration is measured */
 	uint64_t begun_ns;
 };
 
 /**
- * Makes a wait on the session's newest input; `answer` is called once, unless the connection goes
- * first.
+ * Creates a wait for the session's newest input. `answer` is called once, with the status of a
+ * durable_wait, unless the connection is destroyed first.
  */
 struct conn_wait *conn_wait_create(struct conn *conn, struct session *session,
 	void (*answer)(struct conn_wait *wait, int status));
 
-/** The same on an append to conn->session: how long it takes is measured. */
+/** The same for an append to conn->session, whose duration is measured. */
 struct conn_wait *conn_wait_append(
 	struct conn *conn, void (*answer)(struct conn_wait *wait, int status));
 
 /* conn.c */
-/** A connection of its own for `fd`, which is taken; it lives until its socket is closed. */
+/** Creates a connection for `fd` and takes ownership of it. It lives until its socket is closed. */
 void conn_create(struct server *server, int fd, const struct listen_kind *kind);
-/** The connection is about this session until it is gone, or the connection is done with it. */
+/** Binds the connection to the session, which is held until conn_drop_session(). */
 void conn_hold_session(struct conn *conn, struct session *session);
 void conn_drop_session(struct conn *conn);
 /**
- * Whether a request about the session has to wait for its names, which are not in memory: it is
- * taken again, as it is now, when they are there. `text` is that of a WebSocket's message.
+ * Whether a request has to wait for the session's names to be loaded: then the connection is
+ * parked, and takes the request again later. `text` is a WebSocket's message.
  */
 bool conn_waits_for_names(struct conn *conn, struct session *session, const char *text, size_t len);
 /**
- * The connection waits with this message (of a WebSocket; none: with its request), and nothing of
- * it is read. conn_unpark() takes it again.
+ * Stops reading until conn_unpark(), which handles this message again: a WebSocket's, or (without
+ * `text`) the HTTP request.
  */
 void conn_park(struct conn *conn, const char *text, size_t len);
 void conn_unpark(struct conn *conn);
-/** conn_end_tick() is called when the tick ends. */
+/** Schedules conn_end_tick() for the end of the tick. */
 void conn_at_end_of_tick(struct conn *conn);
 void conn_end_tick(struct conn *conn);
-/** Sends bytes as they are; the connection dies if that fails. */
+/** Sends raw bytes; the connection is killed if that fails. */
 void conn_put(struct conn *conn, const void *bytes, size_t len);
-/** The same at the end of the tick, together with others': see sock_write_later(). */
+/** The same at the end of the tick, batched with other connections: see sock_write_later(). */
 void conn_put_later(
 	struct conn *conn, const void *bytes, size_t len, void (*done)(void *arg), void *arg);
-/** Closes the socket at the end of the tick: nothing more is said. */
+/** Closes the socket at the end of the tick, without sending anything more. */
 void conn_kill(struct conn *conn);
-/** Ends our side of the connection, behind what was sent; again when the socket is writable. */
+/** Sends FIN after what was written. If the socket is choked, call it again when it is writable. */
 void conn_send_fin(struct conn *conn);
-/** It was slowed, and is not any more: goes on with what has come. */
+/** The connection is no longer slowed or parked: handles the input received meanwhile. */
 void conn_resume(struct conn *conn);
-/** Reads from the peer, or not: see server.is_paused and conn.is_held. */
+/** Pauses or resumes reading from the peer, as the connection's state demands. */
 void conn_update_flow(struct conn *conn);
-/** The connection ends in `ms`, unless a later call changes that. DEADLINE_NONE: it does not. */
+/** Sets what is due in `ms`, replacing the previous deadline. DEADLINE_NONE: nothing. */
 void conn_set_deadline(struct conn *conn, enum conn_deadline deadline, int64_t ms);
 /**
- * Adds to conn.rx, the unfinished body, message or line. False if there is no room for it, because
- * other connections have used up what all may have.
+ * Appends to conn.rx. Returns false if the memory for incomplete messages, which all connections
+ * share, is used up.
  */
 bool conn_keep(struct conn *conn, const char *bytes, size_t len);
-/** Gives back the memory of conn.rx. */
+/** Frees conn.rx. */
 void conn_keep_nothing(struct conn *conn);
-/** Whether the message or body that is coming in is slower than it may be. */
+/** Whether the incomplete message or body, `taken` bytes so far, arrives too slowly. */
 bool conn_is_too_slow(const struct conn *conn, uint64_t taken);
-/** Looks after deadlines, pings and slow messages; once a second. */
+/** Checks deadlines, pings and slow messages; called once a second. */
 void conn_sweep(struct conn *conn);
-/** A keepalive's answer, with what belongs to the session (NULL: none). */
+/** The answer to a keepalive, with the state of conn.session if there is one. */
 struct frame *conn_keepalive_ack(const struct conn *conn, const struct request *request);
-/** To an observer in its turn, else conn_send(). */
+/** Sends through the observer if there is one, in order with its events. Takes the reference. */
 void conn_send_frame(struct conn *conn, struct frame *frame);
 void conn_send_refusal(struct conn *conn, const struct refusal *refusal);
 void conn_send_error(struct conn *conn, const char *code, const char *message);
 
 /* room.c */
-/** Whether one more connection is served, which has just been accepted; counts it if not. */
+/** Whether a connection just accepted can be served; counts it as refused if not. */
 bool room_for_connection(struct server *server, int fd, const struct listen_kind *kind);
-/** A new connection, which is half open; and its end. */
+/** Counts a new connection, which is half open; and its end. */
 void room_take(struct conn *conn);
 void room_give_back(struct conn *conn);
-/** Counts it among those of conn.client, behind a proxy; false: there are too many. */
+/** Counts a proxied connection for its client (conn.client). Returns false if that has too many. */
 bool room_for_client(struct conn *conn);
-/** It has to say what it wants, or whose it is; and it has. */
+/** Marks the connection half open: the peer has yet to send a request or token; and its end. */
 void room_note_half_open(struct conn *conn);
 void room_note_known(struct conn *conn);
-/** Whether one more connection may watch or feed the session. */
+/** Whether the session has room for one more connection. */
 bool room_in_session(const struct server *server, const struct session *session);
-/** The same for a WebSocket: if not, it is told and closed. */
+/** The same for a WebSocket, which is refused and closed if not. */
 bool ws_room_in_session(struct conn *conn, const struct session *session);
 
 /* sending.c */
-/** What the connection is sent and does not take may be more or less than before. */
+/** Counts again what is kept for the connection; cuts connections off if the limit is exceeded. */
 void sending_count(struct conn *conn);
-/** The connection goes. */
+/** The connection is being destroyed: counts nothing for it any more. */
 void sending_forget(struct conn *conn);
 
 /* rate.c */
 void rate_init(struct conn *conn);
-/** Bytes have come. */
+/** Charges for received bytes. */
 void rate_take_bytes(struct conn *conn, size_t len);
-/**
- * A frame or request has come, or (`is_append`) one that a producer appends with. False: it is the
- * last one for now.
- */
+/** Charges for a frame or request. Returns false if the connection has to be slowed now. */
 bool rate_take_message(struct conn *conn, bool is_append);
 void rate_handle_timer(uv_timer_t *timer);
 
 /* ws_handshake.c */
-/** Once, before the first client: OpenSSL takes a millisecond for the first digest of a process. */
+/** Warms up OpenSSL before the first client: the first digest of a process takes a millisecond. */
 void ws_prepare(void);
-/** Whether a request asks to become a WebSocket. */
+/** Whether a request asks for an upgrade to WebSocket. */
 bool ws_is_asked_for(const struct http_head *head);
-/** Whether there is a WebSocket at a path. */
+/** Whether a WebSocket is served at a path. */
 bool ws_is_path(const char *path);
-/** Makes the connection one, or refuses. */
+/** Answers the upgrade request: the connection becomes a WebSocket, or is refused. */
 void ws_upgrade(struct conn *conn);
-/** False if the socket's query made no sense: the peer is told and closed. */
+/** Returns false, after refusing and closing the socket, if its query was invalid. */
 bool conn_check_query(struct conn *conn);
 /**
- * The session of the socket's address; NULL if there is none, or the query made no sense: the peer
- * is told and closed.
+ * The session in the socket's path. Returns NULL, after refusing and closing the socket, if that
+ * has none or the query was invalid.
  */
 struct session *conn_find_session(struct conn *conn);
 
-/** A random one, until the client says its own. */
+/** Sets a random client id, used until the client gives its own. */
 void ws_make_client_id(struct conn *conn);
-/** The socket is open, and whose it is is known. */
+/** The socket is open and authenticated: finds its session. */
 void ws_begin(struct conn *conn);
-/** There is no such session, or it is nobody's affair here; closes. */
+/** Closes the socket with not_found, which does not reveal a session that the peer may not see. */
 void ws_say_not_found(struct conn *conn);
 
 /* ws_socket.c */
-/** Returns how many bytes it has used: not all when a message has to wait. */
+/** Parses input. Returns how many bytes it has used, which are not all if a message has to wait. */
 size_t ws_receive(struct conn *conn, char *bytes, size_t len);
-/** Whether a frame or message is under way. */
+/** Whether a frame or message is incomplete. */
 bool ws_is_unfinished(const struct conn *conn);
 bool conn_is_writable(struct conn *conn);
-/** Writes a frame at the end of the tick, or before anything else that is written. */
+/** Writes a frame at the end of the tick, in order with everything else that is written. */
 void conn_write(struct conn *conn, struct frame *frame);
-/** Writes it or queues it, up to limits->outbox_frames; takes the reference. */
+/** Writes or queues a frame, up to limits->outbox_frames. Takes the reference. */
 void conn_send(struct conn *conn, struct frame *frame);
-/** Sends what is queued. */
+/** Sends queued frames as far as the socket takes them. */
 void conn_flush(struct conn *conn);
-/** The connection is gone: gives back conn.ws. */
+/** Frees conn.ws. */
 void ws_finish(struct conn *conn);
-/** `code` 0: a close frame without a code. */
+/** Starts the closing handshake. `code` 0: a close frame without a code. */
 void conn_close(struct conn *conn, unsigned code, const char *reason);
 /** The socket takes more. */
 void ws_writable(struct conn *conn);
-/** Asks a peer that has been silent for long whether it is there. */
+/** Sends a ping. */
 void ws_ping(struct conn *conn);
 
-/* the three kinds of WebSocket */
+/* kinds of WebSocket */
 extern const struct conn_ops observer_conn_ops;
 extern const struct conn_ops producer_conn_ops;
 extern const struct conn_ops feed_conn_ops;
-/* and that of the AI SDK (ai.c, ai_response.c) */
+/* the AI SDK's (ai.c, ai_response.c) */
 extern const struct conn_ops ai_conn_ops;
-/** Bytes that are kept for what its socket does not take. */
+/** Bytes kept for the connection because its socket does not take them. */
 size_t ai_kept(const struct conn *conn);
 void ai_tell(struct conn *conn, struct frame *frame);
-/** The connection is gone. */
+/** The connection is being destroyed. */
 void ai_destroy(struct conn *conn);
-/* and that of editors (editor.c, editor_session.c) */
+/* editors' (editor.c, editor_session.c) */
 extern const struct conn_ops editor_conn_ops;
-/** The same as ai_kept(). */
+/** Like ai_kept(). */
 size_t editor_kept(const struct conn *conn);
-/** Looks whether the other nodes are there; once a second. */
+/** Checks whether the other nodes are alive; called once a second. */
 void editor_sweep(struct conn *conn);
 /** The session is about to be freed. */
 void editor_forget(struct conn *conn, const struct session *session);
 
 /* client.c */
-/** Finds out who has sent a request: sets conn.client and conn.is_https. */
+/** Finds the sender of a request: sets conn.client and conn.is_https. */
 void client_find(struct conn *conn, const struct http_head *head);
-/** Whether a peer is a proxy that is believed. */
+/** Whether a peer is a trusted proxy, or another node. */
 bool client_is_proxy(
 	const struct server *server, const struct listen_kind *kind, const struct address *peer);
 
 /* auth.c */
 /**
- * Sets conn.http.is_foreign. NULL if the request may pass, else the code to refuse it with (forbidden_host, forbidden_origin);
- * *ret_why says why.
+ * Checks Host and Origin; sets conn.http.is_foreign. Returns NULL if the request is allowed, else
+ * the error code (forbidden_host, forbidden_origin) and its reason in *ret_why.
  */
 const char *auth_check(
 	struct conn *conn, const struct http_head *head, bool is_api, const char **ret_why);
-/** Whether a request was passed on, by a browser or a proxy: its sender is not who has connected. */
+/** Whether a browser or proxy passed the request on, so that the peer is not its sender. */
 bool auth_is_passed_on(const struct http_head *head);
 
 /* identity.c */
-/** Why a token that is not good opens nothing. */
+/** The denial that follows from a token's verdict. */
 enum denial denial_of(enum token_verdict verdict);
-/** Sets conn.grant from what comes with a request. */
+/** Authenticates a request: sets conn.grant from its token, login or socket. */
 enum denial identify(struct conn *conn, const struct http_head *head);
-/**
- * Refuses the request, or closes the socket; for a wrong token a little later. Counts wrong tokens.
- */
+/** Refuses the request or socket; for a wrong token after a delay. Counts wrong tokens. */
 void deny(struct conn *conn, enum denial denial);
-/** Tells a WebSocket at once, and closes it. */
+/** Refuses a WebSocket and closes it, without a delay. */
 void ws_deny(struct conn *conn, enum denial denial);
 void identity_handle_timer(uv_timer_t *timer);
-/** The server goes: forgets the addresses of wrong tokens. */
+/** Frees the counts of wrong tokens. */
 void identity_finish(struct server *server);
-/** The first message of a WebSocket that has not said whose it is. */
+/** Handles the first message of a WebSocket that is not authenticated. */
 void ws_take_first(struct conn *conn, const char *text, size_t len);
-/** REQUEST_TOKEN. */
+/** Handles REQUEST_TOKEN: authenticates the socket, or renews its token. */
 void ws_take_token(struct conn *conn, const struct request *request);
-/** Ms since 1970, or null. */
+/** Appends when the grant expires, in ms since 1970, or `null`. */
 void append_expiry(struct buffer *out, const struct grant *grant);
-/** Of a WebSocket. */
+/** Who acts on a WebSocket, for the log. Valid as long as the connection does not change. */
 struct author conn_author(const struct conn *conn);
 bool conn_may(const struct conn *conn, enum right right);
 bool conn_sees(const struct conn *conn, const char *id);
-/** What its token does not show: see hide.h. */
+/** What its token hides: see hide.h. */
 unsigned conn_hides(const struct conn *conn);
 /** conn_sees(), for a list. */
 struct session_filter conn_filter(const struct conn *conn);
-/** Whether it sees permission requests, and may answer one if its role may. */
+/** Whether its token shows permission requests; needed to answer one. */
 bool conn_sees_questions(const struct conn *conn);
-/** The session of its address; a feed sees what it is told. */
+/** Whether it sees the session in its path; always true for feeds and editors. */
 bool conn_sees_session(const struct conn *conn);
 /** refuse() with forbidden. */
 int refuse_role(const struct conn *conn, struct refusal *refusal);
-/** Ends it if its token counts no more. */
+/** Ends the connection if its token has expired or was revoked. */
 void conn_check_grant(struct conn *conn);
 
 /* append.c */
 #define TOO_MANY_SESSIONS \
 	"there is no room for another session: they are too many, in all or of yours, or too large"
 /**
- * Makes the session conn->session_id, which is not there, and makes it conn->session. It is durable
- * together with what is appended in the same tick.
+ * Creates the session conn->session_id and sets conn->session. It becomes durable together with the
+ * events appended in the same tick.
  */
 int conn_make_session(struct conn *conn, struct refusal *refusal);
-/** intake_append() to conn->session, which is found or, if it may be, made first. */
+/** intake_append() to conn->session, which is looked up, or created if conn->may_create, first. */
 int conn_append(struct conn *conn, const struct json_span *events, size_t count,
 	struct append_ack *acks, size_t *ret_bad, struct refusal *refusal);
 /** The same with intake_snapshot(). */
 int conn_append_snapshot(struct conn *conn, const json_t *data, struct snapshot_result *ret,
 	size_t *ret_bad, struct refusal *refusal);
-/** What the answer to a snapshot tells. */
+/** Moves a snapshot's result into the wait for its answer. */
 void conn_wait_take_snapshot(struct conn_wait *wait, const struct snapshot_result *result);
 
 /* refuse_later.c */
 /**
- * Refuses a request of a socket when what the refusal rests on is on disk; if that fails, with
- * storage_failed. What it is about is told in any case.
+ * Refuses a WebSocket's request once what the refusal rests on is durable; if that fails, with
+ * storage_failed and the same detail.
  */
 void conn_refuse_later(struct conn *conn, const struct refusal *refusal);
-/** With storage_failed, now; `status` is that of a durable_wait, `id` may be NULL. */
+/** Refuses with storage_failed, now. `status` is that of a durable_wait; `id` may be NULL. */
 void conn_refuse_storage(
 	struct conn *conn, const char *request, enum error_about about, const char *id, int status);
 
 /* ws_observer.c */
 #define SESSION_UNREADABLE \
 	"the session cannot be read from the server's disk; it is tried again, come back later"
-/** If so, says that and closes: it is there, and who asks may have it when they come back. */
+/** If the session exists but cannot be read, refuses and closes the socket and returns true. */
 bool ws_refuse_unreadable(struct conn *conn);
-/** An observer's socket: who is here, if it asked for that and it is news. */
+/** Sends an observer who is present, if it watches that and it has changed. */
 void ws_tell_presence(struct conn *conn);
 
 /* ws_content.c */
 /**
- * Whether the message, a prompt, has to wait until its images and files have been looked at: it is
- * taken again then.
+ * Whether a prompt has to wait until its images and files are checked: then the connection is
+ * parked, and handles the message again later.
  */
 bool ws_waits_for_content(
 	struct conn *conn, const struct request *request, const char *text, size_t len);
-/** After that: what was found is part of the prompt, or it is refused. */
+/** After the check: adds what was found to the prompt, or refuses it. */
 int ws_take_content(struct conn *conn, struct request *request, struct refusal *refusal);
-/** Nobody waits for it any more. Nothing if there is none. */
+/** Cancels the check. Does nothing if none is running. */
 void ws_content_drop(struct conn *conn);
 
 /* ws_prompts.c */
-/** Takes a prompt, whose images and files were looked at. */
+/** Gives the session a prompt whose images and files have been checked. */
 int conn_take_prompt(struct conn *conn, const struct request *request, uint64_t *ret_seq,
 	bool *ret_duplicate, struct refusal *refusal);
-/** Requests of an observer that are about prompts. */
+/** Handles an observer's requests about prompts. */
 void ws_handle_prompts(struct conn *conn, const struct request *request, struct refusal *refusal);
 
 /* ws_feed.c */
 void feed_flush(struct server *server);
-/** Tells the feeds that saw the session `id` that it is gone. */
+/** Tells feeds that could see the session `id` that it was deleted. */
 void feed_tell_deleted(struct server *server, const char *id);
-/** What the feed's token is for has changed: it gets the list again. */
+/** The feed's token has changed: sends it the whole list again. */
 void feed_list_again(struct conn *conn);
-/** Tells of a new session, once that is durable. */
+/** Announces a new session to feeds once it is durable. */
 void feed_announce(struct server *server, struct session *session);
-/** Forgets what is not announced yet. */
+/** Drops pending announcements. */
 void feed_forget(struct server *server);
 
 #endif

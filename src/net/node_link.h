@@ -1,6 +1,6 @@
 /*
- * A connection to another node: its name is looked up, it is connected, and bytes go both ways. Its
- * owner is told what becomes of it, always from the loop.
+ * A TCP connection to another node: resolves its name, connects, and carries bytes both ways.
+ * Callbacks to the owner always come from the loop.
  */
 #ifndef HOLDFAST_NODE_LINK_H
 #define HOLDFAST_NODE_LINK_H
@@ -12,33 +12,36 @@ struct node_link;
 struct server;
 
 struct node_link_ops {
-	/** It can be written to from here on. */
+	/** The link can be written to from now on. */
 	void (*connected)(void *owner);
-	/** Bytes, lent for the call; they may be changed in place. */
+	/** Bytes, valid during the call; the callee may change them in place. */
 	void (*received)(void *owner, char *bytes, size_t len);
-	/** It was choked, and is not any more. */
+	/** The link is no longer choked. */
 	void (*writable)(void *owner);
-	/** It is over, and gone after the call; `why`: words for the log. */
+	/** The link has ended, and is freed after the call. `why` is for the log. */
 	void (*ended)(void *owner, const char *why);
 };
 
-/** NULL: there are as many as there may be. `address` is HOST:PORT. None of `ops` is called inside. */
+/**
+ * Opens a link to `address`, HOST:PORT. Returns NULL if the limit is reached. Calls none of `ops`
+ * before it returns.
+ */
 struct node_link *node_link_open(
 	struct server *server, const char *address, const struct node_link_ops *ops, void *owner);
-/** Sends what the other side takes, and keeps the rest: see node_link_is_choked(). */
+/** Sends bytes, and keeps those that the other side does not take: see node_link_is_choked(). */
 void node_link_write(struct node_link *link, const void *bytes, size_t len);
-/** Whether something is kept; then writable() follows. */
+/** Whether bytes are kept; writable() follows then. */
 bool node_link_is_choked(struct node_link *link);
-/** Reads no more, or again. */
+/** Pauses or resumes reading. */
 void node_link_pause(struct node_link *link, bool paused);
-/** Its owner is done with it: nothing is told any more, and it is closed at the end of the tick. Accepts NULL. */
+/** Releases the link: no more callbacks; it is closed at the end of the tick. Accepts NULL. */
 void node_link_leave(struct node_link *link);
 
-/** Looks for those that cannot be connected, or whose other side has gone without a word; once a second. */
+/** Ends links that do not connect in time or whose peer no longer answers; called once a second. */
 void node_links_sweep(struct server *server);
-/** Closes what is over, and tells. */
+/** Calls ended() for links that have ended, and frees them. */
 void node_links_end_tick(struct server *server);
-/** The server goes; nobody is told. */
+/** Closes all links without callbacks. */
 void node_links_close(struct server *server);
 
 #endif

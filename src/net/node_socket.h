@@ -1,6 +1,6 @@
 /*
- * A WebSocket to another node, as its client: the handshake, whole messages both ways, pings, and its end.
- * Who has one is told once that it is over, and need not ask why: that is in the log, and counted.
+ * A WebSocket client for another node: handshake, complete messages both ways, pings and close.
+ * Failures are logged and counted here; owners only get closed().
  */
 #ifndef HOLDFAST_NODE_SOCKET_H
 #define HOLDFAST_NODE_SOCKET_H
@@ -12,37 +12,40 @@ struct server;
 struct node_socket;
 
 struct node_socket_ops {
-	/** The other node has taken it. */
+	/** The other node has accepted the WebSocket. */
 	void (*opened)(void *owner);
-	/** A whole message, lent for the call. */
+	/** A complete message, valid during the call. */
 	void (*message)(void *owner, const char *text, size_t len);
-	/** It was choked, and is not any more. */
+	/** The socket is no longer choked. */
 	void (*writable)(void *owner);
-	/** It is over, and gone after the call: as the other node closed it, or 1001 `owner gone`. */
+	/**
+	 * The socket has ended, and is freed after the call. The code and reason are the other
+	 * node's, or 1001 `owner gone` if it was lost.
+	 */
 	void (*closed)(void *owner, unsigned code, const char *reason);
 };
 
 struct node_socket_config {
 	const char *address; /* HOST:PORT */
-	const char *target; /* of the request */
+	const char *target; /* request target */
 	const char *protocol; /* the subprotocol; NULL: none */
-	const char *identity; /* whose it is (node_identity.h), for GET and the target */
+	const char *identity; /* signed for GET and the target (node_identity.h) */
 };
 
-/** NULL: there are as many as there may be. None of `ops` is called inside. */
+/** Returns NULL if the limit of links is reached. Calls none of `ops` before it returns. */
 struct node_socket *node_socket_open(struct server *server, const struct node_socket_config *config,
 	const struct node_socket_ops *ops, void *owner);
-/** Sends a message; only once it is open. */
+/** Sends a message. Call it only after opened(). */
 void node_socket_send(struct node_socket *socket, const char *text, size_t len);
-/** Whether something is kept that the other node has not taken; then writable() follows. */
+/** Whether bytes are kept that the other node has not taken; writable() follows then. */
 bool node_socket_is_choked(const struct node_socket *socket);
-/** Reads no more, or again. */
+/** Pauses or resumes reading. */
 void node_socket_pause(struct node_socket *socket, bool paused);
-/** Bytes that are kept of a message that is not whole. */
+/** Bytes kept of an incomplete message. */
 size_t node_socket_kept(const struct node_socket *socket);
-/** Looks whether the other node is there; once a second. */
+/** Pings a silent node, and ends the socket if it stays silent; called once a second. */
 void node_socket_sweep(struct node_socket *socket);
-/** Its owner is done with it: it is closed, and gone. Accepts NULL. */
+/** Closes and frees the socket without callbacks. Accepts NULL. */
 void node_socket_leave(struct node_socket *socket);
 
 #endif

@@ -1,4 +1,7 @@
-/* What the kernel knows of a peer. (linux/tcp.h and netinet/tcp.h do not go together.) */
+/*
+ * What the kernel knows about a peer. In a file of its own because linux/tcp.h and netinet/tcp.h
+ * cannot be included together.
+ */
 #ifndef HOLDFAST_PEER_H
 #define HOLDFAST_PEER_H
 
@@ -7,15 +10,17 @@
 #include <stdint.h>
 
 /**
- * How many bytes the peer's system has taken so far; of a unix socket how many its peer has not
- * read. It changes as long as the peer takes what was sent. 0 if that is not known.
+ * Bytes that the peer's system has acknowledged so far; for a unix socket, those that its peer has
+ * not read. The number changes while the peer takes what was sent. 0 if unknown.
  */
 uint64_t peer_bytes_taken(int fd);
 
-/** For how long (ms) the peer's system has not answered, while something is on its way to it; -1: nothing is. */
+/**
+ * Time (ms) since the peer's last acknowledgement, while data is unacknowledged or unsent; else -1.
+ */
 int64_t peer_silent_ms(int fd);
 
-/** The address of the peer; all zero if it has none. */
+/** The peer's address, IPv4 mapped to IPv6; all zero if it has none. */
 struct address peer_address(int fd);
 
 #endif
