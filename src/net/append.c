@@ -1,4 +1,4 @@
-/* The way of a producer's events to its session, which it may have made for them. */
+/* Appends a producer's events or snapshot to its session, which they may create. */
 #include "http_internal.h"
 
 #include "holdfast/intake.h"
@@ -6,9 +6,7 @@
 #include <errno.h>
 #include <string.h>
 
-/**
- * What can be said of events without a session: those that are wrong in themselves do not make one.
- */
+/** Checks events as far as that needs no session: invalid ones must not create one. */
 static int check_events(struct conn *conn, const struct json_span *events, size_t count,
 	size_t *ret_bad, struct refusal *refusal)
 {
@@ -42,7 +40,7 @@ int conn_make_session(struct conn *conn, struct refusal *refusal)
 	return 0;
 }
 
-/** Finds the session that the connection is about; 0 with conn->session NULL: it is to be made. */
+/** Finds the connection's session. Returns 0 with conn->session NULL if it is to be created. */
 static int find_session(struct conn *conn, struct refusal *refusal)
 {
 	if (conn->session) {
@@ -50,8 +48,7 @@ static int find_session(struct conn *conn, struct refusal *refusal)
 	}
 	struct session *session = session_table_get(
 		conn->server->sessions, conn->session_id, strlen(conn->session_id));
-	if (session) { /* one that is being deleted takes nothing; it says so once that is certain
-			*/
+	if (session) { /* intake refuses one that is being deleted, once that is durable */
 		conn_hold_session(conn, session);
 		return 0;
 	}
@@ -61,7 +58,7 @@ static int find_session(struct conn *conn, struct refusal *refusal)
 	return 0;
 }
 
-/** A session that was made for what is refused is not to stay. */
+/** Deletes a session created for events that were then refused. */
 static void unmake_session(struct conn *conn)
 {
 	session_delete(conn->session);
@@ -69,8 +66,8 @@ static void unmake_session(struct conn *conn)
 }
 
 /**
- * Whose a prompt or an answer is, the server says; a producer may only name itself. Somebody who may
- * do everything may also bring events back as they were.
+ * The server determines whose a prompt or an answer is; a producer may only name itself. An
+ * administrator may also import events unchanged.
  */
 static int check_subs(struct conn *conn, const struct json_span *events, size_t count,
 	size_t *ret_bad, struct refusal *refusal)
@@ -124,7 +121,7 @@ static const char *has_none(void *ctx, size_t n)
 	return NULL;
 }
 
-/** The same of a snapshot. */
+/** The same for a snapshot. */
 static int check_snapshot(
 	struct conn *conn, const json_t *data, size_t *ret_bad, struct refusal *refusal)
 {

@@ -1,7 +1,7 @@
 /*
- * Which web pages may talk to us. A page of another site must not, unless the operator allows its
- * origin: neither by opening a socket to us (Origin), nor through a name that somebody points at
- * 127.0.0.1 (Host, "DNS rebinding").
+ * Decides which web pages may use the server. A page of another site must not, unless the operator
+ * allows its origin: neither by connecting to us (checked by Origin), nor through a name that an
+ * attacker resolves to 127.0.0.1 (checked by Host; "DNS rebinding").
  */
 #include "http_internal.h"
 
@@ -9,10 +9,10 @@
 #include <string.h>
 #include <strings.h>
 
-/* Longer than any host with its port. */
+/* Longer than any host and port. */
 #define AUTHORITY_MAX 300
 
-/** Whether the text is a port with its colon, or nothing. */
+/** Whether the text is empty, or a colon and a port. */
 static bool is_port(const char *text)
 {
 	size_t digits = text[0] == ':' ? strspn(text + 1, "0123456789") : 0;
@@ -20,7 +20,7 @@ static bool is_port(const char *text)
 	       (digits >= 1 && digits <= 5 && !text[1 + digits] && atoi(text + 1) <= 65535);
 }
 
-/** One of these names, alone or with a port, and nothing else. */
+/** Whether the authority is one of these names, alone or with a port. */
 static bool is_among(const char *authority, const char *const *names)
 {
 	for (; names && *names; names++) {
@@ -33,8 +33,8 @@ static bool is_among(const char *authority, const char *const *names)
 }
 
 /**
- * Where only this machine gets in, a name has to be one of its own, or be allowed. Elsewhere any
- * name will do, unless the operator said which.
+ * On a loopback listener, the name must be loopback's or be allowed. Elsewhere any name is good,
+ * unless the operator named some.
  */
 static bool is_our_name(const struct conn *conn, const char *host)
 {
@@ -54,7 +54,7 @@ static bool copy_host(const struct http_head *head, char host[AUTHORITY_MAX])
 	return true;
 }
 
-/** An authority, without the port that its scheme has anyway. */
+/** The length of an authority without the default port of its scheme. */
 static size_t authority_len(const char *authority, bool is_https)
 {
 	const char *port = is_https ? ":443" : ":80";
@@ -64,7 +64,7 @@ static size_t authority_len(const char *authority, bool is_https)
 	return has_port ? len - port_len : len;
 }
 
-/** Whether it is where the request went, by the scheme with which the client sent it. */
+/** Whether the origin is the host of the request, under the scheme that the client used. */
 static bool is_own_origin(const struct conn *conn, const char *origin, const char *host)
 {
 	const char *scheme = conn->is_https ? "https://" : "http://";
@@ -88,8 +88,9 @@ static bool is_allowed_origin(const struct server_trust *trust, const char *orig
 }
 
 /**
- * Whether a page of another site makes the browser send this (Fetch Metadata). It may have a link
- * to our page, and nothing else: not even what it cannot read, since it could measure that.
+ * Whether the browser sends this for a page of another site (Fetch Metadata). Such a page may link
+ * to our page, and nothing else: not even to responses that it cannot read, since it could measure
+ * them.
  */
 static bool is_of_another_site(const struct http_head *head, bool is_api)
 {
@@ -138,7 +139,7 @@ const char *auth_check(
 			is_allowed_origin(conn->server->trust, origin) || http_is_open(conn);
 		return conn->http->is_foreign ? NULL : "forbidden_origin";
 	}
-	/* Without an origin it is not a browser, or a page of ours that only reads. */
+	/* Without Origin, the client is not a browser, or a page of ours sends a GET. */
 	if (http_is_open(conn)) {
 		return NULL;
 	}

@@ -15,7 +15,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-/* A free port at one address may be taken at another: it is tried again so often. */
+/* Attempts to find a port that is free at all addresses of a name. */
 #define FREE_PORT_TRIES 20
 
 union sock_address {
@@ -72,8 +72,8 @@ static void say_why(char **ret_why, const struct listen_address *address, int er
 }
 
 /**
- * What is listened on has to be what was asked for, and nothing more. Returns the socket or a
- * negative errno; the port becomes the one that was given.
+ * Binds exactly the address that was asked for. Returns the socket or a negative errno; sets the
+ * port that was assigned.
  */
 static int bind_one(union sock_address *address)
 {
@@ -105,7 +105,10 @@ static int bind_one(union sock_address *address)
 	return fd;
 }
 
-/** All addresses at one port: `port`, or a free one. A negative errno if not. */
+/**
+ * Binds all addresses at one port: `port`, or a free one if it is 0. Returns a negative errno on
+ * failure.
+ */
 static int bind_all(const union sock_address *addresses, size_t count, int port,
 	struct inherited_sockets *inherited, struct bound *ret)
 {
@@ -130,7 +133,7 @@ static int bind_all(const union sock_address *addresses, size_t count, int port,
 	return 0;
 }
 
-/** The addresses of a host; their number, or -1 with *ret_why set. */
+/** Resolves a host. Returns the number of addresses, or -1 with *ret_why set. */
 static int resolve(const char *host, union sock_address *addresses, char **ret_why)
 {
 	struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE};
@@ -154,8 +157,8 @@ static int resolve(const char *host, union sock_address *addresses, char **ret_w
 }
 
 /**
- * A name may have the loopback address of a family that this machine has switched off (::1 of
- * localhost): it is left out as long as there is another address.
+ * Drops addresses of a family that this machine has switched off (such as ::1 of localhost), as
+ * long as another address is left.
  */
 static size_t drop_missing(union sock_address *addresses, size_t count)
 {
@@ -199,14 +202,14 @@ static int bind_host(const struct listen_address *address, struct inherited_sock
 /* --- unix sockets --- */
 
 /**
- * What a server that was killed has left is removed; what is there is left alone if it is another
- * file, or somebody listens there.
+ * Removes the socket file of a server that was killed. Leaves it alone if it is not a socket, or a
+ * server listens there. Returns NULL, or why the path cannot be used.
  */
 static const char *remove_stale(const struct sockaddr_un *address)
 {
 	struct stat st;
 	if (lstat(address->sun_path, &st) < 0) {
-		return NULL; /* none, or bind() says why not */
+		return NULL; /* no file; or else bind() reports the error */
 	}
 	if (!S_ISSOCK(st.st_mode)) {
 		return "there is a file that is no socket";
@@ -224,7 +227,7 @@ static const char *remove_stale(const struct sockaddr_un *address)
 	return unlink(address->sun_path) < 0 ? strerror(errno) : NULL;
 }
 
-/** For its owner alone from the first moment on. */
+/** Binds a path, with mode 0600 from the first moment. */
 static int bind_path(const struct sockaddr_un *address, struct bound *ret)
 {
 	struct stat st;
@@ -232,7 +235,7 @@ static int bind_path(const struct sockaddr_un *address, struct bound *ret)
 	if (fd < 0) {
 		return -errno;
 	}
-	/* The file gets the mode that the socket has. */
+	/* The file gets the mode of the socket. */
 	if (fchmod(fd, 0600) < 0 ||
 		bind(fd, (const struct sockaddr *)address, sizeof(*address)) < 0) {
 		int r = -errno;

@@ -1,6 +1,6 @@
 /*
- * Who has sent a request: the peer of its connection or, if that is a proxy that the operator named
- * with --trust-proxy, the proxy's client.
+ * Finds the sender of a request: the peer of its connection or, if that is a proxy named with
+ * --trust-proxy, the proxy's client.
  */
 #include "net_internal.h"
 
@@ -17,7 +17,7 @@ static bool is_trusted(const struct server_trust *trust, const struct address *a
 	return false;
 }
 
-/** The last entry of the list, which becomes shorter; without the blanks around it. */
+/** Removes the last entry from the list. Returns it without surrounding blanks. */
 static struct http_span take_last(const char *text, struct http_span *list)
 {
 	struct http_span entry = {.at = list->at + list->len};
@@ -38,9 +38,9 @@ static struct http_span take_last(const char *text, struct http_span *list)
 }
 
 /**
- * Each proxy appends whom it has heard. Those that are trusted are gone through from the right; the
- * first that is not is the client, and what is left of it anybody may have written. Behind a text
- * that is no address nothing is believed.
+ * Each proxy appends the peer that it was called by. We go through the entries from the right as
+ * long as they are trusted proxies; the first other one is the client, since entries to its left
+ * can be forged. Nothing to the left of an invalid address is believed.
  */
 static void follow(
 	const struct server_trust *trust, const struct http_head *head, struct address *client)
@@ -66,7 +66,7 @@ static void follow(
 	}
 }
 
-/** What the proxy says of its own connection; anything but one word is no answer. */
+/** Whether the proxy says that its client used HTTPS; anything but one value counts as no. */
 static bool is_forwarded_https(const struct http_head *head, bool fallback)
 {
 	char proto[8];
@@ -83,7 +83,7 @@ bool client_is_proxy(
 {
 	const struct server_trust *trust = server->trust;
 	if (kind->is_node) {
-		return true; /* it says whose requests it passes on (node_peer.c) */
+		return true; /* it names the sender of each request (node_peer.c) */
 	}
 	return trust && (kind->is_unix ? trust->trusts_unix : is_trusted(trust, peer));
 }

@@ -1,6 +1,6 @@
 /*
- * One connection: what HTTP and all kinds of WebSocket have in common. It is closed at the end of a
- * loop tick only, so that nothing has to expect it to be gone in the middle of its work.
+ * One connection: what HTTP and all kinds of WebSocket have in common. It is closed only at the end
+ * of a loop tick, so no function has to expect it to vanish while it runs.
  */
 #include "node_internal.h"
 
@@ -11,7 +11,7 @@
 #include <string.h>
 #include <sys/random.h>
 
-/* So much of an unfinished message every connection may have, however much the others have. */
+/* Bytes of an incomplete message that a connection may always keep, whatever the others keep. */
 #define RECEIVE_FREE ((size_t)64 * 1024)
 
 static struct conn *conn_of(struct sock *sock)
@@ -93,7 +93,7 @@ void conn_drop_session(struct conn *conn)
 	}
 }
 
-/* --- what waits for names --- */
+/* --- parked requests --- */
 
 void conn_unpark(struct conn *conn)
 {
@@ -102,7 +102,7 @@ void conn_unpark(struct conn *conn)
 	conn->is_parked = false;
 	conn->was_parked = true;
 	if (conn->is_dead || conn->is_closing) {
-		/* Nobody wants to know. */
+		/* The result no longer matters. */
 	} else if (conn->ops) {
 		conn->ops->message(conn, buffer_cstr(&text), text.len);
 	} else {
@@ -111,7 +111,7 @@ void conn_unpark(struct conn *conn)
 	conn->was_parked = false;
 	buffer_finish(&text);
 	if (!conn->carrier) {
-		http_receive(conn, NULL, 0); /* what came behind it */
+		http_receive(conn, NULL, 0); /* input received meanwhile */
 	}
 	conn_update_flow(conn);
 }
@@ -144,7 +144,7 @@ bool conn_waits_for_names(struct conn *conn, struct session *session, const char
 	return true;
 }
 
-/** Nothing that it waits for comes any more. */
+/** Cancels everything that the connection waits for. */
 static void stop_waiting(struct conn *conn)
 {
 	names_wait_cancel(&conn->names_wait);
@@ -251,7 +251,7 @@ struct conn_wait *conn_wait_append(
 
 static void count_received(struct conn *conn);
 
-/** What many have sent faster than they are served must not be more than all may have. */
+/** Kills a slowed connection if all connections together keep too much input. */
 static void bound_slowed(struct conn *conn)
 {
 	count_received(conn);
@@ -360,7 +360,7 @@ void conn_send_fin(struct conn *conn)
 		return;
 	}
 	if (sock_is_choked(&conn->sock)) {
-		sock_want_writable(&conn->sock); /* behind what is kept */
+		sock_want_writable(&conn->sock); /* after what is kept */
 		return;
 	}
 	conn->fin_sent = true;
@@ -370,7 +370,7 @@ void conn_send_fin(struct conn *conn)
 void conn_update_flow(struct conn *conn)
 {
 	if (conn->carrier) {
-		/* It is read from what carries it, which waits as it does. */
+		/* Its input comes by the carrier, which is parked and resumed with it. */
 		bool had = conn->carrier->is_parked;
 		conn->carrier->is_parked = conn->is_parked;
 		if (had && !conn->is_parked) {
@@ -385,9 +385,9 @@ void conn_update_flow(struct conn *conn)
 	bool is_held = conn->ws ? conn->ws->is_held : http_upload_is_behind(conn);
 	bool polls = !conn->ws && http_ds_polls(conn);
 	/*
-	 * While a request is served nothing is read: what comes next waits in the kernel, and the
-	 * peer's FIN too, behind which it may still want the answer, also to its last request. A poll
-	 * may take long, so who is gone has to be seen.
+	 * While a request is served, nothing is read: the next request waits in the kernel. So does
+	 * the peer's FIN, after which it may still want the answers to all of its requests. A poll
+	 * can last long, so it goes on reading to notice a peer that has left.
 	 */
 	bool paused = (feeds && conn->server->is_paused) || is_held || conn->is_parked ||
 		      conn->is_slowed || (conn->phase == PHASE_ANSWER && !polls);
@@ -419,9 +419,9 @@ void conn_end_tick(struct conn *conn)
 	}
 }
 
-/* --- what is unfinished --- */
+/* --- incomplete messages --- */
 
-/** With what has come and waits, because the connection is slowed or has an earlier request. */
+/** Includes input that waits while the connection is slowed or serves an earlier request. */
 static void count_received(struct conn *conn)
 {
 	size_t size = conn->rx.cap + conn->in.cap;
@@ -433,7 +433,7 @@ static void count_received(struct conn *conn)
 
 bool conn_keep(struct conn *conn, const char *bytes, size_t len)
 {
-	count_received(conn); /* others may have used it */
+	count_received(conn); /* its buffers may have changed since */
 	size_t wanted = conn->rx.len + len;
 	if (wanted > RECEIVE_FREE && conn->server->received - conn->rx_counted + wanted >
 					     conn->server->limits->receive_size) {
@@ -467,7 +467,7 @@ void conn_set_deadline(struct conn *conn, enum conn_deadline deadline, int64_t m
 	conn->deadline_ms = now_ms(conn) + ms;
 }
 
-/** Whether a choked peer goes on taking what was sent, however slowly: a ping would come behind. */
+/** Whether a choked peer still takes what was sent, if slowly: a ping would come after that. */
 static bool is_taking(struct conn *conn)
 {
 	if (!sock_is_choked(&conn->sock)) {
@@ -488,7 +488,7 @@ static void sweep_socket(struct conn *conn)
 	}
 	if ((conn->server->is_paused && conn->ops->is_producer) || conn->is_parked ||
 		conn->is_slowed || is_taking(conn)) {
-		/* Nothing is read: nobody knows whether it is silent, or slow. */
+		/* Nothing is read, or a ping would wait behind the rest: it cannot be judged. */
 		conn->received_ms = conn->message_ms = now_ms(conn);
 	} else if (silent > limits->ping_ms + limits->pong_ms) {
 		conn_kill(conn);
@@ -503,8 +503,8 @@ static void sweep_socket(struct conn *conn)
 }
 
 /**
- * Of a stream, a line that is not whole may stay, as the program that writes it may be at rest;
- * but not so much that others have no room.
+ * In a stream a partial line may stay, as its program may be idle, unless it is so long that it
+ * takes memory from others.
  */
 static void sweep_body(struct conn *conn)
 {
@@ -534,7 +534,7 @@ void conn_sweep(struct conn *conn)
 	if (conn->editor) {
 		editor_sweep(conn);
 	}
-	/* Those that are revoked are told at once. Others end, or make room for a newer login. */
+	/* Revocations are handled at once; this finds expired tokens and replaced logins. */
 	if (conn->grant && (conn->grant->expires_ms || conn->grant->is_over)) {
 		conn_check_grant(conn);
 	}
@@ -555,7 +555,7 @@ void conn_sweep(struct conn *conn)
 	}
 }
 
-/* --- what all of them say --- */
+/* --- frames that all kinds send --- */
 
 struct frame *conn_keepalive_ack(const struct conn *conn, const struct request *request)
 {

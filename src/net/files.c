@@ -1,6 +1,6 @@
 /*
- * The page's files: whatever lies in one of two directories, and nothing that a link or a dot leads
- * to elsewhere. Reading is done on the thread pool.
+ * Serves the page's files from two directories, and opened files, such as a session's images. Links
+ * and dot files in those directories are not served. Files are read on the thread pool.
  */
 #include "http_internal.h"
 
@@ -17,10 +17,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* So much of a file is in memory at a time. */
+/* Most bytes of a file in memory at a time. */
 #define PIECE_MAX ((size_t)256 * 1024)
 
-/* Of the hash in the name of a file that scripts/bundle has made. */
+/* Digits of the hash in file names made by scripts/bundle. */
 #define HASH_DIGITS 16
 
 static const char highlight_path[] = "/javascript/highlight.js/";
@@ -31,19 +31,19 @@ static const char page_headers[] =
 struct file_job {
 	uv_work_t work;
 	uv_loop_t *loop;
-	struct conn *conn; /* NULL: it is gone */
+	struct conn *conn; /* NULL: the connection is gone */
 	char *dir;
-	char *path; /* below it */
+	char *path; /* relative to `dir` */
 	char etag[72];
-	int fd; /* -1: it is not open */
-	uint64_t at; /* where the next piece begins in it */
+	int fd; /* -1: not open */
+	uint64_t at; /* offset of the next piece */
 	uint64_t size;
-	uint64_t left; /* of it, to read */
-	char *headers; /* of what was opened by somebody else; NULL: one of the page's files */
+	uint64_t left; /* bytes not read yet */
+	char *headers; /* of a file that the caller opened; NULL: one of the page's files */
 	unsigned status;
 	struct buffer bytes; /* the piece that was read */
-	bool takes_gzip; /* it may be compressed, if it is one piece of text */
-	bool is_packed; /* it is */
+	bool takes_gzip; /* compress it, if it is text of one piece */
+	bool is_packed; /* it was compressed */
 	bool is_working; /* on the thread pool */
 	int error; /* a negative errno */
 };
@@ -80,7 +80,7 @@ static const char *type_of(const char *path)
 
 /* --- on the thread pool --- */
 
-/** Follows no link: a link could lead out of the directory, or to what is hidden in it. */
+/** Does not follow links, which could lead out of the directory or to hidden files in it. */
 static int open_file(struct file_job *job)
 {
 	struct stat st;
@@ -126,7 +126,7 @@ static int read_piece(struct file_job *job)
 	return 0;
 }
 
-/** Images and fonts are compressed as they are. */
+/** Whether a file is worth compressing; images and fonts already are compressed. */
 static bool is_text(const char *path)
 {
 	const char *type = type_of(path);
@@ -134,7 +134,7 @@ static bool is_text(const char *path)
 	       strcmp(type, "application/manifest+json") == 0 || strcmp(type, "image/svg+xml") == 0;
 }
 
-/** Other bytes have another tag. */
+/** Compresses the piece. The compressed form has an ETag of its own. */
 static void pack(struct file_job *job)
 {
 	struct buffer packed = {0};
@@ -184,7 +184,7 @@ static void refuse_missing(struct conn *conn)
 	http_refuse(conn, "not_found", NOTHING_HERE);
 }
 
-/** Whether one of the tags of If-None-Match is this one (RFC 9110, section 13.1.2). */
+/** Whether If-None-Match contains this tag (RFC 9110, section 13.1.2). */
 static bool has_tag(const struct http_head *head, const char *etag)
 {
 	char weak[80];
@@ -200,7 +200,10 @@ static void end_file(struct conn *conn)
 	conn->http->file = NULL;
 }
 
-/** Whether a path ends with "-", 16 hexadecimal digits of its content's hash and an extension: what it names never changes. */
+/**
+ * Whether a file's name contains "-", 16 hexadecimal digits of its content's hash and an extension:
+ * its content never changes.
+ */
 static bool has_hash(const char *path)
 {
 	const char *name = strrchr(path, '/');
@@ -260,7 +263,7 @@ static void work_done(uv_work_t *req, int status)
 	if (!conn) {
 		free_job(job);
 	} else if (job->error && has_begun) {
-		conn_kill(conn); /* it has become shorter: the answer cannot be ended well */
+		conn_kill(conn); /* the answer cannot be completed */
 	} else if (job->error && job->headers) {
 		end_file(conn);
 		http_refuse(conn, "storage_failed",
@@ -301,7 +304,7 @@ void http_send_more_file(struct conn *conn)
 	}
 }
 
-/** No part of a path is empty or begins with a dot. */
+/** Whether no part of a path is empty or begins with a dot. */
 static bool is_plain(const char *path)
 {
 	for (;;) {

@@ -13,7 +13,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-/* The first of them, by the rules of sd_listen_fds(3). */
+/* The first inherited descriptor, see sd_listen_fds(3). */
 #define FIRST_FD 3
 
 union any_address {
@@ -24,7 +24,7 @@ union any_address {
 	struct sockaddr_storage room;
 };
 
-/** A number in a variable; -1: there is none. */
+/** The number in an environment variable, or -1. */
 static long read_number(const char *name)
 {
 	const char *text = getenv(name);

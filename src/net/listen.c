@@ -15,15 +15,15 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* Connections taken in one loop tick; others have their turn then too. */
+/* Connections accepted in one tick, so that other work gets its turn. */
 #define ACCEPTS_MAX 64
 /* How long accepting pauses when there is no descriptor left (ms). */
 #define PAUSE_MS 100
 
 /*
- * Connections that were turned away and may read why: closed at once, the request that nobody read
- * would make the kernel drop the answer. As many of the reserve of descriptors at most, and so long
- * (ms).
+ * Refused connections stay open for a while (ms), so that the peer can read why: closing at once,
+ * with the request unread, would make the kernel drop the answer. They use descriptors of the
+ * reserve.
  */
 #define LEAVING_MAX 32
 #define LEAVING_MS  1000
@@ -33,13 +33,13 @@ struct leaving {
 	uint64_t until; /* on the loop's clock */
 };
 
-/** One socket that is listened on. */
+/** One listening socket. */
 struct listener {
 	struct listeners *all;
 	int fd;
 	struct listen_kind kind;
 	bool is_inherited;
-	bool is_left; /* the next process accepts */
+	bool is_left; /* we no longer accept: the next process does */
 	uv_poll_t poll;
 };
 
@@ -76,7 +76,10 @@ static void handle_pause_end(uv_timer_t *timer)
 	poll_all(timer->data, true);
 }
 
-/** Without this the loop would spin: the connection stays in the queue, and so readable. */
+/**
+ * Stops polling for a while: the connection stays queued and the socket readable, so the loop would
+ * spin.
+ */
 static void pause_accepting(struct listeners *all, int error)
 {
 	diag_limited(&all->warned, DIAG_WARN,
@@ -86,7 +89,7 @@ static void pause_accepting(struct listeners *all, int error)
 	uv_timer_start(&all->pause, handle_pause_end, PAUSE_MS, 0);
 }
 
-/** Closes the oldest of those that were turned away. */
+/** Closes the `count` oldest refused connections. */
 static void let_go(struct listeners *all, size_t count)
 {
 	char dropped[4096];
@@ -114,7 +117,7 @@ static void handle_leave(uv_timer_t *timer)
 	}
 }
 
-/** Says why, as far as the socket takes it at once; with TLS that there is no handshake to be had. */
+/** Sends the reason, if the socket takes it at once; on TLS an alert, as there is no handshake. */
 static void turn_away(struct listeners *all, int fd, bool is_tls)
 {
 	static const char alert[] = {21, 3, 3, 0, 2, 2, 80}; /* fatal, internal_error */
@@ -140,7 +143,7 @@ static void turn_away(struct listeners *all, int fd, bool is_tls)
 		(struct leaving){.fd = fd, .until = uv_now(all->config.loop) + LEAVING_MS};
 }
 
-/** A peer that is gone without a word is noticed, also while nothing is sent to it. */
+/** Keepalive probes detect a dead peer even while nothing is sent to it. */
 static void set_options(int fd)
 {
 	int on = 1;
@@ -154,7 +157,10 @@ static void set_options(int fd)
 	setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &count, sizeof(count));
 }
 
-/** Errors of one connection, which is gone, and not of the listening socket. */
+/**
+ * Whether accept() failed because of one connection, which is gone, and not of the listening
+ * socket.
+ */
 static bool is_of_peer(int error)
 {
 	static const int errors[] = {ECONNABORTED, EINTR, EPROTO, ENETDOWN, ENOPROTOOPT, EHOSTDOWN,
@@ -209,12 +215,15 @@ static void start_polling(struct listeners *all)
 	poll_all(all, true);
 }
 
-/** Whether an address may be spoken to as it was asked for; NULL, or why not. */
+/**
+ * Checks that tokens are not sent in plain text over a network. Returns NULL, or an error that the
+ * caller frees.
+ */
 static char *check_scheme(
 	const struct listeners *all, const struct listen_address *address, bool is_loopback)
 {
 	if (address->is_metrics || address->scheme == LISTEN_NODE) {
-		return NULL; /* no client sends a token there */
+		return NULL; /* clients send no tokens there */
 	}
 	bool is_plain = address->scheme == LISTEN_HTTP ||
 			(address->scheme == LISTEN_BY_ADDRESS && all->config.is_tls_off);

@@ -20,7 +20,7 @@ uint64_t peer_bytes_taken(int fd)
 {
 	struct tcp_info info = {0};
 	socklen_t len = sizeof(info);
-	int kept; /* of a unix socket: bytes that its peer has not read */
+	int kept; /* bytes that the peer of a unix socket has not read */
 	if (is_unix(fd) && ioctl(fd, SIOCOUTQ, &kept) == 0) {
 		return (uint64_t)kept;
 	}

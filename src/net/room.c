@@ -1,19 +1,19 @@
 /*
- * Room for connections: how many there may be, of one address, in one session, and of those that
- * have not said yet what they want.
+ * Limits on connections: in all, per client address, per session, and half open ones, whose peers
+ * have not sent a request or token yet.
  */
 #include "http_internal.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/** Somebody who has connections. */
+/** A client's address (address_household()) and how many connections it has. */
 struct household {
 	struct address address;
 	size_t connections;
 };
 
-/* --- of one address --- */
+/* --- per address --- */
 
 static struct household *find(const struct server *server, const struct address *address)
 {
@@ -101,7 +101,8 @@ void room_give_back(struct conn *conn)
 /* --- half open --- */
 
 /**
- * Of those that are half open the oldest goes: somebody who means it says what they want at once.
+ * Beyond the limit the oldest half-open connection is closed: an honest client sends its request at
+ * once.
  */
 void room_note_half_open(struct conn *conn)
 {
@@ -131,7 +132,7 @@ void room_note_known(struct conn *conn)
 	}
 }
 
-/* --- of one session --- */
+/* --- per session --- */
 
 bool room_in_session(const struct server *server, const struct session *session)
 {

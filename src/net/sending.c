@@ -1,11 +1,11 @@
 /*
- * Memory for what connections are sent and have not taken, over all of them. When it is used up,
- * whoever reads must not pay for those that do not: what has taken nothing for longest is cut off,
- * without a word, which would have to wait behind the rest. Clients resume where they were.
+ * Limits the memory kept for peers that do not read, over all connections. When it is used up, the
+ * connections that have made no progress for longest are cut off, so that readers do not pay for
+ * them. They get no error, which would have to wait behind the rest; clients reconnect and resume.
  */
 #include "node_internal.h"
 
-/** What is kept for this connection alone. */
+/** Bytes kept for this connection alone. */
 static size_t kept_for(const struct conn *conn)
 {
 	if (conn->is_dead) {
@@ -45,7 +45,7 @@ static void cut_off(struct conn *conn)
 	count(conn);
 }
 
-/** It has taken something since it was looked at: then all others come before it. */
+/** Whether it has taken something since the last check; if so, moves it to the end of the list. */
 static bool has_taken(struct conn *conn)
 {
 	uint64_t before = conn->behind_taken;
@@ -58,7 +58,7 @@ static bool has_taken(struct conn *conn)
 	return true;
 }
 
-/** Where all take something, the one that most is kept for: it is the furthest behind. */
+/** The connection with most bytes kept, for when all make progress. */
 static struct conn *find_furthest(struct server *server)
 {
 	struct conn *furthest = NULL;
@@ -71,7 +71,7 @@ static struct conn *find_furthest(struct server *server)
 	return furthest;
 }
 
-/** A little more than it takes, so that this is not done for each message. */
+/** Frees a little more than needed, so that this does not run for every message. */
 static void make_room(struct server *server)
 {
 	size_t most = server->limits->send_size - server->limits->send_size / 16;

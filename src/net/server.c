@@ -1,4 +1,7 @@
-/* The server: what it listens on, its connections, and what they do together in a loop tick. */
+/*
+ * The server: creates and destroys it, and does what concerns all connections: the end of a tick,
+ * sessions that change or move, and draining.
+ */
 #include "node_internal.h"
 
 #include "holdfast/deflate.h"
@@ -9,7 +12,7 @@
 #include <string.h>
 #include <sys/resource.h>
 
-/* So often it is looked for deadlines that have come (ms). */
+/* How often deadlines are checked (ms). */
 #define SWEEP_MS 1000
 
 static void handle_sweep(uv_timer_t *timer)
@@ -22,7 +25,7 @@ static void handle_sweep(uv_timer_t *timer)
 	node_mirrors_sweep(server);
 }
 
-/** It only wakes the loop: the end of the tick does the rest. */
+/** Only wakes the loop; server_end_tick() does the work. */
 static void handle_again(uv_async_t *async)
 {
 }
@@ -38,8 +41,7 @@ static void handle_accepted(void *owner, int fd, const struct listen_kind *kind)
 }
 
 /**
- * As many as the limit says, and no more than leave the store and the agents the descriptors that
- * they need.
+ * The limit on connections, lowered if the store and the agents would lack descriptors otherwise.
  */
 static size_t most_connections(const struct limits *limits)
 {
@@ -138,8 +140,8 @@ struct server *server_create(const struct server_config *config, char **ret_why)
 	if (!server->listeners) {
 		server_close(server);
 		/*
-		 * With the transport goes lws's code for this loop: no close callback of it may be
-		 * due then, and one of them closes the next handle.
+		 * Run the loop until lws's close callbacks have run: its code for this loop goes
+		 * with the transport, and one of them closes the next handle.
 		 */
 		uv_run(config->loop, UV_RUN_NOWAIT);
 		uv_run(config->loop, UV_RUN_NOWAIT);
@@ -212,7 +214,7 @@ void server_session_deleted(struct server *server, struct session *session)
 			conn->http->is_nowhere = true;
 		}
 		if (conn->ops && conn->ops->is_producer && !was_there && conn->may_create) {
-			continue; /* it could not be made: the next append tries it again */
+			continue; /* it could not be created: the next append tries again */
 		}
 		if (conn->ops && conn->ops->is_producer) {
 			conn_send(conn, frame_session_gone(session_id(session), "deleted"));
@@ -252,12 +254,12 @@ void server_end_tick(struct server *server, bool is_behind)
 		conn_end_tick(conn);
 	}
 	node_mirrors_end_tick(server);
-	node_links_end_tick(server); /* those that connections have let go of */
+	node_links_end_tick(server); /* those that connections have released */
 	shared_frames_drop(&server->shared);
 	transport_flush(server->transport);
 	bool has_pages = server->turns && turns_go_on(server->turns);
 	if (has_pages || !list_empty(&server->in_tick)) {
-		uv_async_send(server->again); /* the others come first */
+		uv_async_send(server->again); /* after other events */
 	}
 }
 
@@ -272,7 +274,7 @@ void server_drain(struct server *server)
 			if (conn->sse && !conn->ai) {
 				sse_say_retry(conn, server->limits->drain_retry_ms);
 			}
-			if (!conn->tap) { /* that is no frame of its protocol */
+			if (!conn->tap) { /* not a frame of its protocol */
 				conn_send_frame(conn, frame_ref(draining));
 			}
 			conn_close(conn, 1001, "the server is shutting down");

@@ -15,21 +15,24 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* One write of ours is one write of lws's up to this size; what is larger it would copy first. */
+/* Up to this size lws sends a write as it is; it would copy a larger one first. */
 #define WRITE_MAX ((size_t)8 * 1024 * 1024)
-/* So much is read from a socket at a time. */
+/* Most bytes read from a socket at a time. */
 #define READ_MAX ((size_t)64 * 1024)
-/* So much is encrypted at a time, and such buffers are kept. */
+/* Most bytes encrypted at a time; larger TLS buffers are freed after use. */
 #define TLS_PIECE ((size_t)256 * 1024)
 
-/* So many writes are gathered, and then they are sent; fewer if one thread sends, which is not kept from it. */
+/*
+ * Gathered writes that force a flush; SEND_RING_SIZE if the loop sends alone, as one call takes no
+ * more.
+ */
 #define GATHERED_MAX 1024
 
 static const char protocol_name[] = "holdfast";
 
-/** What waits for transport_flush(), beside its send_job. */
+/** One pending sock_write_later(), besides its send_job. */
 struct gathered {
-	struct sock *sock; /* NULL: it has closed meanwhile */
+	struct sock *sock; /* NULL: closed meanwhile */
 	void (*done)(void *arg);
 	void *arg;
 };
@@ -39,7 +42,7 @@ struct transport {
 	struct lws_vhost *vhost;
 	struct lws_protocols protocols[2];
 	struct tls_engine *tls;
-	struct buffer plain; /* what came by TLS, while its owner looks at it */
+	struct buffer plain; /* decrypted bytes, valid while the owner handles them */
 	struct send_pool *pool;
 	struct send_job jobs[GATHERED_MAX];
 	struct gathered gathered[GATHERED_MAX];
@@ -50,7 +53,7 @@ struct transport {
 static void apply_flow(struct sock *sock)
 {
 	bool is_stopped = sock->is_paused || lws_partial_buffered(sock->wsi);
-	if (is_stopped != sock->is_stopped) { /* it costs system calls */
+	if (is_stopped != sock->is_stopped) { /* a change costs system calls */
 		sock->is_stopped = is_stopped;
 		lws_rx_flow_control(sock->wsi, !is_stopped);
 	}
@@ -61,8 +64,8 @@ static void apply_flow(struct sock *sock)
 }
 
 /**
- * `more` was given to lws, and may be kept. Of what leaves, lws tells when it is all: until then
- * everything counts.
+ * Updates sock.kept after `more` bytes were passed to lws. lws reports only when everything has
+ * left: until then all bytes count.
  */
 static void note_kept(struct sock *sock, size_t more)
 {
@@ -75,7 +78,7 @@ static void note_kept(struct sock *sock, size_t more)
 
 /* --- TLS --- */
 
-/** What is gathered for a socket goes before all else that is done to it. */
+/** Sends a socket's gathered writes before anything else is done to it. */
 static void flush_first(struct sock *sock)
 {
 	if (sock->is_gathered) {
@@ -86,7 +89,7 @@ static void flush_first(struct sock *sock)
 static int write_raw(struct sock *sock, const void *bytes, size_t len)
 {
 	flush_first(sock);
-	/* It is not const for lws, which does not change what a raw socket sends. */
+	/* lws takes a pointer to non-const, but does not change the bytes of a raw socket. */
 	if (lws_write(sock->wsi, (unsigned char *)bytes, len, LWS_WRITE_RAW) < 0) {
 		return -EIO;
 	}
@@ -94,7 +97,7 @@ static int write_raw(struct sock *sock, const void *bytes, size_t len)
 	return 0;
 }
 
-/** Sends what TLS has for the peer. */
+/** Sends the bytes that TLS has produced. */
 static int flush_tls(struct sock *sock)
 {
 	struct buffer *out = tls_out(sock->transport->tls);
@@ -119,7 +122,7 @@ static int write_tls(struct sock *sock, const char *bytes, size_t len)
 	return r;
 }
 
-/** The browser of whoever forgot the "s" shows this. */
+/** Answers plain HTTP on a TLS port; a browser shows the message. */
 static void answer_http(struct sock *sock)
 {
 	static const char answer[] =
@@ -131,8 +134,8 @@ static void answer_http(struct sock *sock)
 }
 
 /**
- * Everything that can be read is read, so that nothing lies in OpenSSL of which the kernel would not
- * tell. If the peer has ended its side, its owner is told when it wants to read more, as with a FIN.
+ * Decrypts everything that can be, because the kernel does not report bytes buffered in OpenSSL. If
+ * the peer has ended its side, the owner is told when it wants to read more, as with a FIN.
  */
 static void receive_tls(struct sock *sock, const char *bytes, size_t len)
 {
@@ -140,7 +143,7 @@ static void receive_tls(struct sock *sock, const char *bytes, size_t len)
 	buffer_clear(&transport->plain);
 	int r = tls_take(transport->tls, sock->tls, bytes, len, &transport->plain);
 	if (r == -EPROTONOSUPPORT) {
-		buffer_clear(tls_out(transport->tls)); /* an alert that nobody could read */
+		buffer_clear(tls_out(transport->tls)); /* an alert, which the peer could not read */
 		answer_http(sock);
 	}
 	flush_tls(sock);
@@ -179,8 +182,8 @@ static void handle_writable(struct sock *sock)
 }
 
 /**
- * Its owner is going to be gone, and then its descriptor: no thread may have that to send to. What
- * becomes of the bytes nobody wants to know.
+ * The descriptor is about to be closed, so no thread may still send to it: flushes, without
+ * reporting the result to the owner.
  */
 static void forget_gathered(struct sock *sock)
 {
@@ -208,7 +211,7 @@ static void handle_closed(struct sock *sock)
 	}
 }
 
-/** Each case is one call. lws calls for a few things before a socket has its owner. */
+/** lws makes a few calls before a socket has its owner; they are ignored. */
 static int callback(
 	struct lws *wsi, enum lws_callback_reasons reason, void *user, void *in, size_t len)
 {
@@ -232,7 +235,7 @@ static int callback(
 	}
 }
 
-/** What fails is told by the call that failed; lws's own words help only whoever looks for why. */
+/** Logs at debug level: callers report failures themselves, and lws's text only helps to debug. */
 static void handle_lws_log(int level, const char *line)
 {
 	int len = (int)strcspn(line, "\n");
@@ -259,7 +262,7 @@ struct transport *transport_create(uv_loop_t *loop, size_t send_threads)
 		.uid = (uid_t)-1,
 	};
 	transport->context = lws_create_context(&info);
-	/* Newer lws, as Debian 13's, listens to changes of routes on a socket that programs would inherit. */
+	/* Newer versions of lws (Debian 13) open a netlink socket without close-on-exec. */
 	close_range(STDERR_FILENO + 1, ~0U, CLOSE_RANGE_CLOEXEC);
 	info.vhost_name = protocol_name;
 	info.protocols = transport->protocols;
@@ -289,8 +292,8 @@ void transport_destroy(struct transport *transport)
 	}
 	if (transport->context) {
 		/*
-		 * On a foreign loop lws frees the context with the second call, once its handles
-		 * are closed.
+		 * On a foreign loop, lws frees the context on the second call, once its handles are
+		 * closed.
 		 */
 		lws_context_destroy(transport->context);
 	}
@@ -322,7 +325,7 @@ int transport_adopt(struct transport *transport, struct sock *sock, const struct
 	return sock->wsi ? 0 : -EIO;
 }
 
-/** lws keeps what the kernel has not taken. */
+/** Passes what the kernel did not take to lws, which keeps it. */
 static void finish_send(struct sock *sock, const struct send_job *job)
 {
 	size_t sent = job->result > 0 ? (size_t)job->result : 0;
@@ -366,7 +369,7 @@ static void gather(
 	send_pool_begin(transport->pool, transport->jobs, transport->gathered_count);
 }
 
-/** What was encrypted is gathered in a copy of its own. */
+/** Encrypts the bytes and gathers a copy of the result. */
 static int gather_tls(struct sock *sock, const void *bytes, size_t len)
 {
 	struct buffer *out = tls_out(sock->transport->tls);
