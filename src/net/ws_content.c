@@ -1,7 +1,7 @@
 /*
- * The images and files of a prompt are looked at before it is taken: they are blobs of the session,
- * of the type that the prompt says, not too large, and of a kind that the agent takes. Meanwhile
- * the connection waits, as it does for names.
+ * Checks the images and files of a prompt before it is accepted: they must be blobs of the session,
+ * of the type that the prompt says, not too large, and of a kind that the agent accepts. Meanwhile
+ * the connection is parked, as it is while names are loaded.
  */
 #include "net_internal.h"
 
@@ -14,12 +14,12 @@
 
 struct content_check {
 	struct conn *conn;
-	struct blob_opening *opening; /* NULL: all has been looked at */
+	struct blob_opening *opening; /* NULL: all are checked */
 	json_t *content;
-	size_t at; /* the block that is being looked at */
-	uint64_t size; /* of those before it */
+	size_t at; /* the block being checked */
+	uint64_t size; /* of the blobs before it */
 	bool is_over;
-	struct refusal refusal; /* code NULL: it is good */
+	struct refusal refusal; /* code NULL: nothing wrong so far */
 };
 
 void ws_content_drop(struct conn *conn)
@@ -40,7 +40,7 @@ static const char *type_of(const json_t *block)
 	return json_string_value(json_object_get(block, "type"));
 }
 
-/** What is found of a block's blob becomes part of the prompt. */
+/** Checks the blob of a block, and adds its type and size to the prompt. */
 static void take(struct content_check *check, const struct blob *blob)
 {
 	json_t *block = json_array_get(check->content, check->at);
@@ -100,7 +100,7 @@ static void look_on(struct content_check *check)
 	conn_unpark(conn);
 }
 
-/** What the agent is known not to take. */
+/** Whether the agent is known not to accept some block. */
 static bool agent_refuses(struct conn *conn, const json_t *content, struct refusal *refusal)
 {
 	for (size_t i = 0; i < json_array_size(content); i++) {
@@ -150,13 +150,13 @@ int ws_take_content(struct conn *conn, struct request *request, struct refusal *
 		return -EINVAL;
 	}
 	if (!check) {
-		return 0; /* links alone */
+		return 0; /* only links */
 	}
 	if (check->refusal.code) {
 		refuse(refusal, check->refusal.code, "%s", check->refusal.message);
 		refusal->limit = check->refusal.limit;
 		return -EINVAL;
 	}
-	request->prompt.content = check->content; /* with what was found */
+	request->prompt.content = check->content; /* with types and sizes */
 	return 0;
 }

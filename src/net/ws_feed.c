@@ -1,4 +1,4 @@
-/* The feed socket: which sessions there are, and what becomes of them. */
+/* The feed WebSocket: the list of sessions, and their changes. */
 #include "net_internal.h"
 
 #include "holdfast/session_list.h"
@@ -7,10 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A session's changes are told at most so often (ms). */
+/* Least time between two reports of a session's changes (ms). */
 #define FEED_INTERVAL_MS 250
 
-/** Sends the next page of the list; the other pages follow as the socket takes them. */
+/** Sends the next page of the list; the others follow as the socket takes them. */
 static void send_page(struct conn *conn)
 {
 	const struct limits *limits = conn->server->limits;
@@ -51,8 +51,8 @@ static void send_list(struct conn *conn)
 }
 
 /**
- * A feed that does not keep up is not queued for: it gets the whole list once it takes something
- * again, and has the list that it is getting.
+ * Sends a frame to a feed, or drops it if the feed is not writable: then the feed gets the whole
+ * list once it is, after the one that it is being sent.
  */
 static void offer(struct conn *conn, struct frame *frame)
 {
@@ -64,7 +64,10 @@ static void offer(struct conn *conn, struct frame *frame)
 	}
 }
 
-/** Tells the feeds that see the session `id`; those that see no tools are told the other one. */
+/**
+ * Sends a frame to the feeds that see the session `id`; `without_tools` goes to those whose token
+ * hides tools.
+ */
 static void broadcast(
 	struct server *server, const char *id, struct frame *frame, struct frame *without_tools)
 {
@@ -221,7 +224,7 @@ void server_session_changed(struct server *server, struct session *session)
 	}
 }
 
-/** The next page, which is that of a new list if the feed has fallen behind. */
+/** Sends the next page of the list, or starts over if the feed has fallen behind. */
 static void go_on(struct conn *conn)
 {
 	bool lists = conn->ws->feed_lists || conn->ws->feed_behind;

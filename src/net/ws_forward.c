@@ -1,9 +1,9 @@
 /*
- * A WebSocket about a session that another node has, and that is for its owner alone: a producer's, or of a
- * chat. Its client's end is here: the handshake, the token, the pings and the limits; a socket of our own goes to the
- * other node, and whole messages pass, both ways. What one side does not take is not read from the other. If the
- * other node is lost, the client comes back and finds out who has the session then. Those who only
- * watch share one (node_mirror.c).
+ * Forwards a producer's or chat's WebSocket to the node that has its session. The client's end
+ * stays here: handshake, token, pings and limits. A second WebSocket goes to the other node, and
+ * complete messages pass both ways. What one side does not take is not read from the other. If the
+ * other node is lost, the client reconnects, and the session's node is looked up again. Observers
+ * share one connection instead (node_mirror.c).
  */
 #include "node_internal.h"
 
@@ -12,19 +12,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A frame that renews a token is not longer. */
+/* Longest frame that can renew a token. */
 #define TOKEN_FRAME_MAX ((size_t)64 * 1024)
 
 struct ws_forward {
 	struct conn *conn;
-	struct node_socket *socket; /* NULL: it is over */
+	struct node_socket *socket; /* NULL: it has ended */
 	enum request_side side;
-	bool may_renew; /* clients of its kind send token frames */
+	bool may_renew; /* clients of this kind send token frames */
 };
 
-/* --- there --- */
+/* --- from the client --- */
 
-/** Whether a message renews the token: its client is known here, so that is looked at here. */
+/**
+ * Handles a message that renews the token, because this node authenticates the client. Returns
+ * false if it is another message.
+ */
 static bool take_token(struct conn *conn, const char *text, size_t len)
 {
 	struct request request;
@@ -69,7 +72,7 @@ void ws_forward_renew(struct conn *conn)
 	buffer_finish(&frame);
 }
 
-/* --- its end --- */
+/* --- closing --- */
 
 static void close_client(struct conn *conn, unsigned code, const char *reason)
 {
@@ -88,7 +91,7 @@ static void handle_closed(void *owner, unsigned code, const char *reason)
 	}
 }
 
-/** The client's end is closed, or about to be: the other node is told. */
+/** Closes the other node's end, as the client's is closed or about to be. */
 static void say_goodbye(struct ws_forward *forward)
 {
 	node_socket_leave(forward->socket);
@@ -102,7 +105,7 @@ static void forward_closed(struct conn *conn)
 	conn->forward = NULL;
 }
 
-/* --- and back --- */
+/* --- from the other node --- */
 
 static void handle_opened(void *owner)
 {
@@ -128,7 +131,7 @@ static void handle_message(void *owner, const char *text, size_t len)
 	}
 }
 
-/** The other node takes more. */
+/** The other node can take more. */
 static void handle_writable(void *owner)
 {
 	struct ws_forward *forward = owner;
@@ -145,7 +148,7 @@ static const struct node_socket_ops socket_ops = {
 	.closed = handle_closed,
 };
 
-/** The client takes more. */
+/** The client can take more. */
 static void forward_writable(struct conn *conn)
 {
 	conn_flush(conn);
@@ -169,7 +172,7 @@ size_t ws_forward_kept(const struct conn *conn)
 	return forward && forward->socket ? node_socket_kept(forward->socket) : 0;
 }
 
-/* What a kind of socket is to its client, it is here too. */
+/* Forwarded sockets keep the limits and flow control of their kind. */
 #define FORWARD_OPS \
 	.message = forward_message, .writable = forward_writable, .closed = forward_closed
 static const struct conn_ops producer_ops = {FORWARD_OPS, .is_producer = true};

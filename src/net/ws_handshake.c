@@ -1,6 +1,6 @@
 /*
- * How a connection becomes a WebSocket (RFC 6455, section 4): the handshake, the kind of socket at
- * its address, and the session that it is for.
+ * Turns a connection into a WebSocket (RFC 6455, section 4): the handshake, the kind of socket at a
+ * path, and the session that it is for.
  */
 #include "node_internal.h"
 
@@ -14,7 +14,7 @@
 #include <strings.h>
 #include <sys/random.h>
 
-/* A session of an editor at another node; there is no such address for clients. */
+/* A session that an editor has open at another node. Only nodes can use this path. */
 #define EDITOR_LINE_PATH "/api/sessions/{id}/acp"
 
 bool ws_is_asked_for(const struct http_head *head)
@@ -23,7 +23,7 @@ bool ws_is_asked_for(const struct http_head *head)
 	       http_head_has_word(head, "connection", "upgrade");
 }
 
-/** Whether the path fits, and a session's id in it is one; it is copied. */
+/** Whether the path matches and the session id in it is valid; copies the id. */
 static bool fits(const char *path, const char *pattern, char id[129])
 {
 	size_t before = strcspn(pattern, "{");
@@ -38,8 +38,9 @@ static bool fits(const char *path, const char *pattern, char id[129])
 }
 
 /**
- * The kind of socket at a path (http_path_fits()); its session id is copied. NULL: there is none. As in http_api.c, each row has its
- * rights in proto/doors.json. `is_node`: another node asks, on behalf of an editor (editor_line.c).
+ * Finds the kind of socket at a path, and copies its session id. Returns NULL if there is none. As
+ * in http_api.c, each row has its rights in proto/doors.json. `is_node`: another node asks, on
+ * behalf of an editor (editor_line.c).
  */
 static const struct conn_ops *find_socket(const char *path, bool is_node, char id[129])
 {
@@ -68,7 +69,7 @@ bool ws_is_path(const char *path)
 	return find_socket(path, false, id);
 }
 
-/** A Sec-WebSocket-Key is 16 bytes in base64. */
+/** Whether a Sec-WebSocket-Key is 16 bytes in base64. */
 static bool is_key(const char *key, size_t len)
 {
 	static const char digits[] =
@@ -76,7 +77,7 @@ static bool is_key(const char *key, size_t len)
 	return len == 24 && strspn(key, digits) == 22 && memcmp(key + 22, "==", 2) == 0;
 }
 
-/** Section 4.2.2, step 5.4. */
+/** Computes Sec-WebSocket-Accept (section 4.2.2, step 5.4). */
 static void accept_key(const char *key, char out[29])
 {
 	static const char guid[] = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
@@ -94,7 +95,7 @@ void ws_prepare(void)
 	accept_key("AAAAAAAAAAAAAAAAAAAAAA==", out);
 }
 
-/** Refuses the handshake if it is wrong. Sections 4.2.1 and 4.4. */
+/** Checks the handshake, and refuses it if it is invalid (sections 4.2.1 and 4.4). */
 static bool check_handshake(struct conn *conn, char key[25])
 {
 	char version[8];
@@ -118,7 +119,7 @@ static bool check_handshake(struct conn *conn, char key[25])
 	return true;
 }
 
-/** With the protocol that a client who says `token` first offers. */
+/** Whether the client offers the subprotocol of those that send `token` as their first frame. */
 static bool offers_protocol(const struct conn *conn)
 {
 	return http_head_has_word(conn->http->head, "sec-websocket-protocol", "holdfast.v1");
@@ -141,8 +142,8 @@ static bool offers_deflate(const struct conn *conn)
 }
 
 /**
- * Finds out whose it will be. False if it is refused: a program can read that, which a browser
- * cannot.
+ * Authenticates the upgrade. Returns false if it was refused. A browser cannot read such an answer,
+ * so its socket is opened first, and refused with a frame.
  */
 static bool identify_socket(struct conn *conn, enum denial *ret_denial)
 {
@@ -173,7 +174,7 @@ void ws_upgrade(struct conn *conn)
 	struct buffer answer = {0};
 	const struct conn_ops *ops =
 		find_socket(conn->http->path, conn->kind.is_node, conn->session_id);
-	conn->http->must_close = true; /* if it is refused, what follows are no requests */
+	conn->http->must_close = true; /* after a refusal, what follows are not requests */
 	if (!ops) {
 		http_refuse(conn, "not_found", "there is no WebSocket at this address");
 		return;
@@ -256,7 +257,7 @@ struct session *conn_find_session(struct conn *conn)
 	if (!conn_check_query(conn)) {
 		return NULL;
 	}
-	if (session && !session_is_there(session)) { /* it is being made: nothing is certain yet */
+	if (session && !session_is_there(session)) { /* its creation is not durable yet */
 		conn_send_error(conn, "storage_failed",
 			"the session is not on the server's disk yet; try again in a moment");
 		conn_close(conn, 1011, "storage_failed");
@@ -264,7 +265,7 @@ struct session *conn_find_session(struct conn *conn)
 	}
 	if (!session && session_table_is_shared(conn->server->sessions) && conn->ws->target &&
 		!conn->ws->is_nowhere) {
-		conn_close(conn, WS_CLOSE_GOING_AWAY, "owner gone"); /* it was here a moment ago */
+		conn_close(conn, WS_CLOSE_GOING_AWAY, "owner gone"); /* it has just moved away */
 	} else if (!session) {
 		ws_say_not_found(conn);
 	}

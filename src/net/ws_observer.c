@@ -1,4 +1,4 @@
-/* The observer's socket: requests to the observer, the session and its agent; frames back. */
+/* The observer's WebSocket: passes its requests to the observer, the session and its agent. */
 #include "node_internal.h"
 
 #include "holdfast/intake.h"
@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <string.h>
 
-/* --- the socket under an observer --- */
+/* --- observer_socket_ops --- */
 
 static bool socket_is_writable(void *socket)
 {
@@ -43,7 +43,7 @@ const struct observer_socket_ops ws_observer_socket_ops = {
 
 static void answer_answer(struct conn_wait *wait, int status)
 {
-	/* What is stored comes to all as an event. */
+	/* Success is shown to all as an event. */
 	if (status < 0 && wait->conn->session) {
 		conn_refuse_storage(
 			wait->conn, "permission_answer", ABOUT_PERMISSION, wait->text, status);
@@ -72,7 +72,7 @@ int conn_take_elicited(struct conn *conn, struct session *session, const struct 
 {
 	struct author author = conn_author(conn);
 	int r = intake_elicited(session, request, &author, refusal);
-	if (r == 0) { /* it is told when that is durable, at the earliest in the next tick */
+	if (r == 0) { /* the agent gets it once that is durable, in the next tick at the earliest */
 		agent_host_note_content(conn->server->agents, session, request->elicited.request_id,
 			request->elicited.content);
 	}
@@ -105,7 +105,7 @@ static void handle_setting(
 	}
 }
 
-/** Whoever names the turn stops that one or none, however long the request was on its way. */
+/** A request that names a turn cancels only that turn, however late it arrives. */
 static void handle_cancel(struct conn *conn, const struct request *request, struct refusal *refusal)
 {
 	uint64_t turn = request->cancel.turn;
@@ -117,7 +117,7 @@ static void handle_cancel(struct conn *conn, const struct request *request, stru
 	}
 }
 
-/** Which request it is, for whoever is told that it was refused. */
+/** Names the object of a request in the refusal's detail. */
 static void name_request(const struct request *request, struct error_detail *detail)
 {
 	switch (request->type) {
@@ -216,7 +216,7 @@ static void take_request(struct conn *conn, const struct request *request, struc
 	}
 }
 
-/** What it takes to send such a frame. */
+/** The right needed to send such a frame. */
 static enum right right_of(enum request_type type)
 {
 	switch (type) {

@@ -1,4 +1,4 @@
-/* The producer's socket: append -> appended, once durable; keepalive. */
+/* The producer's WebSocket: append, answered with `appended` once durable, and keepalive. */
 #include "net_internal.h"
 
 #include <stdio.h>
@@ -9,7 +9,7 @@ static void answer_append(struct conn_wait *wait, int status)
 {
 	struct conn *conn = wait->conn;
 	if (!conn->session) {
-		return; /* deleted meanwhile: session_gone has said so */
+		return; /* deleted meanwhile: session_gone has told the peer */
 	}
 	if (status < 0) {
 		conn_refuse_storage(conn, wait->counts ? "append_snapshot" : "append", ABOUT_APPEND,
@@ -28,7 +28,7 @@ static void refuse_append(struct conn *conn, struct refusal *refusal, size_t ind
 		.has_index = index != SNAPSHOT_NO_INDEX,
 		.index = index};
 	conn_refuse_later(conn, refusal);
-	refusal->code = NULL; /* told */
+	refusal->code = NULL; /* already sent */
 }
 
 static void handle_append(struct conn *conn, const struct request *request, struct refusal *refusal)
@@ -63,7 +63,7 @@ static void handle_snapshot(
 	conn_wait_take_snapshot(wait, &result);
 }
 
-/** The session of what is to be appended; NULL: there is none yet. */
+/** The session to append to, or NULL if it does not exist yet. */
 static struct session *session_of(const struct conn *conn)
 {
 	return conn->session ? conn->session
@@ -83,7 +83,7 @@ static void producer_message(struct conn *conn, const char *text, size_t len)
 		bool needs_names =
 			request.type != REQUEST_KEEPALIVE && request.type != REQUEST_TOKEN;
 		if (needs_names && conn_waits_for_names(conn, session_of(conn), text, len)) {
-			/* It is taken again. */
+			/* It will be handled again. */
 		} else if (request.type == REQUEST_TOKEN) {
 			ws_take_token(conn, &request);
 		} else if (needs_names && !conn_may(conn, RIGHT_APPEND)) {

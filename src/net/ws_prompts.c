@@ -1,10 +1,10 @@
-/* The observer's requests about prompts: sending them, and changing those that wait. */
+/* An observer's requests about prompts: sending, listing, editing and removing them. */
 #include "net_internal.h"
 
 #include <errno.h>
 #include <string.h>
 
-/** Answers when what is journaled so far is on disk: nothing is told before. */
+/** Answers once everything journaled so far is durable. */
 static struct conn_wait *answer_later(struct conn *conn, const struct request *request,
 	void (*answer)(struct conn_wait *wait, int status))
 {
@@ -13,7 +13,7 @@ static struct conn_wait *answer_later(struct conn *conn, const struct request *r
 	return wait;
 }
 
-/** Whether the answer may be given; else the client is told why not. */
+/** Whether the request is durable; if not, refuses it. */
 static bool is_good(struct conn_wait *wait, int status, const char *request)
 {
 	if (status < 0 && wait->conn->session) {
@@ -22,7 +22,7 @@ static bool is_good(struct conn_wait *wait, int status, const char *request)
 	return status == 0;
 }
 
-/* --- sending one --- */
+/* --- sending --- */
 
 static void answer_prompt(struct conn_wait *wait, int status)
 {
@@ -82,7 +82,7 @@ static void handle_prompt(struct conn *conn, const struct request *request, stru
 	wait->duplicate = duplicate;
 }
 
-/* --- those that wait --- */
+/* --- the queue --- */
 
 static void handle_list(struct conn *conn, const struct request *request, struct refusal *refusal)
 {
@@ -120,7 +120,7 @@ static void answer_removed(struct conn_wait *wait, int status)
 	}
 }
 
-/** Whether it waits, and is nothing that this client may change. */
+/** Whether it is a queued prompt of another user, which this client may not change. */
 static bool is_of_another(const struct conn *conn, const char *prompt_id)
 {
 	const struct prompt_queue *queue = session_channel(conn->session)->status.queue;

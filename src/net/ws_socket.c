@@ -1,6 +1,6 @@
 /*
- * A connection that has become a WebSocket (RFC 6455): messages, control frames and the close. What
- * the messages say is for the three kinds of socket (ws_observer.c, ws_producer.c, ws_feed.c).
+ * A WebSocket (RFC 6455): messages, control frames and the closing handshake. Each kind of socket
+ * handles the messages in a file of its own (struct conn_ops).
  */
 #include "http_internal.h"
 
@@ -11,9 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What is gathered for a producer may grow to about this before it is not read from any more. */
+/* Bytes gathered for a producer beyond which nothing more is read from it. */
 #define GATHERED_MAX ((size_t)64 * 1024)
-/* A peer has so long to take our close frame, and to answer it (ms). */
+/* How long a peer has to take our close frame, and to answer it (ms). */
 #define CLOSE_SEND_MS 5000
 #define CLOSE_WAIT_MS 2000
 
@@ -24,7 +24,7 @@ struct queued_frame {
 
 /* --- sending --- */
 
-/* A socket with nothing left to send takes a whole frame; what the kernel does not take is kept. */
+/* A socket that is not choked takes a whole frame: what the kernel does not take is kept. */
 bool conn_is_writable(struct conn *conn)
 {
 	return !conn->is_closing && !sock_is_choked(&conn->sock);
@@ -41,7 +41,7 @@ void conn_write(struct conn *conn, struct frame *frame)
 		sse_write(conn, frame);
 		return;
 	}
-	/* The header goes into the headroom: the same bytes for every receiver. */
+	/* The header goes into the frame's headroom; it is the same for every receiver. */
 	unsigned char header[WS_HEADER_MAX];
 	const struct buffer *deflated =
 		conn->ws->deflates ? frame_deflated(frame, conn->server->deflater) : NULL;
@@ -50,7 +50,7 @@ void conn_write(struct conn *conn, struct frame *frame)
 	size_t n = ws_header(WS_TEXT, len, header);
 	header[0] |= deflated ? WS_DEFLATED : 0;
 	char *begin = bytes->data + FRAME_HEADROOM - n;
-	if (memcmp(begin, header, n) != 0) { /* nothing is written where a thread may read */
+	if (memcmp(begin, header, n) != 0) { /* do not write where another thread may be reading */
 		memcpy(begin, header, n);
 	}
 	conn_put_later(conn, begin, n + len, handle_frame_sent, frame_ref(frame));
@@ -70,7 +70,7 @@ static void gather(struct conn *conn, const struct frame *frame)
 	conn_at_end_of_tick(conn);
 }
 
-/** Writes all that is gathered with one call. */
+/** Writes everything gathered with one call. */
 static void flush_gathered(struct conn *conn)
 {
 	struct buffer *out = &conn->ws->gathered;
@@ -100,7 +100,7 @@ static void drop_queued(struct conn *conn, struct queued_frame *queued)
 	free(queued);
 }
 
-/** Codes that a peer may make up are one. */
+/** Counts how the socket was closed. Unknown codes, which a peer can invent, count as one. */
 static void count_close(const struct conn *conn)
 {
 	static const unsigned known[] = {
@@ -124,7 +124,7 @@ void ws_finish(struct conn *conn)
 	if (!ws) {
 		return;
 	}
-	if (!conn->sse || ws->close_sent) { /* how a client ends a stream says nothing */
+	if (!conn->sse || ws->close_sent) { /* how a client ends a stream has no meaning */
 		count_close(conn);
 	}
 	free(conn->sse);
@@ -197,7 +197,7 @@ void conn_send(struct conn *conn, struct frame *frame)
 
 /* --- closing --- */
 
-/** Ends a stream, if the socket takes it. */
+/** Ends a stream, once the socket is writable. */
 static void send_end(struct conn *conn)
 {
 	if (conn->ws->close_sent || conn->is_dead) {
@@ -212,7 +212,7 @@ static void send_end(struct conn *conn)
 	sse_end(conn);
 }
 
-/** Sends the close frame, if the socket takes it, and waits for the peer's. */
+/** Sends the close frame, once the socket is writable, and waits for the peer's. */
 static void send_close(struct conn *conn)
 {
 	struct buffer frame = {0};
@@ -239,7 +239,7 @@ static void send_close(struct conn *conn)
 	conn_put(conn, frame.data, frame.len);
 	buffer_finish(&frame);
 	if (conn->ws->is_deaf) {
-		conn_send_fin(conn); /* no answer can be read: the peer sees the end */
+		conn_send_fin(conn); /* an answer could not be read, so show the peer the end */
 	}
 	conn_set_deadline(conn, DEADLINE_END, CLOSE_WAIT_MS);
 }
@@ -258,12 +258,12 @@ void conn_close(struct conn *conn, unsigned code, const char *reason)
 	conn->is_closing = true;
 	conn->ws->close_code = code;
 	conn->ws->close_reason = xstrdup(reason);
-	/* A peer that reads nothing is cut off. */
+	/* A peer that does not read is cut off then. */
 	conn_set_deadline(conn, DEADLINE_END, CLOSE_SEND_MS);
 	send_close(conn);
 }
 
-/** What the peer sends breaks the protocol: nothing behind it can be read. */
+/** Closes because the peer broke the protocol; nothing after that can be parsed. */
 static void fail(struct conn *conn, unsigned code, const char *reason)
 {
 	conn->ws->is_deaf = true;
@@ -271,7 +271,7 @@ static void fail(struct conn *conn, unsigned code, const char *reason)
 	conn_close(conn, code, reason);
 }
 
-/** The peer's close frame: it is answered, or is the answer to ours. */
+/** Handles the peer's close frame: answers it, unless it is the answer to ours. */
 static void handle_close(struct conn *conn, const char *payload, size_t len)
 {
 	int code = ws_close_code(payload, len);
@@ -304,13 +304,13 @@ static void handle_ping(struct conn *conn, const char *payload, size_t len)
 		return;
 	}
 	if (conn->ws->gathered.len) {
-		append_frame(&conn->ws->gathered, WS_PONG, payload, len); /* in its turn */
+		append_frame(&conn->ws->gathered, WS_PONG, payload, len); /* in order */
 		return;
 	}
 	buffer_clear(&conn->ws->pong);
 	append_frame(&conn->ws->pong, WS_PONG, payload, len);
 	if (sock_is_choked(&conn->sock)) {
-		sock_want_writable(&conn->sock); /* then the newest ping is answered */
+		sock_want_writable(&conn->sock); /* only the newest ping is answered then */
 		return;
 	}
 	conn_put(conn, conn->ws->pong.data, conn->ws->pong.len);
@@ -325,7 +325,7 @@ void ws_ping(struct conn *conn)
 	}
 }
 
-/** A control frame may be cut, and lie between two pieces of a message. */
+/** Handles a piece of a control frame, which can come between pieces of a message. */
 static void take_control(struct conn *conn, const struct ws_piece *piece)
 {
 	struct buffer *control = &conn->ws->control;
@@ -365,7 +365,10 @@ static bool takes_bodies(const struct conn *conn)
 	return conn->ops->is_producer || conn->ops->takes_bodies;
 }
 
-/** The most bytes of a message. One that is dropped, because the token was wrong, may be larger. */
+/**
+ * The size limit of a message; lower before authentication. Messages after a wrong token are
+ * dropped, so they need no lower limit.
+ */
 static size_t message_max(const struct conn *conn)
 {
 	const struct limits *limits = conn->server->limits;
@@ -376,7 +379,7 @@ static size_t message_max(const struct conn *conn)
 
 static void refuse_frame(struct conn *conn, int error, size_t max);
 
-/** What it says counts as if it had come as it is. */
+/** Handles a compressed message. The rate is charged for its uncompressed size. */
 static void take_deflated(struct conn *conn, const char *bytes, size_t len)
 {
 	struct buffer text = {0};
@@ -410,7 +413,7 @@ static void end_message(struct conn *conn, const struct ws_piece *piece)
 	} else if (!utf8_is_whole(&conn->ws->utf8)) {
 		fail(conn, WS_CLOSE_NOT_UTF8, "a message is not UTF-8");
 	} else if (piece->is_first) {
-		take_message(conn, piece->bytes, piece->len); /* in one piece: no copy */
+		take_message(conn, piece->bytes, piece->len); /* in one piece: not copied */
 	} else {
 		take_message(conn, buffer_cstr(&conn->rx), conn->rx.len);
 	}
@@ -468,11 +471,11 @@ size_t ws_receive(struct conn *conn, char *bytes, size_t len)
 	size_t had = len;
 	struct ws_piece piece;
 	if (conn->sse) {
-		return len; /* nothing is asked for on a stream */
+		return len; /* a stream takes no requests */
 	}
 	while (!conn->ws->is_deaf && !conn->is_dead && !conn->is_parked && !conn->is_slowed) {
 		if (!ws_is_unfinished(conn)) {
-			conn->message_ms = conn->received_ms; /* of the next one */
+			conn->message_ms = conn->received_ms; /* of the next message */
 		}
 		size_t max = message_max(conn);
 		int r = ws_read(&conn->ws->reader, &bytes, &len, max, &piece);

@@ -1,7 +1,7 @@
 /*
- * The WebSocket of another node that follows a session of this one, for all who watch it there
- * (proto/nodes.md). Down go what a tap is told (observer/tap.c) and what is for one viewer alone; up come
- * the viewers (ws_viewer.c) and their requests.
+ * The WebSocket by which another node follows a session of this one, on behalf of all its viewers
+ * (proto/nodes.md). It carries what a tap gets (observer/tap.c) and answers to single viewers down;
+ * viewers (ws_viewer.c) and their requests come up.
  */
 #include "node_internal.h"
 
@@ -16,7 +16,7 @@ static struct conn *find_viewer(struct ws_tap *tap, uint64_t number)
 	return viewer && !viewer->is_dead ? viewer : NULL;
 }
 
-/** A viewer that waits holds up those behind it: nothing more of this socket is read. */
+/** While a viewer's request waits, nothing more is read from this socket. */
 static void take_request(struct conn *conn, const struct mirror_message *message)
 {
 	struct conn *viewer = find_viewer(conn->tap, message->viewer);
@@ -25,7 +25,10 @@ static void take_request(struct conn *conn, const struct mirror_message *message
 	}
 }
 
-/** If this node may be behind by now, it says nothing: it lets go of the session in a moment. */
+/**
+ * Answers MIRROR_REACH. If the session has left this node, whose position may be outdated, it says
+ * nothing: the tap is closed in a moment.
+ */
 static void say_reached(struct conn *conn, uint64_t viewer)
 {
 	struct session *session = session_table_get(
@@ -78,7 +81,7 @@ static void tap_message(struct conn *conn, const char *text, size_t len)
 	mirror_finish(&message);
 }
 
-/** Frames for clients are none here: the close says enough. */
+/** Drops frames for clients, which this protocol does not have; the close code says enough. */
 static void tap_tell(struct conn *conn, struct frame *frame)
 {
 	frame_unref(frame);
@@ -144,8 +147,8 @@ static struct conn *find_dead(struct ws_tap *tap)
 }
 
 /**
- * Viewers that are over go when nothing is in the middle of its work. One that is not open yet, because
- * the store is asked who has the session, has none.
+ * Destroys viewers that have ended, now that none of their functions is running. A socket that is
+ * not open yet, while its node is looked up, has no `tap`.
  */
 static void tap_end_tick(struct conn *conn)
 {
@@ -173,7 +176,7 @@ size_t ws_tap_kept(const struct conn *conn)
 {
 	size_t size = 0;
 	if (!conn->tap || !conn->sock.kept) {
-		return 0; /* only what the socket does not take is kept */
+		return 0; /* observers keep nothing while the socket takes everything */
 	}
 	list_for_each(link, &conn->tap->viewers) {
 		size += observer_kept(list_entry(link, struct conn, kind_link)->ws->observer);

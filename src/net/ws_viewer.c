@@ -1,7 +1,8 @@
 /*
- * Somebody who watches a session of this node at another one: a connection without a socket of its own,
- * whose requests come, and whose answers go, by that of the other node (ws_tap.c). The table of roles, the patterns and what
- * is hidden count here once more. Its observer never loads: what all see goes to the other node once.
+ * A viewer at another node of a session of this one: a connection without a socket of its own,
+ * whose requests and answers pass through that node's connection (ws_tap.c). Roles, patterns and
+ * hiding are applied here again. Its observer never loads: events go to the other node once, for
+ * all.
  */
 #include "node_internal.h"
 
@@ -10,7 +11,7 @@
 
 #include <string.h>
 
-/* --- the socket under its observer --- */
+/* --- observer_socket_ops --- */
 
 static bool socket_is_writable(void *socket)
 {
@@ -22,7 +23,7 @@ static void socket_write(void *socket, struct frame *frame)
 {
 	struct conn *viewer = socket;
 	if (!viewer->ws->observer) {
-		return; /* `connected`, which the other node has said */
+		return; /* `connected`, which the other node has sent */
 	}
 	struct frame *answer = mirror_answer(viewer->number, frame);
 	conn_write(viewer->carrier, answer);
