@@ -1,7 +1,7 @@
 /*
- * The door for chats of the AI SDK (npm ai): the protocol of its WebSocketChatTransport at
- * /api/ai/{session}, and of its HTTP transport there and below (docs/ai-sdk.md). A chat sends all of its messages each
- * time; the log has them, so only the last one counts.
+ * Serves chats of the AI SDK (npm ai): the protocol of its WebSocketChatTransport at
+ * /api/ai/{session}, and of its HTTP transport there and below (docs/ai-sdk.md). A chat sends all
+ * of its messages each time; the log already has the others, so only the last one is used.
  */
 #include "ai_internal.h"
 
@@ -11,14 +11,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* --- where an answer begins --- */
+/* --- loading --- */
 
 static uint64_t epoch_of(const struct conn *conn)
 {
 	return session_log_epoch(session_channel(conn->session)->log);
 }
 
-/** Behind this event. */
+/** Loads the events after this one. */
 static struct load_request load_after(const struct conn *conn, uint64_t seq)
 {
 	return (struct load_request){.from = LOAD_AFTER,
@@ -29,7 +29,7 @@ static struct load_request load_after(const struct conn *conn, uint64_t seq)
 		.follow = true};
 }
 
-/** So that all of the running turn comes; of one without a prompt, as much as a page has. */
+/** Loads the whole running turn; of a turn without a prompt, the newest page. */
 static struct load_request load_turn(const struct conn *conn)
 {
 	const struct channel *channel = session_channel(conn->session);
@@ -75,7 +75,7 @@ static void handle_stored(struct conn_wait *wait, int status)
 	}
 }
 
-/** The answer waits until the prompt's turn has come. */
+/** Starts an answer, which waits for the prompt's turn. */
 static void follow_prompt(struct conn *conn, const struct ai_request *request, uint64_t after)
 {
 	struct ai_turn_config config = {
@@ -104,7 +104,7 @@ static int take_prompt(struct conn *conn, const struct ai_request *request, stru
 		return refuse(refusal, "not_queued", "the message was taken out of the queue");
 	}
 	if (had.place == PROMPT_BEGUN && had.seq && had.seq - 1 < after) {
-		after = had.seq - 1; /* else it is not committed yet, and comes */
+		after = had.seq - 1; /* else it is not committed yet, and will come */
 	}
 	follow_prompt(conn, request, after);
 	return 0;
@@ -119,7 +119,7 @@ static int answer_one(struct conn *conn, const struct ai_answer *answer, struct 
 	if (!option || !session_permission_has_option(conn->session, answer->id, option)) {
 		option = session_permission_pick(conn->session, answer->id, answer->approved);
 	}
-	if (!option) { /* it cannot be denied otherwise */
+	if (!option) { /* no option denies it */
 		return intake_cancel_permission(conn->session, answer->id);
 	}
 	struct request request = {.type = REQUEST_PERMISSION_ANSWER,
@@ -127,7 +127,7 @@ static int answer_one(struct conn *conn, const struct ai_answer *answer, struct 
 	return intake_answer(conn->session, &request, &author, refusal);
 }
 
-/** Those that somebody else has answered are told with what follows. */
+/** Answers questions. Those that others have answered already are part of the turn that follows. */
 static int take_answers(
 	struct conn *conn, const struct ai_request *request, struct refusal *refusal)
 {
@@ -171,7 +171,7 @@ static int take_answers(
 
 /* --- stop --- */
 
-/** Whoever stops an answer stops the turn; a connection that is lost stops nothing. */
+/** Stopping an answer stops the turn; losing the connection does not. */
 static void take_abort(struct conn *conn, const struct ai_request *request)
 {
 	struct ai_response *response = ai_response_find(conn, request->request_id);
@@ -313,7 +313,7 @@ const struct conn_ops ai_conn_ops = {
 
 #define STREAM_HEADER "x-vercel-ai-ui-message-stream: v1\r\n"
 
-/** The answer is a stream from here on. False: it has ended already, with words. */
+/** Begins the answer's stream. Returns false if it has been refused and ended in the stream. */
 static bool begin_stream(struct conn *conn, struct session *session)
 {
 	http_begin_sse(conn, &ai_conn_ops, STREAM_HEADER, false);
@@ -326,7 +326,7 @@ static bool begin_stream(struct conn *conn, struct session *session)
 	return true;
 }
 
-/** What makes no sense has a status; the rest is told in the stream. */
+/** Refuses an invalid body with an HTTP status; later errors are sent in the stream. */
 static bool is_good_body(struct conn *conn)
 {
 	struct ai_request request;
@@ -369,7 +369,10 @@ static void get_stream(struct conn *conn, struct session *session)
 	}
 }
 
-/** To `/stream`, or `/CHAT/stream`, behind the session's id: a chat's own id says nothing here. */
+/**
+ * Routes requests for a session, also with `/stream` or `/CHAT/stream` after its id; the chat's own
+ * id is ignored.
+ */
 void http_route_ai(struct conn *conn)
 {
 	static const char prefix[] = "/api/ai/";

@@ -1,7 +1,8 @@
 /*
- * An answer to a chat of the AI SDK: an observer of the session whose frames become chunks of one turn
- * (ai_turn.h). On a WebSocket several answers share the connection, each chunk with its request's id and a
- * number; over HTTP the answer is a stream of server-sent events, one a chunk.
+ * An answer to a chat of the AI SDK: an observer of the session whose frames become the chunks of
+ * one turn (ai_turn.h). On a WebSocket, answers share the connection, and each chunk carries its
+ * request's id and a number; over HTTP an answer is a stream of server-sent events, one for each
+ * chunk.
  */
 #include "ai_internal.h"
 
@@ -15,12 +16,12 @@ struct ai_response {
 	struct list link; /* conn.ai.responses */
 	struct conn *conn;
 	char *request_id;
-	char *prompt_id; /* NULL: it is about a turn that was running */
-	struct observer *observer; /* NULL: it has not begun */
+	char *prompt_id; /* NULL: it follows a turn that was already running */
+	struct observer *observer; /* NULL: not loading yet */
 	struct ai_turn *turn;
 	uint64_t sequence;
-	struct buffer envelope; /* of a message with a chunk, up to the chunk's number */
-	bool is_over; /* and is freed at the end of the tick */
+	struct buffer envelope; /* start of a message with a chunk, up to the chunk's number */
+	bool is_over; /* it is freed at the end of the tick */
 };
 
 /* --- sending --- */
@@ -42,7 +43,7 @@ static void put_messages(struct conn *conn, struct buffer *out)
 	buffer_finish(out);
 }
 
-/** A frame of a request: start, end, no-active, or (with words) error. */
+/** Sends a message of the type start, end, no-active or (with `words`) error. */
 static void put_word(struct conn *conn, const char *type, const char *request_id, const char *words)
 {
 	struct buffer text = {0};
@@ -68,7 +69,7 @@ static void put_text(struct conn *conn, const struct buffer *text)
 	frame_unref(frame);
 }
 
-/** The last that a stream says. */
+/** Ends a stream, after an error if `error` is set. */
 static void end_stream(struct conn *conn, const char *error)
 {
 	struct buffer text = {0};
@@ -82,7 +83,7 @@ static void end_stream(struct conn *conn, const char *error)
 	buffer_finish(&text);
 }
 
-/** Chunks as events of a stream. */
+/** Encodes chunks as server-sent events. */
 static struct frame *stream_of(const struct buffer *chunks)
 {
 	struct buffer text = {0};
@@ -98,10 +99,10 @@ static struct frame *stream_of(const struct buffer *chunks)
 	return frame;
 }
 
-/** More bytes than a number has. */
+/** More digits than a number has. */
 #define NUMBER_MAX 24
 
-/** Writes a number, and where it begins: at the end of `text`. */
+/** Writes a number at the end of `text`. Returns where it begins. */
 static const char *write_number(uint64_t number, char text[NUMBER_MAX])
 {
 	char *at = text + NUMBER_MAX;
@@ -112,7 +113,10 @@ static const char *write_number(uint64_t number, char text[NUMBER_MAX])
 	return at;
 }
 
-/** A chunk in a message: what is in front of it is the request's, and so this is made for each chat. */
+/**
+ * Appends a WebSocket message with a chunk. Its envelope is the request's own, so messages are not
+ * shared by chats.
+ */
 static void append_chunk(
 	struct ai_response *response, struct buffer *out, const char *chunk, size_t len)
 {
@@ -132,7 +136,7 @@ static void append_chunk(
 	out->len = (size_t)(to - out->data);
 }
 
-/** Each chunk in a message of its own, with the request's id and a number. */
+/** Sends each chunk in a message with the request's id and a number. */
 static void put_chunk_messages(struct ai_response *response, const struct buffer *chunks)
 {
 	struct buffer out = {0};
@@ -161,7 +165,7 @@ static void put_shared(struct ai_response *response, struct shared_frame *shared
 	sse_write(conn, shared->stream);
 }
 
-/** Chunks that are of use to nobody else. */
+/** Sends chunks that no other chat can use. */
 static void put_chunks(struct ai_response *response, const struct buffer *chunks)
 {
 	struct conn *conn = response->conn;
@@ -177,9 +181,9 @@ static void put_chunks(struct ai_response *response, const struct buffer *chunks
 	}
 }
 
-/* --- ends --- */
+/* --- end --- */
 
-/** `error` NULL: all is said. */
+/** Ends the answer; `error` NULL: it is complete. */
 static void end(struct ai_response *response, const char *error)
 {
 	struct conn *conn = response->conn;
@@ -210,7 +214,7 @@ static void destroy(struct ai_response *response)
 	free(response);
 }
 
-/* --- the socket under its observer --- */
+/* --- observer_socket_ops --- */
 
 static const struct observer_socket_ops socket_ops;
 
@@ -227,7 +231,7 @@ static bool is_state(const struct frame *frame)
 	       memcmp(frame_text(frame), begin, sizeof(begin) - 1) == 0;
 }
 
-/** Its prompt has been taken out of the queue, by somebody. */
+/** Whether its prompt was removed from the queue. */
 static bool is_removed(struct ai_response *response)
 {
 	struct prompt_view view;
@@ -306,7 +310,7 @@ static const struct observer_socket_ops socket_ops = {
 	.close = close_socket,
 };
 
-/* --- what the door does with them --- */
+/* --- for ai.c --- */
 
 struct ai_response *ai_response_create(
 	struct conn *conn, const char *request_id, const struct ai_turn_config *config)
@@ -372,7 +376,7 @@ uint64_t ai_response_turn(const struct ai_response *response)
 
 void ai_response_stop(struct ai_response *response)
 {
-	response->is_over = true; /* nobody wants to hear more */
+	response->is_over = true; /* nothing more is sent */
 	conn_at_end_of_tick(response->conn);
 }
 
@@ -442,7 +446,10 @@ void ai_destroy(struct conn *conn)
 	}
 }
 
-/** What the server says to all sockets is told a chat as far as it can hear it. */
+/**
+ * Handles a frame that the server sends to all sockets: a chat over HTTP gets its message as an
+ * error.
+ */
 void ai_tell(struct conn *conn, struct frame *frame)
 {
 	struct json_spans spans = {0};

@@ -1,7 +1,7 @@
 /*
- * The door for editors: ACP v1 over a WebSocket at /acp (docs/editors.md), one message a text frame, of which
- * the first is `initialize`. The server is the agent that the editor sees; sessions, their events and questions are the
- * server's own, and whoever else watches them sees the same.
+ * Serves editors: ACP v1 over a WebSocket at /acp (docs/editors.md), one message in each text
+ * frame, `initialize` first. To the editor the server is the agent; sessions, events and questions
+ * are the server's, shared with everyone else who watches them.
  */
 #include "editor_internal.h"
 
@@ -16,13 +16,16 @@
 
 /* --- sending --- */
 
-/** What is not taken may become so much; then the editor is cut off, and resumes. */
+/**
+ * Whether too much is kept for an editor that does not read; then it is disconnected, and resumes
+ * later.
+ */
 static bool is_too_slow(const struct conn *conn)
 {
 	return conn->sock.kept > conn->server->limits->outbox_size;
 }
 
-/** Messages, each with a newline behind it, as they are on the wire. */
+/** Encodes messages, each terminated by a newline, as WebSocket frames. */
 static struct frame *make_wire(const struct buffer *out)
 {
 	struct buffer wire = {0};
@@ -136,7 +139,7 @@ static void put_time(struct buffer *out, int64_t ms)
 	}
 }
 
-/** Where its agent works; of a session without one, nowhere in particular. */
+/** The directory of a session's agent; / for a session without an agent. */
 static const char *cwd_of(const struct conn *conn, const struct session_object *object)
 {
 	const struct agent_entry *entry =
@@ -231,7 +234,9 @@ static void handle_looked(void *arg, const struct agent_dirs_found *found)
 	conn_unpark(conn);
 }
 
-/** Directories are the operator's to name: an editor may only ask for what the agent has anyway. */
+/**
+ * Only the operator names directories: an editor can only ask for those that the agent has anyway.
+ */
 static int check_additional(
 	const struct agent_entry *entry, const json_t *additional, struct refusal *refusal)
 {
@@ -249,7 +254,10 @@ static int check_additional(
 	return 0;
 }
 
-/** An editor's directory is often one of another machine: then the session has the agent's own. */
+/**
+ * Creates a session. The editor's directory often is one of another machine: then the agent's own
+ * is used.
+ */
 static int take_new(struct conn *conn, const struct editor_request *request, const char *text,
 	size_t len, struct refusal *refusal)
 {
@@ -291,9 +299,9 @@ static int take_new(struct conn *conn, const struct editor_request *request, con
 	return 0;
 }
 
-/* --- sessions that there are --- */
+/* --- existing sessions --- */
 
-/** Those that a token is not for are not there. */
+/** Finds a session; those that the token may not see do not exist. */
 static struct session *find_session(struct conn *conn, const char *id, struct refusal *refusal)
 {
 	struct session_table *sessions = conn->server->sessions;
@@ -357,7 +365,7 @@ static int take_delete(
 	return 0;
 }
 
-/* --- sessions that are open --- */
+/* --- open sessions --- */
 
 static int take_controlled(struct conn *conn, struct editor_session *at,
 	struct editor_request *request, const char *text, size_t len, struct refusal *refusal)
@@ -502,7 +510,7 @@ static void editor_closed(struct conn *conn)
 	conn->editor = NULL;
 }
 
-/** What the server says to all sockets is no message of ACP: the close that follows says it. */
+/** Drops frames that the server sends to all sockets, which ACP does not have; a close follows. */
 static void editor_tell(struct conn *conn, struct frame *frame)
 {
 	frame_unref(frame);

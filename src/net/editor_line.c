@@ -1,7 +1,7 @@
 /*
- * Sessions of other nodes that an editor has open (proto/nodes.md): for each of them a line, a WebSocket to the door for
- * editors of the session's node. What the editor says of the session goes there as it came, and what that node says comes
- * back the same way. Who opens a session whose node has just died waits until another one has it.
+ * Sessions of other nodes that an editor has open (proto/nodes.md): each has a line, a WebSocket to
+ * the session's node, which serves editors there. Messages about the session pass unchanged both
+ * ways. An editor that opens a session whose node has just died waits until another node has it.
  */
 #include "editor_internal.h"
 
@@ -14,21 +14,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* So often it is looked for the node of a session that cannot be reached. */
+/* How often the node of a session is looked up again while it cannot be reached (ms). */
 #define AGAIN_MS 200
-/* And so much longer than a lease: its next node has it by then. */
+/* How long after the end of a lease a new node has the session, at the latest (ms). */
 #define GRACE_MS 2000
 
 struct editor_line {
 	struct list link; /* editor_door.lines */
 	struct conn *conn;
-	char *id; /* of the session */
+	char *id; /* session id */
 	char *address;
-	struct node_socket *socket; /* NULL: it is over, and so is the line in a moment */
+	struct node_socket *socket; /* NULL: it has ended, and the line is about to be destroyed */
 	bool is_open;
-	bool is_greeted; /* what comes first is the answer to our `initialize` */
-	bool is_choked; /* nothing is read from the editor until the other node takes more */
-	struct buffer farewell; /* with this answer the editor has left the session */
+	bool is_greeted; /* the answer to our `initialize` has been received */
+	bool is_choked; /* reading from the editor stops until the other node takes more */
+	struct buffer farewell; /* the answer that ends the line */
 };
 
 static struct editor_line *find_line(const struct conn *conn, const char *id)
@@ -56,11 +56,11 @@ static void destroy(struct editor_line *line)
 	free(line);
 }
 
-/* --- where the session is --- */
+/* --- lookup of the node --- */
 
 static void seek(struct conn *conn);
 
-/** The message that has waited is taken again. */
+/** Ends the lookup: the parked message is handled again; `code` is its refusal, if not NULL. */
 static void settle(struct conn *conn, const char *code)
 {
 	conn->editor->is_placed = true;
@@ -72,13 +72,13 @@ static void handle_again(uv_timer_t *timer)
 {
 	struct conn *conn = timer->data;
 	if (conn->is_closing) {
-		settle(conn, NULL); /* nobody wants to know */
+		settle(conn, NULL); /* the result no longer matters */
 	} else {
 		seek(conn);
 	}
 }
 
-/** Its node cannot be reached, or it changes hands just now. */
+/** Looks the node up again later: it cannot be reached, or the session is changing hands. */
 static void try_again(struct conn *conn)
 {
 	struct editor_door *door = conn->editor;
@@ -91,7 +91,7 @@ static void try_again(struct conn *conn)
 	uv_timer_start(door->again, handle_again, AGAIN_MS, 0);
 }
 
-/* --- what comes --- */
+/* --- from the node --- */
 
 static bool is_farewell(const struct editor_line *line, const char *text, size_t len)
 {
@@ -156,7 +156,7 @@ static void handle_writable(void *owner)
 	}
 }
 
-/** The editor comes back, and resumes at whichever node has the session then. */
+/** The editor reconnects, and resumes at the node that has the session then. */
 static void handle_closed(void *owner, unsigned code, const char *reason)
 {
 	struct editor_line *line = owner;
@@ -187,7 +187,7 @@ static const struct node_socket_ops socket_ops = {
 	.closed = handle_closed,
 };
 
-/* --- making one --- */
+/* --- creation --- */
 
 static struct node_socket *open_socket(struct editor_line *line)
 {
@@ -266,7 +266,7 @@ static int begin_seeking(
 	return 1;
 }
 
-/* --- what goes there --- */
+/* --- from the editor --- */
 
 static void send_up(struct editor_line *line, const char *text, size_t len)
 {
@@ -305,7 +305,7 @@ int editor_pass_on(struct conn *conn, const struct editor_request *request, cons
 		return refuse_place(unplaced, refusal);
 	}
 	if (opens && conn_sees(conn, id) && conn_may_be_elsewhere(conn, id, strlen(id))) {
-		if (conn->kind.is_node) { /* it does not go round */
+		if (conn->kind.is_node) { /* do not forward in circles */
 			conn_close(conn, WS_CLOSE_GOING_AWAY, "owner gone");
 			return 1;
 		}

@@ -1,4 +1,6 @@
-/* What an editor asks of a session's agent: prompts, the cancel, settings; and its answers to questions. */
+/*
+ * An editor's requests to a session's agent: prompts, cancels, settings and answers to questions.
+ */
 #include "editor_internal.h"
 
 #include "http_internal.h"
@@ -12,7 +14,7 @@
 
 /* --- prompts --- */
 
-/** `wait->text` is the session's id, a blank, and what is waited for. */
+/** Splits `wait->text`: a session id, a blank, and the id of the prompt or question. */
 static struct editor_session *find_waiting(const struct conn_wait *wait, const char **ret_rest)
 {
 	char id[129];
@@ -87,7 +89,7 @@ int editor_prompt(struct conn *conn, struct editor_session *at, struct editor_re
 	return 0;
 }
 
-/* --- ends --- */
+/* --- cancelling --- */
 
 static void remove_queued(struct session *session, const char *prompt_id)
 {
@@ -110,7 +112,7 @@ void editor_cancel(struct conn *conn, struct editor_session *at)
 	const struct editor_view *view = editor_view_of(at);
 	bool has_any = editor_view_count_prompts(view) > 0;
 	editor_view_each_waiting(view, remove_waiting, session);
-	/* Whoever has nothing of its own at work stops what it sees. */
+	/* An editor without a prompt of its own stops the running turn. */
 	if (editor_view_is_at_work(view) || !has_any) {
 		agent_host_cancel(conn->server->agents, session);
 	}
@@ -206,7 +208,10 @@ static void handle_answer_stored(struct conn_wait *wait, int status)
 	}
 }
 
-/** An editor that does not choose leaves the question to others. */
+/**
+ * Handles an answer to a permission request. Without a valid choice the question stays open for
+ * others.
+ */
 static void take_permission(
 	struct conn *conn, struct editor_session *at, const char *request_id, const json_t *result)
 {
@@ -230,6 +235,7 @@ static void take_permission(
 	}
 }
 
+/** Handles an answer to an elicitation. An invalid one leaves the question open for others. */
 static void take_elicited(
 	struct conn *conn, struct editor_session *at, const char *request_id, const json_t *result)
 {
@@ -247,8 +253,7 @@ static void take_elicited(
 	if (conn_take_elicited(conn, editor_session_of(at), &answer, &refusal) == 0) {
 		wait_for(conn, at, request_id, handle_answer_stored);
 	} else if (strcmp(refusal.code, "storage_failed") == 0) {
-		struct buffer out = {
-			0}; /* what the form does not take leaves the question to others */
+		struct buffer out = {0};
 		editor_view_ask_again(editor_view_of(at), request_id, &out);
 		editor_send(conn, &out);
 	}

@@ -1,4 +1,6 @@
-/* A session that an editor has open: an observer whose frames become messages of ACP (editor_view.h). */
+/*
+ * A session that an editor has open: an observer whose frames become ACP messages (editor_view.h).
+ */
 #include "editor_internal.h"
 
 #include <stdlib.h>
@@ -8,11 +10,11 @@ struct editor_session {
 	struct list link; /* editor_door.sessions */
 	struct conn *conn;
 	char id[129];
-	struct session *session; /* NULL: it is gone */
+	struct session *session; /* NULL: the session is gone */
 	struct observer *observer;
 	struct editor_view *view;
-	uint64_t load_from; /* while it loads: the first event of that */
-	bool is_over; /* and is freed at the end of the tick */
+	uint64_t load_from; /* the first event of the running load */
+	bool is_over; /* it is freed at the end of the tick */
 };
 
 struct session *editor_session_of(const struct editor_session *at)
@@ -132,7 +134,7 @@ size_t editor_kept(const struct conn *conn)
 	return size;
 }
 
-/* --- the socket under its observer --- */
+/* --- observer_socket_ops --- */
 
 static const struct observer_socket_ops socket_ops;
 
@@ -149,7 +151,10 @@ static bool is_state(const struct frame *frame)
 	       memcmp(frame_text(frame), begin, sizeof(begin) - 1) == 0;
 }
 
-/** Editors that only look on make the same of a frame. False: this one makes something of its own. */
+/**
+ * Sends the messages of a frame, shared with other editors in the same place. Returns false if this
+ * editor needs its own, because it is loading or waits for an answer.
+ */
 static bool take_shared(struct editor_session *at, struct frame *frame)
 {
 	struct shared_frames *frames = &at->conn->server->shared;
@@ -204,7 +209,10 @@ static void want_writable(void *socket)
 	}
 }
 
-/** A session that has moved, or an editor that does not read, ends the connection: the editor comes back and resumes. */
+/**
+ * If the session has moved, or the editor does not read, closes the connection: the editor
+ * reconnects and resumes.
+ */
 static void close_socket(void *socket, unsigned code, const char *reason)
 {
 	struct editor_session *at = socket;
@@ -246,7 +254,7 @@ void editor_load_from(struct editor_session *at, uint64_t seq)
 	uint64_t first = session_log_first_seq(session_channel(at->session)->log);
 	uint64_t from = seq > first ? seq : first;
 	if (!editor_view_is_live(at->view) && at->load_from <= from) {
-		return; /* that comes */
+		return; /* already being loaded */
 	}
 	editor_view_load_again(at->view);
 	load(at, from - 1);
@@ -268,8 +276,9 @@ static struct observer *make_observer(struct editor_session *at)
 }
 
 /**
- * Where it begins: a load at the beginning; a resume behind what the editor has, or behind all there is. The position of another
- * epoch, or of a session that was made again, is of no use: all is told, as if it had none.
+ * Sets where the view begins: a load at the first event; a resume after the editor's position, or
+ * at the end if it has none. If the position does not fit the log, everything is sent, as for a
+ * load.
  */
 static void place(const struct editor_request *request, const struct channel *channel,
 	struct editor_view_config *config)
@@ -293,7 +302,7 @@ static void place(const struct editor_request *request, const struct channel *ch
 	}
 }
 
-/** Questions that are open are in the running turn, so all of that is looked at. */
+/** The first event to load: the running turn is included, as it contains the open questions. */
 static uint64_t load_start(const struct channel *channel, uint64_t told)
 {
 	uint64_t first = session_log_first_seq(channel->log);

@@ -15,20 +15,20 @@ struct node_link {
 	struct list link; /* server.links */
 	struct list over_link; /* server.links_over; self otherwise */
 	struct server *server;
-	const struct node_link_ops *ops; /* NULL: nobody wants it any more */
+	const struct node_link_ops *ops; /* NULL: its owner has left */
 	void *owner;
 	char *host;
 	char *port;
-	uv_getaddrinfo_t *lookup; /* NULL: none is under way */
+	uv_getaddrinfo_t *lookup; /* NULL: not running */
 	struct addrinfo *addresses;
-	const struct addrinfo *next; /* that is tried */
-	uv_poll_t *poll; /* NULL: it is not connecting */
-	int fd; /* that is; -1: none */
-	struct sock sock; /* once it is connected */
+	const struct addrinfo *next; /* the address to try next */
+	uv_poll_t *poll; /* NULL: not connecting */
+	int fd; /* the connecting socket; -1: none */
+	struct sock sock; /* valid once connected */
 	bool is_connected;
-	int64_t deadline_ms; /* for being connected; on the loop's clock */
-	int64_t stuck_ms; /* since when nothing is taken that was sent; 0: it is */
-	const char *why; /* it is over */
+	int64_t deadline_ms; /* limit for connecting, on the loop's clock */
+	int64_t stuck_ms; /* start of the current stall, on the same clock; 0: none */
+	const char *why; /* why it has ended, or the last error */
 };
 
 static int64_t now_ms(const struct server *server)
@@ -93,7 +93,9 @@ static void handle_poll_closed(uv_handle_t *handle)
 	free(handle);
 }
 
-/** Gives up the socket that is connecting, if there is one; its number, which is not closed. */
+/**
+ * Stops connecting. Returns the descriptor, which the caller closes or uses; -1 if there is none.
+ */
 static int stop_polling(struct node_link *link)
 {
 	int fd = link->fd;
@@ -129,7 +131,7 @@ static void handle_connected(uv_poll_t *poll, int status, int events)
 	}
 }
 
-/** What goes to a node goes at once, and that a machine has died is found out. */
+/** Sends without delay, and detects a dead machine. */
 static void set_options(int fd)
 {
 	static const struct {
@@ -144,7 +146,7 @@ static void set_options(int fd)
 	}
 }
 
-/** A socket to this address that is connecting, or a negative errno. */
+/** Starts connecting to an address. Returns 0 or a negative errno. */
 static int begin_connecting(struct node_link *link, const struct addrinfo *at)
 {
 	int fd = socket(at->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
@@ -170,7 +172,7 @@ static int begin_connecting(struct node_link *link, const struct addrinfo *at)
 	return 0;
 }
 
-/** A name may have several addresses. */
+/** Tries the name's next addresses, and ends the link if none is left. */
 static void connect_next(struct node_link *link)
 {
 	while (link->next) {
@@ -199,7 +201,7 @@ static void handle_found(uv_getaddrinfo_t *lookup, int status, struct addrinfo *
 	connect_next(link);
 }
 
-/** An address is at hand; a name is looked up on the thread pool. */
+/** Resolves the host: an address at once, a name on the thread pool. */
 static void find(struct node_link *link)
 {
 	struct addrinfo hints = {
@@ -230,7 +232,7 @@ static void split(struct node_link *link, const char *address)
 	link->port = xstrdup(colon ? colon + 1 : "0");
 }
 
-/* --- for its owner --- */
+/* --- for the owner --- */
 
 struct node_link *node_link_open(
 	struct server *server, const char *address, const struct node_link_ops *ops, void *owner)
@@ -293,7 +295,7 @@ static void destroy(struct node_link *link)
 	list_remove(&link->link);
 	link->server->link_count--;
 	if (link->lookup) {
-		link->lookup->data = NULL; /* it comes back by itself */
+		link->lookup->data = NULL; /* handle_found() frees it */
 	}
 	if (link->addresses) {
 		freeaddrinfo(link->addresses);
@@ -303,19 +305,19 @@ static void destroy(struct node_link *link)
 	free(link);
 }
 
-/** Whether the other machine has not answered for too long, whatever its programs do. */
+/** Whether the peer's machine has acknowledged nothing for too long, whatever its programs do. */
 static bool is_lost(struct node_link *link)
 {
 	int64_t now = now_ms(link->server);
 	int64_t silent_ms = peer_silent_ms(sock_fd(&link->sock));
 	if (silent_ms < 0) {
-		link->stuck_ms = 0; /* it has taken everything */
+		link->stuck_ms = 0; /* everything is acknowledged */
 		return false;
 	}
 	link->stuck_ms = link->stuck_ms ? link->stuck_ms : now;
 	int64_t stuck = now - link->stuck_ms;
 	if (silent_ms < stuck) {
-		link->stuck_ms = now; /* it goes on taking something */
+		link->stuck_ms = now; /* there was an acknowledgement meanwhile */
 		return false;
 	}
 	return stuck > 2 * link->server->limits->node_silence_ms;

@@ -1,8 +1,9 @@
 /*
- * A session of another node, as it is watched here (proto/nodes.md): one WebSocket to its owner, a log
- * that has what came by it, and a channel, at which whoever watches here is an observer as any other. Events are rendered,
- * hidden and paged here, and older ones come from the store. What is for the owner goes up with the number of who asks.
- * If the socket ends, all who watch are sent to reconnect, and go on by their positions.
+ * A mirror: a session of another node that is watched here (proto/nodes.md). It has one WebSocket
+ * to the owner, a log of what came by it, and a channel whose observers are the local viewers.
+ * Events are rendered, filtered and paged here; older ones come from the store. Requests for the
+ * owner go up with their viewer's number. If the WebSocket ends, all viewers are closed; they
+ * reconnect and resume from their positions.
  */
 #include "mirror_internal.h"
 
@@ -21,7 +22,7 @@ void mirror_at_end_of_tick(struct mirror *mirror)
 	}
 }
 
-/* --- what goes up --- */
+/* --- to the owner --- */
 
 static void send_up(struct mirror *mirror, struct buffer *message)
 {
@@ -67,7 +68,7 @@ static void pass_on(struct conn *conn, const char *text, size_t len)
 	}
 }
 
-/** Somebody here wants HTML of the open event, or nobody does any more. */
+/** Asks the owner for HTML of the open event, or tells it that no viewer wants that any more. */
 static void ask_for_previews(struct mirror *mirror, bool wanted)
 {
 	struct buffer message = {0};
@@ -81,7 +82,7 @@ static void handle_joined(void *arg)
 	ask_for_previews(arg, true);
 }
 
-/* --- who watches --- */
+/* --- viewers --- */
 
 void mirror_begin(struct mirror *mirror, struct conn *conn)
 {
@@ -142,7 +143,7 @@ void node_mirror_leave(struct conn *conn, bool is_known)
 	}
 }
 
-/** A request that is answered here; false: the owner is asked. */
+/** Answers a request here if possible; returns false if it is for the owner. */
 static bool answer_here(struct conn *conn, struct request *request)
 {
 	const struct channel *channel = &conn->mirror->channel;
@@ -214,7 +215,7 @@ static struct conn *find_viewer(struct mirror *mirror, uint64_t number)
 	return conn && conn->ws && conn->ws->observer ? conn : NULL;
 }
 
-/* --- its end --- */
+/* --- end --- */
 
 void mirror_end(struct mirror *mirror, unsigned code, const char *reason)
 {
@@ -246,7 +247,7 @@ void mirror_end(struct mirror *mirror, unsigned code, const char *reason)
 	}
 }
 
-/** What the owner says makes no sense. */
+/** Ends the mirror because the owner's messages are invalid. */
 static void give_up(struct mirror *mirror, const char *why)
 {
 	struct node_socket *socket = mirror->socket;
@@ -275,7 +276,7 @@ void mirror_destroy(struct mirror *mirror)
 	free(mirror);
 }
 
-/* --- what comes --- */
+/* --- from the owner --- */
 
 static void set_text(char **at, const char *text, size_t len)
 {
@@ -288,7 +289,9 @@ static void set_string(char **at, const char *text)
 	set_text(at, text, text ? strlen(text) : 0);
 }
 
-/** The session as it is now; what of it only `state` says is as it was. */
+/**
+ * Takes the session's current state; usage and queue, which only `state` has, stay as they were.
+ */
 static void take_about(struct mirror *mirror, const struct connected_frame *about)
 {
 	struct channel *channel = &mirror->channel;
@@ -306,7 +309,7 @@ static void take_about(struct mirror *mirror, const struct connected_frame *abou
 	session_log_mirror_prune(mirror->log, about->first_seq);
 }
 
-/** With what `state` says. */
+/** Takes the session's current state with usage and queue. */
 static void take_state(struct mirror *mirror, const struct mirror_message *message)
 {
 	const struct mirror_part *usage = &message->parts[0];
@@ -323,7 +326,7 @@ void mirror_ask_reach(struct mirror *mirror)
 	send_up(mirror, &message);
 }
 
-/** Those who have waited for what is here now. */
+/** Begins viewers whose event, `reached_seq`, is here now. */
 static void begin_reached(struct mirror *mirror)
 {
 	uint64_t begun = mirror->begun;
@@ -360,7 +363,7 @@ static void get_labels(const struct session_log *log, struct session_labels *ret
 	*ret = mirror->labels;
 }
 
-/** From here on it can be watched, by those who have waited. */
+/** Creates the log and the channel: from here on viewers can watch. */
 static void take_welcome(struct mirror *mirror, const struct mirror_message *message)
 {
 	struct channel *channel = &mirror->channel;
@@ -382,14 +385,14 @@ static void take_welcome(struct mirror *mirror, const struct mirror_message *mes
 	buffer_append(&channel->open_text, message->parts[2].text, message->parts[2].len);
 	buffer_append(&channel->open_html, message->parts[3].text, message->parts[3].len);
 	take_state(mirror, message);
-	mirror->reached = 1; /* the first one came before the owner was asked */
+	mirror->reached = 1; /* the first viewer came before the owner was asked */
 	begin_reached(mirror);
 	if (mirror->viewer_count > 1) {
 		mirror_ask_reach(mirror);
 	}
 }
 
-/** False: they are not those that are due. */
+/** Returns false if the events do not follow on those that are here. */
 static bool take_events(struct mirror *mirror, struct mirror_message *message)
 {
 	struct event *event;
@@ -408,7 +411,7 @@ static bool take_events(struct mirror *mirror, struct mirror_message *message)
 	return r == 0;
 }
 
-/** A text with a hole in it is worth nothing: what does not go on is left out. */
+/** Text with a gap is useless: drops a delta that does not continue the text so far. */
 static void take_delta(struct mirror *mirror, const struct mirror_message *message)
 {
 	struct channel *channel = &mirror->channel;
@@ -446,7 +449,7 @@ static void take_dismiss(struct mirror *mirror, const struct mirror_message *mes
 	}
 }
 
-/** False: that is not for the owner to say, or not now. */
+/** Returns false if an owner does not send such a message, or not now. */
 static bool take(struct mirror *mirror, struct mirror_message *message)
 {
 	struct channel *channel = &mirror->channel;
@@ -507,7 +510,7 @@ static void handle_message(void *owner, const char *text, size_t len)
 
 static void handle_opened(void *owner)
 {
-	/* The owner speaks first. */
+	/* The owner sends the first message. */
 }
 
 static void handle_writable(void *owner)

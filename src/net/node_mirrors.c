@@ -1,4 +1,7 @@
-/* The mirrors of sessions of other nodes (node_mirror.c): who gets which, and their ends. */
+/*
+ * All mirrors of this node (node_mirror.c): creates, finds and destroys them, and lets requests
+ * wait for one.
+ */
 #include "mirror_internal.h"
 
 #include "holdfast/mirror.h"
@@ -7,9 +10,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* --- making one --- */
+/* --- creation --- */
 
-/** The one of a session that goes to this node; those that go to another, which has it no more, are over. */
+/**
+ * Finds the mirror of a session at this owner's address. Ends mirrors that go to another address,
+ * whose node no longer has the session.
+ */
 static struct mirror *find(struct server *server, const char *id, const char *address)
 {
 	list_for_each_safe(link, tmp, &server->mirrors) {
@@ -61,11 +67,14 @@ static struct mirror *create(struct server *server, const char *id, const char *
 	return mirror;
 }
 
-/** NULL: there are too many connections to other nodes. */
+/**
+ * Makes the connection a viewer of the session's mirror. Returns NULL if there are too many
+ * connections to other nodes.
+ */
 static struct mirror *add(struct conn *conn, const char *address)
 {
 	struct mirror *mirror = find(conn->server, conn->session_id, address);
-	node_mirror_leave(conn, false); /* of a request before, on the same connection */
+	node_mirror_leave(conn, false); /* of an earlier request on the same connection */
 	mirror = mirror ? mirror : create(conn->server, conn->session_id, address);
 	if (!mirror->socket) {
 		return NULL;
@@ -88,7 +97,7 @@ void node_mirror_join(struct conn *conn, const char *address)
 	}
 }
 
-/* --- requests --- */
+/* --- HTTP requests --- */
 
 void node_mirror_ask(struct conn *conn, const char *address)
 {
@@ -126,7 +135,7 @@ void mirror_lose_request(struct conn *conn, bool is_gone)
 	http_go_on(conn);
 }
 
-/* --- their lives --- */
+/* --- all mirrors --- */
 
 void node_mirrors_sweep(struct server *server)
 {

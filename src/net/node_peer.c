@@ -1,6 +1,6 @@
 /*
- * Who asks, between nodes: what is said to the one that has the session, and what is believed of the one
- * that passes a request on. On a listener for nodes nothing else lets anybody in.
+ * The identity that a node states for the sender of a request that it passes on, and its check by
+ * the node that has the session. It is the only authentication on listeners for nodes.
  */
 #include "node_internal.h"
 
@@ -11,7 +11,7 @@
 
 _Static_assert(NODE_IDENTITY_KEY == NODE_KEY_SIZE, "the store's key is the one that signs");
 
-/* What the identity of a token frame is for, in place of a method. */
+/* Signed in place of a method in the identity of a token frame. */
 #define TOKEN_METHOD "TOKEN"
 
 void node_warn(struct server *server, const char *address, const char *why)
@@ -29,7 +29,7 @@ void node_append_identity(
 		method ? method : TOKEN_METHOD, target, clock_now_ms(server->clock));
 }
 
-/** NULL: conn->grant is what the other node says; or why not. */
+/** Checks an identity and sets conn->grant from it. Returns NULL, or why it is rejected. */
 static const char *take(struct conn *conn, const char *text, size_t len, const char *method,
 	const char *target, struct node_identity *ret)
 {
@@ -59,7 +59,7 @@ static const char *read_identity(struct conn *conn)
 		http_method_name(conn->http->method), target, &identity);
 	free(target);
 	if (!why) {
-		conn->client = identity.client; /* which is a household already */
+		conn->client = identity.client; /* already made by address_household() */
 		conn->is_https = identity.is_https;
 	}
 	return why;

@@ -1,4 +1,4 @@
-/* Where the session of a request is: here, at another node, or nowhere. */
+/* Finds out where the session of a request is: here, at another node, or nowhere. */
 #include "node_internal.h"
 
 #include <stdlib.h>
@@ -54,7 +54,7 @@ static struct conn *conn_of(struct place_wait *wait)
 
 #define CANNOT_ASK "the database does not say where the session is; try again in a moment"
 
-/** Whether the request is served from what is known here of sessions of other nodes (node_mirror.c). */
+/** Whether the request can be served from a mirror (node_mirror.c). */
 static bool watches(const struct conn *conn)
 {
 	static const char prefix[] = "/api/sessions/";
@@ -63,7 +63,7 @@ static bool watches(const struct conn *conn)
 	const char *rest = strncmp(path, prefix, sizeof(prefix) - 1) == 0
 				   ? strchr(path + sizeof(prefix) - 1, '/')
 				   : NULL;
-	if (strncmp(path, "/ds/", 4) == 0) { /* a page is passed on: nothing follows */
+	if (strncmp(path, "/ds/", 4) == 0) { /* a page without `live` is forwarded */
 		return conn->http->method == HTTP_GET && head->query.len &&
 		       memmem(head->text + head->query.at, head->query.len, "live=", 5);
 	}
@@ -82,7 +82,7 @@ static void handle_place(
 	if (status < 0) {
 		http_refuse(conn, "storage_failed", CANNOT_ASK);
 	} else if (place == PLACE_ELSEWHERE && conn->kind.is_node) {
-		/* The node that asks was told otherwise a moment ago: it does not go round. */
+		/* The asking node has outdated information: do not forward in circles. */
 		http_refuse_with(
 			conn, STATUS_MISDIRECTED, "", "owner_unreachable", OWNER_UNREACHABLE);
 	} else if (place == PLACE_ELSEWHERE && watches(conn)) {
@@ -171,7 +171,7 @@ static void handle_place_of_socket(
 	conn->is_parked = false;
 	conn->ws->is_nowhere = status == 0 && place == PLACE_NOWHERE;
 	if (conn->is_closing) {
-		/* Nobody wants to know. */
+		/* The result no longer matters. */
 	} else if (status < 0) {
 		conn_send_error(conn, "storage_failed", CANNOT_ASK);
 		conn_close(conn, 1011, "storage_failed");

@@ -9,26 +9,26 @@
 #include <string.h>
 #include <sys/random.h>
 
-/* A message of another node has at most so many bytes, and the head of its answer. */
+/* Most bytes of a message of another node, and of the head of its answer. */
 #define MESSAGE_MAX     ((size_t)256 * 1024 * 1024)
 #define ANSWER_HEAD_MAX ((size_t)16 * 1024)
 
 struct node_socket {
 	struct server *server;
-	struct node_link *link; /* NULL: it is over */
+	struct node_link *link; /* NULL: it has ended */
 	const struct node_socket_ops *ops;
 	void *owner;
 	char *address;
-	struct buffer request; /* until it is sent */
-	bool is_open; /* the other node has taken it */
+	struct buffer request; /* not sent yet */
+	bool is_open; /* the handshake is done */
 	bool is_paused;
-	bool is_busy; /* in the middle of what has come: it is freed behind that */
-	struct buffer head; /* of the answer, until it is whole */
+	bool is_busy; /* handling input: it is freed only after that */
+	struct buffer head; /* the incomplete head of the answer */
 	struct ws_reader reader;
-	struct buffer message; /* that is not whole yet */
+	struct buffer message; /* an incomplete message */
 	struct buffer control;
-	bool is_pinged; /* and not heard since */
-	int64_t heard_ms; /* when the other node was heard last, on the loop's clock; 0: it is not connected */
+	bool is_pinged; /* a ping was sent, and nothing received since */
+	int64_t heard_ms; /* when the other node last sent anything; 0: not connected */
 };
 
 static int64_t now_ms(const struct node_socket *s)
@@ -39,7 +39,7 @@ static int64_t now_ms(const struct node_socket *s)
 static void read_random(void *bytes, size_t len)
 {
 	if (getrandom(bytes, len, 0) != (ssize_t)len) {
-		memset(bytes, 0x55, len); /* between nodes there is no proxy that a mask protects */
+		memset(bytes, 0x55, len); /* masks protect proxies; there are none here */
 	}
 }
 
@@ -53,7 +53,7 @@ static void send_frame(struct node_socket *s, enum ws_opcode opcode, const char 
 	buffer_finish(&out);
 }
 
-/* --- its end --- */
+/* --- end --- */
 
 static void free_socket(struct node_socket *s)
 {
@@ -65,7 +65,7 @@ static void free_socket(struct node_socket *s)
 	free(s);
 }
 
-/** Nothing more goes to the other node, or comes from it. */
+/** Releases the link, and frees the socket as soon as none of its functions is running. */
 static void let_go(struct node_socket *s)
 {
 	node_link_leave(s->link);
@@ -108,9 +108,9 @@ void node_socket_leave(struct node_socket *s)
 	let_go(s);
 }
 
-/* --- what comes --- */
+/* --- input --- */
 
-/** The other node's close frame. */
+/** Handles the other node's close frame. */
 static void take_close(struct node_socket *s)
 {
 	int code = ws_close_code(s->control.data, s->control.len);
@@ -140,7 +140,7 @@ static void take_control(struct node_socket *s, const struct ws_piece *piece)
 static void take_data(struct node_socket *s, const struct ws_piece *piece)
 {
 	if (piece->is_first && piece->is_last) {
-		s->ops->message(s->owner, piece->bytes, piece->len); /* in one piece: no copy */
+		s->ops->message(s->owner, piece->bytes, piece->len); /* in one piece: not copied */
 		return;
 	}
 	buffer_append(&s->message, piece->bytes, piece->len);
@@ -168,7 +168,7 @@ static void take_frames(struct node_socket *s, char *bytes, size_t len)
 	}
 }
 
-/** Of its answer to the handshake. */
+/** Handles a part of the answer to the handshake, and the frames after it. */
 static void take_answer(struct node_socket *s, char *bytes, size_t len)
 {
 	static const char good[] = "HTTP/1.1 101 ";
@@ -180,7 +180,7 @@ static void take_answer(struct node_socket *s, char *bytes, size_t len)
 	} else if (end && strncmp(buffer_cstr(&s->head), good, sizeof(good) - 1) != 0) {
 		lose(s, "it does not take the WebSocket");
 	} else if (end) {
-		size_t used = (size_t)(end + 4 - s->head.data) - had; /* of these bytes */
+		size_t used = (size_t)(end + 4 - s->head.data) - had; /* part of this input */
 		s->is_open = true;
 		buffer_finish(&s->head);
 		s->ops->opened(s->owner);
