@@ -15,7 +15,7 @@ struct editor_question_open {
 	enum editor_question kind;
 	char *request_id;
 	uint64_t seq;
-	struct buffer params; /* of our request, JSON */
+	struct buffer params; /* of our request, JSON; empty if this editor cannot ask it */
 	bool is_asked;
 	bool is_answered;
 };
@@ -159,12 +159,13 @@ void editor_questions_see_request(struct editor_view *view, enum editor_question
 		put_permission(view, &params, request_id, data);
 	} else if (!put_elicitation(view, &params, data)) {
 		buffer_finish(&params);
-		return;
 	}
-	buffer_append_str(&params, ",\"_meta\":{\"holdfast\":{");
-	editor_put_place(view, &params, seq);
-	buffer_append_member(&params, "request_id", request_id);
-	buffer_append_str(&params, "}}}");
+	if (params.len) {
+		buffer_append_str(&params, ",\"_meta\":{\"holdfast\":{");
+		editor_put_place(view, &params, seq);
+		buffer_append_member(&params, "request_id", request_id);
+		buffer_append_str(&params, "}}}");
+	}
 	struct editor_question_open *question = xcalloc(1, sizeof(*question));
 	question->kind = kind;
 	question->request_id = xstrdup(request_id);
@@ -193,7 +194,7 @@ void editor_questions_ask(struct editor_view *view, struct buffer *out)
 	list_for_each(link, &view->questions) {
 		struct editor_question_open *question =
 			list_entry(link, struct editor_question_open, link);
-		if (!question->is_asked) {
+		if (!question->is_asked && question->params.len) {
 			ask(view, question, out);
 		}
 	}
@@ -201,12 +202,11 @@ void editor_questions_ask(struct editor_view *view, struct buffer *out)
 
 /* --- what is answered --- */
 
-static void take_back(const struct editor_view *view, const struct editor_question_open *question,
-	struct buffer *out)
+static void take_back(const struct editor_view *view, const char *request_id, struct buffer *out)
 {
 	buffer_append_str(out,
 		"{\"jsonrpc\":\"2.0\",\"method\":\"$/cancel_request\",\"params\":{\"requestId\":");
-	put_json_id(view, out, question->request_id);
+	put_json_id(view, out, request_id);
 	buffer_append_str(out, "}}\n");
 }
 
@@ -216,12 +216,17 @@ void editor_questions_see_resolved(
 	const char *request_id = editor_string(data, "request_id");
 	struct editor_question_open *question = request_id ? find(view, request_id) : NULL;
 	if (!question) {
+		/* It was asked in a turn that had ended before this connection: the request is not read again. */
+		if (request_id && is_told && view->asks) {
+			take_back(view, request_id, out);
+		}
 		return;
 	}
-	/* It may have been asked before this connection, which has not asked it. */
-	bool was_asked = question->is_asked || (is_told && question->seq <= view->had_seq);
+	/* An earlier connection may have asked it. */
+	bool was_asked = question->is_asked ||
+			 (is_told && question->params.len && question->seq <= view->had_seq);
 	if (was_asked && !question->is_answered) {
-		take_back(view, question, out);
+		take_back(view, question->request_id, out);
 	}
 	drop(view, question);
 }
@@ -232,7 +237,7 @@ void editor_questions_take_back(struct editor_view *view, struct buffer *out)
 		struct editor_question_open *question =
 			list_entry(link, struct editor_question_open, link);
 		if (question->is_asked && !question->is_answered) {
-			take_back(view, question, out);
+			take_back(view, question->request_id, out);
 		}
 		drop(view, question);
 	}
@@ -246,7 +251,7 @@ enum editor_question editor_view_answered(
 			list_entry(link, struct editor_question_open, link);
 		struct buffer own = {0};
 		put_id(view, &own, question->request_id);
-		bool is_it = strcmp(buffer_cstr(&own), id) == 0;
+		bool is_it = question->params.len && strcmp(buffer_cstr(&own), id) == 0;
 		buffer_finish(&own);
 		if (is_it) {
 			question->is_answered = true;

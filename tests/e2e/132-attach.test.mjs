@@ -122,6 +122,21 @@ test('a question survives: it is asked once, an answer without a connection coun
 	editor.assertGood();
 });
 
+test('a question that is open when the server is killed is taken back when it has restarted', async (t) => {
+	const server = await start(t);
+	const line = await openLine(t, server);
+	const editor = await Editor.open(t, line, { attach: [] });
+	await editor.load('s');
+	const end = editor.prompt('s', 'permission').catch((error) => error);
+	const question = await editor.question();
+	await server.kill9();
+	await server.restart();
+	assert.equal((await end).data?.code, 'agent_error');
+	await editor.until(() => question.isTakenBack, 'the dialog closes');
+	assert.equal(editor.questions.length, 1);
+	editor.assertGood();
+});
+
 test('a load that is cut off goes on; a session that is deleted meanwhile is told of', async (t) => {
 	const server = await start(t);
 	await post(server, 's', Array.from({ length: 3000 }, (_, i) => input.text(`Paragraph ${i} of many.\n\n`)).concat(input.end()));

@@ -113,7 +113,7 @@ for (const [name, leave] of [['killed', (node) => node.kill9()], ['stopped', (no
 	});
 }
 
-test('a question is open when the owner dies: the next prompt asks at the next node, and is answered there', async (t) => {
+test('a question that is open when the owner dies is taken back; the next prompt asks at the next node, and is answered there', async (t) => {
 	const [a, b] = await startNodes(t, 2, { args: SHORT_LEASE });
 	await a.createSession({ id: 's' });
 	const editor = await Editor.open(t, b, { attach: [] });
@@ -123,7 +123,7 @@ test('a question is open when the owner dies: the next prompt asks at the next n
 	await a.kill9();
 	const error = await end;
 	assert.ok(error.data?.code === 'agent_error' || error.stopReason, JSON.stringify(error));
-	question.isAnswered = true; // nobody waits for that any more
+	await editor.until(() => question.isTakenBack, 'the dialog closes');
 	const next = editor.prompt('s', 'permission');
 	const again = await editor.question();
 	again.answer(select(again, 'allow'));
